@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# make            build/sfbpf and its names          make V=1     show the commands
+# make check      unit tests (no root)               make SAN=1   with ASan and UBSan, in build-san/
+# make install    PREFIX=/usr/local DESTDIR=         make OUTPUT=dir
+
+V ?= 0
+SAN ?= 0
+PREFIX ?= /usr/local
+OUTPUT ?= $(if $(filter 1,$(SAN)),build-san,build)
+O := $(OUTPUT)
+
+CC ?= gcc
+CLANG ?= clang
+BPFTOOL ?= $(or $(shell command -v bpftool 2>/dev/null),/usr/sbin/bpftool)
+PKG_CONFIG ?= pkg-config
+LIBS := libbpf libelf zlib ncursesw
+VERSION := 0.1.0
+
+WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
+CFLAGS ?= -O2 -g
+# IDIR: all of our headers are named from userspace/ or bpf/ ("unwind/row.h", "sfbpf_shared.h").
+override CFLAGS += -std=gnu11 $(WARN) -D_GNU_SOURCE -DSFBPF_VERSION='"$(VERSION)"' -Iuserspace -Ibpf -I$(O) \
+	$(shell $(PKG_CONFIG) --cflags $(LIBS))
+LDLIBS := $(shell $(PKG_CONFIG) --libs $(LIBS)) -liberty -lpthread
+ifeq ($(SAN),1)
+override CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -O1
+override LDFLAGS += -fsanitize=address,undefined
+endif
+
+ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
+BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra -Wno-unused-parameter -Wno-missing-declarations -I. -Ibpf
+
+ifeq ($(V),1)
+Q :=
+msg = @true
+else
+Q := @
+msg = @printf '  %-7s %s\n' $(1) $(2)
+endif
+
+# core: readers, tables, symbols, profile, outputs; no libbpf, no ncurses, so the unit tests need neither.
+CORE_SRC := $(sort $(wildcard userspace/base/*.c userspace/elf/*.c userspace/unwind/*.c userspace/sym/*.c userspace/prof/*.c userspace/out/*.c))
+APP_SRC := $(sort $(wildcard userspace/kern/*.c userspace/tui/*.c userspace/tools/*.c))
+BPF_SRC := $(sort $(wildcard bpf/*.bpf.c))
+UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
+UNIT_HELP := $(sort $(filter-out $(UNIT_SRC),$(wildcard tests/unit/*.c)))
+
+CORE_OBJ := $(CORE_SRC:%.c=$(O)/%.o)
+APP_OBJ := $(APP_SRC:%.c=$(O)/%.o)
+SKELS := $(BPF_SRC:bpf/%.bpf.c=$(O)/%.skel.h)
+UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(O)/unit/%)
+UNIT_HELP_OBJ := $(UNIT_HELP:%.c=$(O)/%.o)
+NAMES := top record offcpu agent inspect doctor
+
+all: $(O)/sfbpf $(NAMES:%=$(O)/sfbpf-%)
+
+$(O)/sfbpf: $(APP_OBJ) $(O)/libcore.a
+	$(call msg,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+$(NAMES:%=$(O)/sfbpf-%): $(O)/sfbpf
+	$(Q)ln -sf sfbpf $@
+
+$(O)/libcore.a: $(CORE_OBJ)
+	$(call msg,AR,$@)
+	$(Q)rm -f $@; $(AR) rcs $@ $^
+
+$(O)/%.o: %.c Makefile
+	$(call msg,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(APP_OBJ): | $(SKELS)
+
+$(O)/%.bpf.o: bpf/%.bpf.c Makefile
+	$(call msg,BPF,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $(@:.o=.tmp.o) $<
+	$(Q)$(BPFTOOL) gen object $@ $(@:.o=.tmp.o)
+
+$(O)/%.skel.h: $(O)/%.bpf.o
+	$(call msg,SKEL,$@)
+	$(Q)$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf > $@.tmp && mv $@.tmp $@
+
+$(O)/unit/%: $(O)/tests/unit/%.o $(UNIT_HELP_OBJ) $(O)/libcore.a
+	$(call msg,LINK,$@)
+	@mkdir -p $(@D)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lz -liberty -lelf -lpthread $(UNIT_LIBS)
+
+units: $(UNIT_BIN)
+
+check: $(UNIT_BIN)
+	@rc=0; for t in $(UNIT_BIN); do echo "# $$t"; $$t || rc=1; done; exit $$rc
+
+install: all
+	install -d $(DESTDIR)$(PREFIX)/bin
+	install -m 755 $(O)/sfbpf $(DESTDIR)$(PREFIX)/bin/sfbpf
+	for n in $(NAMES); do ln -sf sfbpf $(DESTDIR)$(PREFIX)/bin/sfbpf-$$n; done
+
+clean:
+	rm -rf build build-san
+
+-include $(CORE_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(BPF_SRC:bpf/%.bpf.c=$(O)/%.bpf.d) $(UNIT_SRC:%.c=$(O)/%.d) $(UNIT_HELP_OBJ:.o=.d)
+
+.PHONY: all units check install clean
+.DELETE_ON_ERROR:
+.SECONDARY:

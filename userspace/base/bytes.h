@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The one cursor over foreign bytes.
+ *
+ * ELF files, DWARF and SFrame sections, and files under /proc come from people
+ * who may want to crash us. Nothing outside this header dereferences such bytes:
+ * a reader holds a `struct bytes`, every read is checked against its end, and the
+ * first read that does not fit sets the sticky `err` and yields 0 from then on.
+ * So a reader may decode a whole record and look at `err` once.
+ *
+ * Offsets and lengths are in bytes, relative to the view's own start.
+ */
+#ifndef SFBPF_BASE_BYTES_H
+#define SFBPF_BASE_BYTES_H
+
+#include <endian.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+struct bytes {
+	const uint8_t *base;	/* first byte of the view; NULL only if len is 0 */
+	size_t len;		/* bytes in the view */
+	size_t pos;		/* next byte to read, <= len */
+	bool be;		/* multi-byte values are big-endian */
+	bool err;		/* a read or seek left the view; sticky */
+};
+
+static inline struct bytes bytes_of(const void *base, size_t len, bool be)
+{
+	return (struct bytes){ .base = base, .len = base ? len : 0, .be = be };
+}
+
+static inline size_t bytes_left(const struct bytes *b)
+{
+	return b->err ? 0 : b->len - b->pos;
+}
+
+/* The next n bytes, or NULL with err set if fewer are left. Advances. */
+static inline const uint8_t *bytes_take(struct bytes *b, size_t n)
+{
+	const uint8_t *at;
+
+	if (b->err || n > b->len - b->pos) {
+		b->err = true;
+		return NULL;
+	}
+	at = b->base + b->pos;
+	b->pos += n;
+	return at;
+}
+
+static inline void bytes_skip(struct bytes *b, size_t n)
+{
+	bytes_take(b, n);
+}
+
+/* Absolute position within the view; pos == len is legal. */
+static inline void bytes_seek(struct bytes *b, uint64_t pos)
+{
+	if (pos > b->len)
+		b->err = true;
+	else if (!b->err)
+		b->pos = pos;
+}
+
+/* A view of [off, off+len) of b, independent of b's position. Out of range: an empty view with err set. */
+static inline struct bytes bytes_sub(const struct bytes *b, uint64_t off, uint64_t len)
+{
+	struct bytes sub = { .be = b->be };
+
+	if (b->err || off > b->len || len > b->len - off) {
+		sub.err = true;
+		return sub;
+	}
+	sub.base = b->base + off;
+	sub.len = len;
+	return sub;
+}
+
+static inline uint8_t bytes_u8(struct bytes *b)
+{
+	const uint8_t *p = bytes_take(b, 1);
+
+	return p ? *p : 0;
+}
+
+static inline uint16_t bytes_u16(struct bytes *b)
+{
+	const uint8_t *p = bytes_take(b, 2);
+	uint16_t v;
+
+	if (!p)
+		return 0;
+	memcpy(&v, p, 2);
+	return b->be ? be16toh(v) : le16toh(v);
+}
+
+static inline uint32_t bytes_u32(struct bytes *b)
+{
+	const uint8_t *p = bytes_take(b, 4);
+	uint32_t v;
+
+	if (!p)
+		return 0;
+	memcpy(&v, p, 4);
+	return b->be ? be32toh(v) : le32toh(v);
+}
+
+static inline uint64_t bytes_u64(struct bytes *b)
+{
+	const uint8_t *p = bytes_take(b, 8);
+	uint64_t v;
+
+	if (!p)
+		return 0;
+	memcpy(&v, p, 8);
+	return b->be ? be64toh(v) : le64toh(v);
+}
+
+static inline int8_t bytes_s8(struct bytes *b) { return (int8_t)bytes_u8(b); }
+static inline int16_t bytes_s16(struct bytes *b) { return (int16_t)bytes_u16(b); }
+static inline int32_t bytes_s32(struct bytes *b) { return (int32_t)bytes_u32(b); }
+static inline int64_t bytes_s64(struct bytes *b) { return (int64_t)bytes_u64(b); }
+
+/* DWARF ULEB128 (DWARF 5, 7.6). More than 64 bits of value: err. Redundant leading zeros are legal. */
+static inline uint64_t bytes_uleb(struct bytes *b)
+{
+	uint64_t value = 0;
+	unsigned int shift = 0;
+
+	for (;;) {
+		const uint8_t *p = bytes_take(b, 1);
+		uint8_t low;
+
+		if (!p)
+			return 0;
+		low = *p & 0x7f;
+		if (shift < 64) {
+			if (shift == 63 && low > 1)
+				b->err = true;
+			value |= (uint64_t)low << shift;
+		} else if (low) {
+			b->err = true;
+		}
+		if (!(*p & 0x80))
+			return b->err ? 0 : value;
+		shift += 7;
+	}
+}
+
+/* DWARF SLEB128 (DWARF 5, 7.6). Bits past the 64th must repeat the sign. */
+static inline int64_t bytes_sleb(struct bytes *b)
+{
+	uint64_t value = 0;
+	unsigned int shift = 0;
+
+	for (;;) {
+		const uint8_t *p = bytes_take(b, 1);
+		uint8_t low;
+
+		if (!p)
+			return 0;
+		low = *p & 0x7f;
+		if (shift < 64)
+			value |= (uint64_t)low << shift;
+		else if (low != (value >> 63 ? 0x7f : 0))
+			b->err = true;
+		shift += 7;
+		if (*p & 0x80)
+			continue;
+		if (shift < 64 && (low & 0x40))
+			value |= ~(uint64_t)0 << shift;
+		return b->err ? 0 : (int64_t)value;
+	}
+}
+
+/* A NUL-terminated string at the position, or NULL with err set if no NUL follows. Advances past the NUL. */
+static inline const char *bytes_str(struct bytes *b)
+{
+	const uint8_t *p = b->base ? b->base + b->pos : NULL;
+	const uint8_t *nul = bytes_left(b) ? memchr(p, 0, bytes_left(b)) : NULL;
+
+	if (!nul) {
+		b->err = true;
+		return NULL;
+	}
+	b->pos += (size_t)(nul - p) + 1;
+	return (const char *)p;
+}
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An ELF file as a set of byte ranges (System V gABI, chapters 4 and 5).
+ *
+ * Reads ELF64 of either byte order, from memory or from an open regular file. File
+ * mode uses pread only, never mmap: another user may truncate the file at any time,
+ * and a short read is an error where a mapping would be SIGBUS. Only the headers
+ * are read at open; sections are read when asked for and freed with elf_blob_free.
+ * A file without section headers is legal: what is then found is found by program header.
+ */
+#ifndef SFBPF_ELF_ELF_IMAGE_H
+#define SFBPF_ELF_ELF_IMAGE_H
+
+#include <elf.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/diag.h"
+
+#define ELF_MAX_PHDRS 4096
+#define ELF_MAX_SHDRS 65536
+
+#ifndef PT_GNU_SFRAME
+#define PT_GNU_SFRAME 0x6474e554
+#endif
+#ifndef SHT_GNU_SFRAME
+#define SHT_GNU_SFRAME 0x6ffffff4
+#endif
+
+struct elf_phdr {
+	uint32_t type, flags;
+	uint64_t offset, vaddr, filesz, memsz;
+};
+
+struct elf_shdr {
+	const char *name;		/* inside the image's own copy of .shstrtab; "" if out of range */
+	uint32_t type, link, info;
+	uint64_t flags, addr, offset, size, entsize;
+};
+
+struct elf_image {
+	int fd;				/* -1 in memory mode; not owned */
+	const uint8_t *mem;		/* memory mode; not owned */
+	uint64_t size;			/* bytes of the file */
+	uint16_t type, machine;		/* ET_*, EM_* */
+	bool be;			/* ELFDATA2MSB */
+	uint64_t entry;			/* virtual address */
+	struct elf_phdr *phdrs;
+	uint32_t nphdrs;
+	struct elf_shdr *shdrs;		/* none: NULL, 0 */
+	uint32_t nshdrs;
+	struct elf_blob *shstrtab;
+};
+
+/* A byte range of the file: a view in memory mode, a copy of ours in file mode. */
+struct elf_blob {
+	struct bytes view;		/* byte order of the file */
+	uint64_t addr;			/* sh_addr or p_vaddr; 0 if it has none */
+	void *owned;			/* NULL in memory mode */
+};
+
+/*
+ * 0, or -errno with nothing to close: -ENOEXEC no ELF64 (one DIAG_MALFORMED says why), -ENOMEM, -EIO.
+ * Damaged section headers are noted and dropped; damaged program headers likewise.
+ */
+int elf_image_open_mem(struct elf_image *img, const void *mem, size_t size, struct diag *diag);
+/* fd must be a regular file (the caller has checked S_ISREG); it must stay open while the image is used. */
+int elf_image_open_fd(struct elf_image *img, int fd, struct diag *diag);
+void elf_image_close(struct elf_image *img);	/* also on a zeroed image */
+
+/* [offset, offset+size) of the file. 0, -ERANGE outside the file, -ENOMEM, -EIO. */
+int elf_image_read(const struct elf_image *img, uint64_t offset, uint64_t size, struct elf_blob *ret);
+void elf_blob_free(struct elf_blob *blob);	/* also on a zeroed blob */
+
+const struct elf_shdr *elf_image_section(const struct elf_image *img, const char *name);
+const struct elf_shdr *elf_image_section_of_type(const struct elf_image *img, uint32_t type);
+const struct elf_phdr *elf_image_segment(const struct elf_image *img, uint32_t type);
+/* A section's bytes, decompressed when SHF_COMPRESSED (zlib). -ENOENT when s is NULL or SHT_NOBITS. */
+int elf_image_section_bytes(const struct elf_image *img, const struct elf_shdr *s, struct elf_blob *ret);
+
+/* Through PT_LOAD: false if no segment holds it. */
+bool elf_image_vaddr_to_offset(const struct elf_image *img, uint64_t vaddr, uint64_t *ret_offset);
+bool elf_image_offset_to_vaddr(const struct elf_image *img, uint64_t offset, uint64_t *ret_vaddr);
+
+/* The GNU build-id (note NT_GNU_BUILD_ID), at most cap bytes. Bytes written, 0 if there is none. */
+size_t elf_image_build_id(const struct elf_image *img, uint8_t *ret, size_t cap);
+
+#endif

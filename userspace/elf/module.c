@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "elf/module.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#define MAX_MODULES 65536
+
+struct modules {
+	pthread_mutex_t lock;			/* taken to add */
+	struct module *_Atomic by_id[MAX_MODULES];
+	_Atomic uint32_t max_id;
+};
+
+struct modules *modules_new(void)
+{
+	struct modules *ms = calloc(1, sizeof(*ms));
+
+	if (ms)
+		pthread_mutex_init(&ms->lock, NULL);
+	return ms;
+}
+
+void modules_free(struct modules *ms)
+{
+	if (!ms)
+		return;
+	for (uint32_t id = 0; id <= ms->max_id; id++) {
+		struct module *m = ms->by_id[id];
+
+		if (!m)
+			continue;
+		if (m->fd >= 0)
+			close(m->fd);
+		free(m->path);
+		free(m->sframe);
+		free(m);
+	}
+	pthread_mutex_destroy(&ms->lock);
+	free(ms);
+}
+
+struct module *modules_find(const struct modules *ms, uint32_t id)
+{
+	return id < MAX_MODULES ? ms->by_id[id] : NULL;
+}
+
+struct module *modules_get(struct modules *ms, uint32_t id)
+{
+	struct module *m = modules_find(ms, id);
+
+	if (m || id >= MAX_MODULES)
+		return m;
+	pthread_mutex_lock(&ms->lock);
+	m = ms->by_id[id];
+	if (!m) {
+		m = calloc(1, sizeof(*m));
+		if (m) {
+			m->id = id;
+			m->fd = -1;
+			m->name = "";
+			ms->by_id[id] = m;
+			if (id > ms->max_id)
+				ms->max_id = id;
+		}
+	}
+	pthread_mutex_unlock(&ms->lock);
+	return m;
+}
+
+uint32_t modules_max_id(const struct modules *ms)
+{
+	return ms->max_id;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reader and evaluator of .eh_frame (LSB 5.0 Core, 10.6; DWARF 5, 6.4) and of .debug_frame.
+ */
+#ifndef SFBPF_UNWIND_EH_FRAME_H
+#define SFBPF_UNWIND_EH_FRAME_H
+
+#include "base/bytes.h"
+#include "base/diag.h"
+#include "elf/elf_image.h"
+#include "unwind/row.h"
+
+struct eh_cie;
+
+struct eh_frame {
+	struct bytes sec;	/* not owned */
+	uint64_t addr;		/* virtual address of the section */
+	enum row_arch arch;
+	bool debug_frame;	/* .debug_frame's CIE ids and pointers, else .eh_frame's */
+	const char *name;	/* ".eh_frame" or ".debug_frame", for notes */
+	struct eh_cie *cies;	/* parsed once each */
+	uint32_t ncies;
+	struct fntab fns;	/* sound FDEs only; ref is the reader's own */
+};
+
+/* As sframe_open: damage costs its FDE (a damaged CIE: the FDEs that name it). 0 or -ENOMEM. */
+int eh_frame_open(struct eh_frame *e, struct bytes sec, uint64_t addr, bool debug_frame, enum row_arch arch,
+		  const struct elf_image *img, struct diag *diag);
+/* As sframe_rows. */
+int eh_frame_rows(const struct eh_frame *e, const struct fn *fn, struct rowbuf *out, struct diag *diag);
+void eh_frame_close(struct eh_frame *e);
+
+/*
+ * Finds the bytes: section .eh_frame, else through PT_GNU_EH_FRAME; else .debug_frame (also compressed),
+ * which *ret_debug_frame then tells. 0, -ENOENT, -ENOMEM, -EIO.
+ */
+int eh_frame_find(const struct elf_image *img, struct elf_blob *ret, bool *ret_debug_frame, struct diag *diag);
+
+#endif

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The row: for a range of code, how the caller's CFA, return address (RA) and frame pointer (FP) are recovered.
+ *
+ * This is the common ground of every reader. It is SFrame V3's flexible rule with one
+ * more offset, which covers all that compilers and linkers emit as .eh_frame too.
+ * Registers are DWARF numbers of the file's architecture.
+ */
+#ifndef SFBPF_UNWIND_ROW_H
+#define SFBPF_UNWIND_ROW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum row_arch { ROW_ARCH_NONE, ROW_ARCH_X86_64, ROW_ARCH_AARCH64, ROW_ARCH_S390X };
+
+enum rule_kind {
+	RULE_NONE,	/* cannot be expressed, or the table says nothing: "?" */
+	RULE_SAME,	/* unchanged (FP, BX: no rule in the table) */
+	RULE_UNDEF,	/* RA: undefined, this is the outermost frame; FP: value lost */
+	RULE_CFA,	/* CFA + off */
+	RULE_CFA_MEM,	/* *(CFA + off) */
+	RULE_REG,	/* reg + off */
+	RULE_REG_MEM,	/* *(reg + off) + off2; off2 is used by CFA rules only */
+};
+
+struct rule {
+	uint8_t kind;	/* enum rule_kind */
+	uint8_t reg;	/* DWARF number, for RULE_REG and RULE_REG_MEM */
+	int32_t off;	/* bytes */
+	int32_t off2;	/* bytes */
+};
+
+enum row_source { ROW_SFRAME, ROW_EH_FRAME };
+
+#define ROW_SIGNAL 0x1	/* signal frame: the RA is an interrupted pc, not a return address */
+#define ROW_PAC    0x2	/* AArch64: the RA (saved or in LR) carries a pointer authentication code */
+
+/*
+ * plt_rep != 0: the rows of one repeating block (a PLT). Each row has START and END of the whole
+ * function and holds where (pc - start) % plt_rep >= plt_at, up to the next row's plt_at.
+ */
+struct row {
+	uint64_t start, end;	/* virtual addresses, half-open */
+	struct rule cfa, ra, fp;
+	struct rule bx;		/* x86-64 rbx, from .eh_frame only: ld.so's lazy resolver has a CFA based on it */
+	uint8_t source;		/* enum row_source */
+	uint8_t flags;		/* ROW_* */
+	uint32_t plt_rep, plt_at;
+};
+
+struct rowbuf {
+	struct row *rows;
+	size_t n, cap;
+};
+
+/* 0 or -ENOMEM. */
+int rowbuf_push(struct rowbuf *b, const struct row *row);
+void rowbuf_free(struct rowbuf *b);
+
+/*
+ * One function of a table. ref is the reader's own (its FDE). Readers deliver them as the table has
+ * them; row_stream sorts, clips overlaps and drops what lies outside the executable segments.
+ */
+struct fn {
+	uint64_t start, end;	/* virtual addresses, half-open */
+	uint64_t ref;
+};
+
+struct fntab {
+	struct fn *fns;
+	size_t n, cap;
+};
+
+int fntab_push(struct fntab *t, uint64_t start, uint64_t end, uint64_t ref);
+void fntab_free(struct fntab *t);
+
+struct row_regs {		/* DWARF register numbers of an architecture */
+	uint8_t sp, fp, ra;
+	const char *const *names;
+	unsigned int nnames;
+};
+
+const struct row_regs *row_arch_regs(enum row_arch arch);
+/* EM_X86_64, EM_AARCH64, EM_S390; anything else ROW_ARCH_NONE. */
+enum row_arch row_arch_of_machine(uint16_t machine);
+
+bool rule_equal(const struct rule *a, const struct rule *b);
+bool row_same_rules(const struct row *a, const struct row *b);	/* all but start and end */
+
+#endif
