@@ -28,7 +28,7 @@ override LDFLAGS += -fsanitize=address,undefined
 endif
 
 ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
-BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra -Wno-unused-parameter -Wno-missing-declarations -I. -Ibpf
+BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra -Wno-unused-parameter -Wno-missing-declarations -Wno-gnu-variable-sized-type-not-at-end -I. -Ibpf
 
 ifeq ($(V),1)
 Q :=
@@ -75,7 +75,7 @@ $(APP_OBJ): | $(SKELS)
 $(O)/%.bpf.o: bpf/%.bpf.c Makefile
 	$(call msg,BPF,$<)
 	@mkdir -p $(@D)
-	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(@:.o=.d) -c -o $(@:.o=.tmp.o) $<
+	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $(@:.o=.tmp.o) $<
 	$(Q)$(BPFTOOL) gen object $@ $(@:.o=.tmp.o)
 
 $(O)/%.skel.h: $(O)/%.bpf.o

@@ -69,7 +69,7 @@ enum sf_record_type { SF_REC_SAMPLE = 1, SF_REC_NEED = 2 };
 struct sf_sample {
 	sf_u32 type;		/* SF_REC_SAMPLE */
 	sf_u32 cpu;
-	sf_u64 time_ns;		/* CLOCK_MONOTONIC */
+	sf_u64 time_ns;		/* CLOCK_MONOTONIC; 0 unless asked for */
 	sf_u32 pid, tid;	/* the kernel's tgid and pid, initial namespace */
 	sf_u64 cgroup_id;	/* cgroup v2 id */
 	sf_u64 weight;		/* samples: 1; off-CPU: nanoseconds */
@@ -100,6 +100,90 @@ struct sf_need {
 	sf_u64 size;		/* i_size */
 	struct sf_file_key key;
 };
+
+/* ---- Tables ----------------------------------------------------------------------------------------------
+ * Rows live in chunks: one-element mmapable arrays of SF_CHUNK bytes in an array of maps, written by user
+ * space through mmap, read by BPF as plain memory. A location is chunk << 16 | offset / 16; location 0
+ * means "nothing" (the first 16 bytes of chunk 0 are never used).
+ *
+ *   module (by id) -> directory: one location for each 64 KiB of file offsets
+ *                  -> page: u16 index[257], 2 bytes of padding, u32 rows[index[256]]
+ *
+ * A row is low 16 bits of its first byte's file offset | rule << 16. It holds up to the next row; the first
+ * row of a page has offset 0, so a search never leaves its page. index[b] is the number of rows below
+ * b * 256 (a lower bound), hence the row that covers `low` is among index[low >> 8] - 1 .. index[(low >> 8) + 1] - 1.
+ */
+#define SF_CHUNK_SHIFT 20
+#define SF_CHUNK (1u << SF_CHUNK_SHIFT)
+#define SF_MAX_CHUNKS 1024
+#define SF_LOC_CHUNK(loc) ((loc) >> 16)
+#define SF_LOC_OFFSET(loc) (((loc) & 0xffffu) << 4)
+#define SF_PAGE_SHIFT 16
+#define SF_PAGE_INDEX 257
+#define SF_PAGE_ROWS (SF_PAGE_INDEX * 2 + 2)	/* byte offset of the rows in a page */
+#define SF_PAGE_MAX_ROWS 65535
+#define SF_MAX_MODULES 16384
+#define SF_DIR_MAX (SF_CHUNK / 4)		/* directory entries a module */
+
+/*
+ * A rule's 16 bits. Bit 15 clear: packed, for x86-64 frames whose RA is at CFA - 8:
+ *   14 CFA base (0 rsp, 1 rbp)   13..5 CFA offset / 8   4..0 n: FP was saved at CFA - 8 n, 0: FP unchanged
+ * Bit 15 set: an index into the module's rules, or one of the two below.
+ */
+#define SF_RULE_INDEXED 0x8000u
+#define SF_RULE_BASE_FP 0x4000u
+#define SF_RULE_GAP 0xffffu	/* the tables say nothing here */
+#define SF_RULE_END 0xfffeu	/* RA undefined: the outermost frame */
+#define SF_MAX_RULES 0x4000u
+
+enum sf_rule_kind {	/* the same as enum rule_kind of userspace/unwind/row.h */
+	SF_K_NONE, SF_K_SAME, SF_K_UNDEF, SF_K_CFA, SF_K_CFA_MEM, SF_K_REG, SF_K_REG_MEM,
+};
+
+#define SF_RULE_SIGNAL 1	/* flags: a signal frame */
+#define SF_RULE_PLT 2		/* cfa_off2 is added where (offset & 15) >= plt_at */
+
+struct sf_rule {
+	sf_u8 cfa_kind, cfa_reg, ra_kind, ra_reg, fp_kind, fp_reg, bx_kind, flags;
+	sf_s32 cfa_off, cfa_off2, ra_off, fp_off, bx_off;
+	sf_u8 plt_at, zero[3];
+};
+
+enum sf_module_state { SF_MOD_LOADING, SF_MOD_READY, SF_MOD_NO_TABLE, SF_MOD_JIT, SF_MOD_RETRY };
+
+#define SF_MODULE_TRACKS_BX 1	/* packed rows keep rbx; in other modules' rows it is lost */
+
+struct sf_module {
+	sf_u32 state;		/* enum sf_module_state; written last when the rest changes */
+	sf_u32 flags;
+	sf_u32 first_page;	/* file offset >> SF_PAGE_SHIFT of the first directory entry */
+	sf_u32 npages;
+	sf_u32 dir;		/* location */
+	sf_u32 rules;		/* location */
+	sf_u32 nrules;
+	sf_u32 used;		/* set by BPF when a frame of the module was looked up */
+	sf_u64 retry_ns;	/* SF_MOD_RETRY: not before this time (CLOCK_MONOTONIC) */
+	sf_u64 zero[3];
+};
+
+/* Counters of one CPU, written by BPF only. */
+struct sf_cpu_stats {
+	sf_u64 taken;			/* samples that passed the filters: = records received + lost */
+	sf_u64 idle;			/* interrupts of the idle task: no samples */
+	sf_u64 lost[8];			/* by enum sf_lost */
+	sf_u64 vma_walks, cache_hits, window_reads, needs;
+	sf_u64 zero[2];
+};
+
+_Static_assert(SF_LOST_MAX <= 8, "lost causes fit sf_cpu_stats");
+_Static_assert(sizeof(struct sf_rule) == 32, "sf_rule layout");
+_Static_assert(sizeof(struct sf_module) == 64, "sf_module layout");
+_Static_assert(sizeof(struct sf_cpu_stats) == 128, "sf_cpu_stats layout");
+_Static_assert(SF_LOC_CHUNK(0xffffffffu) >= SF_MAX_CHUNKS - 1, "locations reach every chunk");
+_Static_assert((0xffffu << 4) < SF_CHUNK, "locations stay inside a chunk");
+_Static_assert(SF_PAGE_ROWS + 4 * SF_PAGE_MAX_ROWS <= SF_CHUNK, "the densest page fits a chunk");
+_Static_assert(SF_MAX_RULES * sizeof(struct sf_rule) <= SF_CHUNK, "a module's rules fit a chunk");
+_Static_assert(SF_MAX_MODULES - 1 <= SF_FRAME_MODULE_MASK, "module ids fit a frame word");
 
 _Static_assert(sizeof(struct sf_sample) == 64, "sf_sample layout");
 _Static_assert(sizeof(struct sf_file_key) == 24, "sf_file_key layout");

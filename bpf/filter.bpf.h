@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* Which tasks count: decided before anything is unwound. Every filter that is off costs nothing (cfg_* are constants to the verifier). */
+#ifndef SFBPF_FILTER_BPF_H
+#define SFBPF_FILTER_BPF_H
+
+#include "kload.bpf.h"
+
+/*
+ * fnmatch-like: * ? and plain bytes, over at most 15 bytes of comm. The usual walk with one point to return to; each
+ * step consumes a byte of one of them or moves that point, so 16 * 17 steps are enough.
+ */
+struct glob {
+	u32 p, c, star, mark, steps;
+	bool match;
+	char comm[SF_COMM];
+};
+
+static int glob_step(u32 i, void *ctx)
+{
+	struct glob *g = ctx;
+	char have = g->comm[g->c & (SF_COMM - 1)];
+	char want = g->p < cfg_comm_len ? cfg_comm[g->p & 63] : 0;
+
+	if (g->c >= SF_COMM)
+		have = 0;
+	if (want == '*') {
+		g->star = ++g->p;
+		g->mark = g->c;
+		return 0;
+	}
+	if (!have) {
+		g->match = g->p >= cfg_comm_len;
+		return 1;
+	}
+	if (g->p < cfg_comm_len && (want == '?' || want == have)) {
+		g->p++;
+		g->c++;
+		return 0;
+	}
+	if (!g->star)
+		return 1;
+	g->p = g->star;
+	g->c = ++g->mark;
+	return 0;
+}
+
+__noinline int comm_matches(u64 task)
+{
+	struct glob g = {};
+
+	*(u64 *)&g.comm[0] = KLOAD(task, struct task_struct, comm);
+	*(u64 *)&g.comm[8] = kload(KADDR(task, struct task_struct, comm) + 8);
+	bpf_loop(512, glob_step, &g, 0);
+	return g.match;
+}
+
+static __always_inline bool task_wanted(u64 task, u32 pid, u32 tid)
+{
+	if (cfg_by_pid && !bpf_map_lookup_elem(&pids, &pid))
+		return false;
+	if (cfg_by_tid && !bpf_map_lookup_elem(&tids, &tid))
+		return false;
+	if (cfg_by_uid && KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid) != cfg_uid)
+		return false;
+	if (cfg_by_cgroup && bpf_get_current_ancestor_cgroup_id(cfg_cgroup_level) != cfg_cgroup)
+		return false;
+	if (cfg_by_comm && !comm_matches(task))
+		return false;
+	return true;
+}
+
+#endif

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Loads from kernel memory at computed addresses.
+ *
+ * bpf_rdonly_cast (kernel 6.2, commit a35b9af4ec2c) turns any address into a pointer whose loads are
+ * plain instructions with fault protection: no helper call. Older kernels use bpf_probe_read_kernel.
+ */
+#ifndef SFBPF_KLOAD_BPF_H
+#define SFBPF_KLOAD_BPF_H
+
+#include "maps.bpf.h"
+
+extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym __weak;
+
+/* 8 bytes at a kernel address; 0 if it cannot be read. */
+static __always_inline u64 kload(u64 addr)
+{
+	u64 val = 0;
+
+	if (cfg_rdonly_cast) {
+		/* maple_range_64 serves as "a struct with a scalar at a known place". */
+		u64 at = addr - bpf_core_field_offset(struct maple_range_64, pivot[0]);
+		struct maple_range_64 *p = bpf_rdonly_cast((void *)at, bpf_core_type_id_kernel(struct maple_range_64));
+
+		return p->pivot[0];
+	}
+	bpf_probe_read_kernel(&val, sizeof(val), (void *)addr);
+	return val;
+}
+
+#define KADDR(addr, type, field) ((u64)(addr) + bpf_core_field_offset(type, field))
+#define KLOAD(addr, type, field) kload(KADDR(addr, type, field))
+#define KLOAD32(addr, type, field) ((u32)KLOAD(addr, type, field))	/* little-endian */
+
+#endif

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* Every map, every knob, and the per-CPU scratch: who writes, who reads, who sizes. */
+#ifndef SFBPF_MAPS_BPF_H
+#define SFBPF_MAPS_BPF_H
+
+#include "row_step.h"
+#include "sfbpf_shared.h"
+
+#define SF_WINDOW 4096
+#define SF_VMAS 8	/* mappings remembered within one sample */
+
+/* What kind of mapping: the frame word's kind while the module's tables are not there is NOROW. */
+struct sf_vma {
+	u64 start, end;		/* virtual addresses; 0, 0: empty */
+	u64 delta;		/* file offset = address + delta */
+	u64 word;		/* kind and module bits of the frame word */
+	u32 state;		/* enum sf_module_state; SF_MOD_JIT for memory without a file */
+	u32 module;
+	u32 first_page, npages, dir, rules, nrules, flags;	/* struct sf_tables */
+};
+
+/*
+ * The work space of one program on one CPU. It is map memory, not BPF stack: scalars that live in maps
+ * are unknown to the verifier, so the loop callbacks converge at once (on the stack they never do).
+ */
+struct sf_scratch {
+	struct sf_regs regs;
+	u64 mm;			/* struct mm_struct of the task */
+	u64 vdso;		/* mm->context.vdso */
+	u64 win_base;
+	u32 win_len;		/* bytes of the window that are valid, from win_base */
+	u32 busy;
+	u32 n;			/* user frames so far */
+	u32 stop;		/* enum sf_stop, once the loop is over */
+	u32 cause;		/* first reason to walk by frame pointer; SF_STOP_COMPLETE: none yet */
+	u32 vma_last, vma_next;
+	u32 pid;
+	struct sf_vma vmas[SF_VMAS];
+	u8 window[SF_WINDOW + 8];
+	u64 node[32];		/* kernels without bpf_rdonly_cast: copy of a maple tree node */
+	struct sf_sample sample;
+	u64 frames[SF_MAX_USER + SF_MAX_KERNEL];	/* directly behind sample: one record */
+};
+
+_Static_assert(__builtin_offsetof(struct sf_scratch, frames) ==
+	       __builtin_offsetof(struct sf_scratch, sample) + sizeof(struct sf_sample), "frames follow the sample");
+
+/* By CPU. Sized by user space to the number of possible CPUs. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct sf_scratch);
+} scratch SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct sf_cpu_stats);
+} cpu_stats SEC(".maps");
+
+/* Return address -> rule, per CPU; direct-mapped and exact (see cache.bpf.h). */
+#define SF_CACHE_BITS 12
+struct sf_cache {
+	u64 entry[1 << SF_CACHE_BITS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct sf_cache);
+} cache SEC(".maps");
+
+/* File -> module id. BPF inserts on first sight, user space removes. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SF_MAX_MODULES);
+	__type(key, struct sf_file_key);
+	__type(value, u32);
+} files SEC(".maps");
+
+/* By module id. User space writes through mmap when the tables are complete; BPF reads, and sets `used`. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SF_MAX_MODULES);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct sf_module);
+} modules SEC(".maps");
+
+struct chunk_map {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(key_size, 4);
+	__uint(value_size, SF_CHUNK);
+};
+
+/* The row tables. User space creates a chunk, fills it through mmap, and only then are there locations in it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, SF_MAX_CHUNKS);
+	__uint(key_size, 4);
+	__array(values, struct chunk_map);
+} chunks SEC(".maps");
+
+/* Samples and needs to user space. Sized by user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 1 << 20);
+} ring SEC(".maps");
+
+/* Filters: sets of process and thread ids. Written by user space before attach (and by fork/exit with follow_forks). */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u32);
+	__type(value, u8);
+} pids SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 16384);
+	__type(key, u32);
+	__type(value, u8);
+} tids SEC(".maps");
+
+/* Knobs, fixed at load: what is off is removed by the verifier. */
+const volatile bool cfg_rdonly_cast = false;	/* the kernel has bpf_rdonly_cast */
+const volatile bool cfg_user = true, cfg_kernel = true;
+const volatile bool cfg_by_pid = false, cfg_by_tid = false, cfg_by_uid = false, cfg_by_comm = false, cfg_by_cgroup = false;
+const volatile bool cfg_want_cgroup = false, cfg_want_time = false;	/* 15 and 40 ns a sample */
+const volatile bool cfg_follow_forks = false;
+const volatile u32 cfg_uid = 0;
+const volatile u64 cfg_cgroup = 0;
+const volatile int cfg_cgroup_level = 0;
+const volatile char cfg_comm[64] = "";
+const volatile u32 cfg_comm_len = 0;
+const volatile u32 cfg_ncpus = 1;
+const volatile u64 cfg_wake_bytes = 1 << 18;	/* wake the consumer when the ring holds this much */
+
+/* Module ids: 0 is nobody's. */
+u32 next_module = 1;
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* The user registers of the current task, x86-64. */
+#ifndef SFBPF_REGS_X86_BPF_H
+#define SFBPF_REGS_X86_BPF_H
+
+#include "row_step.h"
+
+#define TS_COMPAT 2		/* thread_info.status: in a 32-bit system call (arch/x86/include/asm/thread_info.h) */
+#define USER32_CS 0x23		/* arch/x86/include/asm/segment.h */
+
+/* By DWARF number. p: pt_regs in any address space that the verifier knows. */
+#define REGS_FROM(dst, p) do {					\
+		(dst)->r[0] = (p)->ax; (dst)->r[1] = (p)->dx;	\
+		(dst)->r[2] = (p)->cx; (dst)->r[3] = (p)->bx;	\
+		(dst)->r[4] = (p)->si; (dst)->r[5] = (p)->di;	\
+		(dst)->r[6] = (p)->bp; (dst)->r[7] = (p)->sp;	\
+		(dst)->r[8] = (p)->r8; (dst)->r[9] = (p)->r9;	\
+		(dst)->r[10] = (p)->r10; (dst)->r[11] = (p)->r11; \
+		(dst)->r[12] = (p)->r12; (dst)->r[13] = (p)->r13; \
+		(dst)->r[14] = (p)->r14; (dst)->r[15] = (p)->r15; \
+		(dst)->pc = (p)->ip;				\
+	} while (0)
+
+static __always_inline void regs_finish(struct sf_regs *r, u32 flags)
+{
+	r->sp = r->r[SF_X86_RSP];
+	r->fp = r->r[SF_X86_RBP];
+	r->bx = r->r[SF_X86_RBX];
+	r->flags = SF_REGS_FULL | SF_REGS_BX | flags;
+}
+
+/* The task was interrupted in the kernel: what it saved on the way in. SF_STEP_GO or a stop. */
+static __always_inline int regs_of_task(struct sf_regs *r, struct task_struct *task)
+{
+	struct pt_regs *p = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	if (!p)
+		return SF_STOP_NO_REGS;
+	REGS_FROM(r, p);
+	/* orig_ax is -1 unless the kernel was entered by a system call; then ip is behind the syscall instruction. */
+	regs_finish(r, (long long)p->orig_ax >= 0 ? SF_REGS_SYSCALL : 0);
+	if ((u16)p->cs == USER32_CS)
+		return SF_STOP_COMPAT;
+	return r->pc ? SF_STEP_GO : SF_STOP_NO_REGS;
+}
+
+#endif

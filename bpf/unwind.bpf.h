@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * The unwinder: from a task's user registers to frame words in scratch.
+ *
+ * Per frame: which mapping (the last one, one of eight, or a walk of the VMA tree), which row (return-address
+ * cache, or search), one step. The stack is read in windows that reach to the end of the page, since a
+ * read of 4 KiB costs 1.3 times a read of 8 bytes.
+ */
+#ifndef SFBPF_UNWIND_BPF_H
+#define SFBPF_UNWIND_BPF_H
+
+#include "vma.bpf.h"
+
+static __always_inline const unsigned char *sf_chunk(u32 id)
+{
+	u32 zero = 0;
+	void *map = bpf_map_lookup_elem(&chunks, &id);
+
+	return map ? bpf_map_lookup_elem(map, &zero) : NULL;
+}
+
+#include "row_find.h"
+
+static __always_inline struct sf_scratch *scratch_of(u32 slot)
+{
+	return bpf_map_lookup_elem(&scratch, &slot);
+}
+
+static __always_inline struct sf_cpu_stats *stats_here(void)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+
+	return bpf_map_lookup_elem(&cpu_stats, &cpu);
+}
+
+#define regs_scratch(r) ((struct sf_scratch *)(r))
+_Static_assert(__builtin_offsetof(struct sf_scratch, regs) == 0, "sf_regs is the head of sf_scratch");
+
+/*
+ * Refills the window from addr to the end of its page, so that the read fails only if the wanted word is not
+ * resident. A word across two pages is read alone.
+ */
+static __always_inline int window_fill(struct sf_scratch *s, u64 addr)
+{
+	u32 len = SF_WINDOW - (addr & (SF_WINDOW - 1));
+
+	if (len < 8)
+		len = 8;
+	s->win_len = 0;
+	if (bpf_probe_read_user(s->window, len & (2 * SF_WINDOW - 1) , (void *)addr))
+		return -1;
+	s->win_base = addr;
+	s->win_len = len;
+	return 0;
+}
+
+static __always_inline int sf_read_user(struct sf_regs *r, u64 addr, u64 *val)
+{
+	struct sf_scratch *s = regs_scratch(r);
+	u64 d = addr - s->win_base;
+
+	if (d + 8 > s->win_len || d >= SF_WINDOW) {
+		if (window_fill(s, addr))
+			return -1;
+		d = 0;
+	}
+	asm volatile("" : "+r"(d));
+	*val = *(u64 *)(s->window + (d & (SF_WINDOW - 1)));
+	return 0;
+}
+
+static __always_inline int sf_read_user_regs(u64 addr, u64 *dst)
+{
+	return bpf_probe_read_user(dst, 17 * 8, (void *)addr);
+}
+
+/* Asks user space for a file's tables. Wakes it: the process may be short-lived. */
+static __always_inline bool send_need(const struct sf_need *need)
+{
+	struct sf_cpu_stats *st = stats_here();
+
+	if (bpf_ringbuf_output(&ring, (void *)need, sizeof(*need), BPF_RB_FORCE_WAKEUP)) {
+		if (st)
+			st->lost[SF_LOST_NEED_RING_FULL]++;
+		return false;
+	}
+	if (st)
+		st->needs++;
+	return true;
+}
+
+/* Whether the file's tables shall be asked for once more. */
+static __always_inline bool retry_due(struct sf_module *m)
+{
+	if (m->state != SF_MOD_RETRY || bpf_ktime_get_ns() < m->retry_ns)
+		return false;
+	return __sync_val_compare_and_swap(&m->state, SF_MOD_RETRY, SF_MOD_LOADING) == SF_MOD_RETRY;
+}
+
+/* Resolves the file behind a VMA: module, tables, and the request for them if this is its first sight. */
+static __always_inline void vma_file(struct sf_scratch *s, struct sf_vma *v, u64 vma, u64 inode)
+{
+	struct sf_file_key key = {};
+	struct sf_module *m;
+	bool need_it;
+	u32 id;
+
+	if (inode)
+		inode_key(inode, &key);
+	else
+		key.ino = SF_KEY_VDSO;
+	id = module_of(&key, &need_it);
+	v->module = id;
+	v->word = SF_FRAME_NOROW << SF_FRAME_KIND_SHIFT | (u64)id << SF_FRAME_MODULE_SHIFT;
+	v->state = SF_MOD_LOADING;
+	m = bpf_map_lookup_elem(&modules, &id);
+	if (!id || !m) {
+		v->module = 0;
+		return;
+	}
+	if (need_it || retry_due(m)) {
+		struct sf_need need;
+
+		fill_need(&need, vma, inode, &key, id, s->pid);
+		if (!send_need(&need)) {	/* again at the next sight */
+			m->retry_ns = 0;
+			m->state = SF_MOD_RETRY;
+		}
+	}
+	v->state = *(volatile u32 *)&m->state;
+	v->first_page = m->first_page;
+	v->npages = m->npages;
+	v->dir = m->dir;
+	v->rules = m->rules;
+	v->nrules = m->nrules;
+	v->flags = m->flags;
+	if (!m->used)
+		m->used = 1;
+	if (v->state == SF_MOD_JIT)
+		v->word = SF_FRAME_JIT << SF_FRAME_KIND_SHIFT;
+}
+
+/*
+ * The slot of s->vmas that holds addr, walking the VMA tree if it is not there yet; -1: no executable mapping.
+ * A global function: verified once by itself, whatever calls it.
+ */
+__noinline int vma_find(u32 slot, u64 addr)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	struct sf_cpu_stats *st = stats_here();
+	struct sf_vma *v;
+	u64 vma, inode;
+	u32 i;
+
+	if (!s)
+		return -1;
+	for (i = 0; i < SF_VMAS; i++) {
+		v = &s->vmas[i];
+		if (addr >= v->start && addr < v->end) {
+			s->vma_last = i;
+			return i;
+		}
+	}
+	if (st)
+		st->vma_walks++;
+	vma = vma_walk(s, addr);
+	if (!vma || !(KLOAD(vma, struct vm_area_struct, vm_flags) & VM_EXEC))
+		return -1;
+	i = s->vma_next++ & (SF_VMAS - 1);
+	v = &s->vmas[i];
+	v->start = KLOAD(vma, struct vm_area_struct, vm_start);
+	v->end = KLOAD(vma, struct vm_area_struct, vm_end);
+	inode = vma_inode(vma);
+	if (inode || v->start == s->vdso) {
+		v->delta = (inode ? KLOAD(vma, struct vm_area_struct, vm_pgoff) << 12 : 0) - v->start;
+		vma_file(s, v, vma, inode);
+	} else {
+		v->word = SF_FRAME_JIT << SF_FRAME_KIND_SHIFT;
+		v->state = SF_MOD_JIT;
+		v->delta = 0;
+	}
+	s->vma_last = i;
+	return i;
+}
+
+/* The rows that are not packed: a few in a hundred. Global for the verifier's sake. */
+__noinline int step_indexed(u32 slot, u32 code, u32 offset)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_rule *rule;
+	struct sf_rule copy;
+	struct sf_vma *v;
+
+	if (!s)
+		return SF_STOP_NO_RULE;
+	if (code == SF_RULE_END)
+		return SF_STOP_COMPLETE;
+	v = &s->vmas[s->vma_last & (SF_VMAS - 1)];
+	rule = rule_find((struct sf_tables *)&v->first_page, code);
+	if (!rule)
+		return SF_STOP_NO_RULE;
+	copy = *rule;
+	return step_rule(&s->regs, &copy, offset, v->flags);
+}
+
+_Static_assert(__builtin_offsetof(struct sf_vma, flags) - __builtin_offsetof(struct sf_vma, first_page) ==
+	       __builtin_offsetof(struct sf_tables, flags), "sf_vma ends with sf_tables");
+
+/* No row: by the frame pointer, remembering why. `cause` says what a dead end will be called. */
+static __always_inline int step_unknown(struct sf_scratch *s, u32 cause)
+{
+	int err;
+
+	if (!s->cause)
+		s->cause = cause;
+	if ((s->regs.flags & SF_REGS_FP_END) ||
+	    (s->n > 1 && !s->regs.fp && s->regs.entry_sp - s->regs.sp <= 64 && cause != SF_STOP_JIT))
+		return SF_STOP_COMPLETE;
+	err = step_fp(&s->regs);
+	return err == SF_STOP_BAD_CFA || err == SF_STOP_READ_FAULT ? s->cause : err;
+}
+
+static __always_inline u32 cause_of_state(const struct sf_vma *v)
+{
+	switch (v->state) {
+	case SF_MOD_READY:
+		return SF_STOP_NO_ROW;
+	case SF_MOD_JIT:
+		return SF_STOP_JIT;
+	case SF_MOD_LOADING:
+		return v->module ? SF_STOP_NOT_LOADED : SF_STOP_MODULES_FULL;
+	case SF_MOD_RETRY:
+		return SF_STOP_NOT_LOADED;
+	default:
+		return SF_STOP_NO_TABLE;
+	}
+}
+
+/* Records the frame that the registers are in, and steps to its caller. SF_STEP_GO or a stop reason. */
+static __always_inline int unwind_frame(struct sf_scratch *s, u32 slot)
+{
+	u32 ra = s->regs.flags & (SF_REGS_RA | SF_REGS_SYSCALL) ? 1 : 0;
+	u64 at = s->regs.pc - ra;
+	u64 word = ra ? SF_FRAME_RA : 0;
+	u32 n = s->n, code, i = s->vma_last & (SF_VMAS - 1);
+	struct sf_vma *v = &s->vmas[i];
+	u64 offset;
+
+	if (n >= SF_MAX_USER)
+		return SF_STOP_DEPTH;
+	if (s->regs.flags & SF_REGS_BY_FP)
+		word |= SF_FRAME_BY_FP;
+	if (at < v->start || at >= v->end) {
+		int found = vma_find(slot, at);
+
+		if (found < 0) {
+			if (s->regs.flags & SF_REGS_BY_FP)	/* a wrong guess is no frame */
+				return s->cause ? s->cause : SF_STOP_NO_MODULE;
+			s->frames[n & (SF_MAX_USER - 1)] = word | SF_FRAME_RAW << SF_FRAME_KIND_SHIFT | (at & SF_FRAME_ADDR_MASK);
+			s->n = n + 1;
+			return SF_STOP_NO_MODULE;
+		}
+		v = &s->vmas[found & (SF_VMAS - 1)];
+	}
+	if (v->state == SF_MOD_JIT) {
+		s->frames[n & (SF_MAX_USER - 1)] = word | v->word | (at & SF_FRAME_ADDR_MASK);
+		s->n = n + 1;
+		return step_unknown(s, SF_STOP_JIT);
+	}
+	offset = (at + v->delta) & SF_FRAME_OFFSET_MASK;
+	word |= v->word | offset;
+	code = SF_RULE_GAP;
+	if (v->state == SF_MOD_READY)
+		code = row_find((struct sf_tables *)&v->first_page, offset);
+	if (code == SF_RULE_GAP) {
+		s->frames[n & (SF_MAX_USER - 1)] = word;
+		s->n = n + 1;
+		return step_unknown(s, cause_of_state(v));
+	}
+	s->frames[n & (SF_MAX_USER - 1)] = word & ~(SF_FRAME_NOROW << SF_FRAME_KIND_SHIFT);
+	s->n = n + 1;
+	if (code & SF_RULE_INDEXED)
+		return step_indexed(slot, code, offset);
+	return step_packed(&s->regs, code, v->flags);
+}
+
+static int unwind_some(u32 round, void *ctx)
+{
+	u32 slot = *(u32 *)ctx;
+	struct sf_scratch *s = scratch_of(slot);
+	int stop;
+
+	if (!s)
+		return 1;
+#define FRAME do { stop = unwind_frame(s, slot); if (stop != SF_STEP_GO) { s->stop = stop; return 1; } } while (0)
+	FRAME;
+	FRAME;
+	FRAME;
+	FRAME;
+#undef FRAME
+	return 0;
+}
+
+/* s->regs, s->mm, s->pid are set. Leaves s->n frames and s->stop. */
+static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
+{
+	s->n = 0;
+	s->stop = SF_STOP_DEPTH;
+	s->cause = 0;
+	s->win_len = 0;
+	s->vma_last = 0;
+	s->vma_next = 0;
+	for (int i = 0; i < SF_VMAS; i++)
+		s->vmas[i].start = s->vmas[i].end = 0;
+	bpf_loop(SF_MAX_USER / 4 + 1, unwind_some, &slot, 0);
+	/* A frame-pointer guess through a file that is still being loaded proves nothing. */
+	if (s->stop == SF_STOP_COMPLETE && s->cause == SF_STOP_NOT_LOADED)
+		s->stop = SF_STOP_NOT_LOADED;
+}
+
+#endif

@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * The kernel types that sfbpf's BPF programs use, and no more. Every struct under the
+ * preserve_access_index attribute is a CO-RE subset: only names matter, libbpf fills in the
+ * running kernel's offsets. Kernels differ in places; those variants carry a ___suffix,
+ * which CO-RE ignores when it looks for the type, and the kernel commit beside it.
+ * Hand-kept; `scripts/check-vmlinux.sh` compares it with the running kernel's BTF.
+ */
+#ifndef __VMLINUX_H__
+#define __VMLINUX_H__
+
+typedef unsigned char __u8;
+typedef signed char __s8;
+typedef unsigned short __u16;
+typedef short __s16;
+typedef unsigned int __u32;
+typedef int __s32;
+typedef unsigned long long __u64;
+typedef long long __s64;
+typedef __u8 u8;
+typedef __u16 u16;
+typedef __u32 u32;
+typedef __u64 u64;
+typedef __s32 s32;
+typedef __s64 s64;
+typedef __u16 __be16;
+typedef __u32 __be32;
+typedef __u32 __wsum;
+typedef _Bool bool;
+#define true 1
+#define false 0
+#define NULL ((void *)0)
+
+enum {
+	BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12, BPF_MAP_TYPE_RINGBUF = 27,
+};
+enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_EXIST = 2 };
+enum { BPF_F_NO_PREALLOC = 1, BPF_F_MMAPABLE = 1024, BPF_F_INNER_MAP = 4096 };
+enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2, BPF_RB_AVAIL_DATA = 0 };
+enum { BPF_F_USER_STACK = 256 };
+
+/* Fixed by the architecture's user ABI (arch/x86/include/uapi/asm/ptrace.h): no CO-RE. */
+struct pt_regs {
+	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax;
+	unsigned long ip, cs, flags, sp, ss;
+};
+struct bpf_perf_event_data {
+	struct pt_regs regs;
+	__u64 sample_period, addr;
+};
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct maple_range_64 {
+	void *parent;
+	unsigned long pivot[15];
+	void *slot[16];
+};
+struct maple_tree {
+	unsigned int ma_flags;
+	void *ma_root;
+};
+
+/* x86: arch/x86/include/asm/mmu.h. Other architectures name these fields otherwise. */
+typedef struct {
+	void *vdso;
+} mm_context_t;
+
+struct super_block {
+	unsigned int s_dev;
+};
+struct inode {
+	unsigned short i_mode;
+	struct super_block *i_sb;
+	unsigned long i_ino;
+	long long i_size;
+	unsigned int i_generation;
+	long long i_mtime_sec;		/* since 3aa63a569c64 (6.11) */
+	unsigned int i_mtime_nsec;
+};
+struct timespec64 {
+	long long tv_sec;
+	long tv_nsec;
+};
+struct inode___v67 {
+	struct timespec64 __i_mtime;	/* 12cd44023651 (6.7) to 6.10 */
+};
+struct inode___v61 {
+	struct timespec64 i_mtime;	/* before 6.7 */
+};
+struct file {
+	struct inode *f_inode;
+};
+struct vm_area_struct {
+	unsigned long vm_start, vm_end, vm_flags, vm_pgoff;
+	struct file *vm_file;
+};
+struct mm_struct {
+	struct maple_tree mm_mt;
+	unsigned long start_code, start_stack;
+	mm_context_t context;
+};
+typedef struct { unsigned int val; } kuid_t;
+struct cred {
+	kuid_t uid;
+};
+struct thread_info {
+	unsigned long flags;
+	unsigned int status;
+};
+struct task_struct {
+	struct thread_info thread_info;
+	unsigned int flags;
+	struct mm_struct *mm;
+	int pid, tgid;
+	const struct cred *cred;
+	char comm[16];
+};
+struct linux_binprm;
+struct seq_file;
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+struct bpf_iter__task_vma {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	struct vm_area_struct *vma;
+};
+
+#pragma clang attribute pop
+
+#define PF_KTHREAD 0x00200000	/* include/linux/sched.h */
+#define VM_EXEC 0x4		/* include/linux/mm.h */
+
+#endif
