@@ -29,7 +29,7 @@ void json_array_end(struct json *j);
 void json_str(struct json *j, const char *key, const char *value);	/* NULL: null */
 void json_u64(struct json *j, const char *key, uint64_t value);
 void json_i64(struct json *j, const char *key, int64_t value);
-void json_double(struct json *j, const char *key, double value, int decimals);	/* not finite: null */
+void json_double(struct json *j, const char *key, double value, int decimals);	/* 0 to 9; not finite: null */
 void json_bool(struct json *j, const char *key, bool value);
 void json_newline(struct json *j);	/* only for people reading it */
 
