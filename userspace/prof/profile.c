@@ -87,10 +87,12 @@ static uint32_t hash_stack(const struct stack *s, const uint64_t *frames)
 
 static bool same_stack(const struct profile *p, const struct stack *a, const struct stack *b, const uint64_t *b_frames)
 {
+	size_t n = (size_t)b->n_user + b->n_kernel;
+
 	return a->hash == b->hash && a->pid == b->pid && a->cgroup_id == b->cgroup_id && a->n_user == b->n_user &&
 	       a->n_kernel == b->n_kernel && a->stop == b->stop && a->flags == b->flags &&
 	       memcmp(a->comm, b->comm, sizeof(a->comm)) == 0 &&
-	       memcmp(p->words + a->at, b_frames, ((size_t)b->n_user + b->n_kernel) * sizeof(*b_frames)) == 0;
+	       (!n || memcmp(p->words + a->at, b_frames, n * sizeof(*b_frames)) == 0);
 }
 
 /* Adds key's count and weight to the equal stack, which is made if there is none. NULL: out of memory. */
@@ -143,7 +145,7 @@ int profile_add(struct profile *p, const struct sf_sample *rec)
 /* ids as long as words; a failure leaves both usable. */
 static int reserve_ids(struct profile *p)
 {
-	return vec_reserve(&p->ids, &p->ids_cap, p->words_cap, sizeof(*p->ids));
+	return vec_reserve(&p->ids, &p->ids_cap, p->words_cap ? p->words_cap : 1, sizeof(*p->ids));
 }
 
 int profile_merge(struct profile *dst, const struct profile *src)

@@ -12,8 +12,8 @@
  * without; fewer leading underscores; GLOBAL, WEAK, LOCAL; longer name; earlier in the file's string table.
  * So libc's read is "read", not "__read", as perf prints it.
  *
- * A size of 0 reaches to the next symbol or the end of the section, and such hits say `guessed`. An address
- * past its symbol's size has no name. Sizes, indices and counts from the file are not trusted.
+ * A size of 0 reaches to the next symbol or the end of the section. An address past its symbol's size
+ * has no name. Sizes, indices and counts from the file are not trusted.
  */
 #ifndef SFBPF_SYM_ELF_SYMTAB_H
 #define SFBPF_SYM_ELF_SYMTAB_H
