@@ -58,8 +58,10 @@ struct walk {
 	struct bytes b;		/* from the first row to the end of the table's rows */
 	struct row proto;	/* what all rows share, with the rules for absent words */
 	enum decoder decoder;
-	bool aarch64, s390x;
-	const struct row_regs *regs;
+	bool s390x;
+	uint8_t mangled;	/* the info bit that says so, if it does on this architecture */
+	uint8_t sp, fp;
+	unsigned int nregs;	/* registers that rules may name */
 	uint32_t nrows;
 	uint32_t size;		/* bytes that row starts count through: the function's, or a block's */
 	uint64_t keep;		/* rows from here on hold nowhere: at the very end, or clipped off by the caller */
@@ -68,59 +70,68 @@ struct walk {
 	size_t row_pos;
 };
 
-static inline struct rule rule_at(uint8_t kind, uint8_t reg, int32_t off)
+static inline void rule_set(struct rule *r, uint8_t kind, uint8_t reg, int32_t off)
 {
-	return (struct rule){ .kind = kind, .reg = reg, .off = off };
+	r->kind = kind;
+	r->reg = reg;
+	r->off = off;
 }
 
-/* s390x: (w - 160) / 8 is what fits a byte; the scaled value need not fit ours. */
-static inline struct rule s390x_cfa(uint8_t kind, uint8_t reg, int32_t word)
+/* s390x: (offset - 160) / 8 is stored, to fit a byte more often; what comes out need not fit ours. */
+static inline void rule_set_s390x_cfa(struct rule *r, uint8_t kind, uint8_t reg, int32_t word)
 {
 	int64_t off = (int64_t)word * 8 + 160;
 
-	return off == (int32_t)off ? rule_at(kind, reg, (int32_t)off) : (struct rule){ .kind = RULE_NONE };
+	if (off == (int32_t)off)
+		rule_set(r, kind, reg, (int32_t)off);
+	else
+		rule_set(r, RULE_NONE, 0, 0);
 }
 
 /* Version 2 on s390x: an even word is an offset from the CFA, an odd one names the register that has the value. */
-static inline struct rule s390x_v2_slot(struct walk *w, int32_t word)
+static inline void rule_set_s390x_slot(struct walk *w, struct rule *r, int32_t word, bool v2)
 {
 	uint32_t reg = (uint32_t)word >> 1;
 
-	if (!(word & 1))
-		return rule_at(RULE_CFA_MEM, 0, word);
-	if (reg <= DWARF_REG_MAX)
-		return rule_at(RULE_REG, (uint8_t)reg, 0);
-	w->bad_regs++;
-	return (struct rule){ .kind = RULE_NONE };
+	if (!v2 || !(word & 1)) {
+		rule_set(r, RULE_CFA_MEM, 0, word);
+	} else if (reg <= DWARF_REG_MAX) {
+		rule_set(r, RULE_REG, (uint8_t)reg, 0);
+	} else {
+		rule_set(r, RULE_NONE, 0, 0);
+		w->bad_regs++;
+	}
 }
 
-static inline enum damage s390x_rules(struct walk *w, struct row *r, uint8_t base, unsigned int n,
-				      const int32_t *words)
+static inline enum damage s390x_rules(struct walk *w, struct row *r, unsigned int n, const int32_t *words, bool v2)
 {
-	bool v2 = w->decoder == DECODE_S390X_V2;
-
-	r->cfa = s390x_cfa(RULE_REG, base, words[0]);
+	rule_set_s390x_cfa(&r->cfa, RULE_REG, r->cfa.reg, words[0]);
 	if (n > 1 && words[1])
-		r->ra = v2 ? s390x_v2_slot(w, words[1]) : rule_at(RULE_CFA_MEM, 0, words[1]);
+		rule_set_s390x_slot(w, &r->ra, words[1], v2);
 	if (n > 2)
-		r->fp = v2 ? s390x_v2_slot(w, words[2]) : rule_at(RULE_CFA_MEM, 0, words[2]);
+		rule_set_s390x_slot(w, &r->fp, words[2], v2);
 	return n > 3 ? DAMAGE_WORDS : DAMAGE_NONE;
 }
 
-static inline struct rule flex_rule(struct walk *w, uint32_t control, int32_t off, bool scaled)
+static inline void flex_rule(struct walk *w, struct rule *r, uint32_t control, int32_t off, bool scaled)
 {
 	static const uint8_t kinds[] = { RULE_CFA, RULE_REG, RULE_CFA_MEM, RULE_REG_MEM };	/* by deref_p, reg_p */
 	uint32_t reg = control >> FLEX_REG_SHIFT;
 	uint8_t kind = kinds[control & (FLEX_REG | FLEX_DEREF)];
 
-	if (!(control & FLEX_REG))
-		return rule_at(kind, 0, off);
+	if (!(control & FLEX_REG)) {
+		rule_set(r, kind, 0, off);
+		return;
+	}
 	/* GNU as 2.46 writes 0x1fffffff for an FP rule that is based on another register. */
 	if (reg > DWARF_REG_MAX)
 		w->bad_regs++;
-	if (reg >= w->regs->nnames)
-		return (struct rule){ .kind = RULE_NONE };
-	return scaled ? s390x_cfa(kind, (uint8_t)reg, off) : rule_at(kind, (uint8_t)reg, off);
+	if (reg >= w->nregs)
+		rule_set(r, RULE_NONE, 0, 0);
+	else if (scaled)
+		rule_set_s390x_cfa(r, kind, (uint8_t)reg, off);
+	else
+		rule_set(r, kind, (uint8_t)reg, off);
 }
 
 /* Spec, "Flexible FDE type". mask: the bits of a word, as control words are unsigned. */
@@ -143,51 +154,44 @@ static enum damage flex_rules(struct walk *w, struct row *r, unsigned int n, con
 			return DAMAGE_PAIR;
 		if (!k && !(control & FLEX_REG))
 			return DAMAGE_CFA_OF_CFA;
-		*rules[k] = flex_rule(w, control, words[at++], !k && w->s390x);
+		flex_rule(w, rules[k], control, words[at++], !k && w->s390x);
 	}
 	return at < n ? DAMAGE_EXTRA : DAMAGE_NONE;
 }
 
-static inline enum damage row_rules(struct walk *w, struct row *r, uint8_t info, const int32_t *words)
+/* The prototype has the kinds that DEFAULT rows begin with; a field at a time is what compiles well. */
+static inline __attribute__((always_inline)) enum damage row_rules(struct walk *w, struct row *r, uint8_t info,
+								   const int32_t *words, enum decoder decoder)
 {
-	uint8_t base = info & INFO_BASE_SP ? w->regs->sp : w->regs->fp;
 	unsigned int n = INFO_WORDS(info);
 
-	switch (w->decoder) {
-	case DECODE_X86_64:
-		r->cfa = rule_at(RULE_REG, base, words[0]);
-		if (n > 1)
-			r->fp = rule_at(RULE_CFA_MEM, 0, words[1]);
-		return n > 2 ? DAMAGE_WORDS : DAMAGE_NONE;
-	case DECODE_AARCH64:
-		r->cfa = rule_at(RULE_REG, base, words[0]);
-		if (n > 1)
-			r->ra = rule_at(RULE_CFA_MEM, 0, words[1]);
-		if (n > 2)
-			r->fp = rule_at(RULE_CFA_MEM, 0, words[2]);
-		return n > 3 ? DAMAGE_WORDS : DAMAGE_NONE;
-	case DECODE_S390X_V2:
-	case DECODE_S390X:
-		return s390x_rules(w, r, base, n, words);
-	case DECODE_FLEX:
+	if (decoder == DECODE_FLEX)
 		return flex_rules(w, r, n, words, (uint32_t)((uint64_t)1 << (8u << INFO_SIZE(info))) - 1);
-	}
-	return DAMAGE_WORDS;
+	r->cfa.reg = info & INFO_BASE_SP ? w->sp : w->fp;
+	if (decoder == DECODE_S390X || decoder == DECODE_S390X_V2)
+		return s390x_rules(w, r, n, words, decoder == DECODE_S390X_V2);
+	r->cfa.off = words[0];
+	if (decoder == DECODE_AARCH64 && n > 1)
+		rule_set(&r->ra, RULE_CFA_MEM, 0, words[1]);
+	if (n > (decoder == DECODE_AARCH64 ? 2 : 1))
+		rule_set(&r->fp, RULE_CFA_MEM, 0, words[decoder == DECODE_AARCH64 ? 2 : 1]);
+	return n > (decoder == DECODE_AARCH64 ? 3 : 2) ? DAMAGE_WORDS : DAMAGE_NONE;
 }
 
 /* info and words of a row. */
-static inline __attribute__((always_inline)) enum damage read_row(struct walk *w, struct bytes *b, struct row *r)
+static inline __attribute__((always_inline)) enum damage read_row(struct walk *w, struct bytes *b, struct row *r,
+								  enum decoder decoder)
 {
 	uint8_t info = bytes_u8(b);
 	unsigned int n = INFO_WORDS(info);
 	int32_t words[WORDS_MAX];
-	enum damage damage;
 
 	if (!n) {
 		if (b->err)
 			return DAMAGE_CUT;
-		r->cfa = r->fp = (struct rule){ .kind = RULE_NONE };
-		r->ra = (struct rule){ .kind = RULE_UNDEF };
+		rule_set(&r->cfa, RULE_NONE, 0, 0);
+		rule_set(&r->ra, RULE_UNDEF, 0, 0);
+		rule_set(&r->fp, RULE_NONE, 0, 0);
 		return DAMAGE_NONE;
 	}
 	if (n > WORDS_MAX)
@@ -210,10 +214,9 @@ static inline __attribute__((always_inline)) enum damage read_row(struct walk *w
 	}
 	if (b->err)
 		return DAMAGE_CUT;
-	damage = row_rules(w, r, info, words);
-	if ((info & INFO_MANGLED_RA) && w->aarch64)
+	if (info & w->mangled)
 		r->flags |= ROW_PAC;
-	return damage;
+	return row_rules(w, r, info, words, decoder);
 }
 
 /*
@@ -221,7 +224,8 @@ static inline __attribute__((always_inline)) enum damage read_row(struct walk *w
  * not depend on its neighbours. *ret_n rows that hold somewhere go to `rows`, which has room for all.
  */
 static inline __attribute__((always_inline)) enum damage read_rows(struct walk *w, struct row *rows, size_t *ret_n,
-								   unsigned int row_type)
+								   unsigned int row_type,
+								   enum decoder decoder)
 {
 	struct bytes b = w->b;
 	struct row *r = rows;
@@ -234,7 +238,7 @@ static inline __attribute__((always_inline)) enum damage read_rows(struct walk *
 		w->row_pos = b.pos;
 		start = row_type == 0 ? bytes_u8(&b) : row_type == 1 ? bytes_u16(&b) : bytes_u32(&b);
 		*r = w->proto;
-		damage = read_row(w, &b, r);
+		damage = read_row(w, &b, r, decoder);
 		if (damage)
 			return damage;
 		if (start > w->size)
@@ -260,13 +264,16 @@ static inline __attribute__((always_inline)) enum damage read_rows(struct walk *
 static void walk_init(struct walk *w, const struct sframe *s, const struct sframe_table *t,
 		      const struct sframe_fde *fde, const struct fn *fn)
 {
+	const struct row_regs *regs = row_arch_regs(s->arch);
 	uint64_t len = fn->end - fn->start;
 
 	*w = (struct walk){
 		.b = bytes_sub(&s->sec, fde->rows_off, t->fre_off + t->fre_len - fde->rows_off),
-		.aarch64 = s->arch == ROW_ARCH_AARCH64,
 		.s390x = s->arch == ROW_ARCH_S390X,
-		.regs = row_arch_regs(s->arch),
+		.mangled = s->arch == ROW_ARCH_AARCH64 ? INFO_MANGLED_RA : 0,
+		.sp = regs->sp,
+		.fp = regs->fp,
+		.nregs = regs->nnames,
 		.nrows = fde->nrows,
 		.size = fde->rep_size ? fde->rep_size : fde->size,
 	};
@@ -277,14 +284,18 @@ static void walk_init(struct walk *w, const struct sframe *s, const struct sfram
 	else if (w->s390x)
 		w->decoder = t->version == 2 ? DECODE_S390X_V2 : DECODE_S390X;
 	else
-		w->decoder = w->aarch64 ? DECODE_AARCH64 : DECODE_X86_64;
+		w->decoder = w->mangled ? DECODE_AARCH64 : DECODE_X86_64;
 	w->proto = (struct row){
 		.start = fn->start, .end = fn->end, .source = ROW_SFRAME, .plt_rep = fde->rep_size,
 		.flags = fde->signal ? ROW_SIGNAL : 0,
+		.cfa = { .kind = RULE_REG },
 		.fp = { .kind = RULE_SAME },
-		/* An RA that no word tells of is where the header says, or still in the link register. */
-		.ra = t->fixed_ra ? rule_at(RULE_CFA_MEM, 0, t->fixed_ra) : rule_at(RULE_REG, w->regs->ra, 0),
 	};
+	/* An RA that no word tells of is where the header says, or still in the link register. */
+	if (t->fixed_ra)
+		rule_set(&w->proto.ra, RULE_CFA_MEM, 0, t->fixed_ra);
+	else
+		rule_set(&w->proto.ra, RULE_REG, regs->ra, 0);
 }
 
 /*
@@ -294,21 +305,43 @@ static void walk_init(struct walk *w, const struct sframe *s, const struct sfram
 static bool repair_plt_got(const struct walk *w, const struct sframe_fde *fde, struct row *r)
 {
 	if (w->decoder != DECODE_X86_64 || fde->nrows != 1 || (fde->rep_size != 8 && fde->rep_size != 16) ||
-	    r->plt_at || r->cfa.kind != RULE_REG || r->cfa.reg != w->regs->sp || r->cfa.off != 16)
+	    r->plt_at || r->cfa.kind != RULE_REG || r->cfa.reg != w->sp || r->cfa.off != 16)
 		return false;
 	r->cfa.off = 8;
 	return true;
 }
 
-static enum damage read_function(struct walk *w, uint8_t row_type, struct row *rows, size_t *ret_n)
+static inline __attribute__((always_inline)) enum damage read_typed(struct walk *w, uint8_t row_type, struct row *rows,
+								    size_t *ret_n, enum decoder decoder)
 {
 	switch (row_type) {
 	case 0:
-		return read_rows(w, rows, ret_n, 0);
+		return read_rows(w, rows, ret_n, 0, decoder);
 	case 1:
-		return read_rows(w, rows, ret_n, 1);
+		return read_rows(w, rows, ret_n, 1, decoder);
 	default:
-		return read_rows(w, rows, ret_n, 2);
+		return read_rows(w, rows, ret_n, 2, decoder);
+	}
+}
+
+/*
+ * noinline keeps the prototype in memory: taken apart into registers it would be put together again on the stack
+ * for each row, by narrow stores that the wide loads right after have to wait for (half the speed).
+ */
+static __attribute__((noinline)) enum damage read_function(struct walk *w, uint8_t row_type, struct row *rows,
+							  size_t *ret_n)
+{
+	switch (w->decoder) {
+	case DECODE_X86_64:
+		return read_typed(w, row_type, rows, ret_n, DECODE_X86_64);
+	case DECODE_AARCH64:
+		return read_typed(w, row_type, rows, ret_n, DECODE_AARCH64);
+	case DECODE_S390X_V2:
+		return read_rows(w, rows, ret_n, row_type, DECODE_S390X_V2);
+	case DECODE_S390X:
+		return read_rows(w, rows, ret_n, row_type, DECODE_S390X);
+	default:
+		return read_rows(w, rows, ret_n, row_type, DECODE_FLEX);
 	}
 }
 
