@@ -11,6 +11,7 @@
 #include "unwind/row.h"
 
 struct eh_cie;
+struct eh_fde;
 
 struct eh_frame {
 	struct bytes sec;	/* not owned */
@@ -18,8 +19,10 @@ struct eh_frame {
 	enum row_arch arch;
 	bool debug_frame;	/* .debug_frame's CIE ids and pointers, else .eh_frame's */
 	const char *name;	/* ".eh_frame" or ".debug_frame", for notes */
-	struct eh_cie *cies;	/* parsed once each */
-	uint32_t ncies;
+	struct eh_cie *cies;	/* parsed once each, ascending by offset */
+	size_t ncies, cies_cap;
+	struct eh_fde *fdes;	/* where the instructions of fns[].ref are */
+	size_t nfdes, fdes_cap;
 	struct fntab fns;	/* sound FDEs only; ref is the reader's own */
 };
 

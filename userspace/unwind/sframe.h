@@ -10,7 +10,7 @@
 #include "elf/elf_image.h"
 #include "unwind/row.h"
 
-#define SFRAME_MAX_TABLES 4096
+#define SFRAME_MAX_TABLES (1u << 20)	/* a linker that only concatenates leaves one for each object */
 
 struct sframe_table {		/* one SFrame header with its tables; a section may hold several */
 	uint64_t offset;	/* of the header, bytes from the section's start */
@@ -38,13 +38,15 @@ struct sframe_bounds {		/* executable ranges that tell one reading of function s
 
 /*
  * Parses headers and the function index. A damaged FDE is noted and left out. 0 even if nothing was
- * sound (fns.n == 0); -ENOMEM. The bytes must outlive s.
+ * sound (fns.n == 0); -ENOMEM. The bytes must outlive s. Without program headers (bounds NULL or empty:
+ * a relocatable object) nothing is known about where code lies, and every start is believed.
+ * The rows of all functions together number at most half the section's bytes.
  */
 int sframe_open(struct sframe *s, struct bytes sec, uint64_t addr, enum row_arch arch,
 		const struct sframe_bounds *bounds, struct diag *diag);
 /*
- * Appends fn's rows in ascending order, within [fn->start, fn->end). Damage ends the function's rows and is noted.
- * fn is one of s->fns, perhaps with a smaller end. 0 or -ENOMEM.
+ * Appends fn's rows in ascending order, within [fn->start, fn->end). Damage in any of them costs the
+ * function all of its rows and is noted. fn is one of s->fns, perhaps with a smaller end. 0 or -ENOMEM.
  */
 int sframe_rows(const struct sframe *s, const struct fn *fn, struct rowbuf *out, struct diag *diag);
 void sframe_close(struct sframe *s);

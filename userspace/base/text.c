@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/text.h"
+
+#include <string.h>
+
+#define REPLACEMENT "\xef\xbf\xbd"	/* U+FFFD */
+
+/* RFC 3629, section 4: the shortest form only, no surrogates, at most U+10FFFF. */
+size_t text_decode(const char *s, size_t len, uint32_t *ret)
+{
+	const uint8_t *p = (const uint8_t *)s;
+	uint32_t c = p[0], min;
+	size_t n;
+
+	*ret = UINT32_MAX;
+	if (c < 0x80) {
+		*ret = c;
+		return 1;
+	}
+	if (c >= 0xc2 && c <= 0xdf) {
+		n = 2;
+		min = 0x80;
+		c &= 0x1f;
+	} else if (c >= 0xe0 && c <= 0xef) {
+		n = 3;
+		min = 0x800;
+		c &= 0x0f;
+	} else if (c >= 0xf0 && c <= 0xf4) {
+		n = 4;
+		min = 0x10000;
+		c &= 0x07;
+	} else {
+		return 1;
+	}
+	if (n > len)
+		return 1;
+	for (size_t i = 1; i < n; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 1;
+		c = c << 6 | (p[i] & 0x3f);
+	}
+	if (c < min || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+		return 1;
+	*ret = c;
+	return n;
+}
+
+/* Valid characters that change where or in which order their neighbours are shown. */
+static bool moves_text(uint32_t c)
+{
+	return c == 0x061c || c == 0x200e || c == 0x200f || (c >= 0x2028 && c <= 0x202e) ||
+	       (c >= 0x2066 && c <= 0x2069) || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb);
+}
+
+size_t text_clean(char *dst, size_t cap, const char *src, size_t len, unsigned int flags)
+{
+	size_t out = 0, i = 0;
+
+	while (i < len) {
+		const char *put = src + i;
+		size_t n, nput;
+		uint32_t c;
+
+		n = nput = text_decode(src + i, len - i, &c);
+		if (c < 0x20 || (c >= 0x7f && c < 0xa0)) {
+			put = ".";
+			nput = 1;
+		} else if (c == UINT32_MAX || moves_text(c)) {
+			put = REPLACEMENT;
+			nput = 3;
+		} else if (c == ';' && (flags & TEXT_FOLDED)) {
+			put = ":";
+		}
+		if (nput >= cap - out)
+			break;
+		memcpy(dst + out, put, nput);
+		out += nput;
+		i += n;
+	}
+	dst[out] = 0;
+	return out;
+}
+
+struct range {
+	uint32_t first, last;
+};
+
+static bool in_ranges(const struct range *r, size_t n, uint32_t c)
+{
+	size_t lo = 0, hi = n;	/* everything before lo ends below c, everything from hi on starts above it */
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (c > r[mid].last)
+			lo = mid + 1;
+		else if (c < r[mid].first)
+			hi = mid;
+		else
+			return true;
+	}
+	return false;
+}
+
+/* By block rather than by character: a column too many now and then is harmless, the list stays readable. */
+int text_char_width(uint32_t c)
+{
+	static const struct range zero[] = {
+		{ 0x0300, 0x036f }, { 0x0483, 0x0489 }, { 0x0591, 0x05bd }, { 0x0610, 0x061a }, { 0x064b, 0x065f },
+		{ 0x1ab0, 0x1aff }, { 0x1dc0, 0x1dff }, { 0x200b, 0x200d }, { 0x2060, 0x2064 }, { 0x20d0, 0x20f0 },
+		{ 0xfe00, 0xfe0f }, { 0xfe20, 0xfe2f }, { 0xe0001, 0xe01ef },
+	};
+	static const struct range wide[] = {
+		{ 0x1100, 0x115f }, { 0x231a, 0x231b }, { 0x2329, 0x232a }, { 0x23e9, 0x23ec }, { 0x2e80, 0x303e },
+		{ 0x3041, 0x33ff }, { 0x3400, 0x4dbf }, { 0x4e00, 0x9fff }, { 0xa000, 0xa4cf }, { 0xa960, 0xa97f },
+		{ 0xac00, 0xd7a3 }, { 0xf900, 0xfaff }, { 0xfe10, 0xfe19 }, { 0xfe30, 0xfe6f }, { 0xff01, 0xff60 },
+		{ 0xffe0, 0xffe6 }, { 0x16fe0, 0x18cff }, { 0x1b000, 0x1b2ff }, { 0x1f004, 0x1f004 },
+		{ 0x1f0cf, 0x1f0cf }, { 0x1f18e, 0x1f18e }, { 0x1f191, 0x1f19a }, { 0x1f200, 0x1f265 },
+		{ 0x1f300, 0x1f64f }, { 0x1f680, 0x1f6ff }, { 0x1f7e0, 0x1f7eb }, { 0x1f90c, 0x1f9ff },
+		{ 0x1fa70, 0x1faff }, { 0x20000, 0x3fffd },
+	};
+
+	if (c < 0x300)
+		return 1;
+	if (in_ranges(zero, sizeof(zero) / sizeof(zero[0]), c))
+		return 0;
+	return in_ranges(wide, sizeof(wide) / sizeof(wide[0]), c) ? 2 : 1;
+}
+
+int text_width(const char *s)
+{
+	size_t len = strlen(s);
+	int width = 0;
+	uint32_t c;
+
+	for (size_t i = 0; i < len;) {
+		i += text_decode(s + i, len - i, &c);
+		width += text_char_width(c);
+	}
+	return width;
+}
+
+/* Bytes of s that fit into cap (with a NUL) and `columns`; *ret is the columns they take. */
+static size_t fitting(const char *s, size_t len, size_t cap, int columns, int *ret)
+{
+	size_t i = 0;
+	int used = 0;
+
+	while (i < len) {
+		uint32_t c;
+		size_t n = text_decode(s + i, len - i, &c);
+		int w = text_char_width(c);
+
+		if (used + w > columns || i + n >= cap)
+			break;
+		used += w;
+		i += n;
+	}
+	*ret = used;
+	return i;
+}
+
+int text_fit(char *dst, size_t cap, const char *s, int columns, bool unicode)
+{
+	const char *mark = unicode ? "\xe2\x80\xa6" : "~";
+	size_t len = strlen(s), nmark = strlen(mark), n;
+	int used;
+
+	n = fitting(s, len, cap, columns, &used);
+	if (n < len) {
+		if (columns < 1 || cap <= nmark) {
+			dst[0] = 0;
+			return 0;
+		}
+		n = fitting(s, len, cap - nmark, columns - 1, &used);
+		memcpy(dst, s, n);
+		memcpy(dst + n, mark, nmark);
+		dst[n + nmark] = 0;
+		return used + 1;
+	}
+	memcpy(dst, s, n);
+	dst[n] = 0;
+	return used;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Outputs: a profile and a symbolizer in, bytes on a FILE out. All of them are plain functions that return
+ * 0 or -errno (also when the disk is full: the FILE is flushed before they return).
+ */
+#ifndef SFBPF_OUT_OUT_H
+#define SFBPF_OUT_OUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "elf/module.h"
+#include "prof/profile.h"
+#include "sfbpf_shared.h"
+#include "sym/symbolizer.h"
+
+struct run_program {
+	char name[32];
+	uint64_t run_cnt, run_ns;
+};
+
+/* The account of a run, for --stats and for the last line of text output. */
+struct run_stats {
+	double duration_s;
+	uint64_t samples;		/* taken: received + lost ones */
+	struct profile_account account;	/* of what was received */
+	uint64_t lost[SF_LOST_MAX];
+	struct { uint64_t modules, rows, rules, bytes; double build_ms; } tables;
+	const struct run_program *programs;
+	size_t nprograms;
+	struct { double cpu_ms; uint64_t rss_peak_kb; } self;
+};
+
+struct out_opts {
+	bool user_only, kernel_only;	/* -U, -K */
+	bool usec;			/* COUNT is the weight in microseconds (off-CPU) instead of samples */
+	size_t rows;			/* text: rows a table; 0: 40 */
+};
+
+struct out_meta {
+	const char *event;		/* "cpu-clock" */
+	double hz;			/* 0: not a frequency */
+	const char *host;
+	uint64_t start_unix_ns;		/* 0: unknown */
+};
+
+struct out_report {
+	struct profile *profile;
+	struct symbolizer *symbols;
+	const struct modules *modules;
+	const struct out_meta *meta;
+	const struct run_stats *stats;
+	struct out_opts opts;
+};
+
+struct out_format {
+	const char *name;		/* --format */
+	const char *suffixes[3];	/* of -o, with the dot; NULL-terminated */
+	bool binary;			/* refused on a terminal */
+	int (*write)(const struct out_report *r, FILE *f);
+};
+
+/* NULL: there is none of that name, or none for that suffix. */
+const struct out_format *out_format_named(const char *name);
+const struct out_format *out_format_for_path(const char *path);
+const struct out_format *out_format_at(size_t i);	/* NULL past the last one */
+
+int out_folded(const struct out_report *r, FILE *f);
+int out_json(const struct out_report *r, FILE *f);
+int out_text(const struct out_report *r, FILE *f);
+int out_stats(const struct run_stats *st, FILE *f);
+
+/* What all outputs share: r's value of a stack (samples or microseconds); whether it starts with [incomplete:...]. */
+uint64_t out_value(const struct out_report *r, const struct profile_stack *s);
+bool out_incomplete(const struct out_report *r, const struct profile_stack *s);
+int out_finish(FILE *f);		/* flush: 0 or -errno */
+
+#endif

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "prof/profile.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/vec.h"
+
+struct stack {
+	uint64_t at;			/* its first word in profile.words, and its first id in profile.ids */
+	uint64_t count, weight, cgroup_id;
+	uint32_t pid, hash;
+	uint16_t n_user, n_kernel;
+	uint8_t stop, flags;
+	bool named;			/* its ids are final */
+	char comm[SF_COMM];
+};
+
+struct profile {
+	uint64_t *words;
+	size_t nwords, words_cap;
+	uint32_t *ids;			/* parallel to words, as far as ids_cap */
+	size_t ids_cap;
+	struct stack *stacks;
+	size_t nstacks, stacks_cap;
+	uint32_t *slots;		/* stack + 1, 0: free; a power of two, at most half full */
+	size_t nslots;
+	uint64_t samples, weight;
+};
+
+struct profile *profile_new(void)
+{
+	return calloc(1, sizeof(struct profile));
+}
+
+void profile_free(struct profile *p)
+{
+	if (!p)
+		return;
+	free(p->words);
+	free(p->ids);
+	free(p->stacks);
+	free(p->slots);
+	free(p);
+}
+
+void profile_reset(struct profile *p)
+{
+	if (p->nstacks)
+		memset(p->slots, 0, p->nslots * sizeof(*p->slots));
+	p->nwords = p->nstacks = 0;
+	p->samples = p->weight = 0;
+}
+
+static int grow_slots(struct profile *p)
+{
+	size_t n = p->nslots ? p->nslots * 2 : 1024;
+	uint32_t *slots = calloc(n, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < p->nstacks; i++) {
+		size_t at = p->stacks[i].hash & (n - 1);
+
+		while (slots[at])
+			at = (at + 1) & (n - 1);
+		slots[at] = (uint32_t)i + 1;
+	}
+	free(p->slots);
+	p->slots = slots;
+	p->nslots = n;
+	return 0;
+}
+
+static uint32_t hash_stack(const struct stack *s, const uint64_t *frames)
+{
+	uint64_t h = hash_bytes(s->comm, sizeof(s->comm));
+
+	h = hash_mix(h, s->cgroup_id);
+	h = hash_mix(h, (uint64_t)s->pid << 32 | (uint64_t)s->n_user << 16 | s->n_kernel);
+	h = hash_mix(h, (uint64_t)s->stop << 8 | s->flags);
+	h = hash_mix(h, hash_bytes(frames, ((size_t)s->n_user + s->n_kernel) * sizeof(*frames)));
+	return (uint32_t)(h ^ h >> 32);
+}
+
+static bool same_stack(const struct profile *p, const struct stack *a, const struct stack *b, const uint64_t *b_frames)
+{
+	size_t n = (size_t)b->n_user + b->n_kernel;
+
+	return a->hash == b->hash && a->pid == b->pid && a->cgroup_id == b->cgroup_id && a->n_user == b->n_user &&
+	       a->n_kernel == b->n_kernel && a->stop == b->stop && a->flags == b->flags &&
+	       memcmp(a->comm, b->comm, sizeof(a->comm)) == 0 &&
+	       (!n || memcmp(p->words + a->at, b_frames, n * sizeof(*b_frames)) == 0);
+}
+
+/* Adds key's count and weight to the equal stack, which is made if there is none. NULL: out of memory. */
+static struct stack *add_stack(struct profile *p, const struct stack *key, const uint64_t *frames)
+{
+	size_t n = (size_t)key->n_user + key->n_kernel, at;
+	struct stack *s;
+
+	if (p->nstacks * 2 >= p->nslots && grow_slots(p))
+		return NULL;
+	for (at = key->hash & (p->nslots - 1); p->slots[at]; at = (at + 1) & (p->nslots - 1)) {
+		s = &p->stacks[p->slots[at] - 1];
+		if (!same_stack(p, s, key, frames))
+			continue;
+		s->count += key->count;
+		s->weight += key->weight;
+		goto counted;
+	}
+	if (p->nstacks >= UINT32_MAX - 1 || vec_reserve(&p->words, &p->words_cap, p->nwords + n, sizeof(*p->words)) ||
+	    vec_reserve(&p->stacks, &p->stacks_cap, p->nstacks + 1, sizeof(*p->stacks)))
+		return NULL;
+	s = &p->stacks[p->nstacks++];
+	*s = *key;
+	s->at = p->nwords;
+	s->named = false;
+	if (n)
+		memcpy(p->words + p->nwords, frames, n * sizeof(*frames));
+	p->nwords += n;
+	p->slots[at] = (uint32_t)p->nstacks;
+counted:
+	p->samples += key->count;
+	p->weight += key->weight;
+	return s;
+}
+
+int profile_add(struct profile *p, const struct sf_sample *rec)
+{
+	struct stack key = {
+		.count = 1, .weight = rec->weight, .cgroup_id = rec->cgroup_id, .pid = rec->pid,
+		.n_user = rec->n_user, .n_kernel = rec->n_kernel, .stop = rec->stop, .flags = rec->flags,
+	};
+
+	if (rec->n_user > SF_MAX_USER || rec->n_kernel > SF_MAX_KERNEL || rec->stop >= SF_STOP_MAX)
+		return -EINVAL;
+	memcpy(key.comm, rec->comm, strnlen(rec->comm, SF_COMM - 1));
+	key.hash = hash_stack(&key, rec->frames);
+	return add_stack(p, &key, rec->frames) ? 0 : -ENOMEM;
+}
+
+/* ids as long as words; a failure leaves both usable. */
+static int reserve_ids(struct profile *p)
+{
+	return vec_reserve(&p->ids, &p->ids_cap, p->words_cap ? p->words_cap : 1, sizeof(*p->ids));
+}
+
+int profile_merge(struct profile *dst, const struct profile *src)
+{
+	for (size_t i = 0; i < src->nstacks; i++) {
+		const struct stack *from = &src->stacks[i];
+		struct stack *to = add_stack(dst, from, src->words + from->at);
+		size_t n = (size_t)from->n_user + from->n_kernel;
+
+		if (!to)
+			return -ENOMEM;
+		if (!from->named || to->named || reserve_ids(dst))
+			continue;	/* without ids the names are looked up again */
+		memcpy(dst->ids + to->at, src->ids + from->at, n * sizeof(*dst->ids));
+		to->named = true;
+	}
+	return 0;
+}
+
+size_t profile_count(const struct profile *p)
+{
+	return p->nstacks;
+}
+
+uint64_t profile_samples(const struct profile *p)
+{
+	return p->samples;
+}
+
+uint64_t profile_weight(const struct profile *p)
+{
+	return p->weight;
+}
+
+size_t profile_bytes(const struct profile *p)
+{
+	return sizeof(*p) + p->words_cap * sizeof(*p->words) + p->ids_cap * sizeof(*p->ids) +
+	       p->stacks_cap * sizeof(*p->stacks) + p->nslots * sizeof(*p->slots);
+}
+
+void profile_stack(const struct profile *p, size_t i, struct profile_stack *ret)
+{
+	const struct stack *s = &p->stacks[i];
+
+	*ret = (struct profile_stack){
+		.frames = p->words + s->at, .comm = s->comm, .count = s->count, .weight = s->weight,
+		.cgroup_id = s->cgroup_id, .pid = s->pid, .n_user = s->n_user, .n_kernel = s->n_kernel,
+		.stop = s->stop, .flags = s->flags,
+	};
+}
+
+const uint32_t *profile_symbols(struct profile *p, size_t i, struct symbolizer *sz)
+{
+	struct stack *s = &p->stacks[i];
+	const uint64_t *frames = p->words + s->at;
+	bool all_final = true, is_final;
+	uint32_t *ids;
+
+	if (!s->named) {
+		if (reserve_ids(p))
+			return NULL;
+		ids = p->ids + s->at;
+		for (size_t k = 0; k < s->n_user; k++) {
+			ids[k] = symbolizer_user(sz, frames[k], s->pid, &is_final);
+			all_final &= is_final;
+		}
+		for (size_t k = s->n_user; k < (size_t)s->n_user + s->n_kernel; k++)
+			ids[k] = symbolizer_kernel(sz, frames[k]);
+		s->named = all_final;
+	}
+	return p->ids + s->at;
+}
+
+/* ---- The account ---- */
+
+static bool in_sframe(const struct module *m, uint64_t offset)
+{
+	uint32_t lo = 0, hi = m->nsframe;	/* ranges before lo end at or below offset; those from hi on start above it */
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (offset >= m->sframe[mid].end)
+			lo = mid + 1;
+		else if (offset < m->sframe[mid].start)
+			hi = mid;
+		else
+			return true;
+	}
+	return false;
+}
+
+enum frame_source profile_frame_source(const struct modules *ms, uint64_t frame, enum frame_source below)
+{
+	const struct module *m;
+
+	switch (SF_FRAME_KIND(frame)) {
+	case SF_FRAME_ROW:
+		m = modules_find(ms, SF_FRAME_MODULE(frame));
+		if (m && m->state != MODULE_LOADING && in_sframe(m, SF_FRAME_OFFSET(frame)))
+			return FRAME_SFRAME;
+		return FRAME_EH_FRAME;
+	case SF_FRAME_JIT:
+		return FRAME_JIT;
+	default:
+		return frame & SF_FRAME_BY_FP ? FRAME_FP : below;
+	}
+}
+
+void profile_account(const struct profile *p, const struct modules *ms, struct profile_account *ret)
+{
+	struct profile_account a = { .samples = p->samples };
+	uint64_t by_source[4] = { 0 };
+
+	for (size_t i = 0; i < p->nstacks; i++) {
+		const struct stack *s = &p->stacks[i];
+		enum frame_source source = FRAME_FP;	/* below the first frame there is none */
+
+		if (s->flags & SF_SAMPLE_USER) {
+			a.user_total += s->count;
+			a.stops[s->stop] += s->count;
+		} else {
+			a.samples_without_user += s->count;
+		}
+		a.frames += s->count * s->n_user;
+		for (size_t k = 0; k < s->n_user; k++) {
+			source = profile_frame_source(ms, p->words[s->at + k], source);
+			by_source[source] += s->count;
+		}
+	}
+	a.sframe = by_source[FRAME_SFRAME];
+	a.eh_frame = by_source[FRAME_EH_FRAME];
+	a.fp = by_source[FRAME_FP];
+	a.jit = by_source[FRAME_JIT];
+	*ret = a;
+}
+
+/* ---- Names of the lists in bpf/ ---- */
+
+struct listed {
+	const char *name, *help;
+};
+
+static const struct listed *stop_entry(uint8_t stop)
+{
+	static const struct listed list[] = {
+#define STOP(id, name, help) { name, help },
+#include "stop_reasons.def"
+#undef STOP
+		{ "?", "unknown" },
+	};
+
+	return &list[stop < SF_STOP_MAX ? stop : SF_STOP_MAX];
+}
+
+static const struct listed *lost_entry(unsigned int cause)
+{
+	static const struct listed list[] = {
+#define LOST(id, name, help) { name, help },
+#include "lost.def"
+#undef LOST
+		{ "?", "unknown" },
+	};
+
+	return &list[cause < SF_LOST_MAX ? cause : SF_LOST_MAX];
+}
+
+const char *profile_stop_name(uint8_t stop)
+{
+	return stop_entry(stop)->name;
+}
+
+const char *profile_stop_help(uint8_t stop)
+{
+	return stop_entry(stop)->help;
+}
+
+const char *profile_lost_name(unsigned int cause)
+{
+	return lost_entry(cause)->name;
+}
+
+const char *profile_lost_help(unsigned int cause)
+{
+	return lost_entry(cause)->help;
+}

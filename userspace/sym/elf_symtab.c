@@ -1,0 +1,396 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sym/elf_symtab.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "sym/elf_symtab_internal.h"
+
+#define PLT_BIT 0x80000000u	/* in sym.size */
+#define WINDOW 65536
+#define WALK_BACK 16		/* symbols before the nearest that may still reach over the address */
+#define START_SIZE 48		/* enough for _start of glibc and musl up to its call, on all architectures */
+
+struct sym {
+	uint64_t off;
+	uint32_t size, name;
+};
+
+struct symtab {
+	int fd;
+	const uint8_t *mem;
+	uint64_t file_size;
+	struct string_table str[2];
+	struct sym *syms;	/* by off, no two equal */
+	uint32_t n;
+};
+
+_Static_assert(sizeof(struct sym) == 16, "16 bytes a symbol");
+
+/* ---- Where code is ---- */
+
+static int compare_range(const void *a, const void *b)
+{
+	const struct code_range *x = a, *y = b;
+
+	return x->off < y->off ? -1 : x->off > y->off;
+}
+
+static int find_code(struct builder *b)
+{
+	const struct elf_image *img = b->img;
+	uint32_t i;
+
+	for (i = 0; i < img->nphdrs && b->nsegs < SYMTAB_MAX_CODE; i++) {
+		const struct elf_phdr *ph = &img->phdrs[i];
+
+		if (ph->type == PT_LOAD && ph->flags & PF_X && ph->filesz)
+			b->segs[b->nsegs++] = (struct code_range){ ph->offset, ph->vaddr, ph->filesz };
+	}
+	b->areas = calloc((size_t)img->nshdrs + SYMTAB_MAX_CODE, sizeof(*b->areas));
+	if (!b->areas)
+		return -ENOMEM;
+	for (i = 0; i < img->nshdrs; i++) {
+		const struct elf_shdr *s = &img->shdrs[i];
+
+		if (s->flags & SHF_EXECINSTR && s->type != SHT_NOBITS && s->size && s->size <= UINT64_MAX - s->offset)
+			b->areas[b->nareas++] = (struct code_range){ s->offset, s->addr, s->size };
+	}
+	for (i = 0; i < b->nsegs && !img->nshdrs; i++)
+		b->areas[b->nareas++] = b->segs[i];
+	if (b->nareas)
+		qsort(b->areas, b->nareas, sizeof(*b->areas), compare_range);
+	return 0;
+}
+
+/* End of the section around off, or 0. */
+static uint64_t area_end(const struct builder *b, uint64_t off)
+{
+	uint32_t lo = 0, hi = b->nareas;	/* areas before lo start at or below off, those from hi on above it */
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (b->areas[mid].off <= off)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo || off - b->areas[lo - 1].off >= b->areas[lo - 1].size)
+		return 0;
+	return b->areas[lo - 1].off + b->areas[lo - 1].size;
+}
+
+/* ---- Choosing between names ---- */
+
+/*
+ * Bits 15..12: leading underscores; 11..0: 4095 - length, so that less is better. UINT16_MAX: not a name.
+ * Those are mapping symbols ($x, $d: AAELF64 4.6.9) and labels that the assembler should have kept to itself.
+ */
+static uint16_t rank_of(struct bytes name)
+{
+	const uint8_t *p = name.base;
+	size_t len = strnlen((const char *)p, name.len), under = 0;
+
+	if (!len || p[0] == '$' || (len > 1 && p[0] == '.' && p[1] == 'L'))
+		return UINT16_MAX;
+	while (under < len && under < 14 && p[under] == '_')
+		under++;
+	return (uint16_t)(under << 12 | (4095 - (len < 4095 ? len : 4095)));
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* keys: name << 32 | candidate. In the order of the string table, so that it is read once, a window at a time. */
+static int rank_names(struct builder *b, uint64_t *keys, size_t n)
+{
+	struct elf_blob window = { 0 };
+	uint64_t from = 0;
+	int table = -1, err;
+
+	qsort(keys, n, sizeof(*keys), compare_u64);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t name = (uint32_t)(keys[i] >> 32), at = name & ~NAME_DYNSTR;
+		int of = name & NAME_DYNSTR ? 1 : 0;
+		uint64_t left = b->str[of].size - at, want = left < SYMTAB_NAME_MAX ? left : SYMTAB_NAME_MAX;
+
+		if (of != table || at + want > from + window.view.len) {
+			elf_blob_free(&window);
+			err = elf_image_read(b->img, b->str[of].off + at, left < WINDOW ? left : WINDOW, &window);
+			if (err)
+				return err;
+			from = at;
+			table = of;
+		}
+		b->cands[(uint32_t)keys[i]].rank = rank_of(bytes_sub(&window.view, at - from, want));
+	}
+	elf_blob_free(&window);
+	return 0;
+}
+
+static bool has_rival(const struct builder *b, size_t i)
+{
+	return (i && b->cands[i - 1].off == b->cands[i].off) || (i + 1 < b->n && b->cands[i + 1].off == b->cands[i].off);
+}
+
+/* Names are read only where they decide something: between aliases, and to tell labels from functions. */
+static int rank_candidates(struct builder *b)
+{
+	uint64_t *keys = malloc((b->n ? b->n : 1) * sizeof(*keys));
+	size_t n = 0;
+	int err;
+
+	if (!keys)
+		return -ENOMEM;
+	for (size_t i = 0; i < b->n; i++)
+		if (b->cands[i].notype || has_rival(b, i))
+			keys[n++] = (uint64_t)b->cands[i].name << 32 | i;
+	err = rank_names(b, keys, n);
+	free(keys);
+	return err;
+}
+
+/* The order documented in the header. */
+static bool is_better(const struct cand *a, const struct cand *b)
+{
+	if ((a->rank == UINT16_MAX) != (b->rank == UINT16_MAX))
+		return b->rank == UINT16_MAX;
+	if (a->notype != b->notype)
+		return b->notype;
+	if (!a->size != !b->size)
+		return !b->size;
+	if (a->rank >> 12 != b->rank >> 12)
+		return a->rank >> 12 < b->rank >> 12;
+	if (a->bind != b->bind)
+		return a->bind < b->bind;
+	if (a->rank != b->rank)
+		return a->rank < b->rank;
+	return a->name < b->name;
+}
+
+/* ---- The table ---- */
+
+static int compare_cand(const void *a, const void *b)
+{
+	const struct cand *x = a, *y = b;
+
+	return x->off < y->off ? -1 : x->off > y->off;
+}
+
+/* One symbol per address; labels inside functions go. Sizes of 0 stay for extend(). */
+static void choose(struct builder *b, struct symtab *t)
+{
+	uint64_t covered = 0;	/* sized symbols so far reach up to here */
+	size_t i = 0;
+
+	while (i < b->n) {
+		const struct cand *best = &b->cands[i];
+		uint64_t off = best->off;
+
+		for (; i < b->n && b->cands[i].off == off; i++)
+			if (is_better(&b->cands[i], best))
+				best = &b->cands[i];
+		if (best->rank == UINT16_MAX || (best->notype && (off < covered || !area_end(b, off))))
+			continue;
+		if (off + best->size > covered)
+			covered = off + best->size;
+		t->syms[t->n++] = (struct sym){ off, best->size | (best->plt ? PLT_BIT : 0), best->name };
+	}
+}
+
+static void extend(const struct builder *b, struct symtab *t)
+{
+	uint64_t covered = 0;
+	uint32_t i;
+
+	for (i = 0; i < t->n; i++) {
+		struct sym *s = &t->syms[i];
+		uint64_t end = area_end(b, s->off), size = s->size & ~PLT_BIT;
+
+		if (!size) {
+			if (!end || (i + 1 < t->n && t->syms[i + 1].off < end))
+				end = i + 1 < t->n ? t->syms[i + 1].off : s->off + 1;
+			if (s->off < covered && covered < end)
+				end = covered;
+			size = end - s->off < INT32_MAX ? end - s->off : INT32_MAX;
+			s->size |= (uint32_t)size;
+		}
+		if (s->off + size > covered)
+			covered = s->off + size;
+	}
+}
+
+/* A stripped program has no name for the frame that every one of its main threads ends in, but says where it is. */
+static void name_entry(const struct builder *b, struct symtab *t)
+{
+	struct symtab_hit hit;
+	uint64_t off, size = START_SIZE;
+	uint32_t at;
+
+	if (!b->img->entry || !builder_code_offset(b, b->img->entry, &off) || symtab_find(t, off, &hit) ||
+	    !builder_is_program(b))
+		return;
+	for (at = t->n; at && t->syms[at - 1].off > off; at--)
+		t->syms[at] = t->syms[at - 1];
+	if (at < t->n && t->syms[at + 1].off - off < size)
+		size = t->syms[at + 1].off - off;
+	t->syms[at] = (struct sym){ off, (uint32_t)size, NAME_START };
+	t->n++;
+}
+
+static int build_table(struct builder *b, struct symtab *t)
+{
+	struct sym *fitted;
+	int err;
+
+	err = find_code(b);
+	if (!err)
+		err = builder_read_symbols(b);
+	if (!err)
+		err = builder_read_plt(b);
+	if (err)
+		return err;
+	if (b->n)
+		qsort(b->cands, b->n, sizeof(*b->cands), compare_cand);
+	err = rank_candidates(b);
+	if (err)
+		return err;
+	t->syms = malloc((b->n + 1) * sizeof(*t->syms));
+	if (!t->syms)
+		return -ENOMEM;
+	choose(b, t);
+	extend(b, t);
+	name_entry(b, t);
+	fitted = realloc(t->syms, (t->n ? t->n : 1) * sizeof(*t->syms));
+	if (fitted)
+		t->syms = fitted;
+	memcpy(t->str, b->str, sizeof(t->str));
+	return 0;
+}
+
+int symtab_build(const struct elf_image *img, struct symtab **ret)
+{
+	struct builder b = { .img = img };
+	struct symtab *t = calloc(1, sizeof(*t));
+	int err;
+
+	if (!t)
+		return -ENOMEM;
+	t->fd = img->fd;
+	t->mem = img->mem;
+	t->file_size = img->size;
+	err = build_table(&b, t);
+	free(b.areas);
+	free(b.cands);
+	if (err == -ERANGE)
+		err = -EIO;
+	if (err)
+		symtab_free(t);
+	else
+		*ret = t;
+	return err;
+}
+
+void symtab_free(struct symtab *t)
+{
+	if (!t)
+		return;
+	free(t->syms);
+	free(t);
+}
+
+bool symtab_at(const struct symtab *t, uint32_t index, struct symtab_hit *ret)
+{
+	const struct sym *s;
+
+	if (index >= t->n)
+		return false;
+	s = &t->syms[index];
+	*ret = (struct symtab_hit){ .index = index, .start = s->off, .size = s->size & ~PLT_BIT, .plt = s->size & PLT_BIT };
+	return true;
+}
+
+bool symtab_find(const struct symtab *t, uint64_t offset, struct symtab_hit *ret)
+{
+	uint32_t lo = 0, hi = t->n;	/* symbols before lo start at or below offset, those from hi on above it */
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (t->syms[mid].off <= offset)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	/* The nearest one may be nested in a longer one: an entry point in the middle of a function. */
+	for (uint32_t k = 1; k <= WALK_BACK && k <= lo; k++)
+		if (offset - t->syms[lo - k].off < (t->syms[lo - k].size & ~PLT_BIT))
+			return symtab_at(t, lo - k, ret);
+	return false;
+}
+
+static int read_string(const struct symtab *t, uint64_t off, char *buf, size_t len)
+{
+	if (t->mem) {
+		struct bytes all = bytes_of(t->mem, t->file_size, false);
+		struct bytes str = bytes_sub(&all, off, len);
+		const uint8_t *p = bytes_take(&str, len);
+
+		if (!p)
+			return -EIO;
+		memcpy(buf, p, len);
+		return 0;
+	}
+	return pread(t->fd, buf, len, (off_t)off) == (ssize_t)len ? 0 : -EIO;
+}
+
+int symtab_name(const struct symtab *t, const struct symtab_hit *hit, char *buf, size_t cap)
+{
+	uint32_t name = hit->index < t->n ? t->syms[hit->index].name : 0, at = name & ~NAME_DYNSTR;
+	const struct string_table *str = &t->str[name & NAME_DYNSTR ? 1 : 0];
+	size_t len = 0, want;
+	const char *version;
+
+	if (name == NAME_START) {
+		strncpy(buf, "_start", cap - 1);
+		buf[cap - 1] = 0;
+		return (int)strlen(buf);
+	}
+	if (!name || at >= str->size)
+		return -ENOENT;
+	/* Most names are short: one small read, and a large one only for the rest. */
+	for (want = 128;; want = cap - 1) {
+		if (want > cap - 1)
+			want = cap - 1;
+		if (want > str->size - at)
+			want = str->size - at;
+		if (read_string(t, str->off + at, buf, want))
+			return -EIO;
+		buf[want] = 0;
+		len = strlen(buf);
+		if (len < want || want == cap - 1 || want == str->size - at)
+			break;
+	}
+	version = len > 1 ? strchr(buf + 1, '@') : NULL;
+	if (version)
+		len = (size_t)(version - buf);
+	buf[len] = 0;
+	return len ? (int)len : -ENOENT;
+}
+
+uint32_t symtab_count(const struct symtab *t)
+{
+	return t->n;
+}
+
+size_t symtab_bytes(const struct symtab *t)
+{
+	return sizeof(*t) + (size_t)t->n * sizeof(*t->syms);
+}

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the files that build a symbol table share; see elf_symtab.h for the rules. */
+#ifndef SFBPF_SYM_ELF_SYMTAB_INTERNAL_H
+#define SFBPF_SYM_ELF_SYMTAB_INTERNAL_H
+
+#include <elf.h>
+
+#include "sym/elf_symtab.h"
+
+#define SYMTAB_MAX_CODE 64	/* executable PT_LOADs looked at; linkers make one or two */
+
+/* Names: bit 31 says which string table, the rest is the offset in it. */
+#define NAME_DYNSTR 0x80000000u
+#define NAME_START 0xffffffffu	/* "_start", in no table */
+
+struct cand {
+	uint64_t off;		/* file offset */
+	uint32_t size, name;
+	uint16_t rank;		/* of its name, see rank_of(); UINT16_MAX: no name to show */
+	uint8_t notype, bind;	/* 1: not a function; 0 global, 1 weak, 2 local */
+	bool plt;
+};
+
+struct code_range {
+	uint64_t off, vaddr, size;
+};
+
+struct string_table {
+	uint64_t off, size;	/* inside the file */
+};
+
+struct builder {
+	const struct elf_image *img;
+	struct string_table str[2];	/* .strtab, .dynstr; size 0: none */
+	struct code_range segs[SYMTAB_MAX_CODE];
+	uint32_t nsegs;
+	struct code_range *areas;	/* executable sections, or segments; by offset */
+	uint32_t nareas;
+	struct cand *cands;
+	size_t n, cap;
+};
+
+/* A table of symbols in the file: by section header or PT_DYNAMIC. */
+struct symbol_source {
+	uint64_t off, count;
+	uint32_t name_flag;	/* 0 or NAME_DYNSTR */
+};
+
+/* Executable segment that holds vaddr: false if none does. */
+bool builder_code_offset(const struct builder *b, uint64_t vaddr, uint64_t *ret);
+/* 0 also if c is not taken (its name is outside the string table, or its offset fits no frame word); -ENOMEM. */
+int builder_add(struct builder *b, const struct cand *c);
+/* Finds the string tables and reads all symbols into b->cands. */
+int builder_read_symbols(struct builder *b);
+/* A PIE or a fixed-address executable, so that its entry point is what starts a process. */
+bool builder_is_program(const struct builder *b);
+/* func@plt, x86-64. */
+int builder_read_plt(struct builder *b);
+
+#endif

@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sym/symbolizer.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/strpool.h"
+#include "base/text.h"
+#include "base/vec.h"
+#include "elf/elf_image.h"
+#include "sym/elf_symtab.h"
+#include "sym/sym_kernel.h"
+#include "sym/sym_names.h"
+
+/*
+ * What the cache is keyed by: a frame's place (module << 43 | offset), a symbol of a module's table, or a
+ * kernel address. The top bits keep the three apart.
+ */
+#define KEY_SYMBOL (1ull << 61)
+#define KEY_KERNEL (1ull << 63)
+#define CACHE_MAX (128u << 10)	/* entries; then it starts afresh, so that a long run stays small */
+
+struct symbol {
+	uint32_t name, module;	/* ids in the two pools */
+};
+
+struct cached {
+	uint64_t key;
+	uint32_t id1;		/* symbol id + 1, 0: free */
+};
+
+struct symbolizer {
+	struct modules *ms;
+	struct strpool *names, *modules;
+	struct symbol *symbols;
+	size_t n, cap;
+	uint32_t *slots;	/* symbol id + 1 by pair, 0: free; a power of two, at most half full */
+	size_t nslots;
+	struct cached *cache;	/* likewise */
+	size_t ncache, cache_slots;
+	struct sym_kernel *kernel;
+	bool kernel_tried;
+	char *kallsyms;
+	char raw[SYMTAB_NAME_MAX], name[SYM_NAME_MAX], module[SYM_NAME_MAX];	/* scratch */
+};
+
+/* Stands in module.symbols for "tried, and there is nothing". */
+static const char no_table;
+
+/* ---- Symbols ---- */
+
+static int grow_pairs(struct symbolizer *sz)
+{
+	size_t n = sz->nslots ? sz->nslots * 2 : 1024;
+	uint32_t *slots = calloc(n, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	for (size_t id = 0; id < sz->n; id++) {
+		size_t at = hash_mix(sz->symbols[id].name, sz->symbols[id].module) & (n - 1);
+
+		while (slots[at])
+			at = (at + 1) & (n - 1);
+		slots[at] = (uint32_t)id + 1;
+	}
+	free(sz->slots);
+	sz->slots = slots;
+	sz->nslots = n;
+	return 0;
+}
+
+static int intern(struct symbolizer *sz, const char *name, const char *module, uint32_t *ret)
+{
+	struct symbol s;
+	size_t at;
+
+	if (strpool_intern(sz->names, name, strlen(name), &s.name) ||
+	    strpool_intern(sz->modules, module, strlen(module), &s.module) ||
+	    (sz->n * 2 >= sz->nslots && grow_pairs(sz)))
+		return -ENOMEM;
+	for (at = hash_mix(s.name, s.module) & (sz->nslots - 1); sz->slots[at]; at = (at + 1) & (sz->nslots - 1)) {
+		const struct symbol *have = &sz->symbols[sz->slots[at] - 1];
+
+		if (have->name == s.name && have->module == s.module) {
+			*ret = sz->slots[at] - 1;
+			return 0;
+		}
+	}
+	if (sz->n >= UINT32_MAX - 1 || vec_reserve(&sz->symbols, &sz->cap, sz->n + 1, sizeof(*sz->symbols)))
+		return -ENOMEM;
+	sz->symbols[sz->n] = s;
+	*ret = (uint32_t)sz->n++;
+	sz->slots[at] = *ret + 1;
+	return 0;
+}
+
+/* Out of memory a frame is unknown rather than lost. */
+static uint32_t symbol_or_unknown(struct symbolizer *sz, const char *name, const char *module)
+{
+	uint32_t id;
+
+	return intern(sz, name, module, &id) ? SYM_UNKNOWN : id;
+}
+
+/* ---- The cache ---- */
+
+static bool cache_get(const struct symbolizer *sz, uint64_t key, uint32_t *ret)
+{
+	if (!sz->ncache)
+		return false;
+	for (size_t at = hash_u64(key) & (sz->cache_slots - 1); sz->cache[at].id1; at = (at + 1) & (sz->cache_slots - 1)) {
+		if (sz->cache[at].key == key) {
+			*ret = sz->cache[at].id1 - 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int cache_grow(struct symbolizer *sz)
+{
+	size_t n = sz->cache_slots ? sz->cache_slots * 2 : 1024;
+	struct cached *cache = calloc(n, sizeof(*cache));
+
+	if (!cache)
+		return -ENOMEM;
+	for (size_t i = 0; i < sz->cache_slots; i++) {
+		size_t at = hash_u64(sz->cache[i].key) & (n - 1);
+
+		if (!sz->cache[i].id1)
+			continue;
+		while (cache[at].id1)
+			at = (at + 1) & (n - 1);
+		cache[at] = sz->cache[i];
+	}
+	free(sz->cache);
+	sz->cache = cache;
+	sz->cache_slots = n;
+	return 0;
+}
+
+/* key must not be in it yet. */
+static void cache_put(struct symbolizer *sz, uint64_t key, uint32_t id)
+{
+	size_t at;
+
+	if (sz->ncache >= CACHE_MAX) {
+		memset(sz->cache, 0, sz->cache_slots * sizeof(*sz->cache));
+		sz->ncache = 0;
+	}
+	if (sz->ncache * 2 >= sz->cache_slots && cache_grow(sz))
+		return;
+	for (at = hash_u64(key) & (sz->cache_slots - 1); sz->cache[at].id1; at = (at + 1) & (sz->cache_slots - 1))
+		;
+	sz->cache[at] = (struct cached){ .key = key, .id1 = id + 1 };
+	sz->ncache++;
+}
+
+/* ---- Life ---- */
+
+struct symbolizer *symbolizer_new(struct modules *ms)
+{
+	struct symbolizer *sz = calloc(1, sizeof(*sz));
+	uint32_t id;
+
+	if (!sz)
+		return NULL;
+	sz->ms = ms;
+	sz->names = strpool_new();
+	sz->modules = strpool_new();
+	sz->kallsyms = strdup(SYM_KERNEL_PATH);
+	if (!sz->names || !sz->modules || !sz->kallsyms || intern(sz, "[unknown]", "[unknown]", &id) || id != SYM_UNKNOWN ||
+	    intern(sz, "[no stack]", "[no stack]", &id) || id != SYM_NO_STACK) {
+		symbolizer_free(sz);
+		return NULL;
+	}
+	return sz;
+}
+
+void symbolizer_set_kallsyms(struct symbolizer *sz, const char *path)
+{
+	free(sz->kallsyms);
+	sz->kallsyms = path ? strdup(path) : NULL;
+}
+
+static struct symtab *table_of(const struct module *m)
+{
+	return m->symbols == &no_table ? NULL : m->symbols;
+}
+
+void symbolizer_free(struct symbolizer *sz)
+{
+	if (!sz)
+		return;
+	for (uint32_t id = 0; sz->ms && id <= modules_max_id(sz->ms); id++) {
+		struct module *m = modules_find(sz->ms, id);
+
+		if (m) {
+			symtab_free(table_of(m));
+			m->symbols = NULL;
+		}
+	}
+	sym_kernel_free(sz->kernel);
+	strpool_free(sz->names);
+	strpool_free(sz->modules);
+	free(sz->symbols);
+	free(sz->slots);
+	free(sz->cache);
+	free(sz->kallsyms);
+	free(sz);
+}
+
+/* ---- User frames ---- */
+
+/* NULL if the file has none or cannot be read. */
+static const struct symtab *load_table(struct module *m)
+{
+	struct elf_image img;
+	struct symtab *t = NULL;
+	int err;
+
+	if (m->symbols)
+		return table_of(m);
+	m->symbols = (void *)&no_table;
+	if (m->fd >= 0)
+		err = elf_image_open_fd(&img, m->fd, NULL);
+	else if (m->mem)
+		err = elf_image_open_mem(&img, m->mem, m->size, NULL);
+	else
+		return NULL;
+	if (err)
+		return NULL;
+	if (!symtab_build(&img, &t))
+		m->symbols = t;
+	elf_image_close(&img);
+	return table_of(m);
+}
+
+/* The module's name as it is shown, in sz->module. " (deleted)" says nothing about the code. */
+static const char *display_name(struct symbolizer *sz, const struct module *m)
+{
+	static const char deleted[] = " (deleted)";
+	const char *name = m->name ? m->name : "";
+	size_t len = strlen(name);
+
+	if (len > strlen(deleted) && strcmp(name + len - strlen(deleted), deleted) == 0)
+		len -= strlen(deleted);
+	if (!len)
+		return "[unknown]";
+	text_clean(sz->module, sizeof(sz->module), name, len, 0);
+	return sz->module;
+}
+
+/* "[libfoo.so.1+0x1a2b]"; "[vdso]" keeps its own brackets out of it. */
+static uint32_t name_by_offset(struct symbolizer *sz, const struct module *m, uint64_t offset)
+{
+	const char *shown = display_name(sz, m);
+	size_t len = strlen(shown);
+
+	if (!m->name || !*m->name)
+		return SYM_UNKNOWN;
+	if (shown[0] == '[' && shown[len - 1] == ']')
+		snprintf(sz->name, sizeof(sz->name), "[%.*s+0x%" PRIx64 "]", (int)len - 2, shown + 1, offset);
+	else
+		snprintf(sz->name, sizeof(sz->name), "[%.900s+0x%" PRIx64 "]", shown, offset);
+	return symbol_or_unknown(sz, sz->name, shown);
+}
+
+static uint32_t name_by_symbol(struct symbolizer *sz, struct module *m, uint64_t offset)
+{
+	const struct symtab *t = load_table(m);
+	struct symtab_hit hit;
+	uint64_t key;
+	uint32_t id;
+	size_t len;
+
+	if (!t || !symtab_find(t, offset, &hit))
+		return name_by_offset(sz, m, offset);
+	key = KEY_SYMBOL | (uint64_t)m->id << SF_FRAME_MODULE_SHIFT | hit.index;
+	if (cache_get(sz, key, &id))
+		return id;
+	if (symtab_name(t, &hit, sz->raw, sizeof(sz->raw)) <= 0)
+		return name_by_offset(sz, m, offset);
+	len = sym_demangle(sz->raw, sz->name, sizeof(sz->name) - sizeof("@plt"));
+	if (hit.plt)
+		strcpy(sz->name + len, "@plt");
+	id = symbol_or_unknown(sz, sz->name, display_name(sz, m));
+	cache_put(sz, key, id);
+	return id;
+}
+
+/* pid is for what belongs to a process rather than a file: code without a file has its names in perf-PID.map. */
+static uint32_t name_jit(struct symbolizer *sz, uint64_t addr, uint32_t pid)
+{
+	(void)addr;
+	(void)pid;
+	return symbol_or_unknown(sz, "[unknown]_[j]", "[jit]");
+}
+
+static uint32_t name_in_file(struct symbolizer *sz, uint64_t frame, bool *ret_final)
+{
+	struct module *m = modules_find(sz->ms, SF_FRAME_MODULE(frame));
+	uint64_t offset = SF_FRAME_OFFSET(frame);
+	uint64_t key = (uint64_t)SF_FRAME_MODULE(frame) << SF_FRAME_MODULE_SHIFT | offset;
+	uint32_t id;
+	int state;
+
+	if (cache_get(sz, key, &id))
+		return id;
+	state = m ? m->state : MODULE_LOADING;
+	if (state == MODULE_LOADING || state == MODULE_GONE) {
+		*ret_final = false;
+		return state == MODULE_GONE ? name_by_offset(sz, m, offset) : SYM_UNKNOWN;
+	}
+	id = name_by_symbol(sz, m, offset);
+	cache_put(sz, key, id);
+	return id;
+}
+
+uint32_t symbolizer_user(struct symbolizer *sz, uint64_t frame, uint32_t pid, bool *ret_final)
+{
+	bool is_final = true;
+	uint32_t id;
+
+	switch (SF_FRAME_KIND(frame)) {
+	case SF_FRAME_ROW:
+	case SF_FRAME_NOROW:
+		id = name_in_file(sz, frame, &is_final);
+		break;
+	case SF_FRAME_JIT:
+		id = name_jit(sz, SF_FRAME_ADDR(frame), pid);
+		break;
+	default:
+		id = SYM_UNKNOWN;
+		break;
+	}
+	if (ret_final)
+		*ret_final = is_final;
+	return id;
+}
+
+/* ---- Kernel frames ---- */
+
+uint32_t symbolizer_kernel(struct symbolizer *sz, uint64_t addr)
+{
+	const char *module = "[kernel]", *name = NULL;
+	uint32_t id;
+	size_t len;
+
+	if (cache_get(sz, KEY_KERNEL | addr, &id))
+		return id;
+	if (!sz->kernel_tried) {
+		sz->kernel_tried = true;
+		if (sz->kallsyms && sym_kernel_load(sz->kallsyms, &sz->kernel))
+			sz->kernel = NULL;
+	}
+	if (sz->kernel)
+		name = sym_kernel_find(sz->kernel, addr, &module);
+	len = sym_demangle(name ? name : "[unknown]", sz->name, sizeof(sz->name) - sizeof("_[k]"));
+	strcpy(sz->name + len, "_[k]");
+	text_clean(sz->module, sizeof(sz->module), module, strlen(module), 0);
+	id = symbol_or_unknown(sz, sz->name, sz->module);
+	cache_put(sz, KEY_KERNEL | addr, id);
+	return id;
+}
+
+/* ---- What ids mean ---- */
+
+const char *symbolizer_name(const struct symbolizer *sz, uint32_t id)
+{
+	return strpool_str(sz->names, sz->symbols[id].name);
+}
+
+const char *symbolizer_module(const struct symbolizer *sz, uint32_t id)
+{
+	return strpool_str(sz->modules, sz->symbols[id].module);
+}
+
+uint32_t symbolizer_module_index(const struct symbolizer *sz, uint32_t id)
+{
+	return sz->symbols[id].module;
+}
+
+const char *symbolizer_module_name(const struct symbolizer *sz, uint32_t module_index)
+{
+	return strpool_str(sz->modules, module_index);
+}
+
+uint32_t symbolizer_module_count(const struct symbolizer *sz)
+{
+	return strpool_count(sz->modules);
+}
+
+uint32_t symbolizer_count(const struct symbolizer *sz)
+{
+	return (uint32_t)sz->n;
+}
+
+size_t symbolizer_bytes(const struct symbolizer *sz)
+{
+	size_t sum = sizeof(*sz) + strpool_bytes(sz->names) + strpool_bytes(sz->modules) + sz->cap * sizeof(*sz->symbols) +
+		     sz->nslots * sizeof(*sz->slots) + sz->cache_slots * sizeof(*sz->cache);
+
+	if (sz->kernel)
+		sum += sym_kernel_bytes(sz->kernel);
+	for (uint32_t id = 0; id <= modules_max_id(sz->ms); id++) {
+		const struct module *m = modules_find(sz->ms, id);
+
+		if (m && table_of(m))
+			sum += symtab_bytes(table_of(m));
+	}
+	return sum;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The front door to names: frame words in, symbol ids out. A symbol is a (name, module name) pair; ids are
+ * small and dense, so that whoever aggregates can index arrays with them. Names are those of folded lines:
+ *
+ *   malloc               a function               [libfoo.so.1+0x1a2b]   no symbol; the file offset of the frame word
+ *   memcpy@plt           a PLT stub               [unknown]              no module
+ *   vfs_read_[k]         kernel                   [unknown]_[j]          code without a file (JIT)
+ *
+ * Symbol tables are read from a module's file when its first frame is asked for. One thread only.
+ */
+#ifndef SFBPF_SYM_SYMBOLIZER_H
+#define SFBPF_SYM_SYMBOLIZER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "elf/module.h"
+
+#define SYM_UNKNOWN 0u		/* "[unknown]"; also what is returned when memory runs out */
+#define SYM_NO_STACK 1u		/* "[no stack]", for samples without frames */
+
+struct symbolizer;
+
+struct symbolizer *symbolizer_new(struct modules *ms);	/* ms must outlive it; NULL: out of memory */
+/* Also frees the symbol tables that hang off the modules. */
+void symbolizer_free(struct symbolizer *sz);
+/* Another file than /proc/kallsyms; before the first kernel lookup. NULL: no kernel names. */
+void symbolizer_set_kallsyms(struct symbolizer *sz, const char *path);
+
+/*
+ * *ret_final (may be NULL) is false if the same frame may get a better name later, because its file is not
+ * loaded yet; such an answer must not be kept.
+ */
+uint32_t symbolizer_user(struct symbolizer *sz, uint64_t frame, uint32_t pid, bool *ret_final);
+uint32_t symbolizer_kernel(struct symbolizer *sz, uint64_t addr);
+
+/* Clean UTF-8 (base/text.h), valid until symbolizer_free. ';' may occur: folded output replaces it. */
+const char *symbolizer_name(const struct symbolizer *sz, uint32_t id);
+/* "libc.so.6", "[vdso]", "[kernel]", "[ext4]", "[jit]", "[unknown]" */
+const char *symbolizer_module(const struct symbolizer *sz, uint32_t id);
+/* Equal for two symbols iff their module names are equal; dense, < symbolizer_module_count. */
+uint32_t symbolizer_module_index(const struct symbolizer *sz, uint32_t id);
+const char *symbolizer_module_name(const struct symbolizer *sz, uint32_t module_index);
+uint32_t symbolizer_module_count(const struct symbolizer *sz);
+uint32_t symbolizer_count(const struct symbolizer *sz);	/* ids handed out are below this */
+size_t symbolizer_bytes(const struct symbolizer *sz);	/* with all tables and caches */
+
+#endif

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * In: the bytes of .eh_frame or .debug_frame. Out: the CIEs, and the functions with the place of their instructions.
+ *
+ * The chain of records is walked for the CIEs, which come out ascending by offset, then for the FDEs, which find
+ * theirs by binary search (in .debug_frame it may follow them). Nothing is followed from record to record, so the
+ * work is linear whatever the pointers say.
+ *
+ * A wrong length breaks the chain. Where .eh_frame_hdr counts other FDEs than the chain has, or the chain is
+ * broken, its table tells where the next record really starts, so that the damage costs one FDE.
+ */
+#include "unwind/eh_frame.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+
+#include "base/vec.h"
+#include "unwind/eh_cfa.h"
+#include "unwind/eh_record.h"
+
+struct eh_fde {
+	uint64_t insns, insns_end;	/* bytes from the section's start */
+	size_t cie;
+};
+
+struct open_ctx {
+	struct eh_frame *e;
+	struct diag *diag;
+	struct eh_ptr_bases bases;
+	uint64_t *known;		/* see struct eh_walk */
+	size_t nknown;
+	bool zero_is_header;		/* address 0 is the ELF header: no code can be there */
+	const struct eh_cie *last;	/* most FDEs have the CIE of the one before */
+};
+
+static struct eh_walk walk_of(const struct open_ctx *c)
+{
+	return (struct eh_walk){ .b = c->e->sec, .debug_frame = c->e->debug_frame, .section = c->e->name,
+				 .known = c->known, .nknown = c->nknown };
+}
+
+/*
+ * The augmentation's characters in order (LSB 5.0 Core, 10.6.1.1.1). With 'z' the data's length is known, so an
+ * unknown character ends our reading and costs nothing; without, nobody can tell where the instructions start.
+ */
+static bool read_augmentation(struct bytes *b, const char *aug, struct eh_cie *cie)
+{
+	uint64_t data_end = 0;
+
+	if (*aug == 'z') {
+		uint64_t len = bytes_uleb(b);
+
+		cie->sized = true;
+		if (len > bytes_left(b))
+			return false;
+		data_end = b->pos + len;
+		aug++;
+	}
+	for (; *aug; aug++) {
+		if (*aug == 'R') {
+			cie->fde_enc = bytes_u8(b);
+		} else if (*aug == 'L') {
+			cie->lsda_enc = bytes_u8(b);
+		} else if (*aug == 'P') {
+			eh_skip_ptr(b, bytes_u8(b), &cie->bases);
+		} else if (*aug == 'S') {
+			cie->signal = true;
+		} else if (*aug != 'B' && *aug != 'G') {	/* AArch64: key of the PAC, tagged frames */
+			if (!cie->sized)
+				return false;
+			break;
+		}
+	}
+	if (cie->sized)
+		bytes_seek(b, b->err || b->pos <= data_end ? data_end : (uint64_t)-1);
+	return !b->err;
+}
+
+/* What is wrong with the CIE, or NULL. */
+static const char *read_cie(const struct open_ctx *c, const struct eh_rec *rec, struct eh_cie *cie)
+{
+	struct bytes b = bytes_sub(&c->e->sec, 0, rec->end);
+	uint8_t version, segment = 0;
+	uint64_t ra;
+	const char *aug;
+
+	bytes_seek(&b, rec->id_pos + rec->id_size);
+	version = bytes_u8(&b);
+	if (b.err || (version != 1 && version != 3 && version != 4))
+		return "unknown version";
+	aug = bytes_str(&b);
+	if (!aug)
+		return "the augmentation string has no end";
+	if (version == 4) {
+		cie->addr_size = bytes_u8(&b);
+		segment = bytes_u8(&b);
+	}
+	if ((cie->addr_size != 4 && cie->addr_size != 8) || segment)
+		return "addresses are not of 4 or 8 bytes, or segmented";
+	cie->bases.addr_size = cie->addr_size;
+	if (aug[0] == 'e' && aug[1] == 'h') {	/* g++ 2.x: the address of an exception table */
+		bytes_skip(&b, cie->addr_size);
+		aug += 2;
+	}
+	cie->code_align = bytes_uleb(&b);
+	cie->data_align = bytes_sleb(&b);
+	ra = version == 1 ? bytes_u8(&b) : bytes_uleb(&b);
+	if (ra > UINT16_MAX)
+		return "the return address column is out of range";
+	cie->ra_reg = (uint32_t)ra;
+	if (!read_augmentation(&b, aug, cie))
+		return b.err ? "cut short" : "unknown augmentation";
+	if (b.err)
+		return "cut short";
+	cie->insns = b.pos;
+	cie->insns_end = rec->end;
+	return NULL;
+}
+
+static struct eh_insns insns_of(const struct eh_frame *e, uint64_t pos, uint64_t end)
+{
+	return (struct eh_insns){ .sec = e->sec, .pos = pos, .end = end, .arch = e->arch, .section = e->name };
+}
+
+static int add_cie(const struct open_ctx *c, const struct eh_rec *rec)
+{
+	struct eh_frame *e = c->e;
+	struct eh_cie *cie;
+	struct eh_insns insns;
+	const char *why;
+	int err = vec_reserve(&e->cies, &e->cies_cap, e->ncies + 1, sizeof(*e->cies));
+
+	if (err)
+		return err;
+	cie = &e->cies[e->ncies++];
+	*cie = (struct eh_cie){ .offset = rec->offset, .id_size = rec->id_size, .addr_size = 8,
+				.fde_enc = DW_EH_PE_absptr, .lsda_enc = DW_EH_PE_omit, .bases = c->bases };
+	why = read_cie(c, rec, cie);
+	if (why) {
+		diag_add(c->diag, DIAG_MALFORMED, e->name, rec->offset, "CIE: %s", why);
+		return 0;
+	}
+	insns = insns_of(e, cie->insns, cie->insns_end);
+	cie->sound = eh_cfa_init(cie, &insns, c->diag);
+	return 0;
+}
+
+static const struct eh_cie *find_cie(struct open_ctx *c, uint64_t offset)
+{
+	const struct eh_frame *e = c->e;
+	size_t lo = 0, hi = e->ncies;
+
+	if (c->last && c->last->offset == offset)
+		return c->last;
+	while (lo < hi) {	/* the CIE, if there is one, is in [lo, hi) */
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (e->cies[mid].offset == offset)
+			return c->last = &e->cies[mid];
+		if (e->cies[mid].offset < offset)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return NULL;
+}
+
+/* What is wrong with the FDE, or NULL. *ret_end <= *ret_start: it describes no code, which is not wrong. */
+static const char *read_fde(struct open_ctx *c, const struct eh_rec *rec, struct eh_fde *fde, uint64_t *ret_start,
+			    uint64_t *ret_end)
+{
+	const struct eh_cie *cie = find_cie(c, eh_rec_cie_offset(rec, c->e->debug_frame));
+	struct bytes b = bytes_sub(&c->e->sec, 0, rec->end);
+	uint64_t start, range, raw;
+
+	if (!cie)
+		return "its CIE pointer names no CIE";
+	if (!cie->sound)
+		return "its CIE is damaged";
+	bytes_seek(&b, rec->id_pos + (c->e->debug_frame || !rec->dwarf64 ? rec->id_size : cie->id_size));
+	if (!eh_read_ptr(&b, cie->fde_enc, &cie->bases, &start, &raw) ||
+	    !eh_read_ptr(&b, cie->fde_enc & DW_EH_PE_format, &cie->bases, &range, NULL))
+		return b.err ? "cut short" : "the encoding of its address cannot be resolved";
+	if (cie->sized)
+		bytes_skip(&b, bytes_uleb(&b));
+	else
+		eh_skip_ptr(&b, cie->lsda_enc, &cie->bases);
+	if (b.err)
+		return "cut short";
+	if (range > UINT64_MAX - start)
+		return "its range wraps around the address space";
+	*ret_start = start;
+	*ret_end = start + range;
+	/* Code that the linker dropped: a null pointer, whatever it is relative to. */
+	if (raw == 0 && (cie->fde_enc & DW_EH_PE_base) == DW_EH_PE_pcrel)
+		*ret_end = start;
+	if (start == 0 && c->zero_is_header)
+		*ret_end = start;
+	*fde = (struct eh_fde){ .insns = b.pos, .insns_end = rec->end, .cie = (size_t)(cie - c->e->cies) };
+	return NULL;
+}
+
+static int add_fde(struct open_ctx *c, const struct eh_rec *rec)
+{
+	struct eh_frame *e = c->e;
+	uint64_t start, end;
+	struct eh_fde fde;
+	const char *why = read_fde(c, rec, &fde, &start, &end);
+	int err;
+
+	if (why) {
+		diag_add(c->diag, DIAG_MALFORMED, e->name, rec->offset, "FDE: %s", why);
+		return 0;
+	}
+	if (end <= start)
+		return 0;
+	err = vec_reserve(&e->fdes, &e->fdes_cap, e->nfdes + 1, sizeof(*e->fdes));
+	if (!err)
+		err = fntab_push(&e->fns, start, end, e->nfdes);
+	if (!err)
+		e->fdes[e->nfdes++] = fde;
+	return err;
+}
+
+/* See the top of the file. */
+static int find_known(struct open_ctx *c, const struct elf_image *img)
+{
+	struct eh_walk w = walk_of(c);
+	uint64_t nfdes = 0;
+	struct eh_rec rec;
+	struct eh_hdr hdr;
+	int err = eh_hdr_read(img, &hdr);
+
+	if (err)
+		return err == -ENOMEM ? err : 0;	/* unreadable: then the chain is all there is */
+	while (eh_walk_next(&w, &rec, NULL))
+		nfdes += rec.kind == EH_REC_FDE;
+	if (hdr.eh_frame == c->e->addr && hdr.count && (w.trouble || nfdes != hdr.count))
+		err = eh_hdr_offsets(&hdr, c->e->addr, &c->known, &c->nknown);
+	elf_blob_free(&hdr.blob);
+	return err;
+}
+
+static void find_bases(struct open_ctx *c, const struct elf_image *img)
+{
+	const struct elf_shdr *text = elf_image_section(img, ".text"), *got = elf_image_section(img, ".got.plt");
+	uint64_t off;
+
+	if (!got)
+		got = elf_image_section(img, ".got");
+	c->bases.text = text ? text->addr : 0;
+	c->bases.data = got ? got->addr : 0;
+	c->zero_is_header = elf_image_vaddr_to_offset(img, 0, &off) && off == 0;
+}
+
+static int walk_all(struct open_ctx *c)
+{
+	struct eh_walk w = walk_of(c);
+	struct eh_rec rec;
+	int err = 0;
+
+	while (!err && eh_walk_next(&w, &rec, NULL))
+		if (rec.kind == EH_REC_CIE)
+			err = add_cie(c, &rec);
+	w = walk_of(c);
+	while (!err && eh_walk_next(&w, &rec, c->diag))
+		if (rec.kind == EH_REC_FDE)
+			err = add_fde(c, &rec);
+	return err;
+}
+
+int eh_frame_open(struct eh_frame *e, struct bytes sec, uint64_t addr, bool debug_frame, enum row_arch arch,
+		  const struct elf_image *img, struct diag *diag)
+{
+	struct open_ctx c = { .e = e, .diag = diag, .bases.addr = addr };
+	int err = 0;
+
+	bytes_seek(&sec, 0);
+	*e = (struct eh_frame){ .sec = sec, .addr = addr, .arch = arch, .debug_frame = debug_frame,
+				.name = debug_frame ? ".debug_frame" : ".eh_frame" };
+	if (img) {
+		find_bases(&c, img);
+		if (!debug_frame)
+			err = find_known(&c, img);
+	}
+	if (!err)
+		err = walk_all(&c);
+	free(c.known);
+	if (err)
+		eh_frame_close(e);
+	return err;
+}
+
+int eh_frame_rows(const struct eh_frame *e, const struct fn *fn, struct rowbuf *out, struct diag *diag)
+{
+	const struct eh_fde *fde = &e->fdes[fn->ref];
+	struct eh_insns insns = insns_of(e, fde->insns, fde->insns_end);
+
+	return eh_cfa_rows(&e->cies[fde->cie], &insns, fn->start, fn->end, out, diag);
+}
+
+void eh_frame_close(struct eh_frame *e)
+{
+	free(e->cies);
+	free(e->fdes);
+	fntab_free(&e->fns);
+	*e = (struct eh_frame){ 0 };
+}

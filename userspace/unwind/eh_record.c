@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "unwind/eh_record.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+static uint64_t read_format(struct bytes *b, uint8_t format, uint8_t addr_size)
+{
+	switch (format) {
+	case DW_EH_PE_absptr: return addr_size == 4 ? bytes_u32(b) : bytes_u64(b);
+	case DW_EH_PE_signed: return addr_size == 4 ? (uint64_t)(int64_t)bytes_s32(b) : bytes_u64(b);
+	case DW_EH_PE_uleb128: return bytes_uleb(b);
+	case DW_EH_PE_sleb128: return (uint64_t)bytes_sleb(b);
+	case DW_EH_PE_udata2: return bytes_u16(b);
+	case DW_EH_PE_sdata2: return (uint64_t)(int64_t)bytes_s16(b);
+	case DW_EH_PE_udata4: return bytes_u32(b);
+	case DW_EH_PE_sdata4: return (uint64_t)(int64_t)bytes_s32(b);
+	case DW_EH_PE_udata8:
+	case DW_EH_PE_sdata8: return bytes_u64(b);
+	default:
+		b->err = true;
+		return 0;
+	}
+}
+
+static void align(struct bytes *b, const struct eh_ptr_bases *bases)
+{
+	bytes_skip(b, (0 - (bases->addr + b->pos)) & (bases->addr_size - 1));
+}
+
+bool eh_read_ptr(struct bytes *b, uint8_t enc, const struct eh_ptr_bases *bases, uint64_t *ret, uint64_t *ret_raw)
+{
+	uint64_t at, value, base = 0;
+
+	if (enc == DW_EH_PE_omit || (enc & DW_EH_PE_indirect))
+		return false;
+	if ((enc & DW_EH_PE_base) == DW_EH_PE_aligned)
+		align(b, bases);
+	at = bases->addr + b->pos;
+	value = read_format(b, enc & DW_EH_PE_format, bases->addr_size);
+	switch (enc & DW_EH_PE_base) {
+	case DW_EH_PE_absptr:
+	case DW_EH_PE_aligned:
+		break;
+	case DW_EH_PE_pcrel:
+		base = at;
+		break;
+	case DW_EH_PE_textrel:
+		base = bases->text;
+		break;
+	case DW_EH_PE_datarel:
+		base = bases->data;
+		break;
+	case DW_EH_PE_funcrel:
+		base = bases->func;
+		break;
+	default:
+		return false;
+	}
+	if (b->err || ((enc & DW_EH_PE_base) && (enc & DW_EH_PE_base) != DW_EH_PE_aligned && !base))
+		return false;
+	if (ret_raw)
+		*ret_raw = value;
+	value += base;
+	*ret = bases->addr_size == 4 ? (uint32_t)value : value;
+	return true;
+}
+
+void eh_skip_ptr(struct bytes *b, uint8_t enc, const struct eh_ptr_bases *bases)
+{
+	if (enc == DW_EH_PE_omit)
+		return;
+	if ((enc & DW_EH_PE_base) == DW_EH_PE_aligned)
+		align(b, bases);
+	read_format(b, enc & DW_EH_PE_format, bases->addr_size);
+}
+
+/*
+ * The id of a CIE and the pointer of an FDE are as wide as the length in .debug_frame (DWARF 5, 7.4), always 4 bytes
+ * in .eh_frame (LSB 5.0 Core, 10.6.1.1); but producers and readers exist that widen it there too. A CIE with 8
+ * bytes has a zero where its version would be; an FDE has the width of its CIE, which is known when that is found.
+ */
+static void read_id(const struct eh_walk *w, struct eh_rec *rec)
+{
+	struct bytes b = w->b, wide = w->b;
+
+	rec->id_pos = b.pos;
+	rec->id_size = rec->dwarf64 && w->debug_frame ? 8 : 4;
+	rec->id = rec->id_size == 8 ? bytes_u64(&b) : bytes_u32(&b);
+	if (!w->debug_frame && rec->dwarf64 && rec->id == 0 && bytes_u8(&b) == 0) {
+		rec->id_size = 8;
+		rec->id = bytes_u64(&wide);
+	}
+	if (b.err || wide.err || rec->id_pos + rec->id_size > rec->end)
+		rec->kind = EH_REC_BAD;	/* wide reads may pass the record's end, not the section's */
+	else if (w->debug_frame)
+		rec->kind = rec->id == (rec->id_size == 8 ? UINT64_MAX : UINT32_MAX) ? EH_REC_CIE : EH_REC_FDE;
+	else
+		rec->kind = rec->id == 0 ? EH_REC_CIE : EH_REC_FDE;
+}
+
+/* The start of the first known FDE after off, or the section's end. Asked for ascending offsets only. */
+static uint64_t known_after(struct eh_walk *w, uint64_t off)
+{
+	while (w->next_known < w->nknown && w->known[w->next_known] <= off)
+		w->next_known++;
+	return w->next_known < w->nknown ? w->known[w->next_known] : w->b.len;
+}
+
+static void damaged(struct eh_walk *w, struct eh_rec *rec, const char *why, struct diag *diag)
+{
+	w->trouble = true;
+	rec->kind = EH_REC_BAD;
+	/* After a terminator nothing has to be a record. */
+	if (!w->terminated)
+		diag_add(diag, DIAG_MALFORMED, w->section, rec->offset, "%s", why);
+}
+
+bool eh_walk_next(struct eh_walk *w, struct eh_rec *rec, struct diag *diag)
+{
+	uint64_t len, limit;
+
+	/*
+	 * A length of 0 ends the chain (LSB 5.0 Core, 10.6.1). A linker may leave the terminators of its inputs in
+	 * the middle, so the walk goes on as long as what follows makes sense.
+	 */
+	for (;;) {
+		if (w->b.pos >= w->b.len)
+			return false;
+		rec->offset = w->b.pos;
+		len = bytes_u32(&w->b);
+		if (len || w->b.err)
+			break;
+		w->terminated = true;
+	}
+	rec->dwarf64 = len == UINT32_MAX;
+	if (rec->dwarf64)
+		len = bytes_u64(&w->b);
+	limit = known_after(w, rec->offset);
+	if (w->b.err || w->b.pos > limit || len > limit - w->b.pos || (len >= 0xfffffff0 && !rec->dwarf64)) {
+		damaged(w, rec, limit < w->b.len ? "the length of a record leads into the next one" :
+			"the length of a record leads out of the section", diag);
+		rec->end = limit;
+		w->b.err = false;
+		bytes_seek(&w->b, limit);
+		return true;
+	}
+	rec->end = w->b.pos + len;
+	read_id(w, rec);
+	if (rec->kind == EH_REC_BAD)
+		damaged(w, rec, "a record is too short for its CIE id", diag);
+	bytes_seek(&w->b, rec->end);
+	return true;
+}
+
+uint64_t eh_rec_cie_offset(const struct eh_rec *rec, bool debug_frame)
+{
+	if (debug_frame)
+		return rec->id;
+	return rec->id_pos - (rec->id_size == 8 ? rec->id : (uint64_t)(int64_t)(int32_t)rec->id);
+}
+
+static int hdr_bytes(const struct elf_image *img, struct elf_blob *ret)
+{
+	const struct elf_shdr *s = elf_image_section(img, ".eh_frame_hdr");
+	const struct elf_phdr *ph = elf_image_segment(img, PT_GNU_EH_FRAME);
+	int err = s ? elf_image_section_bytes(img, s, ret) : -ENOENT;
+
+	if (!err || err == -ENOMEM || err == -EIO || !ph || !ph->filesz)
+		return err;
+	err = elf_image_read(img, ph->offset, ph->filesz, ret);
+	ret->addr = ph->vaddr;
+	return err;
+}
+
+int eh_hdr_read(const struct elf_image *img, struct eh_hdr *ret)
+{
+	struct eh_hdr h = { 0 };
+	uint8_t ptr_enc, count_enc;
+	struct bytes *b = &h.blob.view;
+	int err = hdr_bytes(img, &h.blob);
+
+	if (err)
+		return err == -ENOMEM || err == -EIO ? err : -ENOENT;
+	h.bases = (struct eh_ptr_bases){ .addr = h.blob.addr, .data = h.blob.addr, .addr_size = 8 };
+	if (bytes_u8(b) != 1)	/* version */
+		b->err = true;
+	ptr_enc = bytes_u8(b);
+	count_enc = bytes_u8(b);
+	h.table_enc = bytes_u8(b);
+	if (b->err || !eh_read_ptr(b, ptr_enc, &h.bases, &h.eh_frame, NULL)) {
+		elf_blob_free(&h.blob);
+		return -ENOENT;
+	}
+	if (h.table_enc == DW_EH_PE_omit || !eh_read_ptr(b, count_enc, &h.bases, &h.count, NULL))
+		h.count = 0;
+	*ret = h;
+	return 0;
+}
+
+static int compare_u64(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+int eh_hdr_offsets(const struct eh_hdr *hdr, uint64_t base, uint64_t **ret, size_t *ret_n)
+{
+	struct bytes b = hdr->blob.view;
+	uint64_t start, fde, count = hdr->count, *offs;
+	size_t n = 0;
+
+	if (count > bytes_left(&b) / 2)	/* an entry is two pointers of at least a byte */
+		count = bytes_left(&b) / 2;
+	offs = malloc((count ? count : 1) * sizeof(*offs));
+	if (!offs)
+		return -ENOMEM;
+	while (n < count && eh_read_ptr(&b, hdr->table_enc, &hdr->bases, &start, NULL) &&
+	       eh_read_ptr(&b, hdr->table_enc, &hdr->bases, &fde, NULL))
+		offs[n++] = fde - base;
+	qsort(offs, n, sizeof(*offs), compare_u64);
+	*ret = offs;
+	*ret_n = n;
+	return 0;
+}

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The chain of records that .eh_frame and .debug_frame are (LSB 5.0 Core, 10.6.1; DWARF 5, 6.4.1), the encoded
+ * pointers in them, and .eh_frame_hdr. Private to the reader: eh_frame.c and eh_find.c.
+ */
+#ifndef SFBPF_UNWIND_EH_RECORD_H
+#define SFBPF_UNWIND_EH_RECORD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/diag.h"
+#include "elf/elf_image.h"
+
+/* Pointer encodings, LSB 5.0 Core, 10.5.1. */
+#define DW_EH_PE_absptr 0x00
+#define DW_EH_PE_uleb128 0x01
+#define DW_EH_PE_udata2 0x02
+#define DW_EH_PE_udata4 0x03
+#define DW_EH_PE_udata8 0x04
+#define DW_EH_PE_signed 0x08	/* address size, signed */
+#define DW_EH_PE_sleb128 0x09
+#define DW_EH_PE_sdata2 0x0a
+#define DW_EH_PE_sdata4 0x0b
+#define DW_EH_PE_sdata8 0x0c
+#define DW_EH_PE_format 0x0f	/* mask of the above */
+#define DW_EH_PE_pcrel 0x10
+#define DW_EH_PE_textrel 0x20
+#define DW_EH_PE_datarel 0x30
+#define DW_EH_PE_funcrel 0x40
+#define DW_EH_PE_aligned 0x50
+#define DW_EH_PE_base 0x70	/* mask of the above */
+#define DW_EH_PE_indirect 0x80
+#define DW_EH_PE_omit 0xff
+
+struct eh_ptr_bases {
+	uint64_t addr;		/* of the view's first byte */
+	uint64_t text, data;	/* 0: unknown */
+	uint64_t func;		/* start of the function; 0: not known yet */
+	uint8_t addr_size;	/* 4 or 8 */
+};
+
+/*
+ * Reads an encoded pointer. *ret_raw (may be NULL) is the value before its base was added: 0 stands for "none"
+ * whatever the base. False: damaged, or an encoding that needs what only a running process has.
+ */
+bool eh_read_ptr(struct bytes *b, uint8_t enc, const struct eh_ptr_bases *bases, uint64_t *ret, uint64_t *ret_raw);
+/* Reads past one whose value is not wanted, so that any base will do. */
+void eh_skip_ptr(struct bytes *b, uint8_t enc, const struct eh_ptr_bases *bases);
+
+enum eh_rec_kind { EH_REC_CIE, EH_REC_FDE, EH_REC_BAD };
+
+struct eh_rec {
+	enum eh_rec_kind kind;
+	bool dwarf64;		/* 64-bit length */
+	uint8_t id_size;	/* bytes of the CIE id or pointer */
+	uint64_t offset, end;	/* of the record, bytes from the section's start */
+	uint64_t id_pos;	/* of the CIE id or pointer */
+	uint64_t id;		/* an FDE's pointer as it stands there */
+};
+
+struct eh_walk {
+	struct bytes b;
+	bool debug_frame;
+	const char *section;	/* its name, for notes */
+	const uint64_t *known;	/* offsets of FDEs known from elsewhere, ascending: where damage ends. Or NULL. */
+	size_t nknown, next_known;
+	bool terminated;	/* a terminator was passed */
+	bool trouble;		/* damage was met */
+};
+
+/* The next record; damaged ones as EH_REC_BAD. False at the end of the chain. Damage is noted. */
+bool eh_walk_next(struct eh_walk *w, struct eh_rec *rec, struct diag *diag);
+/* Where the CIE is that an FDE's pointer names; only in .eh_frame is that relative, and perhaps forward. */
+uint64_t eh_rec_cie_offset(const struct eh_rec *rec, bool debug_frame);
+
+struct eh_hdr {
+	uint64_t eh_frame;	/* virtual address */
+	uint64_t count;		/* FDEs; 0: no table */
+	uint8_t table_enc;
+	struct eh_ptr_bases bases;
+	struct elf_blob blob;	/* from the header's start; pos is where the table starts */
+};
+
+/* .eh_frame_hdr (LSB 5.0 Core, 10.6.2), by section or PT_GNU_EH_FRAME. 0, -ENOENT, -ENOMEM, -EIO. Freed with elf_blob_free. */
+int eh_hdr_read(const struct elf_image *img, struct eh_hdr *ret);
+/* The offsets of the table's FDEs from the address `base`, ascending. 0 or -ENOMEM. */
+int eh_hdr_offsets(const struct eh_hdr *hdr, uint64_t base, uint64_t **ret, size_t *ret_n);
+
+#endif

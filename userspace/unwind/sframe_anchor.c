@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the function starts of a table count from.
+ *
+ * An assembler leaves them relative to the very field that holds them. GNU ld up to 2.44 made them relative
+ * to the section when it linked, and said so nowhere; since 2.45 it leaves them alone and sets PCREL. A linker
+ * that only concatenates leaves them alone and sets nothing. Up to 2.44 "merged by GNU ld" can be told by
+ * SORTED, which gives the first guess:
+ *
+ *	from the field if PCREL or not SORTED, else from the table's header
+ *
+ * The guess is checked, as flags have been wrong: the reading that puts more functions into executable
+ * segments wins. The readings differ by a few bytes for the first functions and by an entry's size more for
+ * each that follows, so in a large segment both may fit. Then overlaps tell: read from the header where the
+ * field is meant, neighbours move towards each other by an entry's size, and most come to overlap. (A few
+ * overlaps are no sign: GNU ld 2.40 to 2.43 makes one for -z ibtplt.)
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "unwind/sframe_internal.h"
+
+static int by_start(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+int sframe_exec_init(struct sframe_exec *x, const struct sframe_bounds *bounds)
+{
+	uint32_t i, n = bounds ? bounds->nphdrs : 0;
+	size_t kept = 0, k;
+
+	*x = (struct sframe_exec){ .known = n != 0 };
+	if (!n)
+		return 0;
+	x->ranges = calloc(n, sizeof(*x->ranges));
+	if (!x->ranges)
+		return -ENOMEM;
+	for (i = 0; i < n; i++) {
+		const struct elf_phdr *ph = &bounds->phdrs[i];
+
+		if (ph->type != PT_LOAD || !(ph->flags & PF_X) || !ph->memsz)
+			continue;
+		x->ranges[x->n].start = ph->vaddr;
+		x->ranges[x->n++].end = ph->memsz > UINT64_MAX - ph->vaddr ? UINT64_MAX : ph->vaddr + ph->memsz;
+	}
+	qsort(x->ranges, x->n, sizeof(*x->ranges), by_start);
+	for (k = 1; k < x->n; k++) {
+		if (x->ranges[k].start > x->ranges[kept].end)
+			x->ranges[++kept] = x->ranges[k];
+		else if (x->ranges[k].end > x->ranges[kept].end)
+			x->ranges[kept].end = x->ranges[k].end;
+	}
+	if (x->n)
+		x->n = kept + 1;
+	return 0;
+}
+
+void sframe_exec_free(struct sframe_exec *x)
+{
+	free(x->ranges);
+	*x = (struct sframe_exec){ 0 };
+}
+
+bool sframe_exec_holds(const struct sframe_exec *x, uint64_t addr, uint64_t *ret_end)
+{
+	size_t lo = 0, hi = x->n;
+
+	*ret_end = UINT64_MAX;
+	if (!x->known)
+		return true;
+	while (lo < hi) {	/* ranges below lo start at or before addr, those from hi on after it */
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (x->ranges[mid].start <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo || addr >= x->ranges[lo - 1].end)
+		return false;
+	*ret_end = x->ranges[lo - 1].end;
+	return true;
+}
+
+uint64_t sframe_fde_addr(const struct sframe *s, const struct sframe_table *t, const struct sframe_fde *fde)
+{
+	return s->addr + (t->section_relative ? t->offset : fde->start_off) + (uint64_t)fde->start;
+}
+
+/*
+ * mold resolves the reference to a dropped function to address 0, GNU ld stores 0 in the field, which
+ * then names itself. In a relocatable object every field is 0 until it is relocated.
+ */
+bool sframe_fde_is_tombstone(const struct sframe_exec *x, const struct sframe_fde *fde, uint64_t addr)
+{
+	return x->known && (!addr || !fde->start);
+}
+
+struct fit {
+	uint32_t inside;	/* functions that start in executable segments */
+	uint32_t overlaps;	/* those of them that start inside the one before */
+	uint32_t judged;	/* all but tombstones and empty ones */
+};
+
+static struct fit judge(const struct sframe *s, struct sframe_table t, bool section_relative,
+			const struct sframe_exec *x)
+{
+	uint64_t addr, segment_end, prev_start = 0, prev_end = 0;
+	struct fit fit = { 0 };
+	struct sframe_fde fde;
+
+	t.section_relative = section_relative;
+	for (uint32_t i = 0; i < t.nfdes; i++) {
+		sframe_fde_span(s, &t, i, &fde);
+		addr = sframe_fde_addr(s, &t, &fde);
+		if (!fde.size || sframe_fde_is_tombstone(x, &fde, addr))
+			continue;
+		fit.judged++;
+		if (!sframe_exec_holds(x, addr, &segment_end))
+			continue;
+		fit.inside++;
+		fit.overlaps += addr >= prev_start && addr < prev_end;
+		prev_start = addr;
+		prev_end = addr + fde.size;
+	}
+	return fit;
+}
+
+static bool fits_well(const struct fit *fit)
+{
+	return fit->inside == fit->judged && fit->overlaps <= fit->inside / 4;
+}
+
+static bool fits_better(const struct fit *other, const struct fit *guess)
+{
+	if (other->inside != guess->inside)
+		return other->inside > guess->inside;
+	return guess->overlaps > guess->inside / 4 && other->overlaps < guess->overlaps / 4;
+}
+
+bool sframe_anchor_choose(const struct sframe *s, struct sframe_table *t, const struct sframe_exec *x,
+			  struct diag *diag)
+{
+	struct fit guess, other = { 0 };
+	bool pcrel = t->flags & SFRAME_F_PCREL;
+
+	t->section_relative = !pcrel && (t->flags & SFRAME_F_SORTED);
+	if (x->known) {
+		guess = judge(s, *t, t->section_relative, x);
+		if (!fits_well(&guess))
+			other = judge(s, *t, !t->section_relative, x);
+		if (fits_better(&other, &guess)) {
+			t->section_relative = !t->section_relative;
+			guess = other;
+		}
+		if (guess.judged && !guess.inside) {
+			diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, t->offset,
+				 "none of %u functions starts in executable code, table lost", guess.judged);
+			return false;
+		}
+	}
+	if (!t->nfdes || !x->known || t->section_relative != pcrel)
+		return true;
+	diag_add(diag, DIAG_REPAIRED, SFRAME_SECTION, t->offset, t->section_relative ?
+		 "function starts count from the section although PCREL is set" :
+		 "function starts count from their own field although PCREL is not set");
+	return true;
+}

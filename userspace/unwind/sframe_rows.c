@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From a function's rows to struct row.
+ *
+ * A row (spec, "SFrame Frame Row Entries") is `start; u8 info; words`, packed. start is 1, 2 or 4 bytes
+ * wide through a function, the words 1, 2 or 4 through a row. What the words mean depends on ABI and FDE type:
+ *
+ *   DEFAULT  x86-64	CFA = base + w1	[FP at CFA + w2]		RA at the header's fixed offset
+ *            AArch64	CFA = base + w1	[RA at CFA + w2 [FP at CFA + w3]]
+ *            s390x	CFA = base + w1 * 8 + 160, then as AArch64; RA word 0: RA not saved; version 2
+ *			keeps values that are in a register as odd words: register << 1 | 1
+ *   FLEX		up to three rules (CFA, RA, FP), each `control, offset`, or a lone 0: no rule
+ *
+ * No words at all: the RA is undefined, this is the outermost frame. A row holds up to the next one's start.
+ *
+ * This is the path that has to be fast: room for all rows is made before the first, the row type is a
+ * constant in each copy of the loop, and whatever is the same in all rows comes from one prototype.
+ */
+#include <errno.h>
+
+#include "base/vec.h"
+#include "unwind/sframe_internal.h"
+
+#define INFO_BASE_SP	0x01
+#define INFO_WORDS(i)	((i) >> 1 & 0xf)
+#define INFO_SIZE(i)	((i) >> 5 & 0x3)	/* log2 of the bytes of a word */
+#define INFO_MANGLED_RA	0x80
+
+#define WORDS_MAX	6	/* three FLEX rules */
+
+#define FLEX_REG	0x1
+#define FLEX_DEREF	0x2
+#define FLEX_UNUSED	0x4
+#define FLEX_REG_SHIFT	3
+#define DWARF_REG_MAX	31	/* spec: what a control word can name */
+
+enum decoder { DECODE_X86_64, DECODE_AARCH64, DECODE_S390X_V2, DECODE_S390X, DECODE_FLEX };
+
+enum damage {
+	DAMAGE_NONE, DAMAGE_CUT, DAMAGE_ORDER, DAMAGE_START, DAMAGE_SIZE, DAMAGE_WORDS, DAMAGE_NO_CFA, DAMAGE_CFA_OF_CFA,
+	DAMAGE_CONTROL, DAMAGE_PAIR, DAMAGE_EXTRA,
+};
+
+static const char *const damage_text[] = {
+	[DAMAGE_CUT] = "runs past the table's end",
+	[DAMAGE_ORDER] = "does not start after the row before it",
+	[DAMAGE_START] = "starts past the function's end",
+	[DAMAGE_SIZE] = "word size code 3 is not defined",
+	[DAMAGE_WORDS] = "more words than its FDE type and ABI define",
+	[DAMAGE_NO_CFA] = "no rule for the CFA",
+	[DAMAGE_CFA_OF_CFA] = "a CFA that is based on itself",
+	[DAMAGE_CONTROL] = "unknown bit in a control word",
+	[DAMAGE_PAIR] = "a control word without its offset",
+	[DAMAGE_EXTRA] = "words after the third rule",
+};
+
+struct walk {
+	struct bytes b;		/* from the first row to the end of the table's rows */
+	struct row proto;	/* what all rows share, with the rules for absent words */
+	enum decoder decoder;
+	bool s390x;
+	uint8_t mangled;	/* the info bit that says so, if it does on this architecture */
+	uint8_t sp, fp;
+	unsigned int nregs;	/* registers that rules may name */
+	uint32_t nrows;
+	uint32_t size;		/* bytes that row starts count through: the function's, or a block's */
+	uint64_t keep;		/* rows from here on hold nowhere: at the very end, or clipped off by the caller */
+	uint32_t bad_regs;	/* rules left out as they name a register that no machine has */
+	uint32_t row;		/* the row being read */
+	size_t row_pos;
+};
+
+static inline void rule_set(struct rule *r, uint8_t kind, uint8_t reg, int32_t off)
+{
+	r->kind = kind;
+	r->reg = reg;
+	r->off = off;
+}
+
+/* s390x: (offset - 160) / 8 is stored, to fit a byte more often; what comes out need not fit ours. */
+static inline void rule_set_s390x_cfa(struct rule *r, uint8_t kind, uint8_t reg, int32_t word)
+{
+	int64_t off = (int64_t)word * 8 + 160;
+
+	if (off == (int32_t)off)
+		rule_set(r, kind, reg, (int32_t)off);
+	else
+		rule_set(r, RULE_NONE, 0, 0);
+}
+
+/* Version 2 on s390x: an even word is an offset from the CFA, an odd one names the register that has the value. */
+static inline void rule_set_s390x_slot(struct walk *w, struct rule *r, int32_t word, bool v2)
+{
+	uint32_t reg = (uint32_t)word >> 1;
+
+	if (!v2 || !(word & 1)) {
+		rule_set(r, RULE_CFA_MEM, 0, word);
+	} else if (reg <= DWARF_REG_MAX) {
+		rule_set(r, RULE_REG, (uint8_t)reg, 0);
+	} else {
+		rule_set(r, RULE_NONE, 0, 0);
+		w->bad_regs++;
+	}
+}
+
+static inline enum damage s390x_rules(struct walk *w, struct row *r, unsigned int n, const int32_t *words, bool v2)
+{
+	rule_set_s390x_cfa(&r->cfa, RULE_REG, r->cfa.reg, words[0]);
+	if (n > 1 && words[1])
+		rule_set_s390x_slot(w, &r->ra, words[1], v2);
+	if (n > 2)
+		rule_set_s390x_slot(w, &r->fp, words[2], v2);
+	return n > 3 ? DAMAGE_WORDS : DAMAGE_NONE;
+}
+
+static inline void flex_rule(struct walk *w, struct rule *r, uint32_t control, int32_t off, bool scaled)
+{
+	static const uint8_t kinds[] = { RULE_CFA, RULE_REG, RULE_CFA_MEM, RULE_REG_MEM };	/* by deref_p, reg_p */
+	uint32_t reg = control >> FLEX_REG_SHIFT;
+	uint8_t kind = kinds[control & (FLEX_REG | FLEX_DEREF)];
+
+	if (!(control & FLEX_REG)) {
+		rule_set(r, kind, 0, off);
+		return;
+	}
+	/* GNU as 2.46 writes 0x1fffffff for an FP rule that is based on another register. */
+	if (reg > DWARF_REG_MAX)
+		w->bad_regs++;
+	if (reg >= w->nregs)
+		rule_set(r, RULE_NONE, 0, 0);
+	else if (scaled)
+		rule_set_s390x_cfa(r, kind, (uint8_t)reg, off);
+	else
+		rule_set(r, kind, (uint8_t)reg, off);
+}
+
+/* Spec, "Flexible FDE type". mask: the bits of a word, as control words are unsigned. */
+static enum damage flex_rules(struct walk *w, struct row *r, unsigned int n, const int32_t *words, uint32_t mask)
+{
+	struct rule *const rules[] = { &r->cfa, &r->ra, &r->fp };
+	unsigned int at = 0;
+
+	for (unsigned int k = 0; k < 3 && at < n; k++) {
+		uint32_t control = (uint32_t)words[at++] & mask;
+
+		if (!control) {
+			if (!k)
+				return DAMAGE_NO_CFA;
+			continue;
+		}
+		if (control & FLEX_UNUSED)
+			return DAMAGE_CONTROL;
+		if (at == n)
+			return DAMAGE_PAIR;
+		if (!k && !(control & FLEX_REG))
+			return DAMAGE_CFA_OF_CFA;
+		flex_rule(w, rules[k], control, words[at++], !k && w->s390x);
+	}
+	return at < n ? DAMAGE_EXTRA : DAMAGE_NONE;
+}
+
+/* The prototype has the kinds that DEFAULT rows begin with; a field at a time is what compiles well. */
+static inline __attribute__((always_inline)) enum damage row_rules(struct walk *w, struct row *r, uint8_t info,
+								   const int32_t *words, enum decoder decoder)
+{
+	unsigned int n = INFO_WORDS(info);
+
+	if (decoder == DECODE_FLEX)
+		return flex_rules(w, r, n, words, (uint32_t)((uint64_t)1 << (8u << INFO_SIZE(info))) - 1);
+	r->cfa.reg = info & INFO_BASE_SP ? w->sp : w->fp;
+	if (decoder == DECODE_S390X || decoder == DECODE_S390X_V2)
+		return s390x_rules(w, r, n, words, decoder == DECODE_S390X_V2);
+	r->cfa.off = words[0];
+	if (decoder == DECODE_AARCH64 && n > 1)
+		rule_set(&r->ra, RULE_CFA_MEM, 0, words[1]);
+	if (n > (decoder == DECODE_AARCH64 ? 2 : 1))
+		rule_set(&r->fp, RULE_CFA_MEM, 0, words[decoder == DECODE_AARCH64 ? 2 : 1]);
+	return n > (decoder == DECODE_AARCH64 ? 3 : 2) ? DAMAGE_WORDS : DAMAGE_NONE;
+}
+
+/* info and words of a row. */
+static inline __attribute__((always_inline)) enum damage read_row(struct walk *w, struct bytes *b, struct row *r,
+								  enum decoder decoder)
+{
+	uint8_t info = bytes_u8(b);
+	unsigned int n = INFO_WORDS(info);
+	int32_t words[WORDS_MAX];
+
+	if (!n) {
+		if (b->err)
+			return DAMAGE_CUT;
+		rule_set(&r->cfa, RULE_NONE, 0, 0);
+		rule_set(&r->ra, RULE_UNDEF, 0, 0);
+		rule_set(&r->fp, RULE_NONE, 0, 0);
+		return DAMAGE_NONE;
+	}
+	if (n > WORDS_MAX)
+		return DAMAGE_WORDS;
+	switch (INFO_SIZE(info)) {
+	case 0:
+		for (unsigned int k = 0; k < n; k++)
+			words[k] = bytes_s8(b);
+		break;
+	case 1:
+		for (unsigned int k = 0; k < n; k++)
+			words[k] = bytes_s16(b);
+		break;
+	case 2:
+		for (unsigned int k = 0; k < n; k++)
+			words[k] = bytes_s32(b);
+		break;
+	default:
+		return DAMAGE_SIZE;
+	}
+	if (b->err)
+		return DAMAGE_CUT;
+	if (info & w->mangled)
+		r->flags |= ROW_PAC;
+	return row_rules(w, r, info, words, decoder);
+}
+
+/*
+ * Reads all rows, also those past the end that the caller wants, so that what is wrong with a function does
+ * not depend on its neighbours. *ret_n rows that hold somewhere go to `rows`, which has room for all.
+ */
+static inline __attribute__((always_inline)) enum damage read_rows(struct walk *w, struct row *rows, size_t *ret_n,
+								   unsigned int row_type,
+								   enum decoder decoder)
+{
+	struct bytes b = w->b;
+	struct row *r = rows;
+	enum damage damage;
+	int64_t last = -1;
+
+	for (w->row = 0; w->row < w->nrows; w->row++) {
+		uint32_t start;
+
+		w->row_pos = b.pos;
+		start = row_type == 0 ? bytes_u8(&b) : row_type == 1 ? bytes_u16(&b) : bytes_u32(&b);
+		*r = w->proto;
+		damage = read_row(w, &b, r, decoder);
+		if (damage)
+			return damage;
+		if (start > w->size)
+			return DAMAGE_START;
+		if (start <= last)
+			return DAMAGE_ORDER;
+		last = start;
+		if (start >= w->keep)
+			continue;
+		if (w->proto.plt_rep) {
+			r->plt_at = start;
+		} else {
+			r->start += start;
+			if (r != rows)
+				r[-1].end = r->start;
+		}
+		r++;
+	}
+	*ret_n = (size_t)(r - rows);
+	return DAMAGE_NONE;
+}
+
+static void walk_init(struct walk *w, const struct sframe *s, const struct sframe_table *t,
+		      const struct sframe_fde *fde, const struct fn *fn)
+{
+	const struct row_regs *regs = row_arch_regs(s->arch);
+	uint64_t len = fn->end - fn->start;
+
+	*w = (struct walk){
+		.b = bytes_sub(&s->sec, fde->rows_off, t->fre_off + t->fre_len - fde->rows_off),
+		.s390x = s->arch == ROW_ARCH_S390X,
+		.mangled = s->arch == ROW_ARCH_AARCH64 ? INFO_MANGLED_RA : 0,
+		.sp = regs->sp,
+		.fp = regs->fp,
+		.nregs = regs->nnames,
+		.nrows = fde->nrows,
+		.size = fde->rep_size ? fde->rep_size : fde->size,
+	};
+	w->b.be = t->be;
+	w->keep = len < w->size ? len : w->size;
+	if (fde->flex)
+		w->decoder = DECODE_FLEX;
+	else if (w->s390x)
+		w->decoder = t->version == 2 ? DECODE_S390X_V2 : DECODE_S390X;
+	else
+		w->decoder = w->mangled ? DECODE_AARCH64 : DECODE_X86_64;
+	w->proto = (struct row){
+		.start = fn->start, .end = fn->end, .source = ROW_SFRAME, .plt_rep = fde->rep_size,
+		.flags = fde->signal ? ROW_SIGNAL : 0,
+		.cfa = { .kind = RULE_REG },
+		.fp = { .kind = RULE_SAME },
+	};
+	/* An RA that no word tells of is where the header says, or still in the link register. */
+	if (t->fixed_ra)
+		rule_set(&w->proto.ra, RULE_CFA_MEM, 0, t->fixed_ra);
+	else
+		rule_set(&w->proto.ra, RULE_REG, regs->ra, 0);
+}
+
+/*
+ * GNU ld 2.44 to 2.46 (at least) describes .plt.got, whose stubs push nothing, with the row of a .plt stub
+ * after its push: a single row that repeats and says sp+16. No stub starts like that.
+ */
+static bool repair_plt_got(const struct walk *w, const struct sframe_fde *fde, struct row *r)
+{
+	if (w->decoder != DECODE_X86_64 || fde->nrows != 1 || (fde->rep_size != 8 && fde->rep_size != 16) ||
+	    r->plt_at || r->cfa.kind != RULE_REG || r->cfa.reg != w->sp || r->cfa.off != 16)
+		return false;
+	r->cfa.off = 8;
+	return true;
+}
+
+static inline __attribute__((always_inline)) enum damage read_typed(struct walk *w, uint8_t row_type, struct row *rows,
+								    size_t *ret_n, enum decoder decoder)
+{
+	switch (row_type) {
+	case 0:
+		return read_rows(w, rows, ret_n, 0, decoder);
+	case 1:
+		return read_rows(w, rows, ret_n, 1, decoder);
+	default:
+		return read_rows(w, rows, ret_n, 2, decoder);
+	}
+}
+
+/*
+ * noinline keeps the prototype in memory: taken apart into registers it would be put together again on the stack
+ * for each row, by narrow stores that the wide loads right after have to wait for (half the speed).
+ */
+static __attribute__((noinline)) enum damage read_function(struct walk *w, uint8_t row_type, struct row *rows,
+							  size_t *ret_n)
+{
+	switch (w->decoder) {
+	case DECODE_X86_64:
+		return read_typed(w, row_type, rows, ret_n, DECODE_X86_64);
+	case DECODE_AARCH64:
+		return read_typed(w, row_type, rows, ret_n, DECODE_AARCH64);
+	case DECODE_S390X_V2:
+		return read_rows(w, rows, ret_n, row_type, DECODE_S390X_V2);
+	case DECODE_S390X:
+		return read_rows(w, rows, ret_n, row_type, DECODE_S390X);
+	default:
+		return read_rows(w, rows, ret_n, row_type, DECODE_FLEX);
+	}
+}
+
+int sframe_rows(const struct sframe *s, const struct fn *fn, struct rowbuf *out, struct diag *diag)
+{
+	uint32_t i = (uint32_t)fn->ref;
+	const struct sframe_table *t = &s->tables[fn->ref >> 32];
+	struct sframe_fde fde;
+	enum damage damage;
+	struct row *rows;
+	struct walk w;
+	size_t n = 0;
+
+	if (sframe_fde_load(s, t, i, &fde) || !fde.nrows || fn->end <= fn->start)
+		return 0;
+	if (vec_reserve(&out->rows, &out->cap, out->n + fde.nrows, sizeof(*out->rows)))
+		return -ENOMEM;
+	rows = out->rows + out->n;
+	walk_init(&w, s, t, &fde, fn);
+	damage = read_function(&w, fde.row_type, rows, &n);
+	if (damage) {
+		diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, fde.rows_off + w.row_pos,
+			 "function %u at 0x%llx, row %u: %s; its rows are lost", i, (unsigned long long)fn->start, w.row,
+			 damage_text[damage]);
+		return 0;
+	}
+	out->n += n;
+	if (w.bad_regs)
+		diag_add(diag, DIAG_REPAIRED, SFRAME_SECTION, fde.rows_off,
+			 "function %u at 0x%llx: %u rules name registers above %d, left out", i,
+			 (unsigned long long)fn->start, w.bad_regs, DWARF_REG_MAX);
+	if (n && repair_plt_got(&w, &fde, rows))
+		diag_add(diag, DIAG_REPAIRED, SFRAME_SECTION, fde.rows_off,
+			 "function %u at 0x%llx: .plt.got has CFA sp+16, taken as sp+8", i, (unsigned long long)fn->start);
+	return 0;
+}
