@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "kern/caps.h"
+
+#include <inttypes.h>
+#include <linux/capability.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static const struct cap_need needs[] = {
+	{ "CAP_BPF", CAP_BPF, "load BPF programs" },
+	{ "CAP_PERFMON", CAP_PERFMON, "open perf events, read kernel memory from BPF" },
+	{ "CAP_SYS_PTRACE", CAP_SYS_PTRACE, "see other users' processes" },
+	{ "CAP_CHECKPOINT_RESTORE", CAP_CHECKPOINT_RESTORE, "open mapped files through /proc/PID/map_files" },
+	{ "CAP_DAC_READ_SEARCH", CAP_DAC_READ_SEARCH, "read mapped files of other users" },
+	{ "CAP_SYSLOG", CAP_SYSLOG, "read kernel symbol addresses" },
+};
+
+const struct cap_need *caps_needed(unsigned int i)
+{
+	return i < sizeof(needs) / sizeof(needs[0]) ? &needs[i] : NULL;
+}
+
+bool caps_have(int number)
+{
+	uint64_t effective = 0;
+	char line[256];
+	FILE *f = fopen("/proc/self/status", "re");
+
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "CapEff: %" SCNx64, &effective) == 1)
+			break;
+	if (f)
+		fclose(f);
+	/* Before there were CAP_BPF and CAP_PERFMON, CAP_SYS_ADMIN stood for both and still does. */
+	if ((number == CAP_BPF || number == CAP_PERFMON || number == CAP_CHECKPOINT_RESTORE) && effective >> CAP_SYS_ADMIN & 1)
+		return true;
+	return effective >> number & 1;
+}
+
+void caps_explain(char *text, size_t cap, const char *refused)
+{
+	char missing[160] = "";
+	const struct cap_need *need;
+	size_t n = 0;
+
+	for (unsigned int i = 0; (need = caps_needed(i)); i++)
+		if (!caps_have(need->number) && n < sizeof(missing))
+			n += (size_t)snprintf(missing + n, sizeof(missing) - n, "%s%s", n ? "," : "", need->name);
+	if (!n)
+		snprintf(text, cap, "no permission: %s was refused although no capability is missing "
+			 "(kernel.perf_event_paranoid, lockdown or a container's seccomp filter?)", refused);
+	else
+		snprintf(text, cap, "no permission: %s was refused; missing: %s. Run it as root (sudo), or grant them once: "
+			 "sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore,cap_dac_read_search,cap_syslog+ep sfbpf",
+			 refused, missing);
+}

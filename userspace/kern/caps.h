@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Capabilities of this process, and what to say when one is missing. */
+#ifndef SFBPF_KERN_CAPS_H
+#define SFBPF_KERN_CAPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct cap_need {
+	const char *name;	/* "CAP_BPF" */
+	int number;		/* linux/capability.h */
+	const char *why;
+};
+
+const struct cap_need *caps_needed(unsigned int i);	/* NULL behind the last one */
+bool caps_have(int number);				/* in the effective set */
+/* One line: what was refused, which capabilities are missing, the two ways to get them. */
+void caps_explain(char *text, size_t cap, const char *refused);
+
+#endif

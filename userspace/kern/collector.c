@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "kern/collector.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include <linux/perf_event.h>
+
+#include "kern/caps.h"
+#include "kern/tables.h"
+#include "sfbpf.skel.h"
+
+struct collector {
+	struct collector_opts opts;
+	struct sfbpf_bpf *skel;
+	struct modules *modules;
+	struct tables *tables;
+	struct loader *loader;
+	struct ring_buffer *ring;
+	struct sf_cpu_stats *cpu_stats;
+	size_t cpu_stats_len;
+	int ncpus;			/* possible */
+	struct bpf_link **perf_links;	/* per possible CPU; NULL: none there */
+	int stats_fd;
+	uint64_t bad_records;
+	collector_sample_fn fn;
+	void *fn_ctx;
+};
+
+static int fail(struct collector_error *err, int exit_code, const char *fmt, ...)
+	__attribute__((format(printf, 3, 4)));
+
+static int fail(struct collector_error *err, int exit_code, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(err->text, sizeof(err->text), fmt, args);
+	va_end(args);
+	err->exit_code = exit_code;
+	return exit_code;
+}
+
+/* libbpf's own words: only when asked for, except that a verifier's refusal must not be lost. */
+static int quiet(enum libbpf_print_level level, const char *fmt, va_list args)
+{
+	(void)level, (void)fmt, (void)args;
+	return 0;
+}
+
+static int loud(enum libbpf_print_level level, const char *fmt, va_list args)
+{
+	return level == LIBBPF_DEBUG ? 0 : vfprintf(stderr, fmt, args);
+}
+
+static bool kernel_has_func(const char *name)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	bool has = btf && btf__find_by_name_kind(btf, name, BTF_KIND_FUNC) > 0;
+
+	btf__free(btf);
+	return has;
+}
+
+static void set_knobs(struct collector *c, bool rdonly_cast)
+{
+	const struct collector_opts *o = &c->opts;
+	struct sfbpf_bpf__rodata *ro = c->skel->rodata;
+
+	ro->cfg_rdonly_cast = rdonly_cast;
+	ro->cfg_user = o->user;
+	ro->cfg_kernel = o->kernel;
+	ro->cfg_by_pid = o->npids || o->follow_forks;
+	ro->cfg_by_tid = o->ntids != 0;
+	ro->cfg_by_uid = o->by_uid;
+	ro->cfg_uid = o->uid;
+	ro->cfg_by_comm = o->comm_glob != NULL;
+	ro->cfg_by_cgroup = o->cgroup_id != 0;
+	ro->cfg_cgroup = o->cgroup_id;
+	ro->cfg_cgroup_level = o->cgroup_level;
+	ro->cfg_follow_forks = o->follow_forks;
+	ro->cfg_ncpus = (uint32_t)c->ncpus;
+	ro->cfg_wake_bytes = o->ring_bytes / 4;
+	if (o->comm_glob) {
+		ro->cfg_comm_len = (uint32_t)strnlen(o->comm_glob, sizeof(ro->cfg_comm) - 1);
+		memcpy((char *)ro->cfg_comm, o->comm_glob, ro->cfg_comm_len);
+	}
+}
+
+static int open_and_load(struct collector *c, bool rdonly_cast)
+{
+	struct sfbpf_bpf *skel = sfbpf_bpf__open();
+	uint32_t cpus = (uint32_t)c->ncpus;
+	int err;
+
+	if (!skel)
+		return -errno;
+	c->skel = skel;
+	set_knobs(c, rdonly_cast);
+	bpf_map__set_max_entries(skel->maps.scratch, 2 * cpus);
+	bpf_map__set_max_entries(skel->maps.cache, cpus);
+	bpf_map__set_max_entries(skel->maps.cpu_stats, cpus);
+	bpf_map__set_max_entries(skel->maps.ring, (uint32_t)c->opts.ring_bytes);
+	bpf_program__set_autoload(skel->progs.on_fork, c->opts.follow_forks);
+	bpf_program__set_autoload(skel->progs.on_free, c->opts.follow_forks);
+	err = sfbpf_bpf__load(skel);
+	if (err) {
+		sfbpf_bpf__destroy(skel);
+		c->skel = NULL;
+	}
+	return err;
+}
+
+static uint64_t ring_size(uint64_t want)
+{
+	uint64_t size = (uint64_t)sysconf(_SC_PAGESIZE);
+
+	while (size < want && size < (1ull << 30))
+		size *= 2;
+	return size;
+}
+
+static int load(struct collector *c, struct collector_error *err)
+{
+	bool cast;
+	int rc;
+
+	libbpf_set_print(c->opts.verbose > 1 ? loud : quiet);
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		return fail(err, 4, "this kernel has no BTF (/sys/kernel/btf/vmlinux): it was built without CONFIG_DEBUG_INFO_BTF");
+	cast = kernel_has_func("bpf_rdonly_cast");
+	rc = open_and_load(c, cast);
+	if (rc && cast && rc != -EPERM && rc != -ENOMEM)
+		rc = open_and_load(c, false);
+	if (!rc)
+		return 0;
+	if (rc == -EPERM)
+		return caps_explain(err->text, sizeof(err->text), "loading BPF programs"), err->exit_code = 3;
+	if (rc == -ENOMEM)
+		return fail(err, 1, "not enough memory for the BPF maps");
+	return fail(err, 4, "this kernel refuses the BPF program: %s (-vv shows the verifier's words)", strerror(-rc));
+}
+
+static int map_stats(struct collector *c)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *mem;
+
+	c->cpu_stats_len = ((size_t)c->ncpus * sizeof(struct sf_cpu_stats) + page - 1) / page * page;
+	mem = mmap(NULL, c->cpu_stats_len, PROT_READ, MAP_SHARED, bpf_map__fd(c->skel->maps.cpu_stats), 0);
+	if (mem == MAP_FAILED)
+		return -errno;
+	c->cpu_stats = mem;
+	return 0;
+}
+
+static int on_record(void *ctx, void *data, size_t len)
+{
+	struct collector *c = ctx;
+	const struct sf_sample *s = data;
+
+	if (len >= sizeof(*s) && s->type == SF_REC_SAMPLE) {
+		if (len >= sizeof(*s) + 8ul * ((size_t)s->n_user + s->n_kernel) && s->stop < SF_STOP_MAX) {
+			if (c->fn)
+				c->fn(c->fn_ctx, s);
+			return 0;
+		}
+	} else if (len >= sizeof(struct sf_need) && s->type == SF_REC_NEED) {
+		modules_get(c->modules, ((const struct sf_need *)data)->module);
+		loader_push(c->loader, data);
+		return 0;
+	}
+	c->bad_records++;
+	return 0;
+}
+
+static bool fill_set(int fd, const uint32_t *ids, size_t n)
+{
+	uint8_t one = 1;
+
+	for (size_t i = 0; i < n; i++)
+		if (bpf_map_update_elem(fd, &ids[i], &one, BPF_ANY))
+			return false;
+	return true;
+}
+
+bool collector_add_pid(struct collector *c, uint32_t pid)
+{
+	return fill_set(bpf_map__fd(c->skel->maps.pids), &pid, 1);
+}
+
+/* The vDSO has no inode: its key is ours, and so is its id. */
+static void add_vdso(struct collector *c)
+{
+	struct sf_file_key key = { .ino = SF_KEY_VDSO };
+	uint32_t id = c->skel->bss ? 0 : 0;
+
+	id = c->skel->data->next_module++;
+	loader_load_vdso(c->loader, id);
+	bpf_map_update_elem(bpf_map__fd(c->skel->maps.files), &key, &id, BPF_ANY);
+}
+
+static int set_up(struct collector *c, struct collector_error *err)
+{
+	const struct collector_opts *o = &c->opts;
+
+	c->tables = tables_new(bpf_map__fd(c->skel->maps.chunks), bpf_map__fd(c->skel->maps.modules), o->table_bytes);
+	c->loader = c->tables ? loader_new(c->modules, c->tables) : NULL;
+	c->ring = ring_buffer__new(bpf_map__fd(c->skel->maps.ring), on_record, c, NULL);
+	c->perf_links = calloc((size_t)c->ncpus, sizeof(*c->perf_links));
+	if (!c->loader || !c->ring || !c->perf_links || map_stats(c))
+		return fail(err, 1, "cannot map the BPF tables: %s", strerror(errno));
+	if (!fill_set(bpf_map__fd(c->skel->maps.pids), o->pids, o->npids) ||
+	    !fill_set(bpf_map__fd(c->skel->maps.tids), o->tids, o->ntids))
+		return fail(err, 1, "too many process or thread ids to filter by");
+	add_vdso(c);
+	return 0;
+}
+
+struct collector *collector_new(const struct collector_opts *opts, struct modules *modules, struct collector_error *err)
+{
+	struct rlimit files = { 0 };
+	struct collector *c = calloc(1, sizeof(*c));
+
+	*err = (struct collector_error){ 0 };
+	if (!c) {
+		fail(err, 1, "out of memory");
+		return NULL;
+	}
+	c->opts = *opts;
+	c->opts.ring_bytes = ring_size(opts->ring_bytes);
+	c->modules = modules;
+	c->stats_fd = -1;
+	c->ncpus = libbpf_num_possible_cpus();
+	/* One descriptor a mapped file stays open, for its symbols. */
+	if (!getrlimit(RLIMIT_NOFILE, &files)) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	if (c->ncpus < 1)
+		fail(err, 1, "cannot tell the number of CPUs");
+	else if (!load(c, err) && !set_up(c, err))
+		return c;
+	collector_free(c);
+	return NULL;
+}
+
+int collector_preload(struct collector *c)
+{
+	struct bpf_link *link = bpf_program__attach_iter(c->skel->progs.mapped_files, NULL);
+	struct sf_need buf[64];
+	int fd, n = 0;
+	ssize_t got;
+
+	if (!link)
+		return 0;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	/* Records are never torn: the iterator's buffer is a multiple of nothing, so gather whole ones. */
+	size_t have = 0;
+
+	while (fd >= 0 && (got = read(fd, (char *)buf + have, sizeof(buf) - have)) > 0) {
+		size_t i, whole;
+
+		have += (size_t)got;
+		whole = have / sizeof(buf[0]);
+		for (i = 0; i < whole; i++, n++)
+			loader_load_now(c->loader, &buf[i]);
+		have -= whole * sizeof(buf[0]);
+		memmove(buf, &buf[whole], have);
+	}
+	if (fd >= 0)
+		close(fd);
+	bpf_link__destroy(link);
+	return n;
+}
+
+static int attach_perf(struct collector *c, struct collector_error *err)
+{
+	const struct collector_opts *o = &c->opts;
+	int attached = 0, last = 0;
+
+	for (int cpu = 0; cpu < c->ncpus; cpu++) {
+		int fd;
+
+		if (o->cpus && !num_cpus_has(o->cpus, (uint32_t)cpu))
+			continue;
+		fd = perf_event_open_cpu(o->event, o->hz, o->period, cpu);
+		if (fd < 0) {
+			last = fd;
+			if (fd == -ENODEV || fd == -ENXIO)	/* offline */
+				continue;
+			break;
+		}
+		c->perf_links[cpu] = bpf_program__attach_perf_event(c->skel->progs.on_cpu, fd);
+		if (!c->perf_links[cpu]) {
+			last = -errno;
+			close(fd);
+			break;
+		}
+		attached++;
+		last = 0;
+	}
+	if (attached && (!last || last == -ENODEV || last == -ENXIO))
+		return 0;
+	if (last == -EACCES || last == -EPERM)
+		return caps_explain(err->text, sizeof(err->text), "perf_event_open"), err->exit_code = 3;
+	if (last == -ENOENT || last == -EOPNOTSUPP)
+		return fail(err, 4, "this machine has no event '%s' (no performance counters in a virtual machine? cpu-clock always works)", o->event->name);
+	if (!attached && (!last || last == -ENODEV || last == -ENXIO))
+		return fail(err, 1, "none of the chosen CPUs is online");
+	return fail(err, 1, "cannot open event '%s': %s%s", o->event->name, strerror(-last),
+		    last == -EINVAL ? " (is the frequency above kernel.perf_event_max_sample_rate?)" : "");
+}
+
+int collector_attach(struct collector *c, struct collector_error *err)
+{
+	int rc = loader_start(c->loader);
+
+	if (rc)
+		return fail(err, 1, "cannot start a thread: %s", strerror(-rc));
+	c->skel->links.on_exec = bpf_program__attach(c->skel->progs.on_exec);
+	if (c->opts.follow_forks) {
+		c->skel->links.on_fork = bpf_program__attach(c->skel->progs.on_fork);
+		c->skel->links.on_free = bpf_program__attach(c->skel->progs.on_free);
+		if (!c->skel->links.on_fork)
+			return fail(err, 4, "this kernel cannot trace process creation (tp_btf/sched_process_fork)");
+	}
+	if (c->opts.count_run_time)
+		c->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	return attach_perf(c, err);
+}
+
+int collector_poll(struct collector *c, int timeout_ms, collector_sample_fn fn, void *ctx)
+{
+	int n;
+
+	c->fn = fn;
+	c->fn_ctx = ctx;
+	/* Samples do not wake us (see sample_send); so wait for the few that do, or the timeout, then take all there is. */
+	n = timeout_ms ? ring_buffer__poll(c->ring, timeout_ms) : 0;
+	if (n >= 0)
+		n = ring_buffer__consume(c->ring);
+	return n < 0 && n != -EINTR ? n : 0;
+}
+
+void collector_detach(struct collector *c)
+{
+	for (int cpu = 0; cpu < c->ncpus; cpu++) {
+		bpf_link__destroy(c->perf_links[cpu]);
+		c->perf_links[cpu] = NULL;
+	}
+	sfbpf_bpf__detach(c->skel);
+}
+
+void collector_counters(struct collector *c, struct collector_counters *ret)
+{
+	*ret = (struct collector_counters){ 0 };
+	for (int cpu = 0; cpu < c->ncpus; cpu++) {
+		const volatile struct sf_cpu_stats *st = &c->cpu_stats[cpu];
+
+		ret->taken += st->taken;
+		ret->idle += st->idle;
+		ret->vma_walks += st->vma_walks;
+		ret->cache_hits += st->cache_hits;
+		ret->window_reads += st->window_reads;
+		ret->needs += st->needs;
+		for (int i = 0; i < SF_LOST_MAX; i++)
+			ret->lost[i] += st->lost[i];
+	}
+	ret->lost[SF_LOST_BAD_RECORD] += c->bad_records;
+	ret->table_bytes = tables_bytes(c->tables);
+	loader_totals(c->loader, &ret->loader);
+}
+
+size_t collector_programs(struct collector *c, struct collector_program *ret, size_t cap)
+{
+	struct bpf_program *prog;
+	size_t n = 0;
+
+	bpf_object__for_each_program(prog, c->skel->obj) {
+		struct bpf_prog_info info = { 0 };
+		uint32_t len = sizeof(info);
+
+		if (n == cap || bpf_program__fd(prog) < 0 || bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &len))
+			continue;
+		snprintf(ret[n].name, sizeof(ret[n].name), "%s", bpf_program__name(prog));
+		ret[n].run_cnt = info.run_cnt;
+		ret[n].run_ns = info.run_time_ns;
+		n++;
+	}
+	return n;
+}
+
+void collector_free(struct collector *c)
+{
+	if (!c)
+		return;
+	for (int cpu = 0; c->perf_links && cpu < c->ncpus; cpu++)
+		bpf_link__destroy(c->perf_links[cpu]);
+	free(c->perf_links);
+	loader_free(c->loader);
+	ring_buffer__free(c->ring);
+	tables_free(c->tables);
+	if (c->cpu_stats)
+		munmap(c->cpu_stats, c->cpu_stats_len);
+	if (c->stats_fd >= 0)
+		close(c->stats_fd);
+	if (c->skel)
+		sfbpf_bpf__destroy(c->skel);
+	free(c);
+}

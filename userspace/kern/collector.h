@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The running BPF side: open, load, preload, attach, poll, stop. The only user of the skeleton and the ring.
+ */
+#ifndef SFBPF_KERN_COLLECTOR_H
+#define SFBPF_KERN_COLLECTOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/num.h"
+#include "elf/module.h"
+#include "kern/loader.h"
+#include "kern/perf_event.h"
+#include "sfbpf_shared.h"
+
+struct collector_opts {
+	const struct perf_event_kind *event;
+	uint64_t hz, period;		/* hz, or period if hz is 0 */
+	bool user, kernel;		/* which parts of the stack */
+	const uint32_t *pids, *tids;
+	size_t npids, ntids;
+	bool follow_forks;		/* children of pids count too */
+	bool by_uid;
+	uint32_t uid;
+	const char *comm_glob;		/* NULL: any */
+	uint64_t cgroup_id;		/* 0: any */
+	int cgroup_level;		/* its depth below the root */
+	const struct num_cpus *cpus;	/* NULL: all online */
+	uint64_t ring_bytes;		/* rounded up to a power of two of pages */
+	uint64_t table_bytes;		/* budget of the row tables */
+	bool count_run_time;		/* kernel.bpf_stats for the run */
+	int verbose;
+};
+
+struct collector_program {
+	char name[32];
+	uint64_t run_cnt, run_ns;
+};
+
+struct collector_counters {
+	uint64_t taken, idle, lost[SF_LOST_MAX];
+	uint64_t vma_walks, cache_hits, window_reads, needs;
+	uint64_t table_bytes;		/* kernel memory of the chunks */
+	struct loader_totals loader;
+};
+
+struct collector;
+
+/* What went wrong, in words for the user, and the contract's exit code (1, 3 or 4). */
+struct collector_error {
+	int exit_code;
+	char text[512];
+};
+
+/* Loads everything, attaches nothing. NULL: *err is filled. */
+struct collector *collector_new(const struct collector_opts *opts, struct modules *modules, struct collector_error *err);
+/* Converts the files that running processes have mapped. Returns their number. */
+int collector_preload(struct collector *c);
+bool collector_add_pid(struct collector *c, uint32_t pid);
+/* Starts sampling. 0, or the exit code with *err filled. */
+int collector_attach(struct collector *c, struct collector_error *err);
+
+typedef void (*collector_sample_fn)(void *ctx, const struct sf_sample *sample);
+/* Waits up to timeout_ms and hands over what the ring holds. 0, or -errno (not -EINTR). */
+int collector_poll(struct collector *c, int timeout_ms, collector_sample_fn fn, void *ctx);
+/* Stops sampling; the ring can still be drained with collector_poll(c, 0, ...). */
+void collector_detach(struct collector *c);
+void collector_counters(struct collector *c, struct collector_counters *ret);
+size_t collector_programs(struct collector *c, struct collector_program *ret, size_t cap);
+void collector_free(struct collector *c);
+
+#endif

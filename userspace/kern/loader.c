@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "kern/loader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/vec.h"
+
+#define RETRY_GONE_NS 10000000ull	/* the process had exited: its successor may be about to start */
+#define RETRY_FULL_NS 10000000000ull	/* no memory or table budget: later, rarely */
+
+struct loader {
+	struct modules *modules;
+	struct tables *tables;
+	pthread_t thread;
+	bool running, stop;
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	struct sf_need *queue;
+	size_t nqueue, queue_cap;
+	struct loader_totals totals;
+	struct diag diag;
+};
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+/* The mapped file itself. A pid that was reused, or a mapping replaced meanwhile, shows in inode and mtime. -1: not to be had. */
+static int open_mapped(const struct sf_need *need, char *path, size_t cap)
+{
+	uint64_t mtime_ns;
+	char link[96];
+	struct stat st;
+	ssize_t n;
+	int fd;
+
+	snprintf(link, sizeof(link), "/proc/%u/map_files/%llx-%llx", need->pid,
+		 (unsigned long long)need->vm_start, (unsigned long long)need->vm_end);
+	n = readlink(link, path, cap - 1);
+	path[n > 0 ? n : 0] = 0;
+	fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0)
+		return -1;
+	mtime_ns = fstat(fd, &st) ? 0 : (uint64_t)st.st_mtim.tv_sec * 1000000000ull + (uint64_t)st.st_mtim.tv_nsec;
+	/* File systems that stack or snapshot may show another inode number; then the time must agree. */
+	if (!mtime_ns || !S_ISREG(st.st_mode) || (st.st_ino != need->key.ino && mtime_ns != need->key.mtime_ns)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void set_path(struct module *m, const char *path)
+{
+	char *slash;
+
+	m->path = strdup(path);
+	slash = m->path ? strrchr(m->path, '/') : NULL;
+	m->name = slash ? slash + 1 : m->path ? m->path : "";
+}
+
+static void count(struct loader *l, const struct module *m, enum module_state state)
+{
+	pthread_mutex_lock(&l->lock);
+	if (state == MODULE_READY)
+		l->totals.loaded++;
+	else if (state == MODULE_NO_TABLE)
+		l->totals.no_table++;
+	else
+		l->totals.gone++;
+	l->totals.rows += m->rows;
+	l->totals.rules += m->rules;
+	l->totals.bytes += m->bytes;
+	l->totals.build_ns += m->build_ns;
+	l->totals.bad_fdes += m->bad_fdes;
+	pthread_mutex_unlock(&l->lock);
+}
+
+/* Converts and publishes. fd or mem is where the bytes are; m owns fd from here on. */
+static void convert(struct loader *l, struct module *m)
+{
+	uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct pack_space space = tables_space(l->tables);
+	struct pack_result packed = { 0 };
+	struct unwind_file file;
+	enum module_state state = MODULE_READY;
+	int err;
+
+	memset(&l->diag, 0, sizeof(l->diag));
+	err = m->mem ? unwind_file_open_mem(&file, m->mem, m->size, &l->diag) : unwind_file_open_fd(&file, m->fd, &l->diag);
+	if (!err) {
+		m->build_id_len = (uint32_t)elf_image_build_id(&file.img, m->build_id, sizeof(m->build_id));
+		err = pack_file(&file, &space, &packed, &l->diag);
+		unwind_file_close(&file);
+	}
+	m->bad_fdes = l->diag.malformed;
+	if (!err) {
+		m->rows = packed.rows;
+		m->rules = packed.rules;
+		m->bytes = packed.bytes;
+		m->sframe = packed.sframe;
+		m->nsframe = packed.nsframe;
+		tables_publish(l->tables, m->id, &packed.tables);
+	} else if (err == -ENOMEM || err == -ENOSPC) {
+		state = MODULE_NO_TABLE;
+		tables_set_state(l->tables, m->id, SF_MOD_RETRY, clock_ns(CLOCK_MONOTONIC) + RETRY_FULL_NS);
+	} else {
+		/* Executable but no ELF file: code written by a JIT through a file mapping. */
+		state = MODULE_NO_TABLE;
+		tables_set_state(l->tables, m->id, err == -ENOEXEC ? SF_MOD_JIT : SF_MOD_NO_TABLE, 0);
+	}
+	m->build_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+	count(l, m, state);
+	m->state = state;
+}
+
+static void load(struct loader *l, const struct sf_need *need)
+{
+	struct module *m = modules_get(l->modules, need->module);
+	char path[4096];
+
+	if (!m || m->state == MODULE_READY)
+		return;
+	if (need->key.ino == SF_KEY_VDSO)
+		return;
+	if (m->state == MODULE_LOADING || m->state == MODULE_GONE) {
+		m->key = need->key;
+		m->fd = open_mapped(need, path, sizeof(path));
+		if (!m->path && path[0])
+			set_path(m, path);
+		if (m->fd < 0) {
+			tables_set_state(l->tables, need->module, SF_MOD_RETRY, clock_ns(CLOCK_MONOTONIC) + RETRY_GONE_NS);
+			count(l, m, MODULE_GONE);
+			m->state = MODULE_GONE;
+			return;
+		}
+		m->size = need->size;
+	}
+	convert(l, m);
+}
+
+static void *loader_main(void *arg)
+{
+	struct loader *l = arg;
+	struct sf_need need;
+
+	pthread_mutex_lock(&l->lock);
+	while (!l->stop) {
+		if (!l->nqueue) {
+			pthread_cond_wait(&l->wake, &l->lock);
+			continue;
+		}
+		/* Oldest first: a short queue, so moving it costs nothing. */
+		need = l->queue[0];
+		memmove(l->queue, l->queue + 1, --l->nqueue * sizeof(*l->queue));
+		pthread_mutex_unlock(&l->lock);
+		load(l, &need);
+		pthread_mutex_lock(&l->lock);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return NULL;
+}
+
+struct loader *loader_new(struct modules *modules, struct tables *tables)
+{
+	struct loader *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->modules = modules;
+	l->tables = tables;
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_cond_init(&l->wake, NULL);
+	return l;
+}
+
+void loader_load_now(struct loader *l, const struct sf_need *need)
+{
+	load(l, need);
+}
+
+void loader_load_vdso(struct loader *l, uint32_t module)
+{
+	struct module *m = modules_get(l->modules, module);
+	unsigned long long start, end;
+	char line[512];
+	FILE *f;
+
+	if (!m)
+		return;
+	set_path(m, "[vdso]");
+	m->key.ino = SF_KEY_VDSO;
+	f = fopen("/proc/self/maps", "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!strstr(line, "[vdso]") || sscanf(line, "%llx-%llx", &start, &end) != 2)
+			continue;
+		m->mem = (const void *)(uintptr_t)start;
+		m->size = end - start;
+		convert(l, m);
+		break;
+	}
+	if (f)
+		fclose(f);
+}
+
+int loader_start(struct loader *l)
+{
+	int err = pthread_create(&l->thread, NULL, loader_main, l);
+
+	l->running = !err;
+	return -err;
+}
+
+int loader_push(struct loader *l, const struct sf_need *need)
+{
+	int err;
+
+	pthread_mutex_lock(&l->lock);
+	err = vec_reserve(&l->queue, &l->queue_cap, l->nqueue + 1, sizeof(*l->queue));
+	if (!err) {
+		l->queue[l->nqueue++] = *need;
+		pthread_cond_signal(&l->wake);
+	}
+	pthread_mutex_unlock(&l->lock);
+	return err;
+}
+
+void loader_totals(struct loader *l, struct loader_totals *ret)
+{
+	pthread_mutex_lock(&l->lock);
+	*ret = l->totals;
+	pthread_mutex_unlock(&l->lock);
+}
+
+void loader_free(struct loader *l)
+{
+	if (!l)
+		return;
+	pthread_mutex_lock(&l->lock);
+	l->stop = true;
+	pthread_cond_signal(&l->wake);
+	pthread_mutex_unlock(&l->lock);
+	if (l->running)
+		pthread_join(l->thread, NULL);
+	pthread_mutex_destroy(&l->lock);
+	pthread_cond_destroy(&l->wake);
+	free(l->queue);
+	free(l);
+}

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * From "BPF met a new file" to its published tables, on a thread of its own, so that conversion never
+ * holds up the ring's consumer. The file is opened through /proc/PID/map_files: that is the very inode, whatever
+ * happened to its name, and in whichever mount namespace.
+ */
+#ifndef SFBPF_KERN_LOADER_H
+#define SFBPF_KERN_LOADER_H
+
+#include "elf/module.h"
+#include "kern/tables.h"
+#include "sfbpf_shared.h"
+
+struct loader;
+
+struct loader_totals {
+	uint64_t loaded, no_table, gone, bad_fdes;
+	uint64_t rows, rules, bytes, build_ns;
+};
+
+/* NULL with errno. Both must outlive the loader. */
+struct loader *loader_new(struct modules *modules, struct tables *tables);
+/* Converts in the calling thread; before loader_start. */
+void loader_load_now(struct loader *l, const struct sf_need *need);
+/* The 64-bit vDSO, from our own image. module: the id that its key has been given. */
+void loader_load_vdso(struct loader *l, uint32_t module);
+int loader_start(struct loader *l);	/* 0 or -errno */
+/* Hands over to the thread. -ENOMEM: the need is dropped, the file asked for again later. */
+int loader_push(struct loader *l, const struct sf_need *need);
+void loader_totals(struct loader *l, struct loader_totals *ret);
+void loader_free(struct loader *l);	/* stops the thread; what is queued is dropped */
+
+#endif

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/session.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+
+#include "base/exitcode.h"
+#include "tools/options.h"
+
+static volatile sig_atomic_t stop_requested;
+
+static void on_signal(int sig)
+{
+	(void)sig;
+	stop_requested = 1;
+}
+
+const volatile sig_atomic_t *session_signals(void)
+{
+	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = (int)SA_RESETHAND };
+
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+	sigaction(SIGHUP, &sa, NULL);
+	return &stop_requested;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec ts;
+
+	clock_gettime(clock, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t session_now(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static void on_sample(void *ctx, const struct sf_sample *sample)
+{
+	struct session *s = ctx;
+
+	if (profile_add(s->profile, sample))
+		s->dropped++;
+}
+
+int session_open(struct session *s, const struct collector_opts *opts)
+{
+	struct collector_error err;
+	int files;
+
+	memset(s, 0, sizeof(*s));
+	s->modules = modules_new();
+	s->symbols = s->modules ? symbolizer_new(s->modules) : NULL;
+	s->profile = profile_new();
+	if (!s->symbols || !s->profile)
+		return complain(EXIT_FAILED, "out of memory");
+	s->collector = collector_new(opts, s->modules, &err);
+	if (!s->collector)
+		return complain(err.exit_code, "%s", err.text);
+	files = collector_preload(s->collector);
+	if (opts->verbose) {
+		struct collector_counters c;
+
+		collector_counters(s->collector, &c);
+		fprintf(stderr, "sfbpf: %d mapped files: %llu with tables, %llu without, %llu gone; %llu rows, %.1f MB, %.0f ms\n",
+			files, (unsigned long long)c.loader.loaded, (unsigned long long)c.loader.no_table,
+			(unsigned long long)c.loader.gone, (unsigned long long)c.loader.rows,
+			(double)c.table_bytes / 1e6, (double)c.loader.build_ns / 1e6);
+	}
+	return 0;
+}
+
+int session_start(struct session *s)
+{
+	struct collector_error err = { 0 };
+	int rc = collector_attach(s->collector, &err);
+
+	if (rc)
+		return complain(rc, "%s", err.text);
+	s->start_ns = session_now();
+	s->start_unix_ns = clock_ns(CLOCK_REALTIME);
+	return 0;
+}
+
+int session_poll(struct session *s, int timeout_ms)
+{
+	return collector_poll(s->collector, timeout_ms, on_sample, s);
+}
+
+void session_stop(struct session *s)
+{
+	struct collector_program progs[16];
+
+	if (!s->collector || s->end_ns)
+		return;
+	collector_detach(s->collector);
+	s->end_ns = session_now();
+	session_poll(s, 0);
+	s->nprograms = collector_programs(s->collector, progs, 16);
+	for (size_t i = 0; i < s->nprograms; i++) {
+		memcpy(s->programs[i].name, progs[i].name, sizeof(s->programs[i].name));
+		s->programs[i].run_cnt = progs[i].run_cnt;
+		s->programs[i].run_ns = progs[i].run_ns;
+	}
+}
+
+void session_stats(struct session *s, const struct profile *profile, struct run_stats *ret)
+{
+	struct collector_counters c;
+	struct rusage ru;
+
+	memset(ret, 0, sizeof(*ret));
+	collector_counters(s->collector, &c);
+	profile_account(profile, s->modules, &ret->account);
+	ret->duration_s = (double)((s->end_ns ? s->end_ns : session_now()) - s->start_ns) / 1e9;
+	ret->samples = c.taken;
+	memcpy(ret->lost, c.lost, sizeof(ret->lost));
+	ret->lost[SF_LOST_BAD_RECORD] += s->dropped;
+	ret->tables.modules = c.loader.loaded;
+	ret->tables.rows = c.loader.rows;
+	ret->tables.rules = c.loader.rules;
+	ret->tables.bytes = c.table_bytes;
+	ret->tables.build_ms = (double)c.loader.build_ns / 1e6;
+	ret->programs = s->programs;
+	ret->nprograms = s->nprograms;
+	if (!getrusage(RUSAGE_SELF, &ru)) {
+		ret->self.cpu_ms = (double)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1e3 +
+				   (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e3;
+		ret->self.rss_peak_kb = (uint64_t)ru.ru_maxrss;
+	}
+}
+
+void session_close(struct session *s)
+{
+	collector_free(s->collector);
+	symbolizer_free(s->symbols);
+	profile_free(s->profile);
+	modules_free(s->modules);
+	memset(s, 0, sizeof(*s));
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One run: the place where the stages meet. BPF -> samples -> profile -> symbols; tools only decide when to
+ * start, how long to go on, and what to do with the result.
+ */
+#ifndef SFBPF_TOOLS_SESSION_H
+#define SFBPF_TOOLS_SESSION_H
+
+#include <signal.h>
+
+#include "kern/collector.h"
+#include "out/out.h"
+#include "prof/profile.h"
+#include "sym/symbolizer.h"
+
+struct session {
+	struct modules *modules;
+	struct collector *collector;
+	struct symbolizer *symbols;
+	struct profile *profile;	/* where samples go; a tool may exchange it between polls */
+	uint64_t start_ns, end_ns;	/* CLOCK_MONOTONIC; end 0 while running */
+	uint64_t start_unix_ns;
+	uint64_t dropped;		/* samples that profile_add had no memory for */
+	struct run_program programs[16];
+	size_t nprograms;
+};
+
+/* Loads and preloads; samples nothing yet. 0, or the exit code after having said why. */
+int session_open(struct session *s, const struct collector_opts *opts);
+int session_start(struct session *s);
+int session_poll(struct session *s, int timeout_ms);	/* 0 or -errno */
+/* Stops sampling and takes what is still in the ring. */
+void session_stop(struct session *s);
+/* The account so far; account is that of `profile`. */
+void session_stats(struct session *s, const struct profile *profile, struct run_stats *ret);
+void session_close(struct session *s);
+
+uint64_t session_now(void);		/* CLOCK_MONOTONIC, ns */
+
+/*
+ * SIGINT, SIGTERM and SIGHUP: the first sets the flag, the second one of SIGINT ends the program at once.
+ * Returns the flag.
+ */
+const volatile sig_atomic_t *session_signals(void);
+
+#endif

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "unwind/fntab.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Stable, and one pass over what a linker sorted already: merges ascending runs pairwise until one is left. */
+static int sort_by_start(struct fn *fns, size_t n)
+{
+	struct fn *from = fns, *to, *spare;
+	size_t i, runs;
+
+	for (i = 1; i < n && fns[i - 1].start <= fns[i].start; i++)
+		;
+	if (i >= n)
+		return 0;
+	spare = malloc(n * sizeof(*spare));
+	if (!spare)
+		return -ENOMEM;
+	to = spare;
+	do {
+		size_t a = 0, out = 0;
+
+		for (runs = 0; a < n; runs++) {
+			size_t b, end, x, y;
+
+			for (b = a + 1; b < n && from[b - 1].start <= from[b].start; b++)
+				;
+			for (end = b + 1; end < n && from[end - 1].start <= from[end].start; end++)
+				;
+			if (b >= n)
+				end = b = n;
+			for (x = a, y = b; x < b || y < end;)
+				to[out++] = y >= end || (x < b && from[x].start <= from[y].start) ? from[x++] : from[y++];
+			a = end;
+		}
+		struct fn *t = from;
+
+		from = to;
+		to = t;
+	} while (runs > 1);
+	if (from != fns)
+		memcpy(fns, from, n * sizeof(*fns));
+	free(spare);
+	return 0;
+}
+
+static int by_vaddr(const void *a, const void *b)
+{
+	const struct elf_phdr *x = a, *y = b;
+
+	return x->vaddr < y->vaddr ? -1 : x->vaddr > y->vaddr;
+}
+
+size_t exec_segments(const struct elf_image *img, struct elf_phdr *ret, size_t cap)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < img->nphdrs && n < cap; i++)
+		if (img->phdrs[i].type == PT_LOAD && (img->phdrs[i].flags & PF_X) && img->phdrs[i].filesz)
+			ret[n++] = img->phdrs[i];
+	qsort(ret, n, sizeof(*ret), by_vaddr);
+	return n;
+}
+
+int fntab_arrange(struct fntab *t, const struct elf_image *img)
+{
+	struct elf_phdr segs[EXEC_SEGMENTS_MAX];
+	size_t nsegs = exec_segments(img, segs, EXEC_SEGMENTS_MAX);
+	size_t i, seg = 0, n = 0;
+	int err = sort_by_start(t->fns, t->n);
+
+	if (err)
+		return err;
+	for (i = 0; i < t->n; i++) {
+		struct fn f = t->fns[i];
+		uint64_t seg_end;
+
+		while (seg < nsegs && f.start >= segs[seg].vaddr + segs[seg].filesz)
+			seg++;
+		if (seg == nsegs)
+			break;
+		if (f.start < segs[seg].vaddr || f.end <= f.start)
+			continue;
+		seg_end = segs[seg].vaddr + segs[seg].filesz;
+		if (f.end > seg_end)
+			f.end = seg_end;
+		if (n && t->fns[n - 1].start == f.start)
+			n--;		/* of two that start together the later entry counts, as in the SFrame search */
+		else if (n && t->fns[n - 1].end > f.start)
+			t->fns[n - 1].end = f.start;
+		t->fns[n++] = f;
+	}
+	t->n = n;
+	return 0;
+}

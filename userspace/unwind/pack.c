@@ -1,0 +1,438 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "unwind/pack.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "unwind/fntab.h"
+
+_Static_assert((int)SF_K_NONE == (int)RULE_NONE && (int)SF_K_SAME == (int)RULE_SAME && (int)SF_K_UNDEF == (int)RULE_UNDEF &&
+	       (int)SF_K_CFA == (int)RULE_CFA && (int)SF_K_CFA_MEM == (int)RULE_CFA_MEM &&
+	       (int)SF_K_REG == (int)RULE_REG && (int)SF_K_REG_MEM == (int)RULE_REG_MEM, "rule kinds are the same on both sides");
+
+#define X86_RBX 3
+#define X86_RBP 6
+#define X86_RSP 7
+#define X86_RIP 16
+
+/* Padding between functions needs no row of its own: nothing runs there. Longer holes get one that says "nothing known". */
+#define PADDING 16
+
+#define RULE_HASH 8192		/* slots; a power of two */
+
+struct packer {
+	const struct pack_space *space;
+	struct pack_result *out;
+	struct elf_phdr segs[EXEC_SEGMENTS_MAX];
+	size_t nsegs, seg;
+	bool tracks_bx, restart_with_bx;
+
+	uint32_t *page_rows;		/* of the page in progress */
+	uint32_t npage_rows;
+	uint64_t page;			/* file offset >> SF_PAGE_SHIFT; valid if have_page */
+	bool have_page;
+	uint32_t *dir;			/* locations, from out->tables.first_page */
+	size_t ndir, dir_cap;
+
+	uint64_t end;			/* file offset behind the last row; valid if have_page */
+	uint16_t code;			/* of the last row */
+
+	struct sf_rule *rules;
+	size_t nrules, rules_cap;
+	uint16_t hash[RULE_HASH];	/* rule index + 1 */
+	struct row last_row;		/* of last_code: neighbouring functions repeat rules */
+	size_t sframe_cap;
+};
+
+static bool offset_packs(int32_t off, int32_t max)
+{
+	return off >= 0 && off % 8 == 0 && off / 8 <= max;
+}
+
+uint16_t pack_rule(const struct row *r, bool tracks_bx)
+{
+	uint32_t code;
+
+	if (r->ra.kind == RULE_UNDEF)
+		return SF_RULE_END;
+	if (r->flags || r->plt_rep || r->cfa.kind != RULE_REG || !offset_packs(r->cfa.off, 511) ||
+	    r->ra.kind != RULE_CFA_MEM || r->ra.off != -8)
+		return SF_RULE_INDEXED;
+	if (tracks_bx && r->bx.kind != RULE_SAME)
+		return SF_RULE_INDEXED;
+	if (r->cfa.reg == X86_RSP)
+		code = 0;
+	else if (r->cfa.reg == X86_RBP)
+		code = SF_RULE_BASE_FP;
+	else
+		return SF_RULE_INDEXED;
+	code |= (uint32_t)r->cfa.off / 8 << 5;
+	if (r->fp.kind == RULE_CFA_MEM) {
+		if (r->fp.off > -16 || !offset_packs(-(r->fp.off + 8), 30))
+			return SF_RULE_INDEXED;
+		code |= (uint32_t)-r->fp.off / 8;
+	} else if (r->fp.kind != RULE_SAME && r->fp.kind != RULE_UNDEF && r->fp.kind != RULE_NONE) {
+		return SF_RULE_INDEXED;
+	}
+	return (uint16_t)code;
+}
+
+static struct sf_rule full_rule(const struct row *r, bool tracks_bx)
+{
+	struct sf_rule rule = {
+		.cfa_kind = r->cfa.kind, .cfa_reg = r->cfa.reg, .cfa_off = r->cfa.off, .cfa_off2 = r->cfa.off2,
+		.ra_kind = r->ra.kind, .ra_reg = r->ra.reg, .ra_off = r->ra.off,
+		.fp_kind = r->fp.kind, .fp_reg = r->fp.reg, .fp_off = r->fp.off,
+		.bx_kind = SF_K_NONE,
+		.flags = r->flags & ROW_SIGNAL ? SF_RULE_SIGNAL : 0,
+	};
+
+	if (tracks_bx && (r->bx.kind == RULE_SAME || r->bx.kind == RULE_CFA_MEM)) {
+		rule.bx_kind = r->bx.kind;
+		rule.bx_off = r->bx.kind == RULE_CFA_MEM ? r->bx.off : 0;
+	}
+	return rule;
+}
+
+/* Index of a rule, added if new; -1: full. -ENOMEM is told through *err. */
+static int rule_index(struct packer *p, const struct sf_rule *rule, int *err)
+{
+	const uint8_t *b = (const uint8_t *)rule;
+	uint32_t h = 2166136261u;
+	size_t i, slot;
+
+	for (i = 0; i < sizeof(*rule); i++)
+		h = (h ^ b[i]) * 16777619u;
+	for (slot = h & (RULE_HASH - 1); p->hash[slot]; slot = (slot + 1) & (RULE_HASH - 1))
+		if (memcmp(&p->rules[p->hash[slot] - 1], rule, sizeof(*rule)) == 0)
+			return p->hash[slot] - 1;
+	if (p->nrules >= RULE_HASH * 3 / 4)
+		return -1;
+	*err = vec_reserve(&p->rules, &p->rules_cap, p->nrules + 1, sizeof(*p->rules));
+	if (*err)
+		return -1;
+	p->rules[p->nrules] = *rule;
+	p->hash[slot] = (uint16_t)++p->nrules;
+	return (int)p->nrules - 1;
+}
+
+_Static_assert(RULE_HASH * 3 / 4 < SF_MAX_RULES, "no rule index collides with SF_RULE_END and SF_RULE_GAP");
+
+static int indexed_code(struct packer *p, const struct sf_rule *rule, uint16_t *ret)
+{
+	int err = 0, i = rule_index(p, rule, &err);
+
+	if (err)
+		return err;
+	if (i < 0)
+		p->out->lost_rows++;
+	*ret = i < 0 ? SF_RULE_GAP : (uint16_t)(SF_RULE_INDEXED | i);
+	return 0;
+}
+
+static int flush_page(struct packer *p)
+{
+	uint32_t size = SF_PAGE_ROWS + 4 * p->npage_rows, loc, i = 0;
+	uint16_t *index;
+	uint8_t *mem;
+	size_t at;
+	int err;
+
+	/* A page that holds nothing but a continued gap is left out of the directory. */
+	if (p->npage_rows == 1 && p->page_rows[0] == (uint32_t)SF_RULE_GAP << 16)
+		p->npage_rows = 0;
+	if (!p->npage_rows)
+		return 0;
+	if (!p->ndir)
+		p->out->tables.first_page = (uint32_t)p->page;
+	at = (size_t)(p->page - p->out->tables.first_page);
+	err = vec_reserve(&p->dir, &p->dir_cap, at + 1, sizeof(*p->dir));
+	if (err)
+		return err;
+	mem = p->space->alloc(p->space->ctx, size, &loc);
+	if (!mem)
+		return -ENOSPC;
+	index = (uint16_t *)mem;
+	for (uint32_t block = 0; block < SF_PAGE_INDEX; block++) {
+		while (i < p->npage_rows && (p->page_rows[i] & 0xffff) < block * 256)
+			i++;
+		index[block] = (uint16_t)i;
+	}
+	memcpy(mem + SF_PAGE_ROWS, p->page_rows, 4ul * p->npage_rows);
+	while (p->ndir < at)
+		p->dir[p->ndir++] = 0;
+	p->dir[p->ndir++] = loc;
+	p->out->rows += p->npage_rows;
+	p->out->bytes += size;
+	p->npage_rows = 0;
+	return 0;
+}
+
+static void page_row(struct packer *p, uint64_t offset, uint16_t code)
+{
+	uint32_t low = (uint32_t)(offset & 0xffff);
+
+	if (p->npage_rows && (p->page_rows[p->npage_rows - 1] & 0xffff) == low)
+		p->npage_rows--;	/* an empty row: replaced */
+	if (p->npage_rows && p->page_rows[p->npage_rows - 1] >> 16 == code)
+		return;
+	if (p->npage_rows == SF_PAGE_MAX_ROWS) {
+		p->out->lost_rows++;
+		return;
+	}
+	p->page_rows[p->npage_rows++] = low | (uint32_t)code << 16;
+}
+
+/* From `offset` on the rule is `code`. Ascending offsets only. */
+static int put(struct packer *p, uint64_t offset, uint16_t code)
+{
+	uint64_t page = offset >> SF_PAGE_SHIFT;
+	int err;
+
+	if (!p->have_page) {
+		p->have_page = true;
+		p->page = page;
+		p->code = SF_RULE_GAP;
+	}
+	while (p->page < page) {
+		err = flush_page(p);
+		if (err)
+			return err;
+		if (p->code == SF_RULE_GAP) {
+			p->page = page;
+			break;
+		}
+		p->page++;
+		if (p->page < page || (offset & 0xffff))
+			page_row(p, p->page << SF_PAGE_SHIFT, p->code);
+	}
+	if (!p->npage_rows && (offset & 0xffff))
+		page_row(p, page << SF_PAGE_SHIFT, p->code);
+	page_row(p, offset, code);
+	p->code = code;
+	return 0;
+}
+
+static int put_range(struct packer *p, uint64_t start, uint64_t end, uint16_t code)
+{
+	int err = 0;
+
+	if (p->have_page) {
+		if (start < p->end)
+			start = p->end;
+		if (start >= end)
+			return 0;
+		if (start > p->end && p->code != SF_RULE_GAP && (start - p->end >= PADDING || code == SF_RULE_END))
+			err = put(p, p->end, SF_RULE_GAP);
+	}
+	if (!err && (!p->have_page || code != p->code))
+		err = put(p, start, code);
+	p->end = end;
+	return err;
+}
+
+static int note_sframe(struct packer *p, uint64_t start, uint64_t end)
+{
+	struct pack_result *out = p->out;
+	int err;
+
+	if (out->nsframe && start <= out->sframe[out->nsframe - 1].end + PADDING) {
+		if (end > out->sframe[out->nsframe - 1].end)
+			out->sframe[out->nsframe - 1].end = end;
+		return 0;
+	}
+	err = vec_reserve(&out->sframe, &p->sframe_cap, out->nsframe + 1ul, sizeof(*out->sframe));
+	if (!err)
+		out->sframe[out->nsframe++] = (struct module_range){ start, end };
+	return err;
+}
+
+/* File offsets of a row's range: false if no segment holds it. Rows ascend, so the segments do. */
+static bool row_offsets(struct packer *p, const struct row *r, uint64_t *start, uint64_t *end)
+{
+	while (p->seg < p->nsegs && r->start >= p->segs[p->seg].vaddr + p->segs[p->seg].filesz)
+		p->seg++;
+	if (p->seg == p->nsegs || r->start < p->segs[p->seg].vaddr)
+		return false;
+	*start = r->start - p->segs[p->seg].vaddr + p->segs[p->seg].offset;
+	*end = *start + (r->end - r->start);
+	return *end <= (uint64_t)SF_DIR_MAX << SF_PAGE_SHIFT;
+}
+
+static int code_of(struct packer *p, const struct row *r, uint16_t *ret)
+{
+	struct sf_rule rule;
+
+	*ret = pack_rule(r, p->tracks_bx);
+	if (*ret != SF_RULE_INDEXED)
+		return 0;
+	if (r->cfa.kind == RULE_NONE || r->ra.kind == RULE_NONE) {
+		*ret = SF_RULE_GAP;
+		return 0;
+	}
+	if ((r->cfa.kind == RULE_REG || r->cfa.kind == RULE_REG_MEM) && r->cfa.reg == X86_RBX && !p->tracks_bx)
+		p->restart_with_bx = true;
+	rule = full_rule(r, p->tracks_bx);
+	return indexed_code(p, &rule, ret);
+}
+
+/* The rows of one repeating block: one rule if it is what linkers make, else spelled out for every repetition. */
+static int put_block(struct packer *p, struct row *rows, size_t n, uint64_t start, uint64_t end)
+{
+	uint32_t rep = rows[0].plt_rep;
+	uint16_t code;
+	int err = 0;
+
+	for (size_t i = 0; i < n; i++)
+		rows[i].plt_rep = 0;
+	if (n == 1 && !rows[0].plt_at) {
+		err = code_of(p, &rows[0], &code);
+		return err ? err : put_range(p, start, end, code);
+	}
+	if (n == 2 && rep == 16 && !(start & 15) && !rows[0].plt_at && rows[1].plt_at < 16 &&
+	    rows[0].cfa.kind == RULE_REG && rows[1].cfa.kind == RULE_REG && rows[0].cfa.reg == rows[1].cfa.reg &&
+	    rule_equal(&rows[0].ra, &rows[1].ra) && rule_equal(&rows[0].fp, &rows[1].fp)) {
+		struct sf_rule rule = full_rule(&rows[0], p->tracks_bx);
+
+		rule.flags |= SF_RULE_PLT;
+		rule.plt_at = (uint8_t)rows[1].plt_at;
+		rule.cfa_off2 = rows[1].cfa.off - rows[0].cfa.off;
+		err = indexed_code(p, &rule, &code);
+		return err ? err : put_range(p, start, end, code);
+	}
+	for (uint64_t at = start; at < end && !err; at += rep) {
+		for (size_t i = 0; i < n && !err; i++) {
+			uint64_t from = at + rows[i].plt_at;
+			uint64_t to = i + 1 < n ? at + rows[i + 1].plt_at : at + rep;
+
+			if (from >= end || from >= to)
+				continue;
+			err = code_of(p, &rows[i], &code);
+			if (!err)
+				err = put_range(p, from, to < end ? to : end, code);
+		}
+	}
+	return err;
+}
+
+#define BLOCK_ROWS 16
+
+static int pack_rows(struct packer *p, struct row_stream *stream)
+{
+	struct row block[BLOCK_ROWS], next;
+	int more = row_stream_next(stream, &next), err;
+
+	while (more > 0) {
+		uint64_t start, end;
+		uint16_t code;
+		size_t n = 1;
+		bool known;
+
+		block[0] = next;
+		more = row_stream_next(stream, &next);
+		while (more > 0 && block[0].plt_rep && next.plt_rep && next.start == block[0].start && n < BLOCK_ROWS) {
+			block[n++] = next;
+			more = row_stream_next(stream, &next);
+		}
+		known = row_offsets(p, &block[0], &start, &end);
+		if (!known) {
+			p->out->lost_rows += n;
+			continue;
+		}
+		err = block[0].source == ROW_SFRAME ? note_sframe(p, start, end) : 0;
+		if (!err && block[0].plt_rep) {
+			err = put_block(p, block, n, start, end);
+		} else if (!err) {
+			err = code_of(p, &block[0], &code);
+			if (!err)
+				err = put_range(p, start, end, code);
+		}
+		if (err)
+			return err;
+		if (p->restart_with_bx)
+			return -EAGAIN;
+	}
+	return more;
+}
+
+static int finish(struct packer *p)
+{
+	struct pack_result *out = p->out;
+	uint8_t *mem;
+	int err;
+
+	if (!p->have_page)
+		return -ENODATA;
+	err = put(p, p->end, SF_RULE_GAP);
+	if (!err)
+		err = flush_page(p);
+	if (err)
+		return err;
+	if (!p->ndir)
+		return -ENODATA;
+	mem = p->space->alloc(p->space->ctx, (uint32_t)(4 * p->ndir), &out->tables.dir);
+	if (!mem)
+		return -ENOSPC;
+	memcpy(mem, p->dir, 4 * p->ndir);
+	out->tables.npages = (uint32_t)p->ndir;
+	out->bytes += 4 * p->ndir;
+	if (p->nrules) {
+		size_t size = p->nrules * sizeof(struct sf_rule);
+
+		mem = p->space->alloc(p->space->ctx, (uint32_t)size, &out->tables.rules);
+		if (!mem)
+			return -ENOSPC;
+		memcpy(mem, p->rules, size);
+		out->bytes += size;
+	}
+	out->tables.nrules = (uint32_t)p->nrules;
+	out->tables.flags = p->tracks_bx ? SF_MODULE_TRACKS_BX : 0;
+	out->rules = p->nrules;
+	return 0;
+}
+
+static int pack_once(struct unwind_file *file, const struct pack_space *space, struct pack_result *ret, struct diag *diag, bool tracks_bx)
+{
+	struct packer *p = calloc(1, sizeof(*p));
+	struct row_stream stream;
+	int err;
+
+	memset(ret, 0, sizeof(*ret));
+	if (!p)
+		return -ENOMEM;
+	p->space = space;
+	p->out = ret;
+	p->tracks_bx = tracks_bx;
+	p->nsegs = exec_segments(&file->img, p->segs, EXEC_SEGMENTS_MAX);
+	p->page_rows = malloc(4ul * (SF_PAGE_MAX_ROWS + 1));
+	row_stream_open(&stream, file, ROWS_MERGED, diag);
+	err = p->page_rows ? pack_rows(p, &stream) : -ENOMEM;
+	if (!err)
+		err = finish(p);
+	row_stream_close(&stream);
+	free(p->page_rows);
+	free(p->dir);
+	free(p->rules);
+	free(p);
+	if (err) {
+		free(ret->sframe);
+		ret->sframe = NULL;
+		ret->nsframe = 0;
+	}
+	return err;
+}
+
+int pack_file(struct unwind_file *file, const struct pack_space *space, struct pack_result *ret, struct diag *diag)
+{
+	int err = pack_once(file, space, ret, diag, false);
+
+	/*
+	 * A CFA based on rbx (ld.so's lazy resolver is the one that matters): this file's rows must say
+	 * where rbx was saved. That costs rules, so only such files pay; what the first try took is small.
+	 */
+	if (err == -EAGAIN)
+		err = pack_once(file, space, ret, diag, true);
+	return err;
+}

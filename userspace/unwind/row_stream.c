@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "unwind/row_stream.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "unwind/fntab.h"
+
+static int open_sframe(struct unwind_file *f, struct diag *diag)
+{
+	struct sframe_bounds bounds = { f->img.phdrs, f->img.nphdrs };
+	int err = sframe_find(&f->img, &f->sframe_bytes, diag);
+
+	if (err == -ENOENT)
+		return 0;
+	if (!err)
+		err = sframe_open(&f->sframe, f->sframe_bytes.view, f->sframe_bytes.addr, f->arch, &bounds, diag);
+	if (err == -ENOMEM)
+		return err;
+	if (err)
+		return 0;	/* noted; the other table may be sound */
+	f->has_sframe = true;
+	err = fntab_arrange(&f->sframe.fns, &f->img);
+	f->fns_sframe = f->sframe.fns.n;
+	return err;
+}
+
+static int open_eh_frame(struct unwind_file *f, struct diag *diag)
+{
+	bool debug_frame = false;
+	int err = eh_frame_find(&f->img, &f->eh_bytes, &debug_frame, diag);
+
+	if (err == -ENOENT)
+		return 0;
+	if (!err)
+		err = eh_frame_open(&f->eh, f->eh_bytes.view, f->eh_bytes.addr, debug_frame, f->arch, &f->img, diag);
+	if (err == -ENOMEM)
+		return err;
+	if (err)
+		return 0;
+	f->has_eh = true;
+	err = fntab_arrange(&f->eh.fns, &f->img);
+	f->fns_eh = f->eh.fns.n;
+	return err;
+}
+
+static int open_tables(struct unwind_file *f, struct diag *diag)
+{
+	int err;
+
+	f->arch = row_arch_of_machine(f->img.machine);
+	if (f->arch == ROW_ARCH_NONE) {
+		diag_add(diag, DIAG_MALFORMED, "ELF header", 18, "machine %u is not known", f->img.machine);
+		err = -ENOEXEC;
+	} else {
+		err = open_sframe(f, diag);
+		if (!err)
+			err = open_eh_frame(f, diag);
+	}
+	if (err)
+		unwind_file_close(f);
+	return err;
+}
+
+int unwind_file_open_fd(struct unwind_file *f, int fd, struct diag *diag)
+{
+	int err;
+
+	memset(f, 0, sizeof(*f));
+	err = elf_image_open_fd(&f->img, fd, diag);
+	return err ? err : open_tables(f, diag);
+}
+
+int unwind_file_open_mem(struct unwind_file *f, const void *mem, size_t size, struct diag *diag)
+{
+	int err;
+
+	memset(f, 0, sizeof(*f));
+	err = elf_image_open_mem(&f->img, mem, size, diag);
+	return err ? err : open_tables(f, diag);
+}
+
+void unwind_file_close(struct unwind_file *f)
+{
+	if (f->has_sframe)
+		sframe_close(&f->sframe);
+	if (f->has_eh)
+		eh_frame_close(&f->eh);
+	elf_blob_free(&f->sframe_bytes);
+	elf_blob_free(&f->eh_bytes);
+	elf_image_close(&f->img);
+	memset(f, 0, sizeof(*f));
+}
+
+void row_stream_open(struct row_stream *s, struct unwind_file *file, unsigned int which, struct diag *diag)
+{
+	memset(s, 0, sizeof(*s));
+	s->file = file;
+	s->diag = diag;
+	if (file->has_sframe && (which & ROWS_SFRAME))
+		s->src[ROW_SFRAME].fns = &file->sframe.fns;
+	if (file->has_eh && (which & ROWS_EH_FRAME))
+		s->src[ROW_EH_FRAME].fns = &file->eh.fns;
+}
+
+static bool row_usable(const struct row *r)
+{
+	return r->ra.kind == RULE_UNDEF || (r->cfa.kind != RULE_NONE && r->ra.kind != RULE_NONE);
+}
+
+/* Cuts the head of src->cur off at pos; a repeating block keeps its phase only at whole repetitions. */
+static void cut_head(struct row *r, uint64_t pos)
+{
+	if (pos <= r->start)
+		return;
+	if (r->plt_rep) {
+		uint64_t over = (pos - r->start) % r->plt_rep;
+
+		pos = over ? pos + (r->plt_rep - over) : pos;
+	}
+	r->start = pos < r->end ? pos : r->end;
+}
+
+/* Makes src->cur the source's next row. `merging`: rows that cannot be used are passed over. 0 or -ENOMEM. */
+static int advance(struct row_stream *s, enum row_source which, bool merging)
+{
+	struct row_source_state *src = &s->src[which];
+	int err;
+
+	src->have = false;
+	if (!src->fns)
+		return 0;
+	for (;;) {
+		while (src->at < src->buf.n) {
+			src->cur = src->buf.rows[src->at++];
+			if (merging && which == ROW_SFRAME && !row_usable(&src->cur))
+				continue;
+			if (which == ROW_EH_FRAME)
+				cut_head(&src->cur, s->sframe_end);
+			if (src->cur.start >= src->cur.end)
+				continue;
+			src->have = true;
+			return 0;
+		}
+		if (src->next == src->fns->n)
+			return 0;
+		src->buf.n = src->at = 0;
+		err = which == ROW_SFRAME ? sframe_rows(&s->file->sframe, &src->fns->fns[src->next], &src->buf, s->diag) :
+					    eh_frame_rows(&s->file->eh, &src->fns->fns[src->next], &src->buf, s->diag);
+		src->next++;
+		if (err)
+			return err;
+	}
+}
+
+int row_stream_next(struct row_stream *s, struct row *ret)
+{
+	struct row_source_state *sf = &s->src[ROW_SFRAME], *eh = &s->src[ROW_EH_FRAME];
+	bool merging = sf->fns && eh->fns;
+	int err = 0;
+
+	for (;;) {
+		if (!sf->have)
+			err = advance(s, ROW_SFRAME, merging);
+		if (!err && !eh->have)
+			err = advance(s, ROW_EH_FRAME, merging);
+		if (err)
+			return err;
+		if (!sf->have && !eh->have)
+			return 0;
+		if (!eh->have || (sf->have && sf->cur.start <= eh->cur.start)) {
+			*ret = sf->cur;
+			sf->have = false;
+			s->sframe_end = ret->end;
+			if (!eh->have)
+				return 1;
+			cut_head(&eh->cur, ret->end);
+			if (eh->cur.start >= eh->cur.end)
+				eh->have = false;
+			return 1;
+		}
+		*ret = eh->cur;
+		eh->have = false;
+		if (sf->have && sf->cur.start < ret->end) {
+			/* What lies behind the .sframe row comes later; of a repeating block it is given up. */
+			eh->have = !ret->plt_rep;
+			ret->end = sf->cur.start;
+			cut_head(&eh->cur, ret->end);
+		}
+		if (ret->start < ret->end)
+			return 1;
+	}
+}
+
+void row_stream_close(struct row_stream *s)
+{
+	rowbuf_free(&s->src[0].buf);
+	rowbuf_free(&s->src[1].buf);
+	memset(s, 0, sizeof(*s));
+}

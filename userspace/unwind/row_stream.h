@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * All rows of a file in ascending address order, from .sframe, .eh_frame, or both merged.
+ *
+ * Per source: functions sorted, those that start outside the executable segments dropped, each cut off where
+ * the next one starts. Merged: every byte of code has its .sframe row if that can be used (CFA and RA
+ * expressible, or outermost), else its .eh_frame row. Only one function of each source is evaluated at a time.
+ */
+#ifndef SFBPF_UNWIND_ROW_STREAM_H
+#define SFBPF_UNWIND_ROW_STREAM_H
+
+#include "base/diag.h"
+#include "elf/elf_image.h"
+#include "unwind/eh_frame.h"
+#include "unwind/row.h"
+#include "unwind/sframe.h"
+
+/* A file with its tables open. */
+struct unwind_file {
+	struct elf_image img;
+	enum row_arch arch;
+	bool has_sframe, has_eh;
+	struct elf_blob sframe_bytes, eh_bytes;
+	struct sframe sframe;
+	struct eh_frame eh;
+	uint64_t fns_sframe, fns_eh;	/* functions in code, after sorting and cutting */
+};
+
+/* Opens what there is. 0 also without any table; -ENOEXEC no ELF64 of a known machine, -ENOMEM, -EIO. */
+int unwind_file_open_fd(struct unwind_file *f, int fd, struct diag *diag);
+int unwind_file_open_mem(struct unwind_file *f, const void *mem, size_t size, struct diag *diag);
+void unwind_file_close(struct unwind_file *f);	/* also on a zeroed file */
+
+#define ROWS_SFRAME 1
+#define ROWS_EH_FRAME 2
+#define ROWS_MERGED 3
+
+struct row_source_state {
+	const struct fntab *fns;
+	size_t next;		/* function to evaluate when buf is used up */
+	struct rowbuf buf;
+	size_t at;		/* row of buf that is current */
+	struct row cur;		/* cut to what is still to come; valid if have */
+	bool have;
+};
+
+struct row_stream {
+	struct unwind_file *file;
+	struct diag *diag;
+	struct row_source_state src[2];	/* by enum row_source */
+	uint64_t sframe_end;	/* of the last .sframe row given out: .eh_frame rows start behind it */
+};
+
+/* which: ROWS_*. Cannot fail. */
+void row_stream_open(struct row_stream *s, struct unwind_file *file, unsigned int which, struct diag *diag);
+/* 1 and the next row, 0 at the end, -ENOMEM. Rows of one repeating block (plt_rep) follow each other with equal ranges. */
+int row_stream_next(struct row_stream *s, struct row *ret);
+void row_stream_close(struct row_stream *s);
+
+#endif
