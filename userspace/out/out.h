@@ -72,9 +72,12 @@ int out_json(const struct out_report *r, FILE *f);
 int out_text(const struct out_report *r, FILE *f);
 int out_stats(const struct run_stats *st, FILE *f);
 
-/* What all outputs share: r's value of a stack (samples or microseconds); whether it starts with [incomplete:...]. */
+/* What all outputs share. A stack's value, to be summed (samples or nanoseconds), and a sum as it is printed. */
 uint64_t out_value(const struct out_report *r, const struct profile_stack *s);
+uint64_t out_shown(const struct out_report *r, uint64_t sum);
+/* The user part did not reach its outermost frame, and is shown. */
 bool out_incomplete(const struct out_report *r, const struct profile_stack *s);
+uint64_t out_lost(const struct run_stats *st);	/* samples that were lost, of any cause */
 int out_finish(FILE *f);		/* flush: 0 or -errno */
 
 #endif

@@ -22,6 +22,7 @@
  */
 #define KEY_SYMBOL (1ull << 61)
 #define KEY_KERNEL (1ull << 63)
+#define MODULE_SHOWN 900	/* bytes of a module's name, with its NUL: "[...+0x...]" still fits SYM_NAME_MAX */
 #define CACHE_MAX (128u << 10)	/* entries; then it starts afresh, so that a long run stays small */
 
 struct symbol {
@@ -45,7 +46,7 @@ struct symbolizer {
 	struct sym_kernel *kernel;
 	bool kernel_tried;
 	char *kallsyms;
-	char raw[SYMTAB_NAME_MAX], name[SYM_NAME_MAX], module[SYM_NAME_MAX];	/* scratch */
+	char raw[SYMTAB_NAME_MAX], name[SYM_NAME_MAX], module[MODULE_SHOWN];	/* scratch */
 };
 
 /* Stands in module.symbols for "tried, and there is nothing". */
@@ -266,7 +267,7 @@ static uint32_t name_by_offset(struct symbolizer *sz, const struct module *m, ui
 	if (shown[0] == '[' && shown[len - 1] == ']')
 		snprintf(sz->name, sizeof(sz->name), "[%.*s+0x%" PRIx64 "]", (int)len - 2, shown + 1, offset);
 	else
-		snprintf(sz->name, sizeof(sz->name), "[%.900s+0x%" PRIx64 "]", shown, offset);
+		snprintf(sz->name, sizeof(sz->name), "[%s+0x%" PRIx64 "]", shown, offset);
 	return symbol_or_unknown(sz, sz->name, shown);
 }
 

@@ -2,9 +2,8 @@
 /*
  * In: the instructions of a CIE and of an FDE. Out: rows.
  *
- * The state is a row under construction whose start is the location reached so far. An advance appends it, with the
- * new location as its end, and goes on with a copy; so a row costs one copy and no other work. What an instruction
- * says about columns that no row has goes to a rule that nobody reads (`sink`).
+ * The state holds the rules from the location reached so far on. An advance appends them as a row that ends at the new
+ * location, unless nothing changed: then it extends the last row.
  *
  * Example (x86-64, code_align 1, data_align -8; the CIE says cfa=rsp+8 ra=*(cfa-8)):
  *	advance_loc 1; def_cfa_offset 16; offset rbp 2; advance_loc 3; def_cfa_register rbp
@@ -39,160 +38,236 @@ enum {
 #define REG_BX 3	/* x86-64 rbx */
 
 struct cfa_run {
-	struct bytes b;
+	struct bytes b;			/* out of date inside run()'s loop */
 	struct cfa_state cur;
 	const struct eh_cie *cie;
+	uint64_t code_align;		/* of the CIE, at hand */
+	int64_t data_align;
 	enum row_arch arch;
-	uint32_t fp_reg, bx_reg;	/* bx_reg: where there is none, a column that is matched before */
 	unsigned int nregs;		/* registers that a rule can name */
 	uint64_t end;			/* of the function */
 	struct rowbuf *out;		/* NULL: a CIE's initial instructions */
 	size_t first;			/* index of the function's first row */
+	bool changed;			/* a rule was set since the last row */
 	const char *bad;		/* why it stopped early */
 	int err;
 	unsigned int depth;
-	struct rule sink;
 	struct cfa_state saved[CFA_DEPTH];
 };
 
-static const struct rule rule_none = { .kind = RULE_NONE };
+_Static_assert(offsetof(struct rule, kind) == 0 && offsetof(struct rule, reg) == 1 && offsetof(struct rule, off) == 4 &&
+	       offsetof(struct rule, off2) == 8, "cfa_pack() is the first 8 bytes of a struct rule");
+
+static inline uint64_t cfa_pack(enum rule_kind kind, uint8_t reg, int32_t off)
+{
+#if __BYTE_ORDER == __LITTLE_ENDIAN
+	return (uint64_t)kind | (uint64_t)reg << 8 | (uint64_t)(uint32_t)off << 32;
+#else
+	return (uint64_t)kind << 56 | (uint64_t)reg << 48 | (uint32_t)off;
+#endif
+}
+
+static inline void unpack(struct rule *rule, uint64_t packed, int32_t off2)
+{
+	memcpy(rule, &packed, 8);
+	rule->off2 = off2;
+}
+
+static inline bool packs_to(const struct rule *rule, uint64_t packed, int32_t off2)
+{
+	uint64_t is;
+
+	memcpy(&is, rule, 8);
+	return is == packed && rule->off2 == off2;
+}
 
 static bool fits_s32(int64_t v)
 {
 	return v == (int32_t)v;
 }
 
-static inline struct rule rule_at(const struct cfa_run *r, enum rule_kind kind, uint64_t reg, int64_t off)
+static inline uint64_t rule_at(const struct cfa_run *r, enum rule_kind kind, uint64_t reg, int64_t off)
 {
-	if (reg >= r->nregs || !fits_s32(off))
-		return rule_none;
-	return (struct rule){ .kind = kind, .reg = (uint8_t)reg, .off = (int32_t)off };
+	return reg < r->nregs && fits_s32(off) ? cfa_pack(kind, (uint8_t)reg, (int32_t)off) : cfa_pack(RULE_NONE, 0, 0);
 }
 
-static inline struct rule rule_cfa(enum rule_kind kind, int64_t off)
+static inline uint64_t rule_cfa(enum rule_kind kind, int64_t off)
 {
-	return fits_s32(off) ? (struct rule){ .kind = kind, .off = (int32_t)off } : rule_none;
+	return fits_s32(off) ? cfa_pack(kind, 0, (int32_t)off) : cfa_pack(RULE_NONE, 0, 0);
 }
 
 /* What a column without a rule means: the ABI's default. */
-static struct rule ra_unspecified(enum row_arch arch, uint32_t ra_reg, unsigned int nregs)
+static uint64_t ra_unspecified(enum row_arch arch, uint32_t ra_reg, unsigned int nregs)
 {
 	/*
 	 * In the architectures with a link register it still holds the return address; on x86-64 column 16 is no
 	 * register, and "same value" would be an endless loop.
 	 */
 	if (ra_reg >= nregs || (arch == ROW_ARCH_X86_64 && ra_reg == row_arch_regs(arch)->ra))
-		return rule_none;
-	return (struct rule){ .kind = RULE_REG, .reg = (uint8_t)ra_reg };
+		return cfa_pack(RULE_NONE, 0, 0);
+	return cfa_pack(RULE_REG, (uint8_t)ra_reg, 0);
 }
 
-static inline struct rule *column(struct cfa_run *r, uint64_t reg)
+static enum cfa_column column_of(const struct eh_cie *cie, enum row_arch arch, uint64_t reg)
 {
-	if (reg == r->cie->ra_reg)
-		return &r->cur.row.ra;
-	if (reg == r->fp_reg)
-		return &r->cur.row.fp;
-	if (reg == r->bx_reg)
-		return &r->cur.row.bx;
-	return &r->sink;
+	if (reg == cie->ra_reg)
+		return COL_RA;
+	if (reg == row_arch_regs(arch)->fp)
+		return COL_FP;
+	return arch == ROW_ARCH_X86_64 && reg == REG_BX ? COL_BX : COL_SINK;
 }
 
-static inline void set_cfa(struct cfa_run *r)
+static enum cfa_column column(const struct cfa_run *r, uint64_t reg)
 {
-	r->cur.row.cfa = rule_at(r, RULE_REG, r->cur.cfa_reg, r->cur.cfa_off);
-	r->cur.row.plt_rep = r->cur.row.plt_at = 0;
+	return reg < sizeof(r->cie->column) ? r->cie->column[reg] : column_of(r->cie, r->arch, reg);
 }
 
-static int64_t factored(struct cfa_run *r, int64_t n)
+static inline void set_rule(struct cfa_run *r, enum cfa_column col, uint64_t rule)
+{
+	r->cur.col[col] = rule;
+	r->changed |= col != COL_SINK;
+}
+
+static inline void def_cfa(struct cfa_run *r, uint64_t reg, int64_t off)
+{
+	r->changed = true;
+	r->cur.cfa_reg = reg < UINT16_MAX ? (uint16_t)reg : UINT16_MAX;
+	r->cur.cfa_off = off;
+	r->cur.cfa = rule_at(r, RULE_REG, reg, off);
+	r->cur.off2 = 0;
+	r->cur.plt_rep = 0;
+}
+
+/* Most operands have one byte. Otherwise the cursor's copy goes to memory, so that the cursor itself need not. */
+static inline uint64_t read_uleb(struct bytes *b)
+{
+	struct bytes t = *b;
+	uint8_t first = bytes_u8(&t);
+
+	if (first & 0x80) {
+		struct bytes slow = *b;
+		uint64_t v = bytes_uleb(&slow);
+
+		*b = slow;
+		return v;
+	}
+	*b = t;
+	return first;
+}
+
+static inline int64_t plain_offset(struct bytes *b)
+{
+	uint64_t n = read_uleb(b);
+
+	return n > INT64_MAX ? INT64_MAX : (int64_t)n;
+}
+
+static inline int64_t factored(const struct cfa_run *r, int64_t n)
 {
 	int64_t off;
 
 	/* What overflows here fits no rule either: rule_cfa refuses it. */
-	return __builtin_mul_overflow(n, r->cie->data_align, &off) ? INT64_MAX : off;
+	return __builtin_mul_overflow(n, r->data_align, &off) ? INT64_MAX : off;
 }
 
-static inline int64_t read_offset(struct cfa_run *r)
+static inline int64_t factored_offset(const struct cfa_run *r, struct bytes *b)
 {
-	uint64_t n = bytes_uleb(&r->b);
-
-	return factored(r, n > INT64_MAX ? INT64_MAX : (int64_t)n);
+	return factored(r, plain_offset(b));
 }
 
-static int append(struct cfa_run *r, const struct row *row)
+static inline bool same_rules(const struct row *row, const struct cfa_state *st)
 {
-	struct rowbuf *out = r->out;
+	return packs_to(&row->cfa, st->cfa, st->off2) && packs_to(&row->fp, st->col[COL_FP], 0) &&
+	       packs_to(&row->ra, st->col[COL_RA], 0) && packs_to(&row->bx, st->col[COL_BX], 0) &&
+	       row->flags == st->flags && row->plt_rep == 0;
+}
 
-	if (out->n == out->cap) {
-		int err = vec_reserve(&out->rows, &out->cap, out->n + 1, sizeof(*out->rows));
+static inline void fill(struct row *row, const struct cfa_state *st, uint64_t end)
+{
+	row->start = st->start;
+	row->end = end;
+	unpack(&row->cfa, st->cfa, st->off2);
+	unpack(&row->ra, st->col[COL_RA], 0);
+	unpack(&row->fp, st->col[COL_FP], 0);
+	unpack(&row->bx, st->col[COL_BX], 0);
+	row->source = ROW_EH_FRAME;
+	row->flags = st->flags;
+	row->plt_rep = st->plt_rep;
+	row->plt_at = 0;
+}
 
-		if (err)
-			return err;
-	}
-	out->rows[out->n++] = *row;
-	return 0;
+/* Makes room for n rows more. */
+static __attribute__((noinline)) bool grow(struct cfa_run *r, size_t n)
+{
+	r->err = vec_reserve(&r->out->rows, &r->out->cap, r->out->n + n, sizeof(*r->out->rows));
+	return !r->err;
 }
 
 /*
  * A PLT's CFA steps up by plt_add inside each block of plt_rep bytes, counted from addresses that are multiples
  * of plt_rep; rows count from their start. So the block starts in the middle of a step unless start is aligned.
  */
-static int append_plt(struct cfa_run *r, uint64_t end)
+static __attribute__((noinline)) void append_plt(struct cfa_run *r, uint64_t end)
 {
 	const struct cfa_state *st = &r->cur;
-	uint32_t rep = st->row.plt_rep, phase = (uint32_t)(st->row.start & (rep - 1)), at = 0;
-	struct row row = st->row;
-	int err = 0;
+	uint32_t rep = st->plt_rep, phase = (uint32_t)(st->start & (rep - 1)), at = 0;
 
-	row.end = end;
-	while (at < rep && !err) {
+	if (!grow(r, 3))
+		return;
+	while (at < rep) {
 		uint32_t pc = (at + phase) & (rep - 1);
-		bool high = pc >= st->row.plt_at;
-		uint32_t next = at + (high ? rep : st->row.plt_at) - pc;
+		bool high = pc >= st->plt_at;
+		struct row *row = &r->out->rows[r->out->n++];
 
-		row.plt_at = at;
-		row.cfa.off = (int32_t)(st->row.cfa.off + (high ? st->plt_add : 0));
-		err = append(r, &row);
-		at = next;
+		fill(row, st, end);
+		row->plt_at = at;
+		if (high)
+			row->cfa.off += st->plt_add;
+		at += (high ? rep : st->plt_at) - pc;
 	}
-	return err;
 }
 
-/* The rules so far hold up to `end`. */
+/* The rules so far hold up to `end`, which is beyond the state's start. */
 static inline void emit(struct cfa_run *r, uint64_t end)
 {
-	struct row *row = &r->cur.row;
-	struct row *last = r->out->n > r->first ? &r->out->rows[r->out->n - 1] : NULL;
+	struct rowbuf *out = r->out;
+	struct row *last = &out->rows[out->n - 1];	/* looked at if out->n > r->first */
 
-	if (end <= row->start)
-		return;
-	if (row->plt_rep) {
-		r->err = append_plt(r, end);
-	} else if (last && last->end == row->start && row_same_rules(last, row)) {
+	if (out->n > r->first && last->end == r->cur.start && (!r->changed || same_rules(last, &r->cur)) &&
+	    !r->cur.plt_rep)
 		last->end = end;
-	} else {
-		row->end = end;
-		r->err = append(r, row);
-	}
-	if (r->out->n - r->first > CFA_MAX_ROWS)
-		r->bad = "too many rows in one function";
-	row->start = end;
+	else if (r->cur.plt_rep)
+		append_plt(r, end);
+	else if (out->n < out->cap || grow(r, 1))
+		fill(&out->rows[out->n++], &r->cur, end);
+	r->cur.start = end;
+	r->changed = false;
 }
 
-/* False: the function's end is reached, the rest of the instructions has no place. */
+/* False: stop; the function's end is reached or something is wrong. */
+static inline bool advance_to(struct cfa_run *r, uint64_t loc)
+{
+	bool more = loc < r->end;
+
+	emit(r, more ? loc : r->end);
+	if (r->out->n - r->first > CFA_MAX_ROWS)
+		r->bad = "too many rows in one function";
+	return more && !r->err && !r->bad;
+}
+
 static inline bool advance(struct cfa_run *r, uint64_t delta)
 {
-	uint64_t bytes;
+	uint64_t loc;
 
+	if (delta == 0)
+		return true;
 	if (!r->out) {
 		r->bad = "an initial instruction advances the location";
 		return false;
 	}
-	if (__builtin_mul_overflow(delta, r->cie->code_align, &bytes) || bytes >= r->end - r->cur.row.start) {
-		emit(r, r->end);
-		return false;
-	}
-	emit(r, r->cur.row.start + bytes);
-	return !r->err && !r->bad;
+	if (__builtin_mul_overflow(delta, r->code_align, &loc) || __builtin_add_overflow(loc, r->cur.start, &loc))
+		loc = UINT64_MAX;
+	return loc == r->cur.start || advance_to(r, loc);
 }
 
 static bool set_loc(struct cfa_run *r)
@@ -200,17 +275,12 @@ static bool set_loc(struct cfa_run *r)
 	struct eh_ptr_bases bases = r->cie->bases;
 	uint64_t loc;
 
-	bases.func = r->cur.row.start;
-	if (!r->out || !eh_read_ptr(&r->b, r->cie->fde_enc, &bases, &loc, NULL) || loc < r->cur.row.start) {
+	bases.func = r->cur.start;
+	if (!r->out || !eh_read_ptr(&r->b, r->cie->fde_enc, &bases, &loc, NULL) || loc < r->cur.start) {
 		r->bad = "bad DW_CFA_set_loc";
 		return false;
 	}
-	if (loc >= r->end) {
-		emit(r, r->end);
-		return false;
-	}
-	emit(r, loc);
-	return !r->err && !r->bad;
+	return loc == r->cur.start || advance_to(r, loc);
 }
 
 static struct bytes block(struct cfa_run *r)
@@ -234,32 +304,32 @@ static struct eh_expr expression(struct cfa_run *r, bool cfa_pushed)
 static void def_cfa_expression(struct cfa_run *r)
 {
 	struct eh_expr e = expression(r, false);
-	struct row *row = &r->cur.row;
+	struct cfa_state *st = &r->cur;
 
-	row->cfa = rule_none;
-	row->plt_rep = row->plt_at = 0;
+	r->changed = true;
+	st->cfa = cfa_pack(RULE_NONE, 0, 0);
+	st->off2 = 0;
+	st->plt_rep = 0;
 	if (e.kind == EXPR_LIN) {
-		row->cfa = rule_at(r, RULE_REG, e.base, e.off);
-	} else if (e.kind == EXPR_MEM && fits_s32(e.off2)) {
-		row->cfa = rule_at(r, RULE_REG_MEM, e.base, e.off);
-		if (row->cfa.kind != RULE_NONE)
-			row->cfa.off2 = (int32_t)e.off2;
-	} else if (e.kind == EXPR_PLT && fits_s32(e.add) && fits_s32(e.off + e.add)) {
-		row->cfa = rule_at(r, RULE_REG, e.base, e.off);
-		if (row->cfa.kind == RULE_NONE)
-			return;
-		if (e.at == 0) {
-			row->cfa.off = (int32_t)(e.off + e.add);
-		} else if (e.at < e.rep && e.add) {
-			row->plt_rep = e.rep;
-			row->plt_at = e.at;
-			r->cur.plt_add = (int32_t)e.add;
+		st->cfa = rule_at(r, RULE_REG, e.base, e.off);
+	} else if (e.kind == EXPR_MEM && fits_s32(e.off) && fits_s32(e.off2)) {
+		st->cfa = rule_at(r, RULE_REG_MEM, e.base, e.off);
+		st->off2 = e.base < r->nregs ? (int32_t)e.off2 : 0;
+	} else if (e.kind == EXPR_PLT && e.base < r->nregs && fits_s32(e.off) && fits_s32(e.add) &&
+		   fits_s32(e.off + e.add)) {
+		if (e.at == 0)
+			e.off += e.add;
+		st->cfa = rule_at(r, RULE_REG, e.base, e.off);
+		if (e.at > 0 && e.at < e.rep && e.add) {
+			st->plt_rep = (uint16_t)e.rep;
+			st->plt_at = (uint8_t)e.at;
+			st->plt_add = (int32_t)e.add;
 		}
 	}
 }
 
 /* DW_CFA_expression gives the address that holds the value, DW_CFA_val_expression the value. */
-static struct rule expression_rule(struct cfa_run *r, bool is_value)
+static uint64_t expression_rule(struct cfa_run *r, bool is_value)
 {
 	struct eh_expr e = expression(r, true);
 	bool mem = !is_value;
@@ -267,109 +337,88 @@ static struct rule expression_rule(struct cfa_run *r, bool is_value)
 	if (e.kind == EXPR_MEM && is_value && e.off2 == 0)
 		mem = true;
 	else if (e.kind != EXPR_LIN)
-		return rule_none;
+		return cfa_pack(RULE_NONE, 0, 0);
 	if (e.base == EXPR_CFA)
 		return rule_cfa(mem ? RULE_CFA_MEM : RULE_CFA, e.off);
 	return rule_at(r, mem ? RULE_REG_MEM : RULE_REG, e.base, e.off);
 }
 
-static void restore(struct cfa_run *r, uint64_t reg)
+static inline bool restore(struct cfa_run *r, uint64_t reg)
 {
-	const struct row *init = &r->cie->init.row;
-	struct rule *col = column(r, reg);
+	enum cfa_column col = column(r, reg);
 
-	if (!r->out)
+	if (!r->out) {
 		r->bad = "an initial instruction restores a rule";
-	else if (col == &r->cur.row.ra)
-		*col = init->ra;
-	else if (col == &r->cur.row.fp)
-		*col = init->fp;
-	else if (col == &r->cur.row.bx)
-		*col = init->bx;
+		return false;
+	}
+	set_rule(r, col, r->cie->init.col[col]);
+	return true;
 }
 
 /* Instructions that set the rule of the column that is their first operand. */
 static bool op_column(struct cfa_run *r, uint8_t op)
 {
-	uint64_t reg = bytes_uleb(&r->b), from;
-	struct rule *col = column(r, reg);
+	struct bytes *b = &r->b;
+	uint64_t reg = bytes_uleb(b), rule;
+	enum cfa_column col = column(r, reg);
 
 	switch (op) {
 	case DW_CFA_offset_extended:
-		*col = rule_cfa(RULE_CFA_MEM, read_offset(r));
-		return true;
+		rule = rule_cfa(RULE_CFA_MEM, factored_offset(r, b));
+		break;
 	case DW_CFA_offset_extended_sf:
-		*col = rule_cfa(RULE_CFA_MEM, factored(r, bytes_sleb(&r->b)));
-		return true;
+		rule = rule_cfa(RULE_CFA_MEM, factored(r, bytes_sleb(b)));
+		break;
 	case DW_CFA_GNU_negative_offset_extended:
-		*col = rule_cfa(RULE_CFA_MEM, (int64_t)(0 - (uint64_t)read_offset(r)));
-		return true;
+		rule = rule_cfa(RULE_CFA_MEM, (int64_t)(0 - (uint64_t)factored_offset(r, b)));
+		break;
 	case DW_CFA_val_offset:
-		*col = rule_cfa(RULE_CFA, read_offset(r));
-		return true;
+		rule = rule_cfa(RULE_CFA, factored_offset(r, b));
+		break;
 	case DW_CFA_val_offset_sf:
-		*col = rule_cfa(RULE_CFA, factored(r, bytes_sleb(&r->b)));
-		return true;
-	case DW_CFA_restore_extended:
-		restore(r, reg);
-		return true;
+		rule = rule_cfa(RULE_CFA, factored(r, bytes_sleb(b)));
+		break;
 	case DW_CFA_undefined:
-		*col = (struct rule){ .kind = RULE_UNDEF };
-		return true;
+		rule = cfa_pack(RULE_UNDEF, 0, 0);
+		break;
 	case DW_CFA_same_value:
-		*col = col == &r->cur.row.ra ? ra_unspecified(r->arch, r->cie->ra_reg, r->nregs) :
-					       (struct rule){ .kind = RULE_SAME };
-		return true;
+		rule = col == COL_RA ? ra_unspecified(r->arch, r->cie->ra_reg, r->nregs) : cfa_pack(RULE_SAME, 0, 0);
+		break;
 	case DW_CFA_register:
-		from = bytes_uleb(&r->b);
-		*col = rule_at(r, RULE_REG, from, 0);
-		return true;
+		rule = rule_at(r, RULE_REG, bytes_uleb(b), 0);
+		break;
 	case DW_CFA_expression:
-		*col = expression_rule(r, false);
-		return true;
+		rule = expression_rule(r, false);
+		break;
 	case DW_CFA_val_expression:
-		*col = expression_rule(r, true);
-		return true;
+		rule = expression_rule(r, true);
+		break;
 	default:
-		return false;
+		return restore(r, reg);
 	}
-}
-
-static void def_cfa(struct cfa_run *r, uint64_t reg, int64_t off)
-{
-	r->cur.cfa_reg = reg < UINT32_MAX ? (uint32_t)reg : UINT32_MAX;
-	r->cur.cfa_off = off;
-	set_cfa(r);
-}
-
-static int64_t plain_offset(struct cfa_run *r)
-{
-	uint64_t n = bytes_uleb(&r->b);
-
-	return n > INT64_MAX ? INT64_MAX : (int64_t)n;
+	set_rule(r, col, rule);
+	return true;
 }
 
 static bool op_cfa(struct cfa_run *r, uint8_t op)
 {
+	struct bytes *b = &r->b;
 	uint64_t reg;
 
 	switch (op) {
 	case DW_CFA_def_cfa:
-		reg = bytes_uleb(&r->b);
-		def_cfa(r, reg, plain_offset(r));
+		reg = bytes_uleb(b);
+		def_cfa(r, reg, plain_offset(b));
 		return true;
 	case DW_CFA_def_cfa_sf:
-		reg = bytes_uleb(&r->b);
-		def_cfa(r, reg, factored(r, bytes_sleb(&r->b)));
+		reg = bytes_uleb(b);
+		def_cfa(r, reg, factored(r, bytes_sleb(b)));
 		return true;
 	case DW_CFA_def_cfa_register:
-		def_cfa(r, bytes_uleb(&r->b), r->cur.cfa_off);
-		return true;
-	case DW_CFA_def_cfa_offset:
-		def_cfa(r, r->cur.cfa_reg, plain_offset(r));
+		def_cfa(r, bytes_uleb(b), r->cur.cfa_off);
 		return true;
 	case DW_CFA_def_cfa_offset_sf:
-		def_cfa(r, r->cur.cfa_reg, factored(r, bytes_sleb(&r->b)));
+		def_cfa(r, r->cur.cfa_reg, factored(r, bytes_sleb(b)));
 		return true;
 	case DW_CFA_def_cfa_expression:
 		def_cfa_expression(r);
@@ -381,7 +430,7 @@ static bool op_cfa(struct cfa_run *r, uint8_t op)
 
 static bool op_state(struct cfa_run *r, uint8_t op)
 {
-	uint64_t loc = r->cur.row.start;
+	uint64_t loc = r->cur.start;
 
 	if (op == DW_CFA_remember_state) {
 		if (r->depth == CFA_DEPTH)
@@ -395,7 +444,8 @@ static bool op_state(struct cfa_run *r, uint8_t op)
 			r->bad = "DW_CFA_restore_state without DW_CFA_remember_state";
 		} else {
 			r->cur = r->saved[--r->depth];
-			r->cur.row.start = loc;
+			r->cur.start = loc;
+			r->changed = true;
 		}
 		return true;
 	}
@@ -416,12 +466,14 @@ static bool op_vendor(struct cfa_run *r, uint8_t op)
 	switch (op) {
 	case DW_CFA_AARCH64_negate_ra_state:
 	case DW_CFA_AARCH64_negate_ra_state_with_pc:
-		r->cur.row.flags ^= ROW_PAC;
+		r->cur.flags ^= ROW_PAC;
+		r->changed = true;
 		return true;
 	case DW_CFA_AARCH64_set_ra_state:	/* 0 plain, 1 signed, 2 signed with the pc that the offset tells */
 		state = bytes_uleb(&r->b);
 		bytes_sleb(&r->b);
-		r->cur.row.flags = (uint8_t)((r->cur.row.flags & ~ROW_PAC) | (state ? ROW_PAC : 0));
+		r->cur.flags = (uint8_t)((r->cur.flags & ~ROW_PAC) | (state ? ROW_PAC : 0));
+		r->changed = true;
 		return true;
 	default:
 		return false;
@@ -432,8 +484,6 @@ static bool op_vendor(struct cfa_run *r, uint8_t op)
 static bool op_extended(struct cfa_run *r, uint8_t op)
 {
 	switch (op) {
-	case DW_CFA_nop:
-		return true;
 	case DW_CFA_set_loc:
 		return set_loc(r);
 	case DW_CFA_advance_loc4:
@@ -451,7 +501,7 @@ static bool op_extended(struct cfa_run *r, uint8_t op)
 	case DW_CFA_val_offset_sf:
 	case DW_CFA_val_expression:
 	case DW_CFA_GNU_negative_offset_extended:
-		return op_column(r, op) && !r->bad;
+		return op_column(r, op);
 	}
 	if (op_cfa(r, op) || op_state(r, op) || op_vendor(r, op))
 		return !r->bad;
@@ -459,64 +509,64 @@ static bool op_extended(struct cfa_run *r, uint8_t op)
 	return false;
 }
 
-static inline bool step(struct cfa_run *r)
+/* An instruction of the common forms, which are nearly all that compilers emit. */
+static inline bool step(struct cfa_run *r, struct bytes *b)
 {
-	uint8_t op = bytes_u8(&r->b), low = op & 0x3f;
+	uint8_t op = bytes_u8(b), low = op & 0x3f;
+	bool more;
 
 	switch (op & 0xc0) {
 	case DW_CFA_advance_loc:
 		return advance(r, low);
 	case DW_CFA_offset:
-		*column(r, low) = rule_cfa(RULE_CFA_MEM, read_offset(r));
+		set_rule(r, column(r, low), rule_cfa(RULE_CFA_MEM, factored_offset(r, b)));
 		return true;
 	case DW_CFA_restore:
-		restore(r, low);
-		return !r->bad;
+		return restore(r, low);
 	}
 	switch (op) {
+	case DW_CFA_nop:
+		return true;
 	case DW_CFA_def_cfa_offset:
-		r->cur.cfa_off = plain_offset(r);
-		set_cfa(r);
+		def_cfa(r, r->cur.cfa_reg, plain_offset(b));
 		return true;
 	case DW_CFA_advance_loc1:
-		return advance(r, bytes_u8(&r->b));
+		return advance(r, bytes_u8(b));
 	case DW_CFA_advance_loc2:
-		return advance(r, bytes_u16(&r->b));
-	default:
-		return op_extended(r, op);
+		return advance(r, bytes_u16(b));
 	}
+	r->b = *b;
+	more = op_extended(r, op);
+	*b = r->b;
+	return more;
 }
 
 static void run(struct cfa_run *r, const char *section, struct diag *diag)
 {
-	uint64_t at = r->b.pos;
+	struct bytes b = r->b;	/* a local that is never addressed lives in registers */
+	uint64_t at = b.pos;
 
-	while (r->b.pos < r->b.len) {
-		at = r->b.pos;
-		if (!step(r))
+	while (b.pos < b.len) {
+		at = b.pos;
+		if (!step(r, &b) || b.err)
 			break;
-		if (r->b.err) {
-			r->bad = "a call frame instruction is cut short";
-			break;
-		}
 	}
-	if (r->b.err && !r->bad)
+	if (b.err && !r->bad)
 		r->bad = "a call frame instruction is cut short";
 	if (r->bad)
 		diag_add(diag, DIAG_MALFORMED, section, at, "%s", r->bad);
 }
 
-static void prepare(struct cfa_run *r, const struct eh_cie *cie, const struct eh_insns *insns)
+static inline void prepare(struct cfa_run *r, const struct eh_cie *cie, const struct eh_insns *insns)
 {
-	const struct row_regs *regs = row_arch_regs(insns->arch);
-
 	r->b = bytes_sub(&insns->sec, 0, insns->end);
 	bytes_seek(&r->b, insns->pos);
 	r->cie = cie;
+	r->code_align = cie->code_align;
+	r->data_align = cie->data_align;
 	r->arch = insns->arch;
-	r->fp_reg = regs->fp;
-	r->bx_reg = insns->arch == ROW_ARCH_X86_64 ? REG_BX : cie->ra_reg;
-	r->nregs = regs->nnames;
+	r->nregs = row_arch_regs(insns->arch)->nnames;
+	r->changed = true;
 	r->bad = NULL;
 	r->err = 0;
 	r->depth = 0;
@@ -525,17 +575,16 @@ static void prepare(struct cfa_run *r, const struct eh_cie *cie, const struct eh
 bool eh_cfa_init(struct eh_cie *cie, const struct eh_insns *insns, struct diag *diag)
 {
 	struct cfa_run r;
-	struct row *row = &r.cur.row;
 
+	for (unsigned int reg = 0; reg < sizeof(cie->column); reg++)
+		cie->column[reg] = (uint8_t)column_of(cie, insns->arch, reg);
 	prepare(&r, cie, insns);
-	memset(&r.cur, 0, sizeof(r.cur));
-	row->ra = ra_unspecified(insns->arch, cie->ra_reg, r.nregs);
-	row->fp.kind = row->bx.kind = RULE_SAME;
-	if (cie->ra_reg == r.fp_reg)
-		row->fp.kind = RULE_NONE;	/* one column cannot be both */
-	row->source = ROW_EH_FRAME;
-	row->flags = cie->signal ? ROW_SIGNAL : 0;
-	r.cur.cfa_reg = UINT32_MAX;	/* no rule yet */
+	r.cur = (struct cfa_state){ .col[COL_RA] = ra_unspecified(insns->arch, cie->ra_reg, r.nregs),
+				    .col[COL_FP] = cfa_pack(RULE_SAME, 0, 0), .col[COL_BX] = cfa_pack(RULE_SAME, 0, 0),
+				    .cfa_reg = UINT16_MAX,	/* no rule yet */
+				    .flags = cie->signal ? ROW_SIGNAL : 0 };
+	if (cie->ra_reg == row_arch_regs(insns->arch)->fp)
+		r.cur.col[COL_FP] = cfa_pack(RULE_NONE, 0, 0);	/* one column cannot be both */
 	r.out = NULL;
 	r.first = 0;
 	r.end = 0;
@@ -551,12 +600,12 @@ int eh_cfa_rows(const struct eh_cie *cie, const struct eh_insns *insns, uint64_t
 
 	prepare(&r, cie, insns);
 	r.cur = cie->init;
-	r.cur.row.start = start;
+	r.cur.start = start;
 	r.end = end;
 	r.out = out;
 	r.first = out->n;
 	run(&r, insns->section, diag);
-	if (!r.bad && !r.err)
+	if (!r.bad && !r.err && r.cur.start < end)
 		emit(&r, end);
 	return r.err;
 }

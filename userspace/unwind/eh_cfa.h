@@ -16,16 +16,27 @@
 #include "unwind/eh_record.h"
 #include "unwind/row.h"
 
+/*
+ * The rules at one location, half the size of a row: a rule is the first 8 bytes of a struct rule as one number, so
+ * that setting, comparing and appending are single instructions. Only the CFA has a second offset.
+ */
+enum cfa_column { COL_RA, COL_FP, COL_BX, COL_SINK, NCOLS };	/* COL_SINK: of registers that no row has; nobody reads it */
+
 struct cfa_state {
-	struct row row;		/* the rules; start is where they begin to hold */
-	int64_t cfa_off;	/* of the last register rule: DW_CFA_def_cfa_register keeps it */
-	uint32_t cfa_reg;
-	int32_t plt_add;	/* with row.plt_rep: what the CFA grows by where pc % plt_rep >= plt_at */
+	uint64_t start;			/* where the rules begin to hold */
+	uint64_t cfa, col[NCOLS];	/* cfa_pack() */
+	int64_t cfa_off;		/* of the last register rule: DW_CFA_def_cfa_register keeps it */
+	int32_t off2;			/* of the CFA rule */
+	int32_t plt_add;		/* with plt_rep: what the CFA grows by where pc % plt_rep >= plt_at */
+	uint16_t cfa_reg;		/* of the last register rule */
+	uint16_t plt_rep;
+	uint8_t plt_at;
+	uint8_t flags;			/* ROW_* */
 };
 
 struct eh_cie {
-	uint64_t offset;		/* of its record, bytes from the section's start */
-	uint64_t insns, insns_end;	/* its initial instructions, likewise */
+	uint64_t offset, end;		/* of its record, bytes from the section's start */
+	uint64_t id_pos;		/* of its CIE id, likewise */
 	uint64_t code_align;
 	int64_t data_align;
 	uint32_t ra_reg;
@@ -36,6 +47,7 @@ struct eh_cie {
 	bool signal;			/* 'S' */
 	bool sound;			/* else its FDEs are lost */
 	struct eh_ptr_bases bases;
+	uint8_t column[64];		/* enum cfa_column of the registers that an opcode can hold */
 	struct cfa_state init;		/* after the initial instructions */
 };
 

@@ -19,9 +19,11 @@
 #include "unwind/eh_cfa.h"
 #include "unwind/eh_record.h"
 
+#define MAX_SECTION UINT32_MAX	/* the largest known is under 100 MB; offsets of instructions are kept in 32 bits */
+
 struct eh_fde {
-	uint64_t insns, insns_end;	/* bytes from the section's start */
-	size_t cie;
+	uint32_t insns, insns_end;	/* bytes from the section's start */
+	uint32_t cie;			/* index */
 };
 
 struct open_ctx {
@@ -77,15 +79,20 @@ static bool read_augmentation(struct bytes *b, const char *aug, struct eh_cie *c
 	return !b->err;
 }
 
-/* What is wrong with the CIE, or NULL. */
-static const char *read_cie(const struct open_ctx *c, const struct eh_rec *rec, struct eh_cie *cie)
+static struct eh_insns insns_of(const struct eh_frame *e, uint64_t pos, uint64_t end)
 {
-	struct bytes b = bytes_sub(&c->e->sec, 0, rec->end);
+	return (struct eh_insns){ .sec = e->sec, .pos = pos, .end = end, .arch = e->arch, .section = e->name };
+}
+
+/* What is wrong with the CIE, or NULL. */
+static const char *read_cie(const struct open_ctx *c, struct eh_cie *cie, struct eh_insns *ret)
+{
+	struct bytes b = bytes_sub(&c->e->sec, 0, cie->end);
 	uint8_t version, segment = 0;
 	uint64_t ra;
 	const char *aug;
 
-	bytes_seek(&b, rec->id_pos + rec->id_size);
+	bytes_seek(&b, cie->id_pos + cie->id_size);
 	version = bytes_u8(&b);
 	if (b.err || (version != 1 && version != 3 && version != 4))
 		return "unknown version";
@@ -113,37 +120,31 @@ static const char *read_cie(const struct open_ctx *c, const struct eh_rec *rec, 
 		return b.err ? "cut short" : "unknown augmentation";
 	if (b.err)
 		return "cut short";
-	cie->insns = b.pos;
-	cie->insns_end = rec->end;
+	*ret = insns_of(c->e, b.pos, cie->end);
 	return NULL;
-}
-
-static struct eh_insns insns_of(const struct eh_frame *e, uint64_t pos, uint64_t end)
-{
-	return (struct eh_insns){ .sec = e->sec, .pos = pos, .end = end, .arch = e->arch, .section = e->name };
 }
 
 static int add_cie(const struct open_ctx *c, const struct eh_rec *rec)
 {
 	struct eh_frame *e = c->e;
-	struct eh_cie *cie;
-	struct eh_insns insns;
-	const char *why;
 	int err = vec_reserve(&e->cies, &e->cies_cap, e->ncies + 1, sizeof(*e->cies));
 
-	if (err)
-		return err;
-	cie = &e->cies[e->ncies++];
-	*cie = (struct eh_cie){ .offset = rec->offset, .id_size = rec->id_size, .addr_size = 8,
-				.fde_enc = DW_EH_PE_absptr, .lsda_enc = DW_EH_PE_omit, .bases = c->bases };
-	why = read_cie(c, rec, cie);
-	if (why) {
-		diag_add(c->diag, DIAG_MALFORMED, e->name, rec->offset, "CIE: %s", why);
-		return 0;
-	}
-	insns = insns_of(e, cie->insns, cie->insns_end);
-	cie->sound = eh_cfa_init(cie, &insns, c->diag);
-	return 0;
+	if (!err)
+		e->cies[e->ncies++] = (struct eh_cie){ .offset = rec->offset, .end = rec->end, .id_pos = rec->id_pos,
+						       .id_size = rec->id_size, .addr_size = 8, .bases = c->bases,
+						       .fde_enc = DW_EH_PE_absptr, .lsda_enc = DW_EH_PE_omit };
+	return err;
+}
+
+static void parse_cie(const struct open_ctx *c, struct eh_cie *cie)
+{
+	struct eh_insns insns;
+	const char *why = read_cie(c, cie, &insns);
+
+	if (why)
+		diag_add(c->diag, DIAG_MALFORMED, c->e->name, cie->offset, "CIE: %s", why);
+	else
+		cie->sound = eh_cfa_init(cie, &insns, c->diag);
 }
 
 static const struct eh_cie *find_cie(struct open_ctx *c, uint64_t offset)
@@ -197,47 +198,60 @@ static const char *read_fde(struct open_ctx *c, const struct eh_rec *rec, struct
 		*ret_end = start;
 	if (start == 0 && c->zero_is_header)
 		*ret_end = start;
-	*fde = (struct eh_fde){ .insns = b.pos, .insns_end = rec->end, .cie = (size_t)(cie - c->e->cies) };
+	*fde = (struct eh_fde){ .insns = (uint32_t)b.pos, .insns_end = (uint32_t)rec->end,
+				.cie = (uint32_t)(cie - c->e->cies) };
 	return NULL;
 }
 
-static int add_fde(struct open_ctx *c, const struct eh_rec *rec)
+/* Room for it was made. */
+static void add_fde(struct open_ctx *c, const struct eh_rec *rec)
 {
 	struct eh_frame *e = c->e;
 	uint64_t start, end;
-	struct eh_fde fde;
-	const char *why = read_fde(c, rec, &fde, &start, &end);
-	int err;
+	const char *why = read_fde(c, rec, &e->fdes[e->nfdes], &start, &end);
 
-	if (why) {
+	if (why)
 		diag_add(c->diag, DIAG_MALFORMED, e->name, rec->offset, "FDE: %s", why);
-		return 0;
-	}
-	if (end <= start)
-		return 0;
-	err = vec_reserve(&e->fdes, &e->fdes_cap, e->nfdes + 1, sizeof(*e->fdes));
-	if (!err)
-		err = fntab_push(&e->fns, start, end, e->nfdes);
-	if (!err)
-		e->fdes[e->nfdes++] = fde;
-	return err;
+	else if (start < end)
+		e->fns.fns[e->fns.n++] = (struct fn){ .start = start, .end = end, .ref = e->nfdes++ };
 }
 
-/* See the top of the file. */
-static int find_known(struct open_ctx *c, const struct elf_image *img)
+/* The CIEs, not parsed yet, and the number of FDEs. */
+static int walk_cies(struct open_ctx *c, uint64_t *ret_nfdes, bool *ret_trouble)
 {
 	struct eh_walk w = walk_of(c);
 	uint64_t nfdes = 0;
 	struct eh_rec rec;
-	struct eh_hdr hdr;
-	int err = eh_hdr_read(img, &hdr);
+	int err = 0;
 
+	c->e->ncies = 0;
+	while (!err && eh_walk_next(&w, &rec, NULL)) {
+		nfdes += rec.kind == EH_REC_FDE;
+		if (rec.kind == EH_REC_CIE)
+			err = add_cie(c, &rec);
+	}
+	*ret_nfdes = nfdes;
+	*ret_trouble = w.trouble;
+	return err;
+}
+
+/* See the top of the file. */
+static int find_records(struct open_ctx *c, const struct elf_image *img, uint64_t *ret_nfdes)
+{
+	struct eh_hdr hdr;
+	bool trouble;
+	int err = walk_cies(c, ret_nfdes, &trouble);
+
+	if (err || !img || c->e->debug_frame)
+		return err;
+	err = eh_hdr_read(img, &hdr);
 	if (err)
 		return err == -ENOMEM ? err : 0;	/* unreadable: then the chain is all there is */
-	while (eh_walk_next(&w, &rec, NULL))
-		nfdes += rec.kind == EH_REC_FDE;
-	if (hdr.eh_frame == c->e->addr && hdr.count && (w.trouble || nfdes != hdr.count))
+	if (hdr.eh_frame == c->e->addr && hdr.count && (trouble || *ret_nfdes != hdr.count)) {
 		err = eh_hdr_offsets(&hdr, c->e->addr, &c->known, &c->nknown);
+		if (!err)
+			err = walk_cies(c, ret_nfdes, &trouble);
+	}
 	elf_blob_free(&hdr.blob);
 	return err;
 }
@@ -254,38 +268,118 @@ static void find_bases(struct open_ctx *c, const struct elf_image *img)
 	c->zero_is_header = elf_image_vaddr_to_offset(img, 0, &off) && off == 0;
 }
 
-static int walk_all(struct open_ctx *c)
+static int compare_fns(const void *a, const void *b)
 {
-	struct eh_walk w = walk_of(c);
-	struct eh_rec rec;
-	int err = 0;
+	const struct fn *x = a, *y = b;
 
-	while (!err && eh_walk_next(&w, &rec, NULL))
-		if (rec.kind == EH_REC_CIE)
-			err = add_cie(c, &rec);
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->ref < y->ref ? -1 : x->ref > y->ref;
+}
+
+struct sort_key {
+	uint32_t start;		/* from the lowest */
+	uint32_t index;
+};
+
+/* One pass of a radix sort by 9 bits, stable. */
+static void sort_pass(const struct sort_key *from, struct sort_key *to, size_t n, unsigned int shift)
+{
+	uint32_t at[512] = { 0 }, sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		at[from[i].start >> shift & 511]++;
+	for (unsigned int d = 0; d < 512; d++) {
+		uint32_t count = at[d];
+
+		at[d] = sum;
+		sum += count;
+	}
+	for (size_t i = 0; i < n; i++)
+		to[at[from[i].start >> shift & 511]++] = from[i];
+}
+
+/*
+ * Functions ascending by start, those of one start as the section has them. qsort would take as long as everything
+ * else together; linkers emit by input section, so the order is never nearly right.
+ */
+static int sort_fns(struct fntab *t)
+{
+	uint64_t lo = UINT64_MAX, hi = 0;
+	struct sort_key *keys;
+	struct fn *sorted;
+	unsigned int shift;
+
+	for (size_t i = 0; i < t->n; i++) {
+		lo = t->fns[i].start < lo ? t->fns[i].start : lo;
+		hi = t->fns[i].start > hi ? t->fns[i].start : hi;
+	}
+	if (t->n < 2 || hi - lo > UINT32_MAX || t->n > UINT32_MAX) {
+		qsort(t->fns, t->n, sizeof(*t->fns), compare_fns);
+		return 0;
+	}
+	keys = malloc(2 * t->n * sizeof(*keys));
+	sorted = malloc(t->n * sizeof(*sorted));
+	if (!keys || !sorted) {
+		free(keys);
+		free(sorted);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < t->n; i++)
+		keys[i] = (struct sort_key){ (uint32_t)(t->fns[i].start - lo), (uint32_t)i };
+	/* An even number of passes leaves the keys in the first half. */
+	for (shift = 0; shift < 32 && (hi - lo) >> shift; shift += 18) {
+		sort_pass(keys, keys + t->n, t->n, shift);
+		sort_pass(keys + t->n, keys, t->n, shift + 9);
+	}
+	for (size_t i = 0; i < t->n; i++)
+		sorted[i] = t->fns[keys[i].index];
+	free(keys);
+	free(t->fns);
+	t->fns = sorted;
+	t->cap = t->n;
+	return 0;
+}
+
+static int read_all(struct open_ctx *c, const struct elf_image *img)
+{
+	struct eh_frame *e = c->e;
+	struct eh_walk w;
+	struct eh_rec rec;
+	uint64_t nfdes;
+	int err = find_records(c, img, &nfdes);
+
+	if (!err)
+		err = vec_reserve(&e->fdes, &e->fdes_cap, nfdes, sizeof(*e->fdes));
+	if (!err)
+		err = vec_reserve(&e->fns.fns, &e->fns.cap, nfdes, sizeof(*e->fns.fns));
+	if (err)
+		return err;
+	for (size_t i = 0; i < e->ncies; i++)
+		parse_cie(c, &e->cies[i]);
 	w = walk_of(c);
-	while (!err && eh_walk_next(&w, &rec, c->diag))
+	while (eh_walk_next(&w, &rec, c->diag))
 		if (rec.kind == EH_REC_FDE)
-			err = add_fde(c, &rec);
-	return err;
+			add_fde(c, &rec);
+	return sort_fns(&e->fns);
 }
 
 int eh_frame_open(struct eh_frame *e, struct bytes sec, uint64_t addr, bool debug_frame, enum row_arch arch,
 		  const struct elf_image *img, struct diag *diag)
 {
 	struct open_ctx c = { .e = e, .diag = diag, .bases.addr = addr };
-	int err = 0;
+	int err;
 
 	bytes_seek(&sec, 0);
 	*e = (struct eh_frame){ .sec = sec, .addr = addr, .arch = arch, .debug_frame = debug_frame,
 				.name = debug_frame ? ".debug_frame" : ".eh_frame" };
-	if (img) {
-		find_bases(&c, img);
-		if (!debug_frame)
-			err = find_known(&c, img);
+	if (sec.len > MAX_SECTION) {
+		diag_add(diag, DIAG_MALFORMED, e->name, 0, "larger than 4 GB, ignored");
+		return 0;
 	}
-	if (!err)
-		err = walk_all(&c);
+	if (img)
+		find_bases(&c, img);
+	err = read_all(&c, img);
 	free(c.known);
 	if (err)
 		eh_frame_close(e);

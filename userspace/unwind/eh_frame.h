@@ -23,7 +23,7 @@ struct eh_frame {
 	size_t ncies, cies_cap;
 	struct eh_fde *fdes;	/* where the instructions of fns[].ref are */
 	size_t nfdes, fdes_cap;
-	struct fntab fns;	/* sound FDEs only; ref is the reader's own */
+	struct fntab fns;	/* sound FDEs only, ascending by start; ref is the reader's own */
 };
 
 /* As sframe_open: damage costs its FDE (a damaged CIE: the FDEs that name it). 0 or -ENOMEM. */

@@ -80,23 +80,23 @@ void eh_skip_ptr(struct bytes *b, uint8_t enc, const struct eh_ptr_bases *bases)
  * in .eh_frame (LSB 5.0 Core, 10.6.1.1); but producers and readers exist that widen it there too. A CIE with 8
  * bytes has a zero where its version would be; an FDE has the width of its CIE, which is known when that is found.
  */
-static void read_id(const struct eh_walk *w, struct eh_rec *rec)
+static void read_wide_id(const struct eh_walk *w, struct bytes b, struct eh_rec *rec)
 {
-	struct bytes b = w->b, wide = w->b;
+	struct bytes at;
 
-	rec->id_pos = b.pos;
-	rec->id_size = rec->dwarf64 && w->debug_frame ? 8 : 4;
-	rec->id = rec->id_size == 8 ? bytes_u64(&b) : bytes_u32(&b);
-	if (!w->debug_frame && rec->dwarf64 && rec->id == 0 && bytes_u8(&b) == 0) {
+	bytes_seek(&b, rec->id_pos);
+	at = b;
+	rec->id_size = 4;
+	rec->id = bytes_u32(&b);
+	if (!b.err && (w->debug_frame || (rec->id == 0 && bytes_u8(&b) == 0))) {
 		rec->id_size = 8;
-		rec->id = bytes_u64(&wide);
+		rec->id = bytes_u64(&at);
+		b.err = at.err;
 	}
-	if (b.err || wide.err || rec->id_pos + rec->id_size > rec->end)
-		rec->kind = EH_REC_BAD;	/* wide reads may pass the record's end, not the section's */
-	else if (w->debug_frame)
-		rec->kind = rec->id == (rec->id_size == 8 ? UINT64_MAX : UINT32_MAX) ? EH_REC_CIE : EH_REC_FDE;
+	if (b.err)
+		rec->kind = EH_REC_BAD;
 	else
-		rec->kind = rec->id == 0 ? EH_REC_CIE : EH_REC_FDE;
+		rec->kind = rec->id == (w->debug_frame ? UINT64_MAX : 0) ? EH_REC_CIE : EH_REC_FDE;
 }
 
 /* The start of the first known FDE after off, or the section's end. Asked for ascending offsets only. */
@@ -118,6 +118,7 @@ static void damaged(struct eh_walk *w, struct eh_rec *rec, const char *why, stru
 
 bool eh_walk_next(struct eh_walk *w, struct eh_rec *rec, struct diag *diag)
 {
+	struct bytes b = w->b;
 	uint64_t len, limit;
 
 	/*
@@ -125,31 +126,35 @@ bool eh_walk_next(struct eh_walk *w, struct eh_rec *rec, struct diag *diag)
 	 * the middle, so the walk goes on as long as what follows makes sense.
 	 */
 	for (;;) {
-		if (w->b.pos >= w->b.len)
+		if (b.pos >= b.len)
 			return false;
-		rec->offset = w->b.pos;
-		len = bytes_u32(&w->b);
-		if (len || w->b.err)
+		rec->offset = b.pos;
+		len = bytes_u32(&b);
+		if (len || b.err)
 			break;
 		w->terminated = true;
 	}
 	rec->dwarf64 = len == UINT32_MAX;
 	if (rec->dwarf64)
-		len = bytes_u64(&w->b);
+		len = bytes_u64(&b);
 	limit = known_after(w, rec->offset);
-	if (w->b.err || w->b.pos > limit || len > limit - w->b.pos || (len >= 0xfffffff0 && !rec->dwarf64)) {
-		damaged(w, rec, limit < w->b.len ? "the length of a record leads into the next one" :
+	if (b.err || b.pos > limit || len > limit - b.pos || (len >= 0xfffffff0 && !rec->dwarf64)) {
+		damaged(w, rec, limit < b.len ? "the length of a record leads into the next one" :
 			"the length of a record leads out of the section", diag);
-		rec->end = limit;
-		w->b.err = false;
-		bytes_seek(&w->b, limit);
+		rec->end = w->b.pos = limit;
 		return true;
 	}
-	rec->end = w->b.pos + len;
-	read_id(w, rec);
+	rec->id_pos = b.pos;
+	rec->end = w->b.pos = b.pos + len;
+	if (rec->dwarf64) {
+		read_wide_id(w, bytes_sub(&w->b, 0, rec->end), rec);
+	} else {
+		rec->id_size = 4;
+		rec->id = bytes_u32(&b);
+		rec->kind = len < 4 ? EH_REC_BAD : rec->id == (w->debug_frame ? UINT32_MAX : 0) ? EH_REC_CIE : EH_REC_FDE;
+	}
 	if (rec->kind == EH_REC_BAD)
 		damaged(w, rec, "a record is too short for its CIE id", diag);
-	bytes_seek(&w->b, rec->end);
 	return true;
 }
 

@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Folded lines: "comm;root;...;leaf COUNT", sorted, one for each distinct text.
+ *
+ * Stacks that differ in pid or address often read the same. To merge and sort them without building every
+ * line, each distinct name gets its place in the alphabet, and a line is the sequence of those places.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/strpool.h"
+#include "base/text.h"
+#include "base/vec.h"
+#include "out/out.h"
+
+#define NONE UINT32_MAX
+
+struct line {
+	const uint32_t *seq;	/* set once seqs has stopped growing */
+	size_t at, len;
+	uint64_t value;
+};
+
+struct folded {
+	const struct out_report *r;
+	struct strpool *names;
+	uint32_t *by_symbol;	/* name id by symbol id, NONE: not interned yet */
+	size_t nsymbols, symbols_cap;
+	uint32_t *seqs;
+	size_t nseqs, seqs_cap;
+	struct line *lines;
+	size_t nlines, lines_cap;
+};
+
+static int intern_clean(struct folded *fd, const char *s, uint32_t *ret)
+{
+	char buf[2048];	/* a symbol has at most 1024 bytes */
+	size_t len = text_clean(buf, sizeof(buf), s, strlen(s), TEXT_FOLDED);
+
+	return strpool_intern(fd->names, buf, len, ret);
+}
+
+static int name_of_symbol(struct folded *fd, uint32_t symbol, uint32_t *ret)
+{
+	size_t want = symbolizer_count(fd->r->symbols);
+
+	if (want > fd->nsymbols) {
+		if (vec_reserve(&fd->by_symbol, &fd->symbols_cap, want, sizeof(*fd->by_symbol)))
+			return -ENOMEM;
+		memset(fd->by_symbol + fd->nsymbols, 0xff, (want - fd->nsymbols) * sizeof(*fd->by_symbol));
+		fd->nsymbols = want;
+	}
+	if (fd->by_symbol[symbol] == NONE &&
+	    intern_clean(fd, symbolizer_name(fd->r->symbols, symbol), &fd->by_symbol[symbol]))
+		return -ENOMEM;
+	*ret = fd->by_symbol[symbol];
+	return 0;
+}
+
+/* comm, then the marker of an incomplete stack. */
+static int add_head(struct folded *fd, const struct profile_stack *s)
+{
+	char marker[64];
+	int err;
+
+	err = intern_clean(fd, *s->comm ? s->comm : "[unknown]", &fd->seqs[fd->nseqs]);
+	if (err)
+		return err;
+	fd->nseqs++;
+	if (!out_incomplete(fd->r, s))
+		return 0;
+	snprintf(marker, sizeof(marker), "[incomplete:%s]", profile_stop_name(s->stop));
+	err = intern_clean(fd, marker, &fd->seqs[fd->nseqs]);
+	if (!err)
+		fd->nseqs++;
+	return err;
+}
+
+static int add_stack(struct folded *fd, size_t i)
+{
+	const uint32_t *ids = profile_symbols(fd->r->profile, i, fd->r->symbols);
+	struct profile_stack s;
+	struct line *l;
+	int err;
+
+	profile_stack(fd->r->profile, i, &s);
+	if (!ids || vec_reserve(&fd->lines, &fd->lines_cap, fd->nlines + 1, sizeof(*fd->lines)) ||
+	    vec_reserve(&fd->seqs, &fd->seqs_cap, fd->nseqs + 2 + s.n_user + s.n_kernel, sizeof(*fd->seqs)))
+		return -ENOMEM;
+	l = &fd->lines[fd->nlines++];
+	*l = (struct line){ .at = fd->nseqs, .value = out_value(fd->r, &s) };
+	err = add_head(fd, &s);
+	for (size_t k = fd->r->opts.kernel_only ? 0 : s.n_user; k-- > 0 && !err;)
+		err = name_of_symbol(fd, ids[k], &fd->seqs[fd->nseqs++]);
+	for (size_t k = fd->r->opts.user_only ? 0 : s.n_kernel; k-- > 0 && !err;)
+		err = name_of_symbol(fd, ids[s.n_user + k], &fd->seqs[fd->nseqs++]);
+	l->len = fd->nseqs - l->at;
+	return err;
+}
+
+static int compare_strings(const void *a, const void *b)
+{
+	return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Renumbers the names in seqs by their order; *ret_sorted[number] is the text. */
+static int rank_names(struct folded *fd, const char ***ret_sorted)
+{
+	uint32_t n = strpool_count(fd->names), id;
+	const char **sorted = malloc((n ? n : 1) * sizeof(*sorted));
+	uint32_t *rank = malloc((n ? n : 1) * sizeof(*rank));
+	int err = 0;
+
+	if (!sorted || !rank) {
+		free(sorted);
+		free(rank);
+		return -ENOMEM;
+	}
+	for (id = 0; id < n; id++)
+		sorted[id] = strpool_str(fd->names, id);
+	qsort(sorted, n, sizeof(*sorted), compare_strings);
+	for (uint32_t k = 0; k < n && !err; k++) {
+		err = strpool_intern(fd->names, sorted[k], strlen(sorted[k]), &id);
+		if (!err)
+			rank[id] = k;
+	}
+	for (size_t i = 0; i < fd->nseqs && !err; i++)
+		fd->seqs[i] = rank[fd->seqs[i]];
+	free(rank);
+	if (err)
+		free(sorted);
+	else
+		*ret_sorted = sorted;
+	return err;
+}
+
+static int compare_lines(const void *a, const void *b)
+{
+	const struct line *x = a, *y = b;
+	size_t n = x->len < y->len ? x->len : y->len;
+
+	for (size_t i = 0; i < n; i++)
+		if (x->seq[i] != y->seq[i])
+			return x->seq[i] < y->seq[i] ? -1 : 1;
+	return x->len < y->len ? -1 : x->len > y->len;
+}
+
+static void write_line(const struct folded *fd, const struct line *l, uint64_t sum, const char *const *text, FILE *f)
+{
+	uint64_t shown = out_shown(fd->r, sum);
+
+	if (!shown)
+		return;		/* less than a microsecond */
+	for (size_t i = 0; i < l->len; i++) {
+		if (i)
+			putc(';', f);
+		fputs(text[l->seq[i]], f);
+	}
+	fprintf(f, " %" PRIu64 "\n", shown);
+}
+
+static int write_lines(struct folded *fd, FILE *f)
+{
+	const char **text;
+	uint64_t sum = 0;
+	int err;
+
+	err = rank_names(fd, &text);
+	if (err)
+		return err;
+	for (size_t i = 0; i < fd->nlines; i++)
+		fd->lines[i].seq = fd->seqs + fd->lines[i].at;
+	if (fd->nlines)
+		qsort(fd->lines, fd->nlines, sizeof(*fd->lines), compare_lines);
+	for (size_t i = 0; i < fd->nlines && !ferror(f); i++) {
+		sum += fd->lines[i].value;
+		if (i + 1 < fd->nlines && compare_lines(&fd->lines[i], &fd->lines[i + 1]) == 0)
+			continue;
+		write_line(fd, &fd->lines[i], sum, text, f);
+		sum = 0;
+	}
+	free(text);
+	return out_finish(f);
+}
+
+int out_folded(const struct out_report *r, FILE *f)
+{
+	struct folded fd = { .r = r, .names = strpool_new() };
+	int err = fd.names ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < profile_count(r->profile) && !err; i++)
+		err = add_stack(&fd, i);
+	if (!err)
+		err = write_lines(&fd, f);
+	strpool_free(fd.names);
+	free(fd.by_symbol);
+	free(fd.seqs);
+	free(fd.lines);
+	return err;
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A profile as one JSON object, schema 1:
+ *
+ *   meta     schema, tool, host, event, hz (null: no frequency), start_unix_ns (null: unknown), duration_s, unit
+ *            ("samples" or "microseconds"), samples, lost
+ *   modules  the files that frames lie in: id, name, path, build_id (hex; null if it has none)
+ *   stacks   comm, pid, cgroup_id, count (in `unit`), samples, stop (why the user part ends where it does, "complete" if at
+ *            its outermost frame; null for kernel threads and with -K), frames: root first, user part before kernel part
+ *   frame    name and module as in folded output; kind "user", "kernel", "jit" (code without a file) or "unknown" (no
+ *            code there); user: module_id and offset (bytes into the file); jit, unknown: address (hex string: JSON's
+ *            numbers are doubles). Frames above the leaf hold the call, that is their return address minus 1.
+ *
+ * New keys may be added without another schema number. Stacks come in the order in which they were first seen.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "out/out.h"
+
+#define SCHEMA 1
+#define MAX_MODULES 65536
+
+static void put_clean(struct json *j, const char *key, const char *s)
+{
+	char buf[4096];
+
+	text_clean(buf, sizeof(buf), s, strlen(s), 0);
+	json_str(j, key, buf);
+}
+
+static void put_meta(struct json *j, const struct out_report *r)
+{
+	json_object(j, "meta");
+	json_u64(j, "schema", SCHEMA);
+	json_str(j, "tool", "sfbpf " SFBPF_VERSION);
+	put_clean(j, "host", r->meta->host ? r->meta->host : "");
+	json_str(j, "event", r->meta->event);
+	if (r->meta->hz > 0)
+		json_double(j, "hz", r->meta->hz, 3);
+	else
+		json_str(j, "hz", NULL);
+	if (r->meta->start_unix_ns)
+		json_u64(j, "start_unix_ns", r->meta->start_unix_ns);
+	else
+		json_str(j, "start_unix_ns", NULL);
+	json_double(j, "duration_s", r->stats->duration_s, 3);
+	json_str(j, "unit", r->opts.usec ? "microseconds" : "samples");
+	json_u64(j, "samples", r->stats->samples);
+	json_u64(j, "lost", out_lost(r->stats));
+	json_object_end(j);
+	json_newline(j);
+}
+
+static void put_build_id(struct json *j, const struct module *m)
+{
+	char hex[2 * sizeof(m->build_id) + 1] = "";
+
+	for (uint32_t i = 0; i < m->build_id_len && i < sizeof(m->build_id); i++)
+		snprintf(hex + 2 * i, 3, "%02x", m->build_id[i]);
+	json_str(j, "build_id", *hex ? hex : NULL);
+}
+
+static bool is_in_file(uint64_t frame)
+{
+	return SF_FRAME_KIND(frame) == SF_FRAME_ROW || SF_FRAME_KIND(frame) == SF_FRAME_NOROW;
+}
+
+static int put_modules(struct json *j, const struct out_report *r)
+{
+	bool *used = calloc(MAX_MODULES, sizeof(*used));
+
+	if (!used)
+		return -ENOMEM;
+	for (size_t i = 0; i < profile_count(r->profile) && !r->opts.kernel_only; i++) {
+		struct profile_stack s;
+
+		profile_stack(r->profile, i, &s);
+		for (size_t k = 0; k < s.n_user; k++)
+			if (is_in_file(s.frames[k]))
+				used[SF_FRAME_MODULE(s.frames[k])] = true;
+	}
+	json_array(j, "modules");
+	for (uint32_t id = 0; id < MAX_MODULES; id++) {
+		const struct module *m = used[id] ? modules_find(r->modules, id) : NULL;
+
+		if (!m || m->state == MODULE_LOADING)
+			continue;
+		json_newline(j);
+		json_object(j, NULL);
+		json_u64(j, "id", id);
+		put_clean(j, "name", m->name ? m->name : "");
+		put_clean(j, "path", m->path ? m->path : "");
+		put_build_id(j, m);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_newline(j);
+	free(used);
+	return 0;
+}
+
+static void put_frame(struct json *j, const struct out_report *r, uint64_t frame, uint32_t symbol, bool kernel)
+{
+	char hex[24];
+
+	json_object(j, NULL);
+	json_str(j, "name", symbolizer_name(r->symbols, symbol));
+	json_str(j, "module", symbolizer_module(r->symbols, symbol));
+	if (kernel) {
+		json_str(j, "kind", "kernel");
+	} else if (is_in_file(frame)) {
+		json_str(j, "kind", "user");
+		json_u64(j, "module_id", SF_FRAME_MODULE(frame));
+		json_u64(j, "offset", SF_FRAME_OFFSET(frame));
+	} else {
+		json_str(j, "kind", SF_FRAME_KIND(frame) == SF_FRAME_JIT ? "jit" : "unknown");
+		snprintf(hex, sizeof(hex), "0x%" PRIx64, (uint64_t)SF_FRAME_ADDR(frame));
+		json_str(j, "address", hex);
+	}
+	json_object_end(j);
+}
+
+static int put_stack(struct json *j, const struct out_report *r, size_t i)
+{
+	const uint32_t *ids = profile_symbols(r->profile, i, r->symbols);
+	bool has_user;
+	struct profile_stack s;
+
+	if (!ids)
+		return -ENOMEM;
+	profile_stack(r->profile, i, &s);
+	has_user = (s.flags & SF_SAMPLE_USER) && !r->opts.kernel_only;
+	json_newline(j);
+	json_object(j, NULL);
+	put_clean(j, "comm", s.comm);
+	json_u64(j, "pid", s.pid);
+	json_u64(j, "cgroup_id", s.cgroup_id);
+	json_u64(j, "count", out_shown(r, out_value(r, &s)));
+	json_u64(j, "samples", s.count);
+	json_str(j, "stop", has_user ? profile_stop_name(s.stop) : NULL);
+	json_array(j, "frames");
+	for (size_t k = r->opts.kernel_only ? 0 : s.n_user; k-- > 0;)
+		put_frame(j, r, s.frames[k], ids[k], false);
+	for (size_t k = r->opts.user_only ? 0 : s.n_kernel; k-- > 0;)
+		put_frame(j, r, s.frames[s.n_user + k], ids[s.n_user + k], true);
+	json_array_end(j);
+	json_object_end(j);
+	return 0;
+}
+
+int out_json(const struct out_report *r, FILE *f)
+{
+	struct json j = json_on(f);
+	int err;
+
+	json_object(&j, NULL);
+	put_meta(&j, r);
+	err = put_modules(&j, r);
+	json_array(&j, "stacks");
+	for (size_t i = 0; i < profile_count(r->profile) && !err && !ferror(f); i++)
+		err = put_stack(&j, r, i);
+	json_array_end(&j);
+	json_object_end(&j);
+	json_newline(&j);
+	return err ? err : out_finish(f);
+}

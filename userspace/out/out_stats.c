@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The account of a run as JSON: the keys are fixed, new ones may be added. One object on one line. */
+#include "base/json.h"
+#include "out/out.h"
+
+static void put_account(struct json *j, const struct profile_account *a)
+{
+	json_u64(j, "samples_without_user", a->samples_without_user);
+	json_object(j, "user_stacks");
+	json_u64(j, "total", a->user_total);
+	json_u64(j, "complete", a->stops[SF_STOP_COMPLETE]);
+	json_object(j, "incomplete");
+	for (unsigned int i = 0; i < SF_STOP_MAX; i++)
+		if (i != SF_STOP_COMPLETE)
+			json_u64(j, profile_stop_name((uint8_t)i), a->stops[i]);
+	json_object_end(j);
+	json_object_end(j);
+	json_object(j, "frames");
+	json_u64(j, "total", a->frames);
+	json_u64(j, "sframe", a->sframe);
+	json_u64(j, "eh_frame", a->eh_frame);
+	json_u64(j, "fp", a->fp);
+	json_u64(j, "jit", a->jit);
+	json_object_end(j);
+}
+
+int out_stats(const struct run_stats *st, FILE *f)
+{
+	struct json j = json_on(f);
+
+	json_object(&j, NULL);
+	json_u64(&j, "schema", 1);
+	json_double(&j, "duration_s", st->duration_s, 3);
+	json_u64(&j, "samples", st->samples);
+	put_account(&j, &st->account);
+	json_object(&j, "lost");
+	for (unsigned int i = 0; i < SF_LOST_MAX; i++)
+		json_u64(&j, profile_lost_name(i), st->lost[i]);
+	json_object_end(&j);
+	json_object(&j, "tables");
+	json_u64(&j, "modules", st->tables.modules);
+	json_u64(&j, "rows", st->tables.rows);
+	json_u64(&j, "rules", st->tables.rules);
+	json_u64(&j, "bytes", st->tables.bytes);
+	json_double(&j, "build_ms", st->tables.build_ms, 3);
+	json_object_end(&j);
+	json_object(&j, "bpf");
+	for (size_t i = 0; i < st->nprograms; i++) {
+		json_object(&j, st->programs[i].name);
+		json_u64(&j, "run_cnt", st->programs[i].run_cnt);
+		json_u64(&j, "run_ns", st->programs[i].run_ns);
+		json_object_end(&j);
+	}
+	json_object_end(&j);
+	json_object(&j, "self");
+	json_double(&j, "cpu_ms", st->self.cpu_ms, 3);
+	json_u64(&j, "rss_peak_kb", st->self.rss_peak_kb);
+	json_object_end(&j);
+	json_object_end(&j);
+	json_newline(&j);
+	return out_finish(f);
+}
