@@ -134,15 +134,15 @@ const volatile bool cfg_user = true, cfg_kernel = true;
 const volatile bool cfg_by_pid = false, cfg_by_tid = false, cfg_by_uid = false, cfg_by_comm = false, cfg_by_cgroup = false;
 const volatile bool cfg_want_cgroup = false, cfg_want_time = false;	/* 15 and 40 ns a sample */
 const volatile bool cfg_follow_forks = false;
-const volatile u32 cfg_uid = 0;
-const volatile u64 cfg_cgroup = 0;
+const volatile __u32 cfg_uid = 0;
+const volatile __u64 cfg_cgroup = 0;
 const volatile int cfg_cgroup_level = 0;
 const volatile char cfg_comm[64] = "";
-const volatile u32 cfg_comm_len = 0;
-const volatile u32 cfg_ncpus = 1;
-const volatile u64 cfg_wake_bytes = 1 << 18;	/* wake the consumer when the ring holds this much */
+const volatile __u32 cfg_comm_len = 0;
+const volatile __u32 cfg_ncpus = 1;
+const volatile __u64 cfg_wake_bytes = 1 << 18;	/* wake the consumer when the ring holds this much */
 
 /* Module ids: 0 is nobody's. */
-u32 next_module = 1;
+__u32 next_module = 1;
 
 #endif

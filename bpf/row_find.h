@@ -64,15 +64,15 @@ static __attribute__((always_inline)) inline sf_u32 row_find(const struct sf_tab
 static __attribute__((always_inline)) inline const struct sf_rule *rule_find(const struct sf_tables *t, sf_u32 code)
 {
 	sf_u32 i = code & ~SF_RULE_INDEXED;
+	sf_u32 off = SF_LOC_OFFSET(t->rules) + i * (sf_u32)sizeof(struct sf_rule);
 	const unsigned char *chunk;
 
 	if (i >= t->nrules)
 		return 0;
 	chunk = sf_chunk(SF_LOC_CHUNK(t->rules));
-	if (!chunk)
+	if (!chunk || off > SF_CHUNK - sizeof(struct sf_rule))
 		return 0;
-	/* 32 divides SF_CHUNK, and a location is a multiple of 16: the mask leaves room for one whole rule. */
-	return (const struct sf_rule *)(chunk + ((SF_LOC_OFFSET(t->rules) + i * 32) & (SF_CHUNK - 32)));
+	return (const struct sf_rule *)(chunk + off);
 }
 
 #endif

@@ -17,6 +17,7 @@
 
 #include "kern/caps.h"
 #include "kern/tables.h"
+#include <linux/types.h>
 #include "sfbpf.skel.h"
 
 struct collector {
@@ -202,9 +203,8 @@ bool collector_add_pid(struct collector *c, uint32_t pid)
 static void add_vdso(struct collector *c)
 {
 	struct sf_file_key key = { .ino = SF_KEY_VDSO };
-	uint32_t id = c->skel->bss ? 0 : 0;
+	uint32_t id = c->skel->data->next_module++;
 
-	id = c->skel->data->next_module++;
 	loader_load_vdso(c->loader, id);
 	bpf_map_update_elem(bpf_map__fd(c->skel->maps.files), &key, &id, BPF_ANY);
 }
