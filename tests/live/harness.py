@@ -1,0 +1,281 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the live checks share: where things are, starting sfbpf and programs, folded stacks, the report lines."""
+
+import atexit
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter, namedtuple
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+OUTPUT = os.path.join(TOP, os.environ.get("OUTPUT", "build"))
+SFBPF = os.environ.get("SFBPF", os.path.join(OUTPUT, "sfbpf"))
+PROGRAMS = os.path.join(OUTPUT, "programs")
+
+_failed = 0
+_children = []
+_tmp = None
+
+Stack = namedtuple("Stack", "comm frames count")
+
+
+class Skip(Exception):
+    """The check cannot be made on this machine; its text says why."""
+
+
+# ---- report ----------------------------------------------------------------------------------------------
+
+def ok(name):
+    print("ok", name, flush=True)
+
+
+def fail(name, why):
+    global _failed
+    _failed += 1
+    print("FAIL %s: %s" % (name, why), flush=True)
+
+
+def skip(name, why):
+    print("SKIP %s: %s" % (name, why), flush=True)
+
+
+def check(name, errors):
+    """One line for a list of complaints."""
+    if errors:
+        fail(name, "; ".join(errors))
+    else:
+        ok(name)
+
+
+def note(text):
+    """Figures worth reading in a log; not counted."""
+    print("#", text, flush=True)
+
+
+def exit_status():
+    return 1 if _failed else 0
+
+
+def run_checks(checks):
+    """Runs functions named check_*; an exception fails or skips the check alone."""
+    only = sys.argv[1:]
+    for fn in checks:
+        name = fn.__name__.replace("check_", "").replace("_", "-")
+        if only and name not in only:
+            continue
+        try:
+            fn(name)
+        except Skip as e:
+            skip(name, str(e))
+        except (OSError, ValueError, KeyError, subprocess.SubprocessError) as e:
+            fail(name, "%s: %s" % (type(e).__name__, e))
+        finally:
+            stop_all()
+    sys.exit(exit_status())
+
+
+# ---- files and processes ---------------------------------------------------------------------------------
+
+def tmpdir():
+    global _tmp
+    if _tmp is None:
+        _tmp = tempfile.mkdtemp(prefix="sfbpf-live-")
+        os.chmod(_tmp, 0o755)
+        atexit.register(shutil.rmtree, _tmp, ignore_errors=True)
+    return _tmp
+
+
+def tmpfile(name):
+    return os.path.join(tmpdir(), name)
+
+
+def program(name):
+    path = os.path.join(PROGRAMS, name)
+    if not os.path.exists(path):
+        raise Skip("%s was not built" % name)
+    return path
+
+
+def copy_program(name, as_name):
+    path = tmpfile(as_name)
+    shutil.copy(program(name), path)
+    return path
+
+
+def link_program(name, as_name):
+    """A symbolic link gives the process another name, not the file."""
+    path = tmpfile(as_name)
+    if not os.path.lexists(path):
+        os.symlink(program(name), path)
+    return path
+
+
+def start(argv, **kw):
+    kw.setdefault("stdin", subprocess.DEVNULL)
+    kw.setdefault("stdout", subprocess.DEVNULL)
+    kw.setdefault("stderr", subprocess.DEVNULL)
+    p = subprocess.Popen(argv, start_new_session=True, **kw)
+    _children.append(p)
+    return p
+
+
+def stop(p):
+    try:
+        os.killpg(p.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+    p.wait()
+    if p in _children:
+        _children.remove(p)
+
+
+def stop_all():
+    for p in list(_children):
+        stop(p)
+
+
+atexit.register(stop_all)
+
+
+def cpu_ticks(pid):
+    try:
+        with open("/proc/%d/stat" % pid) as f:
+            fields = f.read().rpartition(")")[2].split()
+    except OSError:
+        return -1
+    return int(fields[11]) + int(fields[12])
+
+
+def wait_busy(p, seconds=5.0):
+    """Waits until the process group's leader, or a process below it, has used some CPU time."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and p.poll() is None:
+        if any(cpu_ticks(pid) >= 3 for pid in family(p.pid)):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def family(pid):
+    """The process and all below it."""
+    found, todo = [], [pid]
+    while todo:
+        pid = todo.pop()
+        found.append(pid)
+        try:
+            for tid in os.listdir("/proc/%d/task" % pid):
+                with open("/proc/%d/task/%s/children" % (pid, tid)) as f:
+                    todo += [int(c) for c in f.read().split()]
+        except OSError:
+            pass
+    return found
+
+
+# ---- recording -------------------------------------------------------------------------------------------
+
+class Recording:
+    """`sfbpf record` in the background; finish() gives its stacks and its account."""
+
+    count = 0
+
+    def __init__(self, options, seconds=None, command=()):
+        Recording.count += 1
+        self.folded = tmpfile("rec%d.folded" % Recording.count)
+        self.stats = tmpfile("rec%d.json" % Recording.count)
+        argv = [SFBPF, "record", "-o", self.folded, "--stats", self.stats] + list(options)
+        if seconds is not None:
+            argv.append(str(seconds))
+        if command:
+            argv += ["--"] + list(command)
+        self.argv = argv
+        self.p = start(argv, stderr=subprocess.PIPE)
+        self.limit = (seconds or 30) + 60
+
+    def finish(self):
+        try:
+            err = self.p.communicate(timeout=self.limit)[1].decode(errors="replace")
+        except subprocess.TimeoutExpired:
+            stop(self.p)
+            raise ValueError("%s did not end" % " ".join(self.argv))
+        _children.remove(self.p)
+        if self.p.returncode != 0:
+            last = err.strip().splitlines()[-1:] or [""]
+            raise ValueError("exit code %d: %s" % (self.p.returncode, last[0]))
+        with open(self.stats) as f:
+            return read_folded(self.folded), json.load(f)
+
+
+def record(options, seconds):
+    return Recording(options, seconds).finish()
+
+
+def read_folded(path):
+    stacks = []
+    with open(path, errors="replace") as f:
+        for line in f:
+            text, _, count = line.rstrip("\n").rpartition(" ")
+            frames = text.split(";")
+            stacks.append(Stack(frames[0], tuple(frames[1:]), int(count)))
+    return stacks
+
+
+def user_frames(stack):
+    """The user part, root first, without the mark of an incomplete stack."""
+    frames = [f for f in stack.frames if not f.endswith("_[k]")]
+    return frames[1:] if frames and frames[0].startswith("[incomplete:") else frames
+
+
+def reason(stack):
+    """Why the user part is incomplete, or None."""
+    m = re.match(r"\[incomplete:([a-z_]+)\]$", stack.frames[0]) if stack.frames else None
+    return m.group(1) if m else None
+
+
+def total(stacks):
+    return sum(s.count for s in stacks)
+
+
+def worst(stacks, n=3, width=300):
+    """The commonest of the stacks, for a report."""
+    c = Counter()
+    for s in stacks:
+        c[";".join(s.frames) or "(nothing)"] += s.count
+    return " | ".join("%d x %s" % (k, t if len(t) <= width else t[:width // 2] + " ... " + t[-width // 2:])
+                      for t, k in c.most_common(n))
+
+
+# ---- the account -----------------------------------------------------------------------------------------
+
+def stats_errors(stats, stacks=None):
+    """What does not add up in --stats, alone and against the folded output of the same run."""
+    e = []
+    users, frames = stats["user_stacks"], stats["frames"]
+    sources = sum(frames[k] for k in ("sframe", "eh_frame", "fp", "jit"))
+    # A lost request for a file's tables is no lost sample.
+    lost = sum(v for k, v in stats["lost"].items() if k != "need_ring_full")
+    received = stats["samples_without_user"] + users["total"]
+
+    if users["total"] != users["complete"] + sum(users["incomplete"].values()):
+        e.append("stacks: total %d, complete %d, incomplete %s" % (users["total"], users["complete"], users["incomplete"]))
+    if frames["total"] != sources:
+        e.append("frames: total %d, by source %d" % (frames["total"], sources))
+    if stats["samples"] != received + lost:
+        e.append("samples %d, received %d, lost %s" % (stats["samples"], received, stats["lost"]))
+    if stacks is None:
+        return e
+    if total(stacks) != received:
+        e.append("folded output has %d samples, received were %d" % (total(stacks), received))
+    marked = Counter()
+    for s in stacks:
+        if reason(s):
+            marked[reason(s)] += s.count
+    counted = {k: v for k, v in users["incomplete"].items() if v}
+    if dict(marked) != counted:
+        e.append("folded output says incomplete %s, the account %s" % (dict(marked), counted))
+    return e

@@ -1,0 +1,148 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# build.sh OUTDIR: builds the programs with a known call chain. What this machine cannot build gets a line
+# "SKIP NAME: why"; a program that does not compile or compiles with a warning ends the run with 1.
+set -eu
+
+out=${1:?usage: build.sh OUTDIR}
+src=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+cd "$src"
+
+CC=${CC:-gcc}
+CXX=${CXX:-g++}
+WARN="-Wall -Wextra -Werror"
+OPT="-O2 -fomit-frame-pointer -fno-optimize-sibling-calls -fno-inline -fno-stack-protector"
+CFLAGS="-std=gnu11 -D_GNU_SOURCE $OPT $WARN"
+CXXFLAGS="-std=c++17 $OPT $WARN"
+
+if [ -f "$out/.built" ] && [ -z "$(find . -newer "$out/.built" -type f)" ]; then
+	cat "$out/.built"
+	exit 0
+fi
+rm -f "$out/.built"
+: > "$out/.skips"
+
+skip() { echo "SKIP $1: $2" >> "$out/.skips"; }
+fail() { echo "build.sh: $1 does not build" >&2; exit 1; }
+
+# c NAME SOURCE FLAGS...
+c() {
+	name=$1; source=$2; shift 2
+	# shellcheck disable=SC2086
+	$CC $CFLAGS -o "$out/$name" "$source" "$@" || fail "$name"
+}
+
+# cxx NAME SOURCE FLAGS...
+cxx() {
+	name=$1; source=$2; shift 2
+	# shellcheck disable=SC2086
+	$CXX $CXXFLAGS -o "$out/$name" "$source" "$@" || fail "$name"
+}
+
+# Whether an empty program builds with the flags.
+can() { echo 'int main(void) { return 0; }' | "$CC" -xc - -o "$out/.probe" "$@" 2>/dev/null; }
+
+plain() {
+	c rec rec.c
+	c rec-fp rec.c -fno-omit-frame-pointer
+	c rec-exec rec.c -no-pie
+	c frames frames.c
+	c frames-clash frames.c -fstack-clash-protection
+	c alloca alloca.c
+	c callback callback.c
+	c sig sig.c
+	c threads threads.c -pthread
+	c rawclone rawclone.c
+	c vdso vdso.c
+	c readzero readzero.c
+	c coro coro.c
+	c forker forker.c
+	c brief brief.c
+	c memfdexec memfdexec.c
+	c rec-stripped rec.c -s
+	c sframe_rewrite sframe_rewrite.c
+	if can -mavx2; then c drap drap.c -mavx2; else skip drap "the compiler knows no AVX2"; fi
+	if can -static; then
+		c rec-static rec.c -static
+		c samea same.c -static -DSAME=sa -DSAME_FRAME=3000
+		c sameb same.c -static -DSAME=sb -DSAME_FRAME=500
+	else
+		skip rec-static "no static C library"
+	fi
+	if can -static-pie; then c rec-static-pie rec.c -static-pie; else skip rec-static-pie "no static C library"; fi
+	if command -v "$CXX" >/dev/null; then
+		cxx stdsort stdsort.cc
+		cxx except except.cc
+	else
+		skip stdsort "no C++ compiler"
+		skip except "no C++ compiler"
+	fi
+}
+
+libraries() {
+	c libdlmid.so libdlmid.c -shared -fPIC
+	c dlmid dlmid.c
+	c libswapa.so libswap.c -shared -fPIC -DSWAP=swa -DSWAP_FRAME=3000
+	c libswapb.so libswap.c -shared -fPIC -DSWAP=swb -DSWAP_FRAME=1000
+	c dlswap dlswap.c
+	c libplt.so libplt.c -shared -fPIC
+	set -- plt.c "$out/libplt.so" "-Wl,-rpath,\$ORIGIN" -fplt
+	c plt-lazy "$@" -Wl,-z,lazy
+	c plt-now "$@" -Wl,-z,now
+	if can -fcf-protection -Wl,-z,ibtplt; then
+		c plt-ibt "$@" -fcf-protection -Wl,-z,ibtplt
+	else
+		skip plt-ibt "the linker makes no IBT PLT"
+	fi
+}
+
+rust() {
+	if ! command -v rustc >/dev/null || ! rustc --version >/dev/null 2>&1; then
+		skip rust "no Rust compiler"
+	else
+		rustc -D warnings -O -C debuginfo=0 -C strip=debuginfo -o "$out/rust" rust.rs || fail rust
+	fi
+}
+
+# Copies of C programs assembled with .sframe: sf1-NAME; and in the newer encodings: sf2-NAME, sf3-NAME.
+sframe() {
+	if ! can -Wa,--gsframe; then
+		skip sf1-rec "the assembler makes no .sframe"
+		return 0
+	fi
+	for p in rec frames alloca callback sig threads coro; do
+		c "sf1-$p" "$p.c" -Wa,--gsframe -pthread
+		for v in 2 3; do
+			"$out/sframe_rewrite" $v "$out/sf1-$p" "$out/sf$v-$p" || fail "sf$v-$p"
+		done
+	done
+	if can -mavx2; then c sf1-drap drap.c -Wa,--gsframe -mavx2; fi
+	c libplt-sf1.so libplt.c -shared -fPIC -Wa,--gsframe
+	for v in lazy now; do
+		c sf1-plt-$v plt.c "$out/libplt-sf1.so" "-Wl,-rpath,\$ORIGIN" -fplt -Wl,-z,$v -Wa,--gsframe
+	done
+	# Only .sframe: the one unwind table of a program without C library ...
+	c nl-eh nolibc.c -nostdlib -static -ffreestanding -Wl,--build-id
+	c nl-both nolibc.c -nostdlib -static -ffreestanding -Wl,--build-id -Wa,--gsframe -Wl,--no-eh-frame-hdr
+	objcopy -R .eh_frame "$out/nl-both" "$out/nl-sf1"
+	for v in 2old 2 3; do
+		"$out/sframe_rewrite" $v "$out/nl-sf1" "$out/nl-sf$v" || fail "nl-sf$v"
+	done
+	# ... and of a dynamic program, whose libraries keep theirs.
+	c noeh-tmp rec.c -Wa,--gsframe -Wl,--no-eh-frame-hdr
+	objcopy -R .eh_frame "$out/noeh-tmp" "$out/rec-sf1-noeh"
+	for v in 2 3; do
+		"$out/sframe_rewrite" $v "$out/rec-sf1-noeh" "$out/rec-sf$v-noeh" || fail "rec-sf$v-noeh"
+	done
+	rm -f "$out/noeh-tmp" "$out/nl-both"
+}
+
+plain
+libraries
+rust
+sframe
+rm -f "$out/.probe"
+mv "$out/.skips" "$out/.built"
+cat "$out/.built"
