@@ -7,6 +7,7 @@
 
 #include "base/vec.h"
 #include "unwind/fntab.h"
+#include "unwind/trampoline.h"
 
 _Static_assert((int)SF_K_NONE == (int)RULE_NONE && (int)SF_K_SAME == (int)RULE_SAME && (int)SF_K_UNDEF == (int)RULE_UNDEF &&
 	       (int)SF_K_CFA == (int)RULE_CFA && (int)SF_K_CFA_MEM == (int)RULE_CFA_MEM &&
@@ -42,8 +43,9 @@ struct packer {
 	struct sf_rule *rules;
 	size_t nrules, rules_cap;
 	uint16_t hash[RULE_HASH];	/* rule index + 1 */
-	struct row last_row;		/* of last_code: neighbouring functions repeat rules */
 	size_t sframe_cap;
+	struct rowbuf known;		/* trampolines: they stand above whatever the tables say there */
+	size_t next_known;
 };
 
 static bool offset_packs(int32_t off, int32_t max)
@@ -261,6 +263,31 @@ static bool row_offsets(struct packer *p, const struct row *r, uint64_t *start, 
 	return *end <= (uint64_t)SF_DIR_MAX << SF_PAGE_SHIFT;
 }
 
+static int put_row(struct packer *p, const struct row *r);
+
+/* Trampolines that start before `end`, cut out of *start..: put first, and *start moved behind them. */
+static int put_known(struct packer *p, uint64_t *start, uint64_t end, const struct row *around)
+{
+	int err = 0;
+
+	while (!err && p->next_known < p->known.n && p->known.rows[p->next_known].start < end) {
+		const struct row *k = &p->known.rows[p->next_known++];
+		struct row head;
+
+		if (around && k->start > *start) {
+			head = *around;
+			head.start = *start;
+			head.end = k->start;
+			err = put_row(p, &head);
+		}
+		if (!err)
+			err = put_row(p, k);
+		if (k->end > *start)
+			*start = k->end;
+	}
+	return err;
+}
+
 static int code_of(struct packer *p, const struct row *r, uint16_t *ret)
 {
 	struct sf_rule rule;
@@ -317,18 +344,52 @@ static int put_block(struct packer *p, struct row *rows, size_t n, uint64_t star
 	return err;
 }
 
+static int put_row(struct packer *p, const struct row *r)
+{
+	uint64_t start, end;
+	uint16_t code;
+	int err;
+
+	if (r->start >= r->end)
+		return 0;
+	if (!row_offsets(p, r, &start, &end)) {
+		p->out->lost_rows++;
+		return 0;
+	}
+	err = r->source == ROW_SFRAME ? note_sframe(p, start, end) : 0;
+	if (!err)
+		err = code_of(p, r, &code);
+	return err ? err : put_range(p, start, end, code);
+}
+
 #define BLOCK_ROWS 16
+
+/* A row, or the n rows of one repeating block. */
+static int put_rows(struct packer *p, struct row *rows, size_t n)
+{
+	uint64_t start, end;
+	int err;
+
+	if (!rows[0].plt_rep) {
+		err = put_known(p, &rows[0].start, rows[0].end, &rows[0]);
+		return err ? err : put_row(p, &rows[0]);
+	}
+	if (!row_offsets(p, &rows[0], &start, &end)) {
+		p->out->lost_rows += n;
+		return 0;
+	}
+	err = rows[0].source == ROW_SFRAME ? note_sframe(p, start, end) : 0;
+	return err ? err : put_block(p, rows, n, start, end);
+}
 
 static int pack_rows(struct packer *p, struct row_stream *stream)
 {
 	struct row block[BLOCK_ROWS], next;
 	int more = row_stream_next(stream, &next), err;
+	uint64_t from = 0;
 
 	while (more > 0) {
-		uint64_t start, end;
-		uint16_t code;
 		size_t n = 1;
-		bool known;
 
 		block[0] = next;
 		more = row_stream_next(stream, &next);
@@ -336,25 +397,13 @@ static int pack_rows(struct packer *p, struct row_stream *stream)
 			block[n++] = next;
 			more = row_stream_next(stream, &next);
 		}
-		known = row_offsets(p, &block[0], &start, &end);
-		if (!known) {
-			p->out->lost_rows += n;
-			continue;
-		}
-		err = block[0].source == ROW_SFRAME ? note_sframe(p, start, end) : 0;
-		if (!err && block[0].plt_rep) {
-			err = put_block(p, block, n, start, end);
-		} else if (!err) {
-			err = code_of(p, &block[0], &code);
-			if (!err)
-				err = put_range(p, start, end, code);
-		}
+		err = put_rows(p, block, n);
 		if (err)
 			return err;
 		if (p->restart_with_bx)
 			return -EAGAIN;
 	}
-	return more;
+	return more ? more : put_known(p, &from, UINT64_MAX, NULL);
 }
 
 static int finish(struct packer *p)
@@ -408,13 +457,16 @@ static int pack_once(struct unwind_file *file, const struct pack_space *space, s
 	p->nsegs = exec_segments(&file->img, p->segs, EXEC_SEGMENTS_MAX);
 	p->page_rows = malloc(4ul * (SF_PAGE_MAX_ROWS + 1));
 	row_stream_open(&stream, file, ROWS_MERGED, diag);
-	err = p->page_rows ? pack_rows(p, &stream) : -ENOMEM;
+	err = p->page_rows ? trampolines_find(&file->img, file->arch, &p->known) : -ENOMEM;
+	if (!err)
+		err = pack_rows(p, &stream);
 	if (!err)
 		err = finish(p);
 	row_stream_close(&stream);
 	free(p->page_rows);
 	free(p->dir);
 	free(p->rules);
+	rowbuf_free(&p->known);
 	free(p);
 	if (err) {
 		free(ret->sframe);
