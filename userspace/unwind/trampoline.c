@@ -47,13 +47,12 @@ static bool soname(const struct elf_image *img, char *ret, size_t cap)
 
 static bool worth_searching(const struct elf_image *img)
 {
+	bool interp = elf_image_segment(img, PT_INTERP) != NULL;	/* glibc's libc.so.6 has one too */
 	char name[32];
 
-	if (elf_image_segment(img, PT_INTERP))
-		return false;
 	if (!soname(img, name, sizeof(name)))
-		return img->type == ET_EXEC;
-	return !name[0] || !strncmp(name, "libc.", 5) || !strncmp(name, "ld-musl", 7) || !strncmp(name, "libpthread", 10);
+		return !interp && img->type == ET_EXEC;
+	return (!name[0] && !interp) || !strncmp(name, "libc.", 5) || !strncmp(name, "ld-musl", 7) || !strncmp(name, "libpthread", 10);
 }
 
 static int found_restorer(uint64_t addr, struct rowbuf *out)
