@@ -248,7 +248,7 @@ static int find_records(struct open_ctx *c, const struct elf_image *img, uint64_
 	if (err)
 		return err == -ENOMEM ? err : 0;	/* unreadable: then the chain is all there is */
 	if (hdr.eh_frame == c->e->addr && hdr.count && (trouble || *ret_nfdes != hdr.count)) {
-		err = eh_hdr_offsets(&hdr, c->e->addr, &c->known, &c->nknown);
+		err = eh_hdr_offsets(&hdr, &c->e->sec, &c->known, &c->nknown);
 		if (!err)
 			err = walk_cies(c, ret_nfdes, &trouble);
 	}
@@ -314,7 +314,9 @@ static int sort_fns(struct fntab *t)
 		lo = t->fns[i].start < lo ? t->fns[i].start : lo;
 		hi = t->fns[i].start > hi ? t->fns[i].start : hi;
 	}
-	if (t->n < 2 || hi - lo > UINT32_MAX || t->n > UINT32_MAX) {
+	if (t->n < 2)
+		return 0;
+	if (hi - lo > UINT32_MAX || t->n > UINT32_MAX) {
 		qsort(t->fns, t->n, sizeof(*t->fns), compare_fns);
 		return 0;
 	}

@@ -99,7 +99,7 @@ static void read_wide_id(const struct eh_walk *w, struct bytes b, struct eh_rec 
 		rec->kind = rec->id == (w->debug_frame ? UINT64_MAX : 0) ? EH_REC_CIE : EH_REC_FDE;
 }
 
-/* The start of the first known FDE after off, or the section's end. Asked for ascending offsets only. */
+/* The start of the first known record after off, or the section's end. Asked for ascending offsets only. */
 static uint64_t known_after(struct eh_walk *w, uint64_t off)
 {
 	while (w->next_known < w->nknown && w->known[w->next_known] <= off)
@@ -210,20 +210,47 @@ static int compare_u64(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-int eh_hdr_offsets(const struct eh_hdr *hdr, uint64_t base, uint64_t **ret, size_t *ret_n)
+/* The offset of the CIE that the FDE at `fde` names, if there is one; else UINT64_MAX. */
+static uint64_t cie_of(const struct bytes *sec, uint64_t fde)
+{
+	struct bytes b = *sec;
+	struct eh_rec rec = { .id_size = 4 };
+	uint64_t cie, len;
+
+	bytes_seek(&b, fde);
+	bytes_skip(&b, bytes_u32(&b) == UINT32_MAX ? 8 : 0);
+	rec.id_pos = b.pos;
+	rec.id = bytes_u32(&b);
+	cie = eh_rec_cie_offset(&rec, false);
+	if (b.err || !rec.id)
+		return UINT64_MAX;
+	bytes_seek(&b, cie);
+	len = bytes_u32(&b);
+	if (len == UINT32_MAX)
+		len = bytes_u64(&b);
+	return len <= bytes_left(&b) && bytes_u32(&b) == 0 && !b.err ? cie : UINT64_MAX;
+}
+
+int eh_hdr_offsets(const struct eh_hdr *hdr, const struct bytes *sec, uint64_t **ret, size_t *ret_n)
 {
 	struct bytes b = hdr->blob.view;
-	uint64_t start, fde, count = hdr->count, *offs;
+	uint64_t start, fde, cie, last_cie = UINT64_MAX, count = hdr->count, *offs;
 	size_t n = 0;
 
 	if (count > bytes_left(&b) / 2)	/* an entry is two pointers of at least a byte */
 		count = bytes_left(&b) / 2;
-	offs = malloc((count ? count : 1) * sizeof(*offs));
+	offs = malloc((count ? count : 1) * 2 * sizeof(*offs));
 	if (!offs)
 		return -ENOMEM;
-	while (n < count && eh_read_ptr(&b, hdr->table_enc, &hdr->bases, &start, NULL) &&
-	       eh_read_ptr(&b, hdr->table_enc, &hdr->bases, &fde, NULL))
-		offs[n++] = fde - base;
+	for (; count && eh_read_ptr(&b, hdr->table_enc, &hdr->bases, &start, NULL) &&
+	       eh_read_ptr(&b, hdr->table_enc, &hdr->bases, &fde, NULL); count--) {
+		if (fde - hdr->eh_frame >= sec->len)
+			continue;
+		offs[n++] = fde - hdr->eh_frame;
+		cie = cie_of(sec, offs[n - 1]);
+		if (cie != UINT64_MAX && cie != last_cie)
+			offs[n++] = last_cie = cie;
+	}
 	qsort(offs, n, sizeof(*offs), compare_u64);
 	*ret = offs;
 	*ret_n = n;
