@@ -153,7 +153,7 @@ static __always_inline void need_at(u64 mm, u64 addr, u32 slot)
 	s->mm = mm;
 	s->vdso = 0;
 	s->pid = bpf_get_current_pid_tgid() >> 32;
-	s->vma_next = 0;
+	space_enter(s);
 	vma_find(slot, addr);
 }
 
