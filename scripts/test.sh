@@ -77,14 +77,16 @@ run style scripts/check-style.sh
 
 heading unit
 make -s -j"$jobs" units
-for t in build/unit/*; do
-	if [ -x "$t" ]; then run "$(basename "$t")" "$t"; fi
+for t in tests/unit/test_*.c; do
+	t=$(basename "$t" .c)
+	run "$t" "build/unit/$t"
 done
 
 heading 'unit, with sanitizers'
 if step build-sanitized make -s -j"$jobs" units SAN=1; then
-	for t in build-san/unit/*; do
-		if [ -x "$t" ]; then run "$(basename "$t")-san" "$t"; fi
+	for t in tests/unit/test_*.c; do
+		t=$(basename "$t" .c)
+		run "$t-san" "build-san/unit/$t"
 	done
 fi
 

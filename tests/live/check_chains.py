@@ -16,9 +16,9 @@ from collections import namedtuple
 import harness as h
 
 CHAINS = os.path.join(h.TOP, "tests", "programs", "chains.txt")
-FREQ = int(os.environ.get("FREQ", "499"))
+FREQ = int(os.environ.get("FREQ", "999"))
 SECONDS = int(os.environ.get("SECONDS", "3"))
-BATCH = int(os.environ.get("BATCH", "6"))
+BATCH = int(os.environ.get("BATCH", "10"))
 MIN_SAMPLES = int(os.environ.get("MIN_SAMPLES", "100"))
 
 X = r"0x[0-9a-f]+"
