@@ -55,6 +55,24 @@ def check_account_filter(name):
     h.check(name, errors)
 
 
+def check_sframe_alone(name):
+    """Without .eh_frame every frame comes from .sframe, whatever its version, and the stacks are complete."""
+    errors = []
+    for version in ("1", "2old", "2", "3"):
+        p = h.start([h.link_program("nl-sf" + version, "alone-sf" + version), "60", "30"])
+        h.wait_busy(p)
+        stacks, stats = h.record(["-F", "999", "-U", "-p", str(p.pid)], 1)
+        h.stop(p)
+        frames, users = stats["frames"], stats["user_stacks"]
+        errors += ["V%s: %s" % (version, e) for e in h.stats_errors(stats, stacks)]
+        if users["total"] < 100 or users["complete"] < 0.99 * users["total"]:
+            errors.append("V%s: %d of %d stacks are complete, %s" % (version, users["complete"], users["total"], users["incomplete"]))
+        if frames["sframe"] != frames["total"]:
+            errors.append("V%s: of %d frames %d are from .sframe, %d .eh_frame, %d frame pointer" % (
+                version, frames["total"], frames["sframe"], frames["eh_frame"], frames["fp"]))
+    h.check(name, errors)
+
+
 def check_kernel_and_user_only(name):
     h.wait_busy(h.start([h.link_program("readzero", "parts"), "60"]))
     errors = []
@@ -235,6 +253,6 @@ def check_interrupt(name):
     h.check(name, errors)
 
 
-h.run_checks([check_account, check_account_small_ring, check_account_filter, check_kernel_and_user_only, check_command,
+h.run_checks([check_account, check_account_small_ring, check_account_filter, check_sframe_alone, check_kernel_and_user_only, check_command,
               check_new_file, check_brief_300_runs, check_exit_usage, check_exit_missing_pid, check_exit_not_root,
               check_exit_unwritable, check_doctor, check_binary_on_terminal, check_interrupt])
