@@ -88,13 +88,13 @@ if step build-sanitized make -s -j"$jobs" units SAN=1; then
 		t=$(basename "$t" .c)
 		run "$t-san" "build-san/unit/$t"
 	done
+	heading 'corpora of the fuzz targets'
+	if [ -d tests/fuzz ]; then run corpora scripts/replay-corpus.sh; fi
 fi
 
-for dir in fuzz cli; do
-	heading $dir
-	for t in tests/"$dir"/*.sh tests/"$dir"/*.py; do
-		if [ -x "$t" ]; then run "$(basename "$t")" "$t"; fi
-	done
+heading cli
+for t in tests/cli/*.sh tests/cli/*.py; do
+	if [ -x "$t" ]; then run "$(basename "$t")" "$t"; fi
 done
 
 heading live
