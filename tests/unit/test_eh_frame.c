@@ -679,6 +679,23 @@ TEST(eh_chain)
 	EXPECT_EQ(diag.malformed, 2);
 }
 
+TEST(eh_functions_come_sorted)
+{
+	struct enc e = { .n = 0 };
+	size_t cie = put_x86_cie(&e);
+
+	for (unsigned int i = 0; i < 20; i++)	/* 7 and 20 have no common divisor; the starts differ in three digits */
+		put_fde(&e, cie, 0x400000 + (i * 7 % 20) * 0x10123, 0x10, "", 0);
+	put_fde(&e, cie, 0x400000, 0x20, "", 0);	/* of one start as the section has them */
+	rows_of(&e, false, ROW_ARCH_X86_64);	/* checks the order */
+	EXPECT(strncmp(text, "[400000,400010)0-10 rsp+8 *(cfa-8) same;[400000,400020)", 55) == 0);
+	EXPECT(strstr(text, "[410123,410133)") && strstr(text, "[531299,5312a9)"));
+	put_fde(&e, cie, UINT64_MAX - 0x10, 0x10, "", 0);	/* more than 4 GB apart */
+	rows_of(&e, false, ROW_ARCH_X86_64);
+	EXPECT(strncmp(text, "[400000,400010)0-10 rsp+8 *(cfa-8) same;[400000,400020)", 55) == 0);
+	EXPECT(strstr(text, "[ffffffffffffffef,ffffffffffffffff)0-10 rsp+8"));
+}
+
 TEST(eh_bad_cie_pointers)
 {
 	struct enc e = { .n = 0 };
