@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # make            build/sfbpf and its names          make V=1     show the commands
-# make check      unit tests (no root)               make SAN=1   with ASan and UBSan, in build-san/
+# make check      unit tests (no root)               make SAN=1     with ASan and UBSan, in build-san/
+#                                                    make STATIC=1  without shared libraries
 # make install    PREFIX=/usr/local DESTDIR=         make OUTPUT=dir
 
 V ?= 0
@@ -21,7 +22,12 @@ CFLAGS ?= -O2 -g
 # IDIR: all of our headers are named from userspace/ or bpf/ ("unwind/row.h", "sfbpf_shared.h").
 override CFLAGS += -std=gnu11 $(WARN) -D_GNU_SOURCE -DSFBPF_VERSION='"$(VERSION)"' -Iuserspace -Ibpf -I$(O) \
 	$(shell $(PKG_CONFIG) --cflags $(LIBS))
+# STATIC=1: one file that runs without libraries (build it in an OUTPUT of its own).
+ifeq ($(STATIC),1)
+LDLIBS := -static $(shell $(PKG_CONFIG) --static --libs $(LIBS)) -liberty -lpthread
+else
 LDLIBS := $(shell $(PKG_CONFIG) --libs $(LIBS)) -liberty -lpthread
+endif
 ifeq ($(SAN),1)
 override CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -O1
 override LDFLAGS += -fsanitize=address,undefined

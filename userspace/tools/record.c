@@ -231,6 +231,7 @@ static int run(struct record *r, struct session *s)
 	struct run_stats stats;
 	int err = choose_format(r);
 
+	session_signals();	/* a Ctrl-C while tables are made ends the run in order, too */
 	if (!err)
 		err = open_outputs(r);
 	if (err)
