@@ -171,8 +171,9 @@ struct sf_cpu_stats {
 	sf_u64 taken;			/* samples that passed the filters: = records received + lost */
 	sf_u64 idle;			/* interrupts of the idle task: no samples */
 	sf_u64 lost[8];			/* by enum sf_lost */
-	sf_u64 vma_walks, cache_hits, window_reads, needs;
-	sf_u64 zero[2];
+	sf_u64 vma_walks, cache_hits, window_reads;
+	sf_u64 needs, needs_dropped;	/* requests for tables; those that did not fit the ring: asked again */
+	sf_u64 zero[1];
 };
 
 _Static_assert(SF_LOST_MAX <= 8, "lost causes fit sf_cpu_stats");

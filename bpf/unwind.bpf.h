@@ -122,7 +122,7 @@ static __always_inline bool send_need(const struct sf_need *need)
 
 	if (bpf_ringbuf_output(&ring, (void *)need, sizeof(*need), BPF_RB_FORCE_WAKEUP)) {
 		if (st)
-			st->lost[SF_LOST_NEED_RING_FULL]++;
+			st->needs_dropped++;
 		return false;
 	}
 	if (st)

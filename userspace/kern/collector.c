@@ -373,6 +373,7 @@ void collector_counters(struct collector *c, struct collector_counters *ret)
 		ret->cache_hits += st->cache_hits;
 		ret->window_reads += st->window_reads;
 		ret->needs += st->needs;
+		ret->needs_dropped += st->needs_dropped;
 		for (int i = 0; i < SF_LOST_MAX; i++)
 			ret->lost[i] += st->lost[i];
 	}

@@ -41,7 +41,7 @@ struct collector_program {
 
 struct collector_counters {
 	uint64_t taken, idle, lost[SF_LOST_MAX];
-	uint64_t vma_walks, cache_hits, window_reads, needs;
+	uint64_t vma_walks, cache_hits, window_reads, needs, needs_dropped;
 	uint64_t table_bytes;		/* kernel memory of the chunks */
 	struct loader_totals loader;
 };
