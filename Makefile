@@ -41,7 +41,8 @@ Q :=
 msg = @true
 else
 Q := @
-msg = @printf '  %-7s %s\n' $(1) $(2)
+# make -s says nothing.
+msg = $(if $(findstring s,$(firstword -$(MAKEFLAGS))),@true,@printf '  %-7s %s\n' $(1) $(2))
 endif
 
 # core: readers, tables, symbols, profile, outputs; no libbpf, no ncurses, so the unit tests need neither.
@@ -98,6 +99,10 @@ units: $(UNIT_BIN)
 check: $(UNIT_BIN)
 	@rc=0; for t in $(UNIT_BIN); do echo "# $$t"; $$t || rc=1; done; exit $$rc
 
+# Other kernels, in QEMU: a few minutes, and it downloads Debian's kernel packages.
+check-vm:
+	scripts/vm-test.sh
+
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(O)/sfbpf $(DESTDIR)$(PREFIX)/bin/sfbpf
@@ -108,6 +113,6 @@ clean:
 
 -include $(CORE_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(BPF_SRC:bpf/%.bpf.c=$(O)/%.bpf.d) $(UNIT_SRC:%.c=$(O)/%.d) $(UNIT_HELP_OBJ:.o=.d)
 
-.PHONY: all units check install clean
+.PHONY: all units check check-vm install clean
 .DELETE_ON_ERROR:
 .SECONDARY:
