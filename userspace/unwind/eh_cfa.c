@@ -20,7 +20,7 @@
 #define CFA_DEPTH 64		/* remember_state; compilers nest 1 deep, shrink-wrapped code by hand a few */
 #define CFA_MAX_ROWS (1 << 20)	/* of one function: bounds the memory that a small hostile file can claim */
 
-/* DWARF 5, 7.24; LSB 5.0 Core, 10.5.3; AADWARF64 4.6 (0x2b-0x2d) */
+/* DWARF 5, 7.24; LSB 5.0 Core, 10.5.2 (GNU); DWARF for the Arm 64-bit Architecture (0x2b-0x2d) */
 enum {
 	DW_CFA_nop = 0x00, DW_CFA_set_loc = 0x01, DW_CFA_advance_loc1 = 0x02, DW_CFA_advance_loc2 = 0x03,
 	DW_CFA_advance_loc4 = 0x04, DW_CFA_offset_extended = 0x05, DW_CFA_restore_extended = 0x06,
@@ -38,7 +38,7 @@ enum {
 #define REG_BX 3	/* x86-64 rbx */
 
 struct cfa_run {
-	struct bytes b;			/* out of date inside run()'s loop */
+	struct bytes b;			/* where op_extended() reads; step() has its own copy */
 	struct cfa_state cur;
 	const struct eh_cie *cie;
 	uint64_t code_align;		/* of the CIE, at hand */
@@ -312,7 +312,7 @@ static struct bytes block(struct cfa_run *r)
 
 static struct eh_expr expression(struct cfa_run *r, bool cfa_pushed)
 {
-	static const uint8_t pc_reg[] = {	/* x86-64 psABI figure 3.36; AADWARF64 4.1; s390x ELF ABI 1.6 (PSWA) */
+	static const uint8_t pc_reg[] = {	/* the same documents as row.c; s390x: PSWA */
 		[ROW_ARCH_X86_64] = 16, [ROW_ARCH_AARCH64] = 32, [ROW_ARCH_S390X] = 65,
 	};
 
