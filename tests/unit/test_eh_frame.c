@@ -672,7 +672,8 @@ TEST(eh_chain)
 	EXPECT_STR(rows_of(&e, false, ROW_ARCH_X86_64), WANT "[1300,1310)0-10 rsp+8 *(cfa-8) same;"
 		   "[1400,1410)0-10 rsp+8 *(cfa-8) same;");
 	EXPECT_EQ(diag.malformed, 1);
-	/* No record follows it: silence. */
+	/* What follows it is no record: silence. */
+	put_fde(&e, cie + 4, FN, 0x100, "", 0);
 	put(&e, 0x12345678, 4);
 	rows_of(&e, false, ROW_ARCH_X86_64);
 	EXPECT_EQ(diag.malformed, 1);
