@@ -382,11 +382,27 @@ static int put_rows(struct packer *p, struct row *rows, size_t n)
 	return err ? err : put_block(p, rows, n, start, end);
 }
 
-static int pack_rows(struct packer *p, struct row_stream *stream)
+/* Rows of one function: repeating blocks are put as one, all others by themselves. */
+static int put_function(struct packer *p, struct row *rows, size_t n)
+{
+	size_t i, len;
+	int err = 0;
+
+	for (i = 0; i < n && !err; i += len) {
+		len = 1;
+		if (rows[i].plt_rep)
+			while (i + len < n && rows[i + len].plt_rep && rows[i + len].start == rows[i].start && len < BLOCK_ROWS)
+				len++;
+		err = put_rows(p, &rows[i], len);
+	}
+	return err ? err : p->restart_with_bx ? -EAGAIN : 0;
+}
+
+/* Two sources merged: rows come one by one. */
+static int pack_merged(struct packer *p, struct row_stream *stream)
 {
 	struct row block[BLOCK_ROWS], next;
 	int more = row_stream_next(stream, &next), err;
-	uint64_t from = 0;
 
 	while (more > 0) {
 		size_t n = 1;
@@ -397,12 +413,26 @@ static int pack_rows(struct packer *p, struct row_stream *stream)
 			block[n++] = next;
 			more = row_stream_next(stream, &next);
 		}
-		err = put_rows(p, block, n);
+		err = put_function(p, block, n);
 		if (err)
 			return err;
-		if (p->restart_with_bx)
-			return -EAGAIN;
 	}
+	return more;
+}
+
+static int pack_rows(struct packer *p, struct row_stream *stream)
+{
+	struct row *rows;
+	uint64_t from = 0;
+	size_t n;
+	int more, err = 0;
+
+	while (!err && (more = row_stream_function(stream, &rows, &n)) > 0)
+		err = put_function(p, rows, n);
+	if (err)
+		return err;
+	if (more == -ENOTSUP)
+		more = pack_merged(p, stream);
 	return more ? more : put_known(p, &from, UINT64_MAX, NULL);
 }
 

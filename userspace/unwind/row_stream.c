@@ -121,6 +121,35 @@ static void cut_head(struct row *r, uint64_t pos)
 	r->start = pos < r->end ? pos : r->end;
 }
 
+/* The rows of the source's next function into buf. 1, 0 at the end, -ENOMEM. */
+static int next_function(struct row_stream *s, enum row_source which)
+{
+	struct row_source_state *src = &s->src[which];
+	const struct fn *fn;
+	int err;
+
+	src->buf.n = src->at = 0;
+	if (!src->fns || src->next == src->fns->n)
+		return 0;
+	fn = &src->fns->fns[src->next++];
+	err = which == ROW_SFRAME ? sframe_rows(&s->file->sframe, fn, &src->buf, s->diag) :
+				    eh_frame_rows(&s->file->eh, fn, &src->buf, s->diag);
+	return err ? err : 1;
+}
+
+int row_stream_function(struct row_stream *s, struct row **ret, size_t *ret_n)
+{
+	enum row_source which = s->src[ROW_SFRAME].fns ? ROW_SFRAME : ROW_EH_FRAME;
+	int more;
+
+	if (s->src[ROW_SFRAME].fns && s->src[ROW_EH_FRAME].fns)
+		return -ENOTSUP;
+	more = next_function(s, which);
+	*ret = s->src[which].buf.rows;
+	*ret_n = s->src[which].buf.n;
+	return more;
+}
+
 /* Makes src->cur the source's next row. `merging`: rows that cannot be used are passed over. 0 or -ENOMEM. */
 static int advance(struct row_stream *s, enum row_source which, bool merging)
 {
@@ -142,13 +171,8 @@ static int advance(struct row_stream *s, enum row_source which, bool merging)
 			src->have = true;
 			return 0;
 		}
-		if (src->next == src->fns->n)
-			return 0;
-		src->buf.n = src->at = 0;
-		err = which == ROW_SFRAME ? sframe_rows(&s->file->sframe, &src->fns->fns[src->next], &src->buf, s->diag) :
-					    eh_frame_rows(&s->file->eh, &src->fns->fns[src->next], &src->buf, s->diag);
-		src->next++;
-		if (err)
+		err = next_function(s, which);
+		if (err <= 0)
 			return err;
 	}
 }
