@@ -145,7 +145,8 @@ static void describe(struct top *t)
 		snprintf(rate, sizeof(rate), "every %llu", (unsigned long long)o->period);
 	snprintf(t->what, sizeof(t->what), "%s %s, %s", o->event->name, rate, filtered ? "filtered" : "all processes");
 	t->ui.gauges.what = t->what;
-	t->ui.gauges.all_cpu = !filtered && o->hz && !strncmp(o->event->name, "cpu-", 4);
+	if (!filtered && !strcmp(o->event->name, "cpu-clock"))
+		t->ui.gauges.full_rate = (double)o->hz * (double)sysconf(_SC_NPROCESSORS_ONLN);
 	t->ui.gauges.table_limit = o->table_bytes;
 	t->ui.sel.user_only = !o->kernel;
 	t->ui.sel.kernel_only = !o->user;
@@ -171,7 +172,7 @@ static void read_counters(struct top *t, struct live_counters *ret)
 	struct rusage ru;
 
 	collector_counters(t->session.collector, &c);
-	*ret = (struct live_counters){ .taken = c.taken, .idle = c.idle };
+	*ret = (struct live_counters){ .taken = c.taken };
 	memcpy(ret->lost, c.lost, sizeof(ret->lost));
 	ret->lost[SF_LOST_BAD_RECORD] += t->session.dropped;
 	if (!getrusage(RUSAGE_SELF, &ru))
@@ -184,12 +185,17 @@ static void read_counters(struct top *t, struct live_counters *ret)
 static int start(struct top *t)
 {
 	struct live_counters now;
-	int err = session_start(&t->session);
+	int err;
 
+	/* The first kernel name reads /proc/kallsyms, a tenth of a second: not while the screen is awaited. */
+	if (t->common.collect.kernel)
+		symbolizer_kernel(t->session.symbols, 0);
+	err = session_start(&t->session);
 	if (err)
 		return err;
 	/* Our own start is not what the first window is about. */
 	read_counters(t, &now);
+	t->ui.gauges.rss_kb = rss_kb();
 	live_start(t->live, &now, session_now());
 	t->slice_ns = t->refresh_ns = session_now() + FIRST_NS;
 	return 0;
@@ -206,9 +212,10 @@ static void take_samples(struct top *t, bool late)
 
 static int show_window(struct top *t)
 {
+	struct profile *window;
 	struct live_sum sum;
-	struct profile *window = live_window(t->live, t->ui.span, &sum);
 
+	window = live_window(t->live, t->ui.span, &sum);
 	t->ui.gauges.rss_kb = rss_kb();
 	return window ? ui_refresh(&t->ui, window, &sum) : -ENOMEM;
 }

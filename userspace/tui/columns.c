@@ -36,10 +36,10 @@ static const struct column_spec module_columns[] = {
 	{ COL_TOTAL, "TOTAL%", 7, 7, 0, false },
 	{ COL_COMPLETE, "COMPL%", 7, 7, 60, false },
 	{ COL_DIFF, "DIFF", 7, 7, 50, false },
-	{ COL_TABLES, "TABLES", 9, 9, 38, true },
+	{ COL_TABLES, "TABLES", 10, 10, 38, true },
 	{ COL_ROWS, "ROWS", 8, 9, 70, false },
 	{ COL_BYTES, "BYTES", 7, 8, 60, false },
-	{ COL_ENDS, "ENDS", 12, 14, 80, true },
+	{ COL_ENDS, "ENDS", 13, 14, 80, true },
 	{ COL_FILE, "MODULE", 0, 0, 0, true },
 	{ 0 },
 };

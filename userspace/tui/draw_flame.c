@@ -23,8 +23,10 @@ static void draw_box(const struct ui *ui, struct grid *g, const struct ui_row *r
 	char name[512];
 	enum role role;
 
-	if (row->index == CALLTREE_ROOT)
-		snprintf(name, sizeof(name), "%s", ui->sel.n ? ui->sel.levels[ui->sel.n - 1].label : "all");
+	if (row->index == CALLTREE_ROOT && ui->sel.n)
+		snprintf(name, sizeof(name), "%llu samples", (unsigned long long)ui->census.sum);
+	else if (row->index == CALLTREE_ROOT)
+		snprintf(name, sizeof(name), "all");
 	else
 		rows_node_name(ui, &ui->tree.nodes[row->index], name, sizeof(name));
 	role = current ? ROLE_CURSOR : shade(name, row);
@@ -32,7 +34,8 @@ static void draw_box(const struct ui *ui, struct grid *g, const struct ui_row *r
 	/* A border keeps neighbours apart also without colours. */
 	if (row->width > 1)
 		grid_fill(g, row->x, y, 1, role, g->unicode ? 0x258f : '|');
-	grid_fit(g, row->x + 1, y, row->width - 1, role, name);
+	if (row->width > 3)
+		grid_fit(g, row->x + 1, y, row->width - 1, role, name);
 }
 
 static void draw_current(const struct ui *ui, struct grid *g, int y)

@@ -15,7 +15,7 @@ struct cursor {			/* a cell that is being drawn */
 static void put(const struct cursor *c, enum role role, const char *s)
 {
 	if (c->col->left)
-		grid_fit(c->g, c->col->x, c->y, c->col->width - 1, role, s);
+		grid_fit(c->g, c->col->x, c->y, c->col->width, role, s);
 	else
 		grid_right(c->g, c->col->x, c->y, c->col->width, role, s);
 }
@@ -58,7 +58,7 @@ static bool is_kernel(const char *name)
 
 static void put_name(const struct cursor *c, const char *name)
 {
-	grid_fit(c->g, c->col->x, c->y, c->col->width - 1, is_kernel(name) ? ROLE_KERNEL : ROLE_TEXT, name);
+	grid_fit(c->g, c->col->x, c->y, c->col->width, is_kernel(name) ? ROLE_KERNEL : ROLE_TEXT, name);
 }
 
 static void function_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
@@ -188,15 +188,20 @@ static void module_cell(const struct ui *ui, const struct cursor *c, const struc
 static void node_name(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
 {
 	const struct calltree_node *node = &ui->tree.nodes[row->index];
-	int x = c->col->x, left = c->col->width - 1, indent = 2 * row->indent, most = left / 2;
+	int x = c->col->x, left = c->col->width, indent = 2 * row->indent, most = left / 2;
 	static const char *const marks[][2] = {
 		[ROW_LEAF] = { "  ", "  " }, [ROW_CLOSED] = { "+ ", "\u25b8 " }, [ROW_OPEN] = { "- ", "\u25be " },
 	};
 	enum role role = ROLE_TEXT;
 	char name[512];
 
-	rows_node_name(ui, node, name, sizeof(name));
-	if (node->label == LABEL_COMM)
+	if (row->folded)
+		snprintf(name, sizeof(name), "%s %u frames", c->g->unicode ? "\u22ef" : "...", row->folded);
+	else
+		rows_node_name(ui, node, name, sizeof(name));
+	if (row->folded)
+		role = ROLE_DIM;
+	else if (node->label == LABEL_COMM)
 		role = ROLE_STRONG;
 	else if (node->label == LABEL_STOP)
 		role = ROLE_BAD;
@@ -227,7 +232,7 @@ static void tree_cell(const struct ui *ui, const struct cursor *c, const struct 
 			put_share(c, node->total, parent->total, false);
 		break;
 	case COL_MODULE:
-		put(c, ROLE_DIM, rows_node_module(ui, node));
+		put(c, ROLE_DIM, row->folded ? "" : rows_node_module(ui, node));
 		break;
 	default:
 		node_name(ui, c, row);

@@ -69,7 +69,6 @@ void live_reset(struct live *l)
 static void add_counters(struct live_counters *to, const struct live_counters *c)
 {
 	to->taken += c->taken;
-	to->idle += c->idle;
 	to->cpu_ns += c->cpu_ns;
 	for (int i = 0; i < SF_LOST_MAX; i++)
 		to->lost[i] += c->lost[i];
@@ -78,7 +77,7 @@ static void add_counters(struct live_counters *to, const struct live_counters *c
 static struct live_counters since(const struct live_counters *now, const struct live_counters *then)
 {
 	struct live_counters c = {
-		.taken = now->taken - then->taken, .idle = now->idle - then->idle, .cpu_ns = now->cpu_ns - then->cpu_ns,
+		.taken = now->taken - then->taken, .cpu_ns = now->cpu_ns - then->cpu_ns,
 	};
 
 	for (int i = 0; i < SF_LOST_MAX; i++)

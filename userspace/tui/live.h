@@ -15,7 +15,7 @@
 enum live_span { LIVE_5S, LIVE_30S, LIVE_ALL, LIVE_SPANS };
 
 struct live_counters {			/* all of them only grow */
-	uint64_t taken, idle;		/* samples; interrupts of the idle task */
+	uint64_t taken;			/* samples: received and lost ones */
 	uint64_t lost[SF_LOST_MAX];
 	uint64_t cpu_ns;		/* our own CPU time */
 };

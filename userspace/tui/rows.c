@@ -336,31 +336,84 @@ static bool is_open(const struct ui *ui, const struct calltree_node *node)
 	return node->found || ui_share(node->total, ui->tree.nodes[CALLTREE_ROOT].total) >= ui->open_share;
 }
 
+#define FOLD_MIN 4	/* shorter chains are shown */
+
+/* Below a node: how many frames only lead on to one callee (or caller). *ret_end is the first that does more. */
+static uint32_t chain_below(const struct ui *ui, uint32_t from, uint32_t *ret_end)
+{
+	const struct calltree_node *nodes = ui->tree.nodes;
+	uint32_t n = 0, at;
+
+	if (nodes[from].nchildren != 1)
+		return 0;
+	at = nodes[from].first_child;
+	while (nodes[at].nchildren == 1 && nodes[nodes[at].first_child].total == nodes[at].total &&
+	       keyset_get(&ui->opened, nodes[at].path) != 0) {
+		at = nodes[at].first_child;
+		n++;
+	}
+	*ret_end = at;
+	return n;
+}
+
+static int add_children(struct ui *ui, uint32_t parent, unsigned int indent);
+
+static int add_node(struct ui *ui, uint32_t index, unsigned int indent, struct ui_row **ret)
+{
+	const struct calltree_node *node = &ui->tree.nodes[index];
+	struct ui_row *row = add(ui, node->path, index);
+	char name[512];
+
+	if (!row)
+		return -ENOMEM;
+	row->indent = (uint16_t)indent;
+	row->match = ui->filter[0] && rows_filter(ui->filter, rows_node_name(ui, node, name, sizeof(name)));
+	if (node->nchildren)
+		row->opening = is_open(ui, node) ? ROW_OPEN : ROW_CLOSED;
+	*ret = row;
+	return 0;
+}
+
+/* What is below an open node. Long chains without a branch become one row, unless that was opened or is searched. */
+static int add_below(struct ui *ui, uint32_t index, unsigned int indent)
+{
+	const struct calltree_node *node = &ui->tree.nodes[index];
+	uint32_t end = index, n = chain_below(ui, index, &end);
+	uint64_t key = ~node->path;
+	struct ui_row *row;
+	int err;
+
+	if (n < FOLD_MIN || node->found || ui->open_share <= 0 || keyset_get(&ui->opened, key) == 1 ||
+	    !is_open(ui, &ui->tree.nodes[node->first_child]))
+		return add_children(ui, index, indent);
+	row = add(ui, key, node->first_child);
+	if (!row)
+		return -ENOMEM;
+	row->indent = (uint16_t)indent;
+	row->opening = ROW_CLOSED;
+	row->folded = n;
+	err = add_node(ui, end, indent, &row);
+	if (!err && row->opening == ROW_OPEN)
+		err = add_below(ui, end, indent + (ui->tree.nodes[end].nchildren > 1));
+	return err;
+}
+
 static int add_children(struct ui *ui, uint32_t parent, unsigned int indent)
 {
 	const struct calltree *t = &ui->tree;
 	size_t n = t->nodes[parent].nchildren;
 	uint32_t *children = n ? malloc(n * sizeof(*children)) : NULL;
 	int err = n && !children ? -ENOMEM : 0;
-	char name[512];
 
 	n = children ? calltree_children(t, parent, children, n) : 0;
 	for (size_t i = 0; i < n && !err; i++) {
-		const struct calltree_node *node = &t->nodes[children[i]];
-		struct ui_row *row = add(ui, node->path, children[i]);
+		struct ui_row *row;
 
-		if (!row) {
-			err = -ENOMEM;
-			break;
-		}
-		row->indent = (uint16_t)indent;
-		row->match = ui->filter[0] && rows_filter(ui->filter, rows_node_name(ui, node, name, sizeof(name)));
-		if (!node->nchildren)
-			continue;
-		row->opening = is_open(ui, node) ? ROW_OPEN : ROW_CLOSED;
-		/* An only child stands below its parent: stacks are deep, screens are narrow. */
-		if (row->opening == ROW_OPEN)
-			err = add_children(ui, children[i], indent + (node->nchildren > 1 || parent == CALLTREE_ROOT));
+		err = add_node(ui, children[i], indent, &row);
+		/* An only child of an only child stands right below it: stacks are deep, screens are narrow. */
+		if (!err && row->opening == ROW_OPEN)
+			err = add_below(ui, children[i],
+					indent + (t->nodes[children[i]].nchildren > 1 || n > 1 || parent == CALLTREE_ROOT));
 	}
 	free(children);
 	return err;

@@ -147,38 +147,42 @@ static void say_window(struct line *l, const struct ui *ui)
 	double have = ui->sum.seconds;
 
 	if (ui->span != LIVE_ALL && have > want[ui->span] - 0.6 && have < want[ui->span] + 0.6)
-		say(l, 60, ROLE_TEXT, "window %s", names[ui->span]);
+		say(l, 60, ROLE_TEXT, "last %s", names[ui->span]);
 	else
-		say(l, 60, ROLE_TEXT, "window %s (%.0fs)", names[ui->span], have);
+		say(l, 60, ROLE_TEXT, have < 10 ? "last %s (%.1fs)" : "last %s (%.0fs)", names[ui->span], have);
 }
 
 static void first_line(struct line *l, const struct ui *ui)
 {
 	const struct live_sum *sum = &ui->sum;
-	uint64_t interrupts = sum->c.taken + sum->c.idle;
+	double rate = sum->seconds > 0 ? (double)sum->c.taken / sum->seconds : 0, busy;
 
 	say(l, 40, ROLE_STRONG, "sfbpf top");
+	if (!ui->window) {
+		say(l, 30, ROLE_TEXT, "%s", ui->gauges.what);
+		return;
+	}
 	if (ui->paused)
 		say(l, 99, ROLE_WARN, "PAUSED");
 	say_window(l, ui);
-	say(l, 92, ROLE_TEXT, "%.0f samples/s", sum->seconds > 0 ? (double)sum->c.taken / sum->seconds : 0);
+	say(l, 92, ROLE_TEXT, "%.0f samples/s", rate);
 	say_lost(l, &sum->c);
 	say_complete(l, ui);
 	say(l, 50, ROLE_TEXT, "kernel %.0f%%", ui_share(ui->census.all.kernel, ui->census.all.samples));
-	if (ui->gauges.all_cpu && interrupts)
-		say(l, 55, ROLE_TEXT, "busy %.0f%%", ui_share(sum->c.taken, interrupts));
+	if (ui->gauges.full_rate > 0) {
+		busy = 100 * rate / ui->gauges.full_rate;
+		say(l, 55, ROLE_TEXT, "busy %.0f%%", busy < 100 ? busy : 100);
+	}
 }
 
-/* The reasons for incomplete stacks, commonest first, as many as fit three. */
+/* The reasons for incomplete stacks, commonest first; the rarer ones go first when the line is short. */
 static void say_stops(struct line *l, const struct ui *ui)
 {
 	uint64_t left[SF_STOP_MAX];
-	char text[96] = "";
-	size_t n = 0;
 
 	memcpy(left, ui->census.all.stops, sizeof(left));
 	left[SF_STOP_COMPLETE] = 0;
-	for (int k = 0; k < 3 && n < sizeof(text); k++) {
+	for (int k = 0; k < 4; k++) {
 		uint8_t top = 0;
 
 		for (uint8_t i = 0; i < SF_STOP_MAX; i++)
@@ -186,11 +190,12 @@ static void say_stops(struct line *l, const struct ui *ui)
 				top = i;
 		if (!left[top])
 			break;
-		n += (size_t)snprintf(text + n, sizeof(text) - n, "%s%s %.1f%%", n ? ", " : "", profile_stop_name(top),
-				      ui_share(left[top], ui->census.all.user_stacks));
+		say(l, k ? 30 - k : 60, ROLE_TEXT, "%s%s %.1f%%", k ? "" : "stops: ", profile_stop_name(top),
+		    ui_share(left[top], ui->census.all.user_stacks));
 		left[top] = 0;
 	}
-	say(l, 60, ROLE_TEXT, "stops: %s", n ? text : "none early");
+	if (!l->n)
+		say(l, 60, ROLE_TEXT, "stops: none early");
 }
 
 static void second_line(struct line *l, const struct ui *ui)
@@ -199,9 +204,11 @@ static void second_line(struct line *l, const struct ui *ui)
 	double cpu = ui->sum.seconds > 0 ? (double)ui->sum.c.cpu_ns / ui->sum.seconds / 1e7 : 0;
 	char a[16], b[16];
 
-	say_stops(l, ui);
-	say(l, 80, worry(cpu, 1.5, 3), "sfbpf %.1f%% CPU", cpu);
-	say(l, 70, worry((double)ga->rss_kb, 300e3, 600e3), "%s RSS", screen_bytes(ga->rss_kb * 1024, a, sizeof(a)));
+	if (ui->window)
+		say_stops(l, ui);
+	if (ui->window)
+		say(l, 80, worry(cpu, 1.5, 3), "sfbpf %.1f%% CPU", cpu);
+	say(l, ga->rss_kb ? 70 : 0, worry((double)ga->rss_kb, 300e3, 600e3), "%s RSS", screen_bytes(ga->rss_kb * 1024, a, sizeof(a)));
 	say(l, 50, worry(ui_share(ga->table_bytes, ga->table_limit), 70, 90), "tables %s of %s files",
 	    screen_bytes(ga->table_bytes, a, sizeof(a)), screen_amount(ga->table_files, b, sizeof(b)));
 	say(l, 20, ROLE_DIM, "%s", ga->what);

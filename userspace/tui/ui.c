@@ -216,6 +216,8 @@ static void zoom_node(struct ui *ui, const struct calltree_node *node)
 	}
 }
 
+static void open_row(struct ui *ui, enum action act);
+
 static void zoom(struct ui *ui)
 {
 	const struct ui_row *row = ui_current(ui);
@@ -233,7 +235,9 @@ static void zoom(struct ui *ui)
 		zoom_module(ui, &ui->census.modules[row->index]);
 		break;
 	default:
-		if (row->index)		/* not the flame's own root */
+		if (row->folded)
+			open_row(ui, ACT_OPEN);
+		else if (row->index)		/* not the flame's own root */
 			zoom_node(ui, &ui->tree.nodes[row->index]);
 		break;
 	}
@@ -355,10 +359,10 @@ static size_t owner(const struct ui *ui)
 			at--;
 		return at;
 	}
-	parent = ui->tree.nodes[row->index].parent;
-	for (size_t i = at; i-- > 0;)
-		if (ui->rows[i].index == parent)
-			return i;
+	for (parent = ui->tree.nodes[row->index].parent; parent != CALLTREE_NONE; parent = ui->tree.nodes[parent].parent)
+		for (size_t i = at; i-- > 0;)
+			if (ui->rows[i].index == parent && !ui->rows[i].folded)
+				return i;
 	return at;
 }
 

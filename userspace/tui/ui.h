@@ -35,6 +35,7 @@ struct ui_row {
 	uint16_t indent;
 	uint8_t opening;		/* enum opening */
 	bool thread;			/* index is into census.threads */
+	uint32_t folded;		/* stands for that many nodes, of which index is the first */
 	bool match;			/* the filter found it (trees, flame) */
 	int x, width;			/* the flame: where it is; its depth is indent */
 	double diff;			/* self share now minus then, in percent points */
@@ -50,7 +51,7 @@ struct ui_position {			/* of a view */
 struct ui_gauges {			/* what the header says besides the window */
 	const char *what;		/* "cpu-clock 99 Hz, all processes" */
 	uint64_t rss_kb, table_files, table_bytes, table_limit;
-	bool all_cpu;			/* every sample of every task is taken: idle time tells how busy the CPUs are */
+	double full_rate;		/* samples a second if all CPUs were busy; 0: not known */
 };
 
 struct keyset {				/* rows opened or closed by hand */
