@@ -45,9 +45,11 @@ Q := @
 msg = $(if $(findstring s,$(firstword -$(MAKEFLAGS))),@true,@printf '  %-7s %s\n' $(1) $(2))
 endif
 
-# core: readers, tables, symbols, profile, outputs; no libbpf, no ncurses, so the unit tests need neither.
-CORE_SRC := $(sort $(wildcard userspace/base/*.c userspace/elf/*.c userspace/unwind/*.c userspace/sym/*.c userspace/prof/*.c userspace/out/*.c))
-APP_SRC := $(sort $(wildcard userspace/kern/*.c userspace/tui/*.c userspace/tools/*.c))
+# core: readers, tables, symbols, profile, outputs, views; no libbpf, no ncurses, so the unit tests need neither.
+TERM_SRC := userspace/tui/term.c
+CORE_SRC := $(sort $(wildcard userspace/base/*.c userspace/elf/*.c userspace/unwind/*.c userspace/sym/*.c userspace/prof/*.c userspace/out/*.c)) \
+	$(filter-out $(TERM_SRC),$(sort $(wildcard userspace/tui/*.c)))
+APP_SRC := $(sort $(wildcard userspace/kern/*.c userspace/tools/*.c)) $(TERM_SRC)
 BPF_SRC := $(sort $(wildcard bpf/*.bpf.c))
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_HELP := $(sort $(filter-out $(UNIT_SRC),$(wildcard tests/unit/*.c)))

@@ -3,4 +3,3 @@
 #include "tools/options.h"
 #include "tools/tools.h"
 int tool_doctor(int argc, char **argv) { (void)argc; (void)argv; return complain(EXIT_FAILED, "not yet"); }
-int tool_top(int argc, char **argv) { (void)argc; (void)argv; return complain(EXIT_FAILED, "not yet"); }
