@@ -11,9 +11,9 @@
  *
  * The guess is checked, as flags have been wrong: the reading that puts more functions into executable
  * segments wins. The readings differ by a few bytes for the first functions and by an entry's size more for
- * each that follows, so in a large segment both may fit. Then overlaps tell: read from the header where the
- * field is meant, neighbours move towards each other by an entry's size, and most come to overlap. (A few
- * overlaps are no sign: GNU ld 2.40 to 2.43 makes one for -z ibtplt.)
+ * each that follows, so in a large segment both may fit. Then disorder tells: read from the header where the
+ * field is meant, neighbours move towards each other by an entry's size, and most come to overlap or to swap
+ * places. (A little of it is no sign: GNU ld 2.40 to 2.43 makes an overlap for -z ibtplt.)
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -101,14 +101,14 @@ bool sframe_fde_is_tombstone(const struct sframe_exec *x, const struct sframe_fd
 
 struct fit {
 	uint32_t inside;	/* functions that start in executable segments */
-	uint32_t overlaps;	/* those of them that start inside the one before */
+	uint32_t disorder;	/* those of them that start before the end of the one before */
 	uint32_t judged;	/* all but tombstones and empty ones */
 };
 
 static struct fit judge(const struct sframe *s, struct sframe_table t, bool section_relative,
 			const struct sframe_exec *x)
 {
-	uint64_t addr, segment_end, prev_start = 0, prev_end = 0;
+	uint64_t addr, segment_end, prev_end = 0;
 	struct fit fit = { 0 };
 	struct sframe_fde fde;
 
@@ -122,8 +122,7 @@ static struct fit judge(const struct sframe *s, struct sframe_table t, bool sect
 		if (!sframe_exec_holds(x, addr, &segment_end))
 			continue;
 		fit.inside++;
-		fit.overlaps += addr >= prev_start && addr < prev_end;
-		prev_start = addr;
+		fit.disorder += addr < prev_end;
 		prev_end = addr + fde.size;
 	}
 	return fit;
@@ -131,14 +130,14 @@ static struct fit judge(const struct sframe *s, struct sframe_table t, bool sect
 
 static bool fits_well(const struct fit *fit)
 {
-	return fit->inside == fit->judged && fit->overlaps <= fit->inside / 4;
+	return fit->inside == fit->judged && fit->disorder <= fit->inside / 4;
 }
 
 static bool fits_better(const struct fit *other, const struct fit *guess)
 {
 	if (other->inside != guess->inside)
 		return other->inside > guess->inside;
-	return guess->overlaps > guess->inside / 4 && other->overlaps < guess->overlaps / 4;
+	return guess->disorder > guess->inside / 4 && other->disorder < guess->disorder / 4;
 }
 
 bool sframe_anchor_choose(const struct sframe *s, struct sframe_table *t, const struct sframe_exec *x,
