@@ -9,11 +9,10 @@
 #define SF_WINDOW 4096
 #define SF_VMAS 8	/* mappings remembered within one sample */
 
-/* What kind of mapping: the frame word's kind while the module's tables are not there is NOROW. */
 struct sf_vma {
-	u64 start, end;		/* virtual addresses; 0, 0: empty */
+	u64 start, len;		/* virtual address, bytes */
 	u64 delta;		/* file offset = address + delta */
-	u64 word;		/* kind and module bits of the frame word */
+	u64 word;		/* the module's bits of the frame word */
 	u32 state;		/* enum sf_module_state; SF_MOD_JIT for memory without a file */
 	u32 module;
 	u32 first_page, npages, dir, rules, nrules, flags;	/* struct sf_tables */
@@ -35,6 +34,7 @@ struct sf_scratch {
 	u32 cause;		/* first reason to walk by frame pointer; SF_STOP_COMPLETE: none yet */
 	u32 vma_last, vma_next;
 	u32 pid;
+	u32 reads, hits;	/* window reads and cache hits of this sample */
 	struct sf_vma vmas[SF_VMAS];
 	u8 window[SF_WINDOW + 8];
 	u64 node[32];		/* kernels without bpf_rdonly_cast: copy of a maple tree node */
@@ -61,7 +61,7 @@ struct {
 	__type(value, struct sf_cpu_stats);
 } cpu_stats SEC(".maps");
 
-/* Return address -> rule, per CPU; direct-mapped and exact (see cache.bpf.h). */
+/* Return address -> rule, per CPU; direct-mapped and exact (see unwind.bpf.h). */
 #define SF_CACHE_BITS 12
 struct sf_cache {
 	u64 entry[1 << SF_CACHE_BITS];

@@ -38,7 +38,7 @@ static __always_inline int regs_of_task(struct sf_regs *r, struct task_struct *t
 		return SF_STOP_NO_REGS;
 	REGS_FROM(r, p);
 	/* orig_ax is -1 unless the kernel was entered by a system call; then ip is behind the syscall instruction. */
-	regs_finish(r, (long long)p->orig_ax >= 0 ? SF_REGS_SYSCALL : 0);
+	regs_finish(r, (long long)p->orig_ax >= 0 ? SF_REGS_RA : 0);
 	if ((u16)p->cs == USER32_CS)
 		return SF_STOP_COMPAT;
 	return r->pc ? SF_STEP_GO : SF_STOP_NO_REGS;

@@ -6,6 +6,8 @@
  *
  *   static int sf_read_user(struct sf_regs *r, sf_u64 addr, sf_u64 *val);
  *   static int sf_read_user_regs(sf_u64 addr, sf_u64 *dst);   17 words
+ *   static int sf_read_frame(struct sf_regs *r, sf_u64 cfa, sf_u32 slot, sf_u64 *fp, sf_u64 *ra);
+ *                                            *ra from CFA - 8; *fp from CFA - 8 * slot, left alone if slot is 0
  */
 #ifndef SFBPF_ROW_STEP_H
 #define SFBPF_ROW_STEP_H
@@ -17,12 +19,12 @@
 #define SF_X86_RBP 6
 #define SF_X86_RSP 7
 
-#define SF_REGS_RA 1	/* pc is a return address: look up pc - 1 */
-#define SF_REGS_FULL 2	/* all of r[] are known: innermost frame, or just above a signal frame */
-#define SF_REGS_BX 4	/* bx is known */
-#define SF_REGS_BY_FP 8	/* pc was found by the frame pointer */
-#define SF_REGS_FP_END 16	/* ... and the frame pointer saved there is 0: the chain ends by the ABI */
-#define SF_REGS_SYSCALL 32	/* pc - 1 for the lookup although this is the innermost frame: the syscall instruction */
+/* The first two in the order of the frame word's bits 59 and 60. */
+#define SF_REGS_RA 1	/* pc is behind a call (or a system call): look up pc - 1 */
+#define SF_REGS_BY_FP 2	/* pc was found by the frame pointer */
+#define SF_REGS_FP_END 4	/* ... and the frame pointer saved there is 0: the chain ends by the ABI */
+#define SF_REGS_FULL 8	/* all of r[] are known: innermost frame, or just above a signal frame */
+#define SF_REGS_BX 16	/* bx is known */
 
 struct sf_regs {
 	sf_u64 pc, sp, fp, bx;
@@ -37,6 +39,7 @@ struct sf_regs {
 
 SF_INLINE int sf_read_user(struct sf_regs *r, sf_u64 addr, sf_u64 *val);
 SF_INLINE int sf_read_user_regs(sf_u64 addr, sf_u64 *dst);
+SF_INLINE int sf_read_frame(struct sf_regs *r, sf_u64 cfa, sf_u32 slot, sf_u64 *fp, sf_u64 *ra);
 
 /* The RA slot is at or above the address of argc: this was the first frame of the process (only its main stack reaches there). */
 SF_INLINE int step_is_entry(const struct sf_regs *r, sf_u64 cfa)
@@ -53,9 +56,7 @@ SF_INLINE int step_packed(struct sf_regs *r, sf_u32 code, sf_u32 module_flags)
 		return SF_STOP_BAD_CFA;
 	if (step_is_entry(r, cfa))
 		return SF_STOP_COMPLETE;
-	if ((code & 31) && sf_read_user(r, cfa - 8 * (code & 31), &fp))
-		return SF_STOP_READ_FAULT;
-	if (sf_read_user(r, cfa - 8, &ra))
+	if (sf_read_frame(r, cfa, code & 31, &fp, &ra))
 		return SF_STOP_READ_FAULT;
 	r->pc = ra;
 	r->sp = cfa;

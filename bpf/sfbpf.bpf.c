@@ -118,6 +118,7 @@ int on_cpu(struct bpf_perf_event_data *ctx)
 	if (!task_wanted(task, pid, tid))
 		return 0;
 	st->taken++;
+	s->reads = s->hits = 0;
 	if (s->busy) {
 		st->lost[SF_LOST_BUSY]++;
 		return 0;
@@ -135,6 +136,8 @@ int on_cpu(struct bpf_perf_event_data *ctx)
 	}
 	if (cfg_kernel && !user_mode)
 		sample_kernel_part(s, ctx);
+	st->window_reads += s->reads;
+	st->cache_hits += s->hits;
 	sample_send(s, st);
 	s->busy = 0;
 	return 0;
@@ -151,8 +154,6 @@ static __always_inline void need_at(u64 mm, u64 addr, u32 slot)
 	s->vdso = 0;
 	s->pid = bpf_get_current_pid_tgid() >> 32;
 	s->vma_next = 0;
-	for (int i = 0; i < SF_VMAS; i++)
-		s->vmas[i].start = s->vmas[i].end = 0;
 	vma_find(slot, addr);
 }
 

@@ -40,32 +40,60 @@ _Static_assert(__builtin_offsetof(struct sf_scratch, regs) == 0, "sf_regs is the
  * Refills the window from addr to the end of its page, so that the read fails only if the wanted word is not
  * resident. A word across two pages is read alone.
  */
-static __always_inline int window_fill(struct sf_scratch *s, u64 addr)
+static __noinline int window_fill(struct sf_scratch *s, u64 addr)
 {
 	u32 len = SF_WINDOW - (addr & (SF_WINDOW - 1));
 
 	if (len < 8)
 		len = 8;
 	s->win_len = 0;
-	if (bpf_probe_read_user(s->window, len & (2 * SF_WINDOW - 1) , (void *)addr))
+	s->reads++;
+	if (bpf_probe_read_user(s->window, len & (2 * SF_WINDOW - 1), (void *)addr))
 		return -1;
 	s->win_base = addr;
 	s->win_len = len;
 	return 0;
 }
 
+#define WINDOW_AT(s, d) (*(u64 *)((s)->window + ((d) & (SF_WINDOW - 1))))
+
 static __always_inline int sf_read_user(struct sf_regs *r, u64 addr, u64 *val)
 {
 	struct sf_scratch *s = regs_scratch(r);
 	u64 d = addr - s->win_base;
 
-	if (d + 8 > s->win_len || d >= SF_WINDOW) {
+	if (d >= SF_WINDOW || d + 8 > s->win_len) {
 		if (window_fill(s, addr))
 			return -1;
 		d = 0;
 	}
-	asm volatile("" : "+r"(d));
-	*val = *(u64 *)(s->window + (d & (SF_WINDOW - 1)));
+	*val = WINDOW_AT(s, d);
+	return 0;
+}
+
+/* Both words of a frame with one look at the window: the FP slot lies below the RA, 248 bytes at most. */
+static __always_inline int sf_read_frame(struct sf_regs *r, u64 cfa, u32 slot, u64 *fp, u64 *ra)
+{
+	struct sf_scratch *s = regs_scratch(r);
+	u32 span = slot ? slot * 8 : 8;
+	u64 d = cfa - span - s->win_base;
+
+	if (d >= SF_WINDOW || d + span > s->win_len) {
+		if (window_fill(s, cfa - span))
+			return -1;
+		d = 0;
+		if (span > s->win_len) {	/* across a page's end */
+			if (slot)
+				*fp = WINDOW_AT(s, 0);
+			if (window_fill(s, cfa - 8))
+				return -1;
+			*ra = WINDOW_AT(s, 0);
+			return 0;
+		}
+	}
+	if (slot)
+		*fp = WINDOW_AT(s, d);
+	*ra = WINDOW_AT(s, d + span - 8);
 	return 0;
 }
 
@@ -111,7 +139,7 @@ static __always_inline void vma_file(struct sf_scratch *s, struct sf_vma *v, u64
 		key.ino = SF_KEY_VDSO;
 	id = module_of(&key, &need_it);
 	v->module = id;
-	v->word = SF_FRAME_NOROW << SF_FRAME_KIND_SHIFT | (u64)id << SF_FRAME_MODULE_SHIFT;
+	v->word = (u64)id << SF_FRAME_MODULE_SHIFT;
 	v->state = SF_MOD_LOADING;
 	m = bpf_map_lookup_elem(&modules, &id);
 	if (!id || !m) {
@@ -136,8 +164,6 @@ static __always_inline void vma_file(struct sf_scratch *s, struct sf_vma *v, u64
 	v->flags = m->flags;
 	if (!m->used)
 		m->used = 1;
-	if (v->state == SF_MOD_JIT)
-		v->word = SF_FRAME_JIT << SF_FRAME_KIND_SHIFT;
 }
 
 /*
@@ -154,9 +180,9 @@ __noinline int vma_find(u32 slot, u64 addr)
 
 	if (!s)
 		return -1;
-	for (i = 0; i < SF_VMAS; i++) {
+	for (i = 0; i < SF_VMAS && i < s->vma_next; i++) {
 		v = &s->vmas[i];
-		if (addr >= v->start && addr < v->end) {
+		if (addr - v->start < v->len) {
 			s->vma_last = i;
 			return i;
 		}
@@ -166,16 +192,16 @@ __noinline int vma_find(u32 slot, u64 addr)
 	vma = vma_walk(s, addr);
 	if (!vma || !(KLOAD(vma, struct vm_area_struct, vm_flags) & VM_EXEC))
 		return -1;
-	i = s->vma_next++ & (SF_VMAS - 1);
+	i = s->vma_next & (SF_VMAS - 1);
+	s->vma_next++;
 	v = &s->vmas[i];
 	v->start = KLOAD(vma, struct vm_area_struct, vm_start);
-	v->end = KLOAD(vma, struct vm_area_struct, vm_end);
+	v->len = KLOAD(vma, struct vm_area_struct, vm_end) - v->start;
 	inode = vma_inode(vma);
 	if (inode || v->start == s->vdso) {
 		v->delta = (inode ? KLOAD(vma, struct vm_area_struct, vm_pgoff) << 12 : 0) - v->start;
 		vma_file(s, v, vma, inode);
 	} else {
-		v->word = SF_FRAME_JIT << SF_FRAME_KIND_SHIFT;
 		v->state = SF_MOD_JIT;
 		v->delta = 0;
 	}
@@ -236,48 +262,95 @@ static __always_inline u32 cause_of_state(const struct sf_vma *v)
 	}
 }
 
-/* Records the frame that the registers are in, and steps to its caller. SF_STEP_GO or a stop reason. */
-static __always_inline int unwind_frame(struct sf_scratch *s, u32 slot)
+/*
+ * A frame whose mapping has no rows for it: recorded, then left by the frame pointer. found: slot of s->vmas, -1 none.
+ * Global: out of the hot path, and verified once.
+ */
+__noinline int frame_without_row(u32 slot, int found)
 {
-	u32 ra = s->regs.flags & (SF_REGS_RA | SF_REGS_SYSCALL) ? 1 : 0;
-	u64 at = s->regs.pc - ra;
-	u64 word = ra ? SF_FRAME_RA : 0;
-	u32 n = s->n, code, i = s->vma_last & (SF_VMAS - 1);
-	struct sf_vma *v = &s->vmas[i];
-	u64 offset;
+	struct sf_scratch *s = scratch_of(slot);
+	struct sf_vma *v;
+	u64 word, at;
+	u32 n, cause;
 
+	if (!s)
+		return SF_STOP_NO_ROW;
+	at = s->regs.pc - (s->regs.flags & SF_REGS_RA);
+	word = (u64)(s->regs.flags & (SF_REGS_RA | SF_REGS_BY_FP)) << 59;
+	n = s->n;
+	if (found < 0 && (s->regs.flags & SF_REGS_BY_FP))	/* a wrong guess is no frame */
+		return s->cause ? s->cause : SF_STOP_NO_MODULE;
+	v = &s->vmas[found & (SF_VMAS - 1)];
+	if (found < 0)
+		word |= SF_FRAME_RAW << SF_FRAME_KIND_SHIFT | (at & SF_FRAME_ADDR_MASK);
+	else if (v->state == SF_MOD_JIT)
+		word |= SF_FRAME_JIT << SF_FRAME_KIND_SHIFT | (at & SF_FRAME_ADDR_MASK);
+	else
+		word |= SF_FRAME_NOROW << SF_FRAME_KIND_SHIFT | v->word | ((at + v->delta) & SF_FRAME_OFFSET_MASK);
 	if (n >= SF_MAX_USER)
 		return SF_STOP_DEPTH;
-	if (s->regs.flags & SF_REGS_BY_FP)
-		word |= SF_FRAME_BY_FP;
-	if (at < v->start || at >= v->end) {
-		int found = vma_find(slot, at);
+	s->frames[n & (SF_MAX_USER - 1)] = word;
+	s->n = n + 1;
+	if (found < 0)
+		return SF_STOP_NO_MODULE;
+	cause = cause_of_state(v);
+	return step_unknown(s, cause);
+}
 
-		if (found < 0) {
-			if (s->regs.flags & SF_REGS_BY_FP)	/* a wrong guess is no frame */
-				return s->cause ? s->cause : SF_STOP_NO_MODULE;
-			s->frames[n & (SF_MAX_USER - 1)] = word | SF_FRAME_RAW << SF_FRAME_KIND_SHIFT | (at & SF_FRAME_ADDR_MASK);
-			s->n = n + 1;
-			return SF_STOP_NO_MODULE;
-		}
+/*
+ * Return address -> rule: an exact cache. Module (14 bits) and file offset (34, by SF_DIR_MAX) make a 48-bit key;
+ * multiplied by an odd number modulo 2^48 it is another 48-bit number, uniquely. 12 bits of that
+ * choose the entry, the other 36 are compared. Rules of a module never change once it has tables.
+ */
+#define CACHE_KEY(v, offset) ((((v)->word >> (SF_FRAME_MODULE_SHIFT - 34)) ^ (offset)) * 0x9e3779b97f4bull & 0xffffffffffffull)
+#define CACHE_SLOT(key) ((key) >> 36 & ((1 << SF_CACHE_BITS) - 1))
+#define CACHE_TAG(key) (((key) & 0xfffffffffull) << 16 | 1ull << 52)
+
+_Static_assert(SF_CACHE_BITS == 12 && SF_MAX_MODULES <= 1 << 14 && (u64)SF_DIR_MAX << SF_PAGE_SHIFT <= 1ull << 34,
+	       "the cache's key is exact");
+
+static __always_inline u32 row_of(struct sf_scratch *s, struct sf_cache *c, const struct sf_vma *v, u64 offset)
+{
+	u64 key, *entry, have;
+	u32 code;
+
+	/* Innermost pcs are too many to be worth remembering; offsets behind any directory are not exact. */
+	if (!(s->regs.flags & SF_REGS_RA) || offset >> 34)
+		return row_find((struct sf_tables *)&v->first_page, offset);
+	key = CACHE_KEY(v, offset);
+	entry = &c->entry[CACHE_SLOT(key)];
+	have = *entry;
+	if ((have & ~0xffffull) == CACHE_TAG(key)) {
+		s->hits++;
+		return have & 0xffff;
+	}
+	code = row_find((struct sf_tables *)&v->first_page, offset);
+	*entry = CACHE_TAG(key) | code;
+	return code;
+}
+
+/* Records the frame that the registers are in, and steps to its caller. SF_STEP_GO or a stop reason. */
+static __always_inline int unwind_frame(struct sf_scratch *s, struct sf_cache *c, u32 slot)
+{
+	u32 flags = s->regs.flags, n = s->n, code;
+	u64 at = s->regs.pc - (flags & SF_REGS_RA);
+	int found = s->vma_last & (SF_VMAS - 1);
+	struct sf_vma *v = &s->vmas[found];
+	u64 offset;
+
+	if (at - v->start >= v->len) {
+		found = vma_find(slot, at);
 		v = &s->vmas[found & (SF_VMAS - 1)];
 	}
-	if (v->state == SF_MOD_JIT) {
-		s->frames[n & (SF_MAX_USER - 1)] = word | v->word | (at & SF_FRAME_ADDR_MASK);
-		s->n = n + 1;
-		return step_unknown(s, SF_STOP_JIT);
-	}
+	if (found < 0 || v->state != SF_MOD_READY)
+		return frame_without_row(slot, found);
 	offset = (at + v->delta) & SF_FRAME_OFFSET_MASK;
-	word |= v->word | offset;
-	code = SF_RULE_GAP;
-	if (v->state == SF_MOD_READY)
-		code = row_find((struct sf_tables *)&v->first_page, offset);
-	if (code == SF_RULE_GAP) {
-		s->frames[n & (SF_MAX_USER - 1)] = word;
-		s->n = n + 1;
-		return step_unknown(s, cause_of_state(v));
-	}
-	s->frames[n & (SF_MAX_USER - 1)] = word & ~(SF_FRAME_NOROW << SF_FRAME_KIND_SHIFT);
+	code = row_of(s, c, v, offset);
+	if (code == SF_RULE_GAP)
+		return frame_without_row(slot, found);
+	if (n >= SF_MAX_USER)
+		return SF_STOP_DEPTH;
+	s->frames[n] = v->word | offset | (u64)(flags & (SF_REGS_RA | SF_REGS_BY_FP)) << 59;
 	s->n = n + 1;
 	if (code & SF_RULE_INDEXED)
 		return step_indexed(slot, code, offset);
@@ -288,11 +361,12 @@ static int unwind_some(u32 round, void *ctx)
 {
 	u32 slot = *(u32 *)ctx;
 	struct sf_scratch *s = scratch_of(slot);
+	struct sf_cache *c = bpf_map_lookup_elem(&cache, &slot);
 	int stop;
 
-	if (!s)
+	if (!s || !c)
 		return 1;
-#define FRAME do { stop = unwind_frame(s, slot); if (stop != SF_STEP_GO) { s->stop = stop; return 1; } } while (0)
+#define FRAME do { stop = unwind_frame(s, c, slot); if (stop != SF_STEP_GO) { s->stop = stop; return 1; } } while (0)
 	FRAME;
 	FRAME;
 	FRAME;
@@ -310,8 +384,7 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 	s->win_len = 0;
 	s->vma_last = 0;
 	s->vma_next = 0;
-	for (int i = 0; i < SF_VMAS; i++)
-		s->vmas[i].start = s->vmas[i].end = 0;
+	s->vmas[0].len = 0;
 	bpf_loop(SF_MAX_USER / 4 + 1, unwind_some, &slot, 0);
 	/* A frame-pointer guess through a file that is still being loaded proves nothing. */
 	if (s->stop == SF_STOP_COMPLETE && s->cause == SF_STOP_NOT_LOADED)

@@ -347,6 +347,38 @@ TEST(sframe_far_functions)
 	done();
 }
 
+/* Executable segments in any order, touching and overlapping; a function may cross where they touch. */
+TEST(sframe_several_segments)
+{
+	static const struct elf_phdr several[] = {
+		{ .type = PT_LOAD, .flags = PF_X, .vaddr = 0x6000, .filesz = 0x1000, .memsz = 0x1000 },
+		{ .type = PT_LOAD, .flags = PF_X, .vaddr = 0x2000, .filesz = 0x1000, .memsz = 0x1000 },
+		{ .type = PT_NOTE, .flags = PF_X, .vaddr = 0x4000, .filesz = 0x1000, .memsz = 0x1000 },
+		{ .type = PT_LOAD, .flags = PF_X, .vaddr = CODE, .filesz = 0x1000, .memsz = 0x1000 },
+		{ .type = PT_LOAD, .flags = PF_X, .vaddr = 0x6800, .filesz = 0x1000, .memsz = 0x1000 },
+	};
+	static const struct sframe_bounds b = { several, 5 };
+
+	start(2, SENC_AMD64, good_flags(2));
+	plain_fn(0x800, 0x10);
+	plain_fn(CODE, 0x10);
+	plain_fn(0x1ff8, 0x10);
+	plain_fn(0x2ff8, 0x10);
+	plain_fn(0x3000, 0x10);
+	plain_fn(0x4000, 0x10);
+	plain_fn(0x6ff8, 0x10);
+	plain_fn(0x77f0, 0x10);
+	plain_fn(0x7800, 0x10);
+	senc_end(&enc);
+	EXPECT_STR(read_back(&b), "0-10 cfa=rsp+8 ra=*(cfa-8) fp=same\nff8-1008 cfa=rsp+8 ra=*(cfa-8) fp=same\n"
+		   "1ff8-2000 cfa=rsp+8 ra=*(cfa-8) fp=same\n5ff8-6008 cfa=rsp+8 ra=*(cfa-8) fp=same\n"
+		   "67f0-6800 cfa=rsp+8 ra=*(cfa-8) fp=same\n");
+	expect_note(DIAG_REPAIRED, "4 functions that start outside");
+	expect_note(DIAG_MALFORMED, "8 bytes past the executable segment");
+	EXPECT_EQ(diag.malformed, 1);
+	done();
+}
+
 /* mold resolves dropped functions to address 0; GNU ld leaves 0 in the field. */
 TEST(sframe_tombstones)
 {

@@ -65,8 +65,8 @@ uint64_t out_lost(const struct run_stats *st)
 
 int out_finish(FILE *f)
 {
-	/* What could not be written before is still in the buffer, so a full disk fails again here and sets errno. */
-	if (fflush(f))
+	/* stdio keeps no error numbers; writers stop at the first failure, so errno is still the one of that write. */
+	if (fflush(f) || ferror(f))
 		return errno ? -errno : -EIO;
-	return ferror(f) ? -EIO : 0;
+	return 0;
 }

@@ -219,6 +219,14 @@ const uint32_t *profile_symbols(struct profile *p, size_t i, struct symbolizer *
 	return p->ids + s->at;
 }
 
+int profile_resolve(struct profile *p, struct symbolizer *sz)
+{
+	for (size_t i = 0; i < p->nstacks; i++)
+		if (!profile_symbols(p, i, sz))
+			return -ENOMEM;
+	return 0;
+}
+
 /* ---- The account ---- */
 
 static bool in_sframe(const struct module *m, uint64_t offset)

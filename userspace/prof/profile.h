@@ -45,9 +45,11 @@ size_t profile_bytes(const struct profile *p);
 void profile_stack(const struct profile *p, size_t i, struct profile_stack *ret);
 /*
  * The stack's symbol ids, parallel to its frames. Kept with the stack once all of them are final, so p
- * belongs to one symbolizer. Valid like a profile_stack.
+ * belongs to one symbolizer. Valid like a profile_stack. NULL: out of memory.
  */
 const uint32_t *profile_symbols(struct profile *p, size_t i, struct symbolizer *sz);
+/* All of them at once: before a profile is merged into others, which then need not ask again. 0 or -ENOMEM. */
+int profile_resolve(struct profile *p, struct symbolizer *sz);
 
 /* What --stats says about stacks and frames. Adds up: user_total = sum of stops; frames = the sum of the four sources. */
 struct profile_account {

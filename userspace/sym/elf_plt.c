@@ -123,7 +123,7 @@ static int add_stubs(struct plt *p, const struct elf_shdr *s)
 	struct elf_blob code = { 0 };
 	int err = 0;
 
-	if (!s->size || s->size > PLT_MAX_BYTES || elf_image_section_bytes(p->b->img, s, &code))
+	if (!s->size || s->size > PLT_MAX_BYTES || s->flags & SHF_COMPRESSED || elf_image_section_bytes(p->b->img, s, &code))
 		return 0;
 	for (uint64_t at = 0; at + step <= code.view.len && !err; at += step) {
 		uint32_t sym = decode_stub(p, bytes_sub(&code.view, at, step), s->addr + at);
@@ -149,7 +149,8 @@ int builder_read_plt(struct builder *b)
 	struct plt p = { .b = b };
 	int err = 0;
 
-	if (img->machine != EM_X86_64 || !dynsym || dynsym->size / sizeof(Elf64_Sym) > SYMTAB_MAX ||
+	/* What is loaded is never compressed; a file that says so wants our memory. */
+	if (img->machine != EM_X86_64 || !dynsym || dynsym->flags & SHF_COMPRESSED || dynsym->size / sizeof(Elf64_Sym) > SYMTAB_MAX ||
 	    elf_image_section_bytes(img, dynsym, &p.dynsym))
 		return 0;
 	if (rela_plt)

@@ -2,6 +2,7 @@
 #include "sym/elf_symtab.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -11,7 +12,6 @@
 #define PLT_BIT 0x80000000u	/* in sym.size */
 #define WINDOW 65536
 #define WALK_BACK 16		/* symbols before the nearest that may still reach over the address */
-#define START_SIZE 48		/* enough for _start of glibc and musl up to its call, on all architectures */
 
 struct sym {
 	uint64_t off;
@@ -227,27 +227,28 @@ static void extend(const struct builder *b, struct symtab *t)
 	}
 }
 
-/* A stripped program has no name for the frame that every one of its main threads ends in, but says where it is. */
-static void name_entry(const struct builder *b, struct symtab *t)
+/* t->syms has room for it. */
+static void add_root(struct symtab *t, const struct root *r)
 {
 	struct symtab_hit hit;
-	uint64_t off, size = START_SIZE;
+	uint64_t size = r->size;
 	uint32_t at;
 
-	if (!b->img->entry || !builder_code_offset(b, b->img->entry, &off) || symtab_find(t, off, &hit) ||
-	    !builder_is_program(b))
+	if (symtab_find(t, r->off, &hit))
 		return;
-	for (at = t->n; at && t->syms[at - 1].off > off; at--)
+	for (at = t->n; at && t->syms[at - 1].off > r->off; at--)
 		t->syms[at] = t->syms[at - 1];
-	if (at < t->n && t->syms[at + 1].off - off < size)
-		size = t->syms[at + 1].off - off;
-	t->syms[at] = (struct sym){ off, (uint32_t)size, NAME_START };
+	if (at < t->n && t->syms[at + 1].off - r->off < size)
+		size = t->syms[at + 1].off - r->off;
+	t->syms[at] = (struct sym){ r->off, (uint32_t)size, r->name };
 	t->n++;
 }
 
 static int build_table(struct builder *b, struct symtab *t)
 {
+	struct root roots[MAX_ROOTS];
 	struct sym *fitted;
+	uint32_t nroots;
 	int err;
 
 	err = find_code(b);
@@ -262,12 +263,14 @@ static int build_table(struct builder *b, struct symtab *t)
 	err = rank_candidates(b);
 	if (err)
 		return err;
-	t->syms = malloc((b->n + 1) * sizeof(*t->syms));
+	t->syms = malloc((b->n + MAX_ROOTS) * sizeof(*t->syms));
 	if (!t->syms)
 		return -ENOMEM;
 	choose(b, t);
 	extend(b, t);
-	name_entry(b, t);
+	nroots = builder_find_roots(b, roots);
+	for (uint32_t i = 0; i < nroots; i++)
+		add_root(t, &roots[i]);
 	fitted = realloc(t->syms, (t->n ? t->n : 1) * sizeof(*t->syms));
 	if (fitted)
 		t->syms = fitted;
@@ -358,9 +361,8 @@ int symtab_name(const struct symtab *t, const struct symtab_hit *hit, char *buf,
 	size_t len = 0, want;
 	const char *version;
 
-	if (name == NAME_START) {
-		strncpy(buf, "_start", cap - 1);
-		buf[cap - 1] = 0;
+	if (name == NAME_START || name == NAME_CLONE3) {
+		snprintf(buf, cap, "%s", name == NAME_START ? "_start" : "clone3");
 		return (int)strlen(buf);
 	}
 	if (!name || at >= str->size)

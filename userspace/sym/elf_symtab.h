@@ -5,8 +5,8 @@
  *
  * Taken: STT_FUNC, STT_GNU_IFUNC, and STT_NOTYPE where no function covers it (hand-written assembly), in
  * executable segments; PLT stubs as func@plt (x86-64). From .symtab; from .dynsym if there is no .symtab or it
- * is the smaller one; without section headers from PT_DYNAMIC. The entry point of an executable that no
- * symbol covers is named _start, which is what a stripped program's root is.
+ * is the smaller one; without section headers from PT_DYNAMIC. What stacks end in is named even in a stripped
+ * file: an executable's entry point is _start, and the code in libc that makes the clone3 call is clone3.
  *
  * Of several names at one address the first by this order wins: function before NOTYPE; with a size before
  * without; fewer leading underscores; GLOBAL, WEAK, LOCAL; longer name; earlier in the file's string table.

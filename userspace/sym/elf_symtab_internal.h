@@ -12,6 +12,7 @@
 /* Names: bit 31 says which string table, the rest is the offset in it. */
 #define NAME_DYNSTR 0x80000000u
 #define NAME_START 0xffffffffu	/* "_start", in no table */
+#define NAME_CLONE3 0xfffffffeu	/* "clone3", likewise */
 
 struct cand {
 	uint64_t off;		/* file offset */
@@ -54,7 +55,17 @@ int builder_add(struct builder *b, const struct cand *c);
 int builder_read_symbols(struct builder *b);
 /* A PIE or a fixed-address executable, so that its entry point is what starts a process. */
 bool builder_is_program(const struct builder *b);
+/* Its DT_SONAME is that. */
+bool builder_is_named(const struct builder *b, const char *soname);
 /* func@plt, x86-64. */
 int builder_read_plt(struct builder *b);
+
+/* What stacks end in, found without a symbol: _start, clone3. Returns how many. */
+#define MAX_ROOTS 2
+struct root {
+	uint64_t off, size;
+	uint32_t name;
+};
+uint32_t builder_find_roots(const struct builder *b, struct root ret[MAX_ROOTS]);
 
 #endif

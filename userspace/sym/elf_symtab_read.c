@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Where a file's symbols are, and which of them are functions (gABI, "Symbol Table", "Dynamic Section"). */
 #include <errno.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "base/vec.h"
 #include "sfbpf_shared.h"
@@ -100,7 +100,7 @@ static struct symbol_source section_source(struct builder *b, uint32_t type)
 /* ---- Without section headers ---- */
 
 struct dynamic {
-	uint64_t symtab, strtab, strsz, hash, gnu_hash, flags_1;
+	uint64_t symtab, strtab, strsz, hash, gnu_hash, flags_1, soname;
 };
 
 static struct dynamic read_dynamic(const struct elf_image *img)
@@ -128,6 +128,7 @@ static struct dynamic read_dynamic(const struct elf_image *img)
 		case DT_HASH: d.hash = value; break;
 		case DT_GNU_HASH: d.gnu_hash = value; break;
 		case DT_FLAGS_1: d.flags_1 = value; break;
+		case DT_SONAME: d.soname = value; break;
 		default: break;
 		}
 	}
@@ -204,6 +205,22 @@ bool builder_is_program(const struct builder *b)
 	if (b->img->type == ET_EXEC)
 		return true;
 	return b->img->type == ET_DYN && (read_dynamic(b->img).flags_1 & DF_1_PIE);
+}
+
+bool builder_is_named(const struct builder *b, const char *soname)
+{
+	struct dynamic d = read_dynamic(b->img);
+	struct elf_blob blob = { 0 };
+	const char *name;
+	bool same;
+
+	if (!d.soname || d.soname >= d.strsz || d.strtab > UINT64_MAX - d.soname ||
+	    read_at_vaddr(b->img, d.strtab + d.soname, 256, &blob))
+		return false;
+	name = bytes_str(&blob.view);
+	same = name && strcmp(name, soname) == 0;
+	elf_blob_free(&blob);
+	return same;
 }
 
 int builder_read_symbols(struct builder *b)

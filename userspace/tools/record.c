@@ -30,7 +30,7 @@ static const struct tool_spec spec = {
 	.usage = "record [options] [SECONDS] [-- COMMAND [ARG...]]",
 	.summary = "Samples user and kernel stacks of all processes (or those chosen), until Ctrl-C,\n"
 		   "for SECONDS, or while COMMAND and its descendants run. Formats: folded, json, text,\n"
-		   "by --format or the suffix of -o; text on a terminal, else folded.",
+		   "by --format or the suffix of -o; else text on a terminal, and folded elsewhere.",
 	.options = options,
 	.common = true,
 	.examples = "  sudo sfbpf record -o cpu.folded 10       all processes, 10 seconds\n"
@@ -100,10 +100,10 @@ static int choose_format(struct record *r)
 		r->format = out_format_named(o->format);
 	else if (to_stdout)
 		r->format = out_format_named(tty ? "text" : "folded");
-	else
-		r->format = out_format_for_path(o->output);
+	else if (!(r->format = out_format_for_path(o->output)))
+		r->format = out_format_named("folded");
 	if (!r->format) {
-		fprintf(stderr, "sfbpf: unknown format '%s'; known:", o->format ? o->format : o->output);
+		fprintf(stderr, "sfbpf: unknown format '%s'; known:", o->format);
 		for (size_t i = 0; out_format_at(i); i++)
 			fprintf(stderr, " %s", out_format_at(i)->name);
 		fputc('\n', stderr);
@@ -214,6 +214,18 @@ static void say_losses(const struct run_stats *st)
 			fprintf(stderr, "sfbpf: lost %llu: %s\n", (unsigned long long)st->lost[i], profile_lost_help(i));
 }
 
+static void say_work(struct session *s)
+{
+	struct collector_counters c;
+	double n;
+
+	collector_counters(s->collector, &c);
+	n = c.taken ? (double)c.taken : 1;
+	fprintf(stderr, "sfbpf: a sample took %.1f walks of the VMA tree, %.1f reads of the stack, %.1f hits in the cache; "
+		"%llu new files\n", (double)c.vma_walks / n, (double)c.window_reads / n, (double)c.cache_hits / n,
+		(unsigned long long)c.needs);
+}
+
 static int run(struct record *r, struct session *s)
 {
 	struct run_stats stats;
@@ -244,6 +256,8 @@ static int run(struct record *r, struct session *s)
 	err = report(r, s);
 	session_stats(s, s->profile, &stats);
 	say_losses(&stats);
+	if (r->common.collect.verbose)
+		say_work(s);
 	return err;
 }
 

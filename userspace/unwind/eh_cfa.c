@@ -136,6 +136,25 @@ static inline void def_cfa(struct cfa_run *r, uint64_t reg, int64_t off)
 	r->cur.cfa = rule_at(r, RULE_REG, reg, off);
 	r->cur.off2 = 0;
 	r->cur.plt_rep = 0;
+	r->cur.expr = false;
+}
+
+/*
+ * DWARF 5, 6.4.2.2 allows these two only while the CFA is register + offset. Assembly in libgcrypt does not obey: a
+ * new register after an expression goes with the last offset, and a new offset waits for the next register. That is
+ * how libgcc and gdb, which its authors test with, have always read it.
+ */
+static inline void def_cfa_offset(struct cfa_run *r, int64_t off)
+{
+	if (r->cur.expr)
+		r->cur.cfa_off = off;
+	else
+		def_cfa(r, r->cur.cfa_reg, off);
+}
+
+static void def_cfa_register(struct cfa_run *r, uint64_t reg)
+{
+	def_cfa(r, reg, r->cur.cfa_off);
 }
 
 /* Most operands have one byte. Otherwise the cursor's copy goes to memory, so that the cursor itself need not. */
@@ -310,6 +329,7 @@ static void def_cfa_expression(struct cfa_run *r)
 	st->cfa = cfa_pack(RULE_NONE, 0, 0);
 	st->off2 = 0;
 	st->plt_rep = 0;
+	st->expr = true;
 	if (e.kind == EXPR_LIN) {
 		st->cfa = rule_at(r, RULE_REG, e.base, e.off);
 	} else if (e.kind == EXPR_MEM && fits_s32(e.off) && fits_s32(e.off2)) {
@@ -415,10 +435,10 @@ static bool op_cfa(struct cfa_run *r, uint8_t op)
 		def_cfa(r, reg, factored(r, bytes_sleb(b)));
 		return true;
 	case DW_CFA_def_cfa_register:
-		def_cfa(r, bytes_uleb(b), r->cur.cfa_off);
+		def_cfa_register(r, bytes_uleb(b));
 		return true;
 	case DW_CFA_def_cfa_offset_sf:
-		def_cfa(r, r->cur.cfa_reg, factored(r, bytes_sleb(b)));
+		def_cfa_offset(r, factored(r, bytes_sleb(b)));
 		return true;
 	case DW_CFA_def_cfa_expression:
 		def_cfa_expression(r);
@@ -528,7 +548,7 @@ static inline bool step(struct cfa_run *r, struct bytes *b)
 	case DW_CFA_nop:
 		return true;
 	case DW_CFA_def_cfa_offset:
-		def_cfa(r, r->cur.cfa_reg, plain_offset(b));
+		def_cfa_offset(r, plain_offset(b));
 		return true;
 	case DW_CFA_advance_loc1:
 		return advance(r, bytes_u8(b));

@@ -32,6 +32,7 @@ struct cfa_state {
 	uint16_t plt_rep;
 	uint8_t plt_at;
 	uint8_t flags;			/* ROW_* */
+	bool expr;			/* the CFA rule is an expression, not cfa_reg + cfa_off */
 };
 
 struct eh_cie {

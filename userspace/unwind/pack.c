@@ -7,6 +7,7 @@
 
 #include "base/vec.h"
 #include "unwind/fntab.h"
+#include "unwind/trampoline.h"
 
 _Static_assert((int)SF_K_NONE == (int)RULE_NONE && (int)SF_K_SAME == (int)RULE_SAME && (int)SF_K_UNDEF == (int)RULE_UNDEF &&
 	       (int)SF_K_CFA == (int)RULE_CFA && (int)SF_K_CFA_MEM == (int)RULE_CFA_MEM &&
@@ -44,8 +45,9 @@ struct packer {
 	struct sf_rule *rules;
 	size_t nrules, rules_cap;
 	uint16_t hash[RULE_HASH];	/* rule index + 1 */
-	struct row last_row;		/* of last_code: neighbouring functions repeat rules */
 	size_t sframe_cap;
+	struct rowbuf known;		/* trampolines: they stand above whatever the tables say there */
+	size_t next_known;
 };
 
 static bool offset_packs(int32_t off, int32_t max)
@@ -292,6 +294,31 @@ static enum place row_offsets(struct packer *p, const struct row *r, uint64_t *s
 	return *end <= (uint64_t)SF_DIR_MAX << SF_PAGE_SHIFT ? PLACE_OK : PLACE_NOWHERE;
 }
 
+static int put_row(struct packer *p, const struct row *r);
+
+/* Trampolines that start before `end`, cut out of *start..: put first, and *start moved behind them. */
+static int put_known(struct packer *p, uint64_t *start, uint64_t end, const struct row *around)
+{
+	int err = 0;
+
+	while (!err && p->next_known < p->known.n && p->known.rows[p->next_known].start < end) {
+		const struct row *k = &p->known.rows[p->next_known++];
+		struct row head;
+
+		if (around && k->start > *start) {
+			head = *around;
+			head.start = *start;
+			head.end = k->start;
+			err = put_row(p, &head);
+		}
+		if (!err)
+			err = put_row(p, k);
+		if (k->end > *start)
+			*start = k->end;
+	}
+	return err;
+}
+
 static int code_of(struct packer *p, const struct row *r, uint16_t *ret)
 {
 	struct sf_rule rule;
@@ -348,17 +375,53 @@ static int put_block(struct packer *p, struct row *rows, size_t n, uint64_t star
 	return err;
 }
 
+static int put_row(struct packer *p, const struct row *r)
+{
+	uint64_t start, end;
+	enum place place;
+	uint16_t code;
+	int err;
+
+	if (r->start >= r->end)
+		return 0;
+	place = row_offsets(p, r, &start, &end);
+	p->out->lost_rows += place == PLACE_NOWHERE;
+	if (place != PLACE_OK)
+		return 0;
+	err = r->source == ROW_SFRAME ? note_sframe(p, start, end) : 0;
+	if (!err)
+		err = code_of(p, r, &code);
+	return err ? err : put_range(p, start, end, code);
+}
+
 #define BLOCK_ROWS 16
+
+/* A row, or the n rows of one repeating block. */
+static int put_rows(struct packer *p, struct row *rows, size_t n)
+{
+	uint64_t start, end;
+	enum place place;
+	int err;
+
+	if (!rows[0].plt_rep) {
+		err = put_known(p, &rows[0].start, rows[0].end, &rows[0]);
+		return err ? err : put_row(p, &rows[0]);
+	}
+	place = row_offsets(p, &rows[0], &start, &end);
+	p->out->lost_rows += place == PLACE_NOWHERE ? n : 0;
+	if (place != PLACE_OK)
+		return 0;
+	err = rows[0].source == ROW_SFRAME ? note_sframe(p, start, end) : 0;
+	return err ? err : put_block(p, rows, n, start, end);
+}
 
 static int pack_rows(struct packer *p, struct row_stream *stream)
 {
 	struct row block[BLOCK_ROWS], next;
 	int more = row_stream_next(stream, &next), err;
+	uint64_t from = 0;
 
 	while (more > 0) {
-		uint64_t start, end;
-		uint16_t code;
-		enum place place;
 		size_t n = 1;
 
 		block[0] = next;
@@ -367,25 +430,13 @@ static int pack_rows(struct packer *p, struct row_stream *stream)
 			block[n++] = next;
 			more = row_stream_next(stream, &next);
 		}
-		place = row_offsets(p, &block[0], &start, &end);
-		if (place == PLACE_NOWHERE)
-			p->out->lost_rows += n;
-		if (place != PLACE_OK)
-			continue;
-		err = block[0].source == ROW_SFRAME ? note_sframe(p, start, end) : 0;
-		if (!err && block[0].plt_rep) {
-			err = put_block(p, block, n, start, end);
-		} else if (!err) {
-			err = code_of(p, &block[0], &code);
-			if (!err)
-				err = put_range(p, start, end, code);
-		}
+		err = put_rows(p, block, n);
 		if (err)
 			return err;
 		if (p->restart_with_bx)
 			return -EAGAIN;
 	}
-	return more;
+	return more ? more : put_known(p, &from, UINT64_MAX, NULL);
 }
 
 static int finish(struct packer *p)
@@ -437,6 +488,7 @@ static int pack_pass(struct packer *p, struct unwind_file *file, const struct el
 	int err;
 
 	p->seg = 0;
+	p->next_known = 0;
 	p->only = only;
 	row_stream_open(&stream, file, ROWS_MERGED, diag);
 	err = pack_rows(p, &stream);
@@ -476,12 +528,15 @@ static int pack_once(struct unwind_file *file, const struct pack_space *space, s
 	p->tracks_bx = tracks_bx;
 	p->nsegs = exec_segments(&file->img, p->segs, EXEC_SEGMENTS_MAX);
 	p->page_rows = malloc(4ul * (SF_PAGE_MAX_ROWS + 1));
-	err = p->page_rows ? pack_segments(p, file, diag) : -ENOMEM;
+	err = p->page_rows ? trampolines_find(&file->img, file->arch, &p->known) : -ENOMEM;
+	if (!err)
+		err = pack_segments(p, file, diag);
 	if (!err)
 		err = finish(p);
 	free(p->page_rows);
 	free(p->dir);
 	free(p->rules);
+	rowbuf_free(&p->known);
 	free(p);
 	if (err) {
 		free(ret->sframe);

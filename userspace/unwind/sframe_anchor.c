@@ -10,10 +10,11 @@
  *	from the field if PCREL or not SORTED, else from the table's header
  *
  * The guess is checked, as flags have been wrong: the reading that puts more functions into executable
- * segments wins. The readings differ by a few bytes for the first functions and by an entry's size more for
- * each that follows, so in a large segment both may fit. Then disorder tells: read from the header where the
- * field is meant, neighbours move towards each other by an entry's size, and most come to overlap or to swap
- * places. (A little of it is no sign: GNU ld 2.40 to 2.43 makes an overlap for -z ibtplt.)
+ * segments wins, unless it brings disorder. The readings differ by a few bytes for the first functions and by
+ * an entry's size more for each that follows, so in a large segment both may fit. Then disorder tells: read
+ * from the header where the field is meant, neighbours move towards each other by an entry's size, and most
+ * come to overlap or to swap places. (A little of it is no sign: GNU ld 2.40 to 2.43 makes an overlap for
+ * -z ibtplt.)
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -136,7 +137,7 @@ static bool fits_well(const struct fit *fit)
 static bool fits_better(const struct fit *other, const struct fit *guess)
 {
 	if (other->inside != guess->inside)
-		return other->inside > guess->inside;
+		return other->inside > guess->inside && other->disorder <= guess->disorder + other->inside / 8;
 	return guess->disorder > guess->inside / 4 && other->disorder < guess->disorder / 4;
 }
 

@@ -244,7 +244,7 @@ int sframe_tables_load(struct sframe *s, struct diag *diag)
 
 	if (s->sec.len && !header_read(s->sec, 0, &h)) {
 		note_no_header(s->sec, diag);
-		return 0;
+		off = rescue_table(s->sec, SFRAME_ALIGN);
 	}
 	while (off < s->sec.len && header_read(s->sec, off, &h)) {
 		if (!header_check(&h, s->arch, why)) {

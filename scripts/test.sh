@@ -1,0 +1,101 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# test.sh: installs what is missing, builds, runs every test that this machine can run. Ends with "N passed, N failed, N skipped"
+# and exits 1 if any failed. Each test prints lines "ok NAME", "FAIL NAME: why", "SKIP NAME: why"; see tests/README.md.
+set -eu
+cd "$(dirname "$0")/.."
+
+scripts/deps.sh test
+PATH=$PATH:/usr/sbin:/sbin
+export PATH
+jobs=$(nproc)
+log=$(mktemp -d)
+trap 'rm -rf "$log"' EXIT
+: > "$log/all"
+
+heading() { printf '\n== %s\n' "$1"; }
+result() { echo "$*" | tee -a "$log/all"; }
+
+# run NAME COMMAND...: a test program. One that ends badly without a FAIL line, or says nothing, failed as a whole.
+run() {
+	name=$1
+	shift
+	status=0
+	{ "$@" </dev/null 2>&1 || echo $? >"$log/status"; } | tee "$log/one"
+	if [ -e "$log/status" ]; then status=$(cat "$log/status"); fi
+	rm -f "$log/status"
+	grep -E '^(ok|FAIL|SKIP) ' "$log/one" >> "$log/all" || true
+	if [ "$status" != 0 ] && ! grep -q '^FAIL ' "$log/one"; then
+		result "FAIL $name: exit status $status: $(tail -n 1 "$log/one")"
+	elif ! grep -qE '^(ok|FAIL|SKIP) ' "$log/one"; then
+		result "FAIL $name: no result"
+	fi
+}
+
+# step NAME COMMAND...: one test that is a command's success; its output only shows if it failed.
+step() {
+	name=$1
+	shift
+	if "$@" >"$log/one" 2>&1 </dev/null; then
+		result "ok $name"
+	else
+		tail -n 30 "$log/one"
+		result "FAIL $name: $* failed"
+		return 1
+	fi
+}
+
+build_is_silent() {
+	make -j"$jobs" >"$log/build" 2>&1 || { cat "$log/build"; return 1; }
+	! grep -iE 'warning|error' "$log/build"
+}
+
+touching_rebuilds_both() {
+	make -n -W bpf/sfbpf_shared.h V=1 >"$log/dry" 2>&1
+	grep -q 'sfbpf\.bpf\.c' "$log/dry" && grep -q -- '-c -o [^ ]*userspace/' "$log/dry"
+}
+
+summary() {
+	passed=$(grep -c '^ok ' "$log/all" || true)
+	failed=$(grep -c '^FAIL ' "$log/all" || true)
+	skipped=$(grep -c '^SKIP ' "$log/all" || true)
+	echo
+	grep '^SKIP ' "$log/all" || true
+	grep '^FAIL ' "$log/all" || true
+	echo "$passed passed, $failed failed, $skipped skipped"
+	[ "$failed" = 0 ]
+}
+
+heading build
+if ! step build-without-warnings build_is_silent; then
+	summary
+	exit 1
+fi
+step build-again-does-nothing make -q || true
+step build-shared-header touching_rebuilds_both || true
+run style scripts/check-style.sh
+
+heading unit
+make -s -j"$jobs" units
+for t in build/unit/*; do
+	if [ -x "$t" ]; then run "$(basename "$t")" "$t"; fi
+done
+
+heading 'unit, with sanitizers'
+if step build-sanitized make -s -j"$jobs" units SAN=1; then
+	for t in build-san/unit/*; do
+		if [ -x "$t" ]; then run "$(basename "$t")-san" "$t"; fi
+	done
+fi
+
+for dir in fuzz cli; do
+	heading $dir
+	for t in tests/"$dir"/*.sh tests/"$dir"/*.py; do
+		if [ -x "$t" ]; then run "$(basename "$t")" "$t"; fi
+	done
+done
+
+heading live
+run live tests/live/run.sh
+
+summary

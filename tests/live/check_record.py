@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What `sfbpf record` promises besides right stacks: an account that adds up, first sight, exit codes."""
+
+import os
+import pty
+import re
+import select
+import shutil
+import signal
+import subprocess
+import time
+
+import harness as h
+
+
+def check_account(name):
+    """Stacks, frames and samples add up, in the account and against the folded output."""
+    for p in ("rec", "threads", "readzero", "except"):
+        h.wait_busy(h.start([h.link_program(p, "acc-" + p), "60"]))
+    stacks, stats = h.record(["-F", "999"], 3)
+    errors = h.stats_errors(stats, stacks)
+    cpus = os.cpu_count()
+    if not 0.8 * 999 * 3 * min(cpus, 4) < stats["samples"] < 1.2 * 999 * 3 * cpus:
+        errors.append("%d samples in 3 s at 999 Hz on %d CPUs" % (stats["samples"], cpus))
+    runs = sum(p["run_cnt"] for p in stats["bpf"].values())
+    if runs == 0:
+        errors.append("the kernel counted no run of the BPF programs")
+    h.check(name, errors)
+
+
+def check_account_small_ring(name):
+    """One page of ring buffer at 10 kHz: whatever is lost is counted."""
+    for p in ("rec", "threads"):
+        h.wait_busy(h.start([h.link_program(p, "ring-" + p), "60"]))
+    stacks, stats = h.record(["-F", "10000", "--ring-size", "4k"], 3)
+    h.note("small ring: %d samples, lost %s" % (stats["samples"], stats["lost"]))
+    h.check(name, h.stats_errors(stats, stacks))
+
+
+def check_account_filter(name):
+    """Only the process asked for, and nothing of the others in the account."""
+    wanted = h.start([h.link_program("rec", "filter-in"), "60"])
+    other = h.start([h.link_program("rec", "filter-out"), "60"])
+    errors = []
+    for p in (wanted, other):
+        h.wait_busy(p)
+    for option, value in (("-p", str(wanted.pid)), ("-t", str(wanted.pid)), ("--comm", "filter-i*")):
+        stacks, stats = h.record(["-F", "499", option, value], 2)
+        errors += ["%s: %s" % (option, e) for e in h.stats_errors(stats, stacks)]
+        strange = {s.comm for s in stacks} - {"filter-in"}
+        if strange:
+            errors.append("%s: also recorded %s" % (option, " ".join(sorted(strange))))
+        if h.total(stacks) < 100:
+            errors.append("%s: %d samples" % (option, h.total(stacks)))
+    h.check(name, errors)
+
+
+def check_kernel_and_user_only(name):
+    h.wait_busy(h.start([h.link_program("readzero", "parts"), "60"]))
+    errors = []
+    user, _ = h.record(["-F", "499", "-U", "--comm", "parts"], 1)
+    kernel, _ = h.record(["-F", "499", "-K", "--comm", "parts"], 1)
+    if not user or any(f.endswith("_[k]") for s in user for f in s.frames):
+        errors.append("-U: kernel frames, or nothing: " + h.worst(user, 1))
+    if not kernel or any(not f.endswith("_[k]") for s in kernel for f in s.frames):
+        errors.append("-K: user frames, or nothing: " + h.worst(kernel, 1))
+    h.check(name, errors)
+
+
+def check_command(name):
+    """`-- COMMAND`: recorded from its first instruction, however short; its status is reported, not returned."""
+    path = h.copy_program("brief", "cmd-brief")
+    stacks, stats = h.Recording(["-F", "999"], command=[path, "300"]).finish()
+    mine = [s for s in stacks if s.comm == "cmd-brief"]
+    errors = h.stats_errors(stats, stacks)
+    if h.total(mine) < 200:
+        errors.append("%d samples of 300 ms at 999 Hz" % h.total(mine))
+    p = subprocess.run([h.SFBPF, "record", "-o", h.tmpfile("c.folded"), "--", "sh", "-c", "exit 7"],
+                       capture_output=True, text=True, timeout=60)
+    if p.returncode != 0 or "7" not in p.stderr:
+        errors.append("exit 7 of the command: code %d, %r" % (p.returncode, p.stderr[-200:]))
+    h.check(name, errors)
+
+
+def check_new_file(name):
+    """A file never seen before: its first samples are shown, as far as they go, with a reason."""
+    rec = h.Recording(["-F", "999"], 3)
+    time.sleep(1)
+    path = h.copy_program("brief", "new-file")
+    subprocess.run([path, "200"], timeout=30, check=False)
+    stacks, stats = rec.finish()
+    mine = [s for s in stacks if s.comm == "new-file"]
+    errors = h.stats_errors(stats, stacks)
+    late = h.total(s for s in mine if h.reason(s))
+    if h.total(mine) < 140:
+        errors.append("%d samples of 200 ms at 999 Hz" % h.total(mine))
+    if late > 100:
+        errors.append("%d samples are incomplete: %s" % (late, h.worst([s for s in mine if h.reason(s)])))
+    if any(h.reason(s) and len(s.frames) < 2 for s in mine):
+        errors.append("an incomplete stack has no frame at all")
+    h.note("new file: %d of %d samples incomplete" % (late, h.total(mine)))
+    h.check(name, errors)
+
+
+def check_brief_300_runs(name):
+    """300 processes of 20 ms each: 95 % of their samples carry the whole chain, the first 100 ms included."""
+    path = h.copy_program("brief", "brief300")
+    rec = h.Recording(["-F", "999"], 14)
+    time.sleep(1)
+    subprocess.run(["sh", "-c", 'i=0; while [ $i -lt 300 ]; do "$0" 20; i=$((i + 1)); done', path], timeout=60, check=False)
+    stacks, stats = rec.finish()
+    mine = [s for s in stacks if s.comm == "brief300" and h.user_frames(s)]
+    hot = [s for s in mine if any(f.startswith("br_") for f in s.frames)]
+    chain = re.compile(r"_start;[^;]*;[^;]*;main;br_run;br_hot(;br_mid)?(;br_leaf)?(;[^;]*_\[k\])*")
+    errors = h.stats_errors(stats, stacks)
+    if h.total(hot) < 300 * 15:
+        errors.append("%d samples of 300 x 20 ms at 999 Hz" % h.total(hot))
+    bad = [s for s in hot if not chain.fullmatch(";".join(s.frames))]
+    cut = [s for s in mine if h.reason(s)]
+    if h.total(bad) > 0.05 * h.total(hot) or h.total(cut) > 0.05 * h.total(mine):
+        errors.append("%d of %d lack the chain, %d of %d are incomplete: %s" % (
+            h.total(bad), h.total(hot), h.total(cut), h.total(mine), h.worst(bad + cut)))
+    h.note("brief: %d samples, %d without the chain, %d incomplete" % (h.total(mine), h.total(bad), h.total(cut)))
+    h.check(name, errors)
+
+
+# ---- exit codes ------------------------------------------------------------------------------------------
+
+def run(*args, **kw):
+    return subprocess.run([h.SFBPF] + list(args), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, timeout=60, **kw)
+
+
+def complaint(what, p, code):
+    """The run must end with the code and one line on stderr."""
+    lines = p.stderr.strip().splitlines()
+    if p.returncode != code:
+        return ["%s: exit code %d, not %d" % (what, p.returncode, code)]
+    if not lines:
+        return ["%s: says nothing" % what]
+    return []
+
+
+def check_exit_usage(name):
+    errors = []
+    for args in (["record", "--no-such-option"], ["record", "-F", "12abc", "1"], ["record", "-F", "", "1"],
+                 ["record", "-F", "-5", "1"], ["record", "12abc"], ["record", "--ring-size", "4x", "1"],
+                 ["record", "-C", "0-", "1"], ["record", "--format", "nonsense", "1"], ["no-such-command"]):
+        errors += complaint(" ".join(args), run(*args), 2)
+    p = run("--help")
+    if p.returncode != 0 or "record" not in p.stdout:
+        errors.append("--help: exit code %d" % p.returncode)
+    p = run("--version")
+    if p.returncode != 0 or not re.search(r"\d+\.\d+", p.stdout):
+        errors.append("--version: exit code %d" % p.returncode)
+    h.check(name, errors)
+
+
+def check_exit_missing_pid(name):
+    p = run("record", "-p", "4194303", "-o", h.tmpfile("none.folded"), "1")
+    errors = complaint("-p 4194303", p, 1)
+    if len(p.stderr.strip().splitlines()) > 1:
+        errors.append("more than one line: " + p.stderr.strip())
+    h.check(name, errors)
+
+
+def check_exit_not_root(name):
+    if not shutil.which("setpriv"):
+        raise h.Skip("no setpriv")
+    exe = h.tmpfile("sfbpf")
+    shutil.copy(h.SFBPF, exe)
+    p = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", exe, "record", "1"],
+                       stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    errors = complaint("as nobody", p, 3)
+    if "CAP_" not in p.stderr and "cap_" not in p.stderr:
+        errors.append("the missing capability is not named: %r" % p.stderr[-300:])
+    h.check(name, errors)
+
+
+def check_exit_unwritable(name):
+    p = run("record", "-o", h.tmpdir() + "/no/such/folder/x.folded", "1")
+    h.check(name, complaint("-o into a folder that is not there", p, 1))
+
+
+def check_binary_on_terminal(name):
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execv(h.SFBPF, [h.SFBPF, "record", "--format", "pprof", "-o", "-", "1"])
+    out = b""
+    end = time.monotonic() + 20
+    while time.monotonic() < end:
+        if not select.select([fd], [], [], 1)[0]:
+            continue
+        try:
+            data = os.read(fd, 65536)
+        except OSError:
+            break
+        if not data:
+            break
+        out += data
+    _, status = os.waitpid(pid, 0)
+    code = os.waitstatus_to_exitcode(status)
+    errors = []
+    if code not in (1, 2):
+        errors.append("exit code %d" % code)
+    if b"\x1f\x8b" in out:
+        errors.append("wrote gzip data to the terminal")
+    h.check(name, errors)
+
+
+def check_interrupt(name):
+    """The first Ctrl-C ends the recording with its result and 0."""
+    h.wait_busy(h.start([h.link_program("rec", "ctrlc"), "60"]))
+    rec = h.Recording(["-F", "199"])
+    time.sleep(2)
+    rec.p.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    stacks, stats = rec.finish()
+    errors = h.stats_errors(stats, stacks)
+    if time.monotonic() - began > 3:
+        errors.append("took %.1f s to end" % (time.monotonic() - began))
+    if h.total(s for s in stacks if s.comm == "ctrlc") < 100:
+        errors.append("no result")
+    h.check(name, errors)
+
+
+h.run_checks([check_account, check_account_small_ring, check_account_filter, check_kernel_and_user_only, check_command,
+              check_new_file, check_brief_300_runs, check_exit_usage, check_exit_missing_pid, check_exit_not_root,
+              check_exit_unwritable, check_binary_on_terminal, check_interrupt])

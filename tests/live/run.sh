@@ -1,0 +1,56 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# run.sh: all live checks. Needs root and a kernel that lets sfbpf record; else one SKIP line.
+set -eu
+cd "$(dirname "$0")/../.."
+: "${OUTPUT:=build}"
+export OUTPUT
+
+give_up() {
+	echo "SKIP live: $1"
+	exit 0
+}
+
+[ "$(id -u)" = 0 ] || give_up "not root"
+[ -r /sys/kernel/btf/vmlinux ] || give_up "the kernel has no BTF"
+command -v python3 >/dev/null || give_up "no python3"
+if ! why=$("$OUTPUT/sfbpf" doctor 2>&1); then
+	echo "$why" | sed 's/^/# /'
+	give_up "sfbpf doctor says that record would not work here"
+fi
+
+# Python of the distribution: the checks need nothing else.
+python=/usr/bin/python3
+[ -x $python ] || python=python3
+
+log=$(mktemp -d)
+trap 'rm -rf "$log"' EXIT
+if dmesg >"$log/before" 2>/dev/null; then have_dmesg=1; else have_dmesg=0; fi
+
+if tests/programs/build.sh "$OUTPUT/programs" >"$log/build" 2>&1; then
+	echo "ok live-programs-build"
+	# The cases of these programs are skipped below, each by its name.
+	sed 's/^SKIP/# not built:/' "$log/build"
+else
+	sed 's/^/# /' "$log/build"
+	echo "FAIL live-programs-build: tests/programs/build.sh failed"
+fi
+
+status=0
+for check in chains record damage real cost; do
+	$python -B tests/live/check_$check.py || status=1
+done
+
+if [ $have_dmesg = 1 ]; then
+	dmesg >"$log/after"
+	tail -n "+$(($(wc -l <"$log/before") + 1))" "$log/after" | grep -E 'WARNING|BUG:|Oops|general protection|soft lockup|RCU stall|rcu_.*stall' >"$log/new" || true
+	if [ -s "$log/new" ]; then
+		echo "FAIL live-kernel-log: $(head -n 3 "$log/new" | tr '\n' ' ')"
+		status=1
+	else
+		echo "ok live-kernel-log"
+	fi
+else
+	echo "SKIP live-kernel-log: dmesg cannot be read"
+fi
+exit $status

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: BSD-2-Clause
+# Comparison of the readers with an independent evaluator (elfutils' libdw). Included by the Makefile when libdw is there:
+#	ifeq ($(shell $(PKG_CONFIG) --exists libdw && echo 1),1)
+#	include tests/oracle/oracle.mk
+#	endif
+# make oracle			builds it and compares ORACLE_FILES, those of them that exist; fails on any difference
+# make oracle ORACLE_FILES=...	compares these
+
+ORACLE_LIB := /usr/lib/$(shell $(CC) -print-multiarch)
+ORACLE_FILES ?= $(wildcard $(addprefix $(ORACLE_LIB)/,libc.so.6 ld-linux-x86-64.so.2 libcrypto.so.3 libstdc++.so.6 \
+	libgcrypt.so.20 libLLVM-14.so.1) /usr/bin/python3 /usr/bin/gdb /usr/bin/node $(shell $(CC) -print-prog-name=cc1))
+
+$(O)/eh_oracle: $(O)/tests/oracle/eh_oracle.o $(O)/libcore.a
+	$(call msg,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs libdw) -lelf -lz
+
+oracle: $(O)/eh_oracle
+	$< $(ORACLE_FILES)
+
+-include $(O)/tests/oracle/eh_oracle.d
+
+.PHONY: oracle

@@ -1,0 +1,276 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "out/out.h"
+
+#include <errno.h>
+
+#include "samples.h"
+#include "test.h"
+
+#define USER SF_SAMPLE_USER
+#define KERNEL SF_SAMPLE_IN_KERNEL
+#define KADDR 0xffffffff81001010
+
+struct world {
+	struct modules *ms;
+	struct symbolizer *sz;
+	struct profile *p;
+	struct run_stats st;
+	struct out_meta meta;
+	struct out_report r;
+	char kallsyms[64];
+};
+
+static void make_world(struct world *w)
+{
+	FILE *f;
+	int fd;
+
+	*w = (struct world){ .ms = modules_new(), .p = profile_new(), .meta = { "cpu-clock", 99, "host\x1b", 0 } };
+	w->sz = symbolizer_new(w->ms);
+	strcpy(w->kallsyms, "/tmp/sfbpf-kallsyms-XXXXXX");
+	fd = mkstemp(w->kallsyms);
+	f = fd < 0 ? NULL : fdopen(fd, "w");
+	if (f) {
+		fputs("ffffffff81001000 T vfs_read\n", f);
+		fclose(f);
+	}
+	symbolizer_set_kallsyms(w->sz, w->kallsyms);
+	add_module(w->ms, 1, "app");
+	add_module(w->ms, 2, "li;b\n");
+	w->r = (struct out_report){ w->p, w->sz, w->ms, &w->meta, &w->st, { 0 } };
+}
+
+static void free_world(struct world *w)
+{
+	remove(w->kallsyms);
+	profile_free(w->p);
+	symbolizer_free(w->sz);
+	modules_free(w->ms);
+}
+
+static char *written(int (*write)(const struct out_report *r, FILE *f), const struct out_report *r)
+{
+	char *out = NULL;
+	size_t len;
+	FILE *f = open_memstream(&out, &len);
+
+	EXPECT_EQ(write(r, f), 0);
+	fclose(f);
+	return out;
+}
+
+static void fill(struct world *w)
+{
+	static const struct fake fakes[] = {
+		{ "app", 7, SF_STOP_COMPLETE, USER | KERNEL, 1500, 2, 1, { ROW(1, 0x20), ROW(1, 0x10) | SF_FRAME_RA, KADDR } },
+		{ "app", 8, SF_STOP_COMPLETE, USER | KERNEL, 1600, 2, 1, { ROW(1, 0x20) | FP, ROW(1, 0x10), KADDR } },
+		{ "a;b \x1b\xff", 9, SF_STOP_READ_FAULT, USER, 1000, 2, 0, { JIT(0x7000), ROW(2, 0x30) } },
+		{ "kworker/0:1", 2, SF_STOP_COMPLETE, KERNEL, 1000, 0, 1, { KADDR } },
+		{ "app", 7, SF_STOP_NO_REGS, USER, 100, 0, 0, { 0 } },
+		{ "", 3, SF_STOP_COMPLETE, USER, 2000, 1, 0, { RAW(5) } },
+	};
+
+	for (int i = 0; i < 6; i++)
+		add_fake(w->p, &fakes[i], i + 1);
+	profile_account(w->p, w->ms, &w->st.account);
+	w->st.samples = w->st.account.samples + 4;
+	w->st.lost[SF_LOST_RING_FULL] = 4;
+	w->st.duration_s = 10.5;
+}
+
+TEST(out_folded)
+{
+	struct world w;
+	char *out;
+
+	make_world(&w);
+	fill(&w);
+	out = written(out_folded, &w.r);
+	EXPECT_STR(out,
+		   "[unknown];[unknown] 6\n"
+		   "a:b .\xef\xbf\xbd;[incomplete:read_fault];[li:b.+0x30];[unknown]_[j] 3\n"
+		   "app;[app+0x10];[app+0x20];vfs_read_[k] 3\n"
+		   "app;[incomplete:no_regs] 5\n"
+		   "kworker/0:1;vfs_read_[k] 4\n");
+	free(out);
+	w.r.opts.user_only = true;
+	out = written(out_folded, &w.r);
+	EXPECT_STR(out,
+		   "[unknown];[unknown] 6\n"
+		   "a:b .\xef\xbf\xbd;[incomplete:read_fault];[li:b.+0x30];[unknown]_[j] 3\n"
+		   "app;[app+0x10];[app+0x20] 3\n"
+		   "app;[incomplete:no_regs] 5\n"
+		   "kworker/0:1 4\n");
+	free(out);
+	w.r.opts = (struct out_opts){ .kernel_only = true };
+	out = written(out_folded, &w.r);
+	EXPECT_STR(out,
+		   "[unknown] 6\n"
+		   "a:b .\xef\xbf\xbd 3\n"
+		   "app 5\n"
+		   "app;vfs_read_[k] 3\n"
+		   "kworker/0:1;vfs_read_[k] 4\n");
+	free(out);
+	w.r.opts = (struct out_opts){ .usec = true };
+	out = written(out_folded, &w.r);
+	EXPECT_STR(out,
+		   "[unknown];[unknown] 12\n"
+		   "a:b .\xef\xbf\xbd;[incomplete:read_fault];[li:b.+0x30];[unknown]_[j] 3\n"
+		   "app;[app+0x10];[app+0x20];vfs_read_[k] 4\n"
+		   "kworker/0:1;vfs_read_[k] 4\n");
+	free(out);
+	free_world(&w);
+}
+
+TEST(out_folded_empty)
+{
+	struct world w;
+	char *out;
+
+	make_world(&w);
+	out = written(out_folded, &w.r);
+	EXPECT_STR(out, "");
+	free(out);
+	free_world(&w);
+}
+
+TEST(out_full_disk)
+{
+	static int (*const writers[])(const struct out_report *r, FILE *f) = { out_folded, out_json, out_text };
+	struct world w;
+	FILE *f;
+
+	make_world(&w);
+	fill(&w);
+	for (uint64_t i = 0; i < 2000; i++)	/* more than a buffer */
+		add_fake(w.p, &(struct fake){ "x", 1, 0, USER, 1, 1, 0, { ROW(1, i) } }, 1);
+	for (size_t i = 0; i < 3; i++) {
+		f = fopen("/dev/full", "w");
+		if (!f)
+			break;
+		EXPECT_EQ(writers[i](&w.r, f), -ENOSPC);
+		fclose(f);
+	}
+	f = fopen("/dev/full", "w");
+	if (f) {
+		EXPECT_EQ(out_stats(&w.st, f), -ENOSPC);
+		fclose(f);
+	}
+	free_world(&w);
+}
+
+TEST(out_stats)
+{
+	static const struct run_program programs[] = { { "sf_sample", 12, 3456 }, { "sf_switch", 0, 0 } };
+	struct world w;
+	char *out = NULL;
+	size_t len;
+	FILE *f;
+
+	make_world(&w);
+	fill(&w);
+	w.st.tables.modules = 3;
+	w.st.tables.build_ms = 1.25;
+	w.st.programs = programs;
+	w.st.nprograms = 2;
+	w.st.self.cpu_ms = 20.5;
+	w.st.self.rss_peak_kb = 4096;
+	f = open_memstream(&out, &len);
+	EXPECT_EQ(out_stats(&w.st, f), 0);
+	fclose(f);
+	EXPECT_STR(out,
+		   "{\"schema\":1,\"duration_s\":10.500,\"samples\":25,\"samples_without_user\":4,"
+		   "\"user_stacks\":{\"total\":17,\"complete\":9,\"incomplete\":{\"no_module\":0,\"not_loaded\":0,\"no_table\":0,"
+		   "\"no_row\":0,\"read_fault\":3,\"depth\":0,\"bad_cfa\":0,\"reg_unknown\":0,\"no_rule\":0,\"jit\":0,\"compat\":0,"
+		   "\"no_regs\":5,\"modules_full\":0}},"
+		   "\"frames\":{\"total\":18,\"sframe\":0,\"eh_frame\":9,\"fp\":6,\"jit\":3},"
+		   "\"lost\":{\"ring_full\":4,\"need_ring_full\":0,\"busy\":0,\"bad_record\":0},"
+		   "\"tables\":{\"modules\":3,\"rows\":0,\"rules\":0,\"bytes\":0,\"build_ms\":1.250},"
+		   "\"bpf\":{\"sf_sample\":{\"run_cnt\":12,\"run_ns\":3456},\"sf_switch\":{\"run_cnt\":0,\"run_ns\":0}},"
+		   "\"self\":{\"cpu_ms\":20.500,\"rss_peak_kb\":4096}}\n");
+	free(out);
+	free_world(&w);
+}
+
+TEST(out_text)
+{
+	struct world w;
+	char *out;
+
+	make_world(&w);
+	fill(&w);
+	out = written(out_text, &w.r);
+	EXPECT_STR(out,
+		   "  SELF%  TOTAL%         SELF  MODULE                    FUNCTION\n"
+		   "  33.33   33.33            7  [kernel]                  vfs_read_[k]\n"
+		   "  28.57   28.57            6  [unknown]                 [unknown]\n"
+		   "  23.81   23.81            5  [no stack]                [no stack]\n"
+		   "  14.29   14.29            3  [jit]                     [unknown]_[j]\n"
+		   "   0.00   14.29            0  app                       [app+0x10]\n"
+		   "   0.00   14.29            0  app                       [app+0x20]\n"
+		   "   0.00   14.29            0  li;b.                     [li;b.+0x30]\n"
+		   "\n"
+		   "   CPU% KERNEL%      SAMPLES  COMPLETE%       PID  COMM\n"
+		   "  28.57    0.00            6      100.0         3  \n"
+		   "  28.57    4.76            6       16.7         7  app\n"
+		   "  19.05   19.05            4          -         2  kworker/0:1\n"
+		   "  14.29    0.00            3        0.0         9  a;b .\xef\xbf\xbd\n"
+		   "   9.52    9.52            2      100.0         8  app\n"
+		   "\n"
+		   "25 samples of cpu-clock at 99 Hz in 10.5 s, 4 lost (ring_full 4), 52.9 % of 17 user stacks complete "
+		   "(read_fault 3, no_regs 5)\n");
+	free(out);
+	w.r.opts.rows = 2;
+	out = written(out_text, &w.r);
+	EXPECT(strstr(out, "... and 5 more functions\n"));
+	EXPECT(strstr(out, "... and 3 more processes\n"));
+	free(out);
+	free_world(&w);
+}
+
+TEST(out_json)
+{
+	struct world w;
+	struct module *m;
+	char *out;
+
+	make_world(&w);
+	fill(&w);
+	m = modules_find(w.ms, 1);
+	memcpy(m->build_id, "\x01\xab", 2);
+	m->build_id_len = 2;
+	out = written(out_json, &w.r);
+	EXPECT(strstr(out, "{\"meta\":{\"schema\":1,\"tool\":\"sfbpf " SFBPF_VERSION "\",\"host\":\"host.\",\"event\":\"cpu-clock\",\"hz\":99.000,"
+			   "\"start_unix_ns\":null,\"duration_s\":10.500,\"unit\":\"samples\",\"samples\":25,\"lost\":4}"));
+	EXPECT(strstr(out, "{\"id\":1,\"name\":\"app\",\"path\":\"app\",\"build_id\":\"01ab\"}"));
+	EXPECT(strstr(out, "{\"id\":2,\"name\":\"li;b.\",\"path\":\"li;b.\",\"build_id\":null}"));
+	EXPECT(strstr(out, "{\"comm\":\"app\",\"pid\":7,\"cgroup_id\":0,\"count\":1,\"samples\":1,\"stop\":\"complete\",\"frames\":["
+			   "{\"name\":\"[app+0x10]\",\"module\":\"app\",\"kind\":\"user\",\"module_id\":1,\"offset\":16},"
+			   "{\"name\":\"[app+0x20]\",\"module\":\"app\",\"kind\":\"user\",\"module_id\":1,\"offset\":32},"
+			   "{\"name\":\"vfs_read_[k]\",\"module\":\"[kernel]\",\"kind\":\"kernel\"}]}"));
+	EXPECT(strstr(out, "{\"name\":\"[unknown]_[j]\",\"module\":\"[jit]\",\"kind\":\"jit\",\"address\":\"0x7000\"}"));
+	EXPECT(strstr(out, "\"pid\":2,\"cgroup_id\":0,\"count\":4,\"samples\":4,\"stop\":null,"));
+	if (system("python3 -c 1 2>/dev/null") == 0) {
+		FILE *p = popen("python3 -c 'import json,sys; d=json.load(sys.stdin); assert len(d[\"stacks\"])==6'", "w");
+
+		EXPECT(p && fputs(out, p) >= 0);
+		EXPECT(p && pclose(p) == 0);
+	}
+	free(out);
+	free_world(&w);
+}
+
+TEST(out_formats)
+{
+	const struct out_format *f;
+
+	EXPECT(out_format_named("folded") && out_format_named("json") && out_format_named("text"));
+	EXPECT(!out_format_named("xml") && !out_format_named(""));
+	f = out_format_for_path("/tmp/x.folded");
+	EXPECT(f && strcmp(f->name, "folded") == 0);
+	f = out_format_for_path("x.txt");
+	EXPECT(f && strcmp(f->name, "folded") == 0);
+	f = out_format_for_path("a.folded.json");
+	EXPECT(f && strcmp(f->name, "json") == 0);
+	EXPECT(!out_format_for_path("json") && !out_format_for_path(".json") && !out_format_for_path("x.bin") && !out_format_for_path("-"));
+}

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sym/elf_symtab.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "files.h"
+#include "test.h"
+
+/* ---- Files to read ---- */
+
+struct file {
+	int fd;
+	struct elf_image img;
+	struct symtab *t;
+};
+
+static bool open_file(struct file *f, const char *path)
+{
+	char full[192];
+
+	*f = (struct file){ 0 };
+	snprintf(full, sizeof(full), path[0] == '/' ? "%s" : "%s/%s", path[0] == '/' ? path : dir, path);
+	f->fd = open(full, O_RDONLY | O_CLOEXEC);
+	if (f->fd < 0 || elf_image_open_fd(&f->img, f->fd, NULL))
+		return false;
+	return symtab_build(&f->img, &f->t) == 0;
+}
+
+static void close_file(struct file *f)
+{
+	symtab_free(f->t);
+	elf_image_close(&f->img);
+	close(f->fd);
+}
+
+static const char *name_at(const struct file *f, uint64_t vaddr)
+{
+	static char buf[SYMTAB_NAME_MAX];
+	struct symtab_hit hit;
+	uint64_t off;
+
+	if (!elf_image_vaddr_to_offset(&f->img, vaddr, &off) || !symtab_find(f->t, off, &hit))
+		return "-";
+	return symtab_name(f->t, &hit, buf, sizeof(buf)) > 0 ? buf : "?";
+}
+
+/* ---- Small files ---- */
+
+static const char asm_text[] =
+	"	.text\n"
+	"base:\n"			/* NOTYPE, size 0, up to the next symbol */
+	"	.skip 16, 0x90\n"
+	"	.globl pub, __pub, _pub\n"
+	"	.weak weak_pub\n"
+	"	.type pub, @function\n"
+	"	.type __pub, @function\n"
+	"	.type _pub, @function\n"
+	"	.type weak_pub, @function\n"
+	"__pub:\n"
+	"_pub:\n"
+	"weak_pub:\n"
+	"pub:	.skip 8, 0x90\n"
+	"inside:	.skip 8, 0x90\n"	/* a label in a function */
+	"	.size pub, 16\n"
+	"	.size __pub, 16\n"
+	"	.size _pub, 16\n"
+	"	.size weak_pub, 16\n"
+	"	.skip 16, 0x90\n"	/* nobody's */
+	"	.type outer, @function\n"
+	"outer:	.skip 8, 0x90\n"
+	"	.type inner, @function\n"
+	"inner:	.skip 4, 0x90\n"
+	"	.size inner, 4\n"
+	"	.skip 20, 0x90\n"
+	"	.size outer, 32\n"
+	"	.type alone, @function\n"
+	"alone:	.skip 16, 0x90\n"	/* a function without a size */
+	"\"$x.1\":	.skip 8, 0x90\n"
+	"	.type local_name, @function\n"
+	"	.globl g\n"
+	"	.type g, @function\n"
+	"local_name:\n"
+	"g:	.skip 16, 0x90\n"
+	"	.size local_name, 16\n"
+	"	.size g, 16\n"
+	"	.globl short_one, longer_name\n"
+	"	.type short_one, @function\n"
+	"	.type longer_name, @function\n"
+	"short_one:\n"
+	"longer_name:\n"
+	"	.skip 4, 0x90\n"
+	"	.size short_one, 4\n"
+	"	.size longer_name, 4\n"
+	"	.skip 12, 0x90\n"
+	"	.globl old_version\n"
+	"	.type old_version, @function\n"
+	"old_version:	.skip 16, 0x90\n"
+	"	.size old_version, 16\n"
+	"	.symver old_version, versioned@@V1\n"
+	"	.data\n"
+	"	.globl thing\n"
+	"thing:	.quad 1\n"
+	"	.section .note.GNU-stack,\"\",@progbits\n";
+
+TEST(symtab_rules)
+{
+	static const struct { const char *symbol; int add; const char *want; } cases[] = {
+		{ "base", 0, "base" }, { "base", 15, "base" },
+		{ "pub", 0, "pub" }, { "inside", 0, "pub" }, { "pub", 15, "pub" }, { "pub", 16, "-" }, { "pub", 31, "-" },
+		{ "outer", 0, "outer" }, { "inner", 0, "inner" }, { "inner", 3, "inner" }, { "inner", 4, "outer" }, { "outer", 31, "outer" },
+		{ "alone", 0, "alone" }, { "alone", 15, "alone" }, { "alone", 23, "alone" },	/* $x.1 is no function */
+		{ "g", 0, "g" },
+		{ "short_one", 3, "longer_name" }, { "short_one", 4, "-" },
+		{ "old_version", 2, "versioned" },
+		{ "thing", 0, "-" },
+	};
+	struct file f = { 0 };
+	size_t i;
+
+	if (!make_dir())
+		SKIP("no temporary directory");
+	write_file("a.s", asm_text);
+	write_file("a.map", "V1 { global: *; };\n");
+	if (!run("gcc -shared -nostdlib -Wl,--version-script=a.map -o a.so a.s && nm a.so > /dev/null")) {
+		remove_dir();
+		SKIP("no gcc or no nm");
+	}
+	EXPECT(open_file(&f, "a.so"));
+	for (i = 0; f.t && i < sizeof(cases) / sizeof(cases[0]); i++) {
+		uint64_t at = nm("a.so", cases[i].symbol);
+
+		if (!at && strcmp(cases[i].symbol, "old_version") == 0)
+			at = nm("a.so", "versioned@@V1");
+		if (strcmp(name_at(&f, at + (uint64_t)cases[i].add), cases[i].want) != 0) {
+			printf("  %s+%d:\n", cases[i].symbol, cases[i].add);
+			EXPECT_STR(name_at(&f, at + (uint64_t)cases[i].add), cases[i].want);
+		}
+	}
+	close_file(&f);
+	remove_dir();
+}
+
+static const char c_text[] =
+	"#include <stdlib.h>\n"
+	"#include <string.h>\n"
+	"__attribute__((noinline)) int twice(int x) { return abs(x) + (int)strlen(getenv(\"HOME\")); }\n"
+	"void *p = (void *)getenv;\n"
+	"int main(int argc, char **argv) { (void)argv; return twice(argc) + (p == (void *)getenv); }\n";
+
+/* Stubs of all kinds of PLT that gcc can be made to emit, found through the disassembler's own names. */
+static void check_plt(const char *file)
+{
+	char cmd[256], line[512], sym[256];
+	unsigned long long value;
+	struct file f;
+	int seen = 0;
+	FILE *p;
+
+	if (!open_file(&f, file)) {
+		EXPECT(!"opens");
+		return;
+	}
+	snprintf(cmd, sizeof(cmd), "objdump -d -j .plt -j .plt.sec -j .plt.got %s/%s 2>/dev/null", dir, file);
+	p = popen(cmd, "r");
+	while (p && fgets(line, sizeof(line), p)) {
+		char *at;
+
+		if (sscanf(line, "%llx <%255[^>]>:", &value, sym) != 2 || !(at = strstr(sym, "@plt")) || at[4] || sym[0] == '*')
+			continue;
+		*at = 0;
+		EXPECT_STR(name_at(&f, value + 3), sym);
+		seen++;
+	}
+	if (p)
+		pclose(p);
+	EXPECT(seen >= 2);
+	close_file(&f);
+}
+
+TEST(symtab_plt)
+{
+	if (!make_dir())
+		SKIP("no temporary directory");
+	write_file("b.c", c_text);
+	if (!run("gcc -O2 -fno-builtin -o lazy b.c -Wl,-z,lazy -fcf-protection=none && gcc -O2 -fno-builtin -o now b.c -Wl,-z,now && "
+		 "gcc -O2 -fno-builtin -fcf-protection -Wl,-z,ibtplt,-z,lazy -o ibt b.c && gcc -O2 -fno-builtin -no-pie -o fixed b.c && "
+		 "objdump --version > /dev/null && uname -m | grep -q x86_64")) {
+		remove_dir();
+		SKIP("no gcc, no objdump or not x86-64");
+	}
+	check_plt("lazy");
+	check_plt("now");
+	check_plt("ibt");
+	check_plt("fixed");
+	remove_dir();
+}
+
+TEST(symtab_stripped)
+{
+	static const char *const flags[] = { "", "-no-pie", "-static", "-static-pie" };
+	struct file f;
+
+	if (!make_dir())
+		SKIP("no temporary directory");
+	write_file("b.c", c_text);
+	if (!run("gcc -O2 -o c b.c && strip --version > /dev/null && readelf --version > /dev/null")) {
+		remove_dir();
+		SKIP("no gcc or no binutils");
+	}
+	for (size_t i = 0; i < 4; i++) {
+		char cmd[256];
+		uint64_t start, main_at;
+
+		snprintf(cmd, sizeof(cmd), "gcc -O2 %s -o c b.c", flags[i]);
+		if (!run(cmd))
+			continue;
+		start = nm("c", "_start");
+		main_at = nm("c", "main");
+		EXPECT(open_file(&f, "c"));
+		EXPECT_STR(name_at(&f, start + 0x20), "_start");
+		EXPECT_STR(name_at(&f, main_at), "main");
+		close_file(&f);
+		EXPECT(run("strip c"));
+		EXPECT(open_file(&f, "c"));
+		EXPECT_STR(name_at(&f, start + 0x20), "_start");
+		EXPECT_STR(name_at(&f, main_at), "-");
+		close_file(&f);
+	}
+	/* A shared library's entry point starts no process. */
+	EXPECT(run("gcc -O2 -shared -fPIC -fvisibility=hidden -Wl,-e,twice -o c b.c && strip c"));
+	EXPECT(open_file(&f, "c"));
+	EXPECT(f.img.entry != 0);
+	EXPECT_STR(name_at(&f, f.img.entry), "-");
+	close_file(&f);
+	remove_dir();
+}
+
+/* Zeroes e_shoff, e_shnum, e_shstrndx. */
+static void drop_sections(uint8_t *mem)
+{
+	memset(mem + offsetof(Elf64_Ehdr, e_shoff), 0, 8);
+	memset(mem + offsetof(Elf64_Ehdr, e_shnum), 0, 4);
+}
+
+TEST(symtab_without_section_headers)
+{
+	static const char *const styles[] = { "gnu", "sysv" };
+	char path[128], cmd[256];
+	uint8_t *mem;
+	size_t len = 0;
+
+	if (!make_dir())
+		SKIP("no temporary directory");
+	write_file("b.c", c_text);
+	for (int i = 0; i < 2; i++) {
+		struct elf_image img;
+		struct symtab *t = NULL;
+		struct symtab_hit hit;
+		char name[64] = "";
+		uint64_t off = 0;
+
+		snprintf(cmd, sizeof(cmd), "gcc -O2 -shared -fPIC -Wl,--hash-style=%s -o c.so b.c", styles[i]);
+		if (!run(cmd)) {
+			remove_dir();
+			SKIP("no gcc");
+		}
+		snprintf(path, sizeof(path), "%s/c.so", dir);
+		mem = slurp(path, &len);
+		drop_sections(mem);
+		EXPECT_EQ(elf_image_open_mem(&img, mem, len, NULL), 0);
+		EXPECT_EQ(symtab_build(&img, &t), 0);
+		EXPECT_EQ(symtab_count(t), 2);
+		EXPECT(elf_image_vaddr_to_offset(&img, nm("c.so", "twice"), &off));
+		EXPECT(symtab_find(t, off + 1, &hit) && symtab_name(t, &hit, name, sizeof(name)) == 5);
+		EXPECT_STR(name, "twice");
+		symtab_free(t);
+		elf_image_close(&img);
+		free(mem);
+	}
+	remove_dir();
+}
+
+/* ---- Real libraries: what readelf lists is what is found ---- */
+
+struct listed {
+	uint64_t value, size;
+	char name[160];
+};
+
+static int compare_listed(const void *a, const void *b)
+{
+	const struct listed *x = a, *y = b;
+
+	return x->value < y->value ? -1 : x->value > y->value;
+}
+
+static size_t read_listed(const char *path, struct listed *list, size_t cap)
+{
+	char cmd[256], line[8192], type[16], bind[16], vis[16], ndx[16], size[32], name[4096];
+	unsigned long long value;
+	size_t n = 0;
+	FILE *p;
+
+	snprintf(cmd, sizeof(cmd), "readelf --dyn-syms -W %s 2>/dev/null", path);
+	p = popen(cmd, "r");
+	while (p && n < cap && fgets(line, sizeof(line), p)) {
+		if (sscanf(line, "%*d: %llx %31s %15s %15s %15s %15s %4095s", &value, size, type, bind, vis, ndx, name) != 7 ||
+		    (strcmp(type, "FUNC") != 0 && strcmp(type, "IFUNC") != 0) || strcmp(ndx, "UND") == 0)
+			continue;
+		name[strcspn(name, "@")] = 0;
+		list[n].value = value;
+		list[n].size = strtoull(size, NULL, 0);
+		snprintf(list[n++].name, sizeof(list[0].name), "%.159s", name);
+	}
+	if (p)
+		pclose(p);
+	qsort(list, n, sizeof(*list), compare_listed);
+	return n;
+}
+
+static bool is_listed(const struct listed *list, size_t n, uint64_t value, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i].value == value && strncmp(list[i].name, name, sizeof(list[i].name) - 1) == 0)
+			return true;
+	return false;
+}
+
+static void check_library(const char *path)
+{
+	static struct listed list[60000];
+	size_t n = read_listed(path, list, 60000), group = 0;
+	struct file f;
+	int wrong = 0;
+
+	EXPECT(n > 100);
+	EXPECT(open_file(&f, path));
+	for (size_t i = 0; i < n && f.t; i++) {
+		uint64_t off, last = list[i].value + (list[i].size ? list[i].size - 1 : 0);
+
+		if (!i || list[i].value != list[group].value)
+			group = i;
+		if (!elf_image_vaddr_to_offset(&f.img, list[i].value, &off))
+			continue;
+		if (is_listed(list + group, n - group < 64 ? n - group : 64, list[i].value, name_at(&f, list[i].value)) &&
+		    strcmp(name_at(&f, last), "-") != 0)
+			continue;
+		if (wrong++ < 5)
+			printf("  %s %s: %s\n", path, list[i].name, name_at(&f, list[i].value));
+	}
+	EXPECT_EQ(wrong, 0);
+	close_file(&f);
+}
+
+/* Where the clone3 call is, in a file without a symbol for it. */
+static bool has_clone3(const char *path)
+{
+	struct symtab_hit hit;
+	bool found = false;
+	char name[64];
+	struct file f;
+
+	EXPECT(open_file(&f, path));
+	for (uint32_t i = 0; symtab_at(f.t, i, &hit) && !found; i++)
+		found = symtab_name(f.t, &hit, name, sizeof(name)) > 0 && strcmp(name, "clone3") == 0 && hit.size > 32;
+	close_file(&f);
+	return found;
+}
+
+TEST(symtab_libc)
+{
+	static const char path[] = "/lib/x86_64-linux-gnu/libc.so.6";
+	static const char *const names[] = { "read", "malloc", "qsort", "printf", "fork" };
+
+	if (access(path, R_OK) || system("readelf --version > /dev/null 2>&1"))
+		SKIP("no libc there, or no readelf");
+	check_library(path);
+	/* glibc before 2.34 has no clone3; one with its symbols calls it __clone3. */
+	if (system("nm /lib/x86_64-linux-gnu/libc.so.6 2>/dev/null | grep -q . ; test $? -ne 0 && ldd --version | grep -q 2.3[4-9]") == 0)
+		EXPECT(has_clone3(path));
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char cmd[256];
+		unsigned long long at = 0;
+		struct file f;
+		FILE *p;
+
+		snprintf(cmd, sizeof(cmd), "nm -D %s | awk '$3 ~ /^%s@@/ { print $1; exit }'", path, names[i]);
+		p = popen(cmd, "r");
+		EXPECT(p && fscanf(p, "%llx", &at) == 1);
+		if (p)
+			pclose(p);
+		EXPECT(open_file(&f, path));
+		EXPECT_STR(name_at(&f, at + 1), names[i]);
+		close_file(&f);
+	}
+}
+
+TEST(symtab_libllvm)
+{
+	static const char path[] = "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1";
+
+	if (access(path, R_OK) || system("readelf --version > /dev/null 2>&1"))
+		SKIP("no libLLVM-14 there, or no readelf");
+	check_library(path);
+}
+
+/* ---- Hostile files ---- */
+
+static void read_all(const uint8_t *mem, size_t len)
+{
+	static char buf[SYMTAB_NAME_MAX];
+	struct elf_image img;
+	struct symtab *t = NULL;
+	struct symtab_hit hit;
+	uint64_t last = 0;
+
+	if (elf_image_open_mem(&img, mem, len, NULL))
+		return;
+	if (!symtab_build(&img, &t)) {
+		for (uint32_t i = 0; symtab_at(t, i, &hit); i++) {
+			EXPECT(!i || hit.start > last);
+			EXPECT(hit.size > 0);
+			last = hit.start;
+			symtab_name(t, &hit, buf, i % 7 ? sizeof(buf) : 2);
+			EXPECT(symtab_find(t, hit.start, &hit));
+		}
+		symtab_find(t, 0, &hit);
+		symtab_find(t, UINT64_MAX, &hit);
+	}
+	symtab_free(t);
+	elf_image_close(&img);
+}
+
+static uint32_t next_random(uint64_t *state)
+{
+	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(*state >> 33);
+}
+
+/* Where a mutation is likely to hurt: headers, symbols, relocations, the dynamic section. */
+static size_t interesting(const struct elf_image *img, uint64_t *state)
+{
+	const struct elf_shdr *s;
+
+	switch (next_random(state) % 4) {
+	case 0:
+		return next_random(state) % 1024;
+	case 1:
+		return img->size - 1 - next_random(state) % (64 * (img->nshdrs + 1));
+	default:
+		s = &img->shdrs[next_random(state) % img->nshdrs];
+		return s->offset + (s->size ? next_random(state) % s->size : 0);
+	}
+}
+
+static void mutate_all(const char *path, bool sections)
+{
+	size_t len = 0;
+	uint8_t *mem = slurp(path, &len), *copy;
+	struct elf_image img;
+	uint64_t state = 42;
+
+	if (!mem || elf_image_open_mem(&img, mem, len, NULL)) {
+		EXPECT(!"opens");
+		free(mem);
+		return;
+	}
+	for (int i = 0; i < 3000; i++) {
+		size_t cut = i % 10 == 9 ? next_random(&state) % len : len;
+
+		copy = malloc(cut ? cut : 1);	/* exactly as long as the file: a sanitizer sees one byte more */
+		memcpy(copy, mem, cut);
+		if (!sections && cut > sizeof(Elf64_Ehdr))
+			drop_sections(copy);
+		for (uint32_t k = 0; k < 1 + next_random(&state) % 8; k++) {
+			static const uint8_t bytes[] = { 0, 1, 0x7f, 0x80, 0xff };
+			size_t at = interesting(&img, &state);
+
+			for (int run_len = 1 << next_random(&state) % 4; run_len-- && at < cut; at++)
+				copy[at] = next_random(&state) % 2 ? bytes[next_random(&state) % 5] : (uint8_t)next_random(&state);
+		}
+		read_all(copy, cut);
+		free(copy);
+	}
+	elf_image_close(&img);
+	free(mem);
+}
+
+TEST(symtab_survives_mutation)
+{
+	char path[128];
+
+	if (!make_dir())
+		SKIP("no temporary directory");
+	write_file("a.s", asm_text);
+	write_file("a.map", "V1 { global: *; };\n");
+	write_file("b.c", c_text);
+	if (!run("gcc -shared -nostdlib -Wl,--version-script=a.map -o a.so a.s && gcc -O2 -fno-builtin -o b b.c -Wl,-z,lazy")) {
+		remove_dir();
+		SKIP("no gcc");
+	}
+	snprintf(path, sizeof(path), "%s/a.so", dir);
+	mutate_all(path, true);
+	mutate_all(path, false);
+	snprintf(path, sizeof(path), "%s/b", dir);
+	mutate_all(path, true);
+	remove_dir();
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "unwind/trampoline.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <string.h>
+
+#include "unwind/fntab.h"
+
+#define TEXT_MAX (32u << 20)	/* no C library's text is near this */
+
+static const uint8_t restorer[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
+static const uint8_t start_context[] = { 0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff };
+#define START_CONTEXT_LEN 26	/* to its hlt */
+
+/* DT_SONAME of the file, "" if it has none; false: no dynamic section at all. */
+static bool soname(const struct elf_image *img, char *ret, size_t cap)
+{
+	const struct elf_phdr *ph = elf_image_segment(img, PT_DYNAMIC);
+	uint64_t name = 0, strtab = 0, off;
+	struct elf_blob dyn = { 0 }, str = { 0 };
+	bool named = false;
+
+	ret[0] = 0;
+	if (!ph || elf_image_read(img, ph->offset, ph->filesz < 65536 ? ph->filesz : 65536, &dyn))
+		return false;
+	while (bytes_left(&dyn.view) >= sizeof(Elf64_Dyn)) {
+		uint64_t tag = bytes_u64(&dyn.view), val = bytes_u64(&dyn.view);
+
+		if (tag == DT_SONAME) {
+			name = val;
+			named = true;
+		} else if (tag == DT_STRTAB) {
+			strtab = val;
+		}
+	}
+	elf_blob_free(&dyn);
+	if (named && elf_image_vaddr_to_offset(img, strtab, &off) && name < img->size && !elf_image_read(img, off + name, cap - 1, &str)) {
+		const char *s = bytes_str(&str.view);
+
+		if (s)
+			memcpy(ret, s, strlen(s) + 1);
+		elf_blob_free(&str);
+	}
+	return named ? ret[0] != 0 : true;
+}
+
+static bool worth_searching(const struct elf_image *img)
+{
+	bool interp = elf_image_segment(img, PT_INTERP) != NULL;	/* glibc's libc.so.6 has one too */
+	char name[32];
+
+	if (!soname(img, name, sizeof(name)))
+		return !interp && img->type == ET_EXEC;
+	return (!name[0] && !interp) || !strncmp(name, "libc.", 5) || !strncmp(name, "ld-musl", 7) || !strncmp(name, "libpthread", 10);
+}
+
+static int found_restorer(uint64_t addr, struct rowbuf *out)
+{
+	/* rsp points at the ucontext; the saved registers start 40 bytes into it (see step_sigcontext). */
+	struct row row = {
+		.start = addr - 1, .end = addr + sizeof(restorer),
+		.cfa = { RULE_REG_MEM, 7, 160, 0 }, .ra = { RULE_REG_MEM, 7, 168, 0 }, .fp = { RULE_REG_MEM, 7, 120, 0 },
+		.bx = { RULE_REG_MEM, 7, 128, 0 },
+		.source = ROW_EH_FRAME, .flags = ROW_SIGNAL,
+	};
+
+	return rowbuf_push(out, &row);
+}
+
+static int found_start_context(uint64_t addr, struct rowbuf *out)
+{
+	struct row row = { .start = addr - 1, .end = addr + START_CONTEXT_LEN, .ra = { .kind = RULE_UNDEF }, .source = ROW_EH_FRAME };
+
+	return rowbuf_push(out, &row);
+}
+
+static int search(const struct bytes *text, uint64_t vaddr, struct rowbuf *out)
+{
+	struct bytes r = *text, c = *text;
+	bool more_r = bytes_find(&r, restorer, sizeof(restorer));
+	bool more_c = bytes_find(&c, start_context, sizeof(start_context));
+	int err = 0;
+
+	/* Real files hold one of each. */
+	while ((more_r || more_c) && !err && out->n < 64) {
+		if (more_r && (!more_c || r.pos < c.pos)) {
+			err = found_restorer(vaddr + r.pos, out);
+			bytes_skip(&r, sizeof(restorer));
+			more_r = bytes_find(&r, restorer, sizeof(restorer));
+		} else {
+			err = found_start_context(vaddr + c.pos, out);
+			bytes_skip(&c, sizeof(start_context));
+			more_c = bytes_find(&c, start_context, sizeof(start_context));
+		}
+	}
+	return err;
+}
+
+int trampolines_find(const struct elf_image *img, enum row_arch arch, struct rowbuf *out)
+{
+	struct elf_phdr segs[EXEC_SEGMENTS_MAX];
+	size_t n = exec_segments(img, segs, EXEC_SEGMENTS_MAX);
+	int err = 0;
+
+	if (arch != ROW_ARCH_X86_64 || !worth_searching(img))
+		return 0;
+	for (size_t i = 0; i < n && !err; i++) {
+		struct elf_blob text = { 0 };
+
+		if (segs[i].filesz > TEXT_MAX || !segs[i].vaddr || elf_image_read(img, segs[i].offset, segs[i].filesz, &text))
+			continue;
+		err = search(&text.view, segs[i].vaddr, out);
+		elf_blob_free(&text);
+	}
+	return err;
+}

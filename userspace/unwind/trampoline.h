@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Code that nobody calls, known by its bytes: its address is put on a stack by hand, and its tables are
+ * missing or wrong. x86-64.
+ *
+ *   rt_sigreturn restorer   mov $15, %rax; syscall     musl and others give it no CFI, and SFrame cannot describe
+ *                                                       it; it is the frame below every interrupted one
+ *   __start_context         mov %rbx, %rsp; mov (%rsp), %rdi; test %rdi, %rdi    glibc: where a makecontext()
+ *                                                       function returns to. Outermost, but its CFI says otherwise
+ *
+ * Both are return addresses at a function's very first byte, so that the lookup of pc - 1 misses them: the rows
+ * found here start one byte earlier.
+ */
+#ifndef SFBPF_UNWIND_TRAMPOLINE_H
+#define SFBPF_UNWIND_TRAMPOLINE_H
+
+#include "elf/elf_image.h"
+#include "unwind/row.h"
+
+/*
+ * Appends what a C library (by its SONAME) or a static program holds; anything else is not searched. Ascending.
+ * 0 or -ENOMEM.
+ */
+int trampolines_find(const struct elf_image *img, enum row_arch arch, struct rowbuf *out);
+
+#endif
