@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """sfbpf inspect against other people's readers: readelf -wF for .eh_frame, GNU objdump's dumps for .sframe.
 
-usage: check_inspect.py SFBPF    Prints "ok NAME", "FAIL NAME: why" or "SKIP NAME: why"; exit 1 if any failed.
+usage: check_inspect.py [SFBPF]    (default: build/sfbpf) Prints "ok NAME", "FAIL NAME: why" or "SKIP NAME: why"; exit 1 if any failed.
 The dumps are the fixtures' (SFBPF_FIXTURES, by default ../shared/fixtures); without them their tests are skipped.
 """
 import json
@@ -553,7 +553,7 @@ def in_folder(fn):
 
 def main():
     global SFBPF
-    SFBPF = os.path.abspath(sys.argv[1])
+    SFBPF = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(ROOT, "build", "sfbpf"))
     lib = "/usr/lib/x86_64-linux-gnu/"
     for path in (lib + "libc.so.6", lib + "ld-linux-x86-64.so.2", lib + "libstdc++.so.6", lib + "libcrypto.so.3",
                  "/usr/bin/python3.11", "/usr/bin/bash"):
