@@ -150,6 +150,32 @@ int row_stream_function(struct row_stream *s, struct row **ret, size_t *ret_n)
 	return more;
 }
 
+static bool same_block(const struct row *a, const struct row *b)
+{
+	return a->plt_rep && a->plt_rep == b->plt_rep && a->start == b->start;
+}
+
+/* ret, the current row of src, was cut at pos. If it is a block's first, the whole block comes once more from pos on. */
+static void block_again(struct row_source_state *src, uint64_t pos)
+{
+	const struct row *row = &src->buf.rows[src->at - 1];
+
+	if (src->at > 1 && same_block(row - 1, row))
+		return;
+	src->block_at = src->at - 1;
+	src->block_from = pos;
+}
+
+static void rewind_block(struct row_source_state *src)
+{
+	const struct row first = src->buf.rows[src->block_at];
+
+	for (size_t i = src->block_at; i < src->buf.n && same_block(&first, &src->buf.rows[i]); i++)
+		cut_head(&src->buf.rows[i], src->block_from);
+	src->at = src->block_at;
+	src->block_from = 0;
+}
+
 /* Makes src->cur the source's next row. `merging`: rows that cannot be used are passed over. 0 or -ENOMEM. */
 static int advance(struct row_stream *s, enum row_source which, bool merging)
 {
@@ -160,7 +186,10 @@ static int advance(struct row_stream *s, enum row_source which, bool merging)
 	if (!src->fns)
 		return 0;
 	for (;;) {
-		while (src->at < src->buf.n) {
+		if (src->block_from &&
+		    (src->at == src->buf.n || !same_block(&src->buf.rows[src->block_at], &src->buf.rows[src->at])))
+			rewind_block(src);
+		if (src->at < src->buf.n) {
 			src->cur = src->buf.rows[src->at++];
 			if (merging && which == ROW_SFRAME && !row_usable(&src->cur))
 				continue;
@@ -206,10 +235,14 @@ int row_stream_next(struct row_stream *s, struct row *ret)
 		*ret = eh->cur;
 		eh->have = false;
 		if (sf->have && sf->cur.start < ret->end) {
-			/* What lies behind the .sframe row comes later; of a repeating block it is given up. */
-			eh->have = !ret->plt_rep;
+			/* What lies behind the .sframe row comes later. */
 			ret->end = sf->cur.start;
-			cut_head(&eh->cur, ret->end);
+			if (ret->plt_rep) {
+				block_again(eh, ret->end);
+			} else {
+				eh->have = true;
+				cut_head(&eh->cur, ret->end);
+			}
 		}
 		if (ret->start < ret->end)
 			return 1;

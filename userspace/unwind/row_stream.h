@@ -42,6 +42,8 @@ struct row_source_state {
 	size_t at;		/* row of buf that is current */
 	struct row cur;		/* cut to what is still to come; valid if have */
 	bool have;
+	size_t block_at;	/* repeating block of buf that was cut short ... */
+	uint64_t block_from;	/* ... and holds again from here on; 0: none */
 };
 
 struct row_stream {
