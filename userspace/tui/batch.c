@@ -16,8 +16,7 @@ static uint64_t lost_samples(const struct live_counters *c)
 	uint64_t lost = 0;
 
 	for (unsigned int i = 0; i < SF_LOST_MAX; i++)
-		if (i != SF_LOST_NEED_RING_FULL)	/* a request that is made again, no sample */
-			lost += c->lost[i];
+		lost += c->lost[i];
 	return lost;
 }
 

@@ -118,8 +118,7 @@ static void say_lost(struct line *l, const struct live_counters *c)
 	size_t n = 0;
 
 	for (unsigned int i = 0; i < SF_LOST_MAX; i++) {
-		if (i != SF_LOST_NEED_RING_FULL)	/* a request that is made again, no sample */
-			lost += c->lost[i];
+		lost += c->lost[i];
 		if (c->lost[i] && n < sizeof(causes))
 			n += (size_t)snprintf(causes + n, sizeof(causes) - n, "%s%s %llu", n ? ", " : "", profile_lost_name(i),
 					      (unsigned long long)c->lost[i]);
