@@ -10,6 +10,8 @@
 
 #include "base/vec.h"
 
+/* The largest tables known are a tenth of this; a sparse file costs its owner nothing and may claim any size. */
+#define ELF_MAX_READ ((uint64_t)256 << 20)
 #define ELF_MAX_DECOMPRESSED ((uint64_t)256 << 20)
 
 static int pread_full(int fd, void *buf, size_t len, uint64_t off)
@@ -33,7 +35,7 @@ int elf_image_read(const struct elf_image *img, uint64_t offset, uint64_t size, 
 	struct elf_blob blob = { 0 };
 	int err;
 
-	if (offset > img->size || size > img->size - offset)
+	if (offset > img->size || size > img->size - offset || (!img->mem && size > ELF_MAX_READ))
 		return -ERANGE;
 	if (img->mem) {
 		blob.view = bytes_of(img->mem + offset, size, img->be);

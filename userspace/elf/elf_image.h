@@ -70,7 +70,7 @@ int elf_image_open_mem(struct elf_image *img, const void *mem, size_t size, stru
 int elf_image_open_fd(struct elf_image *img, int fd, struct diag *diag);
 void elf_image_close(struct elf_image *img);	/* also on a zeroed image */
 
-/* [offset, offset+size) of the file. 0, -ERANGE outside the file, -ENOMEM, -EIO. */
+/* [offset, offset+size) of the file. 0, -ERANGE outside the file or above 256 MB, -ENOMEM, -EIO. */
 int elf_image_read(const struct elf_image *img, uint64_t offset, uint64_t size, struct elf_blob *ret);
 void elf_blob_free(struct elf_blob *blob);	/* also on a zeroed blob */
 
