@@ -751,6 +751,8 @@ TEST(self_adds_up)
 	struct fixture f;
 
 	set_up(&f, 80, 24);
+	EXPECT_EQ(census_build(&f.ui.census, f.profile, f.symbols, f.modules, &f.ui.sel,
+			       CENSUS_FUNCTIONS | CENSUS_PROCESSES | CENSUS_MODULES), 0);
 	for (size_t i = 0; i < f.ui.census.nfunctions; i++)
 		functions += f.ui.census.functions[i].self;
 	for (size_t i = 0; i < f.ui.census.nprocesses; i++)
@@ -766,6 +768,26 @@ TEST(self_adds_up)
 	tear_down(&f);
 }
 
+/* ---- Names of cgroups ---- */
+
+TEST(cgroup_names)
+{
+	char buf[64];
+
+	EXPECT_STR(cgroup_name_short("/", buf, sizeof(buf)), "/");
+	EXPECT_STR(cgroup_name_short("/system.slice/nginx.service", buf, sizeof(buf)), "nginx.service");
+	EXPECT_STR(cgroup_name_short("/system.slice/docker-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope",
+				     buf, sizeof(buf)), "docker:0123456789ab");
+	EXPECT_STR(cgroup_name_short("/docker/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", buf, sizeof(buf)),
+		   "container:0123456789ab");
+	EXPECT_STR(cgroup_name_short("/x/a\033[31mb", buf, sizeof(buf)), "a.[31mb");
+	EXPECT_STR(cgroup_name_short("/user.slice/deadbeef", buf, sizeof(buf)), "deadbeef");
+	EXPECT_STR(cgroup_name_parse("", buf, sizeof(buf)), "/");
+	EXPECT_STR(cgroup_name_parse("no colons\n::\n", buf, sizeof(buf)), "/");
+	EXPECT_STR(cgroup_name_parse("4:memory:/box/a\n1:name=systemd:/x/b\n0::/\n", buf, sizeof(buf)), "a");
+	EXPECT_STR(cgroup_name_parse("4:memory:/box/a\n0::/system.slice/c:d.service\n", buf, sizeof(buf)), "c:d.service");
+}
+
 /* ---- Batch ---- */
 
 TEST(batch_pages)
@@ -777,6 +799,8 @@ TEST(batch_pages)
 	FILE *out;
 
 	set_up(&f, 80, 24);
+	f.ui.all_tables = true;
+	EXPECT_EQ(ui_refresh(&f.ui, f.profile, &f.sum), 0);
 	out = open_memstream(&text, &len);
 	EXPECT_EQ(batch_text(&f.ui, &page, out), 0);
 	fclose(out);
@@ -799,7 +823,7 @@ TEST(batch_pages)
 	EXPECT_EQ(batch_json(&f.ui, &page, out), 0);
 	fclose(out);
 	EXPECT(strstr(text, "\"functions\":[{\"name\":\"hash_word\",\"module\":\"demo\",\"self\":30,\"total\":30,\"kernel\":0}]"));
-	EXPECT(strstr(text, "\"processes\":[{\"pid\":100,\"comm\":\"demo\",\"samples\":70,\"kernel\":20,\"user_stacks\":70,\"complete\":70}]}"));
+	EXPECT(strstr(text, "\"processes\":[{\"pid\":100,\"comm\":\"demo\",\"cgroup\":\"\",\"samples\":70,\"kernel\":20,\"user_stacks\":70,\"complete\":70}]}"));
 	EXPECT_EQ(strchr(text, '\n') - text, (long)len - 1);
 	free(text);
 	tear_down(&f);

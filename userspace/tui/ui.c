@@ -71,15 +71,19 @@ static void scroll(struct ui *ui)
 /* Everything that follows from the window, the zoom and the view. */
 static int rebuild(struct ui *ui)
 {
+	static const unsigned int tables_of[VIEW_MAX] = {
+		[VIEW_FUNCTIONS] = CENSUS_FUNCTIONS, [VIEW_PROCESSES] = CENSUS_PROCESSES, [VIEW_MODULES] = CENSUS_MODULES,
+	};
 	enum calltree_order order = ui->view == VIEW_CALLERS ? CALLTREE_BOTTOM_UP : CALLTREE_TOP_DOWN;
+	unsigned int tables = ui->all_tables ? CENSUS_FUNCTIONS | CENSUS_PROCESSES : tables_of[ui->view];
 	int err;
 
 	ui->nrows = 0;
 	if (!ui->window)
 		return 0;
-	err = census_build(&ui->census, ui->window, ui->symbols, ui->modules, &ui->sel);
+	err = census_build(&ui->census, ui->window, ui->symbols, ui->modules, &ui->sel, tables);
 	if (!err && ui->baseline)
-		err = census_build(&ui->before, ui->baseline, ui->symbols, ui->modules, &ui->sel);
+		err = census_build(&ui->before, ui->baseline, ui->symbols, ui->modules, &ui->sel, tables);
 	if (!err && !(IN(ui->view) & IN_LISTS))
 		err = calltree_build(&ui->tree, ui->window, ui->symbols, &ui->sel, order);
 	if (!err)

@@ -16,6 +16,7 @@
 #include "prof/profile.h"
 #include "tui/calltree.h"
 #include "tui/census.h"
+#include "tui/cgroup_name.h"
 #include "tui/grid.h"
 #include "tui/keys.h"
 #include "tui/live.h"
@@ -23,7 +24,7 @@
 
 enum column {
 	COL_SELF, COL_TOTAL, COL_KERNEL, COL_DIFF, COL_MODULE, COL_FUNCTION,
-	COL_PID, COL_COMPLETE, COL_COMM, COL_HOTTEST,
+	COL_PID, COL_COMPLETE, COL_COMM, COL_CGROUP, COL_HOTTEST,
 	COL_TABLES, COL_ROWS, COL_BYTES, COL_ENDS, COL_FILE,
 };
 
@@ -63,6 +64,7 @@ enum ui_prompt { PROMPT_NONE, PROMPT_FILTER, PROMPT_DELAY };
 
 struct ui {
 	struct symbolizer *symbols;
+	struct cgroup_names *cgroups;	/* NULL: their names are not known */
 	const struct modules *modules;
 	struct ui_gauges gauges;
 	struct profile *window;		/* borrowed; NULL before the first refresh */
@@ -82,6 +84,7 @@ struct ui {
 	size_t nrows, rows_cap;
 	int w, h;			/* of the screen */
 	bool paused, help;
+	bool all_tables;		/* batch: functions and processes at once, whatever the view */
 	size_t help_scroll;
 	enum ui_prompt prompt;
 	char filter[64], typed[64];
