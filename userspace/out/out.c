@@ -10,6 +10,7 @@ const struct out_format *out_format_at(size_t i)
 		{ "folded", { ".folded", ".txt" }, false, out_folded },
 		{ "json", { ".json" }, false, out_json },
 		{ "text", { NULL }, false, out_text },
+		{ "pprof", { ".pb.gz", ".pprof" }, true, out_pprof },
 	};
 
 	return i < sizeof(formats) / sizeof(formats[0]) ? &formats[i] : NULL;

@@ -70,6 +70,7 @@ const struct out_format *out_format_at(size_t i);	/* NULL past the last one */
 int out_folded(const struct out_report *r, FILE *f);
 int out_json(const struct out_report *r, FILE *f);
 int out_text(const struct out_report *r, FILE *f);
+int out_pprof(const struct out_report *r, FILE *f);
 int out_stats(const struct run_stats *st, FILE *f);
 
 /* What all outputs share. A stack's value, to be summed (samples or nanoseconds), and a sum as it is printed. */
