@@ -64,7 +64,7 @@ TEST(out_folded_empty)
 
 TEST(out_full_disk)
 {
-	static int (*const writers[])(const struct out_report *r, FILE *f) = { out_folded, out_json, out_text, out_pprof };
+	static int (*const writers[])(const struct out_report *r, FILE *f) = { out_folded, out_json, out_text, out_pprof, out_html };
 	struct world w;
 	FILE *f;
 
@@ -202,5 +202,7 @@ TEST(out_formats)
 	EXPECT(f && strcmp(f->name, "json") == 0);
 	f = out_format_for_path("/tmp/x.pb.gz");
 	EXPECT(f && strcmp(f->name, "pprof") == 0 && f->binary);
+	f = out_format_for_path("/tmp/x.html");
+	EXPECT(f && strcmp(f->name, "html") == 0 && !f->binary);
 	EXPECT(!out_format_for_path("json") && !out_format_for_path(".json") && !out_format_for_path("x.bin") && !out_format_for_path("-"));
 }

@@ -352,18 +352,12 @@ static void put_type(struct pprof *w, uint32_t field, const char *type, const ch
 	pb_end(&w->pb, at);
 }
 
-/* Only these events come at even steps of CPU time. */
-static bool is_clock(const struct out_meta *meta)
-{
-	return meta->hz > 0 && meta->event && (strstr(meta->event, "clock") || strstr(meta->event, "cycles"));
-}
-
 static void put_head(struct pprof *w)
 {
 	const struct out_meta *meta = w->r->meta;
 	uint64_t comment;
 
-	if (is_clock(meta) && !w->r->opts.usec)
+	if (out_is_clock(meta) && !w->r->opts.usec)
 		w->period = (uint64_t)(1e9 / meta->hz + 0.5);
 	put_type(w, PROFILE_SAMPLE_TYPE, "samples", "count");
 	if (w->r->opts.usec) {
