@@ -14,6 +14,8 @@ static const struct {
 } tools[] = {
 	{ "top", tool_top, "live view of the hottest functions and processes" },
 	{ "record", tool_record, "profile for a while, write stacks" },
+	{ "report", tool_report, "show what record wrote: text, or a flame graph" },
+	{ "diff", tool_diff, "compare two of them" },
 	{ "doctor", tool_doctor, "what this kernel and user can do" },
 };
 
