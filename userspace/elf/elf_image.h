@@ -86,5 +86,7 @@ bool elf_image_offset_to_vaddr(const struct elf_image *img, uint64_t offset, uin
 
 /* The GNU build-id (note NT_GNU_BUILD_ID), at most cap bytes. Bytes written, 0 if there is none. */
 size_t elf_image_build_id(const struct elf_image *img, uint8_t *ret, size_t cap);
+/* The same from notes alone, as /sys/kernel/notes has them. */
+size_t elf_notes_build_id(struct bytes notes, uint8_t *ret, size_t cap);
 
 #endif

@@ -15,6 +15,8 @@ static const struct {
 	{ "top", tool_top, "live view of the hottest functions and processes" },
 	{ "record", tool_record, "profile for a while, write stacks" },
 	{ "inspect", tool_inspect, "what unwind tables an ELF file carries" },
+	{ "report", tool_report, "show what record wrote: text, or a flame graph" },
+	{ "diff", tool_diff, "compare two of them" },
 	{ "doctor", tool_doctor, "what this kernel and user can do" },
 };
 

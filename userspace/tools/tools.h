@@ -7,5 +7,7 @@ int tool_record(int argc, char **argv);
 int tool_top(int argc, char **argv);
 int tool_doctor(int argc, char **argv);
 int tool_inspect(int argc, char **argv);
+int tool_report(int argc, char **argv);
+int tool_diff(int argc, char **argv);
 
 #endif
