@@ -79,7 +79,7 @@ static int take(struct top *t, int id, const char *arg)
 	case 'n':
 		return num_u64(arg, 1, UINT32_MAX, &t->pages) ? complain(EXIT_USAGE, "-n: '%s' is not a number of pages", arg) : 0;
 	case 'd':
-		if (num_duration(arg, NUM_S, &t->ui.delay_ns) || t->ui.delay_ns < 100 * NUM_MS || t->ui.delay_ns > 3600 * NUM_S)
+		if (num_duration(arg, NUM_S, &t->ui.delay_ns) || t->ui.delay_ns < UI_DELAY_MIN || t->ui.delay_ns > UI_DELAY_MAX)
 			return complain(EXIT_USAGE, "-d: '%s' is not a delay of 0.1 to 3600 seconds", arg);
 		return 0;
 	case OPT_JSON:
@@ -290,7 +290,8 @@ static int run_batch(struct top *t)
 			break;
 		err = write_page(t);
 		if (err)
-			err = complain(EXIT_FAILED, "writing %s: %s", t->common.output ? t->common.output : "the output", strerror(-err));
+			err = complain(EXIT_FAILED, "writing %s: %s", t->common.output ? t->common.output : "the output",
+				       strerror(-err));
 	}
 	return err;
 }

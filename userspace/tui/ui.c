@@ -11,8 +11,6 @@
 #include "tui/screen.h"
 
 #define OPEN_SHARE 5.0			/* percent: what is hotter is open by itself */
-#define DELAY_MIN_NS (100 * NUM_MS)
-#define DELAY_MAX_NS (3600 * NUM_S)
 
 static void set_positions(struct ui *ui)
 {
@@ -301,7 +299,8 @@ static void move_flame(struct ui *ui, enum action act)
 
 		if (act == ACT_OUTER && row->indent + 1 == from->indent && above)
 			best = i;
-		if (act == ACT_DEEPER && row->indent == from->indent + 1 && below && (best == at || row->width > ui->rows[best].width))
+		if (act == ACT_DEEPER && row->indent == from->indent + 1 && below &&
+		    (best == at || row->width > ui->rows[best].width))
 			best = i;
 		if (act == ACT_LEFT && row->indent == from->indent && row->x < from->x)
 			best = i;
@@ -415,7 +414,7 @@ static void answer(struct ui *ui)
 		memcpy(ui->filter, ui->typed, sizeof(ui->filter));
 		rearrange(ui);
 	} else if (ui->typed[0]) {
-		if (num_duration(ui->typed, NUM_S, &ns) || ns < DELAY_MIN_NS || ns > DELAY_MAX_NS)
+		if (num_duration(ui->typed, NUM_S, &ns) || ns < UI_DELAY_MIN || ns > UI_DELAY_MAX)
 			ui_say(ui, true, "the delay is 0.1 to 3600 seconds");
 		else
 			ui->delay_ns = ns;

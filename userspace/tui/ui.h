@@ -22,6 +22,9 @@
 #include "tui/live.h"
 #include "tui/selection.h"
 
+#define UI_DELAY_MIN 100000000ull		/* ns */
+#define UI_DELAY_MAX 3600000000000ull
+
 enum column {
 	COL_SELF, COL_TOTAL, COL_KERNEL, COL_DIFF, COL_MODULE, COL_FUNCTION,
 	COL_PID, COL_COMPLETE, COL_COMM, COL_CGROUP, COL_HOTTEST,
@@ -111,7 +114,7 @@ struct ui_event {
 
 void ui_init(struct ui *ui, struct symbolizer *symbols, const struct modules *modules);
 void ui_free(struct ui *ui);
-/* A new window: window must stay valid and unchanged until the next call. 0 or -ENOMEM (the rows are then empty). */
+/* A new window, which must stay valid until the next call. 0 or -ENOMEM (the rows are then empty). */
 int ui_refresh(struct ui *ui, struct profile *window, const struct live_sum *sum);
 void ui_resize(struct ui *ui, int w, int h);
 unsigned int ui_event(struct ui *ui, const struct ui_event *ev);	/* UI_* */
