@@ -135,8 +135,10 @@ struct profile *live_take(struct live *l, struct profile *p, struct symbolizer *
 		struct profile *fresh = profile_new();
 
 		if (fresh) {
-			profile_free(l->retired);
-			l->retired = l->all.profile;
+			if (l->retired)		/* the older one is what is on the screen */
+				profile_free(l->all.profile);
+			else
+				l->retired = l->all.profile;
 			l->all = (struct slice){ .profile = fresh };
 		}
 	}
