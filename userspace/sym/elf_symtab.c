@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/radix.h"
 #include "sym/elf_symtab_internal.h"
 
 #define PLT_BIT 0x80000000u	/* in sym.size */
@@ -101,13 +102,6 @@ static uint16_t rank_of(struct bytes name)
 	return (uint16_t)(under << 12 | (4095 - (len < 4095 ? len : 4095)));
 }
 
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* keys: name << 32 | candidate. In the order of the string table, so that it is read once, a window at a time. */
 static int rank_names(struct builder *b, uint64_t *keys, size_t n)
 {
@@ -115,7 +109,9 @@ static int rank_names(struct builder *b, uint64_t *keys, size_t n)
 	uint64_t from = 0;
 	int table = -1, err;
 
-	qsort(keys, n, sizeof(*keys), compare_u64);
+	err = radix_sort(keys, n, sizeof(*keys));
+	if (err)
+		return err;
 	for (size_t i = 0; i < n; i++) {
 		uint32_t name = (uint32_t)(keys[i] >> 32), at = name & ~NAME_DYNSTR;
 		int of = name & NAME_DYNSTR ? 1 : 0;
@@ -176,13 +172,6 @@ static bool is_better(const struct cand *a, const struct cand *b)
 }
 
 /* ---- The table ---- */
-
-static int compare_cand(const void *a, const void *b)
-{
-	const struct cand *x = a, *y = b;
-
-	return x->off < y->off ? -1 : x->off > y->off;
-}
 
 /* One symbol per address; labels inside functions go. Sizes of 0 stay for extend(). */
 static void choose(struct builder *b, struct symtab *t)
@@ -258,9 +247,9 @@ static int build_table(struct builder *b, struct symtab *t)
 		err = builder_read_plt(b);
 	if (err)
 		return err;
-	if (b->n)
-		qsort(b->cands, b->n, sizeof(*b->cands), compare_cand);
-	err = rank_candidates(b);
+	err = radix_sort(b->cands, b->n, sizeof(*b->cands));
+	if (!err)
+		err = rank_candidates(b);
 	if (err)
 		return err;
 	t->syms = malloc((b->n + MAX_ROOTS) * sizeof(*t->syms));

@@ -24,6 +24,8 @@ struct cand {
 	bool plt;
 };
 
+_Static_assert(offsetof(struct cand, off) == 0, "the sort key comes first");
+
 struct code_range {
 	uint64_t off, vaddr, size;
 };

@@ -239,6 +239,7 @@ static int run(struct record *r, struct session *s)
 	if (r->command && !r->system_wide)
 		r->common.collect.follow_forks = true;
 	r->common.collect.count_run_time = r->common.stats != NULL;
+	r->common.collect.want_cgroup = !strcmp(r->format->name, "json");
 	err = session_open(s, &r->common.collect);
 	if (err)
 		return err;
