@@ -65,8 +65,13 @@ struct maple_tree {
 
 /* x86: arch/x86/include/asm/mmu.h. Other architectures name these fields otherwise. */
 typedef struct {
+	unsigned long long ctx_id;	/* of this address space, never used again */
 	void *vdso;
 } mm_context_t;
+
+typedef struct seqcount {
+	unsigned int sequence;
+} seqcount_t;
 
 struct super_block {
 	unsigned int s_dev;
@@ -101,6 +106,10 @@ struct mm_struct {
 	struct maple_tree mm_mt;
 	unsigned long start_code, start_stack;
 	mm_context_t context;
+	seqcount_t mm_lock_seq;		/* eb449bd96954 (6.14), with CONFIG_PER_VMA_LOCK */
+};
+struct mm_struct___v64 {
+	int mm_lock_seq;		/* 5e31275cc997 (6.4) */
 };
 typedef struct { unsigned int val; } kuid_t;
 struct cred {

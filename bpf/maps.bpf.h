@@ -7,8 +7,11 @@
 #include "sfbpf_shared.h"
 
 #define SF_WINDOW 4096
+#define SF_WINDOW_FIRST 1024
 #define SF_HASH_BLOCK 16
-#define SF_VMAS 8	/* mappings remembered within one sample */
+#define SF_VMAS 8	/* mappings remembered of one address space */
+#define SF_SPACES 4	/* address spaces remembered; a power of two */
+#define SF_SLOTS (SF_VMAS * SF_SPACES)
 
 struct sf_vma {
 	u64 start, len;		/* virtual address, bytes */
@@ -17,6 +20,18 @@ struct sf_vma {
 	u32 state;		/* enum sf_module_state; SF_MOD_JIT for memory without a file */
 	u32 module;
 	u32 first_page, npages, dir, rules, nrules, flags;	/* struct sf_tables */
+};
+
+/*
+ * An address space whose mappings are remembered from sample to sample. Exact: ctx_id names one mm_struct for ever,
+ * and mm_lock_seq changes with every write lock of its mappings. Without them it is forgotten after the sample.
+ */
+struct sf_space {
+	u64 ctx_id;
+	u32 seq;
+	u32 next;		/* mappings remembered so far; the newest SF_VMAS of them are there */
+	u32 passing;		/* a file in it still waits for its tables: forget it after this sample */
+	u32 zero;
 };
 
 /*
@@ -29,14 +44,17 @@ struct sf_scratch {
 	u64 vdso;		/* mm->context.vdso */
 	u64 win_base;
 	u32 win_len;		/* bytes of the window that are valid, from win_base */
+	u32 win_want;		/* bytes to read next time */
 	u32 busy;
 	u32 n;			/* user frames so far */
 	u32 stop;		/* enum sf_stop, once the loop is over */
 	u32 cause;		/* first reason to walk by frame pointer; SF_STOP_COMPLETE: none yet */
-	u32 vma_last, vma_next;
+	u32 space;		/* which of spaces[] this sample uses */
+	u32 vma_last;		/* slot of vmas[] that the last frame was in */
 	u32 pid;
 	u32 reads, hits;	/* window reads and cache hits of this sample */
-	struct sf_vma vmas[SF_VMAS];
+	struct sf_space spaces[SF_SPACES];
+	struct sf_vma vmas[SF_SLOTS];	/* SF_VMAS for each space */
 	u8 window[SF_WINDOW + 8];
 	u64 node[32];		/* kernels without bpf_rdonly_cast: copy of a maple tree node */
 	u64 off_hash, off_waker;	/* off-CPU: of the stack below, and of its waker's */

@@ -53,13 +53,17 @@ static __always_inline long copy_user(void *dst, u32 len, u64 addr)
 }
 
 /*
- * Refills the window from addr to the end of its page, so that the read fails only if the wanted word is not
- * resident. A word across two pages is read alone.
+ * Refills the window from addr, never past the end of its page, so that the read fails only if the wanted word is not
+ * resident. A word across two pages is read alone. Most stacks are short, and bytes that nobody looks at cost cache
+ * misses: the first window is 1 KiB, each further one twice the last, up to a page.
  */
 static __noinline int window_fill(struct sf_scratch *s, u64 addr)
 {
 	u32 len = SF_WINDOW - (addr & (SF_WINDOW - 1));
 
+	if (len > s->win_want)
+		len = s->win_want;
+	s->win_want *= 2;
 	if (len < 8)
 		len = 8;
 	s->win_len = 0;
@@ -183,6 +187,37 @@ static __always_inline void vma_file(struct sf_scratch *s, struct sf_vma *v, u64
 }
 
 /*
+ * Chooses and checks the remembered mappings of s->mm. mm_lock_seq is odd while somebody holds the write lock (6.14 and later).
+ */
+static __always_inline void space_enter(struct sf_scratch *s)
+{
+	u64 id = KLOAD(s->mm, struct mm_struct, context.ctx_id);
+	struct sf_space *space;
+	bool exact = true;
+	u32 seq = 0;
+
+	if (bpf_core_field_exists(struct mm_struct, mm_lock_seq.sequence)) {
+		seq = KLOAD32(s->mm, struct mm_struct, mm_lock_seq.sequence);
+		exact = !(seq & 1);
+	} else if (bpf_core_field_exists(struct mm_struct___v64, mm_lock_seq)) {
+		seq = KLOAD32(s->mm, struct mm_struct___v64, mm_lock_seq);
+	} else {
+		exact = false;
+	}
+	s->space = id & (SF_SPACES - 1);
+	space = &s->spaces[id & (SF_SPACES - 1)];
+	if (space->ctx_id != id || space->seq != seq || space->passing || !exact) {
+		space->ctx_id = id;
+		space->seq = seq;
+		space->next = 0;
+		space->passing = !exact;
+	}
+	s->vma_last = (id & (SF_SPACES - 1)) * SF_VMAS;
+	if (!space->next)
+		s->vmas[s->vma_last & (SF_SLOTS - 1)].len = 0;
+}
+
+/*
  * The slot of s->vmas that holds addr, walking the VMA tree if it is not there yet; -1: no executable mapping.
  * A global function: verified once by itself, whatever calls it.
  */
@@ -190,17 +225,20 @@ __noinline int vma_find(u32 slot, u64 addr)
 {
 	struct sf_scratch *s = scratch_of(slot);
 	struct sf_cpu_stats *st = stats_here();
+	struct sf_space *space;
 	struct sf_vma *v;
 	u64 vma, inode;
-	u32 i;
+	u32 i, first;
 
 	if (!s)
 		return -1;
-	for (i = 0; i < SF_VMAS && i < s->vma_next; i++) {
-		v = &s->vmas[i];
+	space = &s->spaces[s->space & (SF_SPACES - 1)];
+	first = (s->space & (SF_SPACES - 1)) * SF_VMAS;
+	for (i = 0; i < SF_VMAS && i < space->next; i++) {
+		v = &s->vmas[(first + i) & (SF_SLOTS - 1)];
 		if (addr - v->start < v->len) {
-			s->vma_last = i;
-			return i;
+			s->vma_last = first + i;
+			return first + i;
 		}
 	}
 	if (st)
@@ -208,15 +246,17 @@ __noinline int vma_find(u32 slot, u64 addr)
 	vma = vma_walk(s, addr);
 	if (!vma || !(KLOAD(vma, struct vm_area_struct, vm_flags) & VM_EXEC))
 		return -1;
-	i = s->vma_next & (SF_VMAS - 1);
-	s->vma_next++;
-	v = &s->vmas[i];
+	i = first + (space->next & (SF_VMAS - 1));
+	space->next++;
+	v = &s->vmas[i & (SF_SLOTS - 1)];
 	v->start = KLOAD(vma, struct vm_area_struct, vm_start);
 	v->len = KLOAD(vma, struct vm_area_struct, vm_end) - v->start;
 	inode = vma_inode(vma);
 	if (inode || v->start == s->vdso) {
 		v->delta = (inode ? KLOAD(vma, struct vm_area_struct, vm_pgoff) << 12 : 0) - v->start;
 		vma_file(s, v, vma, inode);
+		if (v->state != SF_MOD_READY)
+			space->passing = 1;
 	} else {
 		v->state = SF_MOD_JIT;
 		v->delta = 0;
@@ -237,7 +277,7 @@ __noinline int step_indexed(u32 slot, u32 code, u32 offset)
 		return SF_STOP_NO_RULE;
 	if (code == SF_RULE_END)
 		return SF_STOP_COMPLETE;
-	v = &s->vmas[s->vma_last & (SF_VMAS - 1)];
+	v = &s->vmas[s->vma_last & (SF_SLOTS - 1)];
 	rule = rule_find((struct sf_tables *)&v->first_page, code);
 	if (!rule)
 		return SF_STOP_NO_RULE;
@@ -296,7 +336,7 @@ __noinline int frame_without_row(u32 slot, int found)
 	n = s->n;
 	if (found < 0 && (s->regs.flags & SF_REGS_BY_FP))	/* a wrong guess is no frame */
 		return s->cause ? s->cause : SF_STOP_NO_MODULE;
-	v = &s->vmas[found & (SF_VMAS - 1)];
+	v = &s->vmas[found & (SF_SLOTS - 1)];
 	if (found < 0)
 		word |= SF_FRAME_RAW << SF_FRAME_KIND_SHIFT | (at & SF_FRAME_ADDR_MASK);
 	else if (v->state == SF_MOD_JIT)
@@ -325,14 +365,23 @@ __noinline int frame_without_row(u32 slot, int found)
 _Static_assert(SF_CACHE_BITS == 12 && SF_MAX_MODULES <= 1 << 14 && (u64)SF_DIR_MAX << SF_PAGE_SHIFT <= 1ull << 34,
 	       "the cache's key is exact");
 
-static __always_inline u32 row_of(struct sf_scratch *s, struct sf_cache *c, const struct sf_vma *v, u64 offset)
+/* What the cache does not know. Global: the search would otherwise be verified once per frame of the callback. */
+__noinline int row_search(u32 slot, u32 i, u64 offset)
 {
+	struct sf_scratch *s = scratch_of(slot);
+
+	return s ? row_find((struct sf_tables *)&s->vmas[i & (SF_SLOTS - 1)].first_page, offset) : SF_RULE_GAP;
+}
+
+static __always_inline u32 row_of(struct sf_scratch *s, struct sf_cache *c, u32 slot, u32 i, u64 offset)
+{
+	const struct sf_vma *v = &s->vmas[i & (SF_SLOTS - 1)];
 	u64 key, *entry, have;
 	u32 code;
 
 	/* Innermost pcs are too many to be worth remembering; offsets behind any directory are not exact. */
 	if (!(s->regs.flags & SF_REGS_RA) || offset >> 34)
-		return row_find((struct sf_tables *)&v->first_page, offset);
+		return row_search(slot, i, offset) & 0xffff;
 	key = CACHE_KEY(v, offset);
 	entry = &c->entry[CACHE_SLOT(key)];
 	have = *entry;
@@ -340,7 +389,7 @@ static __always_inline u32 row_of(struct sf_scratch *s, struct sf_cache *c, cons
 		s->hits++;
 		return have & 0xffff;
 	}
-	code = row_find((struct sf_tables *)&v->first_page, offset);
+	code = row_search(slot, i, offset) & 0xffff;
 	*entry = CACHE_TAG(key) | code;
 	return code;
 }
@@ -350,18 +399,18 @@ static __always_inline int unwind_frame(struct sf_scratch *s, struct sf_cache *c
 {
 	u32 flags = s->regs.flags, n = s->n, code;
 	u64 at = s->regs.pc - (flags & SF_REGS_RA);
-	int found = s->vma_last & (SF_VMAS - 1);
+	int found = s->vma_last & (SF_SLOTS - 1);
 	struct sf_vma *v = &s->vmas[found];
 	u64 offset;
 
 	if (at - v->start >= v->len) {
 		found = vma_find(slot, at);
-		v = &s->vmas[found & (SF_VMAS - 1)];
+		v = &s->vmas[found & (SF_SLOTS - 1)];
 	}
 	if (found < 0 || v->state != SF_MOD_READY)
 		return frame_without_row(slot, found);
 	offset = (at + v->delta) & SF_FRAME_OFFSET_MASK;
-	code = row_of(s, c, v, offset);
+	code = row_of(s, c, slot, found, offset);
 	if (code == SF_RULE_GAP)
 		return frame_without_row(slot, found);
 	if (n >= SF_MAX_USER)
@@ -398,9 +447,8 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 	s->stop = SF_STOP_DEPTH;
 	s->cause = 0;
 	s->win_len = 0;
-	s->vma_last = 0;
-	s->vma_next = 0;
-	s->vmas[0].len = 0;
+	s->win_want = SF_WINDOW_FIRST;
+	space_enter(s);
 	bpf_loop(SF_MAX_USER / 4 + 1, unwind_some, &slot, 0);
 	/* A frame-pointer guess through a file that is still being loaded proves nothing. */
 	if (s->stop == SF_STOP_COMPLETE && s->cause == SF_STOP_NOT_LOADED)

@@ -77,22 +77,24 @@ run style scripts/check-style.sh
 
 heading unit
 make -s -j"$jobs" units
-for t in build/unit/*; do
-	if [ -x "$t" ]; then run "$(basename "$t")" "$t"; fi
+for t in tests/unit/test_*.c; do
+	t=$(basename "$t" .c)
+	run "$t" "build/unit/$t"
 done
 
 heading 'unit, with sanitizers'
 if step build-sanitized make -s -j"$jobs" units SAN=1; then
-	for t in build-san/unit/*; do
-		if [ -x "$t" ]; then run "$(basename "$t")-san" "$t"; fi
+	for t in tests/unit/test_*.c; do
+		t=$(basename "$t" .c)
+		run "$t-san" "build-san/unit/$t"
 	done
+	heading 'corpora of the fuzz targets'
+	if [ -d tests/fuzz ]; then run corpora scripts/replay-corpus.sh; fi
 fi
 
-for dir in fuzz cli; do
-	heading $dir
-	for t in tests/"$dir"/*.sh tests/"$dir"/*.py; do
-		if [ -x "$t" ]; then run "$(basename "$t")" "$t"; fi
-	done
+heading cli
+for t in tests/cli/*.sh tests/cli/*.py; do
+	if [ -x "$t" ]; then run "$(basename "$t")" "$t"; fi
 done
 
 heading live

@@ -156,7 +156,7 @@ def load_cc1():
 
 def load_gdb():
     need("gdb")
-    forever("gdb -nx -batch -ex 'info functions zzz' -ex 'disassemble main' " + big_file())
+    h.start(["gdb", "-nx", "-batch", "-ex", "python [gdb.execute('info functions zz%d' % i, to_string=True) for i in range(10**9)]", "/usr/bin/gdb"])
 
 
 def load_node():
@@ -249,6 +249,9 @@ def run_batch(batch, everything):
     for name in running:
         judge(name, stacks, roots)
     users = [s for s in stacks if h.user_frames(s)]
+    theirs = [s for s in users if s.comm in running]
+    everything["theirs"] += h.total(theirs)
+    everything["their_bad"] += h.total(s for s in theirs if not roots.is_root(h.user_frames(s)[0]))
     everything["users"] += h.total(users)
     everything["bad"] += [h.Stack(s.comm, (s.comm,) + s.frames, s.count) for s in users if not roots.is_root(h.user_frames(s)[0])]
     everything["total"] += stats["user_stacks"]["total"]
@@ -257,18 +260,20 @@ def run_batch(batch, everything):
 
 
 def check_real(name):
-    e = {"users": 0, "bad": [], "total": 0, "complete": 0, "errors": []}
+    e = {"theirs": 0, "their_bad": 0, "users": 0, "bad": [], "total": 0, "complete": 0, "errors": []}
     for batch in BATCHES:
         run_batch(batch, e)
-    if not e["users"]:
+    if not e["theirs"]:
         raise h.Skip("nothing to run")
+    theirs = 1 - e["their_bad"] / e["theirs"]
     by_names, by_account = 1 - h.total(e["bad"]) / e["users"], e["complete"] / e["total"]
-    h.note("all: %d user stacks, %.2f %% reach their root, %.2f %% counted complete" % (e["users"], 100 * by_names, 100 * by_account))
+    h.note("these programs: %d user stacks, %.2f %% reach their root" % (e["theirs"], 100 * theirs))
+    h.note("everything: %d user stacks, %.2f %% reach their root, %.2f %% counted complete" % (e["users"], 100 * by_names, 100 * by_account))
     if e["bad"]:
         h.note("the commonest that do not: " + h.worst(e["bad"], 5))
     errors = e["errors"]
-    if by_names < 0.99:
-        errors.append("%.2f %% of all user stacks reach their root" % (100 * by_names))
+    if theirs < 0.99:
+        errors.append("%.2f %% of their stacks reach their root" % (100 * theirs))
     if abs(by_names - by_account) > 0.01:
         errors.append("by names %.2f %%, by the account %.2f %%" % (100 * by_names, 100 * by_account))
     h.check("real-overall", errors)

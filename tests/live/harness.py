@@ -197,6 +197,24 @@ class Recording:
         self.p = start(argv, stderr=subprocess.PIPE)
         self.limit = (seconds or 30) + 60
 
+    def wait_ready(self, seconds=30.0):
+        """Until its perf events are open, however busy the machine is."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end and self.p.poll() is None:
+            try:
+                fds = ["/proc/%d/fd/%s" % (self.p.pid, fd) for fd in os.listdir("/proc/%d/fd" % self.p.pid)]
+                if sum("perf_event" in os.readlink(fd) for fd in fds) >= len(os.sched_getaffinity(0)):
+                    time.sleep(0.3)
+                    return
+            except OSError:
+                pass
+            time.sleep(0.02)
+
+    def interrupt(self):
+        """Ctrl-C, then as finish()."""
+        self.p.send_signal(signal.SIGINT)
+        return self.finish()
+
     def finish(self):
         try:
             err = self.p.communicate(timeout=self.limit)[1].decode(errors="replace")

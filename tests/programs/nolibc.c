@@ -22,12 +22,12 @@ __asm__(
 
 void nl_main(long *sp);
 
-static void keep(const void *p)
+static inline __attribute__((always_inline)) void keep(const void *p)
 {
 	__asm__ volatile("" : : "r"(p) : "memory");
 }
 
-static long system_call(long nr, long a)
+static inline __attribute__((always_inline)) long system_call(long nr, long a)
 {
 	long r;
 
@@ -35,7 +35,7 @@ static long system_call(long nr, long a)
 	return r;
 }
 
-static long number(const char *s)
+static inline __attribute__((always_inline)) long number(const char *s)
 {
 	long n = 0;
 

@@ -16,6 +16,8 @@
 
 /* No inlining, cloning, folding of equal functions or passing of knowledge between functions. */
 #define NOIPA __attribute__((noipa))
+/* No frame of its own, whatever the flags. */
+#define PROG_HELPER __attribute__((always_inline))
 
 static volatile sig_atomic_t prog_stop;
 
@@ -25,13 +27,13 @@ static void prog_on_alarm(int sig)
 	prog_stop = 1;
 }
 
-static inline long prog_arg(int argc, char **argv, int i, long otherwise)
+static inline PROG_HELPER long prog_arg(int argc, char **argv, int i, long otherwise)
 {
 	return argc > i ? strtol(argv[i], NULL, 10) : otherwise;
 }
 
 /* Ends the process's hot loops after the seconds in argv[1]; the signal comes once, at the end. */
-static inline void prog_init(int argc, char **argv)
+static inline PROG_HELPER void prog_init(int argc, char **argv)
 {
 	const char *comm = getenv("PROG_COMM");
 	struct sigaction sa;
@@ -46,7 +48,7 @@ static inline void prog_init(int argc, char **argv)
 }
 
 /* Keeps memory alive and a call from being the last thing its function does. */
-static inline void prog_keep(const volatile void *p)
+static inline PROG_HELPER void prog_keep(const volatile void *p)
 {
 	__asm__ volatile("" : : "r"(p) : "memory");
 }

@@ -312,6 +312,22 @@ TEST(sframe_anchors)
 	done();
 }
 
+/* Instructions of AArch64 are aligned: in the middle of a large segment that tells the readings of version 1 apart. */
+TEST(sframe_anchor_by_alignment)
+{
+	senc_free(&enc);
+	senc_init(&enc, SECTION);
+	senc_begin(&enc, 1, SENC_AARCH64_LE, 0, SENC_FROM_SECTION);
+	for (unsigned int k = 0; k < 6; k++)
+		plain_fn(0x4000 + 0x40 * k, 0x40);
+	senc_end(&enc);
+	read_back(&bounds);
+	EXPECT_EQ(sframe.fns.n, 6);
+	EXPECT_EQ(sframe.fns.fns[5].start, 0x4140);
+	expect_clean();
+	done();
+}
+
 /* GNU ld 2.40 to 2.43 lets .plt.sec run into the next section; that is no sign of a wrong anchor. */
 TEST(sframe_overlap_is_kept)
 {

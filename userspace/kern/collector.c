@@ -400,6 +400,19 @@ size_t collector_programs(struct collector *c, struct collector_program *ret, si
 	return n;
 }
 
+bool collector_kernel_name(void *ctx, uint64_t addr, char *ret, size_t cap)
+{
+	struct collector *c = ctx;
+	LIBBPF_OPTS(bpf_test_run_opts, opts);
+
+	c->skel->bss->kname_addr = addr;
+	if (bpf_prog_test_run_opts(bpf_program__fd(c->skel->progs.kernel_name), &opts))
+		return false;
+	/* "%ps" prints a plain number where it knows no name. */
+	snprintf(ret, cap, "%s", c->skel->bss->kname_text);
+	return ret[0] && strncmp(ret, "0x", 2) != 0;
+}
+
 void collector_free(struct collector *c)
 {
 	if (!c)

@@ -7,12 +7,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/vec.h"
 
+#define LOADER_NICE (-10)
 #define RETRY_GONE_NS 10000000ull	/* the process had exited: its successor may be about to start */
 #define RETRY_FULL_NS 10000000000ull	/* no memory or table budget: later, rarely */
 
@@ -156,6 +158,11 @@ static void *loader_main(void *arg)
 	struct loader *l = arg;
 	struct sf_need need;
 
+	/*
+	 * On a busy machine, the one that needs a profiler, a file's first samples wait for this thread. It runs for
+	 * milliseconds, so let it run at once. Best effort: without the capability it is a thread like others.
+	 */
+	setpriority(PRIO_PROCESS, (id_t)gettid(), LOADER_NICE);
 	pthread_mutex_lock(&l->lock);
 	while (!l->stop) {
 		if (!l->nqueue) {

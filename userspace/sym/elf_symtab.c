@@ -361,8 +361,10 @@ int symtab_name(const struct symtab *t, const struct symtab_hit *hit, char *buf,
 	size_t len = 0, want;
 	const char *version;
 
-	if (name == NAME_START || name == NAME_CLONE3) {
-		snprintf(buf, cap, "%s", name == NAME_START ? "_start" : "clone3");
+	if (name >= NAME_START_CONTEXT) {
+		static const char *const roots[] = { "_start", "clone3", "__restore_rt", "__start_context" };
+
+		snprintf(buf, cap, "%s", roots[NAME_START - name]);
 		return (int)strlen(buf);
 	}
 	if (!name || at >= str->size)

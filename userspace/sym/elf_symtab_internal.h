@@ -13,6 +13,8 @@
 #define NAME_DYNSTR 0x80000000u
 #define NAME_START 0xffffffffu	/* "_start", in no table */
 #define NAME_CLONE3 0xfffffffeu	/* "clone3", likewise */
+#define NAME_RESTORE_RT 0xfffffffdu
+#define NAME_START_CONTEXT 0xfffffffcu
 
 struct cand {
 	uint64_t off;		/* file offset */
@@ -61,7 +63,7 @@ bool builder_is_named(const struct builder *b, const char *soname);
 int builder_read_plt(struct builder *b);
 
 /* What stacks end in, found without a symbol: _start, clone3. Returns how many. */
-#define MAX_ROOTS 2
+#define MAX_ROOTS 4
 struct root {
 	uint64_t off, size;
 	uint32_t name;

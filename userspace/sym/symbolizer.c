@@ -45,6 +45,8 @@ struct symbolizer {
 	size_t ncache, cache_slots;
 	struct sym_kernel *kernel;
 	bool kernel_tried;
+	symbolizer_kernel_fn kernel_fn;
+	void *kernel_ctx;
 	char *kallsyms;
 	char raw[SYMTAB_NAME_MAX], name[SYM_NAME_MAX], module[MODULE_SHOWN];	/* scratch */
 };
@@ -180,6 +182,12 @@ struct symbolizer *symbolizer_new(struct modules *ms)
 		return NULL;
 	}
 	return sz;
+}
+
+void symbolizer_set_kernel_names(struct symbolizer *sz, symbolizer_kernel_fn fn, void *ctx)
+{
+	sz->kernel_fn = fn;
+	sz->kernel_ctx = ctx;
 }
 
 void symbolizer_set_kallsyms(struct symbolizer *sz, const char *path)
@@ -346,21 +354,43 @@ uint32_t symbolizer_user(struct symbolizer *sz, uint64_t frame, uint32_t pid, bo
 
 /* ---- Kernel frames ---- */
 
-uint32_t symbolizer_kernel(struct symbolizer *sz, uint64_t addr)
+/* Asks the kernel itself. buf receives the name; *ret_module points behind it. */
+static const char *kernel_name_asked(struct symbolizer *sz, uint64_t addr, char *buf, size_t cap, const char **ret_module)
 {
-	const char *module = "[kernel]", *name = NULL;
-	uint32_t id;
-	size_t len;
+	char *space;
 
-	if (cache_get(sz, KEY_KERNEL | addr, &id))
-		return id;
+	if (!sz->kernel_fn || !sz->kernel_fn(sz->kernel_ctx, addr, buf, cap))
+		return NULL;
+	space = strchr(buf, ' ');
+	if (space) {
+		*space = 0;
+		*ret_module = space + 1;
+	}
+	return buf;
+}
+
+static const char *kernel_name_listed(struct symbolizer *sz, uint64_t addr, const char **ret_module)
+{
 	if (!sz->kernel_tried) {
 		sz->kernel_tried = true;
 		if (sz->kallsyms && sym_kernel_load(sz->kallsyms, &sz->kernel))
 			sz->kernel = NULL;
 	}
-	if (sz->kernel)
-		name = sym_kernel_find(sz->kernel, addr, &module);
+	return sz->kernel ? sym_kernel_find(sz->kernel, addr, ret_module) : NULL;
+}
+
+uint32_t symbolizer_kernel(struct symbolizer *sz, uint64_t addr)
+{
+	const char *module = "[kernel]", *name;
+	char asked[256];
+	uint32_t id;
+	size_t len;
+
+	if (cache_get(sz, KEY_KERNEL | addr, &id))
+		return id;
+	name = kernel_name_asked(sz, addr, asked, sizeof(asked), &module);
+	if (!name && !sz->kernel_fn)
+		name = kernel_name_listed(sz, addr, &module);
 	len = sym_demangle(name ? name : "[unknown]", sz->name, sizeof(sz->name) - sizeof("_[k]"));
 	strcpy(sz->name + len, "_[k]");
 	text_clean(sz->module, sizeof(sz->module), module, strlen(module), 0);

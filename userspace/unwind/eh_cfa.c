@@ -250,10 +250,9 @@ static __attribute__((noinline)) void append_plt(struct cfa_run *r, uint64_t end
 static inline void emit(struct cfa_run *r, uint64_t end)
 {
 	struct rowbuf *out = r->out;
-	struct row *last = &out->rows[out->n - 1];	/* looked at if out->n > r->first */
+	struct row *last = out->n > r->first ? &out->rows[out->n - 1] : NULL;
 
-	if (out->n > r->first && last->end == r->cur.start && (!r->changed || same_rules(last, &r->cur)) &&
-	    !r->cur.plt_rep)
+	if (last && last->end == r->cur.start && (!r->changed || same_rules(last, &r->cur)) && !r->cur.plt_rep)
 		last->end = end;
 	else if (r->cur.plt_rep)
 		append_plt(r, end);

@@ -62,7 +62,6 @@ static int through_hdr(const struct elf_image *img, struct elf_blob *ret, struct
 
 	if (err)
 		return err;
-	elf_blob_free(&hdr.blob);
 	for (uint32_t i = 0; i < img->nphdrs; i++) {
 		const struct elf_phdr *ph = &img->phdrs[i];
 		uint64_t skip = hdr.eh_frame - ph->vaddr;

@@ -167,6 +167,22 @@ static const struct eh_cie *find_cie(struct open_ctx *c, uint64_t offset)
 	return NULL;
 }
 
+/* An FDE's first fields. Nearly all have one encoding, which is read without a call for each. */
+static inline bool read_range(struct bytes *b, const struct eh_cie *cie, uint64_t *ret_start, uint64_t *ret_range,
+			      uint64_t *ret_raw)
+{
+	if (cie->fde_enc == (DW_EH_PE_pcrel | DW_EH_PE_sdata4) && cie->addr_size == 8) {
+		uint64_t at = cie->bases.addr + b->pos;
+
+		*ret_raw = (uint64_t)(int64_t)bytes_s32(b);
+		*ret_start = at + *ret_raw;
+		*ret_range = (uint64_t)(int64_t)bytes_s32(b);
+		return !b->err;
+	}
+	return eh_read_ptr(b, cie->fde_enc, &cie->bases, ret_start, ret_raw) &&
+	       eh_read_ptr(b, cie->fde_enc & DW_EH_PE_format, &cie->bases, ret_range, NULL);
+}
+
 /* What is wrong with the FDE, or NULL. *ret_end <= *ret_start: it describes no code, which is not wrong. */
 static const char *read_fde(struct open_ctx *c, const struct eh_rec *rec, struct eh_fde *fde, uint64_t *ret_start,
 			    uint64_t *ret_end)
@@ -180,8 +196,7 @@ static const char *read_fde(struct open_ctx *c, const struct eh_rec *rec, struct
 	if (!cie->sound)
 		return "its CIE is damaged";
 	bytes_seek(&b, rec->id_pos + (c->e->debug_frame || !rec->dwarf64 ? rec->id_size : cie->id_size));
-	if (!eh_read_ptr(&b, cie->fde_enc, &cie->bases, &start, &raw) ||
-	    !eh_read_ptr(&b, cie->fde_enc & DW_EH_PE_format, &cie->bases, &range, NULL))
+	if (!read_range(&b, cie, &start, &range, &raw))
 		return b.err ? "cut short" : "the encoding of its address cannot be resolved";
 	if (cie->sized)
 		bytes_skip(&b, bytes_uleb(&b));
@@ -248,12 +263,11 @@ static int find_records(struct open_ctx *c, const struct elf_image *img, uint64_
 	if (err)
 		return err == -ENOMEM ? err : 0;	/* unreadable: then the chain is all there is */
 	if (hdr.eh_frame == c->e->addr && hdr.count && (trouble || *ret_nfdes != hdr.count)) {
-		err = eh_hdr_offsets(&hdr, c->e->addr, &c->known, &c->nknown);
+		err = eh_hdr_offsets(img, &hdr, &c->e->sec, &c->known, &c->nknown);
 		if (!err)
 			err = walk_cies(c, ret_nfdes, &trouble);
 	}
-	elf_blob_free(&hdr.blob);
-	return err;
+	return err == -ENOMEM ? err : 0;
 }
 
 static void find_bases(struct open_ctx *c, const struct elf_image *img)
@@ -299,6 +313,25 @@ static void sort_pass(const struct sort_key *from, struct sort_key *to, size_t n
 		to[at[from[i].start >> shift & 511]++] = from[i];
 }
 
+/* fns[i] becomes what fns[keys[i].index] was: each cycle of the permutation is turned once. */
+static void permute(struct fn *fns, struct sort_key *keys, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct fn first = fns[i];
+		size_t at = i;
+
+		while (keys[at].index != i) {
+			size_t from = keys[at].index;
+
+			fns[at] = fns[from];
+			keys[at].index = (uint32_t)at;
+			at = from;
+		}
+		fns[at] = first;
+		keys[at].index = (uint32_t)at;
+	}
+}
+
 /*
  * Functions ascending by start, those of one start as the section has them. qsort would take as long as everything
  * else together; linkers emit by input section, so the order is never nearly right.
@@ -306,38 +339,35 @@ static void sort_pass(const struct sort_key *from, struct sort_key *to, size_t n
 static int sort_fns(struct fntab *t)
 {
 	uint64_t lo = UINT64_MAX, hi = 0;
-	struct sort_key *keys;
-	struct fn *sorted;
-	unsigned int shift;
+	struct sort_key *keys, *from, *to;
+	size_t n = t->n;
 
-	for (size_t i = 0; i < t->n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		lo = t->fns[i].start < lo ? t->fns[i].start : lo;
 		hi = t->fns[i].start > hi ? t->fns[i].start : hi;
 	}
-	if (t->n < 2 || hi - lo > UINT32_MAX || t->n > UINT32_MAX) {
-		qsort(t->fns, t->n, sizeof(*t->fns), compare_fns);
+	if (n < 2)
+		return 0;
+	if (hi - lo > UINT32_MAX || n > UINT32_MAX) {
+		qsort(t->fns, n, sizeof(*t->fns), compare_fns);
 		return 0;
 	}
-	keys = malloc(2 * t->n * sizeof(*keys));
-	sorted = malloc(t->n * sizeof(*sorted));
-	if (!keys || !sorted) {
-		free(keys);
-		free(sorted);
+	keys = malloc(2 * n * sizeof(*keys));
+	if (!keys)
 		return -ENOMEM;
+	from = keys;
+	to = keys + n;
+	for (size_t i = 0; i < n; i++)
+		from[i] = (struct sort_key){ (uint32_t)(t->fns[i].start - lo), (uint32_t)i };
+	for (unsigned int shift = 0; shift < 32 && (hi - lo) >> shift; shift += 9) {
+		struct sort_key *done = to;
+
+		sort_pass(from, to, n, shift);
+		to = from;
+		from = done;
 	}
-	for (size_t i = 0; i < t->n; i++)
-		keys[i] = (struct sort_key){ (uint32_t)(t->fns[i].start - lo), (uint32_t)i };
-	/* An even number of passes leaves the keys in the first half. */
-	for (shift = 0; shift < 32 && (hi - lo) >> shift; shift += 18) {
-		sort_pass(keys, keys + t->n, t->n, shift);
-		sort_pass(keys + t->n, keys, t->n, shift + 9);
-	}
-	for (size_t i = 0; i < t->n; i++)
-		sorted[i] = t->fns[keys[i].index];
+	permute(t->fns, from, n);
 	free(keys);
-	free(t->fns);
-	t->fns = sorted;
-	t->cap = t->n;
 	return 0;
 }
 

@@ -99,7 +99,7 @@ static void read_wide_id(const struct eh_walk *w, struct bytes b, struct eh_rec 
 		rec->kind = rec->id == (w->debug_frame ? UINT64_MAX : 0) ? EH_REC_CIE : EH_REC_FDE;
 }
 
-/* The start of the first known FDE after off, or the section's end. Asked for ascending offsets only. */
+/* The start of the first known record after off, or the section's end. Asked for ascending offsets only. */
 static uint64_t known_after(struct eh_walk *w, uint64_t off)
 {
 	while (w->next_known < w->nknown && w->known[w->next_known] <= off)
@@ -165,42 +165,45 @@ uint64_t eh_rec_cie_offset(const struct eh_rec *rec, bool debug_frame)
 	return rec->id_pos - (rec->id_size == 8 ? rec->id : (uint64_t)(int64_t)(int32_t)rec->id);
 }
 
-static int hdr_bytes(const struct elf_image *img, struct elf_blob *ret)
+int eh_hdr_read(const struct elf_image *img, struct eh_hdr *ret)
 {
 	const struct elf_shdr *s = elf_image_section(img, ".eh_frame_hdr");
 	const struct elf_phdr *ph = elf_image_segment(img, PT_GNU_EH_FRAME);
-	int err = s ? elf_image_section_bytes(img, s, ret) : -ENOENT;
-
-	if (!err || err == -ENOMEM || err == -EIO || !ph || !ph->filesz)
-		return err;
-	err = elf_image_read(img, ph->offset, ph->filesz, ret);
-	ret->addr = ph->vaddr;
-	return err;
-}
-
-int eh_hdr_read(const struct elf_image *img, struct eh_hdr *ret)
-{
-	struct eh_hdr h = { 0 };
+	struct eh_hdr h = { .bases.addr_size = 8 };
+	struct elf_blob blob = { 0 };
+	struct bytes *b = &blob.view;
 	uint8_t ptr_enc, count_enc;
-	struct bytes *b = &h.blob.view;
-	int err = hdr_bytes(img, &h.blob);
+	bool sound;
+	int err;
 
+	if (s && s->type != SHT_NOBITS && s->size) {
+		h.offset = s->offset;
+		h.size = s->size;
+		h.bases.addr = s->addr;
+	} else if (ph && ph->filesz) {
+		h.offset = ph->offset;
+		h.size = ph->filesz;
+		h.bases.addr = ph->vaddr;
+	} else {
+		return -ENOENT;
+	}
+	h.bases.data = h.bases.addr;
+	/* 4 bytes and two pointers, the longest of which is a LEB128. */
+	err = elf_image_read(img, h.offset, h.size < 32 ? h.size : 32, &blob);
 	if (err)
-		return err == -ENOMEM || err == -EIO ? err : -ENOENT;
-	h.bases = (struct eh_ptr_bases){ .addr = h.blob.addr, .data = h.blob.addr, .addr_size = 8 };
-	if (bytes_u8(b) != 1)	/* version */
-		b->err = true;
+		return err == -ERANGE ? -ENOENT : err;
+	sound = bytes_u8(b) == 1;	/* version */
 	ptr_enc = bytes_u8(b);
 	count_enc = bytes_u8(b);
 	h.table_enc = bytes_u8(b);
-	if (b->err || !eh_read_ptr(b, ptr_enc, &h.bases, &h.eh_frame, NULL)) {
-		elf_blob_free(&h.blob);
-		return -ENOENT;
-	}
+	sound = sound && !b->err && eh_read_ptr(b, ptr_enc, &h.bases, &h.eh_frame, NULL);
 	if (h.table_enc == DW_EH_PE_omit || !eh_read_ptr(b, count_enc, &h.bases, &h.count, NULL))
 		h.count = 0;
-	*ret = h;
-	return 0;
+	h.table = b->pos;
+	elf_blob_free(&blob);
+	if (sound)
+		*ret = h;
+	return sound ? 0 : -ENOENT;
 }
 
 static int compare_u64(const void *a, const void *b)
@@ -210,20 +213,54 @@ static int compare_u64(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
-int eh_hdr_offsets(const struct eh_hdr *hdr, uint64_t base, uint64_t **ret, size_t *ret_n)
+/* The offset of the CIE that the FDE at `fde` names, if there is one; else UINT64_MAX. */
+static uint64_t cie_of(const struct bytes *sec, uint64_t fde)
 {
-	struct bytes b = hdr->blob.view;
-	uint64_t start, fde, count = hdr->count, *offs;
-	size_t n = 0;
+	struct bytes b = *sec;
+	struct eh_rec rec = { .id_size = 4 };
+	uint64_t cie, len;
 
-	if (count > bytes_left(&b) / 2)	/* an entry is two pointers of at least a byte */
-		count = bytes_left(&b) / 2;
-	offs = malloc((count ? count : 1) * sizeof(*offs));
+	bytes_seek(&b, fde);
+	bytes_skip(&b, bytes_u32(&b) == UINT32_MAX ? 8 : 0);
+	rec.id_pos = b.pos;
+	rec.id = bytes_u32(&b);
+	cie = eh_rec_cie_offset(&rec, false);
+	if (b.err || !rec.id)
+		return UINT64_MAX;
+	bytes_seek(&b, cie);
+	len = bytes_u32(&b);
+	if (len == UINT32_MAX)
+		len = bytes_u64(&b);
+	return len <= bytes_left(&b) && bytes_u32(&b) == 0 && !b.err ? cie : UINT64_MAX;
+}
+
+int eh_hdr_offsets(const struct elf_image *img, const struct eh_hdr *hdr, const struct bytes *sec, uint64_t **ret,
+		   size_t *ret_n)
+{
+	uint64_t start, fde, cie, last_cie = UINT64_MAX, count = hdr->count, *offs;
+	struct elf_blob blob = { 0 };
+	struct bytes *b = &blob.view;
+	size_t n = 0;
+	int err = elf_image_read(img, hdr->offset, hdr->size, &blob);
+
+	if (err)
+		return err;
+	bytes_seek(b, hdr->table);
+	if (count > bytes_left(b) / 2)	/* an entry is two pointers of at least a byte */
+		count = bytes_left(b) / 2;
+	offs = malloc((count ? count : 1) * 2 * sizeof(*offs));
+	for (; offs && count && eh_read_ptr(b, hdr->table_enc, &hdr->bases, &start, NULL) &&
+	       eh_read_ptr(b, hdr->table_enc, &hdr->bases, &fde, NULL); count--) {
+		if (fde - hdr->eh_frame >= sec->len)
+			continue;
+		offs[n++] = fde - hdr->eh_frame;
+		cie = cie_of(sec, offs[n - 1]);
+		if (cie != UINT64_MAX && cie != last_cie)
+			offs[n++] = last_cie = cie;
+	}
+	elf_blob_free(&blob);
 	if (!offs)
 		return -ENOMEM;
-	while (n < count && eh_read_ptr(&b, hdr->table_enc, &hdr->bases, &start, NULL) &&
-	       eh_read_ptr(&b, hdr->table_enc, &hdr->bases, &fde, NULL))
-		offs[n++] = fde - base;
 	qsort(offs, n, sizeof(*offs), compare_u64);
 	*ret = offs;
 	*ret_n = n;

@@ -64,7 +64,7 @@ struct eh_walk {
 	struct bytes b;
 	bool debug_frame;
 	const char *section;	/* its name, for notes */
-	const uint64_t *known;	/* offsets of FDEs known from elsewhere, ascending: where damage ends. Or NULL. */
+	const uint64_t *known;	/* offsets of records known from elsewhere, ascending: where damage ends. Or NULL. */
 	size_t nknown, next_known;
 	bool terminated;	/* a terminator was passed */
 	bool trouble;		/* damage was met */
@@ -80,12 +80,17 @@ struct eh_hdr {
 	uint64_t count;		/* FDEs; 0: no table */
 	uint8_t table_enc;
 	struct eh_ptr_bases bases;
-	struct elf_blob blob;	/* from the header's start; pos is where the table starts */
+	uint64_t offset, size;	/* of the header with its table, in the file */
+	uint64_t table;		/* bytes from the header's start */
 };
 
-/* .eh_frame_hdr (LSB 5.0 Core, 10.6.2), by section or PT_GNU_EH_FRAME. 0, -ENOENT, -ENOMEM, -EIO. Freed with elf_blob_free. */
+/* .eh_frame_hdr (LSB 5.0 Core, 10.6.2), by section or PT_GNU_EH_FRAME. 0, -ENOENT, -ENOMEM, -EIO. */
 int eh_hdr_read(const struct elf_image *img, struct eh_hdr *ret);
-/* The offsets of the table's FDEs from the address `base`, ascending. 0 or -ENOMEM. */
-int eh_hdr_offsets(const struct eh_hdr *hdr, uint64_t base, uint64_t **ret, size_t *ret_n);
+/*
+ * The offsets in sec, which is at hdr->eh_frame, of the table's FDEs and of their CIEs, ascending. 0, -ENOMEM, or
+ * another error if the table cannot be read.
+ */
+int eh_hdr_offsets(const struct elf_image *img, const struct eh_hdr *hdr, const struct bytes *sec, uint64_t **ret,
+		   size_t *ret_n);
 
 #endif

@@ -9,12 +9,12 @@
  *
  *	from the field if PCREL or not SORTED, else from the table's header
  *
- * The guess is checked, as flags have been wrong: the reading that puts more functions into executable
- * segments wins, unless it brings disorder. The readings differ by a few bytes for the first functions and by
- * an entry's size more for each that follows, so in a large segment both may fit. Then disorder tells: read
- * from the header where the field is meant, neighbours move towards each other by an entry's size, and most
- * come to overlap or to swap places. (A little of it is no sign: GNU ld 2.40 to 2.43 makes an overlap for
- * -z ibtplt.)
+ * The guess is checked, as flags have been wrong: the reading by which more functions can be wins, that is
+ * start where instructions can and lie in executable segments, unless it brings disorder. The readings differ
+ * by a few bytes for the first functions and by an entry's size more for each that follows, so inside a large
+ * segment both may fit. Then disorder tells: read from the header where the field is meant, neighbours move
+ * towards each other by an entry's size, and most come to overlap or to swap places. (A little of it is no
+ * sign: GNU ld 2.40 to 2.43 makes an overlap for -z ibtplt.)
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -101,14 +101,21 @@ bool sframe_fde_is_tombstone(const struct sframe_exec *x, const struct sframe_fd
 }
 
 struct fit {
-	uint32_t inside;	/* functions that start in executable segments */
-	uint32_t disorder;	/* those of them that start before the end of the one before */
-	uint32_t judged;	/* all but tombstones and empty ones */
+	uint32_t judged;	/* functions but tombstones and empty ones */
+	uint32_t inside;	/* of these, those that start in executable segments */
+	uint32_t possible;	/* of these, those that also end there and start at an instruction */
+	uint32_t disorder;	/* of those inside, the ones that start before the end of the one before */
 };
+
+static unsigned int instruction_align(enum row_arch arch)
+{
+	return arch == ROW_ARCH_AARCH64 ? 4 : arch == ROW_ARCH_S390X ? 2 : 1;
+}
 
 static struct fit judge(const struct sframe *s, struct sframe_table t, bool section_relative,
 			const struct sframe_exec *x)
 {
+	unsigned int align = instruction_align(s->arch);
 	uint64_t addr, segment_end, prev_end = 0;
 	struct fit fit = { 0 };
 	struct sframe_fde fde;
@@ -123,6 +130,7 @@ static struct fit judge(const struct sframe *s, struct sframe_table t, bool sect
 		if (!sframe_exec_holds(x, addr, &segment_end))
 			continue;
 		fit.inside++;
+		fit.possible += fde.size <= segment_end - addr && addr % align == 0;
 		fit.disorder += addr < prev_end;
 		prev_end = addr + fde.size;
 	}
@@ -131,13 +139,15 @@ static struct fit judge(const struct sframe *s, struct sframe_table t, bool sect
 
 static bool fits_well(const struct fit *fit)
 {
-	return fit->inside == fit->judged && fit->disorder <= fit->inside / 4;
+	return fit->possible == fit->judged && fit->disorder <= fit->judged / 4;
 }
 
 static bool fits_better(const struct fit *other, const struct fit *guess)
 {
-	if (other->inside != guess->inside)
-		return other->inside > guess->inside && other->disorder <= guess->disorder + other->inside / 8;
+	if (other->possible > guess->possible)
+		return other->disorder <= guess->disorder + (other->possible - guess->possible) / 2 + other->inside / 8;
+	if (other->possible < guess->possible)
+		return false;
 	return guess->disorder > guess->inside / 4 && other->disorder < guess->disorder / 4;
 }
 
