@@ -160,7 +160,6 @@ const volatile bool cfg_user = true, cfg_kernel = true;
 const volatile bool cfg_by_pid = false, cfg_by_tid = false, cfg_by_uid = false, cfg_by_comm = false, cfg_by_cgroup = false;
 const volatile bool cfg_want_cgroup = false, cfg_want_time = false;	/* 15 and 40 ns a sample */
 const volatile bool cfg_follow_forks = false;
-const volatile bool cfg_remote = false;		/* the stacks are those of sleeping tasks (offcpu.bpf.h) */
 const volatile __u32 cfg_uid = 0;
 const volatile __u64 cfg_cgroup = 0;
 const volatile int cfg_cgroup_level = 0;
@@ -171,7 +170,7 @@ const volatile __u64 cfg_wake_bytes = 1 << 18;	/* wake the consumer when the rin
 
 /* Module ids: 0 is nobody's. */
 __u32 next_module = 1;
-__u32 remote_tid = 0;		/* cfg_remote: the task whose memory is read */
+__u32 remote_tid = 0;		/* remote.bpf.c: the task whose memory is read */
 
 extern struct task_struct *bpf_task_from_pid(s32 pid) __ksym __weak;	/* 6.2 */
 extern void bpf_task_release(struct task_struct *p) __ksym __weak;

@@ -7,8 +7,8 @@
  * take it when it leaves (cfg_off_at_leave). Blocks are summed in maps by stack; frames cross the ring once.
  *
  * At both edges of the run an iterator visits all threads. At the start it finds those that are off already; at
- * the end those that still are, whose stacks nobody will come back to show: it reads their memory. That takes a
- * sleepable program, so the object is loaded a second time with cfg_remote, on the same maps, for this one.
+ * the end those that still are, whose stacks nobody will come back to show: it reads their memory. That takes
+ * a sleepable program and other helpers in the unwinder: remote.bpf.c.
  */
 #ifndef SFBPF_OFFCPU_BPF_H
 #define SFBPF_OFFCPU_BPF_H
@@ -145,29 +145,31 @@ static int off_hash_block(u32 i, void *ctx)
 {
 	struct sf_scratch *s = scratch_of(*(u32 *)ctx);
 	u32 at = i * SF_HASH_BLOCK;
-	u64 a, b;
+	u64 *f, a, b;
 
 	if (!s || at > SF_MAX_USER + SF_MAX_KERNEL)
 		return 1;
+	f = &s->frames[at];
+	asm volatile("" : "+r"(f));	/* else offsets become `at | k`, whose bounds the verifier loses */
 	a = s->lane[0];
 	b = s->lane[1];
 #pragma unroll
 	for (u32 k = 0; k < SF_HASH_BLOCK; k += 2) {
-		OFF_FOLD(a, s->frames[at + k], OFF_MUL1);
-		OFF_FOLD(b, s->frames[at + k + 1], OFF_MUL2);
+		OFF_FOLD(a, f[k], OFF_MUL1);
+		OFF_FOLD(b, f[k + 1], OFF_MUL2);
 	}
 	s->lane[0] = a;
 	s->lane[1] = b;
 	return 0;
 }
 
-/* Of everything that makes two stacks of a profile different. Never 0 or SF_WAKER_IRQ. */
+/* Of everything that makes two stacks of a profile different. Larger than the values that are no hashes. */
 static __always_inline void off_hash(struct sf_scratch *s, u32 slot)
 {
 	u32 n = (u32)s->sample.n_user + s->sample.n_kernel;
 	u64 h;
 
-	s->off_hash = 2;
+	s->off_hash = SF_STACK_UNKNOWN;
 	if (n > SF_MAX_USER + SF_MAX_KERNEL)
 		return;
 #pragma unroll
@@ -181,7 +183,7 @@ static __always_inline void off_hash(struct sf_scratch *s, u32 slot)
 	OFF_FOLD(h, *(u64 *)&s->sample.comm[0], OFF_MUL1);
 	OFF_FOLD(h, *(u64 *)&s->sample.comm[8], OFF_MUL2);
 	OFF_FOLD(h, s->sample.cgroup_id, OFF_MUL1);
-	s->off_hash = h > SF_WAKER_IRQ ? h : 2;
+	s->off_hash = h > SF_STACK_UNKNOWN ? h : SF_STACK_UNKNOWN + 1;
 }
 
 static __always_inline void off_user_part(struct sf_scratch *s, u32 slot, struct task_struct *t, u64 mm)
@@ -525,7 +527,7 @@ static __always_inline void off_closed_by_switch(struct task_struct *next)
 	s->sample.pid = next->tgid;
 	s->sample.tid = next->pid;
 	__builtin_memcpy(s->sample.comm, next->comm, SF_COMM);
-	s->off_hash = t->stack ? t->stack : 2;	/* 2: a thread that slept before the run began, or with the map full */
+	s->off_hash = t->stack ? t->stack : SF_STACK_UNKNOWN;
 	off_count(s, slot, t, &b, OFF_BY_HASH);
 }
 
@@ -700,7 +702,8 @@ static __always_inline bool off_still(const struct sf_off_task *t, u64 since, u6
 	return off_measure(t, since, off_finish, b) && off_here(KLOAD32(addr, struct task_struct, thread_info.cpu));
 }
 
-/* Blocks that are still open at the end of the run, after off_finish is set. The only program of the second load. */
+#ifdef SF_REMOTE
+/* Blocks that are still open at the end of the run, after off_finish is set. */
 SEC("?iter.s/task")
 int off_last(struct bpf_iter__task *ctx)
 {
@@ -708,7 +711,7 @@ int off_last(struct bpf_iter__task *ctx)
 	struct sf_off_task *t = task ? off_task(task) : NULL;
 	u32 slot = OFF_SLOT_ITER;
 	struct sf_scratch *s = scratch_of(slot);
-	struct off_block b;
+	struct off_block b = {};
 	u64 since, addr = 0;
 
 	if (!task || !t || !s)
@@ -730,6 +733,7 @@ int off_last(struct bpf_iter__task *ctx)
 		off_count(s, slot, t, &b, 0);
 	return 0;
 }
+#endif
 
 /* The same for kernels that refuse it (before 6.2): what the thread left behind, or the kernel's part alone. */
 SEC("?iter/task")
@@ -739,7 +743,7 @@ int off_last_blind(struct bpf_iter__task *ctx)
 	struct sf_off_task *t = task ? off_task(task) : NULL;
 	u32 slot = OFF_SLOT_ITER, how = 0;
 	struct sf_scratch *s = scratch_of(slot);
-	struct off_block b;
+	struct off_block b = {};
 	u64 since, addr = 0;
 	long got;
 

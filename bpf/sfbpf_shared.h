@@ -112,7 +112,9 @@ struct sf_need {
 enum sf_off_state { SF_OFF_S, SF_OFF_D, SF_OFF_R, SF_OFF_T, SF_OFF_TRACED, SF_OFF_I, SF_OFF_P, SF_OFF_STATES };
 #define SF_OFF_LETTERS "SDRTtIP"
 
-#define SF_WAKER_IRQ 1ull	/* a waker's "hash": an interrupt, whose stack is somebody else's */
+/* No hashes: */
+#define SF_WAKER_IRQ 1ull	/* woken by an interrupt, whose stack is somebody else's */
+#define SF_STACK_UNKNOWN 2ull	/* off the CPU since before the run, back on a kernel that shows no stacks of others */
 
 /* By a hash of (stack, state, waker). */
 struct sf_off_count {

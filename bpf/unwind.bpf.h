@@ -36,20 +36,21 @@ static __always_inline struct sf_cpu_stats *stats_here(void)
 #define regs_scratch(r) ((struct sf_scratch *)(r))
 _Static_assert(__builtin_offsetof(struct sf_scratch, regs) == 0, "sf_regs is the head of sf_scratch");
 
-/* User memory of the current task; in the second load of this object, of the task that its iterator is at (offcpu.bpf.h). */
+/* User memory of the current task; in remote.bpf.c, of the sleeping task that its iterator is at. */
 static __always_inline long copy_user(void *dst, u32 len, u64 addr)
 {
-	struct task_struct *task;
+#ifdef SF_REMOTE
+	struct task_struct *task = bpf_task_from_pid(remote_tid);
 	long err;
 
-	if (!cfg_remote)
-		return bpf_probe_read_user(dst, len, (void *)addr);
-	task = bpf_task_from_pid(remote_tid);
 	if (!task)
 		return -1;
 	err = bpf_copy_from_user_task(dst, len, (void *)addr, task, 0);
 	bpf_task_release(task);
 	return err;
+#else
+	return bpf_probe_read_user(dst, len, (void *)addr);
+#endif
 }
 
 /*

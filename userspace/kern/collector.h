@@ -12,6 +12,7 @@
 #include "base/num.h"
 #include "elf/module.h"
 #include "kern/loader.h"
+#include "kern/offcpu.h"
 #include "kern/perf_event.h"
 #include "sfbpf_shared.h"
 
@@ -31,6 +32,7 @@ struct collector_opts {
 	uint64_t ring_bytes;		/* rounded up to a power of two of pages */
 	uint64_t table_bytes;		/* budget of the row tables */
 	bool count_run_time;		/* kernel.bpf_stats for the run */
+	const struct offcpu_opts *offcpu;	/* NULL: on-CPU */
 	int verbose;
 };
 
@@ -65,6 +67,8 @@ int collector_attach(struct collector *c, struct collector_error *err);
 typedef void (*collector_sample_fn)(void *ctx, const struct sf_sample *sample);
 /* Waits up to timeout_ms and hands over what the ring holds. 0, or -errno (not -EINTR). */
 int collector_poll(struct collector *c, int timeout_ms, collector_sample_fn fn, void *ctx);
+/* Off-CPU: the half that counts blocks; NULL otherwise. */
+struct offcpu *collector_offcpu(struct collector *c);
 /* Stops sampling; the ring can still be drained with collector_poll(c, 0, ...). */
 void collector_detach(struct collector *c);
 void collector_counters(struct collector *c, struct collector_counters *ret);

@@ -41,12 +41,11 @@ struct offcpu;
 struct sfbpf_bpf;
 
 bool offcpu_kernel_can_back(void);	/* sched_exit_tp exists */
-/* Between open and load: knobs, map sizes, which programs. remote: the second load, for off_last alone. */
-void offcpu_configure(struct sfbpf_bpf *skel, const struct offcpu_opts *o, const struct num_cpus *cpus, int ncpus,
-		      bool at_leave, bool remote);
+/* Between open and load: knobs, map sizes, which programs. */
+void offcpu_configure(struct sfbpf_bpf *skel, const struct offcpu_opts *o, const struct num_cpus *cpus, int ncpus, bool at_leave);
 
-/* remote: the second load, NULL if the kernel refuses it; both stay the caller's. NULL: out of memory. */
-struct offcpu *offcpu_new(struct sfbpf_bpf *skel, struct sfbpf_bpf *remote, const struct offcpu_opts *o, bool at_leave);
+/* skel is loaded, and stays the caller's. NULL: out of memory. */
+struct offcpu *offcpu_new(struct sfbpf_bpf *skel, const struct offcpu_opts *o, bool at_leave);
 void offcpu_free(struct offcpu *off);
 int offcpu_attach(struct offcpu *off);	/* 0 or -errno */
 /* Keeps a record of weight 0. */

@@ -14,6 +14,7 @@ static const struct {
 } tools[] = {
 	{ "top", tool_top, "live view of the hottest functions and processes" },
 	{ "record", tool_record, "profile for a while, write stacks" },
+	{ "offcpu", tool_offcpu, "time spent blocked, by stack, and who ended it" },
 	{ "doctor", tool_doctor, "what this kernel and user can do" },
 };
 

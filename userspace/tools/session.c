@@ -97,7 +97,7 @@ int session_start(struct session *s)
 
 int session_poll(struct session *s, int timeout_ms)
 {
-	return collector_poll(s->collector, timeout_ms, on_sample, s);
+	return collector_poll(s->collector, timeout_ms, s->take ? s->take : on_sample, s->take ? s->take_ctx : s);
 }
 
 void session_stop(struct session *s)
