@@ -143,9 +143,6 @@ struct task_struct {
 	char comm[16];
 	struct css_set *cgroups;
 };
-struct pcpu_hot {
-	int preempt_count;		/* c063a217bc07 (6.2) to 6.14; a variable before and after */
-};
 struct linux_binprm;
 struct seq_file;
 struct bpf_iter_meta {

@@ -25,6 +25,7 @@ const volatile __u32 cfg_off_states = ~0u;	/* 1 << enum sf_off_state */
 const volatile __u64 cfg_off_min = 0, cfg_off_max = ~0ull;	/* ns, of the whole block */
 const volatile __u64 cfg_off_period = 1000000;	/* ns of blocked time a sample, once the maps are full */
 const volatile __u64 cfg_cpu_mask[128] = {};
+const volatile __u64 cfg_irq_start = 0, cfg_irq_len = 0;	/* the code by which interrupts enter the kernel */
 
 /* The run's edges, CLOCK_MONOTONIC ns; 0: not yet. Written by user space. */
 __u64 off_begin = 0, off_finish = 0;
@@ -206,24 +207,27 @@ static __always_inline void off_user_part(struct sf_scratch *s, u32 slot, struct
 	s->sample.stop = s->stop;
 }
 
-/* The stack of a task into the slot's scratch, as a record without weight. t and task are the same. */
-static __always_inline void off_take(struct sf_scratch *s, u32 slot, struct task_struct *t, u64 task)
+static __always_inline void off_head(struct sf_scratch *s, u64 task)
 {
-	u64 mm = KLOAD(task, struct task_struct, mm);
-	u32 n;
-	long got;
-
 	sample_head(s, task, bpf_get_smp_processor_id(), KLOAD32(task, struct task_struct, tgid),
 		    KLOAD32(task, struct task_struct, pid));
 	s->sample.type = SF_REC_STACK;
 	s->sample.weight = 0;
 	s->sample.state = 0;
 	s->sample.flags = SF_SAMPLE_IN_KERNEL;
-	if (mm && !(KLOAD32(task, struct task_struct, flags) & PF_KTHREAD)) {
+	if (KLOAD(task, struct task_struct, mm) && !(KLOAD32(task, struct task_struct, flags) & PF_KTHREAD))
 		s->sample.flags |= SF_SAMPLE_USER;
-		if (cfg_user)
-			off_user_part(s, slot, t, mm);
-	}
+}
+
+/* The stack of a task into the slot's scratch, as a record without weight. t and task are the same. */
+static __always_inline void off_take(struct sf_scratch *s, u32 slot, struct task_struct *t, u64 task)
+{
+	u32 n;
+	long got;
+
+	off_head(s, task);
+	if (cfg_user && (s->sample.flags & SF_SAMPLE_USER))
+		off_user_part(s, slot, t, KLOAD(task, struct task_struct, mm));
 	n = s->sample.n_user;
 	if (cfg_kernel && n <= SF_MAX_USER) {
 		got = bpf_get_task_stack(t, &s->frames[n], SF_MAX_KERNEL * 8, 0);
@@ -234,7 +238,7 @@ static __always_inline void off_take(struct sf_scratch *s, u32 slot, struct task
 	s->off_waker = 0;
 }
 
-/* Global: verified once for the three programs that take their own stack. */
+/* Global: verified once for the programs that take their own stack. */
 __noinline int off_take_own(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
@@ -242,6 +246,57 @@ __noinline int off_take_own(u32 slot)
 	if (!s)
 		return -1;
 	off_take(s, slot, bpf_get_current_task_btf(), bpf_get_current_task());
+	return 0;
+}
+
+/* How many of the n kernel frames at frames[SF_MAX_USER] an interrupt ran on top of what it interrupted; 0: there is none. */
+static __always_inline u32 off_irq_frames(const struct sf_scratch *s, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < SF_MAX_KERNEL; i++) {
+		if (i >= n)
+			break;
+		if (s->frames[SF_MAX_USER + i] - cfg_irq_start < cfg_irq_len)
+			return i + 1;
+	}
+	return 0;
+}
+
+const char off_irq_comm[SF_COMM] = "[interrupt]";
+
+/*
+ * The stack of a waker, which is the current task, or an interrupt in it: then its frames alone, under a name of their
+ * own, since what was interrupted has nothing to do with it. (A softirq on the way out of a system call is the task's.)
+ */
+__noinline int off_take_waker(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	u64 task = bpf_get_current_task();
+	u32 n, n_kernel, irq;
+	long got;
+
+	if (!s)
+		return -1;
+	off_head(s, task);
+	got = bpf_get_task_stack(bpf_get_current_task_btf(), &s->frames[SF_MAX_USER], SF_MAX_KERNEL * 8, 0);
+	n_kernel = got > 0 ? (u32)got / 8 : 0;
+	irq = off_irq_frames(s, n_kernel);
+	if (irq) {
+		s->sample.pid = s->sample.tid = 0;
+		s->sample.cgroup_id = 0;
+		s->sample.flags = SF_SAMPLE_IN_KERNEL;
+		__builtin_memcpy(s->sample.comm, off_irq_comm, SF_COMM);
+		n_kernel = irq;
+	} else if (cfg_user && (s->sample.flags & SF_SAMPLE_USER)) {
+		off_user_part(s, slot, bpf_get_current_task_btf(), KLOAD(task, struct task_struct, mm));
+	}
+	n = s->sample.n_user;
+	if (cfg_kernel && n_kernel && n_kernel <= SF_MAX_KERNEL && n <= SF_MAX_USER) {
+		bpf_probe_read_kernel(&s->frames[n], n_kernel * 8, &s->frames[SF_MAX_USER]);
+		s->sample.n_kernel = n_kernel;
+	}
+	off_hash(s, slot);
 	return 0;
 }
 
@@ -480,13 +535,14 @@ SEC("?tp_btf/sched_exit_tp")
 int off_back(u64 *ctx)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
+	struct sf_cpu_stats *st = stats_here();
 	struct sf_off_task *t;
 	struct sf_scratch *s;
 	struct off_block b;
 	u32 slot;
 	u64 since;
 
-	if (!(ctx[0] & 1) || !task->pid)
+	if (!(ctx[0] & 1) || !task->pid || !st)
 		return 0;
 	t = off_task(task);
 	if (!t)
@@ -494,7 +550,7 @@ int off_back(u64 *ctx)
 	since = t->since;
 	if (since == OFF_ON || !off_close(t, since) || since == OFF_UNSEEN)
 		return 0;
-	if (!off_measure(t, since, bpf_ktime_get_ns(), &b) || !off_here(bpf_get_smp_processor_id()))
+	if (!off_measure(t, since, st->off_switch_ns, &b) || !off_here(bpf_get_smp_processor_id()))
 		return 0;
 	slot = OFF_SLOT_SELF;
 	s = scratch_of(slot);
@@ -505,7 +561,7 @@ int off_back(u64 *ctx)
 }
 
 /* cfg_off_at_leave: the stack in the scratch stays behind as a hash, and what is known of its thread. */
-static __always_inline void off_closed_by_switch(struct task_struct *next)
+static __always_inline void off_closed_by_switch(struct task_struct *next, u64 now)
 {
 	struct sf_off_task *t = next->pid ? off_task(next) : NULL;
 	struct sf_scratch *s;
@@ -518,7 +574,7 @@ static __always_inline void off_closed_by_switch(struct task_struct *next)
 	since = t->since;
 	if (since == OFF_ON || !off_close(t, since) || since == OFF_UNSEEN)
 		return;
-	if (!off_measure(t, since, bpf_ktime_get_ns(), &b) || !off_here(bpf_get_smp_processor_id()))
+	if (!off_measure(t, since, now, &b) || !off_here(bpf_get_smp_processor_id()))
 		return;
 	slot = OFF_SLOT_SELF;
 	s = scratch_of(slot);
@@ -541,17 +597,24 @@ static __always_inline void off_stack_at_leave(struct sf_off_task *t)
 		t->stack = s->off_hash;
 }
 
-/* ctx: preempt, prev, next, prev's state. current is still prev. */
+/*
+ * ctx: preempt, prev, next, prev's state. current is still prev. One time for both: as the scheduler sees it, the CPU
+ * passes from one to the other at once, so what its tracepoints cost belongs to next's running time.
+ */
 SEC("?tp_btf/sched_switch")
 int off_switch(u64 *ctx)
 {
 	struct task_struct *prev = (struct task_struct *)ctx[1];
 	u64 task = bpf_get_current_task();
 	u32 state = off_state(ctx[0] & 1, ctx[3]);
+	struct sf_cpu_stats *st = stats_here();
+	u64 now = bpf_ktime_get_ns();
 	struct sf_off_task *t;
 
 	if (cfg_off_at_leave)
-		off_closed_by_switch((struct task_struct *)ctx[2]);
+		off_closed_by_switch((struct task_struct *)ctx[2], now);
+	else if (st)
+		st->off_switch_ns = now;
 	if (!off_tracks(state) || (ctx[3] & OFF_TASK_DEAD) || !prev->pid || !off_kind_wanted(task) ||
 	    !task_wanted(task, prev->tgid, prev->pid))
 		return 0;
@@ -563,29 +626,13 @@ int off_switch(u64 *ctx)
 	t->waker = 0;
 	if (cfg_off_at_leave)
 		off_stack_at_leave(t);
-	t->since = bpf_ktime_get_ns();
+	t->since = now;
 	return 0;
 }
 
 /* ---- Wakers ---- */
 
-extern int __preempt_count __ksym __weak;
-extern struct pcpu_hot pcpu_hot __ksym __weak;
-
-#define OFF_IN_INTERRUPT 0x00ff0100	/* include/linux/preempt.h: NMI, hardirq, and a softirq being served */
-
-static __always_inline bool off_in_interrupt(void)
-{
-	u32 count = 0;
-
-	if (bpf_core_type_exists(struct pcpu_hot) && &pcpu_hot)
-		count = ((struct pcpu_hot *)bpf_this_cpu_ptr(&pcpu_hot))->preempt_count;
-	else if (&__preempt_count)
-		count = *(int *)bpf_this_cpu_ptr(&__preempt_count);
-	return count & OFF_IN_INTERRUPT;
-}
-
-/* ctx: the task that is about to be made runnable. current is its waker, unless in an interrupt. */
+/* ctx: the task that is about to be made runnable. current is its waker, or in the way of an interrupt. */
 SEC("?tp_btf/sched_waking")
 int off_waking(u64 *ctx)
 {
@@ -607,13 +654,9 @@ int off_waking(u64 *ctx)
 	/* It may still become long enough while it waits for a CPU: then its waker is missing. */
 	if (!off_begin || now - (since > off_begin ? since : off_begin) < cfg_off_min)
 		return 0;
-	if (off_in_interrupt()) {
-		t->waker = SF_WAKER_IRQ;
-		return 0;
-	}
 	slot = OFF_SLOT_WAKER;
 	s = scratch_of(slot);
-	if (!s || off_take_own(slot) || off_send_stack(slot) == OFF_FULL)
+	if (!s || off_take_waker(slot) || off_send_stack(slot) == OFF_FULL)
 		return 0;
 	t->waker = s->off_hash;
 	return 0;
@@ -765,7 +808,7 @@ int off_last_blind(struct bpf_iter__task *ctx)
 			s->sample.stop = SF_STOP_ASLEEP;
 		}
 		got = cfg_kernel ? bpf_get_task_stack(task, s->frames, SF_MAX_KERNEL * 8, 0) : 0;
-		s->sample.n_kernel = got > 0 ? got / 8 : 0;
+		s->sample.n_kernel = got > 0 ? (u32)got / 8 : 0;
 		off_hash(s, slot);
 	}
 	off_count(s, slot, t, &b, how);

@@ -112,14 +112,13 @@ struct sf_need {
 enum sf_off_state { SF_OFF_S, SF_OFF_D, SF_OFF_R, SF_OFF_T, SF_OFF_TRACED, SF_OFF_I, SF_OFF_P, SF_OFF_STATES };
 #define SF_OFF_LETTERS "SDRTtIP"
 
-/* No hashes: */
-#define SF_WAKER_IRQ 1ull	/* woken by an interrupt, whose stack is somebody else's */
-#define SF_STACK_UNKNOWN 2ull	/* off the CPU since before the run, back on a kernel that shows no stacks of others */
+/* No hash: */
+#define SF_STACK_UNKNOWN 1ull	/* off the CPU since before the run, back on a kernel that shows no stacks of others */
 
 /* By a hash of (stack, state, waker). */
 struct sf_off_count {
 	sf_u64 sum_ns, count, max_ns;
-	sf_u64 stack, waker;	/* hashes; waker 0: none, SF_WAKER_IRQ: an interrupt */
+	sf_u64 stack, waker;	/* hashes; waker 0: not known */
 	sf_u32 pid;
 	sf_u16 state;		/* enum sf_off_state */
 	sf_u16 sent;		/* the stack's frames are in the ring */
@@ -210,7 +209,7 @@ struct sf_cpu_stats {
 	sf_u64 lost[8];			/* by enum sf_lost */
 	sf_u64 vma_walks, cache_hits, window_reads, needs;
 	sf_u64 off_taken;		/* blocks counted or sampled */
-	sf_u64 zero;
+	sf_u64 off_switch_ns;		/* no counter: when this CPU switched tasks last */
 };
 
 _Static_assert(SF_LOST_MAX <= 8, "lost causes fit sf_cpu_stats");

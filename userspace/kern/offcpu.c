@@ -5,6 +5,7 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -116,6 +117,33 @@ static void choose_programs(struct sfbpf_bpf *skel, const struct offcpu_opts *o,
 	bpf_program__set_autoload(skel->progs.off_last_blind, true);
 }
 
+/*
+ * x86: the entries of interrupts lie side by side in .irqentry.text, behind those of exceptions, which are the
+ * task's own doing. Without kernel addresses (kptr_restrict) a waker that an interrupt has interrupted is taken for its cause.
+ */
+static void find_irq_entries(struct sfbpf_bpf *skel)
+{
+	uint64_t start = UINT64_MAX, end = 0;
+	unsigned long long addr;
+	char line[512], name[256];
+	FILE *f = fopen("/proc/kallsyms", "re");
+
+	while (f && fgets(line, sizeof(line), f) && !end) {
+		if (sscanf(line, "%llx %*c %255s", &addr, name) != 2 || !addr)
+			continue;
+		if ((!strcmp(name, "asm_common_interrupt") || !strncmp(name, "asm_sysvec_", 11)) && addr < start)
+			start = addr;
+		if (!strcmp(name, "__irqentry_text_end"))
+			end = addr;
+	}
+	if (f)
+		fclose(f);
+	if (start >= end)
+		return;
+	skel->rodata->cfg_irq_start = start;
+	skel->rodata->cfg_irq_len = end - start;
+}
+
 void offcpu_configure(struct sfbpf_bpf *skel, const struct offcpu_opts *o, const struct num_cpus *cpus, int ncpus, bool at_leave)
 {
 	struct sfbpf_bpf__rodata *ro = skel->rodata;
@@ -134,6 +162,8 @@ void offcpu_configure(struct sfbpf_bpf *skel, const struct offcpu_opts *o, const
 	ro->cfg_by_cpu = cpus != NULL;
 	if (cpus)
 		memcpy((void *)ro->cfg_cpu_mask, cpus->bits, sizeof(ro->cfg_cpu_mask));
+	if (o->wakers)
+		find_irq_entries(skel);
 	size_maps(skel, o, (uint32_t)ncpus);
 	choose_programs(skel, o, at_leave);
 }
@@ -343,8 +373,7 @@ static int merge_one(struct offcpu *off, uint64_t key, const struct sf_off_count
 	b.stack = offcpu_stack(off, c->stack);
 	if (!b.stack)
 		b.stack = missing_stack(&none, c);
-	b.by_interrupt = c->waker == SF_WAKER_IRQ;
-	b.waker = c->waker > SF_WAKER_IRQ ? offcpu_stack(off, c->waker) : NULL;
+	b.waker = c->waker ? offcpu_stack(off, c->waker) : NULL;
 	if (off->opts.hist && !bpf_map_lookup_elem(bpf_map__fd(off->skel->maps.off_hists), &key, &hist))
 		b.hist = &hist;
 	done->count += b.count;

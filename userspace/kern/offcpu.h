@@ -27,8 +27,7 @@ struct offcpu_opts {
 /* Blocks that have their stack, their state and their waker in common. Valid during the callback. */
 struct offcpu_block {
 	const struct sf_sample *stack;
-	const struct sf_sample *waker;	/* NULL: not known, or by_interrupt */
-	bool by_interrupt;
+	const struct sf_sample *waker;	/* NULL: not known */
 	uint8_t state;			/* enum sf_off_state */
 	uint64_t count, ns, max_ns;
 	const struct sf_off_hist *hist;	/* NULL unless asked for */

@@ -110,9 +110,7 @@ static int add_waker(struct folded *fd, uint32_t waker)
 {
 	int err = add_word(fd, "--");
 
-	if (err)
-		return err;
-	return waker == PROFILE_BY_INTERRUPT ? add_word(fd, "[interrupt]") : add_frames(fd, fd->r->wakers, waker - 1);
+	return err ? err : add_frames(fd, fd->r->wakers, waker - 1);
 }
 
 static int add_stack(struct folded *fd, size_t i)

@@ -25,10 +25,8 @@ struct profile_stack {			/* a view; valid until the next profile_add, _merge or 
 	uint16_t n_user, n_kernel;
 	uint8_t stop, flags;		/* enum sf_stop, SF_SAMPLE_* */
 	uint8_t state;			/* off-CPU: enum sf_off_state */
-	uint32_t waker;			/* off-CPU: a stack of another profile, plus 1; PROFILE_BY_INTERRUPT; 0: not known */
+	uint32_t waker;			/* off-CPU: a stack of another profile, plus 1; 0: not known */
 };
-
-#define PROFILE_BY_INTERRUPT UINT32_MAX
 
 struct profile *profile_new(void);	/* NULL: out of memory */
 void profile_free(struct profile *p);

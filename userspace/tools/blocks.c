@@ -7,25 +7,25 @@
 
 #include "base/vec.h"
 
-#define TRACING_FRAMES 12	/* of the tracepoint and of BPF, at most, on top of the scheduler */
+#define TRACING_FRAMES 12	/* of the tracepoint and of BPF, at most */
+
+static bool is_tracing(const char *name)
+{
+	return !strncmp(name, "bpf_trace_run", 13) || !strncmp(name, "__bpf_trace_", 12) || !strncmp(name, "__traceiter_", 12);
+}
 
 /*
- * A copy without the frames of the tracepoint that the stack was taken in: the kernel part begins at the
- * scheduler's function. Stacks that were read from outside begin there anyway.
+ * A copy without the frames of the tracepoint that the stack was taken in. Stacks that were read from outside have
+ * none; the scheduler's own functions are in neither.
  */
-static const struct sf_sample *from_scheduler(struct blocks *b, const struct sf_sample *rec, const char *function)
+static const struct sf_sample *without_tracing(struct blocks *b, const struct sf_sample *rec)
 {
 	const uint64_t *kernel = rec->frames + rec->n_user;
 	uint16_t drop = 0;
 
-	for (uint16_t i = 0; i < rec->n_kernel && i < TRACING_FRAMES; i++) {
-		uint32_t id = symbolizer_kernel(b->session->symbols, kernel[i]);
-
-		if (!strcmp(symbolizer_name(b->session->symbols, id), function)) {
-			drop = i;
-			break;
-		}
-	}
+	for (uint16_t i = 0; i < rec->n_kernel && i < TRACING_FRAMES; i++)
+		if (is_tracing(symbolizer_name(b->session->symbols, symbolizer_kernel(b->session->symbols, kernel[i]))))
+			drop = (uint16_t)(i + 1);
 	if (!drop)
 		return rec;
 	memcpy(b->buf, rec, sizeof(*rec) + 8ul * rec->n_user);
@@ -38,7 +38,7 @@ static int add_waker(struct blocks *b, const struct sf_sample *rec, uint32_t *re
 {
 	struct profile_times once = { .count = 1 };
 	size_t at;
-	int err = profile_add_times(b->wakers, from_scheduler(b, rec, "try_to_wake_up_[k]"), &once, &at);
+	int err = profile_add_times(b->wakers, without_tracing(b, rec), &once, &at);
 
 	if (!err)
 		*ret = (uint32_t)at + 1;
@@ -50,12 +50,10 @@ static int add_block(struct blocks *b, const struct offcpu_block *blk, size_t *r
 	struct profile_times t = { .count = blk->count, .weight = blk->ns, .state = blk->state };
 	int err = 0;
 
-	if (b->wakers && blk->by_interrupt)
-		t.waker = PROFILE_BY_INTERRUPT;
-	else if (b->wakers && blk->waker)
+	if (b->wakers && blk->waker)
 		err = add_waker(b, blk->waker, &t.waker);
 	if (!err)
-		err = profile_add_times(b->session->profile, from_scheduler(b, blk->stack, "__schedule_[k]"), &t, ret_at);
+		err = profile_add_times(b->session->profile, without_tracing(b, blk->stack), &t, ret_at);
 	if (err)
 		b->session->dropped += blk->count;
 	else if (blk->state < SF_OFF_STATES)
@@ -69,11 +67,10 @@ static void on_sample(void *ctx, const struct sf_sample *rec)
 	struct blocks *b = ctx;
 	struct offcpu_block blk = {
 		.stack = rec, .state = rec->state, .count = 1, .ns = rec->weight,
-		.by_interrupt = rec->time_ns == SF_WAKER_IRQ,
 	};
 	size_t at;
 
-	if (rec->time_ns > SF_WAKER_IRQ)
+	if (rec->time_ns)
 		blk.waker = offcpu_stack(collector_offcpu(b->session->collector), rec->time_ns);
 	add_block(b, &blk, &at);
 }
