@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # make            build/sfbpf and its names          make V=1     show the commands
-# make check      unit tests (no root)               make SAN=1   with ASan and UBSan, in build-san/
+# make check      unit tests (no root)               make SAN=1     with ASan and UBSan, in build-san/
+#                                                    make STATIC=1  without shared libraries
 # make install    PREFIX=/usr/local DESTDIR=         make OUTPUT=dir
 
 V ?= 0
@@ -21,7 +22,12 @@ CFLAGS ?= -O2 -g
 # IDIR: all of our headers are named from userspace/ or bpf/ ("unwind/row.h", "sfbpf_shared.h").
 override CFLAGS += -std=gnu11 $(WARN) -D_GNU_SOURCE -DSFBPF_VERSION='"$(VERSION)"' -Iuserspace -Ibpf -I$(O) \
 	$(shell $(PKG_CONFIG) --cflags $(LIBS))
+# STATIC=1: one file that runs without libraries (build it in an OUTPUT of its own).
+ifeq ($(STATIC),1)
+LDLIBS := -static $(shell $(PKG_CONFIG) --static --libs $(LIBS)) -liberty -lpthread
+else
 LDLIBS := $(shell $(PKG_CONFIG) --libs $(LIBS)) -liberty -lpthread
+endif
 ifeq ($(SAN),1)
 override CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -O1
 override LDFLAGS += -fsanitize=address,undefined
@@ -35,12 +41,15 @@ Q :=
 msg = @true
 else
 Q := @
-msg = @printf '  %-7s %s\n' $(1) $(2)
+# make -s says nothing.
+msg = $(if $(findstring s,$(firstword -$(MAKEFLAGS))),@true,@printf '  %-7s %s\n' $(1) $(2))
 endif
 
-# core: readers, tables, symbols, profile, outputs; no libbpf, no ncurses, so the unit tests need neither.
-CORE_SRC := $(sort $(wildcard userspace/base/*.c userspace/elf/*.c userspace/unwind/*.c userspace/sym/*.c userspace/prof/*.c userspace/out/*.c))
-APP_SRC := $(sort $(wildcard userspace/kern/*.c userspace/tui/*.c userspace/tools/*.c))
+# core: readers, tables, symbols, profile, outputs, views; no libbpf, no ncurses, so the unit tests need neither.
+TERM_SRC := userspace/tui/term.c
+CORE_SRC := $(sort $(wildcard userspace/base/*.c userspace/elf/*.c userspace/unwind/*.c userspace/sym/*.c userspace/prof/*.c userspace/out/*.c)) \
+	$(filter-out $(TERM_SRC),$(sort $(wildcard userspace/tui/*.c)))
+APP_SRC := $(sort $(wildcard userspace/kern/*.c userspace/tools/*.c)) $(TERM_SRC)
 BPF_SRC := $(sort $(wildcard bpf/*.bpf.c))
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
 UNIT_HELP := $(sort $(filter-out $(UNIT_SRC),$(wildcard tests/unit/*.c)))
@@ -92,6 +101,10 @@ units: $(UNIT_BIN)
 check: $(UNIT_BIN)
 	@rc=0; for t in $(UNIT_BIN); do echo "# $$t"; $$t || rc=1; done; exit $$rc
 
+# Other kernels, in QEMU: a few minutes, and it downloads Debian's kernel packages.
+check-vm:
+	scripts/vm-test.sh
+
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(O)/sfbpf $(DESTDIR)$(PREFIX)/bin/sfbpf
@@ -102,6 +115,6 @@ clean:
 
 -include $(CORE_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(BPF_SRC:bpf/%.bpf.c=$(O)/%.bpf.d) $(UNIT_SRC:%.c=$(O)/%.d) $(UNIT_HELP_OBJ:.o=.d)
 
-.PHONY: all units check install clean
+.PHONY: all units check check-vm install clean
 .DELETE_ON_ERROR:
 .SECONDARY:

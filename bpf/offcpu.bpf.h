@@ -105,6 +105,14 @@ static __always_inline void off_lose(u32 cause)
 		__sync_fetch_and_add(&st->lost[cause], 1);
 }
 
+static __always_inline void off_no_state(void)
+{
+	struct sf_cpu_stats *st = stats_here();
+
+	if (st)
+		__sync_fetch_and_add(&st->off_no_state, 1);
+}
+
 /* include/linux/sched.h, TASK_*. preempt: it did not want to leave, whatever the state says. */
 static __always_inline u32 off_state(bool preempt, u32 state)
 {
@@ -673,7 +681,7 @@ int off_fork(u64 *ctx)
 	if (t)
 		t->since = OFF_ON;
 	else
-		off_lose(SF_LOST_NO_STATE);
+		off_no_state();
 	return 0;
 }
 
@@ -719,7 +727,7 @@ int off_first(struct bpf_iter__task *ctx)
 		return 0;
 	t = bpf_task_storage_get(&off_tasks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!t) {
-		off_lose(SF_LOST_NO_STATE);
+		off_no_state();
 		return 0;
 	}
 	if (t->since != OFF_UNSEEN)

@@ -207,15 +207,18 @@ struct sf_cpu_stats {
 	sf_u64 taken;			/* samples that passed the filters: = records received + lost */
 	sf_u64 idle;			/* interrupts of the idle task: no samples */
 	sf_u64 lost[8];			/* by enum sf_lost */
-	sf_u64 vma_walks, cache_hits, window_reads, needs;
-	sf_u64 off_taken;		/* blocks counted or sampled */
+	sf_u64 vma_walks, cache_hits, window_reads;
+	sf_u64 needs, needs_dropped;	/* requests for tables; those that did not fit the ring: asked again */
+	sf_u64 off_taken;		/* off-CPU: blocks counted or sampled */
+	sf_u64 off_no_state;		/* threads for whose state there was no memory: their blocks are not seen */
 	sf_u64 off_switch_ns;		/* no counter: when this CPU switched tasks last */
+	sf_u64 zero[6];
 };
 
 _Static_assert(SF_LOST_MAX <= 8, "lost causes fit sf_cpu_stats");
 _Static_assert(sizeof(struct sf_rule) == 32, "sf_rule layout");
 _Static_assert(sizeof(struct sf_module) == 64, "sf_module layout");
-_Static_assert(sizeof(struct sf_cpu_stats) == 128, "sf_cpu_stats layout");
+_Static_assert(sizeof(struct sf_cpu_stats) == 192, "sf_cpu_stats layout");
 _Static_assert(SF_LOC_CHUNK(0xffffffffu) >= SF_MAX_CHUNKS - 1, "locations reach every chunk");
 _Static_assert((0xffffu << 4) < SF_CHUNK, "locations stay inside a chunk");
 _Static_assert(SF_PAGE_ROWS + 4 * SF_PAGE_MAX_ROWS <= SF_CHUNK, "the densest page fits a chunk");

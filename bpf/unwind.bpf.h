@@ -26,6 +26,13 @@ static __always_inline struct sf_scratch *scratch_of(u32 slot)
 	return bpf_map_lookup_elem(&scratch, &slot);
 }
 
+/* The barrier keeps clang from dropping a mask that it can prove needless and the verifier (6.1) cannot. */
+static __always_inline struct sf_vma *vma_at(struct sf_scratch *s, u32 i)
+{
+	asm volatile("" : "+r"(i));
+	return &s->vmas[i & (SF_SLOTS - 1)];
+}
+
 static __always_inline struct sf_cpu_stats *stats_here(void)
 {
 	u32 cpu = bpf_get_smp_processor_id();
@@ -64,12 +71,14 @@ static __noinline int window_fill(struct sf_scratch *s, u64 addr)
 
 	if (len > s->win_want)
 		len = s->win_want;
-	s->win_want *= 2;
+	if (s->win_want < SF_WINDOW)
+		s->win_want *= 2;
 	if (len < 8)
 		len = 8;
 	s->win_len = 0;
 	s->reads++;
-	if (copy_user(s->window, len & (2 * SF_WINDOW - 1), addr))
+	asm volatile("" : "+r"(len));	/* see vma_at */
+	if (len > SF_WINDOW || copy_user(s->window, len, addr))
 		return -1;
 	s->win_base = addr;
 	s->win_len = len;
@@ -130,7 +139,7 @@ static __always_inline bool send_need(const struct sf_need *need)
 
 	if (bpf_ringbuf_output(&ring, (void *)need, sizeof(*need), BPF_RB_FORCE_WAKEUP)) {
 		if (st)
-			st->lost[SF_LOST_NEED_RING_FULL]++;
+			st->needs_dropped++;
 		return false;
 	}
 	if (st)
@@ -215,7 +224,7 @@ static __always_inline void space_enter(struct sf_scratch *s)
 	}
 	s->vma_last = (id & (SF_SPACES - 1)) * SF_VMAS;
 	if (!space->next)
-		s->vmas[s->vma_last & (SF_SLOTS - 1)].len = 0;
+		vma_at(s, s->vma_last)->len = 0;
 }
 
 /*
@@ -236,7 +245,7 @@ __noinline int vma_find(u32 slot, u64 addr)
 	space = &s->spaces[s->space & (SF_SPACES - 1)];
 	first = (s->space & (SF_SPACES - 1)) * SF_VMAS;
 	for (i = 0; i < SF_VMAS && i < space->next; i++) {
-		v = &s->vmas[(first + i) & (SF_SLOTS - 1)];
+		v = vma_at(s, first + i);
 		if (addr - v->start < v->len) {
 			s->vma_last = first + i;
 			return first + i;
@@ -249,7 +258,7 @@ __noinline int vma_find(u32 slot, u64 addr)
 		return -1;
 	i = first + (space->next & (SF_VMAS - 1));
 	space->next++;
-	v = &s->vmas[i & (SF_SLOTS - 1)];
+	v = vma_at(s, i);
 	v->start = KLOAD(vma, struct vm_area_struct, vm_start);
 	v->len = KLOAD(vma, struct vm_area_struct, vm_end) - v->start;
 	inode = vma_inode(vma);
@@ -278,7 +287,7 @@ __noinline int step_indexed(u32 slot, u32 code, u32 offset)
 		return SF_STOP_NO_RULE;
 	if (code == SF_RULE_END)
 		return SF_STOP_COMPLETE;
-	v = &s->vmas[s->vma_last & (SF_SLOTS - 1)];
+	v = vma_at(s, s->vma_last);
 	rule = rule_find((struct sf_tables *)&v->first_page, code);
 	if (!rule)
 		return SF_STOP_NO_RULE;
@@ -337,7 +346,7 @@ __noinline int frame_without_row(u32 slot, int found)
 	n = s->n;
 	if (found < 0 && (s->regs.flags & SF_REGS_BY_FP))	/* a wrong guess is no frame */
 		return s->cause ? s->cause : SF_STOP_NO_MODULE;
-	v = &s->vmas[found & (SF_SLOTS - 1)];
+	v = vma_at(s, found);
 	if (found < 0)
 		word |= SF_FRAME_RAW << SF_FRAME_KIND_SHIFT | (at & SF_FRAME_ADDR_MASK);
 	else if (v->state == SF_MOD_JIT)
@@ -371,12 +380,12 @@ __noinline int row_search(u32 slot, u32 i, u64 offset)
 {
 	struct sf_scratch *s = scratch_of(slot);
 
-	return s ? row_find((struct sf_tables *)&s->vmas[i & (SF_SLOTS - 1)].first_page, offset) : SF_RULE_GAP;
+	return s ? row_find((struct sf_tables *)&vma_at(s, i)->first_page, offset) : SF_RULE_GAP;
 }
 
 static __always_inline u32 row_of(struct sf_scratch *s, struct sf_cache *c, u32 slot, u32 i, u64 offset)
 {
-	const struct sf_vma *v = &s->vmas[i & (SF_SLOTS - 1)];
+	const struct sf_vma *v = vma_at(s, i);
 	u64 key, *entry, have;
 	u32 code;
 
@@ -406,7 +415,7 @@ static __always_inline int unwind_frame(struct sf_scratch *s, struct sf_cache *c
 
 	if (at - v->start >= v->len) {
 		found = vma_find(slot, at);
-		v = &s->vmas[found & (SF_SLOTS - 1)];
+		v = vma_at(s, found);
 	}
 	if (found < 0 || v->state != SF_MOD_READY)
 		return frame_without_row(slot, found);

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# deps.sh [build|test]: installs the Debian packages that are missing for building, or also for the tests. Says nothing if none is;
+# deps.sh [build|test|vm]: installs the Debian packages that are missing for building, or also for the tests. Says nothing if none is;
 # without root it prints the command instead and ends with 1.
 set -eu
 
@@ -22,7 +22,7 @@ needs() {
 	libiberty-dev header libiberty/demangle.h
 	binutils command objcopy
 	EOF
-	[ "$what" = test ] || return 0
+	[ "$what" != build ] || return 0
 	cat <<-'EOF'
 	python3 command python3
 	g++ command g++
@@ -31,6 +31,12 @@ needs() {
 	libdw-dev library libdw
 	libclang-rt-14-dev clang fuzzer
 	EOF
+	[ "$what" = vm ] || return 0
+	cat <<-'EOF'
+	qemu-system-x86 command qemu-system-x86_64
+	busybox-static busybox -
+	cpio command cpio
+	EOF
 }
 
 present() {
@@ -38,6 +44,7 @@ present() {
 	command) command -v "$2" >/dev/null 2>&1 || [ -x "/usr/sbin/$2" ] ;;
 	header) [ -e "/usr/include/$2" ] ;;
 	library) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "$2" ;;
+	busybox) command -v busybox >/dev/null && ! ldd "$(command -v busybox)" >/dev/null 2>&1 ;;
 	clang) command -v clang >/dev/null 2>&1 && echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
 		clang -xc - -fsanitize=fuzzer -o /dev/null 2>/dev/null ;;
 	esac

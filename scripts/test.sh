@@ -74,6 +74,7 @@ fi
 step build-again-does-nothing make -q || true
 step build-shared-header touching_rebuilds_both || true
 run style scripts/check-style.sh
+run docs scripts/gen-docs.sh --check
 
 heading unit
 make -s -j"$jobs" units

@@ -151,4 +151,5 @@ def main():
     sys.exit(h.exit_status())
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -276,7 +276,7 @@ def stats_errors(stats, stacks=None):
     users, frames = stats["user_stacks"], stats["frames"]
     sources = sum(frames[k] for k in ("sframe", "eh_frame", "fp", "jit"))
     # A lost request for a file's tables is no lost sample.
-    lost = sum(v for k, v in stats["lost"].items() if k != "need_ring_full")
+    lost = sum(stats["lost"].values())
     received = stats["samples_without_user"] + users["total"]
 
     if users["total"] != users["complete"] + sum(users["incomplete"].values()):

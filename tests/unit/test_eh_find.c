@@ -167,7 +167,7 @@ static size_t nth_fde(const uint8_t *sec, size_t size, unsigned int n)
 
 TEST(eh_wrong_length_costs_one_function)
 {
-	static const uint32_t lengths[] = { 1, 4, 0x7fffffff, 0xfffffff0, 0xffffffff };
+	static const uint32_t lengths[] = { 0, 1, 4, 0x7fffffff, 0xfffffff0, 0xffffffff };
 	size_t size, sec_size = 0, off;
 	uint8_t *mem = read_file("/proc/self/exe", &size);
 	struct table sound = table_of(mem, size);
@@ -180,7 +180,7 @@ TEST(eh_wrong_length_costs_one_function)
 		size_t lost;
 
 		memcpy(&was, mem + at, 4);
-		now = k % 8 < 5 ? lengths[k % 8] : was + 8 * (k % 8 - 4);
+		now = k % 8 < 6 ? lengths[k % 8] : was + 8 * (k % 8 - 5);
 		memcpy(mem + at, &now, 4);
 		t = table_of(mem, size);
 		memcpy(mem + at, &was, 4);

@@ -350,6 +350,14 @@ TEST(eh_expressions)
 		{ I("\x0f\x02\x38\x77"), "0-100 ? *(cfa-8) same;", false },		/* operand cut short: costs the rule */
 		{ I("\x0f\x09\x30\x30\x30\x30\x30\x30\x30\x30\x30"), "0-100 ? *(cfa-8) same;", false },	/* deep */
 		{ I("\x0f\x06\x77\x08\x78\x00\x16\x13"), "0-100 r8+0 *(cfa-8) same;", false },	/* swap, drop */
+		{ I("\x0f\x07\x77\x08\x12\x14\x13\x13\x96"), "0-100 rsp+8 *(cfa-8) same;", false },	/* dup, over */
+		{ I("\x0f\x06\x77\x08\x0a\x00\x01\x22"), "0-100 rsp+264 *(cfa-8) same;", false },	/* const2u */
+		{ I("\x0f\x06\x77\x08\x0b\x00\xff\x22"), "0-100 rsp-248 *(cfa-8) same;", false },	/* const2s */
+		{ I("\x0f\x08\x77\x08\x0d\xf0\xff\xff\xff\x22"), "0-100 rsp-8 *(cfa-8) same;", false },	/* const4s */
+		{ I("\x0f\x08\x77\x08\x0c\xf0\xff\xff\xff\x22"), "0-100 ? *(cfa-8) same;", false },	/* const4u: 4 GB */
+		{ I("\x0f\x0c\x77\x08\x0e\xf0\xff\xff\xff\xff\xff\xff\xff\x22"), "0-100 rsp-8 *(cfa-8) same;", false },
+		{ I("\x0f\x05\x77\x08\x10\x10\x22"), "0-100 rsp+24 *(cfa-8) same;", false },	/* constu */
+		{ I("\x0f\x06\x77\x08\x12\x22\x96\x96"), "0-100 ? *(cfa-8) same;", false },	/* twice rsp */
 		/* columns: the expression tells the address ... */
 		{ I("\x10\x06\x02\x76\x00"), "0-100 rsp+8 *(cfa-8) *(rbp+0);", false },
 		{ I("\x10\x03\x03\x77\x80\x01"), "0-100 rsp+8 *(cfa-8) same *(rsp+128);", false },
@@ -664,7 +672,8 @@ TEST(eh_chain)
 	EXPECT_STR(rows_of(&e, false, ROW_ARCH_X86_64), WANT "[1300,1310)0-10 rsp+8 *(cfa-8) same;"
 		   "[1400,1410)0-10 rsp+8 *(cfa-8) same;");
 	EXPECT_EQ(diag.malformed, 1);
-	/* No record follows it: silence. */
+	/* What follows it is no record: silence. */
+	put_fde(&e, cie + 4, FN, 0x100, "", 0);
 	put(&e, 0x12345678, 4);
 	rows_of(&e, false, ROW_ARCH_X86_64);
 	EXPECT_EQ(diag.malformed, 1);
@@ -679,6 +688,22 @@ TEST(eh_chain)
 	EXPECT_EQ(diag.malformed, 2);
 }
 
+TEST(eh_dropped_function)
+{
+	/* A null pointer is no address relative to itself; the linker writes it where it dropped the code. */
+	struct enc e = { .n = 0 };
+	size_t cie = put_cie(&e, "zR", "\x01\x1b", 2, 16, -8, x86_init, sizeof(x86_init));
+
+	open_rec(&e);
+	put(&e, e.n - cie, 4);
+	put(&e, 0, 4);
+	put(&e, 0x100, 4);
+	put(&e, 0, 1);
+	close_rec(&e);
+	EXPECT_STR(rows_of(&e, false, ROW_ARCH_X86_64), "");
+	EXPECT_EQ(diag.malformed, 0);
+}
+
 TEST(eh_functions_come_sorted)
 {
 	struct enc e = { .n = 0 };
@@ -689,7 +714,7 @@ TEST(eh_functions_come_sorted)
 	put_fde(&e, cie, 0x400000, 0x20, "", 0);	/* of one start as the section has them */
 	rows_of(&e, false, ROW_ARCH_X86_64);	/* checks the order */
 	EXPECT(strncmp(text, "[400000,400010)0-10 rsp+8 *(cfa-8) same;[400000,400020)", 55) == 0);
-	EXPECT(strstr(text, "[410123,410133)") && strstr(text, "[531299,5312a9)"));
+	EXPECT(strstr(text, "[410123,410133)") && strstr(text, "[531599,5315a9)"));
 	put_fde(&e, cie, UINT64_MAX - 0x10, 0x10, "", 0);	/* more than 4 GB apart */
 	rows_of(&e, false, ROW_ARCH_X86_64);
 	EXPECT(strncmp(text, "[400000,400010)0-10 rsp+8 *(cfa-8) same;[400000,400020)", 55) == 0);

@@ -179,19 +179,11 @@ static inline int64_t bytes_sleb(struct bytes *b)
 /* Moves to the next occurrence of needle; false and unmoved if there is none. */
 static inline bool bytes_find(struct bytes *b, const void *needle, size_t n)
 {
-	const uint8_t *from = b->base + b->pos, *at;
-	size_t left = bytes_left(b);
+	const uint8_t *at = bytes_left(b) ? (const uint8_t *)memmem(b->base + b->pos, bytes_left(b), needle, n) : NULL;
 
-	/* memchr and memcmp: memmem is a GNU extension, this header is not. */
-	while (left >= n && n && (at = (const uint8_t *)memchr(from, *(const uint8_t *)needle, left - n + 1))) {
-		if (memcmp(at, needle, n) == 0) {
-			b->pos = (size_t)(at - b->base);
-			return true;
-		}
-		left -= (size_t)(at - from) + 1;
-		from = at + 1;
-	}
-	return false;
+	if (at)
+		b->pos = (size_t)(at - b->base);
+	return at != NULL;
 }
 
 /* A NUL-terminated string at the position, or NULL with err set if no NUL follows. Advances past the NUL. */

@@ -10,7 +10,7 @@
 
 #include "base/vec.h"
 
-#define ELF_MAX_DECOMPRESSED ((uint64_t)1 << 30)
+#define ELF_MAX_DECOMPRESSED ((uint64_t)256 << 20)
 
 static int pread_full(int fd, void *buf, size_t len, uint64_t off)
 {

@@ -423,6 +423,8 @@ void collector_counters(struct collector *c, struct collector_counters *ret)
 		ret->cache_hits += st->cache_hits;
 		ret->window_reads += st->window_reads;
 		ret->needs += st->needs;
+		ret->off_no_state += st->off_no_state;
+		ret->needs_dropped += st->needs_dropped;
 		for (int i = 0; i < SF_LOST_MAX; i++)
 			ret->lost[i] += st->lost[i];
 	}

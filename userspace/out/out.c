@@ -58,8 +58,7 @@ uint64_t out_lost(const struct run_stats *st)
 	uint64_t sum = 0;
 
 	for (unsigned int i = 0; i < SF_LOST_MAX; i++)
-		if (i != SF_LOST_NEED_RING_FULL && i != SF_LOST_NO_STATE)
-			sum += st->lost[i];
+		sum += st->lost[i];
 	return sum;
 }
 

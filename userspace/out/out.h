@@ -27,6 +27,7 @@ struct run_stats {
 	uint64_t samples;		/* taken: received + lost ones */
 	struct profile_account account;	/* of what was received */
 	uint64_t lost[SF_LOST_MAX];
+	uint64_t needs, needs_dropped;	/* files seen for the first time; requests that did not fit the ring (asked again) */
 	struct { uint64_t modules, rows, rules, bytes; double build_ms; } tables;
 	const struct run_program *programs;
 	size_t nprograms;

@@ -1,6 +1,401 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * sfbpf doctor: what this kernel and this user can do. First each thing that a recording needs by itself, with the
+ * way to get it; then a real recording of a thread whose stack is known.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
 #include "base/exitcode.h"
+#include "base/num.h"
+#include "kern/caps.h"
+#include "kern/perf_event.h"
 #include "tools/options.h"
+#include "tools/selftest.h"
 #include "tools/tools.h"
-int tool_doctor(int argc, char **argv) { (void)argc; (void)argv; return complain(EXIT_FAILED, "not yet"); }
-int tool_top(int argc, char **argv) { (void)argc; (void)argv; return complain(EXIT_FAILED, "not yet"); }
+
+#define KERNEL_MIN_MAJOR 5
+#define KERNEL_MIN_MINOR 17	/* bpf_loop */
+
+enum level { LEVEL_OK, LEVEL_WARN, LEVEL_FAIL };
+
+struct doctor {
+	int rc;			/* what the run will return */
+	bool told_caps;		/* the long command has been printed */
+	char *btf;		/* /sys/kernel/btf/vmlinux; NULL: none */
+	size_t btf_len;
+};
+
+static void say(enum level level, const char *what, const char *fix, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+/* One line. fix may be NULL. */
+static void say(enum level level, const char *what, const char *fix, const char *fmt, ...)
+{
+	static const char *const names[] = { "ok", "warn", "FAIL" };
+	va_list args;
+
+	printf("%-4s  %s: ", names[level], what);
+	va_start(args, fmt);
+	vprintf(fmt, args);
+	va_end(args);
+	if (fix)
+		printf(" (fix: %s)", fix);
+	putchar('\n');
+	fflush(stdout);
+}
+
+/* A kernel without the feature is the stronger verdict: no permission helps there. */
+static void verdict(struct doctor *d, int rc)
+{
+	if (rc == EXIT_UNSUPPORTED || !d->rc)
+		d->rc = rc;
+}
+
+/* The first line of a file, without its newline. False: cannot be read. */
+static bool read_line(const char *path, char *buf, size_t cap)
+{
+	FILE *f = fopen(path, "re");
+	bool ok = f && fgets(buf, (int)cap, f);
+
+	if (f)
+		fclose(f);
+	if (ok)
+		buf[strcspn(buf, "\n")] = 0;
+	return ok;
+}
+
+static bool read_number(const char *path, long *ret)
+{
+	char line[64], *end;
+
+	if (!read_line(path, line, sizeof(line)))
+		return false;
+	*ret = strtol(line, &end, 10);
+	return end != line;
+}
+
+/* ---- The kernel ------------------------------------------------------------------------------------- */
+
+static void check_kernel(struct doctor *d)
+{
+	unsigned int major = 0, minor = 0;
+	struct utsname u;
+
+	if (uname(&u)) {
+		say(LEVEL_WARN, "kernel", NULL, "%s", strerror(errno));
+		return;
+	}
+	sscanf(u.release, "%u.%u", &major, &minor);
+	if (strcmp(u.machine, "x86_64")) {
+		say(LEVEL_FAIL, "kernel", "use an x86-64 machine", "Linux %s on %s, whose stacks are not unwound yet", u.release, u.machine);
+		verdict(d, EXIT_UNSUPPORTED);
+	} else if (major < KERNEL_MIN_MAJOR || (major == KERNEL_MIN_MAJOR && minor < KERNEL_MIN_MINOR)) {
+		say(LEVEL_FAIL, "kernel", "update the kernel", "Linux %s, needed is %d.%d", u.release, KERNEL_MIN_MAJOR, KERNEL_MIN_MINOR);
+		verdict(d, EXIT_UNSUPPORTED);
+	} else {
+		say(LEVEL_OK, "kernel", NULL, "Linux %s on %s", u.release, u.machine);
+	}
+}
+
+#define BTF_MAX (64u << 20)
+
+static void check_btf(struct doctor *d)
+{
+	static const char path[] = "/sys/kernel/btf/vmlinux";
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct stat st;
+	ssize_t n;
+
+	if (fd >= 0 && !fstat(fd, &st) && st.st_size > 0 && st.st_size <= BTF_MAX)
+		d->btf = malloc((size_t)st.st_size);
+	while (d->btf && d->btf_len < (size_t)st.st_size && (n = read(fd, d->btf + d->btf_len, (size_t)st.st_size - d->btf_len)) > 0)
+		d->btf_len += (size_t)n;
+	if (fd >= 0)
+		close(fd);
+	if (d->btf_len) {
+		say(LEVEL_OK, "BTF", NULL, "%s, %.1f MB", path, (double)d->btf_len / 1e6);
+		return;
+	}
+	say(LEVEL_FAIL, "BTF", "a kernel built with CONFIG_DEBUG_INFO_BTF", "%s cannot be read: %s", path, strerror(errno));
+	verdict(d, EXIT_UNSUPPORTED);
+}
+
+/* Whether the kernel knows a type, function or enumerator: names are strings between NULs in its BTF. */
+static bool kernel_knows(const struct doctor *d, const char *name)
+{
+	char pattern[64];
+	int n = snprintf(pattern + 1, sizeof(pattern) - 1, "%s", name);
+
+	pattern[0] = 0;
+	return d->btf && memmem(d->btf, d->btf_len, pattern, (size_t)n + 2);
+}
+
+static void check_features(struct doctor *d)
+{
+	static const struct {
+		const char *what, *btf_name, *since;
+		bool needed;
+		const char *use;
+	} features[] = {
+		{ "ring buffer", "BPF_MAP_TYPE_RINGBUF", "5.8", true, "samples come through it" },
+		{ "bpf_loop", "BPF_FUNC_loop", "5.17", true, "walks stacks of hundreds of frames" },
+		{ "file iterator", "bpf_iter__task_vma", "5.12", true, "finds the files of running processes" },
+		{ "exec tracepoint", "btf_trace_sched_process_exec", "5.5", false, "loads a new program's tables early" },
+		{ "bpf_rdonly_cast", "bpf_rdonly_cast", "6.2", false, "reads kernel memory without copying" },
+	};
+
+	for (size_t i = 0; d->btf && i < sizeof(features) / sizeof(features[0]); i++) {
+		char fix[64];
+
+		if (kernel_knows(d, features[i].btf_name)) {
+			say(LEVEL_OK, features[i].what, NULL, "%s", features[i].use);
+			continue;
+		}
+		snprintf(fix, sizeof(fix), "Linux %s or newer", features[i].since);
+		say(features[i].needed ? LEVEL_FAIL : LEVEL_WARN, features[i].what, fix, "not in this kernel; it %s", features[i].use);
+		if (features[i].needed)
+			verdict(d, EXIT_UNSUPPORTED);
+	}
+}
+
+static void check_jit(void)
+{
+	long on;
+
+	if (read_number("/proc/sys/net/core/bpf_jit_enable", &on) && !on)
+		say(LEVEL_WARN, "BPF JIT", "sysctl net.core.bpf_jit_enable=1", "off: samples cost ten times as much");
+	else
+		say(LEVEL_OK, "BPF JIT", NULL, "on");
+}
+
+/* Since 5.11 BPF memory counts towards the cgroup, so there is nothing to raise. */
+static void check_memlock(void)
+{
+	say(LEVEL_OK, "memlock", NULL, "no limit applies: BPF memory is charged to the cgroup");
+}
+
+/* ---- Permissions ------------------------------------------------------------------------------------ */
+
+/* How to get capabilities: in full the first time. */
+static const char *grant(struct doctor *d)
+{
+	const char *fix = "run as root, or once: setcap "
+			  "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore,cap_dac_read_search,cap_syslog+ep sfbpf";
+
+	if (d->told_caps)
+		return "as above";
+	d->told_caps = true;
+	return fix;
+}
+
+/* Without these there is no recording; without the others it knows less. */
+static bool cap_is_vital(int number)
+{
+	return number == CAP_BPF || number == CAP_PERFMON || number == CAP_CHECKPOINT_RESTORE;
+}
+
+static void check_caps(struct doctor *d)
+{
+	const struct cap_need *need;
+
+	for (unsigned int i = 0; (need = caps_needed(i)); i++) {
+		if (caps_have(need->number)) {
+			say(LEVEL_OK, need->name, NULL, "%s", need->why);
+		} else if (cap_is_vital(need->number)) {
+			say(LEVEL_FAIL, need->name, grant(d), "missing: %s", need->why);
+			verdict(d, EXIT_PERMISSION);
+		} else {
+			say(LEVEL_WARN, need->name, grant(d), "missing: %s", need->why);
+		}
+	}
+}
+
+static void check_sysctl(struct doctor *d, const char *what, const char *path, int overriding_cap, const char *cap_name, long harmless)
+{
+	long value;
+
+	if (!read_number(path, &value))
+		say(LEVEL_OK, what, NULL, "not in this kernel");
+	else if (value <= harmless)
+		say(LEVEL_OK, what, NULL, "%ld", value);
+	else if (caps_have(overriding_cap))
+		say(LEVEL_OK, what, NULL, "%ld, which %s overrides", value, cap_name);
+	else
+		say(LEVEL_WARN, what, grant(d), "%ld, and %s is missing", value, cap_name);
+}
+
+/* Lockdown's confidentiality mode takes from BPF what an unwinder lives on: reading kernel memory. */
+static void check_lockdown(struct doctor *d)
+{
+	char line[128];
+
+	if (!read_line("/sys/kernel/security/lockdown", line, sizeof(line))) {
+		say(LEVEL_OK, "lockdown", NULL, "not in this kernel");
+	} else if (strstr(line, "[confidentiality]")) {
+		say(LEVEL_FAIL, "lockdown", "boot with lockdown=integrity or without lockdown", "confidentiality: BPF may not read kernel memory");
+		verdict(d, EXIT_PERMISSION);
+	} else {
+		say(LEVEL_OK, "lockdown", NULL, "%s", strstr(line, "[integrity]") ? "integrity, which allows profiling" : "none");
+	}
+}
+
+static void check_kallsyms(void)
+{
+	unsigned long long addr = 0;
+	char line[256];
+	FILE *f = fopen("/proc/kallsyms", "re");
+	long restricted = -1;
+	int seen = 0;
+
+	while (f && !addr && seen++ < 1000 && fgets(line, sizeof(line), f))
+		sscanf(line, "%llx", &addr);	/* per-CPU symbols come first and may be 0 */
+	if (f)
+		fclose(f);
+	read_number("/proc/sys/kernel/kptr_restrict", &restricted);
+	if (addr)
+		say(LEVEL_OK, "kernel symbols", NULL, "visible (kptr_restrict %ld)", restricted);
+	else
+		say(LEVEL_WARN, "kernel symbols", "CAP_SYSLOG, or sysctl kernel.kptr_restrict=0",
+		    "hidden (kptr_restrict %ld): kernel frames will have no names", restricted);
+}
+
+/* The files behind mappings: an open of our own, and the list of somebody else's. */
+static void check_map_files(struct doctor *d)
+{
+	static const char dir[] = "/proc/self/map_files";
+	DIR *own = opendir(dir), *other;
+	struct dirent *e;
+	int fd = -1;
+
+	while (own && fd < 0 && (e = readdir(own)))
+		if (e->d_name[0] != '.')
+			fd = openat(dirfd(own), e->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	if (fd < 0) {
+		say(LEVEL_FAIL, "mapped files", grant(d), "%s cannot be read: %s", dir, strerror(errno));
+		verdict(d, EXIT_PERMISSION);
+	} else {
+		other = opendir("/proc/1/map_files");
+		if (other)
+			say(LEVEL_OK, "mapped files", NULL, "/proc/PID/map_files can be read");
+		else
+			say(LEVEL_WARN, "mapped files", "CAP_SYS_PTRACE, in the host's PID namespace",
+			    "only of this user's processes: %s", strerror(errno));
+		if (other)
+			closedir(other);
+		close(fd);
+	}
+	if (own)
+		closedir(own);
+}
+
+/* ---- Events ----------------------------------------------------------------------------------------- */
+
+static int first_cpu(void)
+{
+	struct num_cpus cpus;
+	char line[256];
+
+	if (read_line("/sys/devices/system/cpu/online", line, sizeof(line)) && !num_cpus(line, &cpus))
+		for (uint32_t i = 0; i <= cpus.last; i++)
+			if (num_cpus_has(&cpus, i))
+				return (int)i;
+	return 0;
+}
+
+static void check_events(struct doctor *d)
+{
+	int cpu = first_cpu(), fd = perf_event_open_cpu(perf_event_named("cpu-clock"), 99, 0, cpu);
+
+	if (fd >= 0) {
+		say(LEVEL_OK, "perf events", NULL, "cpu-clock of all processes can be sampled");
+		close(fd);
+	} else if (fd == -EACCES || fd == -EPERM) {
+		say(LEVEL_FAIL, "perf events", grant(d), "cpu-clock: %s", strerror(-fd));
+		verdict(d, EXIT_PERMISSION);
+		return;
+	} else {
+		say(LEVEL_FAIL, "perf events", "a kernel with CONFIG_PERF_EVENTS", "cpu-clock: %s", strerror(-fd));
+		verdict(d, EXIT_UNSUPPORTED);
+		return;
+	}
+	fd = perf_event_open_cpu(perf_event_named("cpu-cycles"), 99, 0, cpu);
+	if (fd >= 0) {
+		say(LEVEL_OK, "hardware events", NULL, "cpu-cycles can be sampled");
+		close(fd);
+	} else {
+		say(LEVEL_WARN, "hardware events", "none needed for cpu-clock, the default", "no cpu-cycles: %s (a virtual machine?)", strerror(-fd));
+	}
+}
+
+/* ---- The whole way ---------------------------------------------------------------------------------- */
+
+static void check_unwinding(struct doctor *d)
+{
+	struct selftest t;
+
+	selftest_run(&t);
+	if (t.exit_code) {
+		say(LEVEL_FAIL, "unwinding", NULL, "not tried: %s", t.text);
+		verdict(d, t.exit_code == EXIT_PERMISSION ? EXIT_PERMISSION : EXIT_UNSUPPORTED);
+		return;
+	}
+	if (t.judged && t.known * 100 >= t.judged * 97) {
+		say(LEVEL_OK, "unwinding", NULL, "%u of %u stacks of a known thread were right to the last frame (%u more while its files were "
+		    "loaded)", t.known, t.judged, t.early);
+		return;
+	}
+	if (t.judged)
+		say(LEVEL_FAIL, "unwinding", "please report it with this output", "only %u of %u stacks of a known thread were right; most of "
+		    "the others: %s", t.known, t.judged, t.text);
+	else
+		say(LEVEL_FAIL, "unwinding", "run it in the host's PID namespace", "no stack of a known thread could be judged: %s", t.text);
+	verdict(d, EXIT_UNSUPPORTED);
+}
+
+static const struct option_spec options[] = { { 0 } };
+
+static const struct tool_spec spec = {
+	.name = "doctor",
+	.usage = "doctor",
+	.summary = "Tells what this kernel and this user can do, and what to change: one line each, then a\n"
+		   "recording of a thread whose stack is known. Exit status 0 if 'sfbpf record' would work,\n"
+		   "3 if a permission is missing, 4 if the kernel lacks something.",
+	.options = options,
+};
+
+int tool_doctor(int argc, char **argv)
+{
+	struct doctor d = { 0 };
+	const char *arg;
+	int id;
+
+	while ((id = options_next(&spec, argc, argv, &arg)) != -1)
+		return id == -2 ? EXIT_OK : EXIT_USAGE;
+	if (argc > 1)
+		return complain(EXIT_USAGE, "doctor takes no arguments");
+	check_kernel(&d);
+	check_btf(&d);
+	check_features(&d);
+	check_jit();
+	check_memlock();
+	check_caps(&d);
+	check_sysctl(&d, "perf_event_paranoid", "/proc/sys/kernel/perf_event_paranoid", CAP_PERFMON, "CAP_PERFMON", 0);
+	check_sysctl(&d, "unprivileged_bpf_disabled", "/proc/sys/kernel/unprivileged_bpf_disabled", CAP_BPF, "CAP_BPF", 0);
+	check_lockdown(&d);
+	check_kallsyms();
+	check_map_files(&d);
+	check_events(&d);
+	check_unwinding(&d);
+	free(d.btf);
+	return d.rc;
+}
+

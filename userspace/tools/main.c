@@ -15,6 +15,7 @@ static const struct {
 	{ "top", tool_top, "live view of the hottest functions and processes" },
 	{ "record", tool_record, "profile for a while, write stacks" },
 	{ "offcpu", tool_offcpu, "time spent blocked, by stack, and who ended it" },
+	{ "inspect", tool_inspect, "what unwind tables an ELF file carries" },
 	{ "doctor", tool_doctor, "what this kernel and user can do" },
 };
 

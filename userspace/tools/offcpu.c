@@ -186,8 +186,12 @@ static int report(struct offcpu_tool *t, struct session *s)
 static void say_how(const struct offcpu_tool *t, struct session *s)
 {
 	struct offcpu_totals totals;
+	struct collector_counters c;
 
+	collector_counters(s->collector, &c);
 	offcpu_totals(collector_offcpu(s->collector), &totals);
+	if (c.off_no_state)
+		fprintf(stderr, "sfbpf: %" PRIu64 " threads are not seen: no memory for their state\n", c.off_no_state);
 	if (totals.sampled_ns)
 		fprintf(stderr, "sfbpf: more than %" PRIu64 " stacks: %.1f ms of blocked time are sampled, not counted (--stacks)\n",
 			totals.full_at, (double)totals.sampled_ns / 1e6);

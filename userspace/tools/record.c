@@ -75,6 +75,7 @@ static int run(struct oneshot *r, struct session *s)
 	struct run_stats stats;
 	int err = oneshot_prepare(r);
 
+	session_signals();	/* a Ctrl-C while tables are made ends the run in order, too */
 	if (!err)
 		err = session_open(s, &r->common.collect);
 	if (!err)

@@ -128,6 +128,8 @@ void session_stats(struct session *s, const struct profile *profile, struct run_
 	ret->duration_s = (double)((s->end_ns ? s->end_ns : session_now()) - s->start_ns) / 1e9;
 	ret->samples = c.taken;
 	memcpy(ret->lost, c.lost, sizeof(ret->lost));
+	ret->needs = c.needs;
+	ret->needs_dropped = c.needs_dropped;
 	ret->lost[SF_LOST_BAD_RECORD] += s->dropped;
 	ret->tables.modules = c.loader.loaded;
 	ret->tables.rows = c.loader.rows;

@@ -20,7 +20,7 @@
 #define CFA_DEPTH 64		/* remember_state; compilers nest 1 deep, shrink-wrapped code by hand a few */
 #define CFA_MAX_ROWS (1 << 20)	/* of one function: bounds the memory that a small hostile file can claim */
 
-/* DWARF 5, 7.24; LSB 5.0 Core, 10.5.3; AADWARF64 4.6 (0x2b-0x2d) */
+/* DWARF 5, 7.24; LSB 5.0 Core, 10.5.2 (GNU); DWARF for the Arm 64-bit Architecture (0x2b-0x2d) */
 enum {
 	DW_CFA_nop = 0x00, DW_CFA_set_loc = 0x01, DW_CFA_advance_loc1 = 0x02, DW_CFA_advance_loc2 = 0x03,
 	DW_CFA_advance_loc4 = 0x04, DW_CFA_offset_extended = 0x05, DW_CFA_restore_extended = 0x06,
@@ -38,7 +38,7 @@ enum {
 #define REG_BX 3	/* x86-64 rbx */
 
 struct cfa_run {
-	struct bytes b;			/* out of date inside run()'s loop */
+	struct bytes b;			/* where op_extended() reads; step() has its own copy */
 	struct cfa_state cur;
 	const struct eh_cie *cie;
 	uint64_t code_align;		/* of the CIE, at hand */
@@ -247,7 +247,7 @@ static __attribute__((noinline)) void append_plt(struct cfa_run *r, uint64_t end
 }
 
 /* The rules so far hold up to `end`, which is beyond the state's start. */
-static inline void emit(struct cfa_run *r, uint64_t end)
+static inline __attribute__((always_inline)) void emit(struct cfa_run *r, uint64_t end)
 {
 	struct rowbuf *out = r->out;
 	struct row *last = out->n > r->first ? &out->rows[out->n - 1] : NULL;
@@ -288,6 +288,11 @@ static inline bool advance(struct cfa_run *r, uint64_t delta)
 	return loc == r->cur.start || advance_to(r, loc);
 }
 
+static __attribute__((noinline)) bool advance_far(struct cfa_run *r, uint64_t delta)
+{
+	return advance(r, delta);
+}
+
 static bool set_loc(struct cfa_run *r)
 {
 	struct eh_ptr_bases bases = r->cie->bases;
@@ -312,7 +317,7 @@ static struct bytes block(struct cfa_run *r)
 
 static struct eh_expr expression(struct cfa_run *r, bool cfa_pushed)
 {
-	static const uint8_t pc_reg[] = {	/* x86-64 psABI figure 3.36; AADWARF64 4.1; s390x ELF ABI 1.6 (PSWA) */
+	static const uint8_t pc_reg[] = {	/* the same documents as row.c; s390x: PSWA */
 		[ROW_ARCH_X86_64] = 16, [ROW_ARCH_AARCH64] = 32, [ROW_ARCH_S390X] = 65,
 	};
 
@@ -506,9 +511,9 @@ static bool op_extended(struct cfa_run *r, uint8_t op)
 	case DW_CFA_set_loc:
 		return set_loc(r);
 	case DW_CFA_advance_loc4:
-		return advance(r, bytes_u32(&r->b));
+		return advance_far(r, bytes_u32(&r->b));
 	case DW_CFA_MIPS_advance_loc8:
-		return advance(r, bytes_u64(&r->b));
+		return advance_far(r, bytes_u64(&r->b));
 	case DW_CFA_offset_extended:
 	case DW_CFA_restore_extended:
 	case DW_CFA_undefined:
@@ -528,36 +533,40 @@ static bool op_extended(struct cfa_run *r, uint8_t op)
 	return false;
 }
 
-/* An instruction of the common forms, which are nearly all that compilers emit. */
+/* An instruction of the common forms, which are nearly all that compilers emit. False: stop. */
 static inline bool step(struct cfa_run *r, struct bytes *b)
 {
 	uint8_t op = bytes_u8(b), low = op & 0x3f;
+	uint64_t delta = low;
 	bool more;
 
-	switch (op & 0xc0) {
-	case DW_CFA_advance_loc:
-		return advance(r, low);
-	case DW_CFA_offset:
+	if ((op & 0xc0) == DW_CFA_offset) {
 		set_rule(r, column(r, low), rule_cfa(RULE_CFA_MEM, factored_offset(r, b)));
 		return true;
-	case DW_CFA_restore:
+	}
+	if ((op & 0xc0) == DW_CFA_restore)
 		return restore(r, low);
+	if ((op & 0xc0) != DW_CFA_advance_loc) {
+		switch (op) {
+		case DW_CFA_nop:
+			return true;
+		case DW_CFA_def_cfa_offset:
+			def_cfa_offset(r, plain_offset(b));
+			return true;
+		case DW_CFA_advance_loc1:
+			delta = bytes_u8(b);
+			break;
+		case DW_CFA_advance_loc2:
+			delta = bytes_u16(b);
+			break;
+		default:
+			r->b = *b;
+			more = op_extended(r, op);
+			*b = r->b;
+			return more;
+		}
 	}
-	switch (op) {
-	case DW_CFA_nop:
-		return true;
-	case DW_CFA_def_cfa_offset:
-		def_cfa_offset(r, plain_offset(b));
-		return true;
-	case DW_CFA_advance_loc1:
-		return advance(r, bytes_u8(b));
-	case DW_CFA_advance_loc2:
-		return advance(r, bytes_u16(b));
-	}
-	r->b = *b;
-	more = op_extended(r, op);
-	*b = r->b;
-	return more;
+	return advance(r, delta);
 }
 
 static void run(struct cfa_run *r, const char *section, struct diag *diag)

@@ -46,6 +46,7 @@ struct eh_cie {
 	uint8_t fde_enc, lsda_enc;	/* DW_EH_PE_* */
 	bool sized;			/* 'z': FDEs carry the length of their augmentation data */
 	bool signal;			/* 'S' */
+	bool loose;			/* see struct eh_rec */
 	bool sound;			/* else its FDEs are lost */
 	struct eh_ptr_bases bases;
 	uint8_t column[64];		/* enum cfa_column of the registers that an opcode can hold */

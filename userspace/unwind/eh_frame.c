@@ -2,9 +2,9 @@
 /*
  * In: the bytes of .eh_frame or .debug_frame. Out: the CIEs, and the functions with the place of their instructions.
  *
- * The chain of records is walked for the CIEs, which come out ascending by offset, then for the FDEs, which find
- * theirs by binary search (in .debug_frame it may follow them). Nothing is followed from record to record, so the
- * work is linear whatever the pointers say.
+ * The chain of records is walked once. Then the CIEs, which came out ascending by offset, are parsed, and the FDEs, which
+ * find theirs by binary search (in .debug_frame it may follow them). Nothing is followed from record to record, so
+ * the work is linear whatever the pointers say.
  *
  * A wrong length breaks the chain. Where .eh_frame_hdr counts other FDEs than the chain has, or the chain is
  * broken, its table tells where the next record really starts, so that the damage costs one FDE.
@@ -22,9 +22,12 @@
 #define MAX_SECTION UINT32_MAX	/* the largest known is under 100 MB; offsets of instructions are kept in 32 bits */
 
 struct eh_fde {
-	uint32_t insns, insns_end;	/* bytes from the section's start */
-	uint32_t cie;			/* index */
+	uint32_t insns, insns_end;	/* bytes from the section's start; insns is where its CIE pointer is until it is read */
+	uint32_t cie;			/* index; until it is read: the CIE's offset, NO_CIE if that is out of range */
+	bool dwarf64, loose;		/* see struct eh_rec */
 };
+
+#define NO_CIE UINT32_MAX
 
 struct open_ctx {
 	struct eh_frame *e;
@@ -132,19 +135,21 @@ static int add_cie(const struct open_ctx *c, const struct eh_rec *rec)
 	if (!err)
 		e->cies[e->ncies++] = (struct eh_cie){ .offset = rec->offset, .end = rec->end, .id_pos = rec->id_pos,
 						       .id_size = rec->id_size, .addr_size = 8, .bases = c->bases,
+						       .loose = rec->loose,
 						       .fde_enc = DW_EH_PE_absptr, .lsda_enc = DW_EH_PE_omit };
 	return err;
 }
 
 static void parse_cie(const struct open_ctx *c, struct eh_cie *cie)
 {
+	struct diag *diag = cie->loose ? NULL : c->diag;
 	struct eh_insns insns;
 	const char *why = read_cie(c, cie, &insns);
 
 	if (why)
-		diag_add(c->diag, DIAG_MALFORMED, c->e->name, cie->offset, "CIE: %s", why);
+		diag_add(diag, DIAG_MALFORMED, c->e->name, cie->offset, "CIE: %s", why);
 	else
-		cie->sound = eh_cfa_init(cie, &insns, c->diag);
+		cie->sound = eh_cfa_init(cie, &insns, diag);
 }
 
 static const struct eh_cie *find_cie(struct open_ctx *c, uint64_t offset)
@@ -184,18 +189,17 @@ static inline bool read_range(struct bytes *b, const struct eh_cie *cie, uint64_
 }
 
 /* What is wrong with the FDE, or NULL. *ret_end <= *ret_start: it describes no code, which is not wrong. */
-static const char *read_fde(struct open_ctx *c, const struct eh_rec *rec, struct eh_fde *fde, uint64_t *ret_start,
-			    uint64_t *ret_end)
+static const char *read_fde(struct open_ctx *c, struct eh_fde *fde, uint64_t *ret_start, uint64_t *ret_end)
 {
-	const struct eh_cie *cie = find_cie(c, eh_rec_cie_offset(rec, c->e->debug_frame));
-	struct bytes b = bytes_sub(&c->e->sec, 0, rec->end);
+	const struct eh_cie *cie = fde->cie == NO_CIE ? NULL : find_cie(c, fde->cie);
+	struct bytes b = bytes_sub(&c->e->sec, 0, fde->insns_end);
 	uint64_t start, range, raw;
 
 	if (!cie)
 		return "its CIE pointer names no CIE";
 	if (!cie->sound)
 		return "its CIE is damaged";
-	bytes_seek(&b, rec->id_pos + (c->e->debug_frame || !rec->dwarf64 ? rec->id_size : cie->id_size));
+	bytes_seek(&b, (uint64_t)fde->insns + (!fde->dwarf64 ? 4 : c->e->debug_frame ? 8 : cie->id_size));
 	if (!read_range(&b, cie, &start, &range, &raw))
 		return b.err ? "cut short" : "the encoding of its address cannot be resolved";
 	if (cie->sized)
@@ -213,61 +217,72 @@ static const char *read_fde(struct open_ctx *c, const struct eh_rec *rec, struct
 		*ret_end = start;
 	if (start == 0 && c->zero_is_header)
 		*ret_end = start;
-	*fde = (struct eh_fde){ .insns = (uint32_t)b.pos, .insns_end = (uint32_t)rec->end,
-				.cie = (uint32_t)(cie - c->e->cies) };
+	fde->insns = (uint32_t)b.pos;
+	fde->cie = (uint32_t)(cie - c->e->cies);
 	return NULL;
 }
 
-/* Room for it was made. */
-static void add_fde(struct open_ctx *c, const struct eh_rec *rec)
+/* Room for the function was made. */
+static void parse_fde(struct open_ctx *c, size_t i)
 {
 	struct eh_frame *e = c->e;
-	uint64_t start, end;
-	const char *why = read_fde(c, rec, &e->fdes[e->nfdes], &start, &end);
+	struct eh_fde *fde = &e->fdes[i];
+	uint64_t start, end, offset = fde->insns - (fde->dwarf64 ? 12 : 4);
+	const char *why = read_fde(c, fde, &start, &end);
 
 	if (why)
-		diag_add(c->diag, DIAG_MALFORMED, e->name, rec->offset, "FDE: %s", why);
+		diag_add(fde->loose ? NULL : c->diag, DIAG_MALFORMED, e->name, offset, "FDE: %s", why);
 	else if (start < end)
-		e->fns.fns[e->fns.n++] = (struct fn){ .start = start, .end = end, .ref = e->nfdes++ };
+		e->fns.fns[e->fns.n++] = (struct fn){ .start = start, .end = end, .ref = i };
 }
 
-/* The CIEs, not parsed yet, and the number of FDEs. */
-static int walk_cies(struct open_ctx *c, uint64_t *ret_nfdes, bool *ret_trouble)
+static int add_fde(const struct open_ctx *c, const struct eh_rec *rec)
+{
+	struct eh_frame *e = c->e;
+	uint64_t cie = eh_rec_cie_offset(rec, e->debug_frame);
+	int err = vec_reserve(&e->fdes, &e->fdes_cap, e->nfdes + 1, sizeof(*e->fdes));
+
+	if (!err)
+		e->fdes[e->nfdes++] = (struct eh_fde){ .insns = (uint32_t)rec->id_pos, .insns_end = (uint32_t)rec->end,
+						       .cie = cie < e->sec.len ? (uint32_t)cie : NO_CIE,
+						       .dwarf64 = rec->dwarf64, .loose = rec->loose };
+	return err;
+}
+
+/* All records, not parsed yet. */
+static int walk_all(struct open_ctx *c, struct diag *diag, bool *ret_trouble)
 {
 	struct eh_walk w = walk_of(c);
-	uint64_t nfdes = 0;
 	struct eh_rec rec;
 	int err = 0;
 
-	c->e->ncies = 0;
-	while (!err && eh_walk_next(&w, &rec, NULL)) {
-		nfdes += rec.kind == EH_REC_FDE;
-		if (rec.kind == EH_REC_CIE)
+	c->e->ncies = c->e->nfdes = 0;
+	while (!err && eh_walk_next(&w, &rec, diag)) {
+		if (rec.kind == EH_REC_FDE)
+			err = add_fde(c, &rec);
+		else if (rec.kind == EH_REC_CIE)
 			err = add_cie(c, &rec);
 	}
-	*ret_nfdes = nfdes;
 	*ret_trouble = w.trouble;
 	return err;
 }
 
-/* See the top of the file. */
-static int find_records(struct open_ctx *c, const struct elf_image *img, uint64_t *ret_nfdes)
+/* See the top of the file. Only the last walk takes notes. */
+static int find_records(struct open_ctx *c, const struct elf_image *img)
 {
-	struct eh_hdr hdr;
+	struct eh_hdr hdr = { 0 };
 	bool trouble;
-	int err = walk_cies(c, ret_nfdes, &trouble);
+	int err = walk_all(c, NULL, &trouble);
 
-	if (err || !img || c->e->debug_frame)
-		return err;
-	err = eh_hdr_read(img, &hdr);
-	if (err)
-		return err == -ENOMEM ? err : 0;	/* unreadable: then the chain is all there is */
-	if (hdr.eh_frame == c->e->addr && hdr.count && (trouble || *ret_nfdes != hdr.count)) {
+	if (!err && img && !c->e->debug_frame)
+		err = eh_hdr_read(img, &hdr);
+	if (!err && hdr.count && hdr.eh_frame == c->e->addr && (trouble || c->e->nfdes != hdr.count)) {
+		trouble = true;
 		err = eh_hdr_offsets(img, &hdr, &c->e->sec, &c->known, &c->nknown);
-		if (!err)
-			err = walk_cies(c, ret_nfdes, &trouble);
 	}
-	return err == -ENOMEM ? err : 0;
+	if (err && err != -ENOMEM)
+		err = 0;	/* unreadable: then the chain is all there is */
+	return err || !trouble ? err : walk_all(c, c->diag, &trouble);
 }
 
 static void find_bases(struct open_ctx *c, const struct elf_image *img)
@@ -374,23 +389,16 @@ static int sort_fns(struct fntab *t)
 static int read_all(struct open_ctx *c, const struct elf_image *img)
 {
 	struct eh_frame *e = c->e;
-	struct eh_walk w;
-	struct eh_rec rec;
-	uint64_t nfdes;
-	int err = find_records(c, img, &nfdes);
+	int err = find_records(c, img);
 
 	if (!err)
-		err = vec_reserve(&e->fdes, &e->fdes_cap, nfdes, sizeof(*e->fdes));
-	if (!err)
-		err = vec_reserve(&e->fns.fns, &e->fns.cap, nfdes, sizeof(*e->fns.fns));
+		err = vec_reserve(&e->fns.fns, &e->fns.cap, e->nfdes, sizeof(*e->fns.fns));
 	if (err)
 		return err;
 	for (size_t i = 0; i < e->ncies; i++)
 		parse_cie(c, &e->cies[i]);
-	w = walk_of(c);
-	while (eh_walk_next(&w, &rec, c->diag))
-		if (rec.kind == EH_REC_FDE)
-			add_fde(c, &rec);
+	for (size_t i = 0; i < e->nfdes; i++)
+		parse_fde(c, i);
 	return sort_fns(&e->fns);
 }
 

@@ -111,35 +111,43 @@ static void damaged(struct eh_walk *w, struct eh_rec *rec, const char *why, stru
 {
 	w->trouble = true;
 	rec->kind = EH_REC_BAD;
-	/* After a terminator nothing has to be a record. */
-	if (!w->terminated)
+	if (!rec->loose)
 		diag_add(diag, DIAG_MALFORMED, w->section, rec->offset, "%s", why);
+}
+
+/*
+ * The length of the record at the position. A length of 0 ends the chain (LSB 5.0 Core, 10.6.1). A linker may leave the
+ * terminators of its inputs in the middle, so the walk goes on as long as what follows makes sense. 0: no record is
+ * left, or damage: a record is known to be here.
+ */
+static uint64_t read_length(struct eh_walk *w, struct bytes *b, struct eh_rec *rec)
+{
+	uint64_t len = 0;
+
+	for (;;) {
+		rec->offset = b->pos;
+		rec->loose = w->terminated && w->next_known >= w->nknown;
+		if (b->pos >= b->len)
+			return 0;
+		len = bytes_u32(b);
+		if (len || b->err || (w->nknown && known_after(w, rec->offset - 1) == rec->offset))
+			break;
+		w->terminated = true;
+	}
+	rec->dwarf64 = len == UINT32_MAX;
+	return rec->dwarf64 ? bytes_u64(b) : len;
 }
 
 bool eh_walk_next(struct eh_walk *w, struct eh_rec *rec, struct diag *diag)
 {
 	struct bytes b = w->b;
-	uint64_t len, limit;
+	uint64_t len = read_length(w, &b, rec), limit;
 
-	/*
-	 * A length of 0 ends the chain (LSB 5.0 Core, 10.6.1). A linker may leave the terminators of its inputs in
-	 * the middle, so the walk goes on as long as what follows makes sense.
-	 */
-	for (;;) {
-		if (b.pos >= b.len)
-			return false;
-		rec->offset = b.pos;
-		len = bytes_u32(&b);
-		if (len || b.err)
-			break;
-		w->terminated = true;
-	}
-	rec->dwarf64 = len == UINT32_MAX;
-	if (rec->dwarf64)
-		len = bytes_u64(&b);
+	if (rec->offset >= b.len)
+		return false;
 	limit = known_after(w, rec->offset);
-	if (b.err || b.pos > limit || len > limit - b.pos || (len >= 0xfffffff0 && !rec->dwarf64)) {
-		damaged(w, rec, limit < b.len ? "the length of a record leads into the next one" :
+	if (b.err || len == 0 || b.pos > limit || len > limit - b.pos || (len >= 0xfffffff0 && !rec->dwarf64)) {
+		damaged(w, rec, limit < b.len ? "the length of a record does not lead to the next one" :
 			"the length of a record leads out of the section", diag);
 		rec->end = w->b.pos = limit;
 		return true;

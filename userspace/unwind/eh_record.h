@@ -54,6 +54,7 @@ enum eh_rec_kind { EH_REC_CIE, EH_REC_FDE, EH_REC_BAD };
 struct eh_rec {
 	enum eh_rec_kind kind;
 	bool dwarf64;		/* 64-bit length */
+	bool loose;		/* after the terminator: nothing has to be a record there, so damage is not noted */
 	uint8_t id_size;	/* bytes of the CIE id or pointer */
 	uint64_t offset, end;	/* of the record, bytes from the section's start */
 	uint64_t id_pos;	/* of the CIE id or pointer */

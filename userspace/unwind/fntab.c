@@ -57,9 +57,17 @@ size_t exec_segments(const struct elf_image *img, struct elf_phdr *ret, size_t c
 {
 	size_t n = 0;
 
-	for (uint32_t i = 0; i < img->nphdrs && n < cap; i++)
-		if (img->phdrs[i].type == PT_LOAD && (img->phdrs[i].flags & PF_X) && img->phdrs[i].filesz)
-			ret[n++] = img->phdrs[i];
+	for (uint32_t i = 0; i < img->nphdrs && n < cap; i++) {
+		struct elf_phdr ph = img->phdrs[i];
+
+		if (ph.type != PT_LOAD || !(ph.flags & PF_X) || ph.offset >= img->size)
+			continue;
+		/* Nothing runs behind the file's end; a header that claims terabytes shall not cost them. */
+		if (ph.filesz > img->size - ph.offset)
+			ph.filesz = img->size - ph.offset;
+		if (ph.filesz && ph.filesz <= UINT64_MAX - ph.vaddr)
+			ret[n++] = ph;
+	}
 	qsort(ret, n, sizeof(*ret), by_vaddr);
 	return n;
 }

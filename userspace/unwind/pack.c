@@ -26,8 +26,9 @@ _Static_assert((int)SF_K_NONE == (int)RULE_NONE && (int)SF_K_SAME == (int)RULE_S
 struct packer {
 	const struct pack_space *space;
 	struct pack_result *out;
-	struct elf_phdr segs[EXEC_SEGMENTS_MAX];
+	struct elf_phdr segs[EXEC_SEGMENTS_MAX];	/* by address */
 	size_t nsegs, seg;
+	const struct elf_phdr *only;	/* the segment whose rows are packed in this pass; NULL: all */
 	bool tracks_bx, restart_with_bx;
 
 	uint32_t *page_rows;		/* of the page in progress */
@@ -36,6 +37,7 @@ struct packer {
 	bool have_page;
 	uint32_t *dir;			/* locations, from out->tables.first_page */
 	size_t ndir, dir_cap;
+	uint32_t plain_row, plain_loc;	/* the last page that has one row only; plain_loc 0: none */
 
 	uint64_t end;			/* file offset behind the last row; valid if have_page */
 	uint16_t code;			/* of the last row */
@@ -134,11 +136,43 @@ static int indexed_code(struct packer *p, const struct sf_rule *rule, uint16_t *
 	return 0;
 }
 
+/* The page in progress as BPF reads it. */
+static int write_page(struct packer *p, uint32_t *ret_loc)
+{
+	uint32_t size = SF_PAGE_ROWS + 4 * p->npage_rows, i = 0;
+	uint16_t *index;
+	uint8_t *mem = p->space->alloc(p->space->ctx, size, ret_loc);
+
+	if (!mem)
+		return -ENOSPC;
+	index = (uint16_t *)mem;
+	for (uint32_t block = 0; block < SF_PAGE_INDEX; block++) {
+		while (i < p->npage_rows && (p->page_rows[i] & 0xffff) < block * 256)
+			i++;
+		index[block] = (uint16_t)i;
+	}
+	memcpy(mem + SF_PAGE_ROWS, p->page_rows, 4ul * p->npage_rows);
+	p->out->rows += p->npage_rows;
+	p->out->bytes += size;
+	return 0;
+}
+
+/* One function that claims gigabytes of a sparse file would fill the tables with its pages: they are all the same one. */
+static int write_plain_page(struct packer *p, uint32_t *ret_loc)
+{
+	int err = 0;
+
+	if (!p->plain_loc || p->plain_row != p->page_rows[0]) {
+		err = write_page(p, &p->plain_loc);
+		p->plain_row = p->page_rows[0];
+	}
+	*ret_loc = p->plain_loc;
+	return err;
+}
+
 static int flush_page(struct packer *p)
 {
-	uint32_t size = SF_PAGE_ROWS + 4 * p->npage_rows, loc, i = 0;
-	uint16_t *index;
-	uint8_t *mem;
+	uint32_t loc;
 	size_t at;
 	int err;
 
@@ -151,23 +185,13 @@ static int flush_page(struct packer *p)
 		p->out->tables.first_page = (uint32_t)p->page;
 	at = (size_t)(p->page - p->out->tables.first_page);
 	err = vec_reserve(&p->dir, &p->dir_cap, at + 1, sizeof(*p->dir));
+	if (!err)
+		err = p->npage_rows == 1 ? write_plain_page(p, &loc) : write_page(p, &loc);
 	if (err)
 		return err;
-	mem = p->space->alloc(p->space->ctx, size, &loc);
-	if (!mem)
-		return -ENOSPC;
-	index = (uint16_t *)mem;
-	for (uint32_t block = 0; block < SF_PAGE_INDEX; block++) {
-		while (i < p->npage_rows && (p->page_rows[i] & 0xffff) < block * 256)
-			i++;
-		index[block] = (uint16_t)i;
-	}
-	memcpy(mem + SF_PAGE_ROWS, p->page_rows, 4ul * p->npage_rows);
 	while (p->ndir < at)
 		p->dir[p->ndir++] = 0;
 	p->dir[p->ndir++] = loc;
-	p->out->rows += p->npage_rows;
-	p->out->bytes += size;
 	p->npage_rows = 0;
 	return 0;
 }
@@ -251,16 +275,23 @@ static int note_sframe(struct packer *p, uint64_t start, uint64_t end)
 	return err;
 }
 
-/* File offsets of a row's range: false if no segment holds it. Rows ascend, so the segments do. */
-static bool row_offsets(struct packer *p, const struct row *r, uint64_t *start, uint64_t *end)
+enum place { PLACE_OK, PLACE_LATER, PLACE_NOWHERE };
+
+/* File offsets of a row's range. Rows ascend by address, so the segments do. */
+static enum place row_offsets(struct packer *p, const struct row *r, uint64_t *start, uint64_t *end)
 {
+	const struct elf_phdr *seg;
+
 	while (p->seg < p->nsegs && r->start >= p->segs[p->seg].vaddr + p->segs[p->seg].filesz)
 		p->seg++;
-	if (p->seg == p->nsegs || r->start < p->segs[p->seg].vaddr)
-		return false;
-	*start = r->start - p->segs[p->seg].vaddr + p->segs[p->seg].offset;
+	seg = &p->segs[p->seg];
+	if (p->seg == p->nsegs || r->start < seg->vaddr)
+		return PLACE_NOWHERE;
+	if (p->only && seg != p->only)
+		return PLACE_LATER;
+	*start = r->start - seg->vaddr + seg->offset;
 	*end = *start + (r->end - r->start);
-	return *end <= (uint64_t)SF_DIR_MAX << SF_PAGE_SHIFT;
+	return *end <= (uint64_t)SF_DIR_MAX << SF_PAGE_SHIFT ? PLACE_OK : PLACE_NOWHERE;
 }
 
 static int put_row(struct packer *p, const struct row *r);
@@ -347,15 +378,16 @@ static int put_block(struct packer *p, struct row *rows, size_t n, uint64_t star
 static int put_row(struct packer *p, const struct row *r)
 {
 	uint64_t start, end;
+	enum place place;
 	uint16_t code;
 	int err;
 
 	if (r->start >= r->end)
 		return 0;
-	if (!row_offsets(p, r, &start, &end)) {
-		p->out->lost_rows++;
+	place = row_offsets(p, r, &start, &end);
+	p->out->lost_rows += place == PLACE_NOWHERE;
+	if (place != PLACE_OK)
 		return 0;
-	}
 	err = r->source == ROW_SFRAME ? note_sframe(p, start, end) : 0;
 	if (!err)
 		err = code_of(p, r, &code);
@@ -368,25 +400,42 @@ static int put_row(struct packer *p, const struct row *r)
 static int put_rows(struct packer *p, struct row *rows, size_t n)
 {
 	uint64_t start, end;
+	enum place place;
 	int err;
 
 	if (!rows[0].plt_rep) {
 		err = put_known(p, &rows[0].start, rows[0].end, &rows[0]);
 		return err ? err : put_row(p, &rows[0]);
 	}
-	if (!row_offsets(p, &rows[0], &start, &end)) {
-		p->out->lost_rows += n;
+	place = row_offsets(p, &rows[0], &start, &end);
+	p->out->lost_rows += place == PLACE_NOWHERE ? n : 0;
+	if (place != PLACE_OK)
 		return 0;
-	}
 	err = rows[0].source == ROW_SFRAME ? note_sframe(p, start, end) : 0;
 	return err ? err : put_block(p, rows, n, start, end);
 }
 
-static int pack_rows(struct packer *p, struct row_stream *stream)
+/* Rows of one function: repeating blocks are put as one, all others by themselves. */
+static int put_function(struct packer *p, struct row *rows, size_t n)
+{
+	size_t i, len;
+	int err = 0;
+
+	for (i = 0; i < n && !err; i += len) {
+		len = 1;
+		if (rows[i].plt_rep)
+			while (i + len < n && rows[i + len].plt_rep && rows[i + len].start == rows[i].start && len < BLOCK_ROWS)
+				len++;
+		err = put_rows(p, &rows[i], len);
+	}
+	return err ? err : p->restart_with_bx ? -EAGAIN : 0;
+}
+
+/* Two sources merged: rows come one by one. */
+static int pack_merged(struct packer *p, struct row_stream *stream)
 {
 	struct row block[BLOCK_ROWS], next;
 	int more = row_stream_next(stream, &next), err;
-	uint64_t from = 0;
 
 	while (more > 0) {
 		size_t n = 1;
@@ -397,12 +446,26 @@ static int pack_rows(struct packer *p, struct row_stream *stream)
 			block[n++] = next;
 			more = row_stream_next(stream, &next);
 		}
-		err = put_rows(p, block, n);
+		err = put_function(p, block, n);
 		if (err)
 			return err;
-		if (p->restart_with_bx)
-			return -EAGAIN;
 	}
+	return more;
+}
+
+static int pack_rows(struct packer *p, struct row_stream *stream)
+{
+	struct row *rows;
+	uint64_t from = 0;
+	size_t n;
+	int more, err = 0;
+
+	while (!err && (more = row_stream_function(stream, &rows, &n)) > 0)
+		err = put_function(p, rows, n);
+	if (err)
+		return err;
+	if (more == -ENOTSUP)
+		more = pack_merged(p, stream);
 	return more ? more : put_known(p, &from, UINT64_MAX, NULL);
 }
 
@@ -442,10 +505,49 @@ static int finish(struct packer *p)
 	return 0;
 }
 
+static int by_offset(const void *a, const void *b)
+{
+	const struct elf_phdr *const *x = a, *const *y = b;
+
+	return (*x)->offset < (*y)->offset ? -1 : (*x)->offset > (*y)->offset;
+}
+
+static int pack_pass(struct packer *p, struct unwind_file *file, const struct elf_phdr *only, struct diag *diag)
+{
+	struct row_stream stream;
+	int err;
+
+	p->seg = 0;
+	p->next_known = 0;
+	p->only = only;
+	row_stream_open(&stream, file, ROWS_MERGED, diag);
+	err = pack_rows(p, &stream);
+	row_stream_close(&stream);
+	return err;
+}
+
+/* Tables are by file offset, rows come by address: where the two do not ascend together, a segment at a time. */
+static int pack_segments(struct packer *p, struct unwind_file *file, struct diag *diag)
+{
+	const struct elf_phdr *order[EXEC_SEGMENTS_MAX];
+	bool ascend = true;
+	int err = 0;
+
+	for (size_t i = 0; i < p->nsegs; i++) {
+		order[i] = &p->segs[i];
+		ascend &= !i || p->segs[i - 1].offset <= p->segs[i].offset;
+	}
+	if (ascend)
+		return pack_pass(p, file, NULL, diag);
+	qsort(order, p->nsegs, sizeof(order[0]), by_offset);
+	for (size_t i = 0; i < p->nsegs && !err; i++)
+		err = pack_pass(p, file, order[i], i ? NULL : diag);
+	return err;
+}
+
 static int pack_once(struct unwind_file *file, const struct pack_space *space, struct pack_result *ret, struct diag *diag, bool tracks_bx)
 {
 	struct packer *p = calloc(1, sizeof(*p));
-	struct row_stream stream;
 	int err;
 
 	memset(ret, 0, sizeof(*ret));
@@ -456,13 +558,11 @@ static int pack_once(struct unwind_file *file, const struct pack_space *space, s
 	p->tracks_bx = tracks_bx;
 	p->nsegs = exec_segments(&file->img, p->segs, EXEC_SEGMENTS_MAX);
 	p->page_rows = malloc(4ul * (SF_PAGE_MAX_ROWS + 1));
-	row_stream_open(&stream, file, ROWS_MERGED, diag);
 	err = p->page_rows ? trampolines_find(&file->img, file->arch, &p->known) : -ENOMEM;
 	if (!err)
-		err = pack_rows(p, &stream);
+		err = pack_segments(p, file, diag);
 	if (!err)
 		err = finish(p);
-	row_stream_close(&stream);
 	free(p->page_rows);
 	free(p->dir);
 	free(p->rules);
@@ -478,13 +578,20 @@ static int pack_once(struct unwind_file *file, const struct pack_space *space, s
 
 int pack_file(struct unwind_file *file, const struct pack_space *space, struct pack_result *ret, struct diag *diag)
 {
+	unsigned int kept = diag ? diag->kept : 0;
+	uint64_t repaired = diag ? diag->repaired : 0, malformed = diag ? diag->malformed : 0;
 	int err = pack_once(file, space, ret, diag, false);
 
+	if (err != -EAGAIN)
+		return err;
 	/*
 	 * A CFA based on rbx (ld.so's lazy resolver is the one that matters): this file's rows must say
 	 * where rbx was saved. That costs rules, so only such files pay; what the first try took is small.
 	 */
-	if (err == -EAGAIN)
-		err = pack_once(file, space, ret, diag, true);
-	return err;
+	if (diag) {	/* it all comes again */
+		diag->kept = kept;
+		diag->repaired = repaired;
+		diag->malformed = malformed;
+	}
+	return pack_once(file, space, ret, diag, true);
 }

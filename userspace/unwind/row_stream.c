@@ -121,6 +121,61 @@ static void cut_head(struct row *r, uint64_t pos)
 	r->start = pos < r->end ? pos : r->end;
 }
 
+/* The rows of the source's next function into buf. 1, 0 at the end, -ENOMEM. */
+static int next_function(struct row_stream *s, enum row_source which)
+{
+	struct row_source_state *src = &s->src[which];
+	const struct fn *fn;
+	int err;
+
+	src->buf.n = src->at = 0;
+	if (!src->fns || src->next == src->fns->n)
+		return 0;
+	fn = &src->fns->fns[src->next++];
+	err = which == ROW_SFRAME ? sframe_rows(&s->file->sframe, fn, &src->buf, s->diag) :
+				    eh_frame_rows(&s->file->eh, fn, &src->buf, s->diag);
+	return err ? err : 1;
+}
+
+int row_stream_function(struct row_stream *s, struct row **ret, size_t *ret_n)
+{
+	enum row_source which = s->src[ROW_SFRAME].fns ? ROW_SFRAME : ROW_EH_FRAME;
+	int more;
+
+	if (s->src[ROW_SFRAME].fns && s->src[ROW_EH_FRAME].fns)
+		return -ENOTSUP;
+	more = next_function(s, which);
+	*ret = s->src[which].buf.rows;
+	*ret_n = s->src[which].buf.n;
+	return more;
+}
+
+static bool same_block(const struct row *a, const struct row *b)
+{
+	return a->plt_rep && a->plt_rep == b->plt_rep && a->start == b->start;
+}
+
+/* ret, the current row of src, was cut at pos. If it is a block's first, the whole block comes once more from pos on. */
+static void block_again(struct row_source_state *src, uint64_t pos)
+{
+	const struct row *row = &src->buf.rows[src->at - 1];
+
+	if (src->at > 1 && same_block(row - 1, row))
+		return;
+	src->block_at = src->at - 1;
+	src->block_from = pos;
+}
+
+static void rewind_block(struct row_source_state *src)
+{
+	const struct row first = src->buf.rows[src->block_at];
+
+	for (size_t i = src->block_at; i < src->buf.n && same_block(&first, &src->buf.rows[i]); i++)
+		cut_head(&src->buf.rows[i], src->block_from);
+	src->at = src->block_at;
+	src->block_from = 0;
+}
+
 /* Makes src->cur the source's next row. `merging`: rows that cannot be used are passed over. 0 or -ENOMEM. */
 static int advance(struct row_stream *s, enum row_source which, bool merging)
 {
@@ -131,7 +186,10 @@ static int advance(struct row_stream *s, enum row_source which, bool merging)
 	if (!src->fns)
 		return 0;
 	for (;;) {
-		while (src->at < src->buf.n) {
+		if (src->block_from &&
+		    (src->at == src->buf.n || !same_block(&src->buf.rows[src->block_at], &src->buf.rows[src->at])))
+			rewind_block(src);
+		if (src->at < src->buf.n) {
 			src->cur = src->buf.rows[src->at++];
 			if (merging && which == ROW_SFRAME && !row_usable(&src->cur))
 				continue;
@@ -142,13 +200,8 @@ static int advance(struct row_stream *s, enum row_source which, bool merging)
 			src->have = true;
 			return 0;
 		}
-		if (src->next == src->fns->n)
-			return 0;
-		src->buf.n = src->at = 0;
-		err = which == ROW_SFRAME ? sframe_rows(&s->file->sframe, &src->fns->fns[src->next], &src->buf, s->diag) :
-					    eh_frame_rows(&s->file->eh, &src->fns->fns[src->next], &src->buf, s->diag);
-		src->next++;
-		if (err)
+		err = next_function(s, which);
+		if (err <= 0)
 			return err;
 	}
 }
@@ -182,10 +235,14 @@ int row_stream_next(struct row_stream *s, struct row *ret)
 		*ret = eh->cur;
 		eh->have = false;
 		if (sf->have && sf->cur.start < ret->end) {
-			/* What lies behind the .sframe row comes later; of a repeating block it is given up. */
-			eh->have = !ret->plt_rep;
+			/* What lies behind the .sframe row comes later. */
 			ret->end = sf->cur.start;
-			cut_head(&eh->cur, ret->end);
+			if (ret->plt_rep) {
+				block_again(eh, ret->end);
+			} else {
+				eh->have = true;
+				cut_head(&eh->cur, ret->end);
+			}
 		}
 		if (ret->start < ret->end)
 			return 1;

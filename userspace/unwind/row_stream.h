@@ -42,6 +42,8 @@ struct row_source_state {
 	size_t at;		/* row of buf that is current */
 	struct row cur;		/* cut to what is still to come; valid if have */
 	bool have;
+	size_t block_at;	/* repeating block of buf that was cut short ... */
+	uint64_t block_from;	/* ... and holds again from here on; 0: none */
 };
 
 struct row_stream {
@@ -55,6 +57,11 @@ struct row_stream {
 void row_stream_open(struct row_stream *s, struct unwind_file *file, unsigned int which, struct diag *diag);
 /* 1 and the next row, 0 at the end, -ENOMEM. Rows of one repeating block (plt_rep) follow each other with equal ranges. */
 int row_stream_next(struct row_stream *s, struct row *ret);
+/*
+ * With one source only, faster: all rows of the next function, without copies. 1, 0 at the end, -ENOMEM, or -ENOTSUP when
+ * two sources are merged (nothing is consumed then). Not to be mixed with row_stream_next. *ret lives until the next call.
+ */
+int row_stream_function(struct row_stream *s, struct row **ret, size_t *ret_n);
 void row_stream_close(struct row_stream *s);
 
 #endif

@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sfbpf top: what runs right now, live on a terminal or as pages of text. */
+#include <errno.h>
+#include <fcntl.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/exitcode.h"
+#include "base/num.h"
+#include "out/out.h"
+#include "tools/options.h"
+#include "tools/session.h"
+#include "tools/tools.h"
+#include "tui/batch.h"
+#include "tui/live.h"
+#include "tui/screen.h"
+#include "tui/term.h"
+#include "tui/ui.h"
+
+#define POLL_MS 50			/* how often the ring is emptied while nobody types */
+#define FIRST_NS (300 * NUM_MS)		/* the first screen comes sooner than the others */
+#define SLICE_NS NUM_S
+#define BATCH_ROWS 40
+
+enum { OPT_JSON = 512, OPT_COLOR, OPT_ROWS };
+
+static const struct option_spec options[] = {
+	{ 'b', "batch", NULL, "pages of text instead of a screen (also when stdout is no terminal)" },
+	{ 'n', "pages", "N", "end after N refreshes" },
+	{ 'd', "delay", "SECONDS", "between refreshes (default 1)" },
+	{ OPT_JSON, "json", NULL, "batch, a page as one JSON object on a line" },
+	{ OPT_ROWS, "rows", "N", "batch: rows of each table at most (default 40; 0: all)" },
+	{ OPT_COLOR, "color", "WHEN", "auto (default), always, never; NO_COLOR is honoured" },
+	{ 0 },
+};
+
+static const struct tool_spec spec = {
+	.name = "top",
+	.usage = "top [options]",
+	.summary = "Shows which functions and processes take the CPUs, from whole stacks of everything that\n"
+		   "runs, or of what is chosen. Keys: h or F1 on the screen. Off a terminal, pages of text.",
+	.options = options,
+	.common = true,
+	.examples = "  sudo sfbpf top                           everything, live\n"
+		    "  sudo sfbpf top -p 1234 -F 499            one process, finer\n"
+		    "  sudo sfbpf top -b -n 1 -d 10             one page about ten seconds\n",
+};
+
+struct top {
+	struct common_opts common;
+	bool batch, json, always_color, never_color;
+	uint64_t pages;			/* 0: no end */
+	uint64_t rows;
+	FILE *out;			/* batch */
+	char what[128];
+	struct session session;
+	struct live *live;
+	struct ui ui;
+	struct grid grid;
+	uint64_t slice_ns, refresh_ns;	/* when the next ones are due */
+	uint64_t refreshed;
+};
+
+/* ---- Options ---- */
+
+static int take(struct top *t, int id, const char *arg)
+{
+	switch (id) {
+	case 'b':
+		t->batch = true;
+		return 0;
+	case 'n':
+		return num_u64(arg, 1, UINT32_MAX, &t->pages) ? complain(EXIT_USAGE, "-n: '%s' is not a number of pages", arg) : 0;
+	case 'd':
+		if (num_duration(arg, NUM_S, &t->ui.delay_ns) || t->ui.delay_ns < 100 * NUM_MS || t->ui.delay_ns > 3600 * NUM_S)
+			return complain(EXIT_USAGE, "-d: '%s' is not a delay of 0.1 to 3600 seconds", arg);
+		return 0;
+	case OPT_JSON:
+		t->json = t->batch = true;
+		return 0;
+	case OPT_ROWS:
+		return num_u64(arg, 0, UINT32_MAX, &t->rows) ? complain(EXIT_USAGE, "--rows: '%s' is not a number", arg) : 0;
+	case OPT_COLOR:
+		t->always_color = !strcmp(arg, "always");
+		t->never_color = !strcmp(arg, "never");
+		if (!t->always_color && !t->never_color && strcmp(arg, "auto"))
+			return complain(EXIT_USAGE, "--color: '%s' is not auto, always or never", arg);
+		return 0;
+	default:
+		return common_opts_take(&t->common, id, arg);
+	}
+}
+
+static int parse(struct top *t, int argc, char **argv)
+{
+	const char *arg;
+	int id, err;
+
+	while ((id = options_next(&spec, argc, argv, &arg)) != -1) {
+		if (id == -2)
+			exit(EXIT_OK);
+		err = id == '?' ? EXIT_USAGE : take(t, id, arg);
+		if (err)
+			return err < 0 ? EXIT_USAGE : err;
+	}
+	if (optind < argc)
+		return complain(EXIT_USAGE, "unexpected '%s'", argv[optind]);
+	if (t->common.format && !strcmp(t->common.format, "json"))
+		t->json = true;
+	else if (t->common.format && strcmp(t->common.format, "text"))
+		return complain(EXIT_USAGE, "--format: top writes text or json, not '%s'", t->common.format);
+	t->batch |= t->common.format || t->common.output;
+	return common_opts_check(&t->common);
+}
+
+/* A screen needs a terminal on both sides, and one that can do more than print lines. */
+static bool can_draw(void)
+{
+	const char *name = getenv("TERM");
+
+	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && name && *name && strcmp(name, "dumb");
+}
+
+static bool want_color(const struct top *t)
+{
+	const char *no = getenv("NO_COLOR");
+
+	return t->always_color || (!t->never_color && !(no && *no));
+}
+
+static void describe(struct top *t)
+{
+	const struct collector_opts *o = &t->common.collect;
+	bool filtered = o->npids || o->ntids || o->by_uid || o->comm_glob || o->cgroup_id || o->cpus;
+	char rate[48];
+
+	if (o->hz)
+		snprintf(rate, sizeof(rate), "%llu Hz", (unsigned long long)o->hz);
+	else
+		snprintf(rate, sizeof(rate), "every %llu", (unsigned long long)o->period);
+	snprintf(t->what, sizeof(t->what), "%s %s, %s", o->event->name, rate, filtered ? "filtered" : "all processes");
+	t->ui.gauges.what = t->what;
+	if (!filtered && !strcmp(o->event->name, "cpu-clock"))
+		t->ui.gauges.full_rate = (double)o->hz * (double)sysconf(_SC_NPROCESSORS_ONLN);
+	t->ui.gauges.table_limit = o->table_bytes;
+	t->ui.sel.user_only = !o->kernel;
+	t->ui.sel.kernel_only = !o->user;
+}
+
+/* ---- Samples ---- */
+
+static uint64_t rss_kb(void)
+{
+	unsigned long long size, resident = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	if (f && fscanf(f, "%llu %llu", &size, &resident) != 2)
+		resident = 0;
+	if (f)
+		fclose(f);
+	return resident * (uint64_t)sysconf(_SC_PAGESIZE) / 1024;
+}
+
+static void read_counters(struct top *t, struct live_counters *ret)
+{
+	struct collector_counters c;
+	struct rusage ru;
+
+	collector_counters(t->session.collector, &c);
+	*ret = (struct live_counters){ .taken = c.taken };
+	memcpy(ret->lost, c.lost, sizeof(ret->lost));
+	ret->lost[SF_LOST_BAD_RECORD] += t->session.dropped;
+	if (!getrusage(RUSAGE_SELF, &ru))
+		ret->cpu_ns = (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * NUM_S +
+			      (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * NUM_US;
+	t->ui.gauges.table_files = c.loader.loaded;
+	t->ui.gauges.table_bytes = c.table_bytes;
+}
+
+static int start(struct top *t)
+{
+	struct live_counters now;
+	int err;
+
+	/* The first kernel name reads /proc/kallsyms, a tenth of a second: not while the screen is awaited. */
+	if (t->common.collect.kernel)
+		symbolizer_kernel(t->session.symbols, 0);
+	err = session_start(&t->session);
+	if (err)
+		return err;
+	/* Our own start is not what the first window is about. */
+	read_counters(t, &now);
+	t->ui.gauges.rss_kb = rss_kb();
+	live_start(t->live, &now, session_now());
+	t->slice_ns = t->refresh_ns = session_now() + FIRST_NS;
+	return 0;
+}
+
+/* What the ring holds, into the windows. late: it has been gathered over a long time. */
+static void take_samples(struct top *t, bool late)
+{
+	struct live_counters now;
+
+	read_counters(t, &now);
+	t->session.profile = live_take(t->live, t->session.profile, t->session.symbols, &now, session_now(), late);
+}
+
+static int show_window(struct top *t)
+{
+	struct profile *window;
+	struct live_sum sum;
+
+	window = live_window(t->live, t->ui.span, &sum);
+	t->ui.gauges.rss_kb = rss_kb();
+	return window ? ui_refresh(&t->ui, window, &sum) : -ENOMEM;
+}
+
+/* ---- Batch ---- */
+
+static uint64_t unix_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * NUM_S + (uint64_t)ts.tv_nsec;
+}
+
+static int write_page(struct top *t)
+{
+	struct batch_page page = { .number = ++t->refreshed, .rows = t->rows };
+	int err;
+
+	page.unix_ns = unix_now();
+	take_samples(t, true);
+	err = show_window(t);
+	if (!err)
+		err = t->json ? batch_json(&t->ui, &page, t->out) : batch_text(&t->ui, &page, t->out);
+	live_reset(t->live);
+	return err;
+}
+
+static int wait_until(struct top *t, uint64_t when, const volatile sig_atomic_t *stop)
+{
+	while (!*stop) {
+		uint64_t now = session_now(), left = when > now ? when - now : 0;
+		int err = session_poll(&t->session, left > 100 * NUM_MS ? 100 : (int)((left + NUM_MS - 1) / NUM_MS));
+
+		if (err)
+			return complain(EXIT_FAILED, "reading samples: %s", strerror(-err));
+		if (!left)
+			break;
+	}
+	return 0;
+}
+
+static int run_batch(struct top *t)
+{
+	const volatile sig_atomic_t *stop = session_signals();
+	uint64_t next;
+	int err = start(t);
+
+	t->ui.span = LIVE_ALL;
+	next = session_now();
+	while (!err && !*stop && (!t->pages || t->refreshed < t->pages)) {
+		next += t->ui.delay_ns;
+		err = wait_until(t, next, stop);
+		if (err)
+			break;
+		err = write_page(t);
+		if (err)
+			err = complain(EXIT_FAILED, "writing %s: %s", t->common.output ? t->common.output : "the output", strerror(-err));
+	}
+	return err;
+}
+
+static int open_output(struct top *t)
+{
+	const char *path = t->common.output;
+
+	t->out = path && strcmp(path, "-") ? fopen(path, "we") : stdout;
+	return t->out ? 0 : complain(EXIT_FAILED, "cannot write '%s': %s", path, strerror(errno));
+}
+
+/* ---- Snapshots ---- */
+
+/* A new file only: it is written as root, into whatever directory one is in. 0 or -errno. */
+static int write_one(const struct out_report *rep, const struct out_format *format, const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644), err;
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!f) {
+		err = -errno;
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	err = format->write(rep, f);
+	return fclose(f) && !err ? -errno : err;
+}
+
+static void snapshot_stats(struct top *t, struct run_stats *ret)
+{
+	session_stats(&t->session, t->ui.window, ret);
+	ret->duration_s = t->ui.sum.seconds;
+	ret->samples = t->ui.sum.c.taken;
+	memcpy(ret->lost, t->ui.sum.c.lost, sizeof(ret->lost));
+}
+
+static void write_snapshot(struct top *t)
+{
+	static const char *const formats[] = { "folded", "json", "pprof", "html" };
+	uint64_t end_ns = unix_now();
+	time_t seconds = (time_t)(end_ns / NUM_S);
+	char host[256] = "", base[64], path[128], said[160] = "";
+	struct run_stats stats;
+	struct out_meta meta = {
+		.event = t->common.collect.event->name, .hz = (double)t->common.collect.hz, .host = host,
+		.start_unix_ns = end_ns - (uint64_t)(t->ui.sum.seconds * 1e9),
+	};
+	struct out_report rep = {
+		.profile = t->ui.window, .symbols = t->session.symbols, .modules = t->session.modules, .meta = &meta,
+		.stats = &stats,
+		.opts = { .user_only = t->ui.sel.user_only, .kernel_only = t->ui.sel.kernel_only },
+	};
+	struct tm tm;
+	size_t n = 0;
+	int err = 0;
+
+	if (!t->ui.window || !localtime_r(&seconds, &tm))
+		return;
+	gethostname(host, sizeof(host) - 1);
+	snapshot_stats(t, &stats);
+	strftime(base, sizeof(base), "sfbpf-%Y%m%d-%H%M%S", &tm);
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]) && !err; i++) {
+		const struct out_format *format = out_format_named(formats[i]);
+
+		if (!format)
+			continue;
+		snprintf(path, sizeof(path), "%s%s", base, format->suffixes[0]);
+		err = write_one(&rep, format, path);
+		if (n < sizeof(said))
+			n += (size_t)snprintf(said + n, sizeof(said) - n, "%s%s", n ? ", " : "wrote ", path);
+	}
+	if (err)
+		snprintf(said, sizeof(said), "cannot write %s here: %s", path, strerror(-err));
+	ui_say(&t->ui, err, said);
+}
+
+/* ---- Live ---- */
+
+static void draw(struct top *t, bool repaint)
+{
+	int w, h;
+
+	term_size(&w, &h);
+	if (w != t->ui.w || h != t->ui.h)
+		ui_resize(&t->ui, w, h);
+	if (grid_reset(&t->grid, w, h))
+		return;
+	screen_draw(&t->ui, &t->grid);
+	term_draw(&t->grid, repaint);
+}
+
+/* What an event asked for beyond the ui. Returns whether to draw. */
+static bool obey(struct top *t, unsigned int flags)
+{
+	uint64_t now = session_now();
+
+	if (flags & UI_RESET) {
+		take_samples(t, true);
+		live_reset(t->live);
+	}
+	if (flags & UI_RESUMED) {
+		take_samples(t, true);
+		t->slice_ns = now + SLICE_NS;
+		t->refresh_ns = now + t->ui.delay_ns;
+	}
+	if (flags & (UI_RESET | UI_WINDOW))
+		show_window(t);
+	if (flags & UI_WRITE)
+		write_snapshot(t);
+	return flags & UI_DRAW;
+}
+
+static bool tick(struct top *t)
+{
+	uint64_t now = session_now(), delay = t->ui.delay_ns;
+	bool draw_now = false;
+
+	if (t->ui.paused)
+		return false;
+	if (now >= t->slice_ns) {
+		/* Much too late: we had been stopped, or the machine was. */
+		take_samples(t, now - t->slice_ns > 3 * SLICE_NS);
+		t->slice_ns = now - t->slice_ns > SLICE_NS ? now + SLICE_NS : t->slice_ns + (delay < SLICE_NS ? delay : SLICE_NS);
+	}
+	if (now >= t->refresh_ns) {
+		if (show_window(t))
+			ui_say(&t->ui, true, "out of memory: what is shown is not complete");
+		t->refresh_ns = now - t->refresh_ns > delay ? now + delay : t->refresh_ns + delay;
+		t->refreshed++;
+		draw_now = true;
+	}
+	return draw_now;
+}
+
+/* Until something is due, the ring wants to be looked at, or a key is pressed. */
+static void wait_a_little(const struct top *t)
+{
+	uint64_t now = session_now(), due = t->slice_ns < t->refresh_ns ? t->slice_ns : t->refresh_ns;
+	uint64_t left = due > now ? (due - now + NUM_MS - 1) / NUM_MS : 0;
+
+	term_wait(t->ui.paused || left > POLL_MS ? POLL_MS : (int)left);
+}
+
+static int live_loop(struct top *t)
+{
+	bool changed = true, repaint = false;
+
+	while (!term_stopped() && (!t->pages || t->refreshed < t->pages)) {
+		struct ui_event ev;
+		int err;
+
+		if (changed)
+			draw(t, repaint);
+		changed = repaint = false;
+		wait_a_little(t);
+		err = session_poll(&t->session, 0);
+		if (err)
+			return err;
+		while (term_read(&ev)) {
+			uint64_t delay = t->ui.delay_ns;
+			unsigned int flags = ui_event(&t->ui, &ev);
+
+			if (flags & UI_QUIT)
+				return 0;
+			repaint |= (flags & UI_REPAINT) != 0;
+			changed |= obey(t, flags);
+			if (delay != t->ui.delay_ns)
+				t->refresh_ns = session_now() + t->ui.delay_ns;
+		}
+		changed |= term_changed() | tick(t);
+	}
+	return 0;
+}
+
+static int run_live(struct top *t)
+{
+	int err = start(t);
+
+	if (err)
+		return err;
+	err = term_open(want_color(t));
+	if (err) {
+		complain(0, "this terminal (TERM=%s) cannot show a screen: pages of text instead", getenv("TERM"));
+		return run_batch(t);
+	}
+	t->grid.unicode = term_unicode();
+	err = live_loop(t);
+	term_close();
+	return err ? complain(EXIT_FAILED, "reading samples: %s", strerror(-err)) : 0;
+}
+
+static int run(struct top *t)
+{
+	int err = open_output(t);
+
+	describe(t);
+	if (!err)
+		err = session_open(&t->session, &t->common.collect);
+	if (err)
+		return err;
+	t->live = live_new();
+	if (!t->live)
+		return complain(EXIT_FAILED, "out of memory");
+	t->ui.symbols = t->session.symbols;
+	t->ui.modules = t->session.modules;
+	return t->batch || !can_draw() ? run_batch(t) : run_live(t);
+}
+
+int tool_top(int argc, char **argv)
+{
+	struct top t = { .rows = BATCH_ROWS };
+	int rc;
+
+	setlocale(LC_CTYPE, "");
+	ui_init(&t.ui, NULL, NULL);
+	common_opts_init(&t.common, 99);
+	rc = parse(&t, argc, argv);
+	if (!rc)
+		rc = run(&t);
+	ui_free(&t.ui);
+	live_free(t.live);
+	grid_free(&t.grid);
+	session_close(&t.session);
+	if (t.out && t.out != stdout && fclose(t.out) && !rc)
+		rc = complain(EXIT_FAILED, "writing %s: %s", t.common.output, strerror(errno));
+	common_opts_free(&t.common);
+	return rc;
+}

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tui/batch.h"
+
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/json.h"
+#include "base/text.h"
+#include "tui/rows.h"
+
+typedef unsigned long long ull;
+
+static uint64_t lost_samples(const struct live_counters *c)
+{
+	uint64_t lost = 0;
+
+	for (unsigned int i = 0; i < SF_LOST_MAX; i++)
+		lost += c->lost[i];
+	return lost;
+}
+
+static double own_cpu(const struct ui *ui)
+{
+	return ui->sum.seconds > 0 ? (double)ui->sum.c.cpu_ns / ui->sum.seconds / 1e7 : 0;
+}
+
+/* The rows of that view. Returns how many are wanted. */
+static size_t rows_of(struct ui *ui, enum view view, const struct batch_page *page, int *err)
+{
+	ui->view = view;
+	if (!*err)
+		*err = rows_build(ui);
+	return page->rows && page->rows < ui->nrows ? page->rows : ui->nrows;
+}
+
+static int finish(FILE *f, int err)
+{
+	if (fflush(f) || ferror(f))
+		return errno ? -errno : -EIO;
+	return err;
+}
+
+/* ---- Text ---- */
+
+static void put_head(const struct ui *ui, const struct batch_page *page, FILE *f)
+{
+	time_t seconds = (time_t)(page->unix_ns / 1000000000ull);
+	const struct live_sum *sum = &ui->sum;
+	char when[40] = "?";
+	struct tm tm;
+
+	if (gmtime_r(&seconds, &tm))
+		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	fprintf(f, "# sfbpf top: page %llu, %s, %.2f s, %s\n", (ull)page->number, when, sum->seconds, ui->gauges.what);
+	fprintf(f, "# samples %llu, rate %.1f/s, lost %llu, complete %.2f%%, kernel %.2f%%\n", (ull)sum->c.taken,
+		sum->seconds > 0 ? (double)sum->c.taken / sum->seconds : 0, (ull)lost_samples(&sum->c),
+		ui_share(ui->census.all.complete, ui->census.all.user_stacks),
+		ui_share(ui->census.all.kernel, ui->census.all.samples));
+	fputs("# stops:", f);
+	for (uint8_t i = 0; i < SF_STOP_MAX; i++)
+		if (i != SF_STOP_COMPLETE && ui->census.all.stops[i])
+			fprintf(f, " %s=%llu", profile_stop_name(i), (ull)ui->census.all.stops[i]);
+	fputs("\n# lost:", f);
+	for (unsigned int i = 0; i < SF_LOST_MAX; i++)
+		if (sum->c.lost[i])
+			fprintf(f, " %s=%llu", profile_lost_name(i), (ull)sum->c.lost[i]);
+	fprintf(f, "\n# sfbpf: cpu %.2f%%, rss %llu kB, tables %llu bytes of %llu files\n", own_cpu(ui), (ull)ui->gauges.rss_kb,
+		(ull)ui->gauges.table_bytes, (ull)ui->gauges.table_files);
+}
+
+static int put_functions(struct ui *ui, const struct batch_page *page, FILE *f)
+{
+	int err = 0;
+	size_t n = rows_of(ui, VIEW_FUNCTIONS, page, &err);
+
+	fprintf(f, "#%6s %7s %7s %-24s %s\n", "SELF%", "TOTAL%", "KERN%", "MODULE", "FUNCTION");
+	for (size_t i = 0; i < n; i++) {
+		const struct census_function *fn = &ui->census.functions[ui->rows[i].index];
+		char module[256];
+
+		/* One word, so that the columns can be counted; the name is the last and may be many. */
+		snprintf(module, sizeof(module), "%s", fn->module);
+		for (char *c = module; *c; c++)
+			*c = *c == ' ' ? '_' : *c;
+		fprintf(f, "%7.2f %7.2f %7.2f %-24s %s\n", ui_share(fn->self, ui->census.sum),
+			ui_share(fn->total, ui->census.sum), ui_share(fn->kernel, fn->total), module, fn->name);
+	}
+	return err;
+}
+
+static int put_processes(struct ui *ui, const struct batch_page *page, FILE *f)
+{
+	int err = 0;
+	size_t n = rows_of(ui, VIEW_PROCESSES, page, &err);
+
+	fprintf(f, "#%6s %7s %7s %7s %s\n", "PID", "SELF%", "KERN%", "COMPL%", "NAME");
+	for (size_t i = 0; i < n; i++) {
+		const struct census_process *p = rows_process(ui, &ui->rows[i]);
+		char comm[SF_COMM * 3 + 1], complete[16] = "-";
+
+		text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);
+		if (p->user_stacks)
+			snprintf(complete, sizeof(complete), "%.2f", ui_share(p->complete, p->user_stacks));
+		fprintf(f, "%7u %7.2f %7.2f %7s %s\n", p->pid, ui_share(p->self, ui->census.sum), ui_share(p->kernel, p->self),
+			complete, comm);
+	}
+	return err;
+}
+
+int batch_text(struct ui *ui, const struct batch_page *page, FILE *f)
+{
+	int err;
+
+	errno = 0;
+	put_head(ui, page, f);
+	err = put_functions(ui, page, f);
+	if (!err)
+		err = put_processes(ui, page, f);
+	return finish(f, err);
+}
+
+/* ---- JSON ---- */
+
+static void json_head(const struct ui *ui, const struct batch_page *page, struct json *j)
+{
+	const struct census *c = &ui->census;
+
+	json_u64(j, "schema", 1);
+	json_u64(j, "page", page->number);
+	json_u64(j, "time_unix_ns", page->unix_ns);
+	json_double(j, "duration_s", ui->sum.seconds, 3);
+	json_u64(j, "samples", ui->sum.c.taken);
+	json_object(j, "lost");
+	for (unsigned int i = 0; i < SF_LOST_MAX; i++)
+		json_u64(j, profile_lost_name(i), ui->sum.c.lost[i]);
+	json_object_end(j);
+	json_u64(j, "kernel", c->all.kernel);
+	json_object(j, "user_stacks");
+	json_u64(j, "total", c->all.user_stacks);
+	json_u64(j, "complete", c->all.complete);
+	json_object(j, "incomplete");
+	for (uint8_t i = 0; i < SF_STOP_MAX; i++)
+		if (i != SF_STOP_COMPLETE)
+			json_u64(j, profile_stop_name(i), c->all.stops[i]);
+	json_object_end(j);
+	json_object_end(j);
+	json_object(j, "self");
+	json_double(j, "cpu_pct", own_cpu(ui), 2);
+	json_u64(j, "rss_kb", ui->gauges.rss_kb);
+	json_object_end(j);
+	json_object(j, "tables");
+	json_u64(j, "files", ui->gauges.table_files);
+	json_u64(j, "bytes", ui->gauges.table_bytes);
+	json_object_end(j);
+}
+
+static int json_functions(struct ui *ui, const struct batch_page *page, struct json *j)
+{
+	int err = 0;
+	size_t n = rows_of(ui, VIEW_FUNCTIONS, page, &err);
+
+	json_array(j, "functions");
+	for (size_t i = 0; i < n; i++) {
+		const struct census_function *fn = &ui->census.functions[ui->rows[i].index];
+
+		json_object(j, NULL);
+		json_str(j, "name", fn->name);
+		json_str(j, "module", fn->module);
+		json_u64(j, "self", fn->self);
+		json_u64(j, "total", fn->total);
+		json_u64(j, "kernel", fn->kernel);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	return err;
+}
+
+static int json_processes(struct ui *ui, const struct batch_page *page, struct json *j)
+{
+	int err = 0;
+	size_t n = rows_of(ui, VIEW_PROCESSES, page, &err);
+
+	json_array(j, "processes");
+	for (size_t i = 0; i < n; i++) {
+		const struct census_process *p = rows_process(ui, &ui->rows[i]);
+		char comm[SF_COMM * 3 + 1];
+
+		text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);
+		json_object(j, NULL);
+		json_u64(j, "pid", p->pid);
+		json_str(j, "comm", comm);
+		json_u64(j, "samples", p->self);
+		json_u64(j, "kernel", p->kernel);
+		json_u64(j, "user_stacks", p->user_stacks);
+		json_u64(j, "complete", p->complete);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	return err;
+}
+
+int batch_json(struct ui *ui, const struct batch_page *page, FILE *f)
+{
+	struct json j = json_on(f);
+	int err;
+
+	errno = 0;
+	json_object(&j, NULL);
+	json_head(ui, page, &j);
+	err = json_functions(ui, page, &j);
+	if (!err)
+		err = json_processes(ui, page, &j);
+	json_object_end(&j);
+	fputc('\n', f);
+	return finish(f, err);
+}

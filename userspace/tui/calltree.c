@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tui/calltree.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/strpool.h"
+#include "base/vec.h"
+
+#define NODES_MAX (1u << 20)	/* 64 MB; a window of real programs has some ten thousand */
+
+struct calltree_scratch {
+	uint32_t *slots;	/* node + 1 by (parent, label, id), 0: free; a power of two, at most half full */
+	size_t nslots;
+	struct strpool *comms;
+};
+
+void calltree_free(struct calltree *t)
+{
+	free(t->nodes);
+	if (t->scratch) {
+		free(t->scratch->slots);
+		strpool_free(t->scratch->comms);
+		free(t->scratch);
+	}
+	*t = (struct calltree){ 0 };
+}
+
+const char *calltree_comm(const struct calltree *t, uint32_t id)
+{
+	return strpool_str(t->scratch->comms, id);
+}
+
+static uint64_t hash_child(uint32_t parent, uint8_t label, uint32_t id)
+{
+	return hash_mix((uint64_t)parent << 8 | label, id);
+}
+
+static int grow(struct calltree *t)
+{
+	struct calltree_scratch *sc = t->scratch;
+	size_t n = sc->nslots ? sc->nslots * 2 : 4096;
+	uint32_t *slots = calloc(n, sizeof(*slots));
+
+	if (!slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->n; i++) {
+		const struct calltree_node *node = &t->nodes[i];
+		size_t at = hash_child(node->parent, node->label, node->id) & (n - 1);
+
+		while (slots[at])
+			at = (at + 1) & (n - 1);
+		slots[at] = (uint32_t)i + 1;
+	}
+	free(sc->slots);
+	sc->slots = slots;
+	sc->nslots = n;
+	return 0;
+}
+
+/* *at becomes its child of that name, made if there is none. 0, -ENOMEM, or 1: the tree is full, the stack ends here. */
+static int descend(struct calltree *t, uint32_t *at, enum calltree_label label, uint32_t id, uint64_t name)
+{
+	struct calltree_scratch *sc = t->scratch;
+	struct calltree_node *node, *parent;
+	size_t slot;
+
+	if (t->n * 2 >= sc->nslots && grow(t))
+		return -ENOMEM;
+	slot = hash_child(*at, label, id) & (sc->nslots - 1);
+	for (; sc->slots[slot]; slot = (slot + 1) & (sc->nslots - 1)) {
+		node = &t->nodes[sc->slots[slot] - 1];
+		if (node->parent == *at && node->label == label && node->id == id) {
+			*at = sc->slots[slot] - 1;
+			return 0;
+		}
+	}
+	if (t->n >= NODES_MAX) {
+		t->cut = true;
+		return 1;
+	}
+	if (vec_reserve(&t->nodes, &t->cap, t->n + 1, sizeof(*t->nodes)))
+		return -ENOMEM;
+	parent = &t->nodes[*at];
+	node = &t->nodes[t->n];
+	*node = (struct calltree_node){
+		.path = hash_mix(parent->path, hash_mix(label, name)), .id = id, .parent = *at, .first_child = CALLTREE_NONE,
+		.next = parent->first_child, .depth = (uint16_t)(parent->depth + 1), .label = (uint8_t)label,
+	};
+	parent->first_child = (uint32_t)t->n;
+	parent->nchildren++;
+	sc->slots[slot] = (uint32_t)++t->n;
+	*at = (uint32_t)t->n - 1;
+	return 0;
+}
+
+struct walk {
+	struct calltree *t;
+	uint32_t at;
+	uint64_t count;
+};
+
+static int step(struct walk *w, enum calltree_label label, uint32_t id, uint64_t name)
+{
+	int err = descend(w->t, &w->at, label, id, name);
+
+	if (!err)
+		w->t->nodes[w->at].total += w->count;
+	return err;
+}
+
+static int step_comm(struct walk *w, const char *comm)
+{
+	uint32_t id;
+
+	if (strpool_intern(w->t->scratch->comms, comm, strlen(comm), &id))
+		return -ENOMEM;
+	return step(w, LABEL_COMM, id, hash_bytes(comm, strlen(comm)));
+}
+
+/* The position (leaf first) of the outermost or innermost frame of that function; n: none. */
+static size_t find(const struct shown *f, const uint32_t *ids, uint32_t symbol, bool outermost)
+{
+	size_t n = shown_count(f), found = n;
+
+	for (size_t i = 0; i < n; i++) {
+		if (ids[shown_at(f, i)] != symbol)
+			continue;
+		found = i;
+		if (!outermost)
+			break;
+	}
+	return found;
+}
+
+/* Whole stacks start with the command, and with a mark if their root is missing; as in folded output. */
+static int add_top(struct walk *w, const struct profile_stack *s, const struct selection *sel)
+{
+	bool in_one = selection_level(sel, ZOOM_PROCESS) || selection_level(sel, ZOOM_COMM);
+	int err = in_one ? 0 : step_comm(w, s->comm);
+
+	if (!err && (s->flags & SF_SAMPLE_USER) && s->stop != SF_STOP_COMPLETE && !sel->kernel_only)
+		err = step(w, LABEL_STOP, s->stop, s->stop);
+	return err;
+}
+
+static int add_stack(struct walk *w, const struct profile_stack *s, const uint32_t *ids, const struct selection *sel,
+		     enum calltree_order order)
+{
+	const struct zoom *from = selection_level(sel, ZOOM_FUNCTION);
+	struct shown f = shown_frames(sel, s);
+	size_t n = shown_count(&f), start;
+	int err = 0;
+
+	if (order == CALLTREE_BOTTOM_UP) {
+		start = from ? find(&f, ids, from->id, false) : 0;
+		for (size_t i = start; i < n && !err; i++)
+			err = step(w, LABEL_SYMBOL, ids[shown_at(&f, i)], ids[shown_at(&f, i)]);
+	} else {
+		start = from ? find(&f, ids, from->id, true) + 1 : n;
+		if (!from)
+			err = add_top(w, s, sel);
+		for (size_t i = start > n ? 0 : start; i-- > 0 && !err;)
+			err = step(w, LABEL_SYMBOL, ids[shown_at(&f, i)], ids[shown_at(&f, i)]);
+	}
+	if (!err && !n)
+		err = step(w, LABEL_SYMBOL, SYM_NO_STACK, SYM_NO_STACK);
+	/* Bottom-up, what ran is the first node; top-down the last one. */
+	if (err >= 0 && order == CALLTREE_TOP_DOWN)
+		w->t->nodes[w->at].self += s->count;
+	return err < 0 ? err : 0;
+}
+
+static int start(struct calltree *t)
+{
+	struct calltree_scratch *sc = t->scratch;
+
+	if (!sc) {
+		sc = t->scratch = calloc(1, sizeof(*sc));
+		if (!sc)
+			return -ENOMEM;
+	}
+	/* Few commands, but endless new ones over a long run. */
+	if (sc->comms && strpool_count(sc->comms) > 4096) {
+		strpool_free(sc->comms);
+		sc->comms = NULL;
+	}
+	if (!sc->comms)
+		sc->comms = strpool_new();
+	if (!sc->comms || vec_reserve(&t->nodes, &t->cap, 1, sizeof(*t->nodes)))
+		return -ENOMEM;
+	if (sc->nslots)
+		memset(sc->slots, 0, sc->nslots * sizeof(*sc->slots));
+	t->cut = false;
+	t->n = 1;
+	t->nodes[CALLTREE_ROOT] = (struct calltree_node){
+		.parent = CALLTREE_NONE, .first_child = CALLTREE_NONE, .next = CALLTREE_NONE,
+	};
+	return 0;
+}
+
+int calltree_build(struct calltree *t, struct profile *p, struct symbolizer *sz, const struct selection *sel,
+		   enum calltree_order order)
+{
+	int err = start(t);
+
+	for (size_t i = 0; i < profile_count(p) && !err; i++) {
+		const uint32_t *ids = profile_symbols(p, i, sz);
+		struct walk w = { .t = t, .at = CALLTREE_ROOT };
+		struct profile_stack s;
+
+		profile_stack(p, i, &s);
+		if (!ids)
+			err = -ENOMEM;
+		else if (selection_takes(sel, &s, ids, sz)) {
+			w.count = s.count;
+			t->nodes[CALLTREE_ROOT].total += s.count;
+			err = add_stack(&w, &s, ids, sel, order);
+		}
+	}
+	if (err)
+		calltree_free(t);
+	return err;
+}
+
+static int by_total(const void *a, const void *b, void *ctx)
+{
+	const struct calltree_node *x = (const struct calltree_node *)ctx + *(const uint32_t *)a;
+	const struct calltree_node *y = (const struct calltree_node *)ctx + *(const uint32_t *)b;
+
+	if (x->total != y->total)
+		return x->total < y->total ? 1 : -1;
+	return x->path < y->path ? -1 : x->path > y->path;
+}
+
+size_t calltree_children(const struct calltree *t, uint32_t node, uint32_t *ret, size_t cap)
+{
+	size_t n = 0;
+
+	if (node >= t->n)
+		return 0;
+	for (uint32_t i = t->nodes[node].first_child; i != CALLTREE_NONE && n < cap; i = t->nodes[i].next)
+		ret[n++] = i;
+	if (n > 1)
+		qsort_r(ret, n, sizeof(*ret), by_total, t->nodes);
+	return n;
+}

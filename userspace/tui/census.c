@@ -1,0 +1,482 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tui/census.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/vec.h"
+
+struct tally {
+	uint64_t self, total, kernel;
+	uint32_t stack;			/* the last one that was counted into total, + 1 */
+};
+
+struct place {				/* a module: where in c->modules it is */
+	uint32_t row1;			/* + 1; 0: not there yet */
+	uint32_t stack;			/* as in struct tally */
+};
+
+struct hot {				/* self samples of a function in a process */
+	uint32_t process1, symbol;	/* index + 1; 0: free */
+	uint64_t self;
+};
+
+struct census_scratch {
+	struct tally *by_symbol;
+	size_t nsymbols, symbols_cap;
+	struct place *by_file, *by_name;	/* by module id; by symbolizer_module_index */
+	size_t nfiles, files_cap, nnames, names_cap;
+	uint32_t *slots;		/* thread + 1, 0: free; a power of two, at most half full; likewise the two below */
+	size_t nslots;
+	uint32_t *pids;			/* process + 1 by pid */
+	size_t npids;
+	struct hot *hot;
+	size_t nhot, hot_slots;
+	size_t functions_cap, processes_cap, threads_cap, modules_cap;
+};
+
+void census_free(struct census *c)
+{
+	struct census_scratch *sc = c->scratch;
+
+	free(c->functions);
+	free(c->processes);
+	free(c->threads);
+	free(c->modules);
+	if (sc) {
+		free(sc->by_symbol);
+		free(sc->by_file);
+		free(sc->by_name);
+		free(sc->slots);
+		free(sc->pids);
+		free(sc->hot);
+		free(sc);
+	}
+	*c = (struct census){ 0 };
+}
+
+static int extend_(void **arr, size_t *cap, size_t *n, size_t want, size_t size)
+{
+	if (want <= *n)
+		return 0;
+	if (vec_reserve_(arr, cap, want, size))
+		return -ENOMEM;
+	memset((char *)*arr + *n * size, 0, (want - *n) * size);
+	*n = want;
+	return 0;
+}
+
+#define extend(arr, cap, n, want) extend_((void **)(arr), (cap), (n), (want), sizeof(**(arr)))
+
+/* ---- Processes and their thread names ---- */
+
+static uint64_t hash_thread(const struct census_process *t)
+{
+	return hash_mix(hash_bytes(t->comm, sizeof(t->comm)), t->pid);
+}
+
+/* Makes room for one more than the n rows in a table of `*nslots`. */
+static int grow_slots(uint32_t **slots, size_t *nslots, const struct census_process *rows, size_t n,
+		      uint64_t (*hash)(const struct census_process *))
+{
+	size_t want = *nslots ? *nslots * 2 : 256;
+	uint32_t *grown;
+
+	if (n * 2 < *nslots)
+		return 0;
+	grown = calloc(want, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		size_t at = hash(&rows[i]) & (want - 1);
+
+		while (grown[at])
+			at = (at + 1) & (want - 1);
+		grown[at] = (uint32_t)i + 1;
+	}
+	free(*slots);
+	*slots = grown;
+	*nslots = want;
+	return 0;
+}
+
+static struct census_process *thread_of(struct census *c, const struct profile_stack *s)
+{
+	struct census_process key = { .pid = s->pid, .names = 1, .cgroup_id = s->cgroup_id }, *t;
+	struct census_scratch *sc = c->scratch;
+	size_t at;
+
+	memcpy(key.comm, s->comm, strnlen(s->comm, sizeof(key.comm) - 1));
+	if (grow_slots(&sc->slots, &sc->nslots, c->threads, c->nthreads, hash_thread))
+		return NULL;
+	for (at = hash_thread(&key) & (sc->nslots - 1); sc->slots[at]; at = (at + 1) & (sc->nslots - 1)) {
+		t = &c->threads[sc->slots[at] - 1];
+		if (t->pid == key.pid && memcmp(t->comm, key.comm, sizeof(key.comm)) == 0)
+			return t;
+	}
+	if (vec_reserve(&c->threads, &sc->threads_cap, c->nthreads + 1, sizeof(*t)))
+		return NULL;
+	c->threads[c->nthreads] = key;
+	sc->slots[at] = (uint32_t)++c->nthreads;
+	return &c->threads[c->nthreads - 1];
+}
+
+static uint64_t hash_pid(const struct census_process *p)
+{
+	return hash_u64(p->pid);
+}
+
+static struct census_process *process_of(struct census *c, uint32_t pid)
+{
+	struct census_scratch *sc = c->scratch;
+	struct census_process key = { .pid = pid };
+	size_t at;
+
+	if (grow_slots(&sc->pids, &sc->npids, c->processes, c->nprocesses, hash_pid))
+		return NULL;
+	for (at = hash_pid(&key) & (sc->npids - 1); sc->pids[at]; at = (at + 1) & (sc->npids - 1))
+		if (c->processes[sc->pids[at] - 1].pid == pid)
+			return &c->processes[sc->pids[at] - 1];
+	if (vec_reserve(&c->processes, &sc->processes_cap, c->nprocesses + 1, sizeof(key)))
+		return NULL;
+	c->processes[c->nprocesses] = key;
+	sc->pids[at] = (uint32_t)++c->nprocesses;
+	return &c->processes[c->nprocesses - 1];
+}
+
+static int grow_hot(struct census_scratch *sc)
+{
+	size_t n = sc->hot_slots ? sc->hot_slots * 2 : 1024;
+	struct hot *hot = calloc(n, sizeof(*hot));
+
+	if (!hot)
+		return -ENOMEM;
+	for (size_t i = 0; i < sc->hot_slots; i++) {
+		const struct hot *h = &sc->hot[i];
+		size_t at = hash_mix(h->process1, h->symbol) & (n - 1);
+
+		if (!h->process1)
+			continue;
+		while (hot[at].process1)
+			at = (at + 1) & (n - 1);
+		hot[at] = *h;
+	}
+	free(sc->hot);
+	sc->hot = hot;
+	sc->hot_slots = n;
+	return 0;
+}
+
+static int count_hot(struct census *c, struct census_process *pr, uint32_t symbol, uint64_t value)
+{
+	struct census_scratch *sc = c->scratch;
+	uint32_t process1 = (uint32_t)(pr - c->processes) + 1;
+	size_t at;
+
+	if (sc->nhot * 2 >= sc->hot_slots && grow_hot(sc))
+		return -ENOMEM;
+	at = hash_mix(process1, symbol) & (sc->hot_slots - 1);
+	while (sc->hot[at].process1 && (sc->hot[at].process1 != process1 || sc->hot[at].symbol != symbol))
+		at = (at + 1) & (sc->hot_slots - 1);
+	if (!sc->hot[at].process1) {
+		sc->hot[at] = (struct hot){ process1, symbol, 0 };
+		sc->nhot++;
+	}
+	sc->hot[at].self += value;
+	if (sc->hot[at].self > pr->hottest_self) {
+		pr->hottest = symbol;
+		pr->hottest_self = sc->hot[at].self;
+	}
+	return 0;
+}
+
+static void count_process(struct census_process *pr, const struct profile_stack *s)
+{
+	pr->self += s->count;
+	pr->cgroup_id = s->cgroup_id;
+	if (s->flags & SF_SAMPLE_IN_KERNEL)
+		pr->kernel += s->count;
+	if (s->flags & SF_SAMPLE_USER) {
+		pr->user_stacks += s->count;
+		if (s->stop == SF_STOP_COMPLETE)
+			pr->complete += s->count;
+	}
+}
+
+static int add_process(struct census *c, const struct profile_stack *s, uint32_t leaf)
+{
+	struct census_process *pr = process_of(c, s->pid), *t = pr ? thread_of(c, s) : NULL;
+
+	if (!t)
+		return -ENOMEM;
+	count_process(pr, s);
+	count_process(t, s);
+	return count_hot(c, pr, leaf, s->count);
+}
+
+/* A process is called like its busiest thread. */
+static void name_processes(struct census *c)
+{
+	for (size_t i = 0; i < c->nthreads; i++) {
+		const struct census_process *t = &c->threads[i];
+		struct census_process *pr = process_of(c, t->pid);
+
+		if (!pr)
+			continue;
+		pr->names++;
+		if (t->self < pr->comm_self || (t->self == pr->comm_self && memcmp(t->comm, pr->comm, sizeof(t->comm)) >= 0))
+			continue;
+		memcpy(pr->comm, t->comm, sizeof(pr->comm));
+		pr->comm_self = t->self;
+	}
+}
+
+static int thread_order(const void *a, const void *b)
+{
+	const struct census_process *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	if (x->self != y->self)
+		return x->self < y->self ? 1 : -1;
+	return memcmp(x->comm, y->comm, sizeof(x->comm));
+}
+
+/* ---- Modules ---- */
+
+static struct census_module *new_module(struct census *c, struct place *at)
+{
+	if (vec_reserve(&c->modules, &c->scratch->modules_cap, c->nmodules + 1, sizeof(*c->modules)))
+		return NULL;
+	c->modules[c->nmodules] = (struct census_module){ 0 };
+	at->row1 = (uint32_t)++c->nmodules;
+	return &c->modules[c->nmodules - 1];
+}
+
+/* Where a frame's module is counted: by file if it lies in one, else by the module's name. NULL: no memory. */
+static struct place *place_of(struct census *c, const struct symbolizer *sz, uint32_t symbol, const uint64_t *user_frame,
+			      const struct modules *ms)
+{
+	struct census_scratch *sc = c->scratch;
+	uint32_t kind = user_frame ? SF_FRAME_KIND(*user_frame) : SF_FRAME_RAW;
+	const struct module *file = NULL;
+	struct census_module *m;
+	struct place *at;
+
+	if (kind == SF_FRAME_ROW || kind == SF_FRAME_NOROW)
+		file = modules_find(ms, SF_FRAME_MODULE(*user_frame));
+	if (file) {
+		if (extend(&sc->by_file, &sc->files_cap, &sc->nfiles, file->id + 1))
+			return NULL;
+		at = &sc->by_file[file->id];
+	} else {
+		if (extend(&sc->by_name, &sc->names_cap, &sc->nnames, symbolizer_module_count(sz)))
+			return NULL;
+		at = &sc->by_name[symbolizer_module_index(sz, symbol)];
+	}
+	if (at->row1)
+		return at;
+	m = new_module(c, at);
+	if (!m)
+		return NULL;
+	m->file = file;
+	m->index = symbolizer_module_index(sz, symbol);
+	m->name = symbolizer_module_name(sz, m->index);
+	return at;
+}
+
+static void count_module(struct census *c, struct place *at, const struct profile_stack *s, uint32_t stack, bool leaf,
+			 bool last_user)
+{
+	struct census_module *m = &c->modules[at->row1 - 1];
+	bool user = s->flags & SF_SAMPLE_USER;
+
+	if (leaf)
+		m->self += s->count;
+	if (last_user && user && s->stop != SF_STOP_COMPLETE)
+		m->ended[s->stop] += s->count;
+	if (at->stack == stack)
+		return;
+	at->stack = stack;
+	m->total += s->count;
+	if (user) {
+		m->user_stacks += s->count;
+		if (s->stop == SF_STOP_COMPLETE)
+			m->complete += s->count;
+	}
+}
+
+/* Files that are loaded but had no samples: which tables they have is still worth knowing. */
+static int add_idle_modules(struct census *c, const struct modules *ms)
+{
+	struct census_scratch *sc = c->scratch;
+
+	for (uint32_t id = 0; ms && id <= modules_max_id(ms); id++) {
+		const struct module *file = modules_find(ms, id);
+		struct census_module *m;
+
+		if (!file || file->state == MODULE_LOADING)
+			continue;
+		if (extend(&sc->by_file, &sc->files_cap, &sc->nfiles, id + 1))
+			return -ENOMEM;
+		if (sc->by_file[id].row1)
+			continue;
+		m = new_module(c, &sc->by_file[id]);
+		if (!m)
+			return -ENOMEM;
+		m->file = file;
+	}
+	return 0;
+}
+
+uint8_t census_worst_stop(const struct census_module *m)
+{
+	uint8_t worst = SF_STOP_COMPLETE;
+
+	for (uint8_t i = 0; i < SF_STOP_MAX; i++)
+		if (i != SF_STOP_COMPLETE && m->ended[i] && (worst == SF_STOP_COMPLETE || m->ended[i] > m->ended[worst]))
+			worst = i;
+	return worst;
+}
+
+/* ---- Stacks ---- */
+
+static void count_function(struct census *c, uint32_t symbol, const struct profile_stack *s, uint32_t stack, bool leaf)
+{
+	struct tally *t = &c->scratch->by_symbol[symbol];
+
+	if (leaf)
+		t->self += s->count;
+	if (t->stack == stack)
+		return;
+	t->stack = stack;
+	t->total += s->count;
+	if (s->flags & SF_SAMPLE_IN_KERNEL)
+		t->kernel += s->count;
+}
+
+static int add_frames(struct census *c, const struct profile_stack *s, const uint32_t *ids, uint32_t stack,
+		      struct symbolizer *sz, const struct modules *ms, const struct selection *sel)
+{
+	struct shown f = shown_frames(sel, s);
+	size_t n = shown_count(&f);
+
+	for (size_t i = 0; i < n; i++) {
+		size_t k = shown_at(&f, i);
+		struct place *at;
+
+		count_function(c, ids[k], s, stack, i == 0);
+		at = place_of(c, sz, ids[k], k < s->n_user ? &s->frames[k] : NULL, ms);
+		if (!at)
+			return -ENOMEM;
+		count_module(c, at, s, stack, i == 0, k + 1 == s->n_user);
+	}
+	if (!n) {
+		struct place *at = place_of(c, sz, SYM_NO_STACK, NULL, ms);
+
+		count_function(c, SYM_NO_STACK, s, stack, true);
+		if (!at)
+			return -ENOMEM;
+		count_module(c, at, s, stack, true, false);
+	}
+	return 0;
+}
+
+static void count_all(struct census *c, const struct profile_stack *s)
+{
+	c->all.samples += s->count;
+	if (s->flags & SF_SAMPLE_IN_KERNEL)
+		c->all.kernel += s->count;
+	if (s->flags & SF_SAMPLE_USER) {
+		c->all.user_stacks += s->count;
+		c->all.stops[s->stop] += s->count;
+		if (s->stop == SF_STOP_COMPLETE)
+			c->all.complete += s->count;
+	}
+}
+
+static int add_stack(struct census *c, struct profile *p, size_t i, struct symbolizer *sz, const struct modules *ms,
+		     const struct selection *sel)
+{
+	struct census_scratch *sc = c->scratch;
+	struct profile_stack s;
+	const uint32_t *ids;
+	struct shown f;
+	int err;
+
+	profile_stack(p, i, &s);
+	count_all(c, &s);
+	ids = profile_symbols(p, i, sz);
+	if (!ids || extend(&sc->by_symbol, &sc->symbols_cap, &sc->nsymbols, symbolizer_count(sz)))
+		return -ENOMEM;
+	if (!selection_takes(sel, &s, ids, sz))
+		return 0;
+	c->sum += s.count;
+	f = shown_frames(sel, &s);
+	err = add_process(c, &s, shown_count(&f) ? ids[shown_at(&f, 0)] : SYM_NO_STACK);
+	return err ? err : add_frames(c, &s, ids, (uint32_t)i + 1, sz, ms, sel);
+}
+
+static int collect_functions(struct census *c, const struct symbolizer *sz, const struct selection *sel)
+{
+	const struct zoom *in = selection_level(sel, ZOOM_MODULE);
+	struct census_scratch *sc = c->scratch;
+
+	for (size_t id = 0; id < sc->nsymbols; id++) {
+		const struct tally *t = &sc->by_symbol[id];
+
+		if (!t->stack || (in && symbolizer_module_index(sz, (uint32_t)id) != in->id))
+			continue;
+		if (vec_reserve(&c->functions, &sc->functions_cap, c->nfunctions + 1, sizeof(*c->functions)))
+			return -ENOMEM;
+		c->functions[c->nfunctions++] = (struct census_function){
+			.symbol = (uint32_t)id, .name = symbolizer_name(sz, (uint32_t)id),
+			.module = symbolizer_module(sz, (uint32_t)id), .self = t->self, .total = t->total, .kernel = t->kernel,
+		};
+	}
+	return 0;
+}
+
+static int start(struct census *c)
+{
+	struct census_scratch *sc = c->scratch;
+
+	c->nfunctions = c->nprocesses = c->nthreads = c->nmodules = 0;
+	c->sum = 0;
+	memset(&c->all, 0, sizeof(c->all));
+	if (!sc) {
+		sc = c->scratch = calloc(1, sizeof(*sc));
+		return sc ? 0 : -ENOMEM;
+	}
+	sc->nsymbols = sc->nfiles = sc->nnames = sc->nhot = 0;
+	if (sc->nslots)
+		memset(sc->slots, 0, sc->nslots * sizeof(*sc->slots));
+	if (sc->npids)
+		memset(sc->pids, 0, sc->npids * sizeof(*sc->pids));
+	if (sc->hot_slots)
+		memset(sc->hot, 0, sc->hot_slots * sizeof(*sc->hot));
+	return 0;
+}
+
+int census_build(struct census *c, struct profile *p, struct symbolizer *sz, const struct modules *ms,
+		 const struct selection *sel)
+{
+	int err = start(c);
+
+	for (size_t i = 0; i < profile_count(p) && !err; i++)
+		err = add_stack(c, p, i, sz, ms, sel);
+	if (!err)
+		err = collect_functions(c, sz, sel);
+	if (!err && !sel->n)
+		err = add_idle_modules(c, ms);
+	if (err) {
+		census_free(c);
+		return err;
+	}
+	name_processes(c);
+	if (c->nthreads)
+		qsort(c->threads, c->nthreads, sizeof(*c->threads), thread_order);
+	return 0;
+}

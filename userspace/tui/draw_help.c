@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The help, made from the table that binds the keys. */
+#include <stdio.h>
+#include <string.h>
+
+#include "tui/screen.h"
+
+#define KEYS_WIDTH 18
+
+static const char *const notes[] = {
+	"SELF%   samples in the function itself, not in what it called",
+	"TOTAL%  samples with the function anywhere on the stack",
+	"KERN%   of these: taken in kernel mode",
+	"COMPL%  user stacks that reach their outermost frame",
+	"ENDS    why most incomplete stacks end in that module",
+	"PART%   how much of the row it belongs to came from that caller",
+	"Percentages are of the samples in the window and the zoom.",
+	"Mouse: click a row, view, column or key; twice zooms; wheel.",
+};
+
+#define NNOTES (sizeof(notes) / sizeof(notes[0]))
+
+size_t help_lines(void)
+{
+	size_t n = NNOTES + 1;
+
+	for (size_t i = 0; keys_at(i); i++)
+		n += keys_at(i)->help != NULL;
+	return n;
+}
+
+void draw_help(const struct ui *ui, struct grid *g)
+{
+	size_t line = 0, first = ui->help_scroll;
+	int end = g->h - 1, y = 2;
+	char keys[64];
+
+	grid_fit(g, 0, 0, g->w, ROLE_STRONG, "sfbpf top " SFBPF_VERSION ": where the CPUs spend their time, whole stacks of all processes");
+	for (size_t i = 0; keys_at(i); i++) {
+		const struct binding *b = keys_at(i);
+
+		if (!b->help || line++ < first || y >= end)
+			continue;
+		grid_fit(g, 1, y, KEYS_WIDTH - 2, ROLE_KEY, keys_text(b, keys, sizeof(keys)));
+		grid_fit(g, KEYS_WIDTH, y++, g->w - KEYS_WIDTH, ROLE_TEXT, b->help);
+	}
+	if (line++ >= first && y < end)
+		y++;
+	for (size_t i = 0; i < NNOTES; i++)
+		if (line++ >= first && y < end)
+			grid_fit(g, 1, y++, g->w - 1, ROLE_DIM, notes[i]);
+	grid_fit(g, 0, g->h - 1, g->w, ROLE_LABEL,
+		 help_lines() > (size_t)(g->h - 3) ? "Up, Down, PgUp, PgDn: more of this   any other key: back" : "any key: back");
+}

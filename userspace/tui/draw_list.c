@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rows with columns: functions, processes, modules; and the trees, whose names are indented. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "tui/screen.h"
+
+struct cursor {			/* a cell that is being drawn */
+	struct grid *g;
+	const struct column_at *col;
+	int y;
+};
+
+static void put(const struct cursor *c, enum role role, const char *s)
+{
+	if (c->col->left)
+		grid_fit(c->g, c->col->x, c->y, c->col->width, role, s);
+	else
+		grid_right(c->g, c->col->x, c->y, c->col->width, role, s);
+}
+
+static void put_share(const struct cursor *c, uint64_t part, uint64_t sum, bool strong)
+{
+	double share = ui_share(part, sum);
+	char text[16];
+
+	snprintf(text, sizeof(text), "%.1f", share);
+	put(c, !part ? ROLE_DIM : strong && share >= 10 ? ROLE_STRONG : ROLE_TEXT, sum ? text : "-");
+}
+
+static void put_complete(const struct cursor *c, uint64_t complete, uint64_t user_stacks)
+{
+	double share = ui_share(complete, user_stacks);
+	char text[16];
+
+	snprintf(text, sizeof(text), "%.1f", share);
+	if (!user_stacks)
+		put(c, ROLE_DIM, "-");
+	else
+		put(c, user_stacks < 20 ? ROLE_TEXT : share < 97 ? ROLE_BAD : share < 99 ? ROLE_WARN : ROLE_TEXT, text);
+}
+
+static void put_diff(const struct cursor *c, double diff)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%+.1f", diff);
+	put(c, diff >= 0.5 ? ROLE_BAD : diff <= -0.5 ? ROLE_GOOD : ROLE_DIM, diff > -0.05 && diff < 0.05 ? "0.0" : text);
+}
+
+static bool is_kernel(const char *name)
+{
+	size_t n = strlen(name);
+
+	return n > 4 && strcmp(name + n - 4, "_[k]") == 0;
+}
+
+static void put_name(const struct cursor *c, const char *name)
+{
+	grid_fit(c->g, c->col->x, c->y, c->col->width, is_kernel(name) ? ROLE_KERNEL : ROLE_TEXT, name);
+}
+
+static void function_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
+{
+	const struct census_function *f = &ui->census.functions[row->index];
+
+	switch (c->col->id) {
+	case COL_SELF:
+		put_share(c, f->self, ui->census.sum, true);
+		break;
+	case COL_TOTAL:
+		put_share(c, f->total, ui->census.sum, false);
+		break;
+	case COL_KERNEL:
+		put_share(c, f->kernel, f->total, false);
+		break;
+	case COL_DIFF:
+		put_diff(c, row->diff);
+		break;
+	case COL_MODULE:
+		put(c, ROLE_DIM, f->module);
+		break;
+	default:
+		put_name(c, f->name);
+		break;
+	}
+}
+
+/* "mark name  +2": thread names are listed below the process when it is open. */
+static void process_name(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
+{
+	const struct census_process *p = rows_process(ui, row);
+	const char *mark = "";
+	char comm[SF_COMM * 3 + 1], text[128];
+
+	text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);
+	if (row->opening == ROW_OPEN)
+		mark = c->g->unicode ? "\u25be " : "- ";
+	else if (row->opening == ROW_CLOSED)
+		mark = c->g->unicode ? "\u25b8 " : "+ ";
+	if (row->opening != ROW_LEAF)
+		snprintf(text, sizeof(text), "%s%s +%u", mark, comm, p->names - 1);
+	else
+		snprintf(text, sizeof(text), "%s%s", row->thread ? "    " : "  ", comm);
+	put(c, ROLE_TEXT, text);
+}
+
+static void process_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
+{
+	const struct census_process *p = rows_process(ui, row);
+	char text[16];
+
+	switch (c->col->id) {
+	case COL_PID:
+		snprintf(text, sizeof(text), "%u", p->pid);
+		put(c, row->thread ? ROLE_DIM : ROLE_TEXT, text);
+		break;
+	case COL_SELF:
+		put_share(c, p->self, ui->census.sum, !row->thread);
+		break;
+	case COL_KERNEL:
+		put_share(c, p->kernel, p->self, false);
+		break;
+	case COL_COMPLETE:
+		put_complete(c, p->complete, p->user_stacks);
+		break;
+	case COL_DIFF:
+		if (!row->thread)
+			put_diff(c, row->diff);
+		break;
+	case COL_COMM:
+		process_name(ui, c, row);
+		break;
+	default:
+		if (!row->thread)
+			put_name(c, symbolizer_name(ui->symbols, p->hottest));
+		break;
+	}
+}
+
+static void module_ends(const struct cursor *c, const struct census_module *m)
+{
+	uint8_t stop = census_worst_stop(m);
+
+	if (stop != SF_STOP_COMPLETE)
+		put(c, ui_share(m->ended[stop], m->user_stacks) >= 3 ? ROLE_BAD : ROLE_TEXT, profile_stop_name(stop));
+}
+
+static void module_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
+{
+	const struct census_module *m = &ui->census.modules[row->index];
+	char text[512] = "-";
+
+	switch (c->col->id) {
+	case COL_SELF:
+		put_share(c, m->self, ui->census.sum, true);
+		break;
+	case COL_TOTAL:
+		put_share(c, m->total, ui->census.sum, false);
+		break;
+	case COL_COMPLETE:
+		put_complete(c, m->complete, m->user_stacks);
+		break;
+	case COL_DIFF:
+		put_diff(c, row->diff);
+		break;
+	case COL_TABLES:
+		put(c, m->file && !m->file->rows ? ROLE_WARN : ROLE_TEXT, rows_module_tables(m));
+		break;
+	case COL_ROWS:
+		put(c, ROLE_TEXT, m->file ? screen_amount(m->file->rows, text, sizeof(text)) : text);
+		break;
+	case COL_BYTES:
+		put(c, ROLE_TEXT, m->file ? screen_bytes(m->file->bytes, text, sizeof(text)) : text);
+		break;
+	case COL_ENDS:
+		module_ends(c, m);
+		break;
+	default:
+		put(c, ROLE_TEXT, rows_module_name(m, text, sizeof(text)));
+		break;
+	}
+}
+
+/* ---- Trees ---- */
+
+static void node_name(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
+{
+	const struct calltree_node *node = &ui->tree.nodes[row->index];
+	int x = c->col->x, left = c->col->width, indent = 2 * row->indent, most = left / 2;
+	static const char *const marks[][2] = {
+		[ROW_LEAF] = { "  ", "  " }, [ROW_CLOSED] = { "+ ", "\u25b8 " }, [ROW_OPEN] = { "- ", "\u25be " },
+	};
+	enum role role = ROLE_TEXT;
+	char name[512];
+
+	if (row->folded)
+		snprintf(name, sizeof(name), "%s %u frames", c->g->unicode ? "\u22ef" : "...", row->folded);
+	else
+		rows_node_name(ui, node, name, sizeof(name));
+	if (row->folded)
+		role = ROLE_DIM;
+	else if (node->label == LABEL_COMM)
+		role = ROLE_STRONG;
+	else if (node->label == LABEL_STOP)
+		role = ROLE_BAD;
+	else if (is_kernel(name))
+		role = ROLE_KERNEL;
+	if (row->match)
+		role = ROLE_MATCH;
+	/* However deep it is, half of the column is for the name. */
+	indent = indent < most ? indent : most;
+	x += indent;
+	left -= indent;
+	x += grid_text(c->g, x, c->y, left, ROLE_DIM, marks[row->opening][c->g->unicode]);
+	grid_fit(c->g, x, c->y, left - 2, role, name);
+}
+
+static void tree_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
+{
+	const struct calltree_node *node = &ui->tree.nodes[row->index], *parent = &ui->tree.nodes[node->parent];
+
+	switch (c->col->id) {
+	case COL_TOTAL:
+		put_share(c, node->total, ui->tree.nodes[CALLTREE_ROOT].total, true);
+		break;
+	case COL_SELF:
+		if (ui->view == VIEW_TREE)
+			put_share(c, node->self, ui->tree.nodes[CALLTREE_ROOT].total, false);
+		else
+			put_share(c, node->total, parent->total, false);
+		break;
+	case COL_MODULE:
+		put(c, ROLE_DIM, row->folded ? "" : rows_node_module(ui, node));
+		break;
+	default:
+		node_name(ui, c, row);
+		break;
+	}
+}
+
+/* ---- Both ---- */
+
+void draw_titles(const struct ui *ui, struct grid *g, const struct layout *l)
+{
+	const struct ui_position *pos = &ui->pos[ui->view];
+	struct column_at cols[COLUMNS_MAX];
+	size_t n = columns_lay_out(ui->view, ui->baseline != NULL, g->w, cols);
+	bool list = IN(ui->view) & IN_LISTS;
+
+	grid_fill(g, 0, l->title, g->w, ROLE_TITLE, ' ');
+	for (size_t i = 0; i < n; i++) {
+		bool on = list && cols[i].id == pos->sort;
+		struct cursor c = { g, &cols[i], l->title };
+		char text[64];
+
+		/* The order is marked where colour may be missing. */
+		snprintf(text, sizeof(text), "%s%s", cols[i].title,
+			 !on ? "" : g->unicode ? pos->invert ? "\u25b4" : "\u25be" : pos->invert ? "^" : "v");
+		put(&c, on ? ROLE_TITLE_ON : ROLE_TITLE, text);
+	}
+}
+
+static void draw_rows(const struct ui *ui, struct grid *g, const struct layout *l,
+		      void (*cell)(const struct ui *, const struct cursor *, const struct ui_row *))
+{
+	const struct ui_position *pos = &ui->pos[ui->view];
+	struct column_at cols[COLUMNS_MAX];
+	size_t n = columns_lay_out(ui->view, ui->baseline != NULL, g->w, cols);
+
+	for (int y = 0; y < l->nbody && pos->scroll + (size_t)y < ui->nrows; y++) {
+		size_t at = pos->scroll + (size_t)y;
+
+		for (size_t i = 0; i < n; i++) {
+			struct cursor c = { g, &cols[i], l->body + y };
+
+			cell(ui, &c, &ui->rows[at]);
+		}
+		if (at == pos->cursor)
+			grid_role(g, 0, l->body + y, g->w, ROLE_CURSOR);
+	}
+}
+
+void draw_list(const struct ui *ui, struct grid *g, const struct layout *l)
+{
+	if (ui->view == VIEW_FUNCTIONS)
+		draw_rows(ui, g, l, function_cell);
+	else if (ui->view == VIEW_PROCESSES)
+		draw_rows(ui, g, l, process_cell);
+	else
+		draw_rows(ui, g, l, module_cell);
+}
+
+void draw_tree(const struct ui *ui, struct grid *g, const struct layout *l)
+{
+	draw_rows(ui, g, l, tree_cell);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tui/live.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define SLICES 64			/* of half a second to a second: LIVE_30S and some */
+#define SLICE_NS 1000000000ull
+#define ALL_MAX_BYTES (96u << 20)	/* LIVE_ALL starts afresh beyond this, so that a long run stays small */
+
+struct slice {
+	struct profile *profile;
+	uint64_t ns;			/* how long it is */
+	struct live_counters c;		/* during it */
+};
+
+struct live {
+	struct slice ring[SLICES];	/* ring[(first + i) % SLICES], oldest first */
+	unsigned int first, n;
+	struct slice all;
+	struct profile *window;
+	struct live_counters last;	/* where the next slice starts */
+	uint64_t last_ns;
+};
+
+struct live *live_new(void)
+{
+	struct live *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return NULL;
+	l->all.profile = profile_new();
+	l->window = profile_new();
+	if (l->all.profile && l->window)
+		return l;
+	live_free(l);
+	return NULL;
+}
+
+void live_free(struct live *l)
+{
+	if (!l)
+		return;
+	for (unsigned int i = 0; i < SLICES; i++)
+		profile_free(l->ring[i].profile);
+	profile_free(l->all.profile);
+	profile_free(l->window);
+	free(l);
+}
+
+void live_start(struct live *l, const struct live_counters *now, uint64_t now_ns)
+{
+	l->last = *now;
+	l->last_ns = now_ns;
+}
+
+void live_reset(struct live *l)
+{
+	for (unsigned int i = 0; i < SLICES; i++) {
+		if (l->ring[i].profile)
+			profile_reset(l->ring[i].profile);
+	}
+	l->first = l->n = 0;
+	profile_reset(l->all.profile);
+	l->all.ns = 0;
+	l->all.c = (struct live_counters){ 0 };
+}
+
+static void add_counters(struct live_counters *to, const struct live_counters *c)
+{
+	to->taken += c->taken;
+	to->cpu_ns += c->cpu_ns;
+	for (int i = 0; i < SF_LOST_MAX; i++)
+		to->lost[i] += c->lost[i];
+}
+
+static struct live_counters since(const struct live_counters *now, const struct live_counters *then)
+{
+	struct live_counters c = {
+		.taken = now->taken - then->taken, .cpu_ns = now->cpu_ns - then->cpu_ns,
+	};
+
+	for (int i = 0; i < SF_LOST_MAX; i++)
+		c.lost[i] = now->lost[i] - then->lost[i];
+	return c;
+}
+
+/* The slice that p goes into: the newest one if it stays within a second, else the next. NULL: no memory. */
+static struct slice *slice_for(struct live *l, uint64_t ns)
+{
+	struct slice *s;
+
+	if (l->n) {
+		s = &l->ring[(l->first + l->n - 1) % SLICES];
+		if (s->ns + ns <= SLICE_NS)
+			return s;
+	}
+	s = &l->ring[(l->first + l->n) % SLICES];
+	if (!s->profile)
+		s->profile = profile_new();
+	if (!s->profile)
+		return NULL;
+	profile_reset(s->profile);
+	s->ns = 0;
+	s->c = (struct live_counters){ 0 };
+	if (l->n < SLICES)
+		l->n++;
+	else
+		l->first = (l->first + 1) % SLICES;
+	return s;
+}
+
+static void add_slice(struct slice *s, const struct profile *p, const struct live_counters *c, uint64_t ns)
+{
+	profile_merge(s->profile, p);
+	add_counters(&s->c, c);
+	s->ns += ns;
+}
+
+struct profile *live_take(struct live *l, struct profile *p, struct symbolizer *sz, const struct live_counters *now,
+			  uint64_t now_ns, bool late)
+{
+	struct live_counters c = since(now, &l->last);
+	uint64_t ns = now_ns - l->last_ns;
+	struct slice *s;
+
+	l->last = *now;
+	l->last_ns = now_ns;
+	/* Names are looked up once here: the merges below carry them along. */
+	for (size_t i = 0; i < profile_count(p); i++)
+		profile_symbols(p, i, sz);
+	if (profile_bytes(l->all.profile) > ALL_MAX_BYTES) {
+		struct profile *fresh = profile_new();
+
+		if (fresh) {
+			profile_free(l->all.profile);
+			l->all = (struct slice){ .profile = fresh };
+		}
+	}
+	add_slice(&l->all, p, &c, ns);
+	s = late ? NULL : slice_for(l, ns);
+	if (s && s->ns) {
+		add_slice(s, p, &c, ns);
+	} else if (s) {			/* a new slice: swap instead of copying */
+		struct profile *empty = s->profile;
+
+		*s = (struct slice){ p, ns, c };
+		return empty;
+	}
+	profile_reset(p);
+	return p;
+}
+
+static const uint64_t span_ns[LIVE_SPANS] = { [LIVE_5S] = 5 * SLICE_NS, [LIVE_30S] = 30 * SLICE_NS };
+
+struct profile *live_window(struct live *l, enum live_span span, struct live_sum *ret)
+{
+	uint64_t ns = 0;
+
+	*ret = (struct live_sum){ 0 };
+	if (span == LIVE_ALL) {
+		ret->seconds = (double)l->all.ns / 1e9;
+		ret->c = l->all.c;
+		return l->all.profile;
+	}
+	profile_reset(l->window);
+	for (unsigned int i = l->n; i-- > 0;) {
+		const struct slice *s = &l->ring[(l->first + i) % SLICES];
+
+		/* A slice that is half inside counts: their borders jitter by some milliseconds. */
+		if (ns && ns + s->ns / 2 > span_ns[span])
+			break;
+		if (profile_merge(l->window, s->profile))
+			return NULL;
+		add_counters(&ret->c, &s->c);
+		ns += s->ns;
+	}
+	ret->seconds = (double)ns / 1e9;
+	return l->window;
+}

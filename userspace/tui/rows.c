@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tui/rows.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/text.h"
+#include "base/vec.h"
+
+#define OPENED_MAX 4096		/* rows opened by hand; then the oldest half is forgotten */
+
+/* ---- Names ---- */
+
+bool rows_filter(const char *filter, const char *s)
+{
+	return !*filter || strcasestr(s, filter);
+}
+
+const char *rows_node_name(const struct ui *ui, const struct calltree_node *node, char *dst, size_t cap)
+{
+	const char *raw;
+
+	switch (node->label) {
+	case LABEL_COMM:
+		raw = calltree_comm(&ui->tree, node->id);
+		text_clean(dst, cap, raw, strlen(raw), 0);
+		break;
+	case LABEL_STOP:
+		snprintf(dst, cap, "[incomplete:%s]", profile_stop_name((uint8_t)node->id));
+		break;
+	default:
+		snprintf(dst, cap, "%s", symbolizer_name(ui->symbols, node->id));
+		break;
+	}
+	return dst;
+}
+
+const char *rows_node_module(const struct ui *ui, const struct calltree_node *node)
+{
+	return node->label == LABEL_SYMBOL ? symbolizer_module(ui->symbols, node->id) : "";
+}
+
+const char *rows_module_name(const struct census_module *m, char *dst, size_t cap)
+{
+	const char *raw = m->name ? m->name : m->file && m->file->name && *m->file->name ? m->file->name : "[unknown]";
+
+	text_clean(dst, cap, raw, strlen(raw), 0);
+	return dst;
+}
+
+uint64_t rows_module_key(const struct census_module *m)
+{
+	return m->file ? 1ull << 32 | m->file->id : m->index;
+}
+
+uint64_t rows_process_key(uint32_t pid)
+{
+	return 1ull << 62 | pid;
+}
+
+const char *rows_module_tables(const struct census_module *m)
+{
+	if (!m->file)
+		return "-";
+	switch (m->file->state) {
+	case MODULE_LOADING:
+		return "loading";
+	case MODULE_GONE:
+		return "gone";
+	case MODULE_READY:
+		return m->file->nsframe ? "sframe" : "eh_frame";
+	default:
+		return "none";
+	}
+}
+
+/* ---- Opened rows ---- */
+
+void keyset_free(struct keyset *ks)
+{
+	free(ks->v);
+	*ks = (struct keyset){ 0 };
+}
+
+int keyset_get(const struct keyset *ks, uint64_t key)
+{
+	for (size_t i = 0; i < ks->n; i++)
+		if (ks->v[i].key == key)
+			return ks->v[i].open;
+	return -1;
+}
+
+void keyset_set(struct keyset *ks, uint64_t key, bool open)
+{
+	size_t i;
+
+	for (i = 0; i < ks->n && ks->v[i].key != key; i++)
+		;
+	if (i == ks->n) {
+		if (ks->n == OPENED_MAX) {
+			ks->n /= 2;
+			memmove(ks->v, ks->v + ks->n, ks->n * sizeof(*ks->v));
+			i = ks->n;
+		}
+		if (vec_reserve(&ks->v, &ks->cap, ks->n + 1, sizeof(*ks->v)))
+			return;
+		ks->v[ks->n++].key = key;
+	}
+	ks->v[i].open = open;
+}
+
+/* ---- Making rows ---- */
+
+static struct ui_row *add(struct ui *ui, uint64_t key, uint32_t index)
+{
+	if (vec_reserve(&ui->rows, &ui->rows_cap, ui->nrows + 1, sizeof(*ui->rows)))
+		return NULL;
+	ui->rows[ui->nrows] = (struct ui_row){ .key = key, .index = index };
+	return &ui->rows[ui->nrows++];
+}
+
+static int function_rows(struct ui *ui)
+{
+	for (size_t i = 0; i < ui->census.nfunctions; i++) {
+		const struct census_function *f = &ui->census.functions[i];
+
+		if ((rows_filter(ui->filter, f->name) || rows_filter(ui->filter, f->module)) && !add(ui, f->symbol, (uint32_t)i))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int process_rows(struct ui *ui)
+{
+	for (size_t i = 0; i < ui->census.nprocesses; i++) {
+		const struct census_process *p = &ui->census.processes[i];
+		char comm[SF_COMM * 3 + 1], pid[16];
+		struct ui_row *row;
+		int by_hand;
+
+		text_clean(comm, sizeof(comm), p->comm, strlen(p->comm), 0);
+		snprintf(pid, sizeof(pid), "%u", p->pid);
+		if (!rows_filter(ui->filter, comm) && !rows_filter(ui->filter, pid))
+			continue;
+		row = add(ui, p->pid, (uint32_t)i);
+		if (!row)
+			return -ENOMEM;
+		if (p->names < 2)
+			continue;
+		by_hand = keyset_get(&ui->opened, rows_process_key(p->pid));
+		row->opening = by_hand >= 0 ? by_hand ? ROW_OPEN : ROW_CLOSED : ui->open_share > 0 ? ROW_CLOSED : ROW_OPEN;
+	}
+	return 0;
+}
+
+static int module_rows(struct ui *ui)
+{
+	for (size_t i = 0; i < ui->census.nmodules; i++) {
+		const struct census_module *m = &ui->census.modules[i];
+		char name[512];
+
+		if (rows_filter(ui->filter, rows_module_name(m, name, sizeof(name))) && !add(ui, rows_module_key(m), (uint32_t)i))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* ---- The change since the baseline ---- */
+
+struct then {
+	uint64_t key, self;
+};
+
+static int ascending(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static int by_key(const void *a, const void *b)
+{
+	return ascending(((const struct then *)a)->key, ((const struct then *)b)->key);
+}
+
+static size_t then_of(const struct ui *ui, struct then *v)
+{
+	const struct census *c = &ui->before;
+	size_t n = 0;
+
+	if (ui->view == VIEW_FUNCTIONS) {
+		for (; n < c->nfunctions; n++)
+			v[n] = (struct then){ c->functions[n].symbol, c->functions[n].self };
+	} else if (ui->view == VIEW_PROCESSES) {
+		for (; n < c->nprocesses; n++)
+			v[n] = (struct then){ c->processes[n].pid, c->processes[n].self };
+	} else {
+		for (; n < c->nmodules; n++)
+			v[n] = (struct then){ rows_module_key(&c->modules[n]), c->modules[n].self };
+	}
+	return n;
+}
+
+static uint64_t self_of(const struct ui *ui, const struct ui_row *row)
+{
+	if (ui->view == VIEW_FUNCTIONS)
+		return ui->census.functions[row->index].self;
+	return ui->view == VIEW_PROCESSES ? rows_process(ui, row)->self : ui->census.modules[row->index].self;
+}
+
+static int compare_with_baseline(struct ui *ui)
+{
+	const struct census *c = &ui->before;
+	size_t n = c->nfunctions + c->nprocesses + c->nmodules;
+	struct then *v;
+
+	if (!ui->baseline)
+		return 0;
+	v = malloc((n + 1) * sizeof(*v));
+	if (!v)
+		return -ENOMEM;
+	n = then_of(ui, v);
+	qsort(v, n, sizeof(*v), by_key);
+	for (size_t i = 0; i < ui->nrows; i++) {
+		struct ui_row *row = &ui->rows[i];
+		const struct then key = { .key = row->key }, *then = bsearch(&key, v, n, sizeof(*v), by_key);
+
+		row->diff = ui_share(self_of(ui, row), ui->census.sum) - ui_share(then ? then->self : 0, c->sum);
+	}
+	free(v);
+	return 0;
+}
+
+/* ---- Processes opened into their thread names ---- */
+
+/* The first of the threads of that process; nthreads: none. */
+static size_t first_thread(const struct census *c, uint32_t pid)
+{
+	size_t lo = 0, hi = c->nthreads;	/* those before lo have a smaller pid, those from hi on do not */
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (c->threads[mid].pid < pid)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static int add_threads(struct ui *ui, uint32_t pid)
+{
+	const struct census *c = &ui->census;
+
+	for (size_t k = first_thread(c, pid); k < c->nthreads && c->threads[k].pid == pid; k++) {
+		const struct census_process *t = &c->threads[k];
+		uint64_t key = 1ull << 63 | hash_mix(pid, hash_bytes(t->comm, sizeof(t->comm)));
+		struct ui_row *row = add(ui, key, (uint32_t)k);
+
+		if (!row)
+			return -ENOMEM;
+		row->thread = true;
+		row->indent = 1;
+	}
+	return 0;
+}
+
+static int insert_threads(struct ui *ui)
+{
+	size_t n = ui->nrows;
+	struct ui_row *top = n ? malloc(n * sizeof(*top)) : NULL, *row;
+	int err = n && !top ? -ENOMEM : 0;
+
+	if (top)
+		memcpy(top, ui->rows, n * sizeof(*top));
+	ui->nrows = 0;
+	for (size_t i = 0; i < n && !err; i++) {
+		row = add(ui, 0, 0);
+		if (!row) {
+			err = -ENOMEM;
+			break;
+		}
+		*row = top[i];
+		if (top[i].opening == ROW_OPEN)
+			err = add_threads(ui, (uint32_t)top[i].key);
+	}
+	free(top);
+	return err;
+}
+
+static int list_rows(struct ui *ui)
+{
+	int err;
+
+	if (ui->view == VIEW_FUNCTIONS)
+		err = function_rows(ui);
+	else if (ui->view == VIEW_PROCESSES)
+		err = process_rows(ui);
+	else
+		err = module_rows(ui);
+	if (!err)
+		err = compare_with_baseline(ui);
+	if (!err && ui->nrows)
+		qsort_r(ui->rows, ui->nrows, sizeof(*ui->rows), rows_compare, ui);
+	if (!err && ui->view == VIEW_PROCESSES)
+		err = insert_threads(ui);
+	return err;
+}
+
+/* ---- Trees ---- */
+
+/* Marks the nodes that the filter finds, and those on the way to them. */
+static void search_tree(struct ui *ui)
+{
+	struct calltree *t = &ui->tree;
+	char name[512];
+
+	for (size_t i = 0; i < t->n; i++)
+		t->nodes[i].found = false;
+	for (size_t i = 1; i < t->n && ui->filter[0]; i++) {
+		if (!rows_filter(ui->filter, rows_node_name(ui, &t->nodes[i], name, sizeof(name))))
+			continue;
+		for (uint32_t k = t->nodes[i].parent; k != CALLTREE_NONE && !t->nodes[k].found; k = t->nodes[k].parent)
+			t->nodes[k].found = true;
+	}
+}
+
+static bool is_open(const struct ui *ui, const struct calltree_node *node)
+{
+	int by_hand = keyset_get(&ui->opened, node->path);
+
+	if (by_hand >= 0)
+		return by_hand;
+	return node->found || ui_share(node->total, ui->tree.nodes[CALLTREE_ROOT].total) >= ui->open_share;
+}
+
+#define FOLD_MIN 4	/* shorter chains are shown */
+
+/* Below a node: how many frames only lead on to one callee (or caller). *ret_end is the first that does more. */
+static uint32_t chain_below(const struct ui *ui, uint32_t from, uint32_t *ret_end)
+{
+	const struct calltree_node *nodes = ui->tree.nodes;
+	uint32_t n = 0, at;
+
+	if (nodes[from].nchildren != 1)
+		return 0;
+	at = nodes[from].first_child;
+	while (nodes[at].nchildren == 1 && nodes[nodes[at].first_child].total == nodes[at].total &&
+	       keyset_get(&ui->opened, nodes[at].path) != 0) {
+		at = nodes[at].first_child;
+		n++;
+	}
+	*ret_end = at;
+	return n;
+}
+
+static int add_children(struct ui *ui, uint32_t parent, unsigned int indent);
+
+static int add_node(struct ui *ui, uint32_t index, unsigned int indent, struct ui_row **ret)
+{
+	const struct calltree_node *node = &ui->tree.nodes[index];
+	struct ui_row *row = add(ui, node->path, index);
+	char name[512];
+
+	if (!row)
+		return -ENOMEM;
+	row->indent = (uint16_t)indent;
+	row->match = ui->filter[0] && rows_filter(ui->filter, rows_node_name(ui, node, name, sizeof(name)));
+	if (node->nchildren)
+		row->opening = is_open(ui, node) ? ROW_OPEN : ROW_CLOSED;
+	*ret = row;
+	return 0;
+}
+
+/* What is below an open node. Long chains without a branch become one row, unless that was opened or is searched. */
+static int add_below(struct ui *ui, uint32_t index, unsigned int indent)
+{
+	const struct calltree_node *node = &ui->tree.nodes[index];
+	uint32_t end = index, n = chain_below(ui, index, &end);
+	uint64_t key = ~node->path;
+	struct ui_row *row;
+	int err;
+
+	if (n < FOLD_MIN || node->found || ui->open_share <= 0 || keyset_get(&ui->opened, key) == 1 ||
+	    !is_open(ui, &ui->tree.nodes[node->first_child]))
+		return add_children(ui, index, indent);
+	row = add(ui, key, node->first_child);
+	if (!row)
+		return -ENOMEM;
+	row->indent = (uint16_t)indent;
+	row->opening = ROW_CLOSED;
+	row->folded = n;
+	err = add_node(ui, end, indent, &row);
+	if (!err && row->opening == ROW_OPEN)
+		err = add_below(ui, end, indent + (ui->tree.nodes[end].nchildren > 1));
+	return err;
+}
+
+static int add_children(struct ui *ui, uint32_t parent, unsigned int indent)
+{
+	const struct calltree *t = &ui->tree;
+	size_t n = t->nodes[parent].nchildren;
+	uint32_t *children = n ? malloc(n * sizeof(*children)) : NULL;
+	int err = n && !children ? -ENOMEM : 0;
+
+	n = children ? calltree_children(t, parent, children, n) : 0;
+	for (size_t i = 0; i < n && !err; i++) {
+		struct ui_row *row;
+
+		err = add_node(ui, children[i], indent, &row);
+		/* An only child of an only child stands right below it: stacks are deep, screens are narrow. */
+		if (!err && row->opening == ROW_OPEN)
+			err = add_below(ui, children[i],
+					indent + (t->nodes[children[i]].nchildren > 1 || n > 1 || parent == CALLTREE_ROOT));
+	}
+	free(children);
+	return err;
+}
+
+/* ---- The flame ---- */
+
+/* By name, so that a frame keeps its place from refresh to refresh. */
+static int cmp_names(const void *a, const void *b, void *ctx)
+{
+	const struct ui *ui = ctx;
+	const struct calltree_node *x = &ui->tree.nodes[*(const uint32_t *)a], *y = &ui->tree.nodes[*(const uint32_t *)b];
+	char nx[512], ny[512];
+
+	return strcmp(rows_node_name(ui, x, nx, sizeof(nx)), rows_node_name(ui, y, ny, sizeof(ny)));
+}
+
+static int add_flames(struct ui *ui, uint32_t parent, int x, int width)
+{
+	const struct calltree *t = &ui->tree;
+	uint64_t total = t->nodes[parent].total, before = 0;
+	size_t n = t->nodes[parent].nchildren;
+	uint32_t *children = n ? malloc(n * sizeof(*children)) : NULL;
+	int err = n && !children ? -ENOMEM : 0;
+	char name[512];
+
+	n = children ? calltree_children(t, parent, children, n) : 0;
+	if (n > 1)
+		qsort_r(children, n, sizeof(*children), cmp_names, ui);
+	for (size_t i = 0; i < n && !err; i++) {
+		const struct calltree_node *node = &t->nodes[children[i]];
+		int from = (int)(before * (uint64_t)width / total), to;
+		struct ui_row *row;
+
+		before += node->total;
+		to = (int)(before * (uint64_t)width / total);
+		if (to <= from)
+			continue;
+		row = add(ui, node->path, children[i]);
+		if (!row) {
+			err = -ENOMEM;
+			break;
+		}
+		row->indent = node->depth;
+		row->x = x + from;
+		row->width = to - from;
+		row->match = ui->filter[0] && rows_filter(ui->filter, rows_node_name(ui, node, name, sizeof(name)));
+		err = add_flames(ui, children[i], row->x, row->width);
+	}
+	free(children);
+	return err;
+}
+
+static int flame_rows(struct ui *ui)
+{
+	const struct calltree_node *root = &ui->tree.nodes[CALLTREE_ROOT];
+	struct ui_row *row;
+
+	if (!root->total)
+		return 0;
+	row = add(ui, root->path, CALLTREE_ROOT);
+	if (!row)
+		return -ENOMEM;
+	row->width = ui->w;
+	return add_flames(ui, CALLTREE_ROOT, 0, ui->w);
+}
+
+/* ---- All of them ---- */
+
+/* The cursor stays on its row, wherever that went; but at the top it stays at the top, unless it follows. */
+static void anchor(struct ui *ui)
+{
+	struct ui_position *pos = &ui->pos[ui->view];
+
+	if (pos->cursor || pos->follow) {
+		for (size_t i = 0; i < ui->nrows; i++) {
+			if (ui->rows[i].key == pos->key) {
+				pos->cursor = i;
+				return;
+			}
+		}
+	}
+	if (pos->cursor >= ui->nrows)
+		pos->cursor = ui->nrows ? ui->nrows - 1 : 0;
+	if (ui->nrows && !pos->follow)
+		pos->key = ui->rows[pos->cursor].key;
+}
+
+int rows_build(struct ui *ui)
+{
+	int err = 0;
+
+	ui->nrows = 0;
+	if (IN(ui->view) & IN_LISTS) {
+		err = list_rows(ui);
+	} else if (ui->tree.n) {
+		search_tree(ui);
+		err = ui->view == VIEW_FLAME ? flame_rows(ui) : add_children(ui, CALLTREE_ROOT, 0);
+	}
+	if (err)
+		ui->nrows = 0;
+	anchor(ui);
+	return err;
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Which row stands above which. */
+#include <string.h>
+
+#include "tui/rows.h"
+
+static int ascending(uint64_t a, uint64_t b)
+{
+	return a < b ? -1 : a > b;
+}
+
+static int by_share(uint64_t a, uint64_t a_sum, uint64_t b, uint64_t b_sum)
+{
+	double x = ui_share(a, a_sum), y = ui_share(b, b_sum);
+
+	return x < y ? -1 : x > y;
+}
+
+/* All of these: what belongs further down is smaller, so names compare the other way round. */
+static int cmp_functions(const struct ui *ui, enum column by, const struct ui_row *a, const struct ui_row *b)
+{
+	const struct census_function *x = &ui->census.functions[a->index], *y = &ui->census.functions[b->index];
+	int c = 0;
+
+	switch (by) {
+	case COL_TOTAL:
+		c = ascending(x->total, y->total);
+		break;
+	case COL_KERNEL:
+		c = by_share(x->kernel, x->total, y->kernel, y->total);
+		break;
+	case COL_MODULE:
+		c = strcmp(y->module, x->module);
+		break;
+	case COL_FUNCTION:
+		c = strcmp(y->name, x->name);
+		break;
+	default:
+		break;
+	}
+	c = c ? c : ascending(x->self, y->self);
+	c = c ? c : ascending(x->total, y->total);
+	c = c ? c : strcmp(y->name, x->name);
+	return c ? c : strcmp(y->module, x->module);
+}
+
+const struct census_process *rows_process(const struct ui *ui, const struct ui_row *row)
+{
+	return row->thread ? &ui->census.threads[row->index] : &ui->census.processes[row->index];
+}
+
+static int cmp_processes(const struct ui *ui, enum column by, const struct ui_row *a, const struct ui_row *b)
+{
+	const struct census_process *x = rows_process(ui, a), *y = rows_process(ui, b);
+	int c = 0;
+
+	switch (by) {
+	case COL_PID:
+		c = ascending(y->pid, x->pid);
+		break;
+	case COL_KERNEL:
+		c = by_share(x->kernel, x->self, y->kernel, y->self);
+		break;
+	case COL_COMPLETE:	/* the worst first; without user stacks last */
+		if (x->user_stacks && y->user_stacks)
+			c = by_share(y->complete, y->user_stacks, x->complete, x->user_stacks);
+		else
+			c = ascending(!!x->user_stacks, !!y->user_stacks);
+		break;
+	case COL_COMM:
+		c = strncmp(y->comm, x->comm, SF_COMM);
+		break;
+	case COL_HOTTEST:
+		c = strcmp(symbolizer_name(ui->symbols, y->hottest), symbolizer_name(ui->symbols, x->hottest));
+		break;
+	default:
+		break;
+	}
+	c = c ? c : ascending(x->self, y->self);
+	c = c ? c : strncmp(y->comm, x->comm, SF_COMM);
+	return c ? c : ascending(y->pid, x->pid);
+}
+
+static uint64_t module_rows_of(const struct census_module *m)
+{
+	return m->file ? m->file->rows : 0;
+}
+
+static uint64_t module_bytes_of(const struct census_module *m)
+{
+	return m->file ? m->file->bytes : 0;
+}
+
+static uint64_t module_ended(const struct census_module *m)
+{
+	return m->user_stacks ? m->ended[census_worst_stop(m)] : 0;
+}
+
+static int cmp_modules(const struct ui *ui, enum column by, const struct ui_row *a, const struct ui_row *b)
+{
+	const struct census_module *x = &ui->census.modules[a->index], *y = &ui->census.modules[b->index];
+	char nx[512], ny[512];
+	int c = 0;
+
+	switch (by) {
+	case COL_TOTAL:
+		c = ascending(x->total, y->total);
+		break;
+	case COL_COMPLETE:
+		if (x->user_stacks && y->user_stacks)
+			c = by_share(y->complete, y->user_stacks, x->complete, x->user_stacks);
+		else
+			c = ascending(!!x->user_stacks, !!y->user_stacks);
+		break;
+	case COL_ROWS:
+		c = ascending(module_rows_of(x), module_rows_of(y));
+		break;
+	case COL_BYTES:
+		c = ascending(module_bytes_of(x), module_bytes_of(y));
+		break;
+	case COL_ENDS:
+		c = ascending(module_ended(x), module_ended(y));
+		break;
+	case COL_TABLES:
+		c = strcmp(rows_module_tables(y), rows_module_tables(x));
+		break;
+	case COL_FILE:
+		c = strcmp(rows_module_name(y, ny, sizeof(ny)), rows_module_name(x, nx, sizeof(nx)));
+		break;
+	default:
+		break;
+	}
+	c = c ? c : ascending(x->self, y->self);
+	c = c ? c : ascending(x->total, y->total);
+	c = c ? c : ascending(module_bytes_of(x), module_bytes_of(y));
+	return c ? c : ascending(rows_module_key(y), rows_module_key(x));
+}
+
+int rows_compare(const void *a, const void *b, void *ctx)
+{
+	const struct ui_row *x = a, *y = b;
+	const struct ui *ui = ctx;
+	const struct ui_position *pos = &ui->pos[ui->view];
+	int c = 0;
+
+	if (pos->sort == COL_DIFF)
+		c = x->diff < y->diff ? -1 : x->diff > y->diff;
+	if (!c && ui->view == VIEW_FUNCTIONS)
+		c = cmp_functions(ui, pos->sort, x, y);
+	else if (!c && ui->view == VIEW_PROCESSES)
+		c = cmp_processes(ui, pos->sort, x, y);
+	else if (!c)
+		c = cmp_modules(ui, pos->sort, x, y);
+	return pos->invert ? c : -c;
+}

@@ -1,0 +1,432 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tui/screen.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+
+struct layout screen_layout(enum view view, int w, int h)
+{
+	bool low = h < 16;
+	struct layout l = { .trust = 0, .ntrust = low ? 1 : 2 };
+	int y = l.ntrust;
+
+	(void)w;
+	l.tabs = y++;
+	l.crumb = low ? -1 : y++;
+	l.title = view == VIEW_FLAME ? -1 : y++;
+	l.body = y;
+	l.bar = h - 1;
+	l.nbody = l.bar - l.body;
+	if (l.nbody < 0)
+		l.nbody = 0;
+	return l;
+}
+
+const char *screen_amount(uint64_t n, char *dst, size_t cap)
+{
+	if (n < 100000)
+		snprintf(dst, cap, "%llu", (unsigned long long)n);
+	else if (n < 10000000)
+		snprintf(dst, cap, "%.0fk", (double)n / 1e3);
+	else
+		snprintf(dst, cap, "%.0fM", (double)n / 1e6);
+	return dst;
+}
+
+const char *screen_bytes(uint64_t n, char *dst, size_t cap)
+{
+	static const char *const units[] = { "", "k", "M", "G", "T" };
+	double v = (double)n;
+	size_t u = 0;
+
+	for (; v >= 1000 && u < 4; u++)
+		v /= 1024;
+	snprintf(dst, cap, u && v < 10 ? "%.1f%s" : "%.0f%s", v, units[u]);
+	return dst;
+}
+
+/* ---- Trust ---- */
+
+#define SEGMENTS_MAX 12
+
+struct segment {
+	char text[96];
+	enum role role;
+	int need;		/* the lowest are left out first */
+};
+
+struct line {
+	struct segment seg[SEGMENTS_MAX];
+	int n;
+};
+
+static void say(struct line *l, int need, enum role role, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+
+static void say(struct line *l, int need, enum role role, const char *fmt, ...)
+{
+	struct segment *s = &l->seg[l->n];
+	va_list args;
+
+	if (l->n == SEGMENTS_MAX)
+		return;
+	va_start(args, fmt);
+	vsnprintf(s->text, sizeof(s->text), fmt, args);
+	va_end(args);
+	s->role = role;
+	s->need = need;
+	l->n++;
+}
+
+static int line_width(const struct line *l)
+{
+	int w = 0;
+
+	for (int i = 0; i < l->n; i++)
+		w += text_width(l->seg[i].text) + (i ? 2 : 0);
+	return w;
+}
+
+static void put_line(struct line *l, struct grid *g, int y)
+{
+	int x = 0;
+
+	while (l->n > 1 && line_width(l) > g->w) {
+		int least = 0;
+
+		for (int i = 1; i < l->n; i++)
+			if (l->seg[i].need <= l->seg[least].need)
+				least = i;
+		memmove(&l->seg[least], &l->seg[least + 1], (size_t)(l->n - least - 1) * sizeof(l->seg[0]));
+		l->n--;
+	}
+	for (int i = 0; i < l->n; i++)
+		x += grid_fit(g, x, y, g->w - x, l->seg[i].role, l->seg[i].text) + 2;
+}
+
+static enum role worry(double value, double warn, double bad)
+{
+	return value >= bad ? ROLE_BAD : value >= warn ? ROLE_WARN : ROLE_TEXT;
+}
+
+static void say_lost(struct line *l, const struct live_counters *c)
+{
+	uint64_t lost = 0, events = c->taken ? c->taken : 1;
+	char causes[80] = "";
+	size_t n = 0;
+
+	for (unsigned int i = 0; i < SF_LOST_MAX; i++) {
+		lost += c->lost[i];
+		if (c->lost[i] && n < sizeof(causes))
+			n += (size_t)snprintf(causes + n, sizeof(causes) - n, "%s%s %llu", n ? ", " : "", profile_lost_name(i),
+					      (unsigned long long)c->lost[i]);
+	}
+	say(l, 90, worry(100.0 * (double)lost / (double)events, 0.001, 0.5), "lost %llu%s%s%s", (unsigned long long)lost,
+	    n ? " (" : "", causes, n ? ")" : "");
+}
+
+static void say_complete(struct line *l, const struct ui *ui)
+{
+	double share = ui_share(ui->census.all.complete, ui->census.all.user_stacks);
+	/* A handful of stacks says nothing yet. */
+	bool enough = ui->census.all.user_stacks >= 20;
+
+	if (ui->census.all.user_stacks)
+		say(l, 95, enough ? worry(100 - share, 1, 3) : ROLE_TEXT, "complete %.1f%%", share);
+	else
+		say(l, 95, ROLE_TEXT, "complete -");
+}
+
+static void say_window(struct line *l, const struct ui *ui)
+{
+	static const char *const names[LIVE_SPANS] = { [LIVE_5S] = "5s", [LIVE_30S] = "30s", [LIVE_ALL] = "all" };
+	double want[LIVE_SPANS] = { [LIVE_5S] = 5, [LIVE_30S] = 30 };
+	double have = ui->sum.seconds;
+
+	if (ui->span != LIVE_ALL && have > want[ui->span] - 0.6 && have < want[ui->span] + 0.6)
+		say(l, 60, ROLE_TEXT, "last %s", names[ui->span]);
+	else
+		say(l, 60, ROLE_TEXT, have < 10 ? "last %s (%.1fs)" : "last %s (%.0fs)", names[ui->span], have);
+}
+
+static void first_line(struct line *l, const struct ui *ui)
+{
+	const struct live_sum *sum = &ui->sum;
+	double rate = sum->seconds > 0 ? (double)sum->c.taken / sum->seconds : 0, busy;
+
+	say(l, 40, ROLE_STRONG, "sfbpf top");
+	if (!ui->window) {
+		say(l, 30, ROLE_TEXT, "%s", ui->gauges.what);
+		return;
+	}
+	if (ui->paused)
+		say(l, 99, ROLE_WARN, "PAUSED");
+	say_window(l, ui);
+	say(l, 92, ROLE_TEXT, "%.0f samples/s", rate);
+	say_lost(l, &sum->c);
+	say_complete(l, ui);
+	say(l, 50, ROLE_TEXT, "kernel %.0f%%", ui_share(ui->census.all.kernel, ui->census.all.samples));
+	if (ui->gauges.full_rate > 0) {
+		busy = 100 * rate / ui->gauges.full_rate;
+		say(l, 55, ROLE_TEXT, "busy %.0f%%", busy < 100 ? busy : 100);
+	}
+}
+
+/* The reasons for incomplete stacks, commonest first; the rarer ones go first when the line is short. */
+static void say_stops(struct line *l, const struct ui *ui)
+{
+	uint64_t left[SF_STOP_MAX];
+
+	memcpy(left, ui->census.all.stops, sizeof(left));
+	left[SF_STOP_COMPLETE] = 0;
+	for (int k = 0; k < 4; k++) {
+		uint8_t top = 0;
+
+		for (uint8_t i = 0; i < SF_STOP_MAX; i++)
+			if (left[i] > left[top])
+				top = i;
+		if (!left[top])
+			break;
+		say(l, k ? 30 - k : 60, ROLE_TEXT, "%s%s %.1f%%", k ? "" : "stops: ", profile_stop_name(top),
+		    ui_share(left[top], ui->census.all.user_stacks));
+		left[top] = 0;
+	}
+	if (!l->n)
+		say(l, 60, ROLE_TEXT, "stops: none early");
+}
+
+static void second_line(struct line *l, const struct ui *ui)
+{
+	const struct ui_gauges *ga = &ui->gauges;
+	double cpu = ui->sum.seconds > 0 ? (double)ui->sum.c.cpu_ns / ui->sum.seconds / 1e7 : 0;
+	char a[16], b[16];
+
+	if (ui->window)
+		say_stops(l, ui);
+	if (ui->window)
+		say(l, 80, worry(cpu, 1.5, 3), "sfbpf %.1f%% CPU", cpu);
+	say(l, ga->rss_kb ? 70 : 0, worry((double)ga->rss_kb, 300e3, 600e3), "%s RSS", screen_bytes(ga->rss_kb * 1024, a, sizeof(a)));
+	say(l, 50, worry(ui_share(ga->table_bytes, ga->table_limit), 70, 90), "tables %s of %s files",
+	    screen_bytes(ga->table_bytes, a, sizeof(a)), screen_amount(ga->table_files, b, sizeof(b)));
+	say(l, 20, ROLE_DIM, "%s", ga->what);
+}
+
+void draw_trust(const struct ui *ui, struct grid *g, const struct layout *l)
+{
+	struct line line = { .n = 0 };
+
+	first_line(&line, ui);
+	put_line(&line, g, l->trust);
+	if (l->ntrust < 2)
+		return;
+	line.n = 0;
+	second_line(&line, ui);
+	put_line(&line, g, l->trust + 1);
+}
+
+/* ---- Views, and where one is in them ---- */
+
+/* Where a view's tab is. Narrow screens show numbers, and the name of the current view alone. */
+static int tab(const struct ui *ui, enum view view, int x, char *dst, size_t cap)
+{
+	bool narrow = ui->w < 68;
+
+	if (narrow && view != ui->view)
+		snprintf(dst, cap, " %d ", view + 1);
+	else
+		snprintf(dst, cap, " %d %s ", view + 1, view_name(view));
+	return x + (int)strlen(dst);
+}
+
+enum view screen_tab_at(const struct ui *ui, int at)
+{
+	char text[32];
+	int x = 0;
+
+	for (int v = 0; v < VIEW_MAX; v++) {
+		x = tab(ui, (enum view)v, x, text, sizeof(text));
+		if (at < x)
+			return (enum view)v;
+	}
+	return VIEW_MAX;
+}
+
+static int draw_tabs(const struct ui *ui, struct grid *g, int y)
+{
+	char text[32];
+	int x = 0;
+
+	grid_fill(g, 0, y, g->w, ROLE_TAB, ' ');
+	for (int v = 0; v < VIEW_MAX; v++) {
+		int end = tab(ui, (enum view)v, x, text, sizeof(text));
+
+		grid_text(g, x, y, g->w - x, (enum view)v == ui->view ? ROLE_TAB_ON : ROLE_TAB, text);
+		x = end;
+	}
+	return x;
+}
+
+/* What is different from how one found it, and the rows shown. */
+static void state_text(const struct ui *ui, const struct layout *l, char *dst, size_t cap)
+{
+	const struct ui_position *pos = &ui->pos[ui->view];
+	size_t n = 0, last = pos->scroll + (size_t)l->nbody;
+
+	dst[0] = 0;
+#define ADD(...) do { if (n < cap) n += (size_t)snprintf(dst + n, cap - n, __VA_ARGS__); } while (0)
+	if (ui->filter[0])
+		ADD("  filter '%s'", ui->filter);
+	if (ui->sel.user_only)
+		ADD("  kernel hidden");
+	if (pos->follow)
+		ADD("  following");
+	if (ui->delay_ns != 1000000000ull)
+		ADD("  every %gs", (double)ui->delay_ns / 1e9);
+	if (ui->view == VIEW_FLAME || !ui->nrows)
+		return;
+	ADD("  %zu-%zu of %zu", pos->scroll + 1, last < ui->nrows ? last : ui->nrows, ui->nrows);
+#undef ADD
+}
+
+/* "all > gdb (123) > parse  12.3% of all samples", and the state at the right. */
+static void draw_crumb(const struct ui *ui, struct grid *g, const struct layout *l, int x, int y, enum role role)
+{
+	char state[256], share[48];
+	int end;
+
+	state_text(ui, l, state, sizeof(state));
+	end = g->w - text_width(state);
+	if (end < x + 3) {		/* no room: where one is matters more */
+		end = g->w;
+		state[0] = 0;
+	}
+	x += grid_text(g, x, y, end - x, ui->sel.n ? role : ROLE_STRONG, "all");
+	for (unsigned int i = 0; i < ui->sel.n; i++) {
+		int width = end - x - 3, most = g->w / 3;
+
+		x += grid_text(g, x, y, end - x, role, g->unicode ? " \u203a " : " > ");
+		x += grid_fit(g, x, y, width < most ? width : most, i + 1 == ui->sel.n ? ROLE_STRONG : role,
+			      ui->sel.levels[i].label);
+	}
+	if (ui->sel.n) {
+		snprintf(share, sizeof(share), "  %.1f%% of all samples", ui_share(ui->census.sum, ui->census.all.samples));
+		if (x + (int)strlen(share) > end)
+			snprintf(share, sizeof(share), "  %.1f%%", ui_share(ui->census.sum, ui->census.all.samples));
+		if (x + (int)strlen(share) <= end)
+			grid_text(g, x, y, end - x, role, share);
+	}
+	grid_text(g, end, y, g->w - end, ui->filter[0] ? ROLE_WARN : role, state);
+}
+
+/* ---- The bar ---- */
+
+static const struct binding *bar_entry(size_t *i, int *x, int w, char *key, size_t cap)
+{
+	const struct binding *b;
+
+	while ((b = keys_at((*i)++))) {
+		if (!b->label)
+			continue;
+		keys_name(b->keys[0], key, cap);
+		*x += (int)strlen(key) + (int)strlen(b->label) + 3;
+		return *x - 1 <= w ? b : NULL;
+	}
+	return NULL;
+}
+
+enum action screen_bar_at(const struct ui *ui, int at)
+{
+	const struct binding *b;
+	char key[16];
+	size_t i = 0;
+	int x = 0;
+
+	while ((b = bar_entry(&i, &x, ui->w, key, sizeof(key))))
+		if (at < x)
+			return b->views & IN(ui->view) ? b->action : ACT_NONE;
+	return ACT_NONE;
+}
+
+static void draw_bar(const struct ui *ui, struct grid *g, int y)
+{
+	const struct binding *b;
+	char key[16];
+	size_t i = 0;
+	int x = 0, from = 0;
+
+	while ((b = bar_entry(&i, &x, ui->w, key, sizeof(key)))) {
+		const char *label = b->action == ACT_PAUSE && ui->paused ? "Go on" : b->label;
+		int n = grid_text(g, from, y, g->w - from, ROLE_KEY, key);
+
+		grid_text(g, from + n, y, g->w, ROLE_LABEL, " ");
+		grid_fit(g, from + n + 1, y, x - from - n - 2, ROLE_LABEL, label);
+		from = x;
+	}
+}
+
+static void draw_bottom(const struct ui *ui, struct grid *g, int y)
+{
+	const char *what = ui->prompt == PROMPT_FILTER ? "Filter: " : "Seconds between refreshes: ";
+	int x;
+
+	if (ui->prompt) {
+		x = grid_text(g, 0, y, g->w, ROLE_STRONG, what);
+		x += grid_text(g, x, y, g->w - x - 1, ROLE_TEXT, ui->typed);
+		grid_text(g, x, y, 1, ROLE_CURSOR, " ");
+		grid_right(g, x + 2, y, g->w - x - 2, ROLE_DIM, "Enter: take it  Esc: leave it");
+	} else if (ui->message[0]) {
+		grid_fit(g, 0, y, g->w, ui->message_bad ? ROLE_BAD : ROLE_GOOD, ui->message);
+	} else {
+		draw_bar(ui, g, y);
+	}
+}
+
+/* ---- All of it ---- */
+
+static void draw_nothing(const struct ui *ui, struct grid *g, const struct layout *l)
+{
+	char text[160];
+
+	if (!ui->window || (!ui->census.all.samples && ui->sum.seconds < 0.2))
+		snprintf(text, sizeof(text), "sampling...");
+	else if (!ui->census.all.samples)
+		snprintf(text, sizeof(text), "no samples: nothing that is profiled ran on a CPU");
+	else if (ui->filter[0])
+		snprintf(text, sizeof(text), "nothing matches '%s' (Esc clears the filter)", ui->filter);
+	else if (ui->sel.n)
+		snprintf(text, sizeof(text), "no samples here in this window (Esc goes back)");
+	else
+		snprintf(text, sizeof(text), "no samples");
+	grid_fit(g, 2, l->body + (l->nbody > 2), g->w - 2, ROLE_DIM, text);
+}
+
+void screen_draw(const struct ui *ui, struct grid *g)
+{
+	struct layout l = screen_layout(ui->view, g->w, g->h);
+	int x;
+
+	if (ui->help) {
+		draw_help(ui, g);
+		return;
+	}
+	draw_trust(ui, g, &l);
+	x = draw_tabs(ui, g, l.tabs);
+	if (l.crumb >= 0)
+		draw_crumb(ui, g, &l, 0, l.crumb, ROLE_TEXT);
+	else
+		draw_crumb(ui, g, &l, x + 1, l.tabs, ROLE_TAB);
+	if (l.title >= 0)
+		draw_titles(ui, g, &l);
+	if (!ui->nrows)
+		draw_nothing(ui, g, &l);
+	else if (IN(ui->view) & IN_LISTS)
+		draw_list(ui, g, &l);
+	else if (ui->view == VIEW_FLAME)
+		draw_flame(ui, g, &l);
+	else
+		draw_tree(ui, g, &l);
+	if (l.bar >= l.body)
+		draw_bottom(ui, g, l.bar);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The live view's state and what changes it. A refresh takes a window of samples; keys change what is asked of it; both
+ * leave rows that screen_draw shows. No terminal, no clock, no kernel in here: tests drive it like a user.
+ *
+ *   ui_refresh (window) --> census, calltree --> rows --> screen_draw --> grid
+ *   ui_event (key, mouse) --^ changes view, zoom, order, filter
+ */
+#ifndef SFBPF_TUI_UI_H
+#define SFBPF_TUI_UI_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "prof/profile.h"
+#include "tui/calltree.h"
+#include "tui/census.h"
+#include "tui/grid.h"
+#include "tui/keys.h"
+#include "tui/live.h"
+#include "tui/selection.h"
+
+enum column {
+	COL_SELF, COL_TOTAL, COL_KERNEL, COL_DIFF, COL_MODULE, COL_FUNCTION,
+	COL_PID, COL_COMPLETE, COL_COMM, COL_HOTTEST,
+	COL_TABLES, COL_ROWS, COL_BYTES, COL_ENDS, COL_FILE,
+};
+
+enum opening { ROW_LEAF, ROW_CLOSED, ROW_OPEN };
+
+struct ui_row {
+	uint64_t key;			/* the same thing has it at every refresh */
+	uint32_t index;			/* into census rows, or calltree nodes */
+	uint16_t indent;
+	uint8_t opening;		/* enum opening */
+	bool thread;			/* index is into census.threads */
+	uint32_t folded;		/* stands for that many nodes, of which index is the first */
+	bool match;			/* the filter found it (trees, flame) */
+	int x, width;			/* the flame: where it is; its depth is indent */
+	double diff;			/* self share now minus then, in percent points */
+};
+
+struct ui_position {			/* of a view */
+	uint64_t key;			/* the row the cursor is on */
+	size_t cursor, scroll;
+	enum column sort;
+	bool invert, follow;
+};
+
+struct ui_gauges {			/* what the header says besides the window */
+	const char *what;		/* "cpu-clock 99 Hz, all processes" */
+	uint64_t rss_kb, table_files, table_bytes, table_limit;
+	double full_rate;		/* samples a second if all CPUs were busy; 0: not known */
+};
+
+struct keyset {				/* rows opened or closed by hand */
+	struct { uint64_t key; bool open; } *v;
+	size_t n, cap;
+};
+
+enum ui_prompt { PROMPT_NONE, PROMPT_FILTER, PROMPT_DELAY };
+
+struct ui {
+	struct symbolizer *symbols;
+	const struct modules *modules;
+	struct ui_gauges gauges;
+	struct profile *window;		/* borrowed; NULL before the first refresh */
+	struct live_sum sum;
+	struct profile *baseline;	/* NULL: none marked */
+	struct census census, before;	/* of the window, of the baseline */
+	struct calltree tree;
+	struct selection sel;
+	struct { enum view view; struct ui_position pos[VIEW_MAX]; } came_from[ZOOM_MAX];	/* for Esc, by level */
+	enum view view;
+	struct ui_position pos[VIEW_MAX];
+	enum live_span span;
+	uint64_t delay_ns;
+	struct keyset opened;
+	double open_share;		/* tree rows from this share on are open by themselves */
+	struct ui_row *rows;
+	size_t nrows, rows_cap;
+	int w, h;			/* of the screen */
+	bool paused, help;
+	size_t help_scroll;
+	enum ui_prompt prompt;
+	char filter[64], typed[64];
+	char message[160];
+	bool message_bad;
+};
+
+/* What the caller has to do after an event. */
+enum {
+	UI_DRAW = 1,			/* the screen changed */
+	UI_WINDOW = 2,			/* give it the window afresh: ui_refresh, also while paused */
+	UI_QUIT = 4,
+	UI_RESET = 8,			/* live_reset, then as UI_WINDOW */
+	UI_WRITE = 16,			/* write a snapshot, then ui_say where */
+	UI_REPAINT = 32,		/* the terminal's contents are not what we think */
+	UI_RESUMED = 64,		/* pause ended */
+};
+
+struct ui_event {
+	uint32_t key;			/* 0: a mouse event or none */
+	enum { MOUSE_NONE, MOUSE_CLICK, MOUSE_DOUBLE, MOUSE_WHEEL_UP, MOUSE_WHEEL_DOWN } mouse;
+	int x, y;
+};
+
+void ui_init(struct ui *ui, struct symbolizer *symbols, const struct modules *modules);
+void ui_free(struct ui *ui);
+/* A new window: window must stay valid and unchanged until the next call. 0 or -ENOMEM (the rows are then empty). */
+int ui_refresh(struct ui *ui, struct profile *window, const struct live_sum *sum);
+void ui_resize(struct ui *ui, int w, int h);
+unsigned int ui_event(struct ui *ui, const struct ui_event *ev);	/* UI_* */
+/* Shown at the bottom until the next key. text is made clean. */
+void ui_say(struct ui *ui, bool bad, const char *text);
+
+/* The row under the cursor; NULL: there are no rows. */
+static inline const struct ui_row *ui_current(const struct ui *ui)
+{
+	size_t at = ui->pos[ui->view].cursor;
+
+	return at < ui->nrows ? &ui->rows[at] : NULL;
+}
+
+static inline double ui_share(uint64_t part, uint64_t sum)
+{
+	return sum ? 100.0 * (double)part / (double)sum : 0;
+}
+
+#endif
