@@ -290,7 +290,8 @@ __noinline int off_take_waker(u32 slot)
 	got = bpf_get_task_stack(bpf_get_current_task_btf(), &s->frames[SF_MAX_USER], SF_MAX_KERNEL * 8, 0);
 	n_kernel = got > 0 ? (u32)got / 8 : 0;
 	irq = off_irq_frames(s, n_kernel);
-	if (irq) {
+	/* The idle task wakes nobody itself; the stacks of some CPUs' idle tasks cannot be had. */
+	if (irq || !s->sample.tid) {
 		s->sample.pid = s->sample.tid = 0;
 		s->sample.cgroup_id = 0;
 		s->sample.flags = SF_SAMPLE_IN_KERNEL;

@@ -84,10 +84,18 @@ def measured(options, args, seconds):
     name = "bl-" + args.split()[0]
     path = h.tmpfile("block-report")
     command = [h.link_program("block", name), str(seconds)] + args.split()
+    stolen = -stolen_us()
     stacks, stats = offcpu(options, command=command, env=dict(os.environ, BLOCK_REPORT=path))
+    stolen += stolen_us()
     with open(path) as f:
         off, delay, switches = (int(x) for x in f.read().split())
-    return [s for s in stacks if s.comm == name], stats, off / 1e3, delay / 1e3, switches
+    return [s for s in stacks if s.comm == name], stats, off / 1e3, delay / 1e3, switches, stolen
+
+
+def stolen_us():
+    """Time that the hypervisor gave to others: neither CPU time nor blocked."""
+    with open("/proc/stat") as f:
+        return int(f.readline().split()[8]) * 1e6 / os.sysconf("SC_CLK_TCK")
 
 
 def close_to(what, got, want, share, slack_us=3000):
@@ -98,36 +106,37 @@ def close_to(what, got, want, share, slack_us=3000):
 
 def check_totals(name):
     """Blocked plus runnable time is wall clock minus CPU time within 1 %; runnable time is the scheduler's."""
-    for args in ("sleep 2000 50", "mixed 1000 4", "convoy 1000 8", "futex 1000 2", "slow 3000 2", "fsync 64", "still 0 50"):
+    for args in ("sleep 2000 50", "mixed 1000 4", "convoy 1000 8", "futex 1000 2", "slow 3000 2", "fsync 64 1", "still 0 50"):
         for take in ("back", "leave"):
-            stacks, stats, off, delay, _ = measured(["--take", take, "--state", "S,D,R,T,t,P"], args, SECONDS / 2)
+            stacks, stats, off, delay, _, stolen = measured(["--take", take, "--state", "S,D,R,T,t,P"], args, SECONDS / 2)
             waiting = h.total(s for s in stacks if s.frames[-1] == "[runnable]")
-            errors = close_to("off the CPU", h.total(stacks), off, 0.01)
-            errors += close_to("runnable", waiting, delay, 0.02, 10000)
+            errors = close_to("off the CPU", h.total(stacks), off, 0.01, 3000 + stolen)
+            # Threads wait for a CPU before and after they measure themselves.
+            errors += close_to("runnable", waiting, delay, 0.02, 50000 + 2000 * int(args.split()[-1]))
             errors += h.stats_errors(stats)
-            h.note("%s, %s: %d us seen, %d measured; %d of %d runnable" % (
-                args, take, h.total(stacks), off, waiting, delay))
+            h.note("%s, %s: %d us seen, %d measured, %d stolen; %d of %d runnable" % (
+                args, take, h.total(stacks), off, stolen, waiting, delay))
             h.check("offcpu-totals-%s-%s" % (args.split()[0] + args.split()[-1], take), errors)
 
 
 def check_pingpong(name):
     """As many switches a second as the machine can do: nothing is lost unsaid, totals hold within 2 %."""
     for take in ("back", "leave"):
-        stacks, stats, off, delay, switches = measured(["--take", take, "--state", "S,D,R"], "pipe 0 2", 2 * SECONDS)
+        stacks, stats, off, delay, switches, stolen = measured(["--take", take, "--state", "S,D,R"], "pipe 0 2", 2 * SECONDS)
         lost = sum(stats["lost"].values())
-        errors = close_to("off the CPU", h.total(stacks), off, 0.02)
+        errors = close_to("off the CPU", h.total(stacks), off, 0.02, 3000 + stolen)
         errors += h.stats_errors(stats)
         if lost:
             errors.append("lost %s" % stats["lost"])
-        h.note("ping-pong, %s: %d switches/s; %d us seen, %d measured" % (
-            take, switches / 2 / SECONDS, h.total(stacks), off))
+        h.note("ping-pong, %s: %d switches/s; %d us seen, %d measured, %d stolen" % (
+            take, switches / 2 / SECONDS, h.total(stacks), off, stolen))
         h.check("offcpu-pingpong-" + take, errors)
 
 
 def check_full_maps(name):
     """No room for stacks: samples in proportion to blocked time still add up."""
-    stacks, stats, off, delay, _ = measured(["--stacks", "1", "--state", "S,D,R"], "convoy 1000 8", 2 * SECONDS)
-    errors = close_to("off the CPU", h.total(stacks), off, 0.02)
+    stacks, stats, off, delay, _, stolen = measured(["--stacks", "1", "--state", "S,D,R"], "convoy 1000 8", 2 * SECONDS)
+    errors = close_to("off the CPU", h.total(stacks), off, 0.02, 3000 + stolen)
     errors += h.stats_errors(stats)
     sampled = stats["off_cpu"]["sampled_ms"]
     if sampled < 100:
@@ -158,14 +167,14 @@ def check_wakers(name):
                 errors.append("%s: %d of %d us with the other's chain: %s" % (
                     comm, h.total(good), h.total(mine), h.worst([s for s in mine if s not in good])))
         sleeps = [s for s in stacks if s.comm == "bl-sleep"]
-        timer = [s for s in sleeps if re.search(r";--;\[interrupt\](;[^;]+_\[k\])+$", ";".join(s.frames))]
+        timer = [s for s in sleeps if re.search(r";--;\[interrupt\](;[^;]+_\[k\])*$", ";".join(s.frames))]
         if h.total(timer) < 0.98 * h.total(sleeps) or not sleeps:
             errors.append("sleep: %d of %d us ended by an interrupt: %s" % (h.total(timer), h.total(sleeps), h.worst(sleeps)))
         h.check("offcpu-wakers-" + take, errors)
 
 
 def check_limits(name):
-    """-m, -M and --state decide on whole blocks."""
+    """-m, -M and --state decide on whole blocks, or on what the run's edges leave of them."""
     launch("bl-sleep10", "sleep 10000")
     launch("bl-sleep100", "sleep 100000")
     launch("bl-vfork", "vfork 10000")
@@ -174,7 +183,7 @@ def check_limits(name):
     for options, want in ((["-m", "50ms"], {"bl-sleep100"}), (["-M", "50000"], {"bl-sleep10", "bl-vfork"}),
                           (["--state", "D", "-m", "5ms"], {"bl-vfork"})):
         stacks, _ = offcpu(options, 2)
-        seen = {s.comm for s in stacks if s.comm.startswith("bl-") and s.count > 10000}
+        seen = {s.comm for s in stacks if s.comm.startswith("bl-") and s.count > 250000}
         if seen != want:
             errors.append("%s shows %s" % (" ".join(options), " ".join(sorted(seen))))
     h.check("offcpu-limits", errors)

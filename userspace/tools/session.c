@@ -106,8 +106,8 @@ void session_stop(struct session *s)
 
 	if (!s->collector || s->end_ns)
 		return;
+	s->end_ns = session_now();	/* before: for off-CPU, the detaching takes a look at all threads */
 	collector_detach(s->collector);
-	s->end_ns = session_now();
 	session_poll(s, 0);
 	s->nprograms = collector_programs(s->collector, progs, 16);
 	for (size_t i = 0; i < s->nprograms; i++) {
