@@ -185,7 +185,7 @@ struct sf_rule {
 	sf_u8 plt_at, zero[3];
 };
 
-enum sf_module_state { SF_MOD_LOADING, SF_MOD_READY, SF_MOD_NO_TABLE, SF_MOD_JIT, SF_MOD_RETRY };
+enum sf_module_state { SF_MOD_LOADING, SF_MOD_READY, SF_MOD_NO_TABLE, SF_MOD_JIT, SF_MOD_RETRY, SF_MOD_FULL };
 
 #define SF_MODULE_TRACKS_BX 1	/* packed rows keep rbx; in other modules' rows it is lost */
 
@@ -198,7 +198,7 @@ struct sf_module {
 	sf_u32 rules;		/* location */
 	sf_u32 nrules;
 	sf_u32 used;		/* set by BPF when a frame of the module was looked up */
-	sf_u64 retry_ns;	/* SF_MOD_RETRY: not before this time (CLOCK_MONOTONIC) */
+	sf_u64 retry_ns;	/* SF_MOD_RETRY, SF_MOD_FULL: not before this time (CLOCK_MONOTONIC) */
 	sf_u64 zero[3];
 };
 

@@ -150,9 +150,11 @@ static __always_inline bool send_need(const struct sf_need *need)
 /* Whether the file's tables shall be asked for once more. */
 static __always_inline bool retry_due(struct sf_module *m)
 {
-	if (m->state != SF_MOD_RETRY || bpf_ktime_get_ns() < m->retry_ns)
+	u32 state = m->state;
+
+	if ((state != SF_MOD_RETRY && state != SF_MOD_FULL) || bpf_ktime_get_ns() < m->retry_ns)
 		return false;
-	return __sync_val_compare_and_swap(&m->state, SF_MOD_RETRY, SF_MOD_LOADING) == SF_MOD_RETRY;
+	return __sync_val_compare_and_swap(&m->state, state, SF_MOD_LOADING) == state;
 }
 
 /* Resolves the file behind a VMA: module, tables, and the request for them if this is its first sight. */
@@ -323,6 +325,8 @@ static __always_inline u32 cause_of_state(const struct sf_vma *v)
 		return v->module ? SF_STOP_NOT_LOADED : SF_STOP_MODULES_FULL;
 	case SF_MOD_RETRY:
 		return SF_STOP_NOT_LOADED;
+	case SF_MOD_FULL:
+		return SF_STOP_TABLES_FULL;
 	default:
 		return SF_STOP_NO_TABLE;
 	}

@@ -14,8 +14,8 @@ import harness as h
 
 SECONDS = int(os.environ.get("SECONDS", "4"))
 L = r"\[libc(-2\.[0-9]+)?\.so(\.6)?\+0x[0-9a-f]+\]"
-S = r"_start;(__libc_start_main[^;]*|" + L + r");(__libc_start_call_main|" + L + r");main;run"
-T = r"((__)?clone3?|" + L + r");(start_thread|" + L + r");thread;run"
+S = r"_start;(__libc_start_main[^;]*|" + L + r");(__libc_start_call_main|" + L + r");main;start;run"
+T = r"((__)?clone3?|" + L + r");(start_thread|" + L + r");thread;start;run"
 C = r"(;[^;]+(?<!_\[k\])){1,4}"             # the C library's part, down to the system call
 K = r"(;[^;]+_\[k\])+"
 

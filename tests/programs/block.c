@@ -10,7 +10,7 @@
  *   vfork USEC    vfork of a child that sleeps: uninterruptible
  *   still 0       asleep from start to end   mixed USEC   sleeps, and computes as long as it slept
  *
- * BLOCK_REPORT names a file for what the threads measured about themselves, summed up: wall clock minus CPU time, time
+ * BLOCK_DEPTH: so many calls more in each thread's chain. BLOCK_REPORT names a file for what the threads measured about themselves, summed up: wall clock minus CPU time, time
  * that they waited for a CPU, both in ns, and voluntary switches.
  */
 #include <errno.h>
@@ -399,12 +399,32 @@ static void run(long i)
 		exit(2);
 }
 
+static NOIPA long deeper(long n, long i)
+{
+	if (n > 0)
+		i = deeper(n - 1, i);
+	else
+		run(i);
+	prog_keep(&i);
+	return i;
+}
+
+static void start(long i)
+{
+	const char *depth = getenv("BLOCK_DEPTH");
+
+	if (depth)
+		deeper(strtol(depth, NULL, 10), i);
+	else
+		run(i);
+}
+
 static void *thread(void *arg)
 {
 	struct meter m;
 
 	meter_start(&m);
-	run((long)arg);
+	start((long)arg);
 	meter_end(&m);
 	return NULL;
 }
@@ -450,7 +470,7 @@ int main(int argc, char **argv)
 			return 1;
 	pthread_sigmask(SIG_UNBLOCK, &alarm_only, NULL);
 	meter_start(&m);
-	run(0);
+	start(0);
 	prog_stop = 1;
 	for (long i = 1; i < nthreads; i++)
 		end_thread(threads[i]);

@@ -3,80 +3,8 @@
 
 #include <errno.h>
 
-#include "samples.h"
 #include "test.h"
-
-#define USER SF_SAMPLE_USER
-#define KERNEL SF_SAMPLE_IN_KERNEL
-#define KADDR 0xffffffff81001010
-
-struct world {
-	struct modules *ms;
-	struct symbolizer *sz;
-	struct profile *p;
-	struct run_stats st;
-	struct out_meta meta;
-	struct out_report r;
-	char kallsyms[64];
-};
-
-static void make_world(struct world *w)
-{
-	FILE *f;
-	int fd;
-
-	*w = (struct world){ .ms = modules_new(), .p = profile_new(), .meta = { "cpu-clock", 99, "host\x1b", 0 } };
-	w->sz = symbolizer_new(w->ms);
-	strcpy(w->kallsyms, "/tmp/sfbpf-kallsyms-XXXXXX");
-	fd = mkstemp(w->kallsyms);
-	f = fd < 0 ? NULL : fdopen(fd, "w");
-	if (f) {
-		fputs("ffffffff81001000 T vfs_read\n", f);
-		fclose(f);
-	}
-	symbolizer_set_kallsyms(w->sz, w->kallsyms);
-	add_module(w->ms, 1, "app");
-	add_module(w->ms, 2, "li;b\n");
-	w->r = (struct out_report){ w->p, w->sz, w->ms, &w->meta, &w->st, { 0 } };
-}
-
-static void free_world(struct world *w)
-{
-	remove(w->kallsyms);
-	profile_free(w->p);
-	symbolizer_free(w->sz);
-	modules_free(w->ms);
-}
-
-static char *written(int (*write)(const struct out_report *r, FILE *f), const struct out_report *r)
-{
-	char *out = NULL;
-	size_t len;
-	FILE *f = open_memstream(&out, &len);
-
-	EXPECT_EQ(write(r, f), 0);
-	fclose(f);
-	return out;
-}
-
-static void fill(struct world *w)
-{
-	static const struct fake fakes[] = {
-		{ "app", 7, SF_STOP_COMPLETE, USER | KERNEL, 1500, 2, 1, { ROW(1, 0x20), ROW(1, 0x10) | SF_FRAME_RA, KADDR } },
-		{ "app", 8, SF_STOP_COMPLETE, USER | KERNEL, 1600, 2, 1, { ROW(1, 0x20) | FP, ROW(1, 0x10), KADDR } },
-		{ "a;b \x1b\xff", 9, SF_STOP_READ_FAULT, USER, 1000, 2, 0, { JIT(0x7000), ROW(2, 0x30) } },
-		{ "kworker/0:1", 2, SF_STOP_COMPLETE, KERNEL, 1000, 0, 1, { KADDR } },
-		{ "app", 7, SF_STOP_NO_REGS, USER, 100, 0, 0, { 0 } },
-		{ "", 3, SF_STOP_COMPLETE, USER, 2000, 1, 0, { RAW(5) } },
-	};
-
-	for (int i = 0; i < 6; i++)
-		add_fake(w->p, &fakes[i], i + 1);
-	profile_account(w->p, w->ms, &w->st.account);
-	w->st.samples = w->st.account.samples + 4;
-	w->st.lost[SF_LOST_RING_FULL] = 4;
-	w->st.duration_s = 10.5;
-}
+#include "world.h"
 
 TEST(out_folded)
 {
@@ -136,7 +64,7 @@ TEST(out_folded_empty)
 
 TEST(out_full_disk)
 {
-	static int (*const writers[])(const struct out_report *r, FILE *f) = { out_folded, out_json, out_text };
+	static int (*const writers[])(const struct out_report *r, FILE *f) = { out_folded, out_json, out_text, out_pprof, out_html };
 	struct world w;
 	FILE *f;
 
@@ -144,7 +72,7 @@ TEST(out_full_disk)
 	fill(&w);
 	for (uint64_t i = 0; i < 2000; i++)	/* more than a buffer */
 		add_fake(w.p, &(struct fake){ "x", 1, 0, USER, 1, 1, 0, { ROW(1, i) } }, 1);
-	for (size_t i = 0; i < 3; i++) {
+	for (size_t i = 0; i < sizeof(writers) / sizeof(writers[0]); i++) {
 		f = fopen("/dev/full", "w");
 		if (!f)
 			break;
@@ -182,7 +110,7 @@ TEST(out_stats)
 		   "{\"schema\":1,\"duration_s\":10.500,\"samples\":25,\"samples_without_user\":4,"
 		   "\"user_stacks\":{\"total\":17,\"complete\":9,\"incomplete\":{\"no_module\":0,\"not_loaded\":0,\"no_table\":0,"
 		   "\"no_row\":0,\"read_fault\":3,\"depth\":0,\"bad_cfa\":0,\"reg_unknown\":0,\"no_rule\":0,\"jit\":0,\"compat\":0,"
-		   "\"no_regs\":5,\"modules_full\":0}},"
+		   "\"no_regs\":5,\"modules_full\":0,\"tables_full\":0}},"
 		   "\"frames\":{\"total\":18,\"sframe\":0,\"eh_frame\":9,\"fp\":6,\"jit\":3},"
 		   "\"lost\":{\"ring_full\":4,\"busy\":0,\"bad_record\":0},"
 		   "\"tables\":{\"modules\":3,\"rows\":0,\"rules\":0,\"bytes\":0,\"build_ms\":1.250},"
@@ -273,5 +201,9 @@ TEST(out_formats)
 	EXPECT(f && strcmp(f->name, "folded") == 0);
 	f = out_format_for_path("a.folded.json");
 	EXPECT(f && strcmp(f->name, "json") == 0);
+	f = out_format_for_path("/tmp/x.pb.gz");
+	EXPECT(f && strcmp(f->name, "pprof") == 0 && f->binary);
+	f = out_format_for_path("/tmp/x.html");
+	EXPECT(f && strcmp(f->name, "html") == 0 && !f->binary);
 	EXPECT(!out_format_for_path("json") && !out_format_for_path(".json") && !out_format_for_path("x.bin") && !out_format_for_path("-"));
 }

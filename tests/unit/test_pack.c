@@ -497,6 +497,19 @@ TEST(pack_failures)
 	done_all();
 }
 
+/* A small section can ask for a rule for every byte of a large segment. */
+TEST(pack_refuses_tables_larger_than_the_file)
+{
+	begin();
+	image_code(&im, 0x400000, 0x10000, 0x400000);
+	senc_fn(&enc, (struct senc_fn){ .addr = 0x400000, .size = 0x400000, .pcmask = true, .rep_size = 16 });
+	for (uint32_t i = 0; i < 16; i++)
+		senc_row(&enc, i, SENC_SP, 1, i & 1 ? "16" : "8");
+	EXPECT_EQ(pack_image(), -E2BIG);
+	EXPECT(nchunks <= 6);
+	done_all();
+}
+
 /* ---- Rules of their own ------------------------------------------------------------------------------- */
 
 TEST(pack_indexed_rules_are_shared)

@@ -23,9 +23,10 @@ import harness as h                     # noqa: E402
 import check_chains as chains           # noqa: E402
 
 WORK = os.path.join(h.OUTPUT, "vm")
-SECONDS = 4
+# Loading the programs takes a guest seconds (the verifier, emulated), so few and long recordings.
+SECONDS = 8
 FREQ = 99
-BATCH = 3
+BATCH = 8
 BOOT_LIMIT = 420
 # Those that need no chroot or namespace set-up; every source of rows, every way of ending a stack.
 CASES = ("rec60 rec400 rec-static rec-spie frames alloca drap callback stdsort sig sig-alt threads rawclone dlmid plt-lazy plt-ibt "

@@ -7,8 +7,9 @@
 
 #include "base/text.h"
 
-static void quote(FILE *f, const char *s)
+static void quote(const struct json *j, const char *s)
 {
+	FILE *f = j->f;
 	size_t len = strlen(s), i = 0;
 
 	putc('"', f);
@@ -26,6 +27,8 @@ static void quote(FILE *f, const char *s)
 			fputs("\\t", f);
 		else if (c < 0x20 || c == 0x7f || c == 0x2028 || c == 0x2029)
 			fprintf(f, "\\u%04x", c);	/* the last two end a line in older JavaScript */
+		else if (c == '<' && j->html)
+			fputs("\\u003c", f);
 		else if (c == '/' && i && s[i - 1] == '<')
 			fputs("\\/", f);
 		else
@@ -41,7 +44,7 @@ static void lead(struct json *j, const char *key)
 		putc(',', j->f);
 	j->comma = true;
 	if (key) {
-		quote(j->f, key);
+		quote(j, key);
 		putc(':', j->f);
 	}
 }
@@ -83,7 +86,7 @@ void json_str(struct json *j, const char *key, const char *value)
 {
 	lead(j, key);
 	if (value)
-		quote(j->f, value);
+		quote(j, value);
 	else
 		fputs("null", j->f);
 }

@@ -14,6 +14,7 @@
 struct json {
 	FILE *f;
 	bool comma;	/* the next value or key is not the first of its container */
+	bool html;	/* no '<' in strings at all: "<!--" and "<script" mean something to an HTML parser too */
 };
 
 static inline struct json json_on(FILE *f)

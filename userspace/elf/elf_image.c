@@ -10,6 +10,8 @@
 
 #include "base/vec.h"
 
+/* The largest tables known are a tenth of this; a sparse file costs its owner nothing and may claim any size. */
+#define ELF_MAX_READ ((uint64_t)256 << 20)
 #define ELF_MAX_DECOMPRESSED ((uint64_t)256 << 20)
 
 static int pread_full(int fd, void *buf, size_t len, uint64_t off)
@@ -33,7 +35,7 @@ int elf_image_read(const struct elf_image *img, uint64_t offset, uint64_t size, 
 	struct elf_blob blob = { 0 };
 	int err;
 
-	if (offset > img->size || size > img->size - offset)
+	if (offset > img->size || size > img->size - offset || (!img->mem && size > ELF_MAX_READ))
 		return -ERANGE;
 	if (img->mem) {
 		blob.view = bytes_of(img->mem + offset, size, img->be);
@@ -371,22 +373,22 @@ bool elf_image_offset_to_vaddr(const struct elf_image *img, uint64_t offset, uin
 	return false;
 }
 
-static size_t build_id_in_notes(struct bytes b, uint8_t *ret, size_t cap)
+size_t elf_notes_build_id(struct bytes notes, uint8_t *ret, size_t cap)
 {
-	while (bytes_left(&b) >= sizeof(Elf64_Nhdr)) {
-		uint32_t namesz = bytes_u32(&b), descsz = bytes_u32(&b), type = bytes_u32(&b);
-		const uint8_t *name = bytes_take(&b, namesz);
+	while (bytes_left(&notes) >= sizeof(Elf64_Nhdr)) {
+		uint32_t namesz = bytes_u32(&notes), descsz = bytes_u32(&notes), type = bytes_u32(&notes);
+		const uint8_t *name = bytes_take(&notes, namesz);
 		const uint8_t *desc;
 
-		bytes_skip(&b, -(size_t)namesz & 3);
-		desc = bytes_take(&b, descsz);
-		if (b.err)
+		bytes_skip(&notes, -(size_t)namesz & 3);
+		desc = bytes_take(&notes, descsz);
+		if (notes.err)
 			break;
 		if (type == NT_GNU_BUILD_ID && namesz == 4 && memcmp(name, "GNU", 4) == 0 && descsz && descsz <= cap) {
 			memcpy(ret, desc, descsz);
 			return descsz;
 		}
-		bytes_skip(&b, -(size_t)descsz & 3);
+		bytes_skip(&notes, -(size_t)descsz & 3);
 	}
 	return 0;
 }
@@ -401,14 +403,14 @@ size_t elf_image_build_id(const struct elf_image *img, uint8_t *ret, size_t cap)
 		if (img->phdrs[i].type != PT_NOTE || img->phdrs[i].filesz > 1 << 20 ||
 		    elf_image_read(img, img->phdrs[i].offset, img->phdrs[i].filesz, &blob))
 			continue;
-		n = build_id_in_notes(blob.view, ret, cap);
+		n = elf_notes_build_id(blob.view, ret, cap);
 		elf_blob_free(&blob);
 	}
 	for (i = 0; i < img->nshdrs && !n; i++) {
 		if (img->shdrs[i].type != SHT_NOTE || img->shdrs[i].size > 1 << 20 ||
 		    elf_image_section_bytes(img, &img->shdrs[i], &blob))
 			continue;
-		n = build_id_in_notes(blob.view, ret, cap);
+		n = elf_notes_build_id(blob.view, ret, cap);
 		elf_blob_free(&blob);
 	}
 	return n;

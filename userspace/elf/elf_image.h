@@ -70,7 +70,7 @@ int elf_image_open_mem(struct elf_image *img, const void *mem, size_t size, stru
 int elf_image_open_fd(struct elf_image *img, int fd, struct diag *diag);
 void elf_image_close(struct elf_image *img);	/* also on a zeroed image */
 
-/* [offset, offset+size) of the file. 0, -ERANGE outside the file, -ENOMEM, -EIO. */
+/* [offset, offset+size) of the file. 0, -ERANGE outside the file or above 256 MB, -ENOMEM, -EIO. */
 int elf_image_read(const struct elf_image *img, uint64_t offset, uint64_t size, struct elf_blob *ret);
 void elf_blob_free(struct elf_blob *blob);	/* also on a zeroed blob */
 
@@ -86,5 +86,7 @@ bool elf_image_offset_to_vaddr(const struct elf_image *img, uint64_t offset, uin
 
 /* The GNU build-id (note NT_GNU_BUILD_ID), at most cap bytes. Bytes written, 0 if there is none. */
 size_t elf_image_build_id(const struct elf_image *img, uint8_t *ret, size_t cap);
+/* The same from notes alone, as /sys/kernel/notes has them. */
+size_t elf_notes_build_id(struct bytes notes, uint8_t *ret, size_t cap);
 
 #endif

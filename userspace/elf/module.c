@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "elf/module.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -71,4 +72,13 @@ struct module *modules_get(struct modules *ms, uint32_t id)
 uint32_t modules_max_id(const struct modules *ms)
 {
 	return ms->max_id;
+}
+
+int module_image(const struct module *m, struct elf_image *ret)
+{
+	if (m->fd >= 0)
+		return elf_image_open_fd(ret, m->fd, NULL);
+	if (m->mem)
+		return elf_image_open_mem(ret, m->mem, m->size, NULL);
+	return -ENOENT;
 }

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "elf/elf_image.h"
 #include "sfbpf_shared.h"
 
 enum module_state {
@@ -52,5 +53,7 @@ struct module *modules_get(struct modules *ms, uint32_t id);
 /* NULL if there is none of that id. */
 struct module *modules_find(const struct modules *ms, uint32_t id);
 uint32_t modules_max_id(const struct modules *ms);	/* largest id ever made; 0 if none (ids start at 1) */
+/* Its bytes as ELF, to be closed with elf_image_close. -ENOENT: they cannot be had; else as elf_image_open_fd. */
+int module_image(const struct module *m, struct elf_image *ret);
 
 #endif

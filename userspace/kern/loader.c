@@ -117,7 +117,7 @@ static void convert(struct loader *l, struct module *m)
 		tables_publish(l->tables, m->id, &packed.tables);
 	} else if (err == -ENOMEM || err == -ENOSPC) {
 		state = MODULE_NO_TABLE;
-		tables_set_state(l->tables, m->id, SF_MOD_RETRY, clock_ns(CLOCK_MONOTONIC) + RETRY_FULL_NS);
+		tables_set_state(l->tables, m->id, SF_MOD_FULL, clock_ns(CLOCK_MONOTONIC) + RETRY_FULL_NS);
 	} else {
 		/* Executable but no ELF file: code written by a JIT through a file mapping. */
 		state = MODULE_NO_TABLE;

@@ -25,7 +25,7 @@ void tables_free(struct tables *t);
 struct pack_space tables_space(struct tables *t);
 /* Makes a module's tables visible to BPF. */
 void tables_publish(struct tables *t, uint32_t module, const struct sf_module *desc);
-/* A module without tables: SF_MOD_NO_TABLE, SF_MOD_JIT, or SF_MOD_RETRY with a time (CLOCK_MONOTONIC, ns). */
+/* A module without tables: SF_MOD_NO_TABLE, SF_MOD_JIT, or SF_MOD_RETRY or _FULL with a time (CLOCK_MONOTONIC, ns). */
 void tables_set_state(struct tables *t, uint32_t module, enum sf_module_state state, uint64_t retry_ns);
 uint64_t tables_bytes(const struct tables *t);	/* kernel memory of the chunks */
 

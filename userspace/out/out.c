@@ -10,6 +10,8 @@ const struct out_format *out_format_at(size_t i)
 		{ "folded", { ".folded", ".txt" }, false, out_folded },
 		{ "json", { ".json" }, false, out_json },
 		{ "text", { NULL }, false, out_text },
+		{ "pprof", { ".pb.gz", ".pprof" }, true, out_pprof },
+		{ "html", { ".html", ".htm" }, false, out_html },
 	};
 
 	return i < sizeof(formats) / sizeof(formats[0]) ? &formats[i] : NULL;
@@ -36,6 +38,11 @@ const struct out_format *out_format_for_path(const char *path)
 				return f;
 	}
 	return NULL;
+}
+
+bool out_is_clock(const struct out_meta *meta)
+{
+	return meta->hz > 0 && meta->event && (strstr(meta->event, "clock") || strstr(meta->event, "cycles"));
 }
 
 uint64_t out_value(const struct out_report *r, const struct profile_stack *s)

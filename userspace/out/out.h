@@ -78,6 +78,8 @@ const struct out_format *out_format_at(size_t i);	/* NULL past the last one */
 int out_folded(const struct out_report *r, FILE *f);
 int out_json(const struct out_report *r, FILE *f);
 int out_text(const struct out_report *r, FILE *f);
+int out_pprof(const struct out_report *r, FILE *f);
+int out_html(const struct out_report *r, FILE *f);
 int out_stats(const struct run_stats *st, FILE *f);
 
 /* What all outputs share. A stack's value, to be summed (samples or nanoseconds), and a sum as it is printed. */
@@ -86,6 +88,7 @@ uint64_t out_shown(const struct out_report *r, uint64_t sum);
 /* The user part did not reach its outermost frame, and is shown. */
 bool out_incomplete(const struct out_report *r, const struct profile_stack *s);
 uint64_t out_lost(const struct run_stats *st);	/* samples that were lost, of any cause */
+bool out_is_clock(const struct out_meta *meta);	/* its samples come at even steps of CPU time, 1/hz apart */
 int out_finish(FILE *f);		/* flush: 0 or -errno */
 
 #endif

@@ -230,18 +230,11 @@ static const struct symtab *load_table(struct module *m)
 {
 	struct elf_image img;
 	struct symtab *t = NULL;
-	int err;
 
 	if (m->symbols)
 		return table_of(m);
 	m->symbols = (void *)&no_table;
-	if (m->fd >= 0)
-		err = elf_image_open_fd(&img, m->fd, NULL);
-	else if (m->mem)
-		err = elf_image_open_mem(&img, m->mem, m->size, NULL);
-	else
-		return NULL;
-	if (err)
+	if (module_image(m, &img))
 		return NULL;
 	if (!symtab_build(&img, &t))
 		m->symbols = t;

@@ -121,7 +121,7 @@ static int gather_cost(struct inspected *in, struct cost *c)
 		return -ENOMEM;
 	err = pack_file(&in->file, &space, &packed, NULL);	/* what is wrong was noted before */
 	free(scratch.mem);
-	if (err == -ENODATA || err == -ENOSPC) {
+	if (err == -ENODATA || err == -ENOSPC || err == -E2BIG) {
 		c->none = true;
 		return 0;
 	}

@@ -16,6 +16,8 @@ static const struct {
 	{ "record", tool_record, "profile for a while, write stacks" },
 	{ "offcpu", tool_offcpu, "time spent blocked, by stack, and who ended it" },
 	{ "inspect", tool_inspect, "what unwind tables an ELF file carries" },
+	{ "report", tool_report, "show what record wrote: text, or a flame graph" },
+	{ "diff", tool_diff, "compare two of them" },
 	{ "doctor", tool_doctor, "what this kernel and user can do" },
 };
 

@@ -8,5 +8,7 @@ int tool_offcpu(int argc, char **argv);
 int tool_top(int argc, char **argv);
 int tool_doctor(int argc, char **argv);
 int tool_inspect(int argc, char **argv);
+int tool_report(int argc, char **argv);
+int tool_diff(int argc, char **argv);
 
 #endif

@@ -5,7 +5,7 @@
  *
  *   page, time_unix_ns, duration_s, samples, lost {cause: n}, kernel (samples in kernel mode), user_stacks {total, complete,
  *   incomplete {reason: n}}, self {cpu_pct, rss_kb}, tables {files, bytes},
- *   functions [{name, module, self, total, kernel}], processes [{pid, comm, samples, kernel, user_stacks, complete}]
+ *   functions [{name, module, self, total, kernel}], processes [{pid, comm, cgroup, samples, kernel, user_stacks, complete}]
  *
  * Numbers of samples there, percentages in the text. New keys may be added.
  */

@@ -9,7 +9,7 @@
 #include "base/strpool.h"
 #include "base/vec.h"
 
-#define NODES_MAX (1u << 20)	/* 64 MB; a window of real programs has some ten thousand */
+#define NODES_MAX (1u << 18)	/* 16 MB; a window of real programs has some ten thousand */
 
 struct calltree_scratch {
 	uint32_t *slots;	/* node + 1 by (parent, label, id), 0: free; a power of two, at most half full */

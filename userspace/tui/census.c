@@ -24,6 +24,7 @@ struct hot {				/* self samples of a function in a process */
 };
 
 struct census_scratch {
+	unsigned int tables;
 	struct tally *by_symbol;
 	size_t nsymbols, symbols_cap;
 	struct place *by_file, *by_name;	/* by module id; by symbolizer_module_index */
@@ -104,7 +105,7 @@ static int grow_slots(uint32_t **slots, size_t *nslots, const struct census_proc
 
 static struct census_process *thread_of(struct census *c, const struct profile_stack *s)
 {
-	struct census_process key = { .pid = s->pid, .names = 1, .cgroup_id = s->cgroup_id }, *t;
+	struct census_process key = { .pid = s->pid, .names = 1 }, *t;
 	struct census_scratch *sc = c->scratch;
 	size_t at;
 
@@ -195,7 +196,6 @@ static int count_hot(struct census *c, struct census_process *pr, uint32_t symbo
 static void count_process(struct census_process *pr, const struct profile_stack *s)
 {
 	pr->self += s->count;
-	pr->cgroup_id = s->cgroup_id;
 	if (s->flags & SF_SAMPLE_IN_KERNEL)
 		pr->kernel += s->count;
 	if (s->flags & SF_SAMPLE_USER) {
@@ -261,11 +261,14 @@ static struct place *place_of(struct census *c, const struct symbolizer *sz, uin
 {
 	struct census_scratch *sc = c->scratch;
 	uint32_t kind = user_frame ? SF_FRAME_KIND(*user_frame) : SF_FRAME_RAW;
+	bool in_file = kind == SF_FRAME_ROW || kind == SF_FRAME_NOROW;
 	const struct module *file = NULL;
 	struct census_module *m;
 	struct place *at;
 
-	if (kind == SF_FRAME_ROW || kind == SF_FRAME_NOROW)
+	if (in_file && SF_FRAME_MODULE(*user_frame) < sc->nfiles && sc->by_file[SF_FRAME_MODULE(*user_frame)].row1)
+		return &sc->by_file[SF_FRAME_MODULE(*user_frame)];
+	if (in_file)
 		file = modules_find(ms, SF_FRAME_MODULE(*user_frame));
 	if (file) {
 		if (extend(&sc->by_file, &sc->files_cap, &sc->nfiles, file->id + 1))
@@ -357,29 +360,33 @@ static void count_function(struct census *c, uint32_t symbol, const struct profi
 		t->kernel += s->count;
 }
 
-static int add_frames(struct census *c, const struct profile_stack *s, const uint32_t *ids, uint32_t stack,
-		      struct symbolizer *sz, const struct modules *ms, const struct selection *sel)
+static int add_functions(struct census *c, const struct profile_stack *s, const uint32_t *ids, uint32_t stack,
+			 const struct symbolizer *sz, const struct shown *f)
 {
-	struct shown f = shown_frames(sel, s);
-	size_t n = shown_count(&f);
+	struct census_scratch *sc = c->scratch;
+	size_t n = shown_count(f);
 
-	for (size_t i = 0; i < n; i++) {
-		size_t k = shown_at(&f, i);
-		struct place *at;
-
-		count_function(c, ids[k], s, stack, i == 0);
-		at = place_of(c, sz, ids[k], k < s->n_user ? &s->frames[k] : NULL, ms);
-		if (!at)
-			return -ENOMEM;
-		count_module(c, at, s, stack, i == 0, k + 1 == s->n_user);
-	}
-	if (!n) {
-		struct place *at = place_of(c, sz, SYM_NO_STACK, NULL, ms);
-
+	if (extend(&sc->by_symbol, &sc->symbols_cap, &sc->nsymbols, symbolizer_count(sz)))
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		count_function(c, ids[shown_at(f, i)], s, stack, i == 0);
+	if (!n)
 		count_function(c, SYM_NO_STACK, s, stack, true);
+	return 0;
+}
+
+static int add_modules(struct census *c, const struct profile_stack *s, const uint32_t *ids, uint32_t stack,
+		       const struct symbolizer *sz, const struct modules *ms, const struct shown *f)
+{
+	size_t n = shown_count(f);
+
+	for (size_t i = 0; i < (n ? n : 1); i++) {
+		size_t k = n ? shown_at(f, i) : 0;
+		struct place *at = place_of(c, sz, n ? ids[k] : SYM_NO_STACK, n && k < s->n_user ? &s->frames[k] : NULL, ms);
+
 		if (!at)
 			return -ENOMEM;
-		count_module(c, at, s, stack, true, false);
+		count_module(c, at, s, stack, i == 0, n && k + 1 == s->n_user);
 	}
 	return 0;
 }
@@ -400,23 +407,28 @@ static void count_all(struct census *c, const struct profile_stack *s)
 static int add_stack(struct census *c, struct profile *p, size_t i, struct symbolizer *sz, const struct modules *ms,
 		     const struct selection *sel)
 {
-	struct census_scratch *sc = c->scratch;
+	unsigned int tables = c->scratch->tables;
 	struct profile_stack s;
 	const uint32_t *ids;
 	struct shown f;
-	int err;
+	int err = 0;
 
 	profile_stack(p, i, &s);
 	count_all(c, &s);
 	ids = profile_symbols(p, i, sz);
-	if (!ids || extend(&sc->by_symbol, &sc->symbols_cap, &sc->nsymbols, symbolizer_count(sz)))
+	if (!ids)
 		return -ENOMEM;
 	if (!selection_takes(sel, &s, ids, sz))
 		return 0;
 	c->sum += s.count;
 	f = shown_frames(sel, &s);
-	err = add_process(c, &s, shown_count(&f) ? ids[shown_at(&f, 0)] : SYM_NO_STACK);
-	return err ? err : add_frames(c, &s, ids, (uint32_t)i + 1, sz, ms, sel);
+	if (tables & CENSUS_PROCESSES)
+		err = add_process(c, &s, shown_count(&f) ? ids[shown_at(&f, 0)] : SYM_NO_STACK);
+	if (!err && tables & CENSUS_FUNCTIONS)
+		err = add_functions(c, &s, ids, (uint32_t)i + 1, sz, &f);
+	if (!err && tables & CENSUS_MODULES)
+		err = add_modules(c, &s, ids, (uint32_t)i + 1, sz, ms, &f);
+	return err;
 }
 
 static int collect_functions(struct census *c, const struct symbolizer *sz, const struct selection *sel)
@@ -461,15 +473,17 @@ static int start(struct census *c)
 }
 
 int census_build(struct census *c, struct profile *p, struct symbolizer *sz, const struct modules *ms,
-		 const struct selection *sel)
+		 const struct selection *sel, unsigned int tables)
 {
 	int err = start(c);
 
+	if (!err)
+		c->scratch->tables = tables;
 	for (size_t i = 0; i < profile_count(p) && !err; i++)
 		err = add_stack(c, p, i, sz, ms, sel);
 	if (!err)
 		err = collect_functions(c, sz, sel);
-	if (!err && !sel->n)
+	if (!err && !sel->n && tables & CENSUS_MODULES)
 		err = add_idle_modules(c, ms);
 	if (err) {
 		census_free(c);

@@ -28,7 +28,6 @@ struct census_process {			/* a process, or one thread name of it */
 	char comm[SF_COMM];		/* as the kernel gave it: foreign bytes; the one with the most samples */
 	uint64_t comm_self;		/* samples under that name */
 	uint64_t self, kernel, user_stacks, complete;
-	uint64_t cgroup_id;
 	uint32_t hottest;		/* symbol with the most self samples */
 	uint64_t hottest_self;
 };
@@ -55,9 +54,14 @@ struct census {
 	struct census_scratch *scratch;
 };
 
-/* Into *c, zeroed before its first use; memory is reused. Only threads are in order. 0 or -ENOMEM (c is then empty). */
+enum { CENSUS_FUNCTIONS = 1, CENSUS_PROCESSES = 2, CENSUS_MODULES = 4 };
+
+/*
+ * Into *c, zeroed before its first use; memory is reused. tables: those that are wanted, the others come out empty (sum and
+ * all are always there). Only threads are in order. 0 or -ENOMEM (c is then empty).
+ */
 int census_build(struct census *c, struct profile *p, struct symbolizer *sz, const struct modules *ms,
-		 const struct selection *sel);
+		 const struct selection *sel, unsigned int tables);
 void census_free(struct census *c);
 /* The reason that most stacks ended for in this module; SF_STOP_COMPLETE: none did. */
 uint8_t census_worst_stop(const struct census_module *m);

@@ -27,6 +27,7 @@ static const struct column_spec process_columns[] = {
 	{ COL_COMPLETE, "COMPL%", 8, 8, 60, false },
 	{ COL_DIFF, "DIFF", 7, 7, 50, false },
 	{ COL_COMM, "NAME", 21, 26, 0, true },
+	{ COL_CGROUP, "CGROUP", 22, 28, 108, true },
 	{ COL_HOTTEST, "HOTTEST FUNCTION", 0, 0, 60, true },
 	{ 0 },
 };

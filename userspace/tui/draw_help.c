@@ -31,11 +31,13 @@ size_t help_lines(void)
 
 void draw_help(const struct ui *ui, struct grid *g)
 {
+	static const char title[] = "sfbpf top " SFBPF_VERSION ": where the CPUs spend their time, whole stacks of all processes";
+	bool more = g->h < 3 || help_lines() > (size_t)(g->h - 3);
 	size_t line = 0, first = ui->help_scroll;
 	int end = g->h - 1, y = 2;
 	char keys[64];
 
-	grid_fit(g, 0, 0, g->w, ROLE_STRONG, "sfbpf top " SFBPF_VERSION ": where the CPUs spend their time, whole stacks of all processes");
+	grid_fit(g, 0, 0, g->w, ROLE_STRONG, title);
 	for (size_t i = 0; keys_at(i); i++) {
 		const struct binding *b = keys_at(i);
 
@@ -50,5 +52,5 @@ void draw_help(const struct ui *ui, struct grid *g)
 		if (line++ >= first && y < end)
 			grid_fit(g, 1, y++, g->w - 1, ROLE_DIM, notes[i]);
 	grid_fit(g, 0, g->h - 1, g->w, ROLE_LABEL,
-		 help_lines() > (size_t)(g->h - 3) ? "Up, Down, PgUp, PgDn: more of this   any other key: back" : "any key: back");
+		 more ? "Up, Down, PgUp, PgDn: more of this   any other key: back" : "any key: back");
 }

@@ -109,7 +109,7 @@ static void process_name(const struct ui *ui, const struct cursor *c, const stru
 static void process_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
 {
 	const struct census_process *p = rows_process(ui, row);
-	char text[16];
+	char text[64];
 
 	switch (c->col->id) {
 	case COL_PID:
@@ -131,6 +131,9 @@ static void process_cell(const struct ui *ui, const struct cursor *c, const stru
 		break;
 	case COL_COMM:
 		process_name(ui, c, row);
+		break;
+	case COL_CGROUP:
+		put(c, ROLE_DIM, rows_cgroup(ui, p, text, sizeof(text)));
 		break;
 	default:
 		if (!row->thread)

@@ -19,6 +19,7 @@ struct live {
 	unsigned int first, n;
 	struct slice all;
 	struct profile *window;
+	struct profile *retired;	/* was all.profile, and may still be on the screen; NULL: none */
 	struct live_counters last;	/* where the next slice starts */
 	uint64_t last_ns;
 };
@@ -45,6 +46,7 @@ void live_free(struct live *l)
 		profile_free(l->ring[i].profile);
 	profile_free(l->all.profile);
 	profile_free(l->window);
+	profile_free(l->retired);
 	free(l);
 }
 
@@ -133,7 +135,10 @@ struct profile *live_take(struct live *l, struct profile *p, struct symbolizer *
 		struct profile *fresh = profile_new();
 
 		if (fresh) {
-			profile_free(l->all.profile);
+			if (l->retired)		/* the older one is what is on the screen */
+				profile_free(l->all.profile);
+			else
+				l->retired = l->all.profile;
 			l->all = (struct slice){ .profile = fresh };
 		}
 	}
@@ -158,6 +163,8 @@ struct profile *live_window(struct live *l, enum live_span span, struct live_sum
 	uint64_t ns = 0;
 
 	*ret = (struct live_sum){ 0 };
+	profile_free(l->retired);
+	l->retired = NULL;
 	if (span == LIVE_ALL) {
 		ret->seconds = (double)l->all.ns / 1e9;
 		ret->c = l->all.c;

@@ -38,7 +38,10 @@ void live_start(struct live *l, const struct live_counters *now, uint64_t now_ns
  */
 struct profile *live_take(struct live *l, struct profile *p, struct symbolizer *sz, const struct live_counters *now,
 			  uint64_t now_ns, bool late);
-/* The window's samples. Valid until the next live_take, live_window or live_reset. NULL: out of memory. */
+/*
+ * The window's samples. Valid until the next live_window or live_reset; that of LIVE_ALL grows with every live_take.
+ * NULL: out of memory.
+ */
 struct profile *live_window(struct live *l, enum live_span span, struct live_sum *ret);
 void live_reset(struct live *l);	/* forgets everything taken so far */
 

@@ -51,6 +51,12 @@ const char *rows_module_name(const struct census_module *m, char *dst, size_t ca
 	return dst;
 }
 
+const char *rows_cgroup(const struct ui *ui, const struct census_process *p, char *dst, size_t cap)
+{
+	snprintf(dst, cap, "%s", ui->cgroups ? cgroup_names_get(ui->cgroups, p->pid, p->comm) : "");
+	return dst;
+}
+
 uint64_t rows_module_key(const struct census_module *m)
 {
 	return m->file ? 1ull << 32 | m->file->id : m->index;

@@ -17,6 +17,7 @@ const char *rows_module_tables(const struct census_module *m);	/* "sframe", "eh_
 uint64_t rows_module_key(const struct census_module *m);
 uint64_t rows_process_key(uint32_t pid);	/* in the set of opened rows */
 const struct census_process *rows_process(const struct ui *ui, const struct ui_row *row);
+const char *rows_cgroup(const struct ui *ui, const struct census_process *p, char *dst, size_t cap);	/* "": not known */
 /* For qsort_r over rows of a list view; ctx is the ui. */
 int rows_compare(const void *a, const void *b, void *ctx);
 

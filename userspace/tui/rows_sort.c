@@ -52,6 +52,7 @@ const struct census_process *rows_process(const struct ui *ui, const struct ui_r
 static int cmp_processes(const struct ui *ui, enum column by, const struct ui_row *a, const struct ui_row *b)
 {
 	const struct census_process *x = rows_process(ui, a), *y = rows_process(ui, b);
+	char nx[64], ny[64];
 	int c = 0;
 
 	switch (by) {
@@ -69,6 +70,9 @@ static int cmp_processes(const struct ui *ui, enum column by, const struct ui_ro
 		break;
 	case COL_COMM:
 		c = strncmp(y->comm, x->comm, SF_COMM);
+		break;
+	case COL_CGROUP:
+		c = strcmp(rows_cgroup(ui, y, ny, sizeof(ny)), rows_cgroup(ui, x, nx, sizeof(nx)));
 		break;
 	case COL_HOTTEST:
 		c = strcmp(symbolizer_name(ui->symbols, y->hottest), symbolizer_name(ui->symbols, x->hottest));

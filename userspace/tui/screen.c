@@ -203,11 +203,11 @@ static void second_line(struct line *l, const struct ui *ui)
 	double cpu = ui->sum.seconds > 0 ? (double)ui->sum.c.cpu_ns / ui->sum.seconds / 1e7 : 0;
 	char a[16], b[16];
 
-	if (ui->window)
+	if (ui->window) {
 		say_stops(l, ui);
-	if (ui->window)
 		say(l, 80, worry(cpu, 1.5, 3), "sfbpf %.1f%% CPU", cpu);
-	say(l, ga->rss_kb ? 70 : 0, worry((double)ga->rss_kb, 300e3, 600e3), "%s RSS", screen_bytes(ga->rss_kb * 1024, a, sizeof(a)));
+	}
+	say(l, 70, worry((double)ga->rss_kb, 300e3, 600e3), "%s RSS", screen_bytes(ga->rss_kb * 1024, a, sizeof(a)));
 	say(l, 50, worry(ui_share(ga->table_bytes, ga->table_limit), 70, 90), "tables %s of %s files",
 	    screen_bytes(ga->table_bytes, a, sizeof(a)), screen_amount(ga->table_files, b, sizeof(b)));
 	say(l, 20, ROLE_DIM, "%s", ga->what);

@@ -11,8 +11,6 @@
 #include "tui/screen.h"
 
 #define OPEN_SHARE 5.0			/* percent: what is hotter is open by itself */
-#define DELAY_MIN_NS (100 * NUM_MS)
-#define DELAY_MAX_NS (3600 * NUM_S)
 
 static void set_positions(struct ui *ui)
 {
@@ -71,15 +69,19 @@ static void scroll(struct ui *ui)
 /* Everything that follows from the window, the zoom and the view. */
 static int rebuild(struct ui *ui)
 {
+	static const unsigned int tables_of[VIEW_MAX] = {
+		[VIEW_FUNCTIONS] = CENSUS_FUNCTIONS, [VIEW_PROCESSES] = CENSUS_PROCESSES, [VIEW_MODULES] = CENSUS_MODULES,
+	};
 	enum calltree_order order = ui->view == VIEW_CALLERS ? CALLTREE_BOTTOM_UP : CALLTREE_TOP_DOWN;
+	unsigned int tables = ui->all_tables ? CENSUS_FUNCTIONS | CENSUS_PROCESSES : tables_of[ui->view];
 	int err;
 
 	ui->nrows = 0;
 	if (!ui->window)
 		return 0;
-	err = census_build(&ui->census, ui->window, ui->symbols, ui->modules, &ui->sel);
+	err = census_build(&ui->census, ui->window, ui->symbols, ui->modules, &ui->sel, tables);
 	if (!err && ui->baseline)
-		err = census_build(&ui->before, ui->baseline, ui->symbols, ui->modules, &ui->sel);
+		err = census_build(&ui->before, ui->baseline, ui->symbols, ui->modules, &ui->sel, tables);
 	if (!err && !(IN(ui->view) & IN_LISTS))
 		err = calltree_build(&ui->tree, ui->window, ui->symbols, &ui->sel, order);
 	if (!err)
@@ -297,7 +299,8 @@ static void move_flame(struct ui *ui, enum action act)
 
 		if (act == ACT_OUTER && row->indent + 1 == from->indent && above)
 			best = i;
-		if (act == ACT_DEEPER && row->indent == from->indent + 1 && below && (best == at || row->width > ui->rows[best].width))
+		if (act == ACT_DEEPER && row->indent == from->indent + 1 && below &&
+		    (best == at || row->width > ui->rows[best].width))
 			best = i;
 		if (act == ACT_LEFT && row->indent == from->indent && row->x < from->x)
 			best = i;
@@ -411,7 +414,7 @@ static void answer(struct ui *ui)
 		memcpy(ui->filter, ui->typed, sizeof(ui->filter));
 		rearrange(ui);
 	} else if (ui->typed[0]) {
-		if (num_duration(ui->typed, NUM_S, &ns) || ns < DELAY_MIN_NS || ns > DELAY_MAX_NS)
+		if (num_duration(ui->typed, NUM_S, &ns) || ns < UI_DELAY_MIN || ns > UI_DELAY_MAX)
 			ui_say(ui, true, "the delay is 0.1 to 3600 seconds");
 		else
 			ui->delay_ns = ns;

@@ -16,14 +16,18 @@
 #include "prof/profile.h"
 #include "tui/calltree.h"
 #include "tui/census.h"
+#include "tui/cgroup_name.h"
 #include "tui/grid.h"
 #include "tui/keys.h"
 #include "tui/live.h"
 #include "tui/selection.h"
 
+#define UI_DELAY_MIN 100000000ull		/* ns */
+#define UI_DELAY_MAX 3600000000000ull
+
 enum column {
 	COL_SELF, COL_TOTAL, COL_KERNEL, COL_DIFF, COL_MODULE, COL_FUNCTION,
-	COL_PID, COL_COMPLETE, COL_COMM, COL_HOTTEST,
+	COL_PID, COL_COMPLETE, COL_COMM, COL_CGROUP, COL_HOTTEST,
 	COL_TABLES, COL_ROWS, COL_BYTES, COL_ENDS, COL_FILE,
 };
 
@@ -63,6 +67,7 @@ enum ui_prompt { PROMPT_NONE, PROMPT_FILTER, PROMPT_DELAY };
 
 struct ui {
 	struct symbolizer *symbols;
+	struct cgroup_names *cgroups;	/* NULL: their names are not known */
 	const struct modules *modules;
 	struct ui_gauges gauges;
 	struct profile *window;		/* borrowed; NULL before the first refresh */
@@ -82,6 +87,7 @@ struct ui {
 	size_t nrows, rows_cap;
 	int w, h;			/* of the screen */
 	bool paused, help;
+	bool all_tables;		/* batch: functions and processes at once, whatever the view */
 	size_t help_scroll;
 	enum ui_prompt prompt;
 	char filter[64], typed[64];
@@ -108,7 +114,7 @@ struct ui_event {
 
 void ui_init(struct ui *ui, struct symbolizer *symbols, const struct modules *modules);
 void ui_free(struct ui *ui);
-/* A new window: window must stay valid and unchanged until the next call. 0 or -ENOMEM (the rows are then empty). */
+/* A new window, which must stay valid until the next call. 0 or -ENOMEM (the rows are then empty). */
 int ui_refresh(struct ui *ui, struct profile *window, const struct live_sum *sum);
 void ui_resize(struct ui *ui, int w, int h);
 unsigned int ui_event(struct ui *ui, const struct ui_event *ev);	/* UI_* */

@@ -21,6 +21,12 @@ _Static_assert((int)SF_K_NONE == (int)RULE_NONE && (int)SF_K_SAME == (int)RULE_S
 /* Padding between functions needs no row of its own: nothing runs there. Longer holes get one that says "nothing known". */
 #define PADDING 16
 
+/*
+ * Tables larger than the file itself are nobody's: real ones take a tenth of the code. Only a file made to fill the
+ * tables' memory gets there, with a rule for each byte.
+ */
+#define TABLES_OVER_FILE (256u << 10)
+
 #define RULE_HASH 8192		/* slots; a power of two */
 
 struct packer {
@@ -30,6 +36,7 @@ struct packer {
 	size_t nsegs, seg;
 	const struct elf_phdr *only;	/* the segment whose rows are packed in this pass; NULL: all */
 	bool tracks_bx, restart_with_bx;
+	uint64_t max_bytes;
 
 	uint32_t *page_rows;		/* of the page in progress */
 	uint32_t npage_rows;
@@ -141,8 +148,11 @@ static int write_page(struct packer *p, uint32_t *ret_loc)
 {
 	uint32_t size = SF_PAGE_ROWS + 4 * p->npage_rows, i = 0;
 	uint16_t *index;
-	uint8_t *mem = p->space->alloc(p->space->ctx, size, ret_loc);
+	uint8_t *mem;
 
+	if (p->out->bytes + size > p->max_bytes)
+		return -E2BIG;
+	mem = p->space->alloc(p->space->ctx, size, ret_loc);
 	if (!mem)
 		return -ENOSPC;
 	index = (uint16_t *)mem;
@@ -556,6 +566,7 @@ static int pack_once(struct unwind_file *file, const struct pack_space *space, s
 	p->space = space;
 	p->out = ret;
 	p->tracks_bx = tracks_bx;
+	p->max_bytes = file->img.size + TABLES_OVER_FILE;
 	p->nsegs = exec_segments(&file->img, p->segs, EXEC_SEGMENTS_MAX);
 	p->page_rows = malloc(4ul * (SF_PAGE_MAX_ROWS + 1));
 	err = p->page_rows ? trampolines_find(&file->img, file->arch, &p->known) : -ENOMEM;

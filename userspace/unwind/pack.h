@@ -28,8 +28,8 @@ struct pack_result {
 };
 
 /*
- * All rows of the file. 0; -ENODATA: there are none; -ENOSPC: alloc had no room; -ENOMEM. On failure what was
- * allocated stays with the allocator, unused.
+ * All rows of the file. 0; -ENODATA: there are none; -ENOSPC: alloc had no room; -E2BIG: the tables would be larger
+ * than the file, which no real one's are; -ENOMEM. On failure what was allocated stays with the allocator, unused.
  */
 int pack_file(struct unwind_file *file, const struct pack_space *space, struct pack_result *ret, struct diag *diag);
 

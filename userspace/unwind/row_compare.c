@@ -117,18 +117,24 @@ static void group_open(struct group *g, struct unwind_file *file, unsigned int w
 static int group_at(const struct group *g, uint64_t pos, uint64_t *ret_end)
 {
 	const struct row *first = &g->rows[0];
+	size_t lo = 0, hi = g->n;
 	uint64_t phase, base;
-	size_t i;
 
 	*ret_end = first->end;
 	if (!first->plt_rep)
 		return 0;
 	phase = (pos - first->start) % first->plt_rep;
 	base = pos - phase;
-	for (i = 0; i < g->n && g->rows[i].plt_at <= phase; i++)
-		;
-	*ret_end = base + (i < g->n ? g->rows[i].plt_at : first->plt_rep);
-	return (int)i - 1;
+	while (lo < hi) {	/* rows below lo hold from phase or before, those from hi on from behind it */
+		size_t mid = (lo + hi) / 2;
+
+		if (g->rows[mid].plt_at <= phase)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	*ret_end = base + (lo < g->n ? g->rows[lo].plt_at : first->plt_rep);
+	return (int)lo - 1;
 }
 
 /* told (NULL: always tell) remembers that this pair was told of. */

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * libFuzzer target: an ELF file's headers, sections (also compressed), notes and symbols.
+ * Built by scripts/fuzz.sh.
+ */
+#include <stdlib.h>
+
+#include "elf/elf_image.h"
+#include "sym/elf_symtab.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void require(bool cond)
+{
+	if (!cond)
+		abort();
+}
+
+static void all_sections(const struct elf_image *img)
+{
+	for (uint32_t i = 0; i < img->nshdrs && i < 64; i++) {
+		struct elf_blob blob = { 0 };
+
+		require(img->shdrs[i].name != NULL);
+		if (!elf_image_section_bytes(img, &img->shdrs[i], &blob)) {
+			require(blob.view.len == 0 || blob.view.base != NULL);
+			elf_blob_free(&blob);
+		}
+	}
+}
+
+static void all_symbols(const struct elf_image *img)
+{
+	struct symtab *t = NULL;
+	struct symtab_hit hit;
+	char name[256];
+
+	if (symtab_build(img, &t))
+		return;
+	for (uint32_t i = 0; i < symtab_count(t) && i < 4096; i++)
+		if (symtab_at(t, i, &hit))
+			symtab_name(t, &hit, name, sizeof(name));
+	for (uint64_t off = 0; off < 65536; off += 997)
+		symtab_find(t, off, &hit);
+	symtab_free(t);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct elf_image img;
+	struct diag diag = { 0 };
+	uint8_t id[20];
+	uint64_t at;
+
+	if (elf_image_open_mem(&img, data, size, &diag)) {
+		require(diag.malformed > 0);
+		return 0;
+	}
+	for (uint32_t i = 0; i < img.nphdrs; i++)
+		if (elf_image_vaddr_to_offset(&img, img.phdrs[i].vaddr, &at))
+			elf_image_offset_to_vaddr(&img, at, &at);
+	require(elf_image_build_id(&img, id, sizeof(id)) <= sizeof(id));
+	all_sections(&img);
+	all_symbols(&img);
+	elf_image_close(&img);
+	return 0;
+}

@@ -1,0 +1,481 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""sfbpf top as a user meets it: started in tmux at several sizes, every key of its own help pressed, the screen read,
+and the terminal compared before and after each way out. Also the batch pages. Needs root and tmux."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+
+import harness as h
+
+SOCKET = ["sfbpf-top-%d" % os.getpid(), 0]      # one server a screen: a dying one must not take the next along
+KEYS = {        # names in the help -> names in tmux
+    "Backspace": "BSpace", "PgUp": "PageUp", "PgDn": "PageDown", "Esc": "Escape", "Shift-Tab": "BTab", "Ctrl-L": "C-l",
+}
+SIZES = [(80, 24), (120, 40), (200, 60), (40, 10)]
+FIRST_S = 3.0 * max(1.0, os.getloadavg()[0] / os.cpu_count())   # a free machine takes less than one
+
+
+def socket():
+    return "%s-%d" % tuple(SOCKET)
+
+
+def tmux(*args):
+    return subprocess.run(["tmux", "-L", socket(), "-f", "/dev/null"] + list(args), check=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL).stdout.decode()
+
+
+class Screen:
+    """A shell in a tmux window, from which top is started, so that what it leaves behind can be seen."""
+
+    def __init__(self, w, ht, env=()):
+        env = dict({"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "PS1": "READY> "}, **dict(env))
+        cmd = "env -u NO_COLOR " + " ".join("%s='%s'" % kv for kv in env.items()) + " sh"
+        self.close()
+        SOCKET[1] += 1
+        tmux("new-session", "-d", "-x", str(w), "-y", str(ht), cmd)
+        self.wait(lambda s: "READY>" in s, 5, "a shell")
+        self.type("cd " + h.tmpdir())
+
+    def close(self):
+        subprocess.run(["tmux", "-L", socket(), "kill-server"], stderr=subprocess.DEVNULL, check=False)
+
+    def text(self):
+        return tmux("capture-pane", "-p")
+
+    def lines(self):
+        return self.text().split("\n")
+
+    def key(self, *names):
+        for n in names:
+            tmux("send-keys", KEYS.get(n, "C-" + n[-1].lower() if n.startswith("Ctrl-") else n))
+
+    def type(self, text):
+        tmux("send-keys", "-l", text)
+        tmux("send-keys", "Enter")
+
+    def wait(self, good, seconds, what):
+        end = time.monotonic() + seconds
+        while True:
+            text = self.text()
+            if good(text):
+                return text
+            if time.monotonic() > end:
+                raise ValueError("no %s after %.1f s: %s" % (what, seconds, " / ".join(text.split("\n")[:6])))
+            time.sleep(0.05)
+
+    def start(self, options=""):
+        self.type("clear; %s top %s" % (h.SFBPF, options))
+        return self.wait(lambda s: re.search(r"complete \d", s) is not None, FIRST_S + 5, "first screen")
+
+    def quit(self):
+        self.key("Escape", "Escape", "Escape", "q")
+        self.wait(lambda s: "READY>" in s, 5, "prompt after q")
+
+    def modes(self):
+        """stty -g, and what the shell prints in a fresh screen."""
+        self.type("clear; stty -g")
+        found = self.wait(lambda s: re.search(r"^[0-9a-f]+(:[0-9a-f]+){10,}", s, re.M) is not None, 5, "stty -g")
+        # The line may be longer than the screen is wide.
+        return re.search(r"(?:^[0-9a-f:]+\n)+", found, re.M).group(0).replace("\n", "")
+
+    def pid(self):
+        for pid in h.family(int(tmux("display-message", "-p", "#{pane_pid}"))):
+            try:
+                with open("/proc/%d/cmdline" % pid, "rb") as f:
+                    argv = f.read().split(b"\0")
+            except OSError:
+                continue
+            if argv[0].endswith(b"sfbpf") and argv[1:2] == [b"top"]:
+                return pid
+        raise ValueError("top does not run")
+
+    def alt_screen(self):
+        return tmux("display-message", "-p", "#{alternate_on}").strip() == "1"
+
+
+def need():
+    if not shutil.which("tmux"):
+        raise h.Skip("no tmux")
+    if os.geteuid():
+        raise h.Skip("not root")
+
+
+def busy():
+    p = h.start([h.program("rec"), "0"])
+    h.wait_busy(p)
+    return p
+
+
+def check_first_screen(name):
+    """The busiest function of a busy program is on the first screen, soon, at every size."""
+    need()
+    busy()
+    errors = []
+    for w, ht in SIZES:
+        s = Screen(w, ht)
+        start = time.monotonic()
+        s.type("clear; %s top" % h.SFBPF)
+        try:
+            s.wait(lambda t: "rec_leaf" in t, FIRST_S + 5, "rec_leaf")
+        except ValueError as e:
+            errors.append("%dx%d: %s" % (w, ht, e))
+            continue
+        took = time.monotonic() - start
+        h.note("%dx%d: the busiest function is there after %.2f s" % (w, ht, took))
+        if took > FIRST_S:
+            errors.append("%dx%d: %.1f s" % (w, ht, took))
+        s.quit()
+        s.close()
+    h.check(name, errors)
+
+
+def check_five_keys(name):
+    """Function, callers and process within five keys."""
+    need()
+    p = busy()
+    s = Screen(80, 24)
+    s.start()
+    s.wait(lambda t: "rec_leaf" in t, 5, "rec_leaf")
+    s.key("/")
+    tmux("send-keys", "-l", "rec_leaf")
+    s.key("Enter", "Enter")
+    s.wait(lambda t: "4 Callers" in t and "rec_mid" in t and "all " in t, 3, "callers of rec_leaf")
+    s.key("2")
+    s.wait(lambda t: re.search(r"^ *%d .*\brec\b" % p.pid, t, re.M) is not None, 3, "its process")
+    s.key("Escape")
+    s.wait(lambda t: "FUNCTION" in t and "all\u203a" not in t, 3, "the functions again")
+    s.quit()
+    s.close()
+    h.ok(name)
+
+
+def help_keys(s):
+    """The keys that the help lists, all of its pages."""
+    keys = []
+    s.key("h")
+    s.wait(lambda t: "this list" in t, 3, "help")
+    for _ in range(30):
+        page = s.lines()
+        for line in page[2:-2]:
+            m = re.match(r" (\S.{0,15}?)\s{2,}\S", line)
+            if m and m.group(1) not in keys:
+                keys.append(m.group(1))
+        s.key("PageDown")
+        time.sleep(0.1)
+        if s.lines() == page:
+            break
+    s.key("x")
+    found = []
+    for k in keys:
+        if k == "1 .. 6":
+            found += list("123456")
+        elif not k.endswith("%"):
+            found += k.split()
+    return [k for k in dict.fromkeys(found) if k]
+
+
+def check_every_key(name):
+    """Each key of the help, in each view, at each size: top lives, the screen is whole, nothing is left when it ends."""
+    need()
+    busy()
+    errors = []
+    for w, ht in SIZES:
+        s = Screen(w, ht)
+        before = s.modes()
+        s.start()
+        keys = help_keys(s)
+        if len(keys) < 40:
+            errors.append("%dx%d: the help lists only %s" % (w, ht, keys))
+        for view in "123456":
+            s.key(view)
+            for k in keys:
+                if k in ("q", "F10", "d", "F12", "W"):
+                    continue
+                s.key(k)
+                if k in ("/", "F4", "h", "?", "F1"):
+                    s.key("Escape")
+            time.sleep(0.3)
+            s.pid()
+            lines = s.lines()
+            if not re.search(r"complete|F1 Help|sfbpf top", "\n".join(lines)):
+                errors.append("%dx%d view %s: no header: %s" % (w, ht, view, lines[:3]))
+            if any("\x1b" in x for x in lines):
+                errors.append("%dx%d: escape bytes on the screen" % (w, ht))
+            s.key("Escape", "Escape", "Escape", "Escape", "Escape")
+        s.quit()
+        if s.modes() != before:
+            errors.append("%dx%d: terminal modes differ" % (w, ht))
+        s.close()
+    h.check(name, errors)
+
+
+def check_resize(name):
+    need()
+    busy()
+    s = Screen(80, 24)
+    s.start()
+    errors = []
+    for w, ht in ((40, 10), (200, 60), (20, 4), (3, 2), (80, 24)):
+        tmux("resize-window", "-x", str(w), "-y", str(ht))
+        time.sleep(0.4)
+        s.pid()
+        if w >= 40 and "F1 Help" not in s.text():
+            errors.append("%dx%d: no bar at the bottom" % (w, ht))
+    s.quit()
+    s.close()
+    h.check(name, errors)
+
+
+def check_ways_out(name):
+    """q, F10, Ctrl-C and signals leave the terminal as it was; also a crash."""
+    need()
+    errors = []
+    for way in ("q", "F10", "C-c", "TERM", "HUP", "INT", "SEGV", "ABRT", "QUIT", "BUS"):
+        s = Screen(80, 24)
+        before = s.modes()
+        s.start()
+        if not s.alt_screen():
+            errors.append("%s: no screen of its own" % way)
+        if way in ("q", "F10", "C-c"):
+            s.key(way)
+        else:
+            subprocess.run(["kill", "-" + way, str(s.pid())], check=True)
+        s.wait(lambda t: "READY>" in t.rstrip().split("\n")[-1], 5, "prompt after " + way)
+        if s.alt_screen():
+            errors.append("%s: still on the other screen" % way)
+        if tmux("display-message", "-p", "#{cursor_flag} #{mouse_any_flag} #{keypad_flag}").split() != ["1", "0", "0"]:
+            errors.append("%s: cursor, mouse or keypad left changed" % way)
+        s.type("echo status $?")
+        status = re.search(r"^status (\d+)", s.wait(lambda t: re.search(r"^status \d", t, re.M), 3, "status"), re.M).group(1)
+        if (way in ("SEGV", "ABRT", "QUIT", "BUS")) != (int(status) > 128):
+            errors.append("%s: exit status %s" % (way, status))
+        if s.modes() != before:
+            errors.append("%s: terminal modes differ" % way)
+        s.close()
+    h.check(name, errors)
+
+
+def check_suspend(name):
+    need()
+    busy()
+    s = Screen(80, 24)
+    before = s.modes()
+    s.start()
+    s.key("C-z")
+    s.wait(lambda t: "READY>" in t.rstrip().split("\n")[-1], 5, "prompt after Ctrl-Z")
+    errors = []
+    if s.modes() != before:
+        errors.append("suspended: terminal modes differ")
+    s.type("fg")
+    s.wait(lambda t: "F1 Help" in t and "rec_leaf" in t, 5, "screen after fg")
+    subprocess.run(["kill", "-STOP", str(s.pid())], check=True)
+    time.sleep(0.3)
+    # Nobody could put the modes back: Enter is no end of a line for this shell.
+    tmux("send-keys", "-l", "fg")
+    s.key("C-j")
+    s.wait(lambda t: "F1 Help" in t and "READY>" not in t, 5, "screen after SIGSTOP and fg")
+    s.quit()
+    if s.modes() != before:
+        errors.append("after it: terminal modes differ")
+    s.close()
+    h.check(name, errors)
+
+
+def check_write(name):
+    need()
+    busy()
+    s = Screen(100, 24)
+    s.start()
+    s.key("W")
+    text = s.wait(lambda t: "wrote " in t, 3, "names of files")
+    names = re.findall(r"sfbpf-[0-9-]+\.\w+", text)
+    s.quit()
+    s.close()
+    errors = [] if names else ["no names told"]
+    for n in names:
+        path = os.path.join(h.tmpdir(), n)
+        if not os.path.exists(path):
+            errors.append(n + " is not there")
+        elif n.endswith(".folded") and not any("rec_leaf" in x.frames for x in h.read_folded(path)):
+            errors.append(n + ": rec_leaf is not in it")
+        elif n.endswith(".json"):
+            with open(path) as f:
+                json.load(f)
+    h.check(name, errors)
+
+
+def check_pause(name):
+    need()
+    busy()
+    s = Screen(80, 24)
+    s.start()
+    s.key("Z")
+    first = s.wait(lambda t: "PAUSED" in t, 3, "PAUSED")
+    time.sleep(2.2)
+    if s.text() != first:
+        raise ValueError("the screen changed while paused")
+    s.key("Z")
+    s.wait(lambda t: "PAUSED" not in t, 3, "end of the pause")
+    s.quit()
+    s.close()
+    h.ok(name)
+
+
+def check_mouse(name):
+    """Clicks and the wheel, as xterm reports them."""
+    need()
+    busy()
+    s = Screen(80, 24)
+    s.start()
+
+    def click(button, x, y):
+        tmux("send-keys", "-l", "\x1b[<%d;%d;%dM" % (button, x, y))
+        tmux("send-keys", "-l", "\x1b[<%d;%d;%dm" % (button, x, y))
+
+    click(0, 20, 3)
+    s.wait(lambda t: "HOTTEST FUNCTION" in t, 3, "the processes, by a click on their tab")
+    click(65, 20, 10)
+    click(0, 3, 24)
+    s.wait(lambda t: "this list" in t, 3, "the help, by a click on the bar")
+    click(0, 3, 10)
+    s.wait(lambda t: "HOTTEST FUNCTION" in t, 3, "the processes again")
+    s.quit()
+    s.close()
+    h.ok(name)
+
+
+def check_plain(name):
+    """NO_COLOR and a locale without UTF-8: no colours, ASCII only."""
+    need()
+    busy()
+    errors = []
+    s = Screen(80, 24, {"LC_ALL": "C", "NO_COLOR": "1"})
+    s.start()
+    for view in "1362":
+        s.key(view)
+        time.sleep(0.2)
+        raw = tmux("capture-pane", "-p", "-e")
+        if re.search(r"\x1b\[[0-9;]*\b(3[0-7]|4[0-7]|38|48)[;m]", raw):
+            errors.append("view %s: colours in spite of NO_COLOR" % view)
+        if not s.text().isascii():
+            errors.append("view %s: not ASCII" % view)
+    s.quit()
+    s.close()
+    h.check(name, errors)
+
+
+def check_foreign_names(name):
+    """A process whose name holds escape sequences."""
+    need()
+    p = h.start([sys.executable, "-c", "import ctypes\nctypes.CDLL(None).prctl(15, b'\\x1b[2J\\x1b[31mx;\\xff', 0, 0, 0)\n"
+                 "while True: pass"])
+    h.wait_busy(p)
+    s = Screen(80, 24)
+    s.start()
+    s.key("2")
+    text = s.wait(lambda t: re.search(r"^ *%d .*" % p.pid, t, re.M) is not None, 5, "the process")
+    line = re.search(r"^ *%d .*" % p.pid, text, re.M).group(0)
+    s.quit()
+    s.close()
+    h.check(name, [] if ".[2J.[31mx;" in line else ["shown as %r" % line])
+
+
+def check_batch(name):
+    need()
+    busy()
+    errors = []
+    out = subprocess.run([h.SFBPF, "top", "-b", "-n", "2", "-d", "0.5"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    if out.count("# sfbpf top: page ") != 2:
+        errors.append("not two pages")
+    if not re.search(r"^ *[\d.]+ +[\d.]+ +[\d.]+ +rec +rec_leaf$", out, re.M):
+        errors.append("no row of rec_leaf")
+    for line in out.split("\n"):
+        if line and not line.startswith("#") and not re.match(r" *([\d.]+ +){3}\S+ +\S|^ *\d+ +[\d.]+ +[\d.]+ +([\d.]+|-) +\S", line):
+            errors.append("row %r" % line)
+    out = subprocess.run([h.SFBPF, "top", "--json", "-n", "2", "-d", "0.5"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    pages = [json.loads(x) for x in out.splitlines()]
+    if [p["page"] for p in pages] != [1, 2]:
+        errors.append("JSON pages")
+    for p in pages:
+        users = p["user_stacks"]
+        if users["total"] != users["complete"] + sum(users["incomplete"].values()):
+            errors.append("stacks do not add up")
+        lost = sum(v for k, v in p["lost"].items() if k != "need_ring_full")
+        if sum(q["samples"] for q in p["processes"]) + lost > p["samples"]:
+            errors.append("more samples in processes than taken")
+    # Off a terminal pages come by themselves; the same on one that cannot draw.
+    one = subprocess.run([h.SFBPF, "top", "-n", "1", "-d", "0.2"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    if not one.startswith("# sfbpf top: page 1"):
+        errors.append("no batch off a terminal")
+    h.check(name, errors)
+
+
+def check_usage(name):
+    errors = []
+    for args in (["-n", "0"], ["-n", "1x"], ["-d", "0"], ["-d", "-1"], ["--color", "red"], ["extra"], ["--format", "pprof"], ["--nosuch"]):
+        p = subprocess.run([h.SFBPF, "top"] + args, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+        if p.returncode != 2 or not p.stderr:
+            errors.append("%s: exit %d" % (" ".join(args), p.returncode))
+    h.check(name, errors)
+
+
+def check_docs(name):
+    """The list of keys in docs/top.md is the program's."""
+    keys = subprocess.run([h.SFBPF, "top", "--keys"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    with open(os.path.join(h.TOP, "docs", "top.md")) as f:
+        h.check(name, [] if keys and keys in f.read() else ["docs/top.md has another list than 'sfbpf top --keys'"])
+
+
+def check_agrees_with_record(name):
+    """The share of a function over ten seconds, from top and from record at once."""
+    need()
+    p = busy()
+    rec = h.Recording(["-F", "499", "-p", str(p.pid)], 6)
+    top = subprocess.run([h.SFBPF, "top", "--json", "-n", "1", "-d", "6", "-F", "499", "-p", str(p.pid)],
+                         stdout=subprocess.PIPE, check=True).stdout.decode()
+    stacks, _ = rec.finish()
+    page = json.loads(top)
+    total = sum(f["self"] for f in page["functions"])
+    a = 100.0 * sum(f["self"] for f in page["functions"] if f["name"] == "rec_leaf") / max(total, 1)
+    b = 100.0 * sum(s.count for s in stacks if s.frames and s.frames[-1] == "rec_leaf") / max(h.total(stacks), 1)
+    h.note("rec_leaf: %.1f %% in top, %.1f %% in record" % (a, b))
+    h.check(name, [] if abs(a - b) < 5 else ["rec_leaf: %.1f %% in top, %.1f %% in record" % (a, b)])
+
+
+def thread_ticks(pid):
+    """CPU time of the main thread, which draws; and of the whole process, with the thread that reads new files."""
+    with open("/proc/%d/task/%d/stat" % (pid, pid)) as f:
+        fields = f.read().rpartition(")")[2].split()
+    return int(fields[11]) + int(fields[12]), h.cpu_ticks(pid)
+
+
+def check_quiet(name):
+    """Its own CPU time over ten seconds on a busy machine. How many new files turn up meanwhile is not its doing."""
+    need()
+    busy()
+    s = Screen(120, 40)
+    s.start()
+    time.sleep(3)
+    pid = s.pid()
+    before = thread_ticks(pid)
+    time.sleep(10)
+    drawing, all_of_it = ((b - a) / os.sysconf("SC_CLK_TCK") * 10 for a, b in zip(before, thread_ticks(pid)))
+    h.note("sfbpf top: %.2f %% of a CPU; with reading new files %.2f %%" % (drawing, all_of_it))
+    s.quit()
+    s.close()
+    h.check(name, [] if drawing < 2 else ["%.2f %% of a CPU" % drawing])
+
+
+if __name__ == "__main__":
+    try:
+        h.run_checks([check_usage, check_docs, check_batch, check_first_screen, check_five_keys, check_every_key, check_resize,
+                      check_ways_out, check_suspend, check_pause, check_write, check_mouse, check_plain,
+                      check_foreign_names, check_agrees_with_record, check_quiet])
+    finally:
+        subprocess.run(["tmux", "-L", socket(), "kill-server"], stderr=subprocess.DEVNULL, check=False)

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Recorded files read back: what comes out is what went in, and damage is said where it is. */
+#include "out/out_stacks.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/json_read.h"
+#include "prof/read_stacks.h"
+#include "test.h"
+#include "world.h"
+
+static int read_text(const char *text, size_t len, struct stackset *ss, enum stack_side side, struct stacks_meta *meta, struct read_error *why)
+{
+	FILE *f = fmemopen((void *)text, len ? len : 1, "r");
+	int err;
+
+	if (!len)
+		getc(f);
+	err = read_stacks(f, ss, side, meta, why);
+	fclose(f);
+	return err;
+}
+
+static char *folded_of(const struct stackset *ss, bool two_sides)
+{
+	char *out = NULL;
+	size_t len;
+	FILE *f = open_memstream(&out, &len);
+
+	EXPECT_EQ(stacks_write_folded(ss, two_sides, f), 0);
+	fclose(f);
+	return out;
+}
+
+/* JSON's numbers, strings and nesting, and what is none of it. */
+TEST(json_read)
+{
+	static const char text[] = " {\"a\" : -1.5e1, \"b\":[1,[2,{}],\"x\\u00e4\\ud83d\\ude00\\n\\/\"], \"n\":null,\"u\":18446744073709551615 } ";
+	static const char *const bad[] = { "", "{", "{\"a\"", "{\"a\":}", "[1,]", "[1 2]", "{\"a\":1,}", "\"\\x\"", "\"\n\"", "[\"\\u12g4\"]", "x", "{1:2}" };
+	struct json_reader j;
+	const char *key;
+
+	json_reader_init(&j, text, sizeof(text) - 1);
+	EXPECT(json_enter(&j, '{'));
+	EXPECT_STR(json_key(&j), "a");
+	EXPECT(json_number(&j) == -15);
+	EXPECT_STR(json_key(&j), "b");
+	EXPECT(json_enter(&j, '['));
+	EXPECT(json_element(&j));
+	EXPECT_EQ(json_unsigned(&j), 1);
+	EXPECT(json_element(&j));
+	json_skip(&j);
+	EXPECT(json_element(&j));
+	EXPECT_STR(json_string(&j), "x\xc3\xa4\xf0\x9f\x98\x80\n/");
+	EXPECT(!json_element(&j));
+	EXPECT_STR(json_key(&j), "n");
+	EXPECT_STR(json_string(&j), "");
+	EXPECT_STR(json_key(&j), "u");
+	EXPECT(json_unsigned(&j) == UINT64_MAX);
+	EXPECT(!json_key(&j));
+	EXPECT(!j.bytes.err);
+	json_reader_free(&j);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		json_reader_init(&j, bad[i], strlen(bad[i]));
+		json_skip(&j);
+		if (!j.bytes.err)
+			printf("  accepted: %s\n", bad[i]);
+		EXPECT(j.bytes.err);
+		json_reader_free(&j);
+	}
+	{
+		char deep[300];
+
+		memset(deep, '[', sizeof(deep));
+		json_reader_init(&j, deep, sizeof(deep));
+		json_skip(&j);
+		EXPECT(j.bytes.err);
+		key = json_key(&j);
+		EXPECT(!key);
+		json_reader_free(&j);
+	}
+}
+
+TEST(read_folded_back)
+{
+	static const char text[] =
+		"a b;main;f_[k] 3\n"
+		"a b;main;f_[k] 4\n"		/* adds up */
+		"\n"
+		"x;[incomplete:jit];g_[j];h_[i] 1\n"
+		"y 2\n"
+		"e\x1b;bad\xff;\xe2\x80\xae 5";	/* no newline at the end */
+	struct stackset ss;
+	struct stacks_meta meta;
+	struct read_error why;
+	char *out;
+
+	EXPECT_EQ(stackset_init(&ss), 0);
+	EXPECT_EQ(read_text(text, sizeof(text) - 1, &ss, STACK_AFTER, &meta, &why), 0);
+	EXPECT_EQ(ss.totals[STACK_AFTER], 15);
+	EXPECT_STR(meta.unit, "samples");
+	out = folded_of(&ss, false);
+	EXPECT_STR(out, "a b;main;f_[k] 7\ne.;bad\xef\xbf\xbd;\xef\xbf\xbd 5\nx;[incomplete:jit];g_[j];h_[i] 1\ny 2\n");
+	free(out);
+	EXPECT_EQ(read_text("a b;main;f_[k] 1\nnew 9\n", 23, &ss, STACK_BEFORE, &meta, &why), 0);
+	out = folded_of(&ss, true);
+	EXPECT(strstr(out, "a b;main;f_[k] 1 7\n") && strstr(out, "\nnew 9 0\n") && strstr(out, "\ny 0 2\n"));
+	free(out);
+	stackset_free(&ss);
+}
+
+TEST(read_folded_damage)
+{
+	static const struct { const char *text, *want; } cases[] = {
+		{ "a;b 1\nnonsense\n", "line 2: no count at its end" },
+		{ "a;b x1\n", "line 1: no count at its end" },
+		{ "a;b -1\n", "line 1: no count at its end" },
+		{ "a;b 99999999999999999999\n", "line 1: no count at its end" },
+		{ "a;b \n", "line 1: no count at its end" },
+		{ " 1\n", "line 1: no stack" },
+		{ "\x1f\x8b\x08", "neither folded lines nor JSON written by sfbpf record" },
+		{ "{\"meta\":{\"schema\":2},\"stacks\":[]}", "JSON, but not a profile of schema 1" },
+		{ "{\"meta\":{\"schema\":1}, oops", "byte 22: damaged JSON" },
+	};
+	struct stackset ss;
+	struct stacks_meta meta;
+	struct read_error why;
+	char deep[20000] = "a";
+
+	EXPECT_EQ(stackset_init(&ss), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		EXPECT_EQ(read_text(cases[i].text, strlen(cases[i].text), &ss, STACK_AFTER, &meta, &why), -EINVAL);
+		EXPECT_STR(why.text, cases[i].want);
+	}
+	for (int i = 0; i < 5000; i++)
+		strcat(deep + i, ";x");
+	strcat(deep, " 1");
+	EXPECT_EQ(read_text(deep, strlen(deep), &ss, STACK_AFTER, &meta, &why), -EINVAL);
+	EXPECT_STR(why.text, "line 1: too many frames");
+	EXPECT_EQ(read_text("", 0, &ss, STACK_AFTER, &meta, &why), 0);
+	stackset_free(&ss);
+}
+
+TEST(read_json_back)
+{
+	struct stackset ss;
+	struct stacks_meta meta;
+	struct read_error why;
+	struct world w;
+	char *json, *folded, *out;
+	size_t len;
+
+	make_world(&w);
+	fill(&w);
+	w.meta.start_unix_ns = 1700000000123456789;
+	json = written_bytes(out_json, &w.r, &len);
+	folded = written(out_folded, &w.r);
+	EXPECT_EQ(stackset_init(&ss), 0);
+	EXPECT_EQ(read_text(json, len, &ss, STACK_AFTER, &meta, &why), 0);
+	out = folded_of(&ss, false);
+	EXPECT_STR(out, folded);
+	EXPECT_EQ(ss.totals[STACK_AFTER], 21);
+	EXPECT_STR(meta.event, "cpu-clock");
+	EXPECT_STR(meta.host, "host.");
+	EXPECT(meta.hz == 99 && meta.duration_s == 10.5);
+	EXPECT(meta.start_unix_ns == 1700000000123456789);
+	EXPECT_EQ(meta.lost, 4);
+	EXPECT_EQ(meta.user_stacks, 17);
+	EXPECT_EQ(meta.complete, 9);
+	EXPECT_EQ(ss.groups.keys[0].b, 7);
+	free(out);
+	stackset_free(&ss);
+	for (size_t n = 0; n + 3 < len; n += 7) {	/* cut anywhere: an error, never a crash */
+		EXPECT_EQ(stackset_init(&ss), 0);
+		if (n > 8)
+			EXPECT_EQ(read_text(json, n, &ss, STACK_AFTER, &meta, &why), -EINVAL);
+		stackset_free(&ss);
+	}
+	free(json);
+	free(folded);
+	free_world(&w);
+}
+
+TEST(stacks_text)
+{
+	static const char text[] = "t;main;a;b;a 6\nt;main;a 2\nt;main;c_[k] 2\n";
+	struct stacks_text opts = { .unit = "samples", .rows = 10, .tree_min = 1 };
+	struct stackset ss;
+	struct stacks_meta meta;
+	struct read_error why;
+	char *out = NULL;
+	size_t len;
+	FILE *f;
+
+	EXPECT_EQ(stackset_init(&ss), 0);
+	EXPECT_EQ(read_text(text, strlen(text), &ss, STACK_AFTER, &meta, &why), 0);
+	f = open_memstream(&out, &len);
+	EXPECT_EQ(stacks_write_text(&ss, &opts, f), 0);
+	fclose(f);
+	EXPECT_STR(out,
+		   "  SELF%  TOTAL%         SELF  MODULE                    FUNCTION\n"
+		   "  80.00   80.00            8  -                         a\n"
+		   "  20.00   20.00            2  -                         c_[k]\n"
+		   "   0.00  100.00            0  -                         main\n"
+		   "   0.00   60.00            0  -                         b\n"
+		   "\n"
+		   " TOTAL%  CALL TREE, branches of 1 % and more\n"
+		   " 100.00  main\n"
+		   "  80.00    a\n"
+		   "  60.00    b\n"
+		   "  60.00    a\n"
+		   "  20.00    c_[k]\n"
+		   "\n"
+		   "10 samples\n");
+	free(out);
+	EXPECT_EQ(read_text("t;main;a 5\nt;main;d 5\n", 22, &ss, STACK_BEFORE, &meta, &why), 0);
+	opts.two_sides = true;
+	f = open_memstream(&out, &len);
+	EXPECT_EQ(stacks_write_text(&ss, &opts, f), 0);
+	fclose(f);
+	EXPECT(strstr(out, "  50.00    0.00   -50.00    50.00    0.00   -50.00  d\n"));
+	EXPECT(strstr(out, "  50.00   80.00   +30.00    50.00   80.00   +30.00  a\n"));
+	EXPECT(strstr(out, "\n10 samples before, 10 after; percentages are of each\n"));
+	free(out);
+	stackset_free(&ss);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A small made-up profile with everything that outputs must cope with. Includes test.h first. */
+#ifndef SFBPF_TESTS_UNIT_WORLD_H
+#define SFBPF_TESTS_UNIT_WORLD_H
+
+#include "out/out.h"
+#include "samples.h"
+#include "test.h"
+
+#define USER SF_SAMPLE_USER
+#define KERNEL SF_SAMPLE_IN_KERNEL
+#define KADDR 0xffffffff81001010
+
+struct world {
+	struct modules *ms;
+	struct symbolizer *sz;
+	struct profile *p;
+	struct run_stats st;
+	struct out_meta meta;
+	struct out_report r;
+	char kallsyms[64];
+};
+
+static inline void make_world(struct world *w)
+{
+	FILE *f;
+	int fd;
+
+	*w = (struct world){ .ms = modules_new(), .p = profile_new(), .meta = { "cpu-clock", 99, "host\x1b", 0 } };
+	w->sz = symbolizer_new(w->ms);
+	strcpy(w->kallsyms, "/tmp/sfbpf-kallsyms-XXXXXX");
+	fd = mkstemp(w->kallsyms);
+	f = fd < 0 ? NULL : fdopen(fd, "w");
+	if (f) {
+		fputs("ffffffff81001000 T vfs_read\n", f);
+		fclose(f);
+	}
+	symbolizer_set_kallsyms(w->sz, w->kallsyms);
+	add_module(w->ms, 1, "app");
+	add_module(w->ms, 2, "li;b\n");
+	w->r = (struct out_report){ w->p, w->sz, w->ms, &w->meta, &w->st, { 0 }, NULL };
+}
+
+static inline void free_world(struct world *w)
+{
+	remove(w->kallsyms);
+	profile_free(w->p);
+	symbolizer_free(w->sz);
+	modules_free(w->ms);
+}
+
+static inline char *written_bytes(int (*write)(const struct out_report *r, FILE *f), const struct out_report *r, size_t *ret_len)
+{
+	char *out = NULL;
+	FILE *f = open_memstream(&out, ret_len);
+
+	EXPECT_EQ(write(r, f), 0);
+	fclose(f);
+	return out;
+}
+
+static inline char *written(int (*write)(const struct out_report *r, FILE *f), const struct out_report *r)
+{
+	size_t len;
+
+	return written_bytes(write, r, &len);
+}
+
+static inline void fill(struct world *w)
+{
+	static const struct fake fakes[] = {
+		{ "app", 7, SF_STOP_COMPLETE, USER | KERNEL, 1500, 2, 1, { ROW(1, 0x20), ROW(1, 0x10) | SF_FRAME_RA, KADDR } },
+		{ "app", 8, SF_STOP_COMPLETE, USER | KERNEL, 1600, 2, 1, { ROW(1, 0x20) | FP, ROW(1, 0x10), KADDR } },
+		{ "a;b \x1b\xff", 9, SF_STOP_READ_FAULT, USER, 1000, 2, 0, { JIT(0x7000), ROW(2, 0x30) } },
+		{ "kworker/0:1", 2, SF_STOP_COMPLETE, KERNEL, 1000, 0, 1, { KADDR } },
+		{ "app", 7, SF_STOP_NO_REGS, USER, 100, 0, 0, { 0 } },
+		{ "", 3, SF_STOP_COMPLETE, USER, 2000, 1, 0, { RAW(5) } },
+	};
+
+	for (int i = 0; i < 6; i++)
+		add_fake(w->p, &fakes[i], i + 1);
+	profile_account(w->p, w->ms, &w->st.account);
+	w->st.samples = w->st.account.samples + 4;
+	w->st.lost[SF_LOST_RING_FULL] = 4;
+	w->st.duration_s = 10.5;
+}
+
+#endif

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Writes Protocol Buffers (the wire format of proto3) into memory. Fields of value 0 and empty strings are left
+ * out, as proto3 does; lengths are minimal varints, because not every decoder takes padded ones. A failed
+ * allocation is sticky: write everything, then look at err once.
+ */
+#ifndef SFBPF_BASE_PB_H
+#define SFBPF_BASE_PB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct pb {
+	uint8_t *buf;
+	size_t len, cap;
+	int err;		/* 0 or -ENOMEM */
+};
+
+void pb_free(struct pb *pb);	/* also on a zeroed one */
+void pb_u64(struct pb *pb, uint32_t field, uint64_t value);
+void pb_i64(struct pb *pb, uint32_t field, int64_t value);	/* int64, not sint64 */
+void pb_fixed64(struct pb *pb, uint32_t field, uint64_t value);
+void pb_bytes(struct pb *pb, uint32_t field, const void *data, size_t len);
+void pb_str(struct pb *pb, uint32_t field, const char *s);
+void pb_bytes_always(struct pb *pb, uint32_t field, const void *data, size_t len);	/* elements of a repeated field: empty ones count */
+void pb_packed(struct pb *pb, uint32_t field, const uint64_t *values, size_t n);
+
+/* A message in a message: what is written between the two belongs to it. It is written even if it stays empty. */
+size_t pb_begin(struct pb *pb, uint32_t field);
+void pb_end(struct pb *pb, size_t begun);
+
+#endif

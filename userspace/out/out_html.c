@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * flame.html with a profile inside it. The data is one JSON object:
+ *
+ *   meta      struct html_meta
+ *   strings   names, modules, comms
+ *   groups    [comm, pid, comm, pid, ...]: comm is an index into strings
+ *   frames    count, then as digits (below): name, module, kind of each; the most frequent one first
+ *   nodes, leaves, tree: the trie in preorder, as digits, cut behind each node that has leaves:
+ *             how many levels up from the node before; how many down from there, and the frame of each
+ *             how many leaves, and of each: group, value [, value before]
+ *             (The root has leaves if stacks without frames were seen; then it is the first, 0 up and 0 down.)
+ *
+ * Digits: numbers to base 32, the lowest digit first, each a character of A-Z a-z 0-9 - _ whose bit 32 says that
+ * more follow. Most numbers take one or two characters, so 100,000 stacks are a few megabytes.
+ */
+#include "out/out_html.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/json.h"
+#include "base/text.h"
+
+static const char page[] =
+#include "flame.html.h"
+	;
+
+static void put_digits(FILE *f, uint64_t v)
+{
+	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+	for (; v >= 32; v >>= 5)
+		putc(alphabet[(v & 31) | 32], f);
+	putc(alphabet[v], f);
+}
+
+static void put_clean(struct json *j, const char *key, const char *s)
+{
+	char buf[1024];
+
+	if (s)
+		text_clean(buf, sizeof(buf), s, strlen(s), 0);
+	json_str(j, key, s ? buf : NULL);
+}
+
+static void put_meta(struct json *j, const struct html_meta *meta)
+{
+	json_object(j, "meta");
+	json_str(j, "tool", "sfbpf " SFBPF_VERSION);
+	put_clean(j, "title", meta->title);
+	put_clean(j, "before", meta->before);
+	put_clean(j, "unit", meta->unit ? meta->unit : "samples");
+	put_clean(j, "event", meta->event);
+	put_clean(j, "host", meta->host);
+	json_double(j, "hz", meta->hz, 3);
+	json_double(j, "duration", meta->duration_s, 3);
+	json_double(j, "start", (double)meta->start_unix_ns / 1e9, 3);
+	json_u64(j, "lost", meta->lost);
+	json_u64(j, "userStacks", meta->user_stacks);
+	json_u64(j, "complete", meta->complete);
+	json_object_end(j);
+	json_newline(j);
+}
+
+/* ---- The trie ---- */
+
+struct trie {
+	const struct stackset *ss;
+	uint32_t *rank, *by_rank;	/* frame <-> its place by frequency */
+	uint32_t *child, *sibling;	/* by node; 0: none */
+	uint32_t *leaf, *next_leaf;	/* first by node, next by leaf; id + 1, 0: none */
+};
+
+struct frequency {
+	uint32_t count, frame;
+};
+
+static int by_frequency(const void *a, const void *b)
+{
+	const struct frequency *x = a, *y = b;
+
+	if (x->count != y->count)
+		return x->count < y->count ? 1 : -1;
+	return x->frame < y->frame ? -1 : x->frame > y->frame;
+}
+
+static int rank_frames(struct trie *t)
+{
+	size_t n = t->ss->frames.n;
+	struct frequency *fr = calloc(n + 1, sizeof(*fr));
+
+	if (!fr)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		fr[i].frame = (uint32_t)i;
+	for (size_t i = 1; i < t->ss->nodes.n; i++)
+		fr[t->ss->nodes.keys[i].b].count++;
+	qsort(fr, n, sizeof(*fr), by_frequency);
+	for (size_t i = 0; i < n; i++) {
+		t->by_rank[i] = fr[i].frame;
+		t->rank[fr[i].frame] = (uint32_t)i;
+	}
+	free(fr);
+	return 0;
+}
+
+static void trie_free(struct trie *t)
+{
+	free(t->rank);
+	free(t->by_rank);
+	free(t->child);
+	free(t->sibling);
+	free(t->leaf);
+	free(t->next_leaf);
+}
+
+static int trie_build(struct trie *t, const struct stackset *ss)
+{
+	size_t n = ss->nodes.n;
+
+	*t = (struct trie){
+		.ss = ss, .rank = calloc(ss->frames.n + 1, 4), .by_rank = calloc(ss->frames.n + 1, 4), .child = calloc(n, 4),
+		.sibling = calloc(n, 4), .leaf = calloc(n, 4), .next_leaf = calloc(ss->leaves.n + 1, 4),
+	};
+	if (!t->rank || !t->by_rank || !t->child || !t->sibling || !t->leaf || !t->next_leaf || rank_frames(t)) {
+		trie_free(t);
+		return -ENOMEM;
+	}
+	for (size_t i = n - 1; i > 0; i--) {
+		uint32_t parent = (uint32_t)ss->nodes.keys[i].a;
+
+		t->sibling[i] = t->child[parent];
+		t->child[parent] = (uint32_t)i;
+	}
+	for (size_t i = ss->leaves.n; i-- > 0;) {
+		uint32_t node = (uint32_t)ss->leaves.keys[i].a;
+
+		t->next_leaf[i] = t->leaf[node];
+		t->leaf[node] = (uint32_t)i + 1;
+	}
+	return 0;
+}
+
+static void put_leaves(const struct trie *t, uint32_t node, bool two_sides, FILE *f)
+{
+	uint64_t n = 0;
+
+	for (uint32_t l = t->leaf[node]; l; l = t->next_leaf[l - 1])
+		n++;
+	put_digits(f, n);
+	for (uint32_t l = t->leaf[node]; l; l = t->next_leaf[l - 1]) {
+		put_digits(f, t->ss->leaves.keys[l - 1].b);
+		put_digits(f, t->ss->values[l - 1][STACK_AFTER]);
+		if (two_sides)
+			put_digits(f, t->ss->values[l - 1][STACK_BEFORE]);
+	}
+}
+
+/* From `node` down by first children to one that has leaves: there is one, since every node was made for a leaf. */
+static uint32_t put_run(const struct trie *t, uint32_t node, uint32_t up, bool two_sides, FILE *f)
+{
+	uint32_t last = node, down = node != STACK_ROOT;
+
+	for (; !t->leaf[last] && t->child[last]; last = t->child[last])
+		down++;
+	put_digits(f, up);
+	put_digits(f, down);
+	for (uint32_t n = node;; n = t->child[n]) {
+		if (n != STACK_ROOT)
+			put_digits(f, t->rank[t->ss->nodes.keys[n].b]);
+		if (n == last)
+			break;
+	}
+	put_leaves(t, last, two_sides, f);
+	return last;
+}
+
+static void put_tree(const struct trie *t, bool two_sides, FILE *f)
+{
+	uint32_t node = put_run(t, STACK_ROOT, 0, two_sides, f), up;
+
+	while (!ferror(f)) {
+		up = 0;
+		if (t->child[node]) {
+			node = put_run(t, t->child[node], up, two_sides, f);
+			continue;
+		}
+		for (; node != STACK_ROOT && !t->sibling[node]; up++)
+			node = (uint32_t)t->ss->nodes.keys[node].a;
+		if (node == STACK_ROOT)
+			return;
+		node = put_run(t, t->sibling[node], up + 1, two_sides, f);
+	}
+}
+
+static int put_data(const struct stackset *ss, const struct html_meta *meta, FILE *f)
+{
+	struct json j = { .f = f, .html = true };
+	struct trie t;
+	int err = trie_build(&t, ss);
+
+	if (err)
+		return err;
+	json_object(&j, NULL);
+	put_meta(&j, meta);
+	json_array(&j, "strings");
+	for (uint32_t i = 0; i < strpool_count(ss->strings); i++)
+		json_str(&j, NULL, strpool_str(ss->strings, i));
+	json_array_end(&j);
+	json_newline(&j);
+	json_array(&j, "groups");
+	for (size_t i = 0; i < ss->groups.n; i++) {
+		json_u64(&j, NULL, ss->groups.keys[i].a);
+		json_u64(&j, NULL, ss->groups.keys[i].b);
+	}
+	json_array_end(&j);
+	json_u64(&j, "nodes", ss->nodes.n);
+	json_u64(&j, "leaves", ss->leaves.n);
+	fputs(",\n\"frames\":\"", f);
+	put_digits(f, ss->frames.n);
+	for (size_t i = 0; i < ss->frames.n; i++) {
+		uint64_t names = ss->frames.keys[t.by_rank[i]].a;
+
+		put_digits(f, names >> 32);
+		put_digits(f, names & UINT32_MAX);
+		put_digits(f, ss->frames.keys[t.by_rank[i]].b);
+	}
+	fputs("\",\n\"tree\":\"", f);
+	put_tree(&t, meta->before != NULL, f);
+	fputs("\"}", f);
+	trie_free(&t);
+	return 0;
+}
+
+/* ---- The page ---- */
+
+/*
+ * The page's policy lets run only what carries this number: should a name ever get out of its string, it could
+ * not have known it.
+ */
+static int make_nonce(char ret[33])
+{
+	uint8_t raw[16];
+
+	if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
+		return -EIO;
+	for (size_t i = 0; i < sizeof(raw); i++)
+		snprintf(ret + 2 * i, 3, "%02x", raw[i]);
+	return 0;
+}
+
+int html_write(const struct stackset *ss, const struct html_meta *meta, FILE *f)
+{
+	static const char nonce_mark[] = "@NONCE@", data_mark[] = "@DATA@";
+	const char *at = page, *mark;
+	char nonce[33];
+	int err = make_nonce(nonce);
+
+	while (!err && (mark = strchr(at, '@'))) {
+		fwrite(at, 1, (size_t)(mark - at), f);
+		at = mark;
+		if (!strncmp(mark, nonce_mark, strlen(nonce_mark))) {
+			fputs(nonce, f);
+			at += strlen(nonce_mark);
+		} else if (!strncmp(mark, data_mark, strlen(data_mark))) {
+			err = put_data(ss, meta, f);
+			at += strlen(data_mark);
+		} else {
+			putc(*at++, f);
+		}
+	}
+	if (err)
+		return err;
+	fputs(at, f);
+	return out_finish(f);
+}
+
+/* ---- From a report ---- */
+
+static int frame_of(struct stackset *ss, const struct out_report *r, uint64_t frame, bool kernel, uint32_t symbol, uint32_t *ret)
+{
+	const char *name = symbolizer_name(r->symbols, symbol);
+	size_t len = strlen(name), bare = len;
+	enum stack_kind said = stack_kind_of_name(name, &bare), kind = STACK_USER;
+
+	if (kernel)
+		kind = STACK_KERNEL;
+	else if (SF_FRAME_KIND(frame) == SF_FRAME_JIT)
+		kind = STACK_JIT;
+	else if (said == STACK_INLINED)
+		kind = said;
+	return stackset_frame(ss, name, kind == said ? bare : len, symbolizer_module(r->symbols, symbol), kind, ret);
+}
+
+static int add_stack(struct stackset *ss, const struct out_report *r, size_t i, enum stack_side side)
+{
+	const uint32_t *ids = profile_symbols(r->profile, i, r->symbols);
+	uint32_t frames[SF_MAX_USER + SF_MAX_KERNEL + 1];
+	char text[64];
+	struct profile_stack s;
+	size_t n = 0;
+	int err = ids ? 0 : -ENOMEM;
+
+	profile_stack(r->profile, i, &s);
+	if (!err && out_incomplete(r, &s)) {
+		snprintf(text, sizeof(text), "[incomplete:%s]", profile_stop_name(s.stop));
+		err = stackset_frame(ss, text, strlen(text), "", STACK_NOTE, &frames[n++]);
+	}
+	for (size_t k = r->opts.kernel_only ? 0 : s.n_user; k-- > 0 && !err;)
+		err = frame_of(ss, r, s.frames[k], false, ids[k], &frames[n++]);
+	for (size_t k = r->opts.user_only ? 0 : s.n_kernel; k-- > 0 && !err;)
+		err = frame_of(ss, r, s.frames[s.n_user + k], true, ids[s.n_user + k], &frames[n++]);
+	if (err)
+		return err;
+	text_clean(text, sizeof(text), *s.comm ? s.comm : "[unknown]", strlen(*s.comm ? s.comm : "[unknown]"), 0);
+	return stackset_add(ss, text, s.pid, frames, n, side, out_value(r, &s));
+}
+
+int out_stackset(const struct out_report *r, struct stackset *ss, enum stack_side side)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < profile_count(r->profile) && !err; i++)
+		err = add_stack(ss, r, i, side);
+	return err;
+}
+
+int out_html(const struct out_report *r, FILE *f)
+{
+	struct html_meta meta = {
+		.unit = r->opts.usec ? "nanoseconds" : "samples", .event = r->meta->event, .host = r->meta->host,
+		.hz = out_is_clock(r->meta) ? r->meta->hz : 0, .duration_s = r->stats->duration_s,
+		.start_unix_ns = r->meta->start_unix_ns, .lost = out_lost(r->stats),
+		.user_stacks = r->opts.kernel_only ? 0 : r->stats->account.user_total,
+		.complete = r->stats->account.stops[SF_STOP_COMPLETE],
+	};
+	struct stackset ss;
+	int err = stackset_init(&ss);
+
+	if (!err)
+		err = out_stackset(r, &ss, STACK_AFTER);
+	if (!err)
+		err = html_write(&ss, &meta, f);
+	stackset_free(&ss);
+	return err;
+}

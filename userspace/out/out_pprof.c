@@ -1,0 +1,441 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pprof's profile.proto, compressed with gzip.
+ *
+ * Mappings: one for each executable segment that frames lie in, with path, build-id and file offset. Frames say
+ * where in a file they are, not where a process had mapped it, so each file is given addresses of its own: address =
+ * BASE + file offset, memory_start = BASE + the segment's offset. That is what tools expect that look symbols up by
+ * mapping, also for fixed-address executables. Kernel frames lie at their own addresses in [kernel.kallsyms]; code
+ * without a file has its address and no mapping.
+ *
+ * Values: samples, and with a clock event also CPU time at the period; off-CPU: samples and nanoseconds. Labels: comm,
+ * pid, cgroup_id, and `incomplete` with the reason where the user part did not reach its outermost frame.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+#include "base/idmap.h"
+#include "base/pb.h"
+#include "base/strpool.h"
+#include "base/text.h"
+#include "base/vec.h"
+#include "elf/elf_image.h"
+#include "out/out.h"
+
+/* Field numbers of profile.proto. */
+enum {
+	PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE = 2, PROFILE_MAPPING = 3, PROFILE_LOCATION = 4, PROFILE_FUNCTION = 5,
+	PROFILE_STRING = 6, PROFILE_TIME_NANOS = 9, PROFILE_DURATION_NANOS = 10, PROFILE_PERIOD_TYPE = 11,
+	PROFILE_PERIOD = 12, PROFILE_COMMENT = 13,
+	TYPE_TYPE = 1, TYPE_UNIT = 2,
+	SAMPLE_LOCATION = 1, SAMPLE_VALUE = 2, SAMPLE_LABEL = 3,
+	LABEL_KEY = 1, LABEL_STR = 2, LABEL_NUM = 3,
+	MAPPING_ID = 1, MAPPING_START = 2, MAPPING_LIMIT = 3, MAPPING_OFFSET = 4, MAPPING_FILE = 5, MAPPING_BUILD_ID = 6,
+	MAPPING_HAS_FUNCTIONS = 7,
+	LOCATION_ID = 1, LOCATION_MAPPING = 2, LOCATION_ADDRESS = 3, LOCATION_LINE = 4,
+	LINE_FUNCTION = 1,
+	FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3,
+};
+
+#define MAX_SEGMENTS 8			/* executable ones of a file; linkers make one or two */
+#define FIRST_BASE 0x100000000000ull	/* above fixed-address executables, below what is mapped as a rule */
+#define BASE_ALIGN 0x200000ull
+#define PAGE 0x1000ull
+#define KERNEL_START 0xffff000000000000ull
+#define NO_MAPPING UINT32_MAX
+
+struct segment {
+	uint64_t off, size;
+};
+
+struct file {			/* a module that frames lie in */
+	struct segment segs[MAX_SEGMENTS];
+	uint32_t nsegs;
+	uint64_t base;
+};
+
+struct mapping {
+	const struct module *m;	/* NULL: the kernel */
+	uint64_t start, limit, offset;
+	bool named;		/* one of its frames has a name from a symbol */
+};
+
+struct pprof {
+	const struct out_report *r;
+	struct pb pb;
+	struct strpool *strings;
+	struct idmap file_ids;		/* module id -> files */
+	struct file *files;
+	size_t files_cap;
+	struct idmap mapping_ids;	/* module id, segment's offset -> mappings */
+	struct mapping *mappings;
+	size_t mappings_cap;
+	struct idmap locations;		/* mapping << 32 | symbol, address */
+	struct idmap functions;		/* symbol */
+	uint64_t *ids;			/* scratch: a sample's locations */
+	size_t ids_cap;
+	uint64_t next_base, period;	/* period in nanoseconds; 0: values are only samples */
+	int err;			/* first failure; the rest is then not worth writing */
+};
+
+static uint64_t string_id(struct pprof *w, const char *s)
+{
+	uint32_t id = 0;
+
+	if (strpool_intern(w->strings, s, strlen(s), &id))
+		w->err = -ENOMEM;
+	return id;
+}
+
+static uint64_t clean_string_id(struct pprof *w, const char *s)
+{
+	char buf[4096];
+
+	text_clean(buf, sizeof(buf), s, strlen(s), 0);
+	return string_id(w, buf);
+}
+
+/* ---- Mappings ---- */
+
+static void read_segments(const struct module *m, struct file *f)
+{
+	struct elf_image img;
+
+	if (module_image(m, &img))
+		return;
+	for (uint32_t i = 0; i < img.nphdrs && f->nsegs < MAX_SEGMENTS; i++) {
+		const struct elf_phdr *ph = &img.phdrs[i];
+		uint64_t off = ph->offset & ~(PAGE - 1);
+
+		if (ph->type == PT_LOAD && ph->flags & PF_X && ph->filesz && ph->offset + ph->filesz <= SF_FRAME_OFFSET_MASK)
+			f->segs[f->nsegs++] = (struct segment){ off, ph->offset - off + ph->filesz };
+	}
+	elf_image_close(&img);
+}
+
+static struct file *file_of(struct pprof *w, const struct module *m)
+{
+	size_t before = w->file_ids.n;
+	struct file *f;
+	uint64_t end;
+	uint32_t id;
+
+	if (idmap_get(&w->file_ids, m->id, 0, &id) || vec_reserve(&w->files, &w->files_cap, w->file_ids.n, sizeof(*w->files))) {
+		w->err = -ENOMEM;
+		return NULL;
+	}
+	f = &w->files[id];
+	if (id < before)
+		return f;
+	*f = (struct file){ .base = w->next_base };
+	read_segments(m, f);
+	end = m->size;
+	for (uint32_t i = 0; i < f->nsegs; i++)
+		if (f->segs[i].off + f->segs[i].size > end)
+			end = f->segs[i].off + f->segs[i].size;
+	if (end > SF_FRAME_OFFSET_MASK)
+		end = SF_FRAME_OFFSET_MASK;
+	w->next_base += (end + 2 * BASE_ALIGN) & ~(BASE_ALIGN - 1);
+	return f;
+}
+
+static uint32_t add_mapping(struct pprof *w, uint64_t module, const struct mapping *map)
+{
+	size_t before = w->mapping_ids.n;
+	uint32_t id;
+
+	if (idmap_get(&w->mapping_ids, module, map->offset, &id) ||
+	    vec_reserve(&w->mappings, &w->mappings_cap, w->mapping_ids.n, sizeof(*w->mappings))) {
+		w->err = -ENOMEM;
+		return NO_MAPPING;
+	}
+	if (id == before)
+		w->mappings[id] = *map;
+	return id;
+}
+
+/* A frame's mapping and address. */
+static uint32_t place_user(struct pprof *w, uint64_t frame, uint64_t *ret_address)
+{
+	uint32_t kind = SF_FRAME_KIND(frame);
+	const struct module *m = kind == SF_FRAME_ROW || kind == SF_FRAME_NOROW ?
+				 modules_find(w->r->modules, SF_FRAME_MODULE(frame)) : NULL;
+	uint64_t off = SF_FRAME_OFFSET(frame);
+	struct mapping map = { .m = m };
+	const struct file *f;
+
+	*ret_address = m ? off : SF_FRAME_ADDR(frame);
+	if (!m || m->state == MODULE_LOADING)
+		return NO_MAPPING;
+	f = file_of(w, m);
+	if (!f)
+		return NO_MAPPING;
+	*ret_address = f->base + off;
+	map.start = f->base;
+	map.limit = f->base + (off < m->size ? m->size : off + 1);
+	for (uint32_t i = 0; i < f->nsegs; i++) {
+		if (off < f->segs[i].off || off - f->segs[i].off >= f->segs[i].size)
+			continue;
+		map.offset = f->segs[i].off;
+		map.start = f->base + map.offset;
+		map.limit = map.start + ((f->segs[i].size + PAGE - 1) & ~(PAGE - 1));
+		break;
+	}
+	return add_mapping(w, m->id, &map);
+}
+
+static uint32_t place_kernel(struct pprof *w, uint64_t addr)
+{
+	/* Where the upper half is not the kernel's (s390x), it is anywhere. */
+	struct mapping map = { .start = addr < KERNEL_START ? 0 : KERNEL_START, .limit = ~(PAGE - 1) };
+
+	return add_mapping(w, UINT32_MAX + 1ull + (addr < KERNEL_START), &map);
+}
+
+static size_t kernel_build_id(uint8_t *ret, size_t cap)
+{
+	uint8_t notes[4096];
+	FILE *f = fopen("/sys/kernel/notes", "re");
+	size_t len = f ? fread(notes, 1, sizeof(notes), f) : 0;
+
+	if (f)
+		fclose(f);
+	return elf_notes_build_id(bytes_of(notes, len, __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__), ret, cap);
+}
+
+static void put_mapping(struct pprof *w, uint32_t id)
+{
+	const struct mapping *map = &w->mappings[id];
+	const struct module *m = map->m;
+	uint8_t build_id[sizeof(m->build_id)];
+	size_t n = m ? m->build_id_len : kernel_build_id(build_id, sizeof(build_id)), at;
+	char hex[2 * sizeof(build_id) + 1] = "";
+
+	if (m)
+		memcpy(build_id, m->build_id, sizeof(build_id));
+	for (size_t i = 0; i < n && i < sizeof(build_id); i++)
+		snprintf(hex + 2 * i, 3, "%02x", build_id[i]);
+	at = pb_begin(&w->pb, PROFILE_MAPPING);
+	pb_u64(&w->pb, MAPPING_ID, (uint64_t)id + 1);
+	pb_u64(&w->pb, MAPPING_START, map->start);
+	pb_u64(&w->pb, MAPPING_LIMIT, map->limit);
+	pb_u64(&w->pb, MAPPING_OFFSET, map->offset);
+	pb_u64(&w->pb, MAPPING_FILE, m ? clean_string_id(w, m->path ? m->path : "") : string_id(w, "[kernel.kallsyms]"));
+	pb_u64(&w->pb, MAPPING_BUILD_ID, string_id(w, hex));
+	pb_u64(&w->pb, MAPPING_HAS_FUNCTIONS, map->named);
+	pb_end(&w->pb, at);
+}
+
+/* ---- Functions and locations ---- */
+
+static uint64_t function_id(struct pprof *w, uint32_t symbol)
+{
+	size_t before = w->functions.n, at;
+	uint64_t name;
+	uint32_t id;
+
+	if (idmap_get(&w->functions, symbol, 0, &id)) {
+		w->err = -ENOMEM;
+		return 0;
+	}
+	if (id == before) {
+		name = string_id(w, symbolizer_name(w->r->symbols, symbol));
+		at = pb_begin(&w->pb, PROFILE_FUNCTION);
+		pb_u64(&w->pb, FUNCTION_ID, (uint64_t)id + 1);
+		pb_u64(&w->pb, FUNCTION_NAME, name);
+		pb_u64(&w->pb, FUNCTION_SYSTEM_NAME, name);
+		pb_end(&w->pb, at);
+	}
+	return (uint64_t)id + 1;
+}
+
+static uint64_t location_id(struct pprof *w, uint32_t mapping, uint64_t address, uint32_t symbol)
+{
+	size_t before = w->locations.n, at, line;
+	uint64_t function;
+	uint32_t id;
+
+	if (idmap_get(&w->locations, (uint64_t)mapping << 32 | symbol, address, &id)) {
+		w->err = -ENOMEM;
+		return 0;
+	}
+	if (id < before)
+		return (uint64_t)id + 1;
+	if (mapping != NO_MAPPING && symbolizer_name(w->r->symbols, symbol)[0] != '[')
+		w->mappings[mapping].named = true;
+	function = function_id(w, symbol);
+	at = pb_begin(&w->pb, PROFILE_LOCATION);
+	pb_u64(&w->pb, LOCATION_ID, (uint64_t)id + 1);
+	if (mapping != NO_MAPPING)
+		pb_u64(&w->pb, LOCATION_MAPPING, (uint64_t)mapping + 1);
+	pb_u64(&w->pb, LOCATION_ADDRESS, address);
+	line = pb_begin(&w->pb, LOCATION_LINE);
+	pb_u64(&w->pb, LINE_FUNCTION, function);
+	pb_end(&w->pb, line);
+	pb_end(&w->pb, at);
+	return (uint64_t)id + 1;
+}
+
+/* ---- Samples ---- */
+
+/* Leaf first into w->ids: kernel part, then user part. Returns how many. */
+static size_t locate(struct pprof *w, size_t i, const struct profile_stack *s)
+{
+	const uint32_t *symbols = profile_symbols(w->r->profile, i, w->r->symbols);
+	size_t n = 0;
+
+	if (!symbols || vec_reserve(&w->ids, &w->ids_cap, (size_t)s->n_user + s->n_kernel + 1, sizeof(*w->ids))) {
+		w->err = -ENOMEM;
+		return 0;
+	}
+	for (size_t k = 0; k < s->n_kernel && !w->r->opts.user_only; k++) {
+		uint64_t addr = s->frames[s->n_user + k];
+
+		w->ids[n++] = location_id(w, place_kernel(w, addr), addr, symbols[s->n_user + k]);
+	}
+	for (size_t k = 0; k < s->n_user && !w->r->opts.kernel_only; k++) {
+		uint64_t addr;
+		uint32_t mapping = place_user(w, s->frames[k], &addr);
+
+		w->ids[n++] = location_id(w, mapping, addr, symbols[k]);
+	}
+	/* Without a location it would be missing in every table that adds up functions. */
+	if (!n)
+		w->ids[n++] = location_id(w, NO_MAPPING, 0, SYM_NO_STACK);
+	return n;
+}
+
+static void put_label(struct pprof *w, const char *key, uint64_t str, uint64_t num)
+{
+	uint64_t key_id = string_id(w, key);
+	size_t at = pb_begin(&w->pb, SAMPLE_LABEL);
+
+	pb_u64(&w->pb, LABEL_KEY, key_id);
+	pb_u64(&w->pb, LABEL_STR, str);
+	pb_u64(&w->pb, LABEL_NUM, num);
+	pb_end(&w->pb, at);
+}
+
+static void put_sample(struct pprof *w, size_t i)
+{
+	struct profile_stack s;
+	uint64_t values[2];
+	size_t n, at;
+
+	profile_stack(w->r->profile, i, &s);
+	n = locate(w, i, &s);
+	values[0] = s.count;
+	values[1] = w->r->opts.usec ? s.weight : s.count * w->period;
+	at = pb_begin(&w->pb, PROFILE_SAMPLE);
+	pb_packed(&w->pb, SAMPLE_LOCATION, w->ids, n);
+	pb_packed(&w->pb, SAMPLE_VALUE, values, w->period || w->r->opts.usec ? 2 : 1);
+	put_label(w, "comm", clean_string_id(w, *s.comm ? s.comm : "[unknown]"), 0);
+	put_label(w, "pid", 0, s.pid);
+	if (s.cgroup_id)
+		put_label(w, "cgroup_id", 0, s.cgroup_id);
+	if (out_incomplete(w->r, &s))
+		put_label(w, "incomplete", string_id(w, profile_stop_name(s.stop)), 0);
+	pb_end(&w->pb, at);
+}
+
+/* ---- The profile ---- */
+
+static void put_type(struct pprof *w, uint32_t field, const char *type, const char *unit)
+{
+	uint64_t type_id = string_id(w, type), unit_id = string_id(w, unit);
+	size_t at = pb_begin(&w->pb, field);
+
+	pb_u64(&w->pb, TYPE_TYPE, type_id);
+	pb_u64(&w->pb, TYPE_UNIT, unit_id);
+	pb_end(&w->pb, at);
+}
+
+static void put_head(struct pprof *w)
+{
+	const struct out_meta *meta = w->r->meta;
+	uint64_t comment;
+
+	if (out_is_clock(meta) && !w->r->opts.usec)
+		w->period = (uint64_t)(1e9 / meta->hz + 0.5);
+	put_type(w, PROFILE_SAMPLE_TYPE, "samples", "count");
+	if (w->r->opts.usec) {
+		put_type(w, PROFILE_SAMPLE_TYPE, "off_cpu", "nanoseconds");
+		put_type(w, PROFILE_PERIOD_TYPE, "off_cpu", "nanoseconds");
+	} else if (w->period) {
+		put_type(w, PROFILE_SAMPLE_TYPE, "cpu", "nanoseconds");
+		put_type(w, PROFILE_PERIOD_TYPE, "cpu", "nanoseconds");
+	} else {
+		put_type(w, PROFILE_PERIOD_TYPE, meta->event ? meta->event : "samples", "count");
+	}
+	pb_u64(&w->pb, PROFILE_PERIOD, w->period);
+	pb_u64(&w->pb, PROFILE_TIME_NANOS, meta->start_unix_ns);
+	pb_u64(&w->pb, PROFILE_DURATION_NANOS, (uint64_t)(w->r->stats->duration_s * 1e9));
+	comment = string_id(w, "sfbpf " SFBPF_VERSION);
+	pb_packed(&w->pb, PROFILE_COMMENT, &comment, 1);
+}
+
+static void put_strings(struct pprof *w)
+{
+	for (uint32_t id = 0; id < strpool_count(w->strings); id++) {
+		const char *s = strpool_str(w->strings, id);
+
+		pb_bytes_always(&w->pb, PROFILE_STRING, s, strlen(s));
+	}
+}
+
+static int gzip(const struct pb *pb, FILE *f)
+{
+	z_stream z = { 0 };
+	uint8_t out[65536];
+	size_t done = 0;
+	int rc = Z_OK;
+
+	/* 15 + 16: the largest window, gzip's header. */
+	if (deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+		return -ENOMEM;
+	while (rc == Z_OK) {
+		if (!z.avail_in) {
+			z.next_in = pb->buf + done;
+			z.avail_in = (uInt)(pb->len - done < 1 << 30 ? pb->len - done : 1 << 30);
+			done += z.avail_in;
+		}
+		z.next_out = out;
+		z.avail_out = sizeof(out);
+		rc = deflate(&z, done == pb->len ? Z_FINISH : Z_NO_FLUSH);
+		if (fwrite(out, 1, sizeof(out) - z.avail_out, f) != sizeof(out) - z.avail_out)
+			break;
+	}
+	deflateEnd(&z);
+	if (rc != Z_OK && rc != Z_STREAM_END)
+		return -EIO;
+	return out_finish(f);
+}
+
+int out_pprof(const struct out_report *r, FILE *f)
+{
+	struct pprof w = { .r = r, .strings = strpool_new(), .next_base = FIRST_BASE };
+	int err = -ENOMEM;
+
+	if (w.strings) {
+		string_id(&w, "");	/* number 0 */
+		put_head(&w);
+		for (size_t i = 0; i < profile_count(r->profile) && !w.err; i++)
+			put_sample(&w, i);
+		for (uint32_t i = 0; i < w.mapping_ids.n && !w.err; i++)
+			put_mapping(&w, i);
+		put_strings(&w);
+		err = w.err ? w.err : w.pb.err ? w.pb.err : gzip(&w.pb, f);
+	}
+	pb_free(&w.pb);
+	strpool_free(w.strings);
+	idmap_free(&w.file_ids);
+	idmap_free(&w.mapping_ids);
+	idmap_free(&w.locations);
+	idmap_free(&w.functions);
+	free(w.files);
+	free(w.mappings);
+	free(w.ids);
+	return err;
+}

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "prof/stackset.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+
+int stackset_init(struct stackset *ss)
+{
+	uint32_t id;
+
+	*ss = (struct stackset){ .strings = strpool_new() };
+	if (!ss->strings)
+		return -ENOMEM;
+	return idmap_get(&ss->nodes, UINT64_MAX, UINT64_MAX, &id);	/* STACK_ROOT */
+}
+
+void stackset_free(struct stackset *ss)
+{
+	if (ss->strings)
+		strpool_free(ss->strings);
+	idmap_free(&ss->frames);
+	idmap_free(&ss->groups);
+	idmap_free(&ss->nodes);
+	idmap_free(&ss->leaves);
+	free(ss->values);
+	*ss = (struct stackset){ 0 };
+}
+
+int stackset_frame(struct stackset *ss, const char *name, size_t len, const char *module, enum stack_kind kind, uint32_t *ret)
+{
+	uint32_t name_id, module_id;
+
+	if (ss->no_modules)
+		module = "";
+	if (strpool_intern(ss->strings, name, len, &name_id) ||
+	    strpool_intern(ss->strings, module, strlen(module), &module_id))
+		return -ENOMEM;
+	return idmap_get(&ss->frames, (uint64_t)name_id << 32 | module_id, kind, ret);
+}
+
+int stackset_add(struct stackset *ss, const char *comm, uint32_t pid, const uint32_t *frames, size_t n, enum stack_side side,
+		 uint64_t value)
+{
+	uint32_t node = STACK_ROOT, comm_id, group, leaf;
+	size_t before = ss->leaves.n;
+
+	for (size_t i = 0; i < n; i++)
+		if (idmap_get(&ss->nodes, node, frames[i], &node))
+			return -ENOMEM;
+	if (strpool_intern(ss->strings, comm, strlen(comm), &comm_id) || idmap_get(&ss->groups, comm_id, pid, &group) ||
+	    idmap_get(&ss->leaves, node, group, &leaf) ||
+	    vec_reserve(&ss->values, &ss->values_cap, ss->leaves.n, sizeof(*ss->values)))
+		return -ENOMEM;
+	if (leaf == before)
+		memset(ss->values[leaf], 0, sizeof(ss->values[leaf]));
+	ss->values[leaf][side] += value;
+	ss->totals[side] += value;
+	return 0;
+}
+
+const char *stackset_frame_name(const struct stackset *ss, uint32_t frame)
+{
+	return strpool_str(ss->strings, (uint32_t)(ss->frames.keys[frame].a >> 32));
+}
+
+const char *stackset_frame_module(const struct stackset *ss, uint32_t frame)
+{
+	return strpool_str(ss->strings, (uint32_t)ss->frames.keys[frame].a);
+}
+
+enum stack_kind stackset_frame_kind(const struct stackset *ss, uint32_t frame)
+{
+	return (enum stack_kind)ss->frames.keys[frame].b;
+}
+
+static const char *const suffixes[STACK_KINDS] = { "", "_[k]", "_[i]", "_[j]", "" };
+
+const char *stack_kind_suffix(enum stack_kind kind)
+{
+	return suffixes[kind];
+}
+
+enum stack_kind stack_kind_of_name(const char *name, size_t *len)
+{
+	static const char note[] = "[incomplete:";
+
+	for (int kind = STACK_KERNEL; kind <= STACK_JIT; kind++) {
+		if (*len > 4 && memcmp(name + *len - 4, suffixes[kind], 4) == 0) {
+			*len -= 4;
+			return (enum stack_kind)kind;
+		}
+	}
+	return *len >= strlen(note) && memcmp(name, note, strlen(note)) == 0 ? STACK_NOTE : STACK_USER;
+}

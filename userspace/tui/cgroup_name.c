@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tui/cgroup_name.h"
+
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/text.h"
+
+#define CONTAINER_ID 32		/* hex digits from which on a name is a container's id; most have 64 */
+#define SLOTS 16384		/* a power of two; where it is crowded a newcomer takes another's place */
+#define CROWD 8
+
+struct name {
+	uint32_t pid;
+	char comm[16];
+	char text[44];
+};
+
+struct cgroup_names {
+	struct name slots[SLOTS + CROWD];
+};
+
+struct cgroup_names *cgroup_names_new(void)
+{
+	return calloc(1, sizeof(struct cgroup_names));
+}
+
+void cgroup_names_free(struct cgroup_names *cn)
+{
+	free(cn);
+}
+
+static size_t hex_digits(const char *s)
+{
+	size_t n = 0;
+
+	while (isxdigit((unsigned char)s[n]))
+		n++;
+	return n;
+}
+
+const char *cgroup_name_short(const char *path, char *dst, size_t cap)
+{
+	const char *last = strrchr(path, '/'), *id;
+	char text[128];
+	size_t n;
+
+	last = last && last[1] ? last + 1 : path;
+	/* "docker-ID.scope", "cri-containerd-ID.scope", or the ID alone below "/docker/". */
+	id = strrchr(last, '-');
+	id = id ? id + 1 : last;
+	n = hex_digits(id);
+	if (n >= CONTAINER_ID && (!id[n] || id[n] == '.'))
+		snprintf(text, sizeof(text), "%.*s:%.12s", id > last ? (int)(id - last - 1 > 60 ? 60 : id - last - 1) : 9,
+			 id > last ? last : "container", id);
+	else
+		snprintf(text, sizeof(text), "%.*s", (int)sizeof(text) - 1, last);
+	text_clean(dst, cap, text, strlen(text), 0);
+	return dst;
+}
+
+const char *cgroup_name_parse(const char *text, char *dst, size_t cap)
+{
+	char best[1024] = "", path[1024];
+
+	while (*text) {
+		size_t len = strcspn(text, "\n");
+		const char *colon = memchr(text, ':', len), *second = NULL;
+
+		if (colon)
+			second = memchr(colon + 1, ':', len - (size_t)(colon + 1 - text));
+		if (second) {
+			snprintf(path, sizeof(path), "%.*s", (int)(text + len - second - 1), second + 1);
+			if (strcmp(path, "/") && (!*best || !strncmp(text, "0::", 3)))
+				memcpy(best, path, sizeof(best));
+		}
+		text += len + (text[len] == '\n');
+	}
+	return cgroup_name_short(*best ? best : "/", dst, cap);
+}
+
+static bool read_cgroup(uint32_t pid, char *dst, size_t cap)
+{
+	char path[64];
+	FILE *f;
+	size_t n;
+
+	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return false;
+	n = fread(dst, 1, cap - 1, f);
+	dst[n] = 0;
+	fclose(f);
+	return n > 0;
+}
+
+const char *cgroup_names_get(struct cgroup_names *cn, uint32_t pid, const char *comm)
+{
+	struct name *first = &cn->slots[hash_u64(pid) & (SLOTS - 1)], *name = first;
+	char text[4096];
+
+	for (int i = 0; i < CROWD; i++) {
+		if (first[i].pid == pid && !strncmp(first[i].comm, comm, sizeof(first[i].comm)))
+			return first[i].text;
+		if (!first[i].pid && name->pid)
+			name = &first[i];
+	}
+	*name = (struct name){ .pid = pid };
+	memcpy(name->comm, comm, strnlen(comm, sizeof(name->comm)));
+	if (read_cgroup(pid, text, sizeof(text)))
+		cgroup_name_parse(text, name->text, sizeof(name->text));
+	return name->text;
+}
