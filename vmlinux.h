@@ -33,12 +33,13 @@ typedef _Bool bool;
 
 enum {
 	BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6,
-	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12, BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12, BPF_MAP_TYPE_RINGBUF = 27, BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_EXIST = 2 };
 enum { BPF_F_NO_PREALLOC = 1, BPF_F_MMAPABLE = 1024, BPF_F_INNER_MAP = 4096 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2, BPF_RB_AVAIL_DATA = 0 };
 enum { BPF_F_USER_STACK = 256 };
+enum { BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
 
 /* Fixed by the architecture's user ABI (arch/x86/include/uapi/asm/ptrace.h): no CO-RE. */
 struct pt_regs {
@@ -117,19 +118,39 @@ struct cred {
 struct thread_info {
 	unsigned long flags;
 	unsigned int status;
+	unsigned int cpu;
+};
+struct kernfs_node {
+	unsigned long long id;
+};
+struct cgroup {
+	struct kernfs_node *kn;
+	int level;
+	struct cgroup *ancestors[];	/* since 7f203bc89eb6 (6.1) */
+};
+struct css_set {
+	struct cgroup *dfl_cgrp;
 };
 struct task_struct {
 	struct thread_info thread_info;
+	unsigned int __state;
 	unsigned int flags;
+	int on_cpu;
 	struct mm_struct *mm;
+	int exit_state;
 	int pid, tgid;
 	const struct cred *cred;
 	char comm[16];
+	struct css_set *cgroups;
 };
 struct linux_binprm;
 struct seq_file;
 struct bpf_iter_meta {
 	struct seq_file *seq;
+};
+struct bpf_iter__task {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
 };
 struct bpf_iter__task_vma {
 	struct bpf_iter_meta *meta;

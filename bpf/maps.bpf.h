@@ -8,6 +8,7 @@
 
 #define SF_WINDOW 4096
 #define SF_WINDOW_FIRST 1024
+#define SF_HASH_BLOCK 16
 #define SF_VMAS 8	/* mappings remembered of one address space */
 #define SF_SPACES 4	/* address spaces remembered; a power of two */
 #define SF_SLOTS (SF_VMAS * SF_SPACES)
@@ -56,14 +57,21 @@ struct sf_scratch {
 	struct sf_vma vmas[SF_SLOTS];	/* SF_VMAS for each space */
 	u8 window[SF_WINDOW + 8];
 	u64 node[32];		/* kernels without bpf_rdonly_cast: copy of a maple tree node */
+	u64 off_hash, off_waker;	/* off-CPU: of the stack below, and of its waker's */
+	u64 off_acc;		/* blocked time of the thread that no sample stands for yet */
+	u64 lane[2];		/* the hash while it is made */
 	struct sf_sample sample;
 	u64 frames[SF_MAX_USER + SF_MAX_KERNEL];	/* directly behind sample: one record */
+	u64 pad[SF_HASH_BLOCK];	/* frames are hashed by whole blocks */
 };
 
 _Static_assert(__builtin_offsetof(struct sf_scratch, frames) ==
 	       __builtin_offsetof(struct sf_scratch, sample) + sizeof(struct sf_sample), "frames follow the sample");
 
-/* By CPU. Sized by user space to the number of possible CPUs. */
+/*
+ * By slot: programs that may interrupt one another on a CPU each have their own. User space sizes it: on-CPU samples
+ * [0, n) of n possible CPUs, exec [n, 2n), and with off-CPU leaving or coming back [2n, 3n), waking [3n, 4n), the iterator 4n.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -79,7 +87,7 @@ struct {
 	__type(value, struct sf_cpu_stats);
 } cpu_stats SEC(".maps");
 
-/* Return address -> rule, per CPU; direct-mapped and exact (see unwind.bpf.h). */
+/* Return address -> rule, by the scratch's slot; direct-mapped and exact (see unwind.bpf.h). */
 #define SF_CACHE_BITS 12
 struct sf_cache {
 	u64 entry[1 << SF_CACHE_BITS];
@@ -162,5 +170,9 @@ const volatile __u64 cfg_wake_bytes = 1 << 18;	/* wake the consumer when the rin
 
 /* Module ids: 0 is nobody's. */
 __u32 next_module = 1;
+__u32 remote_tid = 0;		/* remote.bpf.c: the task whose memory is read */
+
+extern struct task_struct *bpf_task_from_pid(s32 pid) __ksym __weak;	/* 6.2 */
+extern void bpf_task_release(struct task_struct *p) __ksym __weak;
 
 #endif

@@ -178,8 +178,11 @@ SF_INLINE int step_rule(struct sf_regs *r, const struct sf_rule *rule, sf_u32 of
 	err = step_cfa(r, rule, offset, &cfa);
 	if (err != SF_STEP_GO)
 		return err;
-	/* Code that switches stacks says so with a CFA loaded from memory; everything else must move up. */
-	if (cfa <= r->sp && rule->cfa_kind == SF_K_REG && !(rule->flags & SF_RULE_SIGNAL))
+	/*
+	 * Code that switches stacks says so with a CFA loaded from memory; everything else must move up. vfork() keeps its
+	 * return address in a register, on a stack that is empty.
+	 */
+	if (cfa < r->sp + (rule->ra_kind != SF_K_REG) && rule->cfa_kind == SF_K_REG && !(rule->flags & SF_RULE_SIGNAL))
 		return SF_STOP_BAD_CFA;
 	if (rule->ra_kind == SF_K_CFA_MEM && step_is_entry(r, cfa))
 		return SF_STOP_COMPLETE;

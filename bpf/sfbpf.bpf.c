@@ -61,6 +61,8 @@ static __always_inline void sample_send(struct sf_scratch *s, struct sf_cpu_stat
 		st->lost[SF_LOST_RING_FULL]++;
 }
 
+#include "offcpu.bpf.h"
+
 /* The registers to unwind from. s->regs is filled; SF_STEP_GO or a stop. */
 static __always_inline int sample_regs(struct sf_scratch *s, struct bpf_perf_event_data *ctx, bool user_mode)
 {

@@ -61,13 +61,13 @@ enum sf_lost {
 
 /* ---- Ring buffer records ------------------------------------------------------------------------------ */
 
-enum sf_record_type { SF_REC_SAMPLE = 1, SF_REC_NEED = 2 };
+enum sf_record_type { SF_REC_SAMPLE = 1, SF_REC_NEED = 2, SF_REC_STACK = 3 };
 
 #define SF_SAMPLE_USER 1	/* the task has a user part (not a kernel thread); n_user may still be 0 */
 #define SF_SAMPLE_IN_KERNEL 2	/* taken while in kernel mode */
 
 struct sf_sample {
-	sf_u32 type;		/* SF_REC_SAMPLE */
+	sf_u32 type;		/* SF_REC_SAMPLE; SF_REC_STACK: off-CPU, see below */
 	sf_u32 cpu;
 	sf_u64 time_ns;		/* CLOCK_MONOTONIC; 0 unless asked for */
 	sf_u32 pid, tid;	/* the kernel's tgid and pid, initial namespace */
@@ -76,7 +76,8 @@ struct sf_sample {
 	sf_u16 n_user, n_kernel;
 	sf_u8 stop;		/* enum sf_stop, of the user part */
 	sf_u8 flags;		/* SF_SAMPLE_* */
-	sf_u16 zero;
+	sf_u8 state;		/* off-CPU: enum sf_off_state; else 0 */
+	sf_u8 zero;
 	char comm[SF_COMM];
 	sf_u64 frames[];	/* n_user frame words, leaf first; then n_kernel kernel addresses, leaf first */
 };
@@ -99,6 +100,41 @@ struct sf_need {
 	sf_u64 vm_start, vm_end;	/* a mapping of it, for /proc/PID/map_files */
 	sf_u64 size;		/* i_size */
 	struct sf_file_key key;
+};
+
+/* ---- Off-CPU -------------------------------------------------------------------------------------------
+ * Blocks are counted in the kernel, by what they have in common: struct sf_off_count. A stack's frames
+ * cross the ring once, as SF_REC_STACK with its hash in time_ns and weight 0. With no room for another stack
+ * the record is a sample: weight is nanoseconds, time_ns the hash of the waker's stack, or 0.
+ */
+
+/* Why a thread is off the CPU; ps's letters. SF_OFF_R: it could run, but another one does. */
+enum sf_off_state { SF_OFF_S, SF_OFF_D, SF_OFF_R, SF_OFF_T, SF_OFF_TRACED, SF_OFF_I, SF_OFF_P, SF_OFF_STATES };
+#define SF_OFF_LETTERS "SDRTtIP"
+
+/* No hash: */
+#define SF_STACK_UNKNOWN 1ull	/* off the CPU since before the run, back on a kernel that shows no stacks of others */
+
+/* By a hash of (stack, state, waker). */
+struct sf_off_count {
+	sf_u64 sum_ns, count, max_ns;
+	sf_u64 stack, waker;	/* hashes; waker 0: not known */
+	sf_u32 pid;
+	sf_u16 state;		/* enum sf_off_state */
+	sf_u16 sent;		/* the stack's frames are in the ring */
+	char comm[SF_COMM];
+};
+
+#define SF_OFF_HIST 32
+struct sf_off_hist {		/* the same key; slot 0: less than 1 us, n: 2^(n-1) us and more */
+	sf_u32 slot[SF_OFF_HIST];
+};
+
+struct sf_off_thread {		/* by thread id */
+	sf_u64 ns[SF_OFF_STATES];
+	sf_u64 count, max_ns;
+	sf_u32 pid, zero;
+	char comm[SF_COMM];
 };
 
 /* ---- Tables ----------------------------------------------------------------------------------------------
@@ -173,19 +209,24 @@ struct sf_cpu_stats {
 	sf_u64 lost[8];			/* by enum sf_lost */
 	sf_u64 vma_walks, cache_hits, window_reads;
 	sf_u64 needs, needs_dropped;	/* requests for tables; those that did not fit the ring: asked again */
-	sf_u64 zero[1];
+	sf_u64 off_taken;		/* off-CPU: blocks counted or sampled */
+	sf_u64 off_no_state;		/* threads for whose state there was no memory: their blocks are not seen */
+	sf_u64 off_switch_ns;		/* no counter: when this CPU switched tasks last */
+	sf_u64 zero[6];
 };
 
 _Static_assert(SF_LOST_MAX <= 8, "lost causes fit sf_cpu_stats");
 _Static_assert(sizeof(struct sf_rule) == 32, "sf_rule layout");
 _Static_assert(sizeof(struct sf_module) == 64, "sf_module layout");
-_Static_assert(sizeof(struct sf_cpu_stats) == 128, "sf_cpu_stats layout");
+_Static_assert(sizeof(struct sf_cpu_stats) == 192, "sf_cpu_stats layout");
 _Static_assert(SF_LOC_CHUNK(0xffffffffu) >= SF_MAX_CHUNKS - 1, "locations reach every chunk");
 _Static_assert((0xffffu << 4) < SF_CHUNK, "locations stay inside a chunk");
 _Static_assert(SF_PAGE_ROWS + 4 * SF_PAGE_MAX_ROWS <= SF_CHUNK, "the densest page fits a chunk");
 _Static_assert(SF_MAX_RULES * sizeof(struct sf_rule) <= SF_CHUNK, "a module's rules fit a chunk");
 _Static_assert(SF_MAX_MODULES - 1 <= SF_FRAME_MODULE_MASK, "module ids fit a frame word");
 
+_Static_assert(sizeof(struct sf_off_count) == 64, "sf_off_count layout");
+_Static_assert(sizeof(struct sf_off_thread) == 96, "sf_off_thread layout");
 _Static_assert(sizeof(struct sf_sample) == 64, "sf_sample layout");
 _Static_assert(sizeof(struct sf_file_key) == 24, "sf_file_key layout");
 _Static_assert(sizeof(struct sf_need) == 64, "sf_need layout");

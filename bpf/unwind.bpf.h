@@ -43,6 +43,23 @@ static __always_inline struct sf_cpu_stats *stats_here(void)
 #define regs_scratch(r) ((struct sf_scratch *)(r))
 _Static_assert(__builtin_offsetof(struct sf_scratch, regs) == 0, "sf_regs is the head of sf_scratch");
 
+/* User memory of the current task; in remote.bpf.c, of the sleeping task that its iterator is at. */
+static __always_inline long copy_user(void *dst, u32 len, u64 addr)
+{
+#ifdef SF_REMOTE
+	struct task_struct *task = bpf_task_from_pid(remote_tid);
+	long err;
+
+	if (!task)
+		return -1;
+	err = bpf_copy_from_user_task(dst, len, (void *)addr, task, 0);
+	bpf_task_release(task);
+	return err;
+#else
+	return bpf_probe_read_user(dst, len, (void *)addr);
+#endif
+}
+
 /*
  * Refills the window from addr, never past the end of its page, so that the read fails only if the wanted word is not
  * resident. A word across two pages is read alone. Most stacks are short, and bytes that nobody looks at cost cache
@@ -61,7 +78,7 @@ static __noinline int window_fill(struct sf_scratch *s, u64 addr)
 	s->win_len = 0;
 	s->reads++;
 	asm volatile("" : "+r"(len));	/* see vma_at */
-	if (len > SF_WINDOW || bpf_probe_read_user(s->window, len, (void *)addr))
+	if (len > SF_WINDOW || copy_user(s->window, len, addr))
 		return -1;
 	s->win_base = addr;
 	s->win_len = len;
@@ -112,7 +129,7 @@ static __always_inline int sf_read_frame(struct sf_regs *r, u64 cfa, u32 slot, u
 
 static __always_inline int sf_read_user_regs(u64 addr, u64 *dst)
 {
-	return bpf_probe_read_user(dst, 17 * 8, (void *)addr);
+	return copy_user(dst, 17 * 8, addr);
 }
 
 /* Asks user space for a file's tables. Wakes it: the process may be short-lived. */

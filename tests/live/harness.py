@@ -180,21 +180,21 @@ def family(pid):
 # ---- recording -------------------------------------------------------------------------------------------
 
 class Recording:
-    """`sfbpf record` in the background; finish() gives its stacks and its account."""
+    """`sfbpf record` (or another tool) in the background; finish() gives its stacks and its account."""
 
     count = 0
 
-    def __init__(self, options, seconds=None, command=()):
+    def __init__(self, options, seconds=None, command=(), tool="record", env=None):
         Recording.count += 1
         self.folded = tmpfile("rec%d.folded" % Recording.count)
         self.stats = tmpfile("rec%d.json" % Recording.count)
-        argv = [SFBPF, "record", "-o", self.folded, "--stats", self.stats] + list(options)
+        argv = [SFBPF, tool, "-o", self.folded, "--stats", self.stats] + list(options)
         if seconds is not None:
             argv.append(str(seconds))
         if command:
             argv += ["--"] + list(command)
         self.argv = argv
-        self.p = start(argv, stderr=subprocess.PIPE)
+        self.p = start(argv, stderr=subprocess.PIPE, env=env)
         self.limit = (seconds or 30) + 60
 
     def wait_ready(self, seconds=30.0):

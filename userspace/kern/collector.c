@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 #include <linux/perf_event.h>
 
@@ -23,6 +24,9 @@
 struct collector {
 	struct collector_opts opts;
 	struct sfbpf_bpf *skel;
+	struct offcpu *offcpu;
+	struct offcpu_opts offcpu_opts;
+	bool at_leave;
 	struct modules *modules;
 	struct tables *tables;
 	struct loader *loader;
@@ -114,10 +118,27 @@ static int open_and_load(struct collector *c, bool rdonly_cast)
 	bpf_map__set_max_entries(skel->maps.ring, (uint32_t)c->opts.ring_bytes);
 	bpf_program__set_autoload(skel->progs.on_fork, c->opts.follow_forks);
 	bpf_program__set_autoload(skel->progs.on_free, c->opts.follow_forks);
+	if (c->opts.offcpu)
+		offcpu_configure(skel, c->opts.offcpu, c->opts.cpus, c->ncpus, c->at_leave);
 	err = sfbpf_bpf__load(skel);
 	if (err) {
 		sfbpf_bpf__destroy(skel);
 		c->skel = NULL;
+	}
+	return err;
+}
+
+/* The stacks that threads come back to, if the kernel can show them; else those that they leave behind. */
+static int load_where(struct collector *c, bool rdonly_cast)
+{
+	enum offcpu_where where = c->opts.offcpu ? c->opts.offcpu->where : OFFCPU_AUTO;
+	int err;
+
+	c->at_leave = c->opts.offcpu && (where == OFFCPU_LEAVE || (where == OFFCPU_AUTO && !offcpu_kernel_can_back()));
+	err = open_and_load(c, rdonly_cast);
+	if (err && c->opts.offcpu && where == OFFCPU_AUTO && !c->at_leave && err != -EPERM && err != -ENOMEM) {
+		c->at_leave = true;
+		err = open_and_load(c, rdonly_cast);
 	}
 	return err;
 }
@@ -140,9 +161,9 @@ static int load(struct collector *c, struct collector_error *err)
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
 		return fail(err, 4, "this kernel has no BTF (/sys/kernel/btf/vmlinux): it was built without CONFIG_DEBUG_INFO_BTF");
 	cast = kernel_has_func("bpf_rdonly_cast");
-	rc = open_and_load(c, cast);
+	rc = load_where(c, cast);
 	if (rc && cast && rc != -EPERM && rc != -ENOMEM)
-		rc = open_and_load(c, false);
+		rc = load_where(c, false);
 	if (!rc)
 		return 0;
 	if (rc == -EPERM)
@@ -170,9 +191,11 @@ static int on_record(void *ctx, void *data, size_t len)
 	struct collector *c = ctx;
 	const struct sf_sample *s = data;
 
-	if (len >= sizeof(*s) && s->type == SF_REC_SAMPLE) {
+	if (len >= sizeof(*s) && (s->type == SF_REC_SAMPLE || (s->type == SF_REC_STACK && c->offcpu))) {
 		if (len >= sizeof(*s) + 8ul * ((size_t)s->n_user + s->n_kernel) && s->stop < SF_STOP_MAX) {
-			if (c->fn)
+			if (s->type == SF_REC_STACK && !s->weight)
+				offcpu_keep(c->offcpu, s);
+			else if (c->fn)
 				c->fn(c->fn_ctx, s);
 			return 0;
 		}
@@ -220,6 +243,8 @@ static int set_up(struct collector *c, struct collector_error *err)
 	c->perf_links = calloc((size_t)c->ncpus, sizeof(*c->perf_links));
 	if (!c->loader || !c->ring || !c->perf_links || map_stats(c))
 		return fail(err, 1, "cannot map the BPF tables: %s", strerror(errno));
+	if (o->offcpu && !(c->offcpu = offcpu_new(c->skel, o->offcpu, c->at_leave)))
+		return fail(err, 1, "out of memory");
 	if (!fill_set(bpf_map__fd(c->skel->maps.pids), o->pids, o->npids) ||
 	    !fill_set(bpf_map__fd(c->skel->maps.tids), o->tids, o->ntids))
 		return fail(err, 1, "too many process or thread ids to filter by");
@@ -239,6 +264,10 @@ struct collector *collector_new(const struct collector_opts *opts, struct module
 	}
 	c->opts = *opts;
 	c->opts.ring_bytes = ring_size(opts->ring_bytes);
+	if (opts->offcpu) {
+		c->offcpu_opts = *opts->offcpu;
+		c->opts.offcpu = &c->offcpu_opts;
+	}
 	c->modules = modules;
 	c->stats_fd = -1;
 	c->ncpus = libbpf_num_possible_cpus();
@@ -337,7 +366,10 @@ int collector_attach(struct collector *c, struct collector_error *err)
 	}
 	if (c->opts.count_run_time)
 		c->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
-	return attach_perf(c, err);
+	if (!c->offcpu)
+		return attach_perf(c, err);
+	rc = offcpu_attach(c->offcpu);
+	return rc ? fail(err, 4, "this kernel cannot trace its scheduler: %s", strerror(-rc)) : 0;
 }
 
 int collector_poll(struct collector *c, int timeout_ms, collector_sample_fn fn, void *ctx)
@@ -353,8 +385,26 @@ int collector_poll(struct collector *c, int timeout_ms, collector_sample_fn fn, 
 	return n < 0 && n != -EINTR ? n : 0;
 }
 
+struct offcpu *collector_offcpu(struct collector *c)
+{
+	return c->offcpu;
+}
+
+/* New files were met: let the loader have them. */
+static void drain_ring(void *ctx)
+{
+	struct collector *c = ctx;
+	struct timespec pause = { .tv_nsec = 10 * NUM_MS };
+
+	ring_buffer__consume(c->ring);
+	for (int i = 0; i < 200 && loader_busy(c->loader); i++)
+		nanosleep(&pause, NULL);
+}
+
 void collector_detach(struct collector *c)
 {
+	if (c->offcpu)
+		offcpu_finish(c->offcpu, drain_ring, c);
 	for (int cpu = 0; cpu < c->ncpus; cpu++) {
 		bpf_link__destroy(c->perf_links[cpu]);
 		c->perf_links[cpu] = NULL;
@@ -368,12 +418,13 @@ void collector_counters(struct collector *c, struct collector_counters *ret)
 	for (int cpu = 0; cpu < c->ncpus; cpu++) {
 		const volatile struct sf_cpu_stats *st = &c->cpu_stats[cpu];
 
-		ret->taken += st->taken;
+		ret->taken += st->taken + st->off_taken;
 		ret->idle += st->idle;
 		ret->vma_walks += st->vma_walks;
 		ret->cache_hits += st->cache_hits;
 		ret->window_reads += st->window_reads;
 		ret->needs += st->needs;
+		ret->off_no_state += st->off_no_state;
 		ret->needs_dropped += st->needs_dropped;
 		for (int i = 0; i < SF_LOST_MAX; i++)
 			ret->lost[i] += st->lost[i];
@@ -423,6 +474,7 @@ void collector_free(struct collector *c)
 		bpf_link__destroy(c->perf_links[cpu]);
 	free(c->perf_links);
 	loader_free(c->loader);
+	offcpu_free(c->offcpu);
 	ring_buffer__free(c->ring);
 	tables_free(c->tables);
 	if (c->cpu_stats)

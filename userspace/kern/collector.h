@@ -12,6 +12,7 @@
 #include "base/num.h"
 #include "elf/module.h"
 #include "kern/loader.h"
+#include "kern/offcpu.h"
 #include "kern/perf_event.h"
 #include "sfbpf_shared.h"
 
@@ -32,6 +33,7 @@ struct collector_opts {
 	uint64_t table_bytes;		/* budget of the row tables */
 	bool count_run_time;		/* kernel.bpf_stats for the run */
 	bool want_cgroup;		/* samples carry the cgroup's id */
+	const struct offcpu_opts *offcpu;	/* NULL: on-CPU */
 	int verbose;
 };
 
@@ -43,6 +45,7 @@ struct collector_program {
 struct collector_counters {
 	uint64_t taken, idle, lost[SF_LOST_MAX];
 	uint64_t vma_walks, cache_hits, window_reads, needs, needs_dropped;
+	uint64_t off_no_state;		/* off-CPU: threads that could not be followed */
 	uint64_t table_bytes;		/* kernel memory of the chunks */
 	struct loader_totals loader;
 };
@@ -66,6 +69,8 @@ int collector_attach(struct collector *c, struct collector_error *err);
 typedef void (*collector_sample_fn)(void *ctx, const struct sf_sample *sample);
 /* Waits up to timeout_ms and hands over what the ring holds. 0, or -errno (not -EINTR). */
 int collector_poll(struct collector *c, int timeout_ms, collector_sample_fn fn, void *ctx);
+/* Off-CPU: the half that counts blocks; NULL otherwise. */
+struct offcpu *collector_offcpu(struct collector *c);
 /* Stops sampling; the ring can still be drained with collector_poll(c, 0, ...). */
 void collector_detach(struct collector *c);
 void collector_counters(struct collector *c, struct collector_counters *ret);

@@ -22,7 +22,7 @@ struct loader {
 	struct modules *modules;
 	struct tables *tables;
 	pthread_t thread;
-	bool running, stop;
+	bool running, stop, converting;
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	struct sf_need *queue;
@@ -172,9 +172,11 @@ static void *loader_main(void *arg)
 		/* Oldest first: a short queue, so moving it costs nothing. */
 		need = l->queue[0];
 		memmove(l->queue, l->queue + 1, --l->nqueue * sizeof(*l->queue));
+		l->converting = true;
 		pthread_mutex_unlock(&l->lock);
 		load(l, &need);
 		pthread_mutex_lock(&l->lock);
+		l->converting = false;
 	}
 	pthread_mutex_unlock(&l->lock);
 	return NULL;
@@ -242,6 +244,16 @@ int loader_push(struct loader *l, const struct sf_need *need)
 	}
 	pthread_mutex_unlock(&l->lock);
 	return err;
+}
+
+bool loader_busy(struct loader *l)
+{
+	bool busy;
+
+	pthread_mutex_lock(&l->lock);
+	busy = l->nqueue || l->converting;
+	pthread_mutex_unlock(&l->lock);
+	return busy;
 }
 
 void loader_totals(struct loader *l, struct loader_totals *ret)

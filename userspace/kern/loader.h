@@ -7,6 +7,8 @@
 #ifndef SFBPF_KERN_LOADER_H
 #define SFBPF_KERN_LOADER_H
 
+#include <stdbool.h>
+
 #include "elf/module.h"
 #include "kern/tables.h"
 #include "sfbpf_shared.h"
@@ -27,6 +29,7 @@ void loader_load_vdso(struct loader *l, uint32_t module);
 int loader_start(struct loader *l);	/* 0 or -errno */
 /* Hands over to the thread. -ENOMEM: the need is dropped, the file asked for again later. */
 int loader_push(struct loader *l, const struct sf_need *need);
+bool loader_busy(struct loader *l);	/* files wait for conversion, or one is being converted */
 void loader_totals(struct loader *l, struct loader_totals *ret);
 void loader_free(struct loader *l);	/* stops the thread; what is queued is dropped */
 

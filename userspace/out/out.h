@@ -32,6 +32,10 @@ struct run_stats {
 	const struct run_program *programs;
 	size_t nprograms;
 	struct { double cpu_ms; uint64_t rss_peak_kb; } self;
+	bool offcpu;			/* then: */
+	uint64_t off_ns[SF_OFF_STATES];	/* time by state, of what was received */
+	uint64_t off_sampled_ns;	/* of it: what samples stand for */
+	uint64_t off_lost_ns;		/* not in it */
 };
 
 struct out_opts {
@@ -54,7 +58,10 @@ struct out_report {
 	const struct out_meta *meta;
 	const struct run_stats *stats;
 	struct out_opts opts;
+	struct profile *wakers;		/* off-CPU: what the profile's wakers are in; NULL: none are shown */
 };
+
+#define OUT_RUNNABLE "[runnable]"	/* the leaf of time in which a thread waited for a CPU */
 
 struct out_format {
 	const char *name;		/* --format */

@@ -78,25 +78,56 @@ static int add_head(struct folded *fd, const struct profile_stack *s)
 	return err;
 }
 
-static int add_stack(struct folded *fd, size_t i)
+/* Stack i of p at the end of seqs, comm first. */
+static int add_frames(struct folded *fd, struct profile *p, size_t i)
 {
-	const uint32_t *ids = profile_symbols(fd->r->profile, i, fd->r->symbols);
+	const uint32_t *ids = profile_symbols(p, i, fd->r->symbols);
 	struct profile_stack s;
-	struct line *l;
 	int err;
 
-	profile_stack(fd->r->profile, i, &s);
-	if (!ids || vec_reserve(&fd->lines, &fd->lines_cap, fd->nlines + 1, sizeof(*fd->lines)) ||
-	    vec_reserve(&fd->seqs, &fd->seqs_cap, fd->nseqs + 2 + s.n_user + s.n_kernel, sizeof(*fd->seqs)))
+	profile_stack(p, i, &s);
+	if (!ids || vec_reserve(&fd->seqs, &fd->seqs_cap, fd->nseqs + 6 + s.n_user + s.n_kernel, sizeof(*fd->seqs)))
 		return -ENOMEM;
-	l = &fd->lines[fd->nlines++];
-	*l = (struct line){ .at = fd->nseqs, .value = out_value(fd->r, &s) };
 	err = add_head(fd, &s);
 	for (size_t k = fd->r->opts.kernel_only ? 0 : s.n_user; k-- > 0 && !err;)
 		err = name_of_symbol(fd, ids[k], &fd->seqs[fd->nseqs++]);
 	for (size_t k = fd->r->opts.user_only ? 0 : s.n_kernel; k-- > 0 && !err;)
 		err = name_of_symbol(fd, ids[s.n_user + k], &fd->seqs[fd->nseqs++]);
-	l->len = fd->nseqs - l->at;
+	return err;
+}
+
+/* A frame that is none. add_frames has left room. */
+static int add_word(struct folded *fd, const char *word)
+{
+	int err = intern_clean(fd, word, &fd->seqs[fd->nseqs]);
+
+	if (!err)
+		fd->nseqs++;
+	return err;
+}
+
+static int add_waker(struct folded *fd, uint32_t waker)
+{
+	int err = add_word(fd, "--");
+
+	return err ? err : add_frames(fd, fd->r->wakers, waker - 1);
+}
+
+static int add_stack(struct folded *fd, size_t i)
+{
+	struct profile_stack s;
+	size_t at = fd->nseqs;
+	int err;
+
+	profile_stack(fd->r->profile, i, &s);
+	if (vec_reserve(&fd->lines, &fd->lines_cap, fd->nlines + 1, sizeof(*fd->lines)))
+		return -ENOMEM;
+	err = add_frames(fd, fd->r->profile, i);
+	if (!err && s.state == SF_OFF_R)
+		err = add_word(fd, OUT_RUNNABLE);
+	if (!err && s.waker && fd->r->wakers)
+		err = add_waker(fd, s.waker);
+	fd->lines[fd->nlines++] = (struct line){ .at = at, .len = fd->nseqs - at, .value = out_value(fd->r, &s) };
 	return err;
 }
 

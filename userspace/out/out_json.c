@@ -7,6 +7,7 @@
  *   modules  the files that frames lie in: id, name, path, build_id (hex; null if it has none)
  *   stacks   comm, pid, cgroup_id, count (in `unit`), samples, stop (why the user part ends where it does, "complete" if at
  *            its outermost frame; null for kernel threads and with -K), frames: root first, user part before kernel part
+ *            off-CPU also: state (ps's letter), waker (null, or an object of comm, pid, stop, frames)
  *   frame    name and module as in folded output; kind "user", "kernel", "jit" (code without a file) or "unknown" (no
  *            code there); user: module_id and offset (bytes into the file); jit, unknown: address (hex string: JSON's
  *            numbers are doubles). Frames above the leaf hold the call, that is their return address minus 1.
@@ -70,20 +71,28 @@ static bool is_in_file(uint64_t frame)
 	return SF_FRAME_KIND(frame) == SF_FRAME_ROW || SF_FRAME_KIND(frame) == SF_FRAME_NOROW;
 }
 
+static void mark_modules(const struct profile *p, bool *used)
+{
+	for (size_t i = 0; i < profile_count(p); i++) {
+		struct profile_stack s;
+
+		profile_stack(p, i, &s);
+		for (size_t k = 0; k < s.n_user; k++)
+			if (is_in_file(s.frames[k]))
+				used[SF_FRAME_MODULE(s.frames[k])] = true;
+	}
+}
+
 static int put_modules(struct json *j, const struct out_report *r)
 {
 	bool *used = calloc(MAX_MODULES, sizeof(*used));
 
 	if (!used)
 		return -ENOMEM;
-	for (size_t i = 0; i < profile_count(r->profile) && !r->opts.kernel_only; i++) {
-		struct profile_stack s;
-
-		profile_stack(r->profile, i, &s);
-		for (size_t k = 0; k < s.n_user; k++)
-			if (is_in_file(s.frames[k]))
-				used[SF_FRAME_MODULE(s.frames[k])] = true;
-	}
+	if (!r->opts.kernel_only)
+		mark_modules(r->profile, used);
+	if (!r->opts.kernel_only && r->wakers)
+		mark_modules(r->wakers, used);
 	json_array(j, "modules");
 	for (uint32_t id = 0; id < MAX_MODULES; id++) {
 		const struct module *m = used[id] ? modules_find(r->modules, id) : NULL;
@@ -125,23 +134,17 @@ static void put_frame(struct json *j, const struct out_report *r, uint64_t frame
 	json_object_end(j);
 }
 
-static int put_stack(struct json *j, const struct out_report *r, size_t i)
+/* stop and frames of stack i of p. */
+static int put_frames(struct json *j, const struct out_report *r, struct profile *p, size_t i)
 {
-	const uint32_t *ids = profile_symbols(r->profile, i, r->symbols);
+	const uint32_t *ids = profile_symbols(p, i, r->symbols);
 	bool has_user;
 	struct profile_stack s;
 
 	if (!ids)
 		return -ENOMEM;
-	profile_stack(r->profile, i, &s);
+	profile_stack(p, i, &s);
 	has_user = (s.flags & SF_SAMPLE_USER) && !r->opts.kernel_only;
-	json_newline(j);
-	json_object(j, NULL);
-	put_clean(j, "comm", s.comm);
-	json_u64(j, "pid", s.pid);
-	json_u64(j, "cgroup_id", s.cgroup_id);
-	json_u64(j, "count", out_shown(r, out_value(r, &s)));
-	json_u64(j, "samples", s.count);
 	json_str(j, "stop", has_user ? profile_stop_name(s.stop) : NULL);
 	json_array(j, "frames");
 	for (size_t k = r->opts.kernel_only ? 0 : s.n_user; k-- > 0;)
@@ -149,8 +152,48 @@ static int put_stack(struct json *j, const struct out_report *r, size_t i)
 	for (size_t k = r->opts.user_only ? 0 : s.n_kernel; k-- > 0;)
 		put_frame(j, r, s.frames[s.n_user + k], ids[s.n_user + k], true);
 	json_array_end(j);
-	json_object_end(j);
 	return 0;
+}
+
+static int put_waker(struct json *j, const struct out_report *r, uint32_t waker)
+{
+	struct profile_stack s;
+	int err;
+
+	if (!waker) {
+		json_str(j, "waker", NULL);
+		return 0;
+	}
+	profile_stack(r->wakers, waker - 1, &s);
+	json_object(j, "waker");
+	put_clean(j, "comm", s.comm);
+	json_u64(j, "pid", s.pid);
+	err = put_frames(j, r, r->wakers, waker - 1);
+	json_object_end(j);
+	return err;
+}
+
+static int put_stack(struct json *j, const struct out_report *r, size_t i)
+{
+	static const char letters[] = SF_OFF_LETTERS;
+	struct profile_stack s;
+	int err;
+
+	profile_stack(r->profile, i, &s);
+	json_newline(j);
+	json_object(j, NULL);
+	put_clean(j, "comm", s.comm);
+	json_u64(j, "pid", s.pid);
+	json_u64(j, "cgroup_id", s.cgroup_id);
+	json_u64(j, "count", out_shown(r, out_value(r, &s)));
+	json_u64(j, "samples", s.count);
+	if (r->stats->offcpu)
+		json_str(j, "state", (char [2]){ letters[s.state] });
+	err = put_frames(j, r, r->profile, i);
+	if (!err && r->wakers)
+		err = put_waker(j, r, s.waker);
+	json_object_end(j);
+	return err;
 }
 
 int out_json(const struct out_report *r, FILE *f)

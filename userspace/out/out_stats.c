@@ -24,6 +24,20 @@ static void put_account(struct json *j, const struct profile_account *a)
 	json_object_end(j);
 }
 
+static void put_offcpu(struct json *j, const struct run_stats *st)
+{
+	static const char letters[] = SF_OFF_LETTERS;
+
+	json_object(j, "off_cpu");
+	json_object(j, "ms");
+	for (unsigned int i = 0; i < SF_OFF_STATES; i++)
+		json_double(j, (char [2]){ letters[i] }, (double)st->off_ns[i] / 1e6, 3);
+	json_object_end(j);
+	json_double(j, "sampled_ms", (double)st->off_sampled_ns / 1e6, 3);
+	json_double(j, "lost_ms", (double)st->off_lost_ns / 1e6, 3);
+	json_object_end(j);
+}
+
 int out_stats(const struct run_stats *st, FILE *f)
 {
 	struct json j = json_on(f);
@@ -37,6 +51,8 @@ int out_stats(const struct run_stats *st, FILE *f)
 	for (unsigned int i = 0; i < SF_LOST_MAX; i++)
 		json_u64(&j, profile_lost_name(i), st->lost[i]);
 	json_object_end(&j);
+	if (st->offcpu)
+		put_offcpu(&j, st);
 	json_object(&j, "tables");
 	json_u64(&j, "modules", st->tables.modules);
 	json_u64(&j, "rows", st->tables.rows);

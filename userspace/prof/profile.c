@@ -13,8 +13,9 @@ struct stack {
 	uint64_t count, weight, cgroup_id;
 	uint32_t pid, hash;
 	uint16_t n_user, n_kernel;
-	uint8_t stop, flags;
+	uint8_t stop, flags, state;
 	bool named;			/* its ids are final */
+	uint32_t waker;
 	char comm[SF_COMM];
 };
 
@@ -80,7 +81,7 @@ static uint32_t hash_stack(const struct stack *s, const uint64_t *frames)
 
 	h = hash_mix(h, s->cgroup_id);
 	h = hash_mix(h, (uint64_t)s->pid << 32 | (uint64_t)s->n_user << 16 | s->n_kernel);
-	h = hash_mix(h, (uint64_t)s->stop << 8 | s->flags);
+	h = hash_mix(h, (uint64_t)s->waker << 32 | (uint64_t)s->state << 16 | (uint64_t)s->stop << 8 | s->flags);
 	h = hash_mix(h, hash_bytes(frames, ((size_t)s->n_user + s->n_kernel) * sizeof(*frames)));
 	return (uint32_t)(h ^ h >> 32);
 }
@@ -91,6 +92,7 @@ static bool same_stack(const struct profile *p, const struct stack *a, const str
 
 	return a->hash == b->hash && a->pid == b->pid && a->cgroup_id == b->cgroup_id && a->n_user == b->n_user &&
 	       a->n_kernel == b->n_kernel && a->stop == b->stop && a->flags == b->flags &&
+	       a->state == b->state && a->waker == b->waker &&
 	       memcmp(a->comm, b->comm, sizeof(a->comm)) == 0 &&
 	       (!n || memcmp(p->words + a->at, b_frames, n * sizeof(*b_frames)) == 0);
 }
@@ -128,18 +130,30 @@ counted:
 	return s;
 }
 
-int profile_add(struct profile *p, const struct sf_sample *rec)
+int profile_add_times(struct profile *p, const struct sf_sample *rec, const struct profile_times *t, size_t *ret_index)
 {
 	struct stack key = {
-		.count = 1, .weight = rec->weight, .cgroup_id = rec->cgroup_id, .pid = rec->pid,
+		.count = t->count, .weight = t->weight, .cgroup_id = rec->cgroup_id, .pid = rec->pid,
 		.n_user = rec->n_user, .n_kernel = rec->n_kernel, .stop = rec->stop, .flags = rec->flags,
+		.state = t->state, .waker = t->waker,
 	};
+	struct stack *s;
 
 	if (rec->n_user > SF_MAX_USER || rec->n_kernel > SF_MAX_KERNEL || rec->stop >= SF_STOP_MAX)
 		return -EINVAL;
 	memcpy(key.comm, rec->comm, strnlen(rec->comm, SF_COMM - 1));
 	key.hash = hash_stack(&key, rec->frames);
-	return add_stack(p, &key, rec->frames) ? 0 : -ENOMEM;
+	s = add_stack(p, &key, rec->frames);
+	if (s && ret_index)
+		*ret_index = (size_t)(s - p->stacks);
+	return s ? 0 : -ENOMEM;
+}
+
+int profile_add(struct profile *p, const struct sf_sample *rec)
+{
+	struct profile_times once = { .count = 1, .weight = rec->weight };
+
+	return profile_add_times(p, rec, &once, NULL);
 }
 
 /* ids as long as words; a failure leaves both usable. */
@@ -193,7 +207,7 @@ void profile_stack(const struct profile *p, size_t i, struct profile_stack *ret)
 	*ret = (struct profile_stack){
 		.frames = p->words + s->at, .comm = s->comm, .count = s->count, .weight = s->weight,
 		.cgroup_id = s->cgroup_id, .pid = s->pid, .n_user = s->n_user, .n_kernel = s->n_kernel,
-		.stop = s->stop, .flags = s->flags,
+		.stop = s->stop, .flags = s->flags, .state = s->state, .waker = s->waker,
 	};
 }
 

@@ -14,6 +14,7 @@ static const struct {
 } tools[] = {
 	{ "top", tool_top, "live view of the hottest functions and processes" },
 	{ "record", tool_record, "profile for a while, write stacks" },
+	{ "offcpu", tool_offcpu, "time spent blocked, by stack, and who ended it" },
 	{ "inspect", tool_inspect, "what unwind tables an ELF file carries" },
 	{ "report", tool_report, "show what record wrote: text, or a flame graph" },
 	{ "diff", tool_diff, "compare two of them" },

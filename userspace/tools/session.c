@@ -97,7 +97,7 @@ int session_start(struct session *s)
 
 int session_poll(struct session *s, int timeout_ms)
 {
-	return collector_poll(s->collector, timeout_ms, on_sample, s);
+	return collector_poll(s->collector, timeout_ms, s->take ? s->take : on_sample, s->take ? s->take_ctx : s);
 }
 
 void session_stop(struct session *s)
@@ -106,8 +106,8 @@ void session_stop(struct session *s)
 
 	if (!s->collector || s->end_ns)
 		return;
+	s->end_ns = session_now();	/* before: for off-CPU, the detaching takes a look at all threads */
 	collector_detach(s->collector);
-	s->end_ns = session_now();
 	session_poll(s, 0);
 	s->nprograms = collector_programs(s->collector, progs, 16);
 	for (size_t i = 0; i < s->nprograms; i++) {

@@ -21,6 +21,8 @@ struct session {
 	uint64_t start_ns, end_ns;	/* CLOCK_MONOTONIC; end 0 while running */
 	uint64_t start_unix_ns;
 	uint64_t dropped;		/* samples that profile_add had no memory for */
+	collector_sample_fn take;	/* instead of profile_add; NULL: none */
+	void *take_ctx;
 	struct run_program programs[16];
 	size_t nprograms;
 };

@@ -4,6 +4,7 @@
 #define SFBPF_TOOLS_TOOLS_H
 
 int tool_record(int argc, char **argv);
+int tool_offcpu(int argc, char **argv);
 int tool_top(int argc, char **argv);
 int tool_doctor(int argc, char **argv);
 int tool_inspect(int argc, char **argv);

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* Off-CPU: stacks of threads that block and of those that wake them, their hashes, and their way to user space. */
+#ifndef SFBPF_OFF_STACK_BPF_H
+#define SFBPF_OFF_STACK_BPF_H
+
+#include "unwind.bpf.h"
+
+const volatile __u64 cfg_irq_start = 0, cfg_irq_len = 0;	/* the code by which interrupts enter the kernel */
+
+/* Hashes of the stacks whose frames have been sent. Sized by user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u64);
+	__type(value, u8);
+} off_stacks SEC(".maps");
+
+#define OFF_MUL1 0x9fb21c651e98df25ull
+#define OFF_MUL2 0xd6e8feb86659fd93ull
+#define OFF_FOLD(h, w, k) ({ (h) = ((h) ^ (w)) * (k); (h) ^= (h) >> 32; })
+
+static int off_hash_block(u32 i, void *ctx)
+{
+	struct sf_scratch *s = scratch_of(*(u32 *)ctx);
+	u32 at = i * SF_HASH_BLOCK;
+	u64 *f, a, b;
+
+	if (!s || at > SF_MAX_USER + SF_MAX_KERNEL)
+		return 1;
+	f = &s->frames[at];
+	asm volatile("" : "+r"(f));	/* else offsets become `at | k`, whose bounds the verifier loses */
+	a = s->lane[0];
+	b = s->lane[1];
+#pragma unroll
+	for (u32 k = 0; k < SF_HASH_BLOCK; k += 2) {
+		OFF_FOLD(a, f[k], OFF_MUL1);
+		OFF_FOLD(b, f[k + 1], OFF_MUL2);
+	}
+	s->lane[0] = a;
+	s->lane[1] = b;
+	return 0;
+}
+
+/* Of everything that makes two stacks of a profile different. Larger than the values that are no hashes. */
+static __always_inline void off_hash(struct sf_scratch *s, u32 slot)
+{
+	u32 n = (u32)s->sample.n_user + s->sample.n_kernel;
+	u64 h;
+
+	s->off_hash = SF_STACK_UNKNOWN;
+	if (n > SF_MAX_USER + SF_MAX_KERNEL)
+		return;
+#pragma unroll
+	for (u32 k = 0; k < SF_HASH_BLOCK; k++)
+		s->frames[n + k] = 0;
+	s->lane[0] = (u64)s->sample.n_user << 32 | s->sample.n_kernel;
+	s->lane[1] = (u64)s->sample.pid << 16 | s->sample.stop << 8 | s->sample.flags;
+	bpf_loop((n + SF_HASH_BLOCK - 1) / SF_HASH_BLOCK, off_hash_block, &slot, 0);
+	h = s->lane[0];
+	OFF_FOLD(h, s->lane[1], OFF_MUL2);
+	OFF_FOLD(h, *(u64 *)&s->sample.comm[0], OFF_MUL1);
+	OFF_FOLD(h, *(u64 *)&s->sample.comm[8], OFF_MUL2);
+	OFF_FOLD(h, s->sample.cgroup_id, OFF_MUL1);
+	s->off_hash = h > SF_STACK_UNKNOWN ? h : SF_STACK_UNKNOWN + 1;
+}
+
+static __always_inline void off_user_part(struct sf_scratch *s, u32 slot, struct task_struct *t, u64 mm)
+{
+	int err;
+
+	s->mm = mm;
+	s->vdso = KLOAD(mm, struct mm_struct, context.vdso);
+	s->pid = s->sample.pid;
+	err = regs_of_task(&s->regs, t);
+	s->regs.entry_sp = KLOAD(mm, struct mm_struct, start_stack);
+	if (err != SF_STEP_GO) {
+		s->frames[0] = SF_FRAME_RAW << SF_FRAME_KIND_SHIFT | (s->regs.pc & SF_FRAME_ADDR_MASK);
+		s->sample.n_user = err == SF_STOP_COMPAT;
+		s->sample.stop = err;
+		return;
+	}
+	unwind_user(s, slot);
+	s->sample.n_user = s->n;
+	s->sample.stop = s->stop;
+}
+
+static __always_inline void off_head(struct sf_scratch *s, u64 task)
+{
+	sample_head(s, task, bpf_get_smp_processor_id(), KLOAD32(task, struct task_struct, tgid),
+		    KLOAD32(task, struct task_struct, pid));
+	s->sample.type = SF_REC_STACK;
+	s->sample.weight = 0;
+	s->sample.state = 0;
+	s->sample.flags = SF_SAMPLE_IN_KERNEL;
+	if (KLOAD(task, struct task_struct, mm) && !(KLOAD32(task, struct task_struct, flags) & PF_KTHREAD))
+		s->sample.flags |= SF_SAMPLE_USER;
+}
+
+/* The stack of a task into the slot's scratch, as a record without weight. t and task are the same. */
+static __always_inline void off_take(struct sf_scratch *s, u32 slot, struct task_struct *t, u64 task)
+{
+	u32 n;
+	long got;
+
+	off_head(s, task);
+	if (cfg_user && (s->sample.flags & SF_SAMPLE_USER))
+		off_user_part(s, slot, t, KLOAD(task, struct task_struct, mm));
+	n = s->sample.n_user;
+	if (cfg_kernel && n <= SF_MAX_USER) {
+		got = bpf_get_task_stack(t, &s->frames[n], SF_MAX_KERNEL * 8, 0);
+		if (got > 0)
+			s->sample.n_kernel = got / 8;
+	}
+	off_hash(s, slot);
+	s->off_waker = 0;
+}
+
+/* Global: verified once for the programs that take their own stack. */
+__noinline int off_take_own(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+
+	if (!s)
+		return -1;
+	off_take(s, slot, bpf_get_current_task_btf(), bpf_get_current_task());
+	return 0;
+}
+
+/* How many of the n kernel frames at frames[SF_MAX_USER] an interrupt ran on top of what it interrupted; 0: there is none. */
+static __always_inline u32 off_irq_frames(const struct sf_scratch *s, u32 n)
+{
+	u32 i;
+
+	for (i = 0; i < SF_MAX_KERNEL; i++) {
+		if (i >= n)
+			break;
+		if (s->frames[SF_MAX_USER + i] - cfg_irq_start < cfg_irq_len)
+			return i + 1;
+	}
+	return 0;
+}
+
+const char off_irq_comm[SF_COMM] = "[interrupt]";
+
+/*
+ * The stack of a waker, which is the current task, or an interrupt in it: then its frames alone, under a name of their
+ * own, since what was interrupted has nothing to do with it. (A softirq on the way out of a system call is the task's.)
+ */
+__noinline int off_take_waker(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	u64 task = bpf_get_current_task();
+	u32 n, n_kernel, irq;
+	long got;
+
+	if (!s)
+		return -1;
+	off_head(s, task);
+	got = bpf_get_task_stack(bpf_get_current_task_btf(), &s->frames[SF_MAX_USER], SF_MAX_KERNEL * 8, 0);
+	n_kernel = got > 0 ? (u32)got / 8 : 0;
+	irq = off_irq_frames(s, n_kernel);
+	/* The idle task wakes nobody itself; the stacks of some CPUs' idle tasks cannot be had. */
+	if (irq || !s->sample.tid) {
+		s->sample.pid = s->sample.tid = 0;
+		s->sample.cgroup_id = 0;
+		s->sample.flags = SF_SAMPLE_IN_KERNEL;
+		__builtin_memcpy(s->sample.comm, off_irq_comm, SF_COMM);
+		n_kernel = irq;
+	} else if (cfg_user && (s->sample.flags & SF_SAMPLE_USER)) {
+		off_user_part(s, slot, bpf_get_current_task_btf(), KLOAD(task, struct task_struct, mm));
+	}
+	n = s->sample.n_user;
+	if (cfg_kernel && n_kernel && n_kernel <= SF_MAX_KERNEL && n <= SF_MAX_USER) {
+		bpf_probe_read_kernel(&s->frames[n], n_kernel * 8, &s->frames[SF_MAX_USER]);
+		s->sample.n_kernel = n_kernel;
+	}
+	off_hash(s, slot);
+	return 0;
+}
+
+static __always_inline long off_output(struct sf_scratch *s)
+{
+	u32 len = sizeof(struct sf_sample) + 8 * ((u32)s->sample.n_user + s->sample.n_kernel);
+	u64 flags = BPF_RB_NO_WAKEUP;
+
+	if (len > sizeof(struct sf_sample) + 8 * (SF_MAX_USER + SF_MAX_KERNEL))
+		return -1;
+	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= cfg_wake_bytes)
+		flags = BPF_RB_FORCE_WAKEUP;
+	return bpf_ringbuf_output(&ring, &s->sample, len, flags);
+}
+
+#define OFF_FULL 1	/* no room for another stack */
+#define OFF_LATER 2	/* the ring is full: try again at the next sight */
+
+/* The scratch's stack to user space, unless it is there already. 0, OFF_FULL or OFF_LATER. */
+__noinline int off_send_stack(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	u64 hash;
+	u8 one = 1;
+
+	if (!s)
+		return OFF_FULL;
+	hash = s->off_hash;
+	if (bpf_map_lookup_elem(&off_stacks, &hash))
+		return 0;
+	if (bpf_map_update_elem(&off_stacks, &hash, &one, BPF_NOEXIST))
+		return bpf_map_lookup_elem(&off_stacks, &hash) ? 0 : OFF_FULL;
+	s->sample.time_ns = hash;
+	s->sample.weight = 0;
+	if (!off_output(s))
+		return 0;
+	bpf_map_delete_elem(&off_stacks, &hash);
+	return OFF_LATER;
+}
+
+#endif

@@ -1,0 +1,617 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Off-CPU: how long threads were blocked, by the stack that they were blocked in.
+ *
+ * Leaving the CPU (sched_switch) is noted in the thread's own storage. The stack is taken when the thread is back
+ * (sched_exit_tp, kernel 6.14): in its own context, and only for blocks that count. Kernels without that tracepoint
+ * take it when it leaves (cfg_off_at_leave). Blocks are summed in maps by stack; frames cross the ring once.
+ *
+ * At both edges of the run an iterator visits all threads. At the start it finds those that are off already; at
+ * the end those that still are, whose stacks nobody will come back to show: it reads their memory. That takes
+ * a sleepable program and other helpers in the unwinder: remote.bpf.c.
+ */
+#ifndef SFBPF_OFFCPU_BPF_H
+#define SFBPF_OFFCPU_BPF_H
+
+#include "filter.bpf.h"
+#include "off_stack.bpf.h"
+
+const volatile bool cfg_off_at_leave = false;	/* no sched_exit_tp: stacks are taken at sched_switch */
+const volatile bool cfg_off_split = false;	/* the wait for a CPU after the wake-up is SF_OFF_R */
+const volatile bool cfg_off_wakers = false, cfg_off_hist = false, cfg_off_threads = false;
+const volatile bool cfg_off_kthreads = true, cfg_off_users = true;
+const volatile bool cfg_by_cpu = false;
+const volatile __u32 cfg_off_states = ~0u;	/* 1 << enum sf_off_state */
+const volatile __u64 cfg_off_min = 0, cfg_off_max = ~0ull;	/* ns, of the whole block */
+const volatile __u64 cfg_off_period = 1000000;	/* ns of blocked time a sample, once the maps are full */
+const volatile __u64 cfg_cpu_mask[128] = {};
+
+/* The run's edges, CLOCK_MONOTONIC ns; 0: not yet. Written by user space. */
+__u64 off_begin = 0, off_finish = 0;
+__u64 off_sampled_ns = 0;		/* time that samples stand for, the rest is counted */
+__u64 off_lost_ns = 0;			/* time that nothing stands for */
+__u32 off_pass = 0;			/* what off_last is run for */
+#define OFF_PASS_STACKS 0	/* at the start, cfg_off_at_leave: the stacks of those that are off */
+#define OFF_PASS_CLOSE 1	/* at the end: blocks whose files' tables are all there */
+#define OFF_PASS_REST 2		/* and then the others */
+
+/* sf_off_task.since, beside times */
+#define OFF_UNSEEN 0	/* existed before us, and nobody has looked at it */
+#define OFF_BEFORE 1	/* off the CPU since before us */
+#define OFF_ON 2	/* on the CPU, or off for a reason that is not asked for */
+
+struct sf_off_task {
+	u64 since;
+	u64 woken;		/* when it was made runnable; 0: it was not */
+	u64 waker;		/* hash of its waker's stack */
+	u64 stack;		/* cfg_off_at_leave: hash of its own; 0: not taken */
+	u64 acc;		/* blocked time that no sample stands for yet */
+	u32 state;		/* enum sf_off_state */
+	u32 zero;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct sf_off_task);
+} off_tasks SEC(".maps");
+
+/* The maps below are sized by user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u64);
+	__type(value, struct sf_off_count);
+} off_counts SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u64);
+	__type(value, struct sf_off_hist);
+} off_hists SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct sf_off_thread);
+} off_threads SEC(".maps");
+
+#define OFF_SLOT(n) ((n) * cfg_ncpus + bpf_get_smp_processor_id())
+#define OFF_SLOT_SELF OFF_SLOT(2)	/* back, or leaving: preemption is off */
+#define OFF_SLOT_WAKER OFF_SLOT(3)	/* interrupts the former */
+#define OFF_SLOT_ITER (4 * cfg_ncpus)
+
+static __always_inline struct sf_off_task *off_task(struct task_struct *t)
+{
+	return bpf_task_storage_get(&off_tasks, t, NULL, 0);
+}
+
+static __always_inline void off_lose(u32 cause)
+{
+	struct sf_cpu_stats *st = stats_here();
+
+	if (st && cause < SF_LOST_MAX)
+		__sync_fetch_and_add(&st->lost[cause], 1);
+}
+
+static __always_inline void off_no_state(void)
+{
+	struct sf_cpu_stats *st = stats_here();
+
+	if (st)
+		__sync_fetch_and_add(&st->off_no_state, 1);
+}
+
+/* include/linux/sched.h, TASK_*. preempt: it did not want to leave, whatever the state says. */
+static __always_inline u32 off_state(bool preempt, u32 state)
+{
+	if (preempt || !state)
+		return SF_OFF_R;
+	if (state & 1)
+		return SF_OFF_S;
+	if (state & 2)
+		return state & 0x400 ? SF_OFF_I : SF_OFF_D;	/* TASK_NOLOAD: an idle kernel thread */
+	if (state & 4)
+		return SF_OFF_T;
+	if (state & 8)
+		return SF_OFF_TRACED;
+	return state & 0x40 ? SF_OFF_P : SF_OFF_D;
+}
+
+#define OFF_TASK_DEAD 0x80
+
+/* Blocks that begin in this state are of interest. */
+static __always_inline bool off_tracks(u32 state)
+{
+	return cfg_off_split || (cfg_off_states >> state & 1);
+}
+
+static __always_inline bool off_kind_wanted(u64 task)
+{
+	if (cfg_off_kthreads && cfg_off_users)
+		return true;
+	return KLOAD32(task, struct task_struct, flags) & PF_KTHREAD ? cfg_off_kthreads : cfg_off_users;
+}
+
+/* ---- Counting ---- */
+
+static __always_inline u32 off_hist_slot(u64 ns)
+{
+	u64 us = ns / 1000;
+	u32 slot = 0;
+
+	if (us >> 32)
+		return SF_OFF_HIST - 1;
+	if (us >> 16) { slot += 16; us >>= 16; }
+	if (us >> 8) { slot += 8; us >>= 8; }
+	if (us >> 4) { slot += 4; us >>= 4; }
+	if (us >> 2) { slot += 2; us >>= 2; }
+	slot += us >> 1 ? 2 : us;
+	return slot < SF_OFF_HIST ? slot : SF_OFF_HIST - 1;
+}
+
+static __always_inline void off_add_hist(u64 key, u64 ns)
+{
+	struct sf_off_hist fresh = {}, *h = bpf_map_lookup_elem(&off_hists, &key);
+
+	if (!h) {
+		bpf_map_update_elem(&off_hists, &key, &fresh, BPF_NOEXIST);
+		h = bpf_map_lookup_elem(&off_hists, &key);
+	}
+	if (h)
+		__sync_fetch_and_add(&h->slot[off_hist_slot(ns) & (SF_OFF_HIST - 1)], 1);
+}
+
+static __always_inline void off_add_thread(const struct sf_scratch *s, u32 state, u64 ns)
+{
+	u32 tid = s->sample.tid;
+	struct sf_off_thread fresh = {}, *t = bpf_map_lookup_elem(&off_threads, &tid);
+
+	if (!t) {
+		fresh.pid = s->sample.pid;
+		__builtin_memcpy(fresh.comm, s->sample.comm, SF_COMM);
+		bpf_map_update_elem(&off_threads, &tid, &fresh, BPF_NOEXIST);
+		t = bpf_map_lookup_elem(&off_threads, &tid);
+	}
+	if (!t || state >= SF_OFF_STATES)
+		return;
+	/* Only the thread itself adds here, or the iterator once the thread cannot any more. */
+	t->ns[state] += ns;
+	t->count++;
+	if (ns > t->max_ns)
+		t->max_ns = ns;
+}
+
+/*
+ * The maps are full: one sample each period of the thread's blocked time, so that the samples' sum is right on
+ * average whatever the blocks' lengths.
+ */
+static __always_inline void off_sample(struct sf_scratch *s, u32 state, u64 ns)
+{
+	struct sf_cpu_stats *st = stats_here();
+	u64 n;
+
+	if (!s->off_acc)
+		s->off_acc = bpf_get_prandom_u32() % cfg_off_period;
+	s->off_acc += ns;
+	n = s->off_acc / cfg_off_period;
+	if (!n)
+		return;
+	s->off_acc -= n * cfg_off_period;
+	s->sample.weight = n * cfg_off_period;
+	s->sample.state = state;
+	s->sample.time_ns = s->off_waker;
+	if (st)
+		__sync_fetch_and_add(&st->off_taken, 1);
+	if (off_output(s)) {
+		off_lose(SF_LOST_RING_FULL);
+		__sync_fetch_and_add(&off_lost_ns, s->sample.weight);
+	} else {
+		__sync_fetch_and_add(&off_sampled_ns, s->sample.weight);
+	}
+}
+
+/* cfg_off_at_leave: the stack is gone, so its frames were sent before; only its hash is left. */
+#define OFF_BY_HASH 0x100
+
+static __always_inline struct sf_off_count *off_new_count(struct sf_scratch *s, u64 key, u32 state)
+{
+	struct sf_off_count fresh = {};
+
+	fresh.stack = s->off_hash;
+	fresh.waker = s->off_waker;
+	fresh.pid = s->sample.pid;
+	fresh.state = state;
+	__builtin_memcpy(fresh.comm, s->sample.comm, SF_COMM);
+	bpf_map_update_elem(&off_counts, &key, &fresh, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&off_counts, &key);
+}
+
+/* Adds a block to what the scratch's stack, waker and the state have in common. how: the state, and OFF_BY_HASH. */
+__noinline int off_add(u32 slot, u32 how, u64 ns)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	struct sf_cpu_stats *st = stats_here();
+	struct sf_off_count *c;
+	u32 state = how & 0xff;
+	u64 key, max;
+
+	if (!s)
+		return 0;
+	key = s->off_hash + s->off_waker * OFF_MUL1;
+	OFF_FOLD(key, state, OFF_MUL2);
+	if (cfg_off_threads)
+		off_add_thread(s, state, ns);
+	c = bpf_map_lookup_elem(&off_counts, &key);
+	if (!c)
+		c = off_new_count(s, key, state);
+	if (c && !c->sent) {
+		int err = how & OFF_BY_HASH ? 0 : off_send_stack(slot);
+
+		if (!err)
+			c->sent = 1;
+		else if (err == OFF_FULL && !c->count)
+			c = NULL;
+	}
+	if (!c) {
+		if (!(how & OFF_BY_HASH))
+			off_sample(s, state, ns);
+		else {
+			if (st)
+				__sync_fetch_and_add(&st->off_taken, 1);
+			off_lose(SF_LOST_STACKS_FULL);
+			__sync_fetch_and_add(&off_lost_ns, ns);
+		}
+		return 0;
+	}
+	__sync_fetch_and_add(&c->sum_ns, ns);
+	__sync_fetch_and_add(&c->count, 1);
+	max = c->max_ns;
+	if (ns > max)
+		__sync_val_compare_and_swap(&c->max_ns, max, ns);
+	if (cfg_off_hist)
+		off_add_hist(key, ns);
+	if (st)
+		__sync_fetch_and_add(&st->off_taken, 1);
+	return 0;
+}
+
+/* ---- Blocks ---- */
+
+struct off_block {
+	u64 blocked, waiting;	/* ns; waiting: for a CPU, once woken */
+};
+
+/* What counts of a block that ends now: its part within the run, if that is neither too short nor too long. */
+static __always_inline bool off_measure(const struct sf_off_task *t, u64 since, u64 now, struct off_block *b)
+{
+	u64 start = since > off_begin ? since : off_begin;
+	u64 end = off_finish && now > off_finish ? off_finish : now;
+	u64 woken = t->woken;
+
+	if (!off_begin || end <= start || end - start < cfg_off_min || end - start > cfg_off_max)
+		return false;
+	b->blocked = end - start;
+	b->waiting = 0;
+	if (cfg_off_split && woken && t->state != SF_OFF_R && woken < end) {
+		b->waiting = woken > start ? end - woken : b->blocked;
+		b->blocked -= b->waiting;
+	}
+	if (!(cfg_off_states >> t->state & 1))
+		b->blocked = 0;
+	if (!(cfg_off_states >> SF_OFF_R & 1))
+		b->waiting = 0;
+	return b->blocked || b->waiting;
+}
+
+static __always_inline void off_count(struct sf_scratch *s, u32 slot, struct sf_off_task *t, const struct off_block *b, u32 how)
+{
+	s->off_waker = cfg_off_wakers && t->state != SF_OFF_R ? t->waker : 0;
+	s->off_acc = t->acc;
+	if (b->blocked)
+		off_add(slot, (t->state & 0xff) | how, b->blocked);
+	if (b->waiting)
+		off_add(slot, SF_OFF_R | how, b->waiting);
+	t->acc = s->off_acc;
+}
+
+/* The block is whoever's who closes it first: the thread that is back, or the iterator at the end of the run. */
+static __always_inline bool off_close(struct sf_off_task *t, u64 since)
+{
+	return __sync_val_compare_and_swap(&t->since, since, OFF_ON) == since;
+}
+
+static __always_inline bool off_here(u32 cpu)
+{
+	return !cfg_by_cpu || (cfg_cpu_mask[cpu / 64 & 127] >> (cpu & 63) & 1);
+}
+
+/* ctx: whether another task ran meanwhile. Interrupts are on, preemption is off; current is the one that is back. */
+SEC("?tp_btf/sched_exit_tp")
+int off_back(u64 *ctx)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct sf_cpu_stats *st = stats_here();
+	struct sf_off_task *t;
+	struct sf_scratch *s;
+	struct off_block b;
+	u32 slot;
+	u64 since;
+
+	if (!(ctx[0] & 1) || !task->pid || !st)
+		return 0;
+	t = off_task(task);
+	if (!t)
+		return 0;
+	since = t->since;
+	if (since == OFF_ON || !off_close(t, since) || since == OFF_UNSEEN)
+		return 0;
+	if (!off_measure(t, since, st->off_switch_ns, &b) || !off_here(bpf_get_smp_processor_id()))
+		return 0;
+	slot = OFF_SLOT_SELF;
+	s = scratch_of(slot);
+	if (!s || off_take_own(slot))
+		return 0;
+	off_count(s, slot, t, &b, 0);
+	return 0;
+}
+
+/* cfg_off_at_leave: the stack in the scratch stays behind as a hash, and what is known of its thread. */
+static __always_inline void off_closed_by_switch(struct task_struct *next, u64 now)
+{
+	struct sf_off_task *t = next->pid ? off_task(next) : NULL;
+	struct sf_scratch *s;
+	struct off_block b;
+	u64 since;
+	u32 slot;
+
+	if (!t)
+		return;
+	since = t->since;
+	if (since == OFF_ON || !off_close(t, since) || since == OFF_UNSEEN)
+		return;
+	if (!off_measure(t, since, now, &b) || !off_here(bpf_get_smp_processor_id()))
+		return;
+	slot = OFF_SLOT_SELF;
+	s = scratch_of(slot);
+	if (!s)
+		return;
+	s->sample.pid = next->tgid;
+	s->sample.tid = next->pid;
+	__builtin_memcpy(s->sample.comm, next->comm, SF_COMM);
+	s->off_hash = t->stack ? t->stack : SF_STACK_UNKNOWN;
+	off_count(s, slot, t, &b, OFF_BY_HASH);
+}
+
+static __always_inline void off_stack_at_leave(struct sf_off_task *t)
+{
+	u32 slot = OFF_SLOT_SELF;
+	struct sf_scratch *s = scratch_of(slot);
+
+	t->stack = 0;
+	if (s && !off_take_own(slot) && off_send_stack(slot) != OFF_FULL)
+		t->stack = s->off_hash;
+}
+
+/*
+ * ctx: preempt, prev, next, prev's state. current is still prev. One time for both: as the scheduler sees it, the CPU
+ * passes from one to the other at once, so what its tracepoints cost belongs to next's running time.
+ */
+SEC("?tp_btf/sched_switch")
+int off_switch(u64 *ctx)
+{
+	struct task_struct *prev = (struct task_struct *)ctx[1];
+	u64 task = bpf_get_current_task();
+	u32 state = off_state(ctx[0] & 1, ctx[3]);
+	struct sf_cpu_stats *st = stats_here();
+	u64 now = bpf_ktime_get_ns();
+	struct sf_off_task *t;
+
+	if (cfg_off_at_leave)
+		off_closed_by_switch((struct task_struct *)ctx[2], now);
+	else if (st)
+		st->off_switch_ns = now;
+	if (!off_tracks(state) || (ctx[3] & OFF_TASK_DEAD) || !prev->pid || !off_kind_wanted(task) ||
+	    !task_wanted(task, prev->tgid, prev->pid))
+		return 0;
+	t = off_task(prev);
+	if (!t)
+		return 0;
+	t->state = state;
+	t->woken = 0;
+	t->waker = 0;
+	if (cfg_off_at_leave)
+		off_stack_at_leave(t);
+	t->since = now;
+	return 0;
+}
+
+/* ---- Wakers ---- */
+
+/* ctx: the task that is about to be made runnable. current is its waker, or in the way of an interrupt. */
+SEC("?tp_btf/sched_waking")
+int off_waking(u64 *ctx)
+{
+	struct task_struct *task = (struct task_struct *)ctx[0];
+	struct sf_off_task *t = off_task(task);
+	struct sf_scratch *s;
+	u64 since, now;
+	u32 slot;
+
+	if (!t || t->woken)
+		return 0;
+	since = t->since;
+	if (since == OFF_ON || since == OFF_UNSEEN || task == bpf_get_current_task_btf())
+		return 0;
+	now = bpf_ktime_get_ns();
+	t->woken = now;
+	if (!cfg_off_wakers)
+		return 0;
+	/* It may still become long enough while it waits for a CPU: then its waker is missing. */
+	if (!off_begin || now - (since > off_begin ? since : off_begin) < cfg_off_min)
+		return 0;
+	slot = OFF_SLOT_WAKER;
+	s = scratch_of(slot);
+	if (!s || off_take_waker(slot) || off_send_stack(slot) == OFF_FULL)
+		return 0;
+	t->waker = s->off_hash;
+	return 0;
+}
+
+/* ---- Threads that begin, and the edges of the run ---- */
+
+/* No allocation under the scheduler's locks: every thread gets its storage here, or from off_first. ctx: parent, child. */
+SEC("?tp_btf/sched_process_fork")
+int off_fork(u64 *ctx)
+{
+	struct sf_off_task *t = bpf_task_storage_get(&off_tasks, (struct task_struct *)ctx[1], NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+
+	if (t)
+		t->since = OFF_ON;
+	else
+		off_no_state();
+	return 0;
+}
+
+static __always_inline bool off_in_cgroup(u64 task)
+{
+	u64 cgrp = KLOAD(KLOAD(task, struct task_struct, cgroups), struct css_set, dfl_cgrp);
+	u64 at;
+
+	if ((int)KLOAD32(cgrp, struct cgroup, level) < cfg_cgroup_level)
+		return false;
+	at = kload(KADDR(cgrp, struct cgroup, ancestors) + 8ull * cfg_cgroup_level);
+	return KLOAD(KLOAD(at, struct cgroup, kn), struct kernfs_node, id) == cfg_cgroup;
+}
+
+/* task_wanted() for a task that is not current. */
+static __always_inline bool off_task_wanted(u64 task)
+{
+	u32 pid = KLOAD32(task, struct task_struct, tgid), tid = KLOAD32(task, struct task_struct, pid);
+
+	if (cfg_by_pid && !bpf_map_lookup_elem(&pids, &pid))
+		return false;
+	if (cfg_by_tid && !bpf_map_lookup_elem(&tids, &tid))
+		return false;
+	if (cfg_by_uid && KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid) != cfg_uid)
+		return false;
+	if (cfg_by_cgroup && !off_in_cgroup(task))
+		return false;
+	if (cfg_by_comm && !comm_matches(task))
+		return false;
+	return off_kind_wanted(task);
+}
+
+/* Once the programs above run and before off_begin: what is off the CPU already. */
+SEC("?iter/task")
+int off_first(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct sf_off_task *t;
+	u64 addr = 0, since = OFF_ON;
+	u32 state;
+
+	if (!task)
+		return 0;
+	t = bpf_task_storage_get(&off_tasks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!t) {
+		off_no_state();
+		return 0;
+	}
+	if (t->since != OFF_UNSEEN)
+		return 0;
+	bpf_probe_read_kernel(&addr, sizeof(addr), &ctx->task);
+	state = off_state(false, KLOAD32(addr, struct task_struct, __state));
+	if (!KLOAD32(addr, struct task_struct, on_cpu) && !KLOAD32(addr, struct task_struct, exit_state) &&
+	    off_tracks(state) && off_task_wanted(addr)) {
+		t->state = state;
+		since = OFF_BEFORE;
+	}
+	__sync_val_compare_and_swap(&t->since, OFF_UNSEEN, since);
+	return 0;
+}
+
+/* The thread is off, and its block belongs to the run. */
+static __always_inline bool off_still(const struct sf_off_task *t, u64 since, u64 addr, struct off_block *b)
+{
+	if (since == OFF_ON || since == OFF_UNSEEN)
+		return false;
+	if (off_pass == OFF_PASS_STACKS)
+		return since == OFF_BEFORE;
+	return off_measure(t, since, off_finish, b) && off_here(KLOAD32(addr, struct task_struct, thread_info.cpu));
+}
+
+#ifdef SF_REMOTE
+/* Blocks that are still open at the end of the run, after off_finish is set. */
+SEC("?iter.s/task")
+int off_last(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct sf_off_task *t = task ? off_task(task) : NULL;
+	u32 slot = OFF_SLOT_ITER;
+	struct sf_scratch *s = scratch_of(slot);
+	struct off_block b = {};
+	u64 since, addr = 0;
+
+	if (!task || !t || !s)
+		return 0;
+	since = t->since;
+	bpf_probe_read_kernel(&addr, sizeof(addr), &ctx->task);
+	if (!off_still(t, since, addr, &b))
+		return 0;
+	remote_tid = KLOAD32(addr, struct task_struct, pid);
+	off_take(s, slot, task, addr);
+	if (off_pass == OFF_PASS_STACKS) {
+		if (off_send_stack(slot) != OFF_FULL && t->since == since)
+			t->stack = s->off_hash;
+		return 0;
+	}
+	if (s->sample.stop == SF_STOP_NOT_LOADED && off_pass == OFF_PASS_CLOSE)
+		return 0;
+	if (off_close(t, since))
+		off_count(s, slot, t, &b, 0);
+	return 0;
+}
+#endif
+
+/* The same for kernels that refuse it (before 6.2): what the thread left behind, or the kernel's part alone. */
+SEC("?iter/task")
+int off_last_blind(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct sf_off_task *t = task ? off_task(task) : NULL;
+	u32 slot = OFF_SLOT_ITER, how = 0;
+	struct sf_scratch *s = scratch_of(slot);
+	struct off_block b = {};
+	u64 since, addr = 0;
+	long got;
+
+	if (!task || !t || !s)
+		return 0;
+	since = t->since;
+	bpf_probe_read_kernel(&addr, sizeof(addr), &ctx->task);
+	if (!off_still(t, since, addr, &b) || !off_close(t, since))
+		return 0;
+	sample_head(s, addr, 0, KLOAD32(addr, struct task_struct, tgid), KLOAD32(addr, struct task_struct, pid));
+	s->sample.type = SF_REC_STACK;
+	s->sample.flags = SF_SAMPLE_IN_KERNEL;
+	if (t->stack) {
+		s->off_hash = t->stack;
+		how = OFF_BY_HASH;
+	} else {
+		if (KLOAD(addr, struct task_struct, mm) && !(KLOAD32(addr, struct task_struct, flags) & PF_KTHREAD)) {
+			s->sample.flags |= SF_SAMPLE_USER;
+			s->sample.stop = SF_STOP_ASLEEP;
+		}
+		got = cfg_kernel ? bpf_get_task_stack(task, s->frames, SF_MAX_KERNEL * 8, 0) : 0;
+		s->sample.n_kernel = got > 0 ? (u32)got / 8 : 0;
+		off_hash(s, slot);
+	}
+	off_count(s, slot, t, &b, how);
+	return 0;
+}
+
+#endif

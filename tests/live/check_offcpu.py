@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""`sfbpf offcpu` on programs that block under known chains and measure themselves (tests/programs/block.c).
+
+check_offcpu.py [CHECK...]    SECONDS comes from the environment
+"""
+
+import os
+import re
+import subprocess
+import time
+
+import harness as h
+
+SECONDS = int(os.environ.get("SECONDS", "4"))
+L = r"\[libc(-2\.[0-9]+)?\.so(\.6)?\+0x[0-9a-f]+\]"
+S = r"_start;(__libc_start_main[^;]*|" + L + r");(__libc_start_call_main|" + L + r");main;start;run"
+T = r"((__)?clone3?|" + L + r");(start_thread|" + L + r");thread;start;run"
+C = r"(;[^;]+(?<!_\[k\])){1,4}"             # the C library's part, down to the system call
+K = r"(;[^;]+_\[k\])+"
+
+# Name, block's arguments, threads, chain. All of them are recorded together.
+CHAINS = [
+    ("bl-sleep10", "sleep 10000", 1, S + ";sleep_run;sleep_wait" + C + K),
+    ("bl-sleep100", "sleep 100000", 1, S + ";sleep_run;sleep_wait" + C + K),
+    ("bl-still", "still 0", 1, S + ";still_run;sleep_wait" + C + K),
+    ("bl-epoll", "epoll 20000", 1, S + ";epoll_run;epoll_block" + C + K),
+    ("bl-futex", "futex 2000 2", 2, "(" + S + ";fa_run|" + T + ";fb_run);(futex_wait_for|sleep_wait|futex_pass_to)" + C + K),
+    ("bl-pipe", "pipe 2000 2", 2, "(" + S + ";pa_run|" + T + ";pb_run);(pipe_wait|sleep_wait|pipe_pass)" + C + K),
+    ("bl-slow", "slow 5000 2", 2, "(" + S + ";slow_read;pipe_wait|" + T + ";slow_write;(sleep_wait|pipe_pass))" + C + K),
+    ("bl-convoy", "convoy 1000 8", 8, "(" + S + "|" + T + ");convoy_run;convoy_lock(;sleep_wait)?" + C + K),
+    ("bl-fsync", "fsync 64", 1, S + ";fsync_run(;fsync_block)?" + C + K),
+    ("bl-wait", "wait 10000", 2, S + ";wait_run(;wait_block)?" + C + K),
+    ("bl-vfork", "vfork 10000", 2, S + ";vfork_run(;vfork_block|;wait_block)" + C + K),
+]
+
+
+def offcpu(options, seconds=None, command=(), env=None):
+    return h.Recording(options, seconds, command, tool="offcpu", env=env).finish()
+
+
+def launch(name, args):
+    return h.start([h.link_program("block", name), "600"] + args.split())
+
+
+def judge_chains(label, options):
+    for name, args, _, _ in CHAINS:
+        launch(name, args)
+    time.sleep(1)
+    try:
+        stacks, stats = offcpu(options, SECONDS)
+    finally:
+        h.stop_all()
+    usec = stats["duration_s"] * 1e6
+    for name, _, threads, chain in CHAINS:
+        mine = [s for s in stacks if s.comm == name]
+        bad = [s for s in mine if not re.fullmatch(chain, ";".join(s.frames))]
+        total = h.total(mine)
+        errors = []
+        # fsync writes as well, and children are not there all the time.
+        least = 0.2 if name in ("bl-fsync", "bl-wait", "bl-vfork") else 0.9
+        if not least * usec * threads < total < 1.001 * usec * threads:
+            errors.append("%d us blocked, %d threads for %d us" % (total, threads, usec))
+        if h.total(bad) > 0.01 * total:
+            errors.append("%.2f %% have another chain: %s" % (100 * h.total(bad) / total, h.worst(bad)))
+        if name == "bl-still" and abs(total - usec) > 0.001 * usec:
+            errors.append("%d us of %d" % (total, usec))
+        h.check("offcpu-%s-%s" % (label, name), errors)
+    h.check("offcpu-%s-account" % label, h.stats_errors(stats))
+
+
+def check_chains_back(name):
+    """The chain that blocks, in 99 % of each program's blocked time; also those asleep from start to end."""
+    judge_chains("back", [])
+
+
+def check_chains_leave(name):
+    """The same with stacks taken as threads leave."""
+    judge_chains("leave", ["--take", "leave"])
+
+
+def measured(options, args, seconds):
+    """Runs block under offcpu from start to end. Its stacks, the account, and what it measured itself."""
+    name = "bl-" + args.split()[0]
+    path = h.tmpfile("block-report")
+    command = [h.link_program("block", name), str(seconds)] + args.split()
+    stolen = -stolen_us()
+    stacks, stats = offcpu(options, command=command, env=dict(os.environ, BLOCK_REPORT=path))
+    stolen += stolen_us()
+    with open(path) as f:
+        off, delay, switches = (int(x) for x in f.read().split())
+    return [s for s in stacks if s.comm == name], stats, off / 1e3, delay / 1e3, switches, stolen
+
+
+def stolen_us():
+    """Time that the hypervisor gave to others: neither CPU time nor blocked."""
+    with open("/proc/stat") as f:
+        return int(f.readline().split()[8]) * 1e6 / os.sysconf("SC_CLK_TCK")
+
+
+def close_to(what, got, want, share, slack_us=3000):
+    if abs(got - want) <= share * want + slack_us:
+        return []
+    return ["%s: %d us, the program measured %d us (%+.2f %%)" % (what, got, want, 100 * (got - want) / max(want, 1))]
+
+
+def check_totals(name):
+    """Blocked plus runnable time is wall clock minus CPU time within 1 %; runnable time is the scheduler's."""
+    for args in ("sleep 2000 50", "mixed 1000 4", "convoy 1000 8", "futex 1000 2", "slow 3000 2", "fsync 64 1", "still 0 50"):
+        for take in ("back", "leave"):
+            stacks, stats, off, delay, _, stolen = measured(["--take", take, "--state", "S,D,R,T,t,P"], args, SECONDS / 2)
+            waiting = h.total(s for s in stacks if s.frames[-1] == "[runnable]")
+            errors = close_to("off the CPU", h.total(stacks), off, 0.01, 3000 + stolen)
+            # Threads wait for a CPU before and after they measure themselves.
+            errors += close_to("runnable", waiting, delay, 0.02, 50000 + 2000 * int(args.split()[-1]))
+            errors += h.stats_errors(stats)
+            h.note("%s, %s: %d us seen, %d measured, %d stolen; %d of %d runnable" % (
+                args, take, h.total(stacks), off, stolen, waiting, delay))
+            h.check("offcpu-totals-%s-%s" % (args.split()[0] + args.split()[-1], take), errors)
+
+
+def check_pingpong(name):
+    """As many switches a second as the machine can do: nothing is lost unsaid, totals hold within 2 %."""
+    for take in ("back", "leave"):
+        stacks, stats, off, delay, switches, stolen = measured(["--take", take, "--state", "S,D,R"], "pipe 0 2", 2 * SECONDS)
+        lost = sum(stats["lost"].values())
+        errors = close_to("off the CPU", h.total(stacks), off, 0.02, 3000 + stolen)
+        errors += h.stats_errors(stats)
+        if lost:
+            errors.append("lost %s" % stats["lost"])
+        h.note("ping-pong, %s: %d switches/s; %d us seen, %d measured, %d stolen" % (
+            take, switches / 2 / SECONDS, h.total(stacks), off, stolen))
+        h.check("offcpu-pingpong-" + take, errors)
+
+
+def check_full_maps(name):
+    """No room for stacks: samples in proportion to blocked time still add up."""
+    stacks, stats, off, delay, _, stolen = measured(["--stacks", "1", "--state", "S,D,R"], "convoy 1000 8", 2 * SECONDS)
+    errors = close_to("off the CPU", h.total(stacks), off, 0.02, 3000 + stolen)
+    errors += h.stats_errors(stats)
+    sampled = stats["off_cpu"]["sampled_ms"]
+    if sampled < 100:
+        errors.append("%.1f ms were sampled" % sampled)
+    if len(stacks) < 3:
+        errors.append("%d stacks" % len(stacks))
+    h.note("full maps: %d us seen, %d measured; %d us of it sampled" % (h.total(stacks), off, sampled * 1000))
+    h.check("offcpu-full-maps", errors)
+
+
+def check_wakers(name):
+    """The other thread's chain behind --; clocks are interrupts."""
+    launch("bl-futex", "futex 2000 2")
+    launch("bl-pipe", "pipe 2000 2")
+    launch("bl-sleep", "sleep 5000")
+    time.sleep(0.5)
+    for take in ("back", "leave"):
+        stacks, _ = offcpu(["--wakers", "--take", take], SECONDS)
+        errors = []
+        for comm, waits, own, other in (
+                ("bl-futex", "futex_wait_for", S + ";fa_run;", T + ";fb_run;futex_pass_to" + C + K),
+                ("bl-futex", "futex_wait_for", T + ";fb_run;", S + ";fa_run;futex_pass_to" + C + K),
+                ("bl-pipe", "pipe_wait", S + ";pa_run;", T + ";pb_run;pipe_pass" + C + K),
+                ("bl-pipe", "pipe_wait", T + ";pb_run;", S + ";pa_run;pipe_pass" + C + K)):
+            mine = [s for s in stacks if s.comm == comm and re.match(own + waits, ";".join(s.frames))]
+            good = [s for s in mine if re.fullmatch(own + waits + C + K + ";--;" + comm + ";" + other, ";".join(s.frames))]
+            if not mine or h.total(good) < 0.98 * h.total(mine):
+                errors.append("%s: %d of %d us with the other's chain: %s" % (
+                    comm, h.total(good), h.total(mine), h.worst([s for s in mine if s not in good])))
+        sleeps = [s for s in stacks if s.comm == "bl-sleep"]
+        timer = [s for s in sleeps if re.search(r";--;\[interrupt\](;[^;]+_\[k\])*$", ";".join(s.frames))]
+        if h.total(timer) < 0.98 * h.total(sleeps) or not sleeps:
+            errors.append("sleep: %d of %d us ended by an interrupt: %s" % (h.total(timer), h.total(sleeps), h.worst(sleeps)))
+        h.check("offcpu-wakers-" + take, errors)
+
+
+def check_limits(name):
+    """-m, -M and --state decide on whole blocks, or on what the run's edges leave of them."""
+    launch("bl-sleep10", "sleep 10000")
+    launch("bl-sleep100", "sleep 100000")
+    launch("bl-vfork", "vfork 10000")
+    time.sleep(0.5)
+    errors = []
+    for options, want in ((["-m", "50ms"], {"bl-sleep100"}), (["-M", "50000"], {"bl-sleep10", "bl-vfork"}),
+                          (["--state", "D", "-m", "5ms"], {"bl-vfork"})):
+        stacks, _ = offcpu(options, 2)
+        seen = {s.comm for s in stacks if s.comm.startswith("bl-") and s.count > 250000}
+        if seen != want:
+            errors.append("%s shows %s" % (" ".join(options), " ".join(sorted(seen))))
+    h.check("offcpu-limits", errors)
+
+
+def check_filters(name):
+    wanted = launch("bl-in", "sleep 5000 3")
+    launch("bl-out", "sleep 5000 3")
+    time.sleep(0.5)
+    errors = []
+    tid = sorted(int(t) for t in os.listdir("/proc/%d/task" % wanted.pid))[-1]
+    for options, threads in ((["-p", str(wanted.pid)], 3), (["-t", str(tid)], 1), (["--comm", "bl-i*"], 3)):
+        stacks, stats = offcpu(options, 2)
+        if {s.comm for s in stacks} != {"bl-in"}:
+            errors.append("%s shows %s" % (options[0], {s.comm for s in stacks}))
+        if abs(h.total(stacks) - threads * stats["duration_s"] * 1e6) > 0.05 * h.total(stacks):
+            errors.append("%s: %d us of %d threads" % (options[0], h.total(stacks), threads))
+    stacks, _ = offcpu(["--kernel-threads-only", "--state", "S,D,I"], 1)
+    if not stacks or any(not f.endswith("_[k]") for s in stacks for f in s.frames):
+        errors.append("--kernel-threads-only: user frames or nothing")
+    h.check("offcpu-filters", errors)
+
+
+def check_tables(name):
+    """--hist and --threads."""
+    p = launch("bl-table", "sleep 10000 3")
+    time.sleep(0.5)
+    r = subprocess.run([h.SFBPF, "offcpu", "-p", str(p.pid), "--hist", "--threads", "--format", "text", "2"],
+                       capture_output=True, text=True, timeout=60)
+    errors = []
+    if r.returncode:
+        errors.append("exit code %d: %s" % (r.returncode, r.stderr[-200:]))
+    rows = [line.split() for line in r.stdout.splitlines() if line.endswith("  bl-table")]
+    threads = [row for row in rows if row[0] == str(p.pid) and len(row) == 9]
+    if len(threads) != 3 or any(abs(int(row[2]) - 2e6) > 2e5 for row in threads):
+        errors.append("threads: %s" % threads)
+    slots = re.findall(r"^ +(\d+) us \.\. +\d+ us +(\d+) \|", r.stdout, re.M)
+    if sum(int(n) for us, n in slots if int(us) in (8192, 16384)) < 300:
+        errors.append("histogram: %s" % slots)
+    h.check("offcpu-tables", errors)
+
+
+def check_usage(name):
+    errors = []
+    for args in (["-m", "12abc"], ["-m", ""], ["-M", "-1"], ["--state", "Q"], ["--state", ""], ["--state", "S,"], ["-F", "99"],
+                 ["-m", "2ms", "-M", "1ms"], ["--stacks", "0"], ["--take", "x"], ["--hist", "--format", "folded"]):
+        p = subprocess.run([h.SFBPF, "offcpu"] + args + ["1"], capture_output=True, text=True, timeout=60)
+        if p.returncode != 2 or not p.stderr:
+            errors.append("%s: exit code %d" % (" ".join(args), p.returncode))
+    h.check("offcpu-usage", errors)
+
+
+h.run_checks([check_chains_back, check_chains_leave, check_totals, check_pingpong, check_full_maps, check_wakers, check_limits,
+              check_filters, check_tables, check_usage])

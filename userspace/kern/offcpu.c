@@ -1,0 +1,463 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "kern/offcpu.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <linux/types.h>
+
+#include "base/hash.h"
+#include "base/vec.h"
+#include "remote.skel.h"
+#include "sfbpf.skel.h"
+
+#define BATCH 4096
+
+/* u64 -> u64, open addressing, at most half full; key 0 is a free slot. */
+struct table {
+	uint64_t *slots;	/* pairs */
+	size_t nslots, used;
+};
+
+struct count {
+	uint64_t count, ns;	/* handed out so far */
+};
+
+struct offcpu {
+	struct sfbpf_bpf *skel;
+	struct remote_bpf *remote;	/* NULL: the kernel refuses it */
+	struct offcpu_opts opts;
+	bool at_leave;
+	struct table stacks;	/* hash -> struct sf_sample *, malloc'ed */
+	struct table seen;	/* key -> index into counts */
+	struct count *counts;
+	size_t ncounts, counts_cap;
+};
+
+/* ---- Tables ---- */
+
+static uint64_t *table_slot(const struct table *t, uint64_t key)
+{
+	size_t at = hash_u64(key) & (t->nslots - 1);
+
+	while (t->slots[2 * at] && t->slots[2 * at] != key)
+		at = (at + 1) & (t->nslots - 1);
+	return &t->slots[2 * at];
+}
+
+static int table_grow(struct table *t)
+{
+	struct table bigger = { .nslots = t->nslots ? t->nslots * 2 : 1024, .used = t->used };
+
+	bigger.slots = calloc(bigger.nslots, 2 * sizeof(*bigger.slots));
+	if (!bigger.slots)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->nslots; i++)
+		if (t->slots[2 * i])
+			memcpy(table_slot(&bigger, t->slots[2 * i]), &t->slots[2 * i], 2 * sizeof(*t->slots));
+	free(t->slots);
+	*t = bigger;
+	return 0;
+}
+
+/* The value's place; a new one holds 0. NULL: out of memory. */
+static uint64_t *table_at(struct table *t, uint64_t key)
+{
+	uint64_t *slot;
+
+	if (!key)
+		key = 1;
+	if (t->used * 2 >= t->nslots && table_grow(t))
+		return NULL;
+	slot = table_slot(t, key);
+	if (!slot[0]) {
+		slot[0] = key;
+		t->used++;
+	}
+	return &slot[1];
+}
+
+/* ---- Before loading ---- */
+
+bool offcpu_kernel_can_back(void)
+{
+	struct btf *btf = btf__load_vmlinux_btf();
+	bool has = btf && btf__find_by_name_kind(btf, "btf_trace_sched_exit_tp", BTF_KIND_TYPEDEF) > 0;
+
+	btf__free(btf);
+	return has;
+}
+
+static void size_maps(struct sfbpf_bpf *skel, const struct offcpu_opts *o, uint32_t ncpus)
+{
+	bpf_map__set_max_entries(skel->maps.scratch, 4 * ncpus + 1);
+	bpf_map__set_max_entries(skel->maps.cache, 4 * ncpus + 1);
+	bpf_map__set_max_entries(skel->maps.off_counts, o->max_stacks);
+	bpf_map__set_max_entries(skel->maps.off_stacks, o->max_stacks);
+	if (o->hist)
+		bpf_map__set_max_entries(skel->maps.off_hists, o->max_stacks);
+	if (o->threads)
+		bpf_map__set_max_entries(skel->maps.off_threads, o->max_stacks);
+}
+
+static void choose_programs(struct sfbpf_bpf *skel, const struct offcpu_opts *o, bool at_leave)
+{
+	bpf_program__set_autoload(skel->progs.on_cpu, false);
+	bpf_program__set_autoload(skel->progs.off_switch, true);
+	bpf_program__set_autoload(skel->progs.off_back, !at_leave);
+	bpf_program__set_autoload(skel->progs.off_waking, o->wakers || (o->states & 1u << SF_OFF_R));
+	bpf_program__set_autoload(skel->progs.off_fork, true);
+	bpf_program__set_autoload(skel->progs.off_first, true);
+	bpf_program__set_autoload(skel->progs.off_last_blind, true);
+}
+
+/*
+ * x86: the entries of interrupts lie side by side in .irqentry.text, behind those of exceptions, which are the
+ * task's own doing. Without kernel addresses (kptr_restrict) a waker that an interrupt has interrupted is taken for its cause.
+ */
+static void find_irq_entries(struct sfbpf_bpf *skel)
+{
+	uint64_t start = UINT64_MAX, end = 0;
+	unsigned long long addr;
+	char line[512], name[256];
+	FILE *f = fopen("/proc/kallsyms", "re");
+
+	while (f && fgets(line, sizeof(line), f) && !end) {
+		if (sscanf(line, "%llx %*c %255s", &addr, name) != 2 || !addr)
+			continue;
+		if ((!strcmp(name, "asm_common_interrupt") || !strncmp(name, "asm_sysvec_", 11)) && addr < start)
+			start = addr;
+		if (!strcmp(name, "__irqentry_text_end"))
+			end = addr;
+	}
+	if (f)
+		fclose(f);
+	if (start >= end)
+		return;
+	skel->rodata->cfg_irq_start = start;
+	skel->rodata->cfg_irq_len = end - start;
+}
+
+void offcpu_configure(struct sfbpf_bpf *skel, const struct offcpu_opts *o, const struct num_cpus *cpus, int ncpus, bool at_leave)
+{
+	struct sfbpf_bpf__rodata *ro = skel->rodata;
+
+	ro->cfg_off_at_leave = at_leave;
+	ro->cfg_off_split = (o->states & 1u << SF_OFF_R) != 0;
+	ro->cfg_off_wakers = o->wakers;
+	ro->cfg_off_hist = o->hist;
+	ro->cfg_off_threads = o->threads;
+	ro->cfg_off_kthreads = o->kernel_threads;
+	ro->cfg_off_users = o->user_threads;
+	ro->cfg_off_states = o->states;
+	ro->cfg_off_min = o->min_ns;
+	ro->cfg_off_max = o->max_ns;
+	ro->cfg_off_period = o->period_ns;
+	ro->cfg_by_cpu = cpus != NULL;
+	if (cpus)
+		memcpy((void *)ro->cfg_cpu_mask, cpus->bits, sizeof(ro->cfg_cpu_mask));
+	if (o->wakers)
+		find_irq_entries(skel);
+	size_maps(skel, o, (uint32_t)ncpus);
+	choose_programs(skel, o, at_leave);
+}
+
+/* ---- The run ---- */
+
+_Static_assert(sizeof(struct sfbpf_bpf__rodata) == sizeof(struct remote_bpf__rodata) &&
+	       sizeof(struct sfbpf_bpf__bss) == sizeof(struct remote_bpf__bss), "both objects have the same globals");
+
+/* The map that the other object's map stands for; globals are named after their object. */
+static struct bpf_map *same_map(const struct sfbpf_bpf *skel, const struct bpf_map *map)
+{
+	const char *dot = strchr(bpf_map__name(map), '.');
+	struct bpf_map *m;
+
+	bpf_object__for_each_map(m, skel->obj) {
+		const char *its_dot = strchr(bpf_map__name(m), '.');
+
+		if (dot && its_dot ? !strcmp(dot, its_dot) : !strcmp(bpf_map__name(map), bpf_map__name(m)))
+			return m;
+	}
+	return NULL;
+}
+
+/* Kernels that refuse it (before 6.2) show the stacks of sleeping threads less well: no error. */
+static struct remote_bpf *load_remote(const struct sfbpf_bpf *skel)
+{
+	struct remote_bpf *remote = remote_bpf__open();
+	struct bpf_program *prog;
+	struct bpf_map *map, *first;
+	int err = 0;
+
+	if (!remote)
+		return NULL;
+	memcpy(remote->rodata, skel->rodata, sizeof(*skel->rodata));
+	bpf_object__for_each_map(map, remote->obj) {
+		if (strstr(bpf_map__name(map), ".rodata"))
+			continue;
+		first = same_map(skel, map);
+		if (!err)
+			err = first ? bpf_map__reuse_fd(map, bpf_map__fd(first)) : -ENOENT;
+	}
+	bpf_object__for_each_program(prog, remote->obj)
+		bpf_program__set_autoload(prog, prog == remote->progs.off_last);
+	if (!err)
+		err = remote_bpf__load(remote);
+	if (!err)
+		return remote;
+	remote_bpf__destroy(remote);
+	return NULL;
+}
+
+struct offcpu *offcpu_new(struct sfbpf_bpf *skel, const struct offcpu_opts *o, bool at_leave)
+{
+	struct offcpu *off = calloc(1, sizeof(*off));
+
+	if (!off)
+		return NULL;
+	off->skel = skel;
+	off->remote = load_remote(skel);
+	off->opts = *o;
+	off->at_leave = at_leave;
+	return off;
+}
+
+void offcpu_free(struct offcpu *off)
+{
+	if (!off)
+		return;
+	for (size_t i = 0; i < off->stacks.nslots; i++)
+		free((void *)(uintptr_t)off->stacks.slots[2 * i + 1]);
+	free(off->stacks.slots);
+	free(off->seen.slots);
+	free(off->counts);
+	if (off->remote)
+		remote_bpf__destroy(off->remote);
+	free(off);
+}
+
+static int run_iterator(struct bpf_program *prog)
+{
+	struct bpf_link *link = bpf_program__attach_iter(prog, NULL);
+	char byte[64];
+	ssize_t got;
+	int fd, err = 0;
+
+	if (!link)
+		return -errno;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	if (fd < 0)
+		err = fd;
+	while (fd >= 0 && ((got = read(fd, byte, sizeof(byte))) > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))))
+		;
+	if (fd >= 0)
+		close(fd);
+	bpf_link__destroy(link);
+	return err;
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NUM_S + (uint64_t)ts.tv_nsec;
+}
+
+int offcpu_attach(struct offcpu *off)
+{
+	struct sfbpf_bpf *skel = off->skel;
+	int err;
+
+	skel->links.off_fork = bpf_program__attach(skel->progs.off_fork);
+	if (!skel->links.off_fork)
+		return -errno;
+	if (bpf_program__autoload(skel->progs.off_waking)) {
+		skel->links.off_waking = bpf_program__attach(skel->progs.off_waking);
+		if (!skel->links.off_waking)
+			return -errno;
+	}
+	if (!off->at_leave) {
+		skel->links.off_back = bpf_program__attach(skel->progs.off_back);
+		if (!skel->links.off_back)
+			return -errno;
+	}
+	skel->links.off_switch = bpf_program__attach(skel->progs.off_switch);
+	if (!skel->links.off_switch)
+		return -errno;
+	/* From here on every thread's comings and goings are known; what went before is found by looking. */
+	err = run_iterator(skel->progs.off_first);
+	if (err)
+		return err;
+	if (off->at_leave && off->remote)
+		run_iterator(off->remote->progs.off_last);
+	__atomic_store_n(&skel->bss->off_begin, now_ns(), __ATOMIC_RELEASE);
+	return 0;
+}
+
+void offcpu_finish(struct offcpu *off, void (*drain)(void *ctx), void *ctx)
+{
+	struct sfbpf_bpf__bss *bss = off->skel->bss;
+	struct bpf_program *last = off->remote ? off->remote->progs.off_last : off->skel->progs.off_last_blind;
+
+	if (!bss->off_begin || bss->off_finish)
+		return;
+	__atomic_store_n(&bss->off_finish, now_ns(), __ATOMIC_RELEASE);
+	for (bss->off_pass = 1; bss->off_pass <= 2; bss->off_pass++) {
+		run_iterator(last);
+		drain(ctx);
+	}
+}
+
+/* ---- Stacks and counts ---- */
+
+void offcpu_keep(struct offcpu *off, const struct sf_sample *rec)
+{
+	size_t len = sizeof(*rec) + 8ul * ((size_t)rec->n_user + rec->n_kernel);
+	uint64_t *at = table_at(&off->stacks, rec->time_ns);
+	struct sf_sample *copy;
+
+	if (!at || *at)
+		return;
+	copy = malloc(len);
+	if (copy)
+		memcpy(copy, rec, len);
+	*at = (uintptr_t)copy;
+}
+
+const struct sf_sample *offcpu_stack(const struct offcpu *off, uint64_t hash)
+{
+	uint64_t *slot = off->stacks.nslots ? table_slot(&off->stacks, hash) : NULL;
+
+	return slot && slot[0] ? (const struct sf_sample *)(uintptr_t)slot[1] : NULL;
+}
+
+/* Counted, but its frames have not arrived. */
+static const struct sf_sample *missing_stack(struct sf_sample *rec, const struct sf_off_count *c)
+{
+	*rec = (struct sf_sample){ .type = SF_REC_STACK, .pid = c->pid, .tid = c->pid,
+				   .flags = SF_SAMPLE_USER | SF_SAMPLE_IN_KERNEL,
+				   .stop = c->stack == SF_STACK_UNKNOWN ? SF_STOP_ASLEEP : SF_STOP_RING_FULL };
+	memcpy(rec->comm, c->comm, sizeof(rec->comm));
+	return rec;
+}
+
+static int merge_one(struct offcpu *off, uint64_t key, const struct sf_off_count *c, offcpu_block_fn fn, void *ctx)
+{
+	struct offcpu_block b = { .state = (uint8_t)c->state, .max_ns = c->max_ns };
+	uint64_t *at = table_at(&off->seen, key);
+	struct sf_off_hist hist;
+	struct sf_sample none;
+	struct count *done;
+
+	if (!at)
+		return -ENOMEM;
+	if (!*at) {
+		if (vec_reserve(&off->counts, &off->counts_cap, off->ncounts + 1, sizeof(*off->counts)))
+			return -ENOMEM;
+		off->counts[off->ncounts++] = (struct count){ 0 };
+		*at = off->ncounts;
+	}
+	done = &off->counts[*at - 1];
+	b.count = c->count - done->count;
+	b.ns = c->sum_ns - done->ns;
+	if (!b.count)
+		return 0;
+	b.stack = offcpu_stack(off, c->stack);
+	if (!b.stack)
+		b.stack = missing_stack(&none, c);
+	b.waker = c->waker ? offcpu_stack(off, c->waker) : NULL;
+	if (off->opts.hist && !bpf_map_lookup_elem(bpf_map__fd(off->skel->maps.off_hists), &key, &hist))
+		b.hist = &hist;
+	done->count += b.count;
+	done->ns += b.ns;
+	fn(ctx, &b);
+	return 0;
+}
+
+/* A map's entries, in batches. take() gets n of them at a time. */
+struct reader {
+	void *keys, *values;
+	int (*take)(struct reader *r, uint32_t n);
+	struct offcpu *off;
+	offcpu_block_fn block_fn;
+	offcpu_thread_fn thread_fn;
+	void *ctx;
+};
+
+static int take_counts(struct reader *r, uint32_t n)
+{
+	const struct sf_off_count *counts = r->values;
+	const uint64_t *keys = r->keys;
+	int err = 0;
+
+	for (uint32_t i = 0; i < n && !err; i++)
+		err = merge_one(r->off, keys[i], &counts[i], r->block_fn, r->ctx);
+	return err;
+}
+
+static int take_threads(struct reader *r, uint32_t n)
+{
+	const struct sf_off_thread *threads = r->values;
+	const uint32_t *tids = r->keys;
+
+	for (uint32_t i = 0; i < n; i++)
+		r->thread_fn(r->ctx, tids[i], &threads[i]);
+	return 0;
+}
+
+static int read_map(struct reader *r, const struct bpf_map *map)
+{
+	uint64_t position = 0;
+	bool more = true, first = true;
+	uint32_t n;
+	int err = 0;
+
+	r->keys = malloc(BATCH * bpf_map__key_size(map));
+	r->values = malloc((size_t)BATCH * bpf_map__value_size(map));
+	if (!r->keys || !r->values)
+		err = -ENOMEM;
+	while (!err && more) {
+		n = BATCH;
+		err = bpf_map_lookup_batch(bpf_map__fd(map), first ? NULL : &position, &position, r->keys, r->values, &n, NULL);
+		more = !err;
+		if (err == -ENOENT)
+			err = 0;	/* these were the last ones */
+		if (!err)
+			err = r->take(r, n);
+		first = false;
+	}
+	free(r->keys);
+	free(r->values);
+	return err;
+}
+
+int offcpu_merge(struct offcpu *off, offcpu_block_fn fn, void *ctx)
+{
+	struct reader r = { .take = take_counts, .off = off, .block_fn = fn, .ctx = ctx };
+
+	return read_map(&r, off->skel->maps.off_counts);
+}
+
+int offcpu_threads(struct offcpu *off, offcpu_thread_fn fn, void *ctx)
+{
+	struct reader r = { .take = take_threads, .off = off, .thread_fn = fn, .ctx = ctx };
+
+	return off->opts.threads ? read_map(&r, off->skel->maps.off_threads) : 0;
+}
+
+void offcpu_totals(const struct offcpu *off, struct offcpu_totals *ret)
+{
+	*ret = (struct offcpu_totals){
+		.sampled_ns = off->skel->bss->off_sampled_ns, .lost_ns = off->skel->bss->off_lost_ns,
+		.stacks = off->ncounts, .full_at = off->opts.max_stacks,
+		.at_leave = off->at_leave, .remote = off->remote != NULL,
+	};
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The user-space half of bpf/offcpu.bpf.h: which of its programs run, the two edges of a run, and the maps that
+ * blocks are counted in. Used by the collector only, and by one thread.
+ */
+#ifndef SFBPF_KERN_OFFCPU_H
+#define SFBPF_KERN_OFFCPU_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/num.h"
+#include "sfbpf_shared.h"
+
+enum offcpu_where { OFFCPU_AUTO, OFFCPU_BACK, OFFCPU_LEAVE };
+
+struct offcpu_opts {
+	uint64_t min_ns, max_ns;	/* of blocks that count */
+	uint64_t period_ns;		/* once the maps are full: blocked time a sample */
+	uint32_t states;		/* 1 << enum sf_off_state */
+	uint32_t max_stacks;		/* entries of each map */
+	bool wakers, hist, threads;
+	bool kernel_threads, user_threads;
+	enum offcpu_where where;	/* where stacks are taken; AUTO: as well as the kernel can */
+};
+
+/* Blocks that have their stack, their state and their waker in common. Valid during the callback. */
+struct offcpu_block {
+	const struct sf_sample *stack;
+	const struct sf_sample *waker;	/* NULL: not known */
+	uint8_t state;			/* enum sf_off_state */
+	uint64_t count, ns, max_ns;
+	const struct sf_off_hist *hist;	/* NULL unless asked for */
+};
+
+typedef void (*offcpu_block_fn)(void *ctx, const struct offcpu_block *b);
+typedef void (*offcpu_thread_fn)(void *ctx, uint32_t tid, const struct sf_off_thread *t);
+
+struct offcpu;
+struct sfbpf_bpf;
+
+bool offcpu_kernel_can_back(void);	/* sched_exit_tp exists */
+/* Between open and load: knobs, map sizes, which programs. */
+void offcpu_configure(struct sfbpf_bpf *skel, const struct offcpu_opts *o, const struct num_cpus *cpus, int ncpus, bool at_leave);
+
+/* skel is loaded, and stays the caller's. NULL: out of memory. */
+struct offcpu *offcpu_new(struct sfbpf_bpf *skel, const struct offcpu_opts *o, bool at_leave);
+void offcpu_free(struct offcpu *off);
+int offcpu_attach(struct offcpu *off);	/* 0 or -errno */
+/* Keeps a record of weight 0. */
+void offcpu_keep(struct offcpu *off, const struct sf_sample *rec);
+/* The kept stack of that hash; NULL: there is none. */
+const struct sf_sample *offcpu_stack(const struct offcpu *off, uint64_t hash);
+/*
+ * The end of the run. Counts the blocks that are open; `drain` is called when the ring holds new files,
+ * and shall return once their tables are there.
+ */
+void offcpu_finish(struct offcpu *off, void (*drain)(void *ctx), void *ctx);
+/* What has been counted since the last call. 0 or -errno. */
+int offcpu_merge(struct offcpu *off, offcpu_block_fn fn, void *ctx);
+int offcpu_threads(struct offcpu *off, offcpu_thread_fn fn, void *ctx);
+
+struct offcpu_totals {
+	uint64_t sampled_ns, lost_ns;
+	uint64_t stacks, full_at;	/* distinct (stack, state, waker), and how many there is room for */
+	bool at_leave, remote;		/* how stacks are taken, and whether those of sleepers can be read */
+};
+
+void offcpu_totals(const struct offcpu *off, struct offcpu_totals *ret);
+
+#endif

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sfbpf offcpu: where threads are blocked, for how long, and who ends it. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/exitcode.h"
+#include "base/num.h"
+#include "tools/blocks.h"
+#include "tools/offcpu_tables.h"
+#include "tools/oneshot.h"
+#include "tools/tools.h"
+
+enum { OPT_STATE = OPT_TOOL, OPT_WAKERS, OPT_HIST, OPT_THREADS, OPT_STACKS, OPT_PERIOD, OPT_WHERE, OPT_KTHREADS, OPT_UTHREADS };
+
+static const struct option_spec options[] = {
+	{ 'm', "min-block-time", "TIME", "only blocks that last at least so long (100us, 5ms; 250: microseconds)" },
+	{ 'M', "max-block-time", "TIME", "only blocks that last at most so long" },
+	{ OPT_STATE, "state", "S,D,...", "why a thread is off, by ps's letters: S sleeping, D uninterruptible,\n"
+	  "                                R runnable, T stopped, t traced, P parked, I idle kernel thread\n"
+	  "                                (default all but R and I)" },
+	{ OPT_WAKERS, "wakers", NULL, "behind the stack: --, and the stack that ended the block" },
+	{ OPT_HIST, "hist", NULL, "histograms of the block times of the stacks with most of it (text)" },
+	{ OPT_THREADS, "threads", NULL, "totals of each thread (text)" },
+	{ OPT_UTHREADS, "user-threads-only", NULL, "no kernel threads" },
+	{ OPT_KTHREADS, "kernel-threads-only", NULL, "only kernel threads" },
+	{ OPT_STACKS, "stacks", "N", "distinct stacks to count; more are sampled (default 32768)" },
+	{ OPT_PERIOD, "period", "TIME", "... one sample each so much of a thread's blocked time (default 1ms)" },
+	{ OPT_WHERE, "take", "back|leave", "where stacks are taken (default: back if the kernel has sched_exit_tp)" },
+	ONESHOT_OPTIONS,
+	{ 0 },
+};
+
+static const struct tool_spec spec = {
+	.name = "offcpu",
+	.usage = "offcpu [options] [SECONDS] [-- COMMAND [ARG...]]",
+	.summary = "Measures how long threads are off the CPU, by user and kernel stack, until Ctrl-C,\n"
+		   "for SECONDS, or while COMMAND and its descendants run. A block lasts until the thread\n"
+		   "runs again; with R among the states, its wait for a CPU is R. Values are microseconds.\n"
+		   "Formats: folded, json, text, as with record.",
+	.options = options,
+	.common = true,
+	.examples = "  sudo sfbpf offcpu -p 1234 -o off.folded 10      one process, 10 seconds\n"
+		    "  sudo sfbpf offcpu -m 1ms --state D 10           uninterruptible for a millisecond or more\n"
+		    "  sudo sfbpf offcpu --wakers -- ./program arg     and who woke it\n",
+};
+
+struct offcpu_tool {
+	struct oneshot one;
+	struct offcpu_opts opts;
+	struct blocks blocks;
+	const char *on_cpu_option;	/* one that has no meaning here */
+};
+
+static int take_states(const char *arg, uint32_t *ret)
+{
+	static const char letters[] = SF_OFF_LETTERS;
+	uint32_t states = 0;
+
+	for (const char *p = arg; ; p++) {
+		const char *at = *p ? strchr(letters, *p) : NULL;
+
+		if (!at)
+			return complain(EXIT_USAGE, "--state: '%s' is not a list of states (S,D,R,T,t,P,I)", arg);
+		states |= 1u << (at - letters);
+		if (!*++p)
+			break;
+		if (*p != ',')
+			p--;	/* SD is S,D */
+	}
+	*ret = states;
+	return 0;
+}
+
+static int take_time(const char *option, const char *arg, uint64_t *ret)
+{
+	return num_duration(arg, NUM_US, ret) ? complain(EXIT_USAGE, "%s: '%s' is not a time", option, arg) : 0;
+}
+
+static int take_where(const char *arg, enum offcpu_where *ret)
+{
+	if (strcmp(arg, "back") && strcmp(arg, "leave"))
+		return complain(EXIT_USAGE, "--take: back or leave, not '%s'", arg);
+	*ret = *arg == 'b' ? OFFCPU_BACK : OFFCPU_LEAVE;
+	return 0;
+}
+
+static int take_option(struct offcpu_tool *t, int id, const char *arg)
+{
+	struct offcpu_opts *o = &t->opts;
+	uint64_t n;
+
+	switch (id) {
+	case 'm':
+		return take_time("-m", arg, &o->min_ns);
+	case 'M':
+		return take_time("-M", arg, &o->max_ns);
+	case OPT_PERIOD:
+		if (num_duration(arg, NUM_US, &o->period_ns) || !o->period_ns || o->period_ns > NUM_S)
+			return complain(EXIT_USAGE, "--period: '%s' is not a time of at most a second", arg);
+		return 0;
+	case OPT_STATE:
+		return take_states(arg, &o->states);
+	case OPT_STACKS:
+		if (num_u64(arg, 1, 1 << 22, &n))
+			return complain(EXIT_USAGE, "--stacks: '%s' is not a number from 1 to 4194304", arg);
+		o->max_stacks = (uint32_t)n;
+		return 0;
+	case OPT_WHERE:
+		return take_where(arg, &o->where);
+	case OPT_WAKERS:
+		o->wakers = true;
+		return 0;
+	case OPT_HIST:
+		o->hist = true;
+		return 0;
+	case OPT_THREADS:
+		o->threads = true;
+		return 0;
+	case OPT_UTHREADS:
+		o->kernel_threads = false;
+		return 0;
+	case OPT_KTHREADS:
+		o->user_threads = false;
+		return 0;
+	default:
+		if (id == 'F' || id == 'c' || id == 'e')
+			return complain(EXIT_USAGE, "-%c has no meaning here: nothing is sampled, all blocks are measured", id);
+		return oneshot_option(&t->one, id, arg);
+	}
+}
+
+static int parse(struct offcpu_tool *t, int argc, char **argv)
+{
+	const char *arg;
+	int id, err;
+
+	while ((id = options_next(&spec, argc, argv, &arg)) != -1) {
+		if (id == -2)
+			exit(EXIT_OK);
+		err = id == '?' ? EXIT_USAGE : take_option(t, id, arg);
+		if (err)
+			return err < 0 ? EXIT_USAGE : err;
+	}
+	if (t->opts.min_ns > t->opts.max_ns)
+		return complain(EXIT_USAGE, "-m is more than -M: no block lasts so");
+	if (!t->opts.kernel_threads && !t->opts.user_threads)
+		return complain(EXIT_USAGE, "--user-threads-only and --kernel-threads-only leave nothing");
+	err = oneshot_operands(&t->one, argc, argv);
+	t->one.common.collect.offcpu = &t->opts;
+	return err;
+}
+
+static int report(struct offcpu_tool *t, struct session *s)
+{
+	struct run_stats stats;
+	char host[256] = "";
+	struct out_meta meta = { .event = "off-cpu", .host = host, .start_unix_ns = s->start_unix_ns };
+	struct out_report rep = {
+		.profile = s->profile, .symbols = s->symbols, .modules = s->modules, .meta = &meta, .stats = &stats,
+		.opts = { .user_only = !t->one.common.collect.kernel, .kernel_only = !t->one.common.collect.user, .usec = true },
+		.wakers = t->blocks.wakers,
+	};
+	int err;
+
+	gethostname(host, sizeof(host) - 1);
+	session_stats(s, s->profile, &stats);
+	blocks_stats(&t->blocks, &stats);
+	err = t->one.format->write(&rep, t->one.out);
+	if (!err && !strcmp(t->one.format->name, "text"))
+		err = offcpu_tables(&rep, &t->blocks, &t->opts, t->one.out);
+	if (err)
+		return complain(EXIT_FAILED, "writing the output: %s", strerror(-err));
+	session_stats(s, s->profile, &stats);	/* with the symbols' own cost */
+	blocks_stats(&t->blocks, &stats);
+	if (t->one.stats)
+		err = out_stats(&stats, t->one.stats);
+	if (err)
+		return complain(EXIT_FAILED, "writing %s: %s", t->one.common.stats, strerror(-err));
+	oneshot_say_losses(&stats);
+	return 0;
+}
+
+static void say_how(const struct offcpu_tool *t, struct session *s)
+{
+	struct offcpu_totals totals;
+	struct collector_counters c;
+
+	collector_counters(s->collector, &c);
+	offcpu_totals(collector_offcpu(s->collector), &totals);
+	if (c.off_no_state)
+		fprintf(stderr, "sfbpf: %" PRIu64 " threads are not seen: no memory for their state\n", c.off_no_state);
+	if (totals.sampled_ns)
+		fprintf(stderr, "sfbpf: more than %" PRIu64 " stacks: %.1f ms of blocked time are sampled, not counted (--stacks)\n",
+			totals.full_at, (double)totals.sampled_ns / 1e6);
+	if (totals.lost_ns)
+		fprintf(stderr, "sfbpf: %.1f ms of blocked time are lost\n", (double)totals.lost_ns / 1e6);
+	if (t->one.common.collect.verbose)
+		fprintf(stderr, "sfbpf: stacks are taken %s; %" PRIu64 " distinct ones; those of sleeping threads can%s be read\n",
+			totals.at_leave ? "when a thread leaves the CPU" : "when a thread is back", totals.stacks,
+			totals.remote ? "" : "not");
+}
+
+static int run(struct offcpu_tool *t, struct session *s)
+{
+	int err = oneshot_prepare(&t->one);
+
+	if (!err && (t->opts.hist || t->opts.threads) && strcmp(t->one.format->name, "text"))
+		return complain(EXIT_USAGE, "--hist and --threads are tables: --format text");
+	if (!err)
+		err = session_open(s, &t->one.common.collect);
+	if (err)
+		return err;
+	if (blocks_open(&t->blocks, s, t->opts.wakers))
+		return complain(EXIT_FAILED, "out of memory");
+	err = oneshot_sample(&t->one, s);
+	if (err)
+		return err;
+	err = blocks_merge(&t->blocks);
+	if (err)
+		return complain(EXIT_FAILED, "reading the counts: %s", strerror(-err));
+	err = report(t, s);
+	say_how(t, s);
+	return err;
+}
+
+int tool_offcpu(int argc, char **argv)
+{
+	struct offcpu_tool t = {
+		.opts = {
+			.max_ns = UINT64_MAX, .period_ns = NUM_MS, .max_stacks = 32768,
+			.states = ~(1u << SF_OFF_R | 1u << SF_OFF_I) & ((1u << SF_OFF_STATES) - 1),
+			.kernel_threads = true, .user_threads = true,
+		},
+	};
+	struct session s = { 0 };
+	int rc;
+
+	common_opts_init(&t.one.common, 99);
+	rc = parse(&t, argc, argv);
+	if (!rc)
+		rc = run(&t, &s);
+	blocks_close(&t.blocks);
+	session_close(&s);
+	return oneshot_close(&t.one, rc);
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/oneshot.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/exitcode.h"
+#include "base/num.h"
+
+#define POLL_MS 100
+
+int oneshot_option(struct oneshot *r, int id, const char *arg)
+{
+	switch (id) {
+	case 'a':
+		r->system_wide = true;
+		return 0;
+	case OPT_STATS:
+		r->common.stats = arg;
+		return 0;
+	case 'd':
+		r->seconds = arg;
+		return 0;
+	default:
+		return common_opts_take(&r->common, id, arg);
+	}
+}
+
+int oneshot_operands(struct oneshot *r, int argc, char **argv)
+{
+	const char *seconds = r->seconds;
+	bool dashes;
+
+	dashes = optind > 1 && !strcmp(argv[optind - 1], "--");
+	if (!dashes && optind < argc && strcmp(argv[optind], "--")) {
+		seconds = argv[optind++];
+		dashes = optind < argc && !strcmp(argv[optind], "--");
+		optind += dashes;
+		if (!dashes && optind < argc)
+			return complain(EXIT_USAGE, "unexpected '%s' (a command goes behind --)", argv[optind]);
+	} else if (!dashes && optind < argc) {
+		optind++;
+		dashes = true;
+	}
+	if (dashes && optind == argc)
+		return complain(EXIT_USAGE, "no command behind --");
+	r->command = dashes ? &argv[optind] : NULL;
+	if (seconds && (num_duration(seconds, NUM_S, &r->duration_ns) || !r->duration_ns))
+		return complain(EXIT_USAGE, "'%s' is not a duration", seconds);
+	return common_opts_check(&r->common);
+}
+
+static int choose_format(struct oneshot *r)
+{
+	const struct common_opts *o = &r->common;
+	bool to_stdout = !o->output || !strcmp(o->output, "-");
+	bool tty = to_stdout && isatty(STDOUT_FILENO);
+
+	if (o->format)
+		r->format = out_format_named(o->format);
+	else if (to_stdout)
+		r->format = out_format_named(tty ? "text" : "folded");
+	else if (!(r->format = out_format_for_path(o->output)))
+		r->format = out_format_named("folded");
+	if (!r->format) {
+		fprintf(stderr, "sfbpf: unknown format '%s'; known:", o->format);
+		for (size_t i = 0; out_format_at(i); i++)
+			fprintf(stderr, " %s", out_format_at(i)->name);
+		fputc('\n', stderr);
+		return EXIT_USAGE;
+	}
+	if (tty && r->format->binary)
+		return complain(EXIT_USAGE, "%s is a binary format: not on a terminal (use -o FILE)", r->format->name);
+	return 0;
+}
+
+/* Before sampling, so that a path that cannot be written costs nobody's time. */
+static int open_file(const char *path, FILE **ret)
+{
+	if (!path || !strcmp(path, "-")) {
+		*ret = stdout;
+		return 0;
+	}
+	*ret = fopen(path, "we");
+	return *ret ? 0 : complain(EXIT_FAILED, "cannot write '%s': %s", path, strerror(errno));
+}
+
+static int open_outputs(struct oneshot *r)
+{
+	int err = open_file(r->common.output, &r->out);
+
+	if (!err && r->common.stats)
+		err = open_file(r->common.stats, &r->stats);
+	return err;
+}
+
+/* With -p or -t: whether any of the targets still runs. */
+static bool targets_alive(const struct collector_opts *o)
+{
+	char path[64];
+
+	if (!o->npids && !o->ntids)
+		return true;
+	for (size_t i = 0; i < o->npids + o->ntids; i++) {
+		snprintf(path, sizeof(path), "/proc/%u", i < o->npids ? o->pids[i] : o->tids[i - o->npids]);
+		if (!access(path, F_OK))
+			return true;
+	}
+	return false;
+}
+
+static int sample(struct oneshot *r, struct session *s)
+{
+	const volatile sig_atomic_t *stop = session_signals();
+	int err = session_start(s);
+
+	if (err)
+		return err;
+	if (r->command && command_go(&r->child))
+		return complain(EXIT_FAILED, "cannot run '%s': %s", r->command[0], strerror(errno));
+	while (!*stop) {
+		uint64_t run_ns = session_now() - s->start_ns;
+		int wait_ms = POLL_MS;
+
+		if (r->duration_ns) {
+			if (run_ns >= r->duration_ns)
+				break;
+			if ((r->duration_ns - run_ns) / NUM_MS < POLL_MS)
+				wait_ms = (int)((r->duration_ns - run_ns) / NUM_MS) + 1;
+		}
+		if (r->command && command_ended(&r->child))
+			break;
+		if (!r->command && !targets_alive(&r->common.collect))
+			break;
+		err = session_poll(s, wait_ms);
+		if (err)
+			return complain(EXIT_FAILED, "reading samples: %s", strerror(-err));
+	}
+	return 0;
+}
+
+int oneshot_prepare(struct oneshot *r)
+{
+	int err = choose_format(r);
+
+	if (!err)
+		err = open_outputs(r);
+	if (r->command && !r->system_wide)
+		r->common.collect.follow_forks = true;
+	r->common.collect.count_run_time = r->common.stats != NULL;
+	r->common.collect.want_cgroup = r->format && !strcmp(r->format->name, "json");
+	return err;
+}
+
+int oneshot_sample(struct oneshot *r, struct session *s)
+{
+	int err;
+
+	if (r->command) {
+		if (command_prepare(&r->child, r->command))
+			return complain(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
+		if (!r->system_wide && !collector_add_pid(s->collector, (uint32_t)r->child.pid))
+			return complain(EXIT_FAILED, "cannot follow process %d", r->child.pid);
+	}
+	err = sample(r, s);
+	session_stop(s);
+	if (r->command)
+		command_finish(&r->child, r->command[0]);
+	return err;
+}
+
+void oneshot_say_losses(const struct run_stats *st)
+{
+	for (unsigned int i = 0; i < SF_LOST_MAX; i++)
+		if (st->lost[i])
+			fprintf(stderr, "sfbpf: lost %llu: %s\n", (unsigned long long)st->lost[i], profile_lost_help(i));
+}
+
+int oneshot_close(struct oneshot *r, int rc)
+{
+	if (r->out && r->out != stdout && fclose(r->out) && !rc)
+		rc = complain(EXIT_FAILED, "writing %s: %s", r->common.output, strerror(errno));
+	if (r->stats && r->stats != stdout && fclose(r->stats) && !rc)
+		rc = complain(EXIT_FAILED, "writing %s: %s", r->common.stats, strerror(errno));
+	common_opts_free(&r->common);
+	return rc;
+}
