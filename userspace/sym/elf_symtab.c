@@ -19,11 +19,16 @@ struct sym {
 	uint32_t size, name;
 };
 
-struct symtab {
+struct source {			/* of names; as in struct elf_image */
 	int fd;
 	const uint8_t *mem;
-	uint64_t file_size;
+	uint64_t size;
+};
+
+struct symtab {
+	struct source from[2];	/* where the string tables are */
 	struct string_table str[2];
+	struct debug_file debug;	/* its own, if it has one */
 	struct sym *syms;	/* by off, no two equal */
 	uint32_t n;
 };
@@ -119,7 +124,7 @@ static int rank_names(struct builder *b, uint64_t *keys, size_t n)
 
 		if (of != table || at + want > from + window.view.len) {
 			elf_blob_free(&window);
-			err = elf_image_read(b->img, b->str[of].off + at, left < WINDOW ? left : WINDOW, &window);
+			err = elf_image_read(of ? b->img : b->syms, b->str[of].off + at, left < WINDOW ? left : WINDOW, &window);
 			if (err)
 				return err;
 			from = at;
@@ -267,17 +272,22 @@ static int build_table(struct builder *b, struct symtab *t)
 	return 0;
 }
 
-int symtab_build(const struct elf_image *img, struct symtab **ret)
+static struct source source_of(const struct elf_image *img)
 {
-	struct builder b = { .img = img };
+	return (struct source){ img->fd, img->mem, img->size };
+}
+
+static int build(const struct elf_image *img, const struct elf_image *syms, struct symtab **ret)
+{
+	struct builder b = { .img = img, .syms = syms };
 	struct symtab *t = calloc(1, sizeof(*t));
 	int err;
 
 	if (!t)
 		return -ENOMEM;
-	t->fd = img->fd;
-	t->mem = img->mem;
-	t->file_size = img->size;
+	t->debug.fd = -1;
+	t->from[0] = source_of(syms);
+	t->from[1] = source_of(img);
 	err = build_table(&b, t);
 	free(b.areas);
 	free(b.cands);
@@ -290,10 +300,27 @@ int symtab_build(const struct elf_image *img, struct symtab **ret)
 	return err;
 }
 
+int symtab_build(const struct elf_image *img, struct symtab **ret)
+{
+	return build(img, img, ret);
+}
+
+int symtab_build_with(const struct elf_image *img, struct debug_file *debug, struct symtab **ret)
+{
+	int err = build(img, &debug->img, ret);
+
+	if (!err) {
+		(*ret)->debug = *debug;
+		*debug = (struct debug_file){ .fd = -1 };
+	}
+	return err;
+}
+
 void symtab_free(struct symtab *t)
 {
 	if (!t)
 		return;
+	debug_file_close(&t->debug);
 	free(t->syms);
 	free(t);
 }
@@ -328,10 +355,10 @@ bool symtab_find(const struct symtab *t, uint64_t offset, struct symtab_hit *ret
 	return false;
 }
 
-static int read_string(const struct symtab *t, uint64_t off, char *buf, size_t len)
+static int read_string(const struct source *from, uint64_t off, char *buf, size_t len)
 {
-	if (t->mem) {
-		struct bytes all = bytes_of(t->mem, t->file_size, false);
+	if (from->mem) {
+		struct bytes all = bytes_of(from->mem, from->size, false);
 		struct bytes str = bytes_sub(&all, off, len);
 		const uint8_t *p = bytes_take(&str, len);
 
@@ -340,7 +367,7 @@ static int read_string(const struct symtab *t, uint64_t off, char *buf, size_t l
 		memcpy(buf, p, len);
 		return 0;
 	}
-	return pread(t->fd, buf, len, (off_t)off) == (ssize_t)len ? 0 : -EIO;
+	return pread(from->fd, buf, len, (off_t)off) == (ssize_t)len ? 0 : -EIO;
 }
 
 int symtab_name(const struct symtab *t, const struct symtab_hit *hit, char *buf, size_t cap)
@@ -364,7 +391,7 @@ int symtab_name(const struct symtab *t, const struct symtab_hit *hit, char *buf,
 			want = cap - 1;
 		if (want > str->size - at)
 			want = str->size - at;
-		if (read_string(t, str->off + at, buf, want))
+		if (read_string(&t->from[name & NAME_DYNSTR ? 1 : 0], str->off + at, buf, want))
 			return -EIO;
 		buf[want] = 0;
 		len = strlen(buf);
@@ -385,5 +412,5 @@ uint32_t symtab_count(const struct symtab *t)
 
 size_t symtab_bytes(const struct symtab *t)
 {
-	return sizeof(*t) + (size_t)t->n * sizeof(*t->syms);
+	return sizeof(*t) + (size_t)t->n * sizeof(*t->syms) + t->debug.mem_size;
 }
