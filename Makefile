@@ -2,6 +2,7 @@
 # make            build/sfbpf and its names          make V=1     show the commands
 # make check      unit tests (no root)               make SAN=1     with ASan and UBSan, in build-san/
 #                                                    make STATIC=1  without shared libraries
+# make bench      what it costs, in ratios (root; make bench-quick: in a minute)
 # make install    PREFIX=/usr/local DESTDIR=         make OUTPUT=dir
 
 V ?= 0
@@ -122,6 +123,8 @@ check: $(UNIT_BIN)
 check-vm:
 	scripts/vm-test.sh
 
+include tests/bench/bench.mk
+
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(O)/sfbpf $(DESTDIR)$(PREFIX)/bin/sfbpf
@@ -132,6 +135,6 @@ clean:
 
 -include $(CORE_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(BPF_SRC:bpf/%.bpf.c=$(O)/%.bpf.d) $(UNIT_SRC:%.c=$(O)/%.d) $(UNIT_HELP_OBJ:.o=.d)
 
-.PHONY: all units check check-vm install clean
+.PHONY: all units check check-vm bench bench-quick install clean
 .DELETE_ON_ERROR:
 .SECONDARY:
