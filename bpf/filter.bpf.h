@@ -44,9 +44,16 @@ static int glob_step(u32 i, void *ctx)
 	return 0;
 }
 
+/*
+ * 0, but not to the verifier: before Linux 6.7 it follows a callback once only, and would take what it knows of the
+ * state before the first step for what holds in all of them.
+ */
+__u32 glob_zero = 0;
+
 __noinline int comm_matches(u64 task)
 {
-	struct glob g = {};
+	u32 zero = glob_zero;
+	struct glob g = { .p = zero, .c = zero, .star = zero, .mark = zero, .match = zero };
 
 	*(u64 *)&g.comm[0] = KLOAD(task, struct task_struct, comm);
 	*(u64 *)&g.comm[8] = kload(KADDR(task, struct task_struct, comm) + 8);

@@ -34,6 +34,7 @@ __u32 off_pass = 0;			/* what off_last is run for */
 #define OFF_PASS_STACKS 0	/* at the start, cfg_off_at_leave: the stacks of those that are off */
 #define OFF_PASS_CLOSE 1	/* at the end: blocks whose files' tables are all there */
 #define OFF_PASS_REST 2		/* and then the others */
+#define OFF_PASS_AGAIN 3	/* off_first once more: storage is refused while the CPU is busy making some */
 
 /* sf_off_task.since, beside times */
 #define OFF_UNSEEN 0	/* existed before us, and nobody has looked at it */
@@ -471,7 +472,7 @@ int off_fork(u64 *ctx)
 
 	if (t)
 		t->since = OFF_ON;
-	else
+	else if (off_begin)	/* else off_first will see it */
 		off_no_state();
 	return 0;
 }
@@ -518,7 +519,8 @@ int off_first(struct bpf_iter__task *ctx)
 		return 0;
 	t = bpf_task_storage_get(&off_tasks, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!t) {
-		off_no_state();
+		if (off_pass == OFF_PASS_AGAIN)
+			off_no_state();
 		return 0;
 	}
 	if (t->since != OFF_UNSEEN)

@@ -160,40 +160,35 @@ def cold(settings, out, ratios):
 # ---- off-CPU ----------------------------------------------------------------------------------------------
 
 OFF_MS = 1000
+SWITCH_PROGRAMS = ("off_switch", "off_back")	# leaving, and coming back
 
 
 def have_offcpu():
     return subprocess.run([h.SFBPF, "offcpu", "--help"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
-def blocks_of(pid):
-    with open("/proc/%d/status" % pid) as f:
-        return next(int(text.split()[1]) for text in f if text.startswith("voluntary_ctxt_switches"))
-
-
 def off_ours(pid):
-    """All programs' runs at switches, by name."""
+    """Recorded blocks, and the runs at switches by program."""
     stats = run_json([h.SFBPF, "offcpu", "-p", pid, "-o", "/dev/null", "--stats", "-", OFF_MS / 1000])[-1]
-    return {name: Runs(0, 0, r["run_cnt"], r["run_ns"]) for name, r in stats["bpf"].items()
-            if r["run_cnt"] and name not in ("on_exec", "on_fork", "on_free")}
+    return stats["samples"], {name: Runs(0, 0, r["run_cnt"], r["run_ns"]) for name, r in stats["bpf"].items()
+                              if r["run_cnt"] and name in SWITCH_PROGRAMS}
 
 
 def off_filtered():
-    """ns of each program for a task that is not wanted, while a sleeper of another process keeps switching."""
+    """ns of each program for a task that is not wanted; sleepers keep switching meanwhile."""
     idle = h.start(["sleep", "60"])
     try:
-        return {name: r.per_run() for name, r in off_ours(idle.pid).items()}
+        return {name: r.per_run() for name, r in off_ours(idle.pid)[1].items()}
     finally:
         h.stop(idle)
 
 
 def off_recorded(pid, filtered):
-    """ns a block: every program's share that is not filtered-out runs, over the blocks of the target meanwhile."""
-    began, n = time.monotonic(), blocks_of(pid)
-    runs = off_ours(pid)
-    blocks = (blocks_of(pid) - n) / (time.monotonic() - began) * OFF_MS / 1000
-    extra = sum(r.ns - r.runs * filtered.get(name, 0) for name, r in runs.items())
-    return extra / blocks + sum(filtered.values())
+    """ns a block: all runs without those for other tasks, over the blocks; each block has one run of each program."""
+    blocks, runs = off_ours(pid)
+    if blocks < 100:
+        raise ValueError("%d blocks only" % blocks)
+    return sum((r.ns - (r.runs - blocks) * filtered.get(name, 0)) / blocks for name, r in runs.items())
 
 
 def off_point(depth, rounds):
@@ -218,7 +213,7 @@ def off_point(depth, rounds):
 def off_cpu(settings, out, ratios):
     if not have_offcpu():
         raise h.Skip("this sfbpf has no offcpu")
-    points = [off_point(d, settings.rounds) for d in ((68,) if settings.quick else (13, 68))]
+    points = [off_point(d, 3) for d in ((68,) if settings.quick else (13, 68))]
     out["off_cpu"] = points
     for p in points:
         ratios["off_cpu.%d" % p["depth"]] = round(p["ours_ns"] / p["fp_ns"], 3)

@@ -19,6 +19,8 @@
 
 #define BATCH 4096
 
+enum { PASS_STACKS, PASS_CLOSE, PASS_REST, PASS_AGAIN };	/* OFF_PASS_* of bpf/offcpu.bpf.h */
+
 /* u64 -> u64, open addressing, at most half full; key 0 is a free slot. */
 struct table {
 	uint64_t *slots;	/* pairs */
@@ -294,6 +296,10 @@ int offcpu_attach(struct offcpu *off)
 		return -errno;
 	/* From here on every thread's comings and goings are known; what went before is found by looking. */
 	err = run_iterator(skel->progs.off_first);
+	skel->bss->off_pass = PASS_AGAIN;
+	if (!err)
+		err = run_iterator(skel->progs.off_first);
+	skel->bss->off_pass = PASS_STACKS;
 	if (err)
 		return err;
 	if (off->at_leave && off->remote)
@@ -310,7 +316,7 @@ void offcpu_finish(struct offcpu *off, void (*drain)(void *ctx), void *ctx)
 	if (!bss->off_begin || bss->off_finish)
 		return;
 	__atomic_store_n(&bss->off_finish, now_ns(), __ATOMIC_RELEASE);
-	for (bss->off_pass = 1; bss->off_pass <= 2; bss->off_pass++) {
+	for (bss->off_pass = PASS_CLOSE; bss->off_pass <= PASS_REST; bss->off_pass++) {
 		run_iterator(last);
 		drain(ctx);
 	}
