@@ -93,6 +93,13 @@ if step build-sanitized make -s -j"$jobs" units SAN=1; then
 	if [ -d tests/fuzz ]; then run corpora scripts/replay-corpus.sh; fi
 fi
 
+heading oracle
+if pkg-config --exists libdw; then
+	step eh-frame-rows-equal-libdw make -s oracle || true
+else
+	result "SKIP eh-frame-rows-equal-libdw: no libdw"
+fi
+
 heading cli
 for t in tests/cli/*.sh tests/cli/*.py; do
 	if [ -x "$t" ]; then run "$(basename "$t")" "$t"; fi
