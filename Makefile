@@ -2,6 +2,7 @@
 # make            build/sfbpf and its names          make V=1     show the commands
 # make check      unit tests (no root)               make SAN=1     with ASan and UBSan, in build-san/
 #                                                    make STATIC=1  without shared libraries
+# make bench      what it costs, in ratios (root; make bench-quick: in a minute)
 # make install    PREFIX=/usr/local DESTDIR=         make OUTPUT=dir
 
 V ?= 0
@@ -14,7 +15,9 @@ CC ?= gcc
 CLANG ?= clang
 BPFTOOL ?= $(or $(shell command -v bpftool 2>/dev/null),/usr/sbin/bpftool)
 PKG_CONFIG ?= pkg-config
-LIBS := libbpf libelf zlib ncursesw
+# liblzma unpacks .gnu_debugdata; without it such files have the names that are left in them.
+LZMA := $(shell $(PKG_CONFIG) --exists liblzma 2>/dev/null && echo liblzma)
+LIBS := libbpf libelf zlib ncursesw $(LZMA)
 VERSION := 0.1.0
 
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
@@ -22,6 +25,9 @@ CFLAGS ?= -O2 -g
 # IDIR: all of our headers are named from userspace/ or bpf/ ("unwind/row.h", "sfbpf_shared.h").
 override CFLAGS += -std=gnu11 $(WARN) -D_GNU_SOURCE -DSFBPF_VERSION='"$(VERSION)"' -Iuserspace -Ibpf -I$(O) \
 	$(shell $(PKG_CONFIG) --cflags $(LIBS))
+ifneq ($(LZMA),)
+override CFLAGS += -DHAVE_LZMA
+endif
 # STATIC=1: one file that runs without libraries (build it in an OUTPUT of its own).
 ifeq ($(STATIC),1)
 LDLIBS := -static $(shell $(PKG_CONFIG) --static --libs $(LIBS)) -liberty -lpthread
@@ -106,7 +112,7 @@ $(O)/%.skel.h: $(O)/%.bpf.o
 $(O)/unit/%: $(O)/tests/unit/%.o $(UNIT_HELP_OBJ) $(O)/libcore.a
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lz -liberty -lelf -lpthread $(UNIT_LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lz -liberty -lelf -lpthread $(LZMA:lib%=-l%) $(UNIT_LIBS)
 
 units: $(UNIT_BIN)
 
@@ -116,6 +122,8 @@ check: $(UNIT_BIN)
 # Other kernels, in QEMU: a few minutes, and it downloads Debian's kernel packages.
 check-vm:
 	scripts/vm-test.sh
+
+include tests/bench/bench.mk
 
 install: all
 	install -d $(DESTDIR)$(PREFIX)/bin
@@ -127,6 +135,6 @@ clean:
 
 -include $(CORE_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(BPF_SRC:bpf/%.bpf.c=$(O)/%.bpf.d) $(UNIT_SRC:%.c=$(O)/%.d) $(UNIT_HELP_OBJ:.o=.d)
 
-.PHONY: all units check check-vm install clean
+.PHONY: all units check check-vm bench bench-quick install clean
 .DELETE_ON_ERROR:
 .SECONDARY:

@@ -18,6 +18,7 @@ needs() {
 	libbpf-dev library libbpf
 	libelf-dev library libelf
 	zlib1g-dev library zlib
+	liblzma-dev library liblzma
 	libncurses-dev library ncursesw
 	libiberty-dev header libiberty/demangle.h
 	binutils command objcopy
@@ -29,6 +30,7 @@ needs() {
 	gdb command gdb
 	tmux command tmux
 	libdw-dev library libdw
+	xz-utils command xz
 	libclang-rt-14-dev clang fuzzer
 	EOF
 	[ "$what" = vm ] || return 0

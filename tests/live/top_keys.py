@@ -294,7 +294,8 @@ def check_write(name):
     s.start()
     s.key("W")
     text = s.wait(lambda t: "wrote " in t, 3, "names of files")
-    names = re.findall(r"sfbpf-[0-9-]+\.\w+", text)
+    told = re.search(r"(sfbpf-[0-9-]+)\.\{([\w.,]+)\}", text)
+    names = [told.group(1) + "." + suffix for suffix in told.group(2).split(",")] if told else []
     s.quit()
     s.close()
     errors = [] if names else ["no names told"]

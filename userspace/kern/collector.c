@@ -94,6 +94,7 @@ static void set_knobs(struct collector *c, bool rdonly_cast)
 	ro->cfg_cgroup_level = o->cgroup_level;
 	ro->cfg_follow_forks = o->follow_forks;
 	ro->cfg_ncpus = (uint32_t)c->ncpus;
+	ro->cfg_want_cgroup = o->want_cgroup;
 	ro->cfg_wake_bytes = o->ring_bytes / 4;
 	if (o->comm_glob) {
 		ro->cfg_comm_len = (uint32_t)strnlen(o->comm_glob, sizeof(ro->cfg_comm) - 1);

@@ -32,6 +32,7 @@ struct collector_opts {
 	uint64_t ring_bytes;		/* rounded up to a power of two of pages */
 	uint64_t table_bytes;		/* budget of the row tables */
 	bool count_run_time;		/* kernel.bpf_stats for the run */
+	bool want_cgroup;		/* samples carry the cgroup's id */
 	const struct offcpu_opts *offcpu;	/* NULL: on-CPU */
 	int verbose;
 };

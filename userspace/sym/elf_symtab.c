@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/radix.h"
 #include "sym/elf_symtab_internal.h"
 
 #define PLT_BIT 0x80000000u	/* in sym.size */
@@ -18,11 +19,16 @@ struct sym {
 	uint32_t size, name;
 };
 
-struct symtab {
+struct source {			/* of names; as in struct elf_image */
 	int fd;
 	const uint8_t *mem;
-	uint64_t file_size;
+	uint64_t size;
+};
+
+struct symtab {
+	struct source from[2];	/* where the string tables are */
 	struct string_table str[2];
+	struct debug_file debug;	/* its own, if it has one */
 	struct sym *syms;	/* by off, no two equal */
 	uint32_t n;
 };
@@ -101,13 +107,6 @@ static uint16_t rank_of(struct bytes name)
 	return (uint16_t)(under << 12 | (4095 - (len < 4095 ? len : 4095)));
 }
 
-static int compare_u64(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
-
 /* keys: name << 32 | candidate. In the order of the string table, so that it is read once, a window at a time. */
 static int rank_names(struct builder *b, uint64_t *keys, size_t n)
 {
@@ -115,7 +114,9 @@ static int rank_names(struct builder *b, uint64_t *keys, size_t n)
 	uint64_t from = 0;
 	int table = -1, err;
 
-	qsort(keys, n, sizeof(*keys), compare_u64);
+	err = radix_sort(keys, n, sizeof(*keys));
+	if (err)
+		return err;
 	for (size_t i = 0; i < n; i++) {
 		uint32_t name = (uint32_t)(keys[i] >> 32), at = name & ~NAME_DYNSTR;
 		int of = name & NAME_DYNSTR ? 1 : 0;
@@ -123,7 +124,7 @@ static int rank_names(struct builder *b, uint64_t *keys, size_t n)
 
 		if (of != table || at + want > from + window.view.len) {
 			elf_blob_free(&window);
-			err = elf_image_read(b->img, b->str[of].off + at, left < WINDOW ? left : WINDOW, &window);
+			err = elf_image_read(of ? b->img : b->syms, b->str[of].off + at, left < WINDOW ? left : WINDOW, &window);
 			if (err)
 				return err;
 			from = at;
@@ -176,13 +177,6 @@ static bool is_better(const struct cand *a, const struct cand *b)
 }
 
 /* ---- The table ---- */
-
-static int compare_cand(const void *a, const void *b)
-{
-	const struct cand *x = a, *y = b;
-
-	return x->off < y->off ? -1 : x->off > y->off;
-}
 
 /* One symbol per address; labels inside functions go. Sizes of 0 stay for extend(). */
 static void choose(struct builder *b, struct symtab *t)
@@ -258,9 +252,9 @@ static int build_table(struct builder *b, struct symtab *t)
 		err = builder_read_plt(b);
 	if (err)
 		return err;
-	if (b->n)
-		qsort(b->cands, b->n, sizeof(*b->cands), compare_cand);
-	err = rank_candidates(b);
+	err = radix_sort(b->cands, b->n, sizeof(*b->cands));
+	if (!err)
+		err = rank_candidates(b);
 	if (err)
 		return err;
 	t->syms = malloc((b->n + MAX_ROOTS) * sizeof(*t->syms));
@@ -278,17 +272,22 @@ static int build_table(struct builder *b, struct symtab *t)
 	return 0;
 }
 
-int symtab_build(const struct elf_image *img, struct symtab **ret)
+static struct source source_of(const struct elf_image *img)
 {
-	struct builder b = { .img = img };
+	return (struct source){ img->fd, img->mem, img->size };
+}
+
+static int build(const struct elf_image *img, const struct elf_image *syms, struct symtab **ret)
+{
+	struct builder b = { .img = img, .syms = syms };
 	struct symtab *t = calloc(1, sizeof(*t));
 	int err;
 
 	if (!t)
 		return -ENOMEM;
-	t->fd = img->fd;
-	t->mem = img->mem;
-	t->file_size = img->size;
+	t->debug.fd = -1;
+	t->from[0] = source_of(syms);
+	t->from[1] = source_of(img);
 	err = build_table(&b, t);
 	free(b.areas);
 	free(b.cands);
@@ -301,10 +300,27 @@ int symtab_build(const struct elf_image *img, struct symtab **ret)
 	return err;
 }
 
+int symtab_build(const struct elf_image *img, struct symtab **ret)
+{
+	return build(img, img, ret);
+}
+
+int symtab_build_with(const struct elf_image *img, struct debug_file *debug, struct symtab **ret)
+{
+	int err = build(img, &debug->img, ret);
+
+	if (!err) {
+		(*ret)->debug = *debug;
+		*debug = (struct debug_file){ .fd = -1 };
+	}
+	return err;
+}
+
 void symtab_free(struct symtab *t)
 {
 	if (!t)
 		return;
+	debug_file_close(&t->debug);
 	free(t->syms);
 	free(t);
 }
@@ -339,10 +355,10 @@ bool symtab_find(const struct symtab *t, uint64_t offset, struct symtab_hit *ret
 	return false;
 }
 
-static int read_string(const struct symtab *t, uint64_t off, char *buf, size_t len)
+static int read_string(const struct source *from, uint64_t off, char *buf, size_t len)
 {
-	if (t->mem) {
-		struct bytes all = bytes_of(t->mem, t->file_size, false);
+	if (from->mem) {
+		struct bytes all = bytes_of(from->mem, from->size, false);
 		struct bytes str = bytes_sub(&all, off, len);
 		const uint8_t *p = bytes_take(&str, len);
 
@@ -351,7 +367,7 @@ static int read_string(const struct symtab *t, uint64_t off, char *buf, size_t l
 		memcpy(buf, p, len);
 		return 0;
 	}
-	return pread(t->fd, buf, len, (off_t)off) == (ssize_t)len ? 0 : -EIO;
+	return pread(from->fd, buf, len, (off_t)off) == (ssize_t)len ? 0 : -EIO;
 }
 
 int symtab_name(const struct symtab *t, const struct symtab_hit *hit, char *buf, size_t cap)
@@ -375,7 +391,7 @@ int symtab_name(const struct symtab *t, const struct symtab_hit *hit, char *buf,
 			want = cap - 1;
 		if (want > str->size - at)
 			want = str->size - at;
-		if (read_string(t, str->off + at, buf, want))
+		if (read_string(&t->from[name & NAME_DYNSTR ? 1 : 0], str->off + at, buf, want))
 			return -EIO;
 		buf[want] = 0;
 		len = strlen(buf);
@@ -396,5 +412,5 @@ uint32_t symtab_count(const struct symtab *t)
 
 size_t symtab_bytes(const struct symtab *t)
 {
-	return sizeof(*t) + (size_t)t->n * sizeof(*t->syms);
+	return sizeof(*t) + (size_t)t->n * sizeof(*t->syms) + t->debug.mem_size;
 }

@@ -24,6 +24,8 @@ struct cand {
 	bool plt;
 };
 
+_Static_assert(offsetof(struct cand, off) == 0, "the sort key comes first");
+
 struct code_range {
 	uint64_t off, vaddr, size;
 };
@@ -34,6 +36,7 @@ struct string_table {
 
 struct builder {
 	const struct elf_image *img;
+	const struct elf_image *syms;	/* where .symtab and .strtab are: img, or its debug file */
 	struct string_table str[2];	/* .strtab, .dynstr; size 0: none */
 	struct code_range segs[SYMTAB_MAX_CODE];
 	uint32_t nsegs;
@@ -45,6 +48,7 @@ struct builder {
 
 /* A table of symbols in the file: by section header or PT_DYNAMIC. */
 struct symbol_source {
+	const struct elf_image *img;
 	uint64_t off, count;
 	uint32_t name_flag;	/* 0 or NAME_DYNSTR */
 };
@@ -59,6 +63,8 @@ int builder_read_symbols(struct builder *b);
 bool builder_is_program(const struct builder *b);
 /* Its DT_SONAME is that. */
 bool builder_is_named(const struct builder *b, const char *soname);
+/* Of a file without a .symtab: what Go's runtime knows. */
+int builder_read_go(struct builder *b);
 /* func@plt, x86-64. */
 int builder_read_plt(struct builder *b);
 

@@ -63,7 +63,7 @@ static int read_source(struct builder *b, const struct symbol_source *src)
 		uint64_t n = src->count - i < CHUNK_SYMS ? src->count - i : CHUNK_SYMS;
 		struct elf_blob blob = { 0 };
 
-		err = elf_image_read(b->img, src->off + i * sizeof(Elf64_Sym), n * sizeof(Elf64_Sym), &blob);
+		err = elf_image_read(src->img, src->off + i * sizeof(Elf64_Sym), n * sizeof(Elf64_Sym), &blob);
 		for (uint64_t k = 0; k < n && !err; k++)
 			err = add_symbol(b, &blob.view, src->name_flag);
 		elf_blob_free(&blob);
@@ -81,10 +81,10 @@ static uint64_t clip(const struct elf_image *img, uint64_t off, uint64_t size)
 
 static struct symbol_source section_source(struct builder *b, uint32_t type)
 {
-	const struct elf_image *img = b->img;
-	const struct elf_shdr *s = elf_image_section_of_type(img, type), *str;
 	int table = type == SHT_DYNSYM;
-	struct symbol_source src = { .name_flag = table ? NAME_DYNSTR : 0 };
+	const struct elf_image *img = table ? b->img : b->syms;
+	const struct elf_shdr *s = elf_image_section_of_type(img, type), *str;
+	struct symbol_source src = { .img = img, .name_flag = table ? NAME_DYNSTR : 0 };
 
 	if (!s || s->flags & SHF_COMPRESSED || s->link >= img->nshdrs)
 		return src;
@@ -187,7 +187,7 @@ static uint64_t dynsym_count(const struct elf_image *img, const struct dynamic *
 static struct symbol_source dynamic_source(struct builder *b)
 {
 	struct dynamic d = read_dynamic(b->img);
-	struct symbol_source src = { .name_flag = NAME_DYNSTR };
+	struct symbol_source src = { .img = b->img, .name_flag = NAME_DYNSTR };
 	uint64_t str, count, fit;
 
 	if (!d.symtab || !elf_image_vaddr_to_offset(b->img, d.symtab, &src.off) ||
@@ -241,7 +241,10 @@ int builder_read_symbols(struct builder *b)
 		dyn.count = SYMTAB_MAX;
 	if (sym.count)
 		err = read_source(b, &sym);
-	if (!err && (dyn.count > sym.count || !b->n))
+	if (!err && !b->n)
+		err = builder_read_go(b);
+	/* What .gnu_debugdata has is what .dynsym lacks. */
+	if (!err && (dyn.count > sym.count || !b->n || b->syms != b->img))
 		err = read_source(b, &dyn);
 	return err;
 }

@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "elf/elf_image.h"
 #include "sym/elf_symtab.h"
+#include "sym/perf_map.h"
 #include "sym/sym_kernel.h"
 #include "sym/sym_names.h"
 
@@ -45,6 +46,7 @@ struct symbolizer {
 	size_t ncache, cache_slots;
 	struct sym_kernel *kernel;
 	bool kernel_tried;
+	struct perf_maps *jit;
 	symbolizer_kernel_fn kernel_fn;
 	void *kernel_ctx;
 	char *kallsyms;
@@ -176,7 +178,8 @@ struct symbolizer *symbolizer_new(struct modules *ms)
 	sz->names = strpool_new();
 	sz->modules = strpool_new();
 	sz->kallsyms = strdup(SYM_KERNEL_PATH);
-	if (!sz->names || !sz->modules || !sz->kallsyms || intern(sz, "[unknown]", "[unknown]", &id) || id != SYM_UNKNOWN ||
+	sz->jit = perf_maps_new();
+	if (!sz->names || !sz->modules || !sz->kallsyms || !sz->jit || intern(sz, "[unknown]", "[unknown]", &id) || id != SYM_UNKNOWN ||
 	    intern(sz, "[no stack]", "[no stack]", &id) || id != SYM_NO_STACK) {
 		symbolizer_free(sz);
 		return NULL;
@@ -214,6 +217,7 @@ void symbolizer_free(struct symbolizer *sz)
 		}
 	}
 	sym_kernel_free(sz->kernel);
+	perf_maps_free(sz->jit);
 	strpool_free(sz->names);
 	strpool_free(sz->modules);
 	free(sz->symbols);
@@ -225,8 +229,20 @@ void symbolizer_free(struct symbolizer *sz)
 
 /* ---- User frames ---- */
 
-/* NULL if the file has none or cannot be read. */
-static const struct symtab *load_table(struct module *m)
+static int build_table(const struct elf_image *img, const struct module *m, uint32_t pid, struct symtab **ret)
+{
+	struct debug_file debug;
+	int err;
+
+	if (elf_image_section_of_type(img, SHT_SYMTAB) || debug_file_find(img, m->path, pid, &debug))
+		return symtab_build(img, ret);
+	err = symtab_build_with(img, &debug, ret);
+	debug_file_close(&debug);
+	return err;
+}
+
+/* NULL if the file has none or cannot be read. pid is one that has it mapped. */
+static const struct symtab *load_table(struct module *m, uint32_t pid)
 {
 	struct elf_image img;
 	struct symtab *t = NULL;
@@ -236,7 +252,7 @@ static const struct symtab *load_table(struct module *m)
 	m->symbols = (void *)&no_table;
 	if (module_image(m, &img))
 		return NULL;
-	if (!symtab_build(&img, &t))
+	if (!build_table(&img, m, pid, &t))
 		m->symbols = t;
 	elf_image_close(&img);
 	return table_of(m);
@@ -272,9 +288,9 @@ static uint32_t name_by_offset(struct symbolizer *sz, const struct module *m, ui
 	return symbol_or_unknown(sz, sz->name, shown);
 }
 
-static uint32_t name_by_symbol(struct symbolizer *sz, struct module *m, uint64_t offset)
+static uint32_t name_by_symbol(struct symbolizer *sz, struct module *m, uint64_t offset, uint32_t pid)
 {
-	const struct symtab *t = load_table(m);
+	const struct symtab *t = load_table(m, pid);
 	struct symtab_hit hit;
 	uint64_t key;
 	uint32_t id;
@@ -295,15 +311,31 @@ static uint32_t name_by_symbol(struct symbolizer *sz, struct module *m, uint64_t
 	return id;
 }
 
-/* pid is for what belongs to a process rather than a file: code without a file has its names in perf-PID.map. */
-static uint32_t name_jit(struct symbolizer *sz, uint64_t addr, uint32_t pid)
+/* The file of names may still grow, so only a name is final. */
+static uint32_t name_jit(struct symbolizer *sz, uint64_t addr, uint32_t pid, bool *ret_final)
 {
-	(void)addr;
-	(void)pid;
-	return symbol_or_unknown(sz, "[unknown]_[j]", "[jit]");
+	const char *name = perf_maps_find(sz->jit, pid, addr);
+	size_t len;
+
+	*ret_final = name != NULL;
+	if (!name)
+		return symbol_or_unknown(sz, "[unknown]_[j]", "[jit]");
+	len = text_clean(sz->name, sizeof(sz->name) - strlen("_[j]"), name, strlen(name), 0);
+	strcpy(sz->name + len, "_[j]");
+	return symbol_or_unknown(sz, sz->name, "[jit]");
 }
 
-static uint32_t name_in_file(struct symbolizer *sz, uint64_t frame, bool *ret_final)
+void symbolizer_see(struct symbolizer *sz, const uint64_t *frames, size_t n, uint32_t pid)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (SF_FRAME_KIND(frames[i]) == SF_FRAME_JIT) {
+			perf_maps_see(sz->jit, pid);
+			return;
+		}
+	}
+}
+
+static uint32_t name_in_file(struct symbolizer *sz, uint64_t frame, uint32_t pid, bool *ret_final)
 {
 	struct module *m = modules_find(sz->ms, SF_FRAME_MODULE(frame));
 	uint64_t offset = SF_FRAME_OFFSET(frame);
@@ -318,7 +350,7 @@ static uint32_t name_in_file(struct symbolizer *sz, uint64_t frame, bool *ret_fi
 		*ret_final = false;
 		return state == MODULE_GONE ? name_by_offset(sz, m, offset) : SYM_UNKNOWN;
 	}
-	id = name_by_symbol(sz, m, offset);
+	id = name_by_symbol(sz, m, offset, pid);
 	cache_put(sz, key, id);
 	return id;
 }
@@ -331,10 +363,10 @@ uint32_t symbolizer_user(struct symbolizer *sz, uint64_t frame, uint32_t pid, bo
 	switch (SF_FRAME_KIND(frame)) {
 	case SF_FRAME_ROW:
 	case SF_FRAME_NOROW:
-		id = name_in_file(sz, frame, &is_final);
+		id = name_in_file(sz, frame, pid, &is_final);
 		break;
 	case SF_FRAME_JIT:
-		id = name_jit(sz, SF_FRAME_ADDR(frame), pid);
+		id = name_jit(sz, SF_FRAME_ADDR(frame), pid, &is_final);
 		break;
 	default:
 		id = SYM_UNKNOWN;
@@ -429,6 +461,7 @@ size_t symbolizer_bytes(const struct symbolizer *sz)
 	size_t sum = sizeof(*sz) + strpool_bytes(sz->names) + strpool_bytes(sz->modules) + sz->cap * sizeof(*sz->symbols) +
 		     sz->nslots * sizeof(*sz->slots) + sz->cache_slots * sizeof(*sz->cache);
 
+	sum += perf_maps_bytes(sz->jit);
 	if (sz->kernel)
 		sum += sym_kernel_bytes(sz->kernel);
 	for (uint32_t id = 0; id <= modules_max_id(sz->ms); id++) {

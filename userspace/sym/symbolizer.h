@@ -6,6 +6,7 @@
  *   malloc               a function               [libfoo.so.1+0x1a2b]   no symbol; the file offset of the frame word
  *   memcpy@plt           a PLT stub               [unknown]              no module
  *   vfs_read_[k]         kernel                   [unknown]_[j]          code without a file (JIT)
+ *                                                 JS:*parse_[j]          the same, named in perf-PID.map
  *
  * Symbol tables are read from a module's file when its first frame is asked for. One thread only.
  */
@@ -41,6 +42,10 @@ void symbolizer_set_kallsyms(struct symbolizer *sz, const char *path);
  */
 uint32_t symbolizer_user(struct symbolizer *sz, uint64_t frame, uint32_t pid, bool *ret_final);
 uint32_t symbolizer_kernel(struct symbolizer *sz, uint64_t addr);
+/*
+ * A running process's user frames as they arrive: some names can be had after its end only if it was seen before.
+ */
+void symbolizer_see(struct symbolizer *sz, const uint64_t *frames, size_t n, uint32_t pid);
 
 /* Clean UTF-8 (base/text.h), valid until symbolizer_free. ';' may occur: folded output replaces it. */
 const char *symbolizer_name(const struct symbolizer *sz, uint32_t id);

@@ -48,6 +48,7 @@ static void on_sample(void *ctx, const struct sf_sample *sample)
 {
 	struct session *s = ctx;
 
+	symbolizer_see(s->symbols, sample->frames, sample->n_user, sample->pid);
 	if (profile_add(s->profile, sample))
 		s->dropped++;
 }

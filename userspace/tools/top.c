@@ -363,8 +363,13 @@ static void write_snapshot(struct top *t)
 		snprintf(path, sizeof(path), "%s%s", base, format->suffixes[0]);
 		err = write_one(&rep, format, path);
 		if (n < sizeof(said))
-			n += (size_t)snprintf(said + n, sizeof(said) - n, "%s%s", n ? ", " : "wrote ", path);
+			n += (size_t)snprintf(said + n, sizeof(said) - n, n ? "," : "wrote %s.{", base);
+		if (n < sizeof(said))
+			n += (size_t)snprintf(said + n, sizeof(said) - n, "%s", format->suffixes[0] + 1);
 	}
+	/* One base name for all of them fits the narrowest bar: "wrote sfbpf-20261122-000033.{folded,json,pb.gz,html}". */
+	if (n < sizeof(said))
+		snprintf(said + n, sizeof(said) - n, "}");
 	if (err)
 		snprintf(said, sizeof(said), "cannot write %s here: %s", path, strerror(-err));
 	ui_say(&t->ui, err, said);

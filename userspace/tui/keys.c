@@ -55,7 +55,7 @@ static const struct binding bindings[] = {
 	{ ACT_RESET, IN_ALL, { 'z' }, NULL, NULL, "forget all samples so far" },
 	{ ACT_DELAY, IN_ALL, { 'd' }, NULL, NULL, "seconds between refreshes" },
 	{ ACT_BASELINE, IN_LISTS, { 'b' }, NULL, NULL, "mark a baseline: DIFF shows the change since; again: off" },
-	{ ACT_WRITE, IN_ALL, { 'W', K_F0 + 12 }, NULL, NULL, "write the window to files: folded, json" },
+	{ ACT_WRITE, IN_ALL, { 'W', K_F0 + 12 }, NULL, NULL, "write the window to files: folded, json, pprof, html" },
 	{ ACT_REDRAW, IN_ALL, { 'L' & 0x1f }, NULL, NULL, "draw the screen afresh" },
 };
 

@@ -3,6 +3,7 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "unwind/fntab.h"
@@ -12,6 +13,7 @@
 static const uint8_t restorer[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
 static const uint8_t start_context[] = { 0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff };
 #define START_CONTEXT_LEN 26	/* to its hlt */
+static const uint8_t musl_thread[] = { 0x5f, 0x41, 0xff, 0xd1, 0x89, 0xc7, 0x31, 0xc0, 0xb0, 0x3c, 0x0f, 0x05 };
 
 /* DT_SONAME of the file, "" if it has none; false: no dynamic section at all. */
 static bool soname(const struct elf_image *img, char *ret, size_t cap)
@@ -55,46 +57,47 @@ static bool worth_searching(const struct elf_image *img)
 	return (!name[0] && !interp) || !strncmp(name, "libc.", 5) || !strncmp(name, "ld-musl", 7) || !strncmp(name, "libpthread", 10);
 }
 
-static int found_restorer(uint64_t addr, struct rowbuf *out)
+/* The signal restorer's registers: rsp points at the ucontext, the saved ones start 40 bytes into it (see step_sigcontext). */
+static const struct row restorer_row = {
+	.cfa = { RULE_REG_MEM, 7, 160, 0 }, .ra = { RULE_REG_MEM, 7, 168, 0 }, .fp = { RULE_REG_MEM, 7, 120, 0 },
+	.bx = { RULE_REG_MEM, 7, 128, 0 }, .source = ROW_EH_FRAME, .flags = ROW_SIGNAL,
+};
+static const struct row outermost_row = { .ra = { .kind = RULE_UNDEF }, .source = ROW_EH_FRAME };
+
+static const struct pattern {
+	const uint8_t *bytes;
+	uint8_t len;
+	uint8_t before, size;	/* the row starts that many bytes ahead of the pattern and has that many behind its start */
+	const struct row *row;
+} patterns[] = {
+	{ restorer, sizeof(restorer), 1, sizeof(restorer) + 1, &restorer_row },
+	{ start_context, sizeof(start_context), 1, START_CONTEXT_LEN + 1, &outermost_row },
+	{ musl_thread, sizeof(musl_thread), 0, sizeof(musl_thread), &outermost_row },
+};
+
+#define MAX_FOUND 16	/* real files hold one of each */
+
+static int search(const struct bytes *text, uint64_t vaddr, const struct pattern *p, struct rowbuf *out)
 {
-	/* rsp points at the ucontext; the saved registers start 40 bytes into it (see step_sigcontext). */
-	struct row row = {
-		.start = addr - 1, .end = addr + sizeof(restorer),
-		.cfa = { RULE_REG_MEM, 7, 160, 0 }, .ra = { RULE_REG_MEM, 7, 168, 0 }, .fp = { RULE_REG_MEM, 7, 120, 0 },
-		.bx = { RULE_REG_MEM, 7, 128, 0 },
-		.source = ROW_EH_FRAME, .flags = ROW_SIGNAL,
-	};
-
-	return rowbuf_push(out, &row);
-}
-
-static int found_start_context(uint64_t addr, struct rowbuf *out)
-{
-	struct row row = { .start = addr - 1, .end = addr + START_CONTEXT_LEN, .ra = { .kind = RULE_UNDEF }, .source = ROW_EH_FRAME };
-
-	return rowbuf_push(out, &row);
-}
-
-static int search(const struct bytes *text, uint64_t vaddr, struct rowbuf *out)
-{
-	struct bytes r = *text, c = *text;
-	bool more_r = bytes_find(&r, restorer, sizeof(restorer));
-	bool more_c = bytes_find(&c, start_context, sizeof(start_context));
+	struct bytes at = *text;
 	int err = 0;
 
-	/* Real files hold one of each. */
-	while ((more_r || more_c) && !err && out->n < 64) {
-		if (more_r && (!more_c || r.pos < c.pos)) {
-			err = found_restorer(vaddr + r.pos, out);
-			bytes_skip(&r, sizeof(restorer));
-			more_r = bytes_find(&r, restorer, sizeof(restorer));
-		} else {
-			err = found_start_context(vaddr + c.pos, out);
-			bytes_skip(&c, sizeof(start_context));
-			more_c = bytes_find(&c, start_context, sizeof(start_context));
-		}
+	for (int i = 0; i < MAX_FOUND && !err && bytes_find(&at, p->bytes, p->len); i++) {
+		struct row row = *p->row;
+
+		row.start = vaddr + at.pos - p->before;
+		row.end = row.start + p->size;
+		err = rowbuf_push(out, &row);
+		bytes_skip(&at, p->len);
 	}
 	return err;
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
 }
 
 int trampolines_find(const struct elf_image *img, enum row_arch arch, struct rowbuf *out)
@@ -110,8 +113,11 @@ int trampolines_find(const struct elf_image *img, enum row_arch arch, struct row
 
 		if (segs[i].filesz > TEXT_MAX || !segs[i].vaddr || elf_image_read(img, segs[i].offset, segs[i].filesz, &text))
 			continue;
-		err = search(&text.view, segs[i].vaddr, out);
+		for (size_t k = 0; k < sizeof(patterns) / sizeof(patterns[0]) && !err; k++)
+			err = search(&text.view, segs[i].vaddr, &patterns[k], out);
 		elf_blob_free(&text);
 	}
+	if (out->n)
+		qsort(out->rows, out->n, sizeof(*out->rows), by_start);
 	return err;
 }

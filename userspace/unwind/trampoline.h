@@ -7,9 +7,10 @@
  *                                                       it; it is the frame below every interrupted one
  *   __start_context         mov %rbx, %rsp; mov (%rsp), %rdi; test %rdi, %rdi    glibc: where a makecontext()
  *                                                       function returns to. Outermost, but its CFI says otherwise
+ *   __clone's child         pop %rdi; call *%r9; mov %eax, %edi; ...; syscall    musl: a thread's first frame, without CFI
  *
- * Both are return addresses at a function's very first byte, so that the lookup of pc - 1 misses them: the rows
- * found here start one byte earlier.
+ * The first two are return addresses at a function's very first byte, so that the lookup of pc - 1 misses them: their rows
+ * start one byte earlier.
  */
 #ifndef SFBPF_UNWIND_TRAMPOLINE_H
 #define SFBPF_UNWIND_TRAMPOLINE_H

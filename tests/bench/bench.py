@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What sfbpf costs, beside what one would use otherwise, in one run.
+
+bench.py [--quick] [--write-reference] [SECTION...]
+
+Prints tables, writes OUTPUT/bench.json, and compares the ratios with reference.json: one that is more than 25 % worse
+is measured again, twice at most, and then fails the run. All ratios are "lower is better".
+"""
+
+import json
+import os
+import platform
+import sys
+import time
+
+import rig
+from rig import Settings, table
+
+import harness as h
+import peers
+import selfcost
+import tables
+import unwinding
+
+REFERENCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "reference.json")
+TOLERANCE = 1.25
+AGAIN = 2
+
+# name: function(settings, out, ratios). Only ratios whose name begins with the section's prefix belong to it.
+SECTIONS = {
+    "warm": unwinding.warm,
+    "cold": unwinding.cold,
+    "off-cpu": unwinding.off_cpu,
+    "peers": peers.peers,
+    "tables": tables.tables,
+    "self": selfcost.selfcost,
+}
+
+
+def machine():
+    with open("/proc/cpuinfo") as f:
+        model = next((text.split(":", 1)[1].strip() for text in f if text.startswith("model name")), "?")
+    load = "%.1f %.1f %.1f" % os.getloadavg()
+    return {"cpu": model, "cpus": os.cpu_count(), "kernel": platform.release(), "load": load}
+
+
+def run_section(name, settings, out, ratios):
+    """The ratios that the section found; None: it cannot run here."""
+    found = {}
+    began = time.monotonic()
+    try:
+        SECTIONS[name](settings, out, found)
+    except h.Skip as e:
+        h.skip(name, str(e))
+        return None
+    finally:
+        h.stop_all()
+    print("# %s: %.0f s" % (name, time.monotonic() - began), flush=True)
+    ratios.update(found)
+    return found
+
+
+def worse(found, reference):
+    return sorted(k for k, v in found.items() if k in reference and v > reference[k] * TOLERANCE)
+
+
+def measure(names, settings, reference, out):
+    """All sections; one with a bad ratio again. The best of its measurements counts: noise only ever adds."""
+    ratios, failed = {}, []
+    for name in names:
+        found = run_section(name, settings, out, ratios) or {}
+        bad = worse(found, reference)
+        for _ in range(AGAIN):
+            if not bad:
+                break
+            h.note("%s again: %s" % (name, ", ".join("%s %.3f, reference %.3f" % (k, found[k], reference[k]) for k in bad)))
+            more = run_section(name, settings, {}, {}) or {}
+            for k in found:
+                found[k] = min(found[k], more.get(k, found[k]))
+            bad = worse(found, reference)
+        ratios.update(found)
+        failed += bad
+    return ratios, failed
+
+
+def show(ratios, reference):
+    rows = []
+    for k, v in ratios.items():
+        ref = reference.get(k)
+        rows.append([k, "%.3f" % v, "%.3f" % ref if ref else "-", "%+.0f %%" % (100 * v / ref - 100) if ref else ""])
+    table("Ratios (lower is better)", ["", "here", "reference", ""], rows)
+
+
+def main():
+    args = sys.argv[1:]
+    settings = Settings("--quick" in args)
+    names = [a for a in args if not a.startswith("--")] or list(SECTIONS)
+    unknown = [n for n in names if n not in SECTIONS]
+    if unknown:
+        sys.exit("bench: no section %s; known: %s" % (", ".join(unknown), " ".join(SECTIONS)))
+    if os.geteuid():
+        sys.exit("bench: needs root")
+    reference = {}
+    if os.path.exists(REFERENCE) and "--write-reference" not in args:
+        with open(REFERENCE) as f:
+            reference = json.load(f)["ratios"]
+    out = {"machine": machine(), "quick": settings.quick}
+    print("# %(cpu)s, %(cpus)d CPUs, Linux %(kernel)s, load %(load)s" % out["machine"], flush=True)
+    began = time.monotonic()
+    ratios, failed = measure(names, settings, reference, out)
+    out["ratios"], out["seconds"] = ratios, round(time.monotonic() - began)
+    show(ratios, reference)
+    with open(os.path.join(h.OUTPUT, "bench.json"), "w") as f:
+        json.dump(out, f, indent=1)
+    if "--write-reference" in args:
+        with open(REFERENCE, "w") as f:
+            json.dump({"machine": out["machine"], "ratios": ratios}, f, indent=1)
+            f.write("\n")
+    print("# %d s" % out["seconds"])
+    for k in failed:
+        h.fail("bench-" + k, "%.3f, more than 25 %% worse than %.3f" % (ratios[k], reference[k]))
+    if not failed:
+        h.ok("bench")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

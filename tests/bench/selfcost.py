@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Section 5: what a recording costs in user space: CPU time after the start, and memory."""
+
+import glob
+import time
+
+import harness as h
+from rig import median, table
+
+
+def cpu_ms(pid):
+    """CPU time of all threads that live now."""
+    ns = 0
+    for path in glob.glob("/proc/%d/task/*/schedstat" % pid):
+        with open(path) as f:
+            ns += int(f.read().split()[0])
+    return ns / 1e6
+
+
+def once(hz, seconds):
+    rec = h.Recording(["-F", str(hz)], seconds)
+    rec.wait_ready()
+    time.sleep(1)
+    began, first = time.monotonic(), cpu_ms(rec.p.pid)
+    time.sleep(seconds - 2)
+    steady = (cpu_ms(rec.p.pid) - first) / (time.monotonic() - began) / 10
+    stats = rec.finish()[1]
+    return {"hz": hz, "start_ms": first, "steady_percent": steady, "cpu_ms": stats["self"]["cpu_ms"], "rss_kb": stats["self"]["rss_peak_kb"],
+            "files": stats["tables"]["modules"], "samples": stats["samples"]}
+
+
+def selfcost(settings, out, ratios):
+    del ratios	# whole machine's work: too much depends on what else runs
+    for p in ("rec", "callback"):
+        h.wait_busy(h.start([h.link_program(p, "bench-" + p), "0"]))
+    found = []
+    for hz in (99,) if settings.quick else (19, 99):
+        runs = [once(hz, 4 if settings.quick else 6) for _ in range(1 if settings.quick else 2)]
+        found.append({k: round(median([r[k] for r in runs]), 3) for k in runs[0]})
+    out["self"] = found
+    table("record itself, two busy CPUs", ["Hz", "% of a CPU after start", "ms of CPU at start", "ms in all", "MB resident", "files", "samples"],
+          [["%d" % f["hz"], "%.2f" % f["steady_percent"], "%.0f" % f["start_ms"], "%.0f" % f["cpu_ms"], "%.1f" % (f["rss_kb"] / 1024),
+            "%d" % f["files"], "%d" % f["samples"]] for f in found])

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Names that are not in the mapped file: debug packages, code made at run time, and files of the same path in two file systems."""
+
+import atexit
+import os
+import shutil
+import subprocess
+import time
+
+import harness as h
+
+JS = """
+function kernelOfWork(n) { let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i) * (i % 7); return s }
+function driver(n) { let t = 0; for (let i = 0; i < n; i++) t += kernelOfWork(5000); return t }
+for (;;) driver(100)
+"""
+
+C = "int main(void) { for (volatile long i = 0;;) %s(&i); }"
+
+
+def shares(stacks, comm, *names):
+    mine = [s for s in stacks if s.comm == comm]
+    return h.total(mine), [sum(s.count for s in mine if n in s.frames) for n in names], mine
+
+
+def check_names_debug_package(name):
+    """libc6-dbg or a server's own: what only a separate .symtab names."""
+    libc = "/lib/x86_64-linux-gnu/libc.so.6"
+    out = subprocess.run(["readelf", "-n", libc], capture_output=True, text=True, check=False).stdout
+    build_id = next((line.split()[-1] for line in out.splitlines() if "Build ID" in line), "")
+    if not os.path.exists("/usr/lib/debug/.build-id/%s/%s.debug" % (build_id[:2], build_id[2:])):
+        raise h.Skip("no debug file for libc")
+    p = h.start([h.program("rec"), "20"])
+    h.wait_busy(p)
+    n, (hits,), mine = shares(h.record(["-p", str(p.pid)], 1)[0], "rec", "__libc_start_call_main")
+    errors = [] if n and hits >= 0.99 * n else ["%d of %d samples in __libc_start_call_main: %s" % (hits, n, h.worst(mine))]
+    h.check(name, errors)
+
+
+def remove(path):
+    if os.path.exists(path):
+        os.unlink(path)
+
+
+def node():
+    path = shutil.which("node")
+    if not path:
+        raise h.Skip("no node")
+    with open(h.tmpfile("load.js"), "w") as f:
+        f.write(JS)
+    p = h.start([path, "--perf-basic-prof", "--interpreted-frames-native-stack", "--no-turbo-inlining",
+                 h.tmpfile("load.js")])
+    atexit.register(remove, "/tmp/perf-%d.map" % p.pid)
+    return p
+
+
+def js_errors(stacks):
+    mine = [s for s in stacks if any("kernelOfWork" in f for f in s.frames)]
+    all_of_it = [s for s in stacks if s.comm in ("node", "MainThread")]
+    if not all_of_it or h.total(mine) < 0.8 * h.total(all_of_it):
+        return ["%d of %d samples in kernelOfWork: %s" % (h.total(mine), h.total(all_of_it), h.worst(all_of_it))]
+    if any(not f.endswith("_[j]") for s in mine for f in s.frames if "kernelOfWork" in f):
+        return ["JIT frames without their mark: %s" % h.worst(mine)]
+    below = sum(s.count for s in mine if any("driver" in f for f in s.frames) and not h.reason(s))
+    if below < 0.9 * h.total(mine):
+        return ["only %d of %d stacks are complete with driver below: %s" % (below, h.total(mine), h.worst(mine))]
+    return []
+
+
+def check_names_node(name):
+    p = node()
+    h.wait_busy(p)
+    time.sleep(1)
+    h.check(name, js_errors(h.record(["-p", str(p.pid)], 2)[0]))
+
+
+def check_names_node_dead(name):
+    """Named although it ended before the report was made."""
+    p = node()
+    h.wait_busy(p)
+    time.sleep(1)
+    r = h.Recording(["-p", str(p.pid)], 10)
+    r.wait_ready()
+    time.sleep(1)
+    h.stop(p)
+    h.check(name, js_errors(r.finish()[0]))
+
+
+def check_names_two_roots(name):
+    """The same path in two mount namespaces, different builds: each has its own names."""
+    if not shutil.which("unshare") or not shutil.which("gcc"):
+        raise h.Skip("no unshare or gcc")
+    path, pids = h.tmpfile("app"), []
+    for fn in ("first_build", "second_build"):
+        src = h.tmpfile(fn + ".c")
+        with open(src, "w") as f:
+            f.write("__attribute__((noinline)) void %s(volatile long *p) { for (int i = 0; i < 100000; i++) ++*p; }\n" % fn + C % fn)
+        subprocess.run(["gcc", "-O1", "-o", h.tmpfile(fn), src], check=True)
+    shutil.copy(h.tmpfile("first_build"), path)
+    pids.append(h.start(["unshare", "-m", path]))
+    pids.append(h.start(["unshare", "-m", "sh", "-c", "mount --bind %s %s && exec %s" % (h.tmpfile("second_build"), path, path)]))
+    for p in pids:
+        if not h.wait_busy(p):
+            raise h.Skip("no mount namespaces here")
+    errors = []
+    for p, fn in zip(pids, ("first_build", "second_build")):
+        n, (hits,), mine = shares(h.record(["-p", str(p.pid)], 1)[0], "app", fn)
+        if not n or hits < 0.98 * n:
+            errors.append("%s: %d of %d: %s" % (fn, hits, n, h.worst(mine)))
+    h.check(name, errors)
+
+
+h.run_checks([check_names_debug_package, check_names_node, check_names_node_dead, check_names_two_roots])

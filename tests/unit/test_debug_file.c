@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Symbols that are not in the file itself: debug files in all their places, mini debuginfo, Go's table. */
+#include "sym/debug_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "files.h"
+#include "sym/elf_symtab.h"
+#include "test.h"
+
+static const char source[] =
+	"static __attribute__((noinline)) int hidden(int x) { return x * 3 + 1; }\n"
+	"int shown(int x) { return hidden(x) + hidden(x + 1); }\n";
+
+/* lib.so stripped, lib.debug its symbols, lib.full both. */
+static bool build_library(void)
+{
+	return make_dir() && (write_file("lib.c", source), true) && run("gcc -O1 -fPIC -shared -Wl,--build-id=0xabcdef0123456789 -o lib.full lib.c") &&
+	       run("objcopy --only-keep-debug lib.full lib.debug") && run("objcopy --strip-all lib.full lib.so");
+}
+
+struct stripped {
+	int fd;
+	struct elf_image img;
+};
+
+static bool open_stripped(struct stripped *s, const char *name)
+{
+	char path[192];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	s->fd = open(path, O_RDONLY | O_CLOEXEC);
+	return s->fd >= 0 && !elf_image_open_fd(&s->img, s->fd, NULL);
+}
+
+static void close_stripped(struct stripped *s)
+{
+	elf_image_close(&s->img);
+	if (s->fd >= 0)
+		close(s->fd);
+}
+
+/* The name at a vaddr of the stripped file, looked for as that path by that process. */
+static const char *name_with(const char *file, const char *path, uint32_t pid, uint64_t vaddr)
+{
+	static char buf[SYMTAB_NAME_MAX];
+	struct debug_file debug;
+	struct symtab *t = NULL;
+	struct symtab_hit hit;
+	struct stripped s = { .fd = -1 };
+	const char *name = "-";
+	uint64_t off;
+
+	if (!open_stripped(&s, file))
+		return "cannot open";
+	if (debug_file_find(&s.img, path, pid, &debug)) {
+		name = "no debug file";
+		symtab_build(&s.img, &t);
+	} else {
+		symtab_build_with(&s.img, &debug, &t);
+		debug_file_close(&debug);
+	}
+	if (t && elf_image_vaddr_to_offset(&s.img, vaddr, &off) && symtab_find(t, off, &hit) && symtab_name(t, &hit, buf, sizeof(buf)) > 0)
+		name = buf;
+	close_stripped(&s);	/* names need the debug file only, which the table owns */
+	symtab_free(t);
+	return name;
+}
+
+static const char *in_dir(const char *name)
+{
+	static char path[192];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return path;
+}
+
+TEST(debug_link)
+{
+	uint64_t hidden;
+
+	if (!build_library())
+		SKIP("no gcc or objcopy");
+	hidden = nm("lib.full", "hidden");
+	EXPECT(hidden != 0);
+	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, hidden), "no debug file");
+	EXPECT(run("objcopy --add-gnu-debuglink=lib.debug lib.so"));
+	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, hidden), "hidden");
+	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, nm("lib.full", "shown")), "shown");
+	EXPECT_STR(name_with("lib.so", "/elsewhere/lib.so", 0, hidden), "no debug file");
+	EXPECT_STR(name_with("lib.so", "lib.so", 0, hidden), "no debug file");
+	EXPECT(run("mkdir .debug && mv lib.debug .debug/"));
+	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, hidden), "hidden");
+	/* Another build's file under the same name. */
+	EXPECT(run("gcc -O1 -fPIC -shared -Wl,--build-id=0xffff -o .debug/lib.debug lib.c"));
+	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, hidden), "no debug file");
+	/* Something that is no file, and must not hold us up. */
+	EXPECT(run("rm .debug/lib.debug && mkfifo .debug/lib.debug"));
+	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, hidden), "no debug file");
+	remove_dir();
+}
+
+TEST(debug_link_crc)
+{
+	uint64_t hidden;
+
+	if (!make_dir())
+		SKIP("no temporary directory");
+	write_file("lib.c", source);
+	if (!run("gcc -O1 -fPIC -shared -Wl,--build-id=none -o lib.full lib.c") || !run("objcopy --only-keep-debug lib.full lib.debug") ||
+	    !run("objcopy --strip-all --add-gnu-debuglink=lib.debug lib.full lib.so")) {
+		remove_dir();
+		SKIP("no gcc or objcopy");
+	}
+	hidden = nm("lib.full", "hidden");
+	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, hidden), "hidden");
+	EXPECT(run("printf x >> lib.debug"));
+	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, hidden), "no debug file");
+	remove_dir();
+}
+
+/* A process that lives in dir/root, until it is killed. 0: not allowed here. */
+static pid_t start_in_root(void)
+{
+	int ready[2];
+	char byte;
+	pid_t pid;
+
+	if (geteuid() != 0 || pipe(ready))
+		return 0;
+	pid = fork();
+	if (pid == 0) {
+		if (chdir(in_dir("root")) || chroot(".") || write(ready[1], "", 1) != 1)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(ready[1]);
+	if (read(ready[0], &byte, 1) != 1) {
+		waitpid(pid, NULL, 0);
+		pid = 0;
+	}
+	close(ready[0]);
+	return pid;
+}
+
+/* As in a container: debug files of its own, and links that point out of it. */
+TEST(debug_build_id_in_other_root)
+{
+	uint64_t hidden;
+	pid_t pid;
+
+	if (!build_library())
+		SKIP("no gcc or objcopy");
+	hidden = nm("lib.full", "hidden");
+	EXPECT(run("mkdir -p root/usr/lib/debug/.build-id/ab && cp lib.debug root/usr/lib/debug/.build-id/ab/cdef0123456789.debug"));
+	pid = start_in_root();
+	if (!pid) {
+		remove_dir();
+		SKIP("chroot needs root");
+	}
+	EXPECT_STR(name_with("lib.so", "/lib.so", (uint32_t)pid, hidden), "hidden");
+	EXPECT_STR(name_with("lib.so", "/lib.so", 0, hidden), "no debug file");
+	EXPECT(run("rm root/usr/lib/debug/.build-id/ab/cdef0123456789.debug && ln -s $PWD/lib.debug root/usr/lib/debug/.build-id/ab/cdef0123456789.debug"));
+	EXPECT_STR(name_with("lib.so", "/lib.so", (uint32_t)pid, hidden), "no debug file");
+	EXPECT(run("ln -sf ../../../../../../lib.debug root/usr/lib/debug/.build-id/ab/cdef0123456789.debug"));
+	EXPECT_STR(name_with("lib.so", "/lib.so", (uint32_t)pid, hidden), "no debug file");
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	remove_dir();
+}
+
+TEST(debug_data)
+{
+	uint64_t hidden;
+
+	if (!build_library())
+		SKIP("no gcc or objcopy");
+	hidden = nm("lib.full", "hidden");
+	if (!run("objcopy --strip-debug --keep-symbol=hidden --only-keep-debug lib.full mini && xz -f mini && "
+		 "objcopy --add-section .gnu_debugdata=mini.xz lib.so")) {
+		remove_dir();
+		SKIP("no xz");
+	}
+#ifdef HAVE_LZMA
+	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, hidden), "hidden");
+	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, nm("lib.full", "shown")), "shown");	/* from .dynsym */
+	EXPECT(run("head -c 100 mini.xz > cut && objcopy --update-section .gnu_debugdata=cut lib.so"));
+	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, hidden), "no debug file");
+	/* A few bytes that would unpack to more than is taken. */
+	if (run("head -c 150000000 /dev/zero | xz -0 > bomb && objcopy --update-section .gnu_debugdata=bomb lib.so"))
+		EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, hidden), "no debug file");
+#else
+	(void)hidden;
+#endif
+	remove_dir();
+}
+
+/* A stripped Go program's functions have the names that its symbol table had. */
+static void check_go(const char *how)
+{
+	char cmd[256], line[4096], name[SYMTAB_NAME_MAX], got[SYMTAB_NAME_MAX], type, *abi;
+	unsigned int checked = 0, wrong = 0;
+	struct stripped s = { .fd = -1 };
+	struct symtab *t = NULL;
+	unsigned long long addr;
+	FILE *p;
+
+	snprintf(cmd, sizeof(cmd), "GOCACHE=$PWD/cache GOFLAGS= GO111MODULE=off go build %s -o full main.go && objcopy --strip-all full stripped", how);
+	if (!run(cmd)) {
+		printf("# no Go program with %s here\n", how);
+		return;
+	}
+	EXPECT(open_stripped(&s, "stripped"));
+	EXPECT_EQ(symtab_build(&s.img, &t), 0);
+	snprintf(cmd, sizeof(cmd), "nm %s/full | grep -i ' t '", dir);
+	p = popen(cmd, "r");
+	while (t && p && fgets(line, sizeof(line), p)) {
+		struct symtab_hit hit;
+		uint64_t off;
+
+		if (sscanf(line, "%llx %c %4095s", &addr, &type, name) != 3 || !elf_image_vaddr_to_offset(&s.img, addr, &off))
+			continue;
+		abi = strstr(name, ".abi0");
+		if (abi)
+			*abi = 0;
+		checked++;
+		if (!symtab_find(t, off, &hit) || hit.start != off || symtab_name(t, &hit, got, sizeof(got)) <= 0 || strcmp(got, name) != 0)
+			wrong++;
+	}
+	if (p)
+		pclose(p);
+	printf("# go build %s: %u functions, %u without their name\n", how, checked, wrong);
+	EXPECT(checked > 500);
+	EXPECT(wrong <= 10);		/* runtime.text and other marks of the linker */
+	symtab_free(t);
+	close_stripped(&s);
+}
+
+TEST(go_table)
+{
+	if (!make_dir() || !run("command -v go >/dev/null")) {
+		remove_dir();
+		SKIP("go is not installed");
+	}
+	write_file("main.go", "package main\nfunc main() { println(\"x\") }\n");
+	check_go("-ldflags=-w");
+	check_go("-buildmode=pie");
+	remove_dir();
+}

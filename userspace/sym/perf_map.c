@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sym/perf_map.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/in_root.h"
+#include "base/vec.h"
+
+#define LOOK_AGAIN_NS 200000000ull	/* how often a file is asked whether it has grown */
+#define LINE_MAX_BYTES 4096
+#define CHUNK (1u << 20)
+
+struct entry {
+	uint64_t start, size;
+	uint32_t name;		/* offset in names */
+	uint32_t order;		/* line number */
+};
+
+struct process {
+	uint32_t pid, ns_pid;	/* as we and as it itself knows it */
+	uint32_t uid;
+	uint64_t started;	/* of /proc/PID/stat: tells a reused PID */
+	int root;		/* its root directory; held, because /proc/PID ends with the process */
+	uint64_t checked_ns;	/* last time that it was compared with what runs under its PID */
+	uint64_t looked_ns;	/* last time at the file */
+	uint64_t used;		/* last use, a counter */
+	ino_t ino;
+	uint64_t done;		/* bytes of the file that were read, up to a line's end */
+	struct entry *entries;	/* by start, none overlapping */
+	size_t n, cap;
+	char *names;
+	size_t names_len, names_cap;
+	uint32_t lines;
+};
+
+struct perf_maps {
+	struct process *list;
+	size_t n, cap;
+	uint64_t uses;
+	size_t last;		/* index that was asked for last */
+};
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+}
+
+/* ---- Processes ---- */
+
+static void forget_entries(struct process *p)
+{
+	free(p->entries);
+	free(p->names);
+	p->entries = NULL;
+	p->names = NULL;
+	p->n = p->cap = p->names_len = p->names_cap = 0;
+	p->done = p->lines = 0;
+}
+
+static void forget(struct process *p)
+{
+	forget_entries(p);
+	if (p->root >= 0)
+		close(p->root);
+	p->root = -1;
+}
+
+struct perf_maps *perf_maps_new(void)
+{
+	return calloc(1, sizeof(struct perf_maps));
+}
+
+void perf_maps_free(struct perf_maps *pm)
+{
+	if (!pm)
+		return;
+	for (size_t i = 0; i < pm->n; i++)
+		forget(&pm->list[i]);
+	free(pm->list);
+	free(pm);
+}
+
+/* Field 22 of /proc/PID/stat, behind a comm that may hold anything: 0 if the process is gone. */
+static uint64_t start_time(uint32_t pid)
+{
+	char path[32], buf[1024], *at;
+	unsigned long long started = 0;
+	size_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	n = fread(buf, 1, sizeof(buf) - 1, f);
+	fclose(f);
+	buf[n] = 0;
+	at = strrchr(buf, ')');
+	if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &started) != 1)
+		return 0;
+	return started;
+}
+
+/* Its effective user, and its PID in the innermost namespace. */
+static int read_status(struct process *p)
+{
+	char path[32], line[256], *last;
+	unsigned int uid;
+	bool has_uid = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", p->pid);
+	f = fopen(path, "re");
+	if (!f)
+		return -ENOENT;
+	p->ns_pid = p->pid;
+	while (fgets(line, sizeof(line), f)) {
+		if (sscanf(line, "Uid: %*u %u", &uid) == 1) {
+			p->uid = uid;
+			has_uid = true;
+		} else if (!strncmp(line, "NSpid:", 6)) {
+			last = strrchr(line, '\t');
+			if (last)
+				p->ns_pid = (uint32_t)strtoul(last, NULL, 10);
+		}
+	}
+	fclose(f);
+	return has_uid ? 0 : -ENOENT;
+}
+
+static struct process *lookup(struct perf_maps *pm, uint32_t pid)
+{
+	if (pm->last < pm->n && pm->list[pm->last].pid == pid)
+		return &pm->list[pm->last];
+	for (size_t i = 0; i < pm->n; i++) {
+		if (pm->list[i].pid == pid) {
+			pm->last = i;
+			return &pm->list[i];
+		}
+	}
+	return NULL;
+}
+
+static struct process *make_room(struct perf_maps *pm)
+{
+	struct process *oldest;
+
+	if (pm->n < PERF_MAP_MAX_PROCESSES) {
+		if (vec_reserve(&pm->list, &pm->cap, pm->n + 1, sizeof(*pm->list)))
+			return NULL;
+		pm->last = pm->n;
+		return &pm->list[pm->n++];
+	}
+	oldest = &pm->list[0];
+	for (size_t i = 1; i < pm->n; i++)
+		if (pm->list[i].used < oldest->used)
+			oldest = &pm->list[i];
+	forget(oldest);
+	pm->last = (size_t)(oldest - pm->list);
+	return oldest;
+}
+
+/* A process that cannot be looked at is kept too, so that it is not asked for again and again. */
+static struct process *meet(struct perf_maps *pm, uint32_t pid)
+{
+	struct process *p = make_room(pm);
+
+	if (!p)
+		return NULL;
+	*p = (struct process){ .pid = pid, .root = -1 };
+	p->started = start_time(pid);
+	if (!read_status(p))
+		p->root = root_of_process(pid);
+	/* What was read must have been one process. */
+	if (p->root >= 0 && start_time(pid) != p->started) {
+		close(p->root);
+		p->root = -1;
+	}
+	return p;
+}
+
+/* ---- Files ---- */
+
+static bool next_hex(struct bytes *line, uint64_t *ret)
+{
+	unsigned int digits = 0;
+	uint64_t v = 0;
+
+	for (;; digits++) {
+		uint8_t c = bytes_u8(line), low = c | 32;
+
+		if (c >= '0' && c <= '9')
+			v = v << 4 | (uint64_t)(c - '0');
+		else if (low >= 'a' && low <= 'f')
+			v = v << 4 | (uint64_t)(low - 'a' + 10);
+		else if (low == 'x' && digits == 1 && !v)
+			digits = UINT32_MAX;	/* "0x": some writers have it */
+		else
+			break;
+	}
+	*ret = v;
+	return digits && digits <= 16;
+}
+
+static int add_line(struct process *p, struct bytes line)
+{
+	struct entry e = { .order = p->lines++ };
+	struct bytes at = line;
+	const uint8_t *name;
+	size_t len;
+
+	if (!next_hex(&at, &e.start) || !next_hex(&at, &e.size) || !e.size || e.size > UINT64_MAX - e.start)
+		return 0;
+	len = bytes_left(&at);
+	if (len > LINE_MAX_BYTES)
+		len = LINE_MAX_BYTES;
+	name = bytes_take(&at, len);
+	if (!len || !name)
+		return 0;
+	if (p->names_len + len + 1 > UINT32_MAX || vec_reserve(&p->names, &p->names_cap, p->names_len + len + 1, 1) ||
+	    vec_reserve(&p->entries, &p->cap, p->n + 1, sizeof(*p->entries)))
+		return -ENOMEM;
+	e.name = (uint32_t)p->names_len;
+	memcpy(p->names + e.name, name, len);
+	p->names[e.name + len] = 0;
+	p->names_len += len + 1;
+	p->entries[p->n++] = e;
+	return 0;
+}
+
+/* Whole lines of text. Returns the bytes they take. */
+static size_t add_lines(struct process *p, struct bytes text)
+{
+	struct bytes end = text;
+
+	while (bytes_find(&end, "\n", 1)) {
+		if (add_line(p, bytes_sub(&text, text.pos, end.pos - text.pos)))
+			break;
+		bytes_skip(&end, 1);
+		bytes_seek(&text, end.pos);
+	}
+	return text.pos;
+}
+
+static void read_rest(struct process *p, int fd, uint64_t size)
+{
+	uint8_t *buf = malloc(CHUNK);
+
+	while (buf && p->done < size) {
+		ssize_t n = pread(fd, buf, CHUNK, (off_t)p->done);
+		size_t used = n > 0 ? add_lines(p, bytes_of(buf, (size_t)n, false)) : 0;
+
+		if (!used)
+			break;		/* half a line is left, or a line longer than any name */
+		p->done += used;
+	}
+	free(buf);
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	if (x->start != y->start)
+		return x->start < y->start ? -1 : 1;
+	return x->order < y->order ? 1 : -1;
+}
+
+/* Code is made, thrown away, and made again in its place: where entries overlap, the newest stays and the older ones are gone. */
+static void drop_overwritten(struct process *p)
+{
+	size_t out = 0;
+
+	if (p->n)
+		qsort(p->entries, p->n, sizeof(*p->entries), by_start);
+	for (size_t i = 0; i < p->n; i++) {
+		const struct entry e = p->entries[i];
+
+		while (out && p->entries[out - 1].order < e.order && p->entries[out - 1].start + p->entries[out - 1].size > e.start)
+			out--;
+		if (!out || p->entries[out - 1].start + p->entries[out - 1].size <= e.start)
+			p->entries[out++] = e;
+	}
+	p->n = out;
+}
+
+static void refresh(struct process *p)
+{
+	char path[48];
+	struct stat st;
+	int fd;
+
+	snprintf(path, sizeof(path), "/tmp/perf-%u.map", p->ns_pid);
+	fd = open_in_root(p->root, path, &st);
+	if (fd < 0)
+		return;
+	if (st.st_uid == p->uid && st.st_size >= 0) {
+		uint64_t size = (uint64_t)st.st_size;
+
+		if (st.st_ino != p->ino || size < p->done)
+			forget_entries(p);
+		p->ino = st.st_ino;
+		if (size > PERF_MAP_MAX_FILE)
+			size = PERF_MAP_MAX_FILE;
+		if (size > p->done) {
+			read_rest(p, fd, size);
+			drop_overwritten(p);
+		}
+	}
+	close(fd);
+}
+
+/* ---- The front ---- */
+
+static struct process *known(struct perf_maps *pm, uint32_t pid)
+{
+	struct process *p = lookup(pm, pid);
+	uint64_t now = now_ns(), started;
+
+	if (p && now - p->checked_ns >= LOOK_AGAIN_NS) {
+		started = start_time(pid);
+		p->checked_ns = now;
+		if (started && started != p->started) {
+			/* Another process by now. */
+			forget(p);
+			pm->list[pm->last] = pm->list[--pm->n];
+			p = NULL;
+		}
+	}
+	if (!p) {
+		p = meet(pm, pid);
+		if (p)
+			p->checked_ns = now;
+	}
+	if (p)
+		p->used = ++pm->uses;
+	return p;
+}
+
+void perf_maps_see(struct perf_maps *pm, uint32_t pid)
+{
+	if (!lookup(pm, pid))
+		known(pm, pid);
+}
+
+const char *perf_maps_find(struct perf_maps *pm, uint32_t pid, uint64_t addr)
+{
+	struct process *p = known(pm, pid);
+	size_t lo = 0, hi;	/* entries before lo start at or below addr, those from hi on above it */
+
+	if (!p || p->root < 0)
+		return NULL;
+	if (now_ns() - p->looked_ns >= LOOK_AGAIN_NS || !p->looked_ns) {
+		refresh(p);
+		p->looked_ns = now_ns();
+	}
+	for (hi = p->n; lo < hi;) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (p->entries[mid].start <= addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo || addr - p->entries[lo - 1].start >= p->entries[lo - 1].size)
+		return NULL;
+	return p->names + p->entries[lo - 1].name;
+}
+
+size_t perf_maps_bytes(const struct perf_maps *pm)
+{
+	size_t sum = sizeof(*pm) + pm->cap * sizeof(*pm->list);
+
+	for (size_t i = 0; i < pm->n; i++)
+		sum += pm->list[i].cap * sizeof(struct entry) + pm->list[i].names_cap;
+	return sum;
+}

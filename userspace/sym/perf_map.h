@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Names of code that a process made itself, from the file that it writes for profilers: /tmp/perf-PID.map, as node
+ * --perf-basic-prof, JVM agents and CPython's -X perf have it. Lines "START SIZE NAME", hexadecimal; where they
+ * overlap, the later one holds.
+ *
+ * The file is the one that the process itself would open: below its own root, with its PID in its own namespace.
+ * It must be a regular file of the process's user. It is read again when it has grown. A process that was seen
+ * while it ran is still named after its end.
+ */
+#ifndef SFBPF_SYM_PERF_MAP_H
+#define SFBPF_SYM_PERF_MAP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define PERF_MAP_MAX_FILE (128u << 20)	/* bytes read of one file */
+#define PERF_MAP_MAX_PROCESSES 256	/* then the one not asked for longest is forgotten */
+
+struct perf_maps;
+
+struct perf_maps *perf_maps_new(void);	/* NULL: out of memory */
+void perf_maps_free(struct perf_maps *pm);
+/* Takes hold of what is needed to read its file later. Cheap if the process is known. */
+void perf_maps_see(struct perf_maps *pm, uint32_t pid);
+/* The function at addr, as written in the file (foreign bytes), valid until the next call; NULL: none. */
+const char *perf_maps_find(struct perf_maps *pm, uint32_t pid, uint64_t addr);
+size_t perf_maps_bytes(const struct perf_maps *pm);
+
+#endif
