@@ -202,17 +202,19 @@ struct sf_module {
 	sf_u64 zero[3];
 };
 
-/* Counters of one CPU, written by BPF only. */
+/* Counters of one CPU, written by BPF only. Those of every sample come first, in one cache line. */
 struct sf_cpu_stats {
 	sf_u64 taken;			/* samples that passed the filters: = records received + lost */
+	sf_u64 cache_hits, window_reads;
+	sf_u64 vma_walks;
 	sf_u64 idle;			/* interrupts of the idle task: no samples */
-	sf_u64 lost[8];			/* by enum sf_lost */
-	sf_u64 vma_walks, cache_hits, window_reads;
 	sf_u64 needs, needs_dropped;	/* requests for tables; those that did not fit the ring: asked again */
+	sf_u64 zero1;
+	sf_u64 lost[8];			/* by enum sf_lost */
 	sf_u64 off_taken;		/* off-CPU: blocks counted or sampled */
 	sf_u64 off_no_state;		/* threads for whose state there was no memory: their blocks are not seen */
 	sf_u64 off_switch_ns;		/* no counter: when this CPU switched tasks last */
-	sf_u64 zero[6];
+	sf_u64 zero[5];
 };
 
 _Static_assert(SF_LOST_MAX <= 8, "lost causes fit sf_cpu_stats");

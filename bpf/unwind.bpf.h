@@ -236,7 +236,7 @@ static __always_inline void space_enter(struct sf_scratch *s)
 __noinline int vma_find(u32 slot, u64 addr)
 {
 	struct sf_scratch *s = scratch_of(slot);
-	struct sf_cpu_stats *st = stats_here();
+	struct sf_cpu_stats *st;
 	struct sf_space *space;
 	struct sf_vma *v;
 	u64 vma, inode;
@@ -253,6 +253,7 @@ __noinline int vma_find(u32 slot, u64 addr)
 			return first + i;
 		}
 	}
+	st = stats_here();
 	if (st)
 		st->vma_walks++;
 	vma = vma_walk(s, addr);
@@ -448,8 +449,6 @@ static int unwind_some(u32 round, void *ctx)
 #define FRAME do { stop = unwind_frame(s, c, slot); if (stop != SF_STEP_GO) { s->stop = stop; return 1; } } while (0)
 	FRAME;
 	FRAME;
-	FRAME;
-	FRAME;
 #undef FRAME
 	return 0;
 }
@@ -463,7 +462,7 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 	s->win_len = 0;
 	s->win_want = SF_WINDOW_FIRST;
 	space_enter(s);
-	bpf_loop(SF_MAX_USER / 4 + 1, unwind_some, &slot, 0);
+	bpf_loop(SF_MAX_USER / 2 + 1, unwind_some, &slot, 0);
 	/* A frame-pointer guess through a file that is still being loaded proves nothing. */
 	if (s->stop == SF_STOP_COMPLETE && s->cause == SF_STOP_NOT_LOADED)
 		s->stop = SF_STOP_NOT_LOADED;
