@@ -153,10 +153,25 @@ static void load(struct loader *l, const struct sf_need *need)
 	convert(l, m);
 }
 
+/*
+ * The smallest file: a short-lived program must not wait for a compiler's libraries, which take a hundred times as long. So many
+ * small ones never come that a large one would wait for ever: each file is asked for once.
+ */
+static size_t choose(const struct loader *l)
+{
+	size_t best = 0;
+
+	for (size_t i = 1; i < l->nqueue; i++)
+		if (l->queue[i].size < l->queue[best].size)
+			best = i;
+	return best;
+}
+
 static void *loader_main(void *arg)
 {
 	struct loader *l = arg;
 	struct sf_need need;
+	size_t at;
 
 	/*
 	 * On a busy machine, the one that needs a profiler, a file's first samples wait for this thread. It runs for
@@ -169,10 +184,9 @@ static void *loader_main(void *arg)
 			pthread_cond_wait(&l->wake, &l->lock);
 			continue;
 		}
-		/* Oldest first: a short queue, so moving it costs nothing. */
-		need = l->queue[0];
-		memmove(l->queue, l->queue + 1, --l->nqueue * sizeof(*l->queue));
-		l->converting = true;
+		at = choose(l);
+		need = l->queue[at];
+		memmove(l->queue + at, l->queue + at + 1, (--l->nqueue - at) * sizeof(*l->queue));
 		pthread_mutex_unlock(&l->lock);
 		load(l, &need);
 		pthread_mutex_lock(&l->lock);
