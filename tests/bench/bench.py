@@ -98,6 +98,18 @@ def show(ratios, reference):
     table("Ratios (lower is better)", ["", "here", "reference", "", "goal"], rows)
 
 
+def write_reference(where, ratios):
+    """The worse of this run and the reference that is there, so that it holds on an unlucky day. Delete it to begin anew."""
+    known = {}
+    if os.path.exists(REFERENCE):
+        with open(REFERENCE) as f:
+            known = json.load(f)["ratios"]
+    known.update({k: max(v, known.get(k, v)) for k, v in ratios.items()})
+    with open(REFERENCE, "w") as f:
+        json.dump({"machine": where, "ratios": known}, f, indent=1)
+        f.write("\n")
+
+
 def main():
     args = sys.argv[1:]
     settings = Settings("--quick" in args)
@@ -120,9 +132,7 @@ def main():
     with open(os.path.join(h.OUTPUT, "bench.json"), "w") as f:
         json.dump(out, f, indent=1)
     if "--write-reference" in args:
-        with open(REFERENCE, "w") as f:
-            json.dump({"machine": out["machine"], "ratios": ratios}, f, indent=1)
-            f.write("\n")
+        write_reference({k: v for k, v in out["machine"].items() if k != "load"}, ratios)
     print("# %d s" % out["seconds"])
     for k in failed:
         h.fail("bench-" + k, "%.3f, more than 25 %% worse than %.3f" % (ratios[k], reference[k]))
