@@ -120,9 +120,9 @@ def totals_errors(args, take):
     stacks, stats, off, delay, _, stolen = measured(["--take", take, "--state", "S,D,R,T,t,P"], args, SECONDS / 2)
     waiting = h.total(s for s in stacks if s.frames[-1] == "[runnable]")
     errors = close_to("off the CPU", h.total(stacks), off, 0.01, 3000 + stolen)
-    # Threads wait for a CPU before and after they measure themselves, and that is nearly all if they only sleep.
-    if args != "still 0 50":
-        errors += close_to("runnable", waiting, delay, 0.02, 50000 + 3000 * int(args.split()[-1]))
+    # Threads also wait for a CPU before and after they measure themselves, on a busy machine for long: only less is wrong.
+    if waiting < delay:
+        errors += close_to("runnable", waiting, delay, 0.02, 50000)
     h.note("%s, %s: %d us seen, %d measured, %d stolen; %d of %d runnable" % (
         args, take, h.total(stacks), off, stolen, waiting, delay))
     return errors + h.stats_errors(stats)
