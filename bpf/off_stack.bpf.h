@@ -73,15 +73,7 @@ static __always_inline void off_user_part(struct sf_scratch *s, u32 slot, struct
 	s->pid = s->sample.pid;
 	err = regs_of_task(&s->regs, t);
 	s->regs.entry_sp = KLOAD(mm, struct mm_struct, start_stack);
-	if (err != SF_STEP_GO) {
-		s->frames[0] = SF_FRAME_RAW << SF_FRAME_KIND_SHIFT | (s->regs.pc & SF_FRAME_ADDR_MASK);
-		s->sample.n_user = err == SF_STOP_COMPAT;
-		s->sample.stop = err;
-		return;
-	}
-	unwind_user(s, slot);
-	s->sample.n_user = s->n;
-	s->sample.stop = s->stop;
+	sample_unwind(s, slot, err);
 }
 
 static __always_inline void off_head(struct sf_scratch *s, u64 task)

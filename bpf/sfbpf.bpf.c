@@ -15,6 +15,20 @@
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
+/* The user part from s->regs. err: what reading them came to, SF_STEP_GO or a stop. */
+static __always_inline void sample_unwind(struct sf_scratch *s, u32 slot, int err)
+{
+	if (err != SF_STEP_GO) {
+		s->frames[0] = SF_FRAME_RAW << SF_FRAME_KIND_SHIFT | (s->regs.pc & SF_FRAME_ADDR_MASK);
+		s->sample.n_user = err == SF_STOP_COMPAT;
+		s->sample.stop = err;
+		return;
+	}
+	unwind_user(s, slot);
+	s->sample.n_user = s->n;
+	s->sample.stop = s->stop;
+}
+
 /* Fills the sample's head; the frames follow. */
 static __always_inline void sample_head(struct sf_scratch *s, u64 task, u32 cpu, u32 pid, u32 tid)
 {
@@ -89,15 +103,7 @@ static __always_inline void sample_user_part(struct sf_scratch *s, struct bpf_pe
 	s->sample.flags |= SF_SAMPLE_USER;
 	err = sample_regs(s, ctx, user_mode);
 	s->regs.entry_sp = KLOAD(mm, struct mm_struct, start_stack);
-	if (err != SF_STEP_GO) {
-		s->frames[0] = SF_FRAME_RAW << SF_FRAME_KIND_SHIFT | (s->regs.pc & SF_FRAME_ADDR_MASK);
-		s->sample.n_user = err == SF_STOP_COMPAT;
-		s->sample.stop = err;
-		return;
-	}
-	unwind_user(s, slot);
-	s->sample.n_user = s->n;
-	s->sample.stop = s->stop;
+	sample_unwind(s, slot, err);
 }
 
 SEC("perf_event")

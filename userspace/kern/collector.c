@@ -92,7 +92,6 @@ static void set_knobs(struct collector *c, bool rdonly_cast)
 	ro->cfg_by_cgroup = o->cgroup_id != 0;
 	ro->cfg_cgroup = o->cgroup_id;
 	ro->cfg_cgroup_level = o->cgroup_level;
-	ro->cfg_follow_forks = o->follow_forks;
 	ro->cfg_ncpus = (uint32_t)c->ncpus;
 	ro->cfg_want_cgroup = o->want_cgroup;
 	ro->cfg_wake_bytes = o->ring_bytes / 4;

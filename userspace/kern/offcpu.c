@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <linux/types.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/vec.h"
 #include "remote.skel.h"
@@ -265,14 +266,6 @@ static int run_iterator(struct bpf_program *prog)
 	return err;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NUM_S + (uint64_t)ts.tv_nsec;
-}
-
 int offcpu_attach(struct offcpu *off)
 {
 	struct sfbpf_bpf *skel = off->skel;
@@ -304,7 +297,7 @@ int offcpu_attach(struct offcpu *off)
 		return err;
 	if (off->at_leave && off->remote)
 		run_iterator(off->remote->progs.off_last);
-	__atomic_store_n(&skel->bss->off_begin, now_ns(), __ATOMIC_RELEASE);
+	__atomic_store_n(&skel->bss->off_begin, clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
 	return 0;
 }
 
@@ -315,7 +308,7 @@ void offcpu_finish(struct offcpu *off, void (*drain)(void *ctx), void *ctx)
 
 	if (!bss->off_begin || bss->off_finish)
 		return;
-	__atomic_store_n(&bss->off_finish, now_ns(), __ATOMIC_RELEASE);
+	__atomic_store_n(&bss->off_finish, clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
 	for (bss->off_pass = PASS_CLOSE; bss->off_pass <= PASS_REST; bss->off_pass++) {
 		run_iterator(last);
 		drain(ctx);

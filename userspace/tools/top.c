@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/exitcode.h"
 #include "base/num.h"
 #include "out/out.h"
@@ -238,20 +239,12 @@ static int show_window(struct top *t)
 
 /* ---- Batch ---- */
 
-static uint64_t unix_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * NUM_S + (uint64_t)ts.tv_nsec;
-}
-
 static int write_page(struct top *t)
 {
 	struct batch_page page = { .number = ++t->refreshed, .rows = t->rows };
 	int err;
 
-	page.unix_ns = unix_now();
+	page.unix_ns = clock_ns(CLOCK_REALTIME);
 	take_samples(t, true);
 	err = show_window(t);
 	if (!err)
@@ -333,7 +326,7 @@ static void snapshot_stats(struct top *t, struct run_stats *ret)
 static void write_snapshot(struct top *t)
 {
 	static const char *const formats[] = { "folded", "json", "pprof", "html" };
-	uint64_t end_ns = unix_now();
+	uint64_t end_ns = clock_ns(CLOCK_REALTIME);
 	time_t seconds = (time_t)(end_ns / NUM_S);
 	char host[256] = "", base[64], path[128], said[160] = "";
 	struct run_stats stats;
@@ -411,14 +404,6 @@ static bool obey(struct top *t, unsigned int flags)
 	return flags & UI_DRAW;
 }
 
-static uint64_t cpu_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * NUM_S + (uint64_t)ts.tv_nsec;
-}
-
 static bool tick(struct top *t)
 {
 	uint64_t now = session_now(), delay = t->ui.delay_ns, cpu, cost;
@@ -432,12 +417,12 @@ static bool tick(struct top *t)
 		t->slice_ns = now - t->slice_ns > SLICE_NS ? now + SLICE_NS : t->slice_ns + (delay < SLICE_NS ? delay : SLICE_NS);
 	}
 	if (now >= t->refresh_ns) {
-		cpu = cpu_now();
+		cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		if (show_window(t))
 			ui_say(&t->ui, true, "out of memory: what is shown is not complete");
 		t->refresh_ns = now - t->refresh_ns > delay ? now + delay : t->refresh_ns + delay;
 		/* A window of very many stacks is counted more rarely: a hundredth of the time, whatever it holds. */
-		cost = cpu_now() - cpu;
+		cost = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 		if (t->refresh_ns < now + 100 * cost)
 			t->refresh_ns = now + 100 * cost;
 		t->refreshed++;
