@@ -119,7 +119,8 @@ TEST(read_folded_damage)
 		{ "a;b 99999999999999999999\n", "line 1: no count at its end" },
 		{ "a;b \n", "line 1: no count at its end" },
 		{ " 1\n", "line 1: no stack" },
-		{ "\x1f\x8b\x08", "neither folded lines nor JSON written by sfbpf record" },
+		{ "\x1f\x8b\x08", "damaged gzip data" },
+		{ "<!DOCTYPE html>", "neither folded lines nor JSON nor pprof written by sfbpf record" },
 		{ "{\"meta\":{\"schema\":2},\"stacks\":[]}", "JSON, but not a profile of schema 1" },
 		{ "{\"meta\":{\"schema\":1}, oops", "byte 22: damaged JSON" },
 	};

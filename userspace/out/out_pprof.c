@@ -9,9 +9,11 @@
  * without a file has its address and no mapping.
  *
  * Values: samples, and with a clock event also CPU time at the period; off-CPU: samples and nanoseconds. Labels: comm,
- * pid, cgroup_id, and `incomplete` with the reason where the user part did not reach its outermost frame.
+ * pid, cgroup_id, and `incomplete` with the reason where the user part did not reach its outermost frame. What has no
+ * field in profile.proto is in comments, as KEY=VALUE: host, event, hz, lost.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -352,10 +354,29 @@ static void put_type(struct pprof *w, uint32_t field, const char *type, const ch
 	pb_end(&w->pb, at);
 }
 
+static void put_comments(struct pprof *w)
+{
+	const struct out_meta *meta = w->r->meta;
+	uint64_t ids[5];
+	char text[320];
+	size_t n = 0;
+
+	ids[n++] = string_id(w, "sfbpf " SFBPF_VERSION);
+	snprintf(text, sizeof(text), "host=%s", meta->host ? meta->host : "");
+	ids[n++] = clean_string_id(w, text);
+	snprintf(text, sizeof(text), "event=%s", meta->event ? meta->event : "");
+	ids[n++] = clean_string_id(w, text);
+	snprintf(text, sizeof(text), "lost=%" PRIu64, out_lost(w->r->stats));
+	ids[n++] = string_id(w, text);
+	snprintf(text, sizeof(text), "hz=%g", meta->hz);
+	if (meta->hz > 0)
+		ids[n++] = string_id(w, text);
+	pb_packed(&w->pb, PROFILE_COMMENT, ids, n);
+}
+
 static void put_head(struct pprof *w)
 {
 	const struct out_meta *meta = w->r->meta;
-	uint64_t comment;
 
 	if (out_is_clock(meta) && !w->r->opts.usec)
 		w->period = (uint64_t)(1e9 / meta->hz + 0.5);
@@ -372,8 +393,7 @@ static void put_head(struct pprof *w)
 	pb_u64(&w->pb, PROFILE_PERIOD, w->period);
 	pb_u64(&w->pb, PROFILE_TIME_NANOS, meta->start_unix_ns);
 	pb_u64(&w->pb, PROFILE_DURATION_NANOS, (uint64_t)(w->r->stats->duration_s * 1e9));
-	comment = string_id(w, "sfbpf " SFBPF_VERSION);
-	pb_packed(&w->pb, PROFILE_COMMENT, &comment, 1);
+	put_comments(w);
 }
 
 static void put_strings(struct pprof *w)
