@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/json_read.h"
+#include "out/out_html.h"
 #include "prof/read_stacks.h"
 #include "test.h"
 #include "world.h"
@@ -180,6 +181,65 @@ TEST(read_json_back)
 	}
 	free(json);
 	free(folded);
+	free_world(&w);
+}
+
+static void add_block(struct profile *p, const char *comm, uint32_t pid, uint8_t stop, uint64_t frame, const struct profile_times *t)
+{
+	struct sf_sample *rec = calloc(1, sizeof(*rec) + 8);
+
+	rec->pid = pid;
+	rec->stop = stop;
+	rec->flags = SF_SAMPLE_USER;
+	rec->n_user = 1;
+	rec->frames[0] = frame;
+	strcpy(rec->comm, comm);
+	EXPECT_EQ(profile_add_times(p, rec, t, NULL), 0);
+	free(rec);
+}
+
+/* Blocked time with states and wakers: JSON and what the page shows say the same as folded lines; pprof does without the wakers' stacks. */
+TEST(read_off_cpu_back)
+{
+	static const char want[] =
+		"io;[app+0x20];--;irq;[incomplete:read_fault];[app+0x30] 7\n"
+		"io;[app+0x20];[runnable] 5\n"
+		"io;[incomplete:no_regs];[app+0x20] 2\n";
+	static const char without_wakers[] =
+		"io;[app+0x20] 7\n"
+		"io;[app+0x20];[runnable] 5\n"
+		"io;[incomplete:no_regs];[app+0x20] 2\n";
+	int (*const writers[])(const struct out_report *r, FILE *f) = { out_folded, out_json, out_pprof };
+	struct stackset ss;
+	struct stacks_meta meta;
+	struct read_error why;
+	struct world w;
+	char *file, *out;
+	size_t len;
+
+	make_world(&w);
+	w.r.wakers = profile_new();
+	w.r.opts.usec = w.st.offcpu = true;
+	add_block(w.r.wakers, "irq", 1, SF_STOP_READ_FAULT, ROW(1, 0x30), &(struct profile_times){ .count = 1, .weight = 1 });
+	add_block(w.p, "io", 5, SF_STOP_COMPLETE, ROW(1, 0x20), &(struct profile_times){ .count = 1, .weight = 7000, .waker = 1 });
+	add_block(w.p, "io", 5, SF_STOP_COMPLETE, ROW(1, 0x20), &(struct profile_times){ .count = 1, .weight = 5000, .state = SF_OFF_R });
+	add_block(w.p, "io", 5, SF_STOP_NO_REGS, ROW(1, 0x20), &(struct profile_times){ .count = 1, .weight = 2000 });
+	for (int i = 0; i < 3; i++) {
+		file = written_bytes(writers[i], &w.r, &len);
+		EXPECT_EQ(stackset_init(&ss), 0);
+		EXPECT_EQ(read_text(file, len, &ss, STACK_AFTER, &meta, &why), 0);
+		out = folded_of(&ss, false);
+		EXPECT_STR(out, writers[i] == out_pprof ? without_wakers : want);
+		free(out);
+		free(file);
+		stackset_free(&ss);
+	}
+	EXPECT_EQ(stackset_init(&ss), 0);
+	EXPECT_EQ(out_stackset(&w.r, &ss, STACK_AFTER), 0);
+	EXPECT_EQ(ss.totals[STACK_AFTER], 14000);	/* nanoseconds */
+	EXPECT_EQ(ss.frames.n, 7);			/* two of code, two markers, [runnable], --, irq */
+	stackset_free(&ss);
+	profile_free(w.r.wakers);
 	free_world(&w);
 }
 

@@ -38,17 +38,23 @@ static int append(char **buf, size_t *cap, size_t *len, const char *s, const cha
 
 static int make_line(const struct stackset *ss, uint32_t leaf, struct line *ret)
 {
-	uint32_t path[4096];	/* READ_STACKS_DEPTH is as deep as stacks get */
-	size_t n = 0, len = 0, cap = 0;
+	size_t n = 0, len = 0, cap = 0, path_cap = 0;
+	uint32_t *path = NULL;
 	int err;
 
 	memcpy(ret->values, ss->values[leaf], sizeof(ret->values));
-	for (uint32_t node = (uint32_t)ss->leaves.keys[leaf].a; node != STACK_ROOT && n < 4096; node = (uint32_t)ss->nodes.keys[node].a)
+	for (uint32_t node = (uint32_t)ss->leaves.keys[leaf].a; node != STACK_ROOT; node = (uint32_t)ss->nodes.keys[node].a) {
+		if (vec_reserve(&path, &path_cap, n + 1, sizeof(*path))) {
+			free(path);
+			return -ENOMEM;
+		}
 		path[n++] = (uint32_t)ss->nodes.keys[node].b;
+	}
 	err = append(&ret->text, &cap, &len, strpool_str(ss->strings, (uint32_t)ss->groups.keys[ss->leaves.keys[leaf].b].a), "");
 	while (n-- > 0 && !err)
 		err = append(&ret->text, &cap, &len, stackset_frame_name(ss, path[n]),
 			     stack_kind_suffix(stackset_frame_kind(ss, path[n])));
+	free(path);
 	return err;
 }
 

@@ -78,6 +78,8 @@ static int run(struct oneshot *r, struct session *s)
 	session_signals();	/* a Ctrl-C while tables are made ends the run in order, too */
 	if (!err)
 		err = session_open(s, &r->common.collect);
+	if (!err && r->format->threads)
+		profile_by_thread(s->profile);
 	if (!err)
 		err = oneshot_sample(r, s);
 	if (!err)
