@@ -260,11 +260,11 @@ TEST(stacks_text)
 	EXPECT_EQ(stacks_write_text(&ss, &opts, f), 0);
 	fclose(f);
 	EXPECT_STR(out,
-		   "  SELF%  TOTAL%         SELF  MODULE                    FUNCTION\n"
-		   "  80.00   80.00            8  -                         a\n"
-		   "  20.00   20.00            2  -                         c_[k]\n"
-		   "   0.00  100.00            0  -                         main\n"
-		   "   0.00   60.00            0  -                         b\n"
+		   "  SELF%  TOTAL%       SELF  MODULE                FUNCTION\n"
+		   "  80.00   80.00          8  -                     a\n"
+		   "  20.00   20.00          2  -                     c_[k]\n"
+		   "   0.00  100.00          0  -                     main\n"
+		   "   0.00   60.00          0  -                     b\n"
 		   "\n"
 		   " TOTAL%  CALL TREE, branches of 1 % and more\n"
 		   " 100.00  main\n"
@@ -283,6 +283,17 @@ TEST(stacks_text)
 	EXPECT(strstr(out, "  50.00    0.00   -50.00    50.00    0.00   -50.00  d\n"));
 	EXPECT(strstr(out, "  50.00   80.00   +30.00    50.00   80.00   +30.00  a\n"));
 	EXPECT(strstr(out, "\n10 samples before, 10 after; percentages are of each\n"));
+	free(out);
+	EXPECT_EQ(read_text("t;main;std::vector<std::basic_string<char>>::emplace_back 1\n", 60, &ss, STACK_AFTER, &meta, &why), 0);
+	opts.columns = 80;
+	opts.two_sides = false;
+	f = open_memstream(&out, &len);
+	EXPECT_EQ(stacks_write_text(&ss, &opts, f), 0);
+	fclose(f);
+	EXPECT(strstr(out, "   9.09    9.09          1  -                     std::vector<std::basic_strin~\n"));
+	EXPECT(strstr(out, "   9.09    std::vector<std::basic_string<char>>::emplace_back\n"));
+	for (const char *line = out; *line; line = strchr(line, '\n') + 1)
+		EXPECT(strcspn(line, "\n") <= 80);
 	free(out);
 	stackset_free(&ss);
 }

@@ -42,6 +42,7 @@ struct out_opts {
 	bool user_only, kernel_only;	/* -U, -K */
 	bool usec;			/* COUNT is the weight in microseconds (off-CPU) instead of samples */
 	size_t rows;			/* text: rows a table; 0: 40 */
+	int columns;			/* text: of the screen; 0: lines are not cut */
 };
 
 struct out_meta {

@@ -44,6 +44,8 @@ int tool_diff(int argc, char **argv)
 
 	if (err)
 		return err;
+	if (!strcmp(paths[0], "-") && !strcmp(paths[1], "-"))
+		return complain(EXIT_USAGE, "only one of the two can be the standard input");
 	if (stackset_init(&v.stacks))
 		return complain(EXIT_FAILED, "out of memory");
 	err = compare(&v, paths);
