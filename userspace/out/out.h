@@ -42,6 +42,7 @@ struct out_opts {
 	bool user_only, kernel_only;	/* -U, -K */
 	bool usec;			/* COUNT is the weight in microseconds (off-CPU) instead of samples */
 	size_t rows;			/* text: rows a table; 0: 40 */
+	int columns;			/* text: of the screen; 0: lines are not cut */
 };
 
 struct out_meta {
@@ -61,12 +62,11 @@ struct out_report {
 	struct profile *wakers;		/* off-CPU: what the profile's wakers are in; NULL: none are shown */
 };
 
-#define OUT_RUNNABLE "[runnable]"	/* the leaf of time in which a thread waited for a CPU */
-
 struct out_format {
 	const char *name;		/* --format */
 	const char *suffixes[3];	/* of -o, with the dot; NULL-terminated */
 	bool binary;			/* refused on a terminal */
+	bool cgroups, threads;		/* it says of which cgroup and thread a sample is, if the samples do */
 	int (*write)(const struct out_report *r, FILE *f);
 };
 

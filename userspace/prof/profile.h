@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Samples in, distinct stacks with counts out. Two samples are the same stack if comm, pid, cgroup, all frame
+ * Samples in, distinct stacks with counts out. Two samples are the same stack if comm, pid, tid (if asked for), cgroup, all frame
  * words, stop reason, flags and (off-CPU) state and waker are equal. Frames stay words here: names and sources are asked for when
  * a report is made, because the files may be loaded only after their first sample.
  */
@@ -21,7 +21,7 @@ struct profile_stack {			/* a view; valid until the next profile_add, _merge or 
 	const char *comm;		/* as the kernel gave it: foreign bytes; NUL-terminated */
 	uint64_t count, weight;		/* samples; sum of their weights */
 	uint64_t cgroup_id;
-	uint32_t pid;
+	uint32_t pid, tid;		/* tid: 0 unless profile_by_thread */
 	uint16_t n_user, n_kernel;
 	uint8_t stop, flags;		/* enum sf_stop, SF_SAMPLE_* */
 	uint8_t state;			/* off-CPU: enum sf_off_state */
@@ -30,6 +30,7 @@ struct profile_stack {			/* a view; valid until the next profile_add, _merge or 
 
 struct profile *profile_new(void);	/* NULL: out of memory */
 void profile_free(struct profile *p);
+void profile_by_thread(struct profile *p);	/* threads of a process are told apart; before the first sample */
 void profile_reset(struct profile *p);	/* empty, memory kept */
 
 /*
