@@ -159,6 +159,7 @@ const volatile bool cfg_rdonly_cast = false;	/* the kernel has bpf_rdonly_cast *
 const volatile bool cfg_user = true, cfg_kernel = true;
 const volatile bool cfg_by_pid = false, cfg_by_tid = false, cfg_by_uid = false, cfg_by_comm = false, cfg_by_cgroup = false;
 const volatile bool cfg_want_cgroup = false, cfg_want_time = false;	/* 15 and 40 ns a sample */
+const volatile bool cfg_want_cost = false;	/* sf_cpu_stats.run_ns */
 const volatile __u32 cfg_uid = 0;
 const volatile __u64 cfg_cgroup = 0;
 const volatile int cfg_cgroup_level = 0;

@@ -29,7 +29,7 @@ struct offcpu_block {
 	const struct sf_sample *stack;
 	const struct sf_sample *waker;	/* NULL: not known */
 	uint8_t state;			/* enum sf_off_state */
-	uint64_t count, ns, max_ns;
+	uint64_t count, ns, max_ns;	/* count: blocks that ended; the time is also that of open ones, as far as they were cut */
 	const struct sf_off_hist *hist;	/* NULL unless asked for */
 };
 
@@ -51,6 +51,11 @@ int offcpu_attach(struct offcpu *off);	/* 0 or -errno */
 void offcpu_keep(struct offcpu *off, const struct sf_sample *rec);
 /* The kept stack of that hash; NULL: there is none. */
 const struct sf_sample *offcpu_stack(const struct offcpu *off, uint64_t hash);
+/*
+ * Counts what is open and at least a second long up to now, so that offcpu_merge has the time that has passed and not
+ * that of blocks that happened to end. 0 or -errno.
+ */
+int offcpu_cut(struct offcpu *off);
 /*
  * The end of the run. Counts the blocks that are open; `drain` is called when the ring holds new files,
  * and shall return once their tables are there.
