@@ -59,6 +59,7 @@ struct sf_scratch {
 	u64 node[32];		/* kernels without bpf_rdonly_cast: copy of a maple tree node */
 	u64 off_hash, off_waker;	/* off-CPU: of the stack below, and of its waker's */
 	u64 off_acc;		/* blocked time of the thread that no sample stands for yet */
+	u64 off_times;		/* how many blocks it stands for */
 	u64 lane[2];		/* the hash while it is made */
 	struct sf_sample sample;
 	u64 frames[SF_MAX_USER + SF_MAX_KERNEL];	/* directly behind sample: one record */

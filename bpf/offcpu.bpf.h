@@ -32,6 +32,7 @@ const volatile __u64 cfg_cpu_mask[128] = {};
 /* The run's edges, CLOCK_MONOTONIC ns; 0: not yet. Written by user space. */
 __u64 off_begin = 0, off_finish = 0;
 __u64 off_cut = 0;			/* OFF_PASS_CUT: up to when, CLOCK_MONOTONIC ns */
+__u64 off_thin = 0;			/* not 0: short blocks are sampled, one for each so much of a thread's blocked time (ns) */
 __u64 off_sampled_ns = 0;		/* time that samples stand for, the rest is counted */
 __u64 off_lost_ns = 0;			/* time that nothing stands for */
 __u32 off_pass = 0;			/* what off_last is run for */
@@ -246,7 +247,7 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 	struct sf_scratch *s = scratch_of(slot);
 	struct sf_cpu_stats *st = stats_here();
 	struct sf_off_count *c;
-	u32 state = how & 0xff, over = !(how & OFF_OPEN);
+	u32 state = how & 0xff, over = !(how & OFF_OPEN);	/* the part of an open block is none that ended */
 	u64 key, max;
 
 	if (!s)
@@ -278,7 +279,7 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 		return 0;
 	}
 	__sync_fetch_and_add(&c->sum_ns, ns);
-	__sync_fetch_and_add(&c->count, over);
+	__sync_fetch_and_add(&c->count, over ? s->off_times : 0);
 	max = c->max_ns;
 	if (ns > max)
 		__sync_val_compare_and_swap(&c->max_ns, max, ns);
@@ -293,6 +294,7 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 
 struct off_block {
 	u64 blocked, waiting;	/* ns; waiting: for a CPU, once woken */
+	u64 times;		/* how many blocks it stands for */
 };
 
 /* What counts of a block that ends now: its part within the run, if that is neither too short nor too long. */
@@ -306,6 +308,7 @@ static __always_inline bool off_measure(const struct sf_off_task *t, u64 since, 
 		return false;
 	b->blocked = end - start;
 	b->waiting = 0;
+	b->times = 1;
 	if (cfg_off_split && woken && t->state != SF_OFF_R && woken < end) {
 		b->waiting = woken > start ? end - woken : b->blocked;
 		b->blocked -= b->waiting;
@@ -321,6 +324,7 @@ static __always_inline void off_count(struct sf_scratch *s, u32 slot, struct sf_
 {
 	s->off_waker = cfg_off_wakers && t->state != SF_OFF_R ? t->waker : 0;
 	s->off_acc = t->acc;
+	s->off_times = b->times;
 	if (b->blocked)
 		off_add(slot, (t->state & 0xff) | how, b->blocked);
 	if (b->waiting)
@@ -337,6 +341,33 @@ static __always_inline bool off_close(struct sf_off_task *t, u64 since)
 static __always_inline bool off_here(u32 cpu)
 {
 	return !cfg_by_cpu || (cfg_cpu_mask[cpu / 64 & 127] >> (cpu & 63) & 1);
+}
+
+/*
+ * Whether the block is taken. With off_thin, one that is shorter stands for others, by chance and by its length: sums of time and
+ * numbers of blocks stay right on average, and a stack is unwound no more often than once in so much blocked time.
+ */
+static __always_inline bool off_chosen(struct sf_off_task *t, struct off_block *b, struct sf_cpu_stats *st)
+{
+	u64 period = off_thin, acc = t->acc, n;
+
+	if (!period || b->waiting || !b->blocked)
+		return true;
+	if (!acc)
+		acc = bpf_get_prandom_u32() % period;
+	acc += b->blocked;
+	n = acc / period;
+	t->acc = acc - n * period;
+	if (!n) {
+		__sync_fetch_and_add(&st->off_taken, 1);
+		return false;
+	}
+	b->times = n * period / b->blocked;
+	if (!b->times)
+		b->times = 1;
+	b->blocked = n * period;
+	__sync_fetch_and_add(&off_sampled_ns, b->blocked);
+	return true;
 }
 
 /* ctx: whether another task ran meanwhile. Interrupts are on, preemption is off; current is the one that is back. */
@@ -359,7 +390,7 @@ int off_back(u64 *ctx)
 	since = t->since;
 	if (since == OFF_ON || !off_close(t, since) || since == OFF_UNSEEN)
 		return 0;
-	if (!off_measure(t, since, st->off_switch_ns, &b) || !off_here(bpf_get_smp_processor_id()))
+	if (!off_measure(t, since, st->off_switch_ns, &b) || !off_here(bpf_get_smp_processor_id()) || !off_chosen(t, &b, st))
 		return 0;
 	slot = OFF_SLOT_SELF;
 	s = scratch_of(slot);

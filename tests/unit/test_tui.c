@@ -139,7 +139,7 @@ static void set_up(struct fixture *f, int w, int h)
 	set_module(modules_get(f->modules, 3), "/usr/lib/libidle.so", MODULE_READY, 77);
 	f->profile = profile_new();
 	fill(f->profile);
-	f->sum = (struct live_sum){ .seconds = 5, .c = { .taken = 100, .cpu_ns = 20000000 } };
+	f->sum = (struct live_sum){ .seconds = 5, .c = { .taken = 100, .cpu_ns = 20000000, .bpf_ns = 5000000 } };
 	ui_init(&f->ui, f->symbols, f->modules);
 	f->ui.gauges = (struct ui_gauges){
 		.what = "cpu-clock 99 Hz, all processes", .rss_kb = 20480, .table_files = 2, .table_bytes = 1 << 20,
@@ -230,8 +230,8 @@ TEST(functions_80x24)
 	set_up(&f, 80, 24);
 	EXPECT_SCREEN(&f,
 		"sfbpf top  last 5s  20 samples/s  lost 0  complete 88.9%  kernel 30%  busy 50%",
-		"stops: read_fault 11.1%  sfbpf 0.4% CPU  20M RSS  tables 1.0M of 2 files",
-		" 1 Functions  2 Processes  3 Call tree  4 Callers  5 Modules  6 Flame",
+		"stops: read_fault 11.1%  sfbpf CPU 0.4% BPF 0.1% RSS 20M  tables 1.0M/2 files",
+		" 1 Functions  2 Processes  3 Call tree  4 Callers  5 Modules  6 Flame  7 Off-CPU",
 		"all                                                                     1-8 of 8",
 		" SELF%▾ TOTAL%  KERN% FUNCTION                                 MODULE",
 		"   30.0   30.0    0.0 hash_word                                demo",
@@ -254,7 +254,7 @@ TEST(functions_40x10)
 	set_up(&f, 40, 10);
 	EXPECT_SCREEN(&f,
 		"20 samples/s  lost 0  complete 88.9%",
-		" 1 Functions  2  3  4  5  6  all",
+		" 1 Functions  2  3  4  5  6  7  all",
 		" SELF%▾ TOTAL% FUNCTION",
 		"   30.0   30.0 hash_word",
 		"   20.0   50.0 parse_line",
@@ -273,7 +273,7 @@ TEST(functions_120x40)
 	set_up(&f, 120, 40);
 	draw(&f);
 	EXPECT_STR(line(&f, 0), "sfbpf top  last 5s  20 samples/s  lost 0  complete 88.9%  kernel 30%  busy 50%");
-	EXPECT_STR(line(&f, 1), "stops: read_fault 11.1%  sfbpf 0.4% CPU  20M RSS  tables 1.0M of 2 files  "
+	EXPECT_STR(line(&f, 1), "stops: read_fault 11.1%  sfbpf CPU 0.4% BPF 0.1% RSS 20M  tables 1.0M/2 files  "
 		   "cpu-clock 99 Hz, all processes");
 	EXPECT_STR(line(&f, 5), "   30.0   30.0    0.0 hash_word                                                              "
 		   "demo");

@@ -329,6 +329,11 @@ int offcpu_cut(struct offcpu *off)
 	return err;
 }
 
+void offcpu_thin(struct offcpu *off, uint64_t ns)
+{
+	__atomic_store_n(&off->skel->bss->off_thin, off->at_leave ? 0 : ns, __ATOMIC_RELAXED);
+}
+
 /* ---- Stacks and counts ---- */
 
 void offcpu_keep(struct offcpu *off, const struct sf_sample *rec)
