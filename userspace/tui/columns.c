@@ -48,12 +48,12 @@ static const struct column_spec module_columns[] = {
 static const struct column_spec offcpu_columns[] = {
 	{ COL_SELF, "TIME%", 7, 7, 0, false },
 	{ COL_DIFF, "DIFF", 7, 7, 50, false },
-	{ COL_THREADS, "THREADS", 8, 9, 60, false },
+	{ COL_THREADS, "THREADS", 9, 9, 100, false },
 	{ COL_BLOCKS, "BLOCKS/s", 9, 10, 70, false },
 	{ COL_EACH, "EACH", 7, 8, 60, false },
 	{ COL_STATE, "S", 3, 3, 50, true },
 	{ COL_PID, "PID", 8, 8, 100, false },
-	{ COL_COMM, "NAME", 18, 20, 0, true },
+	{ COL_COMM, "NAME", 17, 20, 0, true },
 	{ COL_BLOCKED, "BLOCKED IN, AND BELOW IT ITS CALLERS", 0, 0, 0, true },
 	{ 0 },
 };
