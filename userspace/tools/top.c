@@ -211,12 +211,17 @@ static int start(struct top *t)
 	err = session_start(&t->session);
 	if (err)
 		return err;
+	err = t->off.always ? top_offcpu_start(t) : 0;
+	if (err)
+		return err;
 	/* Our own start is not what the first window is about. */
+	session_poll(&t->session, 0);
+	profile_reset(t->session.profile);
 	read_counters(t, &now);
 	t->ui.gauges.rss_kb = rss_kb();
 	live_start(t->live, &now, session_now());
 	t->slice_ns = t->refresh_ns = session_now() + FIRST_NS;
-	return t->off.always ? top_offcpu_start(t) : 0;
+	return 0;
 }
 
 /* What the ring holds, into the windows. late: it has been gathered over a long time. */
@@ -285,6 +290,7 @@ static int run_batch(struct top *t)
 
 	t->ui.span = LIVE_ALL;
 	t->ui.all_tables = true;
+	t->ui.sel.no_idle = false;
 	next = session_now();
 	while (!err && !*stop && (!t->pages || t->refreshed < t->pages)) {
 		next += t->ui.delay_ns;
