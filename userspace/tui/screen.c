@@ -438,7 +438,7 @@ static void draw_nothing(const struct ui *ui, struct grid *g, const struct layou
 	else if (!ui->window || (!ui->census.all.samples && ui->sum.seconds < 0.2))
 		snprintf(text, sizeof(text), "sampling...");
 	else if (!ui->census.all.samples)
-		snprintf(text, sizeof(text), "no samples: nothing that is profiled ran on a CPU");
+		snprintf(text, sizeof(text), ui->sel.cpu1 ? "no samples on this CPU" : "no samples: nothing that is profiled ran on a CPU");
 	else if (ui->filter[0])
 		snprintf(text, sizeof(text), "nothing matches '%s' (Esc clears the filter)", ui->filter);
 	else if (ui->sel.n)
