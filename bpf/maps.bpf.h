@@ -59,6 +59,7 @@ struct sf_scratch {
 	u64 node[32];		/* kernels without bpf_rdonly_cast: copy of a maple tree node */
 	u64 off_hash, off_waker;	/* off-CPU: of the stack below, and of its waker's */
 	u64 off_acc;		/* blocked time of the thread that no sample stands for yet */
+	u64 off_times;		/* how many blocks it stands for */
 	u64 lane[2];		/* the hash while it is made */
 	struct sf_sample sample;
 	u64 frames[SF_MAX_USER + SF_MAX_KERNEL];	/* directly behind sample: one record */
@@ -159,6 +160,7 @@ const volatile bool cfg_rdonly_cast = false;	/* the kernel has bpf_rdonly_cast *
 const volatile bool cfg_user = true, cfg_kernel = true;
 const volatile bool cfg_by_pid = false, cfg_by_tid = false, cfg_by_uid = false, cfg_by_comm = false, cfg_by_cgroup = false;
 const volatile bool cfg_want_cgroup = false, cfg_want_time = false;	/* 15 and 40 ns a sample */
+const volatile bool cfg_want_cost = false;	/* sf_cpu_stats.run_ns */
 const volatile __u32 cfg_uid = 0;
 const volatile __u64 cfg_cgroup = 0;
 const volatile int cfg_cgroup_level = 0;
