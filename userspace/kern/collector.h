@@ -44,9 +44,9 @@ struct collector_program {
 
 struct collector_counters {
 	uint64_t taken, idle, lost[SF_LOST_MAX];
-	uint64_t vma_walks, cache_hits, window_reads, needs, needs_dropped;
+	uint64_t vma_walks, cache_hits, window_reads, needs, needs_dropped, needs_refused;
 	uint64_t off_no_state;		/* off-CPU: threads that could not be followed */
-	uint64_t table_bytes;		/* kernel memory of the chunks */
+	struct tables_counts tables;
 	struct loader_totals loader;
 };
 

@@ -68,7 +68,7 @@ int session_open(struct session *s, const struct collector_opts *opts)
 		fprintf(stderr, "sfbpf: %d mapped files: %llu with tables, %llu without, %llu gone; %llu rows, %.1f MB, %.0f ms\n",
 			files, (unsigned long long)c.loader.loaded, (unsigned long long)c.loader.no_table,
 			(unsigned long long)c.loader.gone, (unsigned long long)c.loader.rows,
-			(double)c.table_bytes / 1e6, (double)c.loader.build_ns / 1e6);
+			(double)c.tables.bytes / 1e6, (double)c.loader.build_ns / 1e6);
 	}
 	return 0;
 }
@@ -127,7 +127,7 @@ void session_stats(struct session *s, const struct profile *profile, struct run_
 	ret->tables.modules = c.loader.loaded;
 	ret->tables.rows = c.loader.rows;
 	ret->tables.rules = c.loader.rules;
-	ret->tables.bytes = c.table_bytes;
+	ret->tables.bytes = c.tables.bytes;
 	ret->tables.build_ms = (double)c.loader.build_ns / 1e6;
 	ret->programs = s->programs;
 	ret->nprograms = s->nprograms;

@@ -196,7 +196,7 @@ static void read_counters(struct top *t, struct live_counters *ret)
 		ret->cpu_ns = (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * NUM_S +
 			      (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * NUM_US;
 	t->ui.gauges.table_files = c.loader.loaded;
-	t->ui.gauges.table_bytes = c.table_bytes;
+	t->ui.gauges.table_bytes = c.tables.bytes;
 }
 
 static int start(struct top *t)
