@@ -13,10 +13,11 @@
 #define SCAN_SHORT_MS 1000u	/* the same while memory or ids are short */
 #define SCAN_LEAST_MS 250u
 #define HOT_MS 2000u		/* used so recently: in use */
-#define LOADING_MS 10000u	/* a request that has not been heard of for so long is lost */
+#define LOADING_MS 1000u	/* a place was given away so long ago at least: no BPF program is still busy with that */
 #define IDLE_MS 300000u		/* unused and mapped by nobody for so long: of no use to anybody */
 #define IDS_LOW (SF_MAX_MODULES / 4)	/* free ids that are kept for a burst (bpf/vma.bpf.h, NEED_BURST) */
 #define IDS_BATCH (SF_MAX_MODULES / 16)
+#define IDS_PAUSE_MS 100u
 #define CELLS_BATCH 16u		/* the part of the budget that is taken away at once: a wait for all programs is some 20 ms */
 
 static bool has_file(const struct sf_module *m)
@@ -53,13 +54,13 @@ static uint32_t free_ids(const struct tables *t)
 
 /* ---- Leaving ---- */
 
-/* Nobody who looks from now on finds the tables. */
+/* Nobody who looks from now on finds the tables. If the file's entry cannot be removed, it keeps its place. */
 static void leave(struct tables *t, uint32_t at, bool id_too)
 {
 	struct sf_module *m = &t->modules[at];
 
-	if (id_too && m->state != SF_MOD_VOID)
-		bpf_map_delete_elem(t->maps.files_fd, &m->key);
+	if (id_too && m->state != SF_MOD_VOID && bpf_map_delete_elem(t->maps.files_fd, &m->key) && errno != ENOENT)
+		return;
 	/* Not SF_MOD_RETRY yet: nobody shall ask before it can be given again. */
 	__atomic_store_n(&m->state, (sf_u32)SF_MOD_LOADING, __ATOMIC_RELEASE);
 	t->places[at].leaving = true;
@@ -183,6 +184,9 @@ static void free_some_ids(struct tables *t, uint64_t now)
 {
 	struct share_ask ask = { .owner = SHARE_NOBODY, .want = IDS_LOW - free_ids(t) + IDS_BATCH, .hot_since = now - HOT_MS };
 
+	if (now - t->ids_ms < IDS_PAUSE_MS)
+		return;
+	t->ids_ms = now;
 	if (now - t->scan_ms >= SCAN_LEAST_MS)
 		scan(t, now);
 	choose(t, &ask, true, now);

@@ -39,7 +39,7 @@ struct tables {
 	uint32_t owner;			/* the one it is charged to */
 	bool started;			/* tables_tend has been called */
 	bool pending;			/* places[].leaving: the programs have not been waited for yet */
-	uint64_t scan_ms;
+	uint64_t scan_ms, ids_ms;
 	pthread_mutex_t hold;
 	tables_gone_fn gone;
 	void *gone_ctx;

@@ -50,6 +50,8 @@ int profile_add_times(struct profile *p, const struct sf_sample *rec, const stru
 /* Adds all of src to dst: a live view keeps a ring of one-second profiles and merges the last N. 0 or -ENOMEM. */
 int profile_merge(struct profile *dst, const struct profile *src);
 
+void profile_see(const struct profile *p, const struct modules *ms);	/* modules_see for all frames it holds */
+
 size_t profile_count(const struct profile *p);		/* distinct stacks */
 uint64_t profile_samples(const struct profile *p);
 uint64_t profile_weight(const struct profile *p);

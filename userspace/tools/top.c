@@ -197,6 +197,8 @@ static void read_counters(struct top *t, struct live_counters *ret)
 			      (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * NUM_US;
 	t->ui.gauges.table_files = c.loader.loaded;
 	t->ui.gauges.table_bytes = c.tables.bytes;
+	t->ui.gauges.table_evicted = c.tables.evicted;
+	t->ui.gauges.table_refused = c.needs_refused;
 }
 
 static int start(struct top *t)
@@ -227,11 +229,18 @@ static void take_samples(struct top *t, bool late)
 	t->session.profile = live_take(t->live, t->session.profile, t->session.symbols, &now, session_now(), late);
 }
 
+static void see_live(void *ctx, const struct modules *ms)
+{
+	live_see(ctx, ms);
+}
+
+/* The rows of the last time, which point to modules, are not needed any more. */
 static int show_window(struct top *t)
 {
 	struct profile *window;
 	struct live_sum sum;
 
+	session_sweep(&t->session, see_live, t->live);
 	window = live_window(t->live, t->ui.span, &sum);
 	t->ui.gauges.rss_kb = rss_kb();
 	return window ? ui_refresh(&t->ui, window, &sum) : -ENOMEM;
