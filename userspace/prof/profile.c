@@ -194,6 +194,13 @@ int profile_merge(struct profile *dst, const struct profile *src)
 	return err;
 }
 
+void profile_see(const struct profile *p, const struct modules *ms)
+{
+	for (size_t i = 0; i < p->nstacks; i++)
+		for (size_t k = 0; k < p->stacks[i].n_user; k++)
+			modules_see(ms, p->words[p->stacks[i].at + k]);
+}
+
 size_t profile_count(const struct profile *p)
 {
 	return p->nstacks;

@@ -54,6 +54,8 @@ int profile_merge(struct profile *dst, const struct profile *src);
 /* One stack of it. */
 int profile_merge_one(struct profile *dst, const struct profile *src, size_t i);
 
+void profile_see(const struct profile *p, const struct modules *ms);	/* modules_see for all frames it holds */
+
 size_t profile_count(const struct profile *p);		/* distinct stacks */
 uint64_t profile_samples(const struct profile *p);
 uint64_t profile_weight(const struct profile *p);
