@@ -66,9 +66,7 @@ static void put_head(const struct ui *ui, const struct batch_page *page, FILE *f
 	for (unsigned int i = 0; i < SF_LOST_MAX; i++)
 		if (sum->c.lost[i])
 			fprintf(f, " %s=%llu", profile_lost_name(i), (ull)sum->c.lost[i]);
-	fprintf(f, "
-# sfbpf: cpu %.2f%%, bpf %.2f%%, rss %llu kB, tables %llu bytes of %llu files, evicted %llu, refused %llu
-",
+	fprintf(f, "\n# sfbpf: cpu %.2f%%, bpf %.2f%%, rss %llu kB, tables %llu bytes of %llu files, evicted %llu, refused %llu\n",
 		own_cpu(sum->c.cpu_ns, sum), own_cpu(sum->c.bpf_ns, sum), (ull)ui->gauges.rss_kb, (ull)ui->gauges.table_bytes,
 		(ull)ui->gauges.table_files, (ull)ui->gauges.table_evicted, (ull)ui->gauges.table_refused);
 }
