@@ -110,11 +110,11 @@ TEST(out_stats)
 		   "{\"schema\":1,\"duration_s\":10.500,\"samples\":25,\"samples_without_user\":4,"
 		   "\"user_stacks\":{\"total\":17,\"complete\":9,\"incomplete\":{\"no_module\":0,\"not_loaded\":0,\"no_table\":0,"
 		   "\"no_row\":0,\"read_fault\":3,\"depth\":0,\"bad_cfa\":0,\"reg_unknown\":0,\"no_rule\":0,\"jit\":0,\"compat\":0,"
-		   "\"no_regs\":5,\"modules_full\":0,\"tables_full\":0,\"ring_full\":0,\"asleep\":0}},"
+		   "\"no_regs\":5,\"modules_full\":0,\"tables_full\":0,\"ring_full\":0,\"asleep\":0,\"refused\":0}},"
 		   "\"frames\":{\"total\":18,\"sframe\":0,\"eh_frame\":9,\"fp\":6,\"jit\":3},"
 		   "\"lost\":{\"ring_full\":4,\"busy\":0,\"bad_record\":0,\"stacks_full\":0},"
-		   "\"tables\":{\"modules\":3,\"rows\":0,\"rules\":0,\"bytes\":0,\"build_ms\":1.250},"
-		   "\"needs\":{\"sent\":0,\"dropped\":0},"
+		   "\"tables\":{\"modules\":3,\"rows\":0,\"rules\":0,\"bytes\":0,\"build_ms\":1.250,\"evicted\":0,\"recycled\":0,\"full\":0},"
+		   "\"needs\":{\"sent\":0,\"dropped\":0,\"refused\":0},"
 		   "\"bpf\":{\"sf_sample\":{\"run_cnt\":12,\"run_ns\":3456},\"sf_switch\":{\"run_cnt\":0,\"run_ns\":0}},"
 		   "\"self\":{\"cpu_ms\":20.500,\"rss_peak_kb\":4096}}\n");
 	free(out);

@@ -28,7 +28,13 @@ struct run_stats {
 	struct profile_account account;	/* of what was received */
 	uint64_t lost[SF_LOST_MAX];
 	uint64_t needs, needs_dropped;	/* files seen for the first time; requests that did not fit the ring (asked again) */
-	struct { uint64_t modules, rows, rules, bytes; double build_ms; } tables;
+	uint64_t needs_refused;		/* beyond what a user is granted (asked again) */
+	struct {
+		uint64_t modules, rows, rules, bytes;
+		double build_ms;
+		uint64_t evicted, recycled;	/* tables, module ids that were taken away */
+		uint64_t full;			/* times when there was no room, nor any to be had */
+	} tables;
 	const struct run_program *programs;
 	size_t nprograms;
 	struct { double cpu_ms; uint64_t rss_peak_kb; } self;
