@@ -35,8 +35,8 @@ enum {
 	MAPPING_ID = 1, MAPPING_START = 2, MAPPING_LIMIT = 3, MAPPING_OFFSET = 4, MAPPING_FILE = 5, MAPPING_BUILD_ID = 6,
 	MAPPING_HAS_FUNCTIONS = 7,
 	LOCATION_ID = 1, LOCATION_MAPPING = 2, LOCATION_ADDRESS = 3, LOCATION_LINE = 4,
-	LINE_FUNCTION = 1,
-	FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3,
+	LINE_FUNCTION = 1, LINE_LINE = 2,
+	FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3, FUNCTION_FILE = 4,
 };
 
 #define MAX_SEGMENTS 8			/* executable ones of a file; linkers make one or two */
@@ -73,7 +73,7 @@ struct pprof {
 	struct mapping *mappings;
 	size_t mappings_cap;
 	struct idmap locations;		/* mapping << 32 | symbol, address */
-	struct idmap functions;		/* symbol */
+	struct idmap functions;		/* name, file */
 	uint64_t *ids;			/* scratch: a sample's locations */
 	size_t ids_cap;
 	uint64_t next_base, period;	/* period in nanoseconds; 0: values are only samples */
@@ -230,31 +230,49 @@ static void put_mapping(struct pprof *w, uint32_t id)
 
 /* ---- Functions and locations ---- */
 
+/* The same function whether inlined or not, and in all its lines. It is written when first asked for, which no other message may hold. */
 static uint64_t function_id(struct pprof *w, uint32_t symbol)
 {
 	size_t before = w->functions.n, at;
-	uint64_t name;
+	const char *file;
+	uint64_t name = string_id(w, symbolizer_function(w->r->symbols, symbol)), path;
 	uint32_t id;
 
-	if (idmap_get(&w->functions, symbol, 0, &id)) {
+	symbolizer_line(w->r->symbols, symbol, &file);
+	path = string_id(w, file);
+	/* Functions of the same name in two modules stay two, as symbols are. */
+	if (idmap_get(&w->functions, name << 32 | symbolizer_module_index(w->r->symbols, symbol), path, &id)) {
 		w->err = -ENOMEM;
 		return 0;
 	}
 	if (id == before) {
-		name = string_id(w, symbolizer_name(w->r->symbols, symbol));
 		at = pb_begin(&w->pb, PROFILE_FUNCTION);
 		pb_u64(&w->pb, FUNCTION_ID, (uint64_t)id + 1);
 		pb_u64(&w->pb, FUNCTION_NAME, name);
 		pb_u64(&w->pb, FUNCTION_SYSTEM_NAME, name);
+		pb_u64(&w->pb, FUNCTION_FILE, path);
 		pb_end(&w->pb, at);
 	}
 	return (uint64_t)id + 1;
 }
 
-static uint64_t location_id(struct pprof *w, uint32_t mapping, uint64_t address, uint32_t symbol)
+static void put_line(struct pprof *w, uint32_t symbol)
 {
-	size_t before = w->locations.n, at, line;
-	uint64_t function;
+	const char *file;
+	uint32_t number = symbolizer_line(w->r->symbols, symbol, &file);
+	uint64_t function = function_id(w, symbol);
+	size_t line = pb_begin(&w->pb, LOCATION_LINE);
+
+	pb_u64(&w->pb, LINE_FUNCTION, function);
+	pb_u64(&w->pb, LINE_LINE, number);
+	pb_end(&w->pb, line);
+}
+
+/* word: of a user frame, for what is inlined there; 0: of none. */
+static uint64_t location_id(struct pprof *w, uint32_t mapping, uint64_t address, uint32_t symbol, uint64_t word)
+{
+	size_t before = w->locations.n, at, ninlined = 0;
+	const uint32_t *inlined;
 	uint32_t id;
 
 	if (idmap_get(&w->locations, (uint64_t)mapping << 32 | symbol, address, &id)) {
@@ -265,15 +283,19 @@ static uint64_t location_id(struct pprof *w, uint32_t mapping, uint64_t address,
 		return (uint64_t)id + 1;
 	if (mapping != NO_MAPPING && symbolizer_name(w->r->symbols, symbol)[0] != '[')
 		w->mappings[mapping].named = true;
-	function = function_id(w, symbol);
+	if (word)
+		ninlined = symbolizer_inlined(w->r->symbols, word, &inlined);
+	for (size_t i = 0; i < ninlined; i++)
+		function_id(w, inlined[i]);
+	function_id(w, symbol);
 	at = pb_begin(&w->pb, PROFILE_LOCATION);
 	pb_u64(&w->pb, LOCATION_ID, (uint64_t)id + 1);
 	if (mapping != NO_MAPPING)
 		pb_u64(&w->pb, LOCATION_MAPPING, (uint64_t)mapping + 1);
 	pb_u64(&w->pb, LOCATION_ADDRESS, address);
-	line = pb_begin(&w->pb, LOCATION_LINE);
-	pb_u64(&w->pb, LINE_FUNCTION, function);
-	pb_end(&w->pb, line);
+	for (size_t i = 0; i < ninlined; i++)
+		put_line(w, inlined[i]);
+	put_line(w, symbol);
 	pb_end(&w->pb, at);
 	return (uint64_t)id + 1;
 }
@@ -293,17 +315,17 @@ static size_t locate(struct pprof *w, size_t i, const struct profile_stack *s)
 	for (size_t k = 0; k < s->n_kernel && !w->r->opts.user_only; k++) {
 		uint64_t addr = s->frames[s->n_user + k];
 
-		w->ids[n++] = location_id(w, place_kernel(w, addr), addr, symbols[s->n_user + k]);
+		w->ids[n++] = location_id(w, place_kernel(w, addr), addr, symbols[s->n_user + k], 0);
 	}
 	for (size_t k = 0; k < s->n_user && !w->r->opts.kernel_only; k++) {
 		uint64_t addr;
 		uint32_t mapping = place_user(w, s->frames[k], &addr);
 
-		w->ids[n++] = location_id(w, mapping, addr, symbols[k]);
+		w->ids[n++] = location_id(w, mapping, addr, symbols[k], s->frames[k]);
 	}
 	/* Without a location it would be missing in every table that adds up functions. */
 	if (!n)
-		w->ids[n++] = location_id(w, NO_MAPPING, 0, SYM_NO_STACK);
+		w->ids[n++] = location_id(w, NO_MAPPING, 0, SYM_NO_STACK, 0);
 	return n;
 }
 
