@@ -143,8 +143,10 @@ static void put_frame(struct json *j, const struct out_report *r, const struct p
 			json_u64(j, "line", line);
 		}
 	} else {
-		json_str(j, "kind", SF_FRAME_KIND(f->word) == SF_FRAME_JIT ? "jit" : "unknown");
-		snprintf(hex, sizeof(hex), "0x%" PRIx64, (uint64_t)SF_FRAME_ADDR(f->word));
+		bool jit = SF_FRAME_KIND(f->word) == SF_FRAME_JIT;
+
+		json_str(j, "kind", jit ? "jit" : "unknown");
+		snprintf(hex, sizeof(hex), "0x%" PRIx64, (uint64_t)(jit ? SF_FRAME_JIT_ADDR(f->word) : SF_FRAME_ADDR(f->word)));
 		json_str(j, "address", hex);
 	}
 	json_object_end(j);

@@ -166,7 +166,7 @@ static uint32_t place_user(struct pprof *w, uint64_t frame, uint64_t *ret_addres
 	struct mapping map = { .m = m };
 	const struct file *f;
 
-	*ret_address = m ? off : SF_FRAME_ADDR(frame);
+	*ret_address = m ? off : kind == SF_FRAME_JIT ? SF_FRAME_JIT_ADDR(frame) : SF_FRAME_ADDR(frame);
 	if (!m || m->state == MODULE_LOADING)
 		return NO_MAPPING;
 	f = file_of(w, m);

@@ -358,9 +358,9 @@ static uint32_t name_by_symbol(struct symbolizer *sz, struct module *m, uint64_t
 }
 
 /* The file of names may still grow, so only a name is final. */
-static uint32_t name_jit(struct symbolizer *sz, uint64_t addr, uint32_t pid, bool *ret_final)
+static uint32_t name_jit(struct symbolizer *sz, uint64_t frame, uint32_t pid, bool *ret_final)
 {
-	const char *name = perf_maps_find(sz->jit, pid, addr);
+	const char *name = perf_maps_find(sz->jit, pid, SF_FRAME_JIT_ADDR(frame), SF_FRAME_JIT_EPOCH(frame));
 	size_t len;
 
 	*ret_final = name != NULL;
@@ -371,14 +371,12 @@ static uint32_t name_jit(struct symbolizer *sz, uint64_t addr, uint32_t pid, boo
 	return symbol_or_unknown(sz, sz->name, "[jit]");
 }
 
-void symbolizer_see(struct symbolizer *sz, const uint64_t *frames, size_t n, uint32_t pid)
+uint32_t symbolizer_see(struct symbolizer *sz, const uint64_t *frames, size_t n, uint32_t pid, uint64_t time_ns)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (SF_FRAME_KIND(frames[i]) == SF_FRAME_JIT) {
-			perf_maps_see(sz->jit, pid);
-			return;
-		}
-	}
+	for (size_t i = 0; i < n; i++)
+		if (SF_FRAME_KIND(frames[i]) == SF_FRAME_JIT)
+			return perf_maps_see(sz->jit, pid, time_ns);
+	return 0;
 }
 
 /* ---- Inlined frames and lines ---- */
@@ -516,7 +514,7 @@ uint32_t symbolizer_user(struct symbolizer *sz, uint64_t frame, uint32_t pid, bo
 		id = name_in_file(sz, frame, pid, &is_final);
 		break;
 	case SF_FRAME_JIT:
-		id = name_jit(sz, SF_FRAME_ADDR(frame), pid, &is_final);
+		id = name_jit(sz, frame, pid, &is_final);
 		break;
 	default:
 		id = SYM_UNKNOWN;

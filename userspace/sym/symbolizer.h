@@ -46,8 +46,9 @@ uint32_t symbolizer_user(struct symbolizer *sz, uint64_t frame, uint32_t pid, bo
 uint32_t symbolizer_kernel(struct symbolizer *sz, uint64_t addr);
 /*
  * A running process's user frames as they arrive: some names can be had after its end only if it was seen before.
+ * Not 0: the epoch that its JIT frames must carry (SF_FRAME_IN_EPOCH) to be named as of time_ns (CLOCK_MONOTONIC).
  */
-void symbolizer_see(struct symbolizer *sz, const uint64_t *frames, size_t n, uint32_t pid);
+uint32_t symbolizer_see(struct symbolizer *sz, const uint64_t *frames, size_t n, uint32_t pid, uint64_t time_ns);
 
 /*
  * Inlined frames and lines, for reports: first what is wanted, then all of it at once, which may take seconds and asks the disk.
