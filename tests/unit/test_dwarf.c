@@ -277,7 +277,7 @@ static void check_c(const char *what, const char *tool, const char *cc)
 }
 
 static const char cpp[] =
-	"#include <algorithm>\n#include <map>\n#include <memory>\n#include <numeric>\n#include <regex>\n#include <sstream>\n"
+	"#include <algorithm>\n#include <map>\n#include <memory>\n#include <numeric>\n#include <sstream>\n"
 	"#include <string>\n#include <unordered_map>\n#include <vector>\n#include <iostream>\n"
 	"struct Shape { virtual ~Shape() = default; virtual double area() const = 0; };\n"
 	"template <int N> struct Poly : Shape { double s[N]; double area() const override { return std::accumulate(s, s + N, 0.0); } };\n"
@@ -289,7 +289,9 @@ static const char cpp[] =
 	"int main(int argc, char **argv) {\n"
 	"  std::vector<std::unique_ptr<Shape>> v; for (int i = 0; i < argc; i++) { v.push_back(std::make_unique<Poly<3>>()); v.push_back(std::make_unique<Poly<5>>()); }\n"
 	"  std::unordered_map<std::string, double> u; for (auto &s : v) u[std::to_string(s->area())] += s->area();\n"
-	"  std::regex re(argv[0]); std::cout << std::regex_search(std::string(\"x\"), re) << u.size() << index(std::cin).size(); }\n";
+	"  std::vector<std::string> w(argv, argv + argc); std::stable_sort(w.begin(), w.end());\n"
+	"  std::ostringstream o; for (auto &e : u) o << e.first << e.second; for (auto &e : w) o << e;\n"
+	"  std::cout << o.str() << u.size() << index(std::cin).size(); }\n";
 
 TEST(dwarf_c)
 {
@@ -322,4 +324,192 @@ TEST(dwarf_rust)
 		"  v.sort_by(|a, b| b.1.len().cmp(&a.1.len()).then(a.0.cmp(&b.0))); for (w, n) in v { println!(\"{w} {n:?}\"); } }\n");
 	check_program("rustc", BINUTILS, "rustc -C opt-level=2 -g -o out a.rs");
 	remove_dir();
+}
+
+/* ---- The same DWARF in other forms ---- */
+
+static const char small_c[] =
+	"struct s { int v; struct s *next; };\n"
+	"static inline __attribute__((always_inline)) int low(int x) { return x * 7 + (x >> 3); }\n"
+	"static inline __attribute__((always_inline)) int mid(struct s *p) { int t = 0; for (; p; p = p->next) t += low(p->v); return t; }\n"
+	"__attribute__((noinline)) int outer(struct s *p) { return mid(p) - low(p->v); }\n"
+	"int main(int argc, char **argv) { (void)argv; struct s a = { argc, 0 }, b = { 2, &a }; return outer(&b); }\n";
+
+/* What is said of all bytes of outer and main of that file. */
+static void read_form(const char *file, const char *alt, struct seen *keep)
+{
+	char path[128], alt_path[128];
+	uint64_t from = nm(file, "outer");
+
+	forget(&ours);
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	snprintf(alt_path, sizeof(alt_path), "%s/%s", dir, alt ? alt : "");
+	for (ours.n = 0; ours.n < 64; ours.n++)
+		ours.addrs[ours.n] = from + ours.n;
+	EXPECT_EQ(ask_us(path, alt ? alt_path : NULL, true, true), 0);
+	if (keep) {
+		forget(keep);
+		*keep = ours;
+		ours = (struct seen){ 0 };
+	}
+}
+
+static void expect_same(const char *form)
+{
+	size_t same = 0, deep = 0;
+
+	for (size_t i = 0; i < theirs.n; i++) {
+		const char *a = theirs.names[i] ? theirs.names[i] : "", *b = ours.names[i] ? ours.names[i] : "";
+
+		deep += strstr(a, "low\n") != NULL;
+		same += !strcmp(a, b) && !strcmp(theirs.lines[i] ? theirs.lines[i] : "", ours.lines[i] ? ours.lines[i] : "");
+	}
+	if (same != theirs.n)
+		printf("  %s: at the start ours is\n%swant\n%s", form, ours.names[0] ? ours.names[0] : "-\n", theirs.names[0]);
+	EXPECT(deep > 5);
+	EXPECT_EQ(same, theirs.n);
+}
+
+TEST(dwarf_forms)
+{
+	static const struct { const char *cmd, *out; } forms[] = {
+		{ "gcc -O2 -g -gdwarf-5 -gsplit-dwarf -o split5 a.c", "split5" },
+		{ "gcc -O2 -g -gdwarf-4 -gsplit-dwarf -o split4 a.c", "split4" },
+		{ "objcopy --compress-debug-sections=zlib plain zlib", "zlib" },
+		{ "objcopy --compress-debug-sections=zlib-gnu plain zlibgnu", "zlibgnu" },
+#ifdef HAVE_ZSTD
+		{ "objcopy --compress-debug-sections=zstd plain zstd", "zstd" },
+#endif
+		{ "cp plain dwz && dwz -L none -l none dwz", "dwz" },
+		{ "objcopy --only-keep-debug plain only", "only" },
+	};
+
+	if (!make_dir())
+		SKIP("no temporary directory");
+	write_file("a.c", small_c);
+	if (!build("gcc -O2 -g -o plain a.c", "plain")) {
+		remove_dir();
+		SKIP("no gcc");
+	}
+	read_form("plain", NULL, &theirs);
+	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
+		if (!build(forms[i].cmd, forms[i].out)) {
+			printf("# %s: not made here\n", forms[i].out);
+			continue;
+		}
+		read_form(forms[i].out, NULL, NULL);
+		expect_same(forms[i].out);
+	}
+	remove_dir();
+}
+
+/* Two files that share their entries in a third. */
+TEST(dwarf_dwz_common)
+{
+	struct debug_query q = { 0 };
+	struct debug_file alt;
+	struct elf_image img;
+	char path[128];
+	int fd;
+
+	if (!make_dir())
+		SKIP("no temporary directory");
+	write_file("a.c", small_c);
+	if (!build("gcc -O2 -g -o plain a.c && cp plain one && cp plain two && dwz -m common one two", "common")) {
+		remove_dir();
+		SKIP("no gcc or dwz");
+	}
+	read_form("plain", NULL, &theirs);
+	read_form("one", "common", NULL);
+	expect_same("dwz -m");
+	snprintf(path, sizeof(path), "%s/one", dir);
+	fd = open(path, O_RDONLY);
+	EXPECT_EQ(elf_image_open_fd(&img, fd, NULL), 0);
+	q.img = &img;
+	q.path = path;
+	EXPECT_EQ(debug_file_find_alt(&q, &alt), 0);
+	EXPECT(alt.fd >= 0);
+	debug_file_close(&alt);
+	elf_image_close(&img);
+	close(fd);
+	remove_dir();
+}
+
+/* A reader that dies or does not end costs its own frames only. */
+TEST(dwarf_damaged)
+{
+	const struct dwarf_limits limits = { .bytes = 512u << 20, .seconds = 5 };
+	struct dwarf_place where = { .root_fd = -1 };
+	uint64_t slowest = 0, offsets[8], sizes[8];
+	unsigned int bad = 0, n = 0;
+	struct elf_image img;
+	uint8_t *good;
+	char path[128];
+	size_t len = 0;
+	int fd;
+
+	if (!make_dir())
+		SKIP("no temporary directory");
+	write_file("a.c", small_c);
+	if (!build("gcc -O2 -g -o plain a.c", "plain")) {
+		remove_dir();
+		SKIP("no gcc");
+	}
+	snprintf(path, sizeof(path), "%s/plain", dir);
+	good = slurp(path, &len);
+	EXPECT_EQ(elf_image_open_mem(&img, good, len, NULL), 0);
+	for (uint32_t i = 0; i < img.nshdrs && n < 8; i++) {
+		if (strncmp(img.shdrs[i].name, ".debug_", 7))
+			continue;
+		offsets[n] = img.shdrs[i].offset;
+		sizes[n++] = img.shdrs[i].size;
+	}
+	elf_image_close(&img);
+	snprintf(path, sizeof(path), "%s/bad", dir);
+	fd = open(path, O_RDWR | O_CREAT, 0644);
+	srand(7);
+	for (ours.n = 0; ours.n < 64; ours.n++)
+		ours.addrs[ours.n] = nm("plain", "outer") + ours.n * 2;
+	for (int round = 0; round < 150 && n; round++) {
+		struct dwarf_job job = { .fd = fd, .alt_fd = -1, .inlined = true, .lines = true, .addrs = ours.addrs, .n = 64 };
+		uint64_t start = clock_ns(CLOCK_MONOTONIC);
+		uint8_t *copy = malloc(len);
+
+		memcpy(copy, good, len);
+		for (int k = 0; k < 1 + round % 20; k++) {
+			unsigned int s = (unsigned int)rand() % n;
+
+			copy[offsets[s] + (uint64_t)rand() % sizes[s]] = (uint8_t)(rand() % 4 ? rand() : 0xff);
+		}
+		EXPECT_EQ(pwrite(fd, copy, len, 0), (ssize_t)len);
+		free(copy);
+		forget(&ours);
+		bad += dwarf_work(&job, &where, &limits, take, &ours) != 0;
+		if (clock_ns(CLOCK_MONOTONIC) - start > slowest)
+			slowest = clock_ns(CLOCK_MONOTONIC) - start;
+	}
+	printf("# 150 damaged files: %u could not be read to their end, the slowest took %.0f ms\n", bad, (double)slowest / 1e6);
+	EXPECT(slowest < 8000000000ull);
+	free(good);
+	close(fd);
+	remove_dir();
+}
+
+/* A worker is stopped when its time is over. */
+TEST(dwarf_time_is_limited)
+{
+	const struct dwarf_limits limits = { .bytes = 512u << 20, .seconds = 1 };
+	struct dwarf_place where = { .root_fd = -1 };
+	struct dwarf_job job = { .alt_fd = -1, .inlined = true, .addrs = ours.addrs, .n = 1 };
+	uint64_t start = clock_ns(CLOCK_MONOTONIC);
+	int fds[2];
+
+	/* Reading from a pipe that nobody writes: as from a file system that does not answer. */
+	EXPECT_EQ(pipe(fds), 0);
+	job.fd = fds[0];
+	forget(&ours);
+	EXPECT(dwarf_work(&job, &where, &limits, take, &ours) != 0);
+	EXPECT(clock_ns(CLOCK_MONOTONIC) - start < 4000000000ull);
+	close(fds[0]);
+	close(fds[1]);
 }
