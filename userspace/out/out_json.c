@@ -5,7 +5,7 @@
  *   meta     schema, tool, host, event, hz (null: no frequency), start_unix_ns (null: unknown), duration_s, unit
  *            ("samples" or "microseconds"), samples, lost
  *   modules  the files that frames lie in: id, name, path, build_id (hex; null if it has none)
- *   stacks   comm, pid, cgroup_id, count (in `unit`), samples, stop (why the user part ends where it does, "complete" if at
+ *   stacks   comm, pid, cgroup_id, container (its id, if the process is in one), count (in `unit`), samples, stop (why the user part ends where it does, "complete" if at
  *            its outermost frame; null for kernel threads and with -K), frames: root first, user part before kernel part
  *            off-CPU also: state (ps's letter), waker (null, or an object of comm, pid, stop, frames)
  *   frame    name (without line) and module as in folded output; kind "user", "inlined", "kernel", "jit" (code without a
@@ -189,10 +189,11 @@ static int put_waker(struct json *j, const struct out_report *r, uint32_t waker)
 	return err;
 }
 
-static int put_stack(struct json *j, const struct out_report *r, size_t i)
+static int put_stack(struct json *j, const struct out_report *r, struct out_containers *oc, size_t i)
 {
 	static const char letters[] = SF_OFF_LETTERS;
 	struct profile_stack s;
+	const char *container;
 	int err;
 
 	profile_stack(r->profile, i, &s);
@@ -201,6 +202,9 @@ static int put_stack(struct json *j, const struct out_report *r, size_t i)
 	put_clean(j, "comm", s.comm);
 	json_u64(j, "pid", s.pid);
 	json_u64(j, "cgroup_id", s.cgroup_id);
+	container = out_container(oc, &s);
+	if (container)
+		json_str(j, "container", container);
 	json_u64(j, "count", out_shown(r, out_value(r, &s)));
 	json_u64(j, "samples", s.count);
 	if (r->stats->offcpu)
@@ -214,17 +218,21 @@ static int put_stack(struct json *j, const struct out_report *r, size_t i)
 
 int out_json(const struct out_report *r, FILE *f)
 {
+	struct out_containers *oc = out_containers_new();
 	struct json j = json_on(f);
 	int err;
 
+	if (!oc)
+		return -ENOMEM;
 	json_object(&j, NULL);
 	put_meta(&j, r);
 	err = put_modules(&j, r);
 	json_array(&j, "stacks");
 	for (size_t i = 0; i < profile_count(r->profile) && !err && !ferror(f); i++)
-		err = put_stack(&j, r, i);
+		err = put_stack(&j, r, oc, i);
 	json_array_end(&j);
 	json_object_end(&j);
 	json_newline(&j);
+	out_containers_free(oc);
 	return err ? err : out_finish(f);
 }

@@ -9,7 +9,7 @@
  * without a file has its address and no mapping.
  *
  * Values: samples, and with a clock event also CPU time at the period; off-CPU: samples and nanoseconds. Labels: comm,
- * pid, cgroup_id, and `incomplete` with the reason where the user part did not reach its outermost frame.
+ * pid, cgroup_id, container (its id, if the process is in one), and `incomplete` with the reason where the user part did not reach its outermost frame.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -72,6 +72,7 @@ struct pprof {
 	struct idmap mapping_ids;	/* module id, segment's offset -> mappings */
 	struct mapping *mappings;
 	size_t mappings_cap;
+	struct out_containers *containers;
 	struct idmap locations;		/* mapping << 32 | symbol, address */
 	struct idmap functions;		/* name, file */
 	uint64_t *ids;			/* scratch: a sample's locations */
@@ -343,6 +344,7 @@ static void put_label(struct pprof *w, const char *key, uint64_t str, uint64_t n
 static void put_sample(struct pprof *w, size_t i)
 {
 	struct profile_stack s;
+	const char *container;
 	uint64_t values[2];
 	size_t n, at;
 
@@ -357,6 +359,9 @@ static void put_sample(struct pprof *w, size_t i)
 	put_label(w, "pid", 0, s.pid);
 	if (s.cgroup_id)
 		put_label(w, "cgroup_id", 0, s.cgroup_id);
+	container = out_container(w->containers, &s);
+	if (container)
+		put_label(w, "container", string_id(w, container), 0);
 	if (out_incomplete(w->r, &s))
 		put_label(w, "incomplete", string_id(w, profile_stop_name(s.stop)), 0);
 	pb_end(&w->pb, at);
@@ -437,10 +442,10 @@ static int gzip(const struct pb *pb, FILE *f)
 
 int out_pprof(const struct out_report *r, FILE *f)
 {
-	struct pprof w = { .r = r, .strings = strpool_new(), .next_base = FIRST_BASE };
+	struct pprof w = { .r = r, .strings = strpool_new(), .next_base = FIRST_BASE, .containers = out_containers_new() };
 	int err = -ENOMEM;
 
-	if (w.strings) {
+	if (w.strings && w.containers) {
 		string_id(&w, "");	/* number 0 */
 		put_head(&w);
 		for (size_t i = 0; i < profile_count(r->profile) && !w.err; i++)
@@ -452,6 +457,7 @@ int out_pprof(const struct out_report *r, FILE *f)
 	}
 	pb_free(&w.pb);
 	strpool_free(w.strings);
+	out_containers_free(w.containers);
 	idmap_free(&w.file_ids);
 	idmap_free(&w.mapping_ids);
 	idmap_free(&w.locations);

@@ -175,7 +175,7 @@ int oneshot_prepare(struct oneshot *r)
 	if (r->command && !r->system_wide)
 		r->common.collect.follow_forks = true;
 	r->common.collect.count_run_time = r->common.stats != NULL;
-	r->common.collect.want_cgroup = r->format && !strcmp(r->format->name, "json");
+	r->common.collect.want_cgroup = r->format && (!strcmp(r->format->name, "json") || !strcmp(r->format->name, "pprof"));
 	return err;
 }
 
