@@ -40,6 +40,8 @@ enum sf_lost {
  *   63..61 kind   60 found by frame pointer   59 return address   58..34 module id   33..0 file offset
  *   63..61 kind   60 found by frame pointer   59 return address   58..0 virtual address   (JIT, RAW)
  *
+ * JIT words in user space: 58..47 the second in which they were sampled (0: it does not matter), 46..0 address.
+ *
  * Offsets and addresses are those to look up: for a return address (bit 59) that is the address minus 1.
  *
  * A module id is a place in the table of modules and, above it, how often that place has been given away: an id names
@@ -61,6 +63,11 @@ enum sf_lost {
 #define SF_FRAME_MODULE(f) ((sf_u32)((f) >> SF_FRAME_MODULE_SHIFT & SF_FRAME_MODULE_MASK))
 #define SF_FRAME_OFFSET(f) ((f) & SF_FRAME_OFFSET_MASK)
 #define SF_FRAME_ADDR(f) ((f) & SF_FRAME_ADDR_MASK)
+
+#define SF_FRAME_EPOCH_SHIFT 47
+#define SF_FRAME_JIT_ADDR(f) ((f) & ((1ull << SF_FRAME_EPOCH_SHIFT) - 1))
+#define SF_FRAME_JIT_EPOCH(f) ((sf_u32)(SF_FRAME_ADDR(f) >> SF_FRAME_EPOCH_SHIFT))
+#define SF_FRAME_IN_EPOCH(f, epoch) ((f) | (sf_u64)(epoch) << SF_FRAME_EPOCH_SHIFT)
 
 /* ---- Ring buffer records ------------------------------------------------------------------------------ */
 

@@ -95,6 +95,11 @@ uint64_t out_shown(const struct out_report *r, uint64_t sum);
 bool out_incomplete(const struct out_report *r, const struct profile_stack *s);
 uint64_t out_lost(const struct run_stats *st);	/* samples that were lost, of any cause */
 bool out_is_clock(const struct out_meta *meta);	/* its samples come at even steps of CPU time, 1/hz apart */
+/* The container's id of a stack's process, clean; NULL: none, or it can no longer be told. Valid until the next call. */
+struct out_containers;
+struct out_containers *out_containers_new(void);	/* NULL: out of memory */
+void out_containers_free(struct out_containers *oc);
+const char *out_container(struct out_containers *oc, const struct profile_stack *s);
 int out_finish(FILE *f);		/* flush: 0 or -errno */
 
 #endif

@@ -33,6 +33,7 @@ struct folded {
 	size_t nseqs, seqs_cap;
 	struct line *lines;
 	size_t nlines, lines_cap;
+	struct profile_frames frames;	/* scratch */
 };
 
 static int intern_clean(struct folded *fd, const char *s, uint32_t *ret)
@@ -82,18 +83,17 @@ static int add_head(struct folded *fd, const struct profile_stack *s)
 /* Stack i of p at the end of seqs, comm first. */
 static int add_frames(struct folded *fd, struct profile *p, size_t i)
 {
-	const uint32_t *ids = profile_symbols(p, i, fd->r->symbols);
+	struct profile_frames *f = &fd->frames;
 	struct profile_stack s;
 	int err;
 
 	profile_stack(p, i, &s);
-	if (!ids || vec_reserve(&fd->seqs, &fd->seqs_cap, fd->nseqs + 6 + s.n_user + s.n_kernel, sizeof(*fd->seqs)))
+	if (profile_frames(p, i, fd->r->symbols, !fd->r->opts.kernel_only, !fd->r->opts.user_only, f) ||
+	    vec_reserve(&fd->seqs, &fd->seqs_cap, fd->nseqs + 6 + f->n, sizeof(*fd->seqs)))
 		return -ENOMEM;
 	err = add_head(fd, &s);
-	for (size_t k = fd->r->opts.kernel_only ? 0 : s.n_user; k-- > 0 && !err;)
-		err = name_of_symbol(fd, ids[k], &fd->seqs[fd->nseqs++]);
-	for (size_t k = fd->r->opts.user_only ? 0 : s.n_kernel; k-- > 0 && !err;)
-		err = name_of_symbol(fd, ids[s.n_user + k], &fd->seqs[fd->nseqs++]);
+	for (size_t k = f->n; k-- > 0 && !err;)
+		err = name_of_symbol(fd, f->list[k].symbol, &fd->seqs[fd->nseqs++]);
 	return err;
 }
 
@@ -230,5 +230,6 @@ int out_folded(const struct out_report *r, FILE *f)
 	free(fd.by_symbol);
 	free(fd.seqs);
 	free(fd.lines);
+	free(fd.frames.list);
 	return err;
 }

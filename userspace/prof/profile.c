@@ -263,6 +263,50 @@ int profile_resolve(struct profile *p, struct symbolizer *sz)
 	return 0;
 }
 
+/* ---- Frames as they are shown ---- */
+
+static int add_shown(struct profile_frames *f, uint64_t word, uint32_t symbol, bool kernel, bool inlined)
+{
+	if (vec_reserve(&f->list, &f->cap, f->n + 1, sizeof(*f->list)))
+		return -ENOMEM;
+	f->list[f->n++] = (struct profile_frame){ .word = word, .symbol = symbol, .kernel = kernel, .inlined = inlined };
+	return 0;
+}
+
+int profile_frames(struct profile *p, size_t i, struct symbolizer *sz, bool user, bool kernel, struct profile_frames *ret)
+{
+	const uint32_t *ids = profile_symbols(p, i, sz), *inlined;
+	struct profile_stack s;
+	int err = ids ? 0 : -ENOMEM;
+
+	profile_stack(p, i, &s);
+	ret->n = 0;
+	for (size_t k = s.n_user; k < (size_t)s.n_user + s.n_kernel && kernel && !err; k++)
+		err = add_shown(ret, s.frames[k], ids[k], true, false);
+	for (size_t k = 0; k < s.n_user && user && !err; k++) {
+		size_t n = symbolizer_inlined(sz, s.frames[k], &inlined);
+
+		for (size_t d = 0; d < n && !err; d++)
+			err = add_shown(ret, s.frames[k], inlined[d], false, true);
+		if (!err)
+			err = add_shown(ret, s.frames[k], ids[k], false, false);
+	}
+	return err;
+}
+
+int profile_want_debug(const struct profile *p, struct symbolizer *sz)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < p->nstacks; i++) {
+		const struct stack *s = &p->stacks[i];
+
+		for (size_t k = 0; k < s->n_user && !err; k++)
+			err = symbolizer_want_debug(sz, p->words[s->at + k], s->pid);
+	}
+	return err;
+}
+
 /* ---- The account ---- */
 
 static bool in_sframe(const struct module *m, uint64_t offset)

@@ -7,6 +7,7 @@
 #ifndef SFBPF_PROF_PROFILE_H
 #define SFBPF_PROF_PROFILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -68,6 +69,23 @@ void profile_stack(const struct profile *p, size_t i, struct profile_stack *ret)
 const uint32_t *profile_symbols(struct profile *p, size_t i, struct symbolizer *sz);
 /* All of them at once: before a profile is merged into others, which then need not ask again. 0 or -ENOMEM. */
 int profile_resolve(struct profile *p, struct symbolizer *sz);
+
+/* A frame as it is shown. Those inlined at a place are frames of their own, which come before (leaf first) its function. */
+struct profile_frame {
+	uint64_t word;			/* frame word, or the kernel's address */
+	uint32_t symbol;
+	bool kernel, inlined;
+};
+
+struct profile_frames {			/* zeroed: empty; list is the caller's to free */
+	struct profile_frame *list;
+	size_t n, cap;
+};
+
+/* Stack i, leaf first: the kernel part, then the user part, if they are wanted. 0 or -ENOMEM. */
+int profile_frames(struct profile *p, size_t i, struct symbolizer *sz, bool user, bool kernel, struct profile_frames *ret);
+/* Wants inlined frames and lines (symbolizer_want_debug) of all frames. 0 or -ENOMEM. */
+int profile_want_debug(const struct profile *p, struct symbolizer *sz);
 
 /* What --stats says about stacks and frames. Adds up: user_total = sum of stops; frames = the sum of the four sources. */
 struct profile_account {

@@ -50,7 +50,7 @@ static int add_block(struct blocks *b, const struct offcpu_block *blk, size_t *r
 	struct profile_times t = { .count = blk->count, .weight = blk->ns, .state = blk->state };
 	int err = 0;
 
-	symbolizer_see(b->session->symbols, blk->stack->frames, blk->stack->n_user, blk->stack->pid);
+	symbolizer_see(b->session->symbols, blk->stack->frames, blk->stack->n_user, blk->stack->pid, session_now());
 	if (b->wakers && blk->waker)
 		err = add_waker(b, blk->waker, &t.waker);
 	if (!err)

@@ -167,6 +167,9 @@ static int report(struct offcpu_tool *t, struct session *s)
 	};
 	int err;
 
+	err = oneshot_debug(&t->one, s, t->blocks.wakers);
+	if (err)
+		return err;
 	gethostname(host, sizeof(host) - 1);
 	session_stats(s, s->profile, &stats);
 	blocks_stats(&t->blocks, &stats);

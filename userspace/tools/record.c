@@ -46,6 +46,9 @@ static int report(struct oneshot *r, struct session *s)
 	};
 	int err;
 
+	err = oneshot_debug(r, s, NULL);
+	if (err)
+		return err;
 	gethostname(host, sizeof(host) - 1);
 	session_stats(s, s->profile, &stats);
 	err = r->format->write(&rep, r->out);
