@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "base/vec.h"
@@ -62,6 +63,13 @@ bool idmap_find(const struct idmap *map, uint64_t a, uint64_t b, uint32_t *ret)
 		}
 	}
 	return false;
+}
+
+void idmap_reset(struct idmap *map)
+{
+	if (map->n)
+		memset(map->slots, 0, map->nslots * sizeof(*map->slots));
+	map->n = 0;
 }
 
 void idmap_free(struct idmap *map)

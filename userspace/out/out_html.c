@@ -296,29 +296,77 @@ static int frame_of(struct stackset *ss, const struct out_report *r, const struc
 	return stackset_frame(ss, name, kind == said ? bare : len, symbolizer_module(r->symbols, f->symbol), kind, ret);
 }
 
-static int add_stack(struct stackset *ss, const struct out_report *r, size_t i, enum stack_side side)
-{
-	struct profile_frames f = { 0 };
-	uint32_t *frames = NULL;
-	char text[64];
-	struct profile_stack s;
-	size_t n = 0, cap = 0;
-	int err = profile_frames(r->profile, i, r->symbols, !r->opts.kernel_only, !r->opts.user_only, &f);
+/* A stack on its way into the set: what folded lines have between comm and count. */
+struct path {
+	struct stackset *ss;
+	const struct out_report *r;
+	size_t n, cap;
+	uint32_t *frames;	/* add_frames has left room for PATH_NOTES notes behind them */
+};
 
-	profile_stack(r->profile, i, &s);
+#define PATH_NOTES 4		/* a marker before the frames; what stands between them and the waker's */
+
+static int add_note(struct path *p, const char *text)
+{
+	return stackset_frame(p->ss, text, strlen(text), "", STACK_NOTE, &p->frames[p->n++]);
+}
+
+/* Foreign bytes: comm. */
+static void clean_comm(char ret[64], const char *comm)
+{
+	comm = *comm ? comm : "[unknown]";
+	text_clean(ret, 64, comm, strlen(comm), 0);
+}
+
+/* Stack i of a profile, which may be that of wakers. */
+static int add_frames(struct path *p, struct profile *profile, size_t i, struct profile_stack *ret)
+{
+	const struct out_report *r = p->r;
+	struct profile_frames f = { 0 };
+	char marker[64];
+	int err = profile_frames(profile, i, r->symbols, !r->opts.kernel_only, !r->opts.user_only, &f);
+
 	if (!err)
-		err = vec_reserve(&frames, &cap, f.n + 1, sizeof(*frames));
-	if (!err && out_incomplete(r, &s)) {
-		snprintf(text, sizeof(text), "[incomplete:%s]", profile_stop_name(s.stop));
-		err = stackset_frame(ss, text, strlen(text), "", STACK_NOTE, &frames[n++]);
+		err = vec_reserve(&p->frames, &p->cap, p->n + f.n + PATH_NOTES, sizeof(*p->frames));
+	profile_stack(profile, i, ret);
+	if (!err && out_incomplete(r, ret)) {
+		snprintf(marker, sizeof(marker), "[incomplete:%s]", profile_stop_name(ret->stop));
+		err = add_note(p, marker);
 	}
 	for (size_t k = f.n; k-- > 0 && !err;)
-		err = frame_of(ss, r, &f.list[k], &frames[n++]);
-	text_clean(text, sizeof(text), *s.comm ? s.comm : "[unknown]", strlen(*s.comm ? s.comm : "[unknown]"), 0);
-	if (!err)
-		err = stackset_add(ss, text, s.pid, frames, n, side, out_value(r, &s));
-	free(frames);
+		err = frame_of(p->ss, r, &f.list[k], &p->frames[p->n++]);
 	free(f.list);
+	return err;
+}
+
+static int add_waker(struct path *p, uint32_t waker)
+{
+	struct profile_stack s;
+	char comm[64];
+	int err = add_note(p, STACK_WAKER_MARK);
+
+	profile_stack(p->r->wakers, waker - 1, &s);
+	clean_comm(comm, s.comm);
+	if (!err)
+		err = add_note(p, comm);
+	return err ? err : add_frames(p, p->r->wakers, waker - 1, &s);
+}
+
+static int add_stack(struct stackset *ss, const struct out_report *r, size_t i, enum stack_side side)
+{
+	struct path p = { .ss = ss, .r = r };
+	struct profile_stack s;
+	char comm[64];
+	int err = add_frames(&p, r->profile, i, &s);
+
+	if (!err && s.state == SF_OFF_R)
+		err = add_note(&p, STACK_RUNNABLE);
+	if (!err && s.waker && r->wakers)
+		err = add_waker(&p, s.waker);
+	clean_comm(comm, s.comm);
+	if (!err)
+		err = stackset_add(ss, comm, s.pid, p.frames, p.n, side, out_value(r, &s));
+	free(p.frames);
 	return err;
 }
 
