@@ -19,6 +19,9 @@ needs() {
 	libelf-dev library libelf
 	zlib1g-dev library zlib
 	liblzma-dev library liblzma
+	libdw-dev library libdw
+	libzstd-dev library libzstd
+	libcurl4-openssl-dev library libcurl
 	libncurses-dev library ncursesw
 	libiberty-dev header libiberty/demangle.h
 	binutils command objcopy
@@ -29,7 +32,8 @@ needs() {
 	g++ command g++
 	gdb command gdb
 	tmux command tmux
-	libdw-dev library libdw
+	debuginfod command debuginfod
+	dwz command dwz
 	xz-utils command xz
 	libclang-rt-14-dev clang fuzzer
 	EOF

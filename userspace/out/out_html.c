@@ -304,6 +304,8 @@ struct path {
 	size_t n, cap;
 };
 
+#define PATH_NOTES 4		/* a marker before the frames; what stands between them and the waker's */
+
 static int add_note(struct path *p, const char *text)
 {
 	int err = vec_reserve(&p->frames, &p->cap, p->n + 1, sizeof(*p->frames));
@@ -326,6 +328,8 @@ static int add_frames(struct path *p, struct profile *profile, size_t i, struct 
 	char marker[64];
 	int err = profile_frames(profile, i, r->symbols, !r->opts.kernel_only, !r->opts.user_only, &f);
 
+	if (!err)
+		err = vec_reserve(&p->frames, &p->cap, p->n + f.n + PATH_NOTES, sizeof(*p->frames));
 	profile_stack(profile, i, ret);
 	if (!err && out_incomplete(r, ret)) {
 		snprintf(marker, sizeof(marker), "[incomplete:%s]", profile_stop_name(ret->stop));
