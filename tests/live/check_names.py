@@ -307,5 +307,6 @@ def check_names_node_pid_namespace(name):
     h.check(name, js_errors(h.record(["-p", str(h.family(p.pid)[-1])], 2)[0]))
 
 
-h.run_checks([check_names_debug_package, check_names_node, check_names_node_dead, check_names_two_roots,
-              check_names_containers, check_names_node_pid_namespace])
+h.run_checks([check_names_debug_package, check_names_node, check_names_node_dead, check_names_node_jitdump, check_names_java,
+              check_names_inlined, check_names_container, check_names_two_roots, check_names_containers,
+              check_names_node_pid_namespace])

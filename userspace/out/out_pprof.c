@@ -246,16 +246,15 @@ static uint32_t line_of(const struct pprof *w, uint32_t symbol, const char **ret
 /* The same function whether inlined or not, and in all its lines. It is written when first asked for, which no other message may hold. */
 static uint64_t function_id(struct pprof *w, uint32_t symbol)
 {
-	bool is_note = symbol == RUNNABLE;
-	uint64_t name = string_id(w, is_note ? STACK_RUNNABLE : symbolizer_function(w->r->symbols, symbol)), path;
-	/* Functions of the same name in two modules stay two, as symbols are. */
-	uint32_t module = is_note ? 0 : symbolizer_module_index(w->r->symbols, symbol), id;
 	size_t before = w->functions.n, at;
-	const char *file = "";
+	bool real = symbol != RUNNABLE;
+	uint64_t name = string_id(w, real ? symbolizer_function(w->r->symbols, symbol) : STACK_RUNNABLE), path;
+	uint32_t id, module = real ? symbolizer_module_index(w->r->symbols, symbol) : UINT32_MAX;
+	const char *file;
 
-	if (!is_note)
-		symbolizer_line(w->r->symbols, symbol, &file);
+	line_of(w, symbol, &file);
 	path = string_id(w, file);
+	/* Functions of the same name in two modules stay two, as symbols are. */
 	if (idmap_get(&w->functions, name << 32 | module, path, &id)) {
 		w->err = -ENOMEM;
 		return 0;
@@ -274,7 +273,7 @@ static uint64_t function_id(struct pprof *w, uint32_t symbol)
 static void put_line(struct pprof *w, uint32_t symbol)
 {
 	const char *file;
-	uint32_t number = symbol == RUNNABLE ? 0 : symbolizer_line(w->r->symbols, symbol, &file);
+	uint32_t number = line_of(w, symbol, &file);
 	uint64_t function = function_id(w, symbol);
 	size_t line = pb_begin(&w->pb, LOCATION_LINE);
 
