@@ -11,7 +11,7 @@
 
 #include "base/idmap.h"
 #include "prof/profile.h"
-#include "tui/selection.h"
+#include "prof/selection.h"
 
 struct blocked_stack {
 	uint64_t key;			/* the same stack has it at every refresh */

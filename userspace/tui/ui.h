@@ -16,12 +16,12 @@
 #include "prof/profile.h"
 #include "tui/blocked.h"
 #include "tui/calltree.h"
-#include "tui/census.h"
+#include "prof/census.h"
 #include "tui/cgroup_name.h"
 #include "tui/grid.h"
 #include "tui/keys.h"
 #include "tui/live.h"
-#include "tui/selection.h"
+#include "prof/selection.h"
 
 #define UI_DELAY_MIN 100000000ull		/* ns */
 #define UI_DELAY_MAX 3600000000000ull

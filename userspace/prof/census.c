@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tui/census.h"
+#include "prof/census.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -116,11 +116,11 @@ static int count_hot(struct census *c, struct census_process *pr, uint32_t symbo
 	return 0;
 }
 
-static void count_process(struct census_process *pr, const struct profile_stack *s)
+static void count_process(struct census_process *pr, const struct profile_stack *s, uint64_t value)
 {
-	pr->self += s->count;
+	pr->self += value;
 	if (s->flags & SF_SAMPLE_IN_KERNEL)
-		pr->kernel += s->count;
+		pr->kernel += value;
 	if (s->flags & SF_SAMPLE_USER) {
 		pr->user_stacks += s->count;
 		if (s->stop == SF_STOP_COMPLETE)
@@ -128,15 +128,15 @@ static void count_process(struct census_process *pr, const struct profile_stack 
 	}
 }
 
-static int add_process(struct census *c, const struct profile_stack *s, uint32_t leaf)
+static int add_process(struct census *c, const struct profile_stack *s, uint64_t value, uint32_t leaf)
 {
 	struct census_process *pr = process_of(c, s->pid), *t = pr ? thread_of(c, s) : NULL;
 
 	if (!t)
 		return -ENOMEM;
-	count_process(pr, s);
-	count_process(t, s);
-	return count_hot(c, pr, leaf, s->count);
+	count_process(pr, s, value);
+	count_process(t, s, value);
+	return count_hot(c, pr, leaf, value);
 }
 
 /* A process is called like its busiest thread. */
@@ -213,20 +213,20 @@ static struct place *place_of(struct census *c, const struct symbolizer *sz, uin
 	return at;
 }
 
-static void count_module(struct census *c, struct place *at, const struct profile_stack *s, uint32_t stack, bool leaf,
-			 bool last_user)
+static void count_module(struct census *c, struct place *at, const struct profile_stack *s, uint64_t value, uint32_t stack,
+			 bool leaf, bool last_user)
 {
 	struct census_module *m = &c->modules[at->row1 - 1];
 	bool user = s->flags & SF_SAMPLE_USER;
 
 	if (leaf)
-		m->self += s->count;
+		m->self += value;
 	if (last_user && user && s->stop != SF_STOP_COMPLETE)
 		m->ended[s->stop] += s->count;
 	if (at->stack == stack)
 		return;
 	at->stack = stack;
-	m->total += s->count;
+	m->total += value;
 	if (user) {
 		m->user_stacks += s->count;
 		if (s->stop == SF_STOP_COMPLETE)
@@ -269,21 +269,22 @@ uint8_t census_worst_stop(const struct census_module *m)
 
 /* ---- Stacks ---- */
 
-static void count_function(struct census *c, uint32_t symbol, const struct profile_stack *s, uint32_t stack, bool leaf)
+static void count_function(struct census *c, uint32_t symbol, const struct profile_stack *s, uint64_t value, uint32_t stack,
+			   bool leaf)
 {
 	struct tally *t = &c->scratch->by_symbol[symbol];
 
 	if (leaf)
-		t->self += s->count;
+		t->self += value;
 	if (t->stack == stack)
 		return;
 	t->stack = stack;
-	t->total += s->count;
+	t->total += value;
 	if (s->flags & SF_SAMPLE_IN_KERNEL)
-		t->kernel += s->count;
+		t->kernel += value;
 }
 
-static int add_functions(struct census *c, const struct profile_stack *s, const uint32_t *ids, uint32_t stack,
+static int add_functions(struct census *c, const struct profile_stack *s, uint64_t value, const uint32_t *ids, uint32_t stack,
 			 const struct symbolizer *sz, const struct shown *f)
 {
 	struct census_scratch *sc = c->scratch;
@@ -292,13 +293,13 @@ static int add_functions(struct census *c, const struct profile_stack *s, const 
 	if (extend(&sc->by_symbol, &sc->symbols_cap, &sc->nsymbols, symbolizer_count(sz)))
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		count_function(c, ids[shown_at(f, i)], s, stack, i == 0);
+		count_function(c, ids[shown_at(f, i)], s, value, stack, i == 0);
 	if (!n)
-		count_function(c, SYM_NO_STACK, s, stack, true);
+		count_function(c, SYM_NO_STACK, s, value, stack, true);
 	return 0;
 }
 
-static int add_modules(struct census *c, const struct profile_stack *s, const uint32_t *ids, uint32_t stack,
+static int add_modules(struct census *c, const struct profile_stack *s, uint64_t value, const uint32_t *ids, uint32_t stack,
 		       const struct symbolizer *sz, const struct modules *ms, const struct shown *f)
 {
 	size_t n = shown_count(f);
@@ -309,7 +310,7 @@ static int add_modules(struct census *c, const struct profile_stack *s, const ui
 
 		if (!at)
 			return -ENOMEM;
-		count_module(c, at, s, stack, i == 0, n && k + 1 == s->n_user);
+		count_module(c, at, s, value, stack, i == 0, n && k + 1 == s->n_user);
 	}
 	return 0;
 }
@@ -334,6 +335,7 @@ static int add_stack(struct census *c, struct profile *p, size_t i, struct symbo
 	struct profile_stack s;
 	const uint32_t *ids;
 	struct shown f;
+	uint64_t value;
 	int err = 0;
 
 	profile_stack(p, i, &s);
@@ -345,14 +347,15 @@ static int add_stack(struct census *c, struct profile *p, size_t i, struct symbo
 		return -ENOMEM;
 	if (!selection_takes(sel, &s, ids, sz))
 		return 0;
-	c->sum += s.count;
+	value = tables & CENSUS_BY_WEIGHT ? s.weight : s.count;
+	c->sum += value;
 	f = shown_frames(sel, &s);
 	if (tables & CENSUS_PROCESSES)
-		err = add_process(c, &s, shown_count(&f) ? ids[shown_at(&f, 0)] : SYM_NO_STACK);
+		err = add_process(c, &s, value, shown_count(&f) ? ids[shown_at(&f, 0)] : SYM_NO_STACK);
 	if (!err && tables & CENSUS_FUNCTIONS)
-		err = add_functions(c, &s, ids, (uint32_t)i + 1, sz, &f);
+		err = add_functions(c, &s, value, ids, (uint32_t)i + 1, sz, &f);
 	if (!err && tables & CENSUS_MODULES)
-		err = add_modules(c, &s, ids, (uint32_t)i + 1, sz, ms, &f);
+		err = add_modules(c, &s, value, ids, (uint32_t)i + 1, sz, ms, &f);
 	return err;
 }
 
