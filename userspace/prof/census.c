@@ -24,9 +24,12 @@ struct census_scratch {
 	size_t nsymbols, symbols_cap;
 	struct place *by_file, *by_name;	/* by module id; by symbolizer_module_index */
 	size_t nfiles, files_cap, nnames, names_cap;
-	struct idmap comms, processes, threads, hot;	/* the 16 bytes; (pid, 0); (pid, comm); (process, symbol) */
-	uint64_t *hot_self;		/* self samples, by id of hot */
-	size_t hot_cap;
+	struct idmap comms, processes, threads;	/* the 16 bytes; (pid, 0); (pid, comm) */
+	struct hot {			/* self of a function in a process, and under a thread name */
+		struct idmap ids;	/* (process or thread, symbol) */
+		uint64_t *self;		/* by id */
+		size_t cap;
+	} hot, thread_hot;
 	size_t functions_cap, processes_cap, threads_cap, modules_cap;
 };
 
@@ -45,8 +48,10 @@ void census_free(struct census *c)
 		idmap_free(&sc->comms);
 		idmap_free(&sc->processes);
 		idmap_free(&sc->threads);
-		idmap_free(&sc->hot);
-		free(sc->hot_self);
+		idmap_free(&sc->hot.ids);
+		idmap_free(&sc->thread_hot.ids);
+		free(sc->hot.self);
+		free(sc->thread_hot.self);
 		free(sc);
 	}
 	*c = (struct census){ 0 };
@@ -92,27 +97,52 @@ static struct census_process *thread_of(struct census *c, const struct profile_s
 	if (idmap_get(&sc->comms, comm[0], comm[1], &id) || idmap_get(&sc->threads, s->pid, id, &id) ||
 	    vec_reserve(&c->threads, &sc->threads_cap, sc->threads.n, sizeof(*c->threads)))
 		return NULL;
+	fresh.id = id;
 	if (id == c->nthreads)
 		c->threads[c->nthreads++] = fresh;
 	return &c->threads[id];
 }
 
-static int count_hot(struct census *c, struct census_process *pr, uint32_t symbol, uint64_t value)
+static int count_hot(struct hot *hot, struct census_process *of, uint64_t index, uint32_t symbol, uint64_t value)
 {
-	struct census_scratch *sc = c->scratch;
-	size_t before = sc->hot.n;
+	size_t before = hot->ids.n;
 	uint32_t id;
 
-	if (idmap_get(&sc->hot, (uint64_t)(pr - c->processes), symbol, &id) ||
-	    vec_reserve(&sc->hot_self, &sc->hot_cap, sc->hot.n, sizeof(*sc->hot_self)))
+	if (idmap_get(&hot->ids, index, symbol, &id) || vec_reserve(&hot->self, &hot->cap, hot->ids.n, sizeof(*hot->self)))
 		return -ENOMEM;
 	if (id == before)
-		sc->hot_self[id] = 0;
-	sc->hot_self[id] += value;
-	if (sc->hot_self[id] > pr->hottest_self) {
-		pr->hottest = symbol;
-		pr->hottest_self = sc->hot_self[id];
+		hot->self[id] = 0;
+	hot->self[id] += value;
+	if (hot->self[id] > of->hottest_self) {
+		of->hottest = symbol;
+		of->hottest_self = hot->self[id];
 	}
+	return 0;
+}
+
+static int by_thread_and_self(const void *a, const void *b)
+{
+	const struct census_hot *x = a, *y = b;
+
+	if (x->thread != y->thread)
+		return x->thread < y->thread ? -1 : 1;
+	if (x->self != y->self)
+		return x->self < y->self ? 1 : -1;
+	return x->symbol < y->symbol ? -1 : x->symbol > y->symbol;
+}
+
+int census_hottest(const struct census *c, struct census_hot **ret, size_t *ret_n)
+{
+	const struct hot *hot = &c->scratch->thread_hot;
+	struct census_hot *list = calloc(hot->ids.n + 1, sizeof(*list));
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < hot->ids.n; i++)
+		list[i] = (struct census_hot){ (uint32_t)hot->ids.keys[i].a, (uint32_t)hot->ids.keys[i].b, hot->self[i] };
+	qsort(list, hot->ids.n, sizeof(*list), by_thread_and_self);
+	*ret = list;
+	*ret_n = hot->ids.n;
 	return 0;
 }
 
@@ -136,7 +166,9 @@ static int add_process(struct census *c, const struct profile_stack *s, uint64_t
 		return -ENOMEM;
 	count_process(pr, s, value);
 	count_process(t, s, value);
-	return count_hot(c, pr, leaf, value);
+	if (count_hot(&c->scratch->hot, pr, (uint64_t)(pr - c->processes), leaf, value))
+		return -ENOMEM;
+	return count_hot(&c->scratch->thread_hot, t, t->id, leaf, value);
 }
 
 /* A process is called like its busiest thread. */
@@ -394,7 +426,8 @@ static int start(struct census *c)
 	idmap_reset(&sc->comms);
 	idmap_reset(&sc->processes);
 	idmap_reset(&sc->threads);
-	idmap_reset(&sc->hot);
+	idmap_reset(&sc->hot.ids);
+	idmap_reset(&sc->thread_hot.ids);
 	return 0;
 }
 

@@ -23,6 +23,7 @@ struct census_function {
 
 struct census_process {			/* a process, or one thread name of it */
 	uint32_t pid;
+	uint32_t id;			/* census_hot.thread of a thread name */
 	uint32_t names;			/* different thread names seen */
 	char comm[SF_COMM];		/* as the kernel gave it: foreign bytes; the one with the most samples */
 	uint64_t comm_self;		/* samples under that name */
@@ -63,6 +64,15 @@ enum { CENSUS_FUNCTIONS = 1, CENSUS_PROCESSES = 2, CENSUS_MODULES = 4, CENSUS_BY
 int census_build(struct census *c, struct profile *p, struct symbolizer *sz, const struct modules *ms,
 		 const struct selection *sel, unsigned int tables);
 void census_free(struct census *c);
+
+struct census_hot {			/* self of a function under one thread name of a process */
+	uint32_t thread;		/* census_process.id */
+	uint32_t symbol;
+	uint64_t self;
+};
+
+/* All of them, by thread, most self first; malloc'ed. 0 or -ENOMEM. */
+int census_hottest(const struct census *c, struct census_hot **ret, size_t *ret_n);
 /* The reason that most stacks ended for in this module; SF_STOP_COMPLETE: none did. */
 uint8_t census_worst_stop(const struct census_module *m);
 
