@@ -84,20 +84,36 @@ int blocked_build(struct blocked *b, struct profile *p, struct symbolizer *sz, c
 	return err;
 }
 
+static bool is_libc(const char *module)
+{
+	return !strncmp(module, "libc.so", 7) || !strncmp(module, "libc-", 5) || !strncmp(module, "libpthread", 10) ||
+	       !strncmp(module, "ld-musl", 7);
+}
+
+size_t blocked_program_frame(const struct shown *f, const uint32_t *ids, const struct symbolizer *sz)
+{
+	for (size_t i = f->nk; i < shown_count(f); i++)
+		if (!is_libc(symbolizer_module(sz, ids[shown_at(f, i)])))
+			return i;
+	return f->nk;
+}
+
 const char *blocked_text(const struct blocked_stack *row, struct profile *p, struct symbolizer *sz, const struct selection *sel,
 			 const char *between, char *dst, size_t cap)
 {
 	const uint32_t *ids = profile_symbols(p, row->stack, sz);
 	struct profile_stack s;
 	struct shown f;
-	size_t n = 0;
+	size_t n = 0, program = 0;
 
 	dst[0] = 0;
 	profile_stack(p, row->stack, &s);
 	f = shown_frames(sel, &s);
+	if (ids && f.nu)
+		program = blocked_program_frame(&f, ids, sz);
 	for (size_t i = 0; ids && i < shown_count(&f) && n < cap; i++)
-		if (!i || i >= f.nk || !f.nu)
-			n += (size_t)snprintf(dst + n, cap - n, "%s%s", i ? between : "", symbolizer_name(sz, ids[shown_at(&f, i)]));
+		if ((!i && f.nk) || i >= program)
+			n += (size_t)snprintf(dst + n, cap - n, "%s%s", n ? between : "", symbolizer_name(sz, ids[shown_at(&f, i)]));
 	if (!n)
 		snprintf(dst, cap, "%s", symbolizer_name(sz, SYM_NO_STACK));
 	return dst;

@@ -34,7 +34,9 @@ struct blocked {			/* zeroed before its first use */
 /* 0 or -ENOMEM (b is then empty). */
 int blocked_build(struct blocked *b, struct profile *p, struct symbolizer *sz, const struct selection *sel);
 void blocked_free(struct blocked *b);
-/* "futex_do_wait_[k] < pthread_cond_wait < worker < main": where the kernel blocks, then the user part, leaf first. Returns dst. */
+/* The innermost frame that is the program's own: not one of the C library, whose functions only lead to the system call. */
+size_t blocked_program_frame(const struct shown *f, const uint32_t *ids, const struct symbolizer *sz);
+/* "futex_do_wait_[k] < worker < main": where the kernel blocks, then the program from there on, leaf first. Returns dst. */
 const char *blocked_text(const struct blocked_stack *row, struct profile *p, struct symbolizer *sz, const struct selection *sel,
 			 const char *between, char *dst, size_t cap);
 

@@ -126,7 +126,7 @@ static void zoom_blocked(struct ui *ui, const struct ui_row *row)
 	f = shown_frames(&ui->sel, &s);
 	if (row->kind == ROW_FUNCTION || is_in(ui, ZOOM_PROCESS, s.pid) || is_in(ui, ZOOM_COMM, 0)) {
 		if (ids && shown_count(&f))
-			zoom_symbol(ui, row->kind == ROW_FUNCTION ? row->symbol : ids[shown_at(&f, f.nu ? f.nk : 0)], VIEW_OFFCPU);
+			zoom_symbol(ui, row->kind == ROW_FUNCTION ? row->symbol : ids[shown_at(&f, f.nu ? blocked_program_frame(&f, ids, ui->symbols) : 0)], VIEW_OFFCPU);
 		return;
 	}
 	if (!b->pid)
