@@ -15,7 +15,7 @@
 #define COST_HIGH 0.02			/* of a CPU, of the BPF programs: sampling begins or gets rarer */
 #define COST_LOW 0.005
 #define THIN_MIN (50 * NUM_US)
-#define THIN_MAX (10 * NUM_MS)
+#define THIN_MAX (100 * NUM_MS)
 
 static void read_counters(const struct top *t, struct live_counters *ret)
 {
