@@ -12,6 +12,7 @@
 void blocked_free(struct blocked *b)
 {
 	free(b->v);
+	free(b->row_of);
 	idmap_free(&b->ids);
 	*b = (struct blocked){ 0 };
 }
@@ -45,6 +46,7 @@ static int add_stack(struct blocked *b, struct profile *p, uint32_t i, struct sy
 	uint64_t key;
 	uint32_t id;
 
+	b->row_of[i] = BLOCKED_NONE;
 	profile_stack(p, i, &s);
 	count_all(b, &s);
 	ids = profile_symbols(p, i, sz);
@@ -61,6 +63,7 @@ static int add_stack(struct blocked *b, struct profile *p, uint32_t i, struct sy
 		*row = (struct blocked_stack){ .key = key, .stack = i, .pid = s.pid };
 		b->n++;
 	}
+	b->row_of[i] = id;
 	if (row->pid != s.pid)
 		row->pid = 0;
 	row->ns += s.weight;
@@ -71,13 +74,14 @@ static int add_stack(struct blocked *b, struct profile *p, uint32_t i, struct sy
 
 int blocked_build(struct blocked *b, struct profile *p, struct symbolizer *sz, const struct selection *sel)
 {
-	int err = 0;
+	int err = vec_reserve(&b->row_of, &b->row_of_cap, profile_count(p) + 1, sizeof(*b->row_of));
 
 	b->n = 0;
+	b->nstacks = err ? 0 : profile_count(p);
 	b->ns = 0;
 	memset(&b->all, 0, sizeof(b->all));
 	idmap_reset(&b->ids);
-	for (size_t i = 0; i < profile_count(p) && !err; i++)
+	for (size_t i = 0; i < b->nstacks && !err; i++)
 		err = add_stack(b, p, (uint32_t)i, sz, sel);
 	if (err)
 		blocked_free(b);

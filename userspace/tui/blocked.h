@@ -21,9 +21,13 @@ struct blocked_stack {
 	uint64_t blocks;		/* that ended */
 };
 
+#define BLOCKED_NONE UINT32_MAX
+
 struct blocked {			/* zeroed before its first use */
 	struct blocked_stack *v;
 	size_t n, cap;
+	uint32_t *row_of;		/* by stack of the profile; BLOCKED_NONE: it is not selected */
+	size_t nstacks, row_of_cap;
 	struct idmap ids;
 	uint64_t ns;			/* selected: 100 % */
 	struct {			/* of the whole window, whatever is selected */

@@ -188,20 +188,38 @@ const char *rows_blocked_leaf(const struct ui *ui, const struct blocked_stack *b
 	return symbolizer_name(ui->symbols, ids && shown_count(&f) ? ids[shown_at(&f, 0)] : SYM_NO_STACK);
 }
 
+/* A row stands for stacks of several processes: it is found by any of them. NULL: no memory. */
+static bool *found_rows(const struct ui *ui)
+{
+	const struct blocked *b = &ui->off.now;
+	bool *found = calloc(b->n + 1, sizeof(*found));
+
+	/* What has come since the rows were counted is not among them. */
+	for (size_t i = 0; found && b->n && i < b->nstacks; i++)
+		if (b->row_of[i] != BLOCKED_NONE && !found[b->row_of[i]])
+			found[b->row_of[i]] = rows_filter_stack(ui, VIEW_OFFCPU, ui->off.window, i);
+	return found;
+}
+
 static int offcpu_rows(struct ui *ui)
 {
-	for (size_t i = 0; i < ui->off.now.n; i++) {
+	bool *found = ui->filter[0] ? found_rows(ui) : NULL;
+	int err = ui->filter[0] && !found ? -ENOMEM : 0;
+
+	for (size_t i = 0; i < ui->off.now.n && !err; i++) {
 		const struct blocked_stack *b = &ui->off.now.v[i];
 		struct ui_row *row;
 
-		if (ui->filter[0] && !rows_filter_stack(ui, VIEW_OFFCPU, ui->off.window, b->stack))
+		if (found && !found[i])
 			continue;
 		row = add(ui, b->key, (uint32_t)i);
-		if (!row)
-			return -ENOMEM;
-		row->opening = is_open_by_hand(ui, b->key) ? ROW_OPEN : ROW_CLOSED;
+		if (row)
+			row->opening = is_open_by_hand(ui, b->key) ? ROW_OPEN : ROW_CLOSED;
+		else
+			err = -ENOMEM;
 	}
-	return 0;
+	free(found);
+	return err;
 }
 
 /* ---- What the filter finds in stacks ---- */
