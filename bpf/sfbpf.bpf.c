@@ -239,8 +239,9 @@ int mapped_files(struct bpf_iter__task_vma *ctx)
 	struct sf_file_key key = {};
 	struct sf_need need;
 	u64 inode;
+	struct sf_module *m;
 	bool is_new;
-	u32 id, pid;
+	u32 why, pid;
 
 	/* As plain numbers: kload() computes addresses, which the verifier does not allow on typed pointers. */
 	bpf_probe_read_kernel(&vma, sizeof(vma), &ctx->vma);
@@ -254,10 +255,10 @@ int mapped_files(struct bpf_iter__task_vma *ctx)
 	if (!inode)
 		return 0;
 	inode_key(inode, &key);
-	id = module_of(&key, &is_new);
-	if (!id || !is_new)
+	m = module_of(&key, task_owner(task), &is_new, &why);
+	if (!m || !is_new)
 		return 0;
-	fill_need(&need, vma, inode, &key, id, pid);
+	fill_need(&need, vma, inode, m, pid);
 	bpf_seq_write(ctx->meta->seq, &need, sizeof(need));
 	return 0;
 }

@@ -200,6 +200,8 @@ static int on_record(void *ctx, void *data, size_t len)
 		if (len >= sizeof(*s) + 8ul * ((size_t)s->n_user + s->n_kernel) && s->stop < SF_STOP_MAX) {
 			if (s->type == SF_REC_STACK && !c->offcpu)
 				return 0;	/* what was in the ring when it stopped */
+			for (size_t i = 0; i < s->n_user; i++)
+				modules_see(c->modules, s->frames[i]);
 			if (s->type == SF_REC_STACK && !s->weight)
 				offcpu_keep(c->offcpu, s);
 			else if (c->fn)
@@ -207,7 +209,6 @@ static int on_record(void *ctx, void *data, size_t len)
 			return 0;
 		}
 	} else if (len >= sizeof(struct sf_need) && s->type == SF_REC_NEED) {
-		modules_get(c->modules, ((const struct sf_need *)data)->module);
 		loader_push(c->loader, data);
 		return 0;
 	}
@@ -230,21 +231,38 @@ bool collector_add_pid(struct collector *c, uint32_t pid)
 	return fill_set(bpf_map__fd(c->skel->maps.pids), &pid, 1);
 }
 
-/* The vDSO has no inode: its key is ours, and so is its id. */
+/* The vDSO has no inode: its key is ours, and so is its id. Nobody else takes ids yet. */
 static void add_vdso(struct collector *c)
 {
 	struct sf_file_key key = { .ino = SF_KEY_VDSO };
-	uint32_t id = c->skel->data->next_module++;
+	uint32_t id = c->skel->data_tables->free_ids[c->skel->data_tables->free_head++];
 
-	loader_load_vdso(c->loader, id);
+	loader_load_vdso(c->loader, id, &key);
 	bpf_map_update_elem(bpf_map__fd(c->skel->maps.files), &key, &id, BPF_ANY);
+}
+
+static void on_gone(void *ctx, uint32_t module, bool id_too)
+{
+	modules_gone(ctx, module, id_too);
+}
+
+static struct tables *make_tables(struct collector *c)
+{
+	struct sfbpf_bpf__data_tables *state = c->skel->data_tables;
+	struct tables_maps maps = {
+		.chunks_fd = bpf_map__fd(c->skel->maps.chunks), .modules_fd = bpf_map__fd(c->skel->maps.modules),
+		.files_fd = bpf_map__fd(c->skel->maps.files), .free_ids = state->free_ids, .free_head = &state->free_head,
+		.free_tail = &state->free_tail, .epoch = &state->tables_epoch,
+	};
+
+	return tables_new(&maps, c->opts.table_bytes, on_gone, c->modules);
 }
 
 static int set_up(struct collector *c, struct collector_error *err)
 {
 	const struct collector_opts *o = &c->opts;
 
-	c->tables = tables_new(bpf_map__fd(c->skel->maps.chunks), bpf_map__fd(c->skel->maps.modules), o->table_bytes);
+	c->tables = make_tables(c);
 	c->loader = c->tables ? loader_new(c->modules, c->tables) : NULL;
 	c->ring = ring_buffer__new(bpf_map__fd(c->skel->maps.ring), on_record, c, NULL);
 	c->perf_links = calloc((size_t)c->ncpus, sizeof(*c->perf_links));
@@ -358,6 +376,17 @@ static int attach_perf(struct collector *c, struct collector_error *err)
 		    last == -EINVAL ? " (is the frequency above kernel.perf_event_max_sample_rate?)" : "");
 }
 
+/* Its iterators sleep, so tables cannot be taken away meanwhile. */
+static int attach_offcpu(struct collector *c)
+{
+	int rc;
+
+	tables_hold(c->tables);
+	rc = offcpu_attach(c->offcpu);
+	tables_release(c->tables);
+	return rc;
+}
+
 int collector_attach(struct collector *c, struct collector_error *err)
 {
 	int rc = loader_start(c->loader);
@@ -375,12 +404,13 @@ int collector_attach(struct collector *c, struct collector_error *err)
 		c->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	if (!c->offcpu)
 		return attach_perf(c, err);
-	rc = offcpu_attach(c->offcpu);
+	rc = attach_offcpu(c);
 	return rc ? fail(err, 4, "this kernel cannot trace its scheduler: %s", strerror(-rc)) : 0;
 }
 
 int collector_poll(struct collector *c, int timeout_ms, collector_sample_fn fn, void *ctx)
 {
+	uint64_t left = modules_left(c->modules);
 	int n;
 
 	c->fn = fn;
@@ -389,6 +419,8 @@ int collector_poll(struct collector *c, int timeout_ms, collector_sample_fn fn, 
 	n = timeout_ms ? ring_buffer__poll(c->ring, timeout_ms) : 0;
 	if (n >= 0)
 		n = ring_buffer__consume(c->ring);
+	if (n >= 0)
+		modules_drained(c->modules, left);
 	return n < 0 && n != -EINTR ? n : 0;
 }
 
@@ -410,10 +442,13 @@ static void drain_ring(void *ctx)
 
 void collector_detach(struct collector *c)
 {
-	if (c->beside)
+	if (c->beside) {
 		collector_offcpu_stop(c);
-	else if (c->offcpu)
+	} else if (c->offcpu) {
+		tables_hold(c->tables);
 		offcpu_finish(c->offcpu, drain_ring, c);
+		tables_release(c->tables);
+	}
 	for (int cpu = 0; cpu < c->ncpus; cpu++) {
 		bpf_link__destroy(c->perf_links[cpu]);
 		c->perf_links[cpu] = NULL;
@@ -436,6 +471,7 @@ static void sum_stats(const struct sf_cpu_stats *stats, int ncpus, struct collec
 		ret->needs += st->needs;
 		ret->off_no_state += st->off_no_state;
 		ret->needs_dropped += st->needs_dropped;
+		ret->needs_refused += st->needs_refused;
 		for (int i = 0; i < SF_LOST_MAX; i++)
 			ret->lost[i] += st->lost[i];
 	}
@@ -445,7 +481,7 @@ void collector_counters(struct collector *c, struct collector_counters *ret)
 {
 	sum_stats(c->cpu_stats, c->ncpus, ret);
 	ret->lost[SF_LOST_BAD_RECORD] += c->bad_records;
-	ret->table_bytes = tables_bytes(c->tables);
+	tables_counts(c->tables, &ret->tables);
 	loader_totals(c->loader, &ret->loader);
 }
 
@@ -482,7 +518,7 @@ static int share_maps(const struct sfbpf_bpf *from, struct sfbpf_bpf *to)
 		{ from->maps.ring, to->maps.ring }, { from->maps.files, to->maps.files },
 		{ from->maps.modules, to->maps.modules }, { from->maps.chunks, to->maps.chunks },
 		{ from->maps.pids, to->maps.pids }, { from->maps.tids, to->maps.tids },
-		{ from->maps.data, to->maps.data },
+		{ from->maps.grants, to->maps.grants }, { from->maps.data_tables, to->maps.data_tables },
 	};
 	int err = 0;
 
@@ -530,7 +566,7 @@ int collector_offcpu_start(struct collector *c, const struct offcpu_opts *opts, 
 	if (!rc && !(c->offcpu = offcpu_new(c->beside, opts, at_leave)))
 		rc = -ENOMEM;
 	if (!rc)
-		rc = offcpu_attach(c->offcpu);
+		rc = attach_offcpu(c);
 	if (rc) {
 		collector_offcpu_stop(c);
 		return fail(err, 4, "this kernel cannot trace its scheduler: %s", strerror(-rc));
@@ -538,6 +574,16 @@ int collector_offcpu_start(struct collector *c, const struct offcpu_opts *opts, 
 	if (c->opts.want_cost)
 		c->beside_stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	return 0;
+}
+
+int collector_offcpu_cut(struct collector *c)
+{
+	int err;
+
+	tables_hold(c->tables);
+	err = offcpu_cut(c->offcpu);
+	tables_release(c->tables);
+	return err;
 }
 
 void collector_offcpu_stop(struct collector *c)

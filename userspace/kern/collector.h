@@ -45,10 +45,10 @@ struct collector_program {
 
 struct collector_counters {
 	uint64_t taken, idle, lost[SF_LOST_MAX];
-	uint64_t vma_walks, cache_hits, window_reads, needs, needs_dropped;
+	uint64_t vma_walks, cache_hits, window_reads, needs, needs_dropped, needs_refused;
 	uint64_t run_ns;		/* of our BPF programs, with want_cost */
 	uint64_t off_no_state;		/* off-CPU: threads that could not be followed */
-	uint64_t table_bytes;		/* kernel memory of the chunks */
+	struct tables_counts tables;
 	struct loader_totals loader;
 };
 
@@ -78,6 +78,7 @@ struct offcpu *collector_offcpu(struct collector *c);
  * on the same files, tables and filters takes a third of a second to load. 0, or the exit code with *err filled.
  */
 int collector_offcpu_start(struct collector *c, const struct offcpu_opts *opts, struct collector_error *err);
+int collector_offcpu_cut(struct collector *c);	/* offcpu_cut */
 void collector_offcpu_stop(struct collector *c);
 /* Its own; taken: blocks. run_ns from kernel.bpf_stats, which is on meanwhile (with want_cost). */
 void collector_offcpu_counters(struct collector *c, struct collector_counters *ret);

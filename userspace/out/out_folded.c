@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/vec.h"
 #include "out/out.h"
+#include "prof/stackset.h"
 
 #define NONE UINT32_MAX
 
@@ -108,7 +109,7 @@ static int add_word(struct folded *fd, const char *word)
 
 static int add_waker(struct folded *fd, uint32_t waker)
 {
-	int err = add_word(fd, "--");
+	int err = add_word(fd, STACK_WAKER_MARK);
 
 	return err ? err : add_frames(fd, fd->r->wakers, waker - 1);
 }
@@ -124,7 +125,7 @@ static int add_stack(struct folded *fd, size_t i)
 		return -ENOMEM;
 	err = add_frames(fd, fd->r->profile, i);
 	if (!err && s.state == SF_OFF_R)
-		err = add_word(fd, OUT_RUNNABLE);
+		err = add_word(fd, STACK_RUNNABLE);
 	if (!err && s.waker && fd->r->wakers)
 		err = add_waker(fd, s.waker);
 	fd->lines[fd->nlines++] = (struct line){ .at = at, .len = fd->nseqs - at, .value = out_value(fd->r, &s) };

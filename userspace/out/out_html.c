@@ -295,28 +295,72 @@ static int frame_of(struct stackset *ss, const struct out_report *r, uint64_t fr
 	return stackset_frame(ss, name, kind == said ? bare : len, symbolizer_module(r->symbols, symbol), kind, ret);
 }
 
-static int add_stack(struct stackset *ss, const struct out_report *r, size_t i, enum stack_side side)
+/* A stack on its way into the set: what folded lines have between comm and count. */
+struct path {
+	struct stackset *ss;
+	const struct out_report *r;
+	size_t n;
+	uint32_t frames[2 * (SF_MAX_USER + SF_MAX_KERNEL + 1) + 3];	/* its own and its waker's with a marker each; what stands between them */
+};
+
+static int add_note(struct path *p, const char *text)
 {
-	const uint32_t *ids = profile_symbols(r->profile, i, r->symbols);
-	uint32_t frames[SF_MAX_USER + SF_MAX_KERNEL + 1];
-	char text[64];
-	struct profile_stack s;
-	size_t n = 0;
+	return stackset_frame(p->ss, text, strlen(text), "", STACK_NOTE, &p->frames[p->n++]);
+}
+
+/* Foreign bytes: comm. */
+static void clean_comm(char ret[64], const char *comm)
+{
+	comm = *comm ? comm : "[unknown]";
+	text_clean(ret, 64, comm, strlen(comm), 0);
+}
+
+/* Stack i of a profile, which may be that of wakers. */
+static int add_frames(struct path *p, struct profile *profile, size_t i, struct profile_stack *ret)
+{
+	const struct out_report *r = p->r;
+	const uint32_t *ids = profile_symbols(profile, i, r->symbols);
+	char marker[64];
 	int err = ids ? 0 : -ENOMEM;
 
-	profile_stack(r->profile, i, &s);
-	if (!err && out_incomplete(r, &s)) {
-		snprintf(text, sizeof(text), "[incomplete:%s]", profile_stop_name(s.stop));
-		err = stackset_frame(ss, text, strlen(text), "", STACK_NOTE, &frames[n++]);
+	profile_stack(profile, i, ret);
+	if (!err && out_incomplete(r, ret)) {
+		snprintf(marker, sizeof(marker), "[incomplete:%s]", profile_stop_name(ret->stop));
+		err = add_note(p, marker);
 	}
-	for (size_t k = r->opts.kernel_only ? 0 : s.n_user; k-- > 0 && !err;)
-		err = frame_of(ss, r, s.frames[k], false, ids[k], &frames[n++]);
-	for (size_t k = r->opts.user_only ? 0 : s.n_kernel; k-- > 0 && !err;)
-		err = frame_of(ss, r, s.frames[s.n_user + k], true, ids[s.n_user + k], &frames[n++]);
-	if (err)
-		return err;
-	text_clean(text, sizeof(text), *s.comm ? s.comm : "[unknown]", strlen(*s.comm ? s.comm : "[unknown]"), 0);
-	return stackset_add(ss, text, s.pid, frames, n, side, out_value(r, &s));
+	for (size_t k = r->opts.kernel_only ? 0 : ret->n_user; k-- > 0 && !err;)
+		err = frame_of(p->ss, r, ret->frames[k], false, ids[k], &p->frames[p->n++]);
+	for (size_t k = r->opts.user_only ? 0 : ret->n_kernel; k-- > 0 && !err;)
+		err = frame_of(p->ss, r, ret->frames[ret->n_user + k], true, ids[ret->n_user + k], &p->frames[p->n++]);
+	return err;
+}
+
+static int add_waker(struct path *p, uint32_t waker)
+{
+	struct profile_stack s;
+	char comm[64];
+	int err = add_note(p, STACK_WAKER_MARK);
+
+	profile_stack(p->r->wakers, waker - 1, &s);
+	clean_comm(comm, s.comm);
+	if (!err)
+		err = add_note(p, comm);
+	return err ? err : add_frames(p, p->r->wakers, waker - 1, &s);
+}
+
+static int add_stack(struct stackset *ss, const struct out_report *r, size_t i, enum stack_side side)
+{
+	struct path p = { .ss = ss, .r = r };
+	struct profile_stack s;
+	char comm[64];
+	int err = add_frames(&p, r->profile, i, &s);
+
+	if (!err && s.state == SF_OFF_R)
+		err = add_note(&p, STACK_RUNNABLE);
+	if (!err && s.waker && r->wakers)
+		err = add_waker(&p, s.waker);
+	clean_comm(comm, s.comm);
+	return err ? err : stackset_add(ss, comm, s.pid, p.frames, p.n, side, out_value(r, &s));
 }
 
 int out_stackset(const struct out_report *r, struct stackset *ss, enum stack_side side)

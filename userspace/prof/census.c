@@ -22,7 +22,7 @@ struct census_scratch {
 	unsigned int tables;
 	struct tally *by_symbol;
 	size_t nsymbols, symbols_cap;
-	struct place *by_file, *by_name;	/* by module id; by symbolizer_module_index */
+	struct place *by_file, *by_name;	/* by the file's index; by symbolizer_module_index */
 	size_t nfiles, files_cap, nnames, names_cap;
 	struct idmap comms, processes, threads;	/* the 16 bytes; (pid, 0); (pid, comm) */
 	struct hot {			/* self of a function in a process, and under a thread name */
@@ -221,14 +221,12 @@ static struct place *place_of(struct census *c, const struct symbolizer *sz, uin
 	struct census_module *m;
 	struct place *at;
 
-	if (in_file && SF_FRAME_MODULE(*user_frame) < sc->nfiles && sc->by_file[SF_FRAME_MODULE(*user_frame)].row1)
-		return &sc->by_file[SF_FRAME_MODULE(*user_frame)];
 	if (in_file)
 		file = modules_find(ms, SF_FRAME_MODULE(*user_frame));
 	if (file) {
-		if (extend(&sc->by_file, &sc->files_cap, &sc->nfiles, file->id + 1))
+		if (extend(&sc->by_file, &sc->files_cap, &sc->nfiles, file->index + 1ul))
 			return NULL;
-		at = &sc->by_file[file->id];
+		at = &sc->by_file[file->index];
 	} else {
 		if (extend(&sc->by_name, &sc->names_cap, &sc->nnames, symbolizer_module_count(sz)))
 			return NULL;
@@ -271,17 +269,17 @@ static int add_idle_modules(struct census *c, const struct modules *ms)
 {
 	struct census_scratch *sc = c->scratch;
 
-	for (uint32_t id = 0; ms && id <= modules_max_id(ms); id++) {
-		const struct module *file = modules_find(ms, id);
+	for (uint32_t i = 0; ms && i < modules_count(ms); i++) {
+		const struct module *file = modules_at(ms, i);
 		struct census_module *m;
 
-		if (!file || file->state == MODULE_LOADING)
+		if (!file || file->left_at || file->state == MODULE_LOADING)
 			continue;
-		if (extend(&sc->by_file, &sc->files_cap, &sc->nfiles, id + 1))
+		if (extend(&sc->by_file, &sc->files_cap, &sc->nfiles, i + 1ul))
 			return -ENOMEM;
-		if (sc->by_file[id].row1)
+		if (sc->by_file[i].row1)
 			continue;
-		m = new_module(c, &sc->by_file[id]);
+		m = new_module(c, &sc->by_file[i]);
 		if (!m)
 			return -ENOMEM;
 		m->file = file;

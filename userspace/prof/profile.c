@@ -11,7 +11,7 @@
 struct stack {
 	uint64_t at;			/* its first word in profile.words, and its first id in profile.ids */
 	uint64_t count, weight, cgroup_id;
-	uint32_t pid, hash;
+	uint32_t pid, tid, hash;
 	uint16_t n_user, n_kernel;
 	uint8_t stop, flags, state;
 	bool named;			/* its ids are final */
@@ -29,6 +29,7 @@ struct profile {
 	uint32_t *slots;		/* stack + 1, 0: free; a power of two, at most half full */
 	size_t nslots;
 	uint64_t samples, weight;
+	bool by_thread;
 };
 
 struct profile *profile_new(void)
@@ -45,6 +46,11 @@ void profile_free(struct profile *p)
 	free(p->stacks);
 	free(p->slots);
 	free(p);
+}
+
+void profile_by_thread(struct profile *p)
+{
+	p->by_thread = true;
 }
 
 void profile_reset(struct profile *p)
@@ -79,7 +85,7 @@ static uint32_t hash_stack(const struct stack *s, const uint64_t *frames)
 {
 	uint64_t h = hash_bytes(s->comm, sizeof(s->comm));
 
-	h = hash_mix(h, s->cgroup_id);
+	h = hash_mix(h, s->cgroup_id ^ (uint64_t)s->tid << 32);
 	h = hash_mix(h, s->cpu1);
 	h = hash_mix(h, (uint64_t)s->pid << 32 | (uint64_t)s->n_user << 16 | s->n_kernel);
 	h = hash_mix(h, (uint64_t)s->waker << 32 | (uint64_t)s->state << 16 | (uint64_t)s->stop << 8 | s->flags);
@@ -91,7 +97,7 @@ static bool same_stack(const struct profile *p, const struct stack *a, const str
 {
 	size_t n = (size_t)b->n_user + b->n_kernel;
 
-	return a->hash == b->hash && a->pid == b->pid && a->cgroup_id == b->cgroup_id && a->n_user == b->n_user &&
+	return a->hash == b->hash && a->pid == b->pid && a->tid == b->tid && a->cgroup_id == b->cgroup_id && a->n_user == b->n_user &&
 	       a->n_kernel == b->n_kernel && a->stop == b->stop && a->flags == b->flags &&
 	       a->state == b->state && a->waker == b->waker && a->cpu1 == b->cpu1 &&
 	       memcmp(a->comm, b->comm, sizeof(a->comm)) == 0 &&
@@ -135,6 +141,7 @@ int profile_add_times(struct profile *p, const struct sf_sample *rec, const stru
 {
 	struct stack key = {
 		.count = t->count, .weight = t->weight, .cgroup_id = rec->cgroup_id, .pid = rec->pid,
+		.tid = p->by_thread ? rec->tid : 0,
 		.n_user = rec->n_user, .n_kernel = rec->n_kernel, .stop = rec->stop, .flags = rec->flags,
 		.state = t->state, .waker = t->waker, .cpu1 = t->cpu1,
 	};
@@ -187,6 +194,13 @@ int profile_merge(struct profile *dst, const struct profile *src)
 	return err;
 }
 
+void profile_see(const struct profile *p, const struct modules *ms)
+{
+	for (size_t i = 0; i < p->nstacks; i++)
+		for (size_t k = 0; k < p->stacks[i].n_user; k++)
+			modules_see(ms, p->words[p->stacks[i].at + k]);
+}
+
 size_t profile_count(const struct profile *p)
 {
 	return p->nstacks;
@@ -214,7 +228,7 @@ void profile_stack(const struct profile *p, size_t i, struct profile_stack *ret)
 
 	*ret = (struct profile_stack){
 		.frames = p->words + s->at, .comm = s->comm, .count = s->count, .weight = s->weight,
-		.cgroup_id = s->cgroup_id, .pid = s->pid, .n_user = s->n_user, .n_kernel = s->n_kernel,
+		.cgroup_id = s->cgroup_id, .pid = s->pid, .tid = s->tid, .n_user = s->n_user, .n_kernel = s->n_kernel,
 		.stop = s->stop, .flags = s->flags, .state = s->state, .waker = s->waker, .cpu1 = s->cpu1,
 	};
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Samples in, distinct stacks with counts out. Two samples are the same stack if comm, pid, cgroup, all frame
- * words, stop reason, flags, (off-CPU) state and waker and, if it is kept, the CPU are equal. Frames stay words here: names and sources are asked for when
- * a report is made, because the files may be loaded only after their first sample.
+ * Samples in, distinct stacks with counts out. Two samples are the same stack if comm, pid, cgroup, all frame words, stop
+ * reason, flags, (off-CPU) state and waker and, if they are kept, tid and CPU are equal. Frames stay words here: names and sources
+ * are asked for when a report is made, because the files may be loaded only after their first sample.
  */
 #ifndef SFBPF_PROF_PROFILE_H
 #define SFBPF_PROF_PROFILE_H
@@ -21,7 +21,7 @@ struct profile_stack {			/* a view; valid until the next profile_add, _merge or 
 	const char *comm;		/* as the kernel gave it: foreign bytes; NUL-terminated */
 	uint64_t count, weight;		/* samples; sum of their weights */
 	uint64_t cgroup_id;
-	uint32_t pid;
+	uint32_t pid, tid;		/* tid: 0 unless profile_by_thread */
 	uint16_t n_user, n_kernel;
 	uint8_t stop, flags;		/* enum sf_stop, SF_SAMPLE_* */
 	uint8_t state;			/* off-CPU: enum sf_off_state */
@@ -31,6 +31,7 @@ struct profile_stack {			/* a view; valid until the next profile_add, _merge or 
 
 struct profile *profile_new(void);	/* NULL: out of memory */
 void profile_free(struct profile *p);
+void profile_by_thread(struct profile *p);	/* threads of a process are told apart; before the first sample */
 void profile_reset(struct profile *p);	/* empty, memory kept */
 
 /*
@@ -52,6 +53,8 @@ int profile_add_times(struct profile *p, const struct sf_sample *rec, const stru
 int profile_merge(struct profile *dst, const struct profile *src);
 /* One stack of it. */
 int profile_merge_one(struct profile *dst, const struct profile *src, size_t i);
+
+void profile_see(const struct profile *p, const struct modules *ms);	/* modules_see for all frames it holds */
 
 size_t profile_count(const struct profile *p);		/* distinct stacks */
 uint64_t profile_samples(const struct profile *p);

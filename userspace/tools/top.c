@@ -181,7 +181,9 @@ static void read_counters(struct top *t, struct live_counters *ret)
 		ret->cpu_ns = (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * NUM_S +
 			      (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * NUM_US;
 	t->ui.gauges.table_files = c.loader.loaded;
-	t->ui.gauges.table_bytes = c.table_bytes;
+	t->ui.gauges.table_bytes = c.tables.bytes;
+	t->ui.gauges.table_evicted = c.tables.evicted;
+	t->ui.gauges.table_refused = c.needs_refused;
 }
 
 /* Blocks and samples come through one ring. */
@@ -234,11 +236,21 @@ static void take_samples(struct top *t, bool late)
 	top_offcpu_take(t, late);
 }
 
+static void see_live(void *ctx, const struct modules *ms)
+{
+	const struct top *t = ctx;
+
+	live_see(t->live, ms);
+	top_offcpu_see(t, ms);
+}
+
+/* The rows of the last time, which point to modules, are not needed any more. */
 static int show_window(struct top *t)
 {
 	struct profile *window;
 	struct live_sum sum;
 
+	session_sweep(&t->session, see_live, t);
 	if (top_offcpu_window(t))
 		return -ENOMEM;
 	window = live_window(t->live, t->ui.span, &sum);

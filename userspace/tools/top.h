@@ -51,6 +51,7 @@ bool top_offcpu_keep(struct top *t);
 void top_offcpu_record(struct top *t, const struct sf_sample *rec);
 /* As live_take, if it is time: it never takes more than a hundredth of a CPU. */
 void top_offcpu_take(struct top *t, bool late);
+void top_offcpu_see(const struct top *t, const struct modules *ms);	/* modules_see for all frames it shows */
 int top_offcpu_window(struct top *t);	/* for the ui's next refresh; 0 or -ENOMEM */
 void top_offcpu_reset(struct top *t);
 uint64_t top_offcpu_bpf_ns(const struct top *t);

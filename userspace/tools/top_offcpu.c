@@ -186,7 +186,7 @@ void top_offcpu_take(struct top *t, bool late)
 	limit_cost(t, &counters, now);
 	if (now < t->off.due_ns && !t->batch && !late)
 		return;
-	offcpu_cut(collector_offcpu(t->session.collector));
+	collector_offcpu_cut(t->session.collector);
 	session_poll(&t->session, 0);	/* the stacks that this has met */
 	if (blocks_merge(&t->off.blocks))
 		t->session.dropped++;
@@ -194,6 +194,14 @@ void top_offcpu_take(struct top *t, bool late)
 	t->off.blocks.profile = live_take(t->off.live, t->off.blocks.profile, t->session.symbols, &counters, session_now(), late);
 	t->off.due_ns = now + 100 * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu);
 	renew(t);
+}
+
+void top_offcpu_see(const struct top *t, const struct modules *ms)
+{
+	if (!t->off.on)
+		return;
+	live_see(t->off.live, ms);
+	profile_see(t->off.blocks.profile, ms);
 }
 
 int top_offcpu_window(struct top *t)

@@ -50,6 +50,17 @@ void live_free(struct live *l)
 	free(l);
 }
 
+void live_see(const struct live *l, const struct modules *ms)
+{
+	for (unsigned int i = 0; i < SLICES; i++)
+		if (l->ring[i].profile)
+			profile_see(l->ring[i].profile, ms);
+	profile_see(l->all.profile, ms);
+	profile_see(l->window, ms);
+	if (l->retired)
+		profile_see(l->retired, ms);
+}
+
 void live_start(struct live *l, const struct live_counters *now, uint64_t now_ns)
 {
 	l->last = *now;

@@ -45,6 +45,7 @@ struct profile *live_take(struct live *l, struct profile *p, struct symbolizer *
  * NULL: out of memory.
  */
 struct profile *live_window(struct live *l, enum live_span span, struct live_sum *ret);
+void live_see(const struct live *l, const struct modules *ms);	/* profile_see for all of them */
 void live_reset(struct live *l);	/* forgets everything taken so far */
 
 #endif

@@ -71,6 +71,8 @@ const char *rows_module_tables(const struct census_module *m)
 {
 	if (!m->file)
 		return "-";
+	if (m->file->evicted)
+		return "evicted";
 	switch (m->file->state) {
 	case MODULE_LOADING:
 		return "loading";

@@ -243,6 +243,10 @@ static void second_line(struct line *l, const struct ui *ui)
 		    screen_bytes(ga->rss_kb * 1024, a, sizeof(a)));
 	say(l, 50, worry(ui_share(ga->table_bytes, ga->table_limit), 70, 90), "tables %s/%s files",
 	    screen_bytes(ga->table_bytes, a, sizeof(a)), screen_amount(ga->table_files, b, sizeof(b)));
+	if (ga->table_evicted)
+		say(l, 49, ROLE_TEXT, "evicted %s", screen_amount(ga->table_evicted, a, sizeof(a)));
+	if (ga->table_refused)
+		say(l, 85, ROLE_WARN, "refused %s", screen_amount(ga->table_refused, a, sizeof(a)));
 	say(l, 20, ROLE_DIM, "%s", ga->what);
 }
 
