@@ -129,13 +129,13 @@ static bool may_leave(const struct tables *t, uint32_t at, uint64_t now)
 	const struct place *p = &t->places[at];
 	const struct sf_module *m = &t->modules[at];
 
-	if (p->pinned || p->leaving || m->id == t->loading || !has_file(m))
+	if (p->pinned || p->leaving || m->id == t->loading)
 		return false;
 	return m->state != SF_MOD_LOADING || (p->last_ms && now - p->last_ms >= LOADING_MS);
 }
 
-/* All that may leave, of sizes in cells or, for ids, of size 1. NULL: out of memory. */
-static struct share_item *candidates(const struct tables *t, bool ids, uint64_t now, size_t *ret_n)
+/* All that is held: in cells or, for ids, of size 1. NULL: out of memory. */
+static struct share_item *holders(const struct tables *t, bool ids, uint64_t now, size_t *ret_n)
 {
 	struct share_item *items = malloc(SF_MAX_MODULES * sizeof(*items));
 
@@ -143,8 +143,9 @@ static struct share_item *candidates(const struct tables *t, bool ids, uint64_t 
 	for (uint32_t at = 1; items && at < SF_MAX_MODULES; at++) {
 		const struct place *p = &t->places[at];
 
-		if (may_leave(t, at, now) && (ids || p->n))
-			items[(*ret_n)++] = (struct share_item){ at, t->modules[at].owner, ids ? 1 : p->cells, p->last_ms };
+		if (has_file(&t->modules[at]) && (ids || p->n))
+			items[(*ret_n)++] = (struct share_item){ at, t->modules[at].owner, ids ? 1 : p->cells, p->last_ms,
+								 !may_leave(t, at, now) };
 	}
 	return items;
 }
@@ -156,7 +157,7 @@ static long choose(struct tables *t, const struct share_ask *ask, bool ids, uint
 	size_t n;
 	long chosen;
 
-	items = candidates(t, ids, now, &n);
+	items = holders(t, ids, now, &n);
 	chosen = items ? share_choose(items, n, ask) : -ENOMEM;
 	for (long i = 0; i < chosen; i++)
 		leave(t, items[i].id, ids);
@@ -221,7 +222,7 @@ void tables_unmapped(struct tables *t, const uint32_t *modules, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		uint32_t at = SF_MODULE_PLACE(modules[i]);
 
-		if (t->modules[at].id != modules[i] || !may_leave(t, at, now) || now - t->places[at].last_ms < IDLE_MS)
+		if (t->modules[at].id != modules[i] || !has_file(&t->modules[at]) || !may_leave(t, at, now) || now - t->places[at].last_ms < IDLE_MS)
 			continue;
 		leave(t, at, true);
 		t->idle++;
