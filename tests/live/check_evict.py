@@ -129,4 +129,26 @@ def check_evict_flood(name):
     h.check(name, errors)
 
 
-h.run_checks([check_evict_memory, check_evict_flood])
+def check_evict_unmapped(name):
+    """Tables of a program that has ended go, after a while; when it runs again it has complete stacks again."""
+    path, other = h.copy_program("rec", "comesback"), h.copy_program("rec", "stays")
+    r = h.Recording(["-F", "499", "--table-idle", "2"], 40)
+    r.wait_ready()
+    stays = h.start([other, "30", "40"])
+    h.start([path, "2", "40"]).wait()
+    time.sleep(7)
+    h.start([path, "2", "40"]).wait()
+    h.stop(stays)
+    stacks, stats = r.interrupt()
+    errors = h.stats_errors(stats, stacks)
+    for comm in ("comesback", "stays"):
+        n, complete, odd = shares(stacks).get(comm, (0, 0, 0))
+        if n < 100 or complete < 0.95 * n or odd > 0.02 * n + 2:
+            errors.append("%s: %d samples, %d complete, %d of them odd" % (comm, n, complete, odd))
+    if not stats["tables"]["recycled"]:
+        errors.append("tables: %s" % stats["tables"])
+    h.note("%s: dropped %d" % (name, stats["tables"]["recycled"]))
+    h.check(name, errors)
+
+
+h.run_checks([check_evict_memory, check_evict_flood, check_evict_unmapped])

@@ -15,6 +15,7 @@
 #include "base/vec.h"
 
 #define LOADER_NICE (-10)
+#define IDLE_LOOK_MS 60000u
 #define OWNERS 256	/* users that share an entry take turns as one; root has one of its own */
 #define RETRY_GONE_NS 10000000ull	/* the process had exited: its successor may be about to start */
 #define RETRY_FULL_NS 1000000000ull	/* no memory or table budget: when some of what is in use now may not be any more */
@@ -29,6 +30,9 @@ struct loader {
 	struct sf_need *queue;
 	size_t nqueue, queue_cap;
 	uint64_t turn, turns[OWNERS];	/* by owner: when it had its last turn */
+	loader_unmapped_fn unmapped;	/* NULL: unmapped files keep their tables */
+	void *unmapped_ctx;
+	uint64_t idle_ms, unmapped_ns;	/* unmapped_ns: when it was asked last */
 	struct loader_totals totals;
 	struct diag diag;
 };
@@ -193,13 +197,34 @@ static size_t choose(struct loader *l)
 	return best;
 }
 
+/* Looks after the tables while there is nothing to load. Returns how long that can be left alone, ms. */
+static int tend(struct loader *l)
+{
+	static uint32_t ids[SF_MAX_MODULES];
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), period = l->idle_ms < IDLE_LOOK_MS ? l->idle_ms : IDLE_LOOK_MS;
+	int ms = tables_tend(l->tables);
+	long n;
+
+	if (!l->unmapped)
+		return ms;
+	if (now - l->unmapped_ns >= period * 1000000) {
+		l->unmapped_ns = now;
+		n = l->unmapped(l->unmapped_ctx, ids, SF_MAX_MODULES);
+		if (n < 0)
+			l->unmapped = NULL;
+		else
+			tables_unmapped(l->tables, ids, (size_t)n, l->idle_ms);
+	}
+	return ms < (int)period ? ms : (int)period;
+}
+
 /* Waits for requests, `ms` at most. l->lock is held. */
 static void wait_for_needs(struct loader *l, int ms)
 {
 	struct timespec until;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += ms / 1000;
+	until.tv_sec += ms / 1000 + 1;
 	pthread_cond_timedwait(&l->wake, &l->lock, &until);
 }
 
@@ -219,7 +244,7 @@ static void *loader_main(void *arg)
 	while (!l->stop) {
 		if (!l->nqueue) {
 			pthread_mutex_unlock(&l->lock);
-			ms = tables_tend(l->tables);
+			ms = tend(l);
 			pthread_mutex_lock(&l->lock);
 			if (!l->nqueue && !l->stop)
 				wait_for_needs(l, ms);
@@ -284,6 +309,14 @@ void loader_load_vdso(struct loader *l, uint32_t module, const struct sf_file_ke
 	}
 	if (f)
 		fclose(f);
+}
+
+void loader_drop_unmapped(struct loader *l, uint64_t idle_ms, loader_unmapped_fn list, void *ctx)
+{
+	l->idle_ms = idle_ms;
+	l->unmapped = list;
+	l->unmapped_ctx = ctx;
+	l->unmapped_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
 int loader_start(struct loader *l)

@@ -14,7 +14,6 @@
 #define SCAN_LEAST_MS 250u
 #define HOT_MS 2000u		/* used so recently: in use */
 #define LOADING_MS 1000u	/* a place was given away so long ago at least: no BPF program is still busy with that */
-#define IDLE_MS 300000u		/* unused and mapped by nobody for so long: of no use to anybody */
 #define IDS_LOW (SF_MAX_MODULES / 4)	/* free ids that are kept for a burst (bpf/vma.bpf.h, NEED_BURST) */
 #define IDS_BATCH (SF_MAX_MODULES / 16)
 #define IDS_PAUSE_MS 100u
@@ -213,16 +212,18 @@ int tables_tend(struct tables *t)
 	return (int)period;
 }
 
-void tables_unmapped(struct tables *t, const uint32_t *modules, size_t n)
+void tables_unmapped(struct tables *t, const uint32_t *modules, size_t n, uint64_t idle_ms)
 {
 	uint64_t now = tables_now_ms();
 
-	if (!t->started || pthread_mutex_trylock(&t->hold))
+	if (!n || !t->started || pthread_mutex_trylock(&t->hold))
 		return;
+	if (now - t->scan_ms >= SCAN_LEAST_MS)
+		scan(t, now);
 	for (size_t i = 0; i < n; i++) {
 		uint32_t at = SF_MODULE_PLACE(modules[i]);
 
-		if (t->modules[at].id != modules[i] || !has_file(&t->modules[at]) || !may_leave(t, at, now) || now - t->places[at].last_ms < IDLE_MS)
+		if (t->modules[at].id != modules[i] || !has_file(&t->modules[at]) || !may_leave(t, at, now) || now - t->places[at].last_ms < idle_ms)
 			continue;
 		leave(t, at, true);
 		t->idle++;
