@@ -60,6 +60,7 @@ struct sf_scratch {
 	u64 node[32];		/* kernels without bpf_rdonly_cast: copy of a maple tree node */
 	u64 off_hash, off_waker;	/* off-CPU: of the stack below, and of its waker's */
 	u64 off_acc;		/* blocked time of the thread that no sample stands for yet */
+	u64 off_times;		/* how many blocks it stands for */
 	u64 lane[2];		/* the hash while it is made */
 	struct sf_sample sample;
 	u64 frames[SF_MAX_USER + SF_MAX_KERNEL];	/* directly behind sample: one record */
@@ -175,6 +176,7 @@ const volatile bool cfg_rdonly_cast = false;	/* the kernel has bpf_rdonly_cast *
 const volatile bool cfg_user = true, cfg_kernel = true;
 const volatile bool cfg_by_pid = false, cfg_by_tid = false, cfg_by_uid = false, cfg_by_comm = false, cfg_by_cgroup = false;
 const volatile bool cfg_want_cgroup = false, cfg_want_time = false;	/* 15 and 40 ns a sample */
+const volatile bool cfg_want_cost = false;	/* sf_cpu_stats.run_ns */
 const volatile __u32 cfg_uid = 0;
 const volatile __u64 cfg_cgroup = 0;
 const volatile int cfg_cgroup_level = 0;
@@ -184,9 +186,10 @@ const volatile __u32 cfg_ncpus = 1;
 const volatile __u64 cfg_wake_bytes = 1 << 18;	/* wake the consumer when the ring holds this much */
 
 /* Module ids that are free: a ring, filled by user space, emptied by BPF on first sight of a file. 0 is nobody's id. */
-__u32 free_ids[SF_MAX_MODULES] = {};
-__u32 free_head = 0, free_tail = 0;	/* BPF takes at head, user space adds at tail; modulo 2^32 */
-__u32 tables_epoch = 0;			/* user space: changed after tables were taken away, so that nobody remembers them */
+#define TABLES_STATE SEC(".data.tables")	/* a map of its own, as objects share it together with the tables */
+__u32 free_ids[SF_MAX_MODULES] TABLES_STATE = {};
+__u32 free_head TABLES_STATE = 0, free_tail TABLES_STATE = 0;	/* BPF takes at head, user space adds at tail; modulo 2^32 */
+__u32 tables_epoch TABLES_STATE = 0;	/* user space: changed after tables were taken away, so that nobody remembers them */
 __u32 remote_tid = 0;		/* remote.bpf.c: the task whose memory is read */
 
 extern struct task_struct *bpf_task_from_pid(s32 pid) __ksym __weak;	/* 6.2 */

@@ -77,6 +77,15 @@ static __always_inline void sample_send(struct sf_scratch *s, struct sf_cpu_stat
 
 #include "offcpu.bpf.h"
 
+/* Our own time on this CPU, in ns; two clock readings a sample, unlike kernel.bpf_stats for our programs only. */
+static __always_inline void add_cost(u64 start)
+{
+	struct sf_cpu_stats *st = stats_here();
+
+	if (st)
+		__sync_fetch_and_add(&st->run_ns, bpf_ktime_get_ns() - start);
+}
+
 /* The registers to unwind from. s->regs is filled; SF_STEP_GO or a stop. */
 static __always_inline int sample_regs(struct sf_scratch *s, struct bpf_perf_event_data *ctx, bool user_mode)
 {
@@ -106,10 +115,8 @@ static __always_inline void sample_user_part(struct sf_scratch *s, struct bpf_pe
 	sample_unwind(s, slot, err);
 }
 
-SEC("perf_event")
-int on_cpu(struct bpf_perf_event_data *ctx)
+static __always_inline int take_sample(struct bpf_perf_event_data *ctx, u32 cpu)
 {
-	u32 cpu = bpf_get_smp_processor_id();
 	u64 task = bpf_get_current_task();
 	u32 tid = KLOAD32(task, struct task_struct, pid), pid = KLOAD32(task, struct task_struct, tgid);
 	struct sf_scratch *s = scratch_of(cpu);
@@ -151,6 +158,18 @@ int on_cpu(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
+SEC("perf_event")
+int on_cpu(struct bpf_perf_event_data *ctx)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	u64 start = cfg_want_cost ? bpf_ktime_get_ns() : 0;
+
+	take_sample(ctx, cpu);
+	if (cfg_want_cost)
+		add_cost(start);
+	return 0;
+}
+
 /* Asks for the file at an address of the current task, if it is new. */
 static __always_inline void need_at(u64 mm, u64 addr, u32 slot)
 {
@@ -177,9 +196,13 @@ int on_exec(void *ctx)
 	u64 ids = bpf_get_current_pid_tgid();
 	u32 slot = cfg_ncpus + bpf_get_smp_processor_id();
 
+	u64 start = cfg_want_cost ? bpf_ktime_get_ns() : 0;
+
 	if (!mm || !task_wanted(task, ids >> 32, ids))
 		return 0;
 	need_at(mm, KLOAD(mm, struct mm_struct, start_code), slot);
+	if (cfg_want_cost)
+		add_cost(start);
 	return 0;
 }
 

@@ -40,6 +40,8 @@ enum sf_lost {
  *   63..61 kind   60 found by frame pointer   59 return address   58..34 module id   33..0 file offset
  *   63..61 kind   60 found by frame pointer   59 return address   58..0 virtual address   (JIT, RAW)
  *
+ * JIT words in user space: 58..47 the second in which they were sampled (0: it does not matter), 46..0 address.
+ *
  * Offsets and addresses are those to look up: for a return address (bit 59) that is the address minus 1.
  *
  * A module id is a place in the table of modules and, above it, how often that place has been given away: an id names
@@ -61,6 +63,11 @@ enum sf_lost {
 #define SF_FRAME_MODULE(f) ((sf_u32)((f) >> SF_FRAME_MODULE_SHIFT & SF_FRAME_MODULE_MASK))
 #define SF_FRAME_OFFSET(f) ((f) & SF_FRAME_OFFSET_MASK)
 #define SF_FRAME_ADDR(f) ((f) & SF_FRAME_ADDR_MASK)
+
+#define SF_FRAME_EPOCH_SHIFT 47
+#define SF_FRAME_JIT_ADDR(f) ((f) & ((1ull << SF_FRAME_EPOCH_SHIFT) - 1))
+#define SF_FRAME_JIT_EPOCH(f) ((sf_u32)(SF_FRAME_ADDR(f) >> SF_FRAME_EPOCH_SHIFT))
+#define SF_FRAME_IN_EPOCH(f, epoch) ((f) | (sf_u64)(epoch) << SF_FRAME_EPOCH_SHIFT)
 
 /* ---- Ring buffer records ------------------------------------------------------------------------------ */
 
@@ -227,11 +234,12 @@ struct sf_cpu_stats {
 	sf_u64 idle;			/* interrupts of the idle task: no samples */
 	sf_u64 needs, needs_dropped;	/* requests for tables; those that did not fit the ring: asked again */
 	sf_u64 needs_refused;		/* by the limit of new files a second: asked again */
+	sf_u64 run_ns;			/* time in on_cpu and on_exec, with cfg_want_cost */
 	sf_u64 lost[8];			/* by enum sf_lost */
 	sf_u64 off_taken;		/* off-CPU: blocks counted or sampled */
 	sf_u64 off_no_state;		/* threads for whose state there was no memory: their blocks are not seen */
 	sf_u64 off_switch_ns;		/* no counter: when this CPU switched tasks last */
-	sf_u64 zero[5];
+	sf_u64 zero[4];
 };
 
 _Static_assert(SF_LOST_MAX <= 8, "lost causes fit sf_cpu_stats");

@@ -130,14 +130,14 @@ TEST(out_text)
 	fill(&w);
 	out = written(out_text, &w.r);
 	EXPECT_STR(out,
-		   "  SELF%  TOTAL%         SELF  MODULE                    FUNCTION\n"
-		   "  33.33   33.33            7  [kernel]                  vfs_read_[k]\n"
-		   "  28.57   28.57            6  [unknown]                 [unknown]\n"
-		   "  23.81   23.81            5  [no stack]                [no stack]\n"
-		   "  14.29   14.29            3  [jit]                     [unknown]_[j]\n"
-		   "   0.00   14.29            0  app                       [app+0x10]\n"
-		   "   0.00   14.29            0  app                       [app+0x20]\n"
-		   "   0.00   14.29            0  li;b.                     [li;b.+0x30]\n"
+		   "  SELF%  TOTAL%       SELF  MODULE                FUNCTION\n"
+		   "  33.33   33.33          7  [kernel]              vfs_read_[k]\n"
+		   "  28.57   28.57          6  [unknown]             [unknown]\n"
+		   "  23.81   23.81          5  [no stack]            [no stack]\n"
+		   "  14.29   14.29          3  [jit]                 [unknown]_[j]\n"
+		   "   0.00   14.29          0  app                   [app+0x10]\n"
+		   "   0.00   14.29          0  app                   [app+0x20]\n"
+		   "   0.00   14.29          0  li;b.                 [li;b.+0x30]\n"
 		   "\n"
 		   "   CPU% KERNEL%      SAMPLES  COMPLETE%       PID  COMM\n"
 		   "  28.57    0.00            6      100.0         3  \n"

@@ -37,12 +37,37 @@ uint64_t session_now(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
+/* The same sample with the second in its JIT frames: their addresses will have been used again. */
+static const struct sf_sample *in_epoch(const struct sf_sample *sample, uint32_t epoch)
+{
+	static union {
+		struct sf_sample sample;
+		char room[sizeof(struct sf_sample) + 8 * (SF_MAX_USER + SF_MAX_KERNEL)];
+	} copy;
+	uint64_t *frames = (uint64_t *)(copy.room + sizeof(struct sf_sample));
+
+	if (sample->n_user > SF_MAX_USER || sample->n_kernel > SF_MAX_KERNEL)
+		return sample;
+	memcpy(copy.room, sample, sizeof(*sample) + 8 * ((size_t)sample->n_user + sample->n_kernel));
+	for (size_t i = 0; i < sample->n_user; i++)
+		if (SF_FRAME_KIND(frames[i]) == SF_FRAME_JIT && !SF_FRAME_JIT_EPOCH(frames[i]))
+			frames[i] = SF_FRAME_IN_EPOCH(frames[i], epoch);
+	return &copy.sample;
+}
+
+const struct sf_sample *session_see(struct session *s, const struct sf_sample *sample)
+{
+	uint32_t epoch = symbolizer_see(s->symbols, sample->frames, sample->n_user, sample->pid,
+					sample->time_ns ? sample->time_ns : session_now());
+
+	return epoch ? in_epoch(sample, epoch) : sample;
+}
+
 static void on_sample(void *ctx, const struct sf_sample *sample)
 {
 	struct session *s = ctx;
 
-	symbolizer_see(s->symbols, sample->frames, sample->n_user, sample->pid);
-	if (profile_add(s->profile, sample))
+	if (profile_add(s->profile, session_see(s, sample)))
 		s->dropped++;
 }
 
