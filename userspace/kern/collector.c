@@ -376,6 +376,28 @@ static int attach_perf(struct collector *c, struct collector_error *err)
 		    last == -EINVAL ? " (is the frequency above kernel.perf_event_max_sample_rate?)" : "");
 }
 
+/* A loader_unmapped_fn. Needs an iterator over the files of one process (kernel 6.1): our own, which keeps all files open. */
+static long list_unmapped(void *ctx, uint32_t *ids, size_t cap)
+{
+	struct collector *c = ctx;
+	union bpf_iter_link_info info = { .task = { .pid = (uint32_t)getpid() } };
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+	struct bpf_link *link = bpf_program__attach_iter(c->skel->progs.unmapped_files, &opts);
+	size_t have = 0;
+	ssize_t got;
+	int fd;
+
+	if (!link)
+		return -errno;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	while (fd >= 0 && have < cap * sizeof(*ids) && (got = read(fd, (char *)ids + have, cap * sizeof(*ids) - have)) > 0)
+		have += (size_t)got;
+	if (fd >= 0)
+		close(fd);
+	bpf_link__destroy(link);
+	return fd < 0 ? fd : (long)(have / sizeof(*ids));
+}
+
 /* Its iterators sleep, so tables cannot be taken away meanwhile. */
 static int attach_offcpu(struct collector *c)
 {
@@ -389,8 +411,11 @@ static int attach_offcpu(struct collector *c)
 
 int collector_attach(struct collector *c, struct collector_error *err)
 {
-	int rc = loader_start(c->loader);
+	int rc;
 
+	if (c->opts.table_idle_ns)
+		loader_drop_unmapped(c->loader, c->opts.table_idle_ns / NUM_MS, list_unmapped, c);
+	rc = loader_start(c->loader);
 	if (rc)
 		return fail(err, 1, "cannot start a thread: %s", strerror(-rc));
 	c->skel->links.on_exec = bpf_program__attach(c->skel->progs.on_exec);

@@ -15,8 +15,10 @@
 #include "base/vec.h"
 
 #define LOADER_NICE (-10)
+#define IDLE_LOOK_MS 60000u
+#define OWNERS 256	/* users that share an entry take turns as one; root has one of its own */
 #define RETRY_GONE_NS 10000000ull	/* the process had exited: its successor may be about to start */
-#define RETRY_FULL_NS 2000000000ull	/* no memory or table budget: when some of what is in use now may not be any more */
+#define RETRY_FULL_NS 1000000000ull	/* no memory or table budget: when some of what is in use now may not be any more */
 
 struct loader {
 	struct modules *modules;
@@ -27,7 +29,10 @@ struct loader {
 	pthread_cond_t wake;
 	struct sf_need *queue;
 	size_t nqueue, queue_cap;
-	uint32_t last_owner;		/* of the file that was converted last */
+	uint64_t turn, turns[OWNERS];	/* by owner: when it had its last turn */
+	loader_unmapped_fn unmapped;	/* NULL: unmapped files keep their tables */
+	void *unmapped_ctx;
+	uint64_t idle_ms, unmapped_ns;	/* unmapped_ns: when it was asked last */
 	struct loader_totals totals;
 	struct diag diag;
 };
@@ -104,12 +109,14 @@ static void convert(struct loader *l, struct module *m)
 	err = m->mem ? unwind_file_open_mem(&file, m->mem, m->size, &l->diag) : unwind_file_open_fd(&file, m->fd, &l->diag);
 	if (!err) {
 		m->build_id_len = (uint32_t)elf_image_build_id(&file.img, m->build_id, sizeof(m->build_id));
-		err = tables_begin(l->tables, m->id, m->bytes);
+		err = tables_begin(l->tables, m->id, m->room);
 		if (!err)
 			err = pack_file(&file, &space, &packed, &l->diag);
 		unwind_file_close(&file);
 	}
 	m->bad_fdes = l->diag.malformed;
+	if (packed.bytes > m->room)
+		m->room = packed.bytes;
 	if (!err && again) {	/* all of it is known */
 		free(packed.sframe);
 		m->evicted = false;
@@ -163,19 +170,24 @@ static void load(struct loader *l, const struct sf_need *need)
 	convert(l, m);
 }
 
-/*
- * The smallest file: a short-lived program must not wait for a compiler's libraries, which take a hundred times as long. So many
- * small ones never come that a large one would wait for ever: each file is asked for once. And another user's than
- * last time if there is one, so that nobody waits for all the files of somebody else.
- */
-static bool before(const struct loader *l, const struct sf_need *a, const struct sf_need *b)
+static uint64_t *turn_of(struct loader *l, uint32_t owner)
 {
-	bool a_again = a->owner == l->last_owner, b_again = b->owner == l->last_owner;
-
-	return a_again == b_again ? a->size < b->size : b_again;
+	return &l->turns[owner ? 1 + owner % (OWNERS - 1) : 0];
 }
 
-static size_t choose(const struct loader *l)
+/*
+ * Users take turns, so that nobody waits for all the files of somebody else. Of a user's files, the smallest: a short-lived
+ * program must not wait for a compiler's libraries, which take a hundred times as long. So many small ones never come
+ * that a large one would wait for ever: each file is asked for once.
+ */
+static bool before(struct loader *l, const struct sf_need *a, const struct sf_need *b)
+{
+	uint64_t a_turn = *turn_of(l, a->owner), b_turn = *turn_of(l, b->owner);
+
+	return a_turn == b_turn ? a->size < b->size : a_turn < b_turn;
+}
+
+static size_t choose(struct loader *l)
 {
 	size_t best = 0;
 
@@ -185,13 +197,34 @@ static size_t choose(const struct loader *l)
 	return best;
 }
 
+/* Looks after the tables while there is nothing to load. Returns how long that can be left alone, ms. */
+static int tend(struct loader *l)
+{
+	static uint32_t ids[SF_MAX_MODULES];
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), period = l->idle_ms < IDLE_LOOK_MS ? l->idle_ms : IDLE_LOOK_MS;
+	int ms = tables_tend(l->tables);
+	long n;
+
+	if (!l->unmapped)
+		return ms;
+	if (now - l->unmapped_ns >= period * 1000000) {
+		l->unmapped_ns = now;
+		n = l->unmapped(l->unmapped_ctx, ids, SF_MAX_MODULES);
+		if (n < 0)
+			l->unmapped = NULL;
+		else
+			tables_unmapped(l->tables, ids, (size_t)n, l->idle_ms);
+	}
+	return ms < (int)period ? ms : (int)period;
+}
+
 /* Waits for requests, `ms` at most. l->lock is held. */
 static void wait_for_needs(struct loader *l, int ms)
 {
 	struct timespec until;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += ms / 1000;
+	until.tv_sec += ms / 1000 + 1;
 	pthread_cond_timedwait(&l->wake, &l->lock, &until);
 }
 
@@ -211,7 +244,7 @@ static void *loader_main(void *arg)
 	while (!l->stop) {
 		if (!l->nqueue) {
 			pthread_mutex_unlock(&l->lock);
-			ms = tables_tend(l->tables);
+			ms = tend(l);
 			pthread_mutex_lock(&l->lock);
 			if (!l->nqueue && !l->stop)
 				wait_for_needs(l, ms);
@@ -220,7 +253,7 @@ static void *loader_main(void *arg)
 		at = choose(l);
 		need = l->queue[at];
 		memmove(l->queue + at, l->queue + at + 1, (--l->nqueue - at) * sizeof(*l->queue));
-		l->last_owner = need.owner;
+		*turn_of(l, need.owner) = ++l->turn;
 		pthread_mutex_unlock(&l->lock);
 		load(l, &need);
 		tables_tend(l->tables);
@@ -276,6 +309,14 @@ void loader_load_vdso(struct loader *l, uint32_t module, const struct sf_file_ke
 	}
 	if (f)
 		fclose(f);
+}
+
+void loader_drop_unmapped(struct loader *l, uint64_t idle_ms, loader_unmapped_fn list, void *ctx)
+{
+	l->idle_ms = idle_ms;
+	l->unmapped = list;
+	l->unmapped_ctx = ctx;
+	l->unmapped_ns = clock_ns(CLOCK_MONOTONIC);
 }
 
 int loader_start(struct loader *l)

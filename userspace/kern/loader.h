@@ -27,6 +27,12 @@ struct loader *loader_new(struct modules *modules, struct tables *tables);
 void loader_load_now(struct loader *l, const struct sf_need *need);
 /* The 64-bit vDSO, from our own image. module: the id that its key shall have. */
 void loader_load_vdso(struct loader *l, uint32_t module, const struct sf_file_key *key);
+/*
+ * From time to time the tables of files that nobody has mapped or used for idle_ms are dropped. list: the ids of those that
+ * nobody maps at the moment, cap at most; the number of them, or -errno: then it is not asked again. Before loader_start.
+ */
+typedef long (*loader_unmapped_fn)(void *ctx, uint32_t *ids, size_t cap);
+void loader_drop_unmapped(struct loader *l, uint64_t idle_ms, loader_unmapped_fn list, void *ctx);
 int loader_start(struct loader *l);	/* 0 or -errno */
 /* Hands over to the thread. -ENOMEM: the need is dropped, the file asked for again later. */
 int loader_push(struct loader *l, const struct sf_need *need);
