@@ -295,28 +295,71 @@ static int frame_of(struct stackset *ss, const struct out_report *r, uint64_t fr
 	return stackset_frame(ss, name, kind == said ? bare : len, symbolizer_module(r->symbols, symbol), kind, ret);
 }
 
-static int add_stack(struct stackset *ss, const struct out_report *r, size_t i, enum stack_side side)
+#define FRAMES_MAX (SF_MAX_USER + SF_MAX_KERNEL + 4)	/* a stack, its comm, and what is said about it */
+
+struct line {
+	uint32_t frames[FRAMES_MAX * (1 + SF_OFF_CHAIN)];
+	size_t n;
+};
+
+static int put_note(struct stackset *ss, struct line *l, const char *text)
 {
-	const uint32_t *ids = profile_symbols(r->profile, i, r->symbols);
-	uint32_t frames[SF_MAX_USER + SF_MAX_KERNEL + 1];
-	char text[64];
+	return stackset_frame(ss, text, strlen(text), "", STACK_NOTE, &l->frames[l->n++]);
+}
+
+/* Stack i of p, root first, behind what the line holds. */
+static int put_frames(struct stackset *ss, const struct out_report *r, struct profile *p, size_t i, struct line *l)
+{
+	const uint32_t *ids = profile_symbols(p, i, r->symbols);
 	struct profile_stack s;
-	size_t n = 0;
+	char text[64];
 	int err = ids ? 0 : -ENOMEM;
 
-	profile_stack(r->profile, i, &s);
+	profile_stack(p, i, &s);
 	if (!err && out_incomplete(r, &s)) {
 		snprintf(text, sizeof(text), "[incomplete:%s]", profile_stop_name(s.stop));
-		err = stackset_frame(ss, text, strlen(text), "", STACK_NOTE, &frames[n++]);
+		err = put_note(ss, l, text);
 	}
 	for (size_t k = r->opts.kernel_only ? 0 : s.n_user; k-- > 0 && !err;)
-		err = frame_of(ss, r, s.frames[k], false, ids[k], &frames[n++]);
+		err = frame_of(ss, r, s.frames[k], false, ids[k], &l->frames[l->n++]);
 	for (size_t k = r->opts.user_only ? 0 : s.n_kernel; k-- > 0 && !err;)
-		err = frame_of(ss, r, s.frames[s.n_user + k], true, ids[s.n_user + k], &frames[n++]);
+		err = frame_of(ss, r, s.frames[s.n_user + k], true, ids[s.n_user + k], &l->frames[l->n++]);
+	return err;
+}
+
+static void clean_comm(char *ret, size_t cap, const struct profile_stack *s)
+{
+	const char *comm = *s->comm ? s->comm : "[unknown]";
+
+	text_clean(ret, cap, comm, strlen(comm), 0);
+}
+
+static int add_stack(struct stackset *ss, const struct out_report *r, size_t i, enum stack_side side)
+{
+	struct profile_stack s, waker;
+	struct line l = { .n = 0 };
+	char comm[64];
+	int err = put_frames(ss, r, r->profile, i, &l);
+
+	profile_stack(r->profile, i, &s);
+	if (!err && s.state == SF_OFF_R)
+		err = put_note(ss, &l, OUT_RUNNABLE);
+	waker.waker = s.waker;
+	for (int depth = 0; r->wakers && waker.waker && depth < SF_OFF_CHAIN && !err; depth++) {
+		size_t at = waker.waker - 1;
+
+		profile_stack(r->wakers, at, &waker);
+		clean_comm(comm, sizeof(comm), &waker);
+		err = put_note(ss, &l, OUT_WAKER);
+		if (!err)
+			err = put_note(ss, &l, comm);
+		if (!err)
+			err = put_frames(ss, r, r->wakers, at, &l);
+	}
 	if (err)
 		return err;
-	text_clean(text, sizeof(text), *s.comm ? s.comm : "[unknown]", strlen(*s.comm ? s.comm : "[unknown]"), 0);
-	return stackset_add(ss, text, s.pid, frames, n, side, out_value(r, &s));
+	clean_comm(comm, sizeof(comm), &s);
+	return stackset_add(ss, comm, s.pid, l.frames, l.n, side, out_value(r, &s));
 }
 
 int out_stackset(const struct out_report *r, struct stackset *ss, enum stack_side side)

@@ -22,6 +22,8 @@ struct oneshot {
 	bool system_wide;
 	char **command;			/* NULL: none */
 	struct command child;
+	int (*tick)(void *ctx);		/* after each poll; 0 or -errno; NULL: none */
+	void *tick_ctx;
 };
 
 #define ONESHOT_OPTIONS										\
