@@ -74,7 +74,6 @@ static bool sample(struct blocks *b, struct profile_times *t)
 		return false;
 	b->acc_ns -= n * b->period_ns;
 	t->weight = n * b->period_ns;
-	b->sampled_ns += t->weight;
 	if (profile_count(b->session->profile) - b->max_stacks >= b->max_stacks / 4 * (size_t)(b->doubled + 1)) {
 		b->doubled++;
 		b->period_ns *= 2;
@@ -83,18 +82,20 @@ static bool sample(struct blocks *b, struct profile_times *t)
 }
 
 /* 0; 1: new, and no sample stands for it; -errno. *t: with the waker, and the weight of a sample if it became one. */
-static int add_block(struct blocks *b, const struct offcpu_block *blk, size_t *ret_at)
+static int add_block(struct blocks *b, const struct offcpu_block *blk, bool is_sample, size_t *ret_at)
 {
 	struct profile_times t = { .count = blk->count, .weight = blk->ns, .state = blk->state };
 	struct profile *p = b->session->profile;
 	int err = 0;
 
 	if (profile_count(p) >= b->max_stacks) {
-		if ((b->wakers && add_wakers(b, blk, false, &t.waker)) || !profile_has(p, without_tracing(b, blk->stack), &t, ret_at))
+		if ((b->wakers && add_wakers(b, blk, false, &t.waker)) || !profile_has(p, without_tracing(b, blk->stack), &t, ret_at)) {
+			b->sampled_ns += is_sample ? 0 : blk->ns;	/* else the kernel counts it so */
 			if (!sample(b, &t)) {
 				b->passed += blk->count;
 				return 1;
 			}
+		}
 	}
 	symbolizer_see(b->session->symbols, blk->stack->frames, blk->stack->n_user, blk->stack->pid);
 	if (b->wakers)
@@ -121,7 +122,7 @@ static void on_sample(void *ctx, const struct sf_sample *rec)
 
 	for (int i = 1; i < SF_OFF_CHAIN; i++)
 		blk.before[i - 1] = offcpu_stack(off, wakers[i]);
-	add_block(b, &blk, &at);
+	add_block(b, &blk, true, &at);
 }
 
 static void on_block(void *ctx, const struct offcpu_block *blk)
@@ -130,7 +131,7 @@ static void on_block(void *ctx, const struct offcpu_block *blk)
 	struct block_info *info;
 	size_t at;
 
-	if (add_block(b, blk, &at))
+	if (add_block(b, blk, false, &at))
 		return;
 	if (vec_reserve(&b->info, &b->info_cap, at + 1, sizeof(*b->info)))
 		return;		/* shown without its longest block */
