@@ -121,6 +121,7 @@ static __always_inline void off_kernel_from_beside(struct sf_scratch *s)
 {
 	u32 n = s->sample.n_user, n_kernel = s->n_beside;
 
+	asm volatile("" : "+r"(n), "+r"(n_kernel));	/* see vma_at */
 	if (!cfg_kernel || !n_kernel || n_kernel > SF_MAX_KERNEL || n > SF_MAX_USER)
 		return;
 	bpf_probe_read_kernel(&s->frames[n], n_kernel * 8, &s->frames[SF_MAX_USER]);
@@ -170,17 +171,20 @@ static __always_inline u32 off_irq_frames(const struct sf_scratch *s, u32 n)
 	return 0;
 }
 
-const char off_irq_comm[3][SF_COMM] = { "[interrupt]", "[hardirq]", "[softirq]" };
+const char off_irq_comm[SF_COMM] = "[interrupt]", off_hardirq_comm[SF_COMM] = "[hardirq]", off_softirq_comm[SF_COMM] = "[softirq]";
 
 /* An interrupt, not a thread. irq: as above; 0: what it did is not known. */
 static __always_inline void off_irq_head(struct sf_scratch *s, u32 irq)
 {
-	u32 kind = !irq ? 0 : irq & OFF_SOFTIRQ ? 2 : 1;
-
 	s->sample.pid = s->sample.tid = 0;
 	s->sample.cgroup_id = 0;
 	s->sample.flags = SF_SAMPLE_IN_KERNEL;
-	__builtin_memcpy(s->sample.comm, off_irq_comm[kind], SF_COMM);
+	if (!irq)
+		__builtin_memcpy(s->sample.comm, off_irq_comm, SF_COMM);
+	else if (irq & OFF_SOFTIRQ)
+		__builtin_memcpy(s->sample.comm, off_softirq_comm, SF_COMM);
+	else
+		__builtin_memcpy(s->sample.comm, off_hardirq_comm, SF_COMM);
 }
 
 /*

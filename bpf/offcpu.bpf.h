@@ -216,6 +216,21 @@ static __always_inline void off_add_thread(const struct sf_scratch *s, u32 state
 		t->max_ns = ns;
 }
 
+/* Behind the frames. */
+static __always_inline void off_put_wakers(struct sf_scratch *s)
+{
+	u32 n = (u32)s->sample.n_user + s->sample.n_kernel;
+	u64 *behind;
+
+	asm volatile("" : "+r"(n));	/* see vma_at */
+	if (n > SF_MAX_USER + SF_MAX_KERNEL)
+		return;
+	behind = &s->frames[n];
+	asm volatile("" : "+r"(behind));	/* see off_hash_block */
+	for (u32 i = 0; i < SF_OFF_CHAIN; i++)
+		behind[i] = s->off_wakers[i];
+}
+
 /*
  * The maps are full: one sample each period of the thread's blocked time, so that the samples' sum is right on
  * average whatever the blocks' lengths.
@@ -223,7 +238,6 @@ static __always_inline void off_add_thread(const struct sf_scratch *s, u32 state
 static __always_inline void off_sample(struct sf_scratch *s, u32 state, u64 ns)
 {
 	struct sf_cpu_stats *st = stats_here();
-	u32 behind;
 	u64 n;
 
 	if (!s->off_acc)
@@ -235,9 +249,7 @@ static __always_inline void off_sample(struct sf_scratch *s, u32 state, u64 ns)
 	s->off_acc -= n * cfg_off_period;
 	s->sample.weight = n * cfg_off_period;
 	s->sample.state = state;
-	behind = (u32)s->sample.n_user + s->sample.n_kernel;
-	for (u32 i = 0; i < SF_OFF_CHAIN && behind <= SF_MAX_USER + SF_MAX_KERNEL; i++)
-		s->frames[behind + i] = s->off_wakers[i];
+	off_put_wakers(s);
 	if (st)
 		__sync_fetch_and_add(&st->off_taken, 1);
 	if (off_output(s, SF_OFF_CHAIN)) {
