@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "base/vec.h"
@@ -47,6 +48,13 @@ int idmap_get(struct idmap *map, uint64_t a, uint64_t b, uint32_t *ret)
 	*ret = (uint32_t)map->n++;
 	map->slots[at] = *ret + 1;
 	return 0;
+}
+
+void idmap_reset(struct idmap *map)
+{
+	if (map->n)
+		memset(map->slots, 0, map->nslots * sizeof(*map->slots));
+	map->n = 0;
 }
 
 void idmap_free(struct idmap *map)

@@ -19,6 +19,7 @@ struct idmap {			/* zeroed: empty */
 
 /* The pair's id; a new one has the id that was map->n before. 0 or -ENOMEM. */
 int idmap_get(struct idmap *map, uint64_t a, uint64_t b, uint32_t *ret);
+void idmap_reset(struct idmap *map);	/* empty, memory kept */
 void idmap_free(struct idmap *map);
 
 #endif

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/vec.h"
 #include "out/out.h"
+#include "prof/stackset.h"
 
 #define NONE UINT32_MAX
 
@@ -113,7 +114,7 @@ static int add_wakers(struct folded *fd, uint32_t waker)
 	int err = 0;
 
 	for (; waker && !err; waker = s.waker) {
-		err = add_word(fd, OUT_WAKER);
+		err = add_word(fd, STACK_WAKER_MARK);
 		if (!err)
 			err = add_frames(fd, fd->r->wakers, waker - 1);
 		profile_stack(fd->r->wakers, waker - 1, &s);
@@ -132,7 +133,7 @@ static int add_stack(struct folded *fd, size_t i)
 		return -ENOMEM;
 	err = add_frames(fd, fd->r->profile, i);
 	if (!err && s.state == SF_OFF_R)
-		err = add_word(fd, OUT_RUNNABLE);
+		err = add_word(fd, STACK_RUNNABLE);
 	if (!err && fd->r->wakers)
 		err = add_wakers(fd, s.waker);
 	fd->lines[fd->nlines++] = (struct line){ .at = at, .len = fd->nseqs - at, .value = out_value(fd->r, &s) };

@@ -295,71 +295,78 @@ static int frame_of(struct stackset *ss, const struct out_report *r, uint64_t fr
 	return stackset_frame(ss, name, kind == said ? bare : len, symbolizer_module(r->symbols, symbol), kind, ret);
 }
 
-#define FRAMES_MAX (SF_MAX_USER + SF_MAX_KERNEL + 4)	/* a stack, its comm, and what is said about it */
-
-struct line {
-	uint32_t frames[FRAMES_MAX * (1 + SF_OFF_CHAIN)];
+/* A stack on its way into the set: what folded lines have between comm and count. */
+struct path {
+	struct stackset *ss;
+	const struct out_report *r;
 	size_t n;
+	uint32_t frames[(1 + SF_OFF_CHAIN) * (SF_MAX_USER + SF_MAX_KERNEL + 4)];	/* its own and its wakers', with what stands between them */
 };
 
-static int put_note(struct stackset *ss, struct line *l, const char *text)
+static int add_note(struct path *p, const char *text)
 {
-	return stackset_frame(ss, text, strlen(text), "", STACK_NOTE, &l->frames[l->n++]);
+	return stackset_frame(p->ss, text, strlen(text), "", STACK_NOTE, &p->frames[p->n++]);
 }
 
-/* Stack i of p, root first, behind what the line holds. */
-static int put_frames(struct stackset *ss, const struct out_report *r, struct profile *p, size_t i, struct line *l)
+/* Foreign bytes: comm. */
+static void clean_comm(char ret[64], const char *comm)
 {
-	const uint32_t *ids = profile_symbols(p, i, r->symbols);
-	struct profile_stack s;
-	char text[64];
+	comm = *comm ? comm : "[unknown]";
+	text_clean(ret, 64, comm, strlen(comm), 0);
+}
+
+/* Stack i of a profile, which may be that of wakers. */
+static int add_frames(struct path *p, struct profile *profile, size_t i, struct profile_stack *ret)
+{
+	const struct out_report *r = p->r;
+	const uint32_t *ids = profile_symbols(profile, i, r->symbols);
+	char marker[64];
 	int err = ids ? 0 : -ENOMEM;
 
-	profile_stack(p, i, &s);
-	if (!err && out_incomplete(r, &s)) {
-		snprintf(text, sizeof(text), "[incomplete:%s]", profile_stop_name(s.stop));
-		err = put_note(ss, l, text);
+	profile_stack(profile, i, ret);
+	if (!err && out_incomplete(r, ret)) {
+		snprintf(marker, sizeof(marker), "[incomplete:%s]", profile_stop_name(ret->stop));
+		err = add_note(p, marker);
 	}
-	for (size_t k = r->opts.kernel_only ? 0 : s.n_user; k-- > 0 && !err;)
-		err = frame_of(ss, r, s.frames[k], false, ids[k], &l->frames[l->n++]);
-	for (size_t k = r->opts.user_only ? 0 : s.n_kernel; k-- > 0 && !err;)
-		err = frame_of(ss, r, s.frames[s.n_user + k], true, ids[s.n_user + k], &l->frames[l->n++]);
+	for (size_t k = r->opts.kernel_only ? 0 : ret->n_user; k-- > 0 && !err;)
+		err = frame_of(p->ss, r, ret->frames[k], false, ids[k], &p->frames[p->n++]);
+	for (size_t k = r->opts.user_only ? 0 : ret->n_kernel; k-- > 0 && !err;)
+		err = frame_of(p->ss, r, ret->frames[ret->n_user + k], true, ids[ret->n_user + k], &p->frames[p->n++]);
 	return err;
 }
 
-static void clean_comm(char *ret, size_t cap, const struct profile_stack *s)
+/* Who ended the block, and behind it who had woken that one. */
+static int add_wakers(struct path *p, uint32_t waker)
 {
-	const char *comm = *s->comm ? s->comm : "[unknown]";
+	struct profile_stack s;
+	char comm[64];
+	int err = 0;
 
-	text_clean(ret, cap, comm, strlen(comm), 0);
+	for (int depth = 0; waker && depth < SF_OFF_CHAIN && !err; depth++, waker = s.waker) {
+		profile_stack(p->r->wakers, waker - 1, &s);
+		clean_comm(comm, s.comm);
+		err = add_note(p, STACK_WAKER_MARK);
+		if (!err)
+			err = add_note(p, comm);
+		if (!err)
+			err = add_frames(p, p->r->wakers, waker - 1, &s);
+	}
+	return err;
 }
 
 static int add_stack(struct stackset *ss, const struct out_report *r, size_t i, enum stack_side side)
 {
-	struct profile_stack s, waker;
-	struct line l = { .n = 0 };
+	struct path p = { .ss = ss, .r = r };
+	struct profile_stack s;
 	char comm[64];
-	int err = put_frames(ss, r, r->profile, i, &l);
+	int err = add_frames(&p, r->profile, i, &s);
 
-	profile_stack(r->profile, i, &s);
 	if (!err && s.state == SF_OFF_R)
-		err = put_note(ss, &l, OUT_RUNNABLE);
-	waker.waker = s.waker;
-	for (int depth = 0; r->wakers && waker.waker && depth < SF_OFF_CHAIN && !err; depth++) {
-		size_t at = waker.waker - 1;
-
-		profile_stack(r->wakers, at, &waker);
-		clean_comm(comm, sizeof(comm), &waker);
-		err = put_note(ss, &l, OUT_WAKER);
-		if (!err)
-			err = put_note(ss, &l, comm);
-		if (!err)
-			err = put_frames(ss, r, r->wakers, at, &l);
-	}
-	if (err)
-		return err;
-	clean_comm(comm, sizeof(comm), &s);
-	return stackset_add(ss, comm, s.pid, l.frames, l.n, side, out_value(r, &s));
+		err = add_note(&p, STACK_RUNNABLE);
+	if (!err && r->wakers)
+		err = add_wakers(&p, s.waker);
+	clean_comm(comm, s.comm);
+	return err ? err : stackset_add(ss, comm, s.pid, p.frames, p.n, side, out_value(r, &s));
 }
 
 int out_stackset(const struct out_report *r, struct stackset *ss, enum stack_side side)

@@ -19,12 +19,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/idmap.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "out/out.h"
 
 #define SCHEMA 1
-#define MAX_MODULES 65536
 
 static void put_clean(struct json *j, const char *key, const char *s)
 {
@@ -71,46 +71,62 @@ static bool is_in_file(uint64_t frame)
 	return SF_FRAME_KIND(frame) == SF_FRAME_ROW || SF_FRAME_KIND(frame) == SF_FRAME_NOROW;
 }
 
-static void mark_modules(const struct profile *p, bool *used)
+static int mark_modules(const struct profile *p, struct idmap *used)
 {
+	uint32_t n;
+	int err = 0;
+
 	for (size_t i = 0; i < profile_count(p); i++) {
 		struct profile_stack s;
 
 		profile_stack(p, i, &s);
-		for (size_t k = 0; k < s.n_user; k++)
+		for (size_t k = 0; k < s.n_user && !err; k++)
 			if (is_in_file(s.frames[k]))
-				used[SF_FRAME_MODULE(s.frames[k])] = true;
+				err = idmap_get(used, SF_FRAME_MODULE(s.frames[k]), 0, &n);
 	}
+	return err;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct idmap_key *x = a, *y = b;
+
+	return x->a < y->a ? -1 : x->a > y->a;
+}
+
+static void put_module(struct json *j, const struct module *m)
+{
+	json_newline(j);
+	json_object(j, NULL);
+	json_u64(j, "id", m->id);
+	put_clean(j, "name", m->name ? m->name : "");
+	put_clean(j, "path", m->path ? m->path : "");
+	put_build_id(j, m);
+	json_object_end(j);
 }
 
 static int put_modules(struct json *j, const struct out_report *r)
 {
-	bool *used = calloc(MAX_MODULES, sizeof(*used));
+	struct idmap used = { 0 };
+	int err = 0;
 
-	if (!used)
-		return -ENOMEM;
 	if (!r->opts.kernel_only)
-		mark_modules(r->profile, used);
-	if (!r->opts.kernel_only && r->wakers)
-		mark_modules(r->wakers, used);
+		err = mark_modules(r->profile, &used);
+	if (!err && !r->opts.kernel_only && r->wakers)
+		err = mark_modules(r->wakers, &used);
+	if (used.n)
+		qsort(used.keys, used.n, sizeof(*used.keys), by_id);
 	json_array(j, "modules");
-	for (uint32_t id = 0; id < MAX_MODULES; id++) {
-		const struct module *m = used[id] ? modules_find(r->modules, id) : NULL;
+	for (size_t i = 0; i < used.n; i++) {
+		const struct module *m = modules_find(r->modules, (uint32_t)used.keys[i].a);
 
-		if (!m || m->state == MODULE_LOADING)
-			continue;
-		json_newline(j);
-		json_object(j, NULL);
-		json_u64(j, "id", id);
-		put_clean(j, "name", m->name ? m->name : "");
-		put_clean(j, "path", m->path ? m->path : "");
-		put_build_id(j, m);
-		json_object_end(j);
+		if (m && m->state != MODULE_LOADING)
+			put_module(j, m);
 	}
 	json_array_end(j);
 	json_newline(j);
-	free(used);
-	return 0;
+	idmap_free(&used);
+	return err;
 }
 
 static void put_frame(struct json *j, const struct out_report *r, uint64_t frame, uint32_t symbol, bool kernel)

@@ -9,9 +9,11 @@
  * without a file has its address and no mapping.
  *
  * Values: samples, and with a clock event also CPU time at the period; off-CPU: samples and nanoseconds. Labels: comm,
- * pid, cgroup_id, and `incomplete` with the reason where the user part did not reach its outermost frame.
+ * pid, tid, cgroup_id, and `incomplete` with the reason where the user part did not reach its outermost frame; off-CPU
+ * `state` and `waker` (its comm; its stack is in the other formats). What has no field in profile.proto is in comments, as KEY=VALUE: host, event, hz, lost.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -23,6 +25,7 @@
 #include "base/vec.h"
 #include "elf/elf_image.h"
 #include "out/out.h"
+#include "prof/stackset.h"
 
 /* Field numbers of profile.proto. */
 enum {
@@ -45,6 +48,7 @@ enum {
 #define PAGE 0x1000ull
 #define KERNEL_START 0xffff000000000000ull
 #define NO_MAPPING UINT32_MAX
+#define RUNNABLE UINT32_MAX		/* instead of a symbol */
 
 struct segment {
 	uint64_t off, size;
@@ -243,7 +247,7 @@ static uint64_t function_id(struct pprof *w, uint32_t symbol)
 		return 0;
 	}
 	if (id == before) {
-		name = string_id(w, symbolizer_name(w->r->symbols, symbol));
+		name = string_id(w, symbol == RUNNABLE ? STACK_RUNNABLE : symbolizer_name(w->r->symbols, symbol));
 		at = pb_begin(&w->pb, PROFILE_FUNCTION);
 		pb_u64(&w->pb, FUNCTION_ID, (uint64_t)id + 1);
 		pb_u64(&w->pb, FUNCTION_NAME, name);
@@ -288,10 +292,12 @@ static size_t locate(struct pprof *w, size_t i, const struct profile_stack *s)
 	const uint32_t *symbols = profile_symbols(w->r->profile, i, w->r->symbols);
 	size_t n = 0;
 
-	if (!symbols || vec_reserve(&w->ids, &w->ids_cap, (size_t)s->n_user + s->n_kernel + 1, sizeof(*w->ids))) {
+	if (!symbols || vec_reserve(&w->ids, &w->ids_cap, (size_t)s->n_user + s->n_kernel + 2, sizeof(*w->ids))) {
 		w->err = -ENOMEM;
 		return 0;
 	}
+	if (s->state == SF_OFF_R)
+		w->ids[n++] = location_id(w, NO_MAPPING, 0, RUNNABLE);
 	for (size_t k = 0; k < s->n_kernel && !w->r->opts.user_only; k++) {
 		uint64_t addr = s->frames[s->n_user + k];
 
@@ -348,7 +354,7 @@ static void put_wakers(struct pprof *w, uint32_t waker)
 
 		profile_stack(r->wakers, waker - 1, &s);
 		if (w->text_len)
-			put_text(w, OUT_WAKER);
+			put_text(w, STACK_WAKER_MARK);
 		text_clean(clean, sizeof(clean), s.comm, strlen(s.comm), TEXT_FOLDED);
 		put_text(w, *clean ? clean : "[unknown]");
 		for (size_t k = (size_t)s.n_user + s.n_kernel; ids && k-- > 0;) {
@@ -390,6 +396,8 @@ static void put_sample(struct pprof *w, size_t i)
 	pb_packed(&w->pb, SAMPLE_VALUE, values, w->period || w->r->opts.usec ? 2 : 1);
 	put_label(w, "comm", clean_string_id(w, *s.comm ? s.comm : "[unknown]"), 0);
 	put_label(w, "pid", 0, s.pid);
+	if (s.tid)
+		put_label(w, "tid", 0, s.tid);
 	if (s.cgroup_id)
 		put_label(w, "cgroup_id", 0, s.cgroup_id);
 	if (out_incomplete(w->r, &s))
@@ -411,10 +419,29 @@ static void put_type(struct pprof *w, uint32_t field, const char *type, const ch
 	pb_end(&w->pb, at);
 }
 
+static void put_comments(struct pprof *w)
+{
+	const struct out_meta *meta = w->r->meta;
+	uint64_t ids[5];
+	char text[320];
+	size_t n = 0;
+
+	ids[n++] = string_id(w, "sfbpf " SFBPF_VERSION);
+	snprintf(text, sizeof(text), "host=%s", meta->host ? meta->host : "");
+	ids[n++] = clean_string_id(w, text);
+	snprintf(text, sizeof(text), "event=%s", meta->event ? meta->event : "");
+	ids[n++] = clean_string_id(w, text);
+	snprintf(text, sizeof(text), "lost=%" PRIu64, out_lost(w->r->stats));
+	ids[n++] = string_id(w, text);
+	snprintf(text, sizeof(text), "hz=%g", meta->hz);
+	if (meta->hz > 0)
+		ids[n++] = string_id(w, text);
+	pb_packed(&w->pb, PROFILE_COMMENT, ids, n);
+}
+
 static void put_head(struct pprof *w)
 {
 	const struct out_meta *meta = w->r->meta;
-	uint64_t comment;
 
 	if (out_is_clock(meta) && !w->r->opts.usec)
 		w->period = (uint64_t)(1e9 / meta->hz + 0.5);
@@ -431,8 +458,7 @@ static void put_head(struct pprof *w)
 	pb_u64(&w->pb, PROFILE_PERIOD, w->period);
 	pb_u64(&w->pb, PROFILE_TIME_NANOS, meta->start_unix_ns);
 	pb_u64(&w->pb, PROFILE_DURATION_NANOS, (uint64_t)(w->r->stats->duration_s * 1e9));
-	comment = string_id(w, "sfbpf " SFBPF_VERSION);
-	pb_packed(&w->pb, PROFILE_COMMENT, &comment, 1);
+	put_comments(w);
 }
 
 static void put_strings(struct pprof *w)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Samples in, distinct stacks with counts out. Two samples are the same stack if comm, pid, cgroup, all frame
- * words, stop reason, flags and (off-CPU) state and waker are equal. Frames stay words here: names and sources are asked for when
- * a report is made, because the files may be loaded only after their first sample.
+ * Samples in, distinct stacks with counts out. Two samples are the same stack if comm, pid, cgroup, all frame words, stop
+ * reason, flags, (off-CPU) state and waker and, if they are kept, tid and CPU are equal. Frames stay words here: names and sources
+ * are asked for when a report is made, because the files may be loaded only after their first sample.
  */
 #ifndef SFBPF_PROF_PROFILE_H
 #define SFBPF_PROF_PROFILE_H
@@ -22,15 +22,17 @@ struct profile_stack {			/* a view; valid until the next profile_add, _merge or 
 	const char *comm;		/* as the kernel gave it: foreign bytes; NUL-terminated */
 	uint64_t count, weight;		/* samples; sum of their weights */
 	uint64_t cgroup_id;
-	uint32_t pid;
+	uint32_t pid, tid;		/* tid: 0 unless profile_by_thread */
 	uint16_t n_user, n_kernel;
 	uint8_t stop, flags;		/* enum sf_stop, SF_SAMPLE_* */
 	uint8_t state;			/* off-CPU: enum sf_off_state */
 	uint32_t waker;			/* off-CPU: a stack of the profile of wakers, plus 1, also in that one itself; 0: not known */
+	uint32_t cpu1;			/* CPU plus 1; 0: not kept */
 };
 
 struct profile *profile_new(void);	/* NULL: out of memory */
 void profile_free(struct profile *p);
+void profile_by_thread(struct profile *p);	/* threads of a process are told apart; before the first sample */
 void profile_reset(struct profile *p);	/* empty, memory kept */
 
 /*
@@ -42,7 +44,7 @@ int profile_add(struct profile *p, const struct sf_sample *rec);
 /* What a record stands for when it is not one sample. */
 struct profile_times {
 	uint64_t count, weight;
-	uint32_t waker;			/* as in struct profile_stack */
+	uint32_t waker, cpu1;		/* as in struct profile_stack */
 	uint8_t state;
 };
 
@@ -52,6 +54,10 @@ int profile_add_times(struct profile *p, const struct sf_sample *rec, const stru
 bool profile_has(const struct profile *p, const struct sf_sample *rec, const struct profile_times *t, size_t *ret_index);
 /* Adds all of src to dst: a live view keeps a ring of one-second profiles and merges the last N. 0 or -ENOMEM. */
 int profile_merge(struct profile *dst, const struct profile *src);
+/* One stack of it. */
+int profile_merge_one(struct profile *dst, const struct profile *src, size_t i);
+
+void profile_see(const struct profile *p, const struct modules *ms);	/* modules_see for all frames it holds */
 
 size_t profile_count(const struct profile *p);		/* distinct stacks */
 uint64_t profile_samples(const struct profile *p);

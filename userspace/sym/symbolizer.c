@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/strpool.h"
@@ -204,18 +205,27 @@ static struct symtab *table_of(const struct module *m)
 	return m->symbols == &no_table ? NULL : m->symbols;
 }
 
+static void free_table(struct module *m)
+{
+	symtab_free(table_of(m));
+	m->symbols = NULL;
+}
+
+void symbolizer_forget(struct module *m)
+{
+	free_table(m);
+	if (m->fd >= 0)
+		close(m->fd);
+	m->fd = -1;
+}
+
 void symbolizer_free(struct symbolizer *sz)
 {
 	if (!sz)
 		return;
-	for (uint32_t id = 0; sz->ms && id <= modules_max_id(sz->ms); id++) {
-		struct module *m = modules_find(sz->ms, id);
-
-		if (m) {
-			symtab_free(table_of(m));
-			m->symbols = NULL;
-		}
-	}
+	for (uint32_t i = 0; sz->ms && i < modules_count(sz->ms); i++)
+		if (modules_at(sz->ms, i))
+			free_table(modules_at(sz->ms, i));
 	sym_kernel_free(sz->kernel);
 	perf_maps_free(sz->jit);
 	strpool_free(sz->names);
@@ -464,8 +474,8 @@ size_t symbolizer_bytes(const struct symbolizer *sz)
 	sum += perf_maps_bytes(sz->jit);
 	if (sz->kernel)
 		sum += sym_kernel_bytes(sz->kernel);
-	for (uint32_t id = 0; id <= modules_max_id(sz->ms); id++) {
-		const struct module *m = modules_find(sz->ms, id);
+	for (uint32_t i = 0; i < modules_count(sz->ms); i++) {
+		const struct module *m = modules_at(sz->ms, i);
 
 		if (m && table_of(m))
 			sum += symtab_bytes(table_of(m));

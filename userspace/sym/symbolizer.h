@@ -27,6 +27,8 @@ struct symbolizer;
 struct symbolizer *symbolizer_new(struct modules *ms);	/* ms must outlive it; NULL: out of memory */
 /* Also frees the symbol tables that hang off the modules. */
 void symbolizer_free(struct symbolizer *sz);
+/* Frees a module's symbols and closes its file. What has no name by now is shown by its offset from then on. */
+void symbolizer_forget(struct module *m);
 /*
  * Where kernel names come from first: "name" or "name [module]" of the function that holds addr; false: unknown. Reading
  * all of /proc/kallsyms (62 ms of CPU and 5 MB here) is what remains without it.

@@ -74,7 +74,7 @@ static bool sample(struct blocks *b, struct profile_times *t)
 		return false;
 	b->acc_ns -= n * b->period_ns;
 	t->weight = n * b->period_ns;
-	if (profile_count(b->session->profile) - b->max_stacks >= b->max_stacks / 4 * (size_t)(b->doubled + 1)) {
+	if (profile_count(b->profile) - b->max_stacks >= b->max_stacks / 4 * (size_t)(b->doubled + 1)) {
 		b->doubled++;
 		b->period_ns *= 2;
 	}
@@ -85,7 +85,7 @@ static bool sample(struct blocks *b, struct profile_times *t)
 static int add_block(struct blocks *b, const struct offcpu_block *blk, bool is_sample, size_t *ret_at)
 {
 	struct profile_times t = { .count = blk->count, .weight = blk->ns, .state = blk->state };
-	struct profile *p = b->session->profile;
+	struct profile *p = b->profile;
 	int err = 0;
 
 	if (profile_count(p) >= b->max_stacks) {
@@ -110,9 +110,8 @@ static int add_block(struct blocks *b, const struct offcpu_block *blk, bool is_s
 }
 
 /* The maps were full: a sample that stands for its weight. */
-static void on_sample(void *ctx, const struct sf_sample *rec)
+void blocks_take(struct blocks *b, const struct sf_sample *rec)
 {
-	struct blocks *b = ctx;
 	struct offcpu *off = collector_offcpu(b->session->collector);
 	const uint64_t *wakers = rec->frames + rec->n_user + rec->n_kernel;
 	struct offcpu_block blk = {
@@ -125,13 +124,18 @@ static void on_sample(void *ctx, const struct sf_sample *rec)
 	add_block(b, &blk, true, &at);
 }
 
+static void on_sample(void *ctx, const struct sf_sample *rec)
+{
+	blocks_take(ctx, rec);
+}
+
 static void on_block(void *ctx, const struct offcpu_block *blk)
 {
 	struct blocks *b = ctx;
 	struct block_info *info;
 	size_t at;
 
-	if (add_block(b, blk, false, &at))
+	if (add_block(b, blk, false, &at) || b->no_info)
 		return;
 	if (vec_reserve(&b->info, &b->info_cap, at + 1, sizeof(*b->info)))
 		return;		/* shown without its longest block */
@@ -148,7 +152,7 @@ static void on_block(void *ctx, const struct offcpu_block *blk)
 
 int blocks_open(struct blocks *b, struct session *s, bool wakers)
 {
-	*b = (struct blocks){ .session = s, .period_ns = NUM_MS, .max_stacks = 131072 };
+	*b = (struct blocks){ .session = s, .profile = s->profile, .period_ns = NUM_MS, .max_stacks = 131072 };
 	b->buf = malloc(sizeof(*b->buf) + 8ul * (SF_MAX_USER + SF_MAX_KERNEL));
 	b->wakers = wakers ? profile_new() : NULL;
 	if (!b->buf || (wakers && !b->wakers)) {

@@ -140,6 +140,7 @@ static int sample(struct oneshot *r, struct session *s)
 			err = r->tick(r->tick_ctx);
 		if (err)
 			return complain(EXIT_FAILED, "reading samples: %s", strerror(-err));
+		session_sweep(s, NULL, NULL);
 	}
 	return 0;
 }
@@ -153,7 +154,7 @@ int oneshot_prepare(struct oneshot *r)
 	if (r->command && !r->system_wide)
 		r->common.collect.follow_forks = true;
 	r->common.collect.count_run_time = r->common.stats != NULL;
-	r->common.collect.want_cgroup = r->format && !strcmp(r->format->name, "json");
+	r->common.collect.want_cgroup = r->format && r->format->cgroups;
 	return err;
 }
 
@@ -179,6 +180,12 @@ void oneshot_say_losses(const struct run_stats *st)
 	for (unsigned int i = 0; i < SF_LOST_MAX; i++)
 		if (st->lost[i])
 			fprintf(stderr, "sfbpf: lost %llu: %s\n", (unsigned long long)st->lost[i], profile_lost_help(i));
+	if (st->tables.full)
+		fprintf(stderr, "sfbpf: %llu times a file's tables had to wait for room (--table-memory)\n",
+			(unsigned long long)st->tables.full);
+	if (st->needs_refused)
+		fprintf(stderr, "sfbpf: %llu times a new file had to wait: its user met too many of them at once\n",
+			(unsigned long long)st->needs_refused);
 }
 
 int oneshot_close(struct oneshot *r, int rc)

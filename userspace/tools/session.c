@@ -12,6 +12,7 @@
 #include "tools/options.h"
 
 #define SESSION_NICE (-10)
+#define LEFT_MIN 1024
 
 static volatile sig_atomic_t stop_requested;
 
@@ -51,6 +52,7 @@ int session_open(struct session *s, const struct collector_opts *opts)
 	int files;
 
 	memset(s, 0, sizeof(*s));
+	s->left_limit = LEFT_MIN;
 	s->modules = modules_new();
 	s->symbols = s->modules ? symbolizer_new(s->modules) : NULL;
 	s->profile = profile_new();
@@ -68,7 +70,7 @@ int session_open(struct session *s, const struct collector_opts *opts)
 		fprintf(stderr, "sfbpf: %d mapped files: %llu with tables, %llu without, %llu gone; %llu rows, %.1f MB, %.0f ms\n",
 			files, (unsigned long long)c.loader.loaded, (unsigned long long)c.loader.no_table,
 			(unsigned long long)c.loader.gone, (unsigned long long)c.loader.rows,
-			(double)c.table_bytes / 1e6, (double)c.loader.build_ns / 1e6);
+			(double)c.tables.bytes / 1e6, (double)c.loader.build_ns / 1e6);
 	}
 	return 0;
 }
@@ -91,6 +93,43 @@ int session_start(struct session *s)
 int session_poll(struct session *s, int timeout_ms)
 {
 	return collector_poll(s->collector, timeout_ms, s->take ? s->take : on_sample, s->take ? s->take_ctx : s);
+}
+
+/* Descriptors for half of the files that may be open are kept for files that are mapped. */
+static size_t max_left(void)
+{
+	struct rlimit files;
+
+	return getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur < 2 * LEFT_MIN ? LEFT_MIN : (size_t)files.rlim_cur / 2;
+}
+
+/* Too many files are gone whose frames are kept: the older half is named now, as far as the profile goes, and then closed. */
+static void forget_older(struct session *s, size_t n)
+{
+	struct module *m = NULL;
+
+	profile_resolve(s->profile, s->symbols);
+	for (size_t i = 0; i < n && (m = modules_next_left(s->modules, m)); i++)
+		symbolizer_forget(m);
+}
+
+void session_sweep(struct session *s, void (*see)(void *ctx, const struct modules *ms), void *ctx)
+{
+	size_t left = modules_sweep(s->modules);
+
+	if (s->take || left <= s->left_limit)
+		return;
+	modules_unsee(s->modules);
+	profile_see(s->profile, s->modules);
+	if (see)
+		see(ctx, s->modules);
+	for (struct module *m = modules_next_left(s->modules, NULL); m; m = modules_next_left(s->modules, m))
+		if (!m->seen)
+			symbolizer_forget(m);
+	left = modules_sweep(s->modules);
+	if (left > max_left())
+		forget_older(s, left / 2);
+	s->left_limit = 2 * left > LEFT_MIN ? 2 * left : LEFT_MIN;
 }
 
 void session_stop(struct session *s)
@@ -123,11 +162,15 @@ void session_stats(struct session *s, const struct profile *profile, struct run_
 	memcpy(ret->lost, c.lost, sizeof(ret->lost));
 	ret->needs = c.needs;
 	ret->needs_dropped = c.needs_dropped;
+	ret->needs_refused = c.needs_refused;
 	ret->lost[SF_LOST_BAD_RECORD] += s->dropped;
 	ret->tables.modules = c.loader.loaded;
 	ret->tables.rows = c.loader.rows;
 	ret->tables.rules = c.loader.rules;
-	ret->tables.bytes = c.table_bytes;
+	ret->tables.bytes = c.tables.bytes;
+	ret->tables.evicted = c.tables.evicted;
+	ret->tables.recycled = c.tables.recycled;
+	ret->tables.full = c.tables.full;
 	ret->tables.build_ms = (double)c.loader.build_ns / 1e6;
 	ret->programs = s->programs;
 	ret->nprograms = s->nprograms;

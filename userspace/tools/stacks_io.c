@@ -10,6 +10,7 @@
 #include "base/num.h"
 #include "out/out_html.h"
 #include "out/out_stacks.h"
+#include "tools/terminal.h"
 
 #define ROWS 40
 #define TREE_MIN 1.0	/* percent */
@@ -96,6 +97,7 @@ static bool has_suffix(const char *s, const char *suffix)
 static int choose_format(const struct view *v, enum view_format *ret)
 {
 	static const char *const names[] = { "text", "folded", "html" };
+	const struct out_format *other;
 
 	*ret = VIEW_TEXT;
 	if (v->format) {
@@ -107,6 +109,9 @@ static int choose_format(const struct view *v, enum view_format *ret)
 		}
 		return complain(EXIT_USAGE, "unknown format '%s'; known: text folded html", v->format);
 	}
+	other = v->output ? out_format_for_path(v->output) : NULL;
+	if (other && (!strcmp(other->name, "json") || !strcmp(other->name, "pprof")))
+		return complain(EXIT_USAGE, "'%s' would be %s; this writes text, folded lines and html", v->output, other->name);
 	if (v->output && (has_suffix(v->output, ".html") || has_suffix(v->output, ".htm")))
 		*ret = VIEW_HTML;
 	else if (v->output && has_suffix(v->output, ".folded"))
@@ -137,7 +142,7 @@ int view_write(struct view *v)
 {
 	struct stacks_text text = {
 		.two_sides = v->before != NULL, .unit = *v->meta.unit ? v->meta.unit : "samples",
-		.rows = v->rows ? v->rows : ROWS, .tree_min = TREE_MIN,
+		.rows = v->rows ? v->rows : ROWS, .columns = v->output ? 0 : terminal_columns(), .tree_min = TREE_MIN,
 	};
 	bool to_stdout = !v->output || !strcmp(v->output, "-");
 	enum view_format format;
