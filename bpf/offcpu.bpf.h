@@ -17,6 +17,7 @@
 #define SFBPF_OFFCPU_BPF_H
 
 #include "filter.bpf.h"
+#include "off_clock.bpf.h"
 #include "off_stack.bpf.h"
 
 const volatile bool cfg_off_at_leave = false;	/* no sched_exit_tp: stacks are taken at sched_switch */
@@ -38,9 +39,6 @@ __u64 off_sampled_ns = 0;		/* time that samples stand for, the rest is counted *
 __u64 off_lost_ns = 0;			/* time that nothing stands for */
 __u64 off_threads_full = 0;		/* blocks of threads for which off_threads had no room */
 __u32 off_used = 0;			/* entries made in off_counts, in all generations */
-__s64 off_lag = 0;			/* CLOCK_MONOTONIC - the run queues' clocks */
-__s64 off_lag_least = 0;		/* the least that was seen of it, while off_lag_wanted */
-__u32 off_lag_wanted = 0;
 __u32 off_pass = 0;			/* what off_last is run for */
 #define OFF_PASS_STACKS 0	/* at the start, cfg_off_at_leave: the stacks of those that are off */
 #define OFF_PASS_CLOSE 1	/* at the end: blocks whose files' tables are all there */
@@ -103,28 +101,6 @@ struct {
 static __always_inline struct sf_off_task *off_task(struct task_struct *t)
 {
 	return bpf_task_storage_get(&off_tasks, t, NULL, 0);
-}
-
-/*
- * The time of this switch as the scheduler's accounts have it: its run queue's clock. It is read once for both threads, at the
- * beginning of __schedule(); or earlier, when a wake-up has made this CPU switch: then that wake-up's reading
- * is used again (rq_clock_skip_update() in kernel/sched/core.c), and the way out of idle is the woken thread's CPU time.
- */
-static __always_inline u64 off_clock(const struct task_struct *prev)
-{
-	u64 now, clock;
-	s64 lag;
-
-	if (!bpf_core_field_exists(struct cfs_rq, rq))	/* without CONFIG_FAIR_GROUP_SCHED */
-		return bpf_ktime_get_ns();
-	clock = prev->se.cfs_rq->rq->clock;
-	if (off_lag_wanted) {
-		now = bpf_ktime_get_ns();
-		lag = now - clock;
-		if (lag < off_lag_least)
-			off_lag_least = lag;
-	}
-	return clock + off_lag;
 }
 
 static __always_inline void off_lose(u32 cause)
