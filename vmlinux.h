@@ -145,12 +145,22 @@ struct cgroup {
 struct css_set {
 	struct cgroup *dfl_cgrp;
 };
+struct rq {
+	u64 clock;
+};
+struct cfs_rq {
+	struct rq *rq;
+};
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
+};
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
 	unsigned int flags;
 	int on_cpu;
 	struct mm_struct *mm;
+	struct sched_entity se;
 	int exit_state;
 	int pid, tgid;
 	const struct cred *cred;

@@ -62,6 +62,29 @@ TEST(out_folded_empty)
 	free_world(&w);
 }
 
+TEST(out_wakers)
+{
+	struct world w;
+	struct profile *wakers;
+	char *out;
+
+	make_world(&w);
+	wakers = fill_wakers(&w);
+	out = written(out_folded, &w.r);
+	EXPECT_STR(out, "app;[app+0x40];--;b;[app+0x30];--;[hardirq];vfs_read_[k] 5\n");
+	free(out);
+	out = written(out_json, &w.r);
+	EXPECT(strstr(out, "\"waker\":{\"comm\":\"b\"") != NULL);
+	EXPECT(strstr(out, "\"waker\":{\"comm\":\"[hardirq]\"") != NULL);
+	EXPECT(strstr(out, "\"waker\":null") != NULL);
+	free(out);
+	out = written(out_html, &w.r);
+	EXPECT(strstr(out, "[hardirq]") != NULL);
+	free(out);
+	profile_free(wakers);
+	free_world(&w);
+}
+
 TEST(out_full_disk)
 {
 	static int (*const writers[])(const struct out_report *r, FILE *f) = { out_folded, out_json, out_text, out_pprof, out_html };

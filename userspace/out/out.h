@@ -42,6 +42,7 @@ struct run_stats {
 	uint64_t off_ns[SF_OFF_STATES];	/* time by state, of what was received */
 	uint64_t off_sampled_ns;	/* of it: what samples stand for */
 	uint64_t off_lost_ns;		/* not in it */
+	uint64_t off_generations;	/* how often the kernel's counts were taken out to make room */
 };
 
 struct out_opts {
@@ -65,7 +66,7 @@ struct out_report {
 	const struct out_meta *meta;
 	const struct run_stats *stats;
 	struct out_opts opts;
-	struct profile *wakers;		/* off-CPU: what the profile's wakers are in; NULL: none are shown */
+	struct profile *wakers;		/* off-CPU: what the profile's wakers, and their wakers, are in; NULL: none are shown */
 };
 
 struct out_format {

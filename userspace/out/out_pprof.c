@@ -82,6 +82,8 @@ struct pprof {
 	struct idmap functions;		/* name, file */
 	uint64_t *ids;			/* scratch: a sample's locations */
 	size_t ids_cap;
+	char *text;			/* scratch: a waker's stack */
+	size_t text_len, text_cap;
 	uint64_t next_base, period;	/* period in nanoseconds; 0: values are only samples */
 	int err;			/* first failure; the rest is then not worth writing */
 };
@@ -356,16 +358,59 @@ static void put_label(struct pprof *w, const char *key, uint64_t str, uint64_t n
 	pb_end(&w->pb, at);
 }
 
-static void put_off_labels(struct pprof *w, const struct profile_stack *s)
+static void put_text(struct pprof *w, const char *s)
+{
+	size_t len = strlen(s);
+
+	if (vec_reserve(&w->text, &w->text_cap, w->text_len + len + 2, 1)) {
+		w->err = -ENOMEM;
+		return;
+	}
+	if (w->text_len)
+		w->text[w->text_len++] = ';';
+	memcpy(w->text + w->text_len, s, len + 1);
+	w->text_len += len;
+}
+
+/* Wakers as in folded lines. */
+static void put_wakers(struct pprof *w, uint32_t waker)
+{
+	const struct out_report *r = w->r;
+	struct profile_stack s;
+	char clean[2048];
+
+	profile_stack(r->wakers, waker - 1, &s);
+	put_label(w, "waker", clean_string_id(w, *s.comm ? s.comm : "[unknown]"), 0);
+	for (w->text_len = 0; waker; waker = s.waker) {
+		const uint32_t *ids = profile_symbols(r->wakers, waker - 1, r->symbols);
+
+		profile_stack(r->wakers, waker - 1, &s);
+		if (w->text_len)
+			put_text(w, STACK_WAKER_MARK);
+		text_clean(clean, sizeof(clean), s.comm, strlen(s.comm), TEXT_FOLDED);
+		put_text(w, *clean ? clean : "[unknown]");
+		for (size_t k = (size_t)s.n_user + s.n_kernel; ids && k-- > 0;) {
+			/* Root first: the user part backwards, then the kernel's. */
+			size_t at = k >= s.n_kernel ? k - s.n_kernel : k + s.n_user;
+			const char *name = symbolizer_name(r->symbols, ids[at]);
+
+			if (at < s.n_user ? r->opts.kernel_only : r->opts.user_only)
+				continue;
+			text_clean(clean, sizeof(clean), name, strlen(name), TEXT_FOLDED);
+			put_text(w, clean);
+		}
+	}
+	if (!w->err)
+		put_label(w, "waker_stack", string_id(w, w->text), 0);
+}
+
+static void put_offcpu_labels(struct pprof *w, const struct profile_stack *s)
 {
 	static const char letters[] = SF_OFF_LETTERS;
-	struct profile_stack waker;
 
 	put_label(w, "state", string_id(w, (char [2]){ letters[s->state] }), 0);
-	if (!s->waker || !w->r->wakers)
-		return;
-	profile_stack(w->r->wakers, s->waker - 1, &waker);
-	put_label(w, "waker", clean_string_id(w, *waker.comm ? waker.comm : "[unknown]"), 0);
+	if (w->r->wakers && s->waker)
+		put_wakers(w, s->waker);
 }
 
 static void put_sample(struct pprof *w, size_t i)
@@ -394,7 +439,7 @@ static void put_sample(struct pprof *w, size_t i)
 	if (out_incomplete(w->r, &s))
 		put_label(w, "incomplete", string_id(w, profile_stop_name(s.stop)), 0);
 	if (w->r->stats->offcpu)
-		put_off_labels(w, &s);
+		put_offcpu_labels(w, &s);
 	pb_end(&w->pb, at);
 }
 
@@ -514,5 +559,6 @@ int out_pprof(const struct out_report *r, FILE *f)
 	free(w.files);
 	free(w.mappings);
 	free(w.ids);
+	free(w.text);
 	return err;
 }

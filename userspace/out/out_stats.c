@@ -35,6 +35,7 @@ static void put_offcpu(struct json *j, const struct run_stats *st)
 	json_object_end(j);
 	json_double(j, "sampled_ms", (double)st->off_sampled_ns / 1e6, 3);
 	json_double(j, "lost_ms", (double)st->off_lost_ns / 1e6, 3);
+	json_u64(j, "generations", st->off_generations);
 	json_object_end(j);
 }
 
