@@ -50,6 +50,13 @@ int idmap_get(struct idmap *map, uint64_t a, uint64_t b, uint32_t *ret)
 	return 0;
 }
 
+void idmap_reset(struct idmap *map)
+{
+	if (map->n)
+		memset(map->slots, 0, map->nslots * sizeof(*map->slots));
+	map->n = 0;
+}
+
 bool idmap_find(const struct idmap *map, uint64_t a, uint64_t b, uint32_t *ret)
 {
 	if (!map->n)
@@ -63,13 +70,6 @@ bool idmap_find(const struct idmap *map, uint64_t a, uint64_t b, uint32_t *ret)
 		}
 	}
 	return false;
-}
-
-void idmap_reset(struct idmap *map)
-{
-	if (map->n)
-		memset(map->slots, 0, map->nslots * sizeof(*map->slots));
-	map->n = 0;
 }
 
 void idmap_free(struct idmap *map)

@@ -300,15 +300,15 @@ static int frame_of(struct stackset *ss, const struct out_report *r, const struc
 struct path {
 	struct stackset *ss;
 	const struct out_report *r;
+	uint32_t *frames;
 	size_t n, cap;
-	uint32_t *frames;	/* add_frames has left room for PATH_NOTES notes behind them */
 };
-
-#define PATH_NOTES 4		/* a marker before the frames; what stands between them and the waker's */
 
 static int add_note(struct path *p, const char *text)
 {
-	return stackset_frame(p->ss, text, strlen(text), "", STACK_NOTE, &p->frames[p->n++]);
+	int err = vec_reserve(&p->frames, &p->cap, p->n + 1, sizeof(*p->frames));
+
+	return err ? err : stackset_frame(p->ss, text, strlen(text), "", STACK_NOTE, &p->frames[p->n++]);
 }
 
 /* Foreign bytes: comm. */
@@ -326,13 +326,13 @@ static int add_frames(struct path *p, struct profile *profile, size_t i, struct 
 	char marker[64];
 	int err = profile_frames(profile, i, r->symbols, !r->opts.kernel_only, !r->opts.user_only, &f);
 
-	if (!err)
-		err = vec_reserve(&p->frames, &p->cap, p->n + f.n + PATH_NOTES, sizeof(*p->frames));
 	profile_stack(profile, i, ret);
 	if (!err && out_incomplete(r, ret)) {
 		snprintf(marker, sizeof(marker), "[incomplete:%s]", profile_stop_name(ret->stop));
 		err = add_note(p, marker);
 	}
+	if (!err)
+		err = vec_reserve(&p->frames, &p->cap, p->n + f.n, sizeof(*p->frames));
 	for (size_t k = f.n; k-- > 0 && !err;)
 		err = frame_of(p->ss, r, &f.list[k], &p->frames[p->n++]);
 	free(f.list);

@@ -9,8 +9,9 @@
  * without a file has its address and no mapping.
  *
  * Values: samples, and with a clock event also CPU time at the period; off-CPU: samples and nanoseconds. Labels: comm,
- * pid, tid, cgroup_id, container (its id, if the process is in one), and `incomplete` with the reason where the user part did not reach its outermost frame; off-CPU
- * `state` and `waker` (its comm; its stack is in the other formats). What has no field in profile.proto is in comments, as KEY=VALUE: host, event, hz, lost.
+ * pid, tid, cgroup_id, container (its id, if the process is in one), and `incomplete` with the reason where the user part did
+ * not reach its outermost frame; off-CPU `state` and `waker` (its comm; its stack is in the other formats). What has no field
+ * in profile.proto is in comments, as KEY=VALUE: host, event, hz, lost.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -235,25 +236,19 @@ static void put_mapping(struct pprof *w, uint32_t id)
 
 /* ---- Functions and locations ---- */
 
-/* The line of its source, 0 if it is not known, and the source. */
-static uint32_t line_of(const struct pprof *w, uint32_t symbol, const char **ret_file)
-{
-	*ret_file = "";
-	return symbol == RUNNABLE ? 0 : symbolizer_line(w->r->symbols, symbol, ret_file);
-}
-
 /* The same function whether inlined or not, and in all its lines. It is written when first asked for, which no other message may hold. */
 static uint64_t function_id(struct pprof *w, uint32_t symbol)
 {
-	size_t before = w->functions.n, at;
-	bool real = symbol != RUNNABLE;
-	uint64_t name = string_id(w, real ? symbolizer_function(w->r->symbols, symbol) : STACK_RUNNABLE), path;
-	uint32_t id, module = real ? symbolizer_module_index(w->r->symbols, symbol) : UINT32_MAX;
-	const char *file;
-
-	line_of(w, symbol, &file);
-	path = string_id(w, file);
+	bool is_note = symbol == RUNNABLE;
+	uint64_t name = string_id(w, is_note ? STACK_RUNNABLE : symbolizer_function(w->r->symbols, symbol)), path;
 	/* Functions of the same name in two modules stay two, as symbols are. */
+	uint32_t module = is_note ? 0 : symbolizer_module_index(w->r->symbols, symbol), id;
+	size_t before = w->functions.n, at;
+	const char *file = "";
+
+	if (!is_note)
+		symbolizer_line(w->r->symbols, symbol, &file);
+	path = string_id(w, file);
 	if (idmap_get(&w->functions, name << 32 | module, path, &id)) {
 		w->err = -ENOMEM;
 		return 0;
@@ -272,7 +267,7 @@ static uint64_t function_id(struct pprof *w, uint32_t symbol)
 static void put_line(struct pprof *w, uint32_t symbol)
 {
 	const char *file;
-	uint32_t number = line_of(w, symbol, &file);
+	uint32_t number = symbol == RUNNABLE ? 0 : symbolizer_line(w->r->symbols, symbol, &file);
 	uint64_t function = function_id(w, symbol);
 	size_t line = pb_begin(&w->pb, LOCATION_LINE);
 

@@ -55,13 +55,19 @@ static const struct sf_sample *in_epoch(const struct sf_sample *sample, uint32_t
 	return &copy.sample;
 }
 
-static void on_sample(void *ctx, const struct sf_sample *sample)
+const struct sf_sample *session_see(struct session *s, const struct sf_sample *sample)
 {
-	struct session *s = ctx;
 	uint32_t epoch = symbolizer_see(s->symbols, sample->frames, sample->n_user, sample->pid,
 					sample->time_ns ? sample->time_ns : session_now());
 
-	if (profile_add(s->profile, epoch ? in_epoch(sample, epoch) : sample))
+	return epoch ? in_epoch(sample, epoch) : sample;
+}
+
+static void on_sample(void *ctx, const struct sf_sample *sample)
+{
+	struct session *s = ctx;
+
+	if (profile_add(s->profile, session_see(s, sample)))
 		s->dropped++;
 }
 

@@ -32,6 +32,8 @@ struct session {
 int session_open(struct session *s, const struct collector_opts *opts);
 int session_start(struct session *s);
 int session_poll(struct session *s, int timeout_ms);	/* 0 or -errno */
+/* To be called for each sample that comes: what names need of a live process. The sample as it is to be counted; until the next call. */
+const struct sf_sample *session_see(struct session *s, const struct sf_sample *sample);
 /*
  * Frees what is known of files that are gone, while nobody holds a pointer to a module. see: says modules_see for all
  * frames that are kept beside s->profile; NULL: there are none. A run with a sink of its own (take) keeps what it has seen.

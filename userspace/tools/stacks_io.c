@@ -60,12 +60,13 @@ static int take_option(struct view *v, int id, const char *arg)
 int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **argv, const char **operands, size_t n)
 {
 	const char *arg;
+	bool dashes = false;
 	size_t have = 0;
 	int id, err;
 
-	/* Options may stand behind operands too. */
+	/* Options may stand behind operands too, but not behind "--". */
 	for (;;) {
-		id = options_next(spec, argc, argv, &arg);
+		id = dashes ? -1 : options_next(spec, argc, argv, &arg);
 		if (id == -2)
 			exit(EXIT_OK);
 		if (id == '?')
@@ -78,6 +79,7 @@ int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **ar
 		}
 		if (optind == argc)
 			break;
+		dashes |= optind > 1 && !strcmp(argv[optind - 1], "--");
 		if (have == n)
 			return complain(EXIT_USAGE, "unexpected '%s'", argv[optind]);
 		operands[have++] = argv[optind++];

@@ -197,8 +197,7 @@ static void on_record(void *ctx, const struct sf_sample *rec)
 		top_offcpu_record(t, rec);
 		return;
 	}
-	symbolizer_see(s->symbols, rec->frames, rec->n_user, rec->pid, session_now());
-	if (profile_add_times(s->profile, rec, &once, NULL))
+	if (profile_add_times(s->profile, session_see(s, rec), &once, NULL))
 		s->dropped++;
 }
 
