@@ -238,6 +238,13 @@ static void put_mapping(struct pprof *w, uint32_t id)
 
 /* ---- Functions and locations ---- */
 
+/* The line of its source, 0 if it is not known, and the source. */
+static uint32_t line_of(const struct pprof *w, uint32_t symbol, const char **ret_file)
+{
+	*ret_file = "";
+	return symbol == RUNNABLE ? 0 : symbolizer_line(w->r->symbols, symbol, ret_file);
+}
+
 /* The same function whether inlined or not, and in all its lines. It is written when first asked for, which no other message may hold. */
 static uint64_t function_id(struct pprof *w, uint32_t symbol)
 {
