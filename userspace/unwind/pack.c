@@ -27,6 +27,7 @@ _Static_assert((int)SF_K_NONE == (int)RULE_NONE && (int)SF_K_SAME == (int)RULE_S
  */
 #define TABLES_OVER_FILE (256u << 10)
 
+#define SF_OFFSET_MAX ((uint64_t)SF_DIR_MAX << SF_PAGE_SHIFT)	/* what a directory reaches */
 #define RULE_HASH 8192		/* slots; a power of two */
 
 struct packer {
@@ -57,43 +58,45 @@ struct packer {
 	size_t next_known;
 };
 
-static bool offset_packs(int32_t off, int32_t max)
+/* Whether off is one of 0, 8, 16 ... max * 8; max is a power of two less one. */
+static inline bool offset_packs(uint32_t off, uint32_t max)
 {
-	return off >= 0 && off % 8 == 0 && off / 8 <= max;
+	return !(off & ~(max << 3));
 }
 
-uint16_t pack_rule(const struct row *r, bool tracks_bx)
+static inline __attribute__((always_inline)) uint16_t packed_code(const struct row *r, bool tracks_bx)
 {
-	uint32_t code;
+	uint32_t code, slot = 0 - (uint32_t)r->fp.off;
 
-	if (r->ra.kind == RULE_UNDEF)
-		return SF_RULE_END;
-	if (r->flags || r->plt_rep || r->cfa.kind != RULE_REG || !offset_packs(r->cfa.off, 511) ||
-	    r->ra.kind != RULE_CFA_MEM || r->ra.off != -8)
-		return SF_RULE_INDEXED;
-	if (tracks_bx && r->bx.kind != RULE_SAME)
-		return SF_RULE_INDEXED;
+	if (r->ra.kind != RULE_CFA_MEM || r->ra.off != -8 || r->cfa.kind != RULE_REG || r->flags || r->plt_rep ||
+	    !offset_packs((uint32_t)r->cfa.off, 511) || (tracks_bx && r->bx.kind != RULE_SAME))
+		return r->ra.kind == RULE_UNDEF ? SF_RULE_END : SF_RULE_INDEXED;
 	if (r->cfa.reg == X86_RSP)
 		code = 0;
 	else if (r->cfa.reg == X86_RBP)
 		code = SF_RULE_BASE_FP;
 	else
 		return SF_RULE_INDEXED;
-	code |= (uint32_t)r->cfa.off / 8 << 5;
+	code |= (uint32_t)r->cfa.off << 2;	/* / 8, from bit 5 on */
 	if (r->fp.kind == RULE_CFA_MEM) {
-		if (r->fp.off > -16 || !offset_packs(-(r->fp.off + 8), 30))
+		if (slot < 16 || !offset_packs(slot, 31))
 			return SF_RULE_INDEXED;
-		code |= (uint32_t)-r->fp.off / 8;
-	} else if (r->fp.kind != RULE_SAME && r->fp.kind != RULE_UNDEF && r->fp.kind != RULE_NONE) {
+		code |= slot / 8;
+	} else if (r->fp.kind > RULE_UNDEF) {	/* none, same, undefined: nothing to restore it from */
 		return SF_RULE_INDEXED;
 	}
 	return (uint16_t)code;
 }
 
+uint16_t pack_rule(const struct row *r, bool tracks_bx)
+{
+	return packed_code(r, tracks_bx);
+}
+
 static struct sf_rule full_rule(const struct row *r, bool tracks_bx)
 {
 	struct sf_rule rule = {
-		.cfa_kind = r->cfa.kind, .cfa_reg = r->cfa.reg, .cfa_off = r->cfa.off, .cfa_off2 = r->cfa.off2,
+		.cfa_kind = r->cfa.kind, .cfa_reg = r->cfa.reg, .cfa_off = r->cfa.off, .cfa_off2 = r->cfa_off2,
 		.ra_kind = r->ra.kind, .ra_reg = r->ra.reg, .ra_off = r->ra.off,
 		.fp_kind = r->fp.kind, .fp_reg = r->fp.reg, .fp_off = r->fp.off,
 		.bx_kind = SF_K_NONE,
@@ -146,8 +149,8 @@ static int indexed_code(struct packer *p, const struct sf_rule *rule, uint16_t *
 /* The page in progress as BPF reads it. */
 static int write_page(struct packer *p, uint32_t *ret_loc)
 {
-	uint32_t size = SF_PAGE_ROWS + 4 * p->npage_rows, i = 0;
-	uint16_t *index;
+	uint32_t size = SF_PAGE_ROWS + 4 * p->npage_rows, i;
+	uint16_t index[SF_PAGE_INDEX] = { 0 };
 	uint8_t *mem;
 
 	if (p->out->bytes + size > p->max_bytes)
@@ -155,12 +158,12 @@ static int write_page(struct packer *p, uint32_t *ret_loc)
 	mem = p->space->alloc(p->space->ctx, size, ret_loc);
 	if (!mem)
 		return -ENOSPC;
-	index = (uint16_t *)mem;
-	for (uint32_t block = 0; block < SF_PAGE_INDEX; block++) {
-		while (i < p->npage_rows && (p->page_rows[i] & 0xffff) < block * 256)
-			i++;
-		index[block] = (uint16_t)i;
-	}
+	/* The last row of each block says how many there are up to it, blocks without rows repeat the one before. */
+	for (i = 0; i < p->npage_rows; i++)
+		index[((p->page_rows[i] & 0xffff) >> 8) + 1] = (uint16_t)(i + 1);
+	for (i = 1; i < SF_PAGE_INDEX; i++)
+		index[i] = index[i] > index[i - 1] ? index[i] : index[i - 1];
+	memcpy(mem, index, sizeof(index));
 	memcpy(mem + SF_PAGE_ROWS, p->page_rows, 4ul * p->npage_rows);
 	p->out->rows += p->npage_rows;
 	p->out->bytes += size;
@@ -206,7 +209,7 @@ static int flush_page(struct packer *p)
 	return 0;
 }
 
-static void page_row(struct packer *p, uint64_t offset, uint16_t code)
+static inline void page_row(struct packer *p, uint64_t offset, uint16_t code)
 {
 	uint32_t low = (uint32_t)(offset & 0xffff);
 
@@ -221,8 +224,8 @@ static void page_row(struct packer *p, uint64_t offset, uint16_t code)
 	p->page_rows[p->npage_rows++] = low | (uint32_t)code << 16;
 }
 
-/* From `offset` on the rule is `code`. Ascending offsets only. */
-static int put(struct packer *p, uint64_t offset, uint16_t code)
+/* put() where a page begins. */
+static __attribute__((noinline)) int put_first(struct packer *p, uint64_t offset, uint16_t code)
 {
 	uint64_t page = offset >> SF_PAGE_SHIFT;
 	int err;
@@ -246,6 +249,16 @@ static int put(struct packer *p, uint64_t offset, uint16_t code)
 	}
 	if (!p->npage_rows && (offset & 0xffff))
 		page_row(p, page << SF_PAGE_SHIFT, p->code);
+	page_row(p, offset, code);
+	p->code = code;
+	return 0;
+}
+
+/* From `offset` on the rule is `code`. Ascending offsets only. */
+static inline int put(struct packer *p, uint64_t offset, uint16_t code)
+{
+	if (!p->npage_rows || offset >> SF_PAGE_SHIFT != p->page)
+		return put_first(p, offset, code);
 	page_row(p, offset, code);
 	p->code = code;
 	return 0;
@@ -287,21 +300,26 @@ static int note_sframe(struct packer *p, uint64_t start, uint64_t end)
 
 enum place { PLACE_OK, PLACE_LATER, PLACE_NOWHERE };
 
-/* File offsets of a row's range. Rows ascend by address, so the segments do. */
+/* The segment that holds the address, or NULL. Rows ascend by address, so the segments do. */
+static inline const struct elf_phdr *segment_of(struct packer *p, uint64_t addr)
+{
+	while (p->seg < p->nsegs && addr >= p->segs[p->seg].vaddr + p->segs[p->seg].filesz)
+		p->seg++;
+	return p->seg < p->nsegs && addr >= p->segs[p->seg].vaddr ? &p->segs[p->seg] : NULL;
+}
+
+/* File offsets of a row's range. */
 static enum place row_offsets(struct packer *p, const struct row *r, uint64_t *start, uint64_t *end)
 {
-	const struct elf_phdr *seg;
+	const struct elf_phdr *seg = segment_of(p, r->start);
 
-	while (p->seg < p->nsegs && r->start >= p->segs[p->seg].vaddr + p->segs[p->seg].filesz)
-		p->seg++;
-	seg = &p->segs[p->seg];
-	if (p->seg == p->nsegs || r->start < seg->vaddr)
+	if (!seg)
 		return PLACE_NOWHERE;
 	if (p->only && seg != p->only)
 		return PLACE_LATER;
 	*start = r->start - seg->vaddr + seg->offset;
 	*end = *start + (r->end - r->start);
-	return *end <= (uint64_t)SF_DIR_MAX << SF_PAGE_SHIFT ? PLACE_OK : PLACE_NOWHERE;
+	return *end <= SF_OFFSET_MAX ? PLACE_OK : PLACE_NOWHERE;
 }
 
 static int put_row(struct packer *p, const struct row *r);
@@ -329,13 +347,10 @@ static int put_known(struct packer *p, uint64_t *start, uint64_t end, const stru
 	return err;
 }
 
-static int code_of(struct packer *p, const struct row *r, uint16_t *ret)
+static __attribute__((noinline)) int code_of_unpackable(struct packer *p, const struct row *r, uint16_t *ret)
 {
 	struct sf_rule rule;
 
-	*ret = pack_rule(r, p->tracks_bx);
-	if (*ret != SF_RULE_INDEXED)
-		return 0;
 	if (r->cfa.kind == RULE_NONE || r->ra.kind == RULE_NONE) {
 		*ret = SF_RULE_GAP;
 		return 0;
@@ -344,6 +359,12 @@ static int code_of(struct packer *p, const struct row *r, uint16_t *ret)
 		p->restart_with_bx = true;
 	rule = full_rule(r, p->tracks_bx);
 	return indexed_code(p, &rule, ret);
+}
+
+static inline int code_of(struct packer *p, const struct row *r, uint16_t *ret)
+{
+	*ret = packed_code(r, p->tracks_bx);
+	return *ret == SF_RULE_INDEXED ? code_of_unpackable(p, r, ret) : 0;
 }
 
 /* The rows of one repeating block: one rule if it is what linkers make, else spelled out for every repetition. */
@@ -425,13 +446,47 @@ static int put_rows(struct packer *p, struct row *rows, size_t n)
 	return err ? err : put_block(p, rows, n, start, end);
 }
 
+/*
+ * What nearly all rows are: one follows the other in a single segment, none repeats, and no trampoline is near. Their place is found once.
+ * *ret_n: how many of the first of the rows were so and are put.
+ */
+static int put_plain(struct packer *p, const struct row *rows, size_t n, size_t *ret_n)
+{
+	const struct elf_phdr *seg = segment_of(p, rows[0].start);
+	uint64_t limit, shift, at = rows[0].start;
+	uint16_t code;
+	size_t i;
+	int err = 0;
+
+	*ret_n = 0;
+	if (!seg || (p->only && seg != p->only) || seg->filesz > SF_OFFSET_MAX || seg->offset > SF_OFFSET_MAX - seg->filesz)
+		return 0;
+	limit = seg->vaddr + seg->filesz;
+	shift = seg->offset - seg->vaddr;
+	if (p->next_known < p->known.n && p->known.rows[p->next_known].start < limit)
+		limit = p->known.rows[p->next_known].start;
+	for (i = 0; i < n && !err; i++) {
+		const struct row *r = &rows[i];
+
+		if (r->plt_rep || r->start != at || r->end <= at || r->end > limit)
+			break;
+		err = code_of(p, r, &code);
+		if (!err && (!i || code != p->code))
+			err = i ? put(p, at + shift, code) : put_range(p, at + shift, r->end + shift, code);
+		at = r->end;
+		p->end = at + shift;
+	}
+	*ret_n = i;
+	return !err && i && rows[0].source == ROW_SFRAME ? note_sframe(p, rows[0].start + shift, at + shift) : err;
+}
+
 /* Rows of one function: repeating blocks are put as one, all others by themselves. */
 static int put_function(struct packer *p, struct row *rows, size_t n)
 {
 	size_t i, len;
-	int err = 0;
+	int err = n ? put_plain(p, rows, n, &i) : 0;
 
-	for (i = 0; i < n && !err; i += len) {
+	for (i = n ? i : 0; i < n && !err; i += len) {
 		len = 1;
 		if (rows[i].plt_rep)
 			while (i + len < n && rows[i + len].plt_rep && rows[i + len].start == rows[i].start && len < BLOCK_ROWS)

@@ -58,31 +58,35 @@ static bool worth_searching(const struct elf_image *img)
 }
 
 /* The signal restorer's registers: rsp points at the ucontext, the saved ones start 40 bytes into it (see step_sigcontext). */
+#define AT_RSP(offset) { .kind = RULE_REG_MEM, .reg = 7, .off = (offset) }
 static const struct row restorer_row = {
-	.cfa = { RULE_REG_MEM, 7, 160, 0 }, .ra = { RULE_REG_MEM, 7, 168, 0 }, .fp = { RULE_REG_MEM, 7, 120, 0 },
-	.bx = { RULE_REG_MEM, 7, 128, 0 }, .source = ROW_EH_FRAME, .flags = ROW_SIGNAL,
+	.cfa = AT_RSP(160), .ra = AT_RSP(168), .fp = AT_RSP(120), .bx = AT_RSP(128), .source = ROW_EH_FRAME, .flags = ROW_SIGNAL,
 };
 static const struct row outermost_row = { .ra = { .kind = RULE_UNDEF }, .source = ROW_EH_FRAME };
 
 static const struct pattern {
 	const uint8_t *bytes;
 	uint8_t len;
+	uint8_t rare;		/* index of the byte of it that other code has least */
 	uint8_t before, size;	/* the row starts that many bytes ahead of the pattern and has that many behind its start */
 	const struct row *row;
 } patterns[] = {
-	{ restorer, sizeof(restorer), 1, sizeof(restorer) + 1, &restorer_row },
-	{ start_context, sizeof(start_context), 1, START_CONTEXT_LEN + 1, &outermost_row },
-	{ musl_thread, sizeof(musl_thread), 0, sizeof(musl_thread), &outermost_row },
+	{ restorer, sizeof(restorer), 1, 1, sizeof(restorer) + 1, &restorer_row },
+	{ start_context, sizeof(start_context), 2, 1, START_CONTEXT_LEN + 1, &outermost_row },
+	{ musl_thread, sizeof(musl_thread), 3, 0, sizeof(musl_thread), &outermost_row },
 };
 
-#define MAX_FOUND 16	/* real files hold one of each */
+#define MAX_FOUND 16	/* in a window; real files hold one of each */
+#define WINDOW (256u << 10)	/* of text that is in memory at a time */
+#define OVERLAP 32		/* a pattern that begins in one window may end in the next */
 
-static int search(const struct bytes *text, uint64_t vaddr, const struct pattern *p, struct rowbuf *out)
+/* Those that begin in the first `len` bytes of the window at vaddr. */
+static int search(const struct bytes *window, uint64_t len, uint64_t vaddr, const struct pattern *p, struct rowbuf *out)
 {
-	struct bytes at = *text;
+	struct bytes at = *window;
 	int err = 0;
 
-	for (int i = 0; i < MAX_FOUND && !err && bytes_find(&at, p->bytes, p->len); i++) {
+	for (int i = 0; i < MAX_FOUND && !err && bytes_find_rare(&at, p->bytes, p->len, p->rare) && at.pos < len; i++) {
 		struct row row = *p->row;
 
 		row.start = vaddr + at.pos - p->before;
@@ -90,6 +94,20 @@ static int search(const struct bytes *text, uint64_t vaddr, const struct pattern
 		err = rowbuf_push(out, &row);
 		bytes_skip(&at, p->len);
 	}
+	return err;
+}
+
+static int search_window(const struct elf_image *img, const struct elf_phdr *seg, uint64_t from, struct rowbuf *out)
+{
+	uint64_t left = seg->filesz - from, len = left < WINDOW ? left : WINDOW;
+	struct elf_blob text = { 0 };
+	int err = 0;
+
+	if (elf_image_read(img, seg->offset + from, left < len + OVERLAP ? left : len + OVERLAP, &text))
+		return 0;
+	for (size_t k = 0; k < sizeof(patterns) / sizeof(patterns[0]) && !err; k++)
+		err = search(&text.view, len, seg->vaddr + from, &patterns[k], out);
+	elf_blob_free(&text);
 	return err;
 }
 
@@ -108,15 +126,9 @@ int trampolines_find(const struct elf_image *img, enum row_arch arch, struct row
 
 	if (arch != ROW_ARCH_X86_64 || !worth_searching(img))
 		return 0;
-	for (size_t i = 0; i < n && !err; i++) {
-		struct elf_blob text = { 0 };
-
-		if (segs[i].filesz > TEXT_MAX || !segs[i].vaddr || elf_image_read(img, segs[i].offset, segs[i].filesz, &text))
-			continue;
-		for (size_t k = 0; k < sizeof(patterns) / sizeof(patterns[0]) && !err; k++)
-			err = search(&text.view, segs[i].vaddr, &patterns[k], out);
-		elf_blob_free(&text);
-	}
+	for (size_t i = 0; i < n && !err; i++)
+		for (uint64_t from = 0; segs[i].vaddr && segs[i].filesz <= TEXT_MAX && from < segs[i].filesz && !err; from += WINDOW)
+			err = search_window(img, &segs[i], from, out);
 	if (out->n)
 		qsort(out->rows, out->n, sizeof(*out->rows), by_start);
 	return err;
