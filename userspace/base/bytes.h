@@ -199,7 +199,7 @@ static inline bool bytes_find_rare(struct bytes *b, const uint8_t *needle, size_
 	at = b->base + b->pos + rare;
 	end = b->base + b->len - (n - 1 - rare);
 	while (at < end && (at = (const uint8_t *)memchr(at, needle[rare], (size_t)(end - at)))) {
-		if (!memcmp(at - rare, needle, n)) {
+		if (*(at - rare) == *needle && !memcmp(at - rare, needle, n)) {
 			b->pos = (size_t)(at - rare - b->base);
 			return true;
 		}
