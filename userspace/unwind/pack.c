@@ -639,7 +639,7 @@ static int pack_segments(struct packer *p, struct unwind_file *file, struct diag
 		return pack_pass(p, file, NULL, diag);
 	qsort(order, p->nsegs, sizeof(order[0]), by_offset);
 	for (size_t i = 0; i < p->nsegs && !err; i++)
-		err = pack_pass(p, file, order[i], i ? NULL : diag);
+		err = pack_pass(p, file, order[i], diag);
 	return err;
 }
 
@@ -677,20 +677,11 @@ static int pack_once(struct unwind_file *file, const struct pack_space *space, s
 
 int pack_file(struct unwind_file *file, const struct pack_space *space, struct pack_result *ret, struct diag *diag)
 {
-	unsigned int kept = diag ? diag->kept : 0;
-	uint64_t repaired = diag ? diag->repaired : 0, malformed = diag ? diag->malformed : 0;
 	int err = pack_once(file, space, ret, diag, false);
 
-	if (err != -EAGAIN)
-		return err;
 	/*
 	 * A CFA based on rbx (ld.so's lazy resolver is the one that matters): this file's rows must say
 	 * where rbx was saved. That costs rules, so only such files pay; what the first try took is small.
 	 */
-	if (diag) {	/* it all comes again */
-		diag->kept = kept;
-		diag->repaired = repaired;
-		diag->malformed = malformed;
-	}
-	return pack_once(file, space, ret, diag, true);
+	return err == -EAGAIN ? pack_once(file, space, ret, diag, true) : err;
 }

@@ -125,6 +125,7 @@ static void cut_head(struct row *r, uint64_t pos)
 static int next_function(struct row_stream *s, enum row_source which)
 {
 	struct row_source_state *src = &s->src[which];
+	struct diag *diag = src->next < s->file->noted[which] ? NULL : s->diag;
 	const struct fn *fn;
 	int err;
 
@@ -132,8 +133,10 @@ static int next_function(struct row_stream *s, enum row_source which)
 	if (!src->fns || src->next == src->fns->n)
 		return 0;
 	fn = &src->fns->fns[src->next++];
-	err = which == ROW_SFRAME ? sframe_rows(&s->file->sframe, fn, &src->buf, s->diag) :
-				    eh_frame_rows(&s->file->eh, fn, &src->buf, s->diag);
+	err = which == ROW_SFRAME ? sframe_rows(&s->file->sframe, fn, &src->buf, diag) :
+				    eh_frame_rows(&s->file->eh, fn, &src->buf, diag);
+	if (diag)
+		s->file->noted[which] = src->next;
 	return err ? err : 1;
 }
 

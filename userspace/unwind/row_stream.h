@@ -24,6 +24,7 @@ struct unwind_file {
 	struct sframe sframe;
 	struct eh_frame eh;
 	uint64_t fns_sframe, fns_eh;	/* functions in code, after sorting and cutting */
+	size_t noted[2];	/* by enum row_source: the first so many functions' damage is noted already */
 };
 
 /* Opens what there is. 0 also without any table; -ENOEXEC no ELF64 of a known machine, -ENOMEM, -EIO. */
@@ -53,7 +54,7 @@ struct row_stream {
 	uint64_t sframe_end;	/* of the last .sframe row given out: .eh_frame rows start behind it */
 };
 
-/* which: ROWS_*. Cannot fail. */
+/* which: ROWS_*. Cannot fail. What is wrong with a function is noted once, however often it is evaluated. */
 void row_stream_open(struct row_stream *s, struct unwind_file *file, unsigned int which, struct diag *diag);
 /* 1 and the next row, 0 at the end, -ENOMEM. Rows of one repeating block (plt_rep) follow each other with equal ranges. */
 int row_stream_next(struct row_stream *s, struct row *ret);
