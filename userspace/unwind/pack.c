@@ -7,7 +7,6 @@
 
 #include "base/vec.h"
 #include "unwind/fntab.h"
-#include "unwind/trampoline.h"
 
 _Static_assert((int)SF_K_NONE == (int)RULE_NONE && (int)SF_K_SAME == (int)RULE_SAME && (int)SF_K_UNDEF == (int)RULE_UNDEF &&
 	       (int)SF_K_CFA == (int)RULE_CFA && (int)SF_K_CFA_MEM == (int)RULE_CFA_MEM &&
@@ -54,7 +53,7 @@ struct packer {
 	size_t nrules, rules_cap;
 	uint16_t hash[RULE_HASH];	/* rule index + 1 */
 	size_t sframe_cap;
-	struct rowbuf known;		/* trampolines: they stand above whatever the tables say there */
+	const struct rowbuf *known;	/* of the file */
 	size_t next_known;
 };
 
@@ -329,8 +328,8 @@ static int put_known(struct packer *p, uint64_t *start, uint64_t end, const stru
 {
 	int err = 0;
 
-	while (!err && p->next_known < p->known.n && p->known.rows[p->next_known].start < end) {
-		const struct row *k = &p->known.rows[p->next_known++];
+	while (!err && p->next_known < p->known->n && p->known->rows[p->next_known].start < end) {
+		const struct row *k = &p->known->rows[p->next_known++];
 		struct row head;
 
 		if (around && k->start > *start) {
@@ -499,8 +498,8 @@ static int put_plain(struct packer *p, const struct row *rows, size_t n, size_t 
 		return 0;
 	limit = seg->vaddr + seg->filesz;
 	shift = seg->offset - seg->vaddr;
-	if (p->next_known < p->known.n && p->known.rows[p->next_known].start < limit)
-		limit = p->known.rows[p->next_known].start;
+	if (p->next_known < p->known->n && p->known->rows[p->next_known].start < limit)
+		limit = p->known->rows[p->next_known].start;
 	while (i < n && !err && goes_on(&rows[i], at, limit)) {
 		err = code_of(p, &rows[i], &code);
 		if (!err)
@@ -657,15 +656,13 @@ static int pack_once(struct unwind_file *file, const struct pack_space *space, s
 	p->max_bytes = file->img.size + TABLES_OVER_FILE;
 	p->nsegs = exec_segments(&file->img, p->segs, EXEC_SEGMENTS_MAX);
 	p->page_rows = malloc(4ul * (SF_PAGE_MAX_ROWS + 1));
-	err = p->page_rows ? trampolines_find(&file->img, file->arch, &p->known) : -ENOMEM;
-	if (!err)
-		err = pack_segments(p, file, diag);
+	p->known = &file->known;
+	err = p->page_rows ? pack_segments(p, file, diag) : -ENOMEM;
 	if (!err)
 		err = finish(p);
 	free(p->page_rows);
 	free(p->dir);
 	free(p->rules);
-	rowbuf_free(&p->known);
 	free(p);
 	if (err) {
 		free(ret->sframe);
