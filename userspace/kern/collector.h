@@ -31,6 +31,7 @@ struct collector_opts {
 	const struct num_cpus *cpus;	/* NULL: all online */
 	uint64_t ring_bytes;		/* rounded up to a power of two of pages */
 	uint64_t table_bytes;		/* budget of the row tables */
+	const char *table_cache;	/* directory where they are kept for the next start; NULL: nowhere */
 	bool count_run_time;		/* kernel.bpf_stats for the run */
 	bool want_cgroup;		/* samples carry the cgroup's id */
 	const struct offcpu_opts *offcpu;	/* NULL: on-CPU */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -18,17 +19,42 @@
 #define RETRY_GONE_NS 10000000ull	/* the process had exited: its successor may be about to start */
 #define RETRY_FULL_NS 10000000000ull	/* no memory or table budget: later, rarely */
 
+/*
+ * A host's files at the start, or a storm of new ones, are a second of work. It comes in bursts, so that whoever shares the CPU
+ * gets it in between whatever the priorities are.
+ */
+#define BURST_NS 100000000ull	/* of CPU time */
+#define REST_NS 25000000ull
+
+/* A file that is that much smaller than the one being converted does not wait for it: a library of 100 MB takes 50 ms. */
+#define SMALL_SHARE 8
+#define PAGES_BETWEEN 16	/* how often a conversion looks at the queue and the clock: each page is 50 us */
+
 struct loader {
 	struct modules *modules;
 	struct tables *tables;
 	pthread_t thread;
 	bool running, stop, converting;
+	struct table_cache *cache;	/* NULL: none */
+	uint64_t rest_cpu, rest_wall;	/* clocks when the last burst began; of the converting thread */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	struct sf_need *queue;
 	size_t nqueue, queue_cap;
 	struct loader_totals totals;
-	struct diag diag;
+};
+
+/* One file on its way. */
+struct job {
+	struct loader *l;
+	struct module *m;
+	struct pack_space chunks;
+	struct table_pieces pieces;
+	bool keep;			/* the tables go to the cache; valid: key */
+	struct table_cache_key key;
+	unsigned int pages;
+	uint64_t others_ns;		/* CPU time that went to smaller files */
+	bool inner;			/* is such a smaller file itself */
 };
 
 /* The mapped file itself. A pid that was reused, or a mapping replaced meanwhile, shows in inode and mtime. -1: not to be had. */
@@ -82,24 +108,84 @@ static void count(struct loader *l, const struct module *m, enum module_state st
 	pthread_mutex_unlock(&l->lock);
 }
 
+static void count_cached(struct loader *l)
+{
+	pthread_mutex_lock(&l->lock);
+	l->totals.cached++;
+	pthread_mutex_unlock(&l->lock);
+}
+
+static void rest(struct loader *l)
+{
+	const struct timespec pause = { .tv_nsec = REST_NS };
+	uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = clock_ns(CLOCK_MONOTONIC), used = cpu - l->rest_cpu;
+
+	if (used < BURST_NS)
+		return;
+	if (wall - l->rest_wall < 2 * used)	/* else it had its pauses: there was nothing to do */
+		nanosleep(&pause, NULL);
+	l->rest_cpu = cpu;
+	l->rest_wall = clock_ns(CLOCK_MONOTONIC);
+}
+
+static void load(struct loader *l, const struct sf_need *need, bool inner);
+static bool take(struct loader *l, uint64_t max_size, struct sf_need *ret);
+
+/* The space that pack_file gets: between two pages others have their turn. */
+static void *job_alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
+{
+	struct job *job = ctx;
+	uint64_t start;
+	struct sf_need need;
+
+	if (++job->pages % PAGES_BETWEEN == 0) {
+		start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		while (!job->inner && take(job->l, job->m->size / SMALL_SHARE, &need))
+			load(job->l, &need, true);
+		job->others_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+		rest(job->l);
+	}
+	return job->chunks.alloc(job->chunks.ctx, size, ret_loc);
+}
+
+/* From the cache, or by conversion. */
+static int make_tables(struct job *job, struct unwind_file *file, struct pack_result *ret, struct diag *diag)
+{
+	struct pack_space space = { job_alloc, job }, recorded = table_pieces_space(&job->pieces);
+	struct table_cache *cache = job->l->cache;
+	bool known = cache && table_cache_key(cache, file, &job->key);
+	int err = known ? table_cache_load(cache, &job->key, &space, ret) : -ENOENT;
+
+	if (!err)
+		count_cached(job->l);
+	if (err != -ENOENT && err != -EBADMSG)
+		return err;
+	err = unwind_file_parse(file, diag);
+	job->pieces.inner = &space;
+	if (!err)
+		err = pack_file(file, known ? &recorded : &space, ret, diag);
+	/* What is wrong with a file is counted at each start. */
+	job->keep = !err && known && !diag->malformed;
+	return err;
+}
+
 /* Converts and publishes. fd or mem is where the bytes are; m owns fd from here on. */
-static void convert(struct loader *l, struct module *m)
+static void convert(struct loader *l, struct module *m, bool inner)
 {
 	uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	struct pack_space space = tables_space(l->tables);
+	struct job job = { .l = l, .m = m, .chunks = tables_space(l->tables), .inner = inner };
 	struct pack_result packed = { 0 };
 	struct unwind_file file;
+	struct diag diag = { 0 };
 	enum module_state state = MODULE_READY;
 	int err;
 
-	memset(&l->diag, 0, sizeof(l->diag));
-	err = m->mem ? unwind_file_open_mem(&file, m->mem, m->size, &l->diag) : unwind_file_open_fd(&file, m->fd, &l->diag);
+	err = m->mem ? unwind_file_find_mem(&file, m->mem, m->size, &diag) : unwind_file_find_fd(&file, m->fd, &diag);
 	if (!err) {
 		m->build_id_len = (uint32_t)elf_image_build_id(&file.img, m->build_id, sizeof(m->build_id));
-		err = pack_file(&file, &space, &packed, &l->diag);
-		unwind_file_close(&file);
+		err = make_tables(&job, &file, &packed, &diag);
 	}
-	m->bad_fdes = l->diag.malformed;
+	m->bad_fdes = diag.malformed;
 	if (!err) {
 		m->rows = packed.rows;
 		m->rules = packed.rules;
@@ -115,12 +201,18 @@ static void convert(struct loader *l, struct module *m)
 		state = MODULE_NO_TABLE;
 		tables_set_state(l->tables, m->id, err == -ENOEXEC ? SF_MOD_JIT : SF_MOD_NO_TABLE, 0);
 	}
-	m->build_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+	m->build_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start - job.others_ns;
 	count(l, m, state);
 	m->state = state;
+	/* Only now, so that no stack waits for the disk. */
+	if (job.keep)
+		table_cache_store(l->cache, &job.key, &file, &packed, &job.pieces);
+	unwind_file_close(&file);
+	table_pieces_free(&job.pieces);
+	rest(l);
 }
 
-static void load(struct loader *l, const struct sf_need *need)
+static void load(struct loader *l, const struct sf_need *need, bool inner)
 {
 	struct module *m = modules_get(l->modules, need->module);
 	char path[4096];
@@ -142,7 +234,7 @@ static void load(struct loader *l, const struct sf_need *need)
 		}
 		m->size = need->size;
 	}
-	convert(l, m);
+	convert(l, m, inner);
 }
 
 /*
@@ -159,36 +251,52 @@ static size_t choose(const struct loader *l)
 	return best;
 }
 
+/* The next file from the queue if it is not larger. The lock is not held. */
+static bool take(struct loader *l, uint64_t max_size, struct sf_need *ret)
+{
+	size_t at;
+	bool any;
+
+	pthread_mutex_lock(&l->lock);
+	at = choose(l);
+	any = l->nqueue && !l->stop && l->queue[at].size <= max_size;
+	if (any) {
+		*ret = l->queue[at];
+		memmove(l->queue + at, l->queue + at + 1, (--l->nqueue - at) * sizeof(*l->queue));
+		l->converting = true;
+	}
+	pthread_mutex_unlock(&l->lock);
+	return any;
+}
+
 static void *loader_main(void *arg)
 {
 	struct loader *l = arg;
 	struct sf_need need;
-	size_t at;
+	bool stop;
 
 	/*
 	 * On a busy machine, the one that needs a profiler, a file's first samples wait for this thread. It runs for
 	 * milliseconds, so let it run at once. Best effort: without the capability it is a thread like others.
 	 */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), LOADER_NICE);
-	pthread_mutex_lock(&l->lock);
-	while (!l->stop) {
-		if (!l->nqueue) {
-			pthread_cond_wait(&l->wake, &l->lock);
-			continue;
-		}
-		at = choose(l);
-		need = l->queue[at];
-		memmove(l->queue + at, l->queue + at + 1, (--l->nqueue - at) * sizeof(*l->queue));
-		pthread_mutex_unlock(&l->lock);
-		load(l, &need);
+	l->rest_cpu = 0;
+	l->rest_wall = clock_ns(CLOCK_MONOTONIC);
+	for (;;) {
+		while (take(l, UINT64_MAX, &need))
+			load(l, &need, false);
 		pthread_mutex_lock(&l->lock);
 		l->converting = false;
+		while (!l->stop && !l->nqueue)
+			pthread_cond_wait(&l->wake, &l->lock);
+		stop = l->stop;
+		pthread_mutex_unlock(&l->lock);
+		if (stop)
+			return NULL;
 	}
-	pthread_mutex_unlock(&l->lock);
-	return NULL;
 }
 
-struct loader *loader_new(struct modules *modules, struct tables *tables)
+struct loader *loader_new(struct modules *modules, struct tables *tables, struct table_cache *cache)
 {
 	struct loader *l = calloc(1, sizeof(*l));
 
@@ -196,6 +304,9 @@ struct loader *loader_new(struct modules *modules, struct tables *tables)
 		return NULL;
 	l->modules = modules;
 	l->tables = tables;
+	l->cache = cache;
+	l->rest_cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	l->rest_wall = clock_ns(CLOCK_MONOTONIC);
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->wake, NULL);
 	return l;
@@ -203,7 +314,7 @@ struct loader *loader_new(struct modules *modules, struct tables *tables)
 
 void loader_load_now(struct loader *l, const struct sf_need *need)
 {
-	load(l, need);
+	load(l, need, false);
 }
 
 void loader_load_vdso(struct loader *l, uint32_t module)
@@ -223,7 +334,7 @@ void loader_load_vdso(struct loader *l, uint32_t module)
 			continue;
 		m->mem = (const void *)(uintptr_t)start;
 		m->size = end - start;
-		convert(l, m);
+		convert(l, m, false);
 		break;
 	}
 	if (f)

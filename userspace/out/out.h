@@ -28,7 +28,7 @@ struct run_stats {
 	struct profile_account account;	/* of what was received */
 	uint64_t lost[SF_LOST_MAX];
 	uint64_t needs, needs_dropped;	/* files seen for the first time; requests that did not fit the ring (asked again) */
-	struct { uint64_t modules, rows, rules, bytes; double build_ms; } tables;
+	struct { uint64_t modules, rows, rules, bytes, cached; double build_ms; } tables;
 	const struct run_program *programs;
 	size_t nprograms;
 	struct { double cpu_ms; uint64_t rss_peak_kb; } self;

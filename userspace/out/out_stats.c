@@ -59,6 +59,7 @@ int out_stats(const struct run_stats *st, FILE *f)
 	json_u64(&j, "rules", st->tables.rules);
 	json_u64(&j, "bytes", st->tables.bytes);
 	json_double(&j, "build_ms", st->tables.build_ms, 3);
+	json_u64(&j, "cached", st->tables.cached);
 	json_object_end(&j);
 	json_object(&j, "needs");
 	json_u64(&j, "sent", st->needs);

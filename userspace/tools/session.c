@@ -128,6 +128,7 @@ void session_stats(struct session *s, const struct profile *profile, struct run_
 	ret->tables.rows = c.loader.rows;
 	ret->tables.rules = c.loader.rules;
 	ret->tables.bytes = c.table_bytes;
+	ret->tables.cached = c.loader.cached;
 	ret->tables.build_ms = (double)c.loader.build_ns / 1e6;
 	ret->programs = s->programs;
 	ret->nprograms = s->nprograms;
