@@ -30,32 +30,31 @@ static inline void digest_init(struct digest *d, const struct digest_key *key)
 		d->lane[i] = key->words[(i + 1) % DIGEST_LANES];
 }
 
+static inline void digest_mix(uint64_t *lane, const uint64_t *word, const struct digest_key *key)
+{
+	lane[0] = hash_mix(lane[0] ^ word[0], key->words[0]);
+	lane[1] = hash_mix(lane[1] ^ word[1], key->words[1]);
+	lane[2] = hash_mix(lane[2] ^ word[2], key->words[2]);
+	lane[3] = hash_mix(lane[3] ^ word[3], key->words[3]);
+}
+
 /* Each piece counts with its length: (ab, c) is not (a, bc). */
 static inline void digest_add(struct digest *d, const void *data, size_t len)
 {
-	uint64_t word[DIGEST_LANES], a = d->lane[0] ^ len, b = d->lane[1], c = d->lane[2], e = d->lane[3];
-	const uint64_t *key = d->key.words;
+	uint64_t word[DIGEST_LANES], lane[DIGEST_LANES];
 	const uint8_t *p = data;
 
-	for (size_t left = len;; left -= sizeof(word), p += sizeof(word)) {
-		if (left >= sizeof(word)) {
-			memcpy(word, p, sizeof(word));
-		} else {
-			memset(word, 0, sizeof(word));
-			if (left)
-				memcpy(word, p, left);
-		}
-		a = hash_mix(a ^ word[0], key[0]);
-		b = hash_mix(b ^ word[1], key[1]);
-		c = hash_mix(c ^ word[2], key[2]);
-		e = hash_mix(e ^ word[3], key[3]);
-		if (left < sizeof(word))
-			break;
+	memcpy(lane, d->lane, sizeof(lane));
+	lane[0] ^= len;
+	for (; len >= sizeof(word); len -= sizeof(word), p += sizeof(word)) {
+		memcpy(word, p, sizeof(word));
+		digest_mix(lane, word, &d->key);
 	}
-	d->lane[0] = a;
-	d->lane[1] = b;
-	d->lane[2] = c;
-	d->lane[3] = e;
+	memset(word, 0, sizeof(word));
+	if (len)
+		memcpy(word, p, len);
+	digest_mix(lane, word, &d->key);
+	memcpy(d->lane, lane, sizeof(lane));
 }
 
 static inline struct digest_value digest_end(const struct digest *d)
