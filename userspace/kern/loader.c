@@ -17,7 +17,7 @@
 
 #define LOADER_NICE (-10)
 #define RETRY_GONE_NS 10000000ull	/* the process had exited: its successor may be about to start */
-#define RETRY_FULL_NS 10000000000ull	/* no memory or table budget: later, rarely */
+#define RETRY_FULL_NS 2000000000ull	/* no memory or table budget: when some of what is in use now may not be any more */
 
 /*
  * A host's files at the start, or a storm of new ones, are a second of work. It comes in bursts, so that whoever shares the CPU
@@ -26,9 +26,7 @@
 #define BURST_NS 100000000ull	/* of CPU time */
 #define REST_NS 25000000ull
 
-/* A file that is that much smaller than the one being converted does not wait for it: a library of 100 MB takes 50 ms. */
-#define SMALL_SHARE 8
-#define PAGES_BETWEEN 16	/* how often a conversion looks at the queue and the clock: each page is 50 us */
+#define PAGES_BETWEEN 16	/* how often a conversion looks at the clock: each page is 50 us */
 
 struct loader {
 	struct modules *modules;
@@ -41,20 +39,18 @@ struct loader {
 	pthread_cond_t wake;
 	struct sf_need *queue;
 	size_t nqueue, queue_cap;
+	uint32_t last_owner;		/* of the file that was converted last */
 	struct loader_totals totals;
 };
 
 /* One file on its way. */
 struct job {
 	struct loader *l;
-	struct module *m;
 	struct pack_space chunks;
 	struct table_pieces pieces;
 	bool keep;			/* the tables go to the cache; valid: key */
 	struct table_cache_key key;
 	unsigned int pages;
-	uint64_t others_ns;		/* CPU time that went to smaller files */
-	bool inner;			/* is such a smaller file itself */
 };
 
 /* The mapped file itself. A pid that was reused, or a mapping replaced meanwhile, shows in inode and mtime. -1: not to be had. */
@@ -91,9 +87,16 @@ static void set_path(struct module *m, const char *path)
 	m->name = slash ? slash + 1 : m->path ? m->path : "";
 }
 
-static void count(struct loader *l, const struct module *m, enum module_state state)
+/* again: its tables had been there, and were taken away. */
+static void count(struct loader *l, const struct module *m, enum module_state state, bool again)
 {
 	pthread_mutex_lock(&l->lock);
+	l->totals.build_ns += m->build_ns;
+	l->totals.reloaded += again;
+	if (again) {
+		pthread_mutex_unlock(&l->lock);
+		return;
+	}
 	if (state == MODULE_READY)
 		l->totals.loaded++;
 	else if (state == MODULE_NO_TABLE)
@@ -103,7 +106,6 @@ static void count(struct loader *l, const struct module *m, enum module_state st
 	l->totals.rows += m->rows;
 	l->totals.rules += m->rules;
 	l->totals.bytes += m->bytes;
-	l->totals.build_ns += m->build_ns;
 	l->totals.bad_fdes += m->bad_fdes;
 	pthread_mutex_unlock(&l->lock);
 }
@@ -128,23 +130,13 @@ static void rest(struct loader *l)
 	l->rest_wall = clock_ns(CLOCK_MONOTONIC);
 }
 
-static void load(struct loader *l, const struct sf_need *need, bool inner);
-static bool take(struct loader *l, uint64_t max_size, struct sf_need *ret);
-
-/* The space that pack_file gets: between two pages others have their turn. */
+/* The space that pack_file gets: between two pages it is time for a rest. */
 static void *job_alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
 {
 	struct job *job = ctx;
-	uint64_t start;
-	struct sf_need need;
 
-	if (++job->pages % PAGES_BETWEEN == 0) {
-		start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-		while (!job->inner && take(job->l, job->m->size / SMALL_SHARE, &need))
-			load(job->l, &need, true);
-		job->others_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+	if (++job->pages % PAGES_BETWEEN == 0)
 		rest(job->l);
-	}
 	return job->chunks.alloc(job->chunks.ctx, size, ret_loc);
 }
 
@@ -170,23 +162,29 @@ static int make_tables(struct job *job, struct unwind_file *file, struct pack_re
 }
 
 /* Converts and publishes. fd or mem is where the bytes are; m owns fd from here on. */
-static void convert(struct loader *l, struct module *m, bool inner)
+static void convert(struct loader *l, struct module *m)
 {
 	uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	struct job job = { .l = l, .m = m, .chunks = tables_space(l->tables), .inner = inner };
+	struct job job = { .l = l, .chunks = tables_space(l->tables) };
 	struct pack_result packed = { 0 };
 	struct unwind_file file;
 	struct diag diag = { 0 };
 	enum module_state state = MODULE_READY;
+	bool again = m->rows != 0;
 	int err;
 
 	err = m->mem ? unwind_file_find_mem(&file, m->mem, m->size, &diag) : unwind_file_find_fd(&file, m->fd, &diag);
 	if (!err) {
 		m->build_id_len = (uint32_t)elf_image_build_id(&file.img, m->build_id, sizeof(m->build_id));
-		err = make_tables(&job, &file, &packed, &diag);
+		err = tables_begin(l->tables, m->id, m->bytes);
+		if (!err)
+			err = make_tables(&job, &file, &packed, &diag);
 	}
 	m->bad_fdes = diag.malformed;
-	if (!err) {
+	if (!err && again) {	/* all of it is known */
+		m->evicted = false;
+		tables_publish(l->tables, m->id, &packed.tables);
+	} else if (!err) {
 		m->rows = packed.rows;
 		m->rules = packed.rules;
 		m->bytes = packed.bytes;
@@ -194,32 +192,38 @@ static void convert(struct loader *l, struct module *m, bool inner)
 		m->nsframe = packed.nsframe;
 		tables_publish(l->tables, m->id, &packed.tables);
 	} else if (err == -ENOMEM || err == -ENOSPC) {
-		state = MODULE_NO_TABLE;
+		state = again ? MODULE_READY : MODULE_NO_TABLE;
 		tables_set_state(l->tables, m->id, SF_MOD_FULL, clock_ns(CLOCK_MONOTONIC) + RETRY_FULL_NS);
 	} else {
 		/* Executable but no ELF file: code written by a JIT through a file mapping. */
 		state = MODULE_NO_TABLE;
 		tables_set_state(l->tables, m->id, err == -ENOEXEC ? SF_MOD_JIT : SF_MOD_NO_TABLE, 0);
 	}
-	m->build_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start - job.others_ns;
-	count(l, m, state);
+	if (err)
+		tables_abort(l->tables);
+	m->build_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+	count(l, m, state, again);
 	m->state = state;
 	/* Only now, so that no stack waits for the disk. */
 	if (job.keep)
 		table_cache_store(l->cache, &job.key, &file, &packed, &job.pieces);
+	if (again)
+		free(packed.sframe);
 	unwind_file_close(&file);
 	table_pieces_free(&job.pieces);
 	rest(l);
 }
 
-static void load(struct loader *l, const struct sf_need *need, bool inner)
+static void load(struct loader *l, const struct sf_need *need)
 {
-	struct module *m = modules_get(l->modules, need->module);
+	struct module *m;
 	char path[4096];
 
-	if (!m || m->state == MODULE_READY)
+	/* What was asked for before the id was given up, or twice, needs no answer. */
+	if (!tables_wanted(l->tables, need->module) || need->key.ino == SF_KEY_VDSO)
 		return;
-	if (need->key.ino == SF_KEY_VDSO)
+	m = modules_get(l->modules, need->module);
+	if (!m)
 		return;
 	if (m->state == MODULE_LOADING || m->state == MODULE_GONE) {
 		m->key = need->key;
@@ -228,52 +232,53 @@ static void load(struct loader *l, const struct sf_need *need, bool inner)
 			set_path(m, path);
 		if (m->fd < 0) {
 			tables_set_state(l->tables, need->module, SF_MOD_RETRY, clock_ns(CLOCK_MONOTONIC) + RETRY_GONE_NS);
-			count(l, m, MODULE_GONE);
+			count(l, m, MODULE_GONE, false);
 			m->state = MODULE_GONE;
 			return;
 		}
 		m->size = need->size;
 	}
-	convert(l, m, inner);
+	convert(l, m);
 }
 
 /*
  * The smallest file: a short-lived program must not wait for a compiler's libraries, which take a hundred times as long. So many
- * small ones never come that a large one would wait for ever: each file is asked for once.
+ * small ones never come that a large one would wait for ever: each file is asked for once. And another user's than
+ * last time if there is one, so that nobody waits for all the files of somebody else.
  */
+static bool before(const struct loader *l, const struct sf_need *a, const struct sf_need *b)
+{
+	bool a_again = a->owner == l->last_owner, b_again = b->owner == l->last_owner;
+
+	return a_again == b_again ? a->size < b->size : b_again;
+}
+
 static size_t choose(const struct loader *l)
 {
 	size_t best = 0;
 
 	for (size_t i = 1; i < l->nqueue; i++)
-		if (l->queue[i].size < l->queue[best].size)
+		if (before(l, &l->queue[i], &l->queue[best]))
 			best = i;
 	return best;
 }
 
-/* The next file from the queue if it is not larger. The lock is not held. */
-static bool take(struct loader *l, uint64_t max_size, struct sf_need *ret)
+/* Waits for requests, `ms` at most. l->lock is held. */
+static void wait_for_needs(struct loader *l, int ms)
 {
-	size_t at;
-	bool any;
+	struct timespec until;
 
-	pthread_mutex_lock(&l->lock);
-	at = choose(l);
-	any = l->nqueue && !l->stop && l->queue[at].size <= max_size;
-	if (any) {
-		*ret = l->queue[at];
-		memmove(l->queue + at, l->queue + at + 1, (--l->nqueue - at) * sizeof(*l->queue));
-		l->converting = true;
-	}
-	pthread_mutex_unlock(&l->lock);
-	return any;
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += ms / 1000;
+	pthread_cond_timedwait(&l->wake, &l->lock, &until);
 }
 
 static void *loader_main(void *arg)
 {
 	struct loader *l = arg;
 	struct sf_need need;
-	bool stop;
+	size_t at;
+	int ms;
 
 	/*
 	 * On a busy machine, the one that needs a profiler, a file's first samples wait for this thread. It runs for
@@ -282,23 +287,35 @@ static void *loader_main(void *arg)
 	setpriority(PRIO_PROCESS, (id_t)gettid(), LOADER_NICE);
 	l->rest_cpu = 0;
 	l->rest_wall = clock_ns(CLOCK_MONOTONIC);
-	for (;;) {
-		while (take(l, UINT64_MAX, &need))
-			load(l, &need, false);
+	pthread_mutex_lock(&l->lock);
+	while (!l->stop) {
+		if (!l->nqueue) {
+			pthread_mutex_unlock(&l->lock);
+			ms = tables_tend(l->tables);
+			pthread_mutex_lock(&l->lock);
+			if (!l->nqueue && !l->stop)
+				wait_for_needs(l, ms);
+			continue;
+		}
+		at = choose(l);
+		need = l->queue[at];
+		memmove(l->queue + at, l->queue + at + 1, (--l->nqueue - at) * sizeof(*l->queue));
+		l->last_owner = need.owner;
+		l->converting = true;
+		pthread_mutex_unlock(&l->lock);
+		load(l, &need);
+		tables_tend(l->tables);
 		pthread_mutex_lock(&l->lock);
 		l->converting = false;
-		while (!l->stop && !l->nqueue)
-			pthread_cond_wait(&l->wake, &l->lock);
-		stop = l->stop;
-		pthread_mutex_unlock(&l->lock);
-		if (stop)
-			return NULL;
 	}
+	pthread_mutex_unlock(&l->lock);
+	return NULL;
 }
 
 struct loader *loader_new(struct modules *modules, struct tables *tables, struct table_cache *cache)
 {
 	struct loader *l = calloc(1, sizeof(*l));
+	pthread_condattr_t attr;
 
 	if (!l)
 		return NULL;
@@ -308,16 +325,19 @@ struct loader *loader_new(struct modules *modules, struct tables *tables, struct
 	l->rest_cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	l->rest_wall = clock_ns(CLOCK_MONOTONIC);
 	pthread_mutex_init(&l->lock, NULL);
-	pthread_cond_init(&l->wake, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&l->wake, &attr);
+	pthread_condattr_destroy(&attr);
 	return l;
 }
 
 void loader_load_now(struct loader *l, const struct sf_need *need)
 {
-	load(l, need, false);
+	load(l, need);
 }
 
-void loader_load_vdso(struct loader *l, uint32_t module)
+void loader_load_vdso(struct loader *l, uint32_t module, const struct sf_file_key *key)
 {
 	struct module *m = modules_get(l->modules, module);
 	unsigned long long start, end;
@@ -327,14 +347,15 @@ void loader_load_vdso(struct loader *l, uint32_t module)
 	if (!m)
 		return;
 	set_path(m, "[vdso]");
-	m->key.ino = SF_KEY_VDSO;
+	m->key = *key;
 	f = fopen("/proc/self/maps", "re");
 	while (f && fgets(line, sizeof(line), f)) {
 		if (!strstr(line, "[vdso]") || sscanf(line, "%llx-%llx", &start, &end) != 2)
 			continue;
 		m->mem = (const void *)(uintptr_t)start;
 		m->size = end - start;
-		convert(l, m, false);
+		convert(l, m);
+		tables_pin(l->tables, module, key);
 		break;
 	}
 	if (f)
