@@ -4,7 +4,7 @@
  * holds up the ring's consumer. The file is opened through /proc/PID/map_files: that is the very inode, whatever
  * happened to its name, and in whichever mount namespace.
  *
- * Work comes in bursts with rests between them; a small file gets its tables in the middle of a large one's.
+ * Work comes in bursts with rests between them.
  */
 #ifndef SFBPF_KERN_LOADER_H
 #define SFBPF_KERN_LOADER_H
