@@ -14,8 +14,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
+#include "base/gzip.h"
 #include "base/idmap.h"
 #include "base/pb.h"
 #include "base/strpool.h"
@@ -332,7 +332,8 @@ static void put_sample(struct pprof *w, size_t i)
 	pb_packed(&w->pb, SAMPLE_LOCATION, w->ids, n);
 	pb_packed(&w->pb, SAMPLE_VALUE, values, w->period || w->r->opts.usec ? 2 : 1);
 	put_label(w, "comm", clean_string_id(w, *s.comm ? s.comm : "[unknown]"), 0);
-	put_label(w, "pid", 0, s.pid);
+	if (s.pid)
+		put_label(w, "pid", 0, s.pid);
 	if (s.cgroup_id)
 		put_label(w, "cgroup_id", 0, s.cgroup_id);
 	if (out_incomplete(w->r, &s))
@@ -385,31 +386,16 @@ static void put_strings(struct pprof *w)
 	}
 }
 
-static int gzip(const struct pb *pb, FILE *f)
+static int write_gzip(const struct pb *pb, FILE *f)
 {
-	z_stream z = { 0 };
-	uint8_t out[65536];
-	size_t done = 0;
-	int rc = Z_OK;
+	uint8_t *packed;
+	size_t len;
+	int err = gzip_bytes(pb->buf, pb->len, 6, &packed, &len);
 
-	/* 15 + 16: the largest window, gzip's header. */
-	if (deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-		return -ENOMEM;
-	while (rc == Z_OK) {
-		if (!z.avail_in) {
-			z.next_in = pb->buf + done;
-			z.avail_in = (uInt)(pb->len - done < 1 << 30 ? pb->len - done : 1 << 30);
-			done += z.avail_in;
-		}
-		z.next_out = out;
-		z.avail_out = sizeof(out);
-		rc = deflate(&z, done == pb->len ? Z_FINISH : Z_NO_FLUSH);
-		if (fwrite(out, 1, sizeof(out) - z.avail_out, f) != sizeof(out) - z.avail_out)
-			break;
-	}
-	deflateEnd(&z);
-	if (rc != Z_OK && rc != Z_STREAM_END)
-		return -EIO;
+	if (err)
+		return err;
+	fwrite(packed, 1, len, f);
+	free(packed);
 	return out_finish(f);
 }
 
@@ -426,7 +412,7 @@ int out_pprof(const struct out_report *r, FILE *f)
 		for (uint32_t i = 0; i < w.mapping_ids.n && !w.err; i++)
 			put_mapping(&w, i);
 		put_strings(&w);
-		err = w.err ? w.err : w.pb.err ? w.pb.err : gzip(&w.pb, f);
+		err = w.err ? w.err : w.pb.err ? w.pb.err : write_gzip(&w.pb, f);
 	}
 	pb_free(&w.pb);
 	strpool_free(w.strings);

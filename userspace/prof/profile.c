@@ -162,13 +162,29 @@ static int reserve_ids(struct profile *p)
 	return vec_reserve(&p->ids, &p->ids_cap, p->words_cap ? p->words_cap : 1, sizeof(*p->ids));
 }
 
-int profile_merge(struct profile *dst, const struct profile *src)
+/* Names of code without a file are the process's own. */
+static bool needs_pid(const struct stack *s, const uint64_t *frames)
+{
+	for (size_t k = 0; k < s->n_user; k++)
+		if (SF_FRAME_KIND(frames[k]) == SF_FRAME_JIT)
+			return true;
+	return false;
+}
+
+static int merge(struct profile *dst, const struct profile *src, bool drop_origin)
 {
 	for (size_t i = 0; i < src->nstacks; i++) {
 		const struct stack *from = &src->stacks[i];
-		struct stack *to = add_stack(dst, from, src->words + from->at);
 		size_t n = (size_t)from->n_user + from->n_kernel;
+		struct stack key = *from, *to;
 
+		if (drop_origin) {
+			key.cgroup_id = 0;
+			if (!needs_pid(from, src->words + from->at))
+				key.pid = 0;
+			key.hash = hash_stack(&key, src->words + from->at);
+		}
+		to = add_stack(dst, &key, src->words + from->at);
 		if (!to)
 			return -ENOMEM;
 		if (!from->named || to->named || reserve_ids(dst))
@@ -177,6 +193,16 @@ int profile_merge(struct profile *dst, const struct profile *src)
 		to->named = true;
 	}
 	return 0;
+}
+
+int profile_merge(struct profile *dst, const struct profile *src)
+{
+	return merge(dst, src, false);
+}
+
+int profile_merge_code(struct profile *dst, const struct profile *src)
+{
+	return merge(dst, src, true);
 }
 
 size_t profile_count(const struct profile *p)
