@@ -18,6 +18,12 @@ PKG_CONFIG ?= pkg-config
 # liblzma unpacks .gnu_debugdata; without it such files have the names that are left in them.
 LZMA := $(shell $(PKG_CONFIG) --exists liblzma 2>/dev/null && echo liblzma)
 LIBS := libbpf libelf zlib ncursesw $(LZMA)
+# The agent needs libcurl and libinih; libseccomp filters its system calls. A static sfbpf has no agent: name services and TLS need libraries.
+ifneq ($(STATIC),1)
+AGENT := $(shell $(PKG_CONFIG) --exists libcurl inih 2>/dev/null && echo libcurl inih)
+SECCOMP := $(if $(AGENT),$(shell $(PKG_CONFIG) --exists libseccomp 2>/dev/null && echo libseccomp))
+endif
+LIBS += $(AGENT) $(SECCOMP)
 VERSION := 0.1.0
 
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
@@ -27,6 +33,12 @@ override CFLAGS += -std=gnu11 $(WARN) -D_GNU_SOURCE -DSFBPF_VERSION='"$(VERSION)
 	$(shell $(PKG_CONFIG) --cflags $(LIBS))
 ifneq ($(LZMA),)
 override CFLAGS += -DHAVE_LZMA
+endif
+ifneq ($(AGENT),)
+override CFLAGS += -DHAVE_AGENT
+endif
+ifneq ($(SECCOMP),)
+override CFLAGS += -DHAVE_SECCOMP
 endif
 # STATIC=1: one file that runs without libraries (build it in an OUTPUT of its own).
 ifeq ($(STATIC),1)
@@ -56,12 +68,22 @@ TERM_SRC := userspace/tui/term.c
 CORE_SRC := $(sort $(wildcard userspace/base/*.c userspace/elf/*.c userspace/unwind/*.c userspace/sym/*.c userspace/prof/*.c userspace/out/*.c)) \
 	$(filter-out $(TERM_SRC),$(sort $(wildcard userspace/tui/*.c)))
 APP_SRC := $(sort $(wildcard userspace/kern/*.c userspace/tools/*.c)) $(TERM_SRC)
+AGENT_SRC := $(sort $(wildcard userspace/agent/*.c))
+ifeq ($(AGENT),)
+APP_SRC := $(filter-out userspace/tools/agent%.c,$(APP_SRC))
+AGENT_SRC :=
+endif
 BPF_SRC := $(sort $(wildcard bpf/*.bpf.c))
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
-UNIT_HELP := $(sort $(filter-out $(UNIT_SRC),$(wildcard tests/unit/*.c)))
+ifeq ($(AGENT),)
+UNIT_SRC := $(filter-out tests/unit/test_agent%.c,$(UNIT_SRC))
+endif
+UNIT_HELP := $(sort $(filter-out tests/unit/test_%,$(wildcard tests/unit/*.c)))
 
 CORE_OBJ := $(CORE_SRC:%.c=$(O)/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(O)/%.o)
+AGENT_OBJ := $(AGENT_SRC:%.c=$(O)/%.o)
+AGENT_LIB := $(if $(AGENT),$(O)/libagent.a)
 SKELS := $(BPF_SRC:bpf/%.bpf.c=$(O)/%.skel.h)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(O)/unit/%)
 UNIT_HELP_OBJ := $(UNIT_HELP:%.c=$(O)/%.o)
@@ -69,7 +91,7 @@ NAMES := top record offcpu agent inspect doctor
 
 all: $(O)/sfbpf $(NAMES:%=$(O)/sfbpf-%)
 
-$(O)/sfbpf: $(APP_OBJ) $(O)/libcore.a
+$(O)/sfbpf: $(APP_OBJ) $(AGENT_LIB) $(O)/libcore.a
 	$(call msg,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -77,6 +99,10 @@ $(NAMES:%=$(O)/sfbpf-%): $(O)/sfbpf
 	$(Q)ln -sf sfbpf $@
 
 $(O)/libcore.a: $(CORE_OBJ)
+	$(call msg,AR,$@)
+	$(Q)rm -f $@; $(AR) rcs $@ $^
+
+$(O)/libagent.a: $(AGENT_OBJ)
 	$(call msg,AR,$@)
 	$(Q)rm -f $@; $(AR) rcs $@ $^
 
@@ -109,10 +135,10 @@ $(O)/%.skel.h: $(O)/%.bpf.o
 	$(call msg,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf > $@.tmp && mv $@.tmp $@
 
-$(O)/unit/%: $(O)/tests/unit/%.o $(UNIT_HELP_OBJ) $(O)/libcore.a
+$(O)/unit/%: $(O)/tests/unit/%.o $(UNIT_HELP_OBJ) $(AGENT_LIB) $(O)/libcore.a
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lz -liberty -lelf -lpthread $(LZMA:lib%=-l%) $(UNIT_LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lz -liberty -lelf -lpthread $(LZMA:lib%=-l%) $(if $(AGENT),$(shell $(PKG_CONFIG) --libs $(AGENT) $(SECCOMP))) $(UNIT_LIBS)
 
 units: $(UNIT_BIN)
 
@@ -137,7 +163,7 @@ install: all
 clean:
 	rm -rf build build-san
 
--include $(CORE_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(BPF_SRC:bpf/%.bpf.c=$(O)/%.bpf.d) $(UNIT_SRC:%.c=$(O)/%.d) $(UNIT_HELP_OBJ:.o=.d)
+-include $(CORE_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(BPF_SRC:bpf/%.bpf.c=$(O)/%.bpf.d) $(UNIT_SRC:%.c=$(O)/%.d) $(UNIT_HELP_OBJ:.o=.d)
 
 .PHONY: all units check check-vm bench bench-quick install clean
 .DELETE_ON_ERROR:

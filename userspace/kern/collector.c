@@ -35,6 +35,7 @@ struct collector {
 	size_t cpu_stats_len;
 	int ncpus;			/* possible */
 	struct bpf_link **perf_links;	/* per possible CPU; NULL: none there */
+	int *perf_fds;			/* their events; a link owns its own */
 	int stats_fd;
 	uint64_t bad_records;
 	collector_sample_fn fn;
@@ -240,7 +241,8 @@ static int set_up(struct collector *c, struct collector_error *err)
 	c->loader = c->tables ? loader_new(c->modules, c->tables) : NULL;
 	c->ring = ring_buffer__new(bpf_map__fd(c->skel->maps.ring), on_record, c, NULL);
 	c->perf_links = calloc((size_t)c->ncpus, sizeof(*c->perf_links));
-	if (!c->loader || !c->ring || !c->perf_links || map_stats(c))
+	c->perf_fds = calloc((size_t)c->ncpus, sizeof(*c->perf_fds));
+	if (!c->loader || !c->ring || !c->perf_links || !c->perf_fds || map_stats(c))
 		return fail(err, 1, "cannot map the BPF tables: %s", strerror(errno));
 	if (o->offcpu && !(c->offcpu = offcpu_new(c->skel, o->offcpu, c->at_leave)))
 		return fail(err, 1, "out of memory");
@@ -312,31 +314,36 @@ int collector_preload(struct collector *c)
 	return n;
 }
 
+/* 0 or -errno; -ENODEV, -ENXIO: the CPU is offline. */
+static int attach_cpu(struct collector *c, int cpu)
+{
+	int fd = perf_event_open_cpu(c->opts.event, c->opts.hz, c->opts.period, cpu);
+
+	if (fd < 0)
+		return fd;
+	c->perf_links[cpu] = bpf_program__attach_perf_event(c->skel->progs.on_cpu, fd);
+	if (!c->perf_links[cpu]) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	c->perf_fds[cpu] = fd;
+	return 0;
+}
+
 static int attach_perf(struct collector *c, struct collector_error *err)
 {
 	const struct collector_opts *o = &c->opts;
 	int attached = 0, last = 0;
 
 	for (int cpu = 0; cpu < c->ncpus; cpu++) {
-		int fd;
-
 		if (o->cpus && !num_cpus_has(o->cpus, (uint32_t)cpu))
 			continue;
-		fd = perf_event_open_cpu(o->event, o->hz, o->period, cpu);
-		if (fd < 0) {
-			last = fd;
-			if (fd == -ENODEV || fd == -ENXIO)	/* offline */
-				continue;
+		last = attach_cpu(c, cpu);
+		if (last && last != -ENODEV && last != -ENXIO)
 			break;
-		}
-		c->perf_links[cpu] = bpf_program__attach_perf_event(c->skel->progs.on_cpu, fd);
-		if (!c->perf_links[cpu]) {
-			last = -errno;
-			close(fd);
-			break;
-		}
-		attached++;
-		last = 0;
+		attached += !last;
 	}
 	if (attached && (!last || last == -ENODEV || last == -ENXIO))
 		return 0;
@@ -369,6 +376,50 @@ int collector_attach(struct collector *c, struct collector_error *err)
 		return attach_perf(c, err);
 	rc = offcpu_attach(c->offcpu);
 	return rc ? fail(err, 4, "this kernel cannot trace its scheduler: %s", strerror(-rc)) : 0;
+}
+
+int collector_set_hz(struct collector *c, uint64_t hz)
+{
+	int err = 0;
+
+	c->opts.hz = hz;
+	for (int cpu = 0; cpu < c->ncpus; cpu++)
+		if (c->perf_links[cpu] && ioctl(c->perf_fds[cpu], PERF_EVENT_IOC_PERIOD, &hz))
+			err = -errno;
+	return err;
+}
+
+static bool online_cpus(struct num_cpus *ret)
+{
+	char text[4096];
+	FILE *f = fopen("/sys/devices/system/cpu/online", "re");
+	bool ok = f && fgets(text, sizeof(text), f) && !num_cpus(text, ret);
+
+	if (f)
+		fclose(f);
+	return ok;
+}
+
+int collector_follow_cpus(struct collector *c)
+{
+	struct num_cpus online;
+	bool known = online_cpus(&online);
+	int n = 0;
+
+	for (int cpu = 0; cpu < c->ncpus; cpu++) {
+		bool up = !known || num_cpus_has(&online, (uint32_t)cpu);
+
+		if (c->opts.cpus && !num_cpus_has(c->opts.cpus, (uint32_t)cpu))
+			continue;
+		if (known && !up && c->perf_links[cpu]) {	/* its event is dead even after the CPU is back */
+			bpf_link__destroy(c->perf_links[cpu]);
+			c->perf_links[cpu] = NULL;
+		} else if (known && up && !c->perf_links[cpu]) {
+			attach_cpu(c, cpu);
+		}
+		n += c->perf_links[cpu] != NULL;
+	}
+	return n;
 }
 
 int collector_poll(struct collector *c, int timeout_ms, collector_sample_fn fn, void *ctx)
@@ -472,6 +523,7 @@ void collector_free(struct collector *c)
 	for (int cpu = 0; c->perf_links && cpu < c->ncpus; cpu++)
 		bpf_link__destroy(c->perf_links[cpu]);
 	free(c->perf_links);
+	free(c->perf_fds);
 	loader_free(c->loader);
 	offcpu_free(c->offcpu);
 	ring_buffer__free(c->ring);

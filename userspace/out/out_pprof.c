@@ -39,20 +39,14 @@ enum {
 	FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3,
 };
 
-#define MAX_SEGMENTS 8			/* executable ones of a file; linkers make one or two */
 #define FIRST_BASE 0x100000000000ull	/* above fixed-address executables, below what is mapped as a rule */
 #define BASE_ALIGN 0x200000ull
-#define PAGE 0x1000ull
 #define KERNEL_START 0xffff000000000000ull
 #define NO_MAPPING UINT32_MAX
 
-struct segment {
-	uint64_t off, size;
-};
-
 struct file {			/* a module that frames lie in */
-	struct segment segs[MAX_SEGMENTS];
-	uint32_t nsegs;
+	struct module_code code[MODULE_MAX_CODE];
+	uint32_t ncode;
 	uint64_t base;
 };
 
@@ -97,23 +91,15 @@ static uint64_t clean_string_id(struct pprof *w, const char *s)
 	return string_id(w, buf);
 }
 
-/* ---- Mappings ---- */
-
-static void read_segments(const struct module *m, struct file *f)
+static uint64_t path_id(struct pprof *w, const char *path)
 {
-	struct elf_image img;
+	char buf[4096];
 
-	if (module_image(m, &img))
-		return;
-	for (uint32_t i = 0; i < img.nphdrs && f->nsegs < MAX_SEGMENTS; i++) {
-		const struct elf_phdr *ph = &img.phdrs[i];
-		uint64_t off = ph->offset & ~(PAGE - 1);
-
-		if (ph->type == PT_LOAD && ph->flags & PF_X && ph->filesz && ph->offset + ph->filesz <= SF_FRAME_OFFSET_MASK)
-			f->segs[f->nsegs++] = (struct segment){ off, ph->offset - off + ph->filesz };
-	}
-	elf_image_close(&img);
+	redact_paths(w->r->opts.redact, path, buf, sizeof(buf));
+	return clean_string_id(w, buf);
 }
+
+/* ---- Mappings ---- */
 
 static struct file *file_of(struct pprof *w, const struct module *m)
 {
@@ -130,11 +116,11 @@ static struct file *file_of(struct pprof *w, const struct module *m)
 	if (id < before)
 		return f;
 	*f = (struct file){ .base = w->next_base };
-	read_segments(m, f);
+	f->ncode = module_code(m, f->code);
 	end = m->size;
-	for (uint32_t i = 0; i < f->nsegs; i++)
-		if (f->segs[i].off + f->segs[i].size > end)
-			end = f->segs[i].off + f->segs[i].size;
+	for (uint32_t i = 0; i < f->ncode; i++)
+		if (f->code[i].off + f->code[i].size > end)
+			end = f->code[i].off + f->code[i].size;
 	if (end > SF_FRAME_OFFSET_MASK)
 		end = SF_FRAME_OFFSET_MASK;
 	w->next_base += (end + 2 * BASE_ALIGN) & ~(BASE_ALIGN - 1);
@@ -164,6 +150,7 @@ static uint32_t place_user(struct pprof *w, uint64_t frame, uint64_t *ret_addres
 				 modules_find(w->r->modules, SF_FRAME_MODULE(frame)) : NULL;
 	uint64_t off = SF_FRAME_OFFSET(frame);
 	struct mapping map = { .m = m };
+	const struct module_code *code;
 	const struct file *f;
 
 	*ret_address = m ? off : SF_FRAME_ADDR(frame);
@@ -175,13 +162,11 @@ static uint32_t place_user(struct pprof *w, uint64_t frame, uint64_t *ret_addres
 	*ret_address = f->base + off;
 	map.start = f->base;
 	map.limit = f->base + (off < m->size ? m->size : off + 1);
-	for (uint32_t i = 0; i < f->nsegs; i++) {
-		if (off < f->segs[i].off || off - f->segs[i].off >= f->segs[i].size)
-			continue;
-		map.offset = f->segs[i].off;
+	code = module_code_at(f->code, f->ncode, off);
+	if (code) {
+		map.offset = code->off;
 		map.start = f->base + map.offset;
-		map.limit = map.start + ((f->segs[i].size + PAGE - 1) & ~(PAGE - 1));
-		break;
+		map.limit = map.start + ((code->size + MODULE_PAGE - 1) & ~(MODULE_PAGE - 1));
 	}
 	return add_mapping(w, m->id, &map);
 }
@@ -189,7 +174,7 @@ static uint32_t place_user(struct pprof *w, uint64_t frame, uint64_t *ret_addres
 static uint32_t place_kernel(struct pprof *w, uint64_t addr)
 {
 	/* Where the upper half is not the kernel's (s390x), it is anywhere. */
-	struct mapping map = { .start = addr < KERNEL_START ? 0 : KERNEL_START, .limit = ~(PAGE - 1) };
+	struct mapping map = { .start = addr < KERNEL_START ? 0 : KERNEL_START, .limit = ~(MODULE_PAGE - 1) };
 
 	return add_mapping(w, UINT32_MAX + 1ull + (addr < KERNEL_START), &map);
 }
@@ -222,7 +207,7 @@ static void put_mapping(struct pprof *w, uint32_t id)
 	pb_u64(&w->pb, MAPPING_START, map->start);
 	pb_u64(&w->pb, MAPPING_LIMIT, map->limit);
 	pb_u64(&w->pb, MAPPING_OFFSET, map->offset);
-	pb_u64(&w->pb, MAPPING_FILE, m ? clean_string_id(w, m->path ? m->path : "") : string_id(w, "[kernel.kallsyms]"));
+	pb_u64(&w->pb, MAPPING_FILE, m ? path_id(w, m->path ? m->path : "") : string_id(w, "[kernel.kallsyms]"));
 	pb_u64(&w->pb, MAPPING_BUILD_ID, string_id(w, hex));
 	pb_u64(&w->pb, MAPPING_HAS_FUNCTIONS, map->named);
 	pb_end(&w->pb, at);
@@ -332,11 +317,11 @@ static void put_sample(struct pprof *w, size_t i)
 	pb_packed(&w->pb, SAMPLE_LOCATION, w->ids, n);
 	pb_packed(&w->pb, SAMPLE_VALUE, values, w->period || w->r->opts.usec ? 2 : 1);
 	put_label(w, "comm", clean_string_id(w, *s.comm ? s.comm : "[unknown]"), 0);
-	if (s.pid)
+	if (s.pid && !w->r->opts.only_comm)
 		put_label(w, "pid", 0, s.pid);
-	if (s.cgroup_id)
+	if (s.cgroup_id && !w->r->opts.only_comm)
 		put_label(w, "cgroup_id", 0, s.cgroup_id);
-	if (out_incomplete(w->r, &s))
+	if (out_incomplete(w->r, &s) && !w->r->opts.only_comm)
 		put_label(w, "incomplete", string_id(w, profile_stop_name(s.stop)), 0);
 	pb_end(&w->pb, at);
 }
