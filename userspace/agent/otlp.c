@@ -41,7 +41,6 @@ enum {
 };
 
 #define KERNEL_START 0xffff000000000000ull
-#define NOTE_FUNCTION 0x80000000u	/* bit of a function's key: the string's id instead of a symbol's */
 
 struct file_code {
 	struct module_code code[MODULE_MAX_CODE];
@@ -125,15 +124,15 @@ static uint32_t attribute_id(struct otlp *o, const char *key, const char *text, 
 	return id;
 }
 
-static uint32_t function_id(struct otlp *o, uint32_t key, const char *name)
+/* Of one name there is one: which file it is in, the mapping says. */
+static uint32_t function_id(struct otlp *o, const char *name)
 {
 	struct pb *pb = &o->tables[DICT_FUNCTION];
-	uint32_t id, name_id;
+	uint32_t id, name_id = string_id(o, name);
 	size_t at;
 
-	if (!element(o, &o->functions, key, 0, &id))
+	if (!element(o, &o->functions, name_id, 0, &id))
 		return id;
-	name_id = string_id(o, name);
 	at = pb_begin(pb, DICT_FUNCTION);
 	pb_u64(pb, FUNCTION_NAME, name_id);
 	pb_u64(pb, FUNCTION_SYSTEM_NAME, name_id);
@@ -264,13 +263,13 @@ static uint32_t frame_location(struct otlp *o, const struct body_frame *f)
 	} else {
 		mapping = user_mapping(o, f->word, &addr);
 	}
-	function = by_backend && mapping ? 0 : function_id(o, f->symbol, symbolizer_name(o->in->symbols, f->symbol));
+	function = by_backend && mapping ? 0 : function_id(o, symbolizer_name(o->in->symbols, f->symbol));
 	return location_id(o, mapping, addr, function, f->kernel ? "kernel" : mapping ? "native" : NULL);
 }
 
 static uint32_t note_location(struct otlp *o, const char *note)
 {
-	return location_id(o, 0, 0, function_id(o, NOTE_FUNCTION | string_id(o, note), note), NULL);
+	return location_id(o, 0, 0, function_id(o, note), NULL);
 }
 
 static uint32_t stack_id(struct otlp *o, const struct body_stack *st)

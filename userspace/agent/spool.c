@@ -283,11 +283,13 @@ int spool_add(struct spool *sp, struct body *b)
 	int err = 0;
 
 	pthread_mutex_lock(&sp->lock);
-	enforce(sp, bytes);
 	if (bytes > sp->opts.max_bytes) {
 		count_dropped(sp, b);
 		err = -ENOSPC;
-	} else if (vec_reserve(&sp->entries, &sp->cap, sp->n + 1, sizeof(*sp->entries))) {
+	} else {
+		enforce(sp, bytes);
+	}
+	if (!err && vec_reserve(&sp->entries, &sp->cap, sp->n + 1, sizeof(*sp->entries))) {
 		count_dropped(sp, b);
 		err = -ENOMEM;
 	}
