@@ -3,7 +3,7 @@
 # make check      unit tests (no root)               make SAN=1     with ASan and UBSan, in build-san/
 #                                                    make STATIC=1  without shared libraries
 # make bench      what it costs, in ratios (root; make bench-quick: in a minute)
-# make install    PREFIX=/usr/local DESTDIR=         make OUTPUT=dir
+# make install    PREFIX=/usr/local DESTDIR=         make OUTPUT=dir        make deb
 
 V ?= 0
 SAN ?= 0
@@ -160,11 +160,15 @@ install: all
 	install -m 755 $(O)/sfbpf $(DESTDIR)$(PREFIX)/bin/sfbpf
 	for n in $(NAMES); do ln -sf sfbpf $(DESTDIR)$(PREFIX)/bin/sfbpf-$$n; done
 
+# A Debian package of this build, with the agent's systemd unit.
+deb: all
+	@scripts/make-deb.sh $(O) $(VERSION)
+
 clean:
 	rm -rf build build-san
 
 -include $(CORE_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(BPF_SRC:bpf/%.bpf.c=$(O)/%.bpf.d) $(UNIT_SRC:%.c=$(O)/%.d) $(UNIT_HELP_OBJ:.o=.d)
 
-.PHONY: all units check check-vm bench bench-quick install clean
+.PHONY: all units check check-vm bench bench-quick install deb clean
 .DELETE_ON_ERROR:
 .SECONDARY:

@@ -89,7 +89,10 @@ class Agent:
         return found
 
     def spooled(self):
-        return sorted(f for f in os.listdir(self.spool) if f.endswith(".body"))
+        return sorted(f for f in os.listdir(self.spool) if f.endswith(".body")) if os.path.isdir(self.spool) else []
+
+    def has_account(self):
+        return os.path.exists(os.path.join(self.spool, "account")) and os.path.getsize(os.path.join(self.spool, "account")) >= 288
 
     def account(self):
         """Entries, from the page in the spool's directory."""

@@ -23,7 +23,7 @@
 const char clickhouse_schema[] =
 	"CREATE TABLE IF NOT EXISTS sfbpf_samples (\n"
 	"    ts DateTime64(3, 'UTC'), host LowCardinality(String), service LowCardinality(String),\n"
-	"    container String, comm LowCardinality(String), type LowCardinality(String),\n"
+	"    version LowCardinality(String), container String, comm LowCardinality(String), type LowCardinality(String),\n"
 	"    stack_id UInt64, value UInt64, period_ns UInt64, labels Map(LowCardinality(String), String)\n"
 	") ENGINE = MergeTree PARTITION BY toDate(ts) ORDER BY (service, host, ts)\n"
 	"TTL toDateTime(ts) + INTERVAL 14 DAY SETTINGS non_replicated_deduplication_window = 10000;\n"
@@ -195,8 +195,8 @@ static void on_label(void *ctx, const char *name, const char *value)
 {
 	struct json *j = ctx;
 
-	/* Those two have columns. */
-	if (strcmp(name, "host.name") && strcmp(name, "service.name"))
+	/* Those have columns. */
+	if (strcmp(name, "host.name") && strcmp(name, "service.name") && strcmp(name, "service.version") && strcmp(name, "container.id"))
 		json_str(j, name, value);
 }
 
@@ -221,6 +221,7 @@ static void put_sample(struct rows *r, const struct target *t, const struct prof
 	json_str(&j, "ts", ts);
 	json_str(&j, "host", label(r->in->cfg, "host.name", r->in->host));
 	json_str(&j, "service", label(r->in->cfg, "service.name", t->service));
+	json_str(&j, "version", label(r->in->cfg, "service.version", ""));
 	json_str(&j, "container", t->container);
 	json_str(&j, "comm", comm);
 	json_str(&j, "type", "cpu");
