@@ -35,7 +35,6 @@ struct collector {
 	size_t cpu_stats_len;
 	int ncpus;			/* possible */
 	struct bpf_link **perf_links;	/* per possible CPU; NULL: none there */
-	int *perf_fds;			/* their events; a link owns its own */
 	int stats_fd;
 	uint64_t bad_records;
 	collector_sample_fn fn;
@@ -241,8 +240,7 @@ static int set_up(struct collector *c, struct collector_error *err)
 	c->loader = c->tables ? loader_new(c->modules, c->tables) : NULL;
 	c->ring = ring_buffer__new(bpf_map__fd(c->skel->maps.ring), on_record, c, NULL);
 	c->perf_links = calloc((size_t)c->ncpus, sizeof(*c->perf_links));
-	c->perf_fds = calloc((size_t)c->ncpus, sizeof(*c->perf_fds));
-	if (!c->loader || !c->ring || !c->perf_links || !c->perf_fds || map_stats(c))
+	if (!c->loader || !c->ring || !c->perf_links || map_stats(c))
 		return fail(err, 1, "cannot map the BPF tables: %s", strerror(errno));
 	if (o->offcpu && !(c->offcpu = offcpu_new(c->skel, o->offcpu, c->at_leave)))
 		return fail(err, 1, "out of memory");
@@ -328,7 +326,6 @@ static int attach_cpu(struct collector *c, int cpu)
 		close(fd);
 		return err;
 	}
-	c->perf_fds[cpu] = fd;
 	return 0;
 }
 
@@ -378,14 +375,21 @@ int collector_attach(struct collector *c, struct collector_error *err)
 	return rc ? fail(err, 4, "this kernel cannot trace its scheduler: %s", strerror(-rc)) : 0;
 }
 
+/* Opened anew: what PERF_EVENT_IOC_PERIOD means depends on the event (for cpu-clock it is nanoseconds, whatever freq was). */
 int collector_set_hz(struct collector *c, uint64_t hz)
 {
-	int err = 0;
+	int err = 0, rc;
 
 	c->opts.hz = hz;
-	for (int cpu = 0; cpu < c->ncpus; cpu++)
-		if (c->perf_links[cpu] && ioctl(c->perf_fds[cpu], PERF_EVENT_IOC_PERIOD, &hz))
-			err = -errno;
+	for (int cpu = 0; cpu < c->ncpus; cpu++) {
+		if (!c->perf_links[cpu])
+			continue;
+		bpf_link__destroy(c->perf_links[cpu]);
+		c->perf_links[cpu] = NULL;
+		rc = attach_cpu(c, cpu);
+		if (rc && rc != -ENODEV && rc != -ENXIO)
+			err = rc;
+	}
 	return err;
 }
 
@@ -523,7 +527,6 @@ void collector_free(struct collector *c)
 	for (int cpu = 0; c->perf_links && cpu < c->ncpus; cpu++)
 		bpf_link__destroy(c->perf_links[cpu]);
 	free(c->perf_links);
-	free(c->perf_fds);
 	loader_free(c->loader);
 	offcpu_free(c->offcpu);
 	ring_buffer__free(c->ring);

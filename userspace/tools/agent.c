@@ -263,6 +263,7 @@ static void reload(struct agent *a)
 	struct agent_config_error err;
 	struct agent_config *mine = agent_options_config(&a->opts, &err), *other = mine ? agent_options_config(&a->opts, &err) : NULL;
 	struct targets *targets = other ? targets_new(mine->service ? mine->service : "host") : NULL;
+	uint64_t before = a->budget.hz;
 
 	notify("RELOADING=1");
 	if (!targets) {
@@ -283,8 +284,8 @@ static void reload(struct agent *a)
 	targets_free(a->targets);
 	a->targets = targets;
 	use_config(a);
-	if (a->budget.hz)
-		collector_set_hz(a->session.collector, a->budget.hz);
+	if (a->budget.hz && a->budget.hz != before && collector_set_hz(a->session.collector, a->budget.hz))
+		agent_log(AGENT_LOG_ERROR, "the frequency could not be changed", NULL);
 	open_window(a);
 	spool_limits(a->spool, &(struct spool_opts){ .max_bytes = mine->spool_bytes, .max_age_ns = mine->spool_age_ns });
 	sender_reload(a->sender, other);
