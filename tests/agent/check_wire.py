@@ -5,10 +5,12 @@ stacks are those of the folded file that the agent wrote of the same window."""
 
 import gzip
 import os
+import shutil
 import subprocess
+import time
 from collections import Counter
 
-from receivers import (GrpcReceiver, HttpReceiver, PARCA_GRPC, certificate, copies, decode_otlp, harness, otlp_errors, otlp_folded,
+from receivers import (HERE, GrpcReceiver, HttpReceiver, PARCA_GRPC, certificate, copies, decode_otlp, harness, otlp_errors, otlp_folded,
                        otlp_profiles, pb)
 import agents
 
@@ -68,6 +70,57 @@ def check_otlp(name):
         errors += agents.account_errors(a, len(a.spooled()))
         harness.check("%s-%s-%s%s" % (name, proto[4:], "tls" if secure else "plain", "-gzip" if zipped else ""), errors[:3])
         r.stop()
+
+
+def go_receiver():
+    """receiver.go as a program, built once; Debian's grpc-go."""
+    src, binary = os.path.join(HERE, "receiver.go"), os.path.join(harness.OUTPUT, "go-receiver")
+    if not os.path.isdir("/usr/share/gocode/src/google.golang.org/grpc") or not shutil.which("go"):
+        raise harness.Skip("no go, or no golang-google-grpc-dev")
+    if not os.path.exists(binary) or os.path.getmtime(binary) < os.path.getmtime(src):
+        env = dict(os.environ, GO111MODULE="off", GOPATH="/usr/share/gocode", GOFLAGS="", GOCACHE=os.path.join(harness.OUTPUT, "gocache"))
+        subprocess.run(["go", "build", "-o", binary, src], check=True, capture_output=True, env=env)
+    return binary
+
+
+class GoReceiver:
+    def __init__(self, tls):
+        out = open(harness.tmpfile("go%d" % len(os.listdir(harness.tmpdir()))), "w+")
+        self.p = harness.start([go_receiver(), *(tls or ())], stdout=out)
+        self.out = out.name
+        end = time.monotonic() + 10
+        while not self.lines() and time.monotonic() < end:
+            time.sleep(0.02)
+        self.url = "%s://127.0.0.1:%d" % ("https" if tls else "http", int(self.lines()[0]))
+
+    def lines(self):
+        with open(self.out) as f:
+            return f.read().splitlines()
+
+    @property
+    def got(self):
+        return [l.split(None, 4) for l in self.lines()[1:]]
+
+
+def check_go(name):
+    """grpc-go: the sums of the values in each window."""
+    tls = certificate("right")
+    ways = [(False, True), (True, False)]
+    receivers = [GoReceiver(tls if secure else None) for secure, _ in ways]
+    running = [agents.Agent("--protocol", "otlpgrpc", "--endpoint", r.url, "--gzip" if zipped else "--no-gzip",
+                            *(["--ca-file", tls[0]] if secure else [])) for r, (secure, zipped) in zip(receivers, ways)]
+    run_all(running, receivers)
+    for r, a, (secure, zipped) in zip(receivers, running, ways):
+        sums, errors = Counter(), []
+        for g in r.got:
+            if g[0] != "got" or any(int(n) < 1 for n in g[4].strip("[]").split()):
+                errors.append(" ".join(g))
+                continue
+            sums[int(g[2])] += int(g[3])
+        wrote = {at: sum(c.values()) for at, c in copies(a.copy).items() if c}
+        if not sums or any(sums[at] != n for at, n in wrote.items() if at in sums) or len(sums) < len(wrote) - len(a.spooled()):
+            errors.append("sums %s, written %s" % (dict(sums), wrote))
+        harness.check("%s-%s%s" % (name, "tls" if secure else "plain", "-gzip" if zipped else ""), errors[:2])
 
 
 def pprof_top(path):
@@ -213,4 +266,4 @@ def check_environment(name):
 
 
 if __name__ == "__main__":
-    harness.run_checks([check_otlp, check_push, check_names_left_to_the_backend, check_small_requests, check_files, check_environment])
+    harness.run_checks([check_otlp, check_go, check_push, check_names_left_to_the_backend, check_small_requests, check_files, check_environment])

@@ -6,6 +6,7 @@ import http.server
 import importlib
 import os
 import random
+import signal
 import socket
 import ssl
 import struct
@@ -24,6 +25,9 @@ Got = namedtuple("Got", "path headers message key when")
 
 OTLP_GRPC = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export"
 PARCA_GRPC = "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw"
+
+# run.sh's TERM ends as an exit does: no agent is left behind.
+signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
 
 _pb = None
 

@@ -18,7 +18,9 @@ python=/usr/bin/python3
 [ -x $python ] || give_up "no $python"
 
 log=$(mktemp -d)
+pids=
 trap 'rm -rf "$log"' EXIT
+trap 'kill $pids 2>/dev/null; wait; exit 1' INT TERM
 code=0
 "$OUTPUT/sfbpf" record -o "$log/try.folded" 100ms 2>"$log/try" >&2 || code=$?
 case $code in
@@ -27,13 +29,18 @@ esac
 
 checks='wire faults agent clickhouse'
 for check in $checks; do
-	{ $python -B tests/agent/check_$check.py >"$log/$check" 2>&1 || echo $? >"$log/$check.failed"; } &
+	$python -B tests/agent/check_$check.py >"$log/$check" 2>&1 &
+	pids="$pids $!"
 done
-wait
 status=0
 for check in $checks; do
+	pid=${pids%% *}
+	[ -n "$pid" ] || { pids=${pids# }; pid=${pids%% *}; }
+	pids=${pids#"$pid"}
+	code=0
+	wait "$pid" || code=$?
 	cat "$log/$check"
-	if [ -e "$log/$check.failed" ]; then
+	if [ $code != 0 ]; then
 		status=1
 		grep -q '^FAIL ' "$log/$check" || echo "FAIL agent-$check: $(tail -n 1 "$log/$check")"
 	fi
