@@ -17,10 +17,15 @@ BPFTOOL ?= $(or $(shell command -v bpftool 2>/dev/null),/usr/sbin/bpftool)
 PKG_CONFIG ?= pkg-config
 # liblzma unpacks .gnu_debugdata; without it such files have the names that are left in them.
 LZMA := $(shell $(PKG_CONFIG) --exists liblzma 2>/dev/null && echo liblzma)
-LIBS := libbpf libelf zlib ncursesw $(LZMA)
+# libdw reads inlined frames and lines (--inline, --lines), libcurl fetches debug files (--debuginfod), libzstd unpacks sections.
+DW := $(shell $(PKG_CONFIG) --exists libdw 2>/dev/null && echo libdw)
+ZSTD := $(shell $(PKG_CONFIG) --exists libzstd 2>/dev/null && echo libzstd)
+CURL := $(if $(filter 1,$(STATIC)),,$(shell $(PKG_CONFIG) --exists libcurl 2>/dev/null && echo libcurl))
+SYM_LIBS := $(DW) $(ZSTD) $(CURL) $(LZMA)
+LIBS := libbpf libelf zlib ncursesw $(SYM_LIBS)
 # The agent needs libcurl and libinih; libseccomp filters its system calls. A static sfbpf has no agent: name services and TLS need libraries.
 ifneq ($(STATIC),1)
-AGENT := $(shell $(PKG_CONFIG) --exists libcurl inih 2>/dev/null && echo libcurl inih)
+AGENT := $(shell $(PKG_CONFIG) --exists libcurl inih 2>/dev/null && echo inih)
 SECCOMP := $(if $(AGENT),$(shell $(PKG_CONFIG) --exists libseccomp 2>/dev/null && echo libseccomp))
 endif
 LIBS += $(AGENT) $(SECCOMP)
@@ -31,15 +36,10 @@ CFLAGS ?= -O2 -g
 # IDIR: all of our headers are named from userspace/ or bpf/ ("unwind/row.h", "sfbpf_shared.h").
 override CFLAGS += -std=gnu11 $(WARN) -D_GNU_SOURCE -DSFBPF_VERSION='"$(VERSION)"' -Iuserspace -Ibpf -I$(O) \
 	$(shell $(PKG_CONFIG) --cflags $(LIBS))
-ifneq ($(LZMA),)
-override CFLAGS += -DHAVE_LZMA
-endif
-ifneq ($(AGENT),)
-override CFLAGS += -DHAVE_AGENT
-endif
-ifneq ($(SECCOMP),)
-override CFLAGS += -DHAVE_SECCOMP
-endif
+override CFLAGS += $(if $(LZMA),-DHAVE_LZMA) $(if $(DW),-DHAVE_LIBDW) $(if $(ZSTD),-DHAVE_ZSTD) $(if $(CURL),-DHAVE_CURL)
+SYM_LDLIBS := $(if $(SYM_LIBS),$(shell $(PKG_CONFIG) --libs $(SYM_LIBS)))
+override CFLAGS += $(if $(AGENT),-DHAVE_AGENT) $(if $(SECCOMP),-DHAVE_SECCOMP)
+AGENT_LDLIBS := $(if $(AGENT),$(shell $(PKG_CONFIG) --libs $(AGENT) $(SECCOMP)))
 # STATIC=1: one file that runs without libraries (build it in an OUTPUT of its own).
 ifeq ($(STATIC),1)
 LDLIBS := -static $(shell $(PKG_CONFIG) --static --libs $(LIBS)) -liberty -lpthread
@@ -138,7 +138,7 @@ $(O)/%.skel.h: $(O)/%.bpf.o
 $(O)/unit/%: $(O)/tests/unit/%.o $(UNIT_HELP_OBJ) $(AGENT_LIB) $(O)/libcore.a
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lz -liberty -lelf -lpthread $(LZMA:lib%=-l%) $(if $(AGENT),$(shell $(PKG_CONFIG) --libs $(AGENT) $(SECCOMP))) $(UNIT_LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(SYM_LDLIBS) $(AGENT_LDLIBS) -lz -liberty -lelf -lpthread $(UNIT_LIBS)
 
 units: $(UNIT_BIN)
 
@@ -150,6 +150,7 @@ check-vm:
 	scripts/vm-test.sh
 
 include tests/bench/bench.mk
+include tests/fault/fault.mk
 # make oracle: .eh_frame rows against libdw's, where that is installed.
 ifeq ($(shell $(PKG_CONFIG) --exists libdw && echo 1),1)
 include tests/oracle/oracle.mk

@@ -262,7 +262,7 @@ def check_unit(name):
 
 def check_budget(name):
     """A CPU limit that cannot be kept: fewer samples, and it says so; a memory limit below what it has: symbols are forgotten."""
-    a = agents.Agent("--endpoint", "http://127.0.0.1:1", "--memory-limit", "16M", copy=False)
+    a = agents.Agent("--endpoint", "http://127.0.0.1:1", "--memory-limit", "2M", copy=False)
     a.argv += ["--cpu-limit", "0.01"]
     busy = agents.load()
     errors = []

@@ -110,11 +110,11 @@ TEST(out_stats)
 		   "{\"schema\":1,\"duration_s\":10.500,\"samples\":25,\"samples_without_user\":4,"
 		   "\"user_stacks\":{\"total\":17,\"complete\":9,\"incomplete\":{\"no_module\":0,\"not_loaded\":0,\"no_table\":0,"
 		   "\"no_row\":0,\"read_fault\":3,\"depth\":0,\"bad_cfa\":0,\"reg_unknown\":0,\"no_rule\":0,\"jit\":0,\"compat\":0,"
-		   "\"no_regs\":5,\"modules_full\":0,\"tables_full\":0,\"ring_full\":0,\"asleep\":0}},"
+		   "\"no_regs\":5,\"modules_full\":0,\"tables_full\":0,\"ring_full\":0,\"asleep\":0,\"refused\":0}},"
 		   "\"frames\":{\"total\":18,\"sframe\":0,\"eh_frame\":9,\"fp\":6,\"jit\":3},"
 		   "\"lost\":{\"ring_full\":4,\"busy\":0,\"bad_record\":0,\"stacks_full\":0},"
-		   "\"tables\":{\"modules\":3,\"rows\":0,\"rules\":0,\"bytes\":0,\"build_ms\":1.250},"
-		   "\"needs\":{\"sent\":0,\"dropped\":0},"
+		   "\"tables\":{\"modules\":3,\"rows\":0,\"rules\":0,\"bytes\":0,\"build_ms\":1.250,\"evicted\":0,\"recycled\":0,\"full\":0},"
+		   "\"needs\":{\"sent\":0,\"dropped\":0,\"refused\":0},"
 		   "\"bpf\":{\"sf_sample\":{\"run_cnt\":12,\"run_ns\":3456},\"sf_switch\":{\"run_cnt\":0,\"run_ns\":0}},"
 		   "\"self\":{\"cpu_ms\":20.500,\"rss_peak_kb\":4096}}\n");
 	free(out);
@@ -130,14 +130,14 @@ TEST(out_text)
 	fill(&w);
 	out = written(out_text, &w.r);
 	EXPECT_STR(out,
-		   "  SELF%  TOTAL%         SELF  MODULE                    FUNCTION\n"
-		   "  33.33   33.33            7  [kernel]                  vfs_read_[k]\n"
-		   "  28.57   28.57            6  [unknown]                 [unknown]\n"
-		   "  23.81   23.81            5  [no stack]                [no stack]\n"
-		   "  14.29   14.29            3  [jit]                     [unknown]_[j]\n"
-		   "   0.00   14.29            0  app                       [app+0x10]\n"
-		   "   0.00   14.29            0  app                       [app+0x20]\n"
-		   "   0.00   14.29            0  li;b.                     [li;b.+0x30]\n"
+		   "  SELF%  TOTAL%       SELF  MODULE                FUNCTION\n"
+		   "  33.33   33.33          7  [kernel]              vfs_read_[k]\n"
+		   "  28.57   28.57          6  [unknown]             [unknown]\n"
+		   "  23.81   23.81          5  [no stack]            [no stack]\n"
+		   "  14.29   14.29          3  [jit]                 [unknown]_[j]\n"
+		   "   0.00   14.29          0  app                   [app+0x10]\n"
+		   "   0.00   14.29          0  app                   [app+0x20]\n"
+		   "   0.00   14.29          0  li;b.                 [li;b.+0x30]\n"
 		   "\n"
 		   "   CPU% KERNEL%      SAMPLES  COMPLETE%       PID  COMM\n"
 		   "  28.57    0.00            6      100.0         3  \n"

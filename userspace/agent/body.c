@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/gzip.h"
 #include "base/hash.h"
-#include "base/vec.h"
 
 void body_new_id(uint8_t id[16])
 {
@@ -56,22 +55,13 @@ int body_emit(const struct encode_input *in, enum body_kind kind, bool gzip, uin
 
 int body_stack(const struct encode_input *in, struct profile *p, size_t i, struct body_stack *st)
 {
-	const uint32_t *ids = profile_symbols(p, i, in->symbols);
-	size_t n;
+	int err = profile_frames(p, i, in->symbols, true, true, &st->frames);
 
 	profile_stack(p, i, &st->s);
-	n = (size_t)st->s.n_user + st->s.n_kernel;
-	st->n = 0;
-	if (!ids || vec_reserve(&st->frames, &st->cap, n + 1, sizeof(*st->frames)))
-		return -ENOMEM;
-	for (size_t k = st->s.n_user; k < n; k++)
-		st->frames[st->n++] = (struct body_frame){ ids[k], st->s.frames[k], true };
-	for (size_t k = 0; k < st->s.n_user; k++)
-		st->frames[st->n++] = (struct body_frame){ ids[k], st->s.frames[k], false };
 	st->note[0] = 0;
 	if ((st->s.flags & SF_SAMPLE_USER) && st->s.stop != SF_STOP_COMPLETE)
 		snprintf(st->note, sizeof(st->note), "[incomplete:%s]", profile_stop_name(st->s.stop));
-	return 0;
+	return err;
 }
 
 static bool configured(const struct agent_config *cfg, const char *name)

@@ -59,15 +59,9 @@ int body_file(const struct encode_input *in, body_fn fn, void *ctx);
 int body_format(const struct encode_input *in, uint8_t **ret, size_t *ret_len);
 
 /* A stack the way all bodies show it, leaf first: kernel part, user part, and the note of an incomplete one. */
-struct body_frame {
-	uint32_t symbol;
-	uint64_t word;		/* frame word or kernel address */
-	bool kernel;
-};
 struct body_stack {
 	struct profile_stack s;
-	struct body_frame *frames;
-	size_t n, cap;
+	struct profile_frames frames;	/* .list is the caller's to free */
 	char note[48];		/* root frame "[incomplete:...]"; "": the stack is complete */
 };
 int body_stack(const struct encode_input *in, struct profile *p, size_t i, struct body_stack *st);	/* 0 or -ENOMEM */

@@ -24,16 +24,31 @@ uint64_t budget_step(struct budget *b, uint64_t cpu_ns, uint64_t wall_ns)
 	return b->hz;
 }
 
-uint64_t budget_rss(void)
+/* proc(5): pages in all, resident, resident of files and shared memory. */
+static void read_pages(unsigned long long *resident, unsigned long long *shared)
 {
-	unsigned long long size, resident = 0;
 	FILE *f = fopen("/proc/self/statm", "re");
 
-	if (f && fscanf(f, "%llu %llu", &size, &resident) != 2)
-		resident = 0;
+	if (!f || fscanf(f, "%*u %llu %llu", resident, shared) != 2)
+		*resident = *shared = 0;
 	if (f)
 		fclose(f);
+}
+
+uint64_t budget_rss(void)
+{
+	unsigned long long resident, shared;
+
+	read_pages(&resident, &shared);
 	return resident * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t budget_heap(void)
+{
+	unsigned long long resident, shared;
+
+	read_pages(&resident, &shared);
+	return (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
 uint64_t budget_cpu_ns(void)

@@ -16,7 +16,8 @@ struct budget {
 
 /* After a window: CPU time used in it, and its length. The frequency to use from now on. */
 uint64_t budget_step(struct budget *b, uint64_t cpu_ns, uint64_t wall_ns);
-uint64_t budget_rss(void);	/* resident bytes of this process; 0: unknown */
+uint64_t budget_rss(void);	/* resident bytes of this process, with mapped tables and libraries; 0: unknown */
+uint64_t budget_heap(void);	/* of these: its own */
 uint64_t budget_cpu_ns(void);	/* CPU time of this process, all threads */
 
 #endif

@@ -113,12 +113,12 @@ static const char *frame_name(const struct encode_input *in, const struct body_s
 	if (*st->note && i == 0)
 		return st->note;
 	i -= *st->note != 0;
-	return symbolizer_name(in->symbols, st->frames[st->n - 1 - i].symbol);
+	return symbolizer_name(in->symbols, st->frames.list[st->frames.n - 1 - i].symbol);
 }
 
 static size_t frame_count(const struct body_stack *st)
 {
-	return st->n + (*st->note != 0);
+	return st->frames.n + (*st->note != 0);
 }
 
 static uint64_t stack_id(const struct encode_input *in, const struct body_stack *st)
@@ -181,10 +181,10 @@ static void put_file(struct rows *r, const struct module *m)
 
 static void put_files(struct rows *r, const struct body_stack *st)
 {
-	for (size_t i = 0; i < st->n && !r->err; i++) {
-		uint32_t kind = SF_FRAME_KIND(st->frames[i].word);
-		const struct module *m = st->frames[i].kernel || kind > SF_FRAME_NOROW ? NULL :
-					 modules_find(r->in->modules, SF_FRAME_MODULE(st->frames[i].word));
+	for (size_t i = 0; i < st->frames.n && !r->err; i++) {
+		uint32_t kind = SF_FRAME_KIND(st->frames.list[i].word);
+		const struct module *m = st->frames.list[i].kernel || kind > SF_FRAME_NOROW ? NULL :
+					 modules_find(r->in->modules, SF_FRAME_MODULE(st->frames.list[i].word));
 
 		if (m && m->state != MODULE_LOADING && m->state != MODULE_GONE && is_new(r, &sent.files, m->id))
 			put_file(r, m);
@@ -272,13 +272,14 @@ static int pass(const struct encode_input *in, enum body_kind kind, each_fn each
 	}
 	if (r.f)
 		rows_flush(&r);
-	free(st.frames);
+	free(st.frames.list);
 	return r.err;
 }
 
 static void start_hour(uint64_t now_ns)
 {
-	if (!atomic_exchange(&forget, false) && now_ns - sent.since_ns < RESEND_NS && sent.stacks.n < MAX_SENT)
+	if (!atomic_exchange(&forget, false) && now_ns - sent.since_ns < RESEND_NS && sent.stacks.n < MAX_SENT &&
+	    sent.files.n < MAX_SENT)
 		return;
 	idmap_free(&sent.stacks);
 	idmap_free(&sent.files);

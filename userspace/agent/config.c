@@ -79,7 +79,7 @@ static const struct key keys[] = {
 	  T_PERCENT, AT(cpu_pct), 0, 0, NULL },
 	SIZE("budget", "table-memory", table_bytes, 1 << 20, 1ull << 40, "at most this much kernel memory for row tables (256M)"),
 	SIZE("budget", "ring-size", ring_bytes, 4096, 1 << 30, "ring buffer between kernel and user space (2M)"),
-	SIZE("budget", "memory-limit", memory_bytes, 16 << 20, 1ull << 40, "resident; above it symbols are forgotten (64M)"),
+	SIZE("budget", "memory-limit", memory_bytes, 1 << 20, 1ull << 40, "of heap; above it symbols are forgotten (64M)"),
 	SWITCH("agent", "seccomp", seccomp, "filter system calls (yes)"),
 
 	STRING("metrics", "metrics-address", "[HOST:]PORT", metrics, "of /metrics and /healthz (127.0.0.1:9419); none"),

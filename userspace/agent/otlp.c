@@ -212,7 +212,7 @@ static uint32_t user_mapping(struct otlp *o, uint64_t word, uint64_t *ret_addr)
 	const struct file_code *f;
 	struct range r = { 0, off + 1, 0 };
 
-	*ret_addr = m ? off : SF_FRAME_ADDR(word);
+	*ret_addr = m ? off : kind == SF_FRAME_JIT ? SF_FRAME_JIT_ADDR(word) : SF_FRAME_ADDR(word);
 	if (!m || m->state == MODULE_LOADING || !(f = code_of(o, m)))
 		return 0;
 	code = module_code_at(f->code, f->n, off);
@@ -251,7 +251,7 @@ static uint32_t location_id(struct otlp *o, uint32_t mapping, uint64_t addr, uin
 	return id;
 }
 
-static uint32_t frame_location(struct otlp *o, const struct body_frame *f)
+static uint32_t frame_location(struct otlp *o, const struct profile_frame *f)
 {
 	bool by_backend = o->in->cfg->symbols == AGENT_SYMBOLS_NONE;
 	uint32_t mapping, function;
@@ -279,13 +279,13 @@ static uint32_t stack_id(struct otlp *o, const struct body_stack *st)
 	uint32_t id = 0;
 
 	o->packed.len = 0;
-	for (size_t i = 0; i < st->n; i++) {
-		location = frame_location(o, &st->frames[i]);
+	for (size_t i = 0; i < st->frames.n; i++) {
+		location = frame_location(o, &st->frames.list[i]);
 		pb_varint(&o->packed, location);
 	}
 	if (*st->note)
 		pb_varint(&o->packed, note_location(o, st->note));
-	if (!st->n && !*st->note)
+	if (!st->frames.n && !*st->note)
 		pb_varint(&o->packed, note_location(o, "[no stack]"));
 	if (o->packed.err || strpool_intern(o->stacks, (const char *)o->packed.buf, o->packed.len, &id)) {
 		o->err = -ENOMEM;
@@ -491,7 +491,7 @@ static int encode(struct otlp *o)
 		}
 		end_group(o, t);
 	}
-	free(st.frames);
+	free(st.frames.list);
 	return rc ? rc : end_request(o);
 }
 

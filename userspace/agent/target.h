@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a cgroup is to people: a systemd unit, a container, a Kubernetes pod. Its path is asked for once per cgroup v2 id
- * (open_by_handle_at, so it works after the process is gone as long as the cgroup is there; needs CAP_DAC_READ_SEARCH).
+ * What a cgroup is to people: a systemd unit, a container (base/container.h), a Kubernetes pod. Its path is asked for once per cgroup
+ * v2 id; that works after the process is gone as long as the cgroup is there.
  *
  *   /system.slice/nginx.service                                   service nginx
  *   /docker/ID  /system.slice/docker-ID.scope  libpod-, crio-...  container ID, service "docker:" and 12 digits of it

@@ -59,13 +59,20 @@ static void on_sample(void *ctx, const struct sf_sample *sample)
 {
 	struct agent *a = ctx;
 
-	symbolizer_see(a->session.symbols, sample->frames, sample->n_user, sample->pid);
-	window_add(&a->window, sample);
+	window_add(&a->window, session_see(&a->session, sample));
+}
+
+/* Between windows no frame is kept. */
+static void see_nothing(void *ctx, const struct modules *ms)
+{
+	(void)ctx, (void)ms;
 }
 
 static void open_window(struct agent *a)
 {
 	targets_trim(a->targets);
+	if (a->session.modules)
+		session_sweep(&a->session, see_nothing, NULL);
 	window_open(&a->window, a->targets, clock_ns(CLOCK_REALTIME), (double)a->budget.hz);
 	a->window_mono = session_now();
 }
@@ -183,11 +190,11 @@ static void keep_memory(struct agent *a)
 	struct session *s = &a->session;
 	struct symbolizer *fresh;
 
-	if (++a->windows_since_reset < RESET_WINDOWS || budget_rss() <= a->cfg->memory_bytes)
+	if (++a->windows_since_reset < RESET_WINDOWS || budget_heap() <= a->cfg->memory_bytes)
 		return;
 	a->windows_since_reset = 0;
 	a->values.symbols_reset++;
-	agent_log(AGENT_LOG_WARN, "above the memory limit: symbols are forgotten", "resident", "%lu", budget_rss(), "symbols", "%lu",
+	agent_log(AGENT_LOG_WARN, "above the memory limit: symbols are forgotten", "heap", "%lu", budget_heap(), "symbols", "%lu",
 		  (uint64_t)symbolizer_bytes(s->symbols), NULL);
 	symbolizer_free(s->symbols);
 	s->symbols = NULL;
@@ -213,7 +220,7 @@ static void publish(struct agent *a)
 	v->needs = c.needs;
 	v->modules = c.loader.loaded;
 	v->rows = c.loader.rows;
-	v->table_bytes = c.table_bytes;
+	v->table_bytes = c.tables.bytes;
 	v->symbol_bytes = symbolizer_bytes(a->session.symbols);
 	v->hz = a->budget.hz;
 	v->hz_want = a->budget.want_hz;

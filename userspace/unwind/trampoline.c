@@ -6,14 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "elf/known_code.h"
 #include "unwind/fntab.h"
 
 #define TEXT_MAX (32u << 20)	/* no C library's text is near this */
-
-static const uint8_t restorer[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
-static const uint8_t start_context[] = { 0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff };
-#define START_CONTEXT_LEN 26	/* to its hlt */
-static const uint8_t musl_thread[] = { 0x5f, 0x41, 0xff, 0xd1, 0x89, 0xc7, 0x31, 0xc0, 0xb0, 0x3c, 0x0f, 0x05 };
 
 /* DT_SONAME of the file, "" if it has none; false: no dynamic section at all. */
 static bool soname(const struct elf_image *img, char *ret, size_t cap)
@@ -64,31 +60,28 @@ static const struct row restorer_row = {
 };
 static const struct row outermost_row = { .ra = { .kind = RULE_UNDEF }, .source = ROW_EH_FRAME };
 
-static const struct pattern {
-	const uint8_t *bytes;
-	uint8_t len;
-	uint8_t before, size;	/* the row starts that many bytes ahead of the pattern and has that many behind its start */
+static const struct trampoline {
+	enum known_code code;
 	const struct row *row;
-} patterns[] = {
-	{ restorer, sizeof(restorer), 1, sizeof(restorer) + 1, &restorer_row },
-	{ start_context, sizeof(start_context), 1, START_CONTEXT_LEN + 1, &outermost_row },
-	{ musl_thread, sizeof(musl_thread), 0, sizeof(musl_thread), &outermost_row },
+} trampolines[] = {
+	{ KNOWN_RESTORE_RT, &restorer_row },
+	{ KNOWN_START_CONTEXT, &outermost_row },
+	{ KNOWN_MUSL_THREAD, &outermost_row },
 };
 
 #define MAX_FOUND 16	/* real files hold one of each */
 
-static int search(const struct bytes *text, uint64_t vaddr, const struct pattern *p, struct rowbuf *out)
+static int search(struct bytes text, uint64_t vaddr, const struct trampoline *t, struct rowbuf *out)
 {
-	struct bytes at = *text;
+	uint64_t start;
 	int err = 0;
 
-	for (int i = 0; i < MAX_FOUND && !err && bytes_find(&at, p->bytes, p->len); i++) {
-		struct row row = *p->row;
+	for (int i = 0; i < MAX_FOUND && !err && known_code_next(&text, t->code, &start); i++) {
+		struct row row = *t->row;
 
-		row.start = vaddr + at.pos - p->before;
-		row.end = row.start + p->size;
+		row.start = vaddr + start;
+		row.end = row.start + known_code_size(t->code);
 		err = rowbuf_push(out, &row);
-		bytes_skip(&at, p->len);
 	}
 	return err;
 }
@@ -113,8 +106,8 @@ int trampolines_find(const struct elf_image *img, enum row_arch arch, struct row
 
 		if (segs[i].filesz > TEXT_MAX || !segs[i].vaddr || elf_image_read(img, segs[i].offset, segs[i].filesz, &text))
 			continue;
-		for (size_t k = 0; k < sizeof(patterns) / sizeof(patterns[0]) && !err; k++)
-			err = search(&text.view, segs[i].vaddr, &patterns[k], out);
+		for (size_t k = 0; k < sizeof(trampolines) / sizeof(trampolines[0]) && !err; k++)
+			err = search(text.view, segs[i].vaddr, &trampolines[k], out);
 		elf_blob_free(&text);
 	}
 	if (out->n)

@@ -1,16 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Code that nobody calls, known by its bytes: its address is put on a stack by hand, and its tables are
- * missing or wrong. x86-64.
- *
- *   rt_sigreturn restorer   mov $15, %rax; syscall     musl and others give it no CFI, and SFrame cannot describe
- *                                                       it; it is the frame below every interrupted one
- *   __start_context         mov %rbx, %rsp; mov (%rsp), %rdi; test %rdi, %rdi    glibc: where a makecontext()
- *                                                       function returns to. Outermost, but its CFI says otherwise
- *   __clone's child         pop %rdi; call *%r9; mov %eax, %edi; ...; syscall    musl: a thread's first frame, without CFI
- *
- * The first two are return addresses at a function's very first byte, so that the lookup of pc - 1 misses them: their rows
- * start one byte earlier.
+ * Rows for code that nobody calls (elf/known_code.h): its address is put on a stack by hand, and its tables are missing
+ * or wrong. x86-64. Signal restorers have no CFI in musl and others, and SFrame cannot describe them; glibc's
+ * __start_context is outermost, though its CFI says otherwise; musl gives a thread's first frame no CFI.
  */
 #ifndef SFBPF_UNWIND_TRAMPOLINE_H
 #define SFBPF_UNWIND_TRAMPOLINE_H
