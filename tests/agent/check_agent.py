@@ -68,6 +68,16 @@ def privilege_errors(a):
     return e
 
 
+def sees(r, path, suffix):
+    """A mapped file of that path, and a function whose name ends so and is one."""
+    files, named = set(), set()
+    for g in r.got:
+        d = g.message.dictionary
+        files |= {d.string_table[m.filename_strindex] for m in d.mapping_table[1:]}
+        named |= {d.string_table[f.name_strindex] for f in d.function_table}
+    return any(path in f for f in files) and any(n.endswith(suffix) and not n.startswith("[") for n in named)
+
+
 def check_privileges(name):
     """As root, as root that becomes nobody, and as nobody with the six capabilities."""
     pb()
@@ -91,11 +101,10 @@ def check_privileges(name):
         a.prefixed = bool(prefix)
         a.start().wait(lambda: len(r.got) >= 2, 30, "two windows through")
         errors = privilege_errors(a)
-        d = r.got[-1].message.dictionary
-        files = [d.string_table[m.filename_strindex] for m in d.mapping_table[1:]]
-        named = [d.string_table[f.name_strindex] for f in d.function_table]
-        if not any("python3" in f for f in files) or not any(n.endswith("_[k]") and not n.startswith("[") for n in named):
-            errors.append("files %s, no kernel names" % files[:4])
+        try:
+            a.wait(lambda: sees(r, "python3", "_[k]"), 15, "to see python3's file and a named kernel function")
+        except ValueError as e:
+            errors.append(str(e))
         if case != "root" and status(a.p.pid, a.p.pid)["Uid"].split()[0] == "0":
             errors.append("still root")
         if a.stop():
@@ -214,7 +223,7 @@ def check_notify(name):
     path = harness.tmpfile("notify")
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
         s.bind(path)
-        s.settimeout(5)
+        s.settimeout(30)
         ini = write("notify.ini", "")
         a = agents.Agent("--config", ini, "--endpoint", "http://127.0.0.1:1", "--log-format", "json", "--shutdown", "0s", copy=False,
                          env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "200000", "JOURNAL_STREAM": "1:1"})
