@@ -76,8 +76,19 @@ typedef struct seqcount {
 struct super_block {
 	unsigned int s_dev;
 };
+struct rb_node;
+struct rb_root {
+	struct rb_node *rb_node;
+};
+struct rb_root_cached {
+	struct rb_root rb_root;
+};
+struct address_space {
+	struct rb_root_cached i_mmap;
+};
 struct inode {
 	unsigned short i_mode;
+	struct address_space *i_mapping;
 	struct super_block *i_sb;
 	unsigned long i_ino;
 	long long i_size;
@@ -134,12 +145,22 @@ struct cgroup {
 struct css_set {
 	struct cgroup *dfl_cgrp;
 };
+struct rq {
+	u64 clock;
+};
+struct cfs_rq {
+	struct rq *rq;
+};
+struct sched_entity {
+	struct cfs_rq *cfs_rq;
+};
 struct task_struct {
 	struct thread_info thread_info;
 	unsigned int __state;
 	unsigned int flags;
 	int on_cpu;
 	struct mm_struct *mm;
+	struct sched_entity se;
 	int exit_state;
 	int pid, tgid;
 	const struct cred *cred;
@@ -154,6 +175,12 @@ struct bpf_iter_meta {
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
+};
+struct bpf_iter__task_file {
+	struct bpf_iter_meta *meta;
+	struct task_struct *task;
+	unsigned int fd;
+	struct file *file;
 };
 struct bpf_iter__task_vma {
 	struct bpf_iter_meta *meta;

@@ -58,8 +58,13 @@ struct sf_scratch {
 	struct sf_vma vmas[SF_SLOTS];	/* SF_VMAS for each space */
 	u8 window[SF_WINDOW + 8];
 	u64 node[32];		/* kernels without bpf_rdonly_cast: copy of a maple tree node */
-	u64 off_hash, off_waker;	/* off-CPU: of the stack below, and of its waker's */
+	u64 off_hash;		/* off-CPU: of the stack below */
+	u64 off_wakers[SF_OFF_CHAIN];	/* and of the stacks of who ended its block */
 	u64 off_acc;		/* blocked time of the thread that no sample stands for yet */
+	u64 off_task;		/* struct task_struct that is being switched to, and whose block counts; 0: none */
+	u64 off_blocked, off_waiting, off_stands_for;	/* what counts of it: struct off_block */
+	struct sf_off_count off_fresh;	/* a new count, which is too large for the BPF stack */
+	u32 n_beside, zero;	/* kernel frames at frames[SF_MAX_USER] */
 	u64 off_times;		/* how many blocks it stands for */
 	u64 lane[2];		/* the hash while it is made */
 	struct sf_sample sample;

@@ -6,13 +6,15 @@
 #include "unwind.bpf.h"
 
 const volatile __u64 cfg_irq_start = 0, cfg_irq_len = 0;	/* the code by which interrupts enter the kernel */
+const volatile __u64 cfg_softirq_start = 0, cfg_softirq_len = 0;	/* the function that runs softirqs */
+__u32 off_generation = 0;		/* written by user space */
 
-/* Hashes of the stacks whose frames have been sent. Sized by user space. */
+/* Hashes of the stacks whose frames have been sent, and in which generation. Sized by user space. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
 	__type(key, u64);
-	__type(value, u8);
+	__type(value, u32);
 } off_stacks SEC(".maps");
 
 #define OFF_MUL1 0x9fb21c651e98df25ull
@@ -104,35 +106,86 @@ static __always_inline void off_take(struct sf_scratch *s, u32 slot, struct task
 			s->sample.n_kernel = got / 8;
 	}
 	off_hash(s, slot);
-	s->off_waker = 0;
 }
 
-/* Global: verified once for the programs that take their own stack. */
-__noinline int off_take_own(u32 slot)
+/* The kernel part of a task that is about to be switched to, beside the record: where its user part cannot reach. */
+static __always_inline void off_take_kernel_beside(struct sf_scratch *s, struct task_struct *next)
+{
+	long got = cfg_kernel ? bpf_get_task_stack(next, &s->frames[SF_MAX_USER], SF_MAX_KERNEL * 8, 0) : 0;
+
+	s->n_beside = got > 0 ? (u32)got / 8 : 0;
+}
+
+/* Behind the user part of the current task. */
+static __always_inline void off_kernel_from_beside(struct sf_scratch *s)
+{
+	u32 n = s->sample.n_user, n_kernel = s->n_beside;
+
+	asm volatile("" : "+r"(n), "+r"(n_kernel));	/* see vma_at */
+	if (!cfg_kernel || !n_kernel || n_kernel > SF_MAX_KERNEL || n > SF_MAX_USER)
+		return;
+	bpf_probe_read_kernel(&s->frames[n], n_kernel * 8, &s->frames[SF_MAX_USER]);
+	s->sample.n_kernel = n_kernel;
+}
+
+/* Global: verified once for the programs that take their own stack. beside: its kernel part is there already. */
+__noinline int off_take_own(u32 slot, u32 beside)
 {
 	struct sf_scratch *s = scratch_of(slot);
+	u64 task = bpf_get_current_task();
 
 	if (!s)
 		return -1;
-	off_take(s, slot, bpf_get_current_task_btf(), bpf_get_current_task());
+	if (!beside) {
+		off_take(s, slot, bpf_get_current_task_btf(), task);
+		return 0;
+	}
+	off_head(s, task);
+	if (cfg_user && (s->sample.flags & SF_SAMPLE_USER))
+		off_user_part(s, slot, bpf_get_current_task_btf(), KLOAD(task, struct task_struct, mm));
+	off_kernel_from_beside(s);
+	off_hash(s, slot);
 	return 0;
 }
 
-/* How many of the n kernel frames at frames[SF_MAX_USER] an interrupt ran on top of what it interrupted; 0: there is none. */
+#define OFF_SOFTIRQ 0x100
+
+/*
+ * How many of the n kernel frames at frames[SF_MAX_USER] an interrupt ran on top of what it interrupted, with OFF_SOFTIRQ
+ * if it was on its way out; 0: there is none.
+ */
 static __always_inline u32 off_irq_frames(const struct sf_scratch *s, u32 n)
 {
-	u32 i;
+	u32 i, soft = 0;
 
 	for (i = 0; i < SF_MAX_KERNEL; i++) {
+		u64 addr = s->frames[SF_MAX_USER + i];
+
 		if (i >= n)
 			break;
-		if (s->frames[SF_MAX_USER + i] - cfg_irq_start < cfg_irq_len)
-			return i + 1;
+		if (addr - cfg_irq_start < cfg_irq_len)
+			return (i + 1) | soft;
+		if (addr - cfg_softirq_start < cfg_softirq_len)
+			soft = OFF_SOFTIRQ;
 	}
 	return 0;
 }
 
-const char off_irq_comm[SF_COMM] = "[interrupt]";
+const char off_irq_comm[SF_COMM] = "[interrupt]", off_hardirq_comm[SF_COMM] = "[hardirq]", off_softirq_comm[SF_COMM] = "[softirq]";
+
+/* An interrupt, not a thread. irq: as above; 0: what it did is not known. */
+static __always_inline void off_irq_head(struct sf_scratch *s, u32 irq)
+{
+	s->sample.pid = s->sample.tid = 0;
+	s->sample.cgroup_id = 0;
+	s->sample.flags = SF_SAMPLE_IN_KERNEL;
+	if (!irq)
+		__builtin_memcpy(s->sample.comm, off_irq_comm, SF_COMM);
+	else if (irq & OFF_SOFTIRQ)
+		__builtin_memcpy(s->sample.comm, off_softirq_comm, SF_COMM);
+	else
+		__builtin_memcpy(s->sample.comm, off_hardirq_comm, SF_COMM);
+}
 
 /*
  * The stack of a waker, which is the current task, or an interrupt in it: then its frames alone, under a name of their
@@ -142,40 +195,32 @@ __noinline int off_take_waker(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
 	u64 task = bpf_get_current_task();
-	u32 n, n_kernel, irq;
-	long got;
+	u32 irq;
 
 	if (!s)
 		return -1;
 	off_head(s, task);
-	got = bpf_get_task_stack(bpf_get_current_task_btf(), &s->frames[SF_MAX_USER], SF_MAX_KERNEL * 8, 0);
-	n_kernel = got > 0 ? (u32)got / 8 : 0;
-	irq = off_irq_frames(s, n_kernel);
+	off_take_kernel_beside(s, bpf_get_current_task_btf());
+	irq = off_irq_frames(s, s->n_beside);
 	/* The idle task wakes nobody itself; the stacks of some CPUs' idle tasks cannot be had. */
 	if (irq || !s->sample.tid) {
-		s->sample.pid = s->sample.tid = 0;
-		s->sample.cgroup_id = 0;
-		s->sample.flags = SF_SAMPLE_IN_KERNEL;
-		__builtin_memcpy(s->sample.comm, off_irq_comm, SF_COMM);
-		n_kernel = irq;
+		off_irq_head(s, irq);
+		s->n_beside = irq & 0xff;
 	} else if (cfg_user && (s->sample.flags & SF_SAMPLE_USER)) {
 		off_user_part(s, slot, bpf_get_current_task_btf(), KLOAD(task, struct task_struct, mm));
 	}
-	n = s->sample.n_user;
-	if (cfg_kernel && n_kernel && n_kernel <= SF_MAX_KERNEL && n <= SF_MAX_USER) {
-		bpf_probe_read_kernel(&s->frames[n], n_kernel * 8, &s->frames[SF_MAX_USER]);
-		s->sample.n_kernel = n_kernel;
-	}
+	off_kernel_from_beside(s);
 	off_hash(s, slot);
 	return 0;
 }
 
-static __always_inline long off_output(struct sf_scratch *s)
+/* The record, and `more` words behind its frames. */
+static __always_inline long off_output(struct sf_scratch *s, u32 more)
 {
-	u32 len = sizeof(struct sf_sample) + 8 * ((u32)s->sample.n_user + s->sample.n_kernel);
+	u32 len = sizeof(struct sf_sample) + 8 * ((u32)s->sample.n_user + s->sample.n_kernel + more);
 	u64 flags = BPF_RB_NO_WAKEUP;
 
-	if (len > sizeof(struct sf_sample) + 8 * (SF_MAX_USER + SF_MAX_KERNEL))
+	if (len > sizeof(struct sf_sample) + 8 * (SF_MAX_USER + SF_MAX_KERNEL + SF_OFF_CHAIN))
 		return -1;
 	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= cfg_wake_bytes)
 		flags = BPF_RB_FORCE_WAKEUP;
@@ -189,19 +234,20 @@ static __always_inline long off_output(struct sf_scratch *s)
 __noinline int off_send_stack(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
+	u32 now = off_generation, *sent;
 	u64 hash;
-	u8 one = 1;
 
 	if (!s)
 		return OFF_FULL;
 	hash = s->off_hash;
-	if (bpf_map_lookup_elem(&off_stacks, &hash))
+	sent = bpf_map_lookup_elem(&off_stacks, &hash);
+	if (sent && *sent == now)
 		return 0;
-	if (bpf_map_update_elem(&off_stacks, &hash, &one, BPF_NOEXIST))
-		return bpf_map_lookup_elem(&off_stacks, &hash) ? 0 : OFF_FULL;
+	if (bpf_map_update_elem(&off_stacks, &hash, &now, BPF_ANY))
+		return OFF_FULL;
 	s->sample.time_ns = hash;
 	s->sample.weight = 0;
-	if (!off_output(s))
+	if (!off_output(s, 0))
 		return 0;
 	bpf_map_delete_elem(&off_stacks, &hash);
 	return OFF_LATER;

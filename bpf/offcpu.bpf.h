@@ -17,11 +17,13 @@
 #define SFBPF_OFFCPU_BPF_H
 
 #include "filter.bpf.h"
+#include "off_clock.bpf.h"
 #include "off_stack.bpf.h"
 
 const volatile bool cfg_off_at_leave = false;	/* no sched_exit_tp: stacks are taken at sched_switch */
 const volatile bool cfg_off_split = false;	/* the wait for a CPU after the wake-up is SF_OFF_R */
 const volatile bool cfg_off_wakers = false, cfg_off_hist = false, cfg_off_threads = false;
+const volatile bool cfg_off_chains = false;	/* the wakers' wakers too: then those of all threads are noted, whatever the filters */
 const volatile bool cfg_off_kthreads = true, cfg_off_users = true;
 const volatile bool cfg_by_cpu = false;
 const volatile __u32 cfg_off_states = ~0u;	/* 1 << enum sf_off_state */
@@ -35,6 +37,8 @@ __u64 off_cut = 0;			/* OFF_PASS_CUT: up to when, CLOCK_MONOTONIC ns */
 __u64 off_thin = 0;			/* not 0: short blocks are sampled, one for each so much of a thread's blocked time (ns) */
 __u64 off_sampled_ns = 0;		/* time that samples stand for, the rest is counted */
 __u64 off_lost_ns = 0;			/* time that nothing stands for */
+__u64 off_threads_full = 0;		/* blocks of threads for which off_threads had no room */
+__u32 off_used = 0;			/* entries made in off_counts, in all generations */
 __u32 off_pass = 0;			/* what off_last is run for */
 #define OFF_PASS_STACKS 0	/* at the start, cfg_off_at_leave: the stacks of those that are off */
 #define OFF_PASS_CLOSE 1	/* at the end: blocks whose files' tables are all there */
@@ -52,12 +56,12 @@ __u32 off_pass = 0;			/* what off_last is run for */
 struct sf_off_task {
 	u64 since;
 	u64 woken;		/* when it was made runnable; 0: it was not */
-	u64 waker;		/* hash of its waker's stack */
+	u64 wakers[SF_OFF_CHAIN];	/* hashes of stacks: who ended its last block, who that one's, ... */
 	u64 stack;		/* cfg_off_at_leave: hash of its own; 0: not taken */
 	u64 acc;		/* blocked time that no sample stands for yet */
 	u64 cut_at, cut_stack;	/* while since is cut_at: its block was cut then, and that is the hash of its stack */
 	u32 state;		/* enum sf_off_state */
-	u32 zero;
+	u32 unwanted;		/* cfg_off_chains: it does not pass the filters */
 };
 
 struct {
@@ -186,6 +190,8 @@ static __always_inline void off_add_thread(const struct sf_scratch *s, u32 state
 		bpf_map_update_elem(&off_threads, &tid, &fresh, BPF_NOEXIST);
 		t = bpf_map_lookup_elem(&off_threads, &tid);
 	}
+	if (!t)
+		__sync_fetch_and_add(&off_threads_full, 1);
 	if (!t || state >= SF_OFF_STATES)
 		return;
 	/* Only the thread itself adds here, or the iterator once the thread cannot any more. */
@@ -193,6 +199,21 @@ static __always_inline void off_add_thread(const struct sf_scratch *s, u32 state
 	t->count++;
 	if (ns > t->max_ns)
 		t->max_ns = ns;
+}
+
+/* Behind the frames. */
+static __always_inline void off_put_wakers(struct sf_scratch *s)
+{
+	u32 n = (u32)s->sample.n_user + s->sample.n_kernel;
+	u64 *behind;
+
+	asm volatile("" : "+r"(n));	/* see vma_at */
+	if (n > SF_MAX_USER + SF_MAX_KERNEL)
+		return;
+	behind = &s->frames[n];
+	asm volatile("" : "+r"(behind));	/* see off_hash_block */
+	for (u32 i = 0; i < SF_OFF_CHAIN; i++)
+		behind[i] = s->off_wakers[i];
 }
 
 /*
@@ -213,10 +234,10 @@ static __always_inline void off_sample(struct sf_scratch *s, u32 state, u64 ns)
 	s->off_acc -= n * cfg_off_period;
 	s->sample.weight = n * cfg_off_period;
 	s->sample.state = state;
-	s->sample.time_ns = s->off_waker;
+	off_put_wakers(s);
 	if (st)
 		__sync_fetch_and_add(&st->off_taken, 1);
-	if (off_output(s)) {
+	if (off_output(s, SF_OFF_CHAIN)) {
 		off_lose(SF_LOST_RING_FULL);
 		__sync_fetch_and_add(&off_lost_ns, s->sample.weight);
 	} else {
@@ -228,16 +249,20 @@ static __always_inline void off_sample(struct sf_scratch *s, u32 state, u64 ns)
 #define OFF_BY_HASH 0x100
 #define OFF_OPEN 0x200		/* a part of a block that is not over */
 
-static __always_inline struct sf_off_count *off_new_count(struct sf_scratch *s, u64 key, u32 state)
+static __always_inline struct sf_off_count *off_new_count(struct sf_scratch *s, u64 key, u32 state, u32 generation)
 {
-	struct sf_off_count fresh = {};
+	struct sf_off_count *fresh = &s->off_fresh;
 
-	fresh.stack = s->off_hash;
-	fresh.waker = s->off_waker;
-	fresh.pid = s->sample.pid;
-	fresh.state = state;
-	__builtin_memcpy(fresh.comm, s->sample.comm, SF_COMM);
-	bpf_map_update_elem(&off_counts, &key, &fresh, BPF_NOEXIST);
+	__builtin_memset(fresh, 0, sizeof(*fresh));
+	fresh->stack = s->off_hash;
+	for (u32 i = 0; i < SF_OFF_CHAIN; i++)
+		fresh->wakers[i] = s->off_wakers[i];
+	fresh->generation = generation;
+	fresh->pid = s->sample.pid;
+	fresh->state = state;
+	__builtin_memcpy(fresh->comm, s->sample.comm, SF_COMM);
+	if (!bpf_map_update_elem(&off_counts, &key, fresh, BPF_NOEXIST))
+		__sync_fetch_and_add(&off_used, 1);
 	return bpf_map_lookup_elem(&off_counts, &key);
 }
 
@@ -248,17 +273,21 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 	struct sf_cpu_stats *st = stats_here();
 	struct sf_off_count *c;
 	u32 state = how & 0xff, over = !(how & OFF_OPEN);	/* the part of an open block is none that ended */
+	u32 generation = off_generation;
 	u64 key, max;
 
 	if (!s)
 		return 0;
-	key = s->off_hash + s->off_waker * OFF_MUL1;
-	OFF_FOLD(key, state, OFF_MUL2);
+	key = s->off_hash;
+	if (cfg_off_wakers)
+		for (u32 i = 0; i < (cfg_off_chains ? SF_OFF_CHAIN : 1); i++)
+			OFF_FOLD(key, s->off_wakers[i], OFF_MUL1);
+	OFF_FOLD(key, (u64)generation << 8 | state, OFF_MUL2);
 	if (cfg_off_threads)
 		off_add_thread(s, state, ns);
 	c = bpf_map_lookup_elem(&off_counts, &key);
 	if (!c)
-		c = off_new_count(s, key, state);
+		c = off_new_count(s, key, state, generation);
 	if (c && !c->sent) {
 		int err = how & OFF_BY_HASH ? 0 : off_send_stack(slot);
 
@@ -322,7 +351,8 @@ static __always_inline bool off_measure(const struct sf_off_task *t, u64 since, 
 
 static __always_inline void off_count(struct sf_scratch *s, u32 slot, struct sf_off_task *t, const struct off_block *b, u32 how)
 {
-	s->off_waker = cfg_off_wakers && t->state != SF_OFF_R ? t->waker : 0;
+	for (u32 i = 0; i < SF_OFF_CHAIN; i++)
+		s->off_wakers[i] = cfg_off_wakers && t->state != SF_OFF_R ? t->wakers[i] : 0;
 	s->off_acc = t->acc;
 	s->off_times = b->times;
 	if (b->blocked)
@@ -370,61 +400,77 @@ static __always_inline bool off_chosen(struct sf_off_task *t, struct off_block *
 	return true;
 }
 
-/* ctx: whether another task ran meanwhile. Interrupts are on, preemption is off; current is the one that is back. */
+/*
+ * ctx: whether another task ran meanwhile. Interrupts are on, preemption is off; current is the one that is back, and was
+ * switched to on this CPU: off_switched_to has closed its block and taken the kernel part.
+ */
 SEC("?tp_btf/sched_exit_tp")
 int off_back(u64 *ctx)
 {
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct sf_cpu_stats *st = stats_here();
+	u64 task = bpf_get_current_task();
+	u32 slot = OFF_SLOT_SELF;
+	struct sf_scratch *s = scratch_of(slot);
 	struct sf_off_task *t;
-	struct sf_scratch *s;
 	struct off_block b;
-	u32 slot;
-	u64 since;
 
-	if (!(ctx[0] & 1) || !task->pid || !st)
+	if (!s || s->off_task != task)
 		return 0;
-	t = off_task(task);
-	if (!t)
+	s->off_task = 0;
+	t = off_task(bpf_get_current_task_btf());
+	if (!t || off_take_own(slot, 1))
 		return 0;
-	since = t->since;
-	if (since == OFF_ON || !off_close(t, since) || since == OFF_UNSEEN)
-		return 0;
-	if (!off_measure(t, since, st->off_switch_ns, &b) || !off_here(bpf_get_smp_processor_id()) || !off_chosen(t, &b, st))
-		return 0;
-	slot = OFF_SLOT_SELF;
-	s = scratch_of(slot);
-	if (!s || off_take_own(slot))
-		return 0;
+	b.blocked = s->off_blocked;
+	b.waiting = s->off_waiting;
+	b.times = s->off_stands_for;
 	off_count(s, slot, t, &b, 0);
 	return 0;
 }
 
 /* cfg_off_at_leave: the stack in the scratch stays behind as a hash, and what is known of its thread. */
-static __always_inline void off_closed_by_switch(struct task_struct *next, u64 now)
+static __always_inline void off_count_by_hash(struct sf_scratch *s, u32 slot, struct task_struct *next, struct sf_off_task *t,
+					      const struct off_block *b)
 {
-	struct sf_off_task *t = next->pid ? off_task(next) : NULL;
-	struct sf_scratch *s;
-	struct off_block b;
-	u64 since;
-	u32 slot;
-
-	if (!t)
-		return;
-	since = t->since;
-	if (since == OFF_ON || !off_close(t, since) || since == OFF_UNSEEN)
-		return;
-	if (!off_measure(t, since, now, &b) || !off_here(bpf_get_smp_processor_id()))
-		return;
-	slot = OFF_SLOT_SELF;
-	s = scratch_of(slot);
-	if (!s)
-		return;
 	s->sample.pid = next->tgid;
 	s->sample.tid = next->pid;
 	__builtin_memcpy(s->sample.comm, next->comm, SF_COMM);
 	s->off_hash = t->stack ? t->stack : SF_STACK_UNKNOWN;
-	off_count(s, slot, t, &b, OFF_BY_HASH);
+	off_count(s, slot, t, b, OFF_BY_HASH);
+}
+
+/*
+ * The block of a task that will be back in a moment is over. Its kernel stack stands still now, which the kernel walks in
+ * half the time of its own from inside of a BPF program; its user stack is not mapped yet.
+ */
+static __always_inline void off_switched_to(struct task_struct *next, u64 now)
+{
+	struct sf_off_task *t = next->pid ? off_task(next) : NULL;
+	struct sf_cpu_stats *st = stats_here();
+	u32 slot = OFF_SLOT_SELF;
+	struct sf_scratch *s;
+	struct off_block b;
+	u64 since;
+
+	if (!t)
+		return;
+	since = t->since;
+	if (since == OFF_ON || !off_close(t, since) || since == OFF_UNSEEN || (cfg_off_chains && t->unwanted))
+		return;
+	if (!off_measure(t, since, now, &b) || !off_here(bpf_get_smp_processor_id()))
+		return;
+	s = scratch_of(slot);
+	if (!s)
+		return;
+	if (cfg_off_at_leave) {
+		off_count_by_hash(s, slot, next, t, &b);
+		return;
+	}
+	if (!st || !off_chosen(t, &b, st))
+		return;
+	*(volatile u64 *)&s->off_task = (u64)next;
+	s->off_blocked = b.blocked;
+	s->off_waiting = b.waiting;
+	s->off_stands_for = b.times;
+	off_take_kernel_beside(s, next);
 }
 
 static __always_inline void off_stack_at_leave(struct sf_off_task *t)
@@ -433,7 +479,7 @@ static __always_inline void off_stack_at_leave(struct sf_off_task *t)
 	struct sf_scratch *s = scratch_of(slot);
 
 	t->stack = 0;
-	if (s && !off_take_own(slot) && off_send_stack(slot) != OFF_FULL)
+	if (s && !off_take_own(slot, 0) && off_send_stack(slot) != OFF_FULL)
 		t->stack = s->off_hash;
 }
 
@@ -447,30 +493,51 @@ int off_switch(u64 *ctx)
 	struct task_struct *prev = (struct task_struct *)ctx[1];
 	u64 task = bpf_get_current_task();
 	u32 state = off_state(ctx[0] & 1, ctx[3]);
-	struct sf_cpu_stats *st = stats_here();
-	u64 now = bpf_ktime_get_ns();
+	u64 now = off_clock(prev);
 	struct sf_off_task *t;
+	bool wanted;
 
-	if (cfg_off_at_leave)
-		off_closed_by_switch((struct task_struct *)ctx[2], now);
-	else if (st)
-		st->off_switch_ns = now;
-	if (!off_tracks(state) || (ctx[3] & OFF_TASK_DEAD) || !prev->pid || !off_kind_wanted(task) ||
-	    !task_wanted(task, prev->tgid, prev->pid))
+	off_switched_to((struct task_struct *)ctx[2], now);
+	if (!off_tracks(state) || (ctx[3] & OFF_TASK_DEAD) || !prev->pid)
+		return 0;
+	wanted = off_kind_wanted(task) && task_wanted(task, prev->tgid, prev->pid);
+	if (!wanted && !cfg_off_chains)
 		return 0;
 	t = off_task(prev);
 	if (!t)
 		return 0;
 	t->state = state;
 	t->woken = 0;
-	t->waker = 0;
-	if (cfg_off_at_leave)
+	t->unwanted = !wanted;
+	if (state != SF_OFF_R)	/* else it runs on for whoever woke it */
+		for (u32 i = 0; i < SF_OFF_CHAIN; i++)
+			t->wakers[i] = 0;
+	if (cfg_off_at_leave && wanted)
 		off_stack_at_leave(t);
 	t->since = now;
 	return 0;
 }
 
 /* ---- Wakers ---- */
+
+/*
+ * The stack in the scratch is that of who wakes t, and behind it are those of who woke that one. With filters, too: whoever may
+ * wake others is followed.
+ */
+static __always_inline void off_note_waker(const struct sf_scratch *s, struct sf_off_task *t)
+{
+	struct sf_off_task *its;
+	u32 i;
+
+	t->wakers[0] = s->off_hash;
+	if (!cfg_off_chains || !s->sample.tid)	/* an interrupt begins the chain */
+		return;
+	its = off_task(bpf_get_current_task_btf());
+	if (!its)
+		return;
+	for (i = 1; i < SF_OFF_CHAIN; i++)
+		t->wakers[i] = its->wakers[i - 1];
+}
 
 /* ctx: the task that is about to be made runnable. current is its waker, or in the way of an interrupt. */
 SEC("?tp_btf/sched_waking")
@@ -489,7 +556,7 @@ int off_waking(u64 *ctx)
 		return 0;
 	now = bpf_ktime_get_ns();
 	t->woken = now;
-	if (!cfg_off_wakers)
+	if (!cfg_off_wakers || t->state == SF_OFF_R)
 		return 0;
 	/* It may still become long enough while it waits for a CPU: then its waker is missing. */
 	if (!off_begin || now - (since > off_begin ? since : off_begin) < cfg_off_min)
@@ -498,7 +565,7 @@ int off_waking(u64 *ctx)
 	s = scratch_of(slot);
 	if (!s || off_take_waker(slot) || off_send_stack(slot) == OFF_FULL)
 		return 0;
-	t->waker = s->off_hash;
+	off_note_waker(s, t);
 	return 0;
 }
 
@@ -568,8 +635,9 @@ int off_first(struct bpf_iter__task *ctx)
 	bpf_probe_read_kernel(&addr, sizeof(addr), &ctx->task);
 	state = off_state(false, KLOAD32(addr, struct task_struct, __state));
 	if (!KLOAD32(addr, struct task_struct, on_cpu) && !KLOAD32(addr, struct task_struct, exit_state) &&
-	    off_tracks(state) && off_task_wanted(addr)) {
+	    off_tracks(state) && (cfg_off_chains || off_task_wanted(addr))) {
 		t->state = state;
+		t->unwanted = cfg_off_chains && !off_task_wanted(addr);
 		since = OFF_BEFORE;
 	}
 	__sync_val_compare_and_swap(&t->since, OFF_UNSEEN, since);
@@ -579,7 +647,7 @@ int off_first(struct bpf_iter__task *ctx)
 /* The thread is off, and its block belongs to the run. */
 static __always_inline bool off_still(const struct sf_off_task *t, u64 since, u64 addr, struct off_block *b)
 {
-	if (since == OFF_ON || since == OFF_UNSEEN)
+	if (since == OFF_ON || since == OFF_UNSEEN || t->unwanted)
 		return false;
 	if (off_pass == OFF_PASS_STACKS)
 		return since == OFF_BEFORE;
@@ -702,6 +770,24 @@ int off_last_blind(struct bpf_iter__task *ctx)
 		off_cut_block(s, slot, t, since, &b, how);
 	else
 		off_count(s, slot, t, &b, how);
+	return 0;
+}
+
+/* Once a generation is over: the hashes of stacks that threads still hold. Records are u64. */
+SEC("?iter/task")
+int off_held(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct sf_off_task *t = task ? off_task(task) : NULL;
+	u64 held[SF_OFF_CHAIN + 2];
+
+	if (!t)
+		return 0;
+	for (u32 i = 0; i < SF_OFF_CHAIN; i++)
+		held[i] = t->wakers[i];
+	held[SF_OFF_CHAIN] = t->stack;
+	held[SF_OFF_CHAIN + 1] = t->cut_stack;
+	bpf_seq_write(ctx->meta->seq, held, sizeof(held));
 	return 0;
 }
 

@@ -114,9 +114,13 @@ struct sf_need {
 
 /* ---- Off-CPU -------------------------------------------------------------------------------------------
  * Blocks are counted in the kernel, by what they have in common: struct sf_off_count. A stack's frames
- * cross the ring once, as SF_REC_STACK with its hash in time_ns and weight 0. With no room for another stack
- * the record is a sample: weight is nanoseconds, time_ns the hash of the waker's stack, or 0.
+ * cross the ring as SF_REC_STACK with its hash in time_ns and weight 0, once in each generation. With no room for
+ * another stack the record is a sample: weight is nanoseconds, and SF_OFF_CHAIN hashes of wakers follow the frames.
+ *
+ * Generations keep the maps from filling up: user space begins a new one, waits until no program counts for the old
+ * one any more, and then takes the old one's entries out.
  */
+#define SF_OFF_CHAIN 3	/* wakers: who ended the block, who ended that one's last block, ... */
 
 /* Why a thread is off the CPU; ps's letters. SF_OFF_R: it could run, but another one does. */
 enum sf_off_state { SF_OFF_S, SF_OFF_D, SF_OFF_R, SF_OFF_T, SF_OFF_TRACED, SF_OFF_I, SF_OFF_P, SF_OFF_STATES };
@@ -125,13 +129,14 @@ enum sf_off_state { SF_OFF_S, SF_OFF_D, SF_OFF_R, SF_OFF_T, SF_OFF_TRACED, SF_OF
 /* No hash: */
 #define SF_STACK_UNKNOWN 1ull	/* off the CPU since before the run, back on a kernel that shows no stacks of others */
 
-/* By a hash of (stack, state, waker). */
+/* By a hash of (stack, state, wakers, generation). */
 struct sf_off_count {
 	sf_u64 sum_ns, count, max_ns;
-	sf_u64 stack, waker;	/* hashes; waker 0: not known */
-	sf_u32 pid;
+	sf_u64 stack, wakers[SF_OFF_CHAIN];	/* hashes; a waker 0: not known, nor those behind it */
+	sf_u32 pid, generation;
 	sf_u16 state;		/* enum sf_off_state */
 	sf_u16 sent;		/* the stack's frames are in the ring */
+	sf_u32 zero;
 	char comm[SF_COMM];
 };
 
@@ -238,8 +243,7 @@ struct sf_cpu_stats {
 	sf_u64 lost[8];			/* by enum sf_lost */
 	sf_u64 off_taken;		/* off-CPU: blocks counted or sampled */
 	sf_u64 off_no_state;		/* threads for whose state there was no memory: their blocks are not seen */
-	sf_u64 off_switch_ns;		/* no counter: when this CPU switched tasks last */
-	sf_u64 zero[4];
+	sf_u64 zero[5];
 };
 
 _Static_assert(SF_LOST_MAX <= 8, "lost causes fit sf_cpu_stats");
@@ -254,7 +258,7 @@ _Static_assert(SF_MODULE_LIVES * SF_MAX_MODULES - 1 == SF_FRAME_MODULE_MASK, "mo
 _Static_assert((sf_u64)SF_DIR_MAX << SF_PAGE_SHIFT == 1ull << SF_FRAME_MODULE_SHIFT, "a directory covers all offsets");
 _Static_assert(SF_MAX_RULES <= 0xffff, "nrules fits");
 
-_Static_assert(sizeof(struct sf_off_count) == 64, "sf_off_count layout");
+_Static_assert(sizeof(struct sf_off_count) == 88, "sf_off_count layout");
 _Static_assert(sizeof(struct sf_off_thread) == 96, "sf_off_thread layout");
 _Static_assert(sizeof(struct sf_sample) == 64, "sf_sample layout");
 _Static_assert(sizeof(struct sf_file_key) == 24, "sf_file_key layout");

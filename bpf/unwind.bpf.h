@@ -388,12 +388,13 @@ __noinline int frame_without_row(u32 slot, int found)
 
 /*
  * Return address -> rule: an exact cache. Module id (25 bits) and file offset (34) make a 59-bit key; multiplied by
- * an odd number modulo 2^59 it is another 59-bit number, uniquely. 12 bits of that choose the entry, the other 47 are
- * compared. An id's rules never change once it has tables, and no id is used twice.
+ * an odd number modulo 2^59 it is another 59-bit number, uniquely, here in the upper bits of a word. 12 bits of that choose
+ * the entry, the other 47 are compared. An id's rules never change while it has tables, nor when it has them again, and no id
+ * is used twice.
  */
-#define CACHE_KEY(v, offset) (((v)->word | (offset)) * 0x4f1bbcdcbfa53e1ull & ((1ull << 59) - 1))
-#define CACHE_SLOT(key) ((key) >> 47)
-#define CACHE_TAG(key) (((key) & ((1ull << 47) - 1)) << 16 | 1ull << 63)
+#define CACHE_KEY(v, offset) (((v)->word | (offset)) * (0x4f1bbcdcbfa53e1ull << 5))
+#define CACHE_SLOT(key) ((key) >> 52)
+#define CACHE_TAG(key) ((key) << 12 | 1 << 16)	/* bit 16: never 0, as empty entries are */
 
 _Static_assert(SF_CACHE_BITS == 12 && SF_FRAME_MODULE_MASK < 1 << 25 && SF_FRAME_MODULE_SHIFT == 34, "the cache's key is exact");
 

@@ -19,9 +19,11 @@ needs() {
 	libelf-dev library libelf
 	zlib1g-dev library zlib
 	liblzma-dev library liblzma
+	libdw-dev library libdw
+	libzstd-dev library libzstd
+	libcurl4-openssl-dev library libcurl
 	libncurses-dev library ncursesw
 	libiberty-dev header libiberty/demangle.h
-	libcurl4-openssl-dev library libcurl
 	libinih-dev library inih
 	libseccomp-dev library libseccomp
 	binutils command objcopy
@@ -32,12 +34,13 @@ needs() {
 	g++ command g++
 	gdb command gdb
 	tmux command tmux
-	libdw-dev library libdw
 	openssl command openssl
 	protobuf-compiler command protoc
 	python3-protobuf python google.protobuf
 	python3-grpcio python grpc
 	prometheus command promtool
+	debuginfod command debuginfod
+	dwz command dwz
 	xz-utils command xz
 	libclang-rt-14-dev clang fuzzer
 	EOF

@@ -47,7 +47,7 @@ for target in tests/fuzz/fuzz_*.c; do
 		echo "FAIL corpus-$name: no $corpus"
 		status=1
 	elif ! gcc -std=gnu11 -g -O1 -D_GNU_SOURCE -Iuserspace -Ibpf -fsanitize=address,undefined -fno-sanitize-recover=undefined \
-		-o "$work/$name" "$work/driver.c" "$target" build-san/libcore.a $(pkg-config --libs liblzma 2>/dev/null || true) -lz -liberty -lelf -lpthread 2>"$work/err"; then
+		-o "$work/$name" "$work/driver.c" "$target" build-san/libcore.a $(for l in libdw libzstd libcurl liblzma; do pkg-config --libs $l 2>/dev/null || true; done) -lz -liberty -lelf -lpthread 2>"$work/err"; then
 		echo "FAIL corpus-$name: does not build: $(head -n 1 "$work/err")"
 		status=1
 	elif ! find "$corpus" $reject -type f -print0 | xargs -0 timeout 120 "$work/$name" 2>"$work/err"; then

@@ -108,8 +108,8 @@ def thrashed(settings):
     return found["ours"], found["fp"]
 
 
-SOURCES = ("tui/census.c", "sym/symbolizer.c", "elf/elf_image.c", "unwind/eh_frame.c", "unwind/sframe_rows.c", "prof/profile.c",
-           "unwind/eh_cfa.c", "tui/grid.c", "unwind/row_stream.c", "prof/topview.c")
+SOURCES = ("prof/census.c", "sym/symbolizer.c", "elf/elf_image.c", "unwind/eh_frame.c", "unwind/sframe_rows.c", "prof/profile.c",
+           "unwind/eh_cfa.c", "tui/grid.c", "unwind/row_stream.c", "tui/rows.c")
 
 
 def job_script(name, compiler, options):

@@ -5,6 +5,7 @@
 import atexit
 import json
 import os
+import re
 import shutil
 import subprocess
 import time
@@ -89,6 +90,142 @@ def check_names_node_dead(name):
     h.check(name, js_errors(r.finish()[0]))
 
 
+def check_names_node_jitdump(name):
+    """perf's dump format, written where node was started. The records of late code wait in node's buffer; early ones are there."""
+    path = shutil.which("node")
+    if not path:
+        raise h.Skip("no node")
+    with open(h.tmpfile("load.js"), "w") as f:
+        f.write(JS)
+    p = h.start([path, "--perf-prof", "--interpreted-frames-native-stack", "--no-turbo-inlining", h.tmpfile("load.js")], cwd=h.tmpdir())
+    h.wait_busy(p)
+    time.sleep(2)
+    dump = h.tmpfile("jit-%d.dump" % p.pid)
+    if not os.path.exists(dump) or os.path.getsize(dump) < 4096:
+        raise h.Skip("this node writes no jitdump")
+    stacks = h.record(["-p", str(p.pid)], 2)[0]
+    mine = [s for s in stacks if s.comm in ("node", "MainThread")]
+    named = sum(s.count for s in mine if any(f.endswith("_[j]") and not f.startswith("[unknown]") for f in s.frames))
+    errors = [] if named >= 0.8 * h.total(mine) > 0 else ["%d of %d samples named: %s" % (named, h.total(mine), h.worst(mine))]
+    whole = sum(s.count for s in mine if not h.reason(s) and any("main" in f or "_start" in f for f in s.frames))
+    if whole < 0.9 * h.total(mine):
+        errors.append("only %d of %d stacks are complete: %s" % (whole, h.total(mine), h.worst(mine)))
+    h.check(name, errors)
+
+
+JAVA = """
+public class Load {
+    static double kernelOfWork(int n) { double s = 0; for (int i = 0; i < n; i++) s += Math.sqrt(i) * (i % 7); return s; }
+    static double driver(int n) { double t = 0; for (int i = 0; i < n; i++) t += kernelOfWork(5000); return t; }
+    public static void main(String[] a) { double t = 0; for (;;) t += driver(100); }
+}
+"""
+
+
+def check_names_java(name):
+    """The JVM's own perf map (JDK 17 and later), with frame pointers kept in compiled code."""
+    if not shutil.which("javac") or not shutil.which("jcmd"):
+        raise h.Skip("no JDK")
+    with open(h.tmpfile("Load.java"), "w") as f:
+        f.write(JAVA)
+    subprocess.run(["javac", "-d", h.tmpdir(), h.tmpfile("Load.java")], check=True, capture_output=True)
+    p = h.start(["java", "-XX:+PreserveFramePointer", "-XX:CompileCommand=dontinline,Load.*", "-XX:CompileCommand=quiet", "-cp", h.tmpdir(), "Load"])
+    atexit.register(remove, "/tmp/perf-%d.map" % p.pid)
+    h.wait_busy(p)
+    time.sleep(4)
+    out = subprocess.run(["jcmd", str(p.pid), "Compiler.perfmap"], capture_output=True, text=True, check=False, timeout=60)
+    if not os.path.exists("/tmp/perf-%d.map" % p.pid):
+        raise h.Skip("no Compiler.perfmap: %s" % (out.stdout + out.stderr).strip()[-200:])
+    stacks = [s for s in h.record(["-p", str(p.pid), "--comm", "java"], 2)[0]]
+    mine = [s for s in stacks if any("kernelOfWork" in f for f in s.frames)]
+    errors = [] if h.total(mine) >= 0.8 * h.total(stacks) > 0 else [
+        "%d of %d samples in kernelOfWork: %s" % (h.total(mine), h.total(stacks), h.worst(stacks))]
+    if any(not f.endswith("_[j]") for s in mine for f in s.frames if "kernelOfWork" in f):
+        errors.append("JIT frames without their mark: %s" % h.worst(mine))
+    whole = sum(s.count for s in mine if not h.reason(s) and any("JavaMain" in f or "libjli" in f or "clone3" in f for f in s.frames))
+    if whole < 0.9 * h.total(mine):
+        errors.append("only %d of %d stacks are complete with the JVM's own frames below: %s" % (whole, h.total(mine), h.worst(mine)))
+    h.check(name, errors)
+
+
+INLINE = """static inline __attribute__((always_inline)) long inner(long x) { long s = 0; for (int i = 0; i < 1000; i++) s += x * i ^ (s >> 3); return s; }
+static inline __attribute__((always_inline)) long middle(long x) {
+	return inner(x) + inner(x + 1);
+}
+__attribute__((noinline)) long outer(long x) { return middle(x) * 3; }
+int main(void) { volatile long t = 0; for (;;) t += outer(t); }
+"""
+
+
+def check_names_inlined(name):
+    """--inline and --lines in all formats that have them."""
+    if not shutil.which("gcc"):
+        raise h.Skip("no gcc")
+    with open(h.tmpfile("inl.c"), "w") as f:
+        f.write(INLINE)
+    subprocess.run(["gcc", "-O2", "-g", "-o", h.tmpfile("inl"), h.tmpfile("inl.c")], check=True)
+    p = h.start([h.tmpfile("inl")])
+    h.wait_busy(p)
+    errors = []
+    for options, want in ((["--inline"], "main;outer;middle_[i];inner_[i]"),
+                          (["--inline", "--lines"], "main (inl.c:6);outer (inl.c:5);middle (inl.c:3)_[i];inner (inl.c:1)_[i]"),
+                          (["--lines"], "main (inl.c:6);outer (inl.c:1)"), ([], "main;outer")):
+        stacks = h.record(["-p", str(p.pid)] + options, 1)[0]
+        hits = sum(s.count for s in stacks if ";".join(h.user_frames(s)).endswith(want))
+        if not stacks or hits < 0.95 * h.total(stacks):
+            errors.append("%s: %d of %d are %s: %s" % (options, hits, h.total(stacks), want, h.worst(stacks)))
+    out = h.tmpfile("inl.json")
+    subprocess.run([h.SFBPF, "record", "-p", str(p.pid), "--inline", "--lines", "-o", out, "1"], check=True)
+    with open(out) as f:
+        leaf = json.load(f)["stacks"][0]["frames"][-1]
+    if (leaf["name"], leaf["kind"], os.path.basename(leaf["file"]), leaf["line"]) != ("inner_[i]", "inlined", "inl.c", 1):
+        errors.append("json's leaf: %s" % leaf)
+    if shutil.which("go"):
+        out = h.tmpfile("inl.pb.gz")
+        subprocess.run([h.SFBPF, "record", "-p", str(p.pid), "--inline", "--lines", "-o", out, "1"], check=True)
+        raw = subprocess.run(["go", "tool", "pprof", "-raw", out], capture_output=True, text=True, check=False).stdout
+        if not re.search(r"inner \S*inl\.c:1\b.*\n\s+middle \S*inl\.c:3\b.*\n\s+outer \S*inl\.c:5\b", raw):
+            errors.append("pprof has no location with three lines")
+    h.check(name, errors)
+
+
+def cgroup2():
+    with open("/proc/self/mounts") as f:
+        for line in f:
+            if line.split()[2] == "cgroup2":
+                return line.split()[1]
+    return None
+
+
+def check_names_container(name):
+    """The container's id out of the cgroup's path."""
+    mount, ident = cgroup2(), "ab" * 32
+    group = mount and os.path.join(mount, "docker-%s.scope" % ident)
+    try:
+        os.mkdir(group or "/nonexistent/none")
+    except OSError:
+        raise h.Skip("no cgroup v2 hierarchy to make a group in")
+    try:
+        p = h.start([h.program("rec"), "20"])
+        with open(os.path.join(group, "cgroup.procs"), "w") as f:
+            f.write(str(p.pid))
+        h.wait_busy(p)
+        out = h.tmpfile("container.json")
+        subprocess.run([h.SFBPF, "record", "-p", str(p.pid), "-o", out, "1"], check=True)
+        h.stop(p)
+        with open(out) as f:
+            found = {s.get("container") for s in json.load(f)["stacks"]}
+        h.check(name, [] if found == {ident} else ["%s instead of %s" % (found, ident)])
+    finally:
+        h.stop_all()
+        for _ in range(50):
+            try:
+                os.rmdir(group)
+                break
+            except OSError:
+                time.sleep(0.1)
+
+
 def check_names_two_roots(name):
     """The same path in two mount namespaces, different builds: each has its own names."""
     if not shutil.which("unshare") or not shutil.which("gcc"):
@@ -170,5 +307,6 @@ def check_names_node_pid_namespace(name):
     h.check(name, js_errors(h.record(["-p", str(h.family(p.pid)[-1])], 2)[0]))
 
 
-h.run_checks([check_names_debug_package, check_names_node, check_names_node_dead, check_names_two_roots,
-              check_names_containers, check_names_node_pid_namespace])
+h.run_checks([check_names_debug_package, check_names_node, check_names_node_dead, check_names_node_jitdump, check_names_java,
+              check_names_inlined, check_names_container, check_names_two_roots, check_names_containers,
+              check_names_node_pid_namespace])

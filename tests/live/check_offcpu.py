@@ -5,6 +5,7 @@
 check_offcpu.py [CHECK...]    SECONDS comes from the environment
 """
 
+import json
 import os
 import re
 import subprocess
@@ -171,6 +172,21 @@ def check_full_maps(name):
         errors.append("%d stacks" % len(stacks))
     h.note("full maps: %d us seen, %d measured; %d us of it sampled" % (h.total(stacks), off, sampled * 1000))
     h.check("offcpu-full-maps", errors)
+    h.check("offcpu-full-profile", best(full_profile_errors))
+
+
+def full_profile_errors():
+    """200 stacks, with room for 32 in the kernel and 128 in the report: totals hold, and so does the mean depth."""
+    stacks, stats, off, _, switches, stolen = measured(["--stacks", "32", "--state", "S,D,R"], "spread 500 4", 2 * SECONDS)
+    errors = off_cpu_errors(h.total(stacks), off, switches, stolen, 0.02) + h.stats_errors(stats)
+    depth = sum(s.frames.count("spread_down") * s.count for s in stacks) / max(1, h.total(stacks))
+    if abs(depth - 100.5) > 8:
+        errors.append("mean depth %.1f" % depth)
+    if stats["off_cpu"]["sampled_ms"] < 100:
+        errors.append("%.1f ms were sampled" % stats["off_cpu"]["sampled_ms"])
+    h.note("full profile: %d us seen, %d measured, %d us of it sampled; mean depth %.1f of 100.5" % (
+        h.total(stacks), off, stats["off_cpu"]["sampled_ms"] * 1000, depth))
+    return errors
 
 
 def check_wakers(name):
@@ -193,10 +209,65 @@ def check_wakers(name):
                 errors.append("%s: %d of %d us with the other's chain: %s" % (
                     comm, h.total(good), h.total(mine), h.worst([s for s in mine if s not in good])))
         sleeps = [s for s in stacks if s.comm == "bl-sleep"]
-        timer = [s for s in sleeps if re.search(r";--;\[interrupt\](;[^;]+_\[k\])*$", ";".join(s.frames))]
+        timer = [s for s in sleeps if re.search(r";--;\[(hardirq|softirq)\](;[^;]+_\[k\])+$", ";".join(s.frames))]
         if h.total(timer) < 0.98 * h.total(sleeps) or not sleeps:
             errors.append("sleep: %d of %d us ended by an interrupt: %s" % (h.total(timer), h.total(sleeps), h.worst(sleeps)))
         h.check("offcpu-wakers-" + take, errors)
+
+
+def check_chains_of_wakers(name):
+    """--chains: who woke the waker, three deep; the clock that began it all is an interrupt. With -p, too, and in JSON."""
+    p = launch("bl-relay", "relay 5000 4")
+    time.sleep(0.5)
+    own = T + r";%s;relay_wait" + C + K
+    by = r";--;bl-relay;" + T + r";%s;relay_pass" + C + K
+    first = r";--;bl-relay;" + S + r";relay_first;relay_pass" + C + K
+    clock = r";--;\[(hardirq|softirq)\](;[^;]+_\[k\])+"
+    want = [("relay_second", own % "relay_second" + first + clock),
+            ("relay_third", own % "relay_third" + by % "relay_second" + first + clock),
+            ("relay_fourth", own % "relay_fourth" + by % "relay_third" + by % "relay_second" + first)]
+    for take in ("back", "leave"):
+        stacks, _ = offcpu(["--chains", "--take", take, "-p", str(p.pid)], SECONDS)
+        errors = []
+        for function, chain in want:
+            mine = [s for s in stacks if re.match(own % function, ";".join(s.frames))]
+            good = [s for s in mine if re.fullmatch(chain, ";".join(s.frames))]
+            if not mine or h.total(good) < 0.97 * h.total(mine):
+                errors.append("%s: %d of %d us: %s" % (function, h.total(good), h.total(mine), h.worst(
+                    [s for s in mine if s not in good], width=1000)))
+        h.check("offcpu-chains-of-wakers-" + take, errors)
+    path = h.tmpfile("relay.json")
+    subprocess.run([h.SFBPF, "offcpu", "--chains", "-p", str(p.pid), "-o", path, "1"], check=True, capture_output=True, timeout=60)
+    with open(path) as f:
+        depths = {depth_of(s["waker"]) for s in json.load(f)["stacks"]}
+    h.check("offcpu-chains-of-wakers-json", [] if {2, 3} <= depths <= {0, 1, 2, 3} else ["depths %s" % depths])
+
+
+def depth_of(waker):
+    return 1 + depth_of(waker["waker"]) if waker else 0
+
+
+def generations_errors(take, extra):
+    stacks, stats, off, _, switches, stolen = measured(["--take", take, "--stacks", "1024"] + extra, "wait 300", 2 * SECONDS)
+    parent = [s for s in stacks if "wait_run" in s.frames and "--" not in s.frames[:s.frames.index("wait_run")] and
+              not {"sleep_wait", "usleep"} & set(s.frames[:s.frames.index("--")] if "--" in s.frames else s.frames)]
+    errors = off_cpu_errors(h.total(parent), off, switches, stolen, 0.05) + h.stats_errors(stats)
+    account = stats["off_cpu"]
+    if account["generations"] < 3:
+        errors.append("%d generations" % account["generations"])
+    if account["lost_ms"] or any(s.frames and s.frames[0] == "[incomplete:ring_full]" for s in stacks):
+        errors.append("%.1f ms are lost, or frames" % account["lost_ms"])
+    h.note("generations, %s %s: %d us seen, %d measured; %d times emptied; %.1f ms sampled" % (
+        take, " ".join(extra), h.total(parent), off, account["generations"], account["sampled_ms"]))
+    return errors
+
+
+def check_generations(name):
+    """Ever new processes have more stacks than the kernel's maps hold: they are emptied, and nothing is lost or counted twice."""
+    for take in ("back", "leave"):
+        for extra in ([], ["--wakers"]):
+            h.check("offcpu-generations-%s%s" % (take, "-wakers" if extra else ""),
+                    best(lambda take=take, extra=extra: generations_errors(take, extra)))
 
 
 def limits_errors():
@@ -266,5 +337,5 @@ def check_usage(name):
     h.check("offcpu-usage", errors)
 
 
-h.run_checks([check_chains_back, check_chains_leave, check_totals, check_pingpong, check_full_maps, check_wakers, check_limits,
-              check_filters, check_tables, check_usage])
+h.run_checks([check_chains_back, check_chains_leave, check_totals, check_pingpong, check_full_maps, check_generations,
+              check_wakers, check_chains_of_wakers, check_limits, check_filters, check_tables, check_usage])

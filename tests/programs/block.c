@@ -9,6 +9,8 @@
  *   fsync KB      write KB and fsync         wait USEC    waitpid for children that sleep USEC
  *   vfork USEC    vfork of a child that sleeps: uninterruptible
  *   still 0       asleep from start to end   mixed USEC   sleeps, and computes as long as it slept
+ *   relay USEC    four threads: the first sleeps and wakes the second, it the third, it the fourth
+ *   spread USEC   sleeps at 200 depths in turn: as many stacks
  *
  * BLOCK_DEPTH: so many calls more in each thread's chain. BLOCK_REPORT names a file for what the threads measured about themselves, summed up: wall clock minus CPU time, time
  * that they waited for a CPU, both in ns, and voluntary switches.
@@ -279,6 +281,66 @@ static NOIPA int fb_run(long usec)
 	return n;
 }
 
+/* One futex each: its value counts how often it was passed to. */
+static int relay[4];
+
+static NOIPA void relay_pass(int i)
+{
+	__atomic_add_fetch(&relay[i], 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &relay[i], FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+	prog_keep(&i);
+}
+
+static NOIPA void relay_wait(int i, int *seen)
+{
+	while (!prog_stop && __atomic_load_n(&relay[i], __ATOMIC_ACQUIRE) == *seen)
+		syscall(SYS_futex, &relay[i], FUTEX_WAIT_PRIVATE, *seen, NULL, NULL, 0);
+	*seen = __atomic_load_n(&relay[i], __ATOMIC_ACQUIRE);
+}
+
+static NOIPA void relay_first(long usec)
+{
+	while (!prog_stop) {
+		sleep_wait(usec);
+		relay_pass(1);
+	}
+}
+
+#define RELAY(name, i)						\
+	static NOIPA void name(void)				\
+	{							\
+		int seen = 0;					\
+								\
+		while (!prog_stop) {				\
+			relay_wait(i, &seen);			\
+			if ((i) < 3)				\
+				relay_pass((i) + 1);		\
+		}						\
+		prog_keep(&seen);				\
+	}
+
+RELAY(relay_second, 1)
+RELAY(relay_third, 2)
+RELAY(relay_fourth, 3)
+
+static NOIPA int spread_down(long n, long usec)
+{
+	int r = n > 0 ? spread_down(n - 1, usec) : sleep_wait(usec);
+
+	prog_keep(&r);
+	return r;
+}
+
+static NOIPA int spread_run(long usec)
+{
+	int n = 0;
+
+	for (long depth = 0; !prog_stop; depth = (depth + 1) % 200)
+		n += spread_down(depth, usec);
+	prog_keep(&n);
+	return n;
+}
+
 static NOIPA int pipe_wait(int fd)
 {
 	char c;
@@ -391,6 +453,12 @@ static void run(long i)
 		(i & 1 ? fb_run : fa_run)(param);
 	else if (!strcmp(how, "pipe"))
 		(i & 1 ? pb_run : pa_run)(param);
+	else if (!strcmp(how, "spread"))
+		spread_run(param);
+	else if (!strcmp(how, "relay") && !i)
+		relay_first(param);
+	else if (!strcmp(how, "relay"))
+		(i == 1 ? relay_second : i == 2 ? relay_third : relay_fourth)();
 	else if (!strcmp(how, "slow") && (i & 1))
 		slow_write(param);
 	else if (!strcmp(how, "slow"))

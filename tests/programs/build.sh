@@ -64,6 +64,11 @@ plain() {
 	c memfdexec memfdexec.c
 	c rec-stripped rec.c -s
 	c sframe_rewrite sframe_rewrite.c
+	c fat rec.c fat.S
+	# Walked by frame pointer before its tables are there, so that a stack meets all of its files at once.
+	c manyfiles manyfiles.c -fno-omit-frame-pointer
+	c stub.so stub.c -shared -fPIC -nostdlib -fno-omit-frame-pointer \
+		-Wl,--build-id=none,-z,noseparate-code,-z,norelro,--hash-style=sysv
 	if can -mavx2; then c drap drap.c -mavx2; else skip drap "the compiler knows no AVX2"; fi
 	if can -static; then
 		c rec-static rec.c -static

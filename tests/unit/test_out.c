@@ -62,6 +62,29 @@ TEST(out_folded_empty)
 	free_world(&w);
 }
 
+TEST(out_wakers)
+{
+	struct world w;
+	struct profile *wakers;
+	char *out;
+
+	make_world(&w);
+	wakers = fill_wakers(&w);
+	out = written(out_folded, &w.r);
+	EXPECT_STR(out, "app;[app+0x40];--;b;[app+0x30];--;[hardirq];vfs_read_[k] 5\n");
+	free(out);
+	out = written(out_json, &w.r);
+	EXPECT(strstr(out, "\"waker\":{\"comm\":\"b\"") != NULL);
+	EXPECT(strstr(out, "\"waker\":{\"comm\":\"[hardirq]\"") != NULL);
+	EXPECT(strstr(out, "\"waker\":null") != NULL);
+	free(out);
+	out = written(out_html, &w.r);
+	EXPECT(strstr(out, "[hardirq]") != NULL);
+	free(out);
+	profile_free(wakers);
+	free_world(&w);
+}
+
 TEST(out_full_disk)
 {
 	static int (*const writers[])(const struct out_report *r, FILE *f) = { out_folded, out_json, out_text, out_pprof, out_html };
@@ -99,6 +122,7 @@ TEST(out_stats)
 	fill(&w);
 	w.st.tables.modules = 3;
 	w.st.tables.build_ms = 1.25;
+	w.st.tables.cached = 2;
 	w.st.programs = programs;
 	w.st.nprograms = 2;
 	w.st.self.cpu_ms = 20.5;
@@ -113,7 +137,7 @@ TEST(out_stats)
 		   "\"no_regs\":5,\"modules_full\":0,\"tables_full\":0,\"ring_full\":0,\"asleep\":0,\"refused\":0}},"
 		   "\"frames\":{\"total\":18,\"sframe\":0,\"eh_frame\":9,\"fp\":6,\"jit\":3},"
 		   "\"lost\":{\"ring_full\":4,\"busy\":0,\"bad_record\":0,\"stacks_full\":0},"
-		   "\"tables\":{\"modules\":3,\"rows\":0,\"rules\":0,\"bytes\":0,\"build_ms\":1.250,\"evicted\":0,\"recycled\":0,\"full\":0},"
+		   "\"tables\":{\"modules\":3,\"rows\":0,\"rules\":0,\"bytes\":0,\"build_ms\":1.250,\"cached\":2,\"evicted\":0,\"recycled\":0,\"full\":0},"
 		   "\"needs\":{\"sent\":0,\"dropped\":0,\"refused\":0},"
 		   "\"bpf\":{\"sf_sample\":{\"run_cnt\":12,\"run_ns\":3456},\"sf_switch\":{\"run_cnt\":0,\"run_ns\":0}},"
 		   "\"self\":{\"cpu_ms\":20.500,\"rss_peak_kb\":4096}}\n");

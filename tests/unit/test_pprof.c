@@ -220,6 +220,27 @@ static int open_self(void)
 }
 
 /* The test program itself is an ELF file with an executable segment. */
+TEST(pprof_wakers)
+{
+	struct profile *wakers;
+	struct bytes profile, sample;
+	struct world w;
+	size_t len;
+	char *out;
+
+	make_world(&w);
+	wakers = fill_wakers(&w);
+	out = written_bytes(out_pprof, &w.r, &len);
+	profile = gunzip(out, len, buf, sizeof(buf));
+	sample = get_message(profile, 2, 0);
+	expect_label(profile, sample, 2, "state", "S", 0);
+	expect_label(profile, sample, 3, "waker", "b", 0);
+	expect_label(profile, sample, 4, "waker_stack", "b;[app+0x30];--;[hardirq];vfs_read_[k]", 0);
+	free(out);
+	profile_free(wakers);
+	free_world(&w);
+}
+
 TEST(pprof_mappings)
 {
 	struct bytes profile, map, loc;

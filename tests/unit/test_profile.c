@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <time.h>
 
-#include "prof/topview.h"
+#include "prof/census.h"
 #include "samples.h"
 #include "test.h"
 
@@ -176,28 +176,28 @@ TEST(profile_account)
 
 /* ---- Tables ---- */
 
-static const struct topview_function *function(const struct topview *tv, const char *name)
+static const struct census_function *function(const struct census *c, const char *name)
 {
-	for (size_t i = 0; i < tv->nfunctions; i++)
-		if (strcmp(tv->functions[i].name, name) == 0)
-			return &tv->functions[i];
+	for (size_t i = 0; i < c->nfunctions; i++)
+		if (strcmp(c->functions[i].name, name) == 0)
+			return &c->functions[i];
 	return NULL;
 }
 
-static const struct topview_module *module(const struct topview *tv, const char *name)
+static const struct census_module *module(const struct census *c, const char *name)
 {
-	for (size_t i = 0; i < tv->nmodules; i++)
-		if (strcmp(tv->modules[i].name, name) == 0)
-			return &tv->modules[i];
+	for (size_t i = 0; i < c->nmodules; i++)
+		if (strcmp(c->modules[i].name, name) == 0)
+			return &c->modules[i];
 	return NULL;
 }
 
-static uint64_t self_of_functions(const struct topview *tv)
+static uint64_t self_of_functions(const struct census *c)
 {
 	uint64_t sum = 0;
 
-	for (size_t i = 0; i < tv->nfunctions; i++)
-		sum += tv->functions[i].self;
+	for (size_t i = 0; i < c->nfunctions; i++)
+		sum += c->functions[i].self;
 	return sum;
 }
 
@@ -229,74 +229,72 @@ static void fill(struct world *w)
 		add_fake(w->p, &fakes[i], 4 - i);
 }
 
-TEST(topview_self_and_total)
+TEST(census_self_and_total)
 {
 	static const struct { const char *name; uint64_t self, total; } want[] = {
 		{ "[lib+0x10]", 4, 4 }, { "[lib+0x20]", 3, 3 }, { "[unknown]_[k]", 2, 2 }, { "[no stack]", 1, 1 },
 		{ "[app+0x1]", 0, 9 }, { "[app+0x2]", 0, 4 },
 	};
 	struct world w = make_world();
-	struct topview_opts opts = { 0 };
-	struct topview tv = { 0 };
+	struct selection sel = { 0 };
+	struct census c = { 0 };
+	unsigned int tables = CENSUS_FUNCTIONS | CENSUS_PROCESSES | CENSUS_MODULES;
 
 	fill(&w);
 	for (int round = 0; round < 3; round++) {	/* the memory of one build serves the next */
-		EXPECT_EQ(topview_build(&tv, w.p, w.sz, &opts), 0);
-		EXPECT_EQ(tv.sum, 10);
-		EXPECT_EQ(tv.samples, 10);
-		EXPECT_EQ(tv.user_stacks, 9);
-		EXPECT_EQ(tv.complete, 6);
-		EXPECT_EQ(tv.nfunctions, 6);
-		for (size_t i = 0; i < 6 && i < tv.nfunctions; i++) {
-			EXPECT_STR(tv.functions[i].name, want[i].name);
-			EXPECT_EQ(tv.functions[i].self, want[i].self);
-			EXPECT_EQ(tv.functions[i].total, want[i].total);
+		EXPECT_EQ(census_build(&c, w.p, w.sz, w.ms, &sel, tables), 0);
+		EXPECT_EQ(c.sum, 10);
+		EXPECT_EQ(c.all.samples, 10);
+		EXPECT_EQ(c.all.user_stacks, 9);
+		EXPECT_EQ(c.all.complete, 6);
+		EXPECT_EQ(c.nfunctions, 6);
+		for (size_t i = 0; i < 6; i++) {
+			const struct census_function *f = function(&c, want[i].name);
+
+			EXPECT(f && f->self == want[i].self && f->total == want[i].total);
 		}
-		EXPECT_EQ(self_of_functions(&tv), tv.sum);
-		EXPECT_EQ(tv.nmodules, 4);
-		EXPECT(module(&tv, "app") && module(&tv, "app")->self == 0 && module(&tv, "app")->total == 9);
-		EXPECT(module(&tv, "lib") && module(&tv, "lib")->self == 7 && module(&tv, "lib")->total == 7);
-		EXPECT_EQ(tv.nprocesses, 3);
-		EXPECT(tv.processes[0].pid == 7 && tv.processes[0].self == 7 && tv.processes[0].complete == 4 &&
-		       tv.processes[0].user_stacks == 7 && tv.processes[0].kernel == 0);
-		EXPECT(tv.processes[1].pid == 8 && tv.processes[1].kernel == 2);
-		EXPECT(tv.processes[2].pid == 9 && tv.processes[2].user_stacks == 0);
-		EXPECT_STR(tv.processes[2].comm, "kthr");
+		EXPECT_EQ(self_of_functions(&c), c.sum);
+		EXPECT_EQ(c.nmodules, 4);
+		EXPECT(module(&c, "app") && module(&c, "app")->self == 0 && module(&c, "app")->total == 9);
+		EXPECT(module(&c, "lib") && module(&c, "lib")->self == 7 && module(&c, "lib")->total == 7);
+		EXPECT_EQ(c.nprocesses, 3);
+		EXPECT(c.processes[0].pid == 7 && c.processes[0].self == 7 && c.processes[0].complete == 4 &&
+		       c.processes[0].user_stacks == 7 && c.processes[0].kernel == 0);
+		EXPECT(c.processes[1].pid == 8 && c.processes[1].kernel == 2);
+		EXPECT(c.processes[2].pid == 9 && c.processes[2].user_stacks == 0);
+		EXPECT_STR(c.processes[2].comm, "kthr");
 	}
-	opts.sort = TOPVIEW_TOTAL;
-	EXPECT_EQ(topview_build(&tv, w.p, w.sz, &opts), 0);
-	EXPECT_STR(tv.functions[0].name, "[app+0x1]");
-	EXPECT_STR(tv.modules[0].name, "app");
-	topview_free(&tv);
+	census_free(&c);
 	free_world(&w);
 }
 
-TEST(topview_parts_and_weights)
+TEST(census_parts_and_weights)
 {
 	struct world w = make_world();
-	struct topview_opts opts = { .user_only = true };
-	struct topview tv = { 0 };
+	struct selection sel = { .user_only = true };
+	struct census c = { 0 };
+	unsigned int tables = CENSUS_FUNCTIONS | CENSUS_PROCESSES | CENSUS_MODULES;
 
 	fill(&w);
-	EXPECT_EQ(topview_build(&tv, w.p, w.sz, &opts), 0);
-	EXPECT(function(&tv, "[app+0x1]") && function(&tv, "[app+0x1]")->self == 2);
-	EXPECT(!function(&tv, "[unknown]_[k]"));
-	EXPECT_EQ(self_of_functions(&tv), 10);
-	opts = (struct topview_opts){ .kernel_only = true };
-	EXPECT_EQ(topview_build(&tv, w.p, w.sz, &opts), 0);
-	EXPECT_EQ(tv.nfunctions, 2);
-	EXPECT(function(&tv, "[no stack]") && function(&tv, "[no stack]")->self == 8);
-	EXPECT_EQ(self_of_functions(&tv), 10);
-	opts = (struct topview_opts){ .by_weight = true };
-	EXPECT_EQ(topview_build(&tv, w.p, w.sz, &opts), 0);
-	EXPECT_EQ(tv.sum, 18000);
-	EXPECT_STR(tv.functions[0].name, "[unknown]_[k]");
-	EXPECT_EQ(tv.functions[0].self, 10000);
-	EXPECT_EQ(self_of_functions(&tv), tv.sum);
+	EXPECT_EQ(census_build(&c, w.p, w.sz, w.ms, &sel, tables), 0);
+	EXPECT(function(&c, "[app+0x1]") && function(&c, "[app+0x1]")->self == 2);
+	EXPECT(!function(&c, "[unknown]_[k]"));
+	EXPECT_EQ(self_of_functions(&c), 10);
+	sel = (struct selection){ .kernel_only = true };
+	EXPECT_EQ(census_build(&c, w.p, w.sz, w.ms, &sel, tables), 0);
+	EXPECT_EQ(c.nfunctions, 2);
+	EXPECT(function(&c, "[no stack]") && function(&c, "[no stack]")->self == 8);
+	EXPECT_EQ(self_of_functions(&c), 10);
+	sel = (struct selection){ 0 };
+	tables |= CENSUS_BY_WEIGHT;
+	EXPECT_EQ(census_build(&c, w.p, w.sz, w.ms, &sel, tables), 0);
+	EXPECT_EQ(c.sum, 18000);
+	EXPECT(function(&c, "[unknown]_[k]") && function(&c, "[unknown]_[k]")->self == 10000);
+	EXPECT_EQ(self_of_functions(&c), c.sum);
 	profile_reset(w.p);
-	EXPECT_EQ(topview_build(&tv, w.p, w.sz, &opts), 0);
-	EXPECT(tv.nfunctions == 0 && tv.sum == 0 && topview_pct(0, tv.sum) == 0);
-	topview_free(&tv);
+	EXPECT_EQ(census_build(&c, w.p, w.sz, w.ms, &sel, tables), 0);
+	EXPECT(c.nfunctions == 0 && c.sum == 0);
+	census_free(&c);
 	free_world(&w);
 }
 
@@ -309,11 +307,12 @@ static double now_ms(void)
 }
 
 /* A live view is rebuilt each second, also with very many stacks. */
-TEST(topview_is_fast)
+TEST(census_is_fast)
 {
 	struct world w = make_world();
-	struct topview_opts opts = { 0 };
-	struct topview tv = { 0 };
+	struct selection sel = { 0 };
+	struct census c = { 0 };
+	unsigned int tables = CENSUS_FUNCTIONS | CENSUS_PROCESSES | CENSUS_MODULES;
 	struct sf_sample *rec = calloc(1, sizeof(*rec) + 40 * 8);
 	double added, first, again, t0 = now_ms();
 	uint64_t state = 1;
@@ -331,16 +330,16 @@ TEST(topview_is_fast)
 	}
 	added = now_ms() - t0;
 	t0 = now_ms();
-	EXPECT_EQ(topview_build(&tv, w.p, w.sz, &opts), 0);
+	EXPECT_EQ(census_build(&c, w.p, w.sz, w.ms, &sel, tables), 0);
 	first = now_ms() - t0;
 	t0 = now_ms();
-	EXPECT_EQ(topview_build(&tv, w.p, w.sz, &opts), 0);
+	EXPECT_EQ(census_build(&c, w.p, w.sz, w.ms, &sel, tables), 0);
 	again = now_ms() - t0;
 	printf("# 100000 stacks of 40 frames: added in %.0f ms, %zu MB; table built in %.0f ms, again in %.0f ms\n", added,
 	       profile_bytes(w.p) >> 20, first, again);
-	EXPECT_EQ(self_of_functions(&tv), 100000);
+	EXPECT_EQ(self_of_functions(&c), 100000);
 	EXPECT(again < 2000);	/* with sanitizers on a busy machine; a tenth of it without */
 	free(rec);
-	topview_free(&tv);
+	census_free(&c);
 	free_world(&w);
 }

@@ -68,19 +68,34 @@ TEST(processes)
 	set_up(&f, 80, 16);
 	press(&f, '2');
 	EXPECT_STR(line(&f, 4), "     PID SELF%▾  KERN%  COMPL% NAME                 HOTTEST FUNCTION");
-	EXPECT_STR(line(&f, 5), "     100   70.0   28.6   100.0   demo               hash_word");
+	EXPECT_STR(line(&f, 5), "     100   70.0   28.6   100.0 ▸ demo               hash_word");
 	/* Two thread names as busy: the smaller one names the process; the escape sequence in it is harmless. */
 	EXPECT_STR(line(&f, 6), "     200   20.0    0.0    50.0 ▸ pool.[2J +1        worker");
-	EXPECT_STR(line(&f, 7), "     300   10.0  100.0       -   kworker/0:1        process_one_work_[k]");
+	EXPECT_STR(line(&f, 7), "     300   10.0  100.0       - ▸ kworker/0:1        process_one_work_[k]");
 	press(&f, 'j');
 	press(&f, ' ');
 	EXPECT_STR(line(&f, 6), "     200   20.0    0.0    50.0 ▾ pool.[2J +1        worker");
-	EXPECT_STR(line(&f, 7), "     200   10.0    0.0     0.0     pool.[2J");
-	EXPECT_STR(line(&f, 8), "     200   10.0    0.0   100.0     pool-1");
+	EXPECT_STR(line(&f, 7), "     200   10.0    0.0     0.0   ▸ pool.[2J         worker");
+	EXPECT_STR(line(&f, 8), "     200   10.0    0.0   100.0   ▸ pool-1           worker");
 	press(&f, 'C');
-	EXPECT_STR(line(&f, 7), "     300   10.0  100.0       -   kworker/0:1        process_one_work_[k]");
+	EXPECT_STR(line(&f, 7), "     300   10.0  100.0       - ▸ kworker/0:1        process_one_work_[k]");
 	press(&f, 'E');
-	EXPECT_STR(line(&f, 7), "     200   10.0    0.0     0.0     pool.[2J");
+	EXPECT_STR(line(&f, 7), "           20.0                                     vfs_read_[k]");
+	/* A process's hot functions; into one is into both. */
+	press(&f, 'C');
+	press(&f, 'g');
+	press(&f, ' ');
+	EXPECT_STR(line(&f, 6), "           30.0                                     hash_word");
+	press(&f, 'j');
+	press(&f, 'j');
+	press(&f, KEY_RETURN);		/* a hot function */
+	EXPECT_STR(line(&f, 3), "all › demo (100) › vfs_read_[k]  20.0% of all samples                   1-1 of 1");
+	press(&f, KEY_ESCAPE);
+	press(&f, KEY_ESCAPE);
+	EXPECT_EQ(f.ui.view, VIEW_PROCESSES);
+	press(&f, '-');			/* to the process; and close it */
+	press(&f, '-');
+	EXPECT(strstr(line(&f, 6), "pool."));
 	tear_down(&f);
 }
 
@@ -120,7 +135,7 @@ TEST(callers)
 	EXPECT_STR(line(&f, 6), "  100.0  100.0   ▾ parse_line                                  demo");
 	EXPECT_STR(line(&f, 7), "  100.0  100.0     demo_main                                   demo");
 	press(&f, '2');			/* whose is it? */
-	EXPECT_STR(line(&f, 5), "     100  100.0    0.0   100.0   demo               hash_word");
+	EXPECT_STR(line(&f, 5), "     100  100.0    0.0   100.0 ▸ demo               hash_word");
 	EXPECT_STR(line(&f, 6), "");
 	EXPECT_EQ(press(&f, KEY_ESCAPE), UI_DRAW);
 	EXPECT_EQ(f.ui.view, VIEW_FUNCTIONS);
@@ -214,7 +229,7 @@ TEST(sorting)
 	press(&f, '2');
 	press(&f, 'N');
 	press(&f, 'I');
-	EXPECT_STR(line(&f, 5), "     300   10.0  100.0       -   kworker/0:1        process_one_work_[k]");
+	EXPECT_STR(line(&f, 5), "     300   10.0  100.0       - ▸ kworker/0:1        process_one_work_[k]");
 	EXPECT_EQ(press(&f, 'T'), 0);	/* processes have no total */
 	tear_down(&f);
 }

@@ -118,6 +118,11 @@ TEST(blocked_stacks_filter_sort_baseline)
 	press(&f, KEY_RETURN);
 	EXPECT(shows(&f, "vfs_read_[k]") && !shows(&f, "process_one"));
 	press(&f, KEY_ESCAPE);
+	press(&f, '/');		/* the row is that of process 101 as well */
+	type(&f, "101");
+	press(&f, KEY_RETURN);
+	EXPECT(shows(&f, "vfs_read_[k]") && !shows(&f, "process_one"));
+	press(&f, KEY_ESCAPE);
 	press(&f, 'I');
 	EXPECT(strstr(line(&f, 5), "kwork.er"));
 	press(&f, 'I');

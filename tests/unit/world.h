@@ -85,4 +85,34 @@ static inline void fill(struct world *w)
 	w->st.duration_s = 10.5;
 }
 
+/* One block of "app", woken by "b", which was woken by an interrupt. The caller frees the profile. */
+static inline struct profile *fill_wakers(struct world *w)
+{
+	static const struct { const char *comm; uint8_t flags; uint16_t n_user; uint64_t frame; } stacks[3] = {
+		{ "[hardirq]", KERNEL, 0, KADDR }, { "b", USER, 1, ROW(1, 0x30) }, { "app", USER, 1, ROW(1, 0x40) },
+	};
+	struct profile *wakers = profile_new();
+	struct profile_times t = { .count = 1, .weight = 5000 };
+	size_t at = 0;
+
+	for (int i = 0; i < 3; i++) {
+		struct sf_sample *rec = calloc(1, sizeof(*rec) + 8);
+
+		rec->flags = stacks[i].flags;
+		rec->n_user = stacks[i].n_user;
+		rec->n_kernel = (uint16_t)(1 - stacks[i].n_user);
+		rec->frames[0] = stacks[i].frame;
+		strcpy(rec->comm, stacks[i].comm);
+		EXPECT(!profile_has(i < 2 ? wakers : w->p, rec, &t, &at));
+		EXPECT_EQ(profile_add_times(i < 2 ? wakers : w->p, rec, &t, &at), 0);
+		EXPECT(profile_has(i < 2 ? wakers : w->p, rec, &t, &at));
+		t.waker = (uint32_t)at + 1;
+		EXPECT(!profile_has(i < 2 ? wakers : w->p, rec, &t, &at));	/* another waker is another stack */
+		free(rec);
+	}
+	w->r.wakers = wakers;
+	w->r.opts.usec = w->st.offcpu = true;
+	return wakers;
+}
+
 #endif

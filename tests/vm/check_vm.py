@@ -8,6 +8,7 @@ recording between marker lines on its serial console; what they mean is judged h
 """
 
 import glob
+import json
 import os
 import re
 import shutil
@@ -39,6 +40,14 @@ PACKAGES = {
     "6.12-rt": "linux-image-6.12-rt-amd64",
     "6.12": "linux-image-6.12-amd64",
 }
+# Blocked time (tests/programs/block.c): comm, arguments, threads, chain from main or the thread's start.
+BLOCKS = [
+    ("vo-sleep", "sleep 20000", 1, r"main;start;run;sleep_run;sleep_wait;"),
+    ("vo-futex", "futex 5000 2", 2, r"(main|thread);start;run;(fa_run|fb_run);(futex_wait_for|sleep_wait|futex_pass_to);"),
+    ("vo-pipe", "pipe 5000 2", 2, r"(main|thread);start;run;(pa_run|pb_run);(pipe_wait|sleep_wait|pipe_pass);"),
+    ("vo-vfork", "vfork 20000", 2, r"main;start;run;vfork_run;(vfork_block|wait_block);"),
+]
+OFFCPU = [["--state", "S,D,R"], ["--chains"]]
 SPLAT = re.compile(r"\b(BUG|WARNING|Oops|Kernel panic|INFO: (possible|rcu)|possible circular|soft lockup)\b")
 
 
@@ -95,6 +104,12 @@ def script(cases):
         lines += ["sleep 2", "echo '@@ recording'", "sfbpf record -F %d -o /tmp/o --stats /tmp/s %d 2>&1" % (FREQ, SECONDS),
                   "echo '@@ exit' $?", "cat /tmp/o", "echo '@@ stats'", "cat /tmp/s", "echo '@@ end'",
                   "kill -9 $(jobs -p) 2>/dev/null", "killall -9 " + " ".join(c.name for c in cases[i:i + BATCH]) + " 2>/dev/null"]
+    for comm, args, _, _ in BLOCKS:
+        lines.append("ln -s %s /tmp/%s; /tmp/%s 600 %s &" % (h.program("block"), comm, comm, args))
+    lines.append("sleep 2")
+    for options in OFFCPU:
+        lines += ["echo '@@ recording'", "sfbpf offcpu %s -o /tmp/o --stats /tmp/s %d 2>&1" % (" ".join(options), SECONDS),
+                  "echo '@@ exit' $?", "cat /tmp/o", "echo '@@ stats'", "cat /tmp/s", "echo '@@ end'"]
     lines += ["echo '@@ log'", "dmesg", "echo '@@ finished'", "poweroff -f"]
     return "\n".join(lines) + "\n"
 
@@ -106,7 +121,7 @@ def initramfs(cases, sfbpf):
         os.makedirs(os.path.join(root, d))
     shutil.copy("/bin/busybox", os.path.join(root, "bin", "busybox"))
     run(["strip", "-o", os.path.join(root, "bin", "sfbpf"), sfbpf])
-    needed = {h.program(c.program) for c in cases}
+    needed = {h.program(c.program) for c in cases} | {h.program("block")}
     needed |= set(glob.glob(os.path.join(h.PROGRAMS, "*.so")))
     for path in sorted(needed):
         copy_to(root, path)
@@ -150,7 +165,12 @@ def check_kernel(kernel, cases, image):
         return
     splats = [l for l in log.splitlines() if SPLAT.search(l)]
     h.check(prefix + "kernel-log", splats[:3])
-    for i, (code, folded, stats, said) in enumerate(recordings):
+    batches = (len(cases) + BATCH - 1) // BATCH
+    for options, (code, folded, stats, said) in zip(OFFCPU, recordings[batches:]):
+        judge_blocks(prefix + "offcpu-" + options[0].strip("-"), code, folded, stats, said)
+    if len(recordings) != batches + len(OFFCPU):
+        h.fail(prefix + "recordings", "%d of %d" % (len(recordings), batches + len(OFFCPU)))
+    for i, (code, folded, stats, said) in enumerate(recordings[:batches]):
         batch = cases[i * BATCH:(i + 1) * BATCH]
         if code:
             h.fail(prefix + batch[0].name, "sfbpf ended with %d: %s" % (code, said.strip()[-300:]))
@@ -168,6 +188,33 @@ def judge(prefix, case, stacks):
     """As on the host, under this kernel's name."""
     mine = [s._replace(comm=prefix + case.name) for s in stacks if s.comm == case.name]
     chains.judge(case._replace(name=prefix + case.name), mine)
+
+
+def judge_blocks(name, code, folded, stats, said):
+    """Blocked time adds up and has the chains; with --chains the other thread's behind it."""
+    if code:
+        h.fail(name, "sfbpf ended with %d: %s" % (code, said.strip()[-300:]))
+        return
+    path = h.tmpfile("vm.folded")
+    with open(path, "w") as f:
+        f.write(folded)
+    stacks = h.read_folded(path)
+    account = json.loads(stats)
+    usec = account["duration_s"] * 1e6
+    errors = h.stats_errors(account)
+    for comm, _, threads, chain in BLOCKS:
+        mine = [s for s in stacks if s.comm == comm]
+        good = [s for s in mine if re.search(chain + r"(?!.*\[incomplete).*_\[k\]", ";".join(s.frames))]
+        if not 0.85 * usec * threads < h.total(mine) + 0.15 * usec * threads * (comm == "vo-vfork") < 1.16 * usec * threads:
+            errors.append("%s: %d us, %d threads for %d us" % (comm, h.total(mine), threads, usec))
+        if h.total(good) < 0.97 * h.total(mine):
+            errors.append("%s: %d of %d us have the chain: %s" % (comm, h.total(good), h.total(mine), h.worst([s for s in mine if s not in good])))
+    if name.endswith("chains"):
+        woken = [s for s in stacks if re.search(r"fa_run;futex_wait_for;.*;--;vo-futex;.*fb_run;futex_pass_to;.*;--;\[(hard|soft)irq\]",
+                                                ";".join(s.frames))]
+        if h.total(woken) < 0.2 * usec:
+            errors.append("%d us with a chain of wakers" % h.total(woken))
+    h.check(name, errors)
 
 
 def main():

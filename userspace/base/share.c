@@ -75,30 +75,22 @@ static struct owner *owner_named(struct owner *o, size_t n, uint32_t id)
 	return bsearch(&key, o, n, sizeof(*o), by_owner);
 }
 
-/* The level once `want` is free. It is the asker's demand too, whether he holds something already or not. */
-static int level_of(const struct owner *o, size_t n, const struct share_ask *ask, uint64_t *ret)
+/* The level once `want` is free, which the asker (NULL: he holds nothing yet) then has in addition. */
+static int level_of(const struct owner *o, size_t n, const struct owner *asker, const struct share_ask *ask, uint64_t *ret)
 {
 	uint64_t *demand = malloc((n + 1) * sizeof(*demand)), total = 0;
-	size_t k = n;
-	bool asked = false;
 
 	if (!demand)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		total += o[i].held;
-		demand[i] = o[i].held;
-		if (o[i].id == ask->owner) {
-			demand[i] += ask->want;
-			asked = true;
-		}
+		demand[i] = o[i].held + (&o[i] == asker ? ask->want : 0);
 	}
-	if (ask->owner != SHARE_NOBODY) {
-		if (!asked)
-			demand[k++] = ask->want;
-	} else {
+	if (ask->owner == SHARE_NOBODY)
 		total = total > ask->want ? total - ask->want : 0;
-	}
-	*ret = share_level(demand, k, total);
+	else if (!asker)
+		demand[n++] = ask->want;
+	*ret = share_level(demand, n, total);
 	free(demand);
 	return 0;
 }
@@ -114,21 +106,21 @@ long share_choose(struct share_item *items, size_t n, const struct share_ask *as
 	o = owners_of(items, n, &nowners);
 	if (!o)
 		return -ENOMEM;
-	err = level_of(o, nowners, ask, &level);
+	asker = owner_named(o, nowners, ask->owner);
+	err = level_of(o, nowners, asker, ask, &level);
 	if (err) {
 		free(o);
 		return err;
 	}
-	asker = owner_named(o, nowners, ask->owner);
-	urgent = (asker ? asker->held : 0) < level;
+	if (asker)
+		asker->held += ask->want;
+	urgent = ask->owner == SHARE_NOBODY || (asker ? asker->held : ask->want) <= level;
 	qsort(items, n, sizeof(*items), by_last);
 	for (size_t i = 0; i < n && freed < ask->want; i++) {
 		struct share_item it = items[i];
 
 		of = owner_named(o, nowners, it.owner);
-		if (it.last >= ask->hot_since && !(urgent && it.owner != ask->owner))
-			continue;
-		if (it.owner != ask->owner && of->held <= level)
+		if (it.fixed || of->held <= level || (it.last >= ask->hot_since && !urgent))
 			continue;
 		of->held -= it.size;
 		freed += it.size;

@@ -3,13 +3,14 @@
  * Who gives way when something is full that several owners share.
  *
  * Fair shares are max-min: nobody holds more than a level L unless there is room for it, and L is as high as what
- * fits allows; who holds less than L is left alone. What can go is what belongs to owners above L, and what belongs to the
- * one who asks. Of that, the least recently used goes first. What was used a moment ago goes only
- * for one who is below L himself: else two working sets that do not fit together would chase each other.
+ * fits allows; who holds less than L is left alone. What is asked for counts as held by who asks. What can go is what
+ * belongs to owners above L; of that, the least recently used goes first. What was used a moment ago goes only
+ * for one who stays below L himself: else two working sets that do not fit together would chase each other.
  */
 #ifndef SFBPF_BASE_SHARE_H
 #define SFBPF_BASE_SHARE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -20,6 +21,7 @@ struct share_item {
 	uint32_t owner;
 	uint64_t size;
 	uint64_t last;		/* when it was used last */
+	bool fixed;		/* cannot go, but counts */
 };
 
 struct share_ask {

@@ -36,6 +36,7 @@ struct module {
 	struct module_range *sframe;	/* NULL, 0: none of its rows come from .sframe */
 	uint32_t nsframe;
 	uint64_t rows, rules, bytes;	/* of its BPF tables */
+	uint64_t room;		/* bytes that making its tables took, or had taken when there was no more */
 	uint64_t build_ns;	/* CPU time of the conversion */
 	uint64_t bad_fdes;	/* damaged ones that were left out */
 	uint8_t build_id[20];

@@ -21,6 +21,9 @@
 #include <linux/types.h>
 #include "sfbpf.skel.h"
 
+#define CACHE_BYTES (256ull << 20)	/* of disk: all libraries of a few hosts */
+#define CACHE_MIN_BYTES (256u << 10)	/* of unwind tables in a file: below, conversion takes a millisecond */
+
 struct collector {
 	struct collector_opts opts;
 	struct sfbpf_bpf *skel;
@@ -29,6 +32,7 @@ struct collector {
 	bool at_leave;
 	struct modules *modules;
 	struct tables *tables;
+	struct table_cache *cache;	/* NULL: none */
 	struct loader *loader;
 	struct ring_buffer *ring;
 	struct sf_cpu_stats *cpu_stats;
@@ -241,6 +245,19 @@ static void add_vdso(struct collector *c)
 	bpf_map_update_elem(bpf_map__fd(c->skel->maps.files), &key, &id, BPF_ANY);
 }
 
+/* Without it everything works, only the next start is slower. */
+static void open_cache(struct collector *c)
+{
+	const struct table_cache_opts opts = { c->opts.table_cache, CACHE_BYTES, CACHE_MIN_BYTES };
+	const char *why;
+
+	if (!opts.dir)
+		return;
+	c->cache = table_cache_open(&opts, &why);
+	if (!c->cache && c->opts.verbose)
+		fprintf(stderr, "sfbpf: tables are not kept in %s: %s\n", opts.dir, why);
+}
+
 static void on_gone(void *ctx, uint32_t module, bool id_too)
 {
 	modules_gone(ctx, module, id_too);
@@ -263,7 +280,8 @@ static int set_up(struct collector *c, struct collector_error *err)
 	const struct collector_opts *o = &c->opts;
 
 	c->tables = make_tables(c);
-	c->loader = c->tables ? loader_new(c->modules, c->tables) : NULL;
+	open_cache(c);
+	c->loader = c->tables ? loader_new(c->modules, c->tables, c->cache) : NULL;
 	c->ring = ring_buffer__new(bpf_map__fd(c->skel->maps.ring), on_record, c, NULL);
 	c->perf_links = calloc((size_t)c->ncpus, sizeof(*c->perf_links));
 	if (!c->loader || !c->ring || !c->perf_links || map_stats(c, c->skel, &c->cpu_stats))
@@ -380,6 +398,28 @@ static int attach_perf(struct collector *c, struct collector_error *err)
 		    last == -EINVAL ? " (is the frequency above kernel.perf_event_max_sample_rate?)" : "");
 }
 
+/* A loader_unmapped_fn. Needs an iterator over the files of one process (kernel 6.1): our own, which keeps all files open. */
+static long list_unmapped(void *ctx, uint32_t *ids, size_t cap)
+{
+	struct collector *c = ctx;
+	union bpf_iter_link_info info = { .task = { .pid = (uint32_t)getpid() } };
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+	struct bpf_link *link = bpf_program__attach_iter(c->skel->progs.unmapped_files, &opts);
+	size_t have = 0;
+	ssize_t got;
+	int fd;
+
+	if (!link)
+		return -errno;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	while (fd >= 0 && have < cap * sizeof(*ids) && (got = read(fd, (char *)ids + have, cap * sizeof(*ids) - have)) > 0)
+		have += (size_t)got;
+	if (fd >= 0)
+		close(fd);
+	bpf_link__destroy(link);
+	return fd < 0 ? fd : (long)(have / sizeof(*ids));
+}
+
 /* Its iterators sleep, so tables cannot be taken away meanwhile. */
 static int attach_offcpu(struct collector *c)
 {
@@ -393,8 +433,11 @@ static int attach_offcpu(struct collector *c)
 
 int collector_attach(struct collector *c, struct collector_error *err)
 {
-	int rc = loader_start(c->loader);
+	int rc;
 
+	if (c->opts.table_idle_ns)
+		loader_drop_unmapped(c->loader, c->opts.table_idle_ns / NUM_MS, list_unmapped, c);
+	rc = loader_start(c->loader);
 	if (rc)
 		return fail(err, 1, "cannot start a thread: %s", strerror(-rc));
 	c->skel->links.on_exec = bpf_program__attach(c->skel->progs.on_exec);
@@ -693,6 +736,7 @@ void collector_free(struct collector *c)
 		bpf_link__destroy(c->perf_links[cpu]);
 	free(c->perf_links);
 	loader_free(c->loader);
+	table_cache_close(c->cache);
 	collector_offcpu_stop(c);
 	offcpu_free(c->offcpu);
 	ring_buffer__free(c->ring);

@@ -3,6 +3,8 @@
  * From "BPF met a new file" to its published tables, on a thread of its own, so that conversion never
  * holds up the ring's consumer. The file is opened through /proc/PID/map_files: that is the very inode, whatever
  * happened to its name, and in whichever mount namespace.
+ *
+ * Work comes in bursts with rests between them.
  */
 #ifndef SFBPF_KERN_LOADER_H
 #define SFBPF_KERN_LOADER_H
@@ -12,21 +14,29 @@
 #include "elf/module.h"
 #include "kern/tables.h"
 #include "sfbpf_shared.h"
+#include "unwind/table_cache.h"
 
 struct loader;
 
 struct loader_totals {
 	uint64_t loaded, no_table, gone, bad_fdes;
+	uint64_t cached;	/* of those loaded: from disk */
 	uint64_t reloaded;	/* conversions of files whose tables had been taken away: not in the sums below, but for build_ns */
 	uint64_t rows, rules, bytes, build_ns;
 };
 
-/* NULL with errno. Both must outlive the loader. */
-struct loader *loader_new(struct modules *modules, struct tables *tables);
+/* NULL with errno. All must outlive the loader; cache may be NULL. */
+struct loader *loader_new(struct modules *modules, struct tables *tables, struct table_cache *cache);
 /* Converts in the calling thread; before loader_start. */
 void loader_load_now(struct loader *l, const struct sf_need *need);
 /* The 64-bit vDSO, from our own image. module: the id that its key shall have. */
 void loader_load_vdso(struct loader *l, uint32_t module, const struct sf_file_key *key);
+/*
+ * From time to time the tables of files that nobody has mapped or used for idle_ms are dropped. list: the ids of those that
+ * nobody maps at the moment, cap at most; the number of them, or -errno: then it is not asked again. Before loader_start.
+ */
+typedef long (*loader_unmapped_fn)(void *ctx, uint32_t *ids, size_t cap);
+void loader_drop_unmapped(struct loader *l, uint64_t idle_ms, loader_unmapped_fn list, void *ctx);
 int loader_start(struct loader *l);	/* 0 or -errno */
 /* Hands over to the thread. -ENOMEM: the need is dropped, the file asked for again later. */
 int loader_push(struct loader *l, const struct sf_need *need);

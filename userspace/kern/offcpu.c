@@ -10,7 +10,9 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+#include <linux/membarrier.h>
 #include <linux/types.h>
+#include <sys/syscall.h>
 
 #include "base/clock.h"
 #include "base/hash.h"
@@ -19,6 +21,8 @@
 #include "sfbpf.skel.h"
 
 #define BATCH 4096
+
+#define CALIBRATIONS 8
 
 enum { PASS_STACKS, PASS_CLOSE, PASS_REST, PASS_AGAIN, PASS_CUT };	/* OFF_PASS_* of bpf/offcpu.bpf.h */
 
@@ -32,15 +36,26 @@ struct count {
 	uint64_t count, ns;	/* handed out so far */
 };
 
+struct kept {			/* the record follows */
+	uint32_t generation;	/* the last one in which it was sent, or held by a thread at the end of */
+	uint32_t zero;
+};
+
 struct offcpu {
 	struct sfbpf_bpf *skel;
 	struct remote_bpf *remote;	/* NULL: the kernel refuses it */
 	struct offcpu_opts opts;
 	bool at_leave;
-	struct table stacks;	/* hash -> struct sf_sample *, malloc'ed */
-	struct table seen;	/* key -> index into counts */
+	struct table stacks;	/* hash -> struct kept *, malloc'ed */
+	struct table seen;	/* key -> index into counts, of this generation */
 	struct count *counts;
 	size_t ncounts, counts_cap;
+	uint32_t generation;
+	bool closing;		/* the one before it has not been taken out */
+	bool no_generations;	/* this kernel cannot tell when programs are through */
+	uint32_t deleted;	/* entries of off_counts taken out */
+	size_t held;		/* stacks that stayed at the end of the last generation */
+	uint64_t taken_out;	/* entries that were in earlier generations */
 };
 
 /* ---- Tables ---- */
@@ -86,6 +101,11 @@ static uint64_t *table_at(struct table *t, uint64_t key)
 	return &slot[1];
 }
 
+static struct kept *kept_at(const struct table *t, size_t slot)
+{
+	return (struct kept *)(uintptr_t)t->slots[2 * slot + 1];
+}
+
 /* ---- Before loading ---- */
 
 bool offcpu_kernel_can_back(void)
@@ -118,33 +138,51 @@ static void choose_programs(struct sfbpf_bpf *skel, const struct offcpu_opts *o,
 	bpf_program__set_autoload(skel->progs.off_fork, true);
 	bpf_program__set_autoload(skel->progs.off_first, true);
 	bpf_program__set_autoload(skel->progs.off_last_blind, true);
+	bpf_program__set_autoload(skel->progs.off_held, true);
+}
+
+struct ksyms {			/* 0: not there */
+	uint64_t irq_start, irq_end, softirq_start, softirq_end;
+};
+
+static void see_symbol(struct ksyms *k, uint64_t addr, const char *name)
+{
+	if ((!strcmp(name, "asm_common_interrupt") || !strncmp(name, "asm_sysvec_", 11)) && (!k->irq_start || addr < k->irq_start))
+		k->irq_start = addr;
+	else if (!strcmp(name, "__irqentry_text_end"))
+		k->irq_end = addr;
+	else if (!strcmp(name, "handle_softirqs") || (!strcmp(name, "__do_softirq") && !k->softirq_start))
+		k->softirq_start = addr, k->softirq_end = UINT64_MAX;	/* 6.9 and later; before */
+	if (k->softirq_start && addr > k->softirq_start && addr < k->softirq_end)
+		k->softirq_end = addr;
 }
 
 /*
  * x86: the entries of interrupts lie side by side in .irqentry.text, behind those of exceptions, which are the
  * task's own doing. Without kernel addresses (kptr_restrict) a waker that an interrupt has interrupted is taken for its cause.
+ * Two passes: the end of a function is the next symbol, and they need not be in order.
  */
-static void find_irq_entries(struct sfbpf_bpf *skel)
+static void find_irq_code(struct sfbpf_bpf *skel)
 {
-	uint64_t start = UINT64_MAX, end = 0;
+	struct ksyms k = { 0 };
 	unsigned long long addr;
 	char line[512], name[256];
 	FILE *f = fopen("/proc/kallsyms", "re");
 
-	while (f && fgets(line, sizeof(line), f) && !end) {
-		if (sscanf(line, "%llx %*c %255s", &addr, name) != 2 || !addr)
-			continue;
-		if ((!strcmp(name, "asm_common_interrupt") || !strncmp(name, "asm_sysvec_", 11)) && addr < start)
-			start = addr;
-		if (!strcmp(name, "__irqentry_text_end"))
-			end = addr;
+	for (int pass = 0; f && pass < 2; pass++) {
+		while (fgets(line, sizeof(line), f) && sscanf(line, "%llx %*c %255s", &addr, name) == 2)
+			if (addr && !strchr(line, '['))
+				see_symbol(&k, addr, name);
+		rewind(f);
 	}
 	if (f)
 		fclose(f);
-	if (start >= end)
+	if (!k.irq_start || k.irq_start >= k.irq_end)
 		return;
-	skel->rodata->cfg_irq_start = start;
-	skel->rodata->cfg_irq_len = end - start;
+	skel->rodata->cfg_irq_start = k.irq_start;
+	skel->rodata->cfg_irq_len = k.irq_end - k.irq_start;
+	skel->rodata->cfg_softirq_start = k.softirq_start;
+	skel->rodata->cfg_softirq_len = k.softirq_start ? k.softirq_end - k.softirq_start : 0;
 }
 
 void offcpu_configure(struct sfbpf_bpf *skel, const struct offcpu_opts *o, const struct num_cpus *cpus, int ncpus, bool at_leave)
@@ -154,6 +192,7 @@ void offcpu_configure(struct sfbpf_bpf *skel, const struct offcpu_opts *o, const
 	ro->cfg_off_at_leave = at_leave;
 	ro->cfg_off_split = (o->states & 1u << SF_OFF_R) != 0;
 	ro->cfg_off_wakers = o->wakers;
+	ro->cfg_off_chains = o->chains;
 	ro->cfg_off_hist = o->hist;
 	ro->cfg_off_threads = o->threads;
 	ro->cfg_off_kthreads = o->kernel_threads;
@@ -166,7 +205,7 @@ void offcpu_configure(struct sfbpf_bpf *skel, const struct offcpu_opts *o, const
 	if (cpus)
 		memcpy((void *)ro->cfg_cpu_mask, cpus->bits, sizeof(ro->cfg_cpu_mask));
 	if (o->wakers)
-		find_irq_entries(skel);
+		find_irq_code(skel);
 	size_maps(skel, o, (uint32_t)ncpus);
 	choose_programs(skel, o, at_leave);
 }
@@ -237,7 +276,7 @@ void offcpu_free(struct offcpu *off)
 	if (!off)
 		return;
 	for (size_t i = 0; i < off->stacks.nslots; i++)
-		free((void *)(uintptr_t)off->stacks.slots[2 * i + 1]);
+		free(kept_at(&off->stacks, i));
 	free(off->stacks.slots);
 	free(off->seen.slots);
 	free(off->counts);
@@ -246,10 +285,11 @@ void offcpu_free(struct offcpu *off)
 	free(off);
 }
 
-static int run_iterator(struct bpf_program *prog)
+/* take: what the program writes; may be NULL. */
+static int run_iterator(struct bpf_program *prog, void (*take)(struct offcpu *off, const uint64_t *words, size_t n), struct offcpu *off)
 {
 	struct bpf_link *link = bpf_program__attach_iter(prog, NULL);
-	char byte[64];
+	uint64_t words[512];
 	ssize_t got;
 	int fd, err = 0;
 
@@ -258,12 +298,30 @@ static int run_iterator(struct bpf_program *prog)
 	fd = bpf_iter_create(bpf_link__fd(link));
 	if (fd < 0)
 		err = fd;
-	while (fd >= 0 && ((got = read(fd, byte, sizeof(byte))) > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))))
-		;
+	while (fd >= 0 && ((got = read(fd, words, sizeof(words))) > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR))))
+		if (take && got > 0)
+			take(off, words, (size_t)got / sizeof(words[0]));
 	if (fd >= 0)
 		close(fd);
 	bpf_link__destroy(link);
 	return err;
+}
+
+/*
+ * How far CLOCK_MONOTONIC is from the run queues' clock. We go to sleep a few times; each switch shows the distance plus
+ * the time since the run queue's was read, so the least of them is the best. The two drift apart by some ppm.
+ */
+static void calibrate(struct sfbpf_bpf__bss *bss)
+{
+	struct timespec pause = { .tv_nsec = 20000 };
+
+	bss->off_lag_least = INT64_MAX;
+	__atomic_store_n(&bss->off_lag_wanted, 1, __ATOMIC_RELEASE);
+	for (int i = 0; i < CALIBRATIONS; i++)
+		nanosleep(&pause, NULL);
+	__atomic_store_n(&bss->off_lag_wanted, 0, __ATOMIC_RELEASE);
+	if (bss->off_lag_least != INT64_MAX)
+		__atomic_store_n(&bss->off_lag, bss->off_lag_least, __ATOMIC_RELAXED);
 }
 
 int offcpu_attach(struct offcpu *off)
@@ -287,16 +345,17 @@ int offcpu_attach(struct offcpu *off)
 	skel->links.off_switch = bpf_program__attach(skel->progs.off_switch);
 	if (!skel->links.off_switch)
 		return -errno;
+	calibrate(skel->bss);
 	/* From here on every thread's comings and goings are known; what went before is found by looking. */
-	err = run_iterator(skel->progs.off_first);
+	err = run_iterator(skel->progs.off_first, NULL, off);
 	skel->bss->off_pass = PASS_AGAIN;
 	if (!err)
-		err = run_iterator(skel->progs.off_first);
+		err = run_iterator(skel->progs.off_first, NULL, off);
 	skel->bss->off_pass = PASS_STACKS;
 	if (err)
 		return err;
 	if (off->at_leave && off->remote)
-		run_iterator(off->remote->progs.off_last);
+		run_iterator(off->remote->progs.off_last, NULL, off);
 	__atomic_store_n(&skel->bss->off_begin, clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
 	return 0;
 }
@@ -310,7 +369,7 @@ void offcpu_finish(struct offcpu *off, void (*drain)(void *ctx), void *ctx)
 		return;
 	__atomic_store_n(&bss->off_finish, clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
 	for (bss->off_pass = PASS_CLOSE; bss->off_pass <= PASS_REST; bss->off_pass++) {
-		run_iterator(last);
+		run_iterator(last, NULL, off);
 		drain(ctx);
 	}
 }
@@ -324,7 +383,7 @@ int offcpu_cut(struct offcpu *off)
 		return 0;
 	bss->off_cut = clock_ns(CLOCK_MONOTONIC);
 	bss->off_pass = PASS_CUT;
-	err = run_iterator(off->remote ? off->remote->progs.off_last : off->skel->progs.off_last_blind);
+	err = run_iterator(off->remote ? off->remote->progs.off_last : off->skel->progs.off_last_blind, NULL, off);
 	bss->off_pass = PASS_STACKS;
 	return err;
 }
@@ -340,21 +399,30 @@ void offcpu_keep(struct offcpu *off, const struct sf_sample *rec)
 {
 	size_t len = sizeof(*rec) + 8ul * ((size_t)rec->n_user + rec->n_kernel);
 	uint64_t *at = table_at(&off->stacks, rec->time_ns);
-	struct sf_sample *copy;
+	struct kept *k;
 
-	if (!at || *at)
+	if (!at)
 		return;
-	copy = malloc(len);
-	if (copy)
-		memcpy(copy, rec, len);
-	*at = (uintptr_t)copy;
+	if (!*at && (k = malloc(sizeof(*k) + len))) {
+		memcpy(k + 1, rec, len);
+		*at = (uintptr_t)k;
+	}
+	if (*at)
+		((struct kept *)(uintptr_t)*at)->generation = off->generation;
+}
+
+static struct kept *find_kept(const struct offcpu *off, uint64_t hash)
+{
+	uint64_t *slot = off->stacks.nslots ? table_slot(&off->stacks, hash) : NULL;
+
+	return slot && slot[0] ? (struct kept *)(uintptr_t)slot[1] : NULL;
 }
 
 const struct sf_sample *offcpu_stack(const struct offcpu *off, uint64_t hash)
 {
-	uint64_t *slot = off->stacks.nslots ? table_slot(&off->stacks, hash) : NULL;
+	struct kept *k = hash ? find_kept(off, hash) : NULL;
 
-	return slot && slot[0] ? (const struct sf_sample *)(uintptr_t)slot[1] : NULL;
+	return k ? (const struct sf_sample *)(k + 1) : NULL;
 }
 
 /* Counted, but its frames have not arrived. */
@@ -367,32 +435,43 @@ static const struct sf_sample *missing_stack(struct sf_sample *rec, const struct
 	return rec;
 }
 
-static int merge_one(struct offcpu *off, uint64_t key, const struct sf_off_count *c, offcpu_block_fn fn, void *ctx)
+/* The entry of what was handed out of this key. NULL: out of memory. */
+static struct count *handed_out(struct offcpu *off, uint64_t key)
 {
-	struct offcpu_block b = { .state = (uint8_t)c->state, .max_ns = c->max_ns };
 	uint64_t *at = table_at(&off->seen, key);
-	struct sf_off_hist hist;
-	struct sf_sample none;
-	struct count *done;
 
 	if (!at)
-		return -ENOMEM;
+		return NULL;
 	if (!*at) {
 		if (vec_reserve(&off->counts, &off->counts_cap, off->ncounts + 1, sizeof(*off->counts)))
-			return -ENOMEM;
+			return NULL;
 		off->counts[off->ncounts++] = (struct count){ 0 };
 		*at = off->ncounts;
 	}
-	done = &off->counts[*at - 1];
+	return &off->counts[*at - 1];
+}
+
+/* last: nothing will be added to it any more, and what was sent of its stack is here. */
+static int merge_one(struct offcpu *off, uint64_t key, const struct sf_off_count *c, bool last, offcpu_block_fn fn, void *ctx)
+{
+	struct offcpu_block b = { .state = (uint8_t)c->state, .max_ns = c->max_ns };
+	struct count *done = handed_out(off, key);
+	struct sf_off_hist hist;
+	struct sf_sample none;
+
+	if (!done)
+		return -ENOMEM;
 	b.count = c->count - done->count;
 	b.ns = c->sum_ns - done->ns;
-	if (!b.count && !b.ns)
-		return 0;
 	b.stack = offcpu_stack(off, c->stack);
+	if ((!b.count && !b.ns) || (!b.stack && !last && c->stack != SF_STACK_UNKNOWN))
+		return 0;
 	if (!b.stack)
 		b.stack = missing_stack(&none, c);
-	b.waker = c->waker ? offcpu_stack(off, c->waker) : NULL;
-	if (off->opts.hist && !bpf_map_lookup_elem(bpf_map__fd(off->skel->maps.off_hists), &key, &hist))
+	b.waker = offcpu_stack(off, c->wakers[0]);
+	for (int i = 1; i < SF_OFF_CHAIN; i++)
+		b.before[i - 1] = offcpu_stack(off, c->wakers[i]);
+	if (last && off->opts.hist && !bpf_map_lookup_elem(bpf_map__fd(off->skel->maps.off_hists), &key, &hist))
 		b.hist = &hist;
 	done->count += b.count;
 	done->ns += b.ns;
@@ -405,10 +484,20 @@ struct reader {
 	void *keys, *values;
 	int (*take)(struct reader *r, uint32_t n);
 	struct offcpu *off;
+	uint32_t generation;	/* counts: of this one only */
+	bool last;
 	offcpu_block_fn block_fn;
 	offcpu_thread_fn thread_fn;
 	void *ctx;
 };
+
+static void take_out(struct offcpu *off, uint64_t key)
+{
+	if (!bpf_map_delete_elem(bpf_map__fd(off->skel->maps.off_counts), &key))
+		off->deleted++;
+	if (off->opts.hist)
+		bpf_map_delete_elem(bpf_map__fd(off->skel->maps.off_hists), &key);
+}
 
 static int take_counts(struct reader *r, uint32_t n)
 {
@@ -416,8 +505,13 @@ static int take_counts(struct reader *r, uint32_t n)
 	const uint64_t *keys = r->keys;
 	int err = 0;
 
-	for (uint32_t i = 0; i < n && !err; i++)
-		err = merge_one(r->off, keys[i], &counts[i], r->block_fn, r->ctx);
+	for (uint32_t i = 0; i < n && !err; i++) {
+		if (counts[i].generation != r->generation)
+			continue;
+		err = merge_one(r->off, keys[i], &counts[i], r->last, r->block_fn, r->ctx);
+		if (!err && r->generation != r->off->generation)
+			take_out(r->off, keys[i]);
+	}
 	return err;
 }
 
@@ -457,11 +551,115 @@ static int read_map(struct reader *r, const struct bpf_map *map)
 	return err;
 }
 
+/* ---- Generations ---- */
+
+bool offcpu_wants_merge(const struct offcpu *off)
+{
+	uint32_t max = off->opts.max_stacks, room = max - max / 8;
+	size_t most = off->held + max / 2 < room ? off->held + max / 2 : room;
+
+	if (off->no_generations || off->skel->bss->off_finish)
+		return false;
+	return off->closing || off->skel->bss->off_used - off->deleted > max / 2 || off->stacks.used > most;
+}
+
+/* The programs that run now may still count for the old one: they are through when this returns. */
+static void begin_generation(struct offcpu *off)
+{
+	__atomic_store_n(&off->skel->bss->off_generation, off->generation + 1, __ATOMIC_RELEASE);
+	if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0)) {	/* waits for RCU readers; not with nohz_full */
+		off->no_generations = true;
+		__atomic_store_n(&off->skel->bss->off_generation, off->generation, __ATOMIC_RELEASE);
+		return;
+	}
+	off->generation++;
+	off->closing = true;
+}
+
+static void see_held(struct offcpu *off, const uint64_t *hashes, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		struct kept *k = hashes[i] && off->stacks.nslots ? find_kept(off, hashes[i]) : NULL;
+
+		if (k)
+			k->generation = off->generation;
+	}
+}
+
+/*
+ * Drops the stacks that no count refers to. One that was sent in the generation that ended, and that no thread holds any
+ * more, may have been counted since then: it stays for one more.
+ */
+static int drop_stacks(struct offcpu *off)
+{
+	int fd = bpf_map__fd(off->skel->maps.off_stacks), err;
+	struct table left = { 0 };
+	size_t held = 0;
+
+	err = run_iterator(off->skel->progs.off_held, see_held, off);
+	for (size_t i = 0; i < off->stacks.nslots && !err; i++) {
+		uint64_t key = off->stacks.slots[2 * i], *to;
+		struct kept *k = kept_at(&off->stacks, i);
+
+		if (!k || k->generation + 1 < off->generation)
+			continue;
+		to = table_at(&left, key);
+		if (!to)
+			err = -ENOMEM;
+		else
+			*to = (uintptr_t)k;
+		held++;
+	}
+	if (err) {		/* all stay */
+		free(left.slots);
+		return err;
+	}
+	for (size_t i = 0; i < off->stacks.nslots; i++) {
+		struct kept *k = kept_at(&off->stacks, i);
+
+		if (!k || k->generation + 1 >= off->generation)
+			continue;
+		bpf_map_delete_elem(fd, &off->stacks.slots[2 * i]);
+		free(k);
+	}
+	free(off->stacks.slots);
+	off->stacks = left;
+	off->held = held;
+	return 0;
+}
+
+static int close_generation(struct offcpu *off, struct reader *r)
+{
+	int err;
+
+	r->generation = off->generation - 1;
+	r->last = true;
+	err = read_map(r, off->skel->maps.off_counts);
+	off->closing = false;
+	off->taken_out += off->ncounts;
+	off->ncounts = 0;
+	free(off->seen.slots);
+	off->seen = (struct table){ 0 };
+	return err ? err : drop_stacks(off);
+}
+
 int offcpu_merge(struct offcpu *off, offcpu_block_fn fn, void *ctx)
 {
 	struct reader r = { .take = take_counts, .off = off, .block_fn = fn, .ctx = ctx };
+	bool over = off->skel->bss->off_finish != 0;
+	int err = 0;
 
-	return read_map(&r, off->skel->maps.off_counts);
+	if (!over)
+		calibrate(off->skel->bss);
+	if (off->closing)
+		err = close_generation(off, &r);
+	r.generation = off->generation;
+	r.last = over;
+	if (!err)
+		err = read_map(&r, off->skel->maps.off_counts);
+	if (!err && offcpu_wants_merge(off))
+		begin_generation(off);
+	return err;
 }
 
 int offcpu_threads(struct offcpu *off, offcpu_thread_fn fn, void *ctx)
@@ -475,7 +673,8 @@ void offcpu_totals(const struct offcpu *off, struct offcpu_totals *ret)
 {
 	*ret = (struct offcpu_totals){
 		.sampled_ns = off->skel->bss->off_sampled_ns, .lost_ns = off->skel->bss->off_lost_ns,
-		.stacks = off->ncounts, .full_at = off->opts.max_stacks,
+		.stacks = off->taken_out + off->ncounts, .full_at = off->opts.max_stacks,
+		.generations = off->generation, .threads_full = off->skel->bss->off_threads_full,
 		.at_leave = off->at_leave, .remote = off->remote != NULL,
 	};
 }

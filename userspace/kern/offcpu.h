@@ -20,17 +20,19 @@ struct offcpu_opts {
 	uint32_t states;		/* 1 << enum sf_off_state */
 	uint32_t max_stacks;		/* entries of each map */
 	bool wakers, hist, threads;
+	bool chains;			/* the wakers' wakers too */
 	bool kernel_threads, user_threads;
 	enum offcpu_where where;	/* where stacks are taken; AUTO: as well as the kernel can */
 };
 
-/* Blocks that have their stack, their state and their waker in common. Valid during the callback. */
+/* Blocks that have their stack, their state and their wakers in common. Valid during the callback. */
 struct offcpu_block {
 	const struct sf_sample *stack;
 	const struct sf_sample *waker;	/* NULL: not known */
+	const struct sf_sample *before[SF_OFF_CHAIN - 1];	/* chains: who had woken the waker, and who that one; NULL: not known */
 	uint8_t state;			/* enum sf_off_state */
 	uint64_t count, ns, max_ns;	/* count: blocks that ended; the time is also that of open ones, as far as they were cut */
-	const struct sf_off_hist *hist;	/* NULL unless asked for */
+	const struct sf_off_hist *hist;	/* NULL unless asked for, and until the counts are taken out or the run is over */
 };
 
 typedef void (*offcpu_block_fn)(void *ctx, const struct offcpu_block *b);
@@ -66,13 +68,20 @@ void offcpu_thin(struct offcpu *off, uint64_t ns);
  * and shall return once their tables are there.
  */
 void offcpu_finish(struct offcpu *off, void (*drain)(void *ctx), void *ctx);
-/* What has been counted since the last call. 0 or -errno. */
+/*
+ * What has been counted since the last call. 0 or -errno. If the maps are half full, a new generation of counts begins, and
+ * the next call takes the old one out; the ring has to be drained in between, as it is when calls alternate with collector_poll.
+ */
 int offcpu_merge(struct offcpu *off, offcpu_block_fn fn, void *ctx);
+/* Whether offcpu_merge should be called now, so that the maps do not fill up. */
+bool offcpu_wants_merge(const struct offcpu *off);
 int offcpu_threads(struct offcpu *off, offcpu_thread_fn fn, void *ctx);
 
 struct offcpu_totals {
 	uint64_t sampled_ns, lost_ns;	/* what samples stand for, since maps were full or off_thin is on; what nothing does */
-	uint64_t stacks, full_at;	/* distinct (stack, state, waker), and how many there is room for */
+	uint64_t stacks, full_at;	/* distinct (stack, state, wakers), by generation, and how many there is room for */
+	uint64_t generations;		/* how often the maps were emptied */
+	uint64_t threads_full;		/* blocks that offcpu_threads does not have: too many threads */
 	bool at_leave, remote;		/* how stacks are taken, and whether those of sleepers can be read */
 };
 

@@ -64,8 +64,8 @@ void tables_pin(struct tables *t, uint32_t module, const struct sf_file_key *key
  * the first call nothing is taken away.
  */
 int tables_tend(struct tables *t);
-/* Modules whose file nobody maps any more: their tables go if they were not used for long. */
-void tables_unmapped(struct tables *t, const uint32_t *modules, size_t n);
+/* Modules whose file nobody maps any more: their tables and ids go if they were not used for idle_ms. */
+void tables_unmapped(struct tables *t, const uint32_t *modules, size_t n, uint64_t idle_ms);
 /* While BPF programs run that cannot be waited for (iterators that sleep), nothing is taken away. Any thread. */
 void tables_hold(struct tables *t);
 void tables_release(struct tables *t);

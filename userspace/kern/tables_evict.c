@@ -14,7 +14,6 @@
 #define SCAN_LEAST_MS 250u
 #define HOT_MS 2000u		/* used so recently: in use */
 #define LOADING_MS 1000u	/* a place was given away so long ago at least: no BPF program is still busy with that */
-#define IDLE_MS 300000u		/* unused and mapped by nobody for so long: of no use to anybody */
 #define IDS_LOW (SF_MAX_MODULES / 4)	/* free ids that are kept for a burst (bpf/vma.bpf.h, NEED_BURST) */
 #define IDS_BATCH (SF_MAX_MODULES / 16)
 #define IDS_PAUSE_MS 100u
@@ -129,13 +128,13 @@ static bool may_leave(const struct tables *t, uint32_t at, uint64_t now)
 	const struct place *p = &t->places[at];
 	const struct sf_module *m = &t->modules[at];
 
-	if (p->pinned || p->leaving || m->id == t->loading || !has_file(m))
+	if (p->pinned || p->leaving || m->id == t->loading)
 		return false;
 	return m->state != SF_MOD_LOADING || (p->last_ms && now - p->last_ms >= LOADING_MS);
 }
 
-/* All that may leave, of sizes in cells or, for ids, of size 1. NULL: out of memory. */
-static struct share_item *candidates(const struct tables *t, bool ids, uint64_t now, size_t *ret_n)
+/* All that is held: in cells or, for ids, of size 1. NULL: out of memory. */
+static struct share_item *holders(const struct tables *t, bool ids, uint64_t now, size_t *ret_n)
 {
 	struct share_item *items = malloc(SF_MAX_MODULES * sizeof(*items));
 
@@ -143,8 +142,9 @@ static struct share_item *candidates(const struct tables *t, bool ids, uint64_t 
 	for (uint32_t at = 1; items && at < SF_MAX_MODULES; at++) {
 		const struct place *p = &t->places[at];
 
-		if (may_leave(t, at, now) && (ids || p->n))
-			items[(*ret_n)++] = (struct share_item){ at, t->modules[at].owner, ids ? 1 : p->cells, p->last_ms };
+		if (has_file(&t->modules[at]) && (ids || p->n))
+			items[(*ret_n)++] = (struct share_item){ at, t->modules[at].owner, ids ? 1 : p->cells, p->last_ms,
+								 !may_leave(t, at, now) };
 	}
 	return items;
 }
@@ -156,7 +156,7 @@ static long choose(struct tables *t, const struct share_ask *ask, bool ids, uint
 	size_t n;
 	long chosen;
 
-	items = candidates(t, ids, now, &n);
+	items = holders(t, ids, now, &n);
 	chosen = items ? share_choose(items, n, ask) : -ENOMEM;
 	for (long i = 0; i < chosen; i++)
 		leave(t, items[i].id, ids);
@@ -212,16 +212,18 @@ int tables_tend(struct tables *t)
 	return (int)period;
 }
 
-void tables_unmapped(struct tables *t, const uint32_t *modules, size_t n)
+void tables_unmapped(struct tables *t, const uint32_t *modules, size_t n, uint64_t idle_ms)
 {
 	uint64_t now = tables_now_ms();
 
-	if (!t->started || pthread_mutex_trylock(&t->hold))
+	if (!n || !t->started || pthread_mutex_trylock(&t->hold))
 		return;
+	if (now - t->scan_ms >= SCAN_LEAST_MS)
+		scan(t, now);
 	for (size_t i = 0; i < n; i++) {
 		uint32_t at = SF_MODULE_PLACE(modules[i]);
 
-		if (t->modules[at].id != modules[i] || !may_leave(t, at, now) || now - t->places[at].last_ms < IDLE_MS)
+		if (t->modules[at].id != modules[i] || !has_file(&t->modules[at]) || !may_leave(t, at, now) || now - t->places[at].last_ms < idle_ms)
 			continue;
 		leave(t, at, true);
 		t->idle++;

@@ -31,6 +31,7 @@ struct run_stats {
 	uint64_t needs_refused;		/* beyond what a user is granted (asked again) */
 	struct {
 		uint64_t modules, rows, rules, bytes;
+		uint64_t cached;		/* files whose tables came from disk */
 		double build_ms;
 		uint64_t evicted, recycled;	/* tables, module ids that were taken away */
 		uint64_t full;			/* times when there was no room, nor any to be had */
@@ -42,6 +43,7 @@ struct run_stats {
 	uint64_t off_ns[SF_OFF_STATES];	/* time by state, of what was received */
 	uint64_t off_sampled_ns;	/* of it: what samples stand for */
 	uint64_t off_lost_ns;		/* not in it */
+	uint64_t off_generations;	/* how often the kernel's counts were taken out to make room */
 };
 
 struct out_opts {
@@ -49,6 +51,7 @@ struct out_opts {
 	bool usec;			/* COUNT is the weight in microseconds (off-CPU) instead of samples */
 	size_t rows;			/* text: rows a table; 0: 40 */
 	enum redact redact;		/* paths of files */
+	bool any_process;		/* profile_merge_code: pprof has no pid where it is 0 */
 	bool only_comm;			/* pprof: no other label, for receivers that make a series of each */
 	int columns;			/* text: of the screen; 0: lines are not cut */
 };
@@ -67,7 +70,7 @@ struct out_report {
 	const struct out_meta *meta;
 	const struct run_stats *stats;
 	struct out_opts opts;
-	struct profile *wakers;		/* off-CPU: what the profile's wakers are in; NULL: none are shown */
+	struct profile *wakers;		/* off-CPU: what the profile's wakers, and their wakers, are in; NULL: none are shown */
 };
 
 struct out_format {

@@ -107,11 +107,19 @@ static int add_word(struct folded *fd, const char *word)
 	return err;
 }
 
-static int add_waker(struct folded *fd, uint32_t waker)
+/* Who ended the block, and behind it who had woken that one. */
+static int add_wakers(struct folded *fd, uint32_t waker)
 {
-	int err = add_word(fd, STACK_WAKER_MARK);
+	struct profile_stack s;
+	int err = 0;
 
-	return err ? err : add_frames(fd, fd->r->wakers, waker - 1);
+	for (; waker && !err; waker = s.waker) {
+		err = add_word(fd, STACK_WAKER_MARK);
+		if (!err)
+			err = add_frames(fd, fd->r->wakers, waker - 1);
+		profile_stack(fd->r->wakers, waker - 1, &s);
+	}
+	return err;
 }
 
 static int add_stack(struct folded *fd, size_t i)
@@ -126,8 +134,8 @@ static int add_stack(struct folded *fd, size_t i)
 	err = add_frames(fd, fd->r->profile, i);
 	if (!err && s.state == SF_OFF_R)
 		err = add_word(fd, STACK_RUNNABLE);
-	if (!err && s.waker && fd->r->wakers)
-		err = add_waker(fd, s.waker);
+	if (!err && fd->r->wakers)
+		err = add_wakers(fd, s.waker);
 	fd->lines[fd->nlines++] = (struct line){ .at = at, .len = fd->nseqs - at, .value = out_value(fd->r, &s) };
 	return err;
 }

@@ -326,6 +326,8 @@ static int add_frames(struct path *p, struct profile *profile, size_t i, struct 
 	char marker[64];
 	int err = profile_frames(profile, i, r->symbols, !r->opts.kernel_only, !r->opts.user_only, &f);
 
+	if (!err)
+		err = vec_reserve(&p->frames, &p->cap, p->n + f.n, sizeof(*p->frames));
 	profile_stack(profile, i, ret);
 	if (!err && out_incomplete(r, ret)) {
 		snprintf(marker, sizeof(marker), "[incomplete:%s]", profile_stop_name(ret->stop));
@@ -339,17 +341,23 @@ static int add_frames(struct path *p, struct profile *profile, size_t i, struct 
 	return err;
 }
 
-static int add_waker(struct path *p, uint32_t waker)
+/* Who ended the block, and behind it who had woken that one. */
+static int add_wakers(struct path *p, uint32_t waker)
 {
 	struct profile_stack s;
 	char comm[64];
-	int err = add_note(p, STACK_WAKER_MARK);
+	int err = 0;
 
-	profile_stack(p->r->wakers, waker - 1, &s);
-	clean_comm(comm, s.comm);
-	if (!err)
-		err = add_note(p, comm);
-	return err ? err : add_frames(p, p->r->wakers, waker - 1, &s);
+	for (int depth = 0; waker && depth < SF_OFF_CHAIN && !err; depth++, waker = s.waker) {
+		profile_stack(p->r->wakers, waker - 1, &s);
+		clean_comm(comm, s.comm);
+		err = add_note(p, STACK_WAKER_MARK);
+		if (!err)
+			err = add_note(p, comm);
+		if (!err)
+			err = add_frames(p, p->r->wakers, waker - 1, &s);
+	}
+	return err;
 }
 
 static int add_stack(struct stackset *ss, const struct out_report *r, size_t i, enum stack_side side)
@@ -361,8 +369,8 @@ static int add_stack(struct stackset *ss, const struct out_report *r, size_t i, 
 
 	if (!err && s.state == SF_OFF_R)
 		err = add_note(&p, STACK_RUNNABLE);
-	if (!err && s.waker && r->wakers)
-		err = add_waker(&p, s.waker);
+	if (!err && r->wakers)
+		err = add_wakers(&p, s.waker);
 	clean_comm(comm, s.comm);
 	if (!err)
 		err = stackset_add(ss, comm, s.pid, p.frames, p.n, side, out_value(r, &s));

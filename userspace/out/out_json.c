@@ -7,7 +7,7 @@
  *   modules  the files that frames lie in: id, name, path, build_id (hex; null if it has none)
  *   stacks   comm, pid, cgroup_id, container (its id, if the process is in one), count (in `unit`), samples, stop (why the user part ends where it does, "complete" if at
  *            its outermost frame; null for kernel threads and with -K), frames: root first, user part before kernel part
- *            off-CPU also: state (ps's letter), waker (null, or an object of comm, pid, stop, frames)
+ *            off-CPU also: state (ps's letter), waker (null, or an object of comm, pid, stop, frames, waker)
  *   frame    name (without line) and module as in folded output; kind "user", "inlined", "kernel", "jit" (code without a
  *            file) or "unknown" (no code there); user, inlined: module_id and offset (bytes into the file), file and line of
  *            the source if they were asked for and are known; jit, unknown: address (hex string: JSON's numbers are doubles).
@@ -201,6 +201,8 @@ static int put_waker(struct json *j, const struct out_report *r, uint32_t waker)
 	put_clean(j, "comm", s.comm);
 	json_u64(j, "pid", s.pid);
 	err = put_frames(j, r, r->wakers, waker - 1);
+	if (!err)
+		err = put_waker(j, r, s.waker);
 	json_object_end(j);
 	return err;
 }

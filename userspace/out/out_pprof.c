@@ -76,6 +76,8 @@ struct pprof {
 	struct idmap functions;		/* name, file */
 	uint64_t *ids;			/* scratch: a sample's locations */
 	size_t ids_cap;
+	char *text;			/* scratch: a waker's stack */
+	size_t text_len, text_cap;
 	uint64_t next_base, period;	/* period in nanoseconds; 0: values are only samples */
 	int err;			/* first failure; the rest is then not worth writing */
 };
@@ -221,19 +223,25 @@ static void put_mapping(struct pprof *w, uint32_t id)
 
 /* ---- Functions and locations ---- */
 
+/* The line of its source, 0 if it is not known, and the source. */
+static uint32_t line_of(const struct pprof *w, uint32_t symbol, const char **ret_file)
+{
+	*ret_file = "";
+	return symbol == RUNNABLE ? 0 : symbolizer_line(w->r->symbols, symbol, ret_file);
+}
+
 /* The same function whether inlined or not, and in all its lines. It is written when first asked for, which no other message may hold. */
 static uint64_t function_id(struct pprof *w, uint32_t symbol)
 {
-	bool is_note = symbol == RUNNABLE;
-	uint64_t name = string_id(w, is_note ? STACK_RUNNABLE : symbolizer_function(w->r->symbols, symbol)), path;
-	/* Functions of the same name in two modules stay two, as symbols are. */
-	uint32_t module = is_note ? 0 : symbolizer_module_index(w->r->symbols, symbol), id;
 	size_t before = w->functions.n, at;
-	const char *file = "";
+	bool real = symbol != RUNNABLE;
+	uint64_t name = string_id(w, real ? symbolizer_function(w->r->symbols, symbol) : STACK_RUNNABLE), path;
+	uint32_t id, module = real ? symbolizer_module_index(w->r->symbols, symbol) : UINT32_MAX;
+	const char *file;
 
-	if (!is_note)
-		symbolizer_line(w->r->symbols, symbol, &file);
+	line_of(w, symbol, &file);
 	path = string_id(w, file);
+	/* Functions of the same name in two modules stay two, as symbols are. */
 	if (idmap_get(&w->functions, name << 32 | module, path, &id)) {
 		w->err = -ENOMEM;
 		return 0;
@@ -252,7 +260,7 @@ static uint64_t function_id(struct pprof *w, uint32_t symbol)
 static void put_line(struct pprof *w, uint32_t symbol)
 {
 	const char *file;
-	uint32_t number = symbol == RUNNABLE ? 0 : symbolizer_line(w->r->symbols, symbol, &file);
+	uint32_t number = line_of(w, symbol, &file);
 	uint64_t function = function_id(w, symbol);
 	size_t line = pb_begin(&w->pb, LOCATION_LINE);
 
@@ -335,23 +343,66 @@ static void put_label(struct pprof *w, const char *key, uint64_t str, uint64_t n
 	pb_end(&w->pb, at);
 }
 
-static void put_off_labels(struct pprof *w, const struct profile_stack *s)
+static void put_text(struct pprof *w, const char *s)
+{
+	size_t len = strlen(s);
+
+	if (vec_reserve(&w->text, &w->text_cap, w->text_len + len + 2, 1)) {
+		w->err = -ENOMEM;
+		return;
+	}
+	if (w->text_len)
+		w->text[w->text_len++] = ';';
+	memcpy(w->text + w->text_len, s, len + 1);
+	w->text_len += len;
+}
+
+/* Wakers as in folded lines. */
+static void put_wakers(struct pprof *w, uint32_t waker)
+{
+	const struct out_report *r = w->r;
+	struct profile_stack s;
+	char clean[2048];
+
+	profile_stack(r->wakers, waker - 1, &s);
+	put_label(w, "waker", clean_string_id(w, *s.comm ? s.comm : "[unknown]"), 0);
+	for (w->text_len = 0; waker; waker = s.waker) {
+		const uint32_t *ids = profile_symbols(r->wakers, waker - 1, r->symbols);
+
+		profile_stack(r->wakers, waker - 1, &s);
+		if (w->text_len)
+			put_text(w, STACK_WAKER_MARK);
+		text_clean(clean, sizeof(clean), s.comm, strlen(s.comm), TEXT_FOLDED);
+		put_text(w, *clean ? clean : "[unknown]");
+		for (size_t k = (size_t)s.n_user + s.n_kernel; ids && k-- > 0;) {
+			/* Root first: the user part backwards, then the kernel's. */
+			size_t at = k >= s.n_kernel ? k - s.n_kernel : k + s.n_user;
+			const char *name = symbolizer_name(r->symbols, ids[at]);
+
+			if (at < s.n_user ? r->opts.kernel_only : r->opts.user_only)
+				continue;
+			text_clean(clean, sizeof(clean), name, strlen(name), TEXT_FOLDED);
+			put_text(w, clean);
+		}
+	}
+	if (!w->err)
+		put_label(w, "waker_stack", string_id(w, w->text), 0);
+}
+
+static void put_offcpu_labels(struct pprof *w, const struct profile_stack *s)
 {
 	static const char letters[] = SF_OFF_LETTERS;
-	struct profile_stack waker;
 
 	put_label(w, "state", string_id(w, (char [2]){ letters[s->state] }), 0);
-	if (!s->waker || !w->r->wakers)
-		return;
-	profile_stack(w->r->wakers, s->waker - 1, &waker);
-	put_label(w, "waker", clean_string_id(w, *waker.comm ? waker.comm : "[unknown]"), 0);
+	if (w->r->wakers && s->waker)
+		put_wakers(w, s->waker);
 }
 
 static void put_origin(struct pprof *w, const struct profile_stack *s)
 {
 	const char *container = out_container(w->containers, s);
 
-	if (s->pid)
+	if (s->pid || !w->r->opts.any_process)
 		put_label(w, "pid", 0, s->pid);
 	if (s->tid)
 		put_label(w, "tid", 0, s->tid);
@@ -380,7 +431,7 @@ static void put_sample(struct pprof *w, size_t i)
 	if (out_incomplete(w->r, &s) && !w->r->opts.only_comm)
 		put_label(w, "incomplete", string_id(w, profile_stop_name(s.stop)), 0);
 	if (w->r->stats->offcpu)
-		put_off_labels(w, &s);
+		put_offcpu_labels(w, &s);
 	pb_end(&w->pb, at);
 }
 
@@ -485,5 +536,6 @@ int out_pprof(const struct out_report *r, FILE *f)
 	free(w.files);
 	free(w.mappings);
 	free(w.ids);
+	free(w.text);
 	return err;
 }

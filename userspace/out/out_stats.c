@@ -35,6 +35,7 @@ static void put_offcpu(struct json *j, const struct run_stats *st)
 	json_object_end(j);
 	json_double(j, "sampled_ms", (double)st->off_sampled_ns / 1e6, 3);
 	json_double(j, "lost_ms", (double)st->off_lost_ns / 1e6, 3);
+	json_u64(j, "generations", st->off_generations);
 	json_object_end(j);
 }
 
@@ -59,6 +60,7 @@ int out_stats(const struct run_stats *st, FILE *f)
 	json_u64(&j, "rules", st->tables.rules);
 	json_u64(&j, "bytes", st->tables.bytes);
 	json_double(&j, "build_ms", st->tables.build_ms, 3);
+	json_u64(&j, "cached", st->tables.cached);
 	json_u64(&j, "evicted", st->tables.evicted);
 	json_u64(&j, "recycled", st->tables.recycled);
 	json_u64(&j, "full", st->tables.full);

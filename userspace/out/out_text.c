@@ -1,54 +1,60 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The hottest functions and processes as plain tables, and one line that says how far to trust them. */
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "out/out.h"
 #include "out/out_table.h"
-#include "prof/topview.h"
+#include "prof/census.h"
 
 #define ROWS 40
 #define PROCESS_ROWS 10
 
-static void put_functions(const struct out_report *r, const struct topview *tv, FILE *f)
+static double share(uint64_t part, uint64_t sum)
+{
+	return sum ? 100.0 * (double)part / (double)sum : 0;
+}
+
+static void put_functions(const struct out_report *r, const struct census *c, FILE *f)
 {
 	size_t rows = r->opts.rows ? r->opts.rows : ROWS;
 
 	out_table_head(f, r->opts.usec ? "microseconds" : "samples");
-	for (size_t i = 0; i < tv->nfunctions && i < rows; i++) {
-		const struct topview_function *fn = &tv->functions[i];
+	for (size_t i = 0; i < c->nfunctions && i < rows; i++) {
+		const struct census_function *fn = &c->functions[i];
 		struct out_table_row row = {
-			.self_pct = topview_pct(fn->self, tv->sum), .total_pct = topview_pct(fn->total, tv->sum),
+			.self_pct = share(fn->self, c->sum), .total_pct = share(fn->total, c->sum),
 			.self = out_shown(r, fn->self), .module = fn->module, .name = fn->name, .suffix = "",
 		};
 
 		out_table_row(f, &row, r->opts.columns);
 	}
-	if (tv->nfunctions > rows)
-		fprintf(f, "  ... and %zu more functions\n", tv->nfunctions - rows);
+	if (c->nfunctions > rows)
+		fprintf(f, "  ... and %zu more functions\n", c->nfunctions - rows);
 }
 
-static void put_processes(const struct out_report *r, const struct topview *tv, FILE *f)
+static void put_processes(const struct out_report *r, const struct census *c, FILE *f)
 {
 	size_t rows = r->opts.rows && r->opts.rows < PROCESS_ROWS ? r->opts.rows : PROCESS_ROWS;
 
 	fprintf(f, "\n   CPU%% KERNEL%% %12s  %9s %9s  COMM\n", r->opts.usec ? "TIME(us)" : "SAMPLES", "COMPLETE%", "PID");
-	for (size_t i = 0; i < tv->nprocesses && i < rows; i++) {
-		const struct topview_process *p = &tv->processes[i];
+	for (size_t i = 0; i < c->nthreads && i < rows; i++) {
+		const struct census_process *p = &c->threads[i];
 		char comm[4 * SF_COMM];
 
-		fprintf(f, "%7.2f %7.2f %12" PRIu64 "  ", topview_pct(p->self, tv->sum), topview_pct(p->kernel, tv->sum),
+		fprintf(f, "%7.2f %7.2f %12" PRIu64 "  ", share(p->self, c->sum), share(p->kernel, c->sum),
 			out_shown(r, p->self));
 		if (p->user_stacks)
-			fprintf(f, "%9.1f", topview_pct(p->complete, p->user_stacks));
+			fprintf(f, "%9.1f", share(p->complete, p->user_stacks));
 		else
 			fprintf(f, "%9s", "-");
-		text_clean(comm, sizeof(comm), p->comm, strlen(p->comm), 0);
+		text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);
 		fprintf(f, " %9" PRIu32 "  %s\n", p->pid, comm);
 	}
-	if (tv->nprocesses > rows)
-		fprintf(f, "  ... and %zu more processes\n", tv->nprocesses - rows);
+	if (c->nthreads > rows)
+		fprintf(f, "  ... and %zu more processes\n", c->nthreads - rows);
 }
 
 /* "name 12, name 3" of the counts that are not 0, in brackets. */
@@ -77,25 +83,52 @@ static void put_summary(const struct out_report *r, FILE *f)
 	put_causes(f, r->stats->lost, 0, SF_LOST_MAX, false);
 	if (!r->opts.kernel_only && a->user_total) {
 		fprintf(f, ", %.1f %% of %" PRIu64 " user stacks complete",
-			topview_pct(a->stops[SF_STOP_COMPLETE], a->user_total), a->user_total);
+			share(a->stops[SF_STOP_COMPLETE], a->user_total), a->user_total);
 		put_causes(f, a->stops, SF_STOP_COMPLETE + 1, SF_STOP_MAX, true);
 	}
 	putc('\n', f);
 }
 
+static int descending(uint64_t a, uint64_t b)
+{
+	return a < b ? 1 : -(a > b);
+}
+
+static int by_self(const void *a, const void *b)
+{
+	const struct census_function *x = a, *y = b;
+	int d = descending(x->self, y->self);
+
+	d = d ? d : descending(x->total, y->total);
+	d = d ? d : strcmp(x->name, y->name);
+	return d ? d : strcmp(x->module, y->module);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct census_process *x = a, *y = b;
+	int d = descending(x->self, y->self);
+
+	d = d ? d : memcmp(x->comm, y->comm, sizeof(x->comm));
+	return d ? d : x->pid < y->pid ? -1 : x->pid > y->pid;
+}
+
 int out_text(const struct out_report *r, FILE *f)
 {
-	struct topview_opts opts = {
-		.user_only = r->opts.user_only, .kernel_only = r->opts.kernel_only, .by_weight = r->opts.usec,
-	};
-	struct topview tv = { 0 };
-	int err = topview_build(&tv, r->profile, r->symbols, &opts);
+	const struct selection sel = { .user_only = r->opts.user_only, .kernel_only = r->opts.kernel_only };
+	struct census c = { 0 };
+	int err = census_build(&c, r->profile, r->symbols, r->modules, &sel,
+			       CENSUS_FUNCTIONS | CENSUS_PROCESSES | (r->opts.usec ? CENSUS_BY_WEIGHT : 0));
 
 	if (err)
 		return err;
-	put_functions(r, &tv, f);
-	put_processes(r, &tv, f);
+	if (c.nfunctions)
+		qsort(c.functions, c.nfunctions, sizeof(*c.functions), by_self);
+	if (c.nthreads)		/* a line for each name that a process's threads have */
+		qsort(c.threads, c.nthreads, sizeof(*c.threads), by_time);
+	put_functions(r, &c, f);
+	put_processes(r, &c, f);
 	put_summary(r, f);
-	topview_free(&tv);
+	census_free(&c);
 	return out_finish(f);
 }

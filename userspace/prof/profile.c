@@ -137,7 +137,8 @@ counted:
 	return s;
 }
 
-int profile_add_times(struct profile *p, const struct sf_sample *rec, const struct profile_times *t, size_t *ret_index)
+/* rec as a stack, without its place. */
+static struct stack key_of(const struct profile *p, const struct sf_sample *rec, const struct profile_times *t)
 {
 	struct stack key = {
 		.count = t->count, .weight = t->weight, .cgroup_id = rec->cgroup_id, .pid = rec->pid,
@@ -145,12 +146,39 @@ int profile_add_times(struct profile *p, const struct sf_sample *rec, const stru
 		.n_user = rec->n_user, .n_kernel = rec->n_kernel, .stop = rec->stop, .flags = rec->flags,
 		.state = t->state, .waker = t->waker, .cpu1 = t->cpu1,
 	};
-	struct stack *s;
 
-	if (rec->n_user > SF_MAX_USER || rec->n_kernel > SF_MAX_KERNEL || rec->stop >= SF_STOP_MAX)
-		return -EINVAL;
 	memcpy(key.comm, rec->comm, strnlen(rec->comm, SF_COMM - 1));
 	key.hash = hash_stack(&key, rec->frames);
+	return key;
+}
+
+static bool in_range(const struct sf_sample *rec)
+{
+	return rec->n_user <= SF_MAX_USER && rec->n_kernel <= SF_MAX_KERNEL && rec->stop < SF_STOP_MAX;
+}
+
+bool profile_has(const struct profile *p, const struct sf_sample *rec, const struct profile_times *t, size_t *ret_index)
+{
+	struct stack key;
+
+	if (!p->nslots || !in_range(rec))
+		return false;
+	key = key_of(p, rec, t);
+	for (size_t at = key.hash & (p->nslots - 1); p->slots[at]; at = (at + 1) & (p->nslots - 1)) {
+		*ret_index = p->slots[at] - 1;
+		if (same_stack(p, &p->stacks[*ret_index], &key, rec->frames))
+			return true;
+	}
+	return false;
+}
+
+int profile_add_times(struct profile *p, const struct sf_sample *rec, const struct profile_times *t, size_t *ret_index)
+{
+	struct stack key, *s;
+
+	if (!in_range(rec))
+		return -EINVAL;
+	key = key_of(p, rec, t);
 	s = add_stack(p, &key, rec->frames);
 	if (s && ret_index)
 		*ret_index = (size_t)(s - p->stacks);

@@ -26,7 +26,7 @@ struct profile_stack {			/* a view; valid until the next profile_add, _merge or 
 	uint16_t n_user, n_kernel;
 	uint8_t stop, flags;		/* enum sf_stop, SF_SAMPLE_* */
 	uint8_t state;			/* off-CPU: enum sf_off_state */
-	uint32_t waker;			/* off-CPU: a stack of another profile, plus 1; 0: not known */
+	uint32_t waker;			/* off-CPU: a stack of the profile of wakers, plus 1, also in that one itself; 0: not known */
 	uint32_t cpu1;			/* CPU plus 1; 0: not kept */
 };
 
@@ -50,6 +50,8 @@ struct profile_times {
 
 /* The same; *ret_index (may be NULL) is the stack's. */
 int profile_add_times(struct profile *p, const struct sf_sample *rec, const struct profile_times *t, size_t *ret_index);
+/* Whether that would be added to a stack that is there. */
+bool profile_has(const struct profile *p, const struct sf_sample *rec, const struct profile_times *t, size_t *ret_index);
 /* Adds all of src to dst: a live view keeps a ring of one-second profiles and merges the last N. 0 or -ENOMEM. */
 int profile_merge(struct profile *dst, const struct profile *src);
 /*

@@ -22,6 +22,7 @@
 #define ANSWER_MAX (256u << 20)
 #define STRING_MAX 4095		/* bytes of a name or a path; longer ones are cut */
 #define NOBODY 65534
+#define WALL 4			/* times the CPU time */
 
 /*
  * On the pipe, for each address: index, number of frames; for each frame: line, name, file. Numbers are 32 bits in our own
@@ -254,7 +255,7 @@ int dwarf_work(const struct dwarf_job *job, const struct dwarf_place *place, con
 	if (!pid)
 		work(job, place, limits, fds[1]);
 	close(fds[1]);
-	err = read_answer(job, fds[0], limits->seconds, emit, ctx);
+	err = read_answer(job, fds[0], WALL * limits->seconds, emit, ctx);
 	close(fds[0]);
 	if (err)
 		kill(pid, SIGKILL);

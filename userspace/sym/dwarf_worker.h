@@ -11,7 +11,7 @@
 
 struct dwarf_limits {
 	uint64_t bytes;		/* of memory (RLIMIT_DATA) */
-	unsigned int seconds;	/* of time */
+	unsigned int seconds;	/* of CPU time, and a quarter of what a busy machine may take */
 };
 
 #define DWARF_LIMITS ((struct dwarf_limits){ .bytes = 1ull << 30, .seconds = 20 })

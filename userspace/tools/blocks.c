@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "base/vec.h"
 
 #define TRACING_FRAMES 12	/* of the tracepoint and of BPF, at most */
@@ -34,45 +35,93 @@ static const struct sf_sample *without_tracing(struct blocks *b, const struct sf
 	return b->buf;
 }
 
-static int add_waker(struct blocks *b, const struct sf_sample *rec, uint32_t *ret)
+/* From the end of the chain, since each stack names the one that woke it. create: those that are new, too; else -ENOENT. */
+static int add_wakers(struct blocks *b, const struct offcpu_block *blk, bool create, uint32_t *ret)
 {
+	const struct sf_sample *chain[SF_OFF_CHAIN] = { blk->waker };
 	struct profile_times once = { .count = 1 };
+	int n = 0, err = 0;
 	size_t at;
-	int err = profile_add_times(b->wakers, without_tracing(b, rec), &once, &at);
 
-	if (!err)
-		*ret = (uint32_t)at + 1;
+	for (int i = 1; i < SF_OFF_CHAIN; i++)
+		chain[i] = blk->before[i - 1];
+	while (n < SF_OFF_CHAIN && chain[n])
+		n++;
+	while (n-- > 0 && !err) {
+		const struct sf_sample *rec = without_tracing(b, chain[n]);
+
+		if (create)
+			err = profile_add_times(b->wakers, rec, &once, &at);
+		else if (!profile_has(b->wakers, rec, &once, &at))
+			err = -ENOENT;
+		if (!err)
+			once.waker = (uint32_t)at + 1;
+	}
+	*ret = once.waker;
 	return err;
 }
 
-static int add_block(struct blocks *b, const struct offcpu_block *blk, size_t *ret_at)
+/* Whether a new stack may come in when the profile is full; then blk stands for t->weight. */
+static bool sample(struct blocks *b, struct profile_times *t)
+{
+	uint64_t n;
+
+	if (!b->acc_ns)
+		b->acc_ns = (uint64_t)random() % b->period_ns;
+	b->acc_ns += t->weight;
+	n = b->acc_ns / b->period_ns;
+	if (!n)
+		return false;
+	b->acc_ns -= n * b->period_ns;
+	t->weight = n * b->period_ns;
+	if (profile_count(b->profile) - b->max_stacks >= b->max_stacks / 4 * (size_t)(b->doubled + 1)) {
+		b->doubled++;
+		b->period_ns *= 2;
+	}
+	return true;
+}
+
+/* 0; 1: new, and no sample stands for it; -errno. *t: with the waker, and the weight of a sample if it became one. */
+static int add_block(struct blocks *b, const struct offcpu_block *blk, bool is_sample, size_t *ret_at)
 {
 	struct profile_times t = { .count = blk->count, .weight = blk->ns, .state = blk->state };
+	struct profile *p = b->profile;
 	int err = 0;
 
+	if (profile_count(p) >= b->max_stacks) {
+		if ((b->wakers && add_wakers(b, blk, false, &t.waker)) || !profile_has(p, without_tracing(b, blk->stack), &t, ret_at)) {
+			b->sampled_ns += is_sample ? 0 : blk->ns;	/* else the kernel counts it so */
+			if (!sample(b, &t)) {
+				b->passed += blk->count;
+				return 1;
+			}
+		}
+	}
 	symbolizer_see(b->session->symbols, blk->stack->frames, blk->stack->n_user, blk->stack->pid, session_now());
-	if (b->wakers && blk->waker)
-		err = add_waker(b, blk->waker, &t.waker);
+	if (b->wakers)
+		err = add_wakers(b, blk, true, &t.waker);
 	if (!err)
-		err = profile_add_times(b->profile, without_tracing(b, blk->stack), &t, ret_at);
+		err = profile_add_times(p, without_tracing(b, blk->stack), &t, ret_at);
 	if (err)
 		b->session->dropped += blk->count;
 	else if (blk->state < SF_OFF_STATES)
-		b->ns[blk->state] += blk->ns;
+		b->ns[blk->state] += t.weight;
 	return err;
 }
 
 /* The maps were full: a sample that stands for its weight. */
 void blocks_take(struct blocks *b, const struct sf_sample *rec)
 {
+	struct offcpu *off = collector_offcpu(b->session->collector);
+	const uint64_t *wakers = rec->frames + rec->n_user + rec->n_kernel;
 	struct offcpu_block blk = {
-		.stack = rec, .state = rec->state, .count = 1, .ns = rec->weight,
+		.stack = rec, .state = rec->state, .count = 1, .ns = rec->weight, .waker = offcpu_stack(off, wakers[0]),
 	};
 	size_t at;
 
-	if (rec->time_ns)
-		blk.waker = offcpu_stack(collector_offcpu(b->session->collector), rec->time_ns);
-	add_block(b, &blk, &at);
+	for (int i = 1; i < SF_OFF_CHAIN; i++)
+		blk.before[i - 1] = offcpu_stack(off, wakers[i]);
+	add_block(b, &blk, true, &at);
 }
 
 static void on_sample(void *ctx, const struct sf_sample *rec)
@@ -86,7 +135,7 @@ static void on_block(void *ctx, const struct offcpu_block *blk)
 	struct block_info *info;
 	size_t at;
 
-	if (add_block(b, blk, &at) || b->no_info)
+	if (add_block(b, blk, false, &at) || b->no_info)
 		return;
 	if (vec_reserve(&b->info, &b->info_cap, at + 1, sizeof(*b->info)))
 		return;		/* shown without its longest block */
@@ -103,7 +152,7 @@ static void on_block(void *ctx, const struct offcpu_block *blk)
 
 int blocks_open(struct blocks *b, struct session *s, bool wakers)
 {
-	*b = (struct blocks){ .session = s, .profile = s->profile };
+	*b = (struct blocks){ .session = s, .profile = s->profile, .period_ns = NUM_MS, .max_stacks = 131072 };
 	b->buf = malloc(sizeof(*b->buf) + 8ul * (SF_MAX_USER + SF_MAX_KERNEL));
 	b->wakers = wakers ? profile_new() : NULL;
 	if (!b->buf || (wakers && !b->wakers)) {
@@ -120,6 +169,11 @@ int blocks_merge(struct blocks *b)
 	return offcpu_merge(collector_offcpu(b->session->collector), on_block, b);
 }
 
+int blocks_tick(struct blocks *b)
+{
+	return offcpu_wants_merge(collector_offcpu(b->session->collector)) ? blocks_merge(b) : 0;
+}
+
 void blocks_stats(const struct blocks *b, struct run_stats *st)
 {
 	struct offcpu_totals t;
@@ -127,8 +181,10 @@ void blocks_stats(const struct blocks *b, struct run_stats *st)
 	offcpu_totals(collector_offcpu(b->session->collector), &t);
 	st->offcpu = true;
 	memcpy(st->off_ns, b->ns, sizeof(st->off_ns));
-	st->off_sampled_ns = t.sampled_ns;
+	st->off_sampled_ns = t.sampled_ns + b->sampled_ns;
 	st->off_lost_ns = t.lost_ns;
+	st->off_generations = t.generations;
+	st->samples -= b->passed;
 }
 
 void blocks_close(struct blocks *b)

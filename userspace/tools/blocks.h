@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From the kernel's counts of blocked time to a session's profile. Weights are nanoseconds. */
+/*
+ * From the kernel's counts of blocked time to a session's profile. Weights are nanoseconds.
+ *
+ * Memory is bounded: once the profile holds max_stacks, blocks whose stack is new are sampled, one for each period
+ * of their time taken together. The period doubles with each quarter of max_stacks that this lets in.
+ */
 #ifndef SFBPF_TOOLS_BLOCKS_H
 #define SFBPF_TOOLS_BLOCKS_H
 
@@ -19,14 +24,20 @@ struct blocks {
 	size_t ninfo, info_cap;
 	struct sf_sample *buf;		/* room for the longest record */
 	uint64_t ns[SF_OFF_STATES];
+	uint64_t period_ns, acc_ns;	/* acc: time of new stacks that no sample stands for yet */
+	uint64_t sampled_ns;		/* what samples stand for */
+	uint64_t passed;		/* blocks whose time is in others' samples */
+	size_t max_stacks, doubled;
 };
 
-/* Makes the session's samples go here. After session_open. 0 or -ENOMEM. */
+/* Makes the session's samples go here. After session_open. max_stacks and period_ns may be changed then. 0 or -ENOMEM. */
 int blocks_open(struct blocks *b, struct session *s, bool wakers);
 /* What the session does with a record of a block, if it has others as well. */
 void blocks_take(struct blocks *b, const struct sf_sample *rec);
 /* Adds what has been counted since the last call to the profile. 0 or -errno. */
 int blocks_merge(struct blocks *b);
+/* The same if the kernel's maps are filling up: to be called between polls. */
+int blocks_tick(struct blocks *b);
 void blocks_stats(const struct blocks *b, struct run_stats *st);	/* on top of session_stats */
 void blocks_close(struct blocks *b);
 

@@ -14,7 +14,7 @@
 #include "tools/terminal.h"
 #include "tools/tools.h"
 
-enum { OPT_STATE = OPT_TOOL, OPT_WAKERS, OPT_HIST, OPT_THREADS, OPT_STACKS, OPT_PERIOD, OPT_WHERE, OPT_KTHREADS, OPT_UTHREADS };
+enum { OPT_STATE = OPT_TOOL, OPT_WAKERS, OPT_CHAINS, OPT_HIST, OPT_THREADS, OPT_STACKS, OPT_PERIOD, OPT_WHERE, OPT_KTHREADS, OPT_UTHREADS };
 
 static const struct option_spec options[] = {
 	{ 'm', "min-block-time", "TIME", "only blocks that last at least so long (100us, 5ms; 250: microseconds)" },
@@ -23,11 +23,13 @@ static const struct option_spec options[] = {
 	  "                                R runnable, T stopped, t traced, P parked, I idle kernel thread\n"
 	  "                                (default all but R and I)" },
 	{ OPT_WAKERS, "wakers", NULL, "behind the stack: --, and the stack that ended the block" },
+	{ OPT_CHAINS, "chains", NULL, "with --wakers: and behind it those that had woken the waker, three in all" },
 	{ OPT_HIST, "hist", NULL, "histograms of the block times of the stacks with most of it (text)" },
 	{ OPT_THREADS, "threads", NULL, "totals of each thread (text)" },
 	{ OPT_UTHREADS, "user-threads-only", NULL, "no kernel threads" },
 	{ OPT_KTHREADS, "kernel-threads-only", NULL, "only kernel threads" },
-	{ OPT_STACKS, "stacks", "N", "distinct stacks to count; more are sampled (default 32768)" },
+	{ OPT_STACKS, "stacks", "N", "distinct stacks to count in the kernel at a time, and four times as many\n"
+	  "                                in all; more are sampled (default 32768)" },
 	{ OPT_PERIOD, "period", "TIME", "... one sample each so much of a thread's blocked time (default 1ms)" },
 	{ OPT_WHERE, "take", "back|leave", "where stacks are taken (default: back if the kernel has sched_exit_tp)" },
 	ONESHOT_OPTIONS,
@@ -40,7 +42,7 @@ static const struct tool_spec spec = {
 	.summary = "Measures how long threads are off the CPU, by user and kernel stack, until Ctrl-C,\n"
 		   "for SECONDS, or while COMMAND and its descendants run. A block lasts until the thread\n"
 		   "runs again; with R among the states, its wait for a CPU is R. Values are microseconds.\n"
-		   "Formats: folded, json, text, as with record.",
+		   "Formats as with record.",
 	.options = options,
 	.common = true,
 	.examples = "  sudo sfbpf offcpu -p 1234 -o off.folded 10      one process, 10 seconds\n"
@@ -113,6 +115,9 @@ static int take_option(struct offcpu_tool *t, int id, const char *arg)
 		return take_where(arg, &o->where);
 	case OPT_WAKERS:
 		o->wakers = true;
+		return 0;
+	case OPT_CHAINS:
+		o->wakers = o->chains = true;
 		return 0;
 	case OPT_HIST:
 		o->hist = true;
@@ -197,15 +202,23 @@ static void say_how(const struct offcpu_tool *t, struct session *s)
 	offcpu_totals(collector_offcpu(s->collector), &totals);
 	if (c.off_no_state)
 		fprintf(stderr, "sfbpf: %" PRIu64 " threads are not seen: no memory for their state\n", c.off_no_state);
-	if (totals.sampled_ns)
+	if (totals.sampled_ns || t->blocks.sampled_ns)
 		fprintf(stderr, "sfbpf: more than %" PRIu64 " stacks: %.1f ms of blocked time are sampled, not counted (--stacks)\n",
-			totals.full_at, (double)totals.sampled_ns / 1e6);
+			totals.full_at, (double)(totals.sampled_ns + t->blocks.sampled_ns) / 1e6);
+	if (totals.threads_full)
+		fprintf(stderr, "sfbpf: more than %" PRIu64 " threads: %" PRIu64 " blocks are not in the table of threads (--stacks)\n",
+			totals.full_at, totals.threads_full);
 	if (totals.lost_ns)
 		fprintf(stderr, "sfbpf: %.1f ms of blocked time are lost\n", (double)totals.lost_ns / 1e6);
 	if (t->one.common.collect.verbose)
-		fprintf(stderr, "sfbpf: stacks are taken %s; %" PRIu64 " distinct ones; those of sleeping threads can%s be read\n",
-			totals.at_leave ? "when a thread leaves the CPU" : "when a thread is back", totals.stacks,
-			totals.remote ? "" : "not");
+		fprintf(stderr, "sfbpf: stacks are taken %s; %" PRIu64 " distinct ones, the maps were emptied %" PRIu64 " times; "
+			"those of sleeping threads can%s be read\n", totals.at_leave ? "when a thread leaves the CPU" : "when a thread is back",
+			totals.stacks, totals.generations, totals.remote ? "" : "not");
+}
+
+static int tick(void *ctx)
+{
+	return blocks_tick(ctx);
 }
 
 static int run(struct offcpu_tool *t, struct session *s)
@@ -220,6 +233,10 @@ static int run(struct offcpu_tool *t, struct session *s)
 		return err;
 	if (blocks_open(&t->blocks, s, t->opts.wakers))
 		return complain(EXIT_FAILED, "out of memory");
+	t->blocks.max_stacks = 4 * (size_t)t->opts.max_stacks;
+	t->blocks.period_ns = t->opts.period_ns;
+	t->one.tick = tick;
+	t->one.tick_ctx = &t->blocks;
 	err = oneshot_sample(&t->one, s);
 	if (err)
 		return err;

@@ -160,6 +160,8 @@ static int sample(struct oneshot *r, struct session *s)
 		if (!r->command && !targets_alive(&r->common.collect))
 			break;
 		err = session_poll(s, wait_ms);
+		if (!err && r->tick)
+			err = r->tick(r->tick_ctx);
 		if (err)
 			return complain(EXIT_FAILED, "reading samples: %s", strerror(-err));
 		session_sweep(s, NULL, NULL);

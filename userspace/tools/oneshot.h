@@ -24,6 +24,8 @@ struct oneshot {
 	struct debuginfod *debuginfod;	/* NULL: no servers are asked */
 	char **command;			/* NULL: none */
 	struct command child;
+	int (*tick)(void *ctx);		/* after each poll; 0 or -errno; NULL: none */
+	void *tick_ctx;
 };
 
 #define ONESHOT_OPTIONS										\

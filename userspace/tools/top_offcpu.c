@@ -15,7 +15,7 @@
 #define COST_HIGH 0.02			/* of a CPU, of the BPF programs: sampling begins or gets rarer */
 #define COST_LOW 0.005
 #define THIN_MIN (50 * NUM_US)
-#define THIN_MAX (10 * NUM_MS)
+#define THIN_MAX NUM_S
 
 static void read_counters(const struct top *t, struct live_counters *ret)
 {
@@ -180,14 +180,17 @@ void top_offcpu_take(struct top *t, bool late)
 	uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), now = session_now();
 	struct live_counters counters;
 
-	if (!t->off.on || (now < t->off.due_ns && !t->batch && !late))
+	if (!t->off.on)
+		return;
+	read_counters(t, &counters);
+	limit_cost(t, &counters, now);
+	if (now < t->off.due_ns && !t->batch && !late)
 		return;
 	collector_offcpu_cut(t->session.collector);
 	session_poll(&t->session, 0);	/* the stacks that this has met */
 	if (blocks_merge(&t->off.blocks))
 		t->session.dropped++;
 	read_counters(t, &counters);
-	limit_cost(t, &counters, now);
 	t->off.blocks.profile = live_take(t->off.live, t->off.blocks.profile, t->session.symbols, &counters, session_now(), late);
 	t->off.due_ns = now + 100 * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu);
 	renew(t);

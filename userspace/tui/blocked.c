@@ -12,6 +12,7 @@
 void blocked_free(struct blocked *b)
 {
 	free(b->v);
+	free(b->row_of);
 	idmap_free(&b->ids);
 	*b = (struct blocked){ 0 };
 }
@@ -45,6 +46,7 @@ static int add_stack(struct blocked *b, struct profile *p, uint32_t i, struct sy
 	uint64_t key;
 	uint32_t id;
 
+	b->row_of[i] = BLOCKED_NONE;
 	profile_stack(p, i, &s);
 	count_all(b, &s);
 	ids = profile_symbols(p, i, sz);
@@ -61,6 +63,7 @@ static int add_stack(struct blocked *b, struct profile *p, uint32_t i, struct sy
 		*row = (struct blocked_stack){ .key = key, .stack = i, .pid = s.pid };
 		b->n++;
 	}
+	b->row_of[i] = id;
 	if (row->pid != s.pid)
 		row->pid = 0;
 	row->ns += s.weight;
@@ -71,17 +74,32 @@ static int add_stack(struct blocked *b, struct profile *p, uint32_t i, struct sy
 
 int blocked_build(struct blocked *b, struct profile *p, struct symbolizer *sz, const struct selection *sel)
 {
-	int err = 0;
+	int err = vec_reserve(&b->row_of, &b->row_of_cap, profile_count(p) + 1, sizeof(*b->row_of));
 
 	b->n = 0;
+	b->nstacks = err ? 0 : profile_count(p);
 	b->ns = 0;
 	memset(&b->all, 0, sizeof(b->all));
 	idmap_reset(&b->ids);
-	for (size_t i = 0; i < profile_count(p) && !err; i++)
+	for (size_t i = 0; i < b->nstacks && !err; i++)
 		err = add_stack(b, p, (uint32_t)i, sz, sel);
 	if (err)
 		blocked_free(b);
 	return err;
+}
+
+static bool is_libc(const char *module)
+{
+	return !strncmp(module, "libc.so", 7) || !strncmp(module, "libc-", 5) || !strncmp(module, "libpthread", 10) ||
+	       !strncmp(module, "ld-musl", 7);
+}
+
+size_t blocked_program_frame(const struct shown *f, const uint32_t *ids, const struct symbolizer *sz)
+{
+	for (size_t i = f->nk; i < shown_count(f); i++)
+		if (!is_libc(symbolizer_module(sz, ids[shown_at(f, i)])))
+			return i;
+	return f->nk;
 }
 
 const char *blocked_text(const struct blocked_stack *row, struct profile *p, struct symbolizer *sz, const struct selection *sel,
@@ -90,14 +108,16 @@ const char *blocked_text(const struct blocked_stack *row, struct profile *p, str
 	const uint32_t *ids = profile_symbols(p, row->stack, sz);
 	struct profile_stack s;
 	struct shown f;
-	size_t n = 0;
+	size_t n = 0, program = 0;
 
 	dst[0] = 0;
 	profile_stack(p, row->stack, &s);
 	f = shown_frames(sel, &s);
+	if (ids && f.nu)
+		program = blocked_program_frame(&f, ids, sz);
 	for (size_t i = 0; ids && i < shown_count(&f) && n < cap; i++)
-		if (!i || i >= f.nk || !f.nu)
-			n += (size_t)snprintf(dst + n, cap - n, "%s%s", i ? between : "", symbolizer_name(sz, ids[shown_at(&f, i)]));
+		if ((!i && f.nk) || i >= program)
+			n += (size_t)snprintf(dst + n, cap - n, "%s%s", n ? between : "", symbolizer_name(sz, ids[shown_at(&f, i)]));
 	if (!n)
 		snprintf(dst, cap, "%s", symbolizer_name(sz, SYM_NO_STACK));
 	return dst;

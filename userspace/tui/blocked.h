@@ -11,7 +11,7 @@
 
 #include "base/idmap.h"
 #include "prof/profile.h"
-#include "tui/selection.h"
+#include "prof/selection.h"
 
 struct blocked_stack {
 	uint64_t key;			/* the same stack has it at every refresh */
@@ -21,9 +21,13 @@ struct blocked_stack {
 	uint64_t blocks;		/* that ended */
 };
 
+#define BLOCKED_NONE UINT32_MAX
+
 struct blocked {			/* zeroed before its first use */
 	struct blocked_stack *v;
 	size_t n, cap;
+	uint32_t *row_of;		/* by stack of the profile; BLOCKED_NONE: it is not selected */
+	size_t nstacks, row_of_cap;
 	struct idmap ids;
 	uint64_t ns;			/* selected: 100 % */
 	struct {			/* of the whole window, whatever is selected */
@@ -34,7 +38,9 @@ struct blocked {			/* zeroed before its first use */
 /* 0 or -ENOMEM (b is then empty). */
 int blocked_build(struct blocked *b, struct profile *p, struct symbolizer *sz, const struct selection *sel);
 void blocked_free(struct blocked *b);
-/* "futex_do_wait_[k] < pthread_cond_wait < worker < main": where the kernel blocks, then the user part, leaf first. Returns dst. */
+/* The innermost frame that is the program's own: not one of the C library, whose functions only lead to the system call. */
+size_t blocked_program_frame(const struct shown *f, const uint32_t *ids, const struct symbolizer *sz);
+/* "futex_do_wait_[k] < worker < main": where the kernel blocks, then the program from there on, leaf first. Returns dst. */
 const char *blocked_text(const struct blocked_stack *row, struct profile *p, struct symbolizer *sz, const struct selection *sel,
 			 const char *between, char *dst, size_t cap);
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "prof/profile.h"
-#include "tui/selection.h"
+#include "prof/selection.h"
 
 #define CALLTREE_ROOT 0u
 #define CALLTREE_NONE UINT32_MAX

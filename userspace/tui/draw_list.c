@@ -103,11 +103,22 @@ static void process_name(const struct ui *ui, const struct cursor *c, const stru
 	char comm[SF_COMM * 3 + 1], text[128];
 
 	text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);
-	if (row->opening != ROW_LEAF)
+	if (row->kind == ROW_WHOLE && p->names > 1)
 		snprintf(text, sizeof(text), "%s%s +%u", opening_mark(c, row), comm, p->names - 1);
 	else
-		snprintf(text, sizeof(text), "%s%s", row->part ? "    " : "  ", comm);
+		snprintf(text, sizeof(text), "%s%s%s", row->kind == ROW_THREAD ? "  " : "", opening_mark(c, row), comm);
 	put(c, ROLE_TEXT, text);
+}
+
+/* In the name's column where there is no other for it. */
+static void hot_function_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
+{
+	bool narrow = ui->w < 60;
+
+	if (c->col->id == COL_SELF)
+		put_share(c, row->self, ui->census.sum, false);
+	else if (c->col->id == (narrow ? COL_COMM : COL_HOTTEST))
+		put_name(c, symbolizer_name(ui->symbols, row->symbol));
 }
 
 static void process_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
@@ -115,13 +126,17 @@ static void process_cell(const struct ui *ui, const struct cursor *c, const stru
 	const struct census_process *p = rows_process(ui, row);
 	char text[64];
 
+	if (row->kind == ROW_FUNCTION) {
+		hot_function_cell(ui, c, row);
+		return;
+	}
 	switch (c->col->id) {
 	case COL_PID:
 		snprintf(text, sizeof(text), "%u", p->pid);
-		put(c, row->part ? ROLE_DIM : ROLE_TEXT, text);
+		put(c, row->kind != ROW_WHOLE ? ROLE_DIM : ROLE_TEXT, text);
 		break;
 	case COL_SELF:
-		put_share(c, p->self, ui->census.sum, !row->part);
+		put_share(c, p->self, ui->census.sum, row->kind == ROW_WHOLE);
 		break;
 	case COL_KERNEL:
 		put_share(c, p->kernel, p->self, false);
@@ -130,7 +145,7 @@ static void process_cell(const struct ui *ui, const struct cursor *c, const stru
 		put_complete(c, p->complete, p->user_stacks);
 		break;
 	case COL_DIFF:
-		if (!row->part)
+		if (row->kind == ROW_WHOLE)
 			put_diff(c, row->diff);
 		break;
 	case COL_COMM:
@@ -140,8 +155,7 @@ static void process_cell(const struct ui *ui, const struct cursor *c, const stru
 		put(c, ROLE_DIM, rows_cgroup(ui, p, text, sizeof(text)));
 		break;
 	default:
-		if (!row->part)
-			put_name(c, symbolizer_name(ui->symbols, p->hottest));
+		put_name(c, symbolizer_name(ui->symbols, p->hottest));
 		break;
 	}
 }
@@ -216,7 +230,7 @@ static void blocked_in(const struct ui *ui, const struct cursor *c, const struct
 	char text[1024];
 	int n;
 
-	if (row->part) {
+	if (row->kind == ROW_FUNCTION) {
 		grid_fit(c->g, c->col->x + 4, c->y, c->col->width - 4, is_kernel(symbolizer_name(ui->symbols, row->symbol)) ?
 			 ROLE_KERNEL : ROLE_TEXT, symbolizer_name(ui->symbols, row->symbol));
 		return;
@@ -237,7 +251,7 @@ static void blocked_cell(const struct ui *ui, const struct cursor *c, const stru
 	struct profile_stack s;
 	char text[SF_COMM * 3 + 1];
 
-	if (row->part && c->col->id != COL_BLOCKED)
+	if (row->kind == ROW_FUNCTION && c->col->id != COL_BLOCKED)
 		return;
 	profile_stack(ui->off.window, b->stack, &s);
 	switch (c->col->id) {

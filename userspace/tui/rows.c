@@ -162,8 +162,6 @@ static int process_rows(struct ui *ui)
 		row = add(ui, p->pid, (uint32_t)i);
 		if (!row)
 			return -ENOMEM;
-		if (p->names < 2)
-			continue;
 		row->opening = is_open_by_hand(ui, rows_process_key(p->pid)) ? ROW_OPEN : ROW_CLOSED;
 	}
 	return 0;
@@ -192,20 +190,38 @@ const char *rows_blocked_leaf(const struct ui *ui, const struct blocked_stack *b
 	return symbolizer_name(ui->symbols, ids && shown_count(&f) ? ids[shown_at(&f, 0)] : SYM_NO_STACK);
 }
 
+/* A row stands for stacks of several processes: it is found by any of them. NULL: no memory. */
+static bool *found_rows(const struct ui *ui)
+{
+	const struct blocked *b = &ui->off.now;
+	bool *found = calloc(b->n + 1, sizeof(*found));
+
+	/* What has come since the rows were counted is not among them. */
+	for (size_t i = 0; found && b->n && i < b->nstacks; i++)
+		if (b->row_of[i] != BLOCKED_NONE && !found[b->row_of[i]])
+			found[b->row_of[i]] = rows_filter_stack(ui, VIEW_OFFCPU, ui->off.window, i);
+	return found;
+}
+
 static int offcpu_rows(struct ui *ui)
 {
-	for (size_t i = 0; i < ui->off.now.n; i++) {
+	bool *found = ui->filter[0] ? found_rows(ui) : NULL;
+	int err = ui->filter[0] && !found ? -ENOMEM : 0;
+
+	for (size_t i = 0; i < ui->off.now.n && !err; i++) {
 		const struct blocked_stack *b = &ui->off.now.v[i];
 		struct ui_row *row;
 
-		if (ui->filter[0] && !rows_filter_stack(ui, VIEW_OFFCPU, ui->off.window, b->stack))
+		if (found && !found[i])
 			continue;
 		row = add(ui, b->key, (uint32_t)i);
-		if (!row)
-			return -ENOMEM;
-		row->opening = is_open_by_hand(ui, b->key) ? ROW_OPEN : ROW_CLOSED;
+		if (row)
+			row->opening = is_open_by_hand(ui, b->key) ? ROW_OPEN : ROW_CLOSED;
+		else
+			err = -ENOMEM;
 	}
-	return 0;
+	free(found);
+	return err;
 }
 
 /* ---- What the filter finds in stacks ---- */
@@ -328,10 +344,56 @@ static size_t first_thread(const struct census *c, uint32_t pid)
 	return lo;
 }
 
-static int add_threads(struct ui *ui, uint32_t pid)
+#define HOTTEST 5			/* functions below an opened thread name */
+
+struct hot_list {
+	struct census_hot *v;		/* NULL: not made yet */
+	size_t n;
+};
+
+/* Where the thread's begin; past the last smaller one if it has none. */
+static size_t first_hot(const struct hot_list *hot, uint32_t thread)
+{
+	size_t lo = 0, hi = hot->n;	/* those before lo belong to smaller ids, those from hi on do not */
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (hot->v[mid].thread < thread)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+static int add_hottest(struct ui *ui, struct hot_list *hot, uint64_t key, uint32_t index, uint16_t indent)
+{
+	uint32_t id = ui->census.threads[index].id;
+	size_t first;
+
+	if (!hot->v && census_hottest(&ui->census, &hot->v, &hot->n))
+		return -ENOMEM;
+	first = first_hot(hot, id);
+	for (size_t i = first; i < hot->n && hot->v[i].thread == id && i < first + HOTTEST; i++) {
+		struct ui_row *row = add(ui, hash_mix(key, hot->v[i].symbol), index);
+
+		if (!row)
+			return -ENOMEM;
+		row->kind = ROW_FUNCTION;
+		row->indent = indent;
+		row->symbol = hot->v[i].symbol;
+		row->self = hot->v[i].self;
+	}
+	return 0;
+}
+
+static int add_threads(struct ui *ui, uint32_t pid, uint32_t names, struct hot_list *hot)
 {
 	const struct census *c = &ui->census;
 
+	if (names < 2)			/* no need to list it: its functions */
+		return add_hottest(ui, hot, rows_process_key(pid), (uint32_t)first_thread(c, pid), 1);
 	for (size_t k = first_thread(c, pid); k < c->nthreads && c->threads[k].pid == pid; k++) {
 		const struct census_process *t = &c->threads[k];
 		uint64_t key = 1ull << 63 | hash_mix(pid, hash_bytes(t->comm, sizeof(t->comm)));
@@ -339,8 +401,11 @@ static int add_threads(struct ui *ui, uint32_t pid)
 
 		if (!row)
 			return -ENOMEM;
-		row->part = true;
+		row->kind = ROW_THREAD;
 		row->indent = 1;
+		row->opening = is_open_by_hand(ui, key) ? ROW_OPEN : ROW_CLOSED;
+		if (row->opening == ROW_OPEN && add_hottest(ui, hot, key, (uint32_t)k, 2))
+			return -ENOMEM;
 	}
 	return 0;
 }
@@ -360,7 +425,7 @@ static int add_frames(struct ui *ui, uint64_t key, uint32_t index)
 
 		if (!row)
 			return -ENOMEM;
-		row->part = true;
+		row->kind = ROW_FUNCTION;
 		row->indent = 1;
 		row->symbol = ids[shown_at(&f, k)];
 	}
@@ -372,6 +437,7 @@ static int insert_parts(struct ui *ui)
 	size_t n = ui->nrows;
 	struct ui_row *top = n ? malloc(n * sizeof(*top)) : NULL, *row;
 	int err = n && !top ? -ENOMEM : 0;
+	struct hot_list hot = { 0 };
 
 	if (top)
 		memcpy(top, ui->rows, n * sizeof(*top));
@@ -386,8 +452,9 @@ static int insert_parts(struct ui *ui)
 		if (top[i].opening == ROW_OPEN && ui->view == VIEW_OFFCPU)
 			err = add_frames(ui, top[i].key, top[i].index);
 		else if (top[i].opening == ROW_OPEN)
-			err = add_threads(ui, (uint32_t)top[i].key);
+			err = add_threads(ui, (uint32_t)top[i].key, ui->census.processes[top[i].index].names, &hot);
 	}
+	free(hot.v);
 	free(top);
 	return err;
 }

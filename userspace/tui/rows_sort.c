@@ -46,7 +46,7 @@ static int cmp_functions(const struct ui *ui, enum column by, const struct ui_ro
 
 const struct census_process *rows_process(const struct ui *ui, const struct ui_row *row)
 {
-	return row->part ? &ui->census.threads[row->index] : &ui->census.processes[row->index];
+	return row->kind != ROW_WHOLE ? &ui->census.threads[row->index] : &ui->census.processes[row->index];
 }
 
 static int cmp_processes(const struct ui *ui, enum column by, const struct ui_row *a, const struct ui_row *b)

@@ -270,7 +270,7 @@ static size_t owner(const struct ui *ui)
 	uint32_t parent;
 
 	if (IN(ui->view) & IN_LISTS) {
-		while (at && ui->rows[at].part)
+		for (unsigned int indent = row->indent; at && indent && ui->rows[at].indent >= indent;)
 			at--;
 		return at;
 	}
@@ -295,7 +295,7 @@ void ui_open_row(struct ui *ui, enum action act)
 			move_to(ui, owner(ui));
 		return;
 	}
-	key = ui->view == VIEW_PROCESSES ? rows_process_key((uint32_t)row->key) : row->key;
+	key = ui->view == VIEW_PROCESSES && row->kind == ROW_WHOLE ? rows_process_key((uint32_t)row->key) : row->key;
 	keyset_set(&ui->opened, key, open);
 	ui_rearrange(ui);
 }

@@ -16,12 +16,12 @@
 #include "prof/profile.h"
 #include "tui/blocked.h"
 #include "tui/calltree.h"
-#include "tui/census.h"
+#include "prof/census.h"
 #include "tui/cgroup_name.h"
 #include "tui/grid.h"
 #include "tui/keys.h"
 #include "tui/live.h"
-#include "tui/selection.h"
+#include "prof/selection.h"
 
 #define UI_DELAY_MIN 100000000ull		/* ns */
 #define UI_DELAY_MAX 3600000000000ull
@@ -33,6 +33,7 @@ enum column {
 	COL_THREADS, COL_BLOCKS, COL_EACH, COL_STATE, COL_BLOCKED,
 };
 
+enum row_kind { ROW_WHOLE, ROW_THREAD, ROW_FUNCTION };	/* the last two belong to a row above; ROW_THREAD: index is into census.threads */
 enum opening { ROW_LEAF, ROW_CLOSED, ROW_OPEN };
 
 struct ui_row {
@@ -40,8 +41,9 @@ struct ui_row {
 	uint32_t index;			/* into census rows, calltree nodes, or blocked stacks */
 	uint16_t indent;
 	uint8_t opening;		/* enum opening */
-	bool part;			/* of the row above: index is into census.threads; or one of a blocked stack's frames: */
-	uint32_t symbol;
+	uint8_t kind;			/* enum row_kind */
+	uint32_t symbol;		/* ROW_FUNCTION: a frame of a blocked stack; or a hot function of threads[index], with */
+	uint64_t self;
 	uint32_t folded;		/* stands for that many nodes, of which index is the first */
 	bool match;			/* the filter found it (trees, flame) */
 	int x, width;			/* the flame: where it is; its depth is indent */

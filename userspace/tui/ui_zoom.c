@@ -61,17 +61,30 @@ static void zoom_symbol(struct ui *ui, uint32_t symbol, enum view view)
 	zoom_into(ui, &z, view);
 }
 
+static bool is_in(const struct ui *ui, enum zoom_kind kind, uint32_t id)
+{
+	for (unsigned int i = 0; i < ui->sel.n; i++)
+		if (ui->sel.levels[i].kind == kind && (kind == ZOOM_COMM || ui->sel.levels[i].id == id))
+			return true;
+	return false;
+}
+
 static void zoom_process(struct ui *ui, const struct ui_row *row)
 {
 	const struct census_process *p = rows_process(ui, row);
 	struct zoom z = { .kind = ZOOM_PROCESS, .id = p->pid };
 	char comm[SF_COMM * 3 + 1];
+	uint32_t symbol;
 
-	if (row->part)
+	if (row->kind == ROW_THREAD)
 		memcpy(z.comm, p->comm, sizeof(z.comm));
 	text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);
 	snprintf(z.label, sizeof(z.label), "%s (%u)", comm, p->pid);
-	zoom_into(ui, &z, VIEW_FUNCTIONS);
+	symbol = row->symbol;
+	if (row->kind != ROW_FUNCTION)
+		zoom_into(ui, &z, VIEW_FUNCTIONS);
+	else if (is_in(ui, ZOOM_PROCESS, z.id) || zoom_into(ui, &z, VIEW_FUNCTIONS))	/* row is gone */
+		zoom_symbol(ui, symbol, VIEW_CALLERS);
 }
 
 static void zoom_module(struct ui *ui, const struct census_module *m)
@@ -99,14 +112,6 @@ static void zoom_node(struct ui *ui, const struct calltree_node *node)
 	}
 }
 
-static bool is_in(const struct ui *ui, enum zoom_kind kind, uint32_t id)
-{
-	for (unsigned int i = 0; i < ui->sel.n; i++)
-		if (ui->sel.levels[i].kind == kind && (kind == ZOOM_COMM || ui->sel.levels[i].id == id))
-			return true;
-	return false;
-}
-
 /* Whose it is; and then the function in which its program blocks. */
 static void zoom_blocked(struct ui *ui, const struct ui_row *row)
 {
@@ -119,9 +124,9 @@ static void zoom_blocked(struct ui *ui, const struct ui_row *row)
 
 	profile_stack(ui->off.window, b->stack, &s);
 	f = shown_frames(&ui->sel, &s);
-	if (row->part || is_in(ui, ZOOM_PROCESS, s.pid) || is_in(ui, ZOOM_COMM, 0)) {
+	if (row->kind == ROW_FUNCTION || is_in(ui, ZOOM_PROCESS, s.pid) || is_in(ui, ZOOM_COMM, 0)) {
 		if (ids && shown_count(&f))
-			zoom_symbol(ui, row->part ? row->symbol : ids[shown_at(&f, f.nu ? f.nk : 0)], VIEW_OFFCPU);
+			zoom_symbol(ui, row->kind == ROW_FUNCTION ? row->symbol : ids[shown_at(&f, f.nu ? blocked_program_frame(&f, ids, ui->symbols) : 0)], VIEW_OFFCPU);
 		return;
 	}
 	if (!b->pid)

@@ -1,19 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One pass over a window's samples: the tables behind the list views (functions, processes with their thread
- * names, modules) for the stacks that are selected, and the trust figures for all of them. Like prof/topview, with
- * what only the live views need: a selection, kernel shares, the hottest function of a process, the tables of a module.
- * `self` is where the leaf was, `total` where any frame was, counted once a stack.
+ * A profile as tables, in one pass: functions, processes with their thread names, modules, for the stacks that are
+ * selected; and the trust figures for all of them. `self` is where the leaf was, `total` where any frame was, counted once
+ * a stack. The self column of each table adds up to `sum`: samples without frames belong to "[no stack]".
  */
-#ifndef SFBPF_TUI_CENSUS_H
-#define SFBPF_TUI_CENSUS_H
+#ifndef SFBPF_PROF_CENSUS_H
+#define SFBPF_PROF_CENSUS_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "prof/profile.h"
-#include "tui/selection.h"
+#include "prof/selection.h"
 
 struct census_function {
 	uint32_t symbol;
@@ -24,6 +23,7 @@ struct census_function {
 
 struct census_process {			/* a process, or one thread name of it */
 	uint32_t pid;
+	uint32_t id;			/* census_hot.thread of a thread name */
 	uint32_t names;			/* different thread names seen */
 	char comm[SF_COMM];		/* as the kernel gave it: foreign bytes; the one with the most samples */
 	uint64_t comm_self;		/* samples under that name */
@@ -47,14 +47,15 @@ struct census {
 	struct census_process *threads;	/* thread names; by pid, most samples first */
 	struct census_module *modules;
 	size_t nfunctions, nprocesses, nthreads, nmodules;
-	uint64_t sum;			/* samples selected: 100 % */
+	uint64_t sum;			/* selected, samples or weight: 100 % */
 	struct {			/* of the whole window, or of the CPU, whatever else is selected */
 		uint64_t samples, kernel, user_stacks, complete, stops[SF_STOP_MAX];
 	} all;
 	struct census_scratch *scratch;
 };
 
-enum { CENSUS_FUNCTIONS = 1, CENSUS_PROCESSES = 2, CENSUS_MODULES = 4 };
+/* BY_WEIGHT: self, total, kernel and sum are weights instead of numbers of samples. */
+enum { CENSUS_FUNCTIONS = 1, CENSUS_PROCESSES = 2, CENSUS_MODULES = 4, CENSUS_BY_WEIGHT = 8 };
 
 /*
  * Into *c, zeroed before its first use; memory is reused. tables: those that are wanted, the others come out empty (sum and
@@ -63,6 +64,15 @@ enum { CENSUS_FUNCTIONS = 1, CENSUS_PROCESSES = 2, CENSUS_MODULES = 4 };
 int census_build(struct census *c, struct profile *p, struct symbolizer *sz, const struct modules *ms,
 		 const struct selection *sel, unsigned int tables);
 void census_free(struct census *c);
+
+struct census_hot {			/* self of a function under one thread name of a process */
+	uint32_t thread;		/* census_process.id */
+	uint32_t symbol;
+	uint64_t self;
+};
+
+/* All of them, by thread, most self first; malloc'ed. 0 or -ENOMEM. */
+int census_hottest(const struct census *c, struct census_hot **ret, size_t *ret_n);
 /* The reason that most stacks ended for in this module; SF_STOP_COMPLETE: none did. */
 uint8_t census_worst_stop(const struct census_module *m);
 

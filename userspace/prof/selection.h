@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Which stacks a view is about: those of the CPU that pass every level one has zoomed into, and which of their frames. */
-#ifndef SFBPF_TUI_SELECTION_H
-#define SFBPF_TUI_SELECTION_H
+#ifndef SFBPF_PROF_SELECTION_H
+#define SFBPF_PROF_SELECTION_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tui/census.h"
+#include "prof/census.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -24,9 +24,12 @@ struct census_scratch {
 	size_t nsymbols, symbols_cap;
 	struct place *by_file, *by_name;	/* by the file's index; by symbolizer_module_index */
 	size_t nfiles, files_cap, nnames, names_cap;
-	struct idmap comms, processes, threads, hot;	/* the 16 bytes; (pid, 0); (pid, comm); (process, symbol) */
-	uint64_t *hot_self;		/* self samples, by id of hot */
-	size_t hot_cap;
+	struct idmap comms, processes, threads;	/* the 16 bytes; (pid, 0); (pid, comm) */
+	struct hot {			/* self of a function in a process, and under a thread name */
+		struct idmap ids;	/* (process or thread, symbol) */
+		uint64_t *self;		/* by id */
+		size_t cap;
+	} hot, thread_hot;
 	size_t functions_cap, processes_cap, threads_cap, modules_cap;
 };
 
@@ -45,8 +48,10 @@ void census_free(struct census *c)
 		idmap_free(&sc->comms);
 		idmap_free(&sc->processes);
 		idmap_free(&sc->threads);
-		idmap_free(&sc->hot);
-		free(sc->hot_self);
+		idmap_free(&sc->hot.ids);
+		idmap_free(&sc->thread_hot.ids);
+		free(sc->hot.self);
+		free(sc->thread_hot.self);
 		free(sc);
 	}
 	*c = (struct census){ 0 };
@@ -92,35 +97,60 @@ static struct census_process *thread_of(struct census *c, const struct profile_s
 	if (idmap_get(&sc->comms, comm[0], comm[1], &id) || idmap_get(&sc->threads, s->pid, id, &id) ||
 	    vec_reserve(&c->threads, &sc->threads_cap, sc->threads.n, sizeof(*c->threads)))
 		return NULL;
+	fresh.id = id;
 	if (id == c->nthreads)
 		c->threads[c->nthreads++] = fresh;
 	return &c->threads[id];
 }
 
-static int count_hot(struct census *c, struct census_process *pr, uint32_t symbol, uint64_t value)
+static int count_hot(struct hot *hot, struct census_process *of, uint64_t index, uint32_t symbol, uint64_t value)
 {
-	struct census_scratch *sc = c->scratch;
-	size_t before = sc->hot.n;
+	size_t before = hot->ids.n;
 	uint32_t id;
 
-	if (idmap_get(&sc->hot, (uint64_t)(pr - c->processes), symbol, &id) ||
-	    vec_reserve(&sc->hot_self, &sc->hot_cap, sc->hot.n, sizeof(*sc->hot_self)))
+	if (idmap_get(&hot->ids, index, symbol, &id) || vec_reserve(&hot->self, &hot->cap, hot->ids.n, sizeof(*hot->self)))
 		return -ENOMEM;
 	if (id == before)
-		sc->hot_self[id] = 0;
-	sc->hot_self[id] += value;
-	if (sc->hot_self[id] > pr->hottest_self) {
-		pr->hottest = symbol;
-		pr->hottest_self = sc->hot_self[id];
+		hot->self[id] = 0;
+	hot->self[id] += value;
+	if (hot->self[id] > of->hottest_self) {
+		of->hottest = symbol;
+		of->hottest_self = hot->self[id];
 	}
 	return 0;
 }
 
-static void count_process(struct census_process *pr, const struct profile_stack *s)
+static int by_thread_and_self(const void *a, const void *b)
 {
-	pr->self += s->count;
+	const struct census_hot *x = a, *y = b;
+
+	if (x->thread != y->thread)
+		return x->thread < y->thread ? -1 : 1;
+	if (x->self != y->self)
+		return x->self < y->self ? 1 : -1;
+	return x->symbol < y->symbol ? -1 : x->symbol > y->symbol;
+}
+
+int census_hottest(const struct census *c, struct census_hot **ret, size_t *ret_n)
+{
+	const struct hot *hot = &c->scratch->thread_hot;
+	struct census_hot *list = calloc(hot->ids.n + 1, sizeof(*list));
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < hot->ids.n; i++)
+		list[i] = (struct census_hot){ (uint32_t)hot->ids.keys[i].a, (uint32_t)hot->ids.keys[i].b, hot->self[i] };
+	qsort(list, hot->ids.n, sizeof(*list), by_thread_and_self);
+	*ret = list;
+	*ret_n = hot->ids.n;
+	return 0;
+}
+
+static void count_process(struct census_process *pr, const struct profile_stack *s, uint64_t value)
+{
+	pr->self += value;
 	if (s->flags & SF_SAMPLE_IN_KERNEL)
-		pr->kernel += s->count;
+		pr->kernel += value;
 	if (s->flags & SF_SAMPLE_USER) {
 		pr->user_stacks += s->count;
 		if (s->stop == SF_STOP_COMPLETE)
@@ -128,15 +158,17 @@ static void count_process(struct census_process *pr, const struct profile_stack 
 	}
 }
 
-static int add_process(struct census *c, const struct profile_stack *s, uint32_t leaf)
+static int add_process(struct census *c, const struct profile_stack *s, uint64_t value, uint32_t leaf)
 {
 	struct census_process *pr = process_of(c, s->pid), *t = pr ? thread_of(c, s) : NULL;
 
 	if (!t)
 		return -ENOMEM;
-	count_process(pr, s);
-	count_process(t, s);
-	return count_hot(c, pr, leaf, s->count);
+	count_process(pr, s, value);
+	count_process(t, s, value);
+	if (count_hot(&c->scratch->hot, pr, (uint64_t)(pr - c->processes), leaf, value))
+		return -ENOMEM;
+	return count_hot(&c->scratch->thread_hot, t, t->id, leaf, value);
 }
 
 /* A process is called like its busiest thread. */
@@ -211,20 +243,20 @@ static struct place *place_of(struct census *c, const struct symbolizer *sz, uin
 	return at;
 }
 
-static void count_module(struct census *c, struct place *at, const struct profile_stack *s, uint32_t stack, bool leaf,
-			 bool last_user)
+static void count_module(struct census *c, struct place *at, const struct profile_stack *s, uint64_t value, uint32_t stack,
+			 bool leaf, bool last_user)
 {
 	struct census_module *m = &c->modules[at->row1 - 1];
 	bool user = s->flags & SF_SAMPLE_USER;
 
 	if (leaf)
-		m->self += s->count;
+		m->self += value;
 	if (last_user && user && s->stop != SF_STOP_COMPLETE)
 		m->ended[s->stop] += s->count;
 	if (at->stack == stack)
 		return;
 	at->stack = stack;
-	m->total += s->count;
+	m->total += value;
 	if (user) {
 		m->user_stacks += s->count;
 		if (s->stop == SF_STOP_COMPLETE)
@@ -267,21 +299,22 @@ uint8_t census_worst_stop(const struct census_module *m)
 
 /* ---- Stacks ---- */
 
-static void count_function(struct census *c, uint32_t symbol, const struct profile_stack *s, uint32_t stack, bool leaf)
+static void count_function(struct census *c, uint32_t symbol, const struct profile_stack *s, uint64_t value, uint32_t stack,
+			   bool leaf)
 {
 	struct tally *t = &c->scratch->by_symbol[symbol];
 
 	if (leaf)
-		t->self += s->count;
+		t->self += value;
 	if (t->stack == stack)
 		return;
 	t->stack = stack;
-	t->total += s->count;
+	t->total += value;
 	if (s->flags & SF_SAMPLE_IN_KERNEL)
-		t->kernel += s->count;
+		t->kernel += value;
 }
 
-static int add_functions(struct census *c, const struct profile_stack *s, const uint32_t *ids, uint32_t stack,
+static int add_functions(struct census *c, const struct profile_stack *s, uint64_t value, const uint32_t *ids, uint32_t stack,
 			 const struct symbolizer *sz, const struct shown *f)
 {
 	struct census_scratch *sc = c->scratch;
@@ -290,13 +323,13 @@ static int add_functions(struct census *c, const struct profile_stack *s, const 
 	if (extend(&sc->by_symbol, &sc->symbols_cap, &sc->nsymbols, symbolizer_count(sz)))
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
-		count_function(c, ids[shown_at(f, i)], s, stack, i == 0);
+		count_function(c, ids[shown_at(f, i)], s, value, stack, i == 0);
 	if (!n)
-		count_function(c, SYM_NO_STACK, s, stack, true);
+		count_function(c, SYM_NO_STACK, s, value, stack, true);
 	return 0;
 }
 
-static int add_modules(struct census *c, const struct profile_stack *s, const uint32_t *ids, uint32_t stack,
+static int add_modules(struct census *c, const struct profile_stack *s, uint64_t value, const uint32_t *ids, uint32_t stack,
 		       const struct symbolizer *sz, const struct modules *ms, const struct shown *f)
 {
 	size_t n = shown_count(f);
@@ -307,7 +340,7 @@ static int add_modules(struct census *c, const struct profile_stack *s, const ui
 
 		if (!at)
 			return -ENOMEM;
-		count_module(c, at, s, stack, i == 0, n && k + 1 == s->n_user);
+		count_module(c, at, s, value, stack, i == 0, n && k + 1 == s->n_user);
 	}
 	return 0;
 }
@@ -332,6 +365,7 @@ static int add_stack(struct census *c, struct profile *p, size_t i, struct symbo
 	struct profile_stack s;
 	const uint32_t *ids;
 	struct shown f;
+	uint64_t value;
 	int err = 0;
 
 	profile_stack(p, i, &s);
@@ -343,14 +377,15 @@ static int add_stack(struct census *c, struct profile *p, size_t i, struct symbo
 		return -ENOMEM;
 	if (!selection_takes(sel, &s, ids, sz))
 		return 0;
-	c->sum += s.count;
+	value = tables & CENSUS_BY_WEIGHT ? s.weight : s.count;
+	c->sum += value;
 	f = shown_frames(sel, &s);
 	if (tables & CENSUS_PROCESSES)
-		err = add_process(c, &s, shown_count(&f) ? ids[shown_at(&f, 0)] : SYM_NO_STACK);
+		err = add_process(c, &s, value, shown_count(&f) ? ids[shown_at(&f, 0)] : SYM_NO_STACK);
 	if (!err && tables & CENSUS_FUNCTIONS)
-		err = add_functions(c, &s, ids, (uint32_t)i + 1, sz, &f);
+		err = add_functions(c, &s, value, ids, (uint32_t)i + 1, sz, &f);
 	if (!err && tables & CENSUS_MODULES)
-		err = add_modules(c, &s, ids, (uint32_t)i + 1, sz, ms, &f);
+		err = add_modules(c, &s, value, ids, (uint32_t)i + 1, sz, ms, &f);
 	return err;
 }
 
@@ -389,7 +424,8 @@ static int start(struct census *c)
 	idmap_reset(&sc->comms);
 	idmap_reset(&sc->processes);
 	idmap_reset(&sc->threads);
-	idmap_reset(&sc->hot);
+	idmap_reset(&sc->hot.ids);
+	idmap_reset(&sc->thread_hot.ids);
 	return 0;
 }
 

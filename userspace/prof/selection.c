@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tui/selection.h"
+#include "prof/selection.h"
 
 #include <string.h>
 
