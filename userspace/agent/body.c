@@ -93,7 +93,7 @@ int body_format(const struct encode_input *in, uint8_t **ret, size_t *ret_len)
 	struct run_stats stats = *in->stats;
 	struct out_report r = {
 		.profile = window_merged(in->window), .symbols = in->symbols, .modules = in->modules, .meta = in->meta, .stats = &stats,
-		.opts = { .redact = (enum redact)in->cfg->redact },
+		.opts = { .redact = (enum redact)in->cfg->redact, .any_process = !in->cfg->label_pid },
 	};
 	char *text = NULL;
 	FILE *f = r.profile ? open_memstream(&text, ret_len) : NULL;

@@ -51,6 +51,7 @@ struct out_opts {
 	bool usec;			/* COUNT is the weight in microseconds (off-CPU) instead of samples */
 	size_t rows;			/* text: rows a table; 0: 40 */
 	enum redact redact;		/* paths of files */
+	bool any_process;		/* profile_merge_code: pprof has no pid where it is 0 */
 	bool only_comm;			/* pprof: no other label, for receivers that make a series of each */
 	int columns;			/* text: of the screen; 0: lines are not cut */
 };

@@ -402,7 +402,7 @@ static void put_origin(struct pprof *w, const struct profile_stack *s)
 {
 	const char *container = out_container(w->containers, s);
 
-	if (s->pid)
+	if (s->pid || !w->r->opts.any_process)
 		put_label(w, "pid", 0, s->pid);
 	if (s->tid)
 		put_label(w, "tid", 0, s->tid);
