@@ -165,6 +165,7 @@ const volatile int cfg_cgroup_level = 0;
 const volatile char cfg_comm[64] = "";
 const volatile __u32 cfg_comm_len = 0;
 const volatile __u32 cfg_ncpus = 1;
+const volatile __u32 cfg_page_shift = 12;
 const volatile __u64 cfg_wake_bytes = 1 << 18;	/* wake the consumer when the ring holds this much */
 
 /* Module ids: 0 is nobody's. */

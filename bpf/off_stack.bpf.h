@@ -72,7 +72,7 @@ static __always_inline void off_user_part(struct sf_scratch *s, u32 slot, struct
 	s->vdso = KLOAD(mm, struct mm_struct, context.vdso);
 	s->pid = s->sample.pid;
 	err = regs_of_task(&s->regs, t);
-	s->regs.entry_sp = KLOAD(mm, struct mm_struct, start_stack);
+	regs_of_mm(&s->regs, mm);
 	sample_unwind(s, slot, err);
 }
 

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* The user registers of the current task, x86-64. */
+/* The user registers of a task, x86-64. */
 #ifndef SFBPF_REGS_X86_BPF_H
 #define SFBPF_REGS_X86_BPF_H
 
-#include "row_step.h"
+#include "kload.bpf.h"
 
-#define TS_COMPAT 2		/* thread_info.status: in a 32-bit system call (arch/x86/include/asm/thread_info.h) */
 #define USER32_CS 0x23		/* arch/x86/include/asm/segment.h */
+
+/* Names an address space for ever. */
+#define MM_ID(mm) KLOAD(mm, struct mm_struct, context.ctx_id)
 
 /* By DWARF number. p: pt_regs in any address space that the verifier knows. */
 #define REGS_FROM(dst, p) do {					\
@@ -29,6 +31,19 @@ static __always_inline void regs_finish(struct sf_regs *r, u32 flags)
 	r->flags = SF_REGS_FULL | SF_REGS_BX | flags;
 }
 
+static __always_inline bool regs_user_mode(const struct bpf_perf_event_data *ctx)
+{
+	return ctx->regs.cs & 3;
+}
+
+/* The task was interrupted in user mode. SF_STEP_GO or a stop. */
+static __always_inline int regs_of_event(struct sf_regs *r, const struct bpf_perf_event_data *ctx)
+{
+	REGS_FROM(r, &ctx->regs);
+	regs_finish(r, 0);
+	return (u16)ctx->regs.cs == USER32_CS ? SF_STOP_COMPAT : SF_STEP_GO;
+}
+
 /* The task was interrupted in the kernel: what it saved on the way in. SF_STEP_GO or a stop. */
 static __always_inline int regs_of_task(struct sf_regs *r, struct task_struct *task)
 {
@@ -42,6 +57,12 @@ static __always_inline int regs_of_task(struct sf_regs *r, struct task_struct *t
 	if ((u16)p->cs == USER32_CS)
 		return SF_STOP_COMPAT;
 	return r->pc ? SF_STEP_GO : SF_STOP_NO_REGS;
+}
+
+/* What the address space says about them. */
+static __always_inline void regs_of_mm(struct sf_regs *r, u64 mm)
+{
+	r->entry_sp = KLOAD(mm, struct mm_struct, start_stack);
 }
 
 #endif

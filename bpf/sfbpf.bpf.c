@@ -11,7 +11,6 @@
 #include "filter.bpf.h"
 #include "vma.bpf.h"
 #include "unwind.bpf.h"
-#include "regs_x86.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -77,22 +76,6 @@ static __always_inline void sample_send(struct sf_scratch *s, struct sf_cpu_stat
 
 #include "offcpu.bpf.h"
 
-/* The registers to unwind from. s->regs is filled; SF_STEP_GO or a stop. */
-static __always_inline int sample_regs(struct sf_scratch *s, struct bpf_perf_event_data *ctx, bool user_mode)
-{
-	int err = SF_STEP_GO;
-
-	if (user_mode) {
-		REGS_FROM(&s->regs, &ctx->regs);
-		regs_finish(&s->regs, 0);
-		if ((u16)ctx->regs.cs == USER32_CS)
-			err = SF_STOP_COMPAT;
-	} else {
-		err = regs_of_task(&s->regs, bpf_get_current_task_btf());
-	}
-	return err;
-}
-
 static __always_inline void sample_user_part(struct sf_scratch *s, struct bpf_perf_event_data *ctx, u64 mm, u32 slot, bool user_mode)
 {
 	int err;
@@ -101,8 +84,8 @@ static __always_inline void sample_user_part(struct sf_scratch *s, struct bpf_pe
 	s->vdso = KLOAD(mm, struct mm_struct, context.vdso);
 	s->pid = s->sample.pid;
 	s->sample.flags |= SF_SAMPLE_USER;
-	err = sample_regs(s, ctx, user_mode);
-	s->regs.entry_sp = KLOAD(mm, struct mm_struct, start_stack);
+	err = user_mode ? regs_of_event(&s->regs, ctx) : regs_of_task(&s->regs, bpf_get_current_task_btf());
+	regs_of_mm(&s->regs, mm);
 	sample_unwind(s, slot, err);
 }
 
@@ -114,7 +97,7 @@ int on_cpu(struct bpf_perf_event_data *ctx)
 	u32 tid = KLOAD32(task, struct task_struct, pid), pid = KLOAD32(task, struct task_struct, tgid);
 	struct sf_scratch *s = scratch_of(cpu);
 	struct sf_cpu_stats *st = bpf_map_lookup_elem(&cpu_stats, &cpu);
-	bool user_mode = ctx->regs.cs & 3;
+	bool user_mode = regs_user_mode(ctx);
 	u64 mm;
 
 	if (!s || !st)

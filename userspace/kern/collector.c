@@ -93,6 +93,7 @@ static void set_knobs(struct collector *c, bool rdonly_cast)
 	ro->cfg_cgroup = o->cgroup_id;
 	ro->cfg_cgroup_level = o->cgroup_level;
 	ro->cfg_ncpus = (uint32_t)c->ncpus;
+	ro->cfg_page_shift = (uint32_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
 	ro->cfg_want_cgroup = o->want_cgroup;
 	ro->cfg_wake_bytes = o->ring_bytes / 4;
 	if (o->comm_glob) {

@@ -96,7 +96,8 @@ static void convert(struct loader *l, struct module *m)
 	err = m->mem ? unwind_file_open_mem(&file, m->mem, m->size, &l->diag) : unwind_file_open_fd(&file, m->fd, &l->diag);
 	if (!err) {
 		m->build_id_len = (uint32_t)elf_image_build_id(&file.img, m->build_id, sizeof(m->build_id));
-		err = pack_file(&file, &space, &packed, &l->diag);
+		/* An emulator maps other machines' programs: data to it, whatever the mapping's rights say. */
+		err = file.arch == row_arch_native() && !file.img.be ? pack_file(&file, &space, &packed, &l->diag) : -ENODATA;
 		unwind_file_close(&file);
 	}
 	m->bad_fdes = l->diag.malformed;

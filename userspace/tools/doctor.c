@@ -95,8 +95,8 @@ static void check_kernel(struct doctor *d)
 		return;
 	}
 	sscanf(u.release, "%u.%u", &major, &minor);
-	if (strcmp(u.machine, "x86_64")) {
-		say(LEVEL_FAIL, "kernel", "use an x86-64 machine", "Linux %s on %s, whose stacks are not unwound yet", u.release, u.machine);
+	if (strcmp(u.machine, "x86_64") && strcmp(u.machine, "aarch64")) {
+		say(LEVEL_FAIL, "kernel", "use an x86-64 or AArch64 machine", "Linux %s on %s, whose stacks are not unwound", u.release, u.machine);
 		verdict(d, EXIT_UNSUPPORTED);
 	} else if (major < KERNEL_MIN_MAJOR || (major == KERNEL_MIN_MAJOR && minor < KERNEL_MIN_MINOR)) {
 		say(LEVEL_FAIL, "kernel", "update the kernel", "Linux %s, needed is %d.%d", u.release, KERNEL_MIN_MAJOR, KERNEL_MIN_MINOR);

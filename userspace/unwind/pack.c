@@ -14,9 +14,6 @@ _Static_assert((int)SF_K_NONE == (int)RULE_NONE && (int)SF_K_SAME == (int)RULE_S
 	       (int)SF_K_REG == (int)RULE_REG && (int)SF_K_REG_MEM == (int)RULE_REG_MEM, "rule kinds are the same on both sides");
 
 #define X86_RBX 3
-#define X86_RBP 6
-#define X86_RSP 7
-#define X86_RIP 16
 
 /* Padding between functions needs no row of its own: nothing runs there. Longer holes get one that says "nothing known". */
 #define PADDING 16
@@ -32,6 +29,7 @@ _Static_assert((int)SF_K_NONE == (int)RULE_NONE && (int)SF_K_SAME == (int)RULE_S
 struct packer {
 	const struct pack_space *space;
 	struct pack_result *out;
+	enum row_arch arch;
 	struct elf_phdr segs[EXEC_SEGMENTS_MAX];	/* by address */
 	size_t nsegs, seg;
 	const struct elf_phdr *only;	/* the segment whose rows are packed in this pass; NULL: all */
@@ -56,39 +54,6 @@ struct packer {
 	struct rowbuf known;		/* trampolines: they stand above whatever the tables say there */
 	size_t next_known;
 };
-
-static bool offset_packs(int32_t off, int32_t max)
-{
-	return off >= 0 && off % 8 == 0 && off / 8 <= max;
-}
-
-uint16_t pack_rule(const struct row *r, bool tracks_bx)
-{
-	uint32_t code;
-
-	if (r->ra.kind == RULE_UNDEF)
-		return SF_RULE_END;
-	if (r->flags || r->plt_rep || r->cfa.kind != RULE_REG || !offset_packs(r->cfa.off, 511) ||
-	    r->ra.kind != RULE_CFA_MEM || r->ra.off != -8)
-		return SF_RULE_INDEXED;
-	if (tracks_bx && r->bx.kind != RULE_SAME)
-		return SF_RULE_INDEXED;
-	if (r->cfa.reg == X86_RSP)
-		code = 0;
-	else if (r->cfa.reg == X86_RBP)
-		code = SF_RULE_BASE_FP;
-	else
-		return SF_RULE_INDEXED;
-	code |= (uint32_t)r->cfa.off / 8 << 5;
-	if (r->fp.kind == RULE_CFA_MEM) {
-		if (r->fp.off > -16 || !offset_packs(-(r->fp.off + 8), 30))
-			return SF_RULE_INDEXED;
-		code |= (uint32_t)-r->fp.off / 8;
-	} else if (r->fp.kind != RULE_SAME && r->fp.kind != RULE_UNDEF && r->fp.kind != RULE_NONE) {
-		return SF_RULE_INDEXED;
-	}
-	return (uint16_t)code;
-}
 
 static struct sf_rule full_rule(const struct row *r, bool tracks_bx)
 {
@@ -333,14 +298,14 @@ static int code_of(struct packer *p, const struct row *r, uint16_t *ret)
 {
 	struct sf_rule rule;
 
-	*ret = pack_rule(r, p->tracks_bx);
+	*ret = pack_rule(p->arch, r, p->tracks_bx);
 	if (*ret != SF_RULE_INDEXED)
 		return 0;
 	if (r->cfa.kind == RULE_NONE || r->ra.kind == RULE_NONE) {
 		*ret = SF_RULE_GAP;
 		return 0;
 	}
-	if ((r->cfa.kind == RULE_REG || r->cfa.kind == RULE_REG_MEM) && r->cfa.reg == X86_RBX && !p->tracks_bx)
+	if (p->arch == ROW_ARCH_X86_64 && (r->cfa.kind == RULE_REG || r->cfa.kind == RULE_REG_MEM) && r->cfa.reg == X86_RBX && !p->tracks_bx)
 		p->restart_with_bx = true;
 	rule = full_rule(r, p->tracks_bx);
 	return indexed_code(p, &rule, ret);
@@ -565,6 +530,7 @@ static int pack_once(struct unwind_file *file, const struct pack_space *space, s
 		return -ENOMEM;
 	p->space = space;
 	p->out = ret;
+	p->arch = file->arch;
 	p->tracks_bx = tracks_bx;
 	p->max_bytes = file->img.size + TABLES_OVER_FILE;
 	p->nsegs = exec_segments(&file->img, p->segs, EXEC_SEGMENTS_MAX);
