@@ -20,19 +20,22 @@ foreign() {
 		-o Dir::State::status="$dir/status" -o Dir::Cache="$dir/cache" -o APT::Sandbox::User=root "$@"
 }
 
-if [ -z "$(find "$dir/updated" -mtime -1 2>/dev/null)" ]; then
+fresh_lists() {
+	[ -z "$(find "$dir/updated" -mtime -1 2>/dev/null)" ] || return 0
 	foreign apt-get update >"$dir/log" 2>&1 || { tail -n 5 "$dir/log" >&2; exit 1; }
 	touch "$dir/updated"
-fi
+}
 
 # download PACKAGE: its file's name on stdout.
 download() {
+	fresh_lists
 	(cd "$dir" && foreign apt-get download "$1" >"$dir/log" 2>&1) || { tail -n 5 "$dir/log" >&2; return 1; }
 	ls -t "$dir/$1"_*.deb | head -n 1
 }
 
 case $do in
 depends)
+	fresh_lists
 	foreign apt-cache depends "$1" | sed -n 's/^ *Depends: //p'
 	;;
 unpack)

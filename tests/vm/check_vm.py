@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Boots other kernels in QEMU and checks the same chains there as on the host.
 
-check_vm.py KERNEL...    each a kernel package's pattern: 6.1-cloud, 6.12-cloud, 6.1-rt
+check_vm.py KERNEL...    6.1-cloud 6.12-cloud 6.1-rt arm64-6.1-cloud arm64-6.12-16k ...: Debian's, see KERNELS
 The guest is an initramfs: busybox, the static sfbpf, the programs with the libraries they need. It prints each
 recording between marker lines on its serial console; what they mean is judged here.
 """
@@ -31,14 +31,34 @@ BOOT_LIMIT = 420
 # Those that need no chroot or namespace set-up; every source of rows, every way of ending a stack.
 CASES = ("rec60 rec400 rec-static rec-spie frames alloca drap callback stdsort sig sig-alt threads rawclone dlmid plt-lazy plt-ibt "
          "vdso readzero coro forker sf1-rec60 sf2-rec sf3-rec noeh-sf1 noeh-sf3 nl-eh nl-sf1 nl-sf2 nl-sf3").split()
-PACKAGES = {
-    "6.1-cloud": "linux-image-cloud-amd64",
-    "6.1-rt": "linux-image-rt-amd64",
-    "6.1": "linux-image-amd64",
-    "6.12-cloud": "linux-image-6.12-cloud-amd64",
-    "6.12-rt": "linux-image-6.12-rt-amd64",
-    "6.12": "linux-image-6.12-amd64",
+# More of one architecture.
+OWN_CASES = {"arm64": os.path.join(HERE, "chains-arm64.txt")}
+KERNELS = {
+    "6.1-cloud": ("amd64", "linux-image-cloud-amd64"),
+    "6.1-rt": ("amd64", "linux-image-rt-amd64"),
+    "6.1": ("amd64", "linux-image-amd64"),
+    "6.12-cloud": ("amd64", "linux-image-6.12-cloud-amd64"),
+    "6.12-rt": ("amd64", "linux-image-6.12-rt-amd64"),
+    "6.12": ("amd64", "linux-image-6.12-amd64"),
+    "arm64-6.1-cloud": ("arm64", "linux-image-cloud-arm64"),
+    "arm64-6.1-rt": ("arm64", "linux-image-rt-arm64"),
+    "arm64-6.12-cloud": ("arm64", "linux-image-6.12-cloud-arm64"),
+    "arm64-6.12-16k": ("arm64", "linux-image-6.12-arm64-16k"),
 }
+DEFAULT = ["6.1-cloud", "6.12-cloud", "6.1-rt", "arm64-6.1-cloud", "arm64-6.12-16k"]
+QEMU = {
+    "amd64": ["qemu-system-x86_64", "-accel", os.environ.get("VM_ACCEL", "tcg,thread=multi"), "-machine", "q35", "-cpu", "max"],
+    # pauth-impdef: the architected way of signing addresses takes an emulator ten times as long.
+    "arm64": ["qemu-system-aarch64", "-accel", "tcg,thread=multi", "-machine", "virt,gic-version=3", "-cpu", "max,pauth-impdef=on"],
+}
+BUSYBOX = {"amd64": "/bin/busybox", "arm64": os.path.join(h.TOP, "build", "sysroot-arm64", "bin", "busybox")}
+STRIP = {"amd64": "strip", "arm64": "aarch64-linux-gnu-strip"}
+CONSOLE = {"amd64": "ttyS0", "arm64": "ttyAMA0"}
+LIB_DIRS = {
+    "amd64": ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64"],
+    "arm64": ["/usr/aarch64-linux-gnu/lib", os.path.join(h.TOP, "build", "sysroot-arm64", "musl", "lib")],
+}
+LIB_GUEST = {"amd64": "/lib/x86_64-linux-gnu", "arm64": "/lib/aarch64-linux-gnu"}
 SPLAT = re.compile(r"\b(BUG|WARNING|Oops|Kernel panic|INFO: (possible|rcu)|possible circular|soft lockup)\b")
 
 
@@ -46,43 +66,51 @@ def run(argv, **kw):
     return subprocess.run(argv, check=True, capture_output=True, text=True, **kw).stdout
 
 
+def foreign(arch, *argv):
+    return run([os.path.join(h.TOP, "scripts", "apt-foreign.sh"), arch, os.path.join(h.TOP, "build", "foreign-" + arch)] + list(argv))
+
+
 def vmlinuz(kernel):
-    """Downloads the kernel's package and takes its image out; nothing is installed. The package's name changes with every
-    update, so it is resolved through the meta package."""
-    meta = PACKAGES.get(kernel)
-    if not meta:
-        raise h.Skip("unknown kernel; known: " + " ".join(PACKAGES))
+    """The kernel's image out of its package; nothing is installed. The package's name changes with every update, so it is
+    resolved through the meta package."""
+    arch, meta = KERNELS[kernel]
     try:
-        names = re.findall(r"Depends: (linux-image-\S+)", run(["apt-cache", "depends", meta]))
-    except subprocess.CalledProcessError:
-        names = []
-    if not names:
-        raise h.Skip("no package " + meta + " (apt-get update?)")
-    have = glob.glob(os.path.join(WORK, "boot", "vmlinuz-" + names[0].replace("linux-image-", "")))
-    if have:
-        return have[0]
-    try:
-        run(["apt-get", "-q", "-o", "APT::Sandbox::User=root", "download", names[0]], cwd=WORK)
+        names = [n for n in foreign(arch, "depends", meta).split() if n.startswith("linux-image-")]
+        if not names:
+            raise h.Skip("no package " + meta)
+        path = os.path.join(WORK, "boot", names[0].replace("linux-image", "vmlinuz"))
+        if not os.path.exists(path):
+            foreign(arch, "kernel", WORK, names[0])
     except subprocess.CalledProcessError as e:
-        raise h.Skip("cannot download %s: %s" % (names[0], e.stderr.strip()[-200:]))
-    deb = glob.glob(os.path.join(WORK, names[0] + "_*.deb"))[0]
-    subprocess.run("dpkg-deb --fsys-tarfile '%s' | tar -x -C '%s' --wildcards './boot/vmlinuz-*'" % (deb, WORK),
-                   shell=True, check=True)
-    os.unlink(deb)
-    return glob.glob(os.path.join(WORK, "boot", "vmlinuz-" + names[0].replace("linux-image-", "")))[0]
+        raise h.Skip("cannot download %s: %s" % (meta, e.stderr.strip()[-200:]))
+    return path
 
 
-def libraries(path):
-    """What the dynamic linker would load for it, with the linker itself."""
-    out = subprocess.run(["ldd", path], capture_output=True, text=True, check=False).stdout
-    return re.findall(r"(/\S+) \(0x", out)
+def elf_needs(path):
+    """Its interpreter's path, and the names of the libraries that it is linked with."""
+    out = subprocess.run(["readelf", "-W", "-l", "-d", path], capture_output=True, text=True, check=False).stdout
+    return re.findall(r"interpreter: ([^]]+)\]", out), re.findall(r"\(NEEDED\).*\[(.*)\]", out)
 
 
-def copy_to(root, path):
+def libraries(arch, path, seen):
+    """{path in the guest: file here} of what the dynamic linker loads for a program, itself included."""
+    interp, names = elf_needs(path)
+    for want in interp + names:
+        if os.path.basename(want) in seen:
+            continue
+        found = [p for p in (os.path.join(d, os.path.basename(want)) for d in LIB_DIRS[arch]) if os.path.exists(p)]
+        if not found:
+            continue
+        seen[os.path.basename(want)] = (want if "/" in want else os.path.join(LIB_GUEST[arch], want), found[0])
+        libraries(arch, found[0], seen)
+    return dict(seen.values())
+
+
+def copy_to(root, path, here):
     to = root + path
     if not os.path.exists(to):
         os.makedirs(os.path.dirname(to), exist_ok=True)
-        shutil.copy(os.path.realpath(path), to)
+        shutil.copy(os.path.realpath(here), to)
 
 
 def script(cases):
@@ -99,38 +127,40 @@ def script(cases):
     return "\n".join(lines) + "\n"
 
 
-def initramfs(cases, sfbpf):
-    root = os.path.join(WORK, "root")
+def initramfs(arch, cases):
+    root = os.path.join(WORK, "root-" + arch)
     shutil.rmtree(root, ignore_errors=True)
     for d in ("bin", "proc", "sys", "dev", "tmp"):
         os.makedirs(os.path.join(root, d))
-    shutil.copy("/bin/busybox", os.path.join(root, "bin", "busybox"))
-    run(["strip", "-o", os.path.join(root, "bin", "sfbpf"), sfbpf])
+    shutil.copy(BUSYBOX[arch], os.path.join(root, "bin", "busybox"))
+    run([STRIP[arch], "-o", os.path.join(root, "bin", "sfbpf"), os.environ["SFBPF_" + arch.upper()]])
     needed = {h.program(c.program) for c in cases}
     needed |= set(glob.glob(os.path.join(h.PROGRAMS, "*.so")))
     for path in sorted(needed):
-        copy_to(root, path)
-        for lib in libraries(path):
-            copy_to(root, lib)
+        copy_to(root, path, path)
+        for to, here in libraries(arch, path, {}).items():
+            copy_to(root, to, here)
     with open(os.path.join(root, "init"), "w") as f:
         f.write(script(cases))
     os.chmod(os.path.join(root, "init"), 0o755)
-    image = os.path.join(WORK, "initramfs")
+    image = os.path.join(WORK, "initramfs-" + arch)
     subprocess.run("cd '%s' && find . | cpio -o -H newc 2>/dev/null | gzip -1 > '%s'" % (root, image), shell=True, check=True)
     return image
 
 
-def boot(kernel, image):
-    argv = ["qemu-system-x86_64", "-accel", os.environ.get("VM_ACCEL", "tcg,thread=multi"), "-machine", "q35", "-cpu", "max", "-smp", "2",
-            "-m", "1G", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot", "-serial", "stdio", "-monitor", "none",
-            "-kernel", kernel, "-initrd", image,
-            "-append", "console=ttyS0 panic=-1 oops=panic panic_on_warn=1 softlockup_panic=1 quiet"]
+def boot(arch, kernel, image):
+    argv = QEMU[arch] + ["-smp", "2", "-m", "1G", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+                         "-serial", "stdio", "-monitor", "none", "-kernel", kernel, "-initrd", image, "-append",
+                         "console=" + CONSOLE[arch] + " panic=-1 oops=panic panic_on_warn=1 softlockup_panic=1 quiet"]
     try:
         p = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=BOOT_LIMIT, check=False)
         out = p.stdout
     except subprocess.TimeoutExpired as e:
         out = e.stdout or b""
-    return out.decode("utf-8", "replace").replace("\r", "")
+    text = out.decode("utf-8", "replace").replace("\r", "")
+    with open(os.path.join(WORK, "console"), "w") as f:
+        f.write(text)
+    return text
 
 
 def parts(text):
@@ -140,9 +170,12 @@ def parts(text):
     return [(int(code), folded, stats, said) for said, code, folded, stats in found], log.group(1) if log else None
 
 
-def check_kernel(kernel, cases, image):
+def check_kernel(kernel):
     began = time.monotonic()
-    text = boot(vmlinuz(kernel), image)
+    arch = KERNELS[kernel][0]
+    image_of_kernel = vmlinuz(kernel)
+    cases = cases_of(arch)
+    text = boot(arch, image_of_kernel, initramfs(arch, cases))
     recordings, log = parts(text)
     prefix = "vm-%s-" % kernel
     if log is None:
@@ -170,17 +203,28 @@ def judge(prefix, case, stacks):
     chains.judge(case._replace(name=prefix + case.name), mine)
 
 
+def cases_of(arch):
+    h.PROGRAMS = os.path.join(os.environ["PROGRAMS_" + arch.upper()])
+    only = os.environ.get("CASES", "").split()
+    cases = [c for c in chains.read_cases() if c.name in CASES]
+    if arch in OWN_CASES:
+        cases += chains.read_cases(OWN_CASES[arch])
+    return [c for c in cases if (not only or c.name in only) and os.path.exists(os.path.join(h.PROGRAMS, c.program))]
+
+
 def main():
-    kernels = sys.argv[1:] or ["6.1-cloud", "6.12-cloud", "6.1-rt"]
-    wanted = os.environ.get("CASES", "").split() or CASES
+    kernels = sys.argv[1:] or DEFAULT
+    unknown = [k for k in kernels if k not in KERNELS]
+    if unknown:
+        sys.exit("unknown kernel %s; known: %s" % (unknown[0], " ".join(KERNELS)))
     os.makedirs(WORK, exist_ok=True)
-    cases = [c for c in chains.read_cases() if c.name in wanted and os.path.exists(h.program(c.program))]
-    image = initramfs(cases, os.environ["SFBPF_STATIC"])
+    began = time.monotonic()
     for kernel in kernels:
         try:
-            check_kernel(kernel, cases, image)
+            check_kernel(kernel)
         except h.Skip as e:
             h.skip("vm-" + kernel, str(e))
+    h.note("%d kernels in %.0f s" % (len(kernels), time.monotonic() - began))
     sys.exit(h.exit_status())
 
 

@@ -377,8 +377,8 @@ int symtab_name(const struct symtab *t, const struct symtab_hit *hit, char *buf,
 	size_t len = 0, want;
 	const char *version;
 
-	if (name >= NAME_START_CONTEXT) {
-		static const char *const roots[] = { "_start", "clone3", "__restore_rt", "__start_context" };
+	if (name >= NAME_KERNEL_SIGRETURN) {
+		static const char *const roots[] = { "_start", "clone3", "__restore_rt", "__start_context", "__kernel_rt_sigreturn" };
 
 		snprintf(buf, cap, "%s", roots[NAME_START - name]);
 		return (int)strlen(buf);

@@ -14,6 +14,9 @@ static const uint8_t restorer[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 
 static const uint8_t start_context[] = { 0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff };
 #define START_CONTEXT_LEN 26	/* to its hlt */
 static const uint8_t musl_thread[] = { 0x5f, 0x41, 0xff, 0xd1, 0x89, 0xc7, 0x31, 0xc0, 0xb0, 0x3c, 0x0f, 0x05 };
+static const uint8_t a64_restorer[] = { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 };
+static const uint8_t a64_musl_thread[] = { 0xe1, 0x03, 0xc1, 0xa8, 0x20, 0, 0x3f, 0xd6, 0xa8, 0x0b, 0x80, 0xd2, 0x01, 0, 0, 0xd4 };
+static const uint8_t a64_plt0_push[] = { 0xf0, 0x7b, 0xbf, 0xa9 };	/* stp x16, x30, [sp, #-16]! */
 
 /* DT_SONAME of the file, "" if it has none; false: no dynamic section at all. */
 static bool soname(const struct elf_image *img, char *ret, size_t cap)
@@ -54,7 +57,8 @@ static bool worth_searching(const struct elf_image *img)
 
 	if (!soname(img, name, sizeof(name)))
 		return !interp && img->type == ET_EXEC;
-	return (!name[0] && !interp) || !strncmp(name, "libc.", 5) || !strncmp(name, "ld-musl", 7) || !strncmp(name, "libpthread", 10);
+	return (!name[0] && !interp) || !strncmp(name, "libc.", 5) || !strncmp(name, "ld-musl", 7) || !strncmp(name, "libpthread", 10) ||
+	       !strcmp(name, "linux-vdso.so.1");
 }
 
 /* The signal restorer's registers: rsp points at the ucontext, the saved ones start 40 bytes into it (see step_sigcontext). */
@@ -64,15 +68,30 @@ static const struct row restorer_row = {
 };
 static const struct row outermost_row = { .ra = { .kind = RULE_UNDEF }, .source = ROW_EH_FRAME };
 
+/* struct rt_sigframe at sp: siginfo (128), ucontext up to its sigcontext (176), fault address, x0..x30, sp, pc. */
+static const struct row a64_restorer_row = {
+	.cfa = { RULE_REG_MEM, 31, 560, 0 }, .ra = { RULE_REG_MEM, 31, 568, 0 }, .fp = { RULE_REG_MEM, 31, 544, 0 },
+	.source = ROW_EH_FRAME, .flags = ROW_SIGNAL,
+};
+static const struct row a64_stub_row = {
+	.cfa = { RULE_REG, 31, 0, 0 }, .ra = { RULE_REG, 30, 0, 0 }, .fp = { .kind = RULE_SAME }, .source = ROW_EH_FRAME,
+};
+static const struct row a64_pushed_row = {
+	.cfa = { RULE_REG, 31, 16, 0 }, .ra = { RULE_CFA_MEM, 0, -8, 0 }, .fp = { .kind = RULE_SAME }, .source = ROW_EH_FRAME,
+};
+
 static const struct pattern {
+	enum row_arch arch;
 	const uint8_t *bytes;
 	uint8_t len;
 	uint8_t before, size;	/* the row starts that many bytes ahead of the pattern and has that many behind its start */
 	const struct row *row;
 } patterns[] = {
-	{ restorer, sizeof(restorer), 1, sizeof(restorer) + 1, &restorer_row },
-	{ start_context, sizeof(start_context), 1, START_CONTEXT_LEN + 1, &outermost_row },
-	{ musl_thread, sizeof(musl_thread), 0, sizeof(musl_thread), &outermost_row },
+	{ ROW_ARCH_X86_64, restorer, sizeof(restorer), 1, sizeof(restorer) + 1, &restorer_row },
+	{ ROW_ARCH_X86_64, start_context, sizeof(start_context), 1, START_CONTEXT_LEN + 1, &outermost_row },
+	{ ROW_ARCH_X86_64, musl_thread, sizeof(musl_thread), 0, sizeof(musl_thread), &outermost_row },
+	{ ROW_ARCH_AARCH64, a64_restorer, sizeof(a64_restorer), 4, sizeof(a64_restorer) + 4, &a64_restorer_row },
+	{ ROW_ARCH_AARCH64, a64_musl_thread, sizeof(a64_musl_thread), 0, sizeof(a64_musl_thread), &outermost_row },
 };
 
 #define MAX_FOUND 16	/* real files hold one of each */
@@ -85,6 +104,8 @@ static int search(const struct bytes *text, uint64_t vaddr, const struct pattern
 	for (int i = 0; i < MAX_FOUND && !err && bytes_find(&at, p->bytes, p->len); i++) {
 		struct row row = *p->row;
 
+		if (vaddr + at.pos < p->before)
+			break;
 		row.start = vaddr + at.pos - p->before;
 		row.end = row.start + p->size;
 		err = rowbuf_push(out, &row);
@@ -100,23 +121,61 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-int trampolines_find(const struct elf_image *img, enum row_arch arch, struct rowbuf *out)
+static int push_range(struct rowbuf *out, const struct row *rules, uint64_t start, uint64_t end)
+{
+	struct row row = *rules;
+
+	row.start = start;
+	row.end = end;
+	return start < end ? rowbuf_push(out, &row) : 0;
+}
+
+#define A64_PLT0 32	/* bytes at most, with a landing pad in front of the push */
+
+static int a64_plt(const struct elf_image *img, struct rowbuf *out)
+{
+	const struct elf_shdr *s = elf_image_section(img, ".plt");
+	struct elf_blob code = { 0 };
+	uint64_t pushed;
+	int err;
+
+	if (!s || s->size < A64_PLT0 || s->addr + s->size < s->addr || elf_image_read(img, s->offset, A64_PLT0, &code))
+		return 0;
+	pushed = s->addr + (bytes_find(&code.view, a64_plt0_push, sizeof(a64_plt0_push)) ? code.view.pos + 4 : A64_PLT0);
+	elf_blob_free(&code);
+	err = push_range(out, &a64_stub_row, s->addr, pushed);
+	if (!err)
+		err = push_range(out, &a64_pushed_row, pushed, s->addr + A64_PLT0);
+	return err ? err : push_range(out, &a64_stub_row, s->addr + A64_PLT0, s->addr + s->size);
+}
+
+static int search_text(const struct elf_image *img, enum row_arch arch, struct rowbuf *out)
 {
 	struct elf_phdr segs[EXEC_SEGMENTS_MAX];
 	size_t n = exec_segments(img, segs, EXEC_SEGMENTS_MAX);
 	int err = 0;
 
-	if (arch != ROW_ARCH_X86_64 || !worth_searching(img))
-		return 0;
 	for (size_t i = 0; i < n && !err; i++) {
 		struct elf_blob text = { 0 };
 
-		if (segs[i].filesz > TEXT_MAX || !segs[i].vaddr || elf_image_read(img, segs[i].offset, segs[i].filesz, &text))
+		if (segs[i].filesz > TEXT_MAX || elf_image_read(img, segs[i].offset, segs[i].filesz, &text))
 			continue;
 		for (size_t k = 0; k < sizeof(patterns) / sizeof(patterns[0]) && !err; k++)
-			err = search(&text.view, segs[i].vaddr, &patterns[k], out);
+			if (patterns[k].arch == arch)
+				err = search(&text.view, segs[i].vaddr, &patterns[k], out);
 		elf_blob_free(&text);
 	}
+	return err;
+}
+
+int trampolines_find(const struct elf_image *img, enum row_arch arch, struct rowbuf *out)
+{
+	int err = 0;
+
+	if ((arch == ROW_ARCH_X86_64 || arch == ROW_ARCH_AARCH64) && !img->be && worth_searching(img))
+		err = search_text(img, arch, out);
+	if (!err && arch == ROW_ARCH_AARCH64 && !img->be)
+		err = a64_plt(img, out);
 	if (out->n)
 		qsort(out->rows, out->n, sizeof(*out->rows), by_start);
 	return err;
