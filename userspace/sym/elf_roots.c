@@ -67,7 +67,8 @@ static uint32_t find_patterns(const struct builder *b, struct root *ret)
 			if (found[k] || !bytes_find(&at, patterns[k].bytes, patterns[k].len) || at.pos < patterns[k].before)
 				continue;
 			found[k] = true;
-			ret[n++] = (struct root){ b->areas[i].off + at.pos - patterns[k].before, patterns[k].size, patterns[k].name };
+			ret[n++] = (struct root){ b->areas[i].off + at.pos - patterns[k].before, patterns[k].size, patterns[k].name,
+						  patterns[k].before };
 		}
 		elf_blob_free(&code);
 	}
@@ -80,6 +81,7 @@ uint32_t builder_find_roots(const struct builder *b, struct root ret[MAX_ROOTS])
 
 	if (b->img->entry && builder_code_offset(b, b->img->entry, &ret[n].off) && builder_is_program(b)) {
 		ret[n].size = START_SIZE;
+		ret[n].before = 0;
 		ret[n++].name = NAME_START;
 	}
 	return n + find_patterns(b, &ret[n]);

@@ -228,8 +228,13 @@ static void add_root(struct symtab *t, const struct root *r)
 	uint64_t size = r->size;
 	uint32_t at;
 
-	if (symtab_find(t, r->off, &hit))
-		return;
+	if (symtab_find(t, r->off, &hit)) {
+		struct sym *s = &t->syms[hit.index];
+
+		if (s->off >= r->off || s->off + (s->size & ~PLT_BIT) > r->off + r->before)
+			return;
+		s->size = (uint32_t)(r->off - s->off) | (s->size & PLT_BIT);
+	}
 	for (at = t->n; at && t->syms[at - 1].off > r->off; at--)
 		t->syms[at] = t->syms[at - 1];
 	if (at < t->n && t->syms[at + 1].off - r->off < size)

@@ -74,6 +74,7 @@ int builder_read_plt(struct builder *b);
 struct root {
 	uint64_t off, size;
 	uint32_t name;
+	uint32_t before;	/* bytes of it that are another function's end, but looked up only for a return to its start */
 };
 uint32_t builder_find_roots(const struct builder *b, struct root ret[MAX_ROOTS]);
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "unwind/fntab.h"
+#include "unwind/vdso_arm64.h"
 
 #define TEXT_MAX (32u << 20)	/* no C library's text is near this */
 
@@ -57,8 +58,7 @@ static bool worth_searching(const struct elf_image *img)
 
 	if (!soname(img, name, sizeof(name)))
 		return !interp && img->type == ET_EXEC;
-	return (!name[0] && !interp) || !strncmp(name, "libc.", 5) || !strncmp(name, "ld-musl", 7) || !strncmp(name, "libpthread", 10) ||
-	       !strcmp(name, "linux-vdso.so.1");
+	return (!name[0] && !interp) || !strncmp(name, "libc.", 5) || !strncmp(name, "ld-musl", 7) || !strncmp(name, "libpthread", 10);
 }
 
 /* The signal restorer's registers: rsp points at the ucontext, the saved ones start 40 bytes into it (see step_sigcontext). */
@@ -68,11 +68,6 @@ static const struct row restorer_row = {
 };
 static const struct row outermost_row = { .ra = { .kind = RULE_UNDEF }, .source = ROW_EH_FRAME };
 
-/* struct rt_sigframe at sp: siginfo (128), ucontext up to its sigcontext (176), fault address, x0..x30, sp, pc. */
-static const struct row a64_restorer_row = {
-	.cfa = { RULE_REG_MEM, 31, 560, 0 }, .ra = { RULE_REG_MEM, 31, 568, 0 }, .fp = { RULE_REG_MEM, 31, 544, 0 },
-	.source = ROW_EH_FRAME, .flags = ROW_SIGNAL,
-};
 static const struct row a64_stub_row = {
 	.cfa = { RULE_REG, 31, 0, 0 }, .ra = { RULE_REG, 30, 0, 0 }, .fp = { .kind = RULE_SAME }, .source = ROW_EH_FRAME,
 };
@@ -168,10 +163,20 @@ static int search_text(const struct elf_image *img, enum row_arch arch, struct r
 	return err;
 }
 
+static bool is_bare_vdso(const struct elf_image *img)
+{
+	char name[32];
+
+	return soname(img, name, sizeof(name)) && !strcmp(name, "linux-vdso.so.1") && !elf_image_segment(img, PT_GNU_EH_FRAME) &&
+	       !elf_image_section(img, ".eh_frame");
+}
+
 int trampolines_find(const struct elf_image *img, enum row_arch arch, struct rowbuf *out)
 {
 	int err = 0;
 
+	if (arch == ROW_ARCH_AARCH64 && !img->be && is_bare_vdso(img))
+		return vdso_arm64_rows(img, out);
 	if ((arch == ROW_ARCH_X86_64 || arch == ROW_ARCH_AARCH64) && !img->be && worth_searching(img))
 		err = search_text(img, arch, out);
 	if (!err && arch == ROW_ARCH_AARCH64 && !img->be)

@@ -12,8 +12,7 @@
  * The first two are return addresses at a function's very first byte, so that the lookup of pc - 1 misses them: their rows
  * start one byte earlier. AArch64:
  *
- *   rt_sigreturn restorer   mov x8, #139; svc #0       the vDSO's (arch/arm64/kernel/vdso/sigreturn.S says why it has no CFI),
- *                                                       and musl's
+ *   rt_sigreturn restorer   mov x8, #139; svc #0       musl's; the vDSO's is among vdso_arm64_rows()
  *   __clone's child         ldp x1, x0, [sp], #16; blr x1; mov x8, #93; svc #0    musl, as above
  *   .plt                    neither linker nor assembler describes it: RA is in LR, after PLT0's push on the stack, too
  */
@@ -24,7 +23,7 @@
 #include "unwind/row.h"
 
 /*
- * Appends what a C library, the vDSO (by their SONAMEs) or a static program holds, and PLTs; nothing else is searched. Ascending.
+ * Appends what a C library, AArch64's vDSO (by their SONAMEs) or a static program holds, and PLTs; nothing else is searched. Ascending.
  * 0 or -ENOMEM.
  */
 int trampolines_find(const struct elf_image *img, enum row_arch arch, struct rowbuf *out);
