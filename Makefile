@@ -138,6 +138,7 @@ check-vm:
 	scripts/vm-test.sh
 
 include tests/bench/bench.mk
+include tests/fault/fault.mk
 # make oracle: .eh_frame rows against libdw's, where that is installed.
 ifeq ($(shell $(PKG_CONFIG) --exists libdw && echo 1),1)
 include tests/oracle/oracle.mk

@@ -93,6 +93,9 @@ if step build-sanitized make -s -j"$jobs" units SAN=1; then
 	if [ -d tests/fuzz ]; then run corpora scripts/replay-corpus.sh; fi
 fi
 
+heading 'one failed call a run, with sanitizers'
+if step build-faults make -s -j"$jobs" fault SAN=1; then run faults tests/fault/check_faults.py; fi
+
 heading oracle
 if pkg-config --exists libdw; then
 	step eh-frame-rows-equal-libdw make -s oracle || true

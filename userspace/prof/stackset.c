@@ -9,12 +9,13 @@
 
 int stackset_init(struct stackset *ss)
 {
-	uint32_t id;
+	uint32_t root;
 
 	*ss = (struct stackset){ .strings = strpool_new() };
-	if (!ss->strings)
-		return -ENOMEM;
-	return idmap_get(&ss->nodes, UINT64_MAX, UINT64_MAX, &id);	/* STACK_ROOT */
+	if (ss->strings && idmap_get(&ss->nodes, UINT64_MAX, UINT64_MAX, &root) == 0)	/* STACK_ROOT */
+		return 0;
+	stackset_free(ss);
+	return -ENOMEM;
 }
 
 void stackset_free(struct stackset *ss)
