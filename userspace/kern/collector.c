@@ -21,6 +21,9 @@
 #include <linux/types.h>
 #include "sfbpf.skel.h"
 
+#define VERIFIER_LOG 4096	/* bytes; its account alone takes a tenth of that */
+#define VERIFIER_STATS 4	/* log level: nothing but the account */
+
 struct collector {
 	struct collector_opts opts;
 	struct sfbpf_bpf *skel;
@@ -36,6 +39,7 @@ struct collector {
 	int ncpus;			/* possible */
 	struct bpf_link **perf_links;	/* per possible CPU; NULL: none there */
 	int stats_fd;
+	char (*verifier_said)[VERIFIER_LOG];	/* by program; NULL unless count_run_time */
 	uint64_t bad_records;
 	collector_sample_fn fn;
 	void *fn_ctx;
@@ -102,6 +106,24 @@ static void set_knobs(struct collector *c, bool rdonly_cast)
 	}
 }
 
+/* A verifier's refusal in full (-vv) takes other buffers: libbpf's own. */
+static void log_verifier(struct collector *c)
+{
+	struct bpf_program *prog;
+	size_t n = 0;
+
+	bpf_object__for_each_program(prog, c->skel->obj)
+		n++;
+	if (!c->verifier_said)
+		c->verifier_said = calloc(n, sizeof(*c->verifier_said));
+	n = 0;
+	if (c->verifier_said)
+		bpf_object__for_each_program(prog, c->skel->obj) {
+			bpf_program__set_log_level(prog, VERIFIER_STATS);
+			bpf_program__set_log_buf(prog, c->verifier_said[n++], VERIFIER_LOG);
+		}
+}
+
 static int open_and_load(struct collector *c, bool rdonly_cast)
 {
 	struct sfbpf_bpf *skel = sfbpf_bpf__open();
@@ -111,6 +133,8 @@ static int open_and_load(struct collector *c, bool rdonly_cast)
 	if (!skel)
 		return -errno;
 	c->skel = skel;
+	if (c->opts.count_run_time && c->opts.verbose <= 1)
+		log_verifier(c);
 	set_knobs(c, rdonly_cast);
 	bpf_map__set_max_entries(skel->maps.scratch, 2 * cpus);
 	bpf_map__set_max_entries(skel->maps.cache, cpus);
@@ -434,20 +458,33 @@ void collector_counters(struct collector *c, struct collector_counters *ret)
 	loader_totals(c->loader, &ret->loader);
 }
 
+/* "processed 25093 insns (limit 1000000) max_states_per_insn 8 total_states 1423 ..." */
+static uint64_t states_of(const char *log)
+{
+	const char *at = strstr(log, "total_states ");
+
+	return at ? strtoull(at + strlen("total_states "), NULL, 10) : 0;
+}
+
 size_t collector_programs(struct collector *c, struct collector_program *ret, size_t cap)
 {
 	struct bpf_program *prog;
-	size_t n = 0;
+	size_t n = 0, i = 0;
 
 	bpf_object__for_each_program(prog, c->skel->obj) {
 		struct bpf_prog_info info = { 0 };
 		uint32_t len = sizeof(info);
+		const char *said = c->verifier_said ? c->verifier_said[i] : "";
 
+		i++;
 		if (n == cap || bpf_program__fd(prog) < 0 || bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &len))
 			continue;
 		snprintf(ret[n].name, sizeof(ret[n].name), "%s", bpf_program__name(prog));
 		ret[n].run_cnt = info.run_cnt;
 		ret[n].run_ns = info.run_time_ns;
+		ret[n].verified_insns = info.verified_insns;
+		ret[n].verifier_states = states_of(said);
+		ret[n].code_bytes = info.jited_prog_len;
 		n++;
 	}
 	return n;
@@ -483,5 +520,6 @@ void collector_free(struct collector *c)
 		close(c->stats_fd);
 	if (c->skel)
 		sfbpf_bpf__destroy(c->skel);
+	free(c->verifier_said);
 	free(c);
 }

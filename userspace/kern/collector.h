@@ -31,7 +31,7 @@ struct collector_opts {
 	const struct num_cpus *cpus;	/* NULL: all online */
 	uint64_t ring_bytes;		/* rounded up to a power of two of pages */
 	uint64_t table_bytes;		/* budget of the row tables */
-	bool count_run_time;		/* kernel.bpf_stats for the run */
+	bool count_run_time;		/* kernel.bpf_stats for the run, and the verifier's own account */
 	bool want_cgroup;		/* samples carry the cgroup's id */
 	const struct offcpu_opts *offcpu;	/* NULL: on-CPU */
 	int verbose;
@@ -40,6 +40,8 @@ struct collector_opts {
 struct collector_program {
 	char name[32];
 	uint64_t run_cnt, run_ns;
+	uint64_t verified_insns, verifier_states;	/* instructions and states that the verifier went through */
+	uint64_t code_bytes;
 };
 
 struct collector_counters {
