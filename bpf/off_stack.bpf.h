@@ -118,11 +118,17 @@ __noinline int off_take_own(u32 slot)
 	return 0;
 }
 
-/* How many of the n kernel frames at frames[SF_MAX_USER] an interrupt ran on top of what it interrupted; 0: there is none. */
-static __always_inline u32 off_irq_frames(const struct sf_scratch *s, u32 n)
+/*
+ * How many of the n kernel frames at frames[SF_MAX_USER] an interrupt ran on top of what it interrupted; 0: there is none.
+ * Global: inlined, the verifier would go through all that follows once for each result.
+ */
+__noinline int off_irq_frames(u32 slot, u32 n)
 {
+	struct sf_scratch *s = scratch_of(slot);
 	u32 i;
 
+	if (!s)
+		return 0;
 	for (i = 0; i < SF_MAX_KERNEL; i++) {
 		if (i >= n)
 			break;
@@ -150,14 +156,14 @@ __noinline int off_take_waker(u32 slot)
 	off_head(s, task);
 	got = bpf_get_task_stack(bpf_get_current_task_btf(), &s->frames[SF_MAX_USER], SF_MAX_KERNEL * 8, 0);
 	n_kernel = got > 0 ? (u32)got / 8 : 0;
-	irq = off_irq_frames(s, n_kernel);
+	irq = off_irq_frames(slot, n_kernel);
 	/* The idle task wakes nobody itself; the stacks of some CPUs' idle tasks cannot be had. */
 	if (irq || !s->sample.tid) {
 		s->sample.pid = s->sample.tid = 0;
 		s->sample.cgroup_id = 0;
 		s->sample.flags = SF_SAMPLE_IN_KERNEL;
 		__builtin_memcpy(s->sample.comm, off_irq_comm, SF_COMM);
-		n_kernel = irq;
+		n_kernel = irq < n_kernel ? irq : n_kernel;
 	} else if (cfg_user && (s->sample.flags & SF_SAMPLE_USER)) {
 		off_user_part(s, slot, bpf_get_current_task_btf(), KLOAD(task, struct task_struct, mm));
 	}

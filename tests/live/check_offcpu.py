@@ -266,5 +266,6 @@ def check_usage(name):
     h.check("offcpu-usage", errors)
 
 
-h.run_checks([check_chains_back, check_chains_leave, check_totals, check_pingpong, check_full_maps, check_wakers, check_limits,
-              check_filters, check_tables, check_usage])
+if __name__ == "__main__":
+    h.run_checks([check_chains_back, check_chains_leave, check_totals, check_pingpong, check_full_maps, check_wakers, check_limits,
+                  check_filters, check_tables, check_usage])

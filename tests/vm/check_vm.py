@@ -8,6 +8,7 @@ recording between marker lines on its serial console; what they mean is judged h
 """
 
 import glob
+import json
 import os
 import re
 import shutil
@@ -21,6 +22,7 @@ os.environ.setdefault("MIN_SAMPLES", "60")
 
 import harness as h                     # noqa: E402
 import check_chains as chains           # noqa: E402
+import check_offcpu as offcpu           # noqa: E402
 
 WORK = os.path.join(h.OUTPUT, "vm")
 # Loading the programs takes a guest seconds (the verifier, emulated), so few and long recordings.
@@ -31,6 +33,10 @@ BOOT_LIMIT = 420
 # Those that need no chroot or namespace set-up; every source of rows, every way of ending a stack.
 CASES = ("rec60 rec400 rec-static rec-spie frames alloca drap callback stdsort sig sig-alt threads rawclone dlmid plt-lazy plt-ibt "
          "vdso readzero coro forker sf1-rec60 sf2-rec sf3-rec noeh-sf1 noeh-sf3 nl-eh nl-sf1 nl-sf2 nl-sf3").split()
+# Off-CPU: those of check_offcpu.py that need no disk and no children.
+BLOCKED = "bl-sleep10 bl-epoll bl-futex bl-pipe bl-convoy".split()
+# What the verifier went through for each program and kernel; UPDATE=1 writes it anew.
+REFERENCE = os.path.join(HERE, "verifier.json")
 # More of one architecture.
 OWN_CASES = {"arm64": os.path.join(HERE, "chains-arm64.txt")}
 KERNELS = {
@@ -113,16 +119,27 @@ def copy_to(root, path, here):
         shutil.copy(os.path.realpath(here), to)
 
 
+def recording(programs, tool, seconds):
+    """Lines that start programs (name, file, arguments), record them and print what came out."""
+    lines = ["ln -s %s /tmp/%s; /tmp/%s %s &" % (h.program(program), name, name, args) for name, program, args in programs]
+    lines += ["sleep 2" if programs else ":", "echo '@@ recording'", "began=$(cut -d. -f1 /proc/uptime)",
+              "sfbpf %s -o /tmp/o --stats /tmp/s %d 2>&1" % (tool, seconds),
+              "echo '@@ exit' $?", "cat /tmp/o", "echo '@@ stats'", "cat /tmp/s", "echo '@@ end'",
+              "echo '@@ took' $(($(cut -d. -f1 /proc/uptime) - began)) of %d" % seconds]
+    if programs:
+        lines += ["kill -9 $(jobs -p) 2>/dev/null", "killall -9 " + " ".join(p[0] for p in programs) + " 2>/dev/null"]
+    return lines
+
+
 def script(cases):
     """/init of the guest."""
     lines = ["#!/bin/busybox sh", "/bin/busybox --install -s /bin", "mount -t proc proc /proc", "mount -t sysfs sys /sys",
              "mount -t devtmpfs dev /dev", "mkdir -p /tmp", "cd " + h.PROGRAMS]
     for i in range(0, len(cases), BATCH):
-        for c in cases[i:i + BATCH]:
-            lines.append("ln -s %s /tmp/%s; /tmp/%s %d %s &" % (h.program(c.program), c.name, c.name, 600, " ".join(c.args)))
-        lines += ["sleep 2", "echo '@@ recording'", "sfbpf record -F %d -o /tmp/o --stats /tmp/s %d 2>&1" % (FREQ, SECONDS),
-                  "echo '@@ exit' $?", "cat /tmp/o", "echo '@@ stats'", "cat /tmp/s", "echo '@@ end'",
-                  "kill -9 $(jobs -p) 2>/dev/null", "killall -9 " + " ".join(c.name for c in cases[i:i + BATCH]) + " 2>/dev/null"]
+        lines += recording([(c.name, c.program, "600 " + " ".join(c.args)) for c in cases[i:i + BATCH]],
+                           "record -F %d" % FREQ, SECONDS)
+    lines += recording([(name, "block", "600 " + args) for name, args, _, _ in offcpu.CHAINS if name in BLOCKED], "offcpu", 4)
+    lines += recording([], "offcpu --wakers", 1)
     lines += ["echo '@@ log'", "dmesg", "echo '@@ finished'", "poweroff -f"]
     return "\n".join(lines) + "\n"
 
@@ -134,7 +151,7 @@ def initramfs(arch, cases):
         os.makedirs(os.path.join(root, d))
     shutil.copy(BUSYBOX[arch], os.path.join(root, "bin", "busybox"))
     run([STRIP[arch], "-o", os.path.join(root, "bin", "sfbpf"), os.environ["SFBPF_" + arch.upper()]])
-    needed = {h.program(c.program) for c in cases}
+    needed = {h.program(c.program) for c in cases} | {h.program("block")}
     needed |= set(glob.glob(os.path.join(h.PROGRAMS, "*.so")))
     for path in sorted(needed):
         copy_to(root, path, path)
@@ -183,18 +200,64 @@ def check_kernel(kernel):
         return
     splats = [l for l in log.splitlines() if SPLAT.search(l)]
     h.check(prefix + "kernel-log", splats[:3])
+    batches = [cases[i:i + BATCH] for i in range(0, len(cases), BATCH)]
+    if len(recordings) != len(batches) + 2:
+        h.fail(prefix + "recordings", "%d of %d" % (len(recordings), len(batches) + 2))
+        return
+    programs = {}
     for i, (code, folded, stats, said) in enumerate(recordings):
-        batch = cases[i * BATCH:(i + 1) * BATCH]
+        name = batches[i][0].name if i < len(batches) else "offcpu"
         if code:
-            h.fail(prefix + batch[0].name, "sfbpf ended with %d: %s" % (code, said.strip()[-300:]))
+            h.fail(prefix + name, "sfbpf ended with %d: %s" % (code, said.strip()[-300:]))
             continue
         path = h.tmpfile("vm.folded")
         with open(path, "w") as f:
             f.write(folded)
-        stacks = h.read_folded(path)
-        for c in batch:
+        stacks, account = h.read_folded(path), json.loads(stats)
+        # With --wakers, its programs are larger; without, the sums are what is compared.
+        programs.update({k: [v["verified_insns"], v["verifier_states"]] for k, v in account["bpf"].items()})
+        for c in batches[i] if i < len(batches) else []:
             judge(prefix, c, stacks)
-    h.note("%s: %.0f s" % (kernel, time.monotonic() - began))
+        if i == len(batches):
+            judge_blocked(prefix, stacks, account)
+    check_verifier(kernel, programs)
+    h.note("%s: %.0f s; recordings took %s s" % (kernel, time.monotonic() - began,
+                                                 ", ".join(re.findall(r"^@@ took (.*)$", text, re.M))))
+
+
+def judge_blocked(prefix, stacks, account):
+    usec = account["duration_s"] * 1e6
+    for name, _, threads, chain in offcpu.CHAINS:
+        if name not in BLOCKED:
+            continue
+        mine = [s for s in stacks if s.comm == name]
+        bad = [s for s in mine if not re.fullmatch(chain, ";".join(s.frames))]
+        total, errors = h.total(mine), []
+        if not 0.5 * usec * threads < total < 1.01 * usec * threads:
+            errors.append("%d us blocked, %d threads for %d us" % (total, threads, usec))
+        if h.total(bad) > 0.01 * total:
+            errors.append("%.2f %% have another chain: %s" % (100 * h.total(bad) / total, h.worst(bad)))
+        h.check(prefix + name, errors)
+
+
+def check_verifier(kernel, programs):
+    """A jump of more than 10 % in the instructions or states that the verifier goes through is a failure."""
+    with open(REFERENCE) as f:
+        reference = json.load(f)
+    known, errors = reference.get(kernel, {}), []
+    for name, now in sorted(programs.items()):
+        old = known.get(name)
+        h.note("%-16s %-15s %8d instructions %7d states%s" % (kernel, name, now[0], now[1], "" if old else "; no reference"))
+        for what, was, value in zip(("instructions", "states"), old or now, now):
+            if value > 1.1 * was + 10:
+                errors.append("%s: %d %s, %d before" % (name, value, what, was))
+    if os.environ.get("UPDATE"):
+        reference[kernel] = programs
+        with open(REFERENCE, "w") as f:
+            f.write("{\n" + ",\n".join('"%s": {%s}' % (k, ", ".join('"%s": %s' % (p, json.dumps(reference[k][p]))
+                                                                      for p in sorted(reference[k]))) for k in sorted(reference)) + "\n}\n")
+    else:
+        h.check("vm-%s-verifier" % kernel, errors)
 
 
 def judge(prefix, case, stacks):
