@@ -244,6 +244,11 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 		return 0;
 	key = s->off_hash + s->off_waker * OFF_MUL1;
 	OFF_FOLD(key, state, OFF_MUL2);
+	if (s->off_hash == SF_STACK_UNKNOWN) {	/* which no task has a hash of its own for */
+		OFF_FOLD(key, s->sample.pid, OFF_MUL1);
+		OFF_FOLD(key, *(u64 *)&s->sample.comm[0], OFF_MUL2);
+		OFF_FOLD(key, *(u64 *)&s->sample.comm[8], OFF_MUL1);
+	}
 	if (cfg_off_threads)
 		off_add_thread(s, state, ns);
 	c = bpf_map_lookup_elem(&off_counts, &key);

@@ -26,9 +26,9 @@ import check_offcpu as offcpu           # noqa: E402
 
 WORK = os.path.join(h.OUTPUT, "vm")
 # Loading the programs takes a guest seconds (the verifier, emulated), so few and long recordings.
-SECONDS = 8
+SECONDS = 10
 FREQ = 99
-BATCH = 8
+BATCH = 12
 BOOT_LIMIT = 420
 # Those that need no chroot or namespace set-up; every source of rows, every way of ending a stack.
 CASES = ("rec60 rec400 rec-static rec-spie frames alloca drap callback stdsort sig sig-alt threads rawclone dlmid plt-lazy plt-ibt "
