@@ -154,6 +154,7 @@ struct css_set {
 };
 struct task_struct {
 	struct thread_info thread_info;
+	void *stack;
 	unsigned int __state;
 	unsigned int flags;
 	int on_cpu;

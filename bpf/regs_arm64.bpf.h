@@ -44,17 +44,33 @@ static __always_inline int regs_of_event(struct sf_regs *r, const struct bpf_per
 	return regs_finish(r, 0);
 }
 
-/* The task was interrupted in the kernel: what it saved on the way in, at the head of its pt_regs. SF_STEP_GO or a stop. */
-static __always_inline int regs_of_task(struct sf_regs *r, struct task_struct *task)
+/* What the task saved on its way into the kernel, at the head of its pt_regs. SF_STEP_GO or a stop. */
+static __always_inline int regs_of_entry(struct sf_regs *r, const struct pt_regs *p)
 {
-	struct pt_regs *p = (struct pt_regs *)bpf_task_pt_regs(task);
 	int syscallno = -1;
 
-	if (!p || bpf_probe_read_kernel(r->r, sizeof(r->r), p))
+	if (!p || bpf_probe_read_kernel(r->r, sizeof(r->r), p) || (r->r[33] & PSR_MODE_MASK))
 		return SF_STOP_NO_REGS;
 	/* In a system call pc is behind the svc instruction. */
 	bpf_probe_read_kernel(&syscallno, sizeof(syscallno), &p->syscallno);
 	return regs_finish(r, syscallno >= 0 ? SF_REGS_RA : 0);
+}
+
+static __always_inline int regs_of_task(struct sf_regs *r, struct task_struct *task)
+{
+	return regs_of_entry(r, (struct pt_regs *)bpf_task_pt_regs(task));
+}
+
+/* Of the current task, which was interrupted in the kernel. */
+static __always_inline int regs_of_current(struct sf_regs *r, u64 task)
+{
+#ifdef SF_PLAIN
+	u64 top = KLOAD(task, struct task_struct, stack) + cfg_thread_size;
+
+	return regs_of_entry(r, (struct pt_regs *)(top - bpf_core_type_size(struct pt_regs)));
+#else
+	return regs_of_task(r, bpf_get_current_task_btf());
+#endif
 }
 
 /* What the address space says about them. A process of 32 bits has a task_size below 4 GiB, and is not unwound. */

@@ -44,19 +44,37 @@ static __always_inline int regs_of_event(struct sf_regs *r, const struct bpf_per
 	return (u16)ctx->regs.cs == USER32_CS ? SF_STOP_COMPAT : SF_STEP_GO;
 }
 
-/* The task was interrupted in the kernel: what it saved on the way in. SF_STEP_GO or a stop. */
-static __always_inline int regs_of_task(struct sf_regs *r, struct task_struct *task)
+/* What the task saved on its way into the kernel. SF_STEP_GO or a stop. */
+static __always_inline int regs_of_entry(struct sf_regs *r, const struct pt_regs *p)
 {
-	struct pt_regs *p = (struct pt_regs *)bpf_task_pt_regs(task);
-
-	if (!p)
-		return SF_STOP_NO_REGS;
 	REGS_FROM(r, p);
 	/* orig_ax is -1 unless the kernel was entered by a system call; then ip is behind the syscall instruction. */
 	regs_finish(r, (long long)p->orig_ax >= 0 ? SF_REGS_RA : 0);
 	if ((u16)p->cs == USER32_CS)
 		return SF_STOP_COMPAT;
 	return r->pc ? SF_STEP_GO : SF_STOP_NO_REGS;
+}
+
+static __always_inline int regs_of_task(struct sf_regs *r, struct task_struct *task)
+{
+	struct pt_regs *p = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	return p ? regs_of_entry(r, p) : SF_STOP_NO_REGS;
+}
+
+/* Of the current task, which was interrupted in the kernel. */
+static __always_inline int regs_of_current(struct sf_regs *r, u64 task)
+{
+#ifdef SF_PLAIN
+	struct pt_regs copy;
+	u64 top = KLOAD(task, struct task_struct, stack) + cfg_thread_size;
+
+	if (bpf_probe_read_kernel(&copy, sizeof(copy), (void *)(top - sizeof(copy))) || (copy.cs & 3) != 3)
+		return SF_STOP_NO_REGS;
+	return regs_of_entry(r, &copy);
+#else
+	return regs_of_task(r, bpf_get_current_task_btf());
+#endif
 }
 
 /* What the address space says about them. */

@@ -76,7 +76,8 @@ static __always_inline void sample_send(struct sf_scratch *s, struct sf_cpu_stat
 
 #include "offcpu.bpf.h"
 
-static __always_inline void sample_user_part(struct sf_scratch *s, struct bpf_perf_event_data *ctx, u64 mm, u32 slot, bool user_mode)
+static __always_inline void sample_user_part(struct sf_scratch *s, struct bpf_perf_event_data *ctx, u64 task, u64 mm, u32 slot,
+					     bool user_mode)
 {
 	int err;
 
@@ -84,7 +85,7 @@ static __always_inline void sample_user_part(struct sf_scratch *s, struct bpf_pe
 	s->vdso = KLOAD(mm, struct mm_struct, context.vdso);
 	s->pid = s->sample.pid;
 	s->sample.flags |= SF_SAMPLE_USER;
-	err = user_mode ? regs_of_event(&s->regs, ctx) : regs_of_task(&s->regs, bpf_get_current_task_btf());
+	err = user_mode ? regs_of_event(&s->regs, ctx) : regs_of_current(&s->regs, task);
 	regs_of_mm(&s->regs, mm);
 	sample_unwind(s, slot, err);
 }
@@ -121,7 +122,7 @@ int on_cpu(struct bpf_perf_event_data *ctx)
 	mm = KLOAD(task, struct task_struct, mm);
 	if (mm && !(KLOAD32(task, struct task_struct, flags) & PF_KTHREAD)) {
 		if (cfg_user)
-			sample_user_part(s, ctx, mm, cpu, user_mode);
+			sample_user_part(s, ctx, task, mm, cpu, user_mode);
 		else
 			s->sample.flags |= SF_SAMPLE_USER;
 	}
@@ -152,7 +153,7 @@ static __always_inline void need_at(u64 mm, u64 addr, u32 slot)
  * A program starts: ask for its file at once, not at its first sample, so that even a process of
  * 20 ms is unwound. Its scratch is the second half of the array: this is no perf event, they may nest.
  */
-SEC("tp_btf/sched_process_exec")
+SEC(TRACEPOINT "sched_process_exec")
 int on_exec(void *ctx)
 {
 	u64 task = bpf_get_current_task();
@@ -167,7 +168,7 @@ int on_exec(void *ctx)
 }
 
 /* With a command to follow: its descendants count too. ctx: parent, child. */
-SEC("?tp_btf/sched_process_fork")
+SEC("?" TRACEPOINT "sched_process_fork")
 int on_fork(u64 *ctx)
 {
 	u32 parent = KLOAD32(ctx[0], struct task_struct, tgid);
@@ -180,7 +181,7 @@ int on_fork(u64 *ctx)
 }
 
 /* The last thread of a process may outlive its leader, so this is the end of the thread with tid == tgid only at the very end. */
-SEC("?tp_btf/sched_process_free")
+SEC("?" TRACEPOINT "sched_process_free")
 int on_free(u64 *ctx)
 {
 	u32 pid = KLOAD32(ctx[0], struct task_struct, tgid);

@@ -20,6 +20,7 @@
 #include "kern/tables.h"
 #include <linux/types.h>
 #include "sfbpf.skel.h"
+#include "plain.skel.h"
 
 #define VERIFIER_LOG 4096	/* bytes; its account alone takes a tenth of that */
 #define VERIFIER_STATS 4	/* log level: nothing but the account */
@@ -30,6 +31,7 @@ struct collector {
 	struct offcpu *offcpu;
 	struct offcpu_opts offcpu_opts;
 	bool at_leave;
+	bool plain;			/* the kernel has no BTF: plain.bpf.c */
 	struct modules *modules;
 	struct tables *tables;
 	struct loader *loader;
@@ -71,13 +73,29 @@ static int loud(enum libbpf_print_level level, const char *fmt, va_list args)
 	return level == LIBBPF_DEBUG ? 0 : vfprintf(stderr, fmt, args);
 }
 
-static bool kernel_has_func(const char *name)
-{
-	struct btf *btf = btf__load_vmlinux_btf();
-	bool has = btf && btf__find_by_name_kind(btf, name, BTF_KIND_FUNC) > 0;
+#define KERNEL_BTF "/sys/kernel/btf/vmlinux"
 
-	btf__free(btf);
-	return has;
+_Static_assert(sizeof(struct sfbpf_bpf__rodata) == sizeof(struct plain_bpf__rodata) &&
+	       sizeof(struct sfbpf_bpf__bss) == sizeof(struct plain_bpf__bss) &&
+	       sizeof(struct sfbpf_bpf__data) == sizeof(struct plain_bpf__data), "both objects have the same globals");
+
+/* The skeleton over either object: what it names is in both. */
+static struct sfbpf_bpf *open_object(bool plain, const char *btf)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = btf);
+	struct sfbpf_bpf *skel = calloc(1, sizeof(*skel));
+	int err = skel ? sfbpf_bpf__create_skeleton(skel) : -ENOMEM;
+
+	if (!err && plain)
+		skel->skeleton->data = (void *)plain_bpf__elf_bytes(&skel->skeleton->data_sz);
+	if (!err)
+		err = bpf_object__open_skeleton(skel->skeleton, &opts);
+	if (!err)
+		return skel;
+	if (skel)
+		sfbpf_bpf__destroy(skel);
+	errno = -err;
+	return NULL;
 }
 
 static void set_knobs(struct collector *c, bool rdonly_cast)
@@ -98,6 +116,8 @@ static void set_knobs(struct collector *c, bool rdonly_cast)
 	ro->cfg_cgroup_level = o->cgroup_level;
 	ro->cfg_ncpus = (uint32_t)c->ncpus;
 	ro->cfg_page_shift = (uint32_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
+	if (sysconf(_SC_PAGESIZE) > ro->cfg_thread_size)	/* arm64 with pages of 64 KiB */
+		ro->cfg_thread_size = (uint32_t)sysconf(_SC_PAGESIZE);
 	ro->cfg_want_cgroup = o->want_cgroup;
 	ro->cfg_wake_bytes = o->ring_bytes / 4;
 	if (o->comm_glob) {
@@ -126,7 +146,7 @@ static void log_verifier(struct collector *c)
 
 static int open_and_load(struct collector *c, bool rdonly_cast)
 {
-	struct sfbpf_bpf *skel = sfbpf_bpf__open();
+	struct sfbpf_bpf *skel = open_object(c->plain, c->opts.btf);
 	uint32_t cpus = (uint32_t)c->ncpus;
 	int err;
 
@@ -142,6 +162,10 @@ static int open_and_load(struct collector *c, bool rdonly_cast)
 	bpf_map__set_max_entries(skel->maps.ring, (uint32_t)c->opts.ring_bytes);
 	bpf_program__set_autoload(skel->progs.on_fork, c->opts.follow_forks);
 	bpf_program__set_autoload(skel->progs.on_free, c->opts.follow_forks);
+	if (c->plain) {
+		bpf_program__set_autoload(skel->progs.mapped_files, false);
+		bpf_map__set_autocreate(skel->maps.off_tasks, false);
+	}
 	if (c->opts.offcpu)
 		offcpu_configure(skel, c->opts.offcpu, c->opts.cpus, c->ncpus, c->at_leave);
 	err = sfbpf_bpf__load(skel);
@@ -176,15 +200,35 @@ static uint64_t ring_size(uint64_t want)
 	return size;
 }
 
+/* What BTF there is: the kernel's own, or that of --btf. *ret_cast: the kernel has bpf_rdonly_cast. */
+static int find_btf(struct collector *c, bool *ret_cast, struct collector_error *err)
+{
+	struct btf *own = btf__parse(KERNEL_BTF, NULL), *other = c->opts.btf ? btf__parse(c->opts.btf, NULL) : NULL;
+	int saved = errno;
+
+	*ret_cast = own && btf__find_by_name_kind(own, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
+	c->plain = !own;
+	btf__free(own);
+	btf__free(other);
+	if (c->opts.btf && !other)
+		return fail(err, 1, "--btf %s: %s", c->opts.btf, access(c->opts.btf, R_OK) ? strerror(saved) : "no BTF in it that can be read");
+	if (c->plain && !other)
+		return fail(err, 4, "this kernel has no BTF (" KERNEL_BTF "): it was built without CONFIG_DEBUG_INFO_BTF. "
+			    "--btf FILE takes it from a file, if there is one for exactly this kernel");
+	if (c->plain && c->opts.offcpu)
+		return fail(err, 4, "this kernel has no BTF of its own (CONFIG_DEBUG_INFO_BTF), which off-CPU recording needs, with --btf too");
+	return 0;
+}
+
 static int load(struct collector *c, struct collector_error *err)
 {
 	bool cast;
 	int rc;
 
 	libbpf_set_print(c->opts.verbose > 1 ? loud : quiet);
-	if (access("/sys/kernel/btf/vmlinux", R_OK))
-		return fail(err, 4, "this kernel has no BTF (/sys/kernel/btf/vmlinux): it was built without CONFIG_DEBUG_INFO_BTF");
-	cast = kernel_has_func("bpf_rdonly_cast");
+	rc = find_btf(c, &cast, err);
+	if (rc)
+		return rc;
 	rc = load_where(c, cast);
 	if (rc && cast && rc != -EPERM && rc != -ENOMEM)
 		rc = load_where(c, false);

@@ -34,6 +34,7 @@ struct collector_opts {
 	bool count_run_time;		/* kernel.bpf_stats for the run, and the verifier's own account */
 	bool want_cgroup;		/* samples carry the cgroup's id */
 	const struct offcpu_opts *offcpu;	/* NULL: on-CPU */
+	const char *btf;		/* a file with this kernel's BTF; NULL: the kernel's own */
 	int verbose;
 };
 

@@ -30,6 +30,7 @@ const struct option_spec common_options[] = {
 	{ OPT_FORMAT, "format", "F", "instead of by the suffix of FILE" },
 	{ OPT_RING, "ring-size", "SIZE", "ring buffer between kernel and user space (default 2M)" },
 	{ OPT_TABLES, "table-memory", "SIZE", "at most this much kernel memory for row tables (default 256M)" },
+	{ OPT_BTF, "btf", "FILE", "this kernel's BTF, if it has none itself" },
 	{ 'v', "verbose", NULL, "say more; twice: libbpf's own words too" },
 	{ 0 },
 };
@@ -215,6 +216,9 @@ int common_opts_take(struct common_opts *o, int id, const char *arg)
 	case 'F':
 	case 'c':
 	case OPT_RING:
+	case OPT_BTF:
+		o->collect.btf = arg;
+		return 0;
 	case OPT_TABLES:
 		return take_number(o, id, arg);
 	case 'e':
