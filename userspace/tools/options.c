@@ -216,11 +216,11 @@ int common_opts_take(struct common_opts *o, int id, const char *arg)
 	case 'F':
 	case 'c':
 	case OPT_RING:
+	case OPT_TABLES:
+		return take_number(o, id, arg);
 	case OPT_BTF:
 		o->collect.btf = arg;
 		return 0;
-	case OPT_TABLES:
-		return take_number(o, id, arg);
 	case 'e':
 		return take_event(o, arg);
 	case 'U':
