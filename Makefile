@@ -31,7 +31,12 @@ CROSS_LDFLAGS := -L$(LIBDIR) -Wl,-rpath-link,$(SYSROOT)/lib/$(CROSS_COMPILE:%-=%
 endif
 # liblzma unpacks .gnu_debugdata; without it such files have the names that are left in them.
 LZMA := $(shell $(PKG_CONFIG) --exists liblzma 2>/dev/null && echo liblzma)
-LIBS := libbpf libelf zlib ncursesw $(LZMA)
+# libdw reads inlined frames and lines (--inline, --lines), libcurl fetches debug files (--debuginfod), libzstd unpacks sections.
+DW := $(shell $(PKG_CONFIG) --exists libdw 2>/dev/null && echo libdw)
+ZSTD := $(shell $(PKG_CONFIG) --exists libzstd 2>/dev/null && echo libzstd)
+CURL := $(if $(filter 1,$(STATIC)),,$(shell $(PKG_CONFIG) --exists libcurl 2>/dev/null && echo libcurl))
+SYM_LIBS := $(DW) $(ZSTD) $(CURL) $(LZMA)
+LIBS := libbpf libelf zlib ncursesw $(SYM_LIBS)
 VERSION := 0.1.0
 
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
@@ -40,9 +45,8 @@ CFLAGS ?= -O2 -g
 override CFLAGS += -std=gnu11 $(WARN) -D_GNU_SOURCE -DSFBPF_VERSION='"$(VERSION)"' -Iuserspace -Ibpf -I$(O) \
 	$(CROSS_CFLAGS) $(shell $(PKG_CONFIG) --cflags $(LIBS))
 override LDFLAGS += $(CROSS_LDFLAGS)
-ifneq ($(LZMA),)
-override CFLAGS += -DHAVE_LZMA
-endif
+override CFLAGS += $(if $(LZMA),-DHAVE_LZMA) $(if $(DW),-DHAVE_LIBDW) $(if $(ZSTD),-DHAVE_ZSTD) $(if $(CURL),-DHAVE_CURL)
+SYM_LDLIBS := $(if $(SYM_LIBS),$(shell $(PKG_CONFIG) --libs $(SYM_LIBS)))
 # STATIC=1: one file that runs without libraries (build it in an OUTPUT of its own).
 ifeq ($(STATIC),1)
 LDLIBS := -static $(shell $(PKG_CONFIG) --static --libs $(LIBS)) -liberty -lpthread
@@ -126,7 +130,7 @@ $(O)/%.skel.h: $(O)/%.bpf.o
 $(O)/unit/%: $(O)/tests/unit/%.o $(UNIT_HELP_OBJ) $(O)/libcore.a
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lz -liberty -lelf -lpthread $(LZMA:lib%=-l%) $(UNIT_LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(SYM_LDLIBS) -lz -liberty -lelf -lpthread $(UNIT_LIBS)
 
 units: $(UNIT_BIN)
 

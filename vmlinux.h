@@ -129,6 +129,9 @@ struct mm_struct {
 	mm_context_t context;
 	seqcount_t mm_lock_seq;		/* eb449bd96954 (6.14), with CONFIG_PER_VMA_LOCK */
 };
+struct mm_struct___memcg {
+	struct task_struct *owner;	/* with CONFIG_MEMCG */
+};
 struct mm_struct___v64 {
 	int mm_lock_seq;		/* 5e31275cc997 (6.4) */
 };

@@ -25,20 +25,21 @@ struct sf_vma {
 	u64 delta;		/* file offset = address + delta */
 	u64 word;		/* the module's bits of the frame word */
 	u32 state;		/* enum sf_module_state; SF_MOD_JIT for memory without a file */
-	u32 module;
+	u32 zero;
 	u32 first_page, npages, dir, rules, nrules, flags;	/* struct sf_tables */
 };
 
 /*
  * An address space whose mappings are remembered from sample to sample. Exact: ctx_id names one mm_struct for ever,
  * and mm_lock_seq changes with every write lock of its mappings. Without them it is forgotten after the sample.
+ * tables_epoch changes when tables are taken away.
  */
 struct sf_space {
 	u64 ctx_id;
 	u32 seq;
 	u32 next;		/* mappings remembered so far; the newest SF_VMAS of them are there */
 	u32 passing;		/* a file in it still waits for its tables: forget it after this sample */
-	u32 zero;
+	u32 epoch;		/* tables_epoch when they were looked up */
 };
 
 /*
@@ -66,6 +67,7 @@ struct sf_scratch {
 	u64 node[32];		/* kernels without bpf_rdonly_cast: copy of a maple tree node */
 	u64 off_hash, off_waker;	/* off-CPU: of the stack below, and of its waker's */
 	u64 off_acc;		/* blocked time of the thread that no sample stands for yet */
+	u64 off_times;		/* how many blocks it stands for */
 	u64 lane[2];		/* the hash while it is made */
 	struct sf_sample sample;
 	u64 frames[SF_MAX_USER + SF_MAX_KERNEL];	/* directly behind sample: one record */
@@ -115,7 +117,10 @@ struct {
 	__type(value, u32);
 } files SEC(".maps");
 
-/* By module id. User space writes through mmap when the tables are complete; BPF reads, and sets `used`. */
+/*
+ * By a module id's place. BPF fills in key and owner on first sight and sets `used`; user space writes the rest through mmap,
+ * gives the place its next id, and takes tables away (see userspace/kern/tables.h).
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SF_MAX_MODULES);
@@ -123,6 +128,18 @@ struct {
 	__type(key, u32);
 	__type(value, struct sf_module);
 } modules SEC(".maps");
+
+/*
+ * By user: until when its requests for tables have used up what it is granted (see need_allowed). Users that share an entry
+ * share the grant; root has one of its own.
+ */
+#define SF_GRANTS 256
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, SF_GRANTS);
+	__type(key, u32);
+	__type(value, u64);
+} grants SEC(".maps");
 
 struct chunk_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -132,7 +149,7 @@ struct chunk_map {
 	__uint(value_size, SF_CHUNK);
 };
 
-/* The row tables. User space creates a chunk, fills it through mmap, and only then are there locations in it. */
+/* The row tables. User space creates a chunk, fills it through mmap, and only then are there locations in it; removes empty ones. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, SF_MAX_CHUNKS);
@@ -166,6 +183,7 @@ const volatile bool cfg_rdonly_cast = false;	/* the kernel has bpf_rdonly_cast *
 const volatile bool cfg_user = true, cfg_kernel = true;
 const volatile bool cfg_by_pid = false, cfg_by_tid = false, cfg_by_uid = false, cfg_by_comm = false, cfg_by_cgroup = false;
 const volatile bool cfg_want_cgroup = false, cfg_want_time = false;	/* 15 and 40 ns a sample */
+const volatile bool cfg_want_cost = false;	/* sf_cpu_stats.run_ns */
 const volatile __u32 cfg_uid = 0;
 const volatile __u64 cfg_cgroup = 0;
 const volatile int cfg_cgroup_level = 0;
@@ -176,8 +194,11 @@ const volatile __u32 cfg_page_shift = 12;
 const volatile __u32 cfg_thread_size = 16384;	/* kernels without BTF: bytes of a kernel stack */
 const volatile __u64 cfg_wake_bytes = 1 << 18;	/* wake the consumer when the ring holds this much */
 
-/* Module ids: 0 is nobody's. */
-__u32 next_module = 1;
+/* Module ids that are free: a ring, filled by user space, emptied by BPF on first sight of a file. 0 is nobody's id. */
+#define TABLES_STATE SEC(".data.tables")	/* a map of its own, as objects share it together with the tables */
+__u32 free_ids[SF_MAX_MODULES] TABLES_STATE = {};
+__u32 free_head TABLES_STATE = 0, free_tail TABLES_STATE = 0;	/* BPF takes at head, user space adds at tail; modulo 2^32 */
+__u32 tables_epoch TABLES_STATE = 0;	/* user space: changed after tables were taken away, so that nobody remembers them */
 __u32 remote_tid = 0;		/* remote.bpf.c: the task whose memory is read */
 
 extern struct task_struct *bpf_task_from_pid(s32 pid) __ksym __weak;	/* 6.2 */

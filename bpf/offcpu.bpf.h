@@ -6,6 +6,9 @@
  * (sched_exit_tp, kernel 6.14): in its own context, and only for blocks that count. Kernels without that tracepoint
  * take it when it leaves (cfg_off_at_leave). Blocks are summed in maps by stack; frames cross the ring once.
  *
+ * While a run is looked at, blocks that are open are cut now and then: what lies before the cut is counted, and the rest
+ * goes on (OFF_PASS_CUT). A stack that does not change is read once.
+ *
  * At both edges of the run an iterator visits all threads. At the start it finds those that are off already; at
  * the end those that still are, whose stacks nobody will come back to show: it reads their memory. That takes
  * a sleepable program and other helpers in the unwinder: remote.bpf.c.
@@ -28,6 +31,8 @@ const volatile __u64 cfg_cpu_mask[128] = {};
 
 /* The run's edges, CLOCK_MONOTONIC ns; 0: not yet. Written by user space. */
 __u64 off_begin = 0, off_finish = 0;
+__u64 off_cut = 0;			/* OFF_PASS_CUT: up to when, CLOCK_MONOTONIC ns */
+__u64 off_thin = 0;			/* not 0: short blocks are sampled, one for each so much of a thread's blocked time (ns) */
 __u64 off_sampled_ns = 0;		/* time that samples stand for, the rest is counted */
 __u64 off_lost_ns = 0;			/* time that nothing stands for */
 __u32 off_pass = 0;			/* what off_last is run for */
@@ -35,6 +40,9 @@ __u32 off_pass = 0;			/* what off_last is run for */
 #define OFF_PASS_CLOSE 1	/* at the end: blocks whose files' tables are all there */
 #define OFF_PASS_REST 2		/* and then the others */
 #define OFF_PASS_AGAIN 3	/* off_first once more: storage is refused while the CPU is busy making some */
+#define OFF_PASS_CUT 4		/* in between: what is open counts up to off_cut */
+
+#define OFF_CUT_MIN 1000000000ull	/* ns: shorter blocks are left to whoever ends them */
 
 /* sf_off_task.since, beside times */
 #define OFF_UNSEEN 0	/* existed before us, and nobody has looked at it */
@@ -47,6 +55,7 @@ struct sf_off_task {
 	u64 waker;		/* hash of its waker's stack */
 	u64 stack;		/* cfg_off_at_leave: hash of its own; 0: not taken */
 	u64 acc;		/* blocked time that no sample stands for yet */
+	u64 cut_at, cut_stack;	/* while since is cut_at: its block was cut then, and that is the hash of its stack */
 	u32 state;		/* enum sf_off_state */
 	u32 zero;
 };
@@ -217,6 +226,7 @@ static __always_inline void off_sample(struct sf_scratch *s, u32 state, u64 ns)
 
 /* cfg_off_at_leave: the stack is gone, so its frames were sent before; only its hash is left. */
 #define OFF_BY_HASH 0x100
+#define OFF_OPEN 0x200		/* a part of a block that is not over */
 
 static __always_inline struct sf_off_count *off_new_count(struct sf_scratch *s, u64 key, u32 state)
 {
@@ -237,7 +247,7 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 	struct sf_scratch *s = scratch_of(slot);
 	struct sf_cpu_stats *st = stats_here();
 	struct sf_off_count *c;
-	u32 state = how & 0xff;
+	u32 state = how & 0xff, over = !(how & OFF_OPEN);	/* the part of an open block is none that ended */
 	u64 key, max;
 
 	if (!s)
@@ -259,7 +269,7 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 
 		if (!err)
 			c->sent = 1;
-		else if (err == OFF_FULL && !c->count)
+		else if (err == OFF_FULL && !c->sum_ns)
 			c = NULL;
 	}
 	if (!c) {
@@ -267,21 +277,21 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 			off_sample(s, state, ns);
 		else {
 			if (st)
-				__sync_fetch_and_add(&st->off_taken, 1);
+				__sync_fetch_and_add(&st->off_taken, over);
 			off_lose(SF_LOST_STACKS_FULL);
 			__sync_fetch_and_add(&off_lost_ns, ns);
 		}
 		return 0;
 	}
 	__sync_fetch_and_add(&c->sum_ns, ns);
-	__sync_fetch_and_add(&c->count, 1);
+	__sync_fetch_and_add(&c->count, over ? s->off_times : 0);
 	max = c->max_ns;
 	if (ns > max)
 		__sync_val_compare_and_swap(&c->max_ns, max, ns);
 	if (cfg_off_hist)
 		off_add_hist(key, ns);
 	if (st)
-		__sync_fetch_and_add(&st->off_taken, 1);
+		__sync_fetch_and_add(&st->off_taken, over);
 	return 0;
 }
 
@@ -289,6 +299,7 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 
 struct off_block {
 	u64 blocked, waiting;	/* ns; waiting: for a CPU, once woken */
+	u64 times;		/* how many blocks it stands for */
 };
 
 /* What counts of a block that ends now: its part within the run, if that is neither too short nor too long. */
@@ -302,6 +313,7 @@ static __always_inline bool off_measure(const struct sf_off_task *t, u64 since, 
 		return false;
 	b->blocked = end - start;
 	b->waiting = 0;
+	b->times = 1;
 	if (cfg_off_split && woken && t->state != SF_OFF_R && woken < end) {
 		b->waiting = woken > start ? end - woken : b->blocked;
 		b->blocked -= b->waiting;
@@ -317,6 +329,7 @@ static __always_inline void off_count(struct sf_scratch *s, u32 slot, struct sf_
 {
 	s->off_waker = cfg_off_wakers && t->state != SF_OFF_R ? t->waker : 0;
 	s->off_acc = t->acc;
+	s->off_times = b->times;
 	if (b->blocked)
 		off_add(slot, (t->state & 0xff) | how, b->blocked);
 	if (b->waiting)
@@ -333,6 +346,33 @@ static __always_inline bool off_close(struct sf_off_task *t, u64 since)
 static __always_inline bool off_here(u32 cpu)
 {
 	return !cfg_by_cpu || (cfg_cpu_mask[cpu / 64 & 127] >> (cpu & 63) & 1);
+}
+
+/*
+ * Whether the block is taken. With off_thin, one that is shorter stands for others, by chance and by its length: sums of time and
+ * numbers of blocks stay right on average, and a stack is unwound no more often than once in so much blocked time.
+ */
+static __always_inline bool off_chosen(struct sf_off_task *t, struct off_block *b, struct sf_cpu_stats *st)
+{
+	u64 period = off_thin, acc = t->acc, n;
+
+	if (!period || b->waiting || !b->blocked)
+		return true;
+	if (!acc)
+		acc = bpf_get_prandom_u32() % period;
+	acc += b->blocked;
+	n = acc / period;
+	t->acc = acc - n * period;
+	if (!n) {
+		__sync_fetch_and_add(&st->off_taken, 1);
+		return false;
+	}
+	b->times = n * period / b->blocked;
+	if (!b->times)
+		b->times = 1;
+	b->blocked = n * period;
+	__sync_fetch_and_add(&off_sampled_ns, b->blocked);
+	return true;
 }
 
 /* ctx: whether another task ran meanwhile. Interrupts are on, preemption is off; current is the one that is back. */
@@ -355,7 +395,7 @@ int off_back(u64 *ctx)
 	since = t->since;
 	if (since == OFF_ON || !off_close(t, since) || since == OFF_UNSEEN)
 		return 0;
-	if (!off_measure(t, since, st->off_switch_ns, &b) || !off_here(bpf_get_smp_processor_id()))
+	if (!off_measure(t, since, st->off_switch_ns, &b) || !off_here(bpf_get_smp_processor_id()) || !off_chosen(t, &b, st))
 		return 0;
 	slot = OFF_SLOT_SELF;
 	s = scratch_of(slot);
@@ -548,7 +588,39 @@ static __always_inline bool off_still(const struct sf_off_task *t, u64 since, u6
 		return false;
 	if (off_pass == OFF_PASS_STACKS)
 		return since == OFF_BEFORE;
-	return off_measure(t, since, off_finish, b) && off_here(KLOAD32(addr, struct task_struct, thread_info.cpu));
+	if (off_pass == OFF_PASS_CUT && (since > off_cut || off_cut - (since > off_begin ? since : off_begin) < OFF_CUT_MIN))
+		return false;
+	return off_measure(t, since, off_pass == OFF_PASS_CUT ? off_cut : off_finish, b) &&
+	       off_here(KLOAD32(addr, struct task_struct, thread_info.cpu));
+}
+
+/* Counts the block up to off_cut, by the hash in the scratch. Only if it was open all the time does that stack belong to it. */
+static __always_inline void off_cut_block(struct sf_scratch *s, u32 slot, struct sf_off_task *t, u64 since, const struct off_block *b,
+					  u32 how)
+{
+	if (__sync_val_compare_and_swap(&t->since, since, off_cut) != since)
+		return;
+	t->cut_stack = s->off_hash;
+	t->cut_at = off_cut;
+	off_count(s, slot, t, b, how | OFF_OPEN);
+}
+
+/* By the hash of a stack that was taken before. */
+static __always_inline void off_cut_again(struct sf_scratch *s, u32 slot, struct sf_off_task *t, u64 since, u64 addr,
+					  const struct off_block *b)
+{
+	s->sample.pid = KLOAD32(addr, struct task_struct, tgid);
+	s->sample.tid = KLOAD32(addr, struct task_struct, pid);
+	*(u64 *)&s->sample.comm[0] = KLOAD(addr, struct task_struct, comm);
+	*(u64 *)&s->sample.comm[8] = kload(KADDR(addr, struct task_struct, comm) + 8);
+	s->off_hash = t->stack ? t->stack : t->cut_stack;
+	off_cut_block(s, slot, t, since, b, OFF_BY_HASH);
+}
+
+/* Whether its stack is known by its hash already. */
+static __always_inline bool off_stack_known(const struct sf_off_task *t, u64 since)
+{
+	return off_pass == OFF_PASS_CUT && (t->stack || t->cut_at == since);
 }
 
 #ifdef SF_REMOTE
@@ -569,11 +641,19 @@ int off_last(struct bpf_iter__task *ctx)
 	bpf_probe_read_kernel(&addr, sizeof(addr), &ctx->task);
 	if (!off_still(t, since, addr, &b))
 		return 0;
+	if (off_stack_known(t, since)) {
+		off_cut_again(s, slot, t, since, addr, &b);
+		return 0;
+	}
 	remote_tid = KLOAD32(addr, struct task_struct, pid);
 	off_take(s, slot, task, addr);
 	if (off_pass == OFF_PASS_STACKS) {
 		if (off_send_stack(slot) != OFF_FULL && t->since == since)
 			t->stack = s->off_hash;
+		return 0;
+	}
+	if (off_pass == OFF_PASS_CUT) {
+		off_cut_block(s, slot, t, since, &b, 0);
 		return 0;
 	}
 	if (s->sample.stop == SF_STOP_NOT_LOADED && off_pass == OFF_PASS_CLOSE)
@@ -600,7 +680,13 @@ int off_last_blind(struct bpf_iter__task *ctx)
 		return 0;
 	since = t->since;
 	bpf_probe_read_kernel(&addr, sizeof(addr), &ctx->task);
-	if (!off_still(t, since, addr, &b) || !off_close(t, since))
+	if (!off_still(t, since, addr, &b))
+		return 0;
+	if (off_stack_known(t, since)) {
+		off_cut_again(s, slot, t, since, addr, &b);
+		return 0;
+	}
+	if (off_pass != OFF_PASS_CUT && !off_close(t, since))
 		return 0;
 	sample_head(s, addr, 0, KLOAD32(addr, struct task_struct, tgid), KLOAD32(addr, struct task_struct, pid));
 	s->sample.type = SF_REC_STACK;
@@ -617,7 +703,10 @@ int off_last_blind(struct bpf_iter__task *ctx)
 		s->sample.n_kernel = got > 0 ? (u32)got / 8 : 0;
 		off_hash(s, slot);
 	}
-	off_count(s, slot, t, &b, how);
+	if (off_pass == OFF_PASS_CUT)
+		off_cut_block(s, slot, t, since, &b, how);
+	else
+		off_count(s, slot, t, &b, how);
 	return 0;
 }
 

@@ -76,6 +76,15 @@ static __always_inline void sample_send(struct sf_scratch *s, struct sf_cpu_stat
 
 #include "offcpu.bpf.h"
 
+/* Our own time on this CPU, in ns; two clock readings a sample, unlike kernel.bpf_stats for our programs only. */
+static __always_inline void add_cost(u64 start)
+{
+	struct sf_cpu_stats *st = stats_here();
+
+	if (st)
+		__sync_fetch_and_add(&st->run_ns, bpf_ktime_get_ns() - start);
+}
+
 static __always_inline void sample_user_part(struct sf_scratch *s, struct bpf_perf_event_data *ctx, u64 task, u64 mm, u32 slot,
 					     bool user_mode)
 {
@@ -90,10 +99,8 @@ static __always_inline void sample_user_part(struct sf_scratch *s, struct bpf_pe
 	sample_unwind(s, slot, err);
 }
 
-SEC("perf_event")
-int on_cpu(struct bpf_perf_event_data *ctx)
+static __always_inline int take_sample(struct bpf_perf_event_data *ctx, u32 cpu)
 {
-	u32 cpu = bpf_get_smp_processor_id();
 	u64 task = bpf_get_current_task();
 	u32 tid = KLOAD32(task, struct task_struct, pid), pid = KLOAD32(task, struct task_struct, tgid);
 	struct sf_scratch *s = scratch_of(cpu);
@@ -135,6 +142,18 @@ int on_cpu(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
+SEC("perf_event")
+int on_cpu(struct bpf_perf_event_data *ctx)
+{
+	u32 cpu = bpf_get_smp_processor_id();
+	u64 start = cfg_want_cost ? bpf_ktime_get_ns() : 0;
+
+	take_sample(ctx, cpu);
+	if (cfg_want_cost)
+		add_cost(start);
+	return 0;
+}
+
 /* Asks for the file at an address of the current task, if it is new. */
 static __always_inline void need_at(u64 mm, u64 addr, u32 slot)
 {
@@ -161,9 +180,13 @@ int on_exec(void *ctx)
 	u64 ids = bpf_get_current_pid_tgid();
 	u32 slot = cfg_ncpus + bpf_get_smp_processor_id();
 
+	u64 start = cfg_want_cost ? bpf_ktime_get_ns() : 0;
+
 	if (!mm || !task_wanted(task, ids >> 32, ids))
 		return 0;
 	need_at(mm, KLOAD(mm, struct mm_struct, start_code), slot);
+	if (cfg_want_cost)
+		add_cost(start);
 	return 0;
 }
 
@@ -200,8 +223,9 @@ int mapped_files(struct bpf_iter__task_vma *ctx)
 	struct sf_file_key key = {};
 	struct sf_need need;
 	u64 inode;
+	struct sf_module *m;
 	bool is_new;
-	u32 id, pid;
+	u32 why, pid;
 
 	/* As plain numbers: kload() computes addresses, which the verifier does not allow on typed pointers. */
 	bpf_probe_read_kernel(&vma, sizeof(vma), &ctx->vma);
@@ -215,10 +239,10 @@ int mapped_files(struct bpf_iter__task_vma *ctx)
 	if (!inode)
 		return 0;
 	inode_key(inode, &key);
-	id = module_of(&key, &is_new);
-	if (!id || !is_new)
+	m = module_of(&key, task_owner(task), &is_new, &why);
+	if (!m || !is_new)
 		return 0;
-	fill_need(&need, vma, inode, &key, id, pid);
+	fill_need(&need, vma, inode, m, pid);
 	bpf_seq_write(ctx->meta->seq, &need, sizeof(need));
 	return 0;
 }

@@ -37,10 +37,15 @@ enum sf_lost {
  * A user frame is one word. Position-independent where a file is known, so that equal stacks of several
  * processes are equal words.
  *
- *   63..61 kind   60 found by frame pointer   59 return address   58..43 module id   42..0 file offset
+ *   63..61 kind   60 found by frame pointer   59 return address   58..34 module id   33..0 file offset
  *   63..61 kind   60 found by frame pointer   59 return address   58..0 virtual address   (JIT, RAW)
  *
+ * JIT words in user space: 58..47 the second in which they were sampled (0: it does not matter), 46..0 address.
+ *
  * Offsets and addresses are those to look up: for a return address (bit 59) that is the address minus 1.
+ *
+ * A module id is a place in the table of modules and, above it, how often that place has been given away: an id names
+ * one file for the whole run, also after its tables and its place have gone to another one.
  */
 #define SF_FRAME_KIND_SHIFT 61
 #define SF_FRAME_ROW 0ull	/* in a file; one of its rows covers the pc */
@@ -49,8 +54,8 @@ enum sf_lost {
 #define SF_FRAME_RAW 3ull	/* in no executable mapping */
 #define SF_FRAME_BY_FP (1ull << 60)
 #define SF_FRAME_RA (1ull << 59)
-#define SF_FRAME_MODULE_SHIFT 43
-#define SF_FRAME_MODULE_MASK 0xffffull
+#define SF_FRAME_MODULE_SHIFT 34
+#define SF_FRAME_MODULE_MASK 0x1ffffffull
 #define SF_FRAME_OFFSET_MASK ((1ull << SF_FRAME_MODULE_SHIFT) - 1)
 #define SF_FRAME_ADDR_MASK ((1ull << 59) - 1)
 
@@ -58,6 +63,11 @@ enum sf_lost {
 #define SF_FRAME_MODULE(f) ((sf_u32)((f) >> SF_FRAME_MODULE_SHIFT & SF_FRAME_MODULE_MASK))
 #define SF_FRAME_OFFSET(f) ((f) & SF_FRAME_OFFSET_MASK)
 #define SF_FRAME_ADDR(f) ((f) & SF_FRAME_ADDR_MASK)
+
+#define SF_FRAME_EPOCH_SHIFT 47
+#define SF_FRAME_JIT_ADDR(f) ((f) & ((1ull << SF_FRAME_EPOCH_SHIFT) - 1))
+#define SF_FRAME_JIT_EPOCH(f) ((sf_u32)(SF_FRAME_ADDR(f) >> SF_FRAME_EPOCH_SHIFT))
+#define SF_FRAME_IN_EPOCH(f, epoch) ((f) | (sf_u64)(epoch) << SF_FRAME_EPOCH_SHIFT)
 
 /* ---- Ring buffer records ------------------------------------------------------------------------------ */
 
@@ -96,7 +106,7 @@ struct sf_need {
 	sf_u32 type;		/* SF_REC_NEED */
 	sf_u32 module;		/* the id that frames of this file carry from now on */
 	sf_u32 pid;		/* a process that maps it */
-	sf_u32 zero;
+	sf_u32 owner;		/* its user: who the tables are charged to */
 	sf_u64 vm_start, vm_end;	/* a mapping of it, for /proc/PID/map_files */
 	sf_u64 size;		/* i_size */
 	struct sf_file_key key;
@@ -158,7 +168,10 @@ struct sf_off_thread {		/* by thread id */
 #define SF_PAGE_INDEX 257
 #define SF_PAGE_ROWS (SF_PAGE_INDEX * 2 + 2)	/* byte offset of the rows in a page */
 #define SF_PAGE_MAX_ROWS 65535
-#define SF_MAX_MODULES 16384
+#define SF_MODULE_BITS 14
+#define SF_MAX_MODULES (1u << SF_MODULE_BITS)
+#define SF_MODULE_PLACE(id) ((id) & (SF_MAX_MODULES - 1))
+#define SF_MODULE_LIVES ((sf_u32)(SF_FRAME_MODULE_MASK >> SF_MODULE_BITS) + 1)	/* how often a place can be given away */
 #define SF_DIR_MAX (SF_CHUNK / 4)		/* directory entries a module */
 
 /*
@@ -190,21 +203,32 @@ struct sf_rule {
 	sf_u8 plt_at, zero[3];
 };
 
-enum sf_module_state { SF_MOD_LOADING, SF_MOD_READY, SF_MOD_NO_TABLE, SF_MOD_JIT, SF_MOD_RETRY, SF_MOD_FULL };
+enum sf_module_state {
+	SF_MOD_LOADING,		/* asked for */
+	SF_MOD_READY,
+	SF_MOD_NO_TABLE,	/* there is nothing to unwind with */
+	SF_MOD_JIT,		/* no ELF file */
+	SF_MOD_RETRY,		/* not there, or taken away: to be asked for (again) */
+	SF_MOD_FULL,		/* the same, but the memory for tables was full */
+	SF_MOD_VOID,		/* given away in vain: another CPU had entered the file first */
+	SF_MOD_NO_PLACE,	/* in BPF only: no module id was left */
+	SF_MOD_REFUSED,		/* in BPF only: its user meets too many new files */
+};
 
 #define SF_MODULE_TRACKS_BX 1	/* packed rows keep rbx; in other modules' rows it is lost */
 
 struct sf_module {
 	sf_u32 state;		/* enum sf_module_state; written last when the rest changes */
-	sf_u32 flags;
+	sf_u32 id;		/* whose place this is now; changed by user space while no BPF program knows it */
 	sf_u32 first_page;	/* file offset >> SF_PAGE_SHIFT of the first directory entry */
 	sf_u32 npages;
 	sf_u32 dir;		/* location */
 	sf_u32 rules;		/* location */
-	sf_u32 nrules;
-	sf_u32 used;		/* set by BPF when a frame of the module was looked up */
-	sf_u64 retry_ns;	/* SF_MOD_RETRY, SF_MOD_FULL: not before this time (CLOCK_MONOTONIC) */
-	sf_u64 zero[3];
+	sf_u16 nrules, flags;
+	sf_u32 used;		/* set by BPF when a frame of the module was looked up, cleared by user space */
+	sf_u32 retry_ms;	/* SF_MOD_RETRY, SF_MOD_FULL: not before this time (CLOCK_MONOTONIC, modulo 2^32) */
+	sf_u32 owner;		/* the user in whose process it was met first; by BPF, with the key */
+	struct sf_file_key key;
 };
 
 /* Counters of one CPU, written by BPF only. Those of every sample come first, in one cache line. */
@@ -214,12 +238,13 @@ struct sf_cpu_stats {
 	sf_u64 vma_walks;
 	sf_u64 idle;			/* interrupts of the idle task: no samples */
 	sf_u64 needs, needs_dropped;	/* requests for tables; those that did not fit the ring: asked again */
-	sf_u64 zero1;
+	sf_u64 needs_refused;		/* by the limit of new files a second: asked again */
+	sf_u64 run_ns;			/* time in on_cpu and on_exec, with cfg_want_cost */
 	sf_u64 lost[8];			/* by enum sf_lost */
 	sf_u64 off_taken;		/* off-CPU: blocks counted or sampled */
 	sf_u64 off_no_state;		/* threads for whose state there was no memory: their blocks are not seen */
 	sf_u64 off_switch_ns;		/* no counter: when this CPU switched tasks last */
-	sf_u64 zero[5];
+	sf_u64 zero[4];
 };
 
 _Static_assert(SF_LOST_MAX <= 8, "lost causes fit sf_cpu_stats");
@@ -230,7 +255,9 @@ _Static_assert(SF_LOC_CHUNK(0xffffffffu) >= SF_MAX_CHUNKS - 1, "locations reach 
 _Static_assert((0xffffu << 4) < SF_CHUNK, "locations stay inside a chunk");
 _Static_assert(SF_PAGE_ROWS + 4 * SF_PAGE_MAX_ROWS <= SF_CHUNK, "the densest page fits a chunk");
 _Static_assert(SF_MAX_RULES * sizeof(struct sf_rule) <= SF_CHUNK, "a module's rules fit a chunk");
-_Static_assert(SF_MAX_MODULES - 1 <= SF_FRAME_MODULE_MASK, "module ids fit a frame word");
+_Static_assert(SF_MODULE_LIVES * SF_MAX_MODULES - 1 == SF_FRAME_MODULE_MASK, "module ids fit a frame word");
+_Static_assert((sf_u64)SF_DIR_MAX << SF_PAGE_SHIFT == 1ull << SF_FRAME_MODULE_SHIFT, "a directory covers all offsets");
+_Static_assert(SF_MAX_RULES <= 0xffff, "nrules fits");
 
 _Static_assert(sizeof(struct sf_off_count) == 64, "sf_off_count layout");
 _Static_assert(sizeof(struct sf_off_thread) == 96, "sf_off_thread layout");

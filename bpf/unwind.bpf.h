@@ -156,10 +156,22 @@ static __always_inline bool send_need(const struct sf_need *need)
 static __always_inline bool retry_due(struct sf_module *m)
 {
 	u32 state = m->state;
+	u64 now;
 
-	if ((state != SF_MOD_RETRY && state != SF_MOD_FULL) || bpf_ktime_get_ns() < m->retry_ns)
+	if (state != SF_MOD_RETRY && state != SF_MOD_FULL)
+		return false;
+	now = bpf_ktime_get_ns();
+	if ((s32)((u32)(now / 1000000) - m->retry_ms) < 0 || !need_allowed(m->owner, now))
 		return false;
 	return __sync_val_compare_and_swap(&m->state, state, SF_MOD_LOADING) == state;
+}
+
+static __always_inline void count_refused(void)
+{
+	struct sf_cpu_stats *st = stats_here();
+
+	if (st)
+		st->needs_refused++;
 }
 
 /* Resolves the file behind a VMA: module, tables, and the request for them if this is its first sight. */
@@ -168,30 +180,30 @@ static __always_inline void vma_file(struct sf_scratch *s, struct sf_vma *v, u64
 	struct sf_file_key key = {};
 	struct sf_module *m;
 	bool need_it;
-	u32 id;
+	u32 why;
 
 	if (inode)
 		inode_key(inode, &key);
 	else
 		key.ino = SF_KEY_VDSO;
-	id = module_of(&key, &need_it);
-	v->module = id;
-	v->word = (u64)id << SF_FRAME_MODULE_SHIFT;
-	v->state = SF_MOD_LOADING;
-	m = bpf_map_lookup_elem(&modules, &id);
-	if (!id || !m) {
-		v->module = 0;
+	m = module_of(&key, mm_owner(s->mm), &need_it, &why);
+	if (!m) {
+		v->word = 0;
+		v->state = why;
+		if (why == SF_MOD_REFUSED)
+			count_refused();
 		return;
 	}
 	if (need_it || retry_due(m)) {
 		struct sf_need need;
 
-		fill_need(&need, vma, inode, &key, id, s->pid);
+		fill_need(&need, vma, inode, m, s->pid);
 		if (!send_need(&need)) {	/* again at the next sight */
-			m->retry_ns = 0;
+			m->retry_ms = bpf_ktime_get_ns() / 1000000;
 			m->state = SF_MOD_RETRY;
 		}
 	}
+	v->word = (u64)m->id << SF_FRAME_MODULE_SHIFT;
 	v->state = *(volatile u32 *)&m->state;
 	v->first_page = m->first_page;
 	v->npages = m->npages;
@@ -208,10 +220,10 @@ static __always_inline void vma_file(struct sf_scratch *s, struct sf_vma *v, u64
  */
 static __always_inline void space_enter(struct sf_scratch *s)
 {
+	u32 epoch = *(volatile u32 *)&tables_epoch, seq = 0;
 	u64 id = MM_ID(s->mm);
 	struct sf_space *space;
 	bool exact = id != 0;
-	u32 seq = 0;
 
 	if (bpf_core_field_exists(struct mm_struct, mm_lock_seq.sequence)) {
 		seq = KLOAD32(s->mm, struct mm_struct, mm_lock_seq.sequence);
@@ -223,9 +235,10 @@ static __always_inline void space_enter(struct sf_scratch *s)
 	}
 	s->space = id & (SF_SPACES - 1);
 	space = &s->spaces[id & (SF_SPACES - 1)];
-	if (space->ctx_id != id || space->seq != seq || space->passing || !exact) {
+	if (space->ctx_id != id || space->seq != seq || space->epoch != epoch || space->passing || !exact) {
 		space->ctx_id = id;
 		space->seq = seq;
+		space->epoch = epoch;
 		space->next = 0;
 		space->passing = !exact;
 	}
@@ -244,7 +257,7 @@ __noinline int vma_find(u32 slot, u64 addr)
 	struct sf_cpu_stats *st;
 	struct sf_space *space;
 	struct sf_vma *v;
-	u64 vma, inode;
+	u64 vma, inode, offset;
 	u32 i, first;
 
 	if (!s)
@@ -270,8 +283,10 @@ __noinline int vma_find(u32 slot, u64 addr)
 	v->start = KLOAD(vma, struct vm_area_struct, vm_start);
 	v->len = KLOAD(vma, struct vm_area_struct, vm_end) - v->start;
 	inode = vma_inode(vma);
-	if (inode || v->start == s->vdso) {
-		v->delta = (inode ? KLOAD(vma, struct vm_area_struct, vm_pgoff) << cfg_page_shift : 0) - v->start;
+	offset = inode ? KLOAD(vma, struct vm_area_struct, vm_pgoff) << cfg_page_shift : 0;
+	/* An offset that no frame word can hold: as if there were no file. */
+	if ((inode || v->start == s->vdso) && offset <= SF_FRAME_OFFSET_MASK && v->len <= SF_FRAME_OFFSET_MASK - offset) {
+		v->delta = offset - v->start;
 		vma_file(s, v, vma, inode);
 		if (v->state != SF_MOD_READY)
 			space->passing = 1;
@@ -328,9 +343,12 @@ static __always_inline u32 cause_of_state(const struct sf_vma *v)
 	case SF_MOD_JIT:
 		return SF_STOP_JIT;
 	case SF_MOD_LOADING:
-		return v->module ? SF_STOP_NOT_LOADED : SF_STOP_MODULES_FULL;
 	case SF_MOD_RETRY:
 		return SF_STOP_NOT_LOADED;
+	case SF_MOD_NO_PLACE:
+		return SF_STOP_MODULES_FULL;
+	case SF_MOD_REFUSED:
+		return SF_STOP_REFUSED;
 	case SF_MOD_FULL:
 		return SF_STOP_TABLES_FULL;
 	default:
@@ -374,16 +392,15 @@ __noinline int frame_without_row(u32 slot, int found)
 }
 
 /*
- * Return address -> rule: an exact cache. Module (14 bits) and file offset (34, by SF_DIR_MAX) make a 48-bit key;
- * multiplied by an odd number modulo 2^48 it is another 48-bit number, uniquely. 12 bits of that
- * choose the entry, the other 36 are compared. Rules of a module never change once it has tables.
+ * Return address -> rule: an exact cache. Module id (25 bits) and file offset (34) make a 59-bit key; multiplied by
+ * an odd number modulo 2^59 it is another 59-bit number, uniquely. 12 bits of that choose the entry, the other 47 are
+ * compared. An id's rules never change once it has tables, and no id is used twice.
  */
-#define CACHE_KEY(v, offset) ((((v)->word >> (SF_FRAME_MODULE_SHIFT - 34)) ^ (offset)) * 0x9e3779b97f4bull & 0xffffffffffffull)
-#define CACHE_SLOT(key) ((key) >> 36 & ((1 << SF_CACHE_BITS) - 1))
-#define CACHE_TAG(key) (((key) & 0xfffffffffull) << 16 | 1ull << 52)
+#define CACHE_KEY(v, offset) (((v)->word | (offset)) * 0x4f1bbcdcbfa53e1ull & ((1ull << 59) - 1))
+#define CACHE_SLOT(key) ((key) >> 47)
+#define CACHE_TAG(key) (((key) & ((1ull << 47) - 1)) << 16 | 1ull << 63)
 
-_Static_assert(SF_CACHE_BITS == 12 && SF_MAX_MODULES <= 1 << 14 && (u64)SF_DIR_MAX << SF_PAGE_SHIFT <= 1ull << 34,
-	       "the cache's key is exact");
+_Static_assert(SF_CACHE_BITS == 12 && SF_FRAME_MODULE_MASK < 1 << 25 && SF_FRAME_MODULE_SHIFT == 34, "the cache's key is exact");
 
 /* What the cache does not know. Global: the search would otherwise be verified once per frame of the callback. */
 __noinline int row_search(u32 slot, u32 i, u64 offset)
@@ -399,8 +416,8 @@ static __always_inline u32 row_of(struct sf_scratch *s, struct sf_cache *c, u32 
 	u64 key, *entry, have;
 	u32 code;
 
-	/* Innermost pcs are too many to be worth remembering; offsets behind any directory are not exact. */
-	if (!(s->regs.flags & SF_REGS_RA) || offset >> 34)
+	/* Innermost pcs are too many to be worth remembering. */
+	if (!(s->regs.flags & SF_REGS_RA))
 		return row_search(slot, i, offset) & 0xffff;
 	key = CACHE_KEY(v, offset);
 	entry = &c->entry[CACHE_SLOT(key)];

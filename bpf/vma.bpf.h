@@ -90,41 +90,121 @@ static __always_inline void inode_key(u64 inode, struct sf_file_key *key)
 	key->mtime_ns = inode_mtime_ns(inode);
 }
 
-/*
- * The module id of a file, given on first sight; 0 if there is no room. *ret_new: nobody has asked for its tables yet.
- * Two CPUs that meet a new file at once: BPF_NOEXIST lets one win, the other finds its entry at the next sight.
- */
-static __always_inline u32 module_of(const struct sf_file_key *key, bool *ret_new)
+/* The user that a process belongs to. Real, not effective: what a set-user-id program maps is charged to who runs it. */
+static __always_inline u32 task_owner(u64 task)
 {
-	u32 *known = bpf_map_lookup_elem(&files, key);
+	return KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid);
+}
+
+static __always_inline u32 mm_owner(u64 mm)
+{
+	u64 task = 0;
+
+	if (bpf_core_field_exists(struct mm_struct___memcg, owner))
+		task = KLOAD(mm, struct mm_struct___memcg, owner);
+	return task ? task_owner(task) : (u32)bpf_get_current_uid_gid();
+}
+
+/*
+ * Requests for tables cost user space time, so each user is granted NEED_BURST of them at once and one in NEED_STEP_NS in the
+ * long run. What is refused is asked for at a later sight. Two CPUs at once may let one more through.
+ */
+#define NEED_BURST 4096
+#define NEED_STEP_NS (1000000000ull / 128)
+
+static __always_inline bool need_allowed(u32 owner, u64 now)
+{
+	u32 at = owner ? 1 + owner % (SF_GRANTS - 1) : 0;
+	u64 *until = bpf_map_lookup_elem(&grants, &at), t;
+
+	if (!until)
+		return false;
+	t = *until > now ? *until : now;
+	if (t - now >= NEED_BURST * NEED_STEP_NS)
+		return false;
+	*until = t + NEED_STEP_NS;
+	return true;
+}
+
+/* A module id that nobody has; 0: none is left. */
+static __always_inline u32 take_id(void)
+{
+	for (int i = 0; i < 8; i++) {
+		u32 head = *(volatile u32 *)&free_head, id;
+
+		if (head == *(volatile u32 *)&free_tail)
+			return 0;
+		id = *(volatile u32 *)&free_ids[head & (SF_MAX_MODULES - 1)];
+		/* Nobody writes there before head has moved on, so the id is good if it has not. */
+		if (__sync_val_compare_and_swap(&free_head, head, head + 1) == head)
+			return id;
+	}
+	return 0;
+}
+
+static __always_inline struct sf_module *module_at(u32 id)
+{
+	u32 place = SF_MODULE_PLACE(id);
+
+	return bpf_map_lookup_elem(&modules, &place);
+}
+
+static __always_inline bool same_key(const struct sf_file_key *a, const struct sf_file_key *b)
+{
+	return a->ino == b->ino && a->dev == b->dev && a->gen == b->gen && a->mtime_ns == b->mtime_ns;
+}
+
+/* A file's module, if it has one. The map's values change while they are looked at, hence the check of the key. */
+static __always_inline struct sf_module *module_known(const struct sf_file_key *key)
+{
+	u32 *id = bpf_map_lookup_elem(&files, key);
+	struct sf_module *m = id ? module_at(*id) : NULL;
+
+	return m && same_key(&m->key, key) ? m : NULL;
+}
+
+/*
+ * The module of a file, given on first sight; NULL: *ret_why (enum sf_module_state). *ret_new: nobody has asked for its tables
+ * yet. Two CPUs that meet a new file at once: BPF_NOEXIST lets one win.
+ */
+static __always_inline struct sf_module *module_of(const struct sf_file_key *key, u32 owner, bool *ret_new, u32 *ret_why)
+{
+	struct sf_module *m = module_known(key);
 	u32 id;
 
 	*ret_new = false;
-	if (known)
-		return *known;
-	if (next_module >= SF_MAX_MODULES)
-		return 0;
-	id = __sync_fetch_and_add(&next_module, 1);
-	if (id >= SF_MAX_MODULES)
-		return 0;
+	*ret_why = SF_MOD_NO_PLACE;
+	if (m)
+		return m;
+	if (!need_allowed(owner, bpf_ktime_get_ns())) {
+		*ret_why = SF_MOD_REFUSED;
+		return NULL;
+	}
+	id = take_id();
+	m = id ? module_at(id) : NULL;
+	if (!m)
+		return NULL;
+	m->key = *key;
+	m->owner = owner;
 	if (bpf_map_update_elem(&files, key, &id, BPF_NOEXIST)) {
-		known = bpf_map_lookup_elem(&files, key);
-		return known ? *known : 0;
+		m->state = SF_MOD_VOID;
+		*ret_why = SF_MOD_RETRY;
+		return module_known(key);
 	}
 	*ret_new = true;
-	return id;
+	return m;
 }
 
-static __always_inline void fill_need(struct sf_need *need, u64 vma, u64 inode, const struct sf_file_key *key, u32 id, u32 pid)
+static __always_inline void fill_need(struct sf_need *need, u64 vma, u64 inode, const struct sf_module *m, u32 pid)
 {
 	need->type = SF_REC_NEED;
-	need->module = id;
+	need->module = m->id;
 	need->pid = pid;
-	need->zero = 0;
+	need->owner = m->owner;
 	need->vm_start = KLOAD(vma, struct vm_area_struct, vm_start);
 	need->vm_end = KLOAD(vma, struct vm_area_struct, vm_end);
 	need->size = KLOAD(inode, struct inode, i_size);
-	need->key = *key;
+	need->key = m->key;
 }
 
 #endif

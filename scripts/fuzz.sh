@@ -1,17 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# fuzz.sh SECONDS [TARGET...]: runs the libFuzzer targets of tests/fuzz (sframe, eh_frame, elf, file) one after another, with
+# fuzz.sh SECONDS [TARGET...]: runs the libFuzzer targets of tests/fuzz (sframe, eh_frame, elf, file, stacks) one after another, with
 # AddressSanitizer and UBSan, each for SECONDS. New inputs go to build-fuzz/corpus/; a crash is kept in build-fuzz/ and ends with 1.
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:?fuzz.sh SECONDS [TARGET...]}
 shift
-[ $# -gt 0 ] || set -- sframe eh_frame elf file
+[ $# -gt 0 ] || set -- sframe eh_frame elf file stacks
 out=build-fuzz
 mkdir -p "$out/corpus"
-sources=$(ls userspace/base/*.c userspace/elf/*.c userspace/unwind/*.c userspace/sym/*.c)
+make -s build/flame.html.h
+sources=$(ls userspace/base/*.c userspace/elf/*.c userspace/unwind/*.c userspace/sym/*.c userspace/prof/*.c userspace/out/*.c)
 for target in "$@"; do
-	clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -D_GNU_SOURCE -w -Iuserspace -Ibpf \
+	clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -D_GNU_SOURCE -w -Iuserspace -Ibpf -Ibuild -DSFBPF_VERSION='"fuzz"' \
 		"tests/fuzz/fuzz_$target.c" $sources $(pkg-config --cflags --libs liblzma 2>/dev/null) -lz -liberty -lpthread -o "$out/fuzz_$target"
 	mkdir -p "$out/corpus/$target"
 	echo "# $target, $seconds s"

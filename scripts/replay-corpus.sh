@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# replay-corpus.sh: feeds every file of tests/fuzz/corpus/NAME to the fuzz target tests/fuzz/fuzz_NAME.c, built with sanitizers and
+# replay-corpus.sh: feeds every file of tests/fuzz/corpus/NAME (and reject/NAME) to the fuzz target tests/fuzz/fuzz_NAME.c, built with sanitizers and
 # without libFuzzer. Needs build-san/libcore.a (make SAN=1 units).
 set -eu
 cd "$(dirname "$0")/.."
@@ -41,6 +41,8 @@ for target in tests/fuzz/fuzz_*.c; do
 	[ -e "$target" ] || continue
 	name=$(basename "$target" .c)
 	corpus=tests/fuzz/corpus/${name#fuzz_}
+	reject=tests/fuzz/reject/${name#fuzz_}
+	[ -d "$reject" ] || reject=
 	if [ ! -d "$corpus" ]; then
 		echo "FAIL corpus-$name: no $corpus"
 		status=1
@@ -48,11 +50,11 @@ for target in tests/fuzz/fuzz_*.c; do
 		-o "$work/$name" "$work/driver.c" "$target" build-san/libcore.a $(pkg-config --libs liblzma 2>/dev/null || true) -lz -liberty -lelf -lpthread 2>"$work/err"; then
 		echo "FAIL corpus-$name: does not build: $(head -n 1 "$work/err")"
 		status=1
-	elif ! find "$corpus" -type f -print0 | xargs -0 timeout 120 "$work/$name" 2>"$work/err"; then
-		echo "FAIL corpus-$name: at $(grep "^$corpus" "$work/err" | tail -n 1): $(grep -m1 -E 'ERROR|runtime error' "$work/err" || tail -n 1 "$work/err")"
+	elif ! find "$corpus" $reject -type f -print0 | xargs -0 timeout 120 "$work/$name" 2>"$work/err"; then
+		echo "FAIL corpus-$name: at $(grep "^tests/fuzz/" "$work/err" | tail -n 1): $(grep -m1 -E 'ERROR|runtime error' "$work/err" || tail -n 1 "$work/err")"
 		status=1
 	else
-		echo "# $name: $(find "$corpus" -type f | wc -l) inputs"
+		echo "# $name: $(find "$corpus" $reject -type f | wc -l) inputs"
 		echo "ok corpus-$name"
 	fi
 done

@@ -3,6 +3,7 @@
 """Names that are not in the mapped file: debug packages, code made at run time, and files of the same path in two file systems."""
 
 import atexit
+import json
 import os
 import shutil
 import subprocess
@@ -43,15 +44,16 @@ def remove(path):
         os.unlink(path)
 
 
-def node():
+def node(prefix=(), pid=None):
+    """pid: what it has in its own PID namespace, if that is another one."""
     path = shutil.which("node")
     if not path:
         raise h.Skip("no node")
     with open(h.tmpfile("load.js"), "w") as f:
         f.write(JS)
-    p = h.start([path, "--perf-basic-prof", "--interpreted-frames-native-stack", "--no-turbo-inlining",
+    p = h.start([*prefix, path, "--perf-basic-prof", "--interpreted-frames-native-stack", "--no-turbo-inlining",
                  h.tmpfile("load.js")])
-    atexit.register(remove, "/tmp/perf-%d.map" % p.pid)
+    atexit.register(remove, "/tmp/perf-%d.map" % (pid or p.pid))
     return p
 
 
@@ -111,4 +113,62 @@ def check_names_two_roots(name):
     h.check(name, errors)
 
 
-h.run_checks([check_names_debug_package, check_names_node, check_names_node_dead, check_names_two_roots])
+def make_root(name, fn):
+    """A root directory with /srv/app, stripped and static, whose names are only in the root's own /usr/lib/debug."""
+    root = h.tmpfile(name)
+    app = os.path.join(root, "srv", "app")
+    os.makedirs(os.path.dirname(app))
+    with open(app + ".c", "w") as f:
+        f.write("__attribute__((noinline)) void %s(volatile long *p) { for (int i = 0; i < 100000; i++) ++*p; }\n" % fn + C % fn)
+    if subprocess.run(["gcc", "-O1", "-g", "-static", "-Wl,--build-id", "-o", app, app + ".c"], check=False, capture_output=True).returncode:
+        raise h.Skip("no static libc")
+    out = subprocess.run(["readelf", "-n", app], capture_output=True, text=True, check=True).stdout
+    build_id = next(line.split()[-1] for line in out.splitlines() if "Build ID" in line)
+    debug = os.path.join(root, "usr/lib/debug/.build-id", build_id[:2], build_id[2:] + ".debug")
+    os.makedirs(os.path.dirname(debug))
+    subprocess.run(["objcopy", "--only-keep-debug", app, debug], check=True)
+    subprocess.run(["strip", app], check=True)
+    return root
+
+
+def check_names_containers(name):
+    """Two builds at the same path in two roots, mount and PID namespaces, in one recording."""
+    if not shutil.which("unshare") or not shutil.which("gcc"):
+        raise h.Skip("no unshare or gcc")
+    started = []
+    for fn in ("red_build", "blue_build"):
+        p = h.start(["unshare", "--mount", "--pid", "--fork", "chroot", make_root("root-" + fn, fn), "/srv/app"])
+        if not h.wait_busy(p):
+            raise h.Skip("no namespaces here")
+        started.append(p)
+    file = h.tmpfile("containers.json")
+    subprocess.run([h.SFBPF, "record", "-o", file, "-p", ",".join(str(h.family(p.pid)[-1]) for p in started), "-F", "499", "2"], check=True)
+    with open(file, encoding="utf-8") as f:
+        stacks = json.load(f)["stacks"]
+    errors = []
+    for p, fn in zip(started, ("red_build", "blue_build")):
+        mine = [s for s in stacks if s["pid"] == h.family(p.pid)[-1]]
+        n = sum(s["samples"] for s in mine)
+        hits = sum(s["samples"] for s in mine if any(f["name"] == fn for f in s["frames"]))
+        if n < 20 or hits < 0.98 * n:
+            errors.append("%s: %d of %d: %s" % (fn, hits, n, [[f["name"] for f in s["frames"]] for s in mine[:2]]))
+    if len({(f["module_id"], f["name"]) for s in stacks for f in s["frames"] if f["name"].endswith("_build")}) != 2:
+        errors.append("the two files are not told apart")
+    h.check(name, errors)
+
+
+def check_names_node_pid_namespace(name):
+    """Its map is called after the PID that it has in its own namespace."""
+    if not shutil.which("unshare"):
+        raise h.Skip("no unshare")
+    if os.path.exists("/tmp/perf-1.map"):
+        raise h.Skip("/tmp/perf-1.map is somebody's")
+    p = node(["unshare", "--pid", "--fork"], 1)
+    if not h.wait_busy(p):
+        raise h.Skip("no PID namespaces here")
+    time.sleep(1)
+    h.check(name, js_errors(h.record(["-p", str(h.family(p.pid)[-1])], 2)[0]))
+
+
+h.run_checks([check_names_debug_package, check_names_node, check_names_node_dead, check_names_two_roots,
+              check_names_containers, check_names_node_pid_namespace])

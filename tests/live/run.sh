@@ -37,7 +37,7 @@ else
 fi
 
 status=0
-for check in chains record damage names real cost offcpu; do
+for check in chains record formats damage names real cost offcpu; do
 	$python -B tests/live/check_$check.py || status=1
 done
 

@@ -3,6 +3,7 @@
 """sfbpf top as a user meets it: started in tmux at several sizes, every key of its own help pressed, the screen read,
 and the terminal compared before and after each way out. Also the batch pages. Needs root and tmux."""
 
+import contextlib
 import json
 import os
 import re
@@ -17,7 +18,7 @@ SOCKET = ["sfbpf-top-%d" % os.getpid(), 0]      # one server a screen: a dying o
 KEYS = {        # names in the help -> names in tmux
     "Backspace": "BSpace", "PgUp": "PageUp", "PgDn": "PageDown", "Esc": "Escape", "Shift-Tab": "BTab", "Ctrl-L": "C-l",
 }
-SIZES = [(80, 24), (120, 40), (200, 60), (40, 10)]
+SIZES = [(80, 24), (120, 40), (200, 60), (40, 10), (250, 70)]
 FIRST_S = 3.0 * max(1.0, os.getloadavg()[0] / os.cpu_count())   # a free machine takes less than one
 
 
@@ -73,6 +74,11 @@ class Screen:
         self.type("clear; %s top %s" % (h.SFBPF, options))
         return self.wait(lambda s: re.search(r"complete \d", s) is not None, FIRST_S + 5, "first screen")
 
+    def see(self, keys, what, seconds=3):
+        """Presses keys; then the pattern must be on the screen soon. Returns the screen."""
+        self.key(*([keys] if isinstance(keys, str) else keys))
+        return self.wait(lambda t: re.search(what, t, re.M) is not None, seconds, "%r after %s" % (what, keys))
+
     def quit(self):
         self.key("Escape", "Escape", "Escape", "q")
         self.wait(lambda s: "READY>" in s, 5, "prompt after q")
@@ -97,6 +103,16 @@ class Screen:
 
     def alt_screen(self):
         return tmux("display-message", "-p", "#{alternate_on}").strip() == "1"
+
+
+@contextlib.contextmanager
+def top(w=80, ht=24, env=(), options=""):
+    """sfbpf top on a screen, until the end of the block."""
+    s = Screen(w, ht, env)
+    s.start(options)
+    yield s
+    s.quit()
+    s.close()
 
 
 def need():
@@ -139,19 +155,13 @@ def check_five_keys(name):
     """Function, callers and process within five keys."""
     need()
     p = busy()
-    s = Screen(80, 24)
-    s.start()
-    s.wait(lambda t: "rec_leaf" in t, 5, "rec_leaf")
-    s.key("/")
-    tmux("send-keys", "-l", "rec_leaf")
-    s.key("Enter", "Enter")
-    s.wait(lambda t: "4 Callers" in t and "rec_mid" in t and "all " in t, 3, "callers of rec_leaf")
-    s.key("2")
-    s.wait(lambda t: re.search(r"^ *%d .*\brec\b" % p.pid, t, re.M) is not None, 3, "its process")
-    s.key("Escape")
-    s.wait(lambda t: "FUNCTION" in t and "all\u203a" not in t, 3, "the functions again")
-    s.quit()
-    s.close()
+    with top() as s:
+        s.see("", "rec_leaf", 5)
+        s.key("/")
+        tmux("send-keys", "-l", "rec_leaf")
+        s.see(["Enter", "Enter"], r"4 Callers(.|\n)*all \S (.|\n)*rec_mid")
+        s.see("2", r"^ *%d .*\brec\b" % p.pid)
+        s.see("Escape", r"^all  +(.|\n)*FUNCTION")
     h.ok(name)
 
 
@@ -173,8 +183,8 @@ def help_keys(s):
     s.key("x")
     found = []
     for k in keys:
-        if k == "1 .. 6":
-            found += list("123456")
+        if k == "1 .. 7":
+            found += list("1234567")
         elif not k.endswith("%"):
             found += k.split()
     return [k for k in dict.fromkeys(found) if k]
@@ -190,15 +200,15 @@ def check_every_key(name):
         before = s.modes()
         s.start()
         keys = help_keys(s)
-        if len(keys) < 40:
+        if len(keys) < 45:
             errors.append("%dx%d: the help lists only %s" % (w, ht, keys))
-        for view in "123456":
+        for view in "1234567":
             s.key(view)
             for k in keys:
                 if k in ("q", "F10", "d", "F12", "W"):
                     continue
                 s.key(k)
-                if k in ("/", "F4", "h", "?", "F1"):
+                if k in ("/", "F4", "h", "?", "F1", "c"):
                     s.key("Escape")
             time.sleep(0.3)
             s.pid()
@@ -287,86 +297,164 @@ def check_suspend(name):
     h.check(name, errors)
 
 
+def written(text):
+    """Paths of the files that the message names."""
+    told = re.search(r"wrote (sfbpf-[0-9-]+)(\{,-offcpu\}|-offcpu|)\.\{([\w.,]+)\}", text)
+    if not told:
+        raise ValueError("no names told: %s" % text.rstrip().split("\n")[-1])
+    behind = ["", "-offcpu"] if told.group(2).startswith("{") else [told.group(2)]
+    return [h.tmpfile(told.group(1) + b + "." + suffix) for b in behind for suffix in told.group(3).split(",")]
+
+
 def check_write(name):
+    """What is shown is what is written: process, filter, kernel, window."""
     need()
-    busy()
-    s = Screen(100, 24)
-    s.start()
-    s.key("W")
-    text = s.wait(lambda t: "wrote " in t, 3, "names of files")
-    told = re.search(r"(sfbpf-[0-9-]+)\.\{([\w.,]+)\}", text)
-    names = [told.group(1) + "." + suffix for suffix in told.group(2).split(",")] if told else []
-    s.quit()
-    s.close()
-    errors = [] if names else ["no names told"]
-    for n in names:
-        path = os.path.join(h.tmpdir(), n)
+    p, other = busy(), h.start([h.program("readzero"), "0"])
+    errors = []
+    with top(140, 24) as s:
+        s.see("2", r"^ *%d " % p.pid)
+        s.key("/")
+        tmux("send-keys", "-l", str(p.pid))
+        s.see("Enter", r"filter '%d'" % p.pid)
+        by_filter = written(s.see("W", r"wrote .*filter"))
+        s.see("Enter", r"all \S rec")
+        time.sleep(1.1)          # another second, another name
+        by_zoom = written(s.see(["K", "F12"], r"wrote .*rec \(%d\), without kernel" % p.pid))
+    for path in by_filter + by_zoom:
         if not os.path.exists(path):
-            errors.append(n + " is not there")
-        elif n.endswith(".folded") and not any("rec_leaf" in x.frames for x in h.read_folded(path)):
-            errors.append(n + ": rec_leaf is not in it")
-        elif n.endswith(".json"):
+            errors.append(path + " is not there")
+        elif path.endswith(".folded"):
+            stacks = h.read_folded(path)
+            if not any("rec_leaf" in x.frames for x in stacks) or any(x.comm != "rec" for x in stacks):
+                errors.append(path + " has other stacks")
+            if path in by_zoom and any(f.endswith("_[k]") for x in stacks for f in x.frames):
+                errors.append(path + " has kernel frames")
+        elif path.endswith(".json"):
             with open(path) as f:
                 json.load(f)
+    other.kill()
     h.check(name, errors)
 
 
 def check_pause(name):
     need()
     busy()
-    s = Screen(80, 24)
-    s.start()
-    s.key("Z")
-    first = s.wait(lambda t: "PAUSED" in t, 3, "PAUSED")
-    time.sleep(2.2)
-    if s.text() != first:
-        raise ValueError("the screen changed while paused")
-    s.key("Z")
-    s.wait(lambda t: "PAUSED" not in t, 3, "end of the pause")
-    s.quit()
-    s.close()
+    with top() as s:
+        first = s.see("Z", "PAUSED")
+        time.sleep(2.2)
+        if s.text() != first:
+            raise ValueError("the screen changed while paused")
+        s.key("Z")
+        s.wait(lambda t: "PAUSED" not in t, 3, "end of the pause")
     h.ok(name)
+
+
+def check_one_cpu(name):
+    """A program on one CPU is not on the other; the header says which one is shown."""
+    need()
+    if os.cpu_count() < 2:
+        raise h.Skip("one CPU")
+    p = busy()
+    os.sched_setaffinity(p.pid, {0})
+    time.sleep(0.2)
+    with top(options="-p %d" % p.pid) as s:
+        s.see(["z", "]"], r"CPU 0 (.|\n)*rec_leaf")
+        s.key("/")
+        tmux("send-keys", "-l", "rec_leaf")
+        s.see(["Enter", "]"], r"CPU 1 (.|\n)*no samples on this CPU")
+        s.see("]", r"^sfbpf top(.|\n)*rec_leaf")
+        s.key("c", "0")
+        s.see("Enter", r"CPU 0 ")
+    h.ok(name)
+
+
+def kernel_descriptors(pid):
+    """Maps, programs, links and events; not the files that names are read from."""
+    links = ["/proc/%d/fd/%s" % (pid, fd) for fd in os.listdir("/proc/%d/fd" % pid)]
+    return sum(os.readlink(link).startswith("anon_inode:") for link in links if os.path.lexists(link))
+
+
+def check_offcpu(name):
+    """Blocked stacks come within seconds of opening the view; what always sleeps only when asked for; files; and it ends."""
+    need()
+    p = h.start([h.program("block"), "60", "sleep", "20000", "2"])      # blocks of 20 ms
+    idle = h.start(["sleep", "600"])
+    errors = []
+    with top(140, 40) as s:
+        pid = s.pid()
+        before = kernel_descriptors(pid)
+        s.see("7", "blocks/s", 5)
+        text = s.see("/", "Filter")
+        tmux("send-keys", "-l", str(p.pid))
+        text = s.see("Enter", r"^ +[\d.]+ .* S +%d block .*hrtimer_nanosleep" % p.pid, 6)
+        time.sleep(4)           # a whole window
+        text = s.text()
+        threads = sum(float(x) for x in re.findall(r"^ +[\d.]+ +([\d.]+) .*%d block" % p.pid, text, re.M))
+        rate = sum(float(x) for x in re.findall(r"^ +[\d.]+ +[\d.]+ +([\d.]+) .*%d block" % p.pid, text, re.M))
+        h.note("2 threads that sleep 20 ms: %.1f blocked on average, %.0f blocks/s" % (threads, rate))
+        if not 1.4 < threads < 2.2 or not 50 < rate < 110:
+            errors.append("%.1f threads, %.0f blocks/s" % (threads, rate))
+        s.see("Space", r"^ {60,}sleep_wait$")
+        s.see(["Home", "Enter"], r"all \S block \(%d\)" % p.pid)
+        paths = written(s.see("W", r"wrote "))
+        for path in paths:
+            if path.endswith("-offcpu.folded") and not any("sleep_wait" in x.frames for x in h.read_folded(path)):
+                errors.append("no sleep_wait in " + path)
+        if not any("-offcpu." in x for x in paths):
+            errors.append("no off-CPU files")
+        s.see("Escape", r"^all  ")
+        s.key("Escape", "/", "C-u")
+        tmux("send-keys", "-l", str(idle.pid))
+        s.see("Enter", "nothing|no block ended")
+        s.see("i", r"%d sleep .*hrtimer_nanosleep" % idle.pid, 6)
+        s.key("1")
+        time.sleep(11.5)
+        after = kernel_descriptors(pid)
+        if after > before + 5:          # tables of files that were mapped meanwhile
+            errors.append("%d descriptors, then %d: the collection did not end" % (before, after))
+    h.check(name, errors)
 
 
 def check_mouse(name):
     """Clicks and the wheel, as xterm reports them."""
     need()
     busy()
-    s = Screen(80, 24)
-    s.start()
 
     def click(button, x, y):
         tmux("send-keys", "-l", "\x1b[<%d;%d;%dM" % (button, x, y))
         tmux("send-keys", "-l", "\x1b[<%d;%d;%dm" % (button, x, y))
 
-    click(0, 20, 3)
-    s.wait(lambda t: "HOTTEST FUNCTION" in t, 3, "the processes, by a click on their tab")
-    click(65, 20, 10)
-    click(0, 3, 24)
-    s.wait(lambda t: "this list" in t, 3, "the help, by a click on the bar")
-    click(0, 3, 10)
-    s.wait(lambda t: "HOTTEST FUNCTION" in t, 3, "the processes again")
-    s.quit()
-    s.close()
+    with top() as s:
+        click(0, 20, 3)
+        s.see("", "HOTTEST FUNCTION")
+        click(65, 20, 10)
+        click(0, 3, 24)
+        s.see("", "this list")
+        click(0, 3, 10)
+        s.see("", "HOTTEST FUNCTION")
     h.ok(name)
 
 
 def check_plain(name):
-    """NO_COLOR and a locale without UTF-8: no colours, ASCII only."""
+    """NO_COLOR and a locale without UTF-8: no colours, ASCII only. And terminals of several kinds."""
     need()
     busy()
     errors = []
-    s = Screen(80, 24, {"LC_ALL": "C", "NO_COLOR": "1"})
-    s.start()
-    for view in "1362":
-        s.key(view)
-        time.sleep(0.2)
-        raw = tmux("capture-pane", "-p", "-e")
-        if re.search(r"\x1b\[[0-9;]*\b(3[0-7]|4[0-7]|38|48)[;m]", raw):
-            errors.append("view %s: colours in spite of NO_COLOR" % view)
-        if not s.text().isascii():
-            errors.append("view %s: not ASCII" % view)
-    s.quit()
+    with top(80, 24, {"LC_ALL": "C", "NO_COLOR": "1"}) as s:
+        for view in "13627":
+            s.key(view)
+            time.sleep(0.2)
+            raw = tmux("capture-pane", "-p", "-e")
+            if re.search(r"\x1b\[[0-9;]*\b(3[0-7]|4[0-7]|38|48)[;m]", raw):
+                errors.append("view %s: colours in spite of NO_COLOR" % view)
+            if not s.text().isascii():
+                errors.append("view %s: not ASCII" % view)
+    for term in ("linux", "xterm", "screen", "vt100"):
+        with top(80, 24, {"TERM": term}) as s:
+            s.see("2", "HOTTEST FUNCTION")
+    s = Screen(80, 24, {"TERM": "dumb"})
+    s.type("clear; %s top -n 1 -d 0.2 --rows 2" % h.SFBPF)
+    s.wait(lambda t: "# sfbpf top: page 1" in t, FIRST_S + 5, "a page of text with TERM=dumb")
     s.close()
     h.check(name, errors)
 
@@ -377,13 +465,8 @@ def check_foreign_names(name):
     p = h.start([sys.executable, "-c", "import ctypes\nctypes.CDLL(None).prctl(15, b'\\x1b[2J\\x1b[31mx;\\xff', 0, 0, 0)\n"
                  "while True: pass"])
     h.wait_busy(p)
-    s = Screen(80, 24)
-    s.start()
-    s.key("2")
-    text = s.wait(lambda t: re.search(r"^ *%d .*" % p.pid, t, re.M) is not None, 5, "the process")
-    line = re.search(r"^ *%d .*" % p.pid, text, re.M).group(0)
-    s.quit()
-    s.close()
+    with top() as s:
+        line = re.search(r"^ *%d .*" % p.pid, s.see("2", r"^ *%d .*" % p.pid, 5), re.M).group(0)
     h.check(name, [] if ".[2J.[31mx;" in line else ["shown as %r" % line])
 
 
@@ -410,6 +493,12 @@ def check_batch(name):
         lost = sum(v for k, v in p["lost"].items() if k != "need_ring_full")
         if sum(q["samples"] for q in p["processes"]) + lost > p["samples"]:
             errors.append("more samples in processes than taken")
+    out = subprocess.run([h.SFBPF, "top", "-b", "--offcpu", "-n", "1", "-d", "1.5", "--rows", "0"], stdout=subprocess.PIPE,
+                         check=True).stdout.decode()
+    rows = [x.split() for x in out[out.index("BLOCKED_IN"):].splitlines()[1:]]
+    share = sum(float(x[0]) for x in rows)
+    if abs(share - 100) > 1 or any(x[4] not in list("SDTtP") or not x[5].isdigit() for x in rows):
+        errors.append("blocked stacks: %.1f %% in %d rows" % (share, len(rows)))
     # Off a terminal pages come by themselves; the same on one that cannot draw.
     one = subprocess.run([h.SFBPF, "top", "-n", "1", "-d", "0.2"], stdout=subprocess.PIPE, check=True).stdout.decode()
     if not one.startswith("# sfbpf top: page 1"):
@@ -460,23 +549,22 @@ def check_quiet(name):
     """Its own CPU time over ten seconds on a busy machine. How many new files turn up meanwhile is not its doing."""
     need()
     busy()
-    s = Screen(120, 40)
-    s.start()
-    time.sleep(3)
-    pid = s.pid()
-    before = thread_ticks(pid)
-    time.sleep(10)
-    drawing, all_of_it = ((b - a) / os.sysconf("SC_CLK_TCK") * 10 for a, b in zip(before, thread_ticks(pid)))
-    h.note("sfbpf top: %.2f %% of a CPU; with reading new files %.2f %%" % (drawing, all_of_it))
-    s.quit()
-    s.close()
-    h.check(name, [] if drawing < 2 else ["%.2f %% of a CPU" % drawing])
+    with top(120, 40) as s:
+        time.sleep(3)
+        pid = s.pid()
+        before = thread_ticks(pid)
+        time.sleep(10)
+        drawing, all_of_it = ((b - a) / os.sysconf("SC_CLK_TCK") * 10 for a, b in zip(before, thread_ticks(pid)))
+        header = re.search(r"sfbpf CPU .*?RSS \S+", s.text())
+        h.note("sfbpf top: %.2f %% of a CPU; with reading new files %.2f %%; it says %s" % (
+            drawing, all_of_it, header.group(0) if header else "nothing"))
+    h.check(name, [] if drawing < 2 and header else ["%.2f %% of a CPU" % drawing])
 
 
 if __name__ == "__main__":
     try:
         h.run_checks([check_usage, check_docs, check_batch, check_first_screen, check_five_keys, check_every_key, check_resize,
-                      check_ways_out, check_suspend, check_pause, check_write, check_mouse, check_plain,
+                      check_ways_out, check_suspend, check_pause, check_write, check_one_cpu, check_offcpu, check_mouse, check_plain,
                       check_foreign_names, check_agrees_with_record, check_quiet])
     finally:
         subprocess.run(["tmux", "-L", socket(), "kill-server"], stderr=subprocess.DEVNULL, check=False)

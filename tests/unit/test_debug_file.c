@@ -58,7 +58,7 @@ static const char *name_with(const char *file, const char *path, uint32_t pid, u
 
 	if (!open_stripped(&s, file))
 		return "cannot open";
-	if (debug_file_find(&s.img, path, pid, &debug)) {
+	if (debug_file_find(&(struct debug_query){ .img = &s.img, .path = path, .pid = pid }, &debug)) {
 		name = "no debug file";
 		symtab_build(&s.img, &t);
 	} else {

@@ -45,7 +45,7 @@ static void append(const char *text)
 
 static const char *name(struct perf_maps *pm, pid_t pid, uint64_t addr)
 {
-	const char *s = perf_maps_find(pm, (uint32_t)pid, addr);
+	const char *s = perf_maps_find(pm, (uint32_t)pid, addr, 0);
 
 	return s ? s : "-";
 }
@@ -135,7 +135,7 @@ TEST(perf_map_names)
 	bool is_final;
 	uint32_t id;
 
-	symbolizer_see(sz, &frame, 1, (uint32_t)pid);
+	symbolizer_see(sz, &frame, 1, (uint32_t)pid, 1);
 	id = symbolizer_user(sz, frame, (uint32_t)pid, &is_final);
 	EXPECT_STR(symbolizer_name(sz, id), "[unknown]_[j]");
 	EXPECT(!is_final);
@@ -165,7 +165,7 @@ TEST(perf_map_many)
 	EXPECT_STR(name(pm, pid, 0x100000 + 199999 * 16 + 15), "function number 199999");
 	EXPECT_STR(name(pm, pid, 0x100000 + 77 * 16), "function number 77");
 	for (pid_t other = 1; other < 1000; other++)
-		perf_maps_find(pm, (uint32_t)other, 0x1000);
+		perf_maps_find(pm, (uint32_t)other, 0x1000, 0);
 	EXPECT(perf_maps_bytes(pm) < 1 << 20);
 	EXPECT_STR(name(pm, pid, 0x100000), "function number 0");
 	stop(pid);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/json_read.h"
+#include "out/out_html.h"
 #include "prof/read_stacks.h"
 #include "test.h"
 #include "world.h"
@@ -119,7 +120,8 @@ TEST(read_folded_damage)
 		{ "a;b 99999999999999999999\n", "line 1: no count at its end" },
 		{ "a;b \n", "line 1: no count at its end" },
 		{ " 1\n", "line 1: no stack" },
-		{ "\x1f\x8b\x08", "neither folded lines nor JSON written by sfbpf record" },
+		{ "\x1f\x8b\x08", "damaged gzip data" },
+		{ "<!DOCTYPE html>", "neither folded lines nor JSON nor pprof written by sfbpf record" },
 		{ "{\"meta\":{\"schema\":2},\"stacks\":[]}", "JSON, but not a profile of schema 1" },
 		{ "{\"meta\":{\"schema\":1}, oops", "byte 22: damaged JSON" },
 	};
@@ -182,6 +184,65 @@ TEST(read_json_back)
 	free_world(&w);
 }
 
+static void add_block(struct profile *p, const char *comm, uint32_t pid, uint8_t stop, uint64_t frame, const struct profile_times *t)
+{
+	struct sf_sample *rec = calloc(1, sizeof(*rec) + 8);
+
+	rec->pid = pid;
+	rec->stop = stop;
+	rec->flags = SF_SAMPLE_USER;
+	rec->n_user = 1;
+	rec->frames[0] = frame;
+	strcpy(rec->comm, comm);
+	EXPECT_EQ(profile_add_times(p, rec, t, NULL), 0);
+	free(rec);
+}
+
+/* Blocked time with states and wakers: JSON and what the page shows say the same as folded lines; pprof does without the wakers' stacks. */
+TEST(read_off_cpu_back)
+{
+	static const char want[] =
+		"io;[app+0x20];--;irq;[incomplete:read_fault];[app+0x30] 7\n"
+		"io;[app+0x20];[runnable] 5\n"
+		"io;[incomplete:no_regs];[app+0x20] 2\n";
+	static const char without_wakers[] =
+		"io;[app+0x20] 7\n"
+		"io;[app+0x20];[runnable] 5\n"
+		"io;[incomplete:no_regs];[app+0x20] 2\n";
+	int (*const writers[])(const struct out_report *r, FILE *f) = { out_folded, out_json, out_pprof };
+	struct stackset ss;
+	struct stacks_meta meta;
+	struct read_error why;
+	struct world w;
+	char *file, *out;
+	size_t len;
+
+	make_world(&w);
+	w.r.wakers = profile_new();
+	w.r.opts.usec = w.st.offcpu = true;
+	add_block(w.r.wakers, "irq", 1, SF_STOP_READ_FAULT, ROW(1, 0x30), &(struct profile_times){ .count = 1, .weight = 1 });
+	add_block(w.p, "io", 5, SF_STOP_COMPLETE, ROW(1, 0x20), &(struct profile_times){ .count = 1, .weight = 7000, .waker = 1 });
+	add_block(w.p, "io", 5, SF_STOP_COMPLETE, ROW(1, 0x20), &(struct profile_times){ .count = 1, .weight = 5000, .state = SF_OFF_R });
+	add_block(w.p, "io", 5, SF_STOP_NO_REGS, ROW(1, 0x20), &(struct profile_times){ .count = 1, .weight = 2000 });
+	for (int i = 0; i < 3; i++) {
+		file = written_bytes(writers[i], &w.r, &len);
+		EXPECT_EQ(stackset_init(&ss), 0);
+		EXPECT_EQ(read_text(file, len, &ss, STACK_AFTER, &meta, &why), 0);
+		out = folded_of(&ss, false);
+		EXPECT_STR(out, writers[i] == out_pprof ? without_wakers : want);
+		free(out);
+		free(file);
+		stackset_free(&ss);
+	}
+	EXPECT_EQ(stackset_init(&ss), 0);
+	EXPECT_EQ(out_stackset(&w.r, &ss, STACK_AFTER), 0);
+	EXPECT_EQ(ss.totals[STACK_AFTER], 14000);	/* nanoseconds */
+	EXPECT_EQ(ss.frames.n, 7);			/* two of code, two markers, [runnable], --, irq */
+	stackset_free(&ss);
+	profile_free(w.r.wakers);
+	free_world(&w);
+}
+
 TEST(stacks_text)
 {
 	static const char text[] = "t;main;a;b;a 6\nt;main;a 2\nt;main;c_[k] 2\n";
@@ -199,11 +260,11 @@ TEST(stacks_text)
 	EXPECT_EQ(stacks_write_text(&ss, &opts, f), 0);
 	fclose(f);
 	EXPECT_STR(out,
-		   "  SELF%  TOTAL%         SELF  MODULE                    FUNCTION\n"
-		   "  80.00   80.00            8  -                         a\n"
-		   "  20.00   20.00            2  -                         c_[k]\n"
-		   "   0.00  100.00            0  -                         main\n"
-		   "   0.00   60.00            0  -                         b\n"
+		   "  SELF%  TOTAL%       SELF  MODULE                FUNCTION\n"
+		   "  80.00   80.00          8  -                     a\n"
+		   "  20.00   20.00          2  -                     c_[k]\n"
+		   "   0.00  100.00          0  -                     main\n"
+		   "   0.00   60.00          0  -                     b\n"
 		   "\n"
 		   " TOTAL%  CALL TREE, branches of 1 % and more\n"
 		   " 100.00  main\n"
@@ -222,6 +283,17 @@ TEST(stacks_text)
 	EXPECT(strstr(out, "  50.00    0.00   -50.00    50.00    0.00   -50.00  d\n"));
 	EXPECT(strstr(out, "  50.00   80.00   +30.00    50.00   80.00   +30.00  a\n"));
 	EXPECT(strstr(out, "\n10 samples before, 10 after; percentages are of each\n"));
+	free(out);
+	EXPECT_EQ(read_text("t;main;std::vector<std::basic_string<char>>::emplace_back 1\n", 60, &ss, STACK_AFTER, &meta, &why), 0);
+	opts.columns = 80;
+	opts.two_sides = false;
+	f = open_memstream(&out, &len);
+	EXPECT_EQ(stacks_write_text(&ss, &opts, f), 0);
+	fclose(f);
+	EXPECT(strstr(out, "   9.09    9.09          1  -                     std::vector<std::basic_strin~\n"));
+	EXPECT(strstr(out, "   9.09    std::vector<std::basic_string<char>>::emplace_back\n"));
+	for (const char *line = out; *line; line = strchr(line, '\n') + 1)
+		EXPECT(strcspn(line, "\n") <= 80);
 	free(out);
 	stackset_free(&ss);
 }

@@ -1,225 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The live views without a terminal: a made-up window of samples in, keys in, screens out. */
-#include <fcntl.h>
-#include <link.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include "test.h"
-#include "tui/batch.h"
-#include "tui/live.h"
-#include "tui/rows.h"
-#include "tui/screen.h"
-#include "tui/ui.h"
-
-/* ---- A window ---- */
-
-/* Functions of the made-up program: their names are read from our own file's symbol table. */
-#define FUNCTION(name) __attribute__((noipa, used)) static int name(int x) { return x * (int)sizeof(#name) + 1; }
-FUNCTION(demo_main)
-FUNCTION(parse_line)
-FUNCTION(hash_word)
-FUNCTION(worker)
-
-#define KERNEL_BASE 0xffffffff81000000ull
-
-struct fixture {
-	struct modules *modules;
-	struct symbolizer *symbols;
-	struct profile *profile;
-	struct live_sum sum;
-	struct ui ui;
-	struct grid grid;
-	char line[4096];
-};
-
-struct where {
-	uintptr_t addr;
-	uint64_t offset;
-};
-
-static int find_offset(struct dl_phdr_info *info, size_t size, void *ctx)
-{
-	struct where *w = ctx;
-
-	(void)size;
-	for (int i = 0; i < info->dlpi_phnum; i++) {
-		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
-		uintptr_t start = info->dlpi_addr + ph->p_vaddr;
-
-		if (ph->p_type == PT_LOAD && w->addr >= start && w->addr < start + ph->p_filesz) {
-			w->offset = w->addr - start + ph->p_offset;
-			return 1;
-		}
-	}
-	return 0;
-}
-
-static uint64_t at(int (*fn)(int))
-{
-	struct where w = { .addr = (uintptr_t)fn };
-
-	dl_iterate_phdr(find_offset, &w);
-	return 1ull << SF_FRAME_MODULE_SHIFT | w.offset;
-}
-
-struct made {
-	uint32_t pid;
-	const char *comm;
-	int count;
-	uint8_t stop;
-	bool kthread;
-	int nu, nk;
-	uint64_t frames[8];
-};
-
-static void add(struct profile *p, const struct made *m)
-{
-	struct { struct sf_sample s; uint64_t frames[8]; } rec = { .s = {
-		.type = SF_REC_SAMPLE, .pid = m->pid, .tid = m->pid, .weight = 1, .n_user = (uint16_t)m->nu,
-		.n_kernel = (uint16_t)m->nk, .stop = m->stop,
-		.flags = (uint8_t)((m->kthread ? 0 : SF_SAMPLE_USER) | (m->nk ? SF_SAMPLE_IN_KERNEL : 0)),
-	} };
-
-	memcpy(rec.s.comm, m->comm, strnlen(m->comm, SF_COMM - 1));
-	memcpy(rec.frames, m->frames, sizeof(rec.frames));
-	for (int i = 0; i < m->count; i++)
-		EXPECT_EQ(profile_add(p, &rec.s), 0);
-}
-
-static const char kallsyms[] =
-	"ffffffff81000000 T vfs_read\n"
-	"ffffffff81001000 T process_one_work\n"
-	"ffffffff81002000 T do_syscall_64\n"
-	"ffffffff81003000 T end\n";
-
-/* 100 samples: demo 70 (20 in read(2)), two threads of "pool" 20 (10 incomplete), a kernel thread 10. */
-static void fill(struct profile *p)
-{
-	const uint64_t lib = 2ull << SF_FRAME_MODULE_SHIFT | 0x1a2b;
-	const uint64_t vfs_read = KERNEL_BASE + 8, work = KERNEL_BASE + 0x1008, syscall = KERNEL_BASE + 0x2008;
-	const struct made made[] = {
-		{ 100, "demo", 30, SF_STOP_COMPLETE, false, 3, 0, { at(hash_word), at(parse_line), at(demo_main) } },
-		{ 100, "demo", 20, SF_STOP_COMPLETE, false, 2, 0, { at(parse_line), at(demo_main) } },
-		{ 100, "demo", 20, SF_STOP_COMPLETE, false, 1, 2, { at(demo_main), vfs_read, syscall } },
-		{ 200, "pool-1", 10, SF_STOP_COMPLETE, false, 1, 0, { at(worker) } },
-		{ 200, "pool\033[2J", 10, SF_STOP_READ_FAULT, false, 2, 0, { at(worker), lib } },
-		{ 300, "kworker/0:1", 10, SF_STOP_COMPLETE, true, 0, 1, { work } },
-	};
-
-	for (size_t i = 0; i < sizeof(made) / sizeof(made[0]); i++)
-		add(p, &made[i]);
-}
-
-static void set_module(struct module *m, const char *path, int state, uint64_t rows)
-{
-	m->path = strdup(path);
-	m->name = strrchr(m->path, '/') + 1;
-	m->rows = rows;
-	m->bytes = rows * 5;
-	m->state = state;
-}
-
-static void set_up(struct fixture *f, int w, int h)
-{
-	char path[] = "/tmp/test_tui_kallsyms.XXXXXX";
-	int fd = mkstemp(path);
-
-	memset(f, 0, sizeof(*f));
-	EXPECT_EQ(write(fd, kallsyms, sizeof(kallsyms) - 1), (ssize_t)sizeof(kallsyms) - 1);
-	close(fd);
-	f->modules = modules_new();
-	f->symbols = symbolizer_new(f->modules);
-	symbolizer_set_kallsyms(f->symbols, path);
-	symbolizer_kernel(f->symbols, KERNEL_BASE);
-	unlink(path);
-	set_module(modules_get(f->modules, 1), "/usr/bin/demo", MODULE_READY, 1234);
-	modules_get(f->modules, 1)->fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	set_module(modules_get(f->modules, 2), "/usr/lib/libx.so", MODULE_NO_TABLE, 0);
-	set_module(modules_get(f->modules, 3), "/usr/lib/libidle.so", MODULE_READY, 77);
-	f->profile = profile_new();
-	fill(f->profile);
-	f->sum = (struct live_sum){ .seconds = 5, .c = { .taken = 100, .cpu_ns = 20000000 } };
-	ui_init(&f->ui, f->symbols, f->modules);
-	f->ui.gauges = (struct ui_gauges){
-		.what = "cpu-clock 99 Hz, all processes", .rss_kb = 20480, .table_files = 2, .table_bytes = 1 << 20,
-		.table_limit = 256 << 20, .full_rate = 40,
-	};
-	f->grid.unicode = true;
-	ui_resize(&f->ui, w, h);
-	EXPECT_EQ(ui_refresh(&f->ui, f->profile, &f->sum), 0);
-}
-
-static void tear_down(struct fixture *f)
-{
-	ui_free(&f->ui);
-	grid_free(&f->grid);
-	profile_free(f->profile);
-	symbolizer_free(f->symbols);
-	modules_free(f->modules);
-}
-
-/* ---- Looking and typing ---- */
-
-static void draw(struct fixture *f)
-{
-	EXPECT_EQ(grid_reset(&f->grid, f->ui.w, f->ui.h), 0);
-	screen_draw(&f->ui, &f->grid);
-}
-
-static const char *line(struct fixture *f, int y)
-{
-	grid_line(&f->grid, y, f->line, sizeof(f->line));
-	return f->line;
-}
-
-static unsigned int press(struct fixture *f, uint32_t key)
-{
-	const struct ui_event ev = { .key = key };
-	unsigned int flags = ui_event(&f->ui, &ev);
-
-	draw(f);
-	return flags;
-}
-
-static void type(struct fixture *f, const char *s)
-{
-	for (; *s; s++)
-		press(f, (uint32_t)*s);
-}
-
-static unsigned int mouse(struct fixture *f, int what, int x, int y)
-{
-	struct ui_event ev = { .x = x, .y = y };
-	unsigned int flags;
-
-	ev.mouse = what;
-	flags = ui_event(&f->ui, &ev);
-	draw(f);
-	return flags;
-}
-
-/* Whether any line of the screen has s. */
-static bool shows(struct fixture *f, const char *s)
-{
-	for (int y = 0; y < f->grid.h; y++)
-		if (strstr(line(f, y), s))
-			return true;
-	return false;
-}
-
-static void expect_screen(struct fixture *f, const char *const *want, int n)
-{
-	draw(f);
-	EXPECT_EQ(f->grid.h, n);
-	for (int y = 0; y < n && y < f->grid.h; y++)
-		EXPECT_STR(line(f, y), want[y]);
-}
-
-#define EXPECT_SCREEN(f, ...) do {									\
-		static const char *const want_[] = { __VA_ARGS__ };					\
-		expect_screen(f, want_, (int)(sizeof(want_) / sizeof(want_[0])));			\
-	} while (0)
+#include "screens.h"
 
 /* ---- Screens ---- */
 
@@ -230,8 +11,8 @@ TEST(functions_80x24)
 	set_up(&f, 80, 24);
 	EXPECT_SCREEN(&f,
 		"sfbpf top  last 5s  20 samples/s  lost 0  complete 88.9%  kernel 30%  busy 50%",
-		"stops: read_fault 11.1%  sfbpf 0.4% CPU  20M RSS  tables 1.0M of 2 files",
-		" 1 Functions  2 Processes  3 Call tree  4 Callers  5 Modules  6 Flame",
+		"stops: read_fault 11.1%  sfbpf CPU 0.4% BPF 0.1% RSS 20M  tables 1.0M/2 files",
+		" 1 Functions  2 Processes  3 Call tree  4 Callers  5 Modules  6 Flame  7 Off-CPU",
 		"all                                                                     1-8 of 8",
 		" SELF%▾ TOTAL%  KERN% FUNCTION                                 MODULE",
 		"   30.0   30.0    0.0 hash_word                                demo",
@@ -254,7 +35,7 @@ TEST(functions_40x10)
 	set_up(&f, 40, 10);
 	EXPECT_SCREEN(&f,
 		"20 samples/s  lost 0  complete 88.9%",
-		" 1 Functions  2  3  4  5  6  all",
+		" 1 Functions  2  3  4  5  6  7  all",
 		" SELF%▾ TOTAL% FUNCTION",
 		"   30.0   30.0 hash_word",
 		"   20.0   50.0 parse_line",
@@ -273,7 +54,7 @@ TEST(functions_120x40)
 	set_up(&f, 120, 40);
 	draw(&f);
 	EXPECT_STR(line(&f, 0), "sfbpf top  last 5s  20 samples/s  lost 0  complete 88.9%  kernel 30%  busy 50%");
-	EXPECT_STR(line(&f, 1), "stops: read_fault 11.1%  sfbpf 0.4% CPU  20M RSS  tables 1.0M of 2 files  "
+	EXPECT_STR(line(&f, 1), "stops: read_fault 11.1%  sfbpf CPU 0.4% BPF 0.1% RSS 20M  tables 1.0M/2 files  "
 		   "cpu-clock 99 Hz, all processes");
 	EXPECT_STR(line(&f, 5), "   30.0   30.0    0.0 hash_word                                                              "
 		   "demo");
@@ -771,7 +552,7 @@ TEST(batch_pages)
 		   "# samples 100, rate 20.0/s, lost 0, complete 88.89%, kernel 30.00%\n"
 		   "# stops: read_fault=10\n"
 		   "# lost:\n"
-		   "# sfbpf: cpu 0.40%, rss 20480 kB, tables 1048576 bytes of 2 files\n"
+		   "# sfbpf: cpu 0.40%, bpf 0.10%, rss 20480 kB, tables 1048576 bytes of 2 files, evicted 0, refused 0\n"
 		   "# SELF%  TOTAL%   KERN% MODULE                   FUNCTION\n"
 		   "  30.00   30.00    0.00 demo                     hash_word\n"
 		   "  20.00   50.00    0.00 demo                     parse_line\n"

@@ -32,7 +32,7 @@ TEST(cgroup_names)
 	EXPECT_STR(cgroup_name_short("/", buf, sizeof(buf)), "/");
 	EXPECT_STR(cgroup_name_short("/system.slice/nginx.service", buf, sizeof(buf)), "nginx.service");
 	EXPECT_STR(cgroup_name_short("/system.slice/docker-" ID ".scope", buf, sizeof(buf)), "docker:0123456789ab");
-	EXPECT_STR(cgroup_name_short("/docker/" ID, buf, sizeof(buf)), "container:0123456789ab");
+	EXPECT_STR(cgroup_name_short("/docker/" ID, buf, sizeof(buf)), "docker:0123456789ab");
 	EXPECT_STR(cgroup_name_short("/x/a\033[31mb", buf, sizeof(buf)), "a.[31mb");
 	EXPECT_STR(cgroup_name_short("/user.slice/deadbeef", buf, sizeof(buf)), "deadbeef");
 	EXPECT_STR(cgroup_name_parse("", buf, sizeof(buf)), "/");

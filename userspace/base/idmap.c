@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/hash.h"
 #include "base/vec.h"
@@ -47,6 +48,28 @@ int idmap_get(struct idmap *map, uint64_t a, uint64_t b, uint32_t *ret)
 	*ret = (uint32_t)map->n++;
 	map->slots[at] = *ret + 1;
 	return 0;
+}
+
+void idmap_reset(struct idmap *map)
+{
+	if (map->n)
+		memset(map->slots, 0, map->nslots * sizeof(*map->slots));
+	map->n = 0;
+}
+
+bool idmap_find(const struct idmap *map, uint64_t a, uint64_t b, uint32_t *ret)
+{
+	if (!map->n)
+		return false;
+	for (size_t at = hash_mix(a, b) & (map->nslots - 1); map->slots[at]; at = (at + 1) & (map->nslots - 1)) {
+		const struct idmap_key *k = &map->keys[map->slots[at] - 1];
+
+		if (k->a == a && k->b == b) {
+			*ret = map->slots[at] - 1;
+			return true;
+		}
+	}
+	return false;
 }
 
 void idmap_free(struct idmap *map)

@@ -3,6 +3,7 @@
 #ifndef SFBPF_BASE_IDMAP_H
 #define SFBPF_BASE_IDMAP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -19,6 +20,8 @@ struct idmap {			/* zeroed: empty */
 
 /* The pair's id; a new one has the id that was map->n before. 0 or -ENOMEM. */
 int idmap_get(struct idmap *map, uint64_t a, uint64_t b, uint32_t *ret);
+bool idmap_find(const struct idmap *map, uint64_t a, uint64_t b, uint32_t *ret);	/* false: it has none */
+void idmap_reset(struct idmap *map);	/* empty, memory kept */
 void idmap_free(struct idmap *map);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "base/vec.h"
 
-enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_LEN = 2 };
+enum wire_type { WIRE_VARINT = 0, WIRE_FIXED64 = 1, WIRE_LEN = 2, WIRE_FIXED32 = 5 };
 
 #define VARINT_MAX 10
 
@@ -144,4 +144,52 @@ void pb_end(struct pb *pb, size_t begun)
 	memmove(pb->buf + begun + n, pb->buf + begun, len);
 	varint_put(pb->buf + begun, len);
 	pb->len += n;
+}
+
+bool pb_next(struct bytes *msg, struct pb_field *ret)
+{
+	uint64_t key, len;
+
+	if (!bytes_left(msg))
+		return false;
+	key = bytes_uleb(msg);
+	*ret = (struct pb_field){ .number = (uint32_t)(key >> 3) };
+	if (key >> 3 == 0 || key >> 32)
+		msg->err = true;
+	switch (key & 7) {
+	case WIRE_VARINT:
+		ret->value = bytes_uleb(msg);
+		break;
+	case WIRE_FIXED64:
+		ret->value = bytes_u64(msg);
+		break;
+	case WIRE_FIXED32:
+		ret->value = bytes_u32(msg);
+		break;
+	case WIRE_LEN:
+		len = bytes_uleb(msg);
+		ret->bytes = bytes_sub(msg, msg->pos, len);
+		bytes_skip(msg, len);
+		break;
+	default:
+		msg->err = true;
+	}
+	return !msg->err;
+}
+
+bool pb_next_number(struct pb_field *field, uint64_t *ret)
+{
+	bool packed = field->bytes.base != NULL;
+
+	if (packed) {
+		if (!bytes_left(&field->bytes))
+			return false;
+		*ret = bytes_uleb(&field->bytes);
+		return !field->bytes.err;
+	}
+	if (!field->number)
+		return false;
+	*ret = field->value;
+	field->number = 0;	/* it was the only one */
+	return true;
 }

@@ -61,6 +61,13 @@ size_t text_clean(char *dst, size_t cap, const char *src, size_t len, unsigned i
 		size_t n, nput;
 		uint32_t c;
 
+		if (*put >= 0x20 && *put < 0x7f && *put != ';') {	/* nearly all of them */
+			if (cap - out <= 1)
+				break;
+			dst[out++] = *put;
+			i++;
+			continue;
+		}
 		n = nput = text_decode(src + i, len - i, &c);
 		if (c < 0x20 || (c >= 0x7f && c < 0xa0)) {
 			put = ".";

@@ -7,6 +7,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
+#ifdef HAVE_ZSTD
+#include <zstd.h>
+#endif
 
 #include "base/vec.h"
 
@@ -297,25 +300,39 @@ const struct elf_phdr *elf_image_segment(const struct elf_image *img, uint32_t t
 	return NULL;
 }
 
-/* gABI "Section compression": Elf64_Chdr, then one zlib stream. */
+#ifndef ELFCOMPRESS_ZSTD
+#define ELFCOMPRESS_ZSTD 2
+#endif
+
+/* One whole stream into out, which must take all of its `size` bytes. */
+static bool unpack(uint32_t type, const uint8_t *packed, size_t len, void *out, size_t size)
+{
+	uLongf got = size;
+
+#ifdef HAVE_ZSTD
+	if (type == ELFCOMPRESS_ZSTD)
+		return ZSTD_decompress(out, size, packed, len) == size;
+#endif
+	return type == ELFCOMPRESS_ZLIB && uncompress(out, &got, packed, len) == Z_OK && got == size;
+}
+
+/* gABI "Section compression": Elf64_Chdr, then one zlib or zstd stream. */
 static int decompress(struct elf_blob *blob)
 {
 	struct bytes b = blob->view;
 	uint32_t type = bytes_u32(&b);
 	uint64_t size;
-	uLongf got;
 	void *out;
 
 	bytes_skip(&b, 4);
 	size = bytes_u64(&b);
 	bytes_skip(&b, 8);
-	if (b.err || type != ELFCOMPRESS_ZLIB || size > ELF_MAX_DECOMPRESSED || size / 1100 > bytes_left(&b))
+	if (b.err || size > ELF_MAX_DECOMPRESSED || (type == ELFCOMPRESS_ZLIB && size / 1100 > bytes_left(&b)))
 		return -ENOEXEC;	/* zlib cannot expand by more than about 1030 */
 	out = malloc(size ? size : 1);
 	if (!out)
 		return -ENOMEM;
-	got = size;
-	if (uncompress(out, &got, b.base + b.pos, bytes_left(&b)) != Z_OK || got != size) {
+	if (!unpack(type, b.base + b.pos, bytes_left(&b), out, size)) {
 		free(out);
 		return -ENOEXEC;
 	}

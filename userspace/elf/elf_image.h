@@ -77,7 +77,7 @@ void elf_blob_free(struct elf_blob *blob);	/* also on a zeroed blob */
 const struct elf_shdr *elf_image_section(const struct elf_image *img, const char *name);
 const struct elf_shdr *elf_image_section_of_type(const struct elf_image *img, uint32_t type);
 const struct elf_phdr *elf_image_segment(const struct elf_image *img, uint32_t type);
-/* A section's bytes, decompressed when SHF_COMPRESSED (zlib). -ENOENT when s is NULL or SHT_NOBITS. */
+/* A section's bytes, decompressed when SHF_COMPRESSED (zlib; zstd if built with it). -ENOENT when s is NULL or SHT_NOBITS. */
 int elf_image_section_bytes(const struct elf_image *img, const struct elf_shdr *s, struct elf_blob *ret);
 
 /* Through PT_LOAD: false if no segment holds it. */

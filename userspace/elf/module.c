@@ -5,73 +5,220 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define MAX_MODULES 65536
+#include "base/vec.h"
+
+#define SEGMENT 4096u			/* modules a segment of the index */
+#define SEGMENTS 8192u
+
+_Static_assert((uint64_t)SEGMENT * SEGMENTS > SF_FRAME_MODULE_MASK, "every id has an index");
+
+typedef struct module *_Atomic module_ptr;
 
 struct modules {
-	pthread_mutex_t lock;			/* taken to add */
-	struct module *_Atomic by_id[MAX_MODULES];
-	_Atomic uint32_t max_id;
+	pthread_mutex_t lock;		/* taken to add, to free, and to look up in the loader's thread */
+	module_ptr by_place[SF_MAX_MODULES];	/* newest id first */
+	module_ptr *_Atomic segments[SEGMENTS];
+	_Atomic uint32_t count;		/* indices below are in use or in `free` */
+	uint32_t *free_index;		/* of modules that were freed */
+	size_t nfree, free_cap;
+	struct module *left, **left_end;	/* given up, oldest first */
+	_Atomic uint64_t nleft;		/* ever */
+	uint64_t drained;
 };
 
 struct modules *modules_new(void)
 {
 	struct modules *ms = calloc(1, sizeof(*ms));
 
-	if (ms)
-		pthread_mutex_init(&ms->lock, NULL);
+	if (!ms)
+		return NULL;
+	pthread_mutex_init(&ms->lock, NULL);
+	ms->left_end = &ms->left;
 	return ms;
+}
+
+static void free_module(struct module *m)
+{
+	if (m->fd >= 0)
+		close(m->fd);
+	free(m->path);
+	free(m->sframe);
+	free(m);
 }
 
 void modules_free(struct modules *ms)
 {
 	if (!ms)
 		return;
-	for (uint32_t id = 0; id <= ms->max_id; id++) {
-		struct module *m = ms->by_id[id];
-
-		if (!m)
-			continue;
-		if (m->fd >= 0)
-			close(m->fd);
-		free(m->path);
-		free(m->sframe);
-		free(m);
-	}
+	for (uint32_t i = 0; i < ms->count; i++)
+		if (modules_at(ms, i))
+			free_module(modules_at(ms, i));
+	for (uint32_t i = 0; i < SEGMENTS; i++)
+		free(ms->segments[i]);
+	free(ms->free_index);
 	pthread_mutex_destroy(&ms->lock);
 	free(ms);
 }
 
 struct module *modules_find(const struct modules *ms, uint32_t id)
 {
-	return id < MAX_MODULES ? ms->by_id[id] : NULL;
+	struct module *m = ms->by_place[SF_MODULE_PLACE(id)];
+
+	while (m && m->id != id)
+		m = m->older;
+	return m;
+}
+
+uint32_t modules_count(const struct modules *ms)
+{
+	return ms->count;
+}
+
+struct module *modules_at(const struct modules *ms, uint32_t index)
+{
+	return index < ms->count ? ms->segments[index / SEGMENT][index % SEGMENT] : NULL;
+}
+
+/* Gives m an index. Room for taking it back is made at once, so that freeing cannot fail. */
+static int add_index(struct modules *ms, struct module *m)
+{
+	module_ptr *segment;
+	uint32_t i;
+
+	if (ms->nfree) {
+		m->index = ms->free_index[--ms->nfree];
+		ms->segments[m->index / SEGMENT][m->index % SEGMENT] = m;
+		return 0;
+	}
+	i = ms->count;
+	if (i >= SEGMENT * SEGMENTS || vec_reserve(&ms->free_index, &ms->free_cap, i + 1ul, sizeof(*ms->free_index)))
+		return -ENOMEM;
+	segment = ms->segments[i / SEGMENT];
+	if (!segment) {
+		segment = calloc(SEGMENT, sizeof(*segment));
+		if (!segment)
+			return -ENOMEM;
+		ms->segments[i / SEGMENT] = segment;
+	}
+	m->index = i;
+	segment[i % SEGMENT] = m;
+	ms->count = i + 1;
+	return 0;
 }
 
 struct module *modules_get(struct modules *ms, uint32_t id)
 {
-	struct module *m = modules_find(ms, id);
+	module_ptr *place = &ms->by_place[SF_MODULE_PLACE(id)];
+	struct module *m;
 
-	if (m || id >= MAX_MODULES)
-		return m;
+	if (id > SF_FRAME_MODULE_MASK)
+		return NULL;
 	pthread_mutex_lock(&ms->lock);
-	m = ms->by_id[id];
-	if (!m) {
-		m = calloc(1, sizeof(*m));
-		if (m) {
-			m->id = id;
-			m->fd = -1;
-			m->name = "";
-			ms->by_id[id] = m;
-			if (id > ms->max_id)
-				ms->max_id = id;
+	m = modules_find(ms, id);
+	if (!m && (m = calloc(1, sizeof(*m)))) {
+		m->id = id;
+		m->fd = -1;
+		m->name = "";
+		m->older = *place;
+		if (add_index(ms, m)) {
+			free(m);
+			m = NULL;
+		} else {
+			*place = m;
 		}
 	}
 	pthread_mutex_unlock(&ms->lock);
 	return m;
 }
 
-uint32_t modules_max_id(const struct modules *ms)
+/* ---- Modules whose id is given up ---- */
+
+void modules_gone(struct modules *ms, uint32_t id, bool id_too)
 {
-	return ms->max_id;
+	struct module *m;
+
+	pthread_mutex_lock(&ms->lock);
+	m = modules_find(ms, id);
+	if (m && !m->left_at) {
+		m->evicted = true;
+		if (id_too) {
+			m->left_at = ms->nleft + 1;
+			*ms->left_end = m;
+			ms->left_end = &m->next;
+			ms->nleft++;
+		}
+	}
+	pthread_mutex_unlock(&ms->lock);
+}
+
+uint64_t modules_left(struct modules *ms)
+{
+	return ms->nleft;
+}
+
+void modules_drained(struct modules *ms, uint64_t left)
+{
+	ms->drained = left;
+}
+
+void modules_see(const struct modules *ms, uint64_t frame)
+{
+	uint32_t kind = SF_FRAME_KIND(frame);
+	struct module *m = kind == SF_FRAME_ROW || kind == SF_FRAME_NOROW ? modules_find(ms, SF_FRAME_MODULE(frame)) : NULL;
+
+	if (m && !m->seen)
+		m->seen = true;
+}
+
+void modules_unsee(struct modules *ms)
+{
+	for (uint32_t i = 0; i < ms->count; i++)
+		if (modules_at(ms, i))
+			modules_at(ms, i)->seen = false;
+}
+
+static void unlink_place(struct modules *ms, struct module *m)
+{
+	module_ptr *head = &ms->by_place[SF_MODULE_PLACE(m->id)];
+	struct module *newer = *head;
+
+	if (newer == m) {
+		*head = m->older;
+		return;
+	}
+	while (newer->older != m)
+		newer = newer->older;
+	newer->older = m->older;
+}
+
+size_t modules_sweep(struct modules *ms)
+{
+	struct module **at = &ms->left, *m;
+	size_t kept = 0;
+
+	if (!ms->nleft)
+		return 0;
+	pthread_mutex_lock(&ms->lock);
+	while ((m = *at)) {
+		if (m->seen || m->symbols || m->left_at > ms->drained) {
+			kept++;
+			at = &m->next;
+			continue;
+		}
+		*at = m->next;
+		unlink_place(ms, m);
+		ms->segments[m->index / SEGMENT][m->index % SEGMENT] = NULL;
+		ms->free_index[ms->nfree++] = m->index;
+		free_module(m);
+	}
+	ms->left_end = at;
+	pthread_mutex_unlock(&ms->lock);
+	return kept;
+}
+
+struct module *modules_next_left(const struct modules *ms, struct module *pos)
+{
+	return pos ? pos->next : ms->left;
 }
 
 int module_image(const struct module *m, struct elf_image *ret)

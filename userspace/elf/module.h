@@ -41,18 +41,48 @@ struct module {
 	uint8_t build_id[20];
 	uint32_t build_id_len;
 	void *symbols;		/* owned by sym/ */
+
+	uint32_t index;		/* dense; another module's once this one is freed */
+	_Atomic bool evicted;	/* its BPF tables were taken away; they come back when it is sampled again */
+	_Atomic bool seen;	/* frames of it may be kept somewhere: see modules_sweep */
+	uint64_t left_at;	/* when its id was given up (modules_left); 0: it is valid */
+	struct module *older, *next;	/* the registry's: same place, the id before; retired ones */
 };
 
-/* All modules of a run, by id. Thread-safe: the loader adds, everybody looks up; modules are never moved or freed before the end. */
+/*
+ * The modules of a run, by id. One thread, the loader's, adds modules and says which ids are given up (an id comes never back).
+ * Another one, the consumer's, looks up and frees: what was given up before its frames were seen, or whose frames nobody
+ * keeps any more.
+ */
 struct modules;
 
 struct modules *modules_new(void);
 void modules_free(struct modules *ms);
-/* The module of that id, made (MODULE_LOADING) if it is new; NULL if id >= 65536 or out of memory. */
+/* The module of that id, made (MODULE_LOADING) if it is new; NULL if the id is out of range or out of memory. Any thread. */
 struct module *modules_get(struct modules *ms, uint32_t id);
-/* NULL if there is none of that id. */
+/* NULL if there is none of that id. Not for the loader's thread. */
 struct module *modules_find(const struct modules *ms, uint32_t id);
-uint32_t modules_max_id(const struct modules *ms);	/* largest id ever made; 0 if none (ids start at 1) */
+/* All of them: indices below modules_count, where modules_at may be NULL. Not for the loader's thread. */
+uint32_t modules_count(const struct modules *ms);
+struct module *modules_at(const struct modules *ms, uint32_t index);
+
+/* BPF has no tables of it any more, or (id_too) will never use the id again. The loader's thread. */
+void modules_gone(struct modules *ms, uint32_t id, bool id_too);
+/*
+ * How many ids have been given up so far. Samples that carry one of them were in the ring before: once it has been read from there on,
+ * modules_drained(that number) says so.
+ */
+uint64_t modules_left(struct modules *ms);
+void modules_drained(struct modules *ms, uint64_t left);
+void modules_see(const struct modules *ms, uint64_t frame);	/* a user frame that is kept */
+/*
+ * Frees modules whose id is given up and no frame of which was seen. Pointers to such modules must not be held. Returns the
+ * number of others whose id is given up; each of them holds a descriptor and its symbols until modules_unsee finds it not seen again.
+ */
+size_t modules_sweep(struct modules *ms);
+void modules_unsee(struct modules *ms);		/* forgets what modules_see said; all frames that are kept are to be seen again */
+/* The n that were given up first of those that modules_sweep counts, one by one; *pos starts as NULL. */
+struct module *modules_next_left(const struct modules *ms, struct module *pos);
 /* Its bytes as ELF, to be closed with elf_image_close. -ENOENT: they cannot be had; else as elf_image_open_fd. */
 int module_image(const struct module *m, struct elf_image *ret);
 

@@ -38,6 +38,10 @@ struct collector {
 	struct ring_buffer *ring;
 	struct sf_cpu_stats *cpu_stats;
 	size_t cpu_stats_len;
+	struct sfbpf_bpf *beside;	/* off-CPU beside samples; NULL: not now */
+	struct sf_cpu_stats *beside_stats;
+	int beside_stats_fd;		/* kernel.bpf_stats while it runs; -1: not to be had */
+	bool rdonly_cast;
 	int ncpus;			/* possible */
 	struct bpf_link **perf_links;	/* per possible CPU; NULL: none there */
 	int stats_fd;
@@ -76,8 +80,7 @@ static int loud(enum libbpf_print_level level, const char *fmt, va_list args)
 #define KERNEL_BTF "/sys/kernel/btf/vmlinux"
 
 _Static_assert(sizeof(struct sfbpf_bpf__rodata) == sizeof(struct plain_bpf__rodata) &&
-	       sizeof(struct sfbpf_bpf__bss) == sizeof(struct plain_bpf__bss) &&
-	       sizeof(struct sfbpf_bpf__data) == sizeof(struct plain_bpf__data), "both objects have the same globals");
+	       sizeof(struct sfbpf_bpf__bss) == sizeof(struct plain_bpf__bss), "both objects have the same globals");
 
 /* The skeleton over either object: what it names is in both. */
 static struct sfbpf_bpf *open_object(bool plain, const char *btf)
@@ -98,12 +101,12 @@ static struct sfbpf_bpf *open_object(bool plain, const char *btf)
 	return NULL;
 }
 
-static void set_knobs(struct collector *c, bool rdonly_cast)
+static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 {
 	const struct collector_opts *o = &c->opts;
-	struct sfbpf_bpf__rodata *ro = c->skel->rodata;
+	struct sfbpf_bpf__rodata *ro = skel->rodata;
 
-	ro->cfg_rdonly_cast = rdonly_cast;
+	ro->cfg_rdonly_cast = c->rdonly_cast;
 	ro->cfg_user = o->user;
 	ro->cfg_kernel = o->kernel;
 	ro->cfg_by_pid = o->npids || o->follow_forks;
@@ -119,6 +122,7 @@ static void set_knobs(struct collector *c, bool rdonly_cast)
 	if (sysconf(_SC_PAGESIZE) > ro->cfg_thread_size)	/* arm64 with pages of 64 KiB */
 		ro->cfg_thread_size = (uint32_t)sysconf(_SC_PAGESIZE);
 	ro->cfg_want_cgroup = o->want_cgroup;
+	ro->cfg_want_cost = o->want_cost;
 	ro->cfg_wake_bytes = o->ring_bytes / 4;
 	if (o->comm_glob) {
 		ro->cfg_comm_len = (uint32_t)strnlen(o->comm_glob, sizeof(ro->cfg_comm) - 1);
@@ -155,7 +159,8 @@ static int open_and_load(struct collector *c, bool rdonly_cast)
 	c->skel = skel;
 	if (c->opts.count_run_time && c->opts.verbose <= 1)
 		log_verifier(c);
-	set_knobs(c, rdonly_cast);
+	c->rdonly_cast = rdonly_cast;
+	set_knobs(c, skel);
 	bpf_map__set_max_entries(skel->maps.scratch, 2 * cpus);
 	bpf_map__set_max_entries(skel->maps.cache, cpus);
 	bpf_map__set_max_entries(skel->maps.cpu_stats, cpus);
@@ -200,6 +205,9 @@ static uint64_t ring_size(uint64_t want)
 	return size;
 }
 
+static const char no_btf_off_cpu[] =
+	"this kernel has no BTF of its own (CONFIG_DEBUG_INFO_BTF), which off-CPU recording needs, with --btf too";
+
 /* What BTF there is: the kernel's own, or that of --btf. *ret_cast: the kernel has bpf_rdonly_cast. */
 static int find_btf(struct collector *c, bool *ret_cast, struct collector_error *err)
 {
@@ -216,7 +224,7 @@ static int find_btf(struct collector *c, bool *ret_cast, struct collector_error 
 		return fail(err, 4, "this kernel has no BTF (" KERNEL_BTF "): it was built without CONFIG_DEBUG_INFO_BTF. "
 			    "--btf FILE takes it from a file, if there is one for exactly this kernel");
 	if (c->plain && c->opts.offcpu)
-		return fail(err, 4, "this kernel has no BTF of its own (CONFIG_DEBUG_INFO_BTF), which off-CPU recording needs, with --btf too");
+		return fail(err, 4, "%s", no_btf_off_cpu);
 	return 0;
 }
 
@@ -241,16 +249,16 @@ static int load(struct collector *c, struct collector_error *err)
 	return fail(err, 4, "this kernel refuses the BPF program: %s (-vv shows the verifier's words)", strerror(-rc));
 }
 
-static int map_stats(struct collector *c)
+static int map_stats(struct collector *c, const struct sfbpf_bpf *skel, struct sf_cpu_stats **ret)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *mem;
 
 	c->cpu_stats_len = ((size_t)c->ncpus * sizeof(struct sf_cpu_stats) + page - 1) / page * page;
-	mem = mmap(NULL, c->cpu_stats_len, PROT_READ, MAP_SHARED, bpf_map__fd(c->skel->maps.cpu_stats), 0);
+	mem = mmap(NULL, c->cpu_stats_len, PROT_READ, MAP_SHARED, bpf_map__fd(skel->maps.cpu_stats), 0);
 	if (mem == MAP_FAILED)
 		return -errno;
-	c->cpu_stats = mem;
+	*ret = mem;
 	return 0;
 }
 
@@ -259,8 +267,12 @@ static int on_record(void *ctx, void *data, size_t len)
 	struct collector *c = ctx;
 	const struct sf_sample *s = data;
 
-	if (len >= sizeof(*s) && (s->type == SF_REC_SAMPLE || (s->type == SF_REC_STACK && c->offcpu))) {
+	if (len >= sizeof(*s) && (s->type == SF_REC_SAMPLE || s->type == SF_REC_STACK)) {
 		if (len >= sizeof(*s) + 8ul * ((size_t)s->n_user + s->n_kernel) && s->stop < SF_STOP_MAX) {
+			if (s->type == SF_REC_STACK && !c->offcpu)
+				return 0;	/* what was in the ring when it stopped */
+			for (size_t i = 0; i < s->n_user; i++)
+				modules_see(c->modules, s->frames[i]);
 			if (s->type == SF_REC_STACK && !s->weight)
 				offcpu_keep(c->offcpu, s);
 			else if (c->fn)
@@ -268,7 +280,6 @@ static int on_record(void *ctx, void *data, size_t len)
 			return 0;
 		}
 	} else if (len >= sizeof(struct sf_need) && s->type == SF_REC_NEED) {
-		modules_get(c->modules, ((const struct sf_need *)data)->module);
 		loader_push(c->loader, data);
 		return 0;
 	}
@@ -291,25 +302,42 @@ bool collector_add_pid(struct collector *c, uint32_t pid)
 	return fill_set(bpf_map__fd(c->skel->maps.pids), &pid, 1);
 }
 
-/* The vDSO has no inode: its key is ours, and so is its id. */
+/* The vDSO has no inode: its key is ours, and so is its id. Nobody else takes ids yet. */
 static void add_vdso(struct collector *c)
 {
 	struct sf_file_key key = { .ino = SF_KEY_VDSO };
-	uint32_t id = c->skel->data->next_module++;
+	uint32_t id = c->skel->data_tables->free_ids[c->skel->data_tables->free_head++];
 
-	loader_load_vdso(c->loader, id);
+	loader_load_vdso(c->loader, id, &key);
 	bpf_map_update_elem(bpf_map__fd(c->skel->maps.files), &key, &id, BPF_ANY);
+}
+
+static void on_gone(void *ctx, uint32_t module, bool id_too)
+{
+	modules_gone(ctx, module, id_too);
+}
+
+static struct tables *make_tables(struct collector *c)
+{
+	struct sfbpf_bpf__data_tables *state = c->skel->data_tables;
+	struct tables_maps maps = {
+		.chunks_fd = bpf_map__fd(c->skel->maps.chunks), .modules_fd = bpf_map__fd(c->skel->maps.modules),
+		.files_fd = bpf_map__fd(c->skel->maps.files), .free_ids = state->free_ids, .free_head = &state->free_head,
+		.free_tail = &state->free_tail, .epoch = &state->tables_epoch,
+	};
+
+	return tables_new(&maps, c->opts.table_bytes, on_gone, c->modules);
 }
 
 static int set_up(struct collector *c, struct collector_error *err)
 {
 	const struct collector_opts *o = &c->opts;
 
-	c->tables = tables_new(bpf_map__fd(c->skel->maps.chunks), bpf_map__fd(c->skel->maps.modules), o->table_bytes);
+	c->tables = make_tables(c);
 	c->loader = c->tables ? loader_new(c->modules, c->tables) : NULL;
 	c->ring = ring_buffer__new(bpf_map__fd(c->skel->maps.ring), on_record, c, NULL);
 	c->perf_links = calloc((size_t)c->ncpus, sizeof(*c->perf_links));
-	if (!c->loader || !c->ring || !c->perf_links || map_stats(c))
+	if (!c->loader || !c->ring || !c->perf_links || map_stats(c, c->skel, &c->cpu_stats))
 		return fail(err, 1, "cannot map the BPF tables: %s", strerror(errno));
 	if (o->offcpu && !(c->offcpu = offcpu_new(c->skel, o->offcpu, c->at_leave)))
 		return fail(err, 1, "out of memory");
@@ -337,7 +365,7 @@ struct collector *collector_new(const struct collector_opts *opts, struct module
 		c->opts.offcpu = &c->offcpu_opts;
 	}
 	c->modules = modules;
-	c->stats_fd = -1;
+	c->stats_fd = c->beside_stats_fd = -1;
 	c->ncpus = libbpf_num_possible_cpus();
 	/* One descriptor a mapped file stays open, for its symbols. */
 	if (!getrlimit(RLIMIT_NOFILE, &files)) {
@@ -419,6 +447,17 @@ static int attach_perf(struct collector *c, struct collector_error *err)
 		    last == -EINVAL ? " (is the frequency above kernel.perf_event_max_sample_rate?)" : "");
 }
 
+/* Its iterators sleep, so tables cannot be taken away meanwhile. */
+static int attach_offcpu(struct collector *c)
+{
+	int rc;
+
+	tables_hold(c->tables);
+	rc = offcpu_attach(c->offcpu);
+	tables_release(c->tables);
+	return rc;
+}
+
 int collector_attach(struct collector *c, struct collector_error *err)
 {
 	int rc = loader_start(c->loader);
@@ -436,12 +475,13 @@ int collector_attach(struct collector *c, struct collector_error *err)
 		c->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	if (!c->offcpu)
 		return attach_perf(c, err);
-	rc = offcpu_attach(c->offcpu);
+	rc = attach_offcpu(c);
 	return rc ? fail(err, 4, "this kernel cannot trace its scheduler: %s", strerror(-rc)) : 0;
 }
 
 int collector_poll(struct collector *c, int timeout_ms, collector_sample_fn fn, void *ctx)
 {
+	uint64_t left = modules_left(c->modules);
 	int n;
 
 	c->fn = fn;
@@ -450,6 +490,8 @@ int collector_poll(struct collector *c, int timeout_ms, collector_sample_fn fn, 
 	n = timeout_ms ? ring_buffer__poll(c->ring, timeout_ms) : 0;
 	if (n >= 0)
 		n = ring_buffer__consume(c->ring);
+	if (n >= 0)
+		modules_drained(c->modules, left);
 	return n < 0 && n != -EINTR ? n : 0;
 }
 
@@ -471,8 +513,13 @@ static void drain_ring(void *ctx)
 
 void collector_detach(struct collector *c)
 {
-	if (c->offcpu)
+	if (c->beside) {
+		collector_offcpu_stop(c);
+	} else if (c->offcpu) {
+		tables_hold(c->tables);
 		offcpu_finish(c->offcpu, drain_ring, c);
+		tables_release(c->tables);
+	}
 	for (int cpu = 0; cpu < c->ncpus; cpu++) {
 		bpf_link__destroy(c->perf_links[cpu]);
 		c->perf_links[cpu] = NULL;
@@ -480,25 +527,32 @@ void collector_detach(struct collector *c)
 	sfbpf_bpf__detach(c->skel);
 }
 
-void collector_counters(struct collector *c, struct collector_counters *ret)
+static void sum_stats(const struct sf_cpu_stats *stats, int ncpus, struct collector_counters *ret)
 {
 	*ret = (struct collector_counters){ 0 };
-	for (int cpu = 0; cpu < c->ncpus; cpu++) {
-		const volatile struct sf_cpu_stats *st = &c->cpu_stats[cpu];
+	for (int cpu = 0; cpu < ncpus; cpu++) {
+		const volatile struct sf_cpu_stats *st = &stats[cpu];
 
 		ret->taken += st->taken + st->off_taken;
 		ret->idle += st->idle;
+		ret->run_ns += st->run_ns;
 		ret->vma_walks += st->vma_walks;
 		ret->cache_hits += st->cache_hits;
 		ret->window_reads += st->window_reads;
 		ret->needs += st->needs;
 		ret->off_no_state += st->off_no_state;
 		ret->needs_dropped += st->needs_dropped;
+		ret->needs_refused += st->needs_refused;
 		for (int i = 0; i < SF_LOST_MAX; i++)
 			ret->lost[i] += st->lost[i];
 	}
+}
+
+void collector_counters(struct collector *c, struct collector_counters *ret)
+{
+	sum_stats(c->cpu_stats, c->ncpus, ret);
 	ret->lost[SF_LOST_BAD_RECORD] += c->bad_records;
-	ret->table_bytes = tables_bytes(c->tables);
+	tables_counts(c->tables, &ret->tables);
 	loader_totals(c->loader, &ret->loader);
 }
 
@@ -510,15 +564,16 @@ static uint64_t states_of(const char *log)
 	return at ? strtoull(at + strlen("total_states "), NULL, 10) : 0;
 }
 
-size_t collector_programs(struct collector *c, struct collector_program *ret, size_t cap)
+/* said: what the verifier said about each, or NULL */
+static size_t programs_of(const struct sfbpf_bpf *skel, char (*said)[VERIFIER_LOG], struct collector_program *ret, size_t cap)
 {
 	struct bpf_program *prog;
 	size_t n = 0, i = 0;
 
-	bpf_object__for_each_program(prog, c->skel->obj) {
+	bpf_object__for_each_program(prog, skel->obj) {
 		struct bpf_prog_info info = { 0 };
 		uint32_t len = sizeof(info);
-		const char *said = c->verifier_said ? c->verifier_said[i] : "";
+		const char *log = said ? said[i] : "";
 
 		i++;
 		if (n == cap || bpf_program__fd(prog) < 0 || bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &len))
@@ -527,11 +582,126 @@ size_t collector_programs(struct collector *c, struct collector_program *ret, si
 		ret[n].run_cnt = info.run_cnt;
 		ret[n].run_ns = info.run_time_ns;
 		ret[n].verified_insns = info.verified_insns;
-		ret[n].verifier_states = states_of(said);
+		ret[n].verifier_states = states_of(log);
 		ret[n].code_bytes = info.jited_prog_len;
 		n++;
 	}
 	return n;
+}
+
+size_t collector_programs(struct collector *c, struct collector_program *ret, size_t cap)
+{
+	return programs_of(c->skel, c->verifier_said, ret, cap);
+}
+
+/* ---- Off-CPU beside samples ---- */
+
+/* The same files, tables, ring and filters; scratch, counters and knobs of its own. */
+static int share_maps(const struct sfbpf_bpf *from, struct sfbpf_bpf *to)
+{
+	struct { struct bpf_map *from, *to; } shared[] = {
+		{ from->maps.ring, to->maps.ring }, { from->maps.files, to->maps.files },
+		{ from->maps.modules, to->maps.modules }, { from->maps.chunks, to->maps.chunks },
+		{ from->maps.pids, to->maps.pids }, { from->maps.tids, to->maps.tids },
+		{ from->maps.grants, to->maps.grants }, { from->maps.data_tables, to->maps.data_tables },
+	};
+	int err = 0;
+
+	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]) && !err; i++)
+		err = bpf_map__reuse_fd(shared[i].to, bpf_map__fd(shared[i].from));
+	return err;
+}
+
+static int load_beside(struct collector *c, bool at_leave)
+{
+	struct sfbpf_bpf *skel = open_object(false, c->opts.btf);
+	int err;
+
+	if (!skel)
+		return -errno;
+	set_knobs(c, skel);
+	skel->rodata->cfg_want_cost = false;
+	bpf_map__set_max_entries(skel->maps.cpu_stats, (uint32_t)c->ncpus);
+	offcpu_configure(skel, &c->offcpu_opts, c->opts.cpus, c->ncpus, at_leave);
+	bpf_program__set_autoload(skel->progs.on_exec, false);
+	bpf_program__set_autoload(skel->progs.mapped_files, false);
+	bpf_program__set_autoload(skel->progs.kernel_name, false);
+	err = share_maps(c->skel, skel);
+	if (!err)
+		err = sfbpf_bpf__load(skel);
+	if (err)
+		sfbpf_bpf__destroy(skel);
+	else
+		c->beside = skel;
+	return err;
+}
+
+int collector_offcpu_start(struct collector *c, const struct offcpu_opts *opts, struct collector_error *err)
+{
+	bool at_leave = opts->where == OFFCPU_LEAVE || (opts->where == OFFCPU_AUTO && !offcpu_kernel_can_back());
+	int rc;
+
+	*err = (struct collector_error){ 0 };
+	if (c->plain)
+		return fail(err, 4, "%s", no_btf_off_cpu);
+	c->offcpu_opts = *opts;
+	rc = load_beside(c, at_leave);
+	if (rc && opts->where == OFFCPU_AUTO && !at_leave && rc != -EPERM && rc != -ENOMEM)
+		rc = load_beside(c, at_leave = true);
+	if (!rc)
+		rc = map_stats(c, c->beside, &c->beside_stats);
+	if (!rc && !(c->offcpu = offcpu_new(c->beside, opts, at_leave)))
+		rc = -ENOMEM;
+	if (!rc)
+		rc = attach_offcpu(c);
+	if (rc) {
+		collector_offcpu_stop(c);
+		return fail(err, 4, "this kernel cannot trace its scheduler: %s", strerror(-rc));
+	}
+	if (c->opts.want_cost)
+		c->beside_stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
+	return 0;
+}
+
+int collector_offcpu_cut(struct collector *c)
+{
+	int err;
+
+	tables_hold(c->tables);
+	err = offcpu_cut(c->offcpu);
+	tables_release(c->tables);
+	return err;
+}
+
+void collector_offcpu_stop(struct collector *c)
+{
+	if (!c->beside)
+		return;
+	if (c->beside_stats_fd >= 0)
+		close(c->beside_stats_fd);
+	c->beside_stats_fd = -1;
+	offcpu_free(c->offcpu);
+	c->offcpu = NULL;
+	if (c->beside_stats)
+		munmap(c->beside_stats, c->cpu_stats_len);
+	c->beside_stats = NULL;
+	sfbpf_bpf__destroy(c->beside);
+	c->beside = NULL;
+}
+
+void collector_offcpu_counters(struct collector *c, struct collector_counters *ret)
+{
+	struct collector_program progs[16];
+	size_t n;
+
+	*ret = (struct collector_counters){ 0 };
+	if (!c->beside)
+		return;
+	sum_stats(c->beside_stats, c->ncpus, ret);
+	n = programs_of(c->beside, NULL, progs, 16);
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(progs[i].name, "off_first") && strcmp(progs[i].name, "off_last_blind"))	/* these run in our own time */
+			ret->run_ns += progs[i].run_ns;
 }
 
 bool collector_kernel_name(void *ctx, uint64_t addr, char *ret, size_t cap)
@@ -555,6 +725,7 @@ void collector_free(struct collector *c)
 		bpf_link__destroy(c->perf_links[cpu]);
 	free(c->perf_links);
 	loader_free(c->loader);
+	collector_offcpu_stop(c);
 	offcpu_free(c->offcpu);
 	ring_buffer__free(c->ring);
 	tables_free(c->tables);

@@ -33,6 +33,7 @@ struct collector_opts {
 	uint64_t table_bytes;		/* budget of the row tables */
 	bool count_run_time;		/* kernel.bpf_stats for the run, and the verifier's own account */
 	bool want_cgroup;		/* samples carry the cgroup's id */
+	bool want_cost;			/* collector_counters.run_ns: two clock readings a sample */
 	const struct offcpu_opts *offcpu;	/* NULL: on-CPU */
 	const char *btf;		/* a file with this kernel's BTF; NULL: the kernel's own */
 	int verbose;
@@ -47,9 +48,10 @@ struct collector_program {
 
 struct collector_counters {
 	uint64_t taken, idle, lost[SF_LOST_MAX];
-	uint64_t vma_walks, cache_hits, window_reads, needs, needs_dropped;
+	uint64_t vma_walks, cache_hits, window_reads, needs, needs_dropped, needs_refused;
+	uint64_t run_ns;		/* of our BPF programs, with want_cost */
 	uint64_t off_no_state;		/* off-CPU: threads that could not be followed */
-	uint64_t table_bytes;		/* kernel memory of the chunks */
+	struct tables_counts tables;
 	struct loader_totals loader;
 };
 
@@ -74,6 +76,15 @@ typedef void (*collector_sample_fn)(void *ctx, const struct sf_sample *sample);
 int collector_poll(struct collector *c, int timeout_ms, collector_sample_fn fn, void *ctx);
 /* Off-CPU: the half that counts blocks; NULL otherwise. */
 struct offcpu *collector_offcpu(struct collector *c);
+/*
+ * Off-CPU beside samples, for as long as somebody looks at it: collector_offcpu() is there from start to stop. What runs
+ * on the same files, tables and filters takes a third of a second to load. 0, or the exit code with *err filled.
+ */
+int collector_offcpu_start(struct collector *c, const struct offcpu_opts *opts, struct collector_error *err);
+int collector_offcpu_cut(struct collector *c);	/* offcpu_cut */
+void collector_offcpu_stop(struct collector *c);
+/* Its own; taken: blocks. run_ns from kernel.bpf_stats, which is on meanwhile (with want_cost). */
+void collector_offcpu_counters(struct collector *c, struct collector_counters *ret);
 /* Stops sampling; the ring can still be drained with collector_poll(c, 0, ...). */
 void collector_detach(struct collector *c);
 void collector_counters(struct collector *c, struct collector_counters *ret);

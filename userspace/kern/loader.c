@@ -16,7 +16,7 @@
 
 #define LOADER_NICE (-10)
 #define RETRY_GONE_NS 10000000ull	/* the process had exited: its successor may be about to start */
-#define RETRY_FULL_NS 10000000000ull	/* no memory or table budget: later, rarely */
+#define RETRY_FULL_NS 2000000000ull	/* no memory or table budget: when some of what is in use now may not be any more */
 
 struct loader {
 	struct modules *modules;
@@ -27,6 +27,7 @@ struct loader {
 	pthread_cond_t wake;
 	struct sf_need *queue;
 	size_t nqueue, queue_cap;
+	uint32_t last_owner;		/* of the file that was converted last */
 	struct loader_totals totals;
 	struct diag diag;
 };
@@ -65,9 +66,16 @@ static void set_path(struct module *m, const char *path)
 	m->name = slash ? slash + 1 : m->path ? m->path : "";
 }
 
-static void count(struct loader *l, const struct module *m, enum module_state state)
+/* again: its tables had been there, and were taken away. */
+static void count(struct loader *l, const struct module *m, enum module_state state, bool again)
 {
 	pthread_mutex_lock(&l->lock);
+	l->totals.build_ns += m->build_ns;
+	l->totals.reloaded += again;
+	if (again) {
+		pthread_mutex_unlock(&l->lock);
+		return;
+	}
 	if (state == MODULE_READY)
 		l->totals.loaded++;
 	else if (state == MODULE_NO_TABLE)
@@ -77,7 +85,6 @@ static void count(struct loader *l, const struct module *m, enum module_state st
 	l->totals.rows += m->rows;
 	l->totals.rules += m->rules;
 	l->totals.bytes += m->bytes;
-	l->totals.build_ns += m->build_ns;
 	l->totals.bad_fdes += m->bad_fdes;
 	pthread_mutex_unlock(&l->lock);
 }
@@ -90,18 +97,25 @@ static void convert(struct loader *l, struct module *m)
 	struct pack_result packed = { 0 };
 	struct unwind_file file;
 	enum module_state state = MODULE_READY;
+	bool again = m->rows != 0;
 	int err;
 
 	memset(&l->diag, 0, sizeof(l->diag));
 	err = m->mem ? unwind_file_open_mem(&file, m->mem, m->size, &l->diag) : unwind_file_open_fd(&file, m->fd, &l->diag);
 	if (!err) {
 		m->build_id_len = (uint32_t)elf_image_build_id(&file.img, m->build_id, sizeof(m->build_id));
+		err = tables_begin(l->tables, m->id, m->bytes);
 		/* An emulator maps other machines' programs: data to it, whatever the mapping's rights say. */
-		err = file.arch == row_arch_native() && !file.img.be ? pack_file(&file, &space, &packed, &l->diag) : -ENODATA;
+		if (!err)
+			err = file.arch == row_arch_native() && !file.img.be ? pack_file(&file, &space, &packed, &l->diag) : -ENODATA;
 		unwind_file_close(&file);
 	}
 	m->bad_fdes = l->diag.malformed;
-	if (!err) {
+	if (!err && again) {	/* all of it is known */
+		free(packed.sframe);
+		m->evicted = false;
+		tables_publish(l->tables, m->id, &packed.tables);
+	} else if (!err) {
 		m->rows = packed.rows;
 		m->rules = packed.rules;
 		m->bytes = packed.bytes;
@@ -109,26 +123,30 @@ static void convert(struct loader *l, struct module *m)
 		m->nsframe = packed.nsframe;
 		tables_publish(l->tables, m->id, &packed.tables);
 	} else if (err == -ENOMEM || err == -ENOSPC) {
-		state = MODULE_NO_TABLE;
+		state = again ? MODULE_READY : MODULE_NO_TABLE;
 		tables_set_state(l->tables, m->id, SF_MOD_FULL, clock_ns(CLOCK_MONOTONIC) + RETRY_FULL_NS);
 	} else {
 		/* Executable but no ELF file: code written by a JIT through a file mapping. */
 		state = MODULE_NO_TABLE;
 		tables_set_state(l->tables, m->id, err == -ENOEXEC ? SF_MOD_JIT : SF_MOD_NO_TABLE, 0);
 	}
+	if (err)
+		tables_abort(l->tables);
 	m->build_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
-	count(l, m, state);
+	count(l, m, state, again);
 	m->state = state;
 }
 
 static void load(struct loader *l, const struct sf_need *need)
 {
-	struct module *m = modules_get(l->modules, need->module);
+	struct module *m;
 	char path[4096];
 
-	if (!m || m->state == MODULE_READY)
+	/* What was asked for before the id was given up, or twice, needs no answer. */
+	if (!tables_wanted(l->tables, need->module) || need->key.ino == SF_KEY_VDSO)
 		return;
-	if (need->key.ino == SF_KEY_VDSO)
+	m = modules_get(l->modules, need->module);
+	if (!m)
 		return;
 	if (m->state == MODULE_LOADING || m->state == MODULE_GONE) {
 		m->key = need->key;
@@ -137,7 +155,7 @@ static void load(struct loader *l, const struct sf_need *need)
 			set_path(m, path);
 		if (m->fd < 0) {
 			tables_set_state(l->tables, need->module, SF_MOD_RETRY, clock_ns(CLOCK_MONOTONIC) + RETRY_GONE_NS);
-			count(l, m, MODULE_GONE);
+			count(l, m, MODULE_GONE, false);
 			m->state = MODULE_GONE;
 			return;
 		}
@@ -148,16 +166,34 @@ static void load(struct loader *l, const struct sf_need *need)
 
 /*
  * The smallest file: a short-lived program must not wait for a compiler's libraries, which take a hundred times as long. So many
- * small ones never come that a large one would wait for ever: each file is asked for once.
+ * small ones never come that a large one would wait for ever: each file is asked for once. And another user's than
+ * last time if there is one, so that nobody waits for all the files of somebody else.
  */
+static bool before(const struct loader *l, const struct sf_need *a, const struct sf_need *b)
+{
+	bool a_again = a->owner == l->last_owner, b_again = b->owner == l->last_owner;
+
+	return a_again == b_again ? a->size < b->size : b_again;
+}
+
 static size_t choose(const struct loader *l)
 {
 	size_t best = 0;
 
 	for (size_t i = 1; i < l->nqueue; i++)
-		if (l->queue[i].size < l->queue[best].size)
+		if (before(l, &l->queue[i], &l->queue[best]))
 			best = i;
 	return best;
+}
+
+/* Waits for requests, `ms` at most. l->lock is held. */
+static void wait_for_needs(struct loader *l, int ms)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += ms / 1000;
+	pthread_cond_timedwait(&l->wake, &l->lock, &until);
 }
 
 static void *loader_main(void *arg)
@@ -165,6 +201,7 @@ static void *loader_main(void *arg)
 	struct loader *l = arg;
 	struct sf_need need;
 	size_t at;
+	int ms;
 
 	/*
 	 * On a busy machine, the one that needs a profiler, a file's first samples wait for this thread. It runs for
@@ -174,14 +211,20 @@ static void *loader_main(void *arg)
 	pthread_mutex_lock(&l->lock);
 	while (!l->stop) {
 		if (!l->nqueue) {
-			pthread_cond_wait(&l->wake, &l->lock);
+			pthread_mutex_unlock(&l->lock);
+			ms = tables_tend(l->tables);
+			pthread_mutex_lock(&l->lock);
+			if (!l->nqueue && !l->stop)
+				wait_for_needs(l, ms);
 			continue;
 		}
 		at = choose(l);
 		need = l->queue[at];
 		memmove(l->queue + at, l->queue + at + 1, (--l->nqueue - at) * sizeof(*l->queue));
+		l->last_owner = need.owner;
 		pthread_mutex_unlock(&l->lock);
 		load(l, &need);
+		tables_tend(l->tables);
 		pthread_mutex_lock(&l->lock);
 		l->converting = false;
 	}
@@ -192,13 +235,17 @@ static void *loader_main(void *arg)
 struct loader *loader_new(struct modules *modules, struct tables *tables)
 {
 	struct loader *l = calloc(1, sizeof(*l));
+	pthread_condattr_t attr;
 
 	if (!l)
 		return NULL;
 	l->modules = modules;
 	l->tables = tables;
 	pthread_mutex_init(&l->lock, NULL);
-	pthread_cond_init(&l->wake, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&l->wake, &attr);
+	pthread_condattr_destroy(&attr);
 	return l;
 }
 
@@ -207,7 +254,7 @@ void loader_load_now(struct loader *l, const struct sf_need *need)
 	load(l, need);
 }
 
-void loader_load_vdso(struct loader *l, uint32_t module)
+void loader_load_vdso(struct loader *l, uint32_t module, const struct sf_file_key *key)
 {
 	struct module *m = modules_get(l->modules, module);
 	unsigned long long start, end;
@@ -217,7 +264,7 @@ void loader_load_vdso(struct loader *l, uint32_t module)
 	if (!m)
 		return;
 	set_path(m, "[vdso]");
-	m->key.ino = SF_KEY_VDSO;
+	m->key = *key;
 	f = fopen("/proc/self/maps", "re");
 	while (f && fgets(line, sizeof(line), f)) {
 		if (!strstr(line, "[vdso]") || sscanf(line, "%llx-%llx", &start, &end) != 2)
@@ -225,6 +272,7 @@ void loader_load_vdso(struct loader *l, uint32_t module)
 		m->mem = (const void *)(uintptr_t)start;
 		m->size = end - start;
 		convert(l, m);
+		tables_pin(l->tables, module, key);
 		break;
 	}
 	if (f)

@@ -17,6 +17,7 @@ struct loader;
 
 struct loader_totals {
 	uint64_t loaded, no_table, gone, bad_fdes;
+	uint64_t reloaded;	/* conversions of files whose tables had been taken away: not in the sums below, but for build_ns */
 	uint64_t rows, rules, bytes, build_ns;
 };
 
@@ -24,8 +25,8 @@ struct loader_totals {
 struct loader *loader_new(struct modules *modules, struct tables *tables);
 /* Converts in the calling thread; before loader_start. */
 void loader_load_now(struct loader *l, const struct sf_need *need);
-/* The 64-bit vDSO, from our own image. module: the id that its key has been given. */
-void loader_load_vdso(struct loader *l, uint32_t module);
+/* The 64-bit vDSO, from our own image. module: the id that its key shall have. */
+void loader_load_vdso(struct loader *l, uint32_t module, const struct sf_file_key *key);
 int loader_start(struct loader *l);	/* 0 or -errno */
 /* Hands over to the thread. -ENOMEM: the need is dropped, the file asked for again later. */
 int loader_push(struct loader *l, const struct sf_need *need);

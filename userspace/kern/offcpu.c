@@ -20,7 +20,7 @@
 
 #define BATCH 4096
 
-enum { PASS_STACKS, PASS_CLOSE, PASS_REST, PASS_AGAIN };	/* OFF_PASS_* of bpf/offcpu.bpf.h */
+enum { PASS_STACKS, PASS_CLOSE, PASS_REST, PASS_AGAIN, PASS_CUT };	/* OFF_PASS_* of bpf/offcpu.bpf.h */
 
 /* u64 -> u64, open addressing, at most half full; key 0 is a free slot. */
 struct table {
@@ -315,6 +315,25 @@ void offcpu_finish(struct offcpu *off, void (*drain)(void *ctx), void *ctx)
 	}
 }
 
+int offcpu_cut(struct offcpu *off)
+{
+	struct sfbpf_bpf__bss *bss = off->skel->bss;
+	int err;
+
+	if (!bss->off_begin || bss->off_finish)
+		return 0;
+	bss->off_cut = clock_ns(CLOCK_MONOTONIC);
+	bss->off_pass = PASS_CUT;
+	err = run_iterator(off->remote ? off->remote->progs.off_last : off->skel->progs.off_last_blind);
+	bss->off_pass = PASS_STACKS;
+	return err;
+}
+
+void offcpu_thin(struct offcpu *off, uint64_t ns)
+{
+	__atomic_store_n(&off->skel->bss->off_thin, off->at_leave ? 0 : ns, __ATOMIC_RELAXED);
+}
+
 /* ---- Stacks and counts ---- */
 
 void offcpu_keep(struct offcpu *off, const struct sf_sample *rec)
@@ -367,7 +386,7 @@ static int merge_one(struct offcpu *off, uint64_t key, const struct sf_off_count
 	done = &off->counts[*at - 1];
 	b.count = c->count - done->count;
 	b.ns = c->sum_ns - done->ns;
-	if (!b.count)
+	if (!b.count && !b.ns)
 		return 0;
 	b.stack = offcpu_stack(off, c->stack);
 	if (!b.stack)

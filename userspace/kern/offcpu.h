@@ -29,7 +29,7 @@ struct offcpu_block {
 	const struct sf_sample *stack;
 	const struct sf_sample *waker;	/* NULL: not known */
 	uint8_t state;			/* enum sf_off_state */
-	uint64_t count, ns, max_ns;
+	uint64_t count, ns, max_ns;	/* count: blocks that ended; the time is also that of open ones, as far as they were cut */
 	const struct sf_off_hist *hist;	/* NULL unless asked for */
 };
 
@@ -52,6 +52,16 @@ void offcpu_keep(struct offcpu *off, const struct sf_sample *rec);
 /* The kept stack of that hash; NULL: there is none. */
 const struct sf_sample *offcpu_stack(const struct offcpu *off, uint64_t hash);
 /*
+ * Counts what is open and at least a second long up to now, so that offcpu_merge has the time that has passed and not
+ * that of blocks that happened to end. 0 or -errno.
+ */
+int offcpu_cut(struct offcpu *off);
+/*
+ * From now on blocks shorter than that are sampled, one for each so much of a thread's blocked time; 0: all are counted.
+ * Where stacks are taken on leaving it changes nothing: how long a block will be is not known there.
+ */
+void offcpu_thin(struct offcpu *off, uint64_t ns);
+/*
  * The end of the run. Counts the blocks that are open; `drain` is called when the ring holds new files,
  * and shall return once their tables are there.
  */
@@ -61,7 +71,7 @@ int offcpu_merge(struct offcpu *off, offcpu_block_fn fn, void *ctx);
 int offcpu_threads(struct offcpu *off, offcpu_thread_fn fn, void *ctx);
 
 struct offcpu_totals {
-	uint64_t sampled_ns, lost_ns;
+	uint64_t sampled_ns, lost_ns;	/* what samples stand for, since maps were full or off_thin is on; what nothing does */
 	uint64_t stacks, full_at;	/* distinct (stack, state, waker), and how many there is room for */
 	bool at_leave, remote;		/* how stacks are taken, and whether those of sleepers can be read */
 };

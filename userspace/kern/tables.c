@@ -9,36 +9,97 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#define OPEN_CHUNKS 4	/* chunks with room left that are tried before a new one is made */
-
-struct chunk {
-	uint8_t *mem;
-	uint32_t id, used;
-};
-
-struct tables {
-	int chunks_fd;
-	struct sf_module *modules;
-	uint8_t *mem[SF_MAX_CHUNKS];
-	uint32_t nchunks, max_chunks;
-	struct chunk open[OPEN_CHUNKS];	/* most recent first */
-};
+#include "base/clock.h"
+#include "base/vec.h"
+#include "kern/tables_internal.h"
 
 #define MODULES_BYTES (SF_MAX_MODULES * sizeof(struct sf_module))
+#define SPARE_CHUNKS 1u			/* empty ones that are kept for the next module */
 
-struct tables *tables_new(int chunks_fd, int modules_fd, uint64_t budget)
+static void free_chunk(struct chunk *c)
+{
+	if (c->mem)
+		munmap(c->mem, SF_CHUNK);
+	cells_fini(&c->cells);
+	c->mem = NULL;
+}
+
+/*
+ * A new map in the array of maps. Its own descriptor is not needed once the outer map and the mapping hold it, except
+ * the first one's (see wait_for_programs).
+ */
+static struct chunk *new_chunk(struct tables *t)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	struct chunk *c = t->chunks;
+	uint32_t id = 0;
+	int fd, err;
+
+	if (t->nchunks >= t->max_chunks)
+		return NULL;
+	for (; c->mem; c++)
+		id++;
+	if (cells_init(&c->cells, CHUNK_CELLS))
+		return NULL;
+	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "sfbpf_chunk", 4, SF_CHUNK, 1, &opts);
+	if (fd >= 0)
+		c->mem = mmap(NULL, SF_CHUNK, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (c->mem == MAP_FAILED)
+		c->mem = NULL;
+	err = c->mem ? bpf_map_update_elem(t->maps.chunks_fd, &id, &fd, BPF_ANY) : -1;
+	if (err)
+		free_chunk(c);
+	else
+		t->nchunks++;
+	if (!id && !err) {
+		t->grace_fd = fd;
+		cells_take(&c->cells, 1);	/* location 0 means "nothing" */
+	} else if (fd >= 0) {
+		close(fd);
+	}
+	return err ? NULL : c;
+}
+
+/* But for a few. The first one stays: it is what programs are waited for with. */
+void tables_release_chunks(struct tables *t)
+{
+	uint32_t spare = 0;
+
+	for (uint32_t id = 1; id < SF_MAX_CHUNKS; id++) {
+		struct chunk *c = &t->chunks[id];
+
+		if (!c->mem || c->cells.used || ++spare <= SPARE_CHUNKS || bpf_map_delete_elem(t->maps.chunks_fd, &id))
+			continue;
+		free_chunk(c);
+		t->nchunks--;
+	}
+}
+
+struct tables *tables_new(const struct tables_maps *maps, uint64_t budget, tables_gone_fn gone, void *ctx)
 {
 	struct tables *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return NULL;
-	t->chunks_fd = chunks_fd;
+	t->maps = *maps;
+	t->gone = gone;
+	t->gone_ctx = ctx;
+	t->grace_fd = -1;
 	t->max_chunks = budget / SF_CHUNK > SF_MAX_CHUNKS ? SF_MAX_CHUNKS : (uint32_t)(budget / SF_CHUNK);
-	t->modules = mmap(NULL, MODULES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, modules_fd, 0);
-	if (t->modules == MAP_FAILED) {
+	t->max_chunks += !t->max_chunks;
+	t->modules = mmap(NULL, MODULES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, maps->modules_fd, 0);
+	if (t->modules == MAP_FAILED || !new_chunk(t)) {
+		if (t->modules != MAP_FAILED)
+			munmap(t->modules, MODULES_BYTES);
 		free(t);
 		return NULL;
 	}
+	pthread_mutex_init(&t->hold, NULL);
+	for (uint32_t id = 1; id < SF_MAX_MODULES; id++) {
+		t->modules[id].id = id;
+		maps->free_ids[id - 1] = id;
+	}
+	__atomic_store_n(maps->free_tail, SF_MAX_MODULES - 1, __ATOMIC_RELEASE);
 	return t;
 }
 
@@ -46,76 +107,131 @@ void tables_free(struct tables *t)
 {
 	if (!t)
 		return;
-	for (uint32_t i = 0; i < t->nchunks; i++)
-		munmap(t->mem[i], SF_CHUNK);
+	for (uint32_t i = 0; i < SF_MAX_CHUNKS; i++)
+		free_chunk(&t->chunks[i]);
+	for (uint32_t i = 0; i < SF_MAX_MODULES; i++)
+		free(t->places[i].holdings);
+	if (t->grace_fd >= 0)
+		close(t->grace_fd);
 	munmap(t->modules, MODULES_BYTES);
+	pthread_mutex_destroy(&t->hold);
 	free(t);
 }
 
-/* The map's own descriptor is not needed once the outer map and the mapping hold it. */
-static uint8_t *new_chunk(struct tables *t)
-{
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
-	uint8_t *mem;
-	int fd, err;
+/* ---- Cells ---- */
 
-	if (t->nchunks >= t->max_chunks)
-		return NULL;
-	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "sfbpf_chunk", 4, SF_CHUNK, 1, &opts);
-	if (fd < 0)
-		return NULL;
-	mem = mmap(NULL, SF_CHUNK, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (mem == MAP_FAILED) {
-		close(fd);
-		return NULL;
+static struct chunk *take_cells(struct tables *t, uint32_t n, uint32_t *ret_start)
+{
+	struct chunk *c;
+
+	for (uint32_t i = 0, seen = 0; seen < t->nchunks && i < SF_MAX_CHUNKS; i++) {
+		c = &t->chunks[i];
+		if (!c->mem)
+			continue;
+		seen++;
+		*ret_start = cells_take(&c->cells, n);
+		if (*ret_start != CELLS_NONE)
+			return c;
 	}
-	err = bpf_map_update_elem(t->chunks_fd, &t->nchunks, &fd, BPF_ANY);
-	close(fd);
-	if (err) {
-		munmap(mem, SF_CHUNK);
-		return NULL;
-	}
-	memmove(&t->open[1], &t->open[0], sizeof(t->open) - sizeof(t->open[0]));
-	/* Location 0 means "nothing": the first chunk's first 16 bytes stay unused. */
-	t->open[0] = (struct chunk){ mem, t->nchunks, t->nchunks ? 0 : 16 };
-	t->mem[t->nchunks++] = mem;
-	return mem;
+	c = new_chunk(t);
+	if (c)
+		*ret_start = cells_take(&c->cells, n);
+	return c;
 }
 
-static void *tables_alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
+/* Notes what was taken; neighbours are one holding, as they mostly are. */
+static int note_holding(struct place *p, uint32_t loc, uint32_t n)
+{
+	struct holding *last = p->n ? &p->holdings[p->n - 1] : NULL;
+
+	if (last && last->loc + last->cells == loc && SF_LOC_CHUNK(last->loc) == SF_LOC_CHUNK(loc)) {
+		last->cells += n;
+	} else {
+		if (vec_reserve(&p->holdings, &p->cap, p->n + 1, sizeof(*p->holdings)))
+			return -ENOMEM;
+		p->holdings[p->n++] = (struct holding){ loc, n };
+	}
+	p->cells += n;
+	return 0;
+}
+
+static void *alloc_cells(void *ctx, uint32_t size, uint32_t *ret_loc)
 {
 	struct tables *t = ctx;
+	uint32_t n = (size + CELL - 1) / CELL, start = 0;
 	struct chunk *c;
-	void *mem;
-	int i;
 
-	size = (size + 15) & ~15u;
-	if (size > SF_CHUNK - 16)
+	if (!n || n >= CHUNK_CELLS)
 		return NULL;
-	for (i = 0; i < OPEN_CHUNKS; i++)
-		if (t->open[i].mem && SF_CHUNK - t->open[i].used >= size)
-			break;
-	if (i == OPEN_CHUNKS) {
-		if (!new_chunk(t))
+	/* Enough may be free and yet not in one piece: until either fits or nothing is left to take away. */
+	while (!(c = take_cells(t, n, &start)))
+		if (!tables_evict(t, n))
 			return NULL;
-		i = 0;
+	*ret_loc = (uint32_t)(c - t->chunks) << 16 | start;
+	if (note_holding(&t->places[SF_MODULE_PLACE(t->loading)], *ret_loc, n)) {
+		cells_give(&c->cells, start, n);
+		return NULL;
 	}
-	c = &t->open[i];
-	mem = c->mem + c->used;
-	*ret_loc = c->id << 16 | c->used >> 4;
-	c->used += size;
-	return mem;
+	return c->mem + (size_t)start * CELL;
+}
+
+void tables_drop_cells(struct tables *t, struct place *p)
+{
+	for (size_t i = 0; i < p->n; i++) {
+		struct holding h = p->holdings[i];
+
+		cells_give(&t->chunks[SF_LOC_CHUNK(h.loc)].cells, h.loc & 0xffff, h.cells);
+	}
+	free(p->holdings);
+	p->holdings = NULL;
+	p->n = p->cap = 0;
+	p->cells = 0;
+}
+
+/* ---- Modules ---- */
+
+bool tables_wanted(const struct tables *t, uint32_t module)
+{
+	const struct sf_module *m = &t->modules[SF_MODULE_PLACE(module)];
+
+	return m->id == module && m->state != SF_MOD_READY && !t->places[SF_MODULE_PLACE(module)].leaving;
+}
+
+static uint64_t free_cells(const struct tables *t)
+{
+	uint64_t n = (uint64_t)(t->max_chunks - t->nchunks) * CHUNK_CELLS;
+
+	for (uint32_t i = 0; i < SF_MAX_CHUNKS; i++)
+		if (t->chunks[i].mem)
+			n += t->chunks[i].cells.n - t->chunks[i].cells.used;
+	return n;
+}
+
+int tables_begin(struct tables *t, uint32_t module, uint64_t expected)
+{
+	uint64_t have = free_cells(t);
+
+	t->loading = module;
+	t->owner = t->modules[SF_MODULE_PLACE(module)].owner;
+	expected /= CELL;
+	if (have < expected && !tables_evict(t, expected - have)) {
+		t->loading = 0;
+		return -ENOSPC;
+	}
+	return 0;
 }
 
 struct pack_space tables_space(struct tables *t)
 {
-	return (struct pack_space){ tables_alloc, t };
+	return (struct pack_space){ alloc_cells, t };
 }
 
 void tables_publish(struct tables *t, uint32_t module, const struct sf_module *desc)
 {
-	struct sf_module *m = &t->modules[module % SF_MAX_MODULES];
+	struct sf_module *m = &t->modules[SF_MODULE_PLACE(module)];
 
+	t->loading = 0;
+	t->places[SF_MODULE_PLACE(module)].last_ms = tables_now_ms();
 	m->flags = desc->flags;
 	m->first_page = desc->first_page;
 	m->npages = desc->npages;
@@ -125,15 +241,41 @@ void tables_publish(struct tables *t, uint32_t module, const struct sf_module *d
 	__atomic_store_n(&m->state, SF_MOD_READY, __ATOMIC_RELEASE);
 }
 
+void tables_abort(struct tables *t)
+{
+	if (t->loading)
+		tables_drop_cells(t, &t->places[SF_MODULE_PLACE(t->loading)]);
+	t->loading = 0;
+}
+
 void tables_set_state(struct tables *t, uint32_t module, enum sf_module_state state, uint64_t retry_ns)
 {
-	struct sf_module *m = &t->modules[module % SF_MAX_MODULES];
+	struct sf_module *m = &t->modules[SF_MODULE_PLACE(module)];
 
-	m->retry_ns = retry_ns;
+	t->places[SF_MODULE_PLACE(module)].last_ms = tables_now_ms();
+	t->full += state == SF_MOD_FULL;
+	m->retry_ms = (uint32_t)(retry_ns / 1000000);
 	__atomic_store_n(&m->state, (sf_u32)state, __ATOMIC_RELEASE);
 }
 
-uint64_t tables_bytes(const struct tables *t)
+void tables_pin(struct tables *t, uint32_t module, const struct sf_file_key *key)
 {
-	return (uint64_t)t->nchunks * SF_CHUNK;
+	t->modules[SF_MODULE_PLACE(module)].key = *key;
+	t->places[SF_MODULE_PLACE(module)].pinned = true;
+}
+
+void tables_counts(const struct tables *t, struct tables_counts *ret)
+{
+	*ret = (struct tables_counts){
+		.bytes = (uint64_t)__atomic_load_n(&t->nchunks, __ATOMIC_RELAXED) * SF_CHUNK,
+		.evicted = __atomic_load_n(&t->evicted, __ATOMIC_RELAXED),
+		.idle = __atomic_load_n(&t->idle, __ATOMIC_RELAXED),
+		.recycled = __atomic_load_n(&t->recycled, __ATOMIC_RELAXED),
+		.full = __atomic_load_n(&t->full, __ATOMIC_RELAXED),
+	};
+}
+
+uint64_t tables_now_ms(void)
+{
+	return clock_ns(CLOCK_MONOTONIC) / 1000000;
 }

@@ -7,7 +7,7 @@ const $ = id => document.getElementById(id);
 const D = JSON.parse($('data').textContent);
 const M = D.meta, S = D.strings, DIFF = M.before !== null;
 const USER = 0, KERNEL = 1, INLINED = 2, JIT = 3, NOTE = 4, NONAME = 5, GROUP = 6;
-const KINDS = ['user', 'kernel', 'inlined', 'JIT', 'incomplete', 'no symbol', 'process, thread'];
+const KINDS = ['user', 'kernel', 'inlined', 'JIT', 'incomplete', 'no symbol', 'process, thread, state'];
 const SUFFIX = ['', '_[k]', '_[i]', '_[j]'];
 
 /* ---- The data ---- */
@@ -37,6 +37,8 @@ for (let i = 0; i < NF; i++) {
 	fkind[i] = next();
 	if (fkind[i] === USER && S[fname[i]].startsWith('[') && S[fname[i]] !== '[vdso]')
 		fkind[i] = NONAME;
+	else if (fkind[i] === NOTE && !S[fname[i]].startsWith('[incomplete:'))
+		fkind[i] = GROUP;	/* off-CPU: a state, or a waker's name */
 }
 
 /* The trie in preorder: a node's descendants follow it. */
@@ -268,10 +270,10 @@ function textHash(s) {
 function kindColour(k, byModule, byName) {
 	const d = dark.matches && !printing, l = (light, night, span) => (d ? night : light) + (byName - .5) * span;
 	switch (k) {
-	case USER: return [18 + byModule * 30, d ? 58 : 88, l(69, 41, 9)];
-	case KERNEL: return [208 + byModule * 16, d ? 42 : 62, l(75, 43, 8)];
-	case INLINED: return [168 + byModule * 14, d ? 38 : 46, l(70, 37, 8)];
-	case JIT: return [92 + byModule * 24, d ? 36 : 50, l(69, 37, 8)];
+	case USER: return [18 + byModule * 30, d ? 58 : 88, l(69, 39 - byModule * 9, 8)];	/* yellow is brighter than red */
+	case KERNEL: return [208 + byModule * 16, d ? 42 : 62, l(75, 40, 7)];
+	case INLINED: return [168 + byModule * 14, d ? 38 : 46, l(70, 32, 7)];
+	case JIT: return [92 + byModule * 24, d ? 36 : 50, l(69, 31, 7)];
 	case NOTE: return [345, d ? 30 : 52, l(83, 37, 2)];
 	case NONAME: return [40, d ? 14 : 24, l(79, 36, 6)];
 	default: return [40, d ? 3 : 6, l(86, 27, 3)];

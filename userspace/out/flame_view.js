@@ -284,7 +284,9 @@ function paintTable() {
 		tr.dataset.id = f.id;
 		const [h, s, l] = kindColour(kind(f.id), moduleOf(f.id) ? textHash(moduleOf(f.id)) : .5, .5);
 		chip.style.background = DIFF ? diffColour(per(f.total, 0) - per(f.total1, 1)) : `hsl(${h} ${s}% ${l}%)`;
-		name.append(chip, cell(label(f.id)));
+		name.append(chip, cell(label(f.id), 'name'));
+		if (moduleOf(f.id))
+			name.append(cell(moduleOf(f.id), 'module'));
 		name.title = fullName(f.id) + (moduleOf(f.id) ? '\n' + moduleOf(f.id) : '');
 		tr.append(name);
 		if (DIFF) {

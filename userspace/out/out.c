@@ -7,11 +7,11 @@
 const struct out_format *out_format_at(size_t i)
 {
 	static const struct out_format formats[] = {
-		{ "folded", { ".folded", ".txt" }, false, out_folded },
-		{ "json", { ".json" }, false, out_json },
-		{ "text", { NULL }, false, out_text },
-		{ "pprof", { ".pb.gz", ".pprof" }, true, out_pprof },
-		{ "html", { ".html", ".htm" }, false, out_html },
+		{ .name = "folded", .suffixes = { ".folded", ".txt" }, .write = out_folded },
+		{ .name = "json", .suffixes = { ".json" }, .cgroups = true, .write = out_json },
+		{ .name = "text", .write = out_text },
+		{ .name = "pprof", .suffixes = { ".pb.gz", ".pprof" }, .binary = true, .cgroups = true, .threads = true, .write = out_pprof },
+		{ .name = "html", .suffixes = { ".html", ".htm" }, .write = out_html },
 	};
 
 	return i < sizeof(formats) / sizeof(formats[0]) ? &formats[i] : NULL;

@@ -29,7 +29,13 @@ struct run_stats {
 	struct profile_account account;	/* of what was received */
 	uint64_t lost[SF_LOST_MAX];
 	uint64_t needs, needs_dropped;	/* files seen for the first time; requests that did not fit the ring (asked again) */
-	struct { uint64_t modules, rows, rules, bytes; double build_ms; } tables;
+	uint64_t needs_refused;		/* beyond what a user is granted (asked again) */
+	struct {
+		uint64_t modules, rows, rules, bytes;
+		double build_ms;
+		uint64_t evicted, recycled;	/* tables, module ids that were taken away */
+		uint64_t full;			/* times when there was no room, nor any to be had */
+	} tables;
 	const struct run_program *programs;
 	size_t nprograms;
 	struct { double cpu_ms; uint64_t rss_peak_kb; } self;
@@ -43,6 +49,7 @@ struct out_opts {
 	bool user_only, kernel_only;	/* -U, -K */
 	bool usec;			/* COUNT is the weight in microseconds (off-CPU) instead of samples */
 	size_t rows;			/* text: rows a table; 0: 40 */
+	int columns;			/* text: of the screen; 0: lines are not cut */
 };
 
 struct out_meta {
@@ -62,12 +69,11 @@ struct out_report {
 	struct profile *wakers;		/* off-CPU: what the profile's wakers are in; NULL: none are shown */
 };
 
-#define OUT_RUNNABLE "[runnable]"	/* the leaf of time in which a thread waited for a CPU */
-
 struct out_format {
 	const char *name;		/* --format */
 	const char *suffixes[3];	/* of -o, with the dot; NULL-terminated */
 	bool binary;			/* refused on a terminal */
+	bool cgroups, threads;		/* it says of which cgroup and thread a sample is, if the samples do */
 	int (*write)(const struct out_report *r, FILE *f);
 };
 
@@ -90,6 +96,11 @@ uint64_t out_shown(const struct out_report *r, uint64_t sum);
 bool out_incomplete(const struct out_report *r, const struct profile_stack *s);
 uint64_t out_lost(const struct run_stats *st);	/* samples that were lost, of any cause */
 bool out_is_clock(const struct out_meta *meta);	/* its samples come at even steps of CPU time, 1/hz apart */
+/* The container's id of a stack's process, clean; NULL: none, or it can no longer be told. Valid until the next call. */
+struct out_containers;
+struct out_containers *out_containers_new(void);	/* NULL: out of memory */
+void out_containers_free(struct out_containers *oc);
+const char *out_container(struct out_containers *oc, const struct profile_stack *s);
 int out_finish(FILE *f);		/* flush: 0 or -errno */
 
 #endif

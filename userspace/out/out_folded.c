@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "base/vec.h"
 #include "out/out.h"
+#include "prof/stackset.h"
 
 #define NONE UINT32_MAX
 
@@ -32,6 +33,7 @@ struct folded {
 	size_t nseqs, seqs_cap;
 	struct line *lines;
 	size_t nlines, lines_cap;
+	struct profile_frames frames;	/* scratch */
 };
 
 static int intern_clean(struct folded *fd, const char *s, uint32_t *ret)
@@ -81,18 +83,17 @@ static int add_head(struct folded *fd, const struct profile_stack *s)
 /* Stack i of p at the end of seqs, comm first. */
 static int add_frames(struct folded *fd, struct profile *p, size_t i)
 {
-	const uint32_t *ids = profile_symbols(p, i, fd->r->symbols);
+	struct profile_frames *f = &fd->frames;
 	struct profile_stack s;
 	int err;
 
 	profile_stack(p, i, &s);
-	if (!ids || vec_reserve(&fd->seqs, &fd->seqs_cap, fd->nseqs + 6 + s.n_user + s.n_kernel, sizeof(*fd->seqs)))
+	if (profile_frames(p, i, fd->r->symbols, !fd->r->opts.kernel_only, !fd->r->opts.user_only, f) ||
+	    vec_reserve(&fd->seqs, &fd->seqs_cap, fd->nseqs + 6 + f->n, sizeof(*fd->seqs)))
 		return -ENOMEM;
 	err = add_head(fd, &s);
-	for (size_t k = fd->r->opts.kernel_only ? 0 : s.n_user; k-- > 0 && !err;)
-		err = name_of_symbol(fd, ids[k], &fd->seqs[fd->nseqs++]);
-	for (size_t k = fd->r->opts.user_only ? 0 : s.n_kernel; k-- > 0 && !err;)
-		err = name_of_symbol(fd, ids[s.n_user + k], &fd->seqs[fd->nseqs++]);
+	for (size_t k = f->n; k-- > 0 && !err;)
+		err = name_of_symbol(fd, f->list[k].symbol, &fd->seqs[fd->nseqs++]);
 	return err;
 }
 
@@ -108,7 +109,7 @@ static int add_word(struct folded *fd, const char *word)
 
 static int add_waker(struct folded *fd, uint32_t waker)
 {
-	int err = add_word(fd, "--");
+	int err = add_word(fd, STACK_WAKER_MARK);
 
 	return err ? err : add_frames(fd, fd->r->wakers, waker - 1);
 }
@@ -124,7 +125,7 @@ static int add_stack(struct folded *fd, size_t i)
 		return -ENOMEM;
 	err = add_frames(fd, fd->r->profile, i);
 	if (!err && s.state == SF_OFF_R)
-		err = add_word(fd, OUT_RUNNABLE);
+		err = add_word(fd, STACK_RUNNABLE);
 	if (!err && s.waker && fd->r->wakers)
 		err = add_waker(fd, s.waker);
 	fd->lines[fd->nlines++] = (struct line){ .at = at, .len = fd->nseqs - at, .value = out_value(fd->r, &s) };
@@ -229,5 +230,6 @@ int out_folded(const struct out_report *r, FILE *f)
 	free(fd.by_symbol);
 	free(fd.seqs);
 	free(fd.lines);
+	free(fd.frames.list);
 	return err;
 }

@@ -23,6 +23,7 @@
 
 #include "base/json.h"
 #include "base/text.h"
+#include "base/vec.h"
 
 static const char page[] =
 #include "flame.html.h"
@@ -280,43 +281,93 @@ int html_write(const struct stackset *ss, const struct html_meta *meta, FILE *f)
 
 /* ---- From a report ---- */
 
-static int frame_of(struct stackset *ss, const struct out_report *r, uint64_t frame, bool kernel, uint32_t symbol, uint32_t *ret)
+static int frame_of(struct stackset *ss, const struct out_report *r, const struct profile_frame *f, uint32_t *ret)
 {
-	const char *name = symbolizer_name(r->symbols, symbol);
+	const char *name = symbolizer_name(r->symbols, f->symbol);
 	size_t len = strlen(name), bare = len;
 	enum stack_kind said = stack_kind_of_name(name, &bare), kind = STACK_USER;
 
-	if (kernel)
+	if (f->kernel)
 		kind = STACK_KERNEL;
-	else if (SF_FRAME_KIND(frame) == SF_FRAME_JIT)
+	else if (SF_FRAME_KIND(f->word) == SF_FRAME_JIT)
 		kind = STACK_JIT;
-	else if (said == STACK_INLINED)
-		kind = said;
-	return stackset_frame(ss, name, kind == said ? bare : len, symbolizer_module(r->symbols, symbol), kind, ret);
+	else if (f->inlined)
+		kind = STACK_INLINED;
+	return stackset_frame(ss, name, kind == said ? bare : len, symbolizer_module(r->symbols, f->symbol), kind, ret);
+}
+
+/* A stack on its way into the set: what folded lines have between comm and count. */
+struct path {
+	struct stackset *ss;
+	const struct out_report *r;
+	uint32_t *frames;
+	size_t n, cap;
+};
+
+static int add_note(struct path *p, const char *text)
+{
+	int err = vec_reserve(&p->frames, &p->cap, p->n + 1, sizeof(*p->frames));
+
+	return err ? err : stackset_frame(p->ss, text, strlen(text), "", STACK_NOTE, &p->frames[p->n++]);
+}
+
+/* Foreign bytes: comm. */
+static void clean_comm(char ret[64], const char *comm)
+{
+	comm = *comm ? comm : "[unknown]";
+	text_clean(ret, 64, comm, strlen(comm), 0);
+}
+
+/* Stack i of a profile, which may be that of wakers. */
+static int add_frames(struct path *p, struct profile *profile, size_t i, struct profile_stack *ret)
+{
+	const struct out_report *r = p->r;
+	struct profile_frames f = { 0 };
+	char marker[64];
+	int err = profile_frames(profile, i, r->symbols, !r->opts.kernel_only, !r->opts.user_only, &f);
+
+	profile_stack(profile, i, ret);
+	if (!err && out_incomplete(r, ret)) {
+		snprintf(marker, sizeof(marker), "[incomplete:%s]", profile_stop_name(ret->stop));
+		err = add_note(p, marker);
+	}
+	if (!err)
+		err = vec_reserve(&p->frames, &p->cap, p->n + f.n, sizeof(*p->frames));
+	for (size_t k = f.n; k-- > 0 && !err;)
+		err = frame_of(p->ss, r, &f.list[k], &p->frames[p->n++]);
+	free(f.list);
+	return err;
+}
+
+static int add_waker(struct path *p, uint32_t waker)
+{
+	struct profile_stack s;
+	char comm[64];
+	int err = add_note(p, STACK_WAKER_MARK);
+
+	profile_stack(p->r->wakers, waker - 1, &s);
+	clean_comm(comm, s.comm);
+	if (!err)
+		err = add_note(p, comm);
+	return err ? err : add_frames(p, p->r->wakers, waker - 1, &s);
 }
 
 static int add_stack(struct stackset *ss, const struct out_report *r, size_t i, enum stack_side side)
 {
-	const uint32_t *ids = profile_symbols(r->profile, i, r->symbols);
-	uint32_t frames[SF_MAX_USER + SF_MAX_KERNEL + 1];
-	char text[64];
+	struct path p = { .ss = ss, .r = r };
 	struct profile_stack s;
-	size_t n = 0;
-	int err = ids ? 0 : -ENOMEM;
+	char comm[64];
+	int err = add_frames(&p, r->profile, i, &s);
 
-	profile_stack(r->profile, i, &s);
-	if (!err && out_incomplete(r, &s)) {
-		snprintf(text, sizeof(text), "[incomplete:%s]", profile_stop_name(s.stop));
-		err = stackset_frame(ss, text, strlen(text), "", STACK_NOTE, &frames[n++]);
-	}
-	for (size_t k = r->opts.kernel_only ? 0 : s.n_user; k-- > 0 && !err;)
-		err = frame_of(ss, r, s.frames[k], false, ids[k], &frames[n++]);
-	for (size_t k = r->opts.user_only ? 0 : s.n_kernel; k-- > 0 && !err;)
-		err = frame_of(ss, r, s.frames[s.n_user + k], true, ids[s.n_user + k], &frames[n++]);
-	if (err)
-		return err;
-	text_clean(text, sizeof(text), *s.comm ? s.comm : "[unknown]", strlen(*s.comm ? s.comm : "[unknown]"), 0);
-	return stackset_add(ss, text, s.pid, frames, n, side, out_value(r, &s));
+	if (!err && s.state == SF_OFF_R)
+		err = add_note(&p, STACK_RUNNABLE);
+	if (!err && s.waker && r->wakers)
+		err = add_waker(&p, s.waker);
+	clean_comm(comm, s.comm);
+	if (!err)
+		err = stackset_add(ss, comm, s.pid, p.frames, p.n, side, out_value(r, &s));
+	free(p.frames);
+	return err;
 }
 
 int out_stackset(const struct out_report *r, struct stackset *ss, enum stack_side side)

@@ -5,12 +5,13 @@
  *   meta     schema, tool, host, event, hz (null: no frequency), start_unix_ns (null: unknown), duration_s, unit
  *            ("samples" or "microseconds"), samples, lost
  *   modules  the files that frames lie in: id, name, path, build_id (hex; null if it has none)
- *   stacks   comm, pid, cgroup_id, count (in `unit`), samples, stop (why the user part ends where it does, "complete" if at
+ *   stacks   comm, pid, cgroup_id, container (its id, if the process is in one), count (in `unit`), samples, stop (why the user part ends where it does, "complete" if at
  *            its outermost frame; null for kernel threads and with -K), frames: root first, user part before kernel part
  *            off-CPU also: state (ps's letter), waker (null, or an object of comm, pid, stop, frames)
- *   frame    name and module as in folded output; kind "user", "kernel", "jit" (code without a file) or "unknown" (no
- *            code there); user: module_id and offset (bytes into the file); jit, unknown: address (hex string: JSON's
- *            numbers are doubles). Frames above the leaf hold the call, that is their return address minus 1.
+ *   frame    name (without line) and module as in folded output; kind "user", "inlined", "kernel", "jit" (code without a
+ *            file) or "unknown" (no code there); user, inlined: module_id and offset (bytes into the file), file and line of
+ *            the source if they were asked for and are known; jit, unknown: address (hex string: JSON's numbers are doubles).
+ *            An inlined frame comes behind the function that it is part of and has its offset. Frames above the leaf hold the call, that is their return address minus 1.
  *
  * New keys may be added without another schema number. Stacks come in the order in which they were first seen.
  */
@@ -19,12 +20,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/idmap.h"
 #include "base/json.h"
 #include "base/text.h"
 #include "out/out.h"
+#include "sym/sym_names.h"
 
 #define SCHEMA 1
-#define MAX_MODULES 65536
 
 static void put_clean(struct json *j, const char *key, const char *s)
 {
@@ -71,64 +73,96 @@ static bool is_in_file(uint64_t frame)
 	return SF_FRAME_KIND(frame) == SF_FRAME_ROW || SF_FRAME_KIND(frame) == SF_FRAME_NOROW;
 }
 
-static void mark_modules(const struct profile *p, bool *used)
+static int mark_modules(const struct profile *p, struct idmap *used)
 {
+	uint32_t n;
+	int err = 0;
+
 	for (size_t i = 0; i < profile_count(p); i++) {
 		struct profile_stack s;
 
 		profile_stack(p, i, &s);
-		for (size_t k = 0; k < s.n_user; k++)
+		for (size_t k = 0; k < s.n_user && !err; k++)
 			if (is_in_file(s.frames[k]))
-				used[SF_FRAME_MODULE(s.frames[k])] = true;
+				err = idmap_get(used, SF_FRAME_MODULE(s.frames[k]), 0, &n);
 	}
+	return err;
+}
+
+static int by_id(const void *a, const void *b)
+{
+	const struct idmap_key *x = a, *y = b;
+
+	return x->a < y->a ? -1 : x->a > y->a;
+}
+
+static void put_module(struct json *j, const struct module *m)
+{
+	json_newline(j);
+	json_object(j, NULL);
+	json_u64(j, "id", m->id);
+	put_clean(j, "name", m->name ? m->name : "");
+	put_clean(j, "path", m->path ? m->path : "");
+	put_build_id(j, m);
+	json_object_end(j);
 }
 
 static int put_modules(struct json *j, const struct out_report *r)
 {
-	bool *used = calloc(MAX_MODULES, sizeof(*used));
+	struct idmap used = { 0 };
+	int err = 0;
 
-	if (!used)
-		return -ENOMEM;
 	if (!r->opts.kernel_only)
-		mark_modules(r->profile, used);
-	if (!r->opts.kernel_only && r->wakers)
-		mark_modules(r->wakers, used);
+		err = mark_modules(r->profile, &used);
+	if (!err && !r->opts.kernel_only && r->wakers)
+		err = mark_modules(r->wakers, &used);
+	if (used.n)
+		qsort(used.keys, used.n, sizeof(*used.keys), by_id);
 	json_array(j, "modules");
-	for (uint32_t id = 0; id < MAX_MODULES; id++) {
-		const struct module *m = used[id] ? modules_find(r->modules, id) : NULL;
+	for (size_t i = 0; i < used.n; i++) {
+		const struct module *m = modules_find(r->modules, (uint32_t)used.keys[i].a);
 
-		if (!m || m->state == MODULE_LOADING)
-			continue;
-		json_newline(j);
-		json_object(j, NULL);
-		json_u64(j, "id", id);
-		put_clean(j, "name", m->name ? m->name : "");
-		put_clean(j, "path", m->path ? m->path : "");
-		put_build_id(j, m);
-		json_object_end(j);
+		if (m && m->state != MODULE_LOADING)
+			put_module(j, m);
 	}
 	json_array_end(j);
 	json_newline(j);
-	free(used);
-	return 0;
+	idmap_free(&used);
+	return err;
 }
 
-static void put_frame(struct json *j, const struct out_report *r, uint64_t frame, uint32_t symbol, bool kernel)
+static void put_name(struct json *j, const struct out_report *r, const struct profile_frame *f)
 {
+	char name[SYM_NAME_MAX + 8];
+
+	snprintf(name, sizeof(name), "%s%s", symbolizer_function(r->symbols, f->symbol), f->inlined ? "_[i]" : "");
+	json_str(j, "name", name);
+	json_str(j, "module", symbolizer_module(r->symbols, f->symbol));
+}
+
+static void put_frame(struct json *j, const struct out_report *r, const struct profile_frame *f)
+{
+	const char *file;
+	uint32_t line = symbolizer_line(r->symbols, f->symbol, &file);
 	char hex[24];
 
 	json_object(j, NULL);
-	json_str(j, "name", symbolizer_name(r->symbols, symbol));
-	json_str(j, "module", symbolizer_module(r->symbols, symbol));
-	if (kernel) {
+	put_name(j, r, f);
+	if (f->kernel) {
 		json_str(j, "kind", "kernel");
-	} else if (is_in_file(frame)) {
-		json_str(j, "kind", "user");
-		json_u64(j, "module_id", SF_FRAME_MODULE(frame));
-		json_u64(j, "offset", SF_FRAME_OFFSET(frame));
+	} else if (is_in_file(f->word)) {
+		json_str(j, "kind", f->inlined ? "inlined" : "user");
+		json_u64(j, "module_id", SF_FRAME_MODULE(f->word));
+		json_u64(j, "offset", SF_FRAME_OFFSET(f->word));
+		if (line) {
+			json_str(j, "file", file);
+			json_u64(j, "line", line);
+		}
 	} else {
-		json_str(j, "kind", SF_FRAME_KIND(frame) == SF_FRAME_JIT ? "jit" : "unknown");
-		snprintf(hex, sizeof(hex), "0x%" PRIx64, (uint64_t)SF_FRAME_ADDR(frame));
+		bool jit = SF_FRAME_KIND(f->word) == SF_FRAME_JIT;
+
+		json_str(j, "kind", jit ? "jit" : "unknown");
+		snprintf(hex, sizeof(hex), "0x%" PRIx64, (uint64_t)(jit ? SF_FRAME_JIT_ADDR(f->word) : SF_FRAME_ADDR(f->word)));
 		json_str(j, "address", hex);
 	}
 	json_object_end(j);
@@ -137,22 +171,20 @@ static void put_frame(struct json *j, const struct out_report *r, uint64_t frame
 /* stop and frames of stack i of p. */
 static int put_frames(struct json *j, const struct out_report *r, struct profile *p, size_t i)
 {
-	const uint32_t *ids = profile_symbols(p, i, r->symbols);
-	bool has_user;
+	struct profile_frames f = { 0 };
 	struct profile_stack s;
+	int err = profile_frames(p, i, r->symbols, !r->opts.kernel_only, !r->opts.user_only, &f);
+	bool has_user;
 
-	if (!ids)
-		return -ENOMEM;
 	profile_stack(p, i, &s);
 	has_user = (s.flags & SF_SAMPLE_USER) && !r->opts.kernel_only;
 	json_str(j, "stop", has_user ? profile_stop_name(s.stop) : NULL);
 	json_array(j, "frames");
-	for (size_t k = r->opts.kernel_only ? 0 : s.n_user; k-- > 0;)
-		put_frame(j, r, s.frames[k], ids[k], false);
-	for (size_t k = r->opts.user_only ? 0 : s.n_kernel; k-- > 0;)
-		put_frame(j, r, s.frames[s.n_user + k], ids[s.n_user + k], true);
+	for (size_t k = f.n; k-- > 0 && !err;)
+		put_frame(j, r, &f.list[k]);
 	json_array_end(j);
-	return 0;
+	free(f.list);
+	return err;
 }
 
 static int put_waker(struct json *j, const struct out_report *r, uint32_t waker)
@@ -173,10 +205,11 @@ static int put_waker(struct json *j, const struct out_report *r, uint32_t waker)
 	return err;
 }
 
-static int put_stack(struct json *j, const struct out_report *r, size_t i)
+static int put_stack(struct json *j, const struct out_report *r, struct out_containers *oc, size_t i)
 {
 	static const char letters[] = SF_OFF_LETTERS;
 	struct profile_stack s;
+	const char *container;
 	int err;
 
 	profile_stack(r->profile, i, &s);
@@ -185,6 +218,9 @@ static int put_stack(struct json *j, const struct out_report *r, size_t i)
 	put_clean(j, "comm", s.comm);
 	json_u64(j, "pid", s.pid);
 	json_u64(j, "cgroup_id", s.cgroup_id);
+	container = out_container(oc, &s);
+	if (container)
+		json_str(j, "container", container);
 	json_u64(j, "count", out_shown(r, out_value(r, &s)));
 	json_u64(j, "samples", s.count);
 	if (r->stats->offcpu)
@@ -198,17 +234,21 @@ static int put_stack(struct json *j, const struct out_report *r, size_t i)
 
 int out_json(const struct out_report *r, FILE *f)
 {
+	struct out_containers *oc = out_containers_new();
 	struct json j = json_on(f);
 	int err;
 
+	if (!oc)
+		return -ENOMEM;
 	json_object(&j, NULL);
 	put_meta(&j, r);
 	err = put_modules(&j, r);
 	json_array(&j, "stacks");
 	for (size_t i = 0; i < profile_count(r->profile) && !err && !ferror(f); i++)
-		err = put_stack(&j, r, i);
+		err = put_stack(&j, r, oc, i);
 	json_array_end(&j);
 	json_object_end(&j);
 	json_newline(&j);
+	out_containers_free(oc);
 	return err ? err : out_finish(f);
 }

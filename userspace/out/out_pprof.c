@@ -9,9 +9,12 @@
  * without a file has its address and no mapping.
  *
  * Values: samples, and with a clock event also CPU time at the period; off-CPU: samples and nanoseconds. Labels: comm,
- * pid, cgroup_id, and `incomplete` with the reason where the user part did not reach its outermost frame.
+ * pid, tid, cgroup_id, container (its id, if the process is in one), and `incomplete` with the reason where the user part did
+ * not reach its outermost frame; off-CPU `state` and `waker` (its comm; its stack is in the other formats). What has no field
+ * in profile.proto is in comments, as KEY=VALUE: host, event, hz, lost.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
@@ -23,6 +26,7 @@
 #include "base/vec.h"
 #include "elf/elf_image.h"
 #include "out/out.h"
+#include "prof/stackset.h"
 
 /* Field numbers of profile.proto. */
 enum {
@@ -35,8 +39,8 @@ enum {
 	MAPPING_ID = 1, MAPPING_START = 2, MAPPING_LIMIT = 3, MAPPING_OFFSET = 4, MAPPING_FILE = 5, MAPPING_BUILD_ID = 6,
 	MAPPING_HAS_FUNCTIONS = 7,
 	LOCATION_ID = 1, LOCATION_MAPPING = 2, LOCATION_ADDRESS = 3, LOCATION_LINE = 4,
-	LINE_FUNCTION = 1,
-	FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3,
+	LINE_FUNCTION = 1, LINE_LINE = 2,
+	FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3, FUNCTION_FILE = 4,
 };
 
 #define MAX_SEGMENTS 8			/* executable ones of a file; linkers make one or two */
@@ -45,6 +49,7 @@ enum {
 #define PAGE 0x1000ull
 #define KERNEL_START 0xffff000000000000ull
 #define NO_MAPPING UINT32_MAX
+#define RUNNABLE UINT32_MAX		/* instead of a symbol */
 
 struct segment {
 	uint64_t off, size;
@@ -72,8 +77,9 @@ struct pprof {
 	struct idmap mapping_ids;	/* module id, segment's offset -> mappings */
 	struct mapping *mappings;
 	size_t mappings_cap;
+	struct out_containers *containers;
 	struct idmap locations;		/* mapping << 32 | symbol, address */
-	struct idmap functions;		/* symbol */
+	struct idmap functions;		/* name, file */
 	uint64_t *ids;			/* scratch: a sample's locations */
 	size_t ids_cap;
 	uint64_t next_base, period;	/* period in nanoseconds; 0: values are only samples */
@@ -166,7 +172,7 @@ static uint32_t place_user(struct pprof *w, uint64_t frame, uint64_t *ret_addres
 	struct mapping map = { .m = m };
 	const struct file *f;
 
-	*ret_address = m ? off : SF_FRAME_ADDR(frame);
+	*ret_address = m ? off : kind == SF_FRAME_JIT ? SF_FRAME_JIT_ADDR(frame) : SF_FRAME_ADDR(frame);
 	if (!m || m->state == MODULE_LOADING)
 		return NO_MAPPING;
 	f = file_of(w, m);
@@ -230,31 +236,51 @@ static void put_mapping(struct pprof *w, uint32_t id)
 
 /* ---- Functions and locations ---- */
 
+/* The same function whether inlined or not, and in all its lines. It is written when first asked for, which no other message may hold. */
 static uint64_t function_id(struct pprof *w, uint32_t symbol)
 {
+	bool is_note = symbol == RUNNABLE;
+	uint64_t name = string_id(w, is_note ? STACK_RUNNABLE : symbolizer_function(w->r->symbols, symbol)), path;
+	/* Functions of the same name in two modules stay two, as symbols are. */
+	uint32_t module = is_note ? 0 : symbolizer_module_index(w->r->symbols, symbol), id;
 	size_t before = w->functions.n, at;
-	uint64_t name;
-	uint32_t id;
+	const char *file = "";
 
-	if (idmap_get(&w->functions, symbol, 0, &id)) {
+	if (!is_note)
+		symbolizer_line(w->r->symbols, symbol, &file);
+	path = string_id(w, file);
+	if (idmap_get(&w->functions, name << 32 | module, path, &id)) {
 		w->err = -ENOMEM;
 		return 0;
 	}
 	if (id == before) {
-		name = string_id(w, symbolizer_name(w->r->symbols, symbol));
 		at = pb_begin(&w->pb, PROFILE_FUNCTION);
 		pb_u64(&w->pb, FUNCTION_ID, (uint64_t)id + 1);
 		pb_u64(&w->pb, FUNCTION_NAME, name);
 		pb_u64(&w->pb, FUNCTION_SYSTEM_NAME, name);
+		pb_u64(&w->pb, FUNCTION_FILE, path);
 		pb_end(&w->pb, at);
 	}
 	return (uint64_t)id + 1;
 }
 
-static uint64_t location_id(struct pprof *w, uint32_t mapping, uint64_t address, uint32_t symbol)
+static void put_line(struct pprof *w, uint32_t symbol)
 {
-	size_t before = w->locations.n, at, line;
-	uint64_t function;
+	const char *file;
+	uint32_t number = symbol == RUNNABLE ? 0 : symbolizer_line(w->r->symbols, symbol, &file);
+	uint64_t function = function_id(w, symbol);
+	size_t line = pb_begin(&w->pb, LOCATION_LINE);
+
+	pb_u64(&w->pb, LINE_FUNCTION, function);
+	pb_u64(&w->pb, LINE_LINE, number);
+	pb_end(&w->pb, line);
+}
+
+/* word: of a user frame, for what is inlined there; 0: of none. */
+static uint64_t location_id(struct pprof *w, uint32_t mapping, uint64_t address, uint32_t symbol, uint64_t word)
+{
+	size_t before = w->locations.n, at, ninlined = 0;
+	const uint32_t *inlined;
 	uint32_t id;
 
 	if (idmap_get(&w->locations, (uint64_t)mapping << 32 | symbol, address, &id)) {
@@ -265,15 +291,19 @@ static uint64_t location_id(struct pprof *w, uint32_t mapping, uint64_t address,
 		return (uint64_t)id + 1;
 	if (mapping != NO_MAPPING && symbolizer_name(w->r->symbols, symbol)[0] != '[')
 		w->mappings[mapping].named = true;
-	function = function_id(w, symbol);
+	if (word)
+		ninlined = symbolizer_inlined(w->r->symbols, word, &inlined);
+	for (size_t i = 0; i < ninlined; i++)
+		function_id(w, inlined[i]);
+	function_id(w, symbol);
 	at = pb_begin(&w->pb, PROFILE_LOCATION);
 	pb_u64(&w->pb, LOCATION_ID, (uint64_t)id + 1);
 	if (mapping != NO_MAPPING)
 		pb_u64(&w->pb, LOCATION_MAPPING, (uint64_t)mapping + 1);
 	pb_u64(&w->pb, LOCATION_ADDRESS, address);
-	line = pb_begin(&w->pb, LOCATION_LINE);
-	pb_u64(&w->pb, LINE_FUNCTION, function);
-	pb_end(&w->pb, line);
+	for (size_t i = 0; i < ninlined; i++)
+		put_line(w, inlined[i]);
+	put_line(w, symbol);
 	pb_end(&w->pb, at);
 	return (uint64_t)id + 1;
 }
@@ -286,24 +316,26 @@ static size_t locate(struct pprof *w, size_t i, const struct profile_stack *s)
 	const uint32_t *symbols = profile_symbols(w->r->profile, i, w->r->symbols);
 	size_t n = 0;
 
-	if (!symbols || vec_reserve(&w->ids, &w->ids_cap, (size_t)s->n_user + s->n_kernel + 1, sizeof(*w->ids))) {
+	if (!symbols || vec_reserve(&w->ids, &w->ids_cap, (size_t)s->n_user + s->n_kernel + 2, sizeof(*w->ids))) {
 		w->err = -ENOMEM;
 		return 0;
 	}
+	if (s->state == SF_OFF_R)
+		w->ids[n++] = location_id(w, NO_MAPPING, 0, RUNNABLE, 0);
 	for (size_t k = 0; k < s->n_kernel && !w->r->opts.user_only; k++) {
 		uint64_t addr = s->frames[s->n_user + k];
 
-		w->ids[n++] = location_id(w, place_kernel(w, addr), addr, symbols[s->n_user + k]);
+		w->ids[n++] = location_id(w, place_kernel(w, addr), addr, symbols[s->n_user + k], 0);
 	}
 	for (size_t k = 0; k < s->n_user && !w->r->opts.kernel_only; k++) {
 		uint64_t addr;
 		uint32_t mapping = place_user(w, s->frames[k], &addr);
 
-		w->ids[n++] = location_id(w, mapping, addr, symbols[k]);
+		w->ids[n++] = location_id(w, mapping, addr, symbols[k], s->frames[k]);
 	}
 	/* Without a location it would be missing in every table that adds up functions. */
 	if (!n)
-		w->ids[n++] = location_id(w, NO_MAPPING, 0, SYM_NO_STACK);
+		w->ids[n++] = location_id(w, NO_MAPPING, 0, SYM_NO_STACK, 0);
 	return n;
 }
 
@@ -318,9 +350,22 @@ static void put_label(struct pprof *w, const char *key, uint64_t str, uint64_t n
 	pb_end(&w->pb, at);
 }
 
+static void put_off_labels(struct pprof *w, const struct profile_stack *s)
+{
+	static const char letters[] = SF_OFF_LETTERS;
+	struct profile_stack waker;
+
+	put_label(w, "state", string_id(w, (char [2]){ letters[s->state] }), 0);
+	if (!s->waker || !w->r->wakers)
+		return;
+	profile_stack(w->r->wakers, s->waker - 1, &waker);
+	put_label(w, "waker", clean_string_id(w, *waker.comm ? waker.comm : "[unknown]"), 0);
+}
+
 static void put_sample(struct pprof *w, size_t i)
 {
 	struct profile_stack s;
+	const char *container;
 	uint64_t values[2];
 	size_t n, at;
 
@@ -333,10 +378,17 @@ static void put_sample(struct pprof *w, size_t i)
 	pb_packed(&w->pb, SAMPLE_VALUE, values, w->period || w->r->opts.usec ? 2 : 1);
 	put_label(w, "comm", clean_string_id(w, *s.comm ? s.comm : "[unknown]"), 0);
 	put_label(w, "pid", 0, s.pid);
+	if (s.tid)
+		put_label(w, "tid", 0, s.tid);
 	if (s.cgroup_id)
 		put_label(w, "cgroup_id", 0, s.cgroup_id);
+	container = out_container(w->containers, &s);
+	if (container)
+		put_label(w, "container", string_id(w, container), 0);
 	if (out_incomplete(w->r, &s))
 		put_label(w, "incomplete", string_id(w, profile_stop_name(s.stop)), 0);
+	if (w->r->stats->offcpu)
+		put_off_labels(w, &s);
 	pb_end(&w->pb, at);
 }
 
@@ -352,10 +404,29 @@ static void put_type(struct pprof *w, uint32_t field, const char *type, const ch
 	pb_end(&w->pb, at);
 }
 
+static void put_comments(struct pprof *w)
+{
+	const struct out_meta *meta = w->r->meta;
+	uint64_t ids[5];
+	char text[320];
+	size_t n = 0;
+
+	ids[n++] = string_id(w, "sfbpf " SFBPF_VERSION);
+	snprintf(text, sizeof(text), "host=%s", meta->host ? meta->host : "");
+	ids[n++] = clean_string_id(w, text);
+	snprintf(text, sizeof(text), "event=%s", meta->event ? meta->event : "");
+	ids[n++] = clean_string_id(w, text);
+	snprintf(text, sizeof(text), "lost=%" PRIu64, out_lost(w->r->stats));
+	ids[n++] = string_id(w, text);
+	snprintf(text, sizeof(text), "hz=%g", meta->hz);
+	if (meta->hz > 0)
+		ids[n++] = string_id(w, text);
+	pb_packed(&w->pb, PROFILE_COMMENT, ids, n);
+}
+
 static void put_head(struct pprof *w)
 {
 	const struct out_meta *meta = w->r->meta;
-	uint64_t comment;
 
 	if (out_is_clock(meta) && !w->r->opts.usec)
 		w->period = (uint64_t)(1e9 / meta->hz + 0.5);
@@ -372,8 +443,7 @@ static void put_head(struct pprof *w)
 	pb_u64(&w->pb, PROFILE_PERIOD, w->period);
 	pb_u64(&w->pb, PROFILE_TIME_NANOS, meta->start_unix_ns);
 	pb_u64(&w->pb, PROFILE_DURATION_NANOS, (uint64_t)(w->r->stats->duration_s * 1e9));
-	comment = string_id(w, "sfbpf " SFBPF_VERSION);
-	pb_packed(&w->pb, PROFILE_COMMENT, &comment, 1);
+	put_comments(w);
 }
 
 static void put_strings(struct pprof *w)
@@ -415,10 +485,10 @@ static int gzip(const struct pb *pb, FILE *f)
 
 int out_pprof(const struct out_report *r, FILE *f)
 {
-	struct pprof w = { .r = r, .strings = strpool_new(), .next_base = FIRST_BASE };
+	struct pprof w = { .r = r, .strings = strpool_new(), .next_base = FIRST_BASE, .containers = out_containers_new() };
 	int err = -ENOMEM;
 
-	if (w.strings) {
+	if (w.strings && w.containers) {
 		string_id(&w, "");	/* number 0 */
 		put_head(&w);
 		for (size_t i = 0; i < profile_count(r->profile) && !w.err; i++)
@@ -430,6 +500,7 @@ int out_pprof(const struct out_report *r, FILE *f)
 	}
 	pb_free(&w.pb);
 	strpool_free(w.strings);
+	out_containers_free(w.containers);
 	idmap_free(&w.file_ids);
 	idmap_free(&w.mapping_ids);
 	idmap_free(&w.locations);

@@ -7,11 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/text.h"
 #include "base/vec.h"
 #include "out/out.h"
-
-#define MODULE_COLUMNS 24
+#include "out/out_table.h"
 
 /* ---- Folded ---- */
 
@@ -38,17 +36,23 @@ static int append(char **buf, size_t *cap, size_t *len, const char *s, const cha
 
 static int make_line(const struct stackset *ss, uint32_t leaf, struct line *ret)
 {
-	uint32_t path[4096];	/* READ_STACKS_DEPTH is as deep as stacks get */
-	size_t n = 0, len = 0, cap = 0;
+	size_t n = 0, len = 0, cap = 0, path_cap = 0;
+	uint32_t *path = NULL;
 	int err;
 
 	memcpy(ret->values, ss->values[leaf], sizeof(ret->values));
-	for (uint32_t node = (uint32_t)ss->leaves.keys[leaf].a; node != STACK_ROOT && n < 4096; node = (uint32_t)ss->nodes.keys[node].a)
+	for (uint32_t node = (uint32_t)ss->leaves.keys[leaf].a; node != STACK_ROOT; node = (uint32_t)ss->nodes.keys[node].a) {
+		if (vec_reserve(&path, &path_cap, n + 1, sizeof(*path))) {
+			free(path);
+			return -ENOMEM;
+		}
 		path[n++] = (uint32_t)ss->nodes.keys[node].b;
+	}
 	err = append(&ret->text, &cap, &len, strpool_str(ss->strings, (uint32_t)ss->groups.keys[ss->leaves.keys[leaf].b].a), "");
 	while (n-- > 0 && !err)
 		err = append(&ret->text, &cap, &len, stackset_frame_name(ss, path[n]),
 			     stack_kind_suffix(stackset_frame_kind(ss, path[n])));
+	free(path);
 	return err;
 }
 
@@ -200,30 +204,25 @@ static int by_change(const void *a, const void *b)
 	return dx < dy ? 1 : dx > dy ? -1 : x->frame < y->frame ? -1 : x->frame > y->frame;
 }
 
-static void put_module(const char *module, FILE *f)
+static void put_name(const struct stackset *ss, uint32_t frame, int used, int columns, FILE *f)
 {
-	char cell[256];
-	int used = text_fit(cell, sizeof(cell), *module ? module : "-", MODULE_COLUMNS, false);
-
-	fprintf(f, "%s%*s", cell, MODULE_COLUMNS - used, "");
-}
-
-static void put_name(const struct stackset *ss, uint32_t frame, FILE *f)
-{
-	fprintf(f, "%s%s\n", stackset_frame_name(ss, frame), stack_kind_suffix(stackset_frame_kind(ss, frame)));
+	out_table_name(f, stackset_frame_name(ss, frame), stack_kind_suffix(stackset_frame_kind(ss, frame)), used, columns);
 }
 
 static void put_functions(const struct stackset *ss, const struct stacks_text *o, const struct stacks_tally *t, FILE *f)
 {
 	size_t n = ss->frames.n, shown = n < o->rows ? n : o->rows;
 
-	fprintf(f, "  SELF%%  TOTAL%% %12s  %-*s  FUNCTION\n", strcmp(o->unit, "samples") ? "SELF(us)" : "SELF", MODULE_COLUMNS, "MODULE");
+	out_table_head(f, o->unit);
 	for (size_t i = 0; i < shown; i++) {
-		fprintf(f, "%7.2f %7.2f %12" PRIu64 "  ", pct(t[i].self[STACK_AFTER], ss->totals[STACK_AFTER]),
-			pct(t[i].total[STACK_AFTER], ss->totals[STACK_AFTER]), t[i].self[STACK_AFTER]);
-		put_module(stackset_frame_module(ss, t[i].frame), f);
-		fputs("  ", f);
-		put_name(ss, t[i].frame, f);
+		struct out_table_row row = {
+			.self_pct = pct(t[i].self[STACK_AFTER], ss->totals[STACK_AFTER]),
+			.total_pct = pct(t[i].total[STACK_AFTER], ss->totals[STACK_AFTER]), .self = t[i].self[STACK_AFTER],
+			.module = stackset_frame_module(ss, t[i].frame), .name = stackset_frame_name(ss, t[i].frame),
+			.suffix = stack_kind_suffix(stackset_frame_kind(ss, t[i].frame)),
+		};
+
+		out_table_row(f, &row, o->columns);
 	}
 	if (n > shown)
 		fprintf(f, "  ... and %zu more functions\n", n - shown);
@@ -239,7 +238,7 @@ static void put_changes(const struct stackset *ss, const struct stacks_text *o, 
 			pct(t[i].self[STACK_AFTER], ss->totals[STACK_AFTER]), change(t[i].self),
 			pct(t[i].total[STACK_BEFORE], ss->totals[STACK_BEFORE]), pct(t[i].total[STACK_AFTER], ss->totals[STACK_AFTER]),
 			change(t[i].total));
-		put_name(ss, t[i].frame, f);
+		put_name(ss, t[i].frame, 53, o->columns, f);
 	}
 	if (n > shown)
 		fprintf(f, "  ... and %zu more functions\n", n - shown);
@@ -253,6 +252,7 @@ struct tree {
 	const struct stackset *ss;
 	struct node *nodes;
 	uint64_t min;
+	int columns;
 	FILE *f;
 };
 
@@ -283,8 +283,9 @@ static void sort_children(struct tree *t, uint32_t node)
 /* Only forks are indented: stacks are deeper than screens are wide. */
 static void put_tree(struct tree *t)
 {
+	int deepest = t->columns ? (t->columns > 50 ? t->columns - 40 : 10) / 2 : 60;
 	uint32_t node = STACK_ROOT;
-	int indent = 0;
+	int indent = 0, at;
 
 	for (;;) {
 		sort_children(t, node);
@@ -301,14 +302,15 @@ static void put_tree(struct tree *t)
 				return;
 			node = t->nodes[node].sibling;
 		}
-		fprintf(t->f, "%7.2f  %*s", pct(t->nodes[node].total[STACK_AFTER], t->ss->totals[STACK_AFTER]), 2 * (indent < 60 ? indent : 60), "");
-		put_name(t->ss, (uint32_t)t->ss->nodes.keys[node].b, t->f);
+		at = 2 * (indent < deepest ? indent : deepest);
+		fprintf(t->f, "%7.2f  %*s", pct(t->nodes[node].total[STACK_AFTER], t->ss->totals[STACK_AFTER]), at, "");
+		put_name(t->ss, (uint32_t)t->ss->nodes.keys[node].b, 9 + at, t->columns, t->f);
 	}
 }
 
 static int put_call_tree(const struct stackset *ss, const struct stacks_text *o, FILE *f)
 {
-	struct tree t = { .ss = ss, .f = f };
+	struct tree t = { .ss = ss, .columns = o->columns, .f = f };
 	int err = sum_nodes(ss, &t.nodes);
 
 	if (err)

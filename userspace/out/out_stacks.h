@@ -12,6 +12,7 @@ struct stacks_text {
 	bool two_sides;		/* differences instead of one profile */
 	const char *unit;	/* "samples", "microseconds" */
 	size_t rows;		/* of the table */
+	int columns;		/* of the screen; 0: lines are not cut */
 	double tree_min;	/* percent of all below which a branch is left out of the call tree */
 };
 

@@ -59,10 +59,14 @@ int out_stats(const struct run_stats *st, FILE *f)
 	json_u64(&j, "rules", st->tables.rules);
 	json_u64(&j, "bytes", st->tables.bytes);
 	json_double(&j, "build_ms", st->tables.build_ms, 3);
+	json_u64(&j, "evicted", st->tables.evicted);
+	json_u64(&j, "recycled", st->tables.recycled);
+	json_u64(&j, "full", st->tables.full);
 	json_object_end(&j);
 	json_object(&j, "needs");
 	json_u64(&j, "sent", st->needs);
 	json_u64(&j, "dropped", st->needs_dropped);
+	json_u64(&j, "refused", st->needs_refused);
 	json_object_end(&j);
 	json_object(&j, "bpf");
 	for (size_t i = 0; i < st->nprograms; i++) {

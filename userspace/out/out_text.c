@@ -5,33 +5,25 @@
 
 #include "base/text.h"
 #include "out/out.h"
+#include "out/out_table.h"
 #include "prof/topview.h"
 
 #define ROWS 40
 #define PROCESS_ROWS 10
-#define MODULE_COLUMNS 24
-
-/* s is clean. */
-static void put_padded(FILE *f, const char *s, int columns)
-{
-	char cell[512];
-	int used = text_fit(cell, sizeof(cell), s, columns, false);
-
-	fprintf(f, "%s%*s", cell, columns - used, "");
-}
 
 static void put_functions(const struct out_report *r, const struct topview *tv, FILE *f)
 {
 	size_t rows = r->opts.rows ? r->opts.rows : ROWS;
 
-	fprintf(f, "  SELF%%  TOTAL%% %12s  %-*s  FUNCTION\n", r->opts.usec ? "SELF(us)" : "SELF", MODULE_COLUMNS, "MODULE");
+	out_table_head(f, r->opts.usec ? "microseconds" : "samples");
 	for (size_t i = 0; i < tv->nfunctions && i < rows; i++) {
 		const struct topview_function *fn = &tv->functions[i];
+		struct out_table_row row = {
+			.self_pct = topview_pct(fn->self, tv->sum), .total_pct = topview_pct(fn->total, tv->sum),
+			.self = out_shown(r, fn->self), .module = fn->module, .name = fn->name, .suffix = "",
+		};
 
-		fprintf(f, "%7.2f %7.2f %12" PRIu64 "  ", topview_pct(fn->self, tv->sum), topview_pct(fn->total, tv->sum),
-			out_shown(r, fn->self));
-		put_padded(f, fn->module, MODULE_COLUMNS);
-		fprintf(f, "  %s\n", fn->name);
+		out_table_row(f, &row, r->opts.columns);
 	}
 	if (tv->nfunctions > rows)
 		fprintf(f, "  ... and %zu more functions\n", tv->nfunctions - rows);

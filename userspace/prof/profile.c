@@ -11,11 +11,11 @@
 struct stack {
 	uint64_t at;			/* its first word in profile.words, and its first id in profile.ids */
 	uint64_t count, weight, cgroup_id;
-	uint32_t pid, hash;
+	uint32_t pid, tid, hash;
 	uint16_t n_user, n_kernel;
 	uint8_t stop, flags, state;
 	bool named;			/* its ids are final */
-	uint32_t waker;
+	uint32_t waker, cpu1;
 	char comm[SF_COMM];
 };
 
@@ -29,6 +29,7 @@ struct profile {
 	uint32_t *slots;		/* stack + 1, 0: free; a power of two, at most half full */
 	size_t nslots;
 	uint64_t samples, weight;
+	bool by_thread;
 };
 
 struct profile *profile_new(void)
@@ -45,6 +46,11 @@ void profile_free(struct profile *p)
 	free(p->stacks);
 	free(p->slots);
 	free(p);
+}
+
+void profile_by_thread(struct profile *p)
+{
+	p->by_thread = true;
 }
 
 void profile_reset(struct profile *p)
@@ -79,7 +85,8 @@ static uint32_t hash_stack(const struct stack *s, const uint64_t *frames)
 {
 	uint64_t h = hash_bytes(s->comm, sizeof(s->comm));
 
-	h = hash_mix(h, s->cgroup_id);
+	h = hash_mix(h, s->cgroup_id ^ (uint64_t)s->tid << 32);
+	h = hash_mix(h, s->cpu1);
 	h = hash_mix(h, (uint64_t)s->pid << 32 | (uint64_t)s->n_user << 16 | s->n_kernel);
 	h = hash_mix(h, (uint64_t)s->waker << 32 | (uint64_t)s->state << 16 | (uint64_t)s->stop << 8 | s->flags);
 	h = hash_mix(h, hash_bytes(frames, ((size_t)s->n_user + s->n_kernel) * sizeof(*frames)));
@@ -90,9 +97,9 @@ static bool same_stack(const struct profile *p, const struct stack *a, const str
 {
 	size_t n = (size_t)b->n_user + b->n_kernel;
 
-	return a->hash == b->hash && a->pid == b->pid && a->cgroup_id == b->cgroup_id && a->n_user == b->n_user &&
+	return a->hash == b->hash && a->pid == b->pid && a->tid == b->tid && a->cgroup_id == b->cgroup_id && a->n_user == b->n_user &&
 	       a->n_kernel == b->n_kernel && a->stop == b->stop && a->flags == b->flags &&
-	       a->state == b->state && a->waker == b->waker &&
+	       a->state == b->state && a->waker == b->waker && a->cpu1 == b->cpu1 &&
 	       memcmp(a->comm, b->comm, sizeof(a->comm)) == 0 &&
 	       (!n || memcmp(p->words + a->at, b_frames, n * sizeof(*b_frames)) == 0);
 }
@@ -134,8 +141,9 @@ int profile_add_times(struct profile *p, const struct sf_sample *rec, const stru
 {
 	struct stack key = {
 		.count = t->count, .weight = t->weight, .cgroup_id = rec->cgroup_id, .pid = rec->pid,
+		.tid = p->by_thread ? rec->tid : 0,
 		.n_user = rec->n_user, .n_kernel = rec->n_kernel, .stop = rec->stop, .flags = rec->flags,
-		.state = t->state, .waker = t->waker,
+		.state = t->state, .waker = t->waker, .cpu1 = t->cpu1,
 	};
 	struct stack *s;
 
@@ -162,21 +170,35 @@ static int reserve_ids(struct profile *p)
 	return vec_reserve(&p->ids, &p->ids_cap, p->words_cap ? p->words_cap : 1, sizeof(*p->ids));
 }
 
+int profile_merge_one(struct profile *dst, const struct profile *src, size_t i)
+{
+	const struct stack *from = &src->stacks[i];
+	struct stack *to = add_stack(dst, from, src->words + from->at);
+	size_t n = (size_t)from->n_user + from->n_kernel;
+
+	if (!to)
+		return -ENOMEM;
+	if (!from->named || to->named || reserve_ids(dst))
+		return 0;	/* without ids the names are looked up again */
+	memcpy(dst->ids + to->at, src->ids + from->at, n * sizeof(*dst->ids));
+	to->named = true;
+	return 0;
+}
+
 int profile_merge(struct profile *dst, const struct profile *src)
 {
-	for (size_t i = 0; i < src->nstacks; i++) {
-		const struct stack *from = &src->stacks[i];
-		struct stack *to = add_stack(dst, from, src->words + from->at);
-		size_t n = (size_t)from->n_user + from->n_kernel;
+	int err = 0;
 
-		if (!to)
-			return -ENOMEM;
-		if (!from->named || to->named || reserve_ids(dst))
-			continue;	/* without ids the names are looked up again */
-		memcpy(dst->ids + to->at, src->ids + from->at, n * sizeof(*dst->ids));
-		to->named = true;
-	}
-	return 0;
+	for (size_t i = 0; i < src->nstacks && !err; i++)
+		err = profile_merge_one(dst, src, i);
+	return err;
+}
+
+void profile_see(const struct profile *p, const struct modules *ms)
+{
+	for (size_t i = 0; i < p->nstacks; i++)
+		for (size_t k = 0; k < p->stacks[i].n_user; k++)
+			modules_see(ms, p->words[p->stacks[i].at + k]);
 }
 
 size_t profile_count(const struct profile *p)
@@ -206,8 +228,8 @@ void profile_stack(const struct profile *p, size_t i, struct profile_stack *ret)
 
 	*ret = (struct profile_stack){
 		.frames = p->words + s->at, .comm = s->comm, .count = s->count, .weight = s->weight,
-		.cgroup_id = s->cgroup_id, .pid = s->pid, .n_user = s->n_user, .n_kernel = s->n_kernel,
-		.stop = s->stop, .flags = s->flags, .state = s->state, .waker = s->waker,
+		.cgroup_id = s->cgroup_id, .pid = s->pid, .tid = s->tid, .n_user = s->n_user, .n_kernel = s->n_kernel,
+		.stop = s->stop, .flags = s->flags, .state = s->state, .waker = s->waker, .cpu1 = s->cpu1,
 	};
 }
 
@@ -239,6 +261,50 @@ int profile_resolve(struct profile *p, struct symbolizer *sz)
 		if (!profile_symbols(p, i, sz))
 			return -ENOMEM;
 	return 0;
+}
+
+/* ---- Frames as they are shown ---- */
+
+static int add_shown(struct profile_frames *f, uint64_t word, uint32_t symbol, bool kernel, bool inlined)
+{
+	if (vec_reserve(&f->list, &f->cap, f->n + 1, sizeof(*f->list)))
+		return -ENOMEM;
+	f->list[f->n++] = (struct profile_frame){ .word = word, .symbol = symbol, .kernel = kernel, .inlined = inlined };
+	return 0;
+}
+
+int profile_frames(struct profile *p, size_t i, struct symbolizer *sz, bool user, bool kernel, struct profile_frames *ret)
+{
+	const uint32_t *ids = profile_symbols(p, i, sz), *inlined;
+	struct profile_stack s;
+	int err = ids ? 0 : -ENOMEM;
+
+	profile_stack(p, i, &s);
+	ret->n = 0;
+	for (size_t k = s.n_user; k < (size_t)s.n_user + s.n_kernel && kernel && !err; k++)
+		err = add_shown(ret, s.frames[k], ids[k], true, false);
+	for (size_t k = 0; k < s.n_user && user && !err; k++) {
+		size_t n = symbolizer_inlined(sz, s.frames[k], &inlined);
+
+		for (size_t d = 0; d < n && !err; d++)
+			err = add_shown(ret, s.frames[k], inlined[d], false, true);
+		if (!err)
+			err = add_shown(ret, s.frames[k], ids[k], false, false);
+	}
+	return err;
+}
+
+int profile_want_debug(const struct profile *p, struct symbolizer *sz)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < p->nstacks; i++) {
+		const struct stack *s = &p->stacks[i];
+
+		for (size_t k = 0; k < s->n_user && !err; k++)
+			err = symbolizer_want_debug(sz, p->words[s->at + k], s->pid);
+	}
+	return err;
 }
 
 /* ---- The account ---- */

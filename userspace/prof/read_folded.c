@@ -69,6 +69,7 @@ static int read_line(struct bytes line, size_t number, struct stackset *ss, enum
 	uint32_t frames[READ_STACKS_DEPTH];
 	char comm[NAME_MAX_BYTES], name[NAME_MAX_BYTES];
 	struct bytes part;
+	bool waker = false;
 	uint64_t count;
 	size_t n = 0;
 	int err;
@@ -80,8 +81,9 @@ static int read_line(struct bytes line, size_t number, struct stackset *ss, enum
 	clean(comm, &part);
 	while (next_name(&line, &part)) {
 		size_t len = clean(name, &part);
-		enum stack_kind kind = stack_kind_of_name(name, &len);
+		enum stack_kind kind = waker ? STACK_NOTE : stack_kind_of_name(name, &len);	/* a waker's comm */
 
+		waker = !strcmp(name, STACK_WAKER_MARK);
 		if (n == READ_STACKS_DEPTH)
 			return bad_line(why, number, "too many frames");
 		err = stackset_frame(ss, name, len, "", kind, &frames[n++]);

@@ -11,13 +11,21 @@
 #define SCHEMA 1
 #define NAME_BYTES 2048
 
-struct stack {
+/* Of whoever was off or on the CPU; in it, perhaps, of its waker. */
+struct part {
 	char comm[64], stop[32];
-	uint64_t count, samples;
 	uint32_t pid;
 	uint32_t frames[READ_STACKS_DEPTH + 1];	/* [0]: the marker of an incomplete one */
 	size_t n;
-	bool deep;
+};
+
+struct stack {
+	struct part own, waker;
+	bool has_waker, deep;
+	char state;
+	uint64_t count, samples;
+	uint32_t path[2 * READ_STACKS_DEPTH + 5];
+	size_t n;
 };
 
 struct reader {
@@ -72,11 +80,10 @@ static enum stack_kind kind_named(const char *kind)
 	       !strcmp(kind, "jit") ? STACK_JIT : STACK_USER;
 }
 
-static void read_frame(struct reader *r)
+static void read_frame(struct reader *r, struct part *p)
 {
 	char name[NAME_BYTES] = "", module[NAME_BYTES] = "", kind[16] = "";
 	enum stack_kind said, is;
-	struct stack *s = &r->s;
 	const char *key;
 	size_t len, bare;
 
@@ -92,34 +99,95 @@ static void read_frame(struct reader *r)
 		else
 			json_skip(&r->j);
 	}
-	if (s->n > READ_STACKS_DEPTH) {
-		s->deep = true;
+	if (p->n > READ_STACKS_DEPTH) {
+		r->s.deep = true;
 		return;
 	}
 	is = kind_named(kind);
 	len = bare = strlen(name);
 	said = stack_kind_of_name(name, &bare);
-	if (stackset_frame(r->ss, name, is == said ? bare : len, module, is, &s->frames[s->n++]))
+	if (stackset_frame(r->ss, name, is == said ? bare : len, module, is, &p->frames[p->n++]))
 		r->err = -ENOMEM;
+}
+
+/* false: the key is none of a part's. */
+static bool read_part(struct reader *r, struct part *p, const char *key)
+{
+	if (!strcmp(key, "comm")) {
+		copy_clean(r, p->comm, sizeof(p->comm));
+	} else if (!strcmp(key, "stop")) {
+		copy_clean(r, p->stop, sizeof(p->stop));
+	} else if (!strcmp(key, "pid")) {
+		p->pid = (uint32_t)json_unsigned(&r->j);
+	} else if (!strcmp(key, "frames")) {
+		if (json_enter(&r->j, '['))
+			while (json_element(&r->j) && !r->err)
+				read_frame(r, p);
+	} else {
+		return false;
+	}
+	return true;
+}
+
+static void part_reset(struct part *p)
+{
+	*p->stop = 0;
+	strcpy(p->comm, "[unknown]");
+	p->pid = 0;
+	p->n = 1;
+}
+
+static bool is_incomplete(const struct part *p)
+{
+	return *p->stop && strcmp(p->stop, "complete") != 0;
+}
+
+static void add_note(struct reader *r, const char *text)
+{
+	if (stackset_frame(r->ss, text, strlen(text), "", STACK_NOTE, &r->s.path[r->s.n++]))
+		r->err = -ENOMEM;
+}
+
+static void add_part(struct reader *r, const struct part *p)
+{
+	char marker[64];
+
+	snprintf(marker, sizeof(marker), "[incomplete:%s]", p->stop);
+	if (is_incomplete(p))
+		add_note(r, marker);
+	memcpy(r->s.path + r->s.n, p->frames + 1, (p->n - 1) * sizeof(p->frames[0]));
+	r->s.n += p->n - 1;
 }
 
 static void add_stack(struct reader *r)
 {
 	struct stack *s = &r->s;
-	bool incomplete = *s->stop && strcmp(s->stop, "complete") != 0;
-	char marker[64];
 
-	if (*s->stop) {
+	if (*s->own.stop) {
 		r->meta->user_stacks += s->samples;
-		r->meta->complete += incomplete ? 0 : s->samples;
+		r->meta->complete += is_incomplete(&s->own) ? 0 : s->samples;
 	}
-	snprintf(marker, sizeof(marker), "[incomplete:%s]", s->stop);
-	if (incomplete && stackset_frame(r->ss, marker, strlen(marker), "", STACK_NOTE, &s->frames[0]))
-		r->err = -ENOMEM;
-	if (!*s->comm)
-		strcpy(s->comm, "[unknown]");
+	s->n = 0;
+	add_part(r, &s->own);
+	if (s->state == 'R')
+		add_note(r, STACK_RUNNABLE);
+	if (s->has_waker) {
+		add_note(r, STACK_WAKER_MARK);
+		add_note(r, *s->waker.comm ? s->waker.comm : "[unknown]");
+		add_part(r, &s->waker);
+	}
 	if (!r->err)
-		r->err = stackset_add(r->ss, s->comm, s->pid, s->frames + !incomplete, s->n - !incomplete, r->side, s->count);
+		r->err = stackset_add(r->ss, *s->own.comm ? s->own.comm : "[unknown]", s->own.pid, s->path, s->n, r->side, s->count);
+}
+
+static void read_waker(struct reader *r)
+{
+	const char *key;
+
+	r->s.has_waker = json_enter(&r->j, '{');	/* null: not known */
+	while (r->s.has_waker && (key = json_key(&r->j)))
+		if (!read_part(r, &r->s.waker, key))
+			json_skip(&r->j);
 }
 
 static void read_stack(struct reader *r)
@@ -127,28 +195,24 @@ static void read_stack(struct reader *r)
 	struct stack *s = &r->s;
 	const char *key;
 
-	*s->comm = *s->stop = 0;
-	s->count = s->samples = s->pid = 0;
-	s->n = 1;
-	s->deep = false;
+	part_reset(&s->own);
+	part_reset(&s->waker);
+	s->count = s->samples = 0;
+	s->state = 0;
+	s->has_waker = s->deep = false;
 	if (!json_enter(&r->j, '{'))
 		return;
 	while ((key = json_key(&r->j))) {
-		if (!strcmp(key, "comm"))
-			copy_clean(r, s->comm, sizeof(s->comm));
-		else if (!strcmp(key, "stop"))
-			copy_clean(r, s->stop, sizeof(s->stop));
-		else if (!strcmp(key, "pid"))
-			s->pid = (uint32_t)json_unsigned(&r->j);
-		else if (!strcmp(key, "count"))
+		if (!strcmp(key, "count"))
 			s->count = json_unsigned(&r->j);
 		else if (!strcmp(key, "samples"))
 			s->samples = json_unsigned(&r->j);
-		else if (strcmp(key, "frames") != 0)
+		else if (!strcmp(key, "state"))
+			s->state = *json_string(&r->j);
+		else if (!strcmp(key, "waker"))
+			read_waker(r);
+		else if (!read_part(r, &s->own, key))
 			json_skip(&r->j);
-		else if (json_enter(&r->j, '['))
-			while (json_element(&r->j) && !r->err)
-				read_frame(r);
 	}
 	if (s->deep)
 		r->j.bytes.err = true;

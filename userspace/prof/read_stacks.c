@@ -56,8 +56,10 @@ int read_stacks(FILE *f, struct stackset *ss, enum stack_side side, struct stack
 	text = bytes_of(buf, len, false);
 	if (starts_with(text, "{\"meta\":")) {
 		err = read_json(text, ss, side, meta, why);
-	} else if (starts_with(text, "\x1f\x8b") || starts_with(text, "<!DOCTYPE") || starts_with(text, "\x7f" "ELF")) {
-		snprintf(why->text, sizeof(why->text), "neither folded lines nor JSON written by sfbpf record");
+	} else if (starts_with(text, "\x1f\x8b")) {
+		err = read_pprof(text, ss, side, meta, why);
+	} else if (starts_with(text, "<!DOCTYPE") || starts_with(text, "\x7f" "ELF")) {
+		snprintf(why->text, sizeof(why->text), "neither folded lines nor JSON nor pprof written by sfbpf record");
 		err = -EINVAL;
 	} else {
 		err = read_folded(text, ss, side, meta, why);

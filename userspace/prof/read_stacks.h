@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Files that `record` wrote, read back by name: folded lines and JSON (out/out_folded.c and out/out_json.c say what
- * they look like), told apart by their first bytes. They may come from anywhere, so names are cleaned again.
+ * Files that `record` wrote, read back by name: folded lines, JSON and pprof (out/out_folded.c, out_json.c and out_pprof.c
+ * say what they look like), told apart by their first bytes. They may come from anywhere, so names are cleaned again.
  */
 #ifndef SFBPF_PROF_READ_STACKS_H
 #define SFBPF_PROF_READ_STACKS_H
@@ -30,8 +30,9 @@ struct read_error {
 /* Adds all of f's stacks to that side of ss. 0; -EINVAL: not such a file, *why says where; -EIO, -EFBIG, -ENOMEM. */
 int read_stacks(FILE *f, struct stackset *ss, enum stack_side side, struct stacks_meta *meta, struct read_error *why);
 
-/* The two formats, from memory. */
+/* The formats, from memory. */
 int read_folded(struct bytes text, struct stackset *ss, enum stack_side side, struct stacks_meta *meta, struct read_error *why);
 int read_json(struct bytes text, struct stackset *ss, enum stack_side side, struct stacks_meta *meta, struct read_error *why);
+int read_pprof(struct bytes packed, struct stackset *ss, enum stack_side side, struct stacks_meta *meta, struct read_error *why);
 
 #endif

@@ -84,9 +84,14 @@ const char *stack_kind_suffix(enum stack_kind kind)
 	return suffixes[kind];
 }
 
+static bool is(const char *name, size_t len, const char *what)
+{
+	return len == strlen(what) && memcmp(name, what, len) == 0;
+}
+
 enum stack_kind stack_kind_of_name(const char *name, size_t *len)
 {
-	static const char note[] = "[incomplete:";
+	static const char incomplete[] = "[incomplete:";
 
 	for (int kind = STACK_KERNEL; kind <= STACK_JIT; kind++) {
 		if (*len > 4 && memcmp(name + *len - 4, suffixes[kind], 4) == 0) {
@@ -94,5 +99,7 @@ enum stack_kind stack_kind_of_name(const char *name, size_t *len)
 			return (enum stack_kind)kind;
 		}
 	}
-	return *len >= strlen(note) && memcmp(name, note, strlen(note)) == 0 ? STACK_NOTE : STACK_USER;
+	if (is(name, *len, STACK_RUNNABLE) || is(name, *len, STACK_WAKER_MARK))
+		return STACK_NOTE;
+	return *len >= strlen(incomplete) && memcmp(name, incomplete, strlen(incomplete)) == 0 ? STACK_NOTE : STACK_USER;
 }

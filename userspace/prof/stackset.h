@@ -16,9 +16,12 @@
 
 enum stack_kind {
 	STACK_USER, STACK_KERNEL, STACK_INLINED, STACK_JIT,
-	STACK_NOTE,		/* no code: "[incomplete:...]" */
+	STACK_NOTE,		/* no code: "[incomplete:...]", and the following */
 	STACK_KINDS
 };
+
+#define STACK_RUNNABLE "[runnable]"	/* off-CPU: the leaf of time in which a thread waited for a CPU */
+#define STACK_WAKER_MARK "--"		/* off-CPU: behind it come the waker's comm and its stack */
 
 enum stack_side { STACK_AFTER, STACK_BEFORE, STACK_SIDES };	/* one profile alone is AFTER */
 

@@ -56,11 +56,25 @@ static void count_total(struct tally *t, uint32_t stack, uint64_t value)
 	t->total += value;
 }
 
+static void count_frame(struct topview *tv, struct symbolizer *sz, uint32_t symbol, uint32_t stack, bool leaf, uint64_t value)
+{
+	struct tally *f = &tv->scratch->by_symbol[symbol];
+	struct tally *m = &tv->scratch->by_module[symbolizer_module_index(sz, symbol)];
+
+	count_total(f, stack, value);
+	count_total(m, stack, value);
+	if (leaf) {
+		f->self += value;
+		m->self += value;
+	}
+}
+
 static int add_frames(struct topview *tv, struct profile *p, size_t i, struct symbolizer *sz, const struct topview_opts *opts,
 		      uint64_t value)
 {
 	struct topview_scratch *sc = tv->scratch;
-	const uint32_t no_stack = SYM_NO_STACK, *ids;
+	const uint32_t no_stack = SYM_NO_STACK, *ids, *inlined;
+	uint32_t stack = (uint32_t)i + 1;
 	struct profile_stack s;
 	size_t nu, nk, n, leaf;
 
@@ -80,15 +94,11 @@ static int add_frames(struct topview *tv, struct profile *p, size_t i, struct sy
 		n = 1;
 	}
 	for (size_t k = 0; k < n; k++) {
-		struct tally *f = &sc->by_symbol[ids[k]];
-		struct tally *m = &sc->by_module[symbolizer_module_index(sz, ids[k])];
+		size_t nin = k < nu ? symbolizer_inlined(sz, s.frames[k], &inlined) : 0;
 
-		count_total(f, (uint32_t)i + 1, value);
-		count_total(m, (uint32_t)i + 1, value);
-		if (k == leaf) {
-			f->self += value;
-			m->self += value;
-		}
+		for (size_t d = 0; d < nin; d++)
+			count_frame(tv, sz, inlined[d], stack, k == leaf && !d, value);
+		count_frame(tv, sz, ids[k], stack, k == leaf && !nin, value);
 	}
 	return 0;
 }

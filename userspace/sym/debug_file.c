@@ -24,6 +24,8 @@
 struct wanted {
 	const struct elf_image *img;
 	const char *path;
+	bool (*has)(const struct elf_image *img);	/* what is looked for */
+	bool foreign;			/* looking below the root of a process */
 	uint8_t id[BUILD_ID_MAX];
 	size_t id_len;
 	char link[256];			/* .gnu_debuglink; "": none */
@@ -36,7 +38,27 @@ void debug_file_close(struct debug_file *d)
 	if (d->fd >= 0)
 		close(d->fd);
 	free(d->mem);
+	free(d->path);
 	*d = (struct debug_file){ .fd = -1, .img = { .fd = -1 } };
+}
+
+bool debug_file_has_dwarf(const struct elf_image *img)
+{
+	const struct elf_shdr *s = elf_image_section(img, ".debug_info");
+
+	if (!s)
+		s = elf_image_section(img, ".zdebug_info");
+	return s && s->type != SHT_NOBITS && s->size;
+}
+
+static bool has_symbols(const struct elf_image *img)
+{
+	return elf_image_section_of_type(img, SHT_SYMTAB) != NULL;
+}
+
+static bool has_any(const struct elf_image *img)
+{
+	return debug_file_has_dwarf(img) || elf_image_section(img, ".debug_str");
 }
 
 /* Section .gnu_debuglink: a file name, padding to 4 bytes, the CRC of that file. */
@@ -73,8 +95,8 @@ static bool crc_matches(int fd, off_t size, uint32_t want)
 	return at == size && crc == want;
 }
 
-/* The same code's, and with symbols. Takes fd. */
-static int take(const struct wanted *w, int fd, const struct stat *st, bool by_link, struct debug_file *ret)
+/* The same code's, and with what is looked for. Takes fd. */
+static int take(const struct wanted *w, int fd, off_t size, bool by_link, struct debug_file *ret)
 {
 	uint8_t id[BUILD_ID_MAX];
 	size_t len;
@@ -89,9 +111,8 @@ static int take(const struct wanted *w, int fd, const struct stat *st, bool by_l
 	if (len && w->id_len)
 		ours = len == w->id_len && memcmp(id, w->id, len) == 0;
 	else
-		ours = by_link && crc_matches(fd, st->st_size, w->crc);
-	if (ours && ret->img.machine == w->img->machine && ret->img.be == w->img->be &&
-	    elf_image_section_of_type(&ret->img, SHT_SYMTAB))
+		ours = by_link && crc_matches(fd, size, w->crc);
+	if (ours && ret->img.machine == w->img->machine && ret->img.be == w->img->be && w->has(&ret->img))
 		return 0;
 	debug_file_close(ret);
 	return -ENOENT;
@@ -102,7 +123,11 @@ static int try_path(const struct wanted *w, int root, const char *path, bool by_
 	struct stat st;
 	int fd = open_in_root(root, path, &st);
 
-	return fd < 0 ? -ENOENT : take(w, fd, &st, by_link, ret);
+	if (fd < 0 || take(w, fd, st.st_size, by_link, ret))
+		return -ENOENT;
+	ret->path = strdup(path);
+	ret->foreign = w->foreign;
+	return 0;
 }
 
 static int try_build_id(const struct wanted *w, int root, struct debug_file *ret)
@@ -134,12 +159,13 @@ static int try_link(const struct wanted *w, int root, struct debug_file *ret)
 	return err;
 }
 
-static int try_root(const struct wanted *w, uint32_t pid, struct debug_file *ret)
+static int try_root(struct wanted *w, uint32_t pid, struct debug_file *ret)
 {
 	int root = root_of_process(pid), err;
 
 	if (root < 0)
 		return -ENOENT;
+	w->foreign = pid != 0;
 	err = try_build_id(w, root, ret);
 	if (err)
 		err = try_link(w, root, ret);
@@ -147,8 +173,8 @@ static int try_root(const struct wanted *w, uint32_t pid, struct debug_file *ret
 	return err;
 }
 
-/* Whether the process sees another file system than we do: looking there again would be for nothing. */
-static bool has_own_root(uint32_t pid)
+/* Looking there again would be for nothing otherwise. */
+bool debug_file_own_root(uint32_t pid)
 {
 	struct stat theirs, ours;
 	char path[32];
@@ -209,23 +235,87 @@ static int open_packed(const struct elf_image *img, struct debug_file *ret)
 	elf_blob_free(&blob);
 	if (!err && elf_image_open_mem(&ret->img, ret->mem, ret->mem_size, NULL))
 		err = -ENOENT;
-	if (!err && (ret->img.machine != img->machine || ret->img.be != img->be || !elf_image_section_of_type(&ret->img, SHT_SYMTAB)))
+	if (!err && (ret->img.machine != img->machine || ret->img.be != img->be || !has_symbols(&ret->img)))
 		err = -ENOENT;
 	if (err)
 		debug_file_close(ret);
 	return err;
 }
 
-int debug_file_find(const struct elf_image *img, const char *path, uint32_t pid, struct debug_file *ret)
+static int try_fetch(const struct wanted *w, const struct debug_fetch *f, struct debug_file *ret)
 {
-	struct wanted w = { .img = img, .path = path ? path : "" };
+	struct stat st;
+	int fd = f->fn && w->id_len ? f->fn(f->ctx, w->id, w->id_len) : -1;
+
+	if (fd < 0)
+		return -ENOENT;
+	if (fstat(fd, &st)) {
+		close(fd);
+		return -ENOENT;
+	}
+	return take(w, fd, st.st_size, false, ret);
+}
+
+/* In the file systems, then from elsewhere. */
+static int find(const struct debug_query *q, struct wanted *w, struct debug_file *ret)
+{
 	int err;
 
 	*ret = (struct debug_file){ .fd = -1, .img = { .fd = -1 } };
-	w.id_len = elf_image_build_id(img, w.id, sizeof(w.id));
+	err = try_root(w, 0, ret);
+	if (err && debug_file_own_root(q->pid))
+		err = try_root(w, q->pid, ret);
+	return err ? try_fetch(w, &q->fetch, ret) : 0;
+}
+
+int debug_file_find(const struct debug_query *q, struct debug_file *ret)
+{
+	struct wanted w = { .img = q->img, .path = q->path ? q->path : "", .has = has_symbols };
+
+	w.id_len = elf_image_build_id(q->img, w.id, sizeof(w.id));
 	read_link(&w);
-	err = try_root(&w, 0, ret);
-	if (err && has_own_root(pid))
-		err = try_root(&w, pid, ret);
-	return err ? open_packed(img, ret) : 0;
+	return find(q, &w, ret) ? open_packed(q->img, ret) : 0;
+}
+
+int debug_file_find_dwarf(const struct debug_query *q, struct debug_file *ret)
+{
+	struct wanted w = { .img = q->img, .path = q->path ? q->path : "", .has = debug_file_has_dwarf };
+
+	w.id_len = elf_image_build_id(q->img, w.id, sizeof(w.id));
+	read_link(&w);
+	return find(q, &w, ret);
+}
+
+/* Section .gnu_debugaltlink: a path, from / or from the file's own directory, and the build-id of that file. */
+int debug_file_find_alt(const struct debug_query *q, struct debug_file *ret)
+{
+	struct wanted w = { .img = q->img, .path = "", .has = has_any };
+	const char *slash = q->path ? strrchr(q->path, '/') : NULL, *name;
+	struct elf_blob blob = { 0 };
+	char path[PATH_MAX];
+	int err, root;
+
+	*ret = (struct debug_file){ .fd = -1, .img = { .fd = -1 } };
+	if (elf_image_section_bytes(q->img, elf_image_section(q->img, ".gnu_debugaltlink"), &blob))
+		return -ENOENT;
+	name = bytes_str(&blob.view);
+	w.id_len = bytes_left(&blob.view);
+	if (!name || w.id_len < 2 || w.id_len > sizeof(w.id) ||
+	    snprintf(path, sizeof(path), "%.*s%s", *name != '/' && slash ? (int)(slash + 1 - q->path) : 0, q->path ? q->path : "", name) >=
+		    (int)sizeof(path)) {
+		elf_blob_free(&blob);
+		return -ENOENT;
+	}
+	memcpy(w.id, bytes_take(&blob.view, w.id_len), w.id_len);
+	elf_blob_free(&blob);
+	err = find(q, &w, ret);
+	for (int own = 0; own < 2 && err; own++) {
+		w.foreign = own && debug_file_own_root(q->pid);
+		root = own && !w.foreign ? -1 : root_of_process(own ? q->pid : 0);
+		if (root < 0)
+			continue;
+		err = try_path(&w, root, path, false, ret);
+		close(root);
+	}
+	return err;
 }

@@ -12,10 +12,12 @@
 #include "base/bytes.h"
 #include "base/in_root.h"
 #include "base/vec.h"
+#include "sym/jit_dump.h"
 
 #define LOOK_AGAIN_NS 200000000ull	/* how often a file is asked whether it has grown */
 #define LINE_MAX_BYTES 4096
 #define CHUNK (1u << 20)
+#define DUMP_TRIES 50		/* times that a process is asked for a dump while it runs */
 
 struct entry {
 	uint64_t start, size;
@@ -38,12 +40,18 @@ struct process {
 	char *names;
 	size_t names_len, names_cap;
 	uint32_t lines;
+	struct jit_dump *dump;
+	char *dump_path;	/* NULL: it has none yet */
+	bool dump_found;
+	unsigned int dump_tries;
+	uint64_t tried_ns;
 };
 
 struct perf_maps {
 	struct process *list;
 	size_t n, cap;
 	uint64_t uses;
+	uint64_t start_ns;	/* of epoch 1 */
 	size_t last;		/* index that was asked for last */
 };
 
@@ -70,6 +78,10 @@ static void forget_entries(struct process *p)
 static void forget(struct process *p)
 {
 	forget_entries(p);
+	jit_dump_free(p->dump);
+	free(p->dump_path);
+	p->dump = NULL;
+	p->dump_path = NULL;
 	if (p->root >= 0)
 		close(p->root);
 	p->root = -1;
@@ -294,7 +306,7 @@ static void drop_overwritten(struct process *p)
 	p->n = out;
 }
 
-static void refresh(struct process *p)
+static void read_map(struct process *p)
 {
 	char path[48];
 	struct stat st;
@@ -317,6 +329,43 @@ static void refresh(struct process *p)
 			drop_overwritten(p);
 		}
 	}
+	close(fd);
+}
+
+/* The dump may be made after the process was first seen, but its path cannot be had after the process's end. */
+static void find_dump(struct process *p)
+{
+	char *path = p->dump_found ? NULL : jit_dump_path(p->pid, p->ns_pid);
+	struct stat st;
+	int fd;
+
+	if (!path)
+		return;
+	fd = open_in_root(p->root, path, &st);
+	if (fd >= 0 && st.st_uid == p->uid) {
+		free(p->dump_path);
+		p->dump_path = path;
+		p->dump_found = true;
+	} else {
+		free(path);
+	}
+	if (fd >= 0)
+		close(fd);
+}
+
+static void read_dump(struct process *p)
+{
+	struct stat st;
+	int fd;
+
+	find_dump(p);
+	fd = p->dump_found ? open_in_root(p->root, p->dump_path, &st) : -1;
+	if (fd < 0)
+		return;
+	if (!p->dump)
+		p->dump = jit_dump_new();
+	if (p->dump && st.st_uid == p->uid)
+		jit_dump_read(p->dump, fd, &st);
 	close(fd);
 }
 
@@ -347,23 +396,56 @@ static struct process *known(struct perf_maps *pm, uint32_t pid)
 	return p;
 }
 
-void perf_maps_see(struct perf_maps *pm, uint32_t pid)
+uint32_t perf_maps_see(struct perf_maps *pm, uint32_t pid, uint64_t time_ns)
 {
-	if (!lookup(pm, pid))
-		known(pm, pid);
+	struct process *p = lookup(pm, pid);
+	uint64_t epoch;
+
+	if (!p) {
+		p = known(pm, pid);
+		if (!p || p->root < 0)
+			return 0;
+	}
+	if (!p->dump_found && p->root >= 0 && p->dump_tries < DUMP_TRIES && time_ns - p->tried_ns >= LOOK_AGAIN_NS) {
+		p->dump_tries++;
+		p->tried_ns = time_ns;
+		find_dump(p);
+	}
+	if (!p->dump_found)
+		return 0;
+	if (!pm->start_ns)
+		pm->start_ns = time_ns;
+	epoch = time_ns < pm->start_ns ? 1 : (time_ns - pm->start_ns) / JIT_EPOCH_NS + 1;
+	return epoch < JIT_EPOCHS ? (uint32_t)epoch : JIT_EPOCHS - 1;
 }
 
-const char *perf_maps_find(struct perf_maps *pm, uint32_t pid, uint64_t addr)
+static const char *find_in_dump(const struct perf_maps *pm, const struct process *p, uint64_t addr, uint32_t epoch)
+{
+	uint64_t from = pm->start_ns + (epoch - 1ull) * JIT_EPOCH_NS;
+
+	if (!p->dump)
+		return NULL;
+	if (!epoch || epoch == JIT_EPOCHS - 1)
+		return jit_dump_find(p->dump, addr, 0, 0);
+	return jit_dump_find(p->dump, addr, from, from + JIT_EPOCH_NS);
+}
+
+const char *perf_maps_find(struct perf_maps *pm, uint32_t pid, uint64_t addr, uint32_t epoch)
 {
 	struct process *p = known(pm, pid);
 	size_t lo = 0, hi;	/* entries before lo start at or below addr, those from hi on above it */
+	const char *name;
 
 	if (!p || p->root < 0)
 		return NULL;
 	if (now_ns() - p->looked_ns >= LOOK_AGAIN_NS || !p->looked_ns) {
-		refresh(p);
+		read_map(p);
+		read_dump(p);
 		p->looked_ns = now_ns();
 	}
+	name = find_in_dump(pm, p, addr, epoch);
+	if (name)
+		return name;
 	for (hi = p->n; lo < hi;) {
 		size_t mid = lo + (hi - lo) / 2;
 
@@ -382,6 +464,7 @@ size_t perf_maps_bytes(const struct perf_maps *pm)
 	size_t sum = sizeof(*pm) + pm->cap * sizeof(*pm->list);
 
 	for (size_t i = 0; i < pm->n; i++)
-		sum += pm->list[i].cap * sizeof(struct entry) + pm->list[i].names_cap;
+		sum += pm->list[i].cap * sizeof(struct entry) + pm->list[i].names_cap +
+		       (pm->list[i].dump ? jit_dump_bytes(pm->list[i].dump) : 0);
 	return sum;
 }

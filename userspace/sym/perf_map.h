@@ -7,6 +7,9 @@
  * The file is the one that the process itself would open: below its own root, with its PID in its own namespace.
  * It must be a regular file of the process's user. It is read again when it has grown. A process that was seen
  * while it ran is still named after its end.
+ *
+ * A process with a dump (jit_dump.h) is named from that first. Code may have been replaced between sample and report, and stacks
+ * have no time; so JIT frames of such processes carry the second they were sampled in, the epoch.
  */
 #ifndef SFBPF_SYM_PERF_MAP_H
 #define SFBPF_SYM_PERF_MAP_H
@@ -22,10 +25,17 @@ struct perf_maps;
 
 struct perf_maps *perf_maps_new(void);	/* NULL: out of memory */
 void perf_maps_free(struct perf_maps *pm);
-/* Takes hold of what is needed to read its file later. Cheap if the process is known. */
-void perf_maps_see(struct perf_maps *pm, uint32_t pid);
-/* The function at addr, as written in the file (foreign bytes), valid until the next call; NULL: none. */
-const char *perf_maps_find(struct perf_maps *pm, uint32_t pid, uint64_t addr);
+
+#define JIT_EPOCH_NS 1000000000ull
+#define JIT_EPOCHS 4096u	/* the last one never ends */
+
+/*
+ * Takes hold of what is needed to read its files later. Cheap if the process is known. time_ns: of the sample, CLOCK_MONOTONIC.
+ * Returns the epoch to ask with; 0: the process has no dump.
+ */
+uint32_t perf_maps_see(struct perf_maps *pm, uint32_t pid, uint64_t time_ns);
+/* The function at addr, as written in the file (foreign bytes), valid until the next call; NULL: none. epoch 0: now. */
+const char *perf_maps_find(struct perf_maps *pm, uint32_t pid, uint64_t addr, uint32_t epoch);
 size_t perf_maps_bytes(const struct perf_maps *pm);
 
 #endif

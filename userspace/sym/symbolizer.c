@@ -6,13 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/hash.h"
+#include "base/idmap.h"
 #include "base/strpool.h"
 #include "base/text.h"
 #include "base/vec.h"
 #include "elf/elf_image.h"
 #include "sym/elf_symtab.h"
+#include "sym/frame_debug.h"
 #include "sym/perf_map.h"
 #include "sym/sym_kernel.h"
 #include "sym/sym_names.h"
@@ -23,11 +26,19 @@
  */
 #define KEY_SYMBOL (1ull << 61)
 #define KEY_KERNEL (1ull << 63)
+#define PATH_SHOWN 1024	/* bytes of a source file's path, with its NUL */
 #define MODULE_SHOWN 900	/* bytes of a module's name, with its NUL: "[...+0x...]" still fits SYM_NAME_MAX */
 #define CACHE_MAX (128u << 10)	/* entries; then it starts afresh, so that a long run stays small */
 
 struct symbol {
 	uint32_t name, module;	/* ids in the two pools */
+	uint32_t function;	/* in names: without line and mark of inlining */
+	uint32_t file, line;	/* in names; only if lines are shown. "" (SYM_UNKNOWN's), 0: not known */
+	uint32_t inlined;
+};
+
+struct chain {			/* what one place stands for */
+	uint32_t at, n;		/* in chain_ids; innermost first, the function itself last */
 };
 
 struct cached {
@@ -47,16 +58,31 @@ struct symbolizer {
 	struct sym_kernel *kernel;
 	bool kernel_tried;
 	struct perf_maps *jit;
+	struct frame_debug *debug;
+	struct idmap chain_of;	/* module << SF_FRAME_MODULE_SHIFT | offset -> chains */
+	struct chain *chains;
+	size_t chains_cap;
+	uint32_t *chain_ids;
+	size_t nchain_ids, chain_ids_cap;
+	bool show_lines;
+	struct debug_fetch fetch;
 	symbolizer_kernel_fn kernel_fn;
 	void *kernel_ctx;
 	char *kallsyms;
 	char raw[SYMTAB_NAME_MAX], name[SYM_NAME_MAX], module[MODULE_SHOWN];	/* scratch */
 };
 
+#define NO_FILE 0u	/* the empty name, which is interned first */
+
 /* Stands in module.symbols for "tried, and there is nothing". */
 static const char no_table;
 
 /* ---- Symbols ---- */
+
+static uint64_t hash_symbol(const struct symbol *s)
+{
+	return hash_mix(s->name, (uint64_t)s->file << 32 | s->module);
+}
 
 static int grow_pairs(struct symbolizer *sz)
 {
@@ -66,7 +92,7 @@ static int grow_pairs(struct symbolizer *sz)
 	if (!slots)
 		return -ENOMEM;
 	for (size_t id = 0; id < sz->n; id++) {
-		size_t at = hash_mix(sz->symbols[id].name, sz->symbols[id].module) & (n - 1);
+		size_t at = hash_symbol(&sz->symbols[id]) & (n - 1);
 
 		while (slots[at])
 			at = (at + 1) & (n - 1);
@@ -78,29 +104,39 @@ static int grow_pairs(struct symbolizer *sz)
 	return 0;
 }
 
-static int intern(struct symbolizer *sz, const char *name, const char *module, uint32_t *ret)
+static int intern_symbol(struct symbolizer *sz, const struct symbol *s, uint32_t *ret)
 {
-	struct symbol s;
 	size_t at;
 
-	if (strpool_intern(sz->names, name, strlen(name), &s.name) ||
-	    strpool_intern(sz->modules, module, strlen(module), &s.module) ||
-	    (sz->n * 2 >= sz->nslots && grow_pairs(sz)))
+	if (sz->n * 2 >= sz->nslots && grow_pairs(sz))
 		return -ENOMEM;
-	for (at = hash_mix(s.name, s.module) & (sz->nslots - 1); sz->slots[at]; at = (at + 1) & (sz->nslots - 1)) {
-		const struct symbol *have = &sz->symbols[sz->slots[at] - 1];
-
-		if (have->name == s.name && have->module == s.module) {
+	for (at = hash_symbol(s) & (sz->nslots - 1); sz->slots[at]; at = (at + 1) & (sz->nslots - 1)) {
+		if (memcmp(&sz->symbols[sz->slots[at] - 1], s, sizeof(*s)) == 0) {
 			*ret = sz->slots[at] - 1;
 			return 0;
 		}
 	}
 	if (sz->n >= UINT32_MAX - 1 || vec_reserve(&sz->symbols, &sz->cap, sz->n + 1, sizeof(*sz->symbols)))
 		return -ENOMEM;
-	sz->symbols[sz->n] = s;
+	sz->symbols[sz->n] = *s;
 	*ret = (uint32_t)sz->n++;
 	sz->slots[at] = *ret + 1;
 	return 0;
+}
+
+static int intern_name(struct symbolizer *sz, const char *name, uint32_t *ret)
+{
+	return strpool_intern(sz->names, name, strlen(name), ret);
+}
+
+static int intern(struct symbolizer *sz, const char *name, const char *module, uint32_t *ret)
+{
+	struct symbol s = { .file = NO_FILE };
+
+	if (intern_name(sz, name, &s.name) || strpool_intern(sz->modules, module, strlen(module), &s.module))
+		return -ENOMEM;
+	s.function = s.name;
+	return intern_symbol(sz, &s, ret);
 }
 
 /* Out of memory a frame is unknown rather than lost. */
@@ -179,7 +215,8 @@ struct symbolizer *symbolizer_new(struct modules *ms)
 	sz->modules = strpool_new();
 	sz->kallsyms = strdup(SYM_KERNEL_PATH);
 	sz->jit = perf_maps_new();
-	if (!sz->names || !sz->modules || !sz->kallsyms || !sz->jit || intern(sz, "[unknown]", "[unknown]", &id) || id != SYM_UNKNOWN ||
+	sz->debug = frame_debug_new();
+	if (!sz->names || !sz->modules || !sz->kallsyms || !sz->jit || !sz->debug || intern_name(sz, "", &id) || id != NO_FILE || intern(sz, "[unknown]", "[unknown]", &id) || id != SYM_UNKNOWN ||
 	    intern(sz, "[no stack]", "[no stack]", &id) || id != SYM_NO_STACK) {
 		symbolizer_free(sz);
 		return NULL;
@@ -204,20 +241,33 @@ static struct symtab *table_of(const struct module *m)
 	return m->symbols == &no_table ? NULL : m->symbols;
 }
 
+static void free_table(struct module *m)
+{
+	symtab_free(table_of(m));
+	m->symbols = NULL;
+}
+
+void symbolizer_forget(struct module *m)
+{
+	free_table(m);
+	if (m->fd >= 0)
+		close(m->fd);
+	m->fd = -1;
+}
+
 void symbolizer_free(struct symbolizer *sz)
 {
 	if (!sz)
 		return;
-	for (uint32_t id = 0; sz->ms && id <= modules_max_id(sz->ms); id++) {
-		struct module *m = modules_find(sz->ms, id);
-
-		if (m) {
-			symtab_free(table_of(m));
-			m->symbols = NULL;
-		}
-	}
+	for (uint32_t i = 0; sz->ms && i < modules_count(sz->ms); i++)
+		if (modules_at(sz->ms, i))
+			free_table(modules_at(sz->ms, i));
 	sym_kernel_free(sz->kernel);
 	perf_maps_free(sz->jit);
+	frame_debug_free(sz->debug);
+	idmap_free(&sz->chain_of);
+	free(sz->chains);
+	free(sz->chain_ids);
 	strpool_free(sz->names);
 	strpool_free(sz->modules);
 	free(sz->symbols);
@@ -229,12 +279,18 @@ void symbolizer_free(struct symbolizer *sz)
 
 /* ---- User frames ---- */
 
-static int build_table(const struct elf_image *img, const struct module *m, uint32_t pid, struct symtab **ret)
+static uint64_t place_of(uint64_t frame)
 {
+	return (uint64_t)SF_FRAME_MODULE(frame) << SF_FRAME_MODULE_SHIFT | SF_FRAME_OFFSET(frame);
+}
+
+static int build_table(const struct symbolizer *sz, const struct elf_image *img, const struct module *m, uint32_t pid, struct symtab **ret)
+{
+	struct debug_query q = { .img = img, .path = m->path, .pid = pid, .fetch = sz->fetch };
 	struct debug_file debug;
 	int err;
 
-	if (elf_image_section_of_type(img, SHT_SYMTAB) || debug_file_find(img, m->path, pid, &debug))
+	if (elf_image_section_of_type(img, SHT_SYMTAB) || debug_file_find(&q, &debug))
 		return symtab_build(img, ret);
 	err = symtab_build_with(img, &debug, ret);
 	debug_file_close(&debug);
@@ -242,7 +298,7 @@ static int build_table(const struct elf_image *img, const struct module *m, uint
 }
 
 /* NULL if the file has none or cannot be read. pid is one that has it mapped. */
-static const struct symtab *load_table(struct module *m, uint32_t pid)
+static const struct symtab *load_table(const struct symbolizer *sz, struct module *m, uint32_t pid)
 {
 	struct elf_image img;
 	struct symtab *t = NULL;
@@ -252,7 +308,7 @@ static const struct symtab *load_table(struct module *m, uint32_t pid)
 	m->symbols = (void *)&no_table;
 	if (module_image(m, &img))
 		return NULL;
-	if (!build_table(&img, m, pid, &t))
+	if (!build_table(sz, &img, m, pid, &t))
 		m->symbols = t;
 	elf_image_close(&img);
 	return table_of(m);
@@ -290,7 +346,7 @@ static uint32_t name_by_offset(struct symbolizer *sz, const struct module *m, ui
 
 static uint32_t name_by_symbol(struct symbolizer *sz, struct module *m, uint64_t offset, uint32_t pid)
 {
-	const struct symtab *t = load_table(m, pid);
+	const struct symtab *t = load_table(sz, m, pid);
 	struct symtab_hit hit;
 	uint64_t key;
 	uint32_t id;
@@ -312,9 +368,9 @@ static uint32_t name_by_symbol(struct symbolizer *sz, struct module *m, uint64_t
 }
 
 /* The file of names may still grow, so only a name is final. */
-static uint32_t name_jit(struct symbolizer *sz, uint64_t addr, uint32_t pid, bool *ret_final)
+static uint32_t name_jit(struct symbolizer *sz, uint64_t frame, uint32_t pid, bool *ret_final)
 {
-	const char *name = perf_maps_find(sz->jit, pid, addr);
+	const char *name = perf_maps_find(sz->jit, pid, SF_FRAME_JIT_ADDR(frame), SF_FRAME_JIT_EPOCH(frame));
 	size_t len;
 
 	*ret_final = name != NULL;
@@ -325,24 +381,126 @@ static uint32_t name_jit(struct symbolizer *sz, uint64_t addr, uint32_t pid, boo
 	return symbol_or_unknown(sz, sz->name, "[jit]");
 }
 
-void symbolizer_see(struct symbolizer *sz, const uint64_t *frames, size_t n, uint32_t pid)
+uint32_t symbolizer_see(struct symbolizer *sz, const uint64_t *frames, size_t n, uint32_t pid, uint64_t time_ns)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (SF_FRAME_KIND(frames[i]) == SF_FRAME_JIT) {
-			perf_maps_see(sz->jit, pid);
-			return;
-		}
+	for (size_t i = 0; i < n; i++)
+		if (SF_FRAME_KIND(frames[i]) == SF_FRAME_JIT)
+			return perf_maps_see(sz->jit, pid, time_ns);
+	return 0;
+}
+
+/* ---- Inlined frames and lines ---- */
+
+static const struct chain *find_chain(const struct symbolizer *sz, uint64_t frame)
+{
+	uint32_t kind = SF_FRAME_KIND(frame), id;
+
+	if (!sz->chain_of.n || (kind != SF_FRAME_ROW && kind != SF_FRAME_NOROW) || !idmap_find(&sz->chain_of, place_of(frame), 0, &id))
+		return NULL;
+	return &sz->chains[id];
+}
+
+/* sz->name is the function; as it is shown: "push_back (vector.h:120)_[i]". */
+static int intern_frame(struct symbolizer *sz, const char *function, uint32_t module, const struct dwarf_frame *f, bool inlined, uint32_t *ret)
+{
+	const char *file = sz->show_lines && f->file && f->line ? f->file : "", *base;
+	char clean[PATH_SHOWN], shown[SYM_NAME_MAX + PATH_SHOWN + 32];
+	struct symbol s = { .module = module, .inlined = inlined };
+
+	text_clean(clean, sizeof(clean), file, strlen(file), 0);
+	snprintf(shown, sizeof(shown), "%s", function);
+	if (*clean) {
+		s.line = f->line;
+		base = strrchr(clean, '/');
+		snprintf(shown + strlen(shown), sizeof(shown) - strlen(shown), " (%.255s:%u)", base && base[1] ? base + 1 : clean, f->line);
 	}
+	if (inlined)
+		strcat(shown, "_[i]");
+	return intern_name(sz, function, &s.function) || intern_name(sz, shown, &s.name) || intern_name(sz, clean, &s.file) ||
+	       intern_symbol(sz, &s, ret) ? -ENOMEM : 0;
+}
+
+/* What the DWARF says of a place: frame_debug's callback. */
+static int take_frames(void *ctx, struct module *m, uint64_t offset, const struct dwarf_frame *frames, size_t n)
+{
+	struct symbolizer *sz = ctx;
+	uint32_t own = name_by_symbol(sz, m, offset, 0), id, at = (uint32_t)sz->nchain_ids;
+	size_t before = sz->chain_of.n;
+	const char *name;
+
+	if (!sz->show_lines && n == 1 && strpool_str(sz->names, sz->symbols[own].name)[0] != '[')
+		return 0;	/* nothing that the symbol does not say */
+	if (vec_reserve(&sz->chain_ids, &sz->chain_ids_cap, at + n, sizeof(*sz->chain_ids)) ||
+	    vec_reserve(&sz->chains, &sz->chains_cap, before + 1, sizeof(*sz->chains)))
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		bool last = i + 1 == n;
+
+		/* The function's own name is that of its symbol, as without DWARF. */
+		if (last && (!frames[i].name || strpool_str(sz->names, sz->symbols[own].name)[0] != '['))
+			name = strpool_str(sz->names, sz->symbols[own].name);
+		else if (frames[i].name && sym_demangle(frames[i].name, sz->name, sizeof(sz->name)))
+			name = sz->name;
+		else
+			name = "[unknown]";
+		if (intern_frame(sz, name, sz->symbols[own].module, &frames[i], !last, &sz->chain_ids[at + i]))
+			return -ENOMEM;
+	}
+	if (idmap_get(&sz->chain_of, (uint64_t)m->id << SF_FRAME_MODULE_SHIFT | offset, 0, &id))
+		return -ENOMEM;
+	if (id == before) {
+		sz->chains[id] = (struct chain){ at, (uint32_t)n };
+		sz->nchain_ids += n;
+	}
+	return 0;
+}
+
+int symbolizer_want_debug(struct symbolizer *sz, uint64_t frame, uint32_t pid)
+{
+	uint32_t kind = SF_FRAME_KIND(frame);
+
+	if (kind != SF_FRAME_ROW && kind != SF_FRAME_NOROW)
+		return 0;
+	return frame_debug_want(sz->debug, SF_FRAME_MODULE(frame), SF_FRAME_OFFSET(frame), pid);
+}
+
+int symbolizer_read_debug(struct symbolizer *sz, const struct symbolizer_debug *opts, unsigned int *ret_files)
+{
+	struct frame_debug_opts o = {
+		.inlined = opts->inlined, .lines = opts->lines, .fetch = sz->fetch, .limits = DWARF_LIMITS,
+		.found = take_frames, .failed = opts->failed, .ctx = sz,
+	};
+
+	sz->show_lines = opts->lines;
+	return frame_debug_read(sz->debug, sz->ms, &o, ret_files);
+}
+
+size_t symbolizer_inlined(const struct symbolizer *sz, uint64_t frame, const uint32_t **ret)
+{
+	const struct chain *c = find_chain(sz, frame);
+
+	if (!c)
+		return 0;
+	*ret = sz->chain_ids + c->at;
+	return c->n - 1;
+}
+
+void symbolizer_set_fetch(struct symbolizer *sz, const struct debug_fetch *fetch)
+{
+	sz->fetch = *fetch;
 }
 
 static uint32_t name_in_file(struct symbolizer *sz, uint64_t frame, uint32_t pid, bool *ret_final)
 {
 	struct module *m = modules_find(sz->ms, SF_FRAME_MODULE(frame));
 	uint64_t offset = SF_FRAME_OFFSET(frame);
-	uint64_t key = (uint64_t)SF_FRAME_MODULE(frame) << SF_FRAME_MODULE_SHIFT | offset;
+	uint64_t key = place_of(frame);
+	const struct chain *c = find_chain(sz, frame);
 	uint32_t id;
 	int state;
 
+	if (c)
+		return sz->chain_ids[c->at + c->n - 1];
 	if (cache_get(sz, key, &id))
 		return id;
 	state = m ? m->state : MODULE_LOADING;
@@ -366,7 +524,7 @@ uint32_t symbolizer_user(struct symbolizer *sz, uint64_t frame, uint32_t pid, bo
 		id = name_in_file(sz, frame, pid, &is_final);
 		break;
 	case SF_FRAME_JIT:
-		id = name_jit(sz, SF_FRAME_ADDR(frame), pid, &is_final);
+		id = name_jit(sz, frame, pid, &is_final);
 		break;
 	default:
 		id = SYM_UNKNOWN;
@@ -431,6 +589,17 @@ const char *symbolizer_name(const struct symbolizer *sz, uint32_t id)
 	return strpool_str(sz->names, sz->symbols[id].name);
 }
 
+const char *symbolizer_function(const struct symbolizer *sz, uint32_t id)
+{
+	return strpool_str(sz->names, sz->symbols[id].function);
+}
+
+uint32_t symbolizer_line(const struct symbolizer *sz, uint32_t id, const char **ret_file)
+{
+	*ret_file = strpool_str(sz->names, sz->symbols[id].file);
+	return sz->symbols[id].line;
+}
+
 const char *symbolizer_module(const struct symbolizer *sz, uint32_t id)
 {
 	return strpool_str(sz->modules, sz->symbols[id].module);
@@ -461,11 +630,12 @@ size_t symbolizer_bytes(const struct symbolizer *sz)
 	size_t sum = sizeof(*sz) + strpool_bytes(sz->names) + strpool_bytes(sz->modules) + sz->cap * sizeof(*sz->symbols) +
 		     sz->nslots * sizeof(*sz->slots) + sz->cache_slots * sizeof(*sz->cache);
 
-	sum += perf_maps_bytes(sz->jit);
+	sum += perf_maps_bytes(sz->jit) + sz->chains_cap * sizeof(*sz->chains) + sz->chain_ids_cap * sizeof(*sz->chain_ids) +
+	       sz->chain_of.cap * sizeof(*sz->chain_of.keys) + sz->chain_of.nslots * sizeof(*sz->chain_of.slots);
 	if (sz->kernel)
 		sum += sym_kernel_bytes(sz->kernel);
-	for (uint32_t id = 0; id <= modules_max_id(sz->ms); id++) {
-		const struct module *m = modules_find(sz->ms, id);
+	for (uint32_t i = 0; i < modules_count(sz->ms); i++) {
+		const struct module *m = modules_at(sz->ms, i);
 
 		if (m && table_of(m))
 			sum += symtab_bytes(table_of(m));

@@ -6,7 +6,8 @@
  *   malloc               a function               [libfoo.so.1+0x1a2b]   no symbol; the file offset of the frame word
  *   memcpy@plt           a PLT stub               [unknown]              no module
  *   vfs_read_[k]         kernel                   [unknown]_[j]          code without a file (JIT)
- *                                                 JS:*parse_[j]          the same, named in perf-PID.map
+ *   push_back_[i]        inlined into the next   JS:*parse_[j]          the same, named in perf-PID.map or jit-PID.dump
+ *   main (main.c:12)     with lines
  *
  * Symbol tables are read from a module's file when its first frame is asked for. One thread only.
  */
@@ -18,6 +19,7 @@
 #include <stdint.h>
 
 #include "elf/module.h"
+#include "sym/debug_file.h"
 
 #define SYM_UNKNOWN 0u		/* "[unknown]"; also what is returned when memory runs out */
 #define SYM_NO_STACK 1u		/* "[no stack]", for samples without frames */
@@ -27,6 +29,8 @@ struct symbolizer;
 struct symbolizer *symbolizer_new(struct modules *ms);	/* ms must outlive it; NULL: out of memory */
 /* Also frees the symbol tables that hang off the modules. */
 void symbolizer_free(struct symbolizer *sz);
+/* Frees a module's symbols and closes its file. What has no name by now is shown by its offset from then on. */
+void symbolizer_forget(struct module *m);
 /*
  * Where kernel names come from first: "name" or "name [module]" of the function that holds addr; false: unknown. Reading
  * all of /proc/kallsyms (62 ms of CPU and 5 MB here) is what remains without it.
@@ -44,11 +48,34 @@ uint32_t symbolizer_user(struct symbolizer *sz, uint64_t frame, uint32_t pid, bo
 uint32_t symbolizer_kernel(struct symbolizer *sz, uint64_t addr);
 /*
  * A running process's user frames as they arrive: some names can be had after its end only if it was seen before.
+ * Not 0: the epoch that its JIT frames must carry (SF_FRAME_IN_EPOCH) to be named as of time_ns (CLOCK_MONOTONIC).
  */
-void symbolizer_see(struct symbolizer *sz, const uint64_t *frames, size_t n, uint32_t pid);
+uint32_t symbolizer_see(struct symbolizer *sz, const uint64_t *frames, size_t n, uint32_t pid, uint64_t time_ns);
+
+/*
+ * Inlined frames and lines, for reports: first what is wanted, then all of it at once, which may take seconds and asks the disk.
+ * From then on a wanted frame's symbol is that with its line, and symbolizer_inlined has what was inlined there.
+ * Symbols that were asked for before stay as they were.
+ */
+struct symbolizer_debug {
+	bool inlined, lines;
+	/* A file whose DWARF could not be read to its end: -ETIMEDOUT, -ECHILD (damaged, or too large). NULL: none */
+	void (*failed)(void *ctx, const struct module *m, int err);
+};
+int symbolizer_want_debug(struct symbolizer *sz, uint64_t frame, uint32_t pid);	/* 0 or -ENOMEM */
+/* *ret_files had DWARF. 0 or -ENOMEM. */
+int symbolizer_read_debug(struct symbolizer *sz, const struct symbolizer_debug *opts, unsigned int *ret_files);
+/* How many frames are inlined at a frame; *ret are their symbols, innermost first, valid until the next _read_debug. */
+size_t symbolizer_inlined(const struct symbolizer *sz, uint64_t frame, const uint32_t **ret);
+/* Debug files that this machine does not have. Asked when a file's first name is; it may take minutes. */
+void symbolizer_set_fetch(struct symbolizer *sz, const struct debug_fetch *fetch);
 
 /* Clean UTF-8 (base/text.h), valid until symbolizer_free. ';' may occur: folded output replaces it. */
 const char *symbolizer_name(const struct symbolizer *sz, uint32_t id);
+/* The same without line and "_[i]". */
+const char *symbolizer_function(const struct symbolizer *sz, uint32_t id);
+/* *ret_file: its path as the compiler knew it, "" with line 0 if it is not known or not wanted. */
+uint32_t symbolizer_line(const struct symbolizer *sz, uint32_t id, const char **ret_file);
 /* "libc.so.6", "[vdso]", "[kernel]", "[ext4]", "[jit]", "[unknown]" */
 const char *symbolizer_module(const struct symbolizer *sz, uint32_t id);
 /* Equal for two symbols iff their module names are equal; dense, < symbolizer_module_count. */

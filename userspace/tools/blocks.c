@@ -50,11 +50,11 @@ static int add_block(struct blocks *b, const struct offcpu_block *blk, size_t *r
 	struct profile_times t = { .count = blk->count, .weight = blk->ns, .state = blk->state };
 	int err = 0;
 
-	symbolizer_see(b->session->symbols, blk->stack->frames, blk->stack->n_user, blk->stack->pid);
+	symbolizer_see(b->session->symbols, blk->stack->frames, blk->stack->n_user, blk->stack->pid, session_now());
 	if (b->wakers && blk->waker)
 		err = add_waker(b, blk->waker, &t.waker);
 	if (!err)
-		err = profile_add_times(b->session->profile, without_tracing(b, blk->stack), &t, ret_at);
+		err = profile_add_times(b->profile, without_tracing(b, blk->stack), &t, ret_at);
 	if (err)
 		b->session->dropped += blk->count;
 	else if (blk->state < SF_OFF_STATES)
@@ -63,9 +63,8 @@ static int add_block(struct blocks *b, const struct offcpu_block *blk, size_t *r
 }
 
 /* The maps were full: a sample that stands for its weight. */
-static void on_sample(void *ctx, const struct sf_sample *rec)
+void blocks_take(struct blocks *b, const struct sf_sample *rec)
 {
-	struct blocks *b = ctx;
 	struct offcpu_block blk = {
 		.stack = rec, .state = rec->state, .count = 1, .ns = rec->weight,
 	};
@@ -76,13 +75,18 @@ static void on_sample(void *ctx, const struct sf_sample *rec)
 	add_block(b, &blk, &at);
 }
 
+static void on_sample(void *ctx, const struct sf_sample *rec)
+{
+	blocks_take(ctx, rec);
+}
+
 static void on_block(void *ctx, const struct offcpu_block *blk)
 {
 	struct blocks *b = ctx;
 	struct block_info *info;
 	size_t at;
 
-	if (add_block(b, blk, &at))
+	if (add_block(b, blk, &at) || b->no_info)
 		return;
 	if (vec_reserve(&b->info, &b->info_cap, at + 1, sizeof(*b->info)))
 		return;		/* shown without its longest block */
@@ -99,7 +103,7 @@ static void on_block(void *ctx, const struct offcpu_block *blk)
 
 int blocks_open(struct blocks *b, struct session *s, bool wakers)
 {
-	*b = (struct blocks){ .session = s };
+	*b = (struct blocks){ .session = s, .profile = s->profile };
 	b->buf = malloc(sizeof(*b->buf) + 8ul * (SF_MAX_USER + SF_MAX_KERNEL));
 	b->wakers = wakers ? profile_new() : NULL;
 	if (!b->buf || (wakers && !b->wakers)) {

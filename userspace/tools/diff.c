@@ -11,8 +11,9 @@ static const struct option_spec options[] = { VIEW_OPTIONS, { 0 } };
 static const struct tool_spec spec = {
 	.name = "diff",
 	.usage = "diff [options] BEFORE AFTER",
-	.summary = "Compares two files that 'sfbpf record' wrote as folded lines or JSON, by each function's share of\n"
-		   "all: a table of the largest changes, a red and blue flame graph, or lines 'STACK BEFORE AFTER'.",
+	.summary = "Compares two files that 'sfbpf record' or 'offcpu' wrote as folded lines, JSON or pprof, by each\n"
+		   "function's share of all: a table of the largest changes, a red and blue flame graph, or lines\n"
+		   "'STACK BEFORE AFTER'.",
 	.options = options,
 	.examples = "  sfbpf diff old.folded new.folded             the largest changes\n"
 		    "  sfbpf diff old.json new.json -o diff.html    red: more than before, blue: less\n",
@@ -43,6 +44,8 @@ int tool_diff(int argc, char **argv)
 
 	if (err)
 		return err;
+	if (!strcmp(paths[0], "-") && !strcmp(paths[1], "-"))
+		return complain(EXIT_USAGE, "only one of the two can be the standard input");
 	if (stackset_init(&v.stacks))
 		return complain(EXIT_FAILED, "out of memory");
 	err = compare(&v, paths);

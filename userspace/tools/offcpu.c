@@ -11,6 +11,7 @@
 #include "tools/blocks.h"
 #include "tools/offcpu_tables.h"
 #include "tools/oneshot.h"
+#include "tools/terminal.h"
 #include "tools/tools.h"
 
 enum { OPT_STATE = OPT_TOOL, OPT_WAKERS, OPT_HIST, OPT_THREADS, OPT_STACKS, OPT_PERIOD, OPT_WHERE, OPT_KTHREADS, OPT_UTHREADS };
@@ -160,11 +161,15 @@ static int report(struct offcpu_tool *t, struct session *s)
 	struct out_meta meta = { .event = "off-cpu", .host = host, .start_unix_ns = s->start_unix_ns };
 	struct out_report rep = {
 		.profile = s->profile, .symbols = s->symbols, .modules = s->modules, .meta = &meta, .stats = &stats,
-		.opts = { .user_only = !t->one.common.collect.kernel, .kernel_only = !t->one.common.collect.user, .usec = true },
+		.opts = { .user_only = !t->one.common.collect.kernel, .kernel_only = !t->one.common.collect.user, .usec = true,
+			  .columns = t->one.out == stdout ? terminal_columns() : 0 },
 		.wakers = t->blocks.wakers,
 	};
 	int err;
 
+	err = oneshot_debug(&t->one, s, t->blocks.wakers);
+	if (err)
+		return err;
 	gethostname(host, sizeof(host) - 1);
 	session_stats(s, s->profile, &stats);
 	blocks_stats(&t->blocks, &stats);

@@ -9,8 +9,26 @@
 
 #include "base/exitcode.h"
 #include "base/num.h"
+#include "sym/debuginfod.h"
+#include "sym/dwarf_reader.h"
 
 #define POLL_MS 100
+
+static int open_debuginfod(struct oneshot *r)
+{
+	struct debuginfod_opts opts = { 0 };
+	int err;
+
+	if (r->debuginfod)
+		return 0;
+	err = debuginfod_new(&opts, &r->debuginfod);
+	if (err == -ENOTSUP)
+		return complain(EXIT_USAGE, "--debuginfod: built without libcurl");
+	if (err == -ENOENT)
+		return complain(EXIT_USAGE, "--debuginfod: no server: DEBUGINFOD_URLS is not set (sudo drops it), and " DEBUGINFOD_URLS_DIR
+				" has none");
+	return err ? complain(EXIT_FAILED, "--debuginfod: no place for its cache: %s", strerror(-err)) : 0;
+}
 
 int oneshot_option(struct oneshot *r, int id, const char *arg)
 {
@@ -21,6 +39,12 @@ int oneshot_option(struct oneshot *r, int id, const char *arg)
 	case OPT_STATS:
 		r->common.stats = arg;
 		return 0;
+	case OPT_INLINE:
+	case OPT_LINES:
+		*(id == OPT_INLINE ? &r->inlined : &r->lines) = true;
+		return dwarf_supported() ? 0 : complain(EXIT_USAGE, "--inline and --lines: built without libdw");
+	case OPT_DEBUGINFOD:
+		return open_debuginfod(r);
 	case 'd':
 		r->seconds = arg;
 		return 0;
@@ -138,6 +162,7 @@ static int sample(struct oneshot *r, struct session *s)
 		err = session_poll(s, wait_ms);
 		if (err)
 			return complain(EXIT_FAILED, "reading samples: %s", strerror(-err));
+		session_sweep(s, NULL, NULL);
 	}
 	return 0;
 }
@@ -151,7 +176,7 @@ int oneshot_prepare(struct oneshot *r)
 	if (r->command && !r->system_wide)
 		r->common.collect.follow_forks = true;
 	r->common.collect.count_run_time = r->common.stats != NULL;
-	r->common.collect.want_cgroup = r->format && !strcmp(r->format->name, "json");
+	r->common.collect.want_cgroup = r->format && r->format->cgroups;
 	return err;
 }
 
@@ -172,11 +197,52 @@ int oneshot_sample(struct oneshot *r, struct session *s)
 	return err;
 }
 
+static void say_failed(void *ctx, const struct module *m, int err)
+{
+	(void)ctx;
+	fprintf(stderr, "sfbpf: the debug information of %s could not be read to its end: %s\n", m->name ? m->name : "a file",
+		err == -ETIMEDOUT ? "it takes too long" : "it is damaged, or too large");
+}
+
+int oneshot_debug(struct oneshot *r, struct session *s, const struct profile *more)
+{
+	struct symbolizer_debug opts = { .inlined = r->inlined, .lines = r->lines, .failed = say_failed };
+	uint64_t start = session_now(), bytes;
+	unsigned int files = 0;
+	int err;
+
+	if (r->debuginfod)
+		symbolizer_set_fetch(s->symbols, &(struct debug_fetch){ debuginfod_fetch, r->debuginfod });
+	if (!r->inlined && !r->lines)
+		return 0;
+	err = profile_want_debug(s->profile, s->symbols);
+	if (!err && more)
+		err = profile_want_debug(more, s->symbols);
+	if (!err)
+		err = symbolizer_read_debug(s->symbols, &opts, &files);
+	if (err)
+		return complain(EXIT_FAILED, "reading debug information: %s", strerror(-err));
+	if (!r->common.collect.verbose)
+		return 0;
+	fprintf(stderr, "sfbpf: debug information of %u files, read in %.1f s\n", files, (double)(session_now() - start) / 1e9);
+	if (r->debuginfod) {
+		debuginfod_totals(r->debuginfod, &files, &bytes);
+		fprintf(stderr, "sfbpf: debuginfod: %u files, %.1f MB\n", files, (double)bytes / 1e6);
+	}
+	return 0;
+}
+
 void oneshot_say_losses(const struct run_stats *st)
 {
 	for (unsigned int i = 0; i < SF_LOST_MAX; i++)
 		if (st->lost[i])
 			fprintf(stderr, "sfbpf: lost %llu: %s\n", (unsigned long long)st->lost[i], profile_lost_help(i));
+	if (st->tables.full)
+		fprintf(stderr, "sfbpf: %llu times a file's tables had to wait for room (--table-memory)\n",
+			(unsigned long long)st->tables.full);
+	if (st->needs_refused)
+		fprintf(stderr, "sfbpf: %llu times a new file had to wait: its user met too many of them at once\n",
+			(unsigned long long)st->needs_refused);
 }
 
 int oneshot_close(struct oneshot *r, int rc)
@@ -185,6 +251,7 @@ int oneshot_close(struct oneshot *r, int rc)
 		rc = complain(EXIT_FAILED, "writing %s: %s", r->common.output, strerror(errno));
 	if (r->stats && r->stats != stdout && fclose(r->stats) && !rc)
 		rc = complain(EXIT_FAILED, "writing %s: %s", r->common.stats, strerror(errno));
+	debuginfod_free(r->debuginfod);
 	common_opts_free(&r->common);
 	return rc;
 }

@@ -19,7 +19,8 @@ struct option_spec {
 };
 
 enum {	/* ids of options without a letter */
-	OPT_FORMAT = 256, OPT_COMM, OPT_VERSION, OPT_STATS, OPT_RING, OPT_TABLES, OPT_DURATION, OPT_BTF, OPT_TOOL,
+	OPT_FORMAT = 256, OPT_COMM, OPT_VERSION, OPT_STATS, OPT_RING, OPT_TABLES, OPT_DURATION, OPT_BTF, OPT_INLINE, OPT_LINES,
+	OPT_DEBUGINFOD, OPT_TOOL,
 };
 
 /* Options common to top, record, offcpu, agent. */

@@ -10,6 +10,7 @@
 #include "out/out.h"
 #include "tools/oneshot.h"
 #include "tools/session.h"
+#include "tools/terminal.h"
 #include "tools/tools.h"
 
 static const struct option_spec options[] = {
@@ -40,10 +41,14 @@ static int report(struct oneshot *r, struct session *s)
 	};
 	struct out_report rep = {
 		.profile = s->profile, .symbols = s->symbols, .modules = s->modules, .meta = &meta, .stats = &stats,
-		.opts = { .user_only = !r->common.collect.kernel, .kernel_only = !r->common.collect.user },
+		.opts = { .user_only = !r->common.collect.kernel, .kernel_only = !r->common.collect.user,
+			  .columns = r->out == stdout ? terminal_columns() : 0 },
 	};
 	int err;
 
+	err = oneshot_debug(r, s, NULL);
+	if (err)
+		return err;
 	gethostname(host, sizeof(host) - 1);
 	session_stats(s, s->profile, &stats);
 	err = r->format->write(&rep, r->out);
@@ -78,6 +83,8 @@ static int run(struct oneshot *r, struct session *s)
 	session_signals();	/* a Ctrl-C while tables are made ends the run in order, too */
 	if (!err)
 		err = session_open(s, &r->common.collect);
+	if (!err && r->format->threads)
+		profile_by_thread(s->profile);
 	if (!err)
 		err = oneshot_sample(r, s);
 	if (!err)

@@ -10,11 +10,13 @@ static const struct option_spec options[] = { VIEW_OPTIONS, { 0 } };
 static const struct tool_spec spec = {
 	.name = "report",
 	.usage = "report [options] FILE",
-	.summary = "Shows a file that 'sfbpf record' wrote as folded lines or JSON (- is the standard input):\n"
-		   "functions by self time and the call tree as text, a flame graph, or folded lines.",
+	.summary = "Shows a file that 'sfbpf record' or 'offcpu' wrote as folded lines, JSON or pprof\n"
+		   "(- is the standard input): functions by self time and the call tree as text,\n"
+		   "a flame graph, or folded lines.",
 	.options = options,
 	.examples = "  sfbpf report cpu.folded                 a table and the call tree\n"
-		    "  sfbpf report cpu.json -o cpu.html       a flame graph\n",
+		    "  sfbpf report cpu.pb.gz -o cpu.html      a flame graph\n"
+		    "  sfbpf report --format folded - < cpu.json\n",
 };
 
 int tool_report(int argc, char **argv)

@@ -12,6 +12,7 @@
 #include "tools/options.h"
 
 #define SESSION_NICE (-10)
+#define LEFT_MIN 1024
 
 static volatile sig_atomic_t stop_requested;
 
@@ -36,12 +37,37 @@ uint64_t session_now(void)
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
+/* The same sample with the second in its JIT frames: their addresses will have been used again. */
+static const struct sf_sample *in_epoch(const struct sf_sample *sample, uint32_t epoch)
+{
+	static union {
+		struct sf_sample sample;
+		char room[sizeof(struct sf_sample) + 8 * (SF_MAX_USER + SF_MAX_KERNEL)];
+	} copy;
+	uint64_t *frames = (uint64_t *)(copy.room + sizeof(struct sf_sample));
+
+	if (sample->n_user > SF_MAX_USER || sample->n_kernel > SF_MAX_KERNEL)
+		return sample;
+	memcpy(copy.room, sample, sizeof(*sample) + 8 * ((size_t)sample->n_user + sample->n_kernel));
+	for (size_t i = 0; i < sample->n_user; i++)
+		if (SF_FRAME_KIND(frames[i]) == SF_FRAME_JIT && !SF_FRAME_JIT_EPOCH(frames[i]))
+			frames[i] = SF_FRAME_IN_EPOCH(frames[i], epoch);
+	return &copy.sample;
+}
+
+const struct sf_sample *session_see(struct session *s, const struct sf_sample *sample)
+{
+	uint32_t epoch = symbolizer_see(s->symbols, sample->frames, sample->n_user, sample->pid,
+					sample->time_ns ? sample->time_ns : session_now());
+
+	return epoch ? in_epoch(sample, epoch) : sample;
+}
+
 static void on_sample(void *ctx, const struct sf_sample *sample)
 {
 	struct session *s = ctx;
 
-	symbolizer_see(s->symbols, sample->frames, sample->n_user, sample->pid);
-	if (profile_add(s->profile, sample))
+	if (profile_add(s->profile, session_see(s, sample)))
 		s->dropped++;
 }
 
@@ -51,6 +77,7 @@ int session_open(struct session *s, const struct collector_opts *opts)
 	int files;
 
 	memset(s, 0, sizeof(*s));
+	s->left_limit = LEFT_MIN;
 	s->modules = modules_new();
 	s->symbols = s->modules ? symbolizer_new(s->modules) : NULL;
 	s->profile = profile_new();
@@ -68,7 +95,7 @@ int session_open(struct session *s, const struct collector_opts *opts)
 		fprintf(stderr, "sfbpf: %d mapped files: %llu with tables, %llu without, %llu gone; %llu rows, %.1f MB, %.0f ms\n",
 			files, (unsigned long long)c.loader.loaded, (unsigned long long)c.loader.no_table,
 			(unsigned long long)c.loader.gone, (unsigned long long)c.loader.rows,
-			(double)c.table_bytes / 1e6, (double)c.loader.build_ns / 1e6);
+			(double)c.tables.bytes / 1e6, (double)c.loader.build_ns / 1e6);
 	}
 	return 0;
 }
@@ -91,6 +118,43 @@ int session_start(struct session *s)
 int session_poll(struct session *s, int timeout_ms)
 {
 	return collector_poll(s->collector, timeout_ms, s->take ? s->take : on_sample, s->take ? s->take_ctx : s);
+}
+
+/* Descriptors for half of the files that may be open are kept for files that are mapped. */
+static size_t max_left(void)
+{
+	struct rlimit files;
+
+	return getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur < 2 * LEFT_MIN ? LEFT_MIN : (size_t)files.rlim_cur / 2;
+}
+
+/* Too many files are gone whose frames are kept: the older half is named now, as far as the profile goes, and then closed. */
+static void forget_older(struct session *s, size_t n)
+{
+	struct module *m = NULL;
+
+	profile_resolve(s->profile, s->symbols);
+	for (size_t i = 0; i < n && (m = modules_next_left(s->modules, m)); i++)
+		symbolizer_forget(m);
+}
+
+void session_sweep(struct session *s, void (*see)(void *ctx, const struct modules *ms), void *ctx)
+{
+	size_t left = modules_sweep(s->modules);
+
+	if (s->take || left <= s->left_limit)
+		return;
+	modules_unsee(s->modules);
+	profile_see(s->profile, s->modules);
+	if (see)
+		see(ctx, s->modules);
+	for (struct module *m = modules_next_left(s->modules, NULL); m; m = modules_next_left(s->modules, m))
+		if (!m->seen)
+			symbolizer_forget(m);
+	left = modules_sweep(s->modules);
+	if (left > max_left())
+		forget_older(s, left / 2);
+	s->left_limit = 2 * left > LEFT_MIN ? 2 * left : LEFT_MIN;
 }
 
 void session_stop(struct session *s)
@@ -126,11 +190,15 @@ void session_stats(struct session *s, const struct profile *profile, struct run_
 	memcpy(ret->lost, c.lost, sizeof(ret->lost));
 	ret->needs = c.needs;
 	ret->needs_dropped = c.needs_dropped;
+	ret->needs_refused = c.needs_refused;
 	ret->lost[SF_LOST_BAD_RECORD] += s->dropped;
 	ret->tables.modules = c.loader.loaded;
 	ret->tables.rows = c.loader.rows;
 	ret->tables.rules = c.loader.rules;
-	ret->tables.bytes = c.table_bytes;
+	ret->tables.bytes = c.tables.bytes;
+	ret->tables.evicted = c.tables.evicted;
+	ret->tables.recycled = c.tables.recycled;
+	ret->tables.full = c.tables.full;
 	ret->tables.build_ms = (double)c.loader.build_ns / 1e6;
 	ret->programs = s->programs;
 	ret->nprograms = s->nprograms;

@@ -23,6 +23,7 @@ struct session {
 	uint64_t dropped;		/* samples that profile_add had no memory for */
 	collector_sample_fn take;	/* instead of profile_add; NULL: none */
 	void *take_ctx;
+	size_t left_limit;		/* session_sweep: modules without an id that are kept before it looks closer */
 	struct run_program programs[16];
 	size_t nprograms;
 };
@@ -31,6 +32,13 @@ struct session {
 int session_open(struct session *s, const struct collector_opts *opts);
 int session_start(struct session *s);
 int session_poll(struct session *s, int timeout_ms);	/* 0 or -errno */
+/* To be called for each sample that comes: what names need of a live process. The sample as it is to be counted; until the next call. */
+const struct sf_sample *session_see(struct session *s, const struct sf_sample *sample);
+/*
+ * Frees what is known of files that are gone, while nobody holds a pointer to a module. see: says modules_see for all
+ * frames that are kept beside s->profile; NULL: there are none. A run with a sink of its own (take) keeps what it has seen.
+ */
+void session_sweep(struct session *s, void (*see)(void *ctx, const struct modules *ms), void *ctx);
 /* Stops sampling and takes what is still in the ring. */
 void session_stop(struct session *s);
 /* The account so far; account is that of `profile`. */

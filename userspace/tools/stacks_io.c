@@ -10,6 +10,7 @@
 #include "base/num.h"
 #include "out/out_html.h"
 #include "out/out_stacks.h"
+#include "tools/terminal.h"
 
 #define ROWS 40
 #define TREE_MIN 1.0	/* percent */
@@ -59,12 +60,13 @@ static int take_option(struct view *v, int id, const char *arg)
 int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **argv, const char **operands, size_t n)
 {
 	const char *arg;
+	bool dashes = false;
 	size_t have = 0;
 	int id, err;
 
-	/* Options may stand behind operands too. */
+	/* Options may stand behind operands too, but not behind "--". */
 	for (;;) {
-		id = options_next(spec, argc, argv, &arg);
+		id = dashes ? -1 : options_next(spec, argc, argv, &arg);
 		if (id == -2)
 			exit(EXIT_OK);
 		if (id == '?')
@@ -77,6 +79,7 @@ int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **ar
 		}
 		if (optind == argc)
 			break;
+		dashes |= optind > 1 && !strcmp(argv[optind - 1], "--");
 		if (have == n)
 			return complain(EXIT_USAGE, "unexpected '%s'", argv[optind]);
 		operands[have++] = argv[optind++];
@@ -96,6 +99,7 @@ static bool has_suffix(const char *s, const char *suffix)
 static int choose_format(const struct view *v, enum view_format *ret)
 {
 	static const char *const names[] = { "text", "folded", "html" };
+	const struct out_format *other;
 
 	*ret = VIEW_TEXT;
 	if (v->format) {
@@ -107,6 +111,9 @@ static int choose_format(const struct view *v, enum view_format *ret)
 		}
 		return complain(EXIT_USAGE, "unknown format '%s'; known: text folded html", v->format);
 	}
+	other = v->output ? out_format_for_path(v->output) : NULL;
+	if (other && (!strcmp(other->name, "json") || !strcmp(other->name, "pprof")))
+		return complain(EXIT_USAGE, "'%s' would be %s; this writes text, folded lines and html", v->output, other->name);
 	if (v->output && (has_suffix(v->output, ".html") || has_suffix(v->output, ".htm")))
 		*ret = VIEW_HTML;
 	else if (v->output && has_suffix(v->output, ".folded"))
@@ -137,7 +144,7 @@ int view_write(struct view *v)
 {
 	struct stacks_text text = {
 		.two_sides = v->before != NULL, .unit = *v->meta.unit ? v->meta.unit : "samples",
-		.rows = v->rows ? v->rows : ROWS, .tree_min = TREE_MIN,
+		.rows = v->rows ? v->rows : ROWS, .columns = v->output ? 0 : terminal_columns(), .tree_min = TREE_MIN,
 	};
 	bool to_stdout = !v->output || !strcmp(v->output, "-");
 	enum view_format format;

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sfbpf top: what runs right now, live on a terminal or as pages of text. */
 #include <errno.h>
-#include <fcntl.h>
 #include <locale.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,23 +12,19 @@
 #include "base/clock.h"
 #include "base/exitcode.h"
 #include "base/num.h"
-#include "out/out.h"
-#include "tools/options.h"
-#include "tools/session.h"
 #include "tools/tools.h"
+#include "tools/top.h"
 #include "tui/batch.h"
 #include "tui/cgroup_name.h"
-#include "tui/live.h"
 #include "tui/screen.h"
 #include "tui/term.h"
-#include "tui/ui.h"
 
 #define POLL_MS 50			/* how often the ring is emptied while nobody types */
 #define FIRST_NS (200 * NUM_MS)		/* the first screen comes sooner than the others */
 #define SLICE_NS NUM_S
 #define BATCH_ROWS 40
 
-enum { OPT_JSON = 512, OPT_COLOR, OPT_ROWS, OPT_KEYS };
+enum { OPT_JSON = 512, OPT_COLOR, OPT_ROWS, OPT_KEYS, OPT_OFFCPU };
 
 static const struct option_spec options[] = {
 	{ 'b', "batch", NULL, "pages of text instead of a screen (also when stdout is no terminal)" },
@@ -37,6 +32,7 @@ static const struct option_spec options[] = {
 	{ 'd', "delay", "SECONDS", "between refreshes (default 1)" },
 	{ OPT_JSON, "json", NULL, "batch, a page as one JSON object on a line" },
 	{ OPT_ROWS, "rows", "N", "batch: rows of each table at most (default 40; 0: all)" },
+	{ OPT_OFFCPU, "offcpu", NULL, "measure blocked time from the start (screen: else while view 7 is shown)" },
 	{ OPT_KEYS, "keys", NULL, "print the keys of the screen, and end" },
 	{ OPT_COLOR, "color", "WHEN", "auto (default), always, never; NO_COLOR is honoured" },
 	{ 0 },
@@ -52,21 +48,6 @@ static const struct tool_spec spec = {
 	.examples = "  sudo sfbpf top                           everything, live\n"
 		    "  sudo sfbpf top -p 1234 -F 499            one process, finer\n"
 		    "  sudo sfbpf top -b -n 1 -d 10             one page about ten seconds\n",
-};
-
-struct top {
-	struct common_opts common;
-	bool batch, json, always_color, never_color;
-	uint64_t pages;			/* 0: no end */
-	uint64_t rows;
-	FILE *out;			/* batch */
-	char what[128];
-	struct session session;
-	struct live *live;
-	struct ui ui;
-	struct grid grid;
-	uint64_t slice_ns, refresh_ns;	/* when the next ones are due */
-	uint64_t refreshed;
 };
 
 /* ---- Options ---- */
@@ -88,6 +69,9 @@ static int take(struct top *t, int id, const char *arg)
 		return 0;
 	case OPT_ROWS:
 		return num_u64(arg, 0, UINT32_MAX, &t->rows) ? complain(EXIT_USAGE, "--rows: '%s' is not a number", arg) : 0;
+	case OPT_OFFCPU:
+		t->off.always = true;
+		return 0;
 	case OPT_COLOR:
 		t->always_color = !strcmp(arg, "always");
 		t->never_color = !strcmp(arg, "never");
@@ -164,6 +148,7 @@ static void describe(struct top *t)
 	t->ui.gauges.what = t->what;
 	if (!filtered && !strcmp(o->event->name, "cpu-clock"))
 		t->ui.gauges.full_rate = (double)o->hz * (double)sysconf(_SC_NPROCESSORS_ONLN);
+	t->ui.gauges.ncpus = (unsigned int)sysconf(_SC_NPROCESSORS_CONF);
 	t->ui.gauges.table_limit = o->table_bytes;
 	t->ui.sel.user_only = !o->kernel;
 	t->ui.sel.kernel_only = !o->user;
@@ -189,14 +174,31 @@ static void read_counters(struct top *t, struct live_counters *ret)
 	struct rusage ru;
 
 	collector_counters(t->session.collector, &c);
-	*ret = (struct live_counters){ .taken = c.taken };
+	*ret = (struct live_counters){ .taken = c.taken, .bpf_ns = c.run_ns + top_offcpu_bpf_ns(t) };
 	memcpy(ret->lost, c.lost, sizeof(ret->lost));
 	ret->lost[SF_LOST_BAD_RECORD] += t->session.dropped;
 	if (!getrusage(RUSAGE_SELF, &ru))
 		ret->cpu_ns = (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * NUM_S +
 			      (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * NUM_US;
 	t->ui.gauges.table_files = c.loader.loaded;
-	t->ui.gauges.table_bytes = c.table_bytes;
+	t->ui.gauges.table_bytes = c.tables.bytes;
+	t->ui.gauges.table_evicted = c.tables.evicted;
+	t->ui.gauges.table_refused = c.needs_refused;
+}
+
+/* Blocks and samples come through one ring. */
+static void on_record(void *ctx, const struct sf_sample *rec)
+{
+	struct profile_times once = { .count = 1, .weight = rec->weight, .cpu1 = rec->cpu + 1 };
+	struct top *t = ctx;
+	struct session *s = &t->session;
+
+	if (rec->type == SF_REC_STACK) {
+		top_offcpu_record(t, rec);
+		return;
+	}
+	if (profile_add_times(s->profile, session_see(s, rec), &once, NULL))
+		s->dropped++;
 }
 
 static int start(struct top *t)
@@ -210,7 +212,12 @@ static int start(struct top *t)
 	err = session_start(&t->session);
 	if (err)
 		return err;
+	err = t->off.always ? top_offcpu_start(t) : 0;
+	if (err)
+		return err;
 	/* Our own start is not what the first window is about. */
+	session_poll(&t->session, 0);
+	profile_reset(t->session.profile);
 	read_counters(t, &now);
 	t->ui.gauges.rss_kb = rss_kb();
 	live_start(t->live, &now, session_now());
@@ -225,16 +232,35 @@ static void take_samples(struct top *t, bool late)
 
 	read_counters(t, &now);
 	t->session.profile = live_take(t->live, t->session.profile, t->session.symbols, &now, session_now(), late);
+	top_offcpu_take(t, late);
 }
 
+static void see_live(void *ctx, const struct modules *ms)
+{
+	const struct top *t = ctx;
+
+	live_see(t->live, ms);
+	top_offcpu_see(t, ms);
+}
+
+/* The rows of the last time, which point to modules, are not needed any more. */
 static int show_window(struct top *t)
 {
 	struct profile *window;
 	struct live_sum sum;
 
+	session_sweep(&t->session, see_live, t);
+	if (top_offcpu_window(t))
+		return -ENOMEM;
 	window = live_window(t->live, t->ui.span, &sum);
 	t->ui.gauges.rss_kb = rss_kb();
 	return window ? ui_refresh(&t->ui, window, &sum) : -ENOMEM;
+}
+
+static void reset(struct top *t)
+{
+	live_reset(t->live);
+	top_offcpu_reset(t);
 }
 
 /* ---- Batch ---- */
@@ -249,7 +275,7 @@ static int write_page(struct top *t)
 	err = show_window(t);
 	if (!err)
 		err = t->json ? batch_json(&t->ui, &page, t->out) : batch_text(&t->ui, &page, t->out);
-	live_reset(t->live);
+	reset(t);
 	return err;
 }
 
@@ -275,6 +301,7 @@ static int run_batch(struct top *t)
 
 	t->ui.span = LIVE_ALL;
 	t->ui.all_tables = true;
+	t->ui.sel.no_idle = false;
 	next = session_now();
 	while (!err && !*stop && (!t->pages || t->refreshed < t->pages)) {
 		next += t->ui.delay_ns;
@@ -295,77 +322,6 @@ static int open_output(struct top *t)
 
 	t->out = path && strcmp(path, "-") ? fopen(path, "we") : stdout;
 	return t->out ? 0 : complain(EXIT_FAILED, "cannot write '%s': %s", path, strerror(errno));
-}
-
-/* ---- Snapshots ---- */
-
-/* A new file only: it is written as root, into whatever directory one is in. 0 or -errno. */
-static int write_one(const struct out_report *rep, const struct out_format *format, const char *path)
-{
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644), err;
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
-
-	if (!f) {
-		err = -errno;
-		if (fd >= 0)
-			close(fd);
-		return err;
-	}
-	err = format->write(rep, f);
-	return fclose(f) && !err ? -errno : err;
-}
-
-static void snapshot_stats(struct top *t, struct run_stats *ret)
-{
-	session_stats(&t->session, t->ui.window, ret);
-	ret->duration_s = t->ui.sum.seconds;
-	ret->samples = t->ui.sum.c.taken;
-	memcpy(ret->lost, t->ui.sum.c.lost, sizeof(ret->lost));
-}
-
-static void write_snapshot(struct top *t)
-{
-	static const char *const formats[] = { "folded", "json", "pprof", "html" };
-	uint64_t end_ns = clock_ns(CLOCK_REALTIME);
-	time_t seconds = (time_t)(end_ns / NUM_S);
-	char host[256] = "", base[64], path[128], said[160] = "";
-	struct run_stats stats;
-	struct out_meta meta = {
-		.event = t->common.collect.event->name, .hz = (double)t->common.collect.hz, .host = host,
-		.start_unix_ns = end_ns - (uint64_t)(t->ui.sum.seconds * 1e9),
-	};
-	struct out_report rep = {
-		.profile = t->ui.window, .symbols = t->session.symbols, .modules = t->session.modules, .meta = &meta,
-		.stats = &stats,
-		.opts = { .user_only = t->ui.sel.user_only, .kernel_only = t->ui.sel.kernel_only },
-	};
-	struct tm tm;
-	size_t n = 0;
-	int err = 0;
-
-	if (!t->ui.window || !localtime_r(&seconds, &tm))
-		return;
-	gethostname(host, sizeof(host) - 1);
-	snapshot_stats(t, &stats);
-	strftime(base, sizeof(base), "sfbpf-%Y%m%d-%H%M%S", &tm);
-	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]) && !err; i++) {
-		const struct out_format *format = out_format_named(formats[i]);
-
-		if (!format)
-			continue;
-		snprintf(path, sizeof(path), "%s%s", base, format->suffixes[0]);
-		err = write_one(&rep, format, path);
-		if (n < sizeof(said))
-			n += (size_t)snprintf(said + n, sizeof(said) - n, n ? "," : "wrote %s.{", base);
-		if (n < sizeof(said))
-			n += (size_t)snprintf(said + n, sizeof(said) - n, "%s", format->suffixes[0] + 1);
-	}
-	/* One base name for all of them fits the narrowest bar: "wrote sfbpf-20261122-000033.{folded,json,pb.gz,html}". */
-	if (n < sizeof(said))
-		snprintf(said + n, sizeof(said) - n, "}");
-	if (err)
-		snprintf(said, sizeof(said), "cannot write %s here: %s", path, strerror(-err));
-	ui_say(&t->ui, err, said);
 }
 
 /* ---- Live ---- */
@@ -390,7 +346,7 @@ static bool obey(struct top *t, unsigned int flags)
 
 	if (flags & UI_RESET) {
 		take_samples(t, true);
-		live_reset(t->live);
+		reset(t);
 	}
 	if (flags & UI_RESUMED) {
 		take_samples(t, true);
@@ -400,7 +356,7 @@ static bool obey(struct top *t, unsigned int flags)
 	if (flags & (UI_RESET | UI_WINDOW))
 		show_window(t);
 	if (flags & UI_WRITE)
-		write_snapshot(t);
+		top_snapshot(t);
 	return flags & UI_DRAW;
 }
 
@@ -450,7 +406,8 @@ static int live_loop(struct top *t)
 
 		if (changed)
 			draw(t, repaint);
-		changed = repaint = false;
+		changed = top_offcpu_keep(t);
+		repaint = false;
 		wait_a_little(t);
 		err = session_poll(&t->session, 0);
 		if (err)
@@ -500,6 +457,8 @@ static int run(struct top *t)
 	t->live = live_new();
 	if (!t->live)
 		return complain(EXIT_FAILED, "out of memory");
+	t->session.take = on_record;
+	t->session.take_ctx = t;
 	t->ui.cgroups = cgroup_names_new();
 	t->ui.symbols = t->session.symbols;
 	t->ui.modules = t->session.modules;
@@ -514,11 +473,13 @@ int tool_top(int argc, char **argv)
 	setlocale(LC_CTYPE, "");
 	ui_init(&t.ui, NULL, NULL);
 	common_opts_init(&t.common, 99);
+	t.common.collect.want_cost = true;
 	rc = parse(&t, argc, argv);
 	if (!rc)
 		rc = run(&t);
 	cgroup_names_free(t.ui.cgroups);
 	ui_free(&t.ui);
+	top_offcpu_free(&t);
 	live_free(t.live);
 	grid_free(&t.grid);
 	session_close(&t.session);

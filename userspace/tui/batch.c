@@ -20,9 +20,10 @@ static uint64_t lost_samples(const struct live_counters *c)
 	return lost;
 }
 
-static double own_cpu(const struct ui *ui)
+/* Percent of one CPU. */
+static double own_cpu(uint64_t ns, const struct live_sum *sum)
 {
-	return ui->sum.seconds > 0 ? (double)ui->sum.c.cpu_ns / ui->sum.seconds / 1e7 : 0;
+	return sum->seconds > 0 ? (double)ns / sum->seconds / 1e7 : 0;
 }
 
 /* The rows of that view. Returns how many are wanted. */
@@ -65,8 +66,16 @@ static void put_head(const struct ui *ui, const struct batch_page *page, FILE *f
 	for (unsigned int i = 0; i < SF_LOST_MAX; i++)
 		if (sum->c.lost[i])
 			fprintf(f, " %s=%llu", profile_lost_name(i), (ull)sum->c.lost[i]);
-	fprintf(f, "\n# sfbpf: cpu %.2f%%, rss %llu kB, tables %llu bytes of %llu files\n", own_cpu(ui), (ull)ui->gauges.rss_kb,
-		(ull)ui->gauges.table_bytes, (ull)ui->gauges.table_files);
+	fprintf(f, "\n# sfbpf: cpu %.2f%%, bpf %.2f%%, rss %llu kB, tables %llu bytes of %llu files, evicted %llu, refused %llu\n",
+		own_cpu(sum->c.cpu_ns, sum), own_cpu(sum->c.bpf_ns, sum), (ull)ui->gauges.rss_kb, (ull)ui->gauges.table_bytes,
+		(ull)ui->gauges.table_files, (ull)ui->gauges.table_evicted, (ull)ui->gauges.table_refused);
+}
+
+/* So that the columns can be counted. */
+static void one_word(char *s)
+{
+	for (; *s; s++)
+		*s = *s == ' ' ? '_' : *s;
 }
 
 static int put_functions(struct ui *ui, const struct batch_page *page, FILE *f)
@@ -79,10 +88,9 @@ static int put_functions(struct ui *ui, const struct batch_page *page, FILE *f)
 		const struct census_function *fn = &ui->census.functions[ui->rows[i].index];
 		char module[256];
 
-		/* One word, so that the columns can be counted; the name is the last and may be many. */
+		/* The name is the last one and may be many words. */
 		snprintf(module, sizeof(module), "%s", fn->module);
-		for (char *c = module; *c; c++)
-			*c = *c == ' ' ? '_' : *c;
+		one_word(module);
 		fprintf(f, "%7.2f %7.2f %7.2f %-24s %s\n", ui_share(fn->self, ui->census.sum),
 			ui_share(fn->total, ui->census.sum), ui_share(fn->kernel, fn->total), module, fn->name);
 	}
@@ -108,6 +116,35 @@ static int put_processes(struct ui *ui, const struct batch_page *page, FILE *f)
 	return err;
 }
 
+static int put_blocked(struct ui *ui, const struct batch_page *page, FILE *f)
+{
+	const struct live_sum *sum = &ui->off.sum;
+	double seconds = sum->seconds > 0 ? sum->seconds : 1;
+	int err = 0;
+	size_t n;
+
+	if (!ui->off.window)
+		return 0;
+	n = rows_of(ui, VIEW_OFFCPU, page, &err);
+	fprintf(f, "# blocks %llu, lost %llu, complete %.2f%%, sampled %.2f%%, %.2f s\n", (ull)sum->c.taken, (ull)lost_samples(&sum->c),
+		ui_share(ui->off.now.all.complete_ns, ui->off.now.all.user_ns), ui_share(sum->c.sampled_ns, ui->off.now.all.ns),
+		sum->seconds);
+	fprintf(f, "#%6s %9s %9s %9s %s %7s %-15s %s\n", "TIME%", "THREADS", "BLOCKS/s", "EACH_us", "S", "PID", "NAME", "BLOCKED_IN");
+	for (size_t i = 0; i < n; i++) {
+		const struct blocked_stack *b = &ui->off.now.v[ui->rows[i].index];
+		char comm[SF_COMM * 3 + 1], text[2048];
+		struct profile_stack s;
+
+		profile_stack(ui->off.window, b->stack, &s);
+		text_clean(comm, sizeof(comm), s.comm, strlen(s.comm), 0);
+		one_word(comm);
+		fprintf(f, "%7.2f %9.2f %9.1f %9.0f %c %7u %-15s %s\n", ui_share(b->ns, ui->off.now.ns), (double)b->ns / 1e9 / seconds,
+			(double)b->blocks / seconds, b->blocks ? (double)b->ns / 1e3 / (double)b->blocks : 0, SF_OFF_LETTERS[s.state % SF_OFF_STATES],
+			b->pid, comm, blocked_text(b, ui->off.window, ui->symbols, &ui->sel, " < ", text, sizeof(text)));
+	}
+	return err;
+}
+
 int batch_text(struct ui *ui, const struct batch_page *page, FILE *f)
 {
 	int err;
@@ -117,6 +154,8 @@ int batch_text(struct ui *ui, const struct batch_page *page, FILE *f)
 	err = put_functions(ui, page, f);
 	if (!err)
 		err = put_processes(ui, page, f);
+	if (!err)
+		err = put_blocked(ui, page, f);
 	return finish(f, err);
 }
 
@@ -146,12 +185,15 @@ static void json_head(const struct ui *ui, const struct batch_page *page, struct
 	json_object_end(j);
 	json_object_end(j);
 	json_object(j, "self");
-	json_double(j, "cpu_pct", own_cpu(ui), 2);
+	json_double(j, "cpu_pct", own_cpu(ui->sum.c.cpu_ns, &ui->sum), 2);
+	json_double(j, "bpf_pct", own_cpu(ui->sum.c.bpf_ns, &ui->sum), 2);
 	json_u64(j, "rss_kb", ui->gauges.rss_kb);
 	json_object_end(j);
 	json_object(j, "tables");
 	json_u64(j, "files", ui->gauges.table_files);
 	json_u64(j, "bytes", ui->gauges.table_bytes);
+	json_u64(j, "evicted", ui->gauges.table_evicted);
+	json_u64(j, "refused", ui->gauges.table_refused);
 	json_object_end(j);
 }
 
@@ -201,6 +243,55 @@ static int json_processes(struct ui *ui, const struct batch_page *page, struct j
 	return err;
 }
 
+static void json_frames(const struct ui *ui, const struct blocked_stack *b, const struct profile_stack *s, struct json *j)
+{
+	const uint32_t *ids = profile_symbols(ui->off.window, b->stack, ui->symbols);
+	struct shown f = shown_frames(&ui->sel, s);
+
+	json_array(j, "frames");
+	for (size_t i = 0; ids && i < shown_count(&f); i++)
+		json_str(j, NULL, symbolizer_name(ui->symbols, ids[shown_at(&f, i)]));
+	json_array_end(j);
+}
+
+static int json_blocked(struct ui *ui, const struct batch_page *page, struct json *j)
+{
+	int err = 0;
+	size_t n;
+
+	if (!ui->off.window)
+		return 0;
+	n = rows_of(ui, VIEW_OFFCPU, page, &err);
+	json_object(j, "off_cpu");
+	json_double(j, "duration_s", ui->off.sum.seconds, 3);
+	json_u64(j, "blocks", ui->off.sum.c.taken);
+	json_u64(j, "lost", lost_samples(&ui->off.sum.c));
+	json_u64(j, "lost_ns", ui->off.sum.c.lost_ns);
+	json_u64(j, "sampled_ns", ui->off.sum.c.sampled_ns);
+	json_u64(j, "ns", ui->off.now.all.ns);
+	json_array(j, "stacks");
+	for (size_t i = 0; i < n; i++) {
+		const struct blocked_stack *b = &ui->off.now.v[ui->rows[i].index];
+		char comm[SF_COMM * 3 + 1], state[2] = "";
+		struct profile_stack s;
+
+		profile_stack(ui->off.window, b->stack, &s);
+		text_clean(comm, sizeof(comm), s.comm, strlen(s.comm), 0);
+		state[0] = SF_OFF_LETTERS[s.state % SF_OFF_STATES];
+		json_object(j, NULL);
+		json_u64(j, "pid", b->pid);
+		json_str(j, "comm", comm);
+		json_str(j, "state", state);
+		json_u64(j, "ns", b->ns);
+		json_u64(j, "blocks", b->blocks);
+		json_frames(ui, b, &s, j);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_object_end(j);
+	return err;
+}
+
 int batch_json(struct ui *ui, const struct batch_page *page, FILE *f)
 {
 	struct json j = json_on(f);
@@ -212,6 +303,8 @@ int batch_json(struct ui *ui, const struct batch_page *page, FILE *f)
 	err = json_functions(ui, page, &j);
 	if (!err)
 		err = json_processes(ui, page, &j);
+	if (!err)
+		err = json_blocked(ui, page, &j);
 	json_object_end(&j);
 	fputc('\n', f);
 	return finish(f, err);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
+#include "base/idmap.h"
 #include "base/vec.h"
 
 struct tally {
@@ -18,23 +18,15 @@ struct place {				/* a module: where in c->modules it is */
 	uint32_t stack;			/* as in struct tally */
 };
 
-struct hot {				/* self samples of a function in a process */
-	uint32_t process1, symbol;	/* index + 1; 0: free */
-	uint64_t self;
-};
-
 struct census_scratch {
 	unsigned int tables;
 	struct tally *by_symbol;
 	size_t nsymbols, symbols_cap;
-	struct place *by_file, *by_name;	/* by module id; by symbolizer_module_index */
+	struct place *by_file, *by_name;	/* by the file's index; by symbolizer_module_index */
 	size_t nfiles, files_cap, nnames, names_cap;
-	uint32_t *slots;		/* thread + 1, 0: free; a power of two, at most half full; likewise the two below */
-	size_t nslots;
-	uint32_t *pids;			/* process + 1 by pid */
-	size_t npids;
-	struct hot *hot;
-	size_t nhot, hot_slots;
+	struct idmap comms, processes, threads, hot;	/* the 16 bytes; (pid, 0); (pid, comm); (process, symbol) */
+	uint64_t *hot_self;		/* self samples, by id of hot */
+	size_t hot_cap;
 	size_t functions_cap, processes_cap, threads_cap, modules_cap;
 };
 
@@ -50,9 +42,11 @@ void census_free(struct census *c)
 		free(sc->by_symbol);
 		free(sc->by_file);
 		free(sc->by_name);
-		free(sc->slots);
-		free(sc->pids);
-		free(sc->hot);
+		idmap_free(&sc->comms);
+		idmap_free(&sc->processes);
+		idmap_free(&sc->threads);
+		idmap_free(&sc->hot);
+		free(sc->hot_self);
 		free(sc);
 	}
 	*c = (struct census){ 0 };
@@ -73,122 +67,51 @@ static int extend_(void **arr, size_t *cap, size_t *n, size_t want, size_t size)
 
 /* ---- Processes and their thread names ---- */
 
-static uint64_t hash_thread(const struct census_process *t)
+static struct census_process *process_of(struct census *c, uint32_t pid)
 {
-	return hash_mix(hash_bytes(t->comm, sizeof(t->comm)), t->pid);
-}
+	struct census_scratch *sc = c->scratch;
+	uint32_t id;
 
-/* Makes room for one more than the n rows in a table of `*nslots`. */
-static int grow_slots(uint32_t **slots, size_t *nslots, const struct census_process *rows, size_t n,
-		      uint64_t (*hash)(const struct census_process *))
-{
-	size_t want = *nslots ? *nslots * 2 : 256;
-	uint32_t *grown;
-
-	if (n * 2 < *nslots)
-		return 0;
-	grown = calloc(want, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		size_t at = hash(&rows[i]) & (want - 1);
-
-		while (grown[at])
-			at = (at + 1) & (want - 1);
-		grown[at] = (uint32_t)i + 1;
-	}
-	free(*slots);
-	*slots = grown;
-	*nslots = want;
-	return 0;
+	if (idmap_get(&sc->processes, pid, 0, &id) || vec_reserve(&c->processes, &sc->processes_cap, sc->processes.n, sizeof(*c->processes)))
+		return NULL;
+	if (id == c->nprocesses)
+		c->processes[c->nprocesses++] = (struct census_process){ .pid = pid };
+	return &c->processes[id];
 }
 
 static struct census_process *thread_of(struct census *c, const struct profile_stack *s)
 {
-	struct census_process key = { .pid = s->pid, .names = 1 }, *t;
+	struct census_process fresh = { .pid = s->pid, .names = 1 };
 	struct census_scratch *sc = c->scratch;
-	size_t at;
+	uint64_t comm[2];
+	uint32_t id;
 
-	memcpy(key.comm, s->comm, strnlen(s->comm, sizeof(key.comm) - 1));
-	if (grow_slots(&sc->slots, &sc->nslots, c->threads, c->nthreads, hash_thread))
+	_Static_assert(sizeof(comm) == SF_COMM, "a comm is two words");
+	memcpy(fresh.comm, s->comm, strnlen(s->comm, sizeof(fresh.comm) - 1));
+	memcpy(comm, fresh.comm, sizeof(comm));
+	if (idmap_get(&sc->comms, comm[0], comm[1], &id) || idmap_get(&sc->threads, s->pid, id, &id) ||
+	    vec_reserve(&c->threads, &sc->threads_cap, sc->threads.n, sizeof(*c->threads)))
 		return NULL;
-	for (at = hash_thread(&key) & (sc->nslots - 1); sc->slots[at]; at = (at + 1) & (sc->nslots - 1)) {
-		t = &c->threads[sc->slots[at] - 1];
-		if (t->pid == key.pid && memcmp(t->comm, key.comm, sizeof(key.comm)) == 0)
-			return t;
-	}
-	if (vec_reserve(&c->threads, &sc->threads_cap, c->nthreads + 1, sizeof(*t)))
-		return NULL;
-	c->threads[c->nthreads] = key;
-	sc->slots[at] = (uint32_t)++c->nthreads;
-	return &c->threads[c->nthreads - 1];
-}
-
-static uint64_t hash_pid(const struct census_process *p)
-{
-	return hash_u64(p->pid);
-}
-
-static struct census_process *process_of(struct census *c, uint32_t pid)
-{
-	struct census_scratch *sc = c->scratch;
-	struct census_process key = { .pid = pid };
-	size_t at;
-
-	if (grow_slots(&sc->pids, &sc->npids, c->processes, c->nprocesses, hash_pid))
-		return NULL;
-	for (at = hash_pid(&key) & (sc->npids - 1); sc->pids[at]; at = (at + 1) & (sc->npids - 1))
-		if (c->processes[sc->pids[at] - 1].pid == pid)
-			return &c->processes[sc->pids[at] - 1];
-	if (vec_reserve(&c->processes, &sc->processes_cap, c->nprocesses + 1, sizeof(key)))
-		return NULL;
-	c->processes[c->nprocesses] = key;
-	sc->pids[at] = (uint32_t)++c->nprocesses;
-	return &c->processes[c->nprocesses - 1];
-}
-
-static int grow_hot(struct census_scratch *sc)
-{
-	size_t n = sc->hot_slots ? sc->hot_slots * 2 : 1024;
-	struct hot *hot = calloc(n, sizeof(*hot));
-
-	if (!hot)
-		return -ENOMEM;
-	for (size_t i = 0; i < sc->hot_slots; i++) {
-		const struct hot *h = &sc->hot[i];
-		size_t at = hash_mix(h->process1, h->symbol) & (n - 1);
-
-		if (!h->process1)
-			continue;
-		while (hot[at].process1)
-			at = (at + 1) & (n - 1);
-		hot[at] = *h;
-	}
-	free(sc->hot);
-	sc->hot = hot;
-	sc->hot_slots = n;
-	return 0;
+	if (id == c->nthreads)
+		c->threads[c->nthreads++] = fresh;
+	return &c->threads[id];
 }
 
 static int count_hot(struct census *c, struct census_process *pr, uint32_t symbol, uint64_t value)
 {
 	struct census_scratch *sc = c->scratch;
-	uint32_t process1 = (uint32_t)(pr - c->processes) + 1;
-	size_t at;
+	size_t before = sc->hot.n;
+	uint32_t id;
 
-	if (sc->nhot * 2 >= sc->hot_slots && grow_hot(sc))
+	if (idmap_get(&sc->hot, (uint64_t)(pr - c->processes), symbol, &id) ||
+	    vec_reserve(&sc->hot_self, &sc->hot_cap, sc->hot.n, sizeof(*sc->hot_self)))
 		return -ENOMEM;
-	at = hash_mix(process1, symbol) & (sc->hot_slots - 1);
-	while (sc->hot[at].process1 && (sc->hot[at].process1 != process1 || sc->hot[at].symbol != symbol))
-		at = (at + 1) & (sc->hot_slots - 1);
-	if (!sc->hot[at].process1) {
-		sc->hot[at] = (struct hot){ process1, symbol, 0 };
-		sc->nhot++;
-	}
-	sc->hot[at].self += value;
-	if (sc->hot[at].self > pr->hottest_self) {
+	if (id == before)
+		sc->hot_self[id] = 0;
+	sc->hot_self[id] += value;
+	if (sc->hot_self[id] > pr->hottest_self) {
 		pr->hottest = symbol;
-		pr->hottest_self = sc->hot[at].self;
+		pr->hottest_self = sc->hot_self[id];
 	}
 	return 0;
 }
@@ -266,14 +189,12 @@ static struct place *place_of(struct census *c, const struct symbolizer *sz, uin
 	struct census_module *m;
 	struct place *at;
 
-	if (in_file && SF_FRAME_MODULE(*user_frame) < sc->nfiles && sc->by_file[SF_FRAME_MODULE(*user_frame)].row1)
-		return &sc->by_file[SF_FRAME_MODULE(*user_frame)];
 	if (in_file)
 		file = modules_find(ms, SF_FRAME_MODULE(*user_frame));
 	if (file) {
-		if (extend(&sc->by_file, &sc->files_cap, &sc->nfiles, file->id + 1))
+		if (extend(&sc->by_file, &sc->files_cap, &sc->nfiles, file->index + 1ul))
 			return NULL;
-		at = &sc->by_file[file->id];
+		at = &sc->by_file[file->index];
 	} else {
 		if (extend(&sc->by_name, &sc->names_cap, &sc->nnames, symbolizer_module_count(sz)))
 			return NULL;
@@ -316,17 +237,17 @@ static int add_idle_modules(struct census *c, const struct modules *ms)
 {
 	struct census_scratch *sc = c->scratch;
 
-	for (uint32_t id = 0; ms && id <= modules_max_id(ms); id++) {
-		const struct module *file = modules_find(ms, id);
+	for (uint32_t i = 0; ms && i < modules_count(ms); i++) {
+		const struct module *file = modules_at(ms, i);
 		struct census_module *m;
 
-		if (!file || file->state == MODULE_LOADING)
+		if (!file || file->left_at || file->state == MODULE_LOADING)
 			continue;
-		if (extend(&sc->by_file, &sc->files_cap, &sc->nfiles, id + 1))
+		if (extend(&sc->by_file, &sc->files_cap, &sc->nfiles, i + 1ul))
 			return -ENOMEM;
-		if (sc->by_file[id].row1)
+		if (sc->by_file[i].row1)
 			continue;
-		m = new_module(c, &sc->by_file[id]);
+		m = new_module(c, &sc->by_file[i]);
 		if (!m)
 			return -ENOMEM;
 		m->file = file;
@@ -414,6 +335,8 @@ static int add_stack(struct census *c, struct profile *p, size_t i, struct symbo
 	int err = 0;
 
 	profile_stack(p, i, &s);
+	if (!selection_on_cpu(sel, &s))
+		return 0;
 	count_all(c, &s);
 	ids = profile_symbols(p, i, sz);
 	if (!ids)
@@ -462,13 +385,11 @@ static int start(struct census *c)
 		sc = c->scratch = calloc(1, sizeof(*sc));
 		return sc ? 0 : -ENOMEM;
 	}
-	sc->nsymbols = sc->nfiles = sc->nnames = sc->nhot = 0;
-	if (sc->nslots)
-		memset(sc->slots, 0, sc->nslots * sizeof(*sc->slots));
-	if (sc->npids)
-		memset(sc->pids, 0, sc->npids * sizeof(*sc->pids));
-	if (sc->hot_slots)
-		memset(sc->hot, 0, sc->hot_slots * sizeof(*sc->hot));
+	sc->nsymbols = sc->nfiles = sc->nnames = 0;
+	idmap_reset(&sc->comms);
+	idmap_reset(&sc->processes);
+	idmap_reset(&sc->threads);
+	idmap_reset(&sc->hot);
 	return 0;
 }
 

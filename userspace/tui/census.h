@@ -48,7 +48,7 @@ struct census {
 	struct census_module *modules;
 	size_t nfunctions, nprocesses, nthreads, nmodules;
 	uint64_t sum;			/* samples selected: 100 % */
-	struct {			/* of the whole window, whatever is selected */
+	struct {			/* of the whole window, or of the CPU, whatever else is selected */
 		uint64_t samples, kernel, user_stacks, complete, stops[SF_STOP_MAX];
 	} all;
 	struct census_scratch *scratch;

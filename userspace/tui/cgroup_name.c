@@ -1,16 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tui/cgroup_name.h"
 
-#include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/container.h"
 #include "base/hash.h"
 #include "base/text.h"
 
-#define CONTAINER_ID 32		/* hex digits from which on a name is a container's id; most have 64 */
 #define SLOTS 16384		/* a power of two; where it is crowded a newcomer takes another's place */
 #define CROWD 8
 
@@ -34,29 +33,15 @@ void cgroup_names_free(struct cgroup_names *cn)
 	free(cn);
 }
 
-static size_t hex_digits(const char *s)
-{
-	size_t n = 0;
-
-	while (isxdigit((unsigned char)s[n]))
-		n++;
-	return n;
-}
-
 const char *cgroup_name_short(const char *path, char *dst, size_t cap)
 {
-	const char *last = strrchr(path, '/'), *id;
+	const char *last = strrchr(path, '/');
+	struct container c;
 	char text[128];
-	size_t n;
 
 	last = last && last[1] ? last + 1 : path;
-	/* "docker-ID.scope", "cri-containerd-ID.scope", or the ID alone below "/docker/". */
-	id = strrchr(last, '-');
-	id = id ? id + 1 : last;
-	n = hex_digits(id);
-	if (n >= CONTAINER_ID && (!id[n] || id[n] == '.'))
-		snprintf(text, sizeof(text), "%.*s:%.12s", id > last ? (int)(id - last - 1 > 60 ? 60 : id - last - 1) : 9,
-			 id > last ? last : "container", id);
+	if (container_of_path(path, &c))
+		snprintf(text, sizeof(text), "%s:%.12s", c.runtime, c.id);
 	else
 		snprintf(text, sizeof(text), "%.*s", (int)sizeof(text) - 1, last);
 	text_clean(dst, cap, text, strlen(text), 0);

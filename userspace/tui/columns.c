@@ -45,6 +45,19 @@ static const struct column_spec module_columns[] = {
 	{ 0 },
 };
 
+static const struct column_spec offcpu_columns[] = {
+	{ COL_SELF, "TIME%", 7, 7, 0, false },
+	{ COL_DIFF, "DIFF", 7, 7, 50, false },
+	{ COL_THREADS, "THREADS", 9, 9, 100, false },
+	{ COL_BLOCKS, "BLOCKS/s", 9, 10, 70, false },
+	{ COL_EACH, "EACH", 7, 8, 60, false },
+	{ COL_STATE, "S", 3, 3, 50, true },
+	{ COL_PID, "PID", 8, 8, 100, false },
+	{ COL_COMM, "NAME", 17, 20, 0, true },
+	{ COL_BLOCKED, "BLOCKED IN, AND BELOW IT ITS CALLERS", 0, 0, 0, true },
+	{ 0 },
+};
+
 static const struct column_spec tree_columns[] = {
 	{ COL_TOTAL, "TOTAL%", 7, 7, 0, false },
 	{ COL_SELF, "SELF%", 7, 7, 50, false },
@@ -72,6 +85,8 @@ static const struct column_spec *columns_of(enum view view)
 		return tree_columns;
 	case VIEW_CALLERS:
 		return caller_columns;
+	case VIEW_OFFCPU:
+		return offcpu_columns;
 	case VIEW_FLAME:
 		return NULL;
 	default:

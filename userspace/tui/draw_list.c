@@ -87,22 +87,26 @@ static void function_cell(const struct ui *ui, const struct cursor *c, const str
 	}
 }
 
+static const char *opening_mark(const struct cursor *c, const struct ui_row *row)
+{
+	static const char *const marks[][2] = {
+		[ROW_LEAF] = { "  ", "  " }, [ROW_CLOSED] = { "+ ", "\u25b8 " }, [ROW_OPEN] = { "- ", "\u25be " },
+	};
+
+	return marks[row->opening][c->g->unicode];
+}
+
 /* "mark name  +2": thread names are listed below the process when it is open. */
 static void process_name(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
 {
 	const struct census_process *p = rows_process(ui, row);
-	const char *mark = "";
 	char comm[SF_COMM * 3 + 1], text[128];
 
 	text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);
-	if (row->opening == ROW_OPEN)
-		mark = c->g->unicode ? "\u25be " : "- ";
-	else if (row->opening == ROW_CLOSED)
-		mark = c->g->unicode ? "\u25b8 " : "+ ";
 	if (row->opening != ROW_LEAF)
-		snprintf(text, sizeof(text), "%s%s +%u", mark, comm, p->names - 1);
+		snprintf(text, sizeof(text), "%s%s +%u", opening_mark(c, row), comm, p->names - 1);
 	else
-		snprintf(text, sizeof(text), "%s%s", row->thread ? "    " : "  ", comm);
+		snprintf(text, sizeof(text), "%s%s", row->part ? "    " : "  ", comm);
 	put(c, ROLE_TEXT, text);
 }
 
@@ -114,10 +118,10 @@ static void process_cell(const struct ui *ui, const struct cursor *c, const stru
 	switch (c->col->id) {
 	case COL_PID:
 		snprintf(text, sizeof(text), "%u", p->pid);
-		put(c, row->thread ? ROLE_DIM : ROLE_TEXT, text);
+		put(c, row->part ? ROLE_DIM : ROLE_TEXT, text);
 		break;
 	case COL_SELF:
-		put_share(c, p->self, ui->census.sum, !row->thread);
+		put_share(c, p->self, ui->census.sum, !row->part);
 		break;
 	case COL_KERNEL:
 		put_share(c, p->kernel, p->self, false);
@@ -126,7 +130,7 @@ static void process_cell(const struct ui *ui, const struct cursor *c, const stru
 		put_complete(c, p->complete, p->user_stacks);
 		break;
 	case COL_DIFF:
-		if (!row->thread)
+		if (!row->part)
 			put_diff(c, row->diff);
 		break;
 	case COL_COMM:
@@ -136,7 +140,7 @@ static void process_cell(const struct ui *ui, const struct cursor *c, const stru
 		put(c, ROLE_DIM, rows_cgroup(ui, p, text, sizeof(text)));
 		break;
 	default:
-		if (!row->thread)
+		if (!row->part)
 			put_name(c, symbolizer_name(ui->symbols, p->hottest));
 		break;
 	}
@@ -186,15 +190,100 @@ static void module_cell(const struct ui *ui, const struct cursor *c, const struc
 	}
 }
 
+/* ---- Blocked stacks ---- */
+
+static void put_duration(const struct cursor *c, uint64_t ns)
+{
+	char text[24];
+
+	if (ns < 10000000)
+		snprintf(text, sizeof(text), "%.*f%s", ns < 1000000 ? 0 : 1, (double)ns / (ns < 1000000 ? 1e3 : 1e6), ns < 1000000 ? "us" : "ms");
+	else
+		snprintf(text, sizeof(text), ns < 1000000000 ? "%.0fms" : "%.1fs", (double)ns / (ns < 1000000000 ? 1e6 : 1e9));
+	put(c, ROLE_TEXT, text);
+}
+
+static void put_rate(const struct cursor *c, double v)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%.*f", v < 100 ? 1 : 0, v);
+	put(c, v < 0.05 ? ROLE_DIM : ROLE_TEXT, text);
+}
+
+static void blocked_in(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
+{
+	char text[1024];
+	int n;
+
+	if (row->part) {
+		grid_fit(c->g, c->col->x + 4, c->y, c->col->width - 4, is_kernel(symbolizer_name(ui->symbols, row->symbol)) ?
+			 ROLE_KERNEL : ROLE_TEXT, symbolizer_name(ui->symbols, row->symbol));
+		return;
+	}
+	n = grid_text(c->g, c->col->x, c->y, c->col->width, ROLE_DIM, opening_mark(c, row));
+	if (row->opening == ROW_OPEN)
+		snprintf(text, sizeof(text), "%s", rows_blocked_leaf(ui, &ui->off.now.v[row->index]));
+	else
+		blocked_text(&ui->off.now.v[row->index], ui->off.window, ui->symbols, &ui->sel, c->g->unicode ? " \u2039 " : " < ",
+			     text, sizeof(text));
+	grid_fit(c->g, c->col->x + n, c->y, c->col->width - n, ROLE_TEXT, text);
+}
+
+static void blocked_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
+{
+	const struct blocked_stack *b = &ui->off.now.v[row->index];
+	double seconds = ui->off.sum.seconds > 0 ? ui->off.sum.seconds : 1;
+	struct profile_stack s;
+	char text[SF_COMM * 3 + 1];
+
+	if (row->part && c->col->id != COL_BLOCKED)
+		return;
+	profile_stack(ui->off.window, b->stack, &s);
+	switch (c->col->id) {
+	case COL_SELF:
+		put_share(c, b->ns, ui->off.now.ns, true);
+		break;
+	case COL_DIFF:
+		put_diff(c, row->diff);
+		break;
+	case COL_THREADS:
+		put_rate(c, (double)b->ns / 1e9 / seconds);
+		break;
+	case COL_BLOCKS:
+		put_rate(c, (double)b->blocks / seconds);
+		break;
+	case COL_EACH:
+		if (b->blocks)
+			put_duration(c, b->ns / b->blocks);
+		else
+			put(c, ROLE_DIM, "-");
+		break;
+	case COL_STATE:
+		text[0] = s.state < SF_OFF_STATES ? SF_OFF_LETTERS[s.state] : '?';
+		text[1] = 0;
+		put(c, s.state == SF_OFF_D ? ROLE_WARN : ROLE_TEXT, text);
+		break;
+	case COL_PID:
+		snprintf(text, sizeof(text), "%u", b->pid);
+		put(c, ROLE_TEXT, b->pid ? text : "several");
+		break;
+	case COL_COMM:
+		text_clean(text, sizeof(text), s.comm, strlen(s.comm), 0);
+		put(c, ROLE_TEXT, text);
+		break;
+	default:
+		blocked_in(ui, c, row);
+		break;
+	}
+}
+
 /* ---- Trees ---- */
 
 static void node_name(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
 {
 	const struct calltree_node *node = &ui->tree.nodes[row->index];
 	int x = c->col->x, left = c->col->width, indent = 2 * row->indent, most = left / 2;
-	static const char *const marks[][2] = {
-		[ROW_LEAF] = { "  ", "  " }, [ROW_CLOSED] = { "+ ", "\u25b8 " }, [ROW_OPEN] = { "- ", "\u25be " },
-	};
 	enum role role = ROLE_TEXT;
 	char name[512];
 
@@ -216,7 +305,7 @@ static void node_name(const struct ui *ui, const struct cursor *c, const struct 
 	indent = indent < most ? indent : most;
 	x += indent;
 	left -= indent;
-	x += grid_text(c->g, x, c->y, left, ROLE_DIM, marks[row->opening][c->g->unicode]);
+	x += grid_text(c->g, x, c->y, left, ROLE_DIM, opening_mark(c, row));
 	grid_fit(c->g, x, c->y, left - 2, role, name);
 }
 
@@ -249,7 +338,7 @@ void draw_titles(const struct ui *ui, struct grid *g, const struct layout *l)
 {
 	const struct ui_position *pos = &ui->pos[ui->view];
 	struct column_at cols[COLUMNS_MAX];
-	size_t n = columns_lay_out(ui->view, ui->baseline != NULL, g->w, cols);
+	size_t n = columns_lay_out(ui->view, ui_has_baseline(ui), g->w, cols);
 	bool list = IN(ui->view) & IN_LISTS;
 
 	grid_fill(g, 0, l->title, g->w, ROLE_TITLE, ' ');
@@ -270,7 +359,7 @@ static void draw_rows(const struct ui *ui, struct grid *g, const struct layout *
 {
 	const struct ui_position *pos = &ui->pos[ui->view];
 	struct column_at cols[COLUMNS_MAX];
-	size_t n = columns_lay_out(ui->view, ui->baseline != NULL, g->w, cols);
+	size_t n = columns_lay_out(ui->view, ui_has_baseline(ui), g->w, cols);
 
 	for (int y = 0; y < l->nbody && pos->scroll + (size_t)y < ui->nrows; y++) {
 		size_t at = pos->scroll + (size_t)y;
@@ -291,6 +380,8 @@ void draw_list(const struct ui *ui, struct grid *g, const struct layout *l)
 		draw_rows(ui, g, l, function_cell);
 	else if (ui->view == VIEW_PROCESSES)
 		draw_rows(ui, g, l, process_cell);
+	else if (ui->view == VIEW_OFFCPU)
+		draw_rows(ui, g, l, blocked_cell);
 	else
 		draw_rows(ui, g, l, module_cell);
 }

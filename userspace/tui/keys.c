@@ -5,7 +5,8 @@
 #include <string.h>
 
 #define FLAME IN(VIEW_FLAME)
-#define OPENING (IN_TREES | IN(VIEW_PROCESSES))
+#define OFFCPU IN(VIEW_OFFCPU)
+#define OPENING (IN_TREES | IN(VIEW_PROCESSES) | OFFCPU)
 
 static const struct binding bindings[] = {
 	{ ACT_HELP, IN_ALL, { K_F0 + 1, 'h', '?' }, NULL, "Help", "this list; any key leaves it" },
@@ -13,8 +14,8 @@ static const struct binding bindings[] = {
 
 	{ ACT_NEXT_VIEW, IN_ALL, { KEY_TABULATOR }, NULL, "View", "the next view" },
 	{ ACT_PREV_VIEW, IN_ALL, { K_BACK_TAB }, NULL, NULL, "the view before" },
-	{ ACT_VIEW, IN_ALL, { '1', '2', '3' }, "1 .. 6", NULL, "that view" },
-	{ ACT_VIEW, IN_ALL, { '4', '5', '6' }, "", NULL, NULL },
+	{ ACT_VIEW, IN_ALL, { '1', '2', '3' }, "1 .. 7", NULL, "that view" },
+	{ ACT_VIEW, IN_ALL, { '4', '5', '6', '7' }, "", NULL, NULL },
 	{ ACT_TREE, IN_ALL, { 't', K_F0 + 5 }, NULL, NULL, "the call tree" },
 
 	{ ACT_ENTER, IN_ALL, { KEY_RETURN }, NULL, "Zoom", "zoom into the row: a function shows its callers" },
@@ -43,19 +44,23 @@ static const struct binding bindings[] = {
 	{ ACT_SORT_NEXT, IN_LISTS, { K_F0 + 6, '>', K_RIGHT }, NULL, "Sort", "sort by the next column" },
 	{ ACT_SORT_PREV, IN_LISTS, { '<', K_LEFT }, NULL, NULL, "sort by the column before" },
 	{ ACT_SORT_SELF, IN_LISTS, { 'P' }, NULL, NULL, "sort by the samples in it itself" },
-	{ ACT_SORT_TOTAL, IN_LISTS & ~IN(VIEW_PROCESSES), { 'T' }, NULL, NULL, "sort by total: with what it called" },
-	{ ACT_SORT_PID, IN(VIEW_PROCESSES), { 'N' }, NULL, NULL, "sort by process id" },
+	{ ACT_SORT_TOTAL, IN_LISTS & ~IN(VIEW_PROCESSES) & ~OFFCPU, { 'T' }, NULL, NULL, "sort by total: with what it called" },
+	{ ACT_SORT_PID, IN(VIEW_PROCESSES) | OFFCPU, { 'N' }, NULL, NULL, "sort by process id" },
 	{ ACT_INVERT, IN_LISTS, { 'I' }, NULL, NULL, "invert the order" },
 
 	{ ACT_FILTER, IN_ALL, { '/', K_F0 + 4 }, NULL, "Filter", "filter by a part of the name; empty: off" },
 	{ ACT_NEXT_MATCH, IN_ALL, { 'n' }, NULL, NULL, "the next row that the filter found" },
 	{ ACT_HIDE_KERNEL, IN_ALL, { 'K' }, NULL, NULL, "hide kernel frames, or show them again" },
+	{ ACT_HIDE_IDLE, OFFCPU, { 'i' }, NULL, NULL, "off-CPU: show what was blocked all through the window, or not" },
+	{ ACT_CPU, IN_ALL & ~OFFCPU, { 'c' }, NULL, NULL, "show one CPU only: type its number; empty: all" },
+	{ ACT_CPU_NEXT, IN_ALL & ~OFFCPU, { ']' }, NULL, NULL, "the next CPU; after the last one all" },
+	{ ACT_CPU_PREV, IN_ALL & ~OFFCPU, { '[' }, NULL, NULL, "the CPU before" },
 	{ ACT_WINDOW, IN_ALL, { 'w' }, NULL, NULL, "window: last 5 s, last 30 s, all" },
 	{ ACT_PAUSE, IN_ALL, { 'Z' }, NULL, "Pause", "pause, or go on" },
 	{ ACT_RESET, IN_ALL, { 'z' }, NULL, NULL, "forget all samples so far" },
 	{ ACT_DELAY, IN_ALL, { 'd' }, NULL, NULL, "seconds between refreshes" },
 	{ ACT_BASELINE, IN_LISTS, { 'b' }, NULL, NULL, "mark a baseline: DIFF shows the change since; again: off" },
-	{ ACT_WRITE, IN_ALL, { 'W', K_F0 + 12 }, NULL, NULL, "write the window to files: folded, json, pprof, html" },
+	{ ACT_WRITE, IN_ALL, { 'W', K_F0 + 12 }, NULL, NULL, "write what is shown to files: folded, json, pprof, html" },
 	{ ACT_REDRAW, IN_ALL, { 'L' & 0x1f }, NULL, NULL, "draw the screen afresh" },
 };
 
@@ -121,6 +126,7 @@ const char *view_name(enum view view)
 	static const char *const names[VIEW_MAX] = {
 		[VIEW_FUNCTIONS] = "Functions", [VIEW_PROCESSES] = "Processes", [VIEW_TREE] = "Call tree",
 		[VIEW_CALLERS] = "Callers", [VIEW_MODULES] = "Modules", [VIEW_FLAME] = "Flame",
+		[VIEW_OFFCPU] = "Off-CPU",
 	};
 
 	return view < VIEW_MAX ? names[view] : "?";

@@ -50,6 +50,17 @@ void live_free(struct live *l)
 	free(l);
 }
 
+void live_see(const struct live *l, const struct modules *ms)
+{
+	for (unsigned int i = 0; i < SLICES; i++)
+		if (l->ring[i].profile)
+			profile_see(l->ring[i].profile, ms);
+	profile_see(l->all.profile, ms);
+	profile_see(l->window, ms);
+	if (l->retired)
+		profile_see(l->retired, ms);
+}
+
 void live_start(struct live *l, const struct live_counters *now, uint64_t now_ns)
 {
 	l->last = *now;
@@ -72,6 +83,9 @@ static void add_counters(struct live_counters *to, const struct live_counters *c
 {
 	to->taken += c->taken;
 	to->cpu_ns += c->cpu_ns;
+	to->bpf_ns += c->bpf_ns;
+	to->sampled_ns += c->sampled_ns;
+	to->lost_ns += c->lost_ns;
 	for (int i = 0; i < SF_LOST_MAX; i++)
 		to->lost[i] += c->lost[i];
 }
@@ -79,7 +93,8 @@ static void add_counters(struct live_counters *to, const struct live_counters *c
 static struct live_counters since(const struct live_counters *now, const struct live_counters *then)
 {
 	struct live_counters c = {
-		.taken = now->taken - then->taken, .cpu_ns = now->cpu_ns - then->cpu_ns,
+		.taken = now->taken - then->taken, .cpu_ns = now->cpu_ns - then->cpu_ns, .bpf_ns = now->bpf_ns - then->bpf_ns,
+		.sampled_ns = now->sampled_ns - then->sampled_ns, .lost_ns = now->lost_ns - then->lost_ns,
 	};
 
 	for (int i = 0; i < SF_LOST_MAX; i++)

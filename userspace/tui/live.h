@@ -15,9 +15,11 @@
 enum live_span { LIVE_5S, LIVE_30S, LIVE_ALL, LIVE_SPANS };
 
 struct live_counters {			/* all of them only grow */
-	uint64_t taken;			/* samples: received and lost ones */
+	uint64_t taken;			/* samples: received and lost ones; off-CPU: blocks */
 	uint64_t lost[SF_LOST_MAX];
 	uint64_t cpu_ns;		/* our own CPU time */
+	uint64_t bpf_ns;		/* and that of our BPF programs, which is the tasks' */
+	uint64_t sampled_ns, lost_ns;	/* off-CPU: blocked time that is sampled, or not there */
 };
 
 struct live_sum {			/* of a window */
@@ -43,6 +45,7 @@ struct profile *live_take(struct live *l, struct profile *p, struct symbolizer *
  * NULL: out of memory.
  */
 struct profile *live_window(struct live *l, enum live_span span, struct live_sum *ret);
+void live_see(const struct live *l, const struct modules *ms);	/* profile_see for all of them */
 void live_reset(struct live *l);	/* forgets everything taken so far */
 
 #endif

@@ -71,6 +71,8 @@ const char *rows_module_tables(const struct census_module *m)
 {
 	if (!m->file)
 		return "-";
+	if (m->file->evicted)
+		return "evicted";
 	switch (m->file->state) {
 	case MODULE_LOADING:
 		return "loading";
@@ -139,13 +141,19 @@ static int function_rows(struct ui *ui)
 	return 0;
 }
 
+static bool is_open_by_hand(const struct ui *ui, uint64_t key)
+{
+	int by_hand = keyset_get(&ui->opened, key);
+
+	return by_hand >= 0 ? by_hand : ui->open_share <= 0;
+}
+
 static int process_rows(struct ui *ui)
 {
 	for (size_t i = 0; i < ui->census.nprocesses; i++) {
 		const struct census_process *p = &ui->census.processes[i];
 		char comm[SF_COMM * 3 + 1], pid[16];
 		struct ui_row *row;
-		int by_hand;
 
 		text_clean(comm, sizeof(comm), p->comm, strlen(p->comm), 0);
 		snprintf(pid, sizeof(pid), "%u", p->pid);
@@ -156,8 +164,7 @@ static int process_rows(struct ui *ui)
 			return -ENOMEM;
 		if (p->names < 2)
 			continue;
-		by_hand = keyset_get(&ui->opened, rows_process_key(p->pid));
-		row->opening = by_hand >= 0 ? by_hand ? ROW_OPEN : ROW_CLOSED : ui->open_share > 0 ? ROW_CLOSED : ROW_OPEN;
+		row->opening = is_open_by_hand(ui, rows_process_key(p->pid)) ? ROW_OPEN : ROW_CLOSED;
 	}
 	return 0;
 }
@@ -172,6 +179,64 @@ static int module_rows(struct ui *ui)
 			return -ENOMEM;
 	}
 	return 0;
+}
+
+const char *rows_blocked_leaf(const struct ui *ui, const struct blocked_stack *b)
+{
+	const uint32_t *ids = profile_symbols(ui->off.window, b->stack, ui->symbols);
+	struct profile_stack s;
+	struct shown f;
+
+	profile_stack(ui->off.window, b->stack, &s);
+	f = shown_frames(&ui->sel, &s);
+	return symbolizer_name(ui->symbols, ids && shown_count(&f) ? ids[shown_at(&f, 0)] : SYM_NO_STACK);
+}
+
+static int offcpu_rows(struct ui *ui)
+{
+	for (size_t i = 0; i < ui->off.now.n; i++) {
+		const struct blocked_stack *b = &ui->off.now.v[i];
+		struct ui_row *row;
+
+		if (ui->filter[0] && !rows_filter_stack(ui, VIEW_OFFCPU, ui->off.window, b->stack))
+			continue;
+		row = add(ui, b->key, (uint32_t)i);
+		if (!row)
+			return -ENOMEM;
+		row->opening = is_open_by_hand(ui, b->key) ? ROW_OPEN : ROW_CLOSED;
+	}
+	return 0;
+}
+
+/* ---- What the filter finds in stacks ---- */
+
+static bool filter_who(const char *filter, const struct profile_stack *s)
+{
+	char comm[SF_COMM * 3 + 1], pid[16];
+
+	text_clean(comm, sizeof(comm), s->comm, strlen(s->comm), 0);
+	snprintf(pid, sizeof(pid), "%u", s->pid);
+	return rows_filter(filter, comm) || rows_filter(filter, pid);
+}
+
+bool rows_filter_stack(const struct ui *ui, enum view view, struct profile *p, size_t i)
+{
+	const uint32_t *ids = profile_symbols(p, i, ui->symbols);
+	struct profile_stack s;
+	struct shown f;
+
+	profile_stack(p, i, &s);
+	f = shown_frames(&ui->sel, &s);
+	if (view != VIEW_FUNCTIONS && view != VIEW_MODULES && filter_who(ui->filter, &s))
+		return true;
+	for (size_t k = 0; ids && view != VIEW_PROCESSES && k < shown_count(&f); k++) {
+		uint32_t id = ids[shown_at(&f, k)];
+
+		if ((view != VIEW_MODULES && rows_filter(ui->filter, symbolizer_name(ui->symbols, id))) ||
+		    ((view == VIEW_MODULES || view == VIEW_FUNCTIONS) && rows_filter(ui->filter, symbolizer_module(ui->symbols, id))))
+			return true;
+	}
+	return false;
 }
 
 /* ---- The change since the baseline ---- */
@@ -201,6 +266,9 @@ static size_t then_of(const struct ui *ui, struct then *v)
 	} else if (ui->view == VIEW_PROCESSES) {
 		for (; n < c->nprocesses; n++)
 			v[n] = (struct then){ c->processes[n].pid, c->processes[n].self };
+	} else if (ui->view == VIEW_OFFCPU) {
+		for (; n < ui->off.before.n; n++)
+			v[n] = (struct then){ ui->off.before.v[n].key, ui->off.before.v[n].ns };
 	} else {
 		for (; n < c->nmodules; n++)
 			v[n] = (struct then){ rows_module_key(&c->modules[n]), c->modules[n].self };
@@ -212,16 +280,20 @@ static uint64_t self_of(const struct ui *ui, const struct ui_row *row)
 {
 	if (ui->view == VIEW_FUNCTIONS)
 		return ui->census.functions[row->index].self;
+	if (ui->view == VIEW_OFFCPU)
+		return ui->off.now.v[row->index].ns;
 	return ui->view == VIEW_PROCESSES ? rows_process(ui, row)->self : ui->census.modules[row->index].self;
 }
 
 static int compare_with_baseline(struct ui *ui)
 {
 	const struct census *c = &ui->before;
-	size_t n = c->nfunctions + c->nprocesses + c->nmodules;
+	size_t n = c->nfunctions + c->nprocesses + c->nmodules + ui->off.before.n;
+	bool off = ui->view == VIEW_OFFCPU;
+	uint64_t sum = off ? ui->off.now.ns : ui->census.sum, sum_then = off ? ui->off.before.ns : c->sum;
 	struct then *v;
 
-	if (!ui->baseline)
+	if (off ? !ui->off.baseline : !ui->baseline)
 		return 0;
 	v = malloc((n + 1) * sizeof(*v));
 	if (!v)
@@ -232,13 +304,13 @@ static int compare_with_baseline(struct ui *ui)
 		struct ui_row *row = &ui->rows[i];
 		const struct then key = { .key = row->key }, *then = bsearch(&key, v, n, sizeof(*v), by_key);
 
-		row->diff = ui_share(self_of(ui, row), ui->census.sum) - ui_share(then ? then->self : 0, c->sum);
+		row->diff = ui_share(self_of(ui, row), sum) - ui_share(then ? then->self : 0, sum_then);
 	}
 	free(v);
 	return 0;
 }
 
-/* ---- Processes opened into their thread names ---- */
+/* ---- Processes opened into their thread names, blocked stacks into their frames ---- */
 
 /* The first of the threads of that process; nthreads: none. */
 static size_t first_thread(const struct census *c, uint32_t pid)
@@ -267,13 +339,35 @@ static int add_threads(struct ui *ui, uint32_t pid)
 
 		if (!row)
 			return -ENOMEM;
-		row->thread = true;
+		row->part = true;
 		row->indent = 1;
 	}
 	return 0;
 }
 
-static int insert_threads(struct ui *ui)
+/* From the leaf's caller on. */
+static int add_frames(struct ui *ui, uint64_t key, uint32_t index)
+{
+	uint32_t stack = ui->off.now.v[index].stack;
+	const uint32_t *ids = profile_symbols(ui->off.window, stack, ui->symbols);
+	struct profile_stack s;
+	struct shown f;
+
+	profile_stack(ui->off.window, stack, &s);
+	f = shown_frames(&ui->sel, &s);
+	for (size_t k = 1; ids && k < shown_count(&f); k++) {	/* the row itself shows the first */
+		struct ui_row *row = add(ui, hash_mix(key, k + 1), index);
+
+		if (!row)
+			return -ENOMEM;
+		row->part = true;
+		row->indent = 1;
+		row->symbol = ids[shown_at(&f, k)];
+	}
+	return 0;
+}
+
+static int insert_parts(struct ui *ui)
 {
 	size_t n = ui->nrows;
 	struct ui_row *top = n ? malloc(n * sizeof(*top)) : NULL, *row;
@@ -289,7 +383,9 @@ static int insert_threads(struct ui *ui)
 			break;
 		}
 		*row = top[i];
-		if (top[i].opening == ROW_OPEN)
+		if (top[i].opening == ROW_OPEN && ui->view == VIEW_OFFCPU)
+			err = add_frames(ui, top[i].key, top[i].index);
+		else if (top[i].opening == ROW_OPEN)
 			err = add_threads(ui, (uint32_t)top[i].key);
 	}
 	free(top);
@@ -304,14 +400,16 @@ static int list_rows(struct ui *ui)
 		err = function_rows(ui);
 	else if (ui->view == VIEW_PROCESSES)
 		err = process_rows(ui);
+	else if (ui->view == VIEW_OFFCPU)
+		err = offcpu_rows(ui);
 	else
 		err = module_rows(ui);
 	if (!err)
 		err = compare_with_baseline(ui);
 	if (!err && ui->nrows)
 		qsort_r(ui->rows, ui->nrows, sizeof(*ui->rows), rows_compare, ui);
-	if (!err && ui->view == VIEW_PROCESSES)
-		err = insert_threads(ui);
+	if (!err && (IN(ui->view) & (IN(VIEW_PROCESSES) | IN(VIEW_OFFCPU))))
+		err = insert_parts(ui);
 	return err;
 }
 

@@ -18,6 +18,9 @@ uint64_t rows_module_key(const struct census_module *m);
 uint64_t rows_process_key(uint32_t pid);	/* in the set of opened rows */
 const struct census_process *rows_process(const struct ui *ui, const struct ui_row *row);
 const char *rows_cgroup(const struct ui *ui, const struct census_process *p, char *dst, size_t cap);	/* "": not known */
+const char *rows_blocked_leaf(const struct ui *ui, const struct blocked_stack *b);	/* the function that it is blocked in */
+/* Whether the filter finds the stack in that view: by its functions, modules, command or process id, as the view has them. */
+bool rows_filter_stack(const struct ui *ui, enum view view, struct profile *p, size_t i);
 /* For qsort_r over rows of a list view; ctx is the ui. */
 int rows_compare(const void *a, const void *b, void *ctx);
 

@@ -46,7 +46,7 @@ static int cmp_functions(const struct ui *ui, enum column by, const struct ui_ro
 
 const struct census_process *rows_process(const struct ui *ui, const struct ui_row *row)
 {
-	return row->thread ? &ui->census.threads[row->index] : &ui->census.processes[row->index];
+	return row->part ? &ui->census.threads[row->index] : &ui->census.processes[row->index];
 }
 
 static int cmp_processes(const struct ui *ui, enum column by, const struct ui_row *a, const struct ui_row *b)
@@ -140,6 +140,45 @@ static int cmp_modules(const struct ui *ui, enum column by, const struct ui_row 
 	return c ? c : ascending(rows_module_key(y), rows_module_key(x));
 }
 
+static uint64_t each_ns(const struct blocked_stack *b)
+{
+	return b->blocks ? b->ns / b->blocks : 0;
+}
+
+static int cmp_blocked(const struct ui *ui, enum column by, const struct ui_row *a, const struct ui_row *b)
+{
+	const struct blocked_stack *x = &ui->off.now.v[a->index], *y = &ui->off.now.v[b->index];
+	struct profile_stack sx, sy;
+	int c = 0;
+
+	profile_stack(ui->off.window, x->stack, &sx);
+	profile_stack(ui->off.window, y->stack, &sy);
+	switch (by) {
+	case COL_BLOCKS:
+		c = ascending(x->blocks, y->blocks);
+		break;
+	case COL_EACH:
+		c = ascending(each_ns(x), each_ns(y));
+		break;
+	case COL_STATE:
+		c = ascending(sy.state, sx.state);
+		break;
+	case COL_PID:
+		c = ascending(y->pid, x->pid);
+		break;
+	case COL_COMM:
+		c = strcmp(sy.comm, sx.comm);
+		break;
+	case COL_BLOCKED:
+		c = strcmp(rows_blocked_leaf(ui, y), rows_blocked_leaf(ui, x));
+		break;
+	default:
+		break;
+	}
+	c = c ? c : ascending(x->ns, y->ns);
+	return c ? c : ascending(x->key, y->key);
+}
+
 int rows_compare(const void *a, const void *b, void *ctx)
 {
 	const struct ui_row *x = a, *y = b;
@@ -153,6 +192,8 @@ int rows_compare(const void *a, const void *b, void *ctx)
 		c = cmp_functions(ui, pos->sort, x, y);
 	else if (!c && ui->view == VIEW_PROCESSES)
 		c = cmp_processes(ui, pos->sort, x, y);
+	else if (!c && ui->view == VIEW_OFFCPU)
+		c = cmp_blocked(ui, pos->sort, x, y);
 	else if (!c)
 		c = cmp_modules(ui, pos->sort, x, y);
 	return pos->invert ? c : -c;

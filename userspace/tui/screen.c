@@ -127,23 +127,21 @@ static void say_lost(struct line *l, const struct live_counters *c)
 	    n ? " (" : "", causes, n ? ")" : "");
 }
 
-static void say_complete(struct line *l, const struct ui *ui)
+/* enough: a handful of stacks says nothing yet. */
+static void say_complete(struct line *l, uint64_t complete, uint64_t all, bool enough)
 {
-	double share = ui_share(ui->census.all.complete, ui->census.all.user_stacks);
-	/* A handful of stacks says nothing yet. */
-	bool enough = ui->census.all.user_stacks >= 20;
+	double share = ui_share(complete, all);
 
-	if (ui->census.all.user_stacks)
+	if (all)
 		say(l, 95, enough ? worry(100 - share, 1, 3) : ROLE_TEXT, "complete %.1f%%", share);
 	else
 		say(l, 95, ROLE_TEXT, "complete -");
 }
 
-static void say_window(struct line *l, const struct ui *ui)
+static void say_window(struct line *l, const struct ui *ui, double have)
 {
 	static const char *const names[LIVE_SPANS] = { [LIVE_5S] = "5s", [LIVE_30S] = "30s", [LIVE_ALL] = "all" };
 	double want[LIVE_SPANS] = { [LIVE_5S] = 5, [LIVE_30S] = 30 };
-	double have = ui->sum.seconds;
 
 	if (ui->span != LIVE_ALL && have > want[ui->span] - 0.6 && have < want[ui->span] + 0.6)
 		say(l, 60, ROLE_TEXT, "last %s", names[ui->span]);
@@ -151,10 +149,39 @@ static void say_window(struct line *l, const struct ui *ui)
 		say(l, 60, ROLE_TEXT, have < 10 ? "last %s (%.1fs)" : "last %s (%.0fs)", names[ui->span], have);
 }
 
+static void say_busy(struct line *l, const struct ui *ui, double rate)
+{
+	double full = ui->gauges.full_rate, busy;
+
+	if (full <= 0)
+		return;
+	busy = 100 * rate / (ui->sel.cpu1 && ui->gauges.ncpus ? full / ui->gauges.ncpus : full);
+	say(l, 55, ROLE_TEXT, "busy %.0f%%", busy < 100 ? busy : 100);
+}
+
+/* Time is what counts here: shares of blocked time, and how many threads were blocked on average. */
+static void say_blocked(struct line *l, const struct ui *ui)
+{
+	const struct live_sum *sum = &ui->off.sum;
+	const struct blocked *b = &ui->off.now;
+
+	say_window(l, ui, sum->seconds);
+	say(l, 92, ROLE_TEXT, "%.0f blocks/s", sum->seconds > 0 ? (double)sum->c.taken / sum->seconds : 0);
+	say_lost(l, &sum->c);
+	if (sum->c.lost_ns)
+		say(l, 85, ROLE_BAD, "%.1fms of time lost", (double)sum->c.lost_ns / 1e6);
+	say_complete(l, b->all.complete_ns, b->all.user_ns, true);
+	if (sum->c.sampled_ns)
+		say(l, 80, ROLE_WARN, "sampled %.0f%%", ui_share(sum->c.sampled_ns, b->all.ns));
+	if (sum->seconds > 0)
+		say(l, 50, ROLE_TEXT, "%.0f threads", (double)b->all.ns / 1e9 / sum->seconds);
+}
+
 static void first_line(struct line *l, const struct ui *ui)
 {
 	const struct live_sum *sum = &ui->sum;
-	double rate = sum->seconds > 0 ? (double)sum->c.taken / sum->seconds : 0, busy;
+	uint64_t taken = ui->sel.cpu1 ? ui->census.all.samples : sum->c.taken;
+	double rate = sum->seconds > 0 ? (double)taken / sum->seconds : 0;
 
 	say(l, 40, ROLE_STRONG, "sfbpf top");
 	if (!ui->window) {
@@ -163,23 +190,27 @@ static void first_line(struct line *l, const struct ui *ui)
 	}
 	if (ui->paused)
 		say(l, 99, ROLE_WARN, "PAUSED");
-	say_window(l, ui);
+	if (ui->view == VIEW_OFFCPU) {
+		say_blocked(l, ui);
+		return;
+	}
+	if (ui->sel.cpu1)
+		say(l, 98, ROLE_WARN, "CPU %u", ui->sel.cpu1 - 1);
+	say_window(l, ui, sum->seconds);
 	say(l, 92, ROLE_TEXT, "%.0f samples/s", rate);
 	say_lost(l, &sum->c);
-	say_complete(l, ui);
+	say_complete(l, ui->census.all.complete, ui->census.all.user_stacks, ui->census.all.user_stacks >= 20);
 	say(l, 50, ROLE_TEXT, "kernel %.0f%%", ui_share(ui->census.all.kernel, ui->census.all.samples));
-	if (ui->gauges.full_rate > 0) {
-		busy = 100 * rate / ui->gauges.full_rate;
-		say(l, 55, ROLE_TEXT, "busy %.0f%%", busy < 100 ? busy : 100);
-	}
+	say_busy(l, ui, rate);
 }
 
 /* The reasons for incomplete stacks, commonest first; the rarer ones go first when the line is short. */
 static void say_stops(struct line *l, const struct ui *ui)
 {
-	uint64_t left[SF_STOP_MAX];
+	bool off = ui->view == VIEW_OFFCPU;
+	uint64_t left[SF_STOP_MAX], all = off ? ui->off.now.all.user_ns : ui->census.all.user_stacks;
 
-	memcpy(left, ui->census.all.stops, sizeof(left));
+	memcpy(left, off ? ui->off.now.all.stops : ui->census.all.stops, sizeof(left));
 	left[SF_STOP_COMPLETE] = 0;
 	for (int k = 0; k < 4; k++) {
 		uint8_t top = 0;
@@ -190,7 +221,7 @@ static void say_stops(struct line *l, const struct ui *ui)
 		if (!left[top])
 			break;
 		say(l, k ? 30 - k : 60, ROLE_TEXT, "%s%s %.1f%%", k ? "" : "stops: ", profile_stop_name(top),
-		    ui_share(left[top], ui->census.all.user_stacks));
+		    ui_share(left[top], all));
 		left[top] = 0;
 	}
 	if (!l->n)
@@ -201,15 +232,21 @@ static void second_line(struct line *l, const struct ui *ui)
 {
 	const struct ui_gauges *ga = &ui->gauges;
 	double cpu = ui->sum.seconds > 0 ? (double)ui->sum.c.cpu_ns / ui->sum.seconds / 1e7 : 0;
+	double bpf = ui->sum.seconds > 0 ? (double)ui->sum.c.bpf_ns / ui->sum.seconds / 1e7 : 0;
+	enum role rss = worry((double)ga->rss_kb, 300e3, 600e3), own = worry(cpu + bpf, 1.5, 3);
 	char a[16], b[16];
 
-	if (ui->window) {
+	if (ui->window)
 		say_stops(l, ui);
-		say(l, 80, worry(cpu, 1.5, 3), "sfbpf %.1f%% CPU", cpu);
-	}
-	say(l, 70, worry((double)ga->rss_kb, 300e3, 600e3), "%s RSS", screen_bytes(ga->rss_kb * 1024, a, sizeof(a)));
-	say(l, 50, worry(ui_share(ga->table_bytes, ga->table_limit), 70, 90), "tables %s of %s files",
+	if (ui->window)
+		say(l, 80, own == ROLE_BAD || rss == ROLE_TEXT ? own : rss, "sfbpf CPU %.1f%% BPF %.1f%% RSS %s", cpu, bpf,
+		    screen_bytes(ga->rss_kb * 1024, a, sizeof(a)));
+	say(l, 50, worry(ui_share(ga->table_bytes, ga->table_limit), 70, 90), "tables %s/%s files",
 	    screen_bytes(ga->table_bytes, a, sizeof(a)), screen_amount(ga->table_files, b, sizeof(b)));
+	if (ga->table_evicted)
+		say(l, 49, ROLE_TEXT, "evicted %s", screen_amount(ga->table_evicted, a, sizeof(a)));
+	if (ga->table_refused)
+		say(l, 85, ROLE_WARN, "refused %s", screen_amount(ga->table_refused, a, sizeof(a)));
 	say(l, 20, ROLE_DIM, "%s", ga->what);
 }
 
@@ -231,7 +268,7 @@ void draw_trust(const struct ui *ui, struct grid *g, const struct layout *l)
 /* Where a view's tab is. Narrow screens show numbers, and the name of the current view alone. */
 static int tab(const struct ui *ui, enum view view, int x, char *dst, size_t cap)
 {
-	bool narrow = ui->w < 68;
+	bool narrow = ui->w < 80;
 
 	if (narrow && view != ui->view)
 		snprintf(dst, cap, " %d ", view + 1);
@@ -280,6 +317,8 @@ static void state_text(const struct ui *ui, const struct layout *l, char *dst, s
 		ADD("  filter '%s'", ui->filter);
 	if (ui->sel.user_only)
 		ADD("  kernel hidden");
+	if (ui->view == VIEW_OFFCPU && ui->sel.no_idle)
+		ADD("  idle hidden");
 	if (pos->follow)
 		ADD("  following");
 	if (ui->delay_ns != 1000000000ull)
@@ -311,9 +350,12 @@ static void draw_crumb(const struct ui *ui, struct grid *g, const struct layout 
 			      ui->sel.levels[i].label);
 	}
 	if (ui->sel.n) {
-		snprintf(share, sizeof(share), "  %.1f%% of all samples", ui_share(ui->census.sum, ui->census.all.samples));
+		bool off = ui->view == VIEW_OFFCPU;
+		double part = off ? ui_share(ui->off.now.ns, ui->off.now.all.ns) : ui_share(ui->census.sum, ui->census.all.samples);
+
+		snprintf(share, sizeof(share), "  %.1f%% of all %s", part, off ? "time" : "samples");
 		if (x + (int)strlen(share) > end)
-			snprintf(share, sizeof(share), "  %.1f%%", ui_share(ui->census.sum, ui->census.all.samples));
+			snprintf(share, sizeof(share), "  %.1f%%", part);
 		if (x + (int)strlen(share) <= end)
 			grid_text(g, x, y, end - x, role, share);
 	}
@@ -368,11 +410,13 @@ static void draw_bar(const struct ui *ui, struct grid *g, int y)
 
 static void draw_bottom(const struct ui *ui, struct grid *g, int y)
 {
-	const char *what = ui->prompt == PROMPT_FILTER ? "Filter: " : "Seconds between refreshes: ";
+	static const char *const questions[] = {
+		[PROMPT_FILTER] = "Filter: ", [PROMPT_DELAY] = "Seconds between refreshes: ", [PROMPT_CPU] = "CPU (empty: all): ",
+	};
 	int x;
 
 	if (ui->prompt) {
-		x = grid_text(g, 0, y, g->w, ROLE_STRONG, what);
+		x = grid_text(g, 0, y, g->w, ROLE_STRONG, questions[ui->prompt]);
 		x += grid_text(g, x, y, g->w - x - 1, ROLE_TEXT, ui->typed);
 		grid_text(g, x, y, 1, ROLE_CURSOR, " ");
 		grid_right(g, x + 2, y, g->w - x - 2, ROLE_DIM, "Enter: take it  Esc: leave it");
@@ -387,12 +431,18 @@ static void draw_bottom(const struct ui *ui, struct grid *g, int y)
 
 static void draw_nothing(const struct ui *ui, struct grid *g, const struct layout *l)
 {
-	char text[160];
+	char text[512];
 
-	if (!ui->window || (!ui->census.all.samples && ui->sum.seconds < 0.2))
+	if (ui->view == VIEW_OFFCPU && ui->off.error[0])
+		snprintf(text, sizeof(text), "%s", ui->off.error);
+	else if (ui->view == VIEW_OFFCPU && (!ui->off.window || ui->off.sum.seconds < 0.2))
+		snprintf(text, sizeof(text), ui->paused ? "paused (Z goes on)" : "measuring blocks...");
+	else if (ui->view == VIEW_OFFCPU && !ui->filter[0])
+		snprintf(text, sizeof(text), ui->sel.no_idle ? "no block ended here in this window (i shows those that last)" : "no blocked threads");
+	else if (!ui->window || (!ui->census.all.samples && ui->sum.seconds < 0.2))
 		snprintf(text, sizeof(text), "sampling...");
 	else if (!ui->census.all.samples)
-		snprintf(text, sizeof(text), "no samples: nothing that is profiled ran on a CPU");
+		snprintf(text, sizeof(text), ui->sel.cpu1 ? "no samples on this CPU" : "no samples: nothing that is profiled ran on a CPU");
 	else if (ui->filter[0])
 		snprintf(text, sizeof(text), "nothing matches '%s' (Esc clears the filter)", ui->filter);
 	else if (ui->sel.n)

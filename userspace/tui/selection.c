@@ -29,6 +29,8 @@ bool selection_takes(const struct selection *sel, const struct profile_stack *s,
 {
 	struct shown f = shown_frames(sel, s);
 
+	if (!selection_on_cpu(sel, s))
+		return false;
 	for (unsigned int i = 0; i < sel->n; i++) {
 		const struct zoom *z = &sel->levels[i];
 		bool takes = true;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which stacks a view is about: those that pass every level one has zoomed into, and which of their frames. */
+/* Which stacks a view is about: those of the CPU that pass every level one has zoomed into, and which of their frames. */
 #ifndef SFBPF_TUI_SELECTION_H
 #define SFBPF_TUI_SELECTION_H
 
@@ -25,6 +25,8 @@ struct selection {
 	struct zoom levels[ZOOM_MAX];
 	unsigned int n;
 	bool user_only, kernel_only;	/* the other part's frames are left out */
+	uint32_t cpu1;			/* this CPU's stacks only, plus 1; 0: all */
+	bool no_idle;			/* off-CPU: not what was blocked all through the window */
 };
 
 /* The frames of a stack that are shown, leaf first; shown_at gives indices into its frames and ids. */
@@ -48,6 +50,12 @@ static inline size_t shown_count(const struct shown *f)
 static inline size_t shown_at(const struct shown *f, size_t i)	/* i < shown_count */
 {
 	return i < f->nk ? f->kernel_at + i : i - f->nk;
+}
+
+/* Whether it is one of the CPU's. Blocked threads have none. */
+static inline bool selection_on_cpu(const struct selection *sel, const struct profile_stack *s)
+{
+	return !sel->cpu1 || !s->cpu1 || s->cpu1 == sel->cpu1;
 }
 
 /* ids: the stack's symbols (profile_symbols). */

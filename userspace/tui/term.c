@@ -248,12 +248,29 @@ static void choose_looks(bool color)
 
 /* ---- Open and close ---- */
 
+/* What terminals send whose TERM says otherwise: in tmux and screen with TERM=xterm, PuTTY, rxvt. */
+static void add_keys(void)
+{
+	static const struct { const char *bytes; int key; } keys[] = {
+		{ "\033[H", KEY_HOME }, { "\033OH", KEY_HOME }, { "\033[1~", KEY_HOME }, { "\033[7~", KEY_HOME },
+		{ "\033[F", KEY_END }, { "\033OF", KEY_END }, { "\033[4~", KEY_END }, { "\033[8~", KEY_END },
+		{ "\033[A", KEY_UP }, { "\033[B", KEY_DOWN }, { "\033[C", KEY_RIGHT }, { "\033[D", KEY_LEFT },
+		{ "\033[11~", KEY_F(1) }, { "\033[12~", KEY_F(2) }, { "\033[13~", KEY_F(3) }, { "\033[14~", KEY_F(4) },
+		{ "\033OP", KEY_F(1) }, { "\033OQ", KEY_F(2) }, { "\033OR", KEY_F(3) }, { "\033OS", KEY_F(4) }, { "\033[Z", KEY_BTAB },
+	};
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		if (key_defined(keys[i].bytes) <= 0)
+			define_key(keys[i].bytes, keys[i].key);
+}
+
 static void set_modes(void)
 {
 	cbreak();		/* signals from the keyboard stay signals */
 	noecho();
 	nonl();
 	keypad(stdscr, TRUE);
+	add_keys();
 	nodelay(stdscr, TRUE);
 	curs_set(0);
 	mouseinterval(0);	/* presses at once: the second click is told by the clock */
@@ -388,6 +405,24 @@ static void read_mouse(struct ui_event *ev)
 	}
 }
 
+/* A key that is not known: its bytes must not be taken for Esc and letters. */
+static bool was_sequence(void)
+{
+	wint_t c;
+	int kind = get_wch(&c);
+
+	if (kind != OK || (c != '[' && c != 'O')) {
+		if (kind == OK)
+			unget_wch((wchar_t)c);
+		else if (kind == KEY_CODE_YES)
+			ungetch((int)c);
+		return false;
+	}
+	while (get_wch(&c) == OK && (c < 0x40 || c > 0x7e))
+		;
+	return true;
+}
+
 bool term_read(struct ui_event *ret)
 {
 	wint_t c;
@@ -396,6 +431,8 @@ bool term_read(struct ui_event *ret)
 	*ret = (struct ui_event){ 0 };
 	if (kind == ERR)
 		return false;
+	if (kind == OK && c == 27 && was_sequence())
+		return true;
 	if (kind == OK)
 		ret->key = c == '\n' ? KEY_RETURN : c == 8 ? KEY_RUBOUT : (uint32_t)c;
 	else if (c == KEY_RESIZE)

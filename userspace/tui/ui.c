@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "tui/rows.h"
 #include "tui/screen.h"
+#include "tui/ui_internal.h"
 
 #define OPEN_SHARE 5.0			/* percent: what is hotter is open by itself */
 
@@ -22,7 +23,7 @@ void ui_init(struct ui *ui, struct symbolizer *symbols, const struct modules *mo
 {
 	*ui = (struct ui){
 		.symbols = symbols, .modules = modules, .open_share = OPEN_SHARE, .delay_ns = NUM_S, .w = 80, .h = 24,
-		.gauges.what = "",
+		.gauges.what = "", .sel.no_idle = true,
 	};
 	set_positions(ui);
 }
@@ -34,6 +35,9 @@ void ui_free(struct ui *ui)
 	calltree_free(&ui->tree);
 	profile_free(ui->baseline);
 	keyset_free(&ui->opened);
+	profile_free(ui->off.baseline);
+	blocked_free(&ui->off.now);
+	blocked_free(&ui->off.before);
 	free(ui->rows);
 	*ui = (struct ui){ 0 };
 }
@@ -66,6 +70,20 @@ static void scroll(struct ui *ui)
 		pos->scroll = end > page ? end - page : 0;
 }
 
+static int rebuild_offcpu(struct ui *ui)
+{
+	int err = 0;
+
+	if (!ui->off.window) {
+		blocked_free(&ui->off.now);
+		return 0;
+	}
+	err = blocked_build(&ui->off.now, ui->off.window, ui->symbols, &ui->sel);
+	if (!err && ui->off.baseline)
+		err = blocked_build(&ui->off.before, ui->off.baseline, ui->symbols, &ui->sel);
+	return err;
+}
+
 /* Everything that follows from the window, the zoom and the view. */
 static int rebuild(struct ui *ui)
 {
@@ -79,6 +97,11 @@ static int rebuild(struct ui *ui)
 	ui->nrows = 0;
 	if (!ui->window)
 		return 0;
+	if (ui->view == VIEW_OFFCPU || (ui->all_tables && ui->off.window)) {
+		err = rebuild_offcpu(ui);
+		if (err)
+			return err;
+	}
 	err = census_build(&ui->census, ui->window, ui->symbols, ui->modules, &ui->sel, tables);
 	if (!err && ui->baseline)
 		err = census_build(&ui->before, ui->baseline, ui->symbols, ui->modules, &ui->sel, tables);
@@ -91,11 +114,21 @@ static int rebuild(struct ui *ui)
 }
 
 /* Rows only: the filter, the order, what is open. */
-static void rearrange(struct ui *ui)
+void ui_rearrange(struct ui *ui)
 {
 	if (ui->window)
 		rows_build(ui);
 	scroll(ui);
+}
+
+void ui_set_offcpu(struct ui *ui, struct profile *window, const struct live_sum *sum)
+{
+	if (!window) {		/* what the rows are about is gone */
+		blocked_free(&ui->off.now);
+		ui->nrows = ui->view == VIEW_OFFCPU ? 0 : ui->nrows;
+	}
+	ui->off.window = window;
+	ui->off.sum = window ? *sum : (struct live_sum){ 0 };
 }
 
 int ui_refresh(struct ui *ui, struct profile *window, const struct live_sum *sum)
@@ -109,7 +142,7 @@ void ui_resize(struct ui *ui, int w, int h)
 {
 	ui->w = w;
 	ui->h = h;
-	rearrange(ui);
+	ui_rearrange(ui);
 }
 
 static void refuse(struct ui *ui, int err)
@@ -118,131 +151,10 @@ static void refuse(struct ui *ui, int err)
 		ui_say(ui, true, "out of memory: this view is not complete");
 }
 
-static void set_view(struct ui *ui, enum view view)
+void ui_set_view(struct ui *ui, enum view view)
 {
 	ui->view = view;
 	refuse(ui, rebuild(ui));
-}
-
-/* ---- Zooming ---- */
-
-static bool zoom_into(struct ui *ui, const struct zoom *z, enum view view)
-{
-	unsigned int n = ui->sel.n;
-
-	if (n == ZOOM_MAX) {
-		ui_say(ui, false, "cannot zoom any deeper");
-		return false;
-	}
-	for (unsigned int i = 0; i < n; i++) {
-		const struct zoom *have = &ui->sel.levels[i];
-
-		if (have->kind == z->kind && have->id == z->id && memcmp(have->comm, z->comm, sizeof(z->comm)) == 0) {
-			ui_say(ui, false, "that is where you are");
-			return false;
-		}
-	}
-	ui->came_from[n].view = ui->view;
-	memcpy(ui->came_from[n].pos, ui->pos, sizeof(ui->pos));
-	ui->sel.levels[n] = *z;
-	ui->sel.n++;
-	for (int v = 0; v < VIEW_MAX; v++) {
-		ui->pos[v].cursor = ui->pos[v].scroll = 0;
-		ui->pos[v].follow = false;
-	}
-	ui->filter[0] = 0;
-	set_view(ui, view);
-	return true;
-}
-
-static bool zoom_back(struct ui *ui)
-{
-	unsigned int n = ui->sel.n;
-
-	if (ui->filter[0]) {
-		ui->filter[0] = 0;
-		rearrange(ui);
-		return true;
-	}
-	if (!n)
-		return false;
-	ui->sel.n--;
-	memcpy(ui->pos, ui->came_from[n - 1].pos, sizeof(ui->pos));
-	set_view(ui, ui->came_from[n - 1].view);
-	return true;
-}
-
-static void zoom_symbol(struct ui *ui, uint32_t symbol, enum view view)
-{
-	struct zoom z = { .kind = ZOOM_FUNCTION, .id = symbol };
-
-	snprintf(z.label, sizeof(z.label), "%s", symbolizer_name(ui->symbols, symbol));
-	zoom_into(ui, &z, view);
-}
-
-static void zoom_process(struct ui *ui, const struct ui_row *row)
-{
-	const struct census_process *p = rows_process(ui, row);
-	struct zoom z = { .kind = ZOOM_PROCESS, .id = p->pid };
-	char comm[SF_COMM * 3 + 1];
-
-	if (row->thread)
-		memcpy(z.comm, p->comm, sizeof(z.comm));
-	text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);
-	snprintf(z.label, sizeof(z.label), "%s (%u)", comm, p->pid);
-	zoom_into(ui, &z, VIEW_FUNCTIONS);
-}
-
-static void zoom_module(struct ui *ui, const struct census_module *m)
-{
-	struct zoom z = { .kind = ZOOM_MODULE, .id = m->index };
-
-	if (!m->total) {
-		ui_say(ui, false, "no samples in it");
-		return;
-	}
-	rows_module_name(m, z.label, sizeof(z.label));
-	zoom_into(ui, &z, VIEW_FUNCTIONS);
-}
-
-static void zoom_node(struct ui *ui, const struct calltree_node *node)
-{
-	struct zoom z = { .kind = ZOOM_COMM, .id = 0 };
-
-	if (node->label == LABEL_SYMBOL) {
-		zoom_symbol(ui, node->id, ui->view);
-	} else if (node->label == LABEL_COMM && node->depth) {
-		snprintf(z.comm, sizeof(z.comm), "%s", calltree_comm(&ui->tree, node->id));
-		rows_node_name(ui, node, z.label, sizeof(z.label));
-		zoom_into(ui, &z, ui->view);
-	}
-}
-
-static void open_row(struct ui *ui, enum action act);
-
-static void zoom(struct ui *ui)
-{
-	const struct ui_row *row = ui_current(ui);
-
-	if (!row)
-		return;
-	switch (ui->view) {
-	case VIEW_FUNCTIONS:
-		zoom_symbol(ui, ui->census.functions[row->index].symbol, VIEW_CALLERS);
-		break;
-	case VIEW_PROCESSES:
-		zoom_process(ui, row);
-		break;
-	case VIEW_MODULES:
-		zoom_module(ui, &ui->census.modules[row->index]);
-		break;
-	default:
-		if (row->folded)
-			open_row(ui, ACT_OPEN);
-		else if (row->index)		/* not the flame's own root */
-			zoom_node(ui, &ui->tree.nodes[row->index]);
-		break;
-	}
 }
 
 /* ---- Moving ---- */
@@ -336,13 +248,13 @@ static void sort_by(struct ui *ui, enum column by, bool invert)
 {
 	ui->pos[ui->view].sort = by;
 	ui->pos[ui->view].invert = invert;
-	rearrange(ui);
+	ui_rearrange(ui);
 }
 
 static void sort_step(struct ui *ui, int step)
 {
 	struct column_at cols[COLUMNS_MAX];
-	int n = (int)columns_lay_out(ui->view, ui->baseline != NULL, ui->w, cols), at = 0;
+	int n = (int)columns_lay_out(ui->view, ui_has_baseline(ui), ui->w, cols), at = 0;
 
 	for (int i = 0; i < n; i++)
 		if (cols[i].id == ui->pos[ui->view].sort)
@@ -358,7 +270,7 @@ static size_t owner(const struct ui *ui)
 	uint32_t parent;
 
 	if (IN(ui->view) & IN_LISTS) {
-		while (at && ui->rows[at].thread)
+		while (at && ui->rows[at].part)
 			at--;
 		return at;
 	}
@@ -369,7 +281,7 @@ static size_t owner(const struct ui *ui)
 	return at;
 }
 
-static void open_row(struct ui *ui, enum action act)
+void ui_open_row(struct ui *ui, enum action act)
 {
 	const struct ui_row *row = ui_current(ui);
 	uint64_t key;
@@ -385,14 +297,14 @@ static void open_row(struct ui *ui, enum action act)
 	}
 	key = ui->view == VIEW_PROCESSES ? rows_process_key((uint32_t)row->key) : row->key;
 	keyset_set(&ui->opened, key, open);
-	rearrange(ui);
+	ui_rearrange(ui);
 }
 
 static void open_all(struct ui *ui, bool open)
 {
 	keyset_free(&ui->opened);
 	ui->open_share = open ? 0 : 101;
-	rearrange(ui);
+	ui_rearrange(ui);
 }
 
 /* ---- Prompts ---- */
@@ -406,13 +318,26 @@ static void ask(struct ui *ui, enum ui_prompt prompt)
 		ui->typed[0] = 0;
 }
 
+static void show_cpu(struct ui *ui, uint32_t cpu1)
+{
+	ui->sel.cpu1 = cpu1;
+	refuse(ui, rebuild(ui));
+}
+
 static void answer(struct ui *ui)
 {
 	uint64_t ns;
 
 	if (ui->prompt == PROMPT_FILTER) {
 		memcpy(ui->filter, ui->typed, sizeof(ui->filter));
-		rearrange(ui);
+		ui_rearrange(ui);
+	} else if (ui->prompt == PROMPT_CPU) {
+		if (!ui->typed[0])
+			show_cpu(ui, 0);
+		else if (num_u64(ui->typed, 0, ui->gauges.ncpus - 1ull, &ns))
+			ui_say(ui, true, "there is no such CPU");
+		else
+			show_cpu(ui, (uint32_t)ns + 1);
 	} else if (ui->typed[0]) {
 		if (num_duration(ui->typed, NUM_S, &ns) || ns < UI_DELAY_MIN || ns > UI_DELAY_MAX)
 			ui_say(ui, true, "the delay is 0.1 to 3600 seconds");
@@ -443,27 +368,38 @@ static void type(struct ui *ui, uint32_t key)
 
 /* ---- The rest ---- */
 
+static struct profile *copy_of(const struct profile *p)
+{
+	struct profile *copy = p ? profile_new() : NULL;
+
+	if (!copy || !profile_merge(copy, p))
+		return copy;
+	profile_free(copy);
+	return NULL;
+}
+
+/* In all views at once: they are about the same time. */
 static void toggle_baseline(struct ui *ui)
 {
-	struct profile *copy;
-
-	if (ui->baseline) {
+	if (ui_has_baseline(ui)) {
 		profile_free(ui->baseline);
-		ui->baseline = NULL;
+		profile_free(ui->off.baseline);
+		ui->baseline = ui->off.baseline = NULL;
 		for (int v = 0; v < VIEW_MAX; v++)
 			if (ui->pos[v].sort == COL_DIFF)
 				ui->pos[v].sort = COL_SELF;
 		ui_say(ui, false, "baseline off");
-		rearrange(ui);
+		ui_rearrange(ui);
 		return;
 	}
-	copy = ui->window ? profile_new() : NULL;
-	if (!copy || profile_merge(copy, ui->window)) {
-		profile_free(copy);
+	profile_free(ui->baseline);
+	profile_free(ui->off.baseline);
+	ui->baseline = copy_of(ui->window);
+	ui->off.baseline = copy_of(ui->off.window);
+	if (!ui_has_baseline(ui))
 		return;
-	}
-	ui->baseline = copy;
-	ui_say(ui, false, "baseline marked: DIFF is the change of SELF% since, in percent points");
+	ui_say(ui, false, ui->view == VIEW_OFFCPU ? "baseline marked: DIFF is the change of TIME% since, in percent points" :
+	       "baseline marked: DIFF is the change of SELF% since, in percent points");
 	refuse(ui, rebuild(ui));
 }
 
@@ -473,14 +409,14 @@ static void focus_callers(struct ui *ui, const struct ui_row *picked)
 	uint32_t symbol = picked ? ui->census.functions[picked->index].symbol : 0;
 	bool was_picked = picked && ui->pos[VIEW_FUNCTIONS].cursor;
 
-	set_view(ui, VIEW_CALLERS);
+	ui_set_view(ui, VIEW_CALLERS);
 	for (size_t i = 0; i < ui->nrows && was_picked; i++) {
 		const struct calltree_node *node = &ui->tree.nodes[ui->rows[i].index];
 
 		if (node->depth == 1 && node->id == symbol) {
 			keyset_set(&ui->opened, node->path, true);
 			move_to(ui, i);
-			rearrange(ui);
+			ui_rearrange(ui);
 			break;
 		}
 	}
@@ -491,7 +427,7 @@ static void go_to_view(struct ui *ui, enum view view)
 	if (view == VIEW_CALLERS && ui->view == VIEW_FUNCTIONS)
 		focus_callers(ui, ui_current(ui));
 	else
-		set_view(ui, view);
+		ui_set_view(ui, view);
 }
 
 static void toggle_follow(struct ui *ui)
@@ -527,7 +463,7 @@ static unsigned int act_on_rows(struct ui *ui, enum action act)
 	case ACT_OPEN:
 	case ACT_CLOSE:
 	case ACT_TOGGLE:
-		open_row(ui, act);
+		ui_open_row(ui, act);
 		break;
 	case ACT_OPEN_ALL:
 	case ACT_CLOSE_ALL:
@@ -595,10 +531,10 @@ static unsigned int act(struct ui *ui, enum action action)
 		go_to_view(ui, VIEW_TREE);
 		return UI_DRAW;
 	case ACT_ENTER:
-		zoom(ui);
+		ui_zoom(ui);
 		return UI_DRAW;
 	case ACT_BACK:
-		return zoom_back(ui) ? UI_DRAW : 0;
+		return ui_zoom_back(ui) ? UI_DRAW : 0;
 	case ACT_FILTER:
 		ask(ui, PROMPT_FILTER);
 		return UI_DRAW;
@@ -607,6 +543,17 @@ static unsigned int act(struct ui *ui, enum action action)
 		return UI_DRAW;
 	case ACT_HIDE_KERNEL:
 		toggle_kernel(ui);
+		return UI_DRAW;
+	case ACT_HIDE_IDLE:
+		ui->sel.no_idle = !ui->sel.no_idle;
+		refuse(ui, rebuild(ui));
+		return UI_DRAW;
+	case ACT_CPU:
+		ask(ui, PROMPT_CPU);
+		return UI_DRAW;
+	case ACT_CPU_NEXT:
+	case ACT_CPU_PREV:
+		show_cpu(ui, (ui->sel.cpu1 + (action == ACT_CPU_NEXT ? 1 : ui->gauges.ncpus)) % (ui->gauges.ncpus + 1));
 		return UI_DRAW;
 	case ACT_PAUSE:
 		return toggle_pause(ui);
@@ -670,7 +617,7 @@ static unsigned int click_body(struct ui *ui, const struct ui_event *ev, size_t 
 	move_to(ui, row);
 	/* The first click picks a row, the next one goes into it. */
 	if (ev->mouse == MOUSE_DOUBLE || (ui->view == VIEW_FLAME && row == before))
-		zoom(ui);
+		ui_zoom(ui);
 	return UI_DRAW;
 }
 
@@ -688,7 +635,7 @@ static unsigned int click(struct ui *ui, const struct ui_event *ev)
 	if (ev->y == l.bar)
 		return act(ui, screen_bar_at(ui, ev->x));
 	if (ev->y == l.title && (IN(ui->view) & IN_LISTS)) {
-		n = columns_lay_out(ui->view, ui->baseline != NULL, ui->w, cols);
+		n = columns_lay_out(ui->view, ui_has_baseline(ui), ui->w, cols);
 		for (size_t i = 0; i < n; i++) {
 			if (ev->x >= cols[i].x + cols[i].width)
 				continue;

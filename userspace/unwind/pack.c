@@ -474,7 +474,7 @@ static int finish(struct packer *p)
 		memcpy(mem, p->rules, size);
 		out->bytes += size;
 	}
-	out->tables.nrules = (uint32_t)p->nrules;
+	out->tables.nrules = (uint16_t)p->nrules;
 	out->tables.flags = p->tracks_bx ? SF_MODULE_TRACKS_BX : 0;
 	out->rules = p->nrules;
 	return 0;

@@ -6,17 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "elf/known_code.h"
 #include "unwind/fntab.h"
 #include "unwind/vdso_arm64.h"
 
 #define TEXT_MAX (32u << 20)	/* no C library's text is near this */
 
-static const uint8_t restorer[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
-static const uint8_t start_context[] = { 0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff };
-#define START_CONTEXT_LEN 26	/* to its hlt */
-static const uint8_t musl_thread[] = { 0x5f, 0x41, 0xff, 0xd1, 0x89, 0xc7, 0x31, 0xc0, 0xb0, 0x3c, 0x0f, 0x05 };
-static const uint8_t a64_restorer[] = { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 };
-static const uint8_t a64_musl_thread[] = { 0xe1, 0x03, 0xc1, 0xa8, 0x20, 0, 0x3f, 0xd6, 0xa8, 0x0b, 0x80, 0xd2, 0x01, 0, 0, 0xd4 };
 static const uint8_t a64_plt0_push[] = { 0xf0, 0x7b, 0xbf, 0xa9 };	/* stp x16, x30, [sp, #-16]! */
 
 /* DT_SONAME of the file, "" if it has none; false: no dynamic section at all. */
@@ -75,36 +70,31 @@ static const struct row a64_pushed_row = {
 	.cfa = { RULE_REG, 31, 16, 0 }, .ra = { RULE_CFA_MEM, 0, -8, 0 }, .fp = { .kind = RULE_SAME }, .source = ROW_EH_FRAME,
 };
 
-static const struct pattern {
+static const struct trampoline {
 	enum row_arch arch;
-	const uint8_t *bytes;
-	uint8_t len;
-	uint8_t before, size;	/* the row starts that many bytes ahead of the pattern and has that many behind its start */
+	enum known_code code;
 	const struct row *row;
-} patterns[] = {
-	{ ROW_ARCH_X86_64, restorer, sizeof(restorer), 1, sizeof(restorer) + 1, &restorer_row },
-	{ ROW_ARCH_X86_64, start_context, sizeof(start_context), 1, START_CONTEXT_LEN + 1, &outermost_row },
-	{ ROW_ARCH_X86_64, musl_thread, sizeof(musl_thread), 0, sizeof(musl_thread), &outermost_row },
-	{ ROW_ARCH_AARCH64, a64_restorer, sizeof(a64_restorer), 4, sizeof(a64_restorer) + 4, &a64_restorer_row },
-	{ ROW_ARCH_AARCH64, a64_musl_thread, sizeof(a64_musl_thread), 0, sizeof(a64_musl_thread), &outermost_row },
+} trampolines[] = {
+	{ ROW_ARCH_X86_64, KNOWN_RESTORE_RT, &restorer_row },
+	{ ROW_ARCH_X86_64, KNOWN_START_CONTEXT, &outermost_row },
+	{ ROW_ARCH_X86_64, KNOWN_MUSL_THREAD, &outermost_row },
+	{ ROW_ARCH_AARCH64, KNOWN_A64_RESTORE_RT, &a64_restorer_row },
+	{ ROW_ARCH_AARCH64, KNOWN_A64_MUSL_THREAD, &outermost_row },
 };
 
 #define MAX_FOUND 16	/* real files hold one of each */
 
-static int search(const struct bytes *text, uint64_t vaddr, const struct pattern *p, struct rowbuf *out)
+static int search(struct bytes text, uint64_t vaddr, const struct trampoline *t, struct rowbuf *out)
 {
-	struct bytes at = *text;
+	uint64_t start;
 	int err = 0;
 
-	for (int i = 0; i < MAX_FOUND && !err && bytes_find(&at, p->bytes, p->len); i++) {
-		struct row row = *p->row;
+	for (int i = 0; i < MAX_FOUND && !err && known_code_next(&text, t->code, &start); i++) {
+		struct row row = *t->row;
 
-		if (vaddr + at.pos < p->before)
-			break;
-		row.start = vaddr + at.pos - p->before;
-		row.end = row.start + p->size;
+		row.start = vaddr + start;
+		row.end = row.start + known_code_size(t->code);
 		err = rowbuf_push(out, &row);
-		bytes_skip(&at, p->len);
 	}
 	return err;
 }
@@ -155,9 +145,9 @@ static int search_text(const struct elf_image *img, enum row_arch arch, struct r
 
 		if (segs[i].filesz > TEXT_MAX || elf_image_read(img, segs[i].offset, segs[i].filesz, &text))
 			continue;
-		for (size_t k = 0; k < sizeof(patterns) / sizeof(patterns[0]) && !err; k++)
-			if (patterns[k].arch == arch)
-				err = search(&text.view, segs[i].vaddr, &patterns[k], out);
+		for (size_t k = 0; k < sizeof(trampolines) / sizeof(trampolines[0]) && !err; k++)
+			if (trampolines[k].arch == arch)
+				err = search(text.view, segs[i].vaddr, &trampolines[k], out);
 		elf_blob_free(&text);
 	}
 	return err;

@@ -1,0 +1,318 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""report and diff on stored and made-up files: the formats agree, exit codes, pipes, empty and large inputs."""
+
+import gzip
+import json
+import os
+import pty
+import random
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import json_schema  # noqa: E402
+import pprof_read  # noqa: E402
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SFBPF = os.environ.get("SFBPF", os.path.join(TOP, os.environ.get("OUTPUT", "build"), "sfbpf"))
+CORPUS = os.path.join(TOP, "tests", "fuzz", "corpus", "stacks")
+tmp = tempfile.mkdtemp(prefix="sfbpf-report-")
+failed = 0
+
+
+def report(name, errors):
+    global failed
+    failed += bool(errors)
+    print("FAIL %s: %s" % (name, "; ".join(errors)) if errors else "ok %s" % name, flush=True)
+
+
+def path(name):
+    return os.path.join(tmp, name)
+
+
+def write(name, data):
+    with open(path(name), "wb") as f:
+        f.write(data.encode() if isinstance(data, str) else data)
+    return path(name)
+
+
+def run(*args, **more):
+    return subprocess.run([SFBPF, *args], capture_output=True, timeout=60, check=False, **more)
+
+
+def folded(file):
+    r = run("report", "--format", "folded", file)
+    if r.returncode:
+        raise ValueError(r.stderr.decode())
+    return parse(r.stdout.decode())
+
+
+def parse(text):
+    out = Counter()
+    for line in text.splitlines():
+        stack, count = line.rsplit(" ", 1)
+        out[tuple(stack.split(";"))] += int(count)
+    return out
+
+
+def total_of_page(file):
+    """The sum of all values in a flame graph, decoded from its data."""
+    with open(file, encoding="utf-8") as f:
+        data = json.loads(re.search(r'id="data">(.*?)</script>', f.read(), re.S)[1])
+    alphabet = {c: i for i, c in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")}
+    numbers, value, shift = [], 0, 0
+    for c in data["tree"]:
+        d = alphabet[c]
+        value |= (d & 31) << shift
+        shift += 5
+        if not d & 32:
+            numbers.append(value)
+            value = shift = 0
+    it, total = iter(numbers), 0
+    for _up in it:
+        for _ in range(next(it)):
+            next(it)
+        for _ in range(next(it)):
+            next(it)
+            total += next(it)
+    return total
+
+
+# ---- pprof files by hand ----
+
+def varint(v):
+    out = b""
+    while v > 127:
+        out += bytes([v & 127 | 128])
+        v >>= 7
+    return out + bytes([v])
+
+
+def field(number, data):
+    return varint(number << 3 | 2) + varint(len(data)) + data
+
+
+def number(n, v):
+    return varint(n << 3) + varint(v)
+
+
+def make_pprof(stacks):
+    names, locations, out = {"": 0, "samples": 1, "count": 2, "comm": 3}, {}, [field(1, number(1, 1) + number(2, 2))]
+    for s, count in stacks.items():
+        ids = b"".join(varint(locations.setdefault(f, len(locations) + 1)) for f in reversed(s[1:]))
+        comm = names.setdefault(s[0], len(names))
+        out.append(field(2, field(1, ids) + field(2, varint(count)) + field(3, number(1, 3) + number(2, comm))))
+    for f, i in locations.items():
+        out.append(field(5, number(1, i) + number(2, names.setdefault(f, len(names)))))
+        out.append(field(4, number(1, i) + field(4, number(1, i))))
+    return gzip.compress(b"".join(out + [field(6, n.encode()) for n in names]), 1)
+
+
+def make_json(stacks):
+    return json.dumps({"meta": {"schema": 1, "unit": "samples"}, "stacks": [
+        {"comm": s[0], "pid": 1, "count": n, "samples": n, "stop": "complete", "frames": [{"name": f, "module": "", "kind": "user"} for f in s[1:]]}
+        for s, n in stacks.items()]}, separators=(",", ":"))
+
+
+def make_folded(stacks):
+    return "".join("%s %d\n" % (";".join(s), n) for s, n in stacks.items())
+
+
+# ---- Checks ----
+
+def check_formats(name):
+    """Stored recordings: every reader has the same stacks and totals."""
+    errors = []
+    for file in ("pprof", "json", "folded"):
+        file = os.path.join(CORPUS, file)
+        want = folded(file)
+        out = path("f.html")
+        run("report", file, "-o", out)
+        if not want or total_of_page(out) != sum(want.values()):
+            errors.append("%s: %d in the page, %d folded" % (file, total_of_page(out), sum(want.values())))
+        text = run("report", file).stdout.decode().splitlines()
+        if text[-1] != "%d samples" % sum(want.values()):
+            errors.append("%s: %s, %d folded" % (file, text[-1], sum(want.values())))
+        again = write("again.folded", make_folded(want))
+        if folded(again) != want:
+            errors.append("%s: folded lines read back differ" % file)
+    with open(os.path.join(CORPUS, "json"), encoding="utf-8") as f:
+        errors += json_schema.problems(json.load(f))
+    report(name, errors)
+
+
+def check_pprof(name):
+    file = os.path.join(CORPUS, "pprof")
+    want, errors = folded(file), []
+    try:
+        got = pprof_read.stacks(pprof_read.with_protobuf(file))
+        if got != want:
+            errors.append("the protobuf library reads %d, report %d" % (sum(got.values()), sum(want.values())))
+    except ImportError:
+        print("SKIP %s-protobuf: the library is not installed" % name)
+    shutil.copy(file, path("p.pb.gz"))
+    go = pprof_read.with_go(path("p.pb.gz"), tmp)
+    if not go:
+        print("SKIP %s-go: go is not installed" % name)
+    elif go[0] != sum(want.values()):
+        errors.append("go has %d samples, report %d" % (go[0], sum(want.values())))
+    if go:
+        selfs = Counter()
+        for s, n in want.items():
+            selfs[s[-1]] += n
+        differ = {f: (go[1][f], n) for f, n in selfs.items() if go[1][f] != n}
+        if differ:
+            errors.append("self of functions in go and here: %s" % list(differ.items())[:3])
+    report(name, errors)
+
+
+def check_exit_codes(name):
+    errors, good, empty = [], os.path.join(CORPUS, "folded"), write("empty", "")
+    off = os.path.join(CORPUS, "json-off-cpu")
+    for want, args in (
+            (0, ["report", good]), (0, ["report", good, "-n", "1"]), (0, ["report", "-n", "1", "--", good]), (0, ["diff", good, good]),
+            (0, ["report", empty]), (0, ["diff", empty, good]), (0, ["report", empty, "-o", path("e.html")]), (0, ["report", "--help"]),
+            (1, ["report", path("missing")]), (1, ["report", tmp]), (1, ["report", good, "-o", "/dev/full"]),
+            (1, ["report", good, "-o", tmp]), (1, ["diff", good, off]), (1, ["report", write("bad", "a;b\n")]),
+            (2, ["report"]), (2, ["report", good, good]), (2, ["diff", good]), (2, ["diff", "-", "-"]), (2, ["report", good, "--format", "xml"]),
+            (2, ["report", good, "--format", "pprof"]), (2, ["report", good, "-o", path("x.pb.gz")]), (2, ["report", good, "-o", path("x.json")]),
+            (2, ["report", good, "-n", "0"]), (2, ["report", good, "-n", "12abc"]), (2, ["report", good, "-n", ""]), (2, ["report", "--nonsense", good])):
+        r = run(*args, stdin=subprocess.DEVNULL)
+        lines = r.stderr.decode().splitlines()
+        if r.returncode != want or (want and not lines) or (want == 1 and len(lines) != 1) or (not want and lines):
+            errors.append("%s: exit %d, want %d; %s" % (" ".join(args), r.returncode, want, lines))
+        for f in ("x.pb.gz", "x.json"):
+            if os.path.exists(path(f)):
+                errors.append("%s was made" % f)
+    rejects = os.path.join(TOP, "tests", "fuzz", "reject", "stacks")
+    for f in sorted(os.listdir(rejects)):
+        r = run("report", os.path.join(rejects, f))
+        if r.returncode != 1 or len(r.stderr.splitlines()) != 1 or r.stdout:
+            errors.append("%s: exit %d, %s" % (f, r.returncode, r.stderr.decode()))
+    report(name, errors)
+
+
+def check_pipes(name):
+    errors = []
+    for file in ("pprof", "json", "folded"):
+        with open(os.path.join(CORPUS, file), "rb") as f:
+            data = f.read()
+        want = run("report", os.path.join(CORPUS, file)).stdout
+        if run("report", "-", input=data).stdout != want:
+            errors.append("%s: a pipe reads differently" % file)
+        if run("diff", os.path.join(CORPUS, file), "-", input=data).returncode:
+            errors.append("%s: diff does not read a pipe" % file)
+    head = subprocess.run("'%s' report '%s' | head -n 1" % (SFBPF, os.path.join(CORPUS, "json")), shell=True, capture_output=True, text=True, check=False)
+    if head.stderr or "FUNCTION" not in head.stdout:
+        errors.append("| head: %s%s" % (head.stdout, head.stderr))
+    report(name, errors)
+
+
+def check_terminal(name):
+    """Lines are cut at a terminal's width, and nowhere else."""
+    long = write("long.folded", "a;main;%s 5\na;main;x_%s 4\n" % ("verylong" * 40, "y" * 300))
+    master, slave = pty.openpty()
+    subprocess.run(["stty", "cols", "80", "rows", "24"], stdin=slave, check=True)
+    p = subprocess.Popen([SFBPF, "report", long], stdout=slave)
+    os.close(slave)
+    text = b""
+    while True:
+        try:
+            data = os.read(master, 65536)
+        except OSError:
+            break
+        if not data:
+            break
+        text += data
+    p.wait()
+    os.close(master)
+    errors = ["%d columns: %s" % (len(line), line) for line in text.decode().splitlines() if len(line) > 80]
+    if "~" not in text.decode():
+        errors.append("no mark where names are cut")
+    if "verylong" * 40 not in run("report", long).stdout.decode():
+        errors.append("cut in a pipe")
+    report(name, errors)
+
+
+LARGE_LIMIT = {"folded": 3, "json": 5, "pprof": 2}     # seconds; a machine with neighbours takes up to twice as long as an idle one
+
+
+def timed(*args):
+    """What it writes, and its CPU time: others may keep the CPUs busy."""
+    p = subprocess.Popen([SFBPF, *args], stdout=subprocess.PIPE)
+    out = p.stdout.read()
+    p.stdout.close()
+    usage = os.wait4(p.pid, 0)[2]
+    p.returncode = 0
+    return out, usage.ru_utime + usage.ru_stime
+
+
+def check_large(name):
+    """100,000 stacks of 26 frames."""
+    rng = random.Random(7)
+    names = ["ns%d::function_%d" % (i % 50, i) for i in range(20000)]
+    stacks = {}
+    while len(stacks) < 100000:
+        h, s = rng.randrange(6), ["comm%d" % rng.randrange(6), "_start", "main"]
+        for _ in range(rng.randrange(8, 45)):
+            h = (h * 31 + (0 if rng.random() < .8 else rng.randrange(6))) % len(names)
+            s.append(names[h])
+        stacks[tuple(s)] = rng.randrange(1, 4)
+    want, errors = sum(stacks.values()), []
+    files = {"folded": write("l.folded", make_folded(stacks)), "json": write("l.json", make_json(stacks)), "pprof": write("l.pb.gz", make_pprof(stacks))}
+    for kind, file in files.items():
+        times = []
+        for out in ((), ("-o", path("l.html")), ("--format", "folded")):
+            r, took = timed("report", file, *out)
+            times.append(took)
+            if not out and r.decode().splitlines()[-1] != "%d samples" % want:
+                errors.append("%s: %s, want %d" % (kind, r.decode().splitlines()[-1], want))
+            if out == ("--format", "folded") and parse(r.decode()) != stacks:
+                errors.append("%s: the stacks differ" % kind)
+        print("# %s of %.1f MB, 100,000 stacks: CPU time of %s" % (kind, os.path.getsize(file) / 1e6, ", ".join(
+            "%s %.2f s" % t for t in zip(("text", "html", "folded"), times))))
+        if max(times) >= LARGE_LIMIT[kind]:
+            errors.append("%s takes %s s" % (kind, times))
+    report(name, errors)
+
+
+def check_diff(name):
+    old = write("old.folded", "a;main;same 50\na;main;less 30\na;main;gone 20\n")
+    new = write("new.pb.gz", make_pprof({("a", "main", "same"): 100, ("a", "main", "less"): 20, ("a", "main", "more"): 80}))
+    errors = []
+    out = run("diff", old, new).stdout.decode()
+    if not re.search(r"0\.00 +40\.00 +\+40\.00 .* more\n", out) or not re.search(r"20\.00 +0\.00 +-20\.00 .* gone\n", out):
+        errors.append("table: %s" % out)
+    if not out.endswith("\n100 samples before, 200 after; percentages are of each\n"):
+        errors.append("last line: %s" % out[-100:])
+    lines = run("diff", "--format", "folded", old, new).stdout.decode().splitlines()
+    if sorted(lines) != ["a;main;gone 20 0", "a;main;less 30 20", "a;main;more 0 80", "a;main;same 50 100"]:
+        errors.append("lines: %s" % lines)
+    report(name, errors)
+
+
+CHECKS = [check_formats, check_pprof, check_exit_codes, check_pipes, check_terminal, check_diff, check_large]
+
+
+def main():
+    if not os.access(SFBPF, os.X_OK):
+        print("SKIP report: %s is not built" % SFBPF)
+        return
+    try:
+        for fn in CHECKS:
+            name = "report-" + fn.__name__.replace("check_", "").replace("_", "-")
+            try:
+                fn(name)
+            except (OSError, ValueError, KeyError, IndexError, subprocess.SubprocessError) as e:
+                report(name, ["%s: %s" % (type(e).__name__, e)])
+    finally:
+        shutil.rmtree(tmp, ignore_errors=True)
+    sys.exit(1 if failed else 0)
+
+
+main()

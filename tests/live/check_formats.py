@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Real recordings in every format: each adds up to its own account, and other people's readers agree."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+
+import harness as h
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "cli"))
+import json_schema  # noqa: E402
+import pprof_read  # noqa: E402
+
+
+def record(suffix, seconds=2, tool="record", options=()):
+    """(path, the account)"""
+    out, stats = h.tmpfile("run" + suffix), h.tmpfile("stats.json")
+    p = h.start([h.program("rec"), "20"])
+    h.wait_busy(p)
+    subprocess.run([h.SFBPF, tool, "-o", out, "--stats", stats, *options, str(seconds)], check=True, stderr=subprocess.DEVNULL)
+    h.stop(p)
+    with open(stats, encoding="utf-8") as f:
+        return out, json.load(f)
+
+
+def received(stats):
+    return stats["samples"] - sum(stats["lost"].values())
+
+
+def report(path):
+    text = subprocess.run([h.SFBPF, "report", "--format", "folded", path], check=True, capture_output=True, text=True).stdout
+    out = Counter()
+    for line in text.splitlines():
+        stack, n = line.rsplit(" ", 1)
+        out[tuple(stack.split(";"))] += int(n)
+    return out
+
+
+def check_formats_folded(name):
+    path, stats = record(".folded")
+    got = sum(report(path).values())
+    h.check(name, [] if got == received(stats) else ["%d in the lines, %d in the account" % (got, received(stats))])
+
+
+def check_formats_json(name):
+    path, stats = record(".json")
+    with open(path, encoding="utf-8") as f:
+        errors = json_schema.problems(json.load(f))
+    got = sum(report(path).values())
+    if got != received(stats):
+        errors.append("%d in report, %d in the account" % (got, received(stats)))
+    h.check(name, errors)
+
+
+def check_formats_json_off_cpu(name):
+    path, _ = record(".json", tool="offcpu", options=["--wakers", "--state", "S,D,R"])
+    with open(path, encoding="utf-8") as f:
+        profile = json.load(f)
+    errors = json_schema.problems(profile)
+    got = report(path)
+    if sum(got.values()) != sum(s["count"] for s in profile["stacks"]):
+        errors.append("report has %d us" % sum(got.values()))
+    if not any("--" in s for s in got) or not any("[runnable]" in s for s in got):
+        errors.append("no wakers, or no [runnable]")
+    h.check(name, errors)
+
+
+def check_formats_html(name):
+    path, stats = record(".html")
+    with open(path, encoding="utf-8") as f:
+        meta = json.loads(re.search(r'id="data">(.*?)</script>', f.read(), re.S)[1])["meta"]
+    errors = [] if meta["lost"] == sum(stats["lost"].values()) else ["lost: %s" % meta]
+    if meta["userStacks"] != stats["user_stacks"]["total"] or meta["complete"] != stats["user_stacks"]["complete"]:
+        errors.append("%s, want %s" % (meta, stats["user_stacks"]))
+    h.check(name, errors)
+
+
+def check_formats_pprof(name):
+    path, stats = record(".pb.gz")
+    want, errors = report(path), []
+    if sum(want.values()) != received(stats):
+        errors.append("report has %d, the account %d" % (sum(want.values()), received(stats)))
+    go = pprof_read.with_go(path, h.tmpdir())
+    if go and go[0] != received(stats):
+        errors.append("go has %d, the account %d" % (go[0], received(stats)))
+    try:
+        p = pprof_read.with_protobuf(path)
+    except ImportError:
+        h.note("the protobuf library is not installed")
+        h.check(name, errors)
+        return
+    if pprof_read.stacks(p) != want:
+        errors.append("the protobuf library has other stacks than report")
+    text = p.string_table
+    rec = [m for m in p.mapping if text[m.filename] == h.program("rec")]
+    out = subprocess.run(["readelf", "-n", h.program("rec")], capture_output=True, text=True, check=False).stdout
+    build_id = next((line.split()[-1] for line in out.splitlines() if "Build ID" in line), "")
+    if not rec or text[rec[0].build_id] != build_id or rec[0].file_offset % 4096:
+        errors.append("mapping of rec: %s" % rec)
+    if not any(text[m.filename] == "[kernel.kallsyms]" and text[m.build_id] for m in p.mapping):
+        errors.append("no kernel mapping with a build-id")
+    for s in p.sample:
+        have = pprof_read.labels(p, s)
+        if not {"comm", "pid", "tid", "cgroup_id"} <= have.keys() and have.get("pid"):
+            errors.append("labels: %s" % have)
+            break
+    h.check(name, errors)
+
+
+h.run_checks([check_formats_folded, check_formats_json, check_formats_json_off_cpu, check_formats_html, check_formats_pprof])

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/gunzip.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <zlib.h>
+
+#include "base/vec.h"
+
+#define STEP (1u << 30)		/* zlib counts in unsigned int */
+
+struct output {
+	uint8_t *buf;
+	size_t len, cap;
+};
+
+static size_t at_most(size_t n)
+{
+	return n < STEP ? n : STEP;
+}
+
+/* One byte more than max may come out, to tell "max" from "more". */
+static int inflate_all(z_stream *z, const struct bytes *in, size_t max, struct output *out)
+{
+	size_t done = 0;
+	int rc = Z_OK;
+
+	while (rc == Z_OK) {
+		if (out->len > max)
+			return -EFBIG;
+		if (vec_reserve(&out->buf, &out->cap, out->len + 65536, 1))
+			return -ENOMEM;
+		z->next_in = (uint8_t *)in->base + done;
+		z->avail_in = (uInt)at_most(in->len - done);
+		z->next_out = out->buf + out->len;
+		z->avail_out = (uInt)at_most(out->cap < max + 1 ? out->cap - out->len : max + 1 - out->len);
+		rc = inflate(z, Z_NO_FLUSH);
+		done = (size_t)(z->next_in - in->base);
+		out->len = (size_t)(z->next_out - out->buf);
+	}
+	if (out->len > max)
+		return -EFBIG;
+	return rc == Z_STREAM_END && done == in->len ? 0 : rc == Z_MEM_ERROR ? -ENOMEM : -EINVAL;
+}
+
+int gunzip(const struct bytes *in, size_t max, uint8_t **ret, size_t *ret_len)
+{
+	struct output out = { 0 };
+	z_stream z = { 0 };
+	int err;
+
+	/* 15 + 16: the largest window, gzip's header. */
+	if (inflateInit2(&z, 15 + 16) != Z_OK)
+		return -ENOMEM;
+	err = inflate_all(&z, in, max, &out);
+	inflateEnd(&z);
+	if (err) {
+		free(out.buf);
+		return err;
+	}
+	*ret = out.buf;
+	*ret_len = out.len;
+	return 0;
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "elf/known_code.h"
+
+static const struct pattern {
+	uint8_t bytes[16], len;
+	uint8_t before, size;	/* the range starts `before` bytes ahead of the pattern */
+} patterns[KNOWN_CODES] = {
+	/* 53 bytes from the call to the end in glibc 2.36, and functions are aligned to 16. */
+	[KNOWN_CLONE3] = { { 0xb8, 0xb3, 0x01, 0x00, 0x00, 0x0f, 0x05 }, 7, 0, 56 },
+	[KNOWN_RESTORE_RT] = { { 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05 }, 9, 1, 10 },
+	/* 26 bytes to its hlt. */
+	[KNOWN_START_CONTEXT] = { { 0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff }, 10, 1, 27 },
+	[KNOWN_MUSL_THREAD] = { { 0x5f, 0x41, 0xff, 0xd1, 0x89, 0xc7, 0x31, 0xc0, 0xb0, 0x3c, 0x0f, 0x05 }, 12, 0, 12 },
+	[KNOWN_A64_RESTORE_RT] = { { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 }, 8, 4, 12 },
+	[KNOWN_A64_MUSL_THREAD] = { { 0xe1, 0x03, 0xc1, 0xa8, 0x20, 0, 0x3f, 0xd6, 0xa8, 0x0b, 0x80, 0xd2, 0x01, 0, 0, 0xd4 }, 16, 0, 16 },
+};
+
+bool known_code_next(struct bytes *text, enum known_code which, uint64_t *ret_start)
+{
+	const struct pattern *p = &patterns[which];
+	uint64_t at;
+
+	while (bytes_find(text, p->bytes, p->len)) {
+		at = text->pos;
+		bytes_skip(text, p->len);
+		if (at < p->before)
+			continue;
+		*ret_start = at - p->before;
+		return true;
+	}
+	return false;
+}
+
+uint32_t known_code_size(enum known_code which)
+{
+	return patterns[which].size;
+}
+
+uint32_t known_code_before(enum known_code which)
+{
+	return patterns[which].before;
+}

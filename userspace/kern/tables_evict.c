@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Who leaves when the tables' memory or the module ids run short. The order of things: kern/tables.h. */
+#include <bpf/bpf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/share.h"
+#include "kern/tables_internal.h"
+
+#define SCAN_MS 30000u		/* how often it is noted which modules are in use; each time, every CPU looks its mappings up again */
+#define SCAN_SHORT_MS 1000u	/* the same while memory or ids are short */
+#define SCAN_LEAST_MS 250u
+#define HOT_MS 2000u		/* used so recently: in use */
+#define LOADING_MS 1000u	/* a place was given away so long ago at least: no BPF program is still busy with that */
+#define IDLE_MS 300000u		/* unused and mapped by nobody for so long: of no use to anybody */
+#define IDS_LOW (SF_MAX_MODULES / 4)	/* free ids that are kept for a burst (bpf/vma.bpf.h, NEED_BURST) */
+#define IDS_BATCH (SF_MAX_MODULES / 16)
+#define IDS_PAUSE_MS 100u
+#define CELLS_BATCH 16u		/* the part of the budget that is taken away at once: a wait for all programs is some 20 ms */
+
+static bool has_file(const struct sf_module *m)
+{
+	return m->key.ino || m->key.dev || m->state == SF_MOD_VOID;
+}
+
+/* What was used since the last time counts as used now. Mappings that BPF remembers are not looked up again, so it has to forget them. */
+static void scan(struct tables *t, uint64_t now)
+{
+	for (uint32_t i = 1; i < SF_MAX_MODULES; i++) {
+		struct place *p = &t->places[i];
+
+		if (t->modules[i].used) {
+			t->modules[i].used = 0;
+			p->last_ms = now;
+		} else if (!p->last_ms && has_file(&t->modules[i])) {
+			p->last_ms = now;
+		}
+	}
+	__atomic_fetch_add(t->maps.epoch, 1, __ATOMIC_SEQ_CST);
+	t->scan_ms = now;
+}
+
+static bool short_of_memory(const struct tables *t)
+{
+	return t->nchunks > t->max_chunks - t->max_chunks / 4;
+}
+
+static uint32_t free_ids(const struct tables *t)
+{
+	return *t->maps.free_tail - __atomic_load_n(t->maps.free_head, __ATOMIC_ACQUIRE);
+}
+
+/* ---- Leaving ---- */
+
+/* Nobody who looks from now on finds the tables. If the file's entry cannot be removed, it keeps its place. */
+static void leave(struct tables *t, uint32_t at, bool id_too)
+{
+	struct sf_module *m = &t->modules[at];
+
+	if (id_too && m->state != SF_MOD_VOID && bpf_map_delete_elem(t->maps.files_fd, &m->key) && errno != ENOENT)
+		return;
+	/* Not SF_MOD_RETRY yet: nobody shall ask before it can be given again. */
+	__atomic_store_n(&m->state, (sf_u32)SF_MOD_LOADING, __ATOMIC_RELEASE);
+	t->places[at].leaving = true;
+	t->places[at].id_too = id_too;
+	t->pending = true;
+}
+
+/* The kernel returns from an update of a map of maps when all programs that were running have ended (commit 1ae80cf31938, 4.19). */
+static bool wait_for_programs(struct tables *t)
+{
+	uint32_t zero = 0;
+
+	__atomic_fetch_add(t->maps.epoch, 1, __ATOMIC_SEQ_CST);
+	return !bpf_map_update_elem(t->maps.chunks_fd, &zero, &t->grace_fd, BPF_ANY);
+}
+
+/* The place is free for another file, under its next id. */
+static void recycle(struct tables *t, uint32_t at)
+{
+	struct sf_module *m = &t->modules[at];
+	uint32_t next = m->id + SF_MAX_MODULES, tail = *t->maps.free_tail;
+
+	t->gone(t->gone_ctx, m->id, true);
+	t->recycled++;
+	memset(m, 0, sizeof(*m));
+	t->places[at].last_ms = 0;
+	if (next > SF_FRAME_MODULE_MASK)
+		return;		/* all of its ids have been given away; a place less */
+	m->id = next;
+	t->maps.free_ids[tail & (SF_MAX_MODULES - 1)] = next;
+	__atomic_store_n(t->maps.free_tail, tail + 1, __ATOMIC_RELEASE);
+}
+
+/* Those that are leaving are gone once no program can have them. If that cannot be known, they stay as they are until the next time. */
+static bool let_go(struct tables *t)
+{
+	if (!t->pending)
+		return true;
+	if (!wait_for_programs(t))
+		return false;
+	t->pending = false;
+	for (uint32_t at = 1; at < SF_MAX_MODULES; at++) {
+		struct place *p = &t->places[at];
+		struct sf_module *m = &t->modules[at];
+
+		if (!p->leaving)
+			continue;
+		p->leaving = false;
+		t->evicted += p->n != 0;
+		tables_drop_cells(t, p);
+		if (p->id_too) {
+			recycle(t, at);
+			continue;
+		}
+		t->gone(t->gone_ctx, m->id, false);
+		m->retry_ms = (uint32_t)tables_now_ms();
+		__atomic_store_n(&m->state, (sf_u32)SF_MOD_RETRY, __ATOMIC_RELEASE);
+	}
+	return true;
+}
+
+/* ---- Choosing ---- */
+
+static bool may_leave(const struct tables *t, uint32_t at, uint64_t now)
+{
+	const struct place *p = &t->places[at];
+	const struct sf_module *m = &t->modules[at];
+
+	if (p->pinned || p->leaving || m->id == t->loading || !has_file(m))
+		return false;
+	return m->state != SF_MOD_LOADING || (p->last_ms && now - p->last_ms >= LOADING_MS);
+}
+
+/* All that may leave, of sizes in cells or, for ids, of size 1. NULL: out of memory. */
+static struct share_item *candidates(const struct tables *t, bool ids, uint64_t now, size_t *ret_n)
+{
+	struct share_item *items = malloc(SF_MAX_MODULES * sizeof(*items));
+
+	*ret_n = 0;
+	for (uint32_t at = 1; items && at < SF_MAX_MODULES; at++) {
+		const struct place *p = &t->places[at];
+
+		if (may_leave(t, at, now) && (ids || p->n))
+			items[(*ret_n)++] = (struct share_item){ at, t->modules[at].owner, ids ? 1 : p->cells, p->last_ms };
+	}
+	return items;
+}
+
+/* Takes away what the shares say. Number of modules that leave. */
+static long choose(struct tables *t, const struct share_ask *ask, bool ids, uint64_t now)
+{
+	struct share_item *items;
+	size_t n;
+	long chosen;
+
+	items = candidates(t, ids, now, &n);
+	chosen = items ? share_choose(items, n, ask) : -ENOMEM;
+	for (long i = 0; i < chosen; i++)
+		leave(t, items[i].id, ids);
+	free(items);
+	return chosen;
+}
+
+bool tables_evict(struct tables *t, uint64_t cells)
+{
+	uint64_t now = tables_now_ms(), batch = (uint64_t)t->max_chunks * CHUNK_CELLS / CELLS_BATCH;
+	struct share_ask ask = { .owner = t->owner, .want = cells > batch ? cells : batch, .hot_since = now - HOT_MS };
+	bool gone;
+
+	/* Before sampling nobody knows what will be needed. */
+	if (!t->started || pthread_mutex_trylock(&t->hold))
+		return false;
+	if (now - t->scan_ms >= SCAN_LEAST_MS)
+		scan(t, now);
+	gone = choose(t, &ask, false, now) > 0 && let_go(t);
+	pthread_mutex_unlock(&t->hold);
+	return gone;
+}
+
+static void free_some_ids(struct tables *t, uint64_t now)
+{
+	struct share_ask ask = { .owner = SHARE_NOBODY, .want = IDS_LOW - free_ids(t) + IDS_BATCH, .hot_since = now - HOT_MS };
+
+	if (now - t->ids_ms < IDS_PAUSE_MS)
+		return;
+	t->ids_ms = now;
+	if (now - t->scan_ms >= SCAN_LEAST_MS)
+		scan(t, now);
+	choose(t, &ask, true, now);
+}
+
+int tables_tend(struct tables *t)
+{
+	uint64_t now = tables_now_ms();
+	bool low = free_ids(t) < IDS_LOW;
+	uint32_t period = low || short_of_memory(t) ? SCAN_SHORT_MS : SCAN_MS;
+
+	t->started = true;
+	if (now - t->scan_ms >= period) {
+		scan(t, now);
+		tables_release_chunks(t);
+	}
+	if ((low || t->pending) && !pthread_mutex_trylock(&t->hold)) {
+		if (low)
+			free_some_ids(t, now);
+		let_go(t);
+		pthread_mutex_unlock(&t->hold);
+	}
+	return (int)period;
+}
+
+void tables_unmapped(struct tables *t, const uint32_t *modules, size_t n)
+{
+	uint64_t now = tables_now_ms();
+
+	if (!t->started || pthread_mutex_trylock(&t->hold))
+		return;
+	for (size_t i = 0; i < n; i++) {
+		uint32_t at = SF_MODULE_PLACE(modules[i]);
+
+		if (t->modules[at].id != modules[i] || !may_leave(t, at, now) || now - t->places[at].last_ms < IDLE_MS)
+			continue;
+		leave(t, at, true);
+		t->idle++;
+	}
+	let_go(t);
+	pthread_mutex_unlock(&t->hold);
+}
+
+void tables_hold(struct tables *t)
+{
+	pthread_mutex_lock(&t->hold);
+}
+
+void tables_release(struct tables *t)
+{
+	pthread_mutex_unlock(&t->hold);
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sym/dwarf_reader.h"
+
+#include <errno.h>
+
+#ifdef HAVE_LIBDW
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "sym/dwarf_sections.h"
+
+#define MAX_DEPTH 256		/* nested entries; compilers stay below 60 */
+#define MAX_ENTRIES (64u << 20)	/* of one unit */
+#define MAX_HOPS 16		/* from an entry to the one that has its name */
+#define KEPT_MAX (48u << 20)	/* bytes that libdw may keep of units that are done */
+#define NONE UINT32_MAX
+
+struct node {			/* a function, or a function inlined somewhere */
+	Dwarf_Die die;
+	uint32_t caller;	/* node; NONE: not inlined */
+};
+
+struct best {			/* of an address: the function with the smallest range around it */
+	uint64_t len;
+	uint32_t node;		/* NONE: none yet */
+	bool done, here;	/* told; in the unit at hand */
+};
+
+struct reader {
+	const struct dwarf_job *job;
+	dwarf_emit_fn emit;
+	void *ctx;
+	struct best *best;	/* by address */
+	struct node *nodes;	/* of the unit at hand */
+	size_t nnodes, nodes_cap;
+	uint64_t entries;
+	bool everywhere;	/* also into functions that hold none of the addresses */
+	Dwarf_Lines *lines;
+	size_t nlines;
+	Dwarf_Files *files;
+	int err;
+};
+
+static size_t first_at(const struct dwarf_job *job, uint64_t addr)
+{
+	size_t lo = 0, hi = job->n;	/* addresses before lo are below addr, those from hi on are not */
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (job->addrs[mid] < addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* ---- Entries with code ---- */
+
+/* Marks the addresses of die's ranges. With a node: as its code, where nothing smaller is known. Returns how many lie there. */
+static size_t take_ranges(struct reader *r, Dwarf_Die *die, uint32_t node)
+{
+	Dwarf_Addr base, start, end;
+	ptrdiff_t at = 0;
+	size_t n = 0;
+
+	while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0) {
+		for (size_t i = first_at(r->job, start); i < r->job->n && r->job->addrs[i] < end; i++) {
+			struct best *b = &r->best[i];
+
+			if (b->done)
+				continue;
+			n++;
+			if (node == NONE)
+				b->here = true;
+			else if (b->node == NONE || end - start <= b->len)
+				*b = (struct best){ .len = end - start, .node = node, .here = b->here };
+		}
+	}
+	return n;
+}
+
+static uint32_t add_node(struct reader *r, const Dwarf_Die *die, uint32_t caller)
+{
+	if (vec_reserve(&r->nodes, &r->nodes_cap, r->nnodes + 1, sizeof(*r->nodes))) {
+		r->err = -ENOMEM;
+		return NONE;
+	}
+	r->nodes[r->nnodes] = (struct node){ *die, caller };
+	return (uint32_t)r->nnodes++;
+}
+
+static void walk(struct reader *r, Dwarf_Die *parent, uint32_t function, unsigned int depth);
+
+static void visit(struct reader *r, Dwarf_Die *die, uint32_t function, unsigned int depth)
+{
+	uint32_t node;
+
+	switch (dwarf_tag(die)) {
+	case DW_TAG_subprogram:
+	case DW_TAG_inlined_subroutine:
+		node = add_node(r, die, dwarf_tag(die) == DW_TAG_subprogram ? NONE : function);
+		if (node == NONE)
+			return;
+		if (take_ranges(r, die, node) || dwarf_tag(die) == DW_TAG_inlined_subroutine || r->everywhere)
+			walk(r, die, node, depth + 1);
+		else
+			r->nnodes--;
+		return;
+	case DW_TAG_lexical_block:
+	case DW_TAG_try_block:
+	case DW_TAG_catch_block:
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+	case DW_TAG_class_type:
+	case DW_TAG_structure_type:
+	case DW_TAG_union_type:
+	case DW_TAG_enumeration_type:	/* Rust has methods there */
+		walk(r, die, function, depth + 1);
+		return;
+	default:
+		return;
+	}
+}
+
+static void walk(struct reader *r, Dwarf_Die *parent, uint32_t function, unsigned int depth)
+{
+	Dwarf_Die die;
+
+	if (depth >= MAX_DEPTH || dwarf_child(parent, &die))
+		return;
+	do {
+		if (r->err || ++r->entries > MAX_ENTRIES)
+			return;
+		visit(r, &die, function, depth);
+	} while (dwarf_siblingof(&die, &die) == 0);
+}
+
+/* ---- What is told of an address ---- */
+
+static const char *string_of(Dwarf_Die *die, unsigned int name)
+{
+	Dwarf_Attribute attr;
+
+	return dwarf_attr(die, name, &attr) ? dwarf_formstring(&attr) : NULL;
+}
+
+/* The name for the linker wins over that of the source, wherever on the way to the declaration it stands. */
+static const char *name_of(Dwarf_Die *die)
+{
+	const char *plain = NULL, *linked;
+	Dwarf_Die at = *die;
+	Dwarf_Attribute attr;
+
+	for (int i = 0; i < MAX_HOPS; i++) {
+		linked = string_of(&at, DW_AT_linkage_name);
+		if (!linked)
+			linked = string_of(&at, DW_AT_MIPS_linkage_name);
+		if (linked)
+			return linked;
+		if (!plain)
+			plain = string_of(&at, DW_AT_name);
+		if ((!dwarf_attr(&at, DW_AT_abstract_origin, &attr) && !dwarf_attr(&at, DW_AT_specification, &attr)) ||
+		    !dwarf_formref_die(&attr, &at))
+			break;
+	}
+	return plain;
+}
+
+/* The row that holds addr: the last one that does not begin behind it. */
+static void find_line(const struct reader *r, uint64_t addr, struct dwarf_frame *ret)
+{
+	size_t lo = 0, hi = r->nlines;	/* rows before lo begin at or below addr, those from hi on above it */
+	Dwarf_Line *row = NULL;
+	bool end = true;
+	Dwarf_Addr at;
+	int line;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (dwarf_lineaddr(dwarf_onesrcline(r->lines, mid), &at) || at > addr)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	if (lo)
+		row = dwarf_onesrcline(r->lines, lo - 1);
+	if (!row || dwarf_lineendsequence(row, &end) || end)
+		return;
+	ret->file = dwarf_linesrc(row, NULL, NULL);
+	ret->line = dwarf_lineno(row, &line) || line < 0 ? 0 : (uint32_t)line;
+}
+
+static uint64_t number_of(Dwarf_Die *die, unsigned int name)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word value;
+
+	return dwarf_attr(die, name, &attr) && !dwarf_formudata(&attr, &value) ? value : 0;
+}
+
+/* Where an inlined function was called is where its caller's code is. */
+static void find_call(const struct reader *r, Dwarf_Die *inlined, struct dwarf_frame *ret)
+{
+	uint64_t line = number_of(inlined, DW_AT_call_line), file = number_of(inlined, DW_AT_call_file);
+
+	ret->line = line > INT32_MAX ? 0 : (uint32_t)line;
+	ret->file = r->files ? dwarf_filesrc(r->files, file, NULL, NULL) : NULL;
+}
+
+static void tell(struct reader *r, size_t i)
+{
+	struct dwarf_frame frames[DWARF_MAX_CHAIN] = { 0 };
+	struct best *b = &r->best[i];
+	size_t n = 0;
+
+	if (r->job->lines)
+		find_line(r, r->job->addrs[i], &frames[0]);
+	for (uint32_t at = b->node; at != NONE && n < DWARF_MAX_CHAIN; at = r->nodes[at].caller) {
+		Dwarf_Die *die = &r->nodes[at].die;
+
+		frames[n++].name = name_of(die);
+		if (r->job->lines && n < DWARF_MAX_CHAIN && r->nodes[at].caller != NONE)
+			find_call(r, die, &frames[n]);
+	}
+	if (!n && !frames[0].line)
+		return;		/* another unit may know */
+	b->done = true;
+	r->err = r->emit(r->ctx, i, frames, n ? n : 1);
+}
+
+/* ---- Units ---- */
+
+/*
+ * Functions that hold none of the addresses are stepped over, which halves the time. One of them may still hold
+ * another that does (g++'s lambdas, GNU C, Fortran); that is looked for if an address is left without a function.
+ */
+static void find_functions(struct reader *r, Dwarf_Die *top)
+{
+	bool missing = false;
+
+	r->nnodes = 0;
+	r->entries = 0;
+	r->everywhere = false;
+	walk(r, top, NONE, 0);
+	for (size_t i = 0; i < r->job->n && !missing; i++)
+		missing = r->best[i].here && !r->best[i].done && r->best[i].node == NONE;
+	r->everywhere = true;
+	if (missing)
+		walk(r, top, NONE, 0);
+}
+
+/* False: none of the addresses is in it. */
+static bool read_unit(struct reader *r, Dwarf_Die *unit, Dwarf_Die *split)
+{
+	Dwarf_Die *top = dwarf_tag(split) == DW_TAG_invalid ? unit : split;
+	size_t nfiles;
+
+	if (dwarf_tag(unit) == DW_TAG_type_unit || !take_ranges(r, unit, NONE))
+		return false;
+	if (r->job->inlined)
+		find_functions(r, top);
+	r->lines = NULL;
+	r->files = NULL;
+	r->nlines = 0;
+	if (r->job->lines) {
+		if (dwarf_getsrclines(unit, &r->lines, &r->nlines))
+			r->nlines = 0;
+		if (dwarf_getsrcfiles(top, &r->files, &nfiles))
+			r->files = NULL;
+	}
+	for (size_t i = 0; i < r->job->n && !r->err; i++) {
+		struct best *b = &r->best[i];
+
+		if (!b->done && (b->here || b->node != NONE))
+			tell(r, i);
+		b->node = NONE;		/* nodes are this unit's */
+		b->here = false;
+	}
+	return true;
+}
+
+/* libdw keeps all that it has read of a unit. A new start forgets it; units are then found by their offset. */
+static bool start_afresh(struct dwarf_open *main, Dwarf *alt, Dwarf_CU **cu, Dwarf_Off unit)
+{
+	Dwarf_Die die;
+
+	dwarf_end(main->dw);
+	main->dw = dwarf_begin_elf(main->elf, DWARF_C_READ, NULL);
+	if (!main->dw)
+		return false;
+	if (alt)
+		dwarf_setalt(main->dw, alt);
+	if (!dwarf_offdie(main->dw, unit, &die))
+		return false;
+	*cu = die.cu;
+	return true;
+}
+
+static void read_units(struct reader *r, struct dwarf_open *main, Dwarf *alt)
+{
+	size_t start = mallinfo2().uordblks;
+	Dwarf_Die unit, split;
+	Dwarf_CU *cu = NULL;
+
+	while (!r->err) {
+		memset(&split, 0, sizeof(split));
+		if (dwarf_get_units(main->dw, cu, &cu, NULL, NULL, &unit, &split))
+			break;
+		if (read_unit(r, &unit, &split) && mallinfo2().uordblks - start > KEPT_MAX &&
+		    !start_afresh(main, alt, &cu, dwarf_dieoffset(&unit)))
+			break;
+	}
+}
+
+bool dwarf_supported(void)
+{
+	return true;
+}
+
+int dwarf_read(const struct dwarf_job *job, dwarf_emit_fn emit, void *ctx)
+{
+	struct reader r = { .job = job, .emit = emit, .ctx = ctx };
+	struct dwarf_open main = { .fd = job->fd }, alt = { .fd = job->alt_fd };
+	int err = dwarf_open(&main);
+
+	if (err)
+		return err;
+	if (job->alt_fd >= 0 && !dwarf_open(&alt))
+		dwarf_setalt(main.dw, alt.dw);
+	r.best = calloc(job->n ? job->n : 1, sizeof(*r.best));
+	for (size_t i = 0; r.best && i < job->n; i++)
+		r.best[i].node = NONE;
+	if (r.best)
+		read_units(&r, &main, alt.dw);
+	else
+		r.err = -ENOMEM;
+	free(r.best);
+	free(r.nodes);
+	dwarf_close(&main);
+	dwarf_close(&alt);
+	return r.err;
+}
+#else
+bool dwarf_supported(void)
+{
+	return false;
+}
+
+int dwarf_read(const struct dwarf_job *job, dwarf_emit_fn emit, void *ctx)
+{
+	(void)job, (void)emit, (void)ctx;
+	return -ENOTSUP;
+}
+#endif

@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sym/dwarf_worker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/bytes.h"
+#include "base/clock.h"
+#include "base/vec.h"
+
+#define ANSWER_MAX (256u << 20)
+#define STRING_MAX 4095		/* bytes of a name or a path; longer ones are cut */
+#define NOBODY 65534
+
+/*
+ * On the pipe, for each address: index, number of frames; for each frame: line, name, file. Numbers are 32 bits in our own
+ * byte order, strings end with a NUL.
+ */
+
+/* ---- The worker ---- */
+
+struct answer {
+	int fd;
+	size_t len;
+	char buf[1 << 16];
+};
+
+static int flush(struct answer *a)
+{
+	for (size_t done = 0; done < a->len;) {
+		ssize_t w = write(a->fd, a->buf + done, a->len - done);
+
+		if (w <= 0)
+			return -EPIPE;
+		done += (size_t)w;
+	}
+	a->len = 0;
+	return 0;
+}
+
+static int put(struct answer *a, const void *data, size_t n)
+{
+	while (n) {
+		size_t room = sizeof(a->buf) - a->len, some = n < room ? n : room;
+
+		memcpy(a->buf + a->len, data, some);
+		a->len += some;
+		data = (const char *)data + some;
+		n -= some;
+		if (a->len == sizeof(a->buf) && flush(a))
+			return -EPIPE;
+	}
+	return 0;
+}
+
+static int put_string(struct answer *a, const char *s)
+{
+	int err = put(a, s ? s : "", s ? strnlen(s, STRING_MAX) : 0);
+
+	return err ? err : put(a, "", 1);
+}
+
+static int tell(void *ctx, size_t i, const struct dwarf_frame *frames, size_t n)
+{
+	uint32_t head[2] = { (uint32_t)i, (uint32_t)n };
+	int err = put(ctx, head, sizeof(head));
+
+	for (size_t k = 0; k < n && !err; k++) {
+		err = put(ctx, &frames[k].line, sizeof(frames[k].line));
+		if (!err)
+			err = put_string(ctx, frames[k].name);
+		if (!err)
+			err = put_string(ctx, frames[k].file);
+	}
+	return err;
+}
+
+/* All descriptors but these are closed; they keep their numbers. */
+static void close_others(const int *keep, size_t n)
+{
+	int next = 3;
+
+	for (size_t left = n; left; left--) {
+		int least = -1;
+
+		for (size_t i = 0; i < n; i++)
+			if (keep[i] >= next && (least < 0 || keep[i] < least))
+				least = keep[i];
+		if (least < 0)
+			break;
+		if (least > next)
+			close_range((unsigned int)next, (unsigned int)least - 1, 0);
+		next = least + 1;
+	}
+	close_range((unsigned int)next, ~0u, 0);
+}
+
+static uint64_t data_bytes(void)
+{
+	unsigned long long data = 0;
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	if (f) {
+		if (fscanf(f, "%*u %*u %*u %*u %*u %llu", &data) != 1)
+			data = 0;
+		fclose(f);
+	}
+	return data * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* The owner of the file wrote the paths in it; the root of another file system is nobody in ours. */
+static int drop_rights(const struct dwarf_job *job, const struct dwarf_place *place)
+{
+	struct stat st;
+	uid_t uid;
+	gid_t gid;
+
+	if (geteuid() != 0)
+		return 0;
+	if (fstat(job->fd, &st))
+		return -errno;
+	uid = st.st_uid;
+	gid = st.st_gid;
+	if (place->root_fd >= 0 && (fchdir(place->root_fd) || chroot(".")))
+		return -errno;
+	if (place->foreign && !uid)
+		uid = gid = NOBODY;
+	if (!uid)
+		return 0;
+	return setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid) ? -errno : 0;
+}
+
+static _Noreturn void work(const struct dwarf_job *job, const struct dwarf_place *place, const struct dwarf_limits *limits, int pipe_fd)
+{
+	static struct answer a;
+	int keep[] = { job->fd, job->alt_fd, place->root_fd, pipe_fd }, err;
+	uint64_t data = data_bytes() + limits->bytes;
+	struct rlimit core = { 0 }, cpu = { limits->seconds, limits->seconds }, mem = { data, data };
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	signal(SIGPIPE, SIG_IGN);
+	setpriority(PRIO_PROCESS, 0, 0);
+	close_others(keep, sizeof(keep) / sizeof(keep[0]));
+	setrlimit(RLIMIT_CORE, &core);
+	setrlimit(RLIMIT_CPU, &cpu);
+	setrlimit(RLIMIT_DATA, &mem);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	a.fd = pipe_fd;
+	err = drop_rights(job, place);
+	if (!err)
+		err = dwarf_read(job, tell, &a);
+	flush(&a);
+	_exit(err == -ENOENT ? 2 : err ? 1 : 0);
+}
+
+/* ---- Our side ---- */
+
+/* Whole records are emitted. Returns the bytes they take, or -errno of emit; -EBADMSG: not what a worker says. */
+static ssize_t take_records(struct bytes b, size_t naddrs, dwarf_emit_fn emit, void *ctx)
+{
+	struct dwarf_frame frames[DWARF_MAX_CHAIN];
+	size_t used = 0;
+
+	for (;; used = b.pos) {
+		uint32_t i = bytes_u32(&b), n = bytes_u32(&b);
+		int err;
+
+		if (b.err)
+			return (ssize_t)used;
+		if (i >= naddrs || !n || n > DWARF_MAX_CHAIN)
+			return -EBADMSG;
+		for (uint32_t k = 0; k < n && !b.err; k++) {
+			frames[k].line = bytes_u32(&b);
+			frames[k].name = bytes_str(&b);
+			frames[k].file = bytes_str(&b);
+			if (b.err)
+				break;
+			if (!*frames[k].name)
+				frames[k].name = NULL;
+			if (!*frames[k].file)
+				frames[k].file = NULL;
+		}
+		if (b.err)
+			return (ssize_t)used;
+		err = emit(ctx, i, frames, n);
+		if (err)
+			return err;
+	}
+}
+
+/* Everything that comes through the pipe until its end. */
+static int read_answer(const struct dwarf_job *job, int fd, unsigned int seconds, dwarf_emit_fn emit, void *ctx)
+{
+	uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + seconds * 1000000000ull, now, total = 0;
+	uint8_t *buf = NULL;
+	size_t len = 0, cap = 0;
+	ssize_t n = 0;
+	int err = 0;
+
+	while (!err) {
+		struct pollfd p = { .fd = fd, .events = POLLIN };
+
+		now = clock_ns(CLOCK_MONOTONIC);
+		if (now >= deadline || poll(&p, 1, (int)((deadline - now) / 1000000) + 1) == 0)
+			err = -ETIMEDOUT;
+		else if (vec_reserve(&buf, &cap, len + 65536, 1))
+			err = -ENOMEM;
+		else if ((n = read(fd, buf + len, cap - len)) <= 0)
+			break;
+		if (err)
+			break;
+		len += (size_t)n;
+		total += (size_t)n;
+		n = total > ANSWER_MAX ? -EFBIG :
+		    take_records(bytes_of(buf, len, __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__), job->n, emit, ctx);
+		if (n < 0) {
+			err = (int)n;
+		} else {
+			len -= (size_t)n;
+			memmove(buf, buf + n, len);
+		}
+	}
+	free(buf);
+	return err;
+}
+
+int dwarf_work(const struct dwarf_job *job, const struct dwarf_place *place, const struct dwarf_limits *limits, dwarf_emit_fn emit, void *ctx)
+{
+	int fds[2], err, status;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC))
+		return -errno;
+	pid = fork();
+	if (pid < 0) {
+		err = -errno;
+		close(fds[0]);
+		close(fds[1]);
+		return err;
+	}
+	if (!pid)
+		work(job, place, limits, fds[1]);
+	close(fds[1]);
+	err = read_answer(job, fds[0], limits->seconds, emit, ctx);
+	close(fds[0]);
+	if (err)
+		kill(pid, SIGKILL);
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (err)
+		return err;
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
+		return -ETIMEDOUT;
+	if (!WIFEXITED(status) || WEXITSTATUS(status) == 1)
+		return -ECHILD;
+	return WEXITSTATUS(status) == 2 ? -ENOENT : 0;
+}

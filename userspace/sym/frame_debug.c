@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sym/frame_debug.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/in_root.h"
+#include "base/radix.h"
+#include "base/vec.h"
+
+struct place {
+	uint64_t key;		/* module << SF_FRAME_MODULE_SHIFT | offset */
+	uint64_t pid;
+};
+
+struct frame_debug {
+	struct place *wanted;
+	size_t n, cap;
+};
+
+/* One file's part of the work. */
+struct part {
+	struct module *m;
+	const struct frame_debug_opts *opts;
+	const struct elf_image *img;	/* of the mapped file: where offsets become addresses */
+	uint64_t *addrs;		/* ascending */
+	uint64_t *offsets;		/* parallel */
+	size_t n;
+	uint32_t pid;
+};
+
+struct frame_debug *frame_debug_new(void)
+{
+	return calloc(1, sizeof(struct frame_debug));
+}
+
+void frame_debug_free(struct frame_debug *fd)
+{
+	if (!fd)
+		return;
+	free(fd->wanted);
+	free(fd);
+}
+
+int frame_debug_want(struct frame_debug *fd, uint32_t module, uint64_t offset, uint32_t pid)
+{
+	if (vec_reserve(&fd->wanted, &fd->cap, fd->n + 1, sizeof(*fd->wanted)))
+		return -ENOMEM;
+	fd->wanted[fd->n++] = (struct place){ (uint64_t)module << SF_FRAME_MODULE_SHIFT | (offset & SF_FRAME_OFFSET_MASK), pid };
+	return 0;
+}
+
+static int found(void *ctx, size_t i, const struct dwarf_frame *frames, size_t n)
+{
+	const struct part *p = ctx;
+
+	return p->opts->found(p->opts->ctx, p->m, p->offsets[i], frames, n);
+}
+
+struct address {
+	uint64_t addr, offset;
+};
+
+/* Addresses of the file, ascending: segments may stand in another order in the file. */
+static int place_addresses(struct part *p, const struct place *places, size_t n)
+{
+	struct address *list = malloc(n * sizeof(*list));
+	int err = list ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < n && !err; i++) {
+		uint64_t offset = places[i].key & SF_FRAME_OFFSET_MASK;
+
+		if ((p->n && list[p->n - 1].offset == offset) || !elf_image_offset_to_vaddr(p->img, offset, &list[p->n].addr))
+			continue;
+		list[p->n++].offset = offset;
+	}
+	if (!err)
+		err = radix_sort(list, p->n, sizeof(*list));
+	p->addrs = malloc((p->n + 1) * sizeof(*p->addrs));
+	p->offsets = malloc((p->n + 1) * sizeof(*p->offsets));
+	if (!p->addrs || !p->offsets)
+		err = -ENOMEM;
+	for (size_t i = 0; i < p->n && !err; i++) {
+		p->addrs[i] = list[i].addr;
+		p->offsets[i] = list[i].offset;
+	}
+	free(list);
+	return err;
+}
+
+/* The mapped file is what our own path of that name is. */
+static bool is_ours(const struct module *m)
+{
+	struct stat theirs, ours;
+
+	return m->path && !fstat(m->fd, &theirs) && !stat(m->path, &ours) && ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+}
+
+static int work(struct part *p, const struct elf_image *img, const char *path, bool foreign)
+{
+	struct debug_query q = { .img = img, .path = path, .pid = p->pid, .fetch = p->opts->fetch };
+	struct dwarf_job job = {
+		.fd = img->fd, .alt_fd = -1, .inlined = p->opts->inlined, .lines = p->opts->lines, .addrs = p->addrs, .n = p->n,
+	};
+	struct dwarf_place where = { .root_fd = -1, .foreign = foreign };
+	struct debug_file alt;
+	int err;
+
+	if (!debug_file_find_alt(&q, &alt))
+		job.alt_fd = alt.fd;
+	if (foreign && debug_file_own_root(p->pid))
+		where.root_fd = root_of_process(p->pid);
+	err = dwarf_work(&job, &where, &p->opts->limits, found, p);
+	if (where.root_fd >= 0)
+		close(where.root_fd);
+	debug_file_close(&alt);
+	return err;
+}
+
+/* -ENOENT: it has no DWARF. */
+static int read_part(struct part *p, const struct place *places, size_t n)
+{
+	struct debug_query q = { .img = p->img, .path = p->m->path, .pid = p->pid, .fetch = p->opts->fetch };
+	struct debug_file debug = { .fd = -1, .img = { .fd = -1 } };
+	bool own = debug_file_has_dwarf(p->img);
+	int err = own ? 0 : debug_file_find_dwarf(&q, &debug);
+
+	if (!err)
+		err = place_addresses(p, places, n);
+	if (!err && own)
+		err = work(p, p->img, p->m->path, !is_ours(p->m));
+	else if (!err)
+		err = work(p, &debug.img, debug.path, debug.foreign);
+	debug_file_close(&debug);
+	free(p->addrs);
+	free(p->offsets);
+	return err;
+}
+
+int frame_debug_read(struct frame_debug *fd, struct modules *ms, const struct frame_debug_opts *opts, unsigned int *ret_files)
+{
+	size_t from = 0, to;
+	int err = fd->n ? radix_sort(fd->wanted, fd->n, sizeof(*fd->wanted)) : 0;
+
+	*ret_files = 0;
+	for (; from < fd->n && !err; from = to) {
+		uint32_t id = (uint32_t)(fd->wanted[from].key >> SF_FRAME_MODULE_SHIFT);
+		struct part p = { .m = modules_find(ms, id), .opts = opts, .pid = (uint32_t)fd->wanted[from].pid };
+		struct elf_image img;
+		int rc;
+
+		for (to = from; to < fd->n && fd->wanted[to].key >> SF_FRAME_MODULE_SHIFT == id; to++)
+			;
+		if (!p.m || p.m->state == MODULE_LOADING || p.m->fd < 0 || module_image(p.m, &img))
+			continue;
+		p.img = &img;
+		rc = read_part(&p, &fd->wanted[from], to - from);
+		elf_image_close(&img);
+		if (rc == -ENOMEM)
+			err = rc;
+		else if (rc && rc != -ENOENT && opts->failed)
+			opts->failed(opts->ctx, p.m, rc);
+		*ret_files += rc != -ENOENT;
+	}
+	fd->n = 0;
+	return err;
+}

@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sfbpf top: what is shown, as files. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/num.h"
+#include "tools/top.h"
+
+static const char *const formats[] = { "folded", "json", "pprof", "html" };
+
+struct snapshot {
+	struct top *top;
+	bool off;			/* blocked time instead of samples */
+	struct profile *profile;	/* the stacks that are shown */
+	const struct live_sum *sum;
+	char host[256];
+	uint64_t end_unix_ns;
+};
+
+/* A new file only: it is written as root, into whatever directory one is in. 0 or -errno. */
+static int write_one(const struct out_report *rep, const struct out_format *format, const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644), err;
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+
+	if (!f) {
+		err = -errno;
+		if (fd >= 0)
+			close(fd);
+		return err;
+	}
+	err = format->write(rep, f);
+	return fclose(f) && !err ? -errno : err;
+}
+
+static enum view view_of(const struct snapshot *s)
+{
+	/* Under the off-CPU view the samples are those of the process or function that one is in. */
+	return s->off ? VIEW_OFFCPU : s->top->ui.view == VIEW_OFFCPU ? VIEW_TREE : s->top->ui.view;
+}
+
+/* The stacks that the view's rows stand for. 0 or -ENOMEM. */
+static int select_stacks(struct snapshot *s)
+{
+	struct ui *ui = &s->top->ui;
+	struct profile *from = s->off ? ui->off.window : ui->window;
+	int err;
+
+	s->sum = s->off ? &ui->off.sum : &ui->sum;
+	s->profile = profile_new();
+	err = s->profile ? 0 : -ENOMEM;
+	for (size_t i = 0; i < profile_count(from) && !err; i++)
+		if (ui_shows_stack(ui, view_of(s), from, i))
+			err = profile_merge_one(s->profile, from, i);
+	return err;
+}
+
+static void fill_stats(const struct snapshot *s, struct run_stats *ret)
+{
+	const struct live_counters *c = &s->sum->c;
+	char any[64];
+
+	session_stats(&s->top->session, s->profile, ret);
+	ret->duration_s = s->sum->seconds;
+	ret->samples = *ui_describe(&s->top->ui, view_of(s), any, sizeof(any)) ? profile_samples(s->profile) : c->taken;
+	memcpy(ret->lost, c->lost, sizeof(ret->lost));
+	if (!s->off)
+		return;
+	ret->offcpu = true;
+	ret->off_sampled_ns = c->sampled_ns;
+	ret->off_lost_ns = c->lost_ns;
+	for (size_t i = 0; i < profile_count(s->profile); i++) {
+		struct profile_stack stack;
+
+		profile_stack(s->profile, i, &stack);
+		if (stack.state < SF_OFF_STATES)
+			ret->off_ns[stack.state] += stack.weight;
+	}
+}
+
+/* base.folded and so on; ret_path is the file that err is about. 0 or -errno. */
+static int write_files(struct snapshot *s, const char *base, char *ret_path, size_t cap)
+{
+	struct top *t = s->top;
+	const struct collector_opts *o = &t->common.collect;
+	struct run_stats stats;
+	struct out_meta meta = {
+		.event = s->off ? "off-cpu" : o->event->name, .hz = s->off ? 0 : (double)o->hz, .host = s->host,
+		.start_unix_ns = s->end_unix_ns - (uint64_t)(s->sum->seconds * 1e9),
+	};
+	struct out_report rep = {
+		.profile = s->profile, .symbols = t->session.symbols, .modules = t->session.modules, .meta = &meta, .stats = &stats,
+		.opts = { .user_only = t->ui.sel.user_only, .kernel_only = t->ui.sel.kernel_only, .usec = s->off },
+	};
+	int err = 0;
+
+	fill_stats(s, &stats);
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]) && !err; i++) {
+		const struct out_format *format = out_format_named(formats[i]);
+
+		if (!format)
+			continue;
+		snprintf(ret_path, cap, "%s%s%s", base, s->off ? "-offcpu" : "", format->suffixes[0]);
+		err = write_one(&rep, format, ret_path);
+	}
+	return err;
+}
+
+/* One base name for all of them fits a narrow bar: "wrote sfbpf-20261122-000033{,-offcpu}.{folded,json,pb.gz,html}". */
+static void say_names(struct top *t, const char *base, const char *behind)
+{
+	char said[320], what[160];
+	size_t n = (size_t)snprintf(said, sizeof(said), "wrote %s%s.{", base, behind), first = n;
+
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]) && n < sizeof(said); i++) {
+		const struct out_format *format = out_format_named(formats[i]);
+
+		if (format)
+			n += (size_t)snprintf(said + n, sizeof(said) - n, "%s%s", n > first ? "," : "", format->suffixes[0] + 1);
+	}
+	ui_describe(&t->ui, t->ui.view, what, sizeof(what));
+	if (n < sizeof(said))
+		snprintf(said + n, sizeof(said) - n, *what ? "}: %s" : "}", what);
+	ui_say(&t->ui, false, said);
+}
+
+void top_snapshot(struct top *t)
+{
+	struct snapshot s = { .top = t, .end_unix_ns = clock_ns(CLOCK_REALTIME) };
+	time_t seconds = (time_t)(s.end_unix_ns / NUM_S);
+	bool with_off = t->ui.view == VIEW_OFFCPU && t->ui.off.window;
+	char base[64], path[128] = "the files", said[200];
+	struct tm tm;
+	bool samples = false;
+	int err = 0;
+
+	if (!t->ui.window || !localtime_r(&seconds, &tm))
+		return;
+	gethostname(s.host, sizeof(s.host) - 1);
+	strftime(base, sizeof(base), "sfbpf-%Y%m%d-%H%M%S", &tm);
+	for (int i = 0; i <= with_off && !err; i++) {
+		s.off = i;
+		err = select_stacks(&s);
+		/* Under the off-CPU view: a program that only sleeps has no samples. */
+		if (!err && (profile_count(s.profile) || i == with_off)) {
+			err = write_files(&s, base, path, sizeof(path));
+			samples |= !i;
+		}
+		profile_free(s.profile);
+		s.profile = NULL;
+	}
+	if (!err) {
+		say_names(t, base, !with_off ? "" : samples ? "{,-offcpu}" : "-offcpu");
+		return;
+	}
+	snprintf(said, sizeof(said), "cannot write %s here: %s", path, strerror(-err));
+	ui_say(&t->ui, true, said);
+}

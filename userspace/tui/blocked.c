@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tui/blocked.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/vec.h"
+
+void blocked_free(struct blocked *b)
+{
+	free(b->v);
+	idmap_free(&b->ids);
+	*b = (struct blocked){ 0 };
+}
+
+static uint64_t hash_stack(const struct profile_stack *s, const struct shown *f, const uint32_t *ids)
+{
+	uint64_t h = hash_mix(hash_bytes(s->comm, strnlen(s->comm, SF_COMM)), (uint64_t)s->state << 8 | s->stop);
+
+	for (size_t i = 0; i < shown_count(f); i++)
+		h = hash_mix(h, ids[shown_at(f, i)]);
+	return h;
+}
+
+static void count_all(struct blocked *b, const struct profile_stack *s)
+{
+	b->all.ns += s->weight;
+	if (!(s->flags & SF_SAMPLE_USER))
+		return;
+	b->all.user_ns += s->weight;
+	b->all.stops[s->stop] += s->weight;
+	if (s->stop == SF_STOP_COMPLETE)
+		b->all.complete_ns += s->weight;
+}
+
+static int add_stack(struct blocked *b, struct profile *p, uint32_t i, struct symbolizer *sz, const struct selection *sel)
+{
+	struct blocked_stack *row;
+	struct profile_stack s;
+	const uint32_t *ids;
+	struct shown f;
+	uint64_t key;
+	uint32_t id;
+
+	profile_stack(p, i, &s);
+	count_all(b, &s);
+	ids = profile_symbols(p, i, sz);
+	if (!ids)
+		return -ENOMEM;
+	if ((sel->no_idle && !s.count) || !selection_takes(sel, &s, ids, sz))
+		return 0;
+	f = shown_frames(sel, &s);
+	key = hash_stack(&s, &f, ids);
+	if (idmap_get(&b->ids, key, shown_count(&f), &id) || vec_reserve(&b->v, &b->cap, b->ids.n, sizeof(*b->v)))
+		return -ENOMEM;
+	row = &b->v[id];
+	if (id == b->n) {
+		*row = (struct blocked_stack){ .key = key, .stack = i, .pid = s.pid };
+		b->n++;
+	}
+	if (row->pid != s.pid)
+		row->pid = 0;
+	row->ns += s.weight;
+	row->blocks += s.count;
+	b->ns += s.weight;
+	return 0;
+}
+
+int blocked_build(struct blocked *b, struct profile *p, struct symbolizer *sz, const struct selection *sel)
+{
+	int err = 0;
+
+	b->n = 0;
+	b->ns = 0;
+	memset(&b->all, 0, sizeof(b->all));
+	idmap_reset(&b->ids);
+	for (size_t i = 0; i < profile_count(p) && !err; i++)
+		err = add_stack(b, p, (uint32_t)i, sz, sel);
+	if (err)
+		blocked_free(b);
+	return err;
+}
+
+const char *blocked_text(const struct blocked_stack *row, struct profile *p, struct symbolizer *sz, const struct selection *sel,
+			 const char *between, char *dst, size_t cap)
+{
+	const uint32_t *ids = profile_symbols(p, row->stack, sz);
+	struct profile_stack s;
+	struct shown f;
+	size_t n = 0;
+
+	dst[0] = 0;
+	profile_stack(p, row->stack, &s);
+	f = shown_frames(sel, &s);
+	for (size_t i = 0; ids && i < shown_count(&f) && n < cap; i++)
+		if (!i || i >= f.nk || !f.nu)
+			n += (size_t)snprintf(dst + n, cap - n, "%s%s", i ? between : "", symbolizer_name(sz, ids[shown_at(&f, i)]));
+	if (!n)
+		snprintf(dst, cap, "%s", symbolizer_name(sz, SYM_NO_STACK));
+	return dst;
+}
