@@ -4,17 +4,31 @@
 #                                                    make STATIC=1  without shared libraries
 # make bench      what it costs, in ratios (root; make bench-quick: in a minute)
 # make install    PREFIX=/usr/local DESTDIR=         make OUTPUT=dir        make deb
+# make ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- STATIC=1     for AArch64, in build-arm64/ (scripts/deps.sh arm64)
 
 V ?= 0
 SAN ?= 0
 PREFIX ?= /usr/local
-OUTPUT ?= $(if $(filter 1,$(SAN)),build-san,build)
+ARCH ?= $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
+OUTPUT ?= $(if $(filter 1,$(SAN)),build-san,$(if $(CROSS_COMPILE),build-$(ARCH),build))
 O := $(OUTPUT)
 
 CC ?= gcc
 CLANG ?= clang
 BPFTOOL ?= $(or $(shell command -v bpftool 2>/dev/null),/usr/sbin/bpftool)
 PKG_CONFIG ?= pkg-config
+ifneq ($(CROSS_COMPILE),)
+# Libraries of the other architecture are below SYSROOT; the C library comes with the compiler.
+SYSROOT ?= $(CURDIR)/build/sysroot-$(ARCH)
+LIBDIR := $(SYSROOT)/usr/lib/$(CROSS_COMPILE:%-=%)
+ifeq ($(origin CC),default)
+CC := $(CROSS_COMPILE)gcc
+endif
+AR := $(CROSS_COMPILE)ar
+PKG_CONFIG := PKG_CONFIG_LIBDIR=$(LIBDIR)/pkgconfig PKG_CONFIG_SYSROOT_DIR=$(SYSROOT) $(PKG_CONFIG)
+CROSS_CFLAGS := -isystem $(SYSROOT)/usr/include
+CROSS_LDFLAGS := -L$(LIBDIR) -Wl,-rpath-link,$(SYSROOT)/lib/$(CROSS_COMPILE:%-=%)
+endif
 # liblzma unpacks .gnu_debugdata; without it such files have the names that are left in them.
 LZMA := $(shell $(PKG_CONFIG) --exists liblzma 2>/dev/null && echo liblzma)
 # libdw reads inlined frames and lines (--inline, --lines), libcurl fetches debug files (--debuginfod), libzstd unpacks sections.
@@ -35,7 +49,8 @@ WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 CFLAGS ?= -O2 -g
 # IDIR: all of our headers are named from userspace/ or bpf/ ("unwind/row.h", "sfbpf_shared.h").
 override CFLAGS += -std=gnu11 $(WARN) -D_GNU_SOURCE -DSFBPF_VERSION='"$(VERSION)"' -Iuserspace -Ibpf -I$(O) \
-	$(shell $(PKG_CONFIG) --cflags $(LIBS))
+	$(CROSS_CFLAGS) $(shell $(PKG_CONFIG) --cflags $(LIBS))
+override LDFLAGS += $(CROSS_LDFLAGS)
 override CFLAGS += $(if $(LZMA),-DHAVE_LZMA) $(if $(DW),-DHAVE_LIBDW) $(if $(ZSTD),-DHAVE_ZSTD) $(if $(CURL),-DHAVE_CURL)
 SYM_LDLIBS := $(if $(SYM_LIBS),$(shell $(PKG_CONFIG) --libs $(SYM_LIBS)))
 override CFLAGS += $(if $(AGENT),-DHAVE_AGENT) $(if $(SECCOMP),-DHAVE_SECCOMP)
@@ -51,7 +66,6 @@ override CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined 
 override LDFLAGS += -fsanitize=address,undefined
 endif
 
-ARCH := $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra -Wno-unused-parameter -Wno-missing-declarations -Wno-gnu-variable-sized-type-not-at-end -I. -Ibpf
 
 ifeq ($(V),1)

@@ -41,13 +41,21 @@ enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2, BPF_RB_AVAIL_DATA = 0 };
 enum { BPF_F_USER_STACK = 256 };
 enum { BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
 
-/* Fixed by the architecture's user ABI (arch/x86/include/uapi/asm/ptrace.h): no CO-RE. */
+/* Fixed by the architecture's user ABI (arch/ARCH/include/uapi/asm/ptrace.h): no CO-RE. */
+#ifdef __TARGET_ARCH_arm64
+struct user_pt_regs {
+	__u64 regs[31], sp, pc, pstate;
+};
+typedef struct user_pt_regs bpf_user_pt_regs_t;
+#else
 struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax;
 	unsigned long ip, cs, flags, sp, ss;
 };
+typedef struct pt_regs bpf_user_pt_regs_t;
+#endif
 struct bpf_perf_event_data {
-	struct pt_regs regs;
+	bpf_user_pt_regs_t regs;
 	__u64 sample_period, addr;
 };
 
@@ -63,11 +71,24 @@ struct maple_tree {
 	void *ma_root;
 };
 
-/* x86: arch/x86/include/asm/mmu.h. Other architectures name these fields otherwise. */
+/* arch/ARCH/include/asm/mmu.h */
+#ifdef __TARGET_ARCH_arm64
+typedef struct {
+	long long counter;
+} atomic64_t;
+typedef struct {
+	atomic64_t id;			/* ASID and its generation */
+	void *vdso;
+} mm_context_t;
+struct pt_regs {
+	int syscallno;			/* -1: the kernel was not entered by a system call */
+};
+#else
 typedef struct {
 	unsigned long long ctx_id;	/* of this address space, never used again */
 	void *vdso;
 } mm_context_t;
+#endif
 
 typedef struct seqcount {
 	unsigned int sequence;
@@ -115,7 +136,7 @@ struct vm_area_struct {
 };
 struct mm_struct {
 	struct maple_tree mm_mt;
-	unsigned long start_code, start_stack;
+	unsigned long task_size, start_code, start_stack;
 	mm_context_t context;
 	seqcount_t mm_lock_seq;		/* eb449bd96954 (6.14), with CONFIG_PER_VMA_LOCK */
 };
@@ -156,6 +177,7 @@ struct sched_entity {
 };
 struct task_struct {
 	struct thread_info thread_info;
+	void *stack;
 	unsigned int __state;
 	unsigned int flags;
 	int on_cpu;

@@ -10,13 +10,16 @@
 
 #include "maps.bpf.h"
 
+#ifndef SF_PLAIN
 extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym __weak;
+#endif
 
 /* 8 bytes at a kernel address; 0 if it cannot be read. */
 static __always_inline u64 kload(u64 addr)
 {
 	u64 val = 0;
 
+#ifndef SF_PLAIN
 	if (cfg_rdonly_cast) {
 		/* maple_range_64 serves as "a struct with a scalar at a known place". */
 		u64 at = addr - bpf_core_field_offset(struct maple_range_64, pivot[0]);
@@ -24,6 +27,7 @@ static __always_inline u64 kload(u64 addr)
 
 		return p->pivot[0];
 	}
+#endif
 	bpf_probe_read_kernel(&val, sizeof(val), (void *)addr);
 	return val;
 }

@@ -6,6 +6,13 @@
 #include "row_step.h"
 #include "sfbpf_shared.h"
 
+/* Raw ones have the same arguments, and need no BTF. */
+#ifdef SF_PLAIN
+#define TRACEPOINT "raw_tp/"
+#else
+#define TRACEPOINT "tp_btf/"
+#endif
+
 #define SF_WINDOW 4096
 #define SF_WINDOW_FIRST 1024
 #define SF_HASH_BLOCK 16
@@ -189,6 +196,8 @@ const volatile int cfg_cgroup_level = 0;
 const volatile char cfg_comm[64] = "";
 const volatile __u32 cfg_comm_len = 0;
 const volatile __u32 cfg_ncpus = 1;
+const volatile __u32 cfg_page_shift = 12;
+const volatile __u32 cfg_thread_size = 16384;	/* kernels without BTF: bytes of a kernel stack */
 const volatile __u64 cfg_wake_bytes = 1 << 18;	/* wake the consumer when the ring holds this much */
 
 /* Module ids that are free: a ring, filled by user space, emptied by BPF on first sight of a file. 0 is nobody's id. */

@@ -74,7 +74,7 @@ static __always_inline void off_user_part(struct sf_scratch *s, u32 slot, struct
 	s->vdso = KLOAD(mm, struct mm_struct, context.vdso);
 	s->pid = s->sample.pid;
 	err = regs_of_task(&s->regs, t);
-	s->regs.entry_sp = KLOAD(mm, struct mm_struct, start_stack);
+	regs_of_mm(&s->regs, mm);
 	sample_unwind(s, slot, err);
 }
 
@@ -152,12 +152,16 @@ __noinline int off_take_own(u32 slot, u32 beside)
 
 /*
  * How many of the n kernel frames at frames[SF_MAX_USER] an interrupt ran on top of what it interrupted, with OFF_SOFTIRQ
- * if it was on its way out; 0: there is none.
+ * if it was on its way out; 0: there is none. Global: inlined, the verifier would go through all that follows once for
+ * each result.
  */
-static __always_inline u32 off_irq_frames(const struct sf_scratch *s, u32 n)
+__noinline int off_irq_frames(u32 slot, u32 n)
 {
+	struct sf_scratch *s = scratch_of(slot);
 	u32 i, soft = 0;
 
+	if (!s)
+		return 0;
 	for (i = 0; i < SF_MAX_KERNEL; i++) {
 		u64 addr = s->frames[SF_MAX_USER + i];
 
@@ -201,7 +205,7 @@ __noinline int off_take_waker(u32 slot)
 		return -1;
 	off_head(s, task);
 	off_take_kernel_beside(s, bpf_get_current_task_btf());
-	irq = off_irq_frames(s, s->n_beside);
+	irq = off_irq_frames(slot, s->n_beside);
 	/* The idle task wakes nobody itself; the stacks of some CPUs' idle tasks cannot be had. */
 	if (irq || !s->sample.tid) {
 		off_irq_head(s, irq);

@@ -283,6 +283,11 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 		for (u32 i = 0; i < (cfg_off_chains ? SF_OFF_CHAIN : 1); i++)
 			OFF_FOLD(key, s->off_wakers[i], OFF_MUL1);
 	OFF_FOLD(key, (u64)generation << 8 | state, OFF_MUL2);
+	if (s->off_hash == SF_STACK_UNKNOWN) {	/* which no task has a hash of its own for */
+		OFF_FOLD(key, s->sample.pid, OFF_MUL1);
+		OFF_FOLD(key, *(u64 *)&s->sample.comm[0], OFF_MUL2);
+		OFF_FOLD(key, *(u64 *)&s->sample.comm[8], OFF_MUL1);
+	}
 	if (cfg_off_threads)
 		off_add_thread(s, state, ns);
 	c = bpf_map_lookup_elem(&off_counts, &key);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* The user registers of the current task, x86-64. */
+/* The user registers of a task, x86-64. */
 #ifndef SFBPF_REGS_X86_BPF_H
 #define SFBPF_REGS_X86_BPF_H
 
-#include "row_step.h"
+#include "kload.bpf.h"
 
-#define TS_COMPAT 2		/* thread_info.status: in a 32-bit system call (arch/x86/include/asm/thread_info.h) */
 #define USER32_CS 0x23		/* arch/x86/include/asm/segment.h */
+
+/* Names an address space for ever. */
+#define MM_ID(mm) KLOAD(mm, struct mm_struct, context.ctx_id)
 
 /* By DWARF number. p: pt_regs in any address space that the verifier knows. */
 #define REGS_FROM(dst, p) do {					\
@@ -29,19 +31,56 @@ static __always_inline void regs_finish(struct sf_regs *r, u32 flags)
 	r->flags = SF_REGS_FULL | SF_REGS_BX | flags;
 }
 
-/* The task was interrupted in the kernel: what it saved on the way in. SF_STEP_GO or a stop. */
-static __always_inline int regs_of_task(struct sf_regs *r, struct task_struct *task)
+static __always_inline bool regs_user_mode(const struct bpf_perf_event_data *ctx)
 {
-	struct pt_regs *p = (struct pt_regs *)bpf_task_pt_regs(task);
+	return ctx->regs.cs & 3;
+}
 
-	if (!p)
-		return SF_STOP_NO_REGS;
+/* The task was interrupted in user mode. SF_STEP_GO or a stop. */
+static __always_inline int regs_of_event(struct sf_regs *r, const struct bpf_perf_event_data *ctx)
+{
+	REGS_FROM(r, &ctx->regs);
+	regs_finish(r, 0);
+	return (u16)ctx->regs.cs == USER32_CS ? SF_STOP_COMPAT : SF_STEP_GO;
+}
+
+/* What the task saved on its way into the kernel. SF_STEP_GO or a stop. */
+static __always_inline int regs_of_entry(struct sf_regs *r, const struct pt_regs *p)
+{
 	REGS_FROM(r, p);
 	/* orig_ax is -1 unless the kernel was entered by a system call; then ip is behind the syscall instruction. */
 	regs_finish(r, (long long)p->orig_ax >= 0 ? SF_REGS_RA : 0);
 	if ((u16)p->cs == USER32_CS)
 		return SF_STOP_COMPAT;
 	return r->pc ? SF_STEP_GO : SF_STOP_NO_REGS;
+}
+
+static __always_inline int regs_of_task(struct sf_regs *r, struct task_struct *task)
+{
+	struct pt_regs *p = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	return p ? regs_of_entry(r, p) : SF_STOP_NO_REGS;
+}
+
+/* Of the current task, which was interrupted in the kernel. */
+static __always_inline int regs_of_current(struct sf_regs *r, u64 task)
+{
+#ifdef SF_PLAIN
+	struct pt_regs copy;
+	u64 top = KLOAD(task, struct task_struct, stack) + cfg_thread_size;
+
+	if (bpf_probe_read_kernel(&copy, sizeof(copy), (void *)(top - sizeof(copy))) || (copy.cs & 3) != 3)
+		return SF_STOP_NO_REGS;
+	return regs_of_entry(r, &copy);
+#else
+	return regs_of_task(r, bpf_get_current_task_btf());
+#endif
+}
+
+/* What the address space says about them. */
+static __always_inline void regs_of_mm(struct sf_regs *r, u64 mm)
+{
+	r->entry_sp = KLOAD(mm, struct mm_struct, start_stack);
 }
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * One step up the stack: from the registers in a frame and its row to the registers in its caller.
- * x86-64. Pure apart from reading the stack; compiled for BPF and for the host (tests on recorded memory).
+ * step_x86.h and step_arm64.h hold what differs. Pure apart from reading the stack; compiled for BPF and for the host
+ * (tests on recorded memory).
  * The including file supplies, both returning 0 or non-zero for an address that cannot be read,
  *
  *   static int sf_read_user(struct sf_regs *r, sf_u64 addr, sf_u64 *val);
- *   static int sf_read_user_regs(sf_u64 addr, sf_u64 *dst);   17 words
+ *   static int sf_read_user_regs(sf_u64 addr, sf_u64 *dst);   SF_SIGCONTEXT_WORDS
  *   static int sf_read_frame(struct sf_regs *r, sf_u64 cfa, sf_u32 slot, sf_u64 *fp, sf_u64 *ra);
  *                                            *ra from CFA - 8; *fp from CFA - 8 * slot, left alone if slot is 0
  */
@@ -14,11 +15,6 @@
 
 #include "sfbpf_shared.h"
 
-/* DWARF register numbers, x86-64 psABI figure 3.36. */
-#define SF_X86_RBX 3
-#define SF_X86_RBP 6
-#define SF_X86_RSP 7
-
 /* The first two in the order of the frame word's bits 59 and 60. */
 #define SF_REGS_RA 1	/* pc is behind a call (or a system call): look up pc - 1 */
 #define SF_REGS_BY_FP 2	/* pc was found by the frame pointer */
@@ -26,44 +22,22 @@
 #define SF_REGS_FULL 8	/* all of r[] are known: innermost frame, or just above a signal frame */
 #define SF_REGS_BX 16	/* bx is known */
 
-struct sf_regs {
-	sf_u64 pc, sp, fp, bx;
-	sf_u64 entry_sp;	/* mm->start_stack: the process's stack pointer at its entry */
-	sf_u32 flags, zero;
-	sf_u64 r[16];		/* by DWARF number */
-};
-
 #define SF_STEP_GO 255		/* the registers are now the caller's; any other value is an enum sf_stop */
 
 #define SF_INLINE static __attribute__((always_inline)) inline
 
+struct sf_regs;		/* pc, sp, fp, entry_sp, flags, and what else the architecture has */
+
 SF_INLINE int sf_read_user(struct sf_regs *r, sf_u64 addr, sf_u64 *val);
 SF_INLINE int sf_read_user_regs(sf_u64 addr, sf_u64 *dst);
 SF_INLINE int sf_read_frame(struct sf_regs *r, sf_u64 cfa, sf_u32 slot, sf_u64 *fp, sf_u64 *ra);
+SF_INLINE int step_fp(struct sf_regs *r);
 
-/* The RA slot is at or above the address of argc: this was the first frame of the process (only its main stack reaches there). */
-SF_INLINE int step_is_entry(const struct sf_regs *r, sf_u64 cfa)
-{
-	return cfa > r->entry_sp && r->sp <= r->entry_sp;
-}
-
-SF_INLINE int step_packed(struct sf_regs *r, sf_u32 code, sf_u32 module_flags)
-{
-	sf_u64 cfa = (code & SF_RULE_BASE_FP ? r->fp : r->sp) + ((code >> 2) & 0xff8);
-	sf_u64 fp = r->fp, ra = 0;
-
-	if (cfa <= r->sp)
-		return SF_STOP_BAD_CFA;
-	if (step_is_entry(r, cfa))
-		return SF_STOP_COMPLETE;
-	if (sf_read_frame(r, cfa, code & 31, &fp, &ra))
-		return SF_STOP_READ_FAULT;
-	r->pc = ra;
-	r->sp = cfa;
-	r->fp = fp;
-	r->flags = SF_REGS_RA | (module_flags & SF_MODULE_TRACKS_BX ? r->flags & SF_REGS_BX : 0);
-	return ra ? SF_STEP_GO : SF_STOP_COMPLETE;
-}
+#ifdef __TARGET_ARCH_arm64
+#include "step_arm64.h"
+#else
+#include "step_x86.h"
+#endif
 
 /* By the frame pointer: code without a row. The caller decides what a failure means. */
 SF_INLINE int step_fp(struct sf_regs *r)
@@ -76,45 +50,9 @@ SF_INLINE int step_fp(struct sf_regs *r)
 		return SF_STOP_READ_FAULT;
 	r->sp = r->fp + 16;
 	r->fp = fp;
-	r->pc = ra;
+	r->pc = STEP_RA(r, ra);
 	r->flags = SF_REGS_RA | SF_REGS_BY_FP | (fp ? 0 : SF_REGS_FP_END);
 	return ra ? SF_STEP_GO : SF_STOP_COMPLETE;
-}
-
-SF_INLINE int step_reg(const struct sf_regs *r, sf_u32 reg, sf_u64 *val)
-{
-	if (reg == SF_X86_RSP)
-		*val = r->sp;
-	else if (reg == SF_X86_RBP)
-		*val = r->fp;
-	else if (reg == SF_X86_RBX && (r->flags & SF_REGS_BX))
-		*val = r->bx;
-	else if (reg < 16 && (r->flags & SF_REGS_FULL))
-		*val = r->r[reg & 15];
-	else
-		return SF_STOP_REG_UNKNOWN;
-	return SF_STEP_GO;
-}
-
-/*
- * The kernel's rt_sigframe (arch/x86/include/uapi/asm/sigcontext.h): r8..r15 rdi rsi rbp rbx rdx rax rcx rsp rip
- * in a row. The restorer's rule says where rsp is, hence where the rest is.
- */
-SF_INLINE int step_sigcontext(struct sf_regs *r, sf_u64 gregs)
-{
-	static const sf_u8 order[16] = { 8, 9, 10, 11, 12, 13, 14, 15, 5, 4, 6, 3, 1, 0, 2, 7 };
-	sf_u64 saved[17];
-
-	if (sf_read_user_regs(gregs, saved))
-		return SF_STOP_READ_FAULT;
-	for (int i = 0; i < 16; i++)
-		r->r[order[i]] = saved[i];
-	r->pc = saved[16];
-	r->sp = saved[15];
-	r->fp = saved[10];
-	r->bx = saved[11];
-	r->flags = SF_REGS_FULL | SF_REGS_BX;
-	return SF_STEP_GO;
 }
 
 SF_INLINE int step_cfa(struct sf_regs *r, const struct sf_rule *rule, sf_u32 offset, sf_u64 *cfa)
@@ -164,17 +102,18 @@ SF_INLINE int step_value(struct sf_regs *r, sf_u32 kind, sf_u32 reg, sf_s32 off,
 /* Any rule that is not packed. offset: of the pc in its file. */
 SF_INLINE int step_rule(struct sf_regs *r, const struct sf_rule *rule, sf_u32 offset, sf_u32 module_flags)
 {
-	sf_u64 cfa = 0, ra = 0, fp = r->fp, bx = r->bx;
-	sf_u32 keep_bx;
+	sf_u64 cfa = 0, ra = 0, fp = r->fp;
 	int err;
 
 	if (rule->ra_kind == SF_K_UNDEF)
 		return SF_STOP_COMPLETE;
 	if (rule->ra_kind < SF_K_CFA)
 		return SF_STOP_NO_RULE;
-	if ((rule->flags & SF_RULE_SIGNAL) && rule->cfa_kind == SF_K_REG_MEM && rule->cfa_reg == SF_X86_RSP &&
-	    rule->ra_kind == SF_K_REG_MEM && rule->ra_reg == SF_X86_RSP && rule->ra_off == rule->cfa_off + 8)
-		return step_sigcontext(r, r->sp + (sf_u64)(long long)(rule->cfa_off - 15 * 8));
+	if ((rule->flags & SF_RULE_SIGNAL) && rule->cfa_kind == SF_K_REG_MEM && rule->cfa_reg == SF_REG_SP &&
+	    rule->ra_kind == SF_K_REG_MEM && rule->ra_reg == SF_REG_SP && rule->ra_off == rule->cfa_off + 8)
+		return step_sigcontext(r, rule);
+	if (!step_sp_known(r, rule))
+		return step_fp(r);
 	err = step_cfa(r, rule, offset, &cfa);
 	if (err != SF_STEP_GO)
 		return err;
@@ -191,17 +130,11 @@ SF_INLINE int step_rule(struct sf_regs *r, const struct sf_rule *rule, sf_u32 of
 		err = step_value(r, rule->fp_kind, rule->fp_reg, rule->fp_off, cfa, &fp);
 	if (err != SF_STEP_GO)
 		return err;
-	keep_bx = module_flags & SF_MODULE_TRACKS_BX ? r->flags & SF_REGS_BX : 0;
-	if (rule->bx_kind == SF_K_CFA_MEM)
-		keep_bx = sf_read_user(r, cfa + (sf_u64)(long long)rule->bx_off, &bx) ? 0 : SF_REGS_BX;
-	else if (rule->bx_kind != SF_K_SAME)
-		keep_bx = 0;
-	r->pc = ra;
+	r->flags = (rule->flags & SF_RULE_SIGNAL ? 0 : SF_REGS_RA) | step_keep(r, rule, cfa, module_flags);
+	r->pc = STEP_RA(r, ra);
 	r->sp = cfa;
 	r->fp = fp;
-	r->bx = bx;
-	r->flags = (rule->flags & SF_RULE_SIGNAL ? 0 : SF_REGS_RA) | keep_bx;
-	return ra ? SF_STEP_GO : SF_STOP_COMPLETE;
+	return r->pc ? SF_STEP_GO : SF_STOP_COMPLETE;
 }
 
 #endif

@@ -11,7 +11,6 @@
 #include "filter.bpf.h"
 #include "vma.bpf.h"
 #include "unwind.bpf.h"
-#include "regs_x86.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
 
@@ -86,23 +85,8 @@ static __always_inline void add_cost(u64 start)
 		__sync_fetch_and_add(&st->run_ns, bpf_ktime_get_ns() - start);
 }
 
-/* The registers to unwind from. s->regs is filled; SF_STEP_GO or a stop. */
-static __always_inline int sample_regs(struct sf_scratch *s, struct bpf_perf_event_data *ctx, bool user_mode)
-{
-	int err = SF_STEP_GO;
-
-	if (user_mode) {
-		REGS_FROM(&s->regs, &ctx->regs);
-		regs_finish(&s->regs, 0);
-		if ((u16)ctx->regs.cs == USER32_CS)
-			err = SF_STOP_COMPAT;
-	} else {
-		err = regs_of_task(&s->regs, bpf_get_current_task_btf());
-	}
-	return err;
-}
-
-static __always_inline void sample_user_part(struct sf_scratch *s, struct bpf_perf_event_data *ctx, u64 mm, u32 slot, bool user_mode)
+static __always_inline void sample_user_part(struct sf_scratch *s, struct bpf_perf_event_data *ctx, u64 task, u64 mm, u32 slot,
+					     bool user_mode)
 {
 	int err;
 
@@ -110,8 +94,8 @@ static __always_inline void sample_user_part(struct sf_scratch *s, struct bpf_pe
 	s->vdso = KLOAD(mm, struct mm_struct, context.vdso);
 	s->pid = s->sample.pid;
 	s->sample.flags |= SF_SAMPLE_USER;
-	err = sample_regs(s, ctx, user_mode);
-	s->regs.entry_sp = KLOAD(mm, struct mm_struct, start_stack);
+	err = user_mode ? regs_of_event(&s->regs, ctx) : regs_of_current(&s->regs, task);
+	regs_of_mm(&s->regs, mm);
 	sample_unwind(s, slot, err);
 }
 
@@ -121,7 +105,7 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx, u32 cpu)
 	u32 tid = KLOAD32(task, struct task_struct, pid), pid = KLOAD32(task, struct task_struct, tgid);
 	struct sf_scratch *s = scratch_of(cpu);
 	struct sf_cpu_stats *st = bpf_map_lookup_elem(&cpu_stats, &cpu);
-	bool user_mode = ctx->regs.cs & 3;
+	bool user_mode = regs_user_mode(ctx);
 	u64 mm;
 
 	if (!s || !st)
@@ -145,7 +129,7 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx, u32 cpu)
 	mm = KLOAD(task, struct task_struct, mm);
 	if (mm && !(KLOAD32(task, struct task_struct, flags) & PF_KTHREAD)) {
 		if (cfg_user)
-			sample_user_part(s, ctx, mm, cpu, user_mode);
+			sample_user_part(s, ctx, task, mm, cpu, user_mode);
 		else
 			s->sample.flags |= SF_SAMPLE_USER;
 	}
@@ -188,7 +172,7 @@ static __always_inline void need_at(u64 mm, u64 addr, u32 slot)
  * A program starts: ask for its file at once, not at its first sample, so that even a process of
  * 20 ms is unwound. Its scratch is the second half of the array: this is no perf event, they may nest.
  */
-SEC("tp_btf/sched_process_exec")
+SEC(TRACEPOINT "sched_process_exec")
 int on_exec(void *ctx)
 {
 	u64 task = bpf_get_current_task();
@@ -207,7 +191,7 @@ int on_exec(void *ctx)
 }
 
 /* With a command to follow: its descendants count too. ctx: parent, child. */
-SEC("?tp_btf/sched_process_fork")
+SEC("?" TRACEPOINT "sched_process_fork")
 int on_fork(u64 *ctx)
 {
 	u32 parent = KLOAD32(ctx[0], struct task_struct, tgid);
@@ -220,7 +204,7 @@ int on_fork(u64 *ctx)
 }
 
 /* The last thread of a process may outlive its leader, so this is the end of the thread with tid == tgid only at the very end. */
-SEC("?tp_btf/sched_process_free")
+SEC("?" TRACEPOINT "sched_process_free")
 int on_free(u64 *ctx)
 {
 	u32 pid = KLOAD32(ctx[0], struct task_struct, tgid);

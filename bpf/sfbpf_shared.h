@@ -180,12 +180,17 @@ struct sf_off_thread {		/* by thread id */
 #define SF_DIR_MAX (SF_CHUNK / 4)		/* directory entries a module */
 
 /*
- * A rule's 16 bits. Bit 15 clear: packed, for x86-64 frames whose RA is at CFA - 8:
+ * A rule's 16 bits. Bit 15 clear: packed, by the file's architecture.
+ * x86-64, frames whose RA is at CFA - 8:
  *   14 CFA base (0 rsp, 1 rbp)   13..5 CFA offset / 8   4..0 n: FP was saved at CFA - 8 n, 0: FP unchanged
+ * AArch64, where FP and RA are saved as a pair (a frame record), RA alone, or neither:
+ *   14 CFA base (0 sp, 1 x29)   13..6 CFA offset / 16   5 RA alone   4..0 n: at CFA - 16 n; 31: at CFA - the CFA offset; 0: RA in LR
  * Bit 15 set: an index into the module's rules, or one of the two below.
  */
 #define SF_RULE_INDEXED 0x8000u
 #define SF_RULE_BASE_FP 0x4000u
+#define SF_A64_RA_ALONE 0x20u
+#define SF_A64_SLOT 0x1fu
 #define SF_RULE_GAP 0xffffu	/* the tables say nothing here */
 #define SF_RULE_END 0xfffeu	/* RA undefined: the outermost frame */
 #define SF_MAX_RULES 0x4000u

@@ -4,12 +4,17 @@
  *
  * Per frame: which mapping (the last one, one of eight, or a walk of the VMA tree), which row (return-address
  * cache, or search), one step. The stack is read in windows that reach to the end of the page, since a
- * read of 4 KiB costs 1.3 times a read of 8 bytes.
+ * read of 4 KiB costs 1.3 times a read of 8 bytes. (Larger pages are read in the same pieces.)
  */
 #ifndef SFBPF_UNWIND_BPF_H
 #define SFBPF_UNWIND_BPF_H
 
 #include "vma.bpf.h"
+#ifdef __TARGET_ARCH_arm64
+#include "regs_arm64.bpf.h"
+#else
+#include "regs_x86.bpf.h"
+#endif
 
 static __always_inline const unsigned char *sf_chunk(u32 id)
 {
@@ -129,7 +134,7 @@ static __always_inline int sf_read_frame(struct sf_regs *r, u64 cfa, u32 slot, u
 
 static __always_inline int sf_read_user_regs(u64 addr, u64 *dst)
 {
-	return copy_user(dst, 17 * 8, addr);
+	return copy_user(dst, SF_SIGCONTEXT_WORDS * 8, addr);
 }
 
 /* Asks user space for a file's tables. Wakes it: the process may be short-lived. */
@@ -215,14 +220,14 @@ static __always_inline void vma_file(struct sf_scratch *s, struct sf_vma *v, u64
  */
 static __always_inline void space_enter(struct sf_scratch *s)
 {
-	u64 id = KLOAD(s->mm, struct mm_struct, context.ctx_id);
 	u32 epoch = *(volatile u32 *)&tables_epoch, seq = 0;
+	u64 id = MM_ID(s->mm);
 	struct sf_space *space;
-	bool exact = true;
+	bool exact = id != 0;
 
 	if (bpf_core_field_exists(struct mm_struct, mm_lock_seq.sequence)) {
 		seq = KLOAD32(s->mm, struct mm_struct, mm_lock_seq.sequence);
-		exact = !(seq & 1);
+		exact &= !(seq & 1);
 	} else if (bpf_core_field_exists(struct mm_struct___v64, mm_lock_seq)) {
 		seq = KLOAD32(s->mm, struct mm_struct___v64, mm_lock_seq);
 	} else {
@@ -278,7 +283,7 @@ __noinline int vma_find(u32 slot, u64 addr)
 	v->start = KLOAD(vma, struct vm_area_struct, vm_start);
 	v->len = KLOAD(vma, struct vm_area_struct, vm_end) - v->start;
 	inode = vma_inode(vma);
-	offset = inode ? KLOAD(vma, struct vm_area_struct, vm_pgoff) << 12 : 0;
+	offset = inode ? KLOAD(vma, struct vm_area_struct, vm_pgoff) << cfg_page_shift : 0;
 	/* An offset that no frame word can hold: as if there were no file. */
 	if ((inode || v->start == s->vdso) && offset <= SF_FRAME_OFFSET_MASK && v->len <= SF_FRAME_OFFSET_MASK - offset) {
 		v->delta = offset - v->start;

@@ -1,9 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# deps.sh [build|test|vm]: installs the Debian packages that are missing for building, or also for the tests. Says nothing if none is;
-# without root it prints the command instead and ends with 1.
+# deps.sh [build|test|vm|arm64]: installs the Debian packages that are missing for building, or also for the tests. Says nothing if none
+# is; without root it prints the command instead and ends with 1. arm64: for building for AArch64 on another machine and running
+# that in a VM; its libraries are not installed but unpacked into build/sysroot-arm64.
 set -eu
 
+cd "$(dirname "$0")/.."
 what=${1:-build}
 
 # PACKAGE PROBE...: what shows that the package, or another source of the same, is there.
@@ -44,12 +46,30 @@ needs() {
 	xz-utils command xz
 	libclang-rt-14-dev clang fuzzer
 	EOF
-	[ "$what" = vm ] || return 0
-	cat <<-'EOF'
-	qemu-system-x86 command qemu-system-x86_64
-	busybox-static busybox -
-	cpio command cpio
-	EOF
+	case $what in
+	vm)
+		cat <<-'EOF'
+		qemu-system-x86 command qemu-system-x86_64
+		busybox-static busybox -
+		cpio command cpio
+		EOF
+		;;
+	arm64)
+		cat <<-'EOF'
+		qemu-system-arm command qemu-system-aarch64
+		gcc-aarch64-linux-gnu command aarch64-linux-gnu-gcc
+		g++-aarch64-linux-gnu command aarch64-linux-gnu-g++
+		cpio command cpio
+		EOF
+		;;
+	esac
+}
+
+# Unpacked, not installed: dpkg's list of architectures stays as it is.
+sysroot_arm64() {
+	scripts/apt-foreign.sh arm64 build/foreign-arm64 unpack build/sysroot-arm64 libbpf-dev libbpf1 libelf-dev libelf1 zlib1g-dev \
+		zlib1g liblzma-dev liblzma5 libncurses-dev libncursesw6 libtinfo6 libiberty-dev busybox-static
+	scripts/apt-foreign.sh arm64 build/foreign-arm64 unpack build/sysroot-arm64/musl musl musl-dev
 }
 
 present() {
@@ -67,7 +87,10 @@ present() {
 missing=$(needs | while read -r package kind name; do
 	present "$kind" "$name" </dev/null || printf ' %s' "$package"
 done)
-[ -n "$missing" ] || exit 0
+if [ -z "$missing" ]; then
+	[ "$what" != arm64 ] || sysroot_arm64
+	exit 0
+fi
 
 install="apt-get install -y --no-install-recommends$missing"
 if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
@@ -83,3 +106,4 @@ if ! { apt-get update -q && $install; } >"$log" 2>&1 </dev/null; then
 	tail -n 20 "$log" >&2
 	exit 1
 fi
+[ "$what" != arm64 ] || sysroot_arm64

@@ -26,6 +26,7 @@ L = r"\[libc(-2\.[0-9]+)?\.so(\.6)?\+" + X + r"\]"
 MACROS = [
     ("%S", r"_start;(__libc_start_main[^;]*|%L);(__libc_start_call_main|%L)"),
     ("%T", r"((__)?clone3?|%L);(start_thread|%L)"),
+    ("%R", r"(__restore_rt|__kernel_rt_sigreturn|%L)"),
     ("%G", r"(__GI_)?_*"),
     ("%L", L),
     ("%X", X),
@@ -44,9 +45,9 @@ def expand(text):
     return re.compile(text)
 
 
-def read_cases():
+def read_cases(path=CHAINS):
     cases = []
-    with open(CHAINS) as f:
+    with open(path) as f:
         for line in f:
             if line.startswith("#") or not line.strip():
                 continue

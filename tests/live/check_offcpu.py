@@ -337,5 +337,6 @@ def check_usage(name):
     h.check("offcpu-usage", errors)
 
 
-h.run_checks([check_chains_back, check_chains_leave, check_totals, check_pingpong, check_full_maps, check_generations,
-              check_wakers, check_chains_of_wakers, check_limits, check_filters, check_tables, check_usage])
+if __name__ == "__main__":
+    h.run_checks([check_chains_back, check_chains_leave, check_totals, check_pingpong, check_full_maps, check_generations,
+                  check_wakers, check_chains_of_wakers, check_limits, check_filters, check_tables, check_usage])

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # build.sh OUTDIR: builds the programs with a known call chain. What this machine cannot build gets a line
 # "SKIP NAME: why"; a program that does not compile or compiles with a warning ends the run with 1.
+# For another architecture: CC=aarch64-linux-gnu-gcc CXX=... OBJCOPY=...; MUSL=DIR holds Debian's musl-dev for it.
 set -eu
 
 out=${1:?usage: build.sh OUTDIR}
@@ -12,6 +13,9 @@ cd "$src"
 
 CC=${CC:-gcc}
 CXX=${CXX:-g++}
+HOSTCC=${HOSTCC:-gcc}
+OBJCOPY=${OBJCOPY:-objcopy}
+MUSL=${MUSL:-}
 WARN="-Wall -Wextra -Werror"
 OPT="-O2 -fomit-frame-pointer -fno-optimize-sibling-calls -fno-inline -fno-stack-protector"
 CFLAGS="-std=gnu11 -D_GNU_SOURCE $OPT $WARN"
@@ -63,7 +67,7 @@ plain() {
 	c block block.c -pthread
 	c memfdexec memfdexec.c
 	c rec-stripped rec.c -s
-	c sframe_rewrite sframe_rewrite.c
+	$HOSTCC $CFLAGS -o "$out/sframe_rewrite" sframe_rewrite.c || fail sframe_rewrite
 	c fat rec.c fat.S
 	# Walked by frame pointer before its tables are there, so that a stack meets all of its files at once.
 	c manyfiles manyfiles.c -fno-omit-frame-pointer
@@ -105,7 +109,9 @@ libraries() {
 }
 
 rust() {
-	if ! command -v rustc >/dev/null || ! rustc --version >/dev/null 2>&1; then
+	if [ "$CC" != gcc ]; then
+		skip rust "the C compiler is not this machine's"
+	elif ! command -v rustc >/dev/null || ! rustc --version >/dev/null 2>&1; then
 		skip rust "no Rust compiler"
 	else
 		rustc -D warnings -O -C debuginfo=0 -C strip=debuginfo -o "$out/rust" rust.rs || fail rust
@@ -132,23 +138,58 @@ sframe() {
 	# Only .sframe: the one unwind table of a program without C library ...
 	c nl-eh nolibc.c -nostdlib -static -ffreestanding -Wl,--build-id
 	c nl-both nolibc.c -nostdlib -static -ffreestanding -Wl,--build-id -Wa,--gsframe -Wl,--no-eh-frame-hdr
-	objcopy -R .eh_frame "$out/nl-both" "$out/nl-sf1"
+	"$OBJCOPY" -R .eh_frame "$out/nl-both" "$out/nl-sf1"
 	for v in 2old 2 3; do
 		"$out/sframe_rewrite" $v "$out/nl-sf1" "$out/nl-sf$v" || fail "nl-sf$v"
 	done
 	# ... and of a dynamic program, whose libraries keep theirs.
 	c noeh-tmp rec.c -Wa,--gsframe -Wl,--no-eh-frame-hdr
-	objcopy -R .eh_frame "$out/noeh-tmp" "$out/rec-sf1-noeh"
+	"$OBJCOPY" -R .eh_frame "$out/noeh-tmp" "$out/rec-sf1-noeh"
 	for v in 2 3; do
 		"$out/sframe_rewrite" $v "$out/rec-sf1-noeh" "$out/rec-sf$v-noeh" || fail "rec-sf$v-noeh"
 	done
 	rm -f "$out/noeh-tmp" "$out/nl-both"
 }
 
+# AArch64: return addresses that carry an authentication code, signed with either key.
+pac() {
+	can -mbranch-protection=standard || return 0
+	for p in rec sig threads callback; do c "pac-$p" "$p.c" -mbranch-protection=standard -pthread; done
+	c pacb-rec rec.c -mbranch-protection=pac-ret+leaf+b-key
+	can -Wa,--gsframe || return 0
+	c sf1-pac-rec rec.c -mbranch-protection=standard -Wa,--gsframe
+	c noeh-tmp rec.c -mbranch-protection=pac-ret+leaf+b-key -Wa,--gsframe -Wl,--no-eh-frame-hdr
+	"$OBJCOPY" -R .eh_frame "$out/noeh-tmp" "$out/pac-sf1-noeh"
+	for v in 2 3; do
+		"$out/sframe_rewrite" $v "$out/sf1-pac-rec" "$out/sf$v-pac-rec" || fail "sf$v-pac-rec"
+		"$out/sframe_rewrite" $v "$out/pac-sf1-noeh" "$out/pac-sf$v-noeh" || fail "pac-sf$v-noeh"
+	done
+	rm -f "$out/noeh-tmp"
+}
+
+# musl NAME SOURCE START [FLAGS...]: with musl's files by hand, as its gcc wrapper does.
+musl() {
+	name=$1; source=$2; start=$3; shift 3
+	triple=$($CC -dumpmachine | sed 's/-gnu$/-musl/')
+	lib=$MUSL/usr/lib/$triple
+	# shellcheck disable=SC2086
+	$CC $CFLAGS -nostdinc -isystem "$MUSL/usr/include/$triple" -isystem "$($CC -print-file-name=include)" -nostdlib \
+		-o "$out/$name" "$lib/$start" "$lib/crti.o" "$source" "$@" -L"$lib" -lc "$($CC -print-libgcc-file-name)" "$lib/crtn.o" ||
+		fail "$name"
+}
+
+with_musl() {
+	[ -n "$MUSL" ] || return 0
+	for p in rec sig threads; do musl "musl-$p" $p.c crt1.o -static -no-pie; done
+	musl musl-dyn rec.c Scrt1.o -pie -fPIE -Wl,-dynamic-linker,/lib/ld-musl-"${triple%%-*}".so.1
+}
+
 plain
 libraries
 rust
 sframe
+pac
+with_musl
 rm -f "$out/.probe"
 mv "$out/.skips" "$out/.built"
 cat "$out/.built"

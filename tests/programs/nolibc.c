@@ -5,18 +5,35 @@
  */
 #define NOIPA __attribute__((noipa))
 
+#ifdef __aarch64__
+#define ENTRY						\
+	"	.cfi_undefined x30\n"			\
+	"	mov x29, #0\n"				\
+	"	mov x30, #0\n"				\
+	"	mov x0, sp\n"				\
+	"	bl nl_main\n"				\
+	"	brk #0\n"
+#define SYS_ALARM 103		/* setitimer */
+#define SYS_EXIT 94
+#else
+#define ENTRY						\
+	"	.cfi_undefined rip\n"			\
+	"	xorl %ebp, %ebp\n"			\
+	"	movq %rsp, %rdi\n"			\
+	"	andq $-16, %rsp\n"			\
+	"	call nl_main\n"			\
+	"	hlt\n"
+#define SYS_ALARM 37
+#define SYS_EXIT 231
+#endif
+
 __asm__(
 	"	.text\n"
 	"	.globl _start\n"
 	"	.type _start, @function\n"
 	"_start:\n"
 	"	.cfi_startproc\n"
-	"	.cfi_undefined rip\n"
-	"	xorl %ebp, %ebp\n"
-	"	movq %rsp, %rdi\n"
-	"	andq $-16, %rsp\n"
-	"	call nl_main\n"
-	"	hlt\n"
+	ENTRY
 	"	.cfi_endproc\n"
 	"	.size _start, .-_start\n");
 
@@ -27,12 +44,21 @@ static inline __attribute__((always_inline)) void keep(const void *p)
 	__asm__ volatile("" : : "r"(p) : "memory");
 }
 
-static inline __attribute__((always_inline)) long system_call(long nr, long a)
+static inline __attribute__((always_inline)) long system_call(long nr, long a, const void *b)
 {
+#ifdef __aarch64__
+	register long x8 __asm__("x8") = nr, x0 __asm__("x0") = a;
+	register const void *x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = 0;
+
+	__asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
+	return x0;
+#else
 	long r;
 
-	__asm__ volatile("syscall" : "=a"(r) : "a"(nr), "D"(a) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall" : "=a"(r) : "a"(nr), "D"(a), "S"(b), "d"(0) : "rcx", "r11", "memory");
 	return r;
+#endif
 }
 
 static inline __attribute__((always_inline)) long number(const char *s)
@@ -114,10 +140,18 @@ __attribute__((noipa, used)) void nl_main(long *sp)
 {
 	long argc = sp[0];
 	char **argv = (char **)(sp + 1);
+	long seconds = argc > 1 ? number(argv[1]) : 0;
+#ifdef __aarch64__
+	const long alarm[4] = { 0, 0, seconds, 0 };	/* there is no alarm(): ITIMER_REAL */
 	unsigned long r;
 
-	system_call(37, argc > 1 ? number(argv[1]) : 0);
+	system_call(SYS_ALARM, 0, alarm);
+#else
+	unsigned long r;
+
+	system_call(SYS_ALARM, seconds, 0);
+#endif
 	r = nl_down(argc > 2 ? number(argv[2]) : 30, (unsigned long)argc);
 	keep(&r);
-	system_call(231, 0);
+	system_call(SYS_EXIT, 0, 0);
 }

@@ -27,32 +27,56 @@ __attribute__((noipa, used)) void rca_main(void)
 	prog_keep(&r);
 }
 
+#ifdef __aarch64__
+#define SPAWN						\
+	"	mov x8, #220\n"		/* clone */	\
+	"	mov x2, #0\n"				\
+	"	mov x3, #0\n"				\
+	"	mov x4, #0\n"				\
+	"	svc #0\n"				\
+	"	cbz x0, rc_entry\n"			\
+	"	ret\n"
+#define ENTRY						\
+	"	.cfi_undefined x30\n"			\
+	"	mov x29, #0\n"				\
+	"	bl rca_main\n"				\
+	"	mov x0, #0\n"				\
+	"	mov x8, #93\n"			/* exit */	\
+	"	svc #0\n"				\
+	"	brk #0\n"
+#else
+#define SPAWN						\
+	"	movl $56, %eax\n"		/* clone */	\
+	"	xorl %edx, %edx\n"			\
+	"	xorl %r10d, %r10d\n"			\
+	"	xorl %r8d, %r8d\n"			\
+	"	syscall\n"				\
+	"	testq %rax, %rax\n"			\
+	"	jz rc_entry\n"				\
+	"	ret\n"
+#define ENTRY						\
+	"	.cfi_undefined rip\n"			\
+	"	xorl %ebp, %ebp\n"			\
+	"	call rca_main\n"			\
+	"	xorl %edi, %edi\n"			\
+	"	movl $60, %eax\n"		/* exit */	\
+	"	syscall\n"				\
+	"	hlt\n"
+#endif
+
 __asm__(
 	"	.text\n"
 	"	.globl rc_spawn\n"
 	"	.type rc_spawn, @function\n"
 	"rc_spawn:\n"
 	"	.cfi_startproc\n"
-	"	movl $56, %eax\n"		/* clone */
-	"	xorl %edx, %edx\n"
-	"	xorl %r10d, %r10d\n"
-	"	xorl %r8d, %r8d\n"
-	"	syscall\n"
-	"	testq %rax, %rax\n"
-	"	jz rc_entry\n"
-	"	ret\n"
+	SPAWN
 	"	.cfi_endproc\n"
 	"	.size rc_spawn, .-rc_spawn\n"
 	"	.type rc_entry, @function\n"
 	"rc_entry:\n"
 	"	.cfi_startproc\n"
-	"	.cfi_undefined rip\n"
-	"	xorl %ebp, %ebp\n"
-	"	call rca_main\n"
-	"	xorl %edi, %edi\n"
-	"	movl $60, %eax\n"		/* exit */
-	"	syscall\n"
-	"	hlt\n"
+	ENTRY
 	"	.cfi_endproc\n"
 	"	.size rc_entry, .-rc_entry\n");
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sframe_rewrite VERSION IN OUT: copies an x86-64 program whose .sframe is version 1, as Debian 12's assembler and
+ * sframe_rewrite VERSION IN OUT: copies an x86-64 or AArch64 program whose .sframe is version 1, as Debian 12's assembler and
  * linker make it, with the same rows in another version's encoding:
  *   2old  version 2 of binutils 2.41-2.44: starts count from the section, no flag says so
  *   2     version 2 with the PCREL flag (2.45)
@@ -26,7 +26,7 @@
 #define FLAG_PCREL 4
 #define PT_GNU_SFRAME_ 0x6474e554
 #define SHT_GNU_SFRAME_ 0x6ffffff4
-#define PAGE 4096
+#define PAGE 65536	/* AArch64 kernels may have pages as large */
 
 struct function {
 	uint64_t start;
@@ -115,8 +115,9 @@ static void find_sections(struct program *p)
 	int i;
 
 	p->eh = (Elf64_Ehdr *)p->data;
-	if (p->len < sizeof(*p->eh) || memcmp(p->eh->e_ident, ELFMAG, SELFMAG) || p->eh->e_machine != EM_X86_64)
-		die("not an x86-64 ELF file");
+	if (p->len < sizeof(*p->eh) || memcmp(p->eh->e_ident, ELFMAG, SELFMAG) ||
+	    (p->eh->e_machine != EM_X86_64 && p->eh->e_machine != EM_AARCH64))
+		die("neither an x86-64 nor an AArch64 ELF file");
 	p->ph = (Elf64_Phdr *)(p->data + p->eh->e_phoff);
 	sh = (Elf64_Shdr *)(p->data + p->eh->e_shoff);
 	names = (const char *)p->data + sh[p->eh->e_shstrndx].sh_offset;

@@ -112,7 +112,7 @@ TEST(out_full_disk)
 
 TEST(out_stats)
 {
-	static const struct run_program programs[] = { { "sf_sample", 12, 3456 }, { "sf_switch", 0, 0 } };
+	static const struct run_program programs[] = { { "sf_sample", 12, 3456, 2500, 90, 800 }, { "sf_switch", 0, 0, 0, 0, 0 } };
 	struct world w;
 	char *out = NULL;
 	size_t len;
@@ -139,7 +139,8 @@ TEST(out_stats)
 		   "\"lost\":{\"ring_full\":4,\"busy\":0,\"bad_record\":0,\"stacks_full\":0},"
 		   "\"tables\":{\"modules\":3,\"rows\":0,\"rules\":0,\"bytes\":0,\"build_ms\":1.250,\"cached\":2,\"evicted\":0,\"recycled\":0,\"full\":0},"
 		   "\"needs\":{\"sent\":0,\"dropped\":0,\"refused\":0},"
-		   "\"bpf\":{\"sf_sample\":{\"run_cnt\":12,\"run_ns\":3456},\"sf_switch\":{\"run_cnt\":0,\"run_ns\":0}},"
+		   "\"bpf\":{\"sf_sample\":{\"run_cnt\":12,\"run_ns\":3456,\"verified_insns\":2500,\"verifier_states\":90,\"code_bytes\":800},"
+		   "\"sf_switch\":{\"run_cnt\":0,\"run_ns\":0,\"verified_insns\":0,\"verifier_states\":0,\"code_bytes\":0}},"
 		   "\"self\":{\"cpu_ms\":20.500,\"rss_peak_kb\":4096}}\n");
 	free(out);
 	free_world(&w);

@@ -13,6 +13,7 @@
 #include "test.h"
 #include "unwind/fntab.h"
 #include "unwind/pack.h"
+#include "unwind/pack_rule.h"
 #include "unwind/trampoline.h"
 
 /* ---- Chunks, as BPF sees them ------------------------------------------------------------------------ */
@@ -277,7 +278,7 @@ static uint16_t code_of(struct row r, bool tracks_bx)
 	if (r.ra.kind == RULE_NONE && r.flags != 0x80)
 		r.ra = (struct rule)AT_CFA(-8);
 	r.flags &= 0x7f;
-	return pack_rule(&r, tracks_bx);
+	return pack_rule(ROW_ARCH_X86_64, &r, tracks_bx);
 }
 
 #define CODE(...) code_of((struct row){ __VA_ARGS__ }, false)

@@ -2,7 +2,7 @@
 #include "elf/known_code.h"
 
 static const struct pattern {
-	uint8_t bytes[12], len;
+	uint8_t bytes[16], len;
 	uint8_t rare;		/* index of the byte that other code has least */
 	uint8_t before, size;	/* the range starts `before` bytes ahead of the pattern */
 } patterns[KNOWN_CODES] = {
@@ -12,6 +12,8 @@ static const struct pattern {
 	/* 26 bytes to its hlt. */
 	[KNOWN_START_CONTEXT] = { { 0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff }, 10, 2, 1, 27 },
 	[KNOWN_MUSL_THREAD] = { { 0x5f, 0x41, 0xff, 0xd1, 0x89, 0xc7, 0x31, 0xc0, 0xb0, 0x3c, 0x0f, 0x05 }, 12, 3, 0, 12 },
+	[KNOWN_A64_RESTORE_RT] = { { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 }, 8, 1, 4, 12 },
+	[KNOWN_A64_MUSL_THREAD] = { { 0xe1, 0x03, 0xc1, 0xa8, 0x20, 0, 0x3f, 0xd6, 0xa8, 0x0b, 0x80, 0xd2, 0x01, 0, 0, 0xd4 }, 16, 2, 0, 16 },
 };
 
 bool known_code_next(struct bytes *text, enum known_code which, uint64_t *ret_start)
@@ -33,4 +35,9 @@ bool known_code_next(struct bytes *text, enum known_code which, uint64_t *ret_st
 uint32_t known_code_size(enum known_code which)
 {
 	return patterns[which].size;
+}
+
+uint32_t known_code_before(enum known_code which)
+{
+	return patterns[which].before;
 }

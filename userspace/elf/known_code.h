@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Code in C libraries that can be known without a symbol, because it is the only code of its kind (x86-64). It begins or
- * interrupts stacks, distributions strip its names, and its unwind tables are missing or wrong.
+ * Code in C libraries that can be known without a symbol, because it is the only code of its kind. It begins or
+ * interrupts stacks, distributions strip its names, and its unwind tables are missing or wrong. x86-64:
  *
  *	clone3			mov $435, %eax; syscall; then glibc's new thread's first frame. Where the function starts would
  *				have to be guessed, so the range starts here
@@ -9,8 +9,13 @@
  *	__start_context		mov %rbx, %rsp; mov (%rsp), %rdi; test %rdi, %rdi: glibc, where a makecontext() function returns to
  *	__clone's child		pop %rdi; call *%r9; mov %eax, %edi; ...; syscall: musl, a thread's first frame
  *
+ * AArch64:
+ *
+ *	__restore_rt		mov x8, #139; svc #0: musl's; the vDSO's is called __kernel_rt_sigreturn
+ *	__clone's child		ldp x1, x0, [sp], #16; blr x1; mov x8, #93; svc #0: musl, a thread's first frame
+ *
  * __restore_rt and __start_context are returned to at their first byte, and what is looked up is the byte before a return
- * address: their ranges start one byte earlier.
+ * address: their ranges start an instruction or a byte earlier.
  */
 #ifndef SFBPF_ELF_KNOWN_CODE_H
 #define SFBPF_ELF_KNOWN_CODE_H
@@ -18,7 +23,7 @@
 #include "base/bytes.h"
 
 enum known_code {
-	KNOWN_CLONE3, KNOWN_RESTORE_RT, KNOWN_START_CONTEXT, KNOWN_MUSL_THREAD,
+	KNOWN_CLONE3, KNOWN_RESTORE_RT, KNOWN_START_CONTEXT, KNOWN_MUSL_THREAD, KNOWN_A64_RESTORE_RT, KNOWN_A64_MUSL_THREAD,
 	KNOWN_CODES
 };
 
@@ -28,5 +33,6 @@ enum known_code {
  */
 bool known_code_next(struct bytes *text, enum known_code which, uint64_t *ret_start);
 uint32_t known_code_size(enum known_code which);
+uint32_t known_code_before(enum known_code which);	/* bytes of the range ahead of the code */
 
 #endif

@@ -20,6 +20,10 @@
 #include "kern/tables.h"
 #include <linux/types.h>
 #include "sfbpf.skel.h"
+#include "plain.skel.h"
+
+#define VERIFIER_LOG 4096	/* bytes; its account alone takes a tenth of that */
+#define VERIFIER_STATS 4	/* log level: nothing but the account */
 
 #define CACHE_BYTES (256ull << 20)	/* of disk: all libraries of a few hosts */
 #define CACHE_MIN_BYTES (256u << 10)	/* of unwind tables in a file: below, conversion takes a millisecond */
@@ -30,6 +34,7 @@ struct collector {
 	struct offcpu *offcpu;
 	struct offcpu_opts offcpu_opts;
 	bool at_leave;
+	bool plain;			/* the kernel has no BTF: plain.bpf.c */
 	struct modules *modules;
 	struct tables *tables;
 	struct table_cache *cache;	/* NULL: none */
@@ -44,6 +49,7 @@ struct collector {
 	int ncpus;			/* possible */
 	struct bpf_link **perf_links;	/* per possible CPU; NULL: none there */
 	int stats_fd;
+	char (*verifier_said)[VERIFIER_LOG];	/* by program; NULL unless count_run_time */
 	uint64_t bad_records;
 	collector_sample_fn fn;
 	void *fn_ctx;
@@ -75,13 +81,28 @@ static int loud(enum libbpf_print_level level, const char *fmt, va_list args)
 	return level == LIBBPF_DEBUG ? 0 : vfprintf(stderr, fmt, args);
 }
 
-static bool kernel_has_func(const char *name)
-{
-	struct btf *btf = btf__load_vmlinux_btf();
-	bool has = btf && btf__find_by_name_kind(btf, name, BTF_KIND_FUNC) > 0;
+#define KERNEL_BTF "/sys/kernel/btf/vmlinux"
 
-	btf__free(btf);
-	return has;
+_Static_assert(sizeof(struct sfbpf_bpf__rodata) == sizeof(struct plain_bpf__rodata) &&
+	       sizeof(struct sfbpf_bpf__bss) == sizeof(struct plain_bpf__bss), "both objects have the same globals");
+
+/* The skeleton over either object: what it names is in both. */
+static struct sfbpf_bpf *open_object(bool plain, const char *btf)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = btf);
+	struct sfbpf_bpf *skel = calloc(1, sizeof(*skel));
+	int err = skel ? sfbpf_bpf__create_skeleton(skel) : -ENOMEM;
+
+	if (!err && plain)
+		skel->skeleton->data = (void *)plain_bpf__elf_bytes(&skel->skeleton->data_sz);
+	if (!err)
+		err = bpf_object__open_skeleton(skel->skeleton, &opts);
+	if (!err)
+		return skel;
+	if (skel)
+		sfbpf_bpf__destroy(skel);
+	errno = -err;
+	return NULL;
 }
 
 static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
@@ -101,6 +122,9 @@ static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 	ro->cfg_cgroup = o->cgroup_id;
 	ro->cfg_cgroup_level = o->cgroup_level;
 	ro->cfg_ncpus = (uint32_t)c->ncpus;
+	ro->cfg_page_shift = (uint32_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
+	if (sysconf(_SC_PAGESIZE) > ro->cfg_thread_size)	/* arm64 with pages of 64 KiB */
+		ro->cfg_thread_size = (uint32_t)sysconf(_SC_PAGESIZE);
 	ro->cfg_want_cgroup = o->want_cgroup;
 	ro->cfg_want_cost = o->want_cost;
 	ro->cfg_wake_bytes = o->ring_bytes / 4;
@@ -110,15 +134,35 @@ static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 	}
 }
 
+/* A verifier's refusal in full (-vv) takes other buffers: libbpf's own. */
+static void log_verifier(struct collector *c)
+{
+	struct bpf_program *prog;
+	size_t n = 0;
+
+	bpf_object__for_each_program(prog, c->skel->obj)
+		n++;
+	if (!c->verifier_said)
+		c->verifier_said = calloc(n, sizeof(*c->verifier_said));
+	n = 0;
+	if (c->verifier_said)
+		bpf_object__for_each_program(prog, c->skel->obj) {
+			bpf_program__set_log_level(prog, VERIFIER_STATS);
+			bpf_program__set_log_buf(prog, c->verifier_said[n++], VERIFIER_LOG);
+		}
+}
+
 static int open_and_load(struct collector *c, bool rdonly_cast)
 {
-	struct sfbpf_bpf *skel = sfbpf_bpf__open();
+	struct sfbpf_bpf *skel = open_object(c->plain, c->opts.btf);
 	uint32_t cpus = (uint32_t)c->ncpus;
 	int err;
 
 	if (!skel)
 		return -errno;
 	c->skel = skel;
+	if (c->opts.count_run_time && c->opts.verbose <= 1)
+		log_verifier(c);
 	c->rdonly_cast = rdonly_cast;
 	set_knobs(c, skel);
 	bpf_map__set_max_entries(skel->maps.scratch, 2 * cpus);
@@ -127,6 +171,10 @@ static int open_and_load(struct collector *c, bool rdonly_cast)
 	bpf_map__set_max_entries(skel->maps.ring, (uint32_t)c->opts.ring_bytes);
 	bpf_program__set_autoload(skel->progs.on_fork, c->opts.follow_forks);
 	bpf_program__set_autoload(skel->progs.on_free, c->opts.follow_forks);
+	if (c->plain) {
+		bpf_program__set_autoload(skel->progs.mapped_files, false);
+		bpf_map__set_autocreate(skel->maps.off_tasks, false);
+	}
 	if (c->opts.offcpu)
 		offcpu_configure(skel, c->opts.offcpu, c->opts.cpus, c->ncpus, c->at_leave);
 	err = sfbpf_bpf__load(skel);
@@ -161,15 +209,38 @@ static uint64_t ring_size(uint64_t want)
 	return size;
 }
 
+static const char no_btf_off_cpu[] =
+	"this kernel has no BTF of its own (CONFIG_DEBUG_INFO_BTF), which off-CPU recording needs, with --btf too";
+
+/* What BTF there is: the kernel's own, or that of --btf. *ret_cast: the kernel has bpf_rdonly_cast. */
+static int find_btf(struct collector *c, bool *ret_cast, struct collector_error *err)
+{
+	struct btf *own = btf__parse(KERNEL_BTF, NULL), *other = c->opts.btf ? btf__parse(c->opts.btf, NULL) : NULL;
+	int saved = errno;
+
+	*ret_cast = own && btf__find_by_name_kind(own, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
+	c->plain = !own;
+	btf__free(own);
+	btf__free(other);
+	if (c->opts.btf && !other)
+		return fail(err, 1, "--btf %s: %s", c->opts.btf, access(c->opts.btf, R_OK) ? strerror(saved) : "no BTF in it that can be read");
+	if (c->plain && !other)
+		return fail(err, 4, "this kernel has no BTF (" KERNEL_BTF "): it was built without CONFIG_DEBUG_INFO_BTF. "
+			    "--btf FILE takes it from a file, if there is one for exactly this kernel");
+	if (c->plain && c->opts.offcpu)
+		return fail(err, 4, "%s", no_btf_off_cpu);
+	return 0;
+}
+
 static int load(struct collector *c, struct collector_error *err)
 {
 	bool cast;
 	int rc;
 
 	libbpf_set_print(c->opts.verbose > 1 ? loud : quiet);
-	if (access("/sys/kernel/btf/vmlinux", R_OK))
-		return fail(err, 4, "this kernel has no BTF (/sys/kernel/btf/vmlinux): it was built without CONFIG_DEBUG_INFO_BTF");
-	cast = kernel_has_func("bpf_rdonly_cast");
+	rc = find_btf(c, &cast, err);
+	if (rc)
+		return rc;
 	rc = load_where(c, cast);
 	if (rc && cast && rc != -EPERM && rc != -ENOMEM)
 		rc = load_where(c, false);
@@ -583,20 +654,34 @@ void collector_counters(struct collector *c, struct collector_counters *ret)
 	loader_totals(c->loader, &ret->loader);
 }
 
-static size_t programs_of(const struct sfbpf_bpf *skel, struct collector_program *ret, size_t cap)
+/* "processed 25093 insns (limit 1000000) max_states_per_insn 8 total_states 1423 ..." */
+static uint64_t states_of(const char *log)
+{
+	const char *at = strstr(log, "total_states ");
+
+	return at ? strtoull(at + strlen("total_states "), NULL, 10) : 0;
+}
+
+/* said: what the verifier said about each, or NULL */
+static size_t programs_of(const struct sfbpf_bpf *skel, char (*said)[VERIFIER_LOG], struct collector_program *ret, size_t cap)
 {
 	struct bpf_program *prog;
-	size_t n = 0;
+	size_t n = 0, i = 0;
 
 	bpf_object__for_each_program(prog, skel->obj) {
 		struct bpf_prog_info info = { 0 };
 		uint32_t len = sizeof(info);
+		const char *log = said ? said[i] : "";
 
+		i++;
 		if (n == cap || bpf_program__fd(prog) < 0 || bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &len))
 			continue;
 		snprintf(ret[n].name, sizeof(ret[n].name), "%s", bpf_program__name(prog));
 		ret[n].run_cnt = info.run_cnt;
 		ret[n].run_ns = info.run_time_ns;
+		ret[n].verified_insns = info.verified_insns;
+		ret[n].verifier_states = states_of(log);
+		ret[n].code_bytes = info.jited_prog_len;
 		n++;
 	}
 	return n;
@@ -604,7 +689,7 @@ static size_t programs_of(const struct sfbpf_bpf *skel, struct collector_program
 
 size_t collector_programs(struct collector *c, struct collector_program *ret, size_t cap)
 {
-	return programs_of(c->skel, ret, cap);
+	return programs_of(c->skel, c->verifier_said, ret, cap);
 }
 
 /* ---- Off-CPU beside samples ---- */
@@ -627,7 +712,7 @@ static int share_maps(const struct sfbpf_bpf *from, struct sfbpf_bpf *to)
 
 static int load_beside(struct collector *c, bool at_leave)
 {
-	struct sfbpf_bpf *skel = sfbpf_bpf__open();
+	struct sfbpf_bpf *skel = open_object(false, c->opts.btf);
 	int err;
 
 	if (!skel)
@@ -655,6 +740,8 @@ int collector_offcpu_start(struct collector *c, const struct offcpu_opts *opts, 
 	int rc;
 
 	*err = (struct collector_error){ 0 };
+	if (c->plain)
+		return fail(err, 4, "%s", no_btf_off_cpu);
 	c->offcpu_opts = *opts;
 	rc = load_beside(c, at_leave);
 	if (rc && opts->where == OFFCPU_AUTO && !at_leave && rc != -EPERM && rc != -ENOMEM)
@@ -709,7 +796,7 @@ void collector_offcpu_counters(struct collector *c, struct collector_counters *r
 	if (!c->beside)
 		return;
 	sum_stats(c->beside_stats, c->ncpus, ret);
-	n = programs_of(c->beside, progs, 16);
+	n = programs_of(c->beside, NULL, progs, 16);
 	for (size_t i = 0; i < n; i++)
 		if (strcmp(progs[i].name, "off_first") && strcmp(progs[i].name, "off_last_blind"))	/* these run in our own time */
 			ret->run_ns += progs[i].run_ns;
@@ -747,5 +834,6 @@ void collector_free(struct collector *c)
 		close(c->stats_fd);
 	if (c->skel)
 		sfbpf_bpf__destroy(c->skel);
+	free(c->verifier_said);
 	free(c);
 }

@@ -33,16 +33,19 @@ struct collector_opts {
 	uint64_t table_bytes;		/* budget of the row tables */
 	uint64_t table_idle_ns;		/* tables of files that nobody maps any more are dropped after so long; 0: never */
 	const char *table_cache;	/* directory where they are kept for the next start; NULL: nowhere */
-	bool count_run_time;		/* kernel.bpf_stats for the run */
+	bool count_run_time;		/* kernel.bpf_stats for the run, and the verifier's own account */
 	bool want_cgroup;		/* samples carry the cgroup's id */
 	bool want_cost;			/* collector_counters.run_ns: two clock readings a sample */
 	const struct offcpu_opts *offcpu;	/* NULL: on-CPU */
+	const char *btf;		/* a file with this kernel's BTF; NULL: the kernel's own */
 	int verbose;
 };
 
 struct collector_program {
 	char name[32];
 	uint64_t run_cnt, run_ns;
+	uint64_t verified_insns, verifier_states;	/* instructions and states that the verifier went through */
+	uint64_t code_bytes;
 };
 
 struct collector_counters {

@@ -182,8 +182,9 @@ static void convert(struct loader *l, struct module *m)
 	if (!err) {
 		m->build_id_len = (uint32_t)elf_image_build_id(&file.img, m->build_id, sizeof(m->build_id));
 		err = tables_begin(l->tables, m->id, m->room);
+		/* An emulator maps other machines' programs: data to it, whatever the mapping's rights say. */
 		if (!err)
-			err = make_tables(&job, &file, &packed, &diag);
+			err = file.arch == row_arch_native() && !file.img.be ? make_tables(&job, &file, &packed, &diag) : -ENODATA;
 	}
 	m->bad_fdes = diag.malformed;
 	if (packed.bytes > m->room)

@@ -19,6 +19,7 @@
 struct run_program {
 	char name[32];
 	uint64_t run_cnt, run_ns;
+	uint64_t verified_insns, verifier_states, code_bytes;	/* what loading it took; machine code */
 };
 
 /* The account of a run, for --stats and for the last line of text output. */

@@ -75,6 +75,9 @@ int out_stats(const struct run_stats *st, FILE *f)
 		json_object(&j, st->programs[i].name);
 		json_u64(&j, "run_cnt", st->programs[i].run_cnt);
 		json_u64(&j, "run_ns", st->programs[i].run_ns);
+		json_u64(&j, "verified_insns", st->programs[i].verified_insns);
+		json_u64(&j, "verifier_states", st->programs[i].verifier_states);
+		json_u64(&j, "code_bytes", st->programs[i].code_bytes);
 		json_object_end(&j);
 	}
 	json_object_end(&j);

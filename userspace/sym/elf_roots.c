@@ -5,19 +5,26 @@
  * symbol: _start is e_entry of an executable, the others are in elf/known_code.h. Of clone3 only what follows the call is
  * named: nothing else of it is ever found on a stack.
  */
+#include <string.h>
+
 #include "elf/known_code.h"
 #include "sym/elf_symtab_internal.h"
 
 #define START_SIZE 48		/* enough for _start of glibc and musl up to its call, on all architectures */
+#define LIBC "libc.so.6"
 #define SCAN_MAX (16u << 20)	/* bytes of code; glibc has 1.4 MB */
 
 static const struct named_code {
+	uint16_t machine;
+	const char *soname;	/* where it is; a program that has libc inside has all of libc's */
 	enum known_code code;
 	uint32_t name;
 } named[] = {
-	{ KNOWN_CLONE3, NAME_CLONE3 },
-	{ KNOWN_RESTORE_RT, NAME_RESTORE_RT },
-	{ KNOWN_START_CONTEXT, NAME_START_CONTEXT },
+	{ EM_X86_64, LIBC, KNOWN_CLONE3, NAME_CLONE3 },
+	{ EM_X86_64, LIBC, KNOWN_RESTORE_RT, NAME_RESTORE_RT },
+	{ EM_X86_64, LIBC, KNOWN_START_CONTEXT, NAME_START_CONTEXT },
+	{ EM_AARCH64, "linux-vdso.so.1", KNOWN_A64_RESTORE_RT, NAME_KERNEL_SIGRETURN },
+	{ EM_AARCH64, LIBC, KNOWN_A64_RESTORE_RT, NAME_RESTORE_RT },
 };
 
 #define NNAMED (sizeof(named) / sizeof(named[0]))
@@ -26,16 +33,19 @@ _Static_assert(NNAMED + 1 <= MAX_ROOTS, "room for each of them and _start");
 
 static uint32_t find_named_code(const struct builder *b, struct root *ret)
 {
-	bool found[NNAMED] = { false };
+	bool found[NNAMED], some = false;	/* found: already, or not looked for */
 	uint64_t start;
 	uint32_t n = 0;
+	/* In a program without an interpreter there is all of libc. */
+	bool has_libc = !elf_image_segment(b->img, PT_INTERP) && builder_is_program(b);
 
-	if (b->img->machine != EM_X86_64 || b->img->be)
-		return 0;
-	/* In libc, or in what has libc inside: a program without an interpreter. */
-	if (!builder_is_named(b, "libc.so.6") && (elf_image_segment(b->img, PT_INTERP) || !builder_is_program(b)))
-		return 0;
-	for (uint32_t i = 0; i < b->nareas; i++) {
+	for (size_t k = 0; k < NNAMED; k++) {
+		found[k] = b->img->be || b->img->machine != named[k].machine;
+		if (!found[k] && !builder_is_named(b, named[k].soname))
+			found[k] = !has_libc || strcmp(named[k].soname, LIBC) != 0;
+		some |= !found[k];
+	}
+	for (uint32_t i = 0; some && i < b->nareas; i++) {
 		struct elf_blob code = { 0 };
 
 		if (b->areas[i].size > SCAN_MAX || elf_image_read(b->img, b->areas[i].off, b->areas[i].size, &code))
@@ -46,7 +56,8 @@ static uint32_t find_named_code(const struct builder *b, struct root *ret)
 			if (found[k] || !known_code_next(&at, named[k].code, &start))
 				continue;
 			found[k] = true;
-			ret[n++] = (struct root){ b->areas[i].off + start, known_code_size(named[k].code), named[k].name };
+			ret[n++] = (struct root){ b->areas[i].off + start, known_code_size(named[k].code), named[k].name,
+						  known_code_before(named[k].code) };
 		}
 		elf_blob_free(&code);
 	}
@@ -59,6 +70,7 @@ uint32_t builder_find_roots(const struct builder *b, struct root ret[MAX_ROOTS])
 
 	if (b->img->entry && builder_code_offset(b, b->img->entry, &ret[n].off) && builder_is_program(b)) {
 		ret[n].size = START_SIZE;
+		ret[n].before = 0;
 		ret[n++].name = NAME_START;
 	}
 	return n + find_named_code(b, &ret[n]);

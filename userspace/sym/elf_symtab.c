@@ -228,8 +228,13 @@ static void add_root(struct symtab *t, const struct root *r)
 	uint64_t size = r->size;
 	uint32_t at;
 
-	if (symtab_find(t, r->off, &hit))
-		return;
+	if (symtab_find(t, r->off, &hit)) {
+		struct sym *s = &t->syms[hit.index];
+
+		if (s->off >= r->off || s->off + (s->size & ~PLT_BIT) > r->off + r->before)
+			return;
+		s->size = (uint32_t)(r->off - s->off) | (s->size & PLT_BIT);
+	}
 	for (at = t->n; at && t->syms[at - 1].off > r->off; at--)
 		t->syms[at] = t->syms[at - 1];
 	if (at < t->n && t->syms[at + 1].off - r->off < size)
@@ -377,8 +382,8 @@ int symtab_name(const struct symtab *t, const struct symtab_hit *hit, char *buf,
 	size_t len = 0, want;
 	const char *version;
 
-	if (name >= NAME_START_CONTEXT) {
-		static const char *const roots[] = { "_start", "clone3", "__restore_rt", "__start_context" };
+	if (name >= NAME_KERNEL_SIGRETURN) {
+		static const char *const roots[] = { "_start", "clone3", "__restore_rt", "__start_context", "__kernel_rt_sigreturn" };
 
 		snprintf(buf, cap, "%s", roots[NAME_START - name]);
 		return (int)strlen(buf);

@@ -15,6 +15,7 @@
 #define NAME_CLONE3 0xfffffffeu	/* "clone3", likewise */
 #define NAME_RESTORE_RT 0xfffffffdu
 #define NAME_START_CONTEXT 0xfffffffcu
+#define NAME_KERNEL_SIGRETURN 0xfffffffbu	/* the last of them */
 
 struct cand {
 	uint64_t off;		/* file offset */
@@ -69,10 +70,11 @@ int builder_read_go(struct builder *b);
 int builder_read_plt(struct builder *b);
 
 /* What stacks end in, found without a symbol: _start, clone3. Returns how many. */
-#define MAX_ROOTS 4
+#define MAX_ROOTS 8
 struct root {
 	uint64_t off, size;
 	uint32_t name;
+	uint32_t before;	/* bytes of it that are another function's end, but looked up only for a return to its start */
 };
 uint32_t builder_find_roots(const struct builder *b, struct root ret[MAX_ROOTS]);
 

@@ -31,7 +31,8 @@ enum level { LEVEL_OK, LEVEL_WARN, LEVEL_FAIL };
 struct doctor {
 	int rc;			/* what the run will return */
 	bool told_caps;		/* the long command has been printed */
-	char *btf;		/* /sys/kernel/btf/vmlinux; NULL: none */
+	const char *btf_file;	/* --btf; NULL: the kernel's own */
+	char *btf;		/* its bytes; NULL: none */
 	size_t btf_len;
 };
 
@@ -95,8 +96,8 @@ static void check_kernel(struct doctor *d)
 		return;
 	}
 	sscanf(u.release, "%u.%u", &major, &minor);
-	if (strcmp(u.machine, "x86_64")) {
-		say(LEVEL_FAIL, "kernel", "use an x86-64 machine", "Linux %s on %s, whose stacks are not unwound yet", u.release, u.machine);
+	if (strcmp(u.machine, "x86_64") && strcmp(u.machine, "aarch64")) {
+		say(LEVEL_FAIL, "kernel", "use an x86-64 or AArch64 machine", "Linux %s on %s, whose stacks are not unwound", u.release, u.machine);
 		verdict(d, EXIT_UNSUPPORTED);
 	} else if (major < KERNEL_MIN_MAJOR || (major == KERNEL_MIN_MAJOR && minor < KERNEL_MIN_MINOR)) {
 		say(LEVEL_FAIL, "kernel", "update the kernel", "Linux %s, needed is %d.%d", u.release, KERNEL_MIN_MAJOR, KERNEL_MIN_MINOR);
@@ -110,7 +111,7 @@ static void check_kernel(struct doctor *d)
 
 static void check_btf(struct doctor *d)
 {
-	static const char path[] = "/sys/kernel/btf/vmlinux";
+	const char *path = d->btf_file ? d->btf_file : "/sys/kernel/btf/vmlinux";
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat st;
 	ssize_t n;
@@ -125,7 +126,7 @@ static void check_btf(struct doctor *d)
 		say(LEVEL_OK, "BTF", NULL, "%s, %.1f MB", path, (double)d->btf_len / 1e6);
 		return;
 	}
-	say(LEVEL_FAIL, "BTF", "a kernel built with CONFIG_DEBUG_INFO_BTF", "%s cannot be read: %s", path, strerror(errno));
+	say(LEVEL_FAIL, "BTF", "a kernel built with CONFIG_DEBUG_INFO_BTF, or --btf FILE", "%s cannot be read: %s", path, strerror(errno));
 	verdict(d, EXIT_UNSUPPORTED);
 }
 
@@ -342,7 +343,7 @@ static void check_unwinding(struct doctor *d)
 {
 	struct selftest t;
 
-	selftest_run(&t);
+	selftest_run(&t, d->btf_file);
 	if (t.exit_code) {
 		say(LEVEL_FAIL, "unwinding", NULL, "not tried: %s", t.text);
 		verdict(d, t.exit_code == EXIT_PERMISSION ? EXIT_PERMISSION : EXIT_UNSUPPORTED);
@@ -361,11 +362,14 @@ static void check_unwinding(struct doctor *d)
 	verdict(d, EXIT_UNSUPPORTED);
 }
 
-static const struct option_spec options[] = { { 0 } };
+static const struct option_spec options[] = {
+	{ OPT_BTF, "btf", "FILE", "as record's: this kernel's BTF, if it has none itself" },
+	{ 0 },
+};
 
 static const struct tool_spec spec = {
 	.name = "doctor",
-	.usage = "doctor",
+	.usage = "doctor [--btf FILE]",
 	.summary = "Tells what this kernel and this user can do, and what to change: one line each, then a\n"
 		   "recording of a thread whose stack is known. Exit status 0 if 'sfbpf record' would work,\n"
 		   "3 if a permission is missing, 4 if the kernel lacks something.",
@@ -378,10 +382,12 @@ int tool_doctor(int argc, char **argv)
 	const char *arg;
 	int id;
 
-	while ((id = options_next(&spec, argc, argv, &arg)) != -1)
+	while ((id = options_next(&spec, argc, argv, &arg)) == OPT_BTF)
+		d.btf_file = arg;
+	if (id != -1)
 		return id == -2 ? EXIT_OK : EXIT_USAGE;
-	if (argc > 1)
-		return complain(EXIT_USAGE, "doctor takes no arguments");
+	if (optind < argc)
+		return complain(EXIT_USAGE, "doctor takes no arguments but its options");
 	check_kernel(&d);
 	check_btf(&d);
 	check_features(&d);

@@ -272,7 +272,7 @@ static void print_coverage(const struct facts *f)
 static void print_cost(const struct facts *f)
 {
 	const struct cost *c = &f->cost;
-	const char *only = f->in->file.arch == ROW_ARCH_X86_64 ? "" : " (not in use: only x86-64 is unwound so far)";
+	const char *only = f->in->file.arch == row_arch_native() ? "" : " (on a machine of that kind)";
 
 	if (c->none)
 		printf("  BPF tables  none\n");

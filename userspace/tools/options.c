@@ -33,6 +33,7 @@ const struct option_spec common_options[] = {
 	{ OPT_TABLES, "table-memory", "SIZE", "at most this much kernel memory for row tables (default 256M)" },
 	{ OPT_TABLE_IDLE, "table-idle", "TIME", "drop tables of files that nobody has mapped for so long (default 5m; 0: never)" },
 	{ OPT_TABLE_CACHE, "table-cache", "DIR", "keep large files' tables there for the next start\n                                (default " TABLE_CACHE_DIR "); off: nowhere" },
+	{ OPT_BTF, "btf", "FILE", "this kernel's BTF, if it has none itself" },
 	{ 'v', "verbose", NULL, "say more; twice: libbpf's own words too" },
 	{ 0 },
 };
@@ -227,6 +228,9 @@ int common_opts_take(struct common_opts *o, int id, const char *arg)
 		return 0;
 	case OPT_TABLE_CACHE:
 		o->collect.table_cache = strcmp(arg, "off") ? arg : NULL;
+		return 0;
+	case OPT_BTF:
+		o->collect.btf = arg;
 		return 0;
 	case 'e':
 		return take_event(o, arg);

@@ -178,12 +178,12 @@ static bool wait_for_chain(struct judge *j)
 	return true;
 }
 
-void selftest_run(struct selftest *ret)
+void selftest_run(struct selftest *ret, const char *btf)
 {
 	struct judge j = { .result = ret };
 	struct collector_opts opts = {
 		.event = perf_event_named("cpu-clock"), .hz = allowed_hz(), .user = true, .kernel = true, .comm_glob = NAME,
-		.ring_bytes = 2 << 20, .table_bytes = 64ull << 20,
+		.ring_bytes = 2 << 20, .table_bytes = 64ull << 20, .btf = btf,
 	};
 	struct collector_error err = { .exit_code = EXIT_FAILED, .text = "out of memory" };
 	struct modules *modules = modules_new();

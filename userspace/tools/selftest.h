@@ -11,7 +11,7 @@ struct selftest {
 	unsigned int known;	/* of those: complete, and with the chain in it */
 };
 
-/* Takes about 0.4 s, on a very busy machine up to 3 s. */
-void selftest_run(struct selftest *ret);
+/* btf: see struct collector_opts. Takes about 0.4 s, on a very busy machine up to 3 s. */
+void selftest_run(struct selftest *ret, const char *btf);
 
 #endif

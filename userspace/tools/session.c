@@ -171,6 +171,9 @@ void session_stop(struct session *s)
 		memcpy(s->programs[i].name, progs[i].name, sizeof(s->programs[i].name));
 		s->programs[i].run_cnt = progs[i].run_cnt;
 		s->programs[i].run_ns = progs[i].run_ns;
+		s->programs[i].verified_insns = progs[i].verified_insns;
+		s->programs[i].verifier_states = progs[i].verifier_states;
+		s->programs[i].code_bytes = progs[i].code_bytes;
 	}
 }
 

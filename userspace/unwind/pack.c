@@ -7,15 +7,13 @@
 
 #include "base/vec.h"
 #include "unwind/fntab.h"
+#include "unwind/pack_rule.h"
 
 _Static_assert((int)SF_K_NONE == (int)RULE_NONE && (int)SF_K_SAME == (int)RULE_SAME && (int)SF_K_UNDEF == (int)RULE_UNDEF &&
 	       (int)SF_K_CFA == (int)RULE_CFA && (int)SF_K_CFA_MEM == (int)RULE_CFA_MEM &&
 	       (int)SF_K_REG == (int)RULE_REG && (int)SF_K_REG_MEM == (int)RULE_REG_MEM, "rule kinds are the same on both sides");
 
 #define X86_RBX 3
-#define X86_RBP 6
-#define X86_RSP 7
-#define X86_RIP 16
 
 /* Padding between functions needs no row of its own: nothing runs there. Longer holes get one that says "nothing known". */
 #define PADDING 16
@@ -32,6 +30,7 @@ _Static_assert((int)SF_K_NONE == (int)RULE_NONE && (int)SF_K_SAME == (int)RULE_S
 struct packer {
 	const struct pack_space *space;
 	struct pack_result *out;
+	enum row_arch arch;
 	struct elf_phdr segs[EXEC_SEGMENTS_MAX];	/* by address */
 	size_t nsegs, seg;
 	const struct elf_phdr *only;	/* the segment whose rows are packed in this pass; NULL: all */
@@ -57,39 +56,9 @@ struct packer {
 	size_t next_known;
 };
 
-/* Whether off is one of 0, 8, 16 ... max * 8; max is a power of two less one. */
-static inline bool offset_packs(uint32_t off, uint32_t max)
+static inline __attribute__((always_inline)) uint16_t packed_code(const struct packer *p, const struct row *r)
 {
-	return !(off & ~(max << 3));
-}
-
-static inline __attribute__((always_inline)) uint16_t packed_code(const struct row *r, bool tracks_bx)
-{
-	uint32_t code, slot = 0 - (uint32_t)r->fp.off;
-
-	if (r->ra.kind != RULE_CFA_MEM || r->ra.off != -8 || r->cfa.kind != RULE_REG || r->flags || r->plt_rep ||
-	    !offset_packs((uint32_t)r->cfa.off, 511) || (tracks_bx && r->bx.kind != RULE_SAME))
-		return r->ra.kind == RULE_UNDEF ? SF_RULE_END : SF_RULE_INDEXED;
-	if (r->cfa.reg == X86_RSP)
-		code = 0;
-	else if (r->cfa.reg == X86_RBP)
-		code = SF_RULE_BASE_FP;
-	else
-		return SF_RULE_INDEXED;
-	code |= (uint32_t)r->cfa.off << 2;	/* / 8, from bit 5 on */
-	if (r->fp.kind == RULE_CFA_MEM) {
-		if (slot < 16 || !offset_packs(slot, 31))
-			return SF_RULE_INDEXED;
-		code |= slot / 8;
-	} else if (r->fp.kind > RULE_UNDEF) {	/* none, same, undefined: nothing to restore it from */
-		return SF_RULE_INDEXED;
-	}
-	return (uint16_t)code;
-}
-
-uint16_t pack_rule(const struct row *r, bool tracks_bx)
-{
-	return packed_code(r, tracks_bx);
+	return p->arch == ROW_ARCH_X86_64 ? pack_rule_x86(r, p->tracks_bx) : pack_rule(p->arch, r, p->tracks_bx);
 }
 
 static struct sf_rule full_rule(const struct row *r, bool tracks_bx)
@@ -354,7 +323,7 @@ static __attribute__((noinline)) int code_of_unpackable(struct packer *p, const 
 		*ret = SF_RULE_GAP;
 		return 0;
 	}
-	if ((r->cfa.kind == RULE_REG || r->cfa.kind == RULE_REG_MEM) && r->cfa.reg == X86_RBX && !p->tracks_bx)
+	if (p->arch == ROW_ARCH_X86_64 && (r->cfa.kind == RULE_REG || r->cfa.kind == RULE_REG_MEM) && r->cfa.reg == X86_RBX && !p->tracks_bx)
 		p->restart_with_bx = true;
 	rule = full_rule(r, p->tracks_bx);
 	return indexed_code(p, &rule, ret);
@@ -362,7 +331,7 @@ static __attribute__((noinline)) int code_of_unpackable(struct packer *p, const 
 
 static inline int code_of(struct packer *p, const struct row *r, uint16_t *ret)
 {
-	*ret = packed_code(r, p->tracks_bx);
+	*ret = packed_code(p, r);
 	return *ret == SF_RULE_INDEXED ? code_of_unpackable(p, r, ret) : 0;
 }
 
@@ -466,7 +435,7 @@ static size_t put_packing(struct packer *p, const struct row *rows, size_t n, ui
 	if (out == p->page_rows)
 		return 0;
 	for (i = 0; i < n && goes_on(&rows[i], addr, limit) && (addr + shift) >> SF_PAGE_SHIFT == p->page && out < room; i++) {
-		code = packed_code(&rows[i], p->tracks_bx);
+		code = packed_code(p, &rows[i]);
 		if (code == SF_RULE_INDEXED)
 			break;
 		if (code != last)
@@ -652,6 +621,7 @@ static int pack_once(struct unwind_file *file, const struct pack_space *space, s
 		return -ENOMEM;
 	p->space = space;
 	p->out = ret;
+	p->arch = file->arch;
 	p->tracks_bx = tracks_bx;
 	p->max_bytes = file->img.size + TABLES_OVER_FILE;
 	p->nsegs = exec_segments(&file->img, p->segs, EXEC_SEGMENTS_MAX);

@@ -33,7 +33,4 @@ struct pack_result {
  */
 int pack_file(struct unwind_file *file, const struct pack_space *space, struct pack_result *ret, struct diag *diag);
 
-/* One rule's 16 bits if it can be packed, else SF_RULE_INDEXED alone. tracks_bx: the module keeps rbx. */
-uint16_t pack_rule(const struct row *r, bool tracks_bx);
-
 #endif

@@ -79,6 +79,17 @@ enum row_arch row_arch_of_machine(uint16_t machine)
 	}
 }
 
+enum row_arch row_arch_native(void)
+{
+#if defined(__x86_64__)
+	return ROW_ARCH_X86_64;
+#elif defined(__aarch64__)
+	return ROW_ARCH_AARCH64;
+#else
+	return ROW_ARCH_NONE;
+#endif
+}
+
 bool rule_equal(const struct rule *a, const struct rule *b)
 {
 	return a->kind == b->kind && a->reg == b->reg && a->off == b->off;

@@ -86,6 +86,7 @@ struct row_regs {		/* DWARF register numbers of an architecture */
 const struct row_regs *row_arch_regs(enum row_arch arch);
 /* EM_X86_64, EM_AARCH64, EM_S390; anything else ROW_ARCH_NONE. */
 enum row_arch row_arch_of_machine(uint16_t machine);
+enum row_arch row_arch_native(void);	/* what this program runs on */
 
 bool rule_equal(const struct rule *a, const struct rule *b);
 bool row_same_rules(const struct row *a, const struct row *b);	/* all but start and end */

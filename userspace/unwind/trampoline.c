@@ -8,8 +8,11 @@
 
 #include "elf/known_code.h"
 #include "unwind/fntab.h"
+#include "unwind/vdso_arm64.h"
 
 #define TEXT_MAX (32u << 20)	/* no C library's text is near this */
+
+static const uint8_t a64_plt0_push[] = { 0xf0, 0x7b, 0xbf, 0xa9 };	/* stp x16, x30, [sp, #-16]! */
 
 /* DT_SONAME of the file, "" if it has none; false: no dynamic section at all. */
 static bool soname(const struct elf_image *img, char *ret, size_t cap)
@@ -60,13 +63,23 @@ static const struct row restorer_row = {
 };
 static const struct row outermost_row = { .ra = { .kind = RULE_UNDEF }, .source = ROW_EH_FRAME };
 
+static const struct row a64_stub_row = {
+	.cfa = { .kind = RULE_REG, .reg = 31 }, .ra = { .kind = RULE_REG, .reg = 30 }, .fp = { .kind = RULE_SAME }, .source = ROW_EH_FRAME,
+};
+static const struct row a64_pushed_row = {
+	.cfa = { .kind = RULE_REG, .reg = 31, .off = 16 }, .ra = { .kind = RULE_CFA_MEM, .off = -8 }, .fp = { .kind = RULE_SAME }, .source = ROW_EH_FRAME,
+};
+
 static const struct trampoline {
+	enum row_arch arch;
 	enum known_code code;
 	const struct row *row;
 } trampolines[] = {
-	{ KNOWN_RESTORE_RT, &restorer_row },
-	{ KNOWN_START_CONTEXT, &outermost_row },
-	{ KNOWN_MUSL_THREAD, &outermost_row },
+	{ ROW_ARCH_X86_64, KNOWN_RESTORE_RT, &restorer_row },
+	{ ROW_ARCH_X86_64, KNOWN_START_CONTEXT, &outermost_row },
+	{ ROW_ARCH_X86_64, KNOWN_MUSL_THREAD, &outermost_row },
+	{ ROW_ARCH_AARCH64, KNOWN_A64_RESTORE_RT, &a64_restorer_row },
+	{ ROW_ARCH_AARCH64, KNOWN_A64_MUSL_THREAD, &outermost_row },
 };
 
 #define MAX_FOUND 16	/* in a window; real files hold one of each */
@@ -90,7 +103,8 @@ static int search(struct bytes text, uint64_t from, uint64_t to, uint64_t vaddr,
 	return err;
 }
 
-static int search_window(const struct elf_image *img, const struct elf_phdr *seg, uint64_t from, struct rowbuf *out)
+static int search_window(const struct elf_image *img, const struct elf_phdr *seg, enum row_arch arch, uint64_t from,
+			 struct rowbuf *out)
 {
 	uint64_t ahead = from < MARGIN ? from : MARGIN, start = from - ahead, left = seg->filesz - start, len = WINDOW + ahead;
 	struct elf_blob text = { 0 };
@@ -99,7 +113,8 @@ static int search_window(const struct elf_image *img, const struct elf_phdr *seg
 	if (elf_image_read(img, seg->offset + start, left < len + MARGIN ? left : len + MARGIN, &text))
 		return 0;
 	for (size_t k = 0; k < sizeof(trampolines) / sizeof(trampolines[0]) && !err; k++)
-		err = search(text.view, ahead, len, seg->vaddr + start, &trampolines[k], out);
+		if (trampolines[k].arch == arch)
+			err = search(text.view, ahead, len, seg->vaddr + start, &trampolines[k], out);
 	elf_blob_free(&text);
 	return err;
 }
@@ -111,17 +126,64 @@ static int by_start(const void *a, const void *b)
 	return x->start < y->start ? -1 : x->start > y->start;
 }
 
-int trampolines_find(const struct elf_image *img, enum row_arch arch, struct rowbuf *out)
+static int push_range(struct rowbuf *out, const struct row *rules, uint64_t start, uint64_t end)
+{
+	struct row row = *rules;
+
+	row.start = start;
+	row.end = end;
+	return start < end ? rowbuf_push(out, &row) : 0;
+}
+
+#define A64_PLT0 32	/* bytes at most, with a landing pad in front of the push */
+
+static int a64_plt(const struct elf_image *img, struct rowbuf *out)
+{
+	const struct elf_shdr *s = elf_image_section(img, ".plt");
+	struct elf_blob code = { 0 };
+	uint64_t pushed;
+	int err;
+
+	if (!s || s->size < A64_PLT0 || s->addr + s->size < s->addr || elf_image_read(img, s->offset, A64_PLT0, &code))
+		return 0;
+	pushed = s->addr + (bytes_find(&code.view, a64_plt0_push, sizeof(a64_plt0_push)) ? code.view.pos + 4 : A64_PLT0);
+	elf_blob_free(&code);
+	err = push_range(out, &a64_stub_row, s->addr, pushed);
+	if (!err)
+		err = push_range(out, &a64_pushed_row, pushed, s->addr + A64_PLT0);
+	return err ? err : push_range(out, &a64_stub_row, s->addr + A64_PLT0, s->addr + s->size);
+}
+
+static int search_text(const struct elf_image *img, enum row_arch arch, struct rowbuf *out)
 {
 	struct elf_phdr segs[EXEC_SEGMENTS_MAX];
 	size_t n = exec_segments(img, segs, EXEC_SEGMENTS_MAX);
 	int err = 0;
 
-	if (arch != ROW_ARCH_X86_64 || !worth_searching(img))
-		return 0;
 	for (size_t i = 0; i < n && !err; i++)
 		for (uint64_t from = 0; segs[i].vaddr && segs[i].filesz <= TEXT_MAX && from < segs[i].filesz && !err; from += WINDOW)
-			err = search_window(img, &segs[i], from, out);
+			err = search_window(img, &segs[i], arch, from, out);
+	return err;
+}
+
+static bool is_bare_vdso(const struct elf_image *img)
+{
+	char name[32];
+
+	return soname(img, name, sizeof(name)) && !strcmp(name, "linux-vdso.so.1") && !elf_image_segment(img, PT_GNU_EH_FRAME) &&
+	       !elf_image_section(img, ".eh_frame");
+}
+
+int trampolines_find(const struct elf_image *img, enum row_arch arch, struct rowbuf *out)
+{
+	int err = 0;
+
+	if (arch == ROW_ARCH_AARCH64 && !img->be && is_bare_vdso(img))
+		return vdso_arm64_rows(img, out);
+	if ((arch == ROW_ARCH_X86_64 || arch == ROW_ARCH_AARCH64) && !img->be && worth_searching(img))
+		err = search_text(img, arch, out);
+	if (!err && arch == ROW_ARCH_AARCH64 && !img->be)
+		err = a64_plt(img, out);
 	if (out->n)
 		qsort(out->rows, out->n, sizeof(*out->rows), by_start);
 	return err;

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* The user registers of a task, AArch64. */
+#ifndef SFBPF_REGS_ARM64_BPF_H
+#define SFBPF_REGS_ARM64_BPF_H
+
+#include "kload.bpf.h"
+
+/* pstate, arch/arm64/include/uapi/asm/ptrace.h */
+#define PSR_MODE_MASK 0xf
+#define PSR_MODE32_BIT 0x10
+
+/*
+ * The ASID with its generation (arch/arm64/mm/context.c): an address space gets another one now and then, but no two ever have
+ * the same. 0 before it first runs.
+ */
+#define MM_ID(mm) KLOAD(mm, struct mm_struct, context.id.counter)
+
+/* r[] is filled. */
+static __always_inline int regs_finish(struct sf_regs *r, u32 flags)
+{
+	r->fp = r->r[SF_ARM64_FP];
+	r->sp = r->r[SF_ARM64_SP];
+	r->pc = r->r[32];
+	r->flags = SF_REGS_FULL | flags;
+	if (r->r[33] & PSR_MODE32_BIT)
+		return SF_STOP_COMPAT;
+	return r->pc ? SF_STEP_GO : SF_STOP_NO_REGS;
+}
+
+static __always_inline bool regs_user_mode(const struct bpf_perf_event_data *ctx)
+{
+	return !(ctx->regs.pstate & PSR_MODE_MASK);
+}
+
+/* The task was interrupted in user mode. SF_STEP_GO or a stop. */
+static __always_inline int regs_of_event(struct sf_regs *r, const struct bpf_perf_event_data *ctx)
+{
+#pragma unroll
+	for (int i = 0; i < 31; i++)
+		r->r[i] = ctx->regs.regs[i];
+	r->r[31] = ctx->regs.sp;
+	r->r[32] = ctx->regs.pc;
+	r->r[33] = ctx->regs.pstate;
+	return regs_finish(r, 0);
+}
+
+/* What the task saved on its way into the kernel, at the head of its pt_regs. SF_STEP_GO or a stop. */
+static __always_inline int regs_of_entry(struct sf_regs *r, const struct pt_regs *p)
+{
+	int syscallno = -1;
+
+	if (!p || bpf_probe_read_kernel(r->r, sizeof(r->r), p) || (r->r[33] & PSR_MODE_MASK))
+		return SF_STOP_NO_REGS;
+	/* In a system call pc is behind the svc instruction. */
+	bpf_probe_read_kernel(&syscallno, sizeof(syscallno), &p->syscallno);
+	return regs_finish(r, syscallno >= 0 ? SF_REGS_RA : 0);
+}
+
+static __always_inline int regs_of_task(struct sf_regs *r, struct task_struct *task)
+{
+	return regs_of_entry(r, (struct pt_regs *)bpf_task_pt_regs(task));
+}
+
+/* Of the current task, which was interrupted in the kernel. */
+static __always_inline int regs_of_current(struct sf_regs *r, u64 task)
+{
+#ifdef SF_PLAIN
+	u64 top = KLOAD(task, struct task_struct, stack) + cfg_thread_size;
+
+	return regs_of_entry(r, (struct pt_regs *)(top - bpf_core_type_size(struct pt_regs)));
+#else
+	return regs_of_task(r, bpf_get_current_task_btf());
+#endif
+}
+
+/* What the address space says about them. A process of 32 bits has a task_size below 4 GiB, and is not unwound. */
+static __always_inline void regs_of_mm(struct sf_regs *r, u64 mm)
+{
+	r->entry_sp = KLOAD(mm, struct mm_struct, start_stack);
+	r->ra_mask = KLOAD(mm, struct mm_struct, task_size) - 1;
+}
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Rows of AArch64's vDSO, which has no unwind tables (arch/arm64/Makefile: -fno-unwind-tables), read off its code. It is one
+ * compiler's output, a few functions whose frames are made and left by a handful of instructions; most of them have none.
+ */
+#ifndef SFBPF_UNWIND_VDSO_ARM64_H
+#define SFBPF_UNWIND_VDSO_ARM64_H
+
+#include "elf/elf_image.h"
+#include "unwind/row.h"
+
+/* A signal's registers, at the rt_sigreturn restorer. */
+extern const struct row a64_restorer_row;
+
+/* Appends rows for all of its code, the rt_sigreturn restorer included. Ascending. 0 or -ENOMEM. */
+int vdso_arm64_rows(const struct elf_image *img, struct rowbuf *out);
+
+#endif
