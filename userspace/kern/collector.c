@@ -17,43 +17,13 @@
 #include <linux/perf_event.h>
 
 #include "kern/caps.h"
-#include "kern/tables.h"
-#include <linux/types.h>
-#include "sfbpf.skel.h"
+#include "kern/collector_internal.h"
 #include "plain.skel.h"
 
-#define VERIFIER_LOG 4096	/* bytes; its account alone takes a tenth of that */
 #define VERIFIER_STATS 4	/* log level: nothing but the account */
 
 #define CACHE_BYTES (256ull << 20)	/* of disk: all libraries of a few hosts */
 #define CACHE_MIN_BYTES (256u << 10)	/* of unwind tables in a file: below, conversion takes a millisecond */
-
-struct collector {
-	struct collector_opts opts;
-	struct sfbpf_bpf *skel;
-	struct offcpu *offcpu;
-	struct offcpu_opts offcpu_opts;
-	bool at_leave;
-	bool plain;			/* the kernel has no BTF: plain.bpf.c */
-	struct modules *modules;
-	struct tables *tables;
-	struct table_cache *cache;	/* NULL: none */
-	struct loader *loader;
-	struct ring_buffer *ring;
-	struct sf_cpu_stats *cpu_stats;
-	size_t cpu_stats_len;
-	struct sfbpf_bpf *beside;	/* off-CPU beside samples; NULL: not now */
-	struct sf_cpu_stats *beside_stats;
-	int beside_stats_fd;		/* kernel.bpf_stats while it runs; -1: not to be had */
-	bool rdonly_cast;
-	int ncpus;			/* possible */
-	struct bpf_link **perf_links;	/* per possible CPU; NULL: none there */
-	int stats_fd;
-	char (*verifier_said)[VERIFIER_LOG];	/* by program; NULL unless count_run_time */
-	uint64_t bad_records;
-	collector_sample_fn fn;
-	void *fn_ctx;
-};
 
 static int fail(struct collector_error *err, int exit_code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -625,73 +595,6 @@ void collector_detach(struct collector *c)
 	sfbpf_bpf__detach(c->skel);
 }
 
-static void sum_stats(const struct sf_cpu_stats *stats, int ncpus, struct collector_counters *ret)
-{
-	*ret = (struct collector_counters){ 0 };
-	for (int cpu = 0; cpu < ncpus; cpu++) {
-		const volatile struct sf_cpu_stats *st = &stats[cpu];
-
-		ret->taken += st->taken + st->off_taken;
-		ret->idle += st->idle;
-		ret->run_ns += st->run_ns;
-		ret->vma_walks += st->vma_walks;
-		ret->cache_hits += st->cache_hits;
-		ret->window_reads += st->window_reads;
-		ret->needs += st->needs;
-		ret->off_no_state += st->off_no_state;
-		ret->needs_dropped += st->needs_dropped;
-		ret->needs_refused += st->needs_refused;
-		for (int i = 0; i < SF_LOST_MAX; i++)
-			ret->lost[i] += st->lost[i];
-	}
-}
-
-void collector_counters(struct collector *c, struct collector_counters *ret)
-{
-	sum_stats(c->cpu_stats, c->ncpus, ret);
-	ret->lost[SF_LOST_BAD_RECORD] += c->bad_records;
-	tables_counts(c->tables, &ret->tables);
-	loader_totals(c->loader, &ret->loader);
-}
-
-/* "processed 25093 insns (limit 1000000) max_states_per_insn 8 total_states 1423 ..." */
-static uint64_t states_of(const char *log)
-{
-	const char *at = strstr(log, "total_states ");
-
-	return at ? strtoull(at + strlen("total_states "), NULL, 10) : 0;
-}
-
-/* said: what the verifier said about each, or NULL */
-static size_t programs_of(const struct sfbpf_bpf *skel, char (*said)[VERIFIER_LOG], struct collector_program *ret, size_t cap)
-{
-	struct bpf_program *prog;
-	size_t n = 0, i = 0;
-
-	bpf_object__for_each_program(prog, skel->obj) {
-		struct bpf_prog_info info = { 0 };
-		uint32_t len = sizeof(info);
-		const char *log = said ? said[i] : "";
-
-		i++;
-		if (n == cap || bpf_program__fd(prog) < 0 || bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &len))
-			continue;
-		snprintf(ret[n].name, sizeof(ret[n].name), "%s", bpf_program__name(prog));
-		ret[n].run_cnt = info.run_cnt;
-		ret[n].run_ns = info.run_time_ns;
-		ret[n].verified_insns = info.verified_insns;
-		ret[n].verifier_states = states_of(log);
-		ret[n].code_bytes = info.jited_prog_len;
-		n++;
-	}
-	return n;
-}
-
-size_t collector_programs(struct collector *c, struct collector_program *ret, size_t cap)
-{
-	return programs_of(c->skel, c->verifier_said, ret, cap);
-}
-
 /* ---- Off-CPU beside samples ---- */
 
 /* The same files, tables, ring and filters; scratch, counters and knobs of its own. */
@@ -785,21 +688,6 @@ void collector_offcpu_stop(struct collector *c)
 	c->beside_stats = NULL;
 	sfbpf_bpf__destroy(c->beside);
 	c->beside = NULL;
-}
-
-void collector_offcpu_counters(struct collector *c, struct collector_counters *ret)
-{
-	struct collector_program progs[16];
-	size_t n;
-
-	*ret = (struct collector_counters){ 0 };
-	if (!c->beside)
-		return;
-	sum_stats(c->beside_stats, c->ncpus, ret);
-	n = programs_of(c->beside, NULL, progs, 16);
-	for (size_t i = 0; i < n; i++)
-		if (strcmp(progs[i].name, "off_first") && strcmp(progs[i].name, "off_last_blind"))	/* these run in our own time */
-			ret->run_ns += progs[i].run_ns;
 }
 
 bool collector_kernel_name(void *ctx, uint64_t addr, char *ret, size_t cap)

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kern/collector_internal.h"
+
+static void sum_stats(const struct sf_cpu_stats *stats, int ncpus, struct collector_counters *ret)
+{
+	*ret = (struct collector_counters){ 0 };
+	for (int cpu = 0; cpu < ncpus; cpu++) {
+		const volatile struct sf_cpu_stats *st = &stats[cpu];
+
+		ret->taken += st->taken + st->off_taken;
+		ret->idle += st->idle;
+		ret->run_ns += st->run_ns;
+		ret->vma_walks += st->vma_walks;
+		ret->cache_hits += st->cache_hits;
+		ret->window_reads += st->window_reads;
+		ret->needs += st->needs;
+		ret->off_no_state += st->off_no_state;
+		ret->needs_dropped += st->needs_dropped;
+		ret->needs_refused += st->needs_refused;
+		for (int i = 0; i < SF_LOST_MAX; i++)
+			ret->lost[i] += st->lost[i];
+	}
+}
+
+void collector_counters(struct collector *c, struct collector_counters *ret)
+{
+	sum_stats(c->cpu_stats, c->ncpus, ret);
+	ret->lost[SF_LOST_BAD_RECORD] += c->bad_records;
+	tables_counts(c->tables, &ret->tables);
+	loader_totals(c->loader, &ret->loader);
+}
+
+/* "processed 25093 insns (limit 1000000) max_states_per_insn 8 total_states 1423 ..." */
+static uint64_t states_of(const char *log)
+{
+	const char *at = strstr(log, "total_states ");
+
+	return at ? strtoull(at + strlen("total_states "), NULL, 10) : 0;
+}
+
+/* said: what the verifier said about each, or NULL */
+static size_t programs_of(const struct sfbpf_bpf *skel, char (*said)[VERIFIER_LOG], struct collector_program *ret, size_t cap)
+{
+	struct bpf_program *prog;
+	size_t n = 0, i = 0;
+
+	bpf_object__for_each_program(prog, skel->obj) {
+		struct bpf_prog_info info = { 0 };
+		uint32_t len = sizeof(info);
+		const char *log = said ? said[i] : "";
+
+		i++;
+		if (n == cap || bpf_program__fd(prog) < 0 || bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &len))
+			continue;
+		snprintf(ret[n].name, sizeof(ret[n].name), "%s", bpf_program__name(prog));
+		ret[n].run_cnt = info.run_cnt;
+		ret[n].run_ns = info.run_time_ns;
+		ret[n].verified_insns = info.verified_insns;
+		ret[n].verifier_states = states_of(log);
+		ret[n].code_bytes = info.jited_prog_len;
+		n++;
+	}
+	return n;
+}
+
+size_t collector_programs(struct collector *c, struct collector_program *ret, size_t cap)
+{
+	return programs_of(c->skel, c->verifier_said, ret, cap);
+}
+
+void collector_offcpu_counters(struct collector *c, struct collector_counters *ret)
+{
+	struct collector_program progs[16];
+	size_t n;
+
+	*ret = (struct collector_counters){ 0 };
+	if (!c->beside)
+		return;
+	sum_stats(c->beside_stats, c->ncpus, ret);
+	n = programs_of(c->beside, NULL, progs, 16);
+	for (size_t i = 0; i < n; i++)
+		if (strcmp(progs[i].name, "off_first") && strcmp(progs[i].name, "off_last_blind"))	/* these run in our own time */
+			ret->run_ns += progs[i].run_ns;
+}
