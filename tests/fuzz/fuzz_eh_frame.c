@@ -37,7 +37,7 @@ static void check_rows(const struct fn *fn, const struct rowbuf *b)
 		else
 			require(r->start == at);
 		require(r->source == ROW_EH_FRAME && r->cfa.kind <= RULE_REG_MEM && r->ra.kind <= RULE_REG_MEM);
-		require(r->ra.off2 == 0 && r->fp.off2 == 0 && r->bx.off2 == 0);
+		require(r->cfa_off2 == 0 || r->cfa.kind == RULE_REG_MEM);
 		at = r->end;
 	}
 }

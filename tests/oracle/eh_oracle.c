@@ -62,7 +62,7 @@ static void our_rule(char *out, const struct oracle *o, const struct rule *r)
 	case RULE_REG: reg_off(out, o->regs, r->reg, r->off); return;
 	case RULE_REG_MEM:
 		reg_off(at, o->regs, r->reg, r->off);
-		snprintf(out, TEXT, r->off2 ? "*(%s)%+d" : "*(%s)", at, r->off2);
+		snprintf(out, TEXT, "*(%s)", at);
 		return;
 	default: strcpy(out, "?"); return;
 	}
@@ -72,6 +72,8 @@ static void our_rule(char *out, const struct oracle *o, const struct rule *r)
 static void our_rules(struct rules *out, const struct oracle *o, const struct row *rows, size_t n)
 {
 	our_rule(out->cfa, o, &rows->cfa);
+	if (rows->cfa_off2)
+		snprintf(out->cfa + strlen(out->cfa), 48, "%+d", rows->cfa_off2);
 	our_rule(out->ra, o, &rows->ra);
 	our_rule(out->fp, o, &rows->fp);
 	our_rule(out->bx, o, &rows->bx);

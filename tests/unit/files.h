@@ -3,6 +3,7 @@
 #ifndef SFBPF_TESTS_UNIT_FILES_H
 #define SFBPF_TESTS_UNIT_FILES_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -67,3 +67,26 @@ TEST(bytes_sub_and_strings)
 	bytes_seek(&b, 6);
 	EXPECT(b.err);
 }
+
+TEST(find_rare)
+{
+	static const uint8_t hay[] = { 9, 1, 2, 3, 1, 2, 4, 1, 2 }, needle[] = { 1, 2, 4 };
+
+	for (size_t rare = 0; rare < sizeof(needle); rare++) {
+		struct bytes b = bytes_of(hay, sizeof(hay), false);
+
+		EXPECT(bytes_find_rare(&b, needle, 3, rare));
+		EXPECT_EQ(b.pos, 4);
+		EXPECT(bytes_find_rare(&b, needle, 3, rare));	/* where it already is */
+		EXPECT_EQ(b.pos, 4);
+		bytes_skip(&b, 1);
+		EXPECT(!bytes_find_rare(&b, needle, 3, rare));
+		EXPECT_EQ(b.pos, 5);
+		b = bytes_of(hay, 6, false);	/* cut in the middle of the only one */
+		EXPECT(!bytes_find_rare(&b, needle, 3, rare));
+		b = bytes_of(hay, 2, false);
+		EXPECT(!bytes_find_rare(&b, needle, 3, rare));
+		b = bytes_of(NULL, 0, false);
+		EXPECT(!bytes_find_rare(&b, needle, 3, rare));
+	}
+}

@@ -124,8 +124,6 @@ static void say_rule(const struct row_regs *regs, const struct rule *r)
 	case RULE_REG: say(" %s%+d", name, r->off); break;
 	case RULE_REG_MEM: say(" *(%s%+d)", name, r->off); break;
 	}
-	if (r->off2)
-		say("%+d", r->off2);
 }
 
 /* "start-end cfa ra fp bx": start and end relative to the function, bx only where it has a rule; rows end with ';' */
@@ -135,6 +133,8 @@ static void say_row(enum row_arch arch, const struct fn *fn, const struct row *r
 
 	say("%x-%x", (unsigned int)(r->start - fn->start), (unsigned int)(r->end - fn->start));
 	say_rule(regs, &r->cfa);
+	if (r->cfa_off2)
+		say("%+d", r->cfa_off2);
 	say_rule(regs, &r->ra);
 	say_rule(regs, &r->fp);
 	if (r->bx.kind != RULE_SAME)

@@ -144,7 +144,7 @@ static bool indexed_matches(const struct row *r, const struct sf_rule *rule, uin
 
 	if (rule->flags & SF_RULE_PLT)
 		cfa_off += (offset & 15) >= rule->plt_at ? rule->cfa_off2 : 0;
-	else if (rule->cfa_off2 != r->cfa.off2)
+	else if (rule->cfa_off2 != r->cfa_off2)
 		return false;
 	if (tracks_bx && r->bx.kind == RULE_CFA_MEM && (rule->bx_kind != RULE_CFA_MEM || rule->bx_off != r->bx.off))
 		return false;

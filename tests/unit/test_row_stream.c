@@ -379,3 +379,25 @@ TEST(stream_random_functions)
 		done();
 	}
 }
+
+TEST(stream_notes_a_function_once)
+{
+	uint64_t malformed;
+
+	begin();
+	image_code(&im, 0x1000, 0x1000, 0x1000);
+	senc_fn(&enc, (struct senc_fn){ .addr = 0x1000, .size = 0x10, .row_type = 1 });
+	senc_row(&enc, 0x20, SENC_SP, 2, "8");	/* behind the end */
+	sf_fn(0x1100, 0x10, "8");
+	IMAGE_FDE(&im, 0x1200, 0x10, 0x3f);	/* no instruction */
+	open_image();
+	malformed = diag.malformed;
+	rows_of(ROWS_SFRAME);
+	EXPECT_EQ(diag.malformed, malformed + 1);
+	rows_of(ROWS_EH_FRAME);
+	EXPECT_EQ(diag.malformed, malformed + 2);
+	rows_of(ROWS_MERGED);
+	rows_of(ROWS_SFRAME);
+	EXPECT_EQ(diag.malformed, malformed + 2);
+	done();
+}

@@ -4,7 +4,7 @@
 #include "unwind/row_text.h"
 
 #define REG(r, o) { .kind = RULE_REG, .reg = (r), .off = (o) }
-#define MEM(r, o, o2) { .kind = RULE_REG_MEM, .reg = (r), .off = (o), .off2 = (o2) }
+#define MEM(r, o) { .kind = RULE_REG_MEM, .reg = (r), .off = (o) }
 #define AT_CFA(o) { .kind = RULE_CFA_MEM, .off = (o) }
 #define KIND(k) { .kind = (k) }
 
@@ -35,9 +35,9 @@ TEST(row_text_x86_64)
 {
 	const enum row_arch a = ROW_ARCH_X86_64;
 
-	EXPECT_STR(rules(a, (struct row){ .cfa = MEM(6, -40, 0), .ra = AT_CFA(-8), .fp = MEM(6, 0, 0) }),
+	EXPECT_STR(rules(a, (struct row){ .cfa = MEM(6, -40), .ra = AT_CFA(-8), .fp = MEM(6, 0) }),
 		   "cfa=*(rbp-40) ra=*(cfa-8) fp=*(rbp+0)");
-	EXPECT_STR(rules(a, (struct row){ .cfa = MEM(7, 152, 8), .ra = MEM(7, 168, 0), .fp = AT_CFA(-16), .flags = ROW_SIGNAL }),
+	EXPECT_STR(rules(a, (struct row){ .cfa = MEM(7, 152), .cfa_off2 = 8, .ra = MEM(7, 168), .fp = AT_CFA(-16), .flags = ROW_SIGNAL }),
 		   "cfa=*(rsp+152)+8 ra=*(rsp+168) fp=*(cfa-16) signal");
 	EXPECT_STR(rules(a, (struct row){ .cfa = REG(10, 0), .ra = REG(11, 0), .fp = KIND(RULE_UNDEF) }),
 		   "cfa=r10+0 ra=r11+0 fp=?");

@@ -186,6 +186,28 @@ static inline bool bytes_find(struct bytes *b, const void *needle, size_t n)
 	return at != NULL;
 }
 
+/*
+ * The same for bytes that hold needle[rare] seldom: looks for that byte, at the speed of memchr (memmem's is a byte or two a
+ * nanosecond).
+ */
+static inline bool bytes_find_rare(struct bytes *b, const uint8_t *needle, size_t n, size_t rare)
+{
+	const uint8_t *at, *end;
+
+	if (bytes_left(b) < n)
+		return false;
+	at = b->base + b->pos + rare;
+	end = b->base + b->len - (n - 1 - rare);
+	while (at < end && (at = (const uint8_t *)memchr(at, needle[rare], (size_t)(end - at)))) {
+		if (*(at - rare) == *needle && !memcmp(at - rare, needle, n)) {
+			b->pos = (size_t)(at - rare - b->base);
+			return true;
+		}
+		at++;
+	}
+	return false;
+}
+
 /* A NUL-terminated string at the position, or NULL with err set if no NUL follows. Advances past the NUL. */
 static inline const char *bytes_str(struct bytes *b)
 {

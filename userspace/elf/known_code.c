@@ -3,14 +3,15 @@
 
 static const struct pattern {
 	uint8_t bytes[12], len;
+	uint8_t rare;		/* index of the byte that other code has least */
 	uint8_t before, size;	/* the range starts `before` bytes ahead of the pattern */
 } patterns[KNOWN_CODES] = {
 	/* 53 bytes from the call to the end in glibc 2.36, and functions are aligned to 16. */
-	[KNOWN_CLONE3] = { { 0xb8, 0xb3, 0x01, 0x00, 0x00, 0x0f, 0x05 }, 7, 0, 56 },
-	[KNOWN_RESTORE_RT] = { { 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05 }, 9, 1, 10 },
+	[KNOWN_CLONE3] = { { 0xb8, 0xb3, 0x01, 0x00, 0x00, 0x0f, 0x05 }, 7, 1, 0, 56 },
+	[KNOWN_RESTORE_RT] = { { 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05 }, 9, 1, 1, 10 },
 	/* 26 bytes to its hlt. */
-	[KNOWN_START_CONTEXT] = { { 0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff }, 10, 1, 27 },
-	[KNOWN_MUSL_THREAD] = { { 0x5f, 0x41, 0xff, 0xd1, 0x89, 0xc7, 0x31, 0xc0, 0xb0, 0x3c, 0x0f, 0x05 }, 12, 0, 12 },
+	[KNOWN_START_CONTEXT] = { { 0x48, 0x89, 0xdc, 0x48, 0x8b, 0x3c, 0x24, 0x48, 0x85, 0xff }, 10, 2, 1, 27 },
+	[KNOWN_MUSL_THREAD] = { { 0x5f, 0x41, 0xff, 0xd1, 0x89, 0xc7, 0x31, 0xc0, 0xb0, 0x3c, 0x0f, 0x05 }, 12, 3, 0, 12 },
 };
 
 bool known_code_next(struct bytes *text, enum known_code which, uint64_t *ret_start)
@@ -18,7 +19,7 @@ bool known_code_next(struct bytes *text, enum known_code which, uint64_t *ret_st
 	const struct pattern *p = &patterns[which];
 	uint64_t at;
 
-	while (bytes_find(text, p->bytes, p->len)) {
+	while (bytes_find_rare(text, p->bytes, p->len, p->rare)) {
 		at = text->pos;
 		bytes_skip(text, p->len);
 		if (at < p->before)

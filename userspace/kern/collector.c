@@ -21,6 +21,9 @@
 #include <linux/types.h>
 #include "sfbpf.skel.h"
 
+#define CACHE_BYTES (256ull << 20)	/* of disk: all libraries of a few hosts */
+#define CACHE_MIN_BYTES (256u << 10)	/* of unwind tables in a file: below, conversion takes a millisecond */
+
 struct collector {
 	struct collector_opts opts;
 	struct sfbpf_bpf *skel;
@@ -29,6 +32,7 @@ struct collector {
 	bool at_leave;
 	struct modules *modules;
 	struct tables *tables;
+	struct table_cache *cache;	/* NULL: none */
 	struct loader *loader;
 	struct ring_buffer *ring;
 	struct sf_cpu_stats *cpu_stats;
@@ -241,6 +245,19 @@ static void add_vdso(struct collector *c)
 	bpf_map_update_elem(bpf_map__fd(c->skel->maps.files), &key, &id, BPF_ANY);
 }
 
+/* Without it everything works, only the next start is slower. */
+static void open_cache(struct collector *c)
+{
+	const struct table_cache_opts opts = { c->opts.table_cache, CACHE_BYTES, CACHE_MIN_BYTES };
+	const char *why;
+
+	if (!opts.dir)
+		return;
+	c->cache = table_cache_open(&opts, &why);
+	if (!c->cache && c->opts.verbose)
+		fprintf(stderr, "sfbpf: tables are not kept in %s: %s\n", opts.dir, why);
+}
+
 static void on_gone(void *ctx, uint32_t module, bool id_too)
 {
 	modules_gone(ctx, module, id_too);
@@ -263,7 +280,8 @@ static int set_up(struct collector *c, struct collector_error *err)
 	const struct collector_opts *o = &c->opts;
 
 	c->tables = make_tables(c);
-	c->loader = c->tables ? loader_new(c->modules, c->tables) : NULL;
+	open_cache(c);
+	c->loader = c->tables ? loader_new(c->modules, c->tables, c->cache) : NULL;
 	c->ring = ring_buffer__new(bpf_map__fd(c->skel->maps.ring), on_record, c, NULL);
 	c->perf_links = calloc((size_t)c->ncpus, sizeof(*c->perf_links));
 	if (!c->loader || !c->ring || !c->perf_links || map_stats(c, c->skel, &c->cpu_stats))
@@ -663,6 +681,7 @@ void collector_free(struct collector *c)
 		bpf_link__destroy(c->perf_links[cpu]);
 	free(c->perf_links);
 	loader_free(c->loader);
+	table_cache_close(c->cache);
 	collector_offcpu_stop(c);
 	offcpu_free(c->offcpu);
 	ring_buffer__free(c->ring);

@@ -32,6 +32,7 @@ struct collector_opts {
 	uint64_t ring_bytes;		/* rounded up to a power of two of pages */
 	uint64_t table_bytes;		/* budget of the row tables */
 	uint64_t table_idle_ns;		/* tables of files that nobody maps any more are dropped after so long; 0: never */
+	const char *table_cache;	/* directory where they are kept for the next start; NULL: nowhere */
 	bool count_run_time;		/* kernel.bpf_stats for the run */
 	bool want_cgroup;		/* samples carry the cgroup's id */
 	bool want_cost;			/* collector_counters.run_ns: two clock readings a sample */

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -20,11 +21,22 @@
 #define RETRY_GONE_NS 10000000ull	/* the process had exited: its successor may be about to start */
 #define RETRY_FULL_NS 1000000000ull	/* no memory or table budget: when some of what is in use now may not be any more */
 
+/*
+ * A host's files at the start, or a storm of new ones, are a second of work. It comes in bursts, so that whoever shares the CPU
+ * gets it in between whatever the priorities are.
+ */
+#define BURST_NS 100000000ull	/* of CPU time */
+#define REST_NS 25000000ull
+
+#define PAGES_BETWEEN 16	/* how often a conversion looks at the clock: each page is 50 us */
+
 struct loader {
 	struct modules *modules;
 	struct tables *tables;
 	pthread_t thread;
 	bool running, stop, converting;
+	struct table_cache *cache;	/* NULL: none */
+	uint64_t rest_cpu, rest_wall;	/* clocks when the last burst began; of the converting thread */
 	pthread_mutex_t lock;
 	pthread_cond_t wake;
 	struct sf_need *queue;
@@ -34,7 +46,16 @@ struct loader {
 	void *unmapped_ctx;
 	uint64_t idle_ms, unmapped_ns;	/* unmapped_ns: when it was asked last */
 	struct loader_totals totals;
-	struct diag diag;
+};
+
+/* One file on its way. */
+struct job {
+	struct loader *l;
+	struct pack_space chunks;
+	struct table_pieces pieces;
+	bool keep;			/* the tables go to the cache; valid: key */
+	struct table_cache_key key;
+	unsigned int pages;
 };
 
 /* The mapped file itself. A pid that was reused, or a mapping replaced meanwhile, shows in inode and mtime. -1: not to be had. */
@@ -94,31 +115,80 @@ static void count(struct loader *l, const struct module *m, enum module_state st
 	pthread_mutex_unlock(&l->lock);
 }
 
+static void count_cached(struct loader *l)
+{
+	pthread_mutex_lock(&l->lock);
+	l->totals.cached++;
+	pthread_mutex_unlock(&l->lock);
+}
+
+static void rest(struct loader *l)
+{
+	const struct timespec pause = { .tv_nsec = REST_NS };
+	uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = clock_ns(CLOCK_MONOTONIC), used = cpu - l->rest_cpu;
+
+	if (used < BURST_NS)
+		return;
+	if (wall - l->rest_wall < 2 * used)	/* else it had its pauses: there was nothing to do */
+		nanosleep(&pause, NULL);
+	l->rest_cpu = cpu;
+	l->rest_wall = clock_ns(CLOCK_MONOTONIC);
+}
+
+/* The space that pack_file gets: between two pages it is time for a rest. */
+static void *job_alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
+{
+	struct job *job = ctx;
+
+	if (++job->pages % PAGES_BETWEEN == 0)
+		rest(job->l);
+	return job->chunks.alloc(job->chunks.ctx, size, ret_loc);
+}
+
+/* From the cache, or by conversion. */
+static int make_tables(struct job *job, struct unwind_file *file, struct pack_result *ret, struct diag *diag)
+{
+	struct pack_space space = { job_alloc, job }, recorded = table_pieces_space(&job->pieces);
+	struct table_cache *cache = job->l->cache;
+	bool known = cache && table_cache_key(cache, file, &job->key);
+	int err = known ? table_cache_load(cache, &job->key, &space, ret) : -ENOENT;
+
+	if (!err)
+		count_cached(job->l);
+	if (err != -ENOENT && err != -EBADMSG)
+		return err;
+	err = unwind_file_parse(file, diag);
+	job->pieces.inner = &space;
+	if (!err)
+		err = pack_file(file, known ? &recorded : &space, ret, diag);
+	/* What is wrong with a file is counted at each start. */
+	job->keep = !err && known && !diag->malformed;
+	return err;
+}
+
 /* Converts and publishes. fd or mem is where the bytes are; m owns fd from here on. */
 static void convert(struct loader *l, struct module *m)
 {
 	uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	struct pack_space space = tables_space(l->tables);
+	struct job job = { .l = l, .chunks = tables_space(l->tables) };
 	struct pack_result packed = { 0 };
 	struct unwind_file file;
+	struct diag diag = { 0 };
 	enum module_state state = MODULE_READY;
 	bool again = m->rows != 0;
 	int err;
 
-	memset(&l->diag, 0, sizeof(l->diag));
-	err = m->mem ? unwind_file_open_mem(&file, m->mem, m->size, &l->diag) : unwind_file_open_fd(&file, m->fd, &l->diag);
+	err = m->mem ? unwind_file_find_mem(&file, m->mem, m->size, &diag) : unwind_file_find_fd(&file, m->fd, &diag);
 	if (!err) {
 		m->build_id_len = (uint32_t)elf_image_build_id(&file.img, m->build_id, sizeof(m->build_id));
 		err = tables_begin(l->tables, m->id, m->room);
 		if (!err)
-			err = pack_file(&file, &space, &packed, &l->diag);
-		unwind_file_close(&file);
+			err = make_tables(&job, &file, &packed, &diag);
 	}
-	m->bad_fdes = l->diag.malformed;
+	m->bad_fdes = diag.malformed;
 	if (packed.bytes > m->room)
 		m->room = packed.bytes;
 	if (!err && again) {	/* all of it is known */
-		free(packed.sframe);
 		m->evicted = false;
 		tables_publish(l->tables, m->id, &packed.tables);
 	} else if (!err) {
@@ -141,6 +211,14 @@ static void convert(struct loader *l, struct module *m)
 	m->build_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
 	count(l, m, state, again);
 	m->state = state;
+	/* Only now, so that no stack waits for the disk. */
+	if (job.keep)
+		table_cache_store(l->cache, &job.key, &file, &packed, &job.pieces);
+	if (again)
+		free(packed.sframe);
+	unwind_file_close(&file);
+	table_pieces_free(&job.pieces);
+	rest(l);
 }
 
 static void load(struct loader *l, const struct sf_need *need)
@@ -240,6 +318,8 @@ static void *loader_main(void *arg)
 	 * milliseconds, so let it run at once. Best effort: without the capability it is a thread like others.
 	 */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), LOADER_NICE);
+	l->rest_cpu = 0;
+	l->rest_wall = clock_ns(CLOCK_MONOTONIC);
 	pthread_mutex_lock(&l->lock);
 	while (!l->stop) {
 		if (!l->nqueue) {
@@ -254,6 +334,7 @@ static void *loader_main(void *arg)
 		need = l->queue[at];
 		memmove(l->queue + at, l->queue + at + 1, (--l->nqueue - at) * sizeof(*l->queue));
 		*turn_of(l, need.owner) = ++l->turn;
+		l->converting = true;
 		pthread_mutex_unlock(&l->lock);
 		load(l, &need);
 		tables_tend(l->tables);
@@ -264,7 +345,7 @@ static void *loader_main(void *arg)
 	return NULL;
 }
 
-struct loader *loader_new(struct modules *modules, struct tables *tables)
+struct loader *loader_new(struct modules *modules, struct tables *tables, struct table_cache *cache)
 {
 	struct loader *l = calloc(1, sizeof(*l));
 	pthread_condattr_t attr;
@@ -273,6 +354,9 @@ struct loader *loader_new(struct modules *modules, struct tables *tables)
 		return NULL;
 	l->modules = modules;
 	l->tables = tables;
+	l->cache = cache;
+	l->rest_cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	l->rest_wall = clock_ns(CLOCK_MONOTONIC);
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);

@@ -3,6 +3,8 @@
  * From "BPF met a new file" to its published tables, on a thread of its own, so that conversion never
  * holds up the ring's consumer. The file is opened through /proc/PID/map_files: that is the very inode, whatever
  * happened to its name, and in whichever mount namespace.
+ *
+ * Work comes in bursts with rests between them.
  */
 #ifndef SFBPF_KERN_LOADER_H
 #define SFBPF_KERN_LOADER_H
@@ -12,17 +14,19 @@
 #include "elf/module.h"
 #include "kern/tables.h"
 #include "sfbpf_shared.h"
+#include "unwind/table_cache.h"
 
 struct loader;
 
 struct loader_totals {
 	uint64_t loaded, no_table, gone, bad_fdes;
+	uint64_t cached;	/* of those loaded: from disk */
 	uint64_t reloaded;	/* conversions of files whose tables had been taken away: not in the sums below, but for build_ns */
 	uint64_t rows, rules, bytes, build_ns;
 };
 
-/* NULL with errno. Both must outlive the loader. */
-struct loader *loader_new(struct modules *modules, struct tables *tables);
+/* NULL with errno. All must outlive the loader; cache may be NULL. */
+struct loader *loader_new(struct modules *modules, struct tables *tables, struct table_cache *cache);
 /* Converts in the calling thread; before loader_start. */
 void loader_load_now(struct loader *l, const struct sf_need *need);
 /* The 64-bit vDSO, from our own image. module: the id that its key shall have. */

@@ -31,6 +31,7 @@ struct run_stats {
 	uint64_t needs_refused;		/* beyond what a user is granted (asked again) */
 	struct {
 		uint64_t modules, rows, rules, bytes;
+		uint64_t cached;		/* files whose tables came from disk */
 		double build_ms;
 		uint64_t evicted, recycled;	/* tables, module ids that were taken away */
 		uint64_t full;			/* times when there was no room, nor any to be had */

@@ -60,6 +60,7 @@ int out_stats(const struct run_stats *st, FILE *f)
 	json_u64(&j, "rules", st->tables.rules);
 	json_u64(&j, "bytes", st->tables.bytes);
 	json_double(&j, "build_ms", st->tables.build_ms, 3);
+	json_u64(&j, "cached", st->tables.cached);
 	json_u64(&j, "evicted", st->tables.evicted);
 	json_u64(&j, "recycled", st->tables.recycled);
 	json_u64(&j, "full", st->tables.full);

@@ -13,6 +13,7 @@
 #include "base/exitcode.h"
 #include "base/num.h"
 #include "tools/cgroup.h"
+#include "unwind/table_cache.h"
 
 const struct option_spec common_options[] = {
 	{ 'p', "pid", "PID[,PID]", "only these processes" },
@@ -31,6 +32,7 @@ const struct option_spec common_options[] = {
 	{ OPT_RING, "ring-size", "SIZE", "ring buffer between kernel and user space (default 2M)" },
 	{ OPT_TABLES, "table-memory", "SIZE", "at most this much kernel memory for row tables (default 256M)" },
 	{ OPT_TABLE_IDLE, "table-idle", "TIME", "drop tables of files that nobody has mapped for so long (default 5m; 0: never)" },
+	{ OPT_TABLE_CACHE, "table-cache", "DIR", "keep large files' tables there for the next start\n                                (default " TABLE_CACHE_DIR "); off: nowhere" },
 	{ 'v', "verbose", NULL, "say more; twice: libbpf's own words too" },
 	{ 0 },
 };
@@ -129,6 +131,7 @@ void common_opts_init(struct common_opts *o, uint64_t hz)
 	o->collect = (struct collector_opts){
 		.event = perf_event_named("cpu-clock"), .hz = hz, .user = true, .kernel = true,
 		.ring_bytes = 2 << 20, .table_bytes = 256ull << 20, .table_idle_ns = 300 * NUM_S,
+		.table_cache = TABLE_CACHE_DIR,
 	};
 }
 
@@ -221,6 +224,9 @@ int common_opts_take(struct common_opts *o, int id, const char *arg)
 	case OPT_TABLE_IDLE:
 		if (num_duration(arg, NUM_S, &o->collect.table_idle_ns))
 			return complain(EXIT_USAGE, "--table-idle: '%s' is not a time (30, 90s, 5m)", arg);
+		return 0;
+	case OPT_TABLE_CACHE:
+		o->collect.table_cache = strcmp(arg, "off") ? arg : NULL;
 		return 0;
 	case 'e':
 		return take_event(o, arg);

@@ -193,6 +193,7 @@ void session_stats(struct session *s, const struct profile *profile, struct run_
 	ret->tables.rows = c.loader.rows;
 	ret->tables.rules = c.loader.rules;
 	ret->tables.bytes = c.tables.bytes;
+	ret->tables.cached = c.loader.cached;
 	ret->tables.evicted = c.tables.evicted;
 	ret->tables.recycled = c.tables.recycled;
 	ret->tables.full = c.tables.full;

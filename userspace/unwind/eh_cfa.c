@@ -47,7 +47,8 @@ struct cfa_run {
 	unsigned int nregs;		/* registers that a rule can name */
 	uint64_t end;			/* of the function */
 	struct rowbuf *out;		/* NULL: a CIE's initial instructions */
-	size_t first;			/* index of the function's first row */
+	struct row *row, *room;		/* in out: the next row, and where the room for more ends */
+	struct row *first;		/* the function's */
 	bool changed;			/* a rule was set since the last row */
 	const char *bad;		/* why it stopped early */
 	int err;
@@ -56,7 +57,7 @@ struct cfa_run {
 };
 
 _Static_assert(offsetof(struct rule, kind) == 0 && offsetof(struct rule, reg) == 1 && offsetof(struct rule, off) == 4 &&
-	       offsetof(struct rule, off2) == 8, "cfa_pack() is the first 8 bytes of a struct rule");
+	       sizeof(struct rule) == 8, "cfa_pack() makes a struct rule");
 
 static inline uint64_t cfa_pack(enum rule_kind kind, uint8_t reg, int32_t off)
 {
@@ -67,21 +68,20 @@ static inline uint64_t cfa_pack(enum rule_kind kind, uint8_t reg, int32_t off)
 #endif
 }
 
-static inline void unpack(struct rule *rule, uint64_t packed, int32_t off2)
+static inline void unpack(struct rule *rule, uint64_t packed)
 {
 	memcpy(rule, &packed, 8);
-	rule->off2 = off2;
 }
 
-static inline bool packs_to(const struct rule *rule, uint64_t packed, int32_t off2)
+static inline bool packs_to(const struct rule *rule, uint64_t packed)
 {
 	uint64_t is;
 
 	memcpy(&is, rule, 8);
-	return is == packed && rule->off2 == off2;
+	return is == packed;
 }
 
-static bool fits_s32(int64_t v)
+static inline bool fits_s32(int64_t v)
 {
 	return v == (int32_t)v;
 }
@@ -146,10 +146,11 @@ static inline void def_cfa(struct cfa_run *r, uint64_t reg, int64_t off)
  */
 static inline void def_cfa_offset(struct cfa_run *r, int64_t off)
 {
+	r->cur.cfa_off = off;
 	if (r->cur.expr)
-		r->cur.cfa_off = off;
-	else
-		def_cfa(r, r->cur.cfa_reg, off);
+		return;
+	r->changed = true;
+	r->cur.cfa = rule_at(r, RULE_REG, r->cur.cfa_reg, off);
 }
 
 static void def_cfa_register(struct cfa_run *r, uint64_t reg)
@@ -196,29 +197,44 @@ static inline int64_t factored_offset(const struct cfa_run *r, struct bytes *b)
 
 static inline bool same_rules(const struct row *row, const struct cfa_state *st)
 {
-	return packs_to(&row->cfa, st->cfa, st->off2) && packs_to(&row->fp, st->col[COL_FP], 0) &&
-	       packs_to(&row->ra, st->col[COL_RA], 0) && packs_to(&row->bx, st->col[COL_BX], 0) &&
-	       row->flags == st->flags && row->plt_rep == 0;
+	return packs_to(&row->cfa, st->cfa) && packs_to(&row->fp, st->col[COL_FP]) && packs_to(&row->ra, st->col[COL_RA]) &&
+	       packs_to(&row->bx, st->col[COL_BX]) && row->cfa_off2 == st->off2 && row->flags == st->flags && row->plt_rep == 0;
 }
 
 static inline void fill(struct row *row, const struct cfa_state *st, uint64_t end)
 {
 	row->start = st->start;
 	row->end = end;
-	unpack(&row->cfa, st->cfa, st->off2);
-	unpack(&row->ra, st->col[COL_RA], 0);
-	unpack(&row->fp, st->col[COL_FP], 0);
-	unpack(&row->bx, st->col[COL_BX], 0);
+	unpack(&row->cfa, st->cfa);
+	unpack(&row->ra, st->col[COL_RA]);
+	unpack(&row->fp, st->col[COL_FP]);
+	unpack(&row->bx, st->col[COL_BX]);
+	row->cfa_off2 = st->off2;
+	row->plt_rep = 0;
+	row->plt_at = 0;
 	row->source = ROW_EH_FRAME;
 	row->flags = st->flags;
-	row->plt_rep = st->plt_rep;
-	row->plt_at = 0;
+}
+
+/* Finds the rows where `out` has them now. There may be more room than CFA_MAX_ROWS, but advance_to() is to see when these are reached. */
+static inline void find_rows(struct cfa_run *r, size_t first)
+{
+	struct rowbuf *out = r->out;
+
+	r->first = out->rows + first;
+	r->row = out->rows + out->n;
+	r->room = out->cap - first < CFA_MAX_ROWS ? out->rows + out->cap : r->first + CFA_MAX_ROWS;
 }
 
 /* Makes room for n rows more. */
 static __attribute__((noinline)) bool grow(struct cfa_run *r, size_t n)
 {
-	r->err = vec_reserve(&r->out->rows, &r->out->cap, r->out->n + n, sizeof(*r->out->rows));
+	struct rowbuf *out = r->out;
+	size_t first = (size_t)(r->first - out->rows);
+
+	out->n = (size_t)(r->row - out->rows);
+	r->err = vec_reserve(&out->rows, &out->cap, out->n + n, sizeof(*out->rows));
+	find_rows(r, first);
 	return !r->err;
 }
 
@@ -226,19 +242,18 @@ static __attribute__((noinline)) bool grow(struct cfa_run *r, size_t n)
  * A PLT's CFA steps up by plt_add inside each block of plt_rep bytes, counted from addresses that are multiples
  * of plt_rep; rows count from their start. So the block starts in the middle of a step unless start is aligned.
  */
-static __attribute__((noinline)) void append_plt(struct cfa_run *r, uint64_t end)
+static void append_plt(struct cfa_run *r, uint64_t end)
 {
 	const struct cfa_state *st = &r->cur;
 	uint32_t rep = st->plt_rep, phase = (uint32_t)(st->start & (rep - 1)), at = 0;
 
-	if (!grow(r, 3))
-		return;
 	while (at < rep) {
 		uint32_t pc = (at + phase) & (rep - 1);
 		bool high = pc >= st->plt_at;
-		struct row *row = &r->out->rows[r->out->n++];
+		struct row *row = r->row++;
 
 		fill(row, st, end);
+		row->plt_rep = rep;
 		row->plt_at = at;
 		if (high)
 			row->cfa.off += st->plt_add;
@@ -246,34 +261,43 @@ static __attribute__((noinline)) void append_plt(struct cfa_run *r, uint64_t end
 	}
 }
 
-/* The rules so far hold up to `end`, which is beyond the state's start. */
-static inline __attribute__((always_inline)) void emit(struct cfa_run *r, uint64_t end)
+/* The rules so far, which are no PLT's, hold up to `end`, which is beyond the state's start. There is room for a row. */
+static inline void append(struct cfa_run *r, uint64_t end)
 {
-	struct rowbuf *out = r->out;
-	struct row *last = out->n > r->first ? &out->rows[out->n - 1] : NULL;
+	struct row *row = r->row;
 
-	if (last && last->end == r->cur.start && (!r->changed || same_rules(last, &r->cur)) && !r->cur.plt_rep)
-		last->end = end;
-	else if (r->cur.plt_rep)
+	if (!r->changed || (row != r->first && same_rules(row - 1, &r->cur))) {
+		row[-1].end = end;
+	} else {
+		fill(row, &r->cur, end);
+		r->row = row + 1;
+	}
+}
+
+static __attribute__((noinline)) void emit(struct cfa_run *r, uint64_t end)
+{
+	if (!grow(r, 3))	/* a PLT has at most three rows */
+		return;
+	if (r->cur.plt_rep)
 		append_plt(r, end);
-	else if (out->n < out->cap || grow(r, 1))
-		fill(&out->rows[out->n++], &r->cur, end);
+	else
+		append(r, end);
 	r->cur.start = end;
 	r->changed = false;
 }
 
 /* False: stop; the function's end is reached or something is wrong. */
-static inline bool advance_to(struct cfa_run *r, uint64_t loc)
+static bool advance_to(struct cfa_run *r, uint64_t loc)
 {
 	bool more = loc < r->end;
 
 	emit(r, more ? loc : r->end);
-	if (r->out->n - r->first > CFA_MAX_ROWS)
+	if (r->row - r->first > CFA_MAX_ROWS)
 		r->bad = "too many rows in one function";
 	return more && !r->err && !r->bad;
 }
 
-static inline bool advance(struct cfa_run *r, uint64_t delta)
+static __attribute__((noinline)) bool advance_slowly(struct cfa_run *r, uint64_t delta)
 {
 	uint64_t loc;
 
@@ -288,9 +312,17 @@ static inline bool advance(struct cfa_run *r, uint64_t delta)
 	return loc == r->cur.start || advance_to(r, loc);
 }
 
-static __attribute__((noinline)) bool advance_far(struct cfa_run *r, uint64_t delta)
+static inline bool advance(struct cfa_run *r, uint64_t delta)
 {
-	return advance(r, delta);
+	uint64_t start = r->cur.start, len, left = r->end - start;
+
+	/* It moves, but not to the end; where that is known no sum overflows. */
+	if (__builtin_mul_overflow(delta, r->code_align, &len) || len - 1 >= left - 1 || r->row >= r->room || r->cur.plt_rep)
+		return advance_slowly(r, delta);
+	append(r, start + len);
+	r->cur.start = start + len;
+	r->changed = false;
+	return true;
 }
 
 static bool set_loc(struct cfa_run *r)
@@ -430,16 +462,9 @@ static bool op_cfa(struct cfa_run *r, uint8_t op)
 	uint64_t reg;
 
 	switch (op) {
-	case DW_CFA_def_cfa:
-		reg = bytes_uleb(b);
-		def_cfa(r, reg, plain_offset(b));
-		return true;
 	case DW_CFA_def_cfa_sf:
 		reg = bytes_uleb(b);
 		def_cfa(r, reg, factored(r, bytes_sleb(b)));
-		return true;
-	case DW_CFA_def_cfa_register:
-		def_cfa_register(r, bytes_uleb(b));
 		return true;
 	case DW_CFA_def_cfa_offset_sf:
 		def_cfa_offset(r, factored(r, bytes_sleb(b)));
@@ -452,28 +477,27 @@ static bool op_cfa(struct cfa_run *r, uint8_t op)
 	}
 }
 
-static bool op_state(struct cfa_run *r, uint8_t op)
+static bool remember(struct cfa_run *r)
+{
+	if (r->depth == CFA_DEPTH)
+		r->bad = "DW_CFA_remember_state nested too deep";
+	else
+		r->saved[r->depth++] = r->cur;
+	return !r->bad;
+}
+
+static bool recall(struct cfa_run *r)
 {
 	uint64_t loc = r->cur.start;
 
-	if (op == DW_CFA_remember_state) {
-		if (r->depth == CFA_DEPTH)
-			r->bad = "DW_CFA_remember_state nested too deep";
-		else
-			r->saved[r->depth++] = r->cur;
-		return true;
+	if (r->depth == 0) {
+		r->bad = "DW_CFA_restore_state without DW_CFA_remember_state";
+		return false;
 	}
-	if (op == DW_CFA_restore_state) {
-		if (r->depth == 0) {
-			r->bad = "DW_CFA_restore_state without DW_CFA_remember_state";
-		} else {
-			r->cur = r->saved[--r->depth];
-			r->cur.start = loc;
-			r->changed = true;
-		}
-		return true;
-	}
-	return false;
+	r->cur = r->saved[--r->depth];
+	r->cur.start = loc;
+	r->changed = true;
+	return true;
 }
 
 /* Vendors' instructions; the number of negate_ra_state means something else on each architecture. */
@@ -511,9 +535,9 @@ static bool op_extended(struct cfa_run *r, uint8_t op)
 	case DW_CFA_set_loc:
 		return set_loc(r);
 	case DW_CFA_advance_loc4:
-		return advance_far(r, bytes_u32(&r->b));
+		return advance_slowly(r, bytes_u32(&r->b));
 	case DW_CFA_MIPS_advance_loc8:
-		return advance_far(r, bytes_u64(&r->b));
+		return advance_slowly(r, bytes_u64(&r->b));
 	case DW_CFA_offset_extended:
 	case DW_CFA_restore_extended:
 	case DW_CFA_undefined:
@@ -527,7 +551,7 @@ static bool op_extended(struct cfa_run *r, uint8_t op)
 	case DW_CFA_GNU_negative_offset_extended:
 		return op_column(r, op);
 	}
-	if (op_cfa(r, op) || op_state(r, op) || op_vendor(r, op))
+	if (op_cfa(r, op) || op_vendor(r, op))
 		return !r->bad;
 	r->bad = "unknown call frame instruction";
 	return false;
@@ -537,36 +561,44 @@ static bool op_extended(struct cfa_run *r, uint8_t op)
 static inline bool step(struct cfa_run *r, struct bytes *b)
 {
 	uint8_t op = bytes_u8(b), low = op & 0x3f;
-	uint64_t delta = low;
+	uint64_t arg = low;
 	bool more;
 
+	if ((op & 0xc0) == DW_CFA_advance_loc)
+		return advance(r, arg);
 	if ((op & 0xc0) == DW_CFA_offset) {
 		set_rule(r, column(r, low), rule_cfa(RULE_CFA_MEM, factored_offset(r, b)));
 		return true;
 	}
 	if ((op & 0xc0) == DW_CFA_restore)
 		return restore(r, low);
-	if ((op & 0xc0) != DW_CFA_advance_loc) {
-		switch (op) {
-		case DW_CFA_nop:
-			return true;
-		case DW_CFA_def_cfa_offset:
-			def_cfa_offset(r, plain_offset(b));
-			return true;
-		case DW_CFA_advance_loc1:
-			delta = bytes_u8(b);
-			break;
-		case DW_CFA_advance_loc2:
-			delta = bytes_u16(b);
-			break;
-		default:
-			r->b = *b;
-			more = op_extended(r, op);
-			*b = r->b;
-			return more;
-		}
+	switch (op) {
+	case DW_CFA_nop:
+		return true;
+	case DW_CFA_def_cfa_offset:
+		def_cfa_offset(r, plain_offset(b));
+		return true;
+	case DW_CFA_def_cfa:
+		arg = read_uleb(b);
+		def_cfa(r, arg, plain_offset(b));
+		return true;
+	case DW_CFA_def_cfa_register:
+		def_cfa_register(r, read_uleb(b));
+		return true;
+	case DW_CFA_advance_loc1:
+		return advance(r, bytes_u8(b));
+	case DW_CFA_advance_loc2:
+		return advance(r, bytes_u16(b));
+	case DW_CFA_remember_state:
+		return remember(r);
+	case DW_CFA_restore_state:
+		return recall(r);
+	default:
+		r->b = *b;
+		more = op_extended(r, op);
+		*b = r->b;
+		return more;
 	}
-	return advance(r, delta);
 }
 
 static void run(struct cfa_run *r, const char *section, struct diag *diag)
@@ -574,9 +606,9 @@ static void run(struct cfa_run *r, const char *section, struct diag *diag)
 	struct bytes b = r->b;	/* a local that is never addressed lives in registers */
 	uint64_t at = b.pos;
 
-	while (b.pos < b.len) {
+	while (bytes_left(&b)) {
 		at = b.pos;
-		if (!step(r, &b) || b.err)
+		if (!step(r, &b))
 			break;
 	}
 	if (b.err && !r->bad)
@@ -614,7 +646,7 @@ bool eh_cfa_init(struct eh_cie *cie, const struct eh_insns *insns, struct diag *
 	if (cie->ra_reg == row_arch_regs(insns->arch)->fp)
 		r.cur.col[COL_FP] = cfa_pack(RULE_NONE, 0, 0);	/* one column cannot be both */
 	r.out = NULL;
-	r.first = 0;
+	r.row = r.room = NULL;
 	r.end = 0;
 	run(&r, insns->section, diag);
 	cie->init = r.cur;
@@ -626,14 +658,19 @@ int eh_cfa_rows(const struct eh_cie *cie, const struct eh_insns *insns, uint64_t
 {
 	struct cfa_run r;
 
+	if (start >= end)
+		return 0;
+	if (vec_reserve(&out->rows, &out->cap, out->n + 1, sizeof(*out->rows)))
+		return -ENOMEM;
 	prepare(&r, cie, insns);
 	r.cur = cie->init;
 	r.cur.start = start;
 	r.end = end;
 	r.out = out;
-	r.first = out->n;
+	find_rows(&r, out->n);
 	run(&r, insns->section, diag);
 	if (!r.bad && !r.err && r.cur.start < end)
 		emit(&r, end);
+	out->n = (size_t)(r.row - out->rows);
 	return r.err;
 }

@@ -277,7 +277,7 @@ static int find_records(struct open_ctx *c, const struct elf_image *img)
 	if (!err && img && !c->e->debug_frame)
 		err = eh_hdr_read(img, &hdr);
 	if (!err && hdr.count && hdr.eh_frame == c->e->addr && (trouble || c->e->nfdes != hdr.count)) {
-		trouble = true;
+		trouble = c->e->by_hdr = true;
 		err = eh_hdr_offsets(img, &hdr, &c->e->sec, &c->known, &c->nknown);
 	}
 	if (err && err != -ENOMEM)

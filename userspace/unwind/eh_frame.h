@@ -23,6 +23,7 @@ struct eh_frame {
 	size_t ncies, cies_cap;
 	struct eh_fde *fdes;	/* where the instructions of fns[].ref are */
 	size_t nfdes, fdes_cap;
+	bool by_hdr;		/* the chain alone did not do, .eh_frame_hdr's table was asked */
 	struct fntab fns;	/* sound FDEs only, ascending by start; ref is the reader's own */
 };
 

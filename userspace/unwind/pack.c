@@ -7,7 +7,6 @@
 
 #include "base/vec.h"
 #include "unwind/fntab.h"
-#include "unwind/trampoline.h"
 
 _Static_assert((int)SF_K_NONE == (int)RULE_NONE && (int)SF_K_SAME == (int)RULE_SAME && (int)SF_K_UNDEF == (int)RULE_UNDEF &&
 	       (int)SF_K_CFA == (int)RULE_CFA && (int)SF_K_CFA_MEM == (int)RULE_CFA_MEM &&
@@ -27,6 +26,7 @@ _Static_assert((int)SF_K_NONE == (int)RULE_NONE && (int)SF_K_SAME == (int)RULE_S
  */
 #define TABLES_OVER_FILE (256u << 10)
 
+#define SF_OFFSET_MAX ((uint64_t)SF_DIR_MAX << SF_PAGE_SHIFT)	/* what a directory reaches */
 #define RULE_HASH 8192		/* slots; a power of two */
 
 struct packer {
@@ -53,47 +53,49 @@ struct packer {
 	size_t nrules, rules_cap;
 	uint16_t hash[RULE_HASH];	/* rule index + 1 */
 	size_t sframe_cap;
-	struct rowbuf known;		/* trampolines: they stand above whatever the tables say there */
+	const struct rowbuf *known;	/* of the file */
 	size_t next_known;
 };
 
-static bool offset_packs(int32_t off, int32_t max)
+/* Whether off is one of 0, 8, 16 ... max * 8; max is a power of two less one. */
+static inline bool offset_packs(uint32_t off, uint32_t max)
 {
-	return off >= 0 && off % 8 == 0 && off / 8 <= max;
+	return !(off & ~(max << 3));
 }
 
-uint16_t pack_rule(const struct row *r, bool tracks_bx)
+static inline __attribute__((always_inline)) uint16_t packed_code(const struct row *r, bool tracks_bx)
 {
-	uint32_t code;
+	uint32_t code, slot = 0 - (uint32_t)r->fp.off;
 
-	if (r->ra.kind == RULE_UNDEF)
-		return SF_RULE_END;
-	if (r->flags || r->plt_rep || r->cfa.kind != RULE_REG || !offset_packs(r->cfa.off, 511) ||
-	    r->ra.kind != RULE_CFA_MEM || r->ra.off != -8)
-		return SF_RULE_INDEXED;
-	if (tracks_bx && r->bx.kind != RULE_SAME)
-		return SF_RULE_INDEXED;
+	if (r->ra.kind != RULE_CFA_MEM || r->ra.off != -8 || r->cfa.kind != RULE_REG || r->flags || r->plt_rep ||
+	    !offset_packs((uint32_t)r->cfa.off, 511) || (tracks_bx && r->bx.kind != RULE_SAME))
+		return r->ra.kind == RULE_UNDEF ? SF_RULE_END : SF_RULE_INDEXED;
 	if (r->cfa.reg == X86_RSP)
 		code = 0;
 	else if (r->cfa.reg == X86_RBP)
 		code = SF_RULE_BASE_FP;
 	else
 		return SF_RULE_INDEXED;
-	code |= (uint32_t)r->cfa.off / 8 << 5;
+	code |= (uint32_t)r->cfa.off << 2;	/* / 8, from bit 5 on */
 	if (r->fp.kind == RULE_CFA_MEM) {
-		if (r->fp.off > -16 || !offset_packs(-(r->fp.off + 8), 30))
+		if (slot < 16 || !offset_packs(slot, 31))
 			return SF_RULE_INDEXED;
-		code |= (uint32_t)-r->fp.off / 8;
-	} else if (r->fp.kind != RULE_SAME && r->fp.kind != RULE_UNDEF && r->fp.kind != RULE_NONE) {
+		code |= slot / 8;
+	} else if (r->fp.kind > RULE_UNDEF) {	/* none, same, undefined: nothing to restore it from */
 		return SF_RULE_INDEXED;
 	}
 	return (uint16_t)code;
 }
 
+uint16_t pack_rule(const struct row *r, bool tracks_bx)
+{
+	return packed_code(r, tracks_bx);
+}
+
 static struct sf_rule full_rule(const struct row *r, bool tracks_bx)
 {
 	struct sf_rule rule = {
-		.cfa_kind = r->cfa.kind, .cfa_reg = r->cfa.reg, .cfa_off = r->cfa.off, .cfa_off2 = r->cfa.off2,
+		.cfa_kind = r->cfa.kind, .cfa_reg = r->cfa.reg, .cfa_off = r->cfa.off, .cfa_off2 = r->cfa_off2,
 		.ra_kind = r->ra.kind, .ra_reg = r->ra.reg, .ra_off = r->ra.off,
 		.fp_kind = r->fp.kind, .fp_reg = r->fp.reg, .fp_off = r->fp.off,
 		.bx_kind = SF_K_NONE,
@@ -146,8 +148,8 @@ static int indexed_code(struct packer *p, const struct sf_rule *rule, uint16_t *
 /* The page in progress as BPF reads it. */
 static int write_page(struct packer *p, uint32_t *ret_loc)
 {
-	uint32_t size = SF_PAGE_ROWS + 4 * p->npage_rows, i = 0;
-	uint16_t *index;
+	uint32_t size = SF_PAGE_ROWS + 4 * p->npage_rows, i;
+	uint16_t index[SF_PAGE_INDEX] = { 0 };
 	uint8_t *mem;
 
 	if (p->out->bytes + size > p->max_bytes)
@@ -155,12 +157,12 @@ static int write_page(struct packer *p, uint32_t *ret_loc)
 	mem = p->space->alloc(p->space->ctx, size, ret_loc);
 	if (!mem)
 		return -ENOSPC;
-	index = (uint16_t *)mem;
-	for (uint32_t block = 0; block < SF_PAGE_INDEX; block++) {
-		while (i < p->npage_rows && (p->page_rows[i] & 0xffff) < block * 256)
-			i++;
-		index[block] = (uint16_t)i;
-	}
+	/* The last row of each block says how many there are up to it, blocks without rows repeat the one before. */
+	for (i = 0; i < p->npage_rows; i++)
+		index[((p->page_rows[i] & 0xffff) >> 8) + 1] = (uint16_t)(i + 1);
+	for (i = 1; i < SF_PAGE_INDEX; i++)
+		index[i] = index[i] > index[i - 1] ? index[i] : index[i - 1];
+	memcpy(mem, index, sizeof(index));
 	memcpy(mem + SF_PAGE_ROWS, p->page_rows, 4ul * p->npage_rows);
 	p->out->rows += p->npage_rows;
 	p->out->bytes += size;
@@ -206,7 +208,7 @@ static int flush_page(struct packer *p)
 	return 0;
 }
 
-static void page_row(struct packer *p, uint64_t offset, uint16_t code)
+static inline void page_row(struct packer *p, uint64_t offset, uint16_t code)
 {
 	uint32_t low = (uint32_t)(offset & 0xffff);
 
@@ -221,8 +223,8 @@ static void page_row(struct packer *p, uint64_t offset, uint16_t code)
 	p->page_rows[p->npage_rows++] = low | (uint32_t)code << 16;
 }
 
-/* From `offset` on the rule is `code`. Ascending offsets only. */
-static int put(struct packer *p, uint64_t offset, uint16_t code)
+/* put() where a page begins. */
+static __attribute__((noinline)) int put_first(struct packer *p, uint64_t offset, uint16_t code)
 {
 	uint64_t page = offset >> SF_PAGE_SHIFT;
 	int err;
@@ -246,6 +248,16 @@ static int put(struct packer *p, uint64_t offset, uint16_t code)
 	}
 	if (!p->npage_rows && (offset & 0xffff))
 		page_row(p, page << SF_PAGE_SHIFT, p->code);
+	page_row(p, offset, code);
+	p->code = code;
+	return 0;
+}
+
+/* From `offset` on the rule is `code`. Ascending offsets only. */
+static inline int put(struct packer *p, uint64_t offset, uint16_t code)
+{
+	if (!p->npage_rows || offset >> SF_PAGE_SHIFT != p->page)
+		return put_first(p, offset, code);
 	page_row(p, offset, code);
 	p->code = code;
 	return 0;
@@ -287,21 +299,26 @@ static int note_sframe(struct packer *p, uint64_t start, uint64_t end)
 
 enum place { PLACE_OK, PLACE_LATER, PLACE_NOWHERE };
 
-/* File offsets of a row's range. Rows ascend by address, so the segments do. */
+/* The segment that holds the address, or NULL. Rows ascend by address, so the segments do. */
+static inline const struct elf_phdr *segment_of(struct packer *p, uint64_t addr)
+{
+	while (p->seg < p->nsegs && addr >= p->segs[p->seg].vaddr + p->segs[p->seg].filesz)
+		p->seg++;
+	return p->seg < p->nsegs && addr >= p->segs[p->seg].vaddr ? &p->segs[p->seg] : NULL;
+}
+
+/* File offsets of a row's range. */
 static enum place row_offsets(struct packer *p, const struct row *r, uint64_t *start, uint64_t *end)
 {
-	const struct elf_phdr *seg;
+	const struct elf_phdr *seg = segment_of(p, r->start);
 
-	while (p->seg < p->nsegs && r->start >= p->segs[p->seg].vaddr + p->segs[p->seg].filesz)
-		p->seg++;
-	seg = &p->segs[p->seg];
-	if (p->seg == p->nsegs || r->start < seg->vaddr)
+	if (!seg)
 		return PLACE_NOWHERE;
 	if (p->only && seg != p->only)
 		return PLACE_LATER;
 	*start = r->start - seg->vaddr + seg->offset;
 	*end = *start + (r->end - r->start);
-	return *end <= (uint64_t)SF_DIR_MAX << SF_PAGE_SHIFT ? PLACE_OK : PLACE_NOWHERE;
+	return *end <= SF_OFFSET_MAX ? PLACE_OK : PLACE_NOWHERE;
 }
 
 static int put_row(struct packer *p, const struct row *r);
@@ -311,8 +328,8 @@ static int put_known(struct packer *p, uint64_t *start, uint64_t end, const stru
 {
 	int err = 0;
 
-	while (!err && p->next_known < p->known.n && p->known.rows[p->next_known].start < end) {
-		const struct row *k = &p->known.rows[p->next_known++];
+	while (!err && p->next_known < p->known->n && p->known->rows[p->next_known].start < end) {
+		const struct row *k = &p->known->rows[p->next_known++];
 		struct row head;
 
 		if (around && k->start > *start) {
@@ -329,13 +346,10 @@ static int put_known(struct packer *p, uint64_t *start, uint64_t end, const stru
 	return err;
 }
 
-static int code_of(struct packer *p, const struct row *r, uint16_t *ret)
+static __attribute__((noinline)) int code_of_unpackable(struct packer *p, const struct row *r, uint16_t *ret)
 {
 	struct sf_rule rule;
 
-	*ret = pack_rule(r, p->tracks_bx);
-	if (*ret != SF_RULE_INDEXED)
-		return 0;
 	if (r->cfa.kind == RULE_NONE || r->ra.kind == RULE_NONE) {
 		*ret = SF_RULE_GAP;
 		return 0;
@@ -344,6 +358,12 @@ static int code_of(struct packer *p, const struct row *r, uint16_t *ret)
 		p->restart_with_bx = true;
 	rule = full_rule(r, p->tracks_bx);
 	return indexed_code(p, &rule, ret);
+}
+
+static inline int code_of(struct packer *p, const struct row *r, uint16_t *ret)
+{
+	*ret = packed_code(r, p->tracks_bx);
+	return *ret == SF_RULE_INDEXED ? code_of_unpackable(p, r, ret) : 0;
 }
 
 /* The rows of one repeating block: one rule if it is what linkers make, else spelled out for every repetition. */
@@ -425,13 +445,80 @@ static int put_rows(struct packer *p, struct row *rows, size_t n)
 	return err ? err : put_block(p, rows, n, start, end);
 }
 
+/* Whether the row is no repeating block and goes on where the last one ended, up to `limit` at most. */
+static inline bool goes_on(const struct row *r, uint64_t at, uint64_t limit)
+{
+	return !r->plt_rep && r->start == at && r->end > at && r->end <= limit;
+}
+
+/*
+ * Puts rows that go on at *at as long as they stay in the page in progress and their rules pack. Nearly all do, and this loop is
+ * what they cost. Returns how many; their offsets are their addresses + shift.
+ */
+static size_t put_packing(struct packer *p, const struct row *rows, size_t n, uint64_t *at, uint64_t limit, uint64_t shift)
+{
+	uint32_t *out = p->page_rows + p->npage_rows;
+	const uint32_t *room = p->page_rows + SF_PAGE_MAX_ROWS;
+	uint64_t addr = *at;
+	uint16_t last = p->code, code;
+	size_t i;
+
+	if (out == p->page_rows)
+		return 0;
+	for (i = 0; i < n && goes_on(&rows[i], addr, limit) && (addr + shift) >> SF_PAGE_SHIFT == p->page && out < room; i++) {
+		code = packed_code(&rows[i], p->tracks_bx);
+		if (code == SF_RULE_INDEXED)
+			break;
+		if (code != last)
+			*out++ = (uint32_t)((addr + shift) & 0xffff) | (uint32_t)code << 16;
+		last = code;
+		addr = rows[i].end;
+	}
+	p->npage_rows = (uint32_t)(out - p->page_rows);
+	p->code = last;
+	p->end = addr + shift;
+	*at = addr;
+	return i;
+}
+
+/*
+ * What nearly all rows are: one follows the other in a single segment, none repeats, and no trampoline is near. Their place is
+ * found once. *ret_n: how many of the first of the rows were so and are put.
+ */
+static int put_plain(struct packer *p, const struct row *rows, size_t n, size_t *ret_n)
+{
+	const struct elf_phdr *seg = segment_of(p, rows[0].start);
+	uint64_t limit, shift, at = rows[0].start;
+	uint16_t code;
+	size_t i = 0;
+	int err = 0;
+
+	*ret_n = 0;
+	if (!seg || (p->only && seg != p->only) || seg->filesz > SF_OFFSET_MAX || seg->offset > SF_OFFSET_MAX - seg->filesz)
+		return 0;
+	limit = seg->vaddr + seg->filesz;
+	shift = seg->offset - seg->vaddr;
+	if (p->next_known < p->known->n && p->known->rows[p->next_known].start < limit)
+		limit = p->known->rows[p->next_known].start;
+	while (i < n && !err && goes_on(&rows[i], at, limit)) {
+		err = code_of(p, &rows[i], &code);
+		if (!err)
+			err = put_range(p, at + shift, rows[i].end + shift, code);
+		at = rows[i++].end;
+		if (!err)
+			i += put_packing(p, rows + i, n - i, &at, limit, shift);
+	}
+	*ret_n = i;
+	return !err && i && rows[0].source == ROW_SFRAME ? note_sframe(p, rows[0].start + shift, at + shift) : err;
+}
+
 /* Rows of one function: repeating blocks are put as one, all others by themselves. */
 static int put_function(struct packer *p, struct row *rows, size_t n)
 {
 	size_t i, len;
-	int err = 0;
+	int err = n ? put_plain(p, rows, n, &i) : 0;
 
-	for (i = 0; i < n && !err; i += len) {
+	for (i = n ? i : 0; i < n && !err; i += len) {
 		len = 1;
 		if (rows[i].plt_rep)
 			while (i + len < n && rows[i + len].plt_rep && rows[i + len].start == rows[i].start && len < BLOCK_ROWS)
@@ -551,7 +638,7 @@ static int pack_segments(struct packer *p, struct unwind_file *file, struct diag
 		return pack_pass(p, file, NULL, diag);
 	qsort(order, p->nsegs, sizeof(order[0]), by_offset);
 	for (size_t i = 0; i < p->nsegs && !err; i++)
-		err = pack_pass(p, file, order[i], i ? NULL : diag);
+		err = pack_pass(p, file, order[i], diag);
 	return err;
 }
 
@@ -569,15 +656,13 @@ static int pack_once(struct unwind_file *file, const struct pack_space *space, s
 	p->max_bytes = file->img.size + TABLES_OVER_FILE;
 	p->nsegs = exec_segments(&file->img, p->segs, EXEC_SEGMENTS_MAX);
 	p->page_rows = malloc(4ul * (SF_PAGE_MAX_ROWS + 1));
-	err = p->page_rows ? trampolines_find(&file->img, file->arch, &p->known) : -ENOMEM;
-	if (!err)
-		err = pack_segments(p, file, diag);
+	p->known = &file->known;
+	err = p->page_rows ? pack_segments(p, file, diag) : -ENOMEM;
 	if (!err)
 		err = finish(p);
 	free(p->page_rows);
 	free(p->dir);
 	free(p->rules);
-	rowbuf_free(&p->known);
 	free(p);
 	if (err) {
 		free(ret->sframe);
@@ -589,20 +674,11 @@ static int pack_once(struct unwind_file *file, const struct pack_space *space, s
 
 int pack_file(struct unwind_file *file, const struct pack_space *space, struct pack_result *ret, struct diag *diag)
 {
-	unsigned int kept = diag ? diag->kept : 0;
-	uint64_t repaired = diag ? diag->repaired : 0, malformed = diag ? diag->malformed : 0;
 	int err = pack_once(file, space, ret, diag, false);
 
-	if (err != -EAGAIN)
-		return err;
 	/*
 	 * A CFA based on rbx (ld.so's lazy resolver is the one that matters): this file's rows must say
 	 * where rbx was saved. That costs rules, so only such files pay; what the first try took is small.
 	 */
-	if (diag) {	/* it all comes again */
-		diag->kept = kept;
-		diag->repaired = repaired;
-		diag->malformed = malformed;
-	}
-	return pack_once(file, space, ret, diag, true);
+	return err == -EAGAIN ? pack_once(file, space, ret, diag, true) : err;
 }

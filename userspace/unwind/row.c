@@ -81,12 +81,12 @@ enum row_arch row_arch_of_machine(uint16_t machine)
 
 bool rule_equal(const struct rule *a, const struct rule *b)
 {
-	return a->kind == b->kind && a->reg == b->reg && a->off == b->off && a->off2 == b->off2;
+	return a->kind == b->kind && a->reg == b->reg && a->off == b->off;
 }
 
 bool row_same_rules(const struct row *a, const struct row *b)
 {
 	return rule_equal(&a->cfa, &b->cfa) && rule_equal(&a->ra, &b->ra) && rule_equal(&a->fp, &b->fp) &&
-	       rule_equal(&a->bx, &b->bx) && a->source == b->source && a->flags == b->flags &&
+	       rule_equal(&a->bx, &b->bx) && a->cfa_off2 == b->cfa_off2 && a->source == b->source && a->flags == b->flags &&
 	       a->plt_rep == b->plt_rep && a->plt_at == b->plt_at;
 }

@@ -22,14 +22,14 @@ enum rule_kind {
 	RULE_CFA,	/* CFA + off */
 	RULE_CFA_MEM,	/* *(CFA + off) */
 	RULE_REG,	/* reg + off */
-	RULE_REG_MEM,	/* *(reg + off) + off2; off2 is used by CFA rules only */
+	RULE_REG_MEM,	/* *(reg + off); a CFA rule adds the row's cfa_off2 */
 };
 
-struct rule {
+struct rule {		/* 8 bytes, so that it can be handled as a word */
 	uint8_t kind;	/* enum rule_kind */
 	uint8_t reg;	/* DWARF number, for RULE_REG and RULE_REG_MEM */
+	uint16_t zero;
 	int32_t off;	/* bytes */
-	int32_t off2;	/* bytes */
 };
 
 enum row_source { ROW_SFRAME, ROW_EH_FRAME };
@@ -45,9 +45,10 @@ struct row {
 	uint64_t start, end;	/* virtual addresses, half-open */
 	struct rule cfa, ra, fp;
 	struct rule bx;		/* x86-64 rbx, from .eh_frame only: ld.so's lazy resolver has a CFA based on it */
+	int32_t cfa_off2;	/* bytes, of a CFA that is RULE_REG_MEM */
+	uint32_t plt_rep, plt_at;
 	uint8_t source;		/* enum row_source */
 	uint8_t flags;		/* ROW_* */
-	uint32_t plt_rep, plt_at;
 };
 
 struct rowbuf {

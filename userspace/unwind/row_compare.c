@@ -51,7 +51,7 @@ unsigned int row_disagree(const struct row *sframe, const struct row *eh, unsign
 	}
 	if (expressed(&sframe->cfa) && expressed(&eh->cfa)) {
 		judged |= ROW_CFA;
-		bad |= rule_equal(&sframe->cfa, &eh->cfa) ? 0 : ROW_CFA;
+		bad |= rule_equal(&sframe->cfa, &eh->cfa) && sframe->cfa_off2 == eh->cfa_off2 ? 0 : ROW_CFA;
 	}
 	if (expressed(a) && expressed(b)) {
 		judged |= ROW_RA | ROW_SIGNED;

@@ -5,79 +5,102 @@
 #include <string.h>
 
 #include "unwind/fntab.h"
+#include "unwind/trampoline.h"
 
-static int open_sframe(struct unwind_file *f, struct diag *diag)
+/* Fit to go on after: what is wrong was noted, the other table may be sound. */
+static int fatal(int err)
 {
-	struct sframe_bounds bounds = { f->img.phdrs, f->img.nphdrs };
-	int err = sframe_find(&f->img, &f->sframe_bytes, diag);
-
-	if (err == -ENOENT)
-		return 0;
-	if (!err)
-		err = sframe_open(&f->sframe, f->sframe_bytes.view, f->sframe_bytes.addr, f->arch, &bounds, diag);
-	if (err == -ENOMEM)
-		return err;
-	if (err)
-		return 0;	/* noted; the other table may be sound */
-	f->has_sframe = true;
-	err = fntab_arrange(&f->sframe.fns, &f->img);
-	f->fns_sframe = f->sframe.fns.n;
-	return err;
+	return err == -ENOMEM ? err : 0;
 }
 
-static int open_eh_frame(struct unwind_file *f, struct diag *diag)
-{
-	bool debug_frame = false;
-	int err = eh_frame_find(&f->img, &f->eh_bytes, &debug_frame, diag);
-
-	if (err == -ENOENT)
-		return 0;
-	if (!err)
-		err = eh_frame_open(&f->eh, f->eh_bytes.view, f->eh_bytes.addr, debug_frame, f->arch, &f->img, diag);
-	if (err == -ENOMEM)
-		return err;
-	if (err)
-		return 0;
-	f->has_eh = true;
-	err = fntab_arrange(&f->eh.fns, &f->img);
-	f->fns_eh = f->eh.fns.n;
-	return err;
-}
-
-static int open_tables(struct unwind_file *f, struct diag *diag)
+static int find_tables(struct unwind_file *f, struct diag *diag)
 {
 	int err;
 
 	f->arch = row_arch_of_machine(f->img.machine);
 	if (f->arch == ROW_ARCH_NONE) {
 		diag_add(diag, DIAG_MALFORMED, "ELF header", 18, "machine %u is not known", f->img.machine);
-		err = -ENOEXEC;
-	} else {
-		err = open_sframe(f, diag);
-		if (!err)
-			err = open_eh_frame(f, diag);
+		return -ENOEXEC;
 	}
+	err = sframe_find(&f->img, &f->sframe_bytes, diag);
+	f->found_sframe = !err;
+	if (fatal(err))
+		return err;
+	err = eh_frame_find(&f->img, &f->eh_bytes, &f->debug_frame, diag);
+	f->found_eh = !err;
+	return fatal(err) ? err : trampolines_find(&f->img, f->arch, &f->known);
+}
+
+static int parse_sframe(struct unwind_file *f, struct diag *diag)
+{
+	struct sframe_bounds bounds = { f->img.phdrs, f->img.nphdrs };
+	int err = sframe_open(&f->sframe, f->sframe_bytes.view, f->sframe_bytes.addr, f->arch, &bounds, diag);
+
+	if (err)
+		return fatal(err);
+	f->has_sframe = true;
+	err = fntab_arrange(&f->sframe.fns, &f->img);
+	f->fns_sframe = f->sframe.fns.n;
+	return err;
+}
+
+static int parse_eh_frame(struct unwind_file *f, struct diag *diag)
+{
+	int err = eh_frame_open(&f->eh, f->eh_bytes.view, f->eh_bytes.addr, f->debug_frame, f->arch, &f->img, diag);
+
+	if (err)
+		return fatal(err);
+	f->has_eh = true;
+	err = fntab_arrange(&f->eh.fns, &f->img);
+	f->fns_eh = f->eh.fns.n;
+	return err;
+}
+
+int unwind_file_parse(struct unwind_file *f, struct diag *diag)
+{
+	int err = f->found_sframe ? parse_sframe(f, diag) : 0;
+
+	if (!err && f->found_eh)
+		err = parse_eh_frame(f, diag);
 	if (err)
 		unwind_file_close(f);
 	return err;
 }
 
+static int find(struct unwind_file *f, int err, struct diag *diag)
+{
+	if (err)
+		return err;
+	err = find_tables(f, diag);
+	if (err)
+		unwind_file_close(f);
+	return err;
+}
+
+int unwind_file_find_fd(struct unwind_file *f, int fd, struct diag *diag)
+{
+	memset(f, 0, sizeof(*f));
+	return find(f, elf_image_open_fd(&f->img, fd, diag), diag);
+}
+
+int unwind_file_find_mem(struct unwind_file *f, const void *mem, size_t size, struct diag *diag)
+{
+	memset(f, 0, sizeof(*f));
+	return find(f, elf_image_open_mem(&f->img, mem, size, diag), diag);
+}
+
 int unwind_file_open_fd(struct unwind_file *f, int fd, struct diag *diag)
 {
-	int err;
+	int err = unwind_file_find_fd(f, fd, diag);
 
-	memset(f, 0, sizeof(*f));
-	err = elf_image_open_fd(&f->img, fd, diag);
-	return err ? err : open_tables(f, diag);
+	return err ? err : unwind_file_parse(f, diag);
 }
 
 int unwind_file_open_mem(struct unwind_file *f, const void *mem, size_t size, struct diag *diag)
 {
-	int err;
+	int err = unwind_file_find_mem(f, mem, size, diag);
 
-	memset(f, 0, sizeof(*f));
-	err = elf_image_open_mem(&f->img, mem, size, diag);
-	return err ? err : open_tables(f, diag);
+	return err ? err : unwind_file_parse(f, diag);
 }
 
 void unwind_file_close(struct unwind_file *f)
@@ -88,6 +111,7 @@ void unwind_file_close(struct unwind_file *f)
 		eh_frame_close(&f->eh);
 	elf_blob_free(&f->sframe_bytes);
 	elf_blob_free(&f->eh_bytes);
+	rowbuf_free(&f->known);
 	elf_image_close(&f->img);
 	memset(f, 0, sizeof(*f));
 }
@@ -125,6 +149,7 @@ static void cut_head(struct row *r, uint64_t pos)
 static int next_function(struct row_stream *s, enum row_source which)
 {
 	struct row_source_state *src = &s->src[which];
+	struct diag *diag = src->next < s->file->noted[which] ? NULL : s->diag;
 	const struct fn *fn;
 	int err;
 
@@ -132,8 +157,10 @@ static int next_function(struct row_stream *s, enum row_source which)
 	if (!src->fns || src->next == src->fns->n)
 		return 0;
 	fn = &src->fns->fns[src->next++];
-	err = which == ROW_SFRAME ? sframe_rows(&s->file->sframe, fn, &src->buf, s->diag) :
-				    eh_frame_rows(&s->file->eh, fn, &src->buf, s->diag);
+	err = which == ROW_SFRAME ? sframe_rows(&s->file->sframe, fn, &src->buf, diag) :
+				    eh_frame_rows(&s->file->eh, fn, &src->buf, diag);
+	if (diag)
+		s->file->noted[which] = src->next;
 	return err ? err : 1;
 }
 

@@ -65,7 +65,7 @@ static char *put_rule(char *p, enum row_arch arch, const struct rule *r)
 	case RULE_REG_MEM:
 		p = put_offset(put_reg(put(p, "*("), arch, r->reg), r->off);
 		*p++ = ')';
-		return r->off2 ? put_offset(p, r->off2) : p;
+		return p;
 	default:
 		*p++ = '?';
 		return p;
@@ -87,6 +87,8 @@ static char *put_ra(char *p, enum row_arch arch, const struct rule *r)
 static char *put_rules(char *p, enum row_arch arch, const struct row *row)
 {
 	p = put_rule(put(p, "cfa="), arch, &row->cfa);
+	if (row->cfa_off2)
+		p = put_offset(p, row->cfa_off2);
 	p = put_ra(put(p, " ra="), arch, &row->ra);
 	p = put(p, " fp=");
 	p = row->fp.kind == RULE_SAME ? put(p, "same") : put_rule(p, arch, &row->fp);

@@ -178,6 +178,21 @@ static inline __attribute__((always_inline)) enum damage row_rules(struct walk *
 	return n > (decoder == DECODE_AARCH64 ? 3 : 2) ? DAMAGE_WORDS : DAMAGE_NONE;
 }
 
+static inline int32_t read_word(struct bytes *b, unsigned int size)
+{
+	return size == 0 ? bytes_s8(b) : size == 1 ? bytes_s16(b) : bytes_s32(b);
+}
+
+/* Most rows have one word or two. */
+static inline __attribute__((always_inline)) void read_words(struct bytes *b, int32_t *words, unsigned int n, unsigned int size)
+{
+	words[0] = read_word(b, size);
+	if (n > 1)
+		words[1] = read_word(b, size);
+	for (unsigned int k = 2; k < n; k++)
+		words[k] = read_word(b, size);
+}
+
 /* info and words of a row. */
 static inline __attribute__((always_inline)) enum damage read_row(struct walk *w, struct bytes *b, struct row *r,
 								  enum decoder decoder)
@@ -198,16 +213,13 @@ static inline __attribute__((always_inline)) enum damage read_row(struct walk *w
 		return DAMAGE_WORDS;
 	switch (INFO_SIZE(info)) {
 	case 0:
-		for (unsigned int k = 0; k < n; k++)
-			words[k] = bytes_s8(b);
+		read_words(b, words, n, 0);
 		break;
 	case 1:
-		for (unsigned int k = 0; k < n; k++)
-			words[k] = bytes_s16(b);
+		read_words(b, words, n, 1);
 		break;
 	case 2:
-		for (unsigned int k = 0; k < n; k++)
-			words[k] = bytes_s32(b);
+		read_words(b, words, n, 2);
 		break;
 	default:
 		return DAMAGE_SIZE;
@@ -229,22 +241,24 @@ static inline __attribute__((always_inline)) enum damage read_rows(struct walk *
 {
 	struct bytes b = w->b;
 	struct row *r = rows;
-	enum damage damage;
+	enum damage damage = DAMAGE_NONE;
 	int64_t last = -1;
+	uint32_t row, nrows = w->nrows;
+	size_t pos = 0;
 
-	for (w->row = 0; w->row < w->nrows; w->row++) {
+	for (row = 0; row < nrows; row++) {
 		uint32_t start;
 
-		w->row_pos = b.pos;
+		pos = b.pos;
 		start = row_type == 0 ? bytes_u8(&b) : row_type == 1 ? bytes_u16(&b) : bytes_u32(&b);
 		*r = w->proto;
 		damage = read_row(w, &b, r, decoder);
+		if (!damage && start > w->size)
+			damage = DAMAGE_START;
+		if (!damage && start <= last)
+			damage = DAMAGE_ORDER;
 		if (damage)
-			return damage;
-		if (start > w->size)
-			return DAMAGE_START;
-		if (start <= last)
-			return DAMAGE_ORDER;
+			break;
 		last = start;
 		if (start >= w->keep)
 			continue;
@@ -257,8 +271,10 @@ static inline __attribute__((always_inline)) enum damage read_rows(struct walk *
 		}
 		r++;
 	}
+	w->row = row;
+	w->row_pos = pos;
 	*ret_n = (size_t)(r - rows);
-	return DAMAGE_NONE;
+	return damage;
 }
 
 static void walk_init(struct walk *w, const struct sframe *s, const struct sframe_table *t,

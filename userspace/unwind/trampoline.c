@@ -54,9 +54,9 @@ static bool worth_searching(const struct elf_image *img)
 }
 
 /* The signal restorer's registers: rsp points at the ucontext, the saved ones start 40 bytes into it (see step_sigcontext). */
+#define AT_RSP(offset) { .kind = RULE_REG_MEM, .reg = 7, .off = (offset) }
 static const struct row restorer_row = {
-	.cfa = { RULE_REG_MEM, 7, 160, 0 }, .ra = { RULE_REG_MEM, 7, 168, 0 }, .fp = { RULE_REG_MEM, 7, 120, 0 },
-	.bx = { RULE_REG_MEM, 7, 128, 0 }, .source = ROW_EH_FRAME, .flags = ROW_SIGNAL,
+	.cfa = AT_RSP(160), .ra = AT_RSP(168), .fp = AT_RSP(120), .bx = AT_RSP(128), .source = ROW_EH_FRAME, .flags = ROW_SIGNAL,
 };
 static const struct row outermost_row = { .ra = { .kind = RULE_UNDEF }, .source = ROW_EH_FRAME };
 
@@ -69,9 +69,12 @@ static const struct trampoline {
 	{ KNOWN_MUSL_THREAD, &outermost_row },
 };
 
-#define MAX_FOUND 16	/* real files hold one of each */
+#define MAX_FOUND 16	/* in a window; real files hold one of each */
+#define WINDOW (256u << 10)	/* of text that is in memory at a time */
+#define MARGIN 64u		/* a range may begin in one window and end in the next */
 
-static int search(struct bytes text, uint64_t vaddr, const struct trampoline *t, struct rowbuf *out)
+/* Those that begin in [from, to) of the text at vaddr. */
+static int search(struct bytes text, uint64_t from, uint64_t to, uint64_t vaddr, const struct trampoline *t, struct rowbuf *out)
 {
 	uint64_t start;
 	int err = 0;
@@ -81,8 +84,23 @@ static int search(struct bytes text, uint64_t vaddr, const struct trampoline *t,
 
 		row.start = vaddr + start;
 		row.end = row.start + known_code_size(t->code);
-		err = rowbuf_push(out, &row);
+		if (start >= from && start < to)
+			err = rowbuf_push(out, &row);
 	}
+	return err;
+}
+
+static int search_window(const struct elf_image *img, const struct elf_phdr *seg, uint64_t from, struct rowbuf *out)
+{
+	uint64_t ahead = from < MARGIN ? from : MARGIN, start = from - ahead, left = seg->filesz - start, len = WINDOW + ahead;
+	struct elf_blob text = { 0 };
+	int err = 0;
+
+	if (elf_image_read(img, seg->offset + start, left < len + MARGIN ? left : len + MARGIN, &text))
+		return 0;
+	for (size_t k = 0; k < sizeof(trampolines) / sizeof(trampolines[0]) && !err; k++)
+		err = search(text.view, ahead, len, seg->vaddr + start, &trampolines[k], out);
+	elf_blob_free(&text);
 	return err;
 }
 
@@ -101,15 +119,9 @@ int trampolines_find(const struct elf_image *img, enum row_arch arch, struct row
 
 	if (arch != ROW_ARCH_X86_64 || !worth_searching(img))
 		return 0;
-	for (size_t i = 0; i < n && !err; i++) {
-		struct elf_blob text = { 0 };
-
-		if (segs[i].filesz > TEXT_MAX || !segs[i].vaddr || elf_image_read(img, segs[i].offset, segs[i].filesz, &text))
-			continue;
-		for (size_t k = 0; k < sizeof(trampolines) / sizeof(trampolines[0]) && !err; k++)
-			err = search(text.view, segs[i].vaddr, &trampolines[k], out);
-		elf_blob_free(&text);
-	}
+	for (size_t i = 0; i < n && !err; i++)
+		for (uint64_t from = 0; segs[i].vaddr && segs[i].filesz <= TEXT_MAX && from < segs[i].filesz && !err; from += WINDOW)
+			err = search_window(img, &segs[i], from, out);
 	if (out->n)
 		qsort(out->rows, out->n, sizeof(*out->rows), by_start);
 	return err;
