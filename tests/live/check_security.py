@@ -194,7 +194,7 @@ def check_snapshot_of_sudo(name):
         except BlockingIOError:
             pass
         if i == 40:
-            os.write(master, b"w")
+            os.write(master, b"W")
         time.sleep(0.1)
     os.write(master, b"q")
     p.wait(timeout=20)
