@@ -10,8 +10,9 @@ minutes=${1:?soak.sh MINUTES}
 dir=$(mktemp -d)
 pids=
 
+# The shell's own kill knows no groups.
 finish() {
-	for p in $pids; do kill -KILL -- "-$p" 2>/dev/null || true; done
+	for p in $pids; do env kill -KILL -- "-$p" 2>/dev/null || true; done
 	rm -rf "$dir"
 }
 trap finish EXIT

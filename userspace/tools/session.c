@@ -147,7 +147,7 @@ void session_sweep(struct session *s, void (*see)(void *ctx, const struct module
 {
 	size_t left = modules_sweep(s->modules);
 
-	if (s->take || left <= s->left_limit)
+	if ((s->take && !see) || left <= s->left_limit)
 		return;
 	modules_unsee(s->modules);
 	profile_see(s->profile, s->modules);
