@@ -3,7 +3,7 @@
 # make check      unit tests (no root)               make SAN=1     with ASan and UBSan, in build-san/
 #                                                    make STATIC=1  without shared libraries
 # make bench      what it costs, in ratios (root; make bench-quick: in a minute)
-# make install    PREFIX=/usr/local DESTDIR=         make OUTPUT=dir
+# make install    PREFIX=/usr/local DESTDIR=         make OUTPUT=dir        make deb
 
 V ?= 0
 SAN ?= 0
@@ -23,6 +23,12 @@ ZSTD := $(shell $(PKG_CONFIG) --exists libzstd 2>/dev/null && echo libzstd)
 CURL := $(if $(filter 1,$(STATIC)),,$(shell $(PKG_CONFIG) --exists libcurl 2>/dev/null && echo libcurl))
 SYM_LIBS := $(DW) $(ZSTD) $(CURL) $(LZMA)
 LIBS := libbpf libelf zlib ncursesw $(SYM_LIBS)
+# The agent needs libcurl and libinih; libseccomp filters its system calls. A static sfbpf has no agent: name services and TLS need libraries.
+ifneq ($(STATIC),1)
+AGENT := $(shell $(PKG_CONFIG) --exists libcurl inih 2>/dev/null && echo inih)
+SECCOMP := $(if $(AGENT),$(shell $(PKG_CONFIG) --exists libseccomp 2>/dev/null && echo libseccomp))
+endif
+LIBS += $(AGENT) $(SECCOMP)
 VERSION := 0.1.0
 
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
@@ -32,6 +38,8 @@ override CFLAGS += -std=gnu11 $(WARN) -D_GNU_SOURCE -DSFBPF_VERSION='"$(VERSION)
 	$(shell $(PKG_CONFIG) --cflags $(LIBS))
 override CFLAGS += $(if $(LZMA),-DHAVE_LZMA) $(if $(DW),-DHAVE_LIBDW) $(if $(ZSTD),-DHAVE_ZSTD) $(if $(CURL),-DHAVE_CURL)
 SYM_LDLIBS := $(if $(SYM_LIBS),$(shell $(PKG_CONFIG) --libs $(SYM_LIBS)))
+override CFLAGS += $(if $(AGENT),-DHAVE_AGENT) $(if $(SECCOMP),-DHAVE_SECCOMP)
+AGENT_LDLIBS := $(if $(AGENT),$(shell $(PKG_CONFIG) --libs $(AGENT) $(SECCOMP)))
 # STATIC=1: one file that runs without libraries (build it in an OUTPUT of its own).
 ifeq ($(STATIC),1)
 LDLIBS := -static $(shell $(PKG_CONFIG) --static --libs $(LIBS)) -liberty -lpthread
@@ -60,12 +68,22 @@ TERM_SRC := userspace/tui/term.c
 CORE_SRC := $(sort $(wildcard userspace/base/*.c userspace/elf/*.c userspace/unwind/*.c userspace/sym/*.c userspace/prof/*.c userspace/out/*.c)) \
 	$(filter-out $(TERM_SRC),$(sort $(wildcard userspace/tui/*.c)))
 APP_SRC := $(sort $(wildcard userspace/kern/*.c userspace/tools/*.c)) $(TERM_SRC)
+AGENT_SRC := $(sort $(wildcard userspace/agent/*.c))
+ifeq ($(AGENT),)
+APP_SRC := $(filter-out userspace/tools/agent%.c,$(APP_SRC))
+AGENT_SRC :=
+endif
 BPF_SRC := $(sort $(wildcard bpf/*.bpf.c))
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
-UNIT_HELP := $(sort $(filter-out $(UNIT_SRC),$(wildcard tests/unit/*.c)))
+ifeq ($(AGENT),)
+UNIT_SRC := $(filter-out tests/unit/test_agent%.c,$(UNIT_SRC))
+endif
+UNIT_HELP := $(sort $(filter-out tests/unit/test_%,$(wildcard tests/unit/*.c)))
 
 CORE_OBJ := $(CORE_SRC:%.c=$(O)/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(O)/%.o)
+AGENT_OBJ := $(AGENT_SRC:%.c=$(O)/%.o)
+AGENT_LIB := $(if $(AGENT),$(O)/libagent.a)
 SKELS := $(BPF_SRC:bpf/%.bpf.c=$(O)/%.skel.h)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(O)/unit/%)
 UNIT_HELP_OBJ := $(UNIT_HELP:%.c=$(O)/%.o)
@@ -73,7 +91,7 @@ NAMES := top record offcpu agent inspect doctor
 
 all: $(O)/sfbpf $(NAMES:%=$(O)/sfbpf-%)
 
-$(O)/sfbpf: $(APP_OBJ) $(O)/libcore.a
+$(O)/sfbpf: $(APP_OBJ) $(AGENT_LIB) $(O)/libcore.a
 	$(call msg,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -81,6 +99,10 @@ $(NAMES:%=$(O)/sfbpf-%): $(O)/sfbpf
 	$(Q)ln -sf sfbpf $@
 
 $(O)/libcore.a: $(CORE_OBJ)
+	$(call msg,AR,$@)
+	$(Q)rm -f $@; $(AR) rcs $@ $^
+
+$(O)/libagent.a: $(AGENT_OBJ)
 	$(call msg,AR,$@)
 	$(Q)rm -f $@; $(AR) rcs $@ $^
 
@@ -113,10 +135,10 @@ $(O)/%.skel.h: $(O)/%.bpf.o
 	$(call msg,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf > $@.tmp && mv $@.tmp $@
 
-$(O)/unit/%: $(O)/tests/unit/%.o $(UNIT_HELP_OBJ) $(O)/libcore.a
+$(O)/unit/%: $(O)/tests/unit/%.o $(UNIT_HELP_OBJ) $(AGENT_LIB) $(O)/libcore.a
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(SYM_LDLIBS) -lz -liberty -lelf -lpthread $(UNIT_LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(SYM_LDLIBS) $(AGENT_LDLIBS) -lz -liberty -lelf -lpthread $(UNIT_LIBS)
 
 units: $(UNIT_BIN)
 
@@ -139,11 +161,15 @@ install: all
 	install -m 755 $(O)/sfbpf $(DESTDIR)$(PREFIX)/bin/sfbpf
 	for n in $(NAMES); do ln -sf sfbpf $(DESTDIR)$(PREFIX)/bin/sfbpf-$$n; done
 
+# A Debian package of this build, with the agent's systemd unit.
+deb: all
+	@scripts/make-deb.sh $(O) $(VERSION)
+
 clean:
 	rm -rf build build-san
 
--include $(CORE_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(BPF_SRC:bpf/%.bpf.c=$(O)/%.bpf.d) $(UNIT_SRC:%.c=$(O)/%.d) $(UNIT_HELP_OBJ:.o=.d)
+-include $(CORE_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(BPF_SRC:bpf/%.bpf.c=$(O)/%.bpf.d) $(UNIT_SRC:%.c=$(O)/%.d) $(UNIT_HELP_OBJ:.o=.d)
 
-.PHONY: all units check check-vm bench bench-quick install clean
+.PHONY: all units check check-vm bench bench-quick install deb clean
 .DELETE_ON_ERROR:
 .SECONDARY:

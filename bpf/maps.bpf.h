@@ -58,6 +58,7 @@ struct sf_scratch {
 	struct sf_vma vmas[SF_SLOTS];	/* SF_VMAS for each space */
 	u8 window[SF_WINDOW + 8];
 	u64 node[32];		/* kernels without bpf_rdonly_cast: copy of a maple tree node */
+	struct sf_rule rule;	/* an indexed row's; too large for the BPF stack, below off-CPU programs' */
 	u64 off_hash;		/* off-CPU: of the stack below */
 	u64 off_wakers[SF_OFF_CHAIN];	/* and of the stacks of who ended its block */
 	u64 off_acc;		/* blocked time of the thread that no sample stands for yet */

@@ -298,7 +298,6 @@ __noinline int step_indexed(u32 slot, u32 code, u32 offset)
 {
 	struct sf_scratch *s = scratch_of(slot);
 	const struct sf_rule *rule;
-	struct sf_rule copy;
 	struct sf_vma *v;
 
 	if (!s)
@@ -309,8 +308,8 @@ __noinline int step_indexed(u32 slot, u32 code, u32 offset)
 	rule = rule_find((struct sf_tables *)&v->first_page, code);
 	if (!rule)
 		return SF_STOP_NO_RULE;
-	copy = *rule;
-	return step_rule(&s->regs, &copy, offset, v->flags);
+	s->rule = *rule;
+	return step_rule(&s->regs, &s->rule, offset, v->flags);
 }
 
 _Static_assert(__builtin_offsetof(struct sf_vma, flags) - __builtin_offsetof(struct sf_vma, first_page) ==

@@ -35,7 +35,7 @@ verdict style-function-length "$(echo "$lengths" | awk '$1 > 100 { print $2 " ha
 
 # Each folder's rank: it may include itself and what is below.
 verdict style-layers "$(grep -n '^#include "' userspace/*/*.[ch] | sed 's/^\([^:]*\):[0-9]*:#include "\([^"]*\)".*/\1 \2/' | awk '
-	BEGIN { n = split("base 0 elf 1 unwind 2 sym 2 kern 3 prof 3 out 4 tui 4 tools 5", r); for (i = 1; i < n; i += 2) rank[r[i]] = r[i + 1] }
+	BEGIN { n = split("base 0 elf 1 unwind 2 sym 2 kern 3 prof 3 out 4 tui 5 agent 5 tools 6", r); for (i = 1; i < n; i += 2) rank[r[i]] = r[i + 1] }
 	{
 		split($1, from, "/"); split($2, to, "/"); a = from[2]; b = to[1]
 		if (!(a in rank)) print "unknown folder " a

@@ -24,6 +24,8 @@ needs() {
 	libcurl4-openssl-dev library libcurl
 	libncurses-dev library ncursesw
 	libiberty-dev header libiberty/demangle.h
+	libinih-dev library inih
+	libseccomp-dev library libseccomp
 	binutils command objcopy
 	EOF
 	[ "$what" != build ] || return 0
@@ -34,6 +36,11 @@ needs() {
 	tmux command tmux
 	debuginfod command debuginfod
 	dwz command dwz
+	openssl command openssl
+	protobuf-compiler command protoc
+	python3-protobuf python google.protobuf
+	python3-grpcio python grpc
+	prometheus command promtool
 	xz-utils command xz
 	libclang-rt-14-dev clang fuzzer
 	EOF
@@ -50,6 +57,7 @@ present() {
 	command) command -v "$2" >/dev/null 2>&1 || [ -x "/usr/sbin/$2" ] ;;
 	header) [ -e "/usr/include/$2" ] ;;
 	library) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "$2" ;;
+	python) /usr/bin/python3 -c "import $2" >/dev/null 2>&1 ;;
 	busybox) command -v busybox >/dev/null && ! ldd "$(command -v busybox)" >/dev/null 2>&1 ;;
 	clang) command -v clang >/dev/null 2>&1 && echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
 		clang -xc - -fsanitize=fuzzer -o /dev/null 2>/dev/null ;;

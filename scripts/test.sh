@@ -111,4 +111,7 @@ done
 heading live
 run live tests/live/run.sh
 
+heading agent
+run agent tests/agent/run.sh
+
 summary

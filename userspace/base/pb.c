@@ -54,6 +54,21 @@ static void varint(struct pb *pb, uint64_t v)
 		pb->len += varint_put(at, v);
 }
 
+void pb_varint(struct pb *pb, uint64_t value)
+{
+	varint(pb, value);
+}
+
+void pb_raw(struct pb *pb, const void *data, size_t len)
+{
+	uint8_t *at = room(pb, len);
+
+	if (at && len)
+		memcpy(at, data, len);
+	if (at)
+		pb->len += len;
+}
+
 static void tag(struct pb *pb, uint32_t field, enum wire_type type)
 {
 	varint(pb, (uint64_t)field << 3 | type);
@@ -88,16 +103,9 @@ void pb_fixed64(struct pb *pb, uint32_t field, uint64_t value)
 
 void pb_bytes_always(struct pb *pb, uint32_t field, const void *data, size_t len)
 {
-	uint8_t *at;
-
 	tag(pb, field, WIRE_LEN);
 	varint(pb, len);
-	at = room(pb, len);
-	if (!at)
-		return;
-	if (len)
-		memcpy(at, data, len);
-	pb->len += len;
+	pb_raw(pb, data, len);
 }
 
 void pb_bytes(struct pb *pb, uint32_t field, const void *data, size_t len)

@@ -29,6 +29,9 @@ void pb_bytes(struct pb *pb, uint32_t field, const void *data, size_t len);
 void pb_str(struct pb *pb, uint32_t field, const char *s);
 void pb_bytes_always(struct pb *pb, uint32_t field, const void *data, size_t len);	/* elements of a repeated field: empty ones count */
 void pb_packed(struct pb *pb, uint32_t field, const uint64_t *values, size_t n);
+/* Without a tag: a part of a packed field; bytes that are fields already. */
+void pb_varint(struct pb *pb, uint64_t value);
+void pb_raw(struct pb *pb, const void *data, size_t len);
 
 /* A message in a message: what is written between the two belongs to it. It is written even if it stays empty. */
 size_t pb_begin(struct pb *pb, uint32_t field);

@@ -229,3 +229,30 @@ int module_image(const struct module *m, struct elf_image *ret)
 		return elf_image_open_mem(ret, m->mem, m->size, NULL);
 	return -ENOENT;
 }
+
+uint32_t module_code(const struct module *m, struct module_code ret[MODULE_MAX_CODE])
+{
+	struct elf_image img;
+	uint32_t n = 0;
+
+	if (module_image(m, &img))
+		return 0;
+	for (uint32_t i = 0; i < img.nphdrs && n < MODULE_MAX_CODE; i++) {
+		const struct elf_phdr *ph = &img.phdrs[i];
+		uint64_t skip = ph->offset & (MODULE_PAGE - 1);
+
+		if (ph->type == PT_LOAD && ph->flags & PF_X && ph->filesz && ph->filesz <= SF_FRAME_OFFSET_MASK &&
+		    ph->offset <= SF_FRAME_OFFSET_MASK - ph->filesz)
+			ret[n++] = (struct module_code){ ph->offset - skip, ph->vaddr - skip, ph->filesz + skip };
+	}
+	elf_image_close(&img);
+	return n;
+}
+
+const struct module_code *module_code_at(const struct module_code *code, uint32_t n, uint64_t offset)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (offset >= code[i].off && offset - code[i].off < code[i].size)
+			return &code[i];
+	return NULL;
+}

@@ -87,4 +87,16 @@ struct module *modules_next_left(const struct modules *ms, struct module *pos);
 /* Its bytes as ELF, to be closed with elf_image_close. -ENOENT: they cannot be had; else as elf_image_open_fd. */
 int module_image(const struct module *m, struct elf_image *ret);
 
+#define MODULE_MAX_CODE 8	/* executable segments of a file; linkers make one or two */
+#define MODULE_PAGE 0x1000ull
+
+struct module_code {		/* as it is mapped: off and vaddr lie at the start of a page, with the same remainder before */
+	uint64_t off, vaddr, size;
+};
+
+/* Its executable segments; their number, 0 if its bytes cannot be had. */
+uint32_t module_code(const struct module *m, struct module_code ret[MODULE_MAX_CODE]);
+/* The one that holds the file offset, or NULL. */
+const struct module_code *module_code_at(const struct module_code *code, uint32_t n, uint64_t offset);
+
 #endif

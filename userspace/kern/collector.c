@@ -359,31 +359,35 @@ int collector_preload(struct collector *c)
 	return n;
 }
 
+/* 0 or -errno; -ENODEV, -ENXIO: the CPU is offline. */
+static int attach_cpu(struct collector *c, int cpu)
+{
+	int fd = perf_event_open_cpu(c->opts.event, c->opts.hz, c->opts.period, cpu);
+
+	if (fd < 0)
+		return fd;
+	c->perf_links[cpu] = bpf_program__attach_perf_event(c->skel->progs.on_cpu, fd);
+	if (!c->perf_links[cpu]) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	return 0;
+}
+
 static int attach_perf(struct collector *c, struct collector_error *err)
 {
 	const struct collector_opts *o = &c->opts;
 	int attached = 0, last = 0;
 
 	for (int cpu = 0; cpu < c->ncpus; cpu++) {
-		int fd;
-
 		if (o->cpus && !num_cpus_has(o->cpus, (uint32_t)cpu))
 			continue;
-		fd = perf_event_open_cpu(o->event, o->hz, o->period, cpu);
-		if (fd < 0) {
-			last = fd;
-			if (fd == -ENODEV || fd == -ENXIO)	/* offline */
-				continue;
+		last = attach_cpu(c, cpu);
+		if (last && last != -ENODEV && last != -ENXIO)
 			break;
-		}
-		c->perf_links[cpu] = bpf_program__attach_perf_event(c->skel->progs.on_cpu, fd);
-		if (!c->perf_links[cpu]) {
-			last = -errno;
-			close(fd);
-			break;
-		}
-		attached++;
-		last = 0;
+		attached += !last;
 	}
 	if (attached && (!last || last == -ENODEV || last == -ENXIO))
 		return 0;
@@ -450,6 +454,57 @@ int collector_attach(struct collector *c, struct collector_error *err)
 		return attach_perf(c, err);
 	rc = attach_offcpu(c);
 	return rc ? fail(err, 4, "this kernel cannot trace its scheduler: %s", strerror(-rc)) : 0;
+}
+
+/* Opened anew: what PERF_EVENT_IOC_PERIOD means depends on the event (for cpu-clock it is nanoseconds, whatever freq was). */
+int collector_set_hz(struct collector *c, uint64_t hz)
+{
+	int err = 0, rc;
+
+	c->opts.hz = hz;
+	for (int cpu = 0; cpu < c->ncpus; cpu++) {
+		if (!c->perf_links[cpu])
+			continue;
+		bpf_link__destroy(c->perf_links[cpu]);
+		c->perf_links[cpu] = NULL;
+		rc = attach_cpu(c, cpu);
+		if (rc && rc != -ENODEV && rc != -ENXIO)
+			err = rc;
+	}
+	return err;
+}
+
+static bool online_cpus(struct num_cpus *ret)
+{
+	char text[4096];
+	FILE *f = fopen("/sys/devices/system/cpu/online", "re");
+	bool ok = f && fgets(text, sizeof(text), f) && !num_cpus(text, ret);
+
+	if (f)
+		fclose(f);
+	return ok;
+}
+
+int collector_follow_cpus(struct collector *c)
+{
+	struct num_cpus online;
+	bool known = online_cpus(&online);
+	int n = 0;
+
+	for (int cpu = 0; cpu < c->ncpus; cpu++) {
+		bool up = !known || num_cpus_has(&online, (uint32_t)cpu);
+
+		if (c->opts.cpus && !num_cpus_has(c->opts.cpus, (uint32_t)cpu))
+			continue;
+		if (known && !up && c->perf_links[cpu]) {	/* its event is dead even after the CPU is back */
+			bpf_link__destroy(c->perf_links[cpu]);
+			c->perf_links[cpu] = NULL;
+		} else if (known && up && !c->perf_links[cpu]) {
+			attach_cpu(c, cpu);
+		}
+		n += c->perf_links[cpu] != NULL;
+	}
+	return n;
 }
 
 int collector_poll(struct collector *c, int timeout_ms, collector_sample_fn fn, void *ctx)

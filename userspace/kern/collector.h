@@ -70,6 +70,11 @@ bool collector_add_pid(struct collector *c, uint32_t pid);
 /* Starts sampling. 0, or the exit code with *err filled. */
 int collector_attach(struct collector *c, struct collector_error *err);
 
+/* While it samples: another frequency; 0 or -errno. */
+int collector_set_hz(struct collector *c, uint64_t hz);
+/* CPUs may have come and gone: samples those that are online now (needs CAP_PERFMON). Returns how many. */
+int collector_follow_cpus(struct collector *c);
+
 typedef void (*collector_sample_fn)(void *ctx, const struct sf_sample *sample);
 /* Waits up to timeout_ms and hands over what the ring holds. 0, or -errno (not -EINTR). */
 int collector_poll(struct collector *c, int timeout_ms, collector_sample_fn fn, void *ctx);

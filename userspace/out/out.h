@@ -50,6 +50,8 @@ struct out_opts {
 	bool user_only, kernel_only;	/* -U, -K */
 	bool usec;			/* COUNT is the weight in microseconds (off-CPU) instead of samples */
 	size_t rows;			/* text: rows a table; 0: 40 */
+	enum redact redact;		/* paths of files */
+	bool only_comm;			/* pprof: no other label, for receivers that make a series of each */
 	int columns;			/* text: of the screen; 0: lines are not cut */
 };
 

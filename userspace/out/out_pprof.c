@@ -17,8 +17,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zlib.h>
 
+#include "base/gzip.h"
 #include "base/idmap.h"
 #include "base/pb.h"
 #include "base/strpool.h"
@@ -43,21 +43,15 @@ enum {
 	FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3, FUNCTION_FILE = 4,
 };
 
-#define MAX_SEGMENTS 8			/* executable ones of a file; linkers make one or two */
 #define FIRST_BASE 0x100000000000ull	/* above fixed-address executables, below what is mapped as a rule */
 #define BASE_ALIGN 0x200000ull
-#define PAGE 0x1000ull
 #define KERNEL_START 0xffff000000000000ull
 #define NO_MAPPING UINT32_MAX
 #define RUNNABLE UINT32_MAX		/* instead of a symbol */
 
-struct segment {
-	uint64_t off, size;
-};
-
 struct file {			/* a module that frames lie in */
-	struct segment segs[MAX_SEGMENTS];
-	uint32_t nsegs;
+	struct module_code code[MODULE_MAX_CODE];
+	uint32_t ncode;
 	uint64_t base;
 };
 
@@ -105,23 +99,15 @@ static uint64_t clean_string_id(struct pprof *w, const char *s)
 	return string_id(w, buf);
 }
 
-/* ---- Mappings ---- */
-
-static void read_segments(const struct module *m, struct file *f)
+static uint64_t path_id(struct pprof *w, const char *path)
 {
-	struct elf_image img;
+	char buf[4096];
 
-	if (module_image(m, &img))
-		return;
-	for (uint32_t i = 0; i < img.nphdrs && f->nsegs < MAX_SEGMENTS; i++) {
-		const struct elf_phdr *ph = &img.phdrs[i];
-		uint64_t off = ph->offset & ~(PAGE - 1);
-
-		if (ph->type == PT_LOAD && ph->flags & PF_X && ph->filesz && ph->offset + ph->filesz <= SF_FRAME_OFFSET_MASK)
-			f->segs[f->nsegs++] = (struct segment){ off, ph->offset - off + ph->filesz };
-	}
-	elf_image_close(&img);
+	redact_paths(w->r->opts.redact, path, buf, sizeof(buf));
+	return clean_string_id(w, buf);
 }
+
+/* ---- Mappings ---- */
 
 static struct file *file_of(struct pprof *w, const struct module *m)
 {
@@ -138,11 +124,11 @@ static struct file *file_of(struct pprof *w, const struct module *m)
 	if (id < before)
 		return f;
 	*f = (struct file){ .base = w->next_base };
-	read_segments(m, f);
+	f->ncode = module_code(m, f->code);
 	end = m->size;
-	for (uint32_t i = 0; i < f->nsegs; i++)
-		if (f->segs[i].off + f->segs[i].size > end)
-			end = f->segs[i].off + f->segs[i].size;
+	for (uint32_t i = 0; i < f->ncode; i++)
+		if (f->code[i].off + f->code[i].size > end)
+			end = f->code[i].off + f->code[i].size;
 	if (end > SF_FRAME_OFFSET_MASK)
 		end = SF_FRAME_OFFSET_MASK;
 	w->next_base += (end + 2 * BASE_ALIGN) & ~(BASE_ALIGN - 1);
@@ -172,6 +158,7 @@ static uint32_t place_user(struct pprof *w, uint64_t frame, uint64_t *ret_addres
 				 modules_find(w->r->modules, SF_FRAME_MODULE(frame)) : NULL;
 	uint64_t off = SF_FRAME_OFFSET(frame);
 	struct mapping map = { .m = m };
+	const struct module_code *code;
 	const struct file *f;
 
 	*ret_address = m ? off : kind == SF_FRAME_JIT ? SF_FRAME_JIT_ADDR(frame) : SF_FRAME_ADDR(frame);
@@ -183,13 +170,11 @@ static uint32_t place_user(struct pprof *w, uint64_t frame, uint64_t *ret_addres
 	*ret_address = f->base + off;
 	map.start = f->base;
 	map.limit = f->base + (off < m->size ? m->size : off + 1);
-	for (uint32_t i = 0; i < f->nsegs; i++) {
-		if (off < f->segs[i].off || off - f->segs[i].off >= f->segs[i].size)
-			continue;
-		map.offset = f->segs[i].off;
+	code = module_code_at(f->code, f->ncode, off);
+	if (code) {
+		map.offset = code->off;
 		map.start = f->base + map.offset;
-		map.limit = map.start + ((f->segs[i].size + PAGE - 1) & ~(PAGE - 1));
-		break;
+		map.limit = map.start + ((code->size + MODULE_PAGE - 1) & ~(MODULE_PAGE - 1));
 	}
 	return add_mapping(w, m->id, &map);
 }
@@ -197,7 +182,7 @@ static uint32_t place_user(struct pprof *w, uint64_t frame, uint64_t *ret_addres
 static uint32_t place_kernel(struct pprof *w, uint64_t addr)
 {
 	/* Where the upper half is not the kernel's (s390x), it is anywhere. */
-	struct mapping map = { .start = addr < KERNEL_START ? 0 : KERNEL_START, .limit = ~(PAGE - 1) };
+	struct mapping map = { .start = addr < KERNEL_START ? 0 : KERNEL_START, .limit = ~(MODULE_PAGE - 1) };
 
 	return add_mapping(w, UINT32_MAX + 1ull + (addr < KERNEL_START), &map);
 }
@@ -230,7 +215,7 @@ static void put_mapping(struct pprof *w, uint32_t id)
 	pb_u64(&w->pb, MAPPING_START, map->start);
 	pb_u64(&w->pb, MAPPING_LIMIT, map->limit);
 	pb_u64(&w->pb, MAPPING_OFFSET, map->offset);
-	pb_u64(&w->pb, MAPPING_FILE, m ? clean_string_id(w, m->path ? m->path : "") : string_id(w, "[kernel.kallsyms]"));
+	pb_u64(&w->pb, MAPPING_FILE, m ? path_id(w, m->path ? m->path : "") : string_id(w, "[kernel.kallsyms]"));
 	pb_u64(&w->pb, MAPPING_BUILD_ID, string_id(w, hex));
 	pb_u64(&w->pb, MAPPING_HAS_FUNCTIONS, map->named);
 	pb_end(&w->pb, at);
@@ -413,10 +398,23 @@ static void put_offcpu_labels(struct pprof *w, const struct profile_stack *s)
 		put_wakers(w, s->waker);
 }
 
+static void put_origin(struct pprof *w, const struct profile_stack *s)
+{
+	const char *container = out_container(w->containers, s);
+
+	if (s->pid)
+		put_label(w, "pid", 0, s->pid);
+	if (s->tid)
+		put_label(w, "tid", 0, s->tid);
+	if (s->cgroup_id)
+		put_label(w, "cgroup_id", 0, s->cgroup_id);
+	if (container)
+		put_label(w, "container", string_id(w, container), 0);
+}
+
 static void put_sample(struct pprof *w, size_t i)
 {
 	struct profile_stack s;
-	const char *container;
 	uint64_t values[2];
 	size_t n, at;
 
@@ -428,15 +426,9 @@ static void put_sample(struct pprof *w, size_t i)
 	pb_packed(&w->pb, SAMPLE_LOCATION, w->ids, n);
 	pb_packed(&w->pb, SAMPLE_VALUE, values, w->period || w->r->opts.usec ? 2 : 1);
 	put_label(w, "comm", clean_string_id(w, *s.comm ? s.comm : "[unknown]"), 0);
-	put_label(w, "pid", 0, s.pid);
-	if (s.tid)
-		put_label(w, "tid", 0, s.tid);
-	if (s.cgroup_id)
-		put_label(w, "cgroup_id", 0, s.cgroup_id);
-	container = out_container(w->containers, &s);
-	if (container)
-		put_label(w, "container", string_id(w, container), 0);
-	if (out_incomplete(w->r, &s))
+	if (!w->r->opts.only_comm)
+		put_origin(w, &s);
+	if (out_incomplete(w->r, &s) && !w->r->opts.only_comm)
 		put_label(w, "incomplete", string_id(w, profile_stop_name(s.stop)), 0);
 	if (w->r->stats->offcpu)
 		put_offcpu_labels(w, &s);
@@ -506,31 +498,16 @@ static void put_strings(struct pprof *w)
 	}
 }
 
-static int gzip(const struct pb *pb, FILE *f)
+static int write_gzip(const struct pb *pb, FILE *f)
 {
-	z_stream z = { 0 };
-	uint8_t out[65536];
-	size_t done = 0;
-	int rc = Z_OK;
+	uint8_t *packed;
+	size_t len;
+	int err = gzip_bytes(pb->buf, pb->len, 6, &packed, &len);
 
-	/* 15 + 16: the largest window, gzip's header. */
-	if (deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-		return -ENOMEM;
-	while (rc == Z_OK) {
-		if (!z.avail_in) {
-			z.next_in = pb->buf + done;
-			z.avail_in = (uInt)(pb->len - done < 1 << 30 ? pb->len - done : 1 << 30);
-			done += z.avail_in;
-		}
-		z.next_out = out;
-		z.avail_out = sizeof(out);
-		rc = deflate(&z, done == pb->len ? Z_FINISH : Z_NO_FLUSH);
-		if (fwrite(out, 1, sizeof(out) - z.avail_out, f) != sizeof(out) - z.avail_out)
-			break;
-	}
-	deflateEnd(&z);
-	if (rc != Z_OK && rc != Z_STREAM_END)
-		return -EIO;
+	if (err)
+		return err;
+	fwrite(packed, 1, len, f);
+	free(packed);
 	return out_finish(f);
 }
 
@@ -547,7 +524,7 @@ int out_pprof(const struct out_report *r, FILE *f)
 		for (uint32_t i = 0; i < w.mapping_ids.n && !w.err; i++)
 			put_mapping(&w, i);
 		put_strings(&w);
-		err = w.err ? w.err : w.pb.err ? w.pb.err : gzip(&w.pb, f);
+		err = w.err ? w.err : w.pb.err ? w.pb.err : write_gzip(&w.pb, f);
 	}
 	pb_free(&w.pb);
 	strpool_free(w.strings);

@@ -198,10 +198,19 @@ static int reserve_ids(struct profile *p)
 	return vec_reserve(&p->ids, &p->ids_cap, p->words_cap ? p->words_cap : 1, sizeof(*p->ids));
 }
 
-int profile_merge_one(struct profile *dst, const struct profile *src, size_t i)
+/* Names of code without a file are the process's own. */
+static bool needs_pid(const struct stack *s, const uint64_t *frames)
+{
+	for (size_t k = 0; k < s->n_user; k++)
+		if (SF_FRAME_KIND(frames[k]) == SF_FRAME_JIT)
+			return true;
+	return false;
+}
+
+static int merge_as(struct profile *dst, const struct profile *src, size_t i, const struct stack *key)
 {
 	const struct stack *from = &src->stacks[i];
-	struct stack *to = add_stack(dst, from, src->words + from->at);
+	struct stack *to = add_stack(dst, key, src->words + from->at);
 	size_t n = (size_t)from->n_user + from->n_kernel;
 
 	if (!to)
@@ -211,6 +220,11 @@ int profile_merge_one(struct profile *dst, const struct profile *src, size_t i)
 	memcpy(dst->ids + to->at, src->ids + from->at, n * sizeof(*dst->ids));
 	to->named = true;
 	return 0;
+}
+
+int profile_merge_one(struct profile *dst, const struct profile *src, size_t i)
+{
+	return merge_as(dst, src, i, &src->stacks[i]);
 }
 
 int profile_merge(struct profile *dst, const struct profile *src)
@@ -227,6 +241,24 @@ void profile_see(const struct profile *p, const struct modules *ms)
 	for (size_t i = 0; i < p->nstacks; i++)
 		for (size_t k = 0; k < p->stacks[i].n_user; k++)
 			modules_see(ms, p->words[p->stacks[i].at + k]);
+}
+
+int profile_merge_code(struct profile *dst, const struct profile *src)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < src->nstacks && !err; i++) {
+		const uint64_t *frames = src->words + src->stacks[i].at;
+		struct stack key = src->stacks[i];
+
+		key.cgroup_id = 0;
+		key.tid = 0;
+		if (!needs_pid(&key, frames))
+			key.pid = 0;
+		key.hash = hash_stack(&key, frames);
+		err = merge_as(dst, src, i, &key);
+	}
+	return err;
 }
 
 size_t profile_count(const struct profile *p)

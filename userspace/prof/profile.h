@@ -54,6 +54,11 @@ int profile_add_times(struct profile *p, const struct sf_sample *rec, const stru
 bool profile_has(const struct profile *p, const struct sf_sample *rec, const struct profile_times *t, size_t *ret_index);
 /* Adds all of src to dst: a live view keeps a ring of one-second profiles and merges the last N. 0 or -ENOMEM. */
 int profile_merge(struct profile *dst, const struct profile *src);
+/*
+ * The same, but what ran where does not matter: stacks that differ in pid and cgroup only become one, with 0 for both. Those
+ * with JIT code keep their pid, which their names depend on.
+ */
+int profile_merge_code(struct profile *dst, const struct profile *src);
 /* One stack of it. */
 int profile_merge_one(struct profile *dst, const struct profile *src, size_t i);
 

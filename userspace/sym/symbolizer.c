@@ -69,6 +69,7 @@ struct symbolizer {
 	symbolizer_kernel_fn kernel_fn;
 	void *kernel_ctx;
 	char *kallsyms;
+	enum redact redact;
 	char raw[SYMTAB_NAME_MAX], name[SYM_NAME_MAX], module[MODULE_SHOWN];	/* scratch */
 };
 
@@ -236,6 +237,11 @@ void symbolizer_set_kallsyms(struct symbolizer *sz, const char *path)
 	sz->kallsyms = path ? strdup(path) : NULL;
 }
 
+void symbolizer_set_redact(struct symbolizer *sz, enum redact which)
+{
+	sz->redact = which;
+}
+
 static struct symtab *table_of(const struct module *m)
 {
 	return m->symbols == &no_table ? NULL : m->symbols;
@@ -376,7 +382,8 @@ static uint32_t name_jit(struct symbolizer *sz, uint64_t frame, uint32_t pid, bo
 	*ret_final = name != NULL;
 	if (!name)
 		return symbol_or_unknown(sz, "[unknown]_[j]", "[jit]");
-	len = text_clean(sz->name, sizeof(sz->name) - strlen("_[j]"), name, strlen(name), 0);
+	redact_paths(sz->redact, name, sz->raw, sizeof(sz->raw));
+	len = text_clean(sz->name, sizeof(sz->name) - strlen("_[j]"), sz->raw, strlen(sz->raw), 0);
 	strcpy(sz->name + len, "_[j]");
 	return symbol_or_unknown(sz, sz->name, "[jit]");
 }

@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/redact.h"
 #include "elf/module.h"
 #include "sym/debug_file.h"
 
@@ -39,6 +40,8 @@ typedef bool (*symbolizer_kernel_fn)(void *ctx, uint64_t addr, char *ret, size_t
 void symbolizer_set_kernel_names(struct symbolizer *sz, symbolizer_kernel_fn fn, void *ctx);
 /* Another file than /proc/kallsyms; before the first kernel lookup. NULL: no kernel names. */
 void symbolizer_set_kallsyms(struct symbolizer *sz, const char *path);
+/* Names that processes gave their own code may hold paths: which of them are shown. Before the first lookup. */
+void symbolizer_set_redact(struct symbolizer *sz, enum redact which);
 
 /*
  * *ret_final (may be NULL) is false if the same frame may get a better name later, because its file is not

@@ -15,6 +15,9 @@ static const struct {
 	{ "top", tool_top, "live view of the hottest functions and processes" },
 	{ "record", tool_record, "profile for a while, write stacks" },
 	{ "offcpu", tool_offcpu, "time spent blocked, by stack, and who ended it" },
+#ifdef HAVE_AGENT
+	{ "agent", tool_agent, "always on: windows to OTLP, Pyroscope, Parca, ClickHouse, files" },
+#endif
 	{ "inspect", tool_inspect, "what unwind tables an ELF file carries" },
 	{ "report", tool_report, "show what record wrote: text, or a flame graph" },
 	{ "diff", tool_diff, "compare two of them" },
@@ -59,6 +62,10 @@ int main(int argc, char **argv)
 		printf("sfbpf %s\n", SFBPF_VERSION);
 		return EXIT_OK;
 	}
+#ifndef HAVE_AGENT
+	if (!strcmp(base, "agent"))
+		return complain(EXIT_FAILED, "this sfbpf was built without the agent: libcurl and libinih were not there");
+#endif
 	complain(0, "no subcommand '%s'", base);
 	usage(stderr);
 	return EXIT_USAGE;

@@ -76,7 +76,7 @@ static void print_help(const struct tool_spec *tool, FILE *f)
 	fputs("\nexit status: 0 ok, 1 failed, 2 usage, 3 no permission, 4 the kernel lacks a feature\n", f);
 }
 
-#define MAX_OPTIONS 64
+#define MAX_OPTIONS 128
 
 struct built {
 	char letters[MAX_OPTIONS * 2 + 2];

@@ -38,7 +38,7 @@ int session_poll(struct session *s, int timeout_ms);	/* 0 or -errno */
 const struct sf_sample *session_see(struct session *s, const struct sf_sample *sample);
 /*
  * Frees what is known of files that are gone, while nobody holds a pointer to a module. see: says modules_see for all
- * frames that are kept beside s->profile; NULL: there are none. A run with a sink of its own (take) and no `see` keeps what it has seen.
+ * frames that are kept beside s->profile; NULL: there are none, or with a sink of its own (take), it keeps what it has seen.
  */
 void session_sweep(struct session *s, void (*see)(void *ctx, const struct modules *ms), void *ctx);
 /* Stops sampling and takes what is still in the ring. */

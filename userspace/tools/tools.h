@@ -5,6 +5,7 @@
 
 int tool_record(int argc, char **argv);
 int tool_offcpu(int argc, char **argv);
+int tool_agent(int argc, char **argv);	/* only with HAVE_AGENT */
 int tool_top(int argc, char **argv);
 int tool_doctor(int argc, char **argv);
 int tool_inspect(int argc, char **argv);

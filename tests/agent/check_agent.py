@@ -1,0 +1,370 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The agent as a service: configuration, reload, privileges, metrics, systemd's protocol and unit, budgets, names of services."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+from receivers import HttpReceiver, decode_otlp, free_port, harness, pb
+import agents
+
+SIX = {"bpf": 39, "perfmon": 38, "sys_ptrace": 19, "checkpoint_restore": 40, "dac_read_search": 2, "syslog": 34}
+MASK = sum(1 << n for n in SIX.values())
+
+
+def run(*argv, **kw):
+    return subprocess.run(argv, capture_output=True, text=True, timeout=60, **kw)
+
+
+def write(name, text):
+    path = harness.tmpfile(name)
+    with open(path, "w") as f:
+        f.write(text)
+    return path
+
+
+def check_config(name):
+    errors = []
+    good = write("good.ini", "[agent]\ninterval = 7s\n[headers]\nAuthorization = Bearer secret\n[labels]\nteam = blue\n")
+    for argv, code, want in (
+            (("--config", good), 0, "interval = 7s"), (("--config", good, "--interval", "3s"), 0, "interval = 3s"),
+            (("--config", write("bad.ini", "[agent]\ninterval = soon\n")), 2, "bad.ini:2"),
+            (("--config", "/does/not/exist"), 2, "No such file"), (("--protocol", "carrier-pigeon"), 2, "carrier-pigeon"),
+            (("--interval", "12abc"), 2, "12abc"), (("--endpoint", "localhost:4318"), 2, "http://"), (("--spool-size", "-1"), 2, "-1"),
+            (("--label", "novalue"), 2, "novalue"), (("operand",), 2, "operand")):
+        p = run(harness.SFBPF, "agent", "--check-config", *argv)
+        if p.returncode != code or want not in p.stdout + p.stderr:
+            errors.append("%s: exit status %d: %s" % (argv, p.returncode, (p.stdout + p.stderr)[:200]))
+        if "secret" in p.stdout:
+            errors.append("a secret is shown")
+    harness.check(name, errors[:3])
+
+
+def status(pid, tid):
+    with open("/proc/%d/task/%d/status" % (pid, tid)) as f:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+
+
+def privilege_errors(a):
+    """Main and loader thread keep the six, those that talk none; nothing can be gained back."""
+    e, none = [], 0
+    tids = [int(t) for t in os.listdir("/proc/%d/task" % a.p.pid)]
+    for tid in tids:
+        st = status(a.p.pid, tid)
+        eff, prm, bnd, amb, inh = (int(st[k], 16) for k in ("CapEff", "CapPrm", "CapBnd", "CapAmb", "CapInh"))
+        if (eff | prm | inh) & ~MASK or amb or (bnd & ~MASK and os.getuid() == 0 and not a.prefixed):
+            e.append("thread %d: CapEff %x CapPrm %x CapBnd %x CapAmb %x CapInh %x" % (tid, eff, prm, bnd, amb, inh))
+        none += eff == 0 and prm == 0
+        if st["NoNewPrivs"] != "1" or st["Seccomp"] != "2":
+            e.append("thread %d: NoNewPrivs %s Seccomp %s" % (tid, st["NoNewPrivs"], st["Seccomp"]))
+    if none != 3 or len(tids) != 5:
+        e.append("%d of %d threads without capabilities" % (none, len(tids)))
+    return e
+
+
+def sees(r, path, suffix):
+    """A mapped file of that path, and a function whose name ends so and is one."""
+    files, named = set(), set()
+    for g in r.got:
+        d = g.message.dictionary
+        files |= {d.string_table[m.filename_strindex] for m in d.mapping_table[1:]}
+        named |= {d.string_table[f.name_strindex] for f in d.function_table}
+    return any(path in f for f in files) and any(n.endswith(suffix) and not n.startswith("[") for n in named)
+
+
+def check_privileges(name):
+    """As root, as root that becomes nobody, and as nobody with the six capabilities."""
+    pb()
+    caps = ",".join("+" + c for c in SIX)
+    spool = harness.tmpfile("nobody")
+    os.makedirs(spool, exist_ok=True)
+    os.chmod(harness.tmpdir(), 0o755)
+    shutil.chown(spool, "nobody")
+    binary = harness.tmpfile("sfbpf")     # nobody may not be able to reach the build
+    shutil.copy(harness.SFBPF, binary)
+    cases = {
+        "root": ((), ()), "user": ((), ("--user", "nobody")),
+        "nobody": (("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--inh-caps=-all," + caps,
+                    "--ambient-caps=-all," + caps, "--bounding-set=-all," + caps), ("--spool", os.path.join(spool, "s"))),
+    }
+    busy = agents.load()
+    for case, (prefix, options) in cases.items():
+        r = HttpReceiver(decode=decode_otlp)
+        a = agents.Agent("--endpoint", r.url, *options, prefix=prefix, copy=False)
+        a.argv[len(prefix)] = binary
+        a.prefixed = bool(prefix)
+        a.start().wait(lambda: len(r.got) >= 2, 30, "two windows through")
+        errors = privilege_errors(a)
+        try:
+            a.wait(lambda: sees(r, "python3", "_[k]"), 15, "to see python3's file and a named kernel function")
+        except ValueError as e:
+            errors.append(str(e))
+        if case != "root" and status(a.p.pid, a.p.pid)["Uid"].split()[0] == "0":
+            errors.append("still root")
+        if a.stop():
+            errors.append("exit status %d" % a.p.returncode)
+        harness.check("%s-%s" % (name, case), errors[:3])
+        r.stop()
+    for p in busy:
+        harness.stop(p)
+
+
+def check_without_capabilities(name):
+    """Exit status 3, and what is missing."""
+    p = run("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all",
+            shutil.copy(harness.SFBPF, harness.tmpfile("sfbpf")), "agent", "--once", "--metrics-address", "none")
+    harness.check(name, [] if p.returncode == 3 and "CAP_BPF" in p.stderr else ["exit status %d: %s" % (p.returncode, p.stderr[-300:])])
+
+
+def check_metrics(name):
+    r = HttpReceiver()
+    a = agents.Agent("--endpoint", r.url, copy=False)
+    busy = agents.load()
+    a.start().wait(lambda: len(r.got) >= 3, 30, "three windows through")
+    page, errors = a.get(), []
+    if shutil.which("promtool"):
+        p = run("promtool", "check", "metrics", input=page)
+        if p.returncode or p.stderr.strip():
+            errors.append("promtool: " + (p.stdout + p.stderr)[:300])
+    else:
+        harness.skip(name + "-promtool", "no promtool")
+    if a.get("/healthz") != "ok\n":
+        errors.append("healthz: " + a.get("/healthz"))
+    if not a.metric("samples_total") >= a.metric("window_samples_total") > 0 or a.metric("bodies_delivered_total") < 3:
+        errors.append("the numbers do not grow")
+    for attack in (b"", b"GET /metrics", b"POST / HTTP/1.1\r\n\r\n", b"\0" * 5000, b"GET /x HTTP/1.0\r\n\r\n"):
+        with socket.create_connection(("127.0.0.1", a.port), 3) as s:
+            s.sendall(attack)
+            s.shutdown(socket.SHUT_WR)
+            try:
+                s.recv(100)
+            except ConnectionResetError:
+                pass
+    if "sfbpf_agent_build_info" not in a.get():
+        errors.append("it does not answer any more")
+    with open("/proc/net/tcp") as f:
+        listening = [l.split()[1] for l in f if l.split()[3] == "0A" and l.split()[1].endswith(":%04X" % a.port)]
+    if listening != ["0100007F:%04X" % a.port]:
+        errors.append("listens on %s" % listening)
+    a.stop()
+    for p in busy:
+        harness.stop(p)
+    r.stop()
+    harness.check(name, errors)
+
+
+def check_prometheus(name):
+    """The real one scrapes it and answers a query."""
+    binary = shutil.which("prometheus")
+    if not binary:
+        raise harness.Skip("no prometheus")
+    import urllib.parse
+    import urllib.request
+    a = agents.Agent("--endpoint", "http://127.0.0.1:1", copy=False)
+    a.start().wait_started()
+    port = free_port()
+    config = write("prometheus.yml", "global: {scrape_interval: 500ms}\nscrape_configs:\n- job_name: sfbpf\n  static_configs:\n"
+                   "  - targets: ['127.0.0.1:%d']\n" % a.port)
+    prom = harness.start([binary, "--config.file", config, "--storage.tsdb.path", harness.tmpfile("tsdb"),
+                          "--web.listen-address", "127.0.0.1:%d" % port])
+    query = "http://127.0.0.1:%d/api/v1/query?query=" % port + urllib.parse.quote('sfbpf_agent_windows_total{job="sfbpf"}')
+    end, value = time.monotonic() + 20, None
+    while time.monotonic() < end and not value:
+        time.sleep(0.3)
+        try:
+            with urllib.request.urlopen(query, timeout=2) as f:
+                value = [float(x["value"][1]) for x in json.load(f)["data"]["result"] if float(x["value"][1]) > 0]
+        except OSError:
+            pass
+    harness.stop(prom)
+    a.stop()
+    harness.check(name, [] if value else ["the query had no answer"])
+
+
+def check_reload(name):
+    """SIGHUP: a new endpoint and labels are used; a file that is wrong changes nothing, and is said."""
+    pb()
+    first, second = HttpReceiver(decode=decode_otlp), HttpReceiver(decode=decode_otlp)
+    text = "[delivery]\nendpoint = %s\n[labels]\nrelease = %d\n"
+    ini = write("reload.ini", text % (first.url, 1))
+    a = agents.Agent("--config", ini, copy=False)
+    busy = agents.load()
+    errors = []
+    a.start().wait(lambda: first.got, 30, "a window through")
+    write("reload.ini", "[delivery]\nendpoint = nonsense\n")
+    a.p.send_signal(signal.SIGHUP)
+    a.wait(lambda: "not reloaded" in a.text(), 10, "to refuse it")
+    n = len(first.got)
+    a.wait(lambda: len(first.got) > n, 10, "on with the old one")
+    write("reload.ini", text % (second.url, 2))
+    a.p.send_signal(signal.SIGHUP)
+    a.wait(lambda: len(second.got) > 1, 10, "to the new one")
+    attrs = {x.key: x.value.string_value for x in second.got[-1].message.resource_profiles[0].resource.attributes}
+    if attrs.get("release") != "2":
+        errors.append("labels %s" % attrs)
+    if a.metric("reloads_total") != 1 or a.metric("reload_errors_total") != 1:
+        errors.append("counted %s and %s" % (a.metric("reloads_total"), a.metric("reload_errors_total")))
+    a.stop()
+    for p in busy:
+        harness.stop(p)
+    for r in (first, second):
+        r.stop()
+    harness.check(name, errors)
+
+
+def check_notify(name):
+    """systemd's protocol, with us as systemd."""
+    path = harness.tmpfile("notify")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as s:
+        s.bind(path)
+        s.settimeout(30)
+        ini = write("notify.ini", "")
+        a = agents.Agent("--config", ini, "--endpoint", "http://127.0.0.1:1", "--log-format", "json", "--shutdown", "0s", copy=False,
+                         env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "200000", "JOURNAL_STREAM": "1:1"})
+        a.start()
+        seen = []
+        while "READY=1" not in seen or "WATCHDOG=1" not in seen:
+            seen.append(s.recv(100).decode())
+        a.p.send_signal(signal.SIGHUP)
+        while "RELOADING=1" not in seen:
+            seen.append(s.recv(100).decode())
+        a.stop()
+        s.setblocking(False)
+        try:
+            while True:
+                seen.append(s.recv(100).decode())
+        except BlockingIOError:
+            pass
+    errors = [] if "STOPPING=1" in seen else ["seen: %s" % seen]
+    for line in a.text().splitlines():
+        m = re.match(r"<[3-7]>(\{.*\})$", line)
+        if not m or "msg" not in json.loads(m.group(1)):
+            errors.append("log line: " + line)
+    harness.check(name, errors[:2])
+
+
+def check_unit(name):
+    unit = os.path.join(harness.TOP, "packaging", "sfbpf-agent.service")
+    if not shutil.which("systemd-analyze"):
+        raise harness.Skip("no systemd-analyze")
+    with open(unit) as f:
+        here = write("sfbpf-agent.service", f.read().replace("/usr/bin/sfbpf", harness.SFBPF))
+    errors = []
+    p = run("systemd-analyze", "verify", "--man=no", here)
+    if p.returncode or p.stderr.strip():
+        errors.append("verify: " + p.stderr[:300])
+    p = run("systemd-analyze", "security", "--offline=true", "--threshold=30", here)
+    m = re.search(r"exposure level for \S+: ([0-9.]+)", p.stdout)
+    if p.returncode or not m or float(m.group(1)) > 3:
+        errors.append("security: %s %s" % (m and m.group(1), p.stderr[:200]))
+    harness.check(name, errors)
+    ini = os.path.join(harness.TOP, "packaging", "agent.ini")
+    p = run(harness.SFBPF, "agent", "--config", ini, "--check-config")
+    harness.check(name + "-configuration", [] if p.returncode == 0 else [p.stderr])
+
+
+def check_budget(name):
+    """A CPU limit that cannot be kept: fewer samples, and it says so; a memory limit below what it has: symbols are forgotten."""
+    a = agents.Agent("--endpoint", "http://127.0.0.1:1", "--memory-limit", "2M", copy=False)
+    a.argv += ["--cpu-limit", "0.01"]
+    busy = agents.load()
+    errors = []
+    a.start().wait_started()
+    a.wait(lambda: a.metric("throttled_total") >= 3, 20, "to sample less often")
+    hz = a.metric("frequency_hertz")
+    if not 1 <= hz < 25 or "above the CPU limit" not in a.text():
+        errors.append("%g Hz" % hz)
+    before, start = a.metric("samples_total"), time.monotonic()
+    time.sleep(1.5)
+    rate = (a.metric("samples_total") - before) / (time.monotonic() - start)
+    if rate > os.cpu_count() * hz * 1.3 + 2:
+        errors.append("%.0f samples a second at %g Hz" % (rate, hz))
+    a.wait(lambda: a.metric("symbols_forgotten_total") >= 1, 20, "to forget symbols")
+    a.stop()
+    for p in busy:
+        harness.stop(p)
+    harness.check(name, errors)
+
+
+def check_services(name):
+    """A process in a cgroup v2 of a unit's name is that service's, a container's has its id."""
+    pb()
+    mounts = [l.split()[1] for l in open("/proc/mounts") if l.split()[2] == "cgroup2"]
+    if not mounts:
+        raise harness.Skip("no cgroup v2")
+    top = os.path.join(mounts[0], "sfbpf-test.slice")
+    ids = "0123456789abcdef" * 4
+    dirs = {"web": os.path.join(top, "web.service"), "docker:0123456789ab": os.path.join(top, "docker-%s.scope" % ids)}
+    busy, procs = agents.load(), []
+    r = HttpReceiver(decode=decode_otlp)
+    a = agents.Agent("--endpoint", r.url, copy=False)
+    try:
+        for p, d in zip(busy, dirs.values()):
+            os.makedirs(d, exist_ok=True)
+            procs.append(d + "/cgroup.procs")
+            with open(procs[-1], "w") as f:
+                f.write(str(p.pid))
+        a.start().wait(lambda: len(r.got) >= 3, 30, "three windows through")
+        a.stop()
+    finally:
+        for p in busy:
+            harness.stop(p)
+        for d in list(dirs.values()) + [top]:
+            try:
+                os.rmdir(d)
+            except OSError:
+                pass
+    seen, errors = {}, []
+    for g in r.got:
+        for rp in g.message.resource_profiles:
+            attrs = {x.key: x.value.string_value for x in rp.resource.attributes}
+            seen.setdefault(attrs["service.name"], attrs)
+    for want in dirs:
+        if want not in seen:
+            errors.append("no service %s among %s" % (want, sorted(seen)))
+    if seen.get("web", {}).get("systemd.unit") != "web.service" or seen.get("docker:0123456789ab", {}).get("container.id") != ids:
+        errors.append("attributes %s" % seen)
+    harness.check(name, errors[:2])
+    r.stop()
+
+
+def check_hotplug(name):
+    """A CPU that goes away and comes back is sampled again. It disturbs whatever else runs: only with HOTPLUG=1."""
+    switch = "/sys/devices/system/cpu/cpu1/online"
+    if os.environ.get("HOTPLUG") != "1" or not os.path.exists(switch):
+        raise harness.Skip("not asked for (HOTPLUG=1), or there is no CPU to take")
+    a = agents.Agent("--endpoint", "http://127.0.0.1:1", copy=False)
+    busy = agents.load() + agents.load()
+    a.start().wait_started()
+    a.wait(lambda: a.metric("cpus") >= 2, 10, "both CPUs")
+    errors = []
+    try:
+        with open(switch, "w") as f:
+            f.write("0")
+        a.wait(lambda: a.metric("cpus") == 1, 10, "one CPU")
+    except OSError as e:
+        raise harness.Skip("CPU 1 cannot go offline: %s" % e)
+    finally:
+        with open(switch, "w") as f:
+            f.write("1")
+    a.wait(lambda: a.metric("cpus") == 2, 10, "both CPUs again")
+    before, start = a.metric("samples_total"), time.monotonic()
+    time.sleep(2)
+    rate = (a.metric("samples_total") - before) / (time.monotonic() - start)
+    if not 1.5 * 49 < rate < 2.5 * 49:
+        errors.append("%.0f samples a second on two busy CPUs at 49 Hz" % rate)
+    a.stop()
+    for p in busy:
+        harness.stop(p)
+    harness.check(name, errors)
+
+
+if __name__ == "__main__":
+    harness.run_checks([check_config, check_privileges, check_without_capabilities, check_metrics, check_prometheus, check_reload,
+                        check_notify, check_unit, check_budget, check_services, check_hotplug])

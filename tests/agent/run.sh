@@ -1,0 +1,48 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# run.sh: the agent's checks, three programs side by side. Needs root and a kernel that lets sfbpf record; else one SKIP line.
+set -eu
+cd "$(dirname "$0")/../.."
+: "${OUTPUT:=build}"
+export OUTPUT
+
+give_up() {
+	echo "SKIP agent: $1"
+	exit 0
+}
+
+[ "$(id -u)" = 0 ] || give_up "not root"
+"$OUTPUT/sfbpf" agent --help >/dev/null 2>&1 || give_up "built without it: libcurl or libinih is missing"
+# Python of the distribution: grpc and protobuf are its packages.
+python=/usr/bin/python3
+[ -x $python ] || give_up "no $python"
+
+log=$(mktemp -d)
+pids=
+trap 'rm -rf "$log"' EXIT
+trap 'kill $pids 2>/dev/null; wait; exit 1' INT TERM
+code=0
+"$OUTPUT/sfbpf" record -o "$log/try.folded" 100ms 2>"$log/try" >&2 || code=$?
+case $code in
+3 | 4) give_up "record cannot run here: $(tail -n 1 "$log/try")" ;;
+esac
+
+checks='wire faults agent clickhouse'
+for check in $checks; do
+	$python -B tests/agent/check_$check.py >"$log/$check" 2>&1 &
+	pids="$pids $!"
+done
+status=0
+for check in $checks; do
+	pid=${pids%% *}
+	[ -n "$pid" ] || { pids=${pids# }; pid=${pids%% *}; }
+	pids=${pids#"$pid"}
+	code=0
+	wait "$pid" || code=$?
+	cat "$log/$check"
+	if [ $code != 0 ]; then
+		status=1
+		grep -q '^FAIL ' "$log/$check" || echo "FAIL agent-$check: $(tail -n 1 "$log/$check")"
+	fi
+done
+exit $status

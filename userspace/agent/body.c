@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "agent/body.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/clock.h"
+#include "base/gzip.h"
+#include "base/hash.h"
+
+void body_new_id(uint8_t id[16])
+{
+	uint64_t words[2];
+
+	if (getrandom(words, sizeof(words), GRND_NONBLOCK) != sizeof(words)) {
+		words[0] = hash_mix(clock_ns(CLOCK_REALTIME), (uint64_t)(uintptr_t)id);
+		words[1] = hash_mix(words[0], clock_ns(CLOCK_MONOTONIC));
+	}
+	memcpy(id, words, sizeof(words));
+	id[6] = (uint8_t)((id[6] & 0x0f) | 0x40);	/* RFC 9562: version 4 */
+	id[8] = (uint8_t)((id[8] & 0x3f) | 0x80);
+}
+
+void body_id_text(const uint8_t id[16], char ret[37])
+{
+	char *at = ret;
+
+	for (int i = 0; i < 16; i++)
+		at += sprintf(at, "%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", id[i]);
+}
+
+int body_emit(const struct encode_input *in, enum body_kind kind, bool gzip, uint8_t *data, size_t len, uint64_t samples,
+	      const uint8_t *id, body_fn fn, void *ctx)
+{
+	struct body b = { .kind = kind, .time_ns = in->window->start_unix_ns, .samples = samples, .data = data, .len = len };
+	uint8_t *packed;
+	size_t packed_len;
+
+	if (id)
+		memcpy(b.id, id, sizeof(b.id));
+	else
+		body_new_id(b.id);
+	/* Level 1: the CPU of a thousand hosts is dearer than their bytes. */
+	if (gzip && !gzip_bytes(data, len, 1, &packed, &packed_len)) {
+		free(data);
+		b.data = packed;
+		b.len = packed_len;
+		b.gzip = true;
+	}
+	return fn(ctx, &b);
+}
+
+int body_stack(const struct encode_input *in, struct profile *p, size_t i, struct body_stack *st)
+{
+	int err = profile_frames(p, i, in->symbols, true, true, &st->frames);
+
+	profile_stack(p, i, &st->s);
+	st->note[0] = 0;
+	if ((st->s.flags & SF_SAMPLE_USER) && st->s.stop != SF_STOP_COMPLETE)
+		snprintf(st->note, sizeof(st->note), "[incomplete:%s]", profile_stop_name(st->s.stop));
+	return err;
+}
+
+static bool configured(const struct agent_config *cfg, const char *name)
+{
+	for (size_t i = 0; i < cfg->labels.n; i++)
+		if (!strcmp(cfg->labels.list[i].name, name))
+			return true;
+	return false;
+}
+
+void body_labels(const struct encode_input *in, const struct target *t, void (*fn)(void *ctx, const char *name, const char *value),
+		 void *ctx)
+{
+	const struct { const char *name, *value; } own[] = {
+		{ "service.name", t->service }, { "host.name", in->host }, { "systemd.unit", t->unit },
+		{ "container.id", t->container }, { "k8s.pod.uid", t->pod },
+	};
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (*own[i].value && !configured(in->cfg, own[i].name))
+			fn(ctx, own[i].name, own[i].value);
+	for (size_t i = 0; i < in->cfg->labels.n; i++)
+		fn(ctx, in->cfg->labels.list[i].name, in->cfg->labels.list[i].value);
+}
+
+int body_format(const struct encode_input *in, uint8_t **ret, size_t *ret_len)
+{
+	const struct out_format *format = out_format_named(in->cfg->format);
+	struct run_stats stats = *in->stats;
+	struct out_report r = {
+		.profile = window_merged(in->window), .symbols = in->symbols, .modules = in->modules, .meta = in->meta, .stats = &stats,
+		.opts = { .redact = (enum redact)in->cfg->redact },
+	};
+	char *text = NULL;
+	FILE *f = r.profile ? open_memstream(&text, ret_len) : NULL;
+	int err = -ENOMEM;
+
+	if (f) {
+		profile_account(r.profile, in->modules, &stats.account);
+		err = format->write(&r, f);
+	}
+	if (f && fclose(f) && !err)
+		err = -ENOMEM;
+	profile_free(r.profile);
+	if (err)
+		free(text);
+	else
+		*ret = (uint8_t *)text;
+	return err;
+}
+
+int body_file(const struct encode_input *in, body_fn fn, void *ctx)
+{
+	uint8_t *data;
+	size_t len;
+	int err = body_format(in, &data, &len);
+
+	return err ? err : body_emit(in, BODY_FILE, false, data, len, in->window->samples, NULL, fn, ctx);
+}
+
+int body_encode(const struct encode_input *in, body_fn fn, void *ctx)
+{
+	static int (*const encoders[])(const struct encode_input *, body_fn, void *) = {
+		[AGENT_OTLP_HTTP] = body_otlp, [AGENT_OTLP_GRPC] = body_otlp, [AGENT_PYROSCOPE] = body_pyroscope,
+		[AGENT_PARCA] = body_parca, [AGENT_CLICKHOUSE] = body_clickhouse, [AGENT_FILE] = body_file,
+	};
+
+	return encoders[in->cfg->protocol](in, fn, ctx);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the agent is told. One table of keys (config.c) serves the INI file ("key = value" below "[section]"), the command
+ * line ("--key value") and --help. Later sources win: defaults, file, environment (OTEL_*), command line.
+ * Units are in the fields' names. Secrets are never options: they come from files or the environment.
+ */
+#ifndef SFBPF_AGENT_CONFIG_H
+#define SFBPF_AGENT_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum agent_protocol {
+	AGENT_OTLP_HTTP, AGENT_OTLP_GRPC, AGENT_PYROSCOPE, AGENT_PARCA, AGENT_CLICKHOUSE, AGENT_FILE, AGENT_PROTOCOLS
+};
+enum agent_symbols { AGENT_SYMBOLS_HOST, AGENT_SYMBOLS_NONE };
+enum agent_redact { AGENT_REDACT_NONE, AGENT_REDACT_HOME, AGENT_REDACT_ALL };
+enum agent_unsure { AGENT_UNSURE_RESEND, AGENT_UNSURE_DROP };
+enum agent_log_format { AGENT_LOG_LOGFMT, AGENT_LOG_JSON };
+enum agent_log_level { AGENT_LOG_ERROR, AGENT_LOG_WARN, AGENT_LOG_INFO, AGENT_LOG_DEBUG };
+
+struct agent_pair {
+	char *name, *value;
+};
+
+struct agent_pairs {
+	struct agent_pair *list;
+	size_t n, cap;
+};
+
+struct agent_config {
+	uint64_t interval_ns, jitter_pct, hz;
+	int symbols, redact;
+	bool label_pid;
+	char *host, *service;			/* NULL: the machine's name; "host" */
+	struct agent_pairs labels;
+
+	int protocol;
+	char *endpoint, *format, *copy;
+	bool endpoint_is_base;			/* from OTEL_EXPORTER_OTLP_ENDPOINT: the signal's path is added to it */
+	char *token_file, *header_file, *ca_file, *cert_file, *key_file, *database;
+	struct agent_pairs headers;
+	bool insecure, gzip;
+	uint64_t timeout_ns, connect_timeout_ns, request_bytes, retry_min_ns, retry_max_ns, shutdown_ns;
+	int unsure;
+
+	char *spool;
+	uint64_t spool_bytes, spool_age_ns;
+
+	double cpu_pct;
+	uint64_t memory_bytes, table_bytes, ring_bytes;
+	char *user;
+	bool seccomp;
+
+	char *metrics;
+	bool metrics_given;
+	int log_level, log_format;
+};
+
+struct agent_key {
+	const char *section, *name, *arg;	/* arg NULL: a switch on the command line */
+	const char *help;
+};
+
+const struct agent_key *agent_key_at(size_t i);		/* NULL past the last one */
+
+/* All of these: 0 or -EINVAL or -ENOMEM with a text of what is wrong. */
+struct agent_config_error {
+	char text[512];
+};
+
+struct agent_config *agent_config_new(void);		/* the defaults; NULL: out of memory */
+void agent_config_free(struct agent_config *c);
+int agent_config_file(struct agent_config *c, const char *path, struct agent_config_error *err);
+int agent_config_environment(struct agent_config *c, struct agent_config_error *err);
+/* value NULL: a switch that was given. */
+int agent_config_set(struct agent_config *c, size_t key, const char *value, struct agent_config_error *err);
+/* Contradictions, and what is missing; fills in what depends on other keys. Last. */
+int agent_config_check(struct agent_config *c, struct agent_config_error *err);
+/* As an INI file; headers' values are left out. */
+int agent_config_print(const struct agent_config *c, int fd);
+const char *agent_protocol_name(int protocol);
+
+#endif

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "agent/http.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/num.h"
+#include "base/text.h"
+
+struct http {
+	CURL *curl;
+	bool (*stop)(void *ctx);
+	void *stop_ctx;
+	bool fresh;		/* no connection is used twice for gRPC without TLS */
+	struct http_reply *reply;
+};
+
+struct http *http_new(bool (*stop)(void *ctx), void *ctx)
+{
+	struct http *h = calloc(1, sizeof(*h));
+
+	if (!h)
+		return NULL;
+	h->stop = stop;
+	h->stop_ctx = ctx;
+	h->curl = curl_easy_init();
+	/* curl 7's second request on a plaintext HTTP/2 connection fails with error 16 (curl issue 10634). */
+	h->fresh = curl_version_info(CURLVERSION_NOW)->version_num < 0x080000;
+	if (!h->curl) {
+		free(h);
+		return NULL;
+	}
+	return h;
+}
+
+void http_free(struct http *h)
+{
+	if (!h)
+		return;
+	curl_easy_cleanup(h->curl);
+	free(h);
+}
+
+static size_t on_body(char *data, size_t size, size_t n, void *ctx)
+{
+	struct http_reply *r = ctx;
+	size_t room = sizeof(r->body) - 1 - r->body_len, take = size * n < room ? size * n : room;
+
+	memcpy(r->body + r->body_len, data, take);
+	r->body_len += take;
+	r->body[r->body_len] = 0;
+	return size * n;	/* the rest is not interesting; the deadline ends an endless one */
+}
+
+/* The value of header `name` in line, or NULL. */
+static const char *value_of(const char *line, size_t len, const char *name, char *buf, size_t cap)
+{
+	size_t n = strlen(name);
+
+	if (len <= n + 1 || strncasecmp(line, name, n) || line[n] != ':')
+		return NULL;
+	line += n + 1;
+	len -= n + 1;
+	while (len && (*line == ' ' || *line == '\t')) {
+		line++;
+		len--;
+	}
+	while (len && (line[len - 1] == '\r' || line[len - 1] == '\n'))
+		len--;
+	snprintf(buf, cap, "%.*s", (int)len, line);
+	return buf;
+}
+
+static double retry_after(const char *v)
+{
+	char *end;
+	double s = strtod(v, &end);
+	time_t at;
+
+	if (end != v && !*end && s >= 0)
+		return s;
+	at = curl_getdate(v, NULL);	/* an HTTP date */
+	s = at < 0 ? -1 : difftime(at, time(NULL));
+	return at >= 0 && s < 0 ? 0 : s;
+}
+
+/* Headers, and with HTTP/2 trailers too. */
+static size_t on_header(char *data, size_t size, size_t n, void *ctx)
+{
+	struct http_reply *r = ctx;
+	size_t len = size * n;
+	char buf[200];
+	const char *v;
+
+	if ((v = value_of(data, len, "grpc-status", buf, sizeof(buf))))
+		r->grpc_status = atoi(v);
+	else if ((v = value_of(data, len, "grpc-message", buf, sizeof(buf))))
+		text_clean(r->error, sizeof(r->error), v, strlen(v), 0);
+	else if ((v = value_of(data, len, "retry-after", buf, sizeof(buf))))
+		r->retry_after_s = retry_after(v);
+	else if ((v = value_of(data, len, "grpc-retry-pushback-ms", buf, sizeof(buf))))
+		r->retry_after_s = atof(v) / 1000;
+	return len;
+}
+
+static int on_progress(void *ctx, curl_off_t dltotal, curl_off_t dlnow, curl_off_t ultotal, curl_off_t ulnow)
+{
+	const struct http *h = ctx;
+
+	(void)dltotal, (void)dlnow, (void)ultotal, (void)ulnow;
+	return h->stop(h->stop_ctx);
+}
+
+static void set_tls(CURL *c, const struct agent_config *cfg)
+{
+	curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, cfg->insecure ? 0L : 1L);
+	curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, cfg->insecure ? 0L : 2L);
+	if (cfg->ca_file)
+		curl_easy_setopt(c, CURLOPT_CAINFO, cfg->ca_file);
+	if (cfg->cert_file) {
+		curl_easy_setopt(c, CURLOPT_SSLCERT, cfg->cert_file);
+		curl_easy_setopt(c, CURLOPT_SSLKEY, cfg->key_file);
+	}
+}
+
+static void set_protocol(struct http *h, const struct http_request *req)
+{
+	bool tls = !strncmp(req->url, "https:", 6);
+	const char *host = strstr(req->url, "://") + 3;
+
+	if (req->grpc)
+		curl_easy_setopt(h->curl, CURLOPT_HTTP_VERSION, tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
+	else
+		curl_easy_setopt(h->curl, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+	if (req->grpc && !tls && h->fresh) {
+		curl_easy_setopt(h->curl, CURLOPT_FRESH_CONNECT, 1L);
+		curl_easy_setopt(h->curl, CURLOPT_FORBID_REUSE, 1L);
+	}
+	/* No proxy for what is on this machine, whatever http_proxy says. */
+	if (!strncmp(host, "127.", 4) || !strncmp(host, "localhost", 9) || !strncmp(host, "[::1]", 5))
+		curl_easy_setopt(h->curl, CURLOPT_NOPROXY, "*");
+#if LIBCURL_VERSION_NUM >= 0x075500
+	curl_easy_setopt(h->curl, CURLOPT_PROTOCOLS_STR, "http,https");
+#else
+	curl_easy_setopt(h->curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+}
+
+static struct curl_slist *headers_of(const struct http_request *req)
+{
+	/* No "100 Continue" round trip. */
+	struct curl_slist *list = curl_slist_append(NULL, "Expect:");
+
+	for (size_t i = 0; req->headers[i] && list; i++) {
+		struct curl_slist *longer = curl_slist_append(list, req->headers[i]);
+
+		if (!longer)
+			break;
+		list = longer;
+	}
+	return list;
+}
+
+static void set_request(struct http *h, const struct agent_config *cfg, const struct http_request *req, struct http_reply *ret,
+			struct curl_slist *headers, char *error)
+{
+	CURL *c = h->curl;
+
+	curl_easy_reset(c);	/* keeps connections and sessions */
+	curl_easy_setopt(c, CURLOPT_URL, req->url);
+	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, error);
+	curl_easy_setopt(c, CURLOPT_USERAGENT, "sfbpf-agent/" SFBPF_VERSION);
+	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(cfg->timeout_ns / NUM_MS));
+	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)(cfg->connect_timeout_ns / NUM_MS));
+	curl_easy_setopt(c, CURLOPT_POST, 1L);
+	curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)req->len);
+	curl_easy_setopt(c, CURLOPT_POSTFIELDS, req->data);
+	curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_body);
+	curl_easy_setopt(c, CURLOPT_WRITEDATA, ret);
+	curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
+	curl_easy_setopt(c, CURLOPT_HEADERDATA, ret);
+	curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress);
+	curl_easy_setopt(c, CURLOPT_XFERINFODATA, h);
+	set_protocol(h, req);
+	set_tls(c, cfg);
+}
+
+void http_post(struct http *h, const struct agent_config *cfg, const struct http_request *req, struct http_reply *ret)
+{
+	uint64_t start = clock_ns(CLOCK_MONOTONIC);
+	char error[CURL_ERROR_SIZE] = "";
+	struct curl_slist *headers = headers_of(req);
+	curl_off_t sent = 0;
+	CURLcode rc;
+
+	*ret = (struct http_reply){ .grpc_status = -1, .retry_after_s = -1 };
+	set_request(h, cfg, req, ret, headers, error);
+	rc = curl_easy_perform(h->curl);
+	curl_easy_getinfo(h->curl, CURLINFO_RESPONSE_CODE, &ret->status);
+	curl_easy_getinfo(h->curl, CURLINFO_SIZE_UPLOAD_T, &sent);
+	ret->sent = sent >= (curl_off_t)req->len && req->len;
+	/* The status is the answer, even if the body behind it stalls; gRPC's comes last. */
+	ret->answered = req->grpc ? ret->grpc_status >= 0 || (rc == CURLE_OK && ret->status != 200) : ret->status >= 200;
+	if (rc != CURLE_OK)
+		snprintf(ret->error, sizeof(ret->error), "%s", *error ? error : curl_easy_strerror(rc));
+	else if (!*ret->error && ret->status >= 300)
+		text_clean(ret->error, sizeof(ret->error), ret->body, ret->body_len < 200 ? ret->body_len : 200, 0);
+	ret->seconds = (double)(clock_ns(CLOCK_MONOTONIC) - start) / 1e9;
+	curl_slist_free_all(headers);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * GET /metrics (Prometheus' text format 0.0.4) and GET /healthz, on a thread and a socket of its own. One client at a time, each with
+ * a second: what scrapes once in 15 seconds needs no more, and nobody can hold the agent's memory.
+ */
+#ifndef SFBPF_AGENT_METRICS_H
+#define SFBPF_AGENT_METRICS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "agent/sender.h"
+#include "agent/spool.h"
+#include "out/out.h"
+
+/* Since the start, unless it is said otherwise. */
+struct metrics_values {
+	uint64_t start_unix_ns, alive_ns;	/* alive_ns: CLOCK_MONOTONIC of the last look at the ring */
+	uint64_t stale_ns;			/* after that long without one the agent is not healthy */
+	uint64_t windows, windows_failed, window_samples, samples_taken, samples_dropped, lost[SF_LOST_MAX];
+	uint64_t user_stacks, stops[SF_STOP_MAX];
+	uint64_t modules, rows, table_bytes, needs;
+	uint64_t symbol_bytes, symbols_reset;
+	uint64_t hz, hz_want, throttled;
+	uint64_t cpus;
+	uint64_t reloads, reload_errors;
+	double last_window_s, encode_s;
+	char config_hash[17];
+};
+
+struct metrics;
+
+/* address: "HOST:PORT" or "PORT" (on 127.0.0.1). NULL with a text. */
+struct metrics *metrics_listen(const char *address, char *err, size_t cap);
+/* Serves what metrics_set left last, and the two's own counts. 0 or -errno. */
+int metrics_start(struct metrics *m, struct sender *sender, struct spool *spool, void (*on_thread)(void));
+void metrics_set(struct metrics *m, const struct metrics_values *v);	/* m may be NULL */
+void metrics_stop(struct metrics *m);
+/* The page. */
+void metrics_write(FILE *f, const struct metrics_values *v, const struct sender_stats *s, const struct spool_account *a);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "agent/privs.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <linux/capability.h>
+#include <pwd.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#ifdef HAVE_SECCOMP
+#include <seccomp.h>
+#endif
+
+static const int kept[] = {
+	CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH, CAP_SYSLOG,
+};
+
+static int capget_self(struct __user_cap_data_struct data[2])
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+
+	return syscall(SYS_capget, &head, data) ? -errno : 0;
+}
+
+static int capset_self(struct __user_cap_data_struct data[2])
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+
+	return syscall(SYS_capset, &head, data) ? -errno : 0;
+}
+
+int privs_user(const char *user, uid_t *uid, gid_t *gid)
+{
+	const struct passwd *pw = getpwnam(user);
+
+	if (!pw)
+		return -ENOENT;
+	*uid = pw->pw_uid;
+	*gid = pw->pw_gid;
+	return 0;
+}
+
+static int become(const char *user, char *err, size_t cap)
+{
+	uid_t uid;
+	gid_t gid;
+
+	if (privs_user(user, &uid, &gid)) {
+		snprintf(err, cap, "no user '%s'", user);
+		return -ENOENT;
+	}
+	if (prctl(PR_SET_KEEPCAPS, 1) || setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid)) {
+		snprintf(err, cap, "becoming user '%s': %s", user, strerror(errno));
+		return -EPERM;
+	}
+	prctl(PR_SET_DUMPABLE, 1);	/* or /proc/self is root's */
+	return 0;
+}
+
+/* Of those that we have: what does not stay cannot come back, not even through a program with capabilities. */
+static void drop_bounding(uint64_t keep)
+{
+	for (int i = 0; i < 64 && prctl(PR_CAPBSET_READ, i) >= 0; i++)
+		if (!(keep >> i & 1))
+			prctl(PR_CAPBSET_DROP, i);
+	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
+}
+
+int privs_drop(const char *user, char *err, size_t cap)
+{
+	struct __user_cap_data_struct data[2] = { { 0 } };
+	uint64_t keep = 0;
+	int rc;
+
+	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
+		keep |= 1ull << kept[i];
+	drop_bounding(keep);
+	if (user && (rc = become(user, err, cap)))
+		return rc;
+	rc = capget_self(data);
+	for (int w = 0; w < 2 && !rc; w++) {
+		data[w].permitted &= (uint32_t)(keep >> 32 * w);
+		data[w].effective = data[w].permitted;
+		data[w].inheritable = 0;
+	}
+	if (!rc)
+		rc = capset_self(data);
+	if (!rc && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
+		rc = -errno;
+	if (rc)
+		snprintf(err, cap, "dropping capabilities: %s", strerror(-rc));
+	return rc;
+}
+
+void privs_drop_all(void)
+{
+	struct __user_cap_data_struct data[2] = { { 0 } };
+
+	capset_self(data);
+}
+
+#ifdef HAVE_SECCOMP
+/* What makes a broken-into process useful to others. A denied call fails with EPERM; nothing is killed for a library's whim. */
+static const char *const denied[] = {
+	"execve", "execveat", "fork", "vfork", "ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd",
+	"mount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr",
+	"unshare", "setns", "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot",
+	"setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setfsuid", "setfsgid", "setgroups",
+	"keyctl", "add_key", "request_key", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register", "personality",
+	"swapon", "swapoff", "sethostname", "setdomainname", "settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "stime",
+	"iopl", "ioperm", "modify_ldt", "acct", "quotactl", "syslog", "vhangup", "lookup_dcookie", "uselib", "nfsservctl",
+	"mknod", "mknodat", "link", "linkat", "symlink", "symlinkat", "setxattr", "lsetxattr", "fsetxattr", "removexattr",
+	"process_madvise", "migrate_pages", "move_pages", "mbind", "set_mempolicy", "fanotify_init", "landlock_create_ruleset",
+};
+
+int privs_filter(void)
+{
+	scmp_filter_ctx f = seccomp_init(SCMP_ACT_ALLOW);
+	int rc = f ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < sizeof(denied) / sizeof(denied[0]) && !rc; i++) {
+		int nr = seccomp_syscall_resolve_name(denied[i]);
+
+		if (nr != __NR_SCMP_ERROR)
+			rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), nr, 0);
+		if (rc == -EDOM || rc == -EINVAL)
+			rc = 0;		/* not of this architecture */
+	}
+	/* Threads, yes; processes, no. */
+	if (!rc)
+		rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, 0x00010000, 0));
+	/* clone3 hides its flags: glibc falls back to clone. */
+	if (!rc)
+		rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
+	if (!rc)
+		rc = seccomp_attr_set(f, SCMP_FLTATR_CTL_TSYNC, 1);
+	if (!rc)
+		rc = seccomp_load(f);
+	if (f)
+		seccomp_release(f);
+	return rc;
+}
+#else
+int privs_filter(void)
+{
+	return -ENOSYS;
+}
+#endif

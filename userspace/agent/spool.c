@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "agent/spool.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/spool_account.h"
+#include "agent/spool_file.h"
+#include "base/clock.h"
+#include "base/vec.h"
+
+#define MEMORY_MAX (8ull << 20)	/* bytes of entries that no disk holds */
+
+const char *const spool_outcome_names[SPOOL_OUTCOMES] = {
+	"delivered", "full", "old", "refused", "damaged", "unsure", "other_protocol", "crashed",
+};
+
+struct entry {
+	uint64_t seq, bytes, time_ns, samples;
+	struct body *mem;		/* NULL: in its file */
+	bool taken;
+};
+
+struct spool {
+	pthread_mutex_t lock;
+	pthread_cond_t more;
+	bool woken;
+	int dir;			/* -1: in memory */
+	struct spool_opts opts;
+	struct entry *entries;		/* by seq, ascending */
+	size_t n, cap;
+	uint64_t bytes, mem_bytes, disk_errors;
+	struct account account;
+};
+
+/* ---- Entries ---- */
+
+static void free_body(struct body *b)
+{
+	if (b)
+		free(b->data);
+	free(b);
+}
+
+/* Out of the queue and off the disk, and counted; a crash in between counts it once. */
+static void finish(struct spool *sp, size_t i, enum spool_outcome outcome)
+{
+	struct entry e = sp->entries[i];
+
+	account_begin(&sp->account, e.seq, outcome, e.samples);
+	if (sp->dir >= 0 && !e.mem)
+		spool_file_remove(sp->dir, e.seq);
+	account_end(&sp->account);
+	if (e.mem)
+		sp->mem_bytes -= e.bytes;
+	free_body(e.mem);
+	sp->bytes -= e.bytes;
+	memmove(sp->entries + i, sp->entries + i + 1, (sp->n - i - 1) * sizeof(*sp->entries));
+	sp->n--;
+}
+
+static size_t find(const struct spool *sp, uint64_t seq)
+{
+	size_t i = 0;
+
+	while (i < sp->n && sp->entries[i].seq != seq)
+		i++;
+	return i;
+}
+
+/* Drops the oldest one that is not being sent. False: there is none. */
+static bool drop_oldest(struct spool *sp, enum spool_outcome outcome)
+{
+	for (size_t i = 0; i < sp->n; i++) {
+		if (sp->entries[i].taken)
+			continue;
+		finish(sp, i, outcome);
+		return true;
+	}
+	return false;
+}
+
+static void drop_old(struct spool *sp)
+{
+	uint64_t now = clock_ns(CLOCK_REALTIME);
+
+	for (size_t i = 0; i < sp->n;) {
+		const struct entry *e = &sp->entries[i];
+
+		/* A clock that was set back makes nothing old. */
+		if (!e->taken && now > e->time_ns && now - e->time_ns > sp->opts.max_age_ns)
+			finish(sp, i, SPOOL_OLD);
+		else
+			i++;
+	}
+}
+
+static void enforce(struct spool *sp, uint64_t coming)
+{
+	drop_old(sp);
+	while (sp->bytes + coming > sp->opts.max_bytes && drop_oldest(sp, SPOOL_FULL))
+		;
+}
+
+/* ---- Opening ---- */
+
+static int found_file(void *ctx, const struct spool_head *h)
+{
+	struct spool *sp = ctx;
+
+	if (vec_reserve(&sp->entries, &sp->cap, sp->n + 1, sizeof(*sp->entries)))
+		return -ENOMEM;
+	sp->entries[sp->n++] = (struct entry){
+		.seq = h->seq, .bytes = sizeof(*h) + h->len, .time_ns = h->time_ns, .samples = h->samples,
+	};
+	sp->bytes += sizeof(*h) + h->len;
+	return 0;
+}
+
+static int by_seq(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	return x->seq < y->seq ? -1 : x->seq > y->seq;
+}
+
+/* What the directory holds. Entries whose samples nobody knows count as none of them. */
+static int resume(struct spool *sp)
+{
+	struct spool_count held = { 0 };
+	uint64_t damaged = 0, last = 0;
+	int err = spool_files(sp->dir, found_file, sp, &damaged);
+
+	if (err)
+		return err;
+	if (sp->n)
+		qsort(sp->entries, sp->n, sizeof(*sp->entries), by_seq);
+	for (size_t i = 0; i < sp->n; i++) {
+		held.entries++;
+		held.samples += sp->entries[i].samples;
+		last = sp->entries[i].seq;
+	}
+	account_resume(&sp->account, &held, damaged, last);
+	drop_old(sp);
+	enforce(sp, 0);
+	return 0;
+}
+
+static int open_dir(struct spool *sp, char *err, size_t cap)
+{
+	const char *dir = sp->opts.dir;
+	int rc;
+
+	if (mkdir(dir, 0700) && errno != EEXIST)
+		return snprintf(err, cap, "%s: %s", dir, strerror(errno)), -errno;
+	sp->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (sp->dir < 0)
+		return snprintf(err, cap, "%s: %s", dir, strerror(errno)), -errno;
+	if (flock(sp->dir, LOCK_EX | LOCK_NB))
+		return snprintf(err, cap, "%s: another agent uses it", dir), -EBUSY;
+	rc = account_open(&sp->account, sp->dir);
+	if (!rc)
+		rc = resume(sp);
+	if (rc)
+		snprintf(err, cap, "%s: %s", dir, strerror(-rc));
+	return rc;
+}
+
+struct spool *spool_open(const struct spool_opts *opts, char *err, size_t cap)
+{
+	struct spool *sp = calloc(1, sizeof(*sp));
+	pthread_condattr_t attr;
+
+	if (!sp) {
+		snprintf(err, cap, "out of memory");
+		return NULL;
+	}
+	sp->opts = *opts;
+	sp->dir = -1;
+	pthread_mutex_init(&sp->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&sp->more, &attr);
+	pthread_condattr_destroy(&attr);
+	snprintf(err, cap, "out of memory");
+	if (account_open(&sp->account, -1) || (opts->dir && open_dir(sp, err, cap))) {
+		spool_close(sp);
+		return NULL;
+	}
+	return sp;
+}
+
+void spool_close(struct spool *sp)
+{
+	if (!sp)
+		return;
+	for (size_t i = 0; i < sp->n; i++)
+		free_body(sp->entries[i].mem);
+	account_close(&sp->account);
+	if (sp->dir >= 0)
+		close(sp->dir);
+	pthread_cond_destroy(&sp->more);
+	pthread_mutex_destroy(&sp->lock);
+	free(sp->entries);
+	free(sp);
+}
+
+int spool_give(struct spool *sp, uid_t uid, gid_t gid)
+{
+	int err = sp->dir >= 0 && fchown(sp->dir, uid, gid) ? -errno : 0;
+
+	if (!err && sp->dir >= 0)
+		err = account_give(sp->dir, uid, gid);
+	for (size_t i = 0; i < sp->n && !err; i++)
+		if (!sp->entries[i].mem)
+			err = spool_file_give(sp->dir, sp->entries[i].seq, uid, gid);
+	return err;
+}
+
+void spool_limits(struct spool *sp, const struct spool_opts *opts)
+{
+	pthread_mutex_lock(&sp->lock);
+	sp->opts.max_bytes = opts->max_bytes;
+	sp->opts.max_age_ns = opts->max_age_ns;
+	enforce(sp, 0);
+	pthread_mutex_unlock(&sp->lock);
+}
+
+/* ---- Adding ---- */
+
+/* Makes room among those in memory. False: it alone is too large for it. */
+static bool room_in_memory(struct spool *sp, uint64_t bytes)
+{
+	for (size_t i = 0; i < sp->n && sp->mem_bytes + bytes > MEMORY_MAX;) {
+		if (sp->entries[i].mem && !sp->entries[i].taken)
+			finish(sp, i, SPOOL_FULL);
+		else
+			i++;
+	}
+	return sp->mem_bytes + bytes <= MEMORY_MAX;
+}
+
+/* To disk, or if that fails into *ret_mem. */
+static int store(struct spool *sp, struct body *b, uint64_t seq, struct body **ret_mem)
+{
+	int err = sp->dir < 0 ? -ENOENT : spool_file_write(sp->dir, seq, b);
+
+	if (err && sp->dir >= 0)
+		sp->disk_errors++;
+	*ret_mem = NULL;
+	if (!err)
+		return 0;
+	*ret_mem = room_in_memory(sp, sizeof(struct spool_head) + b->len) ? malloc(sizeof(**ret_mem)) : NULL;
+	if (!*ret_mem)
+		return -ENOMEM;
+	sp->mem_bytes += sizeof(struct spool_head) + b->len;
+	**ret_mem = *b;
+	b->data = NULL;
+	return 0;
+}
+
+/* It never got in. */
+static void count_dropped(struct spool *sp, const struct body *b)
+{
+	account_add(&sp->account, b->samples);
+	account_begin(&sp->account, 0, SPOOL_FULL, b->samples);
+	account_end(&sp->account);
+}
+
+int spool_add(struct spool *sp, struct body *b)
+{
+	uint64_t bytes = sizeof(struct spool_head) + b->len;
+	struct body *mem = NULL;
+	int err = 0;
+
+	pthread_mutex_lock(&sp->lock);
+	if (bytes > sp->opts.max_bytes) {
+		count_dropped(sp, b);
+		err = -ENOSPC;
+	} else {
+		enforce(sp, bytes);
+	}
+	if (!err && vec_reserve(&sp->entries, &sp->cap, sp->n + 1, sizeof(*sp->entries))) {
+		count_dropped(sp, b);
+		err = -ENOMEM;
+	}
+	if (!err) {
+		uint64_t seq = account_next(&sp->account, b->samples);
+
+		/* The lock is held while the disk works; only the sender waits for it, and it has nothing better to do. */
+		err = store(sp, b, seq, &mem);
+		account_added(&sp->account, !err);
+		if (err) {
+			count_dropped(sp, b);
+		} else {
+			sp->entries[sp->n++] = (struct entry){ seq, bytes, b->time_ns, b->samples, mem, false };
+			sp->bytes += bytes;
+			pthread_cond_signal(&sp->more);
+		}
+	}
+	pthread_mutex_unlock(&sp->lock);
+	free(b->data);
+	b->data = NULL;
+	return err;
+}
+
+/* ---- Taking ---- */
+
+static int load(struct spool *sp, const struct entry *e, struct body *b)
+{
+	if (!e->mem)
+		return spool_file_read(sp->dir, e->seq, b);
+	*b = *e->mem;
+	b->data = malloc(b->len ? b->len : 1);
+	if (!b->data)
+		return -ENOMEM;
+	memcpy(b->data, e->mem->data, b->len);
+	return 0;
+}
+
+int spool_take(struct spool *sp, struct body *b, uint64_t *seq, bool *again)
+{
+	int err = -ENOENT;
+
+	pthread_mutex_lock(&sp->lock);
+	drop_old(sp);
+	while (sp->n) {
+		struct entry *e = &sp->entries[0];
+
+		err = load(sp, e, b);
+		if (err == -EBADMSG || err == -ENOENT) {
+			finish(sp, 0, SPOOL_DAMAGED);
+			err = -ENOENT;
+			continue;
+		}
+		if (!err) {
+			e->taken = true;
+			*seq = e->seq;
+			*again = account_was_sending(&sp->account, e->seq);
+		}
+		break;
+	}
+	pthread_mutex_unlock(&sp->lock);
+	return err;
+}
+
+void spool_sending(struct spool *sp, uint64_t seq)
+{
+	pthread_mutex_lock(&sp->lock);
+	account_sending(&sp->account, seq);
+	pthread_mutex_unlock(&sp->lock);
+}
+
+void spool_done(struct spool *sp, uint64_t seq, enum spool_outcome outcome)
+{
+	size_t i;
+
+	pthread_mutex_lock(&sp->lock);
+	i = find(sp, seq);
+	if (i < sp->n)
+		finish(sp, i, outcome);
+	account_sending(&sp->account, 0);
+	pthread_mutex_unlock(&sp->lock);
+}
+
+void spool_keep(struct spool *sp, uint64_t seq)
+{
+	size_t i;
+
+	pthread_mutex_lock(&sp->lock);
+	i = find(sp, seq);
+	if (i < sp->n)
+		sp->entries[i].taken = false;
+	pthread_mutex_unlock(&sp->lock);
+}
+
+void spool_wait(struct spool *sp, int timeout_ms)
+{
+	uint64_t until = clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * 1000000;
+	struct timespec ts = { .tv_sec = (time_t)(until / 1000000000), .tv_nsec = (long)(until % 1000000000) };
+
+	pthread_mutex_lock(&sp->lock);
+	while (!sp->n && !sp->woken && !pthread_cond_timedwait(&sp->more, &sp->lock, &ts))
+		;
+	sp->woken = false;
+	pthread_mutex_unlock(&sp->lock);
+}
+
+void spool_wake(struct spool *sp)
+{
+	pthread_mutex_lock(&sp->lock);
+	sp->woken = true;
+	pthread_cond_signal(&sp->more);
+	pthread_mutex_unlock(&sp->lock);
+}
+
+void spool_account(struct spool *sp, struct spool_account *ret)
+{
+	pthread_mutex_lock(&sp->lock);
+	*ret = (struct spool_account){ .bytes = sp->bytes, .disk_errors = sp->disk_errors };
+	account_get(&sp->account, &ret->added, ret->done);
+	for (size_t i = 0; i < sp->n; i++) {
+		ret->held.entries++;
+		ret->held.samples += sp->entries[i].samples;
+		ret->in_memory += sp->entries[i].mem != NULL;
+	}
+	ret->oldest_ns = sp->n ? sp->entries[0].time_ns : 0;
+	pthread_mutex_unlock(&sp->lock);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "agent/target.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/container.h"
+#include "base/idmap.h"
+#include "base/text.h"
+#include "base/vec.h"
+
+#define MAX_CGROUPS 16384
+#define MAX_TARGETS 2048
+
+struct targets {
+	char service[TARGET_TEXT];
+	struct idmap cgroups;		/* cgroup id -> index into by_cgroup */
+	uint32_t *by_cgroup;
+	size_t by_cgroup_cap;
+	struct target *list;
+	size_t n, cap;
+};
+
+/* ---- Paths ---- */
+
+static void copy_clean(char *dst, const char *src, size_t len)
+{
+	text_clean(dst, TARGET_TEXT, src, len, 0);
+}
+
+static bool ends_with(const char *s, size_t len, const char *suffix)
+{
+	size_t n = strlen(suffix);
+
+	return len > n && !memcmp(s + len - n, suffix, n);
+}
+
+/* "...-pod0a1b_..." or "pod0a1b-...": systemd has no '-' inside of a name's part. */
+static void take_pod(struct target *t, const char *s, size_t len)
+{
+	const char *pod = memmem(s, len, "pod", 3);
+	size_t n;
+
+	/* Also "kubepods", whose "pod" is no uid's. */
+	while (pod && !(pod == s || pod[-1] == '-'))
+		pod = memmem(pod + 1, len - (size_t)(pod + 1 - s), "pod", 3);
+	if (!pod || pod + 3 == s + len)
+		return;
+	n = len - (size_t)(pod + 3 - s);
+	if (ends_with(s, len, ".slice"))
+		n -= strlen(".slice");
+	if (n < 8 || n >= TARGET_TEXT)
+		return;
+	copy_clean(t->pod, pod + 3, n);
+	for (char *c = t->pod; *c; c++)
+		if (*c == '_')
+			*c = '-';
+}
+
+static void take_unit(struct target *t, const char *s, size_t len)
+{
+	if (ends_with(s, len, ".service")) {
+		copy_clean(t->unit, s, len);
+		copy_clean(t->service, s, len - strlen(".service"));
+	} else if (len > 5 && !memcmp(s, "user-", 5) && ends_with(s, len, ".slice")) {
+		copy_clean(t->service, s, len - strlen(".slice"));
+	}
+}
+
+void target_parse(const char *path, const char *default_service, struct target *ret)
+{
+	const char *last = "", *s = path;
+	size_t last_len = 0, len = 0;
+	struct container c;
+	bool kube = false;
+
+	*ret = (struct target){ 0 };
+	for (; *s; s += len) {
+		s += strspn(s, "/");
+		len = strcspn(s, "/");
+		if (!len)
+			break;
+		kube |= !strncmp(s, "kubepods", 8);
+		take_unit(ret, s, len);
+		if (kube)
+			take_pod(ret, s, len);
+		last = s;
+		last_len = len;
+	}
+	if (container_of_path(path, &c)) {
+		copy_clean(ret->container, c.id, strlen(c.id));
+		snprintf(ret->service, sizeof(ret->service), "%s:%.12s", c.runtime, ret->container);
+	}
+	if (*ret->pod)
+		snprintf(ret->service, sizeof(ret->service), "pod:%.100s", ret->pod);
+	if (!*ret->service && last_len)
+		copy_clean(ret->service, last, last_len);
+	if (!*ret->service)
+		snprintf(ret->service, sizeof(ret->service), "%s", default_service);
+}
+
+/* ---- Cgroup ids ---- */
+
+static int add_target(struct targets *t, const struct target *one, uint32_t *ret)
+{
+	for (size_t i = 0; i < t->n; i++) {
+		if (!memcmp(&t->list[i], one, sizeof(*one))) {
+			*ret = (uint32_t)i;
+			return 0;
+		}
+	}
+	if (t->n >= MAX_TARGETS || vec_reserve(&t->list, &t->cap, t->n + 1, sizeof(*t->list)))
+		return -ENOMEM;
+	t->list[t->n] = *one;
+	*ret = (uint32_t)t->n++;
+	return 0;
+}
+
+static void start_afresh(struct targets *t)
+{
+	struct target first;
+	uint32_t index;
+
+	idmap_free(&t->cgroups);
+	t->cgroups = (struct idmap){ 0 };
+	t->n = 0;
+	target_parse("/", t->service, &first);
+	add_target(t, &first, &index);
+}
+
+struct targets *targets_new(const char *default_service)
+{
+	struct targets *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	copy_clean(t->service, default_service, strlen(default_service));
+	start_afresh(t);
+	if (!t->n) {
+		targets_free(t);
+		return NULL;
+	}
+	return t;
+}
+
+void targets_free(struct targets *t)
+{
+	if (!t)
+		return;
+	idmap_free(&t->cgroups);
+	free(t->by_cgroup);
+	free(t->list);
+	free(t);
+}
+
+uint32_t targets_of(struct targets *t, uint64_t cgroup_id)
+{
+	size_t before = t->cgroups.n;
+	struct target one;
+	char path[4096];
+	uint32_t id;
+
+	if (!cgroup_id || before >= MAX_CGROUPS || idmap_get(&t->cgroups, cgroup_id, 0, &id) ||
+	    vec_reserve(&t->by_cgroup, &t->by_cgroup_cap, t->cgroups.n, sizeof(*t->by_cgroup)))
+		return 0;
+	if (id == before) {
+		t->by_cgroup[id] = 0;
+		if (cgroup_path_of_id(cgroup_id, path, sizeof(path))) {
+			target_parse(path, t->service, &one);
+			if (add_target(t, &one, &t->by_cgroup[id]))
+				t->by_cgroup[id] = 0;
+		}
+	}
+	return t->by_cgroup[id];
+}
+
+const struct target *targets_at(const struct targets *t, uint32_t index)
+{
+	return &t->list[index < t->n ? index : 0];
+}
+
+void targets_trim(struct targets *t)
+{
+	if (t->cgroups.n > MAX_CGROUPS / 2 || t->n > MAX_TARGETS / 2)
+		start_afresh(t);
+}

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sfbpf agent: always on; closes a window every few seconds and hands it to the sender. */
+#include <errno.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "agent/body.h"
+#include "agent/budget.h"
+#include "agent/clickhouse.h"
+#include "agent/log.h"
+#include "agent/metrics.h"
+#include "agent/notify.h"
+#include "agent/privs.h"
+#include "agent/sender.h"
+#include "base/clock.h"
+#include "base/exitcode.h"
+#include "base/hash.h"
+#include "tools/agent_options.h"
+#include "tools/session.h"
+#include "tools/tools.h"
+
+#define AGENT_NICE (-10)		/* as the loader's and record's: what runs there is a fraction of a percent */
+#define POLL_MS 1000
+#define WINDOW_BYTES (32u << 20)	/* a window that grows larger is closed early */
+#define RESET_WINDOWS 6			/* between two times that symbols are forgotten */
+
+struct agent {
+	struct agent_options opts;
+	struct agent_config *cfg;	/* the sender has one of its own */
+	char host[256];
+	struct session session;
+	struct targets *targets;
+	struct window window;
+	struct spool *spool;
+	struct sender *sender;
+	struct metrics *metrics;
+	struct metrics_values values;
+	struct budget budget;
+	uint64_t window_mono, cpu_ns, windows_since_reset;
+	const volatile sig_atomic_t *stop;
+};
+
+static volatile sig_atomic_t reload_requested;
+
+static void on_hangup(int sig)
+{
+	(void)sig;
+	reload_requested = 1;
+}
+
+/* ---- Windows ---- */
+
+static void on_sample(void *ctx, const struct sf_sample *sample)
+{
+	struct agent *a = ctx;
+
+	window_add(&a->window, session_see(&a->session, sample));
+}
+
+/* Between windows no frame is kept. */
+static void see_nothing(void *ctx, const struct modules *ms)
+{
+	(void)ctx, (void)ms;
+}
+
+static void open_window(struct agent *a)
+{
+	targets_trim(a->targets);
+	if (a->session.modules)
+		session_sweep(&a->session, see_nothing, NULL);
+	window_open(&a->window, a->targets, clock_ns(CLOCK_REALTIME), (double)a->budget.hz);
+	a->window_mono = session_now();
+}
+
+/* Each window ends at another time, so that a fleet started at once does not send at once. */
+static uint64_t window_length(const struct agent *a)
+{
+	uint64_t spread = a->cfg->interval_ns * a->cfg->jitter_pct / 100;
+
+	if (!spread || a->opts.once)
+		return a->cfg->interval_ns;
+	return a->cfg->interval_ns - spread / 2 + hash_mix(clock_ns(CLOCK_REALTIME), (uint64_t)getpid()) % (spread + 1);
+}
+
+static int push_body(void *ctx, struct body *b)
+{
+	sender_push(((struct agent *)ctx)->sender, b, false);
+	return 0;
+}
+
+static int push_copy(const struct encode_input *in, struct agent *a)
+{
+	struct body b = { .kind = BODY_FILE, .time_ns = in->window->start_unix_ns, .samples = in->window->samples };
+	int err = body_format(in, &b.data, &b.len);
+
+	if (err)
+		return err;
+	body_new_id(b.id);
+	sender_push(a->sender, &b, true);
+	return 0;
+}
+
+static void count_window(struct agent *a)
+{
+	struct profile_account account;
+
+	for (size_t g = 0; g < a->window.ngroups; g++) {
+		profile_account(a->window.groups[g].profile, a->session.modules, &account);
+		a->values.user_stacks += account.user_total;
+		for (unsigned int i = 0; i < SF_STOP_MAX; i++)
+			a->values.stops[i] += account.stops[i];
+	}
+	a->values.windows++;
+	a->values.window_samples += a->window.samples;
+	a->values.samples_dropped += a->window.dropped;
+	a->values.last_window_s = (double)a->window.duration_ns / 1e9;
+}
+
+static int encode(struct agent *a)
+{
+	struct run_stats stats;
+	struct out_meta meta = {
+		.event = a->opts.common.collect.event->name, .hz = a->window.hz, .host = a->host, .start_unix_ns = a->window.start_unix_ns,
+	};
+	struct encode_input in = {
+		.cfg = a->cfg, .host = a->host, .window = &a->window, .symbols = a->session.symbols, .modules = a->session.modules,
+		.meta = &meta, .stats = &stats,
+	};
+	int err;
+
+	session_stats(&a->session, a->session.profile, &stats);
+	stats.duration_s = (double)a->window.duration_ns / 1e9;
+	stats.samples = a->window.samples;
+	err = window_close(&a->window, a->window.duration_ns, a->session.symbols, a->cfg->label_pid);
+	if (!err && a->window.samples)
+		err = body_encode(&in, push_body, a);
+	if (!err && a->cfg->copy)
+		err = push_copy(&in, a);
+	return err;
+}
+
+/* The window's samples go to the sender; a new window begins. */
+static void close_window(struct agent *a)
+{
+	uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	int err;
+
+	a->window.duration_ns = session_now() - a->window_mono;
+	err = encode(a);
+	count_window(a);
+	a->values.encode_s += (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - before) / 1e9;
+	if (err) {
+		a->values.windows_failed++;
+		agent_log(AGENT_LOG_ERROR, "a window could not be encoded", "error", "%s", strerror(-err), "samples", "%lu",
+			  a->window.samples, NULL);
+	}
+	agent_log(AGENT_LOG_DEBUG, "window", "samples", "%lu", a->window.samples, "targets", "%lu", (uint64_t)a->window.ngroups,
+		  "seconds", "%g", a->values.last_window_s, NULL);
+	window_free(&a->window);
+	open_window(a);
+}
+
+/* ---- What it costs ---- */
+
+static void keep_cpu(struct agent *a)
+{
+	uint64_t now = budget_cpu_ns(), before = a->budget.hz, hz;
+
+	hz = budget_step(&a->budget, now - a->cpu_ns, (uint64_t)(a->values.last_window_s * 1e9));
+	a->cpu_ns = now;
+	if (!before || hz == before)
+		return;
+	if (hz < before)
+		a->values.throttled++;
+	agent_log(AGENT_LOG_WARN, hz < before ? "above the CPU limit: sampling less often" : "below the CPU limit: sampling more often",
+		  "hz", "%lu", hz, "before", "%lu", before, "limit_percent", "%g", a->budget.limit_pct, NULL);
+	if (collector_set_hz(a->session.collector, hz))
+		agent_log(AGENT_LOG_ERROR, "the frequency could not be changed", NULL);
+	a->window.hz = (double)hz;	/* the window has just begun */
+}
+
+/* Symbols are the part that grows, and the part that can be read again. */
+static void keep_memory(struct agent *a)
+{
+	struct session *s = &a->session;
+	struct symbolizer *fresh;
+
+	if (++a->windows_since_reset < RESET_WINDOWS || budget_heap() <= a->cfg->memory_bytes)
+		return;
+	a->windows_since_reset = 0;
+	a->values.symbols_reset++;
+	agent_log(AGENT_LOG_WARN, "above the memory limit: symbols are forgotten", "heap", "%lu", budget_heap(), "symbols", "%lu",
+		  (uint64_t)symbolizer_bytes(s->symbols), NULL);
+	symbolizer_free(s->symbols);
+	s->symbols = NULL;
+	malloc_trim(0);
+	fresh = symbolizer_new(s->modules);
+	if (!fresh) {
+		agent_log(AGENT_LOG_ERROR, "out of memory", NULL);
+		exit(EXIT_FAILED);
+	}
+	symbolizer_set_kernel_names(fresh, collector_kernel_name, s->collector);
+	symbolizer_set_redact(fresh, (enum redact)a->cfg->redact);
+	s->symbols = fresh;
+}
+
+static void publish(struct agent *a)
+{
+	struct metrics_values *v = &a->values;
+	struct collector_counters c;
+
+	collector_counters(a->session.collector, &c);
+	v->samples_taken = c.taken;
+	memcpy(v->lost, c.lost, sizeof(v->lost));
+	v->needs = c.needs;
+	v->modules = c.loader.loaded;
+	v->rows = c.loader.rows;
+	v->table_bytes = c.tables.bytes;
+	v->symbol_bytes = symbolizer_bytes(a->session.symbols);
+	v->hz = a->budget.hz;
+	v->hz_want = a->budget.want_hz;
+	v->stale_ns = 3 * a->cfg->interval_ns + 10 * NUM_S;
+	v->alive_ns = session_now();
+	metrics_set(a->metrics, v);
+}
+
+/* ---- Configuration ---- */
+
+static void log_config(const struct agent *a, const char *what)
+{
+	agent_log(AGENT_LOG_INFO, what, "version", "%s", SFBPF_VERSION, "host", "%s", a->host, "hz", "%lu", a->budget.hz, "interval_s", "%g",
+		  (double)a->cfg->interval_ns / 1e9, "protocol", "%s", agent_protocol_name(a->cfg->protocol), "endpoint", "%s",
+		  a->cfg->endpoint, "spool", "%s", a->cfg->spool ? a->cfg->spool : "", NULL);
+}
+
+static void set_host(struct agent *a)
+{
+	if (a->cfg->host)
+		snprintf(a->host, sizeof(a->host), "%s", a->cfg->host);
+	else if (gethostname(a->host, sizeof(a->host) - 1))
+		snprintf(a->host, sizeof(a->host), "unknown");
+}
+
+static bool differ(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "") != 0;
+}
+
+/* What was set up once, before privileges were dropped. */
+static bool needs_restart(const struct agent_config *a, const struct agent_config *b)
+{
+	return differ(a->spool, b->spool) || differ(a->user, b->user) || differ(a->metrics, b->metrics) || differ(a->host, b->host) ||
+	       a->table_bytes != b->table_bytes || a->ring_bytes != b->ring_bytes || a->redact != b->redact || a->seccomp != b->seccomp;
+}
+
+static void use_config(struct agent *a)
+{
+	a->budget.limit_pct = a->cfg->cpu_pct;
+	a->budget.want_hz = a->budget.hz = a->opts.common.collect.period ? 0 : a->cfg->hz;
+	agent_log_setup(a->cfg->log_level, a->cfg->log_format);
+}
+
+static void reload(struct agent *a)
+{
+	struct agent_config_error err;
+	struct agent_config *mine = agent_options_config(&a->opts, &err), *other = mine ? agent_options_config(&a->opts, &err) : NULL;
+	struct targets *targets = other ? targets_new(mine->service ? mine->service : "host") : NULL;
+	uint64_t before = a->budget.hz;
+
+	notify("RELOADING=1");
+	if (!targets) {
+		a->values.reload_errors++;
+		agent_log(AGENT_LOG_ERROR, "the configuration was not reloaded", "error", "%s", other ? "out of memory" : err.text, NULL);
+		agent_config_free(mine);
+		agent_config_free(other);
+		notify("READY=1");
+		return;
+	}
+	close_window(a);
+	if (needs_restart(a->cfg, mine))
+		agent_log(AGENT_LOG_WARN, "host, user, spool, metrics-address, table-memory, ring-size, redact-paths and seccomp need a restart",
+			  NULL);
+	agent_config_free(a->cfg);
+	a->cfg = mine;
+	window_free(&a->window);
+	targets_free(a->targets);
+	a->targets = targets;
+	use_config(a);
+	if (a->budget.hz && a->budget.hz != before && collector_set_hz(a->session.collector, a->budget.hz))
+		agent_log(AGENT_LOG_ERROR, "the frequency could not be changed", NULL);
+	open_window(a);
+	spool_limits(a->spool, &(struct spool_opts){ .max_bytes = mine->spool_bytes, .max_age_ns = mine->spool_age_ns });
+	sender_reload(a->sender, other);
+	a->values.reloads++;
+	log_config(a, "configuration reloaded");
+	notify("READY=1");
+}
+
+/* ---- Start and end ---- */
+
+static void on_thread(void)
+{
+	setpriority(PRIO_PROCESS, (id_t)gettid(), 0);
+	privs_drop_all();
+}
+
+static int open_spool(struct agent *a)
+{
+	struct spool_opts o = { .dir = a->cfg->spool, .max_bytes = a->cfg->spool_bytes, .max_age_ns = a->cfg->spool_age_ns };
+	struct spool_account held;
+	char err[512];
+	uid_t uid;
+	gid_t gid;
+
+	a->spool = spool_open(&o, err, sizeof(err));
+	if (!a->spool)
+		return complain(EXIT_FAILED, "spool: %s", err);
+	if (a->cfg->spool && a->cfg->user && !privs_user(a->cfg->user, &uid, &gid) && spool_give(a->spool, uid, gid))
+		return complain(EXIT_FAILED, "spool: %s cannot be given to %s: %s", a->cfg->spool, a->cfg->user, strerror(errno));
+	spool_account(a->spool, &held);
+	if (held.held.entries)
+		agent_log(AGENT_LOG_INFO, "resuming the spool", "bodies", "%lu", held.held.entries, "samples", "%lu", held.held.samples, NULL);
+	return 0;
+}
+
+static int open_metrics(struct agent *a)
+{
+	char err[512];
+
+	if (a->opts.once || !a->cfg->metrics || !strcmp(a->cfg->metrics, "none"))
+		return 0;
+	a->metrics = metrics_listen(a->cfg->metrics, err, sizeof(err));
+	if (!a->metrics && a->cfg->metrics_given)
+		return complain(EXIT_FAILED, "metrics-address: %s", err);
+	if (!a->metrics)
+		agent_log(AGENT_LOG_WARN, "no metrics: the default address is taken", "error", "%s", err, NULL);
+	return 0;
+}
+
+static int start_threads(struct agent *a)
+{
+	struct agent_config_error err;
+	struct agent_config *cfg = agent_options_config(&a->opts, &err);
+	int rc;
+
+	if (!cfg)
+		return complain(EXIT_FAILED, "%s", err.text);
+	a->sender = sender_start(a->spool, cfg, a->host, on_thread);
+	if (!a->sender)
+		return complain(EXIT_FAILED, "cannot start a thread");
+	if (a->metrics && metrics_start(a->metrics, a->sender, a->spool, on_thread))
+		return complain(EXIT_FAILED, "cannot start a thread");
+	rc = a->cfg->seccomp ? privs_filter() : 0;
+	if (rc)
+		agent_log(AGENT_LOG_WARN, "system calls are not filtered", "error", "%s", strerror(-rc), NULL);
+	return 0;
+}
+
+static int start(struct agent *a)
+{
+	struct collector_opts *o = &a->opts.common.collect;
+	char err[512];
+	int rc;
+
+	o->hz = a->budget.hz;
+	o->want_cgroup = true;
+	o->table_bytes = a->cfg->table_bytes;
+	o->ring_bytes = a->cfg->ring_bytes;
+	notify_setup();
+	if ((rc = open_spool(a)) || (rc = open_metrics(a)))
+		return rc;
+	/* Threads inherit both; so the one that converts files is on time although it may not raise itself any more. */
+	setpriority(PRIO_PROCESS, 0, AGENT_NICE);
+	if (privs_drop(a->cfg->user, err, sizeof(err)))
+		return complain(EXIT_FAILED, "%s", err);
+	a->targets = targets_new(a->cfg->service ? a->cfg->service : "host");
+	if (!a->targets)
+		return complain(EXIT_FAILED, "out of memory");
+	rc = session_open(&a->session, o);
+	if (rc)
+		return rc;
+	symbolizer_set_redact(a->session.symbols, (enum redact)a->cfg->redact);
+	a->session.take = on_sample;
+	a->session.take_ctx = a;
+	open_window(a);
+	rc = session_start(&a->session);
+	return rc ? rc : start_threads(a);
+}
+
+static void between_windows(struct agent *a)
+{
+	keep_cpu(a);
+	keep_memory(a);
+	if (a->budget.hz || a->opts.common.collect.period)
+		a->values.cpus = (uint64_t)collector_follow_cpus(a->session.collector);
+	publish(a);
+}
+
+static int sample(struct agent *a)
+{
+	uint64_t end = session_now() + window_length(a), now;
+	int err = 0;
+
+	while (!*a->stop && !err) {
+		now = session_now();
+		if (now < end)
+			err = session_poll(&a->session, now + POLL_MS * NUM_MS < end ? POLL_MS : (int)((end - now) / NUM_MS) + 1);
+		notify_alive();
+		publish(a);
+		if (reload_requested) {
+			reload_requested = 0;
+			reload(a);
+			end = session_now() + window_length(a);
+		}
+		if (session_now() < end && window_bytes(&a->window) < WINDOW_BYTES)
+			continue;
+		if (a->opts.once)
+			break;
+		close_window(a);
+		between_windows(a);
+		end = session_now() + window_length(a);
+	}
+	return err ? complain(EXIT_FAILED, "reading the ring buffer: %s", strerror(-err)) : 0;
+}
+
+/* 0 if all that this run made was accepted. */
+static int finish(struct agent *a, const struct spool_account *before)
+{
+	struct spool_account after;
+	struct sender_stats st;
+	bool empty;
+
+	notify("STOPPING=1");
+	session_stop(&a->session);
+	close_window(a);
+	empty = sender_drain(a->sender, a->opts.once ? a->cfg->timeout_ns + NUM_S : a->cfg->shutdown_ns);
+	sender_stats(a->sender, &st);
+	spool_account(a->spool, &after);
+	agent_log(AGENT_LOG_INFO, "stopped", "windows", "%lu", a->values.windows, "samples", "%lu", a->values.window_samples, "kept", "%lu",
+		  after.held.entries, NULL);
+	if (!a->opts.once)
+		return 0;
+	if (empty && after.done[SPOOL_DELIVERED].entries - before->done[SPOOL_DELIVERED].entries >= after.added.entries - before->added.entries)
+		return 0;
+	return complain(EXIT_FAILED, "the window was not delivered");
+}
+
+static int run(struct agent *a)
+{
+	struct sigaction hup = { .sa_handler = on_hangup, .sa_flags = SA_RESTART };
+	struct spool_account before;
+	int rc;
+
+	set_host(a);
+	use_config(a);
+	a->stop = session_signals();
+	sigaction(SIGHUP, &hup, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	a->values.start_unix_ns = clock_ns(CLOCK_REALTIME);
+	rc = start(a);
+	if (rc)
+		return rc;
+	spool_account(a->spool, &before);
+	a->cpu_ns = budget_cpu_ns();
+	publish(a);
+	log_config(a, "started");
+	notify("READY=1");
+	rc = sample(a);
+	return rc ? rc : finish(a, &before);
+}
+
+static void clean_up(struct agent *a)
+{
+	metrics_stop(a->metrics);
+	sender_stop(a->sender);
+	spool_close(a->spool);
+	window_free(&a->window);
+	targets_free(a->targets);
+	session_close(&a->session);
+	agent_config_free(a->cfg);
+	common_opts_free(&a->opts.common);
+}
+
+int tool_agent(int argc, char **argv)
+{
+	struct agent_config_error err;
+	static struct agent a;
+	int rc = agent_options_parse(&a.opts, argc, argv);
+
+	if (rc)
+		return rc < 0 ? EXIT_OK : rc;
+	if (a.opts.schema) {
+		fputs(clickhouse_schema, stdout);
+		return EXIT_OK;
+	}
+	a.cfg = agent_options_config(&a.opts, &err);
+	if (!a.cfg)
+		return complain(EXIT_USAGE, "%s", err.text);
+	if (a.opts.check)
+		rc = agent_config_print(a.cfg, STDOUT_FILENO) ? EXIT_FAILED : EXIT_OK;
+	else
+		rc = run(&a);
+	clean_up(&a);
+	return rc;
+}
