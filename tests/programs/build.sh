@@ -64,6 +64,7 @@ plain() {
 	c coro coro.c
 	c forker forker.c
 	c brief brief.c
+	c hostile hostile.c -pthread
 	c block block.c -pthread
 	c memfdexec memfdexec.c
 	c rec-stripped rec.c -s

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/privs.h"
+
 static const struct cap_need needs[] = {
 	{ "CAP_BPF", CAP_BPF, "load BPF programs" },
 	{ "CAP_PERFMON", CAP_PERFMON, "open perf events, read kernel memory from BPF" },
@@ -22,7 +24,7 @@ const struct cap_need *caps_needed(unsigned int i)
 	return i < sizeof(needs) / sizeof(needs[0]) ? &needs[i] : NULL;
 }
 
-bool caps_have(int number)
+static uint64_t effective_caps(void)
 {
 	uint64_t effective = 0;
 	char line[256];
@@ -33,6 +35,13 @@ bool caps_have(int number)
 			break;
 	if (f)
 		fclose(f);
+	return effective;
+}
+
+bool caps_have(int number)
+{
+	uint64_t effective = effective_caps();
+
 	/* Before there were CAP_BPF and CAP_PERFMON, CAP_SYS_ADMIN stood for both and still does. */
 	if ((number == CAP_BPF || number == CAP_PERFMON || number == CAP_CHECKPOINT_RESTORE) && effective >> CAP_SYS_ADMIN & 1)
 		return true;
@@ -55,4 +64,18 @@ void caps_explain(char *text, size_t cap, const char *refused)
 		snprintf(text, cap, "no permission: %s was refused; missing: %s. Run it as root (sudo), or grant them once: "
 			 "sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore,cap_dac_read_search,cap_syslog+ep sfbpf",
 			 refused, missing);
+}
+
+int caps_keep_needed(uint64_t more)
+{
+	const uint64_t most = PRIVS_CAP(CAP_BPF) | PRIVS_CAP(CAP_PERFMON) | PRIVS_CAP(CAP_CHECKPOINT_RESTORE);
+	const struct cap_need *need;
+	uint64_t keep = more;
+
+	for (unsigned int i = 0; (need = caps_needed(i)); i++)
+		keep |= PRIVS_CAP(need->number);
+	/* A kernel without CAP_BPF and CAP_PERFMON, or a set without them: CAP_SYS_ADMIN is what we have. */
+	if ((effective_caps() & most) != most)
+		keep |= PRIVS_CAP(CAP_SYS_ADMIN);
+	return privs_keep(keep);
 }

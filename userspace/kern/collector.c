@@ -353,17 +353,21 @@ struct collector *collector_new(const struct collector_opts *opts, struct module
 		c->opts.offcpu = &c->offcpu_opts;
 	}
 	c->modules = modules;
-	c->stats_fd = c->beside_stats_fd = -1;
+	c->stats_fd = -1;
 	c->ncpus = libbpf_num_possible_cpus();
 	/* One descriptor a mapped file stays open, for its symbols. */
 	if (!getrlimit(RLIMIT_NOFILE, &files)) {
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
-	if (c->ncpus < 1)
+	if (c->ncpus < 1) {
 		fail(err, 1, "cannot tell the number of CPUs");
-	else if (!load(c, err) && !set_up(c, err))
+	} else if (!load(c, err) && !set_up(c, err)) {
+		/* Now: it takes CAP_SYS_ADMIN, which does not stay. */
+		if (opts->count_run_time || opts->want_cost)
+			c->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 		return c;
+	}
 	collector_free(c);
 	return NULL;
 }
@@ -488,8 +492,6 @@ int collector_attach(struct collector *c, struct collector_error *err)
 		if (!c->skel->links.on_fork)
 			return fail(err, 4, "this kernel cannot trace process creation (tp_btf/sched_process_fork)");
 	}
-	if (c->opts.count_run_time)
-		c->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	if (!c->offcpu)
 		return attach_perf(c, err);
 	rc = attach_offcpu(c);
@@ -659,8 +661,6 @@ int collector_offcpu_start(struct collector *c, const struct offcpu_opts *opts, 
 		collector_offcpu_stop(c);
 		return fail(err, 4, "this kernel cannot trace its scheduler: %s", strerror(-rc));
 	}
-	if (c->opts.want_cost)
-		c->beside_stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 	return 0;
 }
 
@@ -678,9 +678,6 @@ void collector_offcpu_stop(struct collector *c)
 {
 	if (!c->beside)
 		return;
-	if (c->beside_stats_fd >= 0)
-		close(c->beside_stats_fd);
-	c->beside_stats_fd = -1;
 	offcpu_free(c->offcpu);
 	c->offcpu = NULL;
 	if (c->beside_stats)

@@ -32,7 +32,6 @@ struct collector {
 	size_t cpu_stats_len;
 	struct sfbpf_bpf *beside;	/* off-CPU beside samples; NULL: not now */
 	struct sf_cpu_stats *beside_stats;
-	int beside_stats_fd;		/* kernel.bpf_stats while it runs; -1: not to be had */
 	bool rdonly_cast;
 	int ncpus;			/* possible */
 	struct bpf_link **perf_links;	/* per possible CPU; NULL: none there */

@@ -17,6 +17,7 @@
 
 #define LOADER_NICE (-10)
 #define IDLE_LOOK_MS 60000u
+#define PIDS 1024	/* as OWNERS, for processes */
 #define OWNERS 256	/* users that share an entry take turns as one; root has one of its own */
 #define RETRY_GONE_NS 10000000ull	/* the process had exited: its successor may be about to start */
 #define RETRY_FULL_NS 1000000000ull	/* no memory or table budget: when some of what is in use now may not be any more */
@@ -42,6 +43,7 @@ struct loader {
 	struct sf_need *queue;
 	size_t nqueue, queue_cap;
 	uint64_t turn, turns[OWNERS];	/* by owner: when it had its last turn */
+	uint64_t pid_turns[PIDS];	/* the same by process */
 	loader_unmapped_fn unmapped;	/* NULL: unmapped files keep their tables */
 	void *unmapped_ctx;
 	uint64_t idle_ms, unmapped_ns;	/* unmapped_ns: when it was asked last */
@@ -254,15 +256,24 @@ static uint64_t *turn_of(struct loader *l, uint32_t owner)
 	return &l->turns[owner ? 1 + owner % (OWNERS - 1) : 0];
 }
 
+static uint64_t *pid_turn_of(struct loader *l, uint32_t pid)
+{
+	return &l->pid_turns[pid % PIDS];
+}
+
 /*
- * Users take turns, so that nobody waits for all the files of somebody else. Of a user's files, the smallest: a short-lived
- * program must not wait for a compiler's libraries, which take a hundred times as long. So many small ones never come
- * that a large one would wait for ever: each file is asked for once.
+ * Users take turns, and so do a user's processes: nobody waits for all the files of somebody else, nor for a file that becomes
+ * another one each time that it is rewritten. Of a process's files, the smallest: a short-lived program must not wait
+ * for a compiler's libraries, which take a hundred times as long.
  */
 static bool before(struct loader *l, const struct sf_need *a, const struct sf_need *b)
 {
 	uint64_t a_turn = *turn_of(l, a->owner), b_turn = *turn_of(l, b->owner);
 
+	if (a_turn != b_turn)
+		return a_turn < b_turn;
+	a_turn = *pid_turn_of(l, a->pid);
+	b_turn = *pid_turn_of(l, b->pid);
 	return a_turn == b_turn ? a->size < b->size : a_turn < b_turn;
 }
 
@@ -335,6 +346,7 @@ static void *loader_main(void *arg)
 		need = l->queue[at];
 		memmove(l->queue + at, l->queue + at + 1, (--l->nqueue - at) * sizeof(*l->queue));
 		*turn_of(l, need.owner) = ++l->turn;
+		*pid_turn_of(l, need.pid) = l->turn;
 		l->converting = true;
 		pthread_mutex_unlock(&l->lock);
 		load(l, &need);

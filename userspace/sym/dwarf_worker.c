@@ -17,6 +17,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/privs.h"
 #include "base/vec.h"
 
 #define ANSWER_MAX (256u << 20)
@@ -158,9 +159,10 @@ static _Noreturn void work(const struct dwarf_job *job, const struct dwarf_place
 	setrlimit(RLIMIT_CORE, &core);
 	setrlimit(RLIMIT_CPU, &cpu);
 	setrlimit(RLIMIT_DATA, &mem);
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	a.fd = pipe_fd;
 	err = drop_rights(job, place);
+	if (!err)
+		err = privs_keep(0);
 	if (!err)
 		err = dwarf_read(job, tell, &a);
 	flush(&a);

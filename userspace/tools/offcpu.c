@@ -178,6 +178,9 @@ static int report(struct offcpu_tool *t, struct session *s)
 	gethostname(host, sizeof(host) - 1);
 	session_stats(s, s->profile, &stats);
 	blocks_stats(&t->blocks, &stats);
+	err = oneshot_begin(&t->one);
+	if (err)
+		return err;
 	err = t->one.format->write(&rep, t->one.out);
 	if (!err && !strcmp(t->one.format->name, "text"))
 		err = offcpu_tables(&rep, &t->blocks, &t->opts, t->one.out);

@@ -3,12 +3,15 @@
 
 #include <errno.h>
 #include <getopt.h>
+#include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/exitcode.h"
 #include "base/num.h"
+#include "base/privs.h"
+#include "base/result_file.h"
 #include "sym/debuginfod.h"
 #include "sym/dwarf_reader.h"
 
@@ -104,12 +107,15 @@ static int choose_format(struct oneshot *r)
 /* Before sampling, so that a path that cannot be written costs nobody's time. */
 static int open_file(const char *path, FILE **ret)
 {
+	const char *why;
+	int err;
+
 	if (!path || !strcmp(path, "-")) {
 		*ret = stdout;
 		return 0;
 	}
-	*ret = fopen(path, "we");
-	return *ret ? 0 : complain(EXIT_FAILED, "cannot write '%s': %s", path, strerror(errno));
+	err = result_file_open(path, ret, &why);
+	return err ? complain(EXIT_FAILED, "cannot write '%s': %s", path, why ? why : strerror(-err)) : 0;
 }
 
 static int open_outputs(struct oneshot *r)
@@ -139,7 +145,15 @@ static bool targets_alive(const struct collector_opts *o)
 static int sample(struct oneshot *r, struct session *s)
 {
 	const volatile sig_atomic_t *stop = session_signals();
-	int err = session_start(s);
+	int err;
+
+	/* Time is up: the command may have become another user. */
+	if (r->command)
+		s->more_caps |= PRIVS_CAP(CAP_KILL);
+	/* The reader of DWARF becomes who a file belongs to, in the place where it lies. */
+	if (r->inlined || r->lines)
+		s->more_caps |= PRIVS_CAP(CAP_SETUID) | PRIVS_CAP(CAP_SETGID) | PRIVS_CAP(CAP_SYS_CHROOT);
+	err = session_start(s);
 
 	if (err)
 		return err;
@@ -232,6 +246,15 @@ int oneshot_debug(struct oneshot *r, struct session *s, const struct profile *mo
 		fprintf(stderr, "sfbpf: debuginfod: %u files, %.1f MB\n", files, (double)bytes / 1e6);
 	}
 	return 0;
+}
+
+int oneshot_begin(struct oneshot *r)
+{
+	int err = r->out == stdout ? 0 : result_file_begin(r->out);
+
+	if (!err && r->stats && r->stats != stdout)
+		err = result_file_begin(r->stats);
+	return err ? complain(EXIT_FAILED, "writing the output: %s", strerror(-err)) : 0;
 }
 
 void oneshot_say_losses(const struct run_stats *st)

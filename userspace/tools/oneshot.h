@@ -48,6 +48,7 @@ int oneshot_prepare(struct oneshot *r);	/* format and files, before anything is 
 int oneshot_debug(struct oneshot *r, struct session *s, const struct profile *more);
 /* Collects until Ctrl-C, SECONDS, or the end of the targets or of COMMAND. The session is open. */
 int oneshot_sample(struct oneshot *r, struct session *s);
+int oneshot_begin(struct oneshot *r);	/* before the first byte: older results in the files end here */
 void oneshot_say_losses(const struct run_stats *st);
 /* Closes the files; rc, or what went wrong with them. */
 int oneshot_close(struct oneshot *r, int rc);

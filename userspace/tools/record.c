@@ -51,6 +51,9 @@ static int report(struct oneshot *r, struct session *s)
 		return err;
 	gethostname(host, sizeof(host) - 1);
 	session_stats(s, s->profile, &stats);
+	err = oneshot_begin(r);
+	if (err)
+		return err;
 	err = r->format->write(&rep, r->out);
 	if (err)
 		return complain(EXIT_FAILED, "writing %s: %s", r->common.output ? r->common.output : "the output", strerror(-err));

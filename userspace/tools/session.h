@@ -23,6 +23,7 @@ struct session {
 	uint64_t dropped;		/* samples that profile_add had no memory for */
 	collector_sample_fn take;	/* instead of profile_add; NULL: none */
 	void *take_ctx;
+	uint64_t more_caps;		/* that the tool needs after session_start, beside caps_needed (PRIVS_CAP); set after session_open */
 	size_t left_limit;		/* session_sweep: modules without an id that are kept before it looks closer */
 	struct run_program programs[16];
 	size_t nprograms;
@@ -30,6 +31,7 @@ struct session {
 
 /* Loads and preloads; samples nothing yet. 0, or the exit code after having said why. */
 int session_open(struct session *s, const struct collector_opts *opts);
+/* Gives up all privileges but those that are needed from here on, then starts to sample. */
 int session_start(struct session *s);
 int session_poll(struct session *s, int timeout_ms);	/* 0 or -errno */
 /* To be called for each sample that comes: what names need of a live process. The sample as it is to be counted; until the next call. */

@@ -8,6 +8,7 @@
 
 #include "base/exitcode.h"
 #include "base/num.h"
+#include "base/result_file.h"
 #include "out/out_html.h"
 #include "out/out_stacks.h"
 #include "tools/terminal.h"
@@ -148,15 +149,22 @@ int view_write(struct view *v)
 	};
 	bool to_stdout = !v->output || !strcmp(v->output, "-");
 	enum view_format format;
+	const char *why = NULL;
 	FILE *f = stdout;
 	int err = choose_format(v, &format);
 
 	if (err)
 		return err;
-	if (!to_stdout)
-		f = fopen(v->output, "we");
-	if (!f)
-		return complain(EXIT_FAILED, "cannot write '%s': %s", v->output, strerror(errno));
+	if (!to_stdout) {
+		err = result_file_open(v->output, &f, &why);
+		if (err)
+			return complain(EXIT_FAILED, "cannot write '%s': %s", v->output, why ? why : strerror(-err));
+		err = result_file_begin(f);
+		if (err) {
+			fclose(f);
+			return complain(EXIT_FAILED, "writing %s: %s", v->output, strerror(-err));
+		}
+	}
 	if (format == VIEW_HTML)
 		err = write_html(v, f);
 	else if (format == VIEW_FOLDED)

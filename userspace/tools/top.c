@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/exitcode.h"
 #include "base/num.h"
+#include "base/result_file.h"
 #include "tools/tools.h"
 #include "tools/top.h"
 #include "tui/batch.h"
@@ -320,8 +321,16 @@ static int open_output(struct top *t)
 {
 	const char *path = t->common.output;
 
-	t->out = path && strcmp(path, "-") ? fopen(path, "we") : stdout;
-	return t->out ? 0 : complain(EXIT_FAILED, "cannot write '%s': %s", path, strerror(errno));
+	const char *why = NULL;
+	int err;
+
+	t->out = stdout;
+	if (!path || !strcmp(path, "-"))
+		return 0;
+	err = result_file_open(path, &t->out, &why);
+	if (!err)
+		err = result_file_begin(t->out);
+	return err ? complain(EXIT_FAILED, "cannot write '%s': %s", path, why ? why : strerror(-err)) : 0;
 }
 
 /* ---- Live ---- */

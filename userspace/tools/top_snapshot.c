@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sfbpf top: what is shown, as files. */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -9,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/num.h"
+#include "base/result_file.h"
 #include "tools/top.h"
 
 static const char *const formats[] = { "folded", "json", "pprof", "html" };
@@ -22,18 +22,14 @@ struct snapshot {
 	uint64_t end_unix_ns;
 };
 
-/* A new file only: it is written as root, into whatever directory one is in. 0 or -errno. */
+/* A new file only: nobody named it. 0 or -errno. */
 static int write_one(const struct out_report *rep, const struct out_format *format, const char *path)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0644), err;
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+	FILE *f = NULL;
+	int err = result_file_create(path, &f);
 
-	if (!f) {
-		err = -errno;
-		if (fd >= 0)
-			close(fd);
+	if (err)
 		return err;
-	}
 	err = format->write(rep, f);
 	return fclose(f) && !err ? -errno : err;
 }

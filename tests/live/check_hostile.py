@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Processes that want to mislead, stall or break whoever unwinds them: everybody else's stacks stay complete, a sample's cost and sfbpf's
+memory stay bounded."""
+
+import os
+import struct
+import time
+
+import harness as h
+
+SHAPES = ["cycle", "pair", "endless", "tables", "elsewhere", "wild", "edge", "absent", "churn", "rewrite"]
+SPIN = b"\xf3\x90\xeb\xfc"	# pause; jmp
+CODE, TABLE = 0x1000, 0x2000	# file offsets and addresses
+RSS_LIMIT_KB = 512 << 10
+
+
+def sample_ns(stats):
+    runs = stats["bpf"]["on_cpu"]
+    return runs["run_ns"] / max(runs["run_cnt"], 1)
+
+
+def check_cost(name):
+    """Bounded frames, bounded searches: at most twice an honest deep stack."""
+    def cost(argv):
+        p = h.start(argv)
+        time.sleep(0.3)
+        _, stats = h.record(["-F", "999", "-p", str(p.pid)], 1)
+        h.stop(p)
+        return sample_ns(stats), stats
+
+    # The deepest that fits the limit of frames.
+    honest = cost([h.program("rec"), "0", "1000"])[0]
+    errors = []
+    for shape in SHAPES:
+        ns, stats = cost([h.program("hostile"), shape])
+        errors += ["%s: %s" % (shape, e) for e in h.stats_errors(stats)]
+        if stats["samples"] < 50:
+            errors.append("%s: %d samples" % (shape, stats["samples"]))
+        h.note("%s: %.1f us a sample, %.2f of an honest one; %s" % (
+            shape, ns / 1000, ns / honest, {k: v for k, v in stats["user_stacks"]["incomplete"].items() if v}))
+        if ns > 2 * honest:
+            errors.append("%s: a sample costs %.1f us, an honest deep one %.1f" % (shape, ns / 1000, honest / 1000))
+    h.check(name, errors)
+
+
+# ---- files -----------------------------------------------------------------------------------------------
+
+def elf(path, section, data, size=None, strings=None, phnum=2):
+    """A file with spinning code and one section of tables; size: what its header claims, the file is made as long."""
+    size = len(data) if size is None else size
+    names = b"\0.text\0.symtab\0.strtab\0.shstrtab\0" + section + b"\0"
+    symbols = bytes(24)
+    if strings:
+        symbols += struct.pack("<IBBHQQ", 1, 0x12, 0, 1, CODE, len(SPIN))
+    strings = b"\0" + (strings or b"")
+    after = CODE + 0x800
+    layout, at = {}, after
+    for part, content in (("names", names), ("symbols", symbols), ("strings", strings)):
+        layout[part] = at if len(content) < 0x200 else TABLE + size
+        at += len(content) if layout[part] == at else 0
+    heads = at + -at % 8
+
+    def head(text, kind, flags, offset, length, link=0, entry=0):
+        return struct.pack("<IIQQQQIIQQ", names.index(text), kind, flags, offset if flags else 0, offset, length, link, 1, 1, entry)
+
+    sections = bytes(64) + head(b".text", 1, 6, CODE, 0x100) + head(section, 1, 2, TABLE, size)
+    sections += head(b".symtab", 2, 0, layout["symbols"], len(symbols), 4, 24) + head(b".strtab", 3, 0, layout["strings"], len(strings))
+    sections += head(b".shstrtab", 3, 0, layout["names"], len(names))
+    with open(path, "wb") as f:
+        f.write(b"\x7fELF\2\1\1".ljust(16, b"\0") + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, CODE, 64, heads, 0, 64, 56, phnum, 64, 6, 5))
+        f.write(struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, TABLE, TABLE, 0x1000))
+        f.write(struct.pack("<IIQQQQQQ", 1, 4, TABLE, TABLE, TABLE, size, size, 0x1000))
+        f.seek(CODE)
+        f.write(SPIN)
+        for part, content in (("names", names), ("symbols", symbols), ("strings", strings)):
+            f.seek(layout[part])
+            f.write(content)
+        f.seek(heads)
+        f.write(sections)
+        f.seek(TABLE)
+        f.write(data)
+        f.truncate(max(f.tell(), TABLE + size, layout["strings"] + len(strings)))
+
+
+def sframe_header(version, fdes, fres, fre_bytes):
+    entry = {1: 17, 2: 20, 3: 16}[version]
+    return struct.pack("<HBBBbbBIIIII", 0xdee2, version, 5 if version > 1 else 1, 3, 0, -8, 0, fdes, fres, fre_bytes, 0, fdes * entry)
+
+
+def eh_frame(fdes):
+    """A CIE and so many FDEs for one place of the code."""
+    head = struct.pack("<II", 16, 0) + b"\x01zR\0\x01\x78\x10\x01\x1b\x0c\x07\x08\x90\x01\0\0"
+    head = struct.pack("<I", len(head) - 4) + head[4:]
+    ats = range(len(head), len(head) + 20 * fdes, 20)
+    fdes = b"".join(struct.pack("<IIiII", 16, at + 4, CODE - (TABLE + at + 8) + at % 0x80, 0x100, 0) for at in ats)
+    return head + fdes + bytes(4)
+
+
+def hostile_files():
+    """Their paths."""
+    def make(name, *args, **kw):
+        path = h.tmpfile("hostile-" + name)
+        elf(path, *args, **kw)
+        return path
+
+    loop = struct.pack("<II", 12, 4) + bytes(8)
+    yield make("sparse", b".sframe", sframe_header(2, 0x0ccccccc, 1, 0x10), size=4 << 30)
+    yield make("fdes", b".sframe", sframe_header(2, 10_000_000, 0, 0), size=28 + 200_000_000)
+    yield make("sparse-eh", b".eh_frame", eh_frame(1), size=4 << 30)
+    yield make("loop", b".eh_frame", loop * 1000)
+    yield make("overlap", b".eh_frame", eh_frame(1_000_000))
+    yield make("name", b".eh_frame", eh_frame(1), strings=b"x" * (1 << 20) + b"\0")
+    yield make("escape", b".eh_frame", eh_frame(1), strings=b"\x1b]0;owned\x07;a\nb<script>\0")
+    yield make("heads", b".eh_frame", eh_frame(1), phnum=0xffff)
+
+
+def check_files(name):
+    """A bystander that starts amid hostile files has its tables soon, and complete stacks."""
+    files = list(hostile_files())
+    for shape in ("churn", "rewrite", "endless"):
+        h.start(["nice", "-n", "19", h.program("hostile"), shape])
+    r = h.Recording([], 6)
+    r.wait_ready()
+    for path in files:
+        h.start(["nice", "-n", "19", h.program("hostile"), "run", path])
+    bystander = h.start([h.copy_program("rec", "bystander"), "0", "60"])
+    stacks, stats = r.finish()
+    errors = h.stats_errors(stats, stacks)
+    mine = [s for s in stacks if s.comm == "bystander"]
+    whole = sum(s.count for s in mine if not h.reason(s))
+    h.note("bystander: %d of %d complete; %d kB resident; lost %s" % (whole, h.total(mine), stats["self"]["rss_peak_kb"], stats["lost"]))
+    if bystander.poll() is not None or h.total(mine) < 10:
+        errors.append("the bystander has %d samples" % h.total(mine))
+    if whole < 0.9 * h.total(mine):
+        errors.append("%d of the bystander's %d stacks are complete: %s" % (whole, h.total(mine), h.worst([s for s in mine if h.reason(s)])))
+    if stats["self"]["rss_peak_kb"] > RSS_LIMIT_KB:
+        errors.append("%d kB resident" % stats["self"]["rss_peak_kb"])
+    if any(c in s.comm + f for s in stacks for f in s.frames for c in "\x1b\n\x07"):
+        errors.append("a control character came through")
+    for path in files:
+        os.unlink(path)
+    h.check(name, errors)
+
+
+h.run_checks([check_cost, check_files])

@@ -1,0 +1,299 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What sfbpf has no right to any more once it samples, and where its results may go.
+
+check_security.py [NAME...]
+"""
+
+import fcntl
+import os
+import pty
+import struct
+import subprocess
+import termios
+import time
+
+import harness as h
+
+CAPS = {"bpf": 39, "perfmon": 38, "sys_ptrace": 19, "checkpoint_restore": 40, "dac_read_search": 2, "syslog": 34}
+KILL = 5
+ALICE, MALLORY = 60301, 60302
+FOLDED = "main;work 3\nmain;rest 1\n"
+
+
+def mask(*more):
+    return sum(1 << n for n in list(CAPS.values()) + list(more))
+
+
+def rights(pid):
+    """(thread's name, its fields of /proc/PID/status) of all threads"""
+    for tid in os.listdir("/proc/%d/task" % pid):
+        with open("/proc/%d/task/%s/status" % (pid, tid)) as f:
+            yield tid, dict(line.rstrip("\n").split(":\t", 1) for line in f if ":\t" in line)
+
+
+def rights_errors(pid, most, bounded=True):
+    errors, threads = [], 0
+    for tid, status in rights(pid):
+        threads += 1
+        for field in ("CapPrm", "CapEff", "CapInh", "CapAmb") + (("CapBnd",) if bounded else ()):
+            allowed = most if field in ("CapPrm", "CapEff", "CapBnd") else 0
+            if int(status[field], 16) & ~allowed:
+                errors.append("thread %s: %s %s" % (tid, field, status[field]))
+        if status["NoNewPrivs"].strip() != "1":
+            errors.append("thread %s may gain privileges" % tid)
+    return errors + ([] if threads >= 2 else ["%d threads" % threads])
+
+
+def bystander_errors(stacks, comm):
+    """A file that was met when the rights were gone has tables and names."""
+    mine = [s for s in stacks if s.comm == comm]
+    whole = sum(s.count for s in mine if not h.reason(s) and any(f.startswith("rec_") for f in s.frames))
+    return [] if whole >= 20 and whole > 0.8 * h.total(mine) else ["%d of %d stacks of %s are complete with names" % (whole, h.total(mine), comm)]
+
+
+def wait_sampling(pid, seconds=20.0):
+    """Until its second thread is there: it is started when rights have been given up, and before sampling."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end and os.path.exists("/proc/%d" % pid):
+        if len(os.listdir("/proc/%d/task" % pid)) > 1:
+            time.sleep(0.5)
+            return
+        time.sleep(0.02)
+
+
+def check_rights_record(name):
+    r = h.Recording(["-F", "499"], 6)
+    r.wait_ready()
+    errors = rights_errors(r.p.pid, mask())
+    h.start([h.copy_program("rec", "newfile"), "0", "40"])
+    stacks, stats = r.finish()
+    if not sum(p["run_cnt"] for p in stats["bpf"].values()):
+        errors.append("--stats: the kernel counted no run")
+    h.check(name, errors + h.stats_errors(stats, stacks) + bystander_errors(stacks, "newfile"))
+
+
+def check_rights_command(name):
+    """What runs under the profiler keeps its own rights, and is ended though it became another user."""
+    out = h.tmpfile("command")
+    script = "grep CapEff /proc/self/status >%s; exec setpriv --reuid %d --clear-groups sleep 60" % (out, ALICE)
+    start = time.monotonic()
+    r = h.Recording(["-F", "99"], 2, ["sh", "-c", script])
+    r.wait_ready()
+    errors = rights_errors(r.p.pid, mask(KILL))
+    r.finish()
+    if time.monotonic() - start > 20:
+        errors.append("the command was not ended")
+    with open(out) as f, open("/proc/self/status") as own:
+        if f.read().strip() not in own.read():
+            errors.append("the command has other rights than who called record")
+    h.check(name, errors)
+
+
+def check_rights_offcpu(name):
+    r = h.Recording([], 3, tool="offcpu")
+    wait_sampling(r.p.pid)
+    errors = rights_errors(r.p.pid, mask())
+    stacks, _ = r.finish()
+    h.check(name, errors + ([] if h.total(stacks) else ["nothing was measured"]))
+
+
+def check_rights_top(name):
+    """Also with the off-CPU programs, which are loaded later, and what they cost."""
+    p = h.start([h.SFBPF, "top", "-b", "--json", "-d", "1", "-n", "4", "--offcpu"], stdout=subprocess.PIPE)
+    wait_sampling(p.pid)
+    errors = rights_errors(p.pid, mask())
+    out = p.communicate(timeout=60)[0]
+    h.check(name, errors + ([] if p.returncode == 0 and out.count(b"\n") >= 4 else ["exit code %d, %d bytes" % (p.returncode, len(out))]))
+
+
+def as_user(caps):
+    listed = ",".join("+" + c for c in caps)
+    return ["setpriv", "--reuid", str(ALICE), "--regid", str(ALICE), "--clear-groups",
+            "--inh-caps", listed or "-all", "--ambient-caps", listed or "-all"]
+
+
+def user_directory(uid, mode=0o755):
+    path = h.tmpfile("home%d" % uid)
+    os.makedirs(path, exist_ok=True)
+    os.chmod(path, mode)
+    os.chown(path, uid, uid)
+    return path
+
+
+def as_user_errors(argv, bounded):
+    """A recording of another user's process by somebody who is not root."""
+    out = os.path.join(user_directory(ALICE), "out.folded")
+    p = h.start(argv + ["record", "-F", "499", "-o", out, "5"], stderr=subprocess.PIPE)
+    wait_sampling(p.pid)
+    errors = rights_errors(p.pid, mask(), bounded)
+    h.start([h.copy_program("rec", "rootsown"), "0", "40"])
+    said = p.communicate(timeout=60)[1].decode(errors="replace").strip()
+    if p.returncode:
+        return ["exit code %d: %s" % (p.returncode, said[-200:])]
+    errors += bystander_errors(h.read_folded(out), "rootsown")
+    os.unlink(out)
+    return errors
+
+
+def check_listed_set(name):
+    """The capabilities that README lists suffice for a user who is not root, and without one of them there is a clear error."""
+    errors = as_user_errors(as_user(CAPS) + [h.SFBPF], False)
+    p = h.start(as_user([c for c in CAPS if c != "perfmon"]) + [h.SFBPF, "record", "-o", "/dev/null", "1"], stderr=subprocess.PIPE)
+    said = p.communicate(timeout=60)[1].decode(errors="replace")
+    if p.returncode != 3 or "CAP_PERFMON" not in said:
+        errors.append("without CAP_PERFMON: exit code %d: %s" % (p.returncode, said[-200:]))
+    h.check(name, errors)
+
+
+def check_file_capabilities(name):
+    path = h.tmpfile("sfbpf")
+    with open(h.SFBPF, "rb") as src, open(path, "wb") as dst:
+        dst.write(src.read())
+    os.chmod(path, 0o755)
+    if subprocess.run(["setcap", ",".join("cap_" + c for c in CAPS) + "+ep", path], stderr=subprocess.DEVNULL).returncode:
+        raise h.Skip("this file system keeps no capabilities")
+    h.check(name, as_user_errors(as_user([]) + [path], False))
+
+
+# ---- results -----------------------------------------------------------------------------------------------
+
+def owner_errors(path, uid):
+    st = os.stat(path)
+    return [] if (st.st_uid, st.st_gid, st.st_mode & 0o7777) == (uid, uid, 0o600) else [
+        "%s: owner %d:%d, mode %o" % (path, st.st_uid, st.st_gid, st.st_mode & 0o7777)]
+
+
+def sudo_environment():
+    return dict(os.environ, SUDO_UID=str(ALICE), SUDO_GID=str(ALICE))
+
+
+def check_results_of_sudo(name):
+    home, errors = user_directory(ALICE, 0o700), []
+    for tool in ("record", "offcpu", "top"):
+        files = [os.path.join(home, tool + suffix) for suffix in (".json", ".stats")]
+        argv = [h.SFBPF, tool, "-o", files[0]] + (["-b", "-n", "1", "-d", "1"] if tool == "top" else ["--stats", files[1], "1"])
+        subprocess.run(argv, env=sudo_environment(), stderr=subprocess.DEVNULL, timeout=60, check=True)
+        for path in files[:1] if tool == "top" else files:
+            errors += owner_errors(path, ALICE)
+    h.check(name, errors)
+
+
+def check_snapshot_of_sudo(name):
+    """top's snapshots, made when its rights are gone, in a directory that only the caller may write to."""
+    home = user_directory(ALICE, 0o700)
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
+    p = h.start([h.SFBPF, "top", "-d", "1"], stdin=slave, stdout=slave, stderr=slave, cwd=home,
+                env=dict(sudo_environment(), TERM="xterm-256color", LINES="40", COLUMNS="120"))
+    os.close(slave)
+    os.set_blocking(master, False)
+    for i in range(80):
+        try:
+            os.read(master, 1 << 16)
+        except BlockingIOError:
+            pass
+        if i == 40:
+            os.write(master, b"W")
+        time.sleep(0.1)
+    os.write(master, b"q")
+    p.wait(timeout=20)
+    os.close(master)
+    made = [os.path.join(home, f) for f in os.listdir(home) if f.startswith("sfbpf-")]
+    errors = [] if len(made) >= 4 else ["%d files: %s" % (len(made), made)]
+    for path in made:
+        errors += owner_errors(path, ALICE)
+    h.check(name, errors)
+
+
+def report(argv, **kw):
+    return subprocess.run([h.SFBPF, "report", "--format", "folded", h.tmpfile("in.folded")] + argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          timeout=60, text=True, **kw)
+
+
+def planted(shared):
+    """name -> what another user made in a directory for all"""
+    secret, hers = os.path.join(shared, "roots"), os.path.join(shared, "hers")
+    for path, uid in ((secret, 0), (hers, MALLORY)):
+        with open(path, "w") as f:
+            f.write("untouched")
+        os.chown(path, uid, uid)
+    made = {"link": os.path.join(shared, "link"), "dangling": os.path.join(shared, "dangling"), "fifo": os.path.join(shared, "fifo"),
+            "hard": os.path.join(shared, "hard"), "file": hers}
+    os.symlink(secret, made["link"])
+    os.symlink(os.path.join(shared, "absent"), made["dangling"])
+    os.mkfifo(made["fifo"])
+    os.link(secret, made["hard"])
+    for which in ("link", "dangling", "fifo"):
+        os.chown(made[which], MALLORY, MALLORY, follow_symlinks=False)
+    return made, (secret, hers)
+
+
+def check_results_planted(name):
+    shared, errors = h.tmpfile("shared"), []
+    os.mkdir(shared)
+    os.chmod(shared, 0o1777)
+    with open(h.tmpfile("in.folded"), "w") as f:
+        f.write(FOLDED)
+    made, files = planted(shared)
+    for which, path in made.items():
+        for env in (None, sudo_environment()):
+            p = report(["-o", path], env=env)
+            if p.returncode != 1 or "cannot write" not in p.stderr:
+                errors.append("%s: exit code %d: %s" % (which, p.returncode, p.stderr[-200:]))
+    p = subprocess.run([h.SFBPF, "record", "-o", made["link"], "1"], stderr=subprocess.PIPE, timeout=60)
+    if p.returncode != 1:
+        errors.append("record: exit code %d" % p.returncode)
+    for path in files:
+        with open(path) as f:
+            if f.read() != "untouched":
+                errors.append("%s was written to" % path)
+    if os.path.exists(os.path.join(shared, "absent")):
+        errors.append("a file was made where a link of another user points to")
+    h.check(name, errors)
+
+
+def check_results_of_ones_own(name):
+    """Standard output by all its names, a file of one's own, a link to it, a FIFO."""
+    errors, own, link, fifo = [], h.tmpfile("own"), h.tmpfile("ownlink"), h.tmpfile("ownfifo")
+    with open(h.tmpfile("in.folded"), "w") as f:
+        f.write(FOLDED)
+    expected = report([]).stdout
+    if "main;work 3" not in expected:
+        errors.append("report writes %r" % expected)
+    for path in ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"):
+        if report(["-o", path]).stdout != expected:
+            errors.append("-o %s: other output" % path)
+    with open(own, "w") as f:
+        f.write("older and longer " * 100)
+    os.chmod(own, 0o644)
+    os.symlink("own", link)
+    for path in (own, link):
+        report(["-o", path])
+        with open(own) as f:
+            if f.read() != expected:
+                errors.append("-o %s: other output" % path)
+    if os.stat(own).st_mode & 0o777 != 0o644 or not os.path.islink(link):
+        errors.append("a file of one's own changed its kind")
+    os.mkfifo(fifo)
+    reader = subprocess.Popen(["cat", fifo], stdout=subprocess.PIPE, text=True)
+    report(["-o", fifo])
+    if reader.communicate(timeout=10)[0] != expected:
+        errors.append("another output through a FIFO")
+    with open(own, "w") as f:
+        f.write("first\n")
+    with open(own, "a") as f:
+        subprocess.run([h.SFBPF, "report", "--format", "folded", "-o", "/dev/stdout", h.tmpfile("in.folded")], stdout=f, timeout=60, check=True)
+    with open(own) as f:
+        if f.read() != "first\n" + expected:
+            errors.append("what >> appended to is gone")
+    # The input is read before the output begins.
+    report(["-o", h.tmpfile("in.folded")])
+    with open(h.tmpfile("in.folded")) as f:
+        if f.read() != expected:
+            errors.append("input and output in one file: lost")
+    h.check(name, errors)
+
+
+h.run_checks([check_rights_record, check_rights_command, check_rights_offcpu, check_rights_top, check_listed_set, check_file_capabilities,
+              check_results_of_sudo, check_snapshot_of_sudo, check_results_planted, check_results_of_ones_own])

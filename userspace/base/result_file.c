@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/result_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/fsuid.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/num.h"
+
+#define LINKS_MAX 8
+#define TRIES 8		/* somebody makes and removes the file while we look at it */
+
+/* An id that the kernel takes: -1 means "no change" to it. */
+static bool id_of(const char *name, uint64_t *ret)
+{
+	const char *text = getenv(name);
+
+	return text && !num_u64(text, 0, UINT32_MAX - 1, ret);
+}
+
+bool result_file_caller(uid_t *uid, gid_t *gid)
+{
+	uint64_t u, g;
+
+	if (geteuid() != 0 || !id_of("SUDO_UID", &u) || !id_of("SUDO_GID", &g) || !u)
+		return false;
+	*uid = (uid_t)u;
+	*gid = (gid_t)g;
+	return true;
+}
+
+static bool is_ours(uid_t owner)
+{
+	uid_t caller;
+	gid_t group;
+
+	return owner == geteuid() || (result_file_caller(&caller, &group) && owner == caller);
+}
+
+/*
+ * With the caller's rights, where those are enough: it is his file from the start, and where root has no CAP_DAC_OVERRIDE any more the
+ * only way into his directories. The ids are per thread, and so is this.
+ */
+static int create_as_caller(const char *path, int flags)
+{
+	uid_t uid, old_uid = geteuid();
+	gid_t gid, old_gid = getegid();
+	int fd, err;
+
+	if (!result_file_caller(&uid, &gid)) {
+		errno = EACCES;
+		return -1;
+	}
+	setfsgid(gid);
+	setfsuid(uid);
+	/* They do not say whether they worked; a call that fails tells the ids. */
+	fd = (uid_t)setfsuid((uid_t)-1) == uid && (gid_t)setfsgid((gid_t)-1) == gid ? open(path, flags, 0600) : (errno = EACCES, -1);
+	err = errno;
+	setfsuid(old_uid);
+	setfsgid(old_gid);
+	errno = err;
+	return fd;
+}
+
+/* An fd or -errno. */
+static int create(const char *path)
+{
+	int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, fd = create_as_caller(path, flags);
+	uid_t uid;
+	gid_t gid;
+
+	if (fd >= 0)
+		return fd;
+	if (errno != EACCES && errno != EPERM)
+		return -errno;
+	fd = open(path, flags, 0600);
+	if (fd < 0)
+		return -errno;
+	/* Best effort: a directory of root's own, and no CAP_CHOWN any more. */
+	if (result_file_caller(&uid, &gid) && fchown(fd, uid, gid) && errno != EPERM && errno != EINVAL) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+/* The path that the symbolic link `fd`, named by path, leads to, in its place. 0 or -errno. */
+static int follow(int fd, char *path, size_t cap)
+{
+	char target[PATH_MAX], whole[2 * PATH_MAX];
+	ssize_t n = readlinkat(fd, "", target, sizeof(target) - 1);
+	const char *slash = strrchr(path, '/');
+	int len;
+
+	if (n < 0)
+		return -errno;
+	target[n] = 0;
+	len = snprintf(whole, sizeof(whole), "%.*s%s", *target == '/' || !slash ? 0 : (int)(slash + 1 - path), path, target);
+	if (len < 0 || (size_t)len >= cap)
+		return -ENAMETOOLONG;
+	memcpy(path, whole, (size_t)len + 1);
+	return 0;
+}
+
+/* What is there already, opened for writing; by its descriptor, so that it is what was looked at. An fd or -errno. */
+static int open_known(int look, const struct stat *st, const char **why)
+{
+	char self[32];
+	int fd;
+
+	/* A device has the rights of who made it, which takes root. */
+	if ((S_ISREG(st->st_mode) || S_ISFIFO(st->st_mode)) && !is_ours(st->st_uid)) {
+		*why = "it belongs to another user; remove it first";
+		return -EPERM;
+	}
+	if (S_ISREG(st->st_mode) && st->st_nlink > 1) {
+		*why = "the file has other names (hard links); remove it first";
+		return -EPERM;
+	}
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", look);
+	fd = open(self, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+	return fd < 0 ? -errno : fd;
+}
+
+/* One attempt. -EAGAIN: a link was followed, in path; or it is gone meanwhile. */
+static int open_once(char *path, size_t cap, unsigned int *links, const char **why)
+{
+	int look = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), fd;
+	struct stat st;
+
+	if (look < 0) {
+		fd = errno == ENOENT ? create(path) : -errno;
+		return fd == -EEXIST ? -EAGAIN : fd;
+	}
+	if (fstat(look, &st)) {
+		fd = -errno;
+	} else if (!S_ISLNK(st.st_mode)) {
+		fd = open_known(look, &st, why);
+	} else if (st.st_uid && !is_ours(st.st_uid)) {
+		*why = "it is another user's symbolic link";
+		fd = -EPERM;
+	} else if (++*links > LINKS_MAX) {
+		fd = -ELOOP;
+	} else {
+		fd = follow(look, path, cap);
+		if (!fd)
+			fd = -EAGAIN;
+	}
+	close(look);
+	return fd;
+}
+
+/* The descriptor that a path names; -1: it does not name one. */
+static int named_fd(const char *path)
+{
+	static const char *const dirs[] = { "/dev/fd/", "/proc/self/fd/" };
+	uint64_t n;
+
+	if (!strcmp(path, "/dev/stdout"))
+		return STDOUT_FILENO;
+	if (!strcmp(path, "/dev/stderr"))
+		return STDERR_FILENO;
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
+		if (!strncmp(path, dirs[i], strlen(dirs[i])) && !num_u64(path + strlen(dirs[i]), 0, INT_MAX, &n))
+			return (int)n;
+	return -1;
+}
+
+static int stream(int fd, FILE **ret)
+{
+	int err;
+
+	if (fd < 0)
+		return fd;
+	*ret = fdopen(fd, "w");
+	if (*ret)
+		return 0;
+	err = -errno;
+	close(fd);
+	return err;
+}
+
+int result_file_open(const char *path, FILE **ret, const char **why)
+{
+	char at[PATH_MAX];
+	unsigned int links = 0;
+	int fd = named_fd(path);
+
+	*why = NULL;
+	if (fd >= 0) {
+		fd = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+		return stream(fd < 0 ? -errno : fd, ret);
+	}
+	if (strlen(path) >= sizeof(at))
+		return -ENAMETOOLONG;
+	strcpy(at, path);
+	fd = -EAGAIN;
+	for (unsigned int i = 0; i < TRIES + LINKS_MAX && fd == -EAGAIN; i++)
+		fd = open_once(at, sizeof(at), &links, why);
+	return stream(fd, ret);
+}
+
+int result_file_create(const char *path, FILE **ret)
+{
+	return stream(create(path), ret);
+}
+
+int result_file_begin(FILE *f)
+{
+	int fd = fileno(f), flags = fcntl(fd, F_GETFL);
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return -errno;
+	/* Not what a shell opened with >>, nor where it has written already. */
+	if (!S_ISREG(st.st_mode) || flags < 0 || flags & O_APPEND || lseek(fd, 0, SEEK_CUR) != 0 || ftell(f) != 0)
+		return 0;
+	return ftruncate(fd, 0) ? -errno : 0;
+}
