@@ -114,4 +114,12 @@ run live tests/live/run.sh
 heading agent
 run agent tests/agent/run.sh
 
+# Its tables, and a failure only at twice the reference: a shared machine's noise is not the code's.
+heading 'what it costs'
+if [ "$(id -u)" = 0 ]; then
+	run bench make -s bench-quick BENCH_FLAGS=--tolerance=2
+else
+	result "SKIP bench: needs root"
+fi
+
 summary

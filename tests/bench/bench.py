@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What sfbpf costs, beside what one would use otherwise, in one run.
 
-bench.py [--quick] [--write-reference] [SECTION...]
+bench.py [--quick] [--tolerance=TIMES] [--write-reference] [SECTION...]
 
 Prints tables, writes OUTPUT/bench.json, and compares the ratios with reference.json: one that is more than 25 % worse
-is measured again, twice at most, and then fails the run. All ratios are "lower is better".
+is measured again, twice at most, and then fails the run. All ratios are "lower is better". CI's form is --quick.
 """
 
 import json
@@ -19,7 +19,9 @@ from rig import Settings, table
 
 import harness as h
 import peers
+import publish
 import selfcost
+import slowdown
 import tables
 import unwinding
 
@@ -33,9 +35,13 @@ SECTIONS = {
     "cold": unwinding.cold,
     "off-cpu": unwinding.off_cpu,
     "peers": peers.peers,
+    "slowdown": slowdown.slowdown,
     "tables": tables.tables,
+    "publish": publish.publish,
     "self": selfcost.selfcost,
 }
+
+FULL_ONLY = ("slowdown", "publish")	# they have no ratios to watch
 
 
 # What was asked for when this began; figures of one machine, so they inform and do not fail.
@@ -66,16 +72,16 @@ def run_section(name, settings, out, ratios):
     return found
 
 
-def worse(found, reference):
-    return sorted(k for k, v in found.items() if k in reference and v > reference[k] * TOLERANCE)
+def worse(found, reference, tolerance):
+    return sorted(k for k, v in found.items() if k in reference and v > reference[k] * tolerance)
 
 
-def measure(names, settings, reference, out):
+def measure(names, settings, reference, tolerance, out):
     """All sections; one with a bad ratio again. The best of its measurements counts: noise only ever adds."""
     ratios, failed = {}, []
     for name in names:
         found = run_section(name, settings, out, ratios) or {}
-        bad = worse(found, reference)
+        bad = worse(found, reference, tolerance)
         for _ in range(AGAIN):
             if not bad:
                 break
@@ -83,7 +89,7 @@ def measure(names, settings, reference, out):
             more = run_section(name, settings, {}, {}) or {}
             for k in found:
                 found[k] = min(found[k], more.get(k, found[k]))
-            bad = worse(found, reference)
+            bad = worse(found, reference, tolerance)
         ratios.update(found)
         failed += bad
     return ratios, failed
@@ -113,12 +119,15 @@ def write_reference(where, ratios):
 def main():
     args = sys.argv[1:]
     settings = Settings("--quick" in args)
-    names = [a for a in args if not a.startswith("--")] or list(SECTIONS)
+    tolerance = float(next((a.partition("=")[2] for a in args if a.startswith("--tolerance=")), TOLERANCE))
+    names = [a for a in args if not a.startswith("--")] or [n for n in SECTIONS if not (settings.quick and n in FULL_ONLY)]
     unknown = [n for n in names if n not in SECTIONS]
     if unknown:
         sys.exit("bench: no section %s; known: %s" % (", ".join(unknown), " ".join(SECTIONS)))
     if os.geteuid():
         sys.exit("bench: needs root")
+    # Otherwise this waits behind its own targets, which are real-time programs; what it starts is ordinary.
+    os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(3))
     reference = {}
     if os.path.exists(REFERENCE) and "--write-reference" not in args:
         with open(REFERENCE) as f:
@@ -126,7 +135,7 @@ def main():
     out = {"machine": machine(), "quick": settings.quick}
     print("# %(cpu)s, %(cpus)d CPUs, Linux %(kernel)s, load %(load)s" % out["machine"], flush=True)
     began = time.monotonic()
-    ratios, failed = measure(names, settings, reference, out)
+    ratios, failed = measure(names, settings, reference, tolerance, out)
     out["ratios"], out["seconds"] = ratios, round(time.monotonic() - began)
     show(ratios, reference)
     with open(os.path.join(h.OUTPUT, "bench.json"), "w") as f:
@@ -135,7 +144,7 @@ def main():
         write_reference({k: v for k, v in out["machine"].items() if k != "load"}, ratios)
     print("# %d s" % out["seconds"])
     for k in failed:
-        h.fail("bench-" + k, "%.3f, more than 25 %% worse than %.3f" % (ratios[k], reference[k]))
+        h.fail("bench-" + k, "%.3f, more than %.2f times %.3f" % (ratios[k], tolerance, reference[k]))
     if not failed:
         h.ok("bench")
     sys.exit(1 if failed else 0)

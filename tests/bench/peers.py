@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Section 3: against `perf record`, on two programs without frame pointers that share a CPU.
+"""Section 3: against `perf record` and bpftrace, on two programs without frame pointers that share a CPU.
 
 A user stack is complete if it has a frame that is the process's beginning: _start, main, or libc's function between
 them (a stripped program has no name for the others). The same test for every tool.
@@ -60,11 +60,14 @@ def ours(seconds):
         subprocess.run(urgent([h.SFBPF, "record", "-C", CPU, "-F", HZ, "-o", folded, seconds]), check=True, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL)
     tally, words = Tally(), 0
-    for s in h.read_folded(folded):
+    stacks = h.read_folded(folded)
+    for s in stacks:
         tally.add(s.comm, h.user_frames(s), s.count)
         words += s.count * len(s.frames)
     # A record is a head of 64 bytes and a word a frame, in a ring whose headers have 8.
-    return result("sfbpf", tally, 72 * tally.all + 8 * words, usage, seconds)
+    found = result("sfbpf", tally, 72 * tally.all + 8 * words, usage, seconds)
+    found["known_stacks"] = round(1 - len(stacks) / max(tally.all, 1), 3)
+    return found
 
 
 def perf_stacks(text):
@@ -102,6 +105,20 @@ def perf(name, graph, seconds):
     return result(name, tally, size, usage, seconds)
 
 
+def bpftrace(seconds):
+    """Stacks by frame pointer, at most 127 frames, counted in the kernel: a sample's bytes are those of the distinct stacks at the end."""
+    program = "profile:hz:%d /cpu == %d/ { @[comm, ustack(perf, 127)] = count(); } interval:s:%d { exit(); }" % (HZ, CPU, seconds)
+    with Usage() as usage:
+        text = subprocess.run(urgent(["bpftrace", "-e", program]), check=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.DEVNULL).stdout.decode(errors="replace")
+    tally, distinct = Tally(), 0
+    for comm, frames, n in re.findall(r"^@\[([^,\n]*),[^\n]*\n(.*?)^\]: (\d+)$", text, re.M | re.S):
+        names = [f.split()[1].partition("+")[0] for f in frames.splitlines() if len(f.split()) > 1]
+        tally.add(comm, names, int(n))
+        distinct += 1
+    return result("bpftrace ustack", tally, 8 * 127 * distinct, usage, seconds)
+
+
 def peers(settings, out, ratios):
     if not shutil.which("perf"):
         raise h.Skip("no perf")
@@ -113,11 +130,16 @@ def peers(settings, out, ratios):
     found.append(perf("perf dwarf 8192", "dwarf,8192", seconds))
     if not settings.quick:
         found.append(perf("perf dwarf 65528", "dwarf,65528", seconds))
+        if shutil.which("bpftrace"):
+            found.append(bpftrace(seconds))
+        else:
+            h.skip("peers-bpftrace", "no bpftrace")
     out["peers"] = found
     by_name = {f["name"]: f for f in found}
     ratios["peers.bytes_to_dwarf_8k"] = round(found[0]["bytes_per_sample"] / by_name["perf dwarf 8192"]["bytes_per_sample"], 4)
     ratios["peers.missing"] = round(2 - min(found[0]["complete"].values()), 3)
-    table("Against perf, %d Hz, %d s, two programs without frame pointers" % (HZ, seconds),
+    table("Against perf and bpftrace, %d Hz, %d s, two programs without frame pointers" % (HZ, seconds),
           ["", "samples"] + ["complete, " + p for p in PROGRAMS.values()] + ["bytes a sample", "s until the stacks' file", "s of CPU"],
           [[f["name"], f["samples"]] + ["%.1f %%" % (100 * f["complete"][c]) for c in PROGRAMS] +
            [f["bytes_per_sample"], "%.2f" % f["wait_s"], "%.2f" % f["cpu_s"]] for f in found])
+    print("\nsfbpf: %.1f %% of these samples had a stack that had been there before." % (100 * found[0]["known_stacks"]))

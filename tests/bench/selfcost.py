@@ -2,6 +2,7 @@
 """Section 5: what a recording costs in user space: CPU time after the start, and memory."""
 
 import glob
+import subprocess
 import time
 
 import harness as h
@@ -29,6 +30,44 @@ def once(hz, seconds):
             "files": stats["tables"]["modules"], "samples": stats["samples"]}
 
 
+FILES = (10, 200, 2000)
+FILES_S = 3
+
+
+def tool_line(name, hz, pid):
+    argv = [h.SFBPF, name, "-p", str(pid), "-F", str(hz)]
+    return argv + (["-o", "/dev/null"] if name == "record" else ["-b", "-d", "1"])
+
+
+def rss_kb(pid):
+    with open("/proc/%d/status" % pid) as f:
+        return next(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
+
+
+def with_files(count):
+    """record and top at both rates, all at once on one program that has so many files mapped; CPU time is each one's own."""
+    p = h.start([h.program("manyfiles"), "600", h.program("stub.so"), str(count), "100", "0"], stdout=subprocess.PIPE)
+    p.stdout.readline()
+    running = [(name, hz, h.start(tool_line(name, hz, p.pid))) for name in ("record", "top") for hz in (19, 99)]
+    time.sleep(2.5)
+    before, began = [cpu_ms(r.pid) for _, _, r in running], time.monotonic()
+    time.sleep(FILES_S)
+    passed = time.monotonic() - began
+    found = [{"tool": name, "hz": hz, "files": count, "start_ms": round(first), "percent": round((cpu_ms(r.pid) - first) / passed / 10, 3),
+              "rss_kb": rss_kb(r.pid)} for (name, hz, r), first in zip(running, before)]
+    for _, _, r in running:
+        h.stop(r)
+    h.stop(p)
+    return found
+
+
+def by_files(out):
+    found = [row for count in FILES for row in with_files(count)]
+    out["files"] = found
+    table("record and top, one busy program that maps many files", ["tool", "Hz", "files", "ms of CPU at start", "% of a CPU after", "MB resident"],
+          [[f["tool"], f["hz"], f["files"], f["start_ms"], "%.2f" % f["percent"], "%.1f" % (f["rss_kb"] / 1024)] for f in found])
+
+
 def selfcost(settings, out, ratios):
     del ratios	# whole machine's work: too much depends on what else runs
     for p in ("rec", "callback"):
@@ -41,3 +80,5 @@ def selfcost(settings, out, ratios):
     table("record itself, two busy CPUs", ["Hz", "% of a CPU after start", "ms of CPU at start", "ms in all", "MB resident", "files", "samples"],
           [["%d" % f["hz"], "%.2f" % f["steady_percent"], "%.0f" % f["start_ms"], "%.0f" % f["cpu_ms"], "%.1f" % (f["rss_kb"] / 1024),
             "%d" % f["files"], "%d" % f["samples"]] for f in found])
+    if not settings.quick:
+        by_files(out)
