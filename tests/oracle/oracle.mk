@@ -12,7 +12,7 @@ ORACLE_FILES ?= $(wildcard $(addprefix $(ORACLE_LIB)/,libc.so.6 ld-linux-x86-64.
 
 $(O)/eh_oracle: $(O)/tests/oracle/eh_oracle.o $(O)/libcore.a
 	$(call msg,LINK,$@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs libdw) -lelf -lz
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs libdw) $(SYM_LDLIBS) -lelf -lz
 
 oracle: $(O)/eh_oracle
 	$< $(ORACLE_FILES)

@@ -19,7 +19,8 @@ static int ascending(const void *a, const void *b)
 
 uint64_t share_level(uint64_t *demand, size_t n, uint64_t total)
 {
-	qsort(demand, n, sizeof(*demand), ascending);
+	if (n)
+		qsort(demand, n, sizeof(*demand), ascending);
 	for (size_t i = 0; i < n; i++) {
 		uint64_t level = total / (n - i);
 

@@ -142,6 +142,7 @@ static int open_and_load(struct collector *c, bool rdonly_cast)
 	bpf_program__set_autoload(skel->progs.on_fork, c->opts.follow_forks);
 	bpf_program__set_autoload(skel->progs.on_free, c->opts.follow_forks);
 	if (c->plain) {
+		bpf_program__set_autoload(skel->progs.unmapped_files, false);
 		bpf_program__set_autoload(skel->progs.mapped_files, false);
 		bpf_map__set_autocreate(skel->maps.off_tasks, false);
 	}
@@ -480,7 +481,7 @@ int collector_attach(struct collector *c, struct collector_error *err)
 {
 	int rc;
 
-	if (c->opts.table_idle_ns)
+	if (c->opts.table_idle_ns && bpf_program__fd(c->skel->progs.unmapped_files) >= 0)
 		loader_drop_unmapped(c->loader, c->opts.table_idle_ns / NUM_MS, list_unmapped, c);
 	rc = loader_start(c->loader);
 	if (rc)
@@ -627,6 +628,7 @@ static int load_beside(struct collector *c, bool at_leave)
 	bpf_map__set_max_entries(skel->maps.cpu_stats, (uint32_t)c->ncpus);
 	offcpu_configure(skel, &c->offcpu_opts, c->opts.cpus, c->ncpus, at_leave);
 	bpf_program__set_autoload(skel->progs.on_exec, false);
+	bpf_program__set_autoload(skel->progs.unmapped_files, false);
 	bpf_program__set_autoload(skel->progs.mapped_files, false);
 	bpf_program__set_autoload(skel->progs.kernel_name, false);
 	err = share_maps(c->skel, skel);
