@@ -40,6 +40,7 @@ status=0
 for check in chains record formats damage names real cost offcpu evict hostile security; do
 	$python -B tests/live/check_$check.py || status=1
 done
+$python -B tests/live/top_keys.py || status=1
 
 if [ $have_dmesg = 1 ]; then
 	dmesg >"$log/after"
