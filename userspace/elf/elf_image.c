@@ -11,27 +11,12 @@
 #include <zstd.h>
 #endif
 
+#include "base/pread_full.h"
 #include "base/vec.h"
 
 /* The largest tables known are a tenth of this; a sparse file costs its owner nothing and may claim any size. */
 #define ELF_MAX_READ ((uint64_t)256 << 20)
 #define ELF_MAX_DECOMPRESSED ((uint64_t)256 << 20)
-
-static int pread_full(int fd, void *buf, size_t len, uint64_t off)
-{
-	size_t done = 0;
-
-	while (done < len) {
-		ssize_t n = pread(fd, (char *)buf + done, len - done, (off_t)(off + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -EIO;
-		done += (size_t)n;
-	}
-	return 0;
-}
 
 int elf_image_read(const struct elf_image *img, uint64_t offset, uint64_t size, struct elf_blob *ret)
 {

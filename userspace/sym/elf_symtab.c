@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/pread_full.h"
 #include "base/radix.h"
 #include "sym/elf_symtab_internal.h"
 
@@ -372,7 +373,7 @@ static int read_string(const struct source *from, uint64_t off, char *buf, size_
 		memcpy(buf, p, len);
 		return 0;
 	}
-	return pread(from->fd, buf, len, (off_t)off) == (ssize_t)len ? 0 : -EIO;
+	return pread_full(from->fd, buf, len, off);
 }
 
 int symtab_name(const struct symtab *t, const struct symtab_hit *hit, char *buf, size_t cap)

@@ -328,20 +328,26 @@ static int compare_with_baseline(struct ui *ui)
 
 /* ---- Processes opened into their thread names, blocked stacks into their frames ---- */
 
-/* The first of the threads of that process; nthreads: none. */
-static size_t first_thread(const struct census *c, uint32_t pid)
+/* Of n ascending numbers, one every `stride` bytes from first on, the index of the first that is not below key; n: none. */
+static size_t lower_bound(const uint32_t *first, size_t stride, size_t n, uint32_t key)
 {
-	size_t lo = 0, hi = c->nthreads;	/* those before lo have a smaller pid, those from hi on do not */
+	size_t lo = 0, hi = n;	/* those before lo are below key, those from hi on are not */
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (c->threads[mid].pid < pid)
+		if (*(const uint32_t *)((const char *)first + mid * stride) < key)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
 	return lo;
+}
+
+/* The first of the threads of that process; nthreads: none. */
+static size_t first_thread(const struct census *c, uint32_t pid)
+{
+	return c->nthreads ? lower_bound(&c->threads[0].pid, sizeof(c->threads[0]), c->nthreads, pid) : 0;
 }
 
 #define HOTTEST 5			/* functions below an opened thread name */
@@ -354,17 +360,7 @@ struct hot_list {
 /* Where the thread's begin; past the last smaller one if it has none. */
 static size_t first_hot(const struct hot_list *hot, uint32_t thread)
 {
-	size_t lo = 0, hi = hot->n;	/* those before lo belong to smaller ids, those from hi on do not */
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (hot->v[mid].thread < thread)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
+	return hot->n ? lower_bound(&hot->v[0].thread, sizeof(hot->v[0]), hot->n, thread) : 0;
 }
 
 static int add_hottest(struct ui *ui, struct hot_list *hot, uint64_t key, uint32_t index, uint16_t indent)

@@ -25,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/pread_full.h"
 #include "base/vec.h"
 #include "unwind/eh_record.h"
 
@@ -94,22 +95,6 @@ static int open_ours(const struct table_cache *c, const char *name, struct stat 
 	return fd;
 }
 
-static int read_at(int fd, void *buf, size_t len, uint64_t off)
-{
-	size_t done = 0;
-
-	while (done < len) {
-		ssize_t n = pread(fd, (char *)buf + done, len - done, (off_t)(off + done));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -EIO;
-		done += (size_t)n;
-	}
-	return 0;
-}
-
 /* A new file that nobody else has open, to be named when it is complete. */
 static FILE *new_file(const struct table_cache *c, char *name, size_t cap)
 {
@@ -134,7 +119,7 @@ static bool read_key(struct table_cache *c)
 {
 	struct stat st;
 	int fd = open_ours(c, KEY_NAME, &st);
-	bool good = fd >= 0 && st.st_size == sizeof(c->key) && !read_at(fd, &c->key, sizeof(c->key), 0);
+	bool good = fd >= 0 && st.st_size == sizeof(c->key) && !pread_full(fd, &c->key, sizeof(c->key), 0);
 
 	if (fd >= 0)
 		close(fd);
@@ -379,7 +364,7 @@ static int load_pages(int fd, const struct entry_head *h, struct middle *m, cons
 
 		if (!mem)
 			return -ENOSPC;
-		err = read_at(fd, mem, m->sizes[i], off);
+		err = pread_full(fd, mem, m->sizes[i], off);
 		if (err)
 			return err;
 		digest_add(sum, mem, m->sizes[i]);
@@ -434,11 +419,11 @@ static int load(const struct table_cache *c, int fd, uint64_t size, const struct
 	struct digest sum;
 	int err;
 
-	if (read_at(fd, &h, sizeof(h), 0) || !head_sound(&h, key, size))
+	if (pread_full(fd, &h, sizeof(h), 0) || !head_sound(&h, key, size))
 		return -EBADMSG;
 	err = middle_alloc(&m, &h);
 	if (!err)
-		err = sizeof(h) + m.len > size || read_at(fd, m.mem, m.len, sizeof(h)) || !middle_sound(&m, &h) ? -EBADMSG : 0;
+		err = sizeof(h) + m.len > size || pread_full(fd, m.mem, m.len, sizeof(h)) || !middle_sound(&m, &h) ? -EBADMSG : 0;
 	if (!err) {
 		bare = h;
 		bare.sum = (struct digest_value){ { 0, 0 } };
