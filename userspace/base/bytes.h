@@ -51,6 +51,24 @@ static inline const uint8_t *bytes_take(struct bytes *b, size_t n)
 	return at;
 }
 
+/*
+ * The next 8 bytes as a little-endian number, 0 for those behind the end. Does not advance: bytes_skip() over as many of them as
+ * are used is the check.
+ */
+static inline uint64_t bytes_peek64le(const struct bytes *b)
+{
+	size_t left = bytes_left(b);
+	uint64_t v, tail = 0;
+
+	if (left >= 8) {
+		memcpy(&v, b->base + b->pos, 8);
+		return le64toh(v);
+	}
+	for (size_t i = 0; i < left; i++)
+		tail |= (uint64_t)b->base[b->pos + i] << 8 * i;
+	return tail;
+}
+
 static inline void bytes_skip(struct bytes *b, size_t n)
 {
 	bytes_take(b, n);
