@@ -251,7 +251,7 @@ static inline void append(struct cfa_run *r, uint64_t end)
 
 static __attribute__((noinline)) void emit(struct cfa_run *r, uint64_t end)
 {
-	if (!grow(r, 3))	/* a PLT has at most three rows */
+	if ((r->row >= r->room || r->cur.plt_rep) && !grow(r, 3))	/* a PLT has at most three rows */
 		return;
 	if (r->cur.plt_rep)
 		append_plt(r, end);

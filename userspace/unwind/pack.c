@@ -433,7 +433,7 @@ static size_t put_packing(struct packer *p, const struct row *rows, size_t n, ui
 	uint16_t last = p->code, code;
 	size_t i;
 
-	/* Segments that share bytes of the file: what was put reaches behind *at. */
+	/* Not after a gap; nor where segments share bytes of the file, and what was put reaches behind *at. */
 	if (out == p->page_rows || addr + shift != p->end)
 		return 0;
 	for (i = 0; i < n && goes_on(&rows[i], addr, limit) && addr < page_end && out < room; i++) {
@@ -471,13 +471,16 @@ static int put_plain(struct packer *p, const struct row *rows, size_t n, size_t 
 	shift = seg->offset - seg->vaddr;
 	if (p->next_known < p->known->n && p->known->rows[p->next_known].start < limit)
 		limit = p->known->rows[p->next_known].start;
-	while (i < n && !err && goes_on(&rows[i], at, limit)) {
+	for (;;) {
+		i += put_packing(p, rows + i, n - i, &at, limit, shift);
+		if (i == n || !goes_on(&rows[i], at, limit))
+			break;
 		err = code_of(p, &rows[i], &code);
 		if (!err)
 			err = put_range(p, at + shift, rows[i].end + shift, code);
+		if (err)
+			break;
 		at = rows[i++].end;
-		if (!err)
-			i += put_packing(p, rows + i, n - i, &at, limit, shift);
 	}
 	*ret_n = i;
 	return !err && i && rows[0].source == ROW_SFRAME ? note_sframe(p, rows[0].start + shift, at + shift) : err;
