@@ -36,6 +36,7 @@ struct run_stats {
 		double build_ms;
 		uint64_t evicted, recycled;	/* tables, module ids that were taken away */
 		uint64_t full;			/* times when there was no room, nor any to be had */
+		uint64_t turns;			/* times when, after a while, there was: the place of others in use */
 	} tables;
 	const struct run_program *programs;
 	size_t nprograms;

@@ -205,6 +205,7 @@ void session_stats(struct session *s, const struct profile *profile, struct run_
 	ret->tables.evicted = c.tables.evicted;
 	ret->tables.recycled = c.tables.recycled;
 	ret->tables.full = c.tables.full;
+	ret->tables.turns = c.tables.turns;
 	ret->tables.build_ms = (double)c.loader.build_ns / 1e6;
 	ret->programs = s->programs;
 	ret->nprograms = s->nprograms;
