@@ -20,6 +20,7 @@
 #include "base/clock.h"
 #include "base/exitcode.h"
 #include "base/hash.h"
+#include "base/privs.h"
 #include "tools/agent_options.h"
 #include "tools/session.h"
 #include "tools/tools.h"
@@ -305,8 +306,11 @@ static void reload(struct agent *a)
 
 static void on_thread(void)
 {
+	int rc = privs_keep(0);
+
 	setpriority(PRIO_PROCESS, (id_t)gettid(), 0);
-	privs_drop_all();
+	if (rc)
+		agent_log(AGENT_LOG_WARN, "a thread keeps its capabilities", "error", "%s", strerror(-rc), NULL);
 }
 
 static int open_spool(struct agent *a)
