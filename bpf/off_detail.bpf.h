@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* Off-CPU: what is counted beside the sums by stack: lengths of blocks, threads, and what all of it costs. */
+/* Off-CPU: what is counted beside the sums by stack: lengths of blocks, threads, and what all of it costs. each: one block of those that ns is of. */
 #ifndef SFBPF_OFF_DETAIL_BPF_H
 #define SFBPF_OFF_DETAIL_BPF_H
 
@@ -39,7 +39,7 @@ static __always_inline u32 off_hist_slot(u64 ns)
 	return slot < SF_OFF_HIST ? slot : SF_OFF_HIST - 1;
 }
 
-static __always_inline void off_add_hist(u64 key, u64 ns)
+static __always_inline void off_add_hist(u64 key, u64 ns, u64 times)
 {
 	struct sf_off_hist fresh = {}, *h = bpf_map_lookup_elem(&off_hists, &key);
 
@@ -48,10 +48,10 @@ static __always_inline void off_add_hist(u64 key, u64 ns)
 		h = bpf_map_lookup_elem(&off_hists, &key);
 	}
 	if (h)
-		__sync_fetch_and_add(&h->slot[off_hist_slot(ns) & (SF_OFF_HIST - 1)], 1);
+		__sync_fetch_and_add(&h->slot[off_hist_slot(ns) & (SF_OFF_HIST - 1)], times);
 }
 
-static __always_inline void off_add_thread(const struct sf_scratch *s, u32 state, u64 ns)
+static __always_inline void off_add_thread(const struct sf_scratch *s, u32 state, u64 ns, u64 each)
 {
 	u32 tid = s->sample.tid;
 	struct sf_off_thread fresh = {}, *t = bpf_map_lookup_elem(&off_threads, &tid);
@@ -68,9 +68,9 @@ static __always_inline void off_add_thread(const struct sf_scratch *s, u32 state
 		return;
 	/* Only the thread itself adds here, or the iterator once the thread cannot any more. */
 	t->ns[state] += ns;
-	t->count++;
-	if (ns > t->max_ns)
-		t->max_ns = ns;
+	t->count += s->off_times;
+	if (each > t->max_ns)
+		t->max_ns = each;
 }
 
 /* With cfg_want_cost: when a program began that stands for `times` of its kind; 0: it is not timed. */

@@ -213,10 +213,11 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 	struct sf_off_count *c;
 	u32 state = how & 0xff, over = !(how & OFF_OPEN);	/* the part of an open block is none that ended */
 	u32 generation = off_generation;
-	u64 key, max;
+	u64 key, max, each;
 
 	if (!s)
 		return 0;
+	each = s->off_times > 1 ? ns / s->off_times : ns;
 	key = s->off_hash;
 	if (cfg_off_wakers)
 		for (u32 i = 0; i < (cfg_off_chains ? SF_OFF_CHAIN : 1); i++)
@@ -228,7 +229,7 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 		OFF_FOLD(key, *(u64 *)&s->sample.comm[8], OFF_MUL1);
 	}
 	if (cfg_off_threads)
-		off_add_thread(s, state, ns);
+		off_add_thread(s, state, ns, each);
 	c = bpf_map_lookup_elem(&off_counts, &key);
 	if (!c)
 		c = off_new_count(s, key, state, generation);
@@ -254,12 +255,12 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 	__sync_fetch_and_add(&c->sum_ns, ns);
 	__sync_fetch_and_add(&c->count, over ? s->off_times : 0);
 	max = c->max_ns;
-	if (ns > max)
-		__sync_val_compare_and_swap(&c->max_ns, max, ns);
+	if (each > max)
+		__sync_val_compare_and_swap(&c->max_ns, max, each);
 	if (cfg_off_hist)
-		off_add_hist(key, ns);
+		off_add_hist(key, each, s->off_times);
 	if (st)
-		__sync_fetch_and_add(&st->off_taken, over);
+		__sync_fetch_and_add(&st->off_taken, over ? s->off_times : 0);
 	return 0;
 }
 
@@ -325,7 +326,7 @@ static __always_inline bool off_here(u32 cpu)
  * Whether the block is taken. With off_thin, one that is shorter stands for others, by chance and by its length: sums of time and
  * numbers of blocks stay right on average, and a stack is unwound no more often than once in so much blocked time.
  */
-static __always_inline bool off_chosen(struct sf_off_task *t, struct off_block *b, struct sf_cpu_stats *st)
+static __always_inline bool off_chosen(struct sf_off_task *t, struct off_block *b)
 {
 	u64 period = off_thin, acc = t->acc, n;
 
@@ -336,13 +337,10 @@ static __always_inline bool off_chosen(struct sf_off_task *t, struct off_block *
 	acc += b->blocked;
 	n = acc / period;
 	t->acc = acc - n * period;
-	if (!n) {
-		__sync_fetch_and_add(&st->off_taken, 1);
+	if (!n)
 		return false;
-	}
-	b->times = n * period / b->blocked;
-	if (!b->times)
-		b->times = 1;
+	/* Rounded by chance: its mean is the quotient. */
+	b->times = b->blocked < period ? (n * period + bpf_get_prandom_u32() % b->blocked) / b->blocked : 1;
 	b->blocked = n * period;
 	__sync_fetch_and_add(&off_sampled_ns, b->blocked);
 	return true;
@@ -396,7 +394,6 @@ static __always_inline void off_count_by_hash(struct sf_scratch *s, u32 slot, st
 static __always_inline void off_switched_to(struct task_struct *next, u64 now)
 {
 	struct sf_off_task *t = next->pid ? off_task(next) : NULL;
-	struct sf_cpu_stats *st = stats_here();
 	u32 slot = OFF_SLOT_SELF;
 	struct sf_scratch *s;
 	struct off_block b;
@@ -416,7 +413,7 @@ static __always_inline void off_switched_to(struct task_struct *next, u64 now)
 		off_count_by_hash(s, slot, next, t, &b);
 		return;
 	}
-	if (!st || !off_chosen(t, &b, st))
+	if (!off_chosen(t, &b))
 		return;
 	*(volatile u64 *)&s->off_task = (u64)next;
 	s->off_blocked = b.blocked;
