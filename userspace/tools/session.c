@@ -11,6 +11,7 @@
 #include "base/exitcode.h"
 #include "kern/caps.h"
 #include "tools/options.h"
+#include "unwind/table_child.h"
 
 #define SESSION_NICE (-10)
 #define LEFT_MIN 1024
@@ -74,17 +75,21 @@ static void on_sample(void *ctx, const struct sf_sample *sample)
 
 int session_open(struct session *s, const struct collector_opts *opts)
 {
+	struct collector_opts with_parsers = *opts;
 	struct collector_error err;
 	int files;
 
 	memset(s, 0, sizeof(*s));
+	/* First: what we have later is not for them. */
+	if (!opts->parsers && !(with_parsers.parsers = s->parsers = fork_server_start(table_child_main)))
+		return complain(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
 	s->left_limit = LEFT_MIN;
 	s->modules = modules_new();
 	s->symbols = s->modules ? symbolizer_new(s->modules) : NULL;
 	s->profile = profile_new();
 	if (!s->symbols || !s->profile)
 		return complain(EXIT_FAILED, "out of memory");
-	s->collector = collector_new(opts, s->modules, &err);
+	s->collector = collector_new(&with_parsers, s->modules, &err);
 	if (!s->collector)
 		return complain(err.exit_code, "%s", err.text);
 	symbolizer_set_kernel_names(s->symbols, collector_kernel_name, s->collector);
@@ -221,5 +226,6 @@ void session_close(struct session *s)
 	symbolizer_free(s->symbols);
 	profile_free(s->profile);
 	modules_free(s->modules);
+	fork_server_stop(s->parsers);
 	memset(s, 0, sizeof(*s));
 }
