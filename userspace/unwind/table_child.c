@@ -22,7 +22,7 @@
 #define BURST_NS 100000000ull	/* of CPU time */
 #define REST_NS 25000000ull
 #define PAGES_BETWEEN 16	/* how often a conversion looks at the clock: each page is 50 us */
-#define TRIM_BYTES (1u << 20)
+#define KEEP_BYTES (16 << 20)	/* of memory from file to file, as fresh pages are what small ones cost; an idle child ends anyway */
 
 struct child {
 	int sock, mem;
@@ -43,7 +43,6 @@ struct job {
 	uint64_t start;
 	struct diag diag;
 	struct block *blocks;
-	uint64_t allocated;
 	uint32_t pieces;
 };
 
@@ -80,7 +79,6 @@ static void *job_alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
 		return NULL;
 	b->next = job->blocks;
 	job->blocks = b;
-	job->allocated += size;
 	*ret_loc = ++job->pieces;
 	if (job->pieces % PAGES_BETWEEN == 0)
 		rest(job->c);
@@ -109,7 +107,7 @@ static int convert(struct job *job, struct unwind_file *file)
 		err = pack_file(file, &recorded, &packed, &job->diag);
 	if (err == -ENOSPC)
 		err = -ENOMEM;
-	if (!err && (ftruncate(job->c->mem, 0) || lseek(job->c->mem, 0, SEEK_SET)))
+	if (!err && lseek(job->c->mem, 0, SEEK_SET))
 		err = -EIO;
 	if (!err) {
 		job->answer.covered = table_key_covers(file) && !job->diag.malformed;
@@ -180,12 +178,14 @@ static int by_byte(const void *a, const void *b)
 	return *(const uint8_t *)a - *(const uint8_t *)b;
 }
 
-/* The first large qsort asks how much memory the machine has. */
+/* The first large qsort asks how much memory the machine has; malloc would give back what the next file needs. */
 static void prepare_libc(void)
 {
 	uint8_t some[4096] = { 0 };
 
 	qsort(some, sizeof(some), 1, by_byte);
+	mallopt(M_MMAP_THRESHOLD, KEEP_BYTES);
+	mallopt(M_TRIM_THRESHOLD, KEEP_BYTES);
 }
 
 static void enter_jail(const struct table_limits *limits)
@@ -217,11 +217,12 @@ void table_child_main(int sock, int mem)
 		job = (struct job){ .c = &c };
 		if (fork_receive(sock, &job.ask, sizeof(job.ask), &fd, 1, 0))
 			_exit(0);
+		/* The last one's tables have been taken. */
+		if (job.ask.message == TABLE_FILE && lseek(mem, 0, SEEK_END) > KEEP_BYTES && ftruncate(mem, 0))
+			_exit(1);
 		set_nice(&c, false);
 		serve_file(&job, fd);
 		close(fd);
-		if (job.allocated > TRIM_BYTES)
-			malloc_trim(0);
 		rest(&c);
 	}
 }
