@@ -37,6 +37,7 @@ struct run_stats {
 		uint64_t evicted, recycled;	/* tables, module ids that were taken away */
 		uint64_t full;			/* times when there was no room, nor any to be had */
 	} tables;
+	struct { uint64_t died, late, failed; } parsers;	/* processes that read files: ended by themselves, for taking too long; files lost so */
 	const struct run_program *programs;
 	size_t nprograms;
 	struct { double cpu_ms; uint64_t rss_peak_kb; } self;

@@ -211,11 +211,14 @@ void session_stats(struct session *s, const struct profile *profile, struct run_
 	ret->tables.recycled = c.tables.recycled;
 	ret->tables.full = c.tables.full;
 	ret->tables.build_ms = (double)c.loader.build_ns / 1e6;
+	ret->parsers.died = c.loader.parser.died;
+	ret->parsers.late = c.loader.parser.late;
+	ret->parsers.failed = c.loader.parser.failed;
 	ret->programs = s->programs;
 	ret->nprograms = s->nprograms;
 	if (!getrusage(RUSAGE_SELF, &ru)) {
 		ret->self.cpu_ms = (double)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1e3 +
-				   (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e3;
+				   (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e3 + (double)c.loader.parser.cpu_ns / 1e6;
 		ret->self.rss_peak_kb = (uint64_t)ru.ru_maxrss;
 	}
 }
