@@ -33,7 +33,7 @@ enum { FAST, SLOW, LANES };
 #define LARGE_BYTES (2u << 20)
 static const struct table_parser_opts lane_opts[LANES] = {
 	[FAST] = { .limits = { 96u << 20, 32u << 20 }, .cpu_ns = 250000000ull, .wall_ns = 2000000000ull },
-	[SLOW] = { .limits = { 768u << 20, 256u << 20 }, .cpu_ns = 5000000000ull, .wall_ns = 30000000000ull },
+	[SLOW] = { .limits = { 512u << 20, 256u << 20 }, .cpu_ns = 5000000000ull, .wall_ns = 30000000000ull },
 };
 #define WATCH_MS 50		/* how often a busy child's clock is looked at */
 #define CHILD_IDLE_NS 3000000000ull	/* then it may go: another one is there in a millisecond */
