@@ -19,6 +19,7 @@
 #include "filter.bpf.h"
 #include "off_clock.bpf.h"
 #include "off_stack.bpf.h"
+#include "off_detail.bpf.h"
 
 const volatile bool cfg_off_at_leave = false;	/* no sched_exit_tp: stacks are taken at sched_switch */
 const volatile bool cfg_off_split = false;	/* the wait for a CPU after the wake-up is SF_OFF_R */
@@ -35,9 +36,9 @@ const volatile __u64 cfg_cpu_mask[128] = {};
 __u64 off_begin = 0, off_finish = 0;
 __u64 off_cut = 0;			/* OFF_PASS_CUT: up to when, CLOCK_MONOTONIC ns */
 __u64 off_thin = 0;			/* not 0: short blocks are sampled, one for each so much of a thread's blocked time (ns) */
+__u32 off_one_in = 0;			/* cfg_off_at_leave: above 1, one of so many blocks is taken */
 __u64 off_sampled_ns = 0;		/* time that samples stand for, the rest is counted */
 __u64 off_lost_ns = 0;			/* time that nothing stands for */
-__u64 off_threads_full = 0;		/* blocks of threads for which off_threads had no room */
 __u32 off_used = 0;			/* entries made in off_counts, in all generations */
 __u32 off_pass = 0;			/* what off_last is run for */
 #define OFF_PASS_STACKS 0	/* at the start, cfg_off_at_leave: the stacks of those that are off */
@@ -62,6 +63,7 @@ struct sf_off_task {
 	u64 cut_at, cut_stack;	/* while since is cut_at: its block was cut then, and that is the hash of its stack */
 	u32 state;		/* enum sf_off_state */
 	u32 unwanted;		/* cfg_off_chains: it does not pass the filters */
+	u32 stands_for, zero;	/* cfg_off_at_leave: blocks that its own stands for; 0 is 1 */
 };
 
 struct {
@@ -78,20 +80,6 @@ struct {
 	__type(key, u64);
 	__type(value, struct sf_off_count);
 } off_counts SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, u64);
-	__type(value, struct sf_off_hist);
-} off_hists SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct sf_off_thread);
-} off_threads SEC(".maps");
 
 #define OFF_SLOT(n) ((n) * cfg_ncpus + bpf_get_smp_processor_id())
 #define OFF_SLOT_SELF OFF_SLOT(2)	/* back, or leaving: preemption is off */
@@ -151,55 +139,6 @@ static __always_inline bool off_kind_wanted(u64 task)
 }
 
 /* ---- Counting ---- */
-
-static __always_inline u32 off_hist_slot(u64 ns)
-{
-	u64 us = ns / 1000;
-	u32 slot = 0;
-
-	if (us >> 32)
-		return SF_OFF_HIST - 1;
-	if (us >> 16) { slot += 16; us >>= 16; }
-	if (us >> 8) { slot += 8; us >>= 8; }
-	if (us >> 4) { slot += 4; us >>= 4; }
-	if (us >> 2) { slot += 2; us >>= 2; }
-	slot += us >> 1 ? 2 : us;
-	return slot < SF_OFF_HIST ? slot : SF_OFF_HIST - 1;
-}
-
-static __always_inline void off_add_hist(u64 key, u64 ns)
-{
-	struct sf_off_hist fresh = {}, *h = bpf_map_lookup_elem(&off_hists, &key);
-
-	if (!h) {
-		bpf_map_update_elem(&off_hists, &key, &fresh, BPF_NOEXIST);
-		h = bpf_map_lookup_elem(&off_hists, &key);
-	}
-	if (h)
-		__sync_fetch_and_add(&h->slot[off_hist_slot(ns) & (SF_OFF_HIST - 1)], 1);
-}
-
-static __always_inline void off_add_thread(const struct sf_scratch *s, u32 state, u64 ns)
-{
-	u32 tid = s->sample.tid;
-	struct sf_off_thread fresh = {}, *t = bpf_map_lookup_elem(&off_threads, &tid);
-
-	if (!t) {
-		fresh.pid = s->sample.pid;
-		__builtin_memcpy(fresh.comm, s->sample.comm, SF_COMM);
-		bpf_map_update_elem(&off_threads, &tid, &fresh, BPF_NOEXIST);
-		t = bpf_map_lookup_elem(&off_threads, &tid);
-	}
-	if (!t)
-		__sync_fetch_and_add(&off_threads_full, 1);
-	if (!t || state >= SF_OFF_STATES)
-		return;
-	/* Only the thread itself adds here, or the iterator once the thread cannot any more. */
-	t->ns[state] += ns;
-	t->count++;
-	if (ns > t->max_ns)
-		t->max_ns = ns;
-}
 
 /* Behind the frames. */
 static __always_inline void off_put_wakers(struct sf_scratch *s)
@@ -274,10 +213,11 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 	struct sf_off_count *c;
 	u32 state = how & 0xff, over = !(how & OFF_OPEN);	/* the part of an open block is none that ended */
 	u32 generation = off_generation;
-	u64 key, max;
+	u64 key, max, each;
 
 	if (!s)
 		return 0;
+	each = s->off_times > 1 ? ns / s->off_times : ns;
 	key = s->off_hash;
 	if (cfg_off_wakers)
 		for (u32 i = 0; i < (cfg_off_chains ? SF_OFF_CHAIN : 1); i++)
@@ -289,7 +229,7 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 		OFF_FOLD(key, *(u64 *)&s->sample.comm[8], OFF_MUL1);
 	}
 	if (cfg_off_threads)
-		off_add_thread(s, state, ns);
+		off_add_thread(s, state, ns, each);
 	c = bpf_map_lookup_elem(&off_counts, &key);
 	if (!c)
 		c = off_new_count(s, key, state, generation);
@@ -315,12 +255,12 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 	__sync_fetch_and_add(&c->sum_ns, ns);
 	__sync_fetch_and_add(&c->count, over ? s->off_times : 0);
 	max = c->max_ns;
-	if (ns > max)
-		__sync_val_compare_and_swap(&c->max_ns, max, ns);
+	if (each > max)
+		__sync_val_compare_and_swap(&c->max_ns, max, each);
 	if (cfg_off_hist)
-		off_add_hist(key, ns);
+		off_add_hist(key, each, s->off_times);
 	if (st)
-		__sync_fetch_and_add(&st->off_taken, over);
+		__sync_fetch_and_add(&st->off_taken, over ? s->off_times : 0);
 	return 0;
 }
 
@@ -342,7 +282,7 @@ static __always_inline bool off_measure(const struct sf_off_task *t, u64 since, 
 		return false;
 	b->blocked = end - start;
 	b->waiting = 0;
-	b->times = 1;
+	b->times = cfg_off_at_leave && t->stands_for > 1 ? t->stands_for : 1;
 	if (cfg_off_split && woken && t->state != SF_OFF_R && woken < end) {
 		b->waiting = woken > start ? end - woken : b->blocked;
 		b->blocked -= b->waiting;
@@ -351,6 +291,10 @@ static __always_inline bool off_measure(const struct sf_off_task *t, u64 since, 
 		b->blocked = 0;
 	if (!(cfg_off_states >> SF_OFF_R & 1))
 		b->waiting = 0;
+	if (cfg_off_at_leave) {
+		b->blocked *= b->times;
+		b->waiting *= b->times;
+	}
 	return b->blocked || b->waiting;
 }
 
@@ -382,7 +326,7 @@ static __always_inline bool off_here(u32 cpu)
  * Whether the block is taken. With off_thin, one that is shorter stands for others, by chance and by its length: sums of time and
  * numbers of blocks stay right on average, and a stack is unwound no more often than once in so much blocked time.
  */
-static __always_inline bool off_chosen(struct sf_off_task *t, struct off_block *b, struct sf_cpu_stats *st)
+static __always_inline bool off_chosen(struct sf_off_task *t, struct off_block *b)
 {
 	u64 period = off_thin, acc = t->acc, n;
 
@@ -393,13 +337,10 @@ static __always_inline bool off_chosen(struct sf_off_task *t, struct off_block *
 	acc += b->blocked;
 	n = acc / period;
 	t->acc = acc - n * period;
-	if (!n) {
-		__sync_fetch_and_add(&st->off_taken, 1);
+	if (!n)
 		return false;
-	}
-	b->times = n * period / b->blocked;
-	if (!b->times)
-		b->times = 1;
+	/* Rounded by chance: its mean is the quotient. */
+	b->times = b->blocked < period ? (n * period + bpf_get_prandom_u32() % b->blocked) / b->blocked : 1;
 	b->blocked = n * period;
 	__sync_fetch_and_add(&off_sampled_ns, b->blocked);
 	return true;
@@ -412,7 +353,7 @@ static __always_inline bool off_chosen(struct sf_off_task *t, struct off_block *
 SEC("?tp_btf/sched_exit_tp")
 int off_back(u64 *ctx)
 {
-	u64 task = bpf_get_current_task();
+	u64 task = bpf_get_current_task(), began;
 	u32 slot = OFF_SLOT_SELF;
 	struct sf_scratch *s = scratch_of(slot);
 	struct sf_off_task *t;
@@ -420,6 +361,7 @@ int off_back(u64 *ctx)
 
 	if (!s || s->off_task != task)
 		return 0;
+	began = off_cost_begin(0, 1);
 	s->off_task = 0;
 	t = off_task(bpf_get_current_task_btf());
 	if (!t || off_take_own(slot, 1))
@@ -428,6 +370,7 @@ int off_back(u64 *ctx)
 	b.waiting = s->off_waiting;
 	b.times = s->off_stands_for;
 	off_count(s, slot, t, &b, 0);
+	off_cost_end(stats_here(), began, 1);
 	return 0;
 }
 
@@ -439,6 +382,8 @@ static __always_inline void off_count_by_hash(struct sf_scratch *s, u32 slot, st
 	s->sample.tid = next->pid;
 	__builtin_memcpy(s->sample.comm, next->comm, SF_COMM);
 	s->off_hash = t->stack ? t->stack : SF_STACK_UNKNOWN;
+	if (b->times > 1)
+		__sync_fetch_and_add(&off_sampled_ns, b->blocked + b->waiting);
 	off_count(s, slot, t, b, OFF_BY_HASH);
 }
 
@@ -449,7 +394,6 @@ static __always_inline void off_count_by_hash(struct sf_scratch *s, u32 slot, st
 static __always_inline void off_switched_to(struct task_struct *next, u64 now)
 {
 	struct sf_off_task *t = next->pid ? off_task(next) : NULL;
-	struct sf_cpu_stats *st = stats_here();
 	u32 slot = OFF_SLOT_SELF;
 	struct sf_scratch *s;
 	struct off_block b;
@@ -469,13 +413,22 @@ static __always_inline void off_switched_to(struct task_struct *next, u64 now)
 		off_count_by_hash(s, slot, next, t, &b);
 		return;
 	}
-	if (!st || !off_chosen(t, &b, st))
+	if (!off_chosen(t, &b))
 		return;
 	*(volatile u64 *)&s->off_task = (u64)next;
 	s->off_blocked = b.blocked;
 	s->off_waiting = b.waiting;
 	s->off_stands_for = b.times;
 	off_take_kernel_beside(s, next);
+}
+
+/* Where the block's length is not known yet: all are equally likely, and stand for as many. */
+static __always_inline bool off_leave_chosen(struct sf_off_task *t)
+{
+	u32 n = off_one_in;
+
+	t->stands_for = n;
+	return n <= 1 || bpf_get_prandom_u32() % n == 0;
 }
 
 static __always_inline void off_stack_at_leave(struct sf_off_task *t)
@@ -492,8 +445,7 @@ static __always_inline void off_stack_at_leave(struct sf_off_task *t)
  * ctx: preempt, prev, next, prev's state. current is still prev. One time for both: as the scheduler sees it, the CPU
  * passes from one to the other at once, so what its tracepoints cost belongs to next's running time.
  */
-SEC("?tp_btf/sched_switch")
-int off_switch(u64 *ctx)
+static __always_inline void off_switched(u64 *ctx)
 {
 	struct task_struct *prev = (struct task_struct *)ctx[1];
 	u64 task = bpf_get_current_task();
@@ -504,22 +456,37 @@ int off_switch(u64 *ctx)
 
 	off_switched_to((struct task_struct *)ctx[2], now);
 	if (!off_tracks(state) || (ctx[3] & OFF_TASK_DEAD) || !prev->pid)
-		return 0;
+		return;
 	wanted = off_kind_wanted(task) && task_wanted(task, prev->tgid, prev->pid);
 	if (!wanted && !cfg_off_chains)
-		return 0;
+		return;
 	t = off_task(prev);
 	if (!t)
-		return 0;
+		return;
 	t->state = state;
 	t->woken = 0;
 	t->unwanted = !wanted;
 	if (state != SF_OFF_R)	/* else it runs on for whoever woke it */
 		for (u32 i = 0; i < SF_OFF_CHAIN; i++)
 			t->wakers[i] = 0;
-	if (cfg_off_at_leave && wanted)
+	if (cfg_off_at_leave && wanted) {
+		if (!off_leave_chosen(t)) {
+			t->since = OFF_ON;
+			return;
+		}
 		off_stack_at_leave(t);
+	}
 	t->since = now;
+}
+
+SEC("?tp_btf/sched_switch")
+int off_switch(u64 *ctx)
+{
+	struct sf_cpu_stats *st = cfg_want_cost ? stats_here() : NULL;
+	u64 began = st ? off_cost_begin(st->off_switches++, OFF_COST_EVERY) : 0;
+
+	off_switched(ctx);
+	off_cost_end(st, began, OFF_COST_EVERY);
 	return 0;
 }
 
@@ -568,6 +535,8 @@ int off_waking(u64 *ctx)
 		return 0;
 	slot = OFF_SLOT_WAKER;
 	s = scratch_of(slot);
+	if (s && !(u32)bpf_get_current_pid_tgid())
+		off_take_idle_beside(s, ctx);
 	if (!s || off_take_waker(slot) || off_send_stack(slot) == OFF_FULL)
 		return 0;
 	off_note_waker(s, t);

@@ -230,7 +230,7 @@ struct sf_module {
 	sf_u32 dir;		/* location */
 	sf_u32 rules;		/* location */
 	sf_u16 nrules, flags;
-	sf_u32 used;		/* set by BPF when a frame of the module was looked up, cleared by user space */
+	sf_u32 used;		/* by BPF: how often a mapping of it was looked up; cleared by user space */
 	sf_u32 retry_ms;	/* SF_MOD_RETRY, SF_MOD_FULL: not before this time (CLOCK_MONOTONIC, modulo 2^32) */
 	sf_u32 owner;		/* the user in whose process it was met first; by BPF, with the key */
 	struct sf_file_key key;
@@ -244,11 +244,12 @@ struct sf_cpu_stats {
 	sf_u64 idle;			/* interrupts of the idle task: no samples */
 	sf_u64 needs, needs_dropped;	/* requests for tables; those that did not fit the ring: asked again */
 	sf_u64 needs_refused;		/* by the limit of new files a second: asked again */
-	sf_u64 run_ns;			/* time in on_cpu and on_exec, with cfg_want_cost */
+	sf_u64 run_ns;			/* time in on_cpu and on_exec, or off_switch and off_back, with cfg_want_cost */
 	sf_u64 lost[8];			/* by enum sf_lost */
 	sf_u64 off_taken;		/* off-CPU: blocks counted or sampled */
 	sf_u64 off_no_state;		/* threads for whose state there was no memory: their blocks are not seen */
-	sf_u64 zero[5];
+	sf_u64 off_switches;		/* with cfg_want_cost */
+	sf_u64 zero[4];
 };
 
 _Static_assert(SF_LOST_MAX <= 8, "lost causes fit sf_cpu_stats");

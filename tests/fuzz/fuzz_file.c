@@ -2,8 +2,8 @@
 /*
  * libFuzzer target: the whole way from a file's bytes to the tables that BPF searches. Built by scripts/fuzz.sh.
  *
- * Promises: rows of each source and merged ascend and lie inside executable segments; every row that was packed
- * lies in a page that the directory knows.
+ * Promises: rows of each source and merged ascend and lie inside executable segments, and are the same whether asked for one by
+ * one or by function; every row that was packed lies in a page that the directory knows.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -71,6 +71,23 @@ static void stream(struct unwind_file *f, unsigned int which)
 	row_stream_close(&s);
 }
 
+static void same_by_function(struct unwind_file *f, unsigned int which)
+{
+	struct row_stream by_row, by_function;
+	struct row row, *rows;
+	size_t n;
+
+	row_stream_open(&by_row, f, which, NULL);
+	row_stream_open(&by_function, f, which, NULL);
+	while (row_stream_function(&by_function, &rows, &n) > 0)
+		for (size_t i = 0; i < n; i++)
+			require(row_stream_next(&by_row, &row) > 0 && row.start == rows[i].start && row.end == rows[i].end &&
+				row_same_rules(&row, &rows[i]));
+	require(row_stream_next(&by_row, &row) == 0);
+	row_stream_close(&by_row);
+	row_stream_close(&by_function);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct space space = { malloc(SPACE), 16 };
@@ -84,6 +101,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		stream(&f, ROWS_SFRAME);
 		stream(&f, ROWS_EH_FRAME);
 		stream(&f, ROWS_MERGED);
+		for (unsigned int which = ROWS_SFRAME; which <= ROWS_MERGED; which++)
+			same_by_function(&f, which);
 		if (!pack_file(&f, &ps, &packed, &diag)) {
 			require(packed.tables.npages > 0 && packed.rows > 0);
 			free(packed.sframe);

@@ -70,6 +70,26 @@ static void write_sampling(FILE *f, const struct metrics_values *v)
 	one(f, "cpus", "gauge", "CPUs that are sampled.", (double)v->cpus);
 }
 
+static void write_off_cpu(FILE *f, const struct metrics_values *v)
+{
+	const struct metrics_off_cpu *o = &v->off;
+
+	if (!v->off_cpu && !o->blocked_ns)
+		return;
+	one(f, "off_cpu_measured", "gauge", "1: blocked time is measured; 0: not now, for its limit.", o->on);
+	one(f, "off_cpu_blocks_total", "counter", "Blocks that ended, in closed windows.", (double)o->blocks);
+	one(f, "off_cpu_blocked_seconds_total", "counter", "Blocked time in closed windows.", (double)o->blocked_ns / 1e9);
+	one(f, "off_cpu_sampled_seconds_total", "counter", "Blocked time that samples stand for.",
+	    (double)(o->now.sampled_ns + o->before.sampled_ns) / 1e9);
+	one(f, "off_cpu_lost_seconds_total", "counter", "Blocked time that is in no window.", (double)(o->now.lost_ns + o->before.lost_ns) / 1e9);
+	one(f, "off_cpu_records_lost_total", "counter", "Records of blocks that did not arrive.", (double)(o->now.lost + o->before.lost));
+	one(f, "off_cpu_bpf_seconds_total", "counter", "CPU time that measuring it took in the kernel.",
+	    (double)(o->now.bpf_ns + o->before.bpf_ns) / 1e9);
+	one(f, "off_cpu_sampling_seconds", "gauge", "Shorter blocks are sampled, one for each so much blocked time; 0: all are counted.",
+	    (double)o->thin_ns / 1e9);
+	one(f, "off_cpu_suspended_total", "counter", "Times that it was given up for a while.", (double)o->suspended);
+}
+
 static void write_memory(FILE *f, const struct metrics_values *v)
 {
 	one(f, "files", "gauge", "Mapped files with unwind tables.", (double)v->modules);
@@ -128,6 +148,7 @@ void metrics_write(FILE *f, const struct metrics_values *v, const struct sender_
 	head(f, "build_info", "gauge", "Version.");
 	fprintf(f, "sfbpf_agent_build_info{version=\"" SFBPF_VERSION "\"} 1\n");
 	write_sampling(f, v);
+	write_off_cpu(f, v);
 	write_memory(f, v);
 	write_delivery(f, s, a);
 }

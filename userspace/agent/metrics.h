@@ -15,6 +15,16 @@
 #include "agent/spool.h"
 #include "out/out.h"
 
+/* Blocked time. */
+struct metrics_off_cpu {
+	bool on;
+	struct {
+		uint64_t bpf_ns, taken, sampled_ns, lost_ns, lost;
+	} now, before;				/* since it was last started, and until then */
+	uint64_t blocks, blocked_ns;		/* in windows */
+	uint64_t thin_ns, suspended;
+};
+
 /* Since the start, unless it is said otherwise. */
 struct metrics_values {
 	uint64_t start_unix_ns, alive_ns;	/* alive_ns: CLOCK_MONOTONIC of the last look at the ring */
@@ -28,6 +38,8 @@ struct metrics_values {
 	uint64_t cpus;
 	uint64_t reloads, reload_errors;
 	double last_window_s, encode_s;
+	bool off_cpu;				/* asked for */
+	struct metrics_off_cpu off;
 	char config_hash[17];
 };
 

@@ -66,16 +66,21 @@ void caps_explain(char *text, size_t cap, const char *refused)
 			 refused, missing);
 }
 
-int caps_keep_needed(uint64_t more)
+uint64_t caps_needed_mask(void)
 {
 	const uint64_t most = PRIVS_CAP(CAP_BPF) | PRIVS_CAP(CAP_PERFMON) | PRIVS_CAP(CAP_CHECKPOINT_RESTORE);
 	const struct cap_need *need;
-	uint64_t keep = more;
+	uint64_t keep = 0;
 
 	for (unsigned int i = 0; (need = caps_needed(i)); i++)
 		keep |= PRIVS_CAP(need->number);
 	/* A kernel without CAP_BPF and CAP_PERFMON, or a set without them: CAP_SYS_ADMIN is what we have. */
 	if ((effective_caps() & most) != most)
 		keep |= PRIVS_CAP(CAP_SYS_ADMIN);
-	return privs_keep(keep);
+	return keep;
+}
+
+int caps_keep_needed(uint64_t more)
+{
+	return privs_keep(caps_needed_mask() | more);
 }

@@ -625,7 +625,7 @@ static int load_beside(struct collector *c, bool at_leave)
 	if (!skel)
 		return -errno;
 	set_knobs(c, skel);
-	skel->rodata->cfg_want_cost = false;
+	skel->rodata->cfg_want_cost = c->offcpu_opts.want_cost;
 	bpf_map__set_max_entries(skel->maps.cpu_stats, (uint32_t)c->ncpus);
 	offcpu_configure(skel, &c->offcpu_opts, c->opts.cpus, c->ncpus, at_leave);
 	bpf_program__set_autoload(skel->progs.on_exec, false);

@@ -91,7 +91,7 @@ struct offcpu *collector_offcpu(struct collector *c);
 int collector_offcpu_start(struct collector *c, const struct offcpu_opts *opts, struct collector_error *err);
 int collector_offcpu_cut(struct collector *c);	/* offcpu_cut */
 void collector_offcpu_stop(struct collector *c);
-/* Its own; taken: blocks. run_ns from kernel.bpf_stats, which is on meanwhile (with want_cost). */
+/* Its own; taken: blocks. run_ns from its own clock (offcpu_opts.want_cost), or from kernel.bpf_stats (want_cost). */
 void collector_offcpu_counters(struct collector *c, struct collector_counters *ret);
 /* Stops sampling; the ring can still be drained with collector_poll(c, 0, ...). */
 void collector_detach(struct collector *c);

@@ -158,17 +158,21 @@ static int note_holding(struct place *p, uint32_t loc, uint32_t n)
 static void *alloc_cells(void *ctx, uint32_t size, uint32_t *ret_loc)
 {
 	struct tables *t = ctx;
+	struct place *p = &t->places[SF_MODULE_PLACE(t->loading)];
 	uint32_t n = (size + CELL - 1) / CELL, start = 0;
 	struct chunk *c;
 
 	if (!n || n >= CHUNK_CELLS)
 		return NULL;
 	/* Enough may be free and yet not in one piece: until either fits or nothing is left to take away. */
-	while (!(c = take_cells(t, n, &start)))
-		if (!tables_evict(t, n))
+	while (!(c = take_cells(t, n, &start))) {
+		if (!tables_evict(t, n)) {
+			p->least = p->cells + n > p->least ? p->cells + n : p->least;
 			return NULL;
+		}
+	}
 	*ret_loc = (uint32_t)(c - t->chunks) << 16 | start;
-	if (note_holding(&t->places[SF_MODULE_PLACE(t->loading)], *ret_loc, n)) {
+	if (note_holding(p, *ret_loc, n)) {
 		cells_give(&c->cells, start, n);
 		return NULL;
 	}
@@ -209,13 +213,17 @@ static uint64_t free_cells(const struct tables *t)
 
 int tables_begin(struct tables *t, uint32_t module, uint64_t expected)
 {
+	struct place *p = &t->places[SF_MODULE_PLACE(module)];
 	uint64_t have = free_cells(t);
 
+	p->last_ms = tables_now_ms();
 	t->loading = module;
 	t->owner = t->modules[SF_MODULE_PLACE(module)].owner;
 	expected /= CELL;
+	if (expected < p->least)
+		expected = p->least;
 	if (have < expected && !tables_evict(t, expected - have)) {
-		t->loading = 0;
+		tables_abort(t);
 		return -ENOSPC;
 	}
 	return 0;
@@ -229,9 +237,12 @@ struct pack_space tables_space(struct tables *t)
 void tables_publish(struct tables *t, uint32_t module, const struct sf_module *desc)
 {
 	struct sf_module *m = &t->modules[SF_MODULE_PLACE(module)];
+	struct place *p = &t->places[SF_MODULE_PLACE(module)];
 
+	tables_turn_end(t);
 	t->loading = 0;
-	t->places[SF_MODULE_PLACE(module)].last_ms = tables_now_ms();
+	p->last_ms = p->since_ms = tables_now_ms();
+	p->waits_ms = 0;
 	m->flags = desc->flags;
 	m->first_page = desc->first_page;
 	m->npages = desc->npages;
@@ -243,8 +254,10 @@ void tables_publish(struct tables *t, uint32_t module, const struct sf_module *d
 
 void tables_abort(struct tables *t)
 {
-	if (t->loading)
+	if (t->loading) {
+		tables_turn_end(t);
 		tables_drop_cells(t, &t->places[SF_MODULE_PLACE(t->loading)]);
+	}
 	t->loading = 0;
 }
 
@@ -253,7 +266,12 @@ void tables_set_state(struct tables *t, uint32_t module, enum sf_module_state st
 	struct sf_module *m = &t->modules[SF_MODULE_PLACE(module)];
 
 	t->places[SF_MODULE_PLACE(module)].last_ms = tables_now_ms();
-	t->full += state == SF_MOD_FULL;
+	if (state == SF_MOD_FULL) {
+		tables_wait(t, module);
+		t->full++;
+	} else {
+		t->places[SF_MODULE_PLACE(module)].waits_ms = 0;
+	}
 	m->retry_ms = (uint32_t)(retry_ns / 1000000);
 	__atomic_store_n(&m->state, (sf_u32)state, __ATOMIC_RELEASE);
 }
@@ -272,6 +290,7 @@ void tables_counts(const struct tables *t, struct tables_counts *ret)
 		.idle = __atomic_load_n(&t->idle, __ATOMIC_RELAXED),
 		.recycled = __atomic_load_n(&t->recycled, __ATOMIC_RELAXED),
 		.full = __atomic_load_n(&t->full, __ATOMIC_RELAXED),
+		.turns = __atomic_load_n(&t->turns.count, __ATOMIC_RELAXED),
 	};
 }
 

@@ -64,6 +64,7 @@ int out_stats(const struct run_stats *st, FILE *f)
 	json_u64(&j, "evicted", st->tables.evicted);
 	json_u64(&j, "recycled", st->tables.recycled);
 	json_u64(&j, "full", st->tables.full);
+	json_u64(&j, "turns", st->tables.turns);
 	json_object_end(&j);
 	json_object(&j, "needs");
 	json_u64(&j, "sent", st->needs);

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/exitcode.h"
+#include "base/result_file.h"
 #include "kern/caps.h"
 #include "tools/options.h"
 #include "unwind/table_child.h"
@@ -114,7 +115,9 @@ int session_start(struct session *s)
 	/* The ring must be emptied on time on a machine that has no time; what runs here is a fraction of a percent. */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), SESSION_NICE);
 	/* The collector starts a thread, which inherits what we have. */
-	rc = caps_keep_needed(s->more_caps);
+	rc = result_file_keep_caller();
+	if (!rc)
+		rc = caps_keep_needed(s->more_caps);
 	if (rc)
 		return complain(EXIT_FAILED, "giving up privileges: %s", strerror(-rc));
 	rc = collector_attach(s->collector, &err);
@@ -210,6 +213,7 @@ void session_stats(struct session *s, const struct profile *profile, struct run_
 	ret->tables.evicted = c.tables.evicted;
 	ret->tables.recycled = c.tables.recycled;
 	ret->tables.full = c.tables.full;
+	ret->tables.turns = c.tables.turns;
 	ret->tables.build_ms = (double)c.loader.build_ns / 1e6;
 	ret->parsers.died = c.loader.parser.died;
 	ret->parsers.late = c.loader.parser.late;
