@@ -323,7 +323,7 @@ static int set_up(struct collector *c, struct collector_error *err)
 
 	c->tables = make_tables(c);
 	open_cache(c);
-	c->loader = c->tables ? loader_new(c->modules, c->tables, c->cache) : NULL;
+	c->loader = c->tables ? loader_new(c->modules, c->tables, c->cache, o->parsers) : NULL;
 	c->ring = ring_buffer__new(bpf_map__fd(c->skel->maps.ring), on_record, c, NULL);
 	c->perf_links = calloc((size_t)c->ncpus, sizeof(*c->perf_links));
 	if (!c->loader || !c->ring || !c->perf_links || map_stats(c, c->skel, &c->cpu_stats))
@@ -399,6 +399,7 @@ int collector_preload(struct collector *c)
 	if (fd >= 0)
 		close(fd);
 	bpf_link__destroy(link);
+	loader_settle(c->loader);
 	return n;
 }
 

@@ -77,10 +77,44 @@ static int find(struct unwind_file *f, int err, struct diag *diag)
 	return err;
 }
 
+/* What the headers say about the size of the tables: at most. UINT64_MAX: not before they are unpacked is it known. */
+static uint64_t most_bytes(const struct elf_image *img)
+{
+	static const char *const names[] = { ".sframe", ".eh_frame", ".debug_frame", ".zdebug_frame" };
+	const struct elf_phdr *sframe = elf_image_segment(img, PT_GNU_SFRAME);
+	uint64_t sum = sframe ? sframe->filesz : 0;
+
+	/* Found by program header they may reach to the end of the file. */
+	if (!elf_image_section(img, ".eh_frame") && elf_image_segment(img, PT_GNU_EH_FRAME))
+		return img->size;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const struct elf_shdr *s = elf_image_section(img, names[i]);
+
+		if (!s || s->type == SHT_NOBITS || (!i && sframe))
+			continue;
+		if (s->flags & SHF_COMPRESSED || names[i][1] == 'z' || s->size > img->size)
+			return UINT64_MAX;
+		sum += s->size;
+	}
+	return sum;
+}
+
+int unwind_file_find_within(struct unwind_file *f, int fd, uint64_t max_bytes, struct diag *diag)
+{
+	int err;
+
+	memset(f, 0, sizeof(*f));
+	err = elf_image_open_fd(&f->img, fd, diag);
+	if (!err && max_bytes && most_bytes(&f->img) > max_bytes) {
+		unwind_file_close(f);
+		return -EFBIG;
+	}
+	return find(f, err, diag);
+}
+
 int unwind_file_find_fd(struct unwind_file *f, int fd, struct diag *diag)
 {
-	memset(f, 0, sizeof(*f));
-	return find(f, elf_image_open_fd(&f->img, fd, diag), diag);
+	return unwind_file_find_within(f, fd, 0, diag);
 }
 
 int unwind_file_find_mem(struct unwind_file *f, const void *mem, size_t size, struct diag *diag)

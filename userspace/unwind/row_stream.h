@@ -35,6 +35,8 @@ int unwind_file_open_mem(struct unwind_file *f, const void *mem, size_t size, st
 void unwind_file_close(struct unwind_file *f);	/* also on a zeroed file */
 /* The two steps of the above: everything that rows depend on is found, then understood (a tenth and a third of the cost of packing). */
 int unwind_file_find_fd(struct unwind_file *f, int fd, struct diag *diag);
+/* As unwind_file_find_fd; -EFBIG: there may be more than max_bytes of tables (0: no matter), which are not read. */
+int unwind_file_find_within(struct unwind_file *f, int fd, uint64_t max_bytes, struct diag *diag);
 int unwind_file_find_mem(struct unwind_file *f, const void *mem, size_t size, struct diag *diag);
 int unwind_file_parse(struct unwind_file *f, struct diag *diag);
 
