@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/exitcode.h"
+#include "base/jail.h"
 #include "base/num.h"
 #include "kern/caps.h"
 #include "kern/perf_event.h"
@@ -262,6 +263,14 @@ static void check_lockdown(struct doctor *d)
 	}
 }
 
+static void check_filter(void)
+{
+	if (jail_can_filter())
+		say(LEVEL_OK, "system-call filter", NULL, "for the processes that read mapped files");
+	else
+		say(LEVEL_WARN, "system-call filter", "a kernel with CONFIG_SECCOMP_FILTER", "none: what breaks the reader of a mapped file may make system calls");
+}
+
 static void check_kallsyms(void)
 {
 	unsigned long long addr = 0;
@@ -410,6 +419,7 @@ int tool_doctor(int argc, char **argv)
 	check_paranoid(&d);
 	check_sysctl(&d, "unprivileged_bpf_disabled", "/proc/sys/kernel/unprivileged_bpf_disabled", CAP_BPF, "CAP_BPF", 0);
 	check_lockdown(&d);
+	check_filter();
 	check_kallsyms();
 	check_map_files(&d);
 	check_events(&d);
