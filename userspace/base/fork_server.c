@@ -177,6 +177,18 @@ static void wipe_environment(void)
 		explicit_bzero(*e, strlen(*e));
 }
 
+/* Where memory runs out, a child is what can be done without. */
+static void be_first_to_go(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (write(fd, "1000", 4) < 0)
+		errno = 0;	/* not here */
+	close(fd);
+}
+
 static _Noreturn void be_server(fork_child_fn fn, int sock, pid_t parent)
 {
 	const struct rlimit nice = { 20 - FORK_CHILD_NICE, 20 - FORK_CHILD_NICE };
@@ -198,6 +210,7 @@ static _Noreturn void be_server(fork_child_fn fn, int sock, pid_t parent)
 #endif
 	jail_close_others(&sock, 1);
 	wipe_environment();
+	be_first_to_go();
 	if (privs_keep(0))
 		_exit(1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -86,11 +86,10 @@ void jail_limit(const struct jail_limits *l)
 #define IF_BITS(value, yes, no) BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (value), (yes), (no))
 #define RETURN(what) BPF_STMT(BPF_RET | BPF_K, (what))
 
-int jail_can_filter(void)
+bool jail_can_filter(void)
 {
-	uint32_t kill = SECCOMP_RET_KILL_PROCESS;
-
-	return !syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &kill);
+	/* A kernel that can would have read the program. */
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) && errno == EFAULT;
 }
 
 int jail_calls(const uint16_t *numbers, size_t n)

@@ -6,6 +6,7 @@
 #ifndef SFBPF_BASE_JAIL_H
 #define SFBPF_BASE_JAIL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -24,7 +25,7 @@ struct jail_limits {		/* 0: none */
 void jail_limit(const struct jail_limits *l);
 
 /* The kernel can filter system calls as jail_calls wants it. */
-int jail_can_filter(void);
+bool jail_can_filter(void);
 /*
  * From now on the process is killed (SIGSYS) at any system call but these n, mmap and mprotect, and at these where memory would be
  * executable. Sets no_new_privs, without which there is no filter. 0 or -errno.
