@@ -99,7 +99,7 @@ def check_storm(name):
     a.start().wait_started(60).wait(lambda: a.metric("windows_total") >= 2, 60, "two windows")
     heap, began = a.metric("heap_bytes"), time.monotonic()
     windows = a.metric("windows_total")
-    procs = [harness.start(["/bin/sh", "-c", s], start_new_session=True) for s in (STORM, STORM, FLOOD)]
+    procs = [harness.start(["/bin/sh", "-c", s]) for s in (STORM, STORM, FLOOD)]
     errors, forks = [], -processes()
     while time.monotonic() < began + 8:
         time.sleep(0.5)
@@ -110,8 +110,7 @@ def check_storm(name):
             errors.append("healthz: %s" % e)
     forks += processes()
     for p in procs:
-        os.killpg(p.pid, 9)
-        p.wait()
+        harness.stop(p)
     passed = time.monotonic() - began
     lost = {k: v for k, v in a.metric("samples_lost_total").items() if v}
     grown = (a.metric("heap_bytes") - heap) / 1e6
