@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "unwind/fntab.h"
+#include "../unit/space.h"
 #include "unwind/pack.h"
 
 #define SPACE (16u << 20)
@@ -21,26 +22,11 @@ static void require(bool cond)
 		abort();
 }
 
-struct space {
-	uint8_t *mem;
-	uint32_t used;
-};
-
-static void *space_alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
+/* As space_alloc, and nobody asks for more than a chunk. */
+static void *alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
 {
-	struct space *s = ctx;
-	void *mem = s->mem + s->used;
-
 	require(size <= SF_CHUNK);
-	size = (size + 15) & ~15u;
-	if ((s->used & (SF_CHUNK - 1)) + size > SF_CHUNK)
-		s->used = (s->used + SF_CHUNK - 1) & ~(SF_CHUNK - 1);
-	if (size > SPACE - s->used)
-		return NULL;
-	mem = s->mem + s->used;
-	*ret_loc = s->used >> SF_CHUNK_SHIFT << 16 | (s->used & (SF_CHUNK - 1)) >> 4;
-	s->used += size;
-	return mem;
+	return space_alloc(ctx, size, ret_loc);
 }
 
 static bool in_code(const struct elf_image *img, const struct row *r)
@@ -90,13 +76,13 @@ static void same_by_function(struct unwind_file *f, unsigned int which)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct space space = { malloc(SPACE), 16 };
-	struct pack_space ps = { space_alloc, &space };
+	struct space space;
+	struct pack_space ps = { alloc, &space };
 	struct pack_result packed;
 	struct unwind_file f;
 	struct diag diag = { 0 };
 
-	require(space.mem != NULL);
+	require(space_init(&space, SPACE));
 	if (!unwind_file_open_mem(&f, data, size, &diag)) {
 		stream(&f, ROWS_SFRAME);
 		stream(&f, ROWS_EH_FRAME);

@@ -7,36 +7,11 @@
 #include <unistd.h>
 
 #include "files.h"
+#include "space.h"
 #include "test.h"
 #include "unwind/table_cache.h"
 
 #define SPACE (8u << 20)
-
-struct space {
-	uint8_t *mem;
-	uint32_t used;
-};
-
-static void *space_alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
-{
-	struct space *s = ctx;
-	void *mem;
-
-	size = (size + 15) & ~15u;
-	if ((s->used & (SF_CHUNK - 1)) + size > SF_CHUNK)
-		s->used = (s->used + SF_CHUNK - 1) & ~(SF_CHUNK - 1);
-	if (size > SPACE - s->used)
-		return NULL;
-	mem = s->mem + s->used;
-	*ret_loc = s->used >> SF_CHUNK_SHIFT << 16 | (s->used & (SF_CHUNK - 1)) >> 4;
-	s->used += size;
-	return mem;
-}
-
-static const void *at(const struct space *s, uint32_t loc)
-{
-	return s->mem + ((size_t)SF_LOC_CHUNK(loc) << SF_CHUNK_SHIFT) + SF_LOC_OFFSET(loc);
-}
 
 static struct table_cache *cache;
 static struct unwind_file file;
@@ -61,7 +36,7 @@ static int store(void)
 	int err;
 
 	free(packed.sframe);
-	packed_space.used = 16;
+	space_clear(&packed_space);
 	err = pack_file(&file, &space, &packed, NULL);
 	if (!err)
 		err = table_cache_store(cache, &key, &packed, &pieces);
@@ -74,7 +49,7 @@ static int load(void)
 	const struct pack_space space = { space_alloc, &loaded_space };
 
 	free(loaded.sframe);
-	loaded_space.used = 16;
+	space_clear(&loaded_space);
 	memset(loaded_space.mem, 0xa5, SPACE);
 	return table_cache_load(cache, &key, &space, &loaded);
 }
@@ -85,10 +60,8 @@ static bool begin(void)
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	bool ok = make_dir() && fd >= 0 && !unwind_file_open_fd(&file, fd, NULL);
 
-	packed_space.mem = malloc(SPACE);
-	loaded_space.mem = malloc(SPACE);
 	cache = open_cache(64 << 20, 0);
-	ok = ok && cache && packed_space.mem && loaded_space.mem;
+	ok = ok && cache && space_init(&packed_space, SPACE) && space_init(&loaded_space, SPACE);
 	EXPECT(ok);
 	if (ok && !table_key_of(table_cache_keying(cache), &file, &key)) {
 		printf("  skipped: no build-id\n");
@@ -122,16 +95,16 @@ static char *entry_path(void)
 
 static void same_tables(void)
 {
-	const uint32_t *a = at(&packed_space, packed.tables.dir), *b = at(&loaded_space, loaded.tables.dir);
+	const uint32_t *a = space_at(&packed_space, packed.tables.dir), *b = space_at(&loaded_space, loaded.tables.dir);
 
 	EXPECT_EQ(loaded.tables.npages, packed.tables.npages);
 	EXPECT_EQ(loaded.tables.first_page, packed.tables.first_page);
 	EXPECT_EQ(loaded.tables.flags, packed.tables.flags);
 	EXPECT_EQ(loaded.tables.nrules, packed.tables.nrules);
 	EXPECT(loaded.rows == packed.rows && loaded.rules == packed.rules && loaded.bytes == packed.bytes);
-	EXPECT(!memcmp(at(&packed_space, packed.tables.rules), at(&loaded_space, loaded.tables.rules), packed.rules * sizeof(struct sf_rule)));
+	EXPECT(!memcmp(space_at(&packed_space, packed.tables.rules), space_at(&loaded_space, loaded.tables.rules), packed.rules * sizeof(struct sf_rule)));
 	for (uint32_t i = 0; i < packed.tables.npages && i < loaded.tables.npages; i++) {
-		const uint8_t *x = at(&packed_space, a[i]), *y = at(&loaded_space, b[i]);
+		const uint8_t *x = space_at(&packed_space, a[i]), *y = space_at(&loaded_space, b[i]);
 		uint16_t n;
 
 		EXPECT_EQ(!b[i], !a[i]);

@@ -76,7 +76,7 @@ int collector_attach(struct collector *c, struct collector_error *err);
 
 /* While it samples: another frequency; 0 or -errno. */
 int collector_set_hz(struct collector *c, uint64_t hz);
-/* CPUs may have come and gone: samples those that are online now (needs CAP_PERFMON). Returns how many. */
+/* CPUs may have come and gone: samples those that are online now (opens events, so needs the rights). Returns how many. */
 int collector_follow_cpus(struct collector *c);
 
 typedef void (*collector_sample_fn)(void *ctx, const struct sf_sample *sample);

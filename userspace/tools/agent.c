@@ -30,6 +30,7 @@
 #define AGENT_NICE (-10)		/* as the loader's and record's: what runs there is a fraction of a percent */
 #define POLL_MS 1000
 #define WINDOW_BYTES (32u << 20)	/* a window that grows larger is closed early */
+#define BUFFER_BYTES (128 << 10)	/* of memory: larger ones are mapped by themselves */
 #define RESET_WINDOWS 6			/* between two times that symbols are forgotten */
 
 struct agent {
@@ -535,12 +536,25 @@ static void clean_up(struct agent *a)
 	common_opts_free(&a->opts.common);
 }
 
+/*
+ * Large buffers (of a conversion, a window's requests) go back to the kernel when they are freed. Left alone, malloc takes the size of the
+ * first ones for usual and keeps as much, 32 MB in the end, in each of its arenas.
+ */
+static void return_memory(void)
+{
+	mallopt(M_MMAP_THRESHOLD, BUFFER_BYTES);
+	mallopt(M_TRIM_THRESHOLD, BUFFER_BYTES);
+	mallopt(M_ARENA_MAX, 2);
+}
+
 int tool_agent(int argc, char **argv)
 {
 	struct agent_config_error err;
 	static struct agent a;
-	int rc = agent_options_parse(&a.opts, argc, argv);
+	int rc;
 
+	return_memory();
+	rc = agent_options_parse(&a.opts, argc, argv);
 	if (rc)
 		return rc < 0 ? EXIT_OK : rc;
 	if (a.opts.schema) {
