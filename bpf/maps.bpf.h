@@ -124,7 +124,7 @@ struct {
 } files SEC(".maps");
 
 /*
- * By a module id's place. BPF fills in key and owner on first sight and sets `used`; user space writes the rest through mmap,
+ * By a module id's place. BPF fills in key and owner on first sight and counts `used`; user space writes the rest through mmap,
  * gives the place its next id, and takes tables away (see userspace/kern/tables.h).
  */
 struct {

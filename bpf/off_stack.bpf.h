@@ -192,6 +192,17 @@ static __always_inline void off_irq_head(struct sf_scratch *s, u32 irq)
 }
 
 /*
+ * The frames of an interrupt of the idle task, which off_take_waker finds beside. Asked for by task, its stack
+ * cannot be had on some CPUs (seen on 6.18, a guest's second CPU). ctx: the program's.
+ */
+static __always_inline void off_take_idle_beside(struct sf_scratch *s, void *ctx)
+{
+	long got = cfg_kernel ? bpf_get_stack(ctx, &s->frames[SF_MAX_USER], SF_MAX_KERNEL * 8, 0) : 0;
+
+	s->n_beside = got > 0 ? (u32)got / 8 : 0;
+}
+
+/*
  * The stack of a waker, which is the current task, or an interrupt in it: then its frames alone, under a name of their
  * own, since what was interrupted has nothing to do with it. (A softirq on the way out of a system call is the task's.)
  */
@@ -204,9 +215,10 @@ __noinline int off_take_waker(u32 slot)
 	if (!s)
 		return -1;
 	off_head(s, task);
-	off_take_kernel_beside(s, bpf_get_current_task_btf());
+	if (s->sample.tid)
+		off_take_kernel_beside(s, bpf_get_current_task_btf());
 	irq = off_irq_frames(slot, s->n_beside);
-	/* The idle task wakes nobody itself; the stacks of some CPUs' idle tasks cannot be had. */
+	/* The idle task wakes nobody itself. */
 	if (irq || !s->sample.tid) {
 		off_irq_head(s, irq);
 		s->n_beside = irq & 0xff;

@@ -535,6 +535,8 @@ int off_waking(u64 *ctx)
 		return 0;
 	slot = OFF_SLOT_WAKER;
 	s = scratch_of(slot);
+	if (s && !(u32)bpf_get_current_pid_tgid())
+		off_take_idle_beside(s, ctx);
 	if (!s || off_take_waker(slot) || off_send_stack(slot) == OFF_FULL)
 		return 0;
 	off_note_waker(s, t);

@@ -230,7 +230,7 @@ struct sf_module {
 	sf_u32 dir;		/* location */
 	sf_u32 rules;		/* location */
 	sf_u16 nrules, flags;
-	sf_u32 used;		/* set by BPF when a frame of the module was looked up, cleared by user space */
+	sf_u32 used;		/* by BPF: how often a mapping of it was looked up; cleared by user space */
 	sf_u32 retry_ms;	/* SF_MOD_RETRY, SF_MOD_FULL: not before this time (CLOCK_MONOTONIC, modulo 2^32) */
 	sf_u32 owner;		/* the user in whose process it was met first; by BPF, with the key */
 	struct sf_file_key key;

@@ -211,8 +211,7 @@ static __always_inline void vma_file(struct sf_scratch *s, struct sf_vma *v, u64
 	v->rules = m->rules;
 	v->nrules = m->nrules;
 	v->flags = m->flags;
-	if (!m->used)
-		m->used = 1;
+	m->used++;
 }
 
 /*

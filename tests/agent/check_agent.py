@@ -143,11 +143,11 @@ def check_metrics(name):
         errors.append("the numbers do not grow")
     for attack in (b"", b"GET /metrics", b"POST / HTTP/1.1\r\n\r\n", b"\0" * 5000, b"GET /x HTTP/1.0\r\n\r\n"):
         with socket.create_connection(("127.0.0.1", a.port), 3) as s:
-            s.sendall(attack)
-            s.shutdown(socket.SHUT_WR)
             try:
+                s.sendall(attack)
+                s.shutdown(socket.SHUT_WR)
                 s.recv(100)
-            except ConnectionResetError:
+            except OSError:     # it may have hung up already
                 pass
     if "sfbpf_agent_build_info" not in a.get():
         errors.append("it does not answer any more")

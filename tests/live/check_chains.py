@@ -147,7 +147,7 @@ def main():
     cases = [c for c in read_cases() if not sys.argv[1:] or c.name in sys.argv[1:]]
     began = time.monotonic()
     for i in range(0, len(cases), BATCH):
-        run_batch(cases[i:i + BATCH])
+        h.attempt(run_batch, cases[i:i + BATCH])
     h.note("%d chains in %.0f s" % (len(cases), time.monotonic() - began))
     sys.exit(h.exit_status())
 

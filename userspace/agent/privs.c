@@ -46,7 +46,7 @@ static int become(const char *user, char *err, size_t cap)
 
 int privs_drop(const char *user, char *err, size_t cap)
 {
-	uint64_t keep = caps_needed_mask();	/* before: who becomes another user has no effective ones for a moment */
+	uint64_t keep = caps_opening_mask();	/* before: who becomes another user has no effective ones for a moment */
 	int rc = user ? become(user, err, cap) : 0;
 
 	if (rc)

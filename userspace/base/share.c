@@ -47,6 +47,15 @@ static int by_last(const void *a, const void *b)
 	return x->size > y->size ? -1 : x->size < y->size;	/* few large ones rather than many small ones */
 }
 
+static int by_uses(const void *a, const void *b)
+{
+	const struct share_item *x = a, *y = b;
+
+	if (x->uses != y->uses)
+		return x->uses < y->uses ? -1 : 1;
+	return x->size > y->size ? -1 : x->size < y->size;
+}
+
 /* What each owner holds, by owner; *ret_n of them. NULL: out of memory. */
 static struct owner *owners_of(const struct share_item *items, size_t n, size_t *ret_n)
 {
@@ -96,38 +105,66 @@ static int level_of(const struct owner *o, size_t n, const struct owner *asker, 
 	return 0;
 }
 
+/* What is being chosen: items[0 .. chosen) go. */
+struct choice {
+	struct share_item *items;
+	size_t n, chosen;
+	struct owner *owners;
+	size_t nowners;
+	uint64_t level, freed;
+};
+
+static void let_go(struct choice *c, uint64_t until, uint64_t hot_since, bool hot, bool fresh)
+{
+	qsort(c->items + c->chosen, c->n - c->chosen, sizeof(*c->items), hot ? by_uses : by_last);
+	for (size_t i = c->chosen; i < c->n && c->freed < until; i++) {
+		struct share_item it = c->items[i];
+		struct owner *of = owner_named(c->owners, c->nowners, it.owner);
+
+		if (it.fixed || of->held <= c->level || hot != (it.last >= hot_since) || (hot && it.fresh && !fresh))
+			continue;
+		of->held -= it.size;
+		c->freed += it.size;
+		c->items[i] = c->items[c->chosen];
+		c->items[c->chosen++] = it;
+	}
+}
+
 long share_choose(struct share_item *items, size_t n, const struct share_ask *ask)
 {
-	struct owner *o, *of, *asker;
-	uint64_t level = 0, freed = 0;
-	size_t nowners, chosen = 0;
+	struct choice c = { .items = items, .n = n };
+	struct owner *asker;
+	size_t unused;
 	bool urgent;
 	int err;
 
-	o = owners_of(items, n, &nowners);
-	if (!o)
+	c.owners = owners_of(items, n, &c.nowners);
+	if (!c.owners)
 		return -ENOMEM;
-	asker = owner_named(o, nowners, ask->owner);
-	err = level_of(o, nowners, asker, ask, &level);
+	asker = owner_named(c.owners, c.nowners, ask->owner);
+	err = level_of(c.owners, c.nowners, asker, ask, &c.level);
 	if (err) {
-		free(o);
+		free(c.owners);
 		return err;
 	}
 	if (asker)
 		asker->held += ask->want;
-	urgent = ask->owner == SHARE_NOBODY || (asker ? asker->held : ask->want) <= level;
-	qsort(items, n, sizeof(*items), by_last);
-	for (size_t i = 0; i < n && freed < ask->want; i++) {
-		struct share_item it = items[i];
+	urgent = ask->owner == SHARE_NOBODY || (asker ? asker->held : ask->want) <= c.level;
+	let_go(&c, ask->want, ask->hot_since, false, false);
+	unused = c.chosen;
+	if (urgent)
+		let_go(&c, ask->want, ask->hot_since, true, true);
+	else if (ask->turn)
+		let_go(&c, ask->turn, ask->hot_since, true, false);
+	if (!urgent && c.freed < ask->turn)
+		c.chosen = unused;	/* what is in use goes for something, or stays */
+	free(c.owners);
+	return (long)c.chosen;
+}
 
-		of = owner_named(o, nowners, it.owner);
-		if (it.fixed || of->held <= level || (it.last >= ask->hot_since && !urgent))
-			continue;
-		of->held -= it.size;
-		freed += it.size;
-		items[i] = items[chosen];
-		items[chosen++] = it;
-	}
-	free(o);
-	return (long)chosen;
+bool share_before(const struct share_waiter *a, const struct share_waiter *b)
+{
+	if (a->turn != b->turn)
+		return a->turn < b->turn;
+	return a->since != b->since ? a->since < b->since : a->id < b->id;
 }

@@ -37,6 +37,7 @@ struct collector_opts {
 	bool want_cgroup;		/* samples carry the cgroup's id */
 	bool want_cost;			/* collector_counters.run_ns: two clock readings a sample */
 	const struct offcpu_opts *offcpu;	/* NULL: on-CPU */
+	struct fork_server *parsers;	/* makes the processes that read mapped files (table_child_main) */
 	const char *btf;		/* a file with this kernel's BTF; NULL: the kernel's own */
 	int verbose;
 };
@@ -75,7 +76,7 @@ int collector_attach(struct collector *c, struct collector_error *err);
 
 /* While it samples: another frequency; 0 or -errno. */
 int collector_set_hz(struct collector *c, uint64_t hz);
-/* CPUs may have come and gone: samples those that are online now (needs CAP_PERFMON). Returns how many. */
+/* CPUs may have come and gone: samples those that are online now (opens events, so needs the rights). Returns how many. */
 int collector_follow_cpus(struct collector *c);
 
 typedef void (*collector_sample_fn)(void *ctx, const struct sf_sample *sample);

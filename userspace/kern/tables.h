@@ -38,6 +38,7 @@ struct tables_counts {
 	uint64_t idle;		/* of files that nobody maps any more */
 	uint64_t recycled;	/* module ids taken away */
 	uint64_t full;		/* files that had to wait because nothing could be taken away */
+	uint64_t turns;		/* of these, those that then got the place of others that were in use */
 };
 
 /* Maps the descriptors and makes all ids free. budget: bytes of chunks at most. NULL with errno. */

@@ -13,6 +13,7 @@
 #define SCAN_SHORT_MS 1000u	/* the same while memory or ids are short */
 #define SCAN_LEAST_MS 250u
 #define HOT_MS 2000u		/* used so recently: in use */
+#define USE 16u			/* what one counts for, so that it fades in steps */
 #define LOADING_MS 1000u	/* a place was given away so long ago at least: no BPF program is still busy with that */
 #define IDS_LOW (SF_MAX_MODULES / 4)	/* free ids that are kept for a burst (bpf/vma.bpf.h, NEED_BURST) */
 #define IDS_BATCH (SF_MAX_MODULES / 16)
@@ -30,7 +31,9 @@ static void scan(struct tables *t, uint64_t now)
 	for (uint32_t i = 1; i < SF_MAX_MODULES; i++) {
 		struct place *p = &t->places[i];
 
+		p->uses -= p->uses / 4;
 		if (t->modules[i].used) {
+			p->uses += (uint64_t)t->modules[i].used * USE;
 			t->modules[i].used = 0;
 			p->last_ms = now;
 		} else if (!p->last_ms && has_file(&t->modules[i])) {
@@ -85,7 +88,7 @@ static void recycle(struct tables *t, uint32_t at)
 	t->gone(t->gone_ctx, m->id, true);
 	t->recycled++;
 	memset(m, 0, sizeof(*m));
-	t->places[at].last_ms = 0;
+	t->places[at] = (struct place){ 0 };
 	if (next > SF_FRAME_MODULE_MASK)
 		return;		/* all of its ids have been given away; a place less */
 	m->id = next;
@@ -143,8 +146,8 @@ static struct share_item *holders(const struct tables *t, bool ids, uint64_t now
 		const struct place *p = &t->places[at];
 
 		if (has_file(&t->modules[at]) && (ids || p->n))
-			items[(*ret_n)++] = (struct share_item){ at, t->modules[at].owner, ids ? 1 : p->cells, p->last_ms,
-								 !may_leave(t, at, now) };
+			items[(*ret_n)++] = (struct share_item){ at, t->modules[at].owner, ids ? 1 : p->cells, p->last_ms, p->uses,
+								 !may_leave(t, at, now), tables_fresh(p, now) };
 	}
 	return items;
 }
@@ -158,8 +161,11 @@ static long choose(struct tables *t, const struct share_ask *ask, bool ids, uint
 
 	items = holders(t, ids, now, &n);
 	chosen = items ? share_choose(items, n, ask) : -ENOMEM;
-	for (long i = 0; i < chosen; i++)
+	for (long i = 0; i < chosen; i++) {
+		if (ask->turn && items[i].last >= ask->hot_since)
+			tables_turn_begin(t, now);
 		leave(t, items[i].id, ids);
+	}
 	free(items);
 	return chosen;
 }
@@ -175,6 +181,8 @@ bool tables_evict(struct tables *t, uint64_t cells)
 		return false;
 	if (now - t->scan_ms >= SCAN_LEAST_MS)
 		scan(t, now);
+	if (tables_turn(t, now))
+		ask.turn = cells;
 	gone = choose(t, &ask, false, now) > 0 && let_go(t);
 	pthread_mutex_unlock(&t->hold);
 	return gone;

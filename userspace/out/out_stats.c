@@ -64,11 +64,17 @@ int out_stats(const struct run_stats *st, FILE *f)
 	json_u64(&j, "evicted", st->tables.evicted);
 	json_u64(&j, "recycled", st->tables.recycled);
 	json_u64(&j, "full", st->tables.full);
+	json_u64(&j, "turns", st->tables.turns);
 	json_object_end(&j);
 	json_object(&j, "needs");
 	json_u64(&j, "sent", st->needs);
 	json_u64(&j, "dropped", st->needs_dropped);
 	json_u64(&j, "refused", st->needs_refused);
+	json_object_end(&j);
+	json_object(&j, "parsers");
+	json_u64(&j, "died", st->parsers.died);
+	json_u64(&j, "late", st->parsers.late);
+	json_u64(&j, "failed", st->parsers.failed);
 	json_object_end(&j);
 	json_object(&j, "bpf");
 	for (size_t i = 0; i < st->nprograms; i++) {

@@ -25,6 +25,7 @@
 #include "tools/agent_options.h"
 #include "tools/session.h"
 #include "tools/tools.h"
+#include "unwind/table_child.h"
 
 #define AGENT_NICE (-10)		/* as the loader's and record's: what runs there is a fraction of a percent */
 #define POLL_MS 1000
@@ -43,6 +44,7 @@ struct agent {
 	struct spool *spool;
 	struct sender *sender;
 	struct metrics *metrics;
+	struct fork_server *parsers;
 	struct metrics_values values;
 	struct budget budget;
 	uint64_t window_mono, cpu_ns, windows_since_reset;
@@ -183,9 +185,15 @@ static void close_window(struct agent *a)
 
 /* ---- What it costs ---- */
 
+/* With the processes that read files for us, as of the last publish(). */
+static uint64_t all_cpu_ns(const struct agent *a)
+{
+	return budget_cpu_ns() + a->values.parsers_cpu_ns;
+}
+
 static void keep_cpu(struct agent *a)
 {
-	uint64_t now = budget_cpu_ns(), before = a->budget.hz, wall = (uint64_t)(a->values.last_window_s * 1e9), hz;
+	uint64_t now = all_cpu_ns(a), before = a->budget.hz, wall = (uint64_t)(a->values.last_window_s * 1e9), hz;
 
 	hz = budget_step(&a->budget, now - a->cpu_ns, wall);
 	agent_offcpu_limit(&a->off, a->cfg, wall, a->budget.above || hz < before);
@@ -238,6 +246,9 @@ static void publish(struct agent *a)
 	v->modules = c.loader.loaded;
 	v->rows = c.loader.rows;
 	v->table_bytes = c.tables.bytes;
+	v->parsers_ended = c.loader.parser.died + c.loader.parser.late;
+	v->parsers_failed = c.loader.parser.failed;
+	v->parsers_cpu_ns = c.loader.parser.cpu_ns;
 	v->symbol_bytes = symbolizer_bytes(a->session.symbols);
 	v->hz = a->budget.hz;
 	v->off_cpu = a->cfg->off_cpu;
@@ -402,6 +413,7 @@ static int start(struct agent *a)
 	o->want_cgroup = true;
 	o->table_bytes = a->cfg->table_bytes;
 	o->ring_bytes = a->cfg->ring_bytes;
+	o->parsers = a->parsers;
 	notify_setup();
 	if ((rc = open_spool(a)) || (rc = open_metrics(a)))
 		return rc;
@@ -502,8 +514,8 @@ static int run(struct agent *a)
 	if (rc)
 		return rc;
 	spool_account(a->spool, &before);
-	a->cpu_ns = budget_cpu_ns();
 	publish(a);
+	a->cpu_ns = all_cpu_ns(a);
 	log_config(a, "started");
 	notify("READY=1");
 	rc = sample(a);
@@ -519,6 +531,7 @@ static void clean_up(struct agent *a)
 	targets_free(a->targets);
 	agent_offcpu_stop(&a->off);
 	session_close(&a->session);
+	fork_server_stop(a->parsers);
 	agent_config_free(a->cfg);
 	common_opts_free(&a->opts.common);
 }
@@ -548,9 +561,14 @@ int tool_agent(int argc, char **argv)
 		fputs(clickhouse_schema, stdout);
 		return EXIT_OK;
 	}
+	/* Before there are tokens to be seen in our memory. */
+	if (!a.opts.check && !(a.parsers = fork_server_start(table_child_main)))
+		return complain(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
 	a.cfg = agent_options_config(&a.opts, &err);
-	if (!a.cfg)
+	if (!a.cfg) {
+		fork_server_stop(a.parsers);
 		return complain(EXIT_USAGE, "%s", err.text);
+	}
 	if (a.opts.check)
 		rc = agent_config_print(a.cfg, STDOUT_FILENO) ? EXIT_FAILED : EXIT_OK;
 	else
