@@ -14,7 +14,7 @@
 #include "kern/tables_internal.h"
 
 #define MODULES_BYTES (SF_MAX_MODULES * sizeof(struct sf_module))
-#define SPARE_CHUNKS 1u			/* empty ones that are kept for the next module */
+#define SPARE_CHUNKS 2u			/* empty ones that are kept for the next module */
 #define UNPLACED_MAX 64u		/* each has a descriptor open */
 #define RETRY_PLACE_NS 1000000000ull
 
@@ -97,6 +97,13 @@ static struct chunk *new_chunk(struct tables *t)
 	if (c == t->chunks)
 		cells_take(&c->cells, 1);	/* location 0 means "nothing" */
 	return c;
+}
+
+/* Who waits anyway brings some along for the next modules, which then need not; not where memory is short. */
+static void add_spares(struct tables *t)
+{
+	for (uint32_t i = 0; i < SPARE_CHUNKS && t->nchunks < t->max_chunks / 2 && t->nunplaced < UNPLACED_MAX && new_chunk(t); i++)
+		;
 }
 
 /* But for a few. The first one stays: it is what programs are waited for with. */
@@ -278,6 +285,8 @@ void tables_publish(struct tables *t, uint32_t module, const struct sf_module *d
 	struct sf_module *m = &t->modules[SF_MODULE_PLACE(module)];
 	struct place *p = &t->places[SF_MODULE_PLACE(module)];
 
+	if (t->nunplaced)
+		add_spares(t);
 	/* The kernel had no memory: as if there had been none for the tables. */
 	if (t->nunplaced && place_chunks(t)) {
 		tables_abort(t);
