@@ -192,6 +192,7 @@ static bool status_has(pid_t pid, const char *field, const char *value)
 	return is;
 }
 
+#ifndef __SANITIZE_ADDRESS__
 static int fds_of(pid_t pid)
 {
 	char path[64];
@@ -206,6 +207,7 @@ static int fds_of(pid_t pid)
 		closedir(d);
 	return n;
 }
+#endif
 
 TEST(child_has_no_rights)
 {
