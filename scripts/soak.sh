@@ -18,9 +18,10 @@ finish() {
 trap finish EXIT
 trap 'exit 1' INT TERM
 
-# In a session of its own, so that all of it can be ended. Low priority: what is watched is sfbpf.
+# In a session of its own, so that all of it can be ended. Low priority: what is watched is sfbpf. (A session is a scheduling group,
+# whose members' nice values count among themselves only.)
 storm() {
-	setsid nice -n 10 "$@" >/dev/null 2>&1 &
+	setsid nice -n 10 sh -c 'echo 10 >/proc/self/autogroup; exec "$@"' sh "$@" >/dev/null 2>&1 &
 	pids="$pids $!"
 }
 
@@ -54,11 +55,16 @@ mover >/dev/null 2>&1 &
 mover=$!
 trap 'kill $mover 2>/dev/null || true; finish' EXIT
 
+# sfbpf and the processes that read files for it.
+ours() {
+	ps -eo pid=,ppid= | awk -v top="$top" '{ parent[$1] = $2 } END { for (p in parent) for (q = p; q > 1; q = parent[q]) if (q == top) { print p; break } }'
+}
+
 end=$(($(date +%s) + minutes * 60))
 while [ "$(date +%s)" -lt "$end" ]; do
 	sleep 5
 	[ -d "/proc/$top" ] || { echo "FAIL soak: sfbpf ended: $(tail -n 1 "$dir/err")"; exit 1; }
-	rss=$(sed -n 's/^VmRSS:[^0-9]*\([0-9]*\).*/\1/p' "/proc/$top/status")
+	rss=$(ours | xargs ps -o rss= -p | awk '{ sum += $1 } END { print sum }')
 	echo "$rss $(find "/proc/$top/fd" -maxdepth 1 -type l | wc -l)" >>"$dir/samples"
 done
 kill -INT "$top"
