@@ -14,50 +14,22 @@
 
 #include "base/clock.h"
 #include "base/jail.h"
+#include "sound.h"
 #include "test.h"
 #include "unwind/table_entry.h"
 #include "unwind/table_parser.h"
 
 #define SPACE (8u << 20)
-#define PIECES 512
 #define LIMITS { 256u << 20, 64u << 20 }
 
-/* Where tables go: one block of memory, and what was asked for. */
-static struct space {
-	uint8_t *mem;
-	uint32_t used, n;
-	struct { uint32_t loc, size; } pieces[PIECES];
-} made, got;
+static struct sound_space made, got;
 
-static void *space_alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
+static struct pack_space space_of(struct sound_space *s)
 {
-	struct space *s = ctx;
-	uint32_t at = s->used;
-
-	if (size > SPACE - at - 16 || s->n == PIECES)
-		return NULL;
-	s->used += (size + 15) & ~15u;
-	*ret_loc = at >> 4;
-	s->pieces[s->n].loc = *ret_loc;
-	s->pieces[s->n++].size = size;
-	return s->mem + at;
-}
-
-static struct pack_space space_of(struct space *s)
-{
-	if (!s->mem)
-		s->mem = malloc(SPACE);
-	s->used = 16;
-	s->n = 0;
-	return (struct pack_space){ space_alloc, s };
-}
-
-static uint32_t size_at(const struct space *s, uint32_t loc)
-{
-	for (uint32_t i = 0; i < s->n; i++)
-		if (s->pieces[i].loc == loc)
-			return s->pieces[i].size;
-	return 0;
+	if (!s->space.mem)
+		EXPECT(space_init(&s->space, SPACE));
+	sound_clear(s);
+	return (struct pack_space){ sound_alloc, s };
 }
 
 static int own_file(void)
@@ -122,20 +94,21 @@ static enum table_event ask_for(int fd, const struct table_ask *ask, struct tabl
 
 static void same_tables(const struct pack_result *a, const struct pack_result *b)
 {
-	const uint32_t *x = (const void *)(made.mem + 16ul * a->tables.dir), *y = (const void *)(got.mem + 16ul * b->tables.dir);
+	const uint32_t *x = space_at(&made.space, a->tables.dir), *y = space_at(&got.space, b->tables.dir);
 
 	EXPECT(a->rows == b->rows && a->rules == b->rules && a->bytes == b->bytes && a->nsframe == b->nsframe && a->rows > 100);
 	EXPECT(a->tables.npages == b->tables.npages && a->tables.first_page == b->tables.first_page && a->tables.flags == b->tables.flags);
-	EXPECT(!memcmp(made.mem + 16ul * a->tables.rules, got.mem + 16ul * b->tables.rules, a->rules * sizeof(struct sf_rule)));
+	EXPECT(!memcmp(space_at(&made.space, a->tables.rules), space_at(&got.space, b->tables.rules), a->rules * sizeof(struct sf_rule)));
+	EXPECT(sound_tables(&got, b));
 	for (uint32_t i = 0; i < a->tables.npages && i < b->tables.npages; i++) {
-		uint32_t size = size_at(&made, x[i]);
+		const uint8_t *page = space_at(&made.space, x[i]), *other = space_at(&got.space, y[i]);
+		uint32_t size = sound_size(&made, x[i]);
 
-		EXPECT(size == size_at(&got, y[i]) && !x[i] == !y[i]);
-		if (!x[i] || !y[i] || size != size_at(&got, y[i]))
+		EXPECT(size == sound_size(&got, y[i]) && !x[i] == !y[i]);
+		if (!x[i] || !y[i] || size != sound_size(&got, y[i]))
 			continue;
 		/* Two bytes behind the index are padding. */
-		EXPECT(!memcmp(made.mem + 16ul * x[i], got.mem + 16ul * y[i], 2 * SF_PAGE_INDEX));
-		EXPECT(!memcmp(made.mem + 16ul * x[i] + SF_PAGE_ROWS, got.mem + 16ul * y[i] + SF_PAGE_ROWS, size - SF_PAGE_ROWS));
+		EXPECT(!memcmp(page, other, 2 * SF_PAGE_INDEX) && !memcmp(page + SF_PAGE_ROWS, other + SF_PAGE_ROWS, size - SF_PAGE_ROWS));
 	}
 }
 
@@ -154,8 +127,7 @@ TEST(child_makes_the_same_tables)
 		EXPECT_EQ(ask_for(fd, &plain, &answer), TABLE_ANSWERED);
 		fds = own_fds();
 		for (int i = 0; i < 3; i++) {
-			got.used = 16;
-			got.n = 0;
+			sound_clear(&got);
 			if (i)
 				EXPECT_EQ(ask_for(fd, &plain, &answer), TABLE_ANSWERED);
 			EXPECT(answer.message == TABLE_DONE && !answer.err && answer.cpu_ns && answer.covered);
@@ -220,6 +192,7 @@ static bool status_has(pid_t pid, const char *field, const char *value)
 	return is;
 }
 
+#ifndef __SANITIZE_ADDRESS__
 static int fds_of(pid_t pid)
 {
 	char path[64];
@@ -234,6 +207,7 @@ static int fds_of(pid_t pid)
 		closedir(d);
 	return n;
 }
+#endif
 
 TEST(child_has_no_rights)
 {
@@ -516,35 +490,6 @@ TEST(parser_is_not_flooded)
 	close(fd);
 }
 
-/* What BPF will read: inside, ascending, with rules that are there. */
-static bool page_is_sound(const uint8_t *page, uint32_t size, uint64_t nrules)
-{
-	uint32_t n = size < SF_PAGE_ROWS ? 0 : (size - SF_PAGE_ROWS) / 4, row;
-	uint16_t last = 0, at;
-
-	for (uint32_t i = 0; i < SF_PAGE_INDEX; i++, last = at) {
-		memcpy(&at, page + 2 * i, 2);
-		if (at < last || at > n || (i + 1 == SF_PAGE_INDEX && at != n))
-			return false;
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		memcpy(&row, page + SF_PAGE_ROWS + 4ul * i, 4);
-		if ((!i && (row & 0xffff)) || ((row >> 16) >= SF_RULE_INDEXED + nrules && (row >> 16) < SF_RULE_END))
-			return false;
-	}
-	return n != 0;
-}
-
-static void check_sound(const struct pack_result *p)
-{
-	const uint32_t *dir = (const void *)(got.mem + 16ul * p->tables.dir);
-
-	EXPECT(size_at(&got, p->tables.dir) >= 4 * p->tables.npages);
-	EXPECT(!p->rules || size_at(&got, p->tables.rules) >= p->rules * sizeof(struct sf_rule));
-	for (uint32_t i = 0; i < p->tables.npages; i++)
-		EXPECT(!dir[i] || page_is_sound(got.mem + 16ul * dir[i], size_at(&got, dir[i]), p->rules));
-}
-
 TEST(parser_takes_what_it_checked)
 {
 	int fd = own_file(), refused = 0, taken = 0;
@@ -561,10 +506,9 @@ TEST(parser_takes_what_it_checked)
 			do {
 				err = table_parser_tables(&parser, &a, 64 << 20, &there, &packed);
 				if (!err) {
-					check_sound(&packed);
+					EXPECT(sound_tables(&got, &packed));
 					free(packed.sframe);
-					got.used = 16;
-					got.n = 0;
+					sound_clear(&got);
 				}
 				taken += !err;
 			} while (!err);

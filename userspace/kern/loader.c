@@ -269,9 +269,17 @@ static void begin(struct loader *l, int lane, const struct job *job)
 	struct lane *to = &l->lanes[lane];
 	struct table_ask ask = { .message = TABLE_FILE, .max_bytes = lane == FAST ? LARGE_BYTES : 0 };
 	struct module *m = job->need.key.ino == SF_KEY_VDSO ? NULL : wanted(l, &job->need);
+	struct outcome no_room = { 0 };
 
 	if (!m || (m->fd < 0 && !open_file(l, m, &job->need)))
 		return;
+	/* Where there is no room for them, making them would be for nothing. */
+	no_room.err = tables_begin(l->tables, m->id, m->room);
+	if (no_room.err) {
+		conclude(l, m, &no_room);
+		return;
+	}
+	tables_abort(l->tables);
 	if (l->cache) {
 		ask.keyed = true;
 		ask.keying = *table_cache_keying(l->cache);
