@@ -4,6 +4,7 @@
 #define SFBPF_OFF_COUNT_BPF_H
 
 #include "off_stack.bpf.h"
+#include "off_detail.bpf.h"
 
 const volatile bool cfg_off_wakers = false, cfg_off_hist = false, cfg_off_threads = false;
 const volatile bool cfg_off_chains = false;	/* the wakers' wakers too: then those of all threads are noted, whatever the filters */
@@ -11,10 +12,9 @@ const volatile __u64 cfg_off_period = 1000000;	/* ns of blocked time a sample, o
 
 __u64 off_sampled_ns = 0;		/* time that samples stand for, the rest is counted */
 __u64 off_lost_ns = 0;			/* time that nothing stands for */
-__u64 off_threads_full = 0;		/* blocks of threads for which off_threads had no room */
 __u32 off_used = 0;			/* entries made in off_counts, in all generations */
 
-/* The maps below are sized by user space. */
+/* Sized by user space. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -22,75 +22,12 @@ struct {
 	__type(value, struct sf_off_count);
 } off_counts SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, u64);
-	__type(value, struct sf_off_hist);
-} off_hists SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct sf_off_thread);
-} off_threads SEC(".maps");
-
 static __always_inline void off_lose(u32 cause)
 {
 	struct sf_cpu_stats *st = stats_here();
 
 	if (st && cause < SF_LOST_MAX)
 		__sync_fetch_and_add(&st->lost[cause], 1);
-}
-
-static __always_inline u32 off_hist_slot(u64 ns)
-{
-	u64 us = ns / 1000;
-	u32 slot = 0;
-
-	if (us >> 32)
-		return SF_OFF_HIST - 1;
-	if (us >> 16) { slot += 16; us >>= 16; }
-	if (us >> 8) { slot += 8; us >>= 8; }
-	if (us >> 4) { slot += 4; us >>= 4; }
-	if (us >> 2) { slot += 2; us >>= 2; }
-	slot += us >> 1 ? 2 : us;
-	return slot < SF_OFF_HIST ? slot : SF_OFF_HIST - 1;
-}
-
-static __always_inline void off_add_hist(u64 key, u64 ns)
-{
-	struct sf_off_hist fresh = {}, *h = bpf_map_lookup_elem(&off_hists, &key);
-
-	if (!h) {
-		bpf_map_update_elem(&off_hists, &key, &fresh, BPF_NOEXIST);
-		h = bpf_map_lookup_elem(&off_hists, &key);
-	}
-	if (h)
-		__sync_fetch_and_add(&h->slot[off_hist_slot(ns) & (SF_OFF_HIST - 1)], 1);
-}
-
-static __always_inline void off_add_thread(const struct sf_scratch *s, u32 state, u64 ns)
-{
-	u32 tid = s->sample.tid;
-	struct sf_off_thread fresh = {}, *t = bpf_map_lookup_elem(&off_threads, &tid);
-
-	if (!t) {
-		fresh.pid = s->sample.pid;
-		__builtin_memcpy(fresh.comm, s->sample.comm, SF_COMM);
-		bpf_map_update_elem(&off_threads, &tid, &fresh, BPF_NOEXIST);
-		t = bpf_map_lookup_elem(&off_threads, &tid);
-	}
-	if (!t)
-		__sync_fetch_and_add(&off_threads_full, 1);
-	if (!t || state >= SF_OFF_STATES)
-		return;
-	/* Only the thread itself adds here, or the iterator once the thread cannot any more. */
-	t->ns[state] += ns;
-	t->count++;
-	if (ns > t->max_ns)
-		t->max_ns = ns;
 }
 
 /* Behind the frames. */
@@ -179,10 +116,11 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 	struct sf_off_count *c;
 	u32 state = how & 0xff, over = !(how & OFF_OPEN);	/* the part of an open block is none that ended */
 	u32 generation = off_generation;
-	u64 key, max;
+	u64 key, max, each;
 
 	if (!s)
 		return 0;
+	each = s->off_times > 1 ? ns / s->off_times : ns;
 	key = s->off_hash;
 	if (cfg_off_wakers)
 		for (u32 i = 0; i < (cfg_off_chains ? SF_OFF_CHAIN : 1); i++)
@@ -194,7 +132,7 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 		OFF_FOLD(key, *(u64 *)&s->sample.comm[8], OFF_MUL1);
 	}
 	if (cfg_off_threads)
-		off_add_thread(s, state, ns);
+		off_add_thread(s, state, ns, each);
 	c = bpf_map_lookup_elem(&off_counts, &key);
 	if (!c && !(how & OFF_UNKEPT))
 		c = off_new_count(s, key, state, generation);
@@ -213,12 +151,12 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 	__sync_fetch_and_add(&c->sum_ns, ns);
 	__sync_fetch_and_add(&c->count, over ? s->off_times : 0);
 	max = c->max_ns;
-	if (ns > max)
-		__sync_val_compare_and_swap(&c->max_ns, max, ns);
+	if (each > max)
+		__sync_val_compare_and_swap(&c->max_ns, max, each);
 	if (cfg_off_hist)
-		off_add_hist(key, ns);
+		off_add_hist(key, each, s->off_times);
 	if (st)
-		__sync_fetch_and_add(&st->off_taken, over);
+		__sync_fetch_and_add(&st->off_taken, over ? s->off_times : 0);
 	return 0;
 }
 

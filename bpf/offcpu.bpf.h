@@ -32,6 +32,7 @@ const volatile __u64 cfg_cpu_mask[128] = {};
 __u64 off_begin = 0, off_finish = 0;
 __u64 off_cut = 0;			/* OFF_PASS_CUT: up to when, CLOCK_MONOTONIC ns */
 __u64 off_thin = 0;			/* not 0: short blocks are sampled, one for each so much of a thread's blocked time (ns) */
+__u32 off_one_in = 0;			/* cfg_off_at_leave: above 1, one of so many blocks is taken */
 __u32 off_pass = 0;			/* what off_last is run for */
 #define OFF_PASS_STACKS 0	/* at the start, cfg_off_at_leave: the stacks of those that are off */
 #define OFF_PASS_CLOSE 1	/* at the end: blocks whose files' tables are all there */
@@ -55,7 +56,8 @@ struct sf_off_task {
 	u64 cut_at, cut_stack;	/* while since is cut_at: its block was cut then, and that is the hash of its stack */
 	u32 state;		/* enum sf_off_state */
 	u32 unwanted;		/* cfg_off_chains: it does not pass the filters */
-	u32 unkept, zero;	/* stack: see off_leave_stack */
+	u32 unkept;		/* stack: see off_leave_stack */
+	u32 stands_for;		/* cfg_off_at_leave: blocks that its own stands for; 0 is 1 */
 };
 
 struct {
@@ -132,7 +134,7 @@ static __always_inline bool off_measure(const struct sf_off_task *t, u64 since, 
 		return false;
 	b->blocked = end - start;
 	b->waiting = 0;
-	b->times = 1;
+	b->times = cfg_off_at_leave && t->stands_for > 1 ? t->stands_for : 1;
 	if (cfg_off_split && woken && t->state != SF_OFF_R && woken < end) {
 		b->waiting = woken > start ? end - woken : b->blocked;
 		b->blocked -= b->waiting;
@@ -141,6 +143,10 @@ static __always_inline bool off_measure(const struct sf_off_task *t, u64 since, 
 		b->blocked = 0;
 	if (!(cfg_off_states >> SF_OFF_R & 1))
 		b->waiting = 0;
+	if (cfg_off_at_leave) {
+		b->blocked *= b->times;
+		b->waiting *= b->times;
+	}
 	return b->blocked || b->waiting;
 }
 
@@ -172,7 +178,7 @@ static __always_inline bool off_here(u32 cpu)
  * Whether the block is taken. With off_thin, one that is shorter stands for others, by chance and by its length: sums of time and
  * numbers of blocks stay right on average, and a stack is unwound no more often than once in so much blocked time.
  */
-static __always_inline bool off_chosen(struct sf_off_task *t, struct off_block *b, struct sf_cpu_stats *st)
+static __always_inline bool off_chosen(struct sf_off_task *t, struct off_block *b)
 {
 	u64 period = off_thin, acc = t->acc, n;
 
@@ -183,13 +189,10 @@ static __always_inline bool off_chosen(struct sf_off_task *t, struct off_block *
 	acc += b->blocked;
 	n = acc / period;
 	t->acc = acc - n * period;
-	if (!n) {
-		__sync_fetch_and_add(&st->off_taken, 1);
+	if (!n)
 		return false;
-	}
-	b->times = n * period / b->blocked;
-	if (!b->times)
-		b->times = 1;
+	/* Rounded by chance: its mean is the quotient. */
+	b->times = b->blocked < period ? (n * period + bpf_get_prandom_u32() % b->blocked) / b->blocked : 1;
 	b->blocked = n * period;
 	__sync_fetch_and_add(&off_sampled_ns, b->blocked);
 	return true;
@@ -202,7 +205,7 @@ static __always_inline bool off_chosen(struct sf_off_task *t, struct off_block *
 SEC("?tp_btf/sched_exit_tp")
 int off_back(u64 *ctx)
 {
-	u64 task = bpf_get_current_task();
+	u64 task = bpf_get_current_task(), began;
 	u32 slot = OFF_SLOT_SELF;
 	struct sf_scratch *s = scratch_of(slot);
 	struct sf_off_task *t;
@@ -210,6 +213,7 @@ int off_back(u64 *ctx)
 
 	if (!s || s->off_task != task)
 		return 0;
+	began = off_cost_begin(0, 1);
 	s->off_task = 0;
 	t = off_task(bpf_get_current_task_btf());
 	if (!t || off_take_own(slot, 1))
@@ -218,6 +222,7 @@ int off_back(u64 *ctx)
 	b.waiting = s->off_waiting;
 	b.times = s->off_stands_for;
 	off_count(s, slot, t, &b, 0);
+	off_cost_end(stats_here(), began, 1);
 	return 0;
 }
 
@@ -246,6 +251,8 @@ static __always_inline void off_count_by_hash(struct sf_scratch *s, u32 slot, st
 	s->sample.tid = next->pid;
 	__builtin_memcpy(s->sample.comm, next->comm, SF_COMM);
 	s->off_hash = t->stack ? t->stack : SF_STACK_UNKNOWN;
+	if (b->times > 1)
+		__sync_fetch_and_add(&off_sampled_ns, b->blocked + b->waiting);
 	off_count(s, slot, t, b, off_by_hash(t));
 }
 
@@ -256,7 +263,6 @@ static __always_inline void off_count_by_hash(struct sf_scratch *s, u32 slot, st
 static __always_inline void off_switched_to(struct task_struct *next, u64 now)
 {
 	struct sf_off_task *t = next->pid ? off_task(next) : NULL;
-	struct sf_cpu_stats *st = stats_here();
 	u32 slot = OFF_SLOT_SELF;
 	struct sf_scratch *s;
 	struct off_block b;
@@ -276,13 +282,22 @@ static __always_inline void off_switched_to(struct task_struct *next, u64 now)
 		off_count_by_hash(s, slot, next, t, &b);
 		return;
 	}
-	if (!st || !off_chosen(t, &b, st))
+	if (!off_chosen(t, &b))
 		return;
 	*(volatile u64 *)&s->off_task = (u64)next;
 	s->off_blocked = b.blocked;
 	s->off_waiting = b.waiting;
 	s->off_stands_for = b.times;
 	off_take_kernel_beside(s, next);
+}
+
+/* Where the block's length is not known yet: all are equally likely, and stand for as many. */
+static __always_inline bool off_leave_chosen(struct sf_off_task *t)
+{
+	u32 n = off_one_in;
+
+	t->stands_for = n;
+	return n <= 1 || bpf_get_prandom_u32() % n == 0;
 }
 
 static __always_inline void off_stack_at_leave(struct sf_off_task *t)
@@ -299,8 +314,7 @@ static __always_inline void off_stack_at_leave(struct sf_off_task *t)
  * ctx: preempt, prev, next, prev's state. current is still prev. One time for both: as the scheduler sees it, the CPU
  * passes from one to the other at once, so what its tracepoints cost belongs to next's running time.
  */
-SEC("?tp_btf/sched_switch")
-int off_switch(u64 *ctx)
+static __always_inline void off_switched(u64 *ctx)
 {
 	struct task_struct *prev = (struct task_struct *)ctx[1];
 	u64 task = bpf_get_current_task();
@@ -311,22 +325,37 @@ int off_switch(u64 *ctx)
 
 	off_switched_to((struct task_struct *)ctx[2], now);
 	if (!off_tracks(state) || (ctx[3] & OFF_TASK_DEAD) || !prev->pid)
-		return 0;
+		return;
 	wanted = off_kind_wanted(task) && task_wanted(task, prev->tgid, prev->pid);
 	if (!wanted && !cfg_off_chains)
-		return 0;
+		return;
 	t = off_task(prev);
 	if (!t)
-		return 0;
+		return;
 	t->state = state;
 	t->woken = 0;
 	t->unwanted = !wanted;
 	if (state != SF_OFF_R)	/* else it runs on for whoever woke it */
 		for (u32 i = 0; i < SF_OFF_CHAIN; i++)
 			t->wakers[i] = 0;
-	if (cfg_off_at_leave && wanted)
+	if (cfg_off_at_leave && wanted) {
+		if (!off_leave_chosen(t)) {
+			t->since = OFF_ON;
+			return;
+		}
 		off_stack_at_leave(t);
+	}
 	t->since = now;
+}
+
+SEC("?tp_btf/sched_switch")
+int off_switch(u64 *ctx)
+{
+	struct sf_cpu_stats *st = cfg_want_cost ? stats_here() : NULL;
+	u64 began = st ? off_cost_begin(st->off_switches++, OFF_COST_EVERY) : 0;
+
+	off_switched(ctx);
+	off_cost_end(st, began, OFF_COST_EVERY);
 	return 0;
 }
 

@@ -246,11 +246,12 @@ struct sf_cpu_stats {
 	sf_u64 idle;			/* interrupts of the idle task: no samples */
 	sf_u64 needs, needs_dropped;	/* requests for tables; those that did not fit the ring: asked again */
 	sf_u64 needs_refused;		/* by the limit of new files a second: asked again */
-	sf_u64 run_ns;			/* time in on_cpu and on_exec, with cfg_want_cost */
+	sf_u64 run_ns;			/* time in on_cpu and on_exec, or off_switch and off_back, with cfg_want_cost */
 	sf_u64 lost[8];			/* by enum sf_lost */
 	sf_u64 off_taken;		/* off-CPU: blocks counted or sampled */
 	sf_u64 off_no_state;		/* threads for whose state there was no memory: their blocks are not seen */
-	sf_u64 zero[5];
+	sf_u64 off_switches;		/* with cfg_want_cost */
+	sf_u64 zero[4];
 };
 
 _Static_assert(SF_LOST_MAX <= 8, "lost causes fit sf_cpu_stats");

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # deps.sh [build|test|vm|arm64]: installs the Debian packages that are missing for building, or also for the tests. Says nothing if none
-# is; without root it prints the command instead and ends with 1. arm64: for building for AArch64 on another machine and running
+# is; without root it prints the command instead and ends with 1. test: also ClickHouse's engine (npm's chdb, 546 MB), into build/chdb,
+# where there is npm; without it those checks are skipped. arm64: for building for AArch64 on another machine and running
 # that in a VM; its libraries are not installed but unpacked into build/sysroot-arm64.
 set -eu
 
@@ -72,6 +73,27 @@ sysroot_arm64() {
 	scripts/apt-foreign.sh arm64 build/foreign-arm64 unpack build/sysroot-arm64/musl musl musl-dev
 }
 
+clickhouse_engine() {
+	[ ! -d build/chdb/node_modules/chdb ] && [ -z "${CHDB:-}" ] && command -v npm >/dev/null 2>&1 || return 0
+	if [ "$(df -Pm . | awk 'NR == 2 { print $4 }')" -lt 2048 ]; then
+		echo "deps.sh: less than 2 GB of disk: ClickHouse's engine is not installed" >&2
+		return 0
+	fi
+	echo "installing npm's chdb" >&2
+	mkdir -p build/chdb
+	if ! timeout 180 npm install --prefix build/chdb --no-audit --no-fund --silent chdb@3.4.0 >build/chdb/log 2>&1 </dev/null; then
+		echo "deps.sh: ClickHouse's engine is not there: $(tail -n 1 build/chdb/log)" >&2
+		rm -rf build/chdb/node_modules
+	fi
+}
+
+also() {
+	case $what in
+	test) clickhouse_engine ;;
+	arm64) sysroot_arm64 ;;
+	esac
+}
+
 present() {
 	case $1 in
 	command) command -v "$2" >/dev/null 2>&1 || [ -x "/usr/sbin/$2" ] ;;
@@ -88,7 +110,7 @@ missing=$(needs | while read -r package kind name; do
 	present "$kind" "$name" </dev/null || printf ' %s' "$package"
 done)
 if [ -z "$missing" ]; then
-	[ "$what" != arm64 ] || sysroot_arm64
+	also
 	exit 0
 fi
 
@@ -106,4 +128,4 @@ if ! { apt-get update -q && $install; } >"$log" 2>&1 </dev/null; then
 	tail -n 20 "$log" >&2
 	exit 1
 fi
-[ "$what" != arm64 ] || sysroot_arm64
+also

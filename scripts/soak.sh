@@ -18,9 +18,10 @@ finish() {
 trap finish EXIT
 trap 'exit 1' INT TERM
 
-# In a session of its own, so that all of it can be ended. Low priority: what is watched is sfbpf.
+# In a session of its own, so that all of it can be ended. Low priority: what is watched is sfbpf. (A session is a scheduling group,
+# whose members' nice values count among themselves only.)
 storm() {
-	setsid nice -n 10 "$@" >/dev/null 2>&1 &
+	setsid nice -n 10 sh -c 'echo 10 >/proc/self/autogroup; exec "$@"' sh "$@" >/dev/null 2>&1 &
 	pids="$pids $!"
 }
 

@@ -96,7 +96,7 @@ def check_privileges(name):
     busy = agents.load()
     for case, (prefix, options) in cases.items():
         r = HttpReceiver(decode=decode_otlp)
-        a = agents.Agent("--endpoint", r.url, *options, prefix=prefix, copy=False)
+        a = agents.Agent("--endpoint", r.url, *options, prefix=prefix, copy=False, env={"SUDO_UID": "12345", "SUDO_GID": "12345"})
         a.argv[len(prefix)] = binary
         a.prefixed = bool(prefix)
         a.start().wait(lambda: len(r.got) >= 2, 30, "two windows through")
@@ -105,8 +105,11 @@ def check_privileges(name):
             a.wait(lambda: sees(r, "python3", "_[k]"), 15, "to see python3's file and a named kernel function")
         except ValueError as e:
             errors.append(str(e))
-        if case != "root" and status(a.p.pid, a.p.pid)["Uid"].split()[0] == "0":
+        st = status(a.p.pid, a.p.pid)
+        if case != "root" and st["Uid"].split()[0] == "0":
             errors.append("still root")
+        if len(set(st["Uid"].split())) != 1 or len(set(st["Gid"].split())) != 1:
+            errors.append("a way back to another user: Uid %s, Gid %s" % (st["Uid"], st["Gid"]))
         if a.stop():
             errors.append("exit status %d" % a.p.returncode)
         harness.check("%s-%s" % (name, case), errors[:3])

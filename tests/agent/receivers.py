@@ -304,8 +304,8 @@ def otlp_profiles(req):
     return [p for rp in req.resource_profiles for sp in rp.scope_profiles for p in sp.profiles]
 
 
-def otlp_folded(req, into=None):
-    """{window's time in ms: Counter of folded lines}."""
+def otlp_folded(req, into=None, kind="samples"):
+    """{window's time in ms: Counter of folded lines} of the profiles of that sample type."""
     d, windows = req.dictionary, {} if into is None else into
 
     def name(i):
@@ -314,6 +314,8 @@ def otlp_folded(req, into=None):
 
     stacks = [[name(i) for i in reversed(s.location_indices)] for s in d.stack_table]
     for p in otlp_profiles(req):
+        if d.string_table[p.sample_type.type_strindex] != kind:
+            continue
         c = windows.setdefault(p.time_unix_nano // 1000000, Counter())
         for s in p.samples:
             attrs = {d.string_table[d.attribute_table[a].key_strindex]: d.attribute_table[a].value for a in s.attribute_indices}
@@ -331,10 +333,10 @@ def folded_file(path):
     return c
 
 
-def copies(directory):
+def copies(directory, off_cpu=False):
     """The same for what the agent wrote to --copy."""
     found = {}
     for name in sorted(os.listdir(directory)) if os.path.isdir(directory) else ():
-        if name.startswith("sfbpf-"):
+        if name.startswith("sfbpf-") and (".off_cpu." in name) == off_cpu:
             found[int(name.rsplit("-", 2)[1])] = folded_file(os.path.join(directory, name))
     return found

@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# run.sh: the agent's checks, three programs side by side. Needs root and a kernel that lets sfbpf record; else one SKIP line.
+# run.sh: the agent's checks, its programs side by side. Needs root and a kernel that lets sfbpf record; else one SKIP line.
 set -eu
 cd "$(dirname "$0")/../.."
 : "${OUTPUT:=build}"
@@ -27,7 +27,7 @@ case $code in
 3 | 4) give_up "record cannot run here: $(tail -n 1 "$log/try")" ;;
 esac
 
-checks='wire faults agent clickhouse'
+checks='wire faults agent offcpu machine clickhouse'
 for check in $checks; do
 	$python -B tests/agent/check_$check.py >"$log/$check" 2>&1 &
 	pids="$pids $!"

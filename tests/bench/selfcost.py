@@ -33,10 +33,16 @@ def once(hz, seconds):
 FILES = (10, 200, 2000)
 FILES_S = 3
 
+# agent+: with blocked time
+OPTIONS = {"record": ["-o", "/dev/null"], "top": ["-b", "-d", "1"],
+           "agent": ["--protocol", "file", "--interval", "1s", "--cpu-limit", "1000", "--metrics-address", "none", "--log-level", "error"]}
+OPTIONS["agent+"] = OPTIONS["agent"] + ["--off-cpu"]
+
 
 def tool_line(name, hz, pid):
-    argv = [h.SFBPF, name, "-p", str(pid), "-F", str(hz)]
-    return argv + (["-o", "/dev/null"] if name == "record" else ["-b", "-d", "1"])
+    tool = name.rstrip("+")
+    argv = [h.SFBPF, tool, "-p", str(pid), "-F", str(hz)] + OPTIONS[name]
+    return argv + (["--endpoint", h.tmpfile("%s-%d-%d" % (name, hz, pid))] if tool == "agent" else [])
 
 
 def rss_kb(pid):
@@ -44,11 +50,11 @@ def rss_kb(pid):
         return next(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
 
 
-def with_files(count):
-    """record and top at both rates, all at once on one program that has so many files mapped; CPU time is each one's own."""
+def with_files(count, tools):
+    """All at both rates and at once on one program that has so many files mapped; CPU time is each one's own."""
     p = h.start([h.program("manyfiles"), "600", h.program("stub.so"), str(count), "100", "0"], stdout=subprocess.PIPE)
     p.stdout.readline()
-    running = [(name, hz, h.start(tool_line(name, hz, p.pid))) for name in ("record", "top") for hz in (19, 99)]
+    running = [(name, hz, h.start(tool_line(name, hz, p.pid))) for name in tools for hz in (19, 99)]
     time.sleep(2.5)
     before, began = [cpu_ms(r.pid) for _, _, r in running], time.monotonic()
     time.sleep(FILES_S)
@@ -61,10 +67,13 @@ def with_files(count):
     return found
 
 
-def by_files(out):
-    found = [row for count in FILES for row in with_files(count)]
+def by_files(out, quick):
+    """In two turns: eight at once would be each other's load."""
+    turns = (("agent", "agent+"),) if quick else (("record", "top"), ("agent", "agent+"))
+    found = [row for tools in turns for count in (FILES[1:2] if quick else FILES) for row in with_files(count, tools)]
     out["files"] = found
-    table("record and top, one busy program that maps many files", ["tool", "Hz", "files", "ms of CPU at start", "% of a CPU after", "MB resident"],
+    table("what runs all the time, one busy program that maps many files (agent+: with blocked time)",
+          ["tool", "Hz", "files", "ms of CPU at start", "% of a CPU after", "MB resident"],
           [[f["tool"], f["hz"], f["files"], f["start_ms"], "%.2f" % f["percent"], "%.1f" % (f["rss_kb"] / 1024)] for f in found])
 
 
@@ -80,5 +89,4 @@ def selfcost(settings, out, ratios):
     table("record itself, two busy CPUs", ["Hz", "% of a CPU after start", "ms of CPU at start", "ms in all", "MB resident", "files", "samples"],
           [["%d" % f["hz"], "%.2f" % f["steady_percent"], "%.0f" % f["start_ms"], "%.0f" % f["cpu_ms"], "%.1f" % (f["rss_kb"] / 1024),
             "%d" % f["files"], "%d" % f["samples"]] for f in found])
-    if not settings.quick:
-        by_files(out)
+    by_files(out, settings.quick)

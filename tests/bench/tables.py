@@ -2,11 +2,15 @@
 """Section 4: from unwind tables in files to tables that BPF searches."""
 
 import glob
+import json
 import os
+import re
+import signal
 import subprocess
+import time
 
 import harness as h
-from rig import CPU, median, run_json, table, tool
+from rig import CPU, median, pinned, run_json, table, tool, urgent
 from unwinding import clang_job
 
 FUNCTIONS = 30000
@@ -93,6 +97,48 @@ def usable(cache):
     return median(lost), median(build)
 
 
+def late_once(argv, cache):
+    """ms from a program's first sample in libLLVM to its first complete stack. 0: the library came before record was ready."""
+    p = pinned([tool("late")] + argv)
+    if not h.wait_busy(p):
+        raise h.Skip("late does not run")
+    record = subprocess.Popen(urgent([h.SFBPF, "record", "-C", CPU, "-p", p.pid, "-F", READY_HZ, "-o", "/dev/null", "--stats", "-",
+                                      "--table-cache", cache, "1.5"]), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    time.sleep(0.7)
+    p.send_signal(signal.SIGUSR1)
+    text = record.communicate()[0].decode()
+    h.stop(p)
+    stats = [json.loads(line) for line in text.splitlines() if line.startswith("{")]
+    return stats[-1]["user_stacks"]["incomplete"]["not_loaded"] / READY_HZ * 1000 if stats else 0
+
+
+def late(library, cache, rounds):
+    """The median; None if it could not be had."""
+    dynamic = subprocess.run(["readelf", "-d", library], stdout=subprocess.PIPE, check=False).stdout.decode()
+    argv = [library] + re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
+    found = []
+    for _ in range(2 * rounds):
+        ms = late_once(argv, cache)
+        if ms:
+            found.append(ms)
+        if len(found) == rounds:
+            break
+    return median(found) if found else None
+
+
+def show_late(settings, out, library):
+    rounds = 3 if settings.quick else 7
+    cache = h.tmpfile("late-cache")
+    new = late(library, "off", rounds)
+    late(library, cache, 1)
+    again = late(library, cache, rounds)
+    if not new or not again:
+        return
+    out["tables"].update({"late_ms": round(new, 1), "late_again_ms": round(again, 1)})
+    print("\nA program that begins to use %s: %.1f ms from its first sample there to its first complete stack, %.1f ms if the tables are in the cache."
+          % (os.path.basename(library), new, again))
+
+
 def tables(settings, out, ratios):
     rounds = 3 if settings.quick else 7
     made = generated()
@@ -111,6 +157,9 @@ def tables(settings, out, ratios):
     llvm = next((r for name, r in results.items() if name.startswith("libLLVM") and r["cached_ms"]), None)
     if llvm:
         ratios["tables.cached_to_converted"] = round(llvm["cached_ms"] / llvm["ms"], 3)
+    library = next((p for p in real_files(settings.quick) if "libLLVM" in p), None)
+    if library:
+        show_late(settings, out, library)
     cache = h.tmpfile("table-cache")
     for name, where in (("usable", "off"), ("usable_again", cache)):
         if where == cache:

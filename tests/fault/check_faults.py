@@ -108,6 +108,10 @@ def complaints(rc, err, cwd):
     if rc in (98, 99):
         found = [line for line in said if re.search(r"ERROR:|runtime error|SUMMARY", line)]
         return ["sanitizer: " + (found[0] if found else said[-1] if said else "?")]
+    # A child of it has no exit status that is seen, but our standard error.
+    found = [line for line in said if re.search(r"ERROR: \w+Sanitizer|runtime error:", line)]
+    if found:
+        return ["sanitizer, in a child: " + found[0]]
     if rc not in (0, 1, 3, 4):
         return ["exit status %d" % rc]
     if rc and not said:

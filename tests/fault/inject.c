@@ -21,7 +21,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -138,6 +140,10 @@ WRAP(ssize_t, readlink, (const char *path, char *buf, size_t n), (path, buf, n),
 WRAP(int, fstat, (int fd, struct stat *st), (fd, st), -1, EIO)
 WRAP(int, stat, (const char *path, struct stat *st), (path, st), -1, EIO)
 WRAP(pid_t, fork, (void), (), -1, EAGAIN)
+WRAP(int, socketpair, (int domain, int type, int protocol, int fds[2]), (domain, type, protocol, fds), -1, EMFILE)
+WRAP(ssize_t, sendmsg, (int fd, const struct msghdr *m, int flags), (fd, m, flags), -1, ENOBUFS)
+WRAP(ssize_t, recvmsg, (int fd, struct msghdr *m, int flags), (fd, m, flags), -1, ENOBUFS)
+WRAP(int, eventfd, (unsigned int n, int flags), (n, flags), -1, EMFILE)
 WRAP(int, pthread_create, (pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *), void *arg), (t, a, fn, arg), EAGAIN, 0)
 WRAP(int, bpf_map_create, (enum bpf_map_type type, const char *name, __u32 ksize, __u32 vsize, __u32 max, const struct bpf_map_create_opts *opts),
      (type, name, ksize, vsize, max, opts), -ENOMEM, ENOMEM)

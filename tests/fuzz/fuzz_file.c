@@ -2,13 +2,14 @@
 /*
  * libFuzzer target: the whole way from a file's bytes to the tables that BPF searches. Built by scripts/fuzz.sh.
  *
- * Promises: rows of each source and merged ascend and lie inside executable segments; every row that was packed
- * lies in a page that the directory knows.
+ * Promises: rows of each source and merged ascend and lie inside executable segments, and are the same whether asked for one by
+ * one or by function; every row that was packed lies in a page that the directory knows.
  */
 #include <stdlib.h>
 #include <string.h>
 
 #include "unwind/fntab.h"
+#include "../unit/space.h"
 #include "unwind/pack.h"
 
 #define SPACE (16u << 20)
@@ -21,26 +22,11 @@ static void require(bool cond)
 		abort();
 }
 
-struct space {
-	uint8_t *mem;
-	uint32_t used;
-};
-
-static void *space_alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
+/* As space_alloc, and nobody asks for more than a chunk. */
+static void *alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
 {
-	struct space *s = ctx;
-	void *mem = s->mem + s->used;
-
 	require(size <= SF_CHUNK);
-	size = (size + 15) & ~15u;
-	if ((s->used & (SF_CHUNK - 1)) + size > SF_CHUNK)
-		s->used = (s->used + SF_CHUNK - 1) & ~(SF_CHUNK - 1);
-	if (size > SPACE - s->used)
-		return NULL;
-	mem = s->mem + s->used;
-	*ret_loc = s->used >> SF_CHUNK_SHIFT << 16 | (s->used & (SF_CHUNK - 1)) >> 4;
-	s->used += size;
-	return mem;
+	return space_alloc(ctx, size, ret_loc);
 }
 
 static bool in_code(const struct elf_image *img, const struct row *r)
@@ -71,19 +57,38 @@ static void stream(struct unwind_file *f, unsigned int which)
 	row_stream_close(&s);
 }
 
+static void same_by_function(struct unwind_file *f, unsigned int which)
+{
+	struct row_stream by_row, by_function;
+	struct row row, *rows;
+	size_t n;
+
+	row_stream_open(&by_row, f, which, NULL);
+	row_stream_open(&by_function, f, which, NULL);
+	while (row_stream_function(&by_function, &rows, &n) > 0)
+		for (size_t i = 0; i < n; i++)
+			require(row_stream_next(&by_row, &row) > 0 && row.start == rows[i].start && row.end == rows[i].end &&
+				row_same_rules(&row, &rows[i]));
+	require(row_stream_next(&by_row, &row) == 0);
+	row_stream_close(&by_row);
+	row_stream_close(&by_function);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct space space = { malloc(SPACE), 16 };
-	struct pack_space ps = { space_alloc, &space };
+	struct space space;
+	struct pack_space ps = { alloc, &space };
 	struct pack_result packed;
 	struct unwind_file f;
 	struct diag diag = { 0 };
 
-	require(space.mem != NULL);
+	require(space_init(&space, SPACE));
 	if (!unwind_file_open_mem(&f, data, size, &diag)) {
 		stream(&f, ROWS_SFRAME);
 		stream(&f, ROWS_EH_FRAME);
 		stream(&f, ROWS_MERGED);
+		for (unsigned int which = ROWS_SFRAME; which <= ROWS_MERGED; which++)
+			same_by_function(&f, which);
 		if (!pack_file(&f, &ps, &packed, &diag)) {
 			require(packed.tables.npages > 0 && packed.rows > 0);
 			free(packed.sframe);

@@ -13,6 +13,7 @@ SHAPES = ["cycle", "pair", "endless", "tables", "elsewhere", "wild", "edge", "ab
 SPIN = b"\xf3\x90\xeb\xfc"	# pause; jmp
 CODE, TABLE = 0x1000, 0x2000	# file offsets and addresses
 RSS_LIMIT_KB = 512 << 10
+DENSE_ROWS = 1_000_000	# 3 MB of .eh_frame, and of a single function
 
 
 def sample_ns(stats):
@@ -46,8 +47,8 @@ def check_cost(name):
 
 # ---- files -----------------------------------------------------------------------------------------------
 
-def elf(path, section, data, size=None, strings=None, phnum=2):
-    """A file with spinning code and one section of tables; size: what its header claims, the file is made as long."""
+def elf(path, section, data, size=None, strings=None, phnum=2, code=TABLE):
+    """A file with spinning code and one section of tables; size: what its header claims, the file is made as long; code: where it ends."""
     size = len(data) if size is None else size
     names = b"\0.text\0.symtab\0.strtab\0.shstrtab\0" + section + b"\0"
     symbols = bytes(24)
@@ -69,7 +70,7 @@ def elf(path, section, data, size=None, strings=None, phnum=2):
     sections += head(b".shstrtab", 3, 0, layout["names"], len(names))
     with open(path, "wb") as f:
         f.write(b"\x7fELF\2\1\1".ljust(16, b"\0") + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, CODE, 64, heads, 0, 64, 56, phnum, 64, 6, 5))
-        f.write(struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, TABLE, TABLE, 0x1000))
+        f.write(struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, code, code, 0x1000))
         f.write(struct.pack("<IIQQQQQQ", 1, 4, TABLE, TABLE, TABLE, size, size, 0x1000))
         f.seek(CODE)
         f.write(SPIN)
@@ -80,7 +81,7 @@ def elf(path, section, data, size=None, strings=None, phnum=2):
         f.write(sections)
         f.seek(TABLE)
         f.write(data)
-        f.truncate(max(f.tell(), TABLE + size, layout["strings"] + len(strings)))
+        f.truncate(max(f.tell(), TABLE + size, code, layout["strings"] + len(strings)))
 
 
 def sframe_header(version, fdes, fres, fre_bytes):
@@ -95,6 +96,15 @@ def eh_frame(fdes):
     ats = range(len(head), len(head) + 20 * fdes, 20)
     fdes = b"".join(struct.pack("<IIiII", 16, at + 4, CODE - (TABLE + at + 8) + at % 0x80, 0x100, 0) for at in ats)
     return head + fdes + bytes(4)
+
+
+def dense_eh_frame(rows):
+    """One function with a row for each byte of code."""
+    cie = struct.pack("<I", 0) + b"\x01zR\0\x01\x78\x10\x01\x1b\x0c\x07\x08\x90\x01\0\0"
+    cie = struct.pack("<I", len(cie)) + cie
+    program = b"\x41\x0e\x10\x41\x0e\x18" * (rows // 2)	# advance_loc 1; def_cfa_offset
+    fde = struct.pack("<IiIB", len(cie) + 4, CODE - (TABLE + len(cie) + 8), rows + 2, 0) + program
+    return cie + struct.pack("<I", len(fde)) + fde + bytes(4)
 
 
 def hostile_files():
@@ -113,6 +123,7 @@ def hostile_files():
     yield make("name", b".eh_frame", eh_frame(1), strings=b"x" * (1 << 20) + b"\0")
     yield make("escape", b".eh_frame", eh_frame(1), strings=b"\x1b]0;owned\x07;a\nb<script>\0")
     yield make("heads", b".eh_frame", eh_frame(1), phnum=0xffff)
+    yield make("dense", b".eh_frame", dense_eh_frame(DENSE_ROWS), code=DENSE_ROWS + 2 * CODE)
 
 
 def check_files(name):
@@ -129,7 +140,9 @@ def check_files(name):
     errors = h.stats_errors(stats, stacks)
     mine = [s for s in stacks if s.comm == "bystander"]
     whole = sum(s.count for s in mine if not h.reason(s))
-    h.note("bystander: %d of %d complete; %d kB resident; lost %s" % (whole, h.total(mine), stats["self"]["rss_peak_kb"], stats["lost"]))
+    late = sum(s.count for s in mine if h.reason(s) == "not_loaded")
+    h.note("bystander: %d of %d complete, %d came before its tables; %d kB resident; lost %s; processes that read files: %s" % (
+        whole, h.total(mine), late, stats["self"]["rss_peak_kb"], stats["lost"], stats.get("parsers")))
     if bystander.poll() is not None or h.total(mine) < 10:
         errors.append("the bystander has %d samples" % h.total(mine))
     if whole < 0.9 * h.total(mine):

@@ -160,6 +160,20 @@ def check_pingpong(name):
         h.check("offcpu-pingpong-" + take, best(lambda take=take: pingpong_errors(take)))
 
 
+def thin_errors(take):
+    stacks, stats, off, _, switches, stolen = measured(["--take", take, "--thin", "5ms"], "sleep 2000 50", 2 * SECONDS)
+    seen, sampled = h.total(stacks), stats["off_cpu"]["sampled_ms"] * 1000
+    h.note("thin, %s: %d us seen, %d measured, %d us of it sampled" % (take, seen, off, sampled))
+    errors = close_to("off the CPU", seen, off, 0.15, 3000 + stolen) + h.stats_errors(stats)
+    return errors + ([] if sampled > 0.7 * seen else ["%d us were sampled" % sampled])
+
+
+def check_thin(name):
+    """Blocks that are sampled for the sake of cost: the sum holds on average, in both places where stacks are taken."""
+    for take in ("back", "leave"):
+        h.check("offcpu-thin-" + take, best(lambda take=take: thin_errors(take)))
+
+
 def full_maps_errors(take):
     stacks, stats, off, _, switches, stolen = measured(["--take", take, "--stacks", "1", "--state", "S,D,R"], "convoy 1000 8", 2 * SECONDS)
     errors = off_cpu_errors(h.total(stacks), off, switches, stolen, 0.02)
@@ -355,5 +369,5 @@ def check_usage(name):
 
 
 if __name__ == "__main__":
-    h.run_checks([check_chains_back, check_chains_leave, check_totals, check_pingpong, check_full_maps, check_generations,
+    h.run_checks([check_chains_back, check_chains_leave, check_totals, check_pingpong, check_thin, check_full_maps, check_generations,
                   check_wakers, check_chains_of_wakers, check_limits, check_filters, check_tables, check_usage])

@@ -8,6 +8,7 @@ check_security.py [NAME...]
 import fcntl
 import os
 import pty
+import signal
 import struct
 import subprocess
 import termios
@@ -156,6 +157,105 @@ def check_file_capabilities(name):
     h.check(name, as_user_errors(as_user([]) + [path], False))
 
 
+# ---- the processes that read files -------------------------------------------------------------------------
+
+def children(pid):
+    found = []
+    try:
+        for tid in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/children" % (pid, tid)) as f:
+                found += [int(child) for child in f.read().split()]
+    except OSError:
+        pass
+    return found
+
+
+def parsers(pid):
+    """Those that are there at the moment: children of the process that makes them."""
+    return [parser for server in children(pid) for parser in children(server)]
+
+
+class NewFiles:
+    """Programs that nobody has seen yet, started until a parser is there to read them."""
+
+    count = 0
+
+    def parser(self, pid, seconds=20.0):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            NewFiles.count += 1
+            h.start([h.copy_program("rec", "fresh%d" % NewFiles.count), "0", "20"])
+            for _ in range(20):
+                for parser in parsers(pid):
+                    return parser
+                time.sleep(0.02)
+        raise ValueError("no process reads files")
+
+
+def check_parser_rights(name):
+    """What reads files has no capabilities, few system calls, and no descriptors that are worth something."""
+    r = h.Recording(["-F", "499"], 5)
+    r.wait_ready()
+    errors = []
+    parser = NewFiles().parser(r.p.pid)
+    for pid in children(r.p.pid) + [parser]:
+        try:
+            status = dict(rights(pid))[str(pid)]
+            files = [os.readlink("/proc/%d/fd/%s" % (pid, fd)) for fd in os.listdir("/proc/%d/fd" % pid)]
+        except OSError as e:
+            errors.append("%d ended: %s" % (pid, e))
+            continue
+        errors += ["%d: %s %s" % (pid, field, status[field]) for field in ("CapPrm", "CapEff", "CapInh", "CapAmb", "CapBnd") if int(status[field], 16)]
+        if status["NoNewPrivs"].strip() != "1":
+            errors.append("%d may gain privileges" % pid)
+        if pid == parser and status["Seccomp"].strip() != "2":
+            errors.append("its system calls are not filtered: %s" % status["Seccomp"])
+        errors += ["%d has %s open" % (pid, f) for f in files if f.startswith(("anon_inode:", "/dev"))]
+    stacks, stats = r.finish()
+    if parsers(r.p.pid) or os.path.exists("/proc/%d" % parser):
+        errors.append("it is still there after the end")
+    h.check(name, errors + h.stats_errors(stats, stacks))
+
+
+def check_parser_killed(name):
+    """What reads files is killed again and again: it costs at most the files on which that happens, and is counted."""
+    r, kills = h.Recording(["-F", "499"], 7), 0
+    r.wait_ready()
+    for _ in range(5):
+        try:
+            os.kill(NewFiles().parser(r.p.pid), signal.SIGKILL)
+            kills += 1
+        except ProcessLookupError:
+            pass
+    h.start([h.copy_program("rec", "after"), "0", "40"])
+    stacks, stats = r.finish()
+    got = stats["parsers"]
+    h.note("%d killed; %s" % (kills, got))
+    errors = h.stats_errors(stats, stacks) + bystander_errors(stacks, "after")
+    # Two kills may meet the same one.
+    if not kills or not 1 <= got["died"] <= kills or got["failed"] > got["died"]:
+        errors.append("%d were killed, the account says %s" % (kills, got))
+    h.check(name, errors)
+
+
+def check_parser_hangs(name):
+    """One that does not come back, as if it waited for a disk: another one reads the file and all others."""
+    r = h.Recording(["-F", "499"], 9)
+    r.wait_ready()
+    os.kill(NewFiles().parser(r.p.pid), signal.SIGSTOP)
+    h.start([h.copy_program("rec", "behind"), "0", "40"])
+    stacks, stats = r.finish()
+    errors = h.stats_errors(stats, stacks)
+    mine = [s for s in stacks if s.comm == "behind"]
+    last = sum(s.count for s in mine if not h.reason(s))
+    if stats["parsers"]["late"] < 1 or stats["parsers"]["failed"]:
+        errors.append("the account says %s" % stats["parsers"])
+    # Two seconds of patience; the rest of the run it has its tables.
+    if last < 0.3 * h.total(mine):
+        errors.append("%d of %d stacks are complete" % (last, h.total(mine)))
+    h.check(name, errors)
+
+
 # ---- results -----------------------------------------------------------------------------------------------
 
 def owner_errors(path, uid):
@@ -296,4 +396,5 @@ def check_results_of_ones_own(name):
 
 
 h.run_checks([check_rights_record, check_rights_command, check_rights_offcpu, check_rights_top, check_listed_set, check_file_capabilities,
+              check_parser_rights, check_parser_killed, check_parser_hangs,
               check_results_of_sudo, check_snapshot_of_sudo, check_results_planted, check_results_of_ones_own])

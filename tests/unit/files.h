@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "test.h"
+
 static char dir[64];
 
 static inline bool make_dir(void)
@@ -25,6 +27,18 @@ static inline void remove_dir(void)
 	if (system(cmd))
 		printf("  could not remove %s\n", dir);
 }
+
+/* A test that has such a directory. */
+#define TEST_IN_DIR(id)								\
+	static void in_dir_##id(void);						\
+	TEST(id)								\
+	{									\
+		if (!make_dir())						\
+			SKIP("no temporary directory");				\
+		in_dir_##id();							\
+		remove_dir();							\
+	}									\
+	static void in_dir_##id(void)
 
 static inline void write_file(const char *name, const char *text)
 {

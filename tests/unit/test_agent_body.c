@@ -52,7 +52,7 @@ static void make_scene(struct scene *s, int protocol)
 	s->targets = targets_new("dflt");
 	window_open(&s->window, s->targets, 1700000000000000000ull, 19);
 	s->window.groups = calloc(1, sizeof(*s->window.groups));
-	s->window.groups[0] = (struct window_group){ 0, s->w.p };
+	s->window.groups[0] = (struct window_group){ 0, WINDOW_CPU, s->w.p };
 	s->window.ngroups = 1;
 	s->window.samples = profile_samples(s->w.p);
 	s->window.duration_ns = 10000000000ull;
@@ -216,4 +216,101 @@ TEST(windows_forget_processes)
 	}
 	targets_free(t);
 	free_world(&world);
+}
+
+#define BLOCK_NS 3000000ull
+
+/* The scene with the same stacks as blocked time: each block is 3 ms and of a process of its own. */
+static void add_blocks(struct scene *s)
+{
+	struct sf_sample rec = { .type = SF_REC_STACK, .comm = "app", .flags = USER };
+	struct profile_times t = { .count = 2, .weight = 2 * BLOCK_NS, .state = SF_OFF_D };
+	struct profile *p = profile_new();
+	size_t at;
+
+	s->window.cap = 1;	/* what make_scene has allocated */
+	for (rec.pid = 1; rec.pid <= 10; rec.pid++)
+		EXPECT_EQ(profile_add_times(p, &rec, &t, &at), 0);
+	EXPECT_EQ(window_add_blocks(&s->window, p), 0);
+	profile_free(p);
+	EXPECT_EQ(s->window.ngroups, 2);
+	EXPECT_EQ(s->window.groups[1].kind, WINDOW_OFF_CPU);
+	EXPECT_EQ(s->window.blocks, 20);
+	EXPECT_EQ(s->window.blocked_ns, 20 * BLOCK_NS);
+	EXPECT_EQ(window_value(WINDOW_OFF_CPU, &(struct profile_stack){ .count = 2, .weight = 5 }), 5);
+}
+
+TEST(blocked_time_in_every_protocol)
+{
+	for (int protocol = 0; protocol < AGENT_PROTOCOLS; protocol++) {
+		struct encoded e = { .n = 0 };
+		struct scene s;
+		size_t cpu_only;
+
+		make_scene(&s, protocol);
+		s.cfg->label_pid = true;
+		EXPECT_EQ(body_encode(&s.in, keep, &e), 0);
+		EXPECT(!body_has(&s.in, WINDOW_OFF_CPU));
+		cpu_only = e.n;
+		drop(&e);
+		add_blocks(&s);
+		EXPECT_EQ(body_encode(&s.in, keep, &e), 0);
+		EXPECT_EQ(e.samples, profile_samples(s.w.p) + 20);
+		if (protocol == AGENT_CLICKHOUSE)	/* what was sent before is not sent again */
+			EXPECT_EQ(e.list[e.n - 1].kind, BODY_CH_SAMPLES);
+		else
+			EXPECT_EQ(e.n, cpu_only + (protocol == AGENT_FILE));
+		if (protocol == AGENT_FILE) {
+			EXPECT_EQ(e.list[0].kind, BODY_FILE);
+			EXPECT_EQ(e.list[1].kind, BODY_FILE_OFF_CPU);
+		}
+		drop(&e);
+		profile_free(s.window.groups[1].profile);
+		free_scene(&s);
+	}
+}
+
+TEST(blocked_time_alone_is_sent)
+{
+	struct encoded e = { .n = 0 };
+	struct scene s;
+
+	make_scene(&s, AGENT_OTLP_HTTP);
+	add_blocks(&s);
+	s.window.groups[0].profile = profile_new();	/* no sample at all */
+	s.window.samples = 0;
+	EXPECT_EQ(body_encode(&s.in, keep, &e), 0);
+	EXPECT_EQ(e.n, 1);
+	EXPECT_EQ(e.samples, 20);
+	if (e.n)
+		expect_dictionary(&e.list[0]);
+	drop(&e);
+	profile_free(s.window.groups[0].profile);
+	profile_free(s.window.groups[1].profile);
+	free_scene(&s);
+}
+
+TEST(clickhouse_says_which_type_a_value_is_of)
+{
+	struct encoded e = { .n = 0 };
+	unsigned int rows = 0;
+	struct scene s;
+
+	make_scene(&s, AGENT_CLICKHOUSE);
+	add_blocks(&s);
+	EXPECT_EQ(body_encode(&s.in, keep, &e), 0);
+	for (size_t i = 0; i < e.n; i++) {
+		const char *at = (const char *)e.list[i].data, *end = at + e.list[i].len;
+
+		for (; e.list[i].kind == BODY_CH_SAMPLES && (at = memmem(at, (size_t)(end - at), "\"off_cpu\"", 9)); at++) {
+			rows++;
+			EXPECT(memmem(at, (size_t)(end - at), "\"value\":6000000", 15) != NULL);
+			EXPECT(memmem(at, (size_t)(end - at), "\"period_ns\":1,", 14) != NULL);
+			EXPECT(memmem(at, (size_t)(end - at), "\"state\":\"D\"", 11) != NULL);
+		}
+	}
+	EXPECT_EQ(rows, 10);
+	drop(&e);
+	profile_free(s.window.groups[1].profile);
+	free_scene(&s);
 }

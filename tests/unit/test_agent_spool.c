@@ -1,46 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The spool's promises: order, bounds, damage, and an account that adds up wherever a process was killed. */
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "agent/spool.h"
 #include "base/clock.h"
-#include "test.h"
+#include "files.h"
 
-struct place {
-	char dir[64];
-};
-
-static void make_place(struct place *p)
+static struct spool *open_spool(const char *in, uint64_t bytes)
 {
-	strcpy(p->dir, "/tmp/sfbpf-spool-XXXXXX");
-	EXPECT(mkdtemp(p->dir) != NULL);
-}
-
-static void remove_place(struct place *p)
-{
-	char path[400];
-	struct dirent *e;
-	DIR *d = opendir(p->dir);
-
-	while (d && (e = readdir(d))) {
-		snprintf(path, sizeof(path), "%s/%s", p->dir, e->d_name);
-		unlink(path);
-	}
-	if (d)
-		closedir(d);
-	rmdir(p->dir);
-}
-
-static struct spool *open_spool(const char *dir, uint64_t bytes)
-{
-	struct spool_opts o = { .dir = dir, .max_bytes = bytes, .max_age_ns = 3600000000000ull };
+	struct spool_opts o = { .dir = in, .max_bytes = bytes, .max_age_ns = 3600000000000ull };
 	char err[256] = "";
 	struct spool *sp = spool_open(&o, err, sizeof(err));
 
@@ -99,9 +72,9 @@ static void expect_balance(struct spool *sp, uint64_t added, uint64_t delivered,
 	EXPECT_EQ(a.held.entries, held);
 }
 
-static void in_order(const char *dir)
+static void in_order(const char *in)
 {
-	struct spool *sp = open_spool(dir, 1 << 20);
+	struct spool *sp = open_spool(in, 1 << 20);
 	struct body b;
 	uint64_t seq;
 	bool again;
@@ -123,13 +96,9 @@ static void in_order(const char *dir)
 	spool_close(sp);
 }
 
-TEST(spool_is_a_queue_on_disk)
+TEST_IN_DIR(spool_is_a_queue_on_disk)
 {
-	struct place p;
-
-	make_place(&p);
-	in_order(p.dir);
-	remove_place(&p);
+	in_order(dir);
 }
 
 TEST(spool_is_a_queue_in_memory)
@@ -137,19 +106,17 @@ TEST(spool_is_a_queue_in_memory)
 	in_order(NULL);
 }
 
-TEST(spool_resumes)
+TEST_IN_DIR(spool_resumes)
 {
 	struct spool_account a;
-	struct place p;
 	struct spool *sp;
 
-	make_place(&p);
-	sp = open_spool(p.dir, 1 << 20);
+	sp = open_spool(dir, 1 << 20);
 	add(sp, 7, 10);
 	add(sp, 8, 10);
 	expect_next(sp, 7, SPOOL_DELIVERED);
 	spool_close(sp);
-	sp = open_spool(p.dir, 1 << 20);
+	sp = open_spool(dir, 1 << 20);
 	expect_balance(sp, 2, 1, 1);
 	add(sp, 9, 10);
 	expect_next(sp, 8, SPOOL_DELIVERED);
@@ -157,17 +124,14 @@ TEST(spool_resumes)
 	spool_account(sp, &a);
 	EXPECT_EQ(a.done[SPOOL_DELIVERED].samples, 24);
 	spool_close(sp);
-	remove_place(&p);
 }
 
-TEST(spool_drops_the_oldest_when_full)
+TEST_IN_DIR(spool_drops_the_oldest_when_full)
 {
 	struct spool_account a;
-	struct place p;
 	struct spool *sp;
 
-	make_place(&p);
-	sp = open_spool(p.dir, 64 << 10);
+	sp = open_spool(dir, 64 << 10);
 	for (uint64_t i = 1; i <= 10; i++)
 		EXPECT_EQ(add(sp, i, 15000), 0);
 	spool_account(sp, &a);
@@ -178,20 +142,17 @@ TEST(spool_drops_the_oldest_when_full)
 	EXPECT_EQ(add(sp, 11, 70000), -ENOSPC);
 	expect_next(sp, 7, SPOOL_DELIVERED);
 	spool_close(sp);
-	remove_place(&p);
 }
 
 /* What is being sent stays, though it is the oldest. */
-TEST(spool_keeps_what_is_taken)
+TEST_IN_DIR(spool_keeps_what_is_taken)
 {
-	struct place p;
 	struct spool *sp;
 	struct body b;
 	uint64_t seq;
 	bool again;
 
-	make_place(&p);
-	sp = open_spool(p.dir, 64 << 10);
+	sp = open_spool(dir, 64 << 10);
 	add(sp, 1, 30000);
 	EXPECT_EQ(spool_take(sp, &b, &seq, &again), 0);
 	free(b.data);
@@ -201,7 +162,6 @@ TEST(spool_keeps_what_is_taken)
 	expect_next(sp, 3, SPOOL_DELIVERED);
 	expect_balance(sp, 3, 2, 0);
 	spool_close(sp);
-	remove_place(&p);
 }
 
 TEST(spool_drops_what_is_old)
@@ -224,39 +184,34 @@ TEST(spool_drops_what_is_old)
 	spool_close(sp);
 }
 
-TEST(spool_is_one_agents)
+TEST_IN_DIR(spool_is_one_agents)
 {
 	struct spool_opts o = { .max_bytes = 1 << 20, .max_age_ns = 1 };
 	char err[256];
-	struct place p;
 	struct spool *sp;
 
-	make_place(&p);
-	sp = open_spool(p.dir, 1 << 20);
-	o.dir = p.dir;
+	sp = open_spool(dir, 1 << 20);
+	o.dir = dir;
 	EXPECT(!spool_open(&o, err, sizeof(err)));
 	EXPECT(strstr(err, "another agent") != NULL);
 	spool_close(sp);
-	remove_place(&p);
 }
 
-TEST(spool_knows_what_was_being_sent)
+TEST_IN_DIR(spool_knows_what_was_being_sent)
 {
-	struct place p;
 	struct spool *sp;
 	struct body b;
 	uint64_t seq;
 	bool again;
 
-	make_place(&p);
-	sp = open_spool(p.dir, 1 << 20);
+	sp = open_spool(dir, 1 << 20);
 	add(sp, 1, 10);
 	add(sp, 2, 10);
 	spool_take(sp, &b, &seq, &again);
 	free(b.data);
 	spool_sending(sp, seq);
 	spool_close(sp);	/* as a crash would leave it */
-	sp = open_spool(p.dir, 1 << 20);
+	sp = open_spool(dir, 1 << 20);
 	EXPECT_EQ(spool_take(sp, &b, &seq, &again), 0);
 	EXPECT(again);
 	free(b.data);
@@ -265,13 +220,12 @@ TEST(spool_knows_what_was_being_sent)
 	EXPECT(!again);
 	free(b.data);
 	spool_close(sp);
-	remove_place(&p);
 }
 
 /* A process that adds and delivers as fast as it can, and is killed. */
-static void busy_child(const char *dir)
+static void busy_child(const char *in)
 {
-	struct spool *sp = open_spool(dir, 256 << 10);
+	struct spool *sp = open_spool(in, 256 << 10);
 
 	for (uint64_t n = 1;; n++) {
 		struct body b;
@@ -287,25 +241,23 @@ static void busy_child(const char *dir)
 	}
 }
 
-TEST(account_adds_up_after_kill)
+TEST_IN_DIR(account_adds_up_after_kill)
 {
 	struct spool_account a;
 	struct timespec pause = { 0 };
-	struct place p;
 	struct spool *sp;
 	uint64_t done, samples;
 
-	make_place(&p);
 	for (int round = 0; round < 20; round++) {
 		pid_t child = fork();
 
 		if (!child)
-			busy_child(p.dir);
+			busy_child(dir);
 		pause.tv_nsec = 20000000 + round * 1777777;
 		nanosleep(&pause, NULL);
 		kill(child, SIGKILL);
 		waitpid(child, NULL, 0);
-		sp = open_spool(p.dir, 256 << 10);
+		sp = open_spool(dir, 256 << 10);
 		done = samples = 0;
 		spool_account(sp, &a);
 		for (int i = 0; i < SPOOL_OUTCOMES; i++) {
@@ -319,5 +271,4 @@ TEST(account_adds_up_after_kill)
 		spool_close(sp);
 	}
 	EXPECT(a.done[SPOOL_DELIVERED].entries > 0);
-	remove_place(&p);
 }

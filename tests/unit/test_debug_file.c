@@ -20,7 +20,8 @@ static const char source[] =
 /* lib.so stripped, lib.debug its symbols, lib.full both. */
 static bool build_library(void)
 {
-	return make_dir() && (write_file("lib.c", source), true) && run("gcc -O1 -fPIC -shared -Wl,--build-id=0xabcdef0123456789 -o lib.full lib.c") &&
+	write_file("lib.c", source);
+	return run("gcc -O1 -fPIC -shared -Wl,--build-id=0xabcdef0123456789 -o lib.full lib.c") &&
 	       run("objcopy --only-keep-debug lib.full lib.debug") && run("objcopy --strip-all lib.full lib.so");
 }
 
@@ -80,7 +81,7 @@ static const char *in_dir(const char *name)
 	return path;
 }
 
-TEST(debug_link)
+TEST_IN_DIR(debug_link)
 {
 	uint64_t hidden;
 
@@ -102,26 +103,20 @@ TEST(debug_link)
 	/* Something that is no file, and must not hold us up. */
 	EXPECT(run("rm .debug/lib.debug && mkfifo .debug/lib.debug"));
 	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, hidden), "no debug file");
-	remove_dir();
 }
 
-TEST(debug_link_crc)
+TEST_IN_DIR(debug_link_crc)
 {
 	uint64_t hidden;
 
-	if (!make_dir())
-		SKIP("no temporary directory");
 	write_file("lib.c", source);
 	if (!run("gcc -O1 -fPIC -shared -Wl,--build-id=none -o lib.full lib.c") || !run("objcopy --only-keep-debug lib.full lib.debug") ||
-	    !run("objcopy --strip-all --add-gnu-debuglink=lib.debug lib.full lib.so")) {
-		remove_dir();
+	    !run("objcopy --strip-all --add-gnu-debuglink=lib.debug lib.full lib.so"))
 		SKIP("no gcc or objcopy");
-	}
 	hidden = nm("lib.full", "hidden");
 	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, hidden), "hidden");
 	EXPECT(run("printf x >> lib.debug"));
 	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, hidden), "no debug file");
-	remove_dir();
 }
 
 /* A process that lives in dir/root, until it is killed. 0: not allowed here. */
@@ -150,7 +145,7 @@ static pid_t start_in_root(void)
 }
 
 /* As in a container: debug files of its own, and links that point out of it. */
-TEST(debug_build_id_in_other_root)
+TEST_IN_DIR(debug_build_id_in_other_root)
 {
 	uint64_t hidden;
 	pid_t pid;
@@ -160,10 +155,8 @@ TEST(debug_build_id_in_other_root)
 	hidden = nm("lib.full", "hidden");
 	EXPECT(run("mkdir -p root/usr/lib/debug/.build-id/ab && cp lib.debug root/usr/lib/debug/.build-id/ab/cdef0123456789.debug"));
 	pid = start_in_root();
-	if (!pid) {
-		remove_dir();
+	if (!pid)
 		SKIP("chroot needs root");
-	}
 	EXPECT_STR(name_with("lib.so", "/lib.so", (uint32_t)pid, hidden), "hidden");
 	EXPECT_STR(name_with("lib.so", "/lib.so", 0, hidden), "no debug file");
 	EXPECT(run("rm root/usr/lib/debug/.build-id/ab/cdef0123456789.debug && ln -s $PWD/lib.debug root/usr/lib/debug/.build-id/ab/cdef0123456789.debug"));
@@ -172,10 +165,9 @@ TEST(debug_build_id_in_other_root)
 	EXPECT_STR(name_with("lib.so", "/lib.so", (uint32_t)pid, hidden), "no debug file");
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);
-	remove_dir();
 }
 
-TEST(debug_data)
+TEST_IN_DIR(debug_data)
 {
 	uint64_t hidden;
 
@@ -183,10 +175,8 @@ TEST(debug_data)
 		SKIP("no gcc or objcopy");
 	hidden = nm("lib.full", "hidden");
 	if (!run("objcopy --strip-debug --keep-symbol=hidden --only-keep-debug lib.full mini && xz -f mini && "
-		 "objcopy --add-section .gnu_debugdata=mini.xz lib.so")) {
-		remove_dir();
+		 "objcopy --add-section .gnu_debugdata=mini.xz lib.so"))
 		SKIP("no xz");
-	}
 #ifdef HAVE_LZMA
 	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, hidden), "hidden");
 	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, nm("lib.full", "shown")), "shown");	/* from .dynsym */
@@ -198,7 +188,6 @@ TEST(debug_data)
 #else
 	(void)hidden;
 #endif
-	remove_dir();
 }
 
 /* A stripped Go program's functions have the names that its symbol table had. */
@@ -242,14 +231,11 @@ static void check_go(const char *how)
 	close_stripped(&s);
 }
 
-TEST(go_table)
+TEST_IN_DIR(go_table)
 {
-	if (!make_dir() || !run("command -v go >/dev/null")) {
-		remove_dir();
+	if (!run("command -v go >/dev/null"))
 		SKIP("go is not installed");
-	}
 	write_file("main.go", "package main\nfunc main() { println(\"x\") }\n");
 	check_go("-ldflags=-w");
 	check_go("-buildmode=pie");
-	remove_dir();
 }

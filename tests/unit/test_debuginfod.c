@@ -95,7 +95,7 @@ static void expect_cached(const char *cache, const uint8_t *id, size_t len, off_
 	*ret_size = st.st_size;
 }
 
-TEST(debuginfod_server)
+TEST_IN_DIR(debuginfod_server)
 {
 	struct debuginfod_opts small = { .max_bytes = 100 };
 	uint8_t id[64], none[20] = { 1, 2, 3 };
@@ -107,18 +107,12 @@ TEST(debuginfod_server)
 	pid_t pid;
 	int fd = -1;
 
-	if (!make_dir())
-		SKIP("no temporary directory");
 	write_file("a.c", "int main(void) { return 0; }\n");
-	if (!run("mkdir debug && gcc -g -o app a.c && objcopy --only-keep-debug app debug/app.debug && strip app && command -v debuginfod >/dev/null")) {
-		remove_dir();
+	if (!run("mkdir debug && gcc -g -o app a.c && objcopy --only-keep-debug app debug/app.debug && strip app && command -v debuginfod >/dev/null"))
 		SKIP("no gcc or debuginfod");
-	}
 	d = NULL;
-	if (debuginfod_new(&(struct debuginfod_opts){ .urls = "http://127.0.0.1:1", .cache = dir }, &d) == -ENOTSUP) {
-		remove_dir();
+	if (debuginfod_new(&(struct debuginfod_opts){ .urls = "http://127.0.0.1:1", .cache = dir }, &d) == -ENOTSUP)
 		SKIP("built without libcurl");
-	}
 	debuginfod_free(d);
 	pid = start_server();
 	len = read_id("app", id);
@@ -169,7 +163,6 @@ TEST(debuginfod_server)
 	d = client("other", NULL);
 	EXPECT_EQ(debuginfod_fetch(d, id, len), -EIO);
 	debuginfod_free(d);
-	remove_dir();
 }
 
 /* One that takes the connection and says nothing. */

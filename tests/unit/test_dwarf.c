@@ -294,29 +294,21 @@ static const char cpp[] =
 	"  std::ostringstream o; for (auto &e : u) o << e.first << e.second; for (auto &e : w) o << e;\n"
 	"  std::cout << o.str() << u.size() << index(std::cin).size(); }\n";
 
-TEST(dwarf_c)
+TEST_IN_DIR(dwarf_c)
 {
-	if (!make_dir())
-		SKIP("no temporary directory");
 	check_c("gcc, DWARF 5", BINUTILS, "gcc -O2 -g");
 	check_c("clang, DWARF 4", BINUTILS, "clang -O2 -gdwarf-4");
-	remove_dir();
 }
 
-TEST(dwarf_cpp)
+TEST_IN_DIR(dwarf_cpp)
 {
-	if (!make_dir())
-		SKIP("no temporary directory");
 	write_file("a.cc", cpp);
 	check_program("g++", BINUTILS, "g++ -O2 -g -o out a.cc");
 	check_program("clang++", LLVM, "clang++ -O2 -g -o out a.cc");
-	remove_dir();
 }
 
-TEST(dwarf_rust)
+TEST_IN_DIR(dwarf_rust)
 {
-	if (!make_dir())
-		SKIP("no temporary directory");
 	write_file("a.rs", "use std::collections::HashMap;\nuse std::io::Read;\n"
 		"fn words(s: &str) -> HashMap<String, Vec<usize>> { let mut m: HashMap<String, Vec<usize>> = HashMap::new();\n"
 		"  for (i, w) in s.split_whitespace().enumerate() { m.entry(w.to_lowercase()).or_default().push(i); } m }\n"
@@ -324,7 +316,6 @@ TEST(dwarf_rust)
 		"  let mut v: Vec<_> = words(&s).into_iter().filter(|e| e.1.len() > 1).collect();\n"
 		"  v.sort_by(|a, b| b.1.len().cmp(&a.1.len()).then(a.0.cmp(&b.0))); for (w, n) in v { println!(\"{w} {n:?}\"); } }\n");
 	check_program("rustc", BINUTILS, "rustc -C opt-level=2 -g -o out a.rs");
-	remove_dir();
 }
 
 /* ---- The same DWARF in other forms ---- */
@@ -371,7 +362,7 @@ static void expect_same(const char *form)
 	EXPECT_EQ(same, theirs.n);
 }
 
-TEST(dwarf_forms)
+TEST_IN_DIR(dwarf_forms)
 {
 	static const struct { const char *cmd, *out; } forms[] = {
 		{ "gcc -O2 -g -gdwarf-5 -gsplit-dwarf -o split5 a.c", "split5" },
@@ -385,13 +376,9 @@ TEST(dwarf_forms)
 		{ "objcopy --only-keep-debug plain only", "only" },
 	};
 
-	if (!make_dir())
-		SKIP("no temporary directory");
 	write_file("a.c", small_c);
-	if (!build("gcc -O2 -g -o plain a.c", "plain")) {
-		remove_dir();
+	if (!build("gcc -O2 -g -o plain a.c", "plain"))
 		SKIP("no gcc");
-	}
 	read_form("plain", NULL, &theirs);
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
 		if (!build(forms[i].cmd, forms[i].out)) {
@@ -401,11 +388,10 @@ TEST(dwarf_forms)
 		read_form(forms[i].out, NULL, NULL);
 		expect_same(forms[i].out);
 	}
-	remove_dir();
 }
 
 /* Two files that share their entries in a third. */
-TEST(dwarf_dwz_common)
+TEST_IN_DIR(dwarf_dwz_common)
 {
 	struct debug_query q = { 0 };
 	struct debug_file alt;
@@ -413,13 +399,9 @@ TEST(dwarf_dwz_common)
 	char path[128];
 	int fd;
 
-	if (!make_dir())
-		SKIP("no temporary directory");
 	write_file("a.c", small_c);
-	if (!build("gcc -O2 -g -o plain a.c && cp plain one && cp plain two && dwz -m common one two", "common")) {
-		remove_dir();
+	if (!build("gcc -O2 -g -o plain a.c && cp plain one && cp plain two && dwz -m common one two", "common"))
 		SKIP("no gcc or dwz");
-	}
 	read_form("plain", NULL, &theirs);
 	read_form("one", "common", NULL);
 	expect_same("dwz -m");
@@ -433,11 +415,10 @@ TEST(dwarf_dwz_common)
 	debug_file_close(&alt);
 	elf_image_close(&img);
 	close(fd);
-	remove_dir();
 }
 
 /* A reader that dies or does not end costs its own frames only. */
-TEST(dwarf_damaged)
+TEST_IN_DIR(dwarf_damaged)
 {
 	const struct dwarf_limits limits = { .bytes = 512u << 20, .seconds = 5 };
 	struct dwarf_place where = { .root_fd = -1 };
@@ -449,13 +430,9 @@ TEST(dwarf_damaged)
 	size_t len = 0;
 	int fd;
 
-	if (!make_dir())
-		SKIP("no temporary directory");
 	write_file("a.c", small_c);
-	if (!build("gcc -O2 -g -o plain a.c", "plain")) {
-		remove_dir();
+	if (!build("gcc -O2 -g -o plain a.c", "plain"))
 		SKIP("no gcc");
-	}
 	snprintf(path, sizeof(path), "%s/plain", dir);
 	good = slurp(path, &len);
 	EXPECT_EQ(elf_image_open_mem(&img, good, len, NULL), 0);
@@ -493,7 +470,6 @@ TEST(dwarf_damaged)
 	EXPECT(slowest < 22000000000ull);
 	free(good);
 	close(fd);
-	remove_dir();
 }
 
 /* A worker is stopped when its time is over. */

@@ -6,26 +6,18 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include "base/gunzip.h"
+#include "base/gzip.h"
 #include "base/pb.h"
-#include "out/out_stacks.h"
 #include "test.h"
 #include "world.h"
 
 static uint8_t *pack(const void *data, size_t size, size_t *ret)
 {
-	z_stream z = { .next_in = (uint8_t *)data, .avail_in = (uInt)size };
-	size_t cap = size + size / 100 + 100;
-	uint8_t *out = malloc(cap);
+	uint8_t *out = NULL;
 
-	EXPECT_EQ(deflateInit2(&z, 1, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY), Z_OK);
-	z.next_out = out;
-	z.avail_out = (uInt)cap;
-	EXPECT_EQ(deflate(&z, Z_FINISH), Z_STREAM_END);
-	*ret = cap - z.avail_out;
-	deflateEnd(&z);
+	EXPECT_EQ(gzip_bytes(data, size, 1, &out, ret), 0);
 	return out;
 }
 
@@ -33,9 +25,7 @@ static uint8_t *pack(const void *data, size_t size, size_t *ret)
 static char *read_packed(const void *data, size_t len, struct stacks_meta *meta, struct read_error *why)
 {
 	struct stackset ss;
-	char *out = NULL;
-	size_t out_len;
-	FILE *f;
+	char *out;
 	int err;
 
 	*meta = (struct stacks_meta){ 0 };
@@ -43,11 +33,7 @@ static char *read_packed(const void *data, size_t len, struct stacks_meta *meta,
 	EXPECT_EQ(stackset_init(&ss), 0);
 	err = read_pprof(bytes_of(data, len, false), &ss, STACK_AFTER, meta, why);
 	EXPECT(!err || err == -EFBIG || (err == -EINVAL && *why->text));
-	if (!err) {
-		f = open_memstream(&out, &out_len);
-		EXPECT_EQ(stacks_write_folded(&ss, false, f), 0);
-		fclose(f);
-	}
+	out = err ? NULL : folded_of(&ss, false);
 	stackset_free(&ss);
 	return out;
 }

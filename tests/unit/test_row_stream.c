@@ -42,6 +42,25 @@ static void open_image(void)
 	EXPECT_EQ(unwind_file_open_mem(&file, im.file.buf, im.file.len, &diag), 0);
 }
 
+/* By function the rows are the same. */
+static void check_functions(unsigned int which)
+{
+	struct row_stream by_row, by_function;
+	struct row row, *rows;
+	size_t n, differ = 0;
+
+	row_stream_open(&by_row, &file, which, NULL);
+	row_stream_open(&by_function, &file, which, NULL);
+	while (row_stream_function(&by_function, &rows, &n) > 0)
+		for (size_t i = 0; i < n; i++)
+			differ += row_stream_next(&by_row, &row) <= 0 || row.start != rows[i].start || row.end != rows[i].end ||
+				  !row_same_rules(&row, &rows[i]);
+	EXPECT_EQ(differ, 0);
+	EXPECT_EQ(row_stream_next(&by_row, &row), 0);
+	row_stream_close(&by_row);
+	row_stream_close(&by_function);
+}
+
 /* "START-END SOURCE CFA\n" for each row; the rest of these rows is always the same. */
 static const char *rows_of(unsigned int which)
 {
@@ -50,6 +69,7 @@ static const char *rows_of(unsigned int which)
 	size_t n = 0;
 	int more;
 
+	check_functions(which);
 	got[0] = 0;
 	row_stream_open(&s, &file, which, &diag);
 	while ((more = row_stream_next(&s, &r)) > 0) {
@@ -333,6 +353,7 @@ static void check_bytes(unsigned int which, const struct told *sf, const struct 
 	struct row r;
 	uint64_t last = 0;
 
+	check_functions(which);
 	memset(told, 0, sizeof(told));
 	row_stream_open(&s, &file, which, &diag);
 	while (row_stream_next(&s, &r) > 0) {

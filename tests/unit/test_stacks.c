@@ -23,17 +23,6 @@ static int read_text(const char *text, size_t len, struct stackset *ss, enum sta
 	return err;
 }
 
-static char *folded_of(const struct stackset *ss, bool two_sides)
-{
-	char *out = NULL;
-	size_t len;
-	FILE *f = open_memstream(&out, &len);
-
-	EXPECT_EQ(stacks_write_folded(ss, two_sides, f), 0);
-	fclose(f);
-	return out;
-}
-
 /* JSON's numbers, strings and nesting, and what is none of it. */
 TEST(json_read)
 {

@@ -65,7 +65,7 @@ TEST(sym_demangle_bomb)
 	EXPECT(sym_demangle(raw, buf, sizeof(buf)) > 0);
 }
 
-TEST(sym_kernel_table)
+TEST_IN_DIR(sym_kernel_table)
 {
 	static const char text[] =
 		"0000000000001000 A fixed_percpu_data\n"
@@ -95,8 +95,6 @@ TEST(sym_kernel_table)
 	struct sym_kernel *k = NULL;
 	char path[128];
 
-	if (!make_dir())
-		SKIP("no temporary directory");
 	write_file("kallsyms", text);
 	write_file("hidden", "0000000000000000 T _text\n0000000000000000 T vfs_read\n");
 	snprintf(path, sizeof(path), "%s/kallsyms", dir);
@@ -118,7 +116,6 @@ TEST(sym_kernel_table)
 	EXPECT_EQ(sym_kernel_count(k), 0);
 	sym_kernel_free(k);
 	EXPECT_EQ(sym_kernel_load("/nonexistent", &k), -ENOENT);
-	remove_dir();
 }
 
 /* ---- The front door ---- */
@@ -195,7 +192,7 @@ TEST(symbolizer_cache_overflow)
 	modules_free(ms);
 }
 
-TEST(symbolizer_reads_files)
+TEST_IN_DIR(symbolizer_reads_files)
 {
 	struct modules *ms;
 	struct symbolizer *sz;
@@ -207,13 +204,9 @@ TEST(symbolizer_reads_files)
 	uint8_t *mem;
 	uint32_t id;
 
-	if (!make_dir())
-		SKIP("no temporary directory");
 	write_file("d.cc", "namespace ns { template <class T> __attribute__((noinline)) T twice(T x) { return x + x; } template int twice(int); }\n");
-	if (!run("g++ -O2 -shared -fPIC -o d.so d.cc")) {
-		remove_dir();
+	if (!run("g++ -O2 -shared -fPIC -o d.so d.cc"))
 		SKIP("no g++");
-	}
 	snprintf(path, sizeof(path), "%s/d.so", dir);
 	ms = modules_new();
 	sz = symbolizer_new(ms);
@@ -240,5 +233,4 @@ TEST(symbolizer_reads_files)
 	symbolizer_free(sz);
 	modules_free(ms);
 	free(mem);
-	remove_dir();
 }

@@ -104,7 +104,7 @@ static const char asm_text[] =
 	"thing:	.quad 1\n"
 	"	.section .note.GNU-stack,\"\",@progbits\n";
 
-TEST(symtab_rules)
+TEST_IN_DIR(symtab_rules)
 {
 	static const struct { const char *symbol; int add; const char *want; } cases[] = {
 		{ "base", 0, "base" }, { "base", 15, "base" },
@@ -119,14 +119,10 @@ TEST(symtab_rules)
 	struct file f = { 0 };
 	size_t i;
 
-	if (!make_dir())
-		SKIP("no temporary directory");
 	write_file("a.s", asm_text);
 	write_file("a.map", "V1 { global: *; };\n");
-	if (!run("gcc -shared -nostdlib -Wl,--version-script=a.map -o a.so a.s && nm a.so > /dev/null")) {
-		remove_dir();
+	if (!run("gcc -shared -nostdlib -Wl,--version-script=a.map -o a.so a.s && nm a.so > /dev/null"))
 		SKIP("no gcc or no nm");
-	}
 	EXPECT(open_file(&f, "a.so"));
 	for (i = 0; f.t && i < sizeof(cases) / sizeof(cases[0]); i++) {
 		uint64_t at = nm("a.so", cases[i].symbol);
@@ -139,7 +135,6 @@ TEST(symtab_rules)
 		}
 	}
 	close_file(&f);
-	remove_dir();
 }
 
 static const char c_text[] =
@@ -179,36 +174,27 @@ static void check_plt(const char *file)
 	close_file(&f);
 }
 
-TEST(symtab_plt)
+TEST_IN_DIR(symtab_plt)
 {
-	if (!make_dir())
-		SKIP("no temporary directory");
 	write_file("b.c", c_text);
 	if (!run("gcc -O2 -fno-builtin -o lazy b.c -Wl,-z,lazy -fcf-protection=none && gcc -O2 -fno-builtin -o now b.c -Wl,-z,now && "
 		 "gcc -O2 -fno-builtin -fcf-protection -Wl,-z,ibtplt,-z,lazy -o ibt b.c && gcc -O2 -fno-builtin -no-pie -o fixed b.c && "
-		 "objdump --version > /dev/null && uname -m | grep -q x86_64")) {
-		remove_dir();
+		 "objdump --version > /dev/null && uname -m | grep -q x86_64"))
 		SKIP("no gcc, no objdump or not x86-64");
-	}
 	check_plt("lazy");
 	check_plt("now");
 	check_plt("ibt");
 	check_plt("fixed");
-	remove_dir();
 }
 
-TEST(symtab_stripped)
+TEST_IN_DIR(symtab_stripped)
 {
 	static const char *const flags[] = { "", "-no-pie", "-static", "-static-pie" };
 	struct file f;
 
-	if (!make_dir())
-		SKIP("no temporary directory");
 	write_file("b.c", c_text);
-	if (!run("gcc -O2 -o c b.c && strip --version > /dev/null && readelf --version > /dev/null")) {
-		remove_dir();
+	if (!run("gcc -O2 -o c b.c && strip --version > /dev/null && readelf --version > /dev/null"))
 		SKIP("no gcc or no binutils");
-	}
 	for (size_t i = 0; i < 4; i++) {
 		char cmd[256];
 		uint64_t start, main_at;
@@ -234,7 +220,6 @@ TEST(symtab_stripped)
 	EXPECT(f.img.entry != 0);
 	EXPECT_STR(name_at(&f, f.img.entry), "-");
 	close_file(&f);
-	remove_dir();
 }
 
 /* Zeroes e_shoff, e_shnum, e_shstrndx. */
@@ -244,15 +229,13 @@ static void drop_sections(uint8_t *mem)
 	memset(mem + offsetof(Elf64_Ehdr, e_shnum), 0, 4);
 }
 
-TEST(symtab_without_section_headers)
+TEST_IN_DIR(symtab_without_section_headers)
 {
 	static const char *const styles[] = { "gnu", "sysv" };
 	char path[128], cmd[256];
 	uint8_t *mem;
 	size_t len = 0;
 
-	if (!make_dir())
-		SKIP("no temporary directory");
 	write_file("b.c", c_text);
 	for (int i = 0; i < 2; i++) {
 		struct elf_image img;
@@ -262,10 +245,8 @@ TEST(symtab_without_section_headers)
 		uint64_t off = 0;
 
 		snprintf(cmd, sizeof(cmd), "gcc -O2 -shared -fPIC -Wl,--hash-style=%s -o c.so b.c", styles[i]);
-		if (!run(cmd)) {
-			remove_dir();
+		if (!run(cmd))
 			SKIP("no gcc");
-		}
 		snprintf(path, sizeof(path), "%s/c.so", dir);
 		mem = slurp(path, &len);
 		drop_sections(mem);
@@ -279,7 +260,6 @@ TEST(symtab_without_section_headers)
 		elf_image_close(&img);
 		free(mem);
 	}
-	remove_dir();
 }
 
 /* ---- Real libraries: what readelf lists is what is found ---- */
@@ -488,23 +468,18 @@ static void mutate_all(const char *path, bool sections)
 	free(mem);
 }
 
-TEST(symtab_survives_mutation)
+TEST_IN_DIR(symtab_survives_mutation)
 {
 	char path[128];
 
-	if (!make_dir())
-		SKIP("no temporary directory");
 	write_file("a.s", asm_text);
 	write_file("a.map", "V1 { global: *; };\n");
 	write_file("b.c", c_text);
-	if (!run("gcc -shared -nostdlib -Wl,--version-script=a.map -o a.so a.s && gcc -O2 -fno-builtin -o b b.c -Wl,-z,lazy")) {
-		remove_dir();
+	if (!run("gcc -shared -nostdlib -Wl,--version-script=a.map -o a.so a.s && gcc -O2 -fno-builtin -o b b.c -Wl,-z,lazy"))
 		SKIP("no gcc");
-	}
 	snprintf(path, sizeof(path), "%s/a.so", dir);
 	mutate_all(path, true);
 	mutate_all(path, false);
 	snprintf(path, sizeof(path), "%s/b", dir);
 	mutate_all(path, true);
-	remove_dir();
 }

@@ -7,40 +7,15 @@
 #include <unistd.h>
 
 #include "files.h"
+#include "space.h"
 #include "test.h"
 #include "unwind/table_cache.h"
 
 #define SPACE (8u << 20)
 
-struct space {
-	uint8_t *mem;
-	uint32_t used;
-};
-
-static void *space_alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
-{
-	struct space *s = ctx;
-	void *mem;
-
-	size = (size + 15) & ~15u;
-	if ((s->used & (SF_CHUNK - 1)) + size > SF_CHUNK)
-		s->used = (s->used + SF_CHUNK - 1) & ~(SF_CHUNK - 1);
-	if (size > SPACE - s->used)
-		return NULL;
-	mem = s->mem + s->used;
-	*ret_loc = s->used >> SF_CHUNK_SHIFT << 16 | (s->used & (SF_CHUNK - 1)) >> 4;
-	s->used += size;
-	return mem;
-}
-
-static const void *at(const struct space *s, uint32_t loc)
-{
-	return s->mem + ((size_t)SF_LOC_CHUNK(loc) << SF_CHUNK_SHIFT) + SF_LOC_OFFSET(loc);
-}
-
 static struct table_cache *cache;
 static struct unwind_file file;
-static struct table_cache_key key;
+static struct table_key key;
 static struct space packed_space, loaded_space;
 static struct pack_result packed, loaded;
 
@@ -61,10 +36,10 @@ static int store(void)
 	int err;
 
 	free(packed.sframe);
-	packed_space.used = 16;
+	space_clear(&packed_space);
 	err = pack_file(&file, &space, &packed, NULL);
 	if (!err)
-		err = table_cache_store(cache, &key, &file, &packed, &pieces);
+		err = table_cache_store(cache, &key, &packed, &pieces);
 	table_pieces_free(&pieces);
 	return err;
 }
@@ -74,7 +49,7 @@ static int load(void)
 	const struct pack_space space = { space_alloc, &loaded_space };
 
 	free(loaded.sframe);
-	loaded_space.used = 16;
+	space_clear(&loaded_space);
 	memset(loaded_space.mem, 0xa5, SPACE);
 	return table_cache_load(cache, &key, &space, &loaded);
 }
@@ -85,12 +60,10 @@ static bool begin(void)
 	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	bool ok = make_dir() && fd >= 0 && !unwind_file_open_fd(&file, fd, NULL);
 
-	packed_space.mem = malloc(SPACE);
-	loaded_space.mem = malloc(SPACE);
 	cache = open_cache(64 << 20, 0);
-	ok = ok && cache && packed_space.mem && loaded_space.mem;
+	ok = ok && cache && space_init(&packed_space, SPACE) && space_init(&loaded_space, SPACE);
 	EXPECT(ok);
-	if (ok && !table_cache_key(cache, &file, &key)) {
+	if (ok && !table_key_of(table_cache_keying(cache), &file, &key)) {
 		printf("  skipped: no build-id\n");
 		ok = false;
 	}
@@ -113,23 +86,25 @@ static void done(void)
 static char *entry_path(void)
 {
 	static char path[256];
+	char name[TABLE_KEY_NAME];
 
-	snprintf(path, sizeof(path), "%s/%s", dir, key.name);
+	table_key_name(&key, name);
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
 	return path;
 }
 
 static void same_tables(void)
 {
-	const uint32_t *a = at(&packed_space, packed.tables.dir), *b = at(&loaded_space, loaded.tables.dir);
+	const uint32_t *a = space_at(&packed_space, packed.tables.dir), *b = space_at(&loaded_space, loaded.tables.dir);
 
 	EXPECT_EQ(loaded.tables.npages, packed.tables.npages);
 	EXPECT_EQ(loaded.tables.first_page, packed.tables.first_page);
 	EXPECT_EQ(loaded.tables.flags, packed.tables.flags);
 	EXPECT_EQ(loaded.tables.nrules, packed.tables.nrules);
 	EXPECT(loaded.rows == packed.rows && loaded.rules == packed.rules && loaded.bytes == packed.bytes);
-	EXPECT(!memcmp(at(&packed_space, packed.tables.rules), at(&loaded_space, loaded.tables.rules), packed.rules * sizeof(struct sf_rule)));
+	EXPECT(!memcmp(space_at(&packed_space, packed.tables.rules), space_at(&loaded_space, loaded.tables.rules), packed.rules * sizeof(struct sf_rule)));
 	for (uint32_t i = 0; i < packed.tables.npages && i < loaded.tables.npages; i++) {
-		const uint8_t *x = at(&packed_space, a[i]), *y = at(&loaded_space, b[i]);
+		const uint8_t *x = space_at(&packed_space, a[i]), *y = space_at(&loaded_space, b[i]);
 		uint16_t n;
 
 		EXPECT_EQ(!b[i], !a[i]);
@@ -150,7 +125,7 @@ TEST(cache_gives_back_what_was_stored)
 		same_tables();
 		table_cache_close(cache);	/* the next start */
 		cache = open_cache(64 << 20, 0);
-		EXPECT(cache && table_cache_key(cache, &file, &key));
+		EXPECT(cache && table_key_of(table_cache_keying(cache), &file, &key));
 		EXPECT_EQ(load(), 0);
 		same_tables();
 	}
@@ -190,25 +165,25 @@ TEST(cache_refuses_a_damaged_entry)
 /* A file that takes another one's build-id, or its place, must not get at its tables. */
 TEST(cache_key_is_what_the_tables_are_made_from)
 {
-	struct table_cache_key other;
+	struct table_key other;
 	uint8_t *eh;
 
 	if (begin()) {
 		EXPECT_EQ(store(), 0);
 		eh = file.eh_bytes.owned;
 		eh[file.eh_bytes.view.len / 2] ^= 1;
-		EXPECT(table_cache_key(cache, &file, &other));
-		EXPECT(memcmp(&other.digest, &key.digest, sizeof(key.digest)) != 0 && strcmp(other.name, key.name) != 0);
+		EXPECT(table_key_of(table_cache_keying(cache), &file, &other));
+		EXPECT(memcmp(&other.digest, &key.digest, sizeof(key.digest)) != 0 );
 		eh[file.eh_bytes.view.len / 2] ^= 1;
 		file.img.phdrs[0].vaddr++;
-		EXPECT(table_cache_key(cache, &file, &other));
+		EXPECT(table_key_of(table_cache_keying(cache), &file, &other));
 		EXPECT(memcmp(&other.digest, &key.digest, sizeof(key.digest)) != 0);
 		file.img.phdrs[0].vaddr--;
 		file.img.size++;
-		EXPECT(table_cache_key(cache, &file, &other));
+		EXPECT(table_key_of(table_cache_keying(cache), &file, &other));
 		EXPECT(memcmp(&other.digest, &key.digest, sizeof(key.digest)) != 0);
 		file.img.size--;
-		EXPECT(table_cache_key(cache, &file, &other));
+		EXPECT(table_key_of(table_cache_keying(cache), &file, &other));
 		EXPECT(!memcmp(&other.digest, &key.digest, sizeof(key.digest)));
 		/* The entry under another name: the digest in it does not agree. */
 		other.digest.words[1]++;
@@ -222,7 +197,7 @@ TEST(cache_leaves_small_files_out)
 	if (begin()) {
 		table_cache_close(cache);
 		cache = open_cache(64 << 20, 1 << 30);
-		EXPECT(cache && !table_cache_key(cache, &file, &key));
+		EXPECT(cache && !table_key_of(table_cache_keying(cache), &file, &key));
 	}
 	done();
 }
@@ -289,7 +264,7 @@ static int entries(void)
 
 TEST(cache_stays_in_its_bounds)
 {
-	struct table_cache_key first, k;
+	struct table_key first, k;
 	struct stat st = { 0 };
 
 	if (begin()) {
@@ -299,7 +274,7 @@ TEST(cache_stays_in_its_bounds)
 		table_cache_close(cache);
 		cache = open_cache((uint64_t)st.st_size * 9 / 2, 0);	/* room for four */
 		for (int i = 0; i < 9; i++) {
-			snprintf(key.name, sizeof(key.name), "entry-%d", i);
+			key.digest.words[0] = (uint64_t)i + 1;
 			EXPECT_EQ(store(), 0);
 			usleep(20000);	/* file times are as coarse as the tick */
 			k = key;
@@ -311,7 +286,7 @@ TEST(cache_stays_in_its_bounds)
 		}
 		EXPECT_EQ(entries(), 4);
 		EXPECT_EQ(load(), 0);
-		snprintf(key.name, sizeof(key.name), "entry-2");
+		key.digest.words[0] = 3;
 		EXPECT_EQ(load(), -ENOENT);
 		key = first;
 		EXPECT_EQ(load(), 0);
@@ -328,14 +303,14 @@ TEST(cache_stays_in_its_bounds)
 /* Without the key nothing of the old entries can be told from forgeries. */
 TEST(cache_key_file_lost)
 {
-	struct table_cache_key other;
+	struct table_key other;
 
 	if (begin()) {
 		EXPECT_EQ(store(), 0);
 		table_cache_close(cache);
 		EXPECT(run("head -c 7 key > k && mv k key && chmod 600 key"));
 		cache = open_cache(64 << 20, 0);
-		EXPECT(cache && table_cache_key(cache, &file, &other));
+		EXPECT(cache && table_key_of(table_cache_keying(cache), &file, &other));
 		EXPECT(memcmp(&other.digest, &key.digest, sizeof(key.digest)) != 0);
 		EXPECT_EQ(load(), -EBADMSG);	/* the old name with the new key */
 		key = other;

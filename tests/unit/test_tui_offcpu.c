@@ -33,135 +33,122 @@ static void set_up_blocked(struct fixture *f, struct profile *p, int w, int h)
 	press(f, '7');
 }
 
-TEST(blocked_stacks_80x24)
-{
-	struct profile *p = profile_new();
-	struct fixture f;
+/* A test of a screen of that size that shows them. */
+#define TEST_BLOCKED(id, w, h)					\
+	static void blocked_##id(struct fixture *f);		\
+	TEST(id)						\
+	{							\
+		struct profile *p = profile_new();		\
+		struct fixture f;				\
+								\
+		set_up_blocked(&f, p, w, h);			\
+		blocked_##id(&f);				\
+		tear_down(&f);					\
+		profile_free(p);				\
+	}							\
+	static void blocked_##id(struct fixture *f)
 
-	set_up_blocked(&f, p, 80, 24);
-	EXPECT_STR(line(&f, 0), "sfbpf top  last 5s  18 blocks/s  lost 0  complete 85.7%  2 threads");
-	EXPECT_STR(line(&f, 1), "stops: read_fault 14.3%  sfbpf CPU 0.4% BPF 0.1% RSS 20M  tables 1.0M/2 files");
-	EXPECT_STR(line(&f, 3), "all                                                        idle hidden  1-2 of 2");
-	EXPECT_STR(line(&f, 4), " TIME%▾ BLOCKS/s   EACH S  NAME             BLOCKED IN, AND BELOW IT ITS CALLERS");
-	EXPECT_STR(line(&f, 5), "   66.7     16.0   75ms S  demo             ▸ vfs_read_[k] ‹ parse_line ‹ demo_…");
-	EXPECT_STR(line(&f, 6), "   33.3      2.0  300ms D  kwork.er         ▸ process_one_work_[k]");
-	EXPECT_STR(line(&f, 7), "");
-	press(&f, 'i');			/* percentages are of what is shown */
-	EXPECT_STR(line(&f, 5), "   60.0     16.0   75ms S  demo             ▸ vfs_read_[k] ‹ parse_line ‹ demo_…");
-	EXPECT_STR(line(&f, 7), "   10.0      0.0      - S  demo             ▸ vfs_read_[k] ‹ worker");
-	press(&f, 'K');			/* without its frames the kernel thread has none */
-	EXPECT_STR(line(&f, 5), "   60.0     16.0   75ms S  demo             ▸ parse_line ‹ demo_main");
-	EXPECT(shows(&f, "[no stack]"));
-	tear_down(&f);
-	profile_free(p);
+TEST_BLOCKED(blocked_stacks_80x24, 80, 24)
+{
+	EXPECT_STR(line(f, 0), "sfbpf top  last 5s  18 blocks/s  lost 0  complete 85.7%  2 threads");
+	EXPECT_STR(line(f, 1), "stops: read_fault 14.3%  sfbpf CPU 0.4% BPF 0.1% RSS 20M  tables 1.0M/2 files");
+	EXPECT_STR(line(f, 3), "all                                                        idle hidden  1-2 of 2");
+	EXPECT_STR(line(f, 4), " TIME%▾ BLOCKS/s   EACH S  NAME             BLOCKED IN, AND BELOW IT ITS CALLERS");
+	EXPECT_STR(line(f, 5), "   66.7     16.0   75ms S  demo             ▸ vfs_read_[k] ‹ parse_line ‹ demo_…");
+	EXPECT_STR(line(f, 6), "   33.3      2.0  300ms D  kwork.er         ▸ process_one_work_[k]");
+	EXPECT_STR(line(f, 7), "");
+	press(f, 'i');			/* percentages are of what is shown */
+	EXPECT_STR(line(f, 5), "   60.0     16.0   75ms S  demo             ▸ vfs_read_[k] ‹ parse_line ‹ demo_…");
+	EXPECT_STR(line(f, 7), "   10.0      0.0      - S  demo             ▸ vfs_read_[k] ‹ worker");
+	press(f, 'K');			/* without its frames the kernel thread has none */
+	EXPECT_STR(line(f, 5), "   60.0     16.0   75ms S  demo             ▸ parse_line ‹ demo_main");
+	EXPECT(shows(f, "[no stack]"));
 }
 
-TEST(blocked_stacks_at_other_sizes)
+TEST_BLOCKED(blocked_stacks_at_other_sizes, 120, 40)
 {
-	struct profile *p = profile_new();
-	struct fixture f;
-
-	set_up_blocked(&f, p, 120, 40);
-	EXPECT_STR(line(&f, 4), " TIME%▾  THREADS  BLOCKS/s    EACH S      PID NAME                BLOCKED IN, AND BELOW IT ITS CALLERS");
-	EXPECT_STR(line(&f, 5), "   66.7      1.2      16.0    75ms S  several demo                ▸ vfs_read_[k] ‹ parse_line ‹ demo_main");
-	ui_resize(&f.ui, 40, 10);
-	draw(&f);
-	EXPECT_STR(line(&f, 2), " TIME%▾ NAME             BLOCKED IN, AN…");
-	EXPECT_STR(line(&f, 3), "   66.7 demo             ▸ vfs_read_[k]…");
-	tear_down(&f);
-	profile_free(p);
+	EXPECT_STR(line(f, 4), " TIME%▾  THREADS  BLOCKS/s    EACH S      PID NAME                BLOCKED IN, AND BELOW IT ITS CALLERS");
+	EXPECT_STR(line(f, 5), "   66.7      1.2      16.0    75ms S  several demo                ▸ vfs_read_[k] ‹ parse_line ‹ demo_main");
+	ui_resize(&f->ui, 40, 10);
+	draw(f);
+	EXPECT_STR(line(f, 2), " TIME%▾ NAME             BLOCKED IN, AN…");
+	EXPECT_STR(line(f, 3), "   66.7 demo             ▸ vfs_read_[k]…");
 }
 
-TEST(blocked_stacks_open_and_zoom)
+TEST_BLOCKED(blocked_stacks_open_and_zoom, 80, 24)
 {
-	struct profile *p = profile_new();
-	struct fixture f;
-
-	set_up_blocked(&f, p, 80, 24);
-	press(&f, ' ');
-	EXPECT_STR(line(&f, 5), "   66.7     16.0   75ms S  demo             ▾ vfs_read_[k]");
-	EXPECT_STR(line(&f, 6), "                                                do_syscall_64_[k]");
-	EXPECT_STR(line(&f, 7), "                                                parse_line");
-	EXPECT_STR(line(&f, 8), "                                                demo_main");
-	press(&f, 'j');
-	press(&f, '-');			/* from a frame to its stack, and that is closed */
-	EXPECT_EQ(f.ui.pos[VIEW_OFFCPU].cursor, 0);
-	press(&f, '-');
-	EXPECT_STR(line(&f, 6), "   33.3      2.0  300ms D  kwork.er         ▸ process_one_work_[k]");
-	press(&f, KEY_RETURN);		/* several processes: the command */
-	EXPECT_STR(line(&f, 3), "all › demo  60.0% of all time                              idle hidden  1-1 of 1");
-	press(&f, KEY_RETURN);		/* then its function */
-	EXPECT_STR(line(&f, 3), "all › demo › parse_line  60.0% of all time                 idle hidden  1-1 of 1");
-	press(&f, '1');			/* the other views follow */
-	EXPECT(shows(&f, "hash_word") && !shows(&f, "worker"));
-	press(&f, '7');
-	press(&f, KEY_ESCAPE);
-	press(&f, KEY_ESCAPE);
-	press(&f, 'j');
-	press(&f, KEY_RETURN);
-	EXPECT(strstr(line(&f, 3), "all › kwork.er (300)"));
-	press(&f, KEY_ESCAPE);
-	EXPECT_EQ(f.ui.sel.n, 0);
-	tear_down(&f);
-	profile_free(p);
+	press(f, ' ');
+	EXPECT_STR(line(f, 5), "   66.7     16.0   75ms S  demo             ▾ vfs_read_[k]");
+	EXPECT_STR(line(f, 6), "                                                do_syscall_64_[k]");
+	EXPECT_STR(line(f, 7), "                                                parse_line");
+	EXPECT_STR(line(f, 8), "                                                demo_main");
+	press(f, 'j');
+	press(f, '-');			/* from a frame to its stack, and that is closed */
+	EXPECT_EQ(f->ui.pos[VIEW_OFFCPU].cursor, 0);
+	press(f, '-');
+	EXPECT_STR(line(f, 6), "   33.3      2.0  300ms D  kwork.er         ▸ process_one_work_[k]");
+	press(f, KEY_RETURN);		/* several processes: the command */
+	EXPECT_STR(line(f, 3), "all › demo  60.0% of all time                              idle hidden  1-1 of 1");
+	press(f, KEY_RETURN);		/* then its function */
+	EXPECT_STR(line(f, 3), "all › demo › parse_line  60.0% of all time                 idle hidden  1-1 of 1");
+	press(f, '1');			/* the other views follow */
+	EXPECT(shows(f, "hash_word") && !shows(f, "worker"));
+	press(f, '7');
+	press(f, KEY_ESCAPE);
+	press(f, KEY_ESCAPE);
+	press(f, 'j');
+	press(f, KEY_RETURN);
+	EXPECT(strstr(line(f, 3), "all › kwork.er (300)"));
+	press(f, KEY_ESCAPE);
+	EXPECT_EQ(f->ui.sel.n, 0);
 }
 
-TEST(blocked_stacks_filter_sort_baseline)
+TEST_BLOCKED(blocked_stacks_filter_sort_baseline, 80, 24)
 {
 	const struct live_sum sum = { .seconds = 5, .c = { .taken = 90 } };
-	struct profile *p = profile_new(), *next = profile_new();
-	struct fixture f;
+	struct profile *next = profile_new();
 
-	set_up_blocked(&f, p, 80, 24);
-	press(&f, '/');
-	type(&f, "PARSE");
-	press(&f, KEY_RETURN);
-	EXPECT(shows(&f, "vfs_read_[k]") && !shows(&f, "process_one"));
-	press(&f, KEY_ESCAPE);
-	press(&f, '/');		/* the row is that of process 101 as well */
-	type(&f, "101");
-	press(&f, KEY_RETURN);
-	EXPECT(shows(&f, "vfs_read_[k]") && !shows(&f, "process_one"));
-	press(&f, KEY_ESCAPE);
-	press(&f, 'I');
-	EXPECT(strstr(line(&f, 5), "kwork.er"));
-	press(&f, 'I');
+	press(f, '/');
+	type(f, "PARSE");
+	press(f, KEY_RETURN);
+	EXPECT(shows(f, "vfs_read_[k]") && !shows(f, "process_one"));
+	press(f, KEY_ESCAPE);
+	press(f, '/');		/* the row is that of process 101 as well */
+	type(f, "101");
+	press(f, KEY_RETURN);
+	EXPECT(shows(f, "vfs_read_[k]") && !shows(f, "process_one"));
+	press(f, KEY_ESCAPE);
+	press(f, 'I');
+	EXPECT(strstr(line(f, 5), "kwork.er"));
+	press(f, 'I');
 	for (int i = 0; i < 2; i++)	/* BLOCKS/s, EACH */
-		press(&f, '>');
-	EXPECT(strstr(line(&f, 5), "kwork.er"));
-	press(&f, 'P');
-	press(&f, 'b');
+		press(f, '>');
+	EXPECT(strstr(line(f, 5), "kwork.er"));
+	press(f, 'P');
+	press(f, 'b');
 	fill_blocked(next);
 	add_blocked(next, &(struct made){ 300, "kwork\033er", 10, SF_STOP_COMPLETE, true, 0, 1, { WORK } }, SF_OFF_D, 3000);
-	ui_set_offcpu(&f.ui, next, &sum);
-	EXPECT_EQ(ui_refresh(&f.ui, f.profile, &f.sum), 0);
-	draw(&f);
-	EXPECT_STR(line(&f, 5), "   50.0  -16.7     16.0   75ms S  demo             ▸ vfs_read_[k] ‹ parse_line …");
-	EXPECT_STR(line(&f, 6), "   50.0  +16.7      4.0  300ms D  kwork.er         ▸ process_one_work_[k]");
-	press(&f, 'b');
-	EXPECT(!shows(&f, "DIFF"));
-	tear_down(&f);
-	profile_free(p);
+	ui_set_offcpu(&f->ui, next, &sum);
+	EXPECT_EQ(ui_refresh(&f->ui, f->profile, &f->sum), 0);
+	draw(f);
+	EXPECT_STR(line(f, 5), "   50.0  -16.7     16.0   75ms S  demo             ▸ vfs_read_[k] ‹ parse_line …");
+	EXPECT_STR(line(f, 6), "   50.0  +16.7      4.0  300ms D  kwork.er         ▸ process_one_work_[k]");
+	press(f, 'b');
+	EXPECT(!shows(f, "DIFF"));
 	profile_free(next);
 }
 
 /* The collection may end at any time. */
-TEST(blocked_window_goes_away)
+TEST_BLOCKED(blocked_window_goes_away, 80, 24)
 {
-	struct profile *p = profile_new();
-	struct fixture f;
-
-	set_up_blocked(&f, p, 80, 24);
-	ui_set_offcpu(&f.ui, NULL, NULL);
-	draw(&f);
-	EXPECT(shows(&f, "measuring blocks"));
-	press(&f, KEY_RETURN);
-	press(&f, ' ');
-	snprintf(f.ui.off.error, sizeof(f.ui.off.error), "this kernel cannot trace its scheduler");
-	draw(&f);
-	EXPECT(shows(&f, "this kernel cannot"));
-	tear_down(&f);
-	profile_free(p);
+	ui_set_offcpu(&f->ui, NULL, NULL);
+	draw(f);
+	EXPECT(shows(f, "measuring blocks"));
+	press(f, KEY_RETURN);
+	press(f, ' ');
+	snprintf(f->ui.off.error, sizeof(f->ui.off.error), "this kernel cannot trace its scheduler");
+	draw(f);
+	EXPECT(shows(f, "this kernel cannot"));
 }
 
 TEST(one_cpu)

@@ -4,6 +4,7 @@
 #define SFBPF_TESTS_UNIT_WORLD_H
 
 #include "out/out.h"
+#include "out/out_stacks.h"
 #include "samples.h"
 #include "test.h"
 
@@ -47,6 +48,17 @@ static inline void free_world(struct world *w)
 	profile_free(w->p);
 	symbolizer_free(w->sz);
 	modules_free(w->ms);
+}
+
+static inline char *folded_of(const struct stackset *ss, bool two_sides)
+{
+	char *out = NULL;
+	size_t len;
+	FILE *f = open_memstream(&out, &len);
+
+	EXPECT_EQ(stacks_write_folded(ss, two_sides, f), 0);
+	fclose(f);
+	return out;
 }
 
 static inline char *written_bytes(int (*write)(const struct out_report *r, FILE *f), const struct out_report *r, size_t *ret_len)

@@ -87,39 +87,76 @@ void body_labels(const struct encode_input *in, const struct target *t, void (*f
 		fn(ctx, in->cfg->labels.list[i].name, in->cfg->labels.list[i].value);
 }
 
-int body_format(const struct encode_input *in, uint8_t **ret, size_t *ret_len)
+bool body_has(const struct encode_input *in, enum window_kind kind)
+{
+	for (size_t g = 0; g < in->window->ngroups; g++)
+		if (in->window->groups[g].kind == kind && profile_count(in->window->groups[g].profile))
+			return true;
+	return false;
+}
+
+struct out_report body_report(const struct encode_input *in, enum window_kind kind, struct profile *p, struct run_stats *stats,
+			      struct out_meta *meta)
+{
+	bool off = kind == WINDOW_OFF_CPU;
+
+	*stats = *in->stats;
+	*meta = *in->meta;
+	stats->offcpu = off;
+	if (off) {
+		stats->samples = in->window->blocks;
+		meta->event = "off-cpu";
+		meta->hz = 0;
+	}
+	return (struct out_report){
+		.profile = p, .symbols = in->symbols, .modules = in->modules, .meta = meta, .stats = stats,
+		.opts = { .redact = (enum redact)in->cfg->redact, .any_process = !in->cfg->label_pid, .usec = off },
+	};
+}
+
+int body_format(const struct encode_input *in, enum window_kind kind, struct body *ret)
 {
 	const struct out_format *format = out_format_named(in->cfg->format);
-	struct run_stats stats = *in->stats;
-	struct out_report r = {
-		.profile = window_merged(in->window), .symbols = in->symbols, .modules = in->modules, .meta = in->meta, .stats = &stats,
-		.opts = { .redact = (enum redact)in->cfg->redact, .any_process = !in->cfg->label_pid },
-	};
+	struct profile *p = window_merged(in->window, kind);
+	struct run_stats stats;
+	struct out_meta meta;
+	struct out_report r = body_report(in, kind, p, &stats, &meta);
 	char *text = NULL;
-	FILE *f = r.profile ? open_memstream(&text, ret_len) : NULL;
+	FILE *f;
 	int err = -ENOMEM;
 
+	*ret = (struct body){
+		.kind = kind == WINDOW_OFF_CPU ? BODY_FILE_OFF_CPU : BODY_FILE, .time_ns = in->window->start_unix_ns,
+		.samples = kind == WINDOW_OFF_CPU ? in->window->blocks : in->window->samples,
+	};
+	f = p ? open_memstream(&text, &ret->len) : NULL;
 	if (f) {
-		profile_account(r.profile, in->modules, &stats.account);
+		profile_account(p, in->modules, &stats.account);
 		err = format->write(&r, f);
 	}
 	if (f && fclose(f) && !err)
 		err = -ENOMEM;
-	profile_free(r.profile);
+	profile_free(p);
 	if (err)
 		free(text);
 	else
-		*ret = (uint8_t *)text;
+		ret->data = (uint8_t *)text;
 	return err;
 }
 
 int body_file(const struct encode_input *in, body_fn fn, void *ctx)
 {
-	uint8_t *data;
-	size_t len;
-	int err = body_format(in, &data, &len);
+	struct body b;
+	int err = 0;
 
-	return err ? err : body_emit(in, BODY_FILE, false, data, len, in->window->samples, NULL, fn, ctx);
+	for (enum window_kind kind = 0; kind < WINDOW_KINDS && !err; kind++) {
+		if (!body_has(in, kind))
+			continue;
+		err = body_format(in, kind, &b);
+		if (!err)
+			err = body_emit(in, (enum body_kind)b.kind, false, b.data, b.len, b.samples, NULL, fn, ctx);
+	}
+	return err;
 }
 
 int body_encode(const struct encode_input *in, body_fn fn, void *ctx)

@@ -15,7 +15,7 @@
 
 /* Stored in the spool: append only. */
 enum body_kind {
-	BODY_OTLP = 1, BODY_PYROSCOPE, BODY_PARCA, BODY_CH_STACKS, BODY_CH_FILES, BODY_CH_SAMPLES, BODY_FILE, BODY_KINDS
+	BODY_OTLP = 1, BODY_PYROSCOPE, BODY_PARCA, BODY_CH_STACKS, BODY_CH_FILES, BODY_CH_SAMPLES, BODY_FILE, BODY_FILE_OFF_CPU, BODY_KINDS
 };
 
 struct body {
@@ -23,7 +23,7 @@ struct body {
 	bool gzip;		/* data is compressed */
 	uint8_t id[16];		/* random, stays with the body: what a receiver knows a repetition by */
 	uint64_t time_ns;	/* start of the window, Unix */
-	uint64_t samples;	/* that are in it, and in no other body */
+	uint64_t samples;	/* and blocks that ended: those that are in it, and in no other body */
 	uint8_t *data;		/* malloc'ed */
 	size_t len;
 };
@@ -55,8 +55,12 @@ int body_pyroscope(const struct encode_input *in, body_fn fn, void *ctx);
 int body_parca(const struct encode_input *in, body_fn fn, void *ctx);
 int body_clickhouse(const struct encode_input *in, body_fn fn, void *ctx);
 int body_file(const struct encode_input *in, body_fn fn, void *ctx);
-/* The whole window in cfg->format. */
-int body_format(const struct encode_input *in, uint8_t **ret, size_t *ret_len);
+/* All of a kind that the window has, as a file in cfg->format. Its data is the caller's to free. 0 or -errno. */
+int body_format(const struct encode_input *in, enum window_kind kind, struct body *ret);
+bool body_has(const struct encode_input *in, enum window_kind kind);
+/* What outputs are told of a profile of that kind. */
+struct out_report body_report(const struct encode_input *in, enum window_kind kind, struct profile *p, struct run_stats *stats,
+			      struct out_meta *meta);
 
 /* A stack the way all bodies show it, leaf first: kernel part, user part, and the note of an incomplete one. */
 struct body_stack {

@@ -208,8 +208,23 @@ static const char *label(const struct agent_config *cfg, const char *name, const
 	return own;
 }
 
-static void put_sample(struct rows *r, const struct target *t, const struct profile_stack *s, uint64_t id)
+/* Blocked time is a number of nanoseconds, so that value * period_ns is a time for both types. */
+static uint64_t period_of(const struct rows *r, enum window_kind kind)
 {
+	return kind == WINDOW_OFF_CPU ? 1 : out_is_clock(r->in->meta) ? (uint64_t)(1e9 / r->in->window->hz + 0.5) : 0;
+}
+
+static void put_state(struct json *j, enum window_kind kind, const struct profile_stack *s)
+{
+	static const char letters[] = SF_OFF_LETTERS;
+
+	if (kind == WINDOW_OFF_CPU && s->state < SF_OFF_STATES)
+		json_str(j, "state", (char [2]){ letters[s->state] });
+}
+
+static void put_sample(struct rows *r, const struct window_group *g, const struct profile_stack *s, uint64_t id)
+{
+	const struct target *t = targets_at(r->in->window->targets, g->target);
 	const struct window *w = r->in->window;
 	struct json j = row_begin(r);
 	char ts[32], comm[64];
@@ -224,37 +239,38 @@ static void put_sample(struct rows *r, const struct target *t, const struct prof
 	json_str(&j, "version", label(r->in->cfg, "service.version", ""));
 	json_str(&j, "container", t->container);
 	json_str(&j, "comm", comm);
-	json_str(&j, "type", "cpu");
+	json_str(&j, "type", g->kind == WINDOW_OFF_CPU ? "off_cpu" : "cpu");
 	json_u64(&j, "stack_id", id);
-	json_u64(&j, "value", s->count);
-	json_u64(&j, "period_ns", out_is_clock(r->in->meta) ? (uint64_t)(1e9 / w->hz + 0.5) : 0);
+	json_u64(&j, "value", window_value(g->kind, s));
+	json_u64(&j, "period_ns", period_of(r, g->kind));
 	json_object(&j, "labels");
+	put_state(&j, g->kind, s);
 	body_labels(r->in, t, on_label, &j);
 	json_object_end(&j);
 	row_end(r, &j);
 	r->samples += s->count;
 }
 
-typedef void (*each_fn)(struct rows *r, const struct target *t, const struct body_stack *st);
+typedef void (*each_fn)(struct rows *r, const struct window_group *g, const struct body_stack *st);
 
-static void each_new(struct rows *r, const struct target *t, const struct body_stack *st)
+static void each_new(struct rows *r, const struct window_group *g, const struct body_stack *st)
 {
 	uint64_t id = stack_id(r->in, st);
 
-	(void)t;
+	(void)g;
 	if (is_new(r, &sent.stacks, id))
 		put_stack(r, st, id);
 }
 
-static void each_file(struct rows *r, const struct target *t, const struct body_stack *st)
+static void each_file(struct rows *r, const struct window_group *g, const struct body_stack *st)
 {
-	(void)t;
+	(void)g;
 	put_files(r, st);
 }
 
-static void each_sample(struct rows *r, const struct target *t, const struct body_stack *st)
+static void each_sample(struct rows *r, const struct window_group *g, const struct body_stack *st)
 {
-	put_sample(r, t, &st->s, stack_id(r->in, st));
+	put_sample(r, g, &st->s, stack_id(r->in, st));
 }
 
 static int pass(const struct encode_input *in, enum body_kind kind, each_fn each, body_fn fn, void *ctx)
@@ -267,7 +283,7 @@ static int pass(const struct encode_input *in, enum body_kind kind, each_fn each
 		for (size_t i = 0; i < profile_count(w->groups[g].profile) && !r.err; i++) {
 			r.err = body_stack(in, w->groups[g].profile, i, &st);
 			if (!r.err)
-				each(&r, targets_at(w->targets, w->groups[g].target), &st);
+				each(&r, &w->groups[g], &st);
 		}
 	}
 	if (r.f)

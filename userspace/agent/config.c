@@ -44,6 +44,8 @@ static const struct key keys[] = {
 	{ { "agent", "frequency", "HZ", "samples a second and CPU (19); the same as -F" }, T_NUMBER, AT(hz), 1, 10000, NULL },
 	CHOICE("agent", "symbols", "WHERE", symbols, symbols, "host: names; none: build-ids and offsets, for backends that symbolize"),
 	SWITCH("agent", "label-pid", label_pid, "keep processes of one service apart"),
+	SWITCH("agent", "off-cpu", off_cpu, "blocked time, too: profiles of their own, in nanoseconds"),
+	TIME("agent", "off-cpu-min", off_min_ns, 0, 3600 * NUM_S, "blocks shorter than that are not counted (1ms)"),
 	CHOICE("agent", "redact-paths", "WHICH", redact, redactions, "none, home (directories of users), all (file names only)"),
 	STRING("agent", "host", "NAME", host, "instead of the machine's name"),
 	STRING("agent", "service", "NAME", service, "service.name of what belongs to no unit or container (host)"),
@@ -77,6 +79,8 @@ static const struct key keys[] = {
 
 	{ { "budget", "cpu-limit", "PERCENT", "of one CPU, for the agent itself; above it the frequency is lowered (1)" },
 	  T_PERCENT, AT(cpu_pct), 0, 0, NULL },
+	{ { "budget", "off-cpu-limit", "PERCENT", "of all CPUs, for measuring blocked time; above it short blocks are sampled (1)" },
+	  T_PERCENT, AT(off_pct), 0, 0, NULL },
 	SIZE("budget", "table-memory", table_bytes, 1 << 20, 1ull << 40, "at most this much kernel memory for row tables (256M)"),
 	SIZE("budget", "ring-size", ring_bytes, 4096, 1 << 30, "ring buffer between kernel and user space (2M)"),
 	SIZE("budget", "memory-limit", memory_bytes, 1 << 20, 1ull << 40, "of heap; above it symbols are forgotten (64M)"),
@@ -118,7 +122,7 @@ struct agent_config *agent_config_new(void)
 	if (!c)
 		return NULL;
 	*c = (struct agent_config){
-		.interval_ns = 10 * NUM_S, .jitter_pct = 20, .hz = 19, .gzip = true, .seccomp = true,
+		.interval_ns = 10 * NUM_S, .jitter_pct = 20, .hz = 19, .off_min_ns = NUM_MS, .off_pct = 1, .gzip = true, .seccomp = true,
 		.timeout_ns = 10 * NUM_S, .connect_timeout_ns = 5 * NUM_S, .request_bytes = 3 << 20,
 		.retry_min_ns = NUM_S, .retry_max_ns = 60 * NUM_S, .shutdown_ns = 3 * NUM_S,
 		.spool_bytes = 64 << 20, .spool_age_ns = 86400 * NUM_S, .cpu_pct = 1, .memory_bytes = 64 << 20,

@@ -32,7 +32,8 @@ struct agent_pairs {
 struct agent_config {
 	uint64_t interval_ns, jitter_pct, hz;
 	int symbols, redact;
-	bool label_pid;
+	bool label_pid, off_cpu;
+	uint64_t off_min_ns;
 	char *host, *service;			/* NULL: the machine's name; "host" */
 	struct agent_pairs labels;
 
@@ -48,7 +49,7 @@ struct agent_config {
 	char *spool;
 	uint64_t spool_bytes, spool_age_ns;
 
-	double cpu_pct;
+	double cpu_pct, off_pct;
 	uint64_t memory_bytes, table_bytes, ring_bytes;
 	char *user;
 	bool seccomp;

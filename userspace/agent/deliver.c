@@ -51,7 +51,7 @@ static bool fits_protocol(int protocol, uint32_t kind)
 	case AGENT_CLICKHOUSE:
 		return kind == BODY_CH_STACKS || kind == BODY_CH_FILES || kind == BODY_CH_SAMPLES;
 	default:
-		return kind == BODY_FILE;
+		return kind == BODY_FILE || kind == BODY_FILE_OFF_CPU;
 	}
 }
 
@@ -335,7 +335,7 @@ int deliver_file(const char *dir, const char *format, const char *host, const st
 
 	escape(safe, sizeof(safe), host);
 	body_id_text(b->id, id);
-	snprintf(name, sizeof(name), "sfbpf-%s-%" PRIu64 "-%.8s%s", safe, b->time_ns / 1000000, id,
+	snprintf(name, sizeof(name), "sfbpf-%s-%" PRIu64 "-%.8s%s%s", safe, b->time_ns / 1000000, id, b->kind == BODY_FILE_OFF_CPU ? ".off_cpu" : "",
 		 f && f->suffixes[0] ? f->suffixes[0] : ".txt");
 	if (mkdir(dir, 0700) && errno != EEXIST)
 		return -errno;

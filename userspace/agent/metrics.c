@@ -70,17 +70,39 @@ static void write_sampling(FILE *f, const struct metrics_values *v)
 	one(f, "cpus", "gauge", "CPUs that are sampled.", (double)v->cpus);
 }
 
+static void write_off_cpu(FILE *f, const struct metrics_values *v)
+{
+	const struct metrics_off_cpu *o = &v->off;
+
+	if (!v->off_cpu && !o->blocked_ns)
+		return;
+	one(f, "off_cpu_measured", "gauge", "1: blocked time is measured; 0: not now, for its limit.", o->on);
+	one(f, "off_cpu_blocks_total", "counter", "Blocks that ended, in closed windows.", (double)o->blocks);
+	one(f, "off_cpu_blocked_seconds_total", "counter", "Blocked time in closed windows.", (double)o->blocked_ns / 1e9);
+	one(f, "off_cpu_sampled_seconds_total", "counter", "Blocked time that samples stand for.",
+	    (double)(o->now.sampled_ns + o->before.sampled_ns) / 1e9);
+	one(f, "off_cpu_lost_seconds_total", "counter", "Blocked time that is in no window.", (double)(o->now.lost_ns + o->before.lost_ns) / 1e9);
+	one(f, "off_cpu_records_lost_total", "counter", "Records of blocks that did not arrive.", (double)(o->now.lost + o->before.lost));
+	one(f, "off_cpu_bpf_seconds_total", "counter", "CPU time that measuring it took in the kernel.",
+	    (double)(o->now.bpf_ns + o->before.bpf_ns) / 1e9);
+	one(f, "off_cpu_sampling_seconds", "gauge", "Shorter blocks are sampled, one for each so much blocked time; 0: all are counted.",
+	    (double)o->thin_ns / 1e9);
+	one(f, "off_cpu_suspended_total", "counter", "Times that it was given up for a while.", (double)o->suspended);
+}
+
 static void write_memory(FILE *f, const struct metrics_values *v)
 {
 	one(f, "files", "gauge", "Mapped files with unwind tables.", (double)v->modules);
 	one(f, "table_rows", "gauge", "Rows in the unwind tables.", (double)v->rows);
 	one(f, "table_bytes", "gauge", "Kernel memory of the unwind tables.", (double)v->table_bytes);
 	one(f, "files_seen_total", "counter", "Files met for the first time while sampling.", (double)v->needs);
+	one(f, "parsers_died_total", "counter", "Processes that read mapped files and died, or took too long.", (double)v->parsers_ended);
+	one(f, "files_failed_total", "counter", "Files without tables because of that.", (double)v->parsers_failed);
 	one(f, "symbol_bytes", "gauge", "Memory of symbol tables and names.", (double)v->symbol_bytes);
 	one(f, "symbols_forgotten_total", "counter", "Times that symbols were forgotten for the memory limit.", (double)v->symbols_reset);
 	one(f, "resident_memory_bytes", "gauge", "Resident memory of the agent, with the tables.", (double)budget_rss());
 	one(f, "heap_bytes", "gauge", "Resident memory of its own: no tables, no libraries.", (double)budget_heap());
-	one(f, "cpu_seconds_total", "counter", "CPU time of the agent.", (double)budget_cpu_ns() / 1e9);
+	one(f, "cpu_seconds_total", "counter", "CPU time of the agent.", (double)(budget_cpu_ns() + v->parsers_cpu_ns) / 1e9);
 	one(f, "start_time_seconds", "gauge", "When it was started, Unix time.", (double)v->start_unix_ns / 1e9);
 	one(f, "reloads_total", "counter", "Configuration reloads.", (double)v->reloads);
 	one(f, "reload_errors_total", "counter", "Reloads refused because of the file.", (double)v->reload_errors);
@@ -126,6 +148,7 @@ void metrics_write(FILE *f, const struct metrics_values *v, const struct sender_
 	head(f, "build_info", "gauge", "Version.");
 	fprintf(f, "sfbpf_agent_build_info{version=\"" SFBPF_VERSION "\"} 1\n");
 	write_sampling(f, v);
+	write_off_cpu(f, v);
 	write_memory(f, v);
 	write_delivery(f, s, a);
 }

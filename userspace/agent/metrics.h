@@ -15,6 +15,16 @@
 #include "agent/spool.h"
 #include "out/out.h"
 
+/* Blocked time. */
+struct metrics_off_cpu {
+	bool on;
+	struct {
+		uint64_t bpf_ns, taken, sampled_ns, lost_ns, lost;
+	} now, before;				/* since it was last started, and until then */
+	uint64_t blocks, blocked_ns;		/* in windows */
+	uint64_t thin_ns, suspended;
+};
+
 /* Since the start, unless it is said otherwise. */
 struct metrics_values {
 	uint64_t start_unix_ns, alive_ns;	/* alive_ns: CLOCK_MONOTONIC of the last look at the ring */
@@ -22,11 +32,14 @@ struct metrics_values {
 	uint64_t windows, windows_failed, window_samples, samples_taken, samples_dropped, lost[SF_LOST_MAX];
 	uint64_t user_stacks, stops[SF_STOP_MAX];
 	uint64_t modules, rows, table_bytes, needs;
+	uint64_t parsers_ended, parsers_failed, parsers_cpu_ns;	/* processes that read files and died, or took too long; files lost so */
 	uint64_t symbol_bytes, symbols_reset;
 	uint64_t hz, hz_want, throttled;
 	uint64_t cpus;
 	uint64_t reloads, reload_errors;
 	double last_window_s, encode_s;
+	bool off_cpu;				/* asked for */
+	struct metrics_off_cpu off;
 	char config_hash[17];
 };
 

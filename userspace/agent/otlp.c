@@ -4,7 +4,8 @@
  * a target, one Profile in it, one dictionary a request. A window is cut into as many requests as its size needs.
  *
  * What receivers want beyond the specification: element 0 of every table is present and empty (also link_table's);
- * resource attributes use plain key and string_value; resource, scope and period_type are present; one value a sample.
+ * resource attributes use plain key and string_value; resource, scope and period_type are present; one value a sample. Blocked time
+ * has an empty period_type, by which receivers tell it from CPU time.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -335,23 +336,35 @@ static void put_samples(struct otlp *o)
 	}
 }
 
-static void put_profile(struct otlp *o)
+static void put_types(struct otlp *o, enum window_kind kind)
+{
+	bool clock = out_is_clock(o->in->meta);
+	struct pb *pb = &o->resources;
+
+	if (kind == WINDOW_OFF_CPU)
+		put_type(pb, PROFILE_PERIOD_TYPE, 0, 0);
+	else if (clock)
+		put_type(pb, PROFILE_PERIOD_TYPE, string_id(o, "cpu"), string_id(o, "nanoseconds"));
+	else
+		put_type(pb, PROFILE_PERIOD_TYPE, string_id(o, o->in->meta->event), string_id(o, "count"));
+	pb_u64(pb, PROFILE_PERIOD, clock && kind == WINDOW_CPU ? (uint64_t)(1e9 / o->in->window->hz + 0.5) : 0);
+}
+
+static void put_profile(struct otlp *o, enum window_kind kind)
 {
 	const struct window *w = o->in->window;
-	bool clock = out_is_clock(o->in->meta);
 	struct pb *pb = &o->resources;
 	uint8_t id[16];
 	size_t at = pb_begin(pb, SCOPE_PROFILES_PROFILES);
 
-	put_type(pb, PROFILE_SAMPLE_TYPE, string_id(o, "samples"), string_id(o, "count"));
+	if (kind == WINDOW_OFF_CPU)
+		put_type(pb, PROFILE_SAMPLE_TYPE, string_id(o, "off_cpu"), string_id(o, "nanoseconds"));
+	else
+		put_type(pb, PROFILE_SAMPLE_TYPE, string_id(o, "samples"), string_id(o, "count"));
 	put_samples(o);
 	pb_fixed64(pb, PROFILE_TIME, w->start_unix_ns);
 	pb_u64(pb, PROFILE_DURATION, w->duration_ns);
-	if (clock)
-		put_type(pb, PROFILE_PERIOD_TYPE, string_id(o, "cpu"), string_id(o, "nanoseconds"));
-	else
-		put_type(pb, PROFILE_PERIOD_TYPE, string_id(o, o->in->meta->event), string_id(o, "count"));
-	pb_u64(pb, PROFILE_PERIOD, clock ? (uint64_t)(1e9 / w->hz + 0.5) : 0);
+	put_types(o, kind);
 	memcpy(id, o->id, sizeof(id));
 	id[14] ^= (uint8_t)(o->nprofiles >> 8);
 	id[15] ^= (uint8_t)o->nprofiles++;
@@ -359,8 +372,9 @@ static void put_profile(struct otlp *o)
 	pb_end(pb, at);
 }
 
-static void end_group(struct otlp *o, const struct target *t)
+static void end_group(struct otlp *o, const struct window_group *g)
 {
+	const struct target *t = targets_at(o->in->window->targets, g->target);
 	struct pb *pb = &o->resources;
 	size_t rp, sp, at;
 
@@ -375,14 +389,14 @@ static void end_group(struct otlp *o, const struct target *t)
 	pb_str(pb, SCOPE_NAME, "sfbpf");
 	pb_str(pb, SCOPE_VERSION, SFBPF_VERSION);
 	pb_end(pb, at);
-	put_profile(o);
+	put_profile(o, g->kind);
 	pb_end(pb, sp);
 	pb_end(pb, rp);
 	idmap_free(&o->samples);
 	o->samples = (struct idmap){ 0 };
 }
 
-static void add_sample(struct otlp *o, const struct body_stack *st)
+static void add_sample(struct otlp *o, enum window_kind kind, const struct body_stack *st)
 {
 	char comm[64];
 	uint32_t stack, comm_attr, pid_attr, id;
@@ -399,7 +413,7 @@ static void add_sample(struct otlp *o, const struct body_stack *st)
 	}
 	if (id == before)
 		o->values[id] = 0;
-	o->values[id] += st->s.count;
+	o->values[id] += window_value(kind, &st->s);
 	o->request_samples += st->s.count;
 }
 
@@ -446,7 +460,7 @@ static int end_request(struct otlp *o)
 	uint8_t *data;
 	size_t at;
 
-	if (o->err || !o->request_samples)
+	if (o->err || !o->nprofiles)
 		return o->err;
 	at = pb_begin(pb, REQUEST_DICTIONARY);
 	for (uint32_t t = DICT_MAPPING; t < DICT_TABLES; t++) {
@@ -475,21 +489,21 @@ static int encode(struct otlp *o)
 
 	begin_request(o);
 	for (size_t g = 0; g < w->ngroups && !rc && !o->err; g++) {
-		const struct target *t = targets_at(w->targets, w->groups[g].target);
+		const struct window_group *group = &w->groups[g];
 
-		for (size_t i = 0; i < profile_count(w->groups[g].profile) && !rc && !o->err; i++) {
-			if (body_stack(o->in, w->groups[g].profile, i, &st)) {
+		for (size_t i = 0; i < profile_count(group->profile) && !rc && !o->err; i++) {
+			if (body_stack(o->in, group->profile, i, &st)) {
 				o->err = -ENOMEM;
 				break;
 			}
-			add_sample(o, &st);
+			add_sample(o, group->kind, &st);
 			if (estimate(o) < o->in->cfg->request_bytes)
 				continue;
-			end_group(o, t);
+			end_group(o, group);
 			rc = end_request(o);
 			begin_request(o);
 		}
-		end_group(o, t);
+		end_group(o, group);
 	}
 	free(st.frames.list);
 	return rc ? rc : end_request(o);

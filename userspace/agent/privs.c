@@ -3,35 +3,18 @@
 
 #include <errno.h>
 #include <grp.h>
-#include <linux/capability.h>
 #include <pwd.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #ifdef HAVE_SECCOMP
 #include <seccomp.h>
 #endif
 
-static const int kept[] = {
-	CAP_BPF, CAP_PERFMON, CAP_SYS_PTRACE, CAP_CHECKPOINT_RESTORE, CAP_DAC_READ_SEARCH, CAP_SYSLOG,
-};
-
-static int capget_self(struct __user_cap_data_struct data[2])
-{
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-
-	return syscall(SYS_capget, &head, data) ? -errno : 0;
-}
-
-static int capset_self(struct __user_cap_data_struct data[2])
-{
-	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
-
-	return syscall(SYS_capset, &head, data) ? -errno : 0;
-}
+#include "base/privs.h"
+#include "kern/caps.h"
 
 int privs_user(const char *user, uid_t *uid, gid_t *gid)
 {
@@ -61,46 +44,17 @@ static int become(const char *user, char *err, size_t cap)
 	return 0;
 }
 
-/* Of those that we have: what does not stay cannot come back, not even through a program with capabilities. */
-static void drop_bounding(uint64_t keep)
-{
-	for (int i = 0; i < 64 && prctl(PR_CAPBSET_READ, i) >= 0; i++)
-		if (!(keep >> i & 1))
-			prctl(PR_CAPBSET_DROP, i);
-	prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
-}
-
 int privs_drop(const char *user, char *err, size_t cap)
 {
-	struct __user_cap_data_struct data[2] = { { 0 } };
-	uint64_t keep = 0;
-	int rc;
+	uint64_t keep = caps_opening_mask();	/* before: who becomes another user has no effective ones for a moment */
+	int rc = user ? become(user, err, cap) : 0;
 
-	for (size_t i = 0; i < sizeof(kept) / sizeof(kept[0]); i++)
-		keep |= 1ull << kept[i];
-	drop_bounding(keep);
-	if (user && (rc = become(user, err, cap)))
+	if (rc)
 		return rc;
-	rc = capget_self(data);
-	for (int w = 0; w < 2 && !rc; w++) {
-		data[w].permitted &= (uint32_t)(keep >> 32 * w);
-		data[w].effective = data[w].permitted;
-		data[w].inheritable = 0;
-	}
-	if (!rc)
-		rc = capset_self(data);
-	if (!rc && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))
-		rc = -errno;
+	rc = privs_keep(keep);
 	if (rc)
 		snprintf(err, cap, "dropping capabilities: %s", strerror(-rc));
 	return rc;
-}
-
-void privs_drop_all(void)
-{
-	struct __user_cap_data_struct data[2] = { { 0 } };
-
-	capset_self(data);
 }
 
 #ifdef HAVE_SECCOMP

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * pprof to those who take it by target: Pyroscope's push.v1.PushRequest and Parca's WriteRawRequest. Both hold series, each of
- * labels and profiles; labels are named as Prometheus has it. A profile counts for both as "process_cpu".
+ * labels and profiles; labels are named as Prometheus has it. A profile counts for both as "process_cpu" or "off_cpu".
  */
 #include <ctype.h>
 #include <errno.h>
@@ -47,15 +47,16 @@ static void on_label(void *ctx, const char *name, const char *value)
 	put_label(ctx, name, value);
 }
 
-static int pprof(const struct encode_input *in, struct profile *profile, char **ret, size_t *ret_len)
+static int pprof(const struct encode_input *in, const struct window_group *g, char **ret, size_t *ret_len)
 {
-	struct out_report r = {
-		.profile = profile, .symbols = in->symbols, .modules = in->modules, .meta = in->meta, .stats = in->stats,
-		.opts = { .redact = (enum redact)in->cfg->redact, .only_comm = true },
-	};
+	struct run_stats stats;
+	struct out_meta meta;
+	struct out_report r = body_report(in, g->kind, g->profile, &stats, &meta);
 	FILE *f = open_memstream(ret, ret_len);
-	int err = f ? out_pprof(&r, f) : -ENOMEM;
+	int err;
 
+	r.opts.only_comm = true;
+	err = f ? out_pprof(&r, f) : -ENOMEM;
 	if (f && fclose(f) && !err)
 		err = -ENOMEM;
 	return err;
@@ -67,7 +68,7 @@ static int flush(struct push *p)
 	size_t len = p->pb.len;
 	uint64_t samples = p->samples;
 
-	if (p->pb.err || !samples)
+	if (p->pb.err || !len)
 		return p->pb.err;
 	p->pb = (struct pb){ 0 };
 	p->samples = 0;
@@ -80,16 +81,16 @@ static int add_series(struct push *p, const struct window_group *g)
 	const struct target *t = targets_at(p->in->window->targets, g->target);
 	char *data = NULL, id[37];
 	size_t len = 0, series, at;
-	int err = pprof(p->in, g->profile, &data, &len);
+	int err = pprof(p->in, g, &data, &len);
 
 	if (!err && p->pb.len && p->pb.len + len > p->in->cfg->request_bytes)
 		err = flush(p);
 	if (!err) {
-		if (!p->samples)
+		if (!p->pb.len)
 			body_new_id(p->id);
 		series = pb_begin(&p->pb, p->parca ? RAW_SERIES : PUSH_SERIES);
 		at = p->parca ? pb_begin(&p->pb, RAW_SERIES_LABELS) : 0;
-		put_label(p, "__name__", "process_cpu");
+		put_label(p, "__name__", g->kind == WINDOW_OFF_CPU ? "off_cpu" : "process_cpu");
 		body_labels(p->in, t, on_label, p);
 		if (p->parca)
 			pb_end(&p->pb, at);

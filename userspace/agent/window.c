@@ -15,27 +15,52 @@ void window_open(struct window *w, struct targets *targets, uint64_t now_unix_ns
 	*w = (struct window){ .targets = targets, .start_unix_ns = now_unix_ns, .hz = hz };
 }
 
-static struct profile *profile_of(struct window *w, uint32_t target)
+static struct profile *profile_of(struct window *w, uint32_t target, enum window_kind kind)
 {
 	struct profile *p;
 
 	for (size_t i = 0; i < w->ngroups; i++)
-		if (w->groups[i].target == target)
+		if (w->groups[i].target == target && w->groups[i].kind == kind)
 			return w->groups[i].profile;
 	p = vec_reserve(&w->groups, &w->cap, w->ngroups + 1, sizeof(*w->groups)) ? NULL : profile_new();
 	if (p)
-		w->groups[w->ngroups++] = (struct window_group){ target, p };
+		w->groups[w->ngroups++] = (struct window_group){ target, kind, p };
 	return p;
 }
 
 void window_add(struct window *w, const struct sf_sample *s)
 {
-	struct profile *p = profile_of(w, targets_of(w->targets, s->cgroup_id));
+	struct profile *p = profile_of(w, targets_of(w->targets, s->cgroup_id), WINDOW_CPU);
 
 	if (!p || profile_add(p, s))
 		w->dropped++;
 	else
 		w->samples++;
+}
+
+int window_add_blocks(struct window *w, const struct profile *blocks)
+{
+	struct profile_stack s;
+	struct profile *p;
+	int err = 0;
+
+	for (size_t i = 0; i < profile_count(blocks); i++) {
+		profile_stack(blocks, i, &s);
+		p = profile_of(w, targets_of(w->targets, s.cgroup_id), WINDOW_OFF_CPU);
+		if (!p || profile_merge_one(p, blocks, i)) {
+			w->dropped += s.count;
+			err = -ENOMEM;
+			continue;
+		}
+		w->blocks += s.count;
+		w->blocked_ns += s.weight;
+	}
+	return err;
+}
+
+uint64_t window_value(enum window_kind kind, const struct profile_stack *s)
+{
+	return kind == WINDOW_OFF_CPU ? s->weight : s->count;
 }
 
 size_t window_bytes(const struct window *w)
@@ -68,12 +93,12 @@ int window_close(struct window *w, uint64_t duration_ns, struct symbolizer *symb
 	return 0;
 }
 
-struct profile *window_merged(const struct window *w)
+struct profile *window_merged(const struct window *w, enum window_kind kind)
 {
 	struct profile *all = profile_new();
 
 	for (size_t i = 0; i < w->ngroups && all; i++) {
-		if (profile_merge(all, w->groups[i].profile)) {
+		if (w->groups[i].kind == kind && profile_merge(all, w->groups[i].profile)) {
 			profile_free(all);
 			all = NULL;
 		}

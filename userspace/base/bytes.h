@@ -37,18 +37,43 @@ static inline size_t bytes_left(const struct bytes *b)
 	return b->err ? 0 : b->len - b->pos;
 }
 
+/* Whether n bytes are left; if not, err is set. */
+static inline bool bytes_have(struct bytes *b, size_t n)
+{
+	bool have = !b->err && n <= b->len - b->pos;
+
+	b->err = !have;
+	return have;
+}
+
 /* The next n bytes, or NULL with err set if fewer are left. Advances. */
 static inline const uint8_t *bytes_take(struct bytes *b, size_t n)
 {
 	const uint8_t *at;
 
-	if (b->err || n > b->len - b->pos) {
-		b->err = true;
+	if (!bytes_have(b, n))
 		return NULL;
-	}
 	at = b->base + b->pos;
 	b->pos += n;
 	return at;
+}
+
+/*
+ * The next 8 bytes as a little-endian number, 0 for those behind the end. Does not advance: bytes_skip() over as many of them as
+ * are used is the check.
+ */
+static inline uint64_t bytes_peek64le(const struct bytes *b)
+{
+	size_t left = bytes_left(b);
+	uint64_t v, tail = 0;
+
+	if (left >= 8) {
+		memcpy(&v, b->base + b->pos, 8);
+		return le64toh(v);
+	}
+	for (size_t i = 0; i < left; i++)
+		tail |= (uint64_t)b->base[b->pos + i] << 8 * i;
+	return tail;
 }
 
 static inline void bytes_skip(struct bytes *b, size_t n)
@@ -81,41 +106,39 @@ static inline struct bytes bytes_sub(const struct bytes *b, uint64_t off, uint64
 
 static inline uint8_t bytes_u8(struct bytes *b)
 {
-	const uint8_t *p = bytes_take(b, 1);
-
-	return p ? *p : 0;
+	return bytes_have(b, 1) ? b->base[b->pos++] : 0;
 }
 
 static inline uint16_t bytes_u16(struct bytes *b)
 {
-	const uint8_t *p = bytes_take(b, 2);
 	uint16_t v;
 
-	if (!p)
+	if (!bytes_have(b, 2))
 		return 0;
-	memcpy(&v, p, 2);
+	memcpy(&v, b->base + b->pos, 2);
+	b->pos += 2;
 	return b->be ? be16toh(v) : le16toh(v);
 }
 
 static inline uint32_t bytes_u32(struct bytes *b)
 {
-	const uint8_t *p = bytes_take(b, 4);
 	uint32_t v;
 
-	if (!p)
+	if (!bytes_have(b, 4))
 		return 0;
-	memcpy(&v, p, 4);
+	memcpy(&v, b->base + b->pos, 4);
+	b->pos += 4;
 	return b->be ? be32toh(v) : le32toh(v);
 }
 
 static inline uint64_t bytes_u64(struct bytes *b)
 {
-	const uint8_t *p = bytes_take(b, 8);
 	uint64_t v;
 
-	if (!p)
+	if (!bytes_have(b, 8))
 		return 0;
-	memcpy(&v, p, 8);
+	memcpy(&v, b->base + b->pos, 8);
+	b->pos += 8;
 	return b->be ? be64toh(v) : le64toh(v);
 }
 

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/slots.h"
+
 struct idmap_key {
 	uint64_t a, b;
 };
@@ -14,8 +16,7 @@ struct idmap_key {
 struct idmap {			/* zeroed: empty */
 	struct idmap_key *keys;	/* by id */
 	size_t n, cap;
-	uint32_t *slots;	/* id + 1, 0: free; a power of two, at most half full */
-	size_t nslots;
+	struct slots slots;
 };
 
 /* The pair's id; a new one has the id that was map->n before. 0 or -ENOMEM. */

@@ -7,8 +7,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/result_file.h"
-
 static int set(struct __user_cap_data_struct data[2], uint64_t permitted, uint64_t effective)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -25,8 +23,6 @@ int privs_keep(uint64_t keep)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[2];
-	uid_t uid;
-	gid_t gid;
 	int err;
 
 	if (syscall(SYS_capget, &head, data))
@@ -34,9 +30,6 @@ int privs_keep(uint64_t keep)
 	err = set(data, ~0ull, ~0ull);	/* to drop from the bounding set is a right, too */
 	if (err)
 		return err;
-	/* So that later files can be made as this user without CAP_SETUID (base/result_file.c). */
-	if (result_file_caller(&uid, &gid) && (setresgid((gid_t)-1, (gid_t)-1, gid) || setresuid((uid_t)-1, (uid_t)-1, uid)) && errno != EPERM)
-		return -errno;
 	for (int i = 0; i < 64 && prctl(PR_CAPBSET_READ, i, 0, 0, 0) >= 0; i++)
 		if (!(keep >> i & 1))
 			prctl(PR_CAPBSET_DROP, i, 0, 0, 0);

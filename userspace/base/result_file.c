@@ -34,6 +34,16 @@ bool result_file_caller(uid_t *uid, gid_t *gid)
 	return true;
 }
 
+int result_file_keep_caller(void)
+{
+	uid_t uid;
+	gid_t gid;
+
+	if (!result_file_caller(&uid, &gid))
+		return 0;
+	return (setresgid((gid_t)-1, (gid_t)-1, gid) || setresuid((uid_t)-1, (uid_t)-1, uid)) && errno != EPERM ? -errno : 0;
+}
+
 static bool is_ours(uid_t owner)
 {
 	uid_t caller;

@@ -15,6 +15,11 @@
 
 /* Who called sudo. False: nobody did, or we are not root. */
 bool result_file_caller(uid_t *uid, gid_t *gid);
+/*
+ * So that files can be made for who called sudo after CAP_SETUID and CAP_SETGID are given up. Where they are given up already, such files will be
+ * ours. 0 or -errno.
+ */
+int result_file_keep_caller(void);
 
 /*
  * Opens path for writing; /dev/stdout, /dev/stderr and /dev/fd/N are the descriptor itself. Old contents stay until

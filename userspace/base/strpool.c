@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/slots.h"
 #include "base/vec.h"
 
 #define CHUNK 65536
@@ -26,8 +27,7 @@ struct strpool {
 	size_t used, chunk_bytes;
 	struct entry *entries;
 	size_t count, cap;
-	uint32_t *slots;		/* id + 1, 0: free; a power of two, at most half full */
-	size_t nslots;
+	struct slots slots;
 };
 
 struct strpool *strpool_new(void)
@@ -46,7 +46,7 @@ void strpool_free(struct strpool *sp)
 		sp->chunks = next;
 	}
 	free(sp->entries);
-	free(sp->slots);
+	slots_free(&sp->slots);
 	free(sp);
 }
 
@@ -68,24 +68,11 @@ static char *chunk_alloc(struct strpool *sp, size_t n)
 	return sp->chunks->data + sp->used - n;
 }
 
-static int grow_slots(struct strpool *sp)
+static uint64_t hash_of(const void *ctx, size_t id)
 {
-	size_t n = sp->nslots ? sp->nslots * 2 : 256;
-	uint32_t *slots = calloc(n, sizeof(*slots));
+	const struct strpool *sp = ctx;
 
-	if (!slots)
-		return -ENOMEM;
-	for (size_t id = 0; id < sp->count; id++) {
-		size_t at = sp->entries[id].hash & (n - 1);
-
-		while (slots[at])
-			at = (at + 1) & (n - 1);
-		slots[at] = (uint32_t)id + 1;
-	}
-	free(sp->slots);
-	sp->slots = slots;
-	sp->nslots = n;
-	return 0;
+	return sp->entries[id].hash;
 }
 
 int strpool_intern(struct strpool *sp, const char *str, size_t len, uint32_t *ret)
@@ -94,13 +81,13 @@ int strpool_intern(struct strpool *sp, const char *str, size_t len, uint32_t *re
 	size_t at;
 	char *copy;
 
-	if (sp->count * 2 >= sp->nslots && grow_slots(sp))
+	if (slots_reserve(&sp->slots, sp->count, hash_of, sp))
 		return -ENOMEM;
-	for (at = hash & (sp->nslots - 1); sp->slots[at]; at = (at + 1) & (sp->nslots - 1)) {
-		const struct entry *e = &sp->entries[sp->slots[at] - 1];
+	slots_each(&sp->slots, hash, at) {
+		const struct entry *e = &sp->entries[sp->slots.ids[at] - 1];
 
 		if (e->hash == hash && e->len == len && memcmp(e->str, str, len) == 0) {
-			*ret = sp->slots[at] - 1;
+			*ret = sp->slots.ids[at] - 1;
 			return 0;
 		}
 	}
@@ -114,7 +101,7 @@ int strpool_intern(struct strpool *sp, const char *str, size_t len, uint32_t *re
 	copy[len] = 0;
 	sp->entries[sp->count] = (struct entry){ .str = copy, .len = (uint32_t)len, .hash = hash };
 	*ret = (uint32_t)sp->count++;
-	sp->slots[at] = *ret + 1;
+	sp->slots.ids[at] = *ret + 1;
 	return 0;
 }
 
@@ -130,5 +117,5 @@ uint32_t strpool_count(const struct strpool *sp)
 
 size_t strpool_bytes(const struct strpool *sp)
 {
-	return sizeof(*sp) + sp->chunk_bytes + sp->cap * sizeof(*sp->entries) + sp->nslots * sizeof(*sp->slots);
+	return sizeof(*sp) + sp->chunk_bytes + sp->cap * sizeof(*sp->entries) + slots_bytes(&sp->slots);
 }

@@ -59,23 +59,40 @@ void caps_explain(char *text, size_t cap, const char *refused)
 			n += (size_t)snprintf(missing + n, sizeof(missing) - n, "%s%s", n ? "," : "", need->name);
 	if (!n)
 		snprintf(text, cap, "no permission: %s was refused although no capability is missing "
-			 "(kernel.perf_event_paranoid, lockdown or a container's seccomp filter?)", refused);
+			 "(kernel.perf_event_paranoid above 2, lockdown or a container's seccomp filter?)", refused);
 	else
 		snprintf(text, cap, "no permission: %s was refused; missing: %s. Run it as root (sudo), or grant them once: "
 			 "sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore,cap_dac_read_search,cap_syslog+ep sfbpf",
 			 refused, missing);
 }
 
-int caps_keep_needed(uint64_t more)
+uint64_t caps_needed_mask(void)
 {
 	const uint64_t most = PRIVS_CAP(CAP_BPF) | PRIVS_CAP(CAP_PERFMON) | PRIVS_CAP(CAP_CHECKPOINT_RESTORE);
 	const struct cap_need *need;
-	uint64_t keep = more;
+	uint64_t keep = 0;
 
 	for (unsigned int i = 0; (need = caps_needed(i)); i++)
 		keep |= PRIVS_CAP(need->number);
 	/* A kernel without CAP_BPF and CAP_PERFMON, or a set without them: CAP_SYS_ADMIN is what we have. */
 	if ((effective_caps() & most) != most)
 		keep |= PRIVS_CAP(CAP_SYS_ADMIN);
-	return privs_keep(keep);
+	return keep;
+}
+
+uint64_t caps_opening_mask(void)
+{
+	FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
+	int paranoid = 0;
+	bool more = f && fscanf(f, "%d", &paranoid) == 1 && paranoid > 2;
+
+	if (f)
+		fclose(f);
+	/* CAP_SETPCAP: to take it out of the bounding set afterwards. */
+	return caps_needed_mask() | (more ? PRIVS_CAP(CAP_SYS_ADMIN) | PRIVS_CAP(CAP_SETPCAP) : 0);
+}
+
+int caps_keep_needed(uint64_t more)
+{
+	return privs_keep(caps_needed_mask() | more);
 }

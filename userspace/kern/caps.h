@@ -17,9 +17,12 @@ const struct cap_need *caps_needed(unsigned int i);	/* NULL behind the last one 
 bool caps_have(int number);				/* in the effective set */
 /* One line: what was refused, which capabilities are missing, the two ways to get them. */
 void caps_explain(char *text, size_t cap, const char *refused);
+/* Those that everything which is still to come takes (PRIVS_CAP): perf events, tables, mapped files, names. */
+uint64_t caps_needed_mask(void);
+/* The same while events are still to be opened: patched kernels (kernel.perf_event_paranoid above 2) want more for that. */
+uint64_t caps_opening_mask(void);
 /*
- * Gives up all others but `more` (PRIVS_CAP), for good, in this thread and in those that it starts from now on. All that is still to
- * come can be done with them: perf events, tables, mapped files, names. 0 or -errno.
+ * Gives up all others but `more` (PRIVS_CAP), for good, in this thread and in those that it starts from now on. 0 or -errno.
  */
 int caps_keep_needed(uint64_t more);
 

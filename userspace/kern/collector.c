@@ -323,10 +323,9 @@ static int set_up(struct collector *c, struct collector_error *err)
 
 	c->tables = make_tables(c);
 	open_cache(c);
-	c->loader = c->tables ? loader_new(c->modules, c->tables, c->cache) : NULL;
+	c->loader = c->tables ? loader_new(c->modules, c->tables, c->cache, o->parsers) : NULL;
 	c->ring = ring_buffer__new(bpf_map__fd(c->skel->maps.ring), on_record, c, NULL);
-	c->perf_links = calloc((size_t)c->ncpus, sizeof(*c->perf_links));
-	if (!c->loader || !c->ring || !c->perf_links || map_stats(c, c->skel, &c->cpu_stats))
+	if (!c->loader || !c->ring || map_stats(c, c->skel, &c->cpu_stats))
 		return fail(err, 1, "cannot map the BPF tables: %s", strerror(errno));
 	if (o->offcpu && !(c->offcpu = offcpu_new(c->skel, o->offcpu, c->at_leave)))
 		return fail(err, 1, "out of memory");
@@ -335,6 +334,29 @@ static int set_up(struct collector *c, struct collector_error *err)
 		return fail(err, 1, "too many process or thread ids to filter by");
 	add_vdso(c);
 	return 0;
+}
+
+static int explain_events(const struct collector *c, int rc, struct collector_error *err)
+{
+	if (rc == -EACCES || rc == -EPERM)
+		return caps_explain(err->text, sizeof(err->text), "perf_event_open"), err->exit_code = 3;
+	if (rc == -ENOENT || rc == -EOPNOTSUPP)
+		return fail(err, 4, "this machine has no event '%s' (no performance counters in a virtual machine? cpu-clock always works)",
+			    c->opts.event->name);
+	if (rc == -ENODEV)
+		return fail(err, 1, "none of the chosen CPUs is online");
+	return fail(err, 1, "cannot open event '%s': %s%s", c->opts.event->name, strerror(-rc),
+		    rc == -EINVAL ? " (is the frequency above kernel.perf_event_max_sample_rate?)" : "");
+}
+
+static int open_events(struct collector *c, struct collector_error *err)
+{
+	const struct collector_opts *o = &c->opts;
+	int rc;
+
+	c->events = (struct cpu_events){ .kind = o->event, .hz = o->hz, .period = o->period, .cpus = o->cpus, .ncpus = c->ncpus };
+	rc = cpu_events_open(&c->events);
+	return rc ? explain_events(c, rc, err) : 0;
 }
 
 struct collector *collector_new(const struct collector_opts *opts, struct modules *modules, struct collector_error *err)
@@ -363,7 +385,7 @@ struct collector *collector_new(const struct collector_opts *opts, struct module
 	}
 	if (c->ncpus < 1) {
 		fail(err, 1, "cannot tell the number of CPUs");
-	} else if (!load(c, err) && !set_up(c, err)) {
+	} else if (!load(c, err) && !set_up(c, err) && (c->offcpu || !open_events(c, err))) {
 		/* Now: it takes CAP_SYS_ADMIN, which does not stay. */
 		if (opts->count_run_time || opts->want_cost)
 			c->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
@@ -399,49 +421,8 @@ int collector_preload(struct collector *c)
 	if (fd >= 0)
 		close(fd);
 	bpf_link__destroy(link);
+	loader_settle(c->loader);
 	return n;
-}
-
-/* 0 or -errno; -ENODEV, -ENXIO: the CPU is offline. */
-static int attach_cpu(struct collector *c, int cpu)
-{
-	int fd = perf_event_open_cpu(c->opts.event, c->opts.hz, c->opts.period, cpu);
-
-	if (fd < 0)
-		return fd;
-	c->perf_links[cpu] = bpf_program__attach_perf_event(c->skel->progs.on_cpu, fd);
-	if (!c->perf_links[cpu]) {
-		int err = -errno;
-
-		close(fd);
-		return err;
-	}
-	return 0;
-}
-
-static int attach_perf(struct collector *c, struct collector_error *err)
-{
-	const struct collector_opts *o = &c->opts;
-	int attached = 0, last = 0;
-
-	for (int cpu = 0; cpu < c->ncpus; cpu++) {
-		if (o->cpus && !num_cpus_has(o->cpus, (uint32_t)cpu))
-			continue;
-		last = attach_cpu(c, cpu);
-		if (last && last != -ENODEV && last != -ENXIO)
-			break;
-		attached += !last;
-	}
-	if (attached && (!last || last == -ENODEV || last == -ENXIO))
-		return 0;
-	if (last == -EACCES || last == -EPERM)
-		return caps_explain(err->text, sizeof(err->text), "perf_event_open"), err->exit_code = 3;
-	if (last == -ENOENT || last == -EOPNOTSUPP)
-		return fail(err, 4, "this machine has no event '%s' (no performance counters in a virtual machine? cpu-clock always works)", o->event->name);
-	if (!attached && (!last || last == -ENODEV || last == -ENXIO))
-		return fail(err, 1, "none of the chosen CPUs is online");
-	return fail(err, 1, "cannot open event '%s': %s%s", o->event->name, strerror(-last),
-		    last == -EINVAL ? " (is the frequency above kernel.perf_event_max_sample_rate?)" : "");
 }
 
 /* A loader_unmapped_fn. Needs an iterator over the files of one process (kernel 6.1): our own, which keeps all files open. */
@@ -493,61 +474,22 @@ int collector_attach(struct collector *c, struct collector_error *err)
 		if (!c->skel->links.on_fork)
 			return fail(err, 4, "this kernel cannot trace process creation (tp_btf/sched_process_fork)");
 	}
-	if (!c->offcpu)
-		return attach_perf(c, err);
+	if (!c->offcpu) {
+		rc = cpu_events_attach(&c->events, c->skel->progs.on_cpu);
+		return rc ? explain_events(c, rc, err) : 0;
+	}
 	rc = attach_offcpu(c);
 	return rc ? fail(err, 4, "this kernel cannot trace its scheduler: %s", strerror(-rc)) : 0;
 }
 
-/* Opened anew: what PERF_EVENT_IOC_PERIOD means depends on the event (for cpu-clock it is nanoseconds, whatever freq was). */
 int collector_set_hz(struct collector *c, uint64_t hz)
 {
-	int err = 0, rc;
-
-	c->opts.hz = hz;
-	for (int cpu = 0; cpu < c->ncpus; cpu++) {
-		if (!c->perf_links[cpu])
-			continue;
-		bpf_link__destroy(c->perf_links[cpu]);
-		c->perf_links[cpu] = NULL;
-		rc = attach_cpu(c, cpu);
-		if (rc && rc != -ENODEV && rc != -ENXIO)
-			err = rc;
-	}
-	return err;
-}
-
-static bool online_cpus(struct num_cpus *ret)
-{
-	char text[4096];
-	FILE *f = fopen("/sys/devices/system/cpu/online", "re");
-	bool ok = f && fgets(text, sizeof(text), f) && !num_cpus(text, ret);
-
-	if (f)
-		fclose(f);
-	return ok;
+	return cpu_events_set_hz(&c->events, hz);
 }
 
 int collector_follow_cpus(struct collector *c)
 {
-	struct num_cpus online;
-	bool known = online_cpus(&online);
-	int n = 0;
-
-	for (int cpu = 0; cpu < c->ncpus; cpu++) {
-		bool up = !known || num_cpus_has(&online, (uint32_t)cpu);
-
-		if (c->opts.cpus && !num_cpus_has(c->opts.cpus, (uint32_t)cpu))
-			continue;
-		if (known && !up && c->perf_links[cpu]) {	/* its event is dead even after the CPU is back */
-			bpf_link__destroy(c->perf_links[cpu]);
-			c->perf_links[cpu] = NULL;
-		} else if (known && up && !c->perf_links[cpu]) {
-			attach_cpu(c, cpu);
-		}
-		n += c->perf_links[cpu] != NULL;
-	}
-	return n;
+	return cpu_events_follow(&c->events, c->skel->progs.on_cpu);
 }
 
 int collector_poll(struct collector *c, int timeout_ms, collector_sample_fn fn, void *ctx)
@@ -591,10 +533,7 @@ void collector_detach(struct collector *c)
 		offcpu_finish(c->offcpu, drain_ring, c);
 		tables_release(c->tables);
 	}
-	for (int cpu = 0; cpu < c->ncpus; cpu++) {
-		bpf_link__destroy(c->perf_links[cpu]);
-		c->perf_links[cpu] = NULL;
-	}
+	cpu_events_close(&c->events);
 	sfbpf_bpf__detach(c->skel);
 }
 
@@ -624,7 +563,7 @@ static int load_beside(struct collector *c, bool at_leave)
 	if (!skel)
 		return -errno;
 	set_knobs(c, skel);
-	skel->rodata->cfg_want_cost = false;
+	skel->rodata->cfg_want_cost = c->offcpu_opts.want_cost;
 	bpf_map__set_max_entries(skel->maps.cpu_stats, (uint32_t)c->ncpus);
 	offcpu_configure(skel, &c->offcpu_opts, c->opts.cpus, c->ncpus, at_leave);
 	bpf_program__set_autoload(skel->progs.on_exec, false);
@@ -706,9 +645,7 @@ void collector_free(struct collector *c)
 {
 	if (!c)
 		return;
-	for (int cpu = 0; c->perf_links && cpu < c->ncpus; cpu++)
-		bpf_link__destroy(c->perf_links[cpu]);
-	free(c->perf_links);
+	cpu_events_close(&c->events);
 	loader_free(c->loader);
 	table_cache_close(c->cache);
 	collector_offcpu_stop(c);

@@ -37,6 +37,7 @@ struct collector_opts {
 	bool want_cgroup;		/* samples carry the cgroup's id */
 	bool want_cost;			/* collector_counters.run_ns: two clock readings a sample */
 	const struct offcpu_opts *offcpu;	/* NULL: on-CPU */
+	struct fork_server *parsers;	/* makes the processes that read mapped files (table_child_main) */
 	const char *btf;		/* a file with this kernel's BTF; NULL: the kernel's own */
 	int verbose;
 };
@@ -75,7 +76,7 @@ int collector_attach(struct collector *c, struct collector_error *err);
 
 /* While it samples: another frequency; 0 or -errno. */
 int collector_set_hz(struct collector *c, uint64_t hz);
-/* CPUs may have come and gone: samples those that are online now (needs CAP_PERFMON). Returns how many. */
+/* CPUs may have come and gone: samples those that are online now (opens events, so needs the rights). Returns how many. */
 int collector_follow_cpus(struct collector *c);
 
 typedef void (*collector_sample_fn)(void *ctx, const struct sf_sample *sample);
@@ -90,7 +91,7 @@ struct offcpu *collector_offcpu(struct collector *c);
 int collector_offcpu_start(struct collector *c, const struct offcpu_opts *opts, struct collector_error *err);
 int collector_offcpu_cut(struct collector *c);	/* offcpu_cut */
 void collector_offcpu_stop(struct collector *c);
-/* Its own; taken: blocks. run_ns from kernel.bpf_stats, which is on meanwhile (with want_cost). */
+/* Its own; taken: blocks. run_ns from its own clock (offcpu_opts.want_cost), or from kernel.bpf_stats (want_cost). */
 void collector_offcpu_counters(struct collector *c, struct collector_counters *ret);
 /* Stops sampling; the ring can still be drained with collector_poll(c, 0, ...). */
 void collector_detach(struct collector *c);

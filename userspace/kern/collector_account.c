@@ -83,7 +83,7 @@ void collector_offcpu_counters(struct collector *c, struct collector_counters *r
 	if (!c->beside)
 		return;
 	sum_stats(c->beside_stats, c->ncpus, ret);
-	n = programs_of(c->beside, NULL, progs, 16);
+	n = c->offcpu_opts.want_cost ? 0 : programs_of(c->beside, NULL, progs, 16);
 	for (size_t i = 0; i < n; i++)
 		if (strcmp(progs[i].name, "off_first") && strcmp(progs[i].name, "off_last_blind"))	/* these run in our own time */
 			ret->run_ns += progs[i].run_ns;

@@ -11,6 +11,7 @@
 #include <linux/types.h>
 
 #include "kern/collector.h"
+#include "kern/cpu_events.h"
 #include "kern/tables.h"
 #include "sfbpf.skel.h"
 
@@ -34,7 +35,7 @@ struct collector {
 	struct sf_cpu_stats *beside_stats;
 	bool rdonly_cast;
 	int ncpus;			/* possible */
-	struct bpf_link **perf_links;	/* per possible CPU; NULL: none there */
+	struct cpu_events events;
 	int stats_fd;
 	char (*verifier_said)[VERIFIER_LOG];	/* by program; NULL unless count_run_time */
 	uint64_t bad_records;

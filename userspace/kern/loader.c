@@ -3,10 +3,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -14,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/vec.h"
+#include "unwind/table_parser.h"
 
 #define LOADER_NICE (-10)
 #define IDLE_LOOK_MS 60000u
@@ -23,41 +26,51 @@
 #define RETRY_FULL_NS 1000000000ull	/* no memory or table budget: when some of what is in use now may not be any more */
 
 /*
- * A host's files at the start, or a storm of new ones, are a second of work. It comes in bursts, so that whoever shares the CPU
- * gets it in between whatever the priorities are.
+ * Two children, so that a small file need not wait for a large one, nor for one that was made to take long: what is large, or does not
+ * get done in the first lane, goes to the second one. 2 MB of .eh_frame are some 20 ms of CPU time.
  */
-#define BURST_NS 100000000ull	/* of CPU time */
-#define REST_NS 25000000ull
+enum { FAST, SLOW, LANES };
+#define LARGE_BYTES (2u << 20)
+static const struct table_parser_opts lane_opts[LANES] = {
+	[FAST] = { .limits = { 96u << 20, 32u << 20 }, .cpu_ns = 250000000ull, .wall_ns = 2000000000ull },
+	[SLOW] = { .limits = { 512u << 20, 256u << 20 }, .cpu_ns = 5000000000ull, .wall_ns = 30000000000ull },
+};
+#define WATCH_MS 50		/* how often a busy child's clock is looked at */
+#define CHILD_IDLE_NS 3000000000ull	/* then it may go: another one is there in a millisecond */
+#define AT_ONCE 64u		/* files that wait, from which on loader_load_now does, too */
 
-#define PAGES_BETWEEN 16	/* how often a conversion looks at the clock: each page is 50 us */
+/* A file that waits, or is being read. */
+struct job {
+	struct sf_need need;
+	int lane;
+	unsigned int tries;	/* children that died of it, or did not get done */
+};
+
+struct lane {
+	struct table_parser parser;
+	struct job job;			/* if the parser is busy */
+	bool keep;			/* the tables go to the cache; valid: key */
+	struct table_key key;
+};
 
 struct loader {
 	struct modules *modules;
 	struct tables *tables;
+	struct lane lanes[LANES];
 	pthread_t thread;
-	bool running, stop, converting;
+	bool running, stop;
 	struct table_cache *cache;	/* NULL: none */
-	uint64_t rest_cpu, rest_wall;	/* clocks when the last burst began; of the converting thread */
-	pthread_mutex_t lock;
-	pthread_cond_t wake;
-	struct sf_need *queue;
+	int wake;			/* eventfd: there is something in the queue, or it is to stop */
+	pthread_mutex_t lock;		/* of the queue, `active` and the totals */
+	struct job *queue;
 	size_t nqueue, queue_cap;
+	unsigned int active;		/* lanes that are busy */
 	uint64_t turn, turns[OWNERS];	/* by owner: when it had its last turn */
 	uint64_t pid_turns[PIDS];	/* the same by process */
 	loader_unmapped_fn unmapped;	/* NULL: unmapped files keep their tables */
 	void *unmapped_ctx;
 	uint64_t idle_ms, unmapped_ns;	/* unmapped_ns: when it was asked last */
 	struct loader_totals totals;
-};
-
-/* One file on its way. */
-struct job {
-	struct loader *l;
-	struct pack_space chunks;
-	struct table_pieces pieces;
-	bool keep;			/* the tables go to the cache; valid: key */
-	struct table_cache_key key;
-	unsigned int pages;
 };
 
 /* The mapped file itself. A pid that was reused, or a mapping replaced meanwhile, shows in inode and mtime. -1: not to be had. */
@@ -124,132 +137,240 @@ static void count_cached(struct loader *l)
 	pthread_mutex_unlock(&l->lock);
 }
 
-static void rest(struct loader *l)
+/* ---- One file ---- */
+
+/* What became of making a file's tables. */
+struct outcome {
+	int err;			/* 0, or -errno as table_answer.err; -ENOSPC, -ENOMEM: no room for them here */
+	struct pack_result packed;	/* with !err */
+	uint64_t malformed, cpu_ns;
+};
+
+/* Published, or the reason why not. packed.sframe is the module's from here on, or freed. Between tables_begin and this nothing else. */
+static void conclude(struct loader *l, struct module *m, struct outcome *o)
 {
-	const struct timespec pause = { .tv_nsec = REST_NS };
-	uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID), wall = clock_ns(CLOCK_MONOTONIC), used = cpu - l->rest_cpu;
-
-	if (used < BURST_NS)
-		return;
-	if (wall - l->rest_wall < 2 * used)	/* else it had its pauses: there was nothing to do */
-		nanosleep(&pause, NULL);
-	l->rest_cpu = cpu;
-	l->rest_wall = clock_ns(CLOCK_MONOTONIC);
-}
-
-/* The space that pack_file gets: between two pages it is time for a rest. */
-static void *job_alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
-{
-	struct job *job = ctx;
-
-	if (++job->pages % PAGES_BETWEEN == 0)
-		rest(job->l);
-	return job->chunks.alloc(job->chunks.ctx, size, ret_loc);
-}
-
-/* From the cache, or by conversion. */
-static int make_tables(struct job *job, struct unwind_file *file, struct pack_result *ret, struct diag *diag)
-{
-	struct pack_space space = { job_alloc, job }, recorded = table_pieces_space(&job->pieces);
-	struct table_cache *cache = job->l->cache;
-	bool known = cache && table_cache_key(cache, file, &job->key);
-	int err = known ? table_cache_load(cache, &job->key, &space, ret) : -ENOENT;
-
-	if (!err)
-		count_cached(job->l);
-	if (err != -ENOENT && err != -EBADMSG)
-		return err;
-	err = unwind_file_parse(file, diag);
-	job->pieces.inner = &space;
-	if (!err)
-		err = pack_file(file, known ? &recorded : &space, ret, diag);
-	/* What is wrong with a file is counted at each start. */
-	job->keep = !err && known && !diag->malformed;
-	return err;
-}
-
-/* Converts and publishes. fd or mem is where the bytes are; m owns fd from here on. */
-static void convert(struct loader *l, struct module *m)
-{
-	uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	struct job job = { .l = l, .chunks = tables_space(l->tables) };
-	struct pack_result packed = { 0 };
-	struct unwind_file file;
-	struct diag diag = { 0 };
 	enum module_state state = MODULE_READY;
 	bool again = m->rows != 0;
-	int err;
 
-	err = m->mem ? unwind_file_find_mem(&file, m->mem, m->size, &diag) : unwind_file_find_fd(&file, m->fd, &diag);
-	if (!err) {
-		m->build_id_len = (uint32_t)elf_image_build_id(&file.img, m->build_id, sizeof(m->build_id));
-		err = tables_begin(l->tables, m->id, m->room);
-		/* An emulator maps other machines' programs: data to it, whatever the mapping's rights say. */
-		if (!err)
-			err = file.arch == row_arch_native() && !file.img.be ? make_tables(&job, &file, &packed, &diag) : -ENODATA;
-	}
-	m->bad_fdes = diag.malformed;
-	if (packed.bytes > m->room)
-		m->room = packed.bytes;
-	if (!err && again) {	/* all of it is known */
+	m->bad_fdes = o->malformed;
+	if (o->packed.bytes > m->room)
+		m->room = o->packed.bytes;
+	if (!o->err && again) {	/* all of it is known */
 		m->evicted = false;
-		tables_publish(l->tables, m->id, &packed.tables);
-	} else if (!err) {
-		m->rows = packed.rows;
-		m->rules = packed.rules;
-		m->bytes = packed.bytes;
-		m->sframe = packed.sframe;
-		m->nsframe = packed.nsframe;
-		tables_publish(l->tables, m->id, &packed.tables);
-	} else if (err == -ENOMEM || err == -ENOSPC) {
+		tables_publish(l->tables, m->id, &o->packed.tables);
+		free(o->packed.sframe);
+	} else if (!o->err) {
+		m->rows = o->packed.rows;
+		m->rules = o->packed.rules;
+		m->bytes = o->packed.bytes;
+		m->sframe = o->packed.sframe;
+		m->nsframe = o->packed.nsframe;
+		tables_publish(l->tables, m->id, &o->packed.tables);
+	} else if (o->err == -ENOMEM || o->err == -ENOSPC) {
 		state = again ? MODULE_READY : MODULE_NO_TABLE;
 		tables_set_state(l->tables, m->id, SF_MOD_FULL, clock_ns(CLOCK_MONOTONIC) + RETRY_FULL_NS);
 	} else {
 		/* Executable but no ELF file: code written by a JIT through a file mapping. */
 		state = MODULE_NO_TABLE;
-		tables_set_state(l->tables, m->id, err == -ENOEXEC ? SF_MOD_JIT : SF_MOD_NO_TABLE, 0);
+		tables_set_state(l->tables, m->id, o->err == -ENOEXEC ? SF_MOD_JIT : SF_MOD_NO_TABLE, 0);
 	}
-	if (err)
+	if (o->err)
 		tables_abort(l->tables);
-	m->build_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+	m->build_ns = o->cpu_ns;
 	count(l, m, state, again);
 	m->state = state;
-	/* Only now, so that no stack waits for the disk. */
-	if (job.keep)
-		table_cache_store(l->cache, &job.key, &file, &packed, &job.pieces);
-	if (again)
-		free(packed.sframe);
-	unwind_file_close(&file);
-	table_pieces_free(&job.pieces);
-	rest(l);
 }
 
-static void load(struct loader *l, const struct sf_need *need)
+/* The image of our own kernel, in this process. */
+static void convert_vdso(struct loader *l, struct module *m)
 {
-	struct module *m;
-	char path[4096];
+	struct outcome o = { .cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) };
+	struct pack_space space = tables_space(l->tables);
+	struct unwind_file file;
+	struct diag diag = { 0 };
 
-	/* What was asked for before the id was given up, or twice, needs no answer. */
-	if (!tables_wanted(l->tables, need->module) || need->key.ino == SF_KEY_VDSO)
-		return;
-	m = modules_get(l->modules, need->module);
+	o.err = unwind_file_open_mem(&file, m->mem, m->size, &diag);
+	if (!o.err) {
+		m->build_id_len = (uint32_t)elf_image_build_id(&file.img, m->build_id, sizeof(m->build_id));
+		o.err = tables_begin(l->tables, m->id, m->room);
+		if (!o.err)
+			o.err = pack_file(&file, &space, &o.packed, &diag);
+		unwind_file_close(&file);
+	}
+	o.malformed = diag.malformed;
+	o.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - o.cpu_ns;
+	conclude(l, m, &o);
+}
+
+static int push(struct loader *l, const struct job *job)
+{
+	int err;
+
+	pthread_mutex_lock(&l->lock);
+	err = vec_reserve(&l->queue, &l->queue_cap, l->nqueue + 1, sizeof(*l->queue));
+	if (!err)
+		l->queue[l->nqueue++] = *job;
+	pthread_mutex_unlock(&l->lock);
+	return err;
+}
+
+/* The file that the need is for; NULL: what was asked for before the id was given up, or twice, needs no answer. */
+static struct module *wanted(struct loader *l, const struct sf_need *need)
+{
+	return tables_wanted(l->tables, need->module) ? modules_get(l->modules, need->module) : NULL;
+}
+
+static void give_up(struct loader *l, struct module *m)
+{
+	struct outcome o = { .err = -ECHILD };
+
+	pthread_mutex_lock(&l->lock);
+	l->totals.parser.failed++;
+	pthread_mutex_unlock(&l->lock);
+	conclude(l, m, &o);
+}
+
+/*
+ * Its child is no more, or had not enough memory. It may have been somebody else's doing (a machine out of memory), so there is a second try; not
+ * for what has taken too long in the lane for that.
+ */
+static void try_again(struct loader *l, struct job *job, bool late)
+{
+	struct module *m = wanted(l, &job->need);
+	bool last = job->tries || (late && job->lane == SLOW);
+
 	if (!m)
 		return;
-	if (m->state == MODULE_LOADING || m->state == MODULE_GONE) {
-		m->key = need->key;
-		m->fd = open_mapped(need, path, sizeof(path));
-		if (!m->path && path[0])
-			set_path(m, path);
-		if (m->fd < 0) {
-			tables_set_state(l->tables, need->module, SF_MOD_RETRY, clock_ns(CLOCK_MONOTONIC) + RETRY_GONE_NS);
-			count(l, m, MODULE_GONE, false);
-			m->state = MODULE_GONE;
-			return;
-		}
-		m->size = need->size;
-	}
-	convert(l, m);
+	job->lane = SLOW;
+	job->tries++;
+	if (last || push(l, job))
+		give_up(l, m);
 }
+
+static bool open_file(struct loader *l, struct module *m, const struct sf_need *need)
+{
+	char path[4096];
+
+	m->key = need->key;
+	m->fd = open_mapped(need, path, sizeof(path));
+	if (!m->path && path[0])
+		set_path(m, path);
+	m->size = need->size;
+	if (m->fd >= 0)
+		return true;
+	tables_set_state(l->tables, need->module, SF_MOD_RETRY, clock_ns(CLOCK_MONOTONIC) + RETRY_GONE_NS);
+	count(l, m, MODULE_GONE, false);
+	m->state = MODULE_GONE;
+	return false;
+}
+
+static void begin(struct loader *l, int lane, const struct job *job)
+{
+	struct lane *to = &l->lanes[lane];
+	struct table_ask ask = { .message = TABLE_FILE, .max_bytes = lane == FAST ? LARGE_BYTES : 0 };
+	struct module *m = job->need.key.ino == SF_KEY_VDSO ? NULL : wanted(l, &job->need);
+
+	if (!m || (m->fd < 0 && !open_file(l, m, &job->need)))
+		return;
+	if (l->cache) {
+		ask.keyed = true;
+		ask.keying = *table_cache_keying(l->cache);
+	}
+	to->job = *job;
+	to->keep = false;
+	if (table_parser_file(&to->parser, &ask, m->fd))
+		give_up(l, m);
+}
+
+/* From the cache, if they are there. Whether that is the end of it. */
+static bool load_cached(struct loader *l, struct lane *from, struct module *m, const struct table_answer *a)
+{
+	struct pack_space space = tables_space(l->tables);
+	struct outcome o = { .cpu_ns = a->cpu_ns };
+
+	if (!l->cache)
+		return false;
+	o.err = tables_begin(l->tables, m->id, m->room);
+	if (!o.err)
+		o.err = table_cache_load(l->cache, &a->key, &space, &o.packed);
+	if (o.err == -ENOENT || o.err == -EBADMSG) {
+		tables_abort(l->tables);
+		from->keep = true;
+		from->key = a->key;
+		return false;
+	}
+	if (!o.err)
+		count_cached(l);
+	conclude(l, m, &o);
+	return true;
+}
+
+/* Nobody's tables are twice as large as their file and a few pages. */
+static uint64_t most_bytes(const struct module *m)
+{
+	return m->size < UINT64_MAX / 4 ? 2 * m->size + SF_CHUNK : UINT64_MAX;
+}
+
+static void take_tables(struct loader *l, struct lane *from, struct module *m, const struct table_answer *a)
+{
+	uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct pack_space inner = tables_space(l->tables);
+	struct table_pieces pieces = { .inner = &inner };
+	struct pack_space recorded = table_pieces_space(&pieces);
+	struct outcome o = { .err = a->err, .malformed = a->malformed };
+	bool keep = from->keep && a->covered;
+
+	if (!o.err)
+		o.err = tables_begin(l->tables, m->id, m->room);
+	if (!o.err)
+		o.err = table_parser_tables(&from->parser, a, most_bytes(m), keep ? &recorded : &inner, &o.packed);
+	o.cpu_ns = a->cpu_ns + clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+	if (o.err == -EBADMSG) {
+		tables_abort(l->tables);
+		give_up(l, m);
+	} else {
+		/* The pages stay where they are until the next file's; only then is the disk waited for. */
+		struct pack_result packed = o.packed;
+
+		conclude(l, m, &o);
+		packed.sframe = m->sframe;
+		packed.nsframe = m->nsframe;
+		if (keep && !o.err)
+			table_cache_store(l->cache, &from->key, &packed, &pieces);
+	}
+	table_pieces_free(&pieces);
+}
+
+static void answered(struct loader *l, struct lane *from, const struct table_answer *a)
+{
+	struct job job = from->job;
+	struct module *m = wanted(l, &job.need);
+
+	if (a->message == TABLE_LARGE && job.lane == FAST) {
+		job.lane = SLOW;
+		if (m && push(l, &job))
+			give_up(l, m);
+		return;
+	}
+	if (m && !m->build_id_len && a->message != TABLE_LARGE) {
+		m->build_id_len = a->key.build_id_len;
+		memcpy(m->build_id, a->key.build_id, sizeof(m->build_id));
+	}
+	if (a->message == TABLE_KEYED) {
+		table_parser_go_on(&from->parser, m && !load_cached(l, from, m, a));
+		return;
+	}
+	if (!m)
+		return;
+	if (a->message == TABLE_LARGE)
+		give_up(l, m);
+	else if (a->err == -ENOMEM)
+		try_again(l, &job, false);
+	else
+		take_tables(l, from, m, a);
+}
+
+/* ---- Whose turn it is ---- */
 
 static uint64_t *turn_of(struct loader *l, uint32_t owner)
 {
@@ -277,15 +398,27 @@ static bool before(struct loader *l, const struct sf_need *a, const struct sf_ne
 	return a_turn == b_turn ? a->size < b->size : a_turn < b_turn;
 }
 
-static size_t choose(struct loader *l)
+/* The lane's next file, out of the queue. */
+static bool next_job(struct loader *l, int lane, struct job *ret)
 {
-	size_t best = 0;
+	size_t best = SIZE_MAX;
 
-	for (size_t i = 1; i < l->nqueue; i++)
-		if (before(l, &l->queue[i], &l->queue[best]))
+	pthread_mutex_lock(&l->lock);
+	for (size_t i = 0; i < l->nqueue; i++)
+		if (l->queue[i].lane == lane && (best == SIZE_MAX || before(l, &l->queue[i].need, &l->queue[best].need)))
 			best = i;
-	return best;
+	if (best != SIZE_MAX) {
+		*ret = l->queue[best];
+		memmove(l->queue + best, l->queue + best + 1, (--l->nqueue - best) * sizeof(*l->queue));
+		*turn_of(l, ret->need.owner) = ++l->turn;
+		*pid_turn_of(l, ret->need.pid) = l->turn;
+		l->active++;	/* until count_active: it is in neither place meanwhile */
+	}
+	pthread_mutex_unlock(&l->lock);
+	return best != SIZE_MAX;
 }
+
+/* ---- The thread ---- */
 
 /* Looks after the tables while there is nothing to load. Returns how long that can be left alone, ms. */
 static int tend(struct loader *l)
@@ -308,79 +441,150 @@ static int tend(struct loader *l)
 	return ms < (int)period ? ms : (int)period;
 }
 
-/* Waits for requests, `ms` at most. l->lock is held. */
-static void wait_for_needs(struct loader *l, int ms)
+/* What other threads may know of the lanes. */
+static void count_active(struct loader *l)
 {
-	struct timespec until;
+	struct loader_parser_totals *t = &l->totals.parser;
 
-	clock_gettime(CLOCK_MONOTONIC, &until);
-	until.tv_sec += ms / 1000 + 1;
-	pthread_cond_timedwait(&l->wake, &l->lock, &until);
+	pthread_mutex_lock(&l->lock);
+	l->active = 0;
+	t->died = t->late = t->cpu_ns = 0;
+	for (int i = 0; i < LANES; i++) {
+		const struct table_parser *p = &l->lanes[i].parser;
+
+		l->active += p->busy;
+		t->died += p->died;
+		t->late += p->late;
+		t->cpu_ns += table_parser_cpu_ns(p);
+	}
+	pthread_mutex_unlock(&l->lock);
+}
+
+/* What has come from the children, and the next files for those that have nothing to do. Whether anything happened. */
+static bool step(struct loader *l)
+{
+	struct table_answer a;
+	bool worked = false;
+	struct job job;
+
+	for (int i = 0; i < LANES; i++) {
+		struct lane *lane = &l->lanes[i];
+		bool was_busy = lane->parser.busy;
+		enum table_event event = table_parser_look(&lane->parser, &a);
+
+		if (event == TABLE_ANSWERED)
+			answered(l, lane, &a);
+		else if (event != TABLE_NOTHING && was_busy)
+			try_again(l, &lane->job, event == TABLE_LATE);
+		worked |= event != TABLE_NOTHING;
+		while (!lane->parser.busy && next_job(l, i, &job)) {
+			begin(l, i, &job);
+			worked = true;
+		}
+	}
+	if (worked) {
+		count_active(l);
+		if (l->running)
+			tables_tend(l->tables);
+	}
+	return worked;
+}
+
+/* Until a child or another thread has something to say, `ms` at most. */
+static void wait_for_work(struct loader *l, int ms)
+{
+	struct pollfd p[1 + LANES] = { { .fd = l->wake, .events = POLLIN } };
+	uint64_t n;
+
+	for (int i = 0; i < LANES; i++) {
+		const struct table_parser *parser = &l->lanes[i].parser;
+
+		p[1 + i] = (struct pollfd){ .fd = table_parser_sock(parser), .events = POLLIN };
+		if (parser->busy && ms > WATCH_MS)
+			ms = WATCH_MS;
+		else if (parser->child.pid && ms > (int)(CHILD_IDLE_NS / 1000000))
+			ms = (int)(CHILD_IDLE_NS / 1000000);
+	}
+	if (poll(p, 1 + LANES, ms) > 0 && p[0].revents && read(l->wake, &n, sizeof(n)) < 0)
+		n = 0;	/* somebody else's, or none: it is looked at in any case */
+}
+
+static bool all_done(struct loader *l)
+{
+	bool busy;
+
+	pthread_mutex_lock(&l->lock);
+	busy = l->nqueue || l->active;
+	pthread_mutex_unlock(&l->lock);
+	return !busy;
 }
 
 static void *loader_main(void *arg)
 {
 	struct loader *l = arg;
-	struct sf_need need;
-	size_t at;
-	int ms;
+	bool stop = false;
 
 	/*
 	 * On a busy machine, the one that needs a profiler, a file's first samples wait for this thread. It runs for
 	 * milliseconds, so let it run at once. Best effort: without the capability it is a thread like others.
 	 */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), LOADER_NICE);
-	l->rest_cpu = 0;
-	l->rest_wall = clock_ns(CLOCK_MONOTONIC);
-	pthread_mutex_lock(&l->lock);
-	while (!l->stop) {
-		if (!l->nqueue) {
-			pthread_mutex_unlock(&l->lock);
-			ms = tend(l);
-			pthread_mutex_lock(&l->lock);
-			if (!l->nqueue && !l->stop)
-				wait_for_needs(l, ms);
-			continue;
+	while (!stop) {
+		if (!step(l)) {
+			bool done = all_done(l);
+			int ms = done ? tend(l) : WATCH_MS;
+
+			for (int i = 0; i < LANES; i++)
+				table_parser_end(&l->lanes[i].parser, clock_ns(CLOCK_MONOTONIC) - CHILD_IDLE_NS);
+			wait_for_work(l, ms);
 		}
-		at = choose(l);
-		need = l->queue[at];
-		memmove(l->queue + at, l->queue + at + 1, (--l->nqueue - at) * sizeof(*l->queue));
-		*turn_of(l, need.owner) = ++l->turn;
-		*pid_turn_of(l, need.pid) = l->turn;
-		l->converting = true;
-		pthread_mutex_unlock(&l->lock);
-		load(l, &need);
-		tables_tend(l->tables);
 		pthread_mutex_lock(&l->lock);
-		l->converting = false;
+		stop = l->stop;
+		pthread_mutex_unlock(&l->lock);
 	}
-	pthread_mutex_unlock(&l->lock);
 	return NULL;
 }
 
-struct loader *loader_new(struct modules *modules, struct tables *tables, struct table_cache *cache)
+struct loader *loader_new(struct modules *modules, struct tables *tables, struct table_cache *cache, struct fork_server *server)
 {
 	struct loader *l = calloc(1, sizeof(*l));
-	pthread_condattr_t attr;
 
 	if (!l)
 		return NULL;
+	l->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (l->wake < 0) {
+		free(l);
+		return NULL;
+	}
 	l->modules = modules;
 	l->tables = tables;
 	l->cache = cache;
-	l->rest_cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	l->rest_wall = clock_ns(CLOCK_MONOTONIC);
+	for (int i = 0; i < LANES; i++) {
+		struct table_parser_opts opts = lane_opts[i];
+
+		opts.server = server;
+		table_parser_init(&l->lanes[i].parser, &opts);
+	}
 	pthread_mutex_init(&l->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&l->wake, &attr);
-	pthread_condattr_destroy(&attr);
 	return l;
 }
 
-void loader_load_now(struct loader *l, const struct sf_need *need)
+int loader_load_now(struct loader *l, const struct sf_need *need)
 {
-	load(l, need);
+	const struct job job = { .need = *need };
+	int err = push(l, &job);
+
+	if (!err && !step(l) && l->nqueue > AT_ONCE)
+		wait_for_work(l, WATCH_MS);
+	return err;
+}
+
+void loader_settle(struct loader *l)
+{
+	do
+		while (step(l))
+			;
+	while (!all_done(l) && (wait_for_work(l, WATCH_MS), true));
 }
 
 void loader_load_vdso(struct loader *l, uint32_t module, const struct sf_file_key *key)
@@ -400,7 +604,7 @@ void loader_load_vdso(struct loader *l, uint32_t module, const struct sf_file_ke
 			continue;
 		m->mem = (const void *)(uintptr_t)start;
 		m->size = end - start;
-		convert(l, m);
+		convert_vdso(l, m);
 		tables_pin(l->tables, module, key);
 		break;
 	}
@@ -418,34 +622,36 @@ void loader_drop_unmapped(struct loader *l, uint64_t idle_ms, loader_unmapped_fn
 
 int loader_start(struct loader *l)
 {
-	int err = pthread_create(&l->thread, NULL, loader_main, l);
+	int err;
 
+	l->running = true;
+	err = pthread_create(&l->thread, NULL, loader_main, l);
 	l->running = !err;
 	return -err;
 }
 
+static void wake(struct loader *l)
+{
+	const uint64_t one = 1;
+
+	/* It can only fail where it is awake already. */
+	if (write(l->wake, &one, sizeof(one)) < 0)
+		return;
+}
+
 int loader_push(struct loader *l, const struct sf_need *need)
 {
-	int err;
+	const struct job job = { .need = *need };
+	int err = push(l, &job);
 
-	pthread_mutex_lock(&l->lock);
-	err = vec_reserve(&l->queue, &l->queue_cap, l->nqueue + 1, sizeof(*l->queue));
-	if (!err) {
-		l->queue[l->nqueue++] = *need;
-		pthread_cond_signal(&l->wake);
-	}
-	pthread_mutex_unlock(&l->lock);
+	if (!err)
+		wake(l);
 	return err;
 }
 
 bool loader_busy(struct loader *l)
 {
-	bool busy;
-
-	pthread_mutex_lock(&l->lock);
-	busy = l->nqueue || l->converting;
-	pthread_mutex_unlock(&l->lock);
-	return busy;
+	return !all_done(l);
 }
 
 void loader_totals(struct loader *l, struct loader_totals *ret)
@@ -461,12 +667,14 @@ void loader_free(struct loader *l)
 		return;
 	pthread_mutex_lock(&l->lock);
 	l->stop = true;
-	pthread_cond_signal(&l->wake);
 	pthread_mutex_unlock(&l->lock);
+	wake(l);
 	if (l->running)
 		pthread_join(l->thread, NULL);
+	for (int i = 0; i < LANES; i++)
+		table_parser_end(&l->lanes[i].parser, 0);
 	pthread_mutex_destroy(&l->lock);
-	pthread_cond_destroy(&l->wake);
+	close(l->wake);
 	free(l->queue);
 	free(l);
 }

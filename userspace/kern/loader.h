@@ -2,15 +2,15 @@
 /*
  * From "BPF met a new file" to its published tables, on a thread of its own, so that conversion never
  * holds up the ring's consumer. The file is opened through /proc/PID/map_files: that is the very inode, whatever
- * happened to its name, and in whichever mount namespace.
- *
- * Work comes in bursts with rests between them.
+ * happened to its name, and in whichever mount namespace. It is read and converted in a child (unwind/table_child.h): one for
+ * most files, another one for those that take long. This thread publishes.
  */
 #ifndef SFBPF_KERN_LOADER_H
 #define SFBPF_KERN_LOADER_H
 
 #include <stdbool.h>
 
+#include "base/fork_server.h"
 #include "elf/module.h"
 #include "kern/tables.h"
 #include "sfbpf_shared.h"
@@ -18,17 +18,25 @@
 
 struct loader;
 
+struct loader_parser_totals {
+	uint64_t died, late;	/* children: that ended before they were told to; that took too long for a file */
+	uint64_t failed;	/* files without tables because of that */
+	uint64_t cpu_ns;	/* of all children */
+};
+
 struct loader_totals {
 	uint64_t loaded, no_table, gone, bad_fdes;
 	uint64_t cached;	/* of those loaded: from disk */
 	uint64_t reloaded;	/* conversions of files whose tables had been taken away: not in the sums below, but for build_ns */
 	uint64_t rows, rules, bytes, build_ns;
+	struct loader_parser_totals parser;
 };
 
-/* NULL with errno. All must outlive the loader; cache may be NULL. */
-struct loader *loader_new(struct modules *modules, struct tables *tables, struct table_cache *cache);
-/* Converts in the calling thread; before loader_start. */
-void loader_load_now(struct loader *l, const struct sf_need *need);
+/* NULL with errno. All must outlive the loader; cache may be NULL. server: makes the children (table_child_main). */
+struct loader *loader_new(struct modules *modules, struct tables *tables, struct table_cache *cache, struct fork_server *server);
+/* Before loader_start, a file after the other; then loader_settle waits for their tables. 0 or -ENOMEM. */
+int loader_load_now(struct loader *l, const struct sf_need *need);
+void loader_settle(struct loader *l);
 /* The 64-bit vDSO, from our own image. module: the id that its key shall have. */
 void loader_load_vdso(struct loader *l, uint32_t module, const struct sf_file_key *key);
 /*
@@ -40,7 +48,7 @@ void loader_drop_unmapped(struct loader *l, uint64_t idle_ms, loader_unmapped_fn
 int loader_start(struct loader *l);	/* 0 or -errno */
 /* Hands over to the thread. -ENOMEM: the need is dropped, the file asked for again later. */
 int loader_push(struct loader *l, const struct sf_need *need);
-bool loader_busy(struct loader *l);	/* files wait for conversion, or one is being converted */
+bool loader_busy(struct loader *l);	/* files wait for conversion, or are being converted */
 void loader_totals(struct loader *l, struct loader_totals *ret);
 void loader_free(struct loader *l);	/* stops the thread; what is queued is dropped */
 

@@ -405,6 +405,19 @@ int offcpu_cut(struct offcpu *off)
 void offcpu_thin(struct offcpu *off, uint64_t ns)
 {
 	__atomic_store_n(&off->skel->bss->off_thin, off->at_leave ? 0 : ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&off->skel->bss->off_one_in, off->at_leave ? (uint32_t)(ns / OFFCPU_THIN_MIN) : 0, __ATOMIC_RELAXED);
+}
+
+uint64_t offcpu_thinner(uint64_t ns)
+{
+	uint64_t next = ns ? ns * 4 : OFFCPU_THIN_MIN * 4;
+
+	return next > OFFCPU_THIN_MAX ? OFFCPU_THIN_MAX : next;
+}
+
+uint64_t offcpu_denser(uint64_t ns)
+{
+	return ns / 2 < OFFCPU_THIN_MIN ? 0 : ns / 2;
 }
 
 /* ---- Stacks and counts ---- */
@@ -468,6 +481,17 @@ const struct sf_sample *offcpu_stack(const struct offcpu *off, uint64_t hash)
 	struct kept *k = hash ? find_kept(off, hash) : NULL;
 
 	return k ? (const struct sf_sample *)(k + 1) : NULL;
+}
+
+void offcpu_see(const struct offcpu *off, const struct modules *ms)
+{
+	for (size_t i = 0; i < off->stacks.nslots; i++) {
+		struct kept *k = kept_at(&off->stacks, i);
+		const struct sf_sample *rec = (const struct sf_sample *)(k + 1);
+
+		for (size_t n = 0; k && n < rec->n_user; n++)
+			modules_see(ms, rec->frames[n]);
+	}
 }
 
 /* Its frames have not arrived, or nobody took them. */

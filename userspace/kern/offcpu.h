@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/num.h"
+#include "elf/module.h"
 #include "sfbpf_shared.h"
 
 enum offcpu_where { OFFCPU_AUTO, OFFCPU_BACK, OFFCPU_LEAVE };
@@ -22,6 +23,7 @@ struct offcpu_opts {
 	bool wakers, hist, threads;
 	bool chains;			/* the wakers' wakers too */
 	bool kernel_threads, user_threads;
+	bool want_cost;			/* collector_counters.run_ns without kernel.bpf_stats: one switch of many is timed */
 	enum offcpu_where where;	/* where stacks are taken; AUTO: as well as the kernel can */
 };
 
@@ -51,6 +53,8 @@ void offcpu_free(struct offcpu *off);
 int offcpu_attach(struct offcpu *off);	/* 0 or -errno */
 /* Keeps a record of weight 0. */
 void offcpu_keep(struct offcpu *off, const struct sf_sample *rec);
+/* modules_see for all frames that it keeps. */
+void offcpu_see(const struct offcpu *off, const struct modules *ms);
 /* The kept stack of that hash; NULL: there is none. */
 const struct sf_sample *offcpu_stack(const struct offcpu *off, uint64_t hash);
 /* The record with the frames of a sample: the sample itself, a kept one, or *none, filled in to say that there are none. */
@@ -62,9 +66,14 @@ const struct sf_sample *offcpu_stack_of(const struct offcpu *off, const struct s
 int offcpu_cut(struct offcpu *off);
 /*
  * From now on blocks shorter than that are sampled, one for each so much of a thread's blocked time; 0: all are counted.
- * Where stacks are taken on leaving it changes nothing: how long a block will be is not known there.
+ * Where stacks are taken on leaving, how long a block will be is not known: there one block of ns / OFFCPU_THIN_MIN is taken, of all lengths.
  */
 void offcpu_thin(struct offcpu *off, uint64_t ns);
+#define OFFCPU_THIN_MIN (50 * NUM_US)
+#define OFFCPU_THIN_MAX NUM_S
+/* The next value of it, when the programs cost too much, or little: within these, or 0. */
+uint64_t offcpu_thinner(uint64_t ns);
+uint64_t offcpu_denser(uint64_t ns);
 /*
  * The end of the run. Counts the blocks that are open; `drain` is called when the ring holds new files,
  * and shall return once their tables are there.

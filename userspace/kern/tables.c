@@ -15,49 +15,88 @@
 
 #define MODULES_BYTES (SF_MAX_MODULES * sizeof(struct sf_module))
 #define SPARE_CHUNKS 1u			/* empty ones that are kept for the next module */
+#define UNPLACED_MAX 64u		/* each has a descriptor open */
+#define RETRY_PLACE_NS 1000000000ull
 
-static void free_chunk(struct chunk *c)
+static void free_chunk(struct tables *t, struct chunk *c)
 {
-	if (c->mem)
-		munmap(c->mem, SF_CHUNK);
+	if (!c->mem)
+		return;
+	if (!c->placed) {
+		close(c->fd);
+		t->nunplaced--;
+	}
+	munmap(c->mem, SF_CHUNK);
 	cells_fini(&c->cells);
-	c->mem = NULL;
+	*c = (struct chunk){ 0 };
+	t->nchunks--;
+}
+
+/* The array of maps and the mapping hold it now. Only of the first one the descriptor is needed: see wait_for_programs. */
+static void is_placed(struct tables *t, struct chunk *c)
+{
+	c->placed = true;
+	t->nunplaced--;
+	if (c == t->chunks)
+		t->grace_fd = c->fd;
+	else
+		close(c->fd);
 }
 
 /*
- * A new map in the array of maps. Its own descriptor is not needed once the outer map and the mapping hold it, except
- * the first one's (see wait_for_programs).
+ * Puts the new chunks into the array of maps. The kernel lets whoever does so wait for all programs, 5 to 15 ms however many chunks
+ * there are; so it is done once for all that a module needed. 0 or -1.
  */
+static int place_chunks(struct tables *t)
+{
+	LIBBPF_OPTS(bpf_map_batch_opts, opts);
+	uint32_t ids[UNPLACED_MAX], n = 0, at_once, i;
+	int fds[UNPLACED_MAX];
+
+	for (uint32_t id = 0; id < SF_MAX_CHUNKS && n < t->nunplaced; id++) {
+		if (!t->chunks[id].mem || t->chunks[id].placed)
+			continue;
+		ids[n] = id;
+		fds[n++] = t->chunks[id].fd;
+	}
+	at_once = n;
+	/* Older kernels do this for other maps only. */
+	if (n < 2 || bpf_map_update_batch(t->maps.chunks_fd, ids, fds, &at_once, &opts))
+		at_once = 0;
+	for (i = 0; i < n && (i < at_once || !bpf_map_update_elem(t->maps.chunks_fd, &ids[i], &fds[i], BPF_ANY)); i++)
+		is_placed(t, &t->chunks[ids[i]]);
+	return i < n ? -1 : 0;
+}
+
+/* A new map, which programs do not find yet. */
 static struct chunk *new_chunk(struct tables *t)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
 	struct chunk *c = t->chunks;
-	uint32_t id = 0;
-	int fd, err;
+	void *mem = MAP_FAILED;
+	int fd;
 
-	if (t->nchunks >= t->max_chunks)
+	if (t->nchunks >= t->max_chunks || (t->nunplaced == UNPLACED_MAX && place_chunks(t)))
 		return NULL;
-	for (; c->mem; c++)
-		id++;
-	if (cells_init(&c->cells, CHUNK_CELLS))
-		return NULL;
+	while (c->mem)
+		c++;
 	fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "sfbpf_chunk", 4, SF_CHUNK, 1, &opts);
 	if (fd >= 0)
-		c->mem = mmap(NULL, SF_CHUNK, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (c->mem == MAP_FAILED)
-		c->mem = NULL;
-	err = c->mem ? bpf_map_update_elem(t->maps.chunks_fd, &id, &fd, BPF_ANY) : -1;
-	if (err)
-		free_chunk(c);
-	else
-		t->nchunks++;
-	if (!id && !err) {
-		t->grace_fd = fd;
-		cells_take(&c->cells, 1);	/* location 0 means "nothing" */
-	} else if (fd >= 0) {
-		close(fd);
+		mem = mmap(NULL, SF_CHUNK, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (mem == MAP_FAILED || cells_init(&c->cells, CHUNK_CELLS)) {
+		if (mem != MAP_FAILED)
+			munmap(mem, SF_CHUNK);
+		if (fd >= 0)
+			close(fd);
+		return NULL;
 	}
-	return err ? NULL : c;
+	c->mem = mem;
+	c->fd = fd;
+	t->nchunks++;
+	t->nunplaced++;
+	if (c == t->chunks)
+		cells_take(&c->cells, 1);	/* location 0 means "nothing" */
+	return c;
 }
 
 /* But for a few. The first one stays: it is what programs are waited for with. */
@@ -68,10 +107,9 @@ void tables_release_chunks(struct tables *t)
 	for (uint32_t id = 1; id < SF_MAX_CHUNKS; id++) {
 		struct chunk *c = &t->chunks[id];
 
-		if (!c->mem || c->cells.used || ++spare <= SPARE_CHUNKS || bpf_map_delete_elem(t->maps.chunks_fd, &id))
+		if (!c->mem || c->cells.used || ++spare <= SPARE_CHUNKS || (c->placed && bpf_map_delete_elem(t->maps.chunks_fd, &id)))
 			continue;
-		free_chunk(c);
-		t->nchunks--;
+		free_chunk(t, c);
 	}
 }
 
@@ -88,7 +126,8 @@ struct tables *tables_new(const struct tables_maps *maps, uint64_t budget, table
 	t->max_chunks = budget / SF_CHUNK > SF_MAX_CHUNKS ? SF_MAX_CHUNKS : (uint32_t)(budget / SF_CHUNK);
 	t->max_chunks += !t->max_chunks;
 	t->modules = mmap(NULL, MODULES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, maps->modules_fd, 0);
-	if (t->modules == MAP_FAILED || !new_chunk(t)) {
+	if (t->modules == MAP_FAILED || !new_chunk(t) || place_chunks(t)) {
+		free_chunk(t, &t->chunks[0]);
 		if (t->modules != MAP_FAILED)
 			munmap(t->modules, MODULES_BYTES);
 		free(t);
@@ -108,7 +147,7 @@ void tables_free(struct tables *t)
 	if (!t)
 		return;
 	for (uint32_t i = 0; i < SF_MAX_CHUNKS; i++)
-		free_chunk(&t->chunks[i]);
+		free_chunk(t, &t->chunks[i]);
 	for (uint32_t i = 0; i < SF_MAX_MODULES; i++)
 		free(t->places[i].holdings);
 	if (t->grace_fd >= 0)
@@ -239,6 +278,12 @@ void tables_publish(struct tables *t, uint32_t module, const struct sf_module *d
 	struct sf_module *m = &t->modules[SF_MODULE_PLACE(module)];
 	struct place *p = &t->places[SF_MODULE_PLACE(module)];
 
+	/* The kernel had no memory: as if there had been none for the tables. */
+	if (t->nunplaced && place_chunks(t)) {
+		tables_abort(t);
+		tables_set_state(t, module, SF_MOD_FULL, clock_ns(CLOCK_MONOTONIC) + RETRY_PLACE_NS);
+		return;
+	}
 	tables_turn_end(t);
 	t->loading = 0;
 	p->last_ms = p->since_ms = tables_now_ms();

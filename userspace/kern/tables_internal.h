@@ -42,6 +42,8 @@ struct turns {
 struct chunk {
 	uint8_t *mem;			/* NULL: there is none of that number */
 	struct cells cells;
+	bool placed;			/* programs can find it */
+	int fd;				/* of its map, until then */
 };
 
 struct tables {
@@ -50,6 +52,7 @@ struct tables {
 	struct place places[SF_MAX_MODULES];
 	struct chunk chunks[SF_MAX_CHUNKS];
 	uint32_t nchunks, max_chunks;	/* that exist; at most */
+	uint32_t nunplaced;		/* of those that exist */
 	int grace_fd;			/* chunk 0 */
 	uint32_t loading;		/* id, between tables_begin and _publish or _abort; 0: none */
 	uint32_t owner;			/* the one it is charged to */

@@ -430,7 +430,7 @@ static void put_sample(struct pprof *w, size_t i)
 		put_origin(w, &s);
 	if (out_incomplete(w->r, &s) && !w->r->opts.only_comm)
 		put_label(w, "incomplete", string_id(w, profile_stop_name(s.stop)), 0);
-	if (w->r->stats->offcpu)
+	if (w->r->stats->offcpu && !w->r->opts.only_comm)
 		put_offcpu_labels(w, &s);
 	pb_end(&w->pb, at);
 }

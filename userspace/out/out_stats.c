@@ -71,6 +71,11 @@ int out_stats(const struct run_stats *st, FILE *f)
 	json_u64(&j, "dropped", st->needs_dropped);
 	json_u64(&j, "refused", st->needs_refused);
 	json_object_end(&j);
+	json_object(&j, "parsers");
+	json_u64(&j, "died", st->parsers.died);
+	json_u64(&j, "late", st->parsers.late);
+	json_u64(&j, "failed", st->parsers.failed);
+	json_object_end(&j);
 	json_object(&j, "bpf");
 	for (size_t i = 0; i < st->nprograms; i++) {
 		json_object(&j, st->programs[i].name);

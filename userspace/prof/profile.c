@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/slots.h"
 #include "base/vec.h"
 
 struct stack {
@@ -26,8 +27,7 @@ struct profile {
 	size_t ids_cap;
 	struct stack *stacks;
 	size_t nstacks, stacks_cap;
-	uint32_t *slots;		/* stack + 1, 0: free; a power of two, at most half full */
-	size_t nslots;
+	struct slots slots;		/* of stacks */
 	uint64_t samples, weight;
 	bool by_thread;
 };
@@ -44,7 +44,7 @@ void profile_free(struct profile *p)
 	free(p->words);
 	free(p->ids);
 	free(p->stacks);
-	free(p->slots);
+	slots_free(&p->slots);
 	free(p);
 }
 
@@ -55,30 +55,16 @@ void profile_by_thread(struct profile *p)
 
 void profile_reset(struct profile *p)
 {
-	if (p->nstacks)
-		memset(p->slots, 0, p->nslots * sizeof(*p->slots));
+	slots_reset(&p->slots);
 	p->nwords = p->nstacks = 0;
 	p->samples = p->weight = 0;
 }
 
-static int grow_slots(struct profile *p)
+static uint64_t hash_of(const void *ctx, size_t i)
 {
-	size_t n = p->nslots ? p->nslots * 2 : 1024;
-	uint32_t *slots = calloc(n, sizeof(*slots));
+	const struct profile *p = ctx;
 
-	if (!slots)
-		return -ENOMEM;
-	for (size_t i = 0; i < p->nstacks; i++) {
-		size_t at = p->stacks[i].hash & (n - 1);
-
-		while (slots[at])
-			at = (at + 1) & (n - 1);
-		slots[at] = (uint32_t)i + 1;
-	}
-	free(p->slots);
-	p->slots = slots;
-	p->nslots = n;
-	return 0;
+	return p->stacks[i].hash;
 }
 
 static uint32_t hash_stack(const struct stack *s, const uint64_t *frames)
@@ -110,10 +96,10 @@ static struct stack *add_stack(struct profile *p, const struct stack *key, const
 	size_t n = (size_t)key->n_user + key->n_kernel, at;
 	struct stack *s;
 
-	if (p->nstacks * 2 >= p->nslots && grow_slots(p))
+	if (slots_reserve(&p->slots, p->nstacks, hash_of, p))
 		return NULL;
-	for (at = key->hash & (p->nslots - 1); p->slots[at]; at = (at + 1) & (p->nslots - 1)) {
-		s = &p->stacks[p->slots[at] - 1];
+	slots_each(&p->slots, key->hash, at) {
+		s = &p->stacks[p->slots.ids[at] - 1];
 		if (!same_stack(p, s, key, frames))
 			continue;
 		s->count += key->count;
@@ -130,7 +116,7 @@ static struct stack *add_stack(struct profile *p, const struct stack *key, const
 	if (n)
 		memcpy(p->words + p->nwords, frames, n * sizeof(*frames));
 	p->nwords += n;
-	p->slots[at] = (uint32_t)p->nstacks;
+	p->slots.ids[at] = (uint32_t)p->nstacks;
 counted:
 	p->samples += key->count;
 	p->weight += key->weight;
@@ -160,12 +146,13 @@ static bool in_range(const struct sf_sample *rec)
 bool profile_has(const struct profile *p, const struct sf_sample *rec, const struct profile_times *t, size_t *ret_index)
 {
 	struct stack key;
+	size_t at;
 
-	if (!p->nslots || !in_range(rec))
+	if (!p->slots.n || !in_range(rec))
 		return false;
 	key = key_of(p, rec, t);
-	for (size_t at = key.hash & (p->nslots - 1); p->slots[at]; at = (at + 1) & (p->nslots - 1)) {
-		*ret_index = p->slots[at] - 1;
+	slots_each(&p->slots, key.hash, at) {
+		*ret_index = p->slots.ids[at] - 1;
 		if (same_stack(p, &p->stacks[*ret_index], &key, rec->frames))
 			return true;
 	}
@@ -279,7 +266,7 @@ uint64_t profile_weight(const struct profile *p)
 size_t profile_bytes(const struct profile *p)
 {
 	return sizeof(*p) + p->words_cap * sizeof(*p->words) + p->ids_cap * sizeof(*p->ids) +
-	       p->stacks_cap * sizeof(*p->stacks) + p->nslots * sizeof(*p->slots);
+	       p->stacks_cap * sizeof(*p->stacks) + slots_bytes(&p->slots);
 }
 
 void profile_stack(const struct profile *p, size_t i, struct profile_stack *ret)

@@ -17,6 +17,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/jail.h"
 #include "base/privs.h"
 #include "base/vec.h"
 
@@ -88,39 +89,6 @@ static int tell(void *ctx, size_t i, const struct dwarf_frame *frames, size_t n)
 	return err;
 }
 
-/* All descriptors but these are closed; they keep their numbers. */
-static void close_others(const int *keep, size_t n)
-{
-	int next = 3;
-
-	for (size_t left = n; left; left--) {
-		int least = -1;
-
-		for (size_t i = 0; i < n; i++)
-			if (keep[i] >= next && (least < 0 || keep[i] < least))
-				least = keep[i];
-		if (least < 0)
-			break;
-		if (least > next)
-			close_range((unsigned int)next, (unsigned int)least - 1, 0);
-		next = least + 1;
-	}
-	close_range((unsigned int)next, ~0u, 0);
-}
-
-static uint64_t data_bytes(void)
-{
-	unsigned long long data = 0;
-	FILE *f = fopen("/proc/self/statm", "re");
-
-	if (f) {
-		if (fscanf(f, "%*u %*u %*u %*u %*u %llu", &data) != 1)
-			data = 0;
-		fclose(f);
-	}
-	return data * (uint64_t)sysconf(_SC_PAGESIZE);
-}
-
 /* The owner of the file wrote the paths in it; the root of another file system is nobody in ours. */
 static int drop_rights(const struct dwarf_job *job, const struct dwarf_place *place)
 {
@@ -146,19 +114,16 @@ static int drop_rights(const struct dwarf_job *job, const struct dwarf_place *pl
 static _Noreturn void work(const struct dwarf_job *job, const struct dwarf_place *place, const struct dwarf_limits *limits, int pipe_fd)
 {
 	static struct answer a;
-	int keep[] = { job->fd, job->alt_fd, place->root_fd, pipe_fd }, err;
-	uint64_t data = data_bytes() + limits->bytes;
-	struct rlimit core = { 0 }, cpu = { limits->seconds, limits->seconds }, mem = { data, data };
+	const int keep[] = { job->fd, job->alt_fd, place->root_fd, pipe_fd };
+	int err;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGINT, SIG_DFL);
 	signal(SIGTERM, SIG_DFL);
 	signal(SIGPIPE, SIG_IGN);
 	setpriority(PRIO_PROCESS, 0, 0);
-	close_others(keep, sizeof(keep) / sizeof(keep[0]));
-	setrlimit(RLIMIT_CORE, &core);
-	setrlimit(RLIMIT_CPU, &cpu);
-	setrlimit(RLIMIT_DATA, &mem);
+	jail_close_others(keep, sizeof(keep) / sizeof(keep[0]));
+	jail_limit(&(struct jail_limits){ .data_bytes = limits->bytes, .cpu_seconds = limits->seconds });
 	a.fd = pipe_fd;
 	err = drop_rights(job, place);
 	if (!err)

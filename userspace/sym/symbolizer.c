@@ -12,6 +12,7 @@
 #include "base/idmap.h"
 #include "base/strpool.h"
 #include "base/text.h"
+#include "base/slots.h"
 #include "base/vec.h"
 #include "elf/elf_image.h"
 #include "sym/elf_symtab.h"
@@ -51,9 +52,8 @@ struct symbolizer {
 	struct strpool *names, *modules;
 	struct symbol *symbols;
 	size_t n, cap;
-	uint32_t *slots;	/* symbol id + 1 by pair, 0: free; a power of two, at most half full */
-	size_t nslots;
-	struct cached *cache;	/* likewise */
+	struct slots slots;	/* of symbols */
+	struct cached *cache;	/* a power of two, at most half full */
 	size_t ncache, cache_slots;
 	struct sym_kernel *kernel;
 	bool kernel_tried;
@@ -85,35 +85,20 @@ static uint64_t hash_symbol(const struct symbol *s)
 	return hash_mix(s->name, (uint64_t)s->file << 32 | s->module);
 }
 
-static int grow_pairs(struct symbolizer *sz)
+static uint64_t hash_of(const void *ctx, size_t id)
 {
-	size_t n = sz->nslots ? sz->nslots * 2 : 1024;
-	uint32_t *slots = calloc(n, sizeof(*slots));
-
-	if (!slots)
-		return -ENOMEM;
-	for (size_t id = 0; id < sz->n; id++) {
-		size_t at = hash_symbol(&sz->symbols[id]) & (n - 1);
-
-		while (slots[at])
-			at = (at + 1) & (n - 1);
-		slots[at] = (uint32_t)id + 1;
-	}
-	free(sz->slots);
-	sz->slots = slots;
-	sz->nslots = n;
-	return 0;
+	return hash_symbol(&((const struct symbolizer *)ctx)->symbols[id]);
 }
 
 static int intern_symbol(struct symbolizer *sz, const struct symbol *s, uint32_t *ret)
 {
 	size_t at;
 
-	if (sz->n * 2 >= sz->nslots && grow_pairs(sz))
+	if (slots_reserve(&sz->slots, sz->n, hash_of, sz))
 		return -ENOMEM;
-	for (at = hash_symbol(s) & (sz->nslots - 1); sz->slots[at]; at = (at + 1) & (sz->nslots - 1)) {
-		if (memcmp(&sz->symbols[sz->slots[at] - 1], s, sizeof(*s)) == 0) {
-			*ret = sz->slots[at] - 1;
+	slots_each(&sz->slots, hash_symbol(s), at) {
+		if (memcmp(&sz->symbols[sz->slots.ids[at] - 1], s, sizeof(*s)) == 0) {
+			*ret = sz->slots.ids[at] - 1;
 			return 0;
 		}
 	}
@@ -121,7 +106,7 @@ static int intern_symbol(struct symbolizer *sz, const struct symbol *s, uint32_t
 		return -ENOMEM;
 	sz->symbols[sz->n] = *s;
 	*ret = (uint32_t)sz->n++;
-	sz->slots[at] = *ret + 1;
+	sz->slots.ids[at] = *ret + 1;
 	return 0;
 }
 
@@ -277,7 +262,7 @@ void symbolizer_free(struct symbolizer *sz)
 	strpool_free(sz->names);
 	strpool_free(sz->modules);
 	free(sz->symbols);
-	free(sz->slots);
+	slots_free(&sz->slots);
 	free(sz->cache);
 	free(sz->kallsyms);
 	free(sz);
@@ -635,10 +620,10 @@ uint32_t symbolizer_count(const struct symbolizer *sz)
 size_t symbolizer_bytes(const struct symbolizer *sz)
 {
 	size_t sum = sizeof(*sz) + strpool_bytes(sz->names) + strpool_bytes(sz->modules) + sz->cap * sizeof(*sz->symbols) +
-		     sz->nslots * sizeof(*sz->slots) + sz->cache_slots * sizeof(*sz->cache);
+		     slots_bytes(&sz->slots) + sz->cache_slots * sizeof(*sz->cache);
 
 	sum += perf_maps_bytes(sz->jit) + sz->chains_cap * sizeof(*sz->chains) + sz->chain_ids_cap * sizeof(*sz->chain_ids) +
-	       sz->chain_of.cap * sizeof(*sz->chain_of.keys) + sz->chain_of.nslots * sizeof(*sz->chain_of.slots);
+	       sz->chain_of.cap * sizeof(*sz->chain_of.keys) + slots_bytes(&sz->chain_of.slots);
 	if (sz->kernel)
 		sum += sym_kernel_bytes(sz->kernel);
 	for (uint32_t i = 0; i < modules_count(sz->ms); i++) {

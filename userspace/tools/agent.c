@@ -20,13 +20,17 @@
 #include "base/clock.h"
 #include "base/exitcode.h"
 #include "base/hash.h"
+#include "base/privs.h"
+#include "tools/agent_offcpu.h"
 #include "tools/agent_options.h"
 #include "tools/session.h"
 #include "tools/tools.h"
+#include "unwind/table_child.h"
 
 #define AGENT_NICE (-10)		/* as the loader's and record's: what runs there is a fraction of a percent */
 #define POLL_MS 1000
 #define WINDOW_BYTES (32u << 20)	/* a window that grows larger is closed early */
+#define BUFFER_BYTES (128 << 10)	/* of memory: larger ones are mapped by themselves */
 #define RESET_WINDOWS 6			/* between two times that symbols are forgotten */
 
 struct agent {
@@ -36,9 +40,11 @@ struct agent {
 	struct session session;
 	struct targets *targets;
 	struct window window;
+	struct agent_offcpu off;
 	struct spool *spool;
 	struct sender *sender;
 	struct metrics *metrics;
+	struct fork_server *parsers;
 	struct metrics_values values;
 	struct budget budget;
 	uint64_t window_mono, cpu_ns, windows_since_reset;
@@ -59,20 +65,23 @@ static void on_sample(void *ctx, const struct sf_sample *sample)
 {
 	struct agent *a = ctx;
 
-	window_add(&a->window, session_see(&a->session, sample));
+	if (sample->type == SF_REC_STACK)
+		agent_offcpu_take(&a->off, sample);
+	else
+		window_add(&a->window, session_see(&a->session, sample));
 }
 
-/* Between windows no frame is kept. */
-static void see_nothing(void *ctx, const struct modules *ms)
+/* Between windows no frame is kept but those of blocks. */
+static void see(void *ctx, const struct modules *ms)
 {
-	(void)ctx, (void)ms;
+	agent_offcpu_see(&((struct agent *)ctx)->off, ms);
 }
 
 static void open_window(struct agent *a)
 {
 	targets_trim(a->targets);
 	if (a->session.modules)
-		session_sweep(&a->session, see_nothing, NULL);
+		session_sweep(&a->session, see, a);
 	window_open(&a->window, a->targets, clock_ns(CLOCK_REALTIME), (double)a->budget.hz);
 	a->window_mono = session_now();
 }
@@ -95,14 +104,19 @@ static int push_body(void *ctx, struct body *b)
 
 static int push_copy(const struct encode_input *in, struct agent *a)
 {
-	struct body b = { .kind = BODY_FILE, .time_ns = in->window->start_unix_ns, .samples = in->window->samples };
-	int err = body_format(in, &b.data, &b.len);
+	struct body b;
+	int err = 0;
 
-	if (err)
-		return err;
-	body_new_id(b.id);
-	sender_push(a->sender, &b, true);
-	return 0;
+	for (enum window_kind kind = 0; kind < WINDOW_KINDS && !err; kind++) {
+		if (kind != WINDOW_CPU && !body_has(in, kind))
+			continue;
+		err = body_format(in, kind, &b);
+		if (err)
+			break;
+		body_new_id(b.id);
+		sender_push(a->sender, &b, true);
+	}
+	return err;
 }
 
 static void count_window(struct agent *a)
@@ -110,6 +124,8 @@ static void count_window(struct agent *a)
 	struct profile_account account;
 
 	for (size_t g = 0; g < a->window.ngroups; g++) {
+		if (a->window.groups[g].kind != WINDOW_CPU)
+			continue;
 		profile_account(a->window.groups[g].profile, a->session.modules, &account);
 		a->values.user_stacks += account.user_total;
 		for (unsigned int i = 0; i < SF_STOP_MAX; i++)
@@ -136,8 +152,9 @@ static int encode(struct agent *a)
 	session_stats(&a->session, a->session.profile, &stats);
 	stats.duration_s = (double)a->window.duration_ns / 1e9;
 	stats.samples = a->window.samples;
+	memcpy(stats.off_ns, a->off.state_ns, sizeof(stats.off_ns));
 	err = window_close(&a->window, a->window.duration_ns, a->session.symbols, a->cfg->label_pid);
-	if (!err && a->window.samples)
+	if (!err && a->window.ngroups)
 		err = body_encode(&in, push_body, a);
 	if (!err && a->cfg->copy)
 		err = push_copy(&in, a);
@@ -150,6 +167,7 @@ static void close_window(struct agent *a)
 	uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	int err;
 
+	agent_offcpu_into(&a->off, &a->window);
 	a->window.duration_ns = session_now() - a->window_mono;
 	err = encode(a);
 	count_window(a);
@@ -167,11 +185,18 @@ static void close_window(struct agent *a)
 
 /* ---- What it costs ---- */
 
+/* With the processes that read files for us, as of the last publish(). */
+static uint64_t all_cpu_ns(const struct agent *a)
+{
+	return budget_cpu_ns() + a->values.parsers_cpu_ns;
+}
+
 static void keep_cpu(struct agent *a)
 {
-	uint64_t now = budget_cpu_ns(), before = a->budget.hz, hz;
+	uint64_t now = all_cpu_ns(a), before = a->budget.hz, wall = (uint64_t)(a->values.last_window_s * 1e9), hz;
 
-	hz = budget_step(&a->budget, now - a->cpu_ns, (uint64_t)(a->values.last_window_s * 1e9));
+	hz = budget_step(&a->budget, now - a->cpu_ns, wall);
+	agent_offcpu_limit(&a->off, a->cfg, wall, a->budget.above || hz < before);
 	a->cpu_ns = now;
 	if (!before || hz == before)
 		return;
@@ -221,8 +246,13 @@ static void publish(struct agent *a)
 	v->modules = c.loader.loaded;
 	v->rows = c.loader.rows;
 	v->table_bytes = c.tables.bytes;
+	v->parsers_ended = c.loader.parser.died + c.loader.parser.late;
+	v->parsers_failed = c.loader.parser.failed;
+	v->parsers_cpu_ns = c.loader.parser.cpu_ns;
 	v->symbol_bytes = symbolizer_bytes(a->session.symbols);
 	v->hz = a->budget.hz;
+	v->off_cpu = a->cfg->off_cpu;
+	v->off = a->off.values;
 	v->hz_want = a->budget.want_hz;
 	v->stale_ns = 3 * a->cfg->interval_ns + 10 * NUM_S;
 	v->alive_ns = session_now();
@@ -293,6 +323,7 @@ static void reload(struct agent *a)
 	use_config(a);
 	if (a->budget.hz && a->budget.hz != before && collector_set_hz(a->session.collector, a->budget.hz))
 		agent_log(AGENT_LOG_ERROR, "the frequency could not be changed", NULL);
+	agent_offcpu_follow(&a->off, &a->session, mine);
 	open_window(a);
 	spool_limits(a->spool, &(struct spool_opts){ .max_bytes = mine->spool_bytes, .max_age_ns = mine->spool_age_ns });
 	sender_reload(a->sender, other);
@@ -305,8 +336,11 @@ static void reload(struct agent *a)
 
 static void on_thread(void)
 {
+	int rc = privs_keep(0);
+
 	setpriority(PRIO_PROCESS, (id_t)gettid(), 0);
-	privs_drop_all();
+	if (rc)
+		agent_log(AGENT_LOG_WARN, "a thread keeps its capabilities", "error", "%s", strerror(-rc), NULL);
 }
 
 static int open_spool(struct agent *a)
@@ -361,6 +395,14 @@ static int start_threads(struct agent *a)
 	return 0;
 }
 
+static int start_offcpu(struct agent *a)
+{
+	struct collector_error err;
+	int rc = a->cfg->off_cpu ? agent_offcpu_start(&a->off, &a->session, a->cfg, &err) : 0;
+
+	return rc ? complain(rc, "%s", err.text) : 0;
+}
+
 static int start(struct agent *a)
 {
 	struct collector_opts *o = &a->opts.common.collect;
@@ -371,6 +413,7 @@ static int start(struct agent *a)
 	o->want_cgroup = true;
 	o->table_bytes = a->cfg->table_bytes;
 	o->ring_bytes = a->cfg->ring_bytes;
+	o->parsers = a->parsers;
 	notify_setup();
 	if ((rc = open_spool(a)) || (rc = open_metrics(a)))
 		return rc;
@@ -389,6 +432,8 @@ static int start(struct agent *a)
 	a->session.take_ctx = a;
 	open_window(a);
 	rc = session_start(&a->session);
+	if (!rc)
+		rc = start_offcpu(a);
 	return rc ? rc : start_threads(a);
 }
 
@@ -410,6 +455,7 @@ static int sample(struct agent *a)
 		now = session_now();
 		if (now < end)
 			err = session_poll(&a->session, now + POLL_MS * NUM_MS < end ? POLL_MS : (int)((end - now) / NUM_MS) + 1);
+		agent_offcpu_tick(&a->off);
 		notify_alive();
 		publish(a);
 		if (reload_requested) {
@@ -436,6 +482,8 @@ static int finish(struct agent *a, const struct spool_account *before)
 	bool empty;
 
 	notify("STOPPING=1");
+	agent_offcpu_into(&a->off, &a->window);	/* while it is measured */
+	agent_offcpu_stop(&a->off);
 	session_stop(&a->session);
 	close_window(a);
 	empty = sender_drain(a->sender, a->opts.once ? a->cfg->timeout_ns + NUM_S : a->cfg->shutdown_ns);
@@ -466,8 +514,8 @@ static int run(struct agent *a)
 	if (rc)
 		return rc;
 	spool_account(a->spool, &before);
-	a->cpu_ns = budget_cpu_ns();
 	publish(a);
+	a->cpu_ns = all_cpu_ns(a);
 	log_config(a, "started");
 	notify("READY=1");
 	rc = sample(a);
@@ -481,26 +529,46 @@ static void clean_up(struct agent *a)
 	spool_close(a->spool);
 	window_free(&a->window);
 	targets_free(a->targets);
+	agent_offcpu_stop(&a->off);
 	session_close(&a->session);
+	fork_server_stop(a->parsers);
 	agent_config_free(a->cfg);
 	common_opts_free(&a->opts.common);
+}
+
+/*
+ * Large buffers (of a conversion, a window's requests) go back to the kernel when they are freed. Left alone, malloc takes the size of the
+ * first ones for usual and keeps as much, 32 MB in the end, in each of its arenas.
+ */
+static void return_memory(void)
+{
+	mallopt(M_MMAP_THRESHOLD, BUFFER_BYTES);
+	mallopt(M_TRIM_THRESHOLD, BUFFER_BYTES);
+	mallopt(M_ARENA_MAX, 2);
 }
 
 int tool_agent(int argc, char **argv)
 {
 	struct agent_config_error err;
 	static struct agent a;
-	int rc = agent_options_parse(&a.opts, argc, argv);
+	int rc;
 
+	return_memory();
+	rc = agent_options_parse(&a.opts, argc, argv);
 	if (rc)
 		return rc < 0 ? EXIT_OK : rc;
 	if (a.opts.schema) {
 		fputs(clickhouse_schema, stdout);
 		return EXIT_OK;
 	}
+	/* Before there are tokens to be seen in our memory. */
+	if (!a.opts.check && !(a.parsers = fork_server_start(table_child_main)))
+		return complain(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
 	a.cfg = agent_options_config(&a.opts, &err);
-	if (!a.cfg)
+	if (!a.cfg) {
+		fork_server_stop(a.parsers);
 		return complain(EXIT_USAGE, "%s", err.text);
+	}
 	if (a.opts.check)
 		rc = agent_config_print(a.cfg, STDOUT_FILENO) ? EXIT_FAILED : EXIT_OK;
 	else

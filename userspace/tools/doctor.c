@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/exitcode.h"
+#include "base/jail.h"
 #include "base/num.h"
 #include "kern/caps.h"
 #include "kern/perf_event.h"
@@ -234,6 +235,19 @@ static void check_sysctl(struct doctor *d, const char *what, const char *path, i
 		say(LEVEL_WARN, what, grant(d), "%ld, and %s is missing", value, cap_name);
 }
 
+/* Above 2 is no value of the kernel's own: patched ones, such as Debian's, then want CAP_SYS_ADMIN to open an event. */
+static void check_paranoid(struct doctor *d)
+{
+	const char *path = "/proc/sys/kernel/perf_event_paranoid";
+	long value;
+
+	if (read_number(path, &value) && value > 2 && !caps_have(CAP_SYS_ADMIN))
+		say(LEVEL_WARN, "perf_event_paranoid", "sudo sysctl kernel.perf_event_paranoid=2",
+		    "%ld, which some kernels (Debian's) let only CAP_SYS_ADMIN override", value);
+	else
+		check_sysctl(d, "perf_event_paranoid", path, CAP_PERFMON, "CAP_PERFMON", 0);
+}
+
 /* Lockdown's confidentiality mode takes from BPF what an unwinder lives on: reading kernel memory. */
 static void check_lockdown(struct doctor *d)
 {
@@ -247,6 +261,14 @@ static void check_lockdown(struct doctor *d)
 	} else {
 		say(LEVEL_OK, "lockdown", NULL, "%s", strstr(line, "[integrity]") ? "integrity, which allows profiling" : "none");
 	}
+}
+
+static void check_filter(void)
+{
+	if (jail_can_filter())
+		say(LEVEL_OK, "system-call filter", NULL, "for the processes that read mapped files");
+	else
+		say(LEVEL_WARN, "system-call filter", "a kernel with CONFIG_SECCOMP_FILTER", "none: what breaks the reader of a mapped file may make system calls");
 }
 
 static void check_kallsyms(void)
@@ -394,9 +416,10 @@ int tool_doctor(int argc, char **argv)
 	check_jit();
 	check_memlock();
 	check_caps(&d);
-	check_sysctl(&d, "perf_event_paranoid", "/proc/sys/kernel/perf_event_paranoid", CAP_PERFMON, "CAP_PERFMON", 0);
+	check_paranoid(&d);
 	check_sysctl(&d, "unprivileged_bpf_disabled", "/proc/sys/kernel/unprivileged_bpf_disabled", CAP_BPF, "CAP_BPF", 0);
 	check_lockdown(&d);
+	check_filter();
 	check_kallsyms();
 	check_map_files(&d);
 	check_events(&d);

@@ -14,7 +14,7 @@
 #include "tools/terminal.h"
 #include "tools/tools.h"
 
-enum { OPT_STATE = OPT_TOOL, OPT_WAKERS, OPT_CHAINS, OPT_HIST, OPT_THREADS, OPT_STACKS, OPT_PERIOD, OPT_WHERE, OPT_KTHREADS, OPT_UTHREADS };
+enum { OPT_STATE = OPT_TOOL, OPT_WAKERS, OPT_CHAINS, OPT_HIST, OPT_THREADS, OPT_STACKS, OPT_PERIOD, OPT_THIN, OPT_WHERE, OPT_KTHREADS, OPT_UTHREADS };
 
 static const struct option_spec options[] = {
 	{ 'm', "min-block-time", "TIME", "only blocks that last at least so long (100us, 5ms; 250: microseconds)" },
@@ -31,6 +31,8 @@ static const struct option_spec options[] = {
 	{ OPT_STACKS, "stacks", "N", "distinct stacks to count in the kernel at a time, and four times as many\n"
 	  "                                in all; more are sampled (default 32768)" },
 	{ OPT_PERIOD, "period", "TIME", "... one sample each so much of a thread's blocked time (default 1ms)" },
+	{ OPT_THIN, "thin", "TIME", "sample shorter blocks, one each so much of a thread's blocked time: costs\n"
+	  "                                less, sums stay right on average (default: none is left out)" },
 	{ OPT_WHERE, "take", "back|leave", "where stacks are taken (default: back if the kernel has sched_exit_tp)" },
 	ONESHOT_OPTIONS,
 	{ 0 },
@@ -54,6 +56,7 @@ struct offcpu_tool {
 	struct oneshot one;
 	struct offcpu_opts opts;
 	struct blocks blocks;
+	uint64_t thin_ns;
 	const char *on_cpu_option;	/* one that has no meaning here */
 };
 
@@ -103,6 +106,10 @@ static int take_option(struct offcpu_tool *t, int id, const char *arg)
 	case OPT_PERIOD:
 		if (num_duration(arg, NUM_US, &o->period_ns) || !o->period_ns || o->period_ns > NUM_S)
 			return complain(EXIT_USAGE, "--period: '%s' is not a time of at most a second", arg);
+		return 0;
+	case OPT_THIN:
+		if (num_duration(arg, NUM_US, &t->thin_ns) || t->thin_ns > OFFCPU_THIN_MAX)
+			return complain(EXIT_USAGE, "--thin: '%s' is not a time of at most a second", arg);
 		return 0;
 	case OPT_STATE:
 		return take_states(arg, &o->states);
@@ -205,7 +212,10 @@ static void say_how(const struct offcpu_tool *t, struct session *s)
 	offcpu_totals(collector_offcpu(s->collector), &totals);
 	if (c.off_no_state)
 		fprintf(stderr, "sfbpf: %" PRIu64 " threads are not seen: no memory for their state\n", c.off_no_state);
-	if (totals.sampled_ns || t->blocks.sampled_ns)
+	if (t->thin_ns && totals.sampled_ns)
+		fprintf(stderr, "sfbpf: %.1f ms of blocked time are sampled, not counted (--thin, --stacks)\n",
+			(double)(totals.sampled_ns + t->blocks.sampled_ns) / 1e6);
+	else if (totals.sampled_ns || t->blocks.sampled_ns)
 		fprintf(stderr, "sfbpf: more than %" PRIu64 " stacks: %.1f ms of blocked time are sampled, not counted (--stacks)\n",
 			totals.full_at, (double)(totals.sampled_ns + t->blocks.sampled_ns) / 1e6);
 	if (totals.threads_full)
@@ -238,6 +248,7 @@ static int run(struct offcpu_tool *t, struct session *s)
 		return complain(EXIT_FAILED, "out of memory");
 	t->blocks.max_stacks = 4 * (size_t)t->opts.max_stacks;
 	t->blocks.period_ns = t->opts.period_ns;
+	offcpu_thin(collector_offcpu(s->collector), t->thin_ns);
 	t->one.tick = tick;
 	t->one.tick_ctx = &t->blocks;
 	err = oneshot_sample(&t->one, s);

@@ -17,6 +17,7 @@
 #include "kern/collector.h"
 #include "prof/profile.h"
 #include "tools/session.h"
+#include "unwind/table_child.h"
 
 #define HZ 999
 #define RUN_MS 350
@@ -183,11 +184,11 @@ void selftest_run(struct selftest *ret, const char *btf)
 	struct judge j = { .result = ret };
 	struct collector_opts opts = {
 		.event = perf_event_named("cpu-clock"), .hz = allowed_hz(), .user = true, .kernel = true, .comm_glob = NAME,
-		.ring_bytes = 2 << 20, .table_bytes = 64ull << 20, .btf = btf,
+		.ring_bytes = 2 << 20, .table_bytes = 64ull << 20, .btf = btf, .parsers = fork_server_start(table_child_main),
 	};
 	struct collector_error err = { .exit_code = EXIT_FAILED, .text = "out of memory" };
 	struct modules *modules = modules_new();
-	struct collector *c = modules ? collector_new(&opts, modules, &err) : NULL;
+	struct collector *c = modules && opts.parsers ? collector_new(&opts, modules, &err) : NULL;
 	pthread_t thread;
 
 	memset(ret, 0, sizeof(*ret));
@@ -209,4 +210,5 @@ void selftest_run(struct selftest *ret, const char *btf)
 		name_reason(&j);
 	collector_free(c);
 	modules_free(modules);
+	fork_server_stop(opts.parsers);
 }

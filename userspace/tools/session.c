@@ -9,8 +9,10 @@
 
 #include "base/clock.h"
 #include "base/exitcode.h"
+#include "base/result_file.h"
 #include "kern/caps.h"
 #include "tools/options.h"
+#include "unwind/table_child.h"
 
 #define SESSION_NICE (-10)
 #define LEFT_MIN 1024
@@ -74,17 +76,21 @@ static void on_sample(void *ctx, const struct sf_sample *sample)
 
 int session_open(struct session *s, const struct collector_opts *opts)
 {
+	struct collector_opts with_parsers = *opts;
 	struct collector_error err;
 	int files;
 
 	memset(s, 0, sizeof(*s));
+	/* First: what we have later is not for them. */
+	if (!opts->parsers && !(with_parsers.parsers = s->parsers = fork_server_start(table_child_main)))
+		return complain(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
 	s->left_limit = LEFT_MIN;
 	s->modules = modules_new();
 	s->symbols = s->modules ? symbolizer_new(s->modules) : NULL;
 	s->profile = profile_new();
 	if (!s->symbols || !s->profile)
 		return complain(EXIT_FAILED, "out of memory");
-	s->collector = collector_new(opts, s->modules, &err);
+	s->collector = collector_new(&with_parsers, s->modules, &err);
 	if (!s->collector)
 		return complain(err.exit_code, "%s", err.text);
 	symbolizer_set_kernel_names(s->symbols, collector_kernel_name, s->collector);
@@ -109,7 +115,9 @@ int session_start(struct session *s)
 	/* The ring must be emptied on time on a machine that has no time; what runs here is a fraction of a percent. */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), SESSION_NICE);
 	/* The collector starts a thread, which inherits what we have. */
-	rc = caps_keep_needed(s->more_caps);
+	rc = result_file_keep_caller();
+	if (!rc)
+		rc = caps_keep_needed(s->more_caps);
 	if (rc)
 		return complain(EXIT_FAILED, "giving up privileges: %s", strerror(-rc));
 	rc = collector_attach(s->collector, &err);
@@ -207,11 +215,14 @@ void session_stats(struct session *s, const struct profile *profile, struct run_
 	ret->tables.full = c.tables.full;
 	ret->tables.turns = c.tables.turns;
 	ret->tables.build_ms = (double)c.loader.build_ns / 1e6;
+	ret->parsers.died = c.loader.parser.died;
+	ret->parsers.late = c.loader.parser.late;
+	ret->parsers.failed = c.loader.parser.failed;
 	ret->programs = s->programs;
 	ret->nprograms = s->nprograms;
 	if (!getrusage(RUSAGE_SELF, &ru)) {
 		ret->self.cpu_ms = (double)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1e3 +
-				   (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e3;
+				   (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e3 + (double)c.loader.parser.cpu_ns / 1e6;
 		ret->self.rss_peak_kb = (uint64_t)ru.ru_maxrss;
 	}
 }
@@ -222,5 +233,6 @@ void session_close(struct session *s)
 	symbolizer_free(s->symbols);
 	profile_free(s->profile);
 	modules_free(s->modules);
+	fork_server_stop(s->parsers);
 	memset(s, 0, sizeof(*s));
 }

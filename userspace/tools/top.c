@@ -180,11 +180,13 @@ static void read_counters(struct top *t, struct live_counters *ret)
 	ret->lost[SF_LOST_BAD_RECORD] += t->session.dropped;
 	if (!getrusage(RUSAGE_SELF, &ru))
 		ret->cpu_ns = (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * NUM_S +
-			      (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * NUM_US;
+			      (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * NUM_US + c.loader.parser.cpu_ns;
 	t->ui.gauges.table_files = c.loader.loaded;
 	t->ui.gauges.table_bytes = c.tables.bytes;
 	t->ui.gauges.table_evicted = c.tables.evicted;
 	t->ui.gauges.table_refused = c.needs_refused;
+	t->ui.gauges.parsers_ended = c.loader.parser.died + c.loader.parser.late;
+	t->ui.gauges.parsers_failed = c.loader.parser.failed;
 }
 
 /* Blocks and samples come through one ring. */

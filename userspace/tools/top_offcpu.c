@@ -14,8 +14,6 @@
 #define MAX_STACKS 16384
 #define COST_HIGH 0.02			/* of a CPU, of the BPF programs: sampling begins or gets rarer */
 #define COST_LOW 0.005
-#define THIN_MIN (50 * NUM_US)
-#define THIN_MAX NUM_S
 
 static void read_counters(const struct top *t, struct live_counters *ret)
 {
@@ -167,11 +165,9 @@ static void limit_cost(struct top *t, const struct live_counters *now_counters, 
 	if (first)
 		return;
 	if (cost > COST_HIGH)
-		t->off.thin_ns = t->off.thin_ns ? t->off.thin_ns * 4 : THIN_MIN * 4;
+		t->off.thin_ns = offcpu_thinner(t->off.thin_ns);
 	else if (cost < COST_LOW)
-		t->off.thin_ns = t->off.thin_ns / 2 < THIN_MIN ? 0 : t->off.thin_ns / 2;
-	if (t->off.thin_ns > THIN_MAX)
-		t->off.thin_ns = THIN_MAX;
+		t->off.thin_ns = offcpu_denser(t->off.thin_ns);
 	offcpu_thin(collector_offcpu(t->session.collector), t->off.thin_ns);
 }
 
@@ -200,6 +196,7 @@ void top_offcpu_see(const struct top *t, const struct modules *ms)
 {
 	if (!t->off.on)
 		return;
+	offcpu_see(collector_offcpu(t->session.collector), ms);
 	live_see(t->off.live, ms);
 	profile_see(t->off.blocks.profile, ms);
 }

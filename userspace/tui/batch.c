@@ -66,9 +66,11 @@ static void put_head(const struct ui *ui, const struct batch_page *page, FILE *f
 	for (unsigned int i = 0; i < SF_LOST_MAX; i++)
 		if (sum->c.lost[i])
 			fprintf(f, " %s=%llu", profile_lost_name(i), (ull)sum->c.lost[i]);
-	fprintf(f, "\n# sfbpf: cpu %.2f%%, bpf %.2f%%, rss %llu kB, tables %llu bytes of %llu files, evicted %llu, refused %llu\n",
+	fprintf(f, "\n# sfbpf: cpu %.2f%%, bpf %.2f%%, rss %llu kB, tables %llu bytes of %llu files, evicted %llu, refused %llu, "
+		"parsers died %llu, files lost %llu\n",
 		own_cpu(sum->c.cpu_ns, sum), own_cpu(sum->c.bpf_ns, sum), (ull)ui->gauges.rss_kb, (ull)ui->gauges.table_bytes,
-		(ull)ui->gauges.table_files, (ull)ui->gauges.table_evicted, (ull)ui->gauges.table_refused);
+		(ull)ui->gauges.table_files, (ull)ui->gauges.table_evicted, (ull)ui->gauges.table_refused,
+		(ull)ui->gauges.parsers_ended, (ull)ui->gauges.parsers_failed);
 }
 
 /* So that the columns can be counted. */
@@ -194,6 +196,10 @@ static void json_head(const struct ui *ui, const struct batch_page *page, struct
 	json_u64(j, "bytes", ui->gauges.table_bytes);
 	json_u64(j, "evicted", ui->gauges.table_evicted);
 	json_u64(j, "refused", ui->gauges.table_refused);
+	json_object_end(j);
+	json_object(j, "parsers");
+	json_u64(j, "died", ui->gauges.parsers_ended);
+	json_u64(j, "failed", ui->gauges.parsers_failed);
 	json_object_end(j);
 }
 

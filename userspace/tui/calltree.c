@@ -7,13 +7,13 @@
 
 #include "base/hash.h"
 #include "base/strpool.h"
+#include "base/slots.h"
 #include "base/vec.h"
 
 #define NODES_MAX (1u << 18)	/* 16 MB; a window of real programs has some ten thousand */
 
 struct calltree_scratch {
-	uint32_t *slots;	/* node + 1 by (parent, label, id), 0: free; a power of two, at most half full */
-	size_t nslots;
+	struct slots slots;	/* of nodes by (parent, label, id) */
 	struct strpool *comms;
 };
 
@@ -21,7 +21,7 @@ void calltree_free(struct calltree *t)
 {
 	free(t->nodes);
 	if (t->scratch) {
-		free(t->scratch->slots);
+		slots_free(&t->scratch->slots);
 		strpool_free(t->scratch->comms);
 		free(t->scratch);
 	}
@@ -38,26 +38,11 @@ static uint64_t hash_child(uint32_t parent, uint8_t label, uint32_t id)
 	return hash_mix((uint64_t)parent << 8 | label, id);
 }
 
-static int grow(struct calltree *t)
+static uint64_t hash_of(const void *ctx, size_t i)
 {
-	struct calltree_scratch *sc = t->scratch;
-	size_t n = sc->nslots ? sc->nslots * 2 : 4096;
-	uint32_t *slots = calloc(n, sizeof(*slots));
+	const struct calltree_node *node = &((const struct calltree *)ctx)->nodes[i];
 
-	if (!slots)
-		return -ENOMEM;
-	for (size_t i = 0; i < t->n; i++) {
-		const struct calltree_node *node = &t->nodes[i];
-		size_t at = hash_child(node->parent, node->label, node->id) & (n - 1);
-
-		while (slots[at])
-			at = (at + 1) & (n - 1);
-		slots[at] = (uint32_t)i + 1;
-	}
-	free(sc->slots);
-	sc->slots = slots;
-	sc->nslots = n;
-	return 0;
+	return hash_child(node->parent, node->label, node->id);
 }
 
 /* *at becomes its child of that name, made if there is none. 0, -ENOMEM, or 1: the tree is full, the stack ends here. */
@@ -67,13 +52,12 @@ static int descend(struct calltree *t, uint32_t *at, enum calltree_label label, 
 	struct calltree_node *node, *parent;
 	size_t slot;
 
-	if (t->n * 2 >= sc->nslots && grow(t))
+	if (slots_reserve(&sc->slots, t->n, hash_of, t))
 		return -ENOMEM;
-	slot = hash_child(*at, label, id) & (sc->nslots - 1);
-	for (; sc->slots[slot]; slot = (slot + 1) & (sc->nslots - 1)) {
-		node = &t->nodes[sc->slots[slot] - 1];
+	slots_each(&sc->slots, hash_child(*at, label, id), slot) {
+		node = &t->nodes[sc->slots.ids[slot] - 1];
 		if (node->parent == *at && node->label == label && node->id == id) {
-			*at = sc->slots[slot] - 1;
+			*at = sc->slots.ids[slot] - 1;
 			return 0;
 		}
 	}
@@ -91,7 +75,7 @@ static int descend(struct calltree *t, uint32_t *at, enum calltree_label label, 
 	};
 	parent->first_child = (uint32_t)t->n;
 	parent->nchildren++;
-	sc->slots[slot] = (uint32_t)++t->n;
+	sc->slots.ids[slot] = (uint32_t)++t->n;
 	*at = (uint32_t)t->n - 1;
 	return 0;
 }
@@ -191,8 +175,7 @@ static int start(struct calltree *t)
 		sc->comms = strpool_new();
 	if (!sc->comms || vec_reserve(&t->nodes, &t->cap, 1, sizeof(*t->nodes)))
 		return -ENOMEM;
-	if (sc->nslots)
-		memset(sc->slots, 0, sc->nslots * sizeof(*sc->slots));
+	slots_reset(&sc->slots);
 	t->cut = false;
 	t->n = 1;
 	t->nodes[CALLTREE_ROOT] = (struct calltree_node){

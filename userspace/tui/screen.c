@@ -247,6 +247,9 @@ static void second_line(struct line *l, const struct ui *ui)
 		say(l, 49, ROLE_TEXT, "evicted %s", screen_amount(ga->table_evicted, a, sizeof(a)));
 	if (ga->table_refused)
 		say(l, 85, ROLE_WARN, "refused %s", screen_amount(ga->table_refused, a, sizeof(a)));
+	if (ga->parsers_ended)
+		say(l, 86, ROLE_WARN, "parsers died %s, files lost %s", screen_amount(ga->parsers_ended, a, sizeof(a)),
+		    screen_amount(ga->parsers_failed, b, sizeof(b)));
 	say(l, 20, ROLE_DIM, "%s", ga->what);
 }
 

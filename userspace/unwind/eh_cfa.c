@@ -56,31 +56,6 @@ struct cfa_run {
 	struct cfa_state saved[CFA_DEPTH];
 };
 
-_Static_assert(offsetof(struct rule, kind) == 0 && offsetof(struct rule, reg) == 1 && offsetof(struct rule, off) == 4 &&
-	       sizeof(struct rule) == 8, "cfa_pack() makes a struct rule");
-
-static inline uint64_t cfa_pack(enum rule_kind kind, uint8_t reg, int32_t off)
-{
-#if __BYTE_ORDER == __LITTLE_ENDIAN
-	return (uint64_t)kind | (uint64_t)reg << 8 | (uint64_t)(uint32_t)off << 32;
-#else
-	return (uint64_t)kind << 56 | (uint64_t)reg << 48 | (uint32_t)off;
-#endif
-}
-
-static inline void unpack(struct rule *rule, uint64_t packed)
-{
-	memcpy(rule, &packed, 8);
-}
-
-static inline bool packs_to(const struct rule *rule, uint64_t packed)
-{
-	uint64_t is;
-
-	memcpy(&is, rule, 8);
-	return is == packed;
-}
-
 static inline bool fits_s32(int64_t v)
 {
 	return v == (int32_t)v;
@@ -88,12 +63,12 @@ static inline bool fits_s32(int64_t v)
 
 static inline uint64_t rule_at(const struct cfa_run *r, enum rule_kind kind, uint64_t reg, int64_t off)
 {
-	return reg < r->nregs && fits_s32(off) ? cfa_pack(kind, (uint8_t)reg, (int32_t)off) : cfa_pack(RULE_NONE, 0, 0);
+	return reg < r->nregs && fits_s32(off) ? rule_pack(kind, (uint8_t)reg, (int32_t)off) : rule_pack(RULE_NONE, 0, 0);
 }
 
 static inline uint64_t rule_cfa(enum rule_kind kind, int64_t off)
 {
-	return fits_s32(off) ? cfa_pack(kind, 0, (int32_t)off) : cfa_pack(RULE_NONE, 0, 0);
+	return fits_s32(off) ? rule_pack(kind, 0, (int32_t)off) : rule_pack(RULE_NONE, 0, 0);
 }
 
 /* What a column without a rule means: the ABI's default. */
@@ -104,8 +79,8 @@ static uint64_t ra_unspecified(enum row_arch arch, uint32_t ra_reg, unsigned int
 	 * register, and "same value" would be an endless loop.
 	 */
 	if (ra_reg >= nregs || (arch == ROW_ARCH_X86_64 && ra_reg == row_arch_regs(arch)->ra))
-		return cfa_pack(RULE_NONE, 0, 0);
-	return cfa_pack(RULE_REG, (uint8_t)ra_reg, 0);
+		return rule_pack(RULE_NONE, 0, 0);
+	return rule_pack(RULE_REG, (uint8_t)ra_reg, 0);
 }
 
 static enum cfa_column column_of(const struct eh_cie *cie, enum row_arch arch, uint64_t reg)
@@ -197,18 +172,18 @@ static inline int64_t factored_offset(const struct cfa_run *r, struct bytes *b)
 
 static inline bool same_rules(const struct row *row, const struct cfa_state *st)
 {
-	return packs_to(&row->cfa, st->cfa) && packs_to(&row->fp, st->col[COL_FP]) && packs_to(&row->ra, st->col[COL_RA]) &&
-	       packs_to(&row->bx, st->col[COL_BX]) && row->cfa_off2 == st->off2 && row->flags == st->flags && row->plt_rep == 0;
+	return rule_packed(&row->cfa) == st->cfa && rule_packed(&row->fp) == st->col[COL_FP] && rule_packed(&row->ra) == st->col[COL_RA] &&
+	       rule_packed(&row->bx) == st->col[COL_BX] && row->cfa_off2 == st->off2 && row->flags == st->flags && row->plt_rep == 0;
 }
 
 static inline void fill(struct row *row, const struct cfa_state *st, uint64_t end)
 {
 	row->start = st->start;
 	row->end = end;
-	unpack(&row->cfa, st->cfa);
-	unpack(&row->ra, st->col[COL_RA]);
-	unpack(&row->fp, st->col[COL_FP]);
-	unpack(&row->bx, st->col[COL_BX]);
+	rule_unpack(&row->cfa, st->cfa);
+	rule_unpack(&row->ra, st->col[COL_RA]);
+	rule_unpack(&row->fp, st->col[COL_FP]);
+	rule_unpack(&row->bx, st->col[COL_BX]);
 	row->cfa_off2 = st->off2;
 	row->plt_rep = 0;
 	row->plt_at = 0;
@@ -276,7 +251,7 @@ static inline void append(struct cfa_run *r, uint64_t end)
 
 static __attribute__((noinline)) void emit(struct cfa_run *r, uint64_t end)
 {
-	if (!grow(r, 3))	/* a PLT has at most three rows */
+	if ((r->row >= r->room || r->cur.plt_rep) && !grow(r, 3))	/* a PLT has at most three rows */
 		return;
 	if (r->cur.plt_rep)
 		append_plt(r, end);
@@ -362,7 +337,7 @@ static void def_cfa_expression(struct cfa_run *r)
 	struct cfa_state *st = &r->cur;
 
 	r->changed = true;
-	st->cfa = cfa_pack(RULE_NONE, 0, 0);
+	st->cfa = rule_pack(RULE_NONE, 0, 0);
 	st->off2 = 0;
 	st->plt_rep = 0;
 	st->expr = true;
@@ -393,7 +368,7 @@ static uint64_t expression_rule(struct cfa_run *r, bool is_value)
 	if (e.kind == EXPR_MEM && is_value && e.off2 == 0)
 		mem = true;
 	else if (e.kind != EXPR_LIN)
-		return cfa_pack(RULE_NONE, 0, 0);
+		return rule_pack(RULE_NONE, 0, 0);
 	if (e.base == EXPR_CFA)
 		return rule_cfa(mem ? RULE_CFA_MEM : RULE_CFA, e.off);
 	return rule_at(r, mem ? RULE_REG_MEM : RULE_REG, e.base, e.off);
@@ -435,10 +410,10 @@ static bool op_column(struct cfa_run *r, uint8_t op)
 		rule = rule_cfa(RULE_CFA, factored(r, bytes_sleb(b)));
 		break;
 	case DW_CFA_undefined:
-		rule = cfa_pack(RULE_UNDEF, 0, 0);
+		rule = rule_pack(RULE_UNDEF, 0, 0);
 		break;
 	case DW_CFA_same_value:
-		rule = col == COL_RA ? ra_unspecified(r->arch, r->cie->ra_reg, r->nregs) : cfa_pack(RULE_SAME, 0, 0);
+		rule = col == COL_RA ? ra_unspecified(r->arch, r->cie->ra_reg, r->nregs) : rule_pack(RULE_SAME, 0, 0);
 		break;
 	case DW_CFA_register:
 		rule = rule_at(r, RULE_REG, bytes_uleb(b), 0);
@@ -640,11 +615,11 @@ bool eh_cfa_init(struct eh_cie *cie, const struct eh_insns *insns, struct diag *
 		cie->column[reg] = (uint8_t)column_of(cie, insns->arch, reg);
 	prepare(&r, cie, insns);
 	r.cur = (struct cfa_state){ .col[COL_RA] = ra_unspecified(insns->arch, cie->ra_reg, r.nregs),
-				    .col[COL_FP] = cfa_pack(RULE_SAME, 0, 0), .col[COL_BX] = cfa_pack(RULE_SAME, 0, 0),
+				    .col[COL_FP] = rule_pack(RULE_SAME, 0, 0), .col[COL_BX] = rule_pack(RULE_SAME, 0, 0),
 				    .cfa_reg = UINT16_MAX,	/* no rule yet */
 				    .flags = cie->signal ? ROW_SIGNAL : 0 };
 	if (cie->ra_reg == row_arch_regs(insns->arch)->fp)
-		r.cur.col[COL_FP] = cfa_pack(RULE_NONE, 0, 0);	/* one column cannot be both */
+		r.cur.col[COL_FP] = rule_pack(RULE_NONE, 0, 0);	/* one column cannot be both */
 	r.out = NULL;
 	r.row = r.room = NULL;
 	r.end = 0;

@@ -24,7 +24,7 @@ enum cfa_column { COL_RA, COL_FP, COL_BX, COL_SINK, NCOLS };	/* COL_SINK: of reg
 
 struct cfa_state {
 	uint64_t start;			/* where the rules begin to hold */
-	uint64_t cfa, col[NCOLS];	/* cfa_pack() */
+	uint64_t cfa, col[NCOLS];	/* rule_pack() */
 	int64_t cfa_off;		/* of the last register rule: DW_CFA_def_cfa_register keeps it */
 	int32_t off2;			/* of the CFA rule */
 	int32_t plt_add;		/* with plt_rep: what the CFA grows by where pc % plt_rep >= plt_at */

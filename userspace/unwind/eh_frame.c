@@ -349,19 +349,21 @@ static void permute(struct fn *fns, struct sort_key *keys, size_t n)
 
 /*
  * Functions ascending by start, those of one start as the section has them. qsort would take as long as everything
- * else together; linkers emit by input section, so the order is never nearly right.
+ * else together; linkers emit by input section, so the order is right (one input, one section) or not nearly so.
  */
 static int sort_fns(struct fntab *t)
 {
 	uint64_t lo = UINT64_MAX, hi = 0;
 	struct sort_key *keys, *from, *to;
+	bool ascending = true;
 	size_t n = t->n;
 
 	for (size_t i = 0; i < n; i++) {
+		ascending &= t->fns[i].start >= hi;
 		lo = t->fns[i].start < lo ? t->fns[i].start : lo;
 		hi = t->fns[i].start > hi ? t->fns[i].start : hi;
 	}
-	if (n < 2)
+	if (ascending)
 		return 0;
 	if (hi - lo > UINT32_MAX || n > UINT32_MAX) {
 		qsort(t->fns, n, sizeof(*t->fns), compare_fns);

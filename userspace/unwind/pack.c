@@ -56,9 +56,9 @@ struct packer {
 	size_t next_known;
 };
 
-static inline __attribute__((always_inline)) uint16_t packed_code(const struct packer *p, const struct row *r)
+static inline __attribute__((always_inline)) uint16_t packed_code(enum row_arch arch, const struct row *r, bool tracks_bx)
 {
-	return p->arch == ROW_ARCH_X86_64 ? pack_rule_x86(r, p->tracks_bx) : pack_rule(p->arch, r, p->tracks_bx);
+	return arch == ROW_ARCH_X86_64 ? pack_rule_x86(r, tracks_bx) : pack_rule(arch, r, tracks_bx);
 }
 
 static struct sf_rule full_rule(const struct row *r, bool tracks_bx)
@@ -331,7 +331,7 @@ static __attribute__((noinline)) int code_of_unpackable(struct packer *p, const 
 
 static inline int code_of(struct packer *p, const struct row *r, uint16_t *ret)
 {
-	*ret = packed_code(p, r);
+	*ret = packed_code(p->arch, r, p->tracks_bx);
 	return *ret == SF_RULE_INDEXED ? code_of_unpackable(p, r, ret) : 0;
 }
 
@@ -393,8 +393,6 @@ static int put_row(struct packer *p, const struct row *r)
 	return err ? err : put_range(p, start, end, code);
 }
 
-#define BLOCK_ROWS 16
-
 /* A row, or the n rows of one repeating block. */
 static int put_rows(struct packer *p, struct row *rows, size_t n)
 {
@@ -428,14 +426,18 @@ static size_t put_packing(struct packer *p, const struct row *rows, size_t n, ui
 {
 	uint32_t *out = p->page_rows + p->npage_rows;
 	const uint32_t *room = p->page_rows + SF_PAGE_MAX_ROWS;
+	const uint64_t page_end = ((p->page + 1) << SF_PAGE_SHIFT) - shift;
+	const enum row_arch arch = p->arch;
+	const bool tracks_bx = p->tracks_bx;
 	uint64_t addr = *at;
 	uint16_t last = p->code, code;
 	size_t i;
 
-	if (out == p->page_rows)
+	/* Not after a gap; nor where segments share bytes of the file, and what was put reaches behind *at. */
+	if (out == p->page_rows || addr + shift != p->end)
 		return 0;
-	for (i = 0; i < n && goes_on(&rows[i], addr, limit) && (addr + shift) >> SF_PAGE_SHIFT == p->page && out < room; i++) {
-		code = packed_code(p, &rows[i]);
+	for (i = 0; i < n && goes_on(&rows[i], addr, limit) && addr < page_end && out < room; i++) {
+		code = packed_code(arch, &rows[i], tracks_bx);
 		if (code == SF_RULE_INDEXED)
 			break;
 		if (code != last)
@@ -469,13 +471,16 @@ static int put_plain(struct packer *p, const struct row *rows, size_t n, size_t 
 	shift = seg->offset - seg->vaddr;
 	if (p->next_known < p->known->n && p->known->rows[p->next_known].start < limit)
 		limit = p->known->rows[p->next_known].start;
-	while (i < n && !err && goes_on(&rows[i], at, limit)) {
+	for (;;) {
+		i += put_packing(p, rows + i, n - i, &at, limit, shift);
+		if (i == n || !goes_on(&rows[i], at, limit))
+			break;
 		err = code_of(p, &rows[i], &code);
 		if (!err)
 			err = put_range(p, at + shift, rows[i].end + shift, code);
+		if (err)
+			break;
 		at = rows[i++].end;
-		if (!err)
-			i += put_packing(p, rows + i, n - i, &at, limit, shift);
 	}
 	*ret_n = i;
 	return !err && i && rows[0].source == ROW_SFRAME ? note_sframe(p, rows[0].start + shift, at + shift) : err;
@@ -490,33 +495,11 @@ static int put_function(struct packer *p, struct row *rows, size_t n)
 	for (i = n ? i : 0; i < n && !err; i += len) {
 		len = 1;
 		if (rows[i].plt_rep)
-			while (i + len < n && rows[i + len].plt_rep && rows[i + len].start == rows[i].start && len < BLOCK_ROWS)
+			while (i + len < n && rows[i + len].plt_rep && rows[i + len].start == rows[i].start && len < ROW_BLOCK_MAX)
 				len++;
 		err = put_rows(p, &rows[i], len);
 	}
 	return err ? err : p->restart_with_bx ? -EAGAIN : 0;
-}
-
-/* Two sources merged: rows come one by one. */
-static int pack_merged(struct packer *p, struct row_stream *stream)
-{
-	struct row block[BLOCK_ROWS], next;
-	int more = row_stream_next(stream, &next), err;
-
-	while (more > 0) {
-		size_t n = 1;
-
-		block[0] = next;
-		more = row_stream_next(stream, &next);
-		while (more > 0 && block[0].plt_rep && next.plt_rep && next.start == block[0].start && n < BLOCK_ROWS) {
-			block[n++] = next;
-			more = row_stream_next(stream, &next);
-		}
-		err = put_function(p, block, n);
-		if (err)
-			return err;
-	}
-	return more;
 }
 
 static int pack_rows(struct packer *p, struct row_stream *stream)
@@ -530,8 +513,6 @@ static int pack_rows(struct packer *p, struct row_stream *stream)
 		err = put_function(p, rows, n);
 	if (err)
 		return err;
-	if (more == -ENOTSUP)
-		more = pack_merged(p, stream);
 	return more ? more : put_known(p, &from, UINT64_MAX, NULL);
 }
 

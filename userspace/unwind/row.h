@@ -9,9 +9,11 @@
 #ifndef SFBPF_UNWIND_ROW_H
 #define SFBPF_UNWIND_ROW_H
 
+#include <endian.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 enum row_arch { ROW_ARCH_NONE, ROW_ARCH_X86_64, ROW_ARCH_AARCH64, ROW_ARCH_S390X };
 
@@ -31,6 +33,31 @@ struct rule {		/* 8 bytes, so that it can be handled as a word */
 	uint16_t zero;
 	int32_t off;	/* bytes */
 };
+
+_Static_assert(sizeof(struct rule) == 8 && offsetof(struct rule, reg) == 1 && offsetof(struct rule, off) == 4, "rule_pack() makes one");
+
+/* A struct rule as a word, as it lies in memory: set and compared by one instruction. Readers leave reg at 0 where the kind has none. */
+static inline uint64_t rule_pack(enum rule_kind kind, uint8_t reg, int32_t off)
+{
+#if __BYTE_ORDER == __LITTLE_ENDIAN
+	return (uint64_t)kind | (uint64_t)reg << 8 | (uint64_t)(uint32_t)off << 32;
+#else
+	return (uint64_t)kind << 56 | (uint64_t)reg << 48 | (uint32_t)off;
+#endif
+}
+
+static inline void rule_unpack(struct rule *rule, uint64_t packed)
+{
+	memcpy(rule, &packed, 8);
+}
+
+static inline uint64_t rule_packed(const struct rule *rule)
+{
+	uint64_t packed;
+
+	memcpy(&packed, rule, 8);
+	return packed;
+}
 
 enum row_source { ROW_SFRAME, ROW_EH_FRAME };
 

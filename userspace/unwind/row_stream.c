@@ -77,10 +77,44 @@ static int find(struct unwind_file *f, int err, struct diag *diag)
 	return err;
 }
 
+/* What the headers say about the size of the tables: at most. UINT64_MAX: not before they are unpacked is it known. */
+static uint64_t most_bytes(const struct elf_image *img)
+{
+	static const char *const names[] = { ".sframe", ".eh_frame", ".debug_frame", ".zdebug_frame" };
+	const struct elf_phdr *sframe = elf_image_segment(img, PT_GNU_SFRAME);
+	uint64_t sum = sframe ? sframe->filesz : 0;
+
+	/* Found by program header they may reach to the end of the file. */
+	if (!elf_image_section(img, ".eh_frame") && elf_image_segment(img, PT_GNU_EH_FRAME))
+		return img->size;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const struct elf_shdr *s = elf_image_section(img, names[i]);
+
+		if (!s || s->type == SHT_NOBITS || (!i && sframe))
+			continue;
+		if (s->flags & SHF_COMPRESSED || names[i][1] == 'z' || s->size > img->size)
+			return UINT64_MAX;
+		sum += s->size;
+	}
+	return sum;
+}
+
+int unwind_file_find_within(struct unwind_file *f, int fd, uint64_t max_bytes, struct diag *diag)
+{
+	int err;
+
+	memset(f, 0, sizeof(*f));
+	err = elf_image_open_fd(&f->img, fd, diag);
+	if (!err && max_bytes && most_bytes(&f->img) > max_bytes) {
+		unwind_file_close(f);
+		return -EFBIG;
+	}
+	return find(f, err, diag);
+}
+
 int unwind_file_find_fd(struct unwind_file *f, int fd, struct diag *diag)
 {
-	memset(f, 0, sizeof(*f));
-	return find(f, elf_image_open_fd(&f->img, fd, diag), diag);
+	return unwind_file_find_within(f, fd, 0, diag);
 }
 
 int unwind_file_find_mem(struct unwind_file *f, const void *mem, size_t size, struct diag *diag)
@@ -164,19 +198,6 @@ static int next_function(struct row_stream *s, enum row_source which)
 	return err ? err : 1;
 }
 
-int row_stream_function(struct row_stream *s, struct row **ret, size_t *ret_n)
-{
-	enum row_source which = s->src[ROW_SFRAME].fns ? ROW_SFRAME : ROW_EH_FRAME;
-	int more;
-
-	if (s->src[ROW_SFRAME].fns && s->src[ROW_EH_FRAME].fns)
-		return -ENOTSUP;
-	more = next_function(s, which);
-	*ret = s->src[which].buf.rows;
-	*ret_n = s->src[which].buf.n;
-	return more;
-}
-
 static bool same_block(const struct row *a, const struct row *b)
 {
 	return a->plt_rep && a->plt_rep == b->plt_rep && a->start == b->start;
@@ -239,6 +260,12 @@ int row_stream_next(struct row_stream *s, struct row *ret)
 	bool merging = sf->fns && eh->fns;
 	int err = 0;
 
+	if (s->have_ahead) {
+		*ret = s->ahead;
+		s->have_ahead = false;
+		return 1;
+	}
+
 	for (;;) {
 		if (!sf->have)
 			err = advance(s, ROW_SFRAME, merging);
@@ -274,6 +301,124 @@ int row_stream_next(struct row_stream *s, struct row *ret)
 		if (ret->start < ret->end)
 			return 1;
 	}
+}
+
+/* Between two functions: nothing of the last one is still to come. */
+static bool at_function(const struct row_source_state *src)
+{
+	return !src->have && src->at == src->buf.n && !src->block_from;
+}
+
+static const struct fn *upcoming(const struct row_source_state *src)
+{
+	return src->next < src->fns->n ? &src->fns->fns[src->next] : NULL;
+}
+
+/* All of the source's next function. */
+static int whole_function(struct row_stream *s, enum row_source which, struct row **ret, size_t *ret_n)
+{
+	struct row_source_state *src = &s->src[which];
+	int more = next_function(s, which);
+
+	*ret = src->buf.rows;
+	*ret_n = src->at = src->buf.n;
+	return more;
+}
+
+/* Whether the rows at hand are all that can be said of [start, end). */
+static bool complete(const struct rowbuf *b, uint64_t start, uint64_t end)
+{
+	for (size_t i = 0; i < b->n; i++)
+		if (b->rows[i].plt_rep || !row_usable(&b->rows[i]))
+			return false;
+	return b->n && b->rows[0].start == start && b->rows[b->n - 1].end == end;
+}
+
+/* Passes over functions of .eh_frame that end up to `end`. What is wrong with them is noted all the same. */
+static int pass_over(struct row_stream *s, uint64_t end)
+{
+	struct row_source_state *eh = &s->src[ROW_EH_FRAME];
+	const struct fn *fn;
+
+	while ((fn = upcoming(eh)) && fn->end <= end) {
+		int more = s->diag ? next_function(s, ROW_EH_FRAME) : 1;
+
+		if (more < 0)
+			return more;
+		if (s->diag)
+			eh->at = eh->buf.n;
+		else
+			eh->next++;
+	}
+	return 0;
+}
+
+/*
+ * The next function, if one source alone has it or .sframe says all of it. -ENOTSUP: the two have to be merged row by row, what
+ * was evaluated for that is in place.
+ */
+static int merged_function(struct row_stream *s, struct row **ret, size_t *ret_n)
+{
+	struct row_source_state *sf = &s->src[ROW_SFRAME], *eh = &s->src[ROW_EH_FRAME];
+	const struct fn *fs, *fe;
+	int more;
+
+	if (s->have_ahead || !at_function(sf) || !at_function(eh))
+		return -ENOTSUP;
+	fs = upcoming(sf);
+	fe = upcoming(eh);
+	if (fe && fe->start >= s->sframe_end && (!fs || fe->end <= fs->start))
+		return whole_function(s, ROW_EH_FRAME, ret, ret_n);
+	if (!fs || (fe && fe->start < fs->start))
+		return fe ? -ENOTSUP : 0;
+	more = next_function(s, ROW_SFRAME);
+	if (more < 0)
+		return more;
+	if (!complete(&sf->buf, fs->start, fs->end))
+		return -ENOTSUP;
+	more = pass_over(s, fs->end);
+	fe = upcoming(eh);
+	if (more || (fe && fe->start < fs->end))
+		return more ? more : -ENOTSUP;
+	*ret = sf->buf.rows;
+	*ret_n = sf->at = sf->buf.n;
+	s->sframe_end = fs->end;
+	return 1;
+}
+
+/* The next row, or the rows of the next repeating block. */
+static int merged_piece(struct row_stream *s, struct row **ret, size_t *ret_n)
+{
+	struct row *piece = s->piece;
+	size_t n = 0;
+	int more;
+
+	do {
+		more = row_stream_next(s, &piece[n]);
+		if (more <= 0)
+			break;
+		if (n && !same_block(&piece[0], &piece[n])) {
+			s->ahead = piece[n];
+			s->have_ahead = true;
+			break;
+		}
+		n++;
+	} while (piece[0].plt_rep && n < ROW_BLOCK_MAX);
+	*ret = piece;
+	*ret_n = n;
+	return more < 0 ? more : n > 0;
+}
+
+int row_stream_function(struct row_stream *s, struct row **ret, size_t *ret_n)
+{
+	int more;
+
+	if (!s->src[ROW_EH_FRAME].fns)
+		return whole_function(s, ROW_SFRAME, ret, ret_n);
+	if (!s->src[ROW_SFRAME].fns)
+		return whole_function(s, ROW_EH_FRAME, ret, ret_n);
+	more = merged_function(s, ret, ret_n);
+	return more == -ENOTSUP ? merged_piece(s, ret, ret_n) : more;
 }
 
 void row_stream_close(struct row_stream *s)

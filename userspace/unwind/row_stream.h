@@ -35,6 +35,8 @@ int unwind_file_open_mem(struct unwind_file *f, const void *mem, size_t size, st
 void unwind_file_close(struct unwind_file *f);	/* also on a zeroed file */
 /* The two steps of the above: everything that rows depend on is found, then understood (a tenth and a third of the cost of packing). */
 int unwind_file_find_fd(struct unwind_file *f, int fd, struct diag *diag);
+/* As unwind_file_find_fd; -EFBIG: there may be more than max_bytes of tables (0: no matter), which are not read. */
+int unwind_file_find_within(struct unwind_file *f, int fd, uint64_t max_bytes, struct diag *diag);
 int unwind_file_find_mem(struct unwind_file *f, const void *mem, size_t size, struct diag *diag);
 int unwind_file_parse(struct unwind_file *f, struct diag *diag);
 
@@ -53,10 +55,15 @@ struct row_source_state {
 	uint64_t block_from;	/* ... and holds again from here on; 0: none */
 };
 
+#define ROW_BLOCK_MAX 16	/* rows of one repeating block that are looked at together */
+
 struct row_stream {
 	struct unwind_file *file;
 	struct diag *diag;
 	struct row_source_state src[2];	/* by enum row_source */
+	struct row piece[ROW_BLOCK_MAX];	/* what row_stream_function() gives where sources are merged */
+	struct row ahead;	/* the row behind it; valid if have_ahead */
+	bool have_ahead;
 	uint64_t sframe_end;	/* of the last .sframe row given out: .eh_frame rows start behind it */
 };
 
@@ -65,8 +72,8 @@ void row_stream_open(struct row_stream *s, struct unwind_file *file, unsigned in
 /* 1 and the next row, 0 at the end, -ENOMEM. Rows of one repeating block (plt_rep) follow each other with equal ranges. */
 int row_stream_next(struct row_stream *s, struct row *ret);
 /*
- * With one source only, faster: all rows of the next function, without copies. 1, 0 at the end, -ENOMEM, or -ENOTSUP when
- * two sources are merged (nothing is consumed then). Not to be mixed with row_stream_next. *ret lives until the next call.
+ * The same rows, faster: those of the next function at once, without copies, if one source alone has it or .sframe says all of it;
+ * else the next row or the next repeating block. 1 (*ret_n may be 0), 0 at the end, -ENOMEM. *ret lives until the next call.
  */
 int row_stream_function(struct row_stream *s, struct row **ret, size_t *ret_n);
 void row_stream_close(struct row_stream *s);

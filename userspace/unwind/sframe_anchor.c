@@ -72,6 +72,10 @@ bool sframe_exec_holds(const struct sframe_exec *x, uint64_t addr, uint64_t *ret
 	*ret_end = UINT64_MAX;
 	if (!x->known)
 		return true;
+	if (hi == 1) {	/* as in nearly all files */
+		*ret_end = x->ranges[0].end;
+		return addr >= x->ranges[0].start && addr < x->ranges[0].end;
+	}
 	while (lo < hi) {	/* ranges below lo start at or before addr, those from hi on after it */
 		size_t mid = lo + (hi - lo) / 2;
 

@@ -18,34 +18,45 @@
 #define INFO2_FDE_TYPE	0x1f	/* 0 DEFAULT, 1 FLEX */
 
 #define V1_REP_SIZE	16	/* version 1 has no such field; only x86-64 PLTs were described so */
+#define V1_SIZE		17
+#define V2_SIZE		20
+#define V3_SIZE		16
 #define V3_ATTR_SIZE	5
 
 unsigned int sframe_fde_size(uint8_t version)
 {
-	return version == 1 ? 17 : version == 2 ? 20 : 16;
+	return version == 1 ? V1_SIZE : version == 2 ? V2_SIZE : V3_SIZE;
 }
 
-static struct bytes entry_at(const struct sframe *s, const struct sframe_table *t, uint32_t i)
+/*
+ * False: the entry lies outside the section, which the table's placing has ruled out. To ask all the same frees the reads of a
+ * copy with a constant size from a check each.
+ */
+static inline __attribute__((always_inline)) bool entry_at(const struct sframe *s, const struct sframe_table *t, uint32_t i,
+							   unsigned int size, struct bytes *b, struct sframe_fde *ret)
 {
-	unsigned int size = sframe_fde_size(t->version);
-	struct bytes b = bytes_sub(&s->sec, t->fde_off + (uint64_t)i * size, size);
+	uint64_t at = t->fde_off + (uint64_t)i * size;
 
-	b.be = t->be;
-	return b;
-}
-
-static void read_span(struct bytes *b, const struct sframe_table *t, uint32_t i, struct sframe_fde *ret)
-{
-	*ret = (struct sframe_fde){ .start_off = t->fde_off + (uint64_t)i * sframe_fde_size(t->version) };
-	ret->start = t->version >= 3 ? bytes_s64(b) : bytes_s32(b);
+	*b = bytes_sub(&s->sec, at, size);
+	b->be = t->be;
+	*ret = (struct sframe_fde){ .start_off = at };
+	if (b->err)
+		return false;
+	ret->start = size == V3_SIZE ? bytes_s64(b) : bytes_s32(b);
 	ret->size = bytes_u32(b);
+	return true;
 }
 
 void sframe_fde_span(const struct sframe *s, const struct sframe_table *t, uint32_t i, struct sframe_fde *ret)
 {
-	struct bytes b = entry_at(s, t, i);
+	struct bytes b;
 
-	read_span(&b, t, i, ret);
+	if (t->version == 1)
+		entry_at(s, t, i, V1_SIZE, &b, ret);
+	else if (t->version == 2)
+		entry_at(s, t, i, V2_SIZE, &b, ret);
+	else
+		entry_at(s, t, i, V3_SIZE, &b, ret);
 }
 
 static const char *take_info(struct sframe_fde *fde, uint8_t version, uint8_t info, uint8_t info2, uint8_t rep_size)
@@ -70,38 +81,70 @@ static const char *take_info(struct sframe_fde *fde, uint8_t version, uint8_t in
 	return NULL;
 }
 
-const char *sframe_fde_load(const struct sframe *s, const struct sframe_table *t, uint32_t i, struct sframe_fde *ret)
+/* What the versions have in different places. */
+struct fde_rest {
+	uint64_t at;		/* of the rows, bytes from the start of the sub-section */
+	uint8_t info, info2, rep_size;
+};
+
+static inline __attribute__((always_inline)) bool load_v1_v2(const struct sframe *s, const struct sframe_table *t, uint32_t i,
+							     unsigned int size, struct sframe_fde *ret, struct fde_rest *rest)
 {
-	struct bytes b = entry_at(s, t, i), attr;
-	uint8_t info, info2 = 0, rep_size = V1_REP_SIZE;
-	const char *why;
+	struct bytes b;
+
+	if (!entry_at(s, t, i, size, &b, ret))
+		return false;
+	rest->at = bytes_u32(&b);
+	ret->nrows = bytes_u32(&b);
+	rest->info = bytes_u8(&b);
+	rest->info2 = 0;
+	rest->rep_size = size == V2_SIZE ? bytes_u8(&b) : V1_REP_SIZE;
+	return true;
+}
+
+static bool load_v3(const struct sframe *s, const struct sframe_table *t, uint32_t i, struct sframe_fde *ret, struct fde_rest *rest)
+{
+	struct bytes b, attr;
 	uint64_t at;
 
-	read_span(&b, t, i, ret);
+	if (!entry_at(s, t, i, V3_SIZE, &b, ret))
+		return false;
 	at = bytes_u32(&b);
-	if (t->version < 3) {
-		ret->nrows = bytes_u32(&b);
-		info = bytes_u8(&b);
-		if (t->version == 2)
-			rep_size = bytes_u8(&b);
-	} else {
-		if (at > t->fre_len || t->fre_len - at < V3_ATTR_SIZE)
-			return "its attributes lie outside the rows";
-		attr = bytes_sub(&s->sec, t->fre_off + at, V3_ATTR_SIZE);
-		attr.be = t->be;
-		ret->nrows = bytes_u16(&attr);
-		info = bytes_u8(&attr);
-		info2 = bytes_u8(&attr);
-		rep_size = bytes_u8(&attr);
-		at += V3_ATTR_SIZE;
-	}
-	why = take_info(ret, t->version, info, info2, rep_size);
+	if (at > t->fre_len || t->fre_len - at < V3_ATTR_SIZE)
+		return false;
+	attr = bytes_sub(&s->sec, t->fre_off + at, V3_ATTR_SIZE);
+	attr.be = t->be;
+	if (attr.err)
+		return false;
+	ret->nrows = bytes_u16(&attr);
+	rest->info = bytes_u8(&attr);
+	rest->info2 = bytes_u8(&attr);
+	rest->rep_size = bytes_u8(&attr);
+	rest->at = at + V3_ATTR_SIZE;
+	return true;
+}
+
+const char *sframe_fde_load(const struct sframe *s, const struct sframe_table *t, uint32_t i, struct sframe_fde *ret)
+{
+	struct fde_rest rest;
+	const char *why;
+	bool there;
+
+	if (t->version == 1)
+		there = load_v1_v2(s, t, i, V1_SIZE, ret, &rest);
+	else if (t->version == 2)
+		there = load_v1_v2(s, t, i, V2_SIZE, ret, &rest);
+	else
+		there = load_v3(s, t, i, ret, &rest);
+	if (!there)
+		return "its attributes lie outside the rows";
+	why = take_info(ret, t->version, rest.info, rest.info2, rest.rep_size);
 	if (why)
 		return why;
-	if (at > t->fre_len)
+	if (rest.at > t->fre_len)
 		return "its rows start outside the table";
-	if (ret->nrows > (t->fre_len - at) / sframe_row_min(ret->row_type))
+	if (ret->nrows > (t->fre_len - rest.at) / sframe_row_min(ret->row_type))
 		return "it has more rows than the table has room for";
-	ret->rows_off = t->fre_off + at;
+	ret->rows_off = t->fre_off + rest.at;
 	return NULL;
 }

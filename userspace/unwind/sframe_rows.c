@@ -13,8 +13,8 @@
  *
  * No words at all: the RA is undefined, this is the outermost frame. A row holds up to the next one's start.
  *
- * This is the path that has to be fast: room for all rows is made before the first, the row type is a
- * constant in each copy of the loop, and whatever is the same in all rows comes from one prototype.
+ * This is the path that has to be fast: room for all rows is made before the first, and nearly all rows have a
+ * form that is read at once.
  */
 #include <errno.h>
 
@@ -58,6 +58,7 @@ struct walk {
 	struct bytes b;		/* from the first row to the end of the table's rows */
 	struct row proto;	/* what all rows share, with the rules for absent words */
 	enum decoder decoder;
+	uint8_t row_type;
 	bool s390x;
 	uint8_t mangled;	/* the info bit that says so, if it does on this architecture */
 	uint8_t sp, fp;
@@ -66,15 +67,15 @@ struct walk {
 	uint32_t size;		/* bytes that row starts count through: the function's, or a block's */
 	uint64_t keep;		/* rows from here on hold nowhere: at the very end, or clipped off by the caller */
 	uint32_t bad_regs;	/* rules left out as they name a register that no machine has */
+	struct row *rows, *at;	/* the first row, and where the next one goes */
+	uint64_t next;		/* what the next row starts at, at least */
 	uint32_t row;		/* the row being read */
 	size_t row_pos;
 };
 
 static inline void rule_set(struct rule *r, uint8_t kind, uint8_t reg, int32_t off)
 {
-	r->kind = kind;
-	r->reg = reg;
-	r->off = off;
+	rule_unpack(r, rule_pack(kind, reg, off));
 }
 
 /* s390x: (offset - 160) / 8 is stored, to fit a byte more often; what comes out need not fit ours. */
@@ -159,50 +160,39 @@ static enum damage flex_rules(struct walk *w, struct row *r, unsigned int n, con
 	return at < n ? DAMAGE_EXTRA : DAMAGE_NONE;
 }
 
-/* The prototype has the kinds that DEFAULT rows begin with; a field at a time is what compiles well. */
-static inline __attribute__((always_inline)) enum damage row_rules(struct walk *w, struct row *r, uint8_t info,
-								   const int32_t *words, enum decoder decoder)
+/* The prototype has the kinds that DEFAULT rows begin with. */
+static enum damage row_rules(struct walk *w, struct row *r, uint8_t info, const int32_t *words)
 {
 	unsigned int n = INFO_WORDS(info);
+	bool arm64 = w->decoder == DECODE_AARCH64;
 
-	if (decoder == DECODE_FLEX)
+	if (w->decoder == DECODE_FLEX)
 		return flex_rules(w, r, n, words, (uint32_t)((uint64_t)1 << (8u << INFO_SIZE(info))) - 1);
 	r->cfa.reg = info & INFO_BASE_SP ? w->sp : w->fp;
-	if (decoder == DECODE_S390X || decoder == DECODE_S390X_V2)
-		return s390x_rules(w, r, n, words, decoder == DECODE_S390X_V2);
+	if (w->decoder == DECODE_S390X || w->decoder == DECODE_S390X_V2)
+		return s390x_rules(w, r, n, words, w->decoder == DECODE_S390X_V2);
 	r->cfa.off = words[0];
-	if (decoder == DECODE_AARCH64 && n > 1)
+	if (arm64 && n > 1)
 		rule_set(&r->ra, RULE_CFA_MEM, 0, words[1]);
-	if (n > (decoder == DECODE_AARCH64 ? 2 : 1))
-		rule_set(&r->fp, RULE_CFA_MEM, 0, words[decoder == DECODE_AARCH64 ? 2 : 1]);
-	return n > (decoder == DECODE_AARCH64 ? 3 : 2) ? DAMAGE_WORDS : DAMAGE_NONE;
+	if (n > (arm64 ? 2 : 1))
+		rule_set(&r->fp, RULE_CFA_MEM, 0, words[arm64 ? 2 : 1]);
+	return n > (arm64 ? 3 : 2) ? DAMAGE_WORDS : DAMAGE_NONE;
 }
 
-static inline int32_t read_word(struct bytes *b, unsigned int size)
+static int32_t read_word(struct bytes *b, unsigned int size)
 {
 	return size == 0 ? bytes_s8(b) : size == 1 ? bytes_s16(b) : bytes_s32(b);
 }
 
-/* Most rows have one word or two. */
-static inline __attribute__((always_inline)) void read_words(struct bytes *b, int32_t *words, unsigned int n, unsigned int size)
-{
-	words[0] = read_word(b, size);
-	if (n > 1)
-		words[1] = read_word(b, size);
-	for (unsigned int k = 2; k < n; k++)
-		words[k] = read_word(b, size);
-}
-
 /* info and words of a row. */
-static inline __attribute__((always_inline)) enum damage read_row(struct walk *w, struct bytes *b, struct row *r,
-								  enum decoder decoder)
+static enum damage read_row(struct walk *w, struct row *r)
 {
-	uint8_t info = bytes_u8(b);
+	uint8_t info = bytes_u8(&w->b);
 	unsigned int n = INFO_WORDS(info);
 	int32_t words[WORDS_MAX];
 
 	if (!n) {
-		if (b->err)
+		if (w->b.err)
 			return DAMAGE_CUT;
 		rule_set(&r->cfa, RULE_NONE, 0, 0);
 		rule_set(&r->ra, RULE_UNDEF, 0, 0);
@@ -211,89 +201,144 @@ static inline __attribute__((always_inline)) enum damage read_row(struct walk *w
 	}
 	if (n > WORDS_MAX)
 		return DAMAGE_WORDS;
-	switch (INFO_SIZE(info)) {
-	case 0:
-		read_words(b, words, n, 0);
-		break;
-	case 1:
-		read_words(b, words, n, 1);
-		break;
-	case 2:
-		read_words(b, words, n, 2);
-		break;
-	default:
+	if (INFO_SIZE(info) > 2)
 		return DAMAGE_SIZE;
-	}
-	if (b->err)
+	for (unsigned int k = 0; k < n; k++)
+		words[k] = read_word(&w->b, INFO_SIZE(info));
+	if (w->b.err)
 		return DAMAGE_CUT;
 	if (info & w->mangled)
 		r->flags |= ROW_PAC;
-	return row_rules(w, r, info, words, decoder);
+	return row_rules(w, r, info, words);
+}
+
+/* A row of any form. Also those past the end that the caller wants are read, so that what is wrong with a function does not depend on its neighbours. */
+static __attribute__((noinline)) enum damage read_any(struct walk *w)
+{
+	struct row *r = w->at;
+	enum damage damage;
+	uint32_t start;
+
+	start = w->row_type == 0 ? bytes_u8(&w->b) : w->row_type == 1 ? bytes_u16(&w->b) : bytes_u32(&w->b);
+	*r = w->proto;
+	damage = read_row(w, r);
+	if (!damage && start > w->size)
+		damage = DAMAGE_START;
+	if (!damage && start < w->next)
+		damage = DAMAGE_ORDER;
+	if (damage)
+		return damage;
+	w->next = (uint64_t)start + 1;
+	if (start >= w->keep)
+		return DAMAGE_NONE;
+	if (w->proto.plt_rep) {
+		r->plt_at = start;
+	} else {
+		r->start += start;
+		if (r != w->rows)
+			r[-1].end = r->start;
+	}
+	w->at++;
+	return DAMAGE_NONE;
 }
 
 /*
- * Reads all rows, also those past the end that the caller wants, so that what is wrong with a function does
- * not depend on its neighbours. *ret_n rows that hold somewhere go to `rows`, which has room for all.
+ * Reads rows of up to 8 bytes with one word to three, each at once, up to the first that is another, is wrong, or is not to be
+ * kept: that one is not touched. This loop is what rows cost, so all that it needs is in registers.
  */
-static inline __attribute__((always_inline)) enum damage read_rows(struct walk *w, struct row *rows, size_t *ret_n,
-								   unsigned int row_type,
-								   enum decoder decoder)
+static inline __attribute__((always_inline)) void read_short(struct walk *w, unsigned int row_type, bool arm64)
 {
+	const unsigned int width = 1u << row_type, words = arm64 ? 3 : 2;
+	const uint64_t begin = w->proto.start, keep = w->keep, proto_ra = rule_packed(&w->proto.ra);
+	const uint8_t flags = w->proto.flags, sp = w->sp, fp = w->fp;
+	struct row *r = w->at, *first = w->rows;
+	uint32_t left = w->nrows - w->row;
+	uint64_t next = w->next;
 	struct bytes b = w->b;
-	struct row *r = rows;
-	enum damage damage = DAMAGE_NONE;
-	int64_t last = -1;
-	uint32_t row, nrows = w->nrows;
-	size_t pos = 0;
 
-	for (row = 0; row < nrows; row++) {
-		uint32_t start;
+	for (; left; left--, r++) {
+		uint64_t v = bytes_peek64le(&b), start = v & (((uint64_t)1 << 8 * width) - 1);
+		uint8_t info = (uint8_t)(v >> 8 * width);
+		unsigned int n = INFO_WORDS(info), size = INFO_SIZE(info), len = width + 1 + (n << size);
+		int32_t word[3];
 
-		pos = b.pos;
-		start = row_type == 0 ? bytes_u8(&b) : row_type == 1 ? bytes_u16(&b) : bytes_u32(&b);
-		*r = w->proto;
-		damage = read_row(w, &b, r, decoder);
-		if (!damage && start > w->size)
-			damage = DAMAGE_START;
-		if (!damage && start <= last)
-			damage = DAMAGE_ORDER;
-		if (damage)
+		if (n - 1 >= words || size > 1 || len > 8 || len > bytes_left(&b) || start < next || start >= keep)
 			break;
-		last = start;
-		if (start >= w->keep)
-			continue;
-		if (w->proto.plt_rep) {
-			r->plt_at = start;
-		} else {
-			r->start += start;
-			if (r != rows)
-				r[-1].end = r->start;
-		}
-		r++;
+		bytes_skip(&b, len);
+		next = start + 1;
+		v >>= 8 * width + 8;
+		for (unsigned int k = 0; k < words; k++)
+			word[k] = size ? (int16_t)(v >> 16 * k) : (int8_t)(v >> 8 * k);
+		r->start = begin + start;
+		if (r != first)
+			r[-1].end = r->start;
+		rule_unpack(&r->cfa, rule_pack(RULE_REG, info & INFO_BASE_SP ? sp : fp, word[0]));
+		rule_unpack(&r->ra, arm64 && n > 1 ? rule_pack(RULE_CFA_MEM, 0, word[1]) : proto_ra);
+		rule_unpack(&r->fp, n == words ? rule_pack(RULE_CFA_MEM, 0, word[words - 1]) : rule_pack(RULE_SAME, 0, 0));
+		rule_unpack(&r->bx, rule_pack(RULE_NONE, 0, 0));
+		r->cfa_off2 = 0;
+		r->plt_rep = r->plt_at = 0;
+		r->source = ROW_SFRAME;
+		r->flags = arm64 && (info & INFO_MANGLED_RA) ? flags | ROW_PAC : flags;
 	}
-	w->row = row;
-	w->row_pos = pos;
-	*ret_n = (size_t)(r - rows);
-	return damage;
+	if (r != w->at)
+		r[-1].end = w->proto.end;
+	w->row = w->nrows - left;
+	w->next = next;
+	w->at = r;
+	w->b = b;
+}
+
+/* One copy of the loop for each width of the starts and architecture. */
+static __attribute__((noinline)) void read_short_rows(struct walk *w)
+{
+	bool arm64 = w->decoder == DECODE_AARCH64;
+
+	if (w->row_type == 0)
+		arm64 ? read_short(w, 0, true) : read_short(w, 0, false);
+	else if (w->row_type == 1)
+		arm64 ? read_short(w, 1, true) : read_short(w, 1, false);
+	else
+		arm64 ? read_short(w, 2, true) : read_short(w, 2, false);
+}
+
+static enum damage read_function(struct walk *w)
+{
+	bool shorts = (w->decoder == DECODE_X86_64 || w->decoder == DECODE_AARCH64) && !w->b.be && !w->proto.plt_rep;
+	enum damage damage = DAMAGE_NONE;
+
+	for (;;) {
+		if (shorts)
+			read_short_rows(w);
+		if (w->row == w->nrows)
+			return DAMAGE_NONE;
+		w->row_pos = w->b.pos;
+		damage = read_any(w);
+		if (damage)
+			return damage;
+		w->row++;
+	}
 }
 
 static void walk_init(struct walk *w, const struct sframe *s, const struct sframe_table *t,
-		      const struct sframe_fde *fde, const struct fn *fn)
+		      const struct sframe_fde *fde, const struct fn *fn, struct row *rows)
 {
 	const struct row_regs *regs = row_arch_regs(s->arch);
 	uint64_t len = fn->end - fn->start;
 
-	*w = (struct walk){
-		.b = bytes_sub(&s->sec, fde->rows_off, t->fre_off + t->fre_len - fde->rows_off),
-		.s390x = s->arch == ROW_ARCH_S390X,
-		.mangled = s->arch == ROW_ARCH_AARCH64 ? INFO_MANGLED_RA : 0,
-		.sp = regs->sp,
-		.fp = regs->fp,
-		.nregs = regs->nnames,
-		.nrows = fde->nrows,
-		.size = fde->rep_size ? fde->rep_size : fde->size,
-	};
+	w->b = bytes_sub(&s->sec, fde->rows_off, t->fre_off + t->fre_len - fde->rows_off);
 	w->b.be = t->be;
+	w->s390x = s->arch == ROW_ARCH_S390X;
+	w->mangled = s->arch == ROW_ARCH_AARCH64 ? INFO_MANGLED_RA : 0;
+	w->sp = regs->sp;
+	w->fp = regs->fp;
+	w->nregs = regs->nnames;
+	w->nrows = fde->nrows;
+	w->row_type = fde->row_type;
+	w->size = fde->rep_size ? fde->rep_size : fde->size;
+	w->rows = w->at = rows;
+	w->bad_regs = w->row = 0;
+	w->next = w->row_pos = 0;
 	w->keep = len < w->size ? len : w->size;
 	if (fde->flex)
 		w->decoder = DECODE_FLEX;
@@ -327,69 +372,34 @@ static bool repair_plt_got(const struct walk *w, const struct sframe_fde *fde, s
 	return true;
 }
 
-static inline __attribute__((always_inline)) enum damage read_typed(struct walk *w, uint8_t row_type, struct row *rows,
-								    size_t *ret_n, enum decoder decoder)
-{
-	switch (row_type) {
-	case 0:
-		return read_rows(w, rows, ret_n, 0, decoder);
-	case 1:
-		return read_rows(w, rows, ret_n, 1, decoder);
-	default:
-		return read_rows(w, rows, ret_n, 2, decoder);
-	}
-}
-
-/*
- * noinline keeps the prototype in memory: taken apart into registers it would be put together again on the stack
- * for each row, by narrow stores that the wide loads right after have to wait for (half the speed).
- */
-static __attribute__((noinline)) enum damage read_function(struct walk *w, uint8_t row_type, struct row *rows,
-							  size_t *ret_n)
-{
-	switch (w->decoder) {
-	case DECODE_X86_64:
-		return read_typed(w, row_type, rows, ret_n, DECODE_X86_64);
-	case DECODE_AARCH64:
-		return read_typed(w, row_type, rows, ret_n, DECODE_AARCH64);
-	case DECODE_S390X_V2:
-		return read_rows(w, rows, ret_n, row_type, DECODE_S390X_V2);
-	case DECODE_S390X:
-		return read_rows(w, rows, ret_n, row_type, DECODE_S390X);
-	default:
-		return read_rows(w, rows, ret_n, row_type, DECODE_FLEX);
-	}
-}
-
 int sframe_rows(const struct sframe *s, const struct fn *fn, struct rowbuf *out, struct diag *diag)
 {
 	uint32_t i = (uint32_t)fn->ref;
 	const struct sframe_table *t = &s->tables[fn->ref >> 32];
 	struct sframe_fde fde;
 	enum damage damage;
-	struct row *rows;
 	struct walk w;
-	size_t n = 0;
+	size_t n;
 
 	if (sframe_fde_load(s, t, i, &fde) || !fde.nrows || fn->end <= fn->start)
 		return 0;
 	if (vec_reserve(&out->rows, &out->cap, out->n + fde.nrows, sizeof(*out->rows)))
 		return -ENOMEM;
-	rows = out->rows + out->n;
-	walk_init(&w, s, t, &fde, fn);
-	damage = read_function(&w, fde.row_type, rows, &n);
+	walk_init(&w, s, t, &fde, fn, out->rows + out->n);
+	damage = read_function(&w);
 	if (damage) {
 		diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, fde.rows_off + w.row_pos,
 			 "function %u at 0x%llx, row %u: %s; its rows are lost", i, (unsigned long long)fn->start, w.row,
 			 damage_text[damage]);
 		return 0;
 	}
+	n = (size_t)(w.at - w.rows);
 	out->n += n;
 	if (w.bad_regs)
 		diag_add(diag, DIAG_REPAIRED, SFRAME_SECTION, fde.rows_off,
 			 "function %u at 0x%llx: %u rules name registers above %d, left out", i,
 			 (unsigned long long)fn->start, w.bad_regs, DWARF_REG_MAX);
-	if (n && repair_plt_got(&w, &fde, rows))
+	if (n && repair_plt_got(&w, &fde, w.rows))
 		diag_add(diag, DIAG_REPAIRED, SFRAME_SECTION, fde.rows_off,
 			 "function %u at 0x%llx: .plt.got has CFA sp+16, taken as sp+8", i, (unsigned long long)fn->start);
 	return 0;

@@ -9,8 +9,8 @@
 #ifndef SFBPF_UNWIND_TABLE_CACHE_H
 #define SFBPF_UNWIND_TABLE_CACHE_H
 
-#include "base/digest.h"
-#include "unwind/pack.h"
+#include "unwind/table_entry.h"
+#include "unwind/table_key.h"
 
 #define TABLE_CACHE_DIR "/var/cache/sfbpf"
 
@@ -26,28 +26,10 @@ struct table_cache;
 struct table_cache *table_cache_open(const struct table_cache_opts *opts, const char **why);
 void table_cache_close(struct table_cache *c);	/* also NULL */
 
-struct table_cache_key {
-	char name[96];			/* of the entry */
-	struct digest_value digest;
-};
-
-/* False: such a file is not kept (no build-id, small). The file need not be parsed yet. */
-bool table_cache_key(const struct table_cache *c, const struct unwind_file *f, struct table_cache_key *ret);
+const struct table_keying *table_cache_keying(const struct table_cache *c);
 /* As pack_file. -ENOENT: there is no entry; -EBADMSG: a damaged one, which is now gone. */
-int table_cache_load(struct table_cache *c, const struct table_cache_key *key, const struct pack_space *space, struct pack_result *ret);
-
-/* Hands requests on to another space and remembers the pieces, so that they can be stored. */
-struct table_pieces {
-	const struct pack_space *inner;
-	struct table_piece { const void *mem; uint32_t size, loc; } *pieces;
-	size_t n, cap;
-};
-
-struct pack_space table_pieces_space(struct table_pieces *p);
-void table_pieces_free(struct table_pieces *p);
-
-/* What pack_file made of f by way of the pieces. 0, or -errno: then there is no entry, which does no harm. */
-int table_cache_store(struct table_cache *c, const struct table_cache_key *key, const struct unwind_file *f,
-		      const struct pack_result *packed, struct table_pieces *pieces);
+int table_cache_load(struct table_cache *c, const struct table_key *key, const struct pack_space *space, struct pack_result *ret);
+/* What pack_file made by way of the pieces, if table_key_covers it. 0, or -errno: then there is no entry, which does no harm. */
+int table_cache_store(struct table_cache *c, const struct table_key *key, const struct pack_result *packed, struct table_pieces *pieces);
 
 #endif

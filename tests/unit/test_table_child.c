@@ -1,0 +1,637 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The process that reads foreign files: it makes the same tables, has no rights, and whatever one does that was broken into harms nobody. */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/jail.h"
+#include "test.h"
+#include "unwind/table_entry.h"
+#include "unwind/table_parser.h"
+
+#define SPACE (8u << 20)
+#define PIECES 512
+#define LIMITS { 256u << 20, 64u << 20 }
+
+/* Where tables go: one block of memory, and what was asked for. */
+static struct space {
+	uint8_t *mem;
+	uint32_t used, n;
+	struct { uint32_t loc, size; } pieces[PIECES];
+} made, got;
+
+static void *space_alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
+{
+	struct space *s = ctx;
+	uint32_t at = s->used;
+
+	if (size > SPACE - at - 16 || s->n == PIECES)
+		return NULL;
+	s->used += (size + 15) & ~15u;
+	*ret_loc = at >> 4;
+	s->pieces[s->n].loc = *ret_loc;
+	s->pieces[s->n++].size = size;
+	return s->mem + at;
+}
+
+static struct pack_space space_of(struct space *s)
+{
+	if (!s->mem)
+		s->mem = malloc(SPACE);
+	s->used = 16;
+	s->n = 0;
+	return (struct pack_space){ space_alloc, s };
+}
+
+static uint32_t size_at(const struct space *s, uint32_t loc)
+{
+	for (uint32_t i = 0; i < s->n; i++)
+		if (s->pieces[i].loc == loc)
+			return s->pieces[i].size;
+	return 0;
+}
+
+static int own_file(void)
+{
+	return open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+}
+
+static int own_fds(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	int n = 0;
+
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static struct table_parser parser;
+
+static bool begin(fork_child_fn fn, uint64_t cpu_ns, uint64_t wall_ns)
+{
+	const struct table_parser_opts opts = { .server = fork_server_start(fn), .limits = LIMITS, .cpu_ns = cpu_ns, .wall_ns = wall_ns };
+
+	table_parser_init(&parser, &opts);
+	EXPECT(opts.server != NULL);
+	return opts.server != NULL;
+}
+
+static void end(void)
+{
+	table_parser_end(&parser, 0);
+	fork_server_stop(parser.opts.server);
+}
+
+static enum table_event wait_event(struct table_answer *a)
+{
+	uint64_t start = clock_ns(CLOCK_MONOTONIC);
+	enum table_event event;
+
+	do {
+		struct pollfd p = { .fd = table_parser_sock(&parser), .events = POLLIN };
+
+		poll(&p, 1, 20);
+		event = table_parser_look(&parser, a);
+	} while (event == TABLE_NOTHING && clock_ns(CLOCK_MONOTONIC) - start < 60 * 1000000000ull);
+	return event;
+}
+
+static const struct table_ask plain = { .message = TABLE_FILE };
+
+static enum table_event ask_for(int fd, const struct table_ask *ask, struct table_answer *a)
+{
+	int err = table_parser_file(&parser, ask, fd);
+
+	EXPECT_EQ(err, 0);
+	return err ? TABLE_NOTHING : wait_event(a);
+}
+
+/* ---- An honest child ---- */
+
+static void same_tables(const struct pack_result *a, const struct pack_result *b)
+{
+	const uint32_t *x = (const void *)(made.mem + 16ul * a->tables.dir), *y = (const void *)(got.mem + 16ul * b->tables.dir);
+
+	EXPECT(a->rows == b->rows && a->rules == b->rules && a->bytes == b->bytes && a->nsframe == b->nsframe && a->rows > 100);
+	EXPECT(a->tables.npages == b->tables.npages && a->tables.first_page == b->tables.first_page && a->tables.flags == b->tables.flags);
+	EXPECT(!memcmp(made.mem + 16ul * a->tables.rules, got.mem + 16ul * b->tables.rules, a->rules * sizeof(struct sf_rule)));
+	for (uint32_t i = 0; i < a->tables.npages && i < b->tables.npages; i++) {
+		uint32_t size = size_at(&made, x[i]);
+
+		EXPECT(size == size_at(&got, y[i]) && !x[i] == !y[i]);
+		if (!x[i] || !y[i] || size != size_at(&got, y[i]))
+			continue;
+		/* Two bytes behind the index are padding. */
+		EXPECT(!memcmp(made.mem + 16ul * x[i], got.mem + 16ul * y[i], 2 * SF_PAGE_INDEX));
+		EXPECT(!memcmp(made.mem + 16ul * x[i] + SF_PAGE_ROWS, got.mem + 16ul * y[i] + SF_PAGE_ROWS, size - SF_PAGE_ROWS));
+	}
+}
+
+TEST(child_makes_the_same_tables)
+{
+	const struct pack_space here = space_of(&made), there = space_of(&got);
+	struct pack_result a = { 0 }, b = { 0 };
+	struct table_answer answer = { 0 };
+	struct unwind_file file;
+	int fd = own_file(), fds;
+
+	EXPECT_EQ(unwind_file_open_fd(&file, fd, NULL), 0);
+	EXPECT_EQ(pack_file(&file, &here, &a, NULL), 0);
+	unwind_file_close(&file);
+	if (begin(table_child_main, 10000000000ull, 60000000000ull)) {
+		EXPECT_EQ(ask_for(fd, &plain, &answer), TABLE_ANSWERED);
+		fds = own_fds();
+		for (int i = 0; i < 3; i++) {
+			got.used = 16;
+			got.n = 0;
+			if (i)
+				EXPECT_EQ(ask_for(fd, &plain, &answer), TABLE_ANSWERED);
+			EXPECT(answer.message == TABLE_DONE && !answer.err && answer.cpu_ns && answer.covered);
+			EXPECT_EQ(table_parser_tables(&parser, &answer, 64 << 20, &there, &b), 0);
+			same_tables(&a, &b);
+			free(b.sframe);
+		}
+		EXPECT_EQ(own_fds(), fds);
+		EXPECT(table_parser_cpu_ns(&parser) > 0);
+		EXPECT(!parser.died && !parser.late);
+		end();
+	}
+	free(a.sframe);
+	close(fd);
+}
+
+/* The dialogue about a file whose tables may be known, and one that is too large for this child. */
+TEST(child_tells_the_key_and_the_size)
+{
+	const struct table_keying keying = { .key = { { 1, 2, 3, 4 } }, .build = { { 5, 6 } } };
+	struct table_ask ask = { .message = TABLE_FILE, .keyed = true, .keying = keying };
+	struct table_answer answer = { 0 };
+	struct unwind_file file;
+	struct table_key key;
+	int fd = own_file();
+	bool keyed;
+
+	EXPECT_EQ(unwind_file_find_fd(&file, fd, NULL), 0);
+	keyed = table_key_of(&keying, &file, &key);
+	unwind_file_close(&file);
+	if (begin(table_child_main, 10000000000ull, 60000000000ull)) {
+		for (int convert = 0; convert < 2 && keyed; convert++) {
+			EXPECT_EQ(ask_for(fd, &ask, &answer), TABLE_ANSWERED);
+			EXPECT(answer.message == TABLE_KEYED && !memcmp(&answer.key, &key, sizeof(key)) && parser.busy);
+			table_parser_go_on(&parser, convert);
+			EXPECT_EQ(parser.busy, convert);
+			if (convert)
+				EXPECT(wait_event(&answer) == TABLE_ANSWERED && answer.message == TABLE_DONE && !answer.err);
+		}
+		ask = (struct table_ask){ .message = TABLE_FILE, .max_bytes = 16 };
+		EXPECT(ask_for(fd, &ask, &answer) == TABLE_ANSWERED && answer.message == TABLE_LARGE);
+		end();
+	}
+	close(fd);
+	if (!keyed)
+		SKIP("no build-id");
+}
+
+static bool status_has(pid_t pid, const char *field, const char *value)
+{
+	char path[64], line[256];
+	bool is = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, field, strlen(field)) && line[strlen(field)] == ':')
+			is = strstr(line, value) != NULL;
+	if (f)
+		fclose(f);
+	return is;
+}
+
+static int fds_of(pid_t pid)
+{
+	char path[64];
+	int n = -2;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	d = opendir(path);
+	while (d && readdir(d))
+		n++;
+	if (d)
+		closedir(d);
+	return n;
+}
+
+TEST(child_has_no_rights)
+{
+	struct table_answer answer;
+	int fd = own_file();
+
+	if (begin(table_child_main, 10000000000ull, 60000000000ull)) {
+		pid_t pid;
+
+		EXPECT_EQ(ask_for(fd, &plain, &answer), TABLE_ANSWERED);
+		pid = parser.child.pid;
+		for (const char *const *f = (const char *const[]){ "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", NULL }; *f; f++) {
+			EXPECT(status_has(pid, *f, "0000000000000000") || geteuid());
+			EXPECT(status_has(fork_server_pid(parser.opts.server), *f, "0000000000000000") || geteuid());
+		}
+		EXPECT(status_has(pid, "NoNewPrivs", "1"));
+#ifndef __SANITIZE_ADDRESS__
+		EXPECT(status_has(pid, "Seccomp", jail_can_filter() ? "2" : "0"));
+		/* Its socket and the memory; what was sent is closed a moment later. */
+		for (int i = 0; i < 500 && (fds_of(pid) > 2 || fds_of(fork_server_pid(parser.opts.server)) > 1); i++)
+			usleep(10000);
+		EXPECT(fds_of(pid) == 2 || geteuid());
+		EXPECT(fds_of(fork_server_pid(parser.opts.server)) == 1 || geteuid());
+#endif
+		end();
+		EXPECT(kill(pid, 0) && errno == ESRCH);
+	}
+	close(fd);
+}
+
+/* ---- The jail ---- */
+
+/* The signal that ends a process that does this behind the filter; 0: it went on. */
+static int filtered(void (*fn)(void))
+{
+	static const uint16_t calls[] = { SYS_write, SYS_exit_group, SYS_close };
+	pid_t pid = fork();
+	int status = 0;
+
+	if (!pid) {
+		jail_limit(&(struct jail_limits){ .cpu_seconds = 10 });
+		if (jail_calls(calls, sizeof(calls) / sizeof(calls[0])))
+			_exit(2);
+		fn();
+		syscall(SYS_exit_group, 0);
+	}
+	waitpid(pid, &status, 0);
+	return WIFSIGNALED(status) ? WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static void do_nothing(void)
+{
+	syscall(SYS_close, 99);
+	syscall(SYS_mmap, NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static void do_open(void)
+{
+	syscall(SYS_openat, AT_FDCWD, "/etc/passwd", O_RDONLY);
+}
+
+static void do_exec_memory(void)
+{
+	syscall(SYS_mmap, NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+}
+
+static void do_fork(void)
+{
+	syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+}
+
+TEST(jail_allows_what_is_listed)
+{
+	if (!jail_can_filter())
+		SKIP("this kernel cannot filter system calls");
+	EXPECT_EQ(filtered(do_nothing), 0);
+	EXPECT_EQ(filtered(do_open), SIGSYS);
+	EXPECT_EQ(filtered(do_exec_memory), SIGSYS);
+	EXPECT_EQ(filtered(do_fork), SIGSYS);
+}
+
+/* ---- Children that were broken into ---- */
+
+static bool take_ask(int sock)
+{
+	struct table_limits limits;
+	struct table_ask ask;
+	int fd;
+
+	if (fork_receive(sock, &limits, sizeof(limits), NULL, 0, 0) || fork_receive(sock, &ask, sizeof(ask), &fd, 1, 0))
+		_exit(0);
+	close(fd);
+	return true;
+}
+
+/* An entry as an honest one makes it. */
+static struct table_answer real_answer(int mem)
+{
+	const struct pack_space inner = space_of(&made);
+	struct table_pieces pieces = { .inner = &inner };
+	const struct pack_space space = table_pieces_space(&pieces);
+	struct table_answer a = { .message = TABLE_DONE };
+	struct pack_result packed;
+	struct unwind_file file;
+	int fd = own_file();
+
+	if (unwind_file_open_fd(&file, fd, NULL) || pack_file(&file, &space, &packed, NULL) ||
+	    table_entry_write(mem, &(struct table_entry_mark){ .sign = NULL }, &packed, &pieces, &a.bytes))
+		_exit(1);
+	return a;
+}
+
+static void dies(int sock, int mem)
+{
+	(void)mem;
+	take_ask(sock);
+	raise(SIGKILL);
+}
+
+static void runs(int sock, int mem)
+{
+	(void)mem;
+	take_ask(sock);
+	for (volatile int i = 0;; i = i + 1)
+		;
+}
+
+static void sleeps(int sock, int mem)
+{
+	(void)mem;
+	take_ask(sock);
+	for (;;)
+		pause();
+}
+
+/* What it says, one thing a file; then the process is of no use any more. */
+static struct table_answer lies[] = {
+	{ .message = TABLE_DONE, .bytes = 1ull << 62 },
+	{ .message = TABLE_DONE, .bytes = 64 << 20 },
+	{ .message = TABLE_DONE, .bytes = 95 },
+	{ .message = TABLE_DONE, .bytes = 0 },
+	{ .message = TABLE_DONE, .err = 1 },
+	{ .message = 77 },
+	{ .message = TABLE_FILE },
+	{ .message = TABLE_DONE, .key = { .build_id_len = 21 } },
+	{ .message = TABLE_KEYED, .key = { .build_id_len = UINT32_MAX } },
+};
+static _Atomic unsigned int *lie;	/* shared: which one is next */
+
+static void says_lies(int sock, int mem)
+{
+	(void)mem;
+	take_ask(sock);
+	fork_send(sock, &lies[*lie], sizeof(lies[0]), NULL, 0, 0);
+	for (;;)
+		pause();
+}
+
+static void floods(int sock, int mem)
+{
+	struct table_answer a = { .message = TABLE_KEYED };
+	int fds[] = { mem, sock };
+
+	take_ask(sock);
+	while (!fork_send(sock, &a, sizeof(a), fds, 2, 0))
+		;
+	_exit(0);
+}
+
+/* Right when it is looked at first. */
+static void changes(int sock, int mem)
+{
+	struct table_answer a;
+	uint32_t x = (uint32_t)getpid();
+	uint8_t *p;
+
+	take_ask(sock);
+	a = real_answer(mem);
+	p = mmap(NULL, a.bytes, PROT_READ | PROT_WRITE, MAP_SHARED, mem, 0);
+	if (fork_send(sock, &a, sizeof(a), NULL, 0, 0))
+		_exit(0);
+	for (;;) {
+		x = x * 1664525 + 1013904223;
+		p[(x >> 4) % a.bytes] ^= (uint8_t)(1u << (x & 7));
+		/* Counts at the start, pages' indexes. */
+		p[64 + (x >> 8) % 32] ^= (uint8_t)(1u << (x & 7));
+	}
+}
+
+static void shrinks(int sock, int mem)
+{
+	struct table_answer a;
+
+	take_ask(sock);
+	a = real_answer(mem);
+	if (ftruncate(mem, (off_t)a.bytes / 2))
+		_exit(0);
+	fork_send(sock, &a, sizeof(a), NULL, 0, 0);
+	for (;;)
+		pause();
+}
+
+TEST(parser_survives_its_children)
+{
+	struct table_answer a;
+	int fd = own_file(), fds;
+
+	if (begin(dies, 1000000000ull, 60000000000ull)) {
+		fds = own_fds();
+		for (unsigned int i = 1; i <= 5; i++) {
+			EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_DIED);
+			EXPECT(parser.died == i && !parser.busy && !parser.child.pid);
+		}
+		EXPECT_EQ(own_fds(), fds);
+		end();
+	}
+	close(fd);
+}
+
+TEST(parser_ends_what_takes_too_long)
+{
+	struct table_answer a;
+	int fd = own_file();
+
+	if (begin(runs, 50000000ull, 600000000000ull)) {
+		EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_LATE);
+		EXPECT(parser.late == 1 && !parser.died && !parser.child.pid && table_parser_cpu_ns(&parser) >= 50000000ull);
+		end();
+	}
+	if (begin(sleeps, 50000000ull, 300000000ull)) {
+		EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_LATE);
+		EXPECT(parser.late == 1 && !parser.child.pid);
+		end();
+	}
+	close(fd);
+}
+
+TEST(parser_believes_no_lies)
+{
+	const struct pack_space there = space_of(&got);
+	struct pack_result packed;
+	struct table_answer a;
+	int fd = own_file();
+
+	lie = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (begin(says_lies, 1000000000ull, 60000000000ull)) {
+		for (*lie = 0; *lie < sizeof(lies) / sizeof(lies[0]); ++*lie) {
+			enum table_event event = ask_for(fd, &plain, &a);
+
+			EXPECT(event == TABLE_DIED || (event == TABLE_ANSWERED && a.message == TABLE_DONE));
+			if (event == TABLE_ANSWERED)
+				EXPECT_EQ(table_parser_tables(&parser, &a, 64 << 20, &there, &packed), -EBADMSG);
+			EXPECT_EQ(parser.died, *lie + 1);
+			EXPECT(!parser.child.pid);
+		}
+		end();
+	}
+	munmap((void *)lie, 4096);
+	close(fd);
+}
+
+/* One answer is taken, the second one of its kind ends the child; descriptors in it stay nowhere. */
+TEST(parser_is_not_flooded)
+{
+	struct table_answer a;
+	int fd = own_file(), fds;
+
+	if (begin(floods, 1000000000ull, 60000000000ull)) {
+		fds = own_fds();
+		for (int i = 0; i < 3; i++) {
+			enum table_event event = ask_for(fd, &plain, &a);
+
+			for (int k = 0; k < 3 && event == TABLE_ANSWERED; k++)
+				event = wait_event(&a);
+			EXPECT_EQ(event, TABLE_DIED);
+		}
+		EXPECT_EQ(own_fds(), fds);
+		end();
+	}
+	close(fd);
+}
+
+/* What BPF will read: inside, ascending, with rules that are there. */
+static bool page_is_sound(const uint8_t *page, uint32_t size, uint64_t nrules)
+{
+	uint32_t n = size < SF_PAGE_ROWS ? 0 : (size - SF_PAGE_ROWS) / 4, row;
+	uint16_t last = 0, at;
+
+	for (uint32_t i = 0; i < SF_PAGE_INDEX; i++, last = at) {
+		memcpy(&at, page + 2 * i, 2);
+		if (at < last || at > n || (i + 1 == SF_PAGE_INDEX && at != n))
+			return false;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		memcpy(&row, page + SF_PAGE_ROWS + 4ul * i, 4);
+		if ((!i && (row & 0xffff)) || ((row >> 16) >= SF_RULE_INDEXED + nrules && (row >> 16) < SF_RULE_END))
+			return false;
+	}
+	return n != 0;
+}
+
+static void check_sound(const struct pack_result *p)
+{
+	const uint32_t *dir = (const void *)(got.mem + 16ul * p->tables.dir);
+
+	EXPECT(size_at(&got, p->tables.dir) >= 4 * p->tables.npages);
+	EXPECT(!p->rules || size_at(&got, p->tables.rules) >= p->rules * sizeof(struct sf_rule));
+	for (uint32_t i = 0; i < p->tables.npages; i++)
+		EXPECT(!dir[i] || page_is_sound(got.mem + 16ul * dir[i], size_at(&got, dir[i]), p->rules));
+}
+
+TEST(parser_takes_what_it_checked)
+{
+	int fd = own_file(), refused = 0, taken = 0;
+	struct table_answer a;
+
+	if (begin(changes, 10000000000ull, 60000000000ull)) {
+		for (int i = 0; i < 40; i++) {
+			const struct pack_space there = space_of(&got);
+			struct pack_result packed;
+			int err;
+
+			EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_ANSWERED);
+			/* As often as it is let. */
+			do {
+				err = table_parser_tables(&parser, &a, 64 << 20, &there, &packed);
+				if (!err) {
+					check_sound(&packed);
+					free(packed.sframe);
+					got.used = 16;
+					got.n = 0;
+				}
+				taken += !err;
+			} while (!err);
+			refused += err == -EBADMSG;
+			EXPECT(err == -EBADMSG);
+		}
+		printf("  taken %d, refused %d\n", taken, refused);
+		EXPECT(refused > 0);
+		end();
+	}
+	if (begin(shrinks, 10000000000ull, 60000000000ull)) {
+		const struct pack_space there = space_of(&got);
+		struct pack_result packed;
+
+		EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_ANSWERED);
+		EXPECT_EQ(table_parser_tables(&parser, &a, 64 << 20, &there, &packed), -EBADMSG);
+		EXPECT_EQ(parser.died, 1);
+		end();
+	}
+	close(fd);
+}
+
+/* Killed by somebody else while it had nothing to do, and while it had. */
+TEST(parser_gets_another_child)
+{
+	struct table_answer a;
+	int fd = own_file();
+
+	if (begin(table_child_main, 10000000000ull, 60000000000ull)) {
+		EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_ANSWERED);
+		kill(parser.child.pid, SIGKILL);
+		usleep(50000);
+		EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_ANSWERED);
+		EXPECT_EQ(parser.died, 1);
+		kill(parser.child.pid, SIGKILL);
+		EXPECT_EQ(wait_event(&a), TABLE_DIED);
+		EXPECT_EQ(parser.died, 2);
+		EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_ANSWERED);
+		/* Idle ones may go; no child is missed then. */
+		table_parser_end(&parser, clock_ns(CLOCK_MONOTONIC) + 1);
+		EXPECT(!parser.child.pid && parser.died == 2 && table_parser_look(&parser, &a) == TABLE_NOTHING);
+		EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_ANSWERED);
+		/* Without the fork server: an error, no wait; and no descriptor is left. */
+		kill(fork_server_pid(parser.opts.server), SIGKILL);
+		EXPECT_EQ(wait_event(&a), TABLE_DIED);
+		EXPECT_EQ(table_parser_file(&parser, &plain, fd), -EPIPE);
+		end();
+	}
+	close(fd);
+}
+
+#ifndef __SANITIZE_ADDRESS__
+TEST(child_stays_in_its_memory)
+{
+	struct table_answer a;
+	int fd = own_file();
+
+	if (begin(table_child_main, 10000000000ull, 60000000000ull)) {
+		parser.opts.limits.memory = 4096;
+		EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_ANSWERED);
+		EXPECT(a.message == TABLE_DONE && a.err == -ENOMEM);
+		table_parser_end(&parser, 0);
+		parser.opts.limits = (struct table_limits){ 256 << 20, 100 };
+		EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_ANSWERED);
+		EXPECT(a.message == TABLE_DONE && a.err == -EIO);	/* the entry does not fit */
+		end();
+	}
+	close(fd);
+}
+#endif

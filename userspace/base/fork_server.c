@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/fork_server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/jail.h"
+#include "base/privs.h"
+
+#define MAX_FDS 2
+#define ANSWER_S 10	/* for a fork; a server that does not answer for so long is given up */
+
+struct fork_server {
+	pthread_mutex_t lock;
+	pid_t pid;
+	int sock;		/* -1: it is gone */
+};
+
+struct ask {
+	pid_t end;		/* that child; 0: a new one */
+};
+
+struct answer {
+	int32_t err, status;
+	pid_t pid;
+};
+
+/* ---- Messages ---- */
+
+union control {
+	char room[CMSG_SPACE(MAX_FDS * sizeof(int))];
+	struct cmsghdr align;
+};
+
+int fork_send(int sock, const void *data, size_t len, const int *fds, size_t nfds, int flags)
+{
+	struct iovec io = { (void *)data, len };
+	union control control = { { 0 } };
+	struct msghdr m = { .msg_iov = &io, .msg_iovlen = 1 };
+	struct cmsghdr *c;
+	ssize_t n;
+
+	if (nfds) {
+		m.msg_control = control.room;
+		m.msg_controllen = CMSG_SPACE(nfds * sizeof(int));
+		c = CMSG_FIRSTHDR(&m);
+		c->cmsg_level = SOL_SOCKET;
+		c->cmsg_type = SCM_RIGHTS;
+		c->cmsg_len = CMSG_LEN(nfds * sizeof(int));
+		memcpy(CMSG_DATA(c), fds, nfds * sizeof(int));
+	}
+	do
+		n = sendmsg(sock, &m, flags | MSG_NOSIGNAL);
+	while (n < 0 && errno == EINTR);
+	return n < 0 ? -errno : (size_t)n == len ? 0 : -EMSGSIZE;
+}
+
+/* All descriptors that came; those beyond nfds are closed. */
+static size_t take_fds(struct msghdr *m, int *fds, size_t nfds)
+{
+	size_t got = 0;
+
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		for (size_t i = 0; i < (c->cmsg_len - CMSG_LEN(0)) / sizeof(int); i++) {
+			int fd;
+
+			memcpy(&fd, CMSG_DATA(c) + i * sizeof(int), sizeof(fd));
+			if (got < nfds)
+				fds[got++] = fd;
+			else
+				close(fd);
+		}
+	}
+	return got;
+}
+
+int fork_receive(int sock, void *data, size_t len, int *ret_fds, size_t nfds, int flags)
+{
+	struct iovec io = { data, len };
+	union control control;
+	struct msghdr m = { .msg_iov = &io, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control) };
+	size_t got;
+	ssize_t n;
+
+	do
+		n = recvmsg(sock, &m, flags | MSG_CMSG_CLOEXEC);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		return -errno;
+	got = take_fds(&m, ret_fds, nfds);
+	if (n && (size_t)n == len && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && got == nfds)
+		return 0;
+	while (got)
+		close(ret_fds[--got]);
+	return n ? -EBADMSG : -EPIPE;
+}
+
+/* ---- The server's process ---- */
+
+static _Noreturn void be_child(fork_child_fn fn, int sock, int mem, int other)
+{
+	const int keep[] = { sock, mem };
+
+	close(other);	/* which may have a number below 3 */
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	jail_close_others(keep, 2);
+	fn(sock, mem);
+	_exit(1);
+}
+
+static int make_child(fork_child_fn fn, pid_t *ret_pid, int *ret_fds)
+{
+	int pair[2], mem;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	mem = memfd_create("sfbpf-tables", MFD_CLOEXEC);
+	*ret_pid = mem < 0 ? -1 : fork();
+	if (!*ret_pid)
+		be_child(fn, pair[1], mem, pair[0]);
+	close(pair[1]);
+	ret_fds[0] = pair[0];
+	ret_fds[1] = mem;
+	if (*ret_pid > 0)
+		return 0;
+	close(pair[0]);
+	if (mem >= 0)
+		close(mem);
+	return -EAGAIN;
+}
+
+static _Noreturn void serve(fork_child_fn fn, int sock)
+{
+	struct ask ask;
+
+	while (!fork_receive(sock, &ask, sizeof(ask), NULL, 0, 0)) {
+		struct answer answer = { .status = -1 };
+		int fds[MAX_FDS], err;
+		bool made = false;
+
+		if (ask.end) {
+			kill(ask.end, SIGKILL);
+			if (waitpid(ask.end, &answer.status, 0) != ask.end)
+				answer.status = -1;
+		} else {
+			answer.err = make_child(fn, &answer.pid, fds);
+			made = !answer.err;
+		}
+		err = fork_send(sock, &answer, sizeof(answer), fds, made ? 2 : 0, 0);
+		if (made) {
+			close(fds[0]);
+			close(fds[1]);
+		}
+		if (err)
+			break;
+	}
+	_exit(0);
+}
+
+/* Tokens in it are not for who reads foreign files. */
+static void wipe_environment(void)
+{
+	for (char **e = environ; e && *e; e++)
+		explicit_bzero(*e, strlen(*e));
+}
+
+/* Where memory runs out, a child is what can be done without. */
+static void be_first_to_go(void)
+{
+	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (write(fd, "1000", 4) < 0)
+		errno = 0;	/* not here */
+	close(fd);
+}
+
+static _Noreturn void be_server(fork_child_fn fn, int sock, pid_t parent)
+{
+	const struct rlimit nice = { 20 - FORK_CHILD_NICE, 20 - FORK_CHILD_NICE };
+
+	/* What a terminal or a service manager sends to all of us is for the parent: it ends us when it is done. */
+	setsid();
+	signal(SIGINT, SIG_IGN);
+	signal(SIGTERM, SIG_IGN);
+	signal(SIGHUP, SIG_IGN);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+	prctl(PR_SET_NAME, "sfbpf-parse");
+	setrlimit(RLIMIT_NICE, &nice);
+	setpriority(PRIO_PROCESS, 0, 0);
+	if (sock < 3)
+		sock = fcntl(sock, F_DUPFD_CLOEXEC, 3);
+#ifndef __SANITIZE_ADDRESS__	/* which writes to it what it finds */
+	close_range(0, 2, 0);
+#endif
+	jail_close_others(&sock, 1);
+	wipe_environment();
+	be_first_to_go();
+	if (privs_keep(0))
+		_exit(1);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (getppid() != parent)
+		_exit(1);
+	serve(fn, sock);
+}
+
+/* ---- Our side ---- */
+
+struct fork_server *fork_server_start(fork_child_fn fn)
+{
+	const struct timeval patience = { .tv_sec = ANSWER_S };
+	struct fork_server *s = malloc(sizeof(*s));
+	pid_t self = getpid();
+	int pair[2];
+
+	if (!s)
+		return NULL;
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) {
+		free(s);
+		return NULL;
+	}
+	s->pid = fork();
+	if (!s->pid)
+		be_server(fn, pair[1], self);
+	close(pair[1]);
+	if (s->pid < 0) {
+		int err = errno;
+
+		close(pair[0]);
+		free(s);
+		errno = err;
+		return NULL;
+	}
+	s->sock = pair[0];
+	setsockopt(s->sock, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	pthread_mutex_init(&s->lock, NULL);
+	return s;
+}
+
+static int call(struct fork_server *s, pid_t end, struct answer *ret, int *fds)
+{
+	const struct ask ask = { end };
+	int err;
+
+	pthread_mutex_lock(&s->lock);
+	err = s->sock < 0 ? -EPIPE : fork_send(s->sock, &ask, sizeof(ask), NULL, 0, 0);
+	if (!err)
+		err = fork_receive(s->sock, ret, sizeof(*ret), fds, end ? 0 : 2, 0);
+	if (err == -EBADMSG && !end)
+		err = -EAGAIN;	/* an answer without descriptors */
+	else if (err && s->sock >= 0) {
+		close(s->sock);
+		s->sock = -1;
+		err = -EPIPE;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return err;
+}
+
+int fork_server_child(struct fork_server *s, struct fork_child *ret)
+{
+	struct answer answer;
+	int fds[2], err;
+
+	*ret = FORK_CHILD_NONE;
+	err = call(s, 0, &answer, fds);
+	if (!err)
+		*ret = (struct fork_child){ answer.pid, fds[0], fds[1] };
+	return err;
+}
+
+int fork_server_end(struct fork_server *s, struct fork_child *c)
+{
+	struct answer answer = { .status = -1 };
+
+	if (!c->pid)
+		return -1;
+	if (call(s, c->pid, &answer, NULL))
+		answer.status = -1;
+	close(c->sock);
+	close(c->mem);
+	*c = FORK_CHILD_NONE;
+	return answer.status;
+}
+
+void fork_server_stop(struct fork_server *s)
+{
+	if (!s)
+		return;
+	if (s->sock >= 0)
+		close(s->sock);
+	while (waitpid(s->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+pid_t fork_server_pid(const struct fork_server *s)
+{
+	return s->pid;
+}
