@@ -269,4 +269,13 @@ __noinline int off_send_stack(u32 slot)
 	return OFF_LATER;
 }
 
+/* The scratch's stack for as long as its thread's block lasts. If that fails, samples of it will have no stack. */
+static __always_inline void off_send_unkept(struct sf_scratch *s)
+{
+	s->sample.time_ns = s->off_hash;
+	s->sample.weight = 0;
+	s->sample.flags |= SF_SAMPLE_UNKEPT;
+	off_output(s, 0);
+}
+
 #endif

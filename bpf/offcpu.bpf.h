@@ -18,18 +18,14 @@
 
 #include "filter.bpf.h"
 #include "off_clock.bpf.h"
-#include "off_stack.bpf.h"
-#include "off_detail.bpf.h"
+#include "off_count.bpf.h"
 
 const volatile bool cfg_off_at_leave = false;	/* no sched_exit_tp: stacks are taken at sched_switch */
 const volatile bool cfg_off_split = false;	/* the wait for a CPU after the wake-up is SF_OFF_R */
-const volatile bool cfg_off_wakers = false, cfg_off_hist = false, cfg_off_threads = false;
-const volatile bool cfg_off_chains = false;	/* the wakers' wakers too: then those of all threads are noted, whatever the filters */
 const volatile bool cfg_off_kthreads = true, cfg_off_users = true;
 const volatile bool cfg_by_cpu = false;
 const volatile __u32 cfg_off_states = ~0u;	/* 1 << enum sf_off_state */
 const volatile __u64 cfg_off_min = 0, cfg_off_max = ~0ull;	/* ns, of the whole block */
-const volatile __u64 cfg_off_period = 1000000;	/* ns of blocked time a sample, once the maps are full */
 const volatile __u64 cfg_cpu_mask[128] = {};
 
 /* The run's edges, CLOCK_MONOTONIC ns; 0: not yet. Written by user space. */
@@ -37,9 +33,6 @@ __u64 off_begin = 0, off_finish = 0;
 __u64 off_cut = 0;			/* OFF_PASS_CUT: up to when, CLOCK_MONOTONIC ns */
 __u64 off_thin = 0;			/* not 0: short blocks are sampled, one for each so much of a thread's blocked time (ns) */
 __u32 off_one_in = 0;			/* cfg_off_at_leave: above 1, one of so many blocks is taken */
-__u64 off_sampled_ns = 0;		/* time that samples stand for, the rest is counted */
-__u64 off_lost_ns = 0;			/* time that nothing stands for */
-__u32 off_used = 0;			/* entries made in off_counts, in all generations */
 __u32 off_pass = 0;			/* what off_last is run for */
 #define OFF_PASS_STACKS 0	/* at the start, cfg_off_at_leave: the stacks of those that are off */
 #define OFF_PASS_CLOSE 1	/* at the end: blocks whose files' tables are all there */
@@ -63,7 +56,8 @@ struct sf_off_task {
 	u64 cut_at, cut_stack;	/* while since is cut_at: its block was cut then, and that is the hash of its stack */
 	u32 state;		/* enum sf_off_state */
 	u32 unwanted;		/* cfg_off_chains: it does not pass the filters */
-	u32 stands_for, zero;	/* cfg_off_at_leave: blocks that its own stands for; 0 is 1 */
+	u32 unkept;		/* stack: see off_leave_stack */
+	u32 stands_for;		/* cfg_off_at_leave: blocks that its own stands for; 0 is 1 */
 };
 
 struct {
@@ -73,14 +67,6 @@ struct {
 	__type(value, struct sf_off_task);
 } off_tasks SEC(".maps");
 
-/* The maps below are sized by user space. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, u64);
-	__type(value, struct sf_off_count);
-} off_counts SEC(".maps");
-
 #define OFF_SLOT(n) ((n) * cfg_ncpus + bpf_get_smp_processor_id())
 #define OFF_SLOT_SELF OFF_SLOT(2)	/* back, or leaving: preemption is off */
 #define OFF_SLOT_WAKER OFF_SLOT(3)	/* interrupts the former */
@@ -89,14 +75,6 @@ struct {
 static __always_inline struct sf_off_task *off_task(struct task_struct *t)
 {
 	return bpf_task_storage_get(&off_tasks, t, NULL, 0);
-}
-
-static __always_inline void off_lose(u32 cause)
-{
-	struct sf_cpu_stats *st = stats_here();
-
-	if (st && cause < SF_LOST_MAX)
-		__sync_fetch_and_add(&st->lost[cause], 1);
 }
 
 static __always_inline void off_no_state(void)
@@ -136,132 +114,6 @@ static __always_inline bool off_kind_wanted(u64 task)
 	if (cfg_off_kthreads && cfg_off_users)
 		return true;
 	return KLOAD32(task, struct task_struct, flags) & PF_KTHREAD ? cfg_off_kthreads : cfg_off_users;
-}
-
-/* ---- Counting ---- */
-
-/* Behind the frames. */
-static __always_inline void off_put_wakers(struct sf_scratch *s)
-{
-	u32 n = (u32)s->sample.n_user + s->sample.n_kernel;
-	u64 *behind;
-
-	asm volatile("" : "+r"(n));	/* see vma_at */
-	if (n > SF_MAX_USER + SF_MAX_KERNEL)
-		return;
-	behind = &s->frames[n];
-	asm volatile("" : "+r"(behind));	/* see off_hash_block */
-	for (u32 i = 0; i < SF_OFF_CHAIN; i++)
-		behind[i] = s->off_wakers[i];
-}
-
-/*
- * The maps are full: one sample each period of the thread's blocked time, so that the samples' sum is right on
- * average whatever the blocks' lengths.
- */
-static __always_inline void off_sample(struct sf_scratch *s, u32 state, u64 ns)
-{
-	struct sf_cpu_stats *st = stats_here();
-	u64 n;
-
-	if (!s->off_acc)
-		s->off_acc = bpf_get_prandom_u32() % cfg_off_period;
-	s->off_acc += ns;
-	n = s->off_acc / cfg_off_period;
-	if (!n)
-		return;
-	s->off_acc -= n * cfg_off_period;
-	s->sample.weight = n * cfg_off_period;
-	s->sample.state = state;
-	off_put_wakers(s);
-	if (st)
-		__sync_fetch_and_add(&st->off_taken, 1);
-	if (off_output(s, SF_OFF_CHAIN)) {
-		off_lose(SF_LOST_RING_FULL);
-		__sync_fetch_and_add(&off_lost_ns, s->sample.weight);
-	} else {
-		__sync_fetch_and_add(&off_sampled_ns, s->sample.weight);
-	}
-}
-
-/* cfg_off_at_leave: the stack is gone, so its frames were sent before; only its hash is left. */
-#define OFF_BY_HASH 0x100
-#define OFF_OPEN 0x200		/* a part of a block that is not over */
-
-static __always_inline struct sf_off_count *off_new_count(struct sf_scratch *s, u64 key, u32 state, u32 generation)
-{
-	struct sf_off_count *fresh = &s->off_fresh;
-
-	__builtin_memset(fresh, 0, sizeof(*fresh));
-	fresh->stack = s->off_hash;
-	for (u32 i = 0; i < SF_OFF_CHAIN; i++)
-		fresh->wakers[i] = s->off_wakers[i];
-	fresh->generation = generation;
-	fresh->pid = s->sample.pid;
-	fresh->state = state;
-	__builtin_memcpy(fresh->comm, s->sample.comm, SF_COMM);
-	if (!bpf_map_update_elem(&off_counts, &key, fresh, BPF_NOEXIST))
-		__sync_fetch_and_add(&off_used, 1);
-	return bpf_map_lookup_elem(&off_counts, &key);
-}
-
-/* Adds a block to what the scratch's stack, waker and the state have in common. how: the state, and OFF_BY_HASH. */
-__noinline int off_add(u32 slot, u32 how, u64 ns)
-{
-	struct sf_scratch *s = scratch_of(slot);
-	struct sf_cpu_stats *st = stats_here();
-	struct sf_off_count *c;
-	u32 state = how & 0xff, over = !(how & OFF_OPEN);	/* the part of an open block is none that ended */
-	u32 generation = off_generation;
-	u64 key, max, each;
-
-	if (!s)
-		return 0;
-	each = s->off_times > 1 ? ns / s->off_times : ns;
-	key = s->off_hash;
-	if (cfg_off_wakers)
-		for (u32 i = 0; i < (cfg_off_chains ? SF_OFF_CHAIN : 1); i++)
-			OFF_FOLD(key, s->off_wakers[i], OFF_MUL1);
-	OFF_FOLD(key, (u64)generation << 8 | state, OFF_MUL2);
-	if (s->off_hash == SF_STACK_UNKNOWN) {	/* which no task has a hash of its own for */
-		OFF_FOLD(key, s->sample.pid, OFF_MUL1);
-		OFF_FOLD(key, *(u64 *)&s->sample.comm[0], OFF_MUL2);
-		OFF_FOLD(key, *(u64 *)&s->sample.comm[8], OFF_MUL1);
-	}
-	if (cfg_off_threads)
-		off_add_thread(s, state, ns, each);
-	c = bpf_map_lookup_elem(&off_counts, &key);
-	if (!c)
-		c = off_new_count(s, key, state, generation);
-	if (c && !c->sent) {
-		int err = how & OFF_BY_HASH ? 0 : off_send_stack(slot);
-
-		if (!err)
-			c->sent = 1;
-		else if (err == OFF_FULL && !c->sum_ns)
-			c = NULL;
-	}
-	if (!c) {
-		if (!(how & OFF_BY_HASH))
-			off_sample(s, state, ns);
-		else {
-			if (st)
-				__sync_fetch_and_add(&st->off_taken, over);
-			off_lose(SF_LOST_STACKS_FULL);
-			__sync_fetch_and_add(&off_lost_ns, ns);
-		}
-		return 0;
-	}
-	__sync_fetch_and_add(&c->sum_ns, ns);
-	__sync_fetch_and_add(&c->count, over ? s->off_times : 0);
-	max = c->max_ns;
-	if (each > max)
-		__sync_val_compare_and_swap(&c->max_ns, max, each);
-	if (cfg_off_hist)
-		off_add_hist(key, each, s->off_times);
-	if (st)
-		__sync_fetch_and_add(&st->off_taken, over ? s->off_times : 0);
-	return 0;
 }
 
 /* ---- Blocks ---- */
@@ -374,7 +226,24 @@ int off_back(u64 *ctx)
 	return 0;
 }
 
-/* cfg_off_at_leave: the stack in the scratch stays behind as a hash, and what is known of its thread. */
+/*
+ * The stack in the scratch stays behind as a hash. With no room for another one its frames go to user space all the same, to be known
+ * for as long as the block lasts: how long that will be is not known, and samples are to be in proportion to it.
+ */
+static __always_inline void off_leave_stack(struct sf_scratch *s, u32 slot, struct sf_off_task *t)
+{
+	t->stack = s->off_hash;
+	t->unkept = off_send_stack(slot) == OFF_FULL;
+	if (t->unkept)
+		off_send_unkept(s);
+}
+
+static __always_inline u32 off_by_hash(const struct sf_off_task *t)
+{
+	return OFF_BY_HASH | (t->stack && t->unkept ? OFF_UNKEPT : 0);
+}
+
+/* What is known of it when it is back: cfg_off_at_leave. */
 static __always_inline void off_count_by_hash(struct sf_scratch *s, u32 slot, struct task_struct *next, struct sf_off_task *t,
 					      const struct off_block *b)
 {
@@ -384,7 +253,7 @@ static __always_inline void off_count_by_hash(struct sf_scratch *s, u32 slot, st
 	s->off_hash = t->stack ? t->stack : SF_STACK_UNKNOWN;
 	if (b->times > 1)
 		__sync_fetch_and_add(&off_sampled_ns, b->blocked + b->waiting);
-	off_count(s, slot, t, b, OFF_BY_HASH);
+	off_count(s, slot, t, b, off_by_hash(t));
 }
 
 /*
@@ -437,8 +306,8 @@ static __always_inline void off_stack_at_leave(struct sf_off_task *t)
 	struct sf_scratch *s = scratch_of(slot);
 
 	t->stack = 0;
-	if (s && !off_take_own(slot, 0) && off_send_stack(slot) != OFF_FULL)
-		t->stack = s->off_hash;
+	if (s && !off_take_own(slot, 0))
+		off_leave_stack(s, slot, t);
 }
 
 /*
@@ -637,9 +506,10 @@ static __always_inline void off_cut_block(struct sf_scratch *s, u32 slot, struct
 {
 	if (__sync_val_compare_and_swap(&t->since, since, off_cut) != since)
 		return;
-	t->cut_stack = s->off_hash;
-	t->cut_at = off_cut;
 	off_count(s, slot, t, b, how | OFF_OPEN);
+	t->cut_stack = s->off_hash;
+	if (bpf_map_lookup_elem(&off_stacks, &s->off_hash))	/* else there was no room for it: read again the next time */
+		t->cut_at = off_cut;
 }
 
 /* By the hash of a stack that was taken before. */
@@ -651,7 +521,7 @@ static __always_inline void off_cut_again(struct sf_scratch *s, u32 slot, struct
 	*(u64 *)&s->sample.comm[0] = KLOAD(addr, struct task_struct, comm);
 	*(u64 *)&s->sample.comm[8] = kload(KADDR(addr, struct task_struct, comm) + 8);
 	s->off_hash = t->stack ? t->stack : t->cut_stack;
-	off_cut_block(s, slot, t, since, b, OFF_BY_HASH);
+	off_cut_block(s, slot, t, since, b, off_by_hash(t));
 }
 
 /* Whether its stack is known by its hash already. */
@@ -685,8 +555,8 @@ int off_last(struct bpf_iter__task *ctx)
 	remote_tid = KLOAD32(addr, struct task_struct, pid);
 	off_take(s, slot, task, addr);
 	if (off_pass == OFF_PASS_STACKS) {
-		if (off_send_stack(slot) != OFF_FULL && t->since == since)
-			t->stack = s->off_hash;
+		if (t->since == since)
+			off_leave_stack(s, slot, t);
 		return 0;
 	}
 	if (off_pass == OFF_PASS_CUT) {
@@ -730,7 +600,7 @@ int off_last_blind(struct bpf_iter__task *ctx)
 	s->sample.flags = SF_SAMPLE_IN_KERNEL;
 	if (t->stack) {
 		s->off_hash = t->stack;
-		how = OFF_BY_HASH;
+		how = off_by_hash(t);
 	} else {
 		if (KLOAD(addr, struct task_struct, mm) && !(KLOAD32(addr, struct task_struct, flags) & PF_KTHREAD)) {
 			s->sample.flags |= SF_SAMPLE_USER;

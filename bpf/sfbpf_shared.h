@@ -75,6 +75,8 @@ enum sf_record_type { SF_REC_SAMPLE = 1, SF_REC_NEED = 2, SF_REC_STACK = 3 };
 
 #define SF_SAMPLE_USER 1	/* the task has a user part (not a kernel thread); n_user may still be 0 */
 #define SF_SAMPLE_IN_KERNEL 2	/* taken while in kernel mode */
+#define SF_SAMPLE_UNKEPT 4	/* off-CPU: a stack that is needed until its thread has another one, and no longer */
+#define SF_SAMPLE_BY_HASH 8	/* off-CPU: a sample whose frames came before; their hash is in time_ns */
 
 struct sf_sample {
 	sf_u32 type;		/* SF_REC_SAMPLE; SF_REC_STACK: off-CPU, see below */

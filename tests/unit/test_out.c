@@ -139,7 +139,7 @@ TEST(out_stats)
 		   "\"no_row\":0,\"read_fault\":3,\"depth\":0,\"bad_cfa\":0,\"reg_unknown\":0,\"no_rule\":0,\"jit\":0,\"compat\":0,"
 		   "\"no_regs\":5,\"modules_full\":0,\"tables_full\":0,\"ring_full\":0,\"asleep\":0,\"refused\":0}},"
 		   "\"frames\":{\"total\":18,\"sframe\":0,\"eh_frame\":9,\"fp\":6,\"jit\":3},"
-		   "\"lost\":{\"ring_full\":4,\"busy\":0,\"bad_record\":0,\"stacks_full\":0},"
+		   "\"lost\":{\"ring_full\":4,\"busy\":0,\"bad_record\":0},"
 		   "\"tables\":{\"modules\":3,\"rows\":0,\"rules\":0,\"bytes\":0,\"build_ms\":1.250,\"cached\":2,\"evicted\":0,\"recycled\":0,\"full\":0,\"turns\":0},"
 		   "\"needs\":{\"sent\":0,\"dropped\":0,\"refused\":0},"
 		   "\"parsers\":{\"died\":4,\"late\":5,\"failed\":6},"

@@ -8,6 +8,8 @@
  * has an empty period_type, by which receivers tell it from CPU time.
  */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +48,7 @@ enum {
 struct file_code {
 	struct module_code code[MODULE_MAX_CODE];
 	uint32_t n;
+	uint32_t looks;			/* the same for files that look the same in a mapping: copies, and what replaced them */
 };
 
 struct otlp {
@@ -58,6 +61,7 @@ struct otlp {
 	struct pb resources;			/* ResourceProfiles that are done */
 	struct idmap functions, mappings, locations, attributes, files;
 	struct file_code *code;			/* by files' id */
+	struct strpool *looks;
 	size_t code_cap;
 	struct idmap samples;			/* of the current Profile: stack << 32 | comm's attribute, pid's attribute */
 	uint64_t *values;
@@ -179,6 +183,33 @@ static uint32_t kernel_mapping(struct otlp *o, uint64_t addr)
 	return id;
 }
 
+static void shown_path(const struct otlp *o, const struct module *m, char *ret, size_t cap)
+{
+	char shown[4096];
+
+	redact_paths((enum redact)o->in->cfg->redact, m->path ? m->path : "", shown, sizeof(shown));
+	text_clean(ret, cap, shown, strlen(shown), 0);
+}
+
+/* Two files of one path, build-id and layout are one: no table may have an element twice. */
+static uint32_t looks_of(struct otlp *o, const struct module *m, const struct file_code *f)
+{
+	char text[4096 + 2 * sizeof(m->build_id) + 64 * (MODULE_MAX_CODE + 1)];
+	size_t len;
+	uint32_t id = 0;
+
+	shown_path(o, m, text, 4096);
+	len = strlen(text);
+	len += (size_t)sprintf(text + len, "\n%" PRIx64 ":", (uint64_t)m->size);
+	for (uint32_t i = 0; i < f->n; i++)
+		len += (size_t)sprintf(text + len, "%" PRIx64 ",%" PRIx64 ",%" PRIx64 ":", f->code[i].off, f->code[i].vaddr, f->code[i].size);
+	for (size_t i = 0; i < m->build_id_len && i < sizeof(m->build_id); i++)
+		len += (size_t)sprintf(text + len, "%02x", m->build_id[i]);
+	if (strpool_intern(o->looks, text, len, &id))
+		o->err = -ENOMEM;
+	return id;
+}
+
 static const struct file_code *code_of(struct otlp *o, const struct module *m)
 {
 	size_t before = o->files.n;
@@ -188,17 +219,18 @@ static const struct file_code *code_of(struct otlp *o, const struct module *m)
 		o->err = -ENOMEM;
 		return NULL;
 	}
-	if (id == before)
+	if (id == before) {
 		o->code[id].n = module_code(m, o->code[id].code);
+		o->code[id].looks = looks_of(o, m, &o->code[id]);
+	}
 	return &o->code[id];
 }
 
 static void new_mapping(struct otlp *o, const struct module *m, const struct range *r)
 {
-	char shown[4096], clean[4096];
+	char clean[4096];
 
-	redact_paths((enum redact)o->in->cfg->redact, m->path ? m->path : "", shown, sizeof(shown));
-	text_clean(clean, sizeof(clean), shown, strlen(shown), 0);
+	shown_path(o, m, clean, sizeof(clean));
 	put_mapping(o, r, clean, build_id_attribute(o, m));
 }
 
@@ -223,7 +255,7 @@ static uint32_t user_mapping(struct otlp *o, uint64_t word, uint64_t *ret_addr)
 	} else if (off < m->size) {
 		r.limit = m->size;
 	}
-	if (element(o, &o->mappings, m->id, r.offset, &id))
+	if (element(o, &o->mappings, f->looks, r.offset, &id))
 		new_mapping(o, m, &r);
 	return id;
 }
@@ -511,8 +543,8 @@ static int encode(struct otlp *o)
 
 int body_otlp(const struct encode_input *in, body_fn fn, void *ctx)
 {
-	struct otlp o = { .in = in, .fn = fn, .ctx = ctx };
-	int rc = encode(&o);
+	struct otlp o = { .in = in, .fn = fn, .ctx = ctx, .looks = strpool_new() };
+	int rc = o.looks ? encode(&o) : -ENOMEM;
 
 	for (uint32_t t = 0; t < DICT_TABLES; t++)
 		pb_free(&o.tables[t]);
@@ -520,6 +552,7 @@ int body_otlp(const struct encode_input *in, body_fn fn, void *ctx)
 	pb_free(&o.packed);
 	strpool_free(o.strings);
 	strpool_free(o.stacks);
+	strpool_free(o.looks);
 	idmap_free(&o.functions);
 	idmap_free(&o.mappings);
 	idmap_free(&o.locations);

@@ -41,12 +41,23 @@ struct kept {			/* the record follows */
 	uint32_t zero;
 };
 
+/*
+ * The last stack of a thread whose stacks the kernel has no room for, until its block is over. Threads that share a place
+ * may lose it to one another.
+ */
+#define UNKEPT 8192u
+struct unkept {
+	struct sf_sample *rec;	/* NULL or malloc'ed */
+	size_t cap;
+};
+
 struct offcpu {
 	struct sfbpf_bpf *skel;
 	struct remote_bpf *remote;	/* NULL: the kernel refuses it */
 	struct offcpu_opts opts;
 	bool at_leave;
 	struct table stacks;	/* hash -> struct kept *, malloc'ed */
+	struct unkept *unkept;	/* UNKEPT of them, by thread id; NULL: none yet */
 	struct table seen;	/* key -> index into counts, of this generation */
 	struct count *counts;
 	size_t ncounts, counts_cap;
@@ -277,6 +288,9 @@ void offcpu_free(struct offcpu *off)
 		return;
 	for (size_t i = 0; i < off->stacks.nslots; i++)
 		free(kept_at(&off->stacks, i));
+	for (size_t i = 0; off->unkept && i < UNKEPT; i++)
+		free(off->unkept[i].rec);
+	free(off->unkept);
 	free(off->stacks.slots);
 	free(off->seen.slots);
 	free(off->counts);
@@ -408,12 +422,43 @@ uint64_t offcpu_denser(uint64_t ns)
 
 /* ---- Stacks and counts ---- */
 
+static size_t record_size(const struct sf_sample *rec)
+{
+	return sizeof(*rec) + 8ul * ((size_t)rec->n_user + rec->n_kernel);
+}
+
+static void keep_for_now(struct offcpu *off, const struct sf_sample *rec)
+{
+	size_t len = record_size(rec);
+	struct unkept *u;
+
+	if (!off->unkept)
+		off->unkept = calloc(UNKEPT, sizeof(*off->unkept));
+	if (!off->unkept)
+		return;
+	u = &off->unkept[rec->tid % UNKEPT];
+	if (len > u->cap) {
+		free(u->rec);
+		u->rec = malloc(len);
+		u->cap = u->rec ? len : 0;
+	}
+	if (!u->rec)
+		return;
+	memcpy(u->rec, rec, len);
+	u->rec->flags &= (uint8_t)~SF_SAMPLE_UNKEPT;
+}
+
 void offcpu_keep(struct offcpu *off, const struct sf_sample *rec)
 {
-	size_t len = sizeof(*rec) + 8ul * ((size_t)rec->n_user + rec->n_kernel);
-	uint64_t *at = table_at(&off->stacks, rec->time_ns);
+	size_t len = record_size(rec);
+	uint64_t *at;
 	struct kept *k;
 
+	if (rec->flags & SF_SAMPLE_UNKEPT) {
+		keep_for_now(off, rec);
+		return;
+	}
+	at = table_at(&off->stacks, rec->time_ns);
 	if (!at)
 		return;
 	if (!*at && (k = malloc(sizeof(*k) + len))) {
@@ -449,14 +494,27 @@ void offcpu_see(const struct offcpu *off, const struct modules *ms)
 	}
 }
 
-/* Counted, but its frames have not arrived. */
-static const struct sf_sample *missing_stack(struct sf_sample *rec, const struct sf_off_count *c)
+/* Its frames have not arrived, or nobody took them. */
+static const struct sf_sample *missing_stack(struct sf_sample *rec, uint64_t hash, uint32_t pid, const char *comm)
 {
-	*rec = (struct sf_sample){ .type = SF_REC_STACK, .pid = c->pid, .tid = c->pid,
+	*rec = (struct sf_sample){ .type = SF_REC_STACK, .pid = pid, .tid = pid,
 				   .flags = SF_SAMPLE_USER | SF_SAMPLE_IN_KERNEL,
-				   .stop = c->stack == SF_STACK_UNKNOWN ? SF_STOP_ASLEEP : SF_STOP_RING_FULL };
-	memcpy(rec->comm, c->comm, sizeof(rec->comm));
+				   .stop = hash == SF_STACK_UNKNOWN ? SF_STOP_ASLEEP : SF_STOP_RING_FULL };
+	memcpy(rec->comm, comm, sizeof(rec->comm));
 	return rec;
+}
+
+const struct sf_sample *offcpu_stack_of(const struct offcpu *off, const struct sf_sample *rec, struct sf_sample *none)
+{
+	const struct sf_sample *stack;
+	uint64_t hash = rec->time_ns;
+
+	if (!(rec->flags & SF_SAMPLE_BY_HASH))
+		return rec;
+	stack = offcpu_stack(off, hash);
+	if (!stack && off->unkept)
+		stack = off->unkept[rec->tid % UNKEPT].rec;
+	return stack && stack->time_ns == hash ? stack : missing_stack(none, hash, rec->pid, rec->comm);
 }
 
 /* The entry of what was handed out of this key. NULL: out of memory. */
@@ -491,7 +549,7 @@ static int merge_one(struct offcpu *off, uint64_t key, const struct sf_off_count
 	if ((!b.count && !b.ns) || (!b.stack && !last && c->stack != SF_STACK_UNKNOWN))
 		return 0;
 	if (!b.stack)
-		b.stack = missing_stack(&none, c);
+		b.stack = missing_stack(&none, c->stack, c->pid, c->comm);
 	b.waker = offcpu_stack(off, c->wakers[0]);
 	for (int i = 1; i < SF_OFF_CHAIN; i++)
 		b.before[i - 1] = offcpu_stack(off, c->wakers[i]);

@@ -57,6 +57,8 @@ void offcpu_keep(struct offcpu *off, const struct sf_sample *rec);
 void offcpu_see(const struct offcpu *off, const struct modules *ms);
 /* The kept stack of that hash; NULL: there is none. */
 const struct sf_sample *offcpu_stack(const struct offcpu *off, uint64_t hash);
+/* The record with the frames of a sample: the sample itself, a kept one, or *none, filled in to say that there are none. */
+const struct sf_sample *offcpu_stack_of(const struct offcpu *off, const struct sf_sample *sample, struct sf_sample *none);
 /*
  * Counts what is open and at least a second long up to now, so that offcpu_merge has the time that has passed and not
  * that of blocks that happened to end. 0 or -errno.

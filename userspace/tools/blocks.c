@@ -114,8 +114,9 @@ void blocks_take(struct blocks *b, const struct sf_sample *rec)
 {
 	struct offcpu *off = collector_offcpu(b->session->collector);
 	const uint64_t *wakers = rec->frames + rec->n_user + rec->n_kernel;
+	struct sf_sample none;
 	struct offcpu_block blk = {
-		.stack = rec, .state = rec->state, .count = 1, .ns = rec->weight, .waker = offcpu_stack(off, wakers[0]),
+		.stack = offcpu_stack_of(off, rec, &none), .state = rec->state, .count = 1, .ns = rec->weight, .waker = offcpu_stack(off, wakers[0]),
 	};
 	size_t at;
 
