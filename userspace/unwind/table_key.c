@@ -58,10 +58,8 @@ bool table_key_of(const struct table_keying *k, const struct unwind_file *f, str
 	struct digest d;
 
 	*ret = (struct table_key){ 0 };
-	if (table_bytes(f) < k->min_bytes)
-		return false;
 	ret->build_id_len = (uint32_t)elf_image_build_id(&f->img, ret->build_id, sizeof(ret->build_id));
-	if (!ret->build_id_len)
+	if (!ret->build_id_len || table_bytes(f) < k->min_bytes)
 		return false;
 	digest_init(&d, &k->key);
 	digest_add(&d, &k->build, sizeof(k->build));
