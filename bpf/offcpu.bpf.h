@@ -167,12 +167,14 @@ static __always_inline u32 off_hist_slot(u64 ns)
 	return slot < SF_OFF_HIST ? slot : SF_OFF_HIST - 1;
 }
 
+static const struct sf_off_hist off_no_hist;
+
 static __always_inline void off_add_hist(u64 key, u64 ns)
 {
-	struct sf_off_hist fresh = {}, *h = bpf_map_lookup_elem(&off_hists, &key);
+	struct sf_off_hist *h = bpf_map_lookup_elem(&off_hists, &key);
 
 	if (!h) {
-		bpf_map_update_elem(&off_hists, &key, &fresh, BPF_NOEXIST);
+		bpf_map_update_elem(&off_hists, &key, &off_no_hist, BPF_NOEXIST);
 		h = bpf_map_lookup_elem(&off_hists, &key);
 	}
 	if (h)
@@ -248,6 +250,7 @@ static __always_inline void off_sample(struct sf_scratch *s, u32 state, u64 ns)
 /* cfg_off_at_leave: the stack is gone, so its frames were sent before; only its hash is left. */
 #define OFF_BY_HASH 0x100
 #define OFF_OPEN 0x200		/* a part of a block that is not over */
+#define OFF_LAZY 0x400		/* see off_frames */
 
 static __always_inline struct sf_off_count *off_new_count(struct sf_scratch *s, u64 key, u32 state, u32 generation)
 {
@@ -266,7 +269,10 @@ static __always_inline struct sf_off_count *off_new_count(struct sf_scratch *s, 
 	return bpf_map_lookup_elem(&off_counts, &key);
 }
 
-/* Adds a block to what the scratch's stack, waker and the state have in common. how: the state, and OFF_BY_HASH. */
+/*
+ * Adds a block to what the scratch's stack, waker and the state have in common. how: the state, and OFF_BY_HASH. 1: nothing
+ * was done, as the stack's frames are missing (OFF_LAZY).
+ */
 __noinline int off_add(u32 slot, u32 how, u64 ns)
 {
 	struct sf_scratch *s = scratch_of(slot);
@@ -281,16 +287,18 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 	key = s->off_hash;
 	if (cfg_off_wakers)
 		for (u32 i = 0; i < (cfg_off_chains ? SF_OFF_CHAIN : 1); i++)
-			OFF_FOLD(key, s->off_wakers[i], OFF_MUL1);
-	OFF_FOLD(key, (u64)generation << 8 | state, OFF_MUL2);
+			FOLD(key, s->off_wakers[i], FOLD_MUL1);
+	FOLD(key, (u64)generation << 8 | state, FOLD_MUL2);
 	if (s->off_hash == SF_STACK_UNKNOWN) {	/* which no task has a hash of its own for */
-		OFF_FOLD(key, s->sample.pid, OFF_MUL1);
-		OFF_FOLD(key, *(u64 *)&s->sample.comm[0], OFF_MUL2);
-		OFF_FOLD(key, *(u64 *)&s->sample.comm[8], OFF_MUL1);
+		FOLD(key, s->sample.pid, FOLD_MUL1);
+		FOLD(key, *(u64 *)&s->sample.comm[0], FOLD_MUL2);
+		FOLD(key, *(u64 *)&s->sample.comm[8], FOLD_MUL1);
 	}
+	c = bpf_map_lookup_elem(&off_counts, &key);
+	if (s->off_lazy && (!c || !c->sent))
+		return 1;
 	if (cfg_off_threads)
 		off_add_thread(s, state, ns);
-	c = bpf_map_lookup_elem(&off_counts, &key);
 	if (!c)
 		c = off_new_count(s, key, state, generation);
 	if (c && !c->sent) {
@@ -354,6 +362,15 @@ static __always_inline bool off_measure(const struct sf_off_task *t, u64 since, 
 	return b->blocked || b->waiting;
 }
 
+/* The frames are got when they are needed. */
+static __always_inline void off_add_lazy(u32 slot, u32 how, u64 ns)
+{
+	if (off_add(slot, how, ns) && (how & OFF_LAZY)) {
+		off_frames(slot);
+		off_add(slot, how, ns);
+	}
+}
+
 static __always_inline void off_count(struct sf_scratch *s, u32 slot, struct sf_off_task *t, const struct off_block *b, u32 how)
 {
 	for (u32 i = 0; i < SF_OFF_CHAIN; i++)
@@ -361,9 +378,9 @@ static __always_inline void off_count(struct sf_scratch *s, u32 slot, struct sf_
 	s->off_acc = t->acc;
 	s->off_times = b->times;
 	if (b->blocked)
-		off_add(slot, (t->state & 0xff) | how, b->blocked);
+		off_add_lazy(slot, (t->state & 0xff) | how, b->blocked);
 	if (b->waiting)
-		off_add(slot, SF_OFF_R | how, b->waiting);
+		off_add_lazy(slot, SF_OFF_R | how, b->waiting);
 	t->acc = s->off_acc;
 }
 
@@ -422,12 +439,12 @@ int off_back(u64 *ctx)
 		return 0;
 	s->off_task = 0;
 	t = off_task(bpf_get_current_task_btf());
-	if (!t || off_take_own(slot, 1))
+	if (!t || off_take_back(slot))
 		return 0;
 	b.blocked = s->off_blocked;
 	b.waiting = s->off_waiting;
 	b.times = s->off_stands_for;
-	off_count(s, slot, t, &b, 0);
+	off_count(s, slot, t, &b, OFF_LAZY);
 	return 0;
 }
 
@@ -475,7 +492,7 @@ static __always_inline void off_switched_to(struct task_struct *next, u64 now)
 	s->off_blocked = b.blocked;
 	s->off_waiting = b.waiting;
 	s->off_stands_for = b.times;
-	off_take_kernel_beside(s, next);
+	off_kernel_of_next(s, slot, next);
 }
 
 static __always_inline void off_stack_at_leave(struct sf_off_task *t)
@@ -484,7 +501,7 @@ static __always_inline void off_stack_at_leave(struct sf_off_task *t)
 	struct sf_scratch *s = scratch_of(slot);
 
 	t->stack = 0;
-	if (s && !off_take_own(slot, 0) && off_send_stack(slot) != OFF_FULL)
+	if (s && !off_take_own(slot) && off_send_stack(slot) != OFF_FULL)
 		t->stack = s->off_hash;
 }
 
@@ -771,7 +788,9 @@ int off_last_blind(struct bpf_iter__task *ctx)
 		}
 		got = cfg_kernel ? bpf_get_task_stack(task, s->frames, SF_MAX_KERNEL * 8, 0) : 0;
 		s->sample.n_kernel = got > 0 ? (u32)got / 8 : 0;
-		off_hash(s, slot);
+		s->user_hash = s->sample.stop;
+		off_hash_kernel(s, slot, 0, s->sample.n_kernel);
+		off_hash(s);
 	}
 	if (off_pass == OFF_PASS_CUT)
 		off_cut_block(s, slot, t, since, &b, how);

@@ -15,6 +15,9 @@
  */
 #define MM_ID(mm) KLOAD(mm, struct mm_struct, context.id.counter)
 
+/* A register beside pc, sp and fp that packed rows use in the innermost frame. */
+#define REGS_MORE(r) ((r)->r[SF_ARM64_LR])
+
 /* r[] is filled. */
 static __always_inline int regs_finish(struct sf_regs *r, u32 flags)
 {
