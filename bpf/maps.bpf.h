@@ -19,6 +19,7 @@
 #define SF_VMAS 8	/* mappings remembered of one address space */
 #define SF_SPACES 4	/* address spaces remembered; a power of two */
 #define SF_SLOTS (SF_VMAS * SF_SPACES)
+#define AGAIN_SPAN 8192	/* bytes of stack; a power of two */
 #define SF_LOG 256	/* words noted of one stack; a power of two */
 
 struct sf_vma {
@@ -69,6 +70,7 @@ struct sf_scratch {
 	u32 zero3;
 	u32 off_lazy;		/* OFF_LAZY_* */
 	u16 log[SF_LOG];
+	u64 stack[AGAIN_SPAN / 8];	/* off-CPU: copy of a user stack */
 	struct sf_vma vmas[SF_SLOTS];	/* SF_VMAS for each space */
 	u8 window[SF_WINDOW + 8];
 	u64 node[32];		/* kernels without bpf_rdonly_cast: copy of a maple tree node */

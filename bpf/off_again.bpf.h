@@ -5,7 +5,7 @@
  *
  * User part. The unwinder is a function of the innermost registers, of the mappings with their tables, and of the words it
  * reads (note_word). The first two are one key here, the words are read again with one copy of the stack. Left alone: stacks
- * that are not complete, with files whose tables are missing, deeper than a page, or with a step that may use other registers.
+ * that are not complete, with files whose tables are missing, deeper than AGAIN_SPAN, or with a step that may use other registers.
  *
  * Kernel part (x86). The kernel's unwinder begins at the saved stack pointer; it steps by return addresses and by the
  * addresses that it computes or finds of places on that stack (saved frame pointers, the sp in saved registers). So the words
@@ -19,17 +19,18 @@
 
 #include "unwind.bpf.h"
 
-#define AGAIN_USER 144		/* words */
-#define AGAIN_KERNEL 64
-#define AGAIN_FRAMES 32
+#define AGAIN_PLACES 4		/* of a thread; a power of two */
+#define AGAIN_USER 68		/* words */
+#define AGAIN_KERNEL 56
+#define AGAIN_FRAMES 24
 
 struct sf_again_user {
 	u64 key;		/* again_key(); 0: nothing is known */
 	u64 words;		/* hash of the words */
 	u64 hash;		/* of the user part */
 	u64 fp;			/* the innermost frame's */
-	u32 n, len;		/* words; bytes from sp to behind the last one */
-	u32 fp_used, zero;
+	u16 n, len;		/* words; bytes from sp to behind the last one */
+	u16 fp_used, zero;
 	u16 at[AGAIN_USER];	/* which, from sp */
 };
 
@@ -37,13 +38,19 @@ struct sf_again_kernel {
 	u64 words, hash;
 	u64 entry_at, entry;	/* the outermost RA */
 	u32 n, n_frames;	/* n 0: only hash is known */
-	u16 at[AGAIN_KERNEL], check[AGAIN_KERNEL];	/* which, from sp; 16 bits of each one's hash */
-	u64 frames[AGAIN_FRAMES];
+	u16 at[AGAIN_KERNEL];	/* which, from sp */
+	u8 check[AGAIN_KERNEL];	/* 8 bits of each one's hash */
+	u32 frames[AGAIN_FRAMES];	/* their lower halves */
+};
+
+/* By the place in the program: where it went into the kernel, and how deep its stack was. */
+struct sf_again_place {
+	struct sf_again_user user;
+	struct sf_again_kernel kernel;
 };
 
 struct sf_again {
-	struct sf_again_user user;
-	struct sf_again_kernel kernel;
+	struct sf_again_place place[AGAIN_PLACES];
 };
 
 /* Made by a thread at its first block that counts: those that sleep cost nothing. */
@@ -54,9 +61,16 @@ struct {
 	__type(value, struct sf_again);
 } off_again SEC(".maps");
 
-static __always_inline struct sf_again *again_of(struct task_struct *t, bool make)
+static __always_inline struct sf_again_place *again_of(struct task_struct *t, bool make)
 {
-	return bpf_task_storage_get(&off_again, t, NULL, make ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	struct sf_again *m = bpf_task_storage_get(&off_again, t, NULL, make ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	u64 regs = 0, h;
+
+	if (!m)
+		return NULL;
+	*(volatile u64 *)&regs = (u64)bpf_task_pt_regs(t);
+	h = kload(regs + REGS_PC_AT) ^ kload(regs + REGS_SP_AT);
+	return &m->place[h * FOLD_MUL1 >> 62 & (AGAIN_PLACES - 1)];
 }
 
 /* ---- User part, of the current task ---- */
@@ -82,7 +96,7 @@ static __always_inline u64 again_key(const struct sf_scratch *s)
 __noinline int again_user(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
-	struct sf_again *m = again_of(bpf_get_current_task_btf(), false);
+	struct sf_again_place *m = again_of(bpf_get_current_task_btf(), false);
 	u64 h;
 	u32 len, i;
 
@@ -92,13 +106,13 @@ __noinline int again_user(u32 slot)
 		return 0;
 	len = m->user.len;
 	asm volatile("" : "+r"(len));	/* see vma_at */
-	if (len > SF_WINDOW || copy_user(s->window, len, s->regs.sp))
+	if (len > AGAIN_SPAN || copy_user(s->stack, len, s->regs.sp))
 		return 0;
 	h = s->regs.sp;
 	for (i = 0; i < AGAIN_USER; i++) {
 		if (i >= m->user.n)
 			break;
-		FOLD(h, WINDOW_AT(s, (u64)m->user.at[i] * 8), FOLD_MUL1);
+		FOLD(h, s->stack[m->user.at[i] & (AGAIN_SPAN / 8 - 1)], FOLD_MUL1);
 	}
 	if (h != m->user.words)
 		return 0;
@@ -113,7 +127,7 @@ static __always_inline void again_keep_user(struct sf_scratch *s, struct sf_agai
 
 	u->key = 0;
 	if (!s->again_key || s->stop != SF_STOP_COMPLETE || s->spaces[s->space & (SF_SPACES - 1)].passing ||
-	    n > AGAIN_USER || (s->log_far & ~(SF_WINDOW - 8ull)))
+	    n > AGAIN_USER || (s->log_far & ~(AGAIN_SPAN - 8ull)))
 		return;
 	u->fp = fp;
 	u->fp_used = s->log_fp_first;
@@ -143,9 +157,9 @@ static __always_inline u64 again_word(u32 at, u64 sp)
 	return at & AGAIN_REL ? word - sp : word;
 }
 
-static __always_inline u16 again_check(u64 word)
+static __always_inline u8 again_check(u64 word)
 {
-	return word * FOLD_MUL2 >> 48;
+	return word * FOLD_MUL2 >> 56;
 }
 
 static __always_inline u64 again_kernel_words(const struct sf_again_kernel *k, u64 sp)
@@ -214,11 +228,13 @@ static __always_inline void again_drop_words(struct sf_scratch *s, struct sf_aga
 			break;
 		if (again_check(word) != check)
 			continue;
-		if (word == k->frames[s->scan_at & (AGAIN_FRAMES - 1)])
+		if (s->scan_at < AGAIN_FRAMES && (u32)word == k->frames[s->scan_at])
 			s->scan_at++;
 		n = s->log_n;
-		k->at[n & (AGAIN_KERNEL - 1)] = at;
-		k->check[n & (AGAIN_KERNEL - 1)] = check;
+		if (n >= AGAIN_KERNEL)
+			break;
+		k->at[n] = at;
+		k->check[n] = check;
 		s->log_n = n + 1;
 	}
 	k->n = s->scan_at + 1 >= k->n_frames ? s->log_n : 0;
@@ -249,7 +265,8 @@ static __always_inline void again_find_words(struct sf_scratch *s, u32 slot, str
 	}
 	k->n = s->log_n;
 	k->n_frames = n;
-	__builtin_memcpy(k->frames, &s->frames[SF_MAX_USER], sizeof(k->frames));
+	for (i = 0; i < AGAIN_FRAMES; i++)
+		k->frames[i] = s->frames[SF_MAX_USER + i];
 }
 
 /*

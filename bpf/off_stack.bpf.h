@@ -145,7 +145,7 @@ static __always_inline void off_take_kernel_beside(struct sf_scratch *s, struct 
 /* The kernel part of a task that is about to be switched to: its hash, and if it is new, its frames beside the record. */
 static __always_inline void off_kernel_of_next(struct sf_scratch *s, u32 slot, struct task_struct *next)
 {
-	struct sf_again *m = cfg_note_words && cfg_kernel ? again_of(next, false) : NULL;
+	struct sf_again_place *m = cfg_note_words && cfg_kernel ? again_of(next, false) : NULL;
 	u64 task = 0, sp = 0;
 
 	s->off_lazy = OFF_LAZY_KERNEL;
@@ -192,7 +192,7 @@ __noinline int off_take_user(u32 slot, u32 again)
 {
 	struct sf_scratch *s = scratch_of(slot);
 	u64 task = bpf_get_current_task(), mm, fp = 0;
-	struct sf_again *m;
+	struct sf_again_place *m;
 
 	if (!s)
 		return 0;
@@ -238,8 +238,8 @@ __noinline int off_take_back(u32 slot)
 __noinline int off_frames(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
-	struct sf_again *m;
-	u32 n, n_kernel;
+	struct sf_again_place *m;
+	u32 n, n_kernel, i;
 
 	if (!s)
 		return -1;
@@ -253,7 +253,8 @@ __noinline int off_frames(u32 slot)
 		n_kernel = m && m->kernel.hash == s->kernel_hash ? m->kernel.n_frames : 0;
 		asm volatile("" : "+r"(n), "+r"(n_kernel));	/* see vma_at */
 		if (m && n_kernel && n_kernel <= AGAIN_FRAMES && n <= SF_MAX_USER) {
-			bpf_probe_read_kernel(&s->frames[n], n_kernel * 8, m->kernel.frames);
+			for (i = 0; i < AGAIN_FRAMES; i++)
+				s->frames[n + i] = m->kernel.frames[i] | 0xffffffff00000000ull;
 			s->sample.n_kernel = n_kernel;
 		}
 	}
