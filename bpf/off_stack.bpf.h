@@ -48,7 +48,7 @@ static int off_hash_block(u32 i, void *ctx)
 }
 
 /* Of n frames at frames[first], behind which something is overwritten. */
-static __always_inline u64 off_hash_frames(struct sf_scratch *s, u32 slot, u32 first, u32 n, u64 seed)
+static __always_inline u64 off_hash_frames(struct sf_scratch *s, u32 slot, u64 first, u64 n, u64 seed)
 {
 	u64 h;
 
@@ -117,7 +117,7 @@ static __always_inline void off_head(struct sf_scratch *s, u64 task)
 /* The stack of a task into the slot's scratch, as a record without weight. t and task are the same. */
 static __always_inline void off_take(struct sf_scratch *s, u32 slot, struct task_struct *t, u64 task)
 {
-	u32 n;
+	u64 n;
 	long got;
 
 	off_head(s, task);
