@@ -175,6 +175,9 @@ struct cfs_rq {
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
 };
+struct thread_struct {
+	unsigned long sp;	/* x86 */
+};
 struct task_struct {
 	struct thread_info thread_info;
 	void *stack;
@@ -188,6 +191,7 @@ struct task_struct {
 	const struct cred *cred;
 	char comm[16];
 	struct css_set *cgroups;
+	struct thread_struct thread;
 };
 struct linux_binprm;
 struct seq_file;

@@ -19,6 +19,8 @@
 #define SF_VMAS 8	/* mappings remembered of one address space */
 #define SF_SPACES 4	/* address spaces remembered; a power of two */
 #define SF_SLOTS (SF_VMAS * SF_SPACES)
+#define AGAIN_SPAN 8192	/* bytes of stack; a power of two */
+#define SF_LOG 256	/* words noted of one stack; a power of two */
 
 struct sf_vma {
 	u64 start, len;		/* virtual address, bytes */
@@ -62,11 +64,23 @@ struct sf_scratch {
 	u32 pid;
 	u32 reads, hits;	/* window reads and cache hits of this sample */
 	struct sf_space spaces[SF_SPACES];
+	u64 log_base, log_end, log_far, log_hash;	/* see note_word */
+	u64 log_fp;		/* where the frame pointer was read: LOG_FP_* or an address */
+	u32 log_n, log_fp_first;
+	u32 zero3;
+	u32 off_lazy;		/* OFF_LAZY_* */
+	u16 log[SF_LOG];
+	u64 stack[AGAIN_SPAN / 8];	/* off-CPU: copy of a user stack */
 	struct sf_vma vmas[SF_SLOTS];	/* SF_VMAS for each space */
 	u8 window[SF_WINDOW + 8];
 	u64 node[32];		/* kernels without bpf_rdonly_cast: copy of a maple tree node */
 	struct sf_rule rule;	/* an indexed row's; too large for the BPF stack, below off-CPU programs' */
 	u64 off_hash;		/* off-CPU: of the stack below */
+	u64 user_hash, kernel_hash;	/* of its parts */
+	u64 again_key;		/* what the user part depends on, beside memory; 0: not known */
+	u64 scan_stack;		/* the kernel stack that is looked through */
+	u32 scan_n, scan_at;	/* how many frames it has, and how many of their RAs were found */
+	u32 hash_at, zero2;
 	u64 off_wakers[SF_OFF_CHAIN];	/* and of the stacks of who ended its block */
 	u64 off_acc;		/* blocked time of the thread that no sample stands for yet */
 	u64 off_task;		/* struct task_struct that is being switched to, and whose block counts; 0: none */
@@ -188,6 +202,7 @@ struct {
 const volatile bool cfg_rdonly_cast = false;	/* the kernel has bpf_rdonly_cast */
 const volatile bool cfg_user = true, cfg_kernel = true;
 const volatile bool cfg_by_pid = false, cfg_by_tid = false, cfg_by_uid = false, cfg_by_comm = false, cfg_by_cgroup = false;
+const volatile bool cfg_note_words = false;	/* note_word */
 const volatile bool cfg_want_cgroup = false, cfg_want_time = false;	/* 15 and 40 ns a sample */
 const volatile bool cfg_want_cost = false;	/* sf_cpu_stats.run_ns */
 const volatile __u32 cfg_uid = 0;

@@ -49,6 +49,7 @@ static __always_inline void off_put_wakers(struct sf_scratch *s)
 #define OFF_BY_HASH 0x100	/* the stack is gone, and its frames were sent before; only its hash is left */
 #define OFF_OPEN 0x200		/* a part of a block that is not over */
 #define OFF_UNKEPT 0x400	/* OFF_BY_HASH, and nobody keeps the frames when the block is over: it cannot be counted by them */
+#define OFF_LAZY 0x800		/* see off_frames */
 
 /* The frames are not there: a sample that names them. */
 static __always_inline void off_head_by_hash(struct sf_scratch *s)
@@ -108,7 +109,10 @@ static __always_inline struct sf_off_count *off_new_count(struct sf_scratch *s, 
 	return bpf_map_lookup_elem(&off_counts, &key);
 }
 
-/* Adds a block to what the scratch's stack, waker and the state have in common. how: the state, and OFF_*. */
+/*
+ * Adds a block to what the scratch's stack, waker and the state have in common. how: the state, and OFF_*. 1: nothing was done, as
+ * the stack's frames are missing (OFF_LAZY).
+ */
 __noinline int off_add(u32 slot, u32 how, u64 ns)
 {
 	struct sf_scratch *s = scratch_of(slot);
@@ -124,16 +128,18 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 	key = s->off_hash;
 	if (cfg_off_wakers)
 		for (u32 i = 0; i < (cfg_off_chains ? SF_OFF_CHAIN : 1); i++)
-			OFF_FOLD(key, s->off_wakers[i], OFF_MUL1);
-	OFF_FOLD(key, (u64)generation << 8 | state, OFF_MUL2);
+			FOLD(key, s->off_wakers[i], FOLD_MUL1);
+	FOLD(key, (u64)generation << 8 | state, FOLD_MUL2);
 	if (s->off_hash == SF_STACK_UNKNOWN) {	/* which no task has a hash of its own for */
-		OFF_FOLD(key, s->sample.pid, OFF_MUL1);
-		OFF_FOLD(key, *(u64 *)&s->sample.comm[0], OFF_MUL2);
-		OFF_FOLD(key, *(u64 *)&s->sample.comm[8], OFF_MUL1);
+		FOLD(key, s->sample.pid, FOLD_MUL1);
+		FOLD(key, *(u64 *)&s->sample.comm[0], FOLD_MUL2);
+		FOLD(key, *(u64 *)&s->sample.comm[8], FOLD_MUL1);
 	}
+	c = bpf_map_lookup_elem(&off_counts, &key);
+	if (s->off_lazy && (!c || !c->sent))
+		return 1;
 	if (cfg_off_threads)
 		off_add_thread(s, state, ns, each);
-	c = bpf_map_lookup_elem(&off_counts, &key);
 	if (!c && !(how & OFF_UNKEPT))
 		c = off_new_count(s, key, state, generation);
 	if (c && !c->sent) {

@@ -39,12 +39,14 @@ static __always_inline u32 off_hist_slot(u64 ns)
 	return slot < SF_OFF_HIST ? slot : SF_OFF_HIST - 1;
 }
 
+static const struct sf_off_hist off_no_hist;
+
 static __always_inline void off_add_hist(u64 key, u64 ns, u64 times)
 {
-	struct sf_off_hist fresh = {}, *h = bpf_map_lookup_elem(&off_hists, &key);
+	struct sf_off_hist *h = bpf_map_lookup_elem(&off_hists, &key);
 
 	if (!h) {
-		bpf_map_update_elem(&off_hists, &key, &fresh, BPF_NOEXIST);
+		bpf_map_update_elem(&off_hists, &key, &off_no_hist, BPF_NOEXIST);
 		h = bpf_map_lookup_elem(&off_hists, &key);
 	}
 	if (h)

@@ -3,7 +3,12 @@
 #ifndef SFBPF_OFF_STACK_BPF_H
 #define SFBPF_OFF_STACK_BPF_H
 
+#include "off_again.bpf.h"
 #include "unwind.bpf.h"
+
+/* off_lazy: the frames of a part are not there yet. */
+#define OFF_LAZY_USER 1
+#define OFF_LAZY_KERNEL 2
 
 const volatile __u64 cfg_irq_start = 0, cfg_irq_len = 0;	/* the code by which interrupts enter the kernel */
 const volatile __u64 cfg_softirq_start = 0, cfg_softirq_len = 0;	/* the function that runs softirqs */
@@ -17,17 +22,16 @@ struct {
 	__type(value, u32);
 } off_stacks SEC(".maps");
 
-#define OFF_MUL1 0x9fb21c651e98df25ull
-#define OFF_MUL2 0xd6e8feb86659fd93ull
-#define OFF_FOLD(h, w, k) ({ (h) = ((h) ^ (w)) * (k); (h) ^= (h) >> 32; })
-
 static int off_hash_block(u32 i, void *ctx)
 {
 	struct sf_scratch *s = scratch_of(*(u32 *)ctx);
-	u32 at = i * SF_HASH_BLOCK;
 	u64 *f, a, b;
+	u32 at;
 
-	if (!s || at > SF_MAX_USER + SF_MAX_KERNEL)
+	if (!s)
+		return 1;
+	at = s->hash_at + i * SF_HASH_BLOCK;
+	if (at > SF_MAX_USER + SF_MAX_KERNEL)
 		return 1;
 	f = &s->frames[at];
 	asm volatile("" : "+r"(f));	/* else offsets become `at | k`, whose bounds the verifier loses */
@@ -35,37 +39,54 @@ static int off_hash_block(u32 i, void *ctx)
 	b = s->lane[1];
 #pragma unroll
 	for (u32 k = 0; k < SF_HASH_BLOCK; k += 2) {
-		OFF_FOLD(a, f[k], OFF_MUL1);
-		OFF_FOLD(b, f[k + 1], OFF_MUL2);
+		FOLD(a, f[k], FOLD_MUL1);
+		FOLD(b, f[k + 1], FOLD_MUL2);
 	}
 	s->lane[0] = a;
 	s->lane[1] = b;
 	return 0;
 }
 
-/* Of everything that makes two stacks of a profile different. Larger than the values that are no hashes. */
-static __always_inline void off_hash(struct sf_scratch *s, u32 slot)
+/* Of n frames at frames[first], behind which something is overwritten. */
+static __always_inline u64 off_hash_frames(struct sf_scratch *s, u32 slot, u64 first, u64 n, u64 seed)
 {
-	u32 n = (u32)s->sample.n_user + s->sample.n_kernel;
 	u64 h;
 
-	s->off_hash = SF_STACK_UNKNOWN;
-	if (n > SF_MAX_USER + SF_MAX_KERNEL)
-		return;
+	asm volatile("" : "+r"(first), "+r"(n));	/* see vma_at */
+	if (first > SF_MAX_USER || n > SF_MAX_USER || first + n > SF_MAX_USER + SF_MAX_KERNEL)
+		return 0;
 #pragma unroll
 	for (u32 k = 0; k < SF_HASH_BLOCK; k++)
-		s->frames[n + k] = 0;
-	s->lane[0] = (u64)s->sample.n_user << 32 | s->sample.n_kernel;
-	s->lane[1] = (u64)s->sample.pid << 16 | s->sample.stop << 8 | s->sample.flags;
+		s->frames[first + n + k] = 0;
+	s->lane[0] = n;
+	s->lane[1] = seed;
+	s->hash_at = first;
 	bpf_loop((n + SF_HASH_BLOCK - 1) / SF_HASH_BLOCK, off_hash_block, &slot, 0);
 	h = s->lane[0];
-	OFF_FOLD(h, s->lane[1], OFF_MUL2);
-	OFF_FOLD(h, *(u64 *)&s->sample.comm[0], OFF_MUL1);
-	OFF_FOLD(h, *(u64 *)&s->sample.comm[8], OFF_MUL2);
-	OFF_FOLD(h, s->sample.cgroup_id, OFF_MUL1);
+	FOLD(h, s->lane[1], FOLD_MUL2);
+	return h;
+}
+
+/* Of the kernel frames, n of them at frames[first]. */
+static __always_inline void off_hash_kernel(struct sf_scratch *s, u32 slot, u32 first, u32 n)
+{
+	s->kernel_hash = n ? off_hash_frames(s, slot, first, n, 0) : 0;
+}
+
+/* Of everything that makes two stacks of a profile different. Larger than the values that are no hashes. */
+static __always_inline void off_hash(struct sf_scratch *s)
+{
+	u64 h = s->user_hash;
+
+	FOLD(h, s->kernel_hash, FOLD_MUL1);
+	FOLD(h, (u64)s->sample.pid << 16 | s->sample.flags, FOLD_MUL2);
+	FOLD(h, *(u64 *)&s->sample.comm[0], FOLD_MUL1);
+	FOLD(h, *(u64 *)&s->sample.comm[8], FOLD_MUL2);
+	FOLD(h, s->sample.cgroup_id, FOLD_MUL1);
 	s->off_hash = h > SF_STACK_UNKNOWN ? h : SF_STACK_UNKNOWN + 1;
 }
 
+/* The frames of the user part, which is t's, and its hash. */
 static __always_inline void off_user_part(struct sf_scratch *s, u32 slot, struct task_struct *t, u64 mm)
 {
 	int err;
@@ -76,6 +97,7 @@ static __always_inline void off_user_part(struct sf_scratch *s, u32 slot, struct
 	err = regs_of_task(&s->regs, t);
 	regs_of_mm(&s->regs, mm);
 	sample_unwind(s, slot, err);
+	s->user_hash = off_hash_frames(s, slot, 0, s->sample.n_user, s->sample.stop);
 }
 
 static __always_inline void off_head(struct sf_scratch *s, u64 task)
@@ -86,6 +108,8 @@ static __always_inline void off_head(struct sf_scratch *s, u64 task)
 	s->sample.weight = 0;
 	s->sample.state = 0;
 	s->sample.flags = SF_SAMPLE_IN_KERNEL;
+	s->user_hash = 0;
+	s->off_lazy = 0;
 	if (KLOAD(task, struct task_struct, mm) && !(KLOAD32(task, struct task_struct, flags) & PF_KTHREAD))
 		s->sample.flags |= SF_SAMPLE_USER;
 }
@@ -93,27 +117,51 @@ static __always_inline void off_head(struct sf_scratch *s, u64 task)
 /* The stack of a task into the slot's scratch, as a record without weight. t and task are the same. */
 static __always_inline void off_take(struct sf_scratch *s, u32 slot, struct task_struct *t, u64 task)
 {
-	u32 n;
+	u64 n;
 	long got;
 
 	off_head(s, task);
 	if (cfg_user && (s->sample.flags & SF_SAMPLE_USER))
 		off_user_part(s, slot, t, KLOAD(task, struct task_struct, mm));
 	n = s->sample.n_user;
+	asm volatile("" : "+r"(n));	/* see vma_at */
 	if (cfg_kernel && n <= SF_MAX_USER) {
 		got = bpf_get_task_stack(t, &s->frames[n], SF_MAX_KERNEL * 8, 0);
 		if (got > 0)
 			s->sample.n_kernel = got / 8;
 	}
-	off_hash(s, slot);
+	off_hash_kernel(s, slot, n, s->sample.n_kernel);
+	off_hash(s);
 }
 
-/* The kernel part of a task that is about to be switched to, beside the record: where its user part cannot reach. */
-static __always_inline void off_take_kernel_beside(struct sf_scratch *s, struct task_struct *next)
+/* The kernel part of a task beside the record: where its user part cannot reach. */
+static __always_inline void off_take_kernel_beside(struct sf_scratch *s, struct task_struct *t)
 {
-	long got = cfg_kernel ? bpf_get_task_stack(next, &s->frames[SF_MAX_USER], SF_MAX_KERNEL * 8, 0) : 0;
+	long got = cfg_kernel ? bpf_get_task_stack(t, &s->frames[SF_MAX_USER], SF_MAX_KERNEL * 8, 0) : 0;
 
 	s->n_beside = got > 0 ? (u32)got / 8 : 0;
+}
+
+/* The kernel part of a task that is about to be switched to: its hash, and if it is new, its frames beside the record. */
+static __always_inline void off_kernel_of_next(struct sf_scratch *s, u32 slot, struct task_struct *next)
+{
+	struct sf_again_place *m = cfg_note_words && cfg_kernel ? again_of(next, false) : NULL;
+	u64 task = 0, sp = 0;
+
+	s->off_lazy = OFF_LAZY_KERNEL;
+	if (m) {
+		task = s->off_task;
+		sp = kernel_sp(task);
+		if (again_kernel(&m->kernel, sp)) {
+			s->kernel_hash = m->kernel.hash;
+			s->n_beside = 0;
+			return;
+		}
+	}
+	off_take_kernel_beside(s, next);
+	off_hash_kernel(s, slot, SF_MAX_USER, s->n_beside);
+	if (m && sp)
+		again_keep_kernel(s, slot, &m->kernel, task, sp, s->n_beside);
 }
 
 /* Behind the user part of the current task. */
@@ -128,23 +176,89 @@ static __always_inline void off_kernel_from_beside(struct sf_scratch *s)
 	s->sample.n_kernel = n_kernel;
 }
 
-/* Global: verified once for the programs that take their own stack. beside: its kernel part is there already. */
-__noinline int off_take_own(u32 slot, u32 beside)
+/* Global: verified once for the programs that take their own stack. */
+__noinline int off_take_own(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
-	u64 task = bpf_get_current_task();
 
 	if (!s)
 		return -1;
-	if (!beside) {
-		off_take(s, slot, bpf_get_current_task_btf(), task);
+	off_take(s, slot, bpf_get_current_task_btf(), bpf_get_current_task());
+	return 0;
+}
+
+/* The user part of the current task: its hash, and, unless again is set and it is what it was, its frames. 1: without frames. */
+__noinline int off_take_user(u32 slot, u32 again)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	u64 task = bpf_get_current_task(), mm, fp = 0;
+	struct sf_again_place *m;
+
+	if (!s)
 		return 0;
+	mm = KLOAD(task, struct task_struct, mm);
+	s->again_key = 0;
+	if (cfg_note_words && again) {
+		s->mm = mm;
+		if (regs_of_task(&s->regs, bpf_get_current_task_btf()) == SF_STEP_GO) {
+			regs_of_mm(&s->regs, mm);
+			s->again_key = again_key(s);
+			fp = s->regs.fp;
+		}
+		if (again_user(slot))
+			return 1;
 	}
-	off_head(s, task);
-	if (cfg_user && (s->sample.flags & SF_SAMPLE_USER))
-		off_user_part(s, slot, bpf_get_current_task_btf(), KLOAD(task, struct task_struct, mm));
-	off_kernel_from_beside(s);
-	off_hash(s, slot);
+	off_user_part(s, slot, bpf_get_current_task_btf(), mm);
+	if (s->again_key) {
+		m = again_of(bpf_get_current_task_btf(), true);
+		if (m)
+			again_keep_user(s, &m->user, fp);
+	}
+	return 0;
+}
+
+/* The stack of the current task, whose kernel part off_kernel_of_next has seen: its hash. Its frames when they are asked for. */
+__noinline int off_take_back(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	u32 lazy;
+
+	if (!s)
+		return -1;
+	lazy = s->off_lazy;
+	off_head(s, bpf_get_current_task());
+	if (cfg_user && (s->sample.flags & SF_SAMPLE_USER) && off_take_user(slot, 1))
+		lazy |= OFF_LAZY_USER;
+	s->off_lazy = lazy;
+	off_hash(s);
+	return 0;
+}
+
+/* The frames that off_take_back has left out. */
+__noinline int off_frames(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	struct sf_again_place *m;
+	u32 n, n_kernel, i;
+
+	if (!s)
+		return -1;
+	if (s->off_lazy & OFF_LAZY_USER)
+		off_take_user(slot, 0);
+	if (s->n_beside) {
+		off_kernel_from_beside(s);
+	} else {
+		m = again_of(bpf_get_current_task_btf(), false);
+		n = s->sample.n_user;
+		n_kernel = m && m->kernel.hash == s->kernel_hash ? m->kernel.n_frames : 0;
+		asm volatile("" : "+r"(n), "+r"(n_kernel));	/* see vma_at */
+		if (m && n_kernel && n_kernel <= AGAIN_FRAMES && n <= SF_MAX_USER) {
+			for (i = 0; i < AGAIN_FRAMES; i++)
+				s->frames[n + i] = m->kernel.frames[i] | 0xffffffff00000000ull;
+			s->sample.n_kernel = n_kernel;
+		}
+	}
+	s->off_lazy = 0;
 	return 0;
 }
 
@@ -225,8 +339,9 @@ __noinline int off_take_waker(u32 slot)
 	} else if (cfg_user && (s->sample.flags & SF_SAMPLE_USER)) {
 		off_user_part(s, slot, bpf_get_current_task_btf(), KLOAD(task, struct task_struct, mm));
 	}
+	off_hash_kernel(s, slot, SF_MAX_USER, s->n_beside);
 	off_kernel_from_beside(s);
-	off_hash(s, slot);
+	off_hash(s);
 	return 0;
 }
 

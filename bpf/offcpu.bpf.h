@@ -150,6 +150,15 @@ static __always_inline bool off_measure(const struct sf_off_task *t, u64 since, 
 	return b->blocked || b->waiting;
 }
 
+/* The frames are got when they are needed. */
+static __always_inline void off_add_lazy(u32 slot, u32 how, u64 ns)
+{
+	if (off_add(slot, how, ns) && (how & OFF_LAZY)) {
+		off_frames(slot);
+		off_add(slot, how, ns);
+	}
+}
+
 static __always_inline void off_count(struct sf_scratch *s, u32 slot, struct sf_off_task *t, const struct off_block *b, u32 how)
 {
 	for (u32 i = 0; i < SF_OFF_CHAIN; i++)
@@ -157,9 +166,9 @@ static __always_inline void off_count(struct sf_scratch *s, u32 slot, struct sf_
 	s->off_acc = t->acc;
 	s->off_times = b->times;
 	if (b->blocked)
-		off_add(slot, (t->state & 0xff) | how, b->blocked);
+		off_add_lazy(slot, (t->state & 0xff) | how, b->blocked);
 	if (b->waiting)
-		off_add(slot, SF_OFF_R | how, b->waiting);
+		off_add_lazy(slot, SF_OFF_R | how, b->waiting);
 	t->acc = s->off_acc;
 }
 
@@ -216,12 +225,12 @@ int off_back(u64 *ctx)
 	began = off_cost_begin(0, 1);
 	s->off_task = 0;
 	t = off_task(bpf_get_current_task_btf());
-	if (!t || off_take_own(slot, 1))
+	if (!t || off_take_back(slot))
 		return 0;
 	b.blocked = s->off_blocked;
 	b.waiting = s->off_waiting;
 	b.times = s->off_stands_for;
-	off_count(s, slot, t, &b, 0);
+	off_count(s, slot, t, &b, OFF_LAZY);
 	off_cost_end(stats_here(), began, 1);
 	return 0;
 }
@@ -288,7 +297,7 @@ static __always_inline void off_switched_to(struct task_struct *next, u64 now)
 	s->off_blocked = b.blocked;
 	s->off_waiting = b.waiting;
 	s->off_stands_for = b.times;
-	off_take_kernel_beside(s, next);
+	off_kernel_of_next(s, slot, next);
 }
 
 /* Where the block's length is not known yet: all are equally likely, and stand for as many. */
@@ -306,7 +315,7 @@ static __always_inline void off_stack_at_leave(struct sf_off_task *t)
 	struct sf_scratch *s = scratch_of(slot);
 
 	t->stack = 0;
-	if (s && !off_take_own(slot, 0))
+	if (s && !off_take_own(slot))
 		off_leave_stack(s, slot, t);
 }
 
@@ -608,7 +617,9 @@ int off_last_blind(struct bpf_iter__task *ctx)
 		}
 		got = cfg_kernel ? bpf_get_task_stack(task, s->frames, SF_MAX_KERNEL * 8, 0) : 0;
 		s->sample.n_kernel = got > 0 ? (u32)got / 8 : 0;
-		off_hash(s, slot);
+		s->user_hash = s->sample.stop;
+		off_hash_kernel(s, slot, 0, s->sample.n_kernel);
+		off_hash(s);
 	}
 	if (off_pass == OFF_PASS_CUT)
 		off_cut_block(s, slot, t, since, &b, how);

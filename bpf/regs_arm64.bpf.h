@@ -15,6 +15,13 @@
  */
 #define MM_ID(mm) KLOAD(mm, struct mm_struct, context.id.counter)
 
+/* Within pt_regs. */
+#define REGS_PC_AT __builtin_offsetof(struct user_pt_regs, pc)
+#define REGS_SP_AT __builtin_offsetof(struct user_pt_regs, sp)
+
+/* A register beside pc, sp and fp that packed rows use in the innermost frame. */
+#define REGS_MORE(r) ((r)->r[SF_ARM64_LR])
+
 /* r[] is filled. */
 static __always_inline int regs_finish(struct sf_regs *r, u32 flags)
 {

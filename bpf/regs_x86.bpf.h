@@ -10,6 +10,13 @@
 /* Names an address space for ever. */
 #define MM_ID(mm) KLOAD(mm, struct mm_struct, context.ctx_id)
 
+/* Within pt_regs. */
+#define REGS_PC_AT __builtin_offsetof(struct pt_regs, ip)
+#define REGS_SP_AT __builtin_offsetof(struct pt_regs, sp)
+
+/* A register beside pc, sp and fp that packed rows use in the innermost frame. */
+#define REGS_MORE(r) 0
+
 /* By DWARF number. p: pt_regs in any address space that the verifier knows. */
 #define REGS_FROM(dst, p) do {					\
 		(dst)->r[0] = (p)->ax; (dst)->r[1] = (p)->dx;	\

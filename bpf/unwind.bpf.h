@@ -9,6 +9,7 @@
 #ifndef SFBPF_UNWIND_BPF_H
 #define SFBPF_UNWIND_BPF_H
 
+#include "fold.bpf.h"
 #include "vma.bpf.h"
 #ifdef __TARGET_ARCH_arm64
 #include "regs_arm64.bpf.h"
@@ -90,6 +91,41 @@ static __noinline int window_fill(struct sf_scratch *s, u64 addr)
 	return 0;
 }
 
+/*
+ * What the unwinder read, for whoever wants to know whether it would read the same again: where, in words from the innermost sp,
+ * and a hash of it all. log_far holds what offsets may not have.
+ */
+static __always_inline void note_word(struct sf_scratch *s, u64 addr, u64 val)
+{
+	u64 at = addr - s->log_base;
+	u32 n = s->log_n;
+
+	s->log_far |= at;
+	s->log[n & (SF_LOG - 1)] = at / 8;
+	s->log_n = n + 1;
+	if (at >= s->log_end)
+		s->log_end = at + 8;
+	FOLD(s->log_hash, val, FOLD_MUL1);
+}
+
+#define LOG_FP_FIRST 1		/* of log_fp: the innermost frame's */
+#define LOG_FP_NOTED 2
+
+/*
+ * The frame pointer is about to be used. Only now does it matter where it was read: most code keeps other things in that
+ * register.
+ */
+static __always_inline void note_fp(struct sf_scratch *s)
+{
+	u64 from = s->log_fp;
+
+	if (from == LOG_FP_FIRST)
+		s->log_fp_first = 1;
+	else if (from != LOG_FP_NOTED)
+		note_word(s, from, s->regs.fp);
+	s->log_fp = LOG_FP_NOTED;
+}
+
 #define WINDOW_AT(s, d) (*(u64 *)((s)->window + ((d) & (SF_WINDOW - 1))))
 
 static __always_inline int sf_read_user(struct sf_regs *r, u64 addr, u64 *val)
@@ -103,11 +139,13 @@ static __always_inline int sf_read_user(struct sf_regs *r, u64 addr, u64 *val)
 		d = 0;
 	}
 	*val = WINDOW_AT(s, d);
+	if (cfg_note_words)
+		note_word(s, addr, *val);
 	return 0;
 }
 
 /* Both words of a frame with one look at the window: the FP slot lies below the RA, 248 bytes at most. */
-static __always_inline int sf_read_frame(struct sf_regs *r, u64 cfa, u32 slot, u64 *fp, u64 *ra)
+static __always_inline int read_frame(struct sf_regs *r, u64 cfa, u32 slot, u64 *fp, u64 *ra)
 {
 	struct sf_scratch *s = regs_scratch(r);
 	u32 span = slot ? slot * 8 : 8;
@@ -129,6 +167,19 @@ static __always_inline int sf_read_frame(struct sf_regs *r, u64 cfa, u32 slot, u
 	if (slot)
 		*fp = WINDOW_AT(s, d);
 	*ra = WINDOW_AT(s, d + span - 8);
+	return 0;
+}
+
+static __always_inline int sf_read_frame(struct sf_regs *r, u64 cfa, u32 slot, u64 *fp, u64 *ra)
+{
+	struct sf_scratch *s = regs_scratch(r);
+
+	if (read_frame(r, cfa, slot, fp, ra))
+		return -1;
+	if (cfg_note_words && slot)
+		s->log_fp = cfa - slot * 8;
+	if (cfg_note_words)
+		note_word(s, cfa - 8, *ra);
 	return 0;
 }
 
@@ -215,23 +266,34 @@ static __always_inline void vma_file(struct sf_scratch *s, struct sf_vma *v, u64
 }
 
 /*
- * Chooses and checks the remembered mappings of s->mm. mm_lock_seq is odd while somebody holds the write lock (6.14 and later).
+ * Whether the mappings of an address space are known to be the same as long as its id and *ret_seq are. mm_lock_seq is odd while
+ * somebody holds the write lock (6.14 and later).
  */
-static __always_inline void space_enter(struct sf_scratch *s)
+static __always_inline bool mm_exact(u64 mm, u64 id, u32 *ret_seq)
 {
-	u32 epoch = *(volatile u32 *)&tables_epoch, seq = 0;
-	u64 id = MM_ID(s->mm);
-	struct sf_space *space;
 	bool exact = id != 0;
+	u32 seq = 0;
 
 	if (bpf_core_field_exists(struct mm_struct, mm_lock_seq.sequence)) {
-		seq = KLOAD32(s->mm, struct mm_struct, mm_lock_seq.sequence);
+		seq = KLOAD32(mm, struct mm_struct, mm_lock_seq.sequence);
 		exact &= !(seq & 1);
 	} else if (bpf_core_field_exists(struct mm_struct___v64, mm_lock_seq)) {
-		seq = KLOAD32(s->mm, struct mm_struct___v64, mm_lock_seq);
+		seq = KLOAD32(mm, struct mm_struct___v64, mm_lock_seq);
 	} else {
 		exact = false;
 	}
+	*ret_seq = seq;
+	return exact;
+}
+
+/* Chooses and checks the remembered mappings of s->mm. */
+static __always_inline void space_enter(struct sf_scratch *s)
+{
+	u32 epoch = *(volatile u32 *)&tables_epoch, seq;
+	u64 id = MM_ID(s->mm);
+	bool exact = mm_exact(s->mm, id, &seq);
+	struct sf_space *space;
+
 	s->space = id & (SF_SPACES - 1);
 	space = &s->spaces[id & (SF_SPACES - 1)];
 	if (space->ctx_id != id || space->seq != seq || space->epoch != epoch || space->passing || !exact) {
@@ -297,12 +359,20 @@ __noinline int vma_find(u32 slot, u64 addr)
 	return i;
 }
 
+/* Its step depends on sp, fp, and words that are noted alone. A signal frame's does not. */
+static __always_inline bool rule_noted(const struct sf_rule *rule)
+{
+	return !(rule->flags & SF_RULE_SIGNAL) && (rule->cfa_reg == SF_REG_SP || rule->cfa_reg == SF_REG_FP) &&
+	       rule->ra_kind == SF_K_CFA_MEM && rule->fp_kind < SF_K_REG;
+}
+
 /* The rows that are not packed: a few in a hundred. Global for the verifier's sake. */
 __noinline int step_indexed(u32 slot, u32 code, u32 offset)
 {
 	struct sf_scratch *s = scratch_of(slot);
 	const struct sf_rule *rule;
 	struct sf_vma *v;
+	int stop;
 
 	if (!s)
 		return SF_STOP_NO_RULE;
@@ -313,7 +383,12 @@ __noinline int step_indexed(u32 slot, u32 code, u32 offset)
 	if (!rule)
 		return SF_STOP_NO_RULE;
 	s->rule = *rule;
-	return step_rule(&s->regs, &s->rule, offset, v->flags);
+	if (cfg_note_words)
+		note_fp(s);
+	stop = step_rule(&s->regs, &s->rule, offset, v->flags);
+	if (cfg_note_words && !rule_noted(&s->rule))
+		s->log_far = ~0ull;
+	return stop;
 }
 
 _Static_assert(__builtin_offsetof(struct sf_vma, flags) - __builtin_offsetof(struct sf_vma, first_page) ==
@@ -385,6 +460,8 @@ __noinline int frame_without_row(u32 slot, int found)
 	s->n = n + 1;
 	if (found < 0)
 		return SF_STOP_NO_MODULE;
+	if (cfg_note_words)
+		note_fp(s);
 	cause = cause_of_state(v);
 	return step_unknown(s, cause);
 }
@@ -451,6 +528,8 @@ static __always_inline int unwind_frame(struct sf_scratch *s, struct sf_cache *c
 		return frame_without_row(slot, found);
 	if (n >= SF_MAX_USER)
 		return SF_STOP_DEPTH;
+	if (cfg_note_words && ((code & SF_RULE_BASE_FP) || (flags & SF_REGS_BY_FP)))
+		note_fp(s);
 	s->frames[n] = v->word | offset | (u64)(flags & (SF_REGS_RA | SF_REGS_BY_FP)) << 59;
 	s->n = n + 1;
 	if (code & SF_RULE_INDEXED)
@@ -482,6 +561,9 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 	s->cause = 0;
 	s->win_len = 0;
 	s->win_want = SF_WINDOW_FIRST;
+	s->log_base = s->log_hash = s->regs.sp;
+	s->log_end = s->log_far = s->log_n = s->log_fp_first = 0;
+	s->log_fp = LOG_FP_FIRST;
 	space_enter(s);
 	bpf_loop(SF_MAX_USER / 2 + 1, unwind_some, &slot, 0);
 	/* A frame-pointer guess through a file that is still being loaded proves nothing. */

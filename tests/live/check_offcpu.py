@@ -358,6 +358,31 @@ def check_tables(name):
     h.check("offcpu-tables", errors)
 
 
+ALIKE = [("alike_first", "nanosleep"), ("alike_second", "nanosleep"), ("alike_first", "poll"), ("alike_second", "poll")]
+
+
+def alike_errors():
+    """Blocks at one place whose stacks differ in one return address, or in the kernel part alone: each one's share of the time."""
+    stacks, stats, _, _, _, _ = measured([], "alike 2000", SECONDS)
+    mine = [s for s in stacks if "alike_run" in s.frames]
+    good = [[s for s in mine if re.fullmatch(S + ";alike_run;" + caller + ";alike_block;syscall" + K, ";".join(s.frames)) and
+             call in ";".join(s.frames)] for caller, call in ALIKE]
+    errors = h.stats_errors(stats)
+    if sum(h.total(g) for g in good) < 0.99 * h.total(mine):
+        errors.append("other chains: %s" % h.worst([s for s in mine if not any(s in g for g in good)]))
+    shares = [h.total(g) / max(1, h.total(mine)) for g in good]
+    # Timers are late by some time that is the same for all, so the shares move towards each other: never by as much as one step.
+    if any(b - a < 0.03 for a, b in zip(shares, shares[1:])):
+        errors.append("shares %s" % " ".join("%.3f" % s for s in shares))
+    h.note("alike: shares %s" % " ".join("%.3f" % s for s in shares))
+    return errors
+
+
+def check_alike(name):
+    """The kernel remembers a thread's last stacks: one that looks like them is still told apart."""
+    h.check("offcpu-alike", best(alike_errors))
+
+
 def check_usage(name):
     errors = []
     for args in (["-m", "12abc"], ["-m", ""], ["-M", "-1"], ["--state", "Q"], ["--state", ""], ["--state", "S,"], ["-F", "99"],
@@ -370,4 +395,4 @@ def check_usage(name):
 
 if __name__ == "__main__":
     h.run_checks([check_chains_back, check_chains_leave, check_totals, check_pingpong, check_thin, check_full_maps, check_generations,
-                  check_wakers, check_chains_of_wakers, check_limits, check_filters, check_tables, check_usage])
+                  check_wakers, check_chains_of_wakers, check_limits, check_filters, check_tables, check_alike, check_usage])

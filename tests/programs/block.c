@@ -11,6 +11,7 @@
  *   still 0       asleep from start to end   mixed USEC   sleeps, and computes as long as it slept
  *   relay USEC    four threads: the first sleeps and wakes the second, it the third, it the fourth
  *   spread USEC   sleeps at 200 depths in turn: as many stacks
+ *   alike USEC    three sleeps each of 1, 2, 3 and 4 USEC in stacks that differ in one return address, or in the system call
  *
  * BLOCK_DEPTH: so many calls more in each thread's chain. BLOCK_REPORT names a file for what the threads measured about themselves, summed up: wall clock minus CPU time, time
  * that they waited for a CPU, both in ns, and voluntary switches.
@@ -427,6 +428,49 @@ static NOIPA int convoy_run(long usec)
 	return n;
 }
 
+/* ---- The same place, but another caller, or another system call ---- */
+
+typedef long alike_fn(int poll, const struct timespec *ts);
+
+static NOIPA long alike_block(int poll, const struct timespec *ts)
+{
+	long r = syscall(poll ? SYS_ppoll : SYS_nanosleep, poll ? NULL : ts, NULL, poll ? ts : NULL, NULL, 0);
+
+	prog_keep(&r);
+	return r;
+}
+
+static NOIPA long alike_first(int poll, const struct timespec *ts)
+{
+	long r = alike_block(poll, ts);
+
+	prog_keep(&r);
+	return r;
+}
+
+static NOIPA long alike_second(int poll, const struct timespec *ts)
+{
+	long r = alike_block(poll, ts);
+
+	prog_keep(&r);
+	return r;
+}
+
+static NOIPA long alike_run(long usec)
+{
+	alike_fn *volatile fns[2] = { alike_first, alike_second };
+	long n = 0;
+
+	for (unsigned i = 0; !prog_stop; i++) {
+		unsigned which = i / 3 % 4;
+		struct timespec ts = { 0, (which + 1) * usec * 1000 };
+
+		n += fns[which & 1](which >> 1, &ts);
+	}
+	prog_keep(&n);
+	return n;
+}
+
 /* ---- All of them ---- */
 
 static const char *how;
@@ -441,6 +485,8 @@ static void run(long i)
 		mixed_run(param);
 	else if (!strcmp(how, "epoll"))
 		epoll_run(param);
+	else if (!strcmp(how, "alike"))
+		alike_run(param);
 	else if (!strcmp(how, "fsync"))
 		fsync_run(param);
 	else if (!strcmp(how, "wait"))

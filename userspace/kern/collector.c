@@ -144,7 +144,7 @@ static int open_and_load(struct collector *c, bool rdonly_cast)
 	if (c->plain) {
 		bpf_program__set_autoload(skel->progs.unmapped_files, false);
 		bpf_program__set_autoload(skel->progs.mapped_files, false);
-		bpf_map__set_autocreate(skel->maps.off_tasks, false);
+		bpf_map__set_autocreate(skel->maps.off_tasks, false), bpf_map__set_autocreate(skel->maps.off_again, false);
 	}
 	if (c->opts.offcpu)
 		offcpu_configure(skel, c->opts.offcpu, c->opts.cpus, c->ncpus, c->at_leave);

@@ -201,6 +201,7 @@ void offcpu_configure(struct sfbpf_bpf *skel, const struct offcpu_opts *o, const
 	struct sfbpf_bpf__rodata *ro = skel->rodata;
 
 	ro->cfg_off_at_leave = at_leave;
+	ro->cfg_note_words = !at_leave;
 	ro->cfg_off_split = (o->states & 1u << SF_OFF_R) != 0;
 	ro->cfg_off_wakers = o->wakers;
 	ro->cfg_off_chains = o->chains;
