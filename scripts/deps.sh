@@ -81,7 +81,7 @@ clickhouse_engine() {
 	fi
 	echo "installing npm's chdb" >&2
 	mkdir -p build/chdb
-	if ! timeout 180 npm install --prefix build/chdb --no-audit --no-fund --silent chdb@3.4.0 >build/chdb/log 2>&1 </dev/null; then
+	if ! timeout 150 npm install --prefix build/chdb --no-audit --no-fund --fetch-retries=0 --silent chdb@3.4.0 >build/chdb/log 2>&1 </dev/null; then
 		echo "deps.sh: ClickHouse's engine is not there: $(tail -n 1 build/chdb/log)" >&2
 		rm -rf build/chdb/node_modules
 	fi
