@@ -13,6 +13,8 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "base/full_io.h"
+
 #define NAME_MAX_LEN 32
 
 static void name_of(uint64_t seq, const char *suffix, char ret[NAME_MAX_LEN])
@@ -25,23 +27,6 @@ static uint32_t head_crc(const struct spool_head *h)
 	size_t from = offsetof(struct spool_head, data_crc);
 
 	return (uint32_t)crc32(0, (const Bytef *)h + from, (uInt)(sizeof(*h) - from));
-}
-
-static int write_all(int fd, const void *data, size_t len)
-{
-	const uint8_t *p = data;
-
-	while (len) {
-		ssize_t n = write(fd, p, len);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return n ? -errno : -EIO;
-		p += n;
-		len -= (size_t)n;
-	}
-	return 0;
 }
 
 static int read_all(int fd, void *data, size_t len)
@@ -77,9 +62,9 @@ int spool_file_write(int dir, uint64_t seq, const struct body *b)
 	fd = openat(dir, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	err = write_all(fd, &h, sizeof(h));
+	err = write_full(fd, &h, sizeof(h));
 	if (!err)
-		err = write_all(fd, b->data, b->len);
+		err = write_full(fd, b->data, b->len);
 	if (!err && fsync(fd))
 		err = -errno;
 	if (close(fd) && !err)

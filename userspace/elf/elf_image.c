@@ -11,7 +11,7 @@
 #include <zstd.h>
 #endif
 
-#include "base/pread_full.h"
+#include "base/full_io.h"
 #include "base/vec.h"
 
 /* The largest tables known are a tenth of this; a sparse file costs its owner nothing and may claim any size. */

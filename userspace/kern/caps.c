@@ -80,16 +80,21 @@ uint64_t caps_needed_mask(void)
 	return keep;
 }
 
-uint64_t caps_opening_mask(void)
+bool caps_events_restricted(void)
 {
 	FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
 	int paranoid = 0;
-	bool more = f && fscanf(f, "%d", &paranoid) == 1 && paranoid > 2;
+	bool above = f && fscanf(f, "%d", &paranoid) == 1 && paranoid > 2;
 
 	if (f)
 		fclose(f);
+	return above;
+}
+
+uint64_t caps_opening_mask(void)
+{
 	/* CAP_SETPCAP: to take it out of the bounding set afterwards. */
-	return caps_needed_mask() | (more ? PRIVS_CAP(CAP_SYS_ADMIN) | PRIVS_CAP(CAP_SETPCAP) : 0);
+	return caps_needed_mask() | (caps_events_restricted() ? PRIVS_CAP(CAP_SYS_ADMIN) | PRIVS_CAP(CAP_SETPCAP) : 0);
 }
 
 int caps_keep_needed(uint64_t more)

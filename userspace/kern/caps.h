@@ -19,7 +19,9 @@ bool caps_have(int number);				/* in the effective set */
 void caps_explain(char *text, size_t cap, const char *refused);
 /* Those that everything which is still to come takes (PRIVS_CAP): perf events, tables, mapped files, names. */
 uint64_t caps_needed_mask(void);
-/* The same while events are still to be opened: patched kernels (kernel.perf_event_paranoid above 2) want more for that. */
+/* Above 2, kernel.perf_event_paranoid has no meaning of the kernel's own: patched ones, such as Debian's, then want CAP_SYS_ADMIN for an event. */
+bool caps_events_restricted(void);
+/* The same while events are still to be opened. */
 uint64_t caps_opening_mask(void);
 /*
  * Gives up all others but `more` (PRIVS_CAP), for good, in this thread and in those that it starts from now on. 0 or -errno.

@@ -8,8 +8,6 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#define NSEC_PER_SEC 1000000000ull
-
 static bool chosen(const struct cpu_events *e, int cpu)
 {
 	return !e->cpus || num_cpus_has(e->cpus, (uint32_t)cpu);
@@ -75,7 +73,7 @@ static uint64_t new_period(const struct cpu_events *e)
 	bool clock = e->kind->type == PERF_TYPE_SOFTWARE &&
 		     (e->kind->config == PERF_COUNT_SW_CPU_CLOCK || e->kind->config == PERF_COUNT_SW_TASK_CLOCK);
 
-	return clock ? NSEC_PER_SEC / e->hz : e->hz;
+	return clock ? NUM_S / e->hz : e->hz;
 }
 
 int cpu_events_set_hz(struct cpu_events *e, uint64_t hz)

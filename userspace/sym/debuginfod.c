@@ -16,6 +16,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/full_io.h"
+
 #define MAX_SERVERS 16
 #define BUILD_ID_MAX 64
 #define MISS_S 600
@@ -178,13 +180,8 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
 
 	if (len > b->max - b->len)
 		return 0;
-	for (size_t done = 0; done < len;) {
-		ssize_t w = write(b->fd, data + done, len - done);
-
-		if (w <= 0)
-			return 0;
-		done += (size_t)w;
-	}
+	if (write_full(b->fd, data, len))
+		return 0;
 	b->len += len;
 	return len;
 }

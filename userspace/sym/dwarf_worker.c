@@ -17,6 +17,7 @@
 
 #include "base/bytes.h"
 #include "base/clock.h"
+#include "base/full_io.h"
 #include "base/jail.h"
 #include "base/privs.h"
 #include "base/vec.h"
@@ -41,13 +42,8 @@ struct answer {
 
 static int flush(struct answer *a)
 {
-	for (size_t done = 0; done < a->len;) {
-		ssize_t w = write(a->fd, a->buf + done, a->len - done);
-
-		if (w <= 0)
-			return -EPIPE;
-		done += (size_t)w;
-	}
+	if (write_full(a->fd, a->buf, a->len))
+		return -EPIPE;
 	a->len = 0;
 	return 0;
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/pread_full.h"
+#include "base/full_io.h"
 #include "base/radix.h"
 #include "sym/elf_symtab_internal.h"
 

@@ -235,13 +235,12 @@ static void check_sysctl(struct doctor *d, const char *what, const char *path, i
 		say(LEVEL_WARN, what, grant(d), "%ld, and %s is missing", value, cap_name);
 }
 
-/* Above 2 is no value of the kernel's own: patched ones, such as Debian's, then want CAP_SYS_ADMIN to open an event. */
 static void check_paranoid(struct doctor *d)
 {
 	const char *path = "/proc/sys/kernel/perf_event_paranoid";
 	long value;
 
-	if (read_number(path, &value) && value > 2 && !caps_have(CAP_SYS_ADMIN))
+	if (caps_events_restricted() && !caps_have(CAP_SYS_ADMIN) && read_number(path, &value))
 		say(LEVEL_WARN, "perf_event_paranoid", "sudo sysctl kernel.perf_event_paranoid=2",
 		    "%ld, which some kernels (Debian's) let only CAP_SYS_ADMIN override", value);
 	else

@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/pread_full.h"
+#include "base/full_io.h"
 #include "base/vec.h"
 
 #define KEY_NAME "key"

@@ -19,7 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/pread_full.h"
+#include "base/full_io.h"
 #include "base/vec.h"
 
 #define MAGIC 0x3130626174667362ull
@@ -344,20 +344,6 @@ static void sign(struct plan *p, const struct digest_key *key)
 	p->head.sum = digest_end(&sum);
 }
 
-static int write_full(int fd, const void *data, size_t len)
-{
-	for (size_t done = 0; done < len;) {
-		ssize_t n = write(fd, (const char *)data + done, len - done);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n <= 0)
-			return -EIO;
-		done += (size_t)n;
-	}
-	return 0;
-}
-
 static int write_plan(const struct plan *p, int fd)
 {
 	int err = write_full(fd, &p->head, sizeof(p->head));
@@ -366,7 +352,7 @@ static int write_plan(const struct plan *p, int fd)
 		err = write_full(fd, p->middle.mem, p->middle.len);
 	for (uint32_t i = 0; i < p->head.nbodies && !err; i++)
 		err = write_full(fd, p->pages[i]->mem, p->pages[i]->size);
-	return err;
+	return err ? -EIO : 0;
 }
 
 int table_entry_write(int fd, const struct table_entry_mark *mark, const struct pack_result *packed, struct table_pieces *pieces,

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SFBPF_BASE_FULL_IO_H
+#define SFBPF_BASE_FULL_IO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* All len bytes, however many calls that takes. */
+
+/* Those at offset off. 0, or -EIO if they are not there or cannot be read. */
+int pread_full(int fd, void *buf, size_t len, uint64_t off);
+/* 0 or -errno. */
+int write_full(int fd, const void *data, size_t len);
+
+#endif
