@@ -57,6 +57,7 @@ struct out_opts {
 	bool any_process;		/* profile_merge_code: pprof has no pid where it is 0 */
 	bool only_comm;			/* pprof: no other label, for receivers that make a series of each */
 	int columns;			/* text: of the screen; 0: lines are not cut */
+	int gzip_level;			/* pprof; 0: 6 */
 };
 
 struct out_meta {

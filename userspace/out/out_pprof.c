@@ -498,11 +498,11 @@ static void put_strings(struct pprof *w)
 	}
 }
 
-static int write_gzip(const struct pb *pb, FILE *f)
+static int write_gzip(const struct pb *pb, int level, FILE *f)
 {
 	uint8_t *packed;
 	size_t len;
-	int err = gzip_bytes(pb->buf, pb->len, 6, &packed, &len);
+	int err = gzip_bytes(pb->buf, pb->len, level ? level : 6, &packed, &len);
 
 	if (err)
 		return err;
@@ -524,7 +524,7 @@ int out_pprof(const struct out_report *r, FILE *f)
 		for (uint32_t i = 0; i < w.mapping_ids.n && !w.err; i++)
 			put_mapping(&w, i);
 		put_strings(&w);
-		err = w.err ? w.err : w.pb.err ? w.pb.err : write_gzip(&w.pb, f);
+		err = w.err ? w.err : w.pb.err ? w.pb.err : write_gzip(&w.pb, r->opts.gzip_level, f);
 	}
 	pb_free(&w.pb);
 	strpool_free(w.strings);
