@@ -441,8 +441,7 @@ static void between_windows(struct agent *a)
 {
 	keep_cpu(a);
 	keep_memory(a);
-	if (a->budget.hz || a->opts.common.collect.period)
-		a->values.cpus = (uint64_t)collector_follow_cpus(a->session.collector);
+	a->values.cpus = a->session.cpus;
 	publish(a);
 }
 

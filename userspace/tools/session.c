@@ -16,6 +16,7 @@
 
 #define SESSION_NICE (-10)
 #define LEFT_MIN 1024
+#define CPUS_MS 1000
 
 static volatile sig_atomic_t stop_requested;
 
@@ -128,8 +129,20 @@ int session_start(struct session *s)
 	return 0;
 }
 
+/* Every so often; a CPU that has come online has no event yet, or a dead one. */
+static void follow_cpus(struct session *s)
+{
+	uint64_t now = session_now();
+
+	if (s->end_ns || now < s->next_cpus_ns)
+		return;
+	s->next_cpus_ns = now + CPUS_MS * NUM_MS;
+	s->cpus = (uint64_t)collector_follow_cpus(s->collector);
+}
+
 int session_poll(struct session *s, int timeout_ms)
 {
+	follow_cpus(s);
 	return collector_poll(s->collector, timeout_ms, s->take ? s->take : on_sample, s->take ? s->take_ctx : s);
 }
 

@@ -20,6 +20,7 @@ struct session {
 	struct symbolizer *symbols;
 	struct profile *profile;	/* where samples go; a tool may exchange it between polls */
 	uint64_t start_ns, end_ns;	/* CLOCK_MONOTONIC; end 0 while running */
+	uint64_t cpus, next_cpus_ns;	/* that are sampled; session_poll: when to look whether some have come or gone */
 	uint64_t start_unix_ns;
 	uint64_t dropped;		/* samples that profile_add had no memory for */
 	collector_sample_fn take;	/* instead of profile_add; NULL: none */
