@@ -178,14 +178,19 @@ static int by_byte(const void *a, const void *b)
 	return *(const uint8_t *)a - *(const uint8_t *)b;
 }
 
-/* The first large qsort asks how much memory the machine has; malloc would give back what the next file needs. */
+void table_child_keep_memory(void)
+{
+	mallopt(M_MMAP_THRESHOLD, KEEP_BYTES);
+	mallopt(M_TRIM_THRESHOLD, KEEP_BYTES);
+}
+
+/* The first large qsort asks how much memory the machine has. */
 static void prepare_libc(void)
 {
 	uint8_t some[4096] = { 0 };
 
 	qsort(some, sizeof(some), 1, by_byte);
-	mallopt(M_MMAP_THRESHOLD, KEEP_BYTES);
-	mallopt(M_TRIM_THRESHOLD, KEEP_BYTES);
+	table_child_keep_memory();
 }
 
 static void enter_jail(const struct table_limits *limits)
