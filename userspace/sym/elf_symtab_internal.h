@@ -66,6 +66,17 @@ bool builder_is_program(const struct builder *b);
 bool builder_is_named(const struct builder *b, const char *soname);
 /* Of a file without a .symtab: what Go's runtime knows. */
 int builder_read_go(struct builder *b);
+/* Bytes of a string table that are in memory. Zeroed but for table -1; to be freed with elf_blob_free(&w->blob). */
+struct name_window {
+	struct elf_blob blob;
+	uint64_t from;
+	int table;
+};
+
+/* What a name begins with, SYMTAB_NAME_MAX bytes at most, valid until the next one; not one of NAME_START and the like. 0, -ENOMEM, -EIO. */
+int name_window_at(struct name_window *w, const struct builder *b, uint32_t name, struct bytes *ret);
+/* Fills t->names, and makes t->syms[].name an offset in them. 0, -ENOMEM, -EIO. */
+int builder_name_symbols(const struct builder *b, struct symtab *t);
 /* func@plt, x86-64. */
 int builder_read_plt(struct builder *b);
 

@@ -25,7 +25,6 @@
 #include "tools/agent_options.h"
 #include "tools/session.h"
 #include "tools/tools.h"
-#include "unwind/table_child.h"
 
 #define AGENT_NICE (-10)		/* as the loader's and record's: what runs there is a fraction of a percent */
 #define POLL_MS 1000
@@ -230,6 +229,7 @@ static void keep_memory(struct agent *a)
 		exit(EXIT_FAILED);
 	}
 	symbolizer_set_kernel_names(fresh, collector_kernel_name, s->collector);
+	symbolizer_set_reader(fresh, s->reader);
 	symbolizer_set_redact(fresh, (enum redact)a->cfg->redact);
 	s->symbols = fresh;
 }
@@ -562,7 +562,7 @@ int tool_agent(int argc, char **argv)
 		return EXIT_OK;
 	}
 	/* Before there are tokens to be seen in our memory. */
-	if (!a.opts.check && !(a.parsers = fork_server_start(table_child_main)))
+	if (!a.opts.check && !(a.parsers = fork_server_start()))
 		return complain(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
 	a.cfg = agent_options_config(&a.opts, &err);
 	if (!a.cfg) {

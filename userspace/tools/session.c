@@ -11,8 +11,8 @@
 #include "base/exitcode.h"
 #include "base/result_file.h"
 #include "kern/caps.h"
+#include "sym/elf_child.h"
 #include "tools/options.h"
-#include "unwind/table_child.h"
 
 #define SESSION_NICE (-10)
 #define LEFT_MIN 1024
@@ -82,18 +82,20 @@ int session_open(struct session *s, const struct collector_opts *opts)
 
 	memset(s, 0, sizeof(*s));
 	/* First: what we have later is not for them. */
-	if (!opts->parsers && !(with_parsers.parsers = s->parsers = fork_server_start(table_child_main)))
+	if (!opts->parsers && !(with_parsers.parsers = s->parsers = fork_server_start()))
 		return complain(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
 	s->left_limit = LEFT_MIN;
+	s->reader = elf_reader_new(with_parsers.parsers, elf_child_main);
 	s->modules = modules_new();
 	s->symbols = s->modules ? symbolizer_new(s->modules) : NULL;
 	s->profile = profile_new();
-	if (!s->symbols || !s->profile)
+	if (!s->reader || !s->symbols || !s->profile)
 		return complain(EXIT_FAILED, "out of memory");
 	s->collector = collector_new(&with_parsers, s->modules, &err);
 	if (!s->collector)
 		return complain(err.exit_code, "%s", err.text);
 	symbolizer_set_kernel_names(s->symbols, collector_kernel_name, s->collector);
+	symbolizer_set_reader(s->symbols, s->reader);
 	files = collector_preload(s->collector);
 	if (opts->verbose) {
 		struct collector_counters c;
@@ -130,6 +132,7 @@ int session_start(struct session *s)
 
 int session_poll(struct session *s, int timeout_ms)
 {
+	elf_reader_rest(s->reader);
 	return collector_poll(s->collector, timeout_ms, s->take ? s->take : on_sample, s->take ? s->take_ctx : s);
 }
 
@@ -176,6 +179,7 @@ void session_stop(struct session *s)
 
 	if (!s->collector || s->end_ns)
 		return;
+	elf_reader_take_time(s->reader);
 	s->end_ns = session_now();	/* before: for off-CPU, the detaching takes a look at all threads */
 	collector_detach(s->collector);
 	session_poll(s, 0);
@@ -231,6 +235,7 @@ void session_close(struct session *s)
 {
 	collector_free(s->collector);
 	symbolizer_free(s->symbols);
+	elf_reader_free(s->reader);
 	profile_free(s->profile);
 	modules_free(s->modules);
 	fork_server_stop(s->parsers);

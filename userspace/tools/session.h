@@ -15,6 +15,7 @@
 
 struct session {
 	struct fork_server *parsers;	/* ours, if the options had none */
+	struct elf_reader *reader;	/* of the files that names are in */
 	struct modules *modules;
 	struct collector *collector;
 	struct symbolizer *symbols;

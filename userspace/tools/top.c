@@ -209,9 +209,6 @@ static int start(struct top *t)
 	struct live_counters now;
 	int err;
 
-	/* The first kernel name reads /proc/kallsyms, a tenth of a second: not while the screen is awaited. */
-	if (t->common.collect.kernel)
-		symbolizer_kernel(t->session.symbols, 0);
 	err = session_start(&t->session);
 	if (err)
 		return err;
