@@ -238,6 +238,7 @@ static void publish(struct agent *a)
 {
 	struct metrics_values *v = &a->values;
 	struct collector_counters c;
+	struct session_parsers parsers;
 
 	collector_counters(a->session.collector, &c);
 	v->samples_taken = c.taken;
@@ -246,9 +247,12 @@ static void publish(struct agent *a)
 	v->modules = c.loader.loaded;
 	v->rows = c.loader.rows;
 	v->table_bytes = c.tables.bytes;
-	v->parsers_ended = c.loader.parser.died + c.loader.parser.late;
-	v->parsers_failed = c.loader.parser.failed;
-	v->parsers_cpu_ns = c.loader.parser.cpu_ns;
+	session_parsers(&a->session, &c, &parsers);
+	v->parsers_ended = parsers.died + parsers.late;
+	v->parsers_failed = parsers.failed;
+	v->parsers_cpu_ns = parsers.cpu_ns;
+	v->names_deferred = parsers.deferred;
+	v->names_cut = parsers.cut;
 	v->symbol_bytes = symbolizer_bytes(a->session.symbols);
 	v->hz = a->budget.hz;
 	v->off_cpu = a->cfg->off_cpu;
