@@ -35,7 +35,7 @@ static void all_symbols(const struct elf_image *img)
 	struct symtab_hit hit;
 	char name[256];
 
-	if (symtab_build(img, NULL, &t))
+	if (symtab_build(img, NULL, UINT32_MAX, &t))
 		return;
 	for (uint32_t i = 0; i < t->n && i < 4096; i++)
 		if (symtab_at(t, i, &hit))

@@ -59,14 +59,17 @@ static const char *name_with(const char *file, const char *path, uint32_t pid, u
 	struct elf_facts facts;
 	struct symtab_hit hit;
 	uint64_t off;
-	int found;
+	int found, err;
 
 	if (!open_stripped(&s, file))
 		return "cannot open";
 	EXPECT_EQ(elf_reader_facts(reader.r, s.fd, &facts), 0);
 	found = debug_file_find(&(struct debug_query){ .reader = reader.r, .facts = &facts, .path = path, .pid = pid }, &debug);
-	EXPECT_EQ(elf_reader_symbols(reader.r, s.fd, debug.fd, &t), 0);
-	debug_file_close(&debug);
+	err = elf_reader_symbols(reader.r, s.fd, debug.fd, &t);
+	EXPECT(!err || err == -ETIMEDOUT);	/* of what unpacks for long, on a busy machine */
+	if (err)
+		debug_file_close(&debug);
+	free(debug.path);
 	if (t && elf_image_vaddr_to_offset(&s.img, vaddr, &off) && symtab_find(t, off, &hit) && symtab_name(t, &hit, buf, sizeof(buf)) > 0)
 		name = buf;
 	else if (found)
@@ -210,7 +213,7 @@ static void check_go(const char *how)
 		return;
 	}
 	EXPECT(open_stripped(&s, "stripped"));
-	EXPECT_EQ(symtab_build(&s.img, NULL, &t), 0);
+	EXPECT_EQ(symtab_build(&s.img, NULL, UINT32_MAX, &t), 0);
 	snprintf(cmd, sizeof(cmd), "nm %s/full | grep -i ' t '", dir);
 	p = popen(cmd, "r");
 	while (t && p && fgets(line, sizeof(line), p)) {

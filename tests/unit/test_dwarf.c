@@ -153,7 +153,7 @@ static void read_symbols(const char *path)
 	uint64_t off;
 
 	memset(symbols, 0, sizeof(symbols));
-	if (elf_image_open_fd(&img, fd, NULL) || symtab_build(&img, NULL, &t))
+	if (elf_image_open_fd(&img, fd, NULL) || symtab_build(&img, NULL, UINT32_MAX, &t))
 		return;
 	for (size_t i = 0; i < ours.n; i++)
 		if (elf_image_vaddr_to_offset(&img, ours.addrs[i], &off) && symtab_find(t, off, &hit))

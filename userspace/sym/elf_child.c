@@ -2,6 +2,7 @@
 #include "sym/elf_child.h"
 
 #include <errno.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -14,6 +15,7 @@
 
 #define CRC_MAX (512u << 20)	/* bytes that are read only to know whether a file is the right one */
 #define KEEP_BYTES (4 << 20)
+#define SHORT_NAME 128
 
 static int read_crc(int fd, uint32_t *ret)
 {
@@ -46,16 +48,16 @@ static int read_symbols(const struct elf_image *img, int debug_fd, struct symtab
 		err = elf_image_open_fd(&debug, debug_fd, NULL);
 		if (err)
 			return err;
-		err = symtab_build(img, &debug, ret);
+		err = symtab_build(img, &debug, ELF_NAMES_ALONG, ret);
 		elf_image_close(&debug);
 		return err;
 	}
 	if (!elf_image_section_of_type(img, SHT_SYMTAB) && !packed_symbols_open(img, &packed)) {
-		err = symtab_build(img, &packed.img, ret);
+		err = symtab_build(img, &packed.img, UINT32_MAX, ret)	/* which cannot be asked for later */;
 		packed_symbols_close(&packed);
 		return err;
 	}
-	return symtab_build(img, NULL, ret);
+	return symtab_build(img, NULL, ELF_NAMES_ALONG, ret);
 }
 
 static int tell_symbols(const struct elf_image *img, int debug_fd, int mem, struct elf_answer *a)
@@ -71,9 +73,23 @@ static int tell_symbols(const struct elf_image *img, int debug_fd, int mem, stru
 		a->n = t->n;
 		a->names_len = t->names_len;
 		a->cut = t->cut;
+		memcpy(a->str, t->str, sizeof(a->str));
 	}
 	symtab_free(t);
 	return err;
+}
+
+static int read_name(int fd, const struct elf_ask *ask, char *ret)
+{
+	uint32_t len = ask->len < SYMTAB_NAME_MAX ? ask->len : SYMTAB_NAME_MAX - 1, want = len < SHORT_NAME ? len : SHORT_NAME;
+
+	/* Most names are short: one small read, and a large one only for the rest. */
+	if (pread_full(fd, ret, want, ask->off))
+		return -EIO;
+	if (want < len && strnlen(ret, want) == want && pread_full(fd, ret, want = len, ask->off))
+		return -EIO;
+	ret[symtab_name_len(ret, want)] = 0;
+	return *ret ? 0 : -ENOENT;
 }
 
 static int reply(const struct elf_ask *ask, const int *fds, int mem, struct elf_answer *a)
@@ -83,6 +99,8 @@ static int reply(const struct elf_ask *ask, const int *fds, int mem, struct elf_
 
 	if (ask->question == ELF_CRC)
 		return read_crc(fds[0], &a->crc);
+	if (ask->question == ELF_NAME)
+		return read_name(fds[ask->debug ? 1 : 0], ask, a->name);
 	err = elf_image_open_fd(&img, fds[0], NULL);
 	if (err)
 		return err;

@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -219,14 +221,41 @@ int elf_reader_symbols(struct elf_reader *r, int fd, int debug_fd, struct symtab
 {
 	const struct elf_ask what = { .question = ELF_SYMBOLS, .debug = debug_fd >= 0 };
 	int err = ask(r, &what, (const int[]){ fd, debug_fd >= 0 ? debug_fd : fd });
+	struct symtab head = { .names = NULL };
 
-	if (!err)
-		err = symtab_read(r->child.mem, r->answer.n, r->answer.names_len, ret);
+	if (err)
+		return err;
+	head.n = r->answer.n;
+	head.names_len = r->answer.names_len;
+	head.cut = r->answer.cut;
+	memcpy(head.str, r->answer.str, sizeof(head.str));
+	err = symtab_read(r->child.mem, &head, ret);
 	if (err == -EBADMSG) {
 		r->totals.failed++;
 		return failed(r, -ECHILD);
 	}
+	if (!err) {
+		(*ret)->debug_fd = debug_fd;
+		r->totals.cut += head.cut;
+	}
+	return err;
+}
+
+int elf_reader_name(struct elf_reader *r, int fd, const struct symtab *t, const struct symtab_hit *hit, char *buf, size_t cap)
+{
+	struct elf_ask what = { .question = ELF_NAME };
+	bool debug;
+	int err;
+
+	if (!symtab_name_place(t, hit, &what.off, &what.len, &debug))
+		return symtab_name(t, hit, buf, cap) > 0 ? 0 : -ENOENT;
+	what.debug = debug;
+	err = ask(r, &what, (const int[]){ fd, debug ? t->debug_fd : fd });
+	if (!err && !memchr(r->answer.name, 0, sizeof(r->answer.name))) {
+		r->totals.failed++;
+		return failed(r, -ECHILD);
+	}
 	if (!err)
-		r->totals.cut += (*ret)->cut = r->answer.cut;
+		snprintf(buf, cap, "%s", r->answer.name);
 	return err;
 }

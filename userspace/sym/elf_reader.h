@@ -34,7 +34,10 @@ void elf_reader_take_time(struct elf_reader *r);
  */
 int elf_reader_facts(struct elf_reader *r, int fd, struct elf_facts *ret);
 int elf_reader_crc(struct elf_reader *r, int fd, uint32_t *ret);
-int elf_reader_symbols(struct elf_reader *r, int fd, int debug_fd, struct symtab **ret);	/* debug_fd -1: none */
+/* debug_fd -1: none; else it belongs to the table if that is 0. */
+int elf_reader_symbols(struct elf_reader *r, int fd, int debug_fd, struct symtab **ret);
+/* The name of a function of such a table; cap: SYMTAB_NAME_MAX or more. */
+int elf_reader_name(struct elf_reader *r, int fd, const struct symtab *t, const struct symtab_hit *hit, char *buf, size_t cap);
 /* Ends the child if it has had nothing to do for some seconds. To be called now and then. */
 void elf_reader_rest(struct elf_reader *r);
 void elf_reader_totals(const struct elf_reader *r, struct elf_reader_totals *ret);

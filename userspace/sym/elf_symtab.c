@@ -203,7 +203,7 @@ static void add_root(struct symtab *t, const struct root *r)
 	t->n++;
 }
 
-static int build_table(struct builder *b, struct symtab *t)
+static int build_table(struct builder *b, uint32_t along, struct symtab *t)
 {
 	struct root roots[MAX_ROOTS];
 	uint32_t nroots;
@@ -231,10 +231,11 @@ static int build_table(struct builder *b, struct symtab *t)
 		add_root(t, &roots[i]);
 	free(b->cands);
 	b->cands = NULL;
-	return builder_name_symbols(b, t);
+	memcpy(t->str, b->str, sizeof(t->str));
+	return builder_name_symbols(b, t, along);
 }
 
-int symtab_build(const struct elf_image *img, const struct elf_image *debug, struct symtab **ret)
+int symtab_build(const struct elf_image *img, const struct elf_image *debug, uint32_t along, struct symtab **ret)
 {
 	struct builder b = { .img = img, .syms = debug ? debug : img };
 	struct symtab *t = calloc(1, sizeof(*t));
@@ -242,7 +243,8 @@ int symtab_build(const struct elf_image *img, const struct elf_image *debug, str
 
 	if (!t)
 		return -ENOMEM;
-	err = build_table(&b, t);
+	t->debug_fd = -1;
+	err = build_table(&b, along, t);
 	free(b.areas);
 	free(b.cands);
 	if (err == -ERANGE || err == -ENOSPC)

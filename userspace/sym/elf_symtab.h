@@ -25,8 +25,11 @@
 
 /*
  * debug: its debug file, which has .symtab; NULL: none. 0 also for a file without symbols; -ENOMEM, -EIO. Of a table beyond SYMTAB_MAX_BYTES
- * the smallest functions are left out.
+ * the smallest functions are left out. along: bytes of names that are part of it, if there are no more;
+ * else they remain in the file. UINT32_MAX: all.
  */
-int symtab_build(const struct elf_image *img, const struct elf_image *debug, struct symtab **ret);
+int symtab_build(const struct elf_image *img, const struct elf_image *debug, uint32_t along, struct symtab **ret);
+/* Bytes of a name without its version. */
+size_t symtab_name_len(const char *name, size_t most);
 
 #endif

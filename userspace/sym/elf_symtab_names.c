@@ -9,6 +9,7 @@
 #include "sym/elf_symtab_internal.h"
 
 #define WINDOW 65536
+#define SHORTEST 4		/* bytes of a name, on an average: with more symbols reading them is in vain */
 #define SMALL 32		/* bytes of code: the first functions to be left out */
 
 int name_window_at(struct name_window *w, const struct builder *b, uint32_t name, struct bytes *ret)
@@ -28,16 +29,21 @@ int name_window_at(struct name_window *w, const struct builder *b, uint32_t name
 	return 0;
 }
 
-/* Without its version. */
+size_t symtab_name_len(const char *name, size_t most)
+{
+	size_t len = strnlen(name, most);
+	const char *version = len > 1 ? memchr(name + 1, '@', len - 1) : NULL;
+
+	return version ? (size_t)(version - name) : len;
+}
+
 static int read_name(struct name_window *w, const struct builder *b, uint32_t name, const char **ret, size_t *ret_len)
 {
-	static const char *const roots[] = { "_start", "clone3", "__restore_rt", "__start_context", "__kernel_rt_sigreturn" };
 	struct bytes bytes;
-	const char *version;
 	int err;
 
-	if (name >= NAME_KERNEL_SIGRETURN) {
-		*ret = roots[NAME_START - name];
+	*ret = symtab_root_name(name);
+	if (*ret) {
 		*ret_len = strlen(*ret);
 		return 0;
 	}
@@ -45,10 +51,7 @@ static int read_name(struct name_window *w, const struct builder *b, uint32_t na
 	if (err)
 		return err;
 	*ret = (const char *)bytes.base;
-	*ret_len = strnlen(*ret, bytes.len < SYMTAB_NAME_MAX - 1 ? bytes.len : SYMTAB_NAME_MAX - 1);
-	version = *ret_len > 1 ? memchr(*ret + 1, '@', *ret_len - 1) : NULL;
-	if (version)
-		*ret_len = (size_t)(version - *ret);
+	*ret_len = symtab_name_len(*ret, bytes.len < SYMTAB_NAME_MAX - 1 ? bytes.len : SYMTAB_NAME_MAX - 1);
 	return 0;
 }
 
@@ -97,15 +100,14 @@ static int copy_names(const struct builder *b, const uint64_t *keys, uint32_t n,
 	return err;
 }
 
-static int try_names(const struct builder *b, struct symtab *t)
+static int try_names(const struct builder *b, struct symtab *t, size_t most)
 {
-	size_t table = (size_t)t->n * sizeof(*t->syms);
-	struct names to = { .most = table < SYMTAB_MAX_BYTES ? SYMTAB_MAX_BYTES - table : 0 };
+	struct names to = { .most = most };
 	uint64_t *keys;
 	uint32_t *names;
 	int err;
 
-	if (!to.most)
+	if (t->n > most / SHORTEST)
 		return -ENOSPC;
 	keys = malloc((t->n + 1ul) * sizeof(*keys));
 	names = malloc((t->n + 1ul) * sizeof(*names));
@@ -140,14 +142,20 @@ static void leave_out(struct symtab *t, uint32_t below)
 	t->n = n;
 }
 
-int builder_name_symbols(const struct builder *b, struct symtab *t)
+int builder_name_symbols(const struct builder *b, struct symtab *t, uint32_t along)
 {
 	uint32_t below = SMALL;
-	int err;
+	int err = 0;
 
-	while ((err = try_names(b, t)) == -ENOSPC && t->n) {
+	for (; t->n; below *= 2) {
+		size_t table = (size_t)t->n * sizeof(*t->syms), room = table < SYMTAB_MAX_BYTES ? SYMTAB_MAX_BYTES - table : 0;
+
+		err = room ? try_names(b, t, room < along ? room : along) : -ENOSPC;
+		if (err == -ENOSPC && room && along < SYMTAB_MAX_BYTES)
+			err = 0;	/* they stay in the file */
+		if (err != -ENOSPC)
+			return err;
 		leave_out(t, below);
-		below *= 2;
 	}
-	return err;
+	return try_names(b, t, along);
 }

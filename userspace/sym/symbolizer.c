@@ -294,7 +294,7 @@ static int read_vdso(const struct module *m, struct symtab **ret)
 
 	if (err)
 		return err;
-	err = symtab_build(&img, NULL, ret);
+	err = symtab_build(&img, NULL, UINT32_MAX, ret);
 	elf_image_close(&img);
 	return err;
 }
@@ -315,6 +315,8 @@ static int read_table(const struct symbolizer *sz, struct module *m, uint32_t pi
 	err = elf_reader_symbols(sz->reader, m->fd, debug.fd, ret);
 	if (err && err != -EAGAIN && debug.fd >= 0)	/* it is the debug file that cannot be read */
 		err = elf_reader_symbols(sz->reader, m->fd, -1, ret);
+	if (!err && (*ret)->debug_fd >= 0)
+		debug.fd = -1;
 	debug_file_close(&debug);
 	return err;
 }
@@ -414,14 +416,18 @@ static uint32_t name_by_symbol(struct symbolizer *sz, struct module *m, uint64_t
 	uint64_t key;
 	uint32_t id;
 	size_t len;
+	int err;
 
 	if (!t || !symtab_find(t, offset, &hit))
 		return name_by_offset(sz, m, offset);
 	key = KEY_SYMBOL | (uint64_t)m->id << SF_FRAME_MODULE_SHIFT | hit.index;
 	if (cache_get(sz, key, &id))
 		return id;
-	if (symtab_name(t, &hit, sz->raw, sizeof(sz->raw)) <= 0)
+	err = elf_reader_name(sz->reader, m->fd, t, &hit, sz->raw, sizeof(sz->raw));
+	if (err) {
+		*ret_final = err != -EAGAIN;
 		return name_by_offset(sz, m, offset);
+	}
 	len = sym_demangle(sz->raw, sz->name, sizeof(sz->name) - sizeof("@plt"));
 	if (hit.plt)
 		strcpy(sz->name + len, "@plt");
