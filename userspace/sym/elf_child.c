@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -118,6 +119,7 @@ void elf_child_main(int sock, int mem)
 	struct elf_ask ask;
 	int fds[2];
 
+	prctl(PR_SET_NAME, "sfbpf-names");
 	reader_jail_enter(&(struct reader_limits){ .memory = ELF_CHILD_MEMORY, .output = SYMTAB_MAX_BYTES, .keep = KEEP_BYTES });
 	/* Who asks waits for it. Without the right to it a process like others. */
 	setpriority(PRIO_PROCESS, 0, FORK_CHILD_NICE);

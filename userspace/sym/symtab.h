@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #define SYMTAB_NAME_MAX 4096		/* bytes of a name, with its NUL; longer ones are cut */
-#define SYMTAB_MAX_BYTES (12u << 20)	/* of a table, with its names if it has them */
+#define SYMTAB_MAX_BYTES (16u << 20)	/* of a table, with its names if it has them */
 #define SYMTAB_PLT 0x80000000u		/* in symtab_sym.size */
 
 /* Names that are not along: bit 31 says which string table, the rest is the offset in it. */
