@@ -15,7 +15,8 @@
 #include "sym/packed_symbols.h"
 
 #define CRC_MAX (512u << 20)	/* bytes that are read only to know whether a file is the right one */
-#define KEEP_BYTES (4 << 20)
+#define KEEP_BYTES (16 << 20)	/* of memory from file to file, as fresh pages are what small ones cost; an idle child ends anyway */
+#define KEEP_TABLE (1 << 20)
 #define SHORT_NAME 128
 
 static int read_crc(int fd, uint32_t *ret)
@@ -66,7 +67,8 @@ static int tell_symbols(const struct elf_image *img, int debug_fd, int mem, stru
 	struct symtab *t = NULL;
 	int err = read_symbols(img, debug_fd, &t);
 
-	if (!err && (ftruncate(mem, 0) || lseek(mem, 0, SEEK_SET)))
+	/* The last one has been taken. */
+	if (!err && ((lseek(mem, 0, SEEK_END) > KEEP_TABLE && ftruncate(mem, 0)) || lseek(mem, 0, SEEK_SET)))
 		err = -EIO;
 	if (!err)
 		err = symtab_write(t, mem);
