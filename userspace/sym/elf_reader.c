@@ -70,6 +70,11 @@ void elf_reader_take_time(struct elf_reader *r)
 	r->unhurried = true;
 }
 
+bool elf_reader_has_time(const struct elf_reader *r)
+{
+	return r && r->unhurried;
+}
+
 void elf_reader_rest(struct elf_reader *r)
 {
 	if (r->child.pid && clock_ns(CLOCK_MONOTONIC) - r->used_ns > IDLE_NS)

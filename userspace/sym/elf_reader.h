@@ -28,6 +28,7 @@ struct elf_reader *elf_reader_new(struct fork_server *server, fork_child_fn chil
 void elf_reader_free(struct elf_reader *r);
 /* From now on nothing waits for us: only each file's own limit counts. */
 void elf_reader_take_time(struct elf_reader *r);
+bool elf_reader_has_time(const struct elf_reader *r);	/* that was said; r NULL: false */
 /*
  * 0 or -errno: -EAGAIN, later; -ECHILD, the file breaks its reader; -ETIMEDOUT; else what the child said. r NULL: -ENOENT. fd: a regular file,
  * whose position is no longer what it was.

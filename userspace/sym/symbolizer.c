@@ -321,12 +321,12 @@ static int read_table(const struct symbolizer *sz, struct module *m, uint32_t pi
 	return err;
 }
 
-/* All tables together have a limit: those that were not used for longest are read again when they are. */
+/* All tables together have a limit: those that were not used for longest are read again when they are. Not at the end, where that had no end. */
 static void make_room(struct symbolizer *sz, const struct module *fresh)
 {
-	uint64_t sum = 0;
+	uint64_t sum;
 
-	for (;;) {
+	while (!elf_reader_has_time(sz->reader)) {
 		struct module *oldest = NULL;
 
 		sum = 0;
@@ -424,6 +424,10 @@ static uint32_t name_by_symbol(struct symbolizer *sz, struct module *m, uint64_t
 	if (cache_get(sz, key, &id))
 		return id;
 	err = elf_reader_name(sz->reader, m->fd, t, &hit, sz->raw, sizeof(sz->raw));
+	if (err == -ETIMEDOUT || err == -ECHILD) {	/* not once for each of its functions */
+		free_table(m);
+		m->symbols = (void *)&no_table;
+	}
 	if (err) {
 		*ret_final = err != -EAGAIN;
 		return name_by_offset(sz, m, offset);
