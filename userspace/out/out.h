@@ -38,7 +38,8 @@ struct run_stats {
 		uint64_t full;			/* times when there was no room, nor any to be had */
 		uint64_t turns;			/* times when, after a while, there was: the place of others in use */
 	} tables;
-	struct { uint64_t died, late, failed; } parsers;	/* processes that read files: ended by themselves, for taking too long; files lost so */
+	/* processes that read files: ended by themselves, for taking too long; files lost so; names put off because others took too long; cut off */
+	struct { uint64_t died, late, failed, deferred, cut; } parsers;
 	const struct run_program *programs;
 	size_t nprograms;
 	struct { double cpu_ms; uint64_t rss_peak_kb; } self;
