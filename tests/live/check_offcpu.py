@@ -15,7 +15,8 @@ import harness as h
 
 SECONDS = int(os.environ.get("SECONDS", "4"))
 L = r"\[libc(-2\.[0-9]+)?\.so(\.6)?\+0x[0-9a-f]+\]"
-S = r"_start;(__libc_start_main[^;]*|" + L + r");(__libc_start_call_main|" + L + r");main;start;run"
+S0 = r"_start;(__libc_start_main[^;]*|" + L + r");(__libc_start_call_main|" + L + r");main"
+S = S0 + ";start;run"
 T = r"((__)?clone3?|" + L + r");(start_thread|" + L + r");thread;start;run"
 C = r"(;[^;]+(?<!_\[k\])){1,4}"             # the C library's part, down to the system call
 K = r"(;[^;]+_\[k\])+"
@@ -383,6 +384,33 @@ def check_alike(name):
     h.check("offcpu-alike", best(alike_errors))
 
 
+# block's HOW of tests/programs/again.c: the chain, and what tells the stack of the long blocks from that of the short ones.
+AGAIN = {"loaded": (S0 + ";loaded_run;loaded_turn;ag_enter;ag[ab]_block;syscall" + K, ";aga_block;", ";agb_block;"),
+         "outermost": (S0 + ";outermost_run;outermost_[ab](;inner_down){20};inner_block;syscall" + K, ";outermost_a;", ";outermost_b;"),
+         "exchanged": (S0 + ";exchanged_run;exchanged_block;syscall" + K, "pipe_read_[k]", ";unix_stream_")}
+
+
+def again_errors(how):
+    """Stacks that look like the thread's last one in all but one thing: each has its own share of the time."""
+    chain, short, long = AGAIN[how]
+    stacks, stats = offcpu([], command=[h.program("again"), str(SECONDS), how, "2000"])
+    mine = [s for s in stacks if any(f.endswith("_block") for f in s.frames)]
+    bad = [s for s in mine if not re.fullmatch(chain, ";".join(s.frames)) or (short in ";".join(s.frames)) == (long in ";".join(s.frames))]
+    errors = h.stats_errors(stats)
+    if h.total(bad) > 0.02 * h.total(mine) or h.total(mine) < 0.8e6 * SECONDS:
+        errors.append("%d us, other chains %d us: %s" % (h.total(mine), h.total(bad), h.worst(bad)))
+    share = h.total(s for s in mine if short in ";".join(s.frames)) / max(1, h.total(mine))
+    h.note("again, %s: share of the short blocks %.3f" % (how, share))
+    # A third, and more by what timers are late.
+    return errors + ([] if 0.31 < share < 0.38 else ["share of the short blocks %.3f" % share])
+
+
+def check_again(name):
+    """Code that is unloaded and other loaded in its place, another outermost function, another file under the descriptor."""
+    for how in AGAIN:
+        h.check("offcpu-again-" + how, best(lambda how=how: again_errors(how)))
+
+
 def check_usage(name):
     errors = []
     for args in (["-m", "12abc"], ["-m", ""], ["-M", "-1"], ["--state", "Q"], ["--state", ""], ["--state", "S,"], ["-F", "99"],
@@ -395,4 +423,5 @@ def check_usage(name):
 
 if __name__ == "__main__":
     h.run_checks([check_chains_back, check_chains_leave, check_totals, check_pingpong, check_thin, check_full_maps, check_generations,
-                  check_wakers, check_chains_of_wakers, check_limits, check_filters, check_tables, check_alike, check_usage])
+                  check_wakers, check_chains_of_wakers, check_limits, check_filters, check_tables, check_alike,
+                  check_again, check_usage])
