@@ -7,21 +7,18 @@
 #define JOIN2(a, b) a##b
 #define JOIN(a, b) JOIN2(a, b)
 
-long ag_enter(long usec);
+void ag_enter(const volatile long *usec);
 
-static NOIPA long JOIN(AGAIN, _block)(long usec)
+static NOIPA void JOIN(AGAIN, _block)(const volatile long *usec)
 {
-	struct timespec ts = { 0, usec * 1000 };
+	struct timespec ts = { 0, *usec * 1000 };
 	long r = syscall(SYS_nanosleep, &ts, NULL);
 
 	prog_keep(&r);
-	return r;
 }
 
-NOIPA long ag_enter(long usec)
+NOIPA void ag_enter(const volatile long *usec)
 {
-	long r = JOIN(AGAIN, _block)(usec);
-
-	prog_keep(&r);
-	return r;
+	JOIN(AGAIN, _block)(usec);
+	prog_keep(usec);
 }
