@@ -6,8 +6,8 @@ pgbench.py [ROUNDS [SECONDS [CASE...]]]    CASE: filter, all, each with -select 
                                            programs; no network, a cluster of its own under /tmp
 SFBPF_OLD=PATH: another sfbpf to compare with, in the same rounds.
 
-One server and one pgbench run all the time. A round is a slice of SECONDS with each of the tools and one without any, in an order
-that changes. What a slice tells: transactions a second, and transactions for each second of CPU time that the server and
+One server and one pgbench run all the time. A round is a slice of SECONDS with each of the tools and two without any, in an order
+that changes: what the second of these "loses" to the first is what the machine does to all of them. What a slice tells: transactions a second, and transactions for each second of CPU time that the server and
 pgbench took (schedstat), which depends less on what else the machine does. Beside that come slices with kernel.bpf_stats, which say where
 BPF's time goes; they are not compared. Prints the checks' lines: throughput lost with -m 100us below 3 %, without a filter
 below 10 %, and chains of the server's waits that reach main.
@@ -160,13 +160,13 @@ def percent(values):
 
 
 def rounds(load, tools, options, n, seconds):
-    """{name: [(tps, transactions per CPU second, share of all CPUs in user space)]}, "" without any."""
-    got = {name: [] for name in [""] + list(tools)}
+    """{name: [(tps, transactions per CPU second, share of all CPUs in user space)]}, "" and "nothing" without any."""
+    got = {name: [] for name in ["", "nothing"] + list(tools)}
     order = list(got)
     for i in range(n):
         order = order[1:] + order[:1] if i % 2 else order[::-1]
         for name in order:
-            tool = Tool(tools[name], options, False) if name else None
+            tool = Tool(tools[name], options, False) if name in tools else time.sleep(2)
             began, own = time.monotonic(), -cpu_ns([tool.p.pid]) if tool else 0
             tps, per_cpu = load.slice(seconds)
             own += cpu_ns([tool.p.pid]) if tool else 0

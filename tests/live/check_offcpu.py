@@ -354,6 +354,10 @@ def check_tables(name):
     threads = [row for row in rows if row[0] == str(p.pid) and len(row) == 9]
     if len(threads) != 3 or any(abs(int(row[2]) - 2e6) > 2e5 for row in threads):
         errors.append("threads: %s" % threads)
+    late = subprocess.run([h.SFBPF, "offcpu", "--threads", "--format", "text", "--", h.link_program("block", BL + "late"), "1", "sleep", "10000"],
+                        capture_output=True, text=True, timeout=60)
+    if not re.search("^ +([0-9]+) +\\1 .*  " + BL + "late$", late.stdout, re.M):
+        errors.append("a command's first thread is not there under its name: %s" % late.stdout[-300:])
     slots = re.findall(r"^ +(\d+) us \.\. +\d+ us +(\d+) \|", r.stdout, re.M)
     if sum(int(n) for us, n in slots if int(us) in (8192, 16384)) < 300:
         errors.append("histogram: %s" % slots)
