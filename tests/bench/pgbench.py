@@ -126,13 +126,28 @@ class Load:
         h.stop(self.p)
 
 
+def wait_attached(p):
+    """Until its programs are attached, which takes long beside a load that goes before it, and then until the first tables are there."""
+    end = time.monotonic() + 60
+    while time.monotonic() < end and p.poll() is None:
+        try:
+            fds = [os.readlink("/proc/%d/fd/%s" % (p.pid, fd)) for fd in os.listdir("/proc/%d/fd" % p.pid)]
+        except OSError:
+            fds = []
+        if sum("bpf_link" in fd or "bpf-link" in fd for fd in fds) >= 2 and len(os.listdir("/proc/%d/task" % p.pid)) > 1:
+            time.sleep(2)
+            return
+        time.sleep(0.1)
+    raise ValueError("offcpu does not begin")
+
+
 class Tool:
     """offcpu over the whole machine, once its tables are there: what a run of a minute does once is not its overhead."""
 
     def __init__(self, binary, options, stats):
         self.out, self.stats = h.tmpfile("pgbench.folded"), h.tmpfile("pgbench.json") if stats else None
         self.p = h.start([binary, "offcpu", "-a", "-o", self.out] + options + (["--stats", self.stats] if stats else []), stderr=subprocess.PIPE)
-        time.sleep(2)
+        wait_attached(self.p)
 
     def finish(self):
         self.p.send_signal(2)
@@ -181,7 +196,7 @@ def programs(load, name, binary, options, seconds):
     shares, costs, blocks, errors = [], {}, [], []
     for _ in range(STATS_SLICES):
         rec = h.Recording(options + ["-a"], seconds + 60, tool="offcpu", binary=binary)
-        time.sleep(2)
+        wait_attached(rec.p)
         load.slice(seconds)
         stacks, stats = rec.interrupt()
         account = stats["off_cpu"]
