@@ -19,6 +19,7 @@ import pwd
 import random
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -150,7 +151,7 @@ class Tool:
         wait_attached(self.p)
 
     def finish(self):
-        self.p.send_signal(2)
+        self.p.send_signal(signal.SIGINT)
         err = self.p.communicate(timeout=120)[1].decode(errors="replace")
         h.stop(self.p)
         if self.p.returncode:
@@ -258,6 +259,7 @@ def main():
     n = int(sys.argv[1]) if len(sys.argv) > 1 else 20
     seconds = int(sys.argv[2]) if len(sys.argv) > 2 else 4
     cluster = None
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))      # a server that is left behind would run for ever
     try:
         cluster = Cluster()
         cluster.start()
@@ -266,6 +268,7 @@ def main():
     except h.Skip as e:
         h.skip("pgbench", str(e))
     finally:
+        h.stop_all()
         if cluster:
             cluster.stop()
     sys.exit(h.exit_status())
