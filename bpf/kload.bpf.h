@@ -10,7 +10,7 @@
 
 #include "maps.bpf.h"
 
-#ifndef SF_PLAIN
+#ifndef SF_NO_CAST
 extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym __weak;
 #endif
 
@@ -19,7 +19,7 @@ static __always_inline u64 kload(u64 addr)
 {
 	u64 val = 0;
 
-#ifndef SF_PLAIN
+#ifndef SF_NO_CAST
 	if (cfg_rdonly_cast) {
 		/* maple_range_64 serves as "a struct with a scalar at a known place". */
 		u64 at = addr - bpf_core_field_offset(struct maple_range_64, pivot[0]);

@@ -69,6 +69,7 @@ static __always_inline void off_add_thread(const struct sf_scratch *s, u32 state
 	if (!t || state >= SF_OFF_STATES)
 		return;
 	/* Only the thread itself adds here, or the iterator once the thread cannot any more. */
+	__builtin_memcpy(t->comm, s->sample.comm, SF_COMM);	/* its last one: a command was our child before it began */
 	t->ns[state] += ns;
 	t->count += s->off_times;
 	if (each > t->max_ns)

@@ -4,4 +4,5 @@
  * from here is the on-CPU half; both objects have the same programs, maps and globals.
  */
 #define SF_PLAIN 1
+#define SF_NO_CAST 1
 #include "sfbpf.bpf.c"

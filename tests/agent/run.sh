@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# run.sh: the agent's checks, its programs side by side. Needs root and a kernel that lets sfbpf record; else one SKIP line.
+# run.sh: the agent's checks, its programs side by side, and what it costs alone. Needs root and a kernel that lets sfbpf record; else one SKIP line.
 set -eu
 cd "$(dirname "$0")/../.."
 : "${OUTPUT:=build}"
@@ -33,16 +33,23 @@ for check in $checks; do
 	pids="$pids $!"
 done
 status=0
+report() {	# CHECK STATUS
+	cat "$log/$1"
+	if [ "$2" != 0 ]; then
+		status=1
+		grep -q '^FAIL ' "$log/$1" || echo "FAIL agent-$1: $(tail -n 1 "$log/$1")"
+	fi
+}
 for check in $checks; do
 	pid=${pids%% *}
 	[ -n "$pid" ] || { pids=${pids# }; pid=${pids%% *}; }
 	pids=${pids#"$pid"}
 	code=0
 	wait "$pid" || code=$?
-	cat "$log/$check"
-	if [ $code != 0 ]; then
-		status=1
-		grep -q '^FAIL ' "$log/$check" || echo "FAIL agent-$check: $(tail -n 1 "$log/$check")"
-	fi
+	report "$check" $code
 done
+# What it costs, with no others beside it.
+code=0
+$python -B tests/agent/check_cost.py >"$log/cost" 2>&1 || code=$?
+report cost $code
 exit $status

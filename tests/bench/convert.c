@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
  * convert ROUNDS FILE...: how long it takes to turn a file's unwind tables into those that BPF searches, in CPU time of
- * this thread, the median of the rounds; one JSON object a line. Beside it the same from the cache on disk, in a child, and libdw, asked for the row of every place.
+ * this thread, the median of the rounds; one JSON object a line. Memory is kept from round to round, as the profiler's child keeps it
+ * from file to file. Beside it the same from the cache on disk, in a child, and libdw, asked for the row of every place.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -196,7 +197,7 @@ static struct table_parser parser;
 static bool child_begin(void)
 {
 	const struct table_parser_opts opts = {
-		.server = fork_server_start(table_child_main), .limits = { 1ull << 30, 1ull << 28 }, .cpu_ns = UINT64_MAX, .wall_ns = UINT64_MAX,
+		.server = fork_server_start(), .child = table_child_main, .limits = { 1ull << 30, 1ull << 28 }, .cpu_ns = UINT64_MAX, .wall_ns = UINT64_MAX,
 	};
 
 	table_parser_init(&parser, &opts);
@@ -321,6 +322,7 @@ int main(int argc, char **argv)
 #ifdef HAVE_LIBDW
 	elf_version(EV_CURRENT);
 #endif
+	table_child_keep_memory();
 	if (!child_begin() || !cache_begin()) {
 		fputs("convert: no child, or no directory for the cache\n", stderr);
 		return 1;

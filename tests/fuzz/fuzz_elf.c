@@ -35,9 +35,9 @@ static void all_symbols(const struct elf_image *img)
 	struct symtab_hit hit;
 	char name[256];
 
-	if (symtab_build(img, &t))
+	if (symtab_build(img, NULL, UINT32_MAX, &t))
 		return;
-	for (uint32_t i = 0; i < symtab_count(t) && i < 4096; i++)
+	for (uint32_t i = 0; i < t->n && i < 4096; i++)
 		if (symtab_at(t, i, &hit))
 			symtab_name(t, &hit, name, sizeof(name));
 	for (uint64_t off = 0; off < 65536; off += 997)

@@ -13,26 +13,28 @@ import time
 
 import harness as h
 
+BL = "b%03x-" % (os.getpid() & 0xfff)     # names of this run's programs: other runs on the machine are not to be counted
 SECONDS = int(os.environ.get("SECONDS", "4"))
 L = r"\[libc(-2\.[0-9]+)?\.so(\.6)?\+0x[0-9a-f]+\]"
-S = r"_start;(__libc_start_main[^;]*|" + L + r");(__libc_start_call_main|" + L + r");main;start;run"
+S0 = r"_start;(__libc_start_main[^;]*|" + L + r");(__libc_start_call_main|" + L + r");main"
+S = S0 + ";start;run"
 T = r"((__)?clone3?|" + L + r");(start_thread|" + L + r");thread;start;run"
 C = r"(;[^;]+(?<!_\[k\])){1,4}"             # the C library's part, down to the system call
 K = r"(;[^;]+_\[k\])+"
 
 # Name, block's arguments, threads, chain. All of them are recorded together.
 CHAINS = [
-    ("bl-sleep10", "sleep 10000", 1, S + ";sleep_run;sleep_wait" + C + K),
-    ("bl-sleep100", "sleep 100000", 1, S + ";sleep_run;sleep_wait" + C + K),
-    ("bl-still", "still 0", 1, S + ";still_run;sleep_wait" + C + K),
-    ("bl-epoll", "epoll 20000", 1, S + ";epoll_run;epoll_block" + C + K),
-    ("bl-futex", "futex 2000 2", 2, "(" + S + ";fa_run|" + T + ";fb_run);(futex_wait_for|sleep_wait|futex_pass_to)" + C + K),
-    ("bl-pipe", "pipe 2000 2", 2, "(" + S + ";pa_run|" + T + ";pb_run);(pipe_wait|sleep_wait|pipe_pass)" + C + K),
-    ("bl-slow", "slow 5000 2", 2, "(" + S + ";slow_read;pipe_wait|" + T + ";slow_write;(sleep_wait|pipe_pass))" + C + K),
-    ("bl-convoy", "convoy 1000 8", 8, "(" + S + "|" + T + ");convoy_run;convoy_lock(;sleep_wait)?" + C + K),
-    ("bl-fsync", "fsync 64", 1, S + ";fsync_run(;fsync_block)?" + C + K),
-    ("bl-wait", "wait 10000", 2, S + ";wait_run(;wait_block)?" + C + K),
-    ("bl-vfork", "vfork 10000", 2, S + ";vfork_run(;vfork_block|;wait_block)" + C + K),
+    (BL + "sleep10", "sleep 10000", 1, S + ";sleep_run;sleep_wait" + C + K),
+    (BL + "sleep100", "sleep 100000", 1, S + ";sleep_run;sleep_wait" + C + K),
+    (BL + "still", "still 0", 1, S + ";still_run;sleep_wait" + C + K),
+    (BL + "epoll", "epoll 20000", 1, S + ";epoll_run;epoll_block" + C + K),
+    (BL + "futex", "futex 2000 2", 2, "(" + S + ";fa_run|" + T + ";fb_run);(futex_wait_for|sleep_wait|futex_pass_to)" + C + K),
+    (BL + "pipe", "pipe 2000 2", 2, "(" + S + ";pa_run|" + T + ";pb_run);(pipe_wait|sleep_wait|pipe_pass)" + C + K),
+    (BL + "slow", "slow 5000 2", 2, "(" + S + ";slow_read;pipe_wait|" + T + ";slow_write;(sleep_wait|pipe_pass))" + C + K),
+    (BL + "convoy", "convoy 1000 8", 8, "(" + S + "|" + T + ");convoy_run;convoy_lock(;sleep_wait)?" + C + K),
+    (BL + "fsync", "fsync 64", 1, S + ";fsync_run(;fsync_block)?" + C + K),
+    (BL + "wait", "wait 10000", 2, S + ";wait_run(;wait_block)?" + C + K),
+    (BL + "vfork", "vfork 10000", 2, S + ";vfork_run(;vfork_block|;wait_block)" + C + K),
 ]
 
 
@@ -59,14 +61,14 @@ def judge_chains(label, options):
         total = h.total(mine)
         errors = []
         # fsync writes as well, and children are not there all the time.
-        least = 0.2 if name in ("bl-fsync", "bl-wait", "bl-vfork") else 0.9
+        least = 0.2 if name in (BL + "fsync", BL + "wait", BL + "vfork") else 0.9
         if not least * usec * threads < total < 1.001 * usec * threads:
             errors.append("%d us blocked, %d threads for %d us" % (total, threads, usec))
         if h.total(bad) > 0.01 * total:
             errors.append("%.2f %% have another chain: %s" % (100 * h.total(bad) / total, h.worst(bad)))
-        if name == "bl-still" and abs(total - usec) > 0.001 * usec:
+        if name == BL + "still" and abs(total - usec) > 0.001 * usec:
             errors.append("%d us of %d" % (total, usec))
-        h.check("offcpu-%s-%s" % (label, name), errors)
+        h.check("offcpu-%s-bl-%s" % (label, name[len(BL):]), errors)
     h.check("offcpu-%s-account" % label, h.stats_errors(stats))
 
 
@@ -82,7 +84,7 @@ def check_chains_leave(name):
 
 def measured(options, args, seconds):
     """Runs block under offcpu from start to end. Its stacks, the account, and what it measured itself."""
-    name = "bl-" + args.split()[0]
+    name = BL + args.split()[0]
     path = h.tmpfile("block-report")
     command = [h.link_program("block", name), str(seconds)] + args.split()
     stolen = -stolen_us()
@@ -222,24 +224,24 @@ def full_profile_errors(take):
 
 def check_wakers(name):
     """The other thread's chain behind --; clocks are interrupts."""
-    launch("bl-futex", "futex 2000 2")
-    launch("bl-pipe", "pipe 2000 2")
-    launch("bl-sleep", "sleep 5000")
+    launch(BL + "futex", "futex 2000 2")
+    launch(BL + "pipe", "pipe 2000 2")
+    launch(BL + "sleep", "sleep 5000")
     time.sleep(0.5)
     for take in ("back", "leave"):
         stacks, _ = offcpu(["--wakers", "--take", take], SECONDS)
         errors = []
         for comm, waits, own, other in (
-                ("bl-futex", "futex_wait_for", S + ";fa_run;", T + ";fb_run;futex_pass_to" + C + K),
-                ("bl-futex", "futex_wait_for", T + ";fb_run;", S + ";fa_run;futex_pass_to" + C + K),
-                ("bl-pipe", "pipe_wait", S + ";pa_run;", T + ";pb_run;pipe_pass" + C + K),
-                ("bl-pipe", "pipe_wait", T + ";pb_run;", S + ";pa_run;pipe_pass" + C + K)):
+                (BL + "futex", "futex_wait_for", S + ";fa_run;", T + ";fb_run;futex_pass_to" + C + K),
+                (BL + "futex", "futex_wait_for", T + ";fb_run;", S + ";fa_run;futex_pass_to" + C + K),
+                (BL + "pipe", "pipe_wait", S + ";pa_run;", T + ";pb_run;pipe_pass" + C + K),
+                (BL + "pipe", "pipe_wait", T + ";pb_run;", S + ";pa_run;pipe_pass" + C + K)):
             mine = [s for s in stacks if s.comm == comm and re.match(own + waits, ";".join(s.frames))]
             good = [s for s in mine if re.fullmatch(own + waits + C + K + ";--;" + comm + ";" + other, ";".join(s.frames))]
             if not mine or h.total(good) < 0.98 * h.total(mine):
                 errors.append("%s: %d of %d us with the other's chain: %s" % (
                     comm, h.total(good), h.total(mine), h.worst([s for s in mine if s not in good])))
-        sleeps = [s for s in stacks if s.comm == "bl-sleep"]
+        sleeps = [s for s in stacks if s.comm == BL + "sleep"]
         timer = [s for s in sleeps if re.search(r";--;\[(hardirq|softirq)\](;[^;]+_\[k\])+$", ";".join(s.frames))]
         if h.total(timer) < 0.98 * h.total(sleeps) or not sleeps:
             errors.append("sleep: %d of %d us ended by an interrupt: %s" % (h.total(timer), h.total(sleeps), h.worst(sleeps)))
@@ -248,11 +250,11 @@ def check_wakers(name):
 
 def check_chains_of_wakers(name):
     """--chains: who woke the waker, three deep; the clock that began it all is an interrupt. With -p, too, and in JSON."""
-    p = launch("bl-relay", "relay 5000 4")
+    p = launch(BL + "relay", "relay 5000 4")
     time.sleep(0.5)
     own = T + r";%s;relay_wait" + C + K
-    by = r";--;bl-relay;" + T + r";%s;relay_pass" + C + K
-    first = r";--;bl-relay;" + S + r";relay_first;relay_pass" + C + K
+    by = r";--;" + BL + "relay;" + T + r";%s;relay_pass" + C + K
+    first = r";--;" + BL + "relay;" + S + r";relay_first;relay_pass" + C + K
     clock = r";--;\[(hardirq|softirq)\](;[^;]+_\[k\])+"
     want = [("relay_second", own % "relay_second" + first + clock),
             ("relay_third", own % "relay_third" + by % "relay_second" + first + clock),
@@ -303,10 +305,10 @@ def check_generations(name):
 
 def limits_errors():
     errors = []
-    for options, want in ((["-m", "50ms"], {"bl-sleep100"}), (["-M", "50000"], {"bl-sleep10", "bl-vfork"}),
-                          (["--state", "D", "-m", "5ms"], {"bl-vfork"})):
+    for options, want in ((["-m", "50ms"], {BL + "sleep100"}), (["-M", "50000"], {BL + "sleep10", BL + "vfork"}),
+                          (["--state", "D", "-m", "5ms"], {BL + "vfork"})):
         stacks, _ = offcpu(options, 2)
-        seen = {s.comm for s in stacks if s.comm in ("bl-sleep10", "bl-sleep100", "bl-vfork") and s.count > 250000}
+        seen = {s.comm for s in stacks if s.comm in (BL + "sleep10", BL + "sleep100", BL + "vfork") and s.count > 250000}
         if seen != want:
             errors.append("%s shows %s" % (" ".join(options), " ".join(sorted(seen))))
     return errors
@@ -314,22 +316,22 @@ def limits_errors():
 
 def check_limits(name):
     """-m, -M and --state decide on whole blocks, or on what the run's edges leave of them."""
-    launch("bl-sleep10", "sleep 10000")
-    launch("bl-sleep100", "sleep 100000")
-    launch("bl-vfork", "vfork 10000")
+    launch(BL + "sleep10", "sleep 10000")
+    launch(BL + "sleep100", "sleep 100000")
+    launch(BL + "vfork", "vfork 10000")
     time.sleep(0.5)
     h.check("offcpu-limits", best(limits_errors))
 
 
 def check_filters(name):
-    wanted = launch("bl-in", "sleep 5000 3")
-    launch("bl-out", "sleep 5000 3")
+    wanted = launch(BL + "in", "sleep 5000 3")
+    launch(BL + "out", "sleep 5000 3")
     time.sleep(0.5)
     errors = []
     tid = sorted(int(t) for t in os.listdir("/proc/%d/task" % wanted.pid))[-1]
-    for options, threads in ((["-p", str(wanted.pid)], 3), (["-t", str(tid)], 1), (["--comm", "bl-i*"], 3)):
+    for options, threads in ((["-p", str(wanted.pid)], 3), (["-t", str(tid)], 1), (["--comm", BL + "i*"], 3)):
         stacks, stats = offcpu(options, 2)
-        if {s.comm for s in stacks} != {"bl-in"}:
+        if {s.comm for s in stacks} != {BL + "in"}:
             errors.append("%s shows %s" % (options[0], {s.comm for s in stacks}))
         if abs(h.total(stacks) - threads * stats["duration_s"] * 1e6) > 0.05 * h.total(stacks):
             errors.append("%s: %d us of %d threads" % (options[0], h.total(stacks), threads))
@@ -341,17 +343,21 @@ def check_filters(name):
 
 def check_tables(name):
     """--hist and --threads."""
-    p = launch("bl-table", "sleep 10000 3")
+    p = launch(BL + "table", "sleep 10000 3")
     time.sleep(0.5)
     r = subprocess.run([h.SFBPF, "offcpu", "-p", str(p.pid), "--hist", "--threads", "--format", "text", "2"],
                        capture_output=True, text=True, timeout=60)
     errors = []
     if r.returncode:
         errors.append("exit code %d: %s" % (r.returncode, r.stderr[-200:]))
-    rows = [line.split() for line in r.stdout.splitlines() if line.endswith("  bl-table")]
+    rows = [line.split() for line in r.stdout.splitlines() if line.endswith("  " + BL + "table")]
     threads = [row for row in rows if row[0] == str(p.pid) and len(row) == 9]
     if len(threads) != 3 or any(abs(int(row[2]) - 2e6) > 2e5 for row in threads):
         errors.append("threads: %s" % threads)
+    late = subprocess.run([h.SFBPF, "offcpu", "--threads", "--format", "text", "--", h.link_program("block", BL + "late"), "1", "sleep", "10000"],
+                        capture_output=True, text=True, timeout=60)
+    if not re.search("^ +([0-9]+) +\\1 .*  " + BL + "late$", late.stdout, re.M):
+        errors.append("a command's first thread is not there under its name: %s" % late.stdout[-300:])
     slots = re.findall(r"^ +(\d+) us \.\. +\d+ us +(\d+) \|", r.stdout, re.M)
     if sum(int(n) for us, n in slots if int(us) in (8192, 16384)) < 300:
         errors.append("histogram: %s" % slots)
@@ -383,6 +389,33 @@ def check_alike(name):
     h.check("offcpu-alike", best(alike_errors))
 
 
+# block's HOW of tests/programs/again.c: the chain, and what tells the stack of the long blocks from that of the short ones.
+AGAIN = {"loaded": (S0 + ";loaded_run;loaded_turn;ag_enter;ag[ab]_block;syscall" + K, ";aga_block;", ";agb_block;"),
+         "outermost": (S0 + ";outermost_run;outermost_[ab](;inner_down){20};inner_block;syscall" + K, ";outermost_a;", ";outermost_b;"),
+         "exchanged": (S0 + ";exchanged_run;exchanged_block;syscall" + K, "pipe_read_[k]", ";unix_stream_")}
+
+
+def again_errors(how):
+    """Stacks that look like the thread's last one in all but one thing: each has its own share of the time."""
+    chain, short, long = AGAIN[how]
+    stacks, stats = offcpu([], command=[h.program("again"), str(SECONDS), how, "2000"])
+    mine = [s for s in stacks if any(f.endswith("_block") for f in s.frames)]
+    bad = [s for s in mine if not re.fullmatch(chain, ";".join(s.frames)) or (short in ";".join(s.frames)) == (long in ";".join(s.frames))]
+    errors = h.stats_errors(stats)
+    if h.total(bad) > 0.02 * h.total(mine) or h.total(mine) < 0.8e6 * SECONDS:
+        errors.append("%d us, other chains %d us: %s" % (h.total(mine), h.total(bad), h.worst(bad)))
+    share = h.total(s for s in mine if short in ";".join(s.frames)) / max(1, h.total(mine))
+    h.note("again, %s: share of the short blocks %.3f" % (how, share))
+    # A third, and more by what timers are late.
+    return errors + ([] if 0.31 < share < 0.38 else ["share of the short blocks %.3f" % share])
+
+
+def check_again(name):
+    """Code that is unloaded and other loaded in its place, another outermost function, another file under the descriptor."""
+    for how in AGAIN:
+        h.check("offcpu-again-" + how, best(lambda how=how: again_errors(how)))
+
+
 def check_usage(name):
     errors = []
     for args in (["-m", "12abc"], ["-m", ""], ["-M", "-1"], ["--state", "Q"], ["--state", ""], ["--state", "S,"], ["-F", "99"],
@@ -395,4 +428,5 @@ def check_usage(name):
 
 if __name__ == "__main__":
     h.run_checks([check_chains_back, check_chains_leave, check_totals, check_pingpong, check_thin, check_full_maps, check_generations,
-                  check_wakers, check_chains_of_wakers, check_limits, check_filters, check_tables, check_alike, check_usage])
+                  check_wakers, check_chains_of_wakers, check_limits, check_filters, check_tables, check_alike,
+                  check_again, check_usage])

@@ -6,6 +6,7 @@ check_security.py [NAME...]
 """
 
 import fcntl
+import json
 import os
 import pty
 import signal
@@ -395,6 +396,83 @@ def check_results_of_ones_own(name):
     h.check(name, errors)
 
 
+# ---- the process that reads files for names ----------------------------------------------------------------
+
+class NamesOfTop:
+    """top, which names what runs every second; what it says of a program that starts now."""
+
+    def __init__(self, seconds):
+        self.p = h.start([h.SFBPF, "top", "-b", "--json", "-F", "499", "-d", "1", "-n", str(seconds)], stdout=subprocess.PIPE)
+        wait_sampling(self.p.pid)
+
+    def start(self, comm):
+        h.start([h.copy_program("rec", comm), "0", "40"])
+
+    def reader(self, seconds=20.0):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            for pid in parsers(self.p.pid):
+                try:
+                    with open("/proc/%d/comm" % pid) as f:
+                        if f.read() == "sfbpf-names\n":
+                            return pid
+                except OSError:
+                    pass
+            time.sleep(0.02)
+        raise ValueError("no process reads names")
+
+    def finish(self):
+        out = self.p.communicate(timeout=90)[0]
+        return [json.loads(line) for line in out.splitlines()]
+
+
+def names_errors(windows, failed=0):
+    """Of the last one, where so many files may have no names."""
+    last = windows[-1]
+    errors = [] if any("rec_" in row.get("name", "") for row in last["functions"]) else ["no function of the program has its name"]
+    return errors + ([] if last["parsers"]["failed"] <= failed and not last["parsers"]["names_lost"] else ["files or names lost: %s" % last["parsers"]])
+
+
+def check_names_rights(name):
+    """What reads names has no capabilities, few system calls, and nothing open but its socket and the memory."""
+    top = NamesOfTop(4)
+    top.start("named")
+    pid = top.reader()
+    status = dict(rights(pid))[str(pid)]
+    errors = ["%s %s" % (field, status[field]) for field in ("CapPrm", "CapEff", "CapInh", "CapAmb", "CapBnd") if int(status[field], 16)]
+    if status["NoNewPrivs"].strip() != "1" or status["Seccomp"].strip() != "2":
+        errors.append("NoNewPrivs %s, Seccomp %s" % (status["NoNewPrivs"], status["Seccomp"]))
+    files = [os.readlink("/proc/%d/fd/%s" % (pid, fd)) for fd in os.listdir("/proc/%d/fd" % pid)]
+    if sum(not f.startswith(("socket:", "/memfd:")) for f in files) > 2:
+        errors.append("it has open: %s" % files)
+    windows = top.finish()
+    if os.path.exists("/proc/%d" % pid):
+        errors.append("it is still there after the end")
+    h.check(name, errors + names_errors(windows))
+
+
+def check_names_killed(name):
+    """What reads names is killed: another one does it, and that is counted."""
+    top = NamesOfTop(5)
+    os.kill(top.reader(), signal.SIGKILL)
+    top.start("named")
+    windows = top.finish()
+    h.check(name, names_errors(windows) + ([] if windows[-1]["parsers"]["died"] else ["it is not counted"]))
+
+
+def check_names_hang(name):
+    """One that does not come back, as if it waited for a disk, costs one file; two seconds later others have names."""
+    top = NamesOfTop(9)
+    os.kill(top.reader(), signal.SIGSTOP)
+    top.start("held-up")
+    time.sleep(4)
+    top.start("named")
+    windows = top.finish()
+    h.note("%s" % windows[-1]["parsers"])
+    h.check(name, names_errors(windows, 1) + ([] if windows[-1]["parsers"]["died"] else ["it is not counted"]))
+
+
 h.run_checks([check_rights_record, check_rights_command, check_rights_offcpu, check_rights_top, check_listed_set, check_file_capabilities,
               check_parser_rights, check_parser_killed, check_parser_hangs,
+              check_names_rights, check_names_killed, check_names_hang,
               check_results_of_sudo, check_snapshot_of_sudo, check_results_planted, check_results_of_ones_own])

@@ -218,11 +218,11 @@ class Recording:
 
     count = 0
 
-    def __init__(self, options, seconds=None, command=(), tool="record", env=None):
+    def __init__(self, options, seconds=None, command=(), tool="record", env=None, binary=None):
         Recording.count += 1
         self.folded = tmpfile("rec%d.folded" % Recording.count)
         self.stats = tmpfile("rec%d.json" % Recording.count)
-        argv = [SFBPF, tool, "-o", self.folded, "--stats", self.stats] + list(options)
+        argv = [binary or SFBPF, tool, "-o", self.folded, "--stats", self.stats] + list(options)
         if seconds is not None:
             argv.append(str(seconds))
         if command:

@@ -104,6 +104,9 @@ libraries() {
 	c libswapa.so libswap.c -shared -fPIC -DSWAP=swa -DSWAP_FRAME=3000
 	c libswapb.so libswap.c -shared -fPIC -DSWAP=swb -DSWAP_FRAME=1000
 	c dlswap dlswap.c
+	c libagaina.so libagain.c -shared -fPIC -DAGAIN=aga
+	c libagainb.so libagain.c -shared -fPIC -DAGAIN=agb
+	c again again.c -pthread
 	c libplt.so libplt.c -shared -fPIC
 	set -- plt.c "$out/libplt.so" "-Wl,-rpath,\$ORIGIN" -fplt
 	c plt-lazy "$@" -Wl,-z,lazy

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "elf_reader.h"
 #include "test.h"
 #include "tui/batch.h"
 #include "tui/live.h"
@@ -27,6 +28,7 @@ FUNCTION(worker)
 #define KERNEL_BASE 0xffffffff81000000ull
 
 struct fixture {
+	struct test_reader reader;
 	struct modules *modules;
 	struct symbolizer *symbols;
 	struct profile *profile;
@@ -116,11 +118,16 @@ static inline void add(struct profile *p, const struct made *m)
 		EXPECT_EQ(profile_add(p, &rec.s), 0);
 }
 
-static const char kallsyms[] =
-	"ffffffff81000000 T vfs_read\n"
-	"ffffffff81001000 T process_one_work\n"
-	"ffffffff81002000 T do_syscall_64\n"
-	"ffffffff81003000 T end\n";
+static inline bool kernel_name(void *ctx, uint64_t addr, char *ret, size_t cap)
+{
+	static const char *const names[] = { "vfs_read", "process_one_work", "do_syscall_64", "end" };
+	uint64_t page = (addr - KERNEL_BASE) >> 12;
+
+	(void)ctx;
+	if (page < 4)
+		snprintf(ret, cap, "%s", names[page]);
+	return page < 4;
+}
 
 /* 100 samples: demo 70 (20 in read(2)), two threads of "pool" 20 (10 incomplete), a kernel thread 10. */
 static inline void fill(struct profile *p)
@@ -151,17 +158,13 @@ static inline void set_module(struct module *m, const char *path, int state, uin
 
 static inline void set_up(struct fixture *f, int w, int h)
 {
-	char path[] = "/tmp/test_tui_kallsyms.XXXXXX";
-	int fd = mkstemp(path);
-
 	memset(f, 0, sizeof(*f));
-	EXPECT_EQ(write(fd, kallsyms, sizeof(kallsyms) - 1), (ssize_t)sizeof(kallsyms) - 1);
-	close(fd);
+	f->reader = open_reader(elf_child_main);
 	f->modules = modules_new();
 	f->symbols = symbolizer_new(f->modules);
-	symbolizer_set_kallsyms(f->symbols, path);
-	symbolizer_kernel(f->symbols, KERNEL_BASE);
-	unlink(path);
+	symbolizer_set_kernel_names(f->symbols, kernel_name, NULL);
+	symbolizer_set_reader(f->symbols, f->reader.r);
+	symbolizer_kernel(f->symbols, KERNEL_BASE);	/* first, as a tie of functions goes by their ids */
 	set_module(modules_get(f->modules, 1), "/usr/bin/demo", MODULE_READY, 1234);
 	modules_get(f->modules, 1)->fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	set_module(modules_get(f->modules, 2), "/usr/lib/libx.so", MODULE_NO_TABLE, 0);
@@ -185,6 +188,7 @@ static inline void tear_down(struct fixture *f)
 	grid_free(&f->grid);
 	profile_free(f->profile);
 	symbolizer_free(f->symbols);
+	close_reader(&f->reader);
 	modules_free(f->modules);
 }
 

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "elf/elf_image.h"
+#include "elf_reader.h"
 #include "files.h"
 #include "sym/debug_file.h"
 #include "sym/elf_symtab.h"
@@ -152,7 +153,7 @@ static void read_symbols(const char *path)
 	uint64_t off;
 
 	memset(symbols, 0, sizeof(symbols));
-	if (elf_image_open_fd(&img, fd, NULL) || symtab_build(&img, &t))
+	if (elf_image_open_fd(&img, fd, NULL) || symtab_build(&img, NULL, UINT32_MAX, &t))
 		return;
 	for (size_t i = 0; i < ours.n; i++)
 		if (elf_image_vaddr_to_offset(&img, ours.addrs[i], &off) && symtab_find(t, off, &hit))
@@ -393,9 +394,10 @@ TEST_IN_DIR(dwarf_forms)
 /* Two files that share their entries in a third. */
 TEST_IN_DIR(dwarf_dwz_common)
 {
-	struct debug_query q = { 0 };
+	struct test_reader reader = open_reader(elf_child_main);
+	struct debug_query q = { .reader = reader.r };
+	struct elf_facts facts;
 	struct debug_file alt;
-	struct elf_image img;
 	char path[128];
 	int fd;
 
@@ -407,13 +409,13 @@ TEST_IN_DIR(dwarf_dwz_common)
 	expect_same("dwz -m");
 	snprintf(path, sizeof(path), "%s/one", dir);
 	fd = open(path, O_RDONLY);
-	EXPECT_EQ(elf_image_open_fd(&img, fd, NULL), 0);
-	q.img = &img;
+	EXPECT_EQ(elf_reader_facts(reader.r, fd, &facts), 0);
+	q.facts = &facts;
 	q.path = path;
 	EXPECT_EQ(debug_file_find_alt(&q, &alt), 0);
 	EXPECT(alt.fd >= 0);
 	debug_file_close(&alt);
-	elf_image_close(&img);
+	close_reader(&reader);
 	close(fd);
 }
 

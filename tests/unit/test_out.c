@@ -125,6 +125,8 @@ TEST(out_stats)
 	w.st.tables.cached = 2;
 	w.st.parsers.died = 4;
 	w.st.parsers.late = 5;
+	w.st.parsers.deferred = 7;
+	w.st.parsers.cut = 8;
 	w.st.parsers.failed = 6;
 	w.st.programs = programs;
 	w.st.nprograms = 2;
@@ -142,7 +144,7 @@ TEST(out_stats)
 		   "\"lost\":{\"ring_full\":4,\"busy\":0,\"bad_record\":0},"
 		   "\"tables\":{\"modules\":3,\"rows\":0,\"rules\":0,\"bytes\":0,\"build_ms\":1.250,\"cached\":2,\"evicted\":0,\"recycled\":0,\"full\":0,\"turns\":0},"
 		   "\"needs\":{\"sent\":0,\"dropped\":0,\"refused\":0},"
-		   "\"parsers\":{\"died\":4,\"late\":5,\"failed\":6},"
+		   "\"parsers\":{\"died\":4,\"late\":5,\"failed\":6,\"deferred\":7,\"cut\":8},"
 		   "\"bpf\":{\"sf_sample\":{\"run_cnt\":12,\"run_ns\":3456,\"verified_insns\":2500,\"verifier_states\":90,\"code_bytes\":800},"
 		   "\"sf_switch\":{\"run_cnt\":0,\"run_ns\":0,\"verified_insns\":0,\"verifier_states\":0,\"code_bytes\":0}},"
 		   "\"self\":{\"cpu_ms\":20.500,\"rss_peak_kb\":4096}}\n");

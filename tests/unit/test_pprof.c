@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/pb.h"
+#include "elf_reader.h"
 #include "test.h"
 #include "world.h"
 
@@ -28,7 +29,7 @@ TEST(pb_wire)
 
 	pb_u64(&pb, 1, 150);
 	pb_u64(&pb, 1, 0);
-	pb_i64(&pb, 2, -1);
+	pb_u64(&pb, 2, UINT64_MAX);
 	pb_str(&pb, 3, "hi");
 	pb_str(&pb, 3, "");
 	pb_bytes_always(&pb, 4, "", 0);
@@ -243,6 +244,7 @@ TEST(pprof_wakers)
 
 TEST(pprof_mappings)
 {
+	struct test_reader reader = open_reader(elf_child_main);
 	struct bytes profile, map, loc;
 	struct elf_image img;
 	uint64_t at = 0;
@@ -252,6 +254,7 @@ TEST(pprof_mappings)
 	size_t len;
 
 	make_world(&w);
+	symbolizer_set_reader(w.sz, reader.r);
 	m = add_module(w.ms, 3, "self");
 	m->fd = open_self();
 	m->size = 4096;
@@ -280,6 +283,7 @@ TEST(pprof_mappings)
 	EXPECT_EQ(get(map, 7), 0);		/* nothing of it has a name */
 	free(out);
 	free_world(&w);
+	close_reader(&reader);
 }
 
 TEST(pprof_go)

@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "elf/elf_image.h"
+#include "elf_reader.h"
 #include "files.h"
 #include "samples.h"
-#include "sym/sym_kernel.h"
 #include "sym/sym_names.h"
 #include "test.h"
 
@@ -65,59 +65,6 @@ TEST(sym_demangle_bomb)
 	EXPECT(sym_demangle(raw, buf, sizeof(buf)) > 0);
 }
 
-TEST_IN_DIR(sym_kernel_table)
-{
-	static const char text[] =
-		"0000000000001000 A fixed_percpu_data\n"
-		"ffffffff81000000 T _text\n"
-		"ffffffff81000000 T startup_64\n"
-		"ffffffff81000000 t a_local\n"
-		"ffffffff81001000 T vfs_read\n"
-		"ffffffff81001100 D some_data\n"
-		"ffffffff81002000 t __do_it\n"
-		"ffffffff81002000 W do_it\n"
-		"ffffffffc0001000 t ext4_read\t[ext4]\n"
-		"ffffffffc0000000 t ext4_first\t[ext4]\n"
-		"ffffffffc0201000 t bpf_prog_6deef7357e7b4530_on_tick\t[bpf]\n"
-		"garbage\n\nffffffff T \n";
-	static const struct { uint64_t addr; const char *name, *module; } cases[] = {
-		{ 0xffffffff81000000, "startup_64", "[kernel]" },
-		{ 0xffffffff81000fff, "startup_64", "[kernel]" },
-		{ 0xffffffff81001000, "vfs_read", "[kernel]" },
-		{ 0xffffffff81001234, "vfs_read", "[kernel]" },
-		{ 0xffffffff81002010, "do_it", "[kernel]" },
-		{ 0xffffffff90000000, NULL, NULL },		/* too far behind the last one */
-		{ 0xffffffffc0000010, "ext4_first", "[ext4]" },
-		{ 0xffffffffc0001010, "ext4_read", "[ext4]" },
-		{ 0xffffffffc0201010, "bpf_prog_6deef7357e7b4530_on_tick", "[bpf]" },
-		{ 0x1000, NULL, NULL },
-	};
-	struct sym_kernel *k = NULL;
-	char path[128];
-
-	write_file("kallsyms", text);
-	write_file("hidden", "0000000000000000 T _text\n0000000000000000 T vfs_read\n");
-	snprintf(path, sizeof(path), "%s/kallsyms", dir);
-	EXPECT_EQ(sym_kernel_load(path, &k), 0);
-	for (size_t i = 0; k && i < sizeof(cases) / sizeof(cases[0]); i++) {
-		const char *module = NULL, *name = sym_kernel_find(k, cases[i].addr, &module);
-
-		if (!cases[i].name) {
-			EXPECT(!name);
-			continue;
-		}
-		EXPECT_STR(name, cases[i].name);
-		EXPECT_STR(module, cases[i].module);
-	}
-	sym_kernel_free(k);
-	k = NULL;
-	snprintf(path, sizeof(path), "%s/hidden", dir);
-	EXPECT_EQ(sym_kernel_load(path, &k), 0);
-	EXPECT_EQ(sym_kernel_count(k), 0);
-	sym_kernel_free(k);
-	EXPECT_EQ(sym_kernel_load("/nonexistent", &k), -ENOENT);
-}
-
 /* ---- The front door ---- */
 
 static struct module *add_in_state(struct modules *ms, uint32_t id, const char *name, int state)
@@ -135,7 +82,6 @@ TEST(symbolizer_names)
 	bool is_final;
 	uint32_t a, b;
 
-	symbolizer_set_kallsyms(sz, NULL);
 	add_in_state(ms, 1, "libfoo.so.1", MODULE_NO_TABLE);
 	add_in_state(ms, 2, "gone (deleted)", MODULE_GONE);
 	add_in_state(ms, 4, "e\x1bvil;\xff", MODULE_READY);
@@ -181,7 +127,6 @@ TEST(symbolizer_cache_overflow)
 	struct symbolizer *sz = symbolizer_new(ms);
 	uint32_t first;
 
-	symbolizer_set_kallsyms(sz, NULL);
 	add_in_state(ms, 1, "lib", MODULE_READY);
 	first = symbolizer_user(sz, ROW(1, 0), 1, NULL);
 	for (uint64_t i = 0; i < 300000; i++)
@@ -194,6 +139,7 @@ TEST(symbolizer_cache_overflow)
 
 TEST_IN_DIR(symbolizer_reads_files)
 {
+	struct test_reader reader;
 	struct modules *ms;
 	struct symbolizer *sz;
 	struct module *m;
@@ -208,8 +154,10 @@ TEST_IN_DIR(symbolizer_reads_files)
 	if (!run("g++ -O2 -shared -fPIC -o d.so d.cc"))
 		SKIP("no g++");
 	snprintf(path, sizeof(path), "%s/d.so", dir);
+	reader = open_reader(elf_child_main);
 	ms = modules_new();
 	sz = symbolizer_new(ms);
+	symbolizer_set_reader(sz, reader.r);
 	m = add_in_state(ms, 1, "d.so", MODULE_LOADING);
 	m->fd = open(path, O_RDONLY | O_CLOEXEC);
 	mem = slurp(path, &len);
@@ -231,6 +179,7 @@ TEST_IN_DIR(symbolizer_reads_files)
 	EXPECT_STR(symbolizer_name(sz, id), "[vdso+0x0]");
 	elf_image_close(&img);
 	symbolizer_free(sz);
+	close_reader(&reader);
 	modules_free(ms);
 	free(mem);
 }

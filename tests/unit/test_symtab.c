@@ -25,7 +25,7 @@ static bool open_file(struct file *f, const char *path)
 	f->fd = open(full, O_RDONLY | O_CLOEXEC);
 	if (f->fd < 0 || elf_image_open_fd(&f->img, f->fd, NULL))
 		return false;
-	return symtab_build(&f->img, &f->t) == 0;
+	return symtab_build(&f->img, NULL, UINT32_MAX, &f->t) == 0;
 }
 
 static void close_file(struct file *f)
@@ -251,8 +251,8 @@ TEST_IN_DIR(symtab_without_section_headers)
 		mem = slurp(path, &len);
 		drop_sections(mem);
 		EXPECT_EQ(elf_image_open_mem(&img, mem, len, NULL), 0);
-		EXPECT_EQ(symtab_build(&img, &t), 0);
-		EXPECT_EQ(symtab_count(t), 2);
+		EXPECT_EQ(symtab_build(&img, NULL, UINT32_MAX, &t), 0);
+		EXPECT_EQ(t->n, 2);
 		EXPECT(elf_image_vaddr_to_offset(&img, nm("c.so", "twice"), &off));
 		EXPECT(symtab_find(t, off + 1, &hit) && symtab_name(t, &hit, name, sizeof(name)) == 5);
 		EXPECT_STR(name, "twice");
@@ -398,7 +398,7 @@ static void read_all(const uint8_t *mem, size_t len)
 
 	if (elf_image_open_mem(&img, mem, len, NULL))
 		return;
-	if (!symtab_build(&img, &t)) {
+	if (!symtab_build(&img, NULL, UINT32_MAX, &t)) {
 		for (uint32_t i = 0; symtab_at(t, i, &hit); i++) {
 			EXPECT(!i || hit.start > last);
 			EXPECT(hit.size > 0);

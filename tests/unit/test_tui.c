@@ -567,7 +567,7 @@ TEST(batch_pages)
 		   "# samples 100, rate 20.0/s, lost 0, complete 88.89%, kernel 30.00%\n"
 		   "# stops: read_fault=10\n"
 		   "# lost:\n"
-		   "# sfbpf: cpu 0.40%, bpf 0.10%, rss 20480 kB, tables 1048576 bytes of 2 files, evicted 0, refused 0, parsers died 0, files lost 0\n"
+		   "# sfbpf: cpu 0.40%, bpf 0.10%, rss 20480 kB, tables 1048576 bytes of 2 files, evicted 0, refused 0, parsers died 0, files lost 0, names lost 0\n"
 		   "# SELF%  TOTAL%   KERN% MODULE                   FUNCTION\n"
 		   "  30.00   30.00    0.00 demo                     hash_word\n"
 		   "  20.00   50.00    0.00 demo                     parse_line\n"

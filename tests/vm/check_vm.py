@@ -23,13 +23,14 @@ os.environ.setdefault("MIN_SAMPLES", "60")
 import harness as h                     # noqa: E402
 import check_chains as chains           # noqa: E402
 import check_offcpu as offcpu           # noqa: E402
+import guest_agent                      # noqa: E402
 
 WORK = os.path.join(h.OUTPUT, "vm")
 # Loading the programs takes a guest seconds (the verifier, emulated), so few and long recordings.
 SECONDS = 10
 FREQ = 99
 BATCH = 12
-BOOT_LIMIT = 420
+BOOT_LIMIT = 600
 # Those that need no chroot or namespace set-up; every source of rows, every way of ending a stack.
 CASES = ("rec60 rec400 rec-static rec-spie frames alloca drap callback stdsort sig sig-alt threads rawclone dlmid plt-lazy plt-ibt "
          "vdso readzero coro forker sf1-rec60 sf2-rec sf3-rec noeh-sf1 noeh-sf3 nl-eh nl-sf1 nl-sf2 nl-sf3").split()
@@ -131,23 +132,31 @@ def recording(programs, tool, seconds):
     return lines
 
 
-def script(cases):
+def has_agent(kernel):
+    return kernel in ("6.1-cloud", "6.12-cloud") and "hotplug" in os.environ.get("CASES", "hotplug").split()
+
+
+def script(kernel, cases):
     """/init of the guest."""
     lines = ["#!/bin/busybox sh", "/bin/busybox --install -s /bin", "mount -t proc proc /proc", "mount -t sysfs sys /sys",
              "mount -t devtmpfs dev /dev", "mkdir -p /tmp", "cd " + h.PROGRAMS]
     for i in range(0, len(cases), BATCH):
         lines += recording([(c.name, c.program, "600 " + " ".join(c.args)) for c in cases[i:i + BATCH]],
                            "record -F %d" % FREQ, SECONDS)
-    lines += recording([(name, "block", "600 " + args) for name, args, _, _ in offcpu.CHAINS if name in BLOCKED], "offcpu", 4)
-    lines += recording([], "offcpu --wakers", 1)
+    if cases:
+        lines += recording([(name, "block", "600 " + args) for name, args, _, _ in offcpu.CHAINS if name in BLOCKED], "offcpu", 4)
+        lines += recording([], "offcpu --wakers", 1)
+    if has_agent(kernel):
+        lines += guest_agent.lines()
     lines += ["echo '@@ log'", "dmesg", "echo '@@ finished'", "poweroff -f"]
     return "\n".join(lines) + "\n"
 
 
-def initramfs(arch, cases):
+def initramfs(kernel, cases):
+    arch = KERNELS[kernel][0]
     root = os.path.join(WORK, "root-" + arch)
     shutil.rmtree(root, ignore_errors=True)
-    for d in ("bin", "proc", "sys", "dev", "tmp"):
+    for d in ("bin", "full", "proc", "sys", "dev", "tmp"):
         os.makedirs(os.path.join(root, d))
     shutil.copy(BUSYBOX[arch], os.path.join(root, "bin", "busybox"))
     run([STRIP[arch], "-o", os.path.join(root, "bin", "sfbpf"), os.environ["SFBPF_" + arch.upper()]])
@@ -157,8 +166,14 @@ def initramfs(arch, cases):
         copy_to(root, path, path)
         for to, here in libraries(arch, path, {}).items():
             copy_to(root, to, here)
+    if has_agent(kernel):
+        # The static one has no libcurl.
+        full = os.path.join(h.OUTPUT, "sfbpf")
+        run([STRIP[arch], "-o", os.path.join(root, "full", "sfbpf"), full])
+        for to, here in libraries(arch, full, {}).items():
+            copy_to(root, to, here)
     with open(os.path.join(root, "init"), "w") as f:
-        f.write(script(cases))
+        f.write(script(kernel, cases))
     os.chmod(os.path.join(root, "init"), 0o755)
     image = os.path.join(WORK, "initramfs-" + arch)
     subprocess.run("cd '%s' && find . | cpio -o -H newc 2>/dev/null | gzip -1 > '%s'" % (root, image), shell=True, check=True)
@@ -192,7 +207,7 @@ def check_kernel(kernel):
     arch = KERNELS[kernel][0]
     image_of_kernel = vmlinuz(kernel)
     cases = cases_of(arch)
-    text = boot(arch, image_of_kernel, initramfs(arch, cases))
+    text = boot(arch, image_of_kernel, initramfs(kernel, cases))
     recordings, log = parts(text)
     prefix = "vm-%s-" % kernel
     if log is None:
@@ -201,8 +216,9 @@ def check_kernel(kernel):
     splats = [l for l in log.splitlines() if SPLAT.search(l)]
     h.check(prefix + "kernel-log", splats[:3])
     batches = [cases[i:i + BATCH] for i in range(0, len(cases), BATCH)]
-    if len(recordings) != len(batches) + 2:
-        h.fail(prefix + "recordings", "%d of %d" % (len(recordings), len(batches) + 2))
+    expected = len(batches) + 2 if cases else 0
+    if len(recordings) != expected:
+        h.fail(prefix + "recordings", "%d of %d" % (len(recordings), expected))
         return
     programs = {}
     for i, (code, folded, stats, said) in enumerate(recordings):
@@ -220,7 +236,10 @@ def check_kernel(kernel):
             judge(prefix, c, stacks)
         if i == len(batches):
             judge_blocked(prefix, stacks, account)
-    check_verifier(kernel, programs)
+    if cases:
+        check_verifier(kernel, programs)
+    if has_agent(kernel):
+        guest_agent.judge(prefix, text)
     h.note("%s: %.0f s; recordings took %s s" % (kernel, time.monotonic() - began,
                                                  ", ".join(re.findall(r"^@@ took (.*)$", text, re.M))))
 

@@ -11,6 +11,9 @@
 #include "base/gzip.h"
 #include "base/hash.h"
 
+/* The CPU of a thousand hosts is dearer than their bytes: 6 takes twice the time and saves 3 %. */
+enum { GZIP_LEVEL = 1 };
+
 void body_new_id(uint8_t id[16])
 {
 	uint64_t words[2];
@@ -43,8 +46,7 @@ int body_emit(const struct encode_input *in, enum body_kind kind, bool gzip, uin
 		memcpy(b.id, id, sizeof(b.id));
 	else
 		body_new_id(b.id);
-	/* Level 1: the CPU of a thousand hosts is dearer than their bytes. */
-	if (gzip && !gzip_bytes(data, len, 1, &packed, &packed_len)) {
+	if (gzip && !gzip_bytes(data, len, GZIP_LEVEL, &packed, &packed_len)) {
 		free(data);
 		b.data = packed;
 		b.len = packed_len;
@@ -110,7 +112,8 @@ struct out_report body_report(const struct encode_input *in, enum window_kind ki
 	}
 	return (struct out_report){
 		.profile = p, .symbols = in->symbols, .modules = in->modules, .meta = meta, .stats = stats,
-		.opts = { .redact = (enum redact)in->cfg->redact, .any_process = !in->cfg->label_pid, .usec = off },
+		.opts = { .redact = (enum redact)in->cfg->redact, .any_process = !in->cfg->label_pid, .usec = off,
+			  .gzip_level = GZIP_LEVEL },
 	};
 }
 

@@ -97,11 +97,13 @@ static void write_memory(FILE *f, const struct metrics_values *v)
 	one(f, "table_bytes", "gauge", "Kernel memory of the unwind tables.", (double)v->table_bytes);
 	one(f, "files_seen_total", "counter", "Files met for the first time while sampling.", (double)v->needs);
 	one(f, "parsers_died_total", "counter", "Processes that read mapped files and died, or took too long.", (double)v->parsers_ended);
-	one(f, "files_failed_total", "counter", "Files without tables because of that.", (double)v->parsers_failed);
+	one(f, "files_failed_total", "counter", "Files without tables or names because of that.", (double)v->parsers_failed);
 	one(f, "symbol_bytes", "gauge", "Memory of symbol tables and names.", (double)v->symbol_bytes);
 	one(f, "symbols_forgotten_total", "counter", "Times that symbols were forgotten for the memory limit.", (double)v->symbols_reset);
 	one(f, "resident_memory_bytes", "gauge", "Resident memory of the agent, with the tables.", (double)budget_rss());
 	one(f, "heap_bytes", "gauge", "Resident memory of its own: no tables, no libraries.", (double)budget_heap());
+	one(f, "names_deferred_total", "counter", "Times that a file had no names yet, because others took too long to be read.", (double)v->names_deferred);
+	one(f, "names_cut_total", "counter", "Functions without a name because their file has too many.", (double)v->names_cut);
 	one(f, "cpu_seconds_total", "counter", "CPU time of the agent.", (double)(budget_cpu_ns() + v->parsers_cpu_ns) / 1e9);
 	one(f, "start_time_seconds", "gauge", "When it was started, Unix time.", (double)v->start_unix_ns / 1e9);
 	one(f, "reloads_total", "counter", "Configuration reloads.", (double)v->reloads);

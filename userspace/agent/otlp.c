@@ -46,7 +46,7 @@ enum {
 #define KERNEL_START 0xffff000000000000ull
 
 struct file_code {
-	struct module_code code[MODULE_MAX_CODE];
+	const struct module_code *code;
 	uint32_t n;
 	uint32_t looks;			/* the same for files that look the same in a mapping: copies, and what replaced them */
 };
@@ -210,7 +210,7 @@ static uint32_t looks_of(struct otlp *o, const struct module *m, const struct fi
 	return id;
 }
 
-static const struct file_code *code_of(struct otlp *o, const struct module *m)
+static const struct file_code *code_of(struct otlp *o, struct module *m)
 {
 	size_t before = o->files.n;
 	uint32_t id;
@@ -220,7 +220,7 @@ static const struct file_code *code_of(struct otlp *o, const struct module *m)
 		return NULL;
 	}
 	if (id == before) {
-		o->code[id].n = module_code(m, o->code[id].code);
+		o->code[id].code = symbolizer_code(o->in->symbols, m, &o->code[id].n);
 		o->code[id].looks = looks_of(o, m, &o->code[id]);
 	}
 	return &o->code[id];
@@ -238,8 +238,7 @@ static void new_mapping(struct otlp *o, const struct module *m, const struct ran
 static uint32_t user_mapping(struct otlp *o, uint64_t word, uint64_t *ret_addr)
 {
 	uint32_t kind = SF_FRAME_KIND(word), id;
-	const struct module *m = kind == SF_FRAME_ROW || kind == SF_FRAME_NOROW ?
-				 modules_find(o->in->modules, SF_FRAME_MODULE(word)) : NULL;
+	struct module *m = kind == SF_FRAME_ROW || kind == SF_FRAME_NOROW ? modules_find(o->in->modules, SF_FRAME_MODULE(word)) : NULL;
 	uint64_t off = SF_FRAME_OFFSET(word);
 	const struct module_code *code;
 	const struct file_code *f;

@@ -13,8 +13,10 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/jail.h"
 #include "base/privs.h"
 
@@ -29,6 +31,7 @@ struct fork_server {
 
 struct ask {
 	pid_t end;		/* that child; 0: a new one */
+	fork_child_fn fn;	/* of a new one: the server has our code at our addresses */
 };
 
 struct answer {
@@ -142,7 +145,7 @@ static int make_child(fork_child_fn fn, pid_t *ret_pid, int *ret_fds)
 	return -EAGAIN;
 }
 
-static _Noreturn void serve(fork_child_fn fn, int sock)
+static _Noreturn void serve(int sock)
 {
 	struct ask ask;
 
@@ -156,7 +159,7 @@ static _Noreturn void serve(fork_child_fn fn, int sock)
 			if (waitpid(ask.end, &answer.status, 0) != ask.end)
 				answer.status = -1;
 		} else {
-			answer.err = make_child(fn, &answer.pid, fds);
+			answer.err = make_child(ask.fn, &answer.pid, fds);
 			made = !answer.err;
 		}
 		err = fork_send(sock, &answer, sizeof(answer), fds, made ? 2 : 0, 0);
@@ -189,7 +192,7 @@ static void be_first_to_go(void)
 	close(fd);
 }
 
-static _Noreturn void be_server(fork_child_fn fn, int sock, pid_t parent)
+static _Noreturn void be_server(int sock, pid_t parent)
 {
 	const struct rlimit nice = { 20 - FORK_CHILD_NICE, 20 - FORK_CHILD_NICE };
 
@@ -216,12 +219,12 @@ static _Noreturn void be_server(fork_child_fn fn, int sock, pid_t parent)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		_exit(1);
-	serve(fn, sock);
+	serve(sock);
 }
 
 /* ---- Our side ---- */
 
-struct fork_server *fork_server_start(fork_child_fn fn)
+struct fork_server *fork_server_start(void)
 {
 	const struct timeval patience = { .tv_sec = ANSWER_S };
 	struct fork_server *s = malloc(sizeof(*s));
@@ -236,7 +239,7 @@ struct fork_server *fork_server_start(fork_child_fn fn)
 	}
 	s->pid = fork();
 	if (!s->pid)
-		be_server(fn, pair[1], self);
+		be_server(pair[1], self);
 	close(pair[1]);
 	if (s->pid < 0) {
 		int err = errno;
@@ -252,16 +255,15 @@ struct fork_server *fork_server_start(fork_child_fn fn)
 	return s;
 }
 
-static int call(struct fork_server *s, pid_t end, struct answer *ret, int *fds)
+static int call(struct fork_server *s, struct ask ask, struct answer *ret, int *fds)
 {
-	const struct ask ask = { end };
 	int err;
 
 	pthread_mutex_lock(&s->lock);
 	err = s->sock < 0 ? -EPIPE : fork_send(s->sock, &ask, sizeof(ask), NULL, 0, 0);
 	if (!err)
-		err = fork_receive(s->sock, ret, sizeof(*ret), fds, end ? 0 : 2, 0);
-	if (err == -EBADMSG && !end)
+		err = fork_receive(s->sock, ret, sizeof(*ret), fds, ask.end ? 0 : 2, 0);
+	if (err == -EBADMSG && !ask.end)
 		err = -EAGAIN;	/* an answer without descriptors */
 	else if (err && s->sock >= 0) {
 		close(s->sock);
@@ -272,13 +274,13 @@ static int call(struct fork_server *s, pid_t end, struct answer *ret, int *fds)
 	return err;
 }
 
-int fork_server_child(struct fork_server *s, struct fork_child *ret)
+int fork_server_child(struct fork_server *s, fork_child_fn fn, struct fork_child *ret)
 {
 	struct answer answer;
 	int fds[2], err;
 
 	*ret = FORK_CHILD_NONE;
-	err = call(s, 0, &answer, fds);
+	err = call(s, (struct ask){ .fn = fn }, &answer, fds);
 	if (!err)
 		*ret = (struct fork_child){ answer.pid, fds[0], fds[1] };
 	return err;
@@ -290,12 +292,19 @@ int fork_server_end(struct fork_server *s, struct fork_child *c)
 
 	if (!c->pid)
 		return -1;
-	if (call(s, c->pid, &answer, NULL))
+	if (call(s, (struct ask){ .end = c->pid }, &answer, NULL))
 		answer.status = -1;
 	close(c->sock);
 	close(c->mem);
 	*c = FORK_CHILD_NONE;
 	return answer.status;
+}
+
+uint64_t fork_child_cpu_ns(const struct fork_child *c)
+{
+	clockid_t clock;
+
+	return c->pid && !clock_getcpuclockid(c->pid, &clock) ? clock_ns(clock) : 0;
 }
 
 void fork_server_stop(struct fork_server *s)

@@ -26,11 +26,12 @@ struct fork_child {
 #define FORK_CHILD_NICE (-10)	/* that a child may give itself, if we may now */
 
 /* While there is one thread. The environment is wiped in its copy. NULL with errno. */
-struct fork_server *fork_server_start(fork_child_fn fn);
-/* A new child. Any thread. 0 or -errno; -EPIPE: the server is gone, and stays so. */
-int fork_server_child(struct fork_server *s, struct fork_child *ret);
+struct fork_server *fork_server_start(void);
+/* A new child, which runs fn. Any thread. 0 or -errno; -EPIPE: the server is gone, and stays so. */
+int fork_server_child(struct fork_server *s, fork_child_fn fn, struct fork_child *ret);
 /* Kills it, if it still lives, and closes our ends. *c is FORK_CHILD_NONE then. Returns wait(2)'s status, -1 if it is not known. */
 int fork_server_end(struct fork_server *s, struct fork_child *c);
+uint64_t fork_child_cpu_ns(const struct fork_child *c);	/* that it has used; 0: it is gone */
 void fork_server_stop(struct fork_server *s);	/* and its children; also NULL */
 pid_t fork_server_pid(const struct fork_server *s);
 

@@ -82,11 +82,6 @@ void pb_u64(struct pb *pb, uint32_t field, uint64_t value)
 	varint(pb, value);
 }
 
-void pb_i64(struct pb *pb, uint32_t field, int64_t value)
-{
-	pb_u64(pb, field, (uint64_t)value);
-}
-
 void pb_fixed64(struct pb *pb, uint32_t field, uint64_t value)
 {
 	uint8_t *at;

@@ -23,7 +23,6 @@ struct pb {
 
 void pb_free(struct pb *pb);	/* also on a zeroed one */
 void pb_u64(struct pb *pb, uint32_t field, uint64_t value);
-void pb_i64(struct pb *pb, uint32_t field, int64_t value);	/* int64, not sint64 */
 void pb_fixed64(struct pb *pb, uint32_t field, uint64_t value);
 void pb_bytes(struct pb *pb, uint32_t field, const void *data, size_t len);
 void pb_str(struct pb *pb, uint32_t field, const char *s);

@@ -43,6 +43,7 @@ static void free_module(struct module *m)
 		close(m->fd);
 	free(m->path);
 	free(m->sframe);
+	free(m->code);
 	free(m);
 }
 
@@ -230,23 +231,21 @@ int module_image(const struct module *m, struct elf_image *ret)
 	return -ENOENT;
 }
 
-uint32_t module_code(const struct module *m, struct module_code ret[MODULE_MAX_CODE])
+int module_set_code(struct module *m, const struct module_code *segments, uint32_t n)
 {
-	struct elf_image img;
-	uint32_t n = 0;
+	struct module_code *code = malloc((n ? n : 1) * sizeof(*code));
 
-	if (module_image(m, &img))
-		return 0;
-	for (uint32_t i = 0; i < img.nphdrs && n < MODULE_MAX_CODE; i++) {
-		const struct elf_phdr *ph = &img.phdrs[i];
-		uint64_t skip = ph->offset & (MODULE_PAGE - 1);
+	if (!code)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t skip = segments[i].off & (MODULE_PAGE - 1);
 
-		if (ph->type == PT_LOAD && ph->flags & PF_X && ph->filesz && ph->filesz <= SF_FRAME_OFFSET_MASK &&
-		    ph->offset <= SF_FRAME_OFFSET_MASK - ph->filesz)
-			ret[n++] = (struct module_code){ ph->offset - skip, ph->vaddr - skip, ph->filesz + skip };
+		code[i] = (struct module_code){ segments[i].off - skip, segments[i].vaddr - skip, segments[i].size + skip };
 	}
-	elf_image_close(&img);
-	return n;
+	free(m->code);
+	m->code = code;
+	m->ncode = n;
+	return 0;
 }
 
 const struct module_code *module_code_at(const struct module_code *code, uint32_t n, uint64_t offset)

@@ -24,6 +24,13 @@ struct module_range {		/* code described by .sframe, file offsets, ascending, ha
 	uint64_t start, end;
 };
 
+#define MODULE_MAX_CODE 8	/* executable segments of a file; linkers make one or two */
+#define MODULE_PAGE 0x1000ull
+
+struct module_code {		/* as it is mapped: off and vaddr lie at the start of a page, with the same remainder before */
+	uint64_t off, vaddr, size;
+};
+
 struct module {
 	uint32_t id;
 	_Atomic int state;	/* enum module_state; the fields below are valid once it is not MODULE_LOADING */
@@ -42,6 +49,8 @@ struct module {
 	uint8_t build_id[20];
 	uint32_t build_id_len;
 	void *symbols;		/* owned by sym/ */
+	struct module_code *code;	/* module_set_code's, by sym/; NULL: not known yet */
+	uint32_t ncode;
 
 	uint32_t index;		/* dense; another module's once this one is freed */
 	_Atomic bool evicted;	/* its BPF tables were taken away; they come back when it is sampled again */
@@ -87,15 +96,8 @@ struct module *modules_next_left(const struct modules *ms, struct module *pos);
 /* Its bytes as ELF, to be closed with elf_image_close. -ENOENT: they cannot be had; else as elf_image_open_fd. */
 int module_image(const struct module *m, struct elf_image *ret);
 
-#define MODULE_MAX_CODE 8	/* executable segments of a file; linkers make one or two */
-#define MODULE_PAGE 0x1000ull
-
-struct module_code {		/* as it is mapped: off and vaddr lie at the start of a page, with the same remainder before */
-	uint64_t off, vaddr, size;
-};
-
-/* Its executable segments; their number, 0 if its bytes cannot be had. */
-uint32_t module_code(const struct module *m, struct module_code ret[MODULE_MAX_CODE]);
+/* Its executable segments, as the file's headers have them. 0 or -ENOMEM. */
+int module_set_code(struct module *m, const struct module_code *segments, uint32_t n);
 /* The one that holds the file offset, or NULL. */
 const struct module_code *module_code_at(const struct module_code *code, uint32_t n, uint64_t offset);
 

@@ -18,6 +18,7 @@
 
 #include "kern/caps.h"
 #include "kern/collector_internal.h"
+#include "nocast.skel.h"
 #include "plain.skel.h"
 
 #define VERIFIER_STATS 4	/* log level: nothing but the account */
@@ -53,18 +54,23 @@ static int loud(enum libbpf_print_level level, const char *fmt, va_list args)
 
 #define KERNEL_BTF "/sys/kernel/btf/vmlinux"
 
-_Static_assert(sizeof(struct sfbpf_bpf__rodata) == sizeof(struct plain_bpf__rodata) &&
-	       sizeof(struct sfbpf_bpf__bss) == sizeof(struct plain_bpf__bss), "both objects have the same globals");
+#define SAME_GLOBALS(other)                                                                                                      \
+	_Static_assert(sizeof(struct sfbpf_bpf__rodata) == sizeof(struct other##_bpf__rodata) &&                                 \
+		       sizeof(struct sfbpf_bpf__bss) == sizeof(struct other##_bpf__bss), "all objects have the same globals")
+SAME_GLOBALS(plain);
+SAME_GLOBALS(nocast);
 
-/* The skeleton over either object: what it names is in both. */
-static struct sfbpf_bpf *open_object(bool plain, const char *btf)
+/* The skeleton over one of three objects: what it names is in all. */
+static struct sfbpf_bpf *open_object(const struct collector *c)
 {
-	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = btf);
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = c->opts.btf);
 	struct sfbpf_bpf *skel = calloc(1, sizeof(*skel));
 	int err = skel ? sfbpf_bpf__create_skeleton(skel) : -ENOMEM;
 
-	if (!err && plain)
+	if (!err && c->plain)
 		skel->skeleton->data = (void *)plain_bpf__elf_bytes(&skel->skeleton->data_sz);
+	else if (!err && !c->rdonly_cast)
+		skel->skeleton->data = (void *)nocast_bpf__elf_bytes(&skel->skeleton->data_sz);
 	if (!err)
 		err = bpf_object__open_skeleton(skel->skeleton, &opts);
 	if (!err)
@@ -124,16 +130,17 @@ static void log_verifier(struct collector *c)
 
 static int open_and_load(struct collector *c, bool rdonly_cast)
 {
-	struct sfbpf_bpf *skel = open_object(c->plain, c->opts.btf);
+	struct sfbpf_bpf *skel;
 	uint32_t cpus = (uint32_t)c->ncpus;
 	int err;
 
+	c->rdonly_cast = rdonly_cast;
+	skel = open_object(c);
 	if (!skel)
 		return -errno;
 	c->skel = skel;
 	if (c->opts.count_run_time && c->opts.verbose <= 1)
 		log_verifier(c);
-	c->rdonly_cast = rdonly_cast;
 	set_knobs(c, skel);
 	bpf_map__set_max_entries(skel->maps.scratch, 2 * cpus);
 	bpf_map__set_max_entries(skel->maps.cache, cpus);
@@ -558,7 +565,7 @@ static int share_maps(const struct sfbpf_bpf *from, struct sfbpf_bpf *to)
 
 static int load_beside(struct collector *c, bool at_leave)
 {
-	struct sfbpf_bpf *skel = open_object(false, c->opts.btf);
+	struct sfbpf_bpf *skel = open_object(c);
 	int err;
 
 	if (!skel)

@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 static bool chosen(const struct cpu_events *e, int cpu)
 {
 	return !e->cpus || num_cpus_has(e->cpus, (uint32_t)cpu);
@@ -100,10 +102,35 @@ static bool online_cpus(struct num_cpus *ret)
 	return ok;
 }
 
+/* The machine has slept since the last time: CPUs went and came back in the meantime. */
+static bool has_slept(struct cpu_events *e)
+{
+	uint64_t asleep = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
+	bool slept = e->asleep_ns && asleep > e->asleep_ns + NUM_S / 2;
+
+	if (!e->asleep_ns || slept)
+		e->asleep_ns = asleep | 1;
+	return slept;
+}
+
+/* The old one goes when the new one counts: it may still be alive, and there may not be the rights for another. */
+static void renew_one(struct cpu_events *e, int cpu, const struct bpf_program *prog)
+{
+	struct cpu_event old = e->of[cpu];
+
+	e->of[cpu] = (struct cpu_event){ .fd = -1 };
+	if (open_one(e, cpu) || attach_one(e, cpu, prog)) {
+		close_one(&e->of[cpu]);
+		e->of[cpu] = old;
+	} else {
+		close_one(&old);
+	}
+}
+
 int cpu_events_follow(struct cpu_events *e, const struct bpf_program *prog)
 {
 	struct num_cpus online;
-	bool known = online_cpus(&online);
+	bool known = online_cpus(&online), slept = has_slept(e);
 	int n = 0;
 
 	for (int cpu = 0; e->of && cpu < e->ncpus; cpu++) {
@@ -111,6 +138,8 @@ int cpu_events_follow(struct cpu_events *e, const struct bpf_program *prog)
 
 		if (!up)
 			close_one(&e->of[cpu]);		/* dead even after the CPU is back */
+		else if (slept && e->of[cpu].link)
+			renew_one(e, cpu, prog);
 		else if (known && chosen(e, cpu) && e->of[cpu].fd < 0 && !open_one(e, cpu) && attach_one(e, cpu, prog))
 			close_one(&e->of[cpu]);
 		n += e->of[cpu].link != NULL;

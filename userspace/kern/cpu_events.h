@@ -24,6 +24,7 @@ struct cpu_events {
 	const struct num_cpus *cpus;	/* NULL: all */
 	int ncpus;			/* possible */
 	struct cpu_event *of;		/* by CPU; NULL: none at all */
+	uint64_t asleep_ns;		/* suspended since boot, when that was last looked at; 0: not yet */
 };
 
 /* e is filled but for `of`. 0 or -errno; -ENODEV: none of the CPUs is online. */

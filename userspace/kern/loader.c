@@ -571,6 +571,7 @@ struct loader *loader_new(struct modules *modules, struct tables *tables, struct
 		struct table_parser_opts opts = lane_opts[i];
 
 		opts.server = server;
+		opts.child = table_child_main;
 		table_parser_init(&l->lanes[i].parser, &opts);
 	}
 	pthread_mutex_init(&l->lock, NULL);

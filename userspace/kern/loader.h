@@ -32,7 +32,7 @@ struct loader_totals {
 	struct loader_parser_totals parser;
 };
 
-/* NULL with errno. All must outlive the loader; cache may be NULL. server: makes the children (table_child_main). */
+/* NULL with errno. All must outlive the loader; cache may be NULL. server: makes the children. */
 struct loader *loader_new(struct modules *modules, struct tables *tables, struct table_cache *cache, struct fork_server *server);
 /* Before loader_start, a file after the other; then loader_settle waits for their tables. 0 or -ENOMEM. */
 int loader_load_now(struct loader *l, const struct sf_need *need);

@@ -38,7 +38,8 @@ struct run_stats {
 		uint64_t full;			/* times when there was no room, nor any to be had */
 		uint64_t turns;			/* times when, after a while, there was: the place of others in use */
 	} tables;
-	struct { uint64_t died, late, failed; } parsers;	/* processes that read files: ended by themselves, for taking too long; files lost so */
+	/* processes that read files: ended by themselves, for taking too long; files lost so; names put off because others took too long; cut off */
+	struct { uint64_t died, late, failed, deferred, cut; } parsers;
 	const struct run_program *programs;
 	size_t nprograms;
 	struct { double cpu_ms; uint64_t rss_peak_kb; } self;
@@ -57,6 +58,7 @@ struct out_opts {
 	bool any_process;		/* profile_merge_code: pprof has no pid where it is 0 */
 	bool only_comm;			/* pprof: no other label, for receivers that make a series of each */
 	int columns;			/* text: of the screen; 0: lines are not cut */
+	int gzip_level;			/* pprof; 0: 6 */
 };
 
 struct out_meta {

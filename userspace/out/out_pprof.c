@@ -50,7 +50,7 @@ enum {
 #define RUNNABLE UINT32_MAX		/* instead of a symbol */
 
 struct file {			/* a module that frames lie in */
-	struct module_code code[MODULE_MAX_CODE];
+	const struct module_code *code;
 	uint32_t ncode;
 	uint64_t base;
 };
@@ -109,7 +109,7 @@ static uint64_t path_id(struct pprof *w, const char *path)
 
 /* ---- Mappings ---- */
 
-static struct file *file_of(struct pprof *w, const struct module *m)
+static struct file *file_of(struct pprof *w, struct module *m)
 {
 	size_t before = w->file_ids.n;
 	struct file *f;
@@ -124,7 +124,7 @@ static struct file *file_of(struct pprof *w, const struct module *m)
 	if (id < before)
 		return f;
 	*f = (struct file){ .base = w->next_base };
-	f->ncode = module_code(m, f->code);
+	f->code = symbolizer_code(w->r->symbols, m, &f->ncode);
 	end = m->size;
 	for (uint32_t i = 0; i < f->ncode; i++)
 		if (f->code[i].off + f->code[i].size > end)
@@ -154,8 +154,7 @@ static uint32_t add_mapping(struct pprof *w, uint64_t module, const struct mappi
 static uint32_t place_user(struct pprof *w, uint64_t frame, uint64_t *ret_address)
 {
 	uint32_t kind = SF_FRAME_KIND(frame);
-	const struct module *m = kind == SF_FRAME_ROW || kind == SF_FRAME_NOROW ?
-				 modules_find(w->r->modules, SF_FRAME_MODULE(frame)) : NULL;
+	struct module *m = kind == SF_FRAME_ROW || kind == SF_FRAME_NOROW ? modules_find(w->r->modules, SF_FRAME_MODULE(frame)) : NULL;
 	uint64_t off = SF_FRAME_OFFSET(frame);
 	struct mapping map = { .m = m };
 	const struct module_code *code;
@@ -498,11 +497,11 @@ static void put_strings(struct pprof *w)
 	}
 }
 
-static int write_gzip(const struct pb *pb, FILE *f)
+static int write_gzip(const struct pb *pb, int level, FILE *f)
 {
 	uint8_t *packed;
 	size_t len;
-	int err = gzip_bytes(pb->buf, pb->len, 6, &packed, &len);
+	int err = gzip_bytes(pb->buf, pb->len, level ? level : 6, &packed, &len);
 
 	if (err)
 		return err;
@@ -524,7 +523,7 @@ int out_pprof(const struct out_report *r, FILE *f)
 		for (uint32_t i = 0; i < w.mapping_ids.n && !w.err; i++)
 			put_mapping(&w, i);
 		put_strings(&w);
-		err = w.err ? w.err : w.pb.err ? w.pb.err : write_gzip(&w.pb, f);
+		err = w.err ? w.err : w.pb.err ? w.pb.err : write_gzip(&w.pb, r->opts.gzip_level, f);
 	}
 	pb_free(&w.pb);
 	strpool_free(w.strings);

@@ -75,6 +75,8 @@ int out_stats(const struct run_stats *st, FILE *f)
 	json_u64(&j, "died", st->parsers.died);
 	json_u64(&j, "late", st->parsers.late);
 	json_u64(&j, "failed", st->parsers.failed);
+	json_u64(&j, "deferred", st->parsers.deferred);
+	json_u64(&j, "cut", st->parsers.cut);
 	json_object_end(&j);
 	json_object(&j, "bpf");
 	for (size_t i = 0; i < st->nprograms; i++) {

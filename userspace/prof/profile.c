@@ -258,11 +258,6 @@ uint64_t profile_samples(const struct profile *p)
 	return p->samples;
 }
 
-uint64_t profile_weight(const struct profile *p)
-{
-	return p->weight;
-}
-
 size_t profile_bytes(const struct profile *p)
 {
 	return sizeof(*p) + p->words_cap * sizeof(*p->words) + p->ids_cap * sizeof(*p->ids) +

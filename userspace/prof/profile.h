@@ -66,7 +66,6 @@ void profile_see(const struct profile *p, const struct modules *ms);	/* modules_
 
 size_t profile_count(const struct profile *p);		/* distinct stacks */
 uint64_t profile_samples(const struct profile *p);
-uint64_t profile_weight(const struct profile *p);
 size_t profile_bytes(const struct profile *p);
 void profile_stack(const struct profile *p, size_t i, struct profile_stack *ret);
 /*

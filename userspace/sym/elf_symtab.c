@@ -2,39 +2,11 @@
 #include "sym/elf_symtab.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/full_io.h"
 #include "base/radix.h"
 #include "sym/elf_symtab_internal.h"
-
-#define PLT_BIT 0x80000000u	/* in sym.size */
-#define WINDOW 65536
-#define WALK_BACK 16		/* symbols before the nearest that may still reach over the address */
-
-struct sym {
-	uint64_t off;
-	uint32_t size, name;
-};
-
-struct source {			/* of names; as in struct elf_image */
-	int fd;
-	const uint8_t *mem;
-	uint64_t size;
-};
-
-struct symtab {
-	struct source from[2];	/* where the string tables are */
-	struct string_table str[2];
-	struct debug_file debug;	/* its own, if it has one */
-	struct sym *syms;	/* by off, no two equal */
-	uint32_t n;
-};
-
-_Static_assert(sizeof(struct sym) == 16, "16 bytes a symbol");
 
 /* ---- Where code is ---- */
 
@@ -108,33 +80,20 @@ static uint16_t rank_of(struct bytes name)
 	return (uint16_t)(under << 12 | (4095 - (len < 4095 ? len : 4095)));
 }
 
-/* keys: name << 32 | candidate. In the order of the string table, so that it is read once, a window at a time. */
+/* keys: name << 32 | candidate. In the order of the string table, so that it is read once. */
 static int rank_names(struct builder *b, uint64_t *keys, size_t n)
 {
-	struct elf_blob window = { 0 };
-	uint64_t from = 0;
-	int table = -1, err;
+	struct name_window w = { .table = -1 };
+	struct bytes name;
+	int err = radix_sort(keys, n, sizeof(*keys));
 
-	err = radix_sort(keys, n, sizeof(*keys));
-	if (err)
-		return err;
-	for (size_t i = 0; i < n; i++) {
-		uint32_t name = (uint32_t)(keys[i] >> 32), at = name & ~NAME_DYNSTR;
-		int of = name & NAME_DYNSTR ? 1 : 0;
-		uint64_t left = b->str[of].size - at, want = left < SYMTAB_NAME_MAX ? left : SYMTAB_NAME_MAX;
-
-		if (of != table || at + want > from + window.view.len) {
-			elf_blob_free(&window);
-			err = elf_image_read(of ? b->img : b->syms, b->str[of].off + at, left < WINDOW ? left : WINDOW, &window);
-			if (err)
-				return err;
-			from = at;
-			table = of;
-		}
-		b->cands[(uint32_t)keys[i]].rank = rank_of(bytes_sub(&window.view, at - from, want));
+	for (size_t i = 0; i < n && !err; i++) {
+		err = name_window_at(&w, b, (uint32_t)(keys[i] >> 32), &name);
+		if (!err)
+			b->cands[(uint32_t)keys[i]].rank = rank_of(name);
 	}
-	elf_blob_free(&window);
-	return 0;
+	elf_blob_free(&w.blob);
+	return err;
 }
 
 static bool has_rival(const struct builder *b, size_t i)
@@ -196,7 +155,7 @@ static void choose(struct builder *b, struct symtab *t)
 			continue;
 		if (off + best->size > covered)
 			covered = off + best->size;
-		t->syms[t->n++] = (struct sym){ off, best->size | (best->plt ? PLT_BIT : 0), best->name };
+		t->syms[t->n++] = (struct symtab_sym){ off, best->size | (best->plt ? SYMTAB_PLT : 0), best->name };
 	}
 }
 
@@ -206,8 +165,8 @@ static void extend(const struct builder *b, struct symtab *t)
 	uint32_t i;
 
 	for (i = 0; i < t->n; i++) {
-		struct sym *s = &t->syms[i];
-		uint64_t end = area_end(b, s->off), size = s->size & ~PLT_BIT;
+		struct symtab_sym *s = &t->syms[i];
+		uint64_t end = area_end(b, s->off), size = s->size & ~SYMTAB_PLT;
 
 		if (!size) {
 			if (!end || (i + 1 < t->n && t->syms[i + 1].off < end))
@@ -230,24 +189,23 @@ static void add_root(struct symtab *t, const struct root *r)
 	uint32_t at;
 
 	if (symtab_find(t, r->off, &hit)) {
-		struct sym *s = &t->syms[hit.index];
+		struct symtab_sym *s = &t->syms[hit.index];
 
-		if (s->off >= r->off || s->off + (s->size & ~PLT_BIT) > r->off + r->before)
+		if (s->off >= r->off || s->off + (s->size & ~SYMTAB_PLT) > r->off + r->before)
 			return;
-		s->size = (uint32_t)(r->off - s->off) | (s->size & PLT_BIT);
+		s->size = (uint32_t)(r->off - s->off) | (s->size & SYMTAB_PLT);
 	}
 	for (at = t->n; at && t->syms[at - 1].off > r->off; at--)
 		t->syms[at] = t->syms[at - 1];
 	if (at < t->n && t->syms[at + 1].off - r->off < size)
 		size = t->syms[at + 1].off - r->off;
-	t->syms[at] = (struct sym){ r->off, (uint32_t)size, r->name };
+	t->syms[at] = (struct symtab_sym){ r->off, (uint32_t)size, r->name };
 	t->n++;
 }
 
-static int build_table(struct builder *b, struct symtab *t)
+static int build_table(struct builder *b, uint32_t along, struct symtab *t)
 {
 	struct root roots[MAX_ROOTS];
-	struct sym *fitted;
 	uint32_t nroots;
 	int err;
 
@@ -271,33 +229,25 @@ static int build_table(struct builder *b, struct symtab *t)
 	nroots = builder_find_roots(b, roots);
 	for (uint32_t i = 0; i < nroots; i++)
 		add_root(t, &roots[i]);
-	fitted = realloc(t->syms, (t->n ? t->n : 1) * sizeof(*t->syms));
-	if (fitted)
-		t->syms = fitted;
+	free(b->cands);
+	b->cands = NULL;
 	memcpy(t->str, b->str, sizeof(t->str));
-	return 0;
+	return builder_name_symbols(b, t, along);
 }
 
-static struct source source_of(const struct elf_image *img)
+int symtab_build(const struct elf_image *img, const struct elf_image *debug, uint32_t along, struct symtab **ret)
 {
-	return (struct source){ img->fd, img->mem, img->size };
-}
-
-static int build(const struct elf_image *img, const struct elf_image *syms, struct symtab **ret)
-{
-	struct builder b = { .img = img, .syms = syms };
+	struct builder b = { .img = img, .syms = debug ? debug : img };
 	struct symtab *t = calloc(1, sizeof(*t));
 	int err;
 
 	if (!t)
 		return -ENOMEM;
-	t->debug.fd = -1;
-	t->from[0] = source_of(syms);
-	t->from[1] = source_of(img);
-	err = build_table(&b, t);
+	t->debug_fd = -1;
+	err = build_table(&b, along, t);
 	free(b.areas);
 	free(b.cands);
-	if (err == -ERANGE)
+	if (err == -ERANGE || err == -ENOSPC)
 		err = -EIO;
 	if (err)
 		symtab_free(t);
@@ -306,117 +256,3 @@ static int build(const struct elf_image *img, const struct elf_image *syms, stru
 	return err;
 }
 
-int symtab_build(const struct elf_image *img, struct symtab **ret)
-{
-	return build(img, img, ret);
-}
-
-int symtab_build_with(const struct elf_image *img, struct debug_file *debug, struct symtab **ret)
-{
-	int err = build(img, &debug->img, ret);
-
-	if (!err) {
-		(*ret)->debug = *debug;
-		*debug = (struct debug_file){ .fd = -1 };
-	}
-	return err;
-}
-
-void symtab_free(struct symtab *t)
-{
-	if (!t)
-		return;
-	debug_file_close(&t->debug);
-	free(t->syms);
-	free(t);
-}
-
-bool symtab_at(const struct symtab *t, uint32_t index, struct symtab_hit *ret)
-{
-	const struct sym *s;
-
-	if (index >= t->n)
-		return false;
-	s = &t->syms[index];
-	*ret = (struct symtab_hit){ .index = index, .start = s->off, .size = s->size & ~PLT_BIT, .plt = s->size & PLT_BIT };
-	return true;
-}
-
-bool symtab_find(const struct symtab *t, uint64_t offset, struct symtab_hit *ret)
-{
-	uint32_t lo = 0, hi = t->n;	/* symbols before lo start at or below offset, those from hi on above it */
-
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
-
-		if (t->syms[mid].off <= offset)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	/* The nearest one may be nested in a longer one: an entry point in the middle of a function. */
-	for (uint32_t k = 1; k <= WALK_BACK && k <= lo; k++)
-		if (offset - t->syms[lo - k].off < (t->syms[lo - k].size & ~PLT_BIT))
-			return symtab_at(t, lo - k, ret);
-	return false;
-}
-
-static int read_string(const struct source *from, uint64_t off, char *buf, size_t len)
-{
-	if (from->mem) {
-		struct bytes all = bytes_of(from->mem, from->size, false);
-		struct bytes str = bytes_sub(&all, off, len);
-		const uint8_t *p = bytes_take(&str, len);
-
-		if (!p)
-			return -EIO;
-		memcpy(buf, p, len);
-		return 0;
-	}
-	return pread_full(from->fd, buf, len, off);
-}
-
-int symtab_name(const struct symtab *t, const struct symtab_hit *hit, char *buf, size_t cap)
-{
-	uint32_t name = hit->index < t->n ? t->syms[hit->index].name : 0, at = name & ~NAME_DYNSTR;
-	const struct string_table *str = &t->str[name & NAME_DYNSTR ? 1 : 0];
-	size_t len = 0, want;
-	const char *version;
-
-	if (name >= NAME_KERNEL_SIGRETURN) {
-		static const char *const roots[] = { "_start", "clone3", "__restore_rt", "__start_context", "__kernel_rt_sigreturn" };
-
-		snprintf(buf, cap, "%s", roots[NAME_START - name]);
-		return (int)strlen(buf);
-	}
-	if (!name || at >= str->size)
-		return -ENOENT;
-	/* Most names are short: one small read, and a large one only for the rest. */
-	for (want = 128;; want = cap - 1) {
-		if (want > cap - 1)
-			want = cap - 1;
-		if (want > str->size - at)
-			want = str->size - at;
-		if (read_string(&t->from[name & NAME_DYNSTR ? 1 : 0], str->off + at, buf, want))
-			return -EIO;
-		buf[want] = 0;
-		len = strlen(buf);
-		if (len < want || want == cap - 1 || want == str->size - at)
-			break;
-	}
-	version = len > 1 ? strchr(buf + 1, '@') : NULL;
-	if (version)
-		len = (size_t)(version - buf);
-	buf[len] = 0;
-	return len ? (int)len : -ENOENT;
-}
-
-uint32_t symtab_count(const struct symtab *t)
-{
-	return t->n;
-}
-
-size_t symtab_bytes(const struct symtab *t)
-{
-	return sizeof(*t) + (size_t)t->n * sizeof(*t->syms) + t->debug.mem_size;
-}

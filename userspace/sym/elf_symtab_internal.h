@@ -9,14 +9,6 @@
 
 #define SYMTAB_MAX_CODE 64	/* executable PT_LOADs looked at; linkers make one or two */
 
-/* Names: bit 31 says which string table, the rest is the offset in it. */
-#define NAME_DYNSTR 0x80000000u
-#define NAME_START 0xffffffffu	/* "_start", in no table */
-#define NAME_CLONE3 0xfffffffeu	/* "clone3", likewise */
-#define NAME_RESTORE_RT 0xfffffffdu
-#define NAME_START_CONTEXT 0xfffffffcu
-#define NAME_KERNEL_SIGRETURN 0xfffffffbu	/* the last of them */
-
 struct cand {
 	uint64_t off;		/* file offset */
 	uint32_t size, name;
@@ -29,10 +21,6 @@ _Static_assert(offsetof(struct cand, off) == 0, "the sort key comes first");
 
 struct code_range {
 	uint64_t off, vaddr, size;
-};
-
-struct string_table {
-	uint64_t off, size;	/* inside the file */
 };
 
 struct builder {
@@ -66,6 +54,17 @@ bool builder_is_program(const struct builder *b);
 bool builder_is_named(const struct builder *b, const char *soname);
 /* Of a file without a .symtab: what Go's runtime knows. */
 int builder_read_go(struct builder *b);
+/* Bytes of a string table that are in memory. Zeroed but for table -1; to be freed with elf_blob_free(&w->blob). */
+struct name_window {
+	struct elf_blob blob;
+	uint64_t from;
+	int table;
+};
+
+/* What a name begins with, SYMTAB_NAME_MAX bytes at most, valid until the next one; not one of NAME_START and the like. 0, -ENOMEM, -EIO. */
+int name_window_at(struct name_window *w, const struct builder *b, uint32_t name, struct bytes *ret);
+/* Names of no more than `along` bytes are copied to t->names; else t->syms[].name says where they are. 0, -ENOMEM, -EIO. */
+int builder_name_symbols(const struct builder *b, struct symtab *t, uint32_t along);
 /* func@plt, x86-64. */
 int builder_read_plt(struct builder *b);
 

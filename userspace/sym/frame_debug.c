@@ -23,7 +23,7 @@ struct frame_debug {
 struct part {
 	struct module *m;
 	const struct frame_debug_opts *opts;
-	const struct elf_image *img;	/* of the mapped file: where offsets become addresses */
+	struct elf_facts facts;		/* of the mapped file: where offsets become addresses */
 	uint64_t *addrs;		/* ascending */
 	uint64_t *offsets;		/* parallel */
 	size_t n;
@@ -71,9 +71,11 @@ static int place_addresses(struct part *p, const struct place *places, size_t n)
 	for (size_t i = 0; i < n && !err; i++) {
 		uint64_t offset = places[i].key & SF_FRAME_OFFSET_MASK;
 
-		if ((p->n && list[p->n - 1].offset == offset) || !elf_image_offset_to_vaddr(p->img, offset, &list[p->n].addr))
+		const struct module_code *code = module_code_at(p->facts.code, p->facts.ncode, offset);
+
+		if ((p->n && list[p->n - 1].offset == offset) || !code)
 			continue;
-		list[p->n++].offset = offset;
+		list[p->n++] = (struct address){ code->vaddr + (offset - code->off), offset };
 	}
 	if (!err)
 		err = radix_sort(list, p->n, sizeof(*list));
@@ -97,11 +99,12 @@ static bool is_ours(const struct module *m)
 	return m->path && !fstat(m->fd, &theirs) && !stat(m->path, &ours) && ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
 }
 
-static int work(struct part *p, const struct elf_image *img, const char *path, bool foreign)
+/* fd: the file with DWARF, and what it says of itself. */
+static int work(struct part *p, int fd, const struct elf_facts *facts, const char *path, bool foreign)
 {
-	struct debug_query q = { .img = img, .path = path, .pid = p->pid, .fetch = p->opts->fetch };
+	struct debug_query q = { .reader = p->opts->reader, .facts = facts, .path = path, .pid = p->pid, .fetch = p->opts->fetch };
 	struct dwarf_job job = {
-		.fd = img->fd, .alt_fd = -1, .inlined = p->opts->inlined, .lines = p->opts->lines, .addrs = p->addrs, .n = p->n,
+		.fd = fd, .alt_fd = -1, .inlined = p->opts->inlined, .lines = p->opts->lines, .addrs = p->addrs, .n = p->n,
 	};
 	struct dwarf_place where = { .root_fd = -1, .foreign = foreign };
 	struct debug_file alt;
@@ -121,17 +124,17 @@ static int work(struct part *p, const struct elf_image *img, const char *path, b
 /* -ENOENT: it has no DWARF. */
 static int read_part(struct part *p, const struct place *places, size_t n)
 {
-	struct debug_query q = { .img = p->img, .path = p->m->path, .pid = p->pid, .fetch = p->opts->fetch };
-	struct debug_file debug = { .fd = -1, .img = { .fd = -1 } };
-	bool own = debug_file_has_dwarf(p->img);
+	struct debug_query q = { .reader = p->opts->reader, .facts = &p->facts, .path = p->m->path, .pid = p->pid, .fetch = p->opts->fetch };
+	struct debug_file debug = { .fd = -1 };
+	bool own = p->facts.dwarf;
 	int err = own ? 0 : debug_file_find_dwarf(&q, &debug);
 
 	if (!err)
 		err = place_addresses(p, places, n);
 	if (!err && own)
-		err = work(p, p->img, p->m->path, !is_ours(p->m));
+		err = work(p, p->m->fd, &p->facts, p->m->path, !is_ours(p->m));
 	else if (!err)
-		err = work(p, &debug.img, debug.path, debug.foreign);
+		err = work(p, debug.fd, &debug.facts, debug.path, debug.foreign);
 	debug_file_close(&debug);
 	free(p->addrs);
 	free(p->offsets);
@@ -147,16 +150,13 @@ int frame_debug_read(struct frame_debug *fd, struct modules *ms, const struct fr
 	for (; from < fd->n && !err; from = to) {
 		uint32_t id = (uint32_t)(fd->wanted[from].key >> SF_FRAME_MODULE_SHIFT);
 		struct part p = { .m = modules_find(ms, id), .opts = opts, .pid = (uint32_t)fd->wanted[from].pid };
-		struct elf_image img;
 		int rc;
 
 		for (to = from; to < fd->n && fd->wanted[to].key >> SF_FRAME_MODULE_SHIFT == id; to++)
 			;
-		if (!p.m || p.m->state == MODULE_LOADING || p.m->fd < 0 || module_image(p.m, &img))
+		if (!p.m || p.m->state == MODULE_LOADING || p.m->fd < 0 || elf_reader_facts(opts->reader, p.m->fd, &p.facts))
 			continue;
-		p.img = &img;
 		rc = read_part(&p, &fd->wanted[from], to - from);
-		elf_image_close(&img);
 		if (rc == -ENOMEM)
 			err = rc;
 		else if (rc && rc != -ENOENT && opts->failed)

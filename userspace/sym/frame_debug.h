@@ -18,6 +18,7 @@ void frame_debug_free(struct frame_debug *fd);
 int frame_debug_want(struct frame_debug *fd, uint32_t module, uint64_t offset, uint32_t pid);
 
 struct frame_debug_opts {
+	struct elf_reader *reader;
 	bool inlined, lines;
 	struct debug_fetch fetch;
 	struct dwarf_limits limits;

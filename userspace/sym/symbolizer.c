@@ -18,7 +18,6 @@
 #include "sym/elf_symtab.h"
 #include "sym/frame_debug.h"
 #include "sym/perf_map.h"
-#include "sym/sym_kernel.h"
 #include "sym/sym_names.h"
 
 /*
@@ -29,6 +28,7 @@
 #define KEY_KERNEL (1ull << 63)
 #define PATH_SHOWN 1024	/* bytes of a source file's path, with its NUL */
 #define MODULE_SHOWN 900	/* bytes of a module's name, with its NUL: "[...+0x...]" still fits SYM_NAME_MAX */
+#define TABLES_MAX (32u << 20)	/* bytes of symbol tables */
 #define CACHE_MAX (128u << 10)	/* entries; then it starts afresh, so that a long run stays small */
 
 struct symbol {
@@ -49,14 +49,14 @@ struct cached {
 
 struct symbolizer {
 	struct modules *ms;
+	struct elf_reader *reader;
+	uint64_t uses;		/* of tables */
 	struct strpool *names, *modules;
 	struct symbol *symbols;
 	size_t n, cap;
 	struct slots slots;	/* of symbols */
 	struct cached *cache;	/* a power of two, at most half full */
 	size_t ncache, cache_slots;
-	struct sym_kernel *kernel;
-	bool kernel_tried;
 	struct perf_maps *jit;
 	struct frame_debug *debug;
 	struct idmap chain_of;	/* module << SF_FRAME_MODULE_SHIFT | offset -> chains */
@@ -68,7 +68,6 @@ struct symbolizer {
 	struct debug_fetch fetch;
 	symbolizer_kernel_fn kernel_fn;
 	void *kernel_ctx;
-	char *kallsyms;
 	enum redact redact;
 	char raw[SYMTAB_NAME_MAX], name[SYM_NAME_MAX], module[MODULE_SHOWN];	/* scratch */
 };
@@ -199,10 +198,9 @@ struct symbolizer *symbolizer_new(struct modules *ms)
 	sz->ms = ms;
 	sz->names = strpool_new();
 	sz->modules = strpool_new();
-	sz->kallsyms = strdup(SYM_KERNEL_PATH);
 	sz->jit = perf_maps_new();
 	sz->debug = frame_debug_new();
-	if (!sz->names || !sz->modules || !sz->kallsyms || !sz->jit || !sz->debug || intern_name(sz, "", &id) || id != NO_FILE || intern(sz, "[unknown]", "[unknown]", &id) || id != SYM_UNKNOWN ||
+	if (!sz->names || !sz->modules || !sz->jit || !sz->debug || intern_name(sz, "", &id) || id != NO_FILE || intern(sz, "[unknown]", "[unknown]", &id) || id != SYM_UNKNOWN ||
 	    intern(sz, "[no stack]", "[no stack]", &id) || id != SYM_NO_STACK) {
 		symbolizer_free(sz);
 		return NULL;
@@ -216,10 +214,9 @@ void symbolizer_set_kernel_names(struct symbolizer *sz, symbolizer_kernel_fn fn,
 	sz->kernel_ctx = ctx;
 }
 
-void symbolizer_set_kallsyms(struct symbolizer *sz, const char *path)
+void symbolizer_set_reader(struct symbolizer *sz, struct elf_reader *reader)
 {
-	free(sz->kallsyms);
-	sz->kallsyms = path ? strdup(path) : NULL;
+	sz->reader = reader;
 }
 
 void symbolizer_set_redact(struct symbolizer *sz, enum redact which)
@@ -253,7 +250,6 @@ void symbolizer_free(struct symbolizer *sz)
 	for (uint32_t i = 0; sz->ms && i < modules_count(sz->ms); i++)
 		if (modules_at(sz->ms, i))
 			free_table(modules_at(sz->ms, i));
-	sym_kernel_free(sz->kernel);
 	perf_maps_free(sz->jit);
 	frame_debug_free(sz->debug);
 	idmap_free(&sz->chain_of);
@@ -264,7 +260,6 @@ void symbolizer_free(struct symbolizer *sz)
 	free(sz->symbols);
 	slots_free(&sz->slots);
 	free(sz->cache);
-	free(sz->kallsyms);
 	free(sz);
 }
 
@@ -275,34 +270,113 @@ static uint64_t place_of(uint64_t frame)
 	return (uint64_t)SF_FRAME_MODULE(frame) << SF_FRAME_MODULE_SHIFT | SF_FRAME_OFFSET(frame);
 }
 
-static int build_table(const struct symbolizer *sz, const struct elf_image *img, const struct module *m, uint32_t pid, struct symtab **ret)
+/* Also what the module does not know of its code yet. */
+static int look_at(const struct symbolizer *sz, struct module *m, struct elf_facts *ret)
 {
-	struct debug_query q = { .img = img, .path = m->path, .pid = pid, .fetch = sz->fetch };
-	struct debug_file debug;
+	struct elf_image img;
 	int err;
 
-	if (elf_image_section_of_type(img, SHT_SYMTAB) || debug_file_find(&q, &debug))
-		return symtab_build(img, ret);
-	err = symtab_build_with(img, &debug, ret);
+	if (m->mem && !(err = module_image(m, &img))) {	/* the vDSO: the kernel's */
+		elf_facts_read(&img, ret);
+		elf_image_close(&img);
+	} else {
+		err = m->fd < 0 ? -ENOENT : elf_reader_facts(sz->reader, m->fd, ret);
+	}
+	if (!m->code && err != -EAGAIN && module_set_code(m, ret->code, err ? 0 : ret->ncode))
+		err = -ENOMEM;
+	return err;
+}
+
+static int read_vdso(const struct module *m, struct symtab **ret)
+{
+	struct elf_image img;
+	int err = module_image(m, &img);
+
+	if (err)
+		return err;
+	err = symtab_build(&img, NULL, UINT32_MAX, ret);
+	elf_image_close(&img);
+	return err;
+}
+
+static int read_table(const struct symbolizer *sz, struct module *m, uint32_t pid, struct symtab **ret)
+{
+	struct debug_file debug = { .fd = -1 };
+	struct elf_facts facts;
+	struct debug_query q = { .reader = sz->reader, .facts = &facts, .path = m->path, .pid = pid, .fetch = sz->fetch };
+	int err = look_at(sz, m, &facts);
+
+	if (err)
+		return err;
+	if (m->mem)
+		return read_vdso(m, ret);
+	if (!facts.symtab && debug_file_find(&q, &debug) == -EAGAIN)
+		return -EAGAIN;
+	err = elf_reader_symbols(sz->reader, m->fd, debug.fd, ret);
+	if (err && err != -EAGAIN && debug.fd >= 0)	/* it is the debug file that cannot be read */
+		err = elf_reader_symbols(sz->reader, m->fd, -1, ret);
+	if (!err && (*ret)->debug_fd >= 0)
+		debug.fd = -1;
 	debug_file_close(&debug);
 	return err;
 }
 
-/* NULL if the file has none or cannot be read. pid is one that has it mapped. */
-static const struct symtab *load_table(const struct symbolizer *sz, struct module *m, uint32_t pid)
+/* All tables together have a limit: those that were not used for longest are read again when they are. Not at the end, where that had no end. */
+static void make_room(struct symbolizer *sz, const struct module *fresh)
 {
-	struct elf_image img;
+	uint64_t sum;
+
+	while (!elf_reader_has_time(sz->reader)) {
+		struct module *oldest = NULL;
+
+		sum = 0;
+		for (uint32_t i = 0; i < modules_count(sz->ms); i++) {
+			struct module *m = modules_at(sz->ms, i);
+			const struct symtab *t = m ? table_of(m) : NULL;
+
+			if (!t)
+				continue;
+			sum += symtab_bytes(t);
+			if (m != fresh && (!oldest || t->used < table_of(oldest)->used))
+				oldest = m;
+		}
+		if (sum <= TABLES_MAX || !oldest)
+			return;
+		free_table(oldest);
+	}
+}
+
+/* NULL if the file has none or cannot be read. pid is one that has it mapped. *ret_final: it will not be otherwise later. */
+static struct symtab *load_table(struct symbolizer *sz, struct module *m, uint32_t pid, bool *ret_final)
+{
 	struct symtab *t = NULL;
 
-	if (m->symbols)
-		return table_of(m);
-	m->symbols = (void *)&no_table;
-	if (module_image(m, &img))
-		return NULL;
-	if (!build_table(sz, &img, m, pid, &t))
-		m->symbols = t;
-	elf_image_close(&img);
-	return table_of(m);
+	*ret_final = true;
+	if (!m->symbols) {
+		int err = read_table(sz, m, pid, &t);
+
+		if (err == -EAGAIN) {
+			*ret_final = false;
+			return NULL;
+		}
+		m->symbols = err ? (void *)&no_table : t;
+		if (!err)
+			make_room(sz, m);
+	}
+	t = table_of(m);
+	if (t)
+		t->used = ++sz->uses;
+	return t;
+}
+
+const struct module_code *symbolizer_code(const struct symbolizer *sz, struct module *m, uint32_t *ret_n)
+{
+	struct elf_facts facts;
+
+	if (!m->code)
+		look_at(sz, m, &facts);
+	*ret_n = m->ncode;
+	return m->code;
 }
 
 /* The module's name as it is shown, in sz->module. " (deleted)" says nothing about the code. */
@@ -335,21 +409,29 @@ static uint32_t name_by_offset(struct symbolizer *sz, const struct module *m, ui
 	return symbol_or_unknown(sz, sz->name, shown);
 }
 
-static uint32_t name_by_symbol(struct symbolizer *sz, struct module *m, uint64_t offset, uint32_t pid)
+static uint32_t name_by_symbol(struct symbolizer *sz, struct module *m, uint64_t offset, uint32_t pid, bool *ret_final)
 {
-	const struct symtab *t = load_table(sz, m, pid);
+	const struct symtab *t = load_table(sz, m, pid, ret_final);
 	struct symtab_hit hit;
 	uint64_t key;
 	uint32_t id;
 	size_t len;
+	int err;
 
 	if (!t || !symtab_find(t, offset, &hit))
 		return name_by_offset(sz, m, offset);
 	key = KEY_SYMBOL | (uint64_t)m->id << SF_FRAME_MODULE_SHIFT | hit.index;
 	if (cache_get(sz, key, &id))
 		return id;
-	if (symtab_name(t, &hit, sz->raw, sizeof(sz->raw)) <= 0)
+	err = elf_reader_name(sz->reader, m->fd, t, &hit, sz->raw, sizeof(sz->raw));
+	if (err == -ETIMEDOUT || err == -ECHILD) {	/* not once for each of its functions */
+		free_table(m);
+		m->symbols = (void *)&no_table;
+	}
+	if (err) {
+		*ret_final = err != -EAGAIN;
 		return name_by_offset(sz, m, offset);
+	}
 	len = sym_demangle(sz->raw, sz->name, sizeof(sz->name) - sizeof("@plt"));
 	if (hit.plt)
 		strcpy(sz->name + len, "@plt");
@@ -416,7 +498,8 @@ static int intern_frame(struct symbolizer *sz, const char *function, uint32_t mo
 static int take_frames(void *ctx, struct module *m, uint64_t offset, const struct dwarf_frame *frames, size_t n)
 {
 	struct symbolizer *sz = ctx;
-	uint32_t own = name_by_symbol(sz, m, offset, 0), id, at = (uint32_t)sz->nchain_ids;
+	bool is_final;
+	uint32_t own = name_by_symbol(sz, m, offset, 0, &is_final), id, at = (uint32_t)sz->nchain_ids;
 	size_t before = sz->chain_of.n;
 	const char *name;
 
@@ -459,7 +542,7 @@ int symbolizer_want_debug(struct symbolizer *sz, uint64_t frame, uint32_t pid)
 int symbolizer_read_debug(struct symbolizer *sz, const struct symbolizer_debug *opts, unsigned int *ret_files)
 {
 	struct frame_debug_opts o = {
-		.inlined = opts->inlined, .lines = opts->lines, .fetch = sz->fetch, .limits = DWARF_LIMITS,
+		.reader = sz->reader, .inlined = opts->inlined, .lines = opts->lines, .fetch = sz->fetch, .limits = DWARF_LIMITS,
 		.found = take_frames, .failed = opts->failed, .ctx = sz,
 	};
 
@@ -500,8 +583,9 @@ static uint32_t name_in_file(struct symbolizer *sz, uint64_t frame, uint32_t pid
 		*ret_final = false;
 		return state == MODULE_GONE ? name_by_offset(sz, m, offset) : SYM_UNKNOWN;
 	}
-	id = name_by_symbol(sz, m, offset, pid);
-	cache_put(sz, key, id);
+	id = name_by_symbol(sz, m, offset, pid, ret_final);
+	if (*ret_final)
+		cache_put(sz, key, id);
 	return id;
 }
 
@@ -544,16 +628,6 @@ static const char *kernel_name_asked(struct symbolizer *sz, uint64_t addr, char 
 	return buf;
 }
 
-static const char *kernel_name_listed(struct symbolizer *sz, uint64_t addr, const char **ret_module)
-{
-	if (!sz->kernel_tried) {
-		sz->kernel_tried = true;
-		if (sz->kallsyms && sym_kernel_load(sz->kallsyms, &sz->kernel))
-			sz->kernel = NULL;
-	}
-	return sz->kernel ? sym_kernel_find(sz->kernel, addr, ret_module) : NULL;
-}
-
 uint32_t symbolizer_kernel(struct symbolizer *sz, uint64_t addr)
 {
 	const char *module = "[kernel]", *name;
@@ -564,8 +638,6 @@ uint32_t symbolizer_kernel(struct symbolizer *sz, uint64_t addr)
 	if (cache_get(sz, KEY_KERNEL | addr, &id))
 		return id;
 	name = kernel_name_asked(sz, addr, asked, sizeof(asked), &module);
-	if (!name && !sz->kernel_fn)
-		name = kernel_name_listed(sz, addr, &module);
 	len = sym_demangle(name ? name : "[unknown]", sz->name, sizeof(sz->name) - sizeof("_[k]"));
 	strcpy(sz->name + len, "_[k]");
 	text_clean(sz->module, sizeof(sz->module), module, strlen(module), 0);
@@ -624,8 +696,6 @@ size_t symbolizer_bytes(const struct symbolizer *sz)
 
 	sum += perf_maps_bytes(sz->jit) + sz->chains_cap * sizeof(*sz->chains) + sz->chain_ids_cap * sizeof(*sz->chain_ids) +
 	       sz->chain_of.cap * sizeof(*sz->chain_of.keys) + slots_bytes(&sz->chain_of.slots);
-	if (sz->kernel)
-		sum += sym_kernel_bytes(sz->kernel);
 	for (uint32_t i = 0; i < modules_count(sz->ms); i++) {
 		const struct module *m = modules_at(sz->ms, i);
 

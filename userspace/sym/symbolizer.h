@@ -32,20 +32,20 @@ struct symbolizer *symbolizer_new(struct modules *ms);	/* ms must outlive it; NU
 void symbolizer_free(struct symbolizer *sz);
 /* Frees a module's symbols and closes its file. What has no name by now is shown by its offset from then on. */
 void symbolizer_forget(struct module *m);
-/*
- * Where kernel names come from first: "name" or "name [module]" of the function that holds addr; false: unknown. Reading
- * all of /proc/kallsyms (62 ms of CPU and 5 MB here) is what remains without it.
- */
+/* Where kernel names come from: "name" or "name [module]" of the function that holds addr; false: unknown. Without, they are. */
 typedef bool (*symbolizer_kernel_fn)(void *ctx, uint64_t addr, char *ret, size_t cap);
 void symbolizer_set_kernel_names(struct symbolizer *sz, symbolizer_kernel_fn fn, void *ctx);
-/* Another file than /proc/kallsyms; before the first kernel lookup. NULL: no kernel names. */
-void symbolizer_set_kallsyms(struct symbolizer *sz, const char *path);
+/* Who reads files; it must outlive the symbolizer. Without, names in them are offsets. */
+void symbolizer_set_reader(struct symbolizer *sz, struct elf_reader *reader);
 /* Names that processes gave their own code may hold paths: which of them are shown. Before the first lookup. */
 void symbolizer_set_redact(struct symbolizer *sz, enum redact which);
 
+/* A module's executable segments, as many as *ret_n; valid as long as the module is. */
+const struct module_code *symbolizer_code(const struct symbolizer *sz, struct module *m, uint32_t *ret_n);
+
 /*
  * *ret_final (may be NULL) is false if the same frame may get a better name later, because its file is not
- * loaded yet; such an answer must not be kept.
+ * loaded yet, or others have taken too long to be read (sym/elf_reader.h); such an answer must not be kept.
  */
 uint32_t symbolizer_user(struct symbolizer *sz, uint64_t frame, uint32_t pid, bool *ret_final);
 uint32_t symbolizer_kernel(struct symbolizer *sz, uint64_t addr);

@@ -25,7 +25,6 @@
 #include "tools/agent_options.h"
 #include "tools/session.h"
 #include "tools/tools.h"
-#include "unwind/table_child.h"
 
 #define AGENT_NICE (-10)		/* as the loader's and record's: what runs there is a fraction of a percent */
 #define POLL_MS 1000
@@ -230,6 +229,7 @@ static void keep_memory(struct agent *a)
 		exit(EXIT_FAILED);
 	}
 	symbolizer_set_kernel_names(fresh, collector_kernel_name, s->collector);
+	symbolizer_set_reader(fresh, s->reader);
 	symbolizer_set_redact(fresh, (enum redact)a->cfg->redact);
 	s->symbols = fresh;
 }
@@ -238,6 +238,7 @@ static void publish(struct agent *a)
 {
 	struct metrics_values *v = &a->values;
 	struct collector_counters c;
+	struct session_parsers parsers;
 
 	collector_counters(a->session.collector, &c);
 	v->samples_taken = c.taken;
@@ -246,9 +247,12 @@ static void publish(struct agent *a)
 	v->modules = c.loader.loaded;
 	v->rows = c.loader.rows;
 	v->table_bytes = c.tables.bytes;
-	v->parsers_ended = c.loader.parser.died + c.loader.parser.late;
-	v->parsers_failed = c.loader.parser.failed;
-	v->parsers_cpu_ns = c.loader.parser.cpu_ns;
+	session_parsers(&a->session, &c, &parsers);
+	v->parsers_ended = parsers.died + parsers.late;
+	v->parsers_failed = parsers.failed;
+	v->parsers_cpu_ns = parsers.cpu_ns;
+	v->names_deferred = parsers.deferred;
+	v->names_cut = parsers.cut;
 	v->symbol_bytes = symbolizer_bytes(a->session.symbols);
 	v->hz = a->budget.hz;
 	v->off_cpu = a->cfg->off_cpu;
@@ -441,8 +445,7 @@ static void between_windows(struct agent *a)
 {
 	keep_cpu(a);
 	keep_memory(a);
-	if (a->budget.hz || a->opts.common.collect.period)
-		a->values.cpus = (uint64_t)collector_follow_cpus(a->session.collector);
+	a->values.cpus = a->session.cpus;
 	publish(a);
 }
 
@@ -562,7 +565,7 @@ int tool_agent(int argc, char **argv)
 		return EXIT_OK;
 	}
 	/* Before there are tokens to be seen in our memory. */
-	if (!a.opts.check && !(a.parsers = fork_server_start(table_child_main)))
+	if (!a.opts.check && !(a.parsers = fork_server_start()))
 		return complain(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
 	a.cfg = agent_options_config(&a.opts, &err);
 	if (!a.cfg) {

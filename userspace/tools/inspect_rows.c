@@ -72,7 +72,7 @@ int inspect_compare(struct inspected *in, bool *ret_clash)
 {
 	struct clash_printer p = { .in = in };
 	struct row_compare_totals totals;
-	int err = symtab_build(&in->file.img, &p.symbols);
+	int err = symtab_build(&in->file.img, NULL, UINT32_MAX, &p.symbols);
 
 	if (err)
 		return err;

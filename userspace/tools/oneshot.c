@@ -266,8 +266,10 @@ void oneshot_say_losses(const struct run_stats *st)
 		fprintf(stderr, "sfbpf: %llu times a file's tables had to wait for room (--table-memory), %llu times for others' in use\n",
 			(unsigned long long)st->tables.full, (unsigned long long)st->tables.turns);
 	if (st->parsers.died || st->parsers.late || st->parsers.failed)
-		fprintf(stderr, "sfbpf: %llu processes that read files died, %llu took too long; %llu files are without tables because of that\n",
+		fprintf(stderr, "sfbpf: %llu processes that read files died, %llu took too long; %llu files are without tables or names because of that\n",
 			(unsigned long long)st->parsers.died, (unsigned long long)st->parsers.late, (unsigned long long)st->parsers.failed);
+	if (st->parsers.cut)
+		fprintf(stderr, "sfbpf: %llu functions have no names: their files have too many\n", (unsigned long long)st->parsers.cut);
 	if (st->needs_refused)
 		fprintf(stderr, "sfbpf: %llu times a new file had to wait: its user met too many of them at once\n",
 			(unsigned long long)st->needs_refused);

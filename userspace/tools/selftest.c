@@ -17,7 +17,6 @@
 #include "kern/collector.h"
 #include "prof/profile.h"
 #include "tools/session.h"
-#include "unwind/table_child.h"
 
 #define HZ 999
 #define RUN_MS 350
@@ -184,7 +183,7 @@ void selftest_run(struct selftest *ret, const char *btf)
 	struct judge j = { .result = ret };
 	struct collector_opts opts = {
 		.event = perf_event_named("cpu-clock"), .hz = allowed_hz(), .user = true, .kernel = true, .comm_glob = NAME,
-		.ring_bytes = 2 << 20, .table_bytes = 64ull << 20, .btf = btf, .parsers = fork_server_start(table_child_main),
+		.ring_bytes = 2 << 20, .table_bytes = 64ull << 20, .btf = btf, .parsers = fork_server_start(),
 	};
 	struct collector_error err = { .exit_code = EXIT_FAILED, .text = "out of memory" };
 	struct modules *modules = modules_new();

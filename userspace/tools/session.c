@@ -11,11 +11,12 @@
 #include "base/exitcode.h"
 #include "base/result_file.h"
 #include "kern/caps.h"
+#include "sym/elf_child.h"
 #include "tools/options.h"
-#include "unwind/table_child.h"
 
 #define SESSION_NICE (-10)
 #define LEFT_MIN 1024
+#define CPUS_MS 1000
 
 static volatile sig_atomic_t stop_requested;
 
@@ -82,18 +83,20 @@ int session_open(struct session *s, const struct collector_opts *opts)
 
 	memset(s, 0, sizeof(*s));
 	/* First: what we have later is not for them. */
-	if (!opts->parsers && !(with_parsers.parsers = s->parsers = fork_server_start(table_child_main)))
+	if (!opts->parsers && !(with_parsers.parsers = s->parsers = fork_server_start()))
 		return complain(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
 	s->left_limit = LEFT_MIN;
+	s->reader = elf_reader_new(with_parsers.parsers, elf_child_main);
 	s->modules = modules_new();
 	s->symbols = s->modules ? symbolizer_new(s->modules) : NULL;
 	s->profile = profile_new();
-	if (!s->symbols || !s->profile)
+	if (!s->reader || !s->symbols || !s->profile)
 		return complain(EXIT_FAILED, "out of memory");
 	s->collector = collector_new(&with_parsers, s->modules, &err);
 	if (!s->collector)
 		return complain(err.exit_code, "%s", err.text);
 	symbolizer_set_kernel_names(s->symbols, collector_kernel_name, s->collector);
+	symbolizer_set_reader(s->symbols, s->reader);
 	files = collector_preload(s->collector);
 	if (opts->verbose) {
 		struct collector_counters c;
@@ -128,8 +131,21 @@ int session_start(struct session *s)
 	return 0;
 }
 
+/* Every so often; a CPU that has come online has no event yet, or a dead one. */
+static void follow_cpus(struct session *s)
+{
+	uint64_t now = session_now();
+
+	if (s->end_ns || now < s->next_cpus_ns)
+		return;
+	s->next_cpus_ns = now + CPUS_MS * NUM_MS;
+	s->cpus = (uint64_t)collector_follow_cpus(s->collector);
+}
+
 int session_poll(struct session *s, int timeout_ms)
 {
+	follow_cpus(s);
+	elf_reader_rest(s->reader);
 	return collector_poll(s->collector, timeout_ms, s->take ? s->take : on_sample, s->take ? s->take_ctx : s);
 }
 
@@ -176,6 +192,7 @@ void session_stop(struct session *s)
 
 	if (!s->collector || s->end_ns)
 		return;
+	elf_reader_take_time(s->reader);
 	s->end_ns = session_now();	/* before: for off-CPU, the detaching takes a look at all threads */
 	collector_detach(s->collector);
 	session_poll(s, 0);
@@ -190,13 +207,27 @@ void session_stop(struct session *s)
 	}
 }
 
+void session_parsers(const struct session *s, const struct collector_counters *c, struct session_parsers *ret)
+{
+	const struct loader_parser_totals *tables = &c->loader.parser;
+	struct elf_reader_totals names;
+
+	elf_reader_totals(s->reader, &names);
+	*ret = (struct session_parsers){
+		.died = tables->died + names.died, .late = tables->late + names.late, .failed = tables->failed + names.failed,
+		.deferred = names.deferred, .cut = names.cut, .cpu_ns = tables->cpu_ns + names.cpu_ns,
+	};
+}
+
 void session_stats(struct session *s, const struct profile *profile, struct run_stats *ret)
 {
 	struct collector_counters c;
+	struct session_parsers parsers;
 	struct rusage ru;
 
 	memset(ret, 0, sizeof(*ret));
 	collector_counters(s->collector, &c);
+	session_parsers(s, &c, &parsers);
 	profile_account(profile, s->modules, &ret->account);
 	ret->duration_s = (double)((s->end_ns ? s->end_ns : session_now()) - s->start_ns) / 1e9;
 	ret->samples = c.taken;
@@ -215,14 +246,16 @@ void session_stats(struct session *s, const struct profile *profile, struct run_
 	ret->tables.full = c.tables.full;
 	ret->tables.turns = c.tables.turns;
 	ret->tables.build_ms = (double)c.loader.build_ns / 1e6;
-	ret->parsers.died = c.loader.parser.died;
-	ret->parsers.late = c.loader.parser.late;
-	ret->parsers.failed = c.loader.parser.failed;
+	ret->parsers.died = parsers.died;
+	ret->parsers.late = parsers.late;
+	ret->parsers.failed = parsers.failed;
+	ret->parsers.deferred = parsers.deferred;
+	ret->parsers.cut = parsers.cut;
 	ret->programs = s->programs;
 	ret->nprograms = s->nprograms;
 	if (!getrusage(RUSAGE_SELF, &ru)) {
 		ret->self.cpu_ms = (double)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1e3 +
-				   (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e3 + (double)c.loader.parser.cpu_ns / 1e6;
+				   (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e3 + (double)parsers.cpu_ns / 1e6;
 		ret->self.rss_peak_kb = (uint64_t)ru.ru_maxrss;
 	}
 }
@@ -231,6 +264,7 @@ void session_close(struct session *s)
 {
 	collector_free(s->collector);
 	symbolizer_free(s->symbols);
+	elf_reader_free(s->reader);
 	profile_free(s->profile);
 	modules_free(s->modules);
 	fork_server_stop(s->parsers);

@@ -15,11 +15,13 @@
 
 struct session {
 	struct fork_server *parsers;	/* ours, if the options had none */
+	struct elf_reader *reader;	/* of the files that names are in */
 	struct modules *modules;
 	struct collector *collector;
 	struct symbolizer *symbols;
 	struct profile *profile;	/* where samples go; a tool may exchange it between polls */
 	uint64_t start_ns, end_ns;	/* CLOCK_MONOTONIC; end 0 while running */
+	uint64_t cpus, next_cpus_ns;	/* that are sampled; session_poll: when to look whether some have come or gone */
 	uint64_t start_unix_ns;
 	uint64_t dropped;		/* samples that profile_add had no memory for */
 	collector_sample_fn take;	/* instead of profile_add; NULL: none */
@@ -28,6 +30,13 @@ struct session {
 	size_t left_limit;		/* session_sweep: modules without an id that are kept before it looks closer */
 	struct run_program programs[16];
 	size_t nprograms;
+};
+
+/* Of all processes that read files. */
+struct session_parsers {
+	uint64_t died, late, failed;	/* as struct loader_parser_totals */
+	uint64_t deferred, cut;		/* as struct elf_reader_totals */
+	uint64_t cpu_ns;
 };
 
 /* Loads and preloads; samples nothing yet. 0, or the exit code after having said why. */
@@ -46,6 +55,7 @@ void session_sweep(struct session *s, void (*see)(void *ctx, const struct module
 void session_stop(struct session *s);
 /* The account so far; account is that of `profile`. */
 void session_stats(struct session *s, const struct profile *profile, struct run_stats *ret);
+void session_parsers(const struct session *s, const struct collector_counters *c, struct session_parsers *ret);
 void session_close(struct session *s);
 
 uint64_t session_now(void);		/* CLOCK_MONOTONIC, ns */

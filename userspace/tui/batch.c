@@ -67,10 +67,10 @@ static void put_head(const struct ui *ui, const struct batch_page *page, FILE *f
 		if (sum->c.lost[i])
 			fprintf(f, " %s=%llu", profile_lost_name(i), (ull)sum->c.lost[i]);
 	fprintf(f, "\n# sfbpf: cpu %.2f%%, bpf %.2f%%, rss %llu kB, tables %llu bytes of %llu files, evicted %llu, refused %llu, "
-		"parsers died %llu, files lost %llu\n",
+		"parsers died %llu, files lost %llu, names lost %llu\n",
 		own_cpu(sum->c.cpu_ns, sum), own_cpu(sum->c.bpf_ns, sum), (ull)ui->gauges.rss_kb, (ull)ui->gauges.table_bytes,
 		(ull)ui->gauges.table_files, (ull)ui->gauges.table_evicted, (ull)ui->gauges.table_refused,
-		(ull)ui->gauges.parsers_ended, (ull)ui->gauges.parsers_failed);
+		(ull)ui->gauges.parsers_ended, (ull)ui->gauges.parsers_failed, (ull)ui->gauges.names_lost);
 }
 
 /* So that the columns can be counted. */
@@ -200,6 +200,7 @@ static void json_head(const struct ui *ui, const struct batch_page *page, struct
 	json_object(j, "parsers");
 	json_u64(j, "died", ui->gauges.parsers_ended);
 	json_u64(j, "failed", ui->gauges.parsers_failed);
+	json_u64(j, "names_lost", ui->gauges.names_lost);
 	json_object_end(j);
 }
 

@@ -250,6 +250,8 @@ static void second_line(struct line *l, const struct ui *ui)
 	if (ga->parsers_ended)
 		say(l, 86, ROLE_WARN, "parsers died %s, files lost %s", screen_amount(ga->parsers_ended, a, sizeof(a)),
 		    screen_amount(ga->parsers_failed, b, sizeof(b)));
+	if (ga->names_lost)
+		say(l, 84, ROLE_WARN, "names lost %s", screen_amount(ga->names_lost, a, sizeof(a)));
 	say(l, 20, ROLE_DIM, "%s", ga->what);
 }
 

@@ -600,7 +600,7 @@ static inline void prepare(struct cfa_run *r, const struct eh_cie *cie, const st
 	r->code_align = cie->code_align;
 	r->data_align = cie->data_align;
 	r->arch = insns->arch;
-	r->nregs = row_arch_regs(insns->arch)->nnames;
+	r->nregs = cie->nregs;
 	r->changed = true;
 	r->bad = NULL;
 	r->err = 0;
@@ -613,6 +613,7 @@ bool eh_cfa_init(struct eh_cie *cie, const struct eh_insns *insns, struct diag *
 
 	for (unsigned int reg = 0; reg < sizeof(cie->column); reg++)
 		cie->column[reg] = (uint8_t)column_of(cie, insns->arch, reg);
+	cie->nregs = row_arch_regs(insns->arch)->nnames;
 	prepare(&r, cie, insns);
 	r.cur = (struct cfa_state){ .col[COL_RA] = ra_unspecified(insns->arch, cie->ra_reg, r.nregs),
 				    .col[COL_FP] = rule_pack(RULE_SAME, 0, 0), .col[COL_BX] = rule_pack(RULE_SAME, 0, 0),
@@ -644,8 +645,12 @@ int eh_cfa_rows(const struct eh_cie *cie, const struct eh_insns *insns, uint64_t
 	r.out = out;
 	find_rows(&r, out->n);
 	run(&r, insns->section, diag);
-	if (!r.bad && !r.err && r.cur.start < end)
-		emit(&r, end);
+	if (!r.bad && !r.err && r.cur.start < end) {
+		if (r.row < r.room && !r.cur.plt_rep)
+			append(&r, end);
+		else
+			emit(&r, end);
+	}
 	out->n = (size_t)(r.row - out->rows);
 	return r.err;
 }

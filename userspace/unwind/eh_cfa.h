@@ -41,6 +41,7 @@ struct eh_cie {
 	uint64_t code_align;
 	int64_t data_align;
 	uint32_t ra_reg;
+	uint32_t nregs;			/* registers that a rule can name */
 	uint8_t id_size;		/* 4 or 8: bytes of the CIE pointers to it */
 	uint8_t addr_size;
 	uint8_t fde_enc, lsda_enc;	/* DW_EH_PE_* */

@@ -328,23 +328,14 @@ static void sort_pass(const struct sort_key *from, struct sort_key *to, size_t n
 		to[at[from[i].start >> shift & 511]++] = from[i];
 }
 
-/* fns[i] becomes what fns[keys[i].index] was: each cycle of the permutation is turned once. */
-static void permute(struct fn *fns, struct sort_key *keys, size_t n)
+/* What fns has at each key's index, in the keys' order. To new memory: the reads do not wait for each other then. NULL: none is left. */
+static struct fn *in_order(const struct fn *fns, const struct sort_key *keys, size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		struct fn first = fns[i];
-		size_t at = i;
+	struct fn *to = malloc(n * sizeof(*to));
 
-		while (keys[at].index != i) {
-			size_t from = keys[at].index;
-
-			fns[at] = fns[from];
-			keys[at].index = (uint32_t)at;
-			at = from;
-		}
-		fns[at] = first;
-		keys[at].index = (uint32_t)at;
-	}
+	for (size_t i = 0; to && i < n; i++)
+		to[i] = fns[keys[i].index];
+	return to;
 }
 
 /*
@@ -355,16 +346,17 @@ static int sort_fns(struct fntab *t)
 {
 	uint64_t lo = UINT64_MAX, hi = 0;
 	struct sort_key *keys, *from, *to;
-	bool ascending = true;
-	size_t n = t->n;
+	struct fn *sorted;
+	size_t n = t->n, up = 1;
 
+	while (up < n && t->fns[up - 1].start <= t->fns[up].start)
+		up++;
+	if (up >= n)
+		return 0;
 	for (size_t i = 0; i < n; i++) {
-		ascending &= t->fns[i].start >= hi;
 		lo = t->fns[i].start < lo ? t->fns[i].start : lo;
 		hi = t->fns[i].start > hi ? t->fns[i].start : hi;
 	}
-	if (ascending)
-		return 0;
 	if (hi - lo > UINT32_MAX || n > UINT32_MAX) {
 		qsort(t->fns, n, sizeof(*t->fns), compare_fns);
 		return 0;
@@ -383,8 +375,13 @@ static int sort_fns(struct fntab *t)
 		to = from;
 		from = done;
 	}
-	permute(t->fns, from, n);
+	sorted = in_order(t->fns, from, n);
 	free(keys);
+	if (!sorted)
+		return -ENOMEM;
+	free(t->fns);
+	t->fns = sorted;
+	t->cap = n;
 	return 0;
 }
 

@@ -76,6 +76,7 @@ int fntab_arrange(struct fntab *t, const struct elf_image *img)
 {
 	struct elf_phdr segs[EXEC_SEGMENTS_MAX];
 	size_t nsegs = exec_segments(img, segs, EXEC_SEGMENTS_MAX);
+	uint64_t seg_start = 0, seg_end = 0;	/* of segs[seg - 1] */
 	size_t i, seg = 0, n = 0;
 	int err = sort_by_start(t->fns, t->n);
 
@@ -83,15 +84,16 @@ int fntab_arrange(struct fntab *t, const struct elf_image *img)
 		return err;
 	for (i = 0; i < t->n; i++) {
 		struct fn f = t->fns[i];
-		uint64_t seg_end;
 
-		while (seg < nsegs && f.start >= segs[seg].vaddr + segs[seg].filesz)
+		while (f.start >= seg_end && seg < nsegs) {
+			seg_start = segs[seg].vaddr;
+			seg_end = seg_start + segs[seg].filesz;
 			seg++;
-		if (seg == nsegs)
+		}
+		if (f.start >= seg_end)
 			break;
-		if (f.start < segs[seg].vaddr || f.end <= f.start)
+		if (f.start < seg_start || f.end <= f.start)
 			continue;
-		seg_end = segs[seg].vaddr + segs[seg].filesz;
 		if (f.end > seg_end)
 			f.end = seg_end;
 		if (n && t->fns[n - 1].start == f.start)

@@ -34,6 +34,7 @@ struct packer {
 	struct elf_phdr segs[EXEC_SEGMENTS_MAX];	/* by address */
 	size_t nsegs, seg;
 	const struct elf_phdr *only;	/* the segment whose rows are packed in this pass; NULL: all */
+	uint64_t plain_from, plain_limit, plain_shift;	/* see find_plain() */
 	bool tracks_bx, restart_with_bx;
 	uint64_t max_bytes;
 
@@ -420,70 +421,84 @@ static inline bool goes_on(const struct row *r, uint64_t at, uint64_t limit)
 
 /*
  * Puts rows that go on at *at as long as they stay in the page in progress and their rules pack. Nearly all do, and this loop is
- * what they cost. Returns how many; their offsets are their addresses + shift.
+ * what they cost. Returns how many; their offsets are their addresses + plain_shift. Inlined, so that the last two are constants.
  */
-static size_t put_packing(struct packer *p, const struct row *rows, size_t n, uint64_t *at, uint64_t limit, uint64_t shift)
+static inline __attribute__((always_inline)) size_t put_packing_as(struct packer *p, const struct row *rows, size_t n, uint64_t *at,
+								   enum row_arch arch, bool tracks_bx)
 {
+	const uint64_t limit = p->plain_limit, shift = p->plain_shift, page_end = ((p->page + 1) << SF_PAGE_SHIFT) - shift;
+	const size_t room = SF_PAGE_MAX_ROWS - p->npage_rows;
+	const struct row *row = rows, *stop = rows + (n < room ? n : room);
 	uint32_t *out = p->page_rows + p->npage_rows;
-	const uint32_t *room = p->page_rows + SF_PAGE_MAX_ROWS;
-	const uint64_t page_end = ((p->page + 1) << SF_PAGE_SHIFT) - shift;
-	const enum row_arch arch = p->arch;
-	const bool tracks_bx = p->tracks_bx;
 	uint64_t addr = *at;
 	uint16_t last = p->code, code;
-	size_t i;
 
 	/* Not after a gap; nor where segments share bytes of the file, and what was put reaches behind *at. */
-	if (out == p->page_rows || addr + shift != p->end)
+	if (!p->npage_rows || addr + shift != p->end)
 		return 0;
-	for (i = 0; i < n && goes_on(&rows[i], addr, limit) && addr < page_end && out < room; i++) {
-		code = packed_code(arch, &rows[i], tracks_bx);
+	for (; row < stop && goes_on(row, addr, limit) && addr < page_end; row++) {
+		code = packed_code(arch, row, tracks_bx);
 		if (code == SF_RULE_INDEXED)
 			break;
 		if (code != last)
 			*out++ = (uint32_t)((addr + shift) & 0xffff) | (uint32_t)code << 16;
 		last = code;
-		addr = rows[i].end;
+		addr = row->end;
 	}
 	p->npage_rows = (uint32_t)(out - p->page_rows);
 	p->code = last;
 	p->end = addr + shift;
 	*at = addr;
-	return i;
+	return (size_t)(row - rows);
 }
 
-/*
- * What nearly all rows are: one follows the other in a single segment, none repeats, and no trampoline is near. Their place is
- * found once. *ret_n: how many of the first of the rows were so and are put.
- */
+static inline size_t put_packing(struct packer *p, const struct row *rows, size_t n, uint64_t *at)
+{
+	if (p->arch == ROW_ARCH_X86_64 && !p->tracks_bx)
+		return put_packing_as(p, rows, n, at, ROW_ARCH_X86_64, false);
+	return put_packing_as(p, rows, n, at, p->arch, p->tracks_bx);
+}
+
+/* Where rows from `addr` on need no thought: one segment, and no trampoline is near. [plain_from, plain_limit), offset is address + plain_shift. */
+static __attribute__((noinline)) bool find_plain(struct packer *p, uint64_t addr)
+{
+	const struct elf_phdr *seg = segment_of(p, addr);
+
+	p->plain_from = addr;
+	p->plain_limit = 0;
+	if (!seg || (p->only && seg != p->only) || seg->filesz > SF_OFFSET_MAX || seg->offset > SF_OFFSET_MAX - seg->filesz)
+		return false;
+	p->plain_limit = seg->vaddr + seg->filesz;
+	p->plain_shift = seg->offset - seg->vaddr;
+	if (p->next_known < p->known->n && p->known->rows[p->next_known].start < p->plain_limit)
+		p->plain_limit = p->known->rows[p->next_known].start;
+	return true;
+}
+
+/* What nearly all rows are: one follows the other, and none repeats. *ret_n: how many of the first of the rows were so and are put. */
 static int put_plain(struct packer *p, const struct row *rows, size_t n, size_t *ret_n)
 {
-	const struct elf_phdr *seg = segment_of(p, rows[0].start);
-	uint64_t limit, shift, at = rows[0].start;
+	uint64_t at = rows[0].start;
 	uint16_t code;
 	size_t i = 0;
 	int err = 0;
 
 	*ret_n = 0;
-	if (!seg || (p->only && seg != p->only) || seg->filesz > SF_OFFSET_MAX || seg->offset > SF_OFFSET_MAX - seg->filesz)
+	if ((at < p->plain_from || at >= p->plain_limit) && !find_plain(p, at))
 		return 0;
-	limit = seg->vaddr + seg->filesz;
-	shift = seg->offset - seg->vaddr;
-	if (p->next_known < p->known->n && p->known->rows[p->next_known].start < limit)
-		limit = p->known->rows[p->next_known].start;
 	for (;;) {
-		i += put_packing(p, rows + i, n - i, &at, limit, shift);
-		if (i == n || !goes_on(&rows[i], at, limit))
+		i += put_packing(p, rows + i, n - i, &at);
+		if (i == n || !goes_on(&rows[i], at, p->plain_limit))
 			break;
 		err = code_of(p, &rows[i], &code);
 		if (!err)
-			err = put_range(p, at + shift, rows[i].end + shift, code);
+			err = put_range(p, at + p->plain_shift, rows[i].end + p->plain_shift, code);
 		if (err)
 			break;
 		at = rows[i++].end;
 	}
 	*ret_n = i;
-	return !err && i && rows[0].source == ROW_SFRAME ? note_sframe(p, rows[0].start + shift, at + shift) : err;
+	return !err && i && rows[0].source == ROW_SFRAME ? note_sframe(p, rows[0].start + p->plain_shift, at + p->plain_shift) : err;
 }
 
 /* Rows of one function: repeating blocks are put as one, all others by themselves. */
@@ -566,6 +581,7 @@ static int pack_pass(struct packer *p, struct unwind_file *file, const struct el
 
 	p->seg = 0;
 	p->next_known = 0;
+	p->plain_limit = 0;
 	p->only = only;
 	row_stream_open(&stream, file, ROWS_MERGED, diag);
 	err = pack_rows(p, &stream);

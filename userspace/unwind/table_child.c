@@ -2,18 +2,14 @@
 #include "unwind/table_child.h"
 
 #include <errno.h>
-#include <malloc.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fork_server.h"
-#include "base/jail.h"
+#include "base/reader_jail.h"
 #include "unwind/table_entry.h"
-
-#define MAX_FILES 8	/* descriptors: socket, memfd, a file */
 
 /*
  * A host's files at the start, or a storm of new ones, are a second of work. It comes in bursts, so that whoever shares the CPU
@@ -168,38 +164,9 @@ static void serve_file(struct job *job, int fd)
 	answer(job, TABLE_DONE, err);
 }
 
-static const uint16_t calls[] = {
-	SYS_recvmsg, SYS_sendmsg, SYS_pread64, SYS_write, SYS_lseek, SYS_ftruncate, SYS_close, SYS_munmap, SYS_mremap, SYS_madvise, SYS_brk,
-	SYS_futex, SYS_clock_gettime, SYS_clock_nanosleep, SYS_setpriority, SYS_exit_group, SYS_rt_sigreturn, SYS_restart_syscall,
-};
-
-static int by_byte(const void *a, const void *b)
+void table_child_keep_memory(void)
 {
-	return *(const uint8_t *)a - *(const uint8_t *)b;
-}
-
-/* The first large qsort asks how much memory the machine has; malloc would give back what the next file needs. */
-static void prepare_libc(void)
-{
-	uint8_t some[4096] = { 0 };
-
-	qsort(some, sizeof(some), 1, by_byte);
-	mallopt(M_MMAP_THRESHOLD, KEEP_BYTES);
-	mallopt(M_TRIM_THRESHOLD, KEEP_BYTES);
-}
-
-static void enter_jail(const struct table_limits *limits)
-{
-	prepare_libc();
-#ifdef __SANITIZE_ADDRESS__	/* which maps terabytes, and has calls of its own */
-	(void)limits;
-	(void)calls;
-#else
-	jail_limit(&(struct jail_limits){ .space_bytes = limits->memory, .file_bytes = limits->entry, .files = MAX_FILES });
-	/* A kernel without filters: the rest must do (doctor says so). */
-	if (jail_can_filter() && jail_calls(calls, sizeof(calls) / sizeof(calls[0])))
-		_exit(1);
-#endif
+	reader_keep_memory(KEEP_BYTES);
 }
 
 void table_child_main(int sock, int mem)
@@ -211,7 +178,7 @@ void table_child_main(int sock, int mem)
 
 	if (fork_receive(sock, &limits, sizeof(limits), NULL, 0, 0))
 		_exit(0);
-	enter_jail(&limits);
+	reader_jail_enter(&(struct reader_limits){ .memory = limits.memory, .output = limits.entry, .keep = KEEP_BYTES });
 	c.rest_wall = clock_ns(CLOCK_MONOTONIC);
 	for (;;) {
 		job = (struct job){ .c = &c };

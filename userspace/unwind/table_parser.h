@@ -12,6 +12,7 @@
 
 struct table_parser_opts {
 	struct fork_server *server;
+	fork_child_fn child;		/* table_child_main */
 	struct table_limits limits;
 	uint64_t cpu_ns, wall_ns;	/* for a file */
 };

@@ -1,0 +1,82 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What the agent costs on a busy machine with 200 files on its stacks, and when a thousand processes a minute come and go. Runs by itself."""
+
+import glob
+import subprocess
+import time
+
+from receivers import harness
+import agents
+
+HZ, FILES, SECONDS = 19, 200, 15
+A_MINUTE = 1000
+PERCENT, MB = 0.3, 40   # of one CPU; resident, tables are in the kernel
+GROWN = 4 / 3
+COMMANDS = (["/bin/true"], ["/bin/ls", "/"], ["/bin/sh", "-c", ":"], ["/usr/bin/id"], ["/usr/bin/expr", "1", "+", "1"])
+
+
+def family(pid):
+    """The agent and the processes that read files for it."""
+    found = [pid]
+    for path in glob.glob("/proc/%d/task/*/children" % pid):
+        with open(path) as f:
+            found += [p for child in f.read().split() for p in family(int(child))]
+    return found
+
+
+def cpu_s(pid):
+    """Of all threads that live."""
+    ns = 0
+    for path in (p for one in family(pid) for p in glob.glob("/proc/%d/task/*/schedstat" % one)):
+        with open(path) as f:
+            ns += int(f.read().split()[0])
+    return ns / 1e9
+
+
+def rss_mb(pid):
+    kb = 0
+    for one in family(pid):
+        with open("/proc/%d/status" % one) as f:
+            kb += next(int(line.split()[1]) for line in f if line.startswith("VmRSS"))
+    return kb / 1024
+
+
+def measure(pid, arrivals):
+    """CPU in percent of one, resident MB, processes a minute that were started."""
+    first, began, n = cpu_s(pid), time.monotonic(), 0
+    while time.monotonic() < began + SECONDS:
+        if arrivals:
+            subprocess.run(COMMANDS[n % len(COMMANDS)], stdout=subprocess.DEVNULL, check=False)
+            n += 1
+        time.sleep(max(0, began + n * 60 / A_MINUTE - time.monotonic()) if arrivals else 0.5)
+    passed = time.monotonic() - began
+    return 100 * (cpu_s(pid) - first) / passed, rss_mb(pid), 60 * n / passed
+
+
+def check_arrivals(name):
+    busy = agents.load()
+    many = harness.start([harness.program("manyfiles"), "600", harness.program("stub.so"), str(FILES), "100", "0"], stdout=subprocess.PIPE)
+    many.stdout.readline()
+    a = agents.Agent("--protocol", "file", "--endpoint", harness.tmpfile("profiles"), "-F", str(HZ), "--interval", "5s", copy=False, metrics=False)
+    a.start().wait_started(60)
+    for command in COMMANDS:        # their files are new to nobody then
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+    time.sleep(12)
+    alone, amid = measure(a.p.pid, False), measure(a.p.pid, True)
+    errors = []
+    harness.note("cost at %d Hz, %d files: %.3f %% of a CPU, %.1f MB; with %.0f processes a minute %.3f %%, %.1f MB" %
+                 (HZ, FILES, alone[0], alone[1], amid[2], amid[0], amid[1]))
+    if alone[0] > PERCENT or alone[1] > MB:
+        errors.append("%.3f %% of a CPU, %.1f MB" % alone[:2])
+    if amid[0] > PERCENT * GROWN or amid[1] > alone[1] * GROWN:
+        errors.append("%.3f %% of a CPU, %.1f MB with %.0f processes a minute, %.1f MB before" % (amid + alone[1:2]))
+    if a.stop():
+        errors.append("exit status %d" % a.p.returncode)
+    for p in busy + [many]:
+        harness.stop(p)
+    harness.check(name, errors)
+
+
+if __name__ == "__main__":
+    harness.run_checks([check_arrivals])

@@ -1,0 +1,395 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The process that reads files for names: it makes the same tables, has no rights, and whatever one does that was broken into harms nobody. */
+#include "sym/elf_reader.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fork_server.h"
+#include "base/full_io.h"
+#include "base/jail.h"
+#include "elf_reader.h"
+#include "sym/elf_symtab.h"
+#include "test.h"
+
+static int own_file(void)
+{
+	return open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+}
+
+static struct symtab *table_here(int fd)
+{
+	struct symtab *t = NULL;
+	struct elf_image img;
+
+	EXPECT_EQ(elf_image_open_fd(&img, fd, NULL), 0);
+	EXPECT_EQ(symtab_build(&img, NULL, UINT32_MAX, &t), 0);
+	elf_image_close(&img);
+	return t;
+}
+
+/* Small tables bring their names, large ones' are asked for: both are those that the file has. */
+static void same_names(const char *path)
+{
+	struct test_reader reader = open_reader(elf_child_main);
+	char want[SYMTAB_NAME_MAX], got[SYMTAB_NAME_MAX];
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	struct symtab *a = table_here(fd), *b = NULL;
+	struct symtab_hit x, y;
+	uint32_t step;
+
+	EXPECT_EQ(elf_reader_symbols(reader.r, fd, -1, &b), 0);
+	if (a && b) {
+		EXPECT(a->n == b->n && a->n > 100);
+		step = b->names ? 1 : 97;
+		for (uint32_t i = 0; symtab_at(a, i, &x) && symtab_at(b, i, &y); i += step) {
+			symtab_name(a, &x, want, sizeof(want));
+			EXPECT_EQ(elf_reader_name(reader.r, fd, b, &y, got, sizeof(got)), 0);
+			EXPECT(x.start == y.start && x.size == y.size && x.plt == y.plt);
+			EXPECT_STR(got, want);
+		}
+		printf("# %s: %u functions, names %s\n", path, a->n, b->names ? "along" : "asked for");
+	}
+	symtab_free(a);
+	symtab_free(b);
+	close(fd);
+	close_reader(&reader);
+}
+
+TEST(reader_names_as_in_process)
+{
+	static const char *const large[] = { "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1", "/usr/bin/node" };
+
+	same_names("/proc/self/exe");
+	for (int i = 0; i < 2; i++)
+		if (!access(large[i], R_OK))
+			same_names(large[i]);
+}
+
+static bool status_has(pid_t pid, const char *field, const char *value)
+{
+	char path[64], line[256];
+	bool is = false;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (!strncmp(line, field, strlen(field)) && line[strlen(field)] == ':')
+			is = strstr(line, value) != NULL;
+	if (f)
+		fclose(f);
+	return is;
+}
+
+static pid_t child_of(pid_t server)
+{
+	char path[64];
+	int pid = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", server, server);
+	f = fopen(path, "re");
+	if (f && fscanf(f, "%d", &pid) != 1)
+		pid = 0;
+	if (f)
+		fclose(f);
+	return pid;
+}
+
+TEST(reader_has_no_rights)
+{
+	struct test_reader reader = open_reader(elf_child_main);
+	struct elf_facts facts;
+	int fd = own_file();
+	pid_t pid;
+
+	EXPECT_EQ(elf_reader_facts(reader.r, fd, &facts), 0);
+	EXPECT(facts.symtab && facts.ncode && facts.machine);
+	pid = child_of(fork_server_pid(reader.server));
+	EXPECT(pid > 0);
+	for (const char *const *f = (const char *const[]){ "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", NULL }; *f; f++)
+		EXPECT(status_has(pid, *f, "0000000000000000") || geteuid());
+	EXPECT(status_has(pid, "NoNewPrivs", "1"));
+#ifndef __SANITIZE_ADDRESS__
+	EXPECT(status_has(pid, "Seccomp", jail_can_filter() ? "2" : "0"));
+#endif
+	/* One that was killed meanwhile is replaced. */
+	kill(pid, SIGKILL);
+	EXPECT_EQ(elf_reader_facts(reader.r, fd, &facts), 0);
+	close_reader(&reader);
+	EXPECT(kill(pid, 0) && errno == ESRCH);
+	close(fd);
+}
+
+/* No file is asked about without somebody who reads. */
+TEST(reader_none)
+{
+	struct elf_facts facts;
+	struct symtab *t;
+
+	EXPECT_EQ(elf_reader_facts(NULL, 0, &facts), -ENOENT);
+	EXPECT_EQ(elf_reader_symbols(NULL, 0, -1, &t), -ENOENT);
+}
+
+/* ---- Children that were broken into ---- */
+
+static void take_ask(int sock, struct elf_ask *ask)
+{
+	int fds[2];
+
+	if (fork_receive(sock, ask, sizeof(*ask), fds, 2, 0))
+		_exit(0);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void dies(int sock, int mem)
+{
+	struct elf_ask ask;
+
+	(void)mem;
+	take_ask(sock, &ask);
+	raise(SIGKILL);
+}
+
+static void hangs(int sock, int mem)
+{
+	struct elf_ask ask;
+
+	(void)mem;
+	take_ask(sock, &ask);
+	for (;;)
+		pause();
+}
+
+static void answers_another(int sock, int mem)
+{
+	static struct elf_answer a;
+	struct elf_ask ask;
+
+	(void)mem;
+	for (;;) {
+		take_ask(sock, &ask);
+		a.question = ask.question + 1;
+		fork_send(sock, &a, sizeof(a), NULL, 0, 0);
+	}
+}
+
+static void answers_short(int sock, int mem)
+{
+	struct elf_ask ask;
+
+	(void)mem;
+	take_ask(sock, &ask);
+	fork_send(sock, "x", 1, NULL, 0, 0);
+	pause();
+}
+
+/* No string ends, no number fits. */
+static void answers_ones(int sock, int mem)
+{
+	static struct elf_answer a;
+	struct elf_ask ask;
+
+	(void)mem;
+	for (;;) {
+		take_ask(sock, &ask);
+		memset(&a, 0xff, sizeof(a));
+		a.question = ask.question;
+		a.err = 0;
+		fork_send(sock, &a, sizeof(a), NULL, 0, 0);
+	}
+}
+
+static void claims_a_table(int sock, int mem)
+{
+	static struct elf_answer a;
+	struct elf_ask ask;
+
+	(void)mem;
+	for (;;) {
+		take_ask(sock, &ask);
+		a = (struct elf_answer){ .question = ask.question, .n = 100, .names_len = 100 };
+		fork_send(sock, &a, sizeof(a), NULL, 0, 0);	/* and the memory is empty */
+	}
+}
+
+TEST(reader_survives_its_child)
+{
+	static const fork_child_fn bad[] = { dies, answers_another, answers_short, answers_ones, claims_a_table };
+	int fd = own_file();
+
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		struct test_reader reader = open_reader(bad[i]);
+		struct symtab *t = NULL;
+		struct elf_reader_totals totals;
+
+		EXPECT_EQ(elf_reader_symbols(reader.r, fd, -1, &t), -ECHILD);
+		EXPECT(!t);
+		elf_reader_totals(reader.r, &totals);
+		EXPECT(totals.died >= 1 && totals.failed == 1 && !totals.late);
+		close_reader(&reader);
+	}
+	for (size_t i = 0; i < 4; i++) {
+		struct test_reader reader = open_reader(bad[i]);
+		static struct elf_facts facts;
+
+		EXPECT_EQ(elf_reader_facts(reader.r, fd, &facts), -ECHILD);
+		close_reader(&reader);
+	}
+	close(fd);
+}
+
+/* What hangs is ended, and soon not begun any more, until time has passed; unless nothing waits for us. */
+TEST(reader_puts_off_what_takes_long)
+{
+	struct test_reader reader = open_reader(hangs);
+	int fd = own_file(), err = 0, tries = 0;
+	uint64_t start = clock_ns(CLOCK_MONOTONIC);
+	struct elf_reader_totals totals;
+	struct elf_facts facts;
+
+	while (tries < 10 && (err = elf_reader_facts(reader.r, fd, &facts)) != -EAGAIN)
+		tries++;
+	EXPECT_EQ(err, -EAGAIN);
+	elf_reader_totals(reader.r, &totals);
+	EXPECT(tries >= 1 && totals.late == (uint64_t)tries + !totals.deferred && !totals.died);
+	while (elf_reader_facts(reader.r, fd, &facts) == -EAGAIN && !totals.deferred)
+		elf_reader_totals(reader.r, &totals);
+	EXPECT(clock_ns(CLOCK_MONOTONIC) - start < 8000000000ull);
+	EXPECT(totals.deferred >= 1);
+	elf_reader_take_time(reader.r);
+	EXPECT_EQ(elf_reader_facts(reader.r, fd, &facts), -ETIMEDOUT);
+	close_reader(&reader);
+	close(fd);
+}
+
+/* ---- Tables that lie ---- */
+
+static uint32_t next_random(uint64_t *state)
+{
+	*state = *state * 6364136223846793005ull + 1442695040888963407ull;
+	return (uint32_t)(*state >> 33);
+}
+
+/* Whatever was taken can be asked anything. */
+static void use_table(const struct symtab *t)
+{
+	static char buf[SYMTAB_NAME_MAX];
+	struct symtab_hit hit;
+	uint64_t off;
+	uint32_t len;
+	bool debug;
+
+	for (uint32_t i = 0; symtab_at(t, i, &hit); i++) {
+		EXPECT(symtab_name(t, &hit, buf, i % 7 ? sizeof(buf) : 2) < (int)sizeof(buf));
+		symtab_find(t, hit.start, &hit);
+		if (symtab_name_place(t, &hit, &off, &len, &debug))
+			EXPECT(len < SYMTAB_NAME_MAX);
+	}
+	symtab_find(t, UINT64_MAX, &hit);
+}
+
+static int read_back(const uint8_t *bytes, size_t len, const struct symtab *head)
+{
+	int mem = memfd_create("table", MFD_CLOEXEC), err;
+	struct symtab *t = NULL;
+
+	EXPECT_EQ(write_full(mem, bytes, len), 0);
+	err = symtab_read(mem, head, &t);
+	EXPECT(!err == (t != NULL));
+	if (t)
+		use_table(t);
+	symtab_free(t);
+	close(mem);
+	return err;
+}
+
+static void mutate(const struct symtab *good)
+{
+	size_t syms = good->n * sizeof(*good->syms), len = syms + good->names_len;
+	uint8_t *bytes = malloc(len), *copy = malloc(len);
+	unsigned int refused = 0;
+	uint64_t state = 42;
+
+	memcpy(bytes, good->syms, syms);
+	memcpy(bytes + syms, good->names ? good->names : "", good->names_len);
+	EXPECT_EQ(read_back(bytes, len, good), 0);
+	for (int i = 0; i < 3000; i++) {
+		struct symtab head = *good;
+		uint32_t *const heads[] = { &head.n, &head.names_len, (uint32_t *)&head.str[0].size, (uint32_t *)&head.str[1].size };
+
+		memcpy(copy, bytes, len);
+		for (uint32_t k = 0; k < 1 + next_random(&state) % 4; k++)
+			copy[next_random(&state) % len] ^= (uint8_t)(1u << next_random(&state) % 8);
+		if (i % 4 == 0)
+			*heads[next_random(&state) % 4] = next_random(&state) >> next_random(&state) % 32;
+		refused += read_back(copy, i % 16 == 15 ? next_random(&state) % len : len, &head) != 0;
+	}
+	printf("# %u of 3,000 damaged tables refused\n", refused);
+	EXPECT(refused > 300);
+	free(bytes);
+	free(copy);
+}
+
+static void refuse(struct symtab head, const struct symtab_sym *syms, const char *names)
+{
+	uint8_t bytes[256];
+	size_t len = head.n * sizeof(*syms);
+
+	memcpy(bytes, syms, len);
+	memcpy(bytes + len, names, head.names_len);
+	EXPECT_EQ(read_back(bytes, len + head.names_len, &head), -EBADMSG);
+}
+
+TEST(table_is_checked)
+{
+	struct symtab_sym two[2] = { { 16, 8, 1 }, { 32, 8, 3 } };
+	const struct symtab head = { .n = 2, .names_len = 5 }, bare = { .n = 2, .str = { { 0, 4 }, { 0, 0 } } };
+	struct symtab large = head;
+
+	refuse(head, two, "\0a\0bc");		/* the last name does not end */
+	refuse(head, two, "xa\0b\0");		/* the first one is not "" */
+	two[1].off = 16;
+	refuse(head, two, "\0a\0b\0");		/* twice the same place */
+	two[1].off = 8;
+	refuse(head, two, "\0a\0b\0");		/* not sorted */
+	two[1].off = 1ull << 40;
+	refuse(head, two, "\0a\0b\0");		/* no frame has that offset */
+	two[1] = (struct symtab_sym){ 32, 8, 5 };
+	refuse(head, two, "\0a\0b\0");		/* a name behind the end */
+	two[1].name = 4;
+	refuse(bare, two, "");			/* the same, in the file */
+	two[1].name = 1 | NAME_DYNSTR;
+	refuse(bare, two, "");			/* in a string table that is not there */
+	large.n = UINT32_MAX;
+	refuse((struct symtab){ .n = 2, .names_len = 6 }, two, "\0a\0b\0\1");
+	EXPECT_EQ(read_back((const uint8_t *)two, sizeof(two), &large), -EBADMSG);
+}
+
+TEST(table_survives_mutation)
+{
+	struct symtab *good, bare;
+	int fd = own_file();
+
+	good = table_here(fd);
+	if (good) {
+		good->n = good->n < 200 ? good->n : 200;
+		mutate(good);
+		bare = *good;
+		bare.names = NULL;
+		bare.names_len = 0;
+		for (uint32_t i = 0; i < bare.n; i++)
+			bare.syms[i].name %= bare.str[0].size;
+		mutate(&bare);
+	}
+	symtab_free(good);
+	close(fd);
+}

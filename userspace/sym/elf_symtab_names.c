@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Names of symbols, read in the order of the string tables. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/radix.h"
+#include "base/vec.h"
+#include "sym/elf_symtab_internal.h"
+
+#define WINDOW 65536
+#define SHORTEST 4		/* bytes of a name, on an average: with more symbols reading them is in vain */
+#define SMALL 32		/* bytes of code: the first functions to be left out */
+
+int name_window_at(struct name_window *w, const struct builder *b, uint32_t name, struct bytes *ret)
+{
+	int of = name & NAME_DYNSTR ? 1 : 0, err;
+	uint64_t at = name & ~NAME_DYNSTR, left = b->str[of].size - at, want = left < SYMTAB_NAME_MAX ? left : SYMTAB_NAME_MAX;
+
+	if (of != w->table || at < w->from || at + want > w->from + w->blob.view.len) {
+		elf_blob_free(&w->blob);
+		err = elf_image_read(of ? b->img : b->syms, b->str[of].off + at, left < WINDOW ? left : WINDOW, &w->blob);
+		if (err)
+			return err;
+		w->from = at;
+		w->table = of;
+	}
+	*ret = bytes_sub(&w->blob.view, at - w->from, want);
+	return 0;
+}
+
+size_t symtab_name_len(const char *name, size_t most)
+{
+	size_t len = strnlen(name, most);
+	const char *version = len > 1 ? memchr(name + 1, '@', len - 1) : NULL;
+
+	return version ? (size_t)(version - name) : len;
+}
+
+static int read_name(struct name_window *w, const struct builder *b, uint32_t name, const char **ret, size_t *ret_len)
+{
+	struct bytes bytes;
+	int err;
+
+	*ret = symtab_root_name(name);
+	if (*ret) {
+		*ret_len = strlen(*ret);
+		return 0;
+	}
+	err = name_window_at(w, b, name, &bytes);
+	if (err)
+		return err;
+	*ret = (const char *)bytes.base;
+	*ret_len = symtab_name_len(*ret, bytes.len < SYMTAB_NAME_MAX - 1 ? bytes.len : SYMTAB_NAME_MAX - 1);
+	return 0;
+}
+
+struct names {
+	char *at;
+	size_t len, cap, most;
+};
+
+/* -ENOSPC: they are more than fit. */
+static int append(struct names *to, const char *name, size_t len)
+{
+	if (to->len + len + 1 > to->most)
+		return -ENOSPC;
+	if (vec_reserve(&to->at, &to->cap, to->len + len + 1, 1))
+		return -ENOMEM;
+	memcpy(to->at + to->len, name, len);
+	to->len += len;
+	to->at[to->len++] = 0;
+	return 0;
+}
+
+/* keys: name << 32 | symbol, sorted. Symbols of the same name share it. The new names go to ret, parallel to t->syms. */
+static int copy_names(const struct builder *b, const uint64_t *keys, uint32_t n, struct names *to, uint32_t *ret)
+{
+	struct name_window w = { .table = -1 };
+	uint32_t last = 0, at = 0;
+	int err = 0;
+
+	for (uint32_t i = 0; i < n && !err; i++) {
+		uint32_t name = (uint32_t)(keys[i] >> 32);
+		const char *str;
+		size_t len;
+
+		if (name != last) {
+			at = (uint32_t)to->len;
+			err = read_name(&w, b, name, &str, &len);
+			if (!err && len)
+				err = append(to, str, len);
+			else
+				at = 0;
+			last = name;
+		}
+		ret[(uint32_t)keys[i]] = at;
+	}
+	elf_blob_free(&w.blob);
+	return err;
+}
+
+static int try_names(const struct builder *b, struct symtab *t, size_t most)
+{
+	struct names to = { .most = most };
+	uint64_t *keys;
+	uint32_t *names;
+	int err;
+
+	if (t->n > most / SHORTEST)
+		return -ENOSPC;
+	keys = malloc((t->n + 1ul) * sizeof(*keys));
+	names = malloc((t->n + 1ul) * sizeof(*names));
+	err = keys && names ? append(&to, "", 0) : -ENOMEM;
+	for (uint32_t i = 0; i < t->n && !err; i++)
+		keys[i] = (uint64_t)t->syms[i].name << 32 | i;
+	if (!err)
+		err = radix_sort(keys, t->n, sizeof(*keys));
+	if (!err)
+		err = copy_names(b, keys, t->n, &to, names);
+	for (uint32_t i = 0; i < t->n && !err; i++)
+		t->syms[i].name = names[i];
+	if (!err) {
+		t->names = to.at;
+		t->names_len = (uint32_t)to.len;
+	} else {
+		free(to.at);
+	}
+	free(keys);
+	free(names);
+	return err;
+}
+
+static void leave_out(struct symtab *t, uint32_t below)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < t->n; i++)
+		if ((t->syms[i].size & ~SYMTAB_PLT) >= below)
+			t->syms[n++] = t->syms[i];
+	t->cut += t->n - n;
+	t->n = n;
+}
+
+int builder_name_symbols(const struct builder *b, struct symtab *t, uint32_t along)
+{
+	uint32_t below = SMALL;
+	int err = 0;
+
+	for (; t->n; below *= 2) {
+		size_t table = (size_t)t->n * sizeof(*t->syms), room = table < SYMTAB_MAX_BYTES ? SYMTAB_MAX_BYTES - table : 0;
+
+		err = room ? try_names(b, t, room < along ? room : along) : -ENOSPC;
+		if (err == -ENOSPC && room && along < SYMTAB_MAX_BYTES)
+			err = 0;	/* they stay in the file */
+		if (err != -ENOSPC)
+			return err;
+		leave_out(t, below);
+	}
+	return try_names(b, t, along);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Section .gnu_debugdata: an ELF file of symbols, compressed with xz (with liblzma). */
+#ifndef SFBPF_SYM_PACKED_SYMBOLS_H
+#define SFBPF_SYM_PACKED_SYMBOLS_H
+
+#include "elf/elf_image.h"
+
+struct packed_symbols {
+	struct elf_image img;
+	void *mem;
+};
+
+/* 0 with *ret to be closed; -ENOENT: there is none of this file's machine with .symtab; -ENOMEM. */
+int packed_symbols_open(const struct elf_image *img, struct packed_symbols *ret);
+void packed_symbols_close(struct packed_symbols *p);
+
+#endif

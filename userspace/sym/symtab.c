@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sym/symtab.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/full_io.h"
+#include "sfbpf_shared.h"
+
+#define WALK_BACK 16		/* symbols before the nearest that may still reach over the address */
+
+_Static_assert(sizeof(struct symtab_sym) == 16, "16 bytes a symbol");
+
+void symtab_free(struct symtab *t)
+{
+	if (!t)
+		return;
+	free(t->syms);
+	free(t->names);
+	if (t->debug_fd >= 0)
+		close(t->debug_fd);
+	free(t);
+}
+
+bool symtab_at(const struct symtab *t, uint32_t index, struct symtab_hit *ret)
+{
+	const struct symtab_sym *s;
+
+	if (index >= t->n)
+		return false;
+	s = &t->syms[index];
+	*ret = (struct symtab_hit){ .index = index, .start = s->off, .size = s->size & ~SYMTAB_PLT, .plt = s->size & SYMTAB_PLT };
+	return true;
+}
+
+bool symtab_find(const struct symtab *t, uint64_t offset, struct symtab_hit *ret)
+{
+	uint32_t lo = 0, hi = t->n;	/* symbols before lo start at or below offset, those from hi on above it */
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (t->syms[mid].off <= offset)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	/* The nearest one may be nested in a longer one: an entry point in the middle of a function. */
+	for (uint32_t k = 1; k <= WALK_BACK && k <= lo; k++)
+		if (offset - t->syms[lo - k].off < (t->syms[lo - k].size & ~SYMTAB_PLT))
+			return symtab_at(t, lo - k, ret);
+	return false;
+}
+
+const char *symtab_root_name(uint32_t name)
+{
+	static const char *const roots[] = { "_start", "clone3", "__restore_rt", "__start_context", "__kernel_rt_sigreturn" };
+
+	return name >= NAME_KERNEL_SIGRETURN ? roots[NAME_START - name] : NULL;
+}
+
+int symtab_name(const struct symtab *t, const struct symtab_hit *hit, char *buf, size_t cap)
+{
+	uint32_t name = hit->index < t->n ? t->syms[hit->index].name : 0;
+	const char *str = t->names ? t->names + name : symtab_root_name(name);
+	size_t len = str ? strnlen(str, cap - 1) : 0;
+
+	memcpy(buf, str ? str : "", len);
+	buf[len] = 0;
+	return len ? (int)len : -ENOENT;
+}
+
+bool symtab_name_place(const struct symtab *t, const struct symtab_hit *hit, uint64_t *ret_off, uint32_t *ret_len, bool *ret_debug)
+{
+	uint32_t name = hit->index < t->n ? t->syms[hit->index].name : 0, at = name & ~NAME_DYNSTR;
+	const struct string_table *str = &t->str[name & NAME_DYNSTR ? 1 : 0];
+	uint64_t left = str->size - at;
+
+	if (t->names || !name || name >= NAME_KERNEL_SIGRETURN)
+		return false;
+	*ret_off = str->off + at;
+	*ret_len = left < SYMTAB_NAME_MAX - 1 ? (uint32_t)left : SYMTAB_NAME_MAX - 1;
+	*ret_debug = !(name & NAME_DYNSTR) && t->debug_fd >= 0;
+	return true;
+}
+
+size_t symtab_bytes(const struct symtab *t)
+{
+	return sizeof(*t) + (size_t)t->n * sizeof(*t->syms) + t->names_len;
+}
+
+int symtab_write(const struct symtab *t, int fd)
+{
+	int err = write_full(fd, t->syms, (size_t)t->n * sizeof(*t->syms));
+
+	return err ? err : write_full(fd, t->names, t->names_len);
+}
+
+static bool name_is_sound(const struct symtab *t, uint32_t name)
+{
+	if (t->names_len)
+		return name < t->names_len;
+	return name >= NAME_KERNEL_SIGRETURN || (name & ~NAME_DYNSTR) < t->str[name & NAME_DYNSTR ? 1 : 0].size;
+}
+
+static bool is_sound(const struct symtab *t)
+{
+	if (t->names_len && (t->names[0] || t->names[t->names_len - 1]))
+		return false;
+	for (uint32_t i = 0; i < t->n; i++) {
+		const struct symtab_sym *s = &t->syms[i];
+
+		if (s->off > SF_FRAME_OFFSET_MASK || !name_is_sound(t, s->name) || (i && s->off <= s[-1].off))
+			return false;
+	}
+	return true;
+}
+
+/* Each byte is read once, to where it stays: what the writer does to the file later changes nothing. */
+static int read_parts(struct symtab *t, int fd)
+{
+	size_t size = (size_t)t->n * sizeof(*t->syms);
+
+	t->syms = malloc(size ? size : 1);
+	t->names = t->names_len ? malloc(t->names_len) : NULL;
+	if (!t->syms || (t->names_len && !t->names))
+		return -ENOMEM;
+	if (pread_full(fd, t->syms, size, 0) || (t->names && pread_full(fd, t->names, t->names_len, size)) || !is_sound(t))
+		return -EBADMSG;
+	return 0;
+}
+
+int symtab_read(int fd, const struct symtab *head, struct symtab **ret)
+{
+	struct symtab *t;
+	int err;
+
+	if ((uint64_t)head->n * sizeof(*head->syms) + head->names_len > SYMTAB_MAX_BYTES)
+		return -EBADMSG;
+	t = calloc(1, sizeof(*t));
+	if (!t)
+		return -ENOMEM;
+	*t = (struct symtab){ .n = head->n, .names_len = head->names_len, .cut = head->cut, .debug_fd = -1 };
+	memcpy(t->str, head->str, sizeof(t->str));
+	err = read_parts(t, fd);
+	if (err)
+		symtab_free(t);
+	else
+		*ret = t;
+	return err;
+}
