@@ -62,8 +62,6 @@ struct sf_scratch {
 	u32 space;		/* which of spaces[] this sample uses */
 	u32 vma_last;		/* slot of vmas[] that the last frame was in */
 	u32 pid;
-	u32 trail_old, trail_new;	/* where in the trail: the frame that may come next, and where this stack is written */
-	u32 trail_on, zero4;	/* the last frame was on the trail */
 	u32 reads, hits;	/* window reads and cache hits of this sample */
 	struct sf_space spaces[SF_SPACES];
 	u64 log_base, log_end, log_far, log_hash;	/* see note_word */
@@ -130,26 +128,6 @@ struct {
 	__type(key, u32);
 	__type(value, struct sf_cache);
 } cache SEC(".maps");
-
-/* The last stack of each CPU, by the scratch's slot (see trail.bpf.h); only where on-CPU samples are taken. */
-struct sf_trail_frame {
-	u64 word;
-	u32 sp;			/* lower half of the frame's stack pointer */
-	u32 code;
-};
-
-struct sf_trail {
-	u32 tid;		/* whose stack it was */
-	u32 turn;		/* which half is written by the sample that is being taken; the other is the last one */
-	struct sf_trail_frame frame[2 * SF_MAX_USER];
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct sf_trail);
-} trails SEC(".maps");
 
 /* File -> module id. BPF inserts on first sight, user space removes. */
 struct {

@@ -84,19 +84,6 @@ SF_INLINE int step_leaf(struct sf_regs *r, sf_u64 cfa)
 	return r->pc ? SF_STEP_GO : SF_STOP_COMPLETE;
 }
 
-/* See step_x86.h. Where sp is known, that is. */
-SF_INLINE int step_places(sf_u32 code, sf_u32 *cfa, sf_u32 *end, sf_u32 *slot)
-{
-	sf_u32 at = (code & SF_A64_SLOT) * 16;
-
-	*cfa = (code >> 2) & 0xff0;
-	if (at == SF_A64_SLOT * 16)
-		at = *cfa;
-	*end = at - (code & SF_A64_RA_ALONE ? 8 : 16);
-	*slot = code & SF_A64_RA_ALONE ? 0 : 2;
-	return !(code & SF_RULE_INDEXED) && at;
-}
-
 SF_INLINE int step_packed(struct sf_regs *r, sf_u32 code, sf_u32 module_flags)
 {
 	sf_u64 cfa_off = (code >> 2) & 0xff0, slot = (code & SF_A64_SLOT) * 16, cfa, fp = r->fp, ra = 0;

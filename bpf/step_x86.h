@@ -50,18 +50,6 @@ SF_INLINE int step_reg(const struct sf_regs *r, sf_u32 reg, sf_u64 *val)
 	return SF_STEP_GO;
 }
 
-/*
- * Where a packed row's words are: bytes from the stack or frame pointer up to the CFA, and from there down to the end of what
- * sf_read_frame() reads. 0: the row needs more than sp, fp and these words.
- */
-SF_INLINE int step_places(sf_u32 code, sf_u32 *cfa, sf_u32 *end, sf_u32 *slot)
-{
-	*cfa = (code >> 2) & 0xff8;
-	*end = 0;
-	*slot = code & 31;
-	return !(code & SF_RULE_INDEXED);
-}
-
 SF_INLINE int step_packed(struct sf_regs *r, sf_u32 code, sf_u32 module_flags)
 {
 	sf_u64 cfa = (code & SF_RULE_BASE_FP ? r->fp : r->sp) + ((code >> 2) & 0xff8);

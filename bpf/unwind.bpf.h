@@ -507,16 +507,14 @@ static __always_inline u32 row_of(struct sf_scratch *s, struct sf_cache *c, u32 
 	return code;
 }
 
-#include "trail.bpf.h"
-
 /* Records the frame that the registers are in, and steps to its caller. SF_STEP_GO or a stop reason. */
-static __always_inline int unwind_frame(struct sf_scratch *s, struct sf_cache *c, struct sf_trail *t, u32 slot)
+static __always_inline int unwind_frame(struct sf_scratch *s, struct sf_cache *c, u32 slot)
 {
 	u32 flags = s->regs.flags, n = s->n, code;
 	u64 at = s->regs.pc - (flags & SF_REGS_RA);
 	int found = s->vma_last & (SF_SLOTS - 1);
 	struct sf_vma *v = &s->vmas[found];
-	u64 offset, word;
+	u64 offset;
 
 	if (at - v->start >= v->len) {
 		found = vma_find(slot, at);
@@ -525,19 +523,14 @@ static __always_inline int unwind_frame(struct sf_scratch *s, struct sf_cache *c
 	if (found < 0 || v->state != SF_MOD_READY)
 		return frame_without_row(slot, found);
 	offset = (at + v->delta) & SF_FRAME_OFFSET_MASK;
-	word = v->word | offset | (u64)(flags & (SF_REGS_RA | SF_REGS_BY_FP)) << 59;
-	code = t ? trail_find(s, t, slot, word) : TRAIL_NONE;
-	if (code == TRAIL_NONE)
-		code = row_of(s, c, slot, found, offset);
-	if (t)
-		trail_note(t, s->trail_new + n, word, s->regs.sp, code);
+	code = row_of(s, c, slot, found, offset);
 	if (code == SF_RULE_GAP)
 		return frame_without_row(slot, found);
 	if (n >= SF_MAX_USER)
 		return SF_STOP_DEPTH;
 	if (cfg_note_words && ((code & SF_RULE_BASE_FP) || (flags & SF_REGS_BY_FP)))
 		note_fp(s);
-	s->frames[n] = word;
+	s->frames[n] = v->word | offset | (u64)(flags & (SF_REGS_RA | SF_REGS_BY_FP)) << 59;
 	s->n = n + 1;
 	if (code & SF_RULE_INDEXED)
 		return step_indexed(slot, code, offset);
@@ -549,17 +542,13 @@ static int unwind_some(u32 round, void *ctx)
 	u32 slot = *(u32 *)ctx;
 	struct sf_scratch *s = scratch_of(slot);
 	struct sf_cache *c = bpf_map_lookup_elem(&cache, &slot);
-	struct sf_trail *t = trail_of(slot);
 	int stop;
 
 	if (!s || !c)
 		return 1;
-	if (t && s->trail_on && trail_follow(slot))
-		return 0;
-#define FRAME do { stop = unwind_frame(s, c, t, slot); if (stop != SF_STEP_GO) { s->stop = stop; return 1; } } while (0)
+#define FRAME do { stop = unwind_frame(s, c, slot); if (stop != SF_STEP_GO) { s->stop = stop; return 1; } } while (0)
 	FRAME;
-	if (!t || !s->trail_on)
-		FRAME;
+	FRAME;
 #undef FRAME
 	return 0;
 }
@@ -567,8 +556,6 @@ static int unwind_some(u32 round, void *ctx)
 /* s->regs, s->mm, s->pid are set. Leaves s->n frames and s->stop. */
 static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 {
-	struct sf_trail *t = trail_of(slot);
-
 	s->n = 0;
 	s->stop = SF_STOP_DEPTH;
 	s->cause = 0;
@@ -578,9 +565,7 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 	s->log_end = s->log_far = s->log_n = s->log_fp_first = 0;
 	s->log_fp = LOG_FP_FIRST;
 	space_enter(s);
-	if (t)
-		trail_enter(s, t, slot);
-	bpf_loop(SF_MAX_USER + 1, unwind_some, &slot, 0);
+	bpf_loop(SF_MAX_USER / 2 + 1, unwind_some, &slot, 0);
 	/* A frame-pointer guess through a file that is still being loaded proves nothing. */
 	if (s->stop == SF_STOP_COMPLETE && s->cause == SF_STOP_NOT_LOADED)
 		s->stop = SF_STOP_NOT_LOADED;

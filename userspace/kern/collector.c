@@ -144,7 +144,6 @@ static int open_and_load(struct collector *c, bool rdonly_cast)
 	set_knobs(c, skel);
 	bpf_map__set_max_entries(skel->maps.scratch, 2 * cpus);
 	bpf_map__set_max_entries(skel->maps.cache, cpus);
-	bpf_map__set_max_entries(skel->maps.trails, cpus);
 	bpf_map__set_max_entries(skel->maps.cpu_stats, cpus);
 	bpf_map__set_max_entries(skel->maps.ring, (uint32_t)c->opts.ring_bytes);
 	bpf_program__set_autoload(skel->progs.on_fork, c->opts.follow_forks);
