@@ -53,7 +53,7 @@ static struct table_parser parser;
 
 static bool begin(fork_child_fn fn, uint64_t cpu_ns, uint64_t wall_ns)
 {
-	const struct table_parser_opts opts = { .server = fork_server_start(fn), .limits = LIMITS, .cpu_ns = cpu_ns, .wall_ns = wall_ns };
+	const struct table_parser_opts opts = { .server = fork_server_start(fn, 0), .limits = LIMITS, .cpu_ns = cpu_ns, .wall_ns = wall_ns };
 
 	table_parser_init(&parser, &opts);
 	EXPECT(opts.server != NULL);

@@ -29,6 +29,7 @@ struct module {
 	_Atomic int state;	/* enum module_state; the fields below are valid once it is not MODULE_LOADING */
 	struct sf_file_key key;
 	int fd;			/* the file, open for reading; -1 if it could not be opened or is the vDSO */
+	uint32_t copied;	/* fd is a copy of the file, which takes so many bytes of memory */
 	const void *mem;	/* the vDSO's image instead of fd */
 	uint64_t size;		/* bytes of the file or image */
 	char *path;		/* as the process sees it, perhaps with " (deleted)"; "[vdso]" */
@@ -86,6 +87,11 @@ void modules_unsee(struct modules *ms);		/* forgets what modules_see said; all f
 struct module *modules_next_left(const struct modules *ms, struct module *pos);
 /* Its bytes as ELF, to be closed with elf_image_close. -ENOENT: they cannot be had; else as elf_image_open_fd. */
 int module_image(const struct module *m, struct elf_image *ret);
+
+/* Its file is now fd, a copy in memory if copied is not 0. */
+void module_set_file(struct module *m, int fd, uint32_t copied);
+void module_close_file(struct module *m);
+uint64_t modules_copied(void);	/* bytes of memory that all the copies take */
 
 #define MODULE_MAX_CODE 8	/* executable segments of a file; linkers make one or two */
 #define MODULE_PAGE 0x1000ull

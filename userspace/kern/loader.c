@@ -2,7 +2,6 @@
 #include "kern/loader.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,12 +9,12 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/vec.h"
+#include "kern/opener.h"
 #include "unwind/table_parser.h"
 
 #define LOADER_NICE (-10)
@@ -23,13 +22,15 @@
 #define PIDS 1024	/* as OWNERS, for processes */
 #define OWNERS 256	/* users that share an entry take turns as one; root has one of its own */
 #define RETRY_GONE_NS 10000000ull	/* the process had exited: its successor may be about to start */
+#define RETRY_SILENT_NS 60000000000ull	/* its file system did not answer */
+#define RETRY_BEHIND_NS 2000000000ull	/* another file waits for the same */
 #define RETRY_FULL_NS 1000000000ull	/* no memory or table budget: when some of what is in use now may not be any more */
 
 /*
  * Two children, so that a small file need not wait for a large one, nor for one that was made to take long: what is large, or does not
  * get done in the first lane, goes to the second one. 2 MB of .eh_frame are some 20 ms of CPU time.
  */
-enum { FAST, SLOW, LANES };
+enum { FAST, SLOW, LANES, OPENING = LANES };	/* before that it is opened (kern/opener.h) */
 #define LARGE_BYTES (2u << 20)
 static const struct table_parser_opts lane_opts[LANES] = {
 	[FAST] = { .limits = { 96u << 20, 32u << 20 }, .cpu_ns = 250000000ull, .wall_ns = 2000000000ull },
@@ -56,6 +57,8 @@ struct lane {
 struct loader {
 	struct modules *modules;
 	struct tables *tables;
+	struct openers openers;
+	bool opening;			/* a file that may be open soon */
 	struct lane lanes[LANES];
 	pthread_t thread;
 	bool running, stop;
@@ -72,31 +75,6 @@ struct loader {
 	uint64_t idle_ms, unmapped_ns;	/* unmapped_ns: when it was asked last */
 	struct loader_totals totals;
 };
-
-/* The mapped file itself. A pid that was reused, or a mapping replaced meanwhile, shows in inode and mtime. -1: not to be had. */
-static int open_mapped(const struct sf_need *need, char *path, size_t cap)
-{
-	uint64_t mtime_ns;
-	char link[96];
-	struct stat st;
-	ssize_t n;
-	int fd;
-
-	snprintf(link, sizeof(link), "/proc/%u/map_files/%llx-%llx", need->pid,
-		 (unsigned long long)need->vm_start, (unsigned long long)need->vm_end);
-	n = readlink(link, path, cap - 1);
-	path[n > 0 ? n : 0] = 0;
-	fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return -1;
-	mtime_ns = fstat(fd, &st) ? 0 : (uint64_t)st.st_mtim.tv_sec * 1000000000ull + (uint64_t)st.st_mtim.tv_nsec;
-	/* File systems that stack or snapshot may show another inode number; then the time must agree. */
-	if (!mtime_ns || !S_ISREG(st.st_mode) || (st.st_ino != need->key.ino && mtime_ns != need->key.mtime_ns)) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
 
 static void set_path(struct module *m, const char *path)
 {
@@ -220,13 +198,18 @@ static struct module *wanted(struct loader *l, const struct sf_need *need)
 	return tables_wanted(l->tables, need->module) ? modules_get(l->modules, need->module) : NULL;
 }
 
+static void count_failed(struct loader *l)
+{
+	pthread_mutex_lock(&l->lock);
+	l->totals.parser.failed++;
+	pthread_mutex_unlock(&l->lock);
+}
+
 static void give_up(struct loader *l, struct module *m)
 {
 	struct outcome o = { .err = -ECHILD };
 
-	pthread_mutex_lock(&l->lock);
-	l->totals.parser.failed++;
-	pthread_mutex_unlock(&l->lock);
+	count_failed(l);
 	conclude(l, m, &o);
 }
 
@@ -247,31 +230,82 @@ static void try_again(struct loader *l, struct job *job, bool late)
 		give_up(l, m);
 }
 
-static bool open_file(struct loader *l, struct module *m, const struct sf_need *need)
+/* It is asked for again when that time has passed. */
+static void not_now(struct loader *l, struct module *m, uint64_t retry_ns)
 {
-	char path[4096];
-
-	m->key = need->key;
-	m->fd = open_mapped(need, path, sizeof(path));
-	if (!m->path && path[0])
-		set_path(m, path);
-	m->size = need->size;
-	if (m->fd >= 0)
-		return true;
-	tables_set_state(l->tables, need->module, SF_MOD_RETRY, clock_ns(CLOCK_MONOTONIC) + RETRY_GONE_NS);
-	count(l, m, MODULE_GONE, false);
+	tables_set_state(l->tables, m->id, SF_MOD_RETRY, clock_ns(CLOCK_MONOTONIC) + retry_ns);
+	if (m->state != MODULE_GONE)
+		count(l, m, MODULE_GONE, false);
 	m->state = MODULE_GONE;
-	return false;
+}
+
+/* The next step for a file: it is open, or an opener has been asked. */
+static void open_first(struct loader *l, struct job *job)
+{
+	struct module *m = job->need.key.ino == SF_KEY_VDSO ? NULL : wanted(l, &job->need);
+
+	if (!m)
+		return;
+	job->lane = FAST;
+	if (m->fd >= 0 && !push(l, job))
+		return;
+	m->key = job->need.key;
+	m->size = job->need.size;
+	if (m->fd >= 0 || openers_ask(&l->openers, &job->need, modules_copied()))
+		give_up(l, m);
+}
+
+static void opened(struct loader *l, struct module *m, const struct sf_need *need, const struct open_answer *a, int fd)
+{
+	const struct job job = { .need = *need, .lane = FAST };
+
+	if (a->err == -EFBIG || a->err == -ENOMEM)
+		give_up(l, m);	/* no copy of it can be kept */
+	else if (a->err)
+		not_now(l, m, RETRY_GONE_NS);
+	else
+		module_set_file(m, fd, a->bytes);
+	if (!a->err && push(l, &job))
+		give_up(l, m);
+}
+
+/* What the openers have to say. Whether anything. */
+static bool look_at_openers(struct loader *l)
+{
+	struct open_answer a;
+	struct sf_need need;
+	bool any = false;
+	enum open_event event;
+	int fd = -1;
+
+	while ((event = openers_look(&l->openers, &need, &a, &fd)) != OPEN_NOTHING) {
+		struct module *m = wanted(l, &need);
+
+		any = true;
+		if (m && (event == OPEN_DONE || event == OPEN_PATH) && !m->path && a.path[0])
+			set_path(m, a.path);
+		if (m && event == OPEN_DONE && m->fd < 0) {
+			opened(l, m, &need, &a, fd);
+			continue;
+		}
+		if (event == OPEN_DONE && !a.err)
+			close(fd);
+		else if (event == OPEN_LATE)
+			count_failed(l);
+		if (m && (event == OPEN_LATE || event == OPEN_DIED))
+			not_now(l, m, event == OPEN_LATE ? RETRY_SILENT_NS : RETRY_GONE_NS);
+	}
+	return any;
 }
 
 static void begin(struct loader *l, int lane, const struct job *job)
 {
 	struct lane *to = &l->lanes[lane];
 	struct table_ask ask = { .message = TABLE_FILE, .max_bytes = lane == FAST ? LARGE_BYTES : 0 };
-	struct module *m = job->need.key.ino == SF_KEY_VDSO ? NULL : wanted(l, &job->need);
+	struct module *m = wanted(l, &job->need);
 	struct outcome no_room = { 0 };
 
-	if (!m || (m->fd < 0 && !open_file(l, m, &job->need)))
+	if (!m || m->fd < 0)
 		return;
 	/* Where there is no room for them, making them would be for nothing. */
 	no_room.err = tables_begin(l->tables, m->id, m->room);
@@ -406,6 +440,13 @@ static bool before(struct loader *l, const struct sf_need *a, const struct sf_ne
 	return a_turn == b_turn ? a->size < b->size : a_turn < b_turn;
 }
 
+static void take_job(struct loader *l, size_t at, struct job *ret)
+{
+	*ret = l->queue[at];
+	memmove(l->queue + at, l->queue + at + 1, (--l->nqueue - at) * sizeof(*l->queue));
+	l->active++;	/* until count_active: it is in neither place meanwhile */
+}
+
 /* The lane's next file, out of the queue. */
 static bool next_job(struct loader *l, int lane, struct job *ret)
 {
@@ -416,14 +457,49 @@ static bool next_job(struct loader *l, int lane, struct job *ret)
 		if (l->queue[i].lane == lane && (best == SIZE_MAX || before(l, &l->queue[i].need, &l->queue[best].need)))
 			best = i;
 	if (best != SIZE_MAX) {
-		*ret = l->queue[best];
-		memmove(l->queue + best, l->queue + best + 1, (--l->nqueue - best) * sizeof(*l->queue));
+		take_job(l, best, ret);
 		*turn_of(l, ret->need.owner) = ++l->turn;
 		*pid_turn_of(l, ret->need.pid) = l->turn;
-		l->active++;	/* until count_active: it is in neither place meanwhile */
 	}
 	pthread_mutex_unlock(&l->lock);
 	return best != SIZE_MAX;
+}
+
+/* The next file that can be opened now, or (*ret_never) one that cannot be for a while. */
+static bool next_to_open(struct loader *l, struct job *ret, bool *ret_never)
+{
+	size_t best = SIZE_MAX;
+
+	*ret_never = false;
+	pthread_mutex_lock(&l->lock);
+	for (size_t i = 0; i < l->nqueue && !*ret_never; i++) {
+		enum open_may may = l->queue[i].lane == OPENING ? openers_may(&l->openers, &l->queue[i].need) : OPEN_WAIT;
+
+		*ret_never = may == OPEN_NEVER;
+		if (*ret_never || (may == OPEN_NOW && (best == SIZE_MAX || before(l, &l->queue[i].need, &l->queue[best].need))))
+			best = i;
+	}
+	if (best != SIZE_MAX)
+		take_job(l, best, ret);
+	pthread_mutex_unlock(&l->lock);
+	return best != SIZE_MAX;
+}
+
+static bool step_openers(struct loader *l)
+{
+	bool worked = look_at_openers(l), never;
+	struct job job;
+
+	while (next_to_open(l, &job, &never)) {
+		struct module *m = never ? wanted(l, &job.need) : NULL;
+
+		worked = true;
+		if (m)
+			not_now(l, m, RETRY_BEHIND_NS);
+		else if (!never)
+			open_first(l, &job);
+	}
+	return worked;
 }
 
 /* ---- The thread ---- */
@@ -455,8 +531,11 @@ static void count_active(struct loader *l)
 	struct loader_parser_totals *t = &l->totals.parser;
 
 	pthread_mutex_lock(&l->lock);
-	l->active = 0;
-	t->died = t->late = t->cpu_ns = 0;
+	l->opening = openers_busy(&l->openers);
+	l->active = l->opening;
+	t->died = l->openers.died;
+	t->late = l->openers.late;
+	t->cpu_ns = openers_cpu_ns(&l->openers);
 	for (int i = 0; i < LANES; i++) {
 		const struct table_parser *p = &l->lanes[i].parser;
 
@@ -472,7 +551,7 @@ static void count_active(struct loader *l)
 static bool step(struct loader *l)
 {
 	struct table_answer a;
-	bool worked = false;
+	bool worked = step_openers(l);
 	struct job job;
 
 	for (int i = 0; i < LANES; i++) {
@@ -490,7 +569,8 @@ static bool step(struct loader *l)
 			worked = true;
 		}
 	}
-	if (worked) {
+	/* A file that is not opened soon is not waited for any longer. */
+	if (worked || l->opening != openers_busy(&l->openers)) {
 		count_active(l);
 		if (l->running)
 			tables_tend(l->tables);
@@ -501,8 +581,10 @@ static bool step(struct loader *l)
 /* Until a child or another thread has something to say, `ms` at most. */
 static void wait_for_work(struct loader *l, int ms)
 {
-	struct pollfd p[1 + LANES] = { { .fd = l->wake, .events = POLLIN } };
+	struct pollfd p[1 + LANES + OPENERS] = { { .fd = l->wake, .events = POLLIN } };
 	uint64_t n;
+
+	ms = openers_poll(&l->openers, p + 1 + LANES, ms);
 
 	for (int i = 0; i < LANES; i++) {
 		const struct table_parser *parser = &l->lanes[i].parser;
@@ -513,7 +595,7 @@ static void wait_for_work(struct loader *l, int ms)
 		else if (parser->child.pid && ms > (int)(CHILD_IDLE_NS / 1000000))
 			ms = (int)(CHILD_IDLE_NS / 1000000);
 	}
-	if (poll(p, 1 + LANES, ms) > 0 && p[0].revents && read(l->wake, &n, sizeof(n)) < 0)
+	if (poll(p, 1 + LANES + OPENERS, ms) > 0 && p[0].revents && read(l->wake, &n, sizeof(n)) < 0)
 		n = 0;	/* somebody else's, or none: it is looked at in any case */
 }
 
@@ -553,7 +635,22 @@ static void *loader_main(void *arg)
 	return NULL;
 }
 
-struct loader *loader_new(struct modules *modules, struct tables *tables, struct table_cache *cache, struct fork_server *server)
+int loader_servers_start(struct loader_servers *s)
+{
+	*s = (struct loader_servers){ fork_server_start(table_child_main, 0), NULL };
+	if (s->parsers)
+		s->openers = fork_server_start(open_child_main, open_child_rights());
+	return s->openers ? 0 : -errno;
+}
+
+void loader_servers_stop(struct loader_servers *s)
+{
+	fork_server_stop(s->parsers);
+	fork_server_stop(s->openers);
+	*s = (struct loader_servers){ NULL, NULL };
+}
+
+struct loader *loader_new(struct modules *modules, struct tables *tables, struct table_cache *cache, const struct loader_servers *servers)
 {
 	struct loader *l = calloc(1, sizeof(*l));
 
@@ -567,10 +664,11 @@ struct loader *loader_new(struct modules *modules, struct tables *tables, struct
 	l->modules = modules;
 	l->tables = tables;
 	l->cache = cache;
+	openers_init(&l->openers, servers->openers);
 	for (int i = 0; i < LANES; i++) {
 		struct table_parser_opts opts = lane_opts[i];
 
-		opts.server = server;
+		opts.server = servers->parsers;
 		table_parser_init(&l->lanes[i].parser, &opts);
 	}
 	pthread_mutex_init(&l->lock, NULL);
@@ -579,7 +677,7 @@ struct loader *loader_new(struct modules *modules, struct tables *tables, struct
 
 int loader_load_now(struct loader *l, const struct sf_need *need)
 {
-	const struct job job = { .need = *need };
+	const struct job job = { .need = *need, .lane = OPENING };
 	int err = push(l, &job);
 
 	if (!err && !step(l) && l->nqueue > AT_ONCE)
@@ -649,7 +747,7 @@ static void wake(struct loader *l)
 
 int loader_push(struct loader *l, const struct sf_need *need)
 {
-	const struct job job = { .need = *need };
+	const struct job job = { .need = *need, .lane = OPENING };
 	int err = push(l, &job);
 
 	if (!err)
@@ -681,6 +779,7 @@ void loader_free(struct loader *l)
 		pthread_join(l->thread, NULL);
 	for (int i = 0; i < LANES; i++)
 		table_parser_end(&l->lanes[i].parser, 0);
+	openers_end(&l->openers);
 	pthread_mutex_destroy(&l->lock);
 	close(l->wake);
 	free(l->queue);

@@ -14,7 +14,7 @@
 #include "sym/symbolizer.h"
 
 struct session {
-	struct fork_server *parsers;	/* ours, if the options had none */
+	struct loader_servers servers;	/* ours, if the options had none */
 	struct modules *modules;
 	struct collector *collector;
 	struct symbolizer *symbols;

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "base/clock.h"
 #include "unwind/table_entry.h"
@@ -13,19 +12,9 @@ void table_parser_init(struct table_parser *p, const struct table_parser_opts *o
 	*p = (struct table_parser){ .opts = *opts, .child = FORK_CHILD_NONE };
 }
 
-static uint64_t child_cpu_ns(const struct table_parser *p)
-{
-	struct timespec ts;
-	clockid_t clock;
-
-	if (!p->child.pid || clock_getcpuclockid(p->child.pid, &clock) || clock_gettime(clock, &ts))
-		return 0;
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
-
 uint64_t table_parser_cpu_ns(const struct table_parser *p)
 {
-	return p->spent_ns + child_cpu_ns(p);
+	return p->spent_ns + fork_child_cpu_ns(&p->child);
 }
 
 int table_parser_sock(const struct table_parser *p)
@@ -35,7 +24,7 @@ int table_parser_sock(const struct table_parser *p)
 
 static void end_child(struct table_parser *p)
 {
-	p->spent_ns += child_cpu_ns(p);
+	p->spent_ns += fork_child_cpu_ns(&p->child);
 	fork_server_end(p->opts.server, &p->child);
 	p->busy = false;
 }
@@ -66,7 +55,7 @@ int table_parser_file(struct table_parser *p, const struct table_ask *ask, int f
 		if (!err)
 			err = fork_send(p->child.sock, ask, sizeof(*ask), &fd, 1, MSG_DONTWAIT);
 		if (!err) {
-			p->cpu_ns = child_cpu_ns(p);
+			p->cpu_ns = fork_child_cpu_ns(&p->child);
 			set_busy(p, true);
 			return 0;
 		}
@@ -116,7 +105,7 @@ enum table_event table_parser_look(struct table_parser *p, struct table_answer *
 		return TABLE_DIED;
 	}
 	wall = clock_ns(CLOCK_MONOTONIC) - p->since_ns;
-	if (!p->busy || (wall < p->opts.wall_ns && (wall < p->opts.cpu_ns || child_cpu_ns(p) - p->cpu_ns < p->opts.cpu_ns)))
+	if (!p->busy || (wall < p->opts.wall_ns && (wall < p->opts.cpu_ns || fork_child_cpu_ns(&p->child) - p->cpu_ns < p->opts.cpu_ns)))
 		return TABLE_NOTHING;
 	p->late++;
 	end_child(p);
