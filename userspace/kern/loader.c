@@ -308,12 +308,11 @@ static void begin(struct loader *l, int lane, const struct job *job)
 	if (!m || m->fd < 0)
 		return;
 	/* Where there is no room for them, making them would be for nothing. */
-	no_room.err = tables_begin(l->tables, m->id, m->room);
+	no_room.err = tables_make_room(l->tables, m->id, m->room);
 	if (no_room.err) {
 		conclude(l, m, &no_room);
 		return;
 	}
-	tables_abort(l->tables);
 	if (l->cache) {
 		ask.keyed = true;
 		ask.keying = *table_cache_keying(l->cache);
