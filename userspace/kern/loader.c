@@ -13,14 +13,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/vec.h"
+#include "kern/load_queue.h"
 #include "kern/opener.h"
 #include "unwind/table_parser.h"
 
 #define LOADER_NICE (-10)
 #define IDLE_LOOK_MS 60000u
-#define PIDS 1024	/* as OWNERS, for processes */
-#define OWNERS 256	/* users that share an entry take turns as one; root has one of its own */
 #define RETRY_GONE_NS 10000000ull	/* the process had exited: its successor may be about to start */
 #define RETRY_SILENT_NS 60000000000ull	/* its file system did not answer */
 #define RETRY_BEHIND_NS 2000000000ull	/* another file waits for the same */
@@ -40,17 +38,11 @@ static const struct table_parser_opts lane_opts[LANES] = {
 #define CHILD_IDLE_NS 3000000000ull	/* then it may go: another one is there in a millisecond */
 #define AT_ONCE 64u		/* files that wait, from which on loader_load_now does, too */
 
-/* A file that waits, or is being read. */
-struct job {
-	struct sf_need need;
-	int lane;
-	unsigned int tries;	/* children that died of it, or did not get done */
-};
-
 struct lane {
 	struct table_parser parser;
-	struct job job;			/* if the parser is busy */
-	bool keep;			/* the tables go to the cache; valid: key */
+	struct load_job job;			/* if the parser is busy */
+	bool asked;			/* for the key */
+	bool keep;			/* the tables go to the cache, as they are made from a copy; valid: key */
 	struct table_key key;
 };
 
@@ -65,11 +57,8 @@ struct loader {
 	struct table_cache *cache;	/* NULL: none */
 	int wake;			/* eventfd: there is something in the queue, or it is to stop */
 	pthread_mutex_t lock;		/* of the queue, `active` and the totals */
-	struct job *queue;
-	size_t nqueue, queue_cap;
+	struct load_queue queue;
 	unsigned int active;		/* lanes that are busy */
-	uint64_t turn, turns[OWNERS];	/* by owner: when it had its last turn */
-	uint64_t pid_turns[PIDS];	/* the same by process */
 	loader_unmapped_fn unmapped;	/* NULL: unmapped files keep their tables */
 	void *unmapped_ctx;
 	uint64_t idle_ms, unmapped_ns;	/* unmapped_ns: when it was asked last */
@@ -180,14 +169,12 @@ static void convert_vdso(struct loader *l, struct module *m)
 	conclude(l, m, &o);
 }
 
-static int push(struct loader *l, const struct job *job)
+static int push(struct loader *l, const struct load_job *job)
 {
 	int err;
 
 	pthread_mutex_lock(&l->lock);
-	err = vec_reserve(&l->queue, &l->queue_cap, l->nqueue + 1, sizeof(*l->queue));
-	if (!err)
-		l->queue[l->nqueue++] = *job;
+	err = load_queue_push(&l->queue, job);
 	pthread_mutex_unlock(&l->lock);
 	return err;
 }
@@ -217,7 +204,7 @@ static void give_up(struct loader *l, struct module *m)
  * Its child is no more, or had not enough memory. It may have been somebody else's doing (a machine out of memory), so there is a second try; not
  * for what has taken too long in the lane for that.
  */
-static void try_again(struct loader *l, struct job *job, bool late)
+static void try_again(struct loader *l, struct load_job *job, bool late)
 {
 	struct module *m = wanted(l, &job->need);
 	bool last = job->tries || (late && job->lane == SLOW);
@@ -240,7 +227,7 @@ static void not_now(struct loader *l, struct module *m, uint64_t retry_ns)
 }
 
 /* The next step for a file: it is open, or an opener has been asked. */
-static void open_first(struct loader *l, struct job *job)
+static void open_first(struct loader *l, struct load_job *job)
 {
 	struct module *m = job->need.key.ino == SF_KEY_VDSO ? NULL : wanted(l, &job->need);
 
@@ -257,7 +244,7 @@ static void open_first(struct loader *l, struct job *job)
 
 static void opened(struct loader *l, struct module *m, const struct sf_need *need, const struct open_answer *a, int fd)
 {
-	const struct job job = { .need = *need, .lane = FAST };
+	const struct load_job job = { .need = *need, .lane = FAST };
 
 	if (a->err == -EFBIG || a->err == -ENOMEM)
 		give_up(l, m);	/* no copy of it can be kept */
@@ -298,7 +285,7 @@ static bool look_at_openers(struct loader *l)
 	return any;
 }
 
-static void begin(struct loader *l, int lane, const struct job *job)
+static void begin(struct loader *l, int lane, const struct load_job *job)
 {
 	struct lane *to = &l->lanes[lane];
 	struct table_ask ask = { .message = TABLE_FILE, .max_bytes = lane == FAST ? LARGE_BYTES : 0 };
@@ -313,37 +300,69 @@ static void begin(struct loader *l, int lane, const struct job *job)
 		conclude(l, m, &no_room);
 		return;
 	}
-	if (l->cache) {
+	if (l->cache && !job->plain && (m->copied || opener_is_local(&job->need))) {
 		ask.keyed = true;
 		ask.keying = *table_cache_keying(l->cache);
 	}
 	to->job = *job;
 	to->keep = false;
+	to->asked = ask.keyed;
 	if (table_parser_file(&to->parser, &ask, m->fd))
 		give_up(l, m);
 }
 
-/* From the cache, if they are there. Whether that is the end of it. */
-static bool load_cached(struct loader *l, struct lane *from, struct module *m, const struct table_answer *a)
+/* From the cache, if they are there. Whether that is the end of it. A lie about the key costs the file that it is about. */
+static bool load_cached(struct loader *l, struct module *m, const struct table_answer *a)
 {
 	struct pack_space space = tables_space(l->tables);
 	struct outcome o = { .cpu_ns = a->cpu_ns };
 
-	if (!l->cache)
-		return false;
 	o.err = tables_begin(l->tables, m->id, m->room);
 	if (!o.err)
 		o.err = table_cache_load(l->cache, &a->key, &space, &o.packed);
 	if (o.err == -ENOENT || o.err == -EBADMSG) {
 		tables_abort(l->tables);
-		from->keep = true;
-		from->key = a->key;
 		return false;
 	}
 	if (!o.err)
 		count_cached(l);
 	conclude(l, m, &o);
 	return true;
+}
+
+/*
+ * Tables that shall be kept are made from a copy of what the key is of, by a child that has seen nothing else: what is kept under a key is
+ * then made from just that, whatever a file did to the child that read it first. false: they cannot be kept.
+ */
+static bool convert_copy(struct loader *l, struct lane *from, struct module *m, const struct table_answer *a)
+{
+	const struct table_ask ask = { .message = TABLE_FILE };
+	struct table_key key = a->key;
+	int fd = table_key_copy(table_cache_keying(l->cache), m->fd, &a->reads, &key.digest);
+
+	if (fd < 0 || memcmp(&key.digest, &a->key.digest, sizeof(key.digest))) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	table_parser_end(&from->parser, 0);
+	from->keep = true;
+	from->key = key;
+	if (table_parser_file(&from->parser, &ask, fd))
+		give_up(l, m);
+	close(fd);
+	return true;
+}
+
+static void keyed(struct loader *l, struct lane *from, struct module *m, const struct table_answer *a)
+{
+	bool asked = from->asked;
+
+	from->asked = false;
+	if (!m || (asked && load_cached(l, m, a)))
+		table_parser_go_on(&from->parser, false);
+	else if (!asked || !convert_copy(l, from, m, a))
+		table_parser_go_on(&from->parser, true);
 }
 
 /* Nobody's tables are twice as large as their file and a few pages. */
@@ -359,7 +378,7 @@ static void take_tables(struct loader *l, struct lane *from, struct module *m, c
 	struct table_pieces pieces = { .inner = &inner };
 	struct pack_space recorded = table_pieces_space(&pieces);
 	struct outcome o = { .err = a->err, .malformed = a->malformed };
-	bool keep = from->keep && a->covered;
+	bool keep = from->keep;
 
 	if (!o.err)
 		o.err = tables_begin(l->tables, m->id, m->room);
@@ -384,7 +403,7 @@ static void take_tables(struct loader *l, struct lane *from, struct module *m, c
 
 static void answered(struct loader *l, struct lane *from, const struct table_answer *a)
 {
-	struct job job = from->job;
+	struct load_job job = from->job;
 	struct module *m = wanted(l, &job.need);
 
 	if (a->message == TABLE_LARGE && job.lane == FAST) {
@@ -398,12 +417,16 @@ static void answered(struct loader *l, struct lane *from, const struct table_ans
 		memcpy(m->build_id, a->key.build_id, sizeof(m->build_id));
 	}
 	if (a->message == TABLE_KEYED) {
-		table_parser_go_on(&from->parser, m && !load_cached(l, from, m, a));
+		keyed(l, from, m, a);
 		return;
 	}
 	if (!m)
 		return;
-	if (a->message == TABLE_LARGE)
+	if (from->keep && (a->err || !a->covered) && a->message == TABLE_DONE) {	/* it needs more than the copy has */
+		job.plain = true;
+		if (push(l, &job))
+			give_up(l, m);
+	} else if (a->message == TABLE_LARGE)
 		give_up(l, m);
 	else if (a->err == -ENOMEM)
 		try_again(l, &job, false);
@@ -411,97 +434,68 @@ static void answered(struct loader *l, struct lane *from, const struct table_ans
 		take_tables(l, from, m, a);
 }
 
-/* ---- Whose turn it is ---- */
+/* ---- The thread ---- */
 
-static uint64_t *turn_of(struct loader *l, uint32_t owner)
+struct pick {
+	struct loader *l;
+	int lane;
+	bool never;
+};
+
+static enum load_pick for_lane(void *ctx, const struct load_job *job)
 {
-	return &l->turns[owner ? 1 + owner % (OWNERS - 1) : 0];
+	const struct pick *pick = ctx;
+
+	return job->lane == pick->lane ? LOAD_READY : LOAD_PASS;
 }
 
-static uint64_t *pid_turn_of(struct loader *l, uint32_t pid)
+/* One that can be opened now, or one that cannot be for a while. */
+static enum load_pick for_opener(void *ctx, const struct load_job *job)
 {
-	return &l->pid_turns[pid % PIDS];
+	struct pick *pick = ctx;
+	enum open_may may = job->lane == OPENING ? openers_may(&pick->l->openers, &job->need) : OPEN_WAIT;
+
+	pick->never = may == OPEN_NEVER;
+	return pick->never ? LOAD_AT_ONCE : may == OPEN_NOW ? LOAD_READY : LOAD_PASS;
 }
 
-/*
- * Users take turns, and so do a user's processes: nobody waits for all the files of somebody else, nor for a file that becomes
- * another one each time that it is rewritten. Of a process's files, the smallest: a short-lived program must not wait
- * for a compiler's libraries, which take a hundred times as long.
- */
-static bool before(struct loader *l, const struct sf_need *a, const struct sf_need *b)
+static bool next_job(struct loader *l, load_pick_fn fn, struct pick *pick, struct load_job *ret)
 {
-	uint64_t a_turn = *turn_of(l, a->owner), b_turn = *turn_of(l, b->owner);
-
-	if (a_turn != b_turn)
-		return a_turn < b_turn;
-	a_turn = *pid_turn_of(l, a->pid);
-	b_turn = *pid_turn_of(l, b->pid);
-	return a_turn == b_turn ? a->size < b->size : a_turn < b_turn;
-}
-
-static void take_job(struct loader *l, size_t at, struct job *ret)
-{
-	*ret = l->queue[at];
-	memmove(l->queue + at, l->queue + at + 1, (--l->nqueue - at) * sizeof(*l->queue));
-	l->active++;	/* until count_active: it is in neither place meanwhile */
-}
-
-/* The lane's next file, out of the queue. */
-static bool next_job(struct loader *l, int lane, struct job *ret)
-{
-	size_t best = SIZE_MAX;
+	bool any;
 
 	pthread_mutex_lock(&l->lock);
-	for (size_t i = 0; i < l->nqueue; i++)
-		if (l->queue[i].lane == lane && (best == SIZE_MAX || before(l, &l->queue[i].need, &l->queue[best].need)))
-			best = i;
-	if (best != SIZE_MAX) {
-		take_job(l, best, ret);
-		*turn_of(l, ret->need.owner) = ++l->turn;
-		*pid_turn_of(l, ret->need.pid) = l->turn;
+	any = load_queue_next(&l->queue, fn, pick, ret);
+	if (any) {
+		l->active++;	/* until count_active: it is in neither place meanwhile */
+		if (fn == for_lane)
+			load_queue_served(&l->queue, &ret->need);
 	}
 	pthread_mutex_unlock(&l->lock);
-	return best != SIZE_MAX;
+	return any;
 }
 
-/* The next file that can be opened now, or (*ret_never) one that cannot be for a while. */
-static bool next_to_open(struct loader *l, struct job *ret, bool *ret_never)
+static bool next_for_lane(struct loader *l, int lane, struct load_job *ret)
 {
-	size_t best = SIZE_MAX;
-
-	*ret_never = false;
-	pthread_mutex_lock(&l->lock);
-	for (size_t i = 0; i < l->nqueue && !*ret_never; i++) {
-		enum open_may may = l->queue[i].lane == OPENING ? openers_may(&l->openers, &l->queue[i].need) : OPEN_WAIT;
-
-		*ret_never = may == OPEN_NEVER;
-		if (*ret_never || (may == OPEN_NOW && (best == SIZE_MAX || before(l, &l->queue[i].need, &l->queue[best].need))))
-			best = i;
-	}
-	if (best != SIZE_MAX)
-		take_job(l, best, ret);
-	pthread_mutex_unlock(&l->lock);
-	return best != SIZE_MAX;
+	return next_job(l, for_lane, &(struct pick){ .lane = lane }, ret);
 }
 
 static bool step_openers(struct loader *l)
 {
-	bool worked = look_at_openers(l), never;
-	struct job job;
+	bool worked = look_at_openers(l);
+	struct pick pick = { .l = l };
+	struct load_job job;
 
-	while (next_to_open(l, &job, &never)) {
-		struct module *m = never ? wanted(l, &job.need) : NULL;
+	while (next_job(l, for_opener, &pick, &job)) {
+		struct module *m = pick.never ? wanted(l, &job.need) : NULL;
 
 		worked = true;
 		if (m)
 			not_now(l, m, RETRY_BEHIND_NS);
-		else if (!never)
+		else if (!pick.never)
 			open_first(l, &job);
 	}
 	return worked;
 }
-
-/* ---- The thread ---- */
 
 /* Looks after the tables while there is nothing to load. Returns how long that can be left alone, ms. */
 static int tend(struct loader *l)
@@ -551,7 +545,7 @@ static bool step(struct loader *l)
 {
 	struct table_answer a;
 	bool worked = step_openers(l);
-	struct job job;
+	struct load_job job;
 
 	for (int i = 0; i < LANES; i++) {
 		struct lane *lane = &l->lanes[i];
@@ -563,7 +557,7 @@ static bool step(struct loader *l)
 		else if (event != TABLE_NOTHING && was_busy)
 			try_again(l, &lane->job, event == TABLE_LATE);
 		worked |= event != TABLE_NOTHING;
-		while (!lane->parser.busy && next_job(l, i, &job)) {
+		while (!lane->parser.busy && next_for_lane(l, i, &job)) {
 			begin(l, i, &job);
 			worked = true;
 		}
@@ -603,7 +597,7 @@ static bool all_done(struct loader *l)
 	bool busy;
 
 	pthread_mutex_lock(&l->lock);
-	busy = l->nqueue || l->active;
+	busy = l->queue.n || l->active;
 	pthread_mutex_unlock(&l->lock);
 	return !busy;
 }
@@ -676,10 +670,10 @@ struct loader *loader_new(struct modules *modules, struct tables *tables, struct
 
 int loader_load_now(struct loader *l, const struct sf_need *need)
 {
-	const struct job job = { .need = *need, .lane = OPENING };
+	const struct load_job job = { .need = *need, .lane = OPENING };
 	int err = push(l, &job);
 
-	if (!err && !step(l) && l->nqueue > AT_ONCE)
+	if (!err && !step(l) && l->queue.n > AT_ONCE)
 		wait_for_work(l, WATCH_MS);
 	return err;
 }
@@ -746,7 +740,7 @@ static void wake(struct loader *l)
 
 int loader_push(struct loader *l, const struct sf_need *need)
 {
-	const struct job job = { .need = *need, .lane = OPENING };
+	const struct load_job job = { .need = *need, .lane = OPENING };
 	int err = push(l, &job);
 
 	if (!err)
@@ -781,6 +775,6 @@ void loader_free(struct loader *l)
 	openers_end(&l->openers);
 	pthread_mutex_destroy(&l->lock);
 	close(l->wake);
-	free(l->queue);
+	free(l->queue.jobs);
 	free(l);
 }

@@ -32,7 +32,7 @@ static bool among(const char *const *names, size_t n, const char fs[8])
 	return false;
 }
 
-static bool is_local(const struct sf_need *need)
+bool opener_is_local(const struct sf_need *need)
 {
 	/* What a user mounted: these ask nobody; an overlay is as its layers are, and those are his. */
 	if (need->fs_level)
@@ -42,7 +42,7 @@ static bool is_local(const struct sf_need *need)
 
 static bool to_copy(const struct sf_need *need)
 {
-	return !is_local(need) && (need->fs_level || !among(distant, sizeof(distant) / sizeof(distant[0]), need->fs));
+	return !opener_is_local(need) && (need->fs_level || !among(distant, sizeof(distant) / sizeof(distant[0]), need->fs));
 }
 
 void openers_init(struct openers *o, struct fork_server *server)
@@ -55,7 +55,7 @@ void openers_init(struct openers *o, struct fork_server *server)
 /* They would wait for the same: a server, or a process whose mappings do not change hands. */
 static bool same_fate(const struct sf_need *a, const struct sf_need *b)
 {
-	return a->owner == b->owner && (is_local(a) ? a->pid == b->pid : a->key.dev == b->key.dev);
+	return a->owner == b->owner && (opener_is_local(a) ? a->pid == b->pid : a->key.dev == b->key.dev);
 }
 
 static const struct opener *a_free_one(const struct openers *o)

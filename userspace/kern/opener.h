@@ -51,6 +51,8 @@ enum open_may openers_may(const struct openers *o, const struct sf_need *need);
 int openers_ask(struct openers *o, const struct sf_need *need, uint64_t copied);	/* 0 or -errno: there is no process */
 /* What has become of one of them; does not wait. *fd: with OPEN_DONE and !ret->err. */
 enum open_event openers_look(struct openers *o, struct sf_need *need, struct open_answer *ret, int *fd);
+/* To read it is to wait for nobody but the kernel and its disks. */
+bool opener_is_local(const struct sf_need *need);
 bool openers_busy(const struct openers *o);	/* with files that may still be opened soon */
 int openers_poll(const struct openers *o, struct pollfd p[OPENERS], int ms);	/* ms, or how long they can be left alone */
 uint64_t openers_cpu_ns(const struct openers *o);
