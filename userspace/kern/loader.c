@@ -238,8 +238,12 @@ static void open_first(struct loader *l, struct load_job *job)
 		return;
 	m->key = job->need.key;
 	m->size = job->need.size;
-	if (m->fd >= 0 || openers_ask(&l->openers, &job->need, modules_copied()))
+	if (m->fd >= 0) {
 		give_up(l, m);
+	} else if (openers_ask(&l->openers, &job->need, modules_copied())) {
+		count_failed(l);
+		not_now(l, m, RETRY_SILENT_NS);
+	}
 }
 
 static void opened(struct loader *l, struct module *m, const struct sf_need *need, const struct open_answer *a, int fd)

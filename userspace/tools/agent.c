@@ -563,8 +563,10 @@ int tool_agent(int argc, char **argv)
 	}
 	/* Before there are tokens to be seen in our memory. */
 	rc = a.opts.check ? 0 : loader_servers_start(&a.servers);
-	if (rc)
+	if (rc) {
+		loader_servers_stop(&a.servers);
 		return complain(EXIT_FAILED, "cannot start a process: %s", strerror(-rc));
+	}
 	a.cfg = agent_options_config(&a.opts, &err);
 	if (!a.cfg) {
 		loader_servers_stop(&a.servers);
