@@ -94,8 +94,16 @@ typedef struct seqcount {
 	unsigned int sequence;
 } seqcount_t;
 
+struct file_system_type {
+	const char *name;
+};
+struct user_namespace {
+	int level;
+};
 struct super_block {
 	unsigned int s_dev;
+	struct file_system_type *s_type;
+	struct user_namespace *s_user_ns;
 };
 struct rb_node;
 struct rb_root {

@@ -112,6 +112,9 @@ struct sf_need {
 	sf_u64 vm_start, vm_end;	/* a mapping of it, for /proc/PID/map_files */
 	sf_u64 size;		/* i_size */
 	struct sf_file_key key;
+	char fs[8];		/* what its file system calls itself: "ext4", "fuse"; the first bytes */
+	sf_u32 fs_level;	/* mounted in a user namespace: how deep that one is; 0: by root */
+	sf_u32 zero;
 };
 
 /* ---- Off-CPU -------------------------------------------------------------------------------------------
@@ -270,7 +273,7 @@ _Static_assert(sizeof(struct sf_off_count) == 88, "sf_off_count layout");
 _Static_assert(sizeof(struct sf_off_thread) == 96, "sf_off_thread layout");
 _Static_assert(sizeof(struct sf_sample) == 64, "sf_sample layout");
 _Static_assert(sizeof(struct sf_file_key) == 24, "sf_file_key layout");
-_Static_assert(sizeof(struct sf_need) == 64, "sf_need layout");
+_Static_assert(sizeof(struct sf_need) == 80, "sf_need layout");
 _Static_assert(SF_STOP_MAX <= 255, "stop reasons fit a byte");
 
 #endif

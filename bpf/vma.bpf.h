@@ -195,6 +195,15 @@ static __always_inline struct sf_module *module_of(const struct sf_file_key *key
 	return m;
 }
 
+/* Which file system it is on, as whoever opens it may have to wait for somebody (userspace/kern/opener.h). */
+static __always_inline void fill_fs(struct sf_need *need, u64 sb)
+{
+	u64 name = KLOAD(KLOAD(sb, struct super_block, s_type), struct file_system_type, name);
+
+	bpf_probe_read_kernel_str(need->fs, sizeof(need->fs), (const void *)(unsigned long)name);
+	need->fs_level = KLOAD32(KLOAD(sb, struct super_block, s_user_ns), struct user_namespace, level);
+}
+
 static __always_inline void fill_need(struct sf_need *need, u64 vma, u64 inode, const struct sf_module *m, u32 pid)
 {
 	need->type = SF_REC_NEED;
@@ -205,6 +214,9 @@ static __always_inline void fill_need(struct sf_need *need, u64 vma, u64 inode, 
 	need->vm_end = KLOAD(vma, struct vm_area_struct, vm_end);
 	need->size = KLOAD(inode, struct inode, i_size);
 	need->key = m->key;
+	*(u64 *)need->fs = 0;
+	need->zero = 0;
+	fill_fs(need, KLOAD(inode, struct inode, i_sb));
 }
 
 #endif

@@ -197,7 +197,7 @@ static struct table_parser parser;
 static bool child_begin(void)
 {
 	const struct table_parser_opts opts = {
-		.server = fork_server_start(), .child = table_child_main, .limits = { 1ull << 30, 1ull << 28 }, .cpu_ns = UINT64_MAX, .wall_ns = UINT64_MAX,
+		.server = fork_server_start(0), .child = table_child_main, .limits = { 1ull << 30, 1ull << 28 }, .cpu_ns = UINT64_MAX, .wall_ns = UINT64_MAX,
 	};
 
 	table_parser_init(&parser, &opts);

@@ -4,7 +4,9 @@
 memory stay bounded."""
 
 import os
+import signal
 import struct
+import subprocess
 import time
 
 import harness as h
@@ -156,4 +158,84 @@ def check_files(name):
     h.check(name, errors)
 
 
-h.run_checks([check_cost, check_files])
+# ---- file systems that do not answer ----------------------------------------------------------------------
+
+SILENCES = ["none", "open", "read", "flush"]
+
+
+class FileSystem:
+    """A user's own (fuse_files.py): answers everybody but sfbpf, which waits for ever for one kind of request."""
+
+    def __init__(self, silence):
+        if not os.path.exists("/dev/fuse"):
+            raise h.Skip("there is no /dev/fuse")
+        self.where = h.tmpfile("fuse-" + silence)
+        os.makedirs(self.where, exist_ok=True)	# the second try's
+        name = "fs-" + silence
+        self.daemon = h.start([os.path.join(os.path.dirname(os.path.abspath(__file__)), "fuse_files.py"), self.where, h.program("rec"),
+                               "%s=%s" % (name, silence)], stdout=subprocess.PIPE)
+        if not self.daemon.stdout.readline():
+            raise h.Skip("no file system can be mounted")
+        self.program = h.start(["nice", os.path.join(self.where, name), "0", "60"])
+
+    def stop(self):
+        subprocess.run(["umount", "-l", self.where], check=False)
+        h.stop(self.program)
+        h.stop(self.daemon)
+
+
+def opener_states(pid):
+    """Of the processes that open files: the letter of each."""
+    states = []
+    for server in h.children(pid):
+        for child in h.children(server):
+            if h.comm(child) == "sfbpf-open":
+                with open("/proc/%d/stat" % child) as f:
+                    states.append(f.read().rsplit(") ", 1)[1][0])
+    return states
+
+
+def silent_errors(stacks, stats, states):
+    errors = h.stats_errors(stats, stacks)
+    for comm, complete in [("bystander", True)] + [("fs-" + s, s == "none") for s in SILENCES]:
+        mine = [s for s in stacks if s.comm == comm]
+        whole = sum(s.count for s in mine if not h.reason(s) and any(f.startswith("rec_") for f in s.frames))
+        h.note("%s: %d of %d stacks are complete, with names" % (comm, whole, h.total(mine)))
+        if h.total(mine) < 10 or (whole < 0.8 * h.total(mine) if complete else whole):
+            errors.append("%s: %d of %d stacks are complete; %s" % (comm, whole, h.total(mine), h.worst(mine)))
+        if not complete and not any("fs-" in f for s in mine for f in s.frames):
+            errors.append("%s: its file is not named" % comm)
+    h.note("openers: %s; %s" % (states, stats["parsers"]))
+    if stats["parsers"]["late"] != 3 or stats["parsers"]["failed"] != 3 or not 3 <= len(states) <= 6:
+        errors.append("%s, with %s" % (stats["parsers"], states))
+    return errors
+
+
+def check_silent_files(name):
+    """Files whose file system never answers an open, a read or a close cost themselves only; one that answers is like any other; the end is in time."""
+    systems = [FileSystem(silence) for silence in SILENCES]
+    try:
+        r = h.Recording(["-F", "199"], 14)
+        r.wait_ready()
+        bystander = h.start([h.copy_program("rec", "bystander"), "0", "60"])
+        time.sleep(5)
+        states = opener_states(r.p.pid)
+        stacks, stats = r.finish()
+        errors = silent_errors(stacks, stats, states)
+        h.stop(bystander)
+        begin = time.monotonic()
+        p = h.start([h.SFBPF, "record", "-o", h.tmpfile("silent.folded"), "60"])
+        time.sleep(4)
+        stuck, interrupted = opener_states(p.pid), time.monotonic()
+        os.kill(p.pid, signal.SIGINT)
+        rc = p.wait(timeout=20)
+        h.note("interrupted after %.1f s, with openers %s: ended after %.2f s more" % (interrupted - begin, stuck, time.monotonic() - interrupted))
+        if rc or time.monotonic() - interrupted > 2 or len(stuck) < 3:
+            errors.append("SIGINT: exit code %d after %.2f s, openers %s" % (rc, time.monotonic() - interrupted, stuck))
+    finally:
+        for system in systems:
+            system.stop()
+    h.check(name, errors)
+
+
+h.run_checks([check_cost, check_files, check_silent_files])

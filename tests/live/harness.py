@@ -196,18 +196,33 @@ def wait_busy(p, seconds=5.0):
     return False
 
 
+def comm(pid):
+    try:
+        with open("/proc/%d/comm" % pid) as f:
+            return f.read().rstrip("\n")
+    except OSError:
+        return ""
+
+
+def children(pid):
+    """Those of all its threads."""
+    found = []
+    try:
+        for tid in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/children" % (pid, tid)) as f:
+                found += [int(child) for child in f.read().split()]
+    except OSError:
+        pass
+    return found
+
+
 def family(pid):
     """The process and all below it."""
     found, todo = [], [pid]
     while todo:
         pid = todo.pop()
         found.append(pid)
-        try:
-            for tid in os.listdir("/proc/%d/task" % pid):
-                with open("/proc/%d/task/%s/children" % (pid, tid)) as f:
-                    todo += [int(c) for c in f.read().split()]
-        except OSError:
-            pass
+        todo += children(pid)
     return found
 
 

@@ -14,7 +14,7 @@ struct test_reader {
 
 static inline struct test_reader open_reader(fork_child_fn fn)
 {
-	struct test_reader t = { .server = fork_server_start() };
+	struct test_reader t = { .server = fork_server_start(0) };
 
 	EXPECT(t.server != NULL);
 	t.r = elf_reader_new(t.server, fn);

@@ -162,33 +162,103 @@ TEST(cache_refuses_a_damaged_entry)
 	done();
 }
 
+/* The key of this program's file with one byte changed, and bytes added at its end. */
+static struct table_key key_of_changed(uint64_t at, off_t more)
+{
+	char path[128];
+	int fd;
+	struct unwind_file changed;
+	struct table_key ret = { 0 };
+	uint8_t byte = 0;
+
+	snprintf(path, sizeof(path), "%s/changed", dir);
+	EXPECT(run("cp /proc/$PPID/exe changed && chmod 700 changed"));
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	EXPECT(fd >= 0 && pread(fd, &byte, 1, (off_t)at) == 1);
+	byte ^= at ? 1 : 0;
+	EXPECT(pwrite(fd, &byte, 1, (off_t)at) == 1 && !ftruncate(fd, (off_t)file.img.size + more));
+	EXPECT_EQ(unwind_file_open_fd(&changed, fd, NULL), 0);
+	EXPECT(table_key_of(table_cache_keying(cache), &changed, &ret));
+	unwind_file_close(&changed);
+	close(fd);
+	return ret;
+}
+
+static bool same_digest(const struct table_key *a, const struct table_key *b)
+{
+	return !memcmp(&a->digest, &b->digest, sizeof(a->digest));
+}
+
 /* A file that takes another one's build-id, or its place, must not get at its tables. */
 TEST(cache_key_is_what_the_tables_are_made_from)
 {
+	const struct elf_shdr *eh, *comment;
 	struct table_key other;
-	uint8_t *eh;
 
 	if (begin()) {
 		EXPECT_EQ(store(), 0);
-		eh = file.eh_bytes.owned;
-		eh[file.eh_bytes.view.len / 2] ^= 1;
-		EXPECT(table_key_of(table_cache_keying(cache), &file, &other));
-		EXPECT(memcmp(&other.digest, &key.digest, sizeof(key.digest)) != 0 );
-		eh[file.eh_bytes.view.len / 2] ^= 1;
-		file.img.phdrs[0].vaddr++;
-		EXPECT(table_key_of(table_cache_keying(cache), &file, &other));
-		EXPECT(memcmp(&other.digest, &key.digest, sizeof(key.digest)) != 0);
-		file.img.phdrs[0].vaddr--;
-		file.img.size++;
-		EXPECT(table_key_of(table_cache_keying(cache), &file, &other));
-		EXPECT(memcmp(&other.digest, &key.digest, sizeof(key.digest)) != 0);
-		file.img.size--;
-		EXPECT(table_key_of(table_cache_keying(cache), &file, &other));
-		EXPECT(!memcmp(&other.digest, &key.digest, sizeof(key.digest)));
+		eh = elf_image_section(&file.img, ".eh_frame");
+		comment = elf_image_section(&file.img, ".comment");
+		other = key_of_changed(0, 0);
+		EXPECT(same_digest(&other, &key));
+		other = key_of_changed(0, 1);
+		EXPECT(!same_digest(&other, &key));
+		other = key_of_changed(64 + 56 + 24, 0);	/* the second program header's physical address */
+		EXPECT(!same_digest(&other, &key));
+		if (eh) {
+			other = key_of_changed(eh->offset + eh->size / 2, 0);
+			EXPECT(!same_digest(&other, &key));
+		}
+		if (comment) {	/* which nobody reads */
+			other = key_of_changed(comment->offset, 0);
+			EXPECT(same_digest(&other, &key));
+		}
 		/* The entry under another name: the digest in it does not agree. */
+		other = key;
 		other.digest.words[1]++;
 		EXPECT_EQ(table_cache_load(cache, &other, &(struct pack_space){ space_alloc, &loaded_space }, &loaded), -EBADMSG);
 	}
+	done();
+}
+
+/* The key of a file is that of the copy of what was read; and the copy makes the same tables. */
+TEST(key_copy_is_all_that_the_tables_need)
+{
+	const struct pack_space space = { space_alloc, &loaded_space };
+	struct elf_reads reads;
+	struct unwind_file copied;
+	struct digest_value digest;
+	struct table_key again;
+	int fd;
+
+	if (begin()) {
+		EXPECT_EQ(store(), 0);
+		fd = table_key_copy(table_cache_keying(cache), file.img.fd, &file.reads, &digest);
+		EXPECT(fd >= 0 && !memcmp(&digest, &key.digest, sizeof(digest)));
+		EXPECT(pwrite(fd, "", 1, 0) < 0);	/* nobody changes it */
+		EXPECT_EQ(unwind_file_open_fd(&copied, fd, NULL), 0);
+		EXPECT(table_key_of(table_cache_keying(cache), &copied, &again) && same_digest(&again, &key));
+		space_clear(&loaded_space);
+		EXPECT_EQ(pack_file(&copied, &space, &loaded, NULL), 0);
+		same_tables();
+		unwind_file_close(&copied);
+		close(fd);
+	}
+	/* What a broken process may say that it has read. */
+	reads = file.reads;
+	reads.at[0].size = file.img.size + 1;
+	EXPECT(table_key_copy(table_cache_keying(cache), file.img.fd, &reads, &digest) < 0);
+	reads = file.reads;
+	reads.at[0].offset = UINT64_MAX;
+	EXPECT(table_key_copy(table_cache_keying(cache), file.img.fd, &reads, &digest) < 0);
+	reads = file.reads;
+	reads.n = UINT32_MAX;
+	EXPECT(table_key_copy(table_cache_keying(cache), file.img.fd, &reads, &digest) < 0);
+	reads = file.reads;
+	reads.at[1] = (struct elf_range){ 0, 1 };	/* less than it has read: another key */
+	fd = table_key_copy(table_cache_keying(cache), file.img.fd, &reads, &digest);
+	EXPECT(fd >= 0 && memcmp(&digest, &key.digest, sizeof(digest)));
+	close(fd);
 	done();
 }
 

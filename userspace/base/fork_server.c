@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -12,6 +13,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -22,6 +24,8 @@
 
 #define MAX_FDS 2
 #define ANSWER_S 10	/* for a fork; a server that does not answer for so long is given up */
+#define DEATH_MS 100	/* a child that was killed is gone by then, unless it waits in the kernel for a file system that does not answer */
+#define MAX_STUCK 32	/* such children; with more there are no new ones */
 
 struct fork_server {
 	pthread_mutex_t lock;
@@ -145,8 +149,43 @@ static int make_child(fork_child_fn fn, pid_t *ret_pid, int *ret_fds)
 	return -EAGAIN;
 }
 
+struct stuck {
+	pid_t pids[MAX_STUCK];
+	size_t n;
+};
+
+/* Those that did get away at last. */
+static void bury(struct stuck *stuck)
+{
+	for (size_t i = 0; i < stuck->n;)
+		if (waitpid(stuck->pids[i], NULL, WNOHANG))
+			stuck->pids[i] = stuck->pids[--stuck->n];
+		else
+			i++;
+}
+
+/* Its status; -1: not known, or it cannot end yet. */
+static int end_child(pid_t pid, struct stuck *stuck)
+{
+	struct pollfd p = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
+	int status = -1;
+	pid_t ended;
+
+	kill(pid, SIGKILL);
+	if (p.fd >= 0) {
+		poll(&p, 1, DEATH_MS);
+		close(p.fd);
+	}
+	/* Kernels that cannot wait for a while (before 5.3) wait until it is over. */
+	ended = waitpid(pid, &status, p.fd >= 0 ? WNOHANG : 0);
+	if (!ended && stuck->n < MAX_STUCK)
+		stuck->pids[stuck->n++] = pid;
+	return ended == pid ? status : -1;
+}
+
 static _Noreturn void serve(int sock)
 {
+	struct stuck stuck = { .n = 0 };
 	struct ask ask;
 
 	while (!fork_receive(sock, &ask, sizeof(ask), NULL, 0, 0)) {
@@ -154,10 +193,11 @@ static _Noreturn void serve(int sock)
 		int fds[MAX_FDS], err;
 		bool made = false;
 
+		bury(&stuck);
 		if (ask.end) {
-			kill(ask.end, SIGKILL);
-			if (waitpid(ask.end, &answer.status, 0) != ask.end)
-				answer.status = -1;
+			answer.status = end_child(ask.end, &stuck);
+		} else if (stuck.n == MAX_STUCK) {
+			answer.err = -EAGAIN;
 		} else {
 			answer.err = make_child(ask.fn, &answer.pid, fds);
 			made = !answer.err;
@@ -192,7 +232,7 @@ static void be_first_to_go(void)
 	close(fd);
 }
 
-static _Noreturn void be_server(int sock, pid_t parent)
+static _Noreturn void be_server(uint64_t rights, int sock, pid_t parent)
 {
 	const struct rlimit nice = { 20 - FORK_CHILD_NICE, 20 - FORK_CHILD_NICE };
 
@@ -214,7 +254,7 @@ static _Noreturn void be_server(int sock, pid_t parent)
 	jail_close_others(&sock, 1);
 	wipe_environment();
 	be_first_to_go();
-	if (privs_keep(0))
+	if (privs_keep(rights))
 		_exit(1);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
@@ -224,7 +264,7 @@ static _Noreturn void be_server(int sock, pid_t parent)
 
 /* ---- Our side ---- */
 
-struct fork_server *fork_server_start(void)
+struct fork_server *fork_server_start(uint64_t rights)
 {
 	const struct timeval patience = { .tv_sec = ANSWER_S };
 	struct fork_server *s = malloc(sizeof(*s));
@@ -239,7 +279,7 @@ struct fork_server *fork_server_start(void)
 	}
 	s->pid = fork();
 	if (!s->pid)
-		be_server(pair[1], self);
+		be_server(rights, pair[1], self);
 	close(pair[1]);
 	if (s->pid < 0) {
 		int err = errno;
@@ -286,25 +326,31 @@ int fork_server_child(struct fork_server *s, fork_child_fn fn, struct fork_child
 	return err;
 }
 
-int fork_server_end(struct fork_server *s, struct fork_child *c)
-{
-	struct answer answer = { .status = -1 };
-
-	if (!c->pid)
-		return -1;
-	if (call(s, (struct ask){ .end = c->pid }, &answer, NULL))
-		answer.status = -1;
-	close(c->sock);
-	close(c->mem);
-	*c = FORK_CHILD_NONE;
-	return answer.status;
-}
-
 uint64_t fork_child_cpu_ns(const struct fork_child *c)
 {
 	clockid_t clock;
 
-	return c->pid && !clock_getcpuclockid(c->pid, &clock) ? clock_ns(clock) : 0;
+	return !c->pid || clock_getcpuclockid(c->pid, &clock) ? 0 : clock_ns(clock);
+}
+
+int fork_server_kill(struct fork_server *s, const struct fork_child *c)
+{
+	struct answer answer;
+
+	return call(s, (struct ask){ .end = c->pid }, &answer, NULL) ? -1 : answer.status;
+}
+
+int fork_server_end(struct fork_server *s, struct fork_child *c)
+{
+	int status;
+
+	if (!c->pid)
+		return -1;
+	status = fork_server_kill(s, c);
+	close(c->sock);
+	close(c->mem);
+	*c = FORK_CHILD_NONE;
+	return status;
 }
 
 void fork_server_stop(struct fork_server *s)

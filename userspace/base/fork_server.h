@@ -3,8 +3,11 @@
  * A small process that makes others when they are needed: children that read what somebody else made, and may not survive it.
  *
  * It is forked at the start of the program, before there are threads, BPF maps, secrets or large tables; so a child has none of
- * these, costs a fraction of a millisecond, and can be replaced when our own process may not fork any more. It holds no capabilities and
- * no descriptors but its socket, belongs to no terminal, and ends when its socket is closed; then so do its children.
+ * these, costs a fraction of a millisecond, and can be replaced when our own process may not fork any more. It holds no capabilities but those
+ * that it was started for and no descriptors but its socket, belongs to no terminal, and ends when its socket is closed; then so do its children.
+ *
+ * A child that waits in the kernel for a file system that does not answer cannot be ended. Nobody waits for it; with 32 of them there are
+ * no new ones.
  */
 #ifndef SFBPF_BASE_FORK_SERVER_H
 #define SFBPF_BASE_FORK_SERVER_H
@@ -25,12 +28,14 @@ struct fork_child {
 #define FORK_CHILD_NONE ((struct fork_child){ 0, -1, -1 })
 #define FORK_CHILD_NICE (-10)	/* that a child may give itself, if we may now */
 
-/* While there is one thread. The environment is wiped in its copy. NULL with errno. */
-struct fork_server *fork_server_start(void);
+/* While there is one thread. rights: capabilities (PRIVS_CAP) that stay, if we have them. The environment is wiped in its copy. NULL with errno. */
+struct fork_server *fork_server_start(uint64_t rights);
 /* A new child, which runs fn. Any thread. 0 or -errno; -EPIPE: the server is gone, and stays so. */
 int fork_server_child(struct fork_server *s, fork_child_fn fn, struct fork_child *ret);
 /* Kills it, if it still lives, and closes our ends. *c is FORK_CHILD_NONE then. Returns wait(2)'s status, -1 if it is not known. */
 int fork_server_end(struct fork_server *s, struct fork_child *c);
+/* Kills it and keeps our ends: its socket is at its end (POLLHUP) when it is no more. Returns as fork_server_end. */
+int fork_server_kill(struct fork_server *s, const struct fork_child *c);
 uint64_t fork_child_cpu_ns(const struct fork_child *c);	/* that it has used; 0: it is gone */
 void fork_server_stop(struct fork_server *s);	/* and its children; also NULL */
 pid_t fork_server_pid(const struct fork_server *s);

@@ -18,6 +18,24 @@
 #define ELF_MAX_READ ((uint64_t)256 << 20)
 #define ELF_MAX_DECOMPRESSED ((uint64_t)256 << 20)
 
+static void note_read(struct elf_reads *r, uint64_t offset, uint64_t size)
+{
+	struct elf_range *last = r->n ? &r->at[r->n - 1] : NULL;
+
+	for (uint32_t i = 0; i < r->n; i++)
+		if (offset >= r->at[i].offset && offset - r->at[i].offset <= r->at[i].size && size <= r->at[i].size - (offset - r->at[i].offset))
+			return;
+	if (last && offset >= last->offset && offset - last->offset < last->size) {
+		uint64_t end = offset - last->offset + size;
+
+		last->size = end > last->size ? end : last->size;
+	} else if (r->n < ELF_READS_MAX) {
+		r->at[r->n++] = (struct elf_range){ offset, size };
+	} else {
+		r->lost = true;
+	}
+}
+
 int elf_image_read(const struct elf_image *img, uint64_t offset, uint64_t size, struct elf_blob *ret)
 {
 	struct elf_blob blob = { 0 };
@@ -31,6 +49,8 @@ int elf_image_read(const struct elf_image *img, uint64_t offset, uint64_t size, 
 		blob.owned = malloc(size ? size : 1);
 		if (!blob.owned)
 			return -ENOMEM;
+		if (img->reads)
+			note_read(img->reads, offset, size);
 		err = pread_full(img->fd, blob.owned, size, offset);
 		if (err) {
 			free(blob.owned);
@@ -242,9 +262,14 @@ int elf_image_open_mem(struct elf_image *img, const void *mem, size_t size, stru
 
 int elf_image_open_fd(struct elf_image *img, int fd, struct diag *diag)
 {
+	return elf_image_open_noted(img, fd, NULL, diag);
+}
+
+int elf_image_open_noted(struct elf_image *img, int fd, struct elf_reads *reads, struct diag *diag)
+{
 	off_t size = lseek(fd, 0, SEEK_END);	/* not fstat, which needs a system call that takes names (unwind/table_child.c) */
 
-	*img = (struct elf_image){ .fd = fd };
+	*img = (struct elf_image){ .fd = fd, .reads = reads };
 	if (size < 0)
 		return -EIO;
 	img->size = (uint64_t)size;

@@ -40,8 +40,18 @@ struct elf_shdr {
 	uint64_t flags, addr, offset, size, entsize;
 };
 
+#define ELF_READS_MAX 64
+
+/* What has been read of a file, in that order; what overlaps the piece before is one with it, and nothing is noted twice. */
+struct elf_reads {
+	uint32_t n;
+	uint32_t lost;			/* bool: there was more than fits */
+	struct elf_range { uint64_t offset, size; } at[ELF_READS_MAX];
+};
+
 struct elf_image {
 	int fd;				/* -1 in memory mode; not owned */
+	struct elf_reads *reads;	/* file mode: each read is noted there; NULL: nowhere */
 	const uint8_t *mem;		/* memory mode; not owned */
 	uint64_t size;			/* bytes of the file */
 	uint16_t type, machine;		/* ET_*, EM_* */
@@ -68,6 +78,8 @@ struct elf_blob {
 int elf_image_open_mem(struct elf_image *img, const void *mem, size_t size, struct diag *diag);
 /* fd must be a regular file (the caller has checked S_ISREG); it must stay open while the image is used. */
 int elf_image_open_fd(struct elf_image *img, int fd, struct diag *diag);
+/* The same; from the first byte on all that is read is noted in *reads. */
+int elf_image_open_noted(struct elf_image *img, int fd, struct elf_reads *reads, struct diag *diag);
 void elf_image_close(struct elf_image *img);	/* also on a zeroed image */
 
 /* [offset, offset+size) of the file. 0, -ERANGE outside the file or above 256 MB, -ENOMEM, -EIO. */

@@ -37,10 +37,32 @@ struct modules *modules_new(void)
 	return ms;
 }
 
-static void free_module(struct module *m)
+static _Atomic uint64_t copied;
+
+void module_set_file(struct module *m, int fd, uint32_t bytes)
+{
+	m->fd = fd;
+	m->copied = bytes;
+	copied += bytes;
+}
+
+void module_close_file(struct module *m)
 {
 	if (m->fd >= 0)
 		close(m->fd);
+	m->fd = -1;
+	copied -= m->copied;
+	m->copied = 0;
+}
+
+uint64_t modules_copied(void)
+{
+	return copied;
+}
+
+static void free_module(struct module *m)
+{
+	module_close_file(m);
 	free(m->path);
 	free(m->sframe);
 	free(m->code);

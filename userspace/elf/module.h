@@ -36,6 +36,7 @@ struct module {
 	_Atomic int state;	/* enum module_state; the fields below are valid once it is not MODULE_LOADING */
 	struct sf_file_key key;
 	int fd;			/* the file, open for reading; -1 if it could not be opened or is the vDSO */
+	uint32_t copied;	/* fd is a copy of the file, which takes so many bytes of memory */
 	const void *mem;	/* the vDSO's image instead of fd */
 	uint64_t size;		/* bytes of the file or image */
 	char *path;		/* as the process sees it, perhaps with " (deleted)"; "[vdso]" */
@@ -98,6 +99,11 @@ int module_image(const struct module *m, struct elf_image *ret);
 
 /* Its executable segments, as the file's headers have them. 0 or -ENOMEM. */
 int module_set_code(struct module *m, const struct module_code *segments, uint32_t n);
+/* Its file is now fd, a copy in memory if copied is not 0. */
+void module_set_file(struct module *m, int fd, uint32_t copied);
+void module_close_file(struct module *m);
+uint64_t modules_copied(void);	/* bytes of memory that all the copies take */
+
 /* The one that holds the file offset, or NULL. */
 const struct module_code *module_code_at(const struct module_code *code, uint32_t n, uint64_t offset);
 

@@ -330,7 +330,7 @@ static int set_up(struct collector *c, struct collector_error *err)
 
 	c->tables = make_tables(c);
 	open_cache(c);
-	c->loader = c->tables ? loader_new(c->modules, c->tables, c->cache, o->parsers) : NULL;
+	c->loader = c->tables ? loader_new(c->modules, c->tables, c->cache, o->servers) : NULL;
 	c->ring = ring_buffer__new(bpf_map__fd(c->skel->maps.ring), on_record, c, NULL);
 	if (!c->loader || !c->ring || map_stats(c, c->skel, &c->cpu_stats))
 		return fail(err, 1, "cannot map the BPF tables: %s", strerror(errno));

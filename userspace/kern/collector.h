@@ -37,7 +37,7 @@ struct collector_opts {
 	bool want_cgroup;		/* samples carry the cgroup's id */
 	bool want_cost;			/* collector_counters.run_ns: two clock readings a sample */
 	const struct offcpu_opts *offcpu;	/* NULL: on-CPU */
-	struct fork_server *parsers;	/* makes the processes that read mapped files */
+	const struct loader_servers *servers;	/* make the processes that open and read mapped files */
 	const char *btf;		/* a file with this kernel's BTF; NULL: the kernel's own */
 	int verbose;
 };

@@ -2,7 +2,6 @@
 #include "kern/loader.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -10,26 +9,26 @@
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/vec.h"
+#include "kern/load_queue.h"
+#include "kern/opener.h"
 #include "unwind/table_parser.h"
 
 #define LOADER_NICE (-10)
 #define IDLE_LOOK_MS 60000u
-#define PIDS 1024	/* as OWNERS, for processes */
-#define OWNERS 256	/* users that share an entry take turns as one; root has one of its own */
 #define RETRY_GONE_NS 10000000ull	/* the process had exited: its successor may be about to start */
+#define RETRY_SILENT_NS 60000000000ull	/* its file system did not answer */
+#define RETRY_BEHIND_NS 2000000000ull	/* another file waits for the same */
 #define RETRY_FULL_NS 1000000000ull	/* no memory or table budget: when some of what is in use now may not be any more */
 
 /*
  * Two children, so that a small file need not wait for a large one, nor for one that was made to take long: what is large, or does not
  * get done in the first lane, goes to the second one. 2 MB of .eh_frame are some 20 ms of CPU time.
  */
-enum { FAST, SLOW, LANES };
+enum { FAST, SLOW, LANES, OPENING = LANES };	/* before that it is opened (kern/opener.h) */
 #define LARGE_BYTES (2u << 20)
 static const struct table_parser_opts lane_opts[LANES] = {
 	[FAST] = { .limits = { 96u << 20, 32u << 20 }, .cpu_ns = 250000000ull, .wall_ns = 2000000000ull },
@@ -39,64 +38,32 @@ static const struct table_parser_opts lane_opts[LANES] = {
 #define CHILD_IDLE_NS 3000000000ull	/* then it may go: another one is there in a millisecond */
 #define AT_ONCE 64u		/* files that wait, from which on loader_load_now does, too */
 
-/* A file that waits, or is being read. */
-struct job {
-	struct sf_need need;
-	int lane;
-	unsigned int tries;	/* children that died of it, or did not get done */
-};
-
 struct lane {
 	struct table_parser parser;
-	struct job job;			/* if the parser is busy */
-	bool keep;			/* the tables go to the cache; valid: key */
+	struct load_job job;			/* if the parser is busy */
+	bool asked;			/* for the key */
+	bool keep;			/* the tables go to the cache, as they are made from a copy; valid: key */
 	struct table_key key;
 };
 
 struct loader {
 	struct modules *modules;
 	struct tables *tables;
+	struct openers openers;
+	bool opening;			/* a file that may be open soon */
 	struct lane lanes[LANES];
 	pthread_t thread;
 	bool running, stop;
 	struct table_cache *cache;	/* NULL: none */
 	int wake;			/* eventfd: there is something in the queue, or it is to stop */
 	pthread_mutex_t lock;		/* of the queue, `active` and the totals */
-	struct job *queue;
-	size_t nqueue, queue_cap;
+	struct load_queue queue;
 	unsigned int active;		/* lanes that are busy */
-	uint64_t turn, turns[OWNERS];	/* by owner: when it had its last turn */
-	uint64_t pid_turns[PIDS];	/* the same by process */
 	loader_unmapped_fn unmapped;	/* NULL: unmapped files keep their tables */
 	void *unmapped_ctx;
 	uint64_t idle_ms, unmapped_ns;	/* unmapped_ns: when it was asked last */
 	struct loader_totals totals;
 };
-
-/* The mapped file itself. A pid that was reused, or a mapping replaced meanwhile, shows in inode and mtime. -1: not to be had. */
-static int open_mapped(const struct sf_need *need, char *path, size_t cap)
-{
-	uint64_t mtime_ns;
-	char link[96];
-	struct stat st;
-	ssize_t n;
-	int fd;
-
-	snprintf(link, sizeof(link), "/proc/%u/map_files/%llx-%llx", need->pid,
-		 (unsigned long long)need->vm_start, (unsigned long long)need->vm_end);
-	n = readlink(link, path, cap - 1);
-	path[n > 0 ? n : 0] = 0;
-	fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0)
-		return -1;
-	mtime_ns = fstat(fd, &st) ? 0 : (uint64_t)st.st_mtim.tv_sec * 1000000000ull + (uint64_t)st.st_mtim.tv_nsec;
-	/* File systems that stack or snapshot may show another inode number; then the time must agree. */
-	if (!mtime_ns || !S_ISREG(st.st_mode) || (st.st_ino != need->key.ino && mtime_ns != need->key.mtime_ns)) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
 
 static void set_path(struct module *m, const char *path)
 {
@@ -202,14 +169,12 @@ static void convert_vdso(struct loader *l, struct module *m)
 	conclude(l, m, &o);
 }
 
-static int push(struct loader *l, const struct job *job)
+static int push(struct loader *l, const struct load_job *job)
 {
 	int err;
 
 	pthread_mutex_lock(&l->lock);
-	err = vec_reserve(&l->queue, &l->queue_cap, l->nqueue + 1, sizeof(*l->queue));
-	if (!err)
-		l->queue[l->nqueue++] = *job;
+	err = load_queue_push(&l->queue, job);
 	pthread_mutex_unlock(&l->lock);
 	return err;
 }
@@ -220,13 +185,18 @@ static struct module *wanted(struct loader *l, const struct sf_need *need)
 	return tables_wanted(l->tables, need->module) ? modules_get(l->modules, need->module) : NULL;
 }
 
+static void count_failed(struct loader *l)
+{
+	pthread_mutex_lock(&l->lock);
+	l->totals.parser.failed++;
+	pthread_mutex_unlock(&l->lock);
+}
+
 static void give_up(struct loader *l, struct module *m)
 {
 	struct outcome o = { .err = -ECHILD };
 
-	pthread_mutex_lock(&l->lock);
-	l->totals.parser.failed++;
-	pthread_mutex_unlock(&l->lock);
+	count_failed(l);
 	conclude(l, m, &o);
 }
 
@@ -234,7 +204,7 @@ static void give_up(struct loader *l, struct module *m)
  * Its child is no more, or had not enough memory. It may have been somebody else's doing (a machine out of memory), so there is a second try; not
  * for what has taken too long in the lane for that.
  */
-static void try_again(struct loader *l, struct job *job, bool late)
+static void try_again(struct loader *l, struct load_job *job, bool late)
 {
 	struct module *m = wanted(l, &job->need);
 	bool last = job->tries || (late && job->lane == SLOW);
@@ -247,70 +217,156 @@ static void try_again(struct loader *l, struct job *job, bool late)
 		give_up(l, m);
 }
 
-static bool open_file(struct loader *l, struct module *m, const struct sf_need *need)
+/* It is asked for again when that time has passed. */
+static void not_now(struct loader *l, struct module *m, uint64_t retry_ns)
 {
-	char path[4096];
-
-	m->key = need->key;
-	m->fd = open_mapped(need, path, sizeof(path));
-	if (!m->path && path[0])
-		set_path(m, path);
-	m->size = need->size;
-	if (m->fd >= 0)
-		return true;
-	tables_set_state(l->tables, need->module, SF_MOD_RETRY, clock_ns(CLOCK_MONOTONIC) + RETRY_GONE_NS);
-	count(l, m, MODULE_GONE, false);
+	tables_set_state(l->tables, m->id, SF_MOD_RETRY, clock_ns(CLOCK_MONOTONIC) + retry_ns);
+	if (m->state != MODULE_GONE)
+		count(l, m, MODULE_GONE, false);
 	m->state = MODULE_GONE;
-	return false;
 }
 
-static void begin(struct loader *l, int lane, const struct job *job)
+/* The next step for a file: it is open, or an opener has been asked. */
+static void open_first(struct loader *l, struct load_job *job)
+{
+	struct module *m = job->need.key.ino == SF_KEY_VDSO ? NULL : wanted(l, &job->need);
+
+	if (!m)
+		return;
+	job->lane = FAST;
+	if (m->fd >= 0 && !push(l, job))
+		return;
+	m->key = job->need.key;
+	m->size = job->need.size;
+	if (m->fd >= 0) {
+		give_up(l, m);
+	} else if (openers_ask(&l->openers, &job->need, modules_copied())) {
+		count_failed(l);
+		not_now(l, m, RETRY_SILENT_NS);
+	}
+}
+
+static void opened(struct loader *l, struct module *m, const struct sf_need *need, const struct open_answer *a, int fd)
+{
+	const struct load_job job = { .need = *need, .lane = FAST };
+
+	if (a->err == -EFBIG || a->err == -ENOMEM)
+		give_up(l, m);	/* no copy of it can be kept */
+	else if (a->err)
+		not_now(l, m, RETRY_GONE_NS);
+	else
+		module_set_file(m, fd, a->bytes);
+	if (!a->err && push(l, &job))
+		give_up(l, m);
+}
+
+/* What the openers have to say. Whether anything. */
+static bool look_at_openers(struct loader *l)
+{
+	struct open_answer a;
+	struct sf_need need;
+	bool any = false;
+	enum open_event event;
+	int fd = -1;
+
+	while ((event = openers_look(&l->openers, &need, &a, &fd)) != OPEN_NOTHING) {
+		struct module *m = wanted(l, &need);
+
+		any = true;
+		if (m && (event == OPEN_DONE || event == OPEN_PATH) && !m->path && a.path[0])
+			set_path(m, a.path);
+		if (m && event == OPEN_DONE && m->fd < 0) {
+			opened(l, m, &need, &a, fd);
+			continue;
+		}
+		if (event == OPEN_DONE && !a.err)
+			close(fd);
+		else if (event == OPEN_LATE)
+			count_failed(l);
+		if (m && (event == OPEN_LATE || event == OPEN_DIED))
+			not_now(l, m, event == OPEN_LATE ? RETRY_SILENT_NS : RETRY_GONE_NS);
+	}
+	return any;
+}
+
+static void begin(struct loader *l, int lane, const struct load_job *job)
 {
 	struct lane *to = &l->lanes[lane];
 	struct table_ask ask = { .message = TABLE_FILE, .max_bytes = lane == FAST ? LARGE_BYTES : 0 };
-	struct module *m = job->need.key.ino == SF_KEY_VDSO ? NULL : wanted(l, &job->need);
+	struct module *m = wanted(l, &job->need);
 	struct outcome no_room = { 0 };
 
-	if (!m || (m->fd < 0 && !open_file(l, m, &job->need)))
+	if (!m || m->fd < 0)
 		return;
 	/* Where there is no room for them, making them would be for nothing. */
-	no_room.err = tables_begin(l->tables, m->id, m->room);
+	no_room.err = tables_make_room(l->tables, m->id, m->room);
 	if (no_room.err) {
 		conclude(l, m, &no_room);
 		return;
 	}
-	tables_abort(l->tables);
-	if (l->cache) {
+	if (l->cache && !job->plain && (m->copied || opener_is_local(&job->need))) {
 		ask.keyed = true;
 		ask.keying = *table_cache_keying(l->cache);
 	}
 	to->job = *job;
 	to->keep = false;
+	to->asked = ask.keyed;
 	if (table_parser_file(&to->parser, &ask, m->fd))
 		give_up(l, m);
 }
 
-/* From the cache, if they are there. Whether that is the end of it. */
-static bool load_cached(struct loader *l, struct lane *from, struct module *m, const struct table_answer *a)
+/* From the cache, if they are there. Whether that is the end of it. A lie about the key costs the file that it is about. */
+static bool load_cached(struct loader *l, struct module *m, const struct table_answer *a)
 {
 	struct pack_space space = tables_space(l->tables);
 	struct outcome o = { .cpu_ns = a->cpu_ns };
 
-	if (!l->cache)
-		return false;
 	o.err = tables_begin(l->tables, m->id, m->room);
 	if (!o.err)
 		o.err = table_cache_load(l->cache, &a->key, &space, &o.packed);
 	if (o.err == -ENOENT || o.err == -EBADMSG) {
 		tables_abort(l->tables);
-		from->keep = true;
-		from->key = a->key;
 		return false;
 	}
 	if (!o.err)
 		count_cached(l);
 	conclude(l, m, &o);
 	return true;
+}
+
+/*
+ * Tables that shall be kept are made from a copy of what the key is of, by a child that has seen nothing else: what is kept under a key is
+ * then made from just that, whatever a file did to the child that read it first. false: they cannot be kept.
+ */
+static bool convert_copy(struct loader *l, struct lane *from, struct module *m, const struct table_answer *a)
+{
+	const struct table_ask ask = { .message = TABLE_FILE };
+	struct table_key key = a->key;
+	int fd = table_key_copy(table_cache_keying(l->cache), m->fd, &a->reads, &key.digest);
+
+	if (fd < 0 || memcmp(&key.digest, &a->key.digest, sizeof(key.digest))) {
+		if (fd >= 0)
+			close(fd);
+		return false;
+	}
+	table_parser_end(&from->parser, 0);
+	from->keep = true;
+	from->key = key;
+	if (table_parser_file(&from->parser, &ask, fd))
+		give_up(l, m);
+	close(fd);
+	return true;
+}
+
+static void keyed(struct loader *l, struct lane *from, struct module *m, const struct table_answer *a)
+{
+	bool asked = from->asked;
+
+	from->asked = false;
+	if (!m || (asked && load_cached(l, m, a)))
+		table_parser_go_on(&from->parser, false);
+	else if (!asked || !convert_copy(l, from, m, a))
+		table_parser_go_on(&from->parser, true);
 }
 
 /* Nobody's tables are twice as large as their file and a few pages. */
@@ -326,7 +382,7 @@ static void take_tables(struct loader *l, struct lane *from, struct module *m, c
 	struct table_pieces pieces = { .inner = &inner };
 	struct pack_space recorded = table_pieces_space(&pieces);
 	struct outcome o = { .err = a->err, .malformed = a->malformed };
-	bool keep = from->keep && a->covered;
+	bool keep = from->keep;
 
 	if (!o.err)
 		o.err = tables_begin(l->tables, m->id, m->room);
@@ -351,7 +407,7 @@ static void take_tables(struct loader *l, struct lane *from, struct module *m, c
 
 static void answered(struct loader *l, struct lane *from, const struct table_answer *a)
 {
-	struct job job = from->job;
+	struct load_job job = from->job;
 	struct module *m = wanted(l, &job.need);
 
 	if (a->message == TABLE_LARGE && job.lane == FAST) {
@@ -365,12 +421,16 @@ static void answered(struct loader *l, struct lane *from, const struct table_ans
 		memcpy(m->build_id, a->key.build_id, sizeof(m->build_id));
 	}
 	if (a->message == TABLE_KEYED) {
-		table_parser_go_on(&from->parser, m && !load_cached(l, from, m, a));
+		keyed(l, from, m, a);
 		return;
 	}
 	if (!m)
 		return;
-	if (a->message == TABLE_LARGE)
+	if (from->keep && (a->err || !a->covered) && a->message == TABLE_DONE) {	/* it needs more than the copy has */
+		job.plain = true;
+		if (push(l, &job))
+			give_up(l, m);
+	} else if (a->message == TABLE_LARGE)
 		give_up(l, m);
 	else if (a->err == -ENOMEM)
 		try_again(l, &job, false);
@@ -378,55 +438,68 @@ static void answered(struct loader *l, struct lane *from, const struct table_ans
 		take_tables(l, from, m, a);
 }
 
-/* ---- Whose turn it is ---- */
+/* ---- The thread ---- */
 
-static uint64_t *turn_of(struct loader *l, uint32_t owner)
+struct pick {
+	struct loader *l;
+	int lane;
+	bool never;
+};
+
+static enum load_pick for_lane(void *ctx, const struct load_job *job)
 {
-	return &l->turns[owner ? 1 + owner % (OWNERS - 1) : 0];
+	const struct pick *pick = ctx;
+
+	return job->lane == pick->lane ? LOAD_READY : LOAD_PASS;
 }
 
-static uint64_t *pid_turn_of(struct loader *l, uint32_t pid)
+/* One that can be opened now, or one that cannot be for a while. */
+static enum load_pick for_opener(void *ctx, const struct load_job *job)
 {
-	return &l->pid_turns[pid % PIDS];
+	struct pick *pick = ctx;
+	enum open_may may = job->lane == OPENING ? openers_may(&pick->l->openers, &job->need) : OPEN_WAIT;
+
+	pick->never = may == OPEN_NEVER;
+	return pick->never ? LOAD_AT_ONCE : may == OPEN_NOW ? LOAD_READY : LOAD_PASS;
 }
 
-/*
- * Users take turns, and so do a user's processes: nobody waits for all the files of somebody else, nor for a file that becomes
- * another one each time that it is rewritten. Of a process's files, the smallest: a short-lived program must not wait
- * for a compiler's libraries, which take a hundred times as long.
- */
-static bool before(struct loader *l, const struct sf_need *a, const struct sf_need *b)
+static bool next_job(struct loader *l, load_pick_fn fn, struct pick *pick, struct load_job *ret)
 {
-	uint64_t a_turn = *turn_of(l, a->owner), b_turn = *turn_of(l, b->owner);
-
-	if (a_turn != b_turn)
-		return a_turn < b_turn;
-	a_turn = *pid_turn_of(l, a->pid);
-	b_turn = *pid_turn_of(l, b->pid);
-	return a_turn == b_turn ? a->size < b->size : a_turn < b_turn;
-}
-
-/* The lane's next file, out of the queue. */
-static bool next_job(struct loader *l, int lane, struct job *ret)
-{
-	size_t best = SIZE_MAX;
+	bool any;
 
 	pthread_mutex_lock(&l->lock);
-	for (size_t i = 0; i < l->nqueue; i++)
-		if (l->queue[i].lane == lane && (best == SIZE_MAX || before(l, &l->queue[i].need, &l->queue[best].need)))
-			best = i;
-	if (best != SIZE_MAX) {
-		*ret = l->queue[best];
-		memmove(l->queue + best, l->queue + best + 1, (--l->nqueue - best) * sizeof(*l->queue));
-		*turn_of(l, ret->need.owner) = ++l->turn;
-		*pid_turn_of(l, ret->need.pid) = l->turn;
+	any = load_queue_next(&l->queue, fn, pick, ret);
+	if (any) {
 		l->active++;	/* until count_active: it is in neither place meanwhile */
+		if (fn == for_lane)
+			load_queue_served(&l->queue, &ret->need);
 	}
 	pthread_mutex_unlock(&l->lock);
-	return best != SIZE_MAX;
+	return any;
 }
 
-/* ---- The thread ---- */
+static bool next_for_lane(struct loader *l, int lane, struct load_job *ret)
+{
+	return next_job(l, for_lane, &(struct pick){ .lane = lane }, ret);
+}
+
+static bool step_openers(struct loader *l)
+{
+	bool worked = look_at_openers(l);
+	struct pick pick = { .l = l };
+	struct load_job job;
+
+	while (next_job(l, for_opener, &pick, &job)) {
+		struct module *m = pick.never ? wanted(l, &job.need) : NULL;
+
+		worked = true;
+		if (m)
+			not_now(l, m, RETRY_BEHIND_NS);
+		else if (!pick.never)
+			open_first(l, &job);
+	}
+	return worked;
+}
 
 /* Looks after the tables while there is nothing to load. Returns how long that can be left alone, ms. */
 static int tend(struct loader *l)
@@ -455,8 +528,11 @@ static void count_active(struct loader *l)
 	struct loader_parser_totals *t = &l->totals.parser;
 
 	pthread_mutex_lock(&l->lock);
-	l->active = 0;
-	t->died = t->late = t->cpu_ns = 0;
+	l->opening = openers_busy(&l->openers);
+	l->active = l->opening;
+	t->died = l->openers.died;
+	t->late = l->openers.late;
+	t->cpu_ns = openers_cpu_ns(&l->openers);
 	for (int i = 0; i < LANES; i++) {
 		const struct table_parser *p = &l->lanes[i].parser;
 
@@ -472,8 +548,8 @@ static void count_active(struct loader *l)
 static bool step(struct loader *l)
 {
 	struct table_answer a;
-	bool worked = false;
-	struct job job;
+	bool worked = step_openers(l);
+	struct load_job job;
 
 	for (int i = 0; i < LANES; i++) {
 		struct lane *lane = &l->lanes[i];
@@ -485,12 +561,13 @@ static bool step(struct loader *l)
 		else if (event != TABLE_NOTHING && was_busy)
 			try_again(l, &lane->job, event == TABLE_LATE);
 		worked |= event != TABLE_NOTHING;
-		while (!lane->parser.busy && next_job(l, i, &job)) {
+		while (!lane->parser.busy && next_for_lane(l, i, &job)) {
 			begin(l, i, &job);
 			worked = true;
 		}
 	}
-	if (worked) {
+	/* A file that is not opened soon is not waited for any longer. */
+	if (worked || l->opening != openers_busy(&l->openers)) {
 		count_active(l);
 		if (l->running)
 			tables_tend(l->tables);
@@ -501,8 +578,10 @@ static bool step(struct loader *l)
 /* Until a child or another thread has something to say, `ms` at most. */
 static void wait_for_work(struct loader *l, int ms)
 {
-	struct pollfd p[1 + LANES] = { { .fd = l->wake, .events = POLLIN } };
+	struct pollfd p[1 + LANES + OPENERS] = { { .fd = l->wake, .events = POLLIN } };
 	uint64_t n;
+
+	ms = openers_poll(&l->openers, p + 1 + LANES, ms);
 
 	for (int i = 0; i < LANES; i++) {
 		const struct table_parser *parser = &l->lanes[i].parser;
@@ -513,7 +592,7 @@ static void wait_for_work(struct loader *l, int ms)
 		else if (parser->child.pid && ms > (int)(CHILD_IDLE_NS / 1000000))
 			ms = (int)(CHILD_IDLE_NS / 1000000);
 	}
-	if (poll(p, 1 + LANES, ms) > 0 && p[0].revents && read(l->wake, &n, sizeof(n)) < 0)
+	if (poll(p, 1 + LANES + OPENERS, ms) > 0 && p[0].revents && read(l->wake, &n, sizeof(n)) < 0)
 		n = 0;	/* somebody else's, or none: it is looked at in any case */
 }
 
@@ -522,7 +601,7 @@ static bool all_done(struct loader *l)
 	bool busy;
 
 	pthread_mutex_lock(&l->lock);
-	busy = l->nqueue || l->active;
+	busy = l->queue.n || l->active;
 	pthread_mutex_unlock(&l->lock);
 	return !busy;
 }
@@ -553,7 +632,22 @@ static void *loader_main(void *arg)
 	return NULL;
 }
 
-struct loader *loader_new(struct modules *modules, struct tables *tables, struct table_cache *cache, struct fork_server *server)
+int loader_servers_start(struct loader_servers *s)
+{
+	*s = (struct loader_servers){ fork_server_start(0), NULL };
+	if (s->parsers)
+		s->openers = fork_server_start(open_child_rights());
+	return s->openers ? 0 : -errno;
+}
+
+void loader_servers_stop(struct loader_servers *s)
+{
+	fork_server_stop(s->parsers);
+	fork_server_stop(s->openers);
+	*s = (struct loader_servers){ NULL, NULL };
+}
+
+struct loader *loader_new(struct modules *modules, struct tables *tables, struct table_cache *cache, const struct loader_servers *servers)
 {
 	struct loader *l = calloc(1, sizeof(*l));
 
@@ -567,10 +661,11 @@ struct loader *loader_new(struct modules *modules, struct tables *tables, struct
 	l->modules = modules;
 	l->tables = tables;
 	l->cache = cache;
+	openers_init(&l->openers, servers->openers);
 	for (int i = 0; i < LANES; i++) {
 		struct table_parser_opts opts = lane_opts[i];
 
-		opts.server = server;
+		opts.server = servers->parsers;
 		opts.child = table_child_main;
 		table_parser_init(&l->lanes[i].parser, &opts);
 	}
@@ -580,10 +675,10 @@ struct loader *loader_new(struct modules *modules, struct tables *tables, struct
 
 int loader_load_now(struct loader *l, const struct sf_need *need)
 {
-	const struct job job = { .need = *need };
+	const struct load_job job = { .need = *need, .lane = OPENING };
 	int err = push(l, &job);
 
-	if (!err && !step(l) && l->nqueue > AT_ONCE)
+	if (!err && !step(l) && l->queue.n > AT_ONCE)
 		wait_for_work(l, WATCH_MS);
 	return err;
 }
@@ -650,7 +745,7 @@ static void wake(struct loader *l)
 
 int loader_push(struct loader *l, const struct sf_need *need)
 {
-	const struct job job = { .need = *need };
+	const struct load_job job = { .need = *need, .lane = OPENING };
 	int err = push(l, &job);
 
 	if (!err)
@@ -682,8 +777,9 @@ void loader_free(struct loader *l)
 		pthread_join(l->thread, NULL);
 	for (int i = 0; i < LANES; i++)
 		table_parser_end(&l->lanes[i].parser, 0);
+	openers_end(&l->openers);
 	pthread_mutex_destroy(&l->lock);
 	close(l->wake);
-	free(l->queue);
+	free(l->queue.jobs);
 	free(l);
 }

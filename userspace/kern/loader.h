@@ -2,8 +2,8 @@
 /*
  * From "BPF met a new file" to its published tables, on a thread of its own, so that conversion never
  * holds up the ring's consumer. The file is opened through /proc/PID/map_files: that is the very inode, whatever
- * happened to its name, and in whichever mount namespace. It is read and converted in a child (unwind/table_child.h): one for
- * most files, another one for those that take long. This thread publishes.
+ * happened to its name, and in whichever mount namespace; by a child (kern/opener.h). It is read and converted in another one
+ * (unwind/table_child.h): one for most files, one more for those that take long. This thread publishes.
  */
 #ifndef SFBPF_KERN_LOADER_H
 #define SFBPF_KERN_LOADER_H
@@ -20,8 +20,8 @@ struct loader;
 
 struct loader_parser_totals {
 	uint64_t died, late;	/* children: that ended before they were told to; that took too long for a file */
-	uint64_t failed;	/* files without tables because of that */
-	uint64_t cpu_ns;	/* of all children */
+	uint64_t failed;	/* files without tables because of that, for good or for a minute */
+	uint64_t cpu_ns;	/* of all children, also those that open */
 };
 
 struct loader_totals {
@@ -32,8 +32,17 @@ struct loader_totals {
 	struct loader_parser_totals parser;
 };
 
-/* NULL with errno. All must outlive the loader; cache may be NULL. server: makes the children. */
-struct loader *loader_new(struct modules *modules, struct tables *tables, struct table_cache *cache, struct fork_server *server);
+struct loader_servers {		/* what makes the processes that do what may not come back */
+	struct fork_server *parsers;	/* read files: table_child_main, elf_child_main */
+	struct fork_server *openers;	/* open them: open_child_main */
+};
+
+/* 0 or -errno; to be stopped in any case. While there is one thread. */
+int loader_servers_start(struct loader_servers *s);
+void loader_servers_stop(struct loader_servers *s);
+
+/* NULL with errno. All must outlive the loader; cache may be NULL. */
+struct loader *loader_new(struct modules *modules, struct tables *tables, struct table_cache *cache, const struct loader_servers *servers);
 /* Before loader_start, a file after the other; then loader_settle waits for their tables. 0 or -ENOMEM. */
 int loader_load_now(struct loader *l, const struct sf_need *need);
 void loader_settle(struct loader *l);

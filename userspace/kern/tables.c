@@ -275,6 +275,14 @@ int tables_begin(struct tables *t, uint32_t module, uint64_t expected)
 	return 0;
 }
 
+int tables_make_room(struct tables *t, uint32_t module, uint64_t expected)
+{
+	int err = tables_begin(t, module, expected);
+
+	t->loading = 0;
+	return err;
+}
+
 struct pack_space tables_space(struct tables *t)
 {
 	return (struct pack_space){ alloc_cells, t };
@@ -293,7 +301,7 @@ void tables_publish(struct tables *t, uint32_t module, const struct sf_module *d
 		tables_set_state(t, module, SF_MOD_FULL, clock_ns(CLOCK_MONOTONIC) + RETRY_PLACE_NS);
 		return;
 	}
-	tables_turn_end(t);
+	tables_turn_end(t, module);
 	t->loading = 0;
 	p->last_ms = p->since_ms = tables_now_ms();
 	p->waits_ms = 0;
@@ -308,10 +316,8 @@ void tables_publish(struct tables *t, uint32_t module, const struct sf_module *d
 
 void tables_abort(struct tables *t)
 {
-	if (t->loading) {
-		tables_turn_end(t);
+	if (t->loading)
 		tables_drop_cells(t, &t->places[SF_MODULE_PLACE(t->loading)]);
-	}
 	t->loading = 0;
 }
 
@@ -320,6 +326,7 @@ void tables_set_state(struct tables *t, uint32_t module, enum sf_module_state st
 	struct sf_module *m = &t->modules[SF_MODULE_PLACE(module)];
 
 	t->places[SF_MODULE_PLACE(module)].last_ms = tables_now_ms();
+	tables_turn_end(t, module);
 	if (state == SF_MOD_FULL) {
 		tables_wait(t, module);
 		t->full++;

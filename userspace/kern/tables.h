@@ -52,6 +52,8 @@ bool tables_wanted(const struct tables *t, uint32_t module);
  * before. -ENOSPC: there is no room for so much, and none to be had.
  */
 int tables_begin(struct tables *t, uint32_t module, uint64_t expected);
+/* The same for a module whose tables somebody else makes first: makes room if there is none, so that they are not made in vain. */
+int tables_make_room(struct tables *t, uint32_t module, uint64_t expected);
 struct pack_space tables_space(struct tables *t);
 void tables_publish(struct tables *t, uint32_t module, const struct sf_module *desc);
 void tables_abort(struct tables *t);

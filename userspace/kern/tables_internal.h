@@ -71,10 +71,10 @@ uint64_t tables_now_ms(void);
 bool tables_evict(struct tables *t, uint64_t cells);
 /* The module was refused for want of room. */
 void tables_wait(struct tables *t, uint32_t module);
-/* Whether the one that is loading may take what others use. If it does, its turn begins; with the load, done or not, it ends. */
+/* Whether the one that is loading may take what others use. If it does, its turn begins; it ends when it is known what became of it. */
 bool tables_turn(struct tables *t, uint64_t now);
 void tables_turn_begin(struct tables *t, uint64_t now);
-void tables_turn_end(struct tables *t);
+void tables_turn_end(struct tables *t, uint32_t module);	/* if it is that one's */
 /* It came so recently that nobody's turn shall take it. */
 bool tables_fresh(const struct place *p, uint64_t now);
 /* Gives a place's cells back; nobody may be able to read them. */

@@ -62,7 +62,8 @@ bool tables_turn(struct tables *t, uint64_t now)
 	struct turns *tu = &t->turns;
 	uint32_t next;
 
-	if (tu->having)
+	/* It may have gone while it was converted. */
+	if (tu->having && tables_wanted(t, tu->having))
 		return tu->having == t->loading;
 	if (now < tu->pause_ms || !waits(&t->places[SF_MODULE_PLACE(t->loading)], now))
 		return false;
@@ -80,7 +81,7 @@ bool tables_turn(struct tables *t, uint64_t now)
 
 void tables_turn_begin(struct tables *t, uint64_t now)
 {
-	if (t->turns.having)
+	if (t->turns.having == t->loading)
 		return;
 	t->turns.having = t->loading;
 	t->turns.having_ms = now;
@@ -88,12 +89,12 @@ void tables_turn_begin(struct tables *t, uint64_t now)
 	t->turns.count++;
 }
 
-void tables_turn_end(struct tables *t)
+void tables_turn_end(struct tables *t, uint32_t module)
 {
 	struct turns *tu = &t->turns;
 	uint64_t now = tables_now_ms(), pause;
 
-	if (!tu->having)
+	if (tu->having != module)
 		return;
 	pause = (now - tu->having_ms) * PAUSE_FACTOR;
 	tu->pause_ms = now + (pause > TURN_LEAST_MS ? pause : TURN_LEAST_MS);

@@ -238,9 +238,7 @@ static void free_table(struct module *m)
 void symbolizer_forget(struct module *m)
 {
 	free_table(m);
-	if (m->fd >= 0)
-		close(m->fd);
-	m->fd = -1;
+	module_close_file(m);
 }
 
 void symbolizer_free(struct symbolizer *sz)

@@ -43,7 +43,7 @@ struct agent {
 	struct spool *spool;
 	struct sender *sender;
 	struct metrics *metrics;
-	struct fork_server *parsers;
+	struct loader_servers servers;
 	struct metrics_values values;
 	struct budget budget;
 	uint64_t window_mono, cpu_ns, windows_since_reset;
@@ -417,7 +417,7 @@ static int start(struct agent *a)
 	o->want_cgroup = true;
 	o->table_bytes = a->cfg->table_bytes;
 	o->ring_bytes = a->cfg->ring_bytes;
-	o->parsers = a->parsers;
+	o->servers = &a->servers;
 	notify_setup();
 	if ((rc = open_spool(a)) || (rc = open_metrics(a)))
 		return rc;
@@ -534,7 +534,7 @@ static void clean_up(struct agent *a)
 	targets_free(a->targets);
 	agent_offcpu_stop(&a->off);
 	session_close(&a->session);
-	fork_server_stop(a->parsers);
+	loader_servers_stop(&a->servers);
 	agent_config_free(a->cfg);
 	common_opts_free(&a->opts.common);
 }
@@ -565,11 +565,14 @@ int tool_agent(int argc, char **argv)
 		return EXIT_OK;
 	}
 	/* Before there are tokens to be seen in our memory. */
-	if (!a.opts.check && !(a.parsers = fork_server_start()))
-		return complain(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
+	rc = a.opts.check ? 0 : loader_servers_start(&a.servers);
+	if (rc) {
+		loader_servers_stop(&a.servers);
+		return complain(EXIT_FAILED, "cannot start a process: %s", strerror(-rc));
+	}
 	a.cfg = agent_options_config(&a.opts, &err);
 	if (!a.cfg) {
-		fork_server_stop(a.parsers);
+		loader_servers_stop(&a.servers);
 		return complain(EXIT_USAGE, "%s", err.text);
 	}
 	if (a.opts.check)

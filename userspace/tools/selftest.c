@@ -181,13 +181,15 @@ static bool wait_for_chain(struct judge *j)
 void selftest_run(struct selftest *ret, const char *btf)
 {
 	struct judge j = { .result = ret };
+	struct loader_servers servers;
+	bool started = !loader_servers_start(&servers);
 	struct collector_opts opts = {
 		.event = perf_event_named("cpu-clock"), .hz = allowed_hz(), .user = true, .kernel = true, .comm_glob = NAME,
-		.ring_bytes = 2 << 20, .table_bytes = 64ull << 20, .btf = btf, .parsers = fork_server_start(),
+		.ring_bytes = 2 << 20, .table_bytes = 64ull << 20, .btf = btf, .servers = &servers,
 	};
 	struct collector_error err = { .exit_code = EXIT_FAILED, .text = "out of memory" };
 	struct modules *modules = modules_new();
-	struct collector *c = modules && opts.parsers ? collector_new(&opts, modules, &err) : NULL;
+	struct collector *c = modules && started ? collector_new(&opts, modules, &err) : NULL;
 	pthread_t thread;
 
 	memset(ret, 0, sizeof(*ret));
@@ -209,5 +211,5 @@ void selftest_run(struct selftest *ret, const char *btf)
 		name_reason(&j);
 	collector_free(c);
 	modules_free(modules);
-	fork_server_stop(opts.parsers);
+	loader_servers_stop(&servers);
 }

@@ -77,24 +77,28 @@ static void on_sample(void *ctx, const struct sf_sample *sample)
 
 int session_open(struct session *s, const struct collector_opts *opts)
 {
-	struct collector_opts with_parsers = *opts;
-	struct collector_error err;
-	int files;
+	struct collector_opts with_servers = *opts;
+	struct collector_error why;
+	int files, err;
 
 	memset(s, 0, sizeof(*s));
 	/* First: what we have later is not for them. */
-	if (!opts->parsers && !(with_parsers.parsers = s->parsers = fork_server_start()))
-		return complain(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
+	if (!opts->servers) {
+		with_servers.servers = &s->servers;
+		err = loader_servers_start(&s->servers);
+		if (err)
+			return complain(EXIT_FAILED, "cannot start a process: %s", strerror(-err));
+	}
 	s->left_limit = LEFT_MIN;
-	s->reader = elf_reader_new(with_parsers.parsers, elf_child_main);
+	s->reader = elf_reader_new(with_servers.servers->parsers, elf_child_main);
 	s->modules = modules_new();
 	s->symbols = s->modules ? symbolizer_new(s->modules) : NULL;
 	s->profile = profile_new();
 	if (!s->reader || !s->symbols || !s->profile)
 		return complain(EXIT_FAILED, "out of memory");
-	s->collector = collector_new(&with_parsers, s->modules, &err);
+	s->collector = collector_new(&with_servers, s->modules, &why);
 	if (!s->collector)
-		return complain(err.exit_code, "%s", err.text);
+		return complain(why.exit_code, "%s", why.text);
 	symbolizer_set_kernel_names(s->symbols, collector_kernel_name, s->collector);
 	symbolizer_set_reader(s->symbols, s->reader);
 	files = collector_preload(s->collector);
@@ -267,6 +271,6 @@ void session_close(struct session *s)
 	elf_reader_free(s->reader);
 	profile_free(s->profile);
 	modules_free(s->modules);
-	fork_server_stop(s->parsers);
+	loader_servers_stop(&s->servers);
 	memset(s, 0, sizeof(*s));
 }

@@ -14,7 +14,7 @@
 #include "sym/symbolizer.h"
 
 struct session {
-	struct fork_server *parsers;	/* ours, if the options had none */
+	struct loader_servers servers;	/* ours, if the options had none */
 	struct elf_reader *reader;	/* of the files that names are in */
 	struct modules *modules;
 	struct collector *collector;

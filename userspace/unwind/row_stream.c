@@ -104,7 +104,7 @@ int unwind_file_find_within(struct unwind_file *f, int fd, uint64_t max_bytes, s
 	int err;
 
 	memset(f, 0, sizeof(*f));
-	err = elf_image_open_fd(&f->img, fd, diag);
+	err = elf_image_open_noted(&f->img, fd, &f->reads, diag);
 	if (!err && max_bytes && most_bytes(&f->img) > max_bytes) {
 		unwind_file_close(f);
 		return -EFBIG;

@@ -18,6 +18,7 @@
 /* A file with its tables open. */
 struct unwind_file {
 	struct elf_image img;
+	struct elf_reads reads;		/* of the file, if it is one */
 	enum row_arch arch;
 	bool has_sframe, has_eh;	/* parsed */
 	bool found_sframe, found_eh, debug_frame;	/* the bytes are there; those of .eh_frame are .debug_frame's */

@@ -2,7 +2,7 @@
 /*
  * Packed tables kept in a directory, so that the next start need not convert large files again.
  *
- * An entry is found by what it was made from: build-id, and a keyed digest of everything that the conversion looks at (headers,
+ * An entry is found by what it was made from: build-id, and a keyed digest of everything that the conversion reads (headers,
  * .sframe and .eh_frame, trampolines) and of the build of sfbpf. So a file that claims another one's build-id has another entry, and
  * the same library in ten container images has one. The key is a secret of the directory, whose owner only may enter it.
  */

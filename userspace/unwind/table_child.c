@@ -125,12 +125,13 @@ static int answer(struct job *job, enum table_message message, int err)
 }
 
 /* Whether the file has to be converted: the loader may know its tables. */
-static bool wanted(struct job *job, const struct unwind_file *file)
+static bool wanted(struct job *job, struct unwind_file *file)
 {
 	struct table_ask ask;
 
 	if (!job->ask.keyed || !table_key_of(&job->ask.keying, file, &job->answer.key))
 		return true;
+	job->answer.reads = file->reads;
 	if (answer(job, TABLE_KEYED, 0) || fork_receive(job->c->sock, &ask, sizeof(ask), NULL, 0, 0))
 		_exit(0);
 	return ask.message == TABLE_CONVERT;

@@ -34,6 +34,7 @@ struct table_answer {
 	uint64_t cpu_ns;
 	uint32_t covered;		/* bool: table_key_covers, and nothing was wrong */
 	struct table_key key;		/* build-id always; digest with TABLE_KEYED */
+	struct elf_reads reads;		/* with TABLE_KEYED: what the digest is of */
 };
 
 /* A fork_child_fn. */

@@ -1,50 +1,63 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "unwind/table_key.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "base/full_io.h"
 #include "unwind/eh_record.h"
 
-/* A field at a time: structures may have padding. */
-static void add_headers(struct digest *d, const struct elf_image *img)
+#define PIECE (256u << 10)
+#define COPY_MAX (64ull << 20)
+
+/* In pieces, so that it does not matter in which ones it was read. */
+static void add_bytes(struct digest *d, const uint8_t *data, uint64_t len)
 {
-	const uint64_t file[] = { img->size, img->type, img->machine, img->be, img->nphdrs, img->nshdrs };
-
-	digest_add(d, file, sizeof(file));
-	for (uint32_t i = 0; i < img->nphdrs; i++) {
-		const struct elf_phdr *p = &img->phdrs[i];
-		const uint64_t ph[] = { p->type, p->flags, p->offset, p->vaddr, p->filesz, p->memsz };
-
-		digest_add(d, ph, sizeof(ph));
-	}
-	for (uint32_t i = 0; i < img->nshdrs; i++) {
-		const struct elf_shdr *s = &img->shdrs[i];
-		const uint64_t sh[] = { s->type, s->flags, s->addr, s->offset, s->size };
-
-		digest_add(d, sh, sizeof(sh));
-		digest_add(d, s->name, strlen(s->name));
+	for (uint64_t n; len; len -= n, data += n) {
+		n = len < PIECE ? len : PIECE;
+		digest_add(d, data, n);
 	}
 }
 
-static void add_blob(struct digest *d, bool found, const struct elf_blob *blob)
+static struct digest begin(const struct table_keying *k, uint64_t size)
 {
-	const uint64_t place[] = { found, found ? blob->addr : 0, found ? blob->view.len : 0 };
+	struct digest d;
 
-	digest_add(d, place, sizeof(place));
-	if (found)
-		digest_add(d, blob->view.base, blob->view.len);
+	digest_init(&d, &k->key);
+	digest_add(&d, &k->build, sizeof(k->build));
+	digest_add(&d, &size, sizeof(size));
+	return d;
 }
 
-static void add_known(struct digest *d, const struct rowbuf *known)
+/* Bytes of the file that are at hand. */
+static const uint8_t *at_hand(const struct unwind_file *f, const struct elf_range *r)
 {
-	digest_add(d, &known->n, sizeof(known->n));
-	for (size_t i = 0; i < known->n; i++) {
-		const struct row *r = &known->rows[i];
-		const uint64_t row[] = { r->start, r->end, r->cfa.kind, (uint64_t)r->cfa.off, r->ra.kind, (uint64_t)r->ra.off, r->fp.kind };
+	const struct elf_blob *blobs[] = { f->found_sframe ? &f->sframe_bytes : NULL, f->found_eh ? &f->eh_bytes : NULL };
 
-		digest_add(d, row, sizeof(row));
+	for (int i = 0; i < 2; i++)
+		if (blobs[i] && blobs[i]->view.base == blobs[i]->owned && blobs[i]->view.len == r->size)
+			return blobs[i]->owned;
+	return NULL;
+}
+
+/* Through a buffer of PIECE bytes; to: -1, or where they are written, too. */
+static int add_range(struct digest *d, int fd, const struct elf_range *r, uint8_t *buf, int to)
+{
+	for (uint64_t at = 0; at < r->size; at += PIECE) {
+		size_t n = r->size - at < PIECE ? r->size - at : PIECE;
+
+		if (pread_full(fd, buf, n, r->offset + at))
+			return -EIO;
+		digest_add(d, buf, n);
+		if (to >= 0 && pwrite(to, buf, n, (off_t)(r->offset + at)) != (ssize_t)n)
+			return -ENOMEM;
 	}
+	return 0;
 }
 
 uint64_t table_bytes(const struct unwind_file *f)
@@ -52,29 +65,64 @@ uint64_t table_bytes(const struct unwind_file *f)
 	return (f->found_sframe ? f->sframe_bytes.view.len : 0) + (f->found_eh ? f->eh_bytes.view.len : 0);
 }
 
-bool table_key_of(const struct table_keying *k, const struct unwind_file *f, struct table_key *ret)
+bool table_key_of(const struct table_keying *k, struct unwind_file *f, struct table_key *ret)
 {
-	struct eh_hdr hdr = { 0 };
+	uint8_t *buf = NULL;
+	struct eh_hdr hdr;
 	struct digest d;
+	int err = 0;
 
 	*ret = (struct table_key){ 0 };
 	ret->build_id_len = (uint32_t)elf_image_build_id(&f->img, ret->build_id, sizeof(ret->build_id));
 	if (!ret->build_id_len || table_bytes(f) < k->min_bytes)
 		return false;
-	digest_init(&d, &k->key);
-	digest_add(&d, &k->build, sizeof(k->build));
-	digest_add(&d, ret->build_id, ret->build_id_len);
-	add_headers(&d, &f->img);
-	add_blob(&d, f->found_sframe, &f->sframe_bytes);
-	add_blob(&d, f->found_eh, &f->eh_bytes);
-	/* Of the header the conversion looks at the count; where it needs the table, too, the result is not kept. */
-	if (f->found_eh && !f->debug_frame && !eh_hdr_read(&f->img, &hdr)) {
-		digest_add(&d, &hdr.eh_frame, sizeof(hdr.eh_frame));
-		digest_add(&d, &hdr.count, sizeof(hdr.count));
+	/* The conversion will look at it. */
+	if (f->found_eh && !f->debug_frame)
+		eh_hdr_read(&f->img, &hdr);
+	buf = malloc(PIECE);
+	d = begin(k, f->img.size);
+	for (uint32_t i = 0; buf && i < f->reads.n && !err; i++) {
+		const struct elf_range *r = &f->reads.at[i];
+		const uint8_t *bytes = at_hand(f, r);
+
+		digest_add(&d, r, sizeof(*r));
+		if (bytes)
+			add_bytes(&d, bytes, r->size);
+		else
+			err = add_range(&d, f->img.fd, r, buf, -1);
 	}
-	add_known(&d, &f->known);
+	free(buf);
 	ret->digest = digest_end(&d);
-	return true;
+	return buf && !err && f->reads.n && !f->reads.lost;
+}
+
+int table_key_copy(const struct table_keying *k, int fd, const struct elf_reads *reads, struct digest_value *ret)
+{
+	off_t size = lseek(fd, 0, SEEK_END);
+	uint8_t *buf = malloc(PIECE);
+	uint64_t sum = 0;
+	struct digest d;
+	int copy = memfd_create("sfbpf-keyed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int err = !buf || copy < 0 || size < 0 || ftruncate(copy, size) || reads->lost || reads->n > ELF_READS_MAX ? -EINVAL : 0;
+
+	d = begin(k, (uint64_t)size);
+	for (uint32_t i = 0; !err && i < reads->n; i++) {
+		const struct elf_range *r = &reads->at[i];
+
+		sum += r->size <= COPY_MAX ? r->size : COPY_MAX;
+		if (r->offset > (uint64_t)size || r->size > (uint64_t)size - r->offset || sum >= COPY_MAX)
+			err = -E2BIG;
+		digest_add(&d, r, sizeof(*r));
+		if (!err)
+			err = add_range(&d, fd, r, buf, copy);
+	}
+	if (!err && fcntl(copy, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
+		err = -errno;
+	free(buf);
+	*ret = digest_end(&d);
+	if (err && copy >= 0)
+		close(copy);
+	return err ? err : copy;
 }
 
 bool table_key_covers(const struct unwind_file *f)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What packed tables are kept under: the build-id of the file and a keyed digest of everything that the conversion looks at (headers,
- * .sframe and .eh_frame, trampolines) and of the build of sfbpf.
+ * What packed tables are kept under: the build-id of the file and a keyed digest of everything that the conversion reads of it, where in the
+ * file that is, and of the build of sfbpf.
+ *
+ * Whoever reads the file may be broken by it, and lie. So tables are kept only if they were made from a copy of just those bytes, which
+ * were digested as they were copied (table_key_copy), by a process that has read nothing else.
  */
 #ifndef SFBPF_UNWIND_TABLE_KEY_H
 #define SFBPF_UNWIND_TABLE_KEY_H
@@ -23,8 +26,10 @@ struct table_key {
 	uint32_t build_id_len;
 };
 
-/* False: such a file is not kept (no build-id, small). The file need not be parsed yet. */
-bool table_key_of(const struct table_keying *k, const struct unwind_file *f, struct table_key *ret);
+/* Of a file in file mode that was found and not yet parsed. False: such a file is not kept (no build-id, small). */
+bool table_key_of(const struct table_keying *k, struct unwind_file *f, struct table_key *ret);
+/* A new file with these bytes of fd at their places and zeros between, and the digest of it. A descriptor or -errno. */
+int table_key_copy(const struct table_keying *k, int fd, const struct elf_reads *reads, struct digest_value *ret);
 /* After pack_file: whether the key covers all that the tables were made from. */
 bool table_key_covers(const struct unwind_file *f);
 void table_key_name(const struct table_key *k, char ret[TABLE_KEY_NAME]);

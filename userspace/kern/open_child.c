@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "kern/open_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/capability.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/full_io.h"
+#include "base/privs.h"
+#include "kern/caps.h"
+
+uint64_t open_child_rights(void)
+{
+	uint64_t rights = PRIVS_CAP(CAP_SYS_PTRACE) | PRIVS_CAP(CAP_DAC_READ_SEARCH) | PRIVS_CAP(CAP_CHECKPOINT_RESTORE);
+
+	return rights | (caps_needed_mask() & PRIVS_CAP(CAP_SYS_ADMIN));
+}
+
+/* The mapped file itself. A pid that was reused, or a mapping replaced meanwhile, shows in inode and mtime. An fd or -errno. */
+static int open_mapped(const struct open_ask *ask, const char *link, struct stat *st)
+{
+	uint64_t mtime_ns;
+	int fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+
+	if (fd < 0)
+		return -errno;
+	mtime_ns = fstat(fd, st) ? 0 : (uint64_t)st->st_mtim.tv_sec * 1000000000ull + (uint64_t)st->st_mtim.tv_nsec;
+	/* File systems that stack or snapshot may show another inode number; then the time must agree. */
+	if (!mtime_ns || !S_ISREG(st->st_mode) || (st->st_ino != ask->ino && mtime_ns != ask->mtime_ns)) {
+		close(fd);
+		return -ESTALE;
+	}
+	return fd;
+}
+
+/* Takes from. Blocks of zeros take no memory. */
+static int copy_of(int from, const struct stat *st, uint64_t most, uint32_t *ret_bytes)
+{
+	static const uint8_t zeros[1 << 16];
+	static uint8_t buf[1 << 16];
+	int to = memfd_create("sfbpf-file", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	int err = to < 0 ? -errno : (uint64_t)st->st_size > most ? -EFBIG : ftruncate(to, st->st_size) ? -errno : 0;
+
+	*ret_bytes = 0;
+	for (off_t at = 0; !err && at < st->st_size; at += (off_t)sizeof(buf)) {
+		ssize_t n = pread(from, buf, sizeof(buf), at);
+
+		if (n <= 0)
+			break;	/* shorter than it was, or not readable: what is there is what there is */
+		if (!memcmp(buf, zeros, (size_t)n))
+			continue;
+		*ret_bytes += (uint32_t)sizeof(buf);
+		err = pwrite(to, buf, (size_t)n, at) == n ? 0 : -ENOMEM;
+	}
+	/* Who reads it shall not change it. */
+	if (!err && fcntl(to, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
+		err = -errno;
+	close(from);
+	if (err && to >= 0)
+		close(to);
+	return err ? err : to;
+}
+
+static void serve(int sock, int none, const struct open_ask *ask)
+{
+	static struct open_answer answer;
+	struct stat st;
+	char link[96];
+	ssize_t n;
+	int fd;
+
+	answer = (struct open_answer){ .err = -EINPROGRESS };
+	snprintf(link, sizeof(link), "/proc/%u/map_files/%llx-%llx", ask->pid, (unsigned long long)ask->start, (unsigned long long)ask->end);
+	n = readlink(link, answer.path, sizeof(answer.path) - 1);
+	answer.path[n > 0 ? n : 0] = 0;
+	/* What is known of one that may never be open. */
+	if (ask->copy && fork_send(sock, &answer, sizeof(answer), &none, 1, 0))
+		_exit(1);
+	fd = open_mapped(ask, link, &st);
+	if (fd >= 0 && ask->copy)
+		fd = copy_of(fd, &st, ask->most, &answer.bytes);
+	answer.err = fd < 0 ? fd : 0;
+	if (fork_send(sock, &answer, sizeof(answer), fd < 0 ? &none : &fd, 1, 0))
+		_exit(1);
+	if (fd >= 0)
+		close(fd);
+}
+
+void open_child_main(int sock, int mem)
+{
+	struct open_ask ask;
+
+	prctl(PR_SET_NAME, "sfbpf-open");
+	while (!fork_receive(sock, &ask, sizeof(ask), NULL, 0, 0))
+		serve(sock, mem, &ask);
+	_exit(0);
+}
