@@ -140,7 +140,9 @@ struct file {
 };
 struct vm_area_struct {
 	unsigned long vm_start, vm_end, vm_flags, vm_pgoff;
+	struct mm_struct *vm_mm;
 	struct file *vm_file;
+	unsigned int vm_lock_seq;	/* 5e31275cc997 (6.4), with CONFIG_PER_VMA_LOCK */
 };
 struct mm_struct {
 	struct maple_tree mm_mt;

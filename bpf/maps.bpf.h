@@ -27,21 +27,29 @@ struct sf_vma {
 	u64 delta;		/* file offset = address + delta */
 	u64 word;		/* the module's bits of the frame word */
 	u32 state;		/* enum sf_module_state; SF_MOD_JIT for memory without a file */
-	u32 zero;
+	u32 round;		/* sf_space.round in which it was last found good */
 	u32 first_page, npages, dir, rules, nrules, flags;	/* struct sf_tables */
+};
+
+/* By what a mapping is known again after others have changed (vma_same). */
+struct sf_vma_seen {
+	u64 vma;		/* struct vm_area_struct; 0: it cannot be */
+	u32 lock_seq;		/* its vm_lock_seq */
+	u32 zero;
 };
 
 /*
  * An address space whose mappings are remembered from sample to sample. Exact: ctx_id names one mm_struct for ever,
- * and mm_lock_seq changes with every write lock of its mappings. Without them it is forgotten after the sample.
- * tables_epoch changes when tables are taken away.
+ * and mm_lock_seq changes with every write lock of its mappings. When it has, or if there is none, a new round begins, in which
+ * each mapping has to be found good first. tables_epoch changes when tables are taken away: all are forgotten.
  */
 struct sf_space {
 	u64 ctx_id;
 	u32 seq;
 	u32 next;		/* mappings remembered so far; the newest SF_VMAS of them are there */
-	u32 passing;		/* a file in it still waits for its tables: forget it after this sample */
+	u32 passing;		/* a file in it still waits for its tables: the next sample begins a round */
 	u32 epoch;		/* tables_epoch when they were looked up */
+	u32 round, zero;
 };
 
 /*
@@ -63,6 +71,7 @@ struct sf_scratch {
 	u32 vma_last;		/* slot of vmas[] that the last frame was in */
 	u32 pid;
 	u32 reads, hits;	/* window reads and cache hits of this sample */
+	u32 vma_put;		/* vma_find: the slot for a new mapping; SF_SLOTS: the next one in turn */
 	struct sf_space spaces[SF_SPACES];
 	u64 log_base, log_end, log_far, log_hash;	/* see note_word */
 	u64 log_fp;		/* where the frame pointer was read: LOG_FP_* or an address */
@@ -72,6 +81,7 @@ struct sf_scratch {
 	u16 log[SF_LOG];
 	u64 stack[AGAIN_SPAN / 8];	/* off-CPU: copy of a user stack */
 	struct sf_vma vmas[SF_SLOTS];	/* SF_VMAS for each space */
+	struct sf_vma_seen seen[SF_SLOTS];
 	u8 window[SF_WINDOW + 8];
 	u64 node[32];		/* kernels without bpf_rdonly_cast: copy of a maple tree node */
 	struct sf_rule rule;	/* an indexed row's; too large for the BPF stack, below off-CPU programs' */

@@ -164,7 +164,7 @@ static __always_inline void need_at(u64 mm, u64 addr, u32 slot)
 	s->mm = mm;
 	s->vdso = 0;
 	s->pid = bpf_get_current_pid_tgid() >> 32;
-	space_enter(s);
+	space_enter(s, slot);
 	vma_find(slot, addr);
 }
 

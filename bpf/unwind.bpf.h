@@ -10,7 +10,7 @@
 #define SFBPF_UNWIND_BPF_H
 
 #include "fold.bpf.h"
-#include "vma.bpf.h"
+#include "space.bpf.h"
 #ifdef __TARGET_ARCH_arm64
 #include "regs_arm64.bpf.h"
 #else
@@ -26,18 +26,6 @@ static __always_inline const unsigned char *sf_chunk(u32 id)
 }
 
 #include "row_find.h"
-
-static __always_inline struct sf_scratch *scratch_of(u32 slot)
-{
-	return bpf_map_lookup_elem(&scratch, &slot);
-}
-
-/* The barrier keeps clang from dropping a mask that it can prove needless and the verifier (6.1) cannot. */
-static __always_inline struct sf_vma *vma_at(struct sf_scratch *s, u32 i)
-{
-	asm volatile("" : "+r"(i));
-	return &s->vmas[i & (SF_SLOTS - 1)];
-}
 
 static __always_inline struct sf_cpu_stats *stats_here(void)
 {
@@ -265,47 +253,56 @@ static __always_inline void vma_file(struct sf_scratch *s, struct sf_vma *v, u64
 	m->used++;
 }
 
-/*
- * Whether the mappings of an address space are known to be the same as long as its id and *ret_seq are. mm_lock_seq is odd while
- * somebody holds the write lock (6.14 and later).
- */
-static __always_inline bool mm_exact(u64 mm, u64 id, u32 *ret_seq)
+/* Chooses the remembered mappings of s->mm, and checks the one to begin with. */
+static __always_inline void space_enter(struct sf_scratch *s, u32 slot)
 {
-	bool exact = id != 0;
-	u32 seq = 0;
-
-	if (bpf_core_field_exists(struct mm_struct, mm_lock_seq.sequence)) {
-		seq = KLOAD32(mm, struct mm_struct, mm_lock_seq.sequence);
-		exact &= !(seq & 1);
-	} else if (bpf_core_field_exists(struct mm_struct___v64, mm_lock_seq)) {
-		seq = KLOAD32(mm, struct mm_struct___v64, mm_lock_seq);
-	} else {
-		exact = false;
-	}
-	*ret_seq = seq;
-	return exact;
-}
-
-/* Chooses and checks the remembered mappings of s->mm. */
-static __always_inline void space_enter(struct sf_scratch *s)
-{
-	u32 epoch = *(volatile u32 *)&tables_epoch, seq;
+	u32 epoch = *(volatile u32 *)&tables_epoch, seq, first;
 	u64 id = MM_ID(s->mm);
 	bool exact = mm_exact(s->mm, id, &seq);
 	struct sf_space *space;
 
 	s->space = id & (SF_SPACES - 1);
 	space = &s->spaces[id & (SF_SPACES - 1)];
-	if (space->ctx_id != id || space->seq != seq || space->epoch != epoch || space->passing || !exact) {
+	if (space->ctx_id != id || space->epoch != epoch || !id) {
 		space->ctx_id = id;
-		space->seq = seq;
 		space->epoch = epoch;
 		space->next = 0;
+	}
+	if (space->seq != seq || space->passing || !exact) {
+		space->seq = seq;
+		space->round++;
 		space->passing = !exact;
 	}
-	s->vma_last = (id & (SF_SPACES - 1)) * SF_VMAS;
-	if (!space->next)
-		vma_at(s, s->vma_last)->len = 0;
+	first = (id & (SF_SPACES - 1)) * SF_VMAS;
+	s->vma_last = first;
+	if (!space->next || (vma_at(s, first)->round != space->round && !vma_same(slot, first)))
+		vma_at(s, first)->len = 0;
+}
+
+/* Remembers a mapping as slot i. */
+static __always_inline void vma_learn(struct sf_scratch *s, struct sf_space *space, u32 i, u64 vma)
+{
+	struct sf_vma *v = vma_at(s, i);
+	u64 inode, offset;
+
+	vma_note(s, space, i, vma);
+	v->round = space->round;
+	v->start = KLOAD(vma, struct vm_area_struct, vm_start);
+	v->len = KLOAD(vma, struct vm_area_struct, vm_end) - v->start;
+	inode = vma_inode(vma);
+	offset = inode ? KLOAD(vma, struct vm_area_struct, vm_pgoff) << cfg_page_shift : 0;
+	/* An offset that no frame word can hold: as if there were no file. */
+	if ((inode || v->start == s->vdso) && offset <= SF_FRAME_OFFSET_MASK && v->len <= SF_FRAME_OFFSET_MASK - offset) {
+		v->delta = offset - v->start;
+		vma_file(s, v, vma, inode);
+		if (v->state != SF_MOD_READY) {
+			space->passing = 1;
+			seen_at(s, i)->vma = 0;
+		}
+	} else {
+		v->state = SF_MOD_JIT;
+		v->delta = 0;
+	}
 }
 
 /*
@@ -318,19 +315,22 @@ __noinline int vma_find(u32 slot, u64 addr)
 	struct sf_cpu_stats *st;
 	struct sf_space *space;
 	struct sf_vma *v;
-	u64 vma, inode, offset;
-	u32 i, first;
+	u32 i, first, put;
+	u64 vma;
 
 	if (!s)
 		return -1;
 	space = &s->spaces[s->space & (SF_SPACES - 1)];
 	first = (s->space & (SF_SPACES - 1)) * SF_VMAS;
+	s->vma_put = SF_SLOTS;	/* in memory: the verifier need not tell its values apart */
 	for (i = 0; i < SF_VMAS && i < space->next; i++) {
 		v = vma_at(s, first + i);
-		if (addr - v->start < v->len) {
+		if (addr - v->start < v->len && vma_same(slot, first + i)) {
 			s->vma_last = first + i;
 			return first + i;
 		}
+		if (addr - v->start < v->len || !v->len)	/* no good any more */
+			s->vma_put = first + i;
 	}
 	st = stats_here();
 	if (st)
@@ -338,25 +338,12 @@ __noinline int vma_find(u32 slot, u64 addr)
 	vma = vma_walk(s, addr);
 	if (!vma || !(KLOAD(vma, struct vm_area_struct, vm_flags) & VM_EXEC))
 		return -1;
-	i = first + (space->next & (SF_VMAS - 1));
-	space->next++;
-	v = vma_at(s, i);
-	v->start = KLOAD(vma, struct vm_area_struct, vm_start);
-	v->len = KLOAD(vma, struct vm_area_struct, vm_end) - v->start;
-	inode = vma_inode(vma);
-	offset = inode ? KLOAD(vma, struct vm_area_struct, vm_pgoff) << cfg_page_shift : 0;
-	/* An offset that no frame word can hold: as if there were no file. */
-	if ((inode || v->start == s->vdso) && offset <= SF_FRAME_OFFSET_MASK && v->len <= SF_FRAME_OFFSET_MASK - offset) {
-		v->delta = offset - v->start;
-		vma_file(s, v, vma, inode);
-		if (v->state != SF_MOD_READY)
-			space->passing = 1;
-	} else {
-		v->state = SF_MOD_JIT;
-		v->delta = 0;
-	}
-	s->vma_last = i;
-	return i;
+	put = s->vma_put;
+	if (put == SF_SLOTS)
+		put = first + (space->next++ & (SF_VMAS - 1));
+	vma_learn(s, space, put, vma);
+	s->vma_last = put;
+	return put;
 }
 
 /* Its step depends on sp, fp, and words that are noted alone. A signal frame's does not. */
@@ -564,7 +551,7 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 	s->log_base = s->log_hash = s->regs.sp;
 	s->log_end = s->log_far = s->log_n = s->log_fp_first = 0;
 	s->log_fp = LOG_FP_FIRST;
-	space_enter(s);
+	space_enter(s, slot);
 	bpf_loop(SF_MAX_USER / 2 + 1, unwind_some, &slot, 0);
 	/* A frame-pointer guess through a file that is still being loaded proves nothing. */
 	if (s->stop == SF_STOP_COMPLETE && s->cause == SF_STOP_NOT_LOADED)
