@@ -410,13 +410,8 @@ class NamesOfTop:
     def reader(self, seconds=20.0):
         end = time.monotonic() + seconds
         while time.monotonic() < end:
-            for pid in parsers(self.p.pid):
-                try:
-                    with open("/proc/%d/comm" % pid) as f:
-                        if f.read() == "sfbpf-names\n":
-                            return pid
-                except OSError:
-                    pass
+            for pid in parsers(self.p.pid, "sfbpf-names"):
+                return pid
             time.sleep(0.02)
         raise ValueError("no process reads names")
 
