@@ -51,6 +51,16 @@ static __always_inline bool mm_exact(u64 mm, u64 id, u32 *ret_seq)
 	return exact;
 }
 
+/* Kernels without locks of VMAs (before 6.4): all that is remembered of an address space goes when anything in it has changed. */
+static __always_inline bool vma_has_seq(void)
+{
+#ifdef SF_NO_CAST	/* before 6.2 */
+	return false;
+#else
+	return bpf_core_field_exists(struct vm_area_struct, vm_lock_seq);
+#endif
+}
+
 /*
  * Every new executable mapping of a process, and every growth of its heap, changes mm_lock_seq; most mappings stay what they were. One
  * that does is known by its vm_area_struct having the same vm_mm, vm_start, vm_end, and vm_lock_seq (all in one cache line):
@@ -72,7 +82,7 @@ static __always_inline void vma_note(struct sf_scratch *s, const struct sf_space
 
 	seen->vma = 0;
 #ifdef __TARGET_ARCH_x86
-	if (!bpf_core_field_exists(struct vm_area_struct, vm_lock_seq))
+	if (!vma_has_seq())
 		return;
 	own = KLOAD32(vma, struct vm_area_struct, vm_lock_seq);
 	barrier();
@@ -101,8 +111,7 @@ __noinline int vma_same(u32 slot, u32 i)
 		return 1;
 	seen = seen_at(s, i);
 	vma = seen->vma;
-	if (!vma || !bpf_core_field_exists(struct vm_area_struct, vm_lock_seq) ||
-	    KLOAD32(vma, struct vm_area_struct, vm_lock_seq) != seen->lock_seq || KLOAD(vma, struct vm_area_struct, vm_mm) != s->mm ||
+	if (!vma || !vma_has_seq() || KLOAD32(vma, struct vm_area_struct, vm_lock_seq) != seen->lock_seq || KLOAD(vma, struct vm_area_struct, vm_mm) != s->mm ||
 	    KLOAD(vma, struct vm_area_struct, vm_start) != v->start || KLOAD(vma, struct vm_area_struct, vm_end) - v->start != v->len)
 		return 0;
 	v->round = space->round;

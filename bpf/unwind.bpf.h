@@ -270,12 +270,14 @@ static __always_inline void space_enter(struct sf_scratch *s, u32 slot)
 	}
 	if (space->seq != seq || space->passing || !exact) {
 		space->seq = seq;
+		if (!vma_has_seq())
+			space->next = 0;
 		space->round++;
 		space->passing = !exact;
 	}
 	first = (id & (SF_SPACES - 1)) * SF_VMAS;
 	s->vma_last = first;
-	if (!space->next || (vma_at(s, first)->round != space->round && !vma_same(slot, first)))
+	if (!space->next || (vma_has_seq() && vma_at(s, first)->round != space->round && !vma_same(slot, first)))
 		vma_at(s, first)->len = 0;
 }
 
@@ -322,14 +324,15 @@ __noinline int vma_find(u32 slot, u64 addr)
 		return -1;
 	space = &s->spaces[s->space & (SF_SPACES - 1)];
 	first = (s->space & (SF_SPACES - 1)) * SF_VMAS;
-	s->vma_put = SF_SLOTS;	/* in memory: the verifier need not tell its values apart */
+	if (vma_has_seq())
+		s->vma_put = SF_SLOTS;	/* in memory: the verifier need not tell its values apart */
 	for (i = 0; i < SF_VMAS && i < space->next; i++) {
 		v = vma_at(s, first + i);
-		if (addr - v->start < v->len && vma_same(slot, first + i)) {
+		if (addr - v->start < v->len && (!vma_has_seq() || vma_same(slot, first + i))) {
 			s->vma_last = first + i;
 			return first + i;
 		}
-		if (addr - v->start < v->len || !v->len)	/* no good any more */
+		if (vma_has_seq() && (addr - v->start < v->len || !v->len))	/* no good any more */
 			s->vma_put = first + i;
 	}
 	st = stats_here();
@@ -338,7 +341,7 @@ __noinline int vma_find(u32 slot, u64 addr)
 	vma = vma_walk(s, addr);
 	if (!vma || !(KLOAD(vma, struct vm_area_struct, vm_flags) & VM_EXEC))
 		return -1;
-	put = s->vma_put;
+	put = vma_has_seq() ? s->vma_put : SF_SLOTS;
 	if (put == SF_SLOTS)
 		put = first + (space->next++ & (SF_VMAS - 1));
 	vma_learn(s, space, put, vma);
