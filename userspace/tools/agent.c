@@ -76,13 +76,14 @@ static void see(void *ctx, const struct modules *ms)
 	agent_offcpu_see(&((struct agent *)ctx)->off, ms);
 }
 
-static void open_window(struct agent *a)
+/* It begins where the one before ended: what came while that was written down belongs to it. */
+static void open_window(struct agent *a, uint64_t mono_ns, uint64_t unix_ns)
 {
 	targets_trim(a->targets);
 	if (a->session.modules)
 		session_sweep(&a->session, see, a);
-	window_open(&a->window, a->targets, clock_ns(CLOCK_REALTIME), (double)a->budget.hz);
-	a->window_mono = session_now();
+	window_open(&a->window, a->targets, unix_ns, (double)a->budget.hz);
+	a->window_mono = mono_ns;
 }
 
 /* Each window ends at another time, so that a fleet started at once does not send at once. */
@@ -163,11 +164,13 @@ static int encode(struct agent *a)
 /* The window's samples go to the sender; a new window begins. */
 static void close_window(struct agent *a)
 {
-	uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID), mono_ns, unix_ns;
 	int err;
 
 	agent_offcpu_into(&a->off, &a->window);
-	a->window.duration_ns = session_now() - a->window_mono;
+	mono_ns = session_now();
+	unix_ns = clock_ns(CLOCK_REALTIME);
+	a->window.duration_ns = mono_ns - a->window_mono;
 	err = encode(a);
 	count_window(a);
 	a->values.encode_s += (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - before) / 1e9;
@@ -179,7 +182,7 @@ static void close_window(struct agent *a)
 	agent_log(AGENT_LOG_DEBUG, "window", "samples", "%lu", a->window.samples, "targets", "%lu", (uint64_t)a->window.ngroups,
 		  "seconds", "%g", a->values.last_window_s, NULL);
 	window_free(&a->window);
-	open_window(a);
+	open_window(a, mono_ns, unix_ns);
 }
 
 /* ---- What it costs ---- */
@@ -328,7 +331,7 @@ static void reload(struct agent *a)
 	if (a->budget.hz && a->budget.hz != before && collector_set_hz(a->session.collector, a->budget.hz))
 		agent_log(AGENT_LOG_ERROR, "the frequency could not be changed", NULL);
 	agent_offcpu_follow(&a->off, &a->session, mine);
-	open_window(a);
+	open_window(a, session_now(), clock_ns(CLOCK_REALTIME));
 	spool_limits(a->spool, &(struct spool_opts){ .max_bytes = mine->spool_bytes, .max_age_ns = mine->spool_age_ns });
 	sender_reload(a->sender, other);
 	a->values.reloads++;
@@ -434,7 +437,7 @@ static int start(struct agent *a)
 	symbolizer_set_redact(a->session.symbols, (enum redact)a->cfg->redact);
 	a->session.take = on_sample;
 	a->session.take_ctx = a;
-	open_window(a);
+	open_window(a, session_now(), clock_ns(CLOCK_REALTIME));
 	rc = session_start(&a->session);
 	if (!rc)
 		rc = start_offcpu(a);
