@@ -16,6 +16,7 @@
 #include "base/jail.h"
 #include "elf_reader.h"
 #include "sym/elf_symtab.h"
+#include "proc_status.h"
 #include "test.h"
 
 static int own_file(void)
@@ -70,22 +71,6 @@ TEST(reader_names_as_in_process)
 	for (int i = 0; i < 2; i++)
 		if (!access(large[i], R_OK))
 			same_names(large[i]);
-}
-
-static bool status_has(pid_t pid, const char *field, const char *value)
-{
-	char path[64], line[256];
-	bool is = false;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (!strncmp(line, field, strlen(field)) && line[strlen(field)] == ':')
-			is = strstr(line, value) != NULL;
-	if (f)
-		fclose(f);
-	return is;
 }
 
 static pid_t child_of(pid_t server)

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/jail.h"
 #include "sound.h"
+#include "proc_status.h"
 #include "test.h"
 #include "unwind/table_entry.h"
 #include "unwind/table_parser.h"
@@ -175,22 +176,6 @@ TEST(child_tells_the_key_and_the_size)
 	close(fd);
 	if (!keyed)
 		SKIP("no build-id");
-}
-
-static bool status_has(pid_t pid, const char *field, const char *value)
-{
-	char path[64], line[256];
-	bool is = false;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/status", pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (!strncmp(line, field, strlen(field)) && line[strlen(field)] == ':')
-			is = strstr(line, value) != NULL;
-	if (f)
-		fclose(f);
-	return is;
 }
 
 #ifndef __SANITIZE_ADDRESS__
