@@ -443,6 +443,7 @@ static void answered(struct loader *l, struct lane *from, const struct table_ans
 struct pick {
 	struct loader *l;
 	int lane;
+	uint64_t now;
 	bool never;
 };
 
@@ -457,7 +458,7 @@ static enum load_pick for_lane(void *ctx, const struct load_job *job)
 static enum load_pick for_opener(void *ctx, const struct load_job *job)
 {
 	struct pick *pick = ctx;
-	enum open_may may = job->lane == OPENING ? openers_may(&pick->l->openers, &job->need) : OPEN_WAIT;
+	enum open_may may = job->lane == OPENING ? openers_may(&pick->l->openers, &job->need, pick->now) : OPEN_WAIT;
 
 	pick->never = may == OPEN_NEVER;
 	return pick->never ? LOAD_AT_ONCE : may == OPEN_NOW ? LOAD_READY : LOAD_PASS;
@@ -483,13 +484,20 @@ static bool next_for_lane(struct loader *l, int lane, struct load_job *ret)
 	return next_job(l, for_lane, &(struct pick){ .lane = lane }, ret);
 }
 
+/* Not while one is on its way: the queue may be long, and this is done at each need. */
+static bool next_to_open(struct loader *l, struct pick *pick, struct load_job *ret)
+{
+	*pick = (struct pick){ .l = l, .now = clock_ns(CLOCK_MONOTONIC) };
+	return openers_ready(&l->openers, pick->now) && next_job(l, for_opener, pick, ret);
+}
+
 static bool step_openers(struct loader *l)
 {
 	bool worked = look_at_openers(l);
-	struct pick pick = { .l = l };
+	struct pick pick;
 	struct load_job job;
 
-	while (next_job(l, for_opener, &pick, &job)) {
+	while (next_to_open(l, &pick, &job)) {
 		struct module *m = pick.never ? wanted(l, &job.need) : NULL;
 
 		worked = true;

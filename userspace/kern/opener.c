@@ -7,11 +7,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/num.h"
 
-#define MS 1000000ull
-#define SOON_NS (OPENER_SOON_MS * MS)
-#define LONG_NS (1000 * MS)		/* who has not answered for so long is not asked for another file */
-#define GIVE_UP_NS (10000 * MS)
+#define SOON_NS (OPENER_SOON_MS * NUM_MS)
+#define LONG_NS (1000 * NUM_MS)		/* who has not answered for so long is not asked for another file */
+#define GIVE_UP_NS (10000 * NUM_MS)
 #define USER_MAX 2			/* files that a user, but root, may have us wait for */
 #define COPY_MAX (128ull << 20)
 #define COPIES_MAX (256ull << 20)
@@ -68,9 +68,17 @@ static const struct opener *a_free_one(const struct openers *o)
 	return free;
 }
 
-enum open_may openers_may(const struct openers *o, const struct sf_need *need)
+bool openers_ready(const struct openers *o, uint64_t now)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC), youngest = UINT64_MAX, of_fate = UINT64_MAX, of_user = UINT64_MAX, age;
+	for (int i = 0; i < OPENERS; i++)
+		if (o->all[i].busy && now - o->all[i].since_ns < SOON_NS)
+			return false;
+	return true;
+}
+
+enum open_may openers_may(const struct openers *o, const struct sf_need *need, uint64_t now)
+{
+	uint64_t youngest = UINT64_MAX, of_fate = UINT64_MAX, of_user = UINT64_MAX, age;
 	int user = 0;
 
 	for (int i = 0; i < OPENERS; i++) {
@@ -91,8 +99,6 @@ enum open_may openers_may(const struct openers *o, const struct sf_need *need)
 		return of_fate < LONG_NS ? OPEN_WAIT : OPEN_NEVER;
 	if (user >= USER_MAX)
 		return of_user < LONG_NS ? OPEN_WAIT : OPEN_NEVER;
-	if (youngest < SOON_NS)
-		return OPEN_WAIT;
 	if (a_free_one(o))
 		return OPEN_NOW;
 	return youngest < LONG_NS ? OPEN_WAIT : OPEN_NEVER;
@@ -211,7 +217,7 @@ int openers_poll(const struct openers *o, struct pollfd p[OPENERS], int ms)
 
 	for (int i = 0; i < OPENERS; i++) {
 		const struct opener *one = &o->all[i];
-		int look_ms = now - one->since_ns < LONG_NS ? OPENER_SOON_MS : (int)(LONG_NS / MS);
+		int look_ms = now - one->since_ns < LONG_NS ? OPENER_SOON_MS : (int)(LONG_NS / NUM_MS);
 
 		p[i] = (struct pollfd){ .fd = one->busy ? one->child.sock : -1, .events = POLLIN };
 		if (one->busy && ms > look_ms)

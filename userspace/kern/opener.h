@@ -46,8 +46,10 @@ enum open_event {
 };
 
 void openers_init(struct openers *o, struct fork_server *server);
+/* Nothing was asked that may still be answered at once; else there is no point in looking for the next file. now: CLOCK_MONOTONIC. */
+bool openers_ready(const struct openers *o, uint64_t now);
+enum open_may openers_may(const struct openers *o, const struct sf_need *need, uint64_t now);	/* if they are ready */
 /* copied: bytes of memory that the copies of files take already. */
-enum open_may openers_may(const struct openers *o, const struct sf_need *need);
 int openers_ask(struct openers *o, const struct sf_need *need, uint64_t copied);	/* 0 or -errno: there is no process */
 /* What has become of one of them; does not wait. *fd: with OPEN_DONE and !ret->err. */
 enum open_event openers_look(struct openers *o, struct sf_need *need, struct open_answer *ret, int *fd);
