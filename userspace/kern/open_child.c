@@ -6,13 +6,13 @@
 #include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/full_io.h"
 #include "base/privs.h"
+#include "base/sealed_file.h"
 #include "kern/caps.h"
 
 uint64_t open_child_rights(void)
@@ -44,8 +44,8 @@ static int copy_of(int from, const struct stat *st, uint64_t most, uint32_t *ret
 {
 	static const uint8_t zeros[1 << 16];
 	static uint8_t buf[1 << 16];
-	int to = memfd_create("sfbpf-file", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int err = to < 0 ? -errno : (uint64_t)st->st_size > most ? -EFBIG : ftruncate(to, st->st_size) ? -errno : 0;
+	int to = (uint64_t)st->st_size > most ? -EFBIG : sealed_file_begin("sfbpf-file", st->st_size);
+	int err = to < 0 ? to : 0;
 
 	*ret_bytes = 0;
 	for (off_t at = 0; !err && at < st->st_size; at += (off_t)sizeof(buf)) {
@@ -58,13 +58,8 @@ static int copy_of(int from, const struct stat *st, uint64_t most, uint32_t *ret
 		*ret_bytes += (uint32_t)sizeof(buf);
 		err = pwrite(to, buf, (size_t)n, at) == n ? 0 : -ENOMEM;
 	}
-	/* Who reads it shall not change it. */
-	if (!err && fcntl(to, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
-		err = -errno;
 	close(from);
-	if (err && to >= 0)
-		close(to);
-	return err ? err : to;
+	return sealed_file_end(to, err);
 }
 
 static void serve(int sock, int none, const struct open_ask *ask)

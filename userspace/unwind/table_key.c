@@ -2,14 +2,13 @@
 #include "unwind/table_key.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/full_io.h"
+#include "base/sealed_file.h"
 #include "unwind/eh_record.h"
 
 #define PIECE (256u << 10)
@@ -102,8 +101,8 @@ int table_key_copy(const struct table_keying *k, int fd, const struct elf_reads 
 	uint8_t *buf = malloc(PIECE);
 	uint64_t sum = 0;
 	struct digest d;
-	int copy = memfd_create("sfbpf-keyed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-	int err = !buf || copy < 0 || size < 0 || ftruncate(copy, size) || reads->lost || reads->n > ELF_READS_MAX ? -EINVAL : 0;
+	int copy = size < 0 ? -EINVAL : sealed_file_begin("sfbpf-keyed", size);
+	int err = !buf || copy < 0 || reads->lost || reads->n > ELF_READS_MAX ? -EINVAL : 0;
 
 	d = begin(k, (uint64_t)size);
 	for (uint32_t i = 0; !err && i < reads->n; i++) {
@@ -116,13 +115,9 @@ int table_key_copy(const struct table_keying *k, int fd, const struct elf_reads 
 		if (!err)
 			err = add_range(&d, fd, r, buf, copy);
 	}
-	if (!err && fcntl(copy, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
-		err = -errno;
 	free(buf);
 	*ret = digest_end(&d);
-	if (err && copy >= 0)
-		close(copy);
-	return err ? err : copy;
+	return sealed_file_end(copy, err);
 }
 
 bool table_key_covers(const struct unwind_file *f)
