@@ -10,35 +10,28 @@
 
 #include "maps.bpf.h"
 
-#ifndef SF_NO_CAST
+#ifdef SF_NO_CAST
+#define CAN_CAST false
+#else
+#define CAN_CAST true
 extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym __weak;
 #endif
-
-static __always_inline bool can_cast(void)
-{
-#ifdef SF_NO_CAST
-	return false;
-#else
-	return cfg_rdonly_cast;
-#endif
-}
 
 /* 8 bytes at a kernel address; 0 if it cannot be read. */
 static __always_inline u64 kload(u64 addr)
 {
+#ifdef SF_NO_CAST
 	u64 val = 0;
 
-#ifndef SF_NO_CAST
-	if (can_cast()) {
-		/* maple_range_64 serves as "a struct with a scalar at a known place". */
-		u64 at = addr - bpf_core_field_offset(struct maple_range_64, pivot[0]);
-		struct maple_range_64 *p = bpf_rdonly_cast((void *)at, bpf_core_type_id_kernel(struct maple_range_64));
-
-		return p->pivot[0];
-	}
-#endif
 	bpf_probe_read_kernel(&val, sizeof(val), (void *)addr);
 	return val;
+#else
+	/* maple_range_64 serves as "a struct with a scalar at a known place". */
+	u64 at = addr - bpf_core_field_offset(struct maple_range_64, pivot[0]);
+	struct maple_range_64 *p = bpf_rdonly_cast((void *)at, bpf_core_type_id_kernel(struct maple_range_64));
+
+	return p->pivot[0];
+#endif
 }
 
 #define KADDR(addr, type, field) ((u64)(addr) + bpf_core_field_offset(type, field))

@@ -209,7 +209,6 @@ struct {
 } tids SEC(".maps");
 
 /* Knobs, fixed at load: what is off is removed by the verifier. */
-const volatile bool cfg_rdonly_cast = false;	/* the kernel has bpf_rdonly_cast */
 const volatile bool cfg_user = true, cfg_kernel = true;
 const volatile bool cfg_by_pid = false, cfg_by_tid = false, cfg_by_uid = false, cfg_by_comm = false, cfg_by_cgroup = false;
 const volatile bool cfg_note_words = false;	/* note_word */

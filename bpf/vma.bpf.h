@@ -22,7 +22,7 @@
 /* Word i (8 bytes) of a node: word 0 is the parent, pivots start at 1. */
 static __always_inline u64 maple_word(struct sf_scratch *s, u64 node, u32 i)
 {
-	return can_cast() ? kload(node + 8 * i) : s->node[i & 31];
+	return CAN_CAST ? kload(node + 8 * i) : s->node[i & 31];
 }
 
 /* The vm_area_struct that holds addr, as a kernel address; 0 if none. */
@@ -40,7 +40,7 @@ static __always_inline u64 vma_walk(struct sf_scratch *s, u64 addr)
 		u32 pivots = type == 3 ? 9 : 15;
 		u32 i;
 
-		if (!can_cast() && bpf_probe_read_kernel(s->node, sizeof(s->node), (void *)node))
+		if (!CAN_CAST && bpf_probe_read_kernel(s->node, sizeof(s->node), (void *)node))
 			return 0;
 		for (i = 0; i < 15; i++) {
 			u64 pivot;

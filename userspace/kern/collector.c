@@ -86,7 +86,6 @@ static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 	const struct collector_opts *o = &c->opts;
 	struct sfbpf_bpf__rodata *ro = skel->rodata;
 
-	ro->cfg_rdonly_cast = c->rdonly_cast;
 	ro->cfg_user = o->user;
 	ro->cfg_kernel = o->kernel;
 	ro->cfg_by_pid = o->npids || o->follow_forks;
