@@ -55,7 +55,7 @@ __noinline int comm_matches(u64 task)
 	u32 zero = glob_zero;
 	struct glob g = { .p = zero, .c = zero, .star = zero, .mark = zero, .match = zero };
 
-	*(u64 *)&g.comm[0] = KLOAD(task, struct task_struct, comm);
+	*(u64 *)&g.comm[0] = kload(KADDR(task, struct task_struct, comm));
 	*(u64 *)&g.comm[8] = kload(KADDR(task, struct task_struct, comm) + 8);
 	bpf_loop(512, glob_step, &g, 0);
 	return g.match;
@@ -67,7 +67,7 @@ static __always_inline bool task_wanted(u64 task, u32 pid, u32 tid)
 		return false;
 	if (cfg_by_tid && !bpf_map_lookup_elem(&tids, &tid))
 		return false;
-	if (cfg_by_uid && KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid) != cfg_uid)
+	if (cfg_by_uid && KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid.val) != cfg_uid)
 		return false;
 	if (cfg_by_cgroup && bpf_get_current_ancestor_cgroup_id(cfg_cgroup_level) != cfg_cgroup)
 		return false;

@@ -14,7 +14,7 @@
 #define CAN_CAST false
 #else
 #define CAN_CAST true
-extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym __weak;
+extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym __weak __attribute__((const));
 #endif
 
 /* 8 bytes at a kernel address; 0 if it cannot be read. */
@@ -34,8 +34,28 @@ static __always_inline u64 kload(u64 addr)
 #endif
 }
 
+/* The address of a field, and what a field of a type that fits 8 bytes holds. */
 #define KADDR(addr, type, field) ((u64)(addr) + bpf_core_field_offset(type, field))
-#define KLOAD(addr, type, field) kload(KADDR(addr, type, field))
-#define KLOAD32(addr, type, field) ((u32)KLOAD(addr, type, field))	/* little-endian */
+#ifdef SF_NO_CAST
+#define KLOAD(addr, type, field) ({							\
+		__typeof__(((type *)0)->field) val_ = 0;				\
+											\
+		bpf_probe_read_kernel(&val_, sizeof(val_), (void *)KADDR(addr, type, field));	\
+		(u64)val_;								\
+	})
+#else
+#define KLOAD(addr, type, field) \
+	((u64)((type *)bpf_rdonly_cast((void *)(addr), bpf_core_type_id_kernel(type)))->field)
+#endif
+#define KLOAD32(addr, type, field) ((u32)KLOAD(addr, type, field))
+
+/* The current task, whose fields are plain loads, without the check for faults that those above are compiled to. */
+#ifdef SF_PLAIN
+#define current_task() bpf_get_current_task()
+#define TASK_LOAD(task, field) KLOAD(task, struct task_struct, field)
+#else
+#define current_task() bpf_get_current_task_btf()
+#define TASK_LOAD(task, field) ((u64)(task)->field)
+#endif
 
 #endif

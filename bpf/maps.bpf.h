@@ -22,12 +22,14 @@
 #define AGAIN_SPAN 8192	/* bytes of stack; a power of two */
 #define SF_LOG 256	/* words noted of one stack; a power of two */
 
+#define SF_LINE __attribute__((aligned(64)))	/* mmapable maps begin at a page */
+
 struct sf_vma {
 	u64 start, len;		/* virtual address, bytes */
 	u64 delta;		/* file offset = address + delta */
 	u64 word;		/* the module's bits of the frame word */
 	u32 state;		/* enum sf_module_state; SF_MOD_JIT for memory without a file */
-	u32 round;		/* sf_space.round in which it was last found good */
+	u32 zero;
 	u32 first_page, npages, dir, rules, nrules, flags;	/* struct sf_tables */
 };
 
@@ -40,26 +42,25 @@ struct sf_vma_seen {
 
 /*
  * An address space whose mappings are remembered from sample to sample. Exact: ctx_id names one mm_struct for ever,
- * and mm_lock_seq changes with every write lock of its mappings. When it has, or if there is none, a new round begins, in which
- * each mapping has to be found good first. tables_epoch changes when tables are taken away: all are forgotten.
+ * and mm_lock_seq changes with every write lock of its mappings. When it has, or if there is none, each mapping
+ * has to be found good first. tables_epoch changes when tables are taken away: all are forgotten.
  */
 struct sf_space {
 	u64 ctx_id;
 	u32 seq;
-	u32 next;		/* mappings remembered so far; the newest SF_VMAS of them are there */
-	u32 passing;		/* a file in it still waits for its tables: the next sample begins a round */
+	u32 next;		/* whose place is taken when all have one, modulo SF_VMAS */
+	u32 passing;		/* a file in it still waits for its tables: the next sample checks them */
 	u32 epoch;		/* tables_epoch when they were looked up */
-	u32 round, zero;
 };
 
 /*
  * The work space of one program on one CPU. It is map memory, not BPF stack: scalars that live in maps
  * are unknown to the verifier, so the loop callbacks converge at once (on the stack they never do).
+ * What every sample needs comes first and is packed into cache lines: between two samples others have used the caches.
  */
 struct sf_scratch {
 	struct sf_regs regs;
 	u64 mm;			/* struct mm_struct of the task */
-	u64 vdso;		/* mm->context.vdso */
 	u64 win_base;
 	u32 win_len;		/* bytes of the window that are valid, from win_base */
 	u32 win_want;		/* bytes to read next time */
@@ -73,6 +74,13 @@ struct sf_scratch {
 	u32 reads, hits;	/* window reads and cache hits of this sample */
 	u32 vma_put;		/* vma_find: the slot for a new mapping; SF_SLOTS: the next one in turn */
 	struct sf_space spaces[SF_SPACES];
+	struct sf_vma_seen seen[SF_SLOTS];
+	struct sf_vma vmas[SF_SLOTS] SF_LINE;	/* SF_VMAS for each space */
+	struct sf_sample sample SF_LINE;
+	u64 frames[SF_MAX_USER + SF_MAX_KERNEL];	/* directly behind sample: one record */
+	u64 pad[SF_HASH_BLOCK];	/* frames are hashed by whole blocks */
+	u8 window[SF_WINDOW + 8] SF_LINE;
+	struct sf_rule rule;	/* an indexed row's; too large for the BPF stack, below off-CPU programs' */
 	u64 log_base, log_end, log_far, log_hash;	/* see note_word */
 	u64 log_fp;		/* where the frame pointer was read: LOG_FP_* or an address */
 	u32 log_n, log_fp_first;
@@ -80,12 +88,8 @@ struct sf_scratch {
 	u32 off_lazy;		/* OFF_LAZY_* */
 	u16 log[SF_LOG];
 	u64 stack[AGAIN_SPAN / 8];	/* off-CPU: copy of a user stack */
-	struct sf_vma vmas[SF_SLOTS];	/* SF_VMAS for each space */
-	struct sf_vma_seen seen[SF_SLOTS];
-	u8 window[SF_WINDOW + 8];
 	u64 node[32];		/* kernels without bpf_rdonly_cast: copy of a maple tree node */
-	struct sf_rule rule;	/* an indexed row's; too large for the BPF stack, below off-CPU programs' */
-	u64 off_hash;		/* off-CPU: of the stack below */
+	u64 off_hash;		/* off-CPU: of the stack */
 	u64 user_hash, kernel_hash;	/* of its parts */
 	u64 again_key;		/* what the user part depends on, beside memory; 0: not known */
 	u64 scan_stack;		/* the kernel stack that is looked through */
@@ -99,10 +103,7 @@ struct sf_scratch {
 	u32 n_beside, zero;	/* kernel frames at frames[SF_MAX_USER] */
 	u64 off_times;		/* how many blocks it stands for */
 	u64 lane[2];		/* the hash while it is made */
-	struct sf_sample sample;
-	u64 frames[SF_MAX_USER + SF_MAX_KERNEL];	/* directly behind sample: one record */
-	u64 pad[SF_HASH_BLOCK];	/* frames are hashed by whole blocks */
-};
+} SF_LINE;
 
 _Static_assert(__builtin_offsetof(struct sf_scratch, frames) ==
 	       __builtin_offsetof(struct sf_scratch, sample) + sizeof(struct sf_sample), "frames follow the sample");
@@ -114,6 +115,7 @@ _Static_assert(__builtin_offsetof(struct sf_scratch, frames) ==
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, u32);
 	__type(value, struct sf_scratch);
 } scratch SEC(".maps");
@@ -135,6 +137,7 @@ struct sf_cache {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
 	__type(key, u32);
 	__type(value, struct sf_cache);
 } cache SEC(".maps");
@@ -213,6 +216,11 @@ const volatile bool cfg_user = true, cfg_kernel = true;
 const volatile bool cfg_by_pid = false, cfg_by_tid = false, cfg_by_uid = false, cfg_by_comm = false, cfg_by_cgroup = false;
 const volatile bool cfg_note_words = false;	/* note_word */
 const volatile bool cfg_want_cgroup = false, cfg_want_time = false;	/* 15 and 40 ns a sample */
+/*
+ * Samples are so far apart that others have used the caches meanwhile: then small code costs less than few instructions, and misses
+ * that do not wait for one another cost less than few misses.
+ */
+const volatile bool cfg_cold = false;
 const volatile bool cfg_want_cost = false;	/* sf_cpu_stats.run_ns */
 const volatile __u32 cfg_uid = 0;
 const volatile __u64 cfg_cgroup = 0;

@@ -92,7 +92,6 @@ static __always_inline void off_user_part(struct sf_scratch *s, u32 slot, struct
 	int err;
 
 	s->mm = mm;
-	s->vdso = KLOAD(mm, struct mm_struct, context.vdso);
 	s->pid = s->sample.pid;
 	err = regs_of_task(&s->regs, t);
 	regs_of_mm(&s->regs, mm);

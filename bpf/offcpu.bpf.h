@@ -456,7 +456,7 @@ static __always_inline bool off_task_wanted(u64 task)
 		return false;
 	if (cfg_by_tid && !bpf_map_lookup_elem(&tids, &tid))
 		return false;
-	if (cfg_by_uid && KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid) != cfg_uid)
+	if (cfg_by_uid && KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid.val) != cfg_uid)
 		return false;
 	if (cfg_by_cgroup && !off_in_cgroup(task))
 		return false;
@@ -527,7 +527,7 @@ static __always_inline void off_cut_again(struct sf_scratch *s, u32 slot, struct
 {
 	s->sample.pid = KLOAD32(addr, struct task_struct, tgid);
 	s->sample.tid = KLOAD32(addr, struct task_struct, pid);
-	*(u64 *)&s->sample.comm[0] = KLOAD(addr, struct task_struct, comm);
+	*(u64 *)&s->sample.comm[0] = kload(KADDR(addr, struct task_struct, comm));
 	*(u64 *)&s->sample.comm[8] = kload(KADDR(addr, struct task_struct, comm) + 8);
 	s->off_hash = t->stack ? t->stack : t->cut_stack;
 	off_cut_block(s, slot, t, since, b, off_by_hash(t));

@@ -44,7 +44,7 @@ static __always_inline void sample_head(struct sf_scratch *s, u64 task, u32 cpu,
 	rec->stop = SF_STOP_COMPLETE;
 	rec->flags = 0;
 	rec->zero = 0;
-	*(u64 *)&rec->comm[0] = KLOAD(task, struct task_struct, comm);
+	*(u64 *)&rec->comm[0] = kload(KADDR(task, struct task_struct, comm));
 	*(u64 *)&rec->comm[8] = kload(KADDR(task, struct task_struct, comm) + 8);
 }
 
@@ -53,6 +53,7 @@ static __always_inline void sample_kernel_part(struct sf_scratch *s, void *ctx)
 	u32 n = s->sample.n_user;
 	long got;
 
+	asm volatile("" : "+r"(n));	/* see vma_at */
 	if (n > SF_MAX_USER)
 		return;
 	got = bpf_get_stack(ctx, &s->frames[n], SF_MAX_KERNEL * 8, 0);
@@ -91,7 +92,6 @@ static __always_inline void sample_user_part(struct sf_scratch *s, struct bpf_pe
 	int err;
 
 	s->mm = mm;
-	s->vdso = KLOAD(mm, struct mm_struct, context.vdso);
 	s->pid = s->sample.pid;
 	s->sample.flags |= SF_SAMPLE_USER;
 	err = user_mode ? regs_of_event(&s->regs, ctx) : regs_of_current(&s->regs, task);
@@ -101,8 +101,9 @@ static __always_inline void sample_user_part(struct sf_scratch *s, struct bpf_pe
 
 static __always_inline int take_sample(struct bpf_perf_event_data *ctx, u32 cpu)
 {
-	u64 task = bpf_get_current_task();
-	u32 tid = KLOAD32(task, struct task_struct, pid), pid = KLOAD32(task, struct task_struct, tgid);
+	__typeof__(current_task()) cur = current_task();
+	u64 task = (u64)cur;
+	u32 tid = TASK_LOAD(cur, pid), pid = TASK_LOAD(cur, tgid);
 	struct sf_scratch *s = scratch_of(cpu);
 	struct sf_cpu_stats *st = bpf_map_lookup_elem(&cpu_stats, &cpu);
 	bool user_mode = regs_user_mode(ctx);
@@ -126,8 +127,8 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx, u32 cpu)
 	sample_head(s, task, cpu, pid, tid);
 	if (!user_mode)
 		s->sample.flags |= SF_SAMPLE_IN_KERNEL;
-	mm = KLOAD(task, struct task_struct, mm);
-	if (mm && !(KLOAD32(task, struct task_struct, flags) & PF_KTHREAD)) {
+	mm = TASK_LOAD(cur, mm);
+	if (mm && !(TASK_LOAD(cur, flags) & PF_KTHREAD)) {
 		if (cfg_user)
 			sample_user_part(s, ctx, task, mm, cpu, user_mode);
 		else
@@ -162,7 +163,6 @@ static __always_inline void need_at(u64 mm, u64 addr, u32 slot)
 	if (!s)
 		return;
 	s->mm = mm;
-	s->vdso = 0;
 	s->pid = bpf_get_current_pid_tgid() >> 32;
 	space_enter(s, slot);
 	vma_find(slot, addr);
@@ -224,7 +224,7 @@ int mapped_files(struct bpf_iter__task_vma *ctx)
 	struct sf_need need;
 	u64 inode;
 	struct sf_module *m;
-	bool is_new;
+	bool is_new = false;
 	u32 why, pid;
 
 	/* As plain numbers: kload() computes addresses, which the verifier does not allow on typed pointers. */
@@ -239,7 +239,7 @@ int mapped_files(struct bpf_iter__task_vma *ctx)
 	if (!inode)
 		return 0;
 	inode_key(inode, &key);
-	m = module_of(&key, task_owner(task), &is_new, &why);
+	m = module_known(&key) ? NULL : module_new(&key, task_owner(task), &is_new, &why);
 	if (!m || !is_new)
 		return 0;
 	fill_need(&need, vma, inode, m, pid);

@@ -94,28 +94,34 @@ static __always_inline void vma_note(struct sf_scratch *s, const struct sf_space
 #endif
 }
 
-/* Whether a remembered mapping of s->space is good in this round. Global: verified once, not once per mapping. */
-__noinline int vma_same(u32 slot, u32 i)
+static __always_inline bool vma_same(struct sf_scratch *s, u32 i)
+{
+	const struct sf_vma_seen *seen = seen_at(s, i);
+	const struct sf_vma *v = vma_at(s, i);
+	u64 vma = seen->vma;
+
+	return vma && vma_has_seq() && KLOAD32(vma, struct vm_area_struct, vm_lock_seq) == seen->lock_seq &&
+	       KLOAD(vma, struct vm_area_struct, vm_mm) == s->mm && KLOAD(vma, struct vm_area_struct, vm_start) == v->start &&
+	       KLOAD(vma, struct vm_area_struct, vm_end) == v->start + v->len;
+}
+
+/*
+ * Forgets the mappings of s->space that are not known to be what they were, or all of them. All at once, though a stack needs few:
+ * their cache misses overlap. Global: verified once.
+ */
+__noinline int vmas_check(u32 slot, u32 fresh)
 {
 	struct sf_scratch *s = scratch_of(slot);
-	const struct sf_vma_seen *seen;
-	struct sf_space *space;
-	struct sf_vma *v;
-	u64 vma;
+	u32 i, first;
 
 	if (!s)
 		return 0;
-	space = &s->spaces[s->space & (SF_SPACES - 1)];
-	v = vma_at(s, i);
-	if (v->round == space->round)
-		return 1;
-	seen = seen_at(s, i);
-	vma = seen->vma;
-	if (!vma || !vma_has_seq() || KLOAD32(vma, struct vm_area_struct, vm_lock_seq) != seen->lock_seq || KLOAD(vma, struct vm_area_struct, vm_mm) != s->mm ||
-	    KLOAD(vma, struct vm_area_struct, vm_start) != v->start || KLOAD(vma, struct vm_area_struct, vm_end) - v->start != v->len)
-		return 0;
-	v->round = space->round;
-	return 1;
+	first = (s->space & (SF_SPACES - 1)) * SF_VMAS;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < SF_VMAS; i++)
+		if (fresh || !vma_same(s, first + i))
+			vma_at(s, first + i)->len = 0;
+	return 0;
 }
 
 #endif

@@ -65,7 +65,7 @@ static __noinline int window_fill(struct sf_scratch *s, u64 addr)
 
 	if (len > s->win_want)
 		len = s->win_want;
-	if (s->win_want < SF_WINDOW)
+	if (!cfg_cold && s->win_want < SF_WINDOW)
 		s->win_want *= 2;
 	if (len < 8)
 		len = 8;
@@ -218,14 +218,16 @@ static __always_inline void vma_file(struct sf_scratch *s, struct sf_vma *v, u64
 {
 	struct sf_file_key key = {};
 	struct sf_module *m;
-	bool need_it;
+	bool need_it = false;
 	u32 why;
 
 	if (inode)
 		inode_key(inode, &key);
 	else
 		key.ino = SF_KEY_VDSO;
-	m = module_of(&key, mm_owner(s->mm), &need_it, &why);
+	m = module_known(&key);
+	if (!m)
+		m = module_new(&key, mm_owner(s->mm), &need_it, &why);
 	if (!m) {
 		v->word = 0;
 		v->state = why;
@@ -253,32 +255,25 @@ static __always_inline void vma_file(struct sf_scratch *s, struct sf_vma *v, u64
 	m->used++;
 }
 
-/* Chooses the remembered mappings of s->mm, and checks the one to begin with. */
+/* Chooses the remembered mappings of s->mm, and the one to begin with. */
 static __always_inline void space_enter(struct sf_scratch *s, u32 slot)
 {
-	u32 epoch = *(volatile u32 *)&tables_epoch, seq, first;
+	u32 epoch = *(volatile u32 *)&tables_epoch, seq;
 	u64 id = MM_ID(s->mm);
-	bool exact = mm_exact(s->mm, id, &seq);
+	bool exact = mm_exact(s->mm, id, &seq), fresh;
 	struct sf_space *space;
 
 	s->space = id & (SF_SPACES - 1);
+	s->vma_last = s->space * SF_VMAS;
 	space = &s->spaces[id & (SF_SPACES - 1)];
-	if (space->ctx_id != id || space->epoch != epoch || !id) {
-		space->ctx_id = id;
-		space->epoch = epoch;
-		space->next = 0;
-	}
-	if (space->seq != seq || space->passing || !exact) {
-		space->seq = seq;
-		if (!vma_has_seq())
-			space->next = 0;
-		space->round++;
-		space->passing = !exact;
-	}
-	first = (id & (SF_SPACES - 1)) * SF_VMAS;
-	s->vma_last = first;
-	if (!space->next || (vma_has_seq() && vma_at(s, first)->round != space->round && !vma_same(slot, first)))
-		vma_at(s, first)->len = 0;
+	fresh = space->ctx_id != id || space->epoch != epoch || !id;
+	if (!fresh && space->seq == seq && !space->passing && exact)
+		return;
+	space->ctx_id = id;
+	space->epoch = epoch;
+	space->seq = seq;
+	space->passing = !exact;
+	vmas_check(slot, fresh);
 }
 
 /* Remembers a mapping as slot i. */
@@ -288,13 +283,13 @@ static __always_inline void vma_learn(struct sf_scratch *s, struct sf_space *spa
 	u64 inode, offset;
 
 	vma_note(s, space, i, vma);
-	v->round = space->round;
 	v->start = KLOAD(vma, struct vm_area_struct, vm_start);
 	v->len = KLOAD(vma, struct vm_area_struct, vm_end) - v->start;
 	inode = vma_inode(vma);
 	offset = inode ? KLOAD(vma, struct vm_area_struct, vm_pgoff) << cfg_page_shift : 0;
 	/* An offset that no frame word can hold: as if there were no file. */
-	if ((inode || v->start == s->vdso) && offset <= SF_FRAME_OFFSET_MASK && v->len <= SF_FRAME_OFFSET_MASK - offset) {
+	if ((inode || v->start == KLOAD(s->mm, struct mm_struct, context.vdso)) && offset <= SF_FRAME_OFFSET_MASK &&
+	    v->len <= SF_FRAME_OFFSET_MASK - offset) {
 		v->delta = offset - v->start;
 		vma_file(s, v, vma, inode);
 		if (v->state != SF_MOD_READY) {
@@ -324,15 +319,15 @@ __noinline int vma_find(u32 slot, u64 addr)
 		return -1;
 	space = &s->spaces[s->space & (SF_SPACES - 1)];
 	first = (s->space & (SF_SPACES - 1)) * SF_VMAS;
-	if (vma_has_seq())
-		s->vma_put = SF_SLOTS;	/* in memory: the verifier need not tell its values apart */
-	for (i = 0; i < SF_VMAS && i < space->next; i++) {
+	s->vma_put = SF_SLOTS;	/* in memory: the verifier need not tell its values apart */
+#pragma clang loop unroll(disable)
+	for (i = 0; i < SF_VMAS; i++) {
 		v = vma_at(s, first + i);
-		if (addr - v->start < v->len && (!vma_has_seq() || vma_same(slot, first + i))) {
+		if (addr - v->start < v->len) {
 			s->vma_last = first + i;
 			return first + i;
 		}
-		if (vma_has_seq() && (addr - v->start < v->len || !v->len))	/* no good any more */
+		if (!v->len && s->vma_put == SF_SLOTS)
 			s->vma_put = first + i;
 	}
 	st = stats_here();
@@ -341,7 +336,7 @@ __noinline int vma_find(u32 slot, u64 addr)
 	vma = vma_walk(s, addr);
 	if (!vma || !(KLOAD(vma, struct vm_area_struct, vm_flags) & VM_EXEC))
 		return -1;
-	put = vma_has_seq() ? s->vma_put : SF_SLOTS;
+	put = s->vma_put;
 	if (put == SF_SLOTS)
 		put = first + (space->next++ & (SF_VMAS - 1));
 	vma_learn(s, space, put, vma);
@@ -462,7 +457,8 @@ __noinline int frame_without_row(u32 slot, int found)
  * the entry, the other 47 are compared. An id's rules never change while it has tables, nor when it has them again, and no id
  * is used twice.
  */
-#define CACHE_KEY(v, offset) (((v)->word | (offset)) * (0x4f1bbcdcbfa53e1ull << 5))
+#define CACHE_FACTOR (0x4f1bbcdcbfa53e1ull << 5)
+#define CACHE_KEY(v, offset) (((v)->word | (offset)) * CACHE_FACTOR)
 #define CACHE_SLOT(key) ((key) >> 52)
 #define CACHE_TAG(key) ((key) << 12 | 1 << 16)	/* bit 16: never 0, as empty entries are */
 
@@ -538,24 +534,52 @@ static int unwind_some(u32 round, void *ctx)
 		return 1;
 #define FRAME do { stop = unwind_frame(s, c, slot); if (stop != SF_STEP_GO) { s->stop = stop; return 1; } } while (0)
 	FRAME;
-	FRAME;
+	if (!cfg_cold)
+		FRAME;
 #undef FRAME
 	return 0;
+}
+
+#define WARM_FRAMES 64
+
+/*
+ * A stack mostly has the outer frames of the last one. Their entries are loaded here all at once, so that unwinding need not wait
+ * for one after the other when others have used the caches meanwhile.
+ */
+static __always_inline void cache_warm(struct sf_scratch *s, u32 slot)
+{
+	struct sf_cache *c = bpf_map_lookup_elem(&cache, &slot);
+	u32 n = s->n, i;	/* of the last stack */
+
+	if (!c)
+		return;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < WARM_FRAMES; i++) {
+		u32 at = n - 1 - i;
+
+		if (at >= SF_MAX_USER)
+			break;
+		*(volatile u64 *)&c->entry[CACHE_SLOT(s->frames[at] * CACHE_FACTOR)];
+	}
 }
 
 /* s->regs, s->mm, s->pid are set. Leaves s->n frames and s->stop. */
 static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 {
+	if (cfg_cold)
+		cache_warm(s, slot);
 	s->n = 0;
 	s->stop = SF_STOP_DEPTH;
 	s->cause = 0;
 	s->win_len = 0;
 	s->win_want = SF_WINDOW_FIRST;
-	s->log_base = s->log_hash = s->regs.sp;
-	s->log_end = s->log_far = s->log_n = s->log_fp_first = 0;
-	s->log_fp = LOG_FP_FIRST;
+	if (cfg_note_words) {
+		s->log_base = s->log_hash = s->regs.sp;
+		s->log_end = s->log_far = s->log_n = s->log_fp_first = 0;
+		s->log_fp = LOG_FP_FIRST;
+	}
 	space_enter(s, slot);
-	bpf_loop(SF_MAX_USER / 2 + 1, unwind_some, &slot, 0);
+	bpf_loop(SF_MAX_USER + 1, unwind_some, &slot, 0);
 	/* A frame-pointer guess through a file that is still being loaded proves nothing. */
 	if (s->stop == SF_STOP_COMPLETE && s->cause == SF_STOP_NOT_LOADED)
 		s->stop = SF_STOP_NOT_LOADED;

@@ -93,7 +93,7 @@ static __always_inline void inode_key(u64 inode, struct sf_file_key *key)
 /* The user that a process belongs to. Real, not effective: what a set-user-id program maps is charged to who runs it. */
 static __always_inline u32 task_owner(u64 task)
 {
-	return KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid);
+	return KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid.val);
 }
 
 static __always_inline u32 mm_owner(u64 mm)
@@ -164,18 +164,15 @@ static __always_inline struct sf_module *module_known(const struct sf_file_key *
 }
 
 /*
- * The module of a file, given on first sight; NULL: *ret_why (enum sf_module_state). *ret_new: nobody has asked for its tables
- * yet. Two CPUs that meet a new file at once: BPF_NOEXIST lets one win.
+ * A module for a file that has none; NULL: *ret_why (enum sf_module_state). *ret_new: nobody has asked for its tables yet. Two CPUs that
+ * meet a new file at once: BPF_NOEXIST lets one win.
  */
-static __always_inline struct sf_module *module_of(const struct sf_file_key *key, u32 owner, bool *ret_new, u32 *ret_why)
+static __always_inline struct sf_module *module_new(const struct sf_file_key *key, u32 owner, bool *ret_new, u32 *ret_why)
 {
-	struct sf_module *m = module_known(key);
+	struct sf_module *m;
 	u32 id;
 
-	*ret_new = false;
 	*ret_why = SF_MOD_NO_PLACE;
-	if (m)
-		return m;
 	if (!need_allowed(owner, bpf_ktime_get_ns())) {
 		*ret_why = SF_MOD_REFUSED;
 		return NULL;

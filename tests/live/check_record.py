@@ -73,6 +73,24 @@ def check_sframe_alone(name):
     h.check(name, errors)
 
 
+def check_seldom_and_often(name):
+    """Unwinding has two forms, for samples that are far apart and for others; both are complete, and this kernel takes the programs made for it."""
+    p = h.start([h.link_program("rec", "seldom"), "60"])
+    h.wait_busy(p)
+    errors = []
+    for hz in (199, 3999):
+        stacks, stats = h.record(["-F", str(hz), "-U", "-p", str(p.pid)], 2)
+        users = stats["user_stacks"]
+        errors += ["%d Hz: %s" % (hz, e) for e in h.stats_errors(stats, stacks)]
+        if users["total"] < hz / 4 or users["complete"] < 0.99 * users["total"]:
+            errors.append("%d Hz: %d of %d stacks are complete, %s" % (hz, users["complete"], users["total"], users["incomplete"]))
+    for command in (("record", "-F", "99"), ("record", "-F", "3999"), ("offcpu",)):
+        said = run(*command, "-v", "-o", "/dev/null", "-p", str(p.pid), "0.3").stderr
+        if "refuses" in said or "mapped files" not in said:
+            errors.append("%s says: %s" % (" ".join(command), said.strip()))
+    h.check(name, errors)
+
+
 def check_kernel_and_user_only(name):
     h.wait_busy(h.start([h.link_program("readzero", "parts"), "60"]))
     errors = []
@@ -253,6 +271,6 @@ def check_interrupt(name):
     h.check(name, errors)
 
 
-h.run_checks([check_account, check_account_small_ring, check_account_filter, check_sframe_alone, check_kernel_and_user_only, check_command,
-              check_new_file, check_brief_300_runs, check_exit_usage, check_exit_missing_pid, check_exit_not_root,
+h.run_checks([check_account, check_account_small_ring, check_account_filter, check_sframe_alone, check_seldom_and_often,
+              check_kernel_and_user_only, check_command, check_new_file, check_brief_300_runs, check_exit_usage, check_exit_missing_pid, check_exit_not_root,
               check_exit_unwritable, check_doctor, check_binary_on_terminal, check_interrupt])

@@ -81,6 +81,8 @@ static struct sfbpf_bpf *open_object(const struct collector *c)
 	return NULL;
 }
 
+#define WARM_HZ 2000	/* from there on caches still hold much of the last sample; measured from 100 to 10,000 */
+
 static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 {
 	const struct collector_opts *o = &c->opts;
@@ -101,6 +103,7 @@ static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 	if (sysconf(_SC_PAGESIZE) > ro->cfg_thread_size)	/* arm64 with pages of 64 KiB */
 		ro->cfg_thread_size = (uint32_t)sysconf(_SC_PAGESIZE);
 	ro->cfg_want_cgroup = o->want_cgroup;
+	ro->cfg_cold = o->hz && o->hz < WARM_HZ;
 	ro->cfg_want_cost = o->want_cost;
 	ro->cfg_wake_bytes = o->ring_bytes / 4;
 	if (o->comm_glob) {
@@ -219,8 +222,11 @@ static int load(struct collector *c, struct collector_error *err)
 	if (rc)
 		return rc;
 	rc = load_where(c, cast);
-	if (rc && cast && rc != -EPERM && rc != -ENOMEM)
+	if (rc && cast && rc != -EPERM && rc != -ENOMEM) {
+		if (c->opts.verbose)
+			fprintf(stderr, "sfbpf: the kernel refuses the programs that load by bpf_rdonly_cast: %s\n", strerror(-rc));
 		rc = load_where(c, false);
+	}
 	if (!rc)
 		return 0;
 	if (rc == -EPERM)
