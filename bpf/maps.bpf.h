@@ -19,7 +19,6 @@
 #define SF_VMAS 8	/* mappings remembered of one address space */
 #define SF_SPACES 4	/* address spaces remembered; a power of two */
 #define SF_SLOTS (SF_VMAS * SF_SPACES)
-#define AGAIN_SPAN 8192	/* bytes of stack; a power of two */
 #define SF_LOG 256	/* words noted of one stack; a power of two */
 
 struct sf_vma {
@@ -79,7 +78,6 @@ struct sf_scratch {
 	u32 zero3;
 	u32 off_lazy;		/* OFF_LAZY_* */
 	u16 log[SF_LOG];
-	u64 stack[AGAIN_SPAN / 8];	/* off-CPU: copy of a user stack */
 	struct sf_vma vmas[SF_SLOTS];	/* SF_VMAS for each space */
 	struct sf_vma_seen seen[SF_SLOTS];
 	u8 window[SF_WINDOW + 8];
@@ -90,6 +88,8 @@ struct sf_scratch {
 	u64 again_key;		/* what the user part depends on, beside memory; 0: not known */
 	u64 scan_stack;		/* the kernel stack that is looked through */
 	u32 scan_n, scan_at;	/* how many frames it has, and how many of their RAs were found */
+	u32 scan_kept, scan_third;	/* words that count; where the third frame's RA is, in words from sp */
+	u32 again_kernel, again_user;	/* what is known of the stack: index into off_kernels; into the thread's places */
 	u32 hash_at, zero2;
 	u64 off_wakers[SF_OFF_CHAIN];	/* and of the stacks of who ended its block */
 	u64 off_acc;		/* blocked time of the thread that no sample stands for yet */
