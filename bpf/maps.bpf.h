@@ -77,27 +77,28 @@ struct sf_scratch {
 	u32 log_n, log_fp_first;
 	u32 zero3;
 	u32 off_lazy;		/* OFF_LAZY_* */
-	u16 log[SF_LOG];
-	struct sf_vma vmas[SF_SLOTS];	/* SF_VMAS for each space */
-	struct sf_vma_seen seen[SF_SLOTS];
-	u8 window[SF_WINDOW + 8];
-	u64 node[32];		/* kernels without bpf_rdonly_cast: copy of a maple tree node */
-	struct sf_rule rule;	/* an indexed row's; too large for the BPF stack, below off-CPU programs' */
 	u64 off_hash;		/* off-CPU: of the stack below */
 	u64 user_hash, kernel_hash;	/* of its parts */
 	u64 again_key;		/* what the user part depends on, beside memory; 0: not known */
 	u64 scan_stack;		/* the kernel stack that is looked through */
 	u32 scan_n, scan_at;	/* how many frames it has, and how many of their RAs were found */
 	u32 scan_kept, scan_third;	/* words that count; where the third frame's RA is, in words from sp */
+	u32 scan_last, scan_last_at;	/* the last of them: its lower half, where it is */
 	u32 again_kernel, again_user;	/* what is known of the stack: index into off_kernels; into the thread's places */
 	u32 hash_at, zero2;
 	u64 off_wakers[SF_OFF_CHAIN];	/* and of the stacks of who ended its block */
 	u64 off_acc;		/* blocked time of the thread that no sample stands for yet */
 	u64 off_task;		/* struct task_struct that is being switched to, and whose block counts; 0: none */
 	u64 off_blocked, off_waiting, off_stands_for;	/* what counts of it: struct off_block */
-	struct sf_off_count off_fresh;	/* a new count, which is too large for the BPF stack */
 	u32 n_beside, zero;	/* kernel frames at frames[SF_MAX_USER] */
 	u64 off_times;		/* how many blocks it stands for */
+	u16 log[SF_LOG];
+	struct sf_vma vmas[SF_SLOTS];	/* SF_VMAS for each space */
+	struct sf_vma_seen seen[SF_SLOTS];
+	u8 window[SF_WINDOW + 8];
+	u64 node[32];		/* kernels without bpf_rdonly_cast: copy of a maple tree node */
+	struct sf_rule rule;	/* an indexed row's; too large for the BPF stack, below off-CPU programs' */
+	struct sf_off_count off_fresh;	/* a new count, which is too large for the BPF stack */
 	u64 lane[2];		/* the hash while it is made */
 	struct sf_sample sample;
 	u64 frames[SF_MAX_USER + SF_MAX_KERNEL];	/* directly behind sample: one record */

@@ -112,7 +112,7 @@ __noinline int again_user(u32 slot)
 	for (i = 0; i < AGAIN_PLACES; i++)
 		if (m->key[i] == s->again_key)
 			s->again_user = i;
-	i = s->again_user;
+	i = *(volatile u32 *)&s->again_user;	/* unknown to the verifier */
 	if (i >= AGAIN_PLACES)
 		return 0;
 	p = &m->place[i];

@@ -16,28 +16,34 @@
 
 #include "off_again.bpf.h"
 
-#define AGAIN_WAYS 4			/* stacks that are looked for in one place */
-#define AGAIN_STACKS SF_AGAIN_STACKS	/* of a CPU */
+#define AGAIN_WAYS 4		/* stacks of a set; a power of two */
 #define AGAIN_WORDS 64
 #define AGAIN_FRAMES 24
 
 struct sf_again_kernel {
 	u64 words, hash;	/* of the words; of the stack */
 	u64 entry;		/* the outermost RA */
-	u32 last;		/* the last word's lower half */
-	u16 last_at;
-	u8 n, n_frames;		/* n 0: only hash is known */
+	u16 n, n_frames;	/* n 0: only hash is known */
+	u32 zero;
 	u16 at[AGAIN_WORDS];	/* which, from sp, and AGAIN_NEAR or AGAIN_FAR */
 	u8 check[AGAIN_WORDS];	/* 8 bits of each one's hash */
 	u32 frames[AGAIN_FRAMES];	/* their lower halves */
 };
 
-/* AGAIN_STACKS for each CPU; sized by user space. Written where interrupts are off: by sched_switch. */
+/* One cache line says which of them it may be. */
+struct sf_again_set {
+	u32 last[AGAIN_WAYS];		/* the last word's lower half */
+	u16 last_at[AGAIN_WAYS];	/* from sp; 0: the stack is not known */
+	u64 zero;
+	struct sf_again_kernel stack[AGAIN_WAYS];
+};
+
+/* SF_AGAIN_SETS for each CPU; sized by user space. Written where interrupts are off: by sched_switch. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, struct sf_again_kernel);
+	__type(value, struct sf_again_set);
 } off_kernels SEC(".maps");
 
 #define KERNEL_TEXT 0xffffffff80000000ull	/* and modules: Documentation/arch/x86/x86_64/mm.rst */
@@ -56,9 +62,17 @@ static __always_inline u64 again_entry_at(u64 stack)
 	return stack + cfg_thread_size - sizeof(struct pt_regs) - 8;
 }
 
-static __always_inline struct sf_again_kernel *kernel_at(u32 i)
+static __always_inline struct sf_again_set *kernel_set(u32 i)
 {
 	return bpf_map_lookup_elem(&off_kernels, &i);
+}
+
+/* By sf_scratch.again_kernel: the set and the stack in it. */
+static __always_inline struct sf_again_kernel *kernel_at(u32 i)
+{
+	struct sf_again_set *set = kernel_set(i / AGAIN_WAYS);
+
+	return set ? &set->stack[i & (AGAIN_WAYS - 1)] : NULL;
 }
 
 static __always_inline u64 again_word(u64 at, u64 sp, u64 stack)
@@ -74,14 +88,14 @@ static __always_inline u8 again_check(u64 word)
 	return word * FOLD_MUL2 >> 56;
 }
 
-/* The first of AGAIN_WAYS places for the stack, by the system call and by the function that called schedule(). */
-static __always_inline u32 again_place(const struct sf_scratch *s, u64 stack, u64 sp)
+/* The set that the stack belongs to: by the system call and by the function that called schedule(). */
+static __always_inline u32 again_set(const struct sf_scratch *s, u64 stack, u64 sp)
 {
 	u64 h = kload(again_entry_at(stack) + 8 + REGS_CALL_AT);
 
 	if (s->scan_third)
 		h += kload(sp + 8ull * s->scan_third) * FOLD_MUL2;
-	return bpf_get_smp_processor_id() * AGAIN_STACKS + (h * FOLD_MUL1 >> 32) % (AGAIN_STACKS / AGAIN_WAYS) * AGAIN_WAYS;
+	return bpf_get_smp_processor_id() * SF_AGAIN_SETS + (h * FOLD_MUL1 >> 32) % SF_AGAIN_SETS;
 }
 
 static __always_inline bool again_same(const struct sf_again_kernel *k, u64 stack, u64 sp)
@@ -102,6 +116,7 @@ __noinline int again_kernel(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
 	struct sf_again_kernel *k;
+	struct sf_again_set *set;
 	u64 sp, stack;
 	u32 i, at;
 
@@ -112,13 +127,14 @@ __noinline int again_kernel(u32 slot)
 	s->again_kernel = AGAIN_NONE;
 	if (sp - stack >= cfg_thread_size)
 		return 0;
-	at = again_place(s, stack, sp);
-	for (i = 0; i < AGAIN_WAYS; i++) {
-		k = kernel_at(at + i);
-		if (k && k->n && (u32)kload(sp + 8ull * k->last_at) == k->last)
-			s->again_kernel = at + i;
-	}
-	k = kernel_at(s->again_kernel);
+	at = again_set(s, stack, sp);
+	set = kernel_set(at);
+	if (!set)
+		return 0;
+	for (i = 0; i < AGAIN_WAYS; i++)
+		if (set->last_at[i] && (u32)kload(sp + 8ull * set->last_at[i]) == set->last[i])
+			s->again_kernel = at * AGAIN_WAYS + i;
+	k = kernel_at(*(volatile u32 *)&s->again_kernel);	/* which the verifier need not tell apart */
 	if (!k || !again_same(k, stack, sp)) {
 		s->again_kernel = AGAIN_NONE;
 		return 0;
@@ -168,8 +184,8 @@ static __always_inline void again_add(struct sf_scratch *s, struct sf_again_kern
 		return;
 	k->at[n] = at;
 	k->check[n] = again_check(word);
-	k->last_at = at;
-	k->last = word;
+	s->scan_last = word;
+	s->scan_last_at = at;
 	FOLD(s->log_hash, word, FOLD_MUL1);
 }
 
@@ -228,20 +244,34 @@ static int again_add_frame(u32 i, void *ctx)
 	return 0;
 }
 
-/* Where the stack with kernel_hash is or shall be, from a set's first place on: those that are known give way only to one another. */
-static __always_inline void again_choose(struct sf_scratch *s, u32 first)
+/*
+ * Where in its set the stack with kernel_hash is or shall be: those that are known give way only to one another.
+ */
+static __always_inline void again_choose(struct sf_scratch *s, const struct sf_again_set *set, u32 at)
 {
-	s->again_kernel = first + s->kernel_hash % AGAIN_WAYS;
-	for (u32 i = 0; i < AGAIN_WAYS; i++) {
-		const struct sf_again_kernel *k = kernel_at(first + i);
+	s->again_kernel = at * AGAIN_WAYS + s->kernel_hash % AGAIN_WAYS;
+	for (u32 i = 0; i < AGAIN_WAYS; i++)
+		if (!set->last_at[i])
+			s->again_kernel = at * AGAIN_WAYS + i;
+	for (u32 i = 0; i < AGAIN_WAYS; i++)
+		if (set->stack[i].hash == s->kernel_hash)
+			s->again_kernel = at * AGAIN_WAYS + i;
+}
 
-		if (k && k->hash == s->kernel_hash) {
-			s->again_kernel = first + i;
-			break;
-		}
-		if (k && !k->n)
-			s->again_kernel = first + i;
+/* The words that count, of a stack with n frames: those of the `had` ones that were so before, or all, if none are known. */
+static __always_inline void again_learn(struct sf_scratch *s, u32 slot, u32 had, u32 n)
+{
+	s->scan_at = s->scan_kept = 0;
+	if (!had) {
+		s->log_n = s->log_end = 0;
+		bpf_loop(SCAN_WORDS / SCAN_BLOCK, scan_block, &slot, 0);
+		bpf_loop(n, again_add_frame, &slot, 0);
 	}
+	s->log_hash = 0;
+	if (had)
+		bpf_loop(had, again_add_same, &slot, 0);
+	else if (s->log_n <= AGAIN_WORDS)
+		bpf_loop(s->log_n, again_add_found, &slot, 0);
 }
 
 /*
@@ -252,48 +282,45 @@ __noinline int again_keep_kernel(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
 	struct sf_again_kernel *k;
+	struct sf_again_set *set;
 	u64 stack, sp, entry;
-	u32 n, had;
+	u32 n, at, way;
 
 	if (!s || !cfg_note_words)
 		return 0;
 	sp = kernel_sp(s->off_task);
 	stack = KLOAD(s->off_task, struct task_struct, stack);
 	n = s->n_beside;
-	if (sp - stack >= cfg_thread_size || n < 3 || n > AGAIN_FRAMES)
+	if (sp - stack >= cfg_thread_size || n < 2 || n > AGAIN_FRAMES)
 		return 0;
 	entry = kload(again_entry_at(stack));
 	if (s->frames[SF_MAX_USER + n - 1] != entry)
 		return 0;
-	again_choose(s, again_place(s, stack, sp));
-	k = kernel_at(s->again_kernel);
-	if (!k)
+	at = again_set(s, stack, sp);
+	set = kernel_set(at);
+	if (!set)
 		return 0;
+	again_choose(s, set, at);
+	way = *(volatile u32 *)&s->again_kernel & (AGAIN_WAYS - 1);
+	k = &set->stack[way];
+	set->last_at[way] = 0;
 	if (k->hash != s->kernel_hash) {
 		k->n = 0;
 		k->hash = s->kernel_hash;
 		return 0;
 	}
-	had = k->n;
 	s->scan_stack = stack;
 	s->scan_n = n;
 	s->log_base = sp;
-	s->scan_at = s->scan_kept = 0;
-	if (had) {
-		s->log_hash = 0;
-		bpf_loop(had, again_add_same, &slot, 0);
-	} else {
-		s->log_n = s->log_end = 0;
-		bpf_loop(SCAN_WORDS / SCAN_BLOCK, scan_block, &slot, 0);
-		bpf_loop(n, again_add_frame, &slot, 0);
-		s->log_hash = 0;
-		if (s->log_n <= AGAIN_WORDS)
-			bpf_loop(s->log_n, again_add_found, &slot, 0);
-	}
+	again_learn(s, slot, k->n, n);
 	k->words = s->log_hash;
 	k->entry = entry;
 	k->n_frames = n;
 	k->n = s->scan_at + 1 >= n && s->scan_kept <= AGAIN_WORDS ? s->scan_kept : 0;
+	if (k->n) {
+		set->last[way] = s->scan_last;
+		set->last_at[way] = s->scan_last_at;
+	}
 	return 0;
 }
 

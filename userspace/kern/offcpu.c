@@ -135,7 +135,7 @@ static void size_maps(struct sfbpf_bpf *skel, const struct offcpu_opts *o, uint3
 	bpf_map__set_max_entries(skel->maps.off_counts, o->max_stacks);
 	bpf_map__set_max_entries(skel->maps.off_stacks, o->max_stacks);
 	if (!at_leave) {
-		bpf_map__set_max_entries(skel->maps.off_kernels, ncpus * SF_AGAIN_STACKS);
+		bpf_map__set_max_entries(skel->maps.off_kernels, ncpus * SF_AGAIN_SETS);
 		bpf_map__set_max_entries(skel->maps.off_copies, ncpus);
 	}
 	if (o->hist)
