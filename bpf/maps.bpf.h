@@ -19,7 +19,6 @@
 #define SF_VMAS 8	/* mappings remembered of one address space */
 #define SF_SPACES 4	/* address spaces remembered; a power of two */
 #define SF_SLOTS (SF_VMAS * SF_SPACES)
-#define AGAIN_SPAN 8192	/* bytes of stack; a power of two */
 #define SF_LOG 256	/* words noted of one stack; a power of two */
 
 #define SF_LINE __attribute__((aligned(64)))	/* mmapable maps begin at a page */
@@ -86,22 +85,24 @@ struct sf_scratch {
 	u32 log_n, log_fp_first;
 	u32 zero3;
 	u32 off_lazy;		/* OFF_LAZY_* */
-	u16 log[SF_LOG];
-	u64 stack[AGAIN_SPAN / 8];	/* off-CPU: copy of a user stack */
-	u64 node[32];		/* kernels without bpf_rdonly_cast: copy of a maple tree node */
 	u64 off_hash;		/* off-CPU: of the stack */
 	u64 user_hash, kernel_hash;	/* of its parts */
 	u64 again_key;		/* what the user part depends on, beside memory; 0: not known */
 	u64 scan_stack;		/* the kernel stack that is looked through */
 	u32 scan_n, scan_at;	/* how many frames it has, and how many of their RAs were found */
+	u32 scan_kept, scan_third;	/* words that count; where the third frame's RA is, in words from sp */
+	u32 scan_last, scan_last_at;	/* the last of them: its lower half, where it is */
+	u32 again_kernel, again_user;	/* what is known of the stack: index into off_kernels; into the thread's places */
 	u32 hash_at, zero2;
 	u64 off_wakers[SF_OFF_CHAIN];	/* and of the stacks of who ended its block */
 	u64 off_acc;		/* blocked time of the thread that no sample stands for yet */
 	u64 off_task;		/* struct task_struct that is being switched to, and whose block counts; 0: none */
 	u64 off_blocked, off_waiting, off_stands_for;	/* what counts of it: struct off_block */
-	struct sf_off_count off_fresh;	/* a new count, which is too large for the BPF stack */
 	u32 n_beside, zero;	/* kernel frames at frames[SF_MAX_USER] */
 	u64 off_times;		/* how many blocks it stands for */
+	u16 log[SF_LOG];
+	u64 node[32];		/* kernels without bpf_rdonly_cast: copy of a maple tree node */
+	struct sf_off_count off_fresh;	/* a new count, which is too large for the BPF stack */
 	u64 lane[2];		/* the hash while it is made */
 } SF_LINE;
 

@@ -4,6 +4,7 @@
 #define SFBPF_OFF_STACK_BPF_H
 
 #include "off_again.bpf.h"
+#include "off_again_kernel.bpf.h"
 #include "unwind.bpf.h"
 
 /* off_lazy: the frames of a part are not there yet. */
@@ -141,26 +142,17 @@ static __always_inline void off_take_kernel_beside(struct sf_scratch *s, struct 
 	s->n_beside = got > 0 ? (u32)got / 8 : 0;
 }
 
-/* The kernel part of a task that is about to be switched to: its hash, and if it is new, its frames beside the record. */
+/* The kernel part of a task that is about to be switched to, which is s->off_task, too: its hash, and if it is new, its frames beside the record. */
 static __always_inline void off_kernel_of_next(struct sf_scratch *s, u32 slot, struct task_struct *next)
 {
-	struct sf_again_place *m = cfg_note_words && cfg_kernel ? again_of(next, false) : NULL;
-	u64 task = 0, sp = 0;
-
 	s->off_lazy = OFF_LAZY_KERNEL;
-	if (m) {
-		task = s->off_task;
-		sp = kernel_sp(task);
-		if (again_kernel(&m->kernel, sp)) {
-			s->kernel_hash = m->kernel.hash;
-			s->n_beside = 0;
-			return;
-		}
-	}
+	s->n_beside = 0;
+	if (cfg_note_words && cfg_kernel && again_kernel(slot))
+		return;
 	off_take_kernel_beside(s, next);
 	off_hash_kernel(s, slot, SF_MAX_USER, s->n_beside);
-	if (m && sp)
-		again_keep_kernel(s, slot, &m->kernel, task, sp, s->n_beside);
+	if (cfg_note_words && cfg_kernel)
+		again_keep_kernel(slot);
 }
 
 /* Behind the user part of the current task. */
@@ -191,7 +183,7 @@ __noinline int off_take_user(u32 slot, u32 again)
 {
 	struct sf_scratch *s = scratch_of(slot);
 	u64 task = bpf_get_current_task(), mm, fp = 0;
-	struct sf_again_place *m;
+	struct sf_again *m;
 
 	if (!s)
 		return 0;
@@ -209,9 +201,9 @@ __noinline int off_take_user(u32 slot, u32 again)
 	}
 	off_user_part(s, slot, bpf_get_current_task_btf(), mm);
 	if (s->again_key) {
-		m = again_of(bpf_get_current_task_btf(), true);
+		m = bpf_task_storage_get(&off_again, bpf_get_current_task_btf(), NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 		if (m)
-			again_keep_user(s, &m->user, fp);
+			again_keep_user(s, m, fp);
 	}
 	return 0;
 }
@@ -237,7 +229,7 @@ __noinline int off_take_back(u32 slot)
 __noinline int off_frames(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
-	struct sf_again_place *m;
+	struct sf_again_kernel *k;
 	u32 n, n_kernel, i;
 
 	if (!s)
@@ -247,13 +239,13 @@ __noinline int off_frames(u32 slot)
 	if (s->n_beside) {
 		off_kernel_from_beside(s);
 	} else {
-		m = again_of(bpf_get_current_task_btf(), false);
+		k = kernel_at(s->again_kernel);
 		n = s->sample.n_user;
-		n_kernel = m && m->kernel.hash == s->kernel_hash ? m->kernel.n_frames : 0;
+		n_kernel = k && k->hash == s->kernel_hash ? k->n_frames : 0;
 		asm volatile("" : "+r"(n), "+r"(n_kernel));	/* see vma_at */
-		if (m && n_kernel && n_kernel <= AGAIN_FRAMES && n <= SF_MAX_USER) {
+		if (k && n_kernel && n_kernel <= AGAIN_FRAMES && n <= SF_MAX_USER) {
 			for (i = 0; i < AGAIN_FRAMES; i++)
-				s->frames[n + i] = m->kernel.frames[i] | 0xffffffff00000000ull;
+				s->frames[n + i] = k->frames[i] | 0xffffffff00000000ull;
 			s->sample.n_kernel = n_kernel;
 		}
 	}

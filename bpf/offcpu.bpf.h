@@ -47,17 +47,17 @@ __u32 off_pass = 0;			/* what off_last is run for */
 #define OFF_BEFORE 1	/* off the CPU since before us */
 #define OFF_ON 2	/* on the CPU, or off for a reason that is not asked for */
 
-struct sf_off_task {
+struct sf_off_task {		/* what every switch needs comes first, in one cache line */
 	u64 since;
 	u64 woken;		/* when it was made runnable; 0: it was not */
-	u64 wakers[SF_OFF_CHAIN];	/* hashes of stacks: who ended its last block, who that one's, ... */
-	u64 stack;		/* cfg_off_at_leave: hash of its own; 0: not taken */
-	u64 acc;		/* blocked time that no sample stands for yet */
-	u64 cut_at, cut_stack;	/* while since is cut_at: its block was cut then, and that is the hash of its stack */
 	u32 state;		/* enum sf_off_state */
 	u32 unwanted;		/* cfg_off_chains: it does not pass the filters */
+	u64 acc;		/* blocked time that no sample stands for yet */
+	u64 stack;		/* cfg_off_at_leave: hash of its own; 0: not taken */
 	u32 unkept;		/* stack: see off_leave_stack */
 	u32 stands_for;		/* cfg_off_at_leave: blocks that its own stands for; 0 is 1 */
+	u64 wakers[SF_OFF_CHAIN];	/* hashes of stacks: who ended its last block, who that one's, ... */
+	u64 cut_at, cut_stack;	/* while since is cut_at: its block was cut then, and that is the hash of its stack */
 };
 
 struct {
@@ -344,7 +344,7 @@ static __always_inline void off_switched(u64 *ctx)
 	t->state = state;
 	t->woken = 0;
 	t->unwanted = !wanted;
-	if (state != SF_OFF_R)	/* else it runs on for whoever woke it */
+	if (cfg_off_wakers && state != SF_OFF_R)	/* else it runs on for whoever woke it */
 		for (u32 i = 0; i < SF_OFF_CHAIN; i++)
 			t->wakers[i] = 0;
 	if (cfg_off_at_leave && wanted) {

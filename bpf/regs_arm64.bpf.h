@@ -15,9 +15,10 @@
  */
 #define MM_ID(mm) KLOAD(mm, struct mm_struct, context.id.counter)
 
-/* Within pt_regs. */
+/* Within pt_regs. REGS_CALL_AT: the system call. */
 #define REGS_PC_AT __builtin_offsetof(struct user_pt_regs, pc)
 #define REGS_SP_AT __builtin_offsetof(struct user_pt_regs, sp)
+#define REGS_CALL_AT __builtin_offsetof(struct user_pt_regs, regs[8])
 
 /* A register beside pc, sp and fp that packed rows use in the innermost frame. */
 #define REGS_MORE(r) ((r)->r[SF_ARM64_LR])

@@ -10,9 +10,10 @@
 /* Names an address space for ever. */
 #define MM_ID(mm) KLOAD(mm, struct mm_struct, context.ctx_id)
 
-/* Within pt_regs. */
+/* Within pt_regs. REGS_CALL_AT: the system call. */
 #define REGS_PC_AT __builtin_offsetof(struct pt_regs, ip)
 #define REGS_SP_AT __builtin_offsetof(struct pt_regs, sp)
+#define REGS_CALL_AT __builtin_offsetof(struct pt_regs, orig_ax)
 
 /* A register beside pc, sp and fp that packed rows use in the innermost frame. */
 #define REGS_MORE(r) 0

@@ -131,6 +131,8 @@ struct sf_need {
 enum sf_off_state { SF_OFF_S, SF_OFF_D, SF_OFF_R, SF_OFF_T, SF_OFF_TRACED, SF_OFF_I, SF_OFF_P, SF_OFF_STATES };
 #define SF_OFF_LETTERS "SDRTtIP"
 
+#define SF_AGAIN_SETS 32		/* of kernel stacks that are known again, of each CPU; a power of two */
+
 /* No hash: */
 #define SF_STACK_UNKNOWN 1ull	/* off the CPU since before the run, back on a kernel that shows no stacks of others */
 

@@ -128,12 +128,16 @@ bool offcpu_kernel_can_back(void)
 	return has;
 }
 
-static void size_maps(struct sfbpf_bpf *skel, const struct offcpu_opts *o, uint32_t ncpus)
+static void size_maps(struct sfbpf_bpf *skel, const struct offcpu_opts *o, uint32_t ncpus, bool at_leave)
 {
 	bpf_map__set_max_entries(skel->maps.scratch, 4 * ncpus + 1);
 	bpf_map__set_max_entries(skel->maps.cache, 4 * ncpus + 1);
 	bpf_map__set_max_entries(skel->maps.off_counts, o->max_stacks);
 	bpf_map__set_max_entries(skel->maps.off_stacks, o->max_stacks);
+	if (!at_leave) {
+		bpf_map__set_max_entries(skel->maps.off_kernels, ncpus * SF_AGAIN_SETS);
+		bpf_map__set_max_entries(skel->maps.off_copies, ncpus);
+	}
 	if (o->hist)
 		bpf_map__set_max_entries(skel->maps.off_hists, o->max_stacks);
 	if (o->threads)
@@ -218,7 +222,7 @@ void offcpu_configure(struct sfbpf_bpf *skel, const struct offcpu_opts *o, const
 		memcpy((void *)ro->cfg_cpu_mask, cpus->bits, sizeof(ro->cfg_cpu_mask));
 	if (o->wakers)
 		find_irq_code(skel);
-	size_maps(skel, o, (uint32_t)ncpus);
+	size_maps(skel, o, (uint32_t)ncpus, at_leave);
 	choose_programs(skel, o, at_leave);
 }
 
