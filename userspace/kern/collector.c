@@ -174,6 +174,8 @@ static int load_where(struct collector *c, bool rdonly_cast)
 	c->at_leave = c->opts.offcpu && (where == OFFCPU_LEAVE || (where == OFFCPU_AUTO && !offcpu_kernel_can_back()));
 	err = open_and_load(c, rdonly_cast);
 	if (err && c->opts.offcpu && where == OFFCPU_AUTO && !c->at_leave && err != -EPERM && err != -ENOMEM) {
+		if (c->opts.verbose)
+			fprintf(stderr, "sfbpf: the kernel refuses to take stacks of threads that come back: %s\n", strerror(-err));
 		c->at_leave = true;
 		err = open_and_load(c, rdonly_cast);
 	}
