@@ -215,7 +215,7 @@ int on_free(u64 *ctx)
 	return 0;
 }
 
-/* Before sampling starts: every file that some process has mapped executable, once. Records are struct sf_need. */
+/* Every file that some process has mapped executable, once: before sampling starts, and of a command when it has. Records are struct sf_need. */
 SEC("iter/task_vma")
 int mapped_files(struct bpf_iter__task_vma *ctx)
 {
@@ -240,7 +240,7 @@ int mapped_files(struct bpf_iter__task_vma *ctx)
 		return 0;
 	inode_key(inode, &key);
 	m = module_of(&key, task_owner(task), &is_new, &why);
-	if (!m || !is_new)
+	if (!m || !(is_new || retry_due(m)))
 		return 0;
 	fill_need(&need, vma, inode, m, pid);
 	bpf_seq_write(ctx->meta->seq, &need, sizeof(need));

@@ -159,6 +159,20 @@ def check_delay(name):
             [] if waiting > 0.9995 * delay - 1000 else ["%d us runnable, %d by schedstat" % (waiting, delay)]))
 
 
+def first_block_errors():
+    stacks, _, _, _, _, _ = measured(["--take", "back"], "sleep 900000", 2)
+    mine = [s for s in stacks if "sleep_wait" in s.frames]
+    bad = [s for s in stacks if s.frames[0].startswith("[incomplete")]
+    if h.total(bad) > 0.01 * h.total(stacks) or h.total(mine) < 1.7e6:
+        return ["%d us, %d incomplete: %s" % (h.total(mine), h.total(bad), h.worst(bad))]
+    return []
+
+
+def check_first_block(name):
+    """A command's libraries are known before its first block is over."""
+    h.check("offcpu-first-block", best(first_block_errors))
+
+
 def pingpong_errors(take):
     stacks, stats, off, _, switches, stolen = measured(["--take", take, "--state", "S,D,R"], "pipe 0 2", 2 * SECONDS)
     errors = off_cpu_errors(h.total(stacks), off, switches, stolen, 0.02)
@@ -440,6 +454,6 @@ def check_usage(name):
 
 
 if __name__ == "__main__":
-    h.run_checks([check_chains_back, check_chains_leave, check_totals, check_delay, check_pingpong, check_thin, check_full_maps, check_generations,
-                  check_wakers, check_chains_of_wakers, check_limits, check_filters, check_tables, check_alike,
+    h.run_checks([check_chains_back, check_chains_leave, check_totals, check_delay, check_first_block, check_pingpong, check_thin,
+                  check_full_maps, check_generations, check_wakers, check_chains_of_wakers, check_limits, check_filters, check_tables, check_alike,
                   check_again, check_usage])
