@@ -446,10 +446,16 @@ def check_again(name):
 def check_usage(name):
     errors = []
     for args in (["-m", "12abc"], ["-m", ""], ["-M", "-1"], ["--state", "Q"], ["--state", ""], ["--state", "S,"], ["-F", "99"],
-                 ["-m", "2ms", "-M", "1ms"], ["--stacks", "0"], ["--take", "x"], ["--hist", "--format", "folded"]):
+                 ["-m", "2ms", "-M", "1ms"], ["--stacks", "0"], ["--take", "x"], ["--hist", "--format", "folded"], ["--kernel-threads-only", "-U"],
+                 ["-k"], ["-f"], ["--state", "2"]):
         p = subprocess.run([h.SFBPF, "offcpu"] + args + ["1"], capture_output=True, text=True, timeout=60)
         if p.returncode != 2 or not p.stderr:
             errors.append("%s: exit code %d" % (" ".join(args), p.returncode))
+    if subprocess.run([h.SFBPF, "offcpu", "-C", "8000", "1"], capture_output=True, timeout=60).returncode != 1:
+        errors.append("-C 8000: not refused")
+    text = subprocess.run([h.SFBPF, "offcpu", "--help"], capture_output=True, text=True, timeout=60).stdout
+    if re.search("^  -[Fce],", text, re.M) or not re.search("^  -C,", text, re.M):
+        errors.append("--help shows options that are refused, or not those of record")
     h.check("offcpu-usage", errors)
 
 

@@ -365,6 +365,14 @@ static int open_events(struct collector *c, struct collector_error *err)
 	return rc ? explain_events(c, rc, err) : 0;
 }
 
+static bool any_cpu(const struct num_cpus *cpus, int ncpus)
+{
+	for (uint32_t i = 0; cpus && i < (uint32_t)ncpus; i++)
+		if (num_cpus_has(cpus, i))
+			return true;
+	return !cpus;
+}
+
 struct collector *collector_new(const struct collector_opts *opts, struct modules *modules, struct collector_error *err)
 {
 	struct rlimit files = { 0 };
@@ -391,6 +399,8 @@ struct collector *collector_new(const struct collector_opts *opts, struct module
 	}
 	if (c->ncpus < 1) {
 		fail(err, 1, "cannot tell the number of CPUs");
+	} else if (!any_cpu(opts->cpus, c->ncpus)) {
+		fail(err, 1, "none of the chosen CPUs is online");
 	} else if (!load(c, err) && !set_up(c, err) && (c->offcpu || !open_events(c, err))) {
 		/* Now: it takes CAP_SYS_ADMIN, which does not stay. */
 		if (opts->count_run_time || opts->want_cost)
