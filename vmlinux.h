@@ -185,6 +185,9 @@ struct cfs_rq {
 struct sched_entity {
 	struct cfs_rq *cfs_rq;
 };
+struct sched_info {
+	unsigned long long last_arrival;
+};
 struct thread_struct {
 	unsigned long sp;	/* x86 */
 };
@@ -196,6 +199,7 @@ struct task_struct {
 	int on_cpu;
 	struct mm_struct *mm;
 	struct sched_entity se;
+	struct sched_info sched_info;
 	int exit_state;
 	int pid, tgid;
 	const struct cred *cred;

@@ -96,6 +96,7 @@ struct sf_scratch {
 	u32 hash_at, zero2;
 	u64 off_wakers[SF_OFF_CHAIN];	/* and of the stacks of who ended its block */
 	u64 off_acc;		/* blocked time of the thread that no sample stands for yet */
+	u64 off_next;		/* struct task_struct that sched_switch was last seen to switch to */
 	u64 off_task;		/* struct task_struct that is being switched to, and whose block counts; 0: none */
 	u64 off_blocked, off_waiting, off_stands_for;	/* what counts of it: struct off_block */
 	u32 n_beside, zero;	/* kernel frames at frames[SF_MAX_USER] */

@@ -31,4 +31,12 @@ static __always_inline u64 off_clock(const struct task_struct *prev)
 	return clock + off_lag;
 }
 
+/* When a task came to the CPU on which it is now, by the scheduler's own notes: for switches that were not seen. */
+static __always_inline u64 off_arrival(const struct task_struct *task)
+{
+	if (!bpf_core_field_exists(struct cfs_rq, rq) || !bpf_core_field_exists(struct sched_info, last_arrival))
+		return bpf_ktime_get_ns();
+	return task->sched_info.last_arrival + off_lag;
+}
+
 #endif

@@ -155,6 +155,14 @@ static __always_inline void off_kernel_of_next(struct sf_scratch *s, u32 slot, s
 		again_keep_kernel(slot);
 }
 
+/* The same of the current task, which was not seen to be switched to. */
+static __always_inline void off_kernel_of_back(struct sf_scratch *s, u32 slot, struct task_struct *task)
+{
+	s->off_lazy = OFF_LAZY_KERNEL;
+	off_take_kernel_beside(s, task);
+	off_hash_kernel(s, slot, SF_MAX_USER, s->n_beside);
+}
+
 /* Behind the user part of the current task. */
 static __always_inline void off_kernel_from_beside(struct sf_scratch *s)
 {

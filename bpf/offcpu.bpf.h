@@ -207,9 +207,35 @@ static __always_inline bool off_chosen(struct sf_off_task *t, struct off_block *
 	return true;
 }
 
+/* Whether the block of a task that is back since `now` counts, and what of it. */
+static __always_inline bool off_over(struct sf_off_task *t, u64 now, struct off_block *b)
+{
+	u64 since = t->since;
+
+	if (since == OFF_ON || !off_close(t, since) || since == OFF_UNSEEN || (cfg_off_chains && t->unwanted))
+		return false;
+	return off_measure(t, since, now, b) && off_here(bpf_get_smp_processor_id());
+}
+
+/* off_switched_to was not run for the current task: it does now what is left to do. false: nothing. */
+static __always_inline bool off_back_unseen(struct sf_scratch *s, u32 slot, struct task_struct *task)
+{
+	struct sf_off_task *t = off_task(task);
+	struct off_block b;
+
+	if (!t || !off_over(t, off_arrival(task), &b) || !off_chosen(t, &b))
+		return false;
+	s->off_blocked = b.blocked;
+	s->off_waiting = b.waiting;
+	s->off_stands_for = b.times;
+	off_kernel_of_back(s, slot, task);
+	return true;
+}
+
 /*
  * ctx: whether another task ran meanwhile. Interrupts are on, preemption is off; current is the one that is back, and was
- * switched to on this CPU: off_switched_to has closed its block and taken the kernel part.
+ * switched to on this CPU: off_switched_to has closed its block and taken the kernel part. Unless that switch was not shown to us:
+ * there are kernels (Firecracker's guests, 6.18) in which some tasks leave without sched_switch.
  */
 SEC("?tp_btf/sched_exit_tp")
 int off_back(u64 *ctx)
@@ -219,11 +245,18 @@ int off_back(u64 *ctx)
 	struct sf_scratch *s = scratch_of(slot);
 	struct sf_off_task *t;
 	struct off_block b;
+	bool seen;
 
-	if (!s || s->off_task != task)
+	if (!s)
+		return 0;
+	seen = s->off_next == task;
+	if (seen && s->off_task != task)
 		return 0;
 	began = off_cost_begin(0, 1);
+	s->off_next = task;
 	s->off_task = 0;
+	if (!seen && !off_back_unseen(s, slot, bpf_get_current_task_btf()))
+		return 0;
 	t = off_task(bpf_get_current_task_btf());
 	if (!t || off_take_back(slot))
 		return 0;
@@ -273,19 +306,12 @@ static __always_inline void off_switched_to(struct task_struct *next, u64 now)
 {
 	struct sf_off_task *t = next->pid ? off_task(next) : NULL;
 	u32 slot = OFF_SLOT_SELF;
-	struct sf_scratch *s;
+	struct sf_scratch *s = scratch_of(slot);
 	struct off_block b;
-	u64 since;
 
-	if (!t)
-		return;
-	since = t->since;
-	if (since == OFF_ON || !off_close(t, since) || since == OFF_UNSEEN || (cfg_off_chains && t->unwanted))
-		return;
-	if (!off_measure(t, since, now, &b) || !off_here(bpf_get_smp_processor_id()))
-		return;
-	s = scratch_of(slot);
-	if (!s)
+	if (s && !cfg_off_at_leave)
+		*(volatile u64 *)&s->off_next = (u64)next;
+	if (!s || !t || !off_over(t, now, &b))
 		return;
 	if (cfg_off_at_leave) {
 		off_count_by_hash(s, slot, next, t, &b);
@@ -328,18 +354,22 @@ static __always_inline void off_switched(u64 *ctx)
 	struct task_struct *prev = (struct task_struct *)ctx[1];
 	u64 task = bpf_get_current_task();
 	u32 state = off_state(ctx[0] & 1, ctx[3]);
+	bool wanted, counts = off_tracks(state) && !(ctx[3] & OFF_TASK_DEAD);
 	u64 now = off_clock(prev);
 	struct sf_off_task *t;
-	bool wanted;
 
 	off_switched_to((struct task_struct *)ctx[2], now);
-	if (!off_tracks(state) || (ctx[3] & OFF_TASK_DEAD) || !prev->pid)
+	if (!(counts || cfg_off_at_leave) || !prev->pid)
 		return;
 	wanted = off_kind_wanted(task) && task_wanted(task, prev->tgid, prev->pid);
 	if (!wanted && !cfg_off_chains)
 		return;
 	t = off_task(prev);
 	if (!t)
+		return;
+	if (cfg_off_at_leave && t->since != OFF_ON)	/* its way back was not seen: see off_back */
+		off_switched_to(prev, off_arrival(prev));
+	if (!counts)
 		return;
 	t->state = state;
 	t->woken = 0;

@@ -215,7 +215,7 @@ int on_free(u64 *ctx)
 	return 0;
 }
 
-/* Before sampling starts: every file that some process has mapped executable, once. Records are struct sf_need. */
+/* Every file that some process has mapped executable, once: before sampling starts, and of a command when it has. Records are struct sf_need. */
 SEC("iter/task_vma")
 int mapped_files(struct bpf_iter__task_vma *ctx)
 {
@@ -224,7 +224,7 @@ int mapped_files(struct bpf_iter__task_vma *ctx)
 	struct sf_need need;
 	u64 inode;
 	struct sf_module *m;
-	bool is_new = false;
+	bool is_new = false;	/* or to be asked for again */
 	u32 why, pid;
 
 	/* As plain numbers: kload() computes addresses, which the verifier does not allow on typed pointers. */
@@ -239,7 +239,11 @@ int mapped_files(struct bpf_iter__task_vma *ctx)
 	if (!inode)
 		return 0;
 	inode_key(inode, &key);
-	m = module_known(&key) ? NULL : module_new(&key, task_owner(task), &is_new, &why);
+	m = module_known(&key);
+	if (m)
+		is_new = retry_due(m);
+	else
+		m = module_new(&key, task_owner(task), &is_new, &why);
 	if (!m || !is_new)
 		return 0;
 	fill_need(&need, vma, inode, m, pid);

@@ -9,6 +9,7 @@
  *   fsync KB      write KB and fsync         wait USEC    waitpid for children that sleep USEC
  *   vfork USEC    vfork of a child that sleeps: uninterruptible
  *   still 0       asleep from start to end   mixed USEC   sleeps, and computes as long as it slept
+ *   busy 0        computes: more threads than CPUs wait for one
  *   relay USEC    four threads: the first sleeps and wakes the second, it the third, it the fourth
  *   spread USEC   sleeps at 200 depths in turn: as many stacks
  *   alike USEC    three sleeps each of 1, 2, 3 and 4 USEC in stacks that differ in one return address, or in the system call
@@ -134,6 +135,16 @@ static NOIPA unsigned long mixed_run(long usec)
 		while (now(CLOCK_THREAD_CPUTIME_ID) < end)
 			n++;
 	}
+	prog_keep(&n);
+	return n;
+}
+
+static NOIPA unsigned long busy_run(void)
+{
+	unsigned long n = 0;
+
+	while (!prog_stop)
+		n++;
 	prog_keep(&n);
 	return n;
 }
@@ -483,6 +494,8 @@ static void run(long i)
 		still_run();
 	else if (!strcmp(how, "mixed"))
 		mixed_run(param);
+	else if (!strcmp(how, "busy"))
+		busy_run();
 	else if (!strcmp(how, "epoll"))
 		epoll_run(param);
 	else if (!strcmp(how, "alike"))

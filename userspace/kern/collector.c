@@ -373,6 +373,14 @@ static int open_events(struct collector *c, struct collector_error *err)
 	return rc ? explain_events(c, rc, err) : 0;
 }
 
+static bool any_cpu(const struct num_cpus *cpus, int ncpus)
+{
+	for (uint32_t i = 0; cpus && i < (uint32_t)ncpus; i++)
+		if (num_cpus_has(cpus, i))
+			return true;
+	return !cpus;
+}
+
 struct collector *collector_new(const struct collector_opts *opts, struct modules *modules, struct collector_error *err)
 {
 	struct rlimit files = { 0 };
@@ -399,6 +407,8 @@ struct collector *collector_new(const struct collector_opts *opts, struct module
 	}
 	if (c->ncpus < 1) {
 		fail(err, 1, "cannot tell the number of CPUs");
+	} else if (!any_cpu(opts->cpus, c->ncpus)) {
+		fail(err, 1, "none of the chosen CPUs is online");
 	} else if (!load(c, err) && !set_up(c, err) && (c->offcpu || !open_events(c, err))) {
 		/* Now: it takes CAP_SYS_ADMIN, which does not stay. */
 		if (opts->count_run_time || opts->want_cost)
@@ -409,9 +419,15 @@ struct collector *collector_new(const struct collector_opts *opts, struct module
 	return NULL;
 }
 
-int collector_preload(struct collector *c)
+/*
+ * Hands every file that a process has mapped executable, and that has not been met before, to take(). Their number. pid 0: of all
+ * processes. The kernel waits for each one's mmap lock: one that is stuck in mmap() holds us up.
+ */
+static int list_mapped(struct collector *c, uint32_t pid, int (*take)(struct loader *l, const struct sf_need *need))
 {
-	struct bpf_link *link = bpf_program__attach_iter(c->skel->progs.mapped_files, NULL);
+	union bpf_iter_link_info info = { .task = { .pid = pid } };
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+	struct bpf_link *link = bpf_program__attach_iter(c->skel->progs.mapped_files, pid ? &opts : NULL);
 	struct sf_need buf[64];
 	int fd, n = 0;
 	ssize_t got;
@@ -428,15 +444,27 @@ int collector_preload(struct collector *c)
 		have += (size_t)got;
 		whole = have / sizeof(buf[0]);
 		for (i = 0; i < whole; i++, n++)
-			loader_load_now(c->loader, &buf[i]);
+			take(c->loader, &buf[i]);
 		have -= whole * sizeof(buf[0]);
 		memmove(buf, &buf[whole], have);
 	}
 	if (fd >= 0)
 		close(fd);
 	bpf_link__destroy(link);
+	return n;
+}
+
+int collector_preload(struct collector *c)
+{
+	int n = list_mapped(c, 0, loader_load_now);
+
 	loader_settle(c->loader);
 	return n;
+}
+
+void collector_look(struct collector *c, uint32_t pid)
+{
+	list_mapped(c, pid, loader_push);
 }
 
 /* A loader_unmapped_fn. Needs an iterator over the files of one process (kernel 6.1): our own, which keeps all files open. */

@@ -70,6 +70,8 @@ struct collector_error {
 struct collector *collector_new(const struct collector_opts *opts, struct modules *modules, struct collector_error *err);
 /* Converts the files that running processes have mapped. Returns their number. */
 int collector_preload(struct collector *c);
+/* While it samples: what the process has mapped since it began is converted before the first stack comes through it. */
+void collector_look(struct collector *c, uint32_t pid);
 bool collector_add_pid(struct collector *c, uint32_t pid);
 /* Starts sampling. 0, or the exit code with *err filled. */
 int collector_attach(struct collector *c, struct collector_error *err);

@@ -16,6 +16,8 @@
 
 enum { OPT_STATE = OPT_TOOL, OPT_WAKERS, OPT_CHAINS, OPT_HIST, OPT_THREADS, OPT_STACKS, OPT_PERIOD, OPT_THIN, OPT_WHERE, OPT_KTHREADS, OPT_UTHREADS };
 
+#define ON_CPU "Fce"	/* common options that have no meaning here */
+
 static const struct option_spec options[] = {
 	{ 'm', "min-block-time", "TIME", "only blocks that last at least so long (100us, 5ms; 250: microseconds)" },
 	{ 'M', "max-block-time", "TIME", "only blocks that last at most so long" },
@@ -26,8 +28,8 @@ static const struct option_spec options[] = {
 	{ OPT_CHAINS, "chains", NULL, "with --wakers: and behind it those that had woken the waker, three in all" },
 	{ OPT_HIST, "hist", NULL, "histograms of the block times of the stacks with most of it (text)" },
 	{ OPT_THREADS, "threads", NULL, "totals of each thread (text)" },
-	{ OPT_UTHREADS, "user-threads-only", NULL, "no kernel threads" },
-	{ OPT_KTHREADS, "kernel-threads-only", NULL, "only kernel threads" },
+	{ OPT_UTHREADS, "user-threads-only", NULL, "no kernel threads (-u in bcc's offcputime)" },
+	{ OPT_KTHREADS, "kernel-threads-only", NULL, "only kernel threads (-k there)" },
 	{ OPT_STACKS, "stacks", "N", "distinct stacks to count in the kernel at a time, and four times as many\n"
 	  "                                in all; more are sampled (default 32768)" },
 	{ OPT_PERIOD, "period", "TIME", "... one sample each so much of a thread's blocked time (default 1ms)" },
@@ -47,6 +49,7 @@ static const struct tool_spec spec = {
 		   "Formats as with record.",
 	.options = options,
 	.common = true,
+	.without = ON_CPU,
 	.examples = "  sudo sfbpf offcpu -p 1234 -o off.folded 10      one process, 10 seconds\n"
 		    "  sudo sfbpf offcpu -m 1ms --state D 10           uninterruptible for a millisecond or more\n"
 		    "  sudo sfbpf offcpu --wakers -- ./program arg     and who woke it\n",
@@ -57,7 +60,6 @@ struct offcpu_tool {
 	struct offcpu_opts opts;
 	struct blocks blocks;
 	uint64_t thin_ns;
-	const char *on_cpu_option;	/* one that has no meaning here */
 };
 
 static int take_states(const char *arg, uint32_t *ret)
@@ -139,7 +141,7 @@ static int take_option(struct offcpu_tool *t, int id, const char *arg)
 		o->user_threads = false;
 		return 0;
 	default:
-		if (id == 'F' || id == 'c' || id == 'e')
+		if (id < 256 && strchr(ON_CPU, id))
 			return complain(EXIT_USAGE, "-%c has no meaning here: nothing is sampled, all blocks are measured", id);
 		return oneshot_option(&t->one, id, arg);
 	}
@@ -161,6 +163,8 @@ static int parse(struct offcpu_tool *t, int argc, char **argv)
 		return complain(EXIT_USAGE, "-m is more than -M: no block lasts so");
 	if (!t->opts.kernel_threads && !t->opts.user_threads)
 		return complain(EXIT_USAGE, "--user-threads-only and --kernel-threads-only leave nothing");
+	if (!t->opts.user_threads && !t->one.common.collect.kernel)
+		return complain(EXIT_USAGE, "--kernel-threads-only and -U leave nothing: kernel threads have no user stacks");
 	err = oneshot_operands(&t->one, argc, argv);
 	t->one.common.collect.offcpu = &t->opts;
 	return err;

@@ -16,6 +16,8 @@
 #include "sym/dwarf_reader.h"
 
 #define POLL_MS 100
+#define FIRST_LOOK_MS 5
+#define LAST_LOOK_MS 2000
 
 static int open_debuginfod(struct oneshot *r)
 {
@@ -145,6 +147,7 @@ static bool targets_alive(const struct collector_opts *o)
 static int sample(struct oneshot *r, struct session *s)
 {
 	const volatile sig_atomic_t *stop = session_signals();
+	uint64_t look_ns = r->command ? FIRST_LOOK_MS * NUM_MS : UINT64_MAX;
 	int err;
 
 	/* Time is up: the command may have become another user. */
@@ -168,6 +171,13 @@ static int sample(struct oneshot *r, struct session *s)
 				break;
 			if ((r->duration_ns - run_ns) / NUM_MS < POLL_MS)
 				wait_ms = (int)((r->duration_ns - run_ns) / NUM_MS) + 1;
+		}
+		/* The command's libraries: its first block may be most of its time. */
+		if (run_ns >= look_ns) {
+			collector_look(s->collector, (uint32_t)r->child.pid);
+			look_ns = look_ns < LAST_LOOK_MS * NUM_MS ? look_ns * 2 : UINT64_MAX;
+		} else if ((look_ns - run_ns) / NUM_MS < (uint64_t)wait_ms) {
+			wait_ms = (int)((look_ns - run_ns) / NUM_MS) + 1;
 		}
 		if (r->command && command_ended(&r->child))
 			break;

@@ -50,12 +50,15 @@ int complain(int code, const char *fmt, ...)
 	return code;
 }
 
-static void help_table(FILE *f, const struct option_spec *spec)
+/* without: letters of options to leave out, or NULL. */
+static void help_table(FILE *f, const struct option_spec *spec, const char *without)
 {
 	for (; spec && spec->id; spec++) {
 		char left[64];
 		int n = 0;
 
+		if (without && spec->id < 256 && strchr(without, spec->id))
+			continue;
 		n += spec->id < 256 ? snprintf(left, sizeof(left), "-%c", spec->id) : snprintf(left, sizeof(left), "  ");
 		if (spec->name)
 			n += snprintf(left + n, sizeof(left) - (size_t)n, "%s --%s", spec->id < 256 ? "," : " ", spec->name);
@@ -68,9 +71,9 @@ static void help_table(FILE *f, const struct option_spec *spec)
 static void print_help(const struct tool_spec *tool, FILE *f)
 {
 	fprintf(f, "usage: sfbpf %s\n\n%s\n\noptions:\n", tool->usage, tool->summary);
-	help_table(f, tool->options);
+	help_table(f, tool->options, NULL);
 	if (tool->common)
-		help_table(f, common_options);
+		help_table(f, common_options, tool->without);
 	fputs("  -h, --help                    this text\n      --version                 the version\n", f);
 	if (tool->examples)
 		fprintf(f, "\nexamples:\n%s", tool->examples);

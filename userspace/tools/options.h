@@ -38,6 +38,7 @@ struct tool_spec {
 	const char *name, *usage, *summary;
 	const struct option_spec *options;	/* the tool's own */
 	bool common;				/* takes common_options too */
+	const char *without;			/* those of them that it refuses, by letter; NULL: none */
 	const char *examples;
 };
 
