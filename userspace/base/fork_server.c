@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/jail.h"
+#include "base/num.h"
 #include "base/privs.h"
 
 #define MAX_FDS 2
@@ -94,9 +95,9 @@ static size_t take_fds(struct msghdr *m, int *fds, size_t nfds)
 	return got;
 }
 
-int fork_receive(int sock, void *data, size_t len, int *ret_fds, size_t nfds, int flags)
+int fork_receive_most(int sock, void *data, size_t least, size_t most, int *ret_fds, size_t nfds, int flags)
 {
-	struct iovec io = { data, len };
+	struct iovec io = { data, most };
 	union control control;
 	struct msghdr m = { .msg_iov = &io, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control) };
 	size_t got;
@@ -108,11 +109,31 @@ int fork_receive(int sock, void *data, size_t len, int *ret_fds, size_t nfds, in
 	if (n < 0)
 		return -errno;
 	got = take_fds(&m, ret_fds, nfds);
-	if (n && (size_t)n == len && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && got == nfds)
+	if (n && (size_t)n >= least && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && got == nfds)
 		return 0;
 	while (got)
 		close(ret_fds[--got]);
 	return n ? -EBADMSG : -EPIPE;
+}
+
+int fork_receive(int sock, void *data, size_t len, int *ret_fds, size_t nfds, int flags)
+{
+	return fork_receive_most(sock, data, len, len, ret_fds, nfds, flags);
+}
+
+int fork_receive_until(int sock, void *data, size_t len, int *ret_fds, size_t nfds, uint64_t until_ns)
+{
+	struct pollfd p = { .fd = sock, .events = POLLIN };
+	uint64_t now;
+	int err;
+
+	while ((err = fork_receive(sock, data, len, ret_fds, nfds, MSG_DONTWAIT)) == -EAGAIN) {
+		now = clock_ns(CLOCK_MONOTONIC);
+		if (now >= until_ns)
+			return -ETIMEDOUT;
+		poll(&p, 1, (int)((until_ns - now) / NUM_MS) + 1);
+	}
+	return err;
 }
 
 /* ---- The server's process ---- */

@@ -232,7 +232,7 @@ static void keep_memory(struct agent *a)
 		exit(EXIT_FAILED);
 	}
 	symbolizer_set_kernel_names(fresh, collector_kernel_name, s->collector);
-	symbolizer_set_reader(fresh, s->reader);
+	symbolizer_set_reader(fresh, s->reader, s->paths);
 	symbolizer_set_redact(fresh, (enum redact)a->cfg->redact);
 	s->symbols = fresh;
 }

@@ -90,17 +90,19 @@ int session_open(struct session *s, const struct collector_opts *opts)
 			return complain(EXIT_FAILED, "cannot start a process: %s", strerror(-err));
 	}
 	s->left_limit = LEFT_MIN;
-	s->reader = elf_reader_new(with_servers.servers->parsers, elf_child_main);
+	patience_init(&s->patience);
+	s->reader = elf_reader_new(with_servers.servers->parsers, elf_child_main, &s->patience);
+	s->paths = path_opener_new(with_servers.servers->openers, path_child_main, &s->patience);
 	s->modules = modules_new();
 	s->symbols = s->modules ? symbolizer_new(s->modules) : NULL;
 	s->profile = profile_new();
-	if (!s->reader || !s->symbols || !s->profile)
+	if (!s->reader || !s->paths || !s->symbols || !s->profile)
 		return complain(EXIT_FAILED, "out of memory");
 	s->collector = collector_new(&with_servers, s->modules, &why);
 	if (!s->collector)
 		return complain(why.exit_code, "%s", why.text);
 	symbolizer_set_kernel_names(s->symbols, collector_kernel_name, s->collector);
-	symbolizer_set_reader(s->symbols, s->reader);
+	symbolizer_set_reader(s->symbols, s->reader, s->paths);
 	files = collector_preload(s->collector);
 	if (opts->verbose) {
 		struct collector_counters c;
@@ -150,6 +152,7 @@ int session_poll(struct session *s, int timeout_ms)
 {
 	follow_cpus(s);
 	elf_reader_rest(s->reader);
+	path_opener_rest(s->paths);
 	return collector_poll(s->collector, timeout_ms, s->take ? s->take : on_sample, s->take ? s->take_ctx : s);
 }
 
@@ -196,7 +199,7 @@ void session_stop(struct session *s)
 
 	if (!s->collector || s->end_ns)
 		return;
-	elf_reader_take_time(s->reader);
+	s->patience.unhurried = true;
 	s->end_ns = session_now();	/* before: for off-CPU, the detaching takes a look at all threads */
 	collector_detach(s->collector);
 	session_poll(s, 0);
@@ -215,11 +218,14 @@ void session_parsers(const struct session *s, const struct collector_counters *c
 {
 	const struct loader_parser_totals *tables = &c->loader.parser;
 	struct elf_reader_totals names;
+	struct path_opener_totals paths;
 
 	elf_reader_totals(s->reader, &names);
+	path_opener_totals(s->paths, &paths);
 	*ret = (struct session_parsers){
-		.died = tables->died + names.died, .late = tables->late + names.late, .failed = tables->failed + names.failed,
-		.deferred = names.deferred, .cut = names.cut, .cpu_ns = tables->cpu_ns + names.cpu_ns,
+		.died = tables->died + names.died + paths.died, .late = tables->late + names.late + paths.late,
+		.failed = tables->failed + names.failed + paths.failed, .deferred = names.deferred + paths.deferred, .cut = names.cut,
+		.cpu_ns = tables->cpu_ns + names.cpu_ns + paths.cpu_ns,
 	};
 }
 
@@ -269,6 +275,7 @@ void session_close(struct session *s)
 	collector_free(s->collector);
 	symbolizer_free(s->symbols);
 	elf_reader_free(s->reader);
+	path_opener_free(s->paths);
 	profile_free(s->profile);
 	modules_free(s->modules);
 	loader_servers_stop(&s->servers);

@@ -15,7 +15,9 @@
 
 struct session {
 	struct loader_servers servers;	/* ours, if the options had none */
+	struct patience patience;	/* with these two, of the thread that names */
 	struct elf_reader *reader;	/* of the files that names are in */
+	struct path_opener *paths;	/* of those that are not mapped */
 	struct modules *modules;
 	struct collector *collector;
 	struct symbolizer *symbols;
