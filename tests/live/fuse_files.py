@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A file system in user space, without libfuse: fuse_files.py MOUNTPOINT FILE NAME=SILENCE...
 
-Under each NAME lies FILE. SILENCE is what is never answered to a process called sfbpf*: open, read, flush, or none. Everybody else gets answers. Prints
-a line when it is mounted; when it ends, so does the file system, and whoever waits gets an error.
+Under each NAME lies FILE. SILENCE is what is never answered to a process called sfbpf*: lookup (of any name), open, read, flush, or none. Everybody else
+gets answers. Prints a line when it is mounted; when it ends, so does the file system, and whoever waits gets an error.
 """
 
 import ctypes
@@ -13,7 +13,7 @@ import struct
 import sys
 
 LOOKUP, FORGET, GETATTR, OPEN, READ, STATFS, RELEASE, FLUSH, INIT, ACCESS = 1, 2, 3, 14, 15, 17, 18, 25, 26, 34
-NAMES = {OPEN: "open", READ: "read", FLUSH: "flush"}
+NAMES = {LOOKUP: "lookup", OPEN: "open", READ: "read", FLUSH: "flush"}
 ENOENT, ENOSYS = 2, 38
 DIRECT_IO = 1	# each read comes here
 MINOR = 31
@@ -42,7 +42,7 @@ class Files:
     def answer(self, opcode, node, pid, body):
         """bytes, an errno, or None: no answer"""
         strange = comm_of(pid).startswith("sfbpf")
-        if node > 1 and strange and self.silence[node - 2] == NAMES.get(opcode, ""):
+        if strange and self.silence[max(node - 2, 0)] == NAMES.get(opcode, ""):
             return None
         if opcode == INIT:
             return struct.pack("<IIIIHHIIHHI28x", 7, MINOR, 1 << 16, 0, 8, 6, 1 << 16, 1, 16, 0, 0)

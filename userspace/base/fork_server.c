@@ -13,11 +13,11 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/child_end.h"
 #include "base/clock.h"
 #include "base/jail.h"
 #include "base/num.h"
@@ -25,7 +25,6 @@
 
 #define MAX_FDS 2
 #define ANSWER_S 10	/* for a fork; a server that does not answer for so long is given up */
-#define DEATH_MS 100	/* a child that was killed is gone by then, unless it waits in the kernel for a file system that does not answer */
 #define MAX_STUCK 32	/* such children; with more there are no new ones */
 
 struct fork_server {
@@ -188,20 +187,11 @@ static void bury(struct stuck *stuck)
 /* Its status; -1: not known, or it cannot end yet. */
 static int end_child(pid_t pid, struct stuck *stuck)
 {
-	struct pollfd p = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
-	int status = -1;
-	pid_t ended;
+	int status;
 
-	kill(pid, SIGKILL);
-	if (p.fd >= 0) {
-		poll(&p, 1, DEATH_MS);
-		close(p.fd);
-	}
-	/* Kernels that cannot wait for a while (before 5.3) wait until it is over. */
-	ended = waitpid(pid, &status, p.fd >= 0 ? WNOHANG : 0);
-	if (!ended && stuck->n < MAX_STUCK)
+	if (!child_kill(pid, &status) && stuck->n < MAX_STUCK)
 		stuck->pids[stuck->n++] = pid;
-	return ended == pid ? status : -1;
+	return status;
 }
 
 static _Noreturn void serve(int sock)
