@@ -214,7 +214,7 @@ void session_stop(struct session *s)
 	}
 }
 
-void session_parsers(const struct session *s, const struct collector_counters *c, struct session_parsers *ret)
+struct run_parsers session_parsers(const struct session *s, const struct collector_counters *c)
 {
 	const struct loader_parser_totals *tables = &c->loader.parser;
 	struct elf_reader_totals names;
@@ -222,7 +222,7 @@ void session_parsers(const struct session *s, const struct collector_counters *c
 
 	elf_reader_totals(s->reader, &names);
 	path_opener_totals(s->paths, &paths);
-	*ret = (struct session_parsers){
+	return (struct run_parsers){
 		.died = tables->died + names.died + paths.died, .late = tables->late + names.late + paths.late,
 		.failed = tables->failed + names.failed + paths.failed, .deferred = names.deferred + paths.deferred, .cut = names.cut,
 		.cpu_ns = tables->cpu_ns + names.cpu_ns + paths.cpu_ns,
@@ -232,12 +232,10 @@ void session_parsers(const struct session *s, const struct collector_counters *c
 void session_stats(struct session *s, const struct profile *profile, struct run_stats *ret)
 {
 	struct collector_counters c;
-	struct session_parsers parsers;
 	struct rusage ru;
 
 	memset(ret, 0, sizeof(*ret));
 	collector_counters(s->collector, &c);
-	session_parsers(s, &c, &parsers);
 	profile_account(profile, s->modules, &ret->account);
 	ret->duration_s = (double)((s->end_ns ? s->end_ns : session_now()) - s->start_ns) / 1e9;
 	ret->samples = c.taken;
@@ -256,16 +254,12 @@ void session_stats(struct session *s, const struct profile *profile, struct run_
 	ret->tables.full = c.tables.full;
 	ret->tables.turns = c.tables.turns;
 	ret->tables.build_ms = (double)c.loader.build_ns / 1e6;
-	ret->parsers.died = parsers.died;
-	ret->parsers.late = parsers.late;
-	ret->parsers.failed = parsers.failed;
-	ret->parsers.deferred = parsers.deferred;
-	ret->parsers.cut = parsers.cut;
+	ret->parsers = session_parsers(s, &c);
 	ret->programs = s->programs;
 	ret->nprograms = s->nprograms;
 	if (!getrusage(RUSAGE_SELF, &ru)) {
 		ret->self.cpu_ms = (double)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1e3 +
-				   (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e3 + (double)parsers.cpu_ns / 1e6;
+				   (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e3 + (double)ret->parsers.cpu_ns / 1e6;
 		ret->self.rss_peak_kb = (uint64_t)ru.ru_maxrss;
 	}
 }

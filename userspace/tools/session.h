@@ -34,13 +34,6 @@ struct session {
 	size_t nprograms;
 };
 
-/* Of all processes that read files. */
-struct session_parsers {
-	uint64_t died, late, failed;	/* as struct loader_parser_totals */
-	uint64_t deferred, cut;		/* as struct elf_reader_totals */
-	uint64_t cpu_ns;
-};
-
 /* Loads and preloads; samples nothing yet. 0, or the exit code after having said why. */
 int session_open(struct session *s, const struct collector_opts *opts);
 /* Gives up all privileges but those that are needed from here on, then starts to sample. */
@@ -57,7 +50,7 @@ void session_sweep(struct session *s, void (*see)(void *ctx, const struct module
 void session_stop(struct session *s);
 /* The account so far; account is that of `profile`. */
 void session_stats(struct session *s, const struct profile *profile, struct run_stats *ret);
-void session_parsers(const struct session *s, const struct collector_counters *c, struct session_parsers *ret);
+struct run_parsers session_parsers(const struct session *s, const struct collector_counters *c);
 void session_close(struct session *s);
 
 uint64_t session_now(void);		/* CLOCK_MONOTONIC, ns */

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "out/out.h"
 #include "prof/profile.h"
 #include "tui/blocked.h"
 #include "tui/calltree.h"
@@ -61,8 +62,7 @@ struct ui_gauges {			/* what the header says besides the window */
 	const char *what;		/* "cpu-clock 99 Hz, all processes" */
 	uint64_t rss_kb, table_files, table_bytes, table_limit;
 	uint64_t table_evicted, table_refused;	/* since the start: tables taken away; new files beyond what a user is granted */
-	uint64_t names_lost;		/* times that names were put off because their files take too long; functions beyond what is read of a file */
-	uint64_t parsers_ended, parsers_failed;	/* processes that read files and died, or took too long; files lost so */
+	struct run_parsers parsers;
 	double full_rate;		/* samples a second if all CPUs were busy; 0: not known */
 	unsigned int ncpus;		/* possible ones */
 };
