@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/full_io.h"
+#include "base/clock.h"
 #include "base/privs.h"
 #include "base/sealed_file.h"
 #include "kern/caps.h"
@@ -30,7 +30,7 @@ static int open_mapped(const struct open_ask *ask, const char *link, struct stat
 
 	if (fd < 0)
 		return -errno;
-	mtime_ns = fstat(fd, st) ? 0 : (uint64_t)st->st_mtim.tv_sec * 1000000000ull + (uint64_t)st->st_mtim.tv_nsec;
+	mtime_ns = fstat(fd, st) ? 0 : clock_timespec_ns(st->st_mtim);
 	/* File systems that stack or snapshot may show another inode number; then the time must agree. */
 	if (!mtime_ns || !S_ISREG(st->st_mode) || (st->st_ino != ask->ino && mtime_ns != ask->mtime_ns)) {
 		close(fd);

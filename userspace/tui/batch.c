@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/json.h"
+#include "base/num.h"
 #include "base/text.h"
 #include "tui/rows.h"
 
@@ -46,7 +47,7 @@ static int finish(FILE *f, int err)
 
 static void put_head(const struct ui *ui, const struct batch_page *page, FILE *f)
 {
-	time_t seconds = (time_t)(page->unix_ns / 1000000000ull);
+	time_t seconds = (time_t)(page->unix_ns / NUM_S);
 	const struct live_sum *sum = &ui->sum;
 	char when[40] = "?";
 	struct tm tm;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "base/text.h"
 
 struct layout screen_layout(enum view view, int w, int h)
@@ -327,7 +328,7 @@ static void state_text(const struct ui *ui, const struct layout *l, char *dst, s
 		ADD("  idle hidden");
 	if (pos->follow)
 		ADD("  following");
-	if (ui->delay_ns != 1000000000ull)
+	if (ui->delay_ns != NUM_S)
 		ADD("  every %gs", (double)ui->delay_ns / 1e9);
 	if (ui->view == VIEW_FLAME || !ui->nrows)
 		return;

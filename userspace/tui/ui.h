@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/num.h"
 #include "out/out.h"
 #include "prof/profile.h"
 #include "tui/blocked.h"
@@ -24,8 +25,8 @@
 #include "tui/live.h"
 #include "prof/selection.h"
 
-#define UI_DELAY_MIN 100000000ull		/* ns */
-#define UI_DELAY_MAX 3600000000000ull
+#define UI_DELAY_MIN (100 * NUM_MS)
+#define UI_DELAY_MAX (3600 * NUM_S)
 
 enum column {
 	COL_SELF, COL_TOTAL, COL_KERNEL, COL_DIFF, COL_MODULE, COL_FUNCTION,
