@@ -168,7 +168,7 @@ SILENCES = ["none", "open", "read", "flush"]
 class FileSystem:
     """A user's own (fuse_files.py): answers everybody but sfbpf, which waits for ever for one kind of request."""
 
-    def __init__(self, silence):
+    def __init__(self, silence, program=True):
         if not os.path.exists("/dev/fuse"):
             raise h.Skip("there is no /dev/fuse")
         self.where = h.tmpfile("fuse-" + silence)
@@ -178,11 +178,12 @@ class FileSystem:
                                "%s=%s" % (name, silence)], stdout=subprocess.PIPE)
         if not self.daemon.stdout.readline():
             raise h.Skip("no file system can be mounted")
-        self.program = h.start(["nice", os.path.join(self.where, name), "0", "60"])
+        self.program = h.start(["nice", os.path.join(self.where, name), "0", "60"]) if program else None
 
     def stop(self):
         subprocess.run(["umount", "-l", self.where], check=False)
-        h.stop(self.program)
+        if self.program:
+            h.stop(self.program)
         h.stop(self.daemon)
 
 
@@ -372,4 +373,53 @@ def check_silent_names(name):
     h.check(name, errors)
 
 
-h.run_checks([check_cost, check_files, check_silent_files, check_silent_names])
+# Waits in mmap(2), with its mappings locked, until a page of the file that it has written to is stored.
+LOCKER = """import ctypes, mmap, os, sys
+libc = ctypes.CDLL(None)
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+m = mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 4096)
+m[0] = 1
+again = os.open(sys.argv[1], os.O_RDONLY)
+print("now", flush=True)
+libc.mmap(None, 4096, mmap.PROT_READ, mmap.MAP_PRIVATE, again, 0)
+"""
+
+
+def check_silent_mappings(name):
+    """The list of mapped files is not waited for when a process keeps its mappings locked; what it lacks is loaded when it is sampled."""
+    system = FileSystem("write", program=False)
+    bystander = h.start(["nice", h.link_program("rec", "bystander"), "0", "60"])
+    tool = locker = None
+    try:
+        locker = h.start(["python3", "-c", LOCKER, os.path.join(system.where, "fs-write")], stdout=subprocess.PIPE)
+        locker.stdout.readline()
+        time.sleep(0.5)
+        with open("/proc/%d/stat" % locker.pid) as f:
+            if f.read().rsplit(") ", 1)[1][0] != "D":
+                raise h.Skip("its mappings are not locked here")
+        folded, stats, begin = h.tmpfile("locked.folded"), h.tmpfile("locked.json"), time.monotonic()
+        tool = h.start([h.SFBPF, "record", "-F", "199", "-o", folded, "--stats", stats, "3"])
+        errors = ended(tool, 16, "record")
+        h.note("a record of 3 s took %.1f s" % (time.monotonic() - begin))
+    finally:
+        # At once: whoever asks for processes' command lines waits, too.
+        system.stop()
+        if locker:
+            h.stop(locker)
+        if tool and tool.poll() is None:
+            h.stop(tool)
+    if not errors:
+        with open(stats, encoding="utf-8") as f:
+            account = json.load(f)
+        mine = [s for s in h.read_folded(folded) if s.comm == "bystander"]
+        whole = sum(s.count for s in mine if not h.reason(s) and any(f.startswith("rec_") for f in s.frames))
+        h.note("bystander: %d of %d stacks are complete, with names; %s" % (whole, h.total(mine), account["parsers"]))
+        if not mine or whole < 0.8 * h.total(mine):
+            errors.append("bystander: %d of %d stacks are complete; %s" % (whole, h.total(mine), h.worst(mine)))
+        if account["parsers"]["late"] != 1:
+            errors.append("%s" % account["parsers"])
+    h.stop(bystander)
+    h.check(name, errors)
+
+
+h.run_checks([check_cost, check_files, check_silent_files, check_silent_names, check_silent_mappings])

@@ -18,6 +18,7 @@
 
 #include "kern/caps.h"
 #include "kern/collector_internal.h"
+#include "kern/iter_reader.h"
 #include "nocast.skel.h"
 #include "plain.skel.h"
 
@@ -401,34 +402,38 @@ struct collector *collector_new(const struct collector_opts *opts, struct module
 	return NULL;
 }
 
+struct preload {
+	struct loader *loader;
+	int n;
+};
+
+static void preload_file(void *ctx, const void *record)
+{
+	struct preload *p = ctx;
+
+	loader_load_now(p->loader, record);
+	p->n++;
+}
+
+/* What is not listed here, because the list ended early, is loaded when it is sampled. */
 int collector_preload(struct collector *c)
 {
 	struct bpf_link *link = bpf_program__attach_iter(c->skel->progs.mapped_files, NULL);
-	struct sf_need buf[64];
-	int fd, n = 0;
-	ssize_t got;
+	struct preload p = { .loader = c->loader };
+	int fd, err = 0;
 
 	if (!link)
 		return 0;
 	fd = bpf_iter_create(bpf_link__fd(link));
-	/* Records are never torn: the iterator's buffer is a multiple of nothing, so gather whole ones. */
-	size_t have = 0;
-
-	while (fd >= 0 && (got = read(fd, (char *)buf + have, sizeof(buf) - have)) > 0) {
-		size_t i, whole;
-
-		have += (size_t)got;
-		whole = have / sizeof(buf[0]);
-		for (i = 0; i < whole; i++, n++)
-			loader_load_now(c->loader, &buf[i]);
-		have -= whole * sizeof(buf[0]);
-		memmove(buf, &buf[whole], have);
-	}
-	if (fd >= 0)
+	if (fd >= 0) {
+		err = iter_read(c->opts.servers->openers, fd, sizeof(struct sf_need), preload_file, &p);
 		close(fd);
+	}
+	c->lists_late += err == -ETIMEDOUT;
+	c->lists_died += err == -ECHILD;
 	bpf_link__destroy(link);
 	loader_settle(c->loader);
-	return n;
+	return p.n;
 }
 
 /* A loader_unmapped_fn. Needs an iterator over the files of one process (kernel 6.1): our own, which keeps all files open. */
