@@ -3,7 +3,9 @@
 """Processes that want to mislead, stall or break whoever unwinds them: everybody else's stacks stay complete, a sample's cost and sfbpf's
 memory stay bounded."""
 
+import json
 import os
+import shutil
 import signal
 import struct
 import subprocess
@@ -166,7 +168,7 @@ SILENCES = ["none", "open", "read", "flush"]
 class FileSystem:
     """A user's own (fuse_files.py): answers everybody but sfbpf, which waits for ever for one kind of request."""
 
-    def __init__(self, silence):
+    def __init__(self, silence, program=True):
         if not os.path.exists("/dev/fuse"):
             raise h.Skip("there is no /dev/fuse")
         self.where = h.tmpfile("fuse-" + silence)
@@ -176,11 +178,12 @@ class FileSystem:
                                "%s=%s" % (name, silence)], stdout=subprocess.PIPE)
         if not self.daemon.stdout.readline():
             raise h.Skip("no file system can be mounted")
-        self.program = h.start(["nice", os.path.join(self.where, name), "0", "60"])
+        self.program = h.start(["nice", os.path.join(self.where, name), "0", "60"]) if program else None
 
     def stop(self):
         subprocess.run(["umount", "-l", self.where], check=False)
-        h.stop(self.program)
+        if self.program:
+            h.stop(self.program)
         h.stop(self.daemon)
 
 
@@ -238,4 +241,185 @@ def check_silent_files(name):
     h.check(name, errors)
 
 
-h.run_checks([check_cost, check_files, check_silent_files])
+# ---- and paths below the roots of processes that lead there ------------------------------------------------
+
+PATH_SILENCES = ["none", "lookup", "open", "read", "flush"]
+JIT_AT = 0x700000000000
+HIDDEN = """#include <string.h>
+#include <sys/mman.h>
+#define SPIN for (volatile int i = 0; i < 100000; i++) ;
+__attribute__((noinline, noclone)) void hidden_%s(void (*f)(void)) { SPIN f(); SPIN }
+__attribute__((noinline, noclone)) void made(void) { SPIN }
+int main(void)
+{
+	void *p = mmap((void *)%#x, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	memcpy(p, (void *)made, 256);
+	__builtin___clear_cache(p, (char *)p + 256);
+	for (;;) hidden_%s((void (*)(void))p);
+}
+"""
+
+
+class Container:
+    """A process in a root and mounts of its own. Its debug file and its perf map lie in file systems that do not answer sfbpf."""
+
+    def __init__(self, silence):
+        root = h.tmpfile("silent-root-" + silence)
+        shutil.rmtree(root, ignore_errors=True)	# the second try's
+        app, made = os.path.join(root, "fs-" + silence), os.path.join(root, "made")
+        for sub in ("tmp", "made"):
+            os.makedirs(os.path.join(root, sub))
+        with open(made + "/app.c", "w") as f:
+            f.write(HIDDEN % (silence, JIT_AT, silence))
+        command = ["gcc", "-O1", "-fno-omit-frame-pointer", "-fcf-protection=none", "-static", "-Wl,--build-id", "-o", app, made + "/app.c"]
+        if subprocess.run(command, check=False, capture_output=True).returncode:
+            raise h.Skip("no static libc")
+        out = subprocess.run(["readelf", "-n", app], capture_output=True, text=True, check=True).stdout
+        build_id = next(line.split()[-1] for line in out.splitlines() if "Build ID" in line)
+        subprocess.run(["objcopy", "--only-keep-debug", app, made + "/debug"], check=True)
+        subprocess.run(["strip", app], check=True)
+        debug = os.path.join(root, "usr/lib/debug/.build-id", build_id[:2])
+        os.makedirs(debug)
+        with open(made + "/map", "w") as f:
+            f.write("%x 1000 jitted_%s\n" % (JIT_AT, silence))
+        fuse = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fuse_files.py")
+        script = "%s %s %s/debug %s.debug=%s >%s/1 & %s %s/tmp %s/map perf-1.map=%s >%s/2 & " % (
+            fuse, debug, made, build_id[2:], silence, made, fuse, root, made, silence, made)
+        script += "while [ ! -s %s/1 ] || [ ! -s %s/2 ]; do sleep 0.1; done; exec unshare --pid --fork nice chroot %s /fs-%s" % (made, made, root, silence)
+        # One end of this is the end of all; and with its file systems, of who waits for them.
+        self.p = h.start(["unshare", "--mount", "sh", "-c", script])
+
+    def pid(self):
+        return next((p for p in h.family(self.p.pid) if h.comm(p).startswith("fs-")), 0)
+
+    def wait(self):
+        end = time.monotonic() + 10
+        while not self.pid():
+            if time.monotonic() > end:
+                raise h.Skip("no file system can be mounted in a namespace")
+            time.sleep(0.1)
+
+
+def ended(p, seconds, what):
+    try:
+        rc = p.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return ["%s: it did not end in %d s" % (what, seconds)]
+    return ["%s: exit code %d" % (what, rc)] if rc else []
+
+
+def silent_name_errors(stacks, stats):
+    errors = h.stats_errors(stats, stacks)
+    for silence in PATH_SILENCES:
+        mine = [s for s in stacks if s.comm == "fs-" + silence]
+        hidden, jitted = ([s for s in mine if any(name % silence in f for f in s.frames)] for name in ("hidden_%s", "jitted_%s_[j]"))
+        h.note("%s: of %d stacks %d have the debug file's name, %d the perf map's" % (silence, h.total(mine), h.total(hidden), h.total(jitted)))
+        if h.total(mine) < 20:
+            errors.append("%s: %d stacks" % (silence, h.total(mine)))
+        elif silence != "none" and (hidden or jitted):
+            errors.append("%s: it has names" % silence)
+        elif silence == "none" and (h.total(hidden) < 0.9 * h.total(mine) or h.total(jitted) < 0.1 * h.total(mine)):
+            errors.append("names of a file system that answers are missing: %s" % h.worst(mine))
+    other = [s for s in stacks if s.comm == "bystander"]
+    if not other or sum(s.count for s in other if any(f.startswith("rec_") for f in s.frames)) < 0.9 * h.total(other):
+        errors.append("the bystander has no names: %s" % h.worst(other))
+    if stats["parsers"]["late"] != 4 or stats["parsers"]["failed"] < 4 or stats["parsers"]["died"]:
+        errors.append("%s" % stats["parsers"])
+    return errors
+
+
+def check_silent_names(name):
+    """Debug files and perf maps below a process's root, in file systems that never answer: it costs their names, is counted, and all else goes on."""
+    if not shutil.which("unshare") or not shutil.which("gcc") or not os.path.exists("/dev/fuse"):
+        raise h.Skip("no unshare, gcc or /dev/fuse")
+    containers = [Container(silence) for silence in PATH_SILENCES]
+    bystander = h.start(["nice", h.link_program("rec", "bystander"), "0", "60"])
+    tool = None
+    try:
+        for c in containers:
+            c.wait()
+        folded, stats = h.tmpfile("names.folded"), h.tmpfile("names.json")
+        begin = time.monotonic()
+        tool = h.start([h.SFBPF, "record", "-F", "199", "-o", folded, "--stats", stats, "4"])
+        errors = ended(tool, 25, "record")
+        h.note("a record of 4 s took %.1f s" % (time.monotonic() - begin))
+        if not errors:
+            with open(stats, encoding="utf-8") as f:
+                account = json.load(f)
+            h.note("parsers: %s" % account["parsers"])
+            errors = silent_name_errors(h.read_folded(folded), account)
+        if not errors:
+            r = h.Recording([])
+            tool = r.p
+            r.wait_ready()
+            time.sleep(3)
+            begin = time.monotonic()
+            os.kill(tool.pid, signal.SIGINT)
+            errors = ended(tool, 15, "SIGINT")
+            with open(r.stats, encoding="utf-8") as f:
+                account = json.load(f)
+            h.note("interrupted: it ended after %.1f s; %d samples, %s" % (time.monotonic() - begin, account["samples"], account["parsers"]))
+            if account["parsers"]["late"] != 4:
+                errors.append("SIGINT: %s" % account["parsers"])
+        if not errors:
+            tool = h.start([h.SFBPF, "top", "--batch", "-n", "10"])
+            errors = ended(tool, 30, "top")
+    finally:
+        for c in containers:
+            h.stop(c.p)
+        h.stop(bystander)
+        if tool and tool.poll() is None:
+            h.stop(tool)
+    h.check(name, errors)
+
+
+# Waits in mmap(2), with its mappings locked, until a page of the file that it has written to is stored.
+LOCKER = """import ctypes, mmap, os, sys
+libc = ctypes.CDLL(None)
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+m = mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 4096)
+m[0] = 1
+again = os.open(sys.argv[1], os.O_RDONLY)
+print("now", flush=True)
+libc.mmap(None, 4096, mmap.PROT_READ, mmap.MAP_PRIVATE, again, 0)
+"""
+
+
+def check_silent_mappings(name):
+    """The list of mapped files is not waited for when a process keeps its mappings locked; what it lacks is loaded when it is sampled."""
+    system = FileSystem("write", program=False)
+    bystander = h.start(["nice", h.link_program("rec", "bystander"), "0", "60"])
+    tool = locker = None
+    try:
+        locker = h.start(["python3", "-c", LOCKER, os.path.join(system.where, "fs-write")], stdout=subprocess.PIPE)
+        locker.stdout.readline()
+        time.sleep(0.5)
+        with open("/proc/%d/stat" % locker.pid) as f:
+            if f.read().rsplit(") ", 1)[1][0] != "D":
+                raise h.Skip("its mappings are not locked here")
+        folded, stats, begin = h.tmpfile("locked.folded"), h.tmpfile("locked.json"), time.monotonic()
+        tool = h.start([h.SFBPF, "record", "-F", "199", "-o", folded, "--stats", stats, "3"])
+        errors = ended(tool, 16, "record")
+        h.note("a record of 3 s took %.1f s" % (time.monotonic() - begin))
+    finally:
+        # At once: whoever asks for processes' command lines waits, too.
+        system.stop()
+        if locker:
+            h.stop(locker)
+        if tool and tool.poll() is None:
+            h.stop(tool)
+    if not errors:
+        with open(stats, encoding="utf-8") as f:
+            account = json.load(f)
+        mine = [s for s in h.read_folded(folded) if s.comm == "bystander"]
+        whole = sum(s.count for s in mine if not h.reason(s) and any(f.startswith("rec_") for f in s.frames))
+        h.note("bystander: %d of %d stacks are complete, with names; %s" % (whole, h.total(mine), account["parsers"]))
+        if not mine or whole < 0.8 * h.total(mine):
+            errors.append("bystander: %d of %d stacks are complete; %s" % (whole, h.total(mine), h.worst(mine)))
+        if account["parsers"]["late"] != 1:
+            errors.append("%s" % account["parsers"])
+    h.stop(bystander)
+    h.check(name, errors)
+
+
+h.run_checks([check_cost, check_files, check_silent_files, check_silent_names, check_silent_mappings])

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A file system in user space, without libfuse: fuse_files.py MOUNTPOINT FILE NAME=SILENCE...
 
-Under each NAME lies FILE. SILENCE is what is never answered to a process called sfbpf*: open, read, flush, or none. Everybody else gets answers. Prints
-a line when it is mounted; when it ends, so does the file system, and whoever waits gets an error.
+Under each NAME lies FILE. SILENCE is what is never answered to a process called sfbpf*: lookup (of any name), open, read, flush, or none. Everybody else
+gets answers; but of "write" nobody does, and what is opened a second time is not cached. Prints a line when it is mounted; when it ends, so does the file system, and whoever waits gets an error.
 """
 
 import ctypes
@@ -12,10 +12,11 @@ import stat
 import struct
 import sys
 
-LOOKUP, FORGET, GETATTR, OPEN, READ, STATFS, RELEASE, FLUSH, INIT, ACCESS = 1, 2, 3, 14, 15, 17, 18, 25, 26, 34
-NAMES = {OPEN: "open", READ: "read", FLUSH: "flush"}
+LOOKUP, FORGET, GETATTR, OPEN, READ, WRITE, STATFS, RELEASE, FLUSH, INIT, ACCESS = 1, 2, 3, 14, 15, 16, 17, 18, 25, 26, 34
+NAMES = {LOOKUP: "lookup", OPEN: "open", READ: "read", FLUSH: "flush"}
 ENOENT, ENOSYS = 2, 38
 DIRECT_IO = 1	# each read comes here
+KEEP_CACHE = 2
 MINOR = 31
 HEADER = struct.Struct("<IIQQIIII")
 
@@ -33,6 +34,7 @@ class Files:
         with open(path, "rb") as f:
             self.data = f.read()
         self.names = list(silences)
+        self.opened = 0
         self.silence = list(silences.values())
 
     def attributes(self, node):
@@ -42,7 +44,7 @@ class Files:
     def answer(self, opcode, node, pid, body):
         """bytes, an errno, or None: no answer"""
         strange = comm_of(pid).startswith("sfbpf")
-        if node > 1 and strange and self.silence[node - 2] == NAMES.get(opcode, ""):
+        if strange and self.silence[max(node - 2, 0)] == NAMES.get(opcode, ""):
             return None
         if opcode == INIT:
             return struct.pack("<IIIIHHIIHHI28x", 7, MINOR, 1 << 16, 0, 8, 6, 1 << 16, 1, 16, 0, 0)
@@ -55,7 +57,12 @@ class Files:
         if opcode == GETATTR:
             return struct.pack("<QII", 3600, 0, 0) + self.attributes(node)
         if opcode == OPEN:
+            self.opened += 1
+            if self.silence[node - 2] == "write":
+                return struct.pack("<QII", 1, KEEP_CACHE | (DIRECT_IO if self.opened > 1 else 0), 0)
             return struct.pack("<QII", 1, DIRECT_IO if strange else 0, 0)
+        if opcode == WRITE:
+            return None
         if opcode == READ:
             offset, size = struct.unpack_from("<QI", body, 8)
             return self.data[offset:offset + size]

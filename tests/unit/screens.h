@@ -163,7 +163,7 @@ static inline void set_up(struct fixture *f, int w, int h)
 	f->modules = modules_new();
 	f->symbols = symbolizer_new(f->modules);
 	symbolizer_set_kernel_names(f->symbols, kernel_name, NULL);
-	symbolizer_set_reader(f->symbols, f->reader.r);
+	symbolizer_set_reader(f->symbols, f->reader.r, NULL);
 	symbolizer_kernel(f->symbols, KERNEL_BASE);	/* first, as a tie of functions goes by their ids */
 	set_module(modules_get(f->modules, 1), "/usr/bin/demo", MODULE_READY, 1234);
 	modules_get(f->modules, 1)->fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);

@@ -52,6 +52,7 @@ static const char *name_with(const char *file, const char *path, uint32_t pid, u
 {
 	static char buf[SYMTAB_NAME_MAX];
 	struct test_reader reader = open_reader(elf_child_main);
+	struct test_paths paths = open_paths(path_child_main);
 	struct debug_file debug = { .fd = -1 };
 	struct stripped s = { .fd = -1 };
 	struct symtab *t = NULL;
@@ -64,7 +65,7 @@ static const char *name_with(const char *file, const char *path, uint32_t pid, u
 	if (!open_stripped(&s, file))
 		return "cannot open";
 	EXPECT_EQ(elf_reader_facts(reader.r, s.fd, &facts), 0);
-	found = debug_file_find(&(struct debug_query){ .reader = reader.r, .facts = &facts, .path = path, .pid = pid }, &debug);
+	found = debug_file_find(&(struct debug_query){ .reader = reader.r, .paths = paths.o, .facts = &facts, .path = path, .pid = pid }, &debug);
 	err = elf_reader_symbols(reader.r, s.fd, debug.fd, &t);
 	EXPECT(!err || err == -ETIMEDOUT);	/* of what unpacks for long, on a busy machine */
 	if (err)
@@ -77,6 +78,7 @@ static const char *name_with(const char *file, const char *path, uint32_t pid, u
 	close_stripped(&s);
 	symtab_free(t);
 	close_reader(&reader);
+	close_paths(&paths);
 	return name;
 }
 

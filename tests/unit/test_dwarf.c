@@ -395,7 +395,8 @@ TEST_IN_DIR(dwarf_forms)
 TEST_IN_DIR(dwarf_dwz_common)
 {
 	struct test_reader reader = open_reader(elf_child_main);
-	struct debug_query q = { .reader = reader.r };
+	struct test_paths paths = open_paths(path_child_main);
+	struct debug_query q = { .reader = reader.r, .paths = paths.o };
 	struct elf_facts facts;
 	struct debug_file alt;
 	char path[128];
@@ -416,6 +417,7 @@ TEST_IN_DIR(dwarf_dwz_common)
 	EXPECT(alt.fd >= 0);
 	debug_file_close(&alt);
 	close_reader(&reader);
+	close_paths(&paths);
 	close(fd);
 }
 

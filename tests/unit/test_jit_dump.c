@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "elf_reader.h"
 #include "sym/perf_map.h"
 #include "test.h"
 
@@ -172,7 +173,8 @@ TEST(jit_dump_damaged)
 /* The front: found by its path, older code under its own name by the second of the sample. */
 TEST(jit_dump_of_process)
 {
-	struct perf_maps *pm = perf_maps_new();
+	struct test_paths paths = open_paths(path_child_main);
+	struct perf_maps *pm = open_maps(&paths);
 	uint32_t pid = (uint32_t)getpid(), early, late;
 	int fd = begin(0);
 	const char *name;
@@ -192,4 +194,5 @@ TEST(jit_dump_of_process)
 	close(fd);
 	unlink(path);
 	perf_maps_free(pm);
+	close_paths(&paths);
 }

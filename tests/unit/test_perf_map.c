@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "elf_reader.h"
 #include "samples.h"
 #include "sym/symbolizer.h"
 #include "test.h"
@@ -57,7 +58,8 @@ static void wait_to_look_again(void)
 
 TEST(perf_map_lines)
 {
-	struct perf_maps *pm = perf_maps_new();
+	struct test_paths paths = open_paths(path_child_main);
+	struct perf_maps *pm = open_maps(&paths);
 	pid_t pid = start();
 
 	append("7f0000001000 100 first function\n"
@@ -93,15 +95,18 @@ TEST(perf_map_lines)
 	EXPECT_STR(name(pm, pid, 0x7f0000002000), "written at the end");	/* dead, but was seen */
 	unlink(path);
 	perf_maps_free(pm);
+	close_paths(&paths);
 }
 
 TEST(perf_map_not_its_own)
 {
-	struct perf_maps *pm = perf_maps_new();
+	struct test_paths paths = open_paths(path_child_main);
+	struct perf_maps *pm = open_maps(&paths);
 	pid_t pid;
 
 	if (geteuid() != 0) {
 		perf_maps_free(pm);
+		close_paths(&paths);
 		SKIP("needs root to give files away");
 	}
 	pid = start();
@@ -124,17 +129,20 @@ TEST(perf_map_not_its_own)
 	unlink(path);
 	EXPECT_STR(name(pm, 0x7ffffff0, 0x1000), "-");	/* no such process */
 	perf_maps_free(pm);
+	close_paths(&paths);
 }
 
 TEST(perf_map_names)
 {
 	struct modules *ms = modules_new();
 	struct symbolizer *sz = symbolizer_new(ms);
+	struct test_paths paths = open_paths(path_child_main);
 	uint64_t frame = JIT(0x1010);
 	pid_t pid = start();
 	bool is_final;
 	uint32_t id;
 
+	symbolizer_set_reader(sz, NULL, paths.o);
 	symbolizer_see(sz, &frame, 1, (uint32_t)pid, 1);
 	id = symbolizer_user(sz, frame, (uint32_t)pid, &is_final);
 	EXPECT_STR(symbolizer_name(sz, id), "[unknown]_[j]");
@@ -148,13 +156,15 @@ TEST(perf_map_names)
 	stop(pid);
 	unlink(path);
 	symbolizer_free(sz);
+	close_paths(&paths);
 	modules_free(ms);
 }
 
 /* More processes than are kept, and a file larger than is read at once. */
 TEST(perf_map_many)
 {
-	struct perf_maps *pm = perf_maps_new();
+	struct test_paths paths = open_paths(path_child_main);
+	struct perf_maps *pm = open_maps(&paths);
 	pid_t pid = start();
 	FILE *f = fopen(path, "w");
 
@@ -171,4 +181,5 @@ TEST(perf_map_many)
 	stop(pid);
 	unlink(path);
 	perf_maps_free(pm);
+	close_paths(&paths);
 }

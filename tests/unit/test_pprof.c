@@ -254,7 +254,7 @@ TEST(pprof_mappings)
 	size_t len;
 
 	make_world(&w);
-	symbolizer_set_reader(w.sz, reader.r);
+	symbolizer_set_reader(w.sz, reader.r, NULL);
 	m = add_module(w.ms, 3, "self");
 	m->fd = open_self();
 	m->size = 4096;

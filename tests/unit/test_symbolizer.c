@@ -157,7 +157,7 @@ TEST_IN_DIR(symbolizer_reads_files)
 	reader = open_reader(elf_child_main);
 	ms = modules_new();
 	sz = symbolizer_new(ms);
-	symbolizer_set_reader(sz, reader.r);
+	symbolizer_set_reader(sz, reader.r, NULL);
 	m = add_in_state(ms, 1, "d.so", MODULE_LOADING);
 	m->fd = open(path, O_RDONLY | O_CLOEXEC);
 	mem = slurp(path, &len);

@@ -15,9 +15,10 @@
 #include "agent/body.h"
 #include "base/idmap.h"
 #include "base/json.h"
+#include "base/num.h"
 #include "base/text.h"
 
-#define RESEND_NS 3600000000000ull
+#define RESEND_NS (3600 * NUM_S)
 #define MAX_SENT 262144			/* known stacks; with more of them all are sent again */
 
 const char clickhouse_schema[] =
@@ -155,7 +156,7 @@ static void put_stack(struct rows *r, const struct body_stack *st, uint64_t id)
 	if (!frame_count(st))
 		json_str(&j, NULL, "[no stack]");
 	json_array_end(&j);
-	json_u64(&j, "seen", r->in->window->start_unix_ns / 1000000000);
+	json_u64(&j, "seen", r->in->window->start_unix_ns / NUM_S);
 	row_end(r, &j);
 }
 
@@ -175,7 +176,7 @@ static void put_file(struct rows *r, const struct module *m)
 	json_str(&j, "build_id", hex);
 	json_str(&j, "path", path);
 	json_str(&j, "host", r->in->host);
-	json_u64(&j, "seen", r->in->window->start_unix_ns / 1000000000);
+	json_u64(&j, "seen", r->in->window->start_unix_ns / NUM_S);
 	row_end(r, &j);
 }
 
@@ -231,7 +232,7 @@ static void put_sample(struct rows *r, const struct window_group *g, const struc
 
 	if (r->err)
 		return;
-	snprintf(ts, sizeof(ts), "%" PRIu64 ".%03u", w->start_unix_ns / 1000000000, (unsigned int)(w->start_unix_ns / 1000000 % 1000));
+	snprintf(ts, sizeof(ts), "%" PRIu64 ".%03u", (uint64_t)(w->start_unix_ns / NUM_S), (unsigned int)(w->start_unix_ns / NUM_MS % 1000));
 	text_clean(comm, sizeof(comm), *s->comm ? s->comm : "[unknown]", *s->comm ? strlen(s->comm) : 9, 0);
 	json_str(&j, "ts", ts);
 	json_str(&j, "host", label(r->in->cfg, "host.name", r->in->host));

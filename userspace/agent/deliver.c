@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/num.h"
 #include "base/text.h"
 
 #define MAX_HEADERS 64
@@ -335,7 +336,7 @@ int deliver_file(const char *dir, const char *format, const char *host, const st
 
 	escape(safe, sizeof(safe), host);
 	body_id_text(b->id, id);
-	snprintf(name, sizeof(name), "sfbpf-%s-%" PRIu64 "-%.8s%s%s", safe, b->time_ns / 1000000, id, b->kind == BODY_FILE_OFF_CPU ? ".off_cpu" : "",
+	snprintf(name, sizeof(name), "sfbpf-%s-%" PRIu64 "-%.8s%s%s", safe, (uint64_t)(b->time_ns / NUM_MS), id, b->kind == BODY_FILE_OFF_CPU ? ".off_cpu" : "",
 		 f && f->suffixes[0] ? f->suffixes[0] : ".txt");
 	if (mkdir(dir, 0700) && errno != EEXIST)
 		return -errno;

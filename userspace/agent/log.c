@@ -13,10 +13,11 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/num.h"
 #include "base/text.h"
 
 #define BURST 5
-#define PERIOD_NS 60000000000ull
+#define PERIOD_NS (60 * NUM_S)
 #define LIMITS 64		/* messages whose rate is known; a newcomer takes another's place */
 
 struct limit {
@@ -110,7 +111,7 @@ static void put_time(struct json *j, FILE *f)
 	clock_gettime(CLOCK_REALTIME, &now);
 	gmtime_r(&now.tv_sec, &tm);
 	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(text, sizeof(text), "%s.%03ldZ", date, now.tv_nsec / 1000000);
+	snprintf(text, sizeof(text), "%s.%03ldZ", date, now.tv_nsec / (long)NUM_MS);
 	if (state.format == AGENT_LOG_JSON)
 		json_str(j, "ts", text);
 	else

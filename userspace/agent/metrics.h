@@ -32,8 +32,7 @@ struct metrics_values {
 	uint64_t windows, windows_failed, window_samples, samples_taken, samples_dropped, lost[SF_LOST_MAX];
 	uint64_t user_stacks, stops[SF_STOP_MAX];
 	uint64_t modules, rows, table_bytes, needs;
-	uint64_t parsers_ended, parsers_failed, parsers_cpu_ns;	/* processes that read files and died, or took too long; files lost so */
-	uint64_t names_deferred, names_cut;	/* files put off because others took too long to be read; functions left out */
+	struct run_parsers parsers;
 	uint64_t symbol_bytes, symbols_reset;
 	uint64_t hz, hz_want, throttled;
 	uint64_t cpus;

@@ -16,6 +16,7 @@
 #include "agent/spool_account.h"
 #include "agent/spool_file.h"
 #include "base/clock.h"
+#include "base/num.h"
 #include "base/vec.h"
 
 #define MEMORY_MAX (8ull << 20)	/* bytes of entries that no disk holds */
@@ -385,8 +386,8 @@ void spool_keep(struct spool *sp, uint64_t seq)
 
 void spool_wait(struct spool *sp, int timeout_ms)
 {
-	uint64_t until = clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * 1000000;
-	struct timespec ts = { .tv_sec = (time_t)(until / 1000000000), .tv_nsec = (long)(until % 1000000000) };
+	uint64_t until = clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * NUM_MS;
+	struct timespec ts = { .tv_sec = (time_t)(until / NUM_S), .tv_nsec = (long)(until % NUM_S) };
 
 	pthread_mutex_lock(&sp->lock);
 	while (!sp->n && !sp->woken && !pthread_cond_timedwait(&sp->more, &sp->lock, &ts))

@@ -6,12 +6,19 @@
 #include <stdint.h>
 #include <time.h>
 
+#include "base/num.h"
+
+static inline uint64_t clock_timespec_ns(struct timespec ts)
+{
+	return (uint64_t)ts.tv_sec * NUM_S + (uint64_t)ts.tv_nsec;
+}
+
 static inline uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec ts;
 
 	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+	return clock_timespec_ns(ts);
 }
 
 #endif

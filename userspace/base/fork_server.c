@@ -13,18 +13,18 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/child_end.h"
 #include "base/clock.h"
 #include "base/jail.h"
+#include "base/num.h"
 #include "base/privs.h"
 
 #define MAX_FDS 2
 #define ANSWER_S 10	/* for a fork; a server that does not answer for so long is given up */
-#define DEATH_MS 100	/* a child that was killed is gone by then, unless it waits in the kernel for a file system that does not answer */
 #define MAX_STUCK 32	/* such children; with more there are no new ones */
 
 struct fork_server {
@@ -94,9 +94,9 @@ static size_t take_fds(struct msghdr *m, int *fds, size_t nfds)
 	return got;
 }
 
-int fork_receive(int sock, void *data, size_t len, int *ret_fds, size_t nfds, int flags)
+int fork_receive_most(int sock, void *data, size_t least, size_t most, int *ret_fds, size_t nfds, int flags)
 {
-	struct iovec io = { data, len };
+	struct iovec io = { data, most };
 	union control control;
 	struct msghdr m = { .msg_iov = &io, .msg_iovlen = 1, .msg_control = control.room, .msg_controllen = sizeof(control) };
 	size_t got;
@@ -108,11 +108,31 @@ int fork_receive(int sock, void *data, size_t len, int *ret_fds, size_t nfds, in
 	if (n < 0)
 		return -errno;
 	got = take_fds(&m, ret_fds, nfds);
-	if (n && (size_t)n == len && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && got == nfds)
+	if (n && (size_t)n >= least && !(m.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && got == nfds)
 		return 0;
 	while (got)
 		close(ret_fds[--got]);
 	return n ? -EBADMSG : -EPIPE;
+}
+
+int fork_receive(int sock, void *data, size_t len, int *ret_fds, size_t nfds, int flags)
+{
+	return fork_receive_most(sock, data, len, len, ret_fds, nfds, flags);
+}
+
+int fork_receive_until(int sock, void *data, size_t len, int *ret_fds, size_t nfds, uint64_t until_ns)
+{
+	struct pollfd p = { .fd = sock, .events = POLLIN };
+	uint64_t now;
+	int err;
+
+	while ((err = fork_receive(sock, data, len, ret_fds, nfds, MSG_DONTWAIT)) == -EAGAIN) {
+		now = clock_ns(CLOCK_MONOTONIC);
+		if (now >= until_ns)
+			return -ETIMEDOUT;
+		poll(&p, 1, (int)((until_ns - now) / NUM_MS) + 1);
+	}
+	return err;
 }
 
 /* ---- The server's process ---- */
@@ -167,20 +187,11 @@ static void bury(struct stuck *stuck)
 /* Its status; -1: not known, or it cannot end yet. */
 static int end_child(pid_t pid, struct stuck *stuck)
 {
-	struct pollfd p = { .fd = (int)syscall(SYS_pidfd_open, pid, 0), .events = POLLIN };
-	int status = -1;
-	pid_t ended;
+	int status;
 
-	kill(pid, SIGKILL);
-	if (p.fd >= 0) {
-		poll(&p, 1, DEATH_MS);
-		close(p.fd);
-	}
-	/* Kernels that cannot wait for a while (before 5.3) wait until it is over. */
-	ended = waitpid(pid, &status, p.fd >= 0 ? WNOHANG : 0);
-	if (!ended && stuck->n < MAX_STUCK)
+	if (!child_kill(pid, &status) && stuck->n < MAX_STUCK)
 		stuck->pids[stuck->n++] = pid;
-	return ended == pid ? status : -1;
+	return status;
 }
 
 static _Noreturn void serve(int sock)

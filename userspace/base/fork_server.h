@@ -43,5 +43,7 @@ pid_t fork_server_pid(const struct fork_server *s);
 /* A message on a SOCK_SEQPACKET socket, with descriptors. All of it, or -errno; receive: -EPIPE at the end, -EBADMSG if it is not of that size. */
 int fork_send(int sock, const void *data, size_t len, const int *fds, size_t nfds, int flags);
 int fork_receive(int sock, void *data, size_t len, int *ret_fds, size_t nfds, int flags);
+int fork_receive_most(int sock, void *data, size_t least, size_t most, int *ret_fds, size_t nfds, int flags);	/* of least to most bytes */
+int fork_receive_until(int sock, void *data, size_t len, int *ret_fds, size_t nfds, uint64_t until_ns);	/* -ETIMEDOUT; of CLOCK_MONOTONIC */
 
 #endif

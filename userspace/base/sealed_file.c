@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
+
+#define SEALS (F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE)
 
 int sealed_file_begin(const char *name, off_t size)
 {
@@ -20,9 +23,45 @@ int sealed_file_end(int fd, int err)
 {
 	if (fd < 0)
 		return fd;
-	if (!err && fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE))
+	if (!err && fcntl(fd, F_ADD_SEALS, SEALS))
 		err = -errno;
 	if (err)
 		close(fd);
 	return err ? err : fd;
+}
+
+/* Bytes; fewer than len only where it ends or cannot be read. */
+static size_t read_block(int fd, uint8_t *buf, size_t len, off_t at)
+{
+	size_t got = 0;
+	ssize_t n;
+
+	while (got < len && (n = pread(fd, buf + got, len - got, at + (off_t)got)) > 0)
+		got += (size_t)n;
+	return got;
+}
+
+int sealed_file_copy(const char *name, int file, off_t from, off_t size, uint32_t *ret_bytes)
+{
+	static const uint8_t zeros[1 << 16];
+	uint8_t buf[sizeof(zeros)];
+	int to = sealed_file_begin(name, size), err = to < 0 ? to : 0;
+
+	*ret_bytes = 0;
+	for (off_t at = from; !err && at < size; at += (off_t)sizeof(buf)) {
+		size_t want = size - at < (off_t)sizeof(buf) ? (size_t)(size - at) : sizeof(buf), n = read_block(file, buf, want, at);
+
+		if (n && memcmp(buf, zeros, n)) {
+			*ret_bytes += (uint32_t)sizeof(buf);
+			err = pwrite(to, buf, n, at) == (ssize_t)n ? 0 : -ENOMEM;
+		}
+		if (n < want)
+			break;	/* shorter than it was, or not readable: what is there is what there is */
+	}
+	return sealed_file_end(to, err);
+}
+
+bool sealed_file_is(int fd)
+{
+	return fcntl(fd, F_GET_SEALS) == SEALS;
 }

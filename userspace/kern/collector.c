@@ -18,6 +18,7 @@
 
 #include "kern/caps.h"
 #include "kern/collector_internal.h"
+#include "kern/iter_reader.h"
 #include "nocast.skel.h"
 #include "plain.skel.h"
 
@@ -419,39 +420,43 @@ struct collector *collector_new(const struct collector_opts *opts, struct module
 	return NULL;
 }
 
+struct listing {
+	struct loader *loader;
+	int (*take)(struct loader *l, const struct sf_need *need);
+	int n;
+};
+
+static void take_listed(void *ctx, const void *record)
+{
+	struct listing *l = ctx;
+
+	l->take(l->loader, record);
+	l->n++;
+}
+
 /*
  * Hands every file that a process has mapped executable, and that has not been met before, to take(). Their number. pid 0: of all
- * processes. The kernel waits for each one's mmap lock: one that is stuck in mmap() holds us up.
+ * processes. What is not listed, because the list ended early, is loaded when it is sampled.
  */
 static int list_mapped(struct collector *c, uint32_t pid, int (*take)(struct loader *l, const struct sf_need *need))
 {
 	union bpf_iter_link_info info = { .task = { .pid = pid } };
 	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
 	struct bpf_link *link = bpf_program__attach_iter(c->skel->progs.mapped_files, pid ? &opts : NULL);
-	struct sf_need buf[64];
-	int fd, n = 0;
-	ssize_t got;
+	struct listing listing = { .loader = c->loader, .take = take };
+	int fd, err = 0;
 
 	if (!link)
 		return 0;
 	fd = bpf_iter_create(bpf_link__fd(link));
-	/* Records are never torn: the iterator's buffer is a multiple of nothing, so gather whole ones. */
-	size_t have = 0;
-
-	while (fd >= 0 && (got = read(fd, (char *)buf + have, sizeof(buf) - have)) > 0) {
-		size_t i, whole;
-
-		have += (size_t)got;
-		whole = have / sizeof(buf[0]);
-		for (i = 0; i < whole; i++, n++)
-			take(c->loader, &buf[i]);
-		have -= whole * sizeof(buf[0]);
-		memmove(buf, &buf[whole], have);
-	}
-	if (fd >= 0)
+	if (fd >= 0) {
+		err = iter_read(c->opts.servers->openers, fd, sizeof(struct sf_need), take_listed, &listing);
 		close(fd);
+	}
+	c->lists_late += err == -ETIMEDOUT;
+	c->lists_died += err == -ECHILD;
 	bpf_link__destroy(link);
-	return n;
+	return listing.n;
 }
 
 int collector_preload(struct collector *c)

@@ -34,6 +34,8 @@ void collector_counters(struct collector *c, struct collector_counters *ret)
 	ret->lost[SF_LOST_BAD_RECORD] += c->bad_records;
 	tables_counts(c->tables, &ret->tables);
 	loader_totals(c->loader, &ret->loader);
+	ret->loader.parser.late += c->lists_late;
+	ret->loader.parser.died += c->lists_died;
 }
 
 /* "processed 25093 insns (limit 1000000) max_states_per_insn 8 total_states 1423 ..." */

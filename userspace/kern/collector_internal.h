@@ -39,6 +39,7 @@ struct collector {
 	int stats_fd;
 	char (*verifier_said)[VERIFIER_LOG];	/* by program; NULL unless count_run_time */
 	uint64_t bad_records;
+	uint64_t lists_late, lists_died;	/* iter_read's children */
 	collector_sample_fn fn;
 	void *fn_ctx;
 };

@@ -13,16 +13,17 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/num.h"
 #include "kern/load_queue.h"
 #include "kern/opener.h"
 #include "unwind/table_parser.h"
 
 #define LOADER_NICE (-10)
 #define IDLE_LOOK_MS 60000u
-#define RETRY_GONE_NS 10000000ull	/* the process had exited: its successor may be about to start */
-#define RETRY_SILENT_NS 60000000000ull	/* its file system did not answer */
-#define RETRY_BEHIND_NS 2000000000ull	/* another file waits for the same */
-#define RETRY_FULL_NS 1000000000ull	/* no memory or table budget: when some of what is in use now may not be any more */
+#define RETRY_GONE_NS (10 * NUM_MS)	/* the process had exited: its successor may be about to start */
+#define RETRY_SILENT_NS (60 * NUM_S)	/* its file system did not answer */
+#define RETRY_BEHIND_NS (2 * NUM_S)	/* another file waits for the same */
+#define RETRY_FULL_NS NUM_S	/* no memory or table budget: when some of what is in use now may not be any more */
 
 /*
  * Two children, so that a small file need not wait for a large one, nor for one that was made to take long: what is large, or does not
@@ -31,11 +32,11 @@
 enum { FAST, SLOW, LANES, OPENING = LANES };	/* before that it is opened (kern/opener.h) */
 #define LARGE_BYTES (2u << 20)
 static const struct table_parser_opts lane_opts[LANES] = {
-	[FAST] = { .limits = { 96u << 20, 32u << 20 }, .cpu_ns = 250000000ull, .wall_ns = 2000000000ull },
-	[SLOW] = { .limits = { 512u << 20, 256u << 20 }, .cpu_ns = 5000000000ull, .wall_ns = 30000000000ull },
+	[FAST] = { .limits = { 96u << 20, 32u << 20 }, .cpu_ns = 250 * NUM_MS, .wall_ns = 2 * NUM_S },
+	[SLOW] = { .limits = { 512u << 20, 256u << 20 }, .cpu_ns = 5 * NUM_S, .wall_ns = 30 * NUM_S },
 };
 #define WATCH_MS 50		/* how often a busy child's clock is looked at */
-#define CHILD_IDLE_NS 3000000000ull	/* then it may go: another one is there in a millisecond */
+#define CHILD_IDLE_NS (3 * NUM_S)	/* then it may go: another one is there in a millisecond */
 #define AT_ONCE 64u		/* files that wait, from which on loader_load_now does, too */
 
 struct lane {
@@ -519,7 +520,7 @@ static int tend(struct loader *l)
 
 	if (!l->unmapped)
 		return ms;
-	if (now - l->unmapped_ns >= period * 1000000) {
+	if (now - l->unmapped_ns >= period * NUM_MS) {
 		l->unmapped_ns = now;
 		n = l->unmapped(l->unmapped_ctx, ids, SF_MAX_MODULES);
 		if (n < 0)
@@ -597,8 +598,8 @@ static void wait_for_work(struct loader *l, int ms)
 		p[1 + i] = (struct pollfd){ .fd = table_parser_sock(parser), .events = POLLIN };
 		if (parser->busy && ms > WATCH_MS)
 			ms = WATCH_MS;
-		else if (parser->child.pid && ms > (int)(CHILD_IDLE_NS / 1000000))
-			ms = (int)(CHILD_IDLE_NS / 1000000);
+		else if (parser->child.pid && ms > (int)(CHILD_IDLE_NS / NUM_MS))
+			ms = (int)(CHILD_IDLE_NS / NUM_MS);
 	}
 	if (poll(p, 1 + LANES + OPENERS, ms) > 0 && p[0].revents && read(l->wake, &n, sizeof(n)) < 0)
 		n = 0;	/* somebody else's, or none: it is looked at in any case */

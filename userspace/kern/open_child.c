@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/full_io.h"
+#include "base/clock.h"
 #include "base/privs.h"
 #include "base/sealed_file.h"
 #include "kern/caps.h"
@@ -30,7 +30,7 @@ static int open_mapped(const struct open_ask *ask, const char *link, struct stat
 
 	if (fd < 0)
 		return -errno;
-	mtime_ns = fstat(fd, st) ? 0 : (uint64_t)st->st_mtim.tv_sec * 1000000000ull + (uint64_t)st->st_mtim.tv_nsec;
+	mtime_ns = fstat(fd, st) ? 0 : clock_timespec_ns(st->st_mtim);
 	/* File systems that stack or snapshot may show another inode number; then the time must agree. */
 	if (!mtime_ns || !S_ISREG(st->st_mode) || (st->st_ino != ask->ino && mtime_ns != ask->mtime_ns)) {
 		close(fd);
@@ -39,27 +39,13 @@ static int open_mapped(const struct open_ask *ask, const char *link, struct stat
 	return fd;
 }
 
-/* Takes from. Blocks of zeros take no memory. */
+/* Takes from. */
 static int copy_of(int from, const struct stat *st, uint64_t most, uint32_t *ret_bytes)
 {
-	static const uint8_t zeros[1 << 16];
-	static uint8_t buf[1 << 16];
-	int to = (uint64_t)st->st_size > most ? -EFBIG : sealed_file_begin("sfbpf-file", st->st_size);
-	int err = to < 0 ? to : 0;
+	int to = (uint64_t)st->st_size > most ? -EFBIG : sealed_file_copy("sfbpf-file", from, 0, st->st_size, ret_bytes);
 
-	*ret_bytes = 0;
-	for (off_t at = 0; !err && at < st->st_size; at += (off_t)sizeof(buf)) {
-		ssize_t n = pread(from, buf, sizeof(buf), at);
-
-		if (n <= 0)
-			break;	/* shorter than it was, or not readable: what is there is what there is */
-		if (!memcmp(buf, zeros, (size_t)n))
-			continue;
-		*ret_bytes += (uint32_t)sizeof(buf);
-		err = pwrite(to, buf, (size_t)n, at) == n ? 0 : -ENOMEM;
-	}
 	close(from);
-	return sealed_file_end(to, err);
+	return to;
 }
 
 static void serve(int sock, int none, const struct open_ask *ask)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fs_kind.h"
 #include "base/num.h"
 
 #define SOON_NS (OPENER_SOON_MS * NUM_MS)
@@ -16,33 +17,16 @@
 #define COPY_MAX (128ull << 20)
 #define COPIES_MAX (256ull << 20)
 
-/* Nobody but the kernel and its disks has to answer. */
-static const char *const local[] = {
-	"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "jfs", "nilfs2", "reiserfs", "tmpfs", "ramfs", "rootfs", "devtmpfs", "hugetlbf",
-	"overlay", "squashfs", "erofs", "cramfs", "romfs", "vfat", "exfat", "ntfs3", "iso9660", "udf",
-};
-/* Somebody far away does, but not for closing a file that was only read. */
-static const char *const distant[] = { "nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "virtiofs", "lustre", "gpfs", "afs" };
-
-static bool among(const char *const *names, size_t n, const char fs[8])
+static enum fs_kind kind_of(const struct sf_need *need)
 {
-	for (size_t i = 0; i < n; i++)
-		if (!strncmp(names[i], fs, 7))
-			return true;
-	return false;
+	enum fs_kind kind = fs_kind_of_name(need->fs);
+
+	return need->fs_level && kind != FS_MEMORY ? FS_USERS : kind;
 }
 
 bool opener_is_local(const struct sf_need *need)
 {
-	/* What a user mounted: these ask nobody; an overlay is as its layers are, and those are his. */
-	if (need->fs_level)
-		return !strncmp(need->fs, "tmpfs", 7) || !strncmp(need->fs, "ramfs", 7);
-	return among(local, sizeof(local) / sizeof(local[0]), need->fs);
-}
-
-static bool to_copy(const struct sf_need *need)
-{
-	return !opener_is_local(need) && (need->fs_level || !among(distant, sizeof(distant) / sizeof(distant[0]), need->fs));
+	return kind_of(need) >= FS_STACKED;
 }
 
 void openers_init(struct openers *o, struct fork_server *server)
@@ -121,7 +105,7 @@ static void end(struct openers *o, struct opener *one)
 int openers_ask(struct openers *o, const struct sf_need *need, uint64_t copied)
 {
 	const struct open_ask ask = {
-		.pid = need->pid, .copy = to_copy(need), .start = need->vm_start, .end = need->vm_end, .ino = need->key.ino, .mtime_ns = need->key.mtime_ns,
+		.pid = need->pid, .copy = kind_of(need) == FS_USERS, .start = need->vm_start, .end = need->vm_end, .ino = need->key.ino, .mtime_ns = need->key.mtime_ns,
 		.most = copied < COPIES_MAX - COPY_MAX ? COPY_MAX : copied < COPIES_MAX ? COPIES_MAX - copied : 0,
 	};
 	struct opener *one = (struct opener *)a_free_one(o);

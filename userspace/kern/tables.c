@@ -10,13 +10,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/num.h"
 #include "base/vec.h"
 #include "kern/tables_internal.h"
 
 #define MODULES_BYTES (SF_MAX_MODULES * sizeof(struct sf_module))
 #define SPARE_CHUNKS 2u			/* empty ones that are kept for the next module */
 #define UNPLACED_MAX 64u		/* each has a descriptor open */
-#define RETRY_PLACE_NS 1000000000ull
+#define RETRY_PLACE_NS NUM_S
 
 static void free_chunk(struct tables *t, struct chunk *c)
 {
@@ -333,7 +334,7 @@ void tables_set_state(struct tables *t, uint32_t module, enum sf_module_state st
 	} else {
 		t->places[SF_MODULE_PLACE(module)].waits_ms = 0;
 	}
-	m->retry_ms = (uint32_t)(retry_ns / 1000000);
+	m->retry_ms = (uint32_t)(retry_ns / NUM_MS);
 	__atomic_store_n(&m->state, (sf_u32)state, __ATOMIC_RELEASE);
 }
 
@@ -357,5 +358,5 @@ void tables_counts(const struct tables *t, struct tables_counts *ret)
 
 uint64_t tables_now_ms(void)
 {
-	return clock_ns(CLOCK_MONOTONIC) / 1000000;
+	return clock_ns(CLOCK_MONOTONIC) / NUM_MS;
 }

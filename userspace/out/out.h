@@ -22,6 +22,25 @@ struct run_program {
 	uint64_t verified_insns, verifier_states, code_bytes;	/* what loading it took; machine code */
 };
 
+/* What became of the processes that open and read files. */
+struct run_parsers {
+	uint64_t died, late;	/* ended by themselves; took too long */
+	uint64_t failed;	/* files without tables or names because of that */
+	uint64_t deferred;	/* times that names were put off because others took too long */
+	uint64_t cut;		/* functions left out, as their files have too many */
+	uint64_t cpu_ns;
+};
+
+static inline uint64_t run_parsers_ended(const struct run_parsers *p)
+{
+	return p->died + p->late;
+}
+
+static inline uint64_t run_parsers_names_lost(const struct run_parsers *p)
+{
+	return p->deferred + p->cut;
+}
+
 /* The account of a run, for --stats and for the last line of text output. */
 struct run_stats {
 	double duration_s;
@@ -38,8 +57,7 @@ struct run_stats {
 		uint64_t full;			/* times when there was no room, nor any to be had */
 		uint64_t turns;			/* times when, after a while, there was: the place of others in use */
 	} tables;
-	/* processes that read files: ended by themselves, for taking too long; files lost so; names put off because others took too long; cut off */
-	struct { uint64_t died, late, failed, deferred, cut; } parsers;
+	struct run_parsers parsers;
 	const struct run_program *programs;
 	size_t nprograms;
 	struct { double cpu_ms; uint64_t rss_peak_kb; } self;

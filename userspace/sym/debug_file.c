@@ -2,15 +2,16 @@
 #include "sym/debug_file.h"
 
 #include <errno.h>
-#include <limits.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "base/in_root.h"
-
 #define DEBUG_DIR "/usr/lib/debug"
+#define COPY_MAX (128u << 20)
 
 struct wanted {
 	const struct debug_query *q;
@@ -74,69 +75,111 @@ static int take(const struct wanted *w, int fd, bool by_link, struct debug_file 
 	return 0;
 }
 
-static int try_path(const struct wanted *w, int root, const char *path, bool by_link, struct debug_file *ret)
+/*
+ * The first of these paths with the same code's. The first n_by_id of them are known by build-id, to the others a link leads. 0; -ENOENT;
+ * -EAGAIN. What was lost is not looked for elsewhere.
+ */
+static int try_paths(const struct wanted *w, struct path_ask *ask, uint32_t n_by_id, struct debug_file *ret)
 {
-	struct stat st;
-	int fd = open_in_root(root, path, &st), err = fd < 0 ? -ENOENT : take(w, fd, by_link, ret);
+	struct path_answer a = { .place = 0 };
+	const char *path;
+	int fd, err;
 
+	ask->most = COPY_MAX;
+	do {
+		fd = path_open(w->q->paths, ask, -1, &a);
+		err = fd == -EAGAIN ? fd : fd < 0 ? -ENOENT : take(w, fd, a.place >= n_by_id, ret);
+		ask->first = a.place + 1;
+	} while (fd >= 0 && err == -ENOENT);
 	if (err)
 		return err;
+	path = ask->paths;
+	for (uint32_t i = 0; i < a.place; i++)
+		path += strlen(path) + 1;
 	ret->path = strdup(path);
 	ret->foreign = w->foreign;
 	return 0;
 }
 
-static int try_build_id(const struct wanted *w, int root, struct debug_file *ret)
+static void add_build_id(const struct wanted *w, struct path_ask *ask)
 {
-	char path[sizeof(DEBUG_DIR "/.build-id/") + 2 * FACTS_ID_MAX + sizeof("/.debug")];
-	int n;
+	char id[2 * FACTS_ID_MAX + 1];
 
 	if (w->id_len < 2)
-		return -ENOENT;
-	n = snprintf(path, sizeof(path), DEBUG_DIR "/.build-id/%02x/", w->id[0]);
-	for (size_t i = 1; i < w->id_len; i++)
-		n += snprintf(path + n, sizeof(path) - (size_t)n, "%02x", w->id[i]);
-	snprintf(path + n, sizeof(path) - (size_t)n, ".debug");
-	return try_path(w, root, path, false, ret);
+		return;
+	for (size_t i = 0; i < w->id_len; i++)
+		snprintf(id + 2 * i, 3, "%02x", w->id[i]);
+	path_ask_add(ask, DEBUG_DIR "/.build-id/%.2s/%s.debug", id, id + 2);
 }
 
-static int try_link(const struct wanted *w, int root, struct debug_file *ret)
+static void add_link(const struct wanted *w, struct path_ask *ask)
 {
-	static const char *const places[] = { "%.*s%s", "%.*s.debug/%s", DEBUG_DIR "%.*s%s" };
 	const char *slash = strrchr(w->path, '/'), *link = w->q->facts->link;
-	char path[PATH_MAX];
-	int err = -ENOENT;
+	int dir = slash ? (int)(slash + 1 - w->path) : 0;
 
-	if (!*link || !slash || w->path[0] != '/')
-		return -ENOENT;
-	for (size_t i = 0; i < 3 && err == -ENOENT; i++)
-		if (snprintf(path, sizeof(path), places[i], (int)(slash + 1 - w->path), w->path, link) < (int)sizeof(path))
-			err = try_path(w, root, path, true, ret);
-	return err;
+	if (!*link || w->path[0] != '/')
+		return;
+	path_ask_add(ask, "%.*s%s", dir, w->path, link);
+	path_ask_add(ask, "%.*s.debug/%s", dir, w->path, link);
+	path_ask_add(ask, DEBUG_DIR "%.*s%s", dir, w->path, link);
 }
 
-static int try_root(struct wanted *w, uint32_t pid, struct debug_file *ret)
+/* Who arranges the file system of a process: its user, as /proc has it without asking anybody. */
+static uint32_t owner_of_process(uint32_t pid)
 {
-	int root = root_of_process(pid), err;
-
-	if (root < 0)
-		return -ENOENT;
-	w->foreign = pid != 0;
-	err = try_build_id(w, root, ret);
-	if (err == -ENOENT)
-		err = try_link(w, root, ret);
-	close(root);
-	return err;
-}
-
-/* Looking there again would be for nothing otherwise. */
-bool debug_file_own_root(uint32_t pid)
-{
-	struct stat theirs, ours;
+	struct stat st;
 	char path[32];
 
-	snprintf(path, sizeof(path), "/proc/%u/root/.", pid);
-	return pid && !stat(path, &theirs) && !stat("/.", &ours) && (theirs.st_ino != ours.st_ino || theirs.st_dev != ours.st_dev);
+	snprintf(path, sizeof(path), "/proc/%u", pid);
+	return stat(path, &st) ? 0 : st.st_uid;
+}
+
+static void begin(const struct wanted *w, uint32_t pid, struct path_ask *ask)
+{
+	path_ask_begin(ask, PATH_FILE, pid, pid ? owner_of_process(pid) : w->q->owner);
+	ask->other_root = pid != 0;
+}
+
+/* pid 0: in our own root; else in that process's, if it is another one. */
+static int try_root(struct wanted *w, uint32_t pid, struct debug_file *ret)
+{
+	struct path_ask ask;
+	uint32_t n_by_id;
+
+	begin(w, pid, &ask);
+	w->foreign = pid != 0;
+	add_build_id(w, &ask);
+	n_by_id = ask.n;
+	add_link(w, &ask);
+	return try_paths(w, &ask, n_by_id, ret);
+}
+
+int debug_file_root(struct path_opener *paths, uint32_t pid)
+{
+	struct path_answer a;
+	struct path_ask ask;
+
+	path_ask_begin(&ask, PATH_ROOT, pid, owner_of_process(pid));
+	ask.other_root = true;
+	return pid ? path_open(paths, &ask, -1, &a) : -ENOENT;
+}
+
+bool debug_file_is_at(struct path_opener *paths, const char *path, int fd)
+{
+	struct path_answer a = { .err = -ENOENT };
+	struct path_ask ask;
+	struct statx st;
+	int at;
+
+	if (!path || statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st))
+		return false;
+	path_ask_begin(&ask, PATH_FILE, 0, patience_owner(fd));
+	path_ask_add(&ask, "%s", path);
+	at = path_open(paths, &ask, -1, &a);
+	if (at < 0)
+		return false;
+	close(at);
+	return a.ino == st.stx_ino && a.dev == makedev(st.stx_dev_major, st.stx_dev_minor);
 }
 
 static int try_fetch(const struct wanted *w, struct debug_file *ret)
@@ -156,7 +199,7 @@ static int find(struct wanted *w, struct debug_file *ret)
 	ret->path = NULL;
 	ret->foreign = false;
 	err = try_root(w, 0, ret);
-	if (err == -ENOENT && debug_file_own_root(w->q->pid))
+	if (err == -ENOENT && w->q->pid)
 		err = try_root(w, w->q->pid, ret);
 	return err == -ENOENT ? try_fetch(w, ret) : err;
 }
@@ -185,21 +228,19 @@ int debug_file_find_alt(const struct debug_query *q, struct debug_file *ret)
 	const struct elf_facts *f = q->facts;
 	struct wanted w = { .q = q, .path = "", .has = has_any, .id = f->alt_id, .id_len = f->alt_id_len };
 	const char *slash = q->path ? strrchr(q->path, '/') : NULL;
-	int dir = *f->alt != '/' && slash ? (int)(slash + 1 - q->path) : 0, err, root;
-	char path[PATH_MAX];
+	int dir = *f->alt != '/' && slash ? (int)(slash + 1 - q->path) : 0, err;
+	struct path_ask ask;
 
 	ret->fd = -1;
 	ret->path = NULL;
-	if (!*f->alt || snprintf(path, sizeof(path), "%.*s%s", dir, q->path ? q->path : "", f->alt) >= (int)sizeof(path))
+	if (!*f->alt)
 		return -ENOENT;
 	err = find(&w, ret);
-	for (int own = 0; own < 2 && err == -ENOENT; own++) {
-		w.foreign = own && debug_file_own_root(q->pid);
-		root = own && !w.foreign ? -1 : root_of_process(own ? q->pid : 0);
-		if (root < 0)
-			continue;
-		err = try_path(&w, root, path, false, ret);
-		close(root);
+	for (int own = 0; own < (q->pid ? 2 : 1) && err == -ENOENT; own++) {
+		w.foreign = own;
+		begin(&w, own ? q->pid : 0, &ask);
+		path_ask_add(&ask, "%.*s%s", dir, q->path ? q->path : "", f->alt);
+		err = try_paths(&w, &ask, ask.n, ret);
 	}
 	return err;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a stripped file's symbols and DWARF are kept: in a file of their own. Here files are opened; a child reads them (sym/elf_reader.h).
+ * Where a stripped file's symbols and DWARF are kept: in a file of their own. One child opens it (sym/path_opener.h), another one reads it (sym/elf_reader.h).
  *
  *   /usr/lib/debug/.build-id/ab/cdef....debug		the same build-id
  *   .gnu_debuglink NAME: beside the file, in .debug/ beside it, in /usr/lib/debug/PATH/
@@ -14,6 +14,7 @@
 #define SFBPF_SYM_DEBUG_FILE_H
 
 #include "sym/elf_reader.h"
+#include "sym/path_opener.h"
 
 struct debug_file {
 	int fd;			/* -1: none */
@@ -30,8 +31,10 @@ struct debug_fetch {
 
 struct debug_query {
 	struct elf_reader *reader;
+	struct path_opener *paths;	/* NULL: there are no debug files but fetched ones */
 	const struct elf_facts *facts;	/* of the file whose debug file is wanted */
 	const char *path;	/* as the process sees it; NULL: not known */
+	uint32_t owner;		/* of the mapped file, who may have arranged what is beside it */
 	uint32_t pid;		/* 0: only our own file system */
 	struct debug_fetch fetch;
 };
@@ -44,7 +47,9 @@ int debug_file_find_dwarf(const struct debug_query *q, struct debug_file *ret);
 int debug_file_find_alt(const struct debug_query *q, struct debug_file *ret);
 void debug_file_close(struct debug_file *d);	/* also a zeroed one with fd -1 */
 
-/* Whether the process has another root directory than we have. */
-bool debug_file_own_root(uint32_t pid);
+/* The process's root directory (O_PATH) if it is another one than ours; else -ENOENT, or as path_open. */
+int debug_file_root(struct path_opener *paths, uint32_t pid);
+/* Whether there is just that file at a path of ours. fd: an open file. */
+bool debug_file_is_at(struct path_opener *paths, const char *path, int fd);
 
 #endif

@@ -16,9 +16,12 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/child_end.h"
 #include "base/clock.h"
+#include "base/fork_server.h"
 #include "base/full_io.h"
 #include "base/jail.h"
+#include "base/num.h"
 #include "base/privs.h"
 #include "base/vec.h"
 
@@ -26,6 +29,9 @@
 #define STRING_MAX 4095		/* bytes of a name or a path; longer ones are cut */
 #define NOBODY 65534
 #define WALL 4			/* times the CPU time */
+#define LOOK_MS 1000
+#define SILENT_NS (10 * NUM_S)	/* without a use of the CPU: it waits for a file system */
+#define END_MS 2000
 
 /*
  * On the pipe, for each address: index, number of frames; for each frame: line, name, file. Numbers are 32 bits in our own
@@ -165,26 +171,38 @@ static ssize_t take_records(struct bytes b, size_t naddrs, dwarf_emit_fn emit, v
 	}
 }
 
-/* Everything that comes through the pipe until its end. */
-static int read_answer(const struct dwarf_job *job, int fd, unsigned int seconds, dwarf_emit_fn emit, void *ctx)
+/* Waits for what comes next. 0, or -ETIMEDOUT: until the deadline, or because the worker waits for somebody who does not answer. */
+static int wait_more(int fd, const struct fork_child *worker, uint64_t deadline)
 {
-	uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + seconds * 1000000000ull, now, total = 0;
+	uint64_t since = clock_ns(CLOCK_MONOTONIC), now = since, used = fork_child_cpu_ns(worker), cpu;
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	while (poll(&p, 1, LOOK_MS) <= 0) {
+		now = clock_ns(CLOCK_MONOTONIC);
+		cpu = fork_child_cpu_ns(worker);
+		if (cpu != used)
+			since = now;
+		used = cpu;
+		if (now >= deadline || now - since >= SILENT_NS)
+			return -ETIMEDOUT;
+	}
+	return 0;
+}
+
+/* Everything that comes through the pipe until its end. */
+static int read_answer(const struct dwarf_job *job, int fd, const struct fork_child *worker, unsigned int seconds, dwarf_emit_fn emit, void *ctx)
+{
+	uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + seconds * NUM_S, total = 0;
 	uint8_t *buf = NULL;
 	size_t len = 0, cap = 0;
 	ssize_t n = 0;
 	int err = 0;
 
 	while (!err) {
-		struct pollfd p = { .fd = fd, .events = POLLIN };
-
-		now = clock_ns(CLOCK_MONOTONIC);
-		if (now >= deadline || poll(&p, 1, (int)((deadline - now) / 1000000) + 1) == 0)
-			err = -ETIMEDOUT;
-		else if (vec_reserve(&buf, &cap, len + 65536, 1))
-			err = -ENOMEM;
-		else if ((n = read(fd, buf + len, cap - len)) <= 0)
-			break;
-		if (err)
+		err = clock_ns(CLOCK_MONOTONIC) >= deadline ? -ETIMEDOUT : wait_more(fd, worker, deadline);
+		if (!err)
+			err = vec_reserve(&buf, &cap, len + 65536, 1);
+		if (err || (n = read(fd, buf + len, cap - len)) <= 0)
 			break;
 		len += (size_t)n;
 		total += (size_t)n;
@@ -204,6 +222,7 @@ static int read_answer(const struct dwarf_job *job, int fd, unsigned int seconds
 int dwarf_work(const struct dwarf_job *job, const struct dwarf_place *place, const struct dwarf_limits *limits, dwarf_emit_fn emit, void *ctx)
 {
 	int fds[2], err, status;
+	bool gone = false;
 	pid_t pid;
 
 	if (pipe2(fds, O_CLOEXEC))
@@ -218,12 +237,13 @@ int dwarf_work(const struct dwarf_job *job, const struct dwarf_place *place, con
 	if (!pid)
 		work(job, place, limits, fds[1]);
 	close(fds[1]);
-	err = read_answer(job, fds[0], WALL * limits->seconds, emit, ctx);
+	err = read_answer(job, fds[0], &(struct fork_child){ .pid = pid }, WALL * limits->seconds, emit, ctx);
 	close(fds[0]);
-	if (err)
-		kill(pid, SIGKILL);
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	/* Also the end waits for file systems that it has files of. */
+	if (!err)
+		gone = child_wait(pid, END_MS, &status);
+	if (!gone && !child_kill(pid, &status) && !err)
+		err = -ETIMEDOUT;
 	if (err)
 		return err;
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)

@@ -40,7 +40,7 @@ static int read_crc(int fd, uint32_t *ret)
 }
 
 /* What is packed inside the file counts where there is no better. */
-static int read_symbols(const struct elf_image *img, int debug_fd, struct symtab **ret)
+static int read_symbols(const struct elf_image *img, int debug_fd, uint32_t along, struct symtab **ret)
 {
 	struct packed_symbols packed = { .mem = NULL };
 	struct elf_image debug;
@@ -50,7 +50,7 @@ static int read_symbols(const struct elf_image *img, int debug_fd, struct symtab
 		err = elf_image_open_fd(&debug, debug_fd, NULL);
 		if (err)
 			return err;
-		err = symtab_build(img, &debug, ELF_NAMES_ALONG, ret);
+		err = symtab_build(img, &debug, along, ret);
 		elf_image_close(&debug);
 		return err;
 	}
@@ -59,13 +59,13 @@ static int read_symbols(const struct elf_image *img, int debug_fd, struct symtab
 		packed_symbols_close(&packed);
 		return err;
 	}
-	return symtab_build(img, NULL, ELF_NAMES_ALONG, ret);
+	return symtab_build(img, NULL, along, ret);
 }
 
-static int tell_symbols(const struct elf_image *img, int debug_fd, int mem, struct elf_answer *a)
+static int tell_symbols(const struct elf_image *img, int debug_fd, uint32_t along, int mem, struct elf_answer *a)
 {
 	struct symtab *t = NULL;
-	int err = read_symbols(img, debug_fd, &t);
+	int err = read_symbols(img, debug_fd, along, &t);
 
 	/* The last one has been taken. */
 	if (!err && ((lseek(mem, 0, SEEK_END) > KEEP_TABLE && ftruncate(mem, 0)) || lseek(mem, 0, SEEK_SET)))
@@ -110,7 +110,7 @@ static int reply(const struct elf_ask *ask, const int *fds, int mem, struct elf_
 	if (ask->question == ELF_FACTS)
 		elf_facts_read(&img, &a->facts);
 	else
-		err = tell_symbols(&img, ask->debug ? fds[1] : -1, mem, a);
+		err = tell_symbols(&img, ask->debug ? fds[1] : -1, ask->all_names ? UINT32_MAX : ELF_NAMES_ALONG, mem, a);
 	elf_image_close(&img);
 	return err;
 }

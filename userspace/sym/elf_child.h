@@ -20,7 +20,7 @@ enum elf_question {
 /* Comes with two descriptors: the file and, if `debug`, its debug file; else the same again. */
 struct elf_ask {
 	uint32_t question;
-	uint32_t debug;		/* bool */
+	uint32_t debug, all_names;	/* bools; all_names: names cannot be asked for later */
 	uint64_t off;
 	uint32_t len;		/* bytes that there may be; below SYMTAB_NAME_MAX */
 };

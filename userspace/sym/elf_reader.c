@@ -2,42 +2,28 @@
 #include "sym/elf_reader.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/sealed_file.h"
 #include "sym/elf_child.h"
 
-#define FILE_NS 2000000000ull	/* wall clock, for a question; a file of 600 MB takes 50 ms */
-#define LEAST_NS 250000000ull	/* with less, it is not begun */
-#define SAVED_NS 3000000000ull	/* of time that was not used */
-#define SHARE 10		/* the part of the time that may go to it in the long run is one in this many */
-#define IDLE_NS 3000000000ull
-
-/* Whose files: distributions' may not have to wait because somebody made slow ones. */
-enum { OF_ROOT, OF_OTHERS, OWNERS };
-
-struct allowance {
-	uint64_t ns, since;	/* what was left at that time */
-};
+#define IDLE_NS (3 * NUM_S)
 
 struct elf_reader {
 	struct fork_server *server;
 	fork_child_fn fn;
 	struct fork_child child;
-	bool unhurried;
-	struct allowance allowances[OWNERS];
+	struct patience *patience;
 	uint64_t used_ns;	/* the last question, CLOCK_MONOTONIC */
 	struct elf_reader_totals totals;
 	struct elf_answer answer;
 };
 
-struct elf_reader *elf_reader_new(struct fork_server *server, fork_child_fn child)
+struct elf_reader *elf_reader_new(struct fork_server *server, fork_child_fn child, struct patience *patience)
 {
 	struct elf_reader *r = calloc(1, sizeof(*r));
 
@@ -46,8 +32,7 @@ struct elf_reader *elf_reader_new(struct fork_server *server, fork_child_fn chil
 	r->server = server;
 	r->fn = child;
 	r->child = FORK_CHILD_NONE;
-	for (int i = 0; i < OWNERS; i++)
-		r->allowances[i] = (struct allowance){ SAVED_NS, clock_ns(CLOCK_MONOTONIC) };
+	r->patience = patience;
 	return r;
 }
 
@@ -65,14 +50,9 @@ void elf_reader_free(struct elf_reader *r)
 	free(r);
 }
 
-void elf_reader_take_time(struct elf_reader *r)
-{
-	r->unhurried = true;
-}
-
 bool elf_reader_has_time(const struct elf_reader *r)
 {
-	return r && r->unhurried;
+	return r && r->patience->unhurried;
 }
 
 void elf_reader_rest(struct elf_reader *r)
@@ -85,35 +65,6 @@ void elf_reader_totals(const struct elf_reader *r, struct elf_reader_totals *ret
 {
 	*ret = r->totals;
 	ret->cpu_ns += fork_child_cpu_ns(&r->child);
-}
-
-/* ---- Time ---- */
-
-static struct allowance *allowance_of(struct elf_reader *r, int fd)
-{
-	struct statx st;
-
-	/* As it is known: a file system in user space is not asked. */
-	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_UID, &st) || !(st.stx_mask & STATX_UID) || st.stx_uid)
-		return &r->allowances[OF_OTHERS];
-	return &r->allowances[OF_ROOT];
-}
-
-/* How long a question may take. */
-static uint64_t patience(const struct elf_reader *r, struct allowance *a)
-{
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
-
-	a->ns += (now - a->since) / SHARE;
-	if (a->ns > SAVED_NS)
-		a->ns = SAVED_NS;
-	a->since = now;
-	return r->unhurried || a->ns > FILE_NS ? FILE_NS : a->ns;
-}
-
-static void spend(struct allowance *a, uint64_t ns)
-{
-	a->ns = a->ns > ns ? a->ns - ns : 0;
 }
 
 /* ---- Questions ---- */
@@ -135,18 +86,9 @@ static int send_ask(struct elf_reader *r, const struct elf_ask *ask, const int *
 
 static int wait_answer(struct elf_reader *r, uint64_t until)
 {
-	uint64_t now;
-	int err;
+	int err = fork_receive_until(r->child.sock, &r->answer, sizeof(r->answer), NULL, 0, until);
 
-	while ((err = fork_receive(r->child.sock, &r->answer, sizeof(r->answer), NULL, 0, MSG_DONTWAIT)) == -EAGAIN) {
-		struct pollfd p = { .fd = r->child.sock, .events = POLLIN };
-
-		now = clock_ns(CLOCK_MONOTONIC);
-		if (now >= until)
-			return -ETIMEDOUT;
-		poll(&p, 1, (int)((until - now) / 1000000) + 1);
-	}
-	return err ? -ECHILD : 0;
+	return err && err != -ETIMEDOUT ? -ECHILD : err;
 }
 
 /* Ends the child if it has to be. */
@@ -162,11 +104,11 @@ static int failed(struct elf_reader *r, int err)
 
 static int ask_once(struct elf_reader *r, const struct elf_ask *what, const int *fds)
 {
-	struct allowance *a = allowance_of(r, fds[0]);
-	uint64_t limit = patience(r, a), start = clock_ns(CLOCK_MONOTONIC);
+	uint32_t owner = patience_owner(fds[0]);
+	uint64_t limit = patience_have(r->patience, owner), start = clock_ns(CLOCK_MONOTONIC);
 	int err;
 
-	if (limit < LEAST_NS) {
+	if (!limit) {
 		r->totals.deferred++;
 		return -EAGAIN;
 	}
@@ -174,13 +116,13 @@ static int ask_once(struct elf_reader *r, const struct elf_ask *what, const int 
 	if (!err)
 		err = wait_answer(r, start + limit);
 	r->used_ns = clock_ns(CLOCK_MONOTONIC);
-	spend(a, r->used_ns - start);
+	patience_spend(r->patience, owner, r->used_ns - start);
 	if (!err && (r->answer.question != what->question || r->answer.err > 0 || r->answer.err == -EAGAIN || r->answer.err == -ECHILD))
 		err = -ECHILD;
 	if (err)
 		failed(r, err);
 	/* It may be had when there is more time. */
-	return err == -ETIMEDOUT && limit < FILE_NS ? -EAGAIN : err ? err : r->answer.err;
+	return err == -ETIMEDOUT && limit < PATIENCE_MOST_NS ? -EAGAIN : err ? err : r->answer.err;
 }
 
 static int ask(struct elf_reader *r, const struct elf_ask *what, const int *fds)
@@ -224,7 +166,9 @@ int elf_reader_crc(struct elf_reader *r, int fd, uint32_t *ret)
 
 int elf_reader_symbols(struct elf_reader *r, int fd, int debug_fd, struct symtab **ret)
 {
-	const struct elf_ask what = { .question = ELF_SYMBOLS, .debug = debug_fd >= 0 };
+	/* A copy takes memory, and is not kept for the names in it. */
+	bool copy = debug_fd >= 0 && sealed_file_is(debug_fd);
+	const struct elf_ask what = { .question = ELF_SYMBOLS, .debug = debug_fd >= 0, .all_names = copy };
 	int err = ask(r, &what, (const int[]){ fd, debug_fd >= 0 ? debug_fd : fd });
 	struct symtab head = { .names = NULL };
 
@@ -240,7 +184,7 @@ int elf_reader_symbols(struct elf_reader *r, int fd, int debug_fd, struct symtab
 		return failed(r, -ECHILD);
 	}
 	if (!err) {
-		(*ret)->debug_fd = debug_fd;
+		(*ret)->debug_fd = copy ? -1 : debug_fd;
 		r->totals.cut += head.cut;
 	}
 	return err;

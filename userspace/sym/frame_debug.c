@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/in_root.h"
 #include "base/radix.h"
 #include "base/vec.h"
 
@@ -91,30 +90,35 @@ static int place_addresses(struct part *p, const struct place *places, size_t n)
 	return err;
 }
 
-/* The mapped file is what our own path of that name is. */
-static bool is_ours(const struct module *m)
+static struct debug_query query_of(const struct part *p, const struct elf_facts *facts, const char *path)
 {
-	struct stat theirs, ours;
-
-	return m->path && !fstat(m->fd, &theirs) && !stat(m->path, &ours) && ours.st_ino == theirs.st_ino && ours.st_dev == theirs.st_dev;
+	return (struct debug_query){
+		.reader = p->opts->reader, .paths = p->opts->paths, .facts = facts, .path = path, .owner = patience_owner(p->m->fd), .pid = p->pid,
+		.fetch = p->opts->fetch,
+	};
 }
 
 /* fd: the file with DWARF, and what it says of itself. */
 static int work(struct part *p, int fd, const struct elf_facts *facts, const char *path, bool foreign)
 {
-	struct debug_query q = { .reader = p->opts->reader, .facts = facts, .path = path, .pid = p->pid, .fetch = p->opts->fetch };
+	struct debug_query q = query_of(p, facts, path);
 	struct dwarf_job job = {
 		.fd = fd, .alt_fd = -1, .inlined = p->opts->inlined, .lines = p->opts->lines, .addrs = p->addrs, .n = p->n,
 	};
 	struct dwarf_place where = { .root_fd = -1, .foreign = foreign };
 	struct debug_file alt;
-	int err;
+	int err, root;
 
 	if (!debug_file_find_alt(&q, &alt))
 		job.alt_fd = alt.fd;
-	if (foreign && debug_file_own_root(p->pid))
-		where.root_fd = root_of_process(p->pid);
-	err = dwarf_work(&job, &where, &p->opts->limits, found, p);
+	root = foreign ? debug_file_root(p->opts->paths, p->pid) : -ENOENT;
+	if (root >= 0)
+		where.root_fd = root;
+	/* Names in it mean something there only. */
+	if (root < 0 && root != -ENOENT)
+		err = root;
+	else
+		err = dwarf_work(&job, &where, &p->opts->limits, found, p);
 	if (where.root_fd >= 0)
 		close(where.root_fd);
 	debug_file_close(&alt);
@@ -124,7 +128,7 @@ static int work(struct part *p, int fd, const struct elf_facts *facts, const cha
 /* -ENOENT: it has no DWARF. */
 static int read_part(struct part *p, const struct place *places, size_t n)
 {
-	struct debug_query q = { .reader = p->opts->reader, .facts = &p->facts, .path = p->m->path, .pid = p->pid, .fetch = p->opts->fetch };
+	struct debug_query q = query_of(p, &p->facts, p->m->path);
 	struct debug_file debug = { .fd = -1 };
 	bool own = p->facts.dwarf;
 	int err = own ? 0 : debug_file_find_dwarf(&q, &debug);
@@ -132,7 +136,7 @@ static int read_part(struct part *p, const struct place *places, size_t n)
 	if (!err)
 		err = place_addresses(p, places, n);
 	if (!err && own)
-		err = work(p, p->m->fd, &p->facts, p->m->path, !is_ours(p->m));
+		err = work(p, p->m->fd, &p->facts, p->m->path, !debug_file_is_at(p->opts->paths, p->m->path, p->m->fd));
 	else if (!err)
 		err = work(p, debug.fd, &debug.facts, debug.path, debug.foreign);
 	debug_file_close(&debug);

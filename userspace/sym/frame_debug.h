@@ -19,6 +19,7 @@ int frame_debug_want(struct frame_debug *fd, uint32_t module, uint64_t offset, u
 
 struct frame_debug_opts {
 	struct elf_reader *reader;
+	struct path_opener *paths;
 	bool inlined, lines;
 	struct debug_fetch fetch;
 	struct dwarf_limits limits;

@@ -286,6 +286,12 @@ static void apply_moves(struct jit_dump *d)
 	d->nmoves = 0;
 }
 
+void jit_dump_place(const struct jit_dump *d, uint64_t *ret_ino, uint64_t *ret_done)
+{
+	*ret_ino = d->ino;
+	*ret_done = d->done;
+}
+
 int jit_dump_read(struct jit_dump *d, int fd, const struct stat *st)
 {
 	uint64_t size = st->st_size > 0 ? (uint64_t)st->st_size : 0;

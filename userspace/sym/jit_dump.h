@@ -22,9 +22,11 @@ struct jit_dump *jit_dump_new(void);	/* NULL: out of memory */
 void jit_dump_free(struct jit_dump *d);
 /*
  * Where the process has it: its path, malloc'ed, below the process's root; NULL: it has none. pid as we, ns_pid as the
- * process itself knows it.
+ * process itself knows it. It may take for ever: /proc waits for a process's mappings.
  */
 char *jit_dump_path(uint32_t pid, uint32_t ns_pid);
+/* The file that was read (0: none), and how far. */
+void jit_dump_place(const struct jit_dump *d, uint64_t *ret_ino, uint64_t *ret_done);
 /* What fd has got since the last time; another file than before starts anew. Foreign bytes. 0, -ENOEXEC no dump, -ENOMEM, -EIO. */
 int jit_dump_read(struct jit_dump *d, int fd, const struct stat *st);
 /*

@@ -6,17 +6,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/in_root.h"
+#include "base/clock.h"
+#include "base/num.h"
 #include "base/vec.h"
 #include "sym/jit_dump.h"
+#include "sym/path_opener.h"
 
-#define LOOK_AGAIN_NS 200000000ull	/* how often a file is asked whether it has grown */
+#define LOOK_AGAIN_NS (200 * NUM_MS)	/* how often a file is asked whether it has grown */
 #define LINE_MAX_BYTES 4096
 #define CHUNK (1u << 20)
+#define DUMP_COPY_MAX (128u << 20)	/* bytes at a time */
 #define DUMP_TRIES 50		/* times that a process is asked for a dump while it runs */
 
 struct entry {
@@ -32,6 +34,8 @@ struct process {
 	int root;		/* its root directory; held, because /proc/PID ends with the process */
 	uint64_t checked_ns;	/* last time that it was compared with what runs under its PID */
 	uint64_t looked_ns;	/* last time at the file */
+	uint64_t silent_ns;	/* when its file system did not answer; 0: it has */
+	bool root_later;	/* root is not known yet */
 	uint64_t used;		/* last use, a counter */
 	ino_t ino;
 	uint64_t done;		/* bytes of the file that were read, up to a line's end */
@@ -48,6 +52,7 @@ struct process {
 };
 
 struct perf_maps {
+	struct path_opener *opener;
 	struct process *list;
 	size_t n, cap;
 	uint64_t uses;
@@ -57,10 +62,7 @@ struct perf_maps {
 
 static uint64_t now_ns(void)
 {
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
+	return clock_ns(CLOCK_MONOTONIC_COARSE);
 }
 
 /* ---- Processes ---- */
@@ -100,6 +102,11 @@ void perf_maps_free(struct perf_maps *pm)
 		forget(&pm->list[i]);
 	free(pm->list);
 	free(pm);
+}
+
+void perf_maps_set_opener(struct perf_maps *pm, struct path_opener *opener)
+{
+	pm->opener = opener;
 }
 
 /* Field 22 of /proc/PID/stat, behind a comm that may hold anything: 0 if the process is gone. */
@@ -182,6 +189,40 @@ static struct process *make_room(struct perf_maps *pm)
 	return oldest;
 }
 
+/* As path_open, but for a process that did not answer lately. */
+static int ask(struct perf_maps *pm, struct process *p, struct path_ask *what, struct path_answer *ret)
+{
+	uint64_t now = now_ns();
+	int fd;
+
+	if (p->silent_ns && now - p->silent_ns < PATH_SILENT_NS)
+		return -ETIMEDOUT;
+	p->silent_ns = 0;
+	what->pid = p->pid;
+	what->owner = p->uid;
+	fd = path_open(pm->opener, what, p->root, ret);
+	if (fd == -ETIMEDOUT || fd == -ECHILD)
+		p->silent_ns = now;
+	return fd;
+}
+
+static void take_root(struct perf_maps *pm, struct process *p)
+{
+	struct path_answer a;
+	struct path_ask what;
+	int root;
+
+	path_ask_begin(&what, PATH_ROOT, 0, 0);
+	what.live = true;
+	root = ask(pm, p, &what, &a);
+	p->root_later = root < 0 && root != -ENOENT;
+	/* What was read must have been one process. */
+	if (root >= 0 && start_time(p->pid) == p->started)
+		p->root = root;
+	else if (root >= 0)
+		close(root);
+}
+
 /* A process that cannot be looked at is kept too, so that it is not asked for again and again. */
 static struct process *meet(struct perf_maps *pm, uint32_t pid)
 {
@@ -192,12 +233,7 @@ static struct process *meet(struct perf_maps *pm, uint32_t pid)
 	*p = (struct process){ .pid = pid, .root = -1 };
 	p->started = start_time(pid);
 	if (!read_status(p))
-		p->root = root_of_process(pid);
-	/* What was read must have been one process. */
-	if (p->root >= 0 && start_time(pid) != p->started) {
-		close(p->root);
-		p->root = -1;
-	}
+		take_root(pm, p);
 	return p;
 }
 
@@ -306,26 +342,29 @@ static void drop_overwritten(struct process *p)
 	p->n = out;
 }
 
-static void read_map(struct process *p)
+static void read_map(struct perf_maps *pm, struct process *p)
 {
-	char path[48];
-	struct stat st;
+	struct path_answer a;
+	struct path_ask what;
 	int fd;
 
-	snprintf(path, sizeof(path), "/tmp/perf-%u.map", p->ns_pid);
-	fd = open_in_root(p->root, path, &st);
+	path_ask_begin(&what, PATH_FILE, 0, 0);
+	path_ask_add(&what, "/tmp/perf-%u.map", p->ns_pid);
+	what.part = true;
+	what.from = p->done;
+	what.ino = p->ino;
+	what.most = PERF_MAP_MAX_FILE;
+	fd = ask(pm, p, &what, &a);
 	if (fd < 0)
 		return;
-	if (st.st_uid == p->uid && st.st_size >= 0) {
-		uint64_t size = (uint64_t)st.st_size;
-
-		if (st.st_ino != p->ino || size < p->done)
+	if (a.uid == p->uid) {
+		if (a.ino != p->ino || a.size < p->done)
 			forget_entries(p);
-		p->ino = st.st_ino;
-		if (size > PERF_MAP_MAX_FILE)
-			size = PERF_MAP_MAX_FILE;
-		if (size > p->done) {
-			read_rest(p, fd, size);
+		p->ino = a.ino;
+		if (a.size > PERF_MAP_MAX_FILE)
+			a.size = PERF_MAP_MAX_FILE;
+		if (a.size > p->done) {
+			read_rest(p, fd, a.size);
 			drop_overwritten(p);
 		}
 	}
@@ -333,39 +372,50 @@ static void read_map(struct process *p)
 }
 
 /* The dump may be made after the process was first seen, but its path cannot be had after the process's end. */
-static void find_dump(struct process *p)
+static void find_dump(struct perf_maps *pm, struct process *p, bool live)
 {
-	char *path = p->dump_found ? NULL : jit_dump_path(p->pid, p->ns_pid);
-	struct stat st;
+	struct path_answer a;
+	struct path_ask what;
 	int fd;
 
-	if (!path)
+	if (p->dump_found)
 		return;
-	fd = open_in_root(p->root, path, &st);
-	if (fd >= 0 && st.st_uid == p->uid) {
-		free(p->dump_path);
-		p->dump_path = path;
-		p->dump_found = true;
-	} else {
-		free(path);
+	path_ask_begin(&what, PATH_DUMP, 0, 0);
+	what.ns_pid = p->ns_pid;
+	what.part = true;	/* and nothing of it */
+	what.live = live;
+	fd = ask(pm, p, &what, &a);
+	if (fd >= 0 && a.uid == p->uid) {
+		p->dump_path = strdup(a.path);
+		p->dump_found = p->dump_path != NULL;
 	}
 	if (fd >= 0)
 		close(fd);
 }
 
-static void read_dump(struct process *p)
+static void read_dump(struct perf_maps *pm, struct process *p)
 {
-	struct stat st;
+	struct path_answer a;
+	struct path_ask what;
 	int fd;
 
-	find_dump(p);
-	fd = p->dump_found ? open_in_root(p->root, p->dump_path, &st) : -1;
-	if (fd < 0)
+	find_dump(pm, p, false);
+	if (!p->dump_found)
 		return;
 	if (!p->dump)
 		p->dump = jit_dump_new();
-	if (p->dump && st.st_uid == p->uid)
-		jit_dump_read(p->dump, fd, &st);
+	if (!p->dump)
+		return;
+	path_ask_begin(&what, PATH_FILE, 0, 0);
+	path_ask_add(&what, "%s", p->dump_path);
+	what.part = true;
+	jit_dump_place(p->dump, &what.ino, &what.from);
+	what.most = DUMP_COPY_MAX;
+	fd = ask(pm, p, &what, &a);
+	if (fd < 0)
+		return;
+	if (a.uid == p->uid)
+		jit_dump_read(p->dump, fd, &(struct stat){ .st_ino = a.ino, .st_dev = a.dev, .st_size = (off_t)a.size });
 	close(fd);
 }
 
@@ -384,6 +434,8 @@ static struct process *known(struct perf_maps *pm, uint32_t pid)
 			forget(p);
 			pm->list[pm->last] = pm->list[--pm->n];
 			p = NULL;
+		} else if (p->root_later) {
+			take_root(pm, p);
 		}
 	}
 	if (!p) {
@@ -409,7 +461,7 @@ uint32_t perf_maps_see(struct perf_maps *pm, uint32_t pid, uint64_t time_ns)
 	if (!p->dump_found && p->root >= 0 && p->dump_tries < DUMP_TRIES && time_ns - p->tried_ns >= LOOK_AGAIN_NS) {
 		p->dump_tries++;
 		p->tried_ns = time_ns;
-		find_dump(p);
+		find_dump(pm, p, true);
 	}
 	if (!p->dump_found)
 		return 0;
@@ -439,8 +491,8 @@ const char *perf_maps_find(struct perf_maps *pm, uint32_t pid, uint64_t addr, ui
 	if (!p || p->root < 0)
 		return NULL;
 	if (now_ns() - p->looked_ns >= LOOK_AGAIN_NS || !p->looked_ns) {
-		read_map(p);
-		read_dump(p);
+		read_map(pm, p);
+		read_dump(pm, p);
 		p->looked_ns = now_ns();
 	}
 	name = find_in_dump(pm, p, addr, epoch);

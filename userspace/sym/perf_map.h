@@ -18,15 +18,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/num.h"
+
 #define PERF_MAP_MAX_FILE (128u << 20)	/* bytes read of one file */
 #define PERF_MAP_MAX_PROCESSES 256	/* then the one not asked for longest is forgotten */
 
+struct path_opener;
 struct perf_maps;
 
 struct perf_maps *perf_maps_new(void);	/* NULL: out of memory */
 void perf_maps_free(struct perf_maps *pm);
+/* Who opens the files; it must outlive them. Without, there are none. */
+void perf_maps_set_opener(struct perf_maps *pm, struct path_opener *opener);
 
-#define JIT_EPOCH_NS 1000000000ull
+#define JIT_EPOCH_NS NUM_S
 #define JIT_EPOCHS 4096u	/* the last one never ends */
 
 /*

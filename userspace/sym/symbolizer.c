@@ -50,6 +50,7 @@ struct cached {
 struct symbolizer {
 	struct modules *ms;
 	struct elf_reader *reader;
+	struct path_opener *paths;
 	uint64_t uses;		/* of tables */
 	struct strpool *names, *modules;
 	struct symbol *symbols;
@@ -214,9 +215,11 @@ void symbolizer_set_kernel_names(struct symbolizer *sz, symbolizer_kernel_fn fn,
 	sz->kernel_ctx = ctx;
 }
 
-void symbolizer_set_reader(struct symbolizer *sz, struct elf_reader *reader)
+void symbolizer_set_reader(struct symbolizer *sz, struct elf_reader *reader, struct path_opener *paths)
 {
 	sz->reader = reader;
+	sz->paths = paths;
+	perf_maps_set_opener(sz->jit, paths);
 }
 
 void symbolizer_set_redact(struct symbolizer *sz, enum redact which)
@@ -301,13 +304,14 @@ static int read_table(const struct symbolizer *sz, struct module *m, uint32_t pi
 {
 	struct debug_file debug = { .fd = -1 };
 	struct elf_facts facts;
-	struct debug_query q = { .reader = sz->reader, .facts = &facts, .path = m->path, .pid = pid, .fetch = sz->fetch };
+	struct debug_query q = { .reader = sz->reader, .paths = sz->paths, .facts = &facts, .path = m->path, .pid = pid, .fetch = sz->fetch };
 	int err = look_at(sz, m, &facts);
 
 	if (err)
 		return err;
 	if (m->mem)
 		return read_vdso(m, ret);
+	q.owner = patience_owner(m->fd);
 	if (!facts.symtab && debug_file_find(&q, &debug) == -EAGAIN)
 		return -EAGAIN;
 	err = elf_reader_symbols(sz->reader, m->fd, debug.fd, ret);
@@ -540,7 +544,7 @@ int symbolizer_want_debug(struct symbolizer *sz, uint64_t frame, uint32_t pid)
 int symbolizer_read_debug(struct symbolizer *sz, const struct symbolizer_debug *opts, unsigned int *ret_files)
 {
 	struct frame_debug_opts o = {
-		.reader = sz->reader, .inlined = opts->inlined, .lines = opts->lines, .fetch = sz->fetch, .limits = DWARF_LIMITS,
+		.reader = sz->reader, .paths = sz->paths, .inlined = opts->inlined, .lines = opts->lines, .fetch = sz->fetch, .limits = DWARF_LIMITS,
 		.found = take_frames, .failed = opts->failed, .ctx = sz,
 	};
 

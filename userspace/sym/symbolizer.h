@@ -35,8 +35,8 @@ void symbolizer_forget(struct module *m);
 /* Where kernel names come from: "name" or "name [module]" of the function that holds addr; false: unknown. Without, they are. */
 typedef bool (*symbolizer_kernel_fn)(void *ctx, uint64_t addr, char *ret, size_t cap);
 void symbolizer_set_kernel_names(struct symbolizer *sz, symbolizer_kernel_fn fn, void *ctx);
-/* Who reads files; it must outlive the symbolizer. Without, names in them are offsets. */
-void symbolizer_set_reader(struct symbolizer *sz, struct elf_reader *reader);
+/* Who reads files, and who opens those that are not mapped; they must outlive the symbolizer. Without, names in them are offsets. */
+void symbolizer_set_reader(struct symbolizer *sz, struct elf_reader *reader, struct path_opener *paths);
 /* Names that processes gave their own code may hold paths: which of them are shown. Before the first lookup. */
 void symbolizer_set_redact(struct symbolizer *sz, enum redact which);
 

@@ -190,7 +190,7 @@ static void close_window(struct agent *a)
 /* With the processes that read files for us, as of the last publish(). */
 static uint64_t all_cpu_ns(const struct agent *a)
 {
-	return budget_cpu_ns() + a->values.parsers_cpu_ns;
+	return budget_cpu_ns() + a->values.parsers.cpu_ns;
 }
 
 static void keep_cpu(struct agent *a)
@@ -232,7 +232,7 @@ static void keep_memory(struct agent *a)
 		exit(EXIT_FAILED);
 	}
 	symbolizer_set_kernel_names(fresh, collector_kernel_name, s->collector);
-	symbolizer_set_reader(fresh, s->reader);
+	symbolizer_set_reader(fresh, s->reader, s->paths);
 	symbolizer_set_redact(fresh, (enum redact)a->cfg->redact);
 	s->symbols = fresh;
 }
@@ -241,7 +241,6 @@ static void publish(struct agent *a)
 {
 	struct metrics_values *v = &a->values;
 	struct collector_counters c;
-	struct session_parsers parsers;
 
 	collector_counters(a->session.collector, &c);
 	v->samples_taken = c.taken;
@@ -250,12 +249,7 @@ static void publish(struct agent *a)
 	v->modules = c.loader.loaded;
 	v->rows = c.loader.rows;
 	v->table_bytes = c.tables.bytes;
-	session_parsers(&a->session, &c, &parsers);
-	v->parsers_ended = parsers.died + parsers.late;
-	v->parsers_failed = parsers.failed;
-	v->parsers_cpu_ns = parsers.cpu_ns;
-	v->names_deferred = parsers.deferred;
-	v->names_cut = parsers.cut;
+	v->parsers = session_parsers(&a->session, &c);
 	v->symbol_bytes = symbolizer_bytes(a->session.symbols);
 	v->hz = a->budget.hz;
 	v->off_cpu = a->cfg->off_cpu;

@@ -90,17 +90,19 @@ int session_open(struct session *s, const struct collector_opts *opts)
 			return complain(EXIT_FAILED, "cannot start a process: %s", strerror(-err));
 	}
 	s->left_limit = LEFT_MIN;
-	s->reader = elf_reader_new(with_servers.servers->parsers, elf_child_main);
+	patience_init(&s->patience);
+	s->reader = elf_reader_new(with_servers.servers->parsers, elf_child_main, &s->patience);
+	s->paths = path_opener_new(with_servers.servers->openers, path_child_main, &s->patience);
 	s->modules = modules_new();
 	s->symbols = s->modules ? symbolizer_new(s->modules) : NULL;
 	s->profile = profile_new();
-	if (!s->reader || !s->symbols || !s->profile)
+	if (!s->reader || !s->paths || !s->symbols || !s->profile)
 		return complain(EXIT_FAILED, "out of memory");
 	s->collector = collector_new(&with_servers, s->modules, &why);
 	if (!s->collector)
 		return complain(why.exit_code, "%s", why.text);
 	symbolizer_set_kernel_names(s->symbols, collector_kernel_name, s->collector);
-	symbolizer_set_reader(s->symbols, s->reader);
+	symbolizer_set_reader(s->symbols, s->reader, s->paths);
 	files = collector_preload(s->collector);
 	if (opts->verbose) {
 		struct collector_counters c;
@@ -150,6 +152,7 @@ int session_poll(struct session *s, int timeout_ms)
 {
 	follow_cpus(s);
 	elf_reader_rest(s->reader);
+	path_opener_rest(s->paths);
 	return collector_poll(s->collector, timeout_ms, s->take ? s->take : on_sample, s->take ? s->take_ctx : s);
 }
 
@@ -196,7 +199,7 @@ void session_stop(struct session *s)
 
 	if (!s->collector || s->end_ns)
 		return;
-	elf_reader_take_time(s->reader);
+	s->patience.unhurried = true;
 	s->end_ns = session_now();	/* before: for off-CPU, the detaching takes a look at all threads */
 	collector_detach(s->collector);
 	session_poll(s, 0);
@@ -211,27 +214,28 @@ void session_stop(struct session *s)
 	}
 }
 
-void session_parsers(const struct session *s, const struct collector_counters *c, struct session_parsers *ret)
+struct run_parsers session_parsers(const struct session *s, const struct collector_counters *c)
 {
 	const struct loader_parser_totals *tables = &c->loader.parser;
 	struct elf_reader_totals names;
+	struct path_opener_totals paths;
 
 	elf_reader_totals(s->reader, &names);
-	*ret = (struct session_parsers){
-		.died = tables->died + names.died, .late = tables->late + names.late, .failed = tables->failed + names.failed,
-		.deferred = names.deferred, .cut = names.cut, .cpu_ns = tables->cpu_ns + names.cpu_ns,
+	path_opener_totals(s->paths, &paths);
+	return (struct run_parsers){
+		.died = tables->died + names.died + paths.died, .late = tables->late + names.late + paths.late,
+		.failed = tables->failed + names.failed + paths.failed, .deferred = names.deferred + paths.deferred, .cut = names.cut,
+		.cpu_ns = tables->cpu_ns + names.cpu_ns + paths.cpu_ns,
 	};
 }
 
 void session_stats(struct session *s, const struct profile *profile, struct run_stats *ret)
 {
 	struct collector_counters c;
-	struct session_parsers parsers;
 	struct rusage ru;
 
 	memset(ret, 0, sizeof(*ret));
 	collector_counters(s->collector, &c);
-	session_parsers(s, &c, &parsers);
 	profile_account(profile, s->modules, &ret->account);
 	ret->duration_s = (double)((s->end_ns ? s->end_ns : session_now()) - s->start_ns) / 1e9;
 	ret->samples = c.taken;
@@ -250,16 +254,12 @@ void session_stats(struct session *s, const struct profile *profile, struct run_
 	ret->tables.full = c.tables.full;
 	ret->tables.turns = c.tables.turns;
 	ret->tables.build_ms = (double)c.loader.build_ns / 1e6;
-	ret->parsers.died = parsers.died;
-	ret->parsers.late = parsers.late;
-	ret->parsers.failed = parsers.failed;
-	ret->parsers.deferred = parsers.deferred;
-	ret->parsers.cut = parsers.cut;
+	ret->parsers = session_parsers(s, &c);
 	ret->programs = s->programs;
 	ret->nprograms = s->nprograms;
 	if (!getrusage(RUSAGE_SELF, &ru)) {
 		ret->self.cpu_ms = (double)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1e3 +
-				   (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e3 + (double)parsers.cpu_ns / 1e6;
+				   (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e3 + (double)ret->parsers.cpu_ns / 1e6;
 		ret->self.rss_peak_kb = (uint64_t)ru.ru_maxrss;
 	}
 }
@@ -269,6 +269,7 @@ void session_close(struct session *s)
 	collector_free(s->collector);
 	symbolizer_free(s->symbols);
 	elf_reader_free(s->reader);
+	path_opener_free(s->paths);
 	profile_free(s->profile);
 	modules_free(s->modules);
 	loader_servers_stop(&s->servers);

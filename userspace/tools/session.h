@@ -15,7 +15,9 @@
 
 struct session {
 	struct loader_servers servers;	/* ours, if the options had none */
+	struct patience patience;	/* with these two, of the thread that names */
 	struct elf_reader *reader;	/* of the files that names are in */
+	struct path_opener *paths;	/* of those that are not mapped */
 	struct modules *modules;
 	struct collector *collector;
 	struct symbolizer *symbols;
@@ -30,13 +32,6 @@ struct session {
 	size_t left_limit;		/* session_sweep: modules without an id that are kept before it looks closer */
 	struct run_program programs[16];
 	size_t nprograms;
-};
-
-/* Of all processes that read files. */
-struct session_parsers {
-	uint64_t died, late, failed;	/* as struct loader_parser_totals */
-	uint64_t deferred, cut;		/* as struct elf_reader_totals */
-	uint64_t cpu_ns;
 };
 
 /* Loads and preloads; samples nothing yet. 0, or the exit code after having said why. */
@@ -55,7 +50,7 @@ void session_sweep(struct session *s, void (*see)(void *ctx, const struct module
 void session_stop(struct session *s);
 /* The account so far; account is that of `profile`. */
 void session_stats(struct session *s, const struct profile *profile, struct run_stats *ret);
-void session_parsers(const struct session *s, const struct collector_counters *c, struct session_parsers *ret);
+struct run_parsers session_parsers(const struct session *s, const struct collector_counters *c);
 void session_close(struct session *s);
 
 uint64_t session_now(void);		/* CLOCK_MONOTONIC, ns */

@@ -172,24 +172,20 @@ static uint64_t rss_kb(void)
 static void read_counters(struct top *t, struct live_counters *ret)
 {
 	struct collector_counters c;
-	struct session_parsers parsers;
 	struct rusage ru;
 
 	collector_counters(t->session.collector, &c);
-	session_parsers(&t->session, &c, &parsers);
+	t->ui.gauges.parsers = session_parsers(&t->session, &c);
 	*ret = (struct live_counters){ .taken = c.taken, .bpf_ns = c.run_ns + top_offcpu_bpf_ns(t) };
 	memcpy(ret->lost, c.lost, sizeof(ret->lost));
 	ret->lost[SF_LOST_BAD_RECORD] += t->session.dropped;
 	if (!getrusage(RUSAGE_SELF, &ru))
 		ret->cpu_ns = (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * NUM_S +
-			      (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * NUM_US + parsers.cpu_ns;
+			      (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * NUM_US + t->ui.gauges.parsers.cpu_ns;
 	t->ui.gauges.table_files = c.loader.loaded;
 	t->ui.gauges.table_bytes = c.tables.bytes;
 	t->ui.gauges.table_evicted = c.tables.evicted;
 	t->ui.gauges.table_refused = c.needs_refused;
-	t->ui.gauges.parsers_ended = parsers.died + parsers.late;
-	t->ui.gauges.parsers_failed = parsers.failed;
-	t->ui.gauges.names_lost = parsers.deferred + parsers.cut;
 }
 
 /* Blocks and samples come through one ring. */

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "base/json.h"
+#include "base/num.h"
 #include "base/text.h"
 #include "tui/rows.h"
 
@@ -46,7 +47,7 @@ static int finish(FILE *f, int err)
 
 static void put_head(const struct ui *ui, const struct batch_page *page, FILE *f)
 {
-	time_t seconds = (time_t)(page->unix_ns / 1000000000ull);
+	time_t seconds = (time_t)(page->unix_ns / NUM_S);
 	const struct live_sum *sum = &ui->sum;
 	char when[40] = "?";
 	struct tm tm;
@@ -70,7 +71,7 @@ static void put_head(const struct ui *ui, const struct batch_page *page, FILE *f
 		"parsers died %llu, files lost %llu, names lost %llu\n",
 		own_cpu(sum->c.cpu_ns, sum), own_cpu(sum->c.bpf_ns, sum), (ull)ui->gauges.rss_kb, (ull)ui->gauges.table_bytes,
 		(ull)ui->gauges.table_files, (ull)ui->gauges.table_evicted, (ull)ui->gauges.table_refused,
-		(ull)ui->gauges.parsers_ended, (ull)ui->gauges.parsers_failed, (ull)ui->gauges.names_lost);
+		(ull)run_parsers_ended(&ui->gauges.parsers), (ull)ui->gauges.parsers.failed, (ull)run_parsers_names_lost(&ui->gauges.parsers));
 }
 
 /* So that the columns can be counted. */
@@ -198,9 +199,9 @@ static void json_head(const struct ui *ui, const struct batch_page *page, struct
 	json_u64(j, "refused", ui->gauges.table_refused);
 	json_object_end(j);
 	json_object(j, "parsers");
-	json_u64(j, "died", ui->gauges.parsers_ended);
-	json_u64(j, "failed", ui->gauges.parsers_failed);
-	json_u64(j, "names_lost", ui->gauges.names_lost);
+	json_u64(j, "died", run_parsers_ended(&ui->gauges.parsers));
+	json_u64(j, "failed", ui->gauges.parsers.failed);
+	json_u64(j, "names_lost", run_parsers_names_lost(&ui->gauges.parsers));
 	json_object_end(j);
 }
 

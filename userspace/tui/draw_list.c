@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "base/text.h"
 #include "tui/screen.h"
 
@@ -210,10 +211,10 @@ static void put_duration(const struct cursor *c, uint64_t ns)
 {
 	char text[24];
 
-	if (ns < 10000000)
-		snprintf(text, sizeof(text), "%.*f%s", ns < 1000000 ? 0 : 1, (double)ns / (ns < 1000000 ? 1e3 : 1e6), ns < 1000000 ? "us" : "ms");
+	if (ns < 10 * NUM_MS)
+		snprintf(text, sizeof(text), "%.*f%s", ns < NUM_MS ? 0 : 1, (double)ns / (ns < NUM_MS ? 1e3 : 1e6), ns < NUM_MS ? "us" : "ms");
 	else
-		snprintf(text, sizeof(text), ns < 1000000000 ? "%.0fms" : "%.1fs", (double)ns / (ns < 1000000000 ? 1e6 : 1e9));
+		snprintf(text, sizeof(text), ns < NUM_S ? "%.0fms" : "%.1fs", (double)ns / (ns < NUM_S ? 1e6 : 1e9));
 	put(c, ROLE_TEXT, text);
 }
 

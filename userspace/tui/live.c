@@ -4,8 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/num.h"
+
 #define SLICES 64			/* of half a second to a second: LIVE_30S and some */
-#define SLICE_NS 1000000000ull
+#define SLICE_NS NUM_S
 #define ALL_MAX_BYTES (96u << 20)	/* LIVE_ALL starts afresh beyond this, so that a long run stays small */
 
 struct slice {

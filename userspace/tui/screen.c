@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/num.h"
 #include "base/text.h"
 
 struct layout screen_layout(enum view view, int w, int h)
@@ -233,6 +234,7 @@ static void second_line(struct line *l, const struct ui *ui)
 	const struct ui_gauges *ga = &ui->gauges;
 	double cpu = ui->sum.seconds > 0 ? (double)ui->sum.c.cpu_ns / ui->sum.seconds / 1e7 : 0;
 	double bpf = ui->sum.seconds > 0 ? (double)ui->sum.c.bpf_ns / ui->sum.seconds / 1e7 : 0;
+	uint64_t ended = run_parsers_ended(&ga->parsers), names_lost = run_parsers_names_lost(&ga->parsers);
 	enum role rss = worry((double)ga->rss_kb, 300e3, 600e3), own = worry(cpu + bpf, 1.5, 3);
 	char a[16], b[16];
 
@@ -247,11 +249,11 @@ static void second_line(struct line *l, const struct ui *ui)
 		say(l, 49, ROLE_TEXT, "evicted %s", screen_amount(ga->table_evicted, a, sizeof(a)));
 	if (ga->table_refused)
 		say(l, 85, ROLE_WARN, "refused %s", screen_amount(ga->table_refused, a, sizeof(a)));
-	if (ga->parsers_ended)
-		say(l, 86, ROLE_WARN, "parsers died %s, files lost %s", screen_amount(ga->parsers_ended, a, sizeof(a)),
-		    screen_amount(ga->parsers_failed, b, sizeof(b)));
-	if (ga->names_lost)
-		say(l, 84, ROLE_WARN, "names lost %s", screen_amount(ga->names_lost, a, sizeof(a)));
+	if (ended)
+		say(l, 86, ROLE_WARN, "parsers died %s, files lost %s", screen_amount(ended, a, sizeof(a)),
+		    screen_amount(ga->parsers.failed, b, sizeof(b)));
+	if (names_lost)
+		say(l, 84, ROLE_WARN, "names lost %s", screen_amount(names_lost, a, sizeof(a)));
 	say(l, 20, ROLE_DIM, "%s", ga->what);
 }
 
@@ -326,7 +328,7 @@ static void state_text(const struct ui *ui, const struct layout *l, char *dst, s
 		ADD("  idle hidden");
 	if (pos->follow)
 		ADD("  following");
-	if (ui->delay_ns != 1000000000ull)
+	if (ui->delay_ns != NUM_S)
 		ADD("  every %gs", (double)ui->delay_ns / 1e9);
 	if (ui->view == VIEW_FLAME || !ui->nrows)
 		return;

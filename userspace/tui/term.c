@@ -17,6 +17,8 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "base/num.h"
+
 #define DOUBLE_CLICK_MS 400
 #define CRASH_STACK 32768
 
@@ -379,7 +381,7 @@ static long now_ms(void)
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	return ts.tv_sec * 1000 + ts.tv_nsec / (long)NUM_MS;
 }
 
 static void read_mouse(struct ui_event *ev)

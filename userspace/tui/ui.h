@@ -13,6 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/num.h"
+#include "out/out.h"
 #include "prof/profile.h"
 #include "tui/blocked.h"
 #include "tui/calltree.h"
@@ -23,8 +25,8 @@
 #include "tui/live.h"
 #include "prof/selection.h"
 
-#define UI_DELAY_MIN 100000000ull		/* ns */
-#define UI_DELAY_MAX 3600000000000ull
+#define UI_DELAY_MIN (100 * NUM_MS)
+#define UI_DELAY_MAX (3600 * NUM_S)
 
 enum column {
 	COL_SELF, COL_TOTAL, COL_KERNEL, COL_DIFF, COL_MODULE, COL_FUNCTION,
@@ -61,8 +63,7 @@ struct ui_gauges {			/* what the header says besides the window */
 	const char *what;		/* "cpu-clock 99 Hz, all processes" */
 	uint64_t rss_kb, table_files, table_bytes, table_limit;
 	uint64_t table_evicted, table_refused;	/* since the start: tables taken away; new files beyond what a user is granted */
-	uint64_t names_lost;		/* times that names were put off because their files take too long; functions beyond what is read of a file */
-	uint64_t parsers_ended, parsers_failed;	/* processes that read files and died, or took too long; files lost so */
+	struct run_parsers parsers;
 	double full_rate;		/* samples a second if all CPUs were busy; 0: not known */
 	unsigned int ncpus;		/* possible ones */
 };
