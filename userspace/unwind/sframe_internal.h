@@ -66,12 +66,31 @@ struct sframe_exec {
 
 int sframe_exec_init(struct sframe_exec *x, const struct sframe_bounds *bounds);
 void sframe_exec_free(struct sframe_exec *x);
-/* Whether code may start at addr; *ret_end is then the end of its range. */
-bool sframe_exec_holds(const struct sframe_exec *x, uint64_t addr, uint64_t *ret_end);
+bool sframe_exec_search(const struct sframe_exec *x, uint64_t addr, uint64_t *ret_end);	/* sframe_exec_holds among many */
 
-uint64_t sframe_fde_addr(const struct sframe *s, const struct sframe_table *t, const struct sframe_fde *fde);
-/* A function that the linker dropped after the table was made. */
-bool sframe_fde_is_tombstone(const struct sframe_exec *x, const struct sframe_fde *fde, uint64_t addr);
+/* Whether code may start at addr; *ret_end is then the end of its range. */
+static inline bool sframe_exec_holds(const struct sframe_exec *x, uint64_t addr, uint64_t *ret_end)
+{
+	if (!x->known || x->n != 1)
+		return sframe_exec_search(x, addr, ret_end);
+	*ret_end = x->ranges[0].end;
+	return addr >= x->ranges[0].start && addr < x->ranges[0].end;
+}
+
+static inline uint64_t sframe_fde_addr(const struct sframe *s, const struct sframe_table *t, const struct sframe_fde *fde)
+{
+	return s->addr + (t->section_relative ? t->offset : fde->start_off) + (uint64_t)fde->start;
+}
+
+/*
+ * A function that the linker dropped after the table was made: mold resolves the reference to it to address 0, GNU ld stores 0 in
+ * the field, which then names itself. In a relocatable object every field is 0 until it is relocated.
+ */
+static inline bool sframe_fde_is_tombstone(const struct sframe_exec *x, const struct sframe_fde *fde, uint64_t addr)
+{
+	return x->known && (!addr || !fde->start);
+}
+
 /* Sets t->section_relative. False: by neither reading is there any code where the functions are said to be. */
 bool sframe_anchor_choose(const struct sframe *s, struct sframe_table *t, const struct sframe_exec *x,
 			  struct diag *diag);
