@@ -49,6 +49,7 @@ struct eh_cie {
 	bool signal;			/* 'S' */
 	bool loose;			/* see struct eh_rec */
 	bool sound;			/* else its FDEs are lost */
+	bool plain;			/* sound, and FDEs with two relative fields of 4 bytes and the length of their augmentation data */
 	struct eh_ptr_bases bases;
 	uint8_t column[64];		/* enum cfa_column of the registers that an opcode can hold */
 	struct cfa_state init;		/* after the initial instructions */
