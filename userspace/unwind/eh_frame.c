@@ -21,12 +21,6 @@
 
 #define MAX_SECTION UINT32_MAX	/* the largest known is under 100 MB; offsets of instructions are kept in 32 bits */
 
-struct eh_fde {
-	uint32_t insns, insns_end;	/* bytes from the section's start; insns is where its CIE pointer is until it is read */
-	uint32_t cie;			/* index; until it is read: the CIE's offset, NO_CIE if that is out of range */
-	bool dwarf64, loose;		/* see struct eh_rec */
-};
-
 #define NO_CIE UINT32_MAX
 
 struct open_ctx {
@@ -82,11 +76,6 @@ static bool read_augmentation(struct bytes *b, const char *aug, struct eh_cie *c
 	return !b->err;
 }
 
-static struct eh_insns insns_of(const struct eh_frame *e, uint64_t pos, uint64_t end)
-{
-	return (struct eh_insns){ .sec = e->sec, .pos = pos, .end = end, .arch = e->arch, .section = e->name };
-}
-
 /* What is wrong with the CIE, or NULL. */
 static const char *read_cie(const struct open_ctx *c, struct eh_cie *cie, struct eh_insns *ret)
 {
@@ -123,7 +112,7 @@ static const char *read_cie(const struct open_ctx *c, struct eh_cie *cie, struct
 		return b.err ? "cut short" : "unknown augmentation";
 	if (b.err)
 		return "cut short";
-	*ret = insns_of(c->e, b.pos, cie->end);
+	*ret = eh_insns_of(c->e, b.pos, cie->end);
 	return NULL;
 }
 
@@ -444,7 +433,7 @@ int eh_frame_open(struct eh_frame *e, struct bytes sec, uint64_t addr, bool debu
 int eh_frame_rows(const struct eh_frame *e, const struct fn *fn, struct rowbuf *out, struct diag *diag)
 {
 	const struct eh_fde *fde = &e->fdes[fn->ref];
-	struct eh_insns insns = insns_of(e, fde->insns, fde->insns_end);
+	struct eh_insns insns = eh_insns_of(e, fde->insns, fde->insns_end);
 
 	return eh_cfa_rows(&e->cies[fde->cie], &insns, fn->start, fn->end, out, diag);
 }

@@ -6,6 +6,7 @@
  *   sframe_anchor.c	table -> what the function starts count from
  *   sframe_fde.c	table -> function descriptors; the only code that knows versions apart
  *   sframe_rows.c	function -> rows, which versions 1 to 3 encode alike
+ *   sframe_brief.c	function -> rows in brief
  *   sframe.c		the front door
  *
  * Offsets named *_off count bytes from the section's start, unless said otherwise.
@@ -56,6 +57,11 @@ unsigned int sframe_fde_size(uint8_t version);
 void sframe_fde_span(const struct sframe *s, const struct sframe_table *t, uint32_t i, struct sframe_fde *ret);
 /* The whole descriptor, its rows' place checked against the FRE sub-section. NULL, or what is wrong with it. */
 const char *sframe_fde_load(const struct sframe *s, const struct sframe_table *t, uint32_t i, struct sframe_fde *ret);
+
+/* Bytes of a row's info byte and the words that it tells of. */
+unsigned int sframe_row_rules_len(uint8_t info);
+/* Reads them at b into all of a row but start and end, its flags as those of the function. False: wrong, or there is something to note. */
+bool sframe_row_rules(const struct sframe *s, const struct sframe_table *t, const struct sframe_fde *fde, struct bytes *b, struct row *ret);
 
 /* Executable address ranges, ascending and disjoint. */
 struct sframe_exec {
