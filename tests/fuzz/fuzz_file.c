@@ -8,8 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "unwind/fntab.h"
+#include "../unit/brief_check.h"
 #include "../unit/space.h"
+#include "unwind/fntab.h"
 #include "unwind/pack.h"
 
 #define SPACE (16u << 20)
@@ -57,23 +58,6 @@ static void stream(struct unwind_file *f, unsigned int which)
 	row_stream_close(&s);
 }
 
-static void same_by_function(struct unwind_file *f, unsigned int which)
-{
-	struct row_stream by_row, by_function;
-	struct row row, *rows;
-	size_t n;
-
-	row_stream_open(&by_row, f, which, NULL);
-	row_stream_open(&by_function, f, which, NULL);
-	while (row_stream_function(&by_function, &rows, &n) > 0)
-		for (size_t i = 0; i < n; i++)
-			require(row_stream_next(&by_row, &row) > 0 && row.start == rows[i].start && row.end == rows[i].end &&
-				row_same_rules(&row, &rows[i]));
-	require(row_stream_next(&by_row, &row) == 0);
-	row_stream_close(&by_row);
-	row_stream_close(&by_function);
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct space space;
@@ -88,7 +72,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		stream(&f, ROWS_EH_FRAME);
 		stream(&f, ROWS_MERGED);
 		for (unsigned int which = ROWS_SFRAME; which <= ROWS_MERGED; which++)
-			same_by_function(&f, which);
+			require(rows_agree(&f, which, NULL));
 		if (!pack_file(&f, &ps, &packed, &diag)) {
 			require(packed.tables.npages > 0 && packed.rows > 0);
 			free(packed.sframe);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "brief_check.h"
 #include "test.h"
 #include "unwind/eh_frame.h"
 
@@ -165,13 +166,17 @@ static void check_rows(const struct fn *fn, const struct rowbuf *rows)
 static const char *rows_in(struct bytes sec, uint64_t addr, bool debug_frame, enum row_arch arch)
 {
 	struct rowbuf rows = { 0 };
+	struct eh_brief *brief;
 	struct eh_frame e;
 
 	text[0] = 0;
 	memset(&diag, 0, sizeof(diag));
 	EXPECT_EQ(eh_frame_open(&e, sec, addr, debug_frame, arch, NULL, &diag), 0);
+	brief = eh_brief_new(&e);
 	for (size_t i = 0; i < e.fns.n; i++) {
 		const struct fn *fn = &e.fns.fns[i];
+		uint64_t noted = diag.malformed;
+		bool in_brief;
 
 		EXPECT(fn->start < fn->end && (i == 0 || fn[-1].start <= fn->start));
 		if (fn->start != FN || fn->end != FN + 0x100)
@@ -179,10 +184,13 @@ static const char *rows_in(struct bytes sec, uint64_t addr, bool debug_frame, en
 		rows.n = 0;
 		EXPECT_EQ(eh_frame_rows(&e, fn, &rows, &diag), 0);
 		check_rows(fn, &rows);
+		for (int round = 0; round < 2; round++)	/* learning, and knowing */
+			EXPECT(eh_brief_agrees(brief, fn, &rows, &in_brief) && !(in_brief && diag.malformed != noted));
 		for (size_t k = 0; k < rows.n; k++)
 			say_row(arch, fn, &rows.rows[k]);
 	}
 	rowbuf_free(&rows);
+	eh_brief_free(brief);
 	eh_frame_close(&e);
 	return text;
 }
@@ -458,6 +466,9 @@ TEST(eh_s390x)
 	EXPECT_STR(rows_of(&e, false, ROW_ARCH_S390X), "0-6 r15+160 r14+0 same;6-10 r15+160 *(cfa-48) *(cfa-72);"
 		   "10-14 r15+320 *(cfa-48) *(cfa-72);14-100 r15+320 *(cfa-48) f0+0;");
 	EXPECT_EQ(diag.malformed, 0);
+	/* Advances of 2 and 4 bytes, in the file's byte order. */
+	put_fde(&e, cie, FN + 0x100, 0x1000, "\x03\x02\x10\x0e\xc0\x02\x04\x00\x00\x03\x20\x0e\xa0\x01", 14);
+	EXPECT(strstr(rows_of(&e, false, ROW_ARCH_S390X), "[1100,2100)0-210 r15+160 r14+0 same;210-530 r15+320 r14+0 same;530-1000 r15+160"));
 }
 
 /* ---- records ---- */

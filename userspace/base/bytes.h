@@ -76,6 +76,18 @@ static inline uint64_t bytes_peek64le(const struct bytes *b)
 	return tail;
 }
 
+#define BYTES_PADDING 16
+
+/* [off, off+len) of b and BYTES_PADDING zeros, for who reads words of a copy without asking each time. False: out of range, nothing is copied. */
+static inline bool bytes_copy_padded(const struct bytes *b, uint64_t off, uint64_t len, uint8_t *to)
+{
+	if (off > b->len || len > b->len - off)
+		return false;
+	memcpy(to, b->base + off, len);
+	memset(to + len, 0, BYTES_PADDING);
+	return true;
+}
+
 static inline void bytes_skip(struct bytes *b, size_t n)
 {
 	bytes_take(b, n);

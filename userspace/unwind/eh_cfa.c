@@ -20,35 +20,19 @@
 #define CFA_DEPTH 64		/* remember_state; compilers nest 1 deep, shrink-wrapped code by hand a few */
 #define CFA_MAX_ROWS (1 << 20)	/* of one function: bounds the memory that a small hostile file can claim */
 
-/* DWARF 5, 7.24; LSB 5.0 Core, 10.5.2 (GNU); DWARF for the Arm 64-bit Architecture (0x2b-0x2d) */
-enum {
-	DW_CFA_nop = 0x00, DW_CFA_set_loc = 0x01, DW_CFA_advance_loc1 = 0x02, DW_CFA_advance_loc2 = 0x03,
-	DW_CFA_advance_loc4 = 0x04, DW_CFA_offset_extended = 0x05, DW_CFA_restore_extended = 0x06,
-	DW_CFA_undefined = 0x07, DW_CFA_same_value = 0x08, DW_CFA_register = 0x09, DW_CFA_remember_state = 0x0a,
-	DW_CFA_restore_state = 0x0b, DW_CFA_def_cfa = 0x0c, DW_CFA_def_cfa_register = 0x0d,
-	DW_CFA_def_cfa_offset = 0x0e, DW_CFA_def_cfa_expression = 0x0f, DW_CFA_expression = 0x10,
-	DW_CFA_offset_extended_sf = 0x11, DW_CFA_def_cfa_sf = 0x12, DW_CFA_def_cfa_offset_sf = 0x13,
-	DW_CFA_val_offset = 0x14, DW_CFA_val_offset_sf = 0x15, DW_CFA_val_expression = 0x16,
-	DW_CFA_MIPS_advance_loc8 = 0x1d, DW_CFA_AARCH64_set_ra_state = 0x2b,
-	DW_CFA_AARCH64_negate_ra_state_with_pc = 0x2c, DW_CFA_AARCH64_negate_ra_state = 0x2d,
-	DW_CFA_GNU_args_size = 0x2e, DW_CFA_GNU_negative_offset_extended = 0x2f,
-	DW_CFA_advance_loc = 0x40, DW_CFA_offset = 0x80, DW_CFA_restore = 0xc0,	/* with 6 bits of operand */
-};
-
 #define REG_BX 3	/* x86-64 rbx */
 
 struct cfa_run {
 	struct bytes b;			/* where op_extended() reads; step() has its own copy */
 	struct cfa_state cur;
 	const struct eh_cie *cie;
-	uint64_t code_align;		/* of the CIE, at hand */
-	int64_t data_align;
+	int64_t data_align;		/* of the CIE, at hand */
 	enum row_arch arch;
 	unsigned int nregs;		/* registers that a rule can name */
 	uint64_t end;			/* of the function */
-	struct rowbuf *out;		/* NULL: a CIE's initial instructions */
-	struct row *row, *room;		/* in out: the next row, and where the room for more ends */
-	struct row *first;		/* the function's */
+	struct rowbuf *out;		/* NULL: a CIE's initial instructions, or those that eh_cfa_set carries out */
+	size_t first;			/* the function's first row in out */
+	bool initial;			/* a CIE's */
 	bool changed;			/* a rule was set since the last row */
 	const char *bad;		/* why it stopped early */
 	int err;
@@ -191,28 +175,6 @@ static inline void fill(struct row *row, const struct cfa_state *st, uint64_t en
 	row->flags = st->flags;
 }
 
-/* Finds the rows where `out` has them now. There may be more room than CFA_MAX_ROWS, but advance_to() is to see when these are reached. */
-static inline void find_rows(struct cfa_run *r, size_t first)
-{
-	struct rowbuf *out = r->out;
-
-	r->first = out->rows + first;
-	r->row = out->rows + out->n;
-	r->room = out->cap - first < CFA_MAX_ROWS ? out->rows + out->cap : r->first + CFA_MAX_ROWS;
-}
-
-/* Makes room for n rows more. */
-static __attribute__((noinline)) bool grow(struct cfa_run *r, size_t n)
-{
-	struct rowbuf *out = r->out;
-	size_t first = (size_t)(r->first - out->rows);
-
-	out->n = (size_t)(r->row - out->rows);
-	r->err = vec_reserve(&out->rows, &out->cap, out->n + n, sizeof(*out->rows));
-	find_rows(r, first);
-	return !r->err;
-}
-
 /*
  * A PLT's CFA steps up by plt_add inside each block of plt_rep bytes, counted from addresses that are multiples
  * of plt_rep; rows count from their start. So the block starts in the middle of a step unless start is aligned.
@@ -225,7 +187,7 @@ static void append_plt(struct cfa_run *r, uint64_t end)
 	while (at < rep) {
 		uint32_t pc = (at + phase) & (rep - 1);
 		bool high = pc >= st->plt_at;
-		struct row *row = r->row++;
+		struct row *row = &r->out->rows[r->out->n++];
 
 		fill(row, st, end);
 		row->plt_rep = rep;
@@ -236,27 +198,20 @@ static void append_plt(struct cfa_run *r, uint64_t end)
 	}
 }
 
-/* The rules so far, which are no PLT's, hold up to `end`, which is beyond the state's start. There is room for a row. */
-static inline void append(struct cfa_run *r, uint64_t end)
+/* The rules so far hold up to `end`, which is beyond the state's start. */
+static void emit(struct cfa_run *r, uint64_t end)
 {
-	struct row *row = r->row;
+	struct rowbuf *out = r->out;
 
-	if (!r->changed || (row != r->first && same_rules(row - 1, &r->cur))) {
-		row[-1].end = end;
-	} else {
-		fill(row, &r->cur, end);
-		r->row = row + 1;
-	}
-}
-
-static __attribute__((noinline)) void emit(struct cfa_run *r, uint64_t end)
-{
-	if ((r->row >= r->room || r->cur.plt_rep) && !grow(r, 3))	/* a PLT has at most three rows */
+	r->err = vec_reserve(&out->rows, &out->cap, out->n + 3, sizeof(*out->rows));	/* a PLT has at most three rows */
+	if (r->err)
 		return;
 	if (r->cur.plt_rep)
 		append_plt(r, end);
+	else if (!r->changed || (out->n > r->first && same_rules(&out->rows[out->n - 1], &r->cur)))
+		out->rows[out->n - 1].end = end;
 	else
-		append(r, end);
+		fill(&out->rows[out->n++], &r->cur, end);
 	r->cur.start = end;
 	r->changed = false;
 }
@@ -267,12 +222,12 @@ static bool advance_to(struct cfa_run *r, uint64_t loc)
 	bool more = loc < r->end;
 
 	emit(r, more ? loc : r->end);
-	if (r->row - r->first > CFA_MAX_ROWS)
+	if (r->out->n - r->first > CFA_MAX_ROWS)
 		r->bad = "too many rows in one function";
 	return more && !r->err && !r->bad;
 }
 
-static __attribute__((noinline)) bool advance_slowly(struct cfa_run *r, uint64_t delta)
+static bool advance(struct cfa_run *r, uint64_t delta)
 {
 	uint64_t loc;
 
@@ -282,22 +237,9 @@ static __attribute__((noinline)) bool advance_slowly(struct cfa_run *r, uint64_t
 		r->bad = "an initial instruction advances the location";
 		return false;
 	}
-	if (__builtin_mul_overflow(delta, r->code_align, &loc) || __builtin_add_overflow(loc, r->cur.start, &loc))
+	if (__builtin_mul_overflow(delta, r->cie->code_align, &loc) || __builtin_add_overflow(loc, r->cur.start, &loc))
 		loc = UINT64_MAX;
 	return loc == r->cur.start || advance_to(r, loc);
-}
-
-static inline bool advance(struct cfa_run *r, uint64_t delta)
-{
-	uint64_t start = r->cur.start, len, left = r->end - start;
-
-	/* It moves, but not to the end; where that is known no sum overflows. */
-	if (__builtin_mul_overflow(delta, r->code_align, &len) || len - 1 >= left - 1 || r->row >= r->room || r->cur.plt_rep)
-		return advance_slowly(r, delta);
-	append(r, start + len);
-	r->cur.start = start + len;
-	r->changed = false;
-	return true;
 }
 
 static bool set_loc(struct cfa_run *r)
@@ -378,7 +320,7 @@ static inline bool restore(struct cfa_run *r, uint64_t reg)
 {
 	enum cfa_column col = column(r, reg);
 
-	if (!r->out) {
+	if (r->initial) {
 		r->bad = "an initial instruction restores a rule";
 		return false;
 	}
@@ -510,9 +452,9 @@ static bool op_extended(struct cfa_run *r, uint8_t op)
 	case DW_CFA_set_loc:
 		return set_loc(r);
 	case DW_CFA_advance_loc4:
-		return advance_slowly(r, bytes_u32(&r->b));
+		return advance(r, bytes_u32(&r->b));
 	case DW_CFA_MIPS_advance_loc8:
-		return advance_slowly(r, bytes_u64(&r->b));
+		return advance(r, bytes_u64(&r->b));
 	case DW_CFA_offset_extended:
 	case DW_CFA_restore_extended:
 	case DW_CFA_undefined:
@@ -597,10 +539,11 @@ static inline void prepare(struct cfa_run *r, const struct eh_cie *cie, const st
 	r->b = bytes_sub(&insns->sec, 0, insns->end);
 	bytes_seek(&r->b, insns->pos);
 	r->cie = cie;
-	r->code_align = cie->code_align;
 	r->data_align = cie->data_align;
 	r->arch = insns->arch;
 	r->nregs = cie->nregs;
+	r->out = NULL;
+	r->initial = false;
 	r->changed = true;
 	r->bad = NULL;
 	r->err = 0;
@@ -621,8 +564,7 @@ bool eh_cfa_init(struct eh_cie *cie, const struct eh_insns *insns, struct diag *
 				    .flags = cie->signal ? ROW_SIGNAL : 0 };
 	if (cie->ra_reg == row_arch_regs(insns->arch)->fp)
 		r.cur.col[COL_FP] = rule_pack(RULE_NONE, 0, 0);	/* one column cannot be both */
-	r.out = NULL;
-	r.row = r.room = NULL;
+	r.initial = true;
 	r.end = 0;
 	run(&r, insns->section, diag);
 	cie->init = r.cur;
@@ -636,21 +578,60 @@ int eh_cfa_rows(const struct eh_cie *cie, const struct eh_insns *insns, uint64_t
 
 	if (start >= end)
 		return 0;
-	if (vec_reserve(&out->rows, &out->cap, out->n + 1, sizeof(*out->rows)))
-		return -ENOMEM;
 	prepare(&r, cie, insns);
 	r.cur = cie->init;
 	r.cur.start = start;
 	r.end = end;
 	r.out = out;
-	find_rows(&r, out->n);
+	r.first = out->n;
 	run(&r, insns->section, diag);
-	if (!r.bad && !r.err && r.cur.start < end) {
-		if (r.row < r.room && !r.cur.plt_rep)
-			append(&r, end);
-		else
-			emit(&r, end);
-	}
-	out->n = (size_t)(r.row - out->rows);
+	if (!r.bad && !r.err && r.cur.start < end)
+		emit(&r, end);
 	return r.err;
+}
+
+/* Whether the instruction sets rules only. It is not when others hold, and it keeps or brings back none. */
+static bool sets_rules(uint8_t op)
+{
+	switch (op & 0xc0 ? op & 0xc0 : op) {
+	case DW_CFA_advance_loc:
+	case DW_CFA_advance_loc1:
+	case DW_CFA_advance_loc2:
+	case DW_CFA_advance_loc4:
+	case DW_CFA_MIPS_advance_loc8:
+	case DW_CFA_set_loc:
+	case DW_CFA_remember_state:
+	case DW_CFA_restore_state:
+		return false;
+	default:
+		return true;
+	}
+}
+
+bool eh_cfa_set(const struct eh_cie *cie, struct eh_insns *insns, struct cfa_state *rules)
+{
+	struct bytes op;
+	struct cfa_run r;
+
+	prepare(&r, cie, insns);
+	op = r.b;
+	if (!sets_rules(bytes_u8(&op)))
+		return false;
+	r.cur = *rules;
+	if (!step(&r, &r.b) || r.b.err || r.bad)
+		return false;
+	*rules = r.cur;
+	insns->pos = r.b.pos;
+	return true;
+}
+
+bool eh_cfa_same(const struct eh_cie *a, const struct eh_cie *b)
+{
+	return a->data_align == b->data_align && a->ra_reg == b->ra_reg && a->addr_size == b->addr_size &&
+	       !memcmp(&a->init, &b->init, sizeof(a->init));
+}
+
+void eh_cfa_row(const struct cfa_state *rules, struct row *ret)
+{
+	fill(ret, rules, 0);
 }

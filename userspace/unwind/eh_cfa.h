@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Evaluates call frame instructions (DWARF 5, 6.4.2) into rows: the part of the .eh_frame reader that knows
- * opcodes. eh_frame.c walks the records and owns the CIEs; nobody else includes this.
+ * opcodes. eh_frame.c walks the records and owns the CIEs, eh_brief.c goes faster where it can; nobody else includes this.
  *
  * Only the columns that a row has are tracked (CFA, RA, FP, on x86-64 rbx); rules for others are read past.
  */
@@ -13,8 +13,23 @@
 
 #include "base/bytes.h"
 #include "base/diag.h"
+#include "unwind/eh_frame.h"
 #include "unwind/eh_record.h"
-#include "unwind/row.h"
+
+/* DWARF 5, 7.24; LSB 5.0 Core, 10.5.2 (GNU); DWARF for the Arm 64-bit Architecture (0x2b-0x2d) */
+enum {
+	DW_CFA_nop = 0x00, DW_CFA_set_loc = 0x01, DW_CFA_advance_loc1 = 0x02, DW_CFA_advance_loc2 = 0x03,
+	DW_CFA_advance_loc4 = 0x04, DW_CFA_offset_extended = 0x05, DW_CFA_restore_extended = 0x06,
+	DW_CFA_undefined = 0x07, DW_CFA_same_value = 0x08, DW_CFA_register = 0x09, DW_CFA_remember_state = 0x0a,
+	DW_CFA_restore_state = 0x0b, DW_CFA_def_cfa = 0x0c, DW_CFA_def_cfa_register = 0x0d,
+	DW_CFA_def_cfa_offset = 0x0e, DW_CFA_def_cfa_expression = 0x0f, DW_CFA_expression = 0x10,
+	DW_CFA_offset_extended_sf = 0x11, DW_CFA_def_cfa_sf = 0x12, DW_CFA_def_cfa_offset_sf = 0x13,
+	DW_CFA_val_offset = 0x14, DW_CFA_val_offset_sf = 0x15, DW_CFA_val_expression = 0x16,
+	DW_CFA_MIPS_advance_loc8 = 0x1d, DW_CFA_AARCH64_set_ra_state = 0x2b,
+	DW_CFA_AARCH64_negate_ra_state_with_pc = 0x2c, DW_CFA_AARCH64_negate_ra_state = 0x2d,
+	DW_CFA_GNU_args_size = 0x2e, DW_CFA_GNU_negative_offset_extended = 0x2f,
+	DW_CFA_advance_loc = 0x40, DW_CFA_offset = 0x80, DW_CFA_restore = 0xc0,	/* with 6 bits of operand */
+};
 
 /*
  * The rules at one location, half the size of a row: a rule is the first 8 bytes of a struct rule as one number, so
@@ -33,7 +48,10 @@ struct cfa_state {
 	uint8_t plt_at;
 	uint8_t flags;			/* ROW_* */
 	bool expr;			/* the CFA rule is an expression, not cfa_reg + cfa_off */
+	uint8_t zero;
 };
+
+_Static_assert(sizeof(struct cfa_state) == 72, "no padding: equal states have equal bytes");
 
 struct eh_cie {
 	uint64_t offset, end;		/* of its record, bytes from the section's start */
@@ -49,9 +67,16 @@ struct eh_cie {
 	bool signal;			/* 'S' */
 	bool loose;			/* see struct eh_rec */
 	bool sound;			/* else its FDEs are lost */
+	bool plain;			/* sound, and FDEs with two relative fields of 4 bytes and the length of their augmentation data */
 	struct eh_ptr_bases bases;
 	uint8_t column[64];		/* enum cfa_column of the registers that an opcode can hold */
 	struct cfa_state init;		/* after the initial instructions */
+};
+
+struct eh_fde {
+	uint32_t insns, insns_end;	/* bytes from the section's start; insns is where its CIE pointer is until it is read */
+	uint32_t cie;			/* index; until it is read: the CIE's offset, NO_CIE if that is out of range */
+	bool dwarf64, loose;		/* see struct eh_rec */
 };
 
 /* One stretch of instructions: [pos, end) of the section. */
@@ -62,6 +87,11 @@ struct eh_insns {
 	const char *section;	/* its name, for notes */
 };
 
+static inline struct eh_insns eh_insns_of(const struct eh_frame *e, uint64_t pos, uint64_t end)
+{
+	return (struct eh_insns){ .sec = e->sec, .pos = pos, .end = end, .arch = e->arch, .section = e->name };
+}
+
 /* Evaluates the initial instructions into cie->init. False (and a note): the CIE is damaged. */
 bool eh_cfa_init(struct eh_cie *cie, const struct eh_insns *insns, struct diag *diag);
 /*
@@ -70,5 +100,13 @@ bool eh_cfa_init(struct eh_cie *cie, const struct eh_insns *insns, struct diag *
  */
 int eh_cfa_rows(const struct eh_cie *cie, const struct eh_insns *insns, uint64_t start, uint64_t end,
 		struct rowbuf *out, struct diag *diag);
+
+/*
+ * Carries out the instruction at insns->pos, if it does nothing but set rules: then insns->pos is behind it. False: it is another
+ * kind, or damaged; nothing is noted.
+ */
+bool eh_cfa_set(const struct eh_cie *cie, struct eh_insns *insns, struct cfa_state *rules);
+bool eh_cfa_same(const struct eh_cie *a, const struct eh_cie *b);	/* whether such instructions mean the same, from the first on */
+void eh_cfa_row(const struct cfa_state *rules, struct row *ret);	/* all but start and end; no PLT's */
 
 #endif

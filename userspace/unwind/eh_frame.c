@@ -21,12 +21,6 @@
 
 #define MAX_SECTION UINT32_MAX	/* the largest known is under 100 MB; offsets of instructions are kept in 32 bits */
 
-struct eh_fde {
-	uint32_t insns, insns_end;	/* bytes from the section's start; insns is where its CIE pointer is until it is read */
-	uint32_t cie;			/* index; until it is read: the CIE's offset, NO_CIE if that is out of range */
-	bool dwarf64, loose;		/* see struct eh_rec */
-};
-
 #define NO_CIE UINT32_MAX
 
 struct open_ctx {
@@ -82,11 +76,6 @@ static bool read_augmentation(struct bytes *b, const char *aug, struct eh_cie *c
 	return !b->err;
 }
 
-static struct eh_insns insns_of(const struct eh_frame *e, uint64_t pos, uint64_t end)
-{
-	return (struct eh_insns){ .sec = e->sec, .pos = pos, .end = end, .arch = e->arch, .section = e->name };
-}
-
 /* What is wrong with the CIE, or NULL. */
 static const char *read_cie(const struct open_ctx *c, struct eh_cie *cie, struct eh_insns *ret)
 {
@@ -123,7 +112,7 @@ static const char *read_cie(const struct open_ctx *c, struct eh_cie *cie, struct
 		return b.err ? "cut short" : "unknown augmentation";
 	if (b.err)
 		return "cut short";
-	*ret = insns_of(c->e, b.pos, cie->end);
+	*ret = eh_insns_of(c->e, b.pos, cie->end);
 	return NULL;
 }
 
@@ -150,6 +139,7 @@ static void parse_cie(const struct open_ctx *c, struct eh_cie *cie)
 		diag_add(diag, DIAG_MALFORMED, c->e->name, cie->offset, "CIE: %s", why);
 	else
 		cie->sound = eh_cfa_init(cie, &insns, diag);
+	cie->plain = cie->sound && cie->sized && cie->fde_enc == (DW_EH_PE_pcrel | DW_EH_PE_sdata4) && cie->addr_size == 8;
 }
 
 static const struct eh_cie *find_cie(struct open_ctx *c, uint64_t offset)
@@ -172,20 +162,42 @@ static const struct eh_cie *find_cie(struct open_ctx *c, uint64_t offset)
 	return NULL;
 }
 
-/* An FDE's first fields. Nearly all have one encoding, which is read without a call for each. */
-static inline bool read_range(struct bytes *b, const struct eh_cie *cie, uint64_t *ret_start, uint64_t *ret_range,
-			      uint64_t *ret_raw)
+/* An FDE's first fields. */
+static bool read_range(struct bytes *b, const struct eh_cie *cie, uint64_t *ret_start, uint64_t *ret_range, uint64_t *ret_raw)
 {
-	if (cie->fde_enc == (DW_EH_PE_pcrel | DW_EH_PE_sdata4) && cie->addr_size == 8) {
-		uint64_t at = cie->bases.addr + b->pos;
-
-		*ret_raw = (uint64_t)(int64_t)bytes_s32(b);
-		*ret_start = at + *ret_raw;
-		*ret_range = (uint64_t)(int64_t)bytes_s32(b);
-		return !b->err;
-	}
 	return eh_read_ptr(b, cie->fde_enc, &cie->bases, ret_start, ret_raw) &&
 	       eh_read_ptr(b, cie->fde_enc & DW_EH_PE_format, &cie->bases, ret_range, NULL);
+}
+
+/* Code that the linker dropped: a null pointer, whatever it is relative to. */
+static inline bool is_dropped(const struct open_ctx *c, const struct eh_cie *cie, uint64_t start, uint64_t raw)
+{
+	return (raw == 0 && (cie->fde_enc & DW_EH_PE_base) == DW_EH_PE_pcrel) || (start == 0 && c->zero_is_header);
+}
+
+/* As read_fde, of an FDE as compilers write them. False: it is none, or damaged; nothing is done. */
+static inline bool read_plain_fde(struct open_ctx *c, struct eh_fde *fde, uint64_t *ret_start, uint64_t *ret_end)
+{
+	const struct eh_cie *cie = c->last;
+	uint64_t at = (uint64_t)fde->insns + 4, v, start, range;
+	struct bytes b;
+	uint8_t aug;
+
+	if (!cie || cie->offset != fde->cie || !cie->plain || fde->dwarf64 || at + 9 > fde->insns_end)
+		return false;
+	b = bytes_sub(&c->e->sec, at, 9);
+	v = bytes_peek64le(&b);
+	bytes_skip(&b, 8);
+	aug = bytes_u8(&b);
+	start = cie->bases.addr + at + (uint64_t)(int64_t)(int32_t)v;
+	range = v >> 32;
+	if (b.err || b.be || aug >= 0x80 || at + 9 + aug > fde->insns_end || range > INT32_MAX || range > UINT64_MAX - start)
+		return false;
+	*ret_start = start;
+	*ret_end = is_dropped(c, cie, start, (uint32_t)v) ? start : start + range;
+	fde->insns = (uint32_t)(at + 9 + aug);
+	fde->cie = (uint32_t)(cie - c->e->cies);
+	return true;
 }
 
 /* What is wrong with the FDE, or NULL. *ret_end <= *ret_start: it describes no code, which is not wrong. */
@@ -211,12 +223,7 @@ static const char *read_fde(struct open_ctx *c, struct eh_fde *fde, uint64_t *re
 	if (range > UINT64_MAX - start)
 		return "its range wraps around the address space";
 	*ret_start = start;
-	*ret_end = start + range;
-	/* Code that the linker dropped: a null pointer, whatever it is relative to. */
-	if (raw == 0 && (cie->fde_enc & DW_EH_PE_base) == DW_EH_PE_pcrel)
-		*ret_end = start;
-	if (start == 0 && c->zero_is_header)
-		*ret_end = start;
+	*ret_end = is_dropped(c, cie, start, raw) ? start : start + range;
 	fde->insns = (uint32_t)b.pos;
 	fde->cie = (uint32_t)(cie - c->e->cies);
 	return NULL;
@@ -228,7 +235,7 @@ static void parse_fde(struct open_ctx *c, size_t i)
 	struct eh_frame *e = c->e;
 	struct eh_fde *fde = &e->fdes[i];
 	uint64_t start, end, offset = fde->insns - (fde->dwarf64 ? 12 : 4);
-	const char *why = read_fde(c, fde, &start, &end);
+	const char *why = read_plain_fde(c, fde, &start, &end) ? NULL : read_fde(c, fde, &start, &end);
 
 	if (why)
 		diag_add(fde->loose ? NULL : c->diag, DIAG_MALFORMED, e->name, offset, "FDE: %s", why);
@@ -426,7 +433,7 @@ int eh_frame_open(struct eh_frame *e, struct bytes sec, uint64_t addr, bool debu
 int eh_frame_rows(const struct eh_frame *e, const struct fn *fn, struct rowbuf *out, struct diag *diag)
 {
 	const struct eh_fde *fde = &e->fdes[fn->ref];
-	struct eh_insns insns = insns_of(e, fde->insns, fde->insns_end);
+	struct eh_insns insns = eh_insns_of(e, fde->insns, fde->insns_end);
 
 	return eh_cfa_rows(&e->cies[fde->cie], &insns, fn->start, fn->end, out, diag);
 }

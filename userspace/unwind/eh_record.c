@@ -138,22 +138,7 @@ static uint64_t read_length(struct eh_walk *w, struct bytes *b, struct eh_rec *r
 	return rec->dwarf64 ? bytes_u64(b) : len;
 }
 
-/* What nearly all records are: of 32 bits, no damage, none known from elsewhere. False: nothing is done. */
-static inline bool next_plain(struct eh_walk *w, struct eh_rec *rec)
-{
-	struct bytes b = w->b;
-	uint32_t len = bytes_u32(&b), id = bytes_u32(&b);
-	uint64_t end = w->b.pos + 4 + (uint64_t)len;
-
-	if (b.err || w->nknown || w->terminated || len < 4 || len >= 0xfffffff0 || end > b.len)
-		return false;
-	*rec = (struct eh_rec){ .kind = id == (w->debug_frame ? UINT32_MAX : 0) ? EH_REC_CIE : EH_REC_FDE, .id_size = 4,
-				.offset = w->b.pos, .end = end, .id_pos = w->b.pos + 4, .id = id };
-	w->b.pos = end;
-	return true;
-}
-
-static bool next_any(struct eh_walk *w, struct eh_rec *rec, struct diag *diag)
+bool eh_walk_any(struct eh_walk *w, struct eh_rec *rec, struct diag *diag)
 {
 	struct bytes b = w->b;
 	uint64_t len = read_length(w, &b, rec), limit;
@@ -179,18 +164,6 @@ static bool next_any(struct eh_walk *w, struct eh_rec *rec, struct diag *diag)
 	if (rec->kind == EH_REC_BAD)
 		damaged(w, rec, "a record is too short for its CIE id", diag);
 	return true;
-}
-
-bool eh_walk_next(struct eh_walk *w, struct eh_rec *rec, struct diag *diag)
-{
-	return next_plain(w, rec) || next_any(w, rec, diag);
-}
-
-uint64_t eh_rec_cie_offset(const struct eh_rec *rec, bool debug_frame)
-{
-	if (debug_frame)
-		return rec->id;
-	return rec->id_pos - (rec->id_size == 8 ? rec->id : (uint64_t)(int64_t)(int32_t)rec->id);
 }
 
 int eh_hdr_read(const struct elf_image *img, struct eh_hdr *ret)

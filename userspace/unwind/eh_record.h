@@ -71,10 +71,36 @@ struct eh_walk {
 	bool trouble;		/* damage was met */
 };
 
+bool eh_walk_any(struct eh_walk *w, struct eh_rec *rec, struct diag *diag);	/* eh_walk_next's, of any form */
+
+/* What nearly all records are: of 32 bits, no damage, none known from elsewhere. False: nothing is done. */
+static inline bool eh_walk_plain(struct eh_walk *w, struct eh_rec *rec)
+{
+	struct bytes b = w->b;
+	uint32_t len = bytes_u32(&b), id = bytes_u32(&b);
+	uint64_t end = w->b.pos + 4 + (uint64_t)len;
+
+	if (b.err || w->nknown || w->terminated || len < 4 || len >= 0xfffffff0 || end > b.len)
+		return false;
+	*rec = (struct eh_rec){ .kind = id == (w->debug_frame ? UINT32_MAX : 0) ? EH_REC_CIE : EH_REC_FDE, .id_size = 4,
+				.offset = w->b.pos, .end = end, .id_pos = w->b.pos + 4, .id = id };
+	w->b.pos = end;
+	return true;
+}
+
 /* The next record; damaged ones as EH_REC_BAD. False at the end of the chain. Damage is noted. */
-bool eh_walk_next(struct eh_walk *w, struct eh_rec *rec, struct diag *diag);
+static inline bool eh_walk_next(struct eh_walk *w, struct eh_rec *rec, struct diag *diag)
+{
+	return eh_walk_plain(w, rec) || eh_walk_any(w, rec, diag);
+}
+
 /* Where the CIE is that an FDE's pointer names; only in .eh_frame is that relative, and perhaps forward. */
-uint64_t eh_rec_cie_offset(const struct eh_rec *rec, bool debug_frame);
+static inline uint64_t eh_rec_cie_offset(const struct eh_rec *rec, bool debug_frame)
+{
+	if (debug_frame)
+		return rec->id;
+	return rec->id_pos - (rec->id_size == 8 ? rec->id : (uint64_t)(int64_t)(int32_t)rec->id);
+}
 
 struct eh_hdr {
 	uint64_t eh_frame;	/* virtual address */

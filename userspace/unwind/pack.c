@@ -25,6 +25,7 @@ _Static_assert((int)SF_K_NONE == (int)RULE_NONE && (int)SF_K_SAME == (int)RULE_S
 #define TABLES_OVER_FILE (256u << 10)
 
 #define SF_OFFSET_MAX ((uint64_t)SF_DIR_MAX << SF_PAGE_SHIFT)	/* what a directory reaches */
+#define NO_CODE 1u
 #define RULE_HASH 8192		/* slots; a power of two */
 
 struct packer {
@@ -48,6 +49,11 @@ struct packer {
 
 	uint64_t end;			/* file offset behind the last row; valid if have_page */
 	uint16_t code;			/* of the last row */
+
+	struct {			/* of the rows in brief that the pass has met, by enum row_source and their rules' number */
+		uint32_t *code;		/* << 16, or NO_CODE: not asked for, or asked for again each time */
+		size_t n, cap;
+	} brief[2];
 
 	struct sf_rule *rules;
 	size_t nrules, rules_cap;
@@ -316,7 +322,7 @@ static int put_known(struct packer *p, uint64_t *start, uint64_t end, const stru
 	return err;
 }
 
-static __attribute__((noinline)) int code_of_unpackable(struct packer *p, const struct row *r, uint16_t *ret)
+static int code_of_unpackable(struct packer *p, const struct row *r, uint16_t *ret)
 {
 	struct sf_rule rule;
 
@@ -330,7 +336,7 @@ static __attribute__((noinline)) int code_of_unpackable(struct packer *p, const 
 	return indexed_code(p, &rule, ret);
 }
 
-static inline int code_of(struct packer *p, const struct row *r, uint16_t *ret)
+static int code_of(struct packer *p, const struct row *r, uint16_t *ret)
 {
 	*ret = packed_code(p->arch, r, p->tracks_bx);
 	return *ret == SF_RULE_INDEXED ? code_of_unpackable(p, r, ret) : 0;
@@ -413,52 +419,6 @@ static int put_rows(struct packer *p, struct row *rows, size_t n)
 	return err ? err : put_block(p, rows, n, start, end);
 }
 
-/* Whether the row is no repeating block and goes on where the last one ended, up to `limit` at most. */
-static inline bool goes_on(const struct row *r, uint64_t at, uint64_t limit)
-{
-	return !r->plt_rep && r->start == at && r->end > at && r->end <= limit;
-}
-
-/*
- * Puts rows that go on at *at as long as they stay in the page in progress and their rules pack. Nearly all do, and this loop is
- * what they cost. Returns how many; their offsets are their addresses + plain_shift. Inlined, so that the last two are constants.
- */
-static inline __attribute__((always_inline)) size_t put_packing_as(struct packer *p, const struct row *rows, size_t n, uint64_t *at,
-								   enum row_arch arch, bool tracks_bx)
-{
-	const uint64_t limit = p->plain_limit, shift = p->plain_shift, page_end = ((p->page + 1) << SF_PAGE_SHIFT) - shift;
-	const size_t room = SF_PAGE_MAX_ROWS - p->npage_rows;
-	const struct row *row = rows, *stop = rows + (n < room ? n : room);
-	uint32_t *out = p->page_rows + p->npage_rows;
-	uint64_t addr = *at;
-	uint16_t last = p->code, code;
-
-	/* Not after a gap; nor where segments share bytes of the file, and what was put reaches behind *at. */
-	if (!p->npage_rows || addr + shift != p->end)
-		return 0;
-	for (; row < stop && goes_on(row, addr, limit) && addr < page_end; row++) {
-		code = packed_code(arch, row, tracks_bx);
-		if (code == SF_RULE_INDEXED)
-			break;
-		if (code != last)
-			*out++ = (uint32_t)((addr + shift) & 0xffff) | (uint32_t)code << 16;
-		last = code;
-		addr = row->end;
-	}
-	p->npage_rows = (uint32_t)(out - p->page_rows);
-	p->code = last;
-	p->end = addr + shift;
-	*at = addr;
-	return (size_t)(row - rows);
-}
-
-static inline size_t put_packing(struct packer *p, const struct row *rows, size_t n, uint64_t *at)
-{
-	if (p->arch == ROW_ARCH_X86_64 && !p->tracks_bx)
-		return put_packing_as(p, rows, n, at, ROW_ARCH_X86_64, false);
-	return put_packing_as(p, rows, n, at, p->arch, p->tracks_bx);
-}
-
 /* Where rows from `addr` on need no thought: one segment, and no trampoline is near. [plain_from, plain_limit), offset is address + plain_shift. */
 static __attribute__((noinline)) bool find_plain(struct packer *p, uint64_t addr)
 {
@@ -475,39 +435,117 @@ static __attribute__((noinline)) bool find_plain(struct packer *p, uint64_t addr
 	return true;
 }
 
-/* What nearly all rows are: one follows the other, and none repeats. *ret_n: how many of the first of the rows were so and are put. */
-static int put_plain(struct packer *p, const struct row *rows, size_t n, size_t *ret_n)
+/* The code of one row in brief. */
+static int brief_code(struct packer *p, const struct row_stream *stream, enum row_source source, uint32_t rule,
+						uint16_t *ret)
 {
-	uint64_t at = rows[0].start;
-	uint16_t code;
-	size_t i = 0;
+	struct row row;
+	int err;
+
+	*ret = (uint16_t)(p->brief[source].code[rule] >> 16);
+	if (p->brief[source].code[rule] != NO_CODE)
+		return 0;
+	row_stream_rule(stream, source, rule, &row);
+	err = code_of(p, &row, ret);
+	/* Each row that is lost is counted. */
+	if (!err && (*ret != SF_RULE_GAP || !row_usable(&row)))
+		p->brief[source].code[rule] = (uint32_t)*ret << 16;
+	return err;
+}
+
+/* Room for the codes of all rules that there are. */
+static int brief_room(struct packer *p, enum row_source source, size_t n)
+{
+	int err;
+
+	if (n <= p->brief[source].n)
+		return 0;
+	err = vec_reserve(&p->brief[source].code, &p->brief[source].cap, n, sizeof(*p->brief[source].code));
+	while (!err && p->brief[source].n < n)
+		p->brief[source].code[p->brief[source].n++] = NO_CODE;
+	return err;
+}
+
+/*
+ * Puts rows [row, stop) as long as they stay in the page in progress and their codes are known. Nearly all do, and this loop is what
+ * they cost. Returns the first that is left; offsets are addresses + plain_shift.
+ */
+static inline const struct brief_row *put_known_codes(struct packer *p, const struct brief_row *row, const struct brief_row *stop,
+						      const uint32_t *codes)
+{
+	const uint64_t shift = p->plain_shift, page_end = ((p->page + 1) << SF_PAGE_SHIFT) - shift;
+	uint64_t addr = row[-1].end, gap = addr + shift - p->end;
+	uint32_t *out = p->page_rows + p->npage_rows, last = (uint32_t)p->code << 16;
+
+	/* Nor where segments share bytes of the file, and what was put reaches behind addr. */
+	if (!p->npage_rows || (size_t)(stop - row) > SF_PAGE_MAX_ROWS - p->npage_rows || gap >= PADDING || addr >= page_end ||
+	    codes[row->rule] == NO_CODE || (gap && codes[row->rule] == (uint32_t)SF_RULE_END << 16))
+		return row;
+	do {
+		uint32_t code = codes[row->rule];
+
+		if (code == NO_CODE)
+			break;
+		*out = (uint32_t)((addr + shift) & 0xffff) | code;
+		out += code != last;
+		last = code;
+		addr = row->end;
+	} while (++row < stop && addr < page_end);
+	p->npage_rows = (uint32_t)(out - p->page_rows);
+	p->code = (uint16_t)(last >> 16);
+	p->end = addr + shift;
+	return row;
+}
+
+static int put_function(struct packer *p, struct row *rows, size_t n);
+
+/* Rows in brief where segments or trampolines are in the way. */
+static int put_in_full(struct packer *p, const struct row_stream *stream, const struct fn_rows *f)
+{
+	struct row row;
 	int err = 0;
 
-	*ret_n = 0;
-	if ((at < p->plain_from || at >= p->plain_limit) && !find_plain(p, at))
-		return 0;
-	for (;;) {
-		i += put_packing(p, rows + i, n - i, &at);
-		if (i == n || !goes_on(&rows[i], at, p->plain_limit))
-			break;
-		err = code_of(p, &rows[i], &code);
-		if (!err)
-			err = put_range(p, at + p->plain_shift, rows[i].end + p->plain_shift, code);
-		if (err)
-			break;
-		at = rows[i++].end;
+	for (size_t i = 1; i <= f->brief->n && !err; i++) {
+		row_stream_rule(stream, f->source, f->brief->rows[i].rule, &row);
+		row.start = f->brief->rows[i - 1].end;
+		row.end = f->brief->rows[i].end;
+		err = put_function(p, &row, 1);
 	}
-	*ret_n = i;
-	return !err && i && rows[0].source == ROW_SFRAME ? note_sframe(p, rows[0].start + p->plain_shift, at + p->plain_shift) : err;
+	return err;
+}
+
+static int put_brief(struct packer *p, const struct row_stream *stream, const struct fn_rows *f)
+{
+	const struct brief_row *row = f->brief->rows + 1, *stop = row + f->brief->n;
+	uint64_t start = row[-1].end, end = stop[-1].end;
+	int err = brief_room(p, f->source, f->brief->rules);
+	uint16_t code;
+
+	if (err)
+		return err;
+	if (((start < p->plain_from || start >= p->plain_limit) && !find_plain(p, start)) || end > p->plain_limit)
+		return put_in_full(p, stream, f);
+	while (!err && row < stop) {
+		row = put_known_codes(p, row, stop, p->brief[f->source].code);
+		if (row == stop)
+			break;
+		err = brief_code(p, stream, f->source, row->rule, &code);
+		if (!err)
+			err = put_range(p, row[-1].end + p->plain_shift, row->end + p->plain_shift, code);
+		row++;
+	}
+	if (!err && f->source == ROW_SFRAME)
+		err = note_sframe(p, start + p->plain_shift, end + p->plain_shift);
+	return err ? err : p->restart_with_bx ? -EAGAIN : 0;
 }
 
 /* Rows of one function: repeating blocks are put as one, all others by themselves. */
 static int put_function(struct packer *p, struct row *rows, size_t n)
 {
 	size_t i, len;
-	int err = n ? put_plain(p, rows, n, &i) : 0;
+	int err = 0;
 
-	for (i = n ? i : 0; i < n && !err; i += len) {
+	for (i = 0; i < n && !err; i += len) {
 		len = 1;
 		if (rows[i].plt_rep)
 			while (i + len < n && rows[i + len].plt_rep && rows[i + len].start == rows[i].start && len < ROW_BLOCK_MAX)
@@ -519,13 +557,12 @@ static int put_function(struct packer *p, struct row *rows, size_t n)
 
 static int pack_rows(struct packer *p, struct row_stream *stream)
 {
-	struct row *rows;
+	struct fn_rows f;
 	uint64_t from = 0;
-	size_t n;
 	int more, err = 0;
 
-	while (!err && (more = row_stream_function(stream, &rows, &n)) > 0)
-		err = put_function(p, rows, n);
+	while (!err && (more = row_stream_function(stream, &f)) > 0)
+		err = f.brief ? put_brief(p, stream, &f) : put_function(p, f.rows, f.n);
 	if (err)
 		return err;
 	return more ? more : put_known(p, &from, UINT64_MAX, NULL);
@@ -582,6 +619,7 @@ static int pack_pass(struct packer *p, struct unwind_file *file, const struct el
 	p->seg = 0;
 	p->next_known = 0;
 	p->plain_limit = 0;
+	p->brief[ROW_SFRAME].n = p->brief[ROW_EH_FRAME].n = 0;	/* the numbers are the stream's */
 	p->only = only;
 	row_stream_open(&stream, file, ROWS_MERGED, diag);
 	err = pack_rows(p, &stream);
@@ -629,6 +667,8 @@ static int pack_once(struct unwind_file *file, const struct pack_space *space, s
 		err = finish(p);
 	free(p->page_rows);
 	free(p->dir);
+	free(p->brief[ROW_SFRAME].code);
+	free(p->brief[ROW_EH_FRAME].code);
 	free(p->rules);
 	free(p);
 	if (err) {

@@ -78,6 +78,12 @@ struct row {
 	uint8_t flags;		/* ROW_* */
 };
 
+/* Whether it says where the caller is, or that there is none. */
+static inline bool row_usable(const struct row *r)
+{
+	return r->ra.kind == RULE_UNDEF || (r->cfa.kind != RULE_NONE && r->ra.kind != RULE_NONE);
+}
+
 struct rowbuf {
 	struct row *rows;
 	size_t n, cap;

@@ -2,9 +2,12 @@
 #include "unwind/row_stream.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "unwind/eh_brief.h"
 #include "unwind/fntab.h"
+#include "unwind/sframe_brief.h"
 #include "unwind/trampoline.h"
 
 /* Fit to go on after: what is wrong was noted, the other table may be sound. */
@@ -161,11 +164,6 @@ void row_stream_open(struct row_stream *s, struct unwind_file *file, unsigned in
 		s->src[ROW_EH_FRAME].fns = &file->eh.fns;
 }
 
-static bool row_usable(const struct row *r)
-{
-	return r->ra.kind == RULE_UNDEF || (r->cfa.kind != RULE_NONE && r->ra.kind != RULE_NONE);
-}
-
 /* Cuts the head of src->cur off at pos; a repeating block keeps its phase only at whole repetitions. */
 static void cut_head(struct row *r, uint64_t pos)
 {
@@ -314,24 +312,50 @@ static const struct fn *upcoming(const struct row_source_state *src)
 	return src->next < src->fns->n ? &src->fns->fns[src->next] : NULL;
 }
 
-/* All of the source's next function. */
-static int whole_function(struct row_stream *s, enum row_source which, struct row **ret, size_t *ret_n)
+/* The source's next function in brief. 1, 0: it is not to be had so, -ENOMEM. It is still the next one then. */
+static inline int next_in_brief(struct row_stream *s, enum row_source which, struct brief *ret)
 {
-	struct row_source_state *src = &s->src[which];
-	int more = next_function(s, which);
+	const struct row_source_state *src = &s->src[which];
+	const struct fn *fn = src->fns ? upcoming(src) : NULL;
 
-	*ret = src->buf.rows;
-	*ret_n = src->at = src->buf.n;
-	return more;
+	if (!fn)
+		return 0;
+	if (which == ROW_SFRAME) {
+		if (!s->sframe)
+			s->sframe = sframe_brief_new(&s->file->sframe);
+		return s->sframe ? sframe_brief_rows(s->sframe, fn, ret) : -ENOMEM;
+	}
+	if (!s->eh)
+		s->eh = eh_brief_new(&s->file->eh);
+	return s->eh ? eh_brief_rows(s->eh, fn, ret) : -ENOMEM;
 }
 
-/* Whether the rows at hand are all that can be said of [start, end). */
-static bool complete(const struct rowbuf *b, uint64_t start, uint64_t end)
+/* Goes on to the function behind that one, in which there was nothing to note. */
+static inline void took_in_brief(struct row_stream *s, enum row_source which)
 {
-	for (size_t i = 0; i < b->n; i++)
-		if (b->rows[i].plt_rep || !row_usable(&b->rows[i]))
-			return false;
-	return b->n && b->rows[0].start == start && b->rows[b->n - 1].end == end;
+	struct row_source_state *src = &s->src[which];
+
+	src->buf.n = src->at = 0;
+	src->next++;
+	if (s->diag && s->file->noted[which] < src->next)
+		s->file->noted[which] = src->next;
+}
+
+/* All of the source's next function. */
+static int whole_function(struct row_stream *s, enum row_source which, struct fn_rows *ret)
+{
+	struct row_source_state *src = &s->src[which];
+	int more = next_in_brief(s, which, &s->brief);
+
+	if (more > 0) {
+		took_in_brief(s, which);
+		*ret = (struct fn_rows){ .brief = &s->brief, .source = which };
+	} else if (!more) {
+		more = next_function(s, which);
+		src->at = src->buf.n;
+		*ret = (struct fn_rows){ .rows = src->buf.rows, .n = src->buf.n, .source = which };
+	}
+	return more;
 }
 
 /* Passes over functions of .eh_frame that end up to `end`. What is wrong with them is noted all the same. */
@@ -339,16 +363,17 @@ static int pass_over(struct row_stream *s, uint64_t end)
 {
 	struct row_source_state *eh = &s->src[ROW_EH_FRAME];
 	const struct fn *fn;
+	int more;
 
 	while ((fn = upcoming(eh)) && fn->end <= end) {
-		int more = s->diag ? next_function(s, ROW_EH_FRAME) : 1;
-
+		more = s->diag ? next_in_brief(s, ROW_EH_FRAME, &s->passed) : 1;
+		if (!more)
+			more = next_function(s, ROW_EH_FRAME);
+		else if (more > 0)
+			took_in_brief(s, ROW_EH_FRAME);
 		if (more < 0)
 			return more;
-		if (s->diag)
-			eh->at = eh->buf.n;
-		else
-			eh->next++;
+		eh->at = eh->buf.n;
 	}
 	return 0;
 }
@@ -357,7 +382,7 @@ static int pass_over(struct row_stream *s, uint64_t end)
  * The next function, if one source alone has it or .sframe says all of it. -ENOTSUP: the two have to be merged row by row, what
  * was evaluated for that is in place.
  */
-static int merged_function(struct row_stream *s, struct row **ret, size_t *ret_n)
+static int merged_function(struct row_stream *s, struct fn_rows *ret)
 {
 	struct row_source_state *sf = &s->src[ROW_SFRAME], *eh = &s->src[ROW_EH_FRAME];
 	const struct fn *fs, *fe;
@@ -368,26 +393,26 @@ static int merged_function(struct row_stream *s, struct row **ret, size_t *ret_n
 	fs = upcoming(sf);
 	fe = upcoming(eh);
 	if (fe && fe->start >= s->sframe_end && (!fs || fe->end <= fs->start))
-		return whole_function(s, ROW_EH_FRAME, ret, ret_n);
+		return whole_function(s, ROW_EH_FRAME, ret);
 	if (!fs || (fe && fe->start < fs->start))
 		return fe ? -ENOTSUP : 0;
-	more = next_function(s, ROW_SFRAME);
+	more = next_in_brief(s, ROW_SFRAME, &s->brief);
 	if (more < 0)
 		return more;
-	if (!complete(&sf->buf, fs->start, fs->end))
+	if (!more || !s->brief.usable || s->brief.rows[0].end != fs->start)
 		return -ENOTSUP;
 	more = pass_over(s, fs->end);
 	fe = upcoming(eh);
 	if (more || (fe && fe->start < fs->end))
 		return more ? more : -ENOTSUP;
-	*ret = sf->buf.rows;
-	*ret_n = sf->at = sf->buf.n;
+	took_in_brief(s, ROW_SFRAME);
+	*ret = (struct fn_rows){ .brief = &s->brief, .source = ROW_SFRAME };
 	s->sframe_end = fs->end;
 	return 1;
 }
 
 /* The next row, or the rows of the next repeating block. */
-static int merged_piece(struct row_stream *s, struct row **ret, size_t *ret_n)
+static int merged_piece(struct row_stream *s, struct fn_rows *ret)
 {
 	struct row *piece = s->piece;
 	size_t n = 0;
@@ -404,26 +429,37 @@ static int merged_piece(struct row_stream *s, struct row **ret, size_t *ret_n)
 		}
 		n++;
 	} while (piece[0].plt_rep && n < ROW_BLOCK_MAX);
-	*ret = piece;
-	*ret_n = n;
+	*ret = (struct fn_rows){ .rows = piece, .n = n };
 	return more < 0 ? more : n > 0;
 }
 
-int row_stream_function(struct row_stream *s, struct row **ret, size_t *ret_n)
+int row_stream_function(struct row_stream *s, struct fn_rows *ret)
 {
 	int more;
 
 	if (!s->src[ROW_EH_FRAME].fns)
-		return whole_function(s, ROW_SFRAME, ret, ret_n);
+		return whole_function(s, ROW_SFRAME, ret);
 	if (!s->src[ROW_SFRAME].fns)
-		return whole_function(s, ROW_EH_FRAME, ret, ret_n);
-	more = merged_function(s, ret, ret_n);
-	return more == -ENOTSUP ? merged_piece(s, ret, ret_n) : more;
+		return whole_function(s, ROW_EH_FRAME, ret);
+	more = merged_function(s, ret);
+	return more == -ENOTSUP ? merged_piece(s, ret) : more;
+}
+
+void row_stream_rule(const struct row_stream *s, enum row_source source, uint32_t rule, struct row *ret)
+{
+	if (source == ROW_SFRAME)
+		sframe_brief_rule(s->sframe, rule, ret);
+	else
+		eh_brief_rule(s->eh, rule, ret);
 }
 
 void row_stream_close(struct row_stream *s)
 {
 	rowbuf_free(&s->src[0].buf);
 	rowbuf_free(&s->src[1].buf);
+	free(s->brief.rows);
+	free(s->passed.rows);
+	sframe_brief_free(s->sframe);
+	eh_brief_free(s->eh);
 	memset(s, 0, sizeof(*s));
 }

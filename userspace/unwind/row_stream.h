@@ -11,6 +11,7 @@
 
 #include "base/diag.h"
 #include "elf/elf_image.h"
+#include "unwind/brief.h"
 #include "unwind/eh_frame.h"
 #include "unwind/row.h"
 #include "unwind/sframe.h"
@@ -58,6 +59,9 @@ struct row_source_state {
 
 #define ROW_BLOCK_MAX 16	/* rows of one repeating block that are looked at together */
 
+struct sframe_brief;
+struct eh_brief;
+
 struct row_stream {
 	struct unwind_file *file;
 	struct diag *diag;
@@ -66,6 +70,17 @@ struct row_stream {
 	struct row ahead;	/* the row behind it; valid if have_ahead */
 	bool have_ahead;
 	uint64_t sframe_end;	/* of the last .sframe row given out: .eh_frame rows start behind it */
+	struct sframe_brief *sframe;	/* NULL until a function is asked for */
+	struct eh_brief *eh;
+	struct brief brief, passed;	/* passed: of functions that .sframe says all of */
+};
+
+/* Rows of one function. */
+struct fn_rows {
+	const struct brief *brief;	/* or NULL: */
+	struct row *rows;		/* n */
+	size_t n;
+	enum row_source source;		/* of those in brief */
 };
 
 /* which: ROWS_*. Cannot fail. What is wrong with a function is noted once, however often it is evaluated. */
@@ -73,10 +88,13 @@ void row_stream_open(struct row_stream *s, struct unwind_file *file, unsigned in
 /* 1 and the next row, 0 at the end, -ENOMEM. Rows of one repeating block (plt_rep) follow each other with equal ranges. */
 int row_stream_next(struct row_stream *s, struct row *ret);
 /*
- * The same rows, faster: those of the next function at once, without copies, if one source alone has it or .sframe says all of it;
- * else the next row or the next repeating block. 1 (*ret_n may be 0), 0 at the end, -ENOMEM. *ret lives until the next call.
+ * The same rows, faster: those of the next function at once, nearly always in brief, if one source alone has it or .sframe says all of
+ * it; else the next row or the next repeating block. 1 (there may be none), 0 at the end, -ENOMEM. They live until the next call.
+ * Rows in brief are not always joined where nothing changes.
  */
-int row_stream_function(struct row_stream *s, struct row **ret, size_t *ret_n);
+int row_stream_function(struct row_stream *s, struct fn_rows *ret);
+/* What a number of rows in brief stands for, all but start and end. */
+void row_stream_rule(const struct row_stream *s, enum row_source source, uint32_t rule, struct row *ret);
 void row_stream_close(struct row_stream *s);
 
 #endif

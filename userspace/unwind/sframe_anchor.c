@@ -65,17 +65,13 @@ void sframe_exec_free(struct sframe_exec *x)
 	*x = (struct sframe_exec){ 0 };
 }
 
-bool sframe_exec_holds(const struct sframe_exec *x, uint64_t addr, uint64_t *ret_end)
+bool sframe_exec_search(const struct sframe_exec *x, uint64_t addr, uint64_t *ret_end)
 {
 	size_t lo = 0, hi = x->n;
 
 	*ret_end = UINT64_MAX;
 	if (!x->known)
 		return true;
-	if (hi == 1) {	/* as in nearly all files */
-		*ret_end = x->ranges[0].end;
-		return addr >= x->ranges[0].start && addr < x->ranges[0].end;
-	}
 	while (lo < hi) {	/* ranges below lo start at or before addr, those from hi on after it */
 		size_t mid = lo + (hi - lo) / 2;
 
@@ -88,20 +84,6 @@ bool sframe_exec_holds(const struct sframe_exec *x, uint64_t addr, uint64_t *ret
 		return false;
 	*ret_end = x->ranges[lo - 1].end;
 	return true;
-}
-
-uint64_t sframe_fde_addr(const struct sframe *s, const struct sframe_table *t, const struct sframe_fde *fde)
-{
-	return s->addr + (t->section_relative ? t->offset : fde->start_off) + (uint64_t)fde->start;
-}
-
-/*
- * mold resolves the reference to a dropped function to address 0, GNU ld stores 0 in the field, which
- * then names itself. In a relocatable object every field is 0 until it is relocated.
- */
-bool sframe_fde_is_tombstone(const struct sframe_exec *x, const struct sframe_fde *fde, uint64_t addr)
-{
-	return x->known && (!addr || !fde->start);
 }
 
 struct fit {

@@ -59,12 +59,9 @@ void sframe_fde_span(const struct sframe *s, const struct sframe_table *t, uint3
 		entry_at(s, t, i, V3_SIZE, &b, ret);
 }
 
-static const char *take_info(struct sframe_fde *fde, uint8_t version, uint8_t info, uint8_t info2, uint8_t rep_size)
+static const char *info_damage(uint8_t known, uint8_t info, uint8_t info2)
 {
-	uint8_t known = INFO_ROW_TYPE | INFO_PCMASK | INFO_PAC_KEY_B | (version >= 3 ? INFO_SIGNAL : 0);
-
-	fde->row_type = info & INFO_ROW_TYPE;
-	if (fde->row_type > 2)
+	if ((info & INFO_ROW_TYPE) > 2)
 		return "unknown row type";
 	if (info & ~known)
 		return "unknown bits in its info byte";
@@ -72,8 +69,16 @@ static const char *take_info(struct sframe_fde *fde, uint8_t version, uint8_t in
 		return "unknown bits in its second info byte";
 	if (info2 > 1)
 		return "unknown FDE type";
-	if ((info & INFO_PCMASK) && !rep_size)
-		return "PCMASK with a repetition size of 0";
+	return "PCMASK with a repetition size of 0";
+}
+
+static inline const char *take_info(struct sframe_fde *fde, uint8_t version, uint8_t info, uint8_t info2, uint8_t rep_size)
+{
+	uint8_t known = INFO_ROW_TYPE | INFO_PCMASK | INFO_PAC_KEY_B | (version >= 3 ? INFO_SIGNAL : 0);
+
+	if ((info & INFO_ROW_TYPE) > 2 || (info & ~known) || info2 > 1 || ((info & INFO_PCMASK) && !rep_size))
+		return info_damage(known, info, info2);
+	fde->row_type = info & INFO_ROW_TYPE;
 	/* GNU ld 2.41 to 2.44 writes a repetition size for the PLT's first entry too, which does not repeat. */
 	fde->rep_size = (info & INFO_PCMASK) ? rep_size : 0;
 	fde->flex = info2 == 1;
@@ -143,7 +148,7 @@ const char *sframe_fde_load(const struct sframe *s, const struct sframe_table *t
 		return why;
 	if (rest.at > t->fre_len)
 		return "its rows start outside the table";
-	if (ret->nrows > (t->fre_len - rest.at) / sframe_row_min(ret->row_type))
+	if ((uint64_t)ret->nrows * sframe_row_min(ret->row_type) > t->fre_len - rest.at)
 		return "it has more rows than the table has room for";
 	ret->rows_off = t->fre_off + rest.at;
 	return NULL;

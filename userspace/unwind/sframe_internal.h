@@ -6,6 +6,7 @@
  *   sframe_anchor.c	table -> what the function starts count from
  *   sframe_fde.c	table -> function descriptors; the only code that knows versions apart
  *   sframe_rows.c	function -> rows, which versions 1 to 3 encode alike
+ *   sframe_brief.c	function -> rows in brief
  *   sframe.c		the front door
  *
  * Offsets named *_off count bytes from the section's start, unless said otherwise.
@@ -57,6 +58,11 @@ void sframe_fde_span(const struct sframe *s, const struct sframe_table *t, uint3
 /* The whole descriptor, its rows' place checked against the FRE sub-section. NULL, or what is wrong with it. */
 const char *sframe_fde_load(const struct sframe *s, const struct sframe_table *t, uint32_t i, struct sframe_fde *ret);
 
+/* Bytes of a row's info byte and the words that it tells of. */
+unsigned int sframe_row_rules_len(uint8_t info);
+/* Reads them at b into all of a row but start and end, its flags as those of the function. False: wrong, or there is something to note. */
+bool sframe_row_rules(const struct sframe *s, const struct sframe_table *t, const struct sframe_fde *fde, struct bytes *b, struct row *ret);
+
 /* Executable address ranges, ascending and disjoint. */
 struct sframe_exec {
 	struct { uint64_t start, end; } *ranges;
@@ -66,12 +72,31 @@ struct sframe_exec {
 
 int sframe_exec_init(struct sframe_exec *x, const struct sframe_bounds *bounds);
 void sframe_exec_free(struct sframe_exec *x);
-/* Whether code may start at addr; *ret_end is then the end of its range. */
-bool sframe_exec_holds(const struct sframe_exec *x, uint64_t addr, uint64_t *ret_end);
+bool sframe_exec_search(const struct sframe_exec *x, uint64_t addr, uint64_t *ret_end);	/* sframe_exec_holds among many */
 
-uint64_t sframe_fde_addr(const struct sframe *s, const struct sframe_table *t, const struct sframe_fde *fde);
-/* A function that the linker dropped after the table was made. */
-bool sframe_fde_is_tombstone(const struct sframe_exec *x, const struct sframe_fde *fde, uint64_t addr);
+/* Whether code may start at addr; *ret_end is then the end of its range. */
+static inline bool sframe_exec_holds(const struct sframe_exec *x, uint64_t addr, uint64_t *ret_end)
+{
+	if (!x->known || x->n != 1)
+		return sframe_exec_search(x, addr, ret_end);
+	*ret_end = x->ranges[0].end;
+	return addr >= x->ranges[0].start && addr < x->ranges[0].end;
+}
+
+static inline uint64_t sframe_fde_addr(const struct sframe *s, const struct sframe_table *t, const struct sframe_fde *fde)
+{
+	return s->addr + (t->section_relative ? t->offset : fde->start_off) + (uint64_t)fde->start;
+}
+
+/*
+ * A function that the linker dropped after the table was made: mold resolves the reference to it to address 0, GNU ld stores 0 in
+ * the field, which then names itself. In a relocatable object every field is 0 until it is relocated.
+ */
+static inline bool sframe_fde_is_tombstone(const struct sframe_exec *x, const struct sframe_fde *fde, uint64_t addr)
+{
+	return x->known && (!addr || !fde->start);
+}
+
 /* Sets t->section_relative. False: by neither reading is there any code where the functions are said to be. */
 bool sframe_anchor_choose(const struct sframe *s, struct sframe_table *t, const struct sframe_exec *x,
 			  struct diag *diag);

@@ -13,8 +13,7 @@
  *
  * No words at all: the RA is undefined, this is the outermost frame. A row holds up to the next one's start.
  *
- * This is the path that has to be fast: room for all rows is made before the first, and nearly all rows have a
- * form that is read at once.
+ * Packing reads most rows another way: sframe_brief.c.
  */
 #include <errno.h>
 
@@ -213,7 +212,7 @@ static enum damage read_row(struct walk *w, struct row *r)
 }
 
 /* A row of any form. Also those past the end that the caller wants are read, so that what is wrong with a function does not depend on its neighbours. */
-static __attribute__((noinline)) enum damage read_any(struct walk *w)
+static enum damage read_any(struct walk *w)
 {
 	struct row *r = w->at;
 	enum damage damage;
@@ -242,82 +241,15 @@ static __attribute__((noinline)) enum damage read_any(struct walk *w)
 	return DAMAGE_NONE;
 }
 
-/*
- * Reads rows of up to 8 bytes with one word to three, each at once, up to the first that is another, is wrong, or is not to be
- * kept: that one is not touched. This loop is what rows cost, so all that it needs is in registers.
- */
-static inline __attribute__((always_inline)) void read_short(struct walk *w, unsigned int row_type, bool arm64)
-{
-	const unsigned int width = 1u << row_type, words = arm64 ? 3 : 2;
-	const uint64_t begin = w->proto.start, keep = w->keep, proto_ra = rule_packed(&w->proto.ra);
-	const uint8_t flags = w->proto.flags, sp = w->sp, fp = w->fp;
-	struct row *r = w->at, *first = w->rows;
-	uint32_t left = w->nrows - w->row;
-	uint64_t next = w->next;
-	struct bytes b = w->b;
-
-	for (; left; left--, r++) {
-		uint64_t v = bytes_peek64le(&b), start = v & (((uint64_t)1 << 8 * width) - 1);
-		uint8_t info = (uint8_t)(v >> 8 * width);
-		unsigned int n = INFO_WORDS(info), size = INFO_SIZE(info), len = width + 1 + (n << size);
-		int32_t word[3];
-
-		if (n - 1 >= words || size > 1 || len > 8 || len > bytes_left(&b) || start < next || start >= keep)
-			break;
-		bytes_skip(&b, len);
-		next = start + 1;
-		v >>= 8 * width + 8;
-		for (unsigned int k = 0; k < words; k++)
-			word[k] = size ? (int16_t)(v >> 16 * k) : (int8_t)(v >> 8 * k);
-		r->start = begin + start;
-		if (r != first)
-			r[-1].end = r->start;
-		rule_unpack(&r->cfa, rule_pack(RULE_REG, info & INFO_BASE_SP ? sp : fp, word[0]));
-		rule_unpack(&r->ra, arm64 && n > 1 ? rule_pack(RULE_CFA_MEM, 0, word[1]) : proto_ra);
-		rule_unpack(&r->fp, n == words ? rule_pack(RULE_CFA_MEM, 0, word[words - 1]) : rule_pack(RULE_SAME, 0, 0));
-		rule_unpack(&r->bx, rule_pack(RULE_NONE, 0, 0));
-		r->cfa_off2 = 0;
-		r->plt_rep = r->plt_at = 0;
-		r->source = ROW_SFRAME;
-		r->flags = arm64 && (info & INFO_MANGLED_RA) ? flags | ROW_PAC : flags;
-	}
-	if (r != w->at)
-		r[-1].end = w->proto.end;
-	w->row = w->nrows - left;
-	w->next = next;
-	w->at = r;
-	w->b = b;
-}
-
-/* One copy of the loop for each width of the starts and architecture. */
-static __attribute__((noinline)) void read_short_rows(struct walk *w)
-{
-	bool arm64 = w->decoder == DECODE_AARCH64;
-
-	if (w->row_type == 0)
-		arm64 ? read_short(w, 0, true) : read_short(w, 0, false);
-	else if (w->row_type == 1)
-		arm64 ? read_short(w, 1, true) : read_short(w, 1, false);
-	else
-		arm64 ? read_short(w, 2, true) : read_short(w, 2, false);
-}
-
 static enum damage read_function(struct walk *w)
 {
-	bool shorts = (w->decoder == DECODE_X86_64 || w->decoder == DECODE_AARCH64) && !w->b.be && !w->proto.plt_rep;
 	enum damage damage = DAMAGE_NONE;
 
-	for (;;) {
-		if (shorts)
-			read_short_rows(w);
-		if (w->row == w->nrows)
-			return DAMAGE_NONE;
+	for (; w->row < w->nrows && !damage; w->row += !damage) {
 		w->row_pos = w->b.pos;
 		damage = read_any(w);
-		if (damage)
-			return damage;
-		w->row++;
 	}
+	return damage;
 }
 
 static void walk_init(struct walk *w, const struct sframe *s, const struct sframe_table *t,
@@ -357,6 +289,24 @@ static void walk_init(struct walk *w, const struct sframe *s, const struct sfram
 		rule_set(&w->proto.ra, RULE_CFA_MEM, 0, t->fixed_ra);
 	else
 		rule_set(&w->proto.ra, RULE_REG, regs->ra, 0);
+}
+
+unsigned int sframe_row_rules_len(uint8_t info)
+{
+	return 1 + (INFO_WORDS(info) << INFO_SIZE(info));
+}
+
+bool sframe_row_rules(const struct sframe *s, const struct sframe_table *t, const struct sframe_fde *fde, struct bytes *b, struct row *ret)
+{
+	struct walk w;
+
+	walk_init(&w, s, t, fde, &(struct fn){ 0 }, NULL);
+	w.b = *b;
+	*ret = w.proto;
+	if (read_row(&w, ret) || w.bad_regs)
+		return false;
+	*b = w.b;
+	return true;
 }
 
 /*

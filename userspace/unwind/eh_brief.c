@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Compilers emit few instructions in few states. So the states that occur are numbered, and what an instruction makes of a state is
+ * remembered: where both were met before, that is a look into a table. eh_cfa.c carries instructions out the first time.
+ *
+ * Everything that is damaged, rare or of big-endian machines ends the brief way: the caller then evaluates the function by instructions.
+ */
+#include "unwind/eh_brief.h"
+
+#include <errno.h>
+
+#include "base/hash.h"
+#include "base/slots.h"
+#include "unwind/eh_cfa.h"
+
+#define STATES_MAX 0x8000	/* libLLVM's functions have a thousand; those with others than the first so many are evaluated */
+#define STATES_FIRST 128	/* as many as a small file has */
+#define MOVE_BITS 9		/* of the table of what is not quick: a hundredth of libLLVM's instructions */
+#define QUICK_OFFSETS 28	/* registers are saved in the 28 words below the CFA, nearly always */
+#define CLASSES_MAX 16
+#define SAVED_MAX 64		/* as eh_cfa.c has it */
+#define CODE_ALIGN_MAX 256	/* real ones are 1 to 4. With this and the next no sum overflows. */
+#define ADDR_MAX (UINT64_MAX / 2)
+
+struct state {
+	struct cfa_state rules;	/* start and what nobody reads are 0 */
+	uint64_t cie;		/* the index of one whose instructions mean the same */
+};
+
+/* By the commonest instructions, the state that one of these leads to; 0: not known yet. 256 bytes, as flow() waits for its address. */
+struct quick {
+	uint16_t offset[COL_SINK][QUICK_OFFSETS];	/* DW_CFA_offset of the column, by operand */
+	uint16_t cfa[16];		/* DW_CFA_def_cfa_offset, by operand / 8 */
+	uint16_t sp[16];		/* DW_CFA_def_cfa with the stack pointer, by offset / 8 */
+	uint16_t fp;			/* DW_CFA_def_cfa_register with the frame pointer */
+	uint16_t zero[11];
+};
+
+_Static_assert(sizeof(struct quick) == 256, "see above");
+
+struct eh_brief {
+	const struct eh_frame *e;
+	struct state *states;
+	struct quick *quick;	/* of each state */
+	size_t n, cap, quick_cap;
+	uint8_t sp, fp;		/* registers */
+	struct slots slots;
+	uint32_t *starts;	/* by CIE: the state in which its functions begin; 0: not asked for yet */
+	uint32_t classes[CLASSES_MAX], nclasses;	/* CIEs that differ */
+	uint8_t *insns;		/* of the function at hand, padded */
+	size_t ninsns, insns_cap;
+	uint64_t moves[1u << MOVE_BITS];	/* other instructions: token << 32 | state << 16 | the state that it leads to */
+};
+
+void eh_brief_free(struct eh_brief *m)
+{
+	if (!m)
+		return;
+	free(m->states);
+	free(m->quick);
+	free(m->starts);
+	free(m->insns);
+	slots_free(&m->slots);
+	free(m);
+}
+
+static int add_state(struct eh_brief *m, const struct state *s)
+{
+	size_t want = m->n < STATES_FIRST ? STATES_FIRST : m->n + 1;
+	int err = vec_reserve(&m->states, &m->cap, want, sizeof(*m->states));
+
+	if (!err)
+		err = vec_reserve(&m->quick, &m->quick_cap, want, sizeof(*m->quick));
+	if (err)
+		return err;
+	memset(&m->quick[m->n], 0, sizeof(*m->quick));
+	m->states[m->n++] = *s;
+	return 0;
+}
+
+struct eh_brief *eh_brief_new(const struct eh_frame *e)
+{
+	struct eh_brief *m = calloc(1, sizeof(*m));
+
+	if (!m)
+		return NULL;
+	m->e = e;
+	m->sp = row_arch_regs(e->arch)->sp;
+	m->fp = row_arch_regs(e->arch)->fp;
+	m->starts = calloc(e->ncies ? e->ncies : 1, sizeof(*m->starts));
+	if (!m->starts || add_state(m, &(struct state){ .cie = UINT64_MAX })) {	/* 0 is no state's number */
+		eh_brief_free(m);
+		return NULL;
+	}
+	return m;
+}
+
+void eh_brief_rule(const struct eh_brief *m, uint32_t rule, struct row *ret)
+{
+	eh_cfa_row(&m->states[rule].rules, ret);
+}
+
+static uint64_t hash_state(const void *ctx, size_t i)
+{
+	const struct state *s = &((const struct state *)ctx)[i];
+	const struct cfa_state *r = &s->rules;
+
+	return hash_mix(hash_mix(r->cfa ^ s->cie, r->col[COL_FP] ^ (uint64_t)r->cfa_off << 8), hash_mix(r->col[COL_BX], r->col[COL_RA] ^ r->flags));
+}
+
+/* 1 and the state's number; 0: there are too many, or it is a PLT's, which is no row in brief; -ENOMEM. */
+static int number(struct eh_brief *m, const struct cfa_state *rules, uint64_t cie, uint32_t *ret)
+{
+	struct state s = { .rules = *rules, .cie = cie };
+	size_t at;
+	int err;
+
+	if (s.rules.plt_rep)
+		return 0;
+	s.rules.start = s.rules.col[COL_SINK] = 0;
+	s.rules.plt_add = 0;
+	s.rules.plt_at = 0;
+	err = slots_reserve(&m->slots, m->n, hash_state, m->states);
+	if (err)
+		return err;
+	slots_each(&m->slots, hash_state(&s, 0), at) {
+		*ret = m->slots.ids[at] - 1;
+		if (!memcmp(&m->states[*ret], &s, sizeof(s)))
+			return 1;
+	}
+	if (m->n == STATES_MAX)
+		return 0;
+	*ret = (uint32_t)m->n;
+	err = add_state(m, &s);
+	if (!err)
+		m->slots.ids[at] = (uint32_t)m->n;
+	return err ? err : 1;
+}
+
+/* A CIE whose functions' instructions mean the same; itself if there are too many that differ. */
+static uint32_t class_of(struct eh_brief *m, uint32_t cie)
+{
+	const struct eh_cie *cies = m->e->cies;
+
+	for (uint32_t i = 0; i < m->nclasses; i++)
+		if (eh_cfa_same(&cies[m->classes[i]], &cies[cie]))
+			return m->classes[i];
+	if (m->nclasses < CLASSES_MAX)
+		m->classes[m->nclasses++] = cie;
+	return cie;
+}
+
+static int begin(struct eh_brief *m, uint32_t cie, uint32_t *ret)
+{
+	int got = 1;
+
+	if (!m->starts[cie]) {
+		got = number(m, &m->e->cies[cie].init, class_of(m, cie), ret);
+		if (got > 0)
+			m->starts[cie] = *ret;
+	}
+	*ret = m->starts[cie];
+	return got;
+}
+
+static inline uint64_t word_at(const uint8_t *insns)
+{
+	uint64_t v;
+
+	memcpy(&v, insns, sizeof(v));
+	return le64toh(v);
+}
+
+/* Bytes of the instruction that begins v, if they are a token; 0: there are more than 4 of them, or it is a rare one. */
+static inline unsigned int token_len(uint64_t v)
+{
+	static const uint8_t operands[DW_CFA_advance_loc] = {	/* + 1 */
+		[DW_CFA_offset_extended] = 3, [DW_CFA_restore_extended] = 2, [DW_CFA_undefined] = 2, [DW_CFA_same_value] = 2,
+		[DW_CFA_register] = 3, [DW_CFA_def_cfa] = 3, [DW_CFA_def_cfa_register] = 2, [DW_CFA_def_cfa_offset] = 2,
+		[DW_CFA_AARCH64_negate_ra_state] = 1, [DW_CFA_GNU_args_size] = 2,
+	};
+	uint8_t op = (uint8_t)v;
+
+	if (op < DW_CFA_offset) {
+		if (operands[op] == 3)
+			return !(v & 0x8000) ? !(v & 0x800000) ? 3 : !(v & 0x80000000) ? 4 : 0 : 0;
+		if (operands[op] != 2)
+			return operands[op];
+	} else if (op >= DW_CFA_restore) {
+		return 1;
+	}
+	return !(v & 0x8000) ? 2 : !(v & 0x800000) ? 3 : 0;
+}
+
+static inline uint64_t *move_of(struct eh_brief *m, uint32_t token, uint32_t state)
+{
+	return &m->moves[((uint64_t)token << 32 | state) * 0x9e3779b97f4a7c15 >> (64 - MOVE_BITS)];
+}
+
+/* Where it is remembered what the instruction that begins v makes of the state, and how long it is; NULL: it is another one. */
+static inline uint16_t *quick_of(struct eh_brief *m, const struct eh_cie *cie, uint64_t v, uint32_t state, unsigned int *len)
+{
+	struct quick *q = &m->quick[state];
+	uint8_t op = (uint8_t)v, arg = (uint8_t)(v >> 8), arg2 = (uint8_t)(v >> 16);
+
+	*len = 2;
+	if ((op & 0xc0) == DW_CFA_offset && arg < QUICK_OFFSETS && cie->column[op & 0x3f] < COL_SINK)
+		return &q->offset[cie->column[op & 0x3f]][arg];
+	if (op == DW_CFA_def_cfa_offset && !(arg & 0x87))
+		return &q->cfa[arg / 8];
+	if (op == DW_CFA_def_cfa_register && arg == m->fp)
+		return &q->fp;
+	*len = 3;
+	return op == DW_CFA_def_cfa && arg == m->sp && !(arg2 & 0x87) ? &q->sp[arg2 / 8] : NULL;
+}
+
+/*
+ * Carries out the instruction of the function that is `left` bytes before its end and begins v, if it only sets rules. 1: *left and
+ * *state are behind it; 0, -ENOMEM as eh_brief_rows.
+ */
+static __attribute__((noinline)) int go_on(struct eh_brief *m, const struct eh_fde *fde, uint64_t v, uint64_t *left, uint32_t *state)
+{
+	const struct eh_cie *cie = &m->e->cies[fde->cie];
+	struct eh_insns insns = eh_insns_of(m->e, fde->insns_end - *left, fde->insns_end);
+	unsigned int len = token_len(v);
+	uint32_t token = len ? (uint32_t)v << (32 - 8 * len) >> (32 - 8 * len) : 0, next;
+	uint64_t *move = move_of(m, token, *state);
+	uint16_t *quick = quick_of(m, cie, v, *state, &len);
+	struct cfa_state rules;
+	int got;
+
+	if (token_len(v) > *left)
+		return 0;	/* cut short */
+	if (token && *move >> 16 == ((uint64_t)token << 16 | *state)) {
+		*left -= token_len(v);
+		*state = (uint16_t)*move;
+		return 1;
+	}
+	rules = m->states[*state].rules;
+	got = eh_cfa_set(cie, &insns, &rules) ? number(m, &rules, m->states[*state].cie, &next) : 0;
+	if (got <= 0)
+		return got;
+	if (quick)
+		*quick_of(m, cie, v, *state, &len) = (uint16_t)next;	/* it may have moved */
+	else if (token)
+		*move = (uint64_t)token << 32 | *state << 16 | next;
+	*left = insns.end - insns.pos;
+	*state = next;
+	return 1;
+}
+
+/* Of the DW_CFA_advance_loc1, 2 or 4 that begins v: how far, before code_align. */
+static inline uint64_t wide_delta(uint64_t v, unsigned int *ret_len)
+{
+	unsigned int wide = (uint8_t)v - DW_CFA_advance_loc1;
+
+	*ret_len = 1 + (1u << wide);
+	return v >> 8 & (((uint64_t)1 << (8u << wide)) - 1);
+}
+
+/* The function's rows to `row`, the first at [1]. How many; 0, -ENOMEM as eh_brief_rows. There is room for one at each instruction. */
+static __attribute__((noinline)) long flow(struct eh_brief *m, const struct eh_fde *fde, const struct fn *fn, uint32_t state, struct brief_row *row)
+{
+	const struct eh_cie *cie = &m->e->cies[fde->cie];
+	const uint8_t *at = m->insns, *stop = at + m->ninsns;
+	const uint64_t end = fn->end, code_align = cie->code_align;
+	uint32_t next, last = UINT32_MAX, depth = 0, saved[SAVED_MAX];
+	const struct brief_row *first = row;
+	uint64_t addr = fn->start, delta, left;
+	const uint16_t *quick;
+	unsigned int len;
+	int got;
+
+	row->end = addr;
+	while (at < stop) {
+		uint64_t v = word_at(at);
+		uint8_t op = (uint8_t)v;
+
+		if ((op & 0xc0) == DW_CFA_advance_loc) {
+			delta = op & 0x3f;
+			at++;
+		} else if ((op & 0xc0) == DW_CFA_offset && cie->column[op & 0x3f] == COL_SINK && !(v & 0x8000)) {
+			at += 2;
+			continue;
+		} else if ((quick = quick_of(m, cie, v, state, &len)) && *quick) {
+			state = *quick;
+			at += len;
+			continue;
+		} else if (op >= DW_CFA_advance_loc1 && op <= DW_CFA_advance_loc4) {
+			delta = wide_delta(v, &len);
+			at += len;
+		} else if (op == DW_CFA_nop || (op == DW_CFA_remember_state && depth < SAVED_MAX) || (op == DW_CFA_restore_state && depth)) {
+			at++;
+			if (op == DW_CFA_remember_state)
+				saved[depth++] = state;
+			else if (op == DW_CFA_restore_state)
+				state = saved[--depth];
+			continue;
+		} else {
+			next = state;
+			left = (uint64_t)(stop - at);
+			got = go_on(m, fde, v, &left, &next);
+			if (got <= 0)
+				return got;
+			state = next;
+			at = stop - left;
+			continue;
+		}
+		delta *= code_align;
+		if (addr + delta >= end)
+			break;
+		if (!delta)
+			continue;
+		addr += delta;
+		row += state != last;
+		*row = (struct brief_row){ addr, state };
+		last = state;
+	}
+	row += state != last;
+	*row = (struct brief_row){ end, state };
+	return at <= stop ? row - first : 0;	/* else the last one is cut short */
+}
+
+int eh_brief_rows(struct eh_brief *m, const struct fn *fn, struct brief *out)
+{
+	const struct eh_fde *fde = &m->e->fdes[fn->ref];
+	uint64_t len = fde->insns_end - fde->insns;
+	uint32_t state;
+	long n;
+	int got;
+
+	if (m->e->sec.be || fn->start >= fn->end || fn->end > ADDR_MAX || len > BRIEF_MAX_ROWS - 2 ||
+	    m->e->cies[fde->cie].code_align > CODE_ALIGN_MAX)
+		return 0;
+	if (vec_reserve(&out->rows, &out->cap, len + 2, sizeof(*out->rows)) || vec_reserve(&m->insns, &m->insns_cap, len + BYTES_PADDING, 1))
+		return -ENOMEM;
+	m->ninsns = len;
+	got = bytes_copy_padded(&m->e->sec, fde->insns, len, m->insns) ? begin(m, fde->cie, &state) : 0;
+	if (got <= 0)
+		return got;
+	n = flow(m, fde, fn, state, out->rows);
+	if (n <= 0)
+		return (int)n;
+	out->n = (size_t)n;
+	out->rules = (uint32_t)m->n;
+	return 1;
+}
