@@ -49,13 +49,4 @@ static __always_inline u64 kload(u64 addr)
 #endif
 #define KLOAD32(addr, type, field) ((u32)KLOAD(addr, type, field))
 
-/* The current task, whose fields are plain loads, without the check for faults that those above are compiled to. */
-#ifdef SF_PLAIN
-#define current_task() bpf_get_current_task()
-#define TASK_LOAD(task, field) KLOAD(task, struct task_struct, field)
-#else
-#define current_task() bpf_get_current_task_btf()
-#define TASK_LOAD(task, field) ((u64)(task)->field)
-#endif
-
 #endif

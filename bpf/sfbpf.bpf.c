@@ -101,9 +101,8 @@ static __always_inline void sample_user_part(struct sf_scratch *s, struct bpf_pe
 
 static __always_inline int take_sample(struct bpf_perf_event_data *ctx, u32 cpu)
 {
-	__typeof__(current_task()) cur = current_task();
-	u64 task = (u64)cur;
-	u32 tid = TASK_LOAD(cur, pid), pid = TASK_LOAD(cur, tgid);
+	u64 task = bpf_get_current_task();
+	u32 tid = KLOAD32(task, struct task_struct, pid), pid = KLOAD32(task, struct task_struct, tgid);
 	struct sf_scratch *s = scratch_of(cpu);
 	struct sf_cpu_stats *st = bpf_map_lookup_elem(&cpu_stats, &cpu);
 	bool user_mode = regs_user_mode(ctx);
@@ -127,8 +126,8 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx, u32 cpu)
 	sample_head(s, task, cpu, pid, tid);
 	if (!user_mode)
 		s->sample.flags |= SF_SAMPLE_IN_KERNEL;
-	mm = TASK_LOAD(cur, mm);
-	if (mm && !(TASK_LOAD(cur, flags) & PF_KTHREAD)) {
+	mm = KLOAD(task, struct task_struct, mm);
+	if (mm && !(KLOAD32(task, struct task_struct, flags) & PF_KTHREAD)) {
 		if (cfg_user)
 			sample_user_part(s, ctx, task, mm, cpu, user_mode);
 		else

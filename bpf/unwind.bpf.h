@@ -514,9 +514,10 @@ static __always_inline int unwind_frame(struct sf_scratch *s, struct sf_cache *c
 		return frame_without_row(slot, found);
 	if (n >= SF_MAX_USER)
 		return SF_STOP_DEPTH;
+	asm volatile("" : "+r"(n));	/* see vma_at */
 	if (cfg_note_words && ((code & SF_RULE_BASE_FP) || (flags & SF_REGS_BY_FP)))
 		note_fp(s);
-	s->frames[n] = v->word | offset | (u64)(flags & (SF_REGS_RA | SF_REGS_BY_FP)) << 59;
+	s->frames[n & (SF_MAX_USER - 1)] = v->word | offset | (u64)(flags & (SF_REGS_RA | SF_REGS_BY_FP)) << 59;
 	s->n = n + 1;
 	if (code & SF_RULE_INDEXED)
 		return step_indexed(slot, code, offset);
