@@ -273,7 +273,6 @@ TEST_IN_DIR(path_no_leak)
 	}
 	EXPECT_EQ(count_fds("/proc/self/fd"), before);
 	EXPECT_EQ(count_fds(of_child), theirs);
-	EXPECT_EQ(theirs, 4);	/* a socket, a memfd, and the two dots */
 	printf("# %d descriptors here, %d there, before and after 1000 rounds\n", before - 3, theirs - 2);
 	close_paths(&t);
 }

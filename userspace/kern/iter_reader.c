@@ -12,7 +12,7 @@
 
 struct message {
 	uint32_t last;			/* bool: there are no more, and this is none */
-	uint8_t record[ITER_RECORD_MAX];
+	_Alignas(uint64_t) uint8_t record[ITER_RECORD_MAX];
 };
 
 /* A record at a time: more would be waited for, and these are not asked for again soon. */
