@@ -260,6 +260,7 @@ TEST_IN_DIR(path_no_leak)
 		if (i == 100) {
 			snprintf(of_child, sizeof(of_child), "/proc/%d/fd", child_of(fork_server_pid(t.server)));
 			before = count_fds("/proc/self/fd");
+			usleep(100000);
 			theirs = count_fds(of_child);
 		}
 		ask.part = i & 1;
@@ -272,6 +273,9 @@ TEST_IN_DIR(path_no_leak)
 		}
 	}
 	EXPECT_EQ(count_fds("/proc/self/fd"), before);
+	/* It closes what it sent after we have it. */
+	for (int i = 0; i < 200 && count_fds(of_child) != theirs; i++)
+		usleep(10000);
 	EXPECT_EQ(count_fds(of_child), theirs);
 	printf("# %d descriptors here, %d there, before and after 1000 rounds\n", before - 3, theirs - 2);
 	close_paths(&t);
