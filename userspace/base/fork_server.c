@@ -344,6 +344,23 @@ uint64_t fork_child_cpu_ns(const struct fork_child *c)
 	return !c->pid || clock_getcpuclockid(c->pid, &clock) ? 0 : clock_ns(clock);
 }
 
+int fork_child_wait(const struct fork_child *c, int fd, int look_ms, uint64_t silent_ns, uint64_t deadline_ns)
+{
+	uint64_t since = clock_ns(CLOCK_MONOTONIC), now, used = fork_child_cpu_ns(c), cpu;
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+
+	while (poll(&p, 1, look_ms) <= 0) {
+		now = clock_ns(CLOCK_MONOTONIC);
+		cpu = fork_child_cpu_ns(c);
+		if (cpu != used)
+			since = now;
+		used = cpu;
+		if (now >= deadline_ns || now - since >= silent_ns)
+			return -ETIMEDOUT;
+	}
+	return 0;
+}
+
 int fork_server_kill(struct fork_server *s, const struct fork_child *c)
 {
 	struct answer answer;

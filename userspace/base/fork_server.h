@@ -37,6 +37,11 @@ int fork_server_end(struct fork_server *s, struct fork_child *c);
 /* Kills it and keeps our ends: its socket is at its end (POLLHUP) when it is no more. Returns as fork_server_end. */
 int fork_server_kill(struct fork_server *s, const struct fork_child *c);
 uint64_t fork_child_cpu_ns(const struct fork_child *c);	/* that it has used; 0: it is gone */
+/*
+ * Waits for fd to be readable, whose other end c has. 0; -ETIMEDOUT: not until deadline_ns (CLOCK_MONOTONIC), or c has not used the CPU for
+ * silent_ns: it waits for somebody who does not answer. It is looked at in steps of look_ms.
+ */
+int fork_child_wait(const struct fork_child *c, int fd, int look_ms, uint64_t silent_ns, uint64_t deadline_ns);
 void fork_server_stop(struct fork_server *s);	/* and its children; also NULL */
 pid_t fork_server_pid(const struct fork_server *s);
 

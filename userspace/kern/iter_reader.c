@@ -2,11 +2,12 @@
 #include "kern/iter_reader.h"
 
 #include <errno.h>
-#include <poll.h>
 #include <stdint.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+#include "base/num.h"
 
 #define SILENT_MS 2000		/* without a use of the CPU */
 
@@ -37,16 +38,13 @@ static void iter_child_main(int sock, int mem)
 
 static int take_all(const struct fork_child *child, void (*take)(void *ctx, const void *record), void *ctx)
 {
-	struct pollfd p = { .fd = child->sock, .events = POLLIN };
 	struct message m;
-	uint64_t used;
 	int err;
 
 	do {
 		err = fork_receive(child->sock, &m, sizeof(m), NULL, 0, MSG_DONTWAIT);
-		used = err ? fork_child_cpu_ns(child) : 0;
 		/* There may be a lot to look through. */
-		if (err == -EAGAIN && poll(&p, 1, SILENT_MS) == 0 && fork_child_cpu_ns(child) == used)
+		if (err == -EAGAIN && fork_child_wait(child, child->sock, SILENT_MS, SILENT_MS * NUM_MS, UINT64_MAX))
 			return -ETIMEDOUT;
 		if (!err && !m.last)
 			take(ctx, m.record);

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -171,24 +170,6 @@ static ssize_t take_records(struct bytes b, size_t naddrs, dwarf_emit_fn emit, v
 	}
 }
 
-/* Waits for what comes next. 0, or -ETIMEDOUT: until the deadline, or because the worker waits for somebody who does not answer. */
-static int wait_more(int fd, const struct fork_child *worker, uint64_t deadline)
-{
-	uint64_t since = clock_ns(CLOCK_MONOTONIC), now = since, used = fork_child_cpu_ns(worker), cpu;
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-
-	while (poll(&p, 1, LOOK_MS) <= 0) {
-		now = clock_ns(CLOCK_MONOTONIC);
-		cpu = fork_child_cpu_ns(worker);
-		if (cpu != used)
-			since = now;
-		used = cpu;
-		if (now >= deadline || now - since >= SILENT_NS)
-			return -ETIMEDOUT;
-	}
-	return 0;
-}
-
 /* Everything that comes through the pipe until its end. */
 static int read_answer(const struct dwarf_job *job, int fd, const struct fork_child *worker, unsigned int seconds, dwarf_emit_fn emit, void *ctx)
 {
@@ -199,7 +180,7 @@ static int read_answer(const struct dwarf_job *job, int fd, const struct fork_ch
 	int err = 0;
 
 	while (!err) {
-		err = clock_ns(CLOCK_MONOTONIC) >= deadline ? -ETIMEDOUT : wait_more(fd, worker, deadline);
+		err = clock_ns(CLOCK_MONOTONIC) >= deadline ? -ETIMEDOUT : fork_child_wait(worker, fd, LOOK_MS, SILENT_NS, deadline);
 		if (!err)
 			err = vec_reserve(&buf, &cap, len + 65536, 1);
 		if (err || (n = read(fd, buf + len, cap - len)) <= 0)

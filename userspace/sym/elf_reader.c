@@ -5,20 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 
+#include "base/asked_child.h"
 #include "base/clock.h"
 #include "base/sealed_file.h"
 #include "sym/elf_child.h"
 
-#define IDLE_NS (3 * NUM_S)
-
 struct elf_reader {
-	struct fork_server *server;
-	fork_child_fn fn;
-	struct fork_child child;
+	struct asked_child child;
 	struct patience *patience;
-	uint64_t used_ns;	/* the last question, CLOCK_MONOTONIC */
 	struct elf_reader_totals totals;
 	struct elf_answer answer;
 };
@@ -29,24 +24,16 @@ struct elf_reader *elf_reader_new(struct fork_server *server, fork_child_fn chil
 
 	if (!r)
 		return NULL;
-	r->server = server;
-	r->fn = child;
-	r->child = FORK_CHILD_NONE;
+	asked_child_init(&r->child, server, child);
 	r->patience = patience;
 	return r;
-}
-
-static void end_child(struct elf_reader *r)
-{
-	r->totals.cpu_ns += fork_child_cpu_ns(&r->child);
-	fork_server_end(r->server, &r->child);
 }
 
 void elf_reader_free(struct elf_reader *r)
 {
 	if (!r)
 		return;
-	end_child(r);
+	asked_child_end(&r->child);
 	free(r);
 }
 
@@ -57,36 +44,21 @@ bool elf_reader_has_time(const struct elf_reader *r)
 
 void elf_reader_rest(struct elf_reader *r)
 {
-	if (r->child.pid && clock_ns(CLOCK_MONOTONIC) - r->used_ns > IDLE_NS)
-		end_child(r);
+	asked_child_rest(&r->child);
 }
 
 void elf_reader_totals(const struct elf_reader *r, struct elf_reader_totals *ret)
 {
 	*ret = r->totals;
-	ret->cpu_ns += fork_child_cpu_ns(&r->child);
+	ret->died = r->child.died;
+	ret->cpu_ns = asked_child_cpu_ns(&r->child);
 }
 
 /* ---- Questions ---- */
 
-/* -ECHILD: there can be no child. */
-static int send_ask(struct elf_reader *r, const struct elf_ask *ask, const int *fds)
-{
-	for (int tries = 0; tries < 2; tries++) {
-		if (!r->child.pid && fork_server_child(r->server, r->fn, &r->child))
-			return -ECHILD;
-		if (!fork_send(r->child.sock, ask, sizeof(*ask), fds, 2, MSG_DONTWAIT))
-			return 0;
-		/* It had ended while it was idle. */
-		r->totals.died++;
-		end_child(r);
-	}
-	return -ECHILD;
-}
-
 static int wait_answer(struct elf_reader *r, uint64_t until)
 {
-	int err = fork_receive_until(r->child.sock, &r->answer, sizeof(r->answer), NULL, 0, until);
+	int err = fork_receive_until(r->child.now.sock, &r->answer, sizeof(r->answer), NULL, 0, until);
 
 	return err && err != -ETIMEDOUT ? -ECHILD : err;
 }
@@ -94,11 +66,12 @@ static int wait_answer(struct elf_reader *r, uint64_t until)
 /* Ends the child if it has to be. */
 static int failed(struct elf_reader *r, int err)
 {
-	if (err == -ETIMEDOUT)
+	if (err == -ETIMEDOUT) {
 		r->totals.late++;
-	else if (r->child.pid)
-		r->totals.died++;
-	end_child(r);
+		asked_child_end(&r->child);
+	} else {
+		asked_child_lose(&r->child);
+	}
 	return err;
 }
 
@@ -112,11 +85,11 @@ static int ask_once(struct elf_reader *r, const struct elf_ask *what, const int 
 		r->totals.deferred++;
 		return -EAGAIN;
 	}
-	err = send_ask(r, what, fds);
+	err = asked_child_send(&r->child, what, sizeof(*what), fds, 2);
 	if (!err)
 		err = wait_answer(r, start + limit);
-	r->used_ns = clock_ns(CLOCK_MONOTONIC);
-	patience_spend(r->patience, owner, r->used_ns - start);
+	r->child.used_ns = clock_ns(CLOCK_MONOTONIC);
+	patience_spend(r->patience, owner, r->child.used_ns - start);
 	if (!err && (r->answer.question != what->question || r->answer.err > 0 || r->answer.err == -EAGAIN || r->answer.err == -ECHILD))
 		err = -ECHILD;
 	if (err)
@@ -178,7 +151,7 @@ int elf_reader_symbols(struct elf_reader *r, int fd, int debug_fd, struct symtab
 	head.names_len = r->answer.names_len;
 	head.cut = r->answer.cut;
 	memcpy(head.str, r->answer.str, sizeof(head.str));
-	err = symtab_read(r->child.mem, &head, ret);
+	err = symtab_read(r->child.now.mem, &head, ret);
 	if (err == -EBADMSG) {
 		r->totals.failed++;
 		return failed(r, -ECHILD);

@@ -10,9 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/asked_child.h"
 #include "base/clock.h"
 
-#define IDLE_NS (3 * NUM_S)
 #define LIVE_NS (500 * NUM_MS)	/* while samples wait */
 #define SILENT_MAX 12		/* questions that were given up and are not forgotten; with more, none is asked */
 #define OTHERS_MAX 8		/* of them, not root's */
@@ -27,12 +27,9 @@ struct silent {
 };
 
 struct path_opener {
-	struct fork_server *server;
-	fork_child_fn fn;
+	struct asked_child child;
 	struct patience *patience;
-	struct fork_child child;
 	struct silent silent[SILENT_MAX];
-	uint64_t used_ns;	/* the last question, CLOCK_MONOTONIC */
 	struct path_opener_totals totals;
 };
 
@@ -42,19 +39,11 @@ struct path_opener *path_opener_new(struct fork_server *server, fork_child_fn ch
 
 	if (!o)
 		return NULL;
-	o->server = server;
-	o->fn = child;
+	asked_child_init(&o->child, server, child);
 	o->patience = patience;
-	o->child = FORK_CHILD_NONE;
 	for (int i = 0; i < SILENT_MAX; i++)
 		o->silent[i].child = FORK_CHILD_NONE;
 	return o;
-}
-
-static void end_child(struct path_opener *o)
-{
-	o->totals.cpu_ns += fork_child_cpu_ns(&o->child);
-	fork_server_end(o->server, &o->child);
 }
 
 /* It has been killed, and is gone or nobody's. */
@@ -71,7 +60,7 @@ void path_opener_free(struct path_opener *o)
 {
 	if (!o)
 		return;
-	end_child(o);
+	asked_child_end(&o->child);
 	for (int i = 0; i < SILENT_MAX; i++)
 		let_go(&o->silent[i].child);
 	free(o);
@@ -79,14 +68,14 @@ void path_opener_free(struct path_opener *o)
 
 void path_opener_rest(struct path_opener *o)
 {
-	if (o->child.pid && clock_ns(CLOCK_MONOTONIC) - o->used_ns > IDLE_NS)
-		end_child(o);
+	asked_child_rest(&o->child);
 }
 
 void path_opener_totals(const struct path_opener *o, struct path_opener_totals *ret)
 {
 	*ret = o->totals;
-	ret->cpu_ns += fork_child_cpu_ns(&o->child);
+	ret->died = o->child.died;
+	ret->cpu_ns = asked_child_cpu_ns(&o->child);
 }
 
 /* ---- What does not answer ---- */
@@ -135,10 +124,10 @@ static void give_up(struct path_opener *o, const struct path_ask *ask)
 	while (s->since_ns)
 		s++;
 	o->totals.late++;
-	o->totals.cpu_ns += fork_child_cpu_ns(&o->child);
-	fork_server_kill(o->server, &o->child);
-	*s = (struct silent){ .child = o->child, .pid = ask->pid, .owner = ask->owner, .since_ns = clock_ns(CLOCK_MONOTONIC) };
-	o->child = FORK_CHILD_NONE;
+	o->child.cpu_ns += fork_child_cpu_ns(&o->child.now);
+	fork_server_kill(o->child.server, &o->child.now);
+	*s = (struct silent){ .child = o->child.now, .pid = ask->pid, .owner = ask->owner, .since_ns = clock_ns(CLOCK_MONOTONIC) };
+	o->child.now = FORK_CHILD_NONE;
 }
 
 /* ---- Questions ---- */
@@ -168,23 +157,6 @@ void path_ask_add(struct path_ask *ask, const char *format, ...)
 	ask->n++;
 }
 
-/* -ECHILD: there can be no child. */
-static int send_ask(struct path_opener *o, const struct path_ask *ask, int root)
-{
-	size_t len = offsetof(struct path_ask, paths) + ask->len;
-
-	for (int tries = 0; tries < 2; tries++) {
-		if (!o->child.pid && fork_server_child(o->server, o->fn, &o->child))
-			return -ECHILD;
-		if (!fork_send(o->child.sock, ask, len, root < 0 ? &o->child.mem : &root, 1, MSG_DONTWAIT))
-			return 0;
-		/* It had ended while it was idle. */
-		o->totals.died++;
-		end_child(o);
-	}
-	return -ECHILD;
-}
-
 static bool is_sound(const struct path_ask *ask, const struct path_answer *a)
 {
 	if (a->question != ask->question || !memchr(a->path, 0, sizeof(a->path)))
@@ -198,10 +170,10 @@ static bool is_sound(const struct path_ask *ask, const struct path_answer *a)
 static int ask_once(struct path_opener *o, const struct path_ask *ask, int root, uint64_t limit, struct path_answer *ret)
 {
 	uint64_t start = clock_ns(CLOCK_MONOTONIC);
-	int fd = -1, err = send_ask(o, ask, root);
+	int fd = -1, err = asked_child_send(&o->child, ask, offsetof(struct path_ask, paths) + ask->len, &root, 1);
 
 	if (!err)
-		err = fork_receive_until(o->child.sock, ret, sizeof(*ret), &fd, 1, start + limit);
+		err = fork_receive_until(o->child.now.sock, ret, sizeof(*ret), &fd, 1, start + limit);
 	if (!err && !is_sound(ask, ret)) {
 		close(fd);
 		err = -ECHILD;
@@ -209,12 +181,11 @@ static int ask_once(struct path_opener *o, const struct path_ask *ask, int root,
 	if (err == -ETIMEDOUT) {
 		give_up(o, ask);
 	} else if (err) {
-		o->totals.died += o->child.pid != 0;
-		end_child(o);
+		asked_child_lose(&o->child);
 		err = -ECHILD;
 	}
-	o->used_ns = clock_ns(CLOCK_MONOTONIC);
-	patience_spend(o->patience, ask->owner, o->used_ns - start);
+	o->child.used_ns = clock_ns(CLOCK_MONOTONIC);
+	patience_spend(o->patience, ask->owner, o->child.used_ns - start);
 	if (!err && ret->err)
 		close(fd);
 	return err ? err : ret->err ? ret->err : fd;
