@@ -18,7 +18,6 @@
 #define MOVE_BITS 9		/* of the table of what is not quick: a hundredth of libLLVM's instructions */
 #define QUICK_OFFSETS 28	/* registers are saved in the 28 words below the CFA, nearly always */
 #define CLASSES_MAX 16
-#define SAVED_MAX 64		/* as eh_cfa.c has it */
 #define CODE_ALIGN_MAX 256	/* real ones are 1 to 4. With this and the next no sum overflows. */
 #define ADDR_MAX (UINT64_MAX / 2)
 
@@ -264,7 +263,7 @@ static __attribute__((noinline)) long flow(struct eh_brief *m, const struct eh_f
 	const struct eh_cie *cie = &m->e->cies[fde->cie];
 	const uint8_t *at = m->insns, *stop = at + m->ninsns;
 	const uint64_t end = fn->end, code_align = cie->code_align;
-	uint32_t next, last = UINT32_MAX, depth = 0, saved[SAVED_MAX];
+	uint32_t next, last = UINT32_MAX, depth = 0, saved[CFA_DEPTH];
 	const struct brief_row *first = row;
 	uint64_t addr = fn->start, delta, left;
 	const uint16_t *quick;
@@ -289,7 +288,7 @@ static __attribute__((noinline)) long flow(struct eh_brief *m, const struct eh_f
 		} else if (op >= DW_CFA_advance_loc1 && op <= DW_CFA_advance_loc4) {
 			delta = wide_delta(v, &len);
 			at += len;
-		} else if (op == DW_CFA_nop || (op == DW_CFA_remember_state && depth < SAVED_MAX) || (op == DW_CFA_restore_state && depth)) {
+		} else if (op == DW_CFA_nop || (op == DW_CFA_remember_state && depth < CFA_DEPTH) || (op == DW_CFA_restore_state && depth)) {
 			at++;
 			if (op == DW_CFA_remember_state)
 				saved[depth++] = state;

@@ -17,7 +17,6 @@
 #include "base/vec.h"
 #include "unwind/eh_expr.h"
 
-#define CFA_DEPTH 64		/* remember_state; compilers nest 1 deep, shrink-wrapped code by hand a few */
 #define CFA_MAX_ROWS (1 << 20)	/* of one function: bounds the memory that a small hostile file can claim */
 
 #define REG_BX 3	/* x86-64 rbx */

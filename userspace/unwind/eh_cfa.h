@@ -31,6 +31,8 @@ enum {
 	DW_CFA_advance_loc = 0x40, DW_CFA_offset = 0x80, DW_CFA_restore = 0xc0,	/* with 6 bits of operand */
 };
 
+#define CFA_DEPTH 64	/* remember_state; compilers nest 1 deep, shrink-wrapped code by hand a few */
+
 /*
  * The rules at one location, half the size of a row: a rule is the first 8 bytes of a struct rule as one number, so
  * that setting, comparing and appending are single instructions. Only the CFA has a second offset.
