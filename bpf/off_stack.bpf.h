@@ -142,25 +142,25 @@ static __always_inline void off_take_kernel_beside(struct sf_scratch *s, struct 
 	s->n_beside = got > 0 ? (u32)got / 8 : 0;
 }
 
-/* The kernel part of a task that is about to be switched to, which is s->off_task, too: its hash, and if it is new, its frames beside the record. */
-static __always_inline void off_kernel_of_next(struct sf_scratch *s, u32 slot, struct task_struct *next)
-{
-	s->off_lazy = OFF_LAZY_KERNEL;
-	s->n_beside = 0;
-	if (cfg_note_words && cfg_kernel && again_kernel(slot))
-		return;
-	off_take_kernel_beside(s, next);
-	off_hash_kernel(s, slot, SF_MAX_USER, s->n_beside);
-	if (cfg_note_words && cfg_kernel)
-		again_keep_kernel(slot);
-}
-
-/* The same of the current task, which was not seen to be switched to. */
-static __always_inline void off_kernel_of_back(struct sf_scratch *s, u32 slot, struct task_struct *task)
+/* The kernel part of a task that is off the CPU or has just come back: its hash, and its frames beside the record. */
+static __always_inline void off_kernel_of(struct sf_scratch *s, u32 slot, struct task_struct *task)
 {
 	s->off_lazy = OFF_LAZY_KERNEL;
 	off_take_kernel_beside(s, task);
 	off_hash_kernel(s, slot, SF_MAX_USER, s->n_beside);
+}
+
+/* The same of a task that is about to be switched to, which is s->off_task, too; without frames if it is known. */
+static __always_inline void off_kernel_of_next(struct sf_scratch *s, u32 slot, struct task_struct *next)
+{
+	if (cfg_note_words && cfg_kernel && again_kernel(slot)) {
+		s->off_lazy = OFF_LAZY_KERNEL;
+		s->n_beside = 0;
+		return;
+	}
+	off_kernel_of(s, slot, next);
+	if (cfg_note_words && cfg_kernel)
+		again_keep_kernel(slot);
 }
 
 /* Behind the user part of the current task. */

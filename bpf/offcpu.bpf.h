@@ -228,7 +228,7 @@ static __always_inline bool off_back_unseen(struct sf_scratch *s, u32 slot, stru
 	s->off_blocked = b.blocked;
 	s->off_waiting = b.waiting;
 	s->off_stands_for = b.times;
-	off_kernel_of_back(s, slot, task);
+	off_kernel_of(s, slot, task);
 	return true;
 }
 
