@@ -28,6 +28,14 @@ static inline void remove_dir(void)
 		printf("  could not remove %s\n", dir);
 }
 
+static inline const char *in_dir(const char *name)
+{
+	static char path[192];
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	return path;
+}
+
 /* A test that has such a directory. */
 #define TEST_IN_DIR(id)								\
 	static void in_dir_##id(void);						\

@@ -11,6 +11,7 @@
 
 #include "elf_reader.h"
 #include "files.h"
+#include "rooted.h"
 #include "sym/elf_symtab.h"
 #include "test.h"
 
@@ -82,14 +83,6 @@ static const char *name_with(const char *file, const char *path, uint32_t pid, u
 	return name;
 }
 
-static const char *in_dir(const char *name)
-{
-	static char path[192];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	return path;
-}
-
 TEST_IN_DIR(debug_link)
 {
 	uint64_t hidden;
@@ -128,31 +121,6 @@ TEST_IN_DIR(debug_link_crc)
 	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, hidden), "no debug file");
 }
 
-/* A process that lives in dir/root, until it is killed. 0: not allowed here. */
-static pid_t start_in_root(void)
-{
-	int ready[2];
-	char byte;
-	pid_t pid;
-
-	if (geteuid() != 0 || pipe(ready))
-		return 0;
-	pid = fork();
-	if (pid == 0) {
-		if (chdir(in_dir("root")) || chroot(".") || write(ready[1], "", 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	close(ready[1]);
-	if (read(ready[0], &byte, 1) != 1) {
-		waitpid(pid, NULL, 0);
-		pid = 0;
-	}
-	close(ready[0]);
-	return pid;
-}
-
 /* As in a container: debug files of its own, and links that point out of it. */
 TEST_IN_DIR(debug_build_id_in_other_root)
 {
@@ -163,7 +131,7 @@ TEST_IN_DIR(debug_build_id_in_other_root)
 		SKIP("no gcc or objcopy");
 	hidden = nm("lib.full", "hidden");
 	EXPECT(run("mkdir -p root/usr/lib/debug/.build-id/ab && cp lib.debug root/usr/lib/debug/.build-id/ab/cdef0123456789.debug"));
-	pid = start_in_root();
+	pid = start_in_root(false);
 	if (!pid)
 		SKIP("chroot needs root");
 	EXPECT_STR(name_with("lib.so", "/lib.so", (uint32_t)pid, hidden), "hidden");
@@ -172,8 +140,7 @@ TEST_IN_DIR(debug_build_id_in_other_root)
 	EXPECT_STR(name_with("lib.so", "/lib.so", (uint32_t)pid, hidden), "no debug file");
 	EXPECT(run("ln -sf ../../../../../../lib.debug root/usr/lib/debug/.build-id/ab/cdef0123456789.debug"));
 	EXPECT_STR(name_with("lib.so", "/lib.so", (uint32_t)pid, hidden), "no debug file");
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
+	stop_process(pid);
 }
 
 TEST_IN_DIR(debug_data)

@@ -73,21 +73,6 @@ TEST(reader_names_as_in_process)
 			same_names(large[i]);
 }
 
-static pid_t child_of(pid_t server)
-{
-	char path[64];
-	int pid = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", server, server);
-	f = fopen(path, "re");
-	if (f && fscanf(f, "%d", &pid) != 1)
-		pid = 0;
-	if (f)
-		fclose(f);
-	return pid;
-}
-
 TEST(reader_has_no_rights)
 {
 	struct test_reader reader = open_reader(elf_child_main);

@@ -2,13 +2,10 @@
 /* Paths that others arrange: what is opened for us, what is not, and what becomes of questions that nobody answers. */
 #include "sym/path_opener.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +13,8 @@
 #include "base/sealed_file.h"
 #include "elf_reader.h"
 #include "files.h"
+#include "proc_status.h"
+#include "rooted.h"
 #include "test.h"
 
 static struct path_answer answer;
@@ -41,14 +40,6 @@ static const char *text_at(struct path_opener *o, struct path_ask *ask, int root
 		close(fd);
 	buf[n > 0 ? n : 0] = 0;
 	return n < 0 ? "-" : buf;
-}
-
-static const char *in_dir(const char *name)
-{
-	static char path[192];
-
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	return path;
 }
 
 TEST_IN_DIR(path_first_that_is_there)
@@ -96,40 +87,6 @@ TEST(path_ask_room)
 	EXPECT_EQ(ask.paths[ask.len - 1], 0);
 }
 
-/* A process that lives in dir/root, in mounts of its own if it is to have an overlay there, until it is killed. 0: not allowed here. */
-static pid_t start_in_root(bool overlay)
-{
-	int ready[2];
-	char byte = 0;
-	pid_t pid;
-
-	if (geteuid() != 0 || pipe(ready))
-		return 0;
-	pid = fork();
-	if (pid == 0) {
-		if (chdir(dir) || (overlay && (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-					       mount("o", "root", "overlay", 0, "lowerdir=root:lower"))))
-			_exit(1);
-		if (chdir("root") || chroot(".") || write(ready[1], "", 1) != 1)
-			_exit(1);
-		for (;;)
-			pause();
-	}
-	close(ready[1]);
-	if (read(ready[0], &byte, 1) != 1) {
-		waitpid(pid, NULL, 0);
-		pid = 0;
-	}
-	close(ready[0]);
-	return pid;
-}
-
-static void stop(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-}
-
 /* Below a root, also after its process's end; not out of it. */
 TEST_IN_DIR(path_in_other_root)
 {
@@ -160,7 +117,7 @@ TEST_IN_DIR(path_in_other_root)
 	path_ask_begin(&root_ask, PATH_ROOT, (uint32_t)pid, 0);
 	root = path_open(t.o, &root_ask, -1, &answer);
 	EXPECT(root >= 0);
-	stop(pid);
+	stop_process(pid);
 	ask = ask_for((uint32_t)pid, 0, "/file");
 	EXPECT_STR(text_at(t.o, &ask, -1), "-");
 	EXPECT_STR(text_at(t.o, &ask, root), "theirs");
@@ -213,35 +170,8 @@ TEST_IN_DIR(path_copied)
 	EXPECT_STR(text_at(t.o, &ask, -1), "012");
 	ask = ask_for((uint32_t)pid, 0, "/empty");
 	EXPECT_STR(text_at(t.o, &ask, -1), "");
-	stop(pid);
+	stop_process(pid);
 	close_paths(&t);
-}
-
-static int count_fds(const char *of)
-{
-	DIR *d = opendir(of);
-	int n = 0;
-
-	while (d && readdir(d))
-		n++;
-	if (d)
-		closedir(d);
-	return n;
-}
-
-static pid_t child_of(pid_t server)
-{
-	char path[64];
-	int pid = 0;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", server, server);
-	f = fopen(path, "re");
-	if (f) {
-		EXPECT_EQ(fscanf(f, "%d", &pid), 1);
-		fclose(f);
-	}
-	return pid;
 }
 
 /* Neither we nor the child keep a descriptor. */
@@ -251,6 +181,7 @@ TEST_IN_DIR(path_no_leak)
 	struct path_ask ask = ask_for(0, 0, in_dir("none")), root_ask;
 	int before = 0, theirs = 0;
 	char of_child[64];
+	pid_t child;
 
 	write_file("file", "text");
 	path_ask_add(&ask, "%s", in_dir("file"));
@@ -258,7 +189,9 @@ TEST_IN_DIR(path_no_leak)
 		int root;
 
 		if (i == 100) {
-			snprintf(of_child, sizeof(of_child), "/proc/%d/fd", child_of(fork_server_pid(t.server)));
+			child = child_of(fork_server_pid(t.server));
+			EXPECT(child > 0);
+			snprintf(of_child, sizeof(of_child), "/proc/%d/fd", child);
 			before = count_fds("/proc/self/fd");
 			usleep(100000);
 			theirs = count_fds(of_child);

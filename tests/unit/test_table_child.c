@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The process that reads foreign files: it makes the same tables, has no rights, and whatever one does that was broken into harms nobody. */
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -37,18 +36,6 @@ static struct pack_space space_of(struct sound_space *s)
 static int own_file(void)
 {
 	return open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-}
-
-static int own_fds(void)
-{
-	DIR *d = opendir("/proc/self/fd");
-	int n = 0;
-
-	while (d && readdir(d))
-		n++;
-	if (d)
-		closedir(d);
-	return n;
 }
 
 static struct table_parser parser;
@@ -127,7 +114,7 @@ TEST(child_makes_the_same_tables)
 	unwind_file_close(&file);
 	if (begin(table_child_main, 10000000000ull, 60000000000ull)) {
 		EXPECT_EQ(ask_for(fd, &plain, &answer), TABLE_ANSWERED);
-		fds = own_fds();
+		fds = count_fds("/proc/self/fd");
 		for (int i = 0; i < 3; i++) {
 			sound_clear(&got);
 			if (i)
@@ -137,7 +124,7 @@ TEST(child_makes_the_same_tables)
 			same_tables(&a, &b);
 			free(b.sframe);
 		}
-		EXPECT_EQ(own_fds(), fds);
+		EXPECT_EQ(count_fds("/proc/self/fd"), fds);
 		EXPECT(table_parser_cpu_ns(&parser) > 0);
 		EXPECT(!parser.died && !parser.late);
 		end();
@@ -402,12 +389,12 @@ TEST(parser_survives_its_children)
 	int fd = own_file(), fds;
 
 	if (begin(dies, 1000000000ull, 60000000000ull)) {
-		fds = own_fds();
+		fds = count_fds("/proc/self/fd");
 		for (unsigned int i = 1; i <= 5; i++) {
 			EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_DIED);
 			EXPECT(parser.died == i && !parser.busy && !parser.child.pid);
 		}
-		EXPECT_EQ(own_fds(), fds);
+		EXPECT_EQ(count_fds("/proc/self/fd"), fds);
 		end();
 	}
 	close(fd);
@@ -462,7 +449,7 @@ TEST(parser_is_not_flooded)
 	int fd = own_file(), fds;
 
 	if (begin(floods, 1000000000ull, 60000000000ull)) {
-		fds = own_fds();
+		fds = count_fds("/proc/self/fd");
 		for (int i = 0; i < 3; i++) {
 			enum table_event event = ask_for(fd, &plain, &a);
 
@@ -470,7 +457,7 @@ TEST(parser_is_not_flooded)
 				event = wait_event(&a);
 			EXPECT_EQ(event, TABLE_DIED);
 		}
-		EXPECT_EQ(own_fds(), fds);
+		EXPECT_EQ(count_fds("/proc/self/fd"), fds);
 		end();
 	}
 	close(fd);
