@@ -58,6 +58,7 @@ plain() {
 	c callback callback.c
 	c sig sig.c
 	c threads threads.c -pthread
+	c leaderless leaderless.c -pthread
 	c rawclone rawclone.c
 	c vdso vdso.c
 	c readzero readzero.c

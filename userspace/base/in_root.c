@@ -1,19 +1,53 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "base/in_root.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define THREADS_MAX 64	/* that are looked at: one that has ended stays only if it is traced */
+
+static bool is_living(uint32_t tid)
+{
+	char path[32], to;
+
+	snprintf(path, sizeof(path), "/proc/%u/root", tid);
+	return readlink(path, &to, 1) == 1;
+}
+
+uint32_t living_thread(uint32_t pid)
+{
+	uint32_t found = 0;
+	char path[32];
+	struct dirent *e;
+	DIR *threads;
+
+	if (is_living(pid))
+		return pid;
+	snprintf(path, sizeof(path), "/proc/%u/task", pid);
+	threads = opendir(path);
+	for (int looked = 0; threads && !found && looked < THREADS_MAX && (e = readdir(threads)); looked++) {
+		uint32_t tid = (uint32_t)strtoul(e->d_name, NULL, 10);
+
+		found = tid && is_living(tid) ? tid : 0;
+	}
+	if (threads)
+		closedir(threads);
+	return found ? found : pid;
+}
 
 int root_of_process(uint32_t pid)
 {
 	char path[32];
 	int fd;
 
-	snprintf(path, sizeof(path), pid ? "/proc/%u/root" : "/", pid);
+	snprintf(path, sizeof(path), pid ? "/proc/%u/root" : "/", pid ? living_thread(pid) : 0);
 	fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	return fd < 0 ? -errno : fd;
 }

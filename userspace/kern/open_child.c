@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/in_root.h"
 #include "base/privs.h"
 #include "base/sealed_file.h"
 #include "kern/caps.h"
@@ -57,7 +58,8 @@ static void serve(int sock, int none, const struct open_ask *ask)
 	int fd;
 
 	answer = (struct open_answer){ .err = -EINPROGRESS };
-	snprintf(link, sizeof(link), "/proc/%u/map_files/%llx-%llx", ask->pid, (unsigned long long)ask->start, (unsigned long long)ask->end);
+	snprintf(link, sizeof(link), "/proc/%u/map_files/%llx-%llx", living_thread(ask->pid),
+		 (unsigned long long)ask->start, (unsigned long long)ask->end);
 	n = readlink(link, answer.path, sizeof(answer.path) - 1);
 	answer.path[n > 0 ? n : 0] = 0;
 	/* What is known of one that may never be open. */

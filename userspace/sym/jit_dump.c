@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/in_root.h"
 #include "base/vec.h"
 
 #define MAGIC 0x4a695444u	/* "JiTD"; read in the other byte order it is another machine's */
@@ -74,7 +75,7 @@ char *jit_dump_path(uint32_t pid, uint32_t ns_pid)
 	ssize_t n;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
+	snprintf(path, sizeof(path), "/proc/%u/maps", living_thread(pid));
 	snprintf(want, sizeof(want), "/jit-%u.dump", ns_pid);
 	len = strlen(want);
 	f = fopen(path, "re");
