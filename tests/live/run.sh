@@ -37,7 +37,7 @@ else
 fi
 
 status=0
-for check in chains record formats damage names real cost offcpu evict hostile security; do
+for check in chains record formats damage names real cost offcpu offcpu_cases evict hostile security; do
 	$python -B tests/live/check_$check.py || status=1
 done
 $python -B tests/live/top_keys.py || status=1
