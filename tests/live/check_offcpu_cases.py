@@ -189,7 +189,7 @@ def outputs_errors():
     sums["threads"] = sum(int(row[2]) for row in rows[1:] if len(row) == 9)
     sums["by state"] = 1000 * float(re.search(r"Blocked time by state:  S ([0-9.]+) ms", text)[1])
     sums["hist stacks"] = sum(1000 * float(ms) for ms in re.findall(r"blocks, ([0-9.]+) ms in all", text))
-    blocks = {"json": sum(s["samples"] for s in stacks), "hist": sum(int(n) for n in re.findall(r"us +(\d+) \|", text)),
+    blocks = {"json": blocks_of(stacks), "hist": sum(int(n) for n in re.findall(r"us +(\d+) \|", text)),
               "hist stacks": sum(int(n) for n in re.findall(r"(\d+) blocks,", text))}
     h.note("one program's sleeps: %d us measured by itself; %s; blocks %s" % (measured, sums, blocks))
     errors = ["%s: %d us, json %d" % (k, v, sums["json"]) for k, v in sums.items() if abs(v - sums["json"]) > 100 + len(stacks)]
@@ -214,7 +214,7 @@ def check_edges(name):
     for path in paths:
         stacks, _ = read(path)
         sums.append(us(stacks))
-        blocks.append(sum(s["samples"] for s in stacks))
+        blocks.append(blocks_of(stacks))
     h.note("limits: %s us, %s blocks" % (sums, blocks))
     errors = []
     if abs(blocks[0] - 1000) > 3 or abs(blocks[1] + blocks[2] - blocks[0]) > blocks[3]:
@@ -222,6 +222,43 @@ def check_edges(name):
     if abs(sums[1] + sums[2] - sums[0]) > 20 + 2001 * blocks[3]:
         errors.append("%s us" % sums)
     h.check("offcpu-edges", errors)
+
+
+OPTIONS = [[], ["--wakers"], ["--chains"], ["-U"], ["-K"], ["--take", "leave"], ["--thin", "100us"]]
+
+
+def check_options(name):
+    """What is shown beside the blocks, and where stacks are taken, changes no sum."""
+    paths = [h.tmpfile("options%d.json" % i) for i in range(len(OPTIONS))]
+    look_together([(argv("held", usec=2000), dict(os.environ, WAITS_REPORT="/dev/null"))],
+                  [["--comm", W + "held", "-m", "500us", "-o", path] + options for path, options in zip(paths, OPTIONS)])
+    runs = [read(path)[0] for path in paths]
+    errors = ["%s: %d us in %d blocks, without %d" % (" ".join(options), us(stacks), blocks_of(stacks), us(runs[0]))
+              for options, stacks in zip(OPTIONS, runs) if abs(us(stacks) - us(runs[0])) > 100 or blocks_of(stacks) != 500]
+    h.check("offcpu-options", errors)
+
+
+def blocks_of(stacks):
+    return sum(s["samples"] for s in stacks)
+
+
+def check_blocks(name):
+    """No block is missing, whatever the clocks say: as many as the kernel has counted voluntary switches of the threads."""
+    for take in ("back", "leave"):
+        errors = []
+        for args in ("pipe 0 2", "convoy 100 8"):
+            path, report = h.tmpfile("blocks.json"), h.tmpfile("switches")
+            subprocess.run([h.SFBPF, "offcpu", "--take", take, "--state", "S,D", "--comm", W + "count", "-o", path, "--",
+                            h.link_program("block", W + "count"), "1"] + args.split(),
+                           env=dict(os.environ, BLOCK_REPORT=report), check=True, capture_output=True, timeout=60)
+            with open(report) as f:
+                switches = int(f.read().split()[2])
+            blocks = blocks_of(read(path)[0])
+            h.note("%s, %s: %d blocks, %d voluntary switches" % (args, take, blocks, switches))
+            # Before the program was executed, and after it has asked.
+            if abs(blocks - switches) > 10:
+                errors.append("%s: %d blocks, %d voluntary switches" % (args, blocks, switches))
+        h.check("offcpu-blocks-" + take, errors)
 
 
 # ---- Filters ----
@@ -307,4 +344,4 @@ def check_tasks(name):
 
 
 if __name__ == "__main__":
-    h.run_checks([check_cases, check_leaderless, check_outputs, check_edges, check_users, check_cgroups, check_tasks])
+    h.run_checks([check_cases, check_leaderless, check_outputs, check_edges, check_options, check_blocks, check_users, check_cgroups, check_tasks])
