@@ -261,6 +261,40 @@ def check_blocks(name):
         h.check("offcpu-blocks-" + take, errors)
 
 
+def disk_errors(take, device):
+    path, report = h.tmpfile("disk.json"), h.tmpfile("disk")
+    subprocess.run([h.SFBPF, "offcpu", "--take", take, "--state", "S,D,R", "-o", path, "--"] + argv("direct"),
+                   env=dict(os.environ, WAITS_REPORT=report, WAITS_FILE=device), check=True, capture_output=True, timeout=60)
+    with open(report) as f:
+        measured = int(f.read()) / 1e3
+    mine = [s for s in read(path)[0] if s["comm"] == W + "direct"]
+    disk = [s for s in mine if s["state"] == "D" and "direct_read" in names(s)]
+    bad = [s for s in disk if s["stop"] != "complete" or not re.fullmatch(S + ";measured;direct_run;direct_read" + C + K, names(s))]
+    h.note("direct, %s: %d us seen, %d measured; %d us in %d waits for the disk" % (take, us(mine), measured, us(disk), blocks_of(disk)))
+    errors = []
+    # More: what came before the program measured itself.
+    if not -0.01 * measured - 3000 < us(mine) - measured < 0.01 * measured + 50000:
+        errors.append("%d us seen, %d measured" % (us(mine), measured))
+    if blocks_of(disk) < 1000 or us(bad) > 0.01 * us(disk):
+        errors.append("%d waits; %d us under other chains: %s" % (blocks_of(disk), us(bad), worst(bad)))
+    return errors
+
+
+def check_disk(name):
+    """Uninterruptible waits for a loop device, whose reads go past the page cache down to the disk."""
+    image = "/var/tmp/sfbpf-%d.img" % os.getpid()
+    try:
+        subprocess.run(["dd", "if=/dev/urandom", "of=" + image, "bs=1M", "count=4", "conv=fsync"], check=True, capture_output=True)
+        p = subprocess.run(["losetup", "-f", "--show", "--direct-io=on", image], capture_output=True, text=True)
+        if p.returncode:
+            raise h.Skip("no loop device: " + p.stderr.strip())
+        for take in ("back", "leave"):
+            h.check("offcpu-disk-" + take, disk_errors(take, p.stdout.strip()))
+        subprocess.run(["losetup", "-d", p.stdout.strip()], check=True)
+    finally:
+        os.unlink(image)
+
+
 # ---- Filters ----
 
 def shares(stacks, seconds):
@@ -344,4 +378,4 @@ def check_tasks(name):
 
 
 if __name__ == "__main__":
-    h.run_checks([check_cases, check_leaderless, check_outputs, check_edges, check_options, check_blocks, check_users, check_cgroups, check_tasks])
+    h.run_checks([check_cases, check_leaderless, check_outputs, check_edges, check_options, check_blocks, check_disk, check_users, check_cgroups, check_tasks])
