@@ -109,6 +109,9 @@ SF_INLINE int step_rule(struct sf_regs *r, const struct sf_rule *rule, sf_u32 of
 		return SF_STOP_COMPLETE;
 	if (rule->ra_kind < SF_K_CFA)
 		return SF_STOP_NO_RULE;
+	/* Register 0 has what a system call returns: to the new thread, whose first frame this is, nothing else. */
+	if ((rule->flags & SF_RULE_CHILD) && step_reg(r, 0, &ra) == SF_STEP_GO && !ra)
+		return SF_STOP_COMPLETE;
 	if ((rule->flags & SF_RULE_SIGNAL) && rule->cfa_kind == SF_K_REG_MEM && rule->cfa_reg == SF_REG_SP &&
 	    rule->ra_kind == SF_K_REG_MEM && rule->ra_reg == SF_REG_SP && rule->ra_off == rule->cfa_off + 8)
 		return step_sigcontext(r, rule);

@@ -207,6 +207,7 @@ enum sf_rule_kind {	/* the same as enum rule_kind of userspace/unwind/row.h */
 };
 
 #define SF_RULE_SIGNAL 1	/* flags: a signal frame */
+#define SF_RULE_CHILD 4		/* behind a system call that makes a thread: see step_rule */
 #define SF_RULE_PLT 2		/* cfa_off2 is added where (offset & 15) >= plt_at */
 
 struct sf_rule {

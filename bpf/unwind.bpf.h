@@ -344,10 +344,10 @@ __noinline int vma_find(u32 slot, u64 addr)
 	return put;
 }
 
-/* Its step depends on sp, fp, and words that are noted alone. A signal frame's does not. */
+/* Its step depends on sp, fp, and words that are noted alone. A signal frame's does not, nor clone's. */
 static __always_inline bool rule_noted(const struct sf_rule *rule)
 {
-	return !(rule->flags & SF_RULE_SIGNAL) && (rule->cfa_reg == SF_REG_SP || rule->cfa_reg == SF_REG_FP) &&
+	return !(rule->flags & (SF_RULE_SIGNAL | SF_RULE_CHILD)) && (rule->cfa_reg == SF_REG_SP || rule->cfa_reg == SF_REG_FP) &&
 	       rule->ra_kind == SF_K_CFA_MEM && rule->fp_kind < SF_K_REG;
 }
 

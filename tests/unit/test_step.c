@@ -226,6 +226,24 @@ TEST(step_rule_ra)
 	EXPECT_EQ(step(RULE(CFA_REG(7, 8), RA_AT_CFA)), SF_STOP_COMPLETE);
 }
 
+/* Behind clone's system call: the caller's thread goes on, the new one, which gets 0, begins there. */
+TEST(step_rule_child)
+{
+	struct sf_rule rule = RULE(CFA_REG(7, 8), RA_AT_CFA, .fp_kind = SF_K_SAME, .flags = SF_RULE_CHILD);
+
+	fresh(STACK, 0xf0);
+	EXPECT_EQ(step(rule), SF_STEP_GO);
+	expect(0x1000, STACK + 8, 0xf0, SF_REGS_RA);
+	fresh(STACK, 0xf0);
+	r.r[0] = 0;
+	EXPECT_EQ(step(rule), SF_STOP_COMPLETE);
+	/* Nothing is known of the register in a caller. */
+	fresh(STACK, 0xf0);
+	r.r[0] = 0;
+	r.flags = SF_REGS_RA;
+	EXPECT_EQ(step(rule), SF_STEP_GO);
+}
+
 TEST(step_rule_fp)
 {
 	fresh(STACK, STACK + 40);

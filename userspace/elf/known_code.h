@@ -5,6 +5,8 @@
  *
  *	clone3			mov $435, %eax; syscall; then glibc's new thread's first frame. Where the function starts would
  *				have to be guessed, so the range starts here
+ *	clone, clone3		syscall; test %rax, %rax; jl; je; ret: glibc's, with nothing for it in the unwind tables, for parent and child.
+ *				xor %ebp, %ebp behind it is the new thread's
  *	__restore_rt		mov $15, %rax; syscall: the frame below every signal handler
  *	__start_context		mov %rbx, %rsp; mov (%rsp), %rdi; test %rdi, %rdi: glibc, where a makecontext() function returns to
  *	__clone's child		pop %rdi; call *%r9; mov %eax, %edi; ...; syscall: musl, a thread's first frame
@@ -23,7 +25,8 @@
 #include "base/bytes.h"
 
 enum known_code {
-	KNOWN_CLONE3, KNOWN_RESTORE_RT, KNOWN_START_CONTEXT, KNOWN_MUSL_THREAD, KNOWN_A64_RESTORE_RT, KNOWN_A64_MUSL_THREAD,
+	KNOWN_CLONE3, KNOWN_CLONE_RETURN, KNOWN_RESTORE_RT, KNOWN_START_CONTEXT, KNOWN_MUSL_THREAD, KNOWN_A64_RESTORE_RT,
+	KNOWN_A64_MUSL_THREAD,
 	KNOWN_CODES
 };
 

@@ -75,7 +75,7 @@ static struct sf_rule full_rule(const struct row *r, bool tracks_bx)
 		.ra_kind = r->ra.kind, .ra_reg = r->ra.reg, .ra_off = r->ra.off,
 		.fp_kind = r->fp.kind, .fp_reg = r->fp.reg, .fp_off = r->fp.off,
 		.bx_kind = SF_K_NONE,
-		.flags = r->flags & ROW_SIGNAL ? SF_RULE_SIGNAL : 0,
+		.flags = (r->flags & ROW_SIGNAL ? SF_RULE_SIGNAL : 0) | (r->flags & ROW_CHILD ? SF_RULE_CHILD : 0),
 	};
 
 	if (tracks_bx && (r->bx.kind == RULE_SAME || r->bx.kind == RULE_CFA_MEM)) {

@@ -61,6 +61,10 @@ static bool worth_searching(const struct elf_image *img)
 static const struct row restorer_row = {
 	.cfa = AT_RSP(160), .ra = AT_RSP(168), .fp = AT_RSP(120), .bx = AT_RSP(128), .source = ROW_EH_FRAME, .flags = ROW_SIGNAL,
 };
+static const struct row clone_row = {
+	.cfa = { .kind = RULE_REG, .reg = 7, .off = 8 }, .ra = { .kind = RULE_CFA_MEM, .off = -8 }, .fp = { .kind = RULE_SAME },
+	.bx = { .kind = RULE_SAME }, .source = ROW_EH_FRAME, .flags = ROW_CHILD,
+};
 static const struct row outermost_row = { .ra = { .kind = RULE_UNDEF }, .source = ROW_EH_FRAME };
 
 static const struct row a64_stub_row = {
@@ -75,6 +79,7 @@ static const struct trampoline {
 	enum known_code code;
 	const struct row *row;
 } trampolines[] = {
+	{ ROW_ARCH_X86_64, KNOWN_CLONE_RETURN, &clone_row },
 	{ ROW_ARCH_X86_64, KNOWN_RESTORE_RT, &restorer_row },
 	{ ROW_ARCH_X86_64, KNOWN_START_CONTEXT, &outermost_row },
 	{ ROW_ARCH_X86_64, KNOWN_MUSL_THREAD, &outermost_row },
