@@ -78,14 +78,19 @@ static inline uint64_t bytes_peek64le(const struct bytes *b)
 
 #define BYTES_PADDING 16
 
-/* [off, off+len) of b and BYTES_PADDING zeros, for who reads words of a copy without asking each time. False: out of range, nothing is copied. */
-static inline bool bytes_copy_padded(const struct bytes *b, uint64_t off, uint64_t len, uint8_t *to)
+/*
+ * [off, off+len) of b, behind which BYTES_PADDING bytes more may be read, for who reads words without asking each time: in place, or at the
+ * view's end in `copy`, which has room for them. NULL: out of range.
+ */
+static inline const uint8_t *bytes_padded(const struct bytes *b, uint64_t off, uint64_t len, uint8_t *copy)
 {
 	if (off > b->len || len > b->len - off)
-		return false;
-	memcpy(to, b->base + off, len);
-	memset(to + len, 0, BYTES_PADDING);
-	return true;
+		return NULL;
+	if (b->len - off - len >= BYTES_PADDING)
+		return b->base + off;
+	memcpy(copy, b->base + off, len);
+	memset(copy + len, 0, BYTES_PADDING);
+	return copy;
 }
 
 static inline void bytes_skip(struct bytes *b, size_t n)
