@@ -80,14 +80,14 @@ static inline uint64_t bytes_peek64le(const struct bytes *b)
 
 /*
  * [off, off+len) of b, behind which BYTES_PADDING bytes more may be read, for who reads words without asking each time: in place, or at the
- * view's end in `copy`, which has room for them. NULL: out of range.
+ * view's end in `copy`, which has room for them (NULL: then it has not). NULL: no copy, or out of range.
  */
 static inline const uint8_t *bytes_padded(const struct bytes *b, uint64_t off, uint64_t len, uint8_t *copy)
 {
-	if (off > b->len || len > b->len - off)
-		return NULL;
-	if (b->len - off - len >= BYTES_PADDING)
+	if (len < b->len && off < b->len - len && b->len - len - off >= BYTES_PADDING)
 		return b->base + off;
+	if (!copy || off > b->len || len > b->len - off)
+		return NULL;
 	memcpy(copy, b->base + off, len);
 	memset(copy + len, 0, BYTES_PADDING);
 	return copy;

@@ -20,6 +20,7 @@
 #define CLASSES_MAX 16
 #define CODE_ALIGN_MAX 256	/* real ones are 1 to 4. With this and the next no sum overflows. */
 #define ADDR_MAX (UINT64_MAX / 2)
+#define AHEAD 6			/* functions */
 
 struct state {
 	struct cfa_state rules;	/* start and what nobody reads are 0 */
@@ -170,21 +171,22 @@ static void fill_slots(struct eh_brief *m, const struct eh_cie *cie)
 	m->slot[(unsigned int)m->fp << 8 | DW_CFA_def_cfa_register] = SLOT_FP;
 }
 
-static int begin(struct eh_brief *m, uint32_t cie, uint32_t *ret)
+/* The state in which the CIE's functions begin, to m->starts. 1; 0: they are not told in brief; -ENOMEM. */
+static __attribute__((noinline)) int begin(struct eh_brief *m, uint32_t cie)
 {
 	const struct eh_cie *c = &m->e->cies[cie];
-	int got = 1;
+	uint32_t state;
+	int got;
 
-	if (!m->starts[cie]) {
-		if (!m->column)
-			fill_slots(m, c);
-		if (memcmp(m->column, c->column, sizeof(c->column)))
-			return 0;	/* no file has two kinds */
-		got = number(m, &c->init, class_of(m, cie), ret);
-		if (got > 0)
-			m->starts[cie] = *ret;
-	}
-	*ret = m->starts[cie];
+	if (m->e->sec.be || c->code_align > CODE_ALIGN_MAX)
+		return 0;
+	if (!m->column)
+		fill_slots(m, c);
+	if (memcmp(m->column, c->column, sizeof(c->column)))
+		return 0;	/* no file has two kinds */
+	got = number(m, &c->init, class_of(m, cie), &state);
+	if (got > 0)
+		m->starts[cie] = state;
 	return got;
 }
 
@@ -283,7 +285,7 @@ static inline uint64_t wide_delta(uint64_t v, unsigned int *ret_len)
  * The function's rows to `row`, the first at [1], from its instructions, which may be read past. How many; 0, -ENOMEM as
  * eh_brief_rows. There is room for one at each instruction.
  */
-static __attribute__((noinline)) long flow(struct eh_brief *m, const struct fn *fn, const uint8_t *at, uint32_t state, struct brief_row *row)
+static inline __attribute__((always_inline)) long flow(struct eh_brief *m, const struct fn *fn, const uint8_t *at, uint32_t state, struct brief_row *row)
 {
 	const struct eh_fde *fde = &m->e->fdes[fn->ref];
 	const uint64_t end = fn->end, code_align = m->e->cies[fde->cie].code_align;
@@ -313,12 +315,17 @@ static __attribute__((noinline)) long flow(struct eh_brief *m, const struct fn *
 		} else if (op >= DW_CFA_advance_loc1 && op <= DW_CFA_advance_loc4) {
 			delta = wide_delta(v, &len);
 			at += len;
-		} else if (op == DW_CFA_nop || (op == DW_CFA_remember_state && depth < CFA_DEPTH) || (op == DW_CFA_restore_state && depth)) {
+		} else if (op == DW_CFA_remember_state && depth < CFA_DEPTH) {
+			saved[depth++] = state;
 			at++;
-			if (op == DW_CFA_remember_state)
-				saved[depth++] = state;
-			else if (op == DW_CFA_restore_state)
-				state = saved[--depth];
+			continue;
+		} else if (op == DW_CFA_restore_state && depth) {
+			state = saved[--depth];
+			at++;
+			continue;
+		} else if (op == DW_CFA_nop) {	/* mostly several, at the end */
+			at += v ? (unsigned int)__builtin_ctzll(v) / 8 : 8;
+			at = at < stop ? at : stop;
 			continue;
 		} else {
 			struct step s = { (uint64_t)(stop - at), state };
@@ -348,25 +355,37 @@ static __attribute__((noinline)) long flow(struct eh_brief *m, const struct fn *
 	return at <= stop ? row - first : 0;	/* else the last one is cut short */
 }
 
+/* The last instructions of the section, and room behind them. NULL: no memory. */
+static __attribute__((noinline)) const uint8_t *copy_last(struct eh_brief *m, const struct eh_fde *fde)
+{
+	uint64_t len = fde->insns_end - fde->insns;
+
+	return vec_reserve(&m->insns, &m->insns_cap, len + BYTES_PADDING, 1) ? NULL : bytes_padded(&m->e->sec, fde->insns, len, m->insns);
+}
+
+/* Linkers sort functions by address, not their FDEs: without that each would wait for memory in large files. */
+static inline void fetch_ahead(const struct eh_frame *e, const struct fn *fn)
+{
+	if ((size_t)(e->fns.fns + e->fns.n - fn) <= 2 * AHEAD)
+		return;
+	__builtin_prefetch(&e->fdes[fn[2 * AHEAD].ref]);
+	__builtin_prefetch(e->sec.base + e->fdes[fn[AHEAD].ref].insns);
+}
+
 int eh_brief_rows(struct eh_brief *m, const struct fn *fn, struct brief *out)
 {
 	const struct eh_fde *fde = &m->e->fdes[fn->ref];
 	uint64_t len = fde->insns_end - fde->insns;
-	const uint8_t *insns;
-	uint32_t state;
+	const uint8_t *insns = bytes_padded(&m->e->sec, fde->insns, len, NULL);
+	int got = m->starts[fde->cie] ? 1 : begin(m, fde->cie);
 	long n;
-	int got;
 
-	if (m->e->sec.be || fn->start >= fn->end || fn->end > ADDR_MAX || len > BRIEF_MAX_ROWS - 2 ||
-	    m->e->cies[fde->cie].code_align > CODE_ALIGN_MAX)
-		return 0;
-	if (vec_reserve(&out->rows, &out->cap, len + 2, sizeof(*out->rows)) || vec_reserve(&m->insns, &m->insns_cap, len + BYTES_PADDING, 1))
+	fetch_ahead(m->e, fn);
+	if (got <= 0 || fn->start >= fn->end || fn->end > ADDR_MAX || len > BRIEF_MAX_ROWS - 2)
+		return got < 0 ? got : 0;
+	if (vec_reserve(&out->rows, &out->cap, len + 2, sizeof(*out->rows)) || (!insns && !(insns = copy_last(m, fde))))
 		return -ENOMEM;
-	insns = bytes_padded(&m->e->sec, fde->insns, len, m->insns);
-	got = insns ? begin(m, fde->cie, &state) : 0;
-	if (got <= 0)
-		return got;
-	n = flow(m, fn, insns, state, out->rows);
+	n = flow(m, fn, insns, m->starts[fde->cie], out->rows);
 	if (n <= 0)
 		return (int)n;
 	out->n = (size_t)n;

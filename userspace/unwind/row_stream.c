@@ -342,7 +342,7 @@ static inline void took_in_brief(struct row_stream *s, enum row_source which)
 }
 
 /* All of the source's next function. */
-static int whole_function(struct row_stream *s, enum row_source which, struct fn_rows *ret)
+static inline __attribute__((always_inline)) int whole_function(struct row_stream *s, enum row_source which, struct fn_rows *ret)
 {
 	struct row_source_state *src = &s->src[which];
 	int more = next_in_brief(s, which, &s->brief);
