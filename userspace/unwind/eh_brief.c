@@ -190,14 +190,6 @@ static __attribute__((noinline)) int begin(struct eh_brief *m, uint32_t cie)
 	return got;
 }
 
-static inline uint64_t word_at(const uint8_t *insns)
-{
-	uint64_t v;
-
-	memcpy(&v, insns, sizeof(v));
-	return le64toh(v);
-}
-
 /* Bytes of the instruction that begins v, if they are a token; 0: there are more than 4 of them, or it is a rare one. */
 static inline unsigned int token_len(uint64_t v)
 {
@@ -281,60 +273,59 @@ static inline uint64_t wide_delta(uint64_t v, unsigned int *ret_len)
 	return v >> 8 & (((uint64_t)1 << (8u << wide)) - 1);
 }
 
-/*
- * The function's rows to `row`, the first at [1], from its instructions, which may be read past. How many; 0, -ENOMEM as
- * eh_brief_rows. There is room for one at each instruction.
- */
-static inline __attribute__((always_inline)) long flow(struct eh_brief *m, const struct fn *fn, const uint8_t *at, uint32_t state, struct brief_row *row)
+/* The function's rows to `row`, the first at [1]. How many; 0, -ENOMEM as eh_brief_rows. There is room for one at each instruction. */
+static inline __attribute__((always_inline)) long flow(struct eh_brief *m, const struct fn *fn, struct words w, uint32_t state,
+							       struct brief_row *row)
 {
 	const struct eh_fde *fde = &m->e->fdes[fn->ref];
 	const uint64_t end = fn->end, code_align = m->e->cies[fde->cie].code_align;
-	const uint8_t *const stop = at + (fde->insns_end - fde->insns), *const slots = m->slot;
 	const struct brief_row *const first = row;
 	const struct quick *quick = m->quick;
 	uint32_t last = UINT32_MAX, next, depth = 0, saved[CFA_DEPTH];
-	uint64_t addr = fn->start, delta;
+	uint64_t addr = fn->start, delta, v;
 	unsigned int len;
 
 	row->end = addr;
-	while (at < stop) {
-		uint64_t v = word_at(at);
+	while (words_peek(&w, &v)) {
 		uint8_t op = (uint8_t)v;
 
 		if ((op & 0xc0) == DW_CFA_advance_loc) {
 			delta = op & 0x3f;
-			at++;
-		} else if ((next = quick[state].next[slots[(uint16_t)v]])) {
+			words_skip(&w, 1);
+		} else if ((next = quick[state].next[m->slot[(uint16_t)v]])) {
 			state = next;
-			at += 2;
+			words_skip(&w, 2);
 			continue;
 		} else if (op == DW_CFA_def_cfa && (next = quick[state].next[slot_of(m, v)])) {
 			state = next;
-			at += 3;
+			words_skip(&w, 3);
 			continue;
 		} else if (op >= DW_CFA_advance_loc1 && op <= DW_CFA_advance_loc4) {
 			delta = wide_delta(v, &len);
-			at += len;
+			words_skip(&w, len);
 		} else if (op == DW_CFA_remember_state && depth < CFA_DEPTH) {
 			saved[depth++] = state;
-			at++;
+			words_skip(&w, 1);
 			continue;
 		} else if (op == DW_CFA_restore_state && depth) {
 			state = saved[--depth];
-			at++;
+			words_skip(&w, 1);
 			continue;
 		} else if (op == DW_CFA_nop) {	/* mostly several, at the end */
-			at += v ? (unsigned int)__builtin_ctzll(v) / 8 : 8;
-			at = at < stop ? at : stop;
+			len = v ? (unsigned int)__builtin_ctzll(v) / 8 : 8;
+			if (len < words_left(&w))
+				words_skip(&w, len);
+			else
+				words_to_end(&w);
 			continue;
 		} else {
-			struct step s = { (uint64_t)(stop - at), state };
+			struct step s = { words_left(&w), state };
 			int got = go_on(m, fde, v, &s);
 
 			if (got <= 0)
 				return got;
 			state = s.state;
-			at = stop - s.left;
+			words_skip(&w, (unsigned int)(words_left(&w) - s.left));
 			quick = m->quick;	/* it may have moved */
 			continue;
 		}
@@ -352,15 +343,7 @@ static inline __attribute__((always_inline)) long flow(struct eh_brief *m, const
 	}
 	row += state != last;
 	*row = (struct brief_row){ end, state };
-	return at <= stop ? row - first : 0;	/* else the last one is cut short */
-}
-
-/* The last instructions of the section, and room behind them. NULL: no memory. */
-static __attribute__((noinline)) const uint8_t *copy_last(struct eh_brief *m, const struct eh_fde *fde)
-{
-	uint64_t len = fde->insns_end - fde->insns;
-
-	return vec_reserve(&m->insns, &m->insns_cap, len + BYTES_PADDING, 1) ? NULL : bytes_padded(&m->e->sec, fde->insns, len, m->insns);
+	return words_past(&w) ? 0 : row - first;	/* the last one is cut short */
 }
 
 /* Linkers sort functions by address, not their FDEs: without that each would wait for memory in large files. */
@@ -372,20 +355,33 @@ static inline void fetch_ahead(const struct eh_frame *e, const struct fn *fn)
 	__builtin_prefetch(e->sec.base + e->fdes[fn[AHEAD].ref].insns);
 }
 
+/* The function's instructions. 1, 0, -ENOMEM as eh_brief_rows. */
+static inline int words_of(struct eh_brief *m, const struct eh_fde *fde, struct words *ret)
+{
+	uint64_t len = fde->insns_end - fde->insns;
+
+	if (bytes_words(&m->e->sec, fde->insns, len, NULL, ret))
+		return 1;
+	if (vec_reserve(&m->insns, &m->insns_cap, len + BYTES_PADDING, 1))
+		return -ENOMEM;
+	return bytes_words(&m->e->sec, fde->insns, len, m->insns, ret);
+}
+
 int eh_brief_rows(struct eh_brief *m, const struct fn *fn, struct brief *out)
 {
 	const struct eh_fde *fde = &m->e->fdes[fn->ref];
 	uint64_t len = fde->insns_end - fde->insns;
-	const uint8_t *insns = bytes_padded(&m->e->sec, fde->insns, len, NULL);
-	int got = m->starts[fde->cie] ? 1 : begin(m, fde->cie);
-	long n;
+	struct words insns;
+	long n = m->starts[fde->cie] ? 1 : begin(m, fde->cie);
 
 	fetch_ahead(m->e, fn);
-	if (got <= 0 || fn->start >= fn->end || fn->end > ADDR_MAX || len > BRIEF_MAX_ROWS - 2)
-		return got < 0 ? got : 0;
-	if (vec_reserve(&out->rows, &out->cap, len + 2, sizeof(*out->rows)) || (!insns && !(insns = copy_last(m, fde))))
+	if (n <= 0 || fn->start >= fn->end || fn->end > ADDR_MAX || len > BRIEF_MAX_ROWS - 2)
+		return n < 0 ? (int)n : 0;
+	if (vec_reserve(&out->rows, &out->cap, len + 2, sizeof(*out->rows)))
 		return -ENOMEM;
-	n = flow(m, fn, insns, m->starts[fde->cie], out->rows);
+	n = words_of(m, fde, &insns);
+	if (n > 0)
+		n = flow(m, fn, insns, m->starts[fde->cie], out->rows);
 	if (n <= 0)
 		return (int)n;
 	out->n = (size_t)n;
