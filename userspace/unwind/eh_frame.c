@@ -179,19 +179,19 @@ static inline bool is_dropped(const struct open_ctx *c, const struct eh_cie *cie
 static inline bool read_plain_fde(struct open_ctx *c, struct eh_fde *fde, uint64_t *ret_start, uint64_t *ret_end)
 {
 	const struct eh_cie *cie = c->last;
-	uint64_t at = (uint64_t)fde->insns + 4, v, start, range;
-	struct bytes b;
-	uint8_t aug;
+	uint64_t at = (uint64_t)fde->insns + 4, v, aug, start, range;
+	struct words w;
 
-	if (!cie || cie->offset != fde->cie || !cie->plain || fde->dwarf64 || at + 9 > fde->insns_end)
+	if (!cie || cie->offset != fde->cie || !cie->plain || c->e->sec.be || fde->dwarf64 || at + 9 > fde->insns_end ||
+	    !bytes_words(&c->e->sec, at, 9, NULL, &w) || !words_peek(&w, &v))
 		return false;
-	b = bytes_sub(&c->e->sec, at, 9);
-	v = bytes_peek64le(&b);
-	bytes_skip(&b, 8);
-	aug = bytes_u8(&b);
+	words_skip(&w, 8);
+	if (!words_peek(&w, &aug))
+		return false;
+	aug = (uint8_t)aug;
 	start = cie->bases.addr + at + (uint64_t)(int64_t)(int32_t)v;
 	range = v >> 32;
-	if (b.err || b.be || aug >= 0x80 || at + 9 + aug > fde->insns_end || range > INT32_MAX || range > UINT64_MAX - start)
+	if (aug >= 0x80 || at + 9 + aug > fde->insns_end || range > INT32_MAX || range > UINT64_MAX - start)
 		return false;
 	*ret_start = start;
 	*ret_end = is_dropped(c, cie, start, (uint32_t)v) ? start : start + range;
