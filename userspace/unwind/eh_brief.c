@@ -20,7 +20,6 @@
 #define CLASSES_MAX 16
 #define CODE_ALIGN_MAX 256	/* real ones are 1 to 4. With this and the next no sum overflows. */
 #define ADDR_MAX (UINT64_MAX / 2)
-#define AHEAD 6			/* functions */
 
 struct state {
 	struct cfa_state rules;	/* start and what nobody reads are 0 */
@@ -346,15 +345,6 @@ static inline __attribute__((always_inline)) long flow(struct eh_brief *m, const
 	return words_past(&w) ? 0 : row - first;	/* the last one is cut short */
 }
 
-/* Linkers sort functions by address, not their FDEs: without that each would wait for memory in large files. */
-static inline void fetch_ahead(const struct eh_frame *e, const struct fn *fn)
-{
-	if ((size_t)(e->fns.fns + e->fns.n - fn) <= 2 * AHEAD)
-		return;
-	__builtin_prefetch(&e->fdes[fn[2 * AHEAD].ref]);
-	__builtin_prefetch(e->sec.base + e->fdes[fn[AHEAD].ref].insns);
-}
-
 /* The function's instructions. 1, 0, -ENOMEM as eh_brief_rows. */
 static inline int words_of(struct eh_brief *m, const struct eh_fde *fde, struct words *ret)
 {
@@ -367,6 +357,12 @@ static inline int words_of(struct eh_brief *m, const struct eh_fde *fde, struct 
 	return bytes_words(&m->e->sec, fde->insns, len, m->insns, ret);
 }
 
+void eh_brief_fetch(const struct eh_brief *m, const struct fn *soon, const struct fn *later)
+{
+	__builtin_prefetch(&m->e->fdes[later->ref]);
+	__builtin_prefetch(m->e->sec.base + m->e->fdes[soon->ref].insns);
+}
+
 int eh_brief_rows(struct eh_brief *m, const struct fn *fn, struct brief *out)
 {
 	const struct eh_fde *fde = &m->e->fdes[fn->ref];
@@ -374,7 +370,6 @@ int eh_brief_rows(struct eh_brief *m, const struct fn *fn, struct brief *out)
 	struct words insns;
 	long n = m->starts[fde->cie] ? 1 : begin(m, fde->cie);
 
-	fetch_ahead(m->e, fn);
 	if (n <= 0 || fn->start >= fn->end || fn->end > ADDR_MAX || len > BRIEF_MAX_ROWS - 2)
 		return n < 0 ? (int)n : 0;
 	if (vec_reserve(&out->rows, &out->cap, len + 2, sizeof(*out->rows)))
