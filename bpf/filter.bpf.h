@@ -61,11 +61,20 @@ __noinline int comm_matches(u64 task)
 	return g.match;
 }
 
+/* Most lists hold one id: then no look into a hash at each sample and each switch. */
+static __always_inline bool pid_wanted(u32 pid)
+{
+	return !cfg_by_pid || (cfg_only_pid ? pid == cfg_only_pid : bpf_map_lookup_elem(&pids, &pid) != NULL);
+}
+
+static __always_inline bool tid_wanted(u32 tid)
+{
+	return !cfg_by_tid || (cfg_only_tid ? tid == cfg_only_tid : bpf_map_lookup_elem(&tids, &tid) != NULL);
+}
+
 static __always_inline bool task_wanted(u64 task, u32 pid, u32 tid)
 {
-	if (cfg_by_pid && !bpf_map_lookup_elem(&pids, &pid))
-		return false;
-	if (cfg_by_tid && !bpf_map_lookup_elem(&tids, &tid))
+	if (!pid_wanted(pid) || !tid_wanted(tid))
 		return false;
 	if (cfg_by_uid && KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid.val) != cfg_uid)
 		return false;

@@ -216,6 +216,7 @@ struct {
 /* Knobs, fixed at load: what is off is removed by the verifier. */
 const volatile bool cfg_user = true, cfg_kernel = true;
 const volatile bool cfg_by_pid = false, cfg_by_tid = false, cfg_by_uid = false, cfg_by_comm = false, cfg_by_cgroup = false;
+const volatile __u32 cfg_only_pid = 0, cfg_only_tid = 0;	/* the one that is in pids, in tids; 0: there may be others */
 const volatile bool cfg_note_words = false;	/* note_word */
 const volatile bool cfg_want_cgroup = false, cfg_want_time = false;	/* 15 and 40 ns a sample */
 /*

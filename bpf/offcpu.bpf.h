@@ -482,9 +482,7 @@ static __always_inline bool off_task_wanted(u64 task)
 {
 	u32 pid = KLOAD32(task, struct task_struct, tgid), tid = KLOAD32(task, struct task_struct, pid);
 
-	if (cfg_by_pid && !bpf_map_lookup_elem(&pids, &pid))
-		return false;
-	if (cfg_by_tid && !bpf_map_lookup_elem(&tids, &tid))
+	if (!pid_wanted(pid) || !tid_wanted(tid))
 		return false;
 	if (cfg_by_uid && KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid.val) != cfg_uid)
 		return false;

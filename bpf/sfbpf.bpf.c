@@ -232,7 +232,7 @@ int mapped_files(struct bpf_iter__task_vma *ctx)
 	if (!vma || !task || !(KLOAD(vma, struct vm_area_struct, vm_flags) & VM_EXEC))
 		return 0;
 	pid = KLOAD32(task, struct task_struct, tgid);
-	if (cfg_by_pid && !bpf_map_lookup_elem(&pids, &pid))
+	if (!pid_wanted(pid))
 		return 0;
 	inode = vma_inode(vma);
 	if (!inode)

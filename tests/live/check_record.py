@@ -39,12 +39,12 @@ def check_account_small_ring(name):
 
 def check_account_filter(name):
     """Only the process asked for, and nothing of the others in the account."""
-    wanted = h.start([h.link_program("rec", "filter-in"), "60"])
+    wanted, second = (h.start([h.link_program("rec", "filter-in"), "60"]) for _ in range(2))
     other = h.start([h.link_program("rec", "filter-out"), "60"])
     errors = []
-    for p in (wanted, other):
+    for p in (wanted, second, other):
         h.wait_busy(p)
-    for option, value in (("-p", str(wanted.pid)), ("-t", str(wanted.pid)), ("--comm", "filter-i*")):
+    for option, value in (("-p", str(wanted.pid)), ("-p", "%d,%d" % (wanted.pid, second.pid)), ("-t", str(wanted.pid)), ("--comm", "filter-i*")):
         stacks, stats = h.record(["-F", "499", option, value], 2)
         errors += ["%s: %s" % (option, e) for e in h.stats_errors(stats, stacks)]
         strange = {s.comm for s in stacks} - {"filter-in"}

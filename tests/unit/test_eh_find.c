@@ -184,7 +184,8 @@ TEST(eh_wrong_length_costs_one_function)
 		memcpy(mem + at, &now, 4);
 		t = table_of(mem, size);
 		memcpy(mem + at, &was, 4);
-		EXPECT(t.fns.n >= sound.fns.n - 1 && t.malformed > 0);
+		/* A length of 0 may be an input's terminator: what it hides can lead back into the chain by chance, as the PLT's FDE does. */
+		EXPECT(t.fns.n >= sound.fns.n - 1 && (t.malformed > 0 || !now));
 		/* No function has more than 60 rows here but the PLT, so what is lost is one function's rows. */
 		lost = sound.rows.n - common_rows(&sound, &t);
 		EXPECT(lost < 200);

@@ -78,14 +78,61 @@ static inline uint64_t bytes_peek64le(const struct bytes *b)
 
 #define BYTES_PADDING 16
 
-/* [off, off+len) of b and BYTES_PADDING zeros, for who reads words of a copy without asking each time. False: out of range, nothing is copied. */
-static inline bool bytes_copy_padded(const struct bytes *b, uint64_t off, uint64_t len, uint8_t *to)
+/*
+ * A stretch of little-endian bytes, read by words of 8 with one check each: behind its end there are BYTES_PADDING more that may be read,
+ * whatever they hold. Who skips over a word's bytes (at most all 8) may get behind the end, and asks words_past() once at last.
+ */
+struct words {
+	const uint8_t *at, *stop;
+};
+
+/* [off, off+len) of b: in place, or at the view's end in `copy`, which has room for BYTES_PADDING more. False: out of range, or no copy. */
+static inline bool bytes_words(const struct bytes *b, uint64_t off, uint64_t len, uint8_t *copy, struct words *ret)
 {
 	if (off > b->len || len > b->len - off)
 		return false;
-	memcpy(to, b->base + off, len);
-	memset(to + len, 0, BYTES_PADDING);
+	ret->at = b->base + off;
+	if (b->len - off - len < BYTES_PADDING) {
+		if (!copy)
+			return false;
+		memcpy(copy, ret->at, len);
+		memset(copy + len, 0, BYTES_PADDING);
+		ret->at = copy;
+	}
+	ret->stop = ret->at + len;
 	return true;
+}
+
+/* The next word; false: at the end. */
+static inline bool words_peek(const struct words *w, uint64_t *ret)
+{
+	uint64_t v;
+
+	if (w->at >= w->stop)
+		return false;
+	memcpy(&v, w->at, 8);
+	*ret = le64toh(v);
+	return true;
+}
+
+static inline void words_skip(struct words *w, unsigned int n)
+{
+	w->at += n;
+}
+
+static inline void words_to_end(struct words *w)
+{
+	w->at = w->stop;
+}
+
+static inline uint64_t words_left(const struct words *w)
+{
+	return w->at < w->stop ? (uint64_t)(w->stop - w->at) : 0;
+}
+
+static inline bool words_past(const struct words *w)
+{
+	return w->at > w->stop;
 }
 
 static inline void bytes_skip(struct bytes *b, size_t n)

@@ -92,7 +92,9 @@ static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 	ro->cfg_user = o->user;
 	ro->cfg_kernel = o->kernel;
 	ro->cfg_by_pid = o->npids || o->follow_forks;
+	ro->cfg_only_pid = o->npids == 1 && !o->follow_forks ? o->pids[0] : 0;
 	ro->cfg_by_tid = o->ntids != 0;
+	ro->cfg_only_tid = o->ntids == 1 ? o->tids[0] : 0;
 	ro->cfg_by_uid = o->by_uid;
 	ro->cfg_uid = o->uid;
 	ro->cfg_by_comm = o->comm_glob != NULL;

@@ -26,16 +26,22 @@ struct state {
 	uint64_t cie;		/* the index of one whose instructions mean the same */
 };
 
-/* By the commonest instructions, the state that one of these leads to; 0: not known yet. 256 bytes, as flow() waits for its address. */
-struct quick {
-	uint16_t offset[COL_SINK][QUICK_OFFSETS];	/* DW_CFA_offset of the column, by operand */
-	uint16_t cfa[16];		/* DW_CFA_def_cfa_offset, by operand / 8 */
-	uint16_t sp[16];		/* DW_CFA_def_cfa with the stack pointer, by offset / 8 */
-	uint16_t fp;			/* DW_CFA_def_cfa_register with the frame pointer */
-	uint16_t zero[11];
+/* The commonest instructions have numbers: 0 is none of them, 1 sets the rule of a column that nobody reads. */
+enum slot {
+	SLOT_NONE, SLOT_SINK,
+	SLOT_FP,			/* DW_CFA_def_cfa_register with the frame pointer */
+	SLOT_CFA,			/* DW_CFA_def_cfa_offset, + operand / 8 */
+	SLOT_SP = SLOT_CFA + 16,	/* DW_CFA_def_cfa with the stack pointer, + offset / 8 */
+	SLOT_OFFSET = SLOT_SP + 16,	/* DW_CFA_offset, + column * QUICK_OFFSETS + operand */
+	SLOTS = 128
 };
 
-_Static_assert(sizeof(struct quick) == 256, "see above");
+_Static_assert(SLOT_OFFSET + COL_SINK * QUICK_OFFSETS <= SLOTS, "each has its own");
+
+/* By slot, the state that the instruction leads to; 0: not known yet. 256 bytes, as flow() waits for its address. */
+struct quick {
+	uint16_t next[SLOTS];
+};
 
 struct eh_brief {
 	const struct eh_frame *e;
@@ -46,9 +52,11 @@ struct eh_brief {
 	struct slots slots;
 	uint32_t *starts;	/* by CIE: the state in which its functions begin; 0: not asked for yet */
 	uint32_t classes[CLASSES_MAX], nclasses;	/* CIEs that differ */
-	uint8_t *insns;		/* of the function at hand, padded */
-	size_t ninsns, insns_cap;
+	uint8_t *insns;		/* copy of the section's last ones */
+	size_t insns_cap;
+	const uint8_t *column;	/* of the CIEs whose functions are told in brief */
 	uint64_t moves[1u << MOVE_BITS];	/* other instructions: token << 32 | state << 16 | the state that it leads to */
+	uint8_t slot[1u << 16];	/* enum slot of instructions of two bytes, the first is the low one */
 };
 
 void eh_brief_free(struct eh_brief *m)
@@ -72,7 +80,7 @@ static int add_state(struct eh_brief *m, const struct state *s)
 		err = vec_reserve(&m->quick, &m->quick_cap, want, sizeof(*m->quick));
 	if (err)
 		return err;
-	memset(&m->quick[m->n], 0, sizeof(*m->quick));
+	m->quick[m->n] = (struct quick){ .next[SLOT_SINK] = (uint16_t)m->n };
 	m->states[m->n++] = *s;
 	return 0;
 }
@@ -149,25 +157,36 @@ static uint32_t class_of(struct eh_brief *m, uint32_t cie)
 	return cie;
 }
 
-static int begin(struct eh_brief *m, uint32_t cie, uint32_t *ret)
+/* The slots of what the CIE's functions do with two bytes. */
+static void fill_slots(struct eh_brief *m, const struct eh_cie *cie)
 {
-	int got = 1;
-
-	if (!m->starts[cie]) {
-		got = number(m, &m->e->cies[cie].init, class_of(m, cie), ret);
-		if (got > 0)
-			m->starts[cie] = *ret;
-	}
-	*ret = m->starts[cie];
-	return got;
+	m->column = cie->column;
+	for (unsigned int arg = 0; arg < QUICK_OFFSETS; arg++)
+		for (unsigned int reg = 0; reg < sizeof(cie->column); reg++)
+			m->slot[arg << 8 | DW_CFA_offset | reg] = cie->column[reg] == COL_SINK ? SLOT_SINK :
+								   (uint8_t)(SLOT_OFFSET + cie->column[reg] * QUICK_OFFSETS + arg);
+	for (unsigned int arg = 0; arg < 16; arg++)
+		m->slot[arg << 11 | DW_CFA_def_cfa_offset] = (uint8_t)(SLOT_CFA + arg);
+	m->slot[(unsigned int)m->fp << 8 | DW_CFA_def_cfa_register] = SLOT_FP;
 }
 
-static inline uint64_t word_at(const uint8_t *insns)
+/* The state in which the CIE's functions begin, to m->starts. 1; 0: they are not told in brief; -ENOMEM. */
+static __attribute__((noinline)) int begin(struct eh_brief *m, uint32_t cie)
 {
-	uint64_t v;
+	const struct eh_cie *c = &m->e->cies[cie];
+	uint32_t state;
+	int got;
 
-	memcpy(&v, insns, sizeof(v));
-	return le64toh(v);
+	if (m->e->sec.be || c->code_align > CODE_ALIGN_MAX)
+		return 0;
+	if (!m->column)
+		fill_slots(m, c);
+	if (memcmp(m->column, c->column, sizeof(c->column)))
+		return 0;	/* no file has two kinds */
+	got = number(m, &c->init, class_of(m, cie), &state);
+	if (got > 0)
+		m->starts[cie] = state;
+	return got;
 }
 
 /* Bytes of the instruction that begins v, if they are a token; 0: there are more than 4 of them, or it is a rare one. */
@@ -196,55 +215,51 @@ static inline uint64_t *move_of(struct eh_brief *m, uint32_t token, uint32_t sta
 	return &m->moves[((uint64_t)token << 32 | state) * 0x9e3779b97f4a7c15 >> (64 - MOVE_BITS)];
 }
 
-/* Where it is remembered what the instruction that begins v makes of the state, and how long it is; NULL: it is another one. */
-static inline uint16_t *quick_of(struct eh_brief *m, const struct eh_cie *cie, uint64_t v, uint32_t state, unsigned int *len)
+/* The enum slot of the instruction that begins v. */
+static inline unsigned int slot_of(const struct eh_brief *m, uint64_t v)
 {
-	struct quick *q = &m->quick[state];
-	uint8_t op = (uint8_t)v, arg = (uint8_t)(v >> 8), arg2 = (uint8_t)(v >> 16);
-
-	*len = 2;
-	if ((op & 0xc0) == DW_CFA_offset && arg < QUICK_OFFSETS && cie->column[op & 0x3f] < COL_SINK)
-		return &q->offset[cie->column[op & 0x3f]][arg];
-	if (op == DW_CFA_def_cfa_offset && !(arg & 0x87))
-		return &q->cfa[arg / 8];
-	if (op == DW_CFA_def_cfa_register && arg == m->fp)
-		return &q->fp;
-	*len = 3;
-	return op == DW_CFA_def_cfa && arg == m->sp && !(arg2 & 0x87) ? &q->sp[arg2 / 8] : NULL;
+	if ((v & 0x87ffff) == ((uint64_t)m->sp << 8 | DW_CFA_def_cfa))
+		return SLOT_SP + (unsigned int)(v >> 19 & 15);
+	return m->slot[(uint16_t)v];
 }
 
+struct step {
+	uint64_t left;		/* bytes of the function's instructions */
+	uint32_t state;
+};
+
 /*
- * Carries out the instruction of the function that is `left` bytes before its end and begins v, if it only sets rules. 1: *left and
- * *state are behind it; 0, -ENOMEM as eh_brief_rows.
+ * Carries out the instruction of the function that begins v, if it only sets rules. 1: *s is
+ * behind it; 0, -ENOMEM as eh_brief_rows.
  */
-static __attribute__((noinline)) int go_on(struct eh_brief *m, const struct eh_fde *fde, uint64_t v, uint64_t *left, uint32_t *state)
+static __attribute__((noinline)) int go_on(struct eh_brief *m, const struct eh_fde *fde, uint64_t v, struct step *s)
 {
 	const struct eh_cie *cie = &m->e->cies[fde->cie];
-	struct eh_insns insns = eh_insns_of(m->e, fde->insns_end - *left, fde->insns_end);
+	struct eh_insns insns = eh_insns_of(m->e, fde->insns_end - s->left, fde->insns_end);
 	unsigned int len = token_len(v);
 	uint32_t token = len ? (uint32_t)v << (32 - 8 * len) >> (32 - 8 * len) : 0, next;
-	uint64_t *move = move_of(m, token, *state);
-	uint16_t *quick = quick_of(m, cie, v, *state, &len);
+	uint64_t *move = move_of(m, token, s->state);
+	unsigned int slot = slot_of(m, v);
 	struct cfa_state rules;
 	int got;
 
-	if (token_len(v) > *left)
+	if (token_len(v) > s->left)
 		return 0;	/* cut short */
-	if (token && *move >> 16 == ((uint64_t)token << 16 | *state)) {
-		*left -= token_len(v);
-		*state = (uint16_t)*move;
+	if (token && *move >> 16 == ((uint64_t)token << 16 | s->state)) {
+		s->left -= token_len(v);
+		s->state = (uint16_t)*move;
 		return 1;
 	}
-	rules = m->states[*state].rules;
-	got = eh_cfa_set(cie, &insns, &rules) ? number(m, &rules, m->states[*state].cie, &next) : 0;
+	rules = m->states[s->state].rules;
+	got = eh_cfa_set(cie, &insns, &rules) ? number(m, &rules, m->states[s->state].cie, &next) : 0;
 	if (got <= 0)
 		return got;
-	if (quick)
-		*quick_of(m, cie, v, *state, &len) = (uint16_t)next;	/* it may have moved */
+	if (slot)
+		m->quick[s->state].next[slot] = (uint16_t)next;
 	else if (token)
-		*move = (uint64_t)token << 32 | *state << 16 | next;
-	*left = insns.end - insns.pos;
-	*state = next;
+		*move = (uint64_t)token << 32 | s->state << 16 | next;
+	s->left = insns.end - insns.pos;
+	s->state = next;
 	return 1;
 }
 
@@ -258,86 +273,110 @@ static inline uint64_t wide_delta(uint64_t v, unsigned int *ret_len)
 }
 
 /* The function's rows to `row`, the first at [1]. How many; 0, -ENOMEM as eh_brief_rows. There is room for one at each instruction. */
-static __attribute__((noinline)) long flow(struct eh_brief *m, const struct eh_fde *fde, const struct fn *fn, uint32_t state, struct brief_row *row)
+static inline __attribute__((always_inline)) long flow(struct eh_brief *m, const struct fn *fn, struct words w, uint32_t state,
+							       struct brief_row *row)
 {
-	const struct eh_cie *cie = &m->e->cies[fde->cie];
-	const uint8_t *at = m->insns, *stop = at + m->ninsns;
-	const uint64_t end = fn->end, code_align = cie->code_align;
-	uint32_t next, last = UINT32_MAX, depth = 0, saved[CFA_DEPTH];
-	const struct brief_row *first = row;
-	uint64_t addr = fn->start, delta, left;
-	const uint16_t *quick;
+	const struct eh_fde *fde = &m->e->fdes[fn->ref];
+	const uint64_t end = fn->end, code_align = m->e->cies[fde->cie].code_align;
+	const struct brief_row *const first = row;
+	const struct quick *quick = m->quick;
+	uint32_t last = UINT32_MAX, next, depth = 0, saved[CFA_DEPTH];
+	uint64_t addr = fn->start, delta, v;
 	unsigned int len;
-	int got;
 
 	row->end = addr;
-	while (at < stop) {
-		uint64_t v = word_at(at);
+	while (words_peek(&w, &v)) {
 		uint8_t op = (uint8_t)v;
 
 		if ((op & 0xc0) == DW_CFA_advance_loc) {
 			delta = op & 0x3f;
-			at++;
-		} else if ((op & 0xc0) == DW_CFA_offset && cie->column[op & 0x3f] == COL_SINK && !(v & 0x8000)) {
-			at += 2;
+			words_skip(&w, 1);
+		} else if ((next = quick[state].next[m->slot[(uint16_t)v]])) {
+			state = next;
+			words_skip(&w, 2);
 			continue;
-		} else if ((quick = quick_of(m, cie, v, state, &len)) && *quick) {
-			state = *quick;
-			at += len;
+		} else if (op == DW_CFA_def_cfa && (next = quick[state].next[slot_of(m, v)])) {
+			state = next;
+			words_skip(&w, 3);
 			continue;
 		} else if (op >= DW_CFA_advance_loc1 && op <= DW_CFA_advance_loc4) {
 			delta = wide_delta(v, &len);
-			at += len;
-		} else if (op == DW_CFA_nop || (op == DW_CFA_remember_state && depth < CFA_DEPTH) || (op == DW_CFA_restore_state && depth)) {
-			at++;
-			if (op == DW_CFA_remember_state)
-				saved[depth++] = state;
-			else if (op == DW_CFA_restore_state)
-				state = saved[--depth];
+			words_skip(&w, len);
+		} else if (op == DW_CFA_remember_state && depth < CFA_DEPTH) {
+			saved[depth++] = state;
+			words_skip(&w, 1);
+			continue;
+		} else if (op == DW_CFA_restore_state && depth) {
+			state = saved[--depth];
+			words_skip(&w, 1);
+			continue;
+		} else if (op == DW_CFA_nop) {	/* mostly several, at the end */
+			len = v ? (unsigned int)__builtin_ctzll(v) / 8 : 8;
+			if (len < words_left(&w))
+				words_skip(&w, len);
+			else
+				words_to_end(&w);
 			continue;
 		} else {
-			next = state;
-			left = (uint64_t)(stop - at);
-			got = go_on(m, fde, v, &left, &next);
+			struct step s = { words_left(&w), state };
+			int got = go_on(m, fde, v, &s);
+
 			if (got <= 0)
 				return got;
-			state = next;
-			at = stop - left;
+			state = s.state;
+			words_skip(&w, (unsigned int)(words_left(&w) - s.left));
+			quick = m->quick;	/* it may have moved */
 			continue;
 		}
 		delta *= code_align;
-		if (addr + delta >= end)
-			break;
-		if (!delta)
+		if (delta - 1 >= end - addr - 1) {
+			if (delta)
+				break;
 			continue;
+		}
 		addr += delta;
 		row += state != last;
-		*row = (struct brief_row){ addr, state };
+		row->end = addr;
+		row->rule = state;
 		last = state;
 	}
 	row += state != last;
 	*row = (struct brief_row){ end, state };
-	return at <= stop ? row - first : 0;	/* else the last one is cut short */
+	return words_past(&w) ? 0 : row - first;	/* the last one is cut short */
+}
+
+/* The function's instructions. 1, 0, -ENOMEM as eh_brief_rows. */
+static inline int words_of(struct eh_brief *m, const struct eh_fde *fde, struct words *ret)
+{
+	uint64_t len = fde->insns_end - fde->insns;
+
+	if (bytes_words(&m->e->sec, fde->insns, len, NULL, ret))
+		return 1;
+	if (vec_reserve(&m->insns, &m->insns_cap, len + BYTES_PADDING, 1))
+		return -ENOMEM;
+	return bytes_words(&m->e->sec, fde->insns, len, m->insns, ret);
+}
+
+void eh_brief_fetch(const struct eh_brief *m, const struct fn *soon, const struct fn *later)
+{
+	__builtin_prefetch(&m->e->fdes[later->ref]);
+	__builtin_prefetch(m->e->sec.base + m->e->fdes[soon->ref].insns);
 }
 
 int eh_brief_rows(struct eh_brief *m, const struct fn *fn, struct brief *out)
 {
 	const struct eh_fde *fde = &m->e->fdes[fn->ref];
 	uint64_t len = fde->insns_end - fde->insns;
-	uint32_t state;
-	long n;
-	int got;
+	struct words insns;
+	long n = m->starts[fde->cie] ? 1 : begin(m, fde->cie);
 
-	if (m->e->sec.be || fn->start >= fn->end || fn->end > ADDR_MAX || len > BRIEF_MAX_ROWS - 2 ||
-	    m->e->cies[fde->cie].code_align > CODE_ALIGN_MAX)
-		return 0;
-	if (vec_reserve(&out->rows, &out->cap, len + 2, sizeof(*out->rows)) || vec_reserve(&m->insns, &m->insns_cap, len + BYTES_PADDING, 1))
+	if (n <= 0 || fn->start >= fn->end || fn->end > ADDR_MAX || len > BRIEF_MAX_ROWS - 2)
+		return n < 0 ? (int)n : 0;
+	if (vec_reserve(&out->rows, &out->cap, len + 2, sizeof(*out->rows)))
 		return -ENOMEM;
-	m->ninsns = len;
-	got = bytes_copy_padded(&m->e->sec, fde->insns, len, m->insns) ? begin(m, fde->cie, &state) : 0;
-	if (got <= 0)
-		return got;
-	n = flow(m, fde, fn, state, out->rows);
+	n = words_of(m, fde, &insns);
+	if (n > 0)
+		n = flow(m, fn, insns, m->starts[fde->cie], out->rows);
 	if (n <= 0)
 		return (int)n;
 	out->n = (size_t)n;

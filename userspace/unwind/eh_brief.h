@@ -16,6 +16,8 @@ void eh_brief_free(struct eh_brief *m);
  * or there is damage that eh_frame_rows has to note; -ENOMEM.
  */
 int eh_brief_rows(struct eh_brief *m, const struct fn *fn, struct brief *out);
+/* These two of e's functions will be asked for. Linkers sort functions, not their FDEs: in large files each would wait for memory. */
+void eh_brief_fetch(const struct eh_brief *m, const struct fn *soon, const struct fn *later);
 void eh_brief_rule(const struct eh_brief *m, uint32_t rule, struct row *ret);	/* all but start and end */
 
 #endif

@@ -179,19 +179,19 @@ static inline bool is_dropped(const struct open_ctx *c, const struct eh_cie *cie
 static inline bool read_plain_fde(struct open_ctx *c, struct eh_fde *fde, uint64_t *ret_start, uint64_t *ret_end)
 {
 	const struct eh_cie *cie = c->last;
-	uint64_t at = (uint64_t)fde->insns + 4, v, start, range;
-	struct bytes b;
-	uint8_t aug;
+	uint64_t at = (uint64_t)fde->insns + 4, v, aug, start, range;
+	struct words w;
 
-	if (!cie || cie->offset != fde->cie || !cie->plain || fde->dwarf64 || at + 9 > fde->insns_end)
+	if (!cie || cie->offset != fde->cie || !cie->plain || c->e->sec.be || fde->dwarf64 || at + 9 > fde->insns_end ||
+	    !bytes_words(&c->e->sec, at, 9, NULL, &w) || !words_peek(&w, &v))
 		return false;
-	b = bytes_sub(&c->e->sec, at, 9);
-	v = bytes_peek64le(&b);
-	bytes_skip(&b, 8);
-	aug = bytes_u8(&b);
+	words_skip(&w, 8);
+	if (!words_peek(&w, &aug))
+		return false;
+	aug = (uint8_t)aug;
 	start = cie->bases.addr + at + (uint64_t)(int64_t)(int32_t)v;
 	range = v >> 32;
-	if (b.err || b.be || aug >= 0x80 || at + 9 + aug > fde->insns_end || range > INT32_MAX || range > UINT64_MAX - start)
+	if (aug >= 0x80 || at + 9 + aug > fde->insns_end || range > INT32_MAX || range > UINT64_MAX - start)
 		return false;
 	*ret_start = start;
 	*ret_end = is_dropped(c, cie, start, (uint32_t)v) ? start : start + range;
@@ -243,11 +243,11 @@ static void parse_fde(struct open_ctx *c, size_t i)
 		e->fns.fns[e->fns.n++] = (struct fn){ .start = start, .end = end, .ref = i };
 }
 
-static int add_fde(const struct open_ctx *c, const struct eh_rec *rec)
+static inline int add_fde(const struct open_ctx *c, const struct eh_rec *rec)
 {
 	struct eh_frame *e = c->e;
 	uint64_t cie = eh_rec_cie_offset(rec, e->debug_frame);
-	int err = vec_reserve(&e->fdes, &e->fdes_cap, e->nfdes + 1, sizeof(*e->fdes));
+	int err = e->nfdes < e->fdes_cap ? 0 : vec_reserve(&e->fdes, &e->fdes_cap, e->nfdes + 1, sizeof(*e->fdes));
 
 	if (!err)
 		e->fdes[e->nfdes++] = (struct eh_fde){ .insns = (uint32_t)rec->id_pos, .insns_end = (uint32_t)rec->end,
@@ -256,19 +256,26 @@ static int add_fde(const struct open_ctx *c, const struct eh_rec *rec)
 	return err;
 }
 
+static inline int add_record(const struct open_ctx *c, const struct eh_rec *rec)
+{
+	return rec->kind == EH_REC_FDE ? add_fde(c, rec) : rec->kind == EH_REC_CIE ? add_cie(c, rec) : 0;
+}
+
 /* All records, not parsed yet. */
 static int walk_all(struct open_ctx *c, struct diag *diag, bool *ret_trouble)
 {
 	struct eh_walk w = walk_of(c);
-	struct eh_rec rec;
+	struct eh_rec plain, rec;	/* the first stays in registers */
 	int err = 0;
 
 	c->e->ncies = c->e->nfdes = 0;
-	while (!err && eh_walk_next(&w, &rec, diag)) {
-		if (rec.kind == EH_REC_FDE)
-			err = add_fde(c, &rec);
-		else if (rec.kind == EH_REC_CIE)
-			err = add_cie(c, &rec);
+	while (!err) {
+		if (eh_walk_plain(&w, &plain))
+			err = add_record(c, &plain);
+		else if (eh_walk_any(&w, &rec, diag))
+			err = add_record(c, &rec);
+		else
+			break;
 	}
 	*ret_trouble = w.trouble;
 	return err;

@@ -72,14 +72,32 @@ size_t exec_segments(const struct elf_image *img, struct elf_phdr *ret, size_t c
 	return n;
 }
 
+/* Whether nothing is to be done, as nearly always: functions ascend without overlaps, all in one segment. */
+static bool arranged(const struct fntab *t, const struct elf_phdr *segs, size_t nsegs)
+{
+	uint64_t from = 0, to = 0;
+	size_t i;
+
+	for (i = 0; i < nsegs && t->n && t->fns[0].start >= to; i++) {
+		from = segs[i].vaddr;
+		to = from + segs[i].filesz;
+	}
+	for (i = 0; i < t->n && t->fns[i].start >= from && t->fns[i].start < t->fns[i].end && t->fns[i].end <= to; i++)
+		from = t->fns[i].end;
+	return i == t->n;
+}
+
 int fntab_arrange(struct fntab *t, const struct elf_image *img)
 {
 	struct elf_phdr segs[EXEC_SEGMENTS_MAX];
 	size_t nsegs = exec_segments(img, segs, EXEC_SEGMENTS_MAX);
 	uint64_t seg_start = 0, seg_end = 0;	/* of segs[seg - 1] */
 	size_t i, seg = 0, n = 0;
-	int err = sort_by_start(t->fns, t->n);
+	int err;
 
+	if (arranged(t, segs, nsegs))
+		return 0;
+	err = sort_by_start(t->fns, t->n);
 	if (err)
 		return err;
 	for (i = 0; i < t->n; i++) {

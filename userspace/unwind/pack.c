@@ -466,6 +466,23 @@ static int brief_room(struct packer *p, enum row_source source, size_t n)
 	return err;
 }
 
+/* put_known_codes()'s loop: rows from `addr` on, up to page_end if they do not end before. */
+static inline __attribute__((always_inline)) const struct brief_row *put_codes(const struct brief_row *row, const struct brief_row *stop,
+		const uint32_t *codes, uint64_t shift, uint64_t page_end, bool ends, uint64_t *addr, uint32_t **out, uint32_t *last)
+{
+	do {
+		uint32_t code = codes[row->rule];
+
+		if (code == NO_CODE)
+			break;
+		**out = (uint32_t)((*addr + shift) & 0xffff) | code;
+		*out += code != *last;
+		*last = code;
+		*addr = row->end;
+	} while (++row < stop && (ends || *addr < page_end));
+	return row;
+}
+
 /*
  * Puts rows [row, stop) as long as they stay in the page in progress and their codes are known. Nearly all do, and this loop is what
  * they cost. Returns the first that is left; offsets are addresses + plain_shift.
@@ -481,16 +498,11 @@ static inline const struct brief_row *put_known_codes(struct packer *p, const st
 	if (!p->npage_rows || (size_t)(stop - row) > SF_PAGE_MAX_ROWS - p->npage_rows || gap >= PADDING || addr >= page_end ||
 	    codes[row->rule] == NO_CODE || (gap && codes[row->rule] == (uint32_t)SF_RULE_END << 16))
 		return row;
-	do {
-		uint32_t code = codes[row->rule];
-
-		if (code == NO_CODE)
-			break;
-		*out = (uint32_t)((addr + shift) & 0xffff) | code;
-		out += code != last;
-		last = code;
-		addr = row->end;
-	} while (++row < stop && addr < page_end);
+	/* The function ends in the page, nearly always. */
+	if (stop[-1].end <= page_end)
+		row = put_codes(row, stop, codes, shift, page_end, true, &addr, &out, &last);
+	else
+		row = put_codes(row, stop, codes, shift, page_end, false, &addr, &out, &last);
 	p->npage_rows = (uint32_t)(out - p->page_rows);
 	p->code = (uint16_t)(last >> 16);
 	p->end = addr + shift;

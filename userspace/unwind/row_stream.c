@@ -10,6 +10,8 @@
 #include "unwind/sframe_brief.h"
 #include "unwind/trampoline.h"
 
+#define AHEAD 6		/* functions whose bytes are asked for before they are needed */
+
 /* Fit to go on after: what is wrong was noted, the other table may be sound. */
 static int fatal(int err)
 {
@@ -327,7 +329,11 @@ static inline int next_in_brief(struct row_stream *s, enum row_source which, str
 	}
 	if (!s->eh)
 		s->eh = eh_brief_new(&s->file->eh);
-	return s->eh ? eh_brief_rows(s->eh, fn, ret) : -ENOMEM;
+	if (!s->eh)
+		return -ENOMEM;
+	if (src->fns->n - src->next > 2 * AHEAD)
+		eh_brief_fetch(s->eh, fn + AHEAD, fn + 2 * AHEAD);
+	return eh_brief_rows(s->eh, fn, ret);
 }
 
 /* Goes on to the function behind that one, in which there was nothing to note. */
@@ -342,7 +348,7 @@ static inline void took_in_brief(struct row_stream *s, enum row_source which)
 }
 
 /* All of the source's next function. */
-static int whole_function(struct row_stream *s, enum row_source which, struct fn_rows *ret)
+static inline __attribute__((always_inline)) int whole_function(struct row_stream *s, enum row_source which, struct fn_rows *ret)
 {
 	struct row_source_state *src = &s->src[which];
 	int more = next_in_brief(s, which, &s->brief);

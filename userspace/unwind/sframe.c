@@ -20,6 +20,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "base/vec.h"
 #include "unwind/sframe_internal.h"
 
 struct tally {			/* of one table, for its notes */
@@ -84,7 +85,8 @@ static int add_function(struct sframe *s, uint32_t table, uint32_t i, const stru
 	}
 	tally->unsorted += start < tally->last;
 	tally->last = start;
-	return fntab_push(&s->fns, start, end, (uint64_t)table << 32 | i);
+	s->fns.fns[s->fns.n++] = (struct fn){ .start = start, .end = end, .ref = (uint64_t)table << 32 | i };	/* add_table() made room */
+	return 0;
 }
 
 static void note_tally(const struct sframe_table *t, const struct tally *tally, struct diag *diag)
@@ -109,11 +111,15 @@ static int add_table(struct sframe *s, uint32_t table, const struct sframe_exec 
 {
 	struct sframe_table *t = &s->tables[table];
 	struct tally tally = { 0 };
+	int err;
 
 	if (!sframe_anchor_choose(s, t, x, diag))
 		return 0;
+	err = vec_reserve(&s->fns.fns, &s->fns.cap, s->fns.n + t->nfdes, sizeof(*s->fns.fns));
+	if (err)
+		return err;
 	for (uint32_t i = 0; i < t->nfdes; i++) {
-		int err = add_function(s, table, i, x, &tally, diag);
+		err = add_function(s, table, i, x, &tally, diag);
 
 		if (err)
 			return err;
