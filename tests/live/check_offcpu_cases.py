@@ -238,6 +238,20 @@ def check_options(name):
     h.check("offcpu-options", errors)
 
 
+def check_cpus(name):
+    """-C parts the blocks by the CPU that their thread came back to."""
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        raise h.Skip("one CPU")
+    groups = [str(cpus[0]), ",".join(str(c) for c in cpus[1:])]
+    paths = [h.tmpfile("cpus%d.json" % i) for i in range(3)]
+    look_together([(argv("held", usec=1000), dict(os.environ, WAITS_REPORT="/dev/null"))],
+                  [["--comm", W + "held", "-m", "500us", "-o", path] + options for path, options in zip(paths, [[]] + [["-C", g] for g in groups])])
+    both, first, rest = (read(path)[0] for path in paths)
+    ok = blocks_of(both) == blocks_of(first) + blocks_of(rest) and abs(us(both) - us(first) - us(rest)) < 50
+    h.check("offcpu-cpus", [] if ok else ["%d and %d us of %d" % (us(first), us(rest), us(both))])
+
+
 def blocks_of(stacks):
     return sum(s["samples"] for s in stacks)
 
@@ -378,4 +392,4 @@ def check_tasks(name):
 
 
 if __name__ == "__main__":
-    h.run_checks([check_cases, check_leaderless, check_outputs, check_edges, check_options, check_blocks, check_disk, check_users, check_cgroups, check_tasks])
+    h.run_checks([check_cases, check_leaderless, check_outputs, check_edges, check_options, check_cpus, check_blocks, check_disk, check_users, check_cgroups, check_tasks])
