@@ -353,7 +353,7 @@ TEST(arm64_vdso)
 	rowbuf_free(&rows);
 }
 
-TEST(arm64_plt)
+TEST(arm64_libc_trampolines)
 {
 	struct rowbuf rows = { 0 };
 	const struct elf_shdr *plt;
@@ -365,11 +365,13 @@ TEST(arm64_plt)
 	EXPECT_EQ(unwind_file_open_fd(&file, fd, NULL), 0);
 	plt = elf_image_section(&file.img, ".plt");
 	EXPECT_EQ(trampolines_find(&file.img, file.arch, &rows), 0);
-	EXPECT(plt && rows.n == 3);
-	if (plt && rows.n == 3) {
+	EXPECT(plt && rows.n == 4);
+	if (plt && rows.n == 4) {
 		EXPECT(is(&rows.rows[0], plt->addr, plt->addr + 4, LEAF));
 		EXPECT(is(&rows.rows[1], plt->addr + 4, plt->addr + 32, RULE(REG(31, 16)), RULE(AT_CFA(-8)), RULE(SAME)));
 		EXPECT(is(&rows.rows[2], plt->addr + 32, plt->addr + plt->size, LEAF));
+		/* From clone's system call on. */
+		EXPECT(is(&rows.rows[3], rows.rows[3].start, rows.rows[3].start + 20, LEAF) && rows.rows[3].flags == ROW_CHILD);
 	}
 	rowbuf_free(&rows);
 	unwind_file_close(&file);

@@ -32,7 +32,7 @@ FREQ = 99
 BATCH = 12
 BOOT_LIMIT = 600
 # Those that need no chroot or namespace set-up; every source of rows, every way of ending a stack.
-CASES = ("rec60 rec400 rec-static rec-spie frames alloca drap callback stdsort sig sig-alt threads rawclone dlmid plt-lazy plt-ibt "
+CASES = ("rec60 rec400 rec-static rec-spie frames alloca drap callback stdsort sig sig-alt threads rawclone born leaderless dlmid plt-lazy plt-ibt "
          "vdso readzero coro forker sf1-rec60 sf2-rec sf3-rec noeh-sf1 noeh-sf3 nl-eh nl-sf1 nl-sf2 nl-sf3").split()
 # Off-CPU: those of check_offcpu.py that need no disk and no children.
 BLOCKED = "bl-sleep10 bl-epoll bl-futex bl-pipe bl-convoy".split()

@@ -13,6 +13,7 @@
  *
  * AArch64:
  *
+ *	clone			svc #0; cmp x0, #0; b.eq; b.lt; ret: glibc's; its unwind tables are right for the caller's thread only
  *	__restore_rt		mov x8, #139; svc #0: musl's; the vDSO's is called __kernel_rt_sigreturn
  *	__clone's child		ldp x1, x0, [sp], #16; blr x1; mov x8, #93; svc #0: musl, a thread's first frame
  *
@@ -26,7 +27,7 @@
 
 enum known_code {
 	KNOWN_CLONE3, KNOWN_CLONE_RETURN, KNOWN_RESTORE_RT, KNOWN_START_CONTEXT, KNOWN_MUSL_THREAD, KNOWN_A64_RESTORE_RT,
-	KNOWN_A64_MUSL_THREAD,
+	KNOWN_A64_MUSL_THREAD, KNOWN_A64_CLONE_RETURN,
 	KNOWN_CODES
 };
 

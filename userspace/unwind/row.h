@@ -62,7 +62,7 @@ static inline uint64_t rule_packed(const struct rule *rule)
 enum row_source { ROW_SFRAME, ROW_EH_FRAME };
 
 #define ROW_SIGNAL 0x1	/* signal frame: the RA is an interrupted pc, not a return address */
-#define ROW_CHILD  0x4	/* innermost with 0 in the register for results: outermost, it is the new thread (trampoline.h) */
+#define ROW_CHILD  0x4	/* innermost, with 0 in the register for results: outermost, the new thread (trampoline.h) */
 #define ROW_PAC    0x2	/* AArch64: the RA (saved or in LR) carries a pointer authentication code */
 
 /*

@@ -70,6 +70,10 @@ static const struct row outermost_row = { .ra = { .kind = RULE_UNDEF }, .source 
 static const struct row a64_stub_row = {
 	.cfa = { .kind = RULE_REG, .reg = 31 }, .ra = { .kind = RULE_REG, .reg = 30 }, .fp = { .kind = RULE_SAME }, .source = ROW_EH_FRAME,
 };
+static const struct row a64_clone_row = {
+	.cfa = { .kind = RULE_REG, .reg = 31 }, .ra = { .kind = RULE_REG, .reg = 30 }, .fp = { .kind = RULE_SAME }, .source = ROW_EH_FRAME,
+	.flags = ROW_CHILD,
+};
 static const struct row a64_pushed_row = {
 	.cfa = { .kind = RULE_REG, .reg = 31, .off = 16 }, .ra = { .kind = RULE_CFA_MEM, .off = -8 }, .fp = { .kind = RULE_SAME }, .source = ROW_EH_FRAME,
 };
@@ -83,6 +87,7 @@ static const struct trampoline {
 	{ ROW_ARCH_X86_64, KNOWN_RESTORE_RT, &restorer_row },
 	{ ROW_ARCH_X86_64, KNOWN_START_CONTEXT, &outermost_row },
 	{ ROW_ARCH_X86_64, KNOWN_MUSL_THREAD, &outermost_row },
+	{ ROW_ARCH_AARCH64, KNOWN_A64_CLONE_RETURN, &a64_clone_row },
 	{ ROW_ARCH_AARCH64, KNOWN_A64_RESTORE_RT, &a64_restorer_row },
 	{ ROW_ARCH_AARCH64, KNOWN_A64_MUSL_THREAD, &outermost_row },
 };
@@ -166,7 +171,7 @@ static int search_text(const struct elf_image *img, enum row_arch arch, struct r
 	int err = 0;
 
 	for (size_t i = 0; i < n && !err; i++)
-		for (uint64_t from = 0; segs[i].vaddr && segs[i].filesz <= TEXT_MAX && from < segs[i].filesz && !err; from += WINDOW)
+		for (uint64_t from = 0; segs[i].filesz <= TEXT_MAX && from < segs[i].filesz && !err; from += WINDOW)
 			err = search_window(img, &segs[i], arch, from, out);
 	return err;
 }
