@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A keyed 128-bit digest, for data of megabytes in a fraction of the time that reading them takes: four lanes of folded 64-bit
- * multiplications. No cryptographic hash: who does not know the key and sees no digest cannot aim at one, more is not promised.
+ * A keyed 128-bit digest, for data of megabytes in a fraction of the time that reading them takes: four lanes of folded
+ * multiplications, each of two words at once. No cryptographic hash: who does not know the key and sees no digest cannot aim at one, more is not promised.
  */
 #ifndef SFBPF_BASE_DIGEST_H
 #define SFBPF_BASE_DIGEST_H
@@ -9,6 +9,7 @@
 #include "base/hash.h"
 
 #define DIGEST_LANES 4
+#define DIGEST_WORDS (2 * DIGEST_LANES)
 
 struct digest_key {
 	uint64_t words[DIGEST_LANES];
@@ -32,16 +33,16 @@ static inline void digest_init(struct digest *d, const struct digest_key *key)
 
 static inline void digest_mix(uint64_t *lane, const uint64_t *word, const struct digest_key *key)
 {
-	lane[0] = hash_mix(lane[0] ^ word[0], key->words[0]);
-	lane[1] = hash_mix(lane[1] ^ word[1], key->words[1]);
-	lane[2] = hash_mix(lane[2] ^ word[2], key->words[2]);
-	lane[3] = hash_mix(lane[3] ^ word[3], key->words[3]);
+	lane[0] = hash_mix(lane[0] ^ word[0], key->words[0] ^ word[1]);
+	lane[1] = hash_mix(lane[1] ^ word[2], key->words[1] ^ word[3]);
+	lane[2] = hash_mix(lane[2] ^ word[4], key->words[2] ^ word[5]);
+	lane[3] = hash_mix(lane[3] ^ word[6], key->words[3] ^ word[7]);
 }
 
 /* Each piece counts with its length: (ab, c) is not (a, bc). */
 static inline void digest_add(struct digest *d, const void *data, size_t len)
 {
-	uint64_t word[DIGEST_LANES], lane[DIGEST_LANES];
+	uint64_t word[DIGEST_WORDS], lane[DIGEST_LANES];
 	const uint8_t *p = data;
 
 	memcpy(lane, d->lane, sizeof(lane));
