@@ -302,9 +302,11 @@ def check_disk(name):
         p = subprocess.run(["losetup", "-f", "--show", "--direct-io=on", image], capture_output=True, text=True)
         if p.returncode:
             raise h.Skip("no loop device: " + p.stderr.strip())
-        for take in ("back", "leave"):
-            h.check("offcpu-disk-" + take, disk_errors(take, p.stdout.strip()))
-        subprocess.run(["losetup", "-d", p.stdout.strip()], check=True)
+        try:
+            for take in ("back", "leave"):
+                h.check("offcpu-disk-" + take, disk_errors(take, p.stdout.strip()))
+        finally:
+            subprocess.run(["losetup", "-d", p.stdout.strip()], check=True)
     finally:
         os.unlink(image)
 
