@@ -76,6 +76,25 @@ static inline uint64_t bytes_peek64le(const struct bytes *b)
 	return tail;
 }
 
+/* The bytes_left() bytes at the position, for libraries. */
+static inline const uint8_t *bytes_here(const struct bytes *b)
+{
+	return b->base + b->pos;
+}
+
+/* Whether there are these n bytes at off. */
+static inline bool bytes_are(const struct bytes *b, uint64_t off, const void *want, size_t n)
+{
+	return off <= b->len && n <= b->len - off && !memcmp(b->base + off, want, n);
+}
+
+/* Those at off will be read soon. */
+static inline void bytes_fetch(const struct bytes *b, uint64_t off)
+{
+	if (off < b->len)
+		__builtin_prefetch(b->base + off);
+}
+
 #define BYTES_PADDING 16
 
 /*

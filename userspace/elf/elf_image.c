@@ -342,7 +342,7 @@ static int decompress(struct elf_blob *blob)
 	out = malloc(size ? size : 1);
 	if (!out)
 		return -ENOMEM;
-	if (!unpack(type, b.base + b.pos, bytes_left(&b), out, size)) {
+	if (!unpack(type, bytes_here(&b), bytes_left(&b), out, size)) {
 		free(out);
 		return -ENOEXEC;
 	}

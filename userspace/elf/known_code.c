@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "elf/known_code.h"
 
-#include <string.h>
-
 static const struct pattern {
 	uint8_t bytes[16], len;
 	uint8_t rare;		/* index of the byte that other code has least */
@@ -35,7 +33,7 @@ bool known_code_next(struct bytes *text, enum known_code which, uint64_t *ret_st
 	while (bytes_find_rare(text, p->bytes, p->len, p->rare)) {
 		at = text->pos;
 		bytes_skip(text, p->len);
-		if (at < p->before || memcmp(text->base + at - p->before, leads[which].bytes, leads[which].len))
+		if (at < p->before || !bytes_are(text, at - p->before, leads[which].bytes, leads[which].len))
 			continue;
 		*ret_start = at - p->before;
 		return true;

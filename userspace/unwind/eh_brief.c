@@ -360,7 +360,7 @@ static inline int words_of(struct eh_brief *m, const struct eh_fde *fde, struct 
 void eh_brief_fetch(const struct eh_brief *m, const struct fn *soon, const struct fn *later)
 {
 	__builtin_prefetch(&m->e->fdes[later->ref]);
-	__builtin_prefetch(m->e->sec.base + m->e->fdes[soon->ref].insns);
+	bytes_fetch(&m->e->sec, m->e->fdes[soon->ref].insns);
 }
 
 int eh_brief_rows(struct eh_brief *m, const struct fn *fn, struct brief *out)

@@ -118,7 +118,7 @@ static int by_zdebug(const struct elf_image *img, struct elf_blob *ret, struct d
 		return -ENOMEM;
 	}
 	got = size;
-	if (uncompress(out, &got, b->base + b->pos, bytes_left(b)) == Z_OK && got == size) {
+	if (uncompress(out, &got, bytes_here(b), bytes_left(b)) == Z_OK && got == size) {
 		elf_blob_free(&blob);
 		*ret = (struct elf_blob){ .view = bytes_of(out, size, img->be), .owned = out };
 		return 0;
