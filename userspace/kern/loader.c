@@ -31,9 +31,10 @@
  */
 enum { FAST, SLOW, LANES, OPENING = LANES };	/* before that it is opened (kern/opener.h) */
 #define LARGE_BYTES (2u << 20)
+#define LIKELY_MAX (4u << 20)	/* of their tables */
 static const struct table_parser_opts lane_opts[LANES] = {
-	[FAST] = { .limits = { 96u << 20, 32u << 20 }, .cpu_ns = 250 * NUM_MS, .wall_ns = 2 * NUM_S },
-	[SLOW] = { .limits = { 512u << 20, 256u << 20 }, .cpu_ns = 5 * NUM_S, .wall_ns = 30 * NUM_S },
+	[FAST] = { .limits = { 96u << 20, 32u << 20, false }, .cpu_ns = 250 * NUM_MS, .wall_ns = 2 * NUM_S },
+	[SLOW] = { .limits = { 512u << 20, 256u << 20, true }, .cpu_ns = 5 * NUM_S, .wall_ns = 30 * NUM_S },
 };
 #define WATCH_MS 50		/* how often a busy child's clock is looked at */
 #define CHILD_IDLE_NS (3 * NUM_S)	/* then it may go: another one is there in a millisecond */
