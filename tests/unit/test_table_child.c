@@ -545,7 +545,7 @@ TEST(child_stays_in_its_memory)
 		EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_ANSWERED);
 		EXPECT(a.message == TABLE_DONE && a.err == -ENOMEM);
 		table_parser_end(&parser, 0);
-		parser.opts.limits = (struct table_limits){ 256 << 20, 100 };
+		parser.opts.limits = (struct table_limits){ .memory = 256 << 20, .entry = 100 };
 		EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_ANSWERED);
 		EXPECT(a.message == TABLE_DONE && a.err == -EIO);	/* the entry does not fit */
 		end();

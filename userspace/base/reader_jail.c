@@ -3,6 +3,7 @@
 
 #include <malloc.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -28,18 +29,32 @@ void reader_keep_memory(uint64_t keep)
 	mallopt(M_TRIM_THRESHOLD, (int)keep);
 }
 
+/* Of the heap that follows: it stays when it is free, and costs nothing before it is used. */
+static void want_huge_pages(uint64_t bytes)
+{
+	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	void *mem = malloc(bytes);
+	uintptr_t from = ((uintptr_t)mem + page - 1) & -page, to = ((uintptr_t)mem + bytes) & -page;
+
+	if (mem)
+		madvise((void *)from, to - from, MADV_HUGEPAGE);
+	free(mem);
+}
+
 /* The first large qsort asks how much memory the machine has. */
-static void prepare_libc(uint64_t keep)
+static void prepare_libc(uint64_t keep, bool huge)
 {
 	uint8_t some[4096] = { 0 };
 
 	qsort(some, sizeof(some), 1, by_byte);
 	reader_keep_memory(keep);
+	if (huge)
+		want_huge_pages(keep - keep / 16);	/* below what malloc would map by itself, or give back */
 }
 
 void reader_jail_enter(const struct reader_limits *limits)
 {
-	prepare_libc(limits->keep);
+	prepare_libc(limits->keep, limits->huge);
 #ifndef __SANITIZE_ADDRESS__
 	jail_limit(&(struct jail_limits){ .space_bytes = limits->memory, .file_bytes = limits->output, .files = MAX_FILES });
 	/* A kernel without filters: the rest must do (doctor says so). */

@@ -3,12 +3,14 @@
 #ifndef SFBPF_BASE_READER_JAIL_H
 #define SFBPF_BASE_READER_JAIL_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct reader_limits {		/* bytes */
 	uint64_t memory;	/* beyond what there is now */
 	uint64_t output;	/* of the memfd */
 	uint64_t keep;		/* of memory from file to file, as fresh pages are what small ones cost */
+	bool huge;		/* these come as huge pages, where there are any: it is for files that take megabytes */
 };
 
 /* malloc does not give back so many bytes, which the next file needs. */

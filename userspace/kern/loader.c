@@ -32,8 +32,8 @@
 enum { FAST, SLOW, LANES, OPENING = LANES };	/* before that it is opened (kern/opener.h) */
 #define LARGE_BYTES (2u << 20)
 static const struct table_parser_opts lane_opts[LANES] = {
-	[FAST] = { .limits = { 96u << 20, 32u << 20 }, .cpu_ns = 250 * NUM_MS, .wall_ns = 2 * NUM_S },
-	[SLOW] = { .limits = { 512u << 20, 256u << 20 }, .cpu_ns = 5 * NUM_S, .wall_ns = 30 * NUM_S },
+	[FAST] = { .limits = { 96u << 20, 32u << 20, false }, .cpu_ns = 250 * NUM_MS, .wall_ns = 2 * NUM_S },
+	[SLOW] = { .limits = { 512u << 20, 256u << 20, true }, .cpu_ns = 5 * NUM_S, .wall_ns = 30 * NUM_S },
 };
 #define WATCH_MS 50		/* how often a busy child's clock is looked at */
 #define CHILD_IDLE_NS (3 * NUM_S)	/* then it may go: another one is there in a millisecond */
@@ -584,14 +584,13 @@ static bool step(struct loader *l)
 	return worked;
 }
 
-/* Until a child or another thread has something to say, `ms` at most. */
-static void wait_for_work(struct loader *l, int ms)
+/* Until a child or another thread has something to say, `ms` at most. Whether it had. */
+static bool wait_for_work(struct loader *l, int ms)
 {
 	struct pollfd p[1 + LANES + OPENERS] = { { .fd = l->wake, .events = POLLIN } };
 	uint64_t n;
 
 	ms = openers_poll(&l->openers, p + 1 + LANES, ms);
-
 	for (int i = 0; i < LANES; i++) {
 		const struct table_parser *parser = &l->lanes[i].parser;
 
@@ -601,8 +600,10 @@ static void wait_for_work(struct loader *l, int ms)
 		else if (parser->child.pid && ms > (int)(CHILD_IDLE_NS / NUM_MS))
 			ms = (int)(CHILD_IDLE_NS / NUM_MS);
 	}
-	if (poll(p, 1 + LANES + OPENERS, ms) > 0 && p[0].revents && read(l->wake, &n, sizeof(n)) < 0)
+	ms = poll(p, 1 + LANES + OPENERS, ms);
+	if (ms > 0 && p[0].revents && read(l->wake, &n, sizeof(n)) < 0)
 		n = 0;	/* somebody else's, or none: it is looked at in any case */
+	return ms > 0;
 }
 
 static bool all_done(struct loader *l)
@@ -632,7 +633,10 @@ static void *loader_main(void *arg)
 
 			for (int i = 0; i < LANES; i++)
 				table_parser_end(&l->lanes[i].parser, clock_ns(CLOCK_MONOTONIC) - CHILD_IDLE_NS);
-			wait_for_work(l, ms);
+			if (l->lanes[SLOW].parser.busy && !l->lanes[FAST].parser.busy && !openers_busy(&l->openers))
+				tables_stock(l->tables, l->lanes[SLOW].job.need.size / 15);	/* compilers and their libraries: 1/15 to 1/30 */
+			if (!wait_for_work(l, ms) && done)
+				tables_stock(l->tables, UINT64_MAX);	/* nothing came for a while: probably nobody waits meanwhile */
 		}
 		pthread_mutex_lock(&l->lock);
 		stop = l->stop;
@@ -698,6 +702,7 @@ void loader_settle(struct loader *l)
 		while (step(l))
 			;
 	while (!all_done(l) && (wait_for_work(l, WATCH_MS), true));
+	tables_stock(l->tables, UINT64_MAX);
 }
 
 void loader_load_vdso(struct loader *l, uint32_t module, const struct sf_file_key *key)

@@ -179,7 +179,7 @@ void table_child_main(int sock, int mem)
 
 	if (fork_receive(sock, &limits, sizeof(limits), NULL, 0, 0))
 		_exit(0);
-	reader_jail_enter(&(struct reader_limits){ .memory = limits.memory, .output = limits.entry, .keep = KEEP_BYTES });
+	reader_jail_enter(&(struct reader_limits){ .memory = limits.memory, .output = limits.entry, .keep = KEEP_BYTES, .huge = limits.large });
 	c.rest_wall = clock_ns(CLOCK_MONOTONIC);
 	for (;;) {
 		job = (struct job){ .c = &c };

@@ -17,6 +17,7 @@ enum table_message { TABLE_FILE = 1, TABLE_CONVERT, TABLE_SKIP, TABLE_LARGE, TAB
 struct table_limits {		/* bytes */
 	uint64_t memory;	/* beyond what the child starts with */
 	uint64_t entry;
+	uint64_t large;		/* bool: it is for large files */
 };
 
 struct table_ask {
