@@ -93,7 +93,11 @@ struct sf_scratch {
 	u32 scan_kept, scan_third;	/* words that count; where the third frame's RA is, in words from sp */
 	u32 scan_last, scan_last_at;	/* the last of them: its lower half, where it is */
 	u32 again_kernel, again_user;	/* what is known of the stack: index into off_kernels; into the thread's places */
-	u32 hash_at, zero2;
+	u32 hash_at, off_state;	/* enum sf_off_state of the block */
+	u64 again_fp;		/* the innermost frame pointer, which belongs to again_key */
+	u64 again_hash;		/* of the user part that is known again */
+	u64 again_kind;		/* what else the block has in common with others; 0: it cannot be added up */
+	u64 off_key;		/* of the count that it went to; 0: none that more may go to */
 	u64 off_wakers[SF_OFF_CHAIN];	/* and of the stacks of who ended its block */
 	u64 off_acc;		/* blocked time of the thread that no sample stands for yet */
 	u64 off_next;		/* struct task_struct that sched_switch was last seen to switch to */

@@ -11,6 +11,8 @@
 #ifndef SFBPF_OFF_AGAIN_BPF_H
 #define SFBPF_OFF_AGAIN_BPF_H
 
+#include "off_clock.bpf.h"
+#include "off_sum.bpf.h"
 #include "unwind.bpf.h"
 
 #define AGAIN_PLACES 8		/* of a thread; a power of two */
@@ -21,6 +23,9 @@
 #define AGAIN_LONGEST 4096
 #define AGAIN_NONE ~0u
 
+#define AGAIN_KNOWN 1		/* see again_user */
+#define AGAIN_ADDED 2
+
 struct sf_again_place {
 	u64 words;		/* hash of the words */
 	u64 hash;		/* of the user part */
@@ -28,6 +33,7 @@ struct sf_again_place {
 	u16 n;			/* words */
 	u16 end;		/* bytes from sp to behind the last one */
 	u8 fp_used, runs;
+	struct off_sum sum;
 	u8 run[AGAIN_RUNS][2];	/* pieces that words are in: the first one, and the one behind the last */
 	u16 at[AGAIN_USER];	/* which words, from sp */
 };
@@ -36,7 +42,7 @@ struct sf_again {
 	u64 key[AGAIN_PLACES];	/* again_key(); 0: nothing is known. Side by side: one cache line */
 	struct sf_again_place place[AGAIN_PLACES];
 	u32 next;		/* the place to be used for another stack */
-	u32 zero;
+	u32 over;		/* the thread exits */
 };
 
 /* Made by a thread at its first block that counts: those that sleep cost nothing. */
@@ -94,7 +100,38 @@ static __always_inline bool again_read(struct sf_again_stack *copy, const struct
 	return true;
 }
 
-/* Whether the current thread's user part is what it was; then it is in s->user_hash. s->regs and s->again_key are set. */
+/* The registers of the current task, and again_key. */
+static __always_inline bool again_regs(struct sf_scratch *s)
+{
+	s->mm = KLOAD(bpf_get_current_task(), struct task_struct, mm);
+	s->again_key = 0;
+	if (regs_of_task(&s->regs, bpf_get_current_task_btf()) != SF_STEP_GO)
+		return false;
+	regs_of_mm(&s->regs, s->mm);
+	s->again_fp = s->regs.fp;
+	s->again_key = again_key(s);
+	return s->again_key != 0;
+}
+
+/* What a block of the current task's has in common with others that end at the same stack, beside its user part. 0: it is counted by itself. */
+static __always_inline u64 again_kind(const struct sf_scratch *s)
+{
+	u64 task = bpf_get_current_task(), h = s->kernel_hash;
+
+	if (!cfg_off_sums || s->off_waiting || off_finish)
+		return 0;
+	FOLD(h, kload(KADDR(task, struct task_struct, comm)), FOLD_MUL1);
+	FOLD(h, kload(KADDR(task, struct task_struct, comm) + 8), FOLD_MUL2);
+	FOLD(h, (u64)*(volatile u32 *)&off_generation << 8 | s->off_state, FOLD_MUL1);
+	if (cfg_want_cgroup)
+		FOLD(h, bpf_get_current_cgroup_id(), FOLD_MUL2);
+	return h > OFF_SUM_BUSY ? h : OFF_SUM_BUSY + 1;
+}
+
+/*
+ * Whether the current thread's user part is what it was: AGAIN_KNOWN, its hash is again_hash. AGAIN_ADDED: so is all else, and
+ * the block, which is over, is added up.
+ */
 __noinline int again_user(u32 slot)
 {
 	struct sf_again *m = bpf_task_storage_get(&off_again, bpf_get_current_task_btf(), NULL, 0);
@@ -107,7 +144,8 @@ __noinline int again_user(u32 slot)
 	if (!s || !copy || !cfg_note_words)
 		return 0;
 	s->again_user = AGAIN_NONE;
-	if (!m || !s->again_key)
+	s->again_kind = 0;
+	if (!again_regs(s) || !m)
 		return 0;
 	for (i = 0; i < AGAIN_PLACES; i++)
 		if (m->key[i] == s->again_key)
@@ -126,8 +164,9 @@ __noinline int again_user(u32 slot)
 	}
 	if (h != p->words)
 		return 0;
-	s->user_hash = p->hash;
-	return 1;
+	s->again_hash = p->hash;
+	s->again_kind = again_kind(s);
+	return off_sum_add(&p->sum, s->again_kind, s->off_blocked, s->off_stands_for) ? AGAIN_ADDED : AGAIN_KNOWN;
 }
 
 /* Which pieces to read. false: too many. */
@@ -159,8 +198,33 @@ static __always_inline bool again_find_runs(struct sf_again_place *p, u64 pieces
 
 _Static_assert(AGAIN_SPAN == 64 * AGAIN_PIECE, "pieces fit a mask");
 
-/* After again_user and unwinding from fp. */
-static __always_inline void again_keep_user(struct sf_scratch *s, struct sf_again *m, u64 fp)
+/* The block went to the count s->off_key: those that are like it are added up. */
+__noinline int again_begin_sum(u32 slot)
+{
+	struct sf_again *m = bpf_task_storage_get(&off_again, bpf_get_current_task_btf(), NULL, 0);
+	struct sf_scratch *s = scratch_of(slot);
+
+	if (m && s && !m->over && s->again_user < AGAIN_PLACES)
+		off_sum_begin(&m->place[s->again_user & (AGAIN_PLACES - 1)].sum, s->again_kind, s->off_key);
+	return 0;
+}
+
+static __always_inline void again_hand_in(struct sf_again *m)
+{
+	for (u32 i = 0; i < AGAIN_PLACES; i++)
+		off_sum_hand_in(&m->place[i].sum);
+}
+
+/* Whether place i of the current thread can be used for another stack. */
+__noinline int again_empty(u32 i)
+{
+	struct sf_again *m = bpf_task_storage_get(&off_again, bpf_get_current_task_btf(), NULL, 0);
+
+	return m && !m->over && off_sum_hand_in(&m->place[i & (AGAIN_PLACES - 1)].sum);
+}
+
+/* After again_user and unwinding. */
+static __always_inline void again_keep_user(struct sf_scratch *s, struct sf_again *m)
 {
 	u32 n = s->log_n, i = s->again_user;
 	struct sf_again_place *p;
@@ -175,7 +239,9 @@ static __always_inline void again_keep_user(struct sf_scratch *s, struct sf_agai
 		i = m->next++;
 	i &= AGAIN_PLACES - 1;
 	p = &m->place[i];
-	p->fp = fp;
+	if (!again_empty(i))
+		return;
+	p->fp = s->again_fp;
 	p->fp_used = s->log_fp_first;
 	p->words = s->log_hash;
 	p->hash = s->user_hash;
