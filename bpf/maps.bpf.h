@@ -72,19 +72,9 @@ struct sf_scratch {
 	u32 pid;
 	u32 reads, hits;	/* window reads and cache hits of this sample */
 	u32 vma_put;		/* vma_find: the slot for a new mapping; SF_SLOTS: the next one in turn */
-	struct sf_space spaces[SF_SPACES];
-	struct sf_vma_seen seen[SF_SLOTS];
-	struct sf_vma vmas[SF_SLOTS] SF_LINE;	/* SF_VMAS for each space */
-	struct sf_sample sample SF_LINE;
-	u64 frames[SF_MAX_USER + SF_MAX_KERNEL];	/* directly behind sample: one record */
-	u64 pad[SF_HASH_BLOCK];	/* frames are hashed by whole blocks */
-	u8 window[SF_WINDOW + 8] SF_LINE;
-	struct sf_rule rule;	/* an indexed row's; too large for the BPF stack, below off-CPU programs' */
-	u64 log_base, log_end, log_far, log_hash;	/* see note_word */
-	u64 log_fp;		/* where the frame pointer was read: LOG_FP_* or an address */
-	u32 log_n, log_fp_first;
+	/* Off-CPU: what each block needs, in the same page. */
+	u32 off_lazy SF_LINE;	/* OFF_LAZY_* */
 	u32 zero3;
-	u32 off_lazy;		/* OFF_LAZY_* */
 	u64 off_hash;		/* off-CPU: of the stack */
 	u64 user_hash, kernel_hash;	/* of its parts */
 	u64 again_key;		/* what the user part depends on, beside memory; 0: not known */
@@ -105,6 +95,20 @@ struct sf_scratch {
 	u64 off_blocked, off_waiting, off_stands_for;	/* what counts of it: struct off_block */
 	u32 n_beside, zero;	/* kernel frames at frames[SF_MAX_USER] */
 	u64 off_times;		/* how many blocks it stands for */
+	struct sf_space spaces[SF_SPACES] SF_LINE;
+	struct sf_vma_seen seen[SF_SLOTS];
+	struct sf_vma vmas[SF_SLOTS] SF_LINE;	/* SF_VMAS for each space */
+	struct sf_sample sample SF_LINE;
+	u64 frames[SF_MAX_USER + SF_MAX_KERNEL];	/* directly behind sample: one record */
+	u64 pad[SF_HASH_BLOCK];	/* frames are hashed by whole blocks */
+	u8 window[SF_WINDOW + 8] SF_LINE;
+	struct sf_rule rule;	/* an indexed row's; too large for the BPF stack, below off-CPU programs' */
+	u64 log_base, log_end, log_far, log_hash;	/* see note_word */
+	u64 log_fp;		/* where the frame pointer was read: LOG_FP_* or an address */
+	u32 log_n, log_fp_first;
+	u64 again_lines[4];	/* bits: lines of the user stack with words that it depends on */
+	u32 again_runs, again_first, again_end, zero2;	/* see again_add_line */
+	u8 again_run[16][2];
 	u16 log[SF_LOG];
 	u64 node[32];		/* kernels without bpf_rdonly_cast: copy of a maple tree node */
 	struct sf_off_count off_fresh;	/* a new count, which is too large for the BPF stack */

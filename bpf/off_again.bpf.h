@@ -18,9 +18,11 @@
 #define AGAIN_PLACES 8		/* of a thread; a power of two */
 #define AGAIN_USER 80		/* words */
 #define AGAIN_SPAN 16384	/* bytes of stack; a power of two */
-#define AGAIN_PIECE 256		/* bytes; reading one costs about as much as a call that reads */
-#define AGAIN_RUNS 16		/* a power of two. Pieces side by side, at most AGAIN_LONGEST bytes of them */
+#define AGAIN_LINE 64		/* bytes: what a miss of the caches costs */
+#define AGAIN_LINES (AGAIN_SPAN / AGAIN_LINE)
+#define AGAIN_RUNS 16		/* a power of two. Lines that are read by one call, at most AGAIN_LONGEST bytes of them */
 #define AGAIN_LONGEST 4096
+#define AGAIN_GAP 6		/* so many lines without a word are read along: about what another call costs */
 #define AGAIN_NONE ~0u
 
 #define AGAIN_KNOWN 1		/* see again_user */
@@ -31,11 +33,10 @@ struct sf_again_place {
 	u64 hash;		/* of the user part */
 	u64 fp;			/* the innermost frame's */
 	u16 n;			/* words */
-	u16 end;		/* bytes from sp to behind the last one */
 	u8 fp_used, runs;
 	struct off_sum sum;
-	u8 run[AGAIN_RUNS][2];	/* pieces that words are in: the first one, and the one behind the last */
-	u16 at[AGAIN_USER];	/* which words, from sp */
+	u8 run[AGAIN_RUNS][2];	/* lines that words are in: the first one, from sp's own, and how many */
+	u16 at[AGAIN_USER];	/* which words, from there */
 };
 
 struct sf_again {
@@ -53,7 +54,7 @@ struct {
 	__type(value, struct sf_again);
 } off_again SEC(".maps");
 
-/* Pieces of a user stack, by CPU: where they are, from sp. Sized by user space. (The verifier takes a piece for as long as any.) */
+/* Lines of a user stack, by CPU: where they are, from sp's. Sized by user space. (The verifier takes a run for as long as any.) */
 struct sf_again_stack {
 	u64 word[(AGAIN_SPAN + AGAIN_LONGEST) / 8];
 };
@@ -82,19 +83,24 @@ static __always_inline u64 again_key(const struct sf_scratch *s)
 	return h;
 }
 
-/* The pieces that the place's words are in. */
+/* Words between sp and the beginning of its line. */
+static __always_inline u32 again_shift(u64 sp)
+{
+	return sp / 8 & (AGAIN_LINE / 8 - 1);
+}
+
+/* The lines that the place's words are in. */
 static __always_inline bool again_read(struct sf_again_stack *copy, const struct sf_again_place *p, u64 sp)
 {
-	for (u32 i = 0; i < AGAIN_RUNS && i < p->runs; i++) {
-		u32 from = p->run[i][0] * AGAIN_PIECE, to = p->run[i][1] * AGAIN_PIECE, len;
+	u64 base = sp - 8 * again_shift(sp);
 
-		if (to > p->end)
-			to = p->end;
-		len = to - from;
+	for (u32 i = 0; i < AGAIN_RUNS && i < p->runs; i++) {
+		u32 from = p->run[i][0] * AGAIN_LINE, len = p->run[i][1] * AGAIN_LINE;
+
 		asm volatile("" : "+r"(from), "+r"(len));	/* see vma_at */
 		if (from >= AGAIN_SPAN || len > AGAIN_LONGEST)
 			return false;
-		if (copy_user((char *)copy + from, len, sp + from))
+		if (copy_user((char *)copy + from, len, base + from))
 			return false;
 	}
 	return true;
@@ -169,34 +175,33 @@ __noinline int again_user(u32 slot)
 	return off_sum_add(&p->sum, s->again_kind, s->off_blocked, s->off_stands_for) ? AGAIN_ADDED : AGAIN_KNOWN;
 }
 
-/* Which pieces to read. false: too many. */
-static __always_inline bool again_find_runs(struct sf_again_place *p, u64 pieces)
+/* One of the lines of again_lines: into the last run, or a new one. 1: there are too many. */
+static int again_add_line(u32 i, void *ctx)
 {
-	p->runs = 0;
-	for (u32 b = 0; b < 64 && pieces >> b; b++) {
-		u32 n = *(volatile u8 *)&p->runs, before;	/* unknown to the verifier */
-		u8 *run;
+	struct sf_scratch *s = scratch_of(*(u32 *)ctx);
+	u32 n, first;
 
-		if (!(pieces >> b & 1))
-			continue;
-		before = n - 1;
-		asm volatile("" : "+r"(n), "+r"(before));	/* see vma_at */
-		run = p->run[before & (AGAIN_RUNS - 1)];
-		if (n && run[1] == b && b - run[0] < AGAIN_LONGEST / AGAIN_PIECE) {
-			run[1] = b + 1;
-			continue;
-		}
+	if (!s)
+		return 1;
+	if (!(s->again_lines[i / 64 & 3] >> (i & 63) & 1))
+		return 0;
+	n = s->again_runs;
+	first = s->again_first;
+	if (n && i - s->again_end <= AGAIN_GAP && i - first < AGAIN_LONGEST / AGAIN_LINE) {
+		s->again_run[(n - 1) & (AGAIN_RUNS - 1)][1] = i + 1 - first;
+	} else {
+		s->again_runs = n + 1;
 		if (n >= AGAIN_RUNS)
-			return false;
-		run = p->run[n & (AGAIN_RUNS - 1)];
-		run[0] = b;
-		run[1] = b + 1;
-		p->runs = n + 1;
+			return 1;
+		s->again_first = i;
+		s->again_run[n & (AGAIN_RUNS - 1)][0] = i;
+		s->again_run[n & (AGAIN_RUNS - 1)][1] = 1;
 	}
-	return true;
+	s->again_end = i + 1;
+	return 0;
 }
 
-_Static_assert(AGAIN_SPAN == 64 * AGAIN_PIECE, "pieces fit a mask");
+_Static_assert(AGAIN_LINES == 64 * 4, "lines fit again_lines, and a byte");
 
 /* The block went to the count s->off_key: those that are like it are added up. */
 __noinline int again_begin_sum(u32 slot)
@@ -224,11 +229,11 @@ __noinline int again_empty(u32 i)
 }
 
 /* After again_user and unwinding. */
-static __always_inline void again_keep_user(struct sf_scratch *s, struct sf_again *m)
+static __always_inline void again_keep_user(struct sf_scratch *s, u32 slot, struct sf_again *m)
 {
 	u32 n = s->log_n, i = s->again_user;
 	struct sf_again_place *p;
-	u64 pieces = 0;
+	u32 shift = again_shift(s->log_base), far = 0;
 
 	if (i < AGAIN_PLACES)
 		m->key[i & (AGAIN_PLACES - 1)] = 0;
@@ -246,15 +251,23 @@ static __always_inline void again_keep_user(struct sf_scratch *s, struct sf_agai
 	p->words = s->log_hash;
 	p->hash = s->user_hash;
 	p->n = n;
-	p->end = s->log_end;
+	__builtin_memset(s->again_lines, 0, sizeof(s->again_lines));
 	for (u32 k = 0; k < AGAIN_USER; k++) {
 		if (k >= n)
 			break;
-		p->at[k] = s->log[k];
-		pieces |= 1ull << (s->log[k] / (AGAIN_PIECE / 8) & 63);
+		p->at[k] = s->log[k] + shift;
+		far |= p->at[k];
+		s->again_lines[p->at[k] / (8 * 64) & 3] |= 1ull << (p->at[k] / 8 & 63);
 	}
-	if (again_find_runs(p, pieces))
-		m->key[i] = s->again_key;
+	if (far >= AGAIN_SPAN / 8)
+		return;
+	s->again_runs = 0;
+	bpf_loop(AGAIN_LINES, again_add_line, &slot, 0);
+	if (s->again_runs > AGAIN_RUNS)
+		return;
+	p->runs = s->again_runs;
+	__builtin_memcpy(p->run, s->again_run, sizeof(p->run));
+	m->key[i] = s->again_key;
 }
 
 #endif

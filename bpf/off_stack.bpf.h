@@ -197,7 +197,7 @@ __noinline int off_take_user(u32 slot, u32 keep)
 	if (cfg_note_words && keep && s->again_key) {
 		m = bpf_task_storage_get(&off_again, bpf_get_current_task_btf(), NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 		if (m)
-			again_keep_user(s, m);
+			again_keep_user(s, slot, m);
 	}
 	return 0;
 }
