@@ -72,7 +72,30 @@ struct sf_scratch {
 	u32 pid;
 	u32 reads, hits;	/* window reads and cache hits of this sample */
 	u32 vma_put;		/* vma_find: the slot for a new mapping; SF_SLOTS: the next one in turn */
-	struct sf_space spaces[SF_SPACES];
+	/* Off-CPU: what each block needs, in the same page. */
+	u32 off_lazy SF_LINE;	/* OFF_LAZY_* */
+	u32 zero3;
+	u64 off_hash;		/* off-CPU: of the stack */
+	u64 user_hash, kernel_hash;	/* of its parts */
+	u64 again_key;		/* what the user part depends on, beside memory; 0: not known */
+	u64 scan_stack;		/* the kernel stack that is looked through */
+	u32 scan_n, scan_at;	/* how many frames it has, and how many of their RAs were found */
+	u32 scan_kept, scan_third;	/* words that count; where the third frame's RA is, in words from sp */
+	u32 scan_last, scan_last_at;	/* the last of them: its lower half, where it is */
+	u32 again_kernel, again_user;	/* what is known of the stack: index into off_kernels; into the thread's places */
+	u32 hash_at, off_state;	/* enum sf_off_state of the block */
+	u64 again_fp;		/* the innermost frame pointer, which belongs to again_key */
+	u64 again_hash;		/* of the user part that is known again */
+	u64 again_kind;		/* what else the block has in common with others; 0: it cannot be added up */
+	u64 off_key;		/* of the count that it went to; 0: none that more may go to */
+	u64 off_wakers[SF_OFF_CHAIN];	/* and of the stacks of who ended its block */
+	u64 off_acc;		/* blocked time of the thread that no sample stands for yet */
+	u64 off_next;		/* struct task_struct that sched_switch was last seen to switch to */
+	u64 off_task;		/* struct task_struct that is being switched to, and whose block counts; 0: none */
+	u64 off_blocked, off_waiting, off_stands_for;	/* what counts of it: struct off_block */
+	u32 n_beside, zero;	/* kernel frames at frames[SF_MAX_USER] */
+	u64 off_times;		/* how many blocks it stands for */
+	struct sf_space spaces[SF_SPACES] SF_LINE;
 	struct sf_vma_seen seen[SF_SLOTS];
 	struct sf_vma vmas[SF_SLOTS] SF_LINE;	/* SF_VMAS for each space */
 	struct sf_sample sample SF_LINE;
@@ -83,24 +106,9 @@ struct sf_scratch {
 	u64 log_base, log_end, log_far, log_hash;	/* see note_word */
 	u64 log_fp;		/* where the frame pointer was read: LOG_FP_* or an address */
 	u32 log_n, log_fp_first;
-	u32 zero3;
-	u32 off_lazy;		/* OFF_LAZY_* */
-	u64 off_hash;		/* off-CPU: of the stack */
-	u64 user_hash, kernel_hash;	/* of its parts */
-	u64 again_key;		/* what the user part depends on, beside memory; 0: not known */
-	u64 scan_stack;		/* the kernel stack that is looked through */
-	u32 scan_n, scan_at;	/* how many frames it has, and how many of their RAs were found */
-	u32 scan_kept, scan_third;	/* words that count; where the third frame's RA is, in words from sp */
-	u32 scan_last, scan_last_at;	/* the last of them: its lower half, where it is */
-	u32 again_kernel, again_user;	/* what is known of the stack: index into off_kernels; into the thread's places */
-	u32 hash_at, zero2;
-	u64 off_wakers[SF_OFF_CHAIN];	/* and of the stacks of who ended its block */
-	u64 off_acc;		/* blocked time of the thread that no sample stands for yet */
-	u64 off_next;		/* struct task_struct that sched_switch was last seen to switch to */
-	u64 off_task;		/* struct task_struct that is being switched to, and whose block counts; 0: none */
-	u64 off_blocked, off_waiting, off_stands_for;	/* what counts of it: struct off_block */
-	u32 n_beside, zero;	/* kernel frames at frames[SF_MAX_USER] */
-	u64 off_times;		/* how many blocks it stands for */
+	u64 again_lines[4];	/* bits: lines of the user stack with words that it depends on */
+	u32 again_runs, again_first, again_end, zero2;	/* see again_add_line */
+	u8 again_run[16][2];
 	u16 log[SF_LOG];
 	u64 node[32];		/* kernels without bpf_rdonly_cast: copy of a maple tree node */
 	struct sf_off_count off_fresh;	/* a new count, which is too large for the BPF stack */

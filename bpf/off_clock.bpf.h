@@ -5,6 +5,9 @@
 
 #include "maps.bpf.h"
 
+/* The run's edges, CLOCK_MONOTONIC ns; 0: not yet. Written by user space. */
+__u64 off_begin = 0, off_finish = 0;
+
 __s64 off_lag = 0;			/* CLOCK_MONOTONIC - the run queues' clocks */
 __s64 off_lag_least = 0;		/* the least that was seen of it, while off_lag_wanted */
 __u32 off_lag_wanted = 0;

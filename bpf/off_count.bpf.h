@@ -11,16 +11,7 @@ const volatile bool cfg_off_chains = false;	/* the wakers' wakers too: then thos
 const volatile __u64 cfg_off_period = 1000000;	/* ns of blocked time a sample, once the maps are full */
 
 __u64 off_sampled_ns = 0;		/* time that samples stand for, the rest is counted */
-__u64 off_lost_ns = 0;			/* time that nothing stands for */
 __u32 off_used = 0;			/* entries made in off_counts, in all generations */
-
-/* Sized by user space. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 1);
-	__type(key, u64);
-	__type(value, struct sf_off_count);
-} off_counts SEC(".maps");
 
 static __always_inline void off_lose(u32 cause)
 {
@@ -116,14 +107,14 @@ static __always_inline struct sf_off_count *off_new_count(struct sf_scratch *s, 
 __noinline int off_add(u32 slot, u32 how, u64 ns)
 {
 	struct sf_scratch *s = scratch_of(slot);
-	struct sf_cpu_stats *st = stats_here();
 	struct sf_off_count *c;
 	u32 state = how & 0xff, over = !(how & OFF_OPEN);	/* the part of an open block is none that ended */
 	u32 generation = off_generation;
-	u64 key, max, each;
+	u64 key, each;
 
 	if (!s)
 		return 0;
+	s->off_key = 0;
 	each = s->off_times > 1 ? ns / s->off_times : ns;
 	key = s->off_hash;
 	if (cfg_off_wakers)
@@ -154,15 +145,11 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 		off_sample(s, how, ns);
 		return 0;
 	}
-	__sync_fetch_and_add(&c->sum_ns, ns);
-	__sync_fetch_and_add(&c->count, over ? s->off_times : 0);
-	max = c->max_ns;
-	if (each > max)
-		__sync_val_compare_and_swap(&c->max_ns, max, each);
+	off_count_up(c, ns, over ? s->off_times : 0, each);
+	if (c->sent)
+		s->off_key = key;
 	if (cfg_off_hist)
 		off_add_hist(key, each, s->off_times);
-	if (st)
-		__sync_fetch_and_add(&st->off_taken, over ? s->off_times : 0);
 	return 0;
 }
 

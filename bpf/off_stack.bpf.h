@@ -13,7 +13,6 @@
 
 const volatile __u64 cfg_irq_start = 0, cfg_irq_len = 0;	/* the code by which interrupts enter the kernel */
 const volatile __u64 cfg_softirq_start = 0, cfg_softirq_len = 0;	/* the function that runs softirqs */
-__u32 off_generation = 0;		/* written by user space */
 
 /* Hashes of the stacks whose frames have been sent, and in which generation. Sized by user space. */
 struct {
@@ -186,51 +185,52 @@ __noinline int off_take_own(u32 slot)
 	return 0;
 }
 
-/* The user part of the current task: its hash, and, unless again is set and it is what it was, its frames. 1: without frames. */
-__noinline int off_take_user(u32 slot, u32 again)
+/* The user part of the current task: its frames and their hash. keep: again_user, which did not know it, is to know it from now on. */
+__noinline int off_take_user(u32 slot, u32 keep)
 {
 	struct sf_scratch *s = scratch_of(slot);
-	u64 task = bpf_get_current_task(), mm, fp = 0;
 	struct sf_again *m;
 
 	if (!s)
 		return 0;
-	mm = KLOAD(task, struct task_struct, mm);
-	s->again_key = 0;
-	if (cfg_note_words && again) {
-		s->mm = mm;
-		if (regs_of_task(&s->regs, bpf_get_current_task_btf()) == SF_STEP_GO) {
-			regs_of_mm(&s->regs, mm);
-			s->again_key = again_key(s);
-			fp = s->regs.fp;
-		}
-		if (again_user(slot))
-			return 1;
-	}
-	off_user_part(s, slot, bpf_get_current_task_btf(), mm);
-	if (s->again_key) {
+	off_user_part(s, slot, bpf_get_current_task_btf(), KLOAD(bpf_get_current_task(), struct task_struct, mm));
+	if (cfg_note_words && keep && s->again_key) {
 		m = bpf_task_storage_get(&off_again, bpf_get_current_task_btf(), NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 		if (m)
-			again_keep_user(s, m, fp);
+			again_keep_user(s, slot, m);
 	}
 	return 0;
 }
+
+#define OFF_TAKEN 0
+#define OFF_ADDED 1	/* the block is added up: nothing is left to do */
 
 /* The stack of the current task, whose kernel part off_kernel_of_next has seen: its hash. Its frames when they are asked for. */
 __noinline int off_take_back(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
-	u32 lazy;
+	u64 task = bpf_get_current_task();
+	bool user = cfg_user && KLOAD(task, struct task_struct, mm) && !(KLOAD32(task, struct task_struct, flags) & PF_KTHREAD);
+	u32 lazy, known = 0;
 
 	if (!s)
 		return -1;
 	lazy = s->off_lazy;
-	off_head(s, bpf_get_current_task());
-	if (cfg_user && (s->sample.flags & SF_SAMPLE_USER) && off_take_user(slot, 1))
+	s->again_kind = 0;
+	if (user && cfg_note_words)
+		known = again_user(slot);
+	if (known == AGAIN_ADDED)
+		return OFF_ADDED;
+	off_head(s, task);
+	if (known) {
+		s->user_hash = s->again_hash;
 		lazy |= OFF_LAZY_USER;
+	} else if (user) {
+		off_take_user(slot, 1);
+	}
 	s->off_lazy = lazy;
 	off_hash(s);
-	return 0;
+	return OFF_TAKEN;
 }
 
 /* The frames that off_take_back has left out. */

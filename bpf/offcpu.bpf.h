@@ -17,7 +17,6 @@
 #define SFBPF_OFFCPU_BPF_H
 
 #include "filter.bpf.h"
-#include "off_clock.bpf.h"
 #include "off_count.bpf.h"
 
 const volatile bool cfg_off_at_leave = false;	/* no sched_exit_tp: stacks are taken at sched_switch */
@@ -28,8 +27,6 @@ const volatile __u32 cfg_off_states = ~0u;	/* 1 << enum sf_off_state */
 const volatile __u64 cfg_off_min = 0, cfg_off_max = ~0ull;	/* ns, of the whole block */
 const volatile __u64 cfg_cpu_mask[128] = {};
 
-/* The run's edges, CLOCK_MONOTONIC ns; 0: not yet. Written by user space. */
-__u64 off_begin = 0, off_finish = 0;
 __u64 off_cut = 0;			/* OFF_PASS_CUT: up to when, CLOCK_MONOTONIC ns */
 __u64 off_thin = 0;			/* not 0: short blocks are sampled, one for each so much of a thread's blocked time (ns) */
 __u32 off_one_in = 0;			/* cfg_off_at_leave: above 1, one of so many blocks is taken */
@@ -228,6 +225,7 @@ static __always_inline bool off_back_unseen(struct sf_scratch *s, u32 slot, stru
 	s->off_blocked = b.blocked;
 	s->off_waiting = b.waiting;
 	s->off_stands_for = b.times;
+	s->off_state = t->state;
 	off_kernel_of(s, slot, task);
 	return true;
 }
@@ -257,13 +255,17 @@ int off_back(u64 *ctx)
 	s->off_task = 0;
 	if (!seen && !off_back_unseen(s, slot, bpf_get_current_task_btf()))
 		return 0;
-	t = off_task(bpf_get_current_task_btf());
-	if (!t || off_take_back(slot))
-		return 0;
-	b.blocked = s->off_blocked;
-	b.waiting = s->off_waiting;
-	b.times = s->off_stands_for;
-	off_count(s, slot, t, &b, OFF_LAZY);
+	if (off_take_back(slot) == OFF_TAKEN) {
+		t = off_task(bpf_get_current_task_btf());
+		if (!t)
+			return 0;
+		b.blocked = s->off_blocked;
+		b.waiting = s->off_waiting;
+		b.times = s->off_stands_for;
+		off_count(s, slot, t, &b, OFF_LAZY);
+		if (cfg_off_sums && s->again_kind && s->off_key)
+			again_begin_sum(slot);
+	}
 	off_cost_end(stats_here(), began, 1);
 	return 0;
 }
@@ -323,6 +325,7 @@ static __always_inline void off_switched_to(struct task_struct *next, u64 now)
 	s->off_blocked = b.blocked;
 	s->off_waiting = b.waiting;
 	s->off_stands_for = b.times;
+	s->off_state = t->state;
 	off_kernel_of_next(s, slot, next);
 }
 
@@ -491,6 +494,31 @@ static __always_inline bool off_task_wanted(u64 task)
 	if (cfg_by_comm && !comm_matches(task))
 		return false;
 	return off_kind_wanted(task);
+}
+
+/* The thread will not be seen any more by off_hand_in. */
+SEC("?tp_btf/sched_process_exit")
+int off_exit(u64 *ctx)
+{
+	struct sf_again *m = bpf_task_storage_get(&off_again, bpf_get_current_task_btf(), NULL, 0);
+
+	if (m) {
+		m->over = 1;
+		again_hand_in(m);
+	}
+	return 0;
+}
+
+/* What threads have added up. */
+SEC("?iter/task")
+int off_hand_in(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct sf_again *m = task ? bpf_task_storage_get(&off_again, task, NULL, 0) : NULL;
+
+	if (m)
+		again_hand_in(m);
+	return 0;
 }
 
 /* Once the programs above run and before off_begin: what is off the CPU already. */

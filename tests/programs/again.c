@@ -6,11 +6,14 @@
  *   loaded     the code: two libraries of the same layout, loaded in turn at the same address. 77 if they are not
  *   outermost  the outermost function, with the same twenty frames inside
  *   exchanged  what a descriptor stands for: a pipe or a socket, so that only the kernel part differs
+ *   named      the thread's name
+ *   ended      threads that each block eight times for USEC, and the one that waits for them
  */
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -147,6 +150,62 @@ static NOIPA int exchanged_run(long usec)
 	return 0;
 }
 
+/* ---- named ---- */
+
+static NOIPA long named_block(long usec)
+{
+	struct timespec ts = pause_of(usec);
+	long r = syscall(SYS_nanosleep, &ts, NULL);
+
+	prog_keep(&r);
+	return r;
+}
+
+static NOIPA int named_run(long usec)
+{
+	for (unsigned i = 0; !prog_stop; i++) {
+		prctl(PR_SET_NAME, i / 3 & 1 ? "again-b" : "again-a");
+		named_block((long)(i / 3 & 1) * usec + usec);
+	}
+	return 0;
+}
+
+/* ---- ended ---- */
+
+static NOIPA long ended_block(long usec)
+{
+	struct timespec ts = pause_of(usec);
+	long r = syscall(SYS_nanosleep, &ts, NULL);
+
+	prog_keep(&r);
+	return r;
+}
+
+static NOIPA void *ended_thread(void *arg)
+{
+	for (int i = 0; i < 8; i++)
+		ended_block((long)arg);
+	return NULL;
+}
+
+static NOIPA int join_block(pthread_t thread)
+{
+	int r = pthread_join(thread, NULL);
+
+	prog_keep(&r);
+	return r;
+}
+
+static NOIPA int ended_run(long usec)
+{
+	pthread_t thread;
+
+	while (!prog_stop)
+		if (pthread_create(&thread, NULL, ended_thread, (void *)usec) || join_block(thread))
+			return 1;
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *how = argc > 2 ? argv[2] : "";
@@ -157,5 +216,9 @@ int main(int argc, char **argv)
 		return loaded_run(usec);
 	if (!strcmp(how, "outermost"))
 		return outermost_run(usec);
+	if (!strcmp(how, "named"))
+		return named_run(usec);
+	if (!strcmp(how, "ended"))
+		return ended_run(usec);
 	return strcmp(how, "exchanged") ? 2 : exchanged_run(usec);
 }

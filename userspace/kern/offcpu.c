@@ -144,7 +144,7 @@ static void size_maps(struct sfbpf_bpf *skel, const struct offcpu_opts *o, uint3
 		bpf_map__set_max_entries(skel->maps.off_threads, o->max_stacks);
 }
 
-static void choose_programs(struct sfbpf_bpf *skel, const struct offcpu_opts *o, bool at_leave)
+static void choose_programs(struct sfbpf_bpf *skel, const struct offcpu_opts *o, bool at_leave, bool sums)
 {
 	bpf_program__set_autoload(skel->progs.on_cpu, false);
 	bpf_program__set_autoload(skel->progs.off_switch, true);
@@ -154,6 +154,8 @@ static void choose_programs(struct sfbpf_bpf *skel, const struct offcpu_opts *o,
 	bpf_program__set_autoload(skel->progs.off_first, true);
 	bpf_program__set_autoload(skel->progs.off_last_blind, true);
 	bpf_program__set_autoload(skel->progs.off_held, true);
+	bpf_program__set_autoload(skel->progs.off_exit, sums);
+	bpf_program__set_autoload(skel->progs.off_hand_in, sums);
 }
 
 struct ksyms {			/* 0: not there */
@@ -203,9 +205,11 @@ static void find_irq_code(struct sfbpf_bpf *skel)
 void offcpu_configure(struct sfbpf_bpf *skel, const struct offcpu_opts *o, const struct num_cpus *cpus, int ncpus, bool at_leave)
 {
 	struct sfbpf_bpf__rodata *ro = skel->rodata;
+	bool sums = !at_leave && !o->wakers && !o->hist && !o->threads;	/* else blocks have more to say than their sum */
 
 	ro->cfg_off_at_leave = at_leave;
 	ro->cfg_note_words = !at_leave;
+	ro->cfg_off_sums = sums;
 	ro->cfg_off_split = (o->states & 1u << SF_OFF_R) != 0;
 	ro->cfg_off_wakers = o->wakers;
 	ro->cfg_off_chains = o->chains;
@@ -223,7 +227,7 @@ void offcpu_configure(struct sfbpf_bpf *skel, const struct offcpu_opts *o, const
 	if (o->wakers)
 		find_irq_code(skel);
 	size_maps(skel, o, (uint32_t)ncpus, at_leave);
-	choose_programs(skel, o, at_leave);
+	choose_programs(skel, o, at_leave, sums);
 }
 
 /* ---- The run ---- */
@@ -354,6 +358,11 @@ int offcpu_attach(struct offcpu *off)
 	if (bpf_program__autoload(skel->progs.off_waking)) {
 		skel->links.off_waking = bpf_program__attach(skel->progs.off_waking);
 		if (!skel->links.off_waking)
+			return -errno;
+	}
+	if (bpf_program__autoload(skel->progs.off_exit)) {
+		skel->links.off_exit = bpf_program__attach(skel->progs.off_exit);
+		if (!skel->links.off_exit)
 			return -errno;
 	}
 	if (!off->at_leave) {
@@ -738,7 +747,9 @@ int offcpu_merge(struct offcpu *off, offcpu_block_fn fn, void *ctx)
 
 	if (!over)
 		calibrate(off->skel->bss);
-	if (off->closing)
+	if (bpf_program__autoload(off->skel->progs.off_hand_in))
+		err = run_iterator(off->skel->progs.off_hand_in, NULL, off);
+	if (!err && off->closing)
 		err = close_generation(off, &r);
 	r.generation = off->generation;
 	r.last = over;
