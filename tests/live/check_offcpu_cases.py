@@ -262,7 +262,7 @@ def check_blocks(name):
         errors = []
         for args in ("pipe 0 2", "convoy 100 8"):
             path, report = h.tmpfile("blocks.json"), h.tmpfile("switches")
-            subprocess.run([h.SFBPF, "offcpu", "--take", take, "--state", "S,D", "--comm", W + "count", "-o", path, "--",
+            subprocess.run([h.SFBPF, "offcpu", "--take", take, "--thin", "0", "--state", "S,D", "--comm", W + "count", "-o", path, "--",
                             h.link_program("block", W + "count"), "1"] + args.split(),
                            env=dict(os.environ, BLOCK_REPORT=report), check=True, capture_output=True, timeout=60)
             with open(report) as f:

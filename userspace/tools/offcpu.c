@@ -18,6 +18,12 @@ enum { OPT_STATE = OPT_TOOL, OPT_WAKERS, OPT_CHAINS, OPT_HIST, OPT_THREADS, OPT_
 
 #define ON_CPU "Fce"	/* common options that have no meaning here */
 
+/* Without --thin: shares of all CPUs' time that the BPF programs take. What a database loses is a third more. */
+#define COST_HIGH 0.015
+#define COST_LOW 0.005
+#define COST_NS (200 * NUM_MS)
+#define THIN_MOST (256 * OFFCPU_THIN_MIN)	/* then it is the switches that cost, not the blocks */
+
 static const struct option_spec options[] = {
 	{ 'm', "min-block-time", "TIME", "only blocks that last at least so long (100us, 5ms; 250: microseconds)" },
 	{ 'M', "max-block-time", "TIME", "only blocks that last at most so long" },
@@ -34,7 +40,8 @@ static const struct option_spec options[] = {
 	  "                                in all; more are sampled (default 32768)" },
 	{ OPT_PERIOD, "period", "TIME", "... one sample each so much of a thread's blocked time (default 1ms)" },
 	{ OPT_THIN, "thin", "TIME", "sample shorter blocks, one each so much of a thread's blocked time: costs\n"
-	  "                                less, sums stay right on average (default: none is left out)" },
+	  "                                less, sums stay right; 0: none is left out (default: as far as it takes to\n"
+	  "                                stay below 1.5 % of the CPUs' time, at most 12.8ms; 0 with --take leave)" },
 	{ OPT_WHERE, "take", "back|leave", "where stacks are taken (default: back if the kernel has sched_exit_tp)" },
 	ONESHOT_OPTIONS,
 	{ 0 },
@@ -59,7 +66,10 @@ struct offcpu_tool {
 	struct oneshot one;
 	struct offcpu_opts opts;
 	struct blocks blocks;
-	uint64_t thin_ns;
+	struct session *session;
+	uint64_t thin_ns, thinnest_ns;
+	bool thin_said;			/* by --thin */
+	uint64_t cost_at_ns, cost_ns;	/* when the programs' time was last looked at, and what it was */
 };
 
 static int take_states(const char *arg, uint32_t *ret)
@@ -112,6 +122,7 @@ static int take_option(struct offcpu_tool *t, int id, const char *arg)
 	case OPT_THIN:
 		if (num_duration(arg, NUM_US, &t->thin_ns) || t->thin_ns > OFFCPU_THIN_MAX)
 			return complain(EXIT_USAGE, "--thin: '%s' is not a time of at most a second", arg);
+		t->thin_said = true;
 		return 0;
 	case OPT_STATE:
 		return take_states(arg, &o->states);
@@ -216,7 +227,10 @@ static void say_how(const struct offcpu_tool *t, struct session *s)
 	offcpu_totals(collector_offcpu(s->collector), &totals);
 	if (c.off_no_state)
 		fprintf(stderr, "sfbpf: %" PRIu64 " threads are not seen: no memory for their state\n", c.off_no_state);
-	if (t->thin_ns && totals.sampled_ns)
+	if (t->thinnest_ns && totals.sampled_ns)
+		fprintf(stderr, "sfbpf: %.1f ms of blocked time are sampled, one each %g ms or less: to measure all blocks costs more than %g %% of the CPUs' time "
+			"(--thin 0)\n", (double)(totals.sampled_ns + t->blocks.sampled_ns) / 1e6, (double)t->thinnest_ns / 1e6, 100 * COST_HIGH);
+	else if (t->thin_ns && totals.sampled_ns)
 		fprintf(stderr, "sfbpf: %.1f ms of blocked time are sampled, not counted (--thin, --stacks)\n",
 			(double)(totals.sampled_ns + t->blocks.sampled_ns) / 1e6);
 	else if (totals.sampled_ns || t->blocks.sampled_ns)
@@ -233,28 +247,64 @@ static void say_how(const struct offcpu_tool *t, struct session *s)
 			totals.stacks, totals.generations, totals.remote ? "" : "not");
 }
 
+/* Blocks shorter than thin_ns are sampled, if measuring all of them costs too much. */
+static void limit_cost(struct offcpu_tool *t)
+{
+	uint64_t now = session_now(), since = now - t->cost_at_ns;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	struct collector_counters c;
+	double share;
+
+	if (t->cost_at_ns && since < COST_NS)
+		return;
+	collector_counters(t->session->collector, &c);
+	share = (double)(c.run_ns - t->cost_ns) / (double)since / (double)(cpus > 0 ? cpus : 1);
+	t->cost_ns = c.run_ns;
+	if (!t->cost_at_ns)
+		share = 0;
+	t->cost_at_ns = now;
+	if (share > COST_HIGH && t->thin_ns < THIN_MOST)
+		t->thin_ns = offcpu_thinner(t->thin_ns);
+	else if (share < COST_LOW && t->thin_ns)
+		t->thin_ns = offcpu_denser(t->thin_ns);
+	else
+		return;
+	offcpu_thin(collector_offcpu(t->session->collector), t->thin_ns);
+	if (t->thin_ns > t->thinnest_ns)
+		t->thinnest_ns = t->thin_ns;
+}
+
 static int tick(void *ctx)
 {
-	return blocks_tick(ctx);
+	struct offcpu_tool *t = ctx;
+
+	if (t->opts.want_cost)
+		limit_cost(t);
+	return blocks_tick(&t->blocks);
 }
 
 static int run(struct offcpu_tool *t, struct session *s)
 {
+	struct offcpu_totals totals;
 	int err = oneshot_prepare(&t->one);
 
 	if (!err && (t->opts.hist || t->opts.threads) && strcmp(t->one.format->name, "text"))
 		return complain(EXIT_USAGE, "--hist and --threads are tables: --format text");
+	t->opts.want_cost = !t->thin_said && t->opts.where != OFFCPU_LEAVE;
 	if (!err)
 		err = session_open(s, &t->one.common.collect);
 	if (err)
 		return err;
+	t->session = s;
+	offcpu_totals(collector_offcpu(s->collector), &totals);
+	t->opts.want_cost &= !totals.at_leave;	/* blocks are sampled by their number there, whatever their length */
 	if (blocks_open(&t->blocks, s, t->opts.wakers))
 		return complain(EXIT_FAILED, "out of memory");
 	t->blocks.max_stacks = 4 * (size_t)t->opts.max_stacks;
 	t->blocks.period_ns = t->opts.period_ns;
 	offcpu_thin(collector_offcpu(s->collector), t->thin_ns);
 	t->one.tick = tick;
-	t->one.tick_ctx = &t->blocks;
+	t->one.tick_ctx = t;
 	err = oneshot_sample(&t->one, s);
 	if (err)
 		return err;
