@@ -18,9 +18,9 @@ enum { OPT_STATE = OPT_TOOL, OPT_WAKERS, OPT_CHAINS, OPT_HIST, OPT_THREADS, OPT_
 
 #define ON_CPU "Fce"	/* common options that have no meaning here */
 
-/* Without --thin: shares of all CPUs' time that the BPF programs take. What a database loses is a third more. */
-#define COST_HIGH 0.015
-#define COST_LOW 0.005
+/* Without --thin: shares of all CPUs' time that the BPF programs take. A database loses about twice its share of them. */
+#define COST_HIGH 0.01
+#define COST_LOW 0.003
 #define COST_NS (200 * NUM_MS)
 #define THIN_MOST (256 * OFFCPU_THIN_MIN)	/* then it is the switches that cost, not the blocks */
 
@@ -41,7 +41,7 @@ static const struct option_spec options[] = {
 	{ OPT_PERIOD, "period", "TIME", "... one sample each so much of a thread's blocked time (default 1ms)" },
 	{ OPT_THIN, "thin", "TIME", "sample shorter blocks, one each so much of a thread's blocked time: costs\n"
 	  "                                less, sums stay right; 0: none is left out (default: as far as it takes to\n"
-	  "                                stay below 1.5 % of the CPUs' time, at most 12.8ms; 0 with --take leave)" },
+	  "                                stay below 1 % of the CPUs' time, at most 12.8ms; 0 with --take leave)" },
 	{ OPT_WHERE, "take", "back|leave", "where stacks are taken (default: back if the kernel has sched_exit_tp)" },
 	ONESHOT_OPTIONS,
 	{ 0 },
