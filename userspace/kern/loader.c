@@ -584,8 +584,8 @@ static bool step(struct loader *l)
 	return worked;
 }
 
-/* Until a child or another thread has something to say, `ms` at most. Whether it had. */
-static bool wait_for_work(struct loader *l, int ms)
+/* Until a child or another thread has something to say, `ms` at most. */
+static void wait_for_work(struct loader *l, int ms)
 {
 	struct pollfd p[1 + LANES + OPENERS] = { { .fd = l->wake, .events = POLLIN } };
 	uint64_t n;
@@ -600,10 +600,8 @@ static bool wait_for_work(struct loader *l, int ms)
 		else if (parser->child.pid && ms > (int)(CHILD_IDLE_NS / NUM_MS))
 			ms = (int)(CHILD_IDLE_NS / NUM_MS);
 	}
-	ms = poll(p, 1 + LANES + OPENERS, ms);
-	if (ms > 0 && p[0].revents && read(l->wake, &n, sizeof(n)) < 0)
+	if (poll(p, 1 + LANES + OPENERS, ms) > 0 && p[0].revents && read(l->wake, &n, sizeof(n)) < 0)
 		n = 0;	/* somebody else's, or none: it is looked at in any case */
-	return ms > 0;
 }
 
 static bool all_done(struct loader *l)
@@ -635,8 +633,7 @@ static void *loader_main(void *arg)
 				table_parser_end(&l->lanes[i].parser, clock_ns(CLOCK_MONOTONIC) - CHILD_IDLE_NS);
 			if (l->lanes[SLOW].parser.busy && !l->lanes[FAST].parser.busy && !openers_busy(&l->openers))
 				tables_stock(l->tables, l->lanes[SLOW].job.need.size / 15);	/* compilers and their libraries: 1/15 to 1/30 */
-			if (!wait_for_work(l, ms) && done)
-				tables_stock(l->tables, UINT64_MAX);	/* nothing came for a while: probably nobody waits meanwhile */
+			wait_for_work(l, ms);
 		}
 		pthread_mutex_lock(&l->lock);
 		stop = l->stop;
@@ -702,7 +699,6 @@ void loader_settle(struct loader *l)
 		while (step(l))
 			;
 	while (!all_done(l) && (wait_for_work(l, WATCH_MS), true));
-	tables_stock(l->tables, UINT64_MAX);
 }
 
 void loader_load_vdso(struct loader *l, uint32_t module, const struct sf_file_key *key)

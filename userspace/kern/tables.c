@@ -15,8 +15,8 @@
 #include "kern/tables_internal.h"
 
 #define MODULES_BYTES (SF_MAX_MODULES * sizeof(struct sf_module))
-#define SPARE_CHUNKS 2u			/* empty ones that come along with others */
-#define STOCK_CHUNKS 4u			/* empty ones that stay; where memory is short the above */
+#define SPARE_CHUNKS 2u			/* empty ones that are kept for the next module */
+#define STOCK_CHUNKS 4u			/* the most that tables_stock() makes */
 #define UNPLACED_MAX 64u		/* each has a descriptor open */
 #define RETRY_PLACE_NS NUM_S
 
@@ -111,12 +111,12 @@ static void add_spares(struct tables *t)
 /* But for a few. The first one stays: it is what programs are waited for with. */
 void tables_release_chunks(struct tables *t)
 {
-	uint32_t most = t->nchunks < t->max_chunks / 2 ? STOCK_CHUNKS : SPARE_CHUNKS, spare = 0;
+	uint32_t spare = 0;
 
 	for (uint32_t id = 1; id < SF_MAX_CHUNKS; id++) {
 		struct chunk *c = &t->chunks[id];
 
-		if (!c->mem || c->cells.used || ++spare <= most || (c->placed && bpf_map_delete_elem(t->maps.chunks_fd, &id)))
+		if (!c->mem || c->cells.used || ++spare <= SPARE_CHUNKS || (c->placed && bpf_map_delete_elem(t->maps.chunks_fd, &id)))
 			continue;
 		free_chunk(t, c);
 	}

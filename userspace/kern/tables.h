@@ -55,8 +55,8 @@ int tables_begin(struct tables *t, uint32_t module, uint64_t expected);
 /* The same for a module whose tables somebody else makes first: makes room if there is none, so that they are not made in vain. */
 int tables_make_room(struct tables *t, uint32_t module, uint64_t expected);
 /*
- * Memory for so many bytes, but 4 MB at most, that programs find already, so that publishing need not wait for them. For when nobody waits: nothing
- * is asked for, or tables are being made. Less where memory is short.
+ * Memory for so many bytes, but 4 MB at most, that programs find already, so that publishing need not wait for them. For when nobody waits, as tables
+ * are being made. Less where memory is short.
  */
 void tables_stock(struct tables *t, uint64_t bytes);
 struct pack_space tables_space(struct tables *t);
