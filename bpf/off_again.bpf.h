@@ -202,6 +202,7 @@ static int again_add_line(u32 i, void *ctx)
 }
 
 _Static_assert(AGAIN_LINES == 64 * 4, "lines fit again_lines, and a byte");
+_Static_assert(sizeof(((struct sf_scratch *)0)->again_run) == sizeof(((struct sf_again_place *)0)->run), "runs are found there and copied");
 
 /* The block went to the count s->off_key: those that are like it are added up. */
 __noinline int again_begin_sum(u32 slot)

@@ -15,6 +15,7 @@ import tempfile
 from collections import Counter
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import flame_page  # noqa: E402
 import json_schema  # noqa: E402
 import pprof_read  # noqa: E402
 
@@ -58,29 +59,6 @@ def parse(text):
         stack, count = line.rsplit(" ", 1)
         out[tuple(stack.split(";"))] += int(count)
     return out
-
-
-def total_of_page(file):
-    """The sum of all values in a flame graph, decoded from its data."""
-    with open(file, encoding="utf-8") as f:
-        data = json.loads(re.search(r'id="data">(.*?)</script>', f.read(), re.S)[1])
-    alphabet = {c: i for i, c in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")}
-    numbers, value, shift = [], 0, 0
-    for c in data["tree"]:
-        d = alphabet[c]
-        value |= (d & 31) << shift
-        shift += 5
-        if not d & 32:
-            numbers.append(value)
-            value = shift = 0
-    it, total = iter(numbers), 0
-    for _up in it:
-        for _ in range(next(it)):
-            next(it)
-        for _ in range(next(it)):
-            next(it)
-            total += next(it)
-    return total
 
 
 # ---- pprof files by hand ----
@@ -133,8 +111,8 @@ def check_formats(name):
         want = folded(file)
         out = path("f.html")
         run("report", file, "-o", out)
-        if not want or total_of_page(out) != sum(want.values()):
-            errors.append("%s: %d in the page, %d folded" % (file, total_of_page(out), sum(want.values())))
+        if not want or flame_page.total(out)[0] != sum(want.values()):
+            errors.append("%s: %d in the page, %d folded" % (file, flame_page.total(out)[0], sum(want.values())))
         text = run("report", file).stdout.decode().splitlines()
         if text[-1] != "%d samples" % sum(want.values()):
             errors.append("%s: %s, %d folded" % (file, text[-1], sum(want.values())))

@@ -9,10 +9,14 @@ import json
 import os
 import re
 import subprocess
+import sys
 import time
 from collections import Counter
 
-import harness as h
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "cli"))
+
+import flame_page  # noqa: E402
+import harness as h  # noqa: E402
 
 W = "w%03x-" % (os.getpid() & 0xfff)      # names of this run's programs
 L = r"\[libc(-2\.[0-9]+)?\.so(\.6)?\+0x[0-9a-f]+\]"
@@ -143,26 +147,8 @@ def attached(pid):
 
 
 def html_us(path):
-    """The sum of a flame graph's leaves (userspace/out/out_html.c says how they are written)."""
-    with open(path, encoding="utf-8") as f:
-        data = json.loads(re.search(r'id="data">(.*?)</script>', f.read(), re.S)[1])
-    alphabet = {c: i for i, c in enumerate("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")}
-    numbers, value, shift = [], 0, 0
-    for c in data["tree"]:
-        value |= (alphabet[c] & 31) << shift
-        shift += 5
-        if alphabet[c] < 32:
-            numbers.append(value)
-            value = shift = 0
-    at = total = leaves = 0
-    while leaves < data["leaves"]:
-        down = numbers[at + 1]
-        n = numbers[at + 2 + down]
-        first = at + 3 + down
-        total += sum(numbers[first + 1:first + 2 * n:2])
-        leaves += n
-        at = first + 2 * n
-    return total / (1000 if data["meta"]["unit"] == "nanoseconds" else 1)
+    total, unit = flame_page.total(path)
+    return total / (1000 if unit == "nanoseconds" else 1)
 
 
 def folded_us(text):

@@ -28,6 +28,14 @@ static struct timespec pause_of(long usec)
 	return (struct timespec){ usec / 1000000, usec % 1000000 * 1000 };
 }
 
+/* The rest of a function whose frame is part of the chain: it blocks in syscall(). */
+#define BLOCK_FOR(usec)						\
+	struct timespec ts = pause_of(usec);			\
+	long r = syscall(SYS_nanosleep, &ts, NULL);		\
+								\
+	prog_keep(&r);						\
+	return r
+
 /* ---- loaded ---- */
 
 /* Not in registers, so that these are the same for both libraries, too. */
@@ -75,11 +83,7 @@ static NOIPA int loaded_run(long usec)
 
 static NOIPA long inner_block(long usec)
 {
-	struct timespec ts = pause_of(usec);
-	long r = syscall(SYS_nanosleep, &ts, NULL);
-
-	prog_keep(&r);
-	return r;
+	BLOCK_FOR(usec);
 }
 
 static NOIPA long inner_down(long n, long usec)
@@ -154,11 +158,7 @@ static NOIPA int exchanged_run(long usec)
 
 static NOIPA long named_block(long usec)
 {
-	struct timespec ts = pause_of(usec);
-	long r = syscall(SYS_nanosleep, &ts, NULL);
-
-	prog_keep(&r);
-	return r;
+	BLOCK_FOR(usec);
 }
 
 static NOIPA int named_run(long usec)
@@ -174,11 +174,7 @@ static NOIPA int named_run(long usec)
 
 static NOIPA long ended_block(long usec)
 {
-	struct timespec ts = pause_of(usec);
-	long r = syscall(SYS_nanosleep, &ts, NULL);
-
-	prog_keep(&r);
-	return r;
+	BLOCK_FOR(usec);
 }
 
 static NOIPA void *ended_thread(void *arg)

@@ -107,7 +107,7 @@ static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 		ro->cfg_thread_size = (uint32_t)sysconf(_SC_PAGESIZE);
 	ro->cfg_want_cgroup = o->want_cgroup;
 	ro->cfg_cold = o->hz && o->hz < WARM_HZ;
-	ro->cfg_want_cost = o->want_cost || (o->offcpu && o->offcpu->want_cost);
+	ro->cfg_want_cost = o->want_cost;
 	ro->cfg_wake_bytes = o->ring_bytes / 4;
 	if (o->comm_glob) {
 		ro->cfg_comm_len = (uint32_t)strnlen(o->comm_glob, sizeof(ro->cfg_comm) - 1);
@@ -612,7 +612,6 @@ static int load_beside(struct collector *c, bool at_leave)
 	if (!skel)
 		return -errno;
 	set_knobs(c, skel);
-	skel->rodata->cfg_want_cost = c->offcpu_opts.want_cost;
 	bpf_map__set_max_entries(skel->maps.cpu_stats, (uint32_t)c->ncpus);
 	offcpu_configure(skel, &c->offcpu_opts, c->opts.cpus, c->ncpus, at_leave);
 	bpf_program__set_autoload(skel->progs.on_exec, false);

@@ -24,6 +24,7 @@ struct offcpu_opts {
 	bool chains;			/* the wakers' wakers too */
 	bool kernel_threads, user_threads;
 	bool want_cost;			/* collector_counters.run_ns without kernel.bpf_stats: one switch of many is timed */
+	bool want_cost_back;		/* the same, but not where stacks are taken on leaving */
 	enum offcpu_where where;	/* where stacks are taken; AUTO: as well as the kernel can */
 };
 

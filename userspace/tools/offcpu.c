@@ -69,6 +69,7 @@ struct offcpu_tool {
 	struct session *session;
 	uint64_t thin_ns, thinnest_ns;
 	bool thin_said;			/* by --thin */
+	bool limited;			/* see limit_cost */
 	uint64_t cost_at_ns, cost_ns;	/* when the programs' time was last looked at, and what it was */
 };
 
@@ -278,7 +279,7 @@ static int tick(void *ctx)
 {
 	struct offcpu_tool *t = ctx;
 
-	if (t->opts.want_cost)
+	if (t->limited)
 		limit_cost(t);
 	return blocks_tick(&t->blocks);
 }
@@ -290,14 +291,14 @@ static int run(struct offcpu_tool *t, struct session *s)
 
 	if (!err && (t->opts.hist || t->opts.threads) && strcmp(t->one.format->name, "text"))
 		return complain(EXIT_USAGE, "--hist and --threads are tables: --format text");
-	t->opts.want_cost = !t->thin_said && t->opts.where != OFFCPU_LEAVE;
+	t->opts.want_cost_back = !t->thin_said;
 	if (!err)
 		err = session_open(s, &t->one.common.collect);
 	if (err)
 		return err;
 	t->session = s;
 	offcpu_totals(collector_offcpu(s->collector), &totals);
-	t->opts.want_cost &= !totals.at_leave;	/* blocks are sampled by their number there, whatever their length */
+	t->limited = !t->thin_said && !totals.at_leave;	/* blocks are sampled by their number there, whatever their length */
 	if (blocks_open(&t->blocks, s, t->opts.wakers))
 		return complain(EXIT_FAILED, "out of memory");
 	t->blocks.max_stacks = 4 * (size_t)t->opts.max_stacks;
