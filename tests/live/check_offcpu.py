@@ -87,18 +87,12 @@ def measured(options, args, seconds):
     name = BL + args.split()[0]
     path = h.tmpfile("block-report")
     command = [h.link_program("block", name), str(seconds)] + args.split()
-    stolen = -stolen_us()
+    stolen = -h.stolen_us()
     stacks, stats = offcpu(options, command=command, env=dict(os.environ, BLOCK_REPORT=path))
-    stolen += stolen_us()
+    stolen += h.stolen_us()
     with open(path) as f:
         off, delay, switches = (int(x) for x in f.read().split())
     return [s for s in stacks if s.comm == name], stats, off / 1e3, delay / 1e3, switches, stolen
-
-
-def stolen_us():
-    """Time that the hypervisor gave to others: neither CPU time nor blocked."""
-    with open("/proc/stat") as f:
-        return int(f.readline().split()[8]) * 1e6 / os.sysconf("SC_CLK_TCK")
 
 
 def close_to(what, got, want, share, slack_us=3000):
