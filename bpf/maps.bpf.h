@@ -152,6 +152,41 @@ struct {
 	__type(value, struct sf_cache);
 } cache SEC(".maps");
 
+/* A state of unwinding, and how the step to it was made. */
+struct sf_state {
+	u64 pc, sp, fp;
+	u64 word;		/* its frame */
+	u64 low;		/* what lies at sp - span: FP, or pc if the step left FP alone; pc always lies at sp - 8 */
+	u32 span;		/* SF_TRAIL_BREAK and more: not by a packed row */
+	u32 slot;		/* of FP, as in the packed row; 0: left alone */
+};
+
+#define SF_TRAIL 1024		/* states of one stack; a power of two */
+#define SF_TRAIL_TOP 64		/* where a trail begins: the next stack may be longer by so many */
+#define SF_TRAIL_END (SF_TRAIL - 1)
+#define SF_TRAIL_BREAK 0x10000	/* in no window */
+#define SF_FRESH 64		/* a power of two */
+
+/* See trail.bpf.h. By the scratch's slot. */
+struct sf_trail {
+	u64 ctx_id;		/* as in sf_space */
+	u32 seq, epoch;
+	u32 top, end;		/* at[top] is the innermost state, at[end - 1] the outermost that is known */
+	u32 next;		/* where the present stack may meet it */
+	u32 kept;		/* at[top] to at[kept - 1] are the present stack's */
+	u32 nfresh, slot;	/* slot of the last step */
+	struct sf_state fresh[SF_FRESH];	/* the present stack's that follow */
+	struct sf_state at[SF_TRAIL];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, u32);
+	__type(value, struct sf_trail);
+} trails SEC(".maps");
+
 /* File -> module id. BPF inserts on first sight, user space removes. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -232,6 +267,7 @@ const volatile bool cfg_want_cgroup = false, cfg_want_time = false;	/* 15 and 40
  * that do not wait for one another cost less than few misses.
  */
 const volatile bool cfg_cold = false;
+const volatile bool cfg_trail = false;	/* trail.bpf.h */
 const volatile bool cfg_want_cost = false;	/* sf_cpu_stats.run_ns */
 const volatile __u32 cfg_uid = 0;
 const volatile __u64 cfg_cgroup = 0;

@@ -493,14 +493,16 @@ static __always_inline u32 row_of(struct sf_scratch *s, struct sf_cache *c, u32 
 	return code;
 }
 
-/* Records the frame that the registers are in, and steps to its caller. SF_STEP_GO or a stop reason. */
-static __always_inline int unwind_frame(struct sf_scratch *s, struct sf_cache *c, u32 slot)
+#include "trail.bpf.h"
+
+/* Records the frame that the registers are in, and steps to its caller. SF_STEP_GO or a stop reason. t: trail_on(). */
+static __always_inline int unwind_frame(struct sf_scratch *s, struct sf_cache *c, struct sf_trail *t, u32 slot)
 {
 	u32 flags = s->regs.flags, n = s->n, code;
 	u64 at = s->regs.pc - (flags & SF_REGS_RA);
 	int found = s->vma_last & (SF_SLOTS - 1);
 	struct sf_vma *v = &s->vmas[found];
-	u64 offset;
+	u64 offset, word;
 
 	if (at - v->start >= v->len) {
 		found = vma_find(slot, at);
@@ -517,8 +519,13 @@ static __always_inline int unwind_frame(struct sf_scratch *s, struct sf_cache *c
 	asm volatile("" : "+r"(n));	/* see vma_at */
 	if (cfg_note_words && ((code & SF_RULE_BASE_FP) || (flags & SF_REGS_BY_FP)))
 		note_fp(s);
-	s->frames[n & (SF_MAX_USER - 1)] = v->word | offset | (u64)(flags & (SF_REGS_RA | SF_REGS_BY_FP)) << 59;
+	word = v->word | offset | (u64)(flags & (SF_REGS_RA | SF_REGS_BY_FP)) << 59;
+	s->frames[n & (SF_MAX_USER - 1)] = word;
 	s->n = n + 1;
+	if (trail_on()) {
+		trail_note(t, &s->regs, word);
+		t->slot = code & SF_RULE_INDEXED ? SF_TRAIL_BREAK : code & 31;
+	}
 	if (code & SF_RULE_INDEXED)
 		return step_indexed(slot, code, offset);
 	return step_packed(&s->regs, code, v->flags);
@@ -529,11 +536,18 @@ static int unwind_some(u32 round, void *ctx)
 	u32 slot = *(u32 *)ctx;
 	struct sf_scratch *s = scratch_of(slot);
 	struct sf_cache *c = bpf_map_lookup_elem(&cache, &slot);
+	struct sf_trail *t = NULL;
 	int stop;
 
 	if (!s || !c)
 		return 1;
-#define FRAME do { stop = unwind_frame(s, c, slot); if (stop != SF_STEP_GO) { s->stop = stop; return 1; } } while (0)
+	if (trail_on()) {
+		t = trail_of(slot);
+		if (!t)
+			return 1;
+		trail_meet(s, t, slot);
+	}
+#define FRAME do { stop = unwind_frame(s, c, t, slot); if (stop != SF_STEP_GO) { s->stop = stop; return 1; } } while (0)
 	FRAME;
 	if (!cfg_cold)
 		FRAME;
@@ -567,6 +581,8 @@ static __always_inline void cache_warm(struct sf_scratch *s, u32 slot)
 /* s->regs, s->mm, s->pid are set. Leaves s->n frames and s->stop. */
 static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 {
+	struct sf_trail *t;
+
 	if (cfg_cold)
 		cache_warm(s, slot);
 	s->n = 0;
@@ -580,7 +596,12 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 		s->log_fp = LOG_FP_FIRST;
 	}
 	space_enter(s, slot);
+	t = trail_on() ? trail_of(slot) : NULL;
+	if (t)
+		trail_begin(t, &s->spaces[s->space & (SF_SPACES - 1)]);
 	bpf_loop(SF_MAX_USER + 1, unwind_some, &slot, 0);
+	if (t)
+		trail_leave(slot);
 	/* A frame-pointer guess through a file that is still being loaded proves nothing. */
 	if (s->stop == SF_STOP_COMPLETE && s->cause == SF_STOP_NOT_LOADED)
 		s->stop = SF_STOP_NOT_LOADED;

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Records the programs of tests/programs, several at a time and system-wide, and compares with chains.txt.
 
-check_chains.py [CASE...]    FREQ, SECONDS, BATCH and MIN_SAMPLES come from the environment
+check_chains.py [CASE...]    FREQ, SECONDS, BATCH and MIN_SAMPLES come from the environment, and AS, which is added to the names of cases
 """
 
 import os
@@ -20,6 +20,7 @@ FREQ = int(os.environ.get("FREQ", "999"))
 SECONDS = int(os.environ.get("SECONDS", "3"))
 BATCH = int(os.environ.get("BATCH", "10"))
 MIN_SAMPLES = int(os.environ.get("MIN_SAMPLES", "100"))
+AS = os.environ.get("AS", "")
 
 X = r"0x[0-9a-f]+"
 L = r"\[libc(-2\.[0-9]+)?\.so(\.6)?\+" + X + r"\]"
@@ -96,7 +97,7 @@ def judge(case, stacks):
             bad.append(s)
     n = h.total(mine)
     if n < MIN_SAMPLES:
-        return h.fail(case.name, "%d samples, at least %d expected" % (n, MIN_SAMPLES))
+        return h.fail(case.name + AS, "%d samples, at least %d expected" % (n, MIN_SAMPLES))
     if case.flag == "first":
         new = h.total(s for s in bad if h.reason(s) == "not_loaded")
         excused = min(new, FREQ // 5)
@@ -105,8 +106,8 @@ def judge(case, stacks):
     else:
         share = 1 - h.total(bad) / n
     if share < case.min:
-        return h.fail(case.name, "%.2f %% of %d samples have the chain; others: %s" % (100 * share, n, h.worst(bad)))
-    return h.ok(case.name)
+        return h.fail(case.name + AS, "%.2f %% of %d samples have the chain; others: %s" % (100 * share, n, h.worst(bad)))
+    return h.ok(case.name + AS)
 
 
 def run_batch(cases):
@@ -115,7 +116,7 @@ def run_batch(cases):
         try:
             p = launch(c, SECONDS + 60)
         except h.Skip as e:
-            h.skip(c.name, str(e))
+            h.skip(c.name + AS, str(e))
             continue
         running.append((c, p))
     for c, p in list(running):
@@ -123,16 +124,16 @@ def run_batch(cases):
             running.remove((c, p))
             code = p.poll()
             if code == 77:
-                h.skip(c.name, "the program says that it cannot run here")
+                h.skip(c.name + AS, "the program says that it cannot run here")
             else:
-                h.fail(c.name, "the program does not run (%s)" % code)
+                h.fail(c.name + AS, "the program does not run (%s)" % code)
     if not running:
         return
     try:
         stacks, stats = h.record(["-F", str(FREQ)], SECONDS)
     except (OSError, ValueError, subprocess.SubprocessError) as e:
         for c, _ in running:
-            h.fail(c.name, str(e))
+            h.fail(c.name + AS, str(e))
         return
     finally:
         h.stop_all()
@@ -140,7 +141,7 @@ def run_batch(cases):
         judge(c, stacks)
     errors = h.stats_errors(stats, stacks)
     if errors:
-        h.fail("account-of-" + cases[0].name, "; ".join(errors))
+        h.fail("account-of-" + cases[0].name + AS, "; ".join(errors))
 
 
 def main():

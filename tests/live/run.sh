@@ -40,6 +40,9 @@ status=0
 for check in chains record formats damage names real cost offcpu offcpu_cases evict hostile security; do
 	$python -B tests/live/check_$check.py || status=1
 done
+# Where samples are frequent, a stack follows the last one: programs whose stacks look alike, or take turns on a CPU.
+FREQ=4999 SECONDS=2 AS=-often $python -B tests/live/check_chains.py rec60 rec400 rec-fp frames alloca turns drap callback stdsort sig sig-often \
+	sig-altoften threads dlmid dlswap plt-lazy vdso readzero-k coro forker || status=1
 $python -B tests/live/top_keys.py || status=1
 
 if [ $have_dmesg = 1 ]; then

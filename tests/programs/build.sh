@@ -55,6 +55,7 @@ plain() {
 	c frames frames.c
 	c frames-clash frames.c -fstack-clash-protection
 	c alloca alloca.c
+	c turns turns.c
 	c callback callback.c
 	c sig sig.c
 	c threads threads.c -pthread

@@ -107,6 +107,7 @@ static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 		ro->cfg_thread_size = (uint32_t)sysconf(_SC_PAGESIZE);
 	ro->cfg_want_cgroup = o->want_cgroup;
 	ro->cfg_cold = o->hz && o->hz < WARM_HZ;
+	ro->cfg_trail = !ro->cfg_cold;
 	ro->cfg_want_cost = o->want_cost;
 	ro->cfg_wake_bytes = o->ring_bytes / 4;
 	if (o->comm_glob) {
@@ -149,6 +150,7 @@ static int open_and_load(struct collector *c, bool rdonly_cast)
 	set_knobs(c, skel);
 	bpf_map__set_max_entries(skel->maps.scratch, 2 * cpus);
 	bpf_map__set_max_entries(skel->maps.cache, cpus);
+	bpf_map__set_max_entries(skel->maps.trails, cpus);
 	bpf_map__set_max_entries(skel->maps.cpu_stats, cpus);
 	bpf_map__set_max_entries(skel->maps.ring, (uint32_t)c->opts.ring_bytes);
 	bpf_program__set_autoload(skel->progs.on_fork, c->opts.follow_forks);
