@@ -47,7 +47,7 @@ struct sf_vma_seen {
 struct sf_space {
 	u64 ctx_id;
 	u32 seq;
-	u32 next;		/* whose place is taken when all have one, modulo SF_VMAS */
+	u32 next;		/* whose place is taken when all have one, modulo SF_VMAS; grows whenever one that was remembered is forgotten */
 	u32 passing;		/* a file in it still waits for its tables: the next sample checks them */
 	u32 epoch;		/* tables_epoch when they were looked up */
 };
@@ -170,7 +170,7 @@ struct sf_state {
 /* See trail.bpf.h. By the scratch's slot. */
 struct sf_trail {
 	u64 ctx_id;		/* as in sf_space */
-	u32 seq, epoch;
+	u32 epoch, gone;	/* its next, which grows whenever something that was remembered is forgotten */
 	u32 top, end;		/* at[top] is the innermost state, at[end - 1] the outermost that is known */
 	u32 next;		/* where the present stack may meet it */
 	u32 kept;		/* at[top] to at[kept - 1] are the present stack's */

@@ -112,15 +112,21 @@ static __always_inline bool vma_same(struct sf_scratch *s, u32 i)
 __noinline int vmas_check(u32 slot, u32 fresh)
 {
 	struct sf_scratch *s = scratch_of(slot);
-	u32 i, first;
+	u32 i, first, gone = 0;
 
 	if (!s)
 		return 0;
 	first = (s->space & (SF_SPACES - 1)) * SF_VMAS;
 #pragma clang loop unroll(disable)
-	for (i = 0; i < SF_VMAS; i++)
-		if (fresh || !vma_same(s, first + i))
-			vma_at(s, first + i)->len = 0;
+	for (i = 0; i < SF_VMAS; i++) {
+		struct sf_vma *v = vma_at(s, first + i);
+
+		if (!v->len || (!fresh && vma_same(s, first + i)))
+			continue;
+		v->len = 0;
+		gone = 1;
+	}
+	s->spaces[s->space & (SF_SPACES - 1)].next += gone;
 	return 0;
 }
 

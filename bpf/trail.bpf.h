@@ -37,10 +37,10 @@ static __always_inline struct sf_state *trail_at(struct sf_trail *t, u32 i)
 /* What is known of another stack is good if it has the same mappings, and if changes of them would show. */
 static __always_inline void trail_begin(struct sf_trail *t, const struct sf_space *space)
 {
-	if (t->ctx_id != space->ctx_id || t->seq != space->seq || t->epoch != space->epoch || space->passing) {
-		t->ctx_id = space->passing ? 0 : space->ctx_id;
-		t->seq = space->seq;
+	if (t->ctx_id != space->ctx_id || t->epoch != space->epoch || t->gone != space->next) {
+		t->ctx_id = space->ctx_id;
 		t->epoch = space->epoch;
+		t->gone = space->next;
 		t->top = t->end = SF_TRAIL_TOP;
 	}
 	t->next = t->kept = t->top;
