@@ -30,7 +30,7 @@ class Settings:
     def __init__(self, quick):
         self.quick = quick
         self.rounds = 3 if quick else 5
-        self.cold_ms = 1500 if quick else 3000
+        self.cold_ms = 1500 if quick else 2500
         self.warm_ms = 300 if quick else 500
         self.depths = (12, 64, 127) if quick else (12, 32, 64, 127, 256, 506)
 
