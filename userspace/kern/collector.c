@@ -150,7 +150,6 @@ static int open_and_load(struct collector *c, bool rdonly_cast)
 	set_knobs(c, skel);
 	bpf_map__set_max_entries(skel->maps.scratch, 2 * cpus);
 	bpf_map__set_max_entries(skel->maps.cache, cpus);
-	bpf_map__set_max_entries(skel->maps.trails, cpus);
 	bpf_map__set_max_entries(skel->maps.cpu_stats, cpus);
 	bpf_map__set_max_entries(skel->maps.ring, (uint32_t)c->opts.ring_bytes);
 	bpf_program__set_autoload(skel->progs.on_fork, c->opts.follow_forks);
@@ -162,6 +161,8 @@ static int open_and_load(struct collector *c, bool rdonly_cast)
 	}
 	if (c->opts.offcpu)
 		offcpu_configure(skel, c->opts.offcpu, c->opts.cpus, c->ncpus, c->at_leave);
+	if (skel->rodata->cfg_trail)
+		bpf_map__set_max_entries(skel->maps.trails, cpus);
 	err = sfbpf_bpf__load(skel);
 	if (err) {
 		sfbpf_bpf__destroy(skel);

@@ -208,6 +208,7 @@ void offcpu_configure(struct sfbpf_bpf *skel, const struct offcpu_opts *o, const
 	bool sums = !at_leave && !o->wakers && !o->hist && !o->threads;	/* else blocks have more to say than their sum */
 
 	ro->cfg_want_cost = o->want_cost || (o->want_cost_back && !at_leave);
+	ro->cfg_trail = false;	/* stacks of one CPU are different threads' */
 	ro->cfg_off_at_leave = at_leave;
 	ro->cfg_note_words = !at_leave;
 	ro->cfg_off_sums = sums;
