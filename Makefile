@@ -31,18 +31,24 @@ CROSS_LDFLAGS := -L$(LIBDIR) -Wl,-rpath-link,$(SYSROOT)/lib/$(CROSS_COMPILE:%-=%
 endif
 # liblzma unpacks .gnu_debugdata; without it such files have the names that are left in them.
 LZMA := $(shell $(PKG_CONFIG) --exists liblzma 2>/dev/null && echo liblzma)
-# libdw reads inlined frames and lines (--inline, --lines), libcurl fetches debug files (--debuginfod), libzstd unpacks sections.
+# libdw reads inlined frames and lines (--inline, --lines), libdebuginfod fetches debug files (--debuginfod), libzstd unpacks sections.
 DW := $(shell $(PKG_CONFIG) --exists libdw 2>/dev/null && echo libdw)
 ZSTD := $(shell $(PKG_CONFIG) --exists libzstd 2>/dev/null && echo libzstd)
-CURL := $(if $(filter 1,$(STATIC)),,$(shell $(PKG_CONFIG) --exists libcurl 2>/dev/null && echo libcurl))
-SYM_LIBS := $(DW) $(ZSTD) $(CURL) $(LZMA)
-LIBS := libbpf libelf zlib ncursesw $(SYM_LIBS)
-# The agent needs libcurl and libinih; libseccomp filters its system calls. A static sfbpf has no agent: name services and TLS need libraries.
+# There is no static libdebuginfod.
+DEBUGINFOD := $(if $(filter 1,$(STATIC)),,$(shell $(PKG_CONFIG) --exists libdebuginfod 2>/dev/null && echo libdebuginfod))
+# Zydis decodes x86-64 for rows from machine code; without it x86-64 has none of them. Debian has no
+# static library and no .pc file.
+ZYDIS := $(if $(filter 1,$(STATIC)),,$(shell echo '\#include <Zydis/Zydis.h>' | \
+	$(CC) $(CROSS_CFLAGS) -E - >/dev/null 2>&1 && echo -lZydis))
+SYM_LIBS := $(DW) $(ZSTD) $(DEBUGINFOD) $(LZMA)
+# libseccomp is required in every build: the processes that read foreign files have no other protection from them.
+LIBS := libbpf libelf zlib libseccomp ncursesw $(SYM_LIBS)
+# The agent needs libcurl, libinih and nettle (SHA-256). A static sfbpf has no agent: name services
+# and TLS need shared libraries.
 ifneq ($(STATIC),1)
-AGENT := $(shell $(PKG_CONFIG) --exists libcurl inih 2>/dev/null && echo inih)
-SECCOMP := $(if $(AGENT),$(shell $(PKG_CONFIG) --exists libseccomp 2>/dev/null && echo libseccomp))
+AGENT := $(shell $(PKG_CONFIG) --exists libcurl inih nettle 2>/dev/null && echo libcurl inih nettle)
 endif
-LIBS += $(AGENT) $(SECCOMP)
+LIBS += $(AGENT)
 VERSION := 0.1.0
 
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
@@ -51,15 +57,16 @@ CFLAGS ?= -O2 -g
 override CFLAGS += -std=gnu11 $(WARN) -D_GNU_SOURCE -DSFBPF_VERSION='"$(VERSION)"' -Iuserspace -Ibpf -I$(O) \
 	$(CROSS_CFLAGS) $(shell $(PKG_CONFIG) --cflags $(LIBS))
 override LDFLAGS += $(CROSS_LDFLAGS)
-override CFLAGS += $(if $(LZMA),-DHAVE_LZMA) $(if $(DW),-DHAVE_LIBDW) $(if $(ZSTD),-DHAVE_ZSTD) $(if $(CURL),-DHAVE_CURL)
+override CFLAGS += $(if $(LZMA),-DHAVE_LZMA) $(if $(DW),-DHAVE_LIBDW) $(if $(ZSTD),-DHAVE_ZSTD) \
+	$(if $(DEBUGINFOD),-DHAVE_DEBUGINFOD) $(if $(ZYDIS),-DHAVE_ZYDIS)
 SYM_LDLIBS := $(if $(SYM_LIBS),$(shell $(PKG_CONFIG) --libs $(SYM_LIBS)))
-override CFLAGS += $(if $(AGENT),-DHAVE_AGENT) $(if $(SECCOMP),-DHAVE_SECCOMP)
-AGENT_LDLIBS := $(if $(AGENT),$(shell $(PKG_CONFIG) --libs $(AGENT) $(SECCOMP)))
+override CFLAGS += $(if $(AGENT),-DHAVE_AGENT)
+AGENT_LDLIBS := $(if $(AGENT),$(shell $(PKG_CONFIG) --libs $(AGENT)))
 # STATIC=1: one file that runs without libraries (build it in an OUTPUT of its own).
 ifeq ($(STATIC),1)
 LDLIBS := -static $(shell $(PKG_CONFIG) --static --libs $(LIBS)) -liberty -lpthread
 else
-LDLIBS := $(shell $(PKG_CONFIG) --libs $(LIBS)) -liberty -lpthread
+LDLIBS := $(shell $(PKG_CONFIG) --libs $(LIBS)) $(ZYDIS) -liberty -lpthread
 endif
 ifeq ($(SAN),1)
 override CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -O1
@@ -79,7 +86,8 @@ endif
 
 # core: readers, tables, symbols, profile, outputs, views; no libbpf, no ncurses, so the unit tests need neither.
 TERM_SRC := userspace/tui/term.c
-CORE_SRC := $(sort $(wildcard userspace/base/*.c userspace/elf/*.c userspace/unwind/*.c userspace/sym/*.c userspace/prof/*.c userspace/out/*.c)) \
+CORE_DIRS := base worker elf lang unwind sym prof out
+CORE_SRC := $(sort $(wildcard $(CORE_DIRS:%=userspace/%/*.c))) \
 	$(filter-out $(TERM_SRC),$(sort $(wildcard userspace/tui/*.c)))
 APP_SRC := $(sort $(wildcard userspace/kern/*.c userspace/tools/*.c)) $(TERM_SRC)
 AGENT_SRC := $(sort $(wildcard userspace/agent/*.c))
@@ -152,7 +160,8 @@ $(O)/%.skel.h: $(O)/%.bpf.o
 $(O)/unit/%: $(O)/tests/unit/%.o $(UNIT_HELP_OBJ) $(AGENT_LIB) $(O)/libcore.a
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(SYM_LDLIBS) $(AGENT_LDLIBS) -lz -liberty -lelf -lpthread $(UNIT_LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(SYM_LDLIBS) $(AGENT_LDLIBS) -lz $(ZYDIS) \
+		-liberty -lelf -lseccomp -lpthread $(UNIT_LIBS)
 
 units: $(UNIT_BIN)
 
@@ -163,6 +172,10 @@ check: $(UNIT_BIN)
 check-vm:
 	scripts/vm-test.sh
 
+# Languages on the interpreters of other releases: as root; downloads their packages.
+check-languages: all
+	scripts/check-languages.sh
+
 include tests/bench/bench.mk
 include tests/fault/fault.mk
 # make oracle: .eh_frame rows against libdw's, where that is installed.
@@ -170,10 +183,40 @@ ifeq ($(shell $(PKG_CONFIG) --exists libdw && echo 1),1)
 include tests/oracle/oracle.mk
 endif
 
-install: all
+# Man pages and completions come from the option tables, by the binary itself; not in a cross build.
+MAN_TOOLS := $(filter-out $(if $(AGENT),,agent),$(NAMES)) report diff
+ifeq ($(CROSS_COMPILE),)
+MAN := $(O)/man/sfbpf.1 $(MAN_TOOLS:%=$(O)/man/sfbpf-%.1)
+COMPLETIONS := $(O)/completion/bash $(O)/completion/zsh
+endif
+
+man: $(MAN) $(COMPLETIONS)
+
+$(O)/man/sfbpf.1: $(O)/sfbpf
+	@mkdir -p $(@D)
+	$(Q)$< help --man > $@
+
+$(O)/man/sfbpf-%.1: $(O)/sfbpf
+	@mkdir -p $(@D)
+	$(Q)$< help --man $* > $@
+
+$(O)/completion/%: $(O)/sfbpf
+	@mkdir -p $(@D)
+	$(Q)$< help --completion $* > $@
+
+SHARE = $(DESTDIR)$(PREFIX)/share
+
+install: all man
 	install -d $(DESTDIR)$(PREFIX)/bin
 	install -m 755 $(O)/sfbpf $(DESTDIR)$(PREFIX)/bin/sfbpf
 	for n in $(NAMES); do ln -sf sfbpf $(DESTDIR)$(PREFIX)/bin/sfbpf-$$n; done
+ifneq ($(MAN),)
+	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions
+	install -m 644 $(MAN) $(SHARE)/man/man1
+	install -m 644 $(O)/completion/bash $(SHARE)/bash-completion/completions/sfbpf
+	for n in $(NAMES); do ln -sf sfbpf $(SHARE)/bash-completion/completions/sfbpf-$$n; done
+	install -m 644 $(O)/completion/zsh $(SHARE)/zsh/site-functions/_sfbpf
+endif
 
 # A Debian package of this build, with the agent's systemd unit.
 deb: all
@@ -184,6 +227,6 @@ clean:
 
 -include $(CORE_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(BPF_SRC:bpf/%.bpf.c=$(O)/%.bpf.d) $(UNIT_SRC:%.c=$(O)/%.d) $(UNIT_HELP_OBJ:.o=.d)
 
-.PHONY: all units check check-vm bench bench-quick install deb clean
+.PHONY: all man units check check-vm check-languages bench bench-quick install deb clean
 .DELETE_ON_ERROR:
 .SECONDARY:

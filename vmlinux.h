@@ -4,7 +4,6 @@
  * preserve_access_index attribute is a CO-RE subset: only names matter, libbpf fills in the
  * running kernel's offsets. Kernels differ in places; those variants carry a ___suffix,
  * which CO-RE ignores when it looks for the type, and the kernel commit beside it.
- * Hand-kept; `scripts/check-vmlinux.sh` compares it with the running kernel's BTF.
  */
 #ifndef __VMLINUX_H__
 #define __VMLINUX_H__
@@ -35,8 +34,8 @@ enum {
 	BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12, BPF_MAP_TYPE_RINGBUF = 27, BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
-enum { BPF_ANY = 0, BPF_NOEXIST = 1, BPF_EXIST = 2 };
-enum { BPF_F_NO_PREALLOC = 1, BPF_F_MMAPABLE = 1024, BPF_F_INNER_MAP = 4096 };
+enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
+enum { BPF_F_NO_PREALLOC = 1, BPF_F_MMAPABLE = 1024 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2, BPF_RB_AVAIL_DATA = 0 };
 enum { BPF_F_USER_STACK = 256 };
 enum { BPF_LOCAL_STORAGE_GET_F_CREATE = 1 };
@@ -47,12 +46,14 @@ struct user_pt_regs {
 	__u64 regs[31], sp, pc, pstate;
 };
 typedef struct user_pt_regs bpf_user_pt_regs_t;
-#else
+#elif defined(__TARGET_ARCH_x86)
 struct pt_regs {
 	unsigned long r15, r14, r13, r12, bp, bx, r11, r10, r9, r8, ax, cx, dx, si, di, orig_ax;
 	unsigned long ip, cs, flags, sp, ss;
 };
 typedef struct pt_regs bpf_user_pt_regs_t;
+#else
+#error "no registers for this architecture"
 #endif
 struct bpf_perf_event_data {
 	bpf_user_pt_regs_t regs;
@@ -67,7 +68,6 @@ struct maple_range_64 {
 	void *slot[16];
 };
 struct maple_tree {
-	unsigned int ma_flags;
 	void *ma_root;
 };
 
@@ -83,7 +83,7 @@ typedef struct {
 struct pt_regs {
 	int syscallno;			/* -1: the kernel was not entered by a system call */
 };
-#else
+#elif defined(__TARGET_ARCH_x86)
 typedef struct {
 	unsigned long long ctx_id;	/* of this address space, never used again */
 	void *vdso;
@@ -116,7 +116,6 @@ struct address_space {
 	struct rb_root_cached i_mmap;
 };
 struct inode {
-	unsigned short i_mode;
 	struct address_space *i_mapping;
 	struct super_block *i_sb;
 	unsigned long i_ino;
@@ -161,8 +160,6 @@ struct cred {
 	kuid_t uid;
 };
 struct thread_info {
-	unsigned long flags;
-	unsigned int status;
 	unsigned int cpu;
 };
 struct kernfs_node {
@@ -190,6 +187,10 @@ struct sched_info {
 };
 struct thread_struct {
 	unsigned long sp;	/* x86 */
+	unsigned long fsbase;	/* x86 */
+	struct {
+		unsigned long tp_value;
+	} uw;			/* arm64 */
 };
 struct task_struct {
 	struct thread_info thread_info;
@@ -207,7 +208,6 @@ struct task_struct {
 	struct css_set *cgroups;
 	struct thread_struct thread;
 };
-struct linux_binprm;
 struct seq_file;
 struct bpf_iter_meta {
 	struct seq_file *seq;
@@ -219,7 +219,6 @@ struct bpf_iter__task {
 struct bpf_iter__task_file {
 	struct bpf_iter_meta *meta;
 	struct task_struct *task;
-	unsigned int fd;
 	struct file *file;
 };
 struct bpf_iter__task_vma {

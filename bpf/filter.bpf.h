@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* Which tasks count: decided before anything is unwound. Every filter that is off costs nothing (cfg_* are constants to the verifier). */
+/*
+ * Which tasks are sampled. Filters run before anything is unwound. A filter that is off costs
+ * nothing, because cfg_* are constants to the verifier.
+ */
 #ifndef SFBPF_FILTER_BPF_H
 #define SFBPF_FILTER_BPF_H
 
 #include "kload.bpf.h"
 
 /*
- * fnmatch-like: * ? and plain bytes, over at most 15 bytes of comm. The usual walk with one point to return to; each
- * step consumes a byte of one of them or moves that point, so 16 * 17 steps are enough.
+ * Like fnmatch: *, ? and plain bytes, over at most 15 bytes of comm. Backtracks to one point, the
+ * last star. Each step consumes a byte of the pattern or of the name, or advances that point, so 16
+ * * 17 steps are enough.
  */
 struct glob {
 	u32 p, c, star, mark, steps;
@@ -45,8 +49,8 @@ static int glob_step(u32 i, void *ctx)
 }
 
 /*
- * 0, but not to the verifier: before Linux 6.7 it follows a callback once only, and would take what it knows of the
- * state before the first step for what holds in all of them.
+ * Always 0, but unknown to the verifier. Before Linux 6.7 the verifier follows a callback only
+ * once, so it would assume that the state before the first step holds in every step.
  */
 __u32 glob_zero = 0;
 
@@ -61,22 +65,25 @@ __noinline int comm_matches(u64 task)
 	return g.match;
 }
 
-/* Most lists hold one id: then no look into a hash at each sample and each switch. */
+/* Most lists hold one id, which needs no hash lookup on each sample and each switch. */
 static __always_inline bool pid_wanted(u32 pid)
 {
-	return !cfg_by_pid || (cfg_only_pid ? pid == cfg_only_pid : bpf_map_lookup_elem(&pids, &pid) != NULL);
+	return !cfg_by_pid ||
+	       (cfg_only_pid ? pid == cfg_only_pid : bpf_map_lookup_elem(&pids, &pid) != NULL);
 }
 
 static __always_inline bool tid_wanted(u32 tid)
 {
-	return !cfg_by_tid || (cfg_only_tid ? tid == cfg_only_tid : bpf_map_lookup_elem(&tids, &tid) != NULL);
+	return !cfg_by_tid ||
+	       (cfg_only_tid ? tid == cfg_only_tid : bpf_map_lookup_elem(&tids, &tid) != NULL);
 }
 
 static __always_inline bool task_wanted(u64 task, u32 pid, u32 tid)
 {
 	if (!pid_wanted(pid) || !tid_wanted(tid))
 		return false;
-	if (cfg_by_uid && KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid.val) != cfg_uid)
+	if (cfg_by_uid &&
+	    KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid.val) != cfg_uid)
 		return false;
 	if (cfg_by_cgroup && bpf_get_current_ancestor_cgroup_id(cfg_cgroup_level) != cfg_cgroup)
 		return false;

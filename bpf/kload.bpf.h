@@ -2,8 +2,9 @@
 /*
  * Loads from kernel memory at computed addresses.
  *
- * bpf_rdonly_cast (kernel 6.2, commit a35b9af4ec2c) turns any address into a pointer whose loads are
- * plain instructions with fault protection: no helper call. Older kernels use bpf_probe_read_kernel.
+ * bpf_rdonly_cast (kernel 6.2, commit a35b9af4ec2c) turns any address into a pointer whose loads
+ * are plain instructions with fault protection: no helper call. Older kernels use
+ * bpf_probe_read_kernel.
  */
 #ifndef SFBPF_KLOAD_BPF_H
 #define SFBPF_KLOAD_BPF_H
@@ -26,22 +27,24 @@ static __always_inline u64 kload(u64 addr)
 	bpf_probe_read_kernel(&val, sizeof(val), (void *)addr);
 	return val;
 #else
-	/* maple_range_64 serves as "a struct with a scalar at a known place". */
+	/* maple_range_64 serves as any struct with a scalar at a known offset. */
 	u64 at = addr - bpf_core_field_offset(struct maple_range_64, pivot[0]);
-	struct maple_range_64 *p = bpf_rdonly_cast((void *)at, bpf_core_type_id_kernel(struct maple_range_64));
+	struct maple_range_64 *p = bpf_rdonly_cast((void *)at,
+						   bpf_core_type_id_kernel(struct maple_range_64));
 
 	return p->pivot[0];
 #endif
 }
 
-/* The address of a field, and what a field of a type that fits 8 bytes holds. */
+/* The address of a field, and the value of a field of at most 8 bytes. */
 #define KADDR(addr, type, field) ((u64)(addr) + bpf_core_field_offset(type, field))
 #ifdef SF_NO_CAST
-#define KLOAD(addr, type, field) ({							\
-		__typeof__(((type *)0)->field) val_ = 0;				\
-											\
-		bpf_probe_read_kernel(&val_, sizeof(val_), (void *)KADDR(addr, type, field));	\
-		(u64)val_;								\
+#define KLOAD(addr, type, field)                                                              \
+	({                                                                                    \
+		__typeof__(((type *)0)->field) val_ = 0;                                      \
+                                                                                              \
+		bpf_probe_read_kernel(&val_, sizeof(val_), (void *)KADDR(addr, type, field)); \
+		(u64) val_;                                                                   \
 	})
 #else
 #define KLOAD(addr, type, field) \

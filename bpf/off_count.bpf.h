@@ -1,17 +1,44 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* Off-CPU: a block of known length and stack is added to the counts or, where these have no room, sampled. */
+/*
+ * Off-CPU: adds a block of known length and stack to the counts. If the maps have no room for it,
+ * the block is sampled instead.
+ */
 #ifndef SFBPF_OFF_COUNT_BPF_H
 #define SFBPF_OFF_COUNT_BPF_H
 
-#include "off_stack.bpf.h"
+#include "fold.bpf.h"
+#include "maps.bpf.h"
 #include "off_detail.bpf.h"
+#include "off_scratch.bpf.h"
+#include "off_stack.bpf.h"
+#include "sample.bpf.h"
+#include "unwind.bpf.h"
 
 const volatile bool cfg_off_wakers = false, cfg_off_hist = false, cfg_off_threads = false;
-const volatile bool cfg_off_chains = false;	/* the wakers' wakers too: then those of all threads are noted, whatever the filters */
-const volatile __u64 cfg_off_period = 1000000;	/* ns of blocked time a sample, once the maps are full */
+/* The wakers' wakers too: then the wakers of all threads are recorded, whatever the filters. */
+const volatile bool cfg_off_chains = false;
+/* ns of blocked time per sample, once the maps are full */
+const volatile __u64 cfg_off_period = 1000000;
 
-__u64 off_sampled_ns = 0;		/* time that samples stand for, the rest is counted */
-__u32 off_used = 0;			/* entries made in off_counts, in all generations */
+__u64 off_sampled_ns = 0; /* ns that samples represent; all other time is counted */
+__u64 off_lost_ns = 0;	  /* ns of samples that did not fit the ring */
+__u32 off_used = 0;	  /* entries created in off_counts, in all generations */
+
+/* Sized by user space. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 1);
+	__type(key, u64);
+	__type(value, struct sf_off_count);
+} off_counts SEC(".maps");
+
+/* How a block is added. The low byte is the state (enum sf_off_state). */
+#define OFF_STATE     0xff
+#define OFF_BY_HASH   0x100 /* the frames were sent earlier; only the hash is known */
+#define OFF_OPEN      0x200 /* part of a block that is still open */
+/* OFF_BY_HASH, but user space keeps the frames for this block only, so it can only be sampled */
+#define OFF_TRANSIENT 0x400
+#define OFF_PENDING   0x800 /* frames may be pending (off_scratch.pending) */
 
 static __always_inline void off_lose(u32 cause)
 {
@@ -21,61 +48,55 @@ static __always_inline void off_lose(u32 cause)
 		__sync_fetch_and_add(&st->lost[cause], 1);
 }
 
-/* Behind the frames. */
-static __always_inline void off_put_wakers(struct sf_scratch *s)
+/* Appends the wakers to the frames. */
+static __always_inline void off_append_wakers(struct sf_scratch *s, const struct off_scratch *o)
 {
 	u32 n = (u32)s->sample.n_user + s->sample.n_kernel;
-	u64 *behind;
+	u64 *after;
 
-	asm volatile("" : "+r"(n));	/* see vma_at */
+	asm volatile("" : "+r"(n)); /* see vma_at */
 	if (n > SF_MAX_USER + SF_MAX_KERNEL)
 		return;
-	behind = &s->frames[n];
-	asm volatile("" : "+r"(behind));	/* see off_hash_block */
+	after = &s->frames[n];
+	asm volatile("" : "+r"(after)); /* see off_hash_block */
 	for (u32 i = 0; i < SF_OFF_CHAIN; i++)
-		behind[i] = s->off_wakers[i];
+		after[i] = o->wakers[i];
 }
 
-/* How a block is added, beside its state: */
-#define OFF_BY_HASH 0x100	/* the stack is gone, and its frames were sent before; only its hash is left */
-#define OFF_OPEN 0x200		/* a part of a block that is not over */
-#define OFF_UNKEPT 0x400	/* OFF_BY_HASH, and nobody keeps the frames when the block is over: it cannot be counted by them */
-#define OFF_LAZY 0x800		/* see off_frames */
-
-/* The frames are not there: a sample that names them. */
+/* Makes the record one without frames, which refers to them by hash. */
 static __always_inline void off_head_by_hash(struct sf_scratch *s)
 {
-	s->sample.type = SF_REC_STACK;
 	s->sample.flags = SF_SAMPLE_BY_HASH;
-	s->sample.time_ns = s->off_hash;
 	s->sample.n_user = s->sample.n_kernel = 0;
 	s->sample.stop = 0;
 }
 
 /*
- * The maps are full: one sample each period of the thread's blocked time, so that the samples' sum is right on
- * average whatever the blocks' lengths.
+ * One sample per cfg_off_period of the thread's blocked time. Its sum is correct on average,
+ * whatever the lengths of the blocks.
  */
-static __always_inline void off_sample(struct sf_scratch *s, u32 how, u64 ns)
+static __always_inline void off_sample(struct sf_scratch *s, struct off_scratch *o, u32 how, u64 ns)
 {
 	struct sf_cpu_stats *st = stats_here();
 	u64 n;
 
-	if (!s->off_acc)
-		s->off_acc = bpf_get_prandom_u32() % cfg_off_period;
-	s->off_acc += ns;
-	n = s->off_acc / cfg_off_period;
+	if (!o->acc)
+		o->acc = bpf_get_prandom_u32() % cfg_off_period;
+	o->acc += ns;
+	n = o->acc / cfg_off_period;
 	if (!n)
 		return;
-	s->off_acc -= n * cfg_off_period;
+	o->acc -= n * cfg_off_period;
 	if (how & OFF_BY_HASH)
 		off_head_by_hash(s);
+	s->sample.type = SF_REC_BLOCK;
 	s->sample.weight = n * cfg_off_period;
-	s->sample.state = how & 0xff;
-	off_put_wakers(s);
+	s->sample.hash = o->hash;
+	s->sample.state = how & OFF_STATE;
+	off_append_wakers(s, o);
 	if (st)
 		__sync_fetch_and_add(&st->off_taken, 1);
-	if (off_output(s, SF_OFF_CHAIN)) {
+	if (record_send(s, SF_OFF_CHAIN)) {
 		off_lose(SF_LOST_RING_FULL);
 		__sync_fetch_and_add(&off_lost_ns, s->sample.weight);
 	} else {
@@ -83,14 +104,16 @@ static __always_inline void off_sample(struct sf_scratch *s, u32 how, u64 ns)
 	}
 }
 
-static __always_inline struct sf_off_count *off_new_count(struct sf_scratch *s, u64 key, u32 state, u32 generation)
+static __always_inline struct sf_off_count *off_new_count(struct sf_scratch *s,
+							  struct off_scratch *o, u64 key, u32 state,
+							  u32 generation)
 {
-	struct sf_off_count *fresh = &s->off_fresh;
+	struct sf_off_count *fresh = &o->fresh;
 
 	__builtin_memset(fresh, 0, sizeof(*fresh));
-	fresh->stack = s->off_hash;
+	fresh->stack = o->hash;
 	for (u32 i = 0; i < SF_OFF_CHAIN; i++)
-		fresh->wakers[i] = s->off_wakers[i];
+		fresh->wakers[i] = o->wakers[i];
 	fresh->generation = generation;
 	fresh->pid = s->sample.pid;
 	fresh->state = state;
@@ -100,57 +123,87 @@ static __always_inline struct sf_off_count *off_new_count(struct sf_scratch *s, 
 	return bpf_map_lookup_elem(&off_counts, &key);
 }
 
-/*
- * Adds a block to what the scratch's stack, waker and the state have in common. how: the state, and OFF_*. 1: nothing was done, as
- * the stack's frames are missing (OFF_LAZY).
- */
-__noinline int off_add(u32 slot, u32 how, u64 ns)
+static __always_inline void off_count_up(struct sf_off_count *c, u64 ns, u64 count, u64 each)
 {
-	struct sf_scratch *s = scratch_of(slot);
-	struct sf_off_count *c;
-	u32 state = how & 0xff, over = !(how & OFF_OPEN);	/* the part of an open block is none that ended */
-	u32 generation = off_generation;
-	u64 key, each;
+	struct sf_cpu_stats *st = stats_here();
+	u64 max = c->max_ns;
 
-	if (!s)
-		return 0;
-	s->off_key = 0;
-	each = s->off_times > 1 ? ns / s->off_times : ns;
-	key = s->off_hash;
+	__sync_fetch_and_add(&c->sum_ns, ns);
+	__sync_fetch_and_add(&c->count, count);
+	if (each > max)
+		__sync_val_compare_and_swap(&c->max_ns, max, each);
+	if (st)
+		__sync_fetch_and_add(&st->off_taken, count);
+}
+
+static __always_inline u64 off_count_key(const struct sf_scratch *s, const struct off_scratch *o,
+					 u32 state, u32 generation)
+{
+	u64 key = o->hash;
+
 	if (cfg_off_wakers)
 		for (u32 i = 0; i < (cfg_off_chains ? SF_OFF_CHAIN : 1); i++)
-			FOLD(key, s->off_wakers[i], FOLD_MUL1);
+			FOLD(key, o->wakers[i], FOLD_MUL1);
 	FOLD(key, (u64)generation << 8 | state, FOLD_MUL2);
-	if (s->off_hash == SF_STACK_UNKNOWN) {	/* which no task has a hash of its own for */
+	/* Unlike other hashes, it does not depend on the thread. */
+	if (o->hash == SF_STACK_UNKNOWN) {
 		FOLD(key, s->sample.pid, FOLD_MUL1);
 		FOLD(key, *(u64 *)&s->sample.comm[0], FOLD_MUL2);
 		FOLD(key, *(u64 *)&s->sample.comm[8], FOLD_MUL1);
 	}
+	return key;
+}
+
+/*
+ * Adds o->count blocks, ns long in total, to the count for the scratch's stack, its wakers and the
+ * state. how: the state, and OFF_*. Returns 1 if nothing was done because the stack must be sent
+ * and its frames are pending.
+ */
+__noinline int off_add(u32 slot, u32 how, u64 ns)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	struct off_scratch *o = off_scratch_of(slot);
+	struct sf_off_count *c;
+	u32 state = how & OFF_STATE, generation = off_generation;
+	u64 key, each;
+
+	if (!s || !o)
+		return 0;
+	each = o->count > 1 ? ns / o->count : ns;
+	key = off_count_key(s, o, state, generation);
 	c = bpf_map_lookup_elem(&off_counts, &key);
-	if (s->off_lazy && (!c || !c->sent))
+	if (o->pending && (!c || !c->sent))
 		return 1;
 	if (cfg_off_threads)
-		off_add_thread(s, state, ns, each);
-	if (!c && !(how & OFF_UNKEPT))
-		c = off_new_count(s, key, state, generation);
+		off_add_thread(&s->sample, state, ns, each, o->count);
+	if (!c && !(how & OFF_TRANSIENT))
+		c = off_new_count(s, o, key, state, generation);
 	if (c && !c->sent) {
-		int err = how & OFF_BY_HASH ? 0 : off_send_stack(slot);
+		int err = how & OFF_BY_HASH ? OFF_SENT : off_send_stack(slot);
 
-		if (!err)
+		if (err == OFF_SENT)
 			c->sent = 1;
 		else if (err == OFF_FULL && !c->sum_ns)
 			c = NULL;
 	}
 	if (!c) {
-		off_sample(s, how, ns);
+		off_sample(s, o, how, ns);
 		return 0;
 	}
-	off_count_up(c, ns, over ? s->off_times : 0, each);
-	if (c->sent)
-		s->off_key = key;
+	/* The part of an open block adds time, but no block. */
+	off_count_up(c, ns, how & OFF_OPEN ? 0 : o->count, each);
 	if (cfg_off_hist)
-		off_add_hist(key, each, s->off_times);
+		off_add_hist(key, each, o->count);
 	return 0;
+}
+
+/* The same; fetches pending frames if they are needed. */
+static __always_inline void off_add_block(u32 slot, u32 how, u64 ns)
+{
+	if (off_add(slot, how, ns) && (how & OFF_PENDING)) {
+		off_frames(slot);
+		off_add(slot, how, ns);
+	}
 }
 
 #endif

@@ -1,15 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* Off-CPU: what is counted beside the sums by stack: lengths of blocks, threads, and what all of it costs. each: one block of those that ns is of. */
+/*
+ * Off-CPU: counters other than the sums by stack: histograms of block lengths, totals per thread,
+ * and the cost of the programs.
+ */
 #ifndef SFBPF_OFF_DETAIL_BPF_H
 #define SFBPF_OFF_DETAIL_BPF_H
 
+#include "maps.bpf.h"
+#include "sfbpf_shared.h"
 #include "unwind.bpf.h"
 
-#define OFF_COST_EVERY 64	/* a power of two: of so many switches one is timed */
+#define OFF_COST_EVERY 64 /* one switch in this many is timed; a power of two */
 
-__u64 off_threads_full = 0;		/* blocks of threads for which off_threads had no room */
+__u64 off_threads_full = 0; /* blocks of threads that did not fit off_threads */
 
-/* Sized by user space. */
+/* Same key as off_counts. Sized by user space. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -17,6 +22,7 @@ struct {
 	__type(value, struct sf_off_hist);
 } off_hists SEC(".maps");
 
+/* Keyed by thread id. Sized by user space. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -31,17 +37,30 @@ static __always_inline u32 off_hist_slot(u64 ns)
 
 	if (us >> 32)
 		return SF_OFF_HIST - 1;
-	if (us >> 16) { slot += 16; us >>= 16; }
-	if (us >> 8) { slot += 8; us >>= 8; }
-	if (us >> 4) { slot += 4; us >>= 4; }
-	if (us >> 2) { slot += 2; us >>= 2; }
+	if (us >> 16) {
+		slot += 16;
+		us >>= 16;
+	}
+	if (us >> 8) {
+		slot += 8;
+		us >>= 8;
+	}
+	if (us >> 4) {
+		slot += 4;
+		us >>= 4;
+	}
+	if (us >> 2) {
+		slot += 2;
+		us >>= 2;
+	}
 	slot += us >> 1 ? 2 : us;
 	return slot < SF_OFF_HIST ? slot : SF_OFF_HIST - 1;
 }
 
 static const struct sf_off_hist off_no_hist;
 
-static __always_inline void off_add_hist(u64 key, u64 ns, u64 times)
+/* Adds `count` blocks of `each` ns. */
+static __always_inline void off_add_hist(u64 key, u64 each, u64 count)
 {
 	struct sf_off_hist *h = bpf_map_lookup_elem(&off_hists, &key);
 
@@ -50,17 +69,19 @@ static __always_inline void off_add_hist(u64 key, u64 ns, u64 times)
 		h = bpf_map_lookup_elem(&off_hists, &key);
 	}
 	if (h)
-		__sync_fetch_and_add(&h->slot[off_hist_slot(ns) & (SF_OFF_HIST - 1)], times);
+		__sync_fetch_and_add(&h->slot[off_hist_slot(each) & (SF_OFF_HIST - 1)], count);
 }
 
-static __always_inline void off_add_thread(const struct sf_scratch *s, u32 state, u64 ns, u64 each)
+/* Adds `count` blocks of the record's thread: `each` ns long, ns in total. */
+static __always_inline void off_add_thread(const struct sf_sample *rec, u32 state, u64 ns, u64 each,
+					   u64 count)
 {
-	u32 tid = s->sample.tid;
+	u32 tid = rec->tid;
 	struct sf_off_thread fresh = {}, *t = bpf_map_lookup_elem(&off_threads, &tid);
 
 	if (!t) {
-		fresh.pid = s->sample.pid;
-		__builtin_memcpy(fresh.comm, s->sample.comm, SF_COMM);
+		fresh.pid = rec->pid;
+		__builtin_memcpy(fresh.comm, rec->comm, SF_COMM);
 		bpf_map_update_elem(&off_threads, &tid, &fresh, BPF_NOEXIST);
 		t = bpf_map_lookup_elem(&off_threads, &tid);
 	}
@@ -68,24 +89,31 @@ static __always_inline void off_add_thread(const struct sf_scratch *s, u32 state
 		__sync_fetch_and_add(&off_threads_full, 1);
 	if (!t || state >= SF_OFF_STATES)
 		return;
-	/* Only the thread itself adds here, or the iterator once the thread cannot any more. */
-	__builtin_memcpy(t->comm, s->sample.comm, SF_COMM);	/* its last one: a command was our child before it began */
+	/*
+	 * Not concurrent: only the thread itself adds here, or the iterator when the thread no
+	 * longer can.
+	 */
+	/* The newest name: sfbpf's child has sfbpf's name until it executes the command. */
+	__builtin_memcpy(t->comm, rec->comm, SF_COMM);
 	t->ns[state] += ns;
-	t->count += s->off_times;
+	t->count += count;
 	if (each > t->max_ns)
 		t->max_ns = each;
 }
 
-/* With cfg_want_cost: when a program began that stands for `times` of its kind; 0: it is not timed. */
-static __always_inline u64 off_cost_begin(u64 number, u32 times)
+/*
+ * With cfg_want_cost, one run in `every` (a power of two) is timed and represents the others.
+ * Returns the start time of this run, or 0 if it is not timed. number: of this run.
+ */
+static __always_inline u64 off_cost_begin(u64 number, u32 every)
 {
-	return cfg_want_cost && !(number & (times - 1)) ? bpf_ktime_get_ns() : 0;
+	return cfg_want_cost && !(number & (every - 1)) ? bpf_ktime_get_ns() : 0;
 }
 
-static __always_inline void off_cost_end(struct sf_cpu_stats *st, u64 began, u32 times)
+static __always_inline void off_cost_end(struct sf_cpu_stats *st, u64 began, u32 every)
 {
 	if (began && st)
-		__sync_fetch_and_add(&st->run_ns, (bpf_ktime_get_ns() - began) * times);
+		__sync_fetch_and_add(&st->run_ns, (bpf_ktime_get_ns() - began) * every);
 }
 
 #endif

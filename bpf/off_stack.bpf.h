@@ -1,20 +1,38 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* Off-CPU: stacks of threads that block and of those that wake them, their hashes, and their way to user space. */
+/*
+ * Off-CPU: the stacks of blocked threads and of their wakers, their hashes, and sending them to
+ * user space.
+ *
+ * The hash of a stack is computed from the hashes of its two parts, so a part that the memo knows
+ * needs no frames. Its frames are then `pending`: off_frames fetches them if user space does not
+ * have the stack yet.
+ */
 #ifndef SFBPF_OFF_STACK_BPF_H
 #define SFBPF_OFF_STACK_BPF_H
 
-#include "off_again.bpf.h"
-#include "off_again_kernel.bpf.h"
+#include "fold.bpf.h"
+#include "kload.bpf.h"
+#include "maps.bpf.h"
+#include "off_memo.bpf.h"
+#include "off_scratch.bpf.h"
+#include "sample.bpf.h"
 #include "unwind.bpf.h"
 
-/* off_lazy: the frames of a part are not there yet. */
-#define OFF_LAZY_USER 1
-#define OFF_LAZY_KERNEL 2
+/* off_scratch.pending */
+#define OFF_PENDING_USER   1
+#define OFF_PENDING_KERNEL 2
 
-const volatile __u64 cfg_irq_start = 0, cfg_irq_len = 0;	/* the code by which interrupts enter the kernel */
-const volatile __u64 cfg_softirq_start = 0, cfg_softirq_len = 0;	/* the function that runs softirqs */
+/* The interrupt entry code of the kernel. */
+const volatile __u64 cfg_irq_start = 0, cfg_irq_len = 0;
+/* The function that runs softirqs. */
+const volatile __u64 cfg_softirq_start = 0, cfg_softirq_len = 0;
 
-/* Hashes of the stacks whose frames have been sent, and in which generation. Sized by user space. */
+__u32 off_generation = 0; /* written by user space */
+
+/*
+ * Hash of a stack whose frames were sent -> the generation in which they were sent. Sized by user
+ * space.
+ */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 1);
@@ -22,72 +40,104 @@ struct {
 	__type(value, u32);
 } off_stacks SEC(".maps");
 
+/* ---- Hashes ---- */
+
 static int off_hash_block(u32 i, void *ctx)
 {
 	struct sf_scratch *s = scratch_of(*(u32 *)ctx);
+	struct off_scratch *o = off_scratch_of(*(u32 *)ctx);
 	u64 *f, a, b;
 	u32 at;
 
-	if (!s)
+	if (!s || !o)
 		return 1;
-	at = s->hash_at + i * SF_HASH_BLOCK;
+	at = o->hash_at + i * SF_HASH_BLOCK;
 	if (at > SF_MAX_USER + SF_MAX_KERNEL)
 		return 1;
 	f = &s->frames[at];
-	asm volatile("" : "+r"(f));	/* else offsets become `at | k`, whose bounds the verifier loses */
-	a = s->lane[0];
-	b = s->lane[1];
+	/* Keeps clang from computing offsets as `at | k`, whose bounds the verifier loses. */
+	asm volatile("" : "+r"(f));
+	a = o->lane[0];
+	b = o->lane[1];
 #pragma unroll
 	for (u32 k = 0; k < SF_HASH_BLOCK; k += 2) {
 		FOLD(a, f[k], FOLD_MUL1);
 		FOLD(b, f[k + 1], FOLD_MUL2);
 	}
-	s->lane[0] = a;
-	s->lane[1] = b;
+	o->lane[0] = a;
+	o->lane[1] = b;
 	return 0;
 }
 
-/* Of n frames at frames[first], behind which something is overwritten. */
-static __always_inline u64 off_hash_frames(struct sf_scratch *s, u32 slot, u64 first, u64 n, u64 seed)
+/* The hash of n frames at frames[first]. Overwrites the SF_HASH_BLOCK words after them. */
+static __always_inline u64 off_hash_frames(struct sf_scratch *s, struct off_scratch *o, u32 slot,
+					   u64 first, u64 n, u64 seed)
 {
 	u64 h;
 
-	asm volatile("" : "+r"(first), "+r"(n));	/* see vma_at */
+	asm volatile("" : "+r"(first), "+r"(n)); /* see vma_at */
 	if (first > SF_MAX_USER || n > SF_MAX_USER || first + n > SF_MAX_USER + SF_MAX_KERNEL)
 		return 0;
 #pragma unroll
 	for (u32 k = 0; k < SF_HASH_BLOCK; k++)
 		s->frames[first + n + k] = 0;
-	s->lane[0] = n;
-	s->lane[1] = seed;
-	s->hash_at = first;
+	o->lane[0] = n;
+	o->lane[1] = seed;
+	o->hash_at = first;
 	bpf_loop((n + SF_HASH_BLOCK - 1) / SF_HASH_BLOCK, off_hash_block, &slot, 0);
-	h = s->lane[0];
-	FOLD(h, s->lane[1], FOLD_MUL2);
+	h = o->lane[0];
+	FOLD(h, o->lane[1], FOLD_MUL2);
 	return h;
 }
 
-/* Of the kernel frames, n of them at frames[first]. */
-static __always_inline void off_hash_kernel(struct sf_scratch *s, u32 slot, u32 first, u32 n)
+static __always_inline void off_hash_kernel(struct sf_scratch *s, struct off_scratch *o, u32 slot,
+					    u32 first, u32 n)
 {
-	s->kernel_hash = n ? off_hash_frames(s, slot, first, n, 0) : 0;
+	o->kernel_hash = n ? off_hash_frames(s, o, slot, first, n, 0) : 0;
 }
 
-/* Of everything that makes two stacks of a profile different. Larger than the values that are no hashes. */
-static __always_inline void off_hash(struct sf_scratch *s)
+/*
+ * The hash of everything that distinguishes two stacks in a profile. Never 0 or SF_STACK_UNKNOWN.
+ */
+static __always_inline void off_hash(struct sf_scratch *s, struct off_scratch *o)
 {
-	u64 h = s->user_hash;
+	u64 h = o->user_hash;
 
-	FOLD(h, s->kernel_hash, FOLD_MUL1);
-	FOLD(h, (u64)s->sample.pid << 16 | s->sample.flags, FOLD_MUL2);
+	FOLD(h, o->kernel_hash, FOLD_MUL1);
+	FOLD(h, (u64)s->sample.pid << 16 | (u64)s->sample.lang_stop << 8 | s->sample.flags,
+	     FOLD_MUL2);
 	FOLD(h, *(u64 *)&s->sample.comm[0], FOLD_MUL1);
 	FOLD(h, *(u64 *)&s->sample.comm[8], FOLD_MUL2);
 	FOLD(h, s->sample.cgroup_id, FOLD_MUL1);
-	s->off_hash = h > SF_STACK_UNKNOWN ? h : SF_STACK_UNKNOWN + 1;
+	o->hash = h > SF_STACK_UNKNOWN ? h : SF_STACK_UNKNOWN + 1;
 }
 
-/* The frames of the user part, which is t's, and its hash. */
-static __always_inline void off_user_part(struct sf_scratch *s, u32 slot, struct task_struct *t, u64 mm)
+/* ---- The parts of a stack ---- */
+
+static __always_inline bool off_has_user_part(u64 task)
+{
+	return KLOAD(task, struct task_struct, mm) &&
+	       !(KLOAD32(task, struct task_struct, flags) & PF_KTHREAD);
+}
+
+/* Fills the head of an SF_REC_STACK. */
+static __always_inline void off_head(struct sf_scratch *s, struct off_scratch *o, u64 task)
+{
+	sample_head(s, task, bpf_get_smp_processor_id(), KLOAD32(task, struct task_struct, tgid),
+		    KLOAD32(task, struct task_struct, pid));
+	s->sample.type = SF_REC_STACK;
+	s->sample.weight = 0;
+	s->sample.state = 0;
+	s->sample.flags = SF_SAMPLE_IN_KERNEL;
+	o->user_hash = 0;
+	o->pending = 0;
+	if (off_has_user_part(task))
+		s->sample.flags |= SF_SAMPLE_USER;
+}
+
+/* Unwinds and hashes the user part of t. */
+static __always_inline void off_user_part(struct sf_scratch *s, struct off_scratch *o, u32 slot,
+					  struct task_struct *t, u64 mm)
 {
 	int err;
 
@@ -96,177 +146,160 @@ static __always_inline void off_user_part(struct sf_scratch *s, u32 slot, struct
 	err = regs_of_task(&s->regs, t);
 	regs_of_mm(&s->regs, mm);
 	sample_unwind(s, slot, err);
-	s->user_hash = off_hash_frames(s, slot, 0, s->sample.n_user, s->sample.stop);
+	o->user_hash = off_hash_frames(s, o, slot, 0, s->sample.n_user, s->sample.stop);
 }
 
-static __always_inline void off_head(struct sf_scratch *s, u64 task)
+/* Stages the kernel frames of t. */
+static __always_inline void off_stage_kernel(struct sf_scratch *s, struct off_scratch *o,
+					     struct task_struct *t)
 {
-	sample_head(s, task, bpf_get_smp_processor_id(), KLOAD32(task, struct task_struct, tgid),
-		    KLOAD32(task, struct task_struct, pid));
-	s->sample.type = SF_REC_STACK;
-	s->sample.weight = 0;
-	s->sample.state = 0;
-	s->sample.flags = SF_SAMPLE_IN_KERNEL;
-	s->user_hash = 0;
-	s->off_lazy = 0;
-	if (KLOAD(task, struct task_struct, mm) && !(KLOAD32(task, struct task_struct, flags) & PF_KTHREAD))
-		s->sample.flags |= SF_SAMPLE_USER;
+	long got = cfg_kernel ? bpf_get_task_stack(t, &s->frames[SF_MAX_USER], SF_MAX_KERNEL * 8, 0)
+			      : 0;
+
+	o->n_staged = got > 0 ? (u32)got / 8 : 0;
 }
 
-/* The stack of a task into the slot's scratch, as a record without weight. t and task are the same. */
-static __always_inline void off_take(struct sf_scratch *s, u32 slot, struct task_struct *t, u64 task)
+/*
+ * Stages the kernel frames of the idle task when an interrupt runs in it. bpf_get_task_stack fails
+ * for that on some CPUs (seen on 6.18, on the second CPU of a guest). ctx: of the program.
+ */
+static __always_inline void off_stage_idle(struct sf_scratch *s, struct off_scratch *o, void *ctx)
 {
-	u64 n;
-	long got;
+	long got = cfg_kernel ? bpf_get_stack(ctx, &s->frames[SF_MAX_USER], SF_MAX_KERNEL * 8, 0)
+			      : 0;
 
-	off_head(s, task);
-	if (cfg_user && (s->sample.flags & SF_SAMPLE_USER))
-		off_user_part(s, slot, t, KLOAD(task, struct task_struct, mm));
-	n = s->sample.n_user;
-	asm volatile("" : "+r"(n));	/* see vma_at */
-	if (cfg_kernel && n <= SF_MAX_USER) {
-		got = bpf_get_task_stack(t, &s->frames[n], SF_MAX_KERNEL * 8, 0);
-		if (got > 0)
-			s->sample.n_kernel = got / 8;
-	}
-	off_hash_kernel(s, slot, n, s->sample.n_kernel);
-	off_hash(s);
+	o->n_staged = got > 0 ? (u32)got / 8 : 0;
 }
 
-/* The kernel part of a task beside the record: where its user part cannot reach. */
-static __always_inline void off_take_kernel_beside(struct sf_scratch *s, struct task_struct *t)
+/* Stages and hashes the kernel part of a task that is about to be switched to, or is back. */
+static __always_inline void off_kernel_part(struct sf_scratch *s, struct off_scratch *o, u32 slot,
+					    struct task_struct *task)
 {
-	long got = cfg_kernel ? bpf_get_task_stack(t, &s->frames[SF_MAX_USER], SF_MAX_KERNEL * 8, 0) : 0;
-
-	s->n_beside = got > 0 ? (u32)got / 8 : 0;
+	o->pending = OFF_PENDING_KERNEL;
+	off_stage_kernel(s, o, task);
+	off_hash_kernel(s, o, slot, SF_MAX_USER, o->n_staged);
 }
 
-/* The kernel part of a task that is off the CPU or has just come back: its hash, and its frames beside the record. */
-static __always_inline void off_kernel_of(struct sf_scratch *s, u32 slot, struct task_struct *task)
+/* Moves staged frames to their final position, after the user part. */
+static __always_inline void off_unstage_kernel(struct sf_scratch *s, struct off_scratch *o)
 {
-	s->off_lazy = OFF_LAZY_KERNEL;
-	off_take_kernel_beside(s, task);
-	off_hash_kernel(s, slot, SF_MAX_USER, s->n_beside);
-}
+	u32 n = s->sample.n_user, n_kernel = o->n_staged;
 
-/* The same of a task that is about to be switched to, which is s->off_task, too; without frames if it is known. */
-static __always_inline void off_kernel_of_next(struct sf_scratch *s, u32 slot, struct task_struct *next)
-{
-	if (cfg_note_words && cfg_kernel && again_kernel(slot)) {
-		s->off_lazy = OFF_LAZY_KERNEL;
-		s->n_beside = 0;
-		return;
-	}
-	off_kernel_of(s, slot, next);
-	if (cfg_note_words && cfg_kernel)
-		again_keep_kernel(slot);
-}
-
-/* Behind the user part of the current task. */
-static __always_inline void off_kernel_from_beside(struct sf_scratch *s)
-{
-	u32 n = s->sample.n_user, n_kernel = s->n_beside;
-
-	asm volatile("" : "+r"(n), "+r"(n_kernel));	/* see vma_at */
+	asm volatile("" : "+r"(n), "+r"(n_kernel)); /* see vma_at */
 	if (!cfg_kernel || !n_kernel || n_kernel > SF_MAX_KERNEL || n > SF_MAX_USER)
 		return;
 	bpf_probe_read_kernel(&s->frames[n], n_kernel * 8, &s->frames[SF_MAX_USER]);
 	s->sample.n_kernel = n_kernel;
 }
 
-/* Global: verified once for the programs that take their own stack. */
+/* ---- Whole stacks ---- */
+
+/* Takes the stack of a task into the slot's scratch. t and task are the same task. */
+static __always_inline void off_take(struct sf_scratch *s, struct off_scratch *o, u32 slot,
+				     struct task_struct *t, u64 task)
+{
+	u64 n;
+	long got;
+
+	off_head(s, o, task);
+	if (cfg_user && (s->sample.flags & SF_SAMPLE_USER))
+		off_user_part(s, o, slot, t, KLOAD(task, struct task_struct, mm));
+	n = s->sample.n_user;
+	asm volatile("" : "+r"(n)); /* see vma_at */
+	if (cfg_kernel && n <= SF_MAX_USER) {
+		got = bpf_get_task_stack(t, &s->frames[n], SF_MAX_KERNEL * 8, 0);
+		if (got > 0)
+			s->sample.n_kernel = got / 8;
+	}
+	off_hash_kernel(s, o, slot, n, s->sample.n_kernel);
+	off_hash(s, o);
+}
+
+/* Takes the whole stack of the current task. A global function, so it is verified once. */
 __noinline int off_take_own(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
+	struct off_scratch *o = off_scratch_of(slot);
 
-	if (!s)
+	if (!s || !o)
 		return -1;
-	off_take(s, slot, bpf_get_current_task_btf(), bpf_get_current_task());
+	off_take(s, o, slot, bpf_get_current_task_btf(), bpf_get_current_task());
 	return 0;
 }
 
-/* The user part of the current task: its frames and their hash. keep: again_user, which did not know it, is to know it from now on. */
-__noinline int off_take_user(u32 slot, u32 keep)
+/* Unwinds the user part of the current task. store: after a miss in off_memo_lookup. */
+__noinline int off_take_user(u32 slot, u32 store)
 {
 	struct sf_scratch *s = scratch_of(slot);
-	struct sf_again *m;
+	struct off_scratch *o = off_scratch_of(slot);
+	struct off_memo *m;
 
-	if (!s)
+	if (!s || !o)
 		return 0;
-	off_user_part(s, slot, bpf_get_current_task_btf(), KLOAD(bpf_get_current_task(), struct task_struct, mm));
-	if (cfg_note_words && keep && s->again_key) {
-		m = bpf_task_storage_get(&off_again, bpf_get_current_task_btf(), NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	off_user_part(s, o, slot, bpf_get_current_task_btf(),
+		      KLOAD(bpf_get_current_task(), struct task_struct, mm));
+	if (cfg_note_words && store && o->memo_key) {
+		m = bpf_task_storage_get(&off_memos, bpf_get_current_task_btf(), NULL,
+					 BPF_LOCAL_STORAGE_GET_F_CREATE);
 		if (m)
-			again_keep_user(s, slot, m);
+			off_memo_store(s, o, slot, m);
 	}
 	return 0;
 }
 
-#define OFF_TAKEN 0
-#define OFF_ADDED 1	/* the block is added up: nothing is left to do */
-
-/* The stack of the current task, whose kernel part off_kernel_of_next has seen: its hash. Its frames when they are asked for. */
+/*
+ * Computes the hash of the current task's stack, after off_kernel_part. Frames that this does not
+ * need stay pending.
+ */
 __noinline int off_take_back(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
+	struct off_scratch *o = off_scratch_of(slot);
 	u64 task = bpf_get_current_task();
-	bool user = cfg_user && KLOAD(task, struct task_struct, mm) && !(KLOAD32(task, struct task_struct, flags) & PF_KTHREAD);
-	u32 lazy, known = 0;
+	bool user = cfg_user && off_has_user_part(task);
+	u32 pending, hit = 0;
 
-	if (!s)
+	if (!s || !o)
 		return -1;
-	lazy = s->off_lazy;
-	s->again_kind = 0;
+	pending = o->pending;
 	if (user && cfg_note_words)
-		known = again_user(slot);
-	if (known == AGAIN_ADDED)
-		return OFF_ADDED;
-	off_head(s, task);
-	if (known) {
-		s->user_hash = s->again_hash;
-		lazy |= OFF_LAZY_USER;
+		hit = off_memo_lookup(slot);
+	off_head(s, o, task);
+	if (hit) {
+		o->user_hash = o->memo_hash;
+		pending |= OFF_PENDING_USER;
 	} else if (user) {
 		off_take_user(slot, 1);
 	}
-	s->off_lazy = lazy;
-	off_hash(s);
-	return OFF_TAKEN;
+	o->pending = pending;
+	off_hash(s, o);
+	return 0;
 }
 
-/* The frames that off_take_back has left out. */
+/* Fetches the frames that off_take_back left pending. */
 __noinline int off_frames(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
-	struct sf_again_kernel *k;
-	u32 n, n_kernel, i;
+	struct off_scratch *o = off_scratch_of(slot);
 
-	if (!s)
+	if (!s || !o)
 		return -1;
-	if (s->off_lazy & OFF_LAZY_USER)
+	if (o->pending & OFF_PENDING_USER)
 		off_take_user(slot, 0);
-	if (s->n_beside) {
-		off_kernel_from_beside(s);
-	} else {
-		k = kernel_at(s->again_kernel);
-		n = s->sample.n_user;
-		n_kernel = k && k->hash == s->kernel_hash ? k->n_frames : 0;
-		asm volatile("" : "+r"(n), "+r"(n_kernel));	/* see vma_at */
-		if (k && n_kernel && n_kernel <= AGAIN_FRAMES && n <= SF_MAX_USER) {
-			for (i = 0; i < AGAIN_FRAMES; i++)
-				s->frames[n + i] = k->frames[i] | 0xffffffff00000000ull;
-			s->sample.n_kernel = n_kernel;
-		}
-	}
-	s->off_lazy = 0;
+	off_unstage_kernel(s, o);
+	o->pending = 0;
 	return 0;
 }
+
+/* ---- Wakers ---- */
 
 #define OFF_SOFTIRQ 0x100
 
 /*
- * How many of the n kernel frames at frames[SF_MAX_USER] an interrupt ran on top of what it interrupted, with OFF_SOFTIRQ
- * if it was on its way out; 0: there is none. Global: inlined, the verifier would go through all that follows once for
- * each result.
+ * How many of the n staged kernel frames belong to an interrupt; the frames after them belong to
+ * the interrupted context. OFF_SOFTIRQ is set if the interrupt ran softirqs on its way out. 0: no
+ * interrupt. A global function: if it were inlined, the verifier would walk all following code once
+ * per result.
  */
 __noinline int off_irq_frames(u32 slot, u32 n)
 {
@@ -288,9 +321,13 @@ __noinline int off_irq_frames(u32 slot, u32 n)
 	return 0;
 }
 
-const char off_irq_comm[SF_COMM] = "[interrupt]", off_hardirq_comm[SF_COMM] = "[hardirq]", off_softirq_comm[SF_COMM] = "[softirq]";
+const char off_irq_comm[SF_COMM] = "[interrupt]", off_hardirq_comm[SF_COMM] = "[hardirq]",
+	   off_softirq_comm[SF_COMM] = "[softirq]";
 
-/* An interrupt, not a thread. irq: as above; 0: what it did is not known. */
+/*
+ * Attributes the record to an interrupt instead of the interrupted thread. irq: off_irq_frames();
+ * 0: the kind of interrupt is not known.
+ */
 static __always_inline void off_irq_head(struct sf_scratch *s, u32 irq)
 {
 	s->sample.pid = s->sample.tid = 0;
@@ -305,91 +342,84 @@ static __always_inline void off_irq_head(struct sf_scratch *s, u32 irq)
 }
 
 /*
- * The frames of an interrupt of the idle task, which off_take_waker finds beside. Asked for by task, its stack
- * cannot be had on some CPUs (seen on 6.18, a guest's second CPU). ctx: the program's.
- */
-static __always_inline void off_take_idle_beside(struct sf_scratch *s, void *ctx)
-{
-	long got = cfg_kernel ? bpf_get_stack(ctx, &s->frames[SF_MAX_USER], SF_MAX_KERNEL * 8, 0) : 0;
-
-	s->n_beside = got > 0 ? (u32)got / 8 : 0;
-}
-
-/*
- * The stack of a waker, which is the current task, or an interrupt in it: then its frames alone, under a name of their
- * own, since what was interrupted has nothing to do with it. (A softirq on the way out of a system call is the task's.)
+ * Takes the stack of a waker: the current task, or an interrupt in it. An interrupt is recorded
+ * with its own frames only and under a separate name, because the interrupted task did not cause
+ * the wake-up. (A softirq at the end of a system call counts as part of the task.) For the idle
+ * task, call off_stage_idle first.
  */
 __noinline int off_take_waker(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
+	struct off_scratch *o = off_scratch_of(slot);
 	u64 task = bpf_get_current_task();
 	u32 irq;
 
-	if (!s)
+	if (!s || !o)
 		return -1;
-	off_head(s, task);
+	off_head(s, o, task);
 	if (s->sample.tid)
-		off_take_kernel_beside(s, bpf_get_current_task_btf());
-	irq = off_irq_frames(slot, s->n_beside);
-	/* The idle task wakes nobody itself. */
+		off_stage_kernel(s, o, bpf_get_current_task_btf());
+	irq = off_irq_frames(slot, o->n_staged);
+	/* The idle task itself wakes no thread. */
 	if (irq || !s->sample.tid) {
 		off_irq_head(s, irq);
-		s->n_beside = irq & 0xff;
+		o->n_staged = irq & 0xff;
 	} else if (cfg_user && (s->sample.flags & SF_SAMPLE_USER)) {
-		off_user_part(s, slot, bpf_get_current_task_btf(), KLOAD(task, struct task_struct, mm));
+		off_user_part(s, o, slot, bpf_get_current_task_btf(),
+			      KLOAD(task, struct task_struct, mm));
 	}
-	off_hash_kernel(s, slot, SF_MAX_USER, s->n_beside);
-	off_kernel_from_beside(s);
-	off_hash(s);
+	off_hash_kernel(s, o, slot, SF_MAX_USER, o->n_staged);
+	off_unstage_kernel(s, o);
+	off_hash(s, o);
 	return 0;
 }
 
-/* The record, and `more` words behind its frames. */
-static __always_inline long off_output(struct sf_scratch *s, u32 more)
-{
-	u32 len = sizeof(struct sf_sample) + 8 * ((u32)s->sample.n_user + s->sample.n_kernel + more);
-	u64 flags = BPF_RB_NO_WAKEUP;
+/* ---- To user space ---- */
 
-	if (len > sizeof(struct sf_sample) + 8 * (SF_MAX_USER + SF_MAX_KERNEL + SF_OFF_CHAIN))
-		return -1;
-	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= cfg_wake_bytes)
-		flags = BPF_RB_FORCE_WAKEUP;
-	return bpf_ringbuf_output(&ring, &s->sample, len, flags);
-}
+enum off_sent {
+	OFF_SENT,  /* user space has the stack, or will */
+	OFF_FULL,  /* no room for another stack */
+	OFF_RETRY, /* the ring is full: the stack's next block sends it */
+};
 
-#define OFF_FULL 1	/* no room for another stack */
-#define OFF_LATER 2	/* the ring is full: try again at the next sight */
-
-/* The scratch's stack to user space, unless it is there already. 0, OFF_FULL or OFF_LATER. */
+/*
+ * Sends the scratch's stack unless it was already sent in this generation. Returns enum off_sent.
+ */
 __noinline int off_send_stack(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
+	struct off_scratch *o = off_scratch_of(slot);
 	u32 now = off_generation, *sent;
 	u64 hash;
 
-	if (!s)
+	if (!s || !o)
 		return OFF_FULL;
-	hash = s->off_hash;
+	hash = o->hash;
 	sent = bpf_map_lookup_elem(&off_stacks, &hash);
 	if (sent && *sent == now)
-		return 0;
+		return OFF_SENT;
 	if (bpf_map_update_elem(&off_stacks, &hash, &now, BPF_ANY))
 		return OFF_FULL;
-	s->sample.time_ns = hash;
+	s->sample.type = SF_REC_STACK;
 	s->sample.weight = 0;
-	if (!off_output(s, 0))
-		return 0;
+	s->sample.hash = hash;
+	if (!record_send(s, 0))
+		return OFF_SENT;
 	bpf_map_delete_elem(&off_stacks, &hash);
-	return OFF_LATER;
+	return OFF_RETRY;
 }
 
-/* The scratch's stack for as long as its thread's block lasts. If that fails, samples of it will have no stack. */
-static __always_inline void off_send_unkept(struct sf_scratch *s)
+/*
+ * Sends the scratch's stack for the current block of its thread only. If that fails, samples of the
+ * block have no stack.
+ */
+static __always_inline void off_send_transient(struct sf_scratch *s, const struct off_scratch *o)
 {
-	s->sample.time_ns = s->off_hash;
+	s->sample.type = SF_REC_STACK;
 	s->sample.weight = 0;
-	s->sample.flags |= SF_SAMPLE_UNKEPT;
-	off_output(s, 0);
+	s->sample.hash = o->hash;
+	s->sample.flags |= SF_SAMPLE_TRANSIENT;
+	record_send(s, 0);
 }
 
 #endif

@@ -6,24 +6,29 @@
 #include "kload.bpf.h"
 
 /* pstate, arch/arm64/include/uapi/asm/ptrace.h */
-#define PSR_MODE_MASK 0xf
+#define PSR_MODE_MASK  0xf
 #define PSR_MODE32_BIT 0x10
 
 /*
- * The ASID with its generation (arch/arm64/mm/context.c): an address space gets another one now and then, but no two ever have
- * the same. 0 before it first runs.
+ * The ASID with its generation (arch/arm64/mm/context.c). An address space is given a new one from
+ * time to time, but a value is never reused. 0 before it first runs.
  */
 #define MM_ID(mm) KLOAD(mm, struct mm_struct, context.id.counter)
 
-/* Within pt_regs. REGS_CALL_AT: the system call. */
+/* The thread pointer of a task, which its thread-local storage is relative to. */
+#define TASK_TP(task) KLOAD(task, struct task_struct, thread.uw.tp_value)
+
+/* Offsets in pt_regs. */
 #define REGS_PC_AT __builtin_offsetof(struct user_pt_regs, pc)
 #define REGS_SP_AT __builtin_offsetof(struct user_pt_regs, sp)
-#define REGS_CALL_AT __builtin_offsetof(struct user_pt_regs, regs[8])
 
-/* A register beside pc, sp and fp that packed rows use in the innermost frame. */
+/* A register other than pc, sp and fp that packed rows use in the innermost frame. */
 #define REGS_MORE(r) ((r)->r[SF_ARM64_LR])
 
-/* r[] is filled. */
+/* The kernel clears the registers for a new image. x8 is the number of a system call. */
+#define REGS_CLEARED(regs) (!((regs)->r[8] | (regs)->r[SF_ARM64_FP] | (regs)->r[SF_ARM64_LR]))
+
+/* Sets the other fields from r[]. SF_STEP_GO or a stop. */
 static __always_inline int regs_finish(struct sf_regs *r, u32 flags)
 {
 	r->fp = r->r[SF_ARM64_FP];
@@ -52,14 +57,17 @@ static __always_inline int regs_of_event(struct sf_regs *r, const struct bpf_per
 	return regs_finish(r, 0);
 }
 
-/* What the task saved on its way into the kernel, at the head of its pt_regs. SF_STEP_GO or a stop. */
+/*
+ * The registers that the task saved on kernel entry, at the head of its pt_regs. SF_STEP_GO or a
+ * stop.
+ */
 static __always_inline int regs_of_entry(struct sf_regs *r, const struct pt_regs *p)
 {
 	int syscallno = -1;
 
 	if (!p || bpf_probe_read_kernel(r->r, sizeof(r->r), p) || (r->r[33] & PSR_MODE_MASK))
 		return SF_STOP_NO_REGS;
-	/* In a system call pc is behind the svc instruction. */
+	/* In a system call, pc points after the svc instruction. */
 	bpf_probe_read_kernel(&syscallno, sizeof(syscallno), &p->syscallno);
 	return regs_finish(r, syscallno >= 0 ? SF_REGS_RA : 0);
 }
@@ -70,18 +78,15 @@ static __always_inline int regs_of_task(struct sf_regs *r, struct task_struct *t
 }
 
 /* Of the current task, which was interrupted in the kernel. */
-static __always_inline int regs_of_current(struct sf_regs *r, u64 task)
+static __always_inline int regs_of_current(struct sf_regs *r)
 {
-#ifdef SF_PLAIN
-	u64 top = KLOAD(task, struct task_struct, stack) + cfg_thread_size;
-
-	return regs_of_entry(r, (struct pt_regs *)(top - bpf_core_type_size(struct pt_regs)));
-#else
 	return regs_of_task(r, bpf_get_current_task_btf());
-#endif
 }
 
-/* What the address space says about them. A process of 32 bits has a task_size below 4 GiB, and is not unwound. */
+/*
+ * Sets the fields that depend on the address space. A 32-bit process has a task_size below 4 GiB;
+ * it is not unwound.
+ */
 static __always_inline void regs_of_mm(struct sf_regs *r, u64 mm)
 {
 	r->entry_sp = KLOAD(mm, struct mm_struct, start_stack);

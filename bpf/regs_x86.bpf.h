@@ -5,30 +5,47 @@
 
 #include "kload.bpf.h"
 
-#define USER32_CS 0x23		/* arch/x86/include/asm/segment.h */
+#define USER32_CS 0x23 /* arch/x86/include/asm/segment.h */
 
-/* Names an address space for ever. */
+/* Identifies an address space; never reused. */
 #define MM_ID(mm) KLOAD(mm, struct mm_struct, context.ctx_id)
 
-/* Within pt_regs. REGS_CALL_AT: the system call. */
+/* The thread pointer of a task, which its thread-local storage is relative to. */
+#define TASK_TP(task) KLOAD(task, struct task_struct, thread.fsbase)
+
+/* Offsets in pt_regs. */
 #define REGS_PC_AT __builtin_offsetof(struct pt_regs, ip)
 #define REGS_SP_AT __builtin_offsetof(struct pt_regs, sp)
-#define REGS_CALL_AT __builtin_offsetof(struct pt_regs, orig_ax)
 
-/* A register beside pc, sp and fp that packed rows use in the innermost frame. */
+/* A register other than pc, sp and fp that packed rows use in the innermost frame. */
 #define REGS_MORE(r) 0
 
+/*
+ * The kernel clears the registers for a new image. In a system call rax is -ENOSYS, rcx the return
+ * address, and r11 the flags.
+ */
+#define REGS_CLEARED(regs) (!((regs)->r[0] | (regs)->r[2] | (regs)->r[11]))
+
 /* By DWARF number. p: pt_regs in any address space that the verifier knows. */
-#define REGS_FROM(dst, p) do {					\
-		(dst)->r[0] = (p)->ax; (dst)->r[1] = (p)->dx;	\
-		(dst)->r[2] = (p)->cx; (dst)->r[3] = (p)->bx;	\
-		(dst)->r[4] = (p)->si; (dst)->r[5] = (p)->di;	\
-		(dst)->r[6] = (p)->bp; (dst)->r[7] = (p)->sp;	\
-		(dst)->r[8] = (p)->r8; (dst)->r[9] = (p)->r9;	\
-		(dst)->r[10] = (p)->r10; (dst)->r[11] = (p)->r11; \
-		(dst)->r[12] = (p)->r12; (dst)->r[13] = (p)->r13; \
-		(dst)->r[14] = (p)->r14; (dst)->r[15] = (p)->r15; \
-		(dst)->pc = (p)->ip;				\
+#define REGS_FROM(dst, p)                \
+	do {                             \
+		(dst)->r[0] = (p)->ax;   \
+		(dst)->r[1] = (p)->dx;   \
+		(dst)->r[2] = (p)->cx;   \
+		(dst)->r[3] = (p)->bx;   \
+		(dst)->r[4] = (p)->si;   \
+		(dst)->r[5] = (p)->di;   \
+		(dst)->r[6] = (p)->bp;   \
+		(dst)->r[7] = (p)->sp;   \
+		(dst)->r[8] = (p)->r8;   \
+		(dst)->r[9] = (p)->r9;   \
+		(dst)->r[10] = (p)->r10; \
+		(dst)->r[11] = (p)->r11; \
+		(dst)->r[12] = (p)->r12; \
+		(dst)->r[13] = (p)->r13; \
+		(dst)->r[14] = (p)->r14; \
+		(dst)->r[15] = (p)->r15; \
+		(dst)->pc = (p)->ip;     \
 	} while (0)
 
 static __always_inline void regs_finish(struct sf_regs *r, u32 flags)
@@ -52,11 +69,14 @@ static __always_inline int regs_of_event(struct sf_regs *r, const struct bpf_per
 	return (u16)ctx->regs.cs == USER32_CS ? SF_STOP_COMPAT : SF_STEP_GO;
 }
 
-/* What the task saved on its way into the kernel. SF_STEP_GO or a stop. */
+/* The registers that the task saved on kernel entry. SF_STEP_GO or a stop. */
 static __always_inline int regs_of_entry(struct sf_regs *r, const struct pt_regs *p)
 {
 	REGS_FROM(r, p);
-	/* orig_ax is -1 unless the kernel was entered by a system call; then ip is behind the syscall instruction. */
+	/*
+	 * orig_ax is -1 unless the kernel was entered by a system call. In a system call, ip points
+	 * after the syscall instruction.
+	 */
 	regs_finish(r, (long long)p->orig_ax >= 0 ? SF_REGS_RA : 0);
 	if ((u16)p->cs == USER32_CS)
 		return SF_STOP_COMPAT;
@@ -71,21 +91,12 @@ static __always_inline int regs_of_task(struct sf_regs *r, struct task_struct *t
 }
 
 /* Of the current task, which was interrupted in the kernel. */
-static __always_inline int regs_of_current(struct sf_regs *r, u64 task)
+static __always_inline int regs_of_current(struct sf_regs *r)
 {
-#ifdef SF_PLAIN
-	struct pt_regs copy;
-	u64 top = KLOAD(task, struct task_struct, stack) + cfg_thread_size;
-
-	if (bpf_probe_read_kernel(&copy, sizeof(copy), (void *)(top - sizeof(copy))) || (copy.cs & 3) != 3)
-		return SF_STOP_NO_REGS;
-	return regs_of_entry(r, &copy);
-#else
 	return regs_of_task(r, bpf_get_current_task_btf());
-#endif
 }
 
-/* What the address space says about them. */
+/* Sets the fields that depend on the address space. */
 static __always_inline void regs_of_mm(struct sf_regs *r, u64 mm)
 {
 	r->entry_sp = KLOAD(mm, struct mm_struct, start_stack);

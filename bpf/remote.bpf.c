@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
 /*
- * The same programs once more, but user memory is that of a sleeping task, read by helpers that may sleep. Only
- * off_last is loaded from here, on the maps of the first object; both have the same globals in the same places.
+ * offcpu.bpf.c, but reading the user memory of a sleeping task, with helpers that may sleep. Only
+ * off_last is loaded from this object, on the maps of the off-CPU object. Both objects have the
+ * same globals at the same offsets.
  */
 #define SF_REMOTE 1
-#include "sfbpf.bpf.c"
+#include "offcpu.bpf.c"

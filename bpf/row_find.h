@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * From a module and a file offset to the row that covers it. Plain memory reads, bounded, no helper calls.
- * Compiled for BPF and for the host (tests). The including file supplies
+ * Finds the row that covers a file offset of a module. Plain, bounded memory reads, no helper
+ * calls. Compiled for BPF and for the host (tests). The including file defines
  *
  *   static const unsigned char *sf_chunk(sf_u32 id);   SF_CHUNK readable bytes, or NULL
  */
@@ -10,22 +10,27 @@
 
 #include "sfbpf_shared.h"
 
-/* Where a module's tables are; copied out of struct sf_module. */
+/* Locations of a module's tables, copied from struct sf_module. */
 struct sf_tables {
 	sf_u32 first_page, npages, dir, rules, nrules, flags;
 };
 
-/* Masks keep every access inside the chunk whatever the tables hold; they also tell the verifier so. */
+/*
+ * The mask keeps every access inside the chunk, whatever the tables contain, and proves it to the
+ * verifier.
+ */
 #define SF_AT32(chunk, off) (*(const sf_u32 *)((chunk) + ((off) & (SF_CHUNK - 4))))
 
 /*
- * The rule's 16 bits, SF_RULE_GAP where the tables say nothing.
+ * Returns the rule's 16 bits, or SF_RULE_GAP if no row covers the offset.
  *
- * Invariant of the search: rows below lo start at or before `low`, rows from hi on start behind it. It holds
- * at the beginning because the index is a lower bound per 256 bytes; 256 rows at most lie between, so 9
- * halvings always end it. Row lo - 1 then covers `low`; it exists because a page's first row has offset 0.
+ * Invariant of the search: rows below lo start at or before `low`, rows from hi on start after it.
+ * It holds at the beginning because the index is a lower bound per 256 bytes. At most 256 rows lie
+ * between, so 9 halvings are enough. Row lo - 1 then covers `low`; it exists because the first row
+ * of a page has offset 0.
  */
-static __attribute__((always_inline)) inline sf_u32 row_find(const struct sf_tables *t, sf_u64 offset)
+static __attribute__((always_inline)) inline sf_u32 row_find(const struct sf_tables *t,
+							     sf_u64 offset)
 {
 	sf_u32 page = (sf_u32)(offset >> SF_PAGE_SHIFT) - t->first_page;
 	sf_u32 low = offset & 0xffff;
@@ -61,7 +66,8 @@ static __attribute__((always_inline)) inline sf_u32 row_find(const struct sf_tab
 }
 
 /* An indexed rule, or NULL. */
-static __attribute__((always_inline)) inline const struct sf_rule *rule_find(const struct sf_tables *t, sf_u32 code)
+static __attribute__((always_inline)) inline const struct sf_rule *rule_find(
+	const struct sf_tables *t, sf_u32 code)
 {
 	sf_u32 i = code & ~SF_RULE_INDEXED;
 	sf_u32 off = SF_LOC_OFFSET(t->rules) + i * (sf_u32)sizeof(struct sf_rule);

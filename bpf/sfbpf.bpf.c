@@ -1,59 +1,25 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
-/* Entry points: the on-CPU sample, and what keeps the picture of files complete. */
-#include "vmlinux.h"
-
-#include <bpf/bpf_helpers.h>
-#include <bpf/bpf_core_read.h>
-
-#include "sfbpf_shared.h"
-#include "maps.bpf.h"
-#include "kload.bpf.h"
+/*
+ * The programs of every run: the on-CPU sample, and the programs that find new files. Off-CPU
+ * programs are a separate object (offcpu.bpf.c), which uses the same files, tables and ring.
+ */
 #include "filter.bpf.h"
-#include "vma.bpf.h"
+#include "kload.bpf.h"
+#include "maps.bpf.h"
+#include "sample.bpf.h"
+#include "sfbpf_shared.h"
+#include "space.bpf.h"
 #include "unwind.bpf.h"
+#include "vma.bpf.h"
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";
-
-/* The user part from s->regs. err: what reading them came to, SF_STEP_GO or a stop. */
-static __always_inline void sample_unwind(struct sf_scratch *s, u32 slot, int err)
-{
-	if (err != SF_STEP_GO) {
-		s->frames[0] = SF_FRAME_RAW << SF_FRAME_KIND_SHIFT | (s->regs.pc & SF_FRAME_ADDR_MASK);
-		s->sample.n_user = err == SF_STOP_COMPAT;
-		s->sample.stop = err;
-		return;
-	}
-	unwind_user(s, slot);
-	s->sample.n_user = s->n;
-	s->sample.stop = s->stop;
-}
-
-/* Fills the sample's head; the frames follow. */
-static __always_inline void sample_head(struct sf_scratch *s, u64 task, u32 cpu, u32 pid, u32 tid)
-{
-	struct sf_sample *rec = &s->sample;
-
-	rec->type = SF_REC_SAMPLE;
-	rec->cpu = cpu;
-	rec->time_ns = cfg_want_time ? bpf_ktime_get_ns() : 0;
-	rec->pid = pid;
-	rec->tid = tid;
-	rec->cgroup_id = cfg_want_cgroup ? bpf_get_current_cgroup_id() : 0;
-	rec->weight = 1;
-	rec->n_user = rec->n_kernel = 0;
-	rec->stop = SF_STOP_COMPLETE;
-	rec->flags = 0;
-	rec->zero = 0;
-	*(u64 *)&rec->comm[0] = kload(KADDR(task, struct task_struct, comm));
-	*(u64 *)&rec->comm[8] = kload(KADDR(task, struct task_struct, comm) + 8);
-}
 
 static __always_inline void sample_kernel_part(struct sf_scratch *s, void *ctx)
 {
 	u32 n = s->sample.n_user;
 	long got;
 
-	asm volatile("" : "+r"(n));	/* see vma_at */
+	asm volatile("" : "+r"(n)); /* see vma_at */
 	if (n > SF_MAX_USER)
 		return;
 	got = bpf_get_stack(ctx, &s->frames[n], SF_MAX_KERNEL * 8, 0);
@@ -63,21 +29,14 @@ static __always_inline void sample_kernel_part(struct sf_scratch *s, void *ctx)
 
 static __always_inline void sample_send(struct sf_scratch *s, struct sf_cpu_stats *st)
 {
-	u32 len = sizeof(struct sf_sample) + 8 * ((u32)s->sample.n_user + s->sample.n_kernel);
-	u64 flags = BPF_RB_NO_WAKEUP;
-
-	if (len > sizeof(struct sf_sample) + 8 * (SF_MAX_USER + SF_MAX_KERNEL))
-		return;
-	/* A wake-up is an interrupt (5 us in a VM): the consumer drains on a timer, and is woken only when the ring fills. */
-	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= cfg_wake_bytes)
-		flags = BPF_RB_FORCE_WAKEUP;
-	if (bpf_ringbuf_output(&ring, &s->sample, len, flags))
+	if (record_send(s, 0))
 		st->lost[SF_LOST_RING_FULL]++;
 }
 
-#include "offcpu.bpf.h"
-
-/* Our own time on this CPU, in ns; two clock readings a sample, unlike kernel.bpf_stats for our programs only. */
+/*
+ * Adds up the time of sfbpf's programs, in ns. Two clock readings per sample; unlike
+ * kernel.bpf_stats, it does not slow down other BPF programs.
+ */
 static __always_inline void add_cost(u64 start)
 {
 	struct sf_cpu_stats *st = stats_here();
@@ -86,15 +45,15 @@ static __always_inline void add_cost(u64 start)
 		__sync_fetch_and_add(&st->run_ns, bpf_ktime_get_ns() - start);
 }
 
-static __always_inline void sample_user_part(struct sf_scratch *s, struct bpf_perf_event_data *ctx, u64 task, u64 mm, u32 slot,
-					     bool user_mode)
+static __always_inline void sample_user_part(struct sf_scratch *s, struct bpf_perf_event_data *ctx,
+					     u64 task, u64 mm, u32 slot, bool user_mode)
 {
 	int err;
 
 	s->mm = mm;
 	s->pid = s->sample.pid;
 	s->sample.flags |= SF_SAMPLE_USER;
-	err = user_mode ? regs_of_event(&s->regs, ctx) : regs_of_current(&s->regs, task);
+	err = user_mode ? regs_of_event(&s->regs, ctx) : regs_of_current(&s->regs);
 	regs_of_mm(&s->regs, mm);
 	sample_unwind(s, slot, err);
 }
@@ -102,7 +61,8 @@ static __always_inline void sample_user_part(struct sf_scratch *s, struct bpf_pe
 static __always_inline int take_sample(struct bpf_perf_event_data *ctx, u32 cpu)
 {
 	u64 task = bpf_get_current_task();
-	u32 tid = KLOAD32(task, struct task_struct, pid), pid = KLOAD32(task, struct task_struct, tgid);
+	u32 tid = KLOAD32(task, struct task_struct, pid),
+	    pid = KLOAD32(task, struct task_struct, tgid);
 	struct sf_scratch *s = scratch_of(cpu);
 	struct sf_cpu_stats *st = bpf_map_lookup_elem(&cpu_stats, &cpu);
 	bool user_mode = regs_user_mode(ctx);
@@ -154,7 +114,7 @@ int on_cpu(struct bpf_perf_event_data *ctx)
 	return 0;
 }
 
-/* Asks for the file at an address of the current task, if it is new. */
+/* Requests the tables of the file at an address of the current task, if it is new. */
 static __always_inline void need_at(u64 mm, u64 addr, u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
@@ -168,10 +128,11 @@ static __always_inline void need_at(u64 mm, u64 addr, u32 slot)
 }
 
 /*
- * A program starts: ask for its file at once, not at its first sample, so that even a process of
- * 20 ms is unwound. Its scratch is the second half of the array: this is no perf event, they may nest.
+ * Requests the tables of a program when it starts, not at its first sample, so that even a process
+ * of 20 ms is unwound. This can be interrupted by the perf event, so it uses the second half of the
+ * scratch array.
  */
-SEC(TRACEPOINT "sched_process_exec")
+SEC("tp_btf/sched_process_exec")
 int on_exec(void *ctx)
 {
 	u64 task = bpf_get_current_task();
@@ -189,8 +150,8 @@ int on_exec(void *ctx)
 	return 0;
 }
 
-/* With a command to follow: its descendants count too. ctx: parent, child. */
-SEC("?" TRACEPOINT "sched_process_fork")
+/* With follow_forks: adds the children of traced processes to pids. ctx: parent, child. */
+SEC("?tp_btf/sched_process_fork")
 int on_fork(u64 *ctx)
 {
 	u32 parent = KLOAD32(ctx[0], struct task_struct, tgid);
@@ -202,8 +163,11 @@ int on_fork(u64 *ctx)
 	return 0;
 }
 
-/* The last thread of a process may outlive its leader, so this is the end of the thread with tid == tgid only at the very end. */
-SEC("?" TRACEPOINT "sched_process_free")
+/*
+ * A process is removed when its leader is freed. The other threads may outlive the leader's exit,
+ * but the leader is freed after all of them.
+ */
+SEC("?tp_btf/sched_process_free")
 int on_free(u64 *ctx)
 {
 	u32 pid = KLOAD32(ctx[0], struct task_struct, tgid);
@@ -214,7 +178,10 @@ int on_free(u64 *ctx)
 	return 0;
 }
 
-/* Every file that some process has mapped executable, once: before sampling starts, and of a command when it has. Records are struct sf_need. */
+/*
+ * Lists every file that a process has mapped executable, once: before sampling starts, and later
+ * for single processes. Records are struct sf_need.
+ */
 SEC("iter/task_vma")
 int mapped_files(struct bpf_iter__task_vma *ctx)
 {
@@ -223,10 +190,13 @@ int mapped_files(struct bpf_iter__task_vma *ctx)
 	struct sf_need need;
 	u64 inode;
 	struct sf_module *m;
-	bool is_new = false;	/* or to be asked for again */
+	bool is_new = false; /* or must be requested again */
 	u32 why, pid;
 
-	/* As plain numbers: kload() computes addresses, which the verifier does not allow on typed pointers. */
+	/*
+	 * As plain numbers: kload() computes addresses, which the verifier does not allow on typed
+	 * pointers.
+	 */
 	bpf_probe_read_kernel(&vma, sizeof(vma), &ctx->vma);
 	bpf_probe_read_kernel(&task, sizeof(task), &ctx->task);
 	if (!vma || !task || !(KLOAD(vma, struct vm_area_struct, vm_flags) & VM_EXEC))
@@ -251,8 +221,8 @@ int mapped_files(struct bpf_iter__task_vma *ctx)
 }
 
 /*
- * Of the files that user space has open, those that nobody maps any more, as module ids. A file's inode knows its mappings, so
- * this costs as much as there are files, however many processes there are.
+ * Lists the module ids of files that user space has open and that no process maps any more. An
+ * inode knows its mappings, so the cost depends on the number of files, not of processes.
  */
 SEC("iter/task_file")
 int unmapped_files(struct bpf_iter__task_file *ctx)
@@ -262,9 +232,10 @@ int unmapped_files(struct bpf_iter__task_file *ctx)
 	u64 file = 0, inode;
 	u32 id;
 
-	bpf_probe_read_kernel(&file, sizeof(file), &ctx->file);	/* see mapped_files */
+	bpf_probe_read_kernel(&file, sizeof(file), &ctx->file); /* see mapped_files */
 	inode = file ? KLOAD(file, struct file, f_inode) : 0;
-	if (!inode || KLOAD(KLOAD(inode, struct inode, i_mapping), struct address_space, i_mmap.rb_root.rb_node))
+	if (!inode || KLOAD(KLOAD(inode, struct inode, i_mapping), struct address_space,
+			    i_mmap.rb_root.rb_node))
 		return 0;
 	inode_key(inode, &key);
 	m = module_known(&key);
@@ -276,8 +247,9 @@ int unmapped_files(struct bpf_iter__task_file *ctx)
 }
 
 /*
- * The name of a kernel address, asked for by user space one at a time (BPF_PROG_TEST_RUN): a few thousand distinct
- * addresses cost less than reading the 120,000 lines of /proc/kallsyms, and modules that come later are named too.
+ * Names a kernel address, one per call from user space (BPF_PROG_TEST_RUN). For a few thousand
+ * distinct addresses this is cheaper than reading the 120,000 lines of /proc/kallsyms, and it also
+ * covers modules that are loaded later.
  */
 __u64 kname_addr = 0;
 char kname_text[160] = "";

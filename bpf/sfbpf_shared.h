@@ -1,23 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The border between the kernel and user space: the only header that both sides include.
- * Fixed-width types only, explicit padding, every layout asserted.
+ * The interface between BPF and user space: the only header that both sides include. Fixed-width
+ * types and explicit padding only. Every layout is asserted below.
  */
 #ifndef SFBPF_SHARED_H
 #define SFBPF_SHARED_H
 
 #ifdef __bpf__
-typedef __u64 sf_u64; typedef __u32 sf_u32; typedef __u16 sf_u16; typedef __u8 sf_u8; typedef __s32 sf_s32;
+typedef __u64 sf_u64;
+typedef __u32 sf_u32;
+typedef __u16 sf_u16;
+typedef __u8 sf_u8;
+typedef __s32 sf_s32;
 #else
 #include <stdint.h>
-typedef uint64_t sf_u64; typedef uint32_t sf_u32; typedef uint16_t sf_u16; typedef uint8_t sf_u8; typedef int32_t sf_s32;
+typedef uint64_t sf_u64;
+typedef uint32_t sf_u32;
+typedef uint16_t sf_u16;
+typedef uint8_t sf_u8;
+typedef int32_t sf_s32;
 #endif
 
-#define SF_MAX_USER 1024	/* user frames a stack */
-#define SF_MAX_KERNEL 127	/* kernel frames a stack (kernel.perf_event_max_stack's default) */
-#define SF_COMM 16		/* TASK_COMM_LEN */
+#define SF_MAX_USER   1024 /* user frames per stack */
+#define SF_MAX_KERNEL 127  /* kernel frames per stack (default of kernel.perf_event_max_stack) */
+#define SF_COMM	      16   /* TASK_COMM_LEN */
 
-/* ---- Stops and losses ------------------------------------------------------------------------------- */
+/* ---- Stops and losses ---- */
 
 enum sf_stop {
 #define STOP(id, name, help) SF_STOP_##id,
@@ -33,182 +41,385 @@ enum sf_lost {
 	SF_LOST_MAX
 };
 
-/* ---- Frames ------------------------------------------------------------------------------------------
- * A user frame is one word. Position-independent where a file is known, so that equal stacks of several
- * processes are equal words.
+enum sf_language {
+	SF_LANG_NONE,
+#define LANGUAGE(id, name, frame_type) SF_LANG_##id,
+#include "languages.def"
+#undef LANGUAGE
+	SF_LANG_MAX
+};
+
+/* ---- Frames ---- */
+
+/*
+ * A user frame is one word. Where the file is known, it is position-independent, so that equal
+ * stacks of different processes consist of equal words.
  *
- *   63..61 kind   60 found by frame pointer   59 return address   58..34 module id   33..0 file offset
- *   63..61 kind   60 found by frame pointer   59 return address   58..0 virtual address   (JIT, RAW)
+ *   63..61 kind   60 found by frame pointer   59 return address
+ *   58..34 module id   33..0 file offset             (ROW, NOROW)
+ *   58..0 virtual address                            (JIT, RAW)
+ *   58..56 language   55..24 code id   23..0 position in the code    (LANG)
  *
- * JIT words in user space: 58..47 the second in which they were sampled (0: it does not matter), 46..0 address.
+ * The id of code counts up in the kernel and is never used twice (struct sf_code); 0: unknown. User
+ * space replaces it by the number of the code's content (sym/lang_codes.h), which is equal in all
+ * processes. Positions are 0 unless lines are wanted, so that equal stacks consist of equal words.
  *
- * Offsets and addresses are those to look up: for a return address (bit 59) that is the address minus 1.
+ * In JIT words, user space uses bits 58..47 for the second of the sample (0: any second) and bits
+ * 46..0 for the address.
  *
- * A module id is a place in the table of modules and, above it, how often that place has been given away: an id names
- * one file for the whole run, also after its tables and its place have gone to another one.
+ * Offsets and addresses are the ones to look up: for a return address (bit 59) that is the address
+ * minus 1.
+ *
+ * The low bits of a module id are a place in the table of modules; the bits above count how often
+ * that place was reused. An id therefore names one file for the whole run, even after its tables
+ * and its place were given to another file.
  */
-#define SF_FRAME_KIND_SHIFT 61
-#define SF_FRAME_ROW 0ull	/* in a file; one of its rows covers the pc */
-#define SF_FRAME_NOROW 1ull	/* in a file; no row covers the pc, or the tables are not there yet */
-#define SF_FRAME_JIT 2ull	/* in executable memory without a file */
-#define SF_FRAME_RAW 3ull	/* in no executable mapping */
-#define SF_FRAME_BY_FP (1ull << 60)
-#define SF_FRAME_RA (1ull << 59)
+#define SF_FRAME_KIND_SHIFT   61
+#define SF_FRAME_ROW	      0ull /* in a file; one of its rows covers the pc */
+/* In a file; no row covers the pc, or the tables are not loaded yet */
+#define SF_FRAME_NOROW	      1ull
+#define SF_FRAME_JIT	      2ull /* in executable memory without a file */
+#define SF_FRAME_RAW	      3ull /* in no executable mapping */
+#define SF_FRAME_LANG	      4ull /* a frame of a language */
+#define SF_FRAME_BY_FP	      (1ull << 60)
+#define SF_FRAME_RA	      (1ull << 59)
 #define SF_FRAME_MODULE_SHIFT 34
-#define SF_FRAME_MODULE_MASK 0x1ffffffull
-#define SF_FRAME_OFFSET_MASK ((1ull << SF_FRAME_MODULE_SHIFT) - 1)
-#define SF_FRAME_ADDR_MASK ((1ull << 59) - 1)
+#define SF_FRAME_MODULE_MASK  0x1ffffffull
+#define SF_FRAME_OFFSET_MASK  ((1ull << SF_FRAME_MODULE_SHIFT) - 1)
+#define SF_FRAME_ADDR_MASK    ((1ull << 59) - 1)
 
-#define SF_FRAME_KIND(f) ((sf_u32)((f) >> SF_FRAME_KIND_SHIFT))
+/* The only frame of a task inside execve(), between its old image and the new one */
+#define SF_FRAME_EXEC (SF_FRAME_RAW << SF_FRAME_KIND_SHIFT | SF_FRAME_ADDR_MASK)
+
+#define SF_FRAME_KIND(f)   ((sf_u32)((f) >> SF_FRAME_KIND_SHIFT))
 #define SF_FRAME_MODULE(f) ((sf_u32)((f) >> SF_FRAME_MODULE_SHIFT & SF_FRAME_MODULE_MASK))
-#define SF_FRAME_OFFSET(f) ((f) & SF_FRAME_OFFSET_MASK)
-#define SF_FRAME_ADDR(f) ((f) & SF_FRAME_ADDR_MASK)
+#define SF_FRAME_OFFSET(f) (SF_FRAME_OFFSET_MASK & (f))
+#define SF_FRAME_ADDR(f)   (SF_FRAME_ADDR_MASK & (f))
 
-#define SF_FRAME_EPOCH_SHIFT 47
-#define SF_FRAME_JIT_ADDR(f) ((f) & ((1ull << SF_FRAME_EPOCH_SHIFT) - 1))
-#define SF_FRAME_JIT_EPOCH(f) ((sf_u32)(SF_FRAME_ADDR(f) >> SF_FRAME_EPOCH_SHIFT))
+#define SF_FRAME_LANGUAGE(f) ((sf_u32)((f) >> 56 & 7))
+#define SF_FRAME_CODE(f)     ((sf_u32)((f) >> 24))
+#define SF_FRAME_POSITION(f) ((sf_u32)((f)&0xffffff))
+#define SF_FRAME_LANG_WORD(language, code, position)                       \
+	(SF_FRAME_LANG << SF_FRAME_KIND_SHIFT | (sf_u64)(language) << 56 | \
+	 (sf_u64)(sf_u32)(code) << 24 | ((position)&0xffffff))
+
+#define SF_FRAME_EPOCH_SHIFT	    47
+#define SF_FRAME_JIT_ADDR(f)	    ((f) & ((1ull << SF_FRAME_EPOCH_SHIFT) - 1))
+#define SF_FRAME_JIT_EPOCH(f)	    ((sf_u32)(SF_FRAME_ADDR(f) >> SF_FRAME_EPOCH_SHIFT))
 #define SF_FRAME_IN_EPOCH(f, epoch) ((f) | (sf_u64)(epoch) << SF_FRAME_EPOCH_SHIFT)
 
-/* ---- Ring buffer records ------------------------------------------------------------------------------ */
+/* ---- Ring buffer records ---- */
 
-enum sf_record_type { SF_REC_SAMPLE = 1, SF_REC_NEED = 2, SF_REC_STACK = 3 };
+enum sf_record_type {
+	SF_REC_SAMPLE = 1,
+	SF_REC_NEED = 2,
+	SF_REC_STACK = 3, /* off-CPU: the frames of a stack; counts refer to it by its hash */
+	/* off-CPU: a sampled block; SF_OFF_CHAIN hashes of the wakers' stacks follow the frames */
+	SF_REC_BLOCK = 4,
+	SF_REC_CODE = 5, /* struct sf_code */
+};
 
-#define SF_SAMPLE_USER 1	/* the task has a user part (not a kernel thread); n_user may still be 0 */
-#define SF_SAMPLE_IN_KERNEL 2	/* taken while in kernel mode */
-#define SF_SAMPLE_UNKEPT 4	/* off-CPU: a stack that is needed until its thread has another one, and no longer */
-#define SF_SAMPLE_BY_HASH 8	/* off-CPU: a sample whose frames came before; their hash is in time_ns */
+/*
+ * The task has a user part: it is no kernel thread, and not inside execve() (SF_FRAME_EXEC). n_user
+ * may still be 0
+ */
+#define SF_SAMPLE_USER	      1
+#define SF_SAMPLE_IN_KERNEL   2 /* taken while in kernel mode */
+#define SF_SAMPLE_TRANSIENT   4 /* SF_REC_STACK: keep it until the thread's next one */
+/* SF_REC_BLOCK: the frames were sent earlier, in the SF_REC_STACK with this hash */
+#define SF_SAMPLE_BY_HASH     8
+/* bits 4..6: the language whose frames are in the user part; 0: none */
+#define SF_SAMPLE_LANG_SHIFT  4
+#define SF_SAMPLE_LANG(flags) ((flags) >> SF_SAMPLE_LANG_SHIFT & 7u)
 
 struct sf_sample {
-	sf_u32 type;		/* SF_REC_SAMPLE; SF_REC_STACK: off-CPU, see below */
+	sf_u32 type; /* SF_REC_SAMPLE, SF_REC_STACK, SF_REC_BLOCK */
 	sf_u32 cpu;
-	sf_u64 time_ns;		/* CLOCK_MONOTONIC; 0 unless asked for */
-	sf_u32 pid, tid;	/* the kernel's tgid and pid, initial namespace */
-	sf_u64 cgroup_id;	/* cgroup v2 id */
-	sf_u64 weight;		/* samples: 1; off-CPU: nanoseconds */
+	union {
+		sf_u64 hash;	/* off-CPU: of the stack */
+		sf_u64 time_ns; /* SF_REC_SAMPLE: CLOCK_MONOTONIC; 0 without cfg_want_time */
+	};
+	sf_u32 pid, tid;  /* the kernel's tgid and pid, initial namespace */
+	sf_u64 cgroup_id; /* cgroup v2 id */
+	sf_u64 weight;	  /* SF_REC_SAMPLE: 1; SF_REC_BLOCK: nanoseconds; SF_REC_STACK: 0 */
 	sf_u16 n_user, n_kernel;
-	sf_u8 stop;		/* enum sf_stop, of the user part */
-	sf_u8 flags;		/* SF_SAMPLE_* */
-	sf_u8 state;		/* off-CPU: enum sf_off_state; else 0 */
-	sf_u8 zero;
+	sf_u8 stop;	 /* enum sf_stop, of the user part */
+	sf_u8 flags;	 /* SF_SAMPLE_* */
+	sf_u8 state;	 /* off-CPU: enum sf_off_state; else 0 */
+	sf_u8 lang_stop; /* enum sf_stop of the language's frames */
 	char comm[SF_COMM];
-	sf_u64 frames[];	/* n_user frame words, leaf first; then n_kernel kernel addresses, leaf first */
+	/* n_user frame words, leaf first; then n_kernel kernel addresses, leaf first */
+	sf_u64 frames[];
 };
 
-/* Which file: the inode that is mapped, never a path. mtime makes a file rewritten in place another one. */
+/*
+ * Identifies a file by the mapped inode, never by path. mtime is part of the key, so a file that
+ * was rewritten in place counts as another file.
+ */
 struct sf_file_key {
 	sf_u64 ino;
-	sf_u32 dev;		/* the kernel's dev_t: major << 20 | minor */
-	sf_u32 gen;		/* i_generation */
-	sf_u64 mtime_ns;	/* i_mtime, nanoseconds since the epoch */
+	sf_u32 dev;	 /* the kernel's dev_t: major << 20 | minor */
+	sf_u32 gen;	 /* i_generation */
+	sf_u64 mtime_ns; /* i_mtime, nanoseconds since the epoch */
 };
 
-#define SF_KEY_VDSO 0xfffffffffffffff0ull	/* ino of the 64-bit vDSO's key; the rest 0 */
+#define SF_KEY_VDSO 0xfffffffffffffff0ull /* ino of the 64-bit vDSO's key; the rest 0 */
 
 struct sf_need {
-	sf_u32 type;		/* SF_REC_NEED */
-	sf_u32 module;		/* the id that frames of this file carry from now on */
-	sf_u32 pid;		/* a process that maps it */
-	sf_u32 owner;		/* its user: who the tables are charged to */
-	sf_u64 vm_start, vm_end;	/* a mapping of it, for /proc/PID/map_files */
-	sf_u64 size;		/* i_size */
+	sf_u32 type;		 /* SF_REC_NEED */
+	sf_u32 module;		 /* the id in all frames of this file from now on */
+	sf_u32 pid;		 /* a process that maps it */
+	sf_u32 owner;		 /* the user of that process; the tables are charged to them */
+	sf_u64 vm_start, vm_end; /* a mapping of it, for /proc/PID/map_files */
+	sf_u64 size;		 /* i_size */
 	struct sf_file_key key;
-	char fs[8];		/* what its file system calls itself: "ext4", "fuse"; the first bytes */
-	sf_u32 fs_level;	/* mounted in a user namespace: how deep that one is; 0: by root */
+	char fs[8];	 /* name of the file system type ("ext4", "fuse"), truncated */
+	sf_u32 fs_level; /* depth of the user namespace it was mounted in; 0: the initial one */
 	sf_u32 zero;
 };
 
-/* ---- Off-CPU -------------------------------------------------------------------------------------------
- * Blocks are counted in the kernel, by what they have in common: struct sf_off_count. A stack's frames
- * cross the ring as SF_REC_STACK with its hash in time_ns and weight 0, once in each generation. With no room for
- * another stack the record is a sample: weight is nanoseconds, and SF_OFF_CHAIN hashes of wakers follow the frames.
- *
- * Generations keep the maps from filling up: user space begins a new one, waits until no program counts for the old
- * one any more, and then takes the old one's entries out.
- */
-#define SF_OFF_CHAIN 3	/* wakers: who ended the block, who ended that one's last block, ... */
+/* ---- Languages ---- */
 
-/* Why a thread is off the CPU; ps's letters. SF_OFF_R: it could run, but another one does. */
-enum sf_off_state { SF_OFF_S, SF_OFF_D, SF_OFF_R, SF_OFF_T, SF_OFF_TRACED, SF_OFF_I, SF_OFF_P, SF_OFF_STATES };
+/*
+ * What BPF needs to know of a language runtime. It follows from the runtime's ELF file alone
+ * (userspace/lang/), and lies in the module's tables directly before the directory, if the module
+ * has SF_MODULE_LANG. Addresses are relative: address = value - sf_vma.delta of the mapping with
+ * the loop, as for code at that file offset.
+ */
+#define SF_LANG_LOOPS 4
+
+struct sf_span {
+	sf_u64 start, size;
+};
+
+/* How frames of CPython are found, oldest versions first. */
+enum sf_py_kind {
+	SF_PY_BACK,   /* 3.8 to 3.10: one frame for each activation of the loop */
+	SF_PY_CFRAME, /* 3.11: up to the frame with is_entry; an anchor in the C frame */
+	SF_PY_ENTRY,  /* 3.12 on: up to the entry frame, which is in the C frame */
+};
+
+#define SF_PY_TLS_NONE 0
+#define SF_PY_TLS_EXEC 1 /* at thread pointer + tls */
+#define SF_PY_TLS_GOT  2 /* tls: address of the pair {module, offset}; tls_off is added */
+
+#define SF_PY_FRAME_MAX 112 /* bytes of a frame that are read */
+#define SF_PY_CODE_MAX	168 /* bytes of a code object that are read */
+
+struct sf_python {
+	sf_u64 code_type;    /* address of PyCode_Type */
+	sf_u64 current, key; /* addresses of the current thread state, of a pthread key; 0: none */
+	sf_u64 tls;
+	sf_s32 tls_off;
+	sf_u16 tstate_frame, tstate_thread; /* frame or cframe, and thread id, in the state */
+	sf_u8 kind, tls_how, musl, lasti;   /* lasti: bytes of a unit of f_lasti; 0: an address */
+	sf_u8 cframe_frame, cframe_back;    /* cframe_back 0: the frame's address is in the state */
+	sf_u8 frame_size, frame_code, frame_back, frame_lasti, frame_owner;
+	sf_u8 code_first_line, code_file, code_name, code_qualname, code_lines;
+	sf_u8 code_start, ob_type;
+	sf_u8 str_len, str_state, str_ascii, str_compact;
+	sf_u8 bytes_len, bytes_data;
+	sf_u8 zero[8];
+};
+
+/*
+ * HotSpot. Addresses are those of the file: address in memory = bias + address. A mapping of file
+ * offset `off` begins at bias + code_skew + off (code) or bias + data_skew + off (data). The rest
+ * are offsets in structures, and sizes.
+ */
+#define SF_JAVA_BLOB	  128 /* bytes of a CodeBlob that are read */
+#define SF_JAVA_FIELD_MAX 4096
+
+struct sf_java {
+	sf_u64 heaps; /* address of CodeCache::_heaps */
+	sf_u64 code_skew, data_skew;
+	sf_u16 blob_name, blob_frame_size, blob_complete, blob_code, nmethod_method;
+	sf_u16 method_const, const_pool, const_name, pool_holder, pool_bytes;
+	sf_u16 klass_name, symbol_len, symbol_body;
+	sf_u16 heap_memory, heap_segmap, heap_shift, list_len, list_data;
+	sf_u8 code_is_offset; /* blob_code: u32, distance from the blob; else a pointer */
+	sf_u8 complete_bytes; /* of blob_complete: 2 or 4 */
+	sf_u8 block_bytes;    /* sizeof(HeapBlock), which is before each blob */
+	sf_u8 zero;
+};
+
+struct sf_lang {
+	sf_u8 language; /* enum sf_language */
+	sf_u8 zero;
+	sf_u16 version; /* major << 8 | minor */
+	sf_u32 nloops;
+	struct sf_span loops[SF_LANG_LOOPS]; /* the evaluation loop, file offsets */
+	union {
+		struct sf_python python;
+		struct sf_java java;
+		sf_u8 room[184];
+	};
+};
+
+/*
+ * A piece of code of a language, sent when BPF meets it for the first time. Texts are as in the
+ * process's memory: units of 1 (Latin-1), 2 or 4 bytes, or UTF-8. Java: file is the class.
+ */
+#define SF_MAX_CODES  32768 /* code objects that BPF knows at a time */
+#define SF_CODE_TEXT  256
+#define SF_CODE_UTF8  0 /* as a unit */
+#define SF_CODE_LINES 2048
+
+struct sf_code {
+	sf_u32 type; /* SF_REC_CODE */
+	sf_u32 id;
+	sf_u32 first_line;
+	sf_u16 name_len, file_len, lines_len;	       /* bytes; file: its end, if it is longer */
+	sf_u8 language, name_unit, file_unit, version; /* version: the minor number */
+	sf_u8 zero[2];
+	sf_u8 name[SF_CODE_TEXT], file[SF_CODE_TEXT];
+	sf_u8 lines[SF_CODE_LINES]; /* the line table; only lines_len bytes are sent */
+};
+
+/* ---- Off-CPU ---- */
+
+/*
+ * A block is the time from the moment a thread leaves the CPU until it runs again. The kernel sums
+ * up blocks with the same stack, state, wakers and generation (struct sf_off_count). The frames of
+ * a stack are sent through the ring once per generation (SF_REC_STACK). When the maps have no room
+ * for another stack, its blocks are sampled (SF_REC_BLOCK).
+ *
+ * Generations keep the maps from filling up. User space begins a new generation, waits until no
+ * program counts for the old one, and then deletes the entries of the old one.
+ */
+/* wakers of a block: its waker, the waker of the waker's last block, and so on */
+#define SF_OFF_CHAIN 3
+
+/*
+ * Why a thread is off the CPU, in the letters of ps. SF_OFF_R: it is runnable, but the CPU is
+ * taken.
+ */
+enum sf_off_state {
+	SF_OFF_S,
+	SF_OFF_D,
+	SF_OFF_R,
+	SF_OFF_T,
+	SF_OFF_TRACED,
+	SF_OFF_I,
+	SF_OFF_P,
+	SF_OFF_STATES
+};
 #define SF_OFF_LETTERS "SDRTtIP"
 
-#define SF_AGAIN_SETS 32		/* of kernel stacks that are known again, of each CPU; a power of two */
+/* The purpose of a run of the iterator programs off_first and off_last; in off_pass. */
+enum sf_off_pass {
+	/*
+	 * off_last, at the start, if stacks are taken on leaving: reads the stacks of threads off
+	 * the CPU
+	 */
+	SF_OFF_PASS_STACKS,
+	/* off_last, at the end: counts the open blocks whose files all have their tables */
+	SF_OFF_PASS_CLOSE,
+	SF_OFF_PASS_REST, /* off_last, at the end: counts the remaining open blocks */
+	/* off_first, second visit: allocation of task storage may have failed on the first one */
+	SF_OFF_PASS_AGAIN,
+	SF_OFF_PASS_CUT, /* off_last, during the run: counts open blocks up to off_cut */
+};
 
-/* No hash: */
-#define SF_STACK_UNKNOWN 1ull	/* off the CPU since before the run, back on a kernel that shows no stacks of others */
+/*
+ * The hash of an unknown stack: the thread was off the CPU before the run began, and the kernel
+ * cannot read the stack of a sleeping thread.
+ */
+#define SF_STACK_UNKNOWN 1ull
 
-/* By a hash of (stack, state, wakers, generation). */
+/* Keyed by a hash of (stack, state, wakers, generation). */
 struct sf_off_count {
 	sf_u64 sum_ns, count, max_ns;
-	sf_u64 stack, wakers[SF_OFF_CHAIN];	/* hashes; a waker 0: not known, nor those behind it */
+	/* hashes; a waker of 0 is unknown and ends the chain */
+	sf_u64 stack, wakers[SF_OFF_CHAIN];
 	sf_u32 pid, generation;
-	sf_u16 state;		/* enum sf_off_state */
-	sf_u16 sent;		/* the stack's frames are in the ring */
+	sf_u16 state; /* enum sf_off_state */
+	sf_u16 sent;  /* the stack's frames were sent */
 	sf_u32 zero;
 	char comm[SF_COMM];
 };
 
 #define SF_OFF_HIST 32
-struct sf_off_hist {		/* the same key; slot 0: less than 1 us, n: 2^(n-1) us and more */
+/* Same key; slot 0: less than 1 us, slot n: 2^(n-1) us or more */
+struct sf_off_hist {
 	sf_u32 slot[SF_OFF_HIST];
 };
 
-struct sf_off_thread {		/* by thread id */
+struct sf_off_thread { /* by thread id */
 	sf_u64 ns[SF_OFF_STATES];
 	sf_u64 count, max_ns;
 	sf_u32 pid, zero;
 	char comm[SF_COMM];
 };
 
-/* ---- Tables ----------------------------------------------------------------------------------------------
- * Rows live in chunks: one-element mmapable arrays of SF_CHUNK bytes in an array of maps, written by user
- * space through mmap, read by BPF as plain memory. A location is chunk << 16 | offset / 16; location 0
- * means "nothing" (the first 16 bytes of chunk 0 are never used).
+/* ---- Tables ---- */
+
+/*
+ * Rows are stored in chunks: one-element mmapable arrays of SF_CHUNK bytes in an array of maps.
+ * User space writes them through mmap, and BPF reads them as plain memory. A location is chunk <<
+ * 16 | offset / 16. Location 0 means "nothing": the first 16 bytes of chunk 0 are never used.
  *
  *   module (by id) -> directory: one location for each 64 KiB of file offsets
  *                  -> page: u16 index[257], 2 bytes of padding, u32 rows[index[256]]
  *
- * A row is low 16 bits of its first byte's file offset | rule << 16. It holds up to the next row; the first
- * row of a page has offset 0, so a search never leaves its page. index[b] is the number of rows below
- * b * 256 (a lower bound), hence the row that covers `low` is among index[low >> 8] - 1 .. index[(low >> 8) + 1] - 1.
+ * A row is (low 16 bits of the file offset of its first byte) | rule << 16. It extends to the next
+ * row. The first row of a page has offset 0, so a search never leaves its page. index[b] is the
+ * number of rows below b * 256 (a lower bound), so the row that covers `low` is among index[low >>
+ * 8] - 1 .. index[(low >> 8) + 1] - 1.
  */
-#define SF_CHUNK_SHIFT 20
-#define SF_CHUNK (1u << SF_CHUNK_SHIFT)
-#define SF_MAX_CHUNKS 1024
-#define SF_LOC_CHUNK(loc) ((loc) >> 16)
-#define SF_LOC_OFFSET(loc) (((loc) & 0xffffu) << 4)
-#define SF_PAGE_SHIFT 16
-#define SF_PAGE_INDEX 257
-#define SF_PAGE_ROWS (SF_PAGE_INDEX * 2 + 2)	/* byte offset of the rows in a page */
-#define SF_PAGE_MAX_ROWS 65535
-#define SF_MODULE_BITS 14
-#define SF_MAX_MODULES (1u << SF_MODULE_BITS)
+#define SF_CHUNK_SHIFT	    20
+#define SF_CHUNK	    (1u << SF_CHUNK_SHIFT)
+#define SF_MAX_CHUNKS	    1024
+#define SF_LOC_CHUNK(loc)   ((loc) >> 16)
+#define SF_LOC_OFFSET(loc)  (((loc)&0xffffu) << 4)
+#define SF_PAGE_SHIFT	    16
+#define SF_PAGE_INDEX	    257
+#define SF_PAGE_ROWS	    (SF_PAGE_INDEX * 2 + 2) /* byte offset of the rows in a page */
+#define SF_PAGE_MAX_ROWS    65535
+#define SF_MODULE_BITS	    14
+#define SF_MAX_MODULES	    (1u << SF_MODULE_BITS)
 #define SF_MODULE_PLACE(id) ((id) & (SF_MAX_MODULES - 1))
-#define SF_MODULE_LIVES ((sf_u32)(SF_FRAME_MODULE_MASK >> SF_MODULE_BITS) + 1)	/* how often a place can be given away */
-#define SF_DIR_MAX (SF_CHUNK / 4)		/* directory entries a module */
+/* How many ids a place has */
+#define SF_MODULE_LIVES	    ((sf_u32)(SF_FRAME_MODULE_MASK >> SF_MODULE_BITS) + 1)
+#define SF_DIR_MAX	    (SF_CHUNK / 4) /* directory entries per module */
 
 /*
- * A rule's 16 bits. Bit 15 clear: packed, by the file's architecture.
+ * A rule's 16 bits. Bit 15 clear: packed, in the form of the file's architecture.
+ *
  * x86-64, frames whose RA is at CFA - 8:
- *   14 CFA base (0 rsp, 1 rbp)   13..5 CFA offset / 8   4..0 n: FP was saved at CFA - 8 n, 0: FP unchanged
+ *   14     CFA base (0 rsp, 1 rbp)
+ *   13..5  CFA offset / 8
+ *   4..0   n: FP was saved at CFA - 8 n; 0: FP is unchanged
  * AArch64, where FP and RA are saved as a pair (a frame record), RA alone, or neither:
- *   14 CFA base (0 sp, 1 x29)   13..6 CFA offset / 16   5 RA alone   4..0 n: at CFA - 16 n; 31: at CFA - the CFA offset; 0: RA in LR
- * Bit 15 set: an index into the module's rules, or one of the two below.
+ *   14     CFA base (0 sp, 1 x29)
+ *   13..6  CFA offset / 16
+ *   5      RA alone
+ *   4..0   n: saved at CFA - 16 n; 31: at CFA - CFA offset; 0: RA is in LR
+ *
+ * Bit 15 set: an index into the module's rules, or one of the two special values below.
  */
 #define SF_RULE_INDEXED 0x8000u
 #define SF_RULE_BASE_FP 0x4000u
 #define SF_A64_RA_ALONE 0x20u
-#define SF_A64_SLOT 0x1fu
-#define SF_RULE_GAP 0xffffu	/* the tables say nothing here */
-#define SF_RULE_END 0xfffeu	/* RA undefined: the outermost frame */
-#define SF_MAX_RULES 0x4000u
+#define SF_A64_SLOT	0x1fu
+#define SF_RULE_GAP	0xffffu /* no row here */
+#define SF_RULE_END	0xfffeu /* RA undefined: the outermost frame */
+#define SF_MAX_RULES	0x4000u
 
-enum sf_rule_kind {	/* the same as enum rule_kind of userspace/unwind/row.h */
-	SF_K_NONE, SF_K_SAME, SF_K_UNDEF, SF_K_CFA, SF_K_CFA_MEM, SF_K_REG, SF_K_REG_MEM,
+enum sf_rule_kind { /* same values as enum rule_kind in userspace/unwind/row.h */
+		    SF_K_NONE,
+		    SF_K_SAME,
+		    SF_K_UNDEF,
+		    SF_K_CFA,
+		    SF_K_CFA_MEM,
+		    SF_K_REG,
+		    SF_K_REG_MEM,
 };
 
-#define SF_RULE_SIGNAL 1	/* flags: a signal frame */
-#define SF_RULE_CHILD 4		/* behind a system call that makes a thread: see step_rule */
-#define SF_RULE_PLT 2		/* cfa_off2 is added where (offset & 15) >= plt_at */
+#define SF_RULE_SIGNAL 1 /* flags: a signal frame */
+#define SF_RULE_CHILD  4 /* after a system call that creates a thread: see step_rule */
+#define SF_RULE_PLT    2 /* cfa_off2 is added where (offset & 15) >= plt_at */
+#define SF_RULE_GO     8 /* Go's runtime on another stack: it is a struct sf_go_rule */
 
 struct sf_rule {
 	sf_u8 cfa_kind, cfa_reg, ra_kind, ra_reg, fp_kind, fp_reg, bx_kind, flags;
@@ -216,62 +427,122 @@ struct sf_rule {
 	sf_u8 plt_at, zero[3];
 };
 
-enum sf_module_state {
-	SF_MOD_LOADING,		/* asked for */
-	SF_MOD_READY,
-	SF_MOD_NO_TABLE,	/* there is nothing to unwind with */
-	SF_MOD_JIT,		/* no ELF file */
-	SF_MOD_RETRY,		/* not there, or taken away: to be asked for (again) */
-	SF_MOD_FULL,		/* the same, but the memory for tables was full */
-	SF_MOD_VOID,		/* given away in vain: another CPU had entered the file first */
-	SF_MOD_NO_PLACE,	/* in BPF only: no module id was left */
-	SF_MOD_REFUSED,		/* in BPF only: its user meets too many new files */
+/*
+ * How to go on where Go's runtime has left the stack of a goroutine, or runs on the stack of its
+ * thread (g0). g is the descriptor of a goroutine or of g0, m that of a thread. The first word of m
+ * is g0's descriptor; a stack pointer and a pc are saved at g_sched in a g.
+ */
+enum sf_go_op {
+	SF_GO_NONE,
+	SF_GO_GOROUTINE, /* sp is that of m's goroutine */
+	SF_GO_CALL, /* the same, of the goroutine that called C: by a g and a depth on the stack */
+	SF_GO_CALLBACK, /* C called Go: sp is g0's, and its first word the one before */
+	SF_GO_VDSO,	/* CFA and RA are words of m */
+	SF_GO_MORE,	/* pc and sp are the goroutine's; if m has none, as SF_GO_THREAD */
+	SF_GO_THREAD,	/* pc and sp are g0's at the start of the thread */
 };
 
-#define SF_MODULE_TRACKS_BX 1	/* packed rows keep rbx; in other modules' rows it is lost */
+struct sf_go_rule {    /* in the place of a struct sf_rule */
+	sf_u8 op;      /* enum sf_go_op */
+	sf_u8 g_m;     /* where m is in a g */
+	sf_u8 g_sched; /* where sp is in a g; pc follows */
+	sf_u8 call_g;  /* SF_GO_CALL: where the g and its depth are, from sp */
+	sf_u8 call_depth;
+	sf_u8 zero[2];
+	sf_u8 flags;	/* SF_RULE_GO */
+	sf_s32 tls;	/* where g is, from the thread pointer; AArch64: 0: it is in x28 */
+	sf_s32 m_off;	/* where the goroutine is in m; SF_GO_VDSO: where CFA is, RA follows */
+	sf_s32 cfa_off; /* CFA = sp + this */
+	sf_s32 ra_off;	/* RA = *(CFA + this); SF_GO_THREAD: the right RA, as a file offset */
+	sf_s32 fp_off;	/* FP = *(CFA + this); 0: unknown */
+	/* SF_GO_THREAD: if RA is not that, C has called Go; then pc is this file offset; 0: none */
+	sf_s32 callback;
+};
+
+enum sf_module_state {
+	SF_MOD_LOADING, /* requested */
+	SF_MOD_READY,
+	SF_MOD_NO_TABLE, /* the file has no unwind tables */
+	SF_MOD_JIT,	 /* no ELF file */
+	SF_MOD_RETRY,	 /* not loaded, or evicted: to be requested (again) */
+	SF_MOD_FULL,	 /* the same, but table memory was full */
+	SF_MOD_VOID,	 /* unused: another CPU entered the file first */
+	SF_MOD_NO_PLACE, /* in BPF only: no module id was left */
+	SF_MOD_REFUSED,	 /* in BPF only: its user meets too many new files */
+};
+
+/* packed rows preserve rbx; in other modules it is unknown after them */
+#define SF_MODULE_TRACKS_BX 1
+/* the file is a language's runtime: struct sf_lang is before the directory */
+#define SF_MODULE_LANG	    2
 
 struct sf_module {
-	sf_u32 state;		/* enum sf_module_state; written last when the rest changes */
-	sf_u32 id;		/* whose place this is now; changed by user space while no BPF program knows it */
-	sf_u32 first_page;	/* file offset >> SF_PAGE_SHIFT of the first directory entry */
+	sf_u32 state; /* enum sf_module_state; written last when the rest changes */
+	/* The id that the place has now; user space changes it only while no BPF program uses it */
+	sf_u32 id;
+	sf_u32 first_page; /* file offset >> SF_PAGE_SHIFT of the first directory entry */
 	sf_u32 npages;
-	sf_u32 dir;		/* location */
-	sf_u32 rules;		/* location */
+	sf_u32 dir;   /* location */
+	sf_u32 rules; /* location */
 	sf_u16 nrules, flags;
-	sf_u32 used;		/* by BPF: how often a mapping of it was looked up; cleared by user space */
-	sf_u32 retry_ms;	/* SF_MOD_RETRY, SF_MOD_FULL: not before this time (CLOCK_MONOTONIC, modulo 2^32) */
-	sf_u32 owner;		/* the user in whose process it was met first; by BPF, with the key */
+	/* Lookups of its mappings: counted by BPF, cleared by user space */
+	sf_u32 used;
+	/*
+	 * SF_MOD_RETRY, SF_MOD_FULL: no request before this time (CLOCK_MONOTONIC ms, modulo 2^32)
+	 */
+	sf_u32 retry_ms;
+	/* The user in whose process it was first met; set by BPF, with the key */
+	sf_u32 owner;
 	struct sf_file_key key;
 };
 
-/* Counters of one CPU, written by BPF only. Those of every sample come first, in one cache line. */
+/*
+ * Counters of one CPU, written by BPF only. The first cache line has those that every sample
+ * updates.
+ */
 struct sf_cpu_stats {
-	sf_u64 taken;			/* samples that passed the filters: = records received + lost */
+	/* Samples that passed the filters: = records received + lost */
+	sf_u64 taken;
 	sf_u64 cache_hits, window_reads;
 	sf_u64 vma_walks;
-	sf_u64 idle;			/* interrupts of the idle task: no samples */
-	sf_u64 needs, needs_dropped;	/* requests for tables; those that did not fit the ring: asked again */
-	sf_u64 needs_refused;		/* by the limit of new files a second: asked again */
-	sf_u64 run_ns;			/* time in on_cpu and on_exec, or off_switch and off_back, with cfg_want_cost */
-	sf_u64 lost[8];			/* by enum sf_lost */
-	sf_u64 off_taken;		/* off-CPU: blocks counted or sampled */
-	sf_u64 off_no_state;		/* threads for whose state there was no memory: their blocks are not seen */
-	sf_u64 off_switches;		/* with cfg_want_cost */
+	sf_u64 idle; /* interrupts of the idle task: no samples */
+	/* Requests for tables; requests that did not fit the ring (they are repeated) */
+	sf_u64 needs, needs_dropped;
+	/* requests refused by the limit on new files per second (they are repeated) */
+	sf_u64 needs_refused;
+	/* ns in on_cpu and on_exec, or in off_switch and off_back; with cfg_want_cost */
+	sf_u64 run_ns;
+	sf_u64 lost[8];	  /* by enum sf_lost */
+	sf_u64 off_taken; /* off-CPU: blocks counted or sampled */
+	/* Threads whose state could not be allocated: their blocks are not seen */
+	sf_u64 off_no_state;
+	sf_u64 off_switches; /* with cfg_want_cost */
 	sf_u64 zero[4];
 };
 
 _Static_assert(SF_LOST_MAX <= 8, "lost causes fit sf_cpu_stats");
 _Static_assert(sizeof(struct sf_rule) == 32, "sf_rule layout");
+_Static_assert(sizeof(struct sf_go_rule) == sizeof(struct sf_rule) &&
+		       __builtin_offsetof(struct sf_go_rule, flags) ==
+			       __builtin_offsetof(struct sf_rule, flags),
+	       "sf_go_rule is told from sf_rule");
 _Static_assert(sizeof(struct sf_module) == 64, "sf_module layout");
 _Static_assert(sizeof(struct sf_cpu_stats) == 192, "sf_cpu_stats layout");
 _Static_assert(SF_LOC_CHUNK(0xffffffffu) >= SF_MAX_CHUNKS - 1, "locations reach every chunk");
 _Static_assert((0xffffu << 4) < SF_CHUNK, "locations stay inside a chunk");
 _Static_assert(SF_PAGE_ROWS + 4 * SF_PAGE_MAX_ROWS <= SF_CHUNK, "the densest page fits a chunk");
 _Static_assert(SF_MAX_RULES * sizeof(struct sf_rule) <= SF_CHUNK, "a module's rules fit a chunk");
-_Static_assert(SF_MODULE_LIVES * SF_MAX_MODULES - 1 == SF_FRAME_MODULE_MASK, "module ids fit a frame word");
-_Static_assert((sf_u64)SF_DIR_MAX << SF_PAGE_SHIFT == 1ull << SF_FRAME_MODULE_SHIFT, "a directory covers all offsets");
+_Static_assert(SF_MODULE_LIVES *SF_MAX_MODULES - 1 == SF_FRAME_MODULE_MASK,
+	       "module ids fit a frame word");
+_Static_assert((sf_u64)SF_DIR_MAX << SF_PAGE_SHIFT == 1ull << SF_FRAME_MODULE_SHIFT,
+	       "a directory covers all offsets");
 _Static_assert(SF_MAX_RULES <= 0xffff, "nrules fits");
 
+_Static_assert(SF_LANG_MAX <= 8, "languages fit a frame word");
+_Static_assert(sizeof(struct sf_python) == 72, "sf_python layout");
+_Static_assert(sizeof(struct sf_java) == 64, "sf_java layout");
+_Static_assert(sizeof(struct sf_lang) == 256, "sf_lang layout");
+_Static_assert(sizeof(struct sf_code) == 24 + 2 * SF_CODE_TEXT + SF_CODE_LINES, "sf_code layout");
 _Static_assert(sizeof(struct sf_off_count) == 88, "sf_off_count layout");
 _Static_assert(sizeof(struct sf_off_thread) == 96, "sf_off_thread layout");
 _Static_assert(sizeof(struct sf_sample) == 64, "sf_sample layout");

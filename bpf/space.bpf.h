@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * What makes a remembered mapping good: nothing of its address space has changed since (mm_exact), or not the mapping itself (vma_same).
+ * When a cached mapping is valid: nothing in its address space has changed since (mm_exact), or the
+ * mapping itself has not changed (vma_same).
  */
 #ifndef SFBPF_SPACE_BPF_H
 #define SFBPF_SPACE_BPF_H
 
+#include "regs.bpf.h"
 #include "vma.bpf.h"
 
-static __always_inline struct sf_scratch *scratch_of(u32 slot)
-{
-	return bpf_map_lookup_elem(&scratch, &slot);
-}
-
-/* The barrier keeps clang from dropping a mask that it can prove needless and the verifier (6.1) cannot. */
+/*
+ * The barrier keeps clang from dropping a mask that clang can prove redundant but the verifier
+ * (6.1) cannot.
+ */
 static __always_inline struct sf_vma *vma_at(struct sf_scratch *s, u32 i)
 {
 	asm volatile("" : "+r"(i));
@@ -25,7 +25,7 @@ static __always_inline struct sf_vma_seen *seen_at(struct sf_scratch *s, u32 i)
 	return &s->seen[i & (SF_SLOTS - 1)];
 }
 
-/* mm_lock_seq; false: the kernel has none. */
+/* Reads mm_lock_seq. false: the kernel has none. */
 static __always_inline bool mm_seq(u64 mm, u32 *ret_seq)
 {
 	*ret_seq = 0;
@@ -39,8 +39,8 @@ static __always_inline bool mm_seq(u64 mm, u32 *ret_seq)
 }
 
 /*
- * Whether the mappings of an address space are known to be the same as long as its id and *ret_seq are. mm_lock_seq is odd while
- * somebody holds the write lock (6.14 and later).
+ * Whether the mappings of an address space are unchanged as long as its id and *ret_seq are
+ * unchanged. mm_lock_seq is odd while the write lock is held (6.14 and later).
  */
 static __always_inline bool mm_exact(u64 mm, u64 id, u32 *ret_seq)
 {
@@ -51,10 +51,14 @@ static __always_inline bool mm_exact(u64 mm, u64 id, u32 *ret_seq)
 	return exact;
 }
 
-/* Kernels without locks of VMAs (before 6.4): all that is remembered of an address space goes when anything in it has changed. */
+/*
+ * Whether a mapping can be validated by its vm_lock_seq. That needs a kernel with per-VMA locks
+ * (since 6.4) and an architecture that does not reorder loads (see vma_note). Elsewhere, all cached
+ * mappings of an address space are dropped when one of them changes.
+ */
 static __always_inline bool vma_has_seq(void)
 {
-#ifdef SF_NO_CAST	/* before 6.2 */
+#if defined(SF_NO_CAST) || !defined(__TARGET_ARCH_x86)
 	return false;
 #else
 	return bpf_core_field_exists(struct vm_area_struct, vm_lock_seq);
@@ -62,26 +66,30 @@ static __always_inline bool vma_has_seq(void)
 }
 
 /*
- * Every new executable mapping of a process, and every growth of its heap, changes mm_lock_seq; most mappings stay what they were. One
- * that does is known by its vm_area_struct having the same vm_mm, vm_start, vm_end, and vm_lock_seq (all in one cache line):
+ * mm_lock_seq changes with every new mapping of a process and with every growth of its heap, but
+ * most mappings do not change then. A mapping is unchanged if its vm_area_struct has the same
+ * vm_mm, vm_start, vm_end and vm_lock_seq (all in one cache line):
  *
- * Whoever changes a VMA, inserts it, or takes it out write-locks it first, which sets vm_lock_seq to the mm_lock_seq of that moment; that
- * number grows with each write lock of the address space. So a VMA of this mm that was not being written when it was noted, and has
- * the same vm_lock_seq still, was not written since. One that was taken out has a greater number from then on, while it waits to be freed and
- * after; the object that is made of its memory begins with -1, which is never noted, and gets a number when it is inserted, again a
- * greater one, or belongs to another mm. (s->mm is the same mm_struct as then: sf_space.ctx_id.) The numbers come round after 2^31 changes.
+ * Code that changes, inserts or removes a VMA write-locks it first. This sets vm_lock_seq to the
+ * current mm_lock_seq, which grows with each write lock of the address space. So a VMA of this mm
+ * that was not being written when it was noted, and still has the same vm_lock_seq, has not been
+ * written since. A removed VMA has a greater number from then on, while it waits to be freed and
+ * afterwards. A new object in the same memory starts with -1, which is never noted. When it is
+ * inserted, it gets a greater number or belongs to another mm. (s->mm is still the same mm_struct:
+ * sf_space.ctx_id.) The numbers wrap around after 2^31 changes.
  *
- * It was not being written when it was noted: vm_lock_seq is read first, then mm_lock_seq, which is another number, and the one from
- * before the VMA was looked up; then the rest. Whoever writes it after that leaves another vm_lock_seq. This takes loads in their order, which
- * x86 grants.
+ * The VMA was not being written when it was noted, because vm_lock_seq is read first, and then
+ * mm_lock_seq, which must differ from it and must be the one from before the VMA was looked up. The
+ * other fields are read after that. A later write sets another vm_lock_seq. All this requires
+ * ordered loads, which x86 provides.
  */
-static __always_inline void vma_note(struct sf_scratch *s, const struct sf_space *space, u32 i, u64 vma)
+static __always_inline void vma_note(struct sf_scratch *s, const struct sf_space *space, u32 i,
+				     u64 vma)
 {
 	struct sf_vma_seen *seen = seen_at(s, i);
 	u32 own, seq;
 
 	seen->vma = 0;
-#ifdef __TARGET_ARCH_x86
 	if (!vma_has_seq())
 		return;
 	own = KLOAD32(vma, struct vm_area_struct, vm_lock_seq);
@@ -91,7 +99,6 @@ static __always_inline void vma_note(struct sf_scratch *s, const struct sf_space
 	barrier();
 	seen->vma = vma;
 	seen->lock_seq = own;
-#endif
 }
 
 static __always_inline bool vma_same(struct sf_scratch *s, u32 i)
@@ -100,19 +107,22 @@ static __always_inline bool vma_same(struct sf_scratch *s, u32 i)
 	const struct sf_vma *v = vma_at(s, i);
 	u64 vma = seen->vma;
 
-	return vma && vma_has_seq() && KLOAD32(vma, struct vm_area_struct, vm_lock_seq) == seen->lock_seq &&
-	       KLOAD(vma, struct vm_area_struct, vm_mm) == s->mm && KLOAD(vma, struct vm_area_struct, vm_start) == v->start &&
+	return vma && vma_has_seq() &&
+	       KLOAD32(vma, struct vm_area_struct, vm_lock_seq) == seen->lock_seq &&
+	       KLOAD(vma, struct vm_area_struct, vm_mm) == s->mm &&
+	       KLOAD(vma, struct vm_area_struct, vm_start) == v->start &&
 	       KLOAD(vma, struct vm_area_struct, vm_end) == v->start + v->len;
 }
 
 /*
- * Forgets the mappings of s->space that are not known to be what they were, or all of them. All at once, though a stack needs few:
- * their cache misses overlap. Global: verified once.
+ * Drops the cached mappings of s->space that are not known to be unchanged, or all of them (fresh).
+ * All are checked at once, although a stack needs only a few, because their cache misses overlap. A
+ * global function, so it is verified once.
  */
 __noinline int vmas_check(u32 slot, u32 fresh)
 {
 	struct sf_scratch *s = scratch_of(slot);
-	u32 i, first, gone = 0;
+	u32 i, first;
 
 	if (!s)
 		return 0;
@@ -121,13 +131,31 @@ __noinline int vmas_check(u32 slot, u32 fresh)
 	for (i = 0; i < SF_VMAS; i++) {
 		struct sf_vma *v = vma_at(s, first + i);
 
-		if (!v->len || (!fresh && vma_same(s, first + i)))
-			continue;
-		v->len = 0;
-		gone = 1;
+		if (v->len && (fresh || !vma_same(s, first + i)))
+			v->len = 0;
 	}
-	s->spaces[s->space & (SF_SPACES - 1)].next += gone;
 	return 0;
+}
+
+/* Selects the cached mappings of s->mm, and the one to try first. */
+static __always_inline void space_enter(struct sf_scratch *s, u32 slot)
+{
+	u32 epoch = *(volatile u32 *)&tables_epoch, seq;
+	u64 id = MM_ID(s->mm);
+	bool exact = mm_exact(s->mm, id, &seq), fresh;
+	struct sf_space *space;
+
+	s->space = id & (SF_SPACES - 1);
+	s->vma_last = s->space * SF_VMAS;
+	space = &s->spaces[id & (SF_SPACES - 1)];
+	fresh = space->ctx_id != id || space->epoch != epoch || !id;
+	if (!fresh && space->seq == seq && !space->provisional && exact)
+		return;
+	space->ctx_id = id;
+	space->epoch = epoch;
+	space->seq = seq;
+	space->provisional = !exact;
+	vmas_check(slot, fresh);
 }
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* What a step up the stack is on AArch64; a part of row_step.h. */
+/* The AArch64 part of row_step.h. */
 #ifndef SFBPF_STEP_ARM64_H
 #define SFBPF_STEP_ARM64_H
 
@@ -7,26 +7,32 @@
 #define SF_ARM64_FP 29
 #define SF_ARM64_LR 30
 #define SF_ARM64_SP 31
-#define SF_REG_SP SF_ARM64_SP
-#define SF_REG_FP SF_ARM64_FP
+#define SF_REG_SP   SF_ARM64_SP
+#define SF_REG_FP   SF_ARM64_FP
 
-#define SF_SIGCONTEXT_WORDS 33	/* x0..x30 sp pc */
+#define SF_SIGCONTEXT_WORDS 33 /* x0..x30 sp pc */
+#define STEP_KEPT_REGS	    16 /* x0..x15 */
 
 struct sf_regs {
 	sf_u64 pc, sp, fp;
-	sf_u64 ra_mask;		/* an address's bits; above them lies a signed pointer's authentication code. mm->task_size - 1 */
-	sf_u64 entry_sp;	/* mm->start_stack: the process's stack pointer at its entry */
+	/*
+	 * mm->task_size - 1: the address bits. Above them is the authentication code of a signed
+	 * pointer.
+	 */
+	sf_u64 ra_mask;
+	sf_u64 entry_sp; /* mm->start_stack: the process's stack pointer at its entry */
 	sf_u32 flags, zero;
-	sf_u64 r[34];		/* struct user_pt_regs: x0..x30 sp pc pstate */
+	sf_u64 r[34]; /* struct user_pt_regs: x0..x30 sp pc pstate */
 };
 
 /*
- * A return address as it is saved, signed or not. Rows tell which, but no user address has bits above the mask: stripping
- * always is as right, and does not depend on every assembler file saying what it does.
+ * A return address as saved, signed or not. Rows tell whether it is signed, but no user address has
+ * bits above the mask. Always stripping them is equally correct, and does not depend on the
+ * annotations of assembler files.
  */
 #define STEP_RA(r, ra) ((ra) & (r)->ra_mask)
 
-/* The kernel starts a process with x29 and x30 0, and so its stack ends. */
+/* Never needed: the kernel starts a process with x29 and x30 0 (zero_check). */
 SF_INLINE int step_is_entry(const struct sf_regs *r, sf_u64 cfa)
 {
 	(void)r, (void)cfa;
@@ -34,8 +40,9 @@ SF_INLINE int step_is_entry(const struct sf_regs *r, sf_u64 cfa)
 }
 
 /*
- * After a step by frame pointer sp is unknown (it holds a lower bound): a frame record lies anywhere in its frame. But if
- * the caller has a row that says where its record is, then fp, which points to that record, tells.
+ * After a step by frame pointer, sp is unknown (r->sp is a lower bound), because a frame record can
+ * be anywhere in its frame. But if the caller's row says where its record is, sp follows from fp,
+ * which points to that record.
  */
 SF_INLINE int step_find_sp(struct sf_regs *r, sf_u64 cfa_off, sf_u64 fp_off)
 {
@@ -63,14 +70,16 @@ SF_INLINE int step_reg(const struct sf_regs *r, sf_u32 reg, sf_u64 *val)
 		*val = r->fp;
 	else if (reg < 31 && (r->flags & SF_REGS_FULL))
 		*val = r->r[reg & 31];
-	else if (reg == SF_ARM64_LR && !r->fp)	/* AAPCS64 6.4.6: the end of the chain; a makecontext() function's caller, say */
+	else if (reg == SF_ARM64_LR &&
+		 /* AAPCS64 6.4.6: the end of the chain, e.g. above a makecontext() function */
+		 !r->fp)
 		return SF_STOP_COMPLETE;
 	else
 		return SF_STOP_REG_UNKNOWN;
 	return SF_STEP_GO;
 }
 
-/* The RA is still in LR: in the innermost frame, or in one that a signal interrupted. */
+/* The RA is still in LR: in the innermost frame, or in a frame that a signal interrupted. */
 SF_INLINE int step_leaf(struct sf_regs *r, sf_u64 cfa)
 {
 	sf_u64 ra = 0;
@@ -81,35 +90,40 @@ SF_INLINE int step_leaf(struct sf_regs *r, sf_u64 cfa)
 	r->pc = STEP_RA(r, ra);
 	r->sp = cfa;
 	r->flags = SF_REGS_RA;
-	return r->pc ? SF_STEP_GO : SF_STOP_COMPLETE;
+	return r->pc ? SF_STEP_GO : SF_STOP_ZERO_RA;
 }
 
 SF_INLINE int step_packed(struct sf_regs *r, sf_u32 code, sf_u32 module_flags)
 {
-	sf_u64 cfa_off = (code >> 2) & 0xff0, slot = (code & SF_A64_SLOT) * 16, cfa, fp = r->fp, ra = 0;
+	sf_u64 cfa_off = (code >> 2) & 0xff0, slot = (code & SF_A64_SLOT) * 16, cfa, fp = r->fp,
+	       ra = 0;
 	int alone = !!(code & SF_A64_RA_ALONE);
 
 	(void)module_flags;
 	if (slot == SF_A64_SLOT * 16)
 		slot = cfa_off;
-	if ((r->flags & SF_REGS_BY_FP) && !(code & SF_RULE_BASE_FP) && (alone || !slot || !step_find_sp(r, cfa_off, -slot)))
+	if ((r->flags & SF_REGS_BY_FP) && !(code & SF_RULE_BASE_FP) &&
+	    (alone || !slot || !step_find_sp(r, cfa_off, -slot)))
 		return step_fp(r);
 	cfa = (code & SF_RULE_BASE_FP ? r->fp : r->sp) + cfa_off;
 	if (cfa < r->sp + slot)
 		return SF_STOP_BAD_CFA;
 	if (!slot)
 		return step_leaf(r, cfa);
-	/* The record's end, or that of the return address alone. */
+	/* The end of the record, or of the return address alone. */
 	if (sf_read_frame(r, cfa - slot + (alone ? 8 : 16), alone ? 0 : 2, &fp, &ra))
 		return SF_STOP_READ_FAULT;
 	r->pc = STEP_RA(r, ra);
 	r->sp = cfa;
 	r->fp = fp;
 	r->flags = SF_REGS_RA;
-	return r->pc ? SF_STEP_GO : SF_STOP_COMPLETE;
+	return r->pc ? SF_STEP_GO : SF_STOP_ZERO_RA;
 }
 
-/* The kernel's rt_sigframe (arch/arm64/include/uapi/asm/sigcontext.h): x0..x30 sp pc in a row. The rule says where sp is. */
+/*
+ * The kernel's rt_sigframe (arch/arm64/include/uapi/asm/sigcontext.h) holds x0..x30, sp and pc in a
+ * row. The rule gives the position of sp.
+ */
 SF_INLINE int step_sigcontext(struct sf_regs *r, const struct sf_rule *rule)
 {
 	if (sf_read_user_regs(r->sp + (sf_u64)(long long)(rule->cfa_off - 31 * 8), r->r))
@@ -121,7 +135,8 @@ SF_INLINE int step_sigcontext(struct sf_regs *r, const struct sf_rule *rule)
 	return SF_STEP_GO;
 }
 
-SF_INLINE sf_u32 step_keep(struct sf_regs *r, const struct sf_rule *rule, sf_u64 cfa, sf_u32 module_flags)
+SF_INLINE sf_u32 step_keep(struct sf_regs *r, const struct sf_rule *rule, sf_u64 cfa,
+			   sf_u32 module_flags)
 {
 	(void)r, (void)rule, (void)cfa, (void)module_flags;
 	return 0;

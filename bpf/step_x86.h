@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* What a step up the stack is on x86-64; a part of row_step.h. */
+/* The x86-64 part of row_step.h. */
 #ifndef SFBPF_STEP_X86_H
 #define SFBPF_STEP_X86_H
 
@@ -7,28 +7,32 @@
 #define SF_X86_RBX 3
 #define SF_X86_RBP 6
 #define SF_X86_RSP 7
-#define SF_REG_SP SF_X86_RSP
-#define SF_REG_FP SF_X86_RBP
+#define SF_REG_SP  SF_X86_RSP
+#define SF_REG_FP  SF_X86_RBP
 
 #define SF_SIGCONTEXT_WORDS 17
+#define STEP_KEPT_REGS	    16
 
 struct sf_regs {
 	sf_u64 pc, sp, fp, bx;
-	sf_u64 entry_sp;	/* mm->start_stack: the process's stack pointer at its entry */
+	sf_u64 entry_sp; /* mm->start_stack: the process's stack pointer at its entry */
 	sf_u32 flags, zero;
-	sf_u64 r[16];		/* by DWARF number */
+	sf_u64 r[16]; /* by DWARF number */
 };
 
-/* A return address as it is saved. */
+/* A return address as saved. */
 #define STEP_RA(r, ra) (ra)
 
-/* The RA slot is at or above the address of argc: this was the first frame of the process (only its main stack reaches there). */
+/*
+ * The RA slot is at the address of argc or just above, so this was the first frame of the process.
+ * (Only the main stack reaches that address. _start pops argc.)
+ */
 SF_INLINE int step_is_entry(const struct sf_regs *r, sf_u64 cfa)
 {
-	return cfa > r->entry_sp && r->sp <= r->entry_sp;
+	return cfa - r->entry_sp - 1 < 64 && r->sp <= r->entry_sp;
 }
 
-/* After a step by frame pointer, too: it was saved next to the return address. */
+/* sp is known even after a step by frame pointer: FP is saved next to the return address. */
 SF_INLINE int step_sp_known(struct sf_regs *r, const struct sf_rule *rule)
 {
 	(void)r, (void)rule;
@@ -65,12 +69,12 @@ SF_INLINE int step_packed(struct sf_regs *r, sf_u32 code, sf_u32 module_flags)
 	r->sp = cfa;
 	r->fp = fp;
 	r->flags = SF_REGS_RA | (module_flags & SF_MODULE_TRACKS_BX ? r->flags & SF_REGS_BX : 0);
-	return ra ? SF_STEP_GO : SF_STOP_COMPLETE;
+	return ra ? SF_STEP_GO : SF_STOP_ZERO_RA;
 }
 
 /*
- * The kernel's rt_sigframe (arch/x86/include/uapi/asm/sigcontext.h): r8..r15 rdi rsi rbp rbx rdx rax rcx rsp rip
- * in a row. The restorer's rule says where rsp is, hence where the rest is.
+ * The kernel's rt_sigframe (arch/x86/include/uapi/asm/sigcontext.h) holds r8..r15 rdi rsi rbp rbx
+ * rdx rax rcx rsp rip in a row. The restorer's rule gives the position of rsp.
  */
 SF_INLINE int step_sigcontext(struct sf_regs *r, const struct sf_rule *rule)
 {
@@ -89,11 +93,13 @@ SF_INLINE int step_sigcontext(struct sf_regs *r, const struct sf_rule *rule)
 	return SF_STEP_GO;
 }
 
-/* Finds the caller's rbx: SF_REGS_BX if it can be known, and then in r->bx. */
-SF_INLINE sf_u32 step_keep(struct sf_regs *r, const struct sf_rule *rule, sf_u64 cfa, sf_u32 module_flags)
+/* Sets r->bx to the caller's rbx and returns SF_REGS_BX, if it is known; else returns 0. */
+SF_INLINE sf_u32 step_keep(struct sf_regs *r, const struct sf_rule *rule, sf_u64 cfa,
+			   sf_u32 module_flags)
 {
 	if (rule->bx_kind == SF_K_CFA_MEM)
-		return sf_read_user(r, cfa + (sf_u64)(long long)rule->bx_off, &r->bx) ? 0 : SF_REGS_BX;
+		return sf_read_user(r, cfa + (sf_u64)(long long)rule->bx_off, &r->bx) ? 0
+										      : SF_REGS_BX;
 	if (rule->bx_kind != SF_K_SAME || !(module_flags & SF_MODULE_TRACKS_BX))
 		return 0;
 	return r->flags & SF_REGS_BX;

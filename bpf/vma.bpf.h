@@ -1,14 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * The kernel's own VMA tree is the process map: from (current mm, address) to the mapped file.
+ * Finds the mapped file for (current mm, address) in the kernel's own VMA tree.
  *
  * mm->mm_mt is a maple tree since 6.1 (commit 524e00b36e8c). Encoding (include/linux/maple_tree.h,
- * lib/maple_tree.c): a child pointer is node address | type << 3 | low bits; ma_root has bit 1 set when it is a
- * node. Type 1 (leaf_64) and 2 (range_64): 15 pivots, 16 slots; 3 (arange_64): 9 pivots, 10 slots. The entry
- * for an address is the first slot whose pivot is not below it; a zero pivot behind the first ends the list.
+ * lib/maple_tree.c): a child pointer is node address | type << 3 | low bits. Bit 1 of ma_root is
+ * set if it points to a node. Types 1 (leaf_64) and 2 (range_64) have 15 pivots and 16 slots; type
+ * 3 (arange_64) has 9 pivots and 10 slots. The entry for an address is the first slot whose pivot
+ * is not below it. A zero pivot after the first one ends the list.
  *
- * The walk takes no lock. Nodes and VMAs are freed by RCU, and this runs with interrupts off, so what is read was a
- * node or a VMA a moment ago at worst; the final check of vm_start <= address < vm_end rejects everything else.
+ * The walk takes no lock. Nodes and VMAs are freed by RCU, and interrupts are off here, so
+ * everything that is read was a node or a VMA very recently. The final check, vm_start <= address <
+ * vm_end, rejects everything else.
  */
 #ifndef SFBPF_VMA_BPF_H
 #define SFBPF_VMA_BPF_H
@@ -17,7 +19,7 @@
 
 #define MAPLE_NODE(e) ((e) & ~0xffull)
 #define MAPLE_TYPE(e) ((e) >> 3 & 0xf)
-#define MAPLE_LEVELS 8
+#define MAPLE_LEVELS  8
 
 /* Word i (8 bytes) of a node: word 0 is the parent, pivots start at 1. */
 static __always_inline u64 maple_word(struct sf_scratch *s, u64 node, u32 i)
@@ -32,7 +34,7 @@ static __always_inline u64 vma_walk(struct sf_scratch *s, u64 addr)
 	u64 vma = 0;
 	int level;
 
-	if ((e & 3) != 2)	/* empty, or a single entry: no process looks so */
+	if ((e & 3) != 2) /* empty, or a single entry: not a user process */
 		return 0;
 	for (level = 0; level < MAPLE_LEVELS; level++) {
 		u64 node = MAPLE_NODE(e);
@@ -56,10 +58,11 @@ static __always_inline u64 vma_walk(struct sf_scratch *s, u64 addr)
 			vma = e;
 			break;
 		}
-		if ((e & 3) == 2 || !e)	/* no node below: a hole */
+		if ((e & 3) == 2 || !e) /* not a node: a hole */
 			break;
 	}
-	if (!vma || KLOAD(vma, struct vm_area_struct, vm_start) > addr || KLOAD(vma, struct vm_area_struct, vm_end) <= addr)
+	if (!vma || KLOAD(vma, struct vm_area_struct, vm_start) > addr ||
+	    KLOAD(vma, struct vm_area_struct, vm_end) <= addr)
 		return 0;
 	return vma;
 }
@@ -67,7 +70,8 @@ static __always_inline u64 vma_walk(struct sf_scratch *s, u64 addr)
 static __always_inline u64 inode_mtime_ns(u64 inode)
 {
 	if (bpf_core_field_exists(struct inode, i_mtime_sec))
-		return KLOAD(inode, struct inode, i_mtime_sec) * 1000000000ull + KLOAD32(inode, struct inode, i_mtime_nsec);
+		return KLOAD(inode, struct inode, i_mtime_sec) * 1000000000ull +
+		       KLOAD32(inode, struct inode, i_mtime_nsec);
 	if (bpf_core_field_exists(struct inode___v67, __i_mtime))
 		return KLOAD(inode, struct inode___v67, __i_mtime.tv_sec) * 1000000000ull +
 		       KLOAD(inode, struct inode___v67, __i_mtime.tv_nsec);
@@ -90,7 +94,10 @@ static __always_inline void inode_key(u64 inode, struct sf_file_key *key)
 	key->mtime_ns = inode_mtime_ns(inode);
 }
 
-/* The user that a process belongs to. Real, not effective: what a set-user-id program maps is charged to who runs it. */
+/*
+ * The owner of a process. The real user, not the effective one: files that a set-user-id program
+ * maps are charged to the user who runs it.
+ */
 static __always_inline u32 task_owner(u64 task)
 {
 	return KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid.val);
@@ -106,10 +113,11 @@ static __always_inline u32 mm_owner(u64 mm)
 }
 
 /*
- * Requests for tables cost user space time, so each user is granted NEED_BURST of them at once and one in NEED_STEP_NS in the
- * long run. What is refused is asked for at a later sight. Two CPUs at once may let one more through.
+ * Requests for tables cost user space time. Each user is granted a burst of NEED_BURST, and one per
+ * NEED_STEP_NS in the long run. A refused file is requested when it is met again. Concurrent CPUs
+ * may let one more through.
  */
-#define NEED_BURST 4096
+#define NEED_BURST   4096
 #define NEED_STEP_NS (1000000000ull / 128)
 
 static __always_inline bool need_allowed(u32 owner, u64 now)
@@ -126,7 +134,7 @@ static __always_inline bool need_allowed(u32 owner, u64 now)
 	return true;
 }
 
-/* A module id that nobody has; 0: none is left. */
+/* Takes a free module id; 0: none is left. */
 static __always_inline u32 take_id(void)
 {
 	for (int i = 0; i < 8; i++) {
@@ -135,7 +143,10 @@ static __always_inline u32 take_id(void)
 		if (head == *(volatile u32 *)&free_tail)
 			return 0;
 		id = *(volatile u32 *)&free_ids[head & (SF_MAX_MODULES - 1)];
-		/* Nobody writes there before head has moved on, so the id is good if it has not. */
+		/*
+		 * The entry is not rewritten before head moves on, so the id is valid if head has
+		 * not moved.
+		 */
 		if (__sync_val_compare_and_swap(&free_head, head, head + 1) == head)
 			return id;
 	}
@@ -151,10 +162,14 @@ static __always_inline struct sf_module *module_at(u32 id)
 
 static __always_inline bool same_key(const struct sf_file_key *a, const struct sf_file_key *b)
 {
-	return a->ino == b->ino && a->dev == b->dev && a->gen == b->gen && a->mtime_ns == b->mtime_ns;
+	return a->ino == b->ino && a->dev == b->dev && a->gen == b->gen &&
+	       a->mtime_ns == b->mtime_ns;
 }
 
-/* A file's module, if it has one. The map's values change while they are looked at, hence the check of the key. */
+/*
+ * The module of a file, if it has one. Values of the map may change while they are read, so the key
+ * is checked.
+ */
 static __always_inline struct sf_module *module_known(const struct sf_file_key *key)
 {
 	u32 *id = bpf_map_lookup_elem(&files, key);
@@ -164,10 +179,12 @@ static __always_inline struct sf_module *module_known(const struct sf_file_key *
 }
 
 /*
- * A module for a file that has none; NULL: *ret_why (enum sf_module_state). *ret_new: nobody has asked for its tables yet. Two CPUs that
- * meet a new file at once: BPF_NOEXIST lets one win.
+ * Creates the module of a file that has none. NULL: *ret_why is the reason (enum sf_module_state).
+ * *ret_new: its tables were not requested yet. If two CPUs meet a new file at the same time,
+ * BPF_NOEXIST lets one win.
  */
-static __always_inline struct sf_module *module_new(const struct sf_file_key *key, u32 owner, bool *ret_new, u32 *ret_why)
+static __always_inline struct sf_module *module_new(const struct sf_file_key *key, u32 owner,
+						    bool *ret_new, u32 *ret_why)
 {
 	struct sf_module *m;
 	u32 id;
@@ -192,16 +209,21 @@ static __always_inline struct sf_module *module_new(const struct sf_file_key *ke
 	return m;
 }
 
-/* Which file system it is on, as whoever opens it may have to wait for somebody (userspace/kern/opener.h). */
+/*
+ * The file system of the file: opening a file may have to wait for a FUSE or network server
+ * (userspace/kern/opener.h).
+ */
 static __always_inline void fill_fs(struct sf_need *need, u64 sb)
 {
 	u64 name = KLOAD(KLOAD(sb, struct super_block, s_type), struct file_system_type, name);
 
 	bpf_probe_read_kernel_str(need->fs, sizeof(need->fs), (const void *)(unsigned long)name);
-	need->fs_level = KLOAD32(KLOAD(sb, struct super_block, s_user_ns), struct user_namespace, level);
+	need->fs_level = KLOAD32(KLOAD(sb, struct super_block, s_user_ns), struct user_namespace,
+				 level);
 }
 
-static __always_inline void fill_need(struct sf_need *need, u64 vma, u64 inode, const struct sf_module *m, u32 pid)
+static __always_inline void fill_need(struct sf_need *need, u64 vma, u64 inode,
+				      const struct sf_module *m, u32 pid)
 {
 	need->type = SF_REC_NEED;
 	need->module = m->id;

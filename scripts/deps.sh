@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # deps.sh [build|test|vm|arm64]: installs the Debian packages that are missing for building, or also for the tests. Says nothing if none
 # is; without root it prints the command instead and ends with 1. test: also ClickHouse's engine (npm's chdb, 546 MB), into build/chdb,
-# where there is npm; without it those checks are skipped. arm64: for building for AArch64 on another machine and running
+# where there is npm; without it those checks are skipped. Go, which a few checks compare with, is not installed
+# (tests/README.md); where it is, its gRPC library is. arm64: for building for AArch64 on another machine and running
 # that in a VM; its libraries are not installed but unpacked into build/sysroot-arm64.
 set -eu
 
@@ -25,28 +26,38 @@ needs() {
 	libdw-dev library libdw
 	libzstd-dev library libzstd
 	libcurl4-openssl-dev library libcurl
+	libdebuginfod-dev library libdebuginfod
 	libncurses-dev library ncursesw
 	libiberty-dev header libiberty/demangle.h
 	libinih-dev library inih
+	nettle-dev library nettle
 	libseccomp-dev library libseccomp
+	libzydis-dev header Zydis/Zydis.h
 	binutils command objcopy
 	EOF
 	[ "$what" != build ] || return 0
 	cat <<-'EOF'
-	python3 command python3
+	python3 python sys
 	g++ command g++
 	gdb command gdb
 	tmux command tmux
 	debuginfod command debuginfod
 	dwz command dwz
+	libc6-dbg directory /usr/lib/debug/.build-id
 	openssl command openssl
 	protobuf-compiler command protoc
 	python3-protobuf python google.protobuf
 	python3-grpcio python grpc
 	prometheus command promtool
 	xz-utils command xz
+	groff-base command groff
+	zsh command zsh
 	libclang-rt-14-dev clang fuzzer
 	EOF
+	# 10 MB to download, 106 MB of disk. Without go it is of no use, and go itself takes 464 MB.
+	if command -v go >/dev/null 2>&1; then
+		echo golang-google-grpc-dev directory /usr/share/gocode/src/google.golang.org/grpc
+	fi
 	case $what in
 	vm)
 		cat <<-'EOF'
@@ -69,7 +80,7 @@ needs() {
 # Unpacked, not installed: dpkg's list of architectures stays as it is.
 sysroot_arm64() {
 	scripts/apt-foreign.sh arm64 build/foreign-arm64 unpack build/sysroot-arm64 libbpf-dev libbpf1 libelf-dev libelf1 zlib1g-dev \
-		zlib1g liblzma-dev liblzma5 libncurses-dev libncursesw6 libtinfo6 libiberty-dev busybox-static
+		zlib1g liblzma-dev liblzma5 libseccomp-dev libseccomp2 libncurses-dev libncursesw6 libtinfo6 libiberty-dev busybox-static
 	scripts/apt-foreign.sh arm64 build/foreign-arm64 unpack build/sysroot-arm64/musl musl musl-dev
 }
 
@@ -99,6 +110,7 @@ present() {
 	command) command -v "$2" >/dev/null 2>&1 || [ -x "/usr/sbin/$2" ] ;;
 	header) [ -e "/usr/include/$2" ] ;;
 	library) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "$2" ;;
+	directory) [ -d "$2" ] ;;
 	python) /usr/bin/python3 -c "import $2" >/dev/null 2>&1 ;;
 	busybox) command -v busybox >/dev/null && ! ldd "$(command -v busybox)" >/dev/null 2>&1 ;;
 	clang) command -v clang >/dev/null 2>&1 && echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |

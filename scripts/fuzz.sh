@@ -1,22 +1,29 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# fuzz.sh SECONDS [TARGET...]: runs the libFuzzer targets of tests/fuzz (sframe, eh_frame, elf, file, entry, stacks) one after another, with
-# AddressSanitizer and UBSan, each for SECONDS. New inputs go to build-fuzz/corpus/; a crash is kept in build-fuzz/ and ends with 1.
+# fuzz.sh SECONDS [TARGET...]: runs the libFuzzer targets of tests/fuzz (sframe, eh_frame, elf, file,
+# entry, stacks, code) one after another, with AddressSanitizer and UBSan, each for SECONDS. New
+# inputs go to build-fuzz/corpus/; a crash is kept in build-fuzz/ and ends with 1.
 set -eu
 cd "$(dirname "$0")/.."
 seconds=${1:?fuzz.sh SECONDS [TARGET...]}
 shift
-[ $# -gt 0 ] || set -- sframe eh_frame elf file entry stacks
+[ $# -gt 0 ] || set -- sframe eh_frame elf file entry stacks code
 out=build-fuzz
 mkdir -p "$out/corpus"
 make -s build/flame.html.h
-sources=$(ls userspace/base/*.c userspace/elf/*.c userspace/unwind/*.c userspace/sym/*.c userspace/prof/*.c userspace/out/*.c)
+zydis=$([ ! -e /usr/include/Zydis/Zydis.h ] || echo -DHAVE_ZYDIS -lZydis)
+sources=$(for d in base worker elf lang unwind sym prof out; do ls userspace/$d/*.c; done)
 for target in "$@"; do
-	clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined -D_GNU_SOURCE -w -Iuserspace -Ibpf -Ibuild -DSFBPF_VERSION='"fuzz"' \
-		"tests/fuzz/fuzz_$target.c" $sources $(pkg-config --cflags --libs liblzma 2>/dev/null) -lz -liberty -lpthread -o "$out/fuzz_$target"
+	clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
+		-D_GNU_SOURCE -w -Iuserspace -Ibpf -Ibuild -DSFBPF_VERSION='"fuzz"' \
+		"tests/fuzz/fuzz_$target.c" $sources \
+		$(pkg-config --cflags --libs liblzma 2>/dev/null) $zydis -lz -liberty -lpthread \
+		-o "$out/fuzz_$target"
 	mkdir -p "$out/corpus/$target"
 	echo "# $target, $seconds s"
-	"$out/fuzz_$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=512 -max_len=65536 -print_final_stats=1 -verbosity=0 \
-		-artifact_prefix="$out/$target-" "$out/corpus/$target" "tests/fuzz/corpus/$target" 2>"$out/$target.log" || { tail -n 30 "$out/$target.log"; exit 1; }
+	"$out/fuzz_$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=512 \
+		-max_len=65536 -print_final_stats=1 -verbosity=0 -artifact_prefix="$out/$target-" \
+		"$out/corpus/$target" "tests/fuzz/corpus/$target" 2>"$out/$target.log" ||
+		{ tail -n 30 "$out/$target.log"; exit 1; }
 	grep -E '^stat::(number_of_executed_units|new_units_added|peak_rss)' "$out/$target.log"
 done

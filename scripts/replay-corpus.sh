@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# replay-corpus.sh: feeds every file of tests/fuzz/corpus/NAME (and reject/NAME) to the fuzz target tests/fuzz/fuzz_NAME.c, built with sanitizers and
-# without libFuzzer. Needs build-san/libcore.a (make SAN=1 units).
+# replay-corpus.sh: feeds every file of tests/fuzz/corpus/NAME (and reject/NAME) to the fuzz target
+# tests/fuzz/fuzz_NAME.c, built with sanitizers and without libFuzzer. Needs build-san/libcore.a
+# (make SAN=1 units).
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -37,6 +38,11 @@ int main(int argc, char **argv)
 }
 E2
 
+libs=$([ ! -e /usr/include/Zydis/Zydis.h ] || echo -lZydis)
+for lib in libdw libzstd libdebuginfod libseccomp liblzma nettle; do
+	libs="$(pkg-config --libs $lib 2>/dev/null || true) $libs"
+done
+
 for target in tests/fuzz/fuzz_*.c; do
 	[ -e "$target" ] || continue
 	name=$(basename "$target" .c)
@@ -46,12 +52,16 @@ for target in tests/fuzz/fuzz_*.c; do
 	if [ ! -d "$corpus" ]; then
 		echo "FAIL corpus-$name: no $corpus"
 		status=1
-	elif ! gcc -std=gnu11 -g -O1 -D_GNU_SOURCE -Iuserspace -Ibpf -fsanitize=address,undefined -fno-sanitize-recover=undefined \
-		-o "$work/$name" "$work/driver.c" "$target" build-san/libcore.a $(for l in libdw libzstd libcurl liblzma; do pkg-config --libs $l 2>/dev/null || true; done) -lz -liberty -lelf -lpthread 2>"$work/err"; then
+	elif ! gcc -std=gnu11 -g -O1 -D_GNU_SOURCE -Iuserspace -Ibpf -fsanitize=address,undefined \
+		-fno-sanitize-recover=undefined -o "$work/$name" "$work/driver.c" "$target" \
+		build-san/libcore.a $libs -lz -liberty -lelf -lpthread 2>"$work/err"; then
 		echo "FAIL corpus-$name: does not build: $(head -n 1 "$work/err")"
 		status=1
-	elif ! find "$corpus" $reject -type f -print0 | xargs -0 timeout 120 "$work/$name" 2>"$work/err"; then
-		echo "FAIL corpus-$name: at $(grep "^tests/fuzz/" "$work/err" | tail -n 1): $(grep -m1 -E 'ERROR|runtime error' "$work/err" || tail -n 1 "$work/err")"
+	elif ! find "$corpus" $reject -type f -print0 |
+		xargs -0 timeout 120 "$work/$name" 2>"$work/err"; then
+		at=$(grep "^tests/fuzz/" "$work/err" | tail -n 1)
+		why=$(grep -m1 -E 'ERROR|runtime error' "$work/err" || tail -n 1 "$work/err")
+		echo "FAIL corpus-$name: at $at: $why"
 		status=1
 	else
 		echo "# $name: $(find "$corpus" $reject -type f | wc -l) inputs"

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """soak-verdict.py DIR CODE: what scripts/soak.sh has gathered in DIR: samples ("rss_kB descriptors" a line), pages (top's JSON lines),
 before and after (the kernel's log)."""

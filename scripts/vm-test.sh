@@ -35,4 +35,4 @@ if wants 'arm64-*' "$@"; then
 fi
 export SFBPF_AMD64="$PWD/$out-static/sfbpf" PROGRAMS_AMD64="$PWD/$out/programs"
 export SFBPF_ARM64="$PWD/$out-arm64/sfbpf" PROGRAMS_ARM64="$PWD/$out-arm64/programs"
-OUTPUT="$out" exec python3 tests/vm/check_vm.py "$@"
+OUTPUT="$out" exec /usr/bin/python3 tests/vm/check_vm.py "$@"

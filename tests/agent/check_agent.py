@@ -35,7 +35,9 @@ def check_config(name):
     for argv, code, want in (
             (("--config", good), 0, "interval = 7s"), (("--config", good, "--interval", "3s"), 0, "interval = 3s"),
             (("--config", write("bad.ini", "[agent]\ninterval = soon\n")), 2, "bad.ini:2"),
-            (("--config", "/does/not/exist"), 2, "No such file"), (("--protocol", "carrier-pigeon"), 2, "carrier-pigeon"),
+            (("--config", "/does/not/exist"), 2, "No such file"), (("--config", "/tmp"), 2, "Is a directory"),
+            (("--config", write("twice.ini", "[agent]\nhost = a\nhost = b\n")), 2, "twice.ini:3"), (("--user", "no-such-user"), 2, "no user"),
+            (("--endpoint", "http://a:99999"), 2, "port"), (("--label", "a b=1"), 2, "label's name"), (("--spool-size", "64K"), 0, "= 65536"), (("--protocol", "carrier-pigeon"), 2, "carrier-pigeon"),
             (("--interval", "12abc"), 2, "12abc"), (("--endpoint", "localhost:4318"), 2, "http://"), (("--spool-size", "-1"), 2, "-1"),
             (("--label", "novalue"), 2, "novalue"), (("operand",), 2, "operand")):
         p = run(harness.SFBPF, "agent", "--check-config", *argv)
@@ -99,10 +101,10 @@ def check_privileges(name):
         a = agents.Agent("--endpoint", r.url, *options, prefix=prefix, copy=False, env={"SUDO_UID": "12345", "SUDO_GID": "12345"})
         a.argv[len(prefix)] = binary
         a.prefixed = bool(prefix)
-        a.start().wait(lambda: len(r.got) >= 2, 30, "two windows through")
+        a.start().wait(lambda: len(r.got) >= 2, "two windows through")
         errors = privilege_errors(a)
         try:
-            a.wait(lambda: sees(r, "python3", "_[k]"), 15, "to see python3's file and a named kernel function")
+            a.wait(lambda: sees(r, "python3", "_[k]"), "to see python3's file and a named kernel function")
         except ValueError as e:
             errors.append(str(e))
         st = status(a.p.pid, a.p.pid)
@@ -125,11 +127,24 @@ def check_without_capabilities(name):
     harness.check(name, [] if p.returncode == 3 and "CAP_BPF" in p.stderr else ["exit status %d: %s" % (p.returncode, p.stderr[-300:])])
 
 
+def silent_client_errors(a, n):
+    """/healthz beside n clients that say nothing. The best of five: a loaded machine can take the CPU away."""
+    silent = [socket.create_connection(("127.0.0.1", a.port), 3) for _ in range(n)]
+    took = []
+    for _ in range(5):
+        start = time.monotonic()
+        a.get("/healthz")
+        took.append(time.monotonic() - start)
+    for s in silent:
+        s.close()
+    return ["/healthz took %.0f ms beside %d silent clients" % (1000 * min(took), n)] if min(took) > 0.2 else []
+
+
 def check_metrics(name):
     r = HttpReceiver()
     a = agents.Agent("--endpoint", r.url, copy=False)
     busy = agents.load()
-    a.start().wait(lambda: len(r.got) >= 3, 30, "three windows through")
+    a.start().wait(lambda: len(r.got) >= 3, "three windows through")
     page, errors = a.get(), []
     if shutil.which("promtool"):
         p = run("promtool", "check", "metrics", input=page)
@@ -151,6 +166,7 @@ def check_metrics(name):
                 pass
     if "sfbpf_agent_build_info" not in a.get():
         errors.append("it does not answer any more")
+    errors += [e for n in (12, 200) for e in silent_client_errors(a, n)]
     with open("/proc/net/tcp") as f:
         listening = [l.split()[1] for l in f if l.split()[3] == "0A" and l.split()[1].endswith(":%04X" % a.port)]
     if listening != ["0100007F:%04X" % a.port]:
@@ -199,15 +215,15 @@ def check_reload(name):
     a = agents.Agent("--config", ini, copy=False)
     busy = agents.load()
     errors = []
-    a.start().wait(lambda: first.got, 30, "a window through")
+    a.start().wait(lambda: first.got, "a window through")
     write("reload.ini", "[delivery]\nendpoint = nonsense\n")
     a.p.send_signal(signal.SIGHUP)
-    a.wait(lambda: "not reloaded" in a.text(), 10, "to refuse it")
+    a.wait(lambda: "not reloaded" in a.text(), "to refuse it")
     n = len(first.got)
-    a.wait(lambda: len(first.got) > n, 10, "on with the old one")
+    a.wait(lambda: len(first.got) > n, "on with the old one")
     write("reload.ini", text % (second.url, 2))
     a.p.send_signal(signal.SIGHUP)
-    a.wait(lambda: len(second.got) > 1, 10, "to the new one")
+    a.wait(lambda: len(second.got) > 1, "to the new one")
     attrs = {x.key: x.value.string_value for x in second.got[-1].message.resource_profiles[0].resource.attributes}
     if attrs.get("release") != "2":
         errors.append("labels %s" % attrs)
@@ -279,7 +295,7 @@ def check_budget(name):
     busy = agents.load()
     errors = []
     a.start().wait_started()
-    a.wait(lambda: a.metric("throttled_total") >= 3, 20, "to sample less often")
+    a.wait(lambda: a.metric("throttled_total") >= 3, "to sample less often")
     hz = a.metric("frequency_hertz")
     if not 1 <= hz < 25 or "above the CPU limit" not in a.text():
         errors.append("%g Hz" % hz)
@@ -288,7 +304,7 @@ def check_budget(name):
     rate = (a.metric("samples_total") - before) / (time.monotonic() - start)
     if rate > os.cpu_count() * hz * 1.3 + 2:
         errors.append("%.0f samples a second at %g Hz" % (rate, hz))
-    a.wait(lambda: a.metric("symbols_forgotten_total") >= 1, 20, "to forget symbols")
+    a.wait(lambda: a.metric("symbols_forgotten_total") >= 1, "to forget symbols")
     a.stop()
     for p in busy:
         harness.stop(p)
@@ -313,7 +329,7 @@ def check_services(name):
             procs.append(d + "/cgroup.procs")
             with open(procs[-1], "w") as f:
                 f.write(str(p.pid))
-        a.start().wait(lambda: len(r.got) >= 3, 30, "three windows through")
+        a.start().wait(lambda: len(r.got) >= 3, "three windows through")
         a.stop()
     finally:
         for p in busy:
@@ -345,18 +361,18 @@ def check_hotplug(name):
     a = agents.Agent("--endpoint", "http://127.0.0.1:1", copy=False)
     busy = agents.load() + agents.load()
     a.start().wait_started()
-    a.wait(lambda: a.metric("cpus") >= 2, 10, "both CPUs")
+    a.wait(lambda: a.metric("cpus") >= 2, "both CPUs")
     errors = []
     try:
         with open(switch, "w") as f:
             f.write("0")
-        a.wait(lambda: a.metric("cpus") == 1, 10, "one CPU")
+        a.wait(lambda: a.metric("cpus") == 1, "one CPU")
     except OSError as e:
         raise harness.Skip("CPU 1 cannot go offline: %s" % e)
     finally:
         with open(switch, "w") as f:
             f.write("1")
-    a.wait(lambda: a.metric("cpus") == 2, 10, "both CPUs again")
+    a.wait(lambda: a.metric("cpus") == 2, "both CPUs again")
     before, start = a.metric("samples_total"), time.monotonic()
     time.sleep(2)
     rate = (a.metric("samples_total") - before) / (time.monotonic() - start)

@@ -78,7 +78,7 @@ def check_ingest(name):
     a = agents.Agent("--protocol", "clickhouse", "--endpoint", e.url, "--timeout", "10s", "--label", "service.version=1.2", "--label", "team=x")
     a.argv += ["--timeout", "10s"]
     busy = agents.load()
-    a.start().wait(lambda: a.has_account() and a.account().delivered >= 8, 30, "eight bodies through")
+    a.start().wait(lambda: a.has_account() and a.account().delivered >= 8, "eight bodies through")
     if a.stop():
         errors.append("exit status %d" % a.p.returncode)
     for p in busy:
@@ -107,7 +107,7 @@ def check_repeated(name):
     r = HttpReceiver()
     a = agents.Agent("--protocol", "clickhouse", "--endpoint", r.url, copy=False)
     busy = agents.load()
-    a.start().wait(lambda: sum("sfbpf_samples" in g.path for g in r.got) >= 1, 30, "a request through")
+    a.start().wait(lambda: sum("sfbpf_samples" in g.path for g in r.got) >= 1, "a request through")
     a.stop()
     for p in busy:
         harness.stop(p)

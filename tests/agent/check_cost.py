@@ -59,7 +59,7 @@ def check_arrivals(name):
     many = harness.start([harness.program("manyfiles"), "600", harness.program("stub.so"), str(FILES), "100", "0"], stdout=subprocess.PIPE)
     many.stdout.readline()
     a = agents.Agent("--protocol", "file", "--endpoint", harness.tmpfile("profiles"), "-F", str(HZ), "--interval", "5s", copy=False, metrics=False)
-    a.start().wait_started(60)
+    a.start().wait_started()
     for command in COMMANDS:        # their files are new to nobody then
         subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
     time.sleep(12)

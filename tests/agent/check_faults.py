@@ -5,47 +5,18 @@ writes every window to --copy as well, which nothing here disturbs: that is what
 
 import os
 import random
+import shutil
 import subprocess
 import time
 
 import agents
-from receivers import GrpcReceiver, HttpReceiver, certificate, copies, decode_otlp, free_port, harness, otlp_folded, pb
+from receivers import GrpcReceiver, HttpReceiver, certificate, decode_otlp, free_port, harness, otlp_folded, pb
 
 WINDOWS = 6
 
 
-def arrivals(r):
-    """({key: requests accepted with it}, {window: Counter}), each key's windows counted once."""
-    keys, windows = {}, {}
-    for g in r.got:
-        keys[g.key] = keys.get(g.key, 0) + 1
-        if keys[g.key] == 1:
-            otlp_folded(g.message, windows)
-    return keys, windows
-
-
-def exactly_once_errors(agent, r, again=0):
-    """again: how many keys may have been accepted twice, because the answer to the first request got lost."""
-    keys, windows = arrivals(r)
-    wrote = {k: v for k, v in copies(agent.copy).items() if v}
-    e = agents.account_errors(agent, len(agent.spooled()))
-    twice = [k for k, n in keys.items() if n > 1]
-    if len(twice) > again or any(n > 1 + again for n in keys.values()):
-        e.append("%d bodies arrived more than once" % len(twice))
-    a = agent.account()
-    left = len(agent.spooled()) + sum(a.dropped.values())
-    missing = sorted(set(wrote) - set(windows))
-    if len(missing) > left:
-        e.append("%d of %d windows are neither there nor counted (%d are)" % (len(missing), len(wrote), left))
-    e += ["window %d: %d samples arrived, %d were taken" % (at, sum(windows[at].values()), sum(wrote[at].values()))
-          for at in sorted(set(windows) & set(wrote)) if windows[at] != wrote[at]]
-    if a.delivered != len(keys):
-        e.append("%d bodies are counted as delivered, %d arrived" % (a.delivered, len(keys)))
-    return e[:3]
-
-
 def through(agent, r, n=WINDOWS):
-    agent.wait(lambda: len({g.key for g in r.got}) >= n, 30, "%d windows through" % n)
+    agent.wait(lambda: len({g.key for g in r.got}) >= n, "%d windows through" % n)
 
 
 def check_faults(name):
@@ -58,6 +29,7 @@ def check_faults(name):
     }
     receivers = {k: HttpReceiver(faults, decode=decode_otlp) for k, (faults, _) in cases.items()}
     running = {k: agents.Agent("--endpoint", r.url) for k, r in receivers.items()}
+    running["slow-loris"].argv += ["--timeout", "2s"]
     busy = agents.load()
     for a in running.values():
         a.start()
@@ -70,7 +42,7 @@ def check_faults(name):
                 errors.append("asked again after %s s" % [b - x for x, b in zip(r.times[:2], r.times[1:3])])
             if a.stop():
                 errors.append("exit status %d" % a.p.returncode)
-            errors += exactly_once_errors(a, r, again)
+            errors += agents.exactly_once_errors(a, r, again)
             if r.faults:
                 errors.append("only %d requests came" % r.requests)
         except ValueError as e:
@@ -79,6 +51,51 @@ def check_faults(name):
         r.stop()
     for p in busy:
         harness.stop(p)
+
+
+def check_unsure_drop(name):
+    """unsure=drop: a body whose answer got lost is counted, and never sent again, not by libcurl either."""
+    r = HttpReceiver(["ok", "lost", "ok", "ok", "lost"], decode=decode_otlp)
+    a = agents.Agent("--endpoint", r.url, "--unsure", "drop")
+    busy = agents.load()
+    through(a.start(), r)
+    a.stop()
+    for p in busy:
+        harness.stop(p)
+    a.drain()
+    keys, account = agents.arrivals(r)[0], a.account()
+    errors = agents.account_errors(a, 0)
+    if max(keys.values()) > 1:
+        errors.append("%d bodies came twice" % sum(n > 1 for n in keys.values()))
+    unsure = account.dropped["unsure"]
+    if unsure < 2 or not account.delivered <= len(keys) <= account.delivered + unsure:
+        errors.append("%d bodies arrived, %s" % (len(keys), account))
+    harness.check(name, errors)
+    r.stop()
+
+
+def check_unreadable_body(name):
+    """A body that cannot be read for a while: said, tried again without spinning, and delivered in the end."""
+    port = free_port()
+    a = agents.Agent("--endpoint", "http://127.0.0.1:%d" % port)
+    busy = agents.load()
+    a.start().wait(lambda: len(a.spooled()) >= 3, "three windows spooled")
+    first = os.path.join(a.spool, a.spooled()[0])
+    os.chmod(first, 0)      # the thread that sends has no capability to read it all the same
+    a.wait(lambda: "cannot be read" in a.text(), "to a body that it cannot read")
+    before, start = harness.cpu_ticks(a.p.pid), time.monotonic()
+    time.sleep(1.5)
+    used = (harness.cpu_ticks(a.p.pid) - before) / os.sysconf("SC_CLK_TCK") / (time.monotonic() - start)
+    errors = ["%.0f %% CPU while it waits" % (100 * used)] if used > 0.3 else []
+    r = HttpReceiver(decode=decode_otlp, port=port)
+    os.chmod(first, 0o600)
+    through(a, r)
+    a.stop()
+    for p in busy:
+        harness.stop(p)
+    a.drain()
+    harness.check(name, errors + agents.exactly_once_errors(a, r))
+    r.stop()
 
 
 def check_refused(name):
@@ -94,7 +111,7 @@ def check_refused(name):
     for a, rec, dropped, what in zip(running, (r, g), (3, 2), ("http", "grpc")):
         through(a, rec)
         a.stop()
-        errors = exactly_once_errors(a, rec)
+        errors = agents.exactly_once_errors(a, rec)
         if a.account().dropped["refused"] != dropped:
             errors.append("%s" % (a.account(),))
         harness.check("%s-%s" % (name, what), errors)
@@ -113,47 +130,59 @@ def check_receiver_down(name):
     time.sleep(1)
     before = a.rss_kb()
     time.sleep(down)
+    a.wait(lambda: len(a.spooled()) >= down / 0.3 / 2, "%g windows spooled" % (down / 0.3 / 2))
     held, grown = len(a.spooled()), a.rss_kb() - before
-    errors = []
-    if held < down / 0.3 / 2 or "will be tried again" not in a.text():
-        errors.append("%d windows in the spool" % held)
+    errors = [] if "will be tried again" in a.text() else ["the log does not say it"]
     if grown > 6000:
         errors.append("it grew by %d KB" % grown)
     if not a.metric("failures_in_a_row") > 0 or a.metric("spool_bodies") < held:
         errors.append("the metrics do not show it")
     r = HttpReceiver(decode=decode_otlp, port=port)
-    a.wait(lambda: not a.spooled(), 20, "to empty its spool")
+    a.wait(lambda: not a.spooled(), "to empty its spool")
     a.stop()
     times = [min(otlp_folded(g.message)) for g in r.got]
     if times != sorted(times):
         errors.append("not the oldest first")
-    harness.check(name, errors + exactly_once_errors(a, r))
+    harness.check(name, errors + agents.exactly_once_errors(a, r))
     harness.note("receiver down %g s: %d windows spooled, RSS +%d KB" % (down, held, grown))
     r.stop()
     for p in busy:
         harness.stop(p)
 
 
+def stopped_errors(a, kept, lost):
+    """What the last line says became of the bodies. lost None: some."""
+    line = a.text().strip().splitlines()[-1]
+    said = dict(w.split("=", 1) for w in line.split() if "=" in w)
+    errors = [] if int(said["kept"]) == kept else ["%d files are kept: %s" % (kept, line)]
+    if (lost is None and not int(said["lost"])) or (lost is not None and int(said["lost"]) != lost):
+        errors.append("lost is not %s: %s" % (lost, line))
+    return errors
+
+
 def check_bounds(name):
     """The spool's bounds in bytes and age: the oldest go first, and are counted."""
     port = free_port()
-    small = agents.Agent("--endpoint", "http://127.0.0.1:%d" % port, "--spool-size", "64k", "-F", "299")
-    old = agents.Agent("--endpoint", "http://127.0.0.1:%d" % port, "--spool-age", "1s")
+    nowhere = ["--endpoint", "http://127.0.0.1:%d" % port, "--shutdown", "0s"]
+    small = agents.Agent(*nowhere, "--spool-size", "64k", "-F", "299")
+    old = agents.Agent(*nowhere, "--spool-age", "1s")
     busy = agents.load()
     for a in (small, old):
         a.start()
     errors = []
     try:
-        small.wait(lambda: small.has_account() and small.account().dropped["full"] > 3, 30, "its spool full")
+        small.wait(lambda: small.has_account() and small.account().dropped["full"] > 3, "its spool full")
         size = sum(os.path.getsize(os.path.join(small.spool, f)) for f in small.spooled())
+        if small.text().count("the spool is full") != 1:
+            errors.append("a full spool is logged %d times" % small.text().count("the spool is full"))
         if size > 64 << 10:
             errors.append("%d bytes in a spool of 64k" % size)
-        old.wait(lambda: old.has_account() and old.account().dropped["old"] > 2, 30, "anything old")
+        old.wait(lambda: old.has_account() and old.account().dropped["old"] > 2, "anything old")
     except ValueError as e:
         errors.append(str(e))
     for a in (small, old):
         a.stop()
-        errors += agents.account_errors(a, len(a.spooled()))
+        errors += agents.account_errors(a, len(a.spooled())) + stopped_errors(a, len(a.spooled()), 0)
     for p in busy:
         harness.stop(p)
     harness.check(name, errors)
@@ -169,7 +198,7 @@ def check_wrong_certificate(name):
         f.write(text % (r.url, wrong[0]))
     a = agents.Agent("--config", ini)
     busy = agents.load()
-    a.start().wait(lambda: len(a.spooled()) >= 3, 30, "three windows spooled")
+    a.start().wait(lambda: len(a.spooled()) >= 3, "three windows spooled")
     errors = ["something was sent"] if r.requests else []
     if "certificate" not in a.text():
         errors.append("the log does not say why")
@@ -180,7 +209,7 @@ def check_wrong_certificate(name):
     a.stop()
     for p in busy:
         harness.stop(p)
-    harness.check(name, errors + exactly_once_errors(a, r))
+    harness.check(name, errors + agents.exactly_once_errors(a, r))
     r.stop()
 
 
@@ -195,11 +224,14 @@ def check_disk_full(name):
     busy = agents.load()
     errors, r = [], None
     try:
-        a.start().wait(lambda: a.p.poll() is None and "started" in a.text() and a.metric("spool_bodies_in_memory") > 3, 30, "a full disk")
+        a.start().wait(lambda: a.p.poll() is None and "started" in a.text() and a.metric("spool_bodies_in_memory") > 3, "a full disk")
+        said = a.text().count("the spool cannot be written")
         r = HttpReceiver(decode=decode_otlp, port=port)
-        a.wait(lambda: not a.metric("spool_bodies_in_memory"), 20, "its memory empty")
+        a.wait(lambda: not a.metric("spool_bodies_in_memory") and "can be written again" in a.text(), "its memory empty")
         a.stop()
-        errors = exactly_once_errors(a, r)
+        errors = agents.exactly_once_errors(a, r)
+        if said != 1:
+            errors.append("a full disk is logged %d times" % said)
         r.stop()
     finally:
         if a.p.poll() is None:
@@ -210,12 +242,25 @@ def check_disk_full(name):
     harness.check(name, errors)
 
 
+def check_spool_gone(name):
+    """Someone removes the spool's directory: what was in it is not called kept."""
+    a = agents.Agent("--endpoint", "http://127.0.0.1:%d" % free_port(), "--shutdown", "0s")
+    busy = agents.load()
+    a.start().wait(lambda: len(a.spooled()) >= 3, "three windows spooled")
+    shutil.rmtree(a.spool)
+    a.wait(lambda: a.metric("spool_bodies_in_memory") > 1, "bodies in memory")
+    a.stop()
+    for p in busy:
+        harness.stop(p)
+    harness.check(name, stopped_errors(a, 0, None))
+
+
 def check_damaged_spool(name):
     """Bits that flipped, a file that was cut, one that is none: counted and removed, the rest is sent."""
     port = free_port()
     a = agents.Agent("--endpoint", "http://127.0.0.1:%d" % port)
     busy = agents.load()
-    a.start().wait(lambda: len(a.spooled()) >= 6, 30, "six windows spooled")
+    a.start().wait(lambda: len(a.spooled()) >= 6, "six windows spooled")
     a.kill()
     files = [os.path.join(a.spool, f) for f in a.spooled()]
     with open(files[0], "r+b") as f:
@@ -229,7 +274,7 @@ def check_damaged_spool(name):
         f.write(b"x")
     r = HttpReceiver(decode=decode_otlp, port=port)
     a.start()
-    a.wait(lambda: len(r.got) >= len(files) - 3 and not a.spooled(), 20, "to empty its spool")
+    a.wait(lambda: len(r.got) >= len(files) - 3 and not a.spooled(), "to empty its spool")
     a.stop()
     for p in busy:
         harness.stop(p)
@@ -257,7 +302,8 @@ def check_kill(name):
     import threading
     kills = int(os.environ.get("KILLS", "20"))
     receivers = {u: HttpReceiver(then="slow", decode=decode_otlp) for u in ("resend", "drop")}
-    running = {u: agents.Agent("--endpoint", r.url, "--unsure", u, "--interval", "100ms", copy=False) for u, r in receivers.items()}
+    running = {u: agents.Agent("--endpoint", r.url, "--unsure", u, "--interval", "100ms", "--shutdown", "10s",
+                               copy=False) for u, r in receivers.items()}
     busy = agents.load()
     failed = {}
 
@@ -275,7 +321,7 @@ def check_kill(name):
     for u, a in running.items():
         r = receivers[u]
         a.start().wait_started()
-        a.wait(lambda: len(a.spooled()) <= 1, 20, "to empty its spool")
+        a.wait(lambda: len(a.spooled()) <= 1, "to empty its spool")
         a.stop()
         held, got, account = len(a.spooled()), {}, a.account()
         for g in r.got:
@@ -299,5 +345,5 @@ def check_kill(name):
 
 
 if __name__ == "__main__":
-    harness.run_checks([check_faults, check_refused, check_receiver_down, check_bounds, check_wrong_certificate, check_disk_full,
+    harness.run_checks([check_faults, check_unsure_drop, check_unreadable_body, check_refused, check_receiver_down, check_bounds, check_wrong_certificate, check_disk_full, check_spool_gone,
                         check_damaged_spool, check_kill])

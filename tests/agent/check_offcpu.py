@@ -10,8 +10,9 @@ import subprocess
 import sys
 from collections import Counter
 
-from receivers import GrpcReceiver, HttpReceiver, PARCA_GRPC, copies, decode_otlp, harness, otlp_errors, otlp_folded, otlp_profiles, pb
+from receivers import GrpcReceiver, HttpReceiver, PARCA_GRPC, copies, decode_otlp, harness, otlp_folded, otlp_profiles, pb
 import agents
+import otlp_rules
 
 SLEEPER = "import time\nwith open('/proc/self/comm', 'w') as f:\n  f.write('napper')\nwhile True:\n  time.sleep(0.02)\n"
 IDLER = "import time\nwith open('/proc/self/comm', 'w') as f:\n  f.write('idler')\ntime.sleep(1000)\n"
@@ -70,14 +71,14 @@ def check_otlp(name):
     r = HttpReceiver(decode=decode_otlp)
     a = agents.Agent("--endpoint", r.url, "--off-cpu", "--interval", "1s", "--timeout", "5s")
     procs = agents.load() + [python(SLEEPER), python(IDLER)]
-    a.start().wait(lambda: len(r.got) >= 5, 40, "five windows through")
+    a.start().wait(lambda: len(r.got) >= 5, "five windows through")
     off, switches = a.metric("off_cpu_blocked_seconds_total"), a.metric("off_cpu_bpf_seconds_total")
     code = a.stop()
     for p in procs:
         harness.stop(p)
     errors, cpu, blocked = ["exit status %d" % code] if code else [], {}, {}
     for g in r.got:
-        errors += otlp_errors(g.message)
+        errors += otlp_rules.errors(g.message)
         otlp_folded(g.message, cpu)
         otlp_folded(g.message, blocked, "off_cpu")
         d = g.message.dictionary.string_table
@@ -158,7 +159,7 @@ def check_other_protocols(name):
     for a in running.values():
         a.start()
     for p, a in running.items():
-        a.wait(lambda: a.has_account() and a.account().delivered >= (9 if p == "clickhouse" else 3), 40, "three windows through")
+        a.wait(lambda: a.has_account() and a.account().delivered >= (9 if p == "clickhouse" else 3), "three windows through")
     codes = {p: a.stop() for p, a in running.items()}
     for p in procs:
         harness.stop(p)
@@ -219,23 +220,23 @@ def check_limit(name):
     procs = agents.load() + [python(SWITCHER), python(SWITCHER)]
     errors = []
     a.start().wait_started()
-    a.wait(lambda: a.metric("off_cpu_sampling_seconds") > 0, 20, "to sample blocks")
-    a.wait(lambda: a.metric("off_cpu_suspended_total") == 1, 40, "to give up blocked time")
+    a.wait(lambda: a.metric("off_cpu_sampling_seconds") > 0, "to sample blocks")
+    a.wait(lambda: a.metric("off_cpu_suspended_total") == 1, "to give up blocked time")
     if a.metric("off_cpu_measured") != 0 or not a.metric("off_cpu_sampled_seconds_total") > 0:
         errors.append("still measured, or nothing was sampled")
     windows, samples = a.metric("windows_total"), a.metric("window_samples_total")
-    a.wait(lambda: a.metric("windows_total") > windows + 2 and a.metric("window_samples_total") > samples, 20, "on with samples")
+    a.wait(lambda: a.metric("windows_total") > windows + 2 and a.metric("window_samples_total") > samples, "on with samples")
     configure("off-cpu = yes\noff-cpu-min = 2ms\n[budget]\noff-cpu-limit = 10000")
     a.p.send_signal(signal.SIGHUP)
-    a.wait(lambda: a.metric("off_cpu_measured") == 1, 20, "to measure again")
+    a.wait(lambda: a.metric("off_cpu_measured") == 1, "to measure again")
     blocks = a.metric("off_cpu_blocks_total")
     procs.append(python(SLEEPER))
-    a.wait(lambda: a.metric("off_cpu_blocks_total") > blocks, 20, "blocks")
+    a.wait(lambda: a.metric("off_cpu_blocks_total") > blocks, "blocks")
     if a.metric("off_cpu_sampling_seconds") != 0:
         errors.append("sampled without need")
     configure("off-cpu = no")
     a.p.send_signal(signal.SIGHUP)
-    a.wait(lambda: a.metric("off_cpu_measured") != 1, 20, "to stop measuring")
+    a.wait(lambda: a.metric("off_cpu_measured") != 1, "to stop measuring")
     a.stop()
     for p in procs:
         harness.stop(p)
@@ -248,7 +249,7 @@ def check_unprivileged(name):
     a = agents.Agent("--user", "nobody", "--off-cpu", "--endpoint", "http://127.0.0.1:1", copy=False)
     sleeper = python(SLEEPER)
     a.start().wait_started()
-    a.wait(lambda: a.metric("off_cpu_blocks_total") > 5 and a.metric("off_cpu_bpf_seconds_total") > 0, 20, "blocks")
+    a.wait(lambda: a.metric("off_cpu_blocks_total") > 5 and a.metric("off_cpu_bpf_seconds_total") > 0, "blocks")
     a.stop()
     harness.stop(sleeper)
     harness.check(name, [])

@@ -12,10 +12,11 @@ import time
 from receivers import HERE, harness
 from check_agent import MASK
 
-CHANGES = {"/usr/bin/sfbpf": "/run/units/sfbpf", "/etc/sfbpf/agent.ini": "/run/units/agent.ini", "WatchdogSec=60": "WatchdogSec=3",
+CHANGES = {"/usr/bin/sfbpf": "/run/units/sfbpf", "/etc/sfbpf/agent.ini": "/run/units/agent.ini", "/etc/sfbpf/headers": "/run/units/headers", "WatchdogSec=60": "WatchdogSec=3",
            "RestartSec=10": "RestartSec=1", "[Unit]": "[Unit]\nDefaultDependencies=no",
            "[Service]": "[Service]\nStandardError=file:/run/agent.log"}
-INI = "[agent]\ninterval = 500ms\noff-cpu = yes\n[labels]\nturn = %d\n[delivery]\nprotocol = file\nformat = pprof\nendpoint = /var/lib/sfbpf-agent/out\n"
+INI = "[agent]\ninterval = 500ms\noff-cpu = yes\n[labels]\nturn = %d\n[delivery]\nprotocol = file\nformat = pprof\nendpoint = /var/lib/sfbpf-agent/out\n" \
+      "token-file = /run/credentials/sfbpf-agent.service/token\nheader-file = /run/credentials/sfbpf-agent.service/headers\n"
 
 
 class Box:
@@ -30,6 +31,8 @@ class Box:
         self.write("sfbpf-agent.service", text)
         self.write("box.target", "[Unit]\nDefaultDependencies=no\n")
         self.write("agent.ini", INI % 1)
+        self.write("headers", "X-Secret: 1\n")
+        os.chmod(os.path.join(self.units, "headers"), 0o600)
         shutil.copy(harness.SFBPF, self.units)
         self.log = harness.tmpfile("box")
         with open(self.log, "w") as log:
@@ -114,6 +117,10 @@ def check_unit(name):
         errors = [p.stderr[-300:] + box.text()[-300:]] if p.returncode else []
         if not p.returncode:
             errors += rights_errors(box)
+            secret = box.run("setpriv", "--reuid", box.run("stat", "-c", "%u", "/proc/" + box.show("MainPID")).stdout.strip(), "--clear-groups",
+                             "cat", "/run/credentials/sfbpf-agent.service/headers")
+            if secret.stdout != "X-Secret: 1\n":
+                errors.append("the agent's user cannot read its headers: " + secret.stderr)
             box.wait(lambda: box.run("sh", "-c", "ls /var/lib/sfbpf-agent/out/*.off_cpu.pb.gz").returncode == 0, 30, "a window written")
         harness.check(name + "-start", errors)
         box.run("sh", "-c", "sed -i 's/turn = 1/turn = 2/' /run/units/agent.ini")

@@ -17,6 +17,7 @@ mount -t proc proc /proc
 mount -t tmpfs tmpfs /mnt
 cp -r "$units" /mnt/units
 mount -t tmpfs tmpfs /run
+mount --make-shared /run	# in this namespace: systemd passes credentials on by a mount that must propagate
 mkdir -p /run/lock
 mv /mnt/units /run/units
 for d in /tmp /var /root /home /mnt /etc/systemd; do mount -t tmpfs tmpfs $d; done

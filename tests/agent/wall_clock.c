@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* For LD_PRELOAD: CLOCK_REALTIME is off by as many seconds as the file $WALL_CLOCK says, which a test writes while the program runs. */
+/*
+ * For LD_PRELOAD: CLOCK_REALTIME is off by as many seconds as the file $WALL_CLOCK says, which a
+ * test writes while the program runs.
+ */
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/syscall.h>

@@ -2,7 +2,7 @@
 # What `make bench` runs beside sfbpf itself; see docs/performance.md.
 BENCH := $(O)/bench
 BENCH_DW := $(shell $(PKG_CONFIG) --exists libdw 2>/dev/null && echo yes)
-BENCH_TOOLS := $(addprefix $(BENCH)/,fp convert late thrash progress sleeper sleeper-fp)
+BENCH_TOOLS := $(addprefix $(BENCH)/,fp convert late thrash sleeper sleeper-fp)
 
 bench-tools: $(O)/sfbpf $(BENCH_TOOLS)
 	$(Q)tests/programs/build.sh $(O)/programs
@@ -25,7 +25,7 @@ $(BENCH)/convert: tests/bench/convert.c $(O)/libcore.a
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(if $(BENCH_DW),-DHAVE_LIBDW) -o $@ $< $(O)/libcore.a $(if $(BENCH_DW),-ldw) $(LDLIBS)
 
-$(BENCH)/late $(BENCH)/thrash $(BENCH)/progress $(BENCH)/sleeper: $(BENCH)/%: tests/bench/%.c
+$(BENCH)/late $(BENCH)/thrash $(BENCH)/sleeper: $(BENCH)/%: tests/bench/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O2 $(WARN) -fno-optimize-sibling-calls -fomit-frame-pointer -D_GNU_SOURCE -o $@ $<
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * convert ROUNDS FILE...: how long it takes to turn a file's unwind tables into those that BPF searches, in CPU time of
- * this thread, the median of the rounds; one JSON object a line. Memory is kept from round to round, as the profiler's child keeps it
- * from file to file. Beside it the same from the cache on disk, in a child, and libdw, asked for the row of every place.
+ * convert ROUNDS FILE...: how long it takes to turn a file's unwind tables into those that BPF
+ * searches, in CPU time of this thread, the median of the rounds; one JSON object a line. Memory is
+ * kept from round to round, as the profiler's child keeps it from file to file. For comparison: the
+ * same in a child, and libdw, asked for the row of every address.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +15,7 @@
 
 #include "unwind/fntab.h"
 #include "unwind/pack.h"
-#include "unwind/table_cache.h"
-#include "unwind/table_parser.h"
+#include "unwind/table_child.h"
 
 #ifdef HAVE_LIBDW
 #include <elfutils/libdw.h>
@@ -27,7 +26,7 @@
 
 struct result {
 	uint64_t rows, rules, bytes, text, fns;
-	double ms, cached_ms, child_ms;
+	double ms, child_ms;
 	uint64_t dw_rows;
 	double dw_ms;
 };
@@ -53,7 +52,7 @@ static double median(double *v, size_t n)
 	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
-/* ---- Chunks: kept from round to round, as the profiler's are from file to file ----------------------- */
+/* ---- Chunks: kept from round to round, as the profiler's are from file to file ---- */
 
 static uint8_t *chunk[MAX_CHUNKS];
 static uint32_t chunk_at, chunk_used;
@@ -91,9 +90,12 @@ static void chunks_reset(void)
 
 static const struct pack_space space = { chunk_alloc, NULL };
 
-/* ---- Ours -------------------------------------------------------------------------------------------- */
+/* ---- Ours ---- */
 
-/* Bytes of code. Of the segments only if there are no sections: a linker may put read-only data into them, too. */
+/*
+ * Bytes of code. Of the segments only if there are no sections: a linker may put read-only data
+ * into them, too.
+ */
 static uint64_t code_bytes(const struct elf_image *img)
 {
 	struct elf_phdr seg[EXEC_SEGMENTS_MAX];
@@ -103,7 +105,7 @@ static uint64_t code_bytes(const struct elf_image *img)
 		if (img->shdrs[i].flags & SHF_EXECINSTR)
 			bytes += img->shdrs[i].size;
 	if (!bytes)
-		for (size_t i = exec_segments(img, seg, EXEC_SEGMENTS_MAX); i--; )
+		for (size_t i = exec_segments(img, seg, EXEC_SEGMENTS_MAX); i--;)
 			bytes += seg[i].filesz;
 	return bytes;
 }
@@ -128,110 +130,55 @@ static int convert_once(int fd, struct result *res, double *ret_ms)
 		res->bytes = packed.bytes;
 		res->fns = file.fns_sframe > file.fns_eh ? file.fns_sframe : file.fns_eh;
 		res->text = code_bytes(&file.img);
-		free(packed.sframe);
+		free(packed.ranges);
 	}
 	unwind_file_close(&file);
 	return err;
 }
 
-/* ---- From the cache, in a directory of its own --------------------------------------------------------- */
+/* ---- In a child, as the loader has it done; CPU time of both ---- */
 
-static struct table_cache *cache;
-static char cache_dir[] = "/tmp/sfbpf-convert-XXXXXX";
+static struct worker worker;
+static struct worker_totals totals;
 
-static bool cache_begin(void)
+static void child_main(int sock, int mem)
 {
-	const struct table_cache_opts opts = { mkdtemp(cache_dir), 1ull << 30, 0 };
-	const char *why;
-
-	cache = opts.dir ? table_cache_open(&opts, &why) : NULL;
-	return cache != NULL;
+	table_child_run(sock, mem,
+			(struct jail_reader){ .memory = 1ull << 30, .output = 1ull << 28 });
 }
-
-static void cache_end(void)
-{
-	char cmd[64];
-
-	table_cache_close(cache);
-	snprintf(cmd, sizeof(cmd), "rm -r %s", cache_dir);
-	if (system(cmd))
-		fprintf(stderr, "convert: could not remove %s\n", cache_dir);
-}
-
-/* What the loader does at a second start. 0 ms: such a file is not kept (no build-id). */
-static void cached_once(int fd, double *ret_ms)
-{
-	struct table_pieces pieces = { .inner = &space };
-	const struct pack_space recorded = table_pieces_space(&pieces);
-	struct pack_result packed = { 0 };
-	const struct table_keying *keying = table_cache_keying(cache);
-	struct unwind_file file;
-	struct table_key key;
-	double start = cpu_ms();
-
-	*ret_ms = 0;
-	if (unwind_file_find_fd(&file, fd, NULL))
-		return;
-	chunks_reset();
-	if (table_key_of(keying, &file, &key) && !table_cache_load(cache, &key, &space, &packed)) {
-		*ret_ms = cpu_ms() - start;
-	} else if (table_key_of(keying, &file, &key) && !unwind_file_parse(&file, NULL)) {
-		chunks_reset();
-		if (!pack_file(&file, &recorded, &packed, NULL) && !table_cache_store(cache, &key, &packed, &pieces)) {
-			free(packed.sframe);
-			unwind_file_close(&file);
-			table_pieces_free(&pieces);
-			cached_once(fd, ret_ms);
-			return;
-		}
-	}
-	free(packed.sframe);
-	unwind_file_close(&file);
-	table_pieces_free(&pieces);
-}
-
-/* ---- In a child, as the loader has it done; CPU time of both -------------------------------------------- */
-
-static struct table_parser parser;
 
 static bool child_begin(void)
 {
-	const struct table_parser_opts opts = {
-		.server = fork_server_start(0), .child = table_child_main, .limits = { 1ull << 30, 1ull << 28 }, .cpu_ns = UINT64_MAX, .wall_ns = UINT64_MAX,
-	};
-
-	table_parser_init(&parser, &opts);
-	return opts.server != NULL;
+	worker_init(&worker, fork_server_start(0), child_main, &totals);
+	return worker.server != NULL;
 }
 
 static void child_end(void)
 {
-	table_parser_end(&parser, 0);
-	fork_server_stop(parser.opts.server);
+	worker_end(&worker);
+	fork_server_stop(worker.server);
 }
 
 /* 0 ms: it has no tables. */
 static void child_once(int fd, double *ret_ms)
 {
-	const struct table_ask ask = { .message = TABLE_FILE };
-	struct pollfd p = { .events = POLLIN };
+	const struct worker_limits no_limits = { 0 };
+	const struct table_ask ask = { 0 };
 	struct pack_result packed = { 0 };
-	enum table_event event;
 	struct table_answer a;
-	double start = cpu_ms(), spent = (double)table_parser_cpu_ns(&parser) / 1e6;
-	int err = table_parser_file(&parser, &ask, fd);
+	double start = cpu_ms(), spent = (double)totals.cpu_ns / 1e6;
+	int err = worker_ask(&worker, &no_limits, &ask, sizeof(ask), &fd, 1);
 
-	p.fd = table_parser_sock(&parser);
-	while (!err && (event = table_parser_look(&parser, &a)) == TABLE_NOTHING)
-		poll(&p, 1, -1);
+	if (!err)
+		err = worker_wait(&worker, &a, sizeof(a), sizeof(a), NULL);
 	chunks_reset();
-	if (!err && event == TABLE_ANSWERED && !a.err)
-		err = table_parser_tables(&parser, &a, UINT64_MAX, &space, &packed);
-	*ret_ms = packed.rows ? cpu_ms() - start + (double)table_parser_cpu_ns(&parser) / 1e6 - spent : 0;
-	free(packed.sframe);
+	if (!err && !a.err)
+		err = table_child_read(&worker, &a, UINT64_MAX, &space, &packed);
+	*ret_ms = packed.rows ? cpu_ms() - start + (double)totals.cpu_ns / 1e6 - spent : 0;
+	free(packed.ranges);
 }
 
-/* ---- libdw ------------------------------------------------------------------------------------------- */
+/* ---- libdw ---- */
 
 #ifdef HAVE_LIBDW
 /* Every row of [start, end): libdw makes one at a time and says how far it reaches. */
@@ -270,7 +217,8 @@ static void libdw_once(int fd, struct result *res, double *ret_ms)
 	cfi = elf ? dwarf_getcfi_elf(elf) : NULL;
 	res->dw_rows = 0;
 	for (size_t i = 0; cfi && i < file.eh.fns.n; i++)
-		res->dw_rows += libdw_function(cfi, file.eh.fns.fns[i].start, file.eh.fns.fns[i].end);
+		res->dw_rows += libdw_function(cfi, file.eh.fns.fns[i].start,
+					       file.eh.fns.fns[i].end);
 	*ret_ms = cpu_ms() - start;
 	dwarf_cfi_end(cfi);
 	elf_end(elf);
@@ -288,7 +236,7 @@ static void libdw_once(int fd, struct result *res, double *ret_ms)
 /* Alternating, so that a change of the machine's mood meets both. */
 static int measure(const char *path, int rounds, struct result *res)
 {
-	double ours[MAX_ROUNDS], cached[MAX_ROUNDS], child[MAX_ROUNDS], libdw[MAX_ROUNDS];
+	double ours[MAX_ROUNDS], child[MAX_ROUNDS], libdw[MAX_ROUNDS];
 	int fd = open(path, O_RDONLY | O_CLOEXEC), err = 0;
 
 	if (fd < 0)
@@ -296,7 +244,6 @@ static int measure(const char *path, int rounds, struct result *res)
 	for (int i = 0; i < rounds && !err; i++) {
 		err = convert_once(fd, res, &ours[i]);
 		if (!err) {
-			cached_once(fd, &cached[i]);
 			child_once(fd, &child[i]);
 			libdw_once(fd, res, &libdw[i]);
 		}
@@ -304,7 +251,6 @@ static int measure(const char *path, int rounds, struct result *res)
 	close(fd);
 	if (!err) {
 		res->ms = median(ours, (size_t)rounds);
-		res->cached_ms = median(cached, (size_t)rounds);
 		res->child_ms = median(child, (size_t)rounds);
 		res->dw_ms = median(libdw, (size_t)rounds);
 	}
@@ -323,8 +269,8 @@ int main(int argc, char **argv)
 	elf_version(EV_CURRENT);
 #endif
 	table_child_keep_memory();
-	if (!child_begin() || !cache_begin()) {
-		fputs("convert: no child, or no directory for the cache\n", stderr);
+	if (!child_begin()) {
+		fputs("convert: a child cannot be started\n", stderr);
 		return 1;
 	}
 	for (int i = 2; i < argc; i++) {
@@ -333,15 +279,15 @@ int main(int argc, char **argv)
 
 		if (err) {
 			fprintf(stderr, "convert: %s: %s\n", argv[i], strerror(-err));
-			cache_end();
 			return 1;
 		}
 		printf("{\"file\": \"%s\", \"text\": %llu, \"functions\": %llu, \"rows\": %llu, \"rules\": %llu, \"bytes\": %llu, "
-		       "\"ms\": %.3f, \"cached_ms\": %.3f, \"child_ms\": %.3f, \"libdw_rows\": %llu, \"libdw_ms\": %.3f}\n", argv[i], (unsigned long long)r.text,
-		       (unsigned long long)r.fns, (unsigned long long)r.rows, (unsigned long long)r.rules, (unsigned long long)r.bytes,
-		       r.ms, r.cached_ms, r.child_ms, (unsigned long long)r.dw_rows, r.dw_ms);
+		       "\"ms\": %.3f, \"child_ms\": %.3f, \"libdw_rows\": %llu, \"libdw_ms\": %.3f}\n",
+		       argv[i], (unsigned long long)r.text, (unsigned long long)r.fns,
+		       (unsigned long long)r.rows, (unsigned long long)r.rules,
+		       (unsigned long long)r.bytes, r.ms, r.child_ms, (unsigned long long)r.dw_rows,
+		       r.dw_ms);
 	}
-	cache_end();
 	child_end();
 	return 0;
 }

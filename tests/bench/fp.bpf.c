@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0
 /*
- * What unwinding costs otherwise: the kernel's frame-pointer walker, called as other eBPF profilers call it. The
- * filter stands where sfbpf's stands, so that the run statistics of both mean the same.
+ * What unwinding costs otherwise: the kernel's frame-pointer walker, called as other eBPF profilers
+ * call it. The filter stands where sfbpf's stands, so that the run statistics of both mean the
+ * same.
  */
 #include "vmlinux.h"
 
@@ -13,12 +14,12 @@ char LICENSE[] SEC("license") = "Dual BSD/GPL";
 #define FRAMES 512
 
 const volatile __u32 cfg_pid = 0;	/* whose stacks */
-const volatile bool cfg_output = false;	/* hand them to user space, as a profiler must */
+const volatile bool cfg_output = false; /* hand them to user space, as a profiler must */
 
 __u64 stacks = 0, frames = 0;
 
 struct record {
-	u64 head[8];		/* as large as the head of sfbpf's record */
+	u64 head[8]; /* as large as the head of sfbpf's record */
 	u64 ips[FRAMES];
 };
 

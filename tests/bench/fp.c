@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-/* fp [-o] [-s] -C CPU -p PID [-F HZ] MILLISECONDS: loads fp.bpf.c, lets it run, prints its run statistics as JSON. */
+/*
+ * fp [-o] [-s] -C CPU -p PID [-F HZ] MILLISECONDS: loads fp.bpf.c, lets it run, prints its run
+ * statistics as JSON.
+ */
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -15,8 +18,8 @@ struct options {
 	int cpu;
 	unsigned int pid;
 	unsigned long hz, ms;
-	bool output;		/* with a record to the ring buffer */
-	bool off_cpu;		/* from sched_switch instead of a clock */
+	bool output;  /* with a record to the ring buffer */
+	bool off_cpu; /* from sched_switch instead of a clock */
 };
 
 static int quiet(enum libbpf_print_level level, const char *fmt, va_list args)
@@ -36,15 +39,26 @@ static bool parse(struct options *o, int argc, char **argv)
 {
 	int c;
 
-	*o = (struct options){ .hz = 9999 };
+	*o = (struct options){ .hz = 997 };
 	while ((c = getopt(argc, argv, "osC:p:F:")) != -1) {
 		switch (c) {
-		case 'o': o->output = true; break;
-		case 's': o->off_cpu = true; break;
-		case 'C': o->cpu = atoi(optarg); break;
-		case 'p': o->pid = (unsigned int)strtoul(optarg, NULL, 10); break;
-		case 'F': o->hz = strtoul(optarg, NULL, 10); break;
-		default: return false;
+		case 'o':
+			o->output = true;
+			break;
+		case 's':
+			o->off_cpu = true;
+			break;
+		case 'C':
+			o->cpu = atoi(optarg);
+			break;
+		case 'p':
+			o->pid = (unsigned int)strtoul(optarg, NULL, 10);
+			break;
+		case 'F':
+			o->hz = strtoul(optarg, NULL, 10);
+			break;
+		default:
+			return false;
 		}
 	}
 	if (optind + 1 != argc)

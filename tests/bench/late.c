@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * late LIBRARY DEPENDENCY...: a program that runs for a while, and at SIGUSR1 loads LIBRARY and works in it from then on.
+ * late LIBRARY DEPENDENCY...: a program that runs for a while, and at SIGUSR1 loads LIBRARY and
+ * works in it from then on.
  *
- * LIBRARY is a libLLVM. What it depends on, and what its work calls, was loaded and used before, so that LIBRARY is the only
- * file that a profiler meets for the first time then.
+ * LIBRARY is a libLLVM. What it depends on, and what its work calls, was loaded and used before, so
+ * that LIBRARY is the only file that a profiler meets for the first time then.
  */
 #include <dlfcn.h>
 #include <signal.h>

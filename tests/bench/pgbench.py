@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """What `sfbpf offcpu` costs a busy database: pgbench with 20 clients, with and without it in turn.
 

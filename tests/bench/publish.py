@@ -4,7 +4,7 @@
 import subprocess
 
 import harness as h
-from rig import OTHER, WARM_HZ, median, recursion, run_json, table
+from rig import OTHER, STEADY_HZ, median, recursion, run_json, table
 from unwinding import clang_job
 
 SECONDS = 1.5
@@ -23,8 +23,8 @@ def once(busy, with_clang):
     folded = h.tmpfile("publish.folded")
     other = begin_clang(0.3 if with_clang else 60)
     try:
-        stats = run_json([h.SFBPF, "record", "--table-cache", "off", "-p", "%d,%d" % (busy.pid, other.pid), "-F", WARM_HZ, "-U", "-o", folded,
-                          "--stats", "-", SECONDS])[-1]
+        stats = run_json([h.SFBPF, "record", "-p", "%d,%d" % (busy.pid, other.pid),
+                          "-F", STEADY_HZ, "-U", "-o", folded, "--stats", "-", SECONDS])[-1]
     finally:
         h.stop(other)
     mine = [s for s in h.read_folded(folded) if s.comm == "rec"]
@@ -41,7 +41,8 @@ def publish(settings, out, ratios):
     out["publish"] = {"samples_alone": alone["samples"], "skipped": skipped, "incomplete": max(b["incomplete"] for _, b in pairs),
                       "lost": max(b["lost"] for _, b in pairs), "rows": beside["rows"], "build_ms": round(beside["build_ms"], 1),
                       "noise": max(a["samples"] for a, _ in pairs) - min(a["samples"] for a, _ in pairs)}
-    table("A busy program's samples while the tables of a new clang are published, %d Hz, %.1f s" % (WARM_HZ, SECONDS),
+    table("A busy program's samples while the tables of a new clang are published, %d Hz, %.1f s" %
+          (STEADY_HZ, SECONDS),
           ["samples before", "fewer meanwhile", "+- without clang", "incomplete", "lost", "rows published", "ms of CPU for them"],
           [["%(samples_alone)d" % out["publish"], "%(skipped).0f" % out["publish"], "%(noise)d" % out["publish"], "%(incomplete)d" % out["publish"],
             "%(lost)d" % out["publish"], "%(rows)d" % out["publish"], "%(build_ms).0f" % out["publish"]]])

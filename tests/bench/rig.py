@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(
 import harness as h  # noqa: E402  (found through the line above)
 
 BENCH = os.path.join(h.OUTPUT, "bench")
-WARM_HZ = 9999
+STEADY_HZ = 997
 
 
 def last_cpu():
@@ -31,7 +31,7 @@ class Settings:
         self.quick = quick
         self.rounds = 3 if quick else 5
         self.cold_ms = 1500 if quick else 2500
-        self.warm_ms = 300 if quick else 500
+        self.steady_ms = 500 if quick else 1000
         self.depths = (12, 64, 127) if quick else (12, 32, 64, 127, 256, 506)
 
 
@@ -97,12 +97,12 @@ def stats_of(stats, program="on_cpu"):
     return Runs(stats["samples"], stats["frames"]["total"], run["run_cnt"], run["run_ns"])
 
 
-def ours(pid, ms, hz=WARM_HZ):
+def ours(pid, ms, hz=STEADY_HZ):
     stats = run_json([h.SFBPF, "record", "-C", CPU, "-p", pid, "-F", hz, "-o", "/dev/null", "--stats", "-", ms / 1000])[-1]
     return stats_of(stats)
 
 
-def walker(pid, ms, hz=WARM_HZ, options=()):
+def walker(pid, ms, hz=STEADY_HZ, options=()):
     r = run_json([tool("fp")] + list(options) + ["-C", CPU, "-p", pid, "-F", hz, ms])[-1]
     return Runs(r["samples"], r["frames"], r["run_cnt"], r["run_ns"])
 

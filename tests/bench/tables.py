@@ -14,7 +14,7 @@ from rig import CPU, median, pinned, run_json, table, tool, urgent
 from unwinding import clang_job
 
 FUNCTIONS = 30000
-READY_HZ = 9999
+READY_HZ = 997
 
 # The shapes that compilers write most: with pushes, with a frame pointer, with a frame only; bytes of code between.
 SHAPES = (
@@ -79,31 +79,30 @@ def convert(rounds, paths):
 
 def describe(name, r):
     return [name, "%.1f" % (r["text"] / 1e6), r["functions"], r["rows"], "%.1f" % r["ms"], "%.1f" % (r["rows"] / r["ms"] / 1000),
-            "%.1f" % r["cached_ms"] if r["cached_ms"] else "-",
             "%.1f" % (r["libdw_rows"] / r["libdw_ms"] / 1000) if r["libdw_rows"] else "-",
             "%.2f" % (r["bytes"] / r["rows"]), "%.0f" % (r["bytes"] / 1024 / (r["text"] / 1e6))]
 
 
-def usable(cache):
+def usable():
     """ms from a process's first sample in files without tables until none shows any more: clang with libLLVM and libclang."""
     with open(clang_job()) as f:
         first = f.readline().split()
     lost, build = [], []
     for _ in range(3):
-        stats = run_json([h.SFBPF, "record", "-C", CPU, "-F", READY_HZ, "-U", "-o", "/dev/null", "--stats", "-", "--table-cache", cache, "--",
+        stats = run_json([h.SFBPF, "record", "-C", CPU, "-F", READY_HZ, "-U", "-o", "/dev/null", "--stats", "-", "--",
                           "chrt", "-f", "1", "taskset", "-c", CPU] + first)[-1]
         lost.append(stats["user_stacks"]["incomplete"]["not_loaded"] / READY_HZ * 1000)
         build.append(stats["tables"]["build_ms"])
     return median(lost), median(build)
 
 
-def late_once(argv, cache):
+def late_once(argv):
     """ms from a program's first sample in libLLVM to its first complete stack. 0: the library came before record was ready."""
     p = pinned([tool("late")] + argv)
     if not h.wait_busy(p):
         raise h.Skip("late does not run")
     record = subprocess.Popen(urgent([h.SFBPF, "record", "-C", CPU, "-p", p.pid, "-F", READY_HZ, "-o", "/dev/null", "--stats", "-",
-                                      "--table-cache", cache, "1.5"]), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+                                      "1.5"]), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
     time.sleep(0.7)
     p.send_signal(signal.SIGUSR1)
     text = record.communicate()[0].decode()
@@ -112,13 +111,13 @@ def late_once(argv, cache):
     return stats[-1]["user_stacks"]["incomplete"]["not_loaded"] / READY_HZ * 1000 if stats else 0
 
 
-def late(library, cache, rounds):
+def late(library, rounds):
     """The median; None if it could not be had."""
     dynamic = subprocess.run(["readelf", "-d", library], stdout=subprocess.PIPE, check=False).stdout.decode()
     argv = [library] + re.findall(r"\(NEEDED\).*\[(.*)\]", dynamic)
     found = []
     for _ in range(2 * rounds):
-        ms = late_once(argv, cache)
+        ms = late_once(argv)
         if ms:
             found.append(ms)
         if len(found) == rounds:
@@ -127,16 +126,11 @@ def late(library, cache, rounds):
 
 
 def show_late(settings, out, library):
-    rounds = 3 if settings.quick else 7
-    cache = h.tmpfile("late-cache")
-    new = late(library, "off", rounds)
-    late(library, cache, 1)
-    again = late(library, cache, rounds)
-    if not new or not again:
+    ms = late(library, 3 if settings.quick else 7)
+    if not ms:
         return
-    out["tables"].update({"late_ms": round(new, 1), "late_again_ms": round(again, 1)})
-    print("\nA program that begins to use %s: %.1f ms from its first sample there to its first complete stack, %.1f ms if the tables are in the cache."
-          % (os.path.basename(library), new, again))
+    out["tables"]["late_ms"] = round(ms, 1)
+    print("\nA program that begins to use %s: %.1f ms from its first sample there to its first complete stack." % (os.path.basename(library), ms))
 
 
 def tables(settings, out, ratios):
@@ -152,19 +146,12 @@ def tables(settings, out, ratios):
         ratios["tables.sframe_to_eh_frame"] = round(results["sframe"]["ms"] / eh["ms"], 3)
     ratios["tables.bytes_per_row"] = round(eh["bytes"] / eh["rows"], 3)
     out["tables"] = {"files": results}
-    table("Tables", ["", "code MB", "functions", "rows", "ms", "M rows/s", "ms from disk", "libdw M rows/s", "bytes a row", "kB a MB of code"],
+    table("Tables", ["", "code MB", "functions", "rows", "ms", "M rows/s", "libdw M rows/s", "bytes a row", "kB a MB of code"],
           [describe("generated, " + k if k in made else k, r) for k, r in results.items()])
-    llvm = next((r for name, r in results.items() if name.startswith("libLLVM") and r["cached_ms"]), None)
-    if llvm:
-        ratios["tables.cached_to_converted"] = round(llvm["cached_ms"] / llvm["ms"], 3)
     library = next((p for p in real_files(settings.quick) if "libLLVM" in p), None)
     if library:
         show_late(settings, out, library)
-    cache = h.tmpfile("table-cache")
-    for name, where in (("usable", "off"), ("usable_again", cache)):
-        if where == cache:
-            usable(cache)
-        lost, build = usable(where)
-        out["tables"].update({name + "_ms": round(lost, 1), name + "_build_ms": round(build, 1)})
-        print("\n%s clang's stacks: %.1f ms of samples without tables until libLLVM, libclang-cpp and all others are there "
-              "(%.1f ms of CPU time for them)." % ("A new" if where == "off" else "At the next start a", lost, build))
+    lost, build = usable()
+    out["tables"].update({"usable_ms": round(lost, 1), "usable_build_ms": round(build, 1)})
+    print("\nA new clang's stacks: %.1f ms of samples without tables until libLLVM, libclang-cpp and all others are there "
+          "(%.1f ms of CPU time for them)." % (lost, build))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: BSD-2-Clause
 /*
- * thrash MEGABYTES: a neighbour that empties the caches. Reads so much memory, sleeps a random 4 to 6 ms (so
- * that it keeps no step with a sampling clock), until killed.
+ * thrash MEGABYTES: a neighbour that empties the caches. Reads so much memory, sleeps a random 4 to
+ * 6 ms (so that it keeps no step with a sampling clock), until killed.
  */
 #include <stdint.h>
 #include <stdio.h>

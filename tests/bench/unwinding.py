@@ -10,12 +10,13 @@ import subprocess
 import time
 
 import harness as h
-from rig import CPU, WARM_HZ, Runs, line, median, ours, pinned, recursion, run_json, stats_of, table, tool, walker
+from rig import (CPU, STEADY_HZ, Runs, line, median, ours, pinned, recursion, run_json, stats_of,
+                 table, tool, walker)
 
 FP_LIMIT = 127	# kernel.perf_event_max_stack
 
 
-# ---- warm -------------------------------------------------------------------------------------------------
+# ---- steady -----------------------------------------------------------------------------------
 
 NOBODY = 0x3fffffff	# above any pid
 
@@ -36,7 +37,7 @@ class Point:
     def __init__(self, depth, settings, filtered):
         self.ours, self.fp, self.fp_out = [], [], []
         self.depth = self.fp_depth = 0.0
-        ms = settings.warm_ms
+        ms = settings.steady_ms
         for _ in range(settings.rounds):
             p = recursion("rec", depth)
             r = ours(p.pid, ms)
@@ -60,9 +61,9 @@ class Point:
         return s
 
 
-def warm(settings, out, ratios):
+def steady(settings, out, ratios):
     p = recursion("rec", 12)
-    filtered = Filtered(settings.warm_ms, WARM_HZ, 3)
+    filtered = Filtered(settings.steady_ms, STEADY_HZ, 3)
     h.stop(p)
     points = [Point(d, settings, filtered).summary() for d in settings.depths]
     walked = [p for p in points if "fp_ns" in p]
@@ -70,7 +71,7 @@ def warm(settings, out, ratios):
     fp_fixed, fp_slope = line([(p["fp_depth"], p["fp_ns"]) for p in walked])
     for d, p in zip(settings.depths, points):
         if "ratio" in p:
-            ratios["unwind.warm.%d" % d] = p["ratio"]
+            ratios["unwind.steady.%d" % d] = p["ratio"]
     ratios["unwind.marginal"] = round(slope / fp_slope, 3)
     deepest = points[-1]
     if settings.depths[-1] > FP_LIMIT:
@@ -81,12 +82,13 @@ def warm(settings, out, ratios):
     rows.append(["fixed", round(fixed), round(fp_fixed), "", ""])
     rows.append(["per frame", "%.1f" % slope, "%.1f" % fp_slope, "", "%.2f" % (slope / fp_slope)])
     rows.append(["other task", round(filtered.ours), round(filtered.fp), "", ""])
-    table("Unwinding, warm, ns a sample", ["frames", "sfbpf", "FP walk", "FP walk + record", "sfbpf / FP walk"], rows)
+    table("Unwinding, a steady program, %d Hz, ns a sample" % STEADY_HZ,
+          ["frames", "sfbpf", "FP walk", "FP walk + record", "sfbpf / FP walk"], rows)
 
 
 # ---- cold -------------------------------------------------------------------------------------------------
 
-COLD_HZ = 100
+COLD_HZ = 99
 COLD_DEPTH = 64
 THRASH_MB = 64
 
@@ -132,7 +134,7 @@ def clang_job():
 
 
 def compile_job(options):
-    """A compile job at 100 Hz: large tables, short processes, caches that are always full of something else."""
+    """A compile job at 99 Hz: large tables, short processes, caches always full of something else."""
     stats = run_json([h.SFBPF, "record", "-C", CPU, "-F", COLD_HZ, "-o", "/dev/null", "--stats", "-"] + options + ["--",
                       "chrt", "-f", "1", "taskset", "-c", CPU, "sh", clang_job()])[-1]
     runs = stats_of(stats)
@@ -159,7 +161,8 @@ def cold(settings, out, ratios):
         rows.append(["clang, %.0f frames" % job["depth"], "%.1f" % (job["ns"] / 1000), "", "%.2f" % (job["ns"] / fp),
                      "%.2f %%" % (100 * job["complete"]), job["samples"] - job["not_loaded"]])
         rows.append(["the same, with the kernel's part", "%.1f" % (whole["ns"] / 1000), "", "%.2f" % (whole["ns"] / fp), "", ""])
-    table("Unwinding, cold, 100 Hz, us a sample", ["", "sfbpf", "FP walk", "sfbpf / thrashed FP walk", "complete", "samples"], rows)
+    table("Unwinding, cold, %d Hz, us a sample" % COLD_HZ,
+          ["", "sfbpf", "FP walk", "sfbpf / thrashed FP walk", "complete", "samples"], rows)
 
 
 # ---- off-CPU ----------------------------------------------------------------------------------------------

@@ -57,6 +57,30 @@ else
 	fi
 fi
 
+# A kernel without BTF is played by hiding the file that shows it.
+hidden() { unshare -m sh -c 'mount -t tmpfs none /sys/kernel/btf && exec "$@"' sh "$@"; }
+no_btf() {
+	name=$1 pattern=$2
+	shift 2
+	hidden "$@" >"$dir/out" 2>"$dir/err"
+	status=$?
+	if [ $status -ne 4 ]; then
+		fail "$name" "exit $status instead of 4: $(cat "$dir/out" "$dir/err" | tail -n 1)"
+	elif ! cat "$dir/out" "$dir/err" | grep -qE "$pattern"; then
+		fail "$name" "no '$pattern': $(cat "$dir/out" "$dir/err" | tail -n 1)"
+	else
+		echo "ok $name"
+	fi
+}
+
+if [ "$(id -u)" -ne 0 ] || [ ! -r /sys/kernel/btf/vmlinux ] || ! hidden true 2>/dev/null; then
+	echo "SKIP no_btf: needs root, BTF to hide and mount namespaces"
+else
+	no_btf doctor_no_btf '^FAIL +BTF: .*\(fix: .*CONFIG_DEBUG_INFO_BTF' "$sfbpf" doctor
+	no_btf record_no_btf '^sfbpf record: .*BTF.*CONFIG_DEBUG_INFO_BTF' "$sfbpf" record -o "$dir/folded" 0.2
+	no_btf offcpu_no_btf '^sfbpf offcpu: .*BTF.*CONFIG_DEBUG_INFO_BTF' "$sfbpf" offcpu -o "$dir/folded" 0.2
+fi
+
 "$sfbpf" doctor what >"$dir/out" 2>"$dir/err"
 if [ $? -eq 2 ] && [ -s "$dir/err" ]; then
 	echo "ok doctor_usage"

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """report and diff on stored and made-up files: the formats agree, exit codes, pipes, empty and large inputs."""
 
@@ -157,7 +157,7 @@ def check_exit_codes(name):
             (0, ["report", empty]), (0, ["diff", empty, good]), (0, ["report", empty, "-o", path("e.html")]), (0, ["report", "--help"]),
             (1, ["report", path("missing")]), (1, ["report", tmp]), (1, ["report", good, "-o", "/dev/full"]),
             (1, ["report", good, "-o", tmp]), (1, ["diff", good, off]), (1, ["report", write("bad", "a;b\n")]),
-            (2, ["report"]), (2, ["report", good, good]), (2, ["diff", good]), (2, ["diff", "-", "-"]), (2, ["report", good, "--format", "xml"]),
+            (2, ["report"]), (2, ["diff", good, good, good]), (2, ["diff", good]), (2, ["diff", "-", "-"]), (2, ["report", good, "--format", "xml"]),
             (2, ["report", good, "--format", "pprof"]), (2, ["report", good, "-o", path("x.pb.gz")]), (2, ["report", good, "-o", path("x.json")]),
             (2, ["report", good, "-n", "0"]), (2, ["report", good, "-n", "12abc"]), (2, ["report", good, "-n", ""]), (2, ["report", "--nonsense", good])):
         r = run(*args, stdin=subprocess.DEVNULL)

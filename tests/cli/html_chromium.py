@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """The flame graph's page in a real browser: what it draws, counts and refuses. SHOTS=DIR keeps screenshots."""
 
@@ -114,6 +114,10 @@ def check_search(b, name):
     if not b.eval("$('search').classList.contains('bad')"):
         errors.append("a damaged pattern is not marked")
     b.eval("search('')")
+    b.call("Input.dispatchKeyEvent", type="keyDown", key="f", modifiers=2)
+    if b.eval("document.activeElement.id") != "search":
+        errors.append("Ctrl-F does not go to the search")
+    b.key("Escape")
     b.key("/")
     for c in "parse":
         b.key(c)

@@ -62,7 +62,8 @@ def problems(value, limit=5):
     ids = {m["id"] for m in value["modules"]}
     for s in value["stacks"]:
         for f in s["frames"] + (s.get("waker") or {"frames": []})["frames"]:
-            want = {"user": {"module_id", "offset"}, "inlined": f.keys() & {"module_id", "offset"}, "kernel": set()}.get(f["kind"], {"address"})
+            want = {"user": {"module_id", "offset"}, "inlined": f.keys() & {"module_id", "offset"},
+                    "jit": {"address"}, "unknown": {"address"}}.get(f["kind"], set())
             listed = "module_id" not in f or f["module_id"] in ids or f["module"] == "[unknown]"    # a file that was never opened
             if not want <= f.keys() or not listed:
                 out.append("frame %r" % f)

@@ -2,11 +2,12 @@
 /*
  * libFuzzer target: all functions of one .eh_frame or .debug_frame.
  *
- * First byte: bits 0-1 architecture, 2 big-endian, 3 .debug_frame, 4 a whole ELF file instead of a section (so that
- * finding it, .eh_frame_hdr and decompression are reached; bits 0-3 are then the file's affair).
+ * First byte: bits 0-1 architecture, 2 big-endian, 3 .debug_frame, 4 a whole ELF file instead of a
+ * section (so that finding it, .eh_frame_hdr and decompression are reached; bits 0-3 are then the
+ * file's affair).
  *
- *	clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iuserspace tests/fuzz/fuzz_eh_frame.c \
- *		userspace/base/diag.c userspace/elf/elf_image.c userspace/unwind/{row,eh_*}.c -lz -o fuzz_eh_frame
+ * 	clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iuserspace tests/fuzz/fuzz_eh_frame.c \
+ * 		userspace/base/diag.c userspace/elf/elf_image.c userspace/unwind/{row,eh_*}.c -lz -o fuzz_eh_frame
  */
 #include <stdlib.h>
 
@@ -23,7 +24,10 @@ static void require(bool cond)
 		abort();
 }
 
-/* The promises of eh_frame_rows: ascending, without gaps, inside the function; a PLT's rows share their range. */
+/*
+ * The promises of eh_frame_rows: ascending, without gaps, inside the function; a PLT's rows share
+ * their range.
+ */
 static void check_rows(const struct fn *fn, const struct rowbuf *b)
 {
 	uint64_t at = fn->start;
@@ -33,17 +37,19 @@ static void check_rows(const struct fn *fn, const struct rowbuf *b)
 
 		require(r->start < r->end && r->end <= fn->end);
 		if (r->plt_rep && r->plt_at)
-			require(i > 0 && r->start == r[-1].start && r->end == r[-1].end && r->plt_at > r[-1].plt_at &&
-				r->plt_at < r->plt_rep);
+			require(i > 0 && r->start == r[-1].start && r->end == r[-1].end &&
+				r->plt_at > r[-1].plt_at && r->plt_at < r->plt_rep);
 		else
 			require(r->start == at);
-		require(r->source == ROW_EH_FRAME && r->cfa.kind <= RULE_REG_MEM && r->ra.kind <= RULE_REG_MEM);
+		require(r->source == ROW_EH_FRAME && r->cfa.kind <= RULE_REG_MEM &&
+			r->ra.kind <= RULE_REG_MEM);
 		require(r->cfa_off2 == 0 || r->cfa.kind == RULE_REG_MEM);
 		at = r->end;
 	}
 }
 
-static void all_rows(struct bytes sec, uint64_t addr, bool debug_frame, enum row_arch arch, const struct elf_image *img)
+static void all_rows(struct bytes sec, uint64_t addr, bool debug_frame, enum row_arch arch,
+		     const struct elf_image *img)
 {
 	struct rowbuf rows = { 0 };
 	struct eh_brief *brief;
@@ -62,7 +68,8 @@ static void all_rows(struct bytes sec, uint64_t addr, bool debug_frame, enum row
 		noted = diag.malformed;
 		require(eh_frame_rows(&e, &fn, &rows, &diag) == 0);
 		check_rows(&fn, &rows);
-		require(eh_brief_agrees(brief, &fn, &rows, &told) && !(told && diag.malformed != noted));
+		require(eh_brief_agrees(brief, &fn, &rows, &told) &&
+			!(told && diag.malformed != noted));
 	}
 	rowbuf_free(&rows);
 	eh_brief_free(brief);
@@ -91,6 +98,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (data[0] & 0x10)
 		whole_file(data + 1, size - 1);
 	else
-		all_rows(bytes_of(data + 1, size - 1, data[0] & 4), ADDR, data[0] & 8, data[0] & 3, NULL);
+		all_rows(bytes_of(data + 1, size - 1, data[0] & 4), ADDR, data[0] & 8, data[0] & 3,
+			 NULL);
 	return 0;
 }

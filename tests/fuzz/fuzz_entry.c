@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libFuzzer target: packed tables as bytes, from a process that may have been broken into (unwind/table_entry.h). Built by scripts/fuzz.sh.
+ * libFuzzer target: packed tables as bytes, from a process that may have been broken into
+ * (unwind/table_entry.h). Built by scripts/fuzz.sh.
  *
  * Promises: what is taken is fit for the BPF program, and is written again as what it was.
  */
@@ -25,7 +26,6 @@ static void require(bool cond)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	const struct table_entry_mark any = { .sign = NULL };
 	static struct sound_space made;
 	static int fd = -1;
 	const struct pack_space inner = { sound_alloc, &made };
@@ -41,13 +41,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	sound_clear(&made);
 	require(!ftruncate(fd, 0) && pwrite(fd, data, size, 0) == (ssize_t)size);
-	err = table_entry_read(fd, size, &any, &space, &packed);
+	err = table_entry_read(fd, size, &space, &packed);
 	require(!err || err == -EBADMSG || err == -ENOSPC);
 	if (!err) {
 		require(sound_tables(&made, &packed) && packed.bytes <= size);
 		require(!ftruncate(fd, 0) && !lseek(fd, 0, SEEK_SET));
-		require(!table_entry_write(fd, &any, &packed, &pieces, &bytes) && bytes <= size);
-		free(packed.sframe);
+		require(!table_entry_write(fd, &packed, &pieces, &bytes) && bytes <= size);
+		free(packed.ranges);
 	}
 	table_pieces_free(&pieces);
 	return 0;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libFuzzer target: the whole way from a file's bytes to the tables that BPF searches. Built by scripts/fuzz.sh.
+ * libFuzzer target: the whole way from a file's bytes to the tables that BPF searches. Built by
+ * scripts/fuzz.sh.
  *
- * Promises: rows of each source and merged ascend and lie inside executable segments, and are the same whether asked for one by
- * one or by function; every row that was packed lies in a page that the directory knows.
+ * Promises: rows of each source and merged ascend and lie inside executable segments, and are the
+ * same whether asked for one by one or by function; every row that was packed lies in a page that
+ * the directory knows.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			require(rows_agree(&f, which, NULL));
 		if (!pack_file(&f, &ps, &packed, &diag)) {
 			require(packed.tables.npages > 0 && packed.rows > 0);
-			free(packed.sframe);
+			free(packed.ranges);
 		}
 		unwind_file_close(&f);
 	}

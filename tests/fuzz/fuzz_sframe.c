@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libFuzzer target: a .sframe section. The first byte says what file it is from, the rest is the section.
+ * libFuzzer target: a .sframe section. The first byte says what file it is from, the rest is the
+ * section.
  *
- *	bits 0-1  architecture: x86-64, AArch64, s390x, none that is known
- *	bit 2     the file is big-endian
- *	bit 3     no program headers, as in a relocatable object
+ * 	bits 0-1  architecture: x86-64, AArch64, s390x, none that is known
+ * 	bit 2     the file is big-endian
+ * 	bit 3     no program headers, as in a relocatable object
  *
- *	clang -g -O1 -fsanitize=fuzzer,address,undefined -Iuserspace -Ibpf -D_GNU_SOURCE tests/fuzz/fuzz_sframe.c \
- *		userspace/unwind/{row,sframe*}.c userspace/base/diag.c userspace/elf/elf_image.c -lz -o fuzz_sframe
+ * 	clang -g -O1 -fsanitize=fuzzer,address,undefined -Iuserspace -Ibpf -D_GNU_SOURCE tests/fuzz/fuzz_sframe.c \
+ * 		userspace/unwind/{row,sframe*}.c userspace/base/diag.c userspace/elf/elf_image.c -lz -o fuzz_sframe
  */
 #include <stdlib.h>
 
 #include "../unit/brief_check.h"
 #include "unwind/sframe.h"
 
-#define SECTION 0x800000
-#define CODE 0x1000
+#define SECTION	 0x800000
+#define CODE	 0x1000
 #define CODE_END 0x7ff000
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -41,7 +42,8 @@ static void check_rows(const struct sframe *s, const struct fn *fn, const struct
 
 		require(r->start >= fn->start && r->start < r->end && r->end <= fn->end);
 		if (r->plt_rep) {
-			require(r->start == fn->start && r->end == fn->end && r->plt_at < r->plt_rep);
+			require(r->start == fn->start && r->end == fn->end &&
+				r->plt_at < r->plt_rep);
 			require(!k || r->plt_at > r[-1].plt_at);
 		} else {
 			require(!k || r->start == r[-1].end);
@@ -54,8 +56,8 @@ static void check_rows(const struct sframe *s, const struct fn *fn, const struct
 		require(rows->rows[rows->n - 1].end == fn->end);
 }
 
-static void check_function(const struct sframe *s, const struct fn *fn, struct sframe_brief *brief, struct rowbuf *rows, struct diag *diag,
-			   bool bounded)
+static void check_function(const struct sframe *s, const struct fn *fn, struct sframe_brief *brief,
+			   struct rowbuf *rows, struct diag *diag, bool bounded)
 {
 	struct fn clipped = *fn;
 	uint64_t noted;
@@ -69,7 +71,8 @@ static void check_function(const struct sframe *s, const struct fn *fn, struct s
 	noted = diag->malformed + diag->repaired;
 	require(!sframe_rows(s, fn, rows, diag));
 	check_rows(s, fn, rows);
-	require(sframe_brief_agrees(brief, fn, rows, &told) && !(told && diag->malformed + diag->repaired != noted));
+	require(sframe_brief_agrees(brief, fn, rows, &told) &&
+		!(told && diag->malformed + diag->repaired != noted));
 	n = rows->n;
 	clipped.end = fn->start + (fn->end - fn->start + 1) / 2;
 	rows->n = 0;
@@ -81,9 +84,14 @@ static void check_function(const struct sframe *s, const struct fn *fn, struct s
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const enum row_arch archs[] = { ROW_ARCH_X86_64, ROW_ARCH_AARCH64, ROW_ARCH_S390X, ROW_ARCH_NONE };
+	static const enum row_arch archs[] = { ROW_ARCH_X86_64, ROW_ARCH_AARCH64, ROW_ARCH_S390X,
+					       ROW_ARCH_NONE };
 	static const struct elf_phdr code = {
-		.type = PT_LOAD, .flags = PF_X, .vaddr = CODE, .filesz = CODE_END - CODE, .memsz = CODE_END - CODE,
+		.type = PT_LOAD,
+		.flags = PF_X,
+		.vaddr = CODE,
+		.filesz = CODE_END - CODE,
+		.memsz = CODE_END - CODE,
 	};
 	struct sframe_bounds bounds = { &code, 1 };
 	struct rowbuf rows = { 0 };
@@ -96,7 +104,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	if (data[0] & 8)
 		bounds.nphdrs = 0;
-	require(!sframe_open(&s, bytes_of(data + 1, size - 1, data[0] & 4), SECTION, archs[data[0] & 3], &bounds, &diag));
+	require(!sframe_open(&s, bytes_of(data + 1, size - 1, data[0] & 4), SECTION,
+			     archs[data[0] & 3], &bounds, &diag));
 	brief = sframe_brief_new(&s);
 	for (size_t i = 0; i < s.fns.n; i++) {
 		check_function(&s, &s.fns.fns[i], brief, &rows, &diag, bounds.nphdrs);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libFuzzer target: files that report and diff read (folded, JSON, pprof). Built by scripts/fuzz.sh. What starts like an
- * uncompressed profile.proto is packed first, so that mutations reach what is inside.
+ * libFuzzer target: files that report and diff read (folded, JSON, pprof). Built by
+ * scripts/fuzz.sh. What starts like an uncompressed profile.proto is packed first, so that
+ * mutations reach what is inside.
  *
- * Promises: an error says where, unless memory ran out; the leaves add up to the total; parents come before their
- * children; and what was read can be written in all ways.
+ * Promises: an error says where, unless memory ran out; the leaves add up to the total; parents
+ * come before their children; and what was read can be written in all ways.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -58,7 +59,8 @@ static void write_all(const struct stackset *ss)
 	struct html_meta meta = { .title = "fuzz" };
 	FILE *f = fopen("/dev/null", "w");
 
-	require(f && !stacks_write_text(ss, &text, f) && !stacks_write_folded(ss, false, f) && !html_write(ss, &meta, f));
+	require(f && !stacks_write_text(ss, &text, f) &&
+		!stacks_write_folded(ss, false, UINT64_MAX, f) && !html_write(ss, &meta, f));
 	fclose(f);
 }
 

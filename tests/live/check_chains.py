@@ -1,8 +1,8 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Records the programs of tests/programs, several at a time and system-wide, and compares with chains.txt.
 
-check_chains.py [CASE...]    FREQ, SECONDS, BATCH and MIN_SAMPLES come from the environment, and AS, which is added to the names of cases
+check_chains.py [CASE...]    FREQ, SECONDS, BATCH and MIN_SAMPLES come from the environment
 """
 
 import os
@@ -20,7 +20,6 @@ FREQ = int(os.environ.get("FREQ", "999"))
 SECONDS = int(os.environ.get("SECONDS", "3"))
 BATCH = int(os.environ.get("BATCH", "10"))
 MIN_SAMPLES = int(os.environ.get("MIN_SAMPLES", "100"))
-AS = os.environ.get("AS", "")
 
 X = r"0x[0-9a-f]+"
 L = r"\[libc(-2\.[0-9]+)?\.so(\.6)?\+" + X + r"\]"
@@ -97,7 +96,7 @@ def judge(case, stacks):
             bad.append(s)
     n = h.total(mine)
     if n < MIN_SAMPLES:
-        return h.fail(case.name + AS, "%d samples, at least %d expected" % (n, MIN_SAMPLES))
+        return h.fail(case.name, "%d samples, at least %d expected" % (n, MIN_SAMPLES))
     if case.flag == "first":
         new = h.total(s for s in bad if h.reason(s) == "not_loaded")
         excused = min(new, FREQ // 5)
@@ -106,8 +105,8 @@ def judge(case, stacks):
     else:
         share = 1 - h.total(bad) / n
     if share < case.min:
-        return h.fail(case.name + AS, "%.2f %% of %d samples have the chain; others: %s" % (100 * share, n, h.worst(bad)))
-    return h.ok(case.name + AS)
+        return h.fail(case.name, "%.2f %% of %d samples have the chain; others: %s" % (100 * share, n, h.worst(bad)))
+    return h.ok(case.name)
 
 
 def run_batch(cases):
@@ -116,7 +115,7 @@ def run_batch(cases):
         try:
             p = launch(c, SECONDS + 60)
         except h.Skip as e:
-            h.skip(c.name + AS, str(e))
+            h.skip(c.name, str(e))
             continue
         running.append((c, p))
     for c, p in list(running):
@@ -124,16 +123,16 @@ def run_batch(cases):
             running.remove((c, p))
             code = p.poll()
             if code == 77:
-                h.skip(c.name + AS, "the program says that it cannot run here")
+                h.skip(c.name, "the program says that it cannot run here")
             else:
-                h.fail(c.name + AS, "the program does not run (%s)" % code)
+                h.fail(c.name, "the program does not run (%s)" % code)
     if not running:
         return
     try:
         stacks, stats = h.record(["-F", str(FREQ)], SECONDS)
     except (OSError, ValueError, subprocess.SubprocessError) as e:
         for c, _ in running:
-            h.fail(c.name + AS, str(e))
+            h.fail(c.name, str(e))
         return
     finally:
         h.stop_all()
@@ -141,7 +140,7 @@ def run_batch(cases):
         judge(c, stacks)
     errors = h.stats_errors(stats, stacks)
     if errors:
-        h.fail("account-of-" + cases[0].name + AS, "; ".join(errors))
+        h.fail("account-of-" + cases[0].name, "; ".join(errors))
 
 
 def main():

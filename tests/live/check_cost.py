@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """What a recording costs the machine: CPU time of sfbpf itself and its memory."""
 
@@ -19,6 +19,10 @@ for path in sys.argv[1:]:
 while True:
     time.sleep(1)
 """
+
+# CPU time of ten seconds after the first one, ms. Of it 20 ms are the questions to the child that
+# demangles: 71 to 83 ms when the main process did so itself, which a hostile name could stop.
+LATER_MS = 120
 
 
 def libraries():
@@ -59,16 +63,16 @@ def cpu_after_first_second():
 
 
 def check_self_cpu(name):
-    """Less than 1 % of one CPU outside the first second, the output at the end included. The best of three: new
+    """Less than 1.4 % of one CPU outside the first second, the output at the end included. The best of three: new
     programs that others start meanwhile cost the reading of their tables."""
     for p in ("rec", "callback"):
         h.wait_busy(h.start([h.link_program(p, "cost-" + p), "60"]))
     used = 1e9
     for _ in range(3):
         used = min(used, cpu_after_first_second())
-        if used < 90:
+        if used < LATER_MS:
             break
-    h.check(name, ["%.0f ms of CPU time after the first second of ten" % used] if used >= 90 else [])
+    h.check(name, ["%.0f ms of CPU time after the first second of ten" % used] if used >= LATER_MS else [])
 
 
 def check_self_memory(name):

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Files with damaged unwind tables: they cost their own stacks at most, never another file's, never a crash."""
 

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Real recordings in every format: each adds up to its own account, and other people's readers agree."""
 
@@ -14,6 +14,7 @@ import harness as h
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "cli"))
 import json_schema  # noqa: E402
 import pprof_read  # noqa: E402
+import timeline_read  # noqa: E402
 
 
 def record(suffix, seconds=2, tool="record", options=()):
@@ -112,4 +113,53 @@ def check_formats_pprof(name):
     h.check(name, errors)
 
 
-h.run_checks([check_formats_folded, check_formats_json, check_formats_json_off_cpu, check_formats_html, check_formats_pprof])
+def without_root(stacks):
+    out = Counter()
+    for stack, n in stacks.items():
+        out[stack[1:]] += n
+    return out
+
+
+def check_formats_firefox(name):
+    path, stats = record(".json.gz", options=["--timeline"])
+    p = timeline_read.firefox(path)
+    errors = timeline_read.firefox_problems(p)[:5]
+    threads, cpus = timeline_read.firefox_stacks(p), timeline_read.firefox_stacks(p, cpus=True)
+    if sum(threads.values()) != received(stats) or without_root(threads) != without_root(cpus):
+        errors.append("%d samples of threads, %d of CPUs, %d in the account" % (sum(threads.values()), sum(cpus.values()), received(stats)))
+    rec = [t for t in p["threads"] if t["name"] == "rec"]
+    if len(rec) != 1 or not rec[0]["isMainThread"] or rec[0]["pid"] != str(rec[0]["tid"]):
+        errors.append("threads of rec: %s" % [(t["pid"], t["tid"]) for t in rec])
+    times = sorted(t for r in rec for t in r["samples"]["time"])
+    period = p["meta"]["interval"]
+    if len(times) < 20 or not 0.9 * period < times[len(times) // 2] - times[len(times) // 2 - 1] or times[-1] > 1e3 * stats["duration_s"] + 100:
+        errors.append("times of rec: %s" % times)
+    if not any(s[0] == "rec" and "main" in s and s[-1].startswith("rec_leaf") for s in threads):
+        errors.append("no stack of rec")
+    if not any(s[0] == "dd" and s[-1].endswith("_[k]") for s in threads):
+        errors.append("no kernel frames of dd")
+    h.check(name, errors)
+
+
+def check_formats_perfetto(name):
+    path, stats = record(".pftrace")
+    packets = timeline_read.perfetto(path)
+    samples, errors = timeline_read.perfetto_samples(packets), []
+    if len(samples) != received(stats):
+        errors.append("%d samples, %d in the account" % (len(samples), received(stats)))
+    times = [s[0] for s in samples]
+    begin = next(c["timestamp"] for c in packets[0]["clock_snapshot"]["clocks"] if c["id"] == 6)
+    if times != sorted(times) or not begin - 10**8 < times[0] or not times[-1] < begin + 1e9 * stats["duration_s"] + 10**8:
+        errors.append("times %s, %s; the start is %s" % (times[:2], times[-2:], begin))
+    stacks = timeline_read.perfetto_stacks(packets)
+    if not any(s[0] == "rec" and "main" in s and s[-1].startswith("rec_leaf") for s in stacks):
+        errors.append("no stack of rec")
+    leaf = [s for s in samples if s[4][-1].startswith("rec_leaf")]
+    if not leaf or any(s[5][-1] != h.program("rec") or s[6] != 2 for s in leaf):
+        errors.append("mappings or modes of rec: %s" % leaf[:1])
+    if not any(s[4][-1].endswith("_[k]") and s[5][-1] == "/kernel" and s[6] == 1 for s in samples):
+        errors.append("no samples of the kernel")
+    h.check(name, errors)
+
+
+h.run_checks([check_formats_folded, check_formats_json, check_formats_json_off_cpu, check_formats_html, check_formats_pprof, check_formats_firefox, check_formats_perfetto])

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Names that are not in the mapped file: debug packages, code made at run time, and files of the same path in two file systems."""
 
@@ -113,41 +113,6 @@ def check_names_node_jitdump(name):
     h.check(name, errors)
 
 
-JAVA = """
-public class Load {
-    static double kernelOfWork(int n) { double s = 0; for (int i = 0; i < n; i++) s += Math.sqrt(i) * (i % 7); return s; }
-    static double driver(int n) { double t = 0; for (int i = 0; i < n; i++) t += kernelOfWork(5000); return t; }
-    public static void main(String[] a) { double t = 0; for (;;) t += driver(100); }
-}
-"""
-
-
-def check_names_java(name):
-    """The JVM's own perf map (JDK 17 and later), with frame pointers kept in compiled code."""
-    if not shutil.which("javac") or not shutil.which("jcmd"):
-        raise h.Skip("no JDK")
-    with open(h.tmpfile("Load.java"), "w") as f:
-        f.write(JAVA)
-    subprocess.run(["javac", "-d", h.tmpdir(), h.tmpfile("Load.java")], check=True, capture_output=True)
-    p = h.start(["java", "-XX:+PreserveFramePointer", "-XX:CompileCommand=dontinline,Load.*", "-XX:CompileCommand=quiet", "-cp", h.tmpdir(), "Load"])
-    atexit.register(remove, "/tmp/perf-%d.map" % p.pid)
-    h.wait_busy(p)
-    time.sleep(4)
-    out = subprocess.run(["jcmd", str(p.pid), "Compiler.perfmap"], capture_output=True, text=True, check=False, timeout=60)
-    if not os.path.exists("/tmp/perf-%d.map" % p.pid):
-        raise h.Skip("no Compiler.perfmap: %s" % (out.stdout + out.stderr).strip()[-200:])
-    stacks = [s for s in h.record(["-p", str(p.pid), "--comm", "java"], 2)[0]]
-    mine = [s for s in stacks if any("kernelOfWork" in f for f in s.frames)]
-    errors = [] if h.total(mine) >= 0.8 * h.total(stacks) > 0 else [
-        "%d of %d samples in kernelOfWork: %s" % (h.total(mine), h.total(stacks), h.worst(stacks))]
-    if any(not f.endswith("_[j]") for s in mine for f in s.frames if "kernelOfWork" in f):
-        errors.append("JIT frames without their mark: %s" % h.worst(mine))
-    whole = sum(s.count for s in mine if not h.reason(s) and any("JavaMain" in f or "libjli" in f or "clone3" in f for f in s.frames))
-    if whole < 0.9 * h.total(mine):
-        errors.append("only %d of %d stacks are complete with the JVM's own frames below: %s" % (whole, h.total(mine), h.worst(mine)))
-    h.check(name, errors)
-
-
 INLINE = """static inline __attribute__((always_inline)) long inner(long x) { long s = 0; for (int i = 0; i < 1000; i++) s += x * i ^ (s >> 3); return s; }
 static inline __attribute__((always_inline)) long middle(long x) {
 	return inner(x) + inner(x + 1);
@@ -180,6 +145,10 @@ def check_names_inlined(name):
         leaf = json.load(f)["stacks"][0]["frames"][-1]
     if (leaf["name"], leaf["kind"], os.path.basename(leaf["file"]), leaf["line"]) != ("inner_[i]", "inlined", "inl.c", 1):
         errors.append("json's leaf: %s" % leaf)
+    text = subprocess.run([h.SFBPF, "record", "-p", str(p.pid), "--inline", "--format", "text", "1"],
+                          check=True, capture_output=True, text=True).stdout
+    if not re.search(r"^ +(9\d|100)\.\d\d .* inner_\[i\]$", text, re.M):
+        errors.append("text: inner is not the function with most self time: %s" % text[:300])
     if shutil.which("go"):
         out = h.tmpfile("inl.pb.gz")
         subprocess.run([h.SFBPF, "record", "-p", str(p.pid), "--inline", "--lines", "-o", out, "1"], check=True)
@@ -187,6 +156,24 @@ def check_names_inlined(name):
         if not re.search(r"inner \S*inl\.c:1\b.*\n\s+middle \S*inl\.c:3\b.*\n\s+outer \S*inl\.c:5\b", raw):
             errors.append("pprof has no location with three lines")
     h.check(name, errors)
+
+
+def check_names_stripped(name):
+    """A function of a stripped program is one function, named by where it begins."""
+    if not shutil.which("gcc"):
+        raise h.Skip("no gcc")
+    source, exe = h.tmpfile("bare.c"), h.tmpfile("bare")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write(INLINE)
+    subprocess.run(["gcc", "-O2", "-o", exe, source], check=True)
+    nm = subprocess.run(["nm", exe], check=True, capture_output=True, text=True).stdout
+    start = int(re.search("(?m)^([0-9a-f]+) T outer$", nm).group(1), 16)
+    subprocess.run(["strip", exe], check=True)
+    p = h.start([exe])
+    h.wait_busy(p)
+    stacks = h.record(["-p", str(p.pid)], 1)[0]
+    leaves = {h.user_frames(s)[-1] for s in stacks if h.user_frames(s)}
+    h.check(name, [] if leaves == {"[bare+0x%x]" % start} else ["outer is at 0x%x: %s" % (start, leaves)])
 
 
 def cgroup2():
@@ -307,6 +294,5 @@ def check_names_node_pid_namespace(name):
     h.check(name, js_errors(h.record(["-p", str(h.family(p.pid)[-1])], 2)[0]))
 
 
-h.run_checks([check_names_debug_package, check_names_node, check_names_node_dead, check_names_node_jitdump, check_names_java,
-              check_names_inlined, check_names_container, check_names_two_roots, check_names_containers,
+h.run_checks([check_names_debug_package, check_names_node, check_names_node_dead, check_names_node_jitdump, check_names_inlined, check_names_stripped, check_names_container, check_names_two_roots, check_names_containers,
               check_names_node_pid_namespace])

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """`sfbpf offcpu` on programs that block under known chains and measure themselves (tests/programs/block.c).
 
@@ -366,7 +366,7 @@ def check_tables(name):
     """--hist and --threads."""
     p = launch(BL + "table", "sleep 10000 3")
     time.sleep(0.5)
-    r = subprocess.run([h.SFBPF, "offcpu", "-p", str(p.pid), "--hist", "--threads", "--format", "text", "2"],
+    r = subprocess.run([h.SFBPF, "offcpu", "-p", str(p.pid), "--hist", "--threads", "--wakers", "--format", "text", "2"],
                        capture_output=True, text=True, timeout=60)
     errors = []
     if r.returncode:
@@ -382,6 +382,10 @@ def check_tables(name):
     slots = re.findall(r"^ +(\d+) us \.\. +\d+ us +(\d+) \|", r.stdout, re.M)
     if sum(int(n) for us, n in slots if int(us) in (8192, 16384)) < 300:
         errors.append("histogram: %s" % slots)
+    # The timer interrupt ended the sleeps.
+    if not re.search(r"^[0-9.]+ %%  %s \(%d\): .* blocks.*, state S\n(    .*\n)+  woken by .*\n    " % (BL + "table", p.pid),
+                     r.stdout, re.M):
+        errors.append("no stack with its waker: %s" % r.stdout[-600:])
     h.check("offcpu-tables", errors)
 
 

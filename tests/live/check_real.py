@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Debian's own programs under load, recorded system-wide at 99 Hz: do their stacks reach their true root?
 

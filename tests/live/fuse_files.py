@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """A file system in user space, without libfuse: fuse_files.py MOUNTPOINT FILE NAME=SILENCE...
 

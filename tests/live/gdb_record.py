@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Stands in for sfbpf (SFBPF=tests/live/gdb_record.py): `record` with stacks that gdb took of the programs of tests/programs.
 

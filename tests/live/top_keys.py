@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """sfbpf top as a user meets it: started in tmux at several sizes, every key of its own help pressed, the screen read,
 and the terminal compared before and after each way out. Also the batch pages. Needs root and tmux."""
@@ -169,7 +169,7 @@ def help_keys(s):
     """The keys that the help lists, all of its pages."""
     keys = []
     s.key("h")
-    s.wait(lambda t: "this list" in t, 3, "help")
+    s.wait(lambda t: "this help" in t, 3, "help")
     for _ in range(30):
         page = s.lines()
         for line in page[2:-2]:
@@ -432,7 +432,7 @@ def check_mouse(name):
         s.see("", "HOTTEST FUNCTION")
         click(65, 20, 10)
         click(0, 3, 24)
-        s.see("", "this list")
+        s.see("", "this help")
         click(0, 3, 10)
         s.see("", "HOTTEST FUNCTION")
     h.ok(name)
@@ -452,7 +452,7 @@ def check_plain(name):
                 errors.append("view %s: colours in spite of NO_COLOR" % view)
             if not s.text().isascii():
                 errors.append("view %s: not ASCII" % view)
-    for term in ("linux", "xterm", "screen", "vt100"):
+    for term in ("linux", "xterm", "screen", "vt100", "xterm-ghostty"):
         with top(80, 24, {"TERM": term}) as s:
             s.see("2", "HOTTEST FUNCTION")
     s = Screen(80, 24, {"TERM": "dumb"})

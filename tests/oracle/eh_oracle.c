@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Compares the .eh_frame (or .debug_frame) rows of real files with those of another evaluator, elfutils' libdw.
+ * Compares the .eh_frame (or .debug_frame) rows of real files with those of another evaluator,
+ * elfutils' libdw.
  *
- *	eh_oracle [-v] FILE...
+ * 	eh_oracle [-v] FILE...
  *
- * Each function is walked from start to end; at every place where either side begins a row the rules for CFA, RA, FP
- * and on x86-64 rbx are written as text from both and must be equal. A difference is printed and makes the exit
- * status 1. "?" stands for what a row cannot express; -v prints libdw's operations for each of those once per file.
+ * Each function is walked from start to end; at every place where either side begins a row the
+ * rules for CFA, RA, FP and on x86-64 rbx are written as text from both and must be equal. A
+ * difference is printed and makes the exit status 1. "?" stands for what a row cannot express; -v
+ * prints libdw's operations for each of those once per file.
  *
- * libdw finds the FDE of an address in its own way, so functions that overlap are compared with whichever it
- * picks; where that is another one (its rows begin before ours do) the place is counted apart. So are places where
- * libdw refuses to name a CFA: it does so after DW_CFA_def_cfa_register on top of an expression, which libgcrypt's
- * assembly has (eh_cfa.c says how it is read).
+ * libdw finds the FDE of an address in its own way, so functions that overlap are compared with
+ * whichever it picks; where that is another one (its rows begin before ours do) the place is
+ * counted apart. So are places where libdw refuses to name a CFA: it does so after
+ * DW_CFA_def_cfa_register on top of an expression, which libgcrypt's assembly has (eh_cfa.c says
+ * how it is read).
  */
 #include <dwarf.h>
 #include <elfutils/libdw.h>
@@ -25,8 +28,8 @@
 
 #include "unwind/eh_frame.h"
 
-#define TEXT 96
-#define MAX_SHOWN 6	/* differences of one file */
+#define TEXT	  96
+#define MAX_SHOWN 6 /* differences of one file */
 
 struct rules {
 	char cfa[TEXT], ra[TEXT], fp[TEXT], bx[TEXT];
@@ -55,16 +58,28 @@ static void our_rule(char *out, const struct oracle *o, const struct rule *r)
 	char at[TEXT];
 
 	switch (r->kind) {
-	case RULE_SAME: strcpy(out, "same"); return;
-	case RULE_UNDEF: strcpy(out, "undef"); return;
-	case RULE_CFA: snprintf(out, TEXT, "cfa%+d", r->off); return;
-	case RULE_CFA_MEM: snprintf(out, TEXT, "*(cfa%+d)", r->off); return;
-	case RULE_REG: reg_off(out, o->regs, r->reg, r->off); return;
+	case RULE_SAME:
+		strcpy(out, "same");
+		return;
+	case RULE_UNDEF:
+		strcpy(out, "undef");
+		return;
+	case RULE_CFA:
+		snprintf(out, TEXT, "cfa%+d", r->off);
+		return;
+	case RULE_CFA_MEM:
+		snprintf(out, TEXT, "*(cfa%+d)", r->off);
+		return;
+	case RULE_REG:
+		reg_off(out, o->regs, r->reg, r->off);
+		return;
 	case RULE_REG_MEM:
 		reg_off(at, o->regs, r->reg, r->off);
 		snprintf(out, TEXT, "*(%s)", at);
 		return;
-	default: strcpy(out, "?"); return;
+	default:
+		strcpy(out, "?");
+		return;
 	}
 }
 
@@ -80,8 +95,8 @@ static void our_rules(struct rules *out, const struct oracle *o, const struct ro
 	if (rows->flags & ROW_SIGNAL)
 		strcat(out->ra, " signal");
 	if (n == 2 && rows->plt_rep)
-		snprintf(out->cfa + strlen(out->cfa), 48, "%+d@%u/%u", rows[1].cfa.off - rows[0].cfa.off, rows[1].plt_at,
-			 rows->plt_rep);
+		snprintf(out->cfa + strlen(out->cfa), 48, "%+d@%u/%u",
+			 rows[1].cfa.off - rows[0].cfa.off, rows[1].plt_at, rows->plt_rep);
 	else if (n != 1)
 		strcpy(out->cfa, "several rows at one place");
 }
@@ -113,9 +128,10 @@ static bool plt_text(char *out, const struct oracle *o, const Dwarf_Op *ops, siz
 	int64_t off, pc_off;
 	char base[TEXT];
 
-	if (n != 9 || !is_breg(&ops[0], &reg, &off) || !is_breg(&ops[1], &pc, &pc_off) || pc != 16 || pc_off ||
-	    !is_lit(&ops[2], &mask) || ops[3].atom != DW_OP_and || !is_lit(&ops[4], &at) || ops[5].atom != DW_OP_ge ||
-	    !is_lit(&ops[6], &shift) || ops[7].atom != DW_OP_shl || ops[8].atom != DW_OP_plus)
+	if (n != 9 || !is_breg(&ops[0], &reg, &off) || !is_breg(&ops[1], &pc, &pc_off) ||
+	    pc != 16 || pc_off || !is_lit(&ops[2], &mask) || ops[3].atom != DW_OP_and ||
+	    !is_lit(&ops[4], &at) || ops[5].atom != DW_OP_ge || !is_lit(&ops[6], &shift) ||
+	    ops[7].atom != DW_OP_shl || ops[8].atom != DW_OP_plus)
 		return false;
 	reg_off(base, o->regs, reg, off);
 	snprintf(out, TEXT, "%.40s%+d@%" PRIu64 "/%" PRIu64, base, 1 << shift, at, mask + 1);
@@ -126,7 +142,8 @@ static void show_ops(const char *what, const Dwarf_Op *ops, size_t n)
 {
 	printf("  ? %s:", what);
 	for (size_t i = 0; i < n; i++)
-		printf(" %02x(%" PRId64 ",%" PRId64 ")", ops[i].atom, (int64_t)ops[i].number, (int64_t)ops[i].number2);
+		printf(" %02x(%" PRId64 ",%" PRId64 ")", ops[i].atom, (int64_t)ops[i].number,
+		       (int64_t)ops[i].number2);
 	printf("\n");
 }
 
@@ -150,7 +167,8 @@ static void cfa_text(char *out, struct oracle *o, const Dwarf_Op *ops, size_t n)
 			return;
 		}
 		if (n == 3 && ops[1].atom == DW_OP_deref && ops[2].atom == DW_OP_plus_uconst) {
-			snprintf(out, TEXT, ops[2].number ? "*(%.60s)%+d" : "*(%.60s)", at, (int)ops[2].number);
+			snprintf(out, TEXT, ops[2].number ? "*(%.60s)%+d" : "*(%.60s)", at,
+				 (int)ops[2].number);
 			return;
 		}
 	}
@@ -183,11 +201,13 @@ static void register_text(char *out, struct oracle *o, Dwarf_Frame *frame, int c
 		reg_off(out, o->regs, ops[0].number, 0);
 	} else if (left == 1 && ops[0].atom >= DW_OP_reg0 && ops[0].atom <= DW_OP_reg31) {
 		reg_off(out, o->regs, ops[0].atom - DW_OP_reg0, 0);
-	} else if (ops[0].atom == DW_OP_call_frame_cfa && (left == 1 || (left == 2 && ops[1].atom == DW_OP_plus_uconst))) {
+	} else if (ops[0].atom == DW_OP_call_frame_cfa &&
+		   (left == 1 || (left == 2 && ops[1].atom == DW_OP_plus_uconst))) {
 		if (left == 2)
 			off = (int64_t)ops[1].number;
 		snprintf(out, TEXT, value ? "cfa%+" PRId64 : "*(cfa%+" PRId64 ")", off);
-	} else if (left && ops[0].atom == DW_OP_call_frame_cfa && is_breg(&ops[left - 1], &reg, &off) && left == 2) {
+	} else if (left && ops[0].atom == DW_OP_call_frame_cfa &&
+		   is_breg(&ops[left - 1], &reg, &off) && left == 2) {
 		reg_off(at, o->regs, reg, off);
 		snprintf(out, TEXT, value ? "%.60s" : "*(%.60s)", at);
 	} else if (o->verbose) {
@@ -196,7 +216,8 @@ static void register_text(char *out, struct oracle *o, Dwarf_Frame *frame, int c
 }
 
 /* 0; 1: libdw has no row at pc; 2: it has one without a CFA. */
-static int their_rules(struct rules *out, struct oracle *o, uint64_t pc, uint64_t *ret_start, uint64_t *ret_end)
+static int their_rules(struct rules *out, struct oracle *o, uint64_t pc, uint64_t *ret_start,
+		       uint64_t *ret_end)
 {
 	Dwarf_Frame *frame;
 	Dwarf_Addr start, end;
@@ -234,16 +255,17 @@ static int their_rules(struct rules *out, struct oracle *o, uint64_t pc, uint64_
 /* ---- both ---- */
 
 /*
- * Without a rule, libdw answers from its own table of the ABI's defaults, and says "undefined" for a register that is
- * missing there, as rbx (elfutils 0.188). A row says that there is no rule.
+ * Without a rule, libdw answers from its own table of the ABI's defaults, and says "undefined" for
+ * a register that is missing there, as rbx (elfutils 0.188). A row says that there is no rule.
  */
 static bool same_or_default(const char *ours, const char *theirs)
 {
-	return strcmp(ours, theirs) == 0 || (strcmp(ours, "same") == 0 && strcmp(theirs, "undef") == 0);
+	return strcmp(ours, theirs) == 0 ||
+	       (strcmp(ours, "same") == 0 && strcmp(theirs, "undef") == 0);
 }
 
-static void compare_at(struct oracle *o, const struct fn *fn, const struct rowbuf *b, size_t i, size_t n, uint64_t pc,
-		       uint64_t *ret_next)
+static void compare_at(struct oracle *o, const struct fn *fn, const struct rowbuf *b, size_t i,
+		       size_t n, uint64_t pc, uint64_t *ret_next)
 {
 	struct rules ours, theirs;
 	uint64_t start = pc, end = pc + 1;
@@ -269,9 +291,11 @@ static void compare_at(struct oracle *o, const struct fn *fn, const struct rowbu
 	    strcmp(ours.fp, theirs.fp) == 0 && same_or_default(ours.bx, theirs.bx))
 		return;
 	if (o->differ++ < MAX_SHOWN)
-		printf("  %016" PRIx64 " in [%" PRIx64 ",%" PRIx64 ")\n    ours   cfa=%s ra=%s fp=%s bx=%s\n"
-		       "    libdw  cfa=%s ra=%s fp=%s bx=%s\n", pc, fn->start, fn->end, ours.cfa, ours.ra, ours.fp, ours.bx,
-		       theirs.cfa, theirs.ra, theirs.fp, theirs.bx);
+		printf("  %016" PRIx64 " in [%" PRIx64 ",%" PRIx64
+		       ")\n    ours   cfa=%s ra=%s fp=%s bx=%s\n"
+		       "    libdw  cfa=%s ra=%s fp=%s bx=%s\n",
+		       pc, fn->start, fn->end, ours.cfa, ours.ra, ours.fp, ours.bx, theirs.cfa,
+		       theirs.ra, theirs.fp, theirs.bx);
 }
 
 static void compare_fn(struct oracle *o, const struct fn *fn, const struct rowbuf *b)
@@ -284,14 +308,16 @@ static void compare_fn(struct oracle *o, const struct fn *fn, const struct rowbu
 		for (n = 1; i + n < b->n && b->rows[i + n].start == b->rows[i].start; n++)
 			;
 		if (b->rows[i].start != pc) {
-			printf("  [%" PRIx64 ",%" PRIx64 "): no row at %" PRIx64 "\n", fn->start, fn->end, pc);
+			printf("  [%" PRIx64 ",%" PRIx64 "): no row at %" PRIx64 "\n", fn->start,
+			       fn->end, pc);
 			o->differ++;
 		}
-		for (pc = b->rows[i].start; pc < b->rows[i].end; )
+		for (pc = b->rows[i].start; pc < b->rows[i].end;)
 			compare_at(o, fn, b, i, n, pc, &pc);
 	}
 	if (pc != fn->end) {
-		printf("  [%" PRIx64 ",%" PRIx64 "): rows end at %" PRIx64 "\n", fn->start, fn->end, pc);
+		printf("  [%" PRIx64 ",%" PRIx64 "): rows end at %" PRIx64 "\n", fn->start, fn->end,
+		       pc);
 		o->differ++;
 	}
 }
@@ -338,10 +364,11 @@ static int check(const char *path, bool verbose)
 
 		o.cfi = debug_frame ? dwarf_getcfi(dwarf) : dwarf_getcfi_elf(elf);
 		rc = o.cfi && !compare_all(&o, &e, &diag) && !o.differ ? 0 : 1;
-		printf("%s%s: %zu functions, %" PRIu64 " rows, %" PRIu64 " places compared, %" PRIu64 " differ, %" PRIu64
-		       " not expressible, %" PRIu64 " of another FDE, %" PRIu64 " refused by libdw, %" PRIu64 " notes\n", path,
-		       debug_frame ? " (.debug_frame)" : "", e.fns.n, o.rows, o.places, o.differ, o.unknown, o.other_fde,
-		       o.refused, diag.malformed + diag.repaired);
+		printf("%s%s: %zu functions, %" PRIu64 " rows, %" PRIu64
+		       " places compared, %" PRIu64 " differ, %" PRIu64 " not expressible, %" PRIu64
+		       " of another FDE, %" PRIu64 " refused by libdw, %" PRIu64 " notes\n",
+		       path, debug_frame ? " (.debug_frame)" : "", e.fns.n, o.rows, o.places,
+		       o.differ, o.unknown, o.other_fde, o.refused, diag.malformed + diag.repaired);
 		if (!debug_frame)
 			dwarf_cfi_end(o.cfi);
 		dwarf_end(dwarf);

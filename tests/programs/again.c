@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * again SECONDS HOW USEC: a thread that blocks three times for USEC and then three times for twice as long, in stacks that look like
- * the ones before in all but one thing.
+ * again SECONDS HOW USEC: a thread that blocks three times for USEC and then three times for twice
+ * as long, in stacks that look like the ones before in all but one thing.
  *
  *   loaded     the code: two libraries of the same layout, loaded in turn at the same address. 77 if they are not
  *   outermost  the outermost function, with the same twenty frames inside
@@ -21,7 +21,7 @@
 
 typedef long enter_fn(long usec);
 
-static int ends[2][2];		/* of the pipe, of the socket: where to read and where to write */
+static int ends[2][2]; /* of the pipe, of the socket: where to read and where to write */
 
 static struct timespec pause_of(long usec)
 {
@@ -29,11 +29,11 @@ static struct timespec pause_of(long usec)
 }
 
 /* The rest of a function whose frame is part of the chain: it blocks in syscall(). */
-#define BLOCK_FOR(usec)						\
-	struct timespec ts = pause_of(usec);			\
-	long r = syscall(SYS_nanosleep, &ts, NULL);		\
-								\
-	prog_keep(&r);						\
+#define BLOCK_FOR(usec)                             \
+	struct timespec ts = pause_of(usec);        \
+	long r = syscall(SYS_nanosleep, &ts, NULL); \
+                                                    \
+	prog_keep(&r);                              \
 	return r
 
 /* ---- loaded ---- */
@@ -146,7 +146,8 @@ static NOIPA int exchanged_run(long usec)
 	pthread_t thread;
 	int fd = dup(0);
 
-	if (fd < 0 || pipe(ends[0]) || socketpair(AF_UNIX, SOCK_STREAM, 0, ends[1]) || pthread_create(&thread, NULL, writer, (void *)usec))
+	if (fd < 0 || pipe(ends[0]) || socketpair(AF_UNIX, SOCK_STREAM, 0, ends[1]) ||
+	    pthread_create(&thread, NULL, writer, (void *)usec))
 		return 1;
 	for (unsigned i = 0; !prog_stop; i++)
 		if (dup2(ends[i / 3 & 1][0], fd) < 0 || exchanged_block(fd) != 1)

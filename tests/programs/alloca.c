@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* alloca [SECONDS]: frames whose size is only known at run time, in the chain and in the hot loop. */
+/*
+ * alloca [SECONDS]: frames whose size is only known at run time, in the chain and in the hot loop.
+ */
 #include <alloca.h>
 #include "prog.h"
 

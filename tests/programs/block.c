@@ -14,8 +14,9 @@
  *   spread USEC   sleeps at 200 depths in turn: as many stacks
  *   alike USEC    three sleeps each of 1, 2, 3 and 4 USEC in stacks that differ in one return address, or in the system call
  *
- * BLOCK_DEPTH: so many calls more in each thread's chain. BLOCK_REPORT names a file for what the threads measured about themselves, summed up: wall clock minus CPU time, time
- * that they waited for a CPU, both in ns, and voluntary switches.
+ * BLOCK_DEPTH: so many calls more in each thread's chain. BLOCK_REPORT names a file for what the
+ * threads measured about themselves, summed up: wall clock minus CPU time, time that they waited
+ * for a CPU, both in ns, and voluntary switches.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +33,7 @@
 #define MAX_THREADS 64
 
 static long param, nthreads;
-static unsigned long off_ns, delay_ns, switches;	/* summed up with atomics */
+static unsigned long off_ns, delay_ns, switches; /* summed up with atomics */
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static int baton;
 static int pipes[2][2];
@@ -74,7 +75,8 @@ static void meter_start(struct meter *m)
 
 static void meter_end(const struct meter *m)
 {
-	unsigned long cpu = now(CLOCK_THREAD_CPUTIME_ID) - m->cpu, wall = now(CLOCK_MONOTONIC) - m->wall;
+	unsigned long cpu = now(CLOCK_THREAD_CPUTIME_ID) - m->cpu,
+		      wall = now(CLOCK_MONOTONIC) - m->wall;
 	struct rusage ru;
 
 	getrusage(RUSAGE_THREAD, &ru);
@@ -318,17 +320,17 @@ static NOIPA void relay_first(long usec)
 	}
 }
 
-#define RELAY(name, i)						\
-	static NOIPA void name(void)				\
-	{							\
-		int seen = 0;					\
-								\
-		while (!prog_stop) {				\
-			relay_wait(i, &seen);			\
-			if ((i) < 3)				\
-				relay_pass((i) + 1);		\
-		}						\
-		prog_keep(&seen);				\
+#define RELAY(name, i)                               \
+	static NOIPA void name(void)                 \
+	{                                            \
+		int seen = 0;                        \
+                                                     \
+		while (!prog_stop) {                 \
+			relay_wait(i, &seen);        \
+			if ((i) < 3)                 \
+				relay_pass((i) + 1); \
+		}                                    \
+		prog_keep(&seen);                    \
 	}
 
 RELAY(relay_second, 1)
@@ -445,7 +447,8 @@ typedef long alike_fn(int poll, const struct timespec *ts);
 
 static NOIPA long alike_block(int poll, const struct timespec *ts)
 {
-	long r = syscall(poll ? SYS_ppoll : SYS_nanosleep, poll ? NULL : ts, NULL, poll ? ts : NULL, NULL, 0);
+	long r = syscall(poll ? SYS_ppoll : SYS_nanosleep, poll ? NULL : ts, NULL, poll ? ts : NULL,
+			 NULL, 0);
 
 	prog_keep(&r);
 	return r;
@@ -561,7 +564,7 @@ static void interrupts(int sig)
 	struct sigaction sa;
 
 	memset(&sa, 0, sizeof(sa));
-	sa.sa_handler = prog_on_alarm;	/* no SA_RESTART */
+	sa.sa_handler = prog_on_alarm; /* no SA_RESTART */
 	sigaction(sig, &sa, NULL);
 }
 

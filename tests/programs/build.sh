@@ -51,6 +51,7 @@ can() { echo 'int main(void) { return 0; }' | "$CC" -xc - -o "$out/.probe" "$@" 
 plain() {
 	c rec rec.c
 	c rec-fp rec.c -fno-omit-frame-pointer
+	c rec-notab rec.c -fno-omit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables
 	c rec-exec rec.c -no-pie
 	c frames frames.c
 	c frames-clash frames.c -fstack-clash-protection
@@ -74,8 +75,12 @@ plain() {
 	case $($CC -dumpmachine) in
 	x86_64-*)
 		c hostile hostile.c -pthread
+		c noend noend.c
+		c keepreg keepreg.c
 		c fat rec.c fat.S ;;
 	*)
+		skip noend "its code is x86-64's"
+		skip keepreg "its code is x86-64's"
 		skip hostile "its code is x86-64's"
 		skip fat "its code is x86-64's" ;;
 	esac

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* callback [SECONDS]: busy in a comparison function that libc's qsort() calls, which bsearch() called. */
+/*
+ * callback [SECONDS]: busy in a comparison function that libc's qsort() calls, which bsearch()
+ * called.
+ */
 #include "prog.h"
 
 HOT(cb)

@@ -11,7 +11,9 @@ static NOIPA unsigned long dl_callback(unsigned long x)
 	return dl_hot(x) + 1;
 }
 
-static NOIPA unsigned long dl_run(unsigned long (*enter)(unsigned long (*)(unsigned long), unsigned long), unsigned long x)
+static NOIPA unsigned long dl_run(unsigned long (*enter)(unsigned long (*)(unsigned long),
+							 unsigned long),
+				  unsigned long x)
 {
 	return enter(dl_callback, x) + 1;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dlswap [SECONDS]: loads two libraries in turn at the same address, 30 ms each. 77 if the loader does not put
- * them at one address.
+ * dlswap [SECONDS]: loads two libraries in turn at the same address, 30 ms each. 77 if the loader
+ * does not put them at one address.
  */
 #include <dlfcn.h>
 #include <link.h>

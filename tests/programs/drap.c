@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * drap [SECONDS]: frames that realign their stack, between ordinary ones. Built with -mavx2. dr_vector only rounds
- * rsp down; dr_args needs its caller's arguments as well and dr_alloca a frame of unknown size: GCC keeps the
- * caller's stack pointer for these in r10 and in a slot (DRAP).
+ * drap [SECONDS]: frames that realign their stack, between ordinary ones. Built with -mavx2.
+ * dr_vector only rounds rsp down; dr_args needs its caller's arguments as well and dr_alloca a
+ * frame of unknown size: GCC keeps the caller's stack pointer for these in r10 and in a slot
+ * (DRAP).
  */
 #include <alloca.h>
 #include <immintrin.h>
@@ -48,7 +49,8 @@ static NOIPA unsigned long dr_alloca(long n, unsigned long x)
 	return x + (unsigned long)_mm256_extract_epi64(v, 1) + (unsigned char)p[0];
 }
 
-static NOIPA unsigned long dr_args(long n, unsigned long x, long c, long d, long e, long f, long g, long h)
+static NOIPA unsigned long dr_args(long n, unsigned long x, long c, long d, long e, long f, long g,
+				   long h)
 {
 	volatile __m256i v = _mm256_set1_epi64x((long long)(x + (unsigned long)h));
 	char *p = (char *)alloca(32 + (unsigned long)dr_zero);
@@ -56,7 +58,8 @@ static NOIPA unsigned long dr_args(long n, unsigned long x, long c, long d, long
 	p[0] = (char)g;
 	prog_keep(p);
 	x = dr_alloca(n, x);
-	return x + (unsigned long)(c + d + e + f + g + h) + (unsigned long)_mm256_extract_epi64(v, 0);
+	return x + (unsigned long)(c + d + e + f + g + h) +
+	       (unsigned long)_mm256_extract_epi64(v, 0);
 }
 
 static NOIPA unsigned long dr_vector(long n, unsigned long x)

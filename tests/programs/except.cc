@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* except [SECONDS]: throws through ten frames with destructors, for ever; most time passes in the C++ runtime. */
+/*
+ * except [SECONDS]: throws through ten frames with destructors, for ever; most time passes in the
+ * C++ runtime.
+ */
 #include "prog.h"
 
 HOT_PARTS(ex)
 
 struct Guard {
 	unsigned long *p;
-	explicit Guard(unsigned long *target) : p(target) {}
-	NOIPA ~Guard() { *p += 1; }
+	explicit Guard(unsigned long *target) : p(target)
+	{
+	}
+	NOIPA ~Guard()
+	{
+		*p += 1;
+	}
 };
 
 static NOIPA void ex_throw(unsigned long x)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * frames [SECONDS [COUNT]]: COUNT frames of 3 kB, then COUNT of 70 kB; the hot loop enters and leaves frames of both
- * sizes all the time.
+ * frames [SECONDS [COUNT]]: COUNT frames of 3 kB, then COUNT of 70 kB; the hot loop enters and
+ * leaves frames of both sizes all the time.
  */
 #include "prog.h"
 

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a process can do to whoever unwinds it: hostile SHAPE, or hostile run FILE. Runs until killed.
+ * What a process can do to whoever unwinds it: hostile SHAPE, or hostile run FILE. Runs until
+ * killed.
  *
  * The shapes spin for ever with registers and a stack that no compiler makes:
- *	cycle		a frame whose saved frame pointer is its own
- *	pair		two frames that name each other
- *	endless		a million frames by frame pointer, in code without tables
- *	tables		a million frames in code whose .eh_frame says so
- *	elsewhere	stack pointer and frame pointer into libc's text
- *	wild		a stack pointer of 1, a frame pointer in the kernel's half
- *	edge		a frame pointer to the last word before memory that cannot be read
- *	absent		a stack that has never been touched
- *	churn		maps, runs and unmaps a file without a pause
- *	rewrite		rewrites the head of a file that it maps and runs
+ * 	cycle		a frame whose saved frame pointer is its own
+ * 	pair		two frames that name each other
+ * 	endless		a million frames by frame pointer, in code without tables
+ * 	tables		a million frames in code whose .eh_frame says so
+ * 	elsewhere	stack pointer and frame pointer into libc's text
+ * 	wild		a stack pointer of 1, a frame pointer in the kernel's half
+ * 	edge		a frame pointer to the last word before memory that cannot be read
+ * 	absent		a stack that has never been touched
+ * 	churn		maps, runs and unmaps a file without a pause
+ * 	rewrite		rewrites the head of a file that it maps and runs
  * run: maps FILE from offset 4096 on and jumps there.
  */
 #include <fcntl.h>
@@ -24,10 +25,10 @@
 
 #include "prog.h"
 
-#define PAGE 4096
+#define PAGE   4096
 #define FRAMES (1 << 20)
 
-static const unsigned char spin_code[] = { 0xf3, 0x90, 0xeb, 0xfc };	/* 1: pause; jmp 1b */
+static const unsigned char spin_code[] = { 0xf3, 0x90, 0xeb, 0xfc }; /* 1: pause; jmp 1b */
 static const unsigned char return_code[] = { 0xc3 };
 
 /* spin_by_table: each frame is 16 bytes, its return address the word below the CFA. */
@@ -65,7 +66,9 @@ static const void *anonymous_code(void)
 
 static _Noreturn void run(const void *code, const void *sp, const void *fp)
 {
-	__asm__ volatile("mov %1, %%rsp\n\tmov %2, %%rbp\n\tjmp *%0" : : "r"(code), "r"(sp), "r"(fp));
+	__asm__ volatile("mov %1, %%rsp\n\tmov %2, %%rbp\n\tjmp *%0"
+			 :
+			 : "r"(code), "r"(sp), "r"(fp));
 	__builtin_unreachable();
 }
 
@@ -77,7 +80,7 @@ static _Noreturn void by_frame_pointer(size_t n, ssize_t step)
 
 	for (size_t i = 0; i < n; i++) {
 		at[2 * i] = (uint64_t)&at[2 * ((ssize_t)i + (i + 1 < n ? 1 : step))];
-		at[2 * i + 1] = (uint64_t)code + 2;	/* after an instruction */
+		at[2 * i + 1] = (uint64_t)code + 2; /* after an instruction */
 	}
 	run(code, at, at);
 }
@@ -106,7 +109,8 @@ static const char *own_file(const unsigned char *code, size_t n, int *fd)
 	static char path[64];
 
 	*fd = memfd_create("hostile", 0);
-	if (*fd < 0 || pwrite(*fd, elf, sizeof(elf), 0) < 0 || pwrite(*fd, code, n, PAGE) < 0 || ftruncate(*fd, 2 * PAGE))
+	if (*fd < 0 || pwrite(*fd, elf, sizeof(elf), 0) < 0 || pwrite(*fd, code, n, PAGE) < 0 ||
+	    ftruncate(*fd, 2 * PAGE))
 		exit(1);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", *fd);
 	return path;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* leaderless [SECONDS]: the first thread has ended; of its process two go on, one computes and one sleeps. */
+/*
+ * leaderless [SECONDS]: the first thread has ended; of its process two go on, one computes and one
+ * sleeps.
+ */
 #include <pthread.h>
 #include <sys/syscall.h>
 #include "prog.h"
@@ -39,5 +42,5 @@ int main(int argc, char **argv)
 	prog_init(argc, argv);
 	if (pthread_create(&t, NULL, ll_busy, (void *)1) || pthread_create(&t, NULL, ll_idle, NULL))
 		return 1;
-	return (int)syscall(SYS_exit, 0);	/* pthread_exit() loads a library first */
+	return (int)syscall(SYS_exit, 0); /* pthread_exit() loads a library first */
 }

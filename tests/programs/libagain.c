@@ -5,7 +5,7 @@
 #include "prog.h"
 
 #define JOIN2(a, b) a##b
-#define JOIN(a, b) JOIN2(a, b)
+#define JOIN(a, b)  JOIN2(a, b)
 
 void ag_enter(const volatile long *usec);
 

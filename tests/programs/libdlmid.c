@@ -2,7 +2,8 @@
 /* The library in the middle of dlmid's chain. */
 unsigned long mid_enter(unsigned long (*callback)(unsigned long), unsigned long x);
 
-static __attribute__((noipa)) unsigned long mid_call(unsigned long (*callback)(unsigned long), unsigned long x)
+static __attribute__((noipa)) unsigned long mid_call(unsigned long (*callback)(unsigned long),
+						     unsigned long x)
 {
 	volatile char buf[1000];
 
@@ -10,7 +11,8 @@ static __attribute__((noipa)) unsigned long mid_call(unsigned long (*callback)(u
 	return callback(x) + (unsigned long)buf[0];
 }
 
-__attribute__((noipa)) unsigned long mid_enter(unsigned long (*callback)(unsigned long), unsigned long x)
+__attribute__((noipa)) unsigned long mid_enter(unsigned long (*callback)(unsigned long),
+					       unsigned long x)
 {
 	return mid_call(callback, x) + 1;
 }

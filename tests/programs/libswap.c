@@ -2,8 +2,8 @@
 /* dlswap's libraries: other names, other frame sizes, other function addresses. */
 #include "prog.h"
 
-#define JOIN2(a, b) a##b
-#define JOIN(a, b) JOIN2(a, b)
+#define JOIN2(a, b)    a##b
+#define JOIN(a, b)     JOIN2(a, b)
 #define PARTS_OF(name) HOT_PARTS(name)
 
 unsigned long sw_enter(volatile sig_atomic_t *stop, unsigned long rounds);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * manyfiles SECONDS TEMPLATE COUNT DEPTH UID: maps COUNT different files, executable, and runs in them, DEPTH of them on each
- * stack. The function in file K is called stub_K, eight digits, and calls down, which calls the one in file K + 1. Prints
- * "ready" when all files are mapped. The files have no names any more by then.
+ * manyfiles SECONDS TEMPLATE COUNT DEPTH UID: maps COUNT different files, executable, and runs in
+ * them, DEPTH of them on each stack. The function in file K is called stub_K, eight digits, and
+ * calls down, which calls the one in file K + 1. Prints "ready" when all files are mapped. The
+ * files have no names any more by then.
  */
 #include <elf.h>
 #include <stdio.h>

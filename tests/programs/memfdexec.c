@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* memfdexec PROGRAM ARGS...: copies PROGRAM into a memfd and executes that, so that the file has no path. */
+/*
+ * memfdexec PROGRAM ARGS...: copies PROGRAM into a memfd and executes that, so that the file has no
+ * path.
+ */
 #include <fcntl.h>
 #include <sys/mman.h>
 #include "prog.h"

@@ -1,40 +1,38 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * nolibc [SECONDS [DEPTH]]: no C library and no start files, so that every frame from _start on is in this file
- * and its unwind tables can be swapped for others. Small, 3 kB, 70 kB and alloca frames.
+ * nolibc [SECONDS [DEPTH]]: no C library and no start files, so that every frame from _start on is
+ * in this file and its unwind tables can be swapped for others. Small, 3 kB, 70 kB and alloca
+ * frames.
  */
 #define NOIPA __attribute__((noipa))
 
 #ifdef __aarch64__
-#define ENTRY						\
-	"	.cfi_undefined x30\n"			\
-	"	mov x29, #0\n"				\
-	"	mov x30, #0\n"				\
-	"	mov x0, sp\n"				\
-	"	bl nl_main\n"				\
+#define ENTRY                   \
+	"	.cfi_undefined x30\n" \
+	"	mov x29, #0\n"        \
+	"	mov x30, #0\n"        \
+	"	mov x0, sp\n"         \
+	"	bl nl_main\n"         \
 	"	brk #0\n"
-#define SYS_ALARM 103		/* setitimer */
-#define SYS_EXIT 94
+#define SYS_ALARM 103 /* setitimer */
+#define SYS_EXIT  94
 #else
-#define ENTRY						\
-	"	.cfi_undefined rip\n"			\
-	"	xorl %ebp, %ebp\n"			\
-	"	movq %rsp, %rdi\n"			\
-	"	andq $-16, %rsp\n"			\
-	"	call nl_main\n"			\
+#define ENTRY                   \
+	"	.cfi_undefined rip\n" \
+	"	xorl %ebp, %ebp\n"    \
+	"	movq %rsp, %rdi\n"    \
+	"	andq $-16, %rsp\n"    \
+	"	call nl_main\n"       \
 	"	hlt\n"
 #define SYS_ALARM 37
-#define SYS_EXIT 231
+#define SYS_EXIT  231
 #endif
 
-__asm__(
-	"	.text\n"
+__asm__("	.text\n"
 	"	.globl _start\n"
 	"	.type _start, @function\n"
 	"_start:\n"
-	"	.cfi_startproc\n"
-	ENTRY
-	"	.cfi_endproc\n"
+	"	.cfi_startproc\n" ENTRY "	.cfi_endproc\n"
 	"	.size _start, .-_start\n");
 
 void nl_main(long *sp);
@@ -56,7 +54,10 @@ static inline __attribute__((always_inline)) long system_call(long nr, long a, c
 #else
 	long r;
 
-	__asm__ volatile("syscall" : "=a"(r) : "a"(nr), "D"(a), "S"(b), "d"(0) : "rcx", "r11", "memory");
+	__asm__ volatile("syscall"
+			 : "=a"(r)
+			 : "a"(nr), "D"(a), "S"(b), "d"(0)
+			 : "rcx", "r11", "memory");
 	return r;
 #endif
 }
@@ -142,7 +143,7 @@ __attribute__((noipa, used)) void nl_main(long *sp)
 	char **argv = (char **)(sp + 1);
 	long seconds = argc > 1 ? number(argv[1]) : 0;
 #ifdef __aarch64__
-	const long alarm[4] = { 0, 0, seconds, 0 };	/* there is no alarm(): ITIMER_REAL */
+	const long alarm[4] = { 0, 0, seconds, 0 }; /* there is no alarm(): ITIMER_REAL */
 	unsigned long r;
 
 	system_call(SYS_ALARM, 0, alarm);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * plt [SECONDS]: calls tiny functions of a library through the PLT. pl_neg's address is taken too, which gives it
- * a stub in .plt.got where the linker makes that section.
+ * plt [SECONDS]: calls tiny functions of a library through the PLT. pl_neg's address is taken too,
+ * which gives it a stub in .plt.got where the linker makes that section.
  */
 #include "prog.h"
 #include "libplt.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * rec [SECONDS [DEPTH]]: a recursion through frames of three shapes. Five levels are seven frames: rec_down
- * each, then rec_small on the first and rec_buffer on the last.
+ * rec [SECONDS [DEPTH]]: a recursion through frames of three shapes. Five levels are seven frames:
+ * rec_down each, then rec_small on the first and rec_buffer on the last.
  */
 #include "prog.h"
 

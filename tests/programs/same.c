@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * same [SECONDS]: built twice, with SAME=sa and SAME=sb, to stand at one path in two file systems. The two have
- * other names and other frame sizes, so the wrong file's tables or symbols would show.
+ * same [SECONDS]: built twice, with SAME=sa and SAME=sb, to stand at one path in two file systems.
+ * The two have other names and other frame sizes, so the wrong file's tables or symbols would show.
  */
 #include "prog.h"
 
-#define JOIN2(a, b) a##b
-#define JOIN(a, b) JOIN2(a, b)
+#define JOIN2(a, b)  a##b
+#define JOIN(a, b)   JOIN2(a, b)
 #define HOT_OF(name) HOT(name)
 HOT_OF(SAME)
 

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sframe_rewrite VERSION IN OUT: copies an x86-64 or AArch64 program whose .sframe is version 1, as Debian 12's assembler and
- * linker make it, with the same rows in another version's encoding:
+ * sframe_rewrite VERSION IN OUT: copies an x86-64 or AArch64 program whose .sframe is version 1, as
+ * Debian 12's assembler and linker make it, with the same rows in another version's encoding:
  *   2old  version 2 of binutils 2.41-2.44: starts count from the section, no flag says so
  *   2     version 2 with the PCREL flag (2.45)
  *   3     version 3 (2.46); the function at the entry point becomes the outermost frame (a row without words)
- * The bigger table goes to the end of the file. Its segment takes the place of PT_NOTE, so that it is mapped; a file
- * without that header keeps the table reachable by its section and PT_GNU_SFRAME only.
+ * The bigger table goes to the end of the file. Its segment takes the place of PT_NOTE, so that it
+ * is mapped; a file without that header keeps the table reachable by its section and PT_GNU_SFRAME
+ * only.
  */
 #include <elf.h>
 #include <stdarg.h>
@@ -16,17 +17,17 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define SFRAME_MAGIC 0xdee2
-#define SFRAME_HEADER 28
-#define V1_FDE 17
-#define V2_FDE 20
-#define V3_FDE 16
-#define V3_ATTR 5
-#define FLAG_SORTED 1
-#define FLAG_PCREL 4
-#define PT_GNU_SFRAME_ 0x6474e554
+#define SFRAME_MAGIC	0xdee2
+#define SFRAME_HEADER	28
+#define V1_FDE		17
+#define V2_FDE		20
+#define V3_FDE		16
+#define V3_ATTR		5
+#define FLAG_SORTED	1
+#define FLAG_PCREL	4
+#define PT_GNU_SFRAME_	0x6474e554
 #define SHT_GNU_SFRAME_ 0x6ffffff4
-#define PAGE 65536	/* AArch64 kernels may have pages as large */
+#define PAGE		65536 /* AArch64 kernels may have pages as large */
 
 struct function {
 	uint64_t start;
@@ -273,7 +274,8 @@ static uint64_t free_address(const struct program *p)
 	return (end + PAGE - 1) / PAGE * PAGE;
 }
 
-static void move_headers(struct program *p, enum format format, uint64_t offset, uint64_t addr, uint64_t size)
+static void move_headers(struct program *p, enum format format, uint64_t offset, uint64_t addr,
+			 uint64_t size)
 {
 	int i, note = -1, last = -1;
 	Elf64_Phdr load = { 0 };
@@ -307,7 +309,8 @@ static void move_headers(struct program *p, enum format format, uint64_t offset,
 	p->ph[last + 1] = load;
 }
 
-static void write_file(const char *path, const struct program *p, const struct out *table, size_t offset)
+static void write_file(const char *path, const struct program *p, const struct out *table,
+		       size_t offset)
 {
 	FILE *f = fopen(path, "wb");
 	size_t pad;

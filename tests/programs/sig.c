@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sig [SECONDS [MODE]]: a busy signal handler above an interrupted chain. MODE 0: one signal, the handler stays;
- * 1: the same on an alternate stack; 2: a short handler every 2 ms, so that it interrupts every kind of instruction;
- * 3: like 2, on an alternate stack.
+ * sig [SECONDS [MODE]]: a busy signal handler above an interrupted chain. MODE 0: one signal, the
+ * handler stays; 1: the same on an alternate stack; 2: a short handler every 2 ms, so that it
+ * interrupts every kind of instruction; 3: like 2, on an alternate stack.
  */
 #include <sys/time.h>
 #include "prog.h"

@@ -6,30 +6,48 @@
 
 HOT(so)
 
-namespace shapes {
+namespace shapes
+{
 
 struct Shape {
 	unsigned long w;
-	explicit Shape(unsigned long width) : w(width) {}
-	virtual ~Shape() {}
+	explicit Shape(unsigned long width) : w(width)
+	{
+	}
+	virtual ~Shape()
+	{
+	}
 	virtual unsigned long area(const Shape &other) const = 0;
 };
 
 struct Square : Shape {
-	explicit Square(unsigned long width) : Shape(width) {}
-	NOIPA unsigned long area(const Shape &other) const override { return other.area(*this) + w; }
+	explicit Square(unsigned long width) : Shape(width)
+	{
+	}
+	NOIPA unsigned long area(const Shape &other) const override
+	{
+		return other.area(*this) + w;
+	}
 };
 
 struct Circle : Shape {
-	explicit Circle(unsigned long width) : Shape(width) {}
-	NOIPA unsigned long area(const Shape &other) const override { return so_hot(w + other.w) | 1; }
+	explicit Circle(unsigned long width) : Shape(width)
+	{
+	}
+	NOIPA unsigned long area(const Shape &other) const override
+	{
+		return so_hot(w + other.w) | 1;
+	}
 };
 
 struct Less {
-	NOIPA bool operator()(const Shape *a, const Shape *b) const { return a->area(*b) < b->w; }
+	NOIPA bool operator()(const Shape *a, const Shape *b) const
+	{
+		return a->area(*b) < b->w;
+	}
 };
 
-}
+} // namespace shapes
 
 static NOIPA void so_run(std::vector<shapes::Shape *> &v)
 {

@@ -32,7 +32,8 @@ int main(int argc, char **argv)
 	pthread_t a, b;
 
 	prog_init(argc, argv);
-	if (pthread_create(&a, NULL, tha_main, (void *)1) || pthread_create(&b, NULL, thb_main, (void *)2))
+	if (pthread_create(&a, NULL, tha_main, (void *)1) ||
+	    pthread_create(&b, NULL, thb_main, (void *)2))
 		return 1;
 	pthread_join(a, NULL);
 	pthread_join(b, NULL);

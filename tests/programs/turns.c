@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * turns [SECONDS]: four ways to the same functions at the same stack pointer, in turn, each for less than the time between two
- * samples. What was true of the last stack is not true of the next one, though much of it looks alike:
+ * turns [SECONDS]: four ways to the same functions at the same stack pointer, in turn, each for
+ * less than the time between two samples. What was true of the last stack is not true of the next
+ * one, though much of it looks alike:
  *
  *   a, b   another return address further out
  *   c, d   the same return addresses, but a frame further out lies elsewhere; only its frame pointer tells
@@ -11,19 +12,19 @@
 
 HOT_PARTS(tu)
 
-static unsigned long tu_x, tu_i;	/* in memory: no caller's register has them */
+static unsigned long tu_x, tu_i; /* in memory: no caller's register has them */
 
 typedef void burn_fn(void);
 
-#define WAY(name, with_it)						\
-	static NOIPA void name##_burn(void)				\
-	{								\
-		with_it;						\
-		for (tu_i = 0; tu_i < 60; tu_i++) {			\
-			tu_x += tu_mid(tu_x, tu_i);			\
-			tu_x += tu_leaf(tu_x);				\
-			tu_x += tu_leaf(tu_x);				\
-		}							\
+#define WAY(name, with_it)                          \
+	static NOIPA void name##_burn(void)         \
+	{                                           \
+		with_it;                            \
+		for (tu_i = 0; tu_i < 60; tu_i++) { \
+			tu_x += tu_mid(tu_x, tu_i); \
+			tu_x += tu_leaf(tu_x);      \
+			tu_x += tu_leaf(tu_x);      \
+		}                                   \
 	}
 
 /* Has something in the frame pointer's register, always the same. */
@@ -38,7 +39,10 @@ WAY(tub, (void)0)
 WAY(tuc, (void)0)
 WAY(tud, OTHER_FP)
 
-/* Two frames that are the same, and burn with or without tu_mid: a profiler need not look at each frame. */
+/*
+ * Two frames that are the same, and burn with or without tu_mid: a profiler need not look at each
+ * frame.
+ */
 static NOIPA void tu_inner(burn_fn *burn)
 {
 	burn();
@@ -65,7 +69,11 @@ static NOIPA void tub_path(void)
 }
 
 /* Overwrites what was there in another turn. */
-#define FILL(room, size) do { for (size_t at = 0; at < (size); at++) (room)[at] = 1; } while (0)
+#define FILL(room, size)                               \
+	do {                                           \
+		for (size_t at = 0; at < (size); at++) \
+			(room)[at] = 1;                \
+	} while (0)
 
 static NOIPA void tu_outer(size_t size, burn_fn *burn)
 {

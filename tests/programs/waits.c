@@ -12,7 +12,8 @@
  *   held      500 sleeps of USEC, and then none
  *   direct    3000 reads of WAITS_FILE past the page cache, and then none
  *
- * WAITS_REPORT names a file for what the last two measure about themselves: wall clock minus CPU time, in ns.
+ * WAITS_REPORT names a file for what the last two measure about themselves: wall clock minus CPU
+ * time, in ns.
  */
 #include <fcntl.h>
 #include <linux/io_uring.h>
@@ -110,7 +111,10 @@ static NOIPA void uring_run(void)
 		((unsigned *)(sq + p.sq_off.array))[at] = at;
 		__atomic_store_n(tail, *tail + 1, __ATOMIC_RELEASE);
 		uring_wait(fd);
-		__atomic_store_n(head, __atomic_load_n((unsigned *)(cq + p.cq_off.tail), __ATOMIC_ACQUIRE), __ATOMIC_RELEASE);
+		__atomic_store_n(head,
+				 __atomic_load_n((unsigned *)(cq + p.cq_off.tail),
+						 __ATOMIC_ACQUIRE),
+				 __ATOMIC_RELEASE);
 		n++;
 	}
 	prog_keep(&n);
@@ -128,7 +132,7 @@ static NOIPA void signal_run(void)
 	int n = 0;
 
 	memset(&sa, 0, sizeof(sa));
-	sa.sa_handler = nothing;	/* no SA_RESTART */
+	sa.sa_handler = nothing; /* no SA_RESTART */
 	sigaction(SIGUSR1, &sa, NULL);
 	sigaction(SIGALRM, &sa, NULL);
 	setitimer(ITIMER_REAL, &each, NULL);
@@ -150,7 +154,7 @@ static NOIPA void direct_run(void)
 {
 	int fd = open(getenv("WAITS_FILE"), O_RDONLY | O_DIRECT), n = 0;
 
-	sleep_for(300000);	/* while tables are loaded */
+	sleep_for(300000); /* while tables are loaded */
 	for (long i = 0; i < 3000; i++)
 		n += direct_read(fd, i) == 65536;
 	if (n != 3000)

@@ -7,13 +7,17 @@
 #include "unwind/row_stream.h"
 #include "unwind/sframe_brief.h"
 
-/* Whether a row says a part of what the k-th says, where the ones before ended; *k is then the one that goes on behind it. */
-static inline bool brief_row_fits(const struct row *r, const struct rowbuf *rows, size_t *k, uint64_t *at)
+/*
+ * Whether a row says a part of what the k-th says, where the ones before ended; *k is then the one
+ * that goes on behind it.
+ */
+static inline bool brief_row_fits(const struct row *r, const struct rowbuf *rows, size_t *k,
+				  uint64_t *at)
 {
 	const struct row *whole = &rows->rows[*k];
 
-	if (*k >= rows->n || r->start >= r->end || r->start != *at || r->start < whole->start || r->end > whole->end ||
-	    !row_same_rules(r, whole))
+	if (*k >= rows->n || r->start >= r->end || r->start != *at || r->start < whole->start ||
+	    r->end > whole->end || !row_same_rules(r, whole))
 		return false;
 	*at = r->end;
 	*k += r->end == whole->end;
@@ -21,7 +25,8 @@ static inline bool brief_row_fits(const struct row *r, const struct rowbuf *rows
 }
 
 /* False: they differ. *ret_told: whether it was to be had in brief at all. */
-static inline bool eh_brief_agrees(struct eh_brief *m, const struct fn *fn, const struct rowbuf *rows, bool *ret_told)
+static inline bool eh_brief_agrees(struct eh_brief *m, const struct fn *fn,
+				   const struct rowbuf *rows, bool *ret_told)
 {
 	struct brief b = { 0 };
 	int told = eh_brief_rows(m, fn, &b);
@@ -42,7 +47,8 @@ static inline bool eh_brief_agrees(struct eh_brief *m, const struct fn *fn, cons
 	return same && (told <= 0 || k == rows->n);
 }
 
-static inline bool sframe_brief_agrees(struct sframe_brief *m, const struct fn *fn, const struct rowbuf *rows, bool *ret_told)
+static inline bool sframe_brief_agrees(struct sframe_brief *m, const struct fn *fn,
+				       const struct rowbuf *rows, bool *ret_told)
 {
 	struct brief b = { 0 };
 	int told = sframe_brief_rows(m, fn, &b);
@@ -65,8 +71,12 @@ static inline bool sframe_brief_agrees(struct sframe_brief *m, const struct fn *
 	return same;
 }
 
-/* Whether `part` is the next of what `by_row` yields, or the first or last part of that, of which *rest is still to come. */
-static inline bool stream_row_fits(const struct row *part, struct row_stream *by_row, struct row *rest)
+/*
+ * Whether `part` is the next of what `by_row` yields, or the first or last part of that, of which
+ * *rest is still to come.
+ */
+static inline bool stream_row_fits(const struct row *part, struct row_stream *by_row,
+				   struct row *rest)
 {
 	if (rest->start >= rest->end && row_stream_next(by_row, rest) <= 0)
 		return false;

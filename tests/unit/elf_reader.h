@@ -1,73 +1,82 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who reads files for names and who opens them, with servers of their own, for tests. Includes test.h first. */
+/*
+ * Who reads files for names and who opens them, with servers of their own, for tests. Includes
+ * test.h first.
+ */
 #ifndef SFBPF_TESTS_UNIT_ELF_READER_H
 #define SFBPF_TESTS_UNIT_ELF_READER_H
 
 #include <linux/capability.h>
 #include <stdlib.h>
 
-#include "base/privs.h"
 #include "sym/elf_child.h"
 #include "sym/elf_reader.h"
 #include "sym/path_opener.h"
 #include "sym/perf_map.h"
 #include "test.h"
+#include "worker/privs.h"
 
 struct test_reader {
 	struct fork_server *server;
-	struct patience *patience;
+	struct allowance *allowance;
 	struct elf_reader *r;
 };
 
-static inline struct patience *new_patience(void)
+static inline struct allowance *new_allowance(void)
 {
-	struct patience *p = malloc(sizeof(*p));
+	struct allowance *p = malloc(sizeof(*p));
 
 	EXPECT(p != NULL);
-	patience_init(p);
+	allowance_init(p);
 	return p;
 }
 
 static inline struct test_reader open_reader(fork_child_fn fn)
 {
-	struct test_reader t = { .server = fork_server_start(0), .patience = new_patience() };
+	struct test_reader t = { .server = fork_server_start(0), .allowance = new_allowance() };
 
 	EXPECT(t.server != NULL);
-	t.r = elf_reader_new(t.server, fn, t.patience);
+	t.r = malloc(sizeof(*t.r));
 	EXPECT(t.r != NULL);
+	elf_reader_init(t.r, t.server, fn, t.allowance);
 	return t;
 }
 
 static inline void close_reader(struct test_reader *t)
 {
-	elf_reader_free(t->r);
+	worker_end(&t->r->worker);
+	free(t->r);
 	fork_server_stop(t->server);
-	free(t->patience);
+	free(t->allowance);
 }
 
 struct test_paths {
 	struct fork_server *server;
-	struct patience *patience;
+	struct allowance *allowance;
 	struct path_opener *o;
 };
 
 static inline struct test_paths open_paths(fork_child_fn fn)
 {
 	struct test_paths t = {
-		.server = fork_server_start(PRIVS_CAP(CAP_SYS_PTRACE) | PRIVS_CAP(CAP_DAC_READ_SEARCH)), .patience = new_patience(),
+		.server = fork_server_start(PRIVS_CAP(CAP_SYS_PTRACE) |
+					    PRIVS_CAP(CAP_DAC_READ_SEARCH)),
+		.allowance = new_allowance(),
 	};
 
 	EXPECT(t.server != NULL);
-	t.o = path_opener_new(t.server, fn, t.patience);
+	t.o = malloc(sizeof(*t.o));
 	EXPECT(t.o != NULL);
+	path_opener_init(t.o, t.server, fn, t.allowance);
 	return t;
 }
 
 static inline void close_paths(struct test_paths *t)
 {
-	path_opener_free(t->o);
+	path_opener_end(t->o);
+	free(t->o);
 	fork_server_stop(t->server);
-	free(t->patience);
+	free(t->allowance);
 }
 
 static inline struct perf_maps *open_maps(const struct test_paths *t)

@@ -37,15 +37,15 @@ static inline const char *in_dir(const char *name)
 }
 
 /* A test that has such a directory. */
-#define TEST_IN_DIR(id)								\
-	static void in_dir_##id(void);						\
-	TEST(id)								\
-	{									\
-		if (!make_dir())						\
-			SKIP("no temporary directory");				\
-		in_dir_##id();							\
-		remove_dir();							\
-	}									\
+#define TEST_IN_DIR(id)                                 \
+	static void in_dir_##id(void);                  \
+	TEST(id)                                        \
+	{                                               \
+		if (!make_dir())                        \
+			SKIP("no temporary directory"); \
+		in_dir_##id();                          \
+		remove_dir();                           \
+	}                                               \
 	static void in_dir_##id(void)
 
 static inline void write_file(const char *name, const char *text)
@@ -80,7 +80,8 @@ static inline uint64_t nm(const char *file, const char *name)
 	snprintf(cmd, sizeof(cmd), "nm %s/%s", dir, file);
 	p = popen(cmd, "r");
 	while (p && fgets(line, sizeof(line), p))
-		if (sscanf(line, "%llx %c %255s", &value, &type, sym) == 3 && strcmp(sym, name) == 0)
+		if (sscanf(line, "%llx %c %255s", &value, &type, sym) == 3 &&
+		    strcmp(sym, name) == 0)
 			found = value;
 	if (p)
 		pclose(p);

@@ -11,7 +11,10 @@
 
 #include "files.h"
 
-/* A process that lives in dir/root, in mounts of its own if it is to have an overlay there, until it is killed. 0: not allowed here. */
+/*
+ * A process that lives in dir/root, in mounts of its own if it is to have an overlay there, until
+ * it is killed. 0: not allowed here.
+ */
 static inline pid_t start_in_root(bool overlay)
 {
 	int ready[2];
@@ -22,8 +25,10 @@ static inline pid_t start_in_root(bool overlay)
 		return 0;
 	pid = fork();
 	if (pid == 0) {
-		if (chdir(dir) || (overlay && (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-					       mount("o", "root", "overlay", 0, "lowerdir=root:lower"))))
+		if (chdir(dir) ||
+		    (overlay &&
+		     (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		      mount("o", "root", "overlay", 0, "lowerdir=root:lower"))))
 			_exit(1);
 		if (chdir("root") || chroot(".") || write(ready[1], "", 1) != 1)
 			_exit(1);

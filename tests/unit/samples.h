@@ -8,11 +8,13 @@
 
 #include "prof/profile.h"
 
-#define ROW(module, offset) (SF_FRAME_ROW << SF_FRAME_KIND_SHIFT | (uint64_t)(module) << SF_FRAME_MODULE_SHIFT | (offset))
+#define ROW(module, offset)                                                                  \
+	(SF_FRAME_ROW << SF_FRAME_KIND_SHIFT | (uint64_t)(module) << SF_FRAME_MODULE_SHIFT | \
+	 (offset))
 #define NOROW(module, offset) (ROW(module, offset) | SF_FRAME_NOROW << SF_FRAME_KIND_SHIFT)
-#define JIT(addr) (SF_FRAME_JIT << SF_FRAME_KIND_SHIFT | (addr))
-#define RAW(addr) (SF_FRAME_RAW << SF_FRAME_KIND_SHIFT | (addr))
-#define FP SF_FRAME_BY_FP
+#define JIT(addr)	      (SF_FRAME_JIT << SF_FRAME_KIND_SHIFT | (addr))
+#define RAW(addr)	      (SF_FRAME_RAW << SF_FRAME_KIND_SHIFT | (addr))
+#define FP		      SF_FRAME_BY_FP
 
 struct fake {
 	const char *comm;
@@ -36,7 +38,7 @@ static inline int add_fake(struct profile *p, const struct fake *f, int times)
 	rec->weight = f->weight ? f->weight : 1;
 	rec->n_user = f->n_user;
 	rec->n_kernel = f->n_kernel;
-	memset(rec->comm, 0xaa, sizeof(rec->comm));	/* behind the NUL is nothing that counts */
+	memset(rec->comm, 0xaa, sizeof(rec->comm)); /* behind the NUL is nothing that counts */
 	strcpy(rec->comm, f->comm);
 	memcpy(rec->frames, f->frames, sizeof(f->frames));
 	while (times-- > 0 && !err)
@@ -52,7 +54,8 @@ static inline struct module *add_module(struct modules *ms, uint32_t id, const c
 
 	m->path = strdup(name);
 	m->name = m->path;
-	m->state = MODULE_READY;
+	m->state = FILE_PUBLISHED;
+	m->known = KNOWN_TABLES;
 	return m;
 }
 

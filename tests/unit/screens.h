@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The live views without a terminal: a made-up window of samples, keys in, screens out. Includes test.h first. */
+/*
+ * The live views without a terminal: a made-up window of samples, keys in, screens out. Includes
+ * test.h first.
+ */
 #ifndef SFBPF_TESTS_UNIT_SCREENS_H
 #define SFBPF_TESTS_UNIT_SCREENS_H
 
@@ -19,7 +22,11 @@
 /* ---- A window ---- */
 
 /* Functions of the made-up program: their names are read from our own file's symbol table. */
-#define FUNCTION(name) __attribute__((noipa, used)) static int name(int x) { return x * (int)sizeof(#name) + 1; }
+#define FUNCTION(name)                                      \
+	__attribute__((noipa, used)) static int name(int x) \
+	{                                                   \
+		return x * (int)sizeof(#name) + 1;          \
+	}
 FUNCTION(demo_main)
 FUNCTION(parse_line)
 FUNCTION(hash_word)
@@ -81,11 +88,22 @@ struct made {
 /* A blocked stack: so many blocks, and their time. */
 static inline void add_blocked(struct profile *p, const struct made *m, uint8_t state, uint64_t ms)
 {
-	struct { struct sf_sample s; uint64_t frames[8]; } rec = { .s = {
-		.type = SF_REC_STACK, .pid = m->pid, .tid = m->pid, .n_user = (uint16_t)m->nu, .n_kernel = (uint16_t)m->nk,
-		.stop = m->stop, .flags = (uint8_t)((m->kthread ? 0 : SF_SAMPLE_USER) | SF_SAMPLE_IN_KERNEL),
-	} };
-	struct profile_times t = { .count = (uint64_t)m->count, .weight = ms * 1000000, .state = state };
+	struct {
+		struct sf_sample s;
+		uint64_t frames[8];
+	} rec = { .s = {
+			  .type = SF_REC_STACK,
+			  .pid = m->pid,
+			  .tid = m->pid,
+			  .n_user = (uint16_t)m->nu,
+			  .n_kernel = (uint16_t)m->nk,
+			  .stop = m->stop,
+			  .flags = (uint8_t)((m->kthread ? 0 : SF_SAMPLE_USER) |
+					     SF_SAMPLE_IN_KERNEL),
+		  } };
+	struct profile_times t = { .count = (uint64_t)m->count,
+				   .weight = ms * 1000000,
+				   .state = state };
 
 	memcpy(rec.s.comm, m->comm, strnlen(m->comm, SF_COMM - 1));
 	memcpy(rec.frames, m->frames, sizeof(rec.frames));
@@ -94,10 +112,20 @@ static inline void add_blocked(struct profile *p, const struct made *m, uint8_t 
 
 static inline void add_on_cpu(struct profile *p, const struct made *m, uint32_t cpu)
 {
-	struct { struct sf_sample s; uint64_t frames[8]; } rec = { .s = {
-		.type = SF_REC_SAMPLE, .pid = m->pid, .tid = m->pid, .n_user = (uint16_t)m->nu, .stop = m->stop, .flags = SF_SAMPLE_USER,
-	} };
-	struct profile_times t = { .count = (uint64_t)m->count, .weight = (uint64_t)m->count, .cpu1 = cpu + 1 };
+	struct {
+		struct sf_sample s;
+		uint64_t frames[8];
+	} rec = { .s = {
+			  .type = SF_REC_SAMPLE,
+			  .pid = m->pid,
+			  .tid = m->pid,
+			  .n_user = (uint16_t)m->nu,
+			  .stop = m->stop,
+			  .flags = SF_SAMPLE_USER,
+		  } };
+	struct profile_times t = { .count = (uint64_t)m->count,
+				   .weight = (uint64_t)m->count,
+				   .cpu1 = cpu + 1 };
 
 	memcpy(rec.s.comm, m->comm, strnlen(m->comm, SF_COMM - 1));
 	memcpy(rec.frames, m->frames, sizeof(rec.frames));
@@ -106,11 +134,20 @@ static inline void add_on_cpu(struct profile *p, const struct made *m, uint32_t 
 
 static inline void add(struct profile *p, const struct made *m)
 {
-	struct { struct sf_sample s; uint64_t frames[8]; } rec = { .s = {
-		.type = SF_REC_SAMPLE, .pid = m->pid, .tid = m->pid, .weight = 1, .n_user = (uint16_t)m->nu,
-		.n_kernel = (uint16_t)m->nk, .stop = m->stop,
-		.flags = (uint8_t)((m->kthread ? 0 : SF_SAMPLE_USER) | (m->nk ? SF_SAMPLE_IN_KERNEL : 0)),
-	} };
+	struct {
+		struct sf_sample s;
+		uint64_t frames[8];
+	} rec = { .s = {
+			  .type = SF_REC_SAMPLE,
+			  .pid = m->pid,
+			  .tid = m->pid,
+			  .weight = 1,
+			  .n_user = (uint16_t)m->nu,
+			  .n_kernel = (uint16_t)m->nk,
+			  .stop = m->stop,
+			  .flags = (uint8_t)((m->kthread ? 0 : SF_SAMPLE_USER) |
+					     (m->nk ? SF_SAMPLE_IN_KERNEL : 0)),
+		  } };
 
 	memcpy(rec.s.comm, m->comm, strnlen(m->comm, SF_COMM - 1));
 	memcpy(rec.frames, m->frames, sizeof(rec.frames));
@@ -120,7 +157,8 @@ static inline void add(struct profile *p, const struct made *m)
 
 static inline bool kernel_name(void *ctx, uint64_t addr, char *ret, size_t cap)
 {
-	static const char *const names[] = { "vfs_read", "process_one_work", "do_syscall_64", "end" };
+	static const char *const names[] = { "vfs_read", "process_one_work", "do_syscall_64",
+					     "end" };
 	uint64_t page = (addr - KERNEL_BASE) >> 12;
 
 	(void)ctx;
@@ -129,15 +167,33 @@ static inline bool kernel_name(void *ctx, uint64_t addr, char *ret, size_t cap)
 	return page < 4;
 }
 
-/* 100 samples: demo 70 (20 in read(2)), two threads of "pool" 20 (10 incomplete), a kernel thread 10. */
+/*
+ * 100 samples: demo 70 (20 in read(2)), two threads of "pool" 20 (10 incomplete), a kernel thread
+ * 10.
+ */
 static inline void fill(struct profile *p)
 {
 	const uint64_t lib = 2ull << SF_FRAME_MODULE_SHIFT | 0x1a2b;
-	const uint64_t vfs_read = KERNEL_BASE + 8, work = KERNEL_BASE + 0x1008, syscall = KERNEL_BASE + 0x2008;
+	const uint64_t vfs_read = KERNEL_BASE + 8, work = KERNEL_BASE + 0x1008,
+		       syscall = KERNEL_BASE + 0x2008;
 	const struct made made[] = {
-		{ 100, "demo", 30, SF_STOP_COMPLETE, false, 3, 0, { at(hash_word), at(parse_line), at(demo_main) } },
+		{ 100,
+		  "demo",
+		  30,
+		  SF_STOP_COMPLETE,
+		  false,
+		  3,
+		  0,
+		  { at(hash_word), at(parse_line), at(demo_main) } },
 		{ 100, "demo", 20, SF_STOP_COMPLETE, false, 2, 0, { at(parse_line), at(demo_main) } },
-		{ 100, "demo", 20, SF_STOP_COMPLETE, false, 1, 2, { at(demo_main), vfs_read, syscall } },
+		{ 100,
+		  "demo",
+		  20,
+		  SF_STOP_COMPLETE,
+		  false,
+		  1,
+		  2,
+		  { at(demo_main), vfs_read, syscall } },
 		{ 200, "pool-1", 10, SF_STOP_COMPLETE, false, 1, 0, { at(worker) } },
 		{ 200, "pool\033[2J", 10, SF_STOP_READ_FAULT, false, 2, 0, { at(worker), lib } },
 		{ 300, "kworker/0:1", 10, SF_STOP_COMPLETE, true, 0, 1, { work } },
@@ -147,13 +203,15 @@ static inline void fill(struct profile *p)
 		add(p, &made[i]);
 }
 
-static inline void set_module(struct module *m, const char *path, int state, uint64_t rows)
+static inline void set_module(struct module *m, const char *path, enum file_state state,
+			      uint64_t rows)
 {
 	m->path = strdup(path);
 	m->name = strrchr(m->path, '/') + 1;
 	m->rows = rows;
 	m->bytes = rows * 5;
-	m->state = state;
+	m->state = (uint8_t)state;
+	m->known = (uint8_t)file_life_known(state);
 }
 
 static inline void set_up(struct fixture *f, int w, int h)
@@ -164,18 +222,24 @@ static inline void set_up(struct fixture *f, int w, int h)
 	f->symbols = symbolizer_new(f->modules);
 	symbolizer_set_kernel_names(f->symbols, kernel_name, NULL);
 	symbolizer_set_reader(f->symbols, f->reader.r, NULL);
-	symbolizer_kernel(f->symbols, KERNEL_BASE);	/* first, as a tie of functions goes by their ids */
-	set_module(modules_get(f->modules, 1), "/usr/bin/demo", MODULE_READY, 1234);
+	/* first, as a tie of functions goes by their ids */
+	symbolizer_kernel(f->symbols, KERNEL_BASE);
+	set_module(modules_get(f->modules, 1), "/usr/bin/demo", FILE_PUBLISHED, 1234);
 	modules_get(f->modules, 1)->fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
-	set_module(modules_get(f->modules, 2), "/usr/lib/libx.so", MODULE_NO_TABLE, 0);
-	set_module(modules_get(f->modules, 3), "/usr/lib/libidle.so", MODULE_READY, 77);
+	set_module(modules_get(f->modules, 2), "/usr/lib/libx.so", FILE_NO_TABLES, 0);
+	set_module(modules_get(f->modules, 3), "/usr/lib/libidle.so", FILE_PUBLISHED, 77);
 	f->profile = profile_new();
 	fill(f->profile);
-	f->sum = (struct live_sum){ .seconds = 5, .c = { .taken = 100, .cpu_ns = 20000000, .bpf_ns = 5000000 } };
+	f->sum = (struct live_sum){ .seconds = 5,
+				    .c = { .taken = 100, .cpu_ns = 20000000, .bpf_ns = 5000000 } };
 	ui_init(&f->ui, f->symbols, f->modules);
 	f->ui.gauges = (struct ui_gauges){
-		.what = "cpu-clock 99 Hz, all processes", .rss_kb = 20480, .table_files = 2, .table_bytes = 1 << 20,
-		.table_limit = 256 << 20, .full_rate = 40,
+		.what = "cpu-clock 99 Hz, all processes",
+		.rss_kb = 20480,
+		.table_files = 2,
+		.table_bytes = 1 << 20,
+		.table_limit = 256 << 20,
+		.full_rate = 40,
 	};
 	f->grid.unicode = true;
 	ui_resize(&f->ui, w, h);
@@ -249,9 +313,10 @@ static inline void expect_screen(struct fixture *f, const char *const *want, int
 		EXPECT_STR(line(f, y), want[y]);
 }
 
-#define EXPECT_SCREEN(f, ...) do {									\
-		static const char *const want_[] = { __VA_ARGS__ };					\
-		expect_screen(f, want_, (int)(sizeof(want_) / sizeof(want_[0])));			\
+#define EXPECT_SCREEN(f, ...)                                                     \
+	do {                                                                      \
+		static const char *const want_[] = { __VA_ARGS__ };               \
+		expect_screen(f, want_, (int)(sizeof(want_) / sizeof(want_[0]))); \
 	} while (0)
 
 #endif

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the SFrame tests share: one encoder, one reader, what it said. Include it once, after test.h. */
+/*
+ * What the SFrame tests share: one encoder, one reader, what it said. Include it once, after
+ * test.h.
+ */
 #ifndef SFBPF_TESTS_UNIT_SFRAME_CASE_H
 #define SFBPF_TESTS_UNIT_SFRAME_CASE_H
 
@@ -9,7 +12,7 @@
 #include "unwind/sframe.h"
 
 #define SECTION 0x20000
-#define CODE 0x1000
+#define CODE	0x1000
 
 /* Code at [0x1000, 0x9000); the section lies in another segment. */
 static const struct elf_phdr segments[] = {
@@ -19,21 +22,24 @@ static const struct elf_phdr segments[] = {
 };
 static const struct sframe_bounds bounds = { segments, 3 };
 
-static struct senc enc;		/* big */
+static struct senc enc; /* big */
 static struct diag diag;
 static struct sframe sframe;
 static struct sframe_text text;
 
 static inline enum row_arch arch_of(uint8_t abi)
 {
-	return abi == SENC_AMD64 ? ROW_ARCH_X86_64 : abi == SENC_S390X ? ROW_ARCH_S390X : ROW_ARCH_AARCH64;
+	return abi == SENC_AMD64   ? ROW_ARCH_X86_64
+	       : abi == SENC_S390X ? ROW_ARCH_S390X
+				   : ROW_ARCH_AARCH64;
 }
 
 static inline void start(uint8_t version, uint8_t abi, uint8_t flags)
 {
 	senc_free(&enc);
 	senc_init(&enc, SECTION);
-	senc_begin(&enc, version, abi, flags, flags & SENC_PCREL ? SENC_FROM_FIELD : SENC_FROM_SECTION);
+	senc_begin(&enc, version, abi, flags,
+		   flags & SENC_PCREL ? SENC_FROM_FIELD : SENC_FROM_SECTION);
 }
 
 static inline uint8_t good_flags(uint8_t version)
@@ -52,7 +58,9 @@ static inline void reset(void)
 static inline const char *read_back(const struct sframe_bounds *b)
 {
 	reset();
-	EXPECT_EQ(sframe_open(&sframe, bytes_of(enc.buf, enc.len, enc.be), enc.addr, arch_of(enc.abi), b, &diag), 0);
+	EXPECT_EQ(sframe_open(&sframe, bytes_of(enc.buf, enc.len, enc.be), enc.addr,
+			      arch_of(enc.abi), b, &diag),
+		  0);
 	sframe_text_all(&text, &sframe, CODE, &diag);
 	return text.buf;
 }

@@ -56,7 +56,8 @@ void senc_free(struct senc *e)
 	e->len = e->cap = 0;
 }
 
-void senc_begin(struct senc *e, uint8_t version, uint8_t abi, uint8_t flags, enum senc_anchor anchor)
+void senc_begin(struct senc *e, uint8_t version, uint8_t abi, uint8_t flags,
+		enum senc_anchor anchor)
 {
 	senc_append(e, NULL, -e->len & 7);
 	e->version = version;
@@ -84,13 +85,14 @@ void senc_fn(struct senc *e, struct senc_fn fn)
 	e->nfns++;
 	if (e->version < 3)
 		return;
-	fre_int(e, 2, 0);	/* the row count, known at senc_end */
+	fre_int(e, 2, 0); /* the row count, known at senc_end */
 	fre_int(e, 1, fn_info(&fn));
 	fre_int(e, 1, fn.flex | fn.info2_bits);
 	fre_int(e, 1, fn.rep_size);
 }
 
-void senc_row(struct senc *e, uint32_t start, uint8_t bits, unsigned int word_size, const char *words)
+void senc_row(struct senc *e, uint32_t start, uint8_t bits, unsigned int word_size,
+	      const char *words)
 {
 	const struct senc_fn *fn = &e->fns[e->nfns - 1];
 	unsigned int n = 0, code = word_size == 4 ? 2 : word_size - 1;

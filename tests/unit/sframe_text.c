@@ -24,7 +24,8 @@ static __attribute__((format(printf, 2, 3))) void add(struct sframe_text *t, con
 	t->len += (size_t)n;
 }
 
-static void add_rule(struct sframe_text *t, enum row_arch arch, const char *what, const struct rule *r)
+static void add_rule(struct sframe_text *t, enum row_arch arch, const char *what,
+		     const struct rule *r)
 {
 	const struct row_regs *regs = row_arch_regs(arch);
 	const char *reg = r->reg < regs->nnames ? regs->names[r->reg] : "(no register)";
@@ -57,7 +58,8 @@ static void add_rule(struct sframe_text *t, enum row_arch arch, const char *what
 	}
 }
 
-void sframe_text_row(struct sframe_text *t, enum row_arch arch, const struct row *row, uint64_t base)
+void sframe_text_row(struct sframe_text *t, enum row_arch arch, const struct row *row,
+		     uint64_t base)
 {
 	add(t, "%" PRIx64 "-%" PRIx64, row->start - base, row->end - base);
 	add_rule(t, arch, "cfa", &row->cfa);
@@ -74,7 +76,8 @@ void sframe_text_row(struct sframe_text *t, enum row_arch arch, const struct row
 	add(t, "\n");
 }
 
-void sframe_text_all(struct sframe_text *t, const struct sframe *s, uint64_t base, struct diag *diag)
+void sframe_text_all(struct sframe_text *t, const struct sframe *s, uint64_t base,
+		     struct diag *diag)
 {
 	struct sframe_brief *brief = sframe_brief_new(s);
 	struct rowbuf rows = { 0 };
@@ -86,8 +89,9 @@ void sframe_text_all(struct sframe_text *t, const struct sframe *s, uint64_t bas
 		rows.n = 0;
 		if (sframe_rows(s, &s->fns.fns[i], &rows, diag))
 			abort();
-		for (int round = 0; round < 2; round++)	/* learning, and knowing */
-			if (!sframe_brief_agrees(brief, &s->fns.fns[i], &rows, &told) || (told && diag->malformed + diag->repaired != noted))
+		for (int round = 0; round < 2; round++) /* learning, and knowing */
+			if (!sframe_brief_agrees(brief, &s->fns.fns[i], &rows, &told) ||
+			    (told && diag->malformed + diag->repaired != noted))
 				abort();
 		for (size_t k = 0; k < rows.n; k++)
 			sframe_text_row(t, s->arch, &rows.rows[k], base);
@@ -114,6 +118,7 @@ int sframe_text_noted(const struct diag *d, enum diag_kind kind, const char *tex
 void sframe_text_notes(const struct diag *d)
 {
 	for (unsigned int i = 0; i < d->kept; i++)
-		printf("  note: %s %s+0x%" PRIx64 ": %s\n", d->notes[i].kind == DIAG_MALFORMED ? "malformed" : "repaired",
+		printf("  note: %s %s+0x%" PRIx64 ": %s\n",
+		       d->notes[i].kind == DIAG_MALFORMED ? "malformed" : "repaired",
 		       d->notes[i].section, d->notes[i].offset, d->notes[i].text);
 }

@@ -55,7 +55,8 @@ static inline bool sound_page(const uint8_t *page, uint32_t size, uint64_t nrule
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		memcpy(&row, page + SF_PAGE_ROWS + 4ul * i, 4);
-		if ((!i && (row & 0xffff)) || ((row >> 16) >= SF_RULE_INDEXED + nrules && (row >> 16) < SF_RULE_END))
+		if ((!i && (row & 0xffff)) ||
+		    ((row >> 16) >= SF_RULE_INDEXED + nrules && (row >> 16) < SF_RULE_END))
 			return false;
 	}
 	return n != 0;
@@ -65,14 +66,17 @@ static inline bool sound_tables(const struct sound_space *s, const struct pack_r
 {
 	const uint32_t *dir = space_at(&s->space, p->tables.dir);
 
-	if (!p->tables.npages || sound_size(s, p->tables.dir) < 4 * p->tables.npages || p->tables.nrules != p->rules ||
+	if (!p->tables.npages || sound_size(s, p->tables.dir) < 4 * p->tables.npages ||
+	    p->tables.nrules != p->rules ||
 	    (p->rules && sound_size(s, p->tables.rules) < p->rules * sizeof(struct sf_rule)))
 		return false;
 	for (uint32_t i = 0; i < p->tables.npages; i++)
-		if (dir[i] && !sound_page(space_at(&s->space, dir[i]), sound_size(s, dir[i]), p->rules))
+		if (dir[i] &&
+		    !sound_page(space_at(&s->space, dir[i]), sound_size(s, dir[i]), p->rules))
 			return false;
-	for (uint32_t i = 0; i < p->nsframe; i++)
-		if (p->sframe[i].start >= p->sframe[i].end || (i && p->sframe[i].start < p->sframe[i - 1].end))
+	for (uint32_t i = 0; i < p->nranges; i++)
+		if (p->ranges[i].start >= p->ranges[i].end ||
+		    (i && p->ranges[i].start < p->ranges[i - 1].end))
 			return false;
 	return true;
 }

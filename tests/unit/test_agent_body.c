@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Every encoder on a small made-up window: no sample is lost, whatever the size of requests. What receivers make of it: tests/agent. */
+/*
+ * Every encoder on a small made-up window: no sample is lost, whatever the size of requests. What
+ * receivers make of it: tests/agent.
+ */
 #include <stdlib.h>
 
-#include "agent/body.h"
+#include "agent/receiver.h"
 #include "base/bytes.h"
 #include "base/json_read.h"
 #include "world.h"
@@ -58,10 +61,11 @@ static void make_scene(struct scene *s, int protocol)
 	s->window.duration_ns = 10000000000ull;
 	s->cfg = agent_config_new();
 	s->cfg->protocol = protocol;
-	s->cfg->endpoint = strdup("http://x");
+	s->cfg->endpoint = strdup(protocol == AGENT_FILE ? "/x" : "http://x");
 	s->cfg->gzip = false;
 	EXPECT_EQ(agent_config_check(s->cfg, &err), 0);
-	s->in = (struct encode_input){ s->cfg, "host\"1", &s->window, s->w.sz, s->w.ms, &s->w.meta, &s->w.st };
+	s->in = (struct encode_input){ s->cfg,	   "host\"1", &s->window, s->w.sz, s->w.ms,
+				       &s->w.meta, &s->w.st,  NULL,	  0 };
 }
 
 static void free_scene(struct scene *s)
@@ -81,7 +85,7 @@ TEST(every_protocol_has_all_samples)
 		make_scene(&s, protocol);
 		for (int gzip = 0; gzip < 2; gzip++) {
 			s.cfg->gzip = gzip;
-			EXPECT_EQ(body_encode(&s.in, keep, &e), 0);
+			EXPECT_EQ(receiver_at(s.in.cfg->protocol)->encode(&s.in, keep, &e), 0);
 			EXPECT_EQ(e.samples, profile_samples(s.w.p));
 			EXPECT(e.n >= 1);
 			drop(&e);
@@ -90,7 +94,9 @@ TEST(every_protocol_has_all_samples)
 	}
 }
 
-/* The wire format of a message's top level: each field's number and, if it is a message, its bytes. */
+/*
+ * The wire format of a message's top level: each field's number and, if it is a message, its bytes.
+ */
 static uint32_t next_field(struct bytes *b, struct bytes *ret)
 {
 	uint64_t tag = bytes_uleb(b), len;
@@ -147,7 +153,7 @@ TEST(otlp_requests_of_any_size)
 		s.cfg->request_bytes = limit;
 		s.cfg->symbols = limit % 2 ? AGENT_SYMBOLS_NONE : AGENT_SYMBOLS_HOST;
 		s.cfg->label_pid = limit % 2;
-		EXPECT_EQ(body_encode(&s.in, keep, &e), 0);
+		EXPECT_EQ(receiver_at(s.in.cfg->protocol)->encode(&s.in, keep, &e), 0);
 		EXPECT_EQ(e.samples, profile_samples(s.w.p));
 		for (size_t i = 0; i < e.n; i++)
 			expect_dictionary(&e.list[i]);
@@ -166,7 +172,7 @@ TEST(clickhouse_rows_are_json)
 
 	make_scene(&s, AGENT_CLICKHOUSE);
 	s.cfg->request_bytes = 300;
-	EXPECT_EQ(body_encode(&s.in, keep, &e), 0);
+	EXPECT_EQ(receiver_at(s.in.cfg->protocol)->encode(&s.in, keep, &e), 0);
 	for (size_t i = 0; i < e.n; i++) {
 		const char *at = (const char *)e.list[i].data, *end = at + e.list[i].len, *line;
 
@@ -220,7 +226,9 @@ TEST(windows_forget_processes)
 
 #define BLOCK_NS 3000000ull
 
-/* The scene with the same stacks as blocked time: each block is 3 ms and of a process of its own. */
+/*
+ * The scene with the same stacks as blocked time: each block is 3 ms and of a process of its own.
+ */
 static void add_blocks(struct scene *s)
 {
 	struct sf_sample rec = { .type = SF_REC_STACK, .comm = "app", .flags = USER };
@@ -228,7 +236,7 @@ static void add_blocks(struct scene *s)
 	struct profile *p = profile_new();
 	size_t at;
 
-	s->window.cap = 1;	/* what make_scene has allocated */
+	s->window.cap = 1; /* what make_scene has allocated */
 	for (rec.pid = 1; rec.pid <= 10; rec.pid++)
 		EXPECT_EQ(profile_add_times(p, &rec, &t, &at), 0);
 	EXPECT_EQ(window_add_blocks(&s->window, p), 0);
@@ -237,7 +245,8 @@ static void add_blocks(struct scene *s)
 	EXPECT_EQ(s->window.groups[1].kind, WINDOW_OFF_CPU);
 	EXPECT_EQ(s->window.blocks, 20);
 	EXPECT_EQ(s->window.blocked_ns, 20 * BLOCK_NS);
-	EXPECT_EQ(window_value(WINDOW_OFF_CPU, &(struct profile_stack){ .count = 2, .weight = 5 }), 5);
+	EXPECT_EQ(window_value(WINDOW_OFF_CPU, &(struct profile_stack){ .count = 2, .weight = 5 }),
+		  5);
 }
 
 TEST(blocked_time_in_every_protocol)
@@ -249,14 +258,14 @@ TEST(blocked_time_in_every_protocol)
 
 		make_scene(&s, protocol);
 		s.cfg->label_pid = true;
-		EXPECT_EQ(body_encode(&s.in, keep, &e), 0);
+		EXPECT_EQ(receiver_at(s.in.cfg->protocol)->encode(&s.in, keep, &e), 0);
 		EXPECT(!body_has(&s.in, WINDOW_OFF_CPU));
 		cpu_only = e.n;
 		drop(&e);
 		add_blocks(&s);
-		EXPECT_EQ(body_encode(&s.in, keep, &e), 0);
+		EXPECT_EQ(receiver_at(s.in.cfg->protocol)->encode(&s.in, keep, &e), 0);
 		EXPECT_EQ(e.samples, profile_samples(s.w.p) + 20);
-		if (protocol == AGENT_CLICKHOUSE)	/* what was sent before is not sent again */
+		if (protocol == AGENT_CLICKHOUSE) /* what was sent before is not sent again */
 			EXPECT_EQ(e.list[e.n - 1].kind, BODY_CH_SAMPLES);
 		else
 			EXPECT_EQ(e.n, cpu_only + (protocol == AGENT_FILE));
@@ -277,9 +286,9 @@ TEST(blocked_time_alone_is_sent)
 
 	make_scene(&s, AGENT_OTLP_HTTP);
 	add_blocks(&s);
-	s.window.groups[0].profile = profile_new();	/* no sample at all */
+	s.window.groups[0].profile = profile_new(); /* no sample at all */
 	s.window.samples = 0;
-	EXPECT_EQ(body_encode(&s.in, keep, &e), 0);
+	EXPECT_EQ(receiver_at(s.in.cfg->protocol)->encode(&s.in, keep, &e), 0);
 	EXPECT_EQ(e.n, 1);
 	EXPECT_EQ(e.samples, 20);
 	if (e.n)
@@ -298,11 +307,13 @@ TEST(clickhouse_says_which_type_a_value_is_of)
 
 	make_scene(&s, AGENT_CLICKHOUSE);
 	add_blocks(&s);
-	EXPECT_EQ(body_encode(&s.in, keep, &e), 0);
+	EXPECT_EQ(receiver_at(s.in.cfg->protocol)->encode(&s.in, keep, &e), 0);
 	for (size_t i = 0; i < e.n; i++) {
 		const char *at = (const char *)e.list[i].data, *end = at + e.list[i].len;
 
-		for (; e.list[i].kind == BODY_CH_SAMPLES && (at = memmem(at, (size_t)(end - at), "\"off_cpu\"", 9)); at++) {
+		for (; e.list[i].kind == BODY_CH_SAMPLES &&
+		       (at = memmem(at, (size_t)(end - at), "\"off_cpu\"", 9));
+		     at++) {
 			rows++;
 			EXPECT(memmem(at, (size_t)(end - at), "\"value\":6000000", 15) != NULL);
 			EXPECT(memmem(at, (size_t)(end - at), "\"period_ns\":1,", 14) != NULL);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The agent's smaller parts: configuration, names of cgroups, redaction, the CPU budget, URLs and answers. */
+/*
+ * The agent's smaller parts: configuration, names of cgroups, redaction, the CPU budget, URLs and
+ * answers.
+ */
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "agent/budget.h"
 #include "agent/config.h"
 #include "agent/deliver.h"
+#include "agent/receiver.h"
 #include "agent/target.h"
 #include "base/num.h"
 #include "base/redact.h"
@@ -33,37 +37,68 @@ static struct agent_config *read_config(const char *text, struct agent_config_er
 TEST(config_file)
 {
 	struct agent_config_error err;
-	struct agent_config *c = read_config("[agent]\ninterval = 5s\nsymbols=none\n[labels]\nteam = a b\n[delivery]\nprotocol = clickhouse\n"
-					     "endpoint = https://ch.example:8443/\ngzip = no\n[headers]\nX-A = 1\n[spool]\nspool-size = 1M\n", &err);
+	struct agent_config *c = read_config(
+		"[agent]\ninterval = 5s\nsymbols=host\n[labels]\nteam = a b\n[delivery]\nprotocol = clickhouse\n"
+		"endpoint = https://ch.example:8443/\ngzip = no\n[headers]\nX-A = 1\n[spool]\nspool-size = 1M\n",
+		&err);
 
 	EXPECT_STR(err.text, "");
 	if (!c)
 		return;
 	EXPECT_EQ(c->interval_ns, 5 * NUM_S);
-	EXPECT_EQ(c->symbols, AGENT_SYMBOLS_NONE);
+	EXPECT_EQ(c->symbols, AGENT_SYMBOLS_HOST);
 	EXPECT_EQ(c->protocol, AGENT_CLICKHOUSE);
 	EXPECT(!c->gzip);
 	EXPECT_EQ(c->labels.n, 1);
 	EXPECT_STR(c->labels.list[0].value, "a b");
 	EXPECT_STR(c->headers.list[0].name, "X-A");
 	EXPECT_EQ(c->spool_bytes, 1 << 20);
-	EXPECT_EQ(c->request_bytes, 512 << 10);	/* half of the spool at most */
+	EXPECT_EQ(c->request_bytes, 512 << 10); /* half of the spool at most */
 	agent_config_free(c);
 }
 
 TEST(config_says_what_is_wrong)
 {
-	static const struct { const char *text, *want; } bad[] = {
-		{ "[agent]\ninterval = 12abc\n", ":2: [agent] interval: interval: '12abc' is not a TIME" },
+	static const struct {
+		const char *text, *want;
+	} bad[] = {
+		{ "[agent]\ninterval = 12abc\n",
+		  ":2: [agent] interval: interval: '12abc' is not a TIME" },
 		{ "[agent]\nnonsense = 1\n", ":2: [agent] nonsense: no such key" },
 		{ "[delivery]\nprotocol = smoke\n", "'smoke'" },
 		{ "[delivery]\nendpoint = ftp://x\n", "http://HOST" },
-		{ "[delivery]\nendpoint = http://user:pw@x\n", "use headers" },
+		{ "[delivery]\nendpoint = http://user:pw@x\n", "token-file or header-file" },
 		{ "[delivery]\ncert-file = /etc/passwd\n", "belong together" },
 		{ "[delivery]\nprotocol = file\n", "needs an endpoint" },
 		{ "[delivery]\ngzip = perhaps\n", "yes or no" },
 		{ "interval\n", ":1:" },
 		{ "[delivery]\ntoken-file = /does/not/exist\n", "No such file" },
+		{ "[delivery]\nendpoint = http://h:99999\n", "its port is wrong" },
+		{ "[delivery]\nendpoint = http://h:0\n", "its port is wrong" },
+		{ "[delivery]\nendpoint = http://a b:1\n", "its host is wrong" },
+		{ "[delivery]\nprotocol = file\nendpoint = http://x\n", "not a directory" },
+		{ "[metrics]\nmetrics-address = here:99999\n", "PORT from 0 to 65535" },
+		{ "[metrics]\nmetrics-address = a b:1\n", "PORT from 0 to 65535" },
+		{ "[agent]\nuser = nobody-of-that-name\n", "there is no user" },
+		{ "[labels]\n9x = 1\n", ":2: [labels] 9x: a label's name" },
+		{ "[labels]\na b = 1\n", "a label's name" },
+		{ "[labels]\na = \xff\n", "UTF-8" },
+		{ "[headers]\na(b = 1\n", "a header's name" },
+		{ "[labels]\na = 1\na = 2\n", ":3: [labels] a: given twice" },
+		{ "[agent]\ninterval = 1s\n[log]\n[agent]\ninterval = 1s\n",
+		  ":5: [agent] interval: given twice" },
+		{ "[delivery]\nformat = pprof\n", "format is for protocol file" },
+		{ "[delivery]\ndatabase = x\n", "database is for" },
+		{ "[agent]\nsymbols = none\n[delivery]\nprotocol = parca\n",
+		  "symbols = none is for" },
+		{ "[delivery]\nca-file = /etc/passwd\n", "begins with https" },
+		{ "[delivery]\nendpoint = https://x\nca-file = /etc/passwd\ninsecure = yes\n",
+		  "contradict" },
+		{ "[delivery]\ntoken-file = /etc/passwd\n[headers]\nauthorization = x\n",
+		  "contradict" },
+		{ "[delivery]\nretry-min = 2s\nretry-max = 1s\n", "less than retry-min" },
+		{ "[delivery]\nrequest-size = 1M\n[spool]\nspool-size = 1M\n",
+		  "half of spool-size" },
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -77,25 +112,67 @@ TEST(config_says_what_is_wrong)
 	}
 }
 
+TEST(config_accepts)
+{
+	static const char *const good[] = {
+		"[delivery]\nendpoint = http://[::1]:4318/x\n",
+		"[delivery]\nprotocol = file\nendpoint = file:///tmp\nformat = folded\n",
+		"[metrics]\nmetrics-address = [::]:9419\n",
+		"[metrics]\nmetrics-address = none\n",
+		"[agent]\nuser = nobody\n",
+		"[labels]\napp.kubernetes.io/name = \xc3\xa4\n[headers]\nX-Scope-OrgID = 1\n",
+		"[spool]\nspool-size = 64K\nspool-age = 1h30m\n",
+	};
+
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		struct agent_config_error err;
+		struct agent_config *c = read_config(good[i], &err);
+
+		EXPECT_STR(err.text, "");
+		EXPECT(c != NULL);
+		agent_config_free(c);
+	}
+}
+
+TEST(config_limits_that_were_not_given)
+{
+	struct agent_config_error err;
+	struct agent_config *c = read_config("[delivery]\nretry-max = 200ms\n", &err);
+
+	EXPECT(c && c->retry_max_ns == 200 * NUM_MS && c->retry_min_ns == 200 * NUM_MS);
+	agent_config_free(c);
+	c = agent_config_new();
+	EXPECT(c && agent_config_file(c, "/tmp", &err));
+	EXPECT_STR(err.text, "/tmp: Is a directory");
+	agent_config_free(c);
+}
+
 TEST(cgroup_paths)
 {
-	static const struct { const char *path, *service, *container, *pod; } cases[] = {
+	static const struct {
+		const char *path, *service, *container, *pod;
+	} cases[] = {
 		{ "/", "dflt", "", "" },
 		{ "/system.slice/nginx.service", "nginx", "", "" },
 		{ "/system.slice/system-getty.slice/getty@tty1.service", "getty@tty1", "", "" },
-		{ "/system.slice/docker-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope", "docker:0123456789ab",
+		{ "/system.slice/docker-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope",
+		  "docker:0123456789ab",
 		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "" },
-		{ "/docker/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "docker:0123456789ab",
+		{ "/docker/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+		  "docker:0123456789ab",
 		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "" },
 		{ "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0a1b2c3d_1111_2222_3333_444455556666.slice/"
 		  "cri-containerd-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope",
-		  "pod:0a1b2c3d-1111-2222-3333-444455556666", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+		  "pod:0a1b2c3d-1111-2222-3333-444455556666",
+		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 		  "0a1b2c3d-1111-2222-3333-444455556666" },
 		{ "/kubepods/besteffort/pod0a1b2c3d-1111-2222-3333-444455556666/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
-		  "pod:0a1b2c3d-1111-2222-3333-444455556666", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+		  "pod:0a1b2c3d-1111-2222-3333-444455556666",
+		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 		  "0a1b2c3d-1111-2222-3333-444455556666" },
 		{ "/user.slice/user-1000.slice/session-2.scope", "user-1000", "", "" },
-		{ "/user.slice/user-1000.slice/user@1000.service/app.slice/foo.service", "foo", "", "" },
+		{ "/user.slice/user-1000.slice/user@1000.service/app.slice/foo.service", "foo", "",
+		  "" },
 		{ "/something", "something", "", "" },
 		{ "//odd//", "odd", "", "" },
 		{ "/a\nb\x1b[31m.service", "a.b.[31m", "", "" },
@@ -112,11 +189,15 @@ TEST(cgroup_paths)
 
 TEST(redaction)
 {
-	static const struct { enum redact which; const char *in, *out; } cases[] = {
+	static const struct {
+		enum redact which;
+		const char *in, *out;
+	} cases[] = {
 		{ REDACT_NONE, "/home/ann/x.js", "/home/ann/x.js" },
 		{ REDACT_HOME, "/home/ann/secret/x.js", "~/x.js" },
 		{ REDACT_HOME, "/usr/lib/libc.so.6", "/usr/lib/libc.so.6" },
-		{ REDACT_HOME, "JS:*parse file:///home/ann/app/x.js:10:2", "JS:*parse file:///home/ann/app/x.js:10:2" },
+		{ REDACT_HOME, "JS:*parse file:///home/ann/app/x.js:10:2",
+		  "JS:*parse file:///home/ann/app/x.js:10:2" },
 		{ REDACT_HOME, "JS:*parse /home/ann/app/x.js:10:2", "JS:*parse ~/x.js:10:2" },
 		{ REDACT_ALL, "/usr/lib/libc.so.6", "libc.so.6" },
 		{ REDACT_ALL, "f (/opt/a/b.py:3)", "f (b.py:3)" },
@@ -140,7 +221,7 @@ TEST(budget)
 	struct budget b = { .limit_pct = 1, .want_hz = 19, .hz = 19 };
 
 	EXPECT_EQ(budget_step(&b, 90 * NUM_MS, 10 * NUM_S), 19);
-	EXPECT_EQ(budget_step(&b, 110 * NUM_MS, 10 * NUM_S), 19);	/* once is no trend */
+	EXPECT_EQ(budget_step(&b, 110 * NUM_MS, 10 * NUM_S), 19); /* once is no trend */
 	EXPECT_EQ(budget_step(&b, 110 * NUM_MS, 10 * NUM_S), 12);
 	EXPECT_EQ(budget_step(&b, 110 * NUM_MS, 10 * NUM_S), 12);
 	EXPECT_EQ(budget_step(&b, 110 * NUM_MS, 10 * NUM_S), 8);
@@ -155,9 +236,12 @@ TEST(budget)
 	EXPECT_EQ(b.hz, 19);
 }
 
-static void expect_url(int protocol, const char *endpoint, bool base, uint32_t kind, const char *want)
+static void expect_url(int protocol, const char *endpoint, bool base, uint32_t kind,
+		       const char *want)
 {
-	struct agent_config c = { .protocol = protocol, .endpoint = (char *)(uintptr_t)endpoint, .endpoint_is_base = base };
+	struct agent_config c = { .protocol = protocol,
+				  .endpoint = (char *)(uintptr_t)endpoint,
+				  .endpoint_is_base = base };
 	struct body b = { .kind = kind };
 	char url[1024] = "";
 
@@ -167,16 +251,23 @@ static void expect_url(int protocol, const char *endpoint, bool base, uint32_t k
 
 TEST(urls)
 {
-	expect_url(AGENT_OTLP_HTTP, "http://c:4318", false, BODY_OTLP, "http://c:4318/v1development/profiles");
-	expect_url(AGENT_OTLP_HTTP, "http://c:4318/", false, BODY_OTLP, "http://c:4318/v1development/profiles");
-	expect_url(AGENT_OTLP_HTTP, "https://c/api/org/v1/profiles", false, BODY_OTLP, "https://c/api/org/v1/profiles");
-	expect_url(AGENT_OTLP_HTTP, "https://c/otlp", true, BODY_OTLP, "https://c/otlp/v1development/profiles");
-	expect_url(AGENT_OTLP_GRPC, "http://c:4317", false, BODY_OTLP,
-		   "http://c:4317/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export");
-	expect_url(AGENT_PYROSCOPE, "http://p:4040/", false, BODY_PYROSCOPE, "http://p:4040/push.v1.PusherService/Push");
-	expect_url(AGENT_CLICKHOUSE, "http://c:8123", false, BODY_CH_STACKS,
-		   "http://c:8123/?database=default&insert_deduplication_token=00000000-0000-0000-0000-000000000000&"
-		   "query=INSERT%20INTO%20sfbpf_stacks%20FORMAT%20JSONEachRow");
+	expect_url(AGENT_OTLP_HTTP, "http://c:4318", false, BODY_OTLP,
+		   "http://c:4318/v1development/profiles");
+	expect_url(AGENT_OTLP_HTTP, "http://c:4318/", false, BODY_OTLP,
+		   "http://c:4318/v1development/profiles");
+	expect_url(AGENT_OTLP_HTTP, "https://c/api/org/v1/profiles", false, BODY_OTLP,
+		   "https://c/api/org/v1/profiles");
+	expect_url(AGENT_OTLP_HTTP, "https://c/otlp", true, BODY_OTLP,
+		   "https://c/otlp/v1development/profiles");
+	expect_url(
+		AGENT_OTLP_GRPC, "http://c:4317", false, BODY_OTLP,
+		"http://c:4317/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export");
+	expect_url(AGENT_PYROSCOPE, "http://p:4040/", false, BODY_PYROSCOPE,
+		   "http://p:4040/push.v1.PusherService/Push");
+	expect_url(
+		AGENT_CLICKHOUSE, "http://c:8123", false, BODY_CH_STACKS,
+		"http://c:8123/?database=default&insert_deduplication_token=00000000-0000-0000-0000-000000000000&"
+		"query=INSERT%20INTO%20sfbpf_stacks%20FORMAT%20JSONEachRow");
 }
 
 TEST(partial_success)
@@ -185,9 +276,9 @@ TEST(partial_success)
 	static const uint8_t lies[] = { 0x0a, 7, 0x08, 5, 0x12, 200, 'w' };
 	char why[32] = "";
 
-	EXPECT_EQ(deliver_rejected(reply, sizeof(reply), why, sizeof(why)), 5);
+	EXPECT_EQ(receiver_otlphttp.rejected(reply, sizeof(reply), why, sizeof(why)), 5);
 	EXPECT_STR(why, "why");
-	deliver_rejected(lies, sizeof(lies), why, sizeof(why));
-	EXPECT_EQ(deliver_rejected("", 0, why, sizeof(why)), 0);
-	EXPECT_EQ(deliver_rejected("garbage", 7, why, sizeof(why)), 0);
+	receiver_otlphttp.rejected(lies, sizeof(lies), why, sizeof(why));
+	EXPECT_EQ(receiver_otlphttp.rejected("", 0, why, sizeof(why)), 0);
+	EXPECT_EQ(receiver_otlphttp.rejected("garbage", 7, why, sizeof(why)), 0);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The spool's promises: order, bounds, damage, and an account that adds up wherever a process was killed. */
+/*
+ * The spool's promises: order, bounds, damage, and an account that adds up wherever a process was
+ * killed.
+ */
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -23,7 +26,11 @@ static struct spool *open_spool(const char *in, uint64_t bytes)
 
 static struct body make_body(uint64_t n, size_t len)
 {
-	struct body b = { .kind = BODY_OTLP, .time_ns = clock_ns(CLOCK_REALTIME), .samples = n, .data = malloc(len), .len = len };
+	struct body b = { .kind = BODY_OTLP,
+			  .time_ns = clock_ns(CLOCK_REALTIME),
+			  .samples = n,
+			  .data = malloc(len),
+			  .len = len };
 
 	memset(b.data, (int)n, len);
 	memcpy(b.id, &n, sizeof(n));
@@ -173,7 +180,7 @@ TEST(spool_drops_what_is_old)
 	struct body old = make_body(1, 10), ahead = make_body(3, 10);
 
 	old.time_ns -= 2000000000;
-	ahead.time_ns += 900000000000;	/* the clock was set back since */
+	ahead.time_ns += 900000000000; /* the clock was set back since */
 	spool_add(sp, &old);
 	add(sp, 2, 10);
 	spool_add(sp, &ahead);
@@ -210,7 +217,7 @@ TEST_IN_DIR(spool_knows_what_was_being_sent)
 	spool_take(sp, &b, &seq, &again);
 	free(b.data);
 	spool_sending(sp, seq);
-	spool_close(sp);	/* as a crash would leave it */
+	spool_close(sp); /* as a crash would leave it */
 	sp = open_spool(dir, 1 << 20);
 	EXPECT_EQ(spool_take(sp, &b, &seq, &again), 0);
 	EXPECT(again);

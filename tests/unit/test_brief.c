@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which functions are told in brief, and that it is the same. What their rows are is the readers' own tests' affair, which compare too. */
+/*
+ * Which functions are told in brief, and that it is the same. What their rows are is the readers'
+ * own tests' affair, which compare too.
+ */
 #include <stdlib.h>
 
 #include "brief_check.h"
@@ -7,7 +10,7 @@
 #include "sframe_encode.h"
 #include "test.h"
 
-#define CODE 0x10000
+#define CODE	    0x10000
 #define SFRAME_ADDR 0x60000000
 
 static struct image im;
@@ -44,7 +47,10 @@ static void done(void)
 	senc_free(&enc);
 }
 
-/* Whether the function is told in brief, the first time and when all is known; the rows are the same. */
+/*
+ * Whether the function is told in brief, the first time and when all is known; the rows are the
+ * same.
+ */
 static bool told_fn(enum row_source source, const struct fn *fn)
 {
 	struct rowbuf rows = { 0 };
@@ -55,7 +61,8 @@ static bool told_fn(enum row_source source, const struct fn *fn)
 	else
 		EXPECT_EQ(eh_frame_rows(&file.eh, fn, &rows, NULL), 0);
 	for (int round = 0; round < 2; round++)
-		EXPECT(source == ROW_SFRAME ? sframe_brief_agrees(sf, fn, &rows, &told[round]) : eh_brief_agrees(eh, fn, &rows, &told[round]));
+		EXPECT(source == ROW_SFRAME ? sframe_brief_agrees(sf, fn, &rows, &told[round])
+					    : eh_brief_agrees(eh, fn, &rows, &told[round]));
 	EXPECT_EQ(told[0], told[1]);
 	rowbuf_free(&rows);
 	return told[0];
@@ -70,12 +77,16 @@ TEST(brief_eh_told)
 {
 	begin();
 	image_cie(&im, "zR");
-	IMAGE_FDE(&im, CODE, 0x100, 0x41, CFA_OFFSET(16), CFA_SAVED(6, 16), 0x43, 0x0d, 6, 0x02, 0x50, 0x0a, CFA_REG_OFFSET(7, 8), 0x41, 0x0b);
-	IMAGE_FDE(&im, CODE + 0x100, 0x20000000, 0x0e, 0xa0, 1, CFA_SAVED(12, 24), CFA_SAVED(3, 32), 0x42, 0, 0, 0xc3, CFA_ADVANCE2(0x300),
-		  0x0e, 0x80, 0x80, 1, 0x04, 0, 0, 1, 0, 0x83, 0x90, 1, CFA_RA_UNDEFINED, 0x2e, 5, 0x41, CFA_OFFSET(8));
+	IMAGE_FDE(&im, CODE, 0x100, 0x41, CFA_OFFSET(16), CFA_SAVED(6, 16), 0x43, 0x0d, 6, 0x02,
+		  0x50, 0x0a, CFA_REG_OFFSET(7, 8), 0x41, 0x0b);
+	IMAGE_FDE(&im, CODE + 0x100, 0x20000000, 0x0e, 0xa0, 1, CFA_SAVED(12, 24), CFA_SAVED(3, 32),
+		  0x42, 0, 0, 0xc3, CFA_ADVANCE2(0x300), 0x0e, 0x80, 0x80, 1, 0x04, 0, 0, 1, 0,
+		  0x83, 0x90, 1, CFA_RA_UNDEFINED, 0x2e, 5, 0x41, CFA_OFFSET(8));
 	IMAGE_FDE(&im, CODE + 0x30000, 0x100, 0);
-	IMAGE_FDE(&im, CODE + 0x30100, 0x10, 0x41, CFA_OFFSET(16), 0x60, CFA_OFFSET(24));	/* longer than the function */
-	IMAGE_FDE(&im, CODE + 0x30200, 0x10, 0x41, CFA_OFFSET(16), 0x40, CFA_OFFSET(24), 0x41, 0x10, 6, 2, 0x76, 8);
+	/* Longer than the function */
+	IMAGE_FDE(&im, CODE + 0x30100, 0x10, 0x41, CFA_OFFSET(16), 0x60, CFA_OFFSET(24));
+	IMAGE_FDE(&im, CODE + 0x30200, 0x10, 0x41, CFA_OFFSET(16), 0x40, CFA_OFFSET(24), 0x41, 0x10,
+		  6, 2, 0x76, 8);
 	open_image();
 	EXPECT_EQ(file.eh.fns.n, 5);
 	for (size_t i = 0; i < file.eh.fns.n; i++)
@@ -91,14 +102,18 @@ TEST(brief_eh_not_told)
 	begin();
 	image_cie(&im, "zR");
 	image_fde(&im, CODE, 0x100, deep, 64);
-	image_fde(&im, CODE + 0x100, 0x100, deep, 65);				/* damage from here on */
+	/* Damage from here on */
+	image_fde(&im, CODE + 0x100, 0x100, deep, 65);
 	IMAGE_FDE(&im, CODE + 0x200, 0x100, 0x41, 0x0b);
 	IMAGE_FDE(&im, CODE + 0x300, 0x100, 0x41, 0x3f);
-	IMAGE_FDE(&im, CODE + 0x400, 0x100, 0x41, 0, 0, 0, 0, 0, 0x0e);		/* cut short: the record ends there */
+	/* Cut short: the record ends there */
+	IMAGE_FDE(&im, CODE + 0x400, 0x100, 0x41, 0, 0, 0, 0, 0, 0x0e);
 	IMAGE_FDE(&im, CODE + 0x500, 0x100, 0x41, 0x0e, 0x10, 0, 0, 0x03, 0x10);
 	IMAGE_FDE(&im, CODE + 0x600, 0x100, 0x41, 0x86, 2, 0, 0, 0, 0x86);
-	IMAGE_FDE(&im, CODE + 0x700, 0x100, 0x01, 0, 0, 0, 0);			/* rare: set_loc, and a PLT's CFA */
-	IMAGE_FDE(&im, CODE + 0x800, 0x100, 0x0f, 0x0b, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22);
+	/* rare: set_loc, and a PLT's CFA */
+	IMAGE_FDE(&im, CODE + 0x700, 0x100, 0x01, 0, 0, 0, 0);
+	IMAGE_FDE(&im, CODE + 0x800, 0x100, 0x0f, 0x0b, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a,
+		  0x33, 0x24, 0x22);
 	open_image();
 	EXPECT_EQ(file.eh.fns.n, 9);
 	EXPECT(eh_told(0));
@@ -107,7 +122,9 @@ TEST(brief_eh_not_told)
 	done();
 }
 
-/* A register that is known at a CIE's functions' start has one number in all CIEs that are alike. */
+/*
+ * A register that is known at a CIE's functions' start has one number in all CIEs that are alike.
+ */
 TEST(brief_eh_cies)
 {
 	struct brief b = { 0 };
@@ -164,18 +181,20 @@ TEST(brief_sframe)
 	begin();
 	senc_begin(&enc, 2, SENC_AMD64, SENC_SORTED | SENC_PCREL, SENC_FROM_FIELD);
 	for (unsigned int type = 0; type < 3; type++) {
-		senc_fn(&enc, (struct senc_fn){ .addr = CODE + 0x10000 * type, .size = 0x200, .row_type = (uint8_t)type });
+		senc_fn(&enc, (struct senc_fn){ .addr = CODE + 0x10000 * type,
+						.size = 0x200,
+						.row_type = (uint8_t)type });
 		senc_row(&enc, 0, SENC_SP, 1, "8");
 		senc_row(&enc, 1, SENC_SP, 1, "16 -16");
 		senc_row(&enc, 4, SENC_FP, 2, "16 -16");
-		senc_row(&enc, 5, SENC_FP, 4, "70000 -16");	/* longer than what is remembered */
-		senc_row(&enc, 0xf0, 0, 1, "");			/* outermost */
+		senc_row(&enc, 5, SENC_FP, 4, "70000 -16"); /* longer than what is remembered */
+		senc_row(&enc, 0xf0, 0, 1, "");		    /* outermost */
 	}
 	senc_fn(&enc, (struct senc_fn){ .addr = CODE + 0x30000, .size = 0x100 });
-	senc_row(&enc, 4, SENC_SP, 1, "8");		/* nothing is known before */
+	senc_row(&enc, 4, SENC_SP, 1, "8"); /* nothing is known before */
 	senc_fn(&enc, (struct senc_fn){ .addr = CODE + 0x31000, .size = 0x10 });
 	senc_row(&enc, 0, SENC_SP, 1, "8");
-	senc_row(&enc, 0x11, SENC_SP, 1, "16");		/* past the end */
+	senc_row(&enc, 0x11, SENC_SP, 1, "16"); /* past the end */
 	open_image();
 	EXPECT_EQ(file.sframe.fns.n, 5);
 	for (size_t i = 0; i < 4; i++)

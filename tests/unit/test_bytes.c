@@ -27,9 +27,10 @@ TEST(bytes_err_is_sticky_and_reads_zero)
 
 TEST(bytes_leb128)
 {
-	static const uint8_t u[] = { 0xe5, 0x8e, 0x26 };	/* DWARF 5, table 7.7: 624485 */
-	static const uint8_t s[] = { 0xc0, 0xbb, 0x78 };	/* -123456 */
-	static const uint8_t padded[] = { 0x81, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x80, 0x00 };
+	static const uint8_t u[] = { 0xe5, 0x8e, 0x26 }; /* DWARF 5, table 7.7: 624485 */
+	static const uint8_t s[] = { 0xc0, 0xbb, 0x78 }; /* -123456 */
+	static const uint8_t padded[] = { 0x81, 0x80, 0x80, 0x80, 0x80, 0x80,
+					  0x80, 0x80, 0x80, 0x80, 0x00 };
 	static const uint8_t big[] = { 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02 };
 	static const uint8_t open[] = { 0x80, 0x80 };
 	struct bytes b = bytes_of(u, 3, false);
@@ -51,7 +52,7 @@ TEST(bytes_leb128)
 TEST(bytes_sub_and_strings)
 {
 	static const uint8_t raw[] = "ab\0cd";
-	struct bytes b = bytes_of(raw, 5, false), sub;	/* without the final NUL */
+	struct bytes b = bytes_of(raw, 5, false), sub; /* without the final NUL */
 
 	EXPECT_STR(bytes_str(&b), "ab");
 	EXPECT(!bytes_str(&b));
@@ -77,12 +78,12 @@ TEST(find_rare)
 
 		EXPECT(bytes_find_rare(&b, needle, 3, rare));
 		EXPECT_EQ(b.pos, 4);
-		EXPECT(bytes_find_rare(&b, needle, 3, rare));	/* where it already is */
+		EXPECT(bytes_find_rare(&b, needle, 3, rare)); /* where it already is */
 		EXPECT_EQ(b.pos, 4);
 		bytes_skip(&b, 1);
 		EXPECT(!bytes_find_rare(&b, needle, 3, rare));
 		EXPECT_EQ(b.pos, 5);
-		b = bytes_of(hay, 6, false);	/* cut in the middle of the only one */
+		b = bytes_of(hay, 6, false); /* cut in the middle of the only one */
 		EXPECT(!bytes_find_rare(&b, needle, 3, rare));
 		b = bytes_of(hay, 2, false);
 		EXPECT(!bytes_find_rare(&b, needle, 3, rare));

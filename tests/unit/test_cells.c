@@ -48,7 +48,9 @@ TEST(cells_of_everything)
 TEST(cells_random)
 {
 	static uint8_t owner[N];
-	static struct { uint32_t start, len; } held[N];
+	static struct {
+		uint32_t start, len;
+	} held[N];
 	uint32_t n = 0, used = 0, seed = 1;
 	struct cells c;
 
@@ -63,7 +65,8 @@ TEST(cells_random)
 			used -= held[i].len;
 			held[i] = held[--n];
 		} else {
-			uint32_t len = 1 + (seed >> 8) % (seed & 64 ? 200 : 5), start = cells_take(&c, len), run = 0;
+			uint32_t len = 1 + (seed >> 8) % (seed & 64 ? 200 : 5),
+				 start = cells_take(&c, len), run = 0;
 
 			for (uint32_t i = 0; i < N && run < len; i++)
 				run = owner[i] ? 0 : run + 1;
@@ -89,4 +92,3 @@ TEST(cells_random)
 	EXPECT_EQ(cells_take(&c, N), 0);
 	cells_fini(&c);
 }
-

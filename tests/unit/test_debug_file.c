@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Symbols that are not in the file itself: debug files in all their places, mini debuginfo, Go's table. */
+/*
+ * Symbols that are not in the file itself: debug files in all their places, mini debuginfo, Go's
+ * table.
+ */
 #include "sym/debug_file.h"
 
 #include <errno.h>
@@ -24,7 +27,8 @@ static bool build_library(void)
 {
 	write_file("lib.c", source);
 	return run("gcc -O1 -fPIC -shared -Wl,--build-id=0xabcdef0123456789 -o lib.full lib.c") &&
-	       run("objcopy --only-keep-debug lib.full lib.debug") && run("objcopy --strip-all lib.full lib.so");
+	       run("objcopy --only-keep-debug lib.full lib.debug") &&
+	       run("objcopy --strip-all lib.full lib.so");
 }
 
 struct stripped {
@@ -48,6 +52,8 @@ static void close_stripped(struct stripped *s)
 		close(s->fd);
 }
 
+static struct debug_fetch fetch; /* of name_with's questions */
+
 /* The name at a vaddr of the stripped file, looked for as that path by that process. */
 static const char *name_with(const char *file, const char *path, uint32_t pid, uint64_t vaddr)
 {
@@ -66,13 +72,20 @@ static const char *name_with(const char *file, const char *path, uint32_t pid, u
 	if (!open_stripped(&s, file))
 		return "cannot open";
 	EXPECT_EQ(elf_reader_facts(reader.r, s.fd, &facts), 0);
-	found = debug_file_find(&(struct debug_query){ .reader = reader.r, .paths = paths.o, .facts = &facts, .path = path, .pid = pid }, &debug);
+	found = debug_file_find(&(struct debug_query){ .reader = reader.r,
+						       .paths = paths.o,
+						       .facts = &facts,
+						       .path = path,
+						       .pid = pid,
+						       .fetch = fetch },
+				&debug);
 	err = elf_reader_symbols(reader.r, s.fd, debug.fd, &t);
-	EXPECT(!err || err == -ETIMEDOUT);	/* of what unpacks for long, on a busy machine */
+	EXPECT(!err || err == -ETIMEDOUT); /* of what unpacks for long, on a busy machine */
 	if (err)
 		debug_file_close(&debug);
 	free(debug.path);
-	if (t && elf_image_vaddr_to_offset(&s.img, vaddr, &off) && symtab_find(t, off, &hit) && symtab_name(t, &hit, buf, sizeof(buf)) > 0)
+	if (t && elf_image_vaddr_to_offset(&s.img, vaddr, &off) && symtab_find(t, off, &hit) &&
+	    symtab_name(t, &hit, buf, sizeof(buf)) > 0)
 		name = buf;
 	else if (found)
 		name = "no debug file";
@@ -107,12 +120,41 @@ TEST_IN_DIR(debug_link)
 	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, hidden), "no debug file");
 }
 
+static int fetch_file(void *ctx, const uint8_t *build_id, size_t len)
+{
+	(void)build_id, (void)len;
+	return open(in_dir(ctx), O_RDONLY | O_CLOEXEC);
+}
+
+/* A server, or a cache, that gives whatever it wants. */
+TEST_IN_DIR(debug_fetched)
+{
+	uint64_t hidden;
+
+	if (!build_library())
+		SKIP("no gcc or objcopy");
+	EXPECT(run("gcc -O1 -fPIC -shared -Wl,--build-id=0xffff -o other.full lib.c"));
+	EXPECT(run(
+		"gcc -O1 -fPIC -shared -Wl,--build-id=none -o none.full lib.c && head -c 100 lib.debug > cut"));
+	hidden = nm("lib.full", "hidden");
+	fetch = (struct debug_fetch){ fetch_file, "lib.debug" };
+	EXPECT_STR(name_with("lib.so", "/lib.so", 0, hidden), "hidden");
+	fetch.ctx = "other.full";
+	EXPECT_STR(name_with("lib.so", "/lib.so", 0, hidden), "no debug file");
+	fetch.ctx = "none.full";
+	EXPECT_STR(name_with("lib.so", "/lib.so", 0, hidden), "no debug file");
+	fetch.ctx = "cut";
+	EXPECT_STR(name_with("lib.so", "/lib.so", 0, hidden), "no debug file");
+	fetch = (struct debug_fetch){ NULL, NULL };
+}
+
 TEST_IN_DIR(debug_link_crc)
 {
 	uint64_t hidden;
 
 	write_file("lib.c", source);
-	if (!run("gcc -O1 -fPIC -shared -Wl,--build-id=none -o lib.full lib.c") || !run("objcopy --only-keep-debug lib.full lib.debug") ||
+	if (!run("gcc -O1 -fPIC -shared -Wl,--build-id=none -o lib.full lib.c") ||
+	    !run("objcopy --only-keep-debug lib.full lib.debug") ||
 	    !run("objcopy --strip-all --add-gnu-debuglink=lib.debug lib.full lib.so"))
 		SKIP("no gcc or objcopy");
 	hidden = nm("lib.full", "hidden");
@@ -130,17 +172,37 @@ TEST_IN_DIR(debug_build_id_in_other_root)
 	if (!build_library())
 		SKIP("no gcc or objcopy");
 	hidden = nm("lib.full", "hidden");
-	EXPECT(run("mkdir -p root/usr/lib/debug/.build-id/ab && cp lib.debug root/usr/lib/debug/.build-id/ab/cdef0123456789.debug"));
+	EXPECT(run(
+		"mkdir -p root/usr/lib/debug/.build-id/ab && cp lib.debug root/usr/lib/debug/.build-id/ab/cdef0123456789.debug"));
 	pid = start_in_root(false);
 	if (!pid)
 		SKIP("chroot needs root");
 	EXPECT_STR(name_with("lib.so", "/lib.so", (uint32_t)pid, hidden), "hidden");
 	EXPECT_STR(name_with("lib.so", "/lib.so", 0, hidden), "no debug file");
-	EXPECT(run("rm root/usr/lib/debug/.build-id/ab/cdef0123456789.debug && ln -s $PWD/lib.debug root/usr/lib/debug/.build-id/ab/cdef0123456789.debug"));
+	EXPECT(run(
+		"rm root/usr/lib/debug/.build-id/ab/cdef0123456789.debug && ln -s $PWD/lib.debug root/usr/lib/debug/.build-id/ab/cdef0123456789.debug"));
 	EXPECT_STR(name_with("lib.so", "/lib.so", (uint32_t)pid, hidden), "no debug file");
-	EXPECT(run("ln -sf ../../../../../../lib.debug root/usr/lib/debug/.build-id/ab/cdef0123456789.debug"));
+	EXPECT(run(
+		"ln -sf ../../../../../../lib.debug root/usr/lib/debug/.build-id/ab/cdef0123456789.debug"));
 	EXPECT_STR(name_with("lib.so", "/lib.so", (uint32_t)pid, hidden), "no debug file");
 	stop_process(pid);
+}
+
+/* How often what lib.so says of its functions is less than there should be. */
+static uint64_t cut_names(void)
+{
+	struct test_reader reader = open_reader(elf_child_main);
+	int fd = open(in_dir("lib.so"), O_RDONLY | O_CLOEXEC);
+	struct worker_totals totals;
+	struct symtab *t = NULL;
+
+	EXPECT_EQ(elf_reader_symbols(reader.r, fd, -1, &t), 0);
+	totals = reader.allowance->totals;
+	EXPECT(!totals.died && !totals.late && !totals.failed);
+	symtab_free(t);
+	close(fd);
+	close_reader(&reader);
+	return totals.cut;
 }
 
 TEST_IN_DIR(debug_data)
@@ -155,12 +217,18 @@ TEST_IN_DIR(debug_data)
 		SKIP("no xz");
 #ifdef HAVE_LZMA
 	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, hidden), "hidden");
-	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, nm("lib.full", "shown")), "shown");	/* from .dynsym */
-	EXPECT(run("head -c 100 mini.xz > cut && objcopy --update-section .gnu_debugdata=cut lib.so"));
+	/* From .dynsym */
+	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, nm("lib.full", "shown")), "shown");
+	EXPECT_EQ(cut_names(), 0);
+	EXPECT(run(
+		"head -c 100 mini.xz > cut && objcopy --update-section .gnu_debugdata=cut lib.so"));
 	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, hidden), "no debug file");
+	EXPECT_EQ(cut_names(), 1);
 	/* A few bytes that would unpack to more than is taken. */
-	if (run("head -c 150000000 /dev/zero | xz -0 > bomb && objcopy --update-section .gnu_debugdata=bomb lib.so"))
+	if (run("head -c 150000000 /dev/zero | xz -0 > bomb && objcopy --update-section .gnu_debugdata=bomb lib.so")) {
 		EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, hidden), "no debug file");
+		EXPECT_EQ(cut_names(), 1);
+	}
 #else
 	(void)hidden;
 #endif
@@ -176,7 +244,10 @@ static void check_go(const char *how)
 	unsigned long long addr;
 	FILE *p;
 
-	snprintf(cmd, sizeof(cmd), "GOCACHE=$PWD/cache GOFLAGS= GO111MODULE=off go build %s -o full main.go && objcopy --strip-all full stripped", how);
+	snprintf(
+		cmd, sizeof(cmd),
+		"GOCACHE=$PWD/cache GOFLAGS= GO111MODULE=off go build %s -o full main.go && objcopy --strip-all full stripped",
+		how);
 	if (!run(cmd)) {
 		printf("# no Go program with %s here\n", how);
 		return;
@@ -189,20 +260,22 @@ static void check_go(const char *how)
 		struct symtab_hit hit;
 		uint64_t off;
 
-		if (sscanf(line, "%llx %c %4095s", &addr, &type, name) != 3 || !elf_image_vaddr_to_offset(&s.img, addr, &off))
+		if (sscanf(line, "%llx %c %4095s", &addr, &type, name) != 3 ||
+		    !elf_image_vaddr_to_offset(&s.img, addr, &off))
 			continue;
 		abi = strstr(name, ".abi0");
 		if (abi)
 			*abi = 0;
 		checked++;
-		if (!symtab_find(t, off, &hit) || hit.start != off || symtab_name(t, &hit, got, sizeof(got)) <= 0 || strcmp(got, name) != 0)
+		if (!symtab_find(t, off, &hit) || hit.start != off ||
+		    symtab_name(t, &hit, got, sizeof(got)) <= 0 || strcmp(got, name) != 0)
 			wrong++;
 	}
 	if (p)
 		pclose(p);
 	printf("# go build %s: %u functions, %u without their name\n", how, checked, wrong);
 	EXPECT(checked > 500);
-	EXPECT(wrong <= 10);		/* runtime.text and other marks of the linker */
+	EXPECT(wrong <= 10); /* runtime.text and other marks of the linker */
 	symtab_free(t);
 	close_stripped(&s);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Inlined frames and lines against binutils' addr2line, on what the compilers of this machine write. */
+/*
+ * Inlined frames and lines against binutils' addr2line, on what the compilers of this machine
+ * write.
+ */
 #include "sym/dwarf_worker.h"
 
 #include <errno.h>
@@ -18,9 +21,9 @@
 
 /* binutils 2.40 finds no inlined code in clang's DWARF 5. */
 #define BINUTILS "addr2line"
-#define LLVM "llvm-addr2line-14"
+#define LLVM	 "llvm-addr2line-14"
 
-struct seen {			/* by address: "name file:line" lines, innermost first; NULL: nothing */
+struct seen { /* by address: "name file:line" lines, innermost first; NULL: nothing */
 	char *names[ADDRS], *lines[ADDRS];
 	uint64_t addrs[ADDRS];
 	size_t n;
@@ -61,7 +64,8 @@ static int take(void *ctx, size_t i, const struct dwarf_frame *frames, size_t n)
 
 	for (size_t k = 0; k < n; k++) {
 		append(&s->names[i], frames[k].name ? frames[k].name : "??");
-		snprintf(text, sizeof(text), "%s:%u", frames[k].file ? base_of(frames[k].file) : "??", frames[k].line);
+		snprintf(text, sizeof(text), "%s:%u",
+			 frames[k].file ? base_of(frames[k].file) : "??", frames[k].line);
 		append(&s->lines[i], text);
 	}
 	return 0;
@@ -87,12 +91,16 @@ static size_t spread(const char *path, uint64_t *ret)
 
 static int ask_us(const char *path, const char *alt, bool inlined, bool lines)
 {
-	struct dwarf_place where = { .root_fd = -1 };
 	struct dwarf_job job = {
-		.fd = open(path, O_RDONLY), .alt_fd = alt ? open(alt, O_RDONLY) : -1, .inlined = inlined, .lines = lines, .addrs = ours.addrs,
+		.fd = open(path, O_RDONLY),
+		.alt_fd = alt ? open(alt, O_RDONLY) : -1,
+		.root_fd = -1,
+		.inlined = inlined,
+		.lines = lines,
+		.addrs = ours.addrs,
 		.n = ours.n,
 	};
-	int err = dwarf_work(&job, &where, &DWARF_LIMITS, take, &ours);
+	int err = dwarf_work(&job, &DWARF_LIMITS, take, &ours);
 
 	close(job.fd);
 	if (job.alt_fd >= 0)
@@ -142,7 +150,7 @@ static void ask_addr2line(const char *tool, const char *path)
 	theirs.n = i + 1;
 }
 
-static char symbols[ADDRS][512];	/* by address; "": none */
+static char symbols[ADDRS][512]; /* by address; "": none */
 
 static void read_symbols(const char *path)
 {
@@ -156,7 +164,8 @@ static void read_symbols(const char *path)
 	if (elf_image_open_fd(&img, fd, NULL) || symtab_build(&img, NULL, UINT32_MAX, &t))
 		return;
 	for (size_t i = 0; i < ours.n; i++)
-		if (elf_image_vaddr_to_offset(&img, ours.addrs[i], &off) && symtab_find(t, off, &hit))
+		if (elf_image_vaddr_to_offset(&img, ours.addrs[i], &off) &&
+		    symtab_find(t, off, &hit))
 			symtab_name(t, &hit, symbols[i], sizeof(symbols[i]));
 	symtab_free(t);
 	elf_image_close(&img);
@@ -164,14 +173,16 @@ static void read_symbols(const char *path)
 }
 
 /*
- * addr2line prints the symbol instead where the DWARF has no name for the linker in a language that has such names, and where
- * there is no DWARF at all; so does the symbolizer for a function that is not inlined.
+ * addr2line prints the symbol instead where the DWARF has no name for the linker in a language that
+ * has such names, and where there is no DWARF at all; so does the symbolizer for a function that is
+ * not inlined.
  */
 static bool same_names(const char *a, const char *b, const char *symbol)
 {
 	while (*a && *b) {
 		size_t la = strcspn(a, "\n"), lb = strcspn(b, "\n");
-		bool by_symbol = (!a[la + 1] || strncmp(a, "_Z", 2)) && lb == strlen(symbol) && !strncmp(b, symbol, lb);
+		bool by_symbol = (!a[la + 1] || strncmp(a, "_Z", 2)) && lb == strlen(symbol) &&
+				 !strncmp(b, symbol, lb);
 
 		if (!by_symbol && (la != lb || strncmp(a, b, la)))
 			return false;
@@ -186,7 +197,8 @@ static bool same_lines(const char *a, const char *b)
 {
 	while (*a && *b) {
 		size_t la = strcspn(a, "\n"), lb = strcspn(b, "\n");
-		bool unknown = la > 1 && lb > 1 && !strncmp(a + la - 2, ":0", 2) && !strncmp(b + lb - 2, ":0", 2);
+		bool unknown = la > 1 && lb > 1 && !strncmp(a + la - 2, ":0", 2) &&
+			       !strncmp(b + lb - 2, ":0", 2);
 
 		if (!unknown && (la != lb || strncmp(a, b, la)))
 			return false;
@@ -202,11 +214,18 @@ static void compare(const char *what)
 
 	EXPECT_EQ(theirs.n, ours.n);
 	for (size_t i = 0; i < ours.n; i++) {
-		const char *a = ours.names[i] ? ours.names[i] : "??\n", *b = theirs.names[i] ? theirs.names[i] : "??\n";
-		const char *la = ours.lines[i] ? ours.lines[i] : "??:0\n", *lb = theirs.lines[i] ? theirs.lines[i] : "??:0\n";
-		/* Between functions addr2line names the one before; where the DWARF says nothing, any of a symbol's aliases. */
-		bool nothing = (!*symbols[i] || same_lines("??:0\n", lb)) && !strcmp(a, "??\n") && !strchr(strchr(b, '\n') + 1, '\n');
-		bool names_agree = nothing || same_names(a, b, symbols[i]), lines_agree = same_lines(la, lb);
+		const char *a = ours.names[i] ? ours.names[i] : "??\n",
+			   *b = theirs.names[i] ? theirs.names[i] : "??\n";
+		const char *la = ours.lines[i] ? ours.lines[i] : "??:0\n",
+			   *lb = theirs.lines[i] ? theirs.lines[i] : "??:0\n";
+		/*
+		 * Between functions addr2line names the one before; where the DWARF says nothing,
+		 * any of a symbol's aliases.
+		 */
+		bool nothing = (!*symbols[i] || same_lines("??:0\n", lb)) && !strcmp(a, "??\n") &&
+			       !strchr(strchr(b, '\n') + 1, '\n');
+		bool names_agree = nothing || same_names(a, b, symbols[i]),
+		     lines_agree = same_lines(la, lb);
 
 		depth += strchr(strchr(a, '\n') + 1, '\n') != NULL;
 		names += names_agree;
@@ -216,7 +235,8 @@ static void compare(const char *what)
 		if (!lines_agree && i - lines < 2)
 			printf("  %" PRIx64 ": ours\n%stheirs\n%s", ours.addrs[i], la, lb);
 	}
-	printf("# %s: %zu addresses, %zu in inlined code; chains equal %zu, lines equal %zu\n", what, ours.n, depth, names, lines);
+	printf("# %s: %zu addresses, %zu in inlined code; chains equal %zu, lines equal %zu\n",
+	       what, ours.n, depth, names, lines);
 	EXPECT(ours.n == ADDRS);
 	EXPECT(depth > ours.n / 10);
 	EXPECT_EQ(names, ours.n);
@@ -240,8 +260,10 @@ static const char *sources(void)
 
 	if (!getcwd(cwd, sizeof(cwd)))
 		return "";
-	snprintf(text, sizeof(text), "-w -D_GNU_SOURCE -DSFBPF_VERSION='\"0\"' -I%s/userspace -I%s/bpf %s/userspace/base/*.c %s/userspace/unwind/*.c %s/userspace/elf/*.c",
-		 cwd, cwd, cwd, cwd, cwd);
+	snprintf(
+		text, sizeof(text),
+		"-w -D_GNU_SOURCE -DSFBPF_VERSION='\"0\"' -I%s/userspace -I%s/bpf %s/userspace/base/*.c %s/userspace/unwind/*.c %s/userspace/elf/*.c",
+		cwd, cwd, cwd, cwd, cwd);
 	return text;
 }
 
@@ -256,7 +278,7 @@ static void check_program(const char *what, const char *tool, const char *cmd)
 	unlink(path);
 	if (!build(cmd, "out")) {
 		printf("# %s: not built here\n", what);
-		EXPECT(cmd[0] != 'g');	/* gcc is there wherever the tests are */
+		EXPECT(cmd[0] != 'g'); /* gcc is there wherever the tests are */
 		return;
 	}
 	ours.n = spread(path, ours.addrs);
@@ -267,7 +289,8 @@ static void check_program(const char *what, const char *tool, const char *cmd)
 	ask_addr2line(tool, path);
 	t[2] = clock_ns(CLOCK_MONOTONIC);
 	compare(what);
-	printf("# %s: %.0f ms; %s %.0f ms\n", what, (double)(t[1] - t[0]) / 1e6, tool, (double)(t[2] - t[1]) / 1e6);
+	printf("# %s: %.0f ms; %s %.0f ms\n", what, (double)(t[1] - t[0]) / 1e6, tool,
+	       (double)(t[2] - t[1]) / 1e6);
 }
 
 static void check_c(const char *what, const char *tool, const char *cc)
@@ -310,7 +333,9 @@ TEST_IN_DIR(dwarf_cpp)
 
 TEST_IN_DIR(dwarf_rust)
 {
-	write_file("a.rs", "use std::collections::HashMap;\nuse std::io::Read;\n"
+	write_file(
+		"a.rs",
+		"use std::collections::HashMap;\nuse std::io::Read;\n"
 		"fn words(s: &str) -> HashMap<String, Vec<usize>> { let mut m: HashMap<String, Vec<usize>> = HashMap::new();\n"
 		"  for (i, w) in s.split_whitespace().enumerate() { m.entry(w.to_lowercase()).or_default().push(i); } m }\n"
 		"fn main() { let mut s = String::new(); std::io::stdin().read_to_string(&mut s).unwrap();\n"
@@ -352,20 +377,25 @@ static void expect_same(const char *form)
 	size_t same = 0, deep = 0;
 
 	for (size_t i = 0; i < theirs.n; i++) {
-		const char *a = theirs.names[i] ? theirs.names[i] : "", *b = ours.names[i] ? ours.names[i] : "";
+		const char *a = theirs.names[i] ? theirs.names[i] : "",
+			   *b = ours.names[i] ? ours.names[i] : "";
 
 		deep += strstr(a, "low\n") != NULL;
-		same += !strcmp(a, b) && !strcmp(theirs.lines[i] ? theirs.lines[i] : "", ours.lines[i] ? ours.lines[i] : "");
+		same += !strcmp(a, b) && !strcmp(theirs.lines[i] ? theirs.lines[i] : "",
+						 ours.lines[i] ? ours.lines[i] : "");
 	}
 	if (same != theirs.n)
-		printf("  %s: at the start ours is\n%swant\n%s", form, ours.names[0] ? ours.names[0] : "-\n", theirs.names[0]);
+		printf("  %s: at the start ours is\n%swant\n%s", form,
+		       ours.names[0] ? ours.names[0] : "-\n", theirs.names[0]);
 	EXPECT(deep > 5);
 	EXPECT_EQ(same, theirs.n);
 }
 
 TEST_IN_DIR(dwarf_forms)
 {
-	static const struct { const char *cmd, *out; } forms[] = {
+	static const struct {
+		const char *cmd, *out;
+	} forms[] = {
 		{ "gcc -O2 -g -gdwarf-5 -gsplit-dwarf -o split5 a.c", "split5" },
 		{ "gcc -O2 -g -gdwarf-4 -gsplit-dwarf -o split4 a.c", "split4" },
 		{ "objcopy --compress-debug-sections=zlib plain zlib", "zlib" },
@@ -403,7 +433,8 @@ TEST_IN_DIR(dwarf_dwz_common)
 	int fd;
 
 	write_file("a.c", small_c);
-	if (!build("gcc -O2 -g -o plain a.c && cp plain one && cp plain two && dwz -m common one two", "common"))
+	if (!build("gcc -O2 -g -o plain a.c && cp plain one && cp plain two && dwz -m common one two",
+		   "common"))
 		SKIP("no gcc or dwz");
 	read_form("plain", NULL, &theirs);
 	read_form("one", "common", NULL);
@@ -425,7 +456,6 @@ TEST_IN_DIR(dwarf_dwz_common)
 TEST_IN_DIR(dwarf_damaged)
 {
 	const struct dwarf_limits limits = { .bytes = 512u << 20, .seconds = 5 };
-	struct dwarf_place where = { .root_fd = -1 };
 	uint64_t slowest = 0, offsets[8], sizes[8];
 	unsigned int bad = 0, n = 0;
 	struct elf_image img;
@@ -453,7 +483,13 @@ TEST_IN_DIR(dwarf_damaged)
 	for (ours.n = 0; ours.n < 64; ours.n++)
 		ours.addrs[ours.n] = nm("plain", "outer") + ours.n * 2;
 	for (int round = 0; round < 150 && n; round++) {
-		struct dwarf_job job = { .fd = fd, .alt_fd = -1, .inlined = true, .lines = true, .addrs = ours.addrs, .n = 64 };
+		struct dwarf_job job = { .fd = fd,
+					 .alt_fd = -1,
+					 .root_fd = -1,
+					 .inlined = true,
+					 .lines = true,
+					 .addrs = ours.addrs,
+					 .n = 64 };
 		uint64_t start = clock_ns(CLOCK_MONOTONIC);
 		uint8_t *copy = malloc(len);
 
@@ -461,27 +497,36 @@ TEST_IN_DIR(dwarf_damaged)
 		for (int k = 0; k < 1 + round % 20; k++) {
 			unsigned int s = (unsigned int)rand() % n;
 
-			copy[offsets[s] + (uint64_t)rand() % sizes[s]] = (uint8_t)(rand() % 4 ? rand() : 0xff);
+			copy[offsets[s] + (uint64_t)rand() % sizes[s]] =
+				(uint8_t)(rand() % 4 ? rand() : 0xff);
 		}
 		EXPECT_EQ(pwrite(fd, copy, len, 0), (ssize_t)len);
 		free(copy);
 		forget(&ours);
-		bad += dwarf_work(&job, &where, &limits, take, &ours) != 0;
+		bad += dwarf_work(&job, &limits, take, &ours) != 0;
 		if (clock_ns(CLOCK_MONOTONIC) - start > slowest)
 			slowest = clock_ns(CLOCK_MONOTONIC) - start;
 	}
-	printf("# 150 damaged files: %u could not be read to their end, the slowest took %.0f ms\n", bad, (double)slowest / 1e6);
+	printf("# 150 damaged files: %u could not be read to their end, the slowest took %.0f ms\n",
+	       bad, (double)slowest / 1e6);
 	EXPECT(slowest < 22000000000ull);
 	free(good);
 	close(fd);
 }
 
-/* A worker is stopped when its time is over. */
+static bool stopped(void)
+{
+	return true;
+}
+
+/* A worker is stopped when its time is over, or somebody says so. */
 TEST(dwarf_time_is_limited)
 {
 	const struct dwarf_limits limits = { .bytes = 512u << 20, .seconds = 1 };
-	struct dwarf_place where = { .root_fd = -1 };
-	struct dwarf_job job = { .alt_fd = -1, .inlined = true, .addrs = ours.addrs, .n = 1 };
+	struct dwarf_limits more = limits;
+	struct dwarf_job job = {
+		.alt_fd = -1, .root_fd = -1, .inlined = true, .addrs = ours.addrs, .n = 1
+	};
 	uint64_t start = clock_ns(CLOCK_MONOTONIC);
 	int fds[2];
 
@@ -489,8 +534,14 @@ TEST(dwarf_time_is_limited)
 	EXPECT_EQ(pipe(fds), 0);
 	job.fd = fds[0];
 	forget(&ours);
-	EXPECT(dwarf_work(&job, &where, &limits, take, &ours) != 0);
+	EXPECT(dwarf_work(&job, &limits, take, &ours) != 0);
 	EXPECT(clock_ns(CLOCK_MONOTONIC) - start < 8000000000ull);
+	job.fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	more.most_ns = 1;
+	EXPECT_EQ(dwarf_work(&job, &more, take, &ours), -ETIMEDOUT);
+	more = (struct dwarf_limits){ .bytes = 512u << 20, .seconds = 20, .stopped = stopped };
+	EXPECT_EQ(dwarf_work(&job, &more, take, &ours), -EINTR);
+	close(job.fd);
 	close(fds[0]);
 	close(fds[1]);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Call frame information in whole files: this program itself, files from the assembler, and damaged copies. */
+/*
+ * Call frame information in whole files: this program itself, files from the assembler, and damaged
+ * copies.
+ */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -10,9 +13,9 @@
 #include "test.h"
 #include "unwind/eh_frame.h"
 
-struct table {		/* all rows of a file */
+struct table { /* all rows of a file */
 	struct rowbuf rows;
-	struct fntab fns;	/* ref: index of the first row */
+	struct fntab fns; /* ref: index of the first row */
 	uint64_t malformed;
 	bool debug_frame;
 	int found;
@@ -47,7 +50,9 @@ static struct table table_of_image(const struct elf_image *img, struct diag *dia
 	t.found = eh_frame_find(img, &blob, &t.debug_frame, diag);
 	if (t.found)
 		return t;
-	EXPECT_EQ(eh_frame_open(&e, blob.view, blob.addr, t.debug_frame, row_arch_of_machine(img->machine), img, diag), 0);
+	EXPECT_EQ(eh_frame_open(&e, blob.view, blob.addr, t.debug_frame,
+				row_arch_of_machine(img->machine), img, diag),
+		  0);
 	for (size_t i = 0; i < e.fns.n; i++) {
 		const struct fn *fn = &e.fns.fns[i];
 		uint64_t at = fn->start;
@@ -57,7 +62,8 @@ static struct table table_of_image(const struct elf_image *img, struct diag *dia
 		for (size_t k = t.fns.fns[i].ref; k < t.rows.n; k++) {
 			const struct row *r = &t.rows.rows[k];
 
-			EXPECT(r->start < r->end && r->end <= fn->end && (r->start == at || r->plt_at));
+			EXPECT(r->start < r->end && r->end <= fn->end &&
+			       (r->start == at || r->plt_at));
 			at = r->end;
 		}
 	}
@@ -97,7 +103,8 @@ static size_t common_rows(const struct table *a, const struct table *b)
 		bn = (k + 1 < b->fns.n ? b->fns.fns[k + 1].ref : b->rows.n) - b->fns.fns[k].ref;
 		same = an == bn;
 		for (size_t r = 0; same && r < an; r++)
-			same = row_same_rules(&a->rows.rows[a->fns.fns[i].ref + r], &b->rows.rows[b->fns.fns[k].ref + r]);
+			same = row_same_rules(&a->rows.rows[a->fns.fns[i].ref + r],
+					      &b->rows.rows[b->fns.fns[k].ref + r]);
 		n += same ? an : 0;
 	}
 	return n;
@@ -184,9 +191,15 @@ TEST(eh_wrong_length_costs_one_function)
 		memcpy(mem + at, &now, 4);
 		t = table_of(mem, size);
 		memcpy(mem + at, &was, 4);
-		/* A length of 0 may be an input's terminator: what it hides can lead back into the chain by chance, as the PLT's FDE does. */
+		/*
+		 * A length of 0 may be an input's terminator: what it hides can lead back into the
+		 * chain by chance, as the PLT's FDE does.
+		 */
 		EXPECT(t.fns.n >= sound.fns.n - 1 && (t.malformed > 0 || !now));
-		/* No function has more than 60 rows here but the PLT, so what is lost is one function's rows. */
+		/*
+		 * No function has more than 60 rows here but the PLT, so what is lost is one
+		 * function's rows.
+		 */
 		lost = sound.rows.n - common_rows(&sound, &t);
 		EXPECT(lost < 200);
 		free_table(&t);
@@ -211,7 +224,8 @@ static bool build(const char *text, const char *more)
 		return false;
 	fputs(text, f);
 	fclose(f);
-	snprintf(cmd, sizeof(cmd), "D=%s; exec 2>$D/log; as --64 -o $D/x.o $D/x.s && ld -e 0 -o $D/x $D/x.o%s%s", dir,
+	snprintf(cmd, sizeof(cmd),
+		 "D=%s; exec 2>$D/log; as --64 -o $D/x.o $D/x.s && ld -e 0 -o $D/x $D/x.o%s%s", dir,
 		 *more ? " && " : "", more);
 	return system(cmd) == 0;
 }
@@ -259,7 +273,7 @@ static const char two_functions[] =
 	" .cfi_def_cfa_register %rbp\n leave\n .cfi_def_cfa %rsp, 8\n .cfi_restore %rbp\n ret\n .cfi_endproc\n"
 	"g: .cfi_startproc\n .cfi_signal_frame\n .cfi_undefined %rip\n .cfi_remember_state\n .cfi_adjust_cfa_offset 48\n nop\n"
 	" .cfi_restore_state\n nop\n .cfi_escape 0x0f,3,0x76,0x58,6\n nop\n"
-	" .rept 300\n .cfi_escape 0\n .endr\n .cfi_endproc\n";	/* makes it worth compressing */
+	" .rept 300\n .cfi_escape 0\n .endr\n .cfi_endproc\n"; /* makes it worth compressing */
 
 static void check_two_functions(const struct table *t)
 {
@@ -272,11 +286,15 @@ static void check_two_functions(const struct table *t)
 	if (t->rows.n != 7)
 		return;
 	EXPECT(r[0].cfa.reg == 7 && r[0].cfa.off == 8 && r[0].fp.kind == RULE_SAME);
-	EXPECT(r[1].cfa.reg == 7 && r[1].cfa.off == 16 && r[1].fp.kind == RULE_CFA_MEM && r[1].fp.off == -16);
-	EXPECT(r[2].cfa.reg == 6 && r[2].cfa.off == 16 && r[2].ra.kind == RULE_CFA_MEM && r[2].ra.off == -8);
-	EXPECT(r[3].cfa.reg == 7 && r[3].cfa.off == 8 && r[3].fp.kind == RULE_SAME && r[3].flags == 0);
+	EXPECT(r[1].cfa.reg == 7 && r[1].cfa.off == 16 && r[1].fp.kind == RULE_CFA_MEM &&
+	       r[1].fp.off == -16);
+	EXPECT(r[2].cfa.reg == 6 && r[2].cfa.off == 16 && r[2].ra.kind == RULE_CFA_MEM &&
+	       r[2].ra.off == -8);
+	EXPECT(r[3].cfa.reg == 7 && r[3].cfa.off == 8 && r[3].fp.kind == RULE_SAME &&
+	       r[3].flags == 0);
 	EXPECT(r[4].cfa.off == 56 && r[4].ra.kind == RULE_UNDEF && r[4].flags == ROW_SIGNAL);
-	EXPECT(r[5].cfa.off == 8 && r[6].cfa.kind == RULE_REG_MEM && r[6].cfa.reg == 6 && r[6].cfa.off == -40);
+	EXPECT(r[5].cfa.off == 8 && r[6].cfa.kind == RULE_REG_MEM && r[6].cfa.reg == 6 &&
+	       r[6].cfa.off == -40);
 }
 
 TEST(eh_assembled)
@@ -288,10 +306,13 @@ TEST(eh_assembled)
 		{ "", "", false },
 		{ ".cfi_sections .debug_frame\n", "", true },
 		{ ".cfi_sections .eh_frame, .debug_frame\n", "", false },
-		{ ".cfi_sections .debug_frame\n", "objcopy --compress-debug-sections=zlib-gabi $D/x", true },
-		{ ".cfi_sections .debug_frame\n", "objcopy --compress-debug-sections=zlib-gnu $D/x", true },
+		{ ".cfi_sections .debug_frame\n",
+		  "objcopy --compress-debug-sections=zlib-gabi $D/x", true },
+		{ ".cfi_sections .debug_frame\n", "objcopy --compress-debug-sections=zlib-gnu $D/x",
+		  true },
 		/* the terminator alone is not yet a table */
-		{ ".cfi_sections .debug_frame\n .section .eh_frame,\"a\",@progbits\n .long 0\n", "", true },
+		{ ".cfi_sections .debug_frame\n .section .eh_frame,\"a\",@progbits\n .long 0\n", "",
+		  true },
 	};
 
 	if (!mkdtemp(dir))
@@ -330,7 +351,10 @@ static uint32_t rnd(void)
 	return rnd_state >> 8;
 }
 
-/* Small tables survive many mutations in the time that this test has; a program's own begins with PLT and start-up code. */
+/*
+ * Small tables survive many mutations in the time that this test has; a program's own begins with
+ * PLT and start-up code.
+ */
 TEST(eh_mutated_section)
 {
 	size_t size, sec_size = 0, off, len;
@@ -347,13 +371,15 @@ TEST(eh_mutated_section)
 		memcpy(copy, mem + off, len);
 		for (unsigned int n = 1 + rnd() % 6; n; n--)
 			copy[rnd() % len] = (uint8_t)(rnd() % 3 ? rnd() : rnd() % 0x30);
-		EXPECT_EQ(eh_frame_open(&e, bytes_of(copy, len - rnd() % 64, rnd() % 16 == 0), 0x5000, rnd() % 8 == 0, arch,
-					NULL, NULL), 0);
+		EXPECT_EQ(eh_frame_open(&e, bytes_of(copy, len - rnd() % 64, rnd() % 16 == 0),
+					0x5000, rnd() % 8 == 0, arch, NULL, NULL),
+			  0);
 		for (size_t i = 0; i < e.fns.n; i++) {
 			rows.n = 0;
 			EXPECT_EQ(eh_frame_rows(&e, &e.fns.fns[i], &rows, NULL), 0);
 			for (size_t k = 0; k < rows.n; k++)
-				EXPECT(rows.rows[k].start < rows.rows[k].end && rows.rows[k].end <= e.fns.fns[i].end);
+				EXPECT(rows.rows[k].start < rows.rows[k].end &&
+				       rows.rows[k].end <= e.fns.fns[i].end);
 		}
 		eh_frame_close(&e);
 	}
@@ -375,7 +401,9 @@ TEST(eh_mutated_file)
 		struct table t;
 
 		for (int i = 0; i < 4; i++) {
-			at[i] = i == 0 ? hdr + rnd() % hdr_size : i == 1 ? hdr + rnd() % 12 : off + rnd() % sec_size;
+			at[i] = i == 0	 ? hdr + rnd() % hdr_size
+				: i == 1 ? hdr + rnd() % 12
+					 : off + rnd() % sec_size;
 			was[i] = mem[at[i]];
 			mem[at[i]] = (uint8_t)rnd();
 		}

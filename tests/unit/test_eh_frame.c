@@ -9,12 +9,12 @@
 #include "test.h"
 #include "unwind/eh_frame.h"
 
-#define FN 0x1000	/* the function that most tests describe: [FN, FN + 0x100) */
-#define SEC 0x20000	/* address of the section under test */
+#define FN  0x1000  /* the function that most tests describe: [FN, FN + 0x100) */
+#define SEC 0x20000 /* address of the section under test */
 
-struct enc {		/* a section under construction */
+struct enc { /* a section under construction */
 	uint8_t b[8192];
-	size_t n, rec;	/* rec: where the open record's length field is */
+	size_t n, rec; /* rec: where the open record's length field is */
 	bool be, wide;
 };
 
@@ -59,15 +59,18 @@ static void close_rec(struct enc *e)
 	put_at(e, e->rec + (e->wide ? 4 : 0), e->n - e->rec - (e->wide ? 12 : 4), e->wide ? 8 : 4);
 }
 
-/* A CIE of version 1; aug_data with its length byte in front where the augmentation starts with 'z'. */
-static size_t put_cie(struct enc *e, const char *aug, const void *aug_data, size_t aug_len, uint8_t ra, int8_t data_align,
-		      const void *insns, size_t ninsns)
+/*
+ * A CIE of version 1; aug_data with its length byte in front where the augmentation starts with
+ * 'z'.
+ */
+static size_t put_cie(struct enc *e, const char *aug, const void *aug_data, size_t aug_len,
+		      uint8_t ra, int8_t data_align, const void *insns, size_t ninsns)
 {
 	open_rec(e);
 	put(e, 0, 4);
 	put(e, 1, 1);
 	put_bytes(e, aug, strlen(aug) + 1);
-	if (strcmp(aug, "eh") == 0)	/* its data comes first */
+	if (strcmp(aug, "eh") == 0) /* its data comes first */
 		put_bytes(e, aug_data, aug_len);
 	put_uleb(e, 1);
 	put(e, (uint8_t)data_align & 0x7f, 1);
@@ -80,7 +83,8 @@ static size_t put_cie(struct enc *e, const char *aug, const void *aug_data, size
 }
 
 /* Absolute addresses, no augmentation data. */
-static void put_fde(struct enc *e, size_t cie, uint64_t start, uint64_t len, const void *insns, size_t ninsns)
+static void put_fde(struct enc *e, size_t cie, uint64_t start, uint64_t len, const void *insns,
+		    size_t ninsns)
 {
 	open_rec(e);
 	put(e, e->n - cie, 4);
@@ -90,7 +94,8 @@ static void put_fde(struct enc *e, size_t cie, uint64_t start, uint64_t len, con
 	close_rec(e);
 }
 
-static const uint8_t x86_init[] = { 0x0c, 7, 8, 0x80 | 16, 1 };		/* def_cfa rsp+8; offset rip, cfa-8 */
+/* def_cfa rsp+8; offset rip, cfa-8 */
+static const uint8_t x86_init[] = { 0x0c, 7, 8, 0x80 | 16, 1 };
 
 static size_t put_x86_cie(struct enc *e)
 {
@@ -117,17 +122,34 @@ static void say_rule(const struct row_regs *regs, const struct rule *r)
 	const char *name = r->reg < regs->nnames ? regs->names[r->reg] : "bad";
 
 	switch (r->kind) {
-	case RULE_NONE: say(" ?"); break;
-	case RULE_SAME: say(" same"); break;
-	case RULE_UNDEF: say(" undef"); break;
-	case RULE_CFA: say(" cfa%+d", r->off); break;
-	case RULE_CFA_MEM: say(" *(cfa%+d)", r->off); break;
-	case RULE_REG: say(" %s%+d", name, r->off); break;
-	case RULE_REG_MEM: say(" *(%s%+d)", name, r->off); break;
+	case RULE_NONE:
+		say(" ?");
+		break;
+	case RULE_SAME:
+		say(" same");
+		break;
+	case RULE_UNDEF:
+		say(" undef");
+		break;
+	case RULE_CFA:
+		say(" cfa%+d", r->off);
+		break;
+	case RULE_CFA_MEM:
+		say(" *(cfa%+d)", r->off);
+		break;
+	case RULE_REG:
+		say(" %s%+d", name, r->off);
+		break;
+	case RULE_REG_MEM:
+		say(" *(%s%+d)", name, r->off);
+		break;
 	}
 }
 
-/* "start-end cfa ra fp bx": start and end relative to the function, bx only where it has a rule; rows end with ';' */
+/*
+ * "start-end cfa ra fp bx": start and end relative to the function, bx only where it has a rule;
+ * rows end with ';'
+ */
 static void say_row(enum row_arch arch, const struct fn *fn, const struct row *r)
 {
 	const struct row_regs *regs = row_arch_regs(arch);
@@ -184,8 +206,9 @@ static const char *rows_in(struct bytes sec, uint64_t addr, bool debug_frame, en
 		rows.n = 0;
 		EXPECT_EQ(eh_frame_rows(&e, fn, &rows, &diag), 0);
 		check_rows(fn, &rows);
-		for (int round = 0; round < 2; round++)	/* learning, and knowing */
-			EXPECT(eh_brief_agrees(brief, fn, &rows, &in_brief) && !(in_brief && diag.malformed != noted));
+		for (int round = 0; round < 2; round++) /* learning, and knowing */
+			EXPECT(eh_brief_agrees(brief, fn, &rows, &in_brief) &&
+			       !(in_brief && diag.malformed != noted));
 		for (size_t k = 0; k < rows.n; k++)
 			say_row(arch, fn, &rows.rows[k]);
 	}
@@ -213,13 +236,13 @@ struct insn_case {
 	const char *insns;
 	size_t len;
 	const char *want;
-	bool bad;	/* a note is expected */
+	bool bad; /* a note is expected */
 };
 
 #define I(s) s, sizeof(s) - 1
 
-static void run_cases(const struct insn_case *cases, size_t n, enum row_arch arch, uint8_t ra, int8_t data_align,
-		      const void *init, size_t ninit)
+static void run_cases(const struct insn_case *cases, size_t n, enum row_arch arch, uint8_t ra,
+		      int8_t data_align, const void *init, size_t ninit)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct enc e = { .n = 0 };
@@ -231,31 +254,43 @@ static void run_cases(const struct insn_case *cases, size_t n, enum row_arch arc
 	}
 }
 
-#define RUN_X86(cases) run_cases(cases, sizeof(cases) / sizeof((cases)[0]), ROW_ARCH_X86_64, 16, -8, x86_init, \
-				 sizeof(x86_init))
+#define RUN_X86(cases)                                                                          \
+	run_cases(cases, sizeof(cases) / sizeof((cases)[0]), ROW_ARCH_X86_64, 16, -8, x86_init, \
+		  sizeof(x86_init))
 
 TEST(eh_instructions_locations)
 {
 	static const struct insn_case cases[] = {
 		{ I(""), "0-100 rsp+8 *(cfa-8) same;", false },
-		{ I("\x41\x0e\x10\x86\x02\x43\x0d\x06"), "0-1 rsp+8 *(cfa-8) same;1-4 rsp+16 *(cfa-8) *(cfa-16);"
-		  "4-100 rbp+16 *(cfa-8) *(cfa-16);", false },
-		{ I("\x02\x80\x0e\x10"), "0-80 rsp+8 *(cfa-8) same;80-100 rsp+16 *(cfa-8) same;", false },
-		{ I("\x03\x81\x00\x0e\x10"), "0-81 rsp+8 *(cfa-8) same;81-100 rsp+16 *(cfa-8) same;", false },
-		{ I("\x04\x82\x00\x00\x00\x0e\x10"), "0-82 rsp+8 *(cfa-8) same;82-100 rsp+16 *(cfa-8) same;", false },
-		{ I("\x1d\x83\0\0\0\0\0\0\0\x0e\x10"), "0-83 rsp+8 *(cfa-8) same;83-100 rsp+16 *(cfa-8) same;", false },
-		{ I("\x01\x10\x10\0\0\0\0\0\0\x0e\x10"), "0-10 rsp+8 *(cfa-8) same;10-100 rsp+16 *(cfa-8) same;", false },
+		{ I("\x41\x0e\x10\x86\x02\x43\x0d\x06"),
+		  "0-1 rsp+8 *(cfa-8) same;1-4 rsp+16 *(cfa-8) *(cfa-16);"
+		  "4-100 rbp+16 *(cfa-8) *(cfa-16);",
+		  false },
+		{ I("\x02\x80\x0e\x10"), "0-80 rsp+8 *(cfa-8) same;80-100 rsp+16 *(cfa-8) same;",
+		  false },
+		{ I("\x03\x81\x00\x0e\x10"),
+		  "0-81 rsp+8 *(cfa-8) same;81-100 rsp+16 *(cfa-8) same;", false },
+		{ I("\x04\x82\x00\x00\x00\x0e\x10"),
+		  "0-82 rsp+8 *(cfa-8) same;82-100 rsp+16 *(cfa-8) same;", false },
+		{ I("\x1d\x83\0\0\0\0\0\0\0\x0e\x10"),
+		  "0-83 rsp+8 *(cfa-8) same;83-100 rsp+16 *(cfa-8) same;", false },
+		{ I("\x01\x10\x10\0\0\0\0\0\0\x0e\x10"),
+		  "0-10 rsp+8 *(cfa-8) same;10-100 rsp+16 *(cfa-8) same;", false },
 		/* backwards: the rest is lost */
-		{ I("\x41\x0e\x10\x01\x00\x10\0\0\0\0\0\0\x0e\x18"), "0-1 rsp+8 *(cfa-8) same;", true },
+		{ I("\x41\x0e\x10\x01\x00\x10\0\0\0\0\0\0\x0e\x18"), "0-1 rsp+8 *(cfa-8) same;",
+		  true },
 		/* to the end and beyond it: the rest has no place */
 		{ I("\x04\x00\x01\x00\x00\x0e\x10"), "0-100 rsp+8 *(cfa-8) same;", false },
 		{ I("\x04\xff\xff\xff\xff\x3f"), "0-100 rsp+8 *(cfa-8) same;", false },
-		{ I("\x1d\xff\xff\xff\xff\xff\xff\xff\xff\x0e\x10"), "0-100 rsp+8 *(cfa-8) same;", false },
+		{ I("\x1d\xff\xff\xff\xff\xff\xff\xff\xff\x0e\x10"), "0-100 rsp+8 *(cfa-8) same;",
+		  false },
 		/* an advance by nothing: the later rule holds */
 		{ I("\x0e\x10\x40\x0e\x18\x02\x00"), "0-100 rsp+24 *(cfa-8) same;", false },
 		/* equal neighbours are one row */
-		{ I("\x41\x0e\x10\x41\x8c\x03\x41\x0e\x10\x41\x0e\x18"), "0-1 rsp+8 *(cfa-8) same;1-4 rsp+16 *(cfa-8) same;"
-		  "4-100 rsp+24 *(cfa-8) same;", false },
+		{ I("\x41\x0e\x10\x41\x8c\x03\x41\x0e\x10\x41\x0e\x18"),
+		  "0-1 rsp+8 *(cfa-8) same;1-4 rsp+16 *(cfa-8) same;"
+		  "4-100 rsp+24 *(cfa-8) same;",
+		  false },
 		{ I("\x00\x00\x2e\x10\x00"), "0-100 rsp+8 *(cfa-8) same;", false },
 	};
 
@@ -265,25 +300,41 @@ TEST(eh_instructions_locations)
 TEST(eh_instructions_columns)
 {
 	static const struct insn_case cases[] = {
-		{ I("\x05\x06\x02"), "0-100 rsp+8 *(cfa-8) *(cfa-16);", false },	/* offset_extended */
-		{ I("\x83\x03"), "0-100 rsp+8 *(cfa-8) same *(cfa-24);", false },	/* rbx */
-		{ I("\x8c\x03\x05\x80\x01\x04"), "0-100 rsp+8 *(cfa-8) same;", false },	/* columns that no row has */
-		{ I("\x11\x06\x7e"), "0-100 rsp+8 *(cfa-8) *(cfa+16);", false },	/* offset_extended_sf */
-		{ I("\x2f\x06\x02"), "0-100 rsp+8 *(cfa-8) *(cfa+16);", false },	/* GNU_negative_offset_extended */
-		{ I("\x14\x06\x02"), "0-100 rsp+8 *(cfa-8) cfa-16;", false },		/* val_offset */
-		{ I("\x15\x06\x7e"), "0-100 rsp+8 *(cfa-8) cfa+16;", false },		/* val_offset_sf */
+		/* offset_extended */
+		{ I("\x05\x06\x02"), "0-100 rsp+8 *(cfa-8) *(cfa-16);", false },
+		{ I("\x83\x03"), "0-100 rsp+8 *(cfa-8) same *(cfa-24);", false }, /* rbx */
+		/* Columns that no row has */
+		{ I("\x8c\x03\x05\x80\x01\x04"), "0-100 rsp+8 *(cfa-8) same;", false },
+		/* offset_extended_sf */
+		{ I("\x11\x06\x7e"), "0-100 rsp+8 *(cfa-8) *(cfa+16);", false },
+		/* GNU_negative_offset_extended */
+		{ I("\x2f\x06\x02"), "0-100 rsp+8 *(cfa-8) *(cfa+16);", false },
+		/* val_offset */
+		{ I("\x14\x06\x02"), "0-100 rsp+8 *(cfa-8) cfa-16;", false },
+		/* val_offset_sf */
+		{ I("\x15\x06\x7e"), "0-100 rsp+8 *(cfa-8) cfa+16;", false },
 		{ I("\x07\x06\x07\x03"), "0-100 rsp+8 *(cfa-8) undef undef;", false },
-		{ I("\x07\x10"), "0-100 rsp+8 undef same;", false },			/* outermost */
-		{ I("\x09\x06\x0a\x09\x10\x02"), "0-100 rsp+8 rcx+0 r10+0;", false },	/* register */
-		{ I("\x09\x06\x11"), "0-100 rsp+8 *(cfa-8) ?;", false },		/* in xmm0 */
-		{ I("\x08\x10\x08\x06"), "0-100 rsp+8 ? same;", false },		/* same_value of rip */
-		{ I("\x86\x02\x41\xc6\x41\x86\x03\x41\x06\x06"), "0-1 rsp+8 *(cfa-8) *(cfa-16);1-2 rsp+8 *(cfa-8) same;"
-		  "2-3 rsp+8 *(cfa-8) *(cfa-24);3-100 rsp+8 *(cfa-8) same;", false },	/* restore, restore_extended */
-		{ I("\x90\x02\x41\xd0"), "0-1 rsp+8 *(cfa-16) same;1-100 rsp+8 *(cfa-8) same;", false },
+		/* outermost */
+		{ I("\x07\x10"), "0-100 rsp+8 undef same;", false },
+		/* register */
+		{ I("\x09\x06\x0a\x09\x10\x02"), "0-100 rsp+8 rcx+0 r10+0;", false },
+		/* In xmm0 */
+		{ I("\x09\x06\x11"), "0-100 rsp+8 *(cfa-8) ?;", false },
+		/* same_value of rip */
+		{ I("\x08\x10\x08\x06"), "0-100 rsp+8 ? same;", false },
+		{ I("\x86\x02\x41\xc6\x41\x86\x03\x41\x06\x06"),
+		  "0-1 rsp+8 *(cfa-8) *(cfa-16);1-2 rsp+8 *(cfa-8) same;"
+		  /* restore, restore_extended */
+		  "2-3 rsp+8 *(cfa-8) *(cfa-24);3-100 rsp+8 *(cfa-8) same;",
+		  false },
+		{ I("\x90\x02\x41\xd0"), "0-1 rsp+8 *(cfa-16) same;1-100 rsp+8 *(cfa-8) same;",
+		  false },
 		/* what fits no s32 */
-		{ I("\x05\x06\x80\x80\x80\x80\x01"), "0-100 rsp+8 *(cfa-8) *(cfa-2147483648);", false },
+		{ I("\x05\x06\x80\x80\x80\x80\x01"), "0-100 rsp+8 *(cfa-8) *(cfa-2147483648);",
+		  false },
 		{ I("\x05\x06\x81\x80\x80\x80\x01"), "0-100 rsp+8 *(cfa-8) ?;", false },
-		{ I("\x05\x06\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), "0-100 rsp+8 *(cfa-8) ?;", false },
+		{ I("\x05\x06\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), "0-100 rsp+8 *(cfa-8) ?;",
+		  false },
 	};
 
 	RUN_X86(cases);
@@ -294,15 +345,20 @@ TEST(eh_instructions_cfa)
 	static const struct insn_case cases[] = {
 		{ I("\x0c\x0a\x00"), "0-100 r10+0 *(cfa-8) same;", false },
 		{ I("\x0d\x06\x0e\x20"), "0-100 rbp+32 *(cfa-8) same;", false },
-		{ I("\x12\x06\x7e"), "0-100 rbp+16 *(cfa-8) same;", false },		/* def_cfa_sf */
-		{ I("\x13\x7d"), "0-100 rsp+24 *(cfa-8) same;", false },		/* def_cfa_offset_sf */
+		/* def_cfa_sf */
+		{ I("\x12\x06\x7e"), "0-100 rbp+16 *(cfa-8) same;", false },
+		/* def_cfa_offset_sf */
+		{ I("\x13\x7d"), "0-100 rsp+24 *(cfa-8) same;", false },
 		{ I("\x13\x01"), "0-100 rsp-8 *(cfa-8) same;", false },
 		{ I("\x0e\xff\xff\xff\xff\x07"), "0-100 rsp+2147483647 *(cfa-8) same;", false },
 		{ I("\x0e\x80\x80\x80\x80\x08"), "0-100 ? *(cfa-8) same;", false },
-		{ I("\x0d\x80\x80\x04"), "0-100 ? *(cfa-8) same;", false },		/* no such register */
+		/* No such register */
+		{ I("\x0d\x80\x80\x04"), "0-100 ? *(cfa-8) same;", false },
 		/* on top of an expression: offset waits, register goes with the last offset */
-		{ I("\x0e\x38\x0f\x04\x77\x98\x04\x06\x41\x0e\x40\x41\x0d\x07"), "0-2 *(rsp+536) *(cfa-8) same;"
-		  "2-100 rsp+64 *(cfa-8) same;", false },
+		{ I("\x0e\x38\x0f\x04\x77\x98\x04\x06\x41\x0e\x40\x41\x0d\x07"),
+		  "0-2 *(rsp+536) *(cfa-8) same;"
+		  "2-100 rsp+64 *(cfa-8) same;",
+		  false },
 	};
 
 	RUN_X86(cases);
@@ -311,21 +367,30 @@ TEST(eh_instructions_cfa)
 TEST(eh_instructions_state)
 {
 	static const struct insn_case cases[] = {
-		{ I("\x0e\x10\x86\x02\x41\x0a\x0e\x08\xc6\x41\x0b"), "0-1 rsp+16 *(cfa-8) *(cfa-16);1-2 rsp+8 *(cfa-8) same;"
-		  "2-100 rsp+16 *(cfa-8) *(cfa-16);", false },
+		{ I("\x0e\x10\x86\x02\x41\x0a\x0e\x08\xc6\x41\x0b"),
+		  "0-1 rsp+16 *(cfa-8) *(cfa-16);1-2 rsp+8 *(cfa-8) same;"
+		  "2-100 rsp+16 *(cfa-8) *(cfa-16);",
+		  false },
 		/* nested */
-		{ I("\x0e\x10\x0a\x41\x0e\x18\x0a\x41\x0e\x20\x41\x0b\x41\x0b"), "0-1 rsp+16 *(cfa-8) same;"
+		{ I("\x0e\x10\x0a\x41\x0e\x18\x0a\x41\x0e\x20\x41\x0b\x41\x0b"),
+		  "0-1 rsp+16 *(cfa-8) same;"
 		  "1-2 rsp+24 *(cfa-8) same;2-3 rsp+32 *(cfa-8) same;3-4 rsp+24 *(cfa-8) same;4-100 rsp+16 *(cfa-8) same;",
 		  false },
 		/* damage: the rows so far stay */
-		{ I("\x41\x0e\x10\x41\x0b\x41"), "0-1 rsp+8 *(cfa-8) same;1-2 rsp+16 *(cfa-8) same;", true },
-		{ I("\x41\x0e\x10\x3f\x41\x0e\x18"), "0-1 rsp+8 *(cfa-8) same;", true },	/* unknown */
-		{ I("\x41\x2d"), "0-1 rsp+8 *(cfa-8) same;", true },				/* not on x86-64 */
-		{ I("\x41\x0e\x10\x02"), "0-1 rsp+8 *(cfa-8) same;", true },			/* cut short */
+		{ I("\x41\x0e\x10\x41\x0b\x41"),
+		  "0-1 rsp+8 *(cfa-8) same;1-2 rsp+16 *(cfa-8) same;", true },
+		/* unknown */
+		{ I("\x41\x0e\x10\x3f\x41\x0e\x18"), "0-1 rsp+8 *(cfa-8) same;", true },
+		/* Not on x86-64 */
+		{ I("\x41\x2d"), "0-1 rsp+8 *(cfa-8) same;", true },
+		/* Cut short */
+		{ I("\x41\x0e\x10\x02"), "0-1 rsp+8 *(cfa-8) same;", true },
 		{ I("\x41\x0e\x80"), "0-1 rsp+8 *(cfa-8) same;", true },
 		{ I("\x41\x0f\x20\x77"), "0-1 rsp+8 *(cfa-8) same;", true },
-		{ I("\x41\x0f\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x77"), "0-1 rsp+8 *(cfa-8) same;", true },
-		{ I("\x0e\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), "", true },	/* more than 64 bits */
+		{ I("\x41\x0f\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01\x77"),
+		  "0-1 rsp+8 *(cfa-8) same;", true },
+		/* More than 64 bits */
+		{ I("\x0e\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x7f"), "", true },
 	};
 	struct enc e = { .n = 0 };
 	size_t cie = put_x86_cie(&e);
@@ -342,30 +407,55 @@ TEST(eh_instructions_state)
 TEST(eh_expressions)
 {
 	static const struct insn_case cases[] = {
-		{ I("\x0f\x02\x7a\x10"), "0-100 r10+16 *(cfa-8) same;", false },	/* breg10 16 */
+		/* breg10 16 */
+		{ I("\x0f\x02\x7a\x10"), "0-100 r10+16 *(cfa-8) same;", false },
 		{ I("\x0f\x03\x92\x0a\x10"), "0-100 r10+16 *(cfa-8) same;", false },	/* bregx */
-		{ I("\x0f\x03\x76\x58\x06"), "0-100 *(rbp-40) *(cfa-8) same;", false },	/* DRAP */
-		{ I("\x0f\x06\x77\x98\x01\x06\x23\x08"), "0-100 *(rsp+152)+8 *(cfa-8) same;", false },	/* OpenSSL */
-		{ I("\x0f\x06\x77\x98\x01\x06\x38\x22"), "0-100 *(rsp+152)+8 *(cfa-8) same;", false },	/* lit8 plus */
-		{ I("\x0f\x06\x38\x77\x98\x01\x06\x22"), "0-100 *(rsp+152)+8 *(cfa-8) same;", false },
-		{ I("\x0f\x07\x77\x98\x01\x06\x11\x78\x1c"), "0-100 *(rsp+152)+8 *(cfa-8) same;", false },	/* minus */
-		{ I("\x0f\x08\x77\x98\x01\x06\x08\xc8\x1c\x96"), "0-100 *(rsp+152)-200 *(cfa-8) same;", false },
+		{ I("\x0f\x03\x76\x58\x06"), "0-100 *(rbp-40) *(cfa-8) same;", false }, /* DRAP */
+		/* OpenSSL */
+		{ I("\x0f\x06\x77\x98\x01\x06\x23\x08"), "0-100 *(rsp+152)+8 *(cfa-8) same;",
+		  false },
+		/* lit8 plus */
+		{ I("\x0f\x06\x77\x98\x01\x06\x38\x22"), "0-100 *(rsp+152)+8 *(cfa-8) same;",
+		  false },
+		{ I("\x0f\x06\x38\x77\x98\x01\x06\x22"), "0-100 *(rsp+152)+8 *(cfa-8) same;",
+		  false },
+		/* minus */
+		{ I("\x0f\x07\x77\x98\x01\x06\x11\x78\x1c"), "0-100 *(rsp+152)+8 *(cfa-8) same;",
+		  false },
+		{ I("\x0f\x08\x77\x98\x01\x06\x08\xc8\x1c\x96"),
+		  "0-100 *(rsp+152)-200 *(cfa-8) same;", false },
 		{ I("\x0f\x06\x77\x00\x23\x10\x06\x96"), "0-100 *(rsp+16) *(cfa-8) same;", false },
-		{ I("\x0f\x05\x77\x08\x06\x06\x96"), "0-100 ? *(cfa-8) same;", false },	/* *(*(rsp+8)) */
-		{ I("\x0f\x0a\x77\x08\x79\x00\x38\x1e\x22\x06\x23\x08"), "0-100 ? *(cfa-8) same;", false },
-		{ I("\x0f\x01\x22"), "0-100 ? *(cfa-8) same;", false },			/* underflow */
+		/* *(*(rsp+8)) */
+		{ I("\x0f\x05\x77\x08\x06\x06\x96"), "0-100 ? *(cfa-8) same;", false },
+		{ I("\x0f\x0a\x77\x08\x79\x00\x38\x1e\x22\x06\x23\x08"), "0-100 ? *(cfa-8) same;",
+		  false },
+		/* underflow */
+		{ I("\x0f\x01\x22"), "0-100 ? *(cfa-8) same;", false },
 		{ I("\x0f\x00"), "0-100 ? *(cfa-8) same;", false },
-		{ I("\x0f\x02\x38\x77"), "0-100 ? *(cfa-8) same;", false },		/* operand cut short: costs the rule */
-		{ I("\x0f\x09\x30\x30\x30\x30\x30\x30\x30\x30\x30"), "0-100 ? *(cfa-8) same;", false },	/* deep */
-		{ I("\x0f\x06\x77\x08\x78\x00\x16\x13"), "0-100 r8+0 *(cfa-8) same;", false },	/* swap, drop */
-		{ I("\x0f\x07\x77\x08\x12\x14\x13\x13\x96"), "0-100 rsp+8 *(cfa-8) same;", false },	/* dup, over */
-		{ I("\x0f\x06\x77\x08\x0a\x00\x01\x22"), "0-100 rsp+264 *(cfa-8) same;", false },	/* const2u */
-		{ I("\x0f\x06\x77\x08\x0b\x00\xff\x22"), "0-100 rsp-248 *(cfa-8) same;", false },	/* const2s */
-		{ I("\x0f\x08\x77\x08\x0d\xf0\xff\xff\xff\x22"), "0-100 rsp-8 *(cfa-8) same;", false },	/* const4s */
-		{ I("\x0f\x08\x77\x08\x0c\xf0\xff\xff\xff\x22"), "0-100 ? *(cfa-8) same;", false },	/* const4u: 4 GB */
-		{ I("\x0f\x0c\x77\x08\x0e\xf0\xff\xff\xff\xff\xff\xff\xff\x22"), "0-100 rsp-8 *(cfa-8) same;", false },
-		{ I("\x0f\x05\x77\x08\x10\x10\x22"), "0-100 rsp+24 *(cfa-8) same;", false },	/* constu */
-		{ I("\x0f\x06\x77\x08\x12\x22\x96\x96"), "0-100 ? *(cfa-8) same;", false },	/* twice rsp */
+		/* Operand cut short: costs the rule */
+		{ I("\x0f\x02\x38\x77"), "0-100 ? *(cfa-8) same;", false },
+		/* deep */
+		{ I("\x0f\x09\x30\x30\x30\x30\x30\x30\x30\x30\x30"), "0-100 ? *(cfa-8) same;",
+		  false },
+		/* swap, drop */
+		{ I("\x0f\x06\x77\x08\x78\x00\x16\x13"), "0-100 r8+0 *(cfa-8) same;", false },
+		/* dup, over */
+		{ I("\x0f\x07\x77\x08\x12\x14\x13\x13\x96"), "0-100 rsp+8 *(cfa-8) same;", false },
+		/* const2u */
+		{ I("\x0f\x06\x77\x08\x0a\x00\x01\x22"), "0-100 rsp+264 *(cfa-8) same;", false },
+		/* const2s */
+		{ I("\x0f\x06\x77\x08\x0b\x00\xff\x22"), "0-100 rsp-248 *(cfa-8) same;", false },
+		/* const4s */
+		{ I("\x0f\x08\x77\x08\x0d\xf0\xff\xff\xff\x22"), "0-100 rsp-8 *(cfa-8) same;",
+		  false },
+		/* const4u: 4 GB */
+		{ I("\x0f\x08\x77\x08\x0c\xf0\xff\xff\xff\x22"), "0-100 ? *(cfa-8) same;", false },
+		{ I("\x0f\x0c\x77\x08\x0e\xf0\xff\xff\xff\xff\xff\xff\xff\x22"),
+		  "0-100 rsp-8 *(cfa-8) same;", false },
+		/* constu */
+		{ I("\x0f\x05\x77\x08\x10\x10\x22"), "0-100 rsp+24 *(cfa-8) same;", false },
+		/* Twice rsp */
+		{ I("\x0f\x06\x77\x08\x12\x22\x96\x96"), "0-100 ? *(cfa-8) same;", false },
 		/* columns: the expression tells the address ... */
 		{ I("\x10\x06\x02\x76\x00"), "0-100 rsp+8 *(cfa-8) *(rbp+0);", false },
 		{ I("\x10\x03\x03\x77\x80\x01"), "0-100 rsp+8 *(cfa-8) same *(rsp+128);", false },
@@ -377,7 +467,8 @@ TEST(eh_expressions)
 		{ I("\x16\x06\x03\x76\x08\x06"), "0-100 rsp+8 *(cfa-8) *(rbp+8);", false },
 		{ I("\x16\x06\x02\x23\x10"), "0-100 rsp+8 *(cfa-8) cfa+16;", false },
 		{ I("\x16\x06\x05\x76\x08\x06\x23\x08"), "0-100 rsp+8 *(cfa-8) ?;", false },
-		{ I("\x16\x06\x01\x38"), "0-100 rsp+8 *(cfa-8) ?;", false },		/* a constant */
+		/* A constant */
+		{ I("\x16\x06\x01\x38"), "0-100 rsp+8 *(cfa-8) ?;", false },
 		{ I("\x10\x0c\x02\x76\x00"), "0-100 rsp+8 *(cfa-8) same;", false },
 	};
 
@@ -388,30 +479,45 @@ TEST(eh_plt)
 {
 #define PLT(k) "\x0f\x0b\x77\x08\x80\x00\x3f\x1a" k "\x2a\x33\x24\x22"
 	static const struct insn_case cases[] = {
-		{ I("\x0e\x10\x46\x0e\x18\x4a" PLT("\x3b")), "0-6 rsp+16 *(cfa-8) same;6-10 rsp+24 *(cfa-8) same;"
-		  "10-100 rsp+8 *(cfa-8) same plt16@0;10-100 rsp+16 *(cfa-8) same plt16@11;", false },
-		{ I(PLT("\x35")), "0-100 rsp+8 *(cfa-8) same plt16@0;0-100 rsp+16 *(cfa-8) same plt16@5;", false },
+		{ I("\x0e\x10\x46\x0e\x18\x4a" PLT("\x3b")),
+		  "0-6 rsp+16 *(cfa-8) same;6-10 rsp+24 *(cfa-8) same;"
+		  "10-100 rsp+8 *(cfa-8) same plt16@0;10-100 rsp+16 *(cfa-8) same plt16@11;",
+		  false },
+		{ I(PLT("\x35")),
+		  "0-100 rsp+8 *(cfa-8) same plt16@0;0-100 rsp+16 *(cfa-8) same plt16@5;", false },
 		/* always, never */
 		{ I(PLT("\x30")), "0-100 rsp+16 *(cfa-8) same;", false },
 		{ I(PLT("\x40")), "0-100 rsp+8 *(cfa-8) same;", false },
 		/* a start in the middle of a block: the rows count from there */
-		{ I("\x44\x0e\x10" PLT("\x3b")), "0-4 rsp+8 *(cfa-8) same;4-100 rsp+8 *(cfa-8) same plt16@0;"
-		  "4-100 rsp+16 *(cfa-8) same plt16@7;4-100 rsp+8 *(cfa-8) same plt16@12;", false },
-		{ I("\x4d" PLT("\x3b")), "0-d rsp+8 *(cfa-8) same;d-100 rsp+16 *(cfa-8) same plt16@0;"
-		  "d-100 rsp+8 *(cfa-8) same plt16@3;d-100 rsp+16 *(cfa-8) same plt16@14;", false },
+		{ I("\x44\x0e\x10" PLT("\x3b")),
+		  "0-4 rsp+8 *(cfa-8) same;4-100 rsp+8 *(cfa-8) same plt16@0;"
+		  "4-100 rsp+16 *(cfa-8) same plt16@7;4-100 rsp+8 *(cfa-8) same plt16@12;",
+		  false },
+		{ I("\x4d" PLT("\x3b")),
+		  "0-d rsp+8 *(cfa-8) same;d-100 rsp+16 *(cfa-8) same plt16@0;"
+		  "d-100 rsp+8 *(cfa-8) same plt16@3;d-100 rsp+16 *(cfa-8) same plt16@14;",
+		  false },
 		/* left again, and remembered */
-		{ I(PLT("\x3b") "\x0a\x50\x0c\x07\x08\x50\x0b\x50"), "0-10 rsp+8 *(cfa-8) same plt16@0;"
+		{ I(PLT("\x3b") "\x0a\x50\x0c\x07\x08\x50\x0b\x50"),
+		  "0-10 rsp+8 *(cfa-8) same plt16@0;"
 		  "0-10 rsp+16 *(cfa-8) same plt16@11;10-20 rsp+8 *(cfa-8) same;20-30 rsp+8 *(cfa-8) same plt16@0;"
 		  "20-30 rsp+16 *(cfa-8) same plt16@11;30-100 rsp+8 *(cfa-8) same plt16@0;"
-		  "30-100 rsp+16 *(cfa-8) same plt16@11;", false },
+		  "30-100 rsp+16 *(cfa-8) same plt16@11;",
+		  false },
 		/* operands the other way round, a product, another block size */
-		{ I("\x0f\x0b\x80\x00\x3f\x1a\x3b\x2a\x33\x24\x77\x08\x22"), "0-100 rsp+8 *(cfa-8) same plt16@0;"
-		  "0-100 rsp+16 *(cfa-8) same plt16@11;", false },
-		{ I("\x0f\x0b\x77\x08\x80\x00\x4f\x1a\x34\x2b\x38\x1e\x22"), "0-100 rsp+8 *(cfa-8) same plt32@0;"
-		  "0-100 rsp+16 *(cfa-8) same plt32@5;", false },
+		{ I("\x0f\x0b\x80\x00\x3f\x1a\x3b\x2a\x33\x24\x77\x08\x22"),
+		  "0-100 rsp+8 *(cfa-8) same plt16@0;"
+		  "0-100 rsp+16 *(cfa-8) same plt16@11;",
+		  false },
+		{ I("\x0f\x0b\x77\x08\x80\x00\x4f\x1a\x34\x2b\x38\x1e\x22"),
+		  "0-100 rsp+8 *(cfa-8) same plt32@0;"
+		  "0-100 rsp+16 *(cfa-8) same plt32@5;",
+		  false },
 		/* no PLT: not the pc, no mask */
-		{ I("\x0f\x0b\x77\x08\x7f\x00\x3f\x1a\x3b\x2a\x33\x24\x22"), "0-100 ? *(cfa-8) same;", false },
-		{ I("\x0f\x0b\x77\x08\x80\x00\x3d\x1a\x3b\x2a\x33\x24\x22"), "0-100 ? *(cfa-8) same;", false },
+		{ I("\x0f\x0b\x77\x08\x7f\x00\x3f\x1a\x3b\x2a\x33\x24\x22"),
+		  "0-100 ? *(cfa-8) same;", false },
+		{ I("\x0f\x0b\x77\x08\x80\x00\x3d\x1a\x3b\x2a\x33\x24\x22"),
+		  "0-100 ? *(cfa-8) same;", false },
 	};
 
 	RUN_X86(cases);
@@ -419,9 +525,15 @@ TEST(eh_plt)
 
 TEST(eh_signal_frame)
 {
-	/* glibc's __restore_rt (sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c): everything is in the ucontext */
-	static const char insns[] = "\x0f\x04\x77\xa0\x01\x06" "\x10\x10\x03\x77\xa8\x01" "\x10\x06\x03\x77\xf8\x00"
-				    "\x10\x03\x03\x77\x80\x01" "\x10\x00\x03\x77\x90\x01";
+	/*
+	 * glibc's __restore_rt (sysdeps/unix/sysv/linux/x86_64/libc_sigaction.c): everything is in
+	 * the ucontext
+	 */
+	static const char insns[] = "\x0f\x04\x77\xa0\x01\x06"
+				    "\x10\x10\x03\x77\xa8\x01"
+				    "\x10\x06\x03\x77\xf8\x00"
+				    "\x10\x03\x03\x77\x80\x01"
+				    "\x10\x00\x03\x77\x90\x01";
 	struct enc e = { .n = 0 };
 	size_t cie = put_cie(&e, "zRS", "\x01\x00", 2, 16, -8, "", 0);
 
@@ -441,20 +553,28 @@ TEST(eh_aarch64)
 {
 	static const struct insn_case cases[] = {
 		{ I(""), "0-100 sp+0 x30+0 same;", false },
-		{ I("\x44\x0e\x20\x9d\x04\x9e\x03\x44\x0d\x1d\x44\xde\xdd\x0c\x1f\x00"), "0-4 sp+0 x30+0 same;"
-		  "4-8 sp+32 *(cfa-24) *(cfa-32);8-c x29+32 *(cfa-24) *(cfa-32);c-100 sp+0 x30+0 same;", false },
-		{ I("\x44\x2d\x44\x2d"), "0-4 sp+0 x30+0 same;4-8 sp+0 x30+0 same pac;8-100 sp+0 x30+0 same;", false },
-		{ I("\x44\x2c\x0a\x44\x2c\x44\x0b"), "0-4 sp+0 x30+0 same;4-8 sp+0 x30+0 same pac;8-c sp+0 x30+0 same;"
-		  "c-100 sp+0 x30+0 same pac;", false },
-		{ I("\x2b\x01\x00\x44\x2b\x00\x00"), "0-4 sp+0 x30+0 same pac;4-100 sp+0 x30+0 same;", false },
+		{ I("\x44\x0e\x20\x9d\x04\x9e\x03\x44\x0d\x1d\x44\xde\xdd\x0c\x1f\x00"),
+		  "0-4 sp+0 x30+0 same;"
+		  "4-8 sp+32 *(cfa-24) *(cfa-32);8-c x29+32 *(cfa-24) *(cfa-32);c-100 sp+0 x30+0 same;",
+		  false },
+		{ I("\x44\x2d\x44\x2d"),
+		  "0-4 sp+0 x30+0 same;4-8 sp+0 x30+0 same pac;8-100 sp+0 x30+0 same;", false },
+		{ I("\x44\x2c\x0a\x44\x2c\x44\x0b"),
+		  "0-4 sp+0 x30+0 same;4-8 sp+0 x30+0 same pac;8-c sp+0 x30+0 same;"
+		  "c-100 sp+0 x30+0 same pac;",
+		  false },
+		{ I("\x2b\x01\x00\x44\x2b\x00\x00"),
+		  "0-4 sp+0 x30+0 same pac;4-100 sp+0 x30+0 same;", false },
 		{ I("\x9e\x03\x08\x1e"), "0-100 sp+0 x30+0 same;", false },
-		{ I("\x09\x1e\x09\x83\x01"), "0-100 sp+0 x9+0 same;", false },		/* rbx's number is x3 here */
+		/* rbx's number is x3 here */
+		{ I("\x09\x1e\x09\x83\x01"), "0-100 sp+0 x9+0 same;", false },
 		{ I("\x07\x1e"), "0-100 sp+0 undef same;", false },
 		{ I("\x0f\x02\x8d\x10"), "0-100 x29+16 x30+0 same;", false },
-		{ I("\x0c\x48\x00"), "0-100 ? x30+0 same;", false },			/* v8 */
+		{ I("\x0c\x48\x00"), "0-100 ? x30+0 same;", false }, /* v8 */
 	};
 
-	run_cases(cases, sizeof(cases) / sizeof(cases[0]), ROW_ARCH_AARCH64, 30, -8, "\x0c\x1f\x00", 3);
+	run_cases(cases, sizeof(cases) / sizeof(cases[0]), ROW_ARCH_AARCH64, 30, -8, "\x0c\x1f\x00",
+		  3);
 }
 
 TEST(eh_s390x)
@@ -463,12 +583,16 @@ TEST(eh_s390x)
 	size_t cie = put_cie(&e, "", "", 0, 14, -8, "\x0c\x0f\xa0\x01", 4);
 
 	put_fde(&e, cie, FN, 0x100, "\x46\x8e\x06\x8b\x09\x4a\x0e\xc0\x02\x44\x09\x0b\x10", 13);
-	EXPECT_STR(rows_of(&e, false, ROW_ARCH_S390X), "0-6 r15+160 r14+0 same;6-10 r15+160 *(cfa-48) *(cfa-72);"
+	EXPECT_STR(rows_of(&e, false, ROW_ARCH_S390X),
+		   "0-6 r15+160 r14+0 same;6-10 r15+160 *(cfa-48) *(cfa-72);"
 		   "10-14 r15+320 *(cfa-48) *(cfa-72);14-100 r15+320 *(cfa-48) f0+0;");
 	EXPECT_EQ(diag.malformed, 0);
 	/* Advances of 2 and 4 bytes, in the file's byte order. */
-	put_fde(&e, cie, FN + 0x100, 0x1000, "\x03\x02\x10\x0e\xc0\x02\x04\x00\x00\x03\x20\x0e\xa0\x01", 14);
-	EXPECT(strstr(rows_of(&e, false, ROW_ARCH_S390X), "[1100,2100)0-210 r15+160 r14+0 same;210-530 r15+320 r14+0 same;530-1000 r15+160"));
+	put_fde(&e, cie, FN + 0x100, 0x1000,
+		"\x03\x02\x10\x0e\xc0\x02\x04\x00\x00\x03\x20\x0e\xa0\x01", 14);
+	EXPECT(strstr(
+		rows_of(&e, false, ROW_ARCH_S390X),
+		"[1100,2100)0-210 r15+160 r14+0 same;210-530 r15+320 r14+0 same;530-1000 r15+160"));
 }
 
 /* ---- records ---- */
@@ -481,9 +605,10 @@ TEST(eh_pointer_encodings)
 		uint8_t enc, size;
 		bool be;
 	} encs[] = {
-		{ 0x00, 8, 0 }, { 0x02, 2, 0 }, { 0x03, 4, 0 }, { 0x04, 8, 0 }, { 0x08, 8, 0 }, { 0x0a, 2, 0 },
-		{ 0x0b, 4, 0 }, { 0x0c, 8, 0 }, { 0x10, 8, 0 }, { 0x1b, 4, 0 }, { 0x1c, 8, 0 }, { 0x1b, 4, 1 },
-		{ 0x03, 4, 1 }, { 0x02, 2, 1 }, { 0x01, 3, 0 }, { 0x09, 3, 0 }, { 0x19, 3, 0 }, { 0x50, 8, 0 },
+		{ 0x00, 8, 0 }, { 0x02, 2, 0 }, { 0x03, 4, 0 }, { 0x04, 8, 0 }, { 0x08, 8, 0 },
+		{ 0x0a, 2, 0 }, { 0x0b, 4, 0 }, { 0x0c, 8, 0 }, { 0x10, 8, 0 }, { 0x1b, 4, 0 },
+		{ 0x1c, 8, 0 }, { 0x1b, 4, 1 }, { 0x03, 4, 1 }, { 0x02, 2, 1 }, { 0x01, 3, 0 },
+		{ 0x09, 3, 0 }, { 0x19, 3, 0 }, { 0x50, 8, 0 },
 	};
 
 	for (size_t i = 0; i < sizeof(encs) / sizeof(encs[0]); i++) {
@@ -499,7 +624,7 @@ TEST(eh_pointer_encodings)
 				put(&e, 0xee, 1);
 		if ((aug[1] & 0x70) == 0x10)
 			start -= SEC + e.n;
-		if ((aug[1] & 7) == 1) {	/* both LEBs, padded to 3 bytes */
+		if ((aug[1] & 7) == 1) { /* both LEBs, padded to 3 bytes */
 			put(&e, (start & 0x7f) | 0x80, 1);
 			put(&e, (start >> 7 & 0x7f) | 0x80, 1);
 			put(&e, start >> 14 & 0x7f, 1);
@@ -517,7 +642,10 @@ TEST(eh_pointer_encodings)
 
 TEST(eh_pointer_encodings_without_meaning)
 {
-	/* no section is known to be relative to; relative to the function itself; through memory; none; reserved */
+	/*
+	 * no section is known to be relative to; relative to the function itself; through memory;
+	 * none; reserved
+	 */
 	static const uint8_t encs[] = { 0x20, 0x30, 0x40, 0x80, 0x9b, 0xff, 0x60, 0x05, 0x0f };
 
 	for (size_t i = 0; i < sizeof(encs); i++) {
@@ -544,26 +672,34 @@ TEST(eh_augmentations)
 	} cases[] = {
 		{ "z", "\0", 1, "\0", 1, false },
 		{ "zPLR", "\x0b\x00\1\2\3\4\5\6\7\x08\x00\x00", 12, "\x02\1\1", 3, false },
-		{ "zPR", "\x06\x9b\x01\x02\x03\x04\x00", 7, "\0", 1, false },	/* personality through memory */
-		{ "zPR", "\x02\xff\x00", 3, "\0", 1, false },			/* none */
+		/* Personality through memory */
+		{ "zPR", "\x06\x9b\x01\x02\x03\x04\x00", 7, "\0", 1, false },
+		{ "zPR", "\x02\xff\x00", 3, "\0", 1, false }, /* none */
 		{ "zRB", "\x01\x00", 2, "\0", 1, false },
 		{ "zRG", "\x01\x00", 2, "\0", 1, false },
-		{ "zR?L", "\x03\x00\x01\x02", 4, "\x01\x07", 2, false },	/* unknown, but its size is known */
+		/* unknown, but its size is known */
+		{ "zR?L", "\x03\x00\x01\x02", 4, "\x01\x07", 2, false },
 		{ "eh", "\1\2\3\4\5\6\7\x08", 8, "", 0, false },
 		{ "R", "\x00", 1, "", 0, false },
-		{ "RL", "\x00\x03", 2, "\1\2\3\4", 4, false },			/* the LSDA follows without a length */
-		{ "q", "", 0, "", 0, true },					/* unknown, nothing is known after it */
+		/* The LSDA follows without a length */
+		{ "RL", "\x00\x03", 2, "\1\2\3\4", 4, false },
+		/* unknown, nothing is known after it */
+		{ "q", "", 0, "", 0, true },
 		{ "R?", "\x00", 1, "", 0, true },
-		{ "zR", "\x7f\x00", 2, "\0", 1, true },				/* longer than the record */
-		{ "zR", "\x00\x00", 2, "\0", 1, true },				/* shorter than its contents */
-		{ "zP", "\x02\x07\x00", 3, "\0", 1, true },			/* the personality's size is unknown */
-		{ "z", "\0", 1, "\x7f", 1, true },				/* the FDE's data is too long */
+		/* Longer than the record */
+		{ "zR", "\x7f\x00", 2, "\0", 1, true },
+		/* Shorter than its contents */
+		{ "zR", "\x00\x00", 2, "\0", 1, true },
+		/* The personality's size is unknown */
+		{ "zP", "\x02\x07\x00", 3, "\0", 1, true },
+		/* The FDE's data is too long */
+		{ "z", "\0", 1, "\x7f", 1, true },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct enc e = { .n = 0 };
-		size_t cie = put_cie(&e, cases[i].aug, cases[i].cie_data, cases[i].ncie, 16, -8, x86_init,
-				     sizeof(x86_init));
+		size_t cie = put_cie(&e, cases[i].aug, cases[i].cie_data, cases[i].ncie, 16, -8,
+				     x86_init, sizeof(x86_init));
 
 		put_fde(&e, cie, FN, 0x100, cases[i].fde_data, cases[i].nfde);
 		EXPECT_STR(rows_of(&e, false, ROW_ARCH_X86_64), cases[i].bad ? "" : WANT);
@@ -607,7 +743,8 @@ static const char *rows_of_form(const struct cie_form *f)
 					put(&e, f->segment, 1);
 				}
 				put_bytes(&e, "\x01\x78", 2);
-				put_bytes(&e, f->version == 1 ? "\x10" : "\x90\x00", f->version == 1 ? 1 : 2);
+				put_bytes(&e, f->version == 1 ? "\x10" : "\x90\x00",
+					  f->version == 1 ? 1 : 2);
 				put_bytes(&e, x86_init, sizeof(x86_init));
 			}
 			close_rec(&e);
@@ -619,13 +756,19 @@ static const char *rows_of_form(const struct cie_form *f)
 TEST(eh_cie_forms)
 {
 	static const struct cie_form forms[] = {
-		/* version, 64-bit DWARF, .debug_frame, big-endian, id bytes, address bytes, segment bytes, bad */
-		{ 1, 0, 0, 0, 4, 8, 0, 0 }, { 3, 0, 0, 0, 4, 8, 0, 0 }, { 4, 0, 0, 0, 4, 8, 0, 0 }, { 1, 0, 0, 1, 4, 8, 0, 0 },
-		{ 1, 1, 0, 0, 4, 8, 0, 0 }, { 1, 1, 0, 1, 4, 8, 0, 0 },	/* as the LSB has it */
-		{ 1, 1, 0, 0, 8, 8, 0, 0 }, { 1, 1, 0, 1, 8, 8, 0, 0 },	/* as some have it */
-		{ 1, 0, 1, 0, 4, 8, 0, 0 }, { 3, 0, 1, 0, 4, 8, 0, 0 }, { 4, 0, 1, 1, 4, 8, 0, 0 },
-		{ 3, 1, 1, 0, 8, 8, 0, 0 }, { 4, 1, 1, 1, 8, 8, 0, 0 }, { 4, 0, 1, 0, 4, 4, 0, 0 },
-		{ 2, 0, 0, 0, 4, 8, 0, 1 }, { 5, 0, 1, 0, 4, 8, 0, 1 }, { 4, 0, 1, 0, 4, 2, 0, 1 }, { 4, 0, 1, 0, 4, 8, 4, 1 },
+		/*
+		 * version, 64-bit DWARF, .debug_frame, big-endian, id bytes, address bytes, segment
+		 * bytes, bad
+		 */
+		{ 1, 0, 0, 0, 4, 8, 0, 0 }, { 3, 0, 0, 0, 4, 8, 0, 0 },
+		{ 4, 0, 0, 0, 4, 8, 0, 0 }, { 1, 0, 0, 1, 4, 8, 0, 0 },
+		{ 1, 1, 0, 0, 4, 8, 0, 0 }, { 1, 1, 0, 1, 4, 8, 0, 0 }, /* as the LSB has it */
+		{ 1, 1, 0, 0, 8, 8, 0, 0 }, { 1, 1, 0, 1, 8, 8, 0, 0 }, /* as some have it */
+		{ 1, 0, 1, 0, 4, 8, 0, 0 }, { 3, 0, 1, 0, 4, 8, 0, 0 },
+		{ 4, 0, 1, 1, 4, 8, 0, 0 }, { 3, 1, 1, 0, 8, 8, 0, 0 },
+		{ 4, 1, 1, 1, 8, 8, 0, 0 }, { 4, 0, 1, 0, 4, 4, 0, 0 },
+		{ 2, 0, 0, 0, 4, 8, 0, 1 }, { 5, 0, 1, 0, 4, 8, 0, 1 },
+		{ 4, 0, 1, 0, 4, 2, 0, 1 }, { 4, 0, 1, 0, 4, 8, 4, 1 },
 	};
 
 	for (size_t i = 0; i < sizeof(forms) / sizeof(forms[0]); i++) {
@@ -645,11 +788,11 @@ TEST(eh_cie_without_row)
 	} cases[] = {
 		{ I(""), 16, "0-100 ? ? same;" },
 		{ I("\x0c\x07\x08"), 16, "0-100 rsp+8 ? same;" },
-		{ I("\x0c\x07\x08"), 2, "0-100 rsp+8 rcx+0 same;" },	/* another return column */
+		{ I("\x0c\x07\x08"), 2, "0-100 rsp+8 rcx+0 same;" }, /* another return column */
 		{ I("\x0c\x07\x08\x86\x01"), 6, "0-100 rsp+8 *(cfa-8) ?;" },
-		{ I("\x0c\x07\x08\x41"), 16, "" },	/* advance */
-		{ I("\x0c\x07\x08\xc6"), 16, "" },	/* restore */
-		{ I("\x0c\x07\x08\x3e"), 16, "" },	/* unknown */
+		{ I("\x0c\x07\x08\x41"), 16, "" }, /* advance */
+		{ I("\x0c\x07\x08\xc6"), 16, "" }, /* restore */
+		{ I("\x0c\x07\x08\x3e"), 16, "" }, /* unknown */
 		{ I("\x0c\x07"), 16, "" },
 	};
 
@@ -669,19 +812,21 @@ TEST(eh_chain)
 	size_t cie = put_x86_cie(&e), at;
 
 	put_fde(&e, cie, FN + 0x300, 0x10, "", 0);
-	put_fde(&e, cie, FN + 0x200, 0, "", 0);			/* no code */
-	put_fde(&e, cie, UINT64_MAX - 4, 0x10, "", 0);		/* around the address space */
+	put_fde(&e, cie, FN + 0x200, 0, "", 0);	       /* no code */
+	put_fde(&e, cie, UINT64_MAX - 4, 0x10, "", 0); /* around the address space */
 	at = e.n;
 	put_fde(&e, cie, FN, 0x100, "", 0);
-	EXPECT_STR(rows_of(&e, false, ROW_ARCH_X86_64), WANT "[1300,1310)0-10 rsp+8 *(cfa-8) same;");
+	EXPECT_STR(rows_of(&e, false, ROW_ARCH_X86_64),
+		   WANT "[1300,1310)0-10 rsp+8 *(cfa-8) same;");
 	EXPECT_EQ(diag.malformed, 1);
 	/* A terminator in the middle, and at the end with zeros after it. */
 	put(&e, 0, 8);
 	put_fde(&e, cie, FN + 0x400, 0x10, "", 0);
 	put(&e, 0, 8);
 	put(&e, 0, 4);
-	EXPECT_STR(rows_of(&e, false, ROW_ARCH_X86_64), WANT "[1300,1310)0-10 rsp+8 *(cfa-8) same;"
-		   "[1400,1410)0-10 rsp+8 *(cfa-8) same;");
+	EXPECT_STR(rows_of(&e, false, ROW_ARCH_X86_64),
+		   WANT "[1300,1310)0-10 rsp+8 *(cfa-8) same;"
+			"[1400,1410)0-10 rsp+8 *(cfa-8) same;");
 	EXPECT_EQ(diag.malformed, 1);
 	/* What follows it is no record: silence. */
 	put_fde(&e, cie + 4, FN, 0x100, "", 0);
@@ -694,14 +839,17 @@ TEST(eh_chain)
 	put_at(&e, at, 0x1000, 4);
 	EXPECT_STR(rows_of(&e, false, ROW_ARCH_X86_64), "[1300,1310)0-10 rsp+8 *(cfa-8) same;");
 	EXPECT_EQ(diag.malformed, 2);
-	put_at(&e, at, 0xfffffff0, 4);	/* reserved */
+	put_at(&e, at, 0xfffffff0, 4); /* reserved */
 	rows_of(&e, false, ROW_ARCH_X86_64);
 	EXPECT_EQ(diag.malformed, 2);
 }
 
 TEST(eh_dropped_function)
 {
-	/* A null pointer is no address relative to itself; the linker writes it where it dropped the code. */
+	/*
+	 * A null pointer is no address relative to itself; the linker writes it where it dropped
+	 * the code.
+	 */
 	struct enc e = { .n = 0 };
 	size_t cie = put_cie(&e, "zR", "\x01\x1b", 2, 16, -8, x86_init, sizeof(x86_init));
 
@@ -720,13 +868,14 @@ TEST(eh_functions_come_sorted)
 	struct enc e = { .n = 0 };
 	size_t cie = put_x86_cie(&e);
 
-	for (unsigned int i = 0; i < 20; i++)	/* 7 and 20 have no common divisor; the starts differ in three digits */
+	/* 7 and 20 have no common divisor; the starts differ in three digits */
+	for (unsigned int i = 0; i < 20; i++)
 		put_fde(&e, cie, 0x400000 + (i * 7 % 20) * 0x10123, 0x10, "", 0);
-	put_fde(&e, cie, 0x400000, 0x20, "", 0);	/* of one start as the section has them */
-	rows_of(&e, false, ROW_ARCH_X86_64);	/* checks the order */
+	put_fde(&e, cie, 0x400000, 0x20, "", 0); /* of one start as the section has them */
+	rows_of(&e, false, ROW_ARCH_X86_64);	 /* checks the order */
 	EXPECT(strncmp(text, "[400000,400010)0-10 rsp+8 *(cfa-8) same;[400000,400020)", 55) == 0);
 	EXPECT(strstr(text, "[410123,410133)") && strstr(text, "[531599,5315a9)"));
-	put_fde(&e, cie, UINT64_MAX - 0x10, 0x10, "", 0);	/* more than 4 GB apart */
+	put_fde(&e, cie, UINT64_MAX - 0x10, 0x10, "", 0); /* more than 4 GB apart */
 	rows_of(&e, false, ROW_ARCH_X86_64);
 	EXPECT(strncmp(text, "[400000,400010)0-10 rsp+8 *(cfa-8) same;[400000,400020)", 55) == 0);
 	EXPECT(strstr(text, "[ffffffffffffffef,ffffffffffffffff)0-10 rsp+8"));
@@ -738,14 +887,15 @@ TEST(eh_bad_cie_pointers)
 	size_t cie = put_x86_cie(&e), at = e.n;
 
 	put_fde(&e, cie, FN, 0x100, "", 0);
-	put_fde(&e, at, FN, 0x100, "", 0);		/* an FDE */
-	put_fde(&e, cie + 4, FN, 0x100, "", 0);		/* into a CIE */
-	put_fde(&e, e.n, FN, 0x100, "", 0);		/* itself */
-	put_fde(&e, (size_t)-100, FN, 0x100, "", 0);	/* out of the section */
-	put(&e, 2, 4);					/* too short for a pointer */
+	put_fde(&e, at, FN, 0x100, "", 0);	     /* an FDE */
+	put_fde(&e, cie + 4, FN, 0x100, "", 0);	     /* into a CIE */
+	put_fde(&e, e.n, FN, 0x100, "", 0);	     /* itself */
+	put_fde(&e, (size_t)-100, FN, 0x100, "", 0); /* out of the section */
+	put(&e, 2, 4);				     /* too short for a pointer */
 	put(&e, 0, 2);
 	put_fde(&e, cie, FN + 0x100, 0x10, "", 0);
-	EXPECT_STR(rows_of(&e, false, ROW_ARCH_X86_64), WANT "[1100,1110)0-10 rsp+8 *(cfa-8) same;");
+	EXPECT_STR(rows_of(&e, false, ROW_ARCH_X86_64),
+		   WANT "[1100,1110)0-10 rsp+8 *(cfa-8) same;");
 	EXPECT_EQ(diag.malformed, 5);
 }
 
@@ -758,13 +908,15 @@ TEST(eh_clipped_function)
 	struct fn fn;
 
 	put_fde(&e, cie, FN, 0x100, "\x44\x0e\x10\x44\x0e\x18", 6);
-	EXPECT_EQ(eh_frame_open(&f, bytes_of(e.b, e.n, false), SEC, false, ROW_ARCH_X86_64, NULL, NULL), 0);
+	EXPECT_EQ(eh_frame_open(&f, bytes_of(e.b, e.n, false), SEC, false, ROW_ARCH_X86_64, NULL,
+				NULL),
+		  0);
 	fn = f.fns.fns[0];
 	fn.end = FN + 6;
 	EXPECT_EQ(eh_frame_rows(&f, &fn, &rows, NULL), 0);
 	fn.end = FN + 4;
 	EXPECT_EQ(eh_frame_rows(&f, &fn, &rows, NULL), 0);
-	EXPECT_EQ(rows.n, 3);	/* two, then one: they were appended */
+	EXPECT_EQ(rows.n, 3); /* two, then one: they were appended */
 	EXPECT_EQ(rows.rows[1].end, FN + 6);
 	EXPECT_EQ(rows.rows[2].end, FN + 4);
 	rowbuf_free(&rows);

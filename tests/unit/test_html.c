@@ -28,7 +28,7 @@ static struct bytes find_data(const char *html)
 	if (!from)
 		return bytes_of(NULL, 0, false);
 	from += strlen(mark);
-	to = strchr(from, '<');		/* none inside, whatever names say */
+	to = strchr(from, '<'); /* none inside, whatever names say */
 	EXPECT(to && strncmp(to, "</script>", 9) == 0);
 	return bytes_of(from, to ? (size_t)(to - from) : 0, false);
 }
@@ -72,7 +72,8 @@ static void free_data(struct data *d)
 
 static uint64_t digits(const char **s)
 {
-	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+	static const char alphabet[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 	uint64_t v = 0;
 	unsigned int shift = 0, d;
 
@@ -106,13 +107,17 @@ static void describe(const struct data *d, bool two_sides, char *out, size_t cap
 		for (uint64_t down = digits(&t); down && depth < 64; down--, nodes++)
 			path[depth++] = digits(&t);
 		for (uint64_t n = digits(&t); n; n--, leaves++) {
-			len += (size_t)snprintf(out + len, cap - len, "%s/%d", d->strings[d->groups[2 * digits(&t)]], (int)depth);
+			len += (size_t)snprintf(out + len, cap - len, "%s/%d",
+						d->strings[d->groups[2 * digits(&t)]], (int)depth);
 			for (uint64_t i = 0; i < depth; i++)
-				len += (size_t)snprintf(out + len, cap - len, ";%s@%s%s", d->strings[frames[path[i]][0]],
-							d->strings[frames[path[i]][1]], kinds[frames[path[i]][2]]);
+				len += (size_t)snprintf(out + len, cap - len, ";%s@%s%s",
+							d->strings[frames[path[i]][0]],
+							d->strings[frames[path[i]][1]],
+							kinds[frames[path[i]][2]]);
 			len += (size_t)snprintf(out + len, cap - len, " %" PRIu64, digits(&t));
 			if (two_sides)
-				len += (size_t)snprintf(out + len, cap - len, " %" PRIu64, digits(&t));
+				len += (size_t)snprintf(out + len, cap - len, " %" PRIu64,
+							digits(&t));
 			len += (size_t)snprintf(out + len, cap - len, "\n");
 		}
 	}
@@ -131,16 +136,18 @@ TEST(html_data)
 	out = written(out_html, &w.r);
 	read_data(find_data(out), &d);
 	describe(&d, false, text, sizeof(text));
-	EXPECT_STR(text,
-		   "app/3;[app+0x10]@app;[app+0x20]@app;vfs_read@[kernel]_[k] 1\n"
-		   "app/3;[app+0x10]@app;[app+0x20]@app;vfs_read@[kernel]_[k] 2\n"
-		   "a;b .\xef\xbf\xbd/3;[incomplete:read_fault]@!;[li;b.+0x30]@li;b.;[unknown]@[jit]_[j] 3\n"
-		   "kworker/0:1/1;vfs_read@[kernel]_[k] 4\n"
-		   "app/1;[incomplete:no_regs]@! 5\n"
-		   "[unknown]/1;[unknown]@[unknown] 6\n");
+	EXPECT_STR(
+		text,
+		"app/3;[app+0x10]@app;[app+0x20]@app;vfs_read@[kernel]_[k] 1\n"
+		"app/3;[app+0x10]@app;[app+0x20]@app;vfs_read@[kernel]_[k] 2\n"
+		"a;b .\xef\xbf\xbd/3;[incomplete:read_fault]@!;[li;b.+0x30]@li;b.;[unknown]@[jit]_[j] 3\n"
+		"kworker/0:1/1;vfs_read@[kernel]_[k] 4\n"
+		"app/1;[incomplete:no_regs]@! 5\n"
+		"[unknown]/1;[unknown]@[unknown] 6\n");
 	EXPECT_EQ(d.groups[1], 7);
 	EXPECT_EQ(d.groups[3], 8);
-	EXPECT(!strstr(out, "@NONCE@") && !strstr(out, "@DATA@") && !strstr(out, "@CSS@") && !strstr(out, "@VIEW@"));
+	EXPECT(!strstr(out, "@NONCE@") && !strstr(out, "@DATA@") && !strstr(out, "@CSS@") &&
+	       !strstr(out, "@VIEW@"));
 	EXPECT(!strstr(out, "http://") && !strstr(out, "https://") && !strstr(out, "src="));
 	free_data(&d);
 	free(out);
@@ -159,9 +166,13 @@ TEST(html_kernel_only)
 	out = written(out_html, &w.r);
 	read_data(find_data(out), &d);
 	describe(&d, false, text, sizeof(text));
-	EXPECT_STR(text,		/* stacks that are empty now are at the root */
-		   "a;b .\xef\xbf\xbd/0 3\n" "app/0 5\n" "[unknown]/0 6\n"
-		   "app/1;vfs_read@[kernel]_[k] 1\n" "app/1;vfs_read@[kernel]_[k] 2\n" "kworker/0:1/1;vfs_read@[kernel]_[k] 4\n");
+	EXPECT_STR(text, /* stacks that are empty now are at the root */
+		   "a;b .\xef\xbf\xbd/0 3\n"
+		   "app/0 5\n"
+		   "[unknown]/0 6\n"
+		   "app/1;vfs_read@[kernel]_[k] 1\n"
+		   "app/1;vfs_read@[kernel]_[k] 2\n"
+		   "kworker/0:1/1;vfs_read@[kernel]_[k] 4\n");
 	free_data(&d);
 	free(out);
 	free_world(&w);
@@ -171,7 +182,14 @@ TEST(html_kernel_only)
 TEST(html_hostile_names)
 {
 	static const char *const names[] = {
-		"</script><script>alert(1)</script>", "<!--<script>", "\"];alert(1)//", "\\\"", "\\u003c/script>", "]]>", "&lt;", "${x}`",
+		"</script><script>alert(1)</script>",
+		"<!--<script>",
+		"\"];alert(1)//",
+		"\\\"",
+		"\\u003c/script>",
+		"]]>",
+		"&lt;",
+		"${x}`",
 	};
 	struct html_meta meta = { .title = "<b>\"", .unit = "samples" };
 	struct stackset ss;
@@ -183,10 +201,13 @@ TEST(html_hostile_names)
 
 	EXPECT_EQ(stackset_init(&ss), 0);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
-		EXPECT_EQ(stackset_frame(&ss, names[i], strlen(names[i]), names[i], STACK_USER, &frame), 0);
+		EXPECT_EQ(stackset_frame(&ss, names[i], strlen(names[i]), names[i], STACK_USER,
+					 &frame),
+			  0);
 		EXPECT_EQ(stackset_add(&ss, names[i], 1, &frame, 1, STACK_AFTER, 100000 + i), 0);
 		EXPECT_EQ(stackset_add(&ss, names[i], 1, &frame, 1, STACK_BEFORE, i), 0);
-		snprintf(want + strlen(want), sizeof(want) - strlen(want), "%s/1;%s@%s %zu %zu\n", names[i], names[i], names[i], 100000 + i, i);
+		snprintf(want + strlen(want), sizeof(want) - strlen(want), "%s/1;%s@%s %zu %zu\n",
+			 names[i], names[i], names[i], 100000 + i, i);
 	}
 	meta.before = "old";
 	EXPECT_EQ(html_write(&ss, &meta, f), 0);

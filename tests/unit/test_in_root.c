@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A process whose first thread has ended: its root and its mappings are another thread's to show. */
+/*
+ * A process whose first thread has ended: its root and its mappings are another thread's to show.
+ */
 #include "base/in_root.h"
 
 #include <fcntl.h>
@@ -13,7 +15,7 @@
 #include "sym/jit_dump.h"
 #include "test.h"
 
-#define MARKER "/var/tmp/jit-%d.dump"	/* not where it is looked for if no mapping tells */
+#define MARKER "/var/tmp/jit-%d.dump" /* not where it is looked for if no mapping tells */
 
 static void *stay(void *arg)
 {
@@ -30,7 +32,8 @@ static void live_on(void)
 
 	snprintf(path, sizeof(path), MARKER, getpid());
 	fd = open(path, O_RDWR | O_CREAT | O_EXCL, 0600);
-	if (fd < 0 || ftruncate(fd, 4096) || mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED ||
+	if (fd < 0 || ftruncate(fd, 4096) ||
+	    mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED ||
 	    pthread_create(&t, NULL, stay, NULL))
 		_exit(1);
 	pthread_exit(NULL);

@@ -32,23 +32,24 @@ TEST(json_nests_and_separates)
 	json_double(&j, "i", 7, 0);
 	json_object_end(&j);
 	fclose(f);
-	EXPECT(out && strncmp(out, "{\"a\":18446744073709551615,\"b\":[-5,{},[],true],\"c\":null,\"d\":1.23,\"e\":-0.500,\"f\":null,"
-			      "\"g\":1.00,\"h\":1000", 90) == 0);
+	EXPECT(out &&
+	       strncmp(out,
+		       "{\"a\":18446744073709551615,\"b\":[-5,{},[],true],\"c\":null,\"d\":1.23,\"e\":-0.500,\"f\":null,"
+		       "\"g\":1.00,\"h\":1000",
+		       90) == 0);
 	EXPECT(out && strstr(out, ",\"i\":7}"));
 	free(out);
 }
 
 TEST(json_escapes)
 {
-	static const struct { const char *in, *want; } cases[] = {
-		{ "a\"b\\c", "\"a\\\"b\\\\c\"" },
-		{ "\x1b\n\t\x7f", "\"\\u001b\\n\\t\\u007f\"" },
-		{ "</script>", "\"<\\/script>\"" },
-		{ "a/b", "\"a/b\"" },
-		{ "\xc3\xa9", "\"\xc3\xa9\"" },
-		{ "\xff\xc0\xaf", "\"\\ufffd\\ufffd\\ufffd\"" },
-		{ "\xe2\x80\xa8", "\"\\u2028\"" },
-		{ "", "\"\"" },
+	static const struct {
+		const char *in, *want;
+	} cases[] = {
+		{ "a\"b\\c", "\"a\\\"b\\\\c\"" },   { "\x1b\n\t\x7f", "\"\\u001b\\n\\t\\u007f\"" },
+		{ "</script>", "\"<\\/script>\"" }, { "a/b", "\"a/b\"" },
+		{ "\xc3\xa9", "\"\xc3\xa9\"" },	    { "\xff\xc0\xaf", "\"\\ufffd\\ufffd\\ufffd\"" },
+		{ "\xe2\x80\xa8", "\"\\u2028\"" },  { "", "\"\"" },
 	};
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {

@@ -5,7 +5,8 @@
 
 #include "test.h"
 
-#define FRAME(id) (SF_FRAME_ROW << SF_FRAME_KIND_SHIFT | (uint64_t)(id) << SF_FRAME_MODULE_SHIFT | 0x10)
+#define FRAME(id) \
+	(SF_FRAME_ROW << SF_FRAME_KIND_SHIFT | (uint64_t)(id) << SF_FRAME_MODULE_SHIFT | 0x10)
 
 TEST(modules_ids)
 {
@@ -25,37 +26,45 @@ TEST(modules_ids)
 	modules_free(ms);
 }
 
-TEST(modules_leave)
+TEST(modules_retire)
 {
 	struct modules *ms = modules_new();
-	uint64_t left;
+	uint64_t retired;
 
 	modules_get(ms, 1);
 	modules_get(ms, 2);
 	modules_get(ms, 3);
-	modules_see(ms, FRAME(2));
-	modules_gone(ms, 3, false);		/* its tables alone */
-	EXPECT(modules_find(ms, 3)->evicted);
-	modules_gone(ms, 1, true);
-	modules_gone(ms, 2, true);
-	left = modules_left(ms);
-	EXPECT_EQ(left, 2);
-	EXPECT_EQ(modules_sweep(ms), 2);	/* their samples may still be on the way */
+	modules_mark(ms, FRAME(2));
+	modules_get(ms, 3)->state = FILE_PUBLISHED;
+	modules_lost(ms, 3, EVENT_EVICTED); /* its tables alone */
+	EXPECT_EQ(modules_find(ms, 3)->state, FILE_EVICTED);
+	modules_lost(ms, 1, EVENT_ID_REUSED);
+	modules_lost(ms, 2, EVENT_ID_REUSED);
+	modules_lost(ms, 2, EVENT_ID_REUSED); /* once is enough */
+	retired = modules_retired(ms);
+	EXPECT_EQ(retired, 2);
+	EXPECT_EQ(modules_sweep(ms), 2); /* their samples may still be on the way */
 	EXPECT(modules_find(ms, 1) != NULL);
-	modules_drained(ms, left);
+	modules_drained(ms, retired);
 	modules_get(ms, 1 + SF_MAX_MODULES);
 	EXPECT_EQ(modules_sweep(ms), 1);
 	EXPECT(!modules_find(ms, 1));
 	EXPECT(modules_find(ms, 1 + SF_MAX_MODULES) != NULL);
 	EXPECT(modules_find(ms, 2) != NULL && modules_find(ms, 3) != NULL);
-	modules_unsee(ms);
+	modules_unmark(ms);
+	modules_find(ms, 2)->has_symbols = true;
+	EXPECT_EQ(modules_sweep(ms), 1);
+	modules_find(ms, 2)->has_symbols = false;
 	EXPECT_EQ(modules_sweep(ms), 0);
 	EXPECT(!modules_find(ms, 2));
-	EXPECT(modules_next_left(ms, NULL) == NULL);
+	EXPECT(modules_next_retired(ms, NULL) == NULL);
 	modules_free(ms);
 }
 
-/* A million files one after the other, each of them seen and forgotten: no more than a few are known at a time. */
+/*
+ * A million files one after the other, each of them seen and forgotten: no more than a few are
+ * known at a time.
+ */
 TEST(modules_churn)
 {
 	struct modules *ms = modules_new();
@@ -65,16 +74,15 @@ TEST(modules_churn)
 			EXPECT(false);
 			break;
 		}
-		modules_see(ms, FRAME(id));
-		modules_gone(ms, id, true);
-		modules_drained(ms, modules_left(ms));
+		modules_mark(ms, FRAME(id));
+		modules_lost(ms, id, EVENT_ID_REUSED);
+		modules_drained(ms, modules_retired(ms));
 		if (id % 1000 == 0) {
 			EXPECT_EQ(modules_sweep(ms), 1000);
-			modules_unsee(ms);
+			modules_unmark(ms);
 			EXPECT_EQ(modules_sweep(ms), 0);
 		}
 	}
 	EXPECT_EQ(modules_count(ms), 1000);
 	modules_free(ms);
 }
-

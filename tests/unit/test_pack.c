@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The tables that BPF searches: packed from images and from this system's own files, then searched with BPF's own
- * code (bpf/row_find.h, compiled for the host) around every row's boundaries, and compared with the row stream.
+ * The tables that BPF searches: packed from images and from this system's own files, then searched
+ * with BPF's own code (bpf/row_find.h, compiled for the host) around every row's boundaries, and
+ * compared with the row stream.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 #include "unwind/pack_rule.h"
 #include "unwind/trampoline.h"
 
-/* ---- Chunks, as BPF sees them ------------------------------------------------------------------------ */
+/* ---- Chunks, as BPF sees them ---- */
 
 #define MAX_CHUNKS 64
 
@@ -44,7 +45,8 @@ static void *chunk_alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
 		chunk_mem[nchunks] = malloc(SF_CHUNK);
 		if (!chunk_mem[nchunks])
 			abort();
-		memset(chunk_mem[nchunks], 0xa5, SF_CHUNK);	/* rubbish, so that nobody reads what was not written */
+		/* rubbish, so that nobody reads what was not written */
+		memset(chunk_mem[nchunks], 0xa5, SF_CHUNK);
 		chunk_used = nchunks++ ? 0 : 16;
 	}
 	mem = chunk_mem[nchunks - 1] + chunk_used;
@@ -62,7 +64,7 @@ static void chunks_free(void)
 	max_chunks = MAX_CHUNKS;
 }
 
-/* ---- One image -------------------------------------------------------------------------------------- */
+/* ---- One image ---- */
 
 static struct image im;
 static struct senc enc;
@@ -77,8 +79,9 @@ static int pack_opened(void)
 
 	chunks_free();
 	err = pack_file(&file, &space, &packed, &diag);
-	tables = (struct sf_tables){ packed.tables.first_page, packed.tables.npages, packed.tables.dir, packed.tables.rules,
-				     packed.tables.nrules, packed.tables.flags };
+	tables = (struct sf_tables){ packed.tables.first_page, packed.tables.npages,
+				     packed.tables.dir,	       packed.tables.rules,
+				     packed.tables.nrules,     packed.tables.flags };
 	return err;
 }
 
@@ -103,8 +106,8 @@ static void begin(void)
 
 static void done(void)
 {
-	free(packed.sframe);
-	packed.sframe = NULL;
+	free(packed.ranges);
+	packed.ranges = NULL;
 	unwind_file_close(&file);
 	image_free(&im);
 	senc_free(&enc);
@@ -116,7 +119,7 @@ static void done_all(void)
 	chunks_free();
 }
 
-/* ---- What a code means, against what a row says ------------------------------------------------------- */
+/* ---- What a code means, against what a row says ---- */
 
 static bool value_matches(const struct rule *r, uint8_t kind, uint8_t reg, int32_t off)
 {
@@ -139,7 +142,8 @@ static bool packed_matches(const struct row *r, uint32_t code, bool tracks_bx)
 	return n ? r->fp.kind == RULE_CFA_MEM && r->fp.off == -8 * n : r->fp.kind < RULE_CFA;
 }
 
-static bool indexed_matches(const struct row *r, const struct sf_rule *rule, uint64_t offset, bool tracks_bx)
+static bool indexed_matches(const struct row *r, const struct sf_rule *rule, uint64_t offset,
+			    bool tracks_bx)
 {
 	int32_t cfa_off = rule->cfa_off;
 
@@ -147,9 +151,11 @@ static bool indexed_matches(const struct row *r, const struct sf_rule *rule, uin
 		cfa_off += (offset & 15) >= rule->plt_at ? rule->cfa_off2 : 0;
 	else if (rule->cfa_off2 != r->cfa_off2)
 		return false;
-	if (tracks_bx && r->bx.kind == RULE_CFA_MEM && (rule->bx_kind != RULE_CFA_MEM || rule->bx_off != r->bx.off))
+	if (tracks_bx && r->bx.kind == RULE_CFA_MEM &&
+	    (rule->bx_kind != RULE_CFA_MEM || rule->bx_off != r->bx.off))
 		return false;
-	if (tracks_bx && r->bx.kind != RULE_CFA_MEM && rule->bx_kind != (r->bx.kind == RULE_SAME ? RULE_SAME : RULE_NONE))
+	if (tracks_bx && r->bx.kind != RULE_CFA_MEM &&
+	    rule->bx_kind != (r->bx.kind == RULE_SAME ? RULE_SAME : RULE_NONE))
 		return false;
 	return value_matches(&r->cfa, rule->cfa_kind, rule->cfa_reg, cfa_off) &&
 	       value_matches(&r->ra, rule->ra_kind, rule->ra_reg, rule->ra_off) &&
@@ -163,7 +169,8 @@ static bool code_matches(const struct row *r, uint32_t code, uint64_t offset)
 	bool tracks_bx = tables.flags & SF_MODULE_TRACKS_BX;
 	const struct sf_rule *rule;
 
-	if (!r || (r->ra.kind != RULE_UNDEF && (r->cfa.kind == RULE_NONE || r->ra.kind == RULE_NONE)))
+	if (!r ||
+	    (r->ra.kind != RULE_UNDEF && (r->cfa.kind == RULE_NONE || r->ra.kind == RULE_NONE)))
 		return code == SF_RULE_GAP;
 	if (r->ra.kind == RULE_UNDEF)
 		return code == SF_RULE_END;
@@ -173,9 +180,10 @@ static bool code_matches(const struct row *r, uint32_t code, uint64_t offset)
 	return rule && indexed_matches(r, rule, offset, tracks_bx);
 }
 
-/* ---- The property ----------------------------------------------------------------------------------- */
+/* ---- The property ---- */
 
-static struct rowbuf all, known;	/* the stream's rows; what is known without tables and comes first */
+/* The stream's rows; what is known without tables and comes first */
+static struct rowbuf all, known;
 
 static void read_all_rows(void)
 {
@@ -193,7 +201,10 @@ static void read_all_rows(void)
 		abort();
 }
 
-/* The row that holds at addr, not far from the near'th. Rows of a repeating block have equal ranges and ascending plt_at. */
+/*
+ * The row that holds at addr, not far from the near'th. Rows of a repeating block have equal ranges
+ * and ascending plt_at.
+ */
 static const struct row *row_at(size_t near, uint64_t addr)
 {
 	const struct row *found = NULL;
@@ -215,7 +226,9 @@ static const struct row *row_at(size_t near, uint64_t addr)
 	return found;
 }
 
-/* Padding between functions may keep the rule before it, as no code runs there; at most 15 bytes. */
+/*
+ * Padding between functions may keep the rule before it, as no code runs there; at most 15 bytes.
+ */
 static bool is_padding(size_t near, uint64_t addr)
 {
 	uint64_t before = 0, after = UINT64_MAX;
@@ -226,6 +239,9 @@ static bool is_padding(size_t near, uint64_t addr)
 		if (all.rows[i].start > addr && all.rows[i].start < after)
 			after = all.rows[i].start;
 	}
+	for (size_t i = 0; i < known.n; i++)
+		if (known.rows[i].end <= addr && known.rows[i].end > before)
+			before = known.rows[i].end;
 	return before && after - before < 16;
 }
 
@@ -240,7 +256,8 @@ static void check_at(size_t near, uint64_t addr)
 	code = row_find(&tables, offset);
 	if (code_matches(r, code, offset) || (!r && is_padding(near, addr)))
 		return;
-	printf("  address %" PRIx64 ", offset %" PRIx64 ": code %x, row %s\n", addr, offset, code, r ? "there" : "none");
+	printf("  address %" PRIx64 ", offset %" PRIx64 ": code %x, row %s\n", addr, offset, code,
+	       r ? "there" : "none");
 	test_errors++;
 }
 
@@ -267,11 +284,20 @@ static uint32_t code_at(uint64_t offset)
 	return row_find(&tables, offset);
 }
 
-/* ---- Rules ------------------------------------------------------------------------------------------ */
+/* ---- Rules ---- */
 
-#define REG(r, o) { .kind = RULE_REG, .reg = (r), .off = (o) }
-#define AT_CFA(o) { .kind = RULE_CFA_MEM, .off = (o) }
-#define KIND(k) { .kind = (k) }
+#define REG(r, o)                                        \
+	{                                                \
+		.kind = RULE_REG, .reg = (r), .off = (o) \
+	}
+#define AT_CFA(o)                                \
+	{                                        \
+		.kind = RULE_CFA_MEM, .off = (o) \
+	}
+#define KIND(k)             \
+	{                   \
+		.kind = (k) \
+	}
 
 static uint16_t code_of(struct row r, bool tracks_bx)
 {
@@ -304,40 +330,56 @@ TEST(pack_rule_shapes_that_do_not_fit)
 	EXPECT_EQ(CODE(.cfa = REG(7, -8), .fp = KIND(RULE_SAME)), SF_RULE_INDEXED);
 	EXPECT_EQ(CODE(.cfa = REG(7, INT32_MIN), .fp = KIND(RULE_SAME)), SF_RULE_INDEXED);
 	EXPECT_EQ(CODE(.cfa = REG(10, 0), .fp = KIND(RULE_SAME)), SF_RULE_INDEXED);
-	EXPECT_EQ(CODE(.cfa = { .kind = RULE_REG_MEM, .reg = 6, .off = -40 }, .fp = KIND(RULE_SAME)), SF_RULE_INDEXED);
+	EXPECT_EQ(CODE(.cfa = { .kind = RULE_REG_MEM, .reg = 6, .off = -40 },
+		       .fp = KIND(RULE_SAME)),
+		  SF_RULE_INDEXED);
 	EXPECT_EQ(CODE(.cfa = KIND(RULE_NONE), .fp = KIND(RULE_SAME)), SF_RULE_INDEXED);
 	EXPECT_EQ(CODE(.cfa = REG(7, 8), .ra = AT_CFA(-16)), SF_RULE_INDEXED);
 	EXPECT_EQ(CODE(.cfa = REG(7, 8), .ra = REG(11, 0)), SF_RULE_INDEXED);
-	EXPECT_EQ(code_of((struct row){ .cfa = REG(7, 8), .flags = 0x80 }, false), SF_RULE_INDEXED);	/* no RA rule */
+	/* No RA rule */
+	EXPECT_EQ(code_of((struct row){ .cfa = REG(7, 8), .flags = 0x80 }, false), SF_RULE_INDEXED);
 	EXPECT_EQ(CODE(.cfa = REG(7, 8), .flags = ROW_SIGNAL), SF_RULE_INDEXED);
 	EXPECT_EQ(CODE(.cfa = REG(7, 8), .plt_rep = 16), SF_RULE_INDEXED);
-	EXPECT_EQ(CODE(.cfa = REG(7, 8), .fp = AT_CFA(-8)), SF_RULE_INDEXED);		/* that is the RA's slot */
+	/* That is the RA's slot */
+	EXPECT_EQ(CODE(.cfa = REG(7, 8), .fp = AT_CFA(-8)), SF_RULE_INDEXED);
 	EXPECT_EQ(CODE(.cfa = REG(7, 8), .fp = AT_CFA(0)), SF_RULE_INDEXED);
 	EXPECT_EQ(CODE(.cfa = REG(7, 8), .fp = AT_CFA(16)), SF_RULE_INDEXED);
 	EXPECT_EQ(CODE(.cfa = REG(7, 8), .fp = AT_CFA(-20)), SF_RULE_INDEXED);
 	EXPECT_EQ(CODE(.cfa = REG(7, 8), .fp = AT_CFA(-32 * 8)), SF_RULE_INDEXED);
 	EXPECT_EQ(CODE(.cfa = REG(7, 8), .fp = AT_CFA(INT32_MIN)), SF_RULE_INDEXED);
 	EXPECT_EQ(CODE(.cfa = REG(7, 8), .fp = REG(6, 0)), SF_RULE_INDEXED);
-	EXPECT_EQ(CODE(.cfa = REG(7, 8), .fp = { .kind = RULE_REG_MEM, .reg = 6 }), SF_RULE_INDEXED);
+	EXPECT_EQ(CODE(.cfa = REG(7, 8), .fp = { .kind = RULE_REG_MEM, .reg = 6 }),
+		  SF_RULE_INDEXED);
 }
 
 TEST(pack_rule_with_rbx)
 {
-	EXPECT_EQ(code_of((struct row){ .cfa = REG(7, 16), .fp = KIND(RULE_SAME), .bx = AT_CFA(-16) }, false), 2 << 5);
-	EXPECT_EQ(code_of((struct row){ .cfa = REG(7, 16), .fp = KIND(RULE_SAME), .bx = AT_CFA(-16) }, true), SF_RULE_INDEXED);
-	EXPECT_EQ(code_of((struct row){ .cfa = REG(7, 16), .fp = KIND(RULE_SAME), .bx = KIND(RULE_SAME) }, true), 2 << 5);
-	EXPECT_EQ(code_of((struct row){ .cfa = REG(7, 16), .fp = KIND(RULE_SAME) }, true), SF_RULE_INDEXED);
+	EXPECT_EQ(
+		code_of((struct row){ .cfa = REG(7, 16), .fp = KIND(RULE_SAME), .bx = AT_CFA(-16) },
+			false),
+		2 << 5);
+	EXPECT_EQ(
+		code_of((struct row){ .cfa = REG(7, 16), .fp = KIND(RULE_SAME), .bx = AT_CFA(-16) },
+			true),
+		SF_RULE_INDEXED);
+	EXPECT_EQ(code_of((struct row){ .cfa = REG(7, 16),
+					.fp = KIND(RULE_SAME),
+					.bx = KIND(RULE_SAME) },
+			  true),
+		  2 << 5);
+	EXPECT_EQ(code_of((struct row){ .cfa = REG(7, 16), .fp = KIND(RULE_SAME) }, true),
+		  SF_RULE_INDEXED);
 }
 
-/* ---- Pages ------------------------------------------------------------------------------------------ */
+/* ---- Pages ---- */
 
 TEST(pack_gaps)
 {
 	begin();
 	image_code(&im, 0x401000, 0x1000, 0x1000);
 	IMAGE_FDE(&im, 0x401100, 0x20, CFA_OFFSET(16));
-	IMAGE_FDE(&im, 0x401128, 0x8, CFA_OFFSET(24));		/* 8 bytes of padding before */
-	IMAGE_FDE(&im, 0x401140, 0x10, CFA_RA_UNDEFINED);	/* 16: a hole */
+	IMAGE_FDE(&im, 0x401128, 0x8, CFA_OFFSET(24));	  /* 8 bytes of padding before */
+	IMAGE_FDE(&im, 0x401140, 0x10, CFA_RA_UNDEFINED); /* 16: a hole */
 	IMAGE_FDE(&im, 0x401158, 0x8, CFA_OFFSET(32));
 	EXPECT_EQ(pack_image(), 0);
 	EXPECT_EQ(packed.rules, 0);
@@ -366,10 +408,14 @@ TEST(pack_page_boundaries)
 {
 	begin();
 	image_code(&im, 0x400000, 0x20000, 0x80000);
-	IMAGE_FDE(&im, 0x40fff0, 0x20, CFA_OFFSET(16), CFA_ADVANCE(0x18), CFA_OFFSET(24));	/* across 0x30000 */
-	IMAGE_FDE(&im, 0x410010, 0xfff0, CFA_OFFSET(32));		/* up to the page's last byte */
-	IMAGE_FDE(&im, 0x420000, 0x10, CFA_OFFSET(40));			/* from a page's first byte */
-	IMAGE_FDE(&im, 0x450008, 0x20000, CFA_OFFSET(48));		/* two empty pages before; a whole one inside */
+	/* Across 0x30000 */
+	IMAGE_FDE(&im, 0x40fff0, 0x20, CFA_OFFSET(16), CFA_ADVANCE(0x18), CFA_OFFSET(24));
+	/* Up to the page's last byte */
+	IMAGE_FDE(&im, 0x410010, 0xfff0, CFA_OFFSET(32));
+	/* From a page's first byte */
+	IMAGE_FDE(&im, 0x420000, 0x10, CFA_OFFSET(40));
+	/* Two empty pages before; a whole one inside */
+	IMAGE_FDE(&im, 0x450008, 0x20000, CFA_OFFSET(48));
 	EXPECT_EQ(pack_image(), 0);
 	EXPECT_EQ(packed.tables.first_page, 2);
 	EXPECT_EQ(packed.tables.npages, 8);
@@ -409,7 +455,9 @@ TEST(pack_long_function_shares_pages)
 	done_all();
 }
 
-/* A rule for every byte of a page: more than any compiler, and one row more than a page can hold. */
+/*
+ * A rule for every byte of a page: more than any compiler, and one row more than a page can hold.
+ */
 TEST(pack_dense_page)
 {
 	static uint8_t insns[70000 * 3];
@@ -483,7 +531,8 @@ TEST(pack_failures)
 	done();
 	begin();
 	image_code(&im, 0x401000, 0x1000, 0x1000);
-	IMAGE_FDE(&im, 0x401000, 0x10, 0x16, 16, 0);	/* RA is an unknown: a gap at the very start */
+	/* RA is an unknown: a gap at the very start */
+	IMAGE_FDE(&im, 0x401000, 0x10, 0x16, 16, 0);
 	EXPECT_EQ(pack_image(), 0);
 	done();
 	begin();
@@ -494,7 +543,7 @@ TEST(pack_failures)
 	image_finish(&im);
 	EXPECT_EQ(unwind_file_open_mem(&file, im.file.buf, im.file.len, NULL), 0);
 	EXPECT_EQ(pack_file(&file, &space, &packed, NULL), -ENOSPC);
-	EXPECT(!packed.sframe);
+	EXPECT(!packed.ranges);
 	done_all();
 }
 
@@ -503,7 +552,8 @@ TEST(pack_refuses_tables_larger_than_the_file)
 {
 	begin();
 	image_code(&im, 0x400000, 0x10000, 0x400000);
-	senc_fn(&enc, (struct senc_fn){ .addr = 0x400000, .size = 0x400000, .pcmask = true, .rep_size = 16 });
+	senc_fn(&enc, (struct senc_fn){
+			      .addr = 0x400000, .size = 0x400000, .pcmask = true, .rep_size = 16 });
 	for (uint32_t i = 0; i < 16; i++)
 		senc_row(&enc, i, SENC_SP, 1, i & 1 ? "16" : "8");
 	EXPECT_EQ(pack_image(), -E2BIG);
@@ -511,7 +561,7 @@ TEST(pack_refuses_tables_larger_than_the_file)
 	done_all();
 }
 
-/* ---- Rules of their own ------------------------------------------------------------------------------- */
+/* ---- Rules of their own ---- */
 
 TEST(pack_indexed_rules_are_shared)
 {
@@ -538,7 +588,8 @@ TEST(pack_signal_frame)
 	IMAGE_FDE(&im, 0x401000, 0x10, 0x0f, 4, 0x77, 0xa0, 1, 0x06, 0x10, 16, 3, 0x77, 0xa8, 1);
 	EXPECT_EQ(pack_image(), 0);
 	EXPECT_EQ(packed.rules, 1);
-	EXPECT(rule_find(&tables, code_at(0x1000)) && rule_find(&tables, code_at(0x1000))->flags == SF_RULE_SIGNAL);
+	EXPECT(rule_find(&tables, code_at(0x1000)) &&
+	       rule_find(&tables, code_at(0x1000))->flags == SF_RULE_SIGNAL);
 	check_all();
 	done_all();
 }
@@ -549,11 +600,13 @@ TEST(pack_plt_is_one_rule)
 {
 	begin();
 	image_code(&im, 0x401000, 0x1000, 0x1000);
-	IMAGE_FDE(&im, 0x401020, 0x80, CFA_OFFSET(16), CFA_ADVANCE(6), CFA_OFFSET(24), CFA_ADVANCE(10), PLT_EXPRESSION);
+	IMAGE_FDE(&im, 0x401020, 0x80, CFA_OFFSET(16), CFA_ADVANCE(6), CFA_OFFSET(24),
+		  CFA_ADVANCE(10), PLT_EXPRESSION);
 	EXPECT_EQ(pack_image(), 0);
 	EXPECT_EQ(packed.rules, 1);
-	EXPECT_EQ(packed.rows, 5);	/* gap, two of the head, the PLT, gap */
-	EXPECT(rule_find(&tables, code_at(0x1030)) && rule_find(&tables, code_at(0x1030))->flags == SF_RULE_PLT);
+	EXPECT_EQ(packed.rows, 5); /* gap, two of the head, the PLT, gap */
+	EXPECT(rule_find(&tables, code_at(0x1030)) &&
+	       rule_find(&tables, code_at(0x1030))->flags == SF_RULE_PLT);
 	check_all();
 	done_all();
 }
@@ -563,23 +616,29 @@ TEST(pack_odd_blocks)
 {
 	begin();
 	image_code(&im, 0x401000, 0x1000, 0x1000);
-	senc_fn(&enc, (struct senc_fn){ .addr = 0x401000, .size = 100, .pcmask = true, .rep_size = 24 });
+	senc_fn(&enc,
+		(struct senc_fn){ .addr = 0x401000, .size = 100, .pcmask = true, .rep_size = 24 });
 	senc_row(&enc, 0, SENC_SP, 1, "8");
 	senc_row(&enc, 5, SENC_SP, 1, "16");
 	senc_row(&enc, 9, SENC_SP, 1, "24");
-	senc_fn(&enc, (struct senc_fn){ .addr = 0x401108, .size = 64, .pcmask = true, .rep_size = 16 });	/* not aligned */
+	/* Not aligned */
+	senc_fn(&enc,
+		(struct senc_fn){ .addr = 0x401108, .size = 64, .pcmask = true, .rep_size = 16 });
 	senc_row(&enc, 0, SENC_SP, 1, "32");
 	senc_row(&enc, 11, SENC_SP, 1, "40");
-	senc_fn(&enc, (struct senc_fn){ .addr = 0x401200, .size = 100, .pcmask = true, .rep_size = 40 });
-	senc_row(&enc, 20, SENC_SP, 1, "48");		/* nothing for its first bytes */
-	senc_fn(&enc, (struct senc_fn){ .addr = 0x401300, .size = 64, .pcmask = true, .rep_size = 16 });
+	senc_fn(&enc,
+		(struct senc_fn){ .addr = 0x401200, .size = 100, .pcmask = true, .rep_size = 40 });
+	senc_row(&enc, 20, SENC_SP, 1, "48"); /* nothing for its first bytes */
+	senc_fn(&enc,
+		(struct senc_fn){ .addr = 0x401300, .size = 64, .pcmask = true, .rep_size = 16 });
 	senc_row(&enc, 0, SENC_SP, 1, "8");
-	senc_fn(&enc, (struct senc_fn){ .addr = 0x401400, .size = 64, .pcmask = true, .rep_size = 16 });
+	senc_fn(&enc,
+		(struct senc_fn){ .addr = 0x401400, .size = 64, .pcmask = true, .rep_size = 16 });
 	senc_row(&enc, 0, SENC_SP, 1, "8");
 	senc_row(&enc, 11, SENC_SP, 1, "16");
 	EXPECT_EQ(pack_image(), 0);
 	EXPECT_EQ(packed.rules, 1);
-	EXPECT_EQ(packed.nsframe, 5);
+	EXPECT_EQ(packed.nranges, 5);
 	check_all();
 	EXPECT_EQ(code_at(0x1400 + 10), code_at(0x1400 + 11));
 	EXPECT_EQ(code_at(0x1300 + 13), 1 << 5);
@@ -598,10 +657,10 @@ TEST(pack_sframe_ranges)
 	senc_row(&enc, 0, SENC_SP, 1, "8");
 	IMAGE_FDE(&im, 0x401000, 0x200, CFA_OFFSET(16));
 	EXPECT_EQ(pack_image(), 0);
-	EXPECT_EQ(packed.nsframe, 2);
-	if (packed.nsframe == 2) {
-		EXPECT(packed.sframe[0].start == 0x1010 && packed.sframe[0].end == 0x1040);
-		EXPECT(packed.sframe[1].start == 0x1100 && packed.sframe[1].end == 0x1110);
+	EXPECT_EQ(packed.nranges, 2);
+	if (packed.nranges == 2) {
+		EXPECT(packed.ranges[0].start == 0x1010 && packed.ranges[0].end == 0x1040);
+		EXPECT(packed.ranges[1].start == 0x1100 && packed.ranges[1].end == 0x1110);
 	}
 	check_all();
 	done_all();
@@ -612,9 +671,12 @@ TEST(pack_restarts_for_rbx)
 {
 	begin();
 	image_code(&im, 0x401000, 0x1000, 0x1000);
-	IMAGE_FDE(&im, 0x401000, 0x10, CFA_OFFSET(16), CFA_SAVED(3, 16), CFA_ADVANCE(1), 0x3f);	/* then damage */
-	IMAGE_FDE(&im, 0x401100, 0x10, CFA_OFFSET(16), CFA_SAVED(3, 16), CFA_ADVANCE(4), CFA_REG_OFFSET(3, 16));
-	IMAGE_FDE(&im, 0x401200, 0x10, CFA_OFFSET(24), 0x09, 3, 0);		/* rbx in rax: lost */
+	/* Then damage */
+	IMAGE_FDE(&im, 0x401000, 0x10, CFA_OFFSET(16), CFA_SAVED(3, 16), CFA_ADVANCE(1), 0x3f);
+	IMAGE_FDE(&im, 0x401100, 0x10, CFA_OFFSET(16), CFA_SAVED(3, 16), CFA_ADVANCE(4),
+		  CFA_REG_OFFSET(3, 16));
+	/* Rbx in rax: lost */
+	IMAGE_FDE(&im, 0x401200, 0x10, CFA_OFFSET(24), 0x09, 3, 0);
 	EXPECT_EQ(pack_image(), 0);
 	EXPECT_EQ(packed.tables.flags, SF_MODULE_TRACKS_BX);
 	EXPECT_EQ(diag.malformed, 1);
@@ -632,7 +694,8 @@ TEST(pack_more_rules_than_fit)
 	image_code(&im, 0x400000, 0x10000, 0x10000);
 	for (unsigned int i = 0; i < 7000; i++) {
 		insns[n++] = 0x0e;
-		insns[n++] = (uint8_t)(0x80 | (i & 63) << 1 | 1);	/* odd offsets need a rule each */
+		/* Odd offsets need a rule each */
+		insns[n++] = (uint8_t)(0x80 | (i & 63) << 1 | 1);
 		insns[n++] = (uint8_t)(i >> 6);
 		insns[n++] = CFA_ADVANCE(4);
 	}
@@ -645,7 +708,7 @@ TEST(pack_more_rules_than_fit)
 	done_all();
 }
 
-/* ---- Any rows, any file ------------------------------------------------------------------------------- */
+/* ---- Any rows, any file ---- */
 
 static size_t random_insns(uint8_t *insns, uint64_t size)
 {
@@ -702,7 +765,9 @@ TEST(pack_random_files)
 				break;
 			image_fde(&im, at, size, insns, random_insns(insns, size));
 			if (rand() % 4 == 0 && enc.nfns < SENC_MAX_FNS) {
-				senc_fn(&enc, (struct senc_fn){ .addr = at + size / 2, .size = (uint32_t)(1 + size / 3), .row_type = 2 });
+				senc_fn(&enc, (struct senc_fn){ .addr = at + size / 2,
+								.size = (uint32_t)(1 + size / 3),
+								.row_type = 2 });
 				senc_row(&enc, 0, SENC_SP, 1, "24");
 			}
 			at += size + (uint64_t)rand() % (rand() % 8 ? 24 : 100000);
@@ -734,8 +799,8 @@ static bool check_file(const char *path)
 		check_all();
 		EXPECT(all.n > 1000 || !strstr(path, "libc"));
 	}
-	free(packed.sframe);
-	packed.sframe = NULL;
+	free(packed.ranges);
+	packed.ranges = NULL;
 	unwind_file_close(&file);
 	close(fd);
 	chunks_free();

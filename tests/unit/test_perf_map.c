@@ -3,6 +3,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -65,21 +66,24 @@ TEST(perf_map_lines)
 	append("7f0000001000 100 first function\n"
 	       "0x7f0000001100 0x10 with prefixes\n"
 	       "nonsense\n\n 5 5 x\n7f 0 empty\n7f\nffffffffffffffff 10 wraps\n"
-	       "7f0000001108 4 newer inside\n"		/* what it overlaps is gone */
+	       "7f0000001108 4 newer inside\n"
 	       "7f0000001200 80 old\n7f0000001240 80 new\n7f0000001240 40 newest\n"
 	       "7f0000001300 10 half a li");
 	EXPECT_STR(name(pm, pid, 0x7f0000001000), "first function");
 	EXPECT_STR(name(pm, pid, 0x7f00000010ff), "first function");
-	EXPECT_STR(name(pm, pid, 0x7f0000001100), "-");
+	EXPECT_STR(name(pm, pid, 0x7f0000001100), "with prefixes");
 	EXPECT_STR(name(pm, pid, 0x7f0000001108), "newer inside");
-	EXPECT_STR(name(pm, pid, 0x7f000000110c), "-");
-	EXPECT_STR(name(pm, pid, 0x7f0000001200), "-");
+	EXPECT_STR(name(pm, pid, 0x7f000000110c), "with prefixes");
+	EXPECT_STR(name(pm, pid, 0x7f0000001110), "-");
+	EXPECT_STR(name(pm, pid, 0x7f0000001200), "old");
 	EXPECT_STR(name(pm, pid, 0x7f0000001240), "newest");
-	EXPECT_STR(name(pm, pid, 0x7f0000001290), "-");
+	EXPECT_STR(name(pm, pid, 0x7f0000001290), "new");
+	EXPECT_STR(name(pm, pid, 0x7f00000012c0), "-");
 	EXPECT_STR(name(pm, pid, 0x7f0000001300), "-");
 	EXPECT_STR(name(pm, pid, 0), "-");
 	append("ne\n7f0000001000 100 again\n");
-	EXPECT_STR(name(pm, pid, 0x7f0000001000), "first function");	/* not asked at every call */
+	/* Not asked at every call */
+	EXPECT_STR(name(pm, pid, 0x7f0000001000), "first function");
 	wait_to_look_again();
 	EXPECT_STR(name(pm, pid, 0x7f0000001000), "again");
 	EXPECT_STR(name(pm, pid, 0x7f0000001300), "half a line");
@@ -92,7 +96,8 @@ TEST(perf_map_lines)
 	append("7f0000002000 100 written at the end\n");
 	stop(pid);
 	wait_to_look_again();
-	EXPECT_STR(name(pm, pid, 0x7f0000002000), "written at the end");	/* dead, but was seen */
+	/* dead, but was seen */
+	EXPECT_STR(name(pm, pid, 0x7f0000002000), "written at the end");
 	unlink(path);
 	perf_maps_free(pm);
 	close_paths(&paths);
@@ -127,7 +132,7 @@ TEST(perf_map_not_its_own)
 	EXPECT_STR(name(pm, pid, 0x1000), "own");
 	stop(pid);
 	unlink(path);
-	EXPECT_STR(name(pm, 0x7ffffff0, 0x1000), "-");	/* no such process */
+	EXPECT_STR(name(pm, 0x7ffffff0, 0x1000), "-"); /* no such process */
 	perf_maps_free(pm);
 	close_paths(&paths);
 }
@@ -177,9 +182,167 @@ TEST(perf_map_many)
 	for (pid_t other = 1; other < 1000; other++)
 		perf_maps_find(pm, (uint32_t)other, 0x1000, 0);
 	EXPECT(perf_maps_bytes(pm) < 1 << 20);
+	/* On a busy machine the others may have used up the time for reading. */
+	allowance_init(paths.allowance);
 	EXPECT_STR(name(pm, pid, 0x100000), "function number 0");
 	stop(pid);
 	unlink(path);
 	perf_maps_free(pm);
 	close_paths(&paths);
+}
+
+/* One file under eight processes' names is read once. */
+TEST(perf_map_one_copy)
+{
+	struct test_paths paths = open_paths(path_child_main);
+	struct perf_maps *pm = open_maps(&paths);
+	char names[8][sizeof(path)];
+	pid_t pids[8];
+	size_t one = 0;
+	FILE *f;
+
+	for (int i = 0; i < 8; i++) {
+		pids[i] = start();
+		memcpy(names[i], path, sizeof(path));
+		if (i)
+			EXPECT(!link(names[0], path));
+		f = i ? NULL : fopen(path, "w");
+		for (unsigned int k = 0; f && k < 100000; k++)
+			fprintf(f, "%x 10 function number %u\n", 0x100000 + k * 16, k);
+		if (f)
+			fclose(f);
+		EXPECT_STR(name(pm, pids[i], 0x100000 + 77 * 16), "function number 77");
+		one = i ? one : perf_maps_bytes(pm);
+	}
+	EXPECT(one > 5 << 20 && perf_maps_bytes(pm) < one + (1 << 20));
+	for (int i = 0; i < 8; i++) {
+		stop(pids[i]);
+		unlink(names[i]);
+	}
+	perf_maps_free(pm);
+	close_paths(&paths);
+}
+
+/* ---- The budget ---- */
+
+#define LINES	   150000
+#define FILE_BYTES (LINES * sizeof("10000000 10 n\n"))
+
+static int big_file(void)
+{
+	int fd = memfd_create("map", MFD_CLOEXEC);
+	FILE *f = fdopen(dup(fd), "w");
+
+	for (unsigned int i = 0; f && i < LINES; i++)
+		fprintf(f, "%08x 10 n\n", 0x10000000 + i * 32);
+	if (f)
+		fclose(f);
+	return fd;
+}
+
+static struct worker_totals totals;
+
+static struct jit_file *read_as(struct jit_files *fs, int fd, uint64_t ino, uint32_t uid)
+{
+	struct jit_file *f = jit_file_get(fs, JIT_MAP, 1, ino, uid);
+	struct allowance allowance;
+	struct stat st;
+
+	fstat(fd, &st);
+	/* A busy machine may take more time than one reading has. */
+	do {
+		while (!jit_file_due(f))
+			usleep(100);
+		allowance_init(&allowance);
+		jit_file_read(fs, f, fd, (uint64_t)st.st_size, &allowance);
+		worker_totals_add(&totals, &allowance.totals);
+	} while (jit_file_wish(f).more && jit_file_wish(f).from < (uint64_t)st.st_size);
+	return f;
+}
+
+static bool has(struct jit_files *fs, struct jit_file *f, unsigned int line)
+{
+	struct allowance allowance;
+	bool found;
+
+	allowance_init(&allowance);
+	found = jit_file_find(fs, f, 0x10000000 + line * 32, 0, 0, &allowance);
+	worker_totals_add(&totals, &allowance.totals);
+	return found;
+}
+
+/* A file that is larger than one may be is read from its beginning. */
+TEST(jit_files_one_limit)
+{
+	struct jit_files *fs = jit_files_new();
+	int fd = memfd_create("map", MFD_CLOEXEC);
+	FILE *w = fdopen(dup(fd), "w");
+	struct jit_file *f;
+
+	totals = (struct worker_totals){ 0 };
+	for (unsigned int i = 0; w && i < 700000; i++)
+		fprintf(w, "%08x 10 n\n", 0x10000000 + i * 32);
+	if (w)
+		fclose(w);
+	f = read_as(fs, fd, 1, 1000);
+	EXPECT(jit_files_bytes(fs) > JIT_FILE_MAX / 2);
+	EXPECT(jit_files_bytes(fs) < JIT_FILE_MAX + (1 << 20));
+	EXPECT(has(fs, f, 0) && has(fs, f, 100000) && !has(fs, f, 699999));
+	EXPECT_EQ(totals.cut, 1);
+	EXPECT(!jit_file_wish(f).more);
+	jit_files_free(fs);
+	close(fd);
+}
+
+/* A user's many files take what is free, and give back what is above his share. */
+TEST(jit_files_shares)
+{
+	struct jit_files *fs = jit_files_new();
+	struct jit_file *own, *small, *first, *late;
+	int fd = big_file();
+
+	totals = (struct worker_totals){ 0 };
+	own = read_as(fs, fd, 100, 1);
+	small = read_as(fs, fd, 101, 2);
+	EXPECT(has(fs, own, 5) && has(fs, small, 5));
+	first = read_as(fs, fd, 1, 1000);
+	EXPECT(has(fs, first, LINES - 1));
+	for (uint64_t ino = 2; ino < 30; ino++) {
+		struct jit_file *f = read_as(fs, fd, ino, 1000);
+
+		EXPECT(jit_files_bytes(fs) < JIT_FILES_MAX + (4 << 20));
+		EXPECT(has(fs, f, 5)); /* his newest is there, for his oldest */
+	}
+	EXPECT(!has(fs, first, 5));
+	EXPECT(totals.deferred > 0);
+	EXPECT(has(fs, own, LINES - 1) && has(fs, small, LINES - 1));
+	/* One who comes when all is taken gets his share. */
+	late = read_as(fs, fd, 200, 3);
+	EXPECT(has(fs, late, LINES - 1));
+	EXPECT(has(fs, own, LINES - 1) && has(fs, small, LINES - 1));
+	jit_files_free(fs);
+	close(fd);
+}
+
+/* Without an allowance nothing is read; later it is. */
+TEST(jit_files_no_time)
+{
+	struct jit_files *fs = jit_files_new();
+	struct jit_file *f = jit_file_get(fs, JIT_MAP, 1, 1, 1000);
+	struct allowance allowance;
+	int fd = big_file();
+
+	allowance_init(&allowance);
+	allowance_spend(&allowance, 1000, 100 * NUM_S);
+	jit_file_read(fs, f, fd, FILE_BYTES, &allowance);
+	EXPECT_EQ(allowance.totals.deferred, 1);
+	EXPECT(!has(fs, f, 5) && !jit_file_due(f));
+	allowance_init(&allowance);
+	wait_to_look_again();
+	EXPECT(jit_file_due(f));
+	jit_file_read(fs, f, fd, FILE_BYTES, &allowance);
+	EXPECT(has(fs, f, 5));
+	EXPECT(!jit_file_due(f)); /* not before some time that reading took has passed */
+	jit_files_free(fs);
+	close(fd);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* pprof output, read back by a decoder of its own and, where it is installed, by `go tool pprof`. */
+/*
+ * pprof output, read back by a decoder of its own and, where it is installed, by `go tool pprof`.
+ */
 #include <stdlib.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -16,13 +18,13 @@ TEST(pb_wire)
 {
 	static const uint64_t packed[] = { 0, 1, 300 };
 	static const uint8_t want[] = {
-		0x08, 0x96, 0x01,			/* 1: 150 */
-		0x10, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01,	/* 2: -1 */
-		0x1a, 0x02, 'h', 'i',			/* 3: "hi" */
-		0x22, 0x00,				/* 4: "" */
-		0x2a, 0x04, 0x00, 0x01, 0xac, 0x02,	/* 5: packed */
-		0x31, 1, 0, 0, 0, 0, 0, 0, 0x80,	/* 6: fixed64 */
-		0x82, 0x01, 0x02, 0x3a, 0x00,		/* 16: { 7: {} } */
+		0x08, 0x96, 0x01,						  /* 1: 150 */
+		0x10, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01, /* 2: -1 */
+		0x1a, 0x02, 'h',  'i',						  /* 3: "hi" */
+		0x22, 0x00,							  /* 4: "" */
+		0x2a, 0x04, 0x00, 0x01, 0xac, 0x02,				  /* 5: packed */
+		0x31, 1,    0,	  0,	0,    0,    0,	  0,	0x80,		  /* 6: fixed64 */
+		0x82, 0x01, 0x02, 0x3a, 0x00, /* 16: { 7: {} } */
 	};
 	struct pb pb = { 0 };
 	size_t outer, inner;
@@ -43,7 +45,7 @@ TEST(pb_wire)
 	EXPECT_EQ(pb.len, sizeof(want));
 	EXPECT(pb.len == sizeof(want) && memcmp(pb.buf, want, sizeof(want)) == 0);
 	pb_free(&pb);
-	outer = pb_begin(&pb, 1);	/* a length of two bytes */
+	outer = pb_begin(&pb, 1); /* a length of two bytes */
 	for (int i = 0; i < 200; i++)
 		pb_u64(&pb, 1, 1);
 	pb_end(&pb, outer);
@@ -56,8 +58,8 @@ TEST(pb_wire)
 
 struct field {
 	uint32_t number;
-	uint64_t value;		/* varints */
-	struct bytes bytes;	/* the rest */
+	uint64_t value;	    /* varints */
+	struct bytes bytes; /* the rest */
 };
 
 static bool next_field(struct bytes *b, struct field *ret)
@@ -127,7 +129,10 @@ static const char *string(struct bytes profile, uint64_t id)
 
 static struct bytes gunzip(const char *data, size_t len, uint8_t *buf, size_t cap)
 {
-	z_stream z = { .next_in = (uint8_t *)data, .avail_in = (uInt)len, .next_out = buf, .avail_out = (uInt)cap };
+	z_stream z = { .next_in = (uint8_t *)data,
+		       .avail_in = (uInt)len,
+		       .next_out = buf,
+		       .avail_out = (uInt)cap };
 
 	EXPECT_EQ(inflateInit2(&z, 15 + 16), Z_OK);
 	EXPECT_EQ(inflate(&z, Z_FINISH), Z_STREAM_END);
@@ -146,15 +151,18 @@ static void describe(struct bytes profile, struct bytes sample, char *out, size_
 		list[n++] = bytes_uleb(&ids);
 	while (n--) {
 		struct bytes loc = by_id(profile, 4, list[n]), line = get_message(loc, 4, 0);
-		struct bytes fn = by_id(profile, 5, get(line, 1)), map = by_id(profile, 3, get(loc, 2));
+		struct bytes fn = by_id(profile, 5, get(line, 1)),
+			     map = by_id(profile, 3, get(loc, 2));
 
-		len += (size_t)snprintf(out + len, cap - len, "%s@%s;", string(profile, get(fn, 2)), map.len ? string(profile, get(map, 5)) : "");
+		len += (size_t)snprintf(out + len, cap - len, "%s@%s;", string(profile, get(fn, 2)),
+					map.len ? string(profile, get(map, 5)) : "");
 	}
 	while (bytes_left(&values))
 		len += (size_t)snprintf(out + len, cap - len, " %" PRIu64, bytes_uleb(&values));
 }
 
-static void expect_label(struct bytes profile, struct bytes sample, unsigned int nth, const char *key, const char *str, uint64_t num)
+static void expect_label(struct bytes profile, struct bytes sample, unsigned int nth,
+			 const char *key, const char *str, uint64_t num)
 {
 	struct bytes label = get_message(sample, 3, nth);
 
@@ -236,7 +244,8 @@ TEST(pprof_wakers)
 	sample = get_message(profile, 2, 0);
 	expect_label(profile, sample, 2, "state", "S", 0);
 	expect_label(profile, sample, 3, "waker", "b", 0);
-	expect_label(profile, sample, 4, "waker_stack", "b;[app+0x30];--;[hardirq];vfs_read_[k]", 0);
+	expect_label(profile, sample, 4, "waker_stack", "b;[app+0x30];--;[hardirq];vfs_read_[k]",
+		     0);
 	free(out);
 	profile_free(wakers);
 	free_world(&w);
@@ -263,7 +272,10 @@ TEST(pprof_mappings)
 	EXPECT_EQ(module_image(m, &img), 0);
 	EXPECT(elf_image_vaddr_to_offset(&img, img.entry, &at));
 	elf_image_close(&img);
-	add_fake(w.p, &(struct fake){ "self", 5, SF_STOP_COMPLETE, USER, 1, 2, 0, { ROW(3, at), ROW(1, 0x77) } }, 7);
+	add_fake(w.p,
+		 &(struct fake){
+			 "self", 5, SF_STOP_COMPLETE, USER, 1, 2, 0, { ROW(3, at), ROW(1, 0x77) } },
+		 7);
 	out = written_bytes(out_pprof, &w.r, &len);
 	profile = gunzip(out, len, buf, sizeof(buf));
 	map = by_id(profile, 3, 1);
@@ -274,13 +286,13 @@ TEST(pprof_mappings)
 	EXPECT(get(map, 4) <= at);
 	EXPECT_EQ(get(loc, 3) - get(map, 2) + get(map, 4), at);
 	EXPECT(get(loc, 3) < get(map, 3));
-	EXPECT_EQ(get(map, 7), 1);		/* _start */
+	EXPECT_EQ(get(map, 7), 1); /* _start */
 	map = by_id(profile, 3, 2);
 	loc = by_id(profile, 4, 2);
 	EXPECT_EQ(get(loc, 3) - get(map, 2), 0x77);
 	EXPECT(get(loc, 3) < get(map, 3));
 	EXPECT(get(map, 2) >= get(by_id(profile, 3, 1), 3));
-	EXPECT_EQ(get(map, 7), 0);		/* nothing of it has a name */
+	EXPECT_EQ(get(map, 7), 0); /* nothing of it has a name */
 	free(out);
 	free_world(&w);
 	close_reader(&reader);
@@ -304,7 +316,9 @@ TEST(pprof_go)
 	fill(&w);
 	EXPECT_EQ(out_pprof(&w.r, f), 0);
 	fclose(f);
-	snprintf(cmd, sizeof(cmd), "HOME=/tmp go tool pprof -symbolize=none -top -sample_index=samples %s 2>/dev/null", path);
+	snprintf(cmd, sizeof(cmd),
+		 "HOME=/tmp go tool pprof -symbolize=none -top -sample_index=samples %s 2>/dev/null",
+		 path);
 	f = popen(cmd, "r");
 	while (f && fgets(line, sizeof(line), f)) {
 		total |= strstr(line, "of 21 total") != NULL;

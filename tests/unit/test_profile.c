@@ -8,7 +8,7 @@
 #include "samples.h"
 #include "test.h"
 
-#define USER SF_SAMPLE_USER
+#define USER   SF_SAMPLE_USER
 #define KERNEL SF_SAMPLE_IN_KERNEL
 
 struct world {
@@ -83,7 +83,7 @@ TEST(profile_refuses_bad_records)
 	rec.stop = SF_STOP_MAX;
 	EXPECT_EQ(profile_add(w.p, &rec), -EINVAL);
 	rec.stop = 0;
-	memset(rec.comm, 'x', sizeof(rec.comm));	/* without a NUL */
+	memset(rec.comm, 'x', sizeof(rec.comm)); /* without a NUL */
 	EXPECT_EQ(profile_add(w.p, &rec), 0);
 	EXPECT(profile_symbols(w.p, 0, w.sz));
 	EXPECT_EQ(profile_samples(w.p), 1);
@@ -93,7 +93,8 @@ TEST(profile_refuses_bad_records)
 TEST(profile_merge)
 {
 	struct world w = make_world(), v = { .p = profile_new() };
-	struct fake a = { "a", 1, 0, USER, 2, 1, 0, { ROW(1, 1) } }, b = { "b", 2, 0, 0, 3, 0, 0, { 0 } };
+	struct fake a = { "a", 1, 0, USER, 2, 1, 0, { ROW(1, 1) } },
+		    b = { "b", 2, 0, 0, 3, 0, 0, { 0 } };
 	struct profile_stack s;
 
 	add_fake(w.p, &a, 2);
@@ -106,7 +107,7 @@ TEST(profile_merge)
 	profile_stack(w.p, 0, &s);
 	EXPECT_EQ(s.count, 5);
 	EXPECT_STR(symbolizer_name(w.sz, profile_symbols(w.p, 0, w.sz)[0]), "[app+0x1]");
-	EXPECT_EQ(profile_count(v.p), 2);	/* the source is left as it was */
+	EXPECT_EQ(profile_count(v.p), 2); /* the source is left as it was */
 	profile_free(v.p);
 	free_world(&w);
 }
@@ -127,13 +128,37 @@ TEST(profile_names_late_files)
 TEST(profile_account)
 {
 	struct world w = make_world();
-	static struct module_range ranges[] = { { 0x100, 0x200 }, { 0x300, 0x400 } };
+	static struct module_range ranges[] = { { 0x100, 0x200, 0 }, { 0x300, 0x400, 1 } };
 	struct fake fakes[] = {
 		/* leaf first: lib's .sframe, between its ranges, app's .eh_frame */
-		{ "a", 1, SF_STOP_COMPLETE, USER, 1, 4, 0, { ROW(2, 0x100), ROW(2, 0x1ff), ROW(2, 0x200), ROW(1, 0x150) } },
-		/* no row: fp for the leaf and where the frame pointer found it, else as the frame below */
-		{ "a", 1, SF_STOP_READ_FAULT, USER, 1, 4, 0, { NOROW(2, 1), ROW(2, 0x3ff), NOROW(2, 2), NOROW(2, 3) | FP } },
-		{ "a", 1, SF_STOP_JIT, USER | KERNEL, 1, 4, 1, { JIT(5), JIT(6) | FP, RAW(7), ROW(2, 0x400), 0xffffffff81000000 } },
+		{ "a",
+		  1,
+		  SF_STOP_COMPLETE,
+		  USER,
+		  1,
+		  4,
+		  0,
+		  { ROW(2, 0x100), ROW(2, 0x1ff), ROW(2, 0x200), ROW(1, 0x150) } },
+		/*
+		 * no row: fp for the leaf and where the frame pointer found it, else as the frame
+		 * below
+		 */
+		{ "a",
+		  1,
+		  SF_STOP_READ_FAULT,
+		  USER,
+		  1,
+		  4,
+		  0,
+		  { NOROW(2, 1), ROW(2, 0x3ff), NOROW(2, 2), NOROW(2, 3) | FP } },
+		{ "a",
+		  1,
+		  SF_STOP_JIT,
+		  USER | KERNEL,
+		  1,
+		  4,
+		  1,
+		  { JIT(5), JIT(6) | FP, RAW(7), ROW(2, 0x400), 0xffffffff81000000 } },
 		{ "a", 1, SF_STOP_NO_REGS, USER | KERNEL, 1, 0, 1, { 0xffffffff81000000 } },
 		{ "kworker", 2, SF_STOP_COMPLETE, KERNEL, 1, 0, 1, { 0xffffffff81000000 } },
 	};
@@ -141,9 +166,9 @@ TEST(profile_account)
 	uint64_t stops = 0;
 	struct module *lib = modules_find(w.ms, 2);
 
-	lib->sframe = malloc(sizeof(ranges));
-	memcpy(lib->sframe, ranges, sizeof(ranges));
-	lib->nsframe = 2;
+	lib->ranges = malloc(sizeof(ranges));
+	memcpy(lib->ranges, ranges, sizeof(ranges));
+	lib->nranges = 2;
 	for (int i = 0; i < 5; i++)
 		add_fake(w.p, &fakes[i], i + 1);
 	profile_account(w.p, w.ms, &a);
@@ -158,11 +183,12 @@ TEST(profile_account)
 		stops += a.stops[i];
 	EXPECT_EQ(stops, a.user_total);
 	EXPECT_EQ(a.frames, 4 * 1 + 4 * 2 + 4 * 3);
-	EXPECT_EQ(a.sframe, 2 * 1 + 2 * 2);
+	EXPECT_EQ(a.sframe, 2 * 1);
 	EXPECT_EQ(a.eh_frame, 2 * 1 + 1 * 3);
+	EXPECT_EQ(a.code, 2 * 2);
 	EXPECT_EQ(a.fp, 2 * 2);
 	EXPECT_EQ(a.jit, 3 * 3);
-	EXPECT_EQ(a.frames, a.sframe + a.eh_frame + a.fp + a.jit);
+	EXPECT_EQ(a.frames, a.sframe + a.eh_frame + a.code + a.fp + a.jit);
 	EXPECT_STR(profile_stop_name(SF_STOP_READ_FAULT), "read_fault");
 	EXPECT_STR(profile_stop_name(255), "?");
 	EXPECT_STR(profile_lost_name(SF_LOST_RING_FULL), "ring_full");
@@ -216,9 +242,23 @@ static uint64_t self_of_functions(const struct census *c)
 static void fill(struct world *w)
 {
 	static const struct fake fakes[] = {
-		{ "app", 7, SF_STOP_COMPLETE, USER, 1000, 4, 0, { ROW(2, 0x10), ROW(2, 0x10), ROW(1, 2), ROW(1, 1) } },
+		{ "app",
+		  7,
+		  SF_STOP_COMPLETE,
+		  USER,
+		  1000,
+		  4,
+		  0,
+		  { ROW(2, 0x10), ROW(2, 0x10), ROW(1, 2), ROW(1, 1) } },
 		{ "app", 7, SF_STOP_DEPTH, USER, 1000, 2, 0, { ROW(2, 0x20), ROW(1, 1) } },
-		{ "app", 8, SF_STOP_COMPLETE, USER | KERNEL, 5000, 1, 1, { ROW(1, 1), 0xffffffff81000000 } },
+		{ "app",
+		  8,
+		  SF_STOP_COMPLETE,
+		  USER | KERNEL,
+		  5000,
+		  1,
+		  1,
+		  { ROW(1, 1), 0xffffffff81000000 } },
 		{ "kthr", 9, SF_STOP_COMPLETE, KERNEL, 1000, 0, 0, { 0 } },
 	};
 
@@ -228,9 +268,12 @@ static void fill(struct world *w)
 
 TEST(census_self_and_total)
 {
-	static const struct { const char *name; uint64_t self, total; } want[] = {
-		{ "[lib+0x10]", 4, 4 }, { "[lib+0x20]", 3, 3 }, { "[unknown]_[k]", 2, 2 }, { "[no stack]", 1, 1 },
-		{ "[app+0x1]", 0, 9 }, { "[app+0x2]", 0, 4 },
+	static const struct {
+		const char *name;
+		uint64_t self, total;
+	} want[] = {
+		{ "[lib+0x10]", 4, 4 }, { "[lib+0x20]", 3, 3 }, { "[unknown]_[k]", 2, 2 },
+		{ "[no stack]", 1, 1 }, { "[app+0x1]", 0, 9 },	{ "[app+0x2]", 0, 4 },
 	};
 	struct world w = make_world();
 	struct selection sel = { 0 };
@@ -238,7 +281,8 @@ TEST(census_self_and_total)
 	unsigned int tables = CENSUS_FUNCTIONS | CENSUS_PROCESSES | CENSUS_MODULES;
 
 	fill(&w);
-	for (int round = 0; round < 3; round++) {	/* the memory of one build serves the next */
+	/* The memory of one build serves the next */
+	for (int round = 0; round < 3; round++) {
 		EXPECT_EQ(census_build(&c, w.p, w.sz, w.ms, &sel, tables), 0);
 		EXPECT_EQ(c.sum, 10);
 		EXPECT_EQ(c.all.samples, 10);
@@ -252,11 +296,14 @@ TEST(census_self_and_total)
 		}
 		EXPECT_EQ(self_of_functions(&c), c.sum);
 		EXPECT_EQ(c.nmodules, 4);
-		EXPECT(module(&c, "app") && module(&c, "app")->self == 0 && module(&c, "app")->total == 9);
-		EXPECT(module(&c, "lib") && module(&c, "lib")->self == 7 && module(&c, "lib")->total == 7);
+		EXPECT(module(&c, "app") && module(&c, "app")->self == 0 &&
+		       module(&c, "app")->total == 9);
+		EXPECT(module(&c, "lib") && module(&c, "lib")->self == 7 &&
+		       module(&c, "lib")->total == 7);
 		EXPECT_EQ(c.nprocesses, 3);
-		EXPECT(c.processes[0].pid == 7 && c.processes[0].self == 7 && c.processes[0].complete == 4 &&
-		       c.processes[0].user_stacks == 7 && c.processes[0].kernel == 0);
+		EXPECT(c.processes[0].pid == 7 && c.processes[0].self == 7 &&
+		       c.processes[0].complete == 4 && c.processes[0].user_stacks == 7 &&
+		       c.processes[0].kernel == 0);
 		EXPECT(c.processes[1].pid == 8 && c.processes[1].kernel == 2);
 		EXPECT(c.processes[2].pid == 9 && c.processes[2].user_stacks == 0);
 		EXPECT_STR(c.processes[2].comm, "kthr");
@@ -332,10 +379,10 @@ TEST(census_is_fast)
 	t0 = now_ms();
 	EXPECT_EQ(census_build(&c, w.p, w.sz, w.ms, &sel, tables), 0);
 	again = now_ms() - t0;
-	printf("# 100000 stacks of 40 frames: added in %.0f ms, %zu MB; table built in %.0f ms, again in %.0f ms\n", added,
-	       profile_bytes(w.p) >> 20, first, again);
+	printf("# 100000 stacks of 40 frames: added in %.0f ms, %zu MB; table built in %.0f ms, again in %.0f ms\n",
+	       added, profile_bytes(w.p) >> 20, first, again);
 	EXPECT_EQ(self_of_functions(&c), 100000);
-	EXPECT(again < 2000);	/* with sanitizers on a busy machine; a tenth of it without */
+	EXPECT(again < 2000); /* with sanitizers on a busy machine; a tenth of it without */
 	free(rec);
 	census_free(&c);
 	free_world(&w);

@@ -5,10 +5,22 @@
 #include "test.h"
 #include "unwind/row_compare.h"
 
-#define REG(r, o) { .kind = RULE_REG, .reg = (r), .off = (o) }
-#define MEM(r, o) { .kind = RULE_REG_MEM, .reg = (r), .off = (o) }
-#define AT_CFA(o) { .kind = RULE_CFA_MEM, .off = (o) }
-#define KIND(k) { .kind = (k) }
+#define REG(r, o)                                        \
+	{                                                \
+		.kind = RULE_REG, .reg = (r), .off = (o) \
+	}
+#define MEM(r, o)                                            \
+	{                                                    \
+		.kind = RULE_REG_MEM, .reg = (r), .off = (o) \
+	}
+#define AT_CFA(o)                                \
+	{                                        \
+		.kind = RULE_CFA_MEM, .off = (o) \
+	}
+#define KIND(k)             \
+	{                   \
+		.kind = (k) \
+	}
 
 static unsigned int judged;
 
@@ -37,7 +49,7 @@ TEST(disagree_column_by_column)
 	r = plain;
 	r.flags = ROW_PAC;
 	EXPECT_EQ(bad(plain, r), ROW_SIGNED);
-	r.flags = ROW_SIGNAL;	/* old versions have no way to say so */
+	r.flags = ROW_SIGNAL; /* old versions have no way to say so */
 	EXPECT_EQ(bad(plain, r), 0);
 }
 
@@ -60,7 +72,9 @@ TEST(disagree_what_cannot_be_judged)
 
 TEST(disagree_outermost)
 {
-	const struct row sframe = { .cfa = KIND(RULE_NONE), .ra = KIND(RULE_UNDEF), .fp = KIND(RULE_NONE) };
+	const struct row sframe = { .cfa = KIND(RULE_NONE),
+				    .ra = KIND(RULE_UNDEF),
+				    .fp = KIND(RULE_NONE) };
 	const struct row eh = { .cfa = REG(7, 8), .ra = KIND(RULE_UNDEF), .fp = KIND(RULE_SAME) };
 
 	EXPECT_EQ(bad(sframe, eh), 0);
@@ -79,7 +93,8 @@ TEST(disagree_not_by_spelling)
 	EXPECT_EQ(bad(plain, r), ROW_RA);
 	r = plain;
 	r.cfa = (struct rule)REG(6, 16);
-	EXPECT_EQ(bad(plain, r), ROW_CFA);	/* the RA is at cfa-8 in both: one mistake, told once */
+	/* The RA is at cfa-8 in both: one mistake, told once */
+	EXPECT_EQ(bad(plain, r), ROW_CFA);
 }
 
 static char told[1024];
@@ -88,7 +103,8 @@ static size_t ntold;
 static void tell(void *ctx, const struct row_clash *c)
 {
 	(void)ctx;
-	ntold += (size_t)snprintf(told + ntold, sizeof(told) - ntold, "%" PRIx64 "-%" PRIx64 " %u: %d %d\n", c->start, c->end,
+	ntold += (size_t)snprintf(told + ntold, sizeof(told) - ntold,
+				  "%" PRIx64 "-%" PRIx64 " %u: %d %d\n", c->start, c->end,
 				  c->columns, c->sframe->cfa.off, c->eh->cfa.off);
 }
 
@@ -114,13 +130,15 @@ TEST(compare_finds_what_differs)
 	senc_init(&enc, 0x60000000);
 	senc_begin(&enc, 2, SENC_AMD64, SENC_SORTED | SENC_PCREL, SENC_FROM_FIELD);
 	plt(&enc, 0x1000, "16", 11);
-	plt(&enc, 0x1040, "16", 9);			/* of 64 bytes, each ninth and tenth differ */
+	/* Of 64 bytes, each ninth and tenth differ */
+	plt(&enc, 0x1040, "16", 9);
 	plt(&enc, 0x1080, "24", 11);
 	senc_fn(&enc, (struct senc_fn){ .addr = 0x1100, .size = 32 });
 	senc_row(&enc, 0, SENC_SP, 1, "8");
 	senc_row(&enc, 4, SENC_SP, 1, "16");
 	senc_row(&enc, 8, SENC_SP, 1, "24");
-	senc_fn(&enc, (struct senc_fn){ .addr = 0x1200, .size = 32 });	/* .eh_frame says nothing here */
+	/* .eh_frame says nothing here */
+	senc_fn(&enc, (struct senc_fn){ .addr = 0x1200, .size = 32 });
 	senc_row(&enc, 0, SENC_SP, 1, "8");
 	senc_end(&enc);
 	image_sframe(&im, enc.buf, enc.len, 0x60000000);

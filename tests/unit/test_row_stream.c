@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Functions brought in order, and the rows of both sources merged: by example, and byte by byte against an oracle. */
+/*
+ * Functions brought in order, and the rows of both sources merged: by example, and byte by byte
+ * against an oracle.
+ */
 #include <stdlib.h>
 
 #include "brief_check.h"
@@ -62,8 +65,8 @@ static const char *rows_of(unsigned int which)
 	got[0] = 0;
 	row_stream_open(&s, &file, which, &diag);
 	while ((more = row_stream_next(&s, &r)) > 0) {
-		n += (size_t)snprintf(got + n, sizeof(got) - n, "%" PRIx64 "-%" PRIx64 " %s ", r.start, r.end,
-				      r.source == ROW_SFRAME ? "sf" : "eh");
+		n += (size_t)snprintf(got + n, sizeof(got) - n, "%" PRIx64 "-%" PRIx64 " %s ",
+				      r.start, r.end, r.source == ROW_SFRAME ? "sf" : "eh");
 		if (r.ra.kind == RULE_UNDEF)
 			n += (size_t)snprintf(got + n, sizeof(got) - n, "end");
 		else
@@ -94,20 +97,35 @@ TEST(fntab_sorts_and_cuts)
 {
 	struct fntab t = { 0 };
 	struct elf_image img = { .size = 1 << 20 };
-	struct elf_phdr ph[] = {	/* not in the order of their addresses */
-		{ .type = PT_LOAD, .flags = PF_X, .offset = 0x3000, .vaddr = 0x3000, .filesz = 0x1000, .memsz = 0x1000 },
-		{ .type = PT_LOAD, .flags = PF_R, .offset = 0x2000, .vaddr = 0x2000, .filesz = 0x1000, .memsz = 0x1000 },
-		{ .type = PT_LOAD, .flags = PF_X, .offset = 0x1000, .vaddr = 0x1000, .filesz = 0x1000, .memsz = 0x1000 },
+	struct elf_phdr ph[] = {
+		/* not in the order of their addresses */
+		{ .type = PT_LOAD,
+		  .flags = PF_X,
+		  .offset = 0x3000,
+		  .vaddr = 0x3000,
+		  .filesz = 0x1000,
+		  .memsz = 0x1000 },
+		{ .type = PT_LOAD,
+		  .flags = PF_R,
+		  .offset = 0x2000,
+		  .vaddr = 0x2000,
+		  .filesz = 0x1000,
+		  .memsz = 0x1000 },
+		{ .type = PT_LOAD,
+		  .flags = PF_X,
+		  .offset = 0x1000,
+		  .vaddr = 0x1000,
+		  .filesz = 0x1000,
+		  .memsz = 0x1000 },
 	};
 	static const struct fn fns[] = {
-		{ 0x3800, 0x5000, 0 },	/* runs out of its segment */
-		{ 0x1100, 0x1200, 1 },	/* replaced by 3 */
-		{ 0x1000, 0x1110, 2 },	/* cut off by 3 */
-		{ 0x1100, 0x1180, 3 },
-		{ 0x2000, 0x2100, 4 },	/* not code */
-		{ 0x0fff, 0x1001, 5 },	/* starts outside */
-		{ 0x1300, 0x1300, 6 },	/* empty */
-		{ 0x1fff, 0x3900, 7 },	/* its last byte only */
+		{ 0x3800, 0x5000, 0 },			      /* runs out of its segment */
+		{ 0x1100, 0x1200, 1 },			      /* replaced by 3 */
+		{ 0x1000, 0x1110, 2 },			      /* cut off by 3 */
+		{ 0x1100, 0x1180, 3 }, { 0x2000, 0x2100, 4 }, /* not code */
+		{ 0x0fff, 0x1001, 5 },			      /* starts outside */
+		{ 0x1300, 0x1300, 6 },			      /* empty */
+		{ 0x1fff, 0x3900, 7 },			      /* its last byte only */
 	};
 
 	img.phdrs = ph;
@@ -156,7 +174,12 @@ TEST(fntab_sort_is_stable_in_any_order)
 
 TEST(stream_segments_end_at_the_file)
 {
-	struct elf_phdr ph = { .type = PT_LOAD, .flags = PF_X, .offset = 0x1000, .vaddr = 0x1000, .filesz = 1ull << 40, .memsz = 1ull << 40 };
+	struct elf_phdr ph = { .type = PT_LOAD,
+			       .flags = PF_X,
+			       .offset = 0x1000,
+			       .vaddr = 0x1000,
+			       .filesz = 1ull << 40,
+			       .memsz = 1ull << 40 };
 	struct elf_image img = { .size = 0x1800, .phdrs = &ph, .nphdrs = 1 };
 	struct elf_phdr segs[EXEC_SEGMENTS_MAX];
 
@@ -192,8 +215,9 @@ TEST(stream_sframe_inside_eh_frame)
 	sf_fn(0x1140, 0x20, "24");
 	eh_fn(0x1000, 0x200, 8);
 	open_image();
-	EXPECT_STR(rows_of(ROWS_MERGED),
-		   "1000-1100 eh +8\n1100-1120 sf +16\n1120-1140 eh +8\n1140-1160 sf +24\n1160-1200 eh +8\n");
+	EXPECT_STR(
+		rows_of(ROWS_MERGED),
+		"1000-1100 eh +8\n1100-1120 sf +16\n1120-1140 eh +8\n1140-1160 sf +24\n1160-1200 eh +8\n");
 	done();
 }
 
@@ -202,26 +226,31 @@ TEST(stream_eh_frame_sticks_out_of_sframe)
 	begin();
 	image_code(&im, 0x1000, 0x1000, 0x1000);
 	sf_fn(0x1100, 0x20, "16");
-	IMAGE_FDE(&im, 0x10f0, 0x40, CFA_ADVANCE(0x14), CFA_OFFSET(40), CFA_ADVANCE(8), CFA_OFFSET(48), CFA_ADVANCE(8), CFA_OFFSET(56));
+	IMAGE_FDE(&im, 0x10f0, 0x40, CFA_ADVANCE(0x14), CFA_OFFSET(40), CFA_ADVANCE(8),
+		  CFA_OFFSET(48), CFA_ADVANCE(8), CFA_OFFSET(56));
 	open_image();
 	EXPECT_STR(rows_of(ROWS_MERGED), "10f0-1100 eh +8\n1100-1120 sf +16\n1120-1130 eh +56\n");
 	done();
 }
 
-/* A row that cannot be used leaves its bytes to .eh_frame; one that says "outermost" is usable without a CFA. */
+/*
+ * A row that cannot be used leaves its bytes to .eh_frame; one that says "outermost" is usable
+ * without a CFA.
+ */
 TEST(stream_unusable_sframe_rows)
 {
 	begin();
 	senc_begin(&enc, 3, SENC_AMD64, SENC_SORTED | SENC_PCREL, SENC_FROM_FIELD);
 	image_code(&im, 0x1000, 0x1000, 0x1000);
 	senc_fn(&enc, (struct senc_fn){ .addr = 0x1100, .size = 0x40, .flex = true });
-	senc_row(&enc, 0, 0, 1, "57 8");			/* rsp + 8 */
-	senc_row(&enc, 0x10, 0, 2, "257 8");			/* register 32 */
-	senc_row(&enc, 0x20, 0, 1, "");				/* outermost */
+	senc_row(&enc, 0, 0, 1, "57 8");     /* rsp + 8 */
+	senc_row(&enc, 0x10, 0, 2, "257 8"); /* register 32 */
+	senc_row(&enc, 0x20, 0, 1, "");	     /* outermost */
 	senc_row(&enc, 0x30, 0, 1, "57 16");
 	eh_fn(0x1100, 0x40, 32);
 	open_image();
-	EXPECT_STR(rows_of(ROWS_MERGED), "1100-1110 sf +8\n1110-1120 eh +32\n1120-1130 sf end\n1130-1140 sf +16\n");
+	EXPECT_STR(rows_of(ROWS_MERGED),
+		   "1100-1110 sf +8\n1110-1120 eh +32\n1120-1130 sf end\n1130-1140 sf +16\n");
 	done();
 }
 
@@ -229,15 +258,18 @@ TEST(stream_repeating_block)
 {
 	begin();
 	image_code(&im, 0x1000, 0x1000, 0x1000);
-	senc_fn(&enc, (struct senc_fn){ .addr = 0x1020, .size = 0x40, .pcmask = true, .rep_size = 16 });
+	senc_fn(&enc,
+		(struct senc_fn){ .addr = 0x1020, .size = 0x40, .pcmask = true, .rep_size = 16 });
 	senc_row(&enc, 0, SENC_SP, 1, "8");
 	senc_row(&enc, 11, SENC_SP, 1, "16");
 	sf_fn(0x1080, 8, "40");
 	eh_fn(0x1000, 0x80, 64);
 	open_image();
-	EXPECT_STR(rows_of(ROWS_MERGED), "1000-1020 eh +64\n1020-1060 sf +8 rep=16\n1020-1060 sf +16 rep=16 at=11\n"
+	EXPECT_STR(rows_of(ROWS_MERGED),
+		   "1000-1020 eh +64\n1020-1060 sf +8 rep=16\n1020-1060 sf +16 rep=16 at=11\n"
 		   "1060-1080 eh +64\n1080-1088 sf +40\n");
-	EXPECT_STR(rows_of(ROWS_SFRAME), "1020-1060 sf +8 rep=16\n1020-1060 sf +16 rep=16 at=11\n1080-1088 sf +40\n");
+	EXPECT_STR(rows_of(ROWS_SFRAME),
+		   "1020-1060 sf +8 rep=16\n1020-1060 sf +16 rep=16 at=11\n1080-1088 sf +40\n");
 	done();
 }
 
@@ -248,23 +280,27 @@ TEST(stream_repeating_block_of_eh_frame)
 {
 	begin();
 	image_code(&im, 0x1000, 0x1000, 0x1000);
-	IMAGE_FDE(&im, 0x1020, 0x60, CFA_OFFSET(16), CFA_ADVANCE(6), CFA_OFFSET(24), CFA_ADVANCE(10), PLT_EXPRESSION);
+	IMAGE_FDE(&im, 0x1020, 0x60, CFA_OFFSET(16), CFA_ADVANCE(6), CFA_OFFSET(24),
+		  CFA_ADVANCE(10), PLT_EXPRESSION);
 	sf_fn(0x1000, 0x20, "40");
 	sf_fn(0x1060, 0x10, "48");
 	open_image();
-	EXPECT_STR(rows_of(ROWS_EH_FRAME), "1020-1026 eh +16\n1026-1030 eh +24\n1030-1080 eh +8 rep=16\n1030-1080 eh +16 rep=16 at=11\n");
-	EXPECT_STR(rows_of(ROWS_MERGED), "1000-1020 sf +40\n1020-1026 eh +16\n1026-1030 eh +24\n"
+	EXPECT_STR(
+		rows_of(ROWS_EH_FRAME),
+		"1020-1026 eh +16\n1026-1030 eh +24\n1030-1080 eh +8 rep=16\n1030-1080 eh +16 rep=16 at=11\n");
+	EXPECT_STR(rows_of(ROWS_MERGED),
+		   "1000-1020 sf +40\n1020-1026 eh +16\n1026-1030 eh +24\n"
 		   "1030-1060 eh +8 rep=16\n1030-1060 eh +16 rep=16 at=11\n1060-1070 sf +48\n"
 		   "1070-1080 eh +8 rep=16\n1070-1080 eh +16 rep=16 at=11\n");
 	done();
 }
 
-/* ---- Byte by byte ---------------------------------------------------------------------------------- */
+/* ---- Byte by byte ---- */
 
 #define SPAN 2048
 #define BASE 0x1000
 
-struct told {		/* what one source says about a byte; cfa 0: nothing */
+struct told { /* what one source says about a byte; cfa 0: nothing */
 	int cfa;
 };
 
@@ -311,7 +347,9 @@ static void random_fns(struct spec *fns, size_t n, int cfa)
 static void add_specs(const struct spec *sf, size_t nsf, const struct spec *eh, size_t neh)
 {
 	for (size_t i = 0; i < nsf; i++) {
-		senc_fn(&enc, (struct senc_fn){ .addr = BASE + sf[i].start, .size = (uint32_t)(sf[i].end - sf[i].start), .row_type = 1 });
+		senc_fn(&enc, (struct senc_fn){ .addr = BASE + sf[i].start,
+						.size = (uint32_t)(sf[i].end - sf[i].start),
+						.row_type = 1 });
 		for (int r = 0; r < sf[i].rows; r++) {
 			char words[16];
 
@@ -335,7 +373,8 @@ static void add_specs(const struct spec *sf, size_t nsf, const struct spec *eh, 
 	}
 }
 
-static void check_bytes(unsigned int which, const struct told *sf, const struct told *eh, unsigned int seed)
+static void check_bytes(unsigned int which, const struct told *sf, const struct told *eh,
+			unsigned int seed)
 {
 	static int told[SPAN], source[SPAN];
 	struct row_stream s;
@@ -346,7 +385,8 @@ static void check_bytes(unsigned int which, const struct told *sf, const struct 
 	memset(told, 0, sizeof(told));
 	row_stream_open(&s, &file, which, &diag);
 	while (row_stream_next(&s, &r) > 0) {
-		EXPECT(r.start >= last && r.start < r.end && r.start >= BASE && r.end <= BASE + SPAN);
+		EXPECT(r.start >= last && r.start < r.end && r.start >= BASE &&
+		       r.end <= BASE + SPAN);
 		last = r.end;
 		for (uint64_t b = r.start; b < r.end && r.end <= BASE + SPAN; b++) {
 			told[b - BASE] = r.cfa.off;
@@ -358,9 +398,11 @@ static void check_bytes(unsigned int which, const struct told *sf, const struct 
 		bool from_sf = (which & ROWS_SFRAME) && sf[b].cfa;
 		int want = from_sf ? sf[b].cfa : which & ROWS_EH_FRAME ? eh[b].cfa : 0;
 
-		if (told[b] == want && (!want || source[b] == (from_sf ? ROW_SFRAME : ROW_EH_FRAME)))
+		if (told[b] == want &&
+		    (!want || source[b] == (from_sf ? ROW_SFRAME : ROW_EH_FRAME)))
 			continue;
-		printf("  seed %u, rows %u, byte %x: got %d, want %d\n", seed, which, b, told[b], want);
+		printf("  seed %u, rows %u, byte %x: got %d, want %d\n", seed, which, b, told[b],
+		       want);
 		test_errors++;
 		return;
 	}
@@ -397,9 +439,9 @@ TEST(stream_notes_a_function_once)
 	begin();
 	image_code(&im, 0x1000, 0x1000, 0x1000);
 	senc_fn(&enc, (struct senc_fn){ .addr = 0x1000, .size = 0x10, .row_type = 1 });
-	senc_row(&enc, 0x20, SENC_SP, 2, "8");	/* behind the end */
+	senc_row(&enc, 0x20, SENC_SP, 2, "8"); /* behind the end */
 	sf_fn(0x1100, 0x10, "8");
-	IMAGE_FDE(&im, 0x1200, 0x10, 0x3f);	/* no instruction */
+	IMAGE_FDE(&im, 0x1200, 0x10, 0x3f); /* no instruction */
 	open_image();
 	malformed = diag.malformed;
 	rows_of(ROWS_SFRAME);

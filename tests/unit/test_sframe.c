@@ -9,7 +9,7 @@ struct rule_case {
 	uint8_t version, abi;
 	bool flex, signal;
 	uint8_t bits;
-	unsigned int min_size;	/* of words */
+	unsigned int min_size; /* of words */
 	const char *words, *want;
 };
 
@@ -19,8 +19,10 @@ static const struct rule_case rule_cases[] = {
 	{ 1, SENC_AMD64, 0, 0, SENC_SP, 1, "16 -16", "cfa=rsp+16 ra=*(cfa-8) fp=*(cfa-16)" },
 	{ 1, SENC_AMD64, 0, 0, SENC_FP, 1, "16 -16", "cfa=rbp+16 ra=*(cfa-8) fp=*(cfa-16)" },
 	{ 2, SENC_AMD64, 0, 0, SENC_SP, 1, "-128", "cfa=rsp-128 ra=*(cfa-8) fp=same" },
-	{ 2, SENC_AMD64, 0, 0, SENC_SP, 2, "3024 -32768", "cfa=rsp+3024 ra=*(cfa-8) fp=*(cfa-32768)" },
-	{ 2, SENC_AMD64, 0, 0, SENC_SP, 4, "0x7fffffff -2147483648", "cfa=rsp+2147483647 ra=*(cfa-8) fp=*(cfa-2147483648)" },
+	{ 2, SENC_AMD64, 0, 0, SENC_SP, 2, "3024 -32768",
+	  "cfa=rsp+3024 ra=*(cfa-8) fp=*(cfa-32768)" },
+	{ 2, SENC_AMD64, 0, 0, SENC_SP, 4, "0x7fffffff -2147483648",
+	  "cfa=rsp+2147483647 ra=*(cfa-8) fp=*(cfa-2147483648)" },
 	{ 2, SENC_AMD64, 0, 0, 0, 1, "", "cfa=? ra=undef fp=?" },
 	{ 3, SENC_AMD64, 0, 0, 0, 1, "", "cfa=? ra=undef fp=?" },
 	{ 3, SENC_AMD64, 0, 0, SENC_SP, 1, "8", "cfa=rsp+8 ra=*(cfa-8) fp=same" },
@@ -32,20 +34,26 @@ static const struct rule_case rule_cases[] = {
 	{ 3, SENC_AMD64, 1, 0, 0, 1, "0x51 0", "cfa=r10+0 ra=*(cfa-8) fp=same" },
 	{ 3, SENC_AMD64, 1, 0, 0, 1, "0x39 0 0x59 0", "cfa=rsp+0 ra=r11+0 fp=same" },
 	{ 3, SENC_AMD64, 1, 0, 0, 1, "0x3b 8 0x02 -16 0x00", "cfa=*(rsp+8) ra=*(cfa-16) fp=same" },
-	{ 3, SENC_AMD64, 1, 0, 0, 1, "0x39 8 0x3b 120 0x02 -24", "cfa=rsp+8 ra=*(rsp+120) fp=*(cfa-24)" },
+	{ 3, SENC_AMD64, 1, 0, 0, 1, "0x39 8 0x3b 120 0x02 -24",
+	  "cfa=rsp+8 ra=*(rsp+120) fp=*(cfa-24)" },
 	/* The model has names for x86-64's registers 0 to 16. */
 	{ 3, SENC_AMD64, 1, 0, 0, 1, "0x39 8 0x89 0", "cfa=rsp+8 ra=? fp=same" },
 	{ 3, SENC_AMD64, 1, 1, 0, 1, "", "cfa=? ra=undef fp=? signal" },
 	/* AArch64, both byte orders */
 	{ 1, SENC_AARCH64_LE, 0, 0, SENC_SP, 1, "0", "cfa=sp+0 ra=x30+0 fp=same" },
-	{ 1, SENC_AARCH64_LE, 0, 0, SENC_SP | SENC_MANGLED, 1, "0", "cfa=sp+0 ra=x30+0 fp=same pac" },
+	{ 1, SENC_AARCH64_LE, 0, 0, SENC_SP | SENC_MANGLED, 1, "0",
+	  "cfa=sp+0 ra=x30+0 fp=same pac" },
 	{ 1, SENC_AARCH64_BE, 0, 0, SENC_SP, 1, "32 -24", "cfa=sp+32 ra=*(cfa-24) fp=same" },
-	{ 2, SENC_AARCH64_LE, 0, 0, SENC_FP | SENC_MANGLED, 1, "32 -24 -32", "cfa=x29+32 ra=*(cfa-24) fp=*(cfa-32) pac" },
-	{ 2, SENC_AARCH64_BE, 0, 0, SENC_SP, 2, "5056 -5048 -5056", "cfa=sp+5056 ra=*(cfa-5048) fp=*(cfa-5056)" },
-	{ 3, SENC_AARCH64_BE, 0, 1, SENC_SP, 1, "16 -8 -16", "cfa=sp+16 ra=*(cfa-8) fp=*(cfa-16) signal" },
+	{ 2, SENC_AARCH64_LE, 0, 0, SENC_FP | SENC_MANGLED, 1, "32 -24 -32",
+	  "cfa=x29+32 ra=*(cfa-24) fp=*(cfa-32) pac" },
+	{ 2, SENC_AARCH64_BE, 0, 0, SENC_SP, 2, "5056 -5048 -5056",
+	  "cfa=sp+5056 ra=*(cfa-5048) fp=*(cfa-5056)" },
+	{ 3, SENC_AARCH64_BE, 0, 1, SENC_SP, 1, "16 -8 -16",
+	  "cfa=sp+16 ra=*(cfa-8) fp=*(cfa-16) signal" },
 	{ 3, SENC_AARCH64_LE, 0, 0, 0, 1, "", "cfa=? ra=undef fp=?" },
 	{ 3, SENC_AARCH64_LE, 1, 0, 0, 2, "0xf9 16 0xf1 0", "cfa=sp+16 ra=x30+0 fp=same" },
-	{ 3, SENC_AARCH64_LE, 1, 0, SENC_MANGLED, 2, "0xeb 16 0 0x02 -16", "cfa=*(x29+16) ra=x30+0 fp=*(cfa-16) pac" },
+	{ 3, SENC_AARCH64_LE, 1, 0, SENC_MANGLED, 2, "0xeb 16 0 0x02 -16",
+	  "cfa=*(x29+16) ra=x30+0 fp=*(cfa-16) pac" },
 	/* s390x: scaled CFA; RA word 0 is padding; version 2 has registers in odd words */
 	{ 2, SENC_S390X, 0, 0, SENC_SP, 1, "0", "cfa=r15+160 ra=r14+0 fp=same" },
 	{ 2, SENC_S390X, 0, 0, SENC_FP, 1, "20 -48 -72", "cfa=r11+320 ra=*(cfa-48) fp=*(cfa-72)" },
@@ -70,8 +78,11 @@ TEST(sframe_rules)
 		for (uint8_t type = 0; type < 3; type++) {
 			for (unsigned int size = c->min_size; size <= 4; size *= 2) {
 				start(c->version, c->abi, good_flags(c->version));
-				senc_fn(&enc, (struct senc_fn){ .addr = CODE, .size = 0x40, .row_type = type,
-								.flex = c->flex, .signal = c->signal });
+				senc_fn(&enc, (struct senc_fn){ .addr = CODE,
+								.size = 0x40,
+								.row_type = type,
+								.flex = c->flex,
+								.signal = c->signal });
 				senc_row(&enc, 0, c->bits, size, c->words);
 				senc_end(&enc);
 				snprintf(want, sizeof(want), "0-40 %s\n", c->want);
@@ -102,20 +113,24 @@ TEST(sframe_registers_above_31)
 	done();
 }
 
-/* A row ends where the next begins; nothing holds before the first; a row at the very end holds nowhere. */
+/*
+ * A row ends where the next begins; nothing holds before the first; a row at the very end holds
+ * nowhere.
+ */
 TEST(sframe_row_extent)
 {
 	for (uint8_t version = 1; version <= 3; version++) {
 		start(version, SENC_AMD64, good_flags(version));
-		senc_fn(&enc, (struct senc_fn){ .addr = CODE + 0x100, .size = 0x12345, .row_type = 2 });
+		senc_fn(&enc,
+			(struct senc_fn){ .addr = CODE + 0x100, .size = 0x12345, .row_type = 2 });
 		senc_row(&enc, 4, SENC_SP, 1, "8");
 		senc_row(&enc, 0x10, SENC_SP, 2, "3000");
 		senc_row(&enc, 0x11000, SENC_SP, 1, "16 -16");
 		senc_row(&enc, 0x12345, SENC_SP, 1, "24");
 		senc_end(&enc);
 		EXPECT_STR(read_back(NULL), "104-110 cfa=rsp+8 ra=*(cfa-8) fp=same\n"
-			   "110-11100 cfa=rsp+3000 ra=*(cfa-8) fp=same\n"
-			   "11100-12445 cfa=rsp+16 ra=*(cfa-8) fp=*(cfa-16)\n");
+					    "110-11100 cfa=rsp+3000 ra=*(cfa-8) fp=same\n"
+					    "11100-12445 cfa=rsp+16 ra=*(cfa-8) fp=*(cfa-16)\n");
 		expect_clean();
 	}
 	done();
@@ -153,19 +168,27 @@ TEST(sframe_pcmask)
 {
 	for (uint8_t version = 1; version <= 3; version++) {
 		start(version, SENC_AMD64, good_flags(version));
-		senc_fn(&enc, (struct senc_fn){ .addr = CODE, .size = 0x40, .pcmask = true, .rep_size = 16 });
+		senc_fn(&enc, (struct senc_fn){
+				      .addr = CODE, .size = 0x40, .pcmask = true, .rep_size = 16 });
 		senc_row(&enc, 0, SENC_SP, 1, "8");
 		senc_row(&enc, 11, SENC_SP, 1, "16");
 		senc_row(&enc, 16, SENC_SP, 1, "24");
-		/* The PLT's first entry: GNU ld 2.41 to 2.44 gives it a repetition size although it does not repeat. */
-		senc_fn(&enc, (struct senc_fn){ .addr = CODE + 0x40, .size = 0x10, .rep_size = 16 });
+		/*
+		 * The PLT's first entry: GNU ld 2.41 to 2.44 gives it a repetition size although it
+		 * does not repeat.
+		 */
+		senc_fn(&enc,
+			(struct senc_fn){ .addr = CODE + 0x40, .size = 0x10, .rep_size = 16 });
 		senc_row(&enc, 6, SENC_SP, 1, "24");
 		/* A block larger than the function. */
-		senc_fn(&enc, (struct senc_fn){ .addr = CODE + 0x50, .size = 8, .pcmask = true, .rep_size = 16 });
+		senc_fn(&enc,
+			(struct senc_fn){
+				.addr = CODE + 0x50, .size = 8, .pcmask = true, .rep_size = 16 });
 		senc_row(&enc, 0, SENC_SP, 1, "8");
 		senc_row(&enc, 9, SENC_SP, 1, "16");
 		senc_end(&enc);
-		EXPECT_STR(read_back(&bounds), "0-40 cfa=rsp+8 ra=*(cfa-8) fp=same plt rep=16 at=0\n"
+		EXPECT_STR(read_back(&bounds),
+			   "0-40 cfa=rsp+8 ra=*(cfa-8) fp=same plt rep=16 at=0\n"
 			   "0-40 cfa=rsp+16 ra=*(cfa-8) fp=same plt rep=16 at=11\n"
 			   "46-50 cfa=rsp+24 ra=*(cfa-8) fp=same\n"
 			   "50-58 cfa=rsp+8 ra=*(cfa-8) fp=same plt rep=16 at=0\n");
@@ -177,7 +200,8 @@ TEST(sframe_pcmask)
 TEST(sframe_pcmask_s390x)
 {
 	start(3, SENC_S390X, good_flags(3));
-	senc_fn(&enc, (struct senc_fn){ .addr = CODE, .size = 0x80, .pcmask = true, .rep_size = 32 });
+	senc_fn(&enc,
+		(struct senc_fn){ .addr = CODE, .size = 0x80, .pcmask = true, .rep_size = 32 });
 	senc_row(&enc, 0, SENC_SP, 1, "0");
 	senc_end(&enc);
 	EXPECT_STR(read_back(&bounds), "0-80 cfa=r15+160 ra=r14+0 fp=same plt rep=32 at=0\n");
@@ -190,7 +214,9 @@ TEST(sframe_plt_got)
 {
 	for (uint8_t rep = 8; rep <= 16; rep += 8) {
 		start(3, SENC_AMD64, good_flags(3));
-		senc_fn(&enc, (struct senc_fn){ .addr = CODE, .size = 0x20, .pcmask = true, .rep_size = rep });
+		senc_fn(&enc,
+			(struct senc_fn){
+				.addr = CODE, .size = 0x20, .pcmask = true, .rep_size = rep });
 		senc_row(&enc, 0, SENC_SP, 1, "16");
 		senc_end(&enc);
 		read_back(&bounds);
@@ -199,12 +225,14 @@ TEST(sframe_plt_got)
 		EXPECT_EQ(diag.malformed, 0);
 	}
 	start(3, SENC_AMD64, good_flags(3));
-	senc_fn(&enc, (struct senc_fn){ .addr = CODE, .size = 0x40, .pcmask = true, .rep_size = 16 });
+	senc_fn(&enc,
+		(struct senc_fn){ .addr = CODE, .size = 0x40, .pcmask = true, .rep_size = 16 });
 	senc_row(&enc, 0, SENC_SP, 1, "16");
 	senc_row(&enc, 6, SENC_SP, 1, "24");
 	senc_fn(&enc, (struct senc_fn){ .addr = CODE + 0x40, .size = 0x10 });
 	senc_row(&enc, 0, SENC_SP, 1, "16");
-	senc_fn(&enc, (struct senc_fn){ .addr = CODE + 0x50, .size = 0x40, .pcmask = true, .rep_size = 32 });
+	senc_fn(&enc, (struct senc_fn){
+			      .addr = CODE + 0x50, .size = 0x40, .pcmask = true, .rep_size = 32 });
 	senc_row(&enc, 0, SENC_SP, 1, "16");
 	senc_end(&enc);
 	read_back(&bounds);
@@ -213,7 +241,10 @@ TEST(sframe_plt_got)
 	done();
 }
 
-/* A signal frame that the assembler could not express, and a function without rules: there is nothing to say. */
+/*
+ * A signal frame that the assembler could not express, and a function without rules: there is
+ * nothing to say.
+ */
 TEST(sframe_no_rows)
 {
 	start(3, SENC_AMD64, good_flags(3));
@@ -241,7 +272,10 @@ TEST(sframe_empty_sections)
 	done();
 }
 
-/* Index and rows have orders of their own: ld sorts the index only. Here the second function's rows come first. */
+/*
+ * Index and rows have orders of their own: ld sorts the index only. Here the second function's rows
+ * come first.
+ */
 TEST(sframe_row_order_is_free)
 {
 	start(2, SENC_AMD64, good_flags(2));
@@ -251,7 +285,8 @@ TEST(sframe_row_order_is_free)
 	enc.rows_at[0] = 3;
 	enc.rows_at[1] = 0;
 	senc_end(&enc);
-	EXPECT_STR(read_back(&bounds), "0-10 cfa=rsp+16 ra=*(cfa-8) fp=same\n10-20 cfa=rsp+8 ra=*(cfa-8) fp=same\n");
+	EXPECT_STR(read_back(&bounds),
+		   "0-10 cfa=rsp+16 ra=*(cfa-8) fp=same\n10-20 cfa=rsp+8 ra=*(cfa-8) fp=same\n");
 	expect_clean();
 	done();
 }
@@ -278,14 +313,21 @@ static const struct anchor_case anchor_cases[] = {
 	/* as a linker that concatenates leaves them */
 	{ 1, 0, SENC_FROM_FIELD, 0x2000, 40, "although PCREL is not set" },
 	{ 2, 0, SENC_FROM_FIELD, 0x2000, 40, "although PCREL is not set" },
-	/* SORTED and no PCREL, but from the field: told by the first function, at the segment's start, or by disorder */
+	/*
+	 * SORTED and no PCREL, but from the field: told by the first function, at the segment's
+	 * start, or by disorder
+	 */
 	{ 2, SENC_SORTED, SENC_FROM_FIELD, CODE, 40, "although PCREL is not set" },
 	{ 2, SENC_SORTED, SENC_FROM_FIELD, 0x4000, 40, "although PCREL is not set" },
 	{ 3, SENC_SORTED, SENC_FROM_FIELD, 0x4000, 40, "although PCREL is not set" },
-	/* PCREL, or no SORTED, but from the section: told by the last function, at the segment's end */
+	/*
+	 * PCREL, or no SORTED, but from the section: told by the last function, at the segment's
+	 * end
+	 */
 	{ 1, 0, SENC_FROM_SECTION, 0x9000 - 40 * 16, 40, NULL },
 	{ 2, SENC_PCREL, SENC_FROM_SECTION, 0x9000 - 40 * 16, 40, "although PCREL is set" },
-	{ 3, SENC_SORTED | SENC_PCREL, SENC_FROM_SECTION, 0x9000 - 40 * 16, 40, "although PCREL is set" },
+	{ 3, SENC_SORTED | SENC_PCREL, SENC_FROM_SECTION, 0x9000 - 40 * 16, 40,
+	  "although PCREL is set" },
 };
 
 TEST(sframe_anchors)
@@ -312,7 +354,10 @@ TEST(sframe_anchors)
 	done();
 }
 
-/* Instructions of AArch64 are aligned: in the middle of a large segment that tells the readings of version 1 apart. */
+/*
+ * Instructions of AArch64 are aligned: in the middle of a large segment that tells the readings of
+ * version 1 apart.
+ */
 TEST(sframe_anchor_by_alignment)
 {
 	senc_free(&enc);
@@ -328,7 +373,9 @@ TEST(sframe_anchor_by_alignment)
 	done();
 }
 
-/* GNU ld 2.40 to 2.43 lets .plt.sec run into the next section; that is no sign of a wrong anchor. */
+/*
+ * GNU ld 2.40 to 2.43 lets .plt.sec run into the next section; that is no sign of a wrong anchor.
+ */
 TEST(sframe_overlap_is_kept)
 {
 	start(1, SENC_AMD64, SENC_SORTED);
@@ -349,7 +396,11 @@ TEST(sframe_overlap_is_kept)
 TEST(sframe_far_functions)
 {
 	static const struct elf_phdr far = {
-		.type = PT_LOAD, .flags = PF_X, .vaddr = 0xffff800000001000, .filesz = 0x1000, .memsz = 0x1000,
+		.type = PT_LOAD,
+		.flags = PF_X,
+		.vaddr = 0xffff800000001000,
+		.filesz = 0x1000,
+		.memsz = 0x1000,
 	};
 	struct sframe_bounds b = { &far, 1 };
 
@@ -363,15 +414,34 @@ TEST(sframe_far_functions)
 	done();
 }
 
-/* Executable segments in any order, touching and overlapping; a function may cross where they touch. */
+/*
+ * Executable segments in any order, touching and overlapping; a function may cross where they
+ * touch.
+ */
 TEST(sframe_several_segments)
 {
 	static const struct elf_phdr several[] = {
-		{ .type = PT_LOAD, .flags = PF_X, .vaddr = 0x6000, .filesz = 0x1000, .memsz = 0x1000 },
-		{ .type = PT_LOAD, .flags = PF_X, .vaddr = 0x2000, .filesz = 0x1000, .memsz = 0x1000 },
-		{ .type = PT_NOTE, .flags = PF_X, .vaddr = 0x4000, .filesz = 0x1000, .memsz = 0x1000 },
+		{ .type = PT_LOAD,
+		  .flags = PF_X,
+		  .vaddr = 0x6000,
+		  .filesz = 0x1000,
+		  .memsz = 0x1000 },
+		{ .type = PT_LOAD,
+		  .flags = PF_X,
+		  .vaddr = 0x2000,
+		  .filesz = 0x1000,
+		  .memsz = 0x1000 },
+		{ .type = PT_NOTE,
+		  .flags = PF_X,
+		  .vaddr = 0x4000,
+		  .filesz = 0x1000,
+		  .memsz = 0x1000 },
 		{ .type = PT_LOAD, .flags = PF_X, .vaddr = CODE, .filesz = 0x1000, .memsz = 0x1000 },
-		{ .type = PT_LOAD, .flags = PF_X, .vaddr = 0x6800, .filesz = 0x1000, .memsz = 0x1000 },
+		{ .type = PT_LOAD,
+		  .flags = PF_X,
+		  .vaddr = 0x6800,
+		  .filesz = 0x1000,
+		  .memsz = 0x1000 },
 	};
 	static const struct sframe_bounds b = { several, 5 };
 
@@ -386,9 +456,11 @@ TEST(sframe_several_segments)
 	plain_fn(0x77f0, 0x10);
 	plain_fn(0x7800, 0x10);
 	senc_end(&enc);
-	EXPECT_STR(read_back(&b), "0-10 cfa=rsp+8 ra=*(cfa-8) fp=same\nff8-1008 cfa=rsp+8 ra=*(cfa-8) fp=same\n"
-		   "1ff8-2000 cfa=rsp+8 ra=*(cfa-8) fp=same\n5ff8-6008 cfa=rsp+8 ra=*(cfa-8) fp=same\n"
-		   "67f0-6800 cfa=rsp+8 ra=*(cfa-8) fp=same\n");
+	EXPECT_STR(
+		read_back(&b),
+		"0-10 cfa=rsp+8 ra=*(cfa-8) fp=same\nff8-1008 cfa=rsp+8 ra=*(cfa-8) fp=same\n"
+		"1ff8-2000 cfa=rsp+8 ra=*(cfa-8) fp=same\n5ff8-6008 cfa=rsp+8 ra=*(cfa-8) fp=same\n"
+		"67f0-6800 cfa=rsp+8 ra=*(cfa-8) fp=same\n");
 	expect_note(DIAG_REPAIRED, "4 functions that start outside");
 	expect_note(DIAG_MALFORMED, "8 bytes past the executable segment");
 	EXPECT_EQ(diag.malformed, 1);
@@ -407,7 +479,8 @@ TEST(sframe_tombstones)
 	plain_fn(CODE + 0x20, 0);
 	plain_fn(CODE + 0x20, 0x10);
 	senc_end(&enc);
-	EXPECT_STR(read_back(&bounds), "0-10 cfa=rsp+8 ra=*(cfa-8) fp=same\n20-30 cfa=rsp+8 ra=*(cfa-8) fp=same\n");
+	EXPECT_STR(read_back(&bounds),
+		   "0-10 cfa=rsp+8 ra=*(cfa-8) fp=same\n20-30 cfa=rsp+8 ra=*(cfa-8) fp=same\n");
 	expect_note(DIAG_REPAIRED, "2 functions that the linker had dropped");
 	expect_note(DIAG_REPAIRED, "1 functions that start outside");
 	expect_note(DIAG_REPAIRED, "1 functions of size 0");
@@ -440,7 +513,8 @@ TEST(sframe_unsorted)
 	plain_fn(CODE + 0x20, 0x10);
 	plain_fn(CODE, 0x10);
 	senc_end(&enc);
-	EXPECT_STR(read_back(&bounds), "20-30 cfa=rsp+8 ra=*(cfa-8) fp=same\n0-10 cfa=rsp+8 ra=*(cfa-8) fp=same\n");
+	EXPECT_STR(read_back(&bounds),
+		   "20-30 cfa=rsp+8 ra=*(cfa-8) fp=same\n0-10 cfa=rsp+8 ra=*(cfa-8) fp=same\n");
 	expect_note(DIAG_REPAIRED, "1 functions out of order in a table that is said to be sorted");
 	start(2, SENC_AMD64, SENC_PCREL);
 	plain_fn(CODE + 0x20, 0x10);
@@ -466,7 +540,8 @@ TEST(sframe_several_tables)
 	senc_begin(&enc, 3, SENC_AMD64, SENC_PCREL, SENC_FROM_FIELD);
 	plain_fn(CODE + 0x20, 0x10);
 	senc_end(&enc);
-	EXPECT_STR(read_back(&bounds), "0-10 cfa=rsp+8 ra=*(cfa-8) fp=same\n10-20 cfa=rsp+8 ra=*(cfa-8) fp=same\n"
+	EXPECT_STR(read_back(&bounds),
+		   "0-10 cfa=rsp+8 ra=*(cfa-8) fp=same\n10-20 cfa=rsp+8 ra=*(cfa-8) fp=same\n"
 		   "20-30 cfa=rsp+8 ra=*(cfa-8) fp=same\n");
 	EXPECT_EQ(sframe.ntables, 3);
 	EXPECT_EQ(sframe.fns.fns[2].ref, (uint64_t)2 << 32);
@@ -509,13 +584,16 @@ TEST(sframe_refused_table_between_others)
 	plain_fn(CODE + 0x20, 0x10);
 	senc_end(&enc);
 	senc_poke(&enc, second + 2, 1, 4);
-	EXPECT_STR(read_back(&bounds), "0-10 cfa=rsp+8 ra=*(cfa-8) fp=same\n20-30 cfa=rsp+8 ra=*(cfa-8) fp=same\n");
+	EXPECT_STR(read_back(&bounds),
+		   "0-10 cfa=rsp+8 ra=*(cfa-8) fp=same\n20-30 cfa=rsp+8 ra=*(cfa-8) fp=same\n");
 	EXPECT_EQ(diag.malformed, 1);
 	expect_note(DIAG_MALFORMED, "version 4 is not known");
 	EXPECT_EQ(diag.notes[0].offset, second);
 	senc_poke(&enc, second + 2, 1, 2);
-	senc_poke(&enc, second + 16, 4, 0x10000);	/* length of the rows: the third table is not inside */
-	EXPECT_STR(read_back(&bounds), "0-10 cfa=rsp+8 ra=*(cfa-8) fp=same\n10-20 cfa=rsp+8 ra=*(cfa-8) fp=same\n"
+	/* Length of the rows: the third table is not inside */
+	senc_poke(&enc, second + 16, 4, 0x10000);
+	EXPECT_STR(read_back(&bounds),
+		   "0-10 cfa=rsp+8 ra=*(cfa-8) fp=same\n10-20 cfa=rsp+8 ra=*(cfa-8) fp=same\n"
 		   "20-30 cfa=rsp+8 ra=*(cfa-8) fp=same\n");
 	EXPECT_EQ(diag.malformed, 1);
 	done();

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The SFrame reader against sections that nobody should make: each refusal, and that none costs more than it must. */
+/*
+ * The SFrame reader against sections that nobody should make: each refusal, and that none costs
+ * more than it must.
+ */
 #include <time.h>
 
 #include "sframe_case.h"
 
 /*
- * Refusals. Two functions of two rows each; a number is changed in the section, at a fixed offset or in the
- * first function. What is left: nothing, the second function, or both (the damage costs less).
+ * Refusals. Two functions of two rows each; a number is changed in the section, at a fixed offset
+ * or in the first function. What is left: nothing, the second function, or both (the damage costs
+ * less).
  */
-enum { LEFT_NONE = 0, LEFT_SECOND = 2, LEFT_BOTH = 4 };	/* rows */
+enum { LEFT_NONE = 0, LEFT_SECOND = 2, LEFT_BOTH = 4 }; /* rows */
 
 struct refusal {
 	uint8_t version, abi;
@@ -18,8 +22,8 @@ struct refusal {
 	const char *note;
 };
 
-#define FDE(field) (28 + (field))
-#define ROWS(v) (28 + 2 * ((v) == 1 ? 17 : (v) == 2 ? 20 : 16) + ((v) == 3 ? 5 : 0))
+#define FDE(field)  (28 + (field))
+#define ROWS(v)	    (28 + 2 * ((v) == 1 ? 17 : (v) == 2 ? 20 : 16) + ((v) == 3 ? 5 : 0))
 #define ATTR(field) (28 + 2 * 16 + (field))
 
 static const struct refusal refusals[] = {
@@ -55,7 +59,8 @@ static const struct refusal refusals[] = {
 	{ 3, SENC_AMD64, ATTR(3), 1, 0x20, LEFT_SECOND, "unknown bits in its second info byte" },
 	{ 3, SENC_AMD64, ATTR(0), 2, 0xffff, LEFT_SECOND, "more rows than the table has room for" },
 	{ 3, SENC_AMD64, FDE(12), 4, 0xffffffff, LEFT_SECOND, "attributes lie outside" },
-	{ 2, SENC_AMD64, FDE(12), 4, 0xffffffff, LEFT_SECOND, "more rows than the table has room for" },
+	{ 2, SENC_AMD64, FDE(12), 4, 0xffffffff, LEFT_SECOND,
+	  "more rows than the table has room for" },
 	{ 2, SENC_AMD64, FDE(8), 4, 0xffffffff, LEFT_SECOND, "rows start outside the table" },
 	{ 2, SENC_AMD64, FDE(4), 4, 0x10000, LEFT_BOTH, "past the executable segment" },
 	/* rows */
@@ -110,7 +115,8 @@ TEST(sframe_truncations)
 		for (enc.len = 1; enc.len < full; enc.len++) {
 			read_back(&bounds);
 			EXPECT(diag.malformed > 0);
-			EXPECT(sframe.fns.n <= 1 || enc.len == full - 1);	/* of the last row one byte lacks */
+			/* Of the last row one byte lacks */
+			EXPECT(sframe.fns.n <= 1 || enc.len == full - 1);
 			EXPECT(!strstr(text.buf, "10-20"));
 		}
 		enc.len = full - 3;
@@ -212,8 +218,12 @@ static void build_mixed(unsigned int kind)
 		version = 2;
 	start(version, abi, good_flags(version));
 	for (unsigned int i = 0; i < 8; i++) {
-		senc_fn(&enc, (struct senc_fn){ .addr = CODE + 0x100 * i, .size = 0x100, .row_type = (uint8_t)(i % 3),
-						.flex = version == 3 && i == 5, .pcmask = i == 2, .rep_size = 16 });
+		senc_fn(&enc, (struct senc_fn){ .addr = CODE + 0x100 * i,
+						.size = 0x100,
+						.row_type = (uint8_t)(i % 3),
+						.flex = version == 3 && i == 5,
+						.pcmask = i == 2,
+						.rep_size = 16 });
 		if (version == 3 && i == 5) {
 			senc_row(&enc, 0, 0, 1, "0x39 8 0 0x33 0");
 			continue;
@@ -245,8 +255,10 @@ static void check_invariants(void)
 			const struct row *r = &rows.rows[k];
 
 			EXPECT(r->start >= fn->start && r->start < r->end && r->end <= fn->end);
-			EXPECT(!k || (r->plt_rep ? r->plt_at > r[-1].plt_at : r->start == r[-1].end));
-			EXPECT(!r->plt_rep || (r->start == fn->start && r->end == fn->end && r->plt_at < r->plt_rep));
+			EXPECT(!k ||
+			       (r->plt_rep ? r->plt_at > r[-1].plt_at : r->start == r[-1].end));
+			EXPECT(!r->plt_rep || (r->start == fn->start && r->end == fn->end &&
+					       r->plt_at < r->plt_rep));
 		}
 	}
 	EXPECT(total <= enc.len / 2);
@@ -269,7 +281,9 @@ TEST(sframe_mutations)
 			uint32_t at = random_next(&state) % (round & 1 ? 96 : (uint32_t)enc.len);
 			uint32_t how = random_next(&state);
 
-			enc.buf[at] = how & 1 ? (uint8_t)(how >> 8) : how & 2 ? 0xff : enc.buf[at] ^ (uint8_t)(1 << (how >> 8 & 7));
+			enc.buf[at] = how & 1	? (uint8_t)(how >> 8)
+				      : how & 2 ? 0xff
+						: enc.buf[at] ^ (uint8_t)(1 << (how >> 8 & 7));
 		}
 		read_back(&bounds);
 		check_invariants();

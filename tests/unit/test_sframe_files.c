@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The SFrame reader on files: what Debian's assembler makes, ELF images with and without section headers, and
- * the fixtures (SFBPF_FIXTURES, by default ../shared/fixtures), whose dumps by GNU objdump are the expectation.
+ * The SFrame reader on files: what Debian's assembler makes, ELF images with and without section
+ * headers, and the fixtures (SFBPF_FIXTURES, by default ../shared/fixtures), whose dumps by GNU
+ * objdump are the expectation.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -38,7 +39,8 @@ static int file_open(struct file *f, const char *path)
 		return err;
 	b.phdrs = f->img.phdrs;
 	b.nphdrs = f->img.nphdrs;
-	return sframe_open(&f->s, f->blob.view, f->blob.addr, row_arch_of_machine(f->img.machine), &b, &f->diag);
+	return sframe_open(&f->s, f->blob.view, f->blob.addr, row_arch_of_machine(f->img.machine),
+			   &b, &f->diag);
 }
 
 static void file_close(struct file *f)
@@ -51,26 +53,25 @@ static void file_close(struct file *f)
 }
 
 /* Version 1, from the assembler at hand. */
-static const char assembly[] =
-	"	.text\n"
-	"f:	.cfi_startproc\n"
-	"	pushq %rbp\n"
-	"	.cfi_def_cfa_offset 16\n"
-	"	.cfi_offset 6, -16\n"
-	"	movq %rsp, %rbp\n"
-	"	.cfi_def_cfa_register 6\n"
-	"	.fill 300, 1, 0x90\n"
-	"	popq %rbp\n"
-	"	.cfi_def_cfa 7, 8\n"
-	"	ret\n"
-	"	.cfi_endproc\n"
-	"g:	.cfi_startproc\n"
-	"	subq $3000, %rsp\n"
-	"	.cfi_def_cfa_offset 3008\n"
-	"	addq $3000, %rsp\n"
-	"	.cfi_def_cfa_offset 8\n"
-	"	ret\n"
-	"	.cfi_endproc\n";
+static const char assembly[] = "	.text\n"
+			       "f:	.cfi_startproc\n"
+			       "	pushq %rbp\n"
+			       "	.cfi_def_cfa_offset 16\n"
+			       "	.cfi_offset 6, -16\n"
+			       "	movq %rsp, %rbp\n"
+			       "	.cfi_def_cfa_register 6\n"
+			       "	.fill 300, 1, 0x90\n"
+			       "	popq %rbp\n"
+			       "	.cfi_def_cfa 7, 8\n"
+			       "	ret\n"
+			       "	.cfi_endproc\n"
+			       "g:	.cfi_startproc\n"
+			       "	subq $3000, %rsp\n"
+			       "	.cfi_def_cfa_offset 3008\n"
+			       "	addq $3000, %rsp\n"
+			       "	.cfi_def_cfa_offset 8\n"
+			       "	ret\n"
+			       "	.cfi_endproc\n";
 
 TEST(sframe_assembled)
 {
@@ -105,12 +106,12 @@ TEST(sframe_assembled)
 		}
 		/* DWARF says it too: popq does not bring back "rbp is where it was". */
 		EXPECT_STR(got.buf, "0-1 cfa=rsp+8 ra=*(cfa-8) fp=same\n"
-			   "1-4 cfa=rsp+16 ra=*(cfa-8) fp=*(cfa-16)\n"
-			   "4-131 cfa=rbp+16 ra=*(cfa-8) fp=*(cfa-16)\n"
-			   "131-132 cfa=rsp+8 ra=*(cfa-8) fp=*(cfa-16)\n"
-			   "0-7 cfa=rsp+8 ra=*(cfa-8) fp=same\n"
-			   "7-e cfa=rsp+3008 ra=*(cfa-8) fp=same\n"
-			   "e-f cfa=rsp+8 ra=*(cfa-8) fp=same\n");
+				    "1-4 cfa=rsp+16 ra=*(cfa-8) fp=*(cfa-16)\n"
+				    "4-131 cfa=rbp+16 ra=*(cfa-8) fp=*(cfa-16)\n"
+				    "131-132 cfa=rsp+8 ra=*(cfa-8) fp=*(cfa-16)\n"
+				    "0-7 cfa=rsp+8 ra=*(cfa-8) fp=same\n"
+				    "7-e cfa=rsp+3008 ra=*(cfa-8) fp=same\n"
+				    "e-f cfa=rsp+8 ra=*(cfa-8) fp=same\n");
 		EXPECT_EQ(f.diag.malformed, 0);
 		rowbuf_free(&rows);
 	} else if (!err) {
@@ -122,8 +123,8 @@ TEST(sframe_assembled)
 }
 
 /*
- * A small ELF file around the section that `enc` holds: code at CODE, the section at SECTION, PT_GNU_SFRAME
- * with `extra` bytes too many, section headers or not.
+ * A small ELF file around the section that `enc` holds: code at CODE, the section at SECTION,
+ * PT_GNU_SFRAME with `extra` bytes too many, section headers or not.
  */
 struct elf_file {
 	Elf64_Ehdr eh;
@@ -146,15 +147,18 @@ static void elf_make(struct elf_file *e, size_t extra, bool sections)
 	e->eh.e_phnum = 3;
 	e->ph[0] = (Elf64_Phdr){ PT_LOAD, PF_R | PF_X, 0, CODE, CODE, sizeof(*e), 0x8000, 0x1000 };
 	e->ph[1] = (Elf64_Phdr){ PT_LOAD, PF_R, at, SECTION, SECTION, enc.len, enc.len, 0x1000 };
-	e->ph[2] = (Elf64_Phdr){ PT_GNU_SFRAME, PF_R, at, SECTION, SECTION, enc.len + extra, enc.len + extra, 8 };
+	e->ph[2] = (Elf64_Phdr){ PT_GNU_SFRAME,	  PF_R, at, SECTION, SECTION, enc.len + extra,
+				 enc.len + extra, 8 };
 	memcpy(e->names, "\0.sframe\0.shstrtab", 19);
 	if (sections) {
 		e->eh.e_shoff = offsetof(struct elf_file, sh);
 		e->eh.e_shentsize = sizeof(e->sh[0]);
 		e->eh.e_shnum = 3;
 		e->eh.e_shstrndx = 2;
-		e->sh[1] = (Elf64_Shdr){ 1, SHT_PROGBITS, SHF_ALLOC, SECTION, at, enc.len, 0, 0, 8, 0 };
-		e->sh[2] = (Elf64_Shdr){ 9, SHT_STRTAB, 0, 0, offsetof(struct elf_file, names), 19, 0, 0, 1, 0 };
+		e->sh[1] = (Elf64_Shdr){ 1, SHT_PROGBITS, SHF_ALLOC, SECTION, at, enc.len, 0, 0, 8,
+					 0 };
+		e->sh[2] = (Elf64_Shdr){ 9,  SHT_STRTAB, 0, 0, offsetof(struct elf_file, names),
+					 19, 0,		 0, 1, 0 };
 	}
 	memcpy(e->sec, enc.buf, enc.len);
 }
@@ -257,14 +261,15 @@ TEST(sframe_find_segment)
 }
 
 /*
- * Dumps by GNU objdump. Columns: row start, CFA, FP, RA; `u` no rule, `f` fixed, `U` padding or no rule,
- * `c-16` at CFA - 16, `r17` or `r17+0` in a register, `(fp-40)` loaded from there, `[s]` signed.
+ * Dumps by GNU objdump. Columns: row start, CFA, FP, RA; `u` no rule, `f` fixed, `U` padding or no
+ * rule, `c-16` at CFA - 16, `r17` or `r17+0` in a register, `(fp-40)` loaded from there, `[s]`
+ * signed.
  */
 struct dump {
 	struct file *f;
 	enum row_arch arch;
 	bool relocatable;
-	size_t functions, rows;	/* compared */
+	size_t functions, rows; /* compared */
 	/* the function at hand */
 	const struct fn *fn;
 	uint64_t pc, size;
@@ -298,7 +303,8 @@ static void dump_plain(char *out, size_t cap, enum row_arch arch, const char *ce
 	snprintf(out, cap, "%s%+d", reg < regs->nnames ? regs->names[reg] : "?", off);
 }
 
-static void dump_cell(char *out, size_t cap, enum row_arch arch, const char *cell, const char *absent)
+static void dump_cell(char *out, size_t cap, enum row_arch arch, const char *cell,
+		      const char *absent)
 {
 	char inner[32], plain[40];
 
@@ -336,7 +342,8 @@ static void dump_rules(const struct dump *d, const char *cells, char *want, size
 	/* .plt.got, which GNU ld gets wrong. */
 	if (d->repeats && d->got.n == 1 && strcmp(cfa, "rsp+16") == 0)
 		snprintf(cfa, sizeof(cfa), "rsp+8");
-	snprintf(want, cap, "cfa=%s ra=%s fp=%s%s%s", cfa, ra, fp, d->signal ? " signal" : "", mark ? " pac" : "");
+	snprintf(want, cap, "cfa=%s ra=%s fp=%s%s%s", cfa, ra, fp, d->signal ? " signal" : "",
+		 mark ? " pac" : "");
 }
 
 static void dump_row(struct dump *d, const char *line)
@@ -349,7 +356,7 @@ static void dump_row(struct dump *d, const char *line)
 	if (!d->fn)
 		return;
 	cells += strspn(cells, " ");
-	if (!d->repeats && at - d->pc >= d->size)	/* a dead row */
+	if (!d->repeats && at - d->pc >= d->size) /* a dead row */
 		return;
 	EXPECT(d->at < d->got.n);
 	if (d->at >= d->got.n)
@@ -359,12 +366,17 @@ static void dump_row(struct dump *d, const char *line)
 	sframe_text_row(&got, d->arch, r, d->fn->start);
 	got.buf[got.len - 1] = 0;
 	if (d->repeats)
-		snprintf(want, sizeof(want), "0-%" PRIx64 " %s plt rep=%u at=%u", d->size, rules, r->plt_rep, (unsigned int)at);
+		snprintf(want, sizeof(want), "0-%" PRIx64 " %s plt rep=%u at=%u", d->size, rules,
+			 r->plt_rep, (unsigned int)at);
 	else
-		snprintf(want, sizeof(want), "%" PRIx64 "-%" PRIx64 " %s", at - d->pc, r->end - d->fn->start, rules);
+		snprintf(want, sizeof(want), "%" PRIx64 "-%" PRIx64 " %s", at - d->pc,
+			 r->end - d->fn->start, rules);
 	EXPECT_STR(got.buf, want);
 	EXPECT_EQ(r->plt_rep != 0, d->repeats);
-	/* The dump has no ends: this one's end is the next one's start, the last one's the function's. */
+	/*
+	 * The dump has no ends: this one's end is the next one's start, the last one's the
+	 * function's.
+	 */
 	if (!d->repeats)
 		EXPECT_EQ(r->end, d->at < d->got.n ? d->got.rows[d->at].start : d->fn->end);
 	d->rows++;
@@ -384,7 +396,8 @@ static void dump_function(struct dump *d, const char *line)
 	unsigned int index;
 
 	dump_function_done(d);
-	if (sscanf(line, "func idx [%u]: pc = 0x%" SCNx64 ", size = %" SCNu64, &index, &d->pc, &d->size) != 3) {
+	if (sscanf(line, "func idx [%u]: pc = 0x%" SCNx64 ", size = %" SCNu64, &index, &d->pc,
+		   &d->size) != 3) {
 		EXPECT(!"a dump's function line");
 		return;
 	}
@@ -458,7 +471,7 @@ static void check_dump(const char *dir, const char *name, struct totals *totals)
 		return;
 	path[strlen(path) - strlen(".sframe.txt")] = 0;
 	err = file_open(&f, path);
-	if (err == -ENOENT) {	/* GNU ld 2.40 to 2.45 loses the section with --gc-sections */
+	if (err == -ENOENT) { /* GNU ld 2.40 to 2.45 loses the section with --gc-sections */
 		char text_of[4096];
 		size_t n = fread(text_of, 1, sizeof(text_of) - 1, txt);
 
@@ -506,7 +519,8 @@ static const char *fixtures(void)
 TEST(sframe_fixtures)
 {
 	static const char *const dirs[] = {
-		"v1/x86_64", "v1/aarch64", "v2/x86_64", "v2/aarch64", "v2/s390x", "v3/x86_64", "v3/aarch64", "v3/s390x",
+		"v1/x86_64", "v1/aarch64", "v2/x86_64",	 "v2/aarch64",
+		"v2/s390x",  "v3/x86_64",  "v3/aarch64", "v3/s390x",
 	};
 	struct totals totals = { 0 };
 	char path[256];
@@ -527,8 +541,8 @@ TEST(sframe_fixtures)
 			closedir(dir);
 	}
 	EXPECT(totals.rows > 0);
-	printf("  %zu files, %zu functions, %zu rows as GNU objdump has them\n", totals.files, totals.functions,
-	       totals.rows);
+	printf("  %zu files, %zu functions, %zu rows as GNU objdump has them\n", totals.files,
+	       totals.functions, totals.rows);
 }
 
 /* Big-endian AArch64 has no dumps; its functions have the rows of the little-endian library. */
@@ -555,7 +569,7 @@ TEST(sframe_fixtures_big_endian)
 	}
 }
 
-struct odd {			/* what a .check.txt says; 0: nothing */
+struct odd { /* what a .check.txt says; 0: nothing */
 	unsigned int version, flags, fdes, fres, tables, compared;
 };
 
@@ -565,7 +579,8 @@ static void odd_read(struct odd *o, FILE *txt)
 
 	*o = (struct odd){ .tables = 1 };
 	while (fgets(line, sizeof(line), txt)) {
-		const char *p = strstr(line, ": V"), *fdes = strstr(line, "fdes="), *issue = strstr(line, "ISSUE ");
+		const char *p = strstr(line, ": V"), *fdes = strstr(line, "fdes="),
+			   *issue = strstr(line, "ISSUE ");
 
 		if (p && fdes) {
 			sscanf(p, ": V%u flags=0x%x", &o->version, &o->flags);

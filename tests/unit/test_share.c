@@ -10,30 +10,35 @@
 
 TEST(share_levels)
 {
-	uint64_t fits[] = { 1, 2, 3 }, equal[] = { 50, 50 }, small[] = { 100, 10, 200 }, one[] = { 7 };
+	uint64_t fits[] = { 1, 2, 3 }, equal[] = { 50, 50 }, small[] = { 100, 10, 200 },
+		 one[] = { 7 };
 
 	EXPECT_EQ(share_level(fits, 3, 6), UINT64_MAX);
 	EXPECT_EQ(share_level(equal, 2, 60), 30);
-	EXPECT_EQ(share_level(small, 3, 110), 50);	/* who needs 10 gets it, the others half of the rest */
+	/* Who needs 10 gets it, the others half of the rest */
+	EXPECT_EQ(share_level(small, 3, 110), 50);
 	EXPECT_EQ(share_level(one, 1, 5), 5);
 	EXPECT_EQ(share_level(NULL, 0, 5), UINT64_MAX);
 }
 
 /* n items of one owner, last used at first, first + 1, ... */
-static size_t add(struct share_item *items, size_t at, size_t n, uint32_t owner, uint64_t size, uint64_t first)
+static size_t add(struct share_item *items, size_t at, size_t n, uint32_t owner, uint64_t size,
+		  uint64_t first)
 {
 	for (size_t i = 0; i < n; i++)
-		items[at + i] = (struct share_item){ .id = (uint32_t)(at + i), .owner = owner, .size = size, .last = first + i };
+		items[at + i] = (struct share_item){
+			.id = (uint32_t)(at + i), .owner = owner, .size = size, .last = first + i
+		};
 	return at + n;
 }
 
 TEST(share_least_recently_used)
 {
 	struct share_item items[10];
-	struct share_ask ask = { .owner = 1, .want = 25, .hot_since = HOT };
+	struct share_request ask = { .owner = 1, .want = 25, .hot_since = HOT };
 	size_t n = add(items, 0, 10, 1, 10, 500);
 
-	for (size_t i = 0; i < 5; i++) {	/* the order in which they come does not matter */
+	for (size_t i = 0; i < 5; i++) { /* the order in which they come does not matter */
 		struct share_item t = items[i];
 
 		items[i] = items[9 - i];
@@ -48,7 +53,7 @@ TEST(share_least_recently_used)
 TEST(share_in_use_stays)
 {
 	struct share_item items[10];
-	struct share_ask ask = { .owner = 1, .want = 1000, .hot_since = HOT };
+	struct share_request ask = { .owner = 1, .want = 1000, .hot_since = HOT };
 	size_t n = add(items, 0, 4, 1, 10, 500);
 
 	n = add(items, n, 6, 1, 10, NOW - 50);
@@ -62,7 +67,8 @@ TEST(share_in_use_stays)
 TEST(share_flood)
 {
 	static struct share_item items[1100];
-	struct share_ask flood = { .owner = 9, .want = 50, .hot_since = HOT }, other = { .owner = 1, .want = 50, .hot_since = HOT };
+	struct share_request flood = { .owner = 9, .want = 50, .hot_since = HOT },
+			     other = { .owner = 1, .want = 50, .hot_since = HOT };
 	size_t n = add(items, 0, 100, 1, 1, 500);
 	long chosen;
 
@@ -83,10 +89,10 @@ TEST(share_flood)
 }
 
 /* Room for whoever comes is made by those who hold most, down to a common level. */
-TEST(share_for_nobody)
+TEST(share_for_no_user)
 {
 	static struct share_item items[700];
-	struct share_ask ask = { .owner = SHARE_NOBODY, .want = 300, .hot_since = HOT };
+	struct share_request ask = { .owner = SHARE_NO_USER, .want = 300, .hot_since = HOT };
 	uint32_t left[4] = { 0, 100, 200, 400 };
 	size_t n = add(items, 0, 100, 1, 1, 1);
 	long chosen;
@@ -106,7 +112,7 @@ TEST(share_for_nobody)
 TEST(share_two_large_ones)
 {
 	static struct share_item items[300];
-	struct share_ask ask = { .owner = 2, .want = 5, .hot_since = HOT };
+	struct share_request ask = { .owner = 2, .want = 5, .hot_since = HOT };
 	size_t n = add(items, 0, 200, 1, 1, NOW - 50), i;
 	long chosen;
 
@@ -117,74 +123,4 @@ TEST(share_two_large_ones)
 	EXPECT_EQ(chosen, 5);
 	for (long k = 0; k < chosen; k++)
 		EXPECT_EQ(items[k].owner, 1);
-}
-
-
-/* A working set that does not fit: whose turn it is takes the place of the least used, if that is enough; else nothing changes. */
-TEST(share_turn)
-{
-	struct share_item items[10];
-	struct share_ask ask = { .owner = 1, .want = 30, .hot_since = HOT, .turn = 15 };
-	size_t n = add(items, 0, 10, 1, 10, NOW - 50);
-
-	for (size_t i = 0; i < n; i++)
-		items[i].uses = 100 - i;
-	items[9].fresh = items[8].fresh = true;
-	EXPECT_EQ(share_choose(items, n, &ask), 2);	/* as much as it needs, not what it would like */
-	EXPECT_EQ(items[0].id, 7);
-	EXPECT_EQ(items[1].id, 6);
-	ask.want = 100;
-	ask.turn = 81;					/* more than those that are not fresh have */
-	EXPECT_EQ(share_choose(items, n, &ask), 0);
-	ask.turn = 80;
-	EXPECT_EQ(share_choose(items, n, &ask), 8);
-	ask.turn = 0;
-	EXPECT_EQ(share_choose(items, n, &ask), 0);
-}
-
-/* What is not in use goes first, and alone if the rest would not be enough. */
-TEST(share_turn_spares_use)
-{
-	struct share_item items[6];
-	struct share_ask ask = { .owner = 1, .want = 20, .hot_since = HOT, .turn = 20 };
-	size_t n = add(items, 0, 2, 1, 10, 500);
-
-	n = add(items, n, 4, 1, 10, NOW - 50);
-	EXPECT_EQ(share_choose(items, n, &ask), 2);
-	EXPECT_EQ(items[0].id, 0);
-	EXPECT_EQ(items[1].id, 1);
-	ask.want = ask.turn = 40;
-	EXPECT_EQ(share_choose(items, n, &ask), 4);
-	for (size_t i = 0; i < n; i++)
-		items[i].fresh = true;
-	EXPECT_EQ(share_choose(items, n, &ask), 2);
-	EXPECT_EQ(items[0].id + items[1].id, 1);
-}
-
-/* A turn takes nothing from those below the common level; only from the large one, which asks. */
-TEST(share_turn_of_a_large_one)
-{
-	static struct share_item items[120];
-	struct share_ask ask = { .owner = 9, .want = 10, .hot_since = HOT, .turn = 10 };
-	size_t n = add(items, 0, 20, 1, 1, NOW - 50);
-	long chosen;
-
-	n = add(items, n, 100, 9, 1, NOW - 50);
-	for (size_t i = 0; i < n; i++)
-		items[i].uses = items[i].owner;		/* the others' are used less */
-	chosen = share_choose(items, n, &ask);
-	EXPECT_EQ(chosen, 10);
-	for (long i = 0; i < chosen; i++)
-		EXPECT_EQ(items[i].owner, 9);
-}
-
-TEST(share_turns_in_order)
-{
-	struct share_waiter never = { .id = 5, .turn = 0, .since = 900 }, early = { .id = 4, .turn = 100, .since = 300 };
-	struct share_waiter late = { .id = 3, .turn = 100, .since = 400 }, again = { .id = 2, .turn = 200, .since = 10 };
-
-	EXPECT(share_before(&never, &early) && !share_before(&early, &never));	/* owners take turns */
-	EXPECT(share_before(&early, &late) && !share_before(&late, &early));
-	EXPECT(share_before(&late, &again) && !share_before(&again, &late));
-	EXPECT(!share_before(&early, &early));
 }

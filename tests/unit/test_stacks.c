@@ -11,7 +11,8 @@
 #include "test.h"
 #include "world.h"
 
-static int read_text(const char *text, size_t len, struct stackset *ss, enum stack_side side, struct stacks_meta *meta, struct read_error *why)
+static int read_text(const char *text, size_t len, struct stackset *ss, enum stack_side side,
+		     struct stacks_meta *meta, struct read_error *why)
 {
 	FILE *f = fmemopen((void *)text, len ? len : 1, "r");
 	int err;
@@ -26,8 +27,12 @@ static int read_text(const char *text, size_t len, struct stackset *ss, enum sta
 /* JSON's numbers, strings and nesting, and what is none of it. */
 TEST(json_read)
 {
-	static const char text[] = " {\"a\" : -1.5e1, \"b\":[1,[2,{}],\"x\\u00e4\\ud83d\\ude00\\n\\/\"], \"n\":null,\"u\":18446744073709551615 } ";
-	static const char *const bad[] = { "", "{", "{\"a\"", "{\"a\":}", "[1,]", "[1 2]", "{\"a\":1,}", "\"\\x\"", "\"\n\"", "[\"\\u12g4\"]", "x", "{1:2}" };
+	static const char text[] =
+		" {\"a\" : -1.5e1, \"b\":[1,[2,{}],\"x\\u00e4\\ud83d\\ude00\\n\\/\"], \"n\":null,\"u\":18446744073709551615 } ";
+	static const char *const bad[] = {
+		"",	      "{",	 "{\"a\"", "{\"a\":}",	    "[1,]", "[1 2]",
+		"{\"a\":1,}", "\"\\x\"", "\"\n\"", "[\"\\u12g4\"]", "x",    "{1:2}"
+	};
 	struct json_reader j;
 	const char *key;
 
@@ -74,13 +79,12 @@ TEST(json_read)
 
 TEST(read_folded_back)
 {
-	static const char text[] =
-		"a b;main;f_[k] 3\n"
-		"a b;main;f_[k] 4\n"		/* adds up */
-		"\n"
-		"x;[incomplete:jit];g_[j];h_[i] 1\n"
-		"y 2\n"
-		"e\x1b;bad\xff;\xe2\x80\xae 5";	/* no newline at the end */
+	static const char text[] = "a b;main;f_[k] 3\n"
+				   "a b;main;f_[k] 4\n" /* adds up */
+				   "\n"
+				   "x;[incomplete:jit];g_[j];h_[i] 1\n"
+				   "y 2\n"
+				   "e\x1b;bad\xff;\xe2\x80\xae 5"; /* no newline at the end */
 	struct stackset ss;
 	struct stacks_meta meta;
 	struct read_error why;
@@ -91,18 +95,23 @@ TEST(read_folded_back)
 	EXPECT_EQ(ss.totals[STACK_AFTER], 15);
 	EXPECT_STR(meta.unit, "samples");
 	out = folded_of(&ss, false);
-	EXPECT_STR(out, "a b;main;f_[k] 7\ne.;bad\xef\xbf\xbd;\xef\xbf\xbd 5\nx;[incomplete:jit];g_[j];h_[i] 1\ny 2\n");
+	EXPECT_STR(
+		out,
+		"a b;main;f_[k] 7\ne.;bad\xef\xbf\xbd;\xef\xbf\xbd 5\nx;[incomplete:jit];g_[j];h_[i] 1\ny 2\n");
 	free(out);
 	EXPECT_EQ(read_text("a b;main;f_[k] 1\nnew 9\n", 23, &ss, STACK_BEFORE, &meta, &why), 0);
 	out = folded_of(&ss, true);
-	EXPECT(strstr(out, "a b;main;f_[k] 1 7\n") && strstr(out, "\nnew 9 0\n") && strstr(out, "\ny 0 2\n"));
+	EXPECT(strstr(out, "a b;main;f_[k] 1 7\n") && strstr(out, "\nnew 9 0\n") &&
+	       strstr(out, "\ny 0 2\n"));
 	free(out);
 	stackset_free(&ss);
 }
 
 TEST(read_folded_damage)
 {
-	static const struct { const char *text, *want; } cases[] = {
+	static const struct {
+		const char *text, *want;
+	} cases[] = {
 		{ "a;b 1\nnonsense\n", "line 2: no count at its end" },
 		{ "a;b x1\n", "line 1: no count at its end" },
 		{ "a;b -1\n", "line 1: no count at its end" },
@@ -110,8 +119,10 @@ TEST(read_folded_damage)
 		{ "a;b \n", "line 1: no count at its end" },
 		{ " 1\n", "line 1: no stack" },
 		{ "\x1f\x8b\x08", "damaged gzip data" },
-		{ "<!DOCTYPE html>", "neither folded lines nor JSON nor pprof written by sfbpf record" },
-		{ "{\"meta\":{\"schema\":2},\"stacks\":[]}", "JSON, but not a profile of schema 1" },
+		{ "<!DOCTYPE html>",
+		  "neither folded lines nor JSON nor pprof written by sfbpf record" },
+		{ "{\"meta\":{\"schema\":2},\"stacks\":[]}",
+		  "JSON, but not a profile of schema 1" },
 		{ "{\"meta\":{\"schema\":1}, oops", "byte 22: damaged JSON" },
 	};
 	struct stackset ss;
@@ -121,7 +132,9 @@ TEST(read_folded_damage)
 
 	EXPECT_EQ(stackset_init(&ss), 0);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		EXPECT_EQ(read_text(cases[i].text, strlen(cases[i].text), &ss, STACK_AFTER, &meta, &why), -EINVAL);
+		EXPECT_EQ(read_text(cases[i].text, strlen(cases[i].text), &ss, STACK_AFTER, &meta,
+				    &why),
+			  -EINVAL);
 		EXPECT_STR(why.text, cases[i].want);
 	}
 	for (int i = 0; i < 5000; i++)
@@ -162,7 +175,7 @@ TEST(read_json_back)
 	EXPECT_EQ(ss.groups.keys[0].b, 7);
 	free(out);
 	stackset_free(&ss);
-	for (size_t n = 0; n + 3 < len; n += 7) {	/* cut anywhere: an error, never a crash */
+	for (size_t n = 0; n + 3 < len; n += 7) { /* cut anywhere: an error, never a crash */
 		EXPECT_EQ(stackset_init(&ss), 0);
 		if (n > 8)
 			EXPECT_EQ(read_text(json, n, &ss, STACK_AFTER, &meta, &why), -EINVAL);
@@ -173,7 +186,8 @@ TEST(read_json_back)
 	free_world(&w);
 }
 
-static void add_block(struct profile *p, const char *comm, uint32_t pid, uint8_t stop, uint64_t frame, const struct profile_times *t)
+static void add_block(struct profile *p, const char *comm, uint32_t pid, uint8_t stop,
+		      uint64_t frame, const struct profile_times *t)
 {
 	struct sf_sample *rec = calloc(1, sizeof(*rec) + 8);
 
@@ -187,18 +201,20 @@ static void add_block(struct profile *p, const char *comm, uint32_t pid, uint8_t
 	free(rec);
 }
 
-/* Blocked time with states and wakers: JSON and what the page shows say the same as folded lines; pprof does without the wakers' stacks. */
+/*
+ * Blocked time with states and wakers: JSON and what the page shows say the same as folded lines;
+ * pprof does without the wakers' stacks.
+ */
 TEST(read_off_cpu_back)
 {
-	static const char want[] =
-		"io;[app+0x20];--;irq;[incomplete:read_fault];[app+0x30] 7\n"
-		"io;[app+0x20];[runnable] 5\n"
-		"io;[incomplete:no_regs];[app+0x20] 2\n";
-	static const char without_wakers[] =
-		"io;[app+0x20] 7\n"
-		"io;[app+0x20];[runnable] 5\n"
-		"io;[incomplete:no_regs];[app+0x20] 2\n";
-	int (*const writers[])(const struct out_report *r, FILE *f) = { out_folded, out_json, out_pprof };
+	static const char want[] = "io;[app+0x20];--;irq;[incomplete:read_fault];[app+0x30] 7\n"
+				   "io;[app+0x20];[runnable] 5\n"
+				   "io;[incomplete:no_regs];[app+0x20] 2\n";
+	static const char without_wakers[] = "io;[app+0x20] 7\n"
+					     "io;[app+0x20];[runnable] 5\n"
+					     "io;[incomplete:no_regs];[app+0x20] 2\n";
+	int (*const writers[])(const struct out_report *r, FILE *f) = { out_folded, out_json,
+									out_pprof };
 	struct stackset ss;
 	struct stacks_meta meta;
 	struct read_error why;
@@ -209,10 +225,14 @@ TEST(read_off_cpu_back)
 	make_world(&w);
 	w.r.wakers = profile_new();
 	w.r.opts.usec = w.st.offcpu = true;
-	add_block(w.r.wakers, "irq", 1, SF_STOP_READ_FAULT, ROW(1, 0x30), &(struct profile_times){ .count = 1, .weight = 1 });
-	add_block(w.p, "io", 5, SF_STOP_COMPLETE, ROW(1, 0x20), &(struct profile_times){ .count = 1, .weight = 7000, .waker = 1 });
-	add_block(w.p, "io", 5, SF_STOP_COMPLETE, ROW(1, 0x20), &(struct profile_times){ .count = 1, .weight = 5000, .state = SF_OFF_R });
-	add_block(w.p, "io", 5, SF_STOP_NO_REGS, ROW(1, 0x20), &(struct profile_times){ .count = 1, .weight = 2000 });
+	add_block(w.r.wakers, "irq", 1, SF_STOP_READ_FAULT, ROW(1, 0x30),
+		  &(struct profile_times){ .count = 1, .weight = 1 });
+	add_block(w.p, "io", 5, SF_STOP_COMPLETE, ROW(1, 0x20),
+		  &(struct profile_times){ .count = 1, .weight = 7000, .waker = 1 });
+	add_block(w.p, "io", 5, SF_STOP_COMPLETE, ROW(1, 0x20),
+		  &(struct profile_times){ .count = 1, .weight = 5000, .state = SF_OFF_R });
+	add_block(w.p, "io", 5, SF_STOP_NO_REGS, ROW(1, 0x20),
+		  &(struct profile_times){ .count = 1, .weight = 2000 });
 	for (int i = 0; i < 3; i++) {
 		file = written_bytes(writers[i], &w.r, &len);
 		EXPECT_EQ(stackset_init(&ss), 0);
@@ -225,8 +245,9 @@ TEST(read_off_cpu_back)
 	}
 	EXPECT_EQ(stackset_init(&ss), 0);
 	EXPECT_EQ(out_stackset(&w.r, &ss, STACK_AFTER), 0);
-	EXPECT_EQ(ss.totals[STACK_AFTER], 14000);	/* nanoseconds */
-	EXPECT_EQ(ss.frames.n, 7);			/* two of code, two markers, [runnable], --, irq */
+	EXPECT_EQ(ss.totals[STACK_AFTER], 14000); /* nanoseconds */
+	/* Two of code, two markers, [runnable], --, irq */
+	EXPECT_EQ(ss.frames.n, 7);
 	stackset_free(&ss);
 	profile_free(w.r.wakers);
 	free_world(&w);
@@ -248,21 +269,20 @@ TEST(stacks_text)
 	f = open_memstream(&out, &len);
 	EXPECT_EQ(stacks_write_text(&ss, &opts, f), 0);
 	fclose(f);
-	EXPECT_STR(out,
-		   "  SELF%  TOTAL%       SELF  MODULE                FUNCTION\n"
-		   "  80.00   80.00          8  -                     a\n"
-		   "  20.00   20.00          2  -                     c_[k]\n"
-		   "   0.00  100.00          0  -                     main\n"
-		   "   0.00   60.00          0  -                     b\n"
-		   "\n"
-		   " TOTAL%  CALL TREE, branches of 1 % and more\n"
-		   " 100.00  main\n"
-		   "  80.00    a\n"
-		   "  60.00    b\n"
-		   "  60.00    a\n"
-		   "  20.00    c_[k]\n"
-		   "\n"
-		   "10 samples\n");
+	EXPECT_STR(out, "  SELF%  TOTAL%       SELF  MODULE                FUNCTION\n"
+			"  80.00   80.00          8  -                     a\n"
+			"  20.00   20.00          2  -                     c_[k]\n"
+			"   0.00  100.00          0  -                     main\n"
+			"   0.00   60.00          0  -                     b\n"
+			"\n"
+			" TOTAL%  CALL TREE, branches of 1 % and more\n"
+			" 100.00  main\n"
+			"  80.00  |- a\n"
+			"  60.00  |  b\n"
+			"  60.00  |  a\n"
+			"  20.00  `- c_[k]\n"
+			"\n"
+			"10 samples\n");
 	free(out);
 	EXPECT_EQ(read_text("t;main;a 5\nt;main;d 5\n", 22, &ss, STACK_BEFORE, &meta, &why), 0);
 	opts.two_sides = true;
@@ -273,14 +293,18 @@ TEST(stacks_text)
 	EXPECT(strstr(out, "  50.00   80.00   +30.00    50.00   80.00   +30.00  a\n"));
 	EXPECT(strstr(out, "\n10 samples before, 10 after; percentages are of each\n"));
 	free(out);
-	EXPECT_EQ(read_text("t;main;std::vector<std::basic_string<char>>::emplace_back 1\n", 60, &ss, STACK_AFTER, &meta, &why), 0);
+	EXPECT_EQ(read_text("t;main;std::vector<std::basic_string<char>>::emplace_back 1\n", 60,
+			    &ss, STACK_AFTER, &meta, &why),
+		  0);
 	opts.columns = 80;
 	opts.two_sides = false;
 	f = open_memstream(&out, &len);
 	EXPECT_EQ(stacks_write_text(&ss, &opts, f), 0);
 	fclose(f);
-	EXPECT(strstr(out, "   9.09    9.09          1  -                     std::vector<std::basic_strin~\n"));
-	EXPECT(strstr(out, "   9.09    std::vector<std::basic_string<char>>::emplace_back\n"));
+	EXPECT(strstr(
+		out,
+		"   9.09    9.09          1  -                     std::vector<std::basic_strin~\n"));
+	EXPECT(strstr(out, "   9.09  `- std::vector<std::basic_string<char>>::emplace_back\n"));
 	for (const char *line = out; *line; line = strchr(line, '\n') + 1)
 		EXPECT(strcspn(line, "\n") <= 80);
 	free(out);

@@ -28,7 +28,7 @@ TEST(strpool_interns)
 	EXPECT_EQ(strpool_intern(sp, "name-12345", 10, &id), 0);
 	EXPECT_EQ(id, 12347);
 	EXPECT_STR(strpool_str(sp, 12347), "name-12345");
-	EXPECT(strpool_str(sp, 0) == first);	/* they never move */
+	EXPECT(strpool_str(sp, 0) == first); /* they never move */
 	EXPECT_STR(first, "abc");
 	EXPECT_STR(strpool_str(sp, 1), "");
 	EXPECT_EQ(strpool_count(sp), 20002);

@@ -16,16 +16,21 @@
 
 TEST(sym_demangle)
 {
-	static const struct { const char *in, *want; } cases[] = {
+	static const struct {
+		const char *in, *want;
+	} cases[] = {
 		{ "malloc", "malloc" },
 		{ "_start", "_start" },
-		{ "_ZNSt6vectorIiSaIiEE9push_backEOi", "std::vector<int, std::allocator<int> >::push_back" },
+		{ "_ZNSt6vectorIiSaIiEE9push_backEOi",
+		  "std::vector<int, std::allocator<int> >::push_back" },
 		{ "_Z3fooIiEvT_", "foo<int>" },
 		{ "_ZNK3Foo3barEv", "Foo::bar" },
 		{ "_ZZ4mainENKUliE_clEi.cold", "main::{lambda(int)#1}::operator()" },
 		{ "_ZN12_GLOBAL__N_13fooEv", "(anonymous namespace)::foo" },
-		{ "_ZN4core3fmt9Formatter9write_str17h0123456789abcdefE", "core::fmt::Formatter::write_str" },
-		{ "_RNvXs_C7mycrateNtB4_3FooNtNtC4core3fmt5Debug3fmt", "<mycrate::Foo as core::fmt::Debug>::fmt" },
+		{ "_ZN4core3fmt9Formatter9write_str17h0123456789abcdefE",
+		  "core::fmt::Formatter::write_str" },
+		{ "_RNvXs_C7mycrateNtB4_3FooNtNtC4core3fmt5Debug3fmt",
+		  "<mycrate::Foo as core::fmt::Debug>::fmt" },
 		{ "_RINvNtC3std3mem8align_ofjdE", "std::mem::align_of::<usize, f64>" },
 		{ "_Znonsense", "_Znonsense" },
 		{ "foo.part.0", "foo.part.0" },
@@ -44,7 +49,10 @@ TEST(sym_demangle)
 	EXPECT_STR(buf, "foo");
 }
 
-/* A name of some hundred bytes whose substitutions double at every step must neither take long nor much memory. */
+/*
+ * A name of some hundred bytes whose substitutions double at every step must neither take long nor
+ * much memory.
+ */
 TEST(sym_demangle_bomb)
 {
 	char raw[1024] = "_Z1f1AI1BS0_E", buf[SYM_NAME_MAX];
@@ -67,11 +75,13 @@ TEST(sym_demangle_bomb)
 
 /* ---- The front door ---- */
 
-static struct module *add_in_state(struct modules *ms, uint32_t id, const char *name, int state)
+static struct module *add_in_state(struct modules *ms, uint32_t id, const char *name,
+				   enum file_state state)
 {
 	struct module *m = add_module(ms, id, name);
 
-	m->state = state;
+	m->state = (uint8_t)state;
+	m->known = (uint8_t)file_life_known(state);
 	return m;
 }
 
@@ -82,10 +92,10 @@ TEST(symbolizer_names)
 	bool is_final;
 	uint32_t a, b;
 
-	add_in_state(ms, 1, "libfoo.so.1", MODULE_NO_TABLE);
-	add_in_state(ms, 2, "gone (deleted)", MODULE_GONE);
-	add_in_state(ms, 4, "e\x1bvil;\xff", MODULE_READY);
-	modules_get(ms, 3);	/* loading */
+	add_in_state(ms, 1, "libfoo.so.1", FILE_NO_TABLES);
+	add_in_state(ms, 2, "gone (deleted)", FILE_UNREACHABLE);
+	add_in_state(ms, 4, "e\x1bvil;\xff", FILE_PUBLISHED);
+	modules_get(ms, 3); /* loading */
 	a = symbolizer_user(sz, ROW(1, 0x1a2b), 1, &is_final);
 	EXPECT_STR(symbolizer_name(sz, a), "[libfoo.so.1+0x1a2b]");
 	EXPECT_STR(symbolizer_module(sz, a), "libfoo.so.1");
@@ -112,7 +122,8 @@ TEST(symbolizer_names)
 	EXPECT_STR(symbolizer_module(sz, a), "[jit]");
 	a = symbolizer_kernel(sz, 0xffffffff81000000);
 	EXPECT_STR(symbolizer_name(sz, a), "[unknown]_[k]");
-	EXPECT_EQ(symbolizer_module_index(sz, a), symbolizer_module_index(sz, symbolizer_kernel(sz, 0xffffffff82000000)));
+	EXPECT_EQ(symbolizer_module_index(sz, a),
+		  symbolizer_module_index(sz, symbolizer_kernel(sz, 0xffffffff82000000)));
 	EXPECT(symbolizer_count(sz) > 6);
 	EXPECT(symbolizer_bytes(sz) > 1000);
 	symbolizer_free(sz);
@@ -127,7 +138,7 @@ TEST(symbolizer_cache_overflow)
 	struct symbolizer *sz = symbolizer_new(ms);
 	uint32_t first;
 
-	add_in_state(ms, 1, "lib", MODULE_READY);
+	add_in_state(ms, 1, "lib", FILE_PUBLISHED);
 	first = symbolizer_user(sz, ROW(1, 0), 1, NULL);
 	for (uint64_t i = 0; i < 300000; i++)
 		symbolizer_kernel(sz, 0xffff800000000000 + i);
@@ -150,7 +161,9 @@ TEST_IN_DIR(symbolizer_reads_files)
 	uint8_t *mem;
 	uint32_t id;
 
-	write_file("d.cc", "namespace ns { template <class T> __attribute__((noinline)) T twice(T x) { return x + x; } template int twice(int); }\n");
+	write_file(
+		"d.cc",
+		"namespace ns { template <class T> __attribute__((noinline)) T twice(T x) { return x + x; } template int twice(int); }\n");
 	if (!run("g++ -O2 -shared -fPIC -o d.so d.cc"))
 		SKIP("no g++");
 	snprintf(path, sizeof(path), "%s/d.so", dir);
@@ -158,18 +171,19 @@ TEST_IN_DIR(symbolizer_reads_files)
 	ms = modules_new();
 	sz = symbolizer_new(ms);
 	symbolizer_set_reader(sz, reader.r, NULL);
-	m = add_in_state(ms, 1, "d.so", MODULE_LOADING);
+	m = add_in_state(ms, 1, "d.so", FILE_OPENING);
 	m->fd = open(path, O_RDONLY | O_CLOEXEC);
 	mem = slurp(path, &len);
 	EXPECT_EQ(elf_image_open_mem(&img, mem, len, NULL), 0);
 	EXPECT(elf_image_vaddr_to_offset(&img, nm("d.so", "_ZN2ns5twiceIiEET_S1_"), &off));
 	EXPECT_EQ(symbolizer_user(sz, ROW(1, off), 1, NULL), SYM_UNKNOWN);
-	m->state = MODULE_READY;
+	m->state = FILE_PUBLISHED;
+	m->known = KNOWN_TABLES;
 	id = symbolizer_user(sz, ROW(1, off), 1, NULL);
 	EXPECT_STR(symbolizer_name(sz, id), "ns::twice<int>");
 	EXPECT_EQ(symbolizer_user(sz, ROW(1, off + 1), 1, NULL), id);
 	/* The same image in memory, as the vDSO is. */
-	m = add_in_state(ms, 2, "[vdso]", MODULE_READY);
+	m = add_in_state(ms, 2, "[vdso]", FILE_PUBLISHED);
 	m->mem = mem;
 	m->size = len;
 	id = symbolizer_user(sz, ROW(2, off), 1, NULL);

@@ -21,7 +21,8 @@ static bool open_file(struct file *f, const char *path)
 	char full[192];
 
 	*f = (struct file){ 0 };
-	snprintf(full, sizeof(full), path[0] == '/' ? "%s" : "%s/%s", path[0] == '/' ? path : dir, path);
+	snprintf(full, sizeof(full), path[0] == '/' ? "%s" : "%s/%s", path[0] == '/' ? path : dir,
+		 path);
 	f->fd = open(full, O_RDONLY | O_CLOEXEC);
 	if (f->fd < 0 || elf_image_open_fd(&f->img, f->fd, NULL))
 		return false;
@@ -46,73 +47,100 @@ static const char *name_at(const struct file *f, uint64_t vaddr)
 	return symtab_name(f->t, &hit, buf, sizeof(buf)) > 0 ? buf : "?";
 }
 
+/* The vaddr at which the function at vaddr begins; 0: none. */
+static uint64_t start_at(const struct file *f, uint64_t vaddr)
+{
+	struct symtab_hit hit;
+	uint64_t off;
+
+	if (!elf_image_vaddr_to_offset(&f->img, vaddr, &off) || !symtab_find(f->t, off, &hit))
+		return 0;
+	return vaddr - (off - hit.start);
+}
+
 /* ---- Small files ---- */
 
-static const char asm_text[] =
-	"	.text\n"
-	"base:\n"			/* NOTYPE, size 0, up to the next symbol */
-	"	.skip 16, 0x90\n"
-	"	.globl pub, __pub, _pub\n"
-	"	.weak weak_pub\n"
-	"	.type pub, @function\n"
-	"	.type __pub, @function\n"
-	"	.type _pub, @function\n"
-	"	.type weak_pub, @function\n"
-	"__pub:\n"
-	"_pub:\n"
-	"weak_pub:\n"
-	"pub:	.skip 8, 0x90\n"
-	"inside:	.skip 8, 0x90\n"	/* a label in a function */
-	"	.size pub, 16\n"
-	"	.size __pub, 16\n"
-	"	.size _pub, 16\n"
-	"	.size weak_pub, 16\n"
-	"	.skip 16, 0x90\n"	/* nobody's */
-	"	.type outer, @function\n"
-	"outer:	.skip 8, 0x90\n"
-	"	.type inner, @function\n"
-	"inner:	.skip 4, 0x90\n"
-	"	.size inner, 4\n"
-	"	.skip 20, 0x90\n"
-	"	.size outer, 32\n"
-	"	.type alone, @function\n"
-	"alone:	.skip 16, 0x90\n"	/* a function without a size */
-	"\"$x.1\":	.skip 8, 0x90\n"
-	"	.type local_name, @function\n"
-	"	.globl g\n"
-	"	.type g, @function\n"
-	"local_name:\n"
-	"g:	.skip 16, 0x90\n"
-	"	.size local_name, 16\n"
-	"	.size g, 16\n"
-	"	.globl short_one, longer_name\n"
-	"	.type short_one, @function\n"
-	"	.type longer_name, @function\n"
-	"short_one:\n"
-	"longer_name:\n"
-	"	.skip 4, 0x90\n"
-	"	.size short_one, 4\n"
-	"	.size longer_name, 4\n"
-	"	.skip 12, 0x90\n"
-	"	.globl old_version\n"
-	"	.type old_version, @function\n"
-	"old_version:	.skip 16, 0x90\n"
-	"	.size old_version, 16\n"
-	"	.symver old_version, versioned@@V1\n"
-	"	.data\n"
-	"	.globl thing\n"
-	"thing:	.quad 1\n"
-	"	.section .note.GNU-stack,\"\",@progbits\n";
+static const char asm_text[] = "	.text\n"
+			       "base:\n" /* NOTYPE, size 0, up to the next symbol */
+			       "	.skip 16, 0x90\n"
+			       "	.globl pub, __pub, _pub\n"
+			       "	.weak weak_pub\n"
+			       "	.type pub, @function\n"
+			       "	.type __pub, @function\n"
+			       "	.type _pub, @function\n"
+			       "	.type weak_pub, @function\n"
+			       "__pub:\n"
+			       "_pub:\n"
+			       "weak_pub:\n"
+			       "pub:	.skip 8, 0x90\n"
+			       "inside:	.skip 8, 0x90\n" /* a label in a function */
+			       "	.size pub, 16\n"
+			       "	.size __pub, 16\n"
+			       "	.size _pub, 16\n"
+			       "	.size weak_pub, 16\n"
+			       "	.skip 16, 0x90\n" /* nobody's */
+			       "	.type outer, @function\n"
+			       "outer:	.skip 8, 0x90\n"
+			       "	.type inner, @function\n"
+			       "inner:	.skip 4, 0x90\n"
+			       "	.size inner, 4\n"
+			       "	.skip 20, 0x90\n"
+			       "	.size outer, 32\n"
+			       "	.type alone, @function\n"
+			       "alone:	.skip 16, 0x90\n" /* a function without a size */
+			       "\"$x.1\":	.skip 8, 0x90\n"
+			       "	.type local_name, @function\n"
+			       "	.globl g\n"
+			       "	.type g, @function\n"
+			       "local_name:\n"
+			       "g:	.skip 16, 0x90\n"
+			       "	.size local_name, 16\n"
+			       "	.size g, 16\n"
+			       "	.globl short_one, longer_name\n"
+			       "	.type short_one, @function\n"
+			       "	.type longer_name, @function\n"
+			       "short_one:\n"
+			       "longer_name:\n"
+			       "	.skip 4, 0x90\n"
+			       "	.size short_one, 4\n"
+			       "	.size longer_name, 4\n"
+			       "	.skip 12, 0x90\n"
+			       "	.globl old_version\n"
+			       "	.type old_version, @function\n"
+			       "old_version:	.skip 16, 0x90\n"
+			       "	.size old_version, 16\n"
+			       "	.symver old_version, versioned@@V1\n"
+			       "	.data\n"
+			       "	.globl thing\n"
+			       "thing:	.quad 1\n"
+			       "	.section .note.GNU-stack,\"\",@progbits\n";
 
 TEST_IN_DIR(symtab_rules)
 {
-	static const struct { const char *symbol; int add; const char *want; } cases[] = {
-		{ "base", 0, "base" }, { "base", 15, "base" },
-		{ "pub", 0, "pub" }, { "inside", 0, "pub" }, { "pub", 15, "pub" }, { "pub", 16, "-" }, { "pub", 31, "-" },
-		{ "outer", 0, "outer" }, { "inner", 0, "inner" }, { "inner", 3, "inner" }, { "inner", 4, "outer" }, { "outer", 31, "outer" },
-		{ "alone", 0, "alone" }, { "alone", 15, "alone" }, { "alone", 23, "alone" },	/* $x.1 is no function */
+	static const struct {
+		const char *symbol;
+		int add;
+		const char *want;
+	} cases[] = {
+		{ "base", 0, "base" },
+		{ "base", 15, "base" },
+		{ "pub", 0, "pub" },
+		{ "inside", 0, "pub" },
+		{ "pub", 15, "pub" },
+		{ "pub", 16, "-" },
+		{ "pub", 31, "-" },
+		{ "outer", 0, "outer" },
+		{ "inner", 0, "inner" },
+		{ "inner", 3, "inner" },
+		{ "inner", 4, "outer" },
+		{ "outer", 31, "outer" },
+		/* $x.1 is no function */
+		{ "alone", 0, "alone" },
+		{ "alone", 15, "alone" },
+		{ "alone", 23, "alone" },
 		{ "g", 0, "g" },
-		{ "short_one", 3, "longer_name" }, { "short_one", 4, "-" },
+		{ "short_one", 3, "longer_name" },
+		{ "short_one", 4, "-" },
 		{ "old_version", 2, "versioned" },
 		{ "thing", 0, "-" },
 	};
@@ -144,7 +172,10 @@ static const char c_text[] =
 	"void *p = (void *)getenv;\n"
 	"int main(int argc, char **argv) { (void)argv; return twice(argc) + (p == (void *)getenv); }\n";
 
-/* Stubs of all kinds of PLT that gcc can be made to emit, found through the disassembler's own names. */
+/*
+ * Stubs of all kinds of PLT that gcc can be made to emit, found through the disassembler's own
+ * names.
+ */
 static void check_plt(const char *file)
 {
 	char cmd[256], line[512], sym[256];
@@ -157,12 +188,14 @@ static void check_plt(const char *file)
 		EXPECT(!"opens");
 		return;
 	}
-	snprintf(cmd, sizeof(cmd), "objdump -d -j .plt -j .plt.sec -j .plt.got %s/%s 2>/dev/null", dir, file);
+	snprintf(cmd, sizeof(cmd), "objdump -d -j .plt -j .plt.sec -j .plt.got %s/%s 2>/dev/null",
+		 dir, file);
 	p = popen(cmd, "r");
 	while (p && fgets(line, sizeof(line), p)) {
 		char *at;
 
-		if (sscanf(line, "%llx <%255[^>]>:", &value, sym) != 2 || !(at = strstr(sym, "@plt")) || at[4] || sym[0] == '*')
+		if (sscanf(line, "%llx <%255[^>]>:", &value, sym) != 2 ||
+		    !(at = strstr(sym, "@plt")) || at[4] || sym[0] == '*')
 			continue;
 		*at = 0;
 		EXPECT_STR(name_at(&f, value + 3), sym);
@@ -211,14 +244,16 @@ TEST_IN_DIR(symtab_stripped)
 		EXPECT(run("strip c"));
 		EXPECT(open_file(&f, "c"));
 		EXPECT_STR(name_at(&f, start + 0x20), "_start");
-		EXPECT_STR(name_at(&f, main_at), "-");
+		/* The unwind tables know where main begins and ends, and have no name for it. */
+		EXPECT_STR(name_at(&f, main_at), "?");
+		EXPECT_EQ(start_at(&f, main_at + 5), main_at);
 		close_file(&f);
 	}
 	/* A shared library's entry point starts no process. */
 	EXPECT(run("gcc -O2 -shared -fPIC -fvisibility=hidden -Wl,-e,twice -o c b.c && strip c"));
 	EXPECT(open_file(&f, "c"));
 	EXPECT(f.img.entry != 0);
-	EXPECT_STR(name_at(&f, f.img.entry), "-");
+	EXPECT_STR(name_at(&f, f.img.entry), "?");
 	close_file(&f);
 }
 
@@ -244,7 +279,8 @@ TEST_IN_DIR(symtab_without_section_headers)
 		char name[64] = "";
 		uint64_t off = 0;
 
-		snprintf(cmd, sizeof(cmd), "gcc -O2 -shared -fPIC -Wl,--hash-style=%s -o c.so b.c", styles[i]);
+		snprintf(cmd, sizeof(cmd), "gcc -O2 -shared -fPIC -Wl,--hash-style=%s -o c.so b.c",
+			 styles[i]);
 		if (!run(cmd))
 			SKIP("no gcc");
 		snprintf(path, sizeof(path), "%s/c.so", dir);
@@ -252,9 +288,10 @@ TEST_IN_DIR(symtab_without_section_headers)
 		drop_sections(mem);
 		EXPECT_EQ(elf_image_open_mem(&img, mem, len, NULL), 0);
 		EXPECT_EQ(symtab_build(&img, NULL, UINT32_MAX, &t), 0);
-		EXPECT_EQ(t->n, 2);
+		EXPECT_EQ(t->n, 4); /* and two PLT entries without names */
 		EXPECT(elf_image_vaddr_to_offset(&img, nm("c.so", "twice"), &off));
-		EXPECT(symtab_find(t, off + 1, &hit) && symtab_name(t, &hit, name, sizeof(name)) == 5);
+		EXPECT(symtab_find(t, off + 1, &hit) &&
+		       symtab_name(t, &hit, name, sizeof(name)) == 5);
 		EXPECT_STR(name, "twice");
 		symtab_free(t);
 		elf_image_close(&img);
@@ -286,8 +323,10 @@ static size_t read_listed(const char *path, struct listed *list, size_t cap)
 	snprintf(cmd, sizeof(cmd), "readelf --dyn-syms -W %s 2>/dev/null", path);
 	p = popen(cmd, "r");
 	while (p && n < cap && fgets(line, sizeof(line), p)) {
-		if (sscanf(line, "%*d: %llx %31s %15s %15s %15s %15s %4095s", &value, size, type, bind, vis, ndx, name) != 7 ||
-		    (strcmp(type, "FUNC") != 0 && strcmp(type, "IFUNC") != 0) || strcmp(ndx, "UND") == 0)
+		if (sscanf(line, "%*d: %llx %31s %15s %15s %15s %15s %4095s", &value, size, type,
+			   bind, vis, ndx, name) != 7 ||
+		    (strcmp(type, "FUNC") != 0 && strcmp(type, "IFUNC") != 0) ||
+		    strcmp(ndx, "UND") == 0)
 			continue;
 		name[strcspn(name, "@")] = 0;
 		list[n].value = value;
@@ -303,7 +342,8 @@ static size_t read_listed(const char *path, struct listed *list, size_t cap)
 static bool is_listed(const struct listed *list, size_t n, uint64_t value, const char *name)
 {
 	for (size_t i = 0; i < n; i++)
-		if (list[i].value == value && strncmp(list[i].name, name, sizeof(list[i].name) - 1) == 0)
+		if (list[i].value == value &&
+		    strncmp(list[i].name, name, sizeof(list[i].name) - 1) == 0)
 			return true;
 	return false;
 }
@@ -324,7 +364,8 @@ static void check_library(const char *path)
 			group = i;
 		if (!elf_image_vaddr_to_offset(&f.img, list[i].value, &off))
 			continue;
-		if (is_listed(list + group, n - group < 64 ? n - group : 64, list[i].value, name_at(&f, list[i].value)) &&
+		if (is_listed(list + group, n - group < 64 ? n - group : 64, list[i].value,
+			      name_at(&f, list[i].value)) &&
 		    strcmp(name_at(&f, last), "-") != 0)
 			continue;
 		if (wrong++ < 5)
@@ -344,7 +385,8 @@ static bool has_clone3(const char *path)
 
 	EXPECT(open_file(&f, path));
 	for (uint32_t i = 0; symtab_at(f.t, i, &hit) && !found; i++)
-		found = symtab_name(f.t, &hit, name, sizeof(name)) > 0 && strcmp(name, "clone3") == 0 && hit.size > 32;
+		found = symtab_name(f.t, &hit, name, sizeof(name)) > 0 &&
+			strcmp(name, "clone3") == 0 && hit.size > 32;
 	close_file(&f);
 	return found;
 }
@@ -358,7 +400,8 @@ TEST(symtab_libc)
 		SKIP("no libc there, or no readelf");
 	check_library(path);
 	/* glibc before 2.34 has no clone3; one with its symbols calls it __clone3. */
-	if (system("nm /lib/x86_64-linux-gnu/libc.so.6 2>/dev/null | grep -q . ; test $? -ne 0 && ldd --version | grep -q 2.3[4-9]") == 0)
+	if (system("nm /lib/x86_64-linux-gnu/libc.so.6 2>/dev/null | grep -q . ; test $? -ne 0 && ldd --version | grep -q 2.3[4-9]") ==
+	    0)
 		EXPECT(has_clone3(path));
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		char cmd[256];
@@ -366,7 +409,8 @@ TEST(symtab_libc)
 		struct file f;
 		FILE *p;
 
-		snprintf(cmd, sizeof(cmd), "nm -D %s | awk '$3 ~ /^%s@@/ { print $1; exit }'", path, names[i]);
+		snprintf(cmd, sizeof(cmd), "nm -D %s | awk '$3 ~ /^%s@@/ { print $1; exit }'", path,
+			 names[i]);
 		p = popen(cmd, "r");
 		EXPECT(p && fscanf(p, "%llx", &at) == 1);
 		if (p)
@@ -450,7 +494,8 @@ static void mutate_all(const char *path, bool sections)
 	for (int i = 0; i < 3000; i++) {
 		size_t cut = i % 10 == 9 ? next_random(&state) % len : len;
 
-		copy = malloc(cut ? cut : 1);	/* exactly as long as the file: a sanitizer sees one byte more */
+		/* Exactly as long as the file: a sanitizer sees one byte more */
+		copy = malloc(cut ? cut : 1);
 		memcpy(copy, mem, cut);
 		if (!sections && cut > sizeof(Elf64_Ehdr))
 			drop_sections(copy);
@@ -458,8 +503,10 @@ static void mutate_all(const char *path, bool sections)
 			static const uint8_t bytes[] = { 0, 1, 0x7f, 0x80, 0xff };
 			size_t at = interesting(&img, &state);
 
-			for (int run_len = 1 << next_random(&state) % 4; run_len-- && at < cut; at++)
-				copy[at] = next_random(&state) % 2 ? bytes[next_random(&state) % 5] : (uint8_t)next_random(&state);
+			for (int run_len = 1 << next_random(&state) % 4; run_len-- && at < cut;
+			     at++)
+				copy[at] = next_random(&state) % 2 ? bytes[next_random(&state) % 5]
+								   : (uint8_t)next_random(&state);
 		}
 		read_all(copy, cut);
 		free(copy);

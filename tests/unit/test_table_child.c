@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The process that reads foreign files: it makes the same tables, has no rights, and whatever one does that was broken into harms nobody. */
+/*
+ * The process that reads foreign files: it makes the same tables, has no rights, and whatever one
+ * does that was broken into harms nobody.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -13,16 +16,14 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/jail.h"
-#include "sound.h"
 #include "proc_status.h"
+#include "sound.h"
 #include "test.h"
 #include "unwind/table_entry.h"
-#include "unwind/table_parser.h"
+#include "unwind/table_child.h"
+#include "worker/jail.h"
 
 #define SPACE (8u << 20)
-#define LIMITS { 256u << 20, 64u << 20 }
-
 static struct sound_space made, got;
 
 static struct pack_space space_of(struct sound_space *s)
@@ -38,66 +39,82 @@ static int own_file(void)
 	return open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 }
 
-static struct table_parser parser;
+static struct worker worker;
+static struct worker_totals totals;
+static struct worker_limits limits;
+
+static void honest(int sock, int mem)
+{
+	table_child_run(sock, mem,
+			(struct jail_reader){ .memory = 256u << 20, .output = 64u << 20 });
+}
 
 static bool begin(fork_child_fn fn, uint64_t cpu_ns, uint64_t wall_ns)
 {
-	const struct table_parser_opts opts = { .server = fork_server_start(0), .child = fn, .limits = LIMITS, .cpu_ns = cpu_ns, .wall_ns = wall_ns };
+	struct fork_server *server = fork_server_start(0);
 
-	table_parser_init(&parser, &opts);
-	EXPECT(opts.server != NULL);
-	return opts.server != NULL;
+	totals = (struct worker_totals){ 0 };
+	limits = (struct worker_limits){ .cpu_ns = cpu_ns, .wall_ns = wall_ns };
+	worker_init(&worker, server, fn, &totals);
+	EXPECT(server != NULL);
+	return server != NULL;
 }
 
 static void end(void)
 {
-	table_parser_end(&parser, 0);
-	fork_server_stop(parser.opts.server);
+	worker_end(&worker);
+	fork_server_stop(worker.server);
 }
 
-static enum table_event wait_event(struct table_answer *a)
+static int wait_event(struct table_answer *a)
 {
 	uint64_t start = clock_ns(CLOCK_MONOTONIC);
-	enum table_event event;
+	int event;
 
 	do {
-		struct pollfd p = { .fd = table_parser_sock(&parser), .events = POLLIN };
+		struct pollfd p = { .fd = worker.child.sock, .events = POLLIN };
 
 		poll(&p, 1, 20);
-		event = table_parser_look(&parser, a);
-	} while (event == TABLE_NOTHING && clock_ns(CLOCK_MONOTONIC) - start < 60 * 1000000000ull);
+		event = table_child_look(&worker, a);
+	} while (event == -EAGAIN && clock_ns(CLOCK_MONOTONIC) - start < 60 * 1000000000ull);
 	return event;
 }
 
-static const struct table_ask plain = { .message = TABLE_FILE };
+static const struct table_ask plain = { 0 };
 
-static enum table_event ask_for(int fd, const struct table_ask *ask, struct table_answer *a)
+static int ask_for(int fd, const struct table_ask *ask, struct table_answer *a)
 {
-	int err = table_parser_file(&parser, ask, fd);
+	int err = worker_ask(&worker, &limits, ask, sizeof(*ask), &fd, 1);
 
 	EXPECT_EQ(err, 0);
-	return err ? TABLE_NOTHING : wait_event(a);
+	return err ? -EAGAIN : wait_event(a);
 }
 
 /* ---- An honest child ---- */
 
 static void same_tables(const struct pack_result *a, const struct pack_result *b)
 {
-	const uint32_t *x = space_at(&made.space, a->tables.dir), *y = space_at(&got.space, b->tables.dir);
+	const uint32_t *x = space_at(&made.space, a->tables.dir),
+		       *y = space_at(&got.space, b->tables.dir);
 
-	EXPECT(a->rows == b->rows && a->rules == b->rules && a->bytes == b->bytes && a->nsframe == b->nsframe && a->rows > 100);
-	EXPECT(a->tables.npages == b->tables.npages && a->tables.first_page == b->tables.first_page && a->tables.flags == b->tables.flags);
-	EXPECT(!memcmp(space_at(&made.space, a->tables.rules), space_at(&got.space, b->tables.rules), a->rules * sizeof(struct sf_rule)));
+	EXPECT(a->rows == b->rows && a->rules == b->rules && a->bytes == b->bytes &&
+	       a->nranges == b->nranges && a->rows > 100);
+	EXPECT(a->tables.npages == b->tables.npages &&
+	       a->tables.first_page == b->tables.first_page && a->tables.flags == b->tables.flags);
+	EXPECT(!memcmp(space_at(&made.space, a->tables.rules),
+		       space_at(&got.space, b->tables.rules), a->rules * sizeof(struct sf_rule)));
 	EXPECT(sound_tables(&got, b));
 	for (uint32_t i = 0; i < a->tables.npages && i < b->tables.npages; i++) {
-		const uint8_t *page = space_at(&made.space, x[i]), *other = space_at(&got.space, y[i]);
+		const uint8_t *page = space_at(&made.space, x[i]),
+			      *other = space_at(&got.space, y[i]);
 		uint32_t size = sound_size(&made, x[i]);
 
 		EXPECT(size == sound_size(&got, y[i]) && !x[i] == !y[i]);
 		if (!x[i] || !y[i] || size != sound_size(&got, y[i]))
 			continue;
 		/* Two bytes behind the index are padding. */
-		EXPECT(!memcmp(page, other, 2 * SF_PAGE_INDEX) && !memcmp(page + SF_PAGE_ROWS, other + SF_PAGE_ROWS, size - SF_PAGE_ROWS));
+		EXPECT(!memcmp(page, other, 2 * SF_PAGE_INDEX) &&
+		       !memcmp(page + SF_PAGE_ROWS, other + SF_PAGE_ROWS, size - SF_PAGE_ROWS));
 	}
 }
 
@@ -112,57 +129,41 @@ TEST(child_makes_the_same_tables)
 	EXPECT_EQ(unwind_file_open_fd(&file, fd, NULL), 0);
 	EXPECT_EQ(pack_file(&file, &here, &a, NULL), 0);
 	unwind_file_close(&file);
-	if (begin(table_child_main, 10000000000ull, 60000000000ull)) {
-		EXPECT_EQ(ask_for(fd, &plain, &answer), TABLE_ANSWERED);
+	if (begin(honest, 10000000000ull, 60000000000ull)) {
+		EXPECT_EQ(ask_for(fd, &plain, &answer), 0);
 		fds = count_fds("/proc/self/fd");
 		for (int i = 0; i < 3; i++) {
 			sound_clear(&got);
 			if (i)
-				EXPECT_EQ(ask_for(fd, &plain, &answer), TABLE_ANSWERED);
-			EXPECT(answer.message == TABLE_DONE && !answer.err && answer.cpu_ns && answer.covered);
-			EXPECT_EQ(table_parser_tables(&parser, &answer, 64 << 20, &there, &b), 0);
+				EXPECT_EQ(ask_for(fd, &plain, &answer), 0);
+			EXPECT(answer.message == TABLE_DONE && !answer.err && answer.cpu_ns);
+			EXPECT_EQ(table_child_read(&worker, &answer, 64 << 20, &there, &b), 0);
 			same_tables(&a, &b);
-			free(b.sframe);
+			free(b.ranges);
 		}
 		EXPECT_EQ(count_fds("/proc/self/fd"), fds);
-		EXPECT(table_parser_cpu_ns(&parser) > 0);
-		EXPECT(!parser.died && !parser.late);
+		EXPECT(totals.cpu_ns > 0);
+		EXPECT(!totals.died && !totals.late);
 		end();
 	}
-	free(a.sframe);
+	free(a.ranges);
 	close(fd);
 }
 
-/* The dialogue about a file whose tables may be known, and one that is too large for this child. */
-TEST(child_tells_the_key_and_the_size)
+TEST(child_refuses_what_is_too_large_for_it)
 {
-	const struct table_keying keying = { .key = { { 1, 2, 3, 4 } }, .build = { { 5, 6 } } };
-	struct table_ask ask = { .message = TABLE_FILE, .keyed = true, .keying = keying };
+	const struct table_ask ask = { .max_bytes = 16 };
 	struct table_answer answer = { 0 };
-	struct unwind_file file;
-	struct table_key key;
 	int fd = own_file();
-	bool keyed;
 
-	EXPECT_EQ(unwind_file_find_fd(&file, fd, NULL), 0);
-	keyed = table_key_of(&keying, &file, &key);
-	unwind_file_close(&file);
-	if (begin(table_child_main, 10000000000ull, 60000000000ull)) {
-		for (int convert = 0; convert < 2 && keyed; convert++) {
-			EXPECT_EQ(ask_for(fd, &ask, &answer), TABLE_ANSWERED);
-			EXPECT(answer.message == TABLE_KEYED && !memcmp(&answer.key, &key, sizeof(key)) && parser.busy);
-			table_parser_go_on(&parser, convert);
-			EXPECT_EQ(parser.busy, convert);
-			if (convert)
-				EXPECT(wait_event(&answer) == TABLE_ANSWERED && answer.message == TABLE_DONE && !answer.err);
-		}
-		ask = (struct table_ask){ .message = TABLE_FILE, .max_bytes = 16 };
-		EXPECT(ask_for(fd, &ask, &answer) == TABLE_ANSWERED && answer.message == TABLE_LARGE);
+	if (begin(honest, 10000000000ull, 60000000000ull)) {
+		EXPECT(ask_for(fd, &ask, &answer) == 0 && answer.message == TABLE_LARGE &&
+		       !worker.busy);
+		EXPECT(ask_for(fd, &plain, &answer) == 0 && answer.message == TABLE_DONE &&
+		       !answer.err);
 		end();
 	}
 	close(fd);
-	if (!keyed)
-		SKIP("no build-id");
 }
 
 #ifndef __SANITIZE_ADDRESS__
@@ -187,23 +188,28 @@ TEST(child_has_no_rights)
 	struct table_answer answer;
 	int fd = own_file();
 
-	if (begin(table_child_main, 10000000000ull, 60000000000ull)) {
+	if (begin(honest, 10000000000ull, 60000000000ull)) {
 		pid_t pid;
 
-		EXPECT_EQ(ask_for(fd, &plain, &answer), TABLE_ANSWERED);
-		pid = parser.child.pid;
-		for (const char *const *f = (const char *const[]){ "CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb", NULL }; *f; f++) {
+		EXPECT_EQ(ask_for(fd, &plain, &answer), 0);
+		pid = worker.child.pid;
+		for (const char *const *f = (const char *const[]){ "CapInh", "CapPrm", "CapEff",
+								   "CapBnd", "CapAmb", NULL };
+		     *f; f++) {
 			EXPECT(status_has(pid, *f, "0000000000000000") || geteuid());
-			EXPECT(status_has(fork_server_pid(parser.opts.server), *f, "0000000000000000") || geteuid());
+			EXPECT(status_has(fork_server_pid(worker.server), *f, "0000000000000000") ||
+			       geteuid());
 		}
 		EXPECT(status_has(pid, "NoNewPrivs", "1"));
 #ifndef __SANITIZE_ADDRESS__
 		EXPECT(status_has(pid, "Seccomp", jail_can_filter() ? "2" : "0"));
 		/* Its socket and the memory; what was sent is closed a moment later. */
-		for (int i = 0; i < 500 && (fds_of(pid) > 2 || fds_of(fork_server_pid(parser.opts.server)) > 1); i++)
+		for (int i = 0;
+		     i < 500 && (fds_of(pid) > 2 || fds_of(fork_server_pid(worker.server)) > 1);
+		     i++)
 			usleep(10000);
 		EXPECT(fds_of(pid) == 2 || geteuid());
-		EXPECT(fds_of(fork_server_pid(parser.opts.server)) == 1 || geteuid());
+		EXPECT(fds_of(fork_server_pid(worker.server)) == 1 || geteuid());
 #endif
 		end();
 		EXPECT(kill(pid, 0) && errno == ESRCH);
@@ -266,11 +272,10 @@ TEST(jail_allows_what_is_listed)
 
 static bool take_ask(int sock)
 {
-	struct table_limits limits;
 	struct table_ask ask;
 	int fd;
 
-	if (fork_receive(sock, &limits, sizeof(limits), NULL, 0, 0) || fork_receive(sock, &ask, sizeof(ask), &fd, 1, 0))
+	if (fork_receive(sock, &ask, sizeof(ask), &fd, 1, 0))
 		_exit(0);
 	close(fd);
 	return true;
@@ -288,7 +293,7 @@ static struct table_answer real_answer(int mem)
 	int fd = own_file();
 
 	if (unwind_file_open_fd(&file, fd, NULL) || pack_file(&file, &space, &packed, NULL) ||
-	    table_entry_write(mem, &(struct table_entry_mark){ .sign = NULL }, &packed, &pieces, &a.bytes))
+	    table_entry_write(mem, &packed, &pieces, &a.bytes))
 		_exit(1);
 	return a;
 }
@@ -320,15 +325,15 @@ static void sleeps(int sock, int mem)
 static struct table_answer lies[] = {
 	{ .message = TABLE_DONE, .bytes = 1ull << 62 },
 	{ .message = TABLE_DONE, .bytes = 64 << 20 },
-	{ .message = TABLE_DONE, .bytes = 95 },
+	{ .message = TABLE_DONE, .bytes = 63 },
 	{ .message = TABLE_DONE, .bytes = 0 },
 	{ .message = TABLE_DONE, .err = 1 },
 	{ .message = 77 },
-	{ .message = TABLE_FILE },
-	{ .message = TABLE_DONE, .key = { .build_id_len = 21 } },
-	{ .message = TABLE_KEYED, .key = { .build_id_len = UINT32_MAX } },
+	{ .message = 0 },
+	{ .message = TABLE_DONE, .build_id_len = 21 },
+	{ .message = TABLE_LARGE, .build_id_len = UINT32_MAX },
 };
-static _Atomic unsigned int *lie;	/* shared: which one is next */
+static _Atomic unsigned int *lie; /* shared: which one is next */
 
 static void says_lies(int sock, int mem)
 {
@@ -341,7 +346,7 @@ static void says_lies(int sock, int mem)
 
 static void floods(int sock, int mem)
 {
-	struct table_answer a = { .message = TABLE_KEYED };
+	struct table_answer a = { .message = TABLE_LARGE };
 	int fds[] = { mem, sock };
 
 	take_ask(sock);
@@ -366,7 +371,7 @@ static void changes(int sock, int mem)
 		x = x * 1664525 + 1013904223;
 		p[(x >> 4) % a.bytes] ^= (uint8_t)(1u << (x & 7));
 		/* Counts at the start, pages' indexes. */
-		p[64 + (x >> 8) % 32] ^= (uint8_t)(1u << (x & 7));
+		p[16 + (x >> 8) % 48] ^= (uint8_t)(1u << (x & 7));
 	}
 }
 
@@ -391,8 +396,8 @@ TEST(parser_survives_its_children)
 	if (begin(dies, 1000000000ull, 60000000000ull)) {
 		fds = count_fds("/proc/self/fd");
 		for (unsigned int i = 1; i <= 5; i++) {
-			EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_DIED);
-			EXPECT(parser.died == i && !parser.busy && !parser.child.pid);
+			EXPECT_EQ(ask_for(fd, &plain, &a), -ECHILD);
+			EXPECT(totals.died == i && !worker.busy && !worker.child.pid);
 		}
 		EXPECT_EQ(count_fds("/proc/self/fd"), fds);
 		end();
@@ -406,13 +411,14 @@ TEST(parser_ends_what_takes_too_long)
 	int fd = own_file();
 
 	if (begin(runs, 50000000ull, 600000000000ull)) {
-		EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_LATE);
-		EXPECT(parser.late == 1 && !parser.died && !parser.child.pid && table_parser_cpu_ns(&parser) >= 50000000ull);
+		EXPECT_EQ(ask_for(fd, &plain, &a), -ETIME);
+		EXPECT(totals.late == 1 && !totals.died && !worker.child.pid &&
+		       totals.cpu_ns >= 50000000ull);
 		end();
 	}
 	if (begin(sleeps, 50000000ull, 300000000ull)) {
-		EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_LATE);
-		EXPECT(parser.late == 1 && !parser.child.pid);
+		EXPECT_EQ(ask_for(fd, &plain, &a), -ETIMEDOUT);
+		EXPECT(totals.late == 1 && !worker.child.pid);
 		end();
 	}
 	close(fd);
@@ -428,13 +434,14 @@ TEST(parser_believes_no_lies)
 	lie = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (begin(says_lies, 1000000000ull, 60000000000ull)) {
 		for (*lie = 0; *lie < sizeof(lies) / sizeof(lies[0]); ++*lie) {
-			enum table_event event = ask_for(fd, &plain, &a);
+			int event = ask_for(fd, &plain, &a);
 
-			EXPECT(event == TABLE_DIED || (event == TABLE_ANSWERED && a.message == TABLE_DONE));
-			if (event == TABLE_ANSWERED)
-				EXPECT_EQ(table_parser_tables(&parser, &a, 64 << 20, &there, &packed), -EBADMSG);
-			EXPECT_EQ(parser.died, *lie + 1);
-			EXPECT(!parser.child.pid);
+			EXPECT(event == -ECHILD || (event == 0 && a.message == TABLE_DONE));
+			if (event == 0)
+				EXPECT_EQ(table_child_read(&worker, &a, 64 << 20, &there, &packed),
+					  -EBADMSG);
+			EXPECT_EQ(totals.died, *lie + 1);
+			EXPECT(!worker.child.pid);
 		}
 		end();
 	}
@@ -442,7 +449,9 @@ TEST(parser_believes_no_lies)
 	close(fd);
 }
 
-/* One answer is taken, the second one of its kind ends the child; descriptors in it stay nowhere. */
+/*
+ * One answer is taken, the second one of its kind ends the child; descriptors in it stay nowhere.
+ */
 TEST(parser_is_not_flooded)
 {
 	struct table_answer a;
@@ -451,11 +460,11 @@ TEST(parser_is_not_flooded)
 	if (begin(floods, 1000000000ull, 60000000000ull)) {
 		fds = count_fds("/proc/self/fd");
 		for (int i = 0; i < 3; i++) {
-			enum table_event event = ask_for(fd, &plain, &a);
+			int event = ask_for(fd, &plain, &a);
 
-			for (int k = 0; k < 3 && event == TABLE_ANSWERED; k++)
+			for (int k = 0; k < 3 && event == 0; k++)
 				event = wait_event(&a);
-			EXPECT_EQ(event, TABLE_DIED);
+			EXPECT_EQ(event, -ECHILD);
 		}
 		EXPECT_EQ(count_fds("/proc/self/fd"), fds);
 		end();
@@ -474,13 +483,13 @@ TEST(parser_takes_what_it_checked)
 			struct pack_result packed;
 			int err;
 
-			EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_ANSWERED);
+			EXPECT_EQ(ask_for(fd, &plain, &a), 0);
 			/* As often as it is let. */
 			do {
-				err = table_parser_tables(&parser, &a, 64 << 20, &there, &packed);
+				err = table_child_read(&worker, &a, 64 << 20, &there, &packed);
 				if (!err) {
 					EXPECT(sound_tables(&got, &packed));
-					free(packed.sframe);
+					free(packed.ranges);
 					sound_clear(&got);
 				}
 				taken += !err;
@@ -496,9 +505,9 @@ TEST(parser_takes_what_it_checked)
 		const struct pack_space there = space_of(&got);
 		struct pack_result packed;
 
-		EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_ANSWERED);
-		EXPECT_EQ(table_parser_tables(&parser, &a, 64 << 20, &there, &packed), -EBADMSG);
-		EXPECT_EQ(parser.died, 1);
+		EXPECT_EQ(ask_for(fd, &plain, &a), 0);
+		EXPECT_EQ(table_child_read(&worker, &a, 64 << 20, &there, &packed), -EBADMSG);
+		EXPECT_EQ(totals.died, 1);
 		end();
 	}
 	close(fd);
@@ -510,44 +519,58 @@ TEST(parser_gets_another_child)
 	struct table_answer a;
 	int fd = own_file();
 
-	if (begin(table_child_main, 10000000000ull, 60000000000ull)) {
-		EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_ANSWERED);
-		kill(parser.child.pid, SIGKILL);
+	if (begin(honest, 10000000000ull, 60000000000ull)) {
+		EXPECT_EQ(ask_for(fd, &plain, &a), 0);
+		kill(worker.child.pid, SIGKILL);
 		usleep(50000);
-		EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_ANSWERED);
-		EXPECT_EQ(parser.died, 1);
-		kill(parser.child.pid, SIGKILL);
-		EXPECT_EQ(wait_event(&a), TABLE_DIED);
-		EXPECT_EQ(parser.died, 2);
-		EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_ANSWERED);
+		EXPECT_EQ(ask_for(fd, &plain, &a), 0);
+		EXPECT_EQ(totals.died, 1);
+		kill(worker.child.pid, SIGKILL);
+		EXPECT_EQ(wait_event(&a), -ECHILD);
+		EXPECT_EQ(totals.died, 2);
+		EXPECT_EQ(ask_for(fd, &plain, &a), 0);
 		/* Idle ones may go; no child is missed then. */
-		table_parser_end(&parser, clock_ns(CLOCK_MONOTONIC) + 1);
-		EXPECT(!parser.child.pid && parser.died == 2 && table_parser_look(&parser, &a) == TABLE_NOTHING);
-		EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_ANSWERED);
+		worker_rest(&worker);
+		EXPECT(worker.child.pid);
+		worker.since_ns -= WORKER_IDLE_NS;
+		worker_rest(&worker);
+		EXPECT(!worker.child.pid && totals.died == 2 &&
+		       table_child_look(&worker, &a) == -EAGAIN);
+		EXPECT_EQ(ask_for(fd, &plain, &a), 0);
 		/* Without the fork server: an error, no wait; and no descriptor is left. */
-		kill(fork_server_pid(parser.opts.server), SIGKILL);
-		EXPECT_EQ(wait_event(&a), TABLE_DIED);
-		EXPECT_EQ(table_parser_file(&parser, &plain, fd), -EPIPE);
+		kill(fork_server_pid(worker.server), SIGKILL);
+		EXPECT_EQ(wait_event(&a), -ECHILD);
+		EXPECT_EQ(worker_ask(&worker, &limits, &plain, sizeof(plain), &fd, 1), -ECHILD);
 		end();
 	}
 	close(fd);
 }
 
 #ifndef __SANITIZE_ADDRESS__
+static void small(int sock, int mem)
+{
+	table_child_run(sock, mem, (struct jail_reader){ .memory = 4096, .output = 64u << 20 });
+}
+
+static void short_entry(int sock, int mem)
+{
+	table_child_run(sock, mem, (struct jail_reader){ .memory = 256u << 20, .output = 100 });
+}
+
 TEST(child_stays_in_its_memory)
 {
 	struct table_answer a;
 	int fd = own_file();
 
-	malloc_trim(0);	/* what other tests freed would be the child's */
-	if (begin(table_child_main, 10000000000ull, 60000000000ull)) {
-		parser.opts.limits.memory = 4096;
-		EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_ANSWERED);
+	malloc_trim(0); /* what other tests freed would be the child's */
+	if (begin(small, 10000000000ull, 60000000000ull)) {
+		EXPECT_EQ(ask_for(fd, &plain, &a), 0);
 		EXPECT(a.message == TABLE_DONE && a.err == -ENOMEM);
-		table_parser_end(&parser, 0);
-		parser.opts.limits = (struct table_limits){ .memory = 256 << 20, .entry = 100 };
-		EXPECT_EQ(ask_for(fd, &plain, &a), TABLE_ANSWERED);
-		EXPECT(a.message == TABLE_DONE && a.err == -EIO);	/* the entry does not fit */
+		end();
+	}
+	if (begin(short_entry, 10000000000ull, 60000000000ull)) {
+		EXPECT_EQ(ask_for(fd, &plain, &a), 0);
+		EXPECT(a.message == TABLE_DONE && a.err == -EIO); /* the entry does not fit */
 		end();
 	}
 	close(fd);

@@ -15,17 +15,26 @@ TEST(text_clean)
 		{ "plain_name", "plain_name" },
 		{ "a;b", "a;b" },
 		{ "\x1b[31mred\r\n\t\x7f", ".[31mred...." },
-		{ "caf\xc3\xa9 \xe4\xb8\xad \xf0\x9f\x98\x80", "caf\xc3\xa9 \xe4\xb8\xad \xf0\x9f\x98\x80" },
-		{ "\xc2\x9b" "31m", ".31m" },			/* C1: CSI */
-		{ "\xc0\xaf", FFFD FFFD },			/* overlong '/' */
+		{ "caf\xc3\xa9 \xe4\xb8\xad \xf0\x9f\x98\x80",
+		  "caf\xc3\xa9 \xe4\xb8\xad \xf0\x9f\x98\x80" },
+		{ "\xc2\x9b"
+		  "31m",
+		  ".31m" },		   /* C1: CSI */
+		{ "\xc0\xaf", FFFD FFFD }, /* overlong '/' */
 		{ "\xe0\x80\xaf", FFFD FFFD FFFD },
-		{ "\xed\xa0\x80", FFFD FFFD FFFD },		/* surrogate */
-		{ "\xf4\x90\x80\x80", FFFD FFFD FFFD FFFD },	/* past U+10FFFF */
-		{ "\xff" "a\x80", FFFD "a" FFFD },
-		{ "\xe4\xb8", FFFD FFFD },			/* cut short */
-		{ "\xe4\xb8" "a", FFFD FFFD "a" },
-		{ "\xe2\x80\xae" "txt.exe", FFFD "txt.exe" },	/* right-to-left override */
-		{ "\xe2\x81\xa7x\xe2\x80\xa8", FFFD "x" FFFD },	/* isolate, line separator */
+		{ "\xed\xa0\x80", FFFD FFFD FFFD },	     /* surrogate */
+		{ "\xf4\x90\x80\x80", FFFD FFFD FFFD FFFD }, /* past U+10FFFF */
+		{ "\xff"
+		  "a\x80",
+		  FFFD "a" FFFD },
+		{ "\xe4\xb8", FFFD FFFD }, /* cut short */
+		{ "\xe4\xb8"
+		  "a",
+		  FFFD FFFD "a" },
+		{ "\xe2\x80\xae"
+		  "txt.exe",
+		  FFFD "txt.exe" },				/* right-to-left override */
+		{ "\xe2\x81\xa7x\xe2\x80\xa8", FFFD "x" FFFD }, /* isolate, line separator */
 		{ "\xef\xbb\xbf", FFFD },
 		{ "", "" },
 	};
@@ -57,9 +66,9 @@ TEST(text_width)
 {
 	EXPECT_EQ(text_width("abc"), 3);
 	EXPECT_EQ(text_width("\xe4\xb8\xad\xe6\x96\x87"), 4);
-	EXPECT_EQ(text_width("e\xcc\x81"), 1);			/* combining acute */
+	EXPECT_EQ(text_width("e\xcc\x81"), 1); /* combining acute */
 	EXPECT_EQ(text_width("\xf0\x9f\x98\x80"), 2);
-	EXPECT_EQ(text_width("\xef\xbd\xb1"), 1);		/* halfwidth katakana */
+	EXPECT_EQ(text_width("\xef\xbd\xb1"), 1); /* halfwidth katakana */
 	EXPECT_EQ(text_width(""), 0);
 }
 

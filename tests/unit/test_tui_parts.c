@@ -14,7 +14,8 @@ TEST(grid_clips)
 	EXPECT_EQ(grid_reset(&g, 6, 2), 0);
 	EXPECT_EQ(grid_text(&g, 4, 0, 99, ROLE_TEXT, "abc"), 2);
 	EXPECT_EQ(grid_text(&g, 0, 5, 99, ROLE_TEXT, "abc"), 0);
-	EXPECT_EQ(grid_text(&g, 0, 1, 5, ROLE_TEXT, "\xe6\xbc\xa2\xe5\xad\x97x!"), 5);	/* two wide ones */
+	/* Two wide ones */
+	EXPECT_EQ(grid_text(&g, 0, 1, 5, ROLE_TEXT, "\xe6\xbc\xa2\xe5\xad\x97x!"), 5);
 	grid_line(&g, 0, buf, sizeof(buf));
 	EXPECT_STR(buf, "    ab");
 	grid_line(&g, 1, buf, sizeof(buf));
@@ -30,13 +31,19 @@ TEST(cgroup_names)
 	char buf[64];
 
 	EXPECT_STR(cgroup_name_short("/", buf, sizeof(buf)), "/");
-	EXPECT_STR(cgroup_name_short("/system.slice/nginx.service", buf, sizeof(buf)), "nginx.service");
-	EXPECT_STR(cgroup_name_short("/system.slice/docker-" ID ".scope", buf, sizeof(buf)), "docker:0123456789ab");
+	EXPECT_STR(cgroup_name_short("/system.slice/nginx.service", buf, sizeof(buf)),
+		   "nginx.service");
+	EXPECT_STR(cgroup_name_short("/system.slice/docker-" ID ".scope", buf, sizeof(buf)),
+		   "docker:0123456789ab");
 	EXPECT_STR(cgroup_name_short("/docker/" ID, buf, sizeof(buf)), "docker:0123456789ab");
 	EXPECT_STR(cgroup_name_short("/x/a\033[31mb", buf, sizeof(buf)), "a.[31mb");
 	EXPECT_STR(cgroup_name_short("/user.slice/deadbeef", buf, sizeof(buf)), "deadbeef");
 	EXPECT_STR(cgroup_name_parse("", buf, sizeof(buf)), "/");
 	EXPECT_STR(cgroup_name_parse("no colons\n::\n", buf, sizeof(buf)), "/");
-	EXPECT_STR(cgroup_name_parse("4:memory:/box/a\n1:name=systemd:/x/b\n0::/\n", buf, sizeof(buf)), "a");
-	EXPECT_STR(cgroup_name_parse("4:memory:/box/a\n0::/system.slice/c:d.service\n", buf, sizeof(buf)), "c:d.service");
+	EXPECT_STR(cgroup_name_parse("4:memory:/box/a\n1:name=systemd:/x/b\n0::/\n", buf,
+				     sizeof(buf)),
+		   "a");
+	EXPECT_STR(cgroup_name_parse("4:memory:/box/a\n0::/system.slice/c:d.service\n", buf,
+				     sizeof(buf)),
+		   "c:d.service");
 }

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* 5,000 processes, 100,000 distinct stacks, a thousand new symbols a second: counted and drawn in what time? CPU time, in ms. */
+/*
+ * 5,000 processes, 100,000 distinct stacks, a thousand new symbols a second: counted and drawn in
+ * what time? CPU time, in ms.
+ */
 #include <time.h>
 
+#include "tui/view.h"
 #include "screens.h"
 
-#define STACKS 100000
+#define STACKS	  100000
 #define PROCESSES 5000
-#define SYMBOLS 20000
-#define DEPTH 40
+#define SYMBOLS	  20000
+#define DEPTH	  40
 
 static double cpu_ms(void)
 {
@@ -26,17 +30,24 @@ static uint64_t next(uint64_t *state)
 /* Symbols from `first` on, in a module without a symbol table: each offset is one. */
 static void add_many(struct profile *p, uint32_t nstacks, uint32_t first, uint8_t state)
 {
-	struct { struct sf_sample s; uint64_t frames[DEPTH]; } rec = { .s = {
-		.type = SF_REC_SAMPLE, .n_user = DEPTH, .flags = SF_SAMPLE_USER, .weight = 1000000,
-	} };
+	struct {
+		struct sf_sample s;
+		uint64_t frames[DEPTH];
+	} rec = { .s = {
+			  .type = SF_REC_SAMPLE,
+			  .n_user = DEPTH,
+			  .flags = SF_SAMPLE_USER,
+			  .weight = 1000000,
+		  } };
 	struct profile_times t = { .count = 1, .weight = 1000000, .state = state };
 	uint64_t seed = first + 1;
 
 	for (uint32_t i = 0; i < nstacks; i++) {
 		rec.s.pid = i % PROCESSES + 1;
 		snprintf(rec.s.comm, sizeof(rec.s.comm), "comm%u", i % PROCESSES / 10);
-		for (int k = 0; k < DEPTH; k++)	/* the roots have few names, the leaves many */
-			rec.frames[k] = 1ull << SF_FRAME_KIND_SHIFT | 3ull << SF_FRAME_MODULE_SHIFT |
+		for (int k = 0; k < DEPTH; k++) /* the roots have few names, the leaves many */
+			rec.frames[k] = 1ull << SF_FRAME_KIND_SHIFT |
+					3ull << SF_FRAME_MODULE_SHIFT |
 					(first + next(&seed) % (k < 10 ? SYMBOLS : 50)) * 16;
 		EXPECT_EQ(profile_add_times(p, &rec.s, &t, NULL), 0);
 	}
@@ -72,9 +83,9 @@ TEST(drawing_is_fast_however_much_there_is)
 		t = cpu_ms();
 		EXPECT_EQ(ui_refresh(&f.ui, p, &sum), 0);
 		t = cpu_ms() - t;
-		printf("# %d stacks, %d processes: %-9s counted in %3.0f ms, %zu rows; drawn in %.1f ms\n", STACKS, PROCESSES,
-		       view_name((enum view)v), t, f.ui.nrows, draw_ms(&f));
-		EXPECT(draw_ms(&f) < 20 * 5);	/* sanitizers, busy machines */
+		printf("# %d stacks, %d processes: %-9s counted in %3.0f ms, %zu rows; drawn in %.1f ms\n",
+		       STACKS, PROCESSES, view_at((enum view)v)->title, t, f.ui.nrows, draw_ms(&f));
+		EXPECT(draw_ms(&f) < 20 * 5); /* sanitizers, busy machines */
 	}
 	/* What a second brings: 200 stacks, 1,000 names that were not there before. */
 	t = cpu_ms();
@@ -84,7 +95,8 @@ TEST(drawing_is_fast_however_much_there_is)
 		EXPECT_EQ(profile_merge(p, fresh), 0);
 		profile_reset(fresh);
 	}
-	printf("# a second's 200 stacks with new symbols: named and merged in %.1f ms\n", (cpu_ms() - t) / 10);
+	printf("# a second's 200 stacks with new symbols: named and merged in %.1f ms\n",
+	       (cpu_ms() - t) / 10);
 	profile_free(p);
 	f.ui.off.window = NULL;
 	profile_free(off);

@@ -8,9 +8,9 @@
 #include "samples.h"
 #include "test.h"
 
-#define USER SF_SAMPLE_USER
+#define USER   SF_SAMPLE_USER
 #define KERNEL SF_SAMPLE_IN_KERNEL
-#define KADDR 0xffffffff81001010
+#define KADDR  0xffffffff81001010
 
 struct world {
 	struct modules *ms;
@@ -30,12 +30,14 @@ static inline bool kernel_name(void *ctx, uint64_t addr, char *ret, size_t cap)
 
 static inline void make_world(struct world *w)
 {
-	*w = (struct world){ .ms = modules_new(), .p = profile_new(), .meta = { "cpu-clock", 99, "host\x1b", 0 } };
+	*w = (struct world){ .ms = modules_new(),
+			     .p = profile_new(),
+			     .meta = { "cpu-clock", 99, "host\x1b", 0 } };
 	w->sz = symbolizer_new(w->ms);
 	symbolizer_set_kernel_names(w->sz, kernel_name, NULL);
 	add_module(w->ms, 1, "app");
 	add_module(w->ms, 2, "li;b\n");
-	w->r = (struct out_report){ w->p, w->sz, w->ms, &w->meta, &w->st, { 0 }, NULL };
+	w->r = (struct out_report){ w->p, w->sz, w->ms, &w->meta, &w->st, { 0 }, NULL, NULL };
 }
 
 static inline void free_world(struct world *w)
@@ -51,12 +53,13 @@ static inline char *folded_of(const struct stackset *ss, bool two_sides)
 	size_t len;
 	FILE *f = open_memstream(&out, &len);
 
-	EXPECT_EQ(stacks_write_folded(ss, two_sides, f), 0);
+	EXPECT_EQ(stacks_write_folded(ss, two_sides, UINT64_MAX, f), 0);
 	fclose(f);
 	return out;
 }
 
-static inline char *written_bytes(int (*write)(const struct out_report *r, FILE *f), const struct out_report *r, size_t *ret_len)
+static inline char *written_bytes(int (*write)(const struct out_report *r, FILE *f),
+				  const struct out_report *r, size_t *ret_len)
 {
 	char *out = NULL;
 	FILE *f = open_memstream(&out, ret_len);
@@ -66,7 +69,8 @@ static inline char *written_bytes(int (*write)(const struct out_report *r, FILE 
 	return out;
 }
 
-static inline char *written(int (*write)(const struct out_report *r, FILE *f), const struct out_report *r)
+static inline char *written(int (*write)(const struct out_report *r, FILE *f),
+			    const struct out_report *r)
 {
 	size_t len;
 
@@ -76,9 +80,30 @@ static inline char *written(int (*write)(const struct out_report *r, FILE *f), c
 static inline void fill(struct world *w)
 {
 	static const struct fake fakes[] = {
-		{ "app", 7, SF_STOP_COMPLETE, USER | KERNEL, 1500, 2, 1, { ROW(1, 0x20), ROW(1, 0x10) | SF_FRAME_RA, KADDR } },
-		{ "app", 8, SF_STOP_COMPLETE, USER | KERNEL, 1600, 2, 1, { ROW(1, 0x20) | FP, ROW(1, 0x10), KADDR } },
-		{ "a;b \x1b\xff", 9, SF_STOP_READ_FAULT, USER, 1000, 2, 0, { JIT(0x7000), ROW(2, 0x30) } },
+		{ "app",
+		  7,
+		  SF_STOP_COMPLETE,
+		  USER | KERNEL,
+		  1500,
+		  2,
+		  1,
+		  { ROW(1, 0x20), ROW(1, 0x10) | SF_FRAME_RA, KADDR } },
+		{ "app",
+		  8,
+		  SF_STOP_COMPLETE,
+		  USER | KERNEL,
+		  1600,
+		  2,
+		  1,
+		  { ROW(1, 0x20) | FP, ROW(1, 0x10), KADDR } },
+		{ "a;b \x1b\xff",
+		  9,
+		  SF_STOP_READ_FAULT,
+		  USER,
+		  1000,
+		  2,
+		  0,
+		  { JIT(0x7000), ROW(2, 0x30) } },
 		{ "kworker/0:1", 2, SF_STOP_COMPLETE, KERNEL, 1000, 0, 1, { KADDR } },
 		{ "app", 7, SF_STOP_NO_REGS, USER, 100, 0, 0, { 0 } },
 		{ "", 3, SF_STOP_COMPLETE, USER, 2000, 1, 0, { RAW(5) } },
@@ -92,11 +117,20 @@ static inline void fill(struct world *w)
 	w->st.duration_s = 10.5;
 }
 
-/* One block of "app", woken by "b", which was woken by an interrupt. The caller frees the profile. */
+/*
+ * One block of "app", woken by "b", which was woken by an interrupt. The caller frees the profile.
+ */
 static inline struct profile *fill_wakers(struct world *w)
 {
-	static const struct { const char *comm; uint8_t flags; uint16_t n_user; uint64_t frame; } stacks[3] = {
-		{ "[hardirq]", KERNEL, 0, KADDR }, { "b", USER, 1, ROW(1, 0x30) }, { "app", USER, 1, ROW(1, 0x40) },
+	static const struct {
+		const char *comm;
+		uint8_t flags;
+		uint16_t n_user;
+		uint64_t frame;
+	} stacks[3] = {
+		{ "[hardirq]", KERNEL, 0, KADDR },
+		{ "b", USER, 1, ROW(1, 0x30) },
+		{ "app", USER, 1, ROW(1, 0x40) },
 	};
 	struct profile *wakers = profile_new();
 	struct profile_times t = { .count = 1, .weight = 5000 };
@@ -114,7 +148,8 @@ static inline struct profile *fill_wakers(struct world *w)
 		EXPECT_EQ(profile_add_times(i < 2 ? wakers : w->p, rec, &t, &at), 0);
 		EXPECT(profile_has(i < 2 ? wakers : w->p, rec, &t, &at));
 		t.waker = (uint32_t)at + 1;
-		EXPECT(!profile_has(i < 2 ? wakers : w->p, rec, &t, &at));	/* another waker is another stack */
+		/* Another waker is another stack */
+		EXPECT(!profile_has(i < 2 ? wakers : w->p, rec, &t, &at));
 		free(rec);
 	}
 	w->r.wakers = wakers;

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """Boots other kernels in QEMU and checks the same chains there as on the host.
 
@@ -29,7 +29,6 @@ WORK = os.path.join(h.OUTPUT, "vm")
 # Loading the programs takes a guest seconds (the verifier, emulated), so few and long recordings.
 SECONDS = 10
 FREQ = 99
-OFTEN = 2000	# unwinding has another form there
 BATCH = 12
 BOOT_LIMIT = 600
 # Those that need no chroot or namespace set-up; every source of rows, every way of ending a stack.
@@ -133,10 +132,6 @@ def recording(programs, tool, seconds):
     return lines
 
 
-def cases_often(cases):
-    return [c for c in cases if c.name in ("rec60", "turns")] or cases[:1]
-
-
 def has_agent(kernel):
     return kernel in ("6.1-cloud", "6.12-cloud") and "hotplug" in os.environ.get("CASES", "hotplug").split()
 
@@ -151,7 +146,6 @@ def script(kernel, cases):
     if cases:
         lines += recording([(name, "block", "600 " + args) for name, args, _, _ in offcpu.CHAINS if name in BLOCKED], "offcpu", 4)
         lines += recording([], "offcpu --wakers", 1)
-        lines += recording([(c.name, c.program, "600 " + " ".join(c.args)) for c in cases_often(cases)], "record -F %d" % OFTEN, 2)
     if has_agent(kernel):
         lines += guest_agent.lines()
     lines += ["echo '@@ log'", "dmesg", "echo '@@ finished'", "poweroff -f"]
@@ -222,14 +216,13 @@ def check_kernel(kernel):
     splats = [l for l in log.splitlines() if SPLAT.search(l)]
     h.check(prefix + "kernel-log", splats[:3])
     batches = [cases[i:i + BATCH] for i in range(0, len(cases), BATCH)]
-    expected = len(batches) + 3 if cases else 0
+    expected = len(batches) + 2 if cases else 0
     if len(recordings) != expected:
         h.fail(prefix + "recordings", "%d of %d" % (len(recordings), expected))
         return
     programs = {}
     for i, (code, folded, stats, said) in enumerate(recordings):
-        often = i == len(batches) + 2
-        name = batches[i][0].name if i < len(batches) else "often" if often else "offcpu"
+        name = batches[i][0].name if i < len(batches) else "offcpu"
         if code:
             h.fail(prefix + name, "sfbpf ended with %d: %s" % (code, said.strip()[-300:]))
             continue
@@ -238,9 +231,9 @@ def check_kernel(kernel):
             f.write(folded)
         stacks, account = h.read_folded(path), json.loads(stats)
         # With --wakers, its programs are larger; without, the sums are what is compared.
-        programs.update({k + "_often" * (often and k == "on_cpu"): [v["verified_insns"], v["verifier_states"]] for k, v in account["bpf"].items()})
-        for c in cases_often(cases) if often else batches[i] if i < len(batches) else []:
-            judge(prefix + "often-" * often, c, stacks)
+        programs.update({k: [v["verified_insns"], v["verifier_states"]] for k, v in account["bpf"].items()})
+        for c in batches[i] if i < len(batches) else []:
+            judge(prefix, c, stacks)
         if i == len(batches):
             judge_blocked(prefix, stacks, account)
     if cases:

@@ -24,7 +24,7 @@ uint64_t budget_step(struct budget *b, uint64_t cpu_ns, uint64_t wall_ns)
 	return b->hz;
 }
 
-/* proc(5): pages in all, resident, resident of files and shared memory. */
+/* proc(5): total pages, resident pages, resident file and shared memory pages. */
 static void read_pages(unsigned long long *resident, unsigned long long *shared)
 {
 	FILE *f = fopen("/proc/self/statm", "re");

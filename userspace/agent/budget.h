@@ -1,23 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the agent may cost, and what it does about it: pure arithmetic; the caller measures and acts. */
+/* Limits on what the agent may use. The arithmetic is here; the caller measures and applies it. */
 #ifndef SFBPF_AGENT_BUDGET_H
 #define SFBPF_AGENT_BUDGET_H
 
 #include <stdint.h>
 
-#define BUDGET_SLOW 2		/* windows above the limit before the frequency goes down a step (by a third) */
-#define BUDGET_FAST 6		/* windows below half of it before it goes up one */
+/* Windows above the limit until the frequency is lowered by a third */
+#define BUDGET_SLOW 2
+#define BUDGET_FAST 6 /* windows below half of the limit until it is raised by half */
 
 struct budget {
-	double limit_pct;	/* of one CPU */
-	uint64_t want_hz, hz;	/* configured, in use */
+	double limit_pct;     /* of one CPU */
+	uint64_t want_hz, hz; /* configured, in use */
 	unsigned int above, below;
 };
 
-/* After a window: CPU time used in it, and its length. The frequency to use from now on. */
+/*
+ * Called after a window with its CPU time and its length. Returns the frequency to use from now on.
+ */
 uint64_t budget_step(struct budget *b, uint64_t cpu_ns, uint64_t wall_ns);
-uint64_t budget_rss(void);	/* resident bytes of this process, with mapped tables and libraries; 0: unknown */
-uint64_t budget_heap(void);	/* of these: its own */
-uint64_t budget_cpu_ns(void);	/* CPU time of this process, all threads */
+/* Resident bytes of this process, including mapped tables and libraries; 0: unknown */
+uint64_t budget_rss(void);
+uint64_t budget_heap(void);   /* anonymous memory only */
+uint64_t budget_cpu_ns(void); /* CPU time of this process, all threads */
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Samples are tiny because a stack is a number: a hash of its frames' names, the same on every host and after every restart. The
- * frames themselves are sent when a host has not sent them for an hour; so are the files that they lie in, with their build-ids.
- * Stacks go before the samples that need them.
+ * A sample refers to its stack by a number: a hash of the frames' names, the same on every host and
+ * after every restart. The frames of a stack, and the files that they lie in with their build-ids,
+ * are sent if this host has not sent them within the last hour. Stacks are sent before the samples
+ * that refer to them.
  */
 #include "agent/clickhouse.h"
 
@@ -12,39 +13,49 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/body.h"
+#include "agent/receiver.h"
 #include "base/idmap.h"
 #include "base/json.h"
 #include "base/num.h"
 #include "base/text.h"
 
 #define RESEND_NS (3600 * NUM_S)
-#define MAX_SENT 262144			/* known stacks; with more of them all are sent again */
+#define MAX_SENT  262144 /* stacks or files remembered as sent; above it, all are sent again */
 
 const char clickhouse_schema[] =
 	"CREATE TABLE IF NOT EXISTS sfbpf_samples (\n"
-	"    ts DateTime64(3, 'UTC'), host LowCardinality(String), service LowCardinality(String),\n"
-	"    version LowCardinality(String), container String, comm LowCardinality(String), type LowCardinality(String),\n"
-	"    stack_id UInt64, value UInt64, period_ns UInt64, labels Map(LowCardinality(String), String)\n"
+	"    ts DateTime64(3, 'UTC'), host LowCardinality(String), "
+	"service LowCardinality(String),\n"
+	"    version LowCardinality(String), container String, comm LowCardinality(String), "
+	"type LowCardinality(String),\n"
+	"    stack_id UInt64, value UInt64, period_ns UInt64, "
+	"labels Map(LowCardinality(String), String)\n"
 	") ENGINE = MergeTree PARTITION BY toDate(ts) ORDER BY (service, host, ts)\n"
-	"TTL toDateTime(ts) + INTERVAL 14 DAY SETTINGS non_replicated_deduplication_window = 10000;\n"
+	"TTL toDateTime(ts) + INTERVAL 14 DAY "
+	"SETTINGS non_replicated_deduplication_window = 10000;\n"
 	"CREATE TABLE IF NOT EXISTS sfbpf_stacks (\n"
 	"    stack_id UInt64, frames Array(LowCardinality(String)), seen DateTime('UTC')\n"
 	") ENGINE = ReplacingMergeTree(seen) ORDER BY stack_id TTL seen + INTERVAL 15 DAY;\n"
 	"CREATE TABLE IF NOT EXISTS sfbpf_files (\n"
 	"    build_id String, path String, host LowCardinality(String), seen DateTime('UTC')\n"
-	") ENGINE = ReplacingMergeTree(seen) ORDER BY (build_id, path, host) TTL seen + INTERVAL 15 DAY;\n";
+	") ENGINE = ReplacingMergeTree(seen) ORDER BY (build_id, path, host) "
+	"TTL seen + INTERVAL 15 DAY;\n";
 
-/* What was sent within the hour. Encoding is one thread's. */
+/* What was sent within the last hour. Only the encoding thread uses it. */
 static struct {
-	struct idmap stacks, files;	/* by stack_id; by module */
+	struct idmap stacks, files; /* by stack_id; by module */
 	uint64_t since_ns;
 } sent;
 static atomic_bool forget;
 
-void clickhouse_forget(void)
+/*
+ * After a body with stacks or files was dropped, all of them are sent again. Any thread may call
+ * this.
+ */
+static void on_dropped(const struct body *b)
 {
-	atomic_store(&forget, true);
+	if (b->kind != BODY_CH_SAMPLES)
+		atomic_store(&forget, true);
 }
 
 struct rows {
@@ -69,7 +80,8 @@ static void rows_flush(struct rows *r)
 	if (bad && !r->err)
 		r->err = -ENOMEM;
 	if (!r->err && r->len)
-		r->err = body_emit(r->in, r->kind, r->in->cfg->gzip, (uint8_t *)r->text, r->len, r->samples, NULL, r->fn, r->ctx);
+		r->err = body_emit(r->in, r->kind, r->in->cfg->gzip, (uint8_t *)r->text, r->len,
+				   r->samples, NULL, r->fn, r->ctx);
 	else
 		free(r->text);
 	r->text = NULL;
@@ -77,7 +89,7 @@ static void rows_flush(struct rows *r)
 	r->samples = 0;
 }
 
-/* A row's JSON object, begun. */
+/* Starts a row: one JSON object. */
 static struct json row_begin(struct rows *r)
 {
 	struct json j;
@@ -100,12 +112,12 @@ static void row_end(struct rows *r, struct json *j)
 	putc('\n', r->f);
 }
 
-/* FNV-1a, 64 bits: stack ids are stored, so this never changes. */
+/* FNV-1a, 64 bits. Stack ids are stored, so this must never change. */
 static uint64_t fnv(uint64_t h, const char *s)
 {
 	for (; *s; s++)
 		h = (h ^ (unsigned char)*s) * 0x100000001b3ull;
-	return h * 0x100000001b3ull;	/* the NUL */
+	return h * 0x100000001b3ull; /* the NUL */
 }
 
 static const char *frame_name(const struct encode_input *in, const struct body_stack *st, size_t i)
@@ -184,10 +196,13 @@ static void put_files(struct rows *r, const struct body_stack *st)
 {
 	for (size_t i = 0; i < st->frames.n && !r->err; i++) {
 		uint32_t kind = SF_FRAME_KIND(st->frames.list[i].word);
-		const struct module *m = st->frames.list[i].kernel || kind > SF_FRAME_NOROW ? NULL :
-					 modules_find(r->in->modules, SF_FRAME_MODULE(st->frames.list[i].word));
+		const struct module *m =
+			st->frames.list[i].kernel || kind > SF_FRAME_NOROW
+				? NULL
+				: modules_find(r->in->modules,
+					       SF_FRAME_MODULE(st->frames.list[i].word));
 
-		if (m && m->state != MODULE_LOADING && m->state != MODULE_GONE && is_new(r, &sent.files, m->id))
+		if (m && m->known >= KNOWN_FILE && is_new(r, &sent.files, m->id))
 			put_file(r, m);
 	}
 }
@@ -196,8 +211,9 @@ static void on_label(void *ctx, const char *name, const char *value)
 {
 	struct json *j = ctx;
 
-	/* Those have columns. */
-	if (strcmp(name, "host.name") && strcmp(name, "service.name") && strcmp(name, "service.version") && strcmp(name, "container.id"))
+	/* These have columns in sfbpf_samples. */
+	if (strcmp(name, "host.name") && strcmp(name, "service.name") &&
+	    strcmp(name, "service.version") && strcmp(name, "container.id"))
 		json_str(j, name, value);
 }
 
@@ -209,10 +225,15 @@ static const char *label(const struct agent_config *cfg, const char *name, const
 	return own;
 }
 
-/* Blocked time is a number of nanoseconds, so that value * period_ns is a time for both types. */
+/*
+ * The unit of a value. Blocked time is in nanoseconds, so value * period_ns is a time for both
+ * types.
+ */
 static uint64_t period_of(const struct rows *r, enum window_kind kind)
 {
-	return kind == WINDOW_OFF_CPU ? 1 : out_is_clock(r->in->meta) ? (uint64_t)(1e9 / r->in->window->hz + 0.5) : 0;
+	return kind == WINDOW_OFF_CPU	   ? 1
+	       : out_is_clock(r->in->meta) ? (uint64_t)(1e9 / r->in->window->hz + 0.5)
+					   : 0;
 }
 
 static void put_state(struct json *j, enum window_kind kind, const struct profile_stack *s)
@@ -220,10 +241,11 @@ static void put_state(struct json *j, enum window_kind kind, const struct profil
 	static const char letters[] = SF_OFF_LETTERS;
 
 	if (kind == WINDOW_OFF_CPU && s->state < SF_OFF_STATES)
-		json_str(j, "state", (char [2]){ letters[s->state] });
+		json_str(j, "state", (char[2]){ letters[s->state] });
 }
 
-static void put_sample(struct rows *r, const struct window_group *g, const struct profile_stack *s, uint64_t id)
+static void put_sample(struct rows *r, const struct window_group *g, const struct profile_stack *s,
+		       uint64_t id)
 {
 	const struct target *t = targets_at(r->in->window->targets, g->target);
 	const struct window *w = r->in->window;
@@ -232,8 +254,10 @@ static void put_sample(struct rows *r, const struct window_group *g, const struc
 
 	if (r->err)
 		return;
-	snprintf(ts, sizeof(ts), "%" PRIu64 ".%03u", (uint64_t)(w->start_unix_ns / NUM_S), (unsigned int)(w->start_unix_ns / NUM_MS % 1000));
-	text_clean(comm, sizeof(comm), *s->comm ? s->comm : "[unknown]", *s->comm ? strlen(s->comm) : 9, 0);
+	snprintf(ts, sizeof(ts), "%" PRIu64 ".%03u", (uint64_t)(w->start_unix_ns / NUM_S),
+		 (unsigned int)(w->start_unix_ns / NUM_MS % 1000));
+	text_clean(comm, sizeof(comm), *s->comm ? s->comm : "[unknown]",
+		   *s->comm ? strlen(s->comm) : 9, 0);
 	json_str(&j, "ts", ts);
 	json_str(&j, "host", label(r->in->cfg, "host.name", r->in->host));
 	json_str(&j, "service", label(r->in->cfg, "service.name", t->service));
@@ -274,7 +298,8 @@ static void each_sample(struct rows *r, const struct window_group *g, const stru
 	put_sample(r, g, &st->s, stack_id(r->in, st));
 }
 
-static int pass(const struct encode_input *in, enum body_kind kind, each_fn each, body_fn fn, void *ctx)
+static int pass(const struct encode_input *in, enum body_kind kind, each_fn each, body_fn fn,
+		void *ctx)
 {
 	struct rows r = { .in = in, .fn = fn, .ctx = ctx, .kind = kind };
 	const struct window *w = in->window;
@@ -295,8 +320,8 @@ static int pass(const struct encode_input *in, enum body_kind kind, each_fn each
 
 static void start_hour(uint64_t now_ns)
 {
-	if (!atomic_exchange(&forget, false) && now_ns - sent.since_ns < RESEND_NS && sent.stacks.n < MAX_SENT &&
-	    sent.files.n < MAX_SENT)
+	if (!atomic_exchange(&forget, false) && now_ns - sent.since_ns < RESEND_NS &&
+	    sent.stacks.n < MAX_SENT && sent.files.n < MAX_SENT)
 		return;
 	idmap_free(&sent.stacks);
 	idmap_free(&sent.files);
@@ -304,7 +329,7 @@ static void start_hour(uint64_t now_ns)
 	sent.since_ns = now_ns;
 }
 
-int body_clickhouse(const struct encode_input *in, body_fn fn, void *ctx)
+static int encode_window(const struct encode_input *in, body_fn fn, void *ctx)
 {
 	int err;
 
@@ -315,6 +340,33 @@ int body_clickhouse(const struct encode_input *in, body_fn fn, void *ctx)
 	if (!err)
 		err = pass(in, BODY_CH_SAMPLES, each_sample, fn, ctx);
 	if (err)
-		clickhouse_forget();
+		atomic_store(&forget, true);
 	return err;
 }
+
+static int insert_url(const struct agent_config *cfg, const struct body *b, const char *base,
+		      int len, char *ret, size_t cap)
+{
+	const char *table = b->kind == BODY_CH_STACKS  ? "sfbpf_stacks"
+			    : b->kind == BODY_CH_FILES ? "sfbpf_files"
+						       : "sfbpf_samples";
+	char database[256], token[37];
+	int n;
+
+	body_escape(database, sizeof(database), cfg->database ? cfg->database : "default");
+	body_id_text(b->id, token);
+	n = snprintf(ret, cap,
+		     "%.*s/?database=%s&insert_deduplication_token=%s"
+		     "&query=INSERT%%20INTO%%20%s%%20FORMAT%%20JSONEachRow",
+		     len, base, database, token, table);
+	return n < (int)cap ? 0 : -EINVAL;
+}
+
+const struct receiver receiver_clickhouse = {
+	.endpoint = "http://127.0.0.1:8123",
+	.bodies = BODY_BIT(BODY_CH_STACKS) | BODY_BIT(BODY_CH_FILES) | BODY_BIT(BODY_CH_SAMPLES),
+	.encode = encode_window,
+	.dropped = on_dropped,
+	.content_type = "application/x-ndjson",
+	.url = insert_url,
+};

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "agent/config.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <ini.h>
 #include <math.h>
@@ -10,7 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/config_internal.h"
 #include "base/num.h"
+#include "base/text.h"
 #include "base/vec.h"
 
 enum type { T_STRING, T_TIME, T_SIZE, T_NUMBER, T_PERCENT, T_SWITCH, T_CHOICE, T_PAIRS };
@@ -18,12 +21,22 @@ enum type { T_STRING, T_TIME, T_SIZE, T_NUMBER, T_PERCENT, T_SWITCH, T_CHOICE, T
 struct key {
 	struct agent_key pub;
 	enum type type;
-	size_t at;			/* offset in struct agent_config */
+	size_t at; /* offset in struct agent_config */
 	uint64_t min, max;
-	const char *const *choices;	/* T_CHOICE: an int, its place in the list */
+	const char *const *choices; /* T_CHOICE: the member is an int, an index into this list */
 };
 
-static const char *const protocols[] = { "otlphttp", "otlpgrpc", "pyroscope", "parca", "clickhouse", "file", NULL };
+static const char *const protocols[] = {
+#define RECEIVER(id, name) #name,
+#include "agent/receivers.def"
+#undef RECEIVER
+	NULL
+};
+static const char protocol_help[] = "what the endpoint is:"
+#define RECEIVER(id, name) " " #name
+#include "agent/receivers.def"
+#undef RECEIVER
+	;
 static const char *const symbols[] = { "host", "none", NULL };
 static const char *const redactions[] = { "none", "home", "all", NULL };
 static const char *const unsures[] = { "resend", "drop", NULL };
@@ -31,67 +44,157 @@ static const char *const levels[] = { "error", "warn", "info", "debug", NULL };
 static const char *const log_formats[] = { "logfmt", "json", NULL };
 
 #define AT(field) offsetof(struct agent_config, field)
-#define TIME(s, n, field, lo, hi, h) { { s, n, "TIME", h }, T_TIME, AT(field), lo, hi, NULL }
-#define SIZE(s, n, field, lo, hi, h) { { s, n, "SIZE", h }, T_SIZE, AT(field), lo, hi, NULL }
-#define STRING(s, n, arg, field, h) { { s, n, arg, h }, T_STRING, AT(field), 0, 0, NULL }
-#define CHOICE(s, n, arg, field, list, h) { { s, n, arg, h }, T_CHOICE, AT(field), 0, 0, list }
-#define SWITCH(s, n, field, h) { { s, n, NULL, h }, T_SWITCH, AT(field), 0, 0, NULL }
+#define TIME(s, n, field, lo, hi, h)                                 \
+	{                                                            \
+		{ s, n, "TIME", h }, T_TIME, AT(field), lo, hi, NULL \
+	}
+#define SIZE(s, n, field, lo, hi, h)                                 \
+	{                                                            \
+		{ s, n, "SIZE", h }, T_SIZE, AT(field), lo, hi, NULL \
+	}
+#define STRING(s, n, arg, field, h)                               \
+	{                                                         \
+		{ s, n, arg, h }, T_STRING, AT(field), 0, 0, NULL \
+	}
+#define CHOICE(s, n, arg, field, list, h)                         \
+	{                                                         \
+		{ s, n, arg, h }, T_CHOICE, AT(field), 0, 0, list \
+	}
+#define SWITCH(s, n, field, h)                                     \
+	{                                                          \
+		{ s, n, NULL, h }, T_SWITCH, AT(field), 0, 0, NULL \
+	}
+
+#define MAX_NAME 128
 
 static const struct key keys[] = {
-	TIME("agent", "interval", interval_ns, 100 * NUM_MS, 3600 * NUM_S, "length of a window (10s)"),
-	{ { "agent", "jitter", "PERCENT", "how much a window's end varies, so that a fleet does not send at once (20)" },
-	  T_NUMBER, AT(jitter_pct), 0, 50, NULL },
-	{ { "agent", "frequency", "HZ", "samples a second and CPU (19); the same as -F" }, T_NUMBER, AT(hz), 1, 10000, NULL },
-	CHOICE("agent", "symbols", "WHERE", symbols, symbols, "host: names; none: build-ids and offsets, for backends that symbolize"),
-	SWITCH("agent", "label-pid", label_pid, "keep processes of one service apart"),
-	SWITCH("agent", "off-cpu", off_cpu, "blocked time, too: profiles of their own, in nanoseconds"),
-	TIME("agent", "off-cpu-min", off_min_ns, 0, 3600 * NUM_S, "blocks shorter than that are not counted (1ms)"),
-	CHOICE("agent", "redact-paths", "WHICH", redact, redactions, "none, home (directories of users), all (file names only)"),
-	STRING("agent", "host", "NAME", host, "instead of the machine's name"),
-	STRING("agent", "service", "NAME", service, "service.name of what belongs to no unit or container (host)"),
-	STRING("agent", "user", "USER", user, "become this user once the programs are loaded"),
-	{ { "labels", "label", "NAME=VALUE", "added to all that is sent; again for more" }, T_PAIRS, AT(labels), 0, 0, NULL },
+	TIME("agent", "interval", interval_ns, 100 * NUM_MS, 3600 * NUM_S,
+	     "length of a window (default 10s)"),
+	{ { "agent", "jitter", "PERCENT",
+	    "random variation of the end of a window, so that a fleet does not send at once "
+	    "(default 20)" },
+	  T_NUMBER,
+	  AT(jitter_pct),
+	  0,
+	  50,
+	  NULL },
+	{ { "agent", "frequency", "HZ", "samples per second and CPU (default 19); same as -F" },
+	  T_NUMBER,
+	  AT(hz),
+	  1,
+	  10000,
+	  NULL },
+	CHOICE("agent", "symbols", "WHERE", symbols, symbols,
+	       "host (default): send function names; "
+	       "none: send build-ids and offsets, for backends that symbolize"),
+	SWITCH("agent", "label-pid", label_pid, "report each process of a service separately"),
+	SWITCH("agent", "off-cpu", off_cpu,
+	       "also measure blocked time, as separate profiles in nanoseconds"),
+	TIME("agent", "off-cpu-min", off_min_ns, 0, 3600 * NUM_S,
+	     "ignore blocks shorter than this (default 1ms)"),
+	CHOICE("agent", "redact-paths", "WHICH", redact, redactions,
+	       "remove from paths: none, home (names of home directories), all (all directories)"),
+	STRING("agent", "host", "NAME", host,
+	       "host name to report (default: the name of the machine)"),
+	STRING("agent", "service", "NAME", service,
+	       "service.name of processes outside units and containers (default host)"),
+	STRING("agent", "user", "USER", user,
+	       "switch to this user after the BPF programs are loaded"),
+	{ { "labels", "label", "NAME=VALUE",
+	    "label to add to everything that is sent; may be repeated" },
+	  T_PAIRS,
+	  AT(labels),
+	  0,
+	  0,
+	  NULL },
 
-	CHOICE("delivery", "protocol", "P", protocol, protocols, "otlphttp, otlpgrpc, pyroscope, parca, clickhouse, file"),
-	STRING("delivery", "endpoint", "URL", endpoint, "where to; protocol file: a directory"),
-	STRING("delivery", "database", "NAME", database, "clickhouse: the database (default)"),
-	STRING("delivery", "format", "F", format, "protocol file and copy: folded, pprof, json, text, html"),
-	STRING("delivery", "copy", "DIR", copy, "write each window there, too, folded or in format"),
-	STRING("delivery", "token-file", "FILE", token_file, "its content is sent as Authorization: Bearer"),
-	STRING("delivery", "header-file", "FILE", header_file, "headers to send, a line each: Name: value"),
-	{ { "headers", "header", "NAME=VALUE", "a header to send; for secrets use files" }, T_PAIRS, AT(headers), 0, 0, NULL },
-	STRING("delivery", "ca-file", "FILE", ca_file, "certificates to trust instead of the system's"),
-	STRING("delivery", "cert-file", "FILE", cert_file, "our certificate"),
-	STRING("delivery", "key-file", "FILE", key_file, "its key"),
-	SWITCH("delivery", "insecure", insecure, "do not verify the server's certificate"),
-	SWITCH("delivery", "gzip", gzip, "compress requests (yes)"),
-	TIME("delivery", "timeout", timeout_ns, 50 * NUM_MS, 600 * NUM_S, "of a request (10s)"),
-	TIME("delivery", "connect-timeout", connect_timeout_ns, 50 * NUM_MS, 600 * NUM_S, "of connecting (5s)"),
-	SIZE("delivery", "request-size", request_bytes, 16 << 10, 64 << 20, "of a request at most, before compression (3M)"),
-	TIME("delivery", "retry-min", retry_min_ns, 10 * NUM_MS, 600 * NUM_S, "first wait after a failure; doubles (1s)"),
-	TIME("delivery", "retry-max", retry_max_ns, 10 * NUM_MS, 3600 * NUM_S, "longest wait (60s)"),
-	CHOICE("delivery", "unsure", "WHAT", unsure, unsures, "a request whose answer got lost: resend (same id), drop"),
-	TIME("delivery", "shutdown", shutdown_ns, 0, 600 * NUM_S, "how long to go on sending after SIGTERM (3s)"),
+	CHOICE("delivery", "protocol", "P", protocol, protocols, protocol_help),
+	STRING("delivery", "endpoint", "URL", endpoint,
+	       "URL of the receiver; a directory for protocol file"),
+	STRING("delivery", "database", "NAME", database,
+	       "database for clickhouse (default: default)"),
+	STRING("delivery", "format", "F", format,
+	       "format of files for protocol file and copy: folded, pprof, json, text, html"),
+	TIME("delivery", "keep", keep_ns, 60 * NUM_S, 3660 * 86400 * NUM_S,
+	     "protocol file: remove this host's windows that are older (default: never)"),
+	SIZE("delivery", "keep-bytes", keep_bytes, 1 << 20, 1ull << 50,
+	     "protocol file: remove this host's oldest windows beyond this size "
+	     "(default: no limit)"),
+	STRING("delivery", "copy", "DIR", copy,
+	       "also write each window to this directory, as folded lines or in the chosen format"),
+	STRING("delivery", "token-file", "FILE", token_file,
+	       "file whose content is sent as Authorization: Bearer"),
+	STRING("delivery", "header-file", "FILE", header_file,
+	       "file of headers to send, one 'Name: value' on each line"),
+	{ { "headers", "header", "NAME=VALUE",
+	    "header to send; may be repeated; use files for secrets" },
+	  T_PAIRS,
+	  AT(headers),
+	  0,
+	  0,
+	  NULL },
+	STRING("delivery", "ca-file", "FILE", ca_file,
+	       "CA certificates to trust instead of those of the system"),
+	STRING("delivery", "cert-file", "FILE", cert_file, "client certificate"),
+	STRING("delivery", "key-file", "FILE", key_file, "key of the client certificate"),
+	SWITCH("delivery", "insecure", insecure, "do not verify the certificate of the server"),
+	SWITCH("delivery", "gzip", gzip, "compress requests (default yes)"),
+	TIME("delivery", "timeout", timeout_ns, 50 * NUM_MS, 600 * NUM_S,
+	     "limit on the time of a request (default 10s)"),
+	TIME("delivery", "connect-timeout", connect_timeout_ns, 50 * NUM_MS, 600 * NUM_S,
+	     "limit on the time to connect (default 5s)"),
+	SIZE("delivery", "request-size", request_bytes, 16 << 10, 64 << 20,
+	     "limit on the size of a request before compression (default 3M)"),
+	TIME("delivery", "retry-min", retry_min_ns, 10 * NUM_MS, 600 * NUM_S,
+	     "wait after the first failure; doubles with each further one (default 1s)"),
+	TIME("delivery", "retry-max", retry_max_ns, 10 * NUM_MS, 3600 * NUM_S,
+	     "longest wait between two tries (default 60s)"),
+	CHOICE("delivery", "unsure", "WHAT", unsure, unsures,
+	       "what to do with a request whose answer was lost: "
+	       "resend with the same id (default), or drop"),
+	TIME("delivery", "shutdown", shutdown_ns, 0, 600 * NUM_S,
+	     "time to keep sending after SIGTERM (default 3s)"),
 
-	STRING("spool", "spool", "DIR", spool, "keeps what is not delivered; without it, memory does"),
-	SIZE("spool", "spool-size", spool_bytes, 64 << 10, 1ull << 40, "at most; the oldest goes first (64M)"),
-	TIME("spool", "spool-age", spool_age_ns, NUM_S, 31 * 86400 * NUM_S, "what is older is dropped (1440m)"),
+	STRING("spool", "spool", "DIR", spool,
+	       "directory for windows that are not delivered yet (default: in memory)"),
+	SIZE("spool", "spool-size", spool_bytes, 64 << 10, 1ull << 40,
+	     "limit on the size of the spool; the oldest window is dropped first (default 64M)"),
+	TIME("spool", "spool-age", spool_age_ns, NUM_S, 31 * 86400 * NUM_S,
+	     "limit on the age of windows in the spool (default 24h)"),
 
-	{ { "budget", "cpu-limit", "PERCENT", "of one CPU, for the agent itself; above it the frequency is lowered (1)" },
-	  T_PERCENT, AT(cpu_pct), 0, 0, NULL },
-	{ { "budget", "off-cpu-limit", "PERCENT", "of all CPUs, for measuring blocked time; above it short blocks are sampled (1)" },
-	  T_PERCENT, AT(off_pct), 0, 0, NULL },
-	SIZE("budget", "table-memory", table_bytes, 1 << 20, 1ull << 40, "at most this much kernel memory for row tables (256M)"),
-	SIZE("budget", "ring-size", ring_bytes, 4096, 1 << 30, "ring buffer between kernel and user space (2M)"),
-	SIZE("budget", "memory-limit", memory_bytes, 1 << 20, 1ull << 40, "of heap; above it symbols are forgotten (64M)"),
-	SWITCH("agent", "seccomp", seccomp, "filter system calls (yes)"),
+	{ { "budget", "cpu-limit", "PERCENT",
+	    "limit on the CPU time of the agent, of one CPU; "
+	    "above it the agent lowers the frequency (default 1)" },
+	  T_PERCENT,
+	  AT(cpu_pct),
+	  0,
+	  0,
+	  NULL },
+	{ { "budget", "off-cpu-limit", "PERCENT",
+	    "limit on the CPU time for measuring blocked time, of all CPUs; "
+	    "above it the agent samples short blocks (default 1)" },
+	  T_PERCENT,
+	  AT(off_pct),
+	  0,
+	  0,
+	  NULL },
+	SIZE("budget", "table-memory", table_bytes, 1 << 20, 1ull << 40,
+	     "limit on kernel memory for unwind tables (default 256M)"),
+	SIZE("budget", "ring-size", ring_bytes, 4096, 1 << 30,
+	     "size of the ring buffer between kernel and user space (default 2M)"),
+	SIZE("budget", "memory-limit", memory_bytes, 1 << 20, 1ull << 40,
+	     "limit on heap memory; above it the agent drops symbol tables (default 64M)"),
+	SWITCH("agent", "seccomp", seccomp, "filter system calls (default yes)"),
 
-	STRING("metrics", "metrics-address", "[HOST:]PORT", metrics, "of /metrics and /healthz (127.0.0.1:9419); none"),
+	STRING("metrics", "metrics-address", "[HOST:]PORT", metrics,
+	       "address of /metrics and /healthz (default 127.0.0.1:9419); none: no server"),
 	CHOICE("log", "log-level", "LEVEL", log_level, levels, "error, warn, info, debug"),
 	CHOICE("log", "log-format", "F", log_format, log_formats, "logfmt, json"),
 };
 
 #define NKEYS (sizeof(keys) / sizeof(keys[0]))
+
+_Static_assert(NKEYS <= 64, "a bit of agent_config.given for each key");
 
 const struct agent_key *agent_key_at(size_t i)
 {
@@ -103,9 +206,7 @@ const char *agent_protocol_name(int protocol)
 	return protocol >= 0 && protocol < AGENT_PROTOCOLS ? protocols[protocol] : "?";
 }
 
-static int fail(struct agent_config_error *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-
-static int fail(struct agent_config_error *err, const char *fmt, ...)
+int config_fail(struct agent_config_error *err, const char *fmt, ...)
 {
 	va_list args;
 
@@ -122,11 +223,25 @@ struct agent_config *agent_config_new(void)
 	if (!c)
 		return NULL;
 	*c = (struct agent_config){
-		.interval_ns = 10 * NUM_S, .jitter_pct = 20, .hz = 19, .off_min_ns = NUM_MS, .off_pct = 1, .gzip = true, .seccomp = true,
-		.timeout_ns = 10 * NUM_S, .connect_timeout_ns = 5 * NUM_S, .request_bytes = 3 << 20,
-		.retry_min_ns = NUM_S, .retry_max_ns = 60 * NUM_S, .shutdown_ns = 3 * NUM_S,
-		.spool_bytes = 64 << 20, .spool_age_ns = 86400 * NUM_S, .cpu_pct = 1, .memory_bytes = 64 << 20,
-		.table_bytes = 256 << 20, .ring_bytes = 2 << 20,
+		.interval_ns = 10 * NUM_S,
+		.jitter_pct = 20,
+		.hz = 19,
+		.off_min_ns = NUM_MS,
+		.off_pct = 1,
+		.gzip = true,
+		.seccomp = true,
+		.timeout_ns = 10 * NUM_S,
+		.connect_timeout_ns = 5 * NUM_S,
+		.request_bytes = 3 << 20,
+		.retry_min_ns = NUM_S,
+		.retry_max_ns = 60 * NUM_S,
+		.shutdown_ns = 3 * NUM_S,
+		.spool_bytes = 64 << 20,
+		.spool_age_ns = 86400 * NUM_S,
+		.cpu_pct = 1,
+		.memory_bytes = 64 << 20,
+		.table_bytes = 256 << 20,
+		.ring_bytes = 2 << 20,
 		.log_level = AGENT_LOG_INFO,
 	};
 	return c;
@@ -157,7 +272,7 @@ void agent_config_free(struct agent_config *c)
 
 /* ---- One value ---- */
 
-static int set_string(char **at, const char *value)
+int config_set_string(char **at, const char *value)
 {
 	char *copy = strdup(value);
 
@@ -165,30 +280,6 @@ static int set_string(char **at, const char *value)
 		return -ENOMEM;
 	free(*at);
 	*at = copy;
-	return 0;
-}
-
-/* A name that is there already gets the new value. */
-static int set_pair(struct agent_pairs *p, const char *name, size_t len, const char *value)
-{
-	char *copy = strdup(value), *key;
-
-	if (!copy)
-		return -ENOMEM;
-	for (size_t i = 0; i < p->n; i++) {
-		if (strlen(p->list[i].name) != len || strncmp(p->list[i].name, name, len))
-			continue;
-		free(p->list[i].value);
-		p->list[i].value = copy;
-		return 0;
-	}
-	key = strndup(name, len);
-	if (!key || vec_reserve(&p->list, &p->cap, p->n + 1, sizeof(*p->list))) {
-		free(copy);
-		free(key);
-		return -ENOMEM;
-	}
-	p->list[p->n++] = (struct agent_pair){ key, copy };
 	return 0;
 }
 
@@ -200,9 +291,65 @@ static bool has_control(const char *s)
 	return false;
 }
 
+static bool only_has(const char *name, size_t len, const char *punctuation)
+{
+	for (size_t i = 0; i < len; i++)
+		if (!name[i] || (!isalnum((unsigned char)name[i]) && !strchr(punctuation, name[i])))
+			return false;
+	return true;
+}
+
+/* What is wrong with a label, or with a header; NULL: nothing. */
+static const char *pair_error(bool header, const char *name, size_t len, const char *value)
+{
+	char clean[4096];
+
+	if (!len || len > MAX_NAME)
+		return "a name has 1 to 128 characters";
+	if (header ? !only_has(name, len, "!#$%&'*+-.^_`|~")
+		   : !only_has(name, len, "_./-") ||
+			     !(isalpha((unsigned char)*name) || *name == '_'))
+		return header ? "a header's name has letters, digits and !#$%&'*+-.^_`|~"
+			      : "a label's name has letters, digits, '_', '.', '/' and '-', and "
+				"begins with a letter or '_'";
+	if (has_control(value))
+		return "the value has a control character";
+	text_clean(clean, sizeof(clean), value, strlen(value), 0);
+	if (!header && strcmp(clean, value))
+		return "the value is not text in UTF-8 of less than 4096 bytes";
+	return NULL;
+}
+
+static struct agent_pair *find_pair(const struct agent_pairs *p, const char *name, size_t len)
+{
+	for (size_t i = 0; i < p->n; i++)
+		if (strlen(p->list[i].name) == len && !strncmp(p->list[i].name, name, len))
+			return &p->list[i];
+	return NULL;
+}
+
+/* Sets the value of name, replacing an earlier one. */
+static int set_pair(struct agent_pairs *p, const char *name, size_t len, const char *value)
+{
+	struct agent_pair *there = find_pair(p, name, len);
+	char *key;
+
+	if (there)
+		return config_set_string(&there->value, value);
+	key = strndup(name, len);
+	if (!key || vec_reserve(&p->list, &p->cap, p->n + 1, sizeof(*p->list))) {
+		free(key);
+		return -ENOMEM;
+	}
+	p->list[p->n++] = (struct agent_pair){ key, NULL };
+	return config_set_string(&p->list[p->n - 1].value, value);
+}
+
 static int set_switch(bool *at, const char *value)
 {
-	static const char *const yes[] = { "yes", "true", "on", "1", NULL }, *const no[] = { "no", "false", "off", "0", NULL };
+	static const char *const yes[] = { "yes", "true", "on", "1", NULL }, *const no[] = {
+		"no", "false", "off", "0", NULL
+	};
 
 	for (size_t i = 0; yes[i]; i++) {
 		if (!strcasecmp(value, yes[i]) || !strcasecmp(value, no[i])) {
@@ -238,8 +385,9 @@ static int set_percent(double *at, const char *value)
 static int set_number(const struct key *k, uint64_t *at, const char *value)
 {
 	uint64_t v = 0;
-	int err = k->type == T_TIME ? num_duration(value, NUM_S, &v) : k->type == T_SIZE ? num_size(value, &v) :
-		  num_u64(value, k->min, k->max, &v);
+	int err = k->type == T_TIME   ? num_duration(value, NUM_S, &v)
+		  : k->type == T_SIZE ? num_size(value, &v)
+				      : num_u64(value, k->min, k->max, &v);
 
 	if (err || v < k->min || v > k->max)
 		return -EINVAL;
@@ -254,7 +402,7 @@ static int set(struct agent_config *c, const struct key *k, const char *value)
 
 	switch (k->type) {
 	case T_STRING:
-		return *value && !has_control(value) ? set_string(at, value) : -EINVAL;
+		return *value && !has_control(value) ? config_set_string(at, value) : -EINVAL;
 	case T_SWITCH:
 		return set_switch(at, value);
 	case T_CHOICE:
@@ -262,25 +410,44 @@ static int set(struct agent_config *c, const struct key *k, const char *value)
 	case T_PERCENT:
 		return set_percent(at, value);
 	case T_PAIRS:
-		return eq && eq > value && !has_control(value) ? set_pair(at, value, (size_t)(eq - value), eq + 1) : -EINVAL;
+		return eq ? set_pair(at, value, (size_t)(eq - value), eq + 1) : -EINVAL;
 	default:
 		return set_number(k, at, value);
 	}
 }
 
-int agent_config_set(struct agent_config *c, size_t key, const char *value, struct agent_config_error *err)
+static bool is_header(const struct key *k)
+{
+	return k->at == AT(headers);
+}
+
+bool agent_config_given(const struct agent_config *c, const char *name)
+{
+	for (size_t i = 0; i < NKEYS; i++)
+		if (!strcmp(keys[i].pub.name, name))
+			return c->given >> i & 1;
+	return false;
+}
+
+int agent_config_set(struct agent_config *c, size_t key, const char *value,
+		     struct agent_config_error *err)
 {
 	const struct key *k = &keys[key];
-	int rc = set(c, k, value ? value : "yes");
+	const char *eq = k->type == T_PAIRS && value ? strchr(value, '=') : NULL,
+		   *why = eq ? pair_error(is_header(k), value, (size_t)(eq - value), eq + 1) : NULL;
+	int rc;
 
-	if (!rc && !strcmp(k->pub.name, "metrics-address"))
-		c->metrics_given = true;
+	if (why)
+		return config_fail(err, "%s: '%.200s': %s", k->pub.name, value, why);
+	rc = set(c, k, value ? value : "yes");
+	if (!rc)
+		c->given |= 1ull << key;
 	if (!rc && !strcmp(k->pub.name, "endpoint"))
 		c->endpoint_is_base = false;
 	if (rc == -EINVAL)
-		return fail(err, "%s: '%s' is not %s%s", k->pub.name, value ? value : "yes", k->pub.arg ? "a " : "yes or no",
-			    k->pub.arg ? k->pub.arg : "");
-	return rc ? (fail(err, "out of memory"), rc) : 0;
+		return config_fail(err, "%s: '%s' is not %s%s", k->pub.name, value ? value : "yes",
+				   k->pub.arg ? "a " : "yes or no", k->pub.arg ? k->pub.arg : "");
+	return rc ? (config_fail(err, "out of memory"), rc) : 0;
 }
 
 /* ---- The file ---- */
@@ -288,8 +455,23 @@ int agent_config_set(struct agent_config *c, size_t key, const char *value, stru
 struct reading {
 	struct agent_config *c;
 	struct agent_config_error *err;
-	char text[400];		/* the first thing that is wrong */
+	char text[400]; /* the first error */
 };
+
+static const char twice[] = "given twice (a line that begins with a space repeats the last key)";
+
+/* The keys in this section are the names. NULL: done; else what is wrong. */
+static const char *take_pair(struct agent_pairs *p, bool header, const char *name,
+			     const char *value)
+{
+	const char *why = pair_error(header, name, strlen(name), value);
+
+	if (why)
+		return why;
+	if (find_pair(p, name, strlen(name)))
+		return twice;
+	return set_pair(p, name, strlen(name), value) ? "out of memory" : NULL;
+}
 
 /* inih's handler: 1 is success. */
 static int on_pair(void *ctx, const char *section, const char *name, const char *value)
@@ -300,49 +482,58 @@ static int on_pair(void *ctx, const char *section, const char *name, const char 
 	for (size_t i = 0; i < NKEYS; i++) {
 		const struct key *k = &keys[i];
 
-		if (strcmp(k->pub.section, section))
+		if (strcmp(k->pub.section, section) ||
+		    (k->type != T_PAIRS && strcmp(k->pub.name, name)))
 			continue;
-		if (k->type == T_PAIRS) {	/* the section's own keys are the names */
-			if (*name && !has_control(value) && !set_pair((void *)((char *)r->c + k->at), name, strlen(name), value))
-				return 1;
-		} else if (!strcmp(k->pub.name, name)) {
-			if (!agent_config_set(r->c, i, value, r->err))
-				return 1;
-			why = r->err->text;
-			break;
-		}
+		if (k->type == T_PAIRS)
+			why = take_pair((void *)((char *)r->c + k->at), is_header(k), name, value);
+		else if (r->c->given >> i & 1)
+			why = twice;
+		else
+			why = agent_config_set(r->c, i, value, r->err) ? r->err->text : NULL;
+		break;
 	}
-	if (!*r->text)
+	if (why && !*r->text)
 		snprintf(r->text, sizeof(r->text), "[%.40s] %.60s: %.250s", section, name, why);
-	return 0;
+	return !why;
 }
 
 int agent_config_file(struct agent_config *c, const char *path, struct agent_config_error *err)
 {
 	struct reading r = { .c = c, .err = err };
 	FILE *f = fopen(path, "re");
-	int line;
+	int line, failed;
 
 	if (!f)
-		return fail(err, "%s: %s", path, strerror(errno));
+		return config_fail(err, "%s: %s", path, strerror(errno));
+	errno = 0;
 	line = ini_parse_file(f, on_pair, &r);
+	failed = ferror(f) ? errno : 0; /* of a directory, for example */
 	fclose(f);
+	if (failed)
+		return config_fail(err, "%s: %s", path, strerror(failed));
 	if (line < 0)
-		return fail(err, "%s: out of memory", path);
+		return config_fail(err, "%s: out of memory", path);
 	if (line > 0)
-		return fail(err, "%s:%d: %s", path, line, *r.text ? r.text : "not 'key = value' nor '[section]'");
+		return config_fail(err, "%s:%d: %s", path, line,
+				   *r.text ? r.text : "neither 'key = value' nor '[section]'");
 	return 0;
 }
 
-/* ---- The environment: what OpenTelemetry's exporters read ---- */
+/* ---- The environment: the variables that OpenTelemetry exporters read ---- */
 
 static int hex(char ch)
 {
-	return ch >= '0' && ch <= '9' ? ch - '0' : (ch | 32) >= 'a' && (ch | 32) <= 'f' ? (ch | 32) - 'a' + 10 : -1;
+	return ch >= '0' && ch <= '9'		      ? ch - '0'
+	       : (ch | 32) >= 'a' && (ch | 32) <= 'f' ? (ch | 32) - 'a' + 10
+						      : -1;
 }
 
-/* "a=1,b=x%20y": W3C baggage, as OTEL_EXPORTER_OTLP_HEADERS and OTEL_RESOURCE_ATTRIBUTES have it. */
-static int pairs_from(struct agent_pairs *p, const char *list)
+/*
+ * Parses "a=1,b=x%20y": the W3C baggage format of OTEL_EXPORTER_OTLP_HEADERS and
+ * OTEL_RESOURCE_ATTRIBUTES.
+ */
+static int pairs_from(struct agent_pairs *p, bool headers, const char *list)
 {
 	char item[4096];
 
@@ -361,7 +552,7 @@ static int pairs_from(struct agent_pairs *p, const char *list)
 			n--;
 		item[n] = 0;
 		eq = strchr(item, '=');
-		if (n && (!eq || eq == item || has_control(item)))
+		if (n && (!eq || pair_error(headers, item, (size_t)(eq - item), eq + 1)))
 			return -EINVAL;
 		if (n && set_pair(p, item, (size_t)(eq - item), eq + 1))
 			return -ENOMEM;
@@ -370,7 +561,10 @@ static int pairs_from(struct agent_pairs *p, const char *list)
 	return 0;
 }
 
-/* The first of OTEL_EXPORTER_OTLP_PROFILES_name and OTEL_EXPORTER_OTLP_name that is set and not empty. */
+/*
+ * The value of OTEL_EXPORTER_OTLP_PROFILES_name, else of OTEL_EXPORTER_OTLP_name. Empty values
+ * count as unset. *ret_base: not from the former.
+ */
 static const char *exporter_env(const char *name, bool *ret_base)
 {
 	char var[80];
@@ -391,7 +585,7 @@ static int env_string(const char *name, char **at)
 {
 	const char *v = exporter_env(name, NULL);
 
-	return v ? set_string(at, v) : 0;
+	return v ? config_set_string(at, v) : 0;
 }
 
 static int env_protocol(struct agent_config *c, struct agent_config_error *err)
@@ -405,7 +599,9 @@ static int env_protocol(struct agent_config *c, struct agent_config_error *err)
 	else if (!strcmp(v, "http/protobuf"))
 		c->protocol = AGENT_OTLP_HTTP;
 	else
-		return fail(err, "OTEL_EXPORTER_OTLP_PROTOCOL: '%s' is not grpc or http/protobuf", v);
+		return config_fail(err,
+				   "OTEL_EXPORTER_OTLP_PROTOCOL: '%s' is not grpc or http/protobuf",
+				   v);
 	return 0;
 }
 
@@ -419,83 +615,35 @@ int agent_config_environment(struct agent_config *c, struct agent_config_error *
 	if (rc)
 		return rc;
 	v = exporter_env("ENDPOINT", &base);
-	if (v && set_string(&c->endpoint, v))
+	if (v && config_set_string(&c->endpoint, v))
 		return -ENOMEM;
 	if (v)
 		c->endpoint_is_base = base;
-	if ((v = exporter_env("HEADERS", NULL)) && pairs_from(&c->headers, v))
-		return fail(err, "OTEL_EXPORTER_OTLP_HEADERS is not a list of name=value");
-	if ((v = getenv("OTEL_RESOURCE_ATTRIBUTES")) && pairs_from(&c->labels, v))
-		return fail(err, "OTEL_RESOURCE_ATTRIBUTES is not a list of name=value");
+	if ((v = exporter_env("HEADERS", NULL)) && pairs_from(&c->headers, true, v))
+		return config_fail(err, "OTEL_EXPORTER_OTLP_HEADERS is not a list of name=value");
+	if ((v = getenv("OTEL_RESOURCE_ATTRIBUTES")) && pairs_from(&c->labels, false, v))
+		return config_fail(err, "OTEL_RESOURCE_ATTRIBUTES is not a list of name=value");
 	if ((v = exporter_env("COMPRESSION", NULL)))
 		c->gzip = !strcmp(v, "gzip");
 	if ((v = exporter_env("TIMEOUT", NULL))) {
 		if (num_u64(v, 50, 600000, &ms))
-			return fail(err, "OTEL_EXPORTER_OTLP_TIMEOUT: '%s' is not a number of milliseconds from 50 to 600000", v);
+			return config_fail(
+				err,
+				"OTEL_EXPORTER_OTLP_TIMEOUT: '%s' is not a number of milliseconds "
+				"from 50 to 600000",
+				v);
 		c->timeout_ns = ms * NUM_MS;
 	}
-	if ((v = getenv("OTEL_SERVICE_NAME")) && *v && set_string(&c->service, v))
+	if ((v = getenv("OTEL_SERVICE_NAME")) && *v && config_set_string(&c->service, v))
 		return -ENOMEM;
-	if (env_string("CERTIFICATE", &c->ca_file) || env_string("CLIENT_CERTIFICATE", &c->cert_file) ||
+	if (env_string("CERTIFICATE", &c->ca_file) ||
+	    env_string("CLIENT_CERTIFICATE", &c->cert_file) ||
 	    env_string("CLIENT_KEY", &c->key_file))
 		return -ENOMEM;
 	return 0;
 }
 
-/* ---- The whole ---- */
-
-static int check_endpoint(struct agent_config *c, struct agent_config_error *err)
-{
-	static const char *const defaults[] = {
-		"http://127.0.0.1:4318", "http://127.0.0.1:4317", "http://127.0.0.1:4040", "http://127.0.0.1:7070",
-		"http://127.0.0.1:8123", NULL,
-	};
-	const char *host;
-
-	if (!c->endpoint && c->protocol == AGENT_FILE)
-		return fail(err, "protocol file needs an endpoint: a directory");
-	if (!c->endpoint && set_string(&c->endpoint, defaults[c->protocol]))
-		return -ENOMEM;
-	if (c->protocol == AGENT_FILE)
-		return 0;
-	host = strstr(c->endpoint, "://");
-	if ((strncmp(c->endpoint, "http://", 7) && strncmp(c->endpoint, "https://", 8)) || !host[3] || host[3] == '/')
-		return fail(err, "endpoint: '%s' is not http://HOST[:PORT] or https://...", c->endpoint);
-	if (strchr(host, '@') || strchr(c->endpoint, '?') || strchr(c->endpoint, '#'))
-		return fail(err, "endpoint: no user, password or query in the URL, please: use headers");
-	return 0;
-}
-
-static int check_readable(const char *what, const char *path, struct agent_config_error *err)
-{
-	return path && access(path, R_OK) ? fail(err, "%s: %s: %s", what, path, strerror(errno)) : 0;
-}
-
-int agent_config_check(struct agent_config *c, struct agent_config_error *err)
-{
-	static const char *const formats[] = { "folded", "pprof", "json", "text", "html", NULL };
-	int rc = check_endpoint(c, err), which;
-
-	if (rc)
-		return rc;
-	if (!c->format && set_string(&c->format, c->protocol == AGENT_FILE ? "pprof" : "folded"))
-		return -ENOMEM;
-	if (set_choice(&which, formats, c->format))
-		return fail(err, "format: '%s' is not folded, pprof, json, text or html", c->format);
-	if (!c->metrics_given && !c->metrics && set_string(&c->metrics, "127.0.0.1:9419"))
-		return -ENOMEM;
-	if (c->retry_max_ns < c->retry_min_ns)
-		c->retry_max_ns = c->retry_min_ns;
-	if (!c->cert_file != !c->key_file)
-		return fail(err, "cert-file and key-file belong together");
-	if ((rc = check_readable("ca-file", c->ca_file, err)) || (rc = check_readable("cert-file", c->cert_file, err)) ||
-	    (rc = check_readable("key-file", c->key_file, err)) || (rc = check_readable("token-file", c->token_file, err)) ||
-	    (rc = check_readable("header-file", c->header_file, err)))
-		return rc;
-	if (c->request_bytes > c->spool_bytes / 2)
-		c->request_bytes = c->spool_bytes / 2;
-	return 0;
-}
+/* ---- Printing ---- */
 
 static void print_value(FILE *f, const struct key *k, const void *at)
 {
@@ -524,7 +672,8 @@ static void print_value(FILE *f, const struct key *k, const void *at)
 		for (size_t i = 0; i < ((const struct agent_pairs *)at)->n; i++) {
 			const struct agent_pair *p = &((const struct agent_pairs *)at)->list[i];
 
-			fprintf(f, "%s = %s\n", p->name, !strcmp(k->pub.section, "headers") ? "(not shown)" : p->value);
+			fprintf(f, "%s = %s\n", p->name,
+				!strcmp(k->pub.section, "headers") ? "(not shown)" : p->value);
 		}
 		break;
 	default:
@@ -534,7 +683,8 @@ static void print_value(FILE *f, const struct key *k, const void *at)
 
 int agent_config_print(const struct agent_config *c, int fd)
 {
-	static const char *const sections[] = { "agent", "labels", "delivery", "headers", "spool", "budget", "metrics", "log" };
+	static const char *const sections[] = { "agent", "labels", "delivery", "headers",
+						"spool", "budget", "metrics",  "log" };
 	FILE *f = fdopen(dup(fd), "w");
 
 	if (!f)

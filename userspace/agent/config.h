@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the agent is told. One table of keys (config.c) serves the INI file ("key = value" below "[section]"), the command
- * line ("--key value") and --help. Later sources win: defaults, file, environment (OTEL_*), command line.
- * Units are in the fields' names. Secrets are never options: they come from files or the environment.
+ * The configuration of the agent. One table of keys (config.c) serves the INI file ("key = value"
+ * below "[section]"), the command line ("--key value") and --help. Later sources take precedence:
+ * defaults, file, environment (OTEL_*), command line. Units are in the names of the members.
+ * Secrets are never options: they come from files or the environment.
  */
 #ifndef SFBPF_AGENT_CONFIG_H
 #define SFBPF_AGENT_CONFIG_H
@@ -12,7 +13,10 @@
 #include <stdint.h>
 
 enum agent_protocol {
-	AGENT_OTLP_HTTP, AGENT_OTLP_GRPC, AGENT_PYROSCOPE, AGENT_PARCA, AGENT_CLICKHOUSE, AGENT_FILE, AGENT_PROTOCOLS
+#define RECEIVER(id, name) AGENT_##id,
+#include "agent/receivers.def"
+#undef RECEIVER
+	AGENT_PROTOCOLS
 };
 enum agent_symbols { AGENT_SYMBOLS_HOST, AGENT_SYMBOLS_NONE };
 enum agent_redact { AGENT_REDACT_NONE, AGENT_REDACT_HOME, AGENT_REDACT_ALL };
@@ -34,16 +38,19 @@ struct agent_config {
 	int symbols, redact;
 	bool label_pid, off_cpu;
 	uint64_t off_min_ns;
-	char *host, *service;			/* NULL: the machine's name; "host" */
+	char *host, *service; /* NULL: the host name of the machine; "host" */
 	struct agent_pairs labels;
 
 	int protocol;
 	char *endpoint, *format, *copy;
-	bool endpoint_is_base;			/* from OTEL_EXPORTER_OTLP_ENDPOINT: the signal's path is added to it */
+	uint64_t keep_ns, keep_bytes; /* of files; 0: no limit */
+	/* From OTEL_EXPORTER_OTLP_ENDPOINT: the signal's path is added to it */
+	bool endpoint_is_base;
 	char *token_file, *header_file, *ca_file, *cert_file, *key_file, *database;
 	struct agent_pairs headers;
 	bool insecure, gzip;
-	uint64_t timeout_ns, connect_timeout_ns, request_bytes, retry_min_ns, retry_max_ns, shutdown_ns;
+	uint64_t timeout_ns, connect_timeout_ns, request_bytes, retry_min_ns, retry_max_ns,
+		shutdown_ns;
 	int unsure;
 
 	char *spool;
@@ -55,32 +62,37 @@ struct agent_config {
 	bool seccomp;
 
 	char *metrics;
-	bool metrics_given;
 	int log_level, log_format;
+
+	/* Bits by number of the key: those from the file or the command line. */
+	uint64_t given;
 };
 
 struct agent_key {
-	const char *section, *name, *arg;	/* arg NULL: a switch on the command line */
+	const char *section, *name, *arg; /* arg NULL: a switch on the command line */
 	const char *help;
 };
 
-const struct agent_key *agent_key_at(size_t i);		/* NULL past the last one */
+const struct agent_key *agent_key_at(size_t i); /* NULL past the last one */
 
-/* All of these: 0 or -EINVAL or -ENOMEM with a text of what is wrong. */
+/* All of these return 0, or -EINVAL or -ENOMEM with a message. */
 struct agent_config_error {
 	char text[512];
 };
 
-struct agent_config *agent_config_new(void);		/* the defaults; NULL: out of memory */
+struct agent_config *agent_config_new(void); /* the defaults; NULL: out of memory */
 void agent_config_free(struct agent_config *c);
 int agent_config_file(struct agent_config *c, const char *path, struct agent_config_error *err);
 int agent_config_environment(struct agent_config *c, struct agent_config_error *err);
-/* value NULL: a switch that was given. */
-int agent_config_set(struct agent_config *c, size_t key, const char *value, struct agent_config_error *err);
-/* Contradictions, and what is missing; fills in what depends on other keys. Last. */
+/* value NULL: a switch without a value. */
+int agent_config_set(struct agent_config *c, size_t key, const char *value,
+		     struct agent_config_error *err);
+/* Called last: checks for contradictions and missing keys, and sets keys that depend on others. */
 int agent_config_check(struct agent_config *c, struct agent_config_error *err);
-/* As an INI file; headers' values are left out. */
+/* Prints an INI file; the values of headers are not shown. */
 int agent_config_print(const struct agent_config *c, int fd);
 const char *agent_protocol_name(int protocol);
+/* Whether the file or the command line has the key. */
+bool agent_config_given(const struct agent_config *c, const char *name);
 
 #endif

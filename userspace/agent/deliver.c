@@ -3,90 +3,20 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <fcntl.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include "base/bytes.h"
-#include "base/num.h"
-#include "base/text.h"
+#include "agent/receiver.h"
 
-#define MAX_HEADERS 64
+#define MAX_HEADERS  64
 #define HEADER_BYTES 8192
 
-/* ---- Where to ---- */
-
-static const char *path_of(uint32_t kind, bool grpc)
-{
-	switch (kind) {
-	case BODY_OTLP:
-		return grpc ? "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export" : "/v1development/profiles";
-	case BODY_PYROSCOPE:
-		return "/push.v1.PusherService/Push";
-	case BODY_PARCA:
-		return "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw";
-	default:
-		return "/";
-	}
-}
-
-static bool is_grpc(const struct agent_config *cfg)
-{
-	return cfg->protocol == AGENT_OTLP_GRPC || cfg->protocol == AGENT_PARCA;
-}
-
-static bool fits_protocol(int protocol, uint32_t kind)
-{
-	switch (protocol) {
-	case AGENT_OTLP_HTTP:
-	case AGENT_OTLP_GRPC:
-		return kind == BODY_OTLP;
-	case AGENT_PYROSCOPE:
-		return kind == BODY_PYROSCOPE;
-	case AGENT_PARCA:
-		return kind == BODY_PARCA;
-	case AGENT_CLICKHOUSE:
-		return kind == BODY_CH_STACKS || kind == BODY_CH_FILES || kind == BODY_CH_SAMPLES;
-	default:
-		return kind == BODY_FILE || kind == BODY_FILE_OFF_CPU;
-	}
-}
-
-static size_t escape(char *dst, size_t cap, const char *s)
-{
-	size_t n = 0;
-
-	for (; *s && n + 4 < cap; s++) {
-		if ((*s | 32) >= 'a' && (*s | 32) <= 'z')
-			dst[n++] = *s;
-		else if ((*s >= '0' && *s <= '9') || *s == '_' || *s == '-' || *s == '.')
-			dst[n++] = *s;
-		else
-			n += (size_t)snprintf(dst + n, cap - n, "%%%02X", (unsigned char)*s);
-	}
-	dst[n] = 0;
-	return n;
-}
-
-static int clickhouse_url(const struct agent_config *cfg, const struct body *b, const char *base, int len, char *ret, size_t cap)
-{
-	const char *table = b->kind == BODY_CH_STACKS ? "sfbpf_stacks" : b->kind == BODY_CH_FILES ? "sfbpf_files" : "sfbpf_samples";
-	char database[256], token[37];
-	int n;
-
-	escape(database, sizeof(database), cfg->database ? cfg->database : "default");
-	body_id_text(b->id, token);
-	n = snprintf(ret, cap, "%.*s/?database=%s&insert_deduplication_token=%s&query=INSERT%%20INTO%%20%s%%20FORMAT%%20JSONEachRow",
-		     len, base, database, token, table);
-	return n < (int)cap ? 0 : -EINVAL;
-}
+/* ---- The URL ---- */
 
 int deliver_url(const struct agent_config *cfg, const struct body *b, char *ret, size_t cap)
 {
+	const struct receiver *r = receiver_at(cfg->protocol);
 	const char *base = cfg->endpoint, *host = strstr(base, "://"), *path;
 	size_t len = strlen(base);
 
@@ -95,12 +25,11 @@ int deliver_url(const struct agent_config *cfg, const struct body *b, char *ret,
 	while (len && base[len - 1] == '/')
 		len--;
 	path = strchr(host + 3, '/');
-	if (cfg->protocol == AGENT_CLICKHOUSE)
-		return clickhouse_url(cfg, b, base, (int)len, ret, cap);
-	/* A path of its own is the receiver's, unless the variable says that it is the base of all signals. */
-	if (cfg->protocol == AGENT_OTLP_HTTP && path && path[1] && !cfg->endpoint_is_base)
+	if (r->url)
+		return r->url(cfg, b, base, (int)len, ret, cap);
+	if (r->path_in_endpoint && path && path[1] && !cfg->endpoint_is_base)
 		return snprintf(ret, cap, "%s", base) < (int)cap ? 0 : -EINVAL;
-	return snprintf(ret, cap, "%.*s%s", (int)len, base, path_of(b->kind, is_grpc(cfg))) < (int)cap ? 0 : -EINVAL;
+	return snprintf(ret, cap, "%.*s%s", (int)len, base, r->path) < (int)cap ? 0 : -EINVAL;
 }
 
 /* ---- Headers ---- */
@@ -122,8 +51,12 @@ static void header(struct header_list *l, const char *fmt, const char *a, const 
 	l->used += (size_t)len + 1;
 }
 
-/* The lines of a file of secrets, read anew for each request: tokens are renewed. False: it cannot be read. */
-static bool each_line(const char *path, void (*fn)(struct header_list *l, const char *line), struct header_list *l)
+/*
+ * Calls fn for each line of a file of secrets. The file is read for each request because tokens are
+ * renewed. False: it cannot be read.
+ */
+static bool each_line(const char *path, void (*fn)(struct header_list *l, const char *line),
+		      struct header_list *l)
 {
 	char line[4096];
 	FILE *f = fopen(path, "re");
@@ -150,20 +83,20 @@ static void token_header(struct header_list *l, const char *line)
 	header(l, "Authorization: Bearer %s%s", line, "");
 }
 
-/* False with a text: a file of secrets cannot be read. */
-static bool all_headers(struct header_list *l, const struct agent_config *cfg, const struct body *b, char *error, size_t cap)
+/* False, with a message: a file of secrets cannot be read. */
+static bool all_headers(struct header_list *l, const struct agent_config *cfg, const struct body *b,
+			char *error, size_t cap)
 {
 	const char *unreadable = NULL;
 	char id[37];
 
-	if (is_grpc(cfg)) {
+	if (receiver_at(cfg->protocol)->grpc) {
 		header(l, "Content-Type: application/grpc%s%s", "", "");
 		header(l, "TE: trailers%s%s", "", "");
 		if (b->gzip)
 			header(l, "grpc-encoding: gzip%s%s", "", "");
 	} else {
-		header(l, "Content-Type: %s%s", cfg->protocol == AGENT_CLICKHOUSE ? "application/x-ndjson" :
-		       cfg->protocol == AGENT_PYROSCOPE ? "application/proto" : "application/x-protobuf", "");
+		header(l, "Content-Type: %s%s", receiver_at(cfg->protocol)->content_type, "");
 		if (b->gzip)
 			header(l, "Content-Encoding: gzip%s%s", "", "");
 	}
@@ -200,9 +133,15 @@ static enum verdict judge_grpc(int status, bool *ret_poison)
 	switch (status) {
 	case 0:
 		return DELIVER_OK;
-	case 7: case 16:
+	case 7:
+	case 16:
 		return DELIVER_CONFIG;
-	case 3: case 5: case 6: case 9: case 11: case 12:
+	case 3:
+	case 5:
+	case 6:
+	case 9:
+	case 11:
+	case 12:
 		return DELIVER_REFUSED;
 	default:
 		*ret_poison = status == 2 || status == 13 || status == 15;
@@ -210,36 +149,10 @@ static enum verdict judge_grpc(int status, bool *ret_poison)
 	}
 }
 
-uint64_t deliver_rejected(const void *data, size_t len, char *why, size_t cap)
-{
-	struct bytes b = bytes_of(data, len, false);
-	uint64_t rejected = 0;
-
-	while (bytes_left(&b)) {
-		uint64_t tag = bytes_uleb(&b);
-
-		if (tag == (1 << 3 | 2)) {		/* partial_success: its fields follow */
-			bytes_uleb(&b);
-		} else if (tag == (1 << 3 | 0)) {	/* rejected_profiles */
-			rejected = bytes_uleb(&b);
-		} else if (tag == (2 << 3 | 2)) {	/* error_message */
-			uint64_t n = bytes_uleb(&b);
-			const uint8_t *s = n <= bytes_left(&b) ? bytes_take(&b, n) : NULL;
-
-			if (!s)
-				break;
-			text_clean(why, cap, (const char *)s, n, 0);
-		} else {
-			break;
-		}
-	}
-	return b.err ? 0 : rejected;
-}
-
 static void judge(const struct agent_config *cfg, const struct http_reply *r, struct delivery *ret)
 {
-	bool grpc = is_grpc(cfg);
-	size_t skip = grpc ? 5 : 0;
+	const struct receiver *to = receiver_at(cfg->protocol);
+	size_t skip = to->grpc ? 5 : 0;
 
 	snprintf(ret->error, sizeof(ret->error), "%s", r->error);
 	ret->seconds = r->seconds;
@@ -248,16 +161,22 @@ static void judge(const struct agent_config *cfg, const struct http_reply *r, st
 		ret->verdict = r->sent ? DELIVER_UNSURE : DELIVER_RETRY;
 		return;
 	}
-	ret->status = r->grpc_status >= 0 ? r->grpc_status : (int)r->status;
-	ret->verdict = r->grpc_status >= 0 ? judge_grpc(r->grpc_status, &ret->poison) : judge_http(r->status, &ret->poison);
-	/* HTTP 200 without a gRPC status is no gRPC server. */
-	if (grpc && r->grpc_status < 0 && ret->verdict == DELIVER_OK)
+	if (to->grpc && r->grpc_status >= 0) {
+		snprintf(ret->code, sizeof(ret->code), "grpc-%d", r->grpc_status);
+		ret->verdict = judge_grpc(r->grpc_status, &ret->poison);
+	} else {
+		snprintf(ret->code, sizeof(ret->code), "%d", (int)r->status);
+		ret->verdict = judge_http(r->status, &ret->poison);
+	}
+	/* Without a gRPC status in HTTP 200 the server does not speak gRPC. */
+	if (to->grpc && r->grpc_status < 0 && ret->verdict == DELIVER_OK)
 		ret->verdict = DELIVER_CONFIG;
-	if (ret->verdict == DELIVER_OK && cfg->protocol <= AGENT_OTLP_GRPC && r->body_len > skip)
-		ret->rejected = deliver_rejected(r->body + skip, r->body_len - skip, ret->error, sizeof(ret->error));
+	if (ret->verdict == DELIVER_OK && to->rejected && r->body_len > skip)
+		ret->rejected = to->rejected(r->body + skip, r->body_len - skip, ret->error,
+					     sizeof(ret->error));
 }
 
-/* gRPC: one byte that says whether it is compressed, four of length, then the message. */
+/* gRPC framing: a byte (1: compressed), four bytes of length, then the message. */
 static uint8_t *grpc_frame(const struct body *b)
 {
 	uint8_t *frame = malloc(b->len + 5);
@@ -271,17 +190,22 @@ static uint8_t *grpc_frame(const struct body *b)
 	return frame;
 }
 
-static void post(struct http *h, const struct agent_config *cfg, const struct body *b, struct delivery *ret)
+static void post(struct http *h, const struct agent_config *cfg, const struct body *b,
+		 struct delivery *ret)
 {
 	struct header_list headers = { .n = 0 };
-	struct http_request req = { .headers = headers.at, .data = b->data, .len = b->len, .grpc = is_grpc(cfg) };
+	struct http_request req = { .headers = headers.at,
+				    .data = b->data,
+				    .len = b->len,
+				    .grpc = receiver_at(cfg->protocol)->grpc };
 	struct http_reply reply;
 	uint8_t *frame = NULL;
 	char url[2048];
 
 	if (deliver_url(cfg, b, url, sizeof(url))) {
 		ret->verdict = DELIVER_CONFIG;
-		snprintf(ret->error, sizeof(ret->error), "the endpoint is no URL");
+		snprintf(ret->error, sizeof(ret->error),
+			 "the endpoint is not a URL, or it is too long");
 		return;
 	}
 	if (!all_headers(&headers, cfg, b, ret->error, sizeof(ret->error))) {
@@ -304,68 +228,25 @@ static void post(struct http *h, const struct agent_config *cfg, const struct bo
 	judge(cfg, &reply, ret);
 }
 
-/* ---- Files ---- */
-
-static int write_file(int dir, const char *name, const struct body *b)
+void deliver(struct http *h, const struct agent_config *cfg, const char *host, const struct body *b,
+	     struct delivery *ret)
 {
-	char tmp[300];
-	FILE *f;
-	int fd, err = 0;
-
-	snprintf(tmp, sizeof(tmp), ".%s.tmp", name);
-	fd = openat(dir, tmp, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
-	f = fd < 0 ? NULL : fdopen(fd, "w");
-	if (!f)
-		return -errno;
-	if (fwrite(b->data, 1, b->len, f) != b->len || fflush(f) || fsync(fd))
-		err = errno ? -errno : -EIO;
-	if (fclose(f) && !err)
-		err = -errno;
-	if (!err && renameat(dir, tmp, dir, name))
-		err = -errno;
-	if (err)
-		unlinkat(dir, tmp, 0);
-	return err;
-}
-
-int deliver_file(const char *dir, const char *format, const char *host, const struct body *b)
-{
-	const struct out_format *f = out_format_named(format);
-	char name[256], safe[128], id[37];
-	int fd, err;
-
-	escape(safe, sizeof(safe), host);
-	body_id_text(b->id, id);
-	snprintf(name, sizeof(name), "sfbpf-%s-%" PRIu64 "-%.8s%s%s", safe, (uint64_t)(b->time_ns / NUM_MS), id, b->kind == BODY_FILE_OFF_CPU ? ".off_cpu" : "",
-		 f && f->suffixes[0] ? f->suffixes[0] : ".txt");
-	if (mkdir(dir, 0700) && errno != EEXIST)
-		return -errno;
-	fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	err = write_file(fd, name, b);
-	close(fd);
-	return err;
-}
-
-void deliver(struct http *h, const struct agent_config *cfg, const char *host, const struct body *b, struct delivery *ret)
-{
-	const char *dir = cfg->endpoint;
+	const struct receiver *r = receiver_at(cfg->protocol);
 	int err;
 
-	*ret = (struct delivery){ .retry_after_s = -1 };
-	if (!fits_protocol(cfg->protocol, b->kind)) {
+	*ret = (struct delivery){ .retry_after_s = -1, .code = "none" };
+	if (!(r->bodies & BODY_BIT(b->kind))) {
 		ret->verdict = DELIVER_OTHER_PROTOCOL;
 		return;
 	}
-	if (cfg->protocol != AGENT_FILE) {
+	if (!r->write) {
 		post(h, cfg, b, ret);
 		return;
 	}
-	if (!strncmp(dir, "file://", 7))
-		dir += 7;
-	err = deliver_file(dir, cfg->format, host, b);
+	err = r->write(cfg, host, b);
 	ret->verdict = err ? DELIVER_RETRY : DELIVER_OK;
+	snprintf(ret->code, sizeof(ret->code), "%s", err ? "not_written" : "written");
 	if (err)
-		snprintf(ret->error, sizeof(ret->error), "%.200s: %s", dir, strerror(-err));
+		snprintf(ret->error, sizeof(ret->error), "%.200s: %s", cfg->endpoint,
+			 strerror(-err));
 }

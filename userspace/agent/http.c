@@ -2,6 +2,7 @@
 #include "agent/http.h"
 
 #include <curl/curl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,11 +11,13 @@
 #include "base/num.h"
 #include "base/text.h"
 
+#define GRPC_UNKNOWN 2
+
 struct http {
 	CURL *curl;
 	bool (*stop)(void *ctx);
 	void *stop_ctx;
-	bool fresh;		/* no connection is used twice for gRPC without TLS */
+	bool fresh; /* no connection is reused for gRPC without TLS */
 	struct http_reply *reply;
 };
 
@@ -27,7 +30,10 @@ struct http *http_new(bool (*stop)(void *ctx), void *ctx)
 	h->stop = stop;
 	h->stop_ctx = ctx;
 	h->curl = curl_easy_init();
-	/* curl 7's second request on a plaintext HTTP/2 connection fails with error 16 (curl issue 10634). */
+	/*
+	 * In curl 7 a second request on a plaintext HTTP/2 connection fails with error 16 (curl
+	 * issue 10634).
+	 */
 	h->fresh = curl_version_info(CURLVERSION_NOW)->version_num < 0x080000;
 	if (!h->curl) {
 		free(h);
@@ -52,7 +58,7 @@ static size_t on_body(char *data, size_t size, size_t n, void *ctx)
 	memcpy(r->body + r->body_len, data, take);
 	r->body_len += take;
 	r->body[r->body_len] = 0;
-	return size * n;	/* the rest is not interesting; the deadline ends an endless one */
+	return size * n; /* the rest is ignored; the timeout ends an endless body */
 }
 
 /* The value of header `name` in line, or NULL. */
@@ -82,12 +88,20 @@ static double retry_after(const char *v)
 
 	if (end != v && !*end && s >= 0)
 		return s;
-	at = curl_getdate(v, NULL);	/* an HTTP date */
+	at = curl_getdate(v, NULL); /* an HTTP date */
 	s = at < 0 ? -1 : difftime(at, time(NULL));
 	return at >= 0 && s < 0 ? 0 : s;
 }
 
-/* Headers, and with HTTP/2 trailers too. */
+/* A value that is not a number counts as UNKNOWN. */
+static int grpc_status(const char *v)
+{
+	uint64_t n;
+
+	return num_u64(v, 0, INT_MAX, &n) ? GRPC_UNKNOWN : (int)n;
+}
+
+/* Called for headers and, with HTTP/2, trailers. */
 static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 {
 	struct http_reply *r = ctx;
@@ -96,7 +110,7 @@ static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 	const char *v;
 
 	if ((v = value_of(data, len, "grpc-status", buf, sizeof(buf))))
-		r->grpc_status = atoi(v);
+		r->grpc_status = grpc_status(v);
 	else if ((v = value_of(data, len, "grpc-message", buf, sizeof(buf))))
 		text_clean(r->error, sizeof(r->error), v, strlen(v), 0);
 	else if ((v = value_of(data, len, "retry-after", buf, sizeof(buf))))
@@ -106,7 +120,8 @@ static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 	return len;
 }
 
-static int on_progress(void *ctx, curl_off_t dltotal, curl_off_t dlnow, curl_off_t ultotal, curl_off_t ulnow)
+static int on_progress(void *ctx, curl_off_t dltotal, curl_off_t dlnow, curl_off_t ultotal,
+		       curl_off_t ulnow)
 {
 	const struct http *h = ctx;
 
@@ -126,21 +141,29 @@ static void set_tls(CURL *c, const struct agent_config *cfg)
 	}
 }
 
-static void set_protocol(struct http *h, const struct http_request *req)
+static void set_protocol(struct http *h, const struct agent_config *cfg,
+			 const struct http_request *req)
 {
 	bool tls = !strncmp(req->url, "https:", 6);
 	const char *host = strstr(req->url, "://") + 3;
 
 	if (req->grpc)
-		curl_easy_setopt(h->curl, CURLOPT_HTTP_VERSION, tls ? CURL_HTTP_VERSION_2TLS : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
+		curl_easy_setopt(h->curl, CURLOPT_HTTP_VERSION,
+				 tls ? CURL_HTTP_VERSION_2TLS
+				     : CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE);
 	else
 		curl_easy_setopt(h->curl, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
-	if (req->grpc && !tls && h->fresh) {
+	/*
+	 * libcurl repeats a request if a reused connection closes without an answer. The server may
+	 * already have accepted the first request.
+	 */
+	if ((req->grpc && !tls && h->fresh) || cfg->unsure == AGENT_UNSURE_DROP) {
 		curl_easy_setopt(h->curl, CURLOPT_FRESH_CONNECT, 1L);
 		curl_easy_setopt(h->curl, CURLOPT_FORBID_REUSE, 1L);
 	}
-	/* No proxy for what is on this machine, whatever http_proxy says. */
-	if (!strncmp(host, "127.", 4) || !strncmp(host, "localhost", 9) || !strncmp(host, "[::1]", 5))
+	/* No proxy for this machine, even if http_proxy is set. */
+	if (!strncmp(host, "127.", 4) || !strncmp(host, "localhost", 9) ||
+	    !strncmp(host, "[::1]", 5))
 		curl_easy_setopt(h->curl, CURLOPT_NOPROXY, "*");
 #if LIBCURL_VERSION_NUM >= 0x075500
 	curl_easy_setopt(h->curl, CURLOPT_PROTOCOLS_STR, "http,https");
@@ -151,7 +174,7 @@ static void set_protocol(struct http *h, const struct http_request *req)
 
 static struct curl_slist *headers_of(const struct http_request *req)
 {
-	/* No "100 Continue" round trip. */
+	/* Avoids the "100 Continue" round trip. */
 	struct curl_slist *list = curl_slist_append(NULL, "Expect:");
 
 	for (size_t i = 0; req->headers[i] && list; i++) {
@@ -164,12 +187,13 @@ static struct curl_slist *headers_of(const struct http_request *req)
 	return list;
 }
 
-static void set_request(struct http *h, const struct agent_config *cfg, const struct http_request *req, struct http_reply *ret,
+static void set_request(struct http *h, const struct agent_config *cfg,
+			const struct http_request *req, struct http_reply *ret,
 			struct curl_slist *headers, char *error)
 {
 	CURL *c = h->curl;
 
-	curl_easy_reset(c);	/* keeps connections and sessions */
+	curl_easy_reset(c); /* keeps connections and TLS sessions */
 	curl_easy_setopt(c, CURLOPT_URL, req->url);
 	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
 	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, error);
@@ -187,11 +211,12 @@ static void set_request(struct http *h, const struct agent_config *cfg, const st
 	curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
 	curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress);
 	curl_easy_setopt(c, CURLOPT_XFERINFODATA, h);
-	set_protocol(h, req);
+	set_protocol(h, cfg, req);
 	set_tls(c, cfg);
 }
 
-void http_post(struct http *h, const struct agent_config *cfg, const struct http_request *req, struct http_reply *ret)
+void http_post(struct http *h, const struct agent_config *cfg, const struct http_request *req,
+	       struct http_reply *ret)
 {
 	uint64_t start = clock_ns(CLOCK_MONOTONIC);
 	char error[CURL_ERROR_SIZE] = "";
@@ -205,12 +230,18 @@ void http_post(struct http *h, const struct agent_config *cfg, const struct http
 	curl_easy_getinfo(h->curl, CURLINFO_RESPONSE_CODE, &ret->status);
 	curl_easy_getinfo(h->curl, CURLINFO_SIZE_UPLOAD_T, &sent);
 	ret->sent = sent >= (curl_off_t)req->len && req->len;
-	/* The status is the answer, even if the body behind it stalls; gRPC's comes last. */
-	ret->answered = req->grpc ? ret->grpc_status >= 0 || (rc == CURLE_OK && ret->status != 200) : ret->status >= 200;
+	/*
+	 * The HTTP status is the answer even if the body stalls after it. The gRPC status comes
+	 * last.
+	 */
+	ret->answered = req->grpc ? ret->grpc_status >= 0 || (rc == CURLE_OK && ret->status != 200)
+				  : ret->status >= 200;
 	if (rc != CURLE_OK)
-		snprintf(ret->error, sizeof(ret->error), "%s", *error ? error : curl_easy_strerror(rc));
+		snprintf(ret->error, sizeof(ret->error), "%s",
+			 *error ? error : curl_easy_strerror(rc));
 	else if (!*ret->error && ret->status >= 300)
-		text_clean(ret->error, sizeof(ret->error), ret->body, ret->body_len < 200 ? ret->body_len : 200, 0);
+		text_clean(ret->error, sizeof(ret->error), ret->body,
+			   ret->body_len < 200 ? ret->body_len : 200, 0);
 	ret->seconds = (double)(clock_ns(CLOCK_MONOTONIC) - start) / 1e9;
 	curl_slist_free_all(headers);
 }

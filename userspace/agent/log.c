@@ -16,9 +16,10 @@
 #include "base/num.h"
 #include "base/text.h"
 
-#define BURST 5
+#define BURST	  5
 #define PERIOD_NS (60 * NUM_S)
-#define LIMITS 64		/* messages whose rate is known; a newcomer takes another's place */
+/* messages whose rate is tracked; messages with equal hash bits replace each other */
+#define LIMITS	  64
 
 struct limit {
 	uint64_t key, since_ns, seen;
@@ -43,7 +44,10 @@ void agent_log_setup(int level, int format)
 	pthread_mutex_unlock(&state.lock);
 }
 
-/* Whether to write it; *ret_missed: how many of its kind were not, when a new period begins. */
+/*
+ * Whether to write the message. *ret_missed: how many were suppressed in the last period, when a
+ * new one begins.
+ */
 static bool admit(const char *msg, uint64_t *ret_missed)
 {
 	uint64_t key = hash_bytes(msg, strlen(msg)), now = clock_ns(CLOCK_MONOTONIC);
@@ -82,7 +86,7 @@ static void value_of(char *buf, size_t cap, const char *fmt, va_list *args)
 	snprintf(buf, cap, "%s", raw);
 }
 
-static void put(struct json *j, FILE *f, const char *key, const char *value, bool quote)
+static void write_pair(struct json *j, FILE *f, const char *key, const char *value, bool quote)
 {
 	if (state.format == AGENT_LOG_JSON) {
 		json_str(j, key, value);
@@ -125,20 +129,24 @@ static void write_line(FILE *f, int level, const char *msg, uint64_t missed, va_
 	const char *key;
 
 	if (state.journal)
-		fprintf(f, "<%d>", level == AGENT_LOG_ERROR ? 3 : level == AGENT_LOG_WARN ? 4 : level == AGENT_LOG_INFO ? 6 : 7);
+		fprintf(f, "<%d>",
+			level == AGENT_LOG_ERROR  ? 3
+			: level == AGENT_LOG_WARN ? 4
+			: level == AGENT_LOG_INFO ? 6
+						  : 7);
 	if (state.format == AGENT_LOG_JSON)
 		json_object(&j, NULL);
 	if (!state.journal)
 		put_time(&j, f);
-	put(&j, f, "level", levels[level], false);
-	put(&j, f, "msg", msg, true);
+	write_pair(&j, f, "level", levels[level], false);
+	write_pair(&j, f, "msg", msg, true);
 	while ((key = va_arg(*args, const char *))) {
 		value_of(value, sizeof(value), va_arg(*args, const char *), args);
-		put(&j, f, key, value, false);
+		write_pair(&j, f, key, value, false);
 	}
 	if (missed) {
 		snprintf(value, sizeof(value), "%" PRIu64, missed);
-		put(&j, f, "suppressed", value, false);
+		write_pair(&j, f, "suppressed", value, false);
 	}
 	if (state.format == AGENT_LOG_JSON)
 		json_object_end(&j);
@@ -158,7 +166,10 @@ void agent_log(int level, const char *msg, ...)
 		va_start(args, msg);
 		write_line(f, level, msg, missed, &args);
 		va_end(args);
-		/* One write a line, so that lines of threads do not mix; there is nobody to tell of a failure. */
+		/*
+		 * One write() for each line, so that lines of several threads do not mix. A failure
+		 * cannot be reported.
+		 */
 		if (!fclose(f) && write(STDERR_FILENO, line, len) < 0)
 			state.suppressed++;
 		free(line);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * GET /metrics (Prometheus' text format 0.0.4) and GET /healthz, on a thread and a socket of its own. One client at a time, each with
- * a second: what scrapes once in 15 seconds needs no more, and nobody can hold the agent's memory.
- */
+/* GET /metrics (Prometheus text format 0.0.4) and GET /healthz, served by agent/page_server.h. */
 #ifndef SFBPF_AGENT_METRICS_H
 #define SFBPF_AGENT_METRICS_H
 
@@ -20,38 +17,43 @@ struct metrics_off_cpu {
 	bool on;
 	struct {
 		uint64_t bpf_ns, taken, sampled_ns, lost_ns, lost;
-	} now, before;				/* since it was last started, and until then */
-	uint64_t blocks, blocked_ns;		/* in windows */
+	} now, before;		     /* since the last start; before that */
+	uint64_t blocks, blocked_ns; /* in windows */
 	uint64_t thin_ns, suspended;
 };
 
-/* Since the start, unless it is said otherwise. */
+/* Since the start of the agent, unless stated otherwise. */
 struct metrics_values {
-	uint64_t start_unix_ns, alive_ns;	/* alive_ns: CLOCK_MONOTONIC of the last look at the ring */
-	uint64_t stale_ns;			/* after that long without one the agent is not healthy */
-	uint64_t windows, windows_failed, window_samples, samples_taken, samples_dropped, lost[SF_LOST_MAX];
+	/* alive_ns: CLOCK_MONOTONIC, when the ring was last polled */
+	uint64_t start_unix_ns, alive_ns;
+	/* If the ring was not polled for this long, /healthz reports "stuck" */
+	uint64_t stale_ns;
+	uint64_t windows, windows_failed, window_samples, samples_taken, samples_dropped,
+		lost[SF_LOST_MAX];
 	uint64_t user_stacks, stops[SF_STOP_MAX];
 	uint64_t modules, rows, table_bytes, needs;
-	struct run_parsers parsers;
+	struct worker_totals parsers;
 	uint64_t symbol_bytes, symbols_reset;
 	uint64_t hz, hz_want, throttled;
 	uint64_t cpus;
 	uint64_t reloads, reload_errors;
 	double last_window_s, encode_s;
-	bool off_cpu;				/* asked for */
+	bool off_cpu; /* configured */
 	struct metrics_off_cpu off;
 	char config_hash[17];
 };
 
 struct metrics;
 
-/* address: "HOST:PORT" or "PORT" (on 127.0.0.1). NULL with a text. */
+/* address: "HOST:PORT" or "PORT" (on 127.0.0.1). NULL, with a message, on failure. */
 struct metrics *metrics_listen(const char *address, char *err, size_t cap);
-/* Serves what metrics_set left last, and the two's own counts. 0 or -errno. */
-int metrics_start(struct metrics *m, struct sender *sender, struct spool *spool, void (*on_thread)(void));
-void metrics_set(struct metrics *m, const struct metrics_values *v);	/* m may be NULL */
+/* Serves the values of the last metrics_set and the counters of sender and spool. 0 or -errno. */
+int metrics_start(struct metrics *m, struct sender *sender, struct spool *spool,
+		  void (*on_thread)(void));
+void metrics_set(struct metrics *m, const struct metrics_values *v); /* m may be NULL */
 void metrics_stop(struct metrics *m);
-/* The page. */
-void metrics_write(FILE *f, const struct metrics_values *v, const struct sender_stats *s, const struct spool_account *a);
+/* Writes the page of /metrics. */
+void metrics_write(FILE *f, const struct metrics_values *v, const struct sender_stats *s,
+		   const struct spool_account *a);
 
 #endif

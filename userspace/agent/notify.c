@@ -18,7 +18,8 @@ static struct {
 
 void notify_setup(void)
 {
-	const char *path = getenv("NOTIFY_SOCKET"), *usec = getenv("WATCHDOG_USEC"), *pid = getenv("WATCHDOG_PID");
+	const char *path = getenv("NOTIFY_SOCKET"), *usec = getenv("WATCHDOG_USEC"),
+		   *pid = getenv("WATCHDOG_PID");
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	size_t len = path ? strlen(path) : 0;
 	uint64_t v;
@@ -27,9 +28,10 @@ void notify_setup(void)
 		return;
 	memcpy(addr.sun_path, path, len);
 	if (*path == '@')
-		addr.sun_path[0] = 0;	/* the abstract namespace */
+		addr.sun_path[0] = 0; /* the abstract namespace */
 	state.fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-	if (state.fd >= 0 && connect(state.fd, (struct sockaddr *)&addr, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len))) {
+	if (state.fd >= 0 && connect(state.fd, (struct sockaddr *)&addr,
+				     (socklen_t)(offsetof(struct sockaddr_un, sun_path) + len))) {
 		close(state.fd);
 		state.fd = -1;
 	}

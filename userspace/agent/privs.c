@@ -4,17 +4,15 @@
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
+#include <seccomp.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <unistd.h>
-#ifdef HAVE_SECCOMP
-#include <seccomp.h>
-#endif
 
-#include "base/privs.h"
 #include "kern/caps.h"
+#include "worker/privs.h"
 
 int privs_user(const char *user, uid_t *uid, gid_t *gid)
 {
@@ -33,42 +31,118 @@ static int become(const char *user, char *err, size_t cap)
 	gid_t gid;
 
 	if (privs_user(user, &uid, &gid)) {
-		snprintf(err, cap, "no user '%s'", user);
+		snprintf(err, cap, "user '%s' does not exist", user);
 		return -ENOENT;
 	}
-	if (prctl(PR_SET_KEEPCAPS, 1) || setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid)) {
-		snprintf(err, cap, "becoming user '%s': %s", user, strerror(errno));
+	if (prctl(PR_SET_KEEPCAPS, 1) || setgroups(0, NULL) || setresgid(gid, gid, gid) ||
+	    setresuid(uid, uid, uid)) {
+		snprintf(err, cap, "cannot switch to user '%s': %s", user, strerror(errno));
 		return -EPERM;
 	}
-	prctl(PR_SET_DUMPABLE, 1);	/* or /proc/self is root's */
+	prctl(PR_SET_DUMPABLE, 1); /* otherwise root owns /proc/self */
 	return 0;
 }
 
 int privs_drop(const char *user, char *err, size_t cap)
 {
-	uint64_t keep = caps_opening_mask();	/* before: who becomes another user has no effective ones for a moment */
+	/* read first: changing the user clears the effective set for a moment */
+	uint64_t keep = caps_opening_mask();
 	int rc = user ? become(user, err, cap) : 0;
 
 	if (rc)
 		return rc;
 	rc = privs_keep(keep);
 	if (rc)
-		snprintf(err, cap, "dropping capabilities: %s", strerror(-rc));
+		snprintf(err, cap, "cannot drop capabilities: %s", strerror(-rc));
 	return rc;
 }
 
-#ifdef HAVE_SECCOMP
-/* What makes a broken-into process useful to others. A denied call fails with EPERM; nothing is killed for a library's whim. */
+/*
+ * System calls that an attacker would need in a compromised agent. A denied call fails with EPERM,
+ * so that an unexpected call from a library does not end the agent.
+ */
 static const char *const denied[] = {
-	"execve", "execveat", "fork", "vfork", "ptrace", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd",
-	"mount", "umount2", "pivot_root", "chroot", "move_mount", "open_tree", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr",
-	"unshare", "setns", "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load", "reboot",
-	"setuid", "setgid", "setreuid", "setregid", "setresuid", "setresgid", "setfsuid", "setfsgid", "setgroups",
-	"keyctl", "add_key", "request_key", "userfaultfd", "io_uring_setup", "io_uring_enter", "io_uring_register", "personality",
-	"swapon", "swapoff", "sethostname", "setdomainname", "settimeofday", "clock_settime", "clock_adjtime", "adjtimex", "stime",
-	"iopl", "ioperm", "modify_ldt", "acct", "quotactl", "syslog", "vhangup", "lookup_dcookie", "uselib", "nfsservctl",
-	"mknod", "mknodat", "link", "linkat", "symlink", "symlinkat", "setxattr", "lsetxattr", "fsetxattr", "removexattr",
-	"process_madvise", "migrate_pages", "move_pages", "mbind", "set_mempolicy", "fanotify_init", "landlock_create_ruleset",
+	"execve",
+	"execveat",
+	"fork",
+	"vfork",
+	"ptrace",
+	"process_vm_readv",
+	"process_vm_writev",
+	"kcmp",
+	"pidfd_getfd",
+	"mount",
+	"umount2",
+	"pivot_root",
+	"chroot",
+	"move_mount",
+	"open_tree",
+	"fsopen",
+	"fsconfig",
+	"fsmount",
+	"fspick",
+	"mount_setattr",
+	"unshare",
+	"setns",
+	"init_module",
+	"finit_module",
+	"delete_module",
+	"kexec_load",
+	"kexec_file_load",
+	"reboot",
+	"setuid",
+	"setgid",
+	"setreuid",
+	"setregid",
+	"setresuid",
+	"setresgid",
+	"setfsuid",
+	"setfsgid",
+	"setgroups",
+	"keyctl",
+	"add_key",
+	"request_key",
+	"userfaultfd",
+	"io_uring_setup",
+	"io_uring_enter",
+	"io_uring_register",
+	"personality",
+	"swapon",
+	"swapoff",
+	"sethostname",
+	"setdomainname",
+	"settimeofday",
+	"clock_settime",
+	"clock_adjtime",
+	"adjtimex",
+	"stime",
+	"iopl",
+	"ioperm",
+	"modify_ldt",
+	"acct",
+	"quotactl",
+	"syslog",
+	"vhangup",
+	"lookup_dcookie",
+	"uselib",
+	"nfsservctl",
+	"mknod",
+	"mknodat",
+	"link",
+	"linkat",
+	"symlink",
+	"symlinkat",
+	"setxattr",
+	"lsetxattr",
+	"fsetxattr",
+	"removexattr",
+	"process_madvise",
+	"migrate_pages",
+	"move_pages",
+	"mbind",
+	"set_mempolicy",
+	"fanotify_init",
+	"landlock_create_ruleset",
 };
 
 int privs_filter(void)
@@ -82,12 +156,13 @@ int privs_filter(void)
 		if (nr != __NR_SCMP_ERROR)
 			rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), nr, 0);
 		if (rc == -EDOM || rc == -EINVAL)
-			rc = 0;		/* not of this architecture */
+			rc = 0; /* not on this architecture */
 	}
-	/* Threads, yes; processes, no. */
+	/* Allow new threads, but no new processes: 0x10000 is CLONE_THREAD. */
 	if (!rc)
-		rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1, SCMP_A0(SCMP_CMP_MASKED_EQ, 0x00010000, 0));
-	/* clone3 hides its flags: glibc falls back to clone. */
+		rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1,
+				      SCMP_A0(SCMP_CMP_MASKED_EQ, 0x00010000, 0));
+	/* Seccomp cannot see the flags of clone3. After ENOSYS glibc uses clone. */
 	if (!rc)
 		rc = seccomp_rule_add(f, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(clone3), 0);
 	if (!rc)
@@ -98,9 +173,3 @@ int privs_filter(void)
 		seccomp_release(f);
 	return rc;
 }
-#else
-int privs_filter(void)
-{
-	return -ENOSYS;
-}
-#endif

@@ -1,20 +1,30 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pprof to those who take it by target: Pyroscope's push.v1.PushRequest and Parca's WriteRawRequest. Both hold series, each of
- * labels and profiles; labels are named as Prometheus has it. A profile counts for both as "process_cpu" or "off_cpu".
+ * pprof for receivers that accept it by target: push.v1.PushRequest of Pyroscope and
+ * WriteRawRequest of Parca. Both contain series, each with labels and profiles. Labels are named as
+ * in Prometheus. In both, a profile is named "process_cpu" or "off_cpu".
  */
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/body.h"
+#include "agent/receiver.h"
 #include "base/pb.h"
 
-enum {	/* field numbers */
-	PUSH_SERIES = 1, PUSH_SERIES_LABELS = 1, PUSH_SERIES_SAMPLES = 2, PUSH_SAMPLE_PROFILE = 1, PUSH_SAMPLE_ID = 2,
-	RAW_SERIES = 2, RAW_SERIES_LABELS = 1, RAW_SERIES_SAMPLES = 2, RAW_LABELS = 1, RAW_SAMPLE_PROFILE = 1,
-	LABEL_NAME = 1, LABEL_VALUE = 2,
+enum { /* field numbers */
+       PUSH_SERIES = 1,
+       PUSH_SERIES_LABELS = 1,
+       PUSH_SERIES_SAMPLES = 2,
+       PUSH_SAMPLE_PROFILE = 1,
+       PUSH_SAMPLE_ID = 2,
+       RAW_SERIES = 2,
+       RAW_SERIES_LABELS = 1,
+       RAW_SERIES_SAMPLES = 2,
+       RAW_LABELS = 1,
+       RAW_SAMPLE_PROFILE = 1,
+       LABEL_NAME = 1,
+       LABEL_VALUE = 2,
 };
 
 struct push {
@@ -33,9 +43,11 @@ static void put_label(struct push *p, const char *name, const char *value)
 	char clean[256];
 	size_t n = 0;
 
-	/* [a-zA-Z_][a-zA-Z0-9_]* */
+	/* Label names are [a-zA-Z_][a-zA-Z0-9_]* */
 	for (; *name && n < sizeof(clean) - 1; name++, n++)
-		clean[n] = isalnum((unsigned char)*name) && (n || !isdigit((unsigned char)*name)) ? *name : '_';
+		clean[n] = isalnum((unsigned char)*name) && (n || !isdigit((unsigned char)*name))
+				   ? *name
+				   : '_';
 	clean[n] = 0;
 	pb_str(&p->pb, LABEL_NAME, clean);
 	pb_str(&p->pb, LABEL_VALUE, value);
@@ -47,7 +59,8 @@ static void on_label(void *ctx, const char *name, const char *value)
 	put_label(ctx, name, value);
 }
 
-static int pprof(const struct encode_input *in, const struct window_group *g, char **ret, size_t *ret_len)
+static int pprof(const struct encode_input *in, const struct window_group *g, char **ret,
+		 size_t *ret_len)
 {
 	struct run_stats stats;
 	struct out_meta meta;
@@ -72,8 +85,9 @@ static int flush(struct push *p)
 		return p->pb.err;
 	p->pb = (struct pb){ 0 };
 	p->samples = 0;
-	/* The profiles in it are compressed. */
-	return body_emit(p->in, p->parca ? BODY_PARCA : BODY_PYROSCOPE, false, data, len, samples, p->id, p->fn, p->ctx);
+	/* Not compressed as a whole: the profiles in it are. */
+	return body_emit(p->in, p->parca ? BODY_PARCA : BODY_PYROSCOPE, false, data, len, samples,
+			 p->id, p->fn, p->ctx);
 }
 
 static int add_series(struct push *p, const struct window_group *g)
@@ -120,12 +134,28 @@ static int push(const struct encode_input *in, bool parca, body_fn fn, void *ctx
 	return err;
 }
 
-int body_pyroscope(const struct encode_input *in, body_fn fn, void *ctx)
+static int encode_pyroscope(const struct encode_input *in, body_fn fn, void *ctx)
 {
 	return push(in, false, fn, ctx);
 }
 
-int body_parca(const struct encode_input *in, body_fn fn, void *ctx)
+static int encode_parca(const struct encode_input *in, body_fn fn, void *ctx)
 {
 	return push(in, true, fn, ctx);
 }
+
+const struct receiver receiver_pyroscope = {
+	.endpoint = "http://127.0.0.1:4040",
+	.bodies = BODY_BIT(BODY_PYROSCOPE),
+	.encode = encode_pyroscope,
+	.content_type = "application/proto",
+	.path = "/push.v1.PusherService/Push",
+};
+
+const struct receiver receiver_parca = {
+	.endpoint = "http://127.0.0.1:7070",
+	.bodies = BODY_BIT(BODY_PARCA),
+	.encode = encode_parca,
+	.grpc = true,
+	.path = "/parca.profilestore.v1alpha1.ProfileStoreService/WriteRaw",
+};

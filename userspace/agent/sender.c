@@ -8,16 +8,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/clickhouse.h"
 #include "agent/log.h"
+#include "agent/receiver.h"
+#include "agent/window_file.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/num.h"
 
-#define QUEUE_MAX 64			/* bodies that wait for the disk */
-#define QUEUE_BYTES (32u << 20)
-#define POISON_TRIES 10			/* of a body that the server answers with an error of its own */
-#define RETRY_AFTER_MAX_S 600
+#define QUEUE_MAX	   64 /* bodies that wait for the writer */
+#define QUEUE_BYTES	   (32u << 20)
+/* Tries for a body that the server answers with an internal error */
+#define POISON_TRIES	   10
+#define RETRY_AFTER_MAX_S  600
+#define UNREADABLE_WAIT_NS NUM_S
 
 struct queued {
 	struct body body;
@@ -29,16 +32,18 @@ struct sender {
 	const char *host;
 	void (*on_thread)(void);
 	pthread_t writer, sender;
-	pthread_mutex_t lock;		/* of all below */
+	pthread_mutex_t lock; /* protects the members below */
 	pthread_cond_t change;
 	struct queued queue[QUEUE_MAX];
 	size_t nqueue, queue_bytes;
-	bool writing;			/* one is out of the queue and not yet in the spool */
-	struct agent_config *next;	/* from sender_reload */
+	/* a body was taken from the queue and is not in the spool yet */
+	bool writing;
+	struct agent_config *next; /* from sender_reload */
 	char *copy_dir, *copy_format;
 	struct sender_stats stats;
 	atomic_bool stop;
-	/* the sender's own */
+	bool copy_failing; /* used only by the writer thread */
+	/* used only by the sender thread */
 	struct agent_config *cfg;
 	uint64_t wait_ns, tries, tried_seq;
 	bool failing;
@@ -56,8 +61,12 @@ void sender_push(struct sender *s, struct body *b, bool copy)
 {
 	pthread_mutex_lock(&s->lock);
 	while (s->nqueue && (s->nqueue == QUEUE_MAX || s->queue_bytes + b->len > QUEUE_BYTES)) {
-		s->stats.overrun.entries++;
-		s->stats.overrun.samples += s->queue[0].copy ? 0 : s->queue[0].body.samples;
+		if (s->queue[0].copy) {
+			s->stats.copy_errors++;
+		} else {
+			s->stats.overrun.entries++;
+			s->stats.overrun.samples += s->queue[0].body.samples;
+		}
 		free(s->queue[0].body.data);
 		drop_first(s);
 	}
@@ -70,15 +79,23 @@ void sender_push(struct sender *s, struct body *b, bool copy)
 
 static void write_one(struct sender *s, struct queued *q, const char *dir, const char *format)
 {
-	int err = q->copy ? deliver_file(dir, format, s->host, &q->body) : spool_add(s->spool, &q->body);
+	int err = q->copy ? window_file_write(dir, format, s->host, &q->body)
+			  : spool_add(s->spool, &q->body);
 
-	if (q->copy)
-		free(q->body.data);
-	if (!err)
+	if (!q->copy) {
+		if (err)
+			agent_log(AGENT_LOG_ERROR, "a body could not be spooled", "error", "%s",
+				  strerror(-err), NULL);
 		return;
-	agent_log(AGENT_LOG_ERROR, q->copy ? "a copy could not be written" : "a window did not fit the spool", "error", "%s",
-		  strerror(-err), NULL);
-	if (!q->copy)
+	}
+	free(q->body.data);
+	if (err && !s->copy_failing)
+		agent_log(AGENT_LOG_ERROR, "copies cannot be written", "error", "%s",
+			  strerror(-err), NULL);
+	else if (!err && s->copy_failing)
+		agent_log(AGENT_LOG_INFO, "copies can be written again", NULL);
+	s->copy_failing = err != 0;
+	if (!err)
 		return;
 	pthread_mutex_lock(&s->lock);
 	s->stats.copy_errors++;
@@ -105,8 +122,9 @@ static void *writer_main(void *arg)
 		while (!s->nqueue && !s->stop)
 			pthread_cond_wait(&s->change, &s->lock);
 		if (!s->nqueue)
-			break;		/* what is queued reaches the disk even when stopping */
-		char *dir = strdup(s->copy_dir ? s->copy_dir : ""), *format = strdup(s->copy_format ? s->copy_format : "");
+			break; /* the queue is written out even when stopping */
+		char *dir = strdup(s->copy_dir ? s->copy_dir : ""),
+		     *format = strdup(s->copy_format ? s->copy_format : "");
 
 		q = s->queue[0];
 		drop_first(s);
@@ -152,10 +170,10 @@ static void count_request(struct sender *s, const struct body *b, const struct d
 	st->bytes += b->len;
 	st->seconds += d->seconds;
 	st->rejected_profiles += d->rejected;
-	while (i < st->ncodes && st->codes[i].code != d->status)
+	while (i < st->ncodes && strcmp(st->codes[i].code, d->code))
 		i++;
 	if (i == st->ncodes && i < SENDER_CODES)
-		st->codes[st->ncodes++] = (struct sender_code){ .code = d->status };
+		memcpy(st->codes[st->ncodes++].code, d->code, sizeof(d->code));
 	if (i < st->ncodes)
 		st->codes[i].n++;
 	if (d->verdict == DELIVER_OK) {
@@ -167,7 +185,10 @@ static void count_request(struct sender *s, const struct body *b, const struct d
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* How long to wait after a failure: doubling, between half and all of it, or what the server says. */
+/*
+ * The wait after a failure: what the server requested, or a time that doubles, of which a random
+ * half to all is used.
+ */
 static uint64_t next_wait(struct sender *s, const struct delivery *d)
 {
 	uint64_t ns = s->wait_ns ? s->wait_ns * 2 : s->cfg->retry_min_ns;
@@ -176,14 +197,17 @@ static uint64_t next_wait(struct sender *s, const struct delivery *d)
 		ns = s->cfg->retry_max_ns;
 	s->wait_ns = ns;
 	if (d->retry_after_s >= 0)
-		return (uint64_t)((d->retry_after_s > RETRY_AFTER_MAX_S ? RETRY_AFTER_MAX_S : d->retry_after_s) * 1e9);
+		return (uint64_t)((d->retry_after_s > RETRY_AFTER_MAX_S ? RETRY_AFTER_MAX_S
+									: d->retry_after_s) *
+				  1e9);
 	return ns / 2 + hash_u64(clock_ns(CLOCK_MONOTONIC)) % (ns / 2 + 1);
 }
 
 static void pause_for(struct sender *s, uint64_t ns)
 {
 	uint64_t until = clock_ns(CLOCK_MONOTONIC) + ns;
-	struct timespec ts = { .tv_sec = (time_t)(until / NUM_S), .tv_nsec = (long)(until % NUM_S) };
+	struct timespec ts = { .tv_sec = (time_t)(until / NUM_S),
+			       .tv_nsec = (long)(until % NUM_S) };
 
 	pthread_mutex_lock(&s->lock);
 	while (!s->stop && !s->next && clock_ns(CLOCK_MONOTONIC) < until)
@@ -192,13 +216,13 @@ static void pause_for(struct sender *s, uint64_t ns)
 	pthread_mutex_unlock(&s->lock);
 }
 
-static void drop(struct sender *s, const struct body *b, uint64_t seq, enum spool_outcome why, const struct delivery *d)
+static void drop(struct sender *s, const struct body *b, uint64_t seq, enum spool_outcome why,
+		 const struct delivery *d)
 {
 	spool_done(s->spool, seq, why);
-	if (b->kind == BODY_CH_STACKS || b->kind == BODY_CH_FILES)
-		clickhouse_forget();
-	agent_log(AGENT_LOG_ERROR, "dropped", "reason", "%s", spool_outcome_names[why], "status", "%d", d->status, "samples", "%lu",
-		  b->samples, "error", "%s", d->error, NULL);
+	receiver_dropped(b);
+	agent_log(AGENT_LOG_ERROR, "dropped", "reason", "%s", spool_outcome_names[why], "status",
+		  "%s", d->code, "samples", "%lu", b->samples, "error", "%s", d->error, NULL);
 }
 
 static void failed(struct sender *s, const struct body *b, uint64_t seq, struct delivery *d)
@@ -210,7 +234,8 @@ static void failed(struct sender *s, const struct body *b, uint64_t seq, struct 
 	if (stopping(s)) {
 		spool_keep(s->spool, seq);
 		if (d->verdict != DELIVER_UNSURE)
-			spool_sending(s->spool, 0);	/* else it stays marked: the next agent cannot know either */
+			/* Otherwise it stays marked as sent: the next agent cannot tell either */
+			spool_sending(s->spool, 0);
 		return;
 	}
 	if (d->verdict == DELIVER_UNSURE && s->cfg->unsure == AGENT_UNSURE_DROP) {
@@ -228,15 +253,16 @@ static void failed(struct sender *s, const struct body *b, uint64_t seq, struct 
 	spool_keep(s->spool, seq);
 	spool_sending(s->spool, 0);
 	wait = next_wait(s, d);
-	agent_log(AGENT_LOG_WARN, "not delivered, will be tried again", "status", "%d", d->status, "error", "%s", d->error, "tries", "%lu",
-		  s->tries, "wait_s", "%g", (double)wait / 1e9, NULL);
+	agent_log(AGENT_LOG_WARN, "not delivered, will be tried again", "status", "%s", d->code,
+		  "error", "%s", d->error, "tries", "%lu", s->tries, "wait_s", "%g",
+		  (double)wait / 1e9, NULL);
 	s->failing = true;
 	pause_for(s, wait);
 }
 
 static void send_one(struct sender *s, struct http *h, struct body *b, uint64_t seq, bool again)
 {
-	struct delivery d = { .verdict = DELIVER_UNSURE };
+	struct delivery d = { .verdict = DELIVER_UNSURE, .code = "none" };
 
 	if (again && s->cfg->unsure == AGENT_UNSURE_DROP) {
 		drop(s, b, seq, SPOOL_UNSURE, &d);
@@ -252,9 +278,10 @@ static void send_one(struct sender *s, struct http *h, struct body *b, uint64_t 
 	spool_done(s->spool, seq, SPOOL_DELIVERED);
 	s->wait_ns = 0;
 	if (d.rejected)
-		agent_log(AGENT_LOG_WARN, "the server took only a part", "rejected_profiles", "%lu", d.rejected, "error", "%s", d.error, NULL);
+		agent_log(AGENT_LOG_WARN, "the server accepted only a part", "rejected_profiles",
+			  "%lu", d.rejected, "error", "%s", d.error, NULL);
 	if (s->failing)
-		agent_log(AGENT_LOG_INFO, "delivering again", "status", "%d", d.status, NULL);
+		agent_log(AGENT_LOG_INFO, "delivery works again", "status", "%s", d.code, NULL);
 	s->failing = false;
 }
 
@@ -265,24 +292,34 @@ static void *sender_main(void *arg)
 	struct body b;
 	uint64_t seq;
 	bool again;
+	int err;
 
 	block_signals();
 	s->on_thread();
 	h = http_new(stopping, s);
 	while (h && !stopping(s)) {
 		take_config(s);
-		if (spool_take(s->spool, &b, &seq, &again)) {
+		err = spool_take(s->spool, &b, &seq, &again);
+		if (err == -ENOENT) {
 			spool_wait(s->spool, 1000);
+			continue;
+		}
+		if (err) {
+			agent_log(AGENT_LOG_ERROR,
+				  "the oldest body in the spool cannot be read, "
+				  "will be tried again",
+				  "error", "%s", strerror(-err), NULL);
+			pause_for(s, UNREADABLE_WAIT_NS);
 			continue;
 		}
 		send_one(s, h, &b, seq, again);
 		free(b.data);
 		pthread_mutex_lock(&s->lock);
-		pthread_cond_broadcast(&s->change);	/* for sender_drain */
+		pthread_cond_broadcast(&s->change); /* for sender_drain */
 		pthread_mutex_unlock(&s->lock);
 	}
 	if (!h)
-		agent_log(AGENT_LOG_ERROR, "no memory for libcurl: nothing will be sent", NULL);
+		agent_log(AGENT_LOG_ERROR, "out of memory for libcurl: nothing will be sent", NULL);
 	http_free(h);
 	return NULL;
 }
@@ -297,7 +334,8 @@ static void set_copy(struct sender *s, const struct agent_config *cfg)
 	s->copy_format = cfg->format ? strdup(cfg->format) : NULL;
 }
 
-struct sender *sender_start(struct spool *sp, struct agent_config *cfg, const char *host, void (*on_thread)(void))
+struct sender *sender_start(struct spool *sp, struct agent_config *cfg, const char *host,
+			    void (*on_thread)(void))
 {
 	struct sender *s = calloc(1, sizeof(*s));
 	pthread_condattr_t attr;
@@ -358,7 +396,8 @@ bool sender_drain(struct sender *s, uint64_t timeout_ns)
 				break;
 		}
 		now += 100 * NUM_MS;
-		ts = (struct timespec){ .tv_sec = (time_t)(now / NUM_S), .tv_nsec = (long)(now % NUM_S) };
+		ts = (struct timespec){ .tv_sec = (time_t)(now / NUM_S),
+					.tv_nsec = (long)(now % NUM_S) };
 		pthread_cond_timedwait(&s->change, &s->lock, &ts);
 	}
 	pthread_mutex_unlock(&s->lock);

@@ -13,13 +13,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/log.h"
 #include "agent/spool_account.h"
 #include "agent/spool_file.h"
 #include "base/clock.h"
 #include "base/num.h"
 #include "base/vec.h"
 
-#define MEMORY_MAX (8ull << 20)	/* bytes of entries that no disk holds */
+#define MEMORY_MAX (8ull << 20) /* bytes of entries that are only in memory */
 
 const char *const spool_outcome_names[SPOOL_OUTCOMES] = {
 	"delivered", "full", "old", "refused", "damaged", "unsure", "other_protocol", "crashed",
@@ -27,7 +28,7 @@ const char *const spool_outcome_names[SPOOL_OUTCOMES] = {
 
 struct entry {
 	uint64_t seq, bytes, time_ns, samples;
-	struct body *mem;		/* NULL: in its file */
+	struct body *mem; /* NULL: in its file */
 	bool taken;
 };
 
@@ -35,11 +36,12 @@ struct spool {
 	pthread_mutex_t lock;
 	pthread_cond_t more;
 	bool woken;
-	int dir;			/* -1: in memory */
+	int dir; /* -1: in memory */
 	struct spool_opts opts;
-	struct entry *entries;		/* by seq, ascending */
+	struct entry *entries; /* by seq, ascending */
 	size_t n, cap;
 	uint64_t bytes, mem_bytes, disk_errors;
+	bool disk_failing, full; /* as logged */
 	struct account account;
 };
 
@@ -52,7 +54,10 @@ static void free_body(struct body *b)
 	free(b);
 }
 
-/* Out of the queue and off the disk, and counted; a crash in between counts it once. */
+/*
+ * Removes entry i from the queue and the disk and counts its outcome, exactly once even if the
+ * agent is killed meanwhile.
+ */
 static void finish(struct spool *sp, size_t i, enum spool_outcome outcome)
 {
 	struct entry e = sp->entries[i];
@@ -67,6 +72,17 @@ static void finish(struct spool *sp, size_t i, enum spool_outcome outcome)
 	sp->bytes -= e.bytes;
 	memmove(sp->entries + i, sp->entries + i + 1, (sp->n - i - 1) * sizeof(*sp->entries));
 	sp->n--;
+	if (outcome == SPOOL_DELIVERED)
+		sp->full = false;
+}
+
+/* A body was dropped for want of room: logged once, until the next delivery. */
+static void say_full(struct spool *sp)
+{
+	if (!sp->full)
+		agent_log(AGENT_LOG_WARN, "the spool is full: the oldest bodies are dropped",
+			  "bytes", "%lu", sp->bytes, "spool_size", "%lu", sp->opts.max_bytes, NULL);
+	sp->full = true;
 }
 
 static size_t find(const struct spool *sp, uint64_t seq)
@@ -78,7 +94,7 @@ static size_t find(const struct spool *sp, uint64_t seq)
 	return i;
 }
 
-/* Drops the oldest one that is not being sent. False: there is none. */
+/* Drops the oldest entry that is not being sent. False: there is none. */
 static bool drop_oldest(struct spool *sp, enum spool_outcome outcome)
 {
 	for (size_t i = 0; i < sp->n; i++) {
@@ -97,7 +113,7 @@ static void drop_old(struct spool *sp)
 	for (size_t i = 0; i < sp->n;) {
 		const struct entry *e = &sp->entries[i];
 
-		/* A clock that was set back makes nothing old. */
+		/* If the clock was set back, no entry is too old. */
 		if (!e->taken && now > e->time_ns && now - e->time_ns > sp->opts.max_age_ns)
 			finish(sp, i, SPOOL_OLD);
 		else
@@ -109,7 +125,7 @@ static void enforce(struct spool *sp, uint64_t coming)
 {
 	drop_old(sp);
 	while (sp->bytes + coming > sp->opts.max_bytes && drop_oldest(sp, SPOOL_FULL))
-		;
+		say_full(sp);
 }
 
 /* ---- Opening ---- */
@@ -121,7 +137,10 @@ static int found_file(void *ctx, const struct spool_head *h)
 	if (vec_reserve(&sp->entries, &sp->cap, sp->n + 1, sizeof(*sp->entries)))
 		return -ENOMEM;
 	sp->entries[sp->n++] = (struct entry){
-		.seq = h->seq, .bytes = sizeof(*h) + h->len, .time_ns = h->time_ns, .samples = h->samples,
+		.seq = h->seq,
+		.bytes = sizeof(*h) + h->len,
+		.time_ns = h->time_ns,
+		.samples = h->samples,
 	};
 	sp->bytes += sizeof(*h) + h->len;
 	return 0;
@@ -134,7 +153,7 @@ static int by_seq(const void *a, const void *b)
 	return x->seq < y->seq ? -1 : x->seq > y->seq;
 }
 
-/* What the directory holds. Entries whose samples nobody knows count as none of them. */
+/* Reads the entries in the directory and corrects the account accordingly. */
 static int resume(struct spool *sp)
 {
 	struct spool_count held = { 0 };
@@ -167,7 +186,7 @@ static int open_dir(struct spool *sp, char *err, size_t cap)
 	if (sp->dir < 0)
 		return snprintf(err, cap, "%s: %s", dir, strerror(errno)), -errno;
 	if (flock(sp->dir, LOCK_EX | LOCK_NB))
-		return snprintf(err, cap, "%s: another agent uses it", dir), -EBUSY;
+		return snprintf(err, cap, "%s: in use by another agent", dir), -EBUSY;
 	rc = account_open(&sp->account, sp->dir);
 	if (!rc)
 		rc = resume(sp);
@@ -238,29 +257,50 @@ void spool_limits(struct spool *sp, const struct spool_opts *opts)
 
 /* ---- Adding ---- */
 
-/* Makes room among those in memory. False: it alone is too large for it. */
+/*
+ * Drops entries in memory to make room. False: bytes alone exceed the limit, or all are being sent.
+ */
 static bool room_in_memory(struct spool *sp, uint64_t bytes)
 {
 	for (size_t i = 0; i < sp->n && sp->mem_bytes + bytes > MEMORY_MAX;) {
-		if (sp->entries[i].mem && !sp->entries[i].taken)
+		if (sp->entries[i].mem && !sp->entries[i].taken) {
 			finish(sp, i, SPOOL_FULL);
-		else
+			say_full(sp);
+		} else {
 			i++;
+		}
 	}
 	return sp->mem_bytes + bytes <= MEMORY_MAX;
 }
 
-/* To disk, or if that fails into *ret_mem. */
+/* A full or broken disk is logged when it begins and when it ends. */
+static void note_disk(struct spool *sp, int err)
+{
+	if (err)
+		sp->disk_errors++;
+	if (err && !sp->disk_failing)
+		agent_log(AGENT_LOG_ERROR,
+			  "the spool cannot be written: bodies stay in memory, and the oldest are "
+			  "dropped beyond 8 MB",
+			  "error", "%s", strerror(-err), NULL);
+	else if (!err && sp->disk_failing)
+		agent_log(AGENT_LOG_INFO, "the spool can be written again", NULL);
+	sp->disk_failing = err != 0;
+}
+
+/* Writes b to disk, or if that fails copies it into *ret_mem. */
 static int store(struct spool *sp, struct body *b, uint64_t seq, struct body **ret_mem)
 {
 	int err = sp->dir < 0 ? -ENOENT : spool_file_write(sp->dir, seq, b);
 
-	if (err && sp->dir >= 0)
-		sp->disk_errors++;
+	if (sp->dir >= 0)
+		note_disk(sp, err);
 	*ret_mem = NULL;
 	if (!err)
 		return 0;
-	*ret_mem = room_in_memory(sp, sizeof(struct spool_head) + b->len) ? malloc(sizeof(**ret_mem)) : NULL;
+	*ret_mem = room_in_memory(sp, sizeof(struct spool_head) + b->len)
+			   ? malloc(sizeof(**ret_mem))
+			   : NULL;
 	if (!*ret_mem)
 		return -ENOMEM;
 	sp->mem_bytes += sizeof(struct spool_head) + b->len;
@@ -269,7 +309,7 @@ static int store(struct spool *sp, struct body *b, uint64_t seq, struct body **r
 	return 0;
 }
 
-/* It never got in. */
+/* Counts a body that was dropped before it became an entry. */
 static void count_dropped(struct spool *sp, const struct body *b)
 {
 	account_add(&sp->account, b->samples);
@@ -297,13 +337,17 @@ int spool_add(struct spool *sp, struct body *b)
 	if (!err) {
 		uint64_t seq = account_next(&sp->account, b->samples);
 
-		/* The lock is held while the disk works; only the sender waits for it, and it has nothing better to do. */
+		/*
+		 * The lock is held while writing to disk. Only the sender thread waits for it, and
+		 * delays there are harmless.
+		 */
 		err = store(sp, b, seq, &mem);
 		account_added(&sp->account, !err);
 		if (err) {
 			count_dropped(sp, b);
 		} else {
-			sp->entries[sp->n++] = (struct entry){ seq, bytes, b->time_ns, b->samples, mem, false };
+			sp->entries[sp->n++] = (struct entry){ seq,	   bytes, b->time_ns,
+							       b->samples, mem,	  false };
 			sp->bytes += bytes;
 			pthread_cond_signal(&sp->more);
 		}
@@ -387,7 +431,8 @@ void spool_keep(struct spool *sp, uint64_t seq)
 void spool_wait(struct spool *sp, int timeout_ms)
 {
 	uint64_t until = clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * NUM_MS;
-	struct timespec ts = { .tv_sec = (time_t)(until / NUM_S), .tv_nsec = (long)(until % NUM_S) };
+	struct timespec ts = { .tv_sec = (time_t)(until / NUM_S),
+			       .tv_nsec = (long)(until % NUM_S) };
 
 	pthread_mutex_lock(&sp->lock);
 	while (!sp->n && !sp->woken && !pthread_cond_timedwait(&sp->more, &sp->lock, &ts))
@@ -402,6 +447,17 @@ void spool_wake(struct spool *sp)
 	sp->woken = true;
 	pthread_cond_signal(&sp->more);
 	pthread_mutex_unlock(&sp->lock);
+}
+
+uint64_t spool_kept(struct spool *sp)
+{
+	uint64_t kept = 0;
+
+	pthread_mutex_lock(&sp->lock);
+	for (size_t i = 0; i < sp->n; i++)
+		kept += !sp->entries[i].mem && spool_file_exists(sp->dir, sp->entries[i].seq);
+	pthread_mutex_unlock(&sp->lock);
+	return kept;
 }
 
 void spool_account(struct spool *sp, struct spool_account *ret)

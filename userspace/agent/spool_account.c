@@ -12,11 +12,15 @@
 #include "agent/spool_file.h"
 
 #define FILE_NAME "account"
-#define MAGIC 0x3174636363614673ull	/* changes with the layout: an unknown one is started afresh */
+/* Changes with the layout: a page with another value is cleared */
+#define MAGIC	  0x3174636363614673ull
 
 _Static_assert(SPOOL_OUTCOMES <= 16, "outcomes fit the page");
 
-/* The processor keeps the order of a thread's own stores; the compiler must, too. */
+/*
+ * Orders the stores: after a kill, a step that is marked as begun has all its values. The processor
+ * keeps the order of a thread's own stores; this keeps the compiler from changing it.
+ */
 static void flag(uint64_t *at, uint64_t value)
 {
 	__atomic_store_n(at, value, __ATOMIC_SEQ_CST);
@@ -27,7 +31,7 @@ static struct spool_count plus(struct spool_count c, uint64_t entries, uint64_t 
 	return (struct spool_count){ c.entries + entries, c.samples + samples };
 }
 
-/* What a crash interrupted. */
+/* Completes steps that a crash interrupted. */
 static void recover(struct account_page *p, int dir)
 {
 	if (p->in.on) {
@@ -58,7 +62,7 @@ int account_open(struct account *a, int dir)
 	fd = openat(dir, FILE_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (fd < 0)
 		return -errno;
-	/* Written, not only grown: a page that the disk has no room for would be a SIGBUS later. */
+	/* Allocates the blocks now: otherwise a full disk would cause SIGBUS later. */
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) ||
 	    (st.st_size < (off_t)sizeof(*a->page) && posix_fallocate(fd, 0, sizeof(*a->page))))
 		err = -ENOSPC;
@@ -92,7 +96,8 @@ void account_close(struct account *a)
 	*a = (struct account){ 0 };
 }
 
-void account_resume(struct account *a, const struct spool_count *held, uint64_t damaged, uint64_t last_seq)
+void account_resume(struct account *a, const struct spool_count *held, uint64_t damaged,
+		    uint64_t last_seq)
 {
 	struct account_page *p = a->page;
 	struct spool_count there = *held;
@@ -103,7 +108,8 @@ void account_resume(struct account *a, const struct spool_count *held, uint64_t 
 	if (there.entries < p->added.entries)
 		p->done[SPOOL_CRASHED].entries += p->added.entries - there.entries;
 	else
-		p->added.entries = there.entries;	/* a power cut took back the account's last seconds */
+		/* A power failure lost the last seconds of the account */
+		p->added.entries = there.entries;
 	if (there.samples < p->added.samples)
 		p->done[SPOOL_CRASHED].samples += p->added.samples - there.samples;
 	else
@@ -162,7 +168,8 @@ bool account_was_sending(const struct account *a, uint64_t seq)
 	return seq && a->was_sending == seq;
 }
 
-void account_get(const struct account *a, struct spool_count *added, struct spool_count done[SPOOL_OUTCOMES])
+void account_get(const struct account *a, struct spool_count *added,
+		 struct spool_count done[SPOOL_OUTCOMES])
 {
 	*added = a->page->added;
 	memcpy(done, a->page->done, SPOOL_OUTCOMES * sizeof(*done));

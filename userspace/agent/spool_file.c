@@ -49,8 +49,14 @@ static int read_all(int fd, void *data, size_t len)
 int spool_file_write(int dir, uint64_t seq, const struct body *b)
 {
 	struct spool_head h = {
-		.magic = SPOOL_MAGIC, .data_crc = (uint32_t)crc32(0, b->data, (uInt)b->len), .kind = b->kind, .seq = seq, .len = b->len,
-		.time_ns = b->time_ns, .samples = b->samples, .gzip = b->gzip,
+		.magic = SPOOL_MAGIC,
+		.data_crc = (uint32_t)crc32(0, b->data, (uInt)b->len),
+		.kind = b->kind,
+		.seq = seq,
+		.len = b->len,
+		.time_ns = b->time_ns,
+		.samples = b->samples,
+		.gzip = b->gzip,
 	};
 	char tmp[NAME_MAX_LEN], name[NAME_MAX_LEN];
 	int fd, err;
@@ -81,11 +87,14 @@ int spool_file_write(int dir, uint64_t seq, const struct body *b)
 static int read_head(int fd, struct spool_head *h)
 {
 	struct stat st;
-	int err = fstat(fd, &st) ? -errno : S_ISREG(st.st_mode) ? read_all(fd, h, sizeof(*h)) : -EBADMSG;
+	int err = fstat(fd, &st)	? -errno
+		  : S_ISREG(st.st_mode) ? read_all(fd, h, sizeof(*h))
+					: -EBADMSG;
 
 	if (err)
 		return err;
-	if (h->magic != SPOOL_MAGIC || h->head_crc != head_crc(h) || !h->kind || h->kind >= BODY_KINDS || h->len > SPOOL_MAX_BODY ||
+	if (h->magic != SPOOL_MAGIC || h->head_crc != head_crc(h) || !h->kind ||
+	    h->kind >= BODY_KINDS || h->len > SPOOL_MAX_BODY ||
 	    (uint64_t)st.st_size != sizeof(*h) + h->len)
 		return -EBADMSG;
 	return 0;
@@ -140,7 +149,7 @@ bool spool_file_exists(int dir, uint64_t seq)
 	return !faccessat(dir, name, F_OK, AT_SYMLINK_NOFOLLOW);
 }
 
-/* The number in "SEQ.body"; false: another file. */
+/* The number in a name like "SEQ.body". False: another file. */
 static bool parse_name(const char *name, const char *suffix, uint64_t *ret)
 {
 	char want[NAME_MAX_LEN];
@@ -151,7 +160,8 @@ static bool parse_name(const char *name, const char *suffix, uint64_t *ret)
 	return !strcmp(want, name);
 }
 
-static int look_at(int dir, const char *name, int (*fn)(void *ctx, const struct spool_head *h), void *ctx, uint64_t *damaged)
+static int look_at(int dir, const char *name, int (*fn)(void *ctx, const struct spool_head *h),
+		   void *ctx, uint64_t *damaged)
 {
 	struct spool_head h;
 	uint64_t seq;
@@ -174,7 +184,8 @@ static int look_at(int dir, const char *name, int (*fn)(void *ctx, const struct 
 	return 0;
 }
 
-int spool_files(int dir, int (*fn)(void *ctx, const struct spool_head *h), void *ctx, uint64_t *ret_damaged)
+int spool_files(int dir, int (*fn)(void *ctx, const struct spool_head *h), void *ctx,
+		uint64_t *ret_damaged)
 {
 	int fd = openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = 0;
 	DIR *d = fd < 0 ? NULL : fdopendir(fd);

@@ -17,7 +17,7 @@
 
 struct targets {
 	char service[TARGET_TEXT];
-	struct idmap cgroups;		/* cgroup id -> index into by_cgroup */
+	struct idmap cgroups; /* cgroup id -> index into by_cgroup */
 	uint32_t *by_cgroup;
 	size_t by_cgroup_cap;
 	struct target *list;
@@ -38,13 +38,15 @@ static bool ends_with(const char *s, size_t len, const char *suffix)
 	return len > n && !memcmp(s + len - n, suffix, n);
 }
 
-/* "...-pod0a1b_..." or "pod0a1b-...": systemd has no '-' inside of a name's part. */
+/*
+ * Parses "...-pod0a1b_..." or "pod0a1b-...": systemd replaces '-' inside a part of a name with '_'.
+ */
 static void take_pod(struct target *t, const char *s, size_t len)
 {
 	const char *pod = memmem(s, len, "pod", 3);
 	size_t n;
 
-	/* Also "kubepods", whose "pod" is no uid's. */
+	/* "kubepods" contains "pod" too, but no uid. */
 	while (pod && !(pod == s || pod[-1] == '-'))
 		pod = memmem(pod + 1, len - (size_t)(pod + 1 - s), "pod", 3);
 	if (!pod || pod + 3 == s + len)

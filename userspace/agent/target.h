@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a cgroup is to people: a systemd unit, a container (base/container.h), a Kubernetes pod. Its path is asked for once per cgroup
- * v2 id; that works after the process is gone as long as the cgroup is there.
+ * A target: the systemd unit, container (base/container.h) or Kubernetes pod of a cgroup. The
+ * path of a cgroup is looked up once per cgroup v2 id. That works after the process has exited, as
+ * long as the cgroup exists.
  *
- *   /system.slice/nginx.service                                   service nginx
- *   /docker/ID  /system.slice/docker-ID.scope  libpod-, crio-...  container ID, service "docker:" and 12 digits of it
- *   /kubepods.slice/.../...-podUID.slice/cri-containerd-ID.scope  container ID, pod UID, service "pod:" UID
- *   /user.slice/user-1000.slice/session-2.scope                   service user-1000
- *   /                                                             the default
+ *   path of the cgroup                                             target
+ *   /system.slice/nginx.service                                    service nginx
+ *   /docker/ID, /system.slice/docker-ID.scope, libpod-, crio-...   container ID, service docker:ID
+ *   /kubepods.slice/.../...-podUID.slice/cri-containerd-ID.scope   container ID, service pod:UID
+ *   /user.slice/user-1000.slice/session-2.scope                    service user-1000
+ *   /                                                              the default service
+ *
+ * docker:ID has the first 12 digits of the id; other runtimes have their own prefix.
  */
 #ifndef SFBPF_AGENT_TARGET_H
 #define SFBPF_AGENT_TARGET_H
@@ -17,21 +21,27 @@
 
 #define TARGET_TEXT 128
 
-struct target {			/* clean text (base/text.h); "": none */
+struct target { /* clean text (base/text.h); "": none */
 	char service[TARGET_TEXT], unit[TARGET_TEXT], container[TARGET_TEXT], pod[TARGET_TEXT];
 };
 
-/* path: below the cgroup mount, with a leading '/'. */
+/* path: relative to the cgroup mount, with a leading '/'. */
 void target_parse(const char *path, const char *default_service, struct target *ret);
 
 struct targets;
 
-struct targets *targets_new(const char *default_service);	/* NULL: out of memory */
+struct targets *targets_new(const char *default_service); /* NULL: out of memory */
 void targets_free(struct targets *t);
-/* A dense index, the same for cgroups whose texts are equal; 0, the default, if nothing is known or memory runs out. */
+/*
+ * A dense index, equal for cgroups with equal targets; 0, the default, if the cgroup is unknown or
+ * there are too many.
+ */
 uint32_t targets_of(struct targets *t, uint64_t cgroup_id);
 const struct target *targets_at(const struct targets *t, uint32_t index);
-/* Between windows: indices become invalid if there are many, so that a year of short-lived cgroups costs no memory. */
+/*
+ * Called between windows. If there are many targets, invalidates all indices, so that short-lived
+ * cgroups do not accumulate.
+ */
 void targets_trim(struct targets *t);
 
 #endif

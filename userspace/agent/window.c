@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Counting happens here and not in the kernel: at 19 Hz a CPU takes 190 samples in a window, most of them different stacks, and one
- * costs a microsecond of user space. docs/agent.md has the measurement.
+ * Stacks are counted here and not in the kernel: at 19 Hz a CPU takes 190 samples in a window of 10
+ * s, most of them with different stacks, and a sample costs a microsecond in user space. See
+ * docs/agent.md for the measurement.
  */
 #include "agent/window.h"
 
@@ -22,7 +23,8 @@ static struct profile *profile_of(struct window *w, uint32_t target, enum window
 	for (size_t i = 0; i < w->ngroups; i++)
 		if (w->groups[i].target == target && w->groups[i].kind == kind)
 			return w->groups[i].profile;
-	p = vec_reserve(&w->groups, &w->cap, w->ngroups + 1, sizeof(*w->groups)) ? NULL : profile_new();
+	p = vec_reserve(&w->groups, &w->cap, w->ngroups + 1, sizeof(*w->groups)) ? NULL
+										 : profile_new();
 	if (p)
 		w->groups[w->ngroups++] = (struct window_group){ target, kind, p };
 	return p;

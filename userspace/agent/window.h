@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The samples of some seconds, by target. A window is filled while it is open; closing it asks for names and merges stacks that
- * differ only in process, unless processes are to be kept apart.
+ * The samples of one interval, by target. Closing a window symbolizes it and, unless processes are
+ * kept apart, merges stacks that differ only in their process.
  */
 #ifndef SFBPF_AGENT_WINDOW_H
 #define SFBPF_AGENT_WINDOW_H
@@ -14,7 +14,10 @@
 #include "prof/profile.h"
 #include "sfbpf_shared.h"
 
-/* What a group's profile holds: samples, or blocked time in nanoseconds, which is its stacks' weight. */
+/*
+ * The contents of a group's profile: samples, or blocked time in nanoseconds as the weight of its
+ * stacks.
+ */
 enum window_kind { WINDOW_CPU, WINDOW_OFF_CPU, WINDOW_KINDS };
 
 struct window_group {
@@ -24,27 +27,34 @@ struct window_group {
 };
 
 struct window {
-	struct targets *targets;	/* not owned */
+	struct targets *targets; /* not owned */
 	uint64_t start_unix_ns, duration_ns;
 	double hz;
 	struct window_group *groups;
 	size_t ngroups, cap;
-	uint64_t samples;		/* in it */
-	uint64_t blocks, blocked_ns;	/* in it: blocks that ended, and time, also of those that did not */
-	uint64_t dropped;		/* no memory for them */
+	uint64_t samples; /* samples in the window */
+	/*
+	 * Blocks that ended in the window; blocked time in it, including blocks that have not ended
+	 */
+	uint64_t blocks, blocked_ns;
+	uint64_t dropped; /* samples or blocks that there was no memory for */
 };
 
-/* zeroed before its first use */
+/* w must be zeroed before its first use */
 void window_open(struct window *w, struct targets *targets, uint64_t now_unix_ns, double hz);
 void window_add(struct window *w, const struct sf_sample *s);
-/* Blocked time, all targets' in one profile. 0 or -ENOMEM: then a part is missing, and counted in dropped. */
+/*
+ * Adds the blocked time of all targets from one profile. 0, or -ENOMEM: a part is missing and
+ * counted in dropped.
+ */
 int window_add_blocks(struct window *w, const struct profile *blocks);
-size_t window_bytes(const struct window *w);	/* of memory */
-/* 0 or -ENOMEM: then stacks are in it twice or without names, but none is lost. */
-int window_close(struct window *w, uint64_t duration_ns, struct symbolizer *symbols, bool keep_pids);
-/* All groups of a kind as one. NULL: out of memory. */
+size_t window_bytes(const struct window *w); /* memory used */
+/* 0, or -ENOMEM: stacks may then occur twice or have no names, but none is lost. */
+int window_close(struct window *w, uint64_t duration_ns, struct symbolizer *symbols,
+		 bool keep_pids);
+/* All groups of a kind merged into one profile. NULL: out of memory. */
 struct profile *window_merged(const struct window *w, enum window_kind kind);
-/* What a stack counts in a group of that kind: samples or nanoseconds. */
+/* The value of a stack in a group of that kind: samples or nanoseconds. */
 uint64_t window_value(enum window_kind kind, const struct profile_stack *s);
 void window_free(struct window *w);
 

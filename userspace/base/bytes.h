@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The one cursor over foreign bytes.
+ * A checked cursor over foreign bytes.
  *
- * ELF files, DWARF and SFrame sections, and files under /proc come from people
- * who may want to crash us. Nothing outside this header dereferences such bytes:
- * a reader holds a `struct bytes`, every read is checked against its end, and the
- * first read that does not fit sets the sticky `err` and yields 0 from then on.
- * So a reader may decode a whole record and look at `err` once.
+ * ELF files, DWARF and SFrame sections, and files under /proc may be hostile. No code outside this
+ * header dereferences such bytes. A reader holds a `struct bytes`. Every read is checked against
+ * its end. The first read that does not fit sets the sticky `err`, and all reads from then on yield
+ * 0. So a reader may decode a whole record and check `err` once.
  *
- * Offsets and lengths are in bytes, relative to the view's own start.
+ * Offsets and lengths are in bytes, relative to the start of the view.
  */
 #ifndef SFBPF_BASE_BYTES_H
 #define SFBPF_BASE_BYTES_H
@@ -20,11 +19,11 @@
 #include <string.h>
 
 struct bytes {
-	const uint8_t *base;	/* first byte of the view; NULL only if len is 0 */
-	size_t len;		/* bytes in the view */
-	size_t pos;		/* next byte to read, <= len */
-	bool be;		/* multi-byte values are big-endian */
-	bool err;		/* a read or seek left the view; sticky */
+	const uint8_t *base; /* first byte of the view; NULL only if len is 0 */
+	size_t len;	     /* bytes in the view */
+	size_t pos;	     /* next byte to read, <= len */
+	bool be;	     /* multi-byte values are big-endian */
+	bool err;	     /* a read or seek left the view; sticky */
 };
 
 static inline struct bytes bytes_of(const void *base, size_t len, bool be)
@@ -59,8 +58,8 @@ static inline const uint8_t *bytes_take(struct bytes *b, size_t n)
 }
 
 /*
- * The next 8 bytes as a little-endian number, 0 for those behind the end. Does not advance: bytes_skip() over as many of them as
- * are used is the check.
+ * The next 8 bytes as a little-endian number; bytes past the end are 0. Does not advance: the
+ * caller checks by calling bytes_skip() over the bytes that it used.
  */
 static inline uint64_t bytes_peek64le(const struct bytes *b)
 {
@@ -82,13 +81,13 @@ static inline const uint8_t *bytes_here(const struct bytes *b)
 	return b->base + b->pos;
 }
 
-/* Whether there are these n bytes at off. */
+/* Whether the view has n bytes at off. */
 static inline bool bytes_are(const struct bytes *b, uint64_t off, const void *want, size_t n)
 {
 	return off <= b->len && n <= b->len - off && !memcmp(b->base + off, want, n);
 }
 
-/* Those at off will be read soon. */
+/* Prefetches the bytes at off. */
 static inline void bytes_fetch(const struct bytes *b, uint64_t off)
 {
 	if (off < b->len)
@@ -98,15 +97,20 @@ static inline void bytes_fetch(const struct bytes *b, uint64_t off)
 #define BYTES_PADDING 16
 
 /*
- * A stretch of little-endian bytes, read by words of 8 with one check each: behind its end there are BYTES_PADDING more that may be read,
- * whatever they hold. Who skips over a word's bytes (at most all 8) may get behind the end, and asks words_past() once at last.
+ * Little-endian bytes, read in words of 8 with one check each. BYTES_PADDING bytes after the end
+ * may be read, whatever they hold. A reader that skips part of a word (at most 8 bytes) may pass
+ * the end, so it must call words_past() once when it is done.
  */
 struct words {
 	const uint8_t *at, *stop;
 };
 
-/* [off, off+len) of b: in place, or at the view's end in `copy`, which has room for BYTES_PADDING more. False: out of range, or no copy. */
-static inline bool bytes_words(const struct bytes *b, uint64_t off, uint64_t len, uint8_t *copy, struct words *ret)
+/*
+ * Takes [off, off+len) of b in place, or, at the end of the view, from `copy`, which must have room
+ * for BYTES_PADDING more bytes. false: out of range, or no copy.
+ */
+static inline bool bytes_words(const struct bytes *b, uint64_t off, uint64_t len, uint8_t *copy,
+			       struct words *ret)
 {
 	if (off > b->len || len > b->len - off)
 		return false;
@@ -122,7 +126,7 @@ static inline bool bytes_words(const struct bytes *b, uint64_t off, uint64_t len
 	return true;
 }
 
-/* The next word; false: at the end. */
+/* Reads the next word. false: at the end. */
 static inline bool words_peek(const struct words *w, uint64_t *ret)
 {
 	uint64_t v;
@@ -168,7 +172,10 @@ static inline void bytes_seek(struct bytes *b, uint64_t pos)
 		b->pos = pos;
 }
 
-/* A view of [off, off+len) of b, independent of b's position. Out of range: an empty view with err set. */
+/*
+ * A view of [off, off+len) of b, independent of its position. Out of range: an empty view with err
+ * set.
+ */
 static inline struct bytes bytes_sub(const struct bytes *b, uint64_t off, uint64_t len)
 {
 	struct bytes sub = { .be = b->be };
@@ -220,12 +227,26 @@ static inline uint64_t bytes_u64(struct bytes *b)
 	return b->be ? be64toh(v) : le64toh(v);
 }
 
-static inline int8_t bytes_s8(struct bytes *b) { return (int8_t)bytes_u8(b); }
-static inline int16_t bytes_s16(struct bytes *b) { return (int16_t)bytes_u16(b); }
-static inline int32_t bytes_s32(struct bytes *b) { return (int32_t)bytes_u32(b); }
-static inline int64_t bytes_s64(struct bytes *b) { return (int64_t)bytes_u64(b); }
+static inline int8_t bytes_s8(struct bytes *b)
+{
+	return (int8_t)bytes_u8(b);
+}
+static inline int16_t bytes_s16(struct bytes *b)
+{
+	return (int16_t)bytes_u16(b);
+}
+static inline int32_t bytes_s32(struct bytes *b)
+{
+	return (int32_t)bytes_u32(b);
+}
+static inline int64_t bytes_s64(struct bytes *b)
+{
+	return (int64_t)bytes_u64(b);
+}
 
-/* DWARF ULEB128 (DWARF 5, 7.6). More than 64 bits of value: err. Redundant leading zeros are legal. */
+/*
+ * DWARF ULEB128 (DWARF 5, 7.6). More than 64 bits of value: err. Redundant leading zeros are legal.
+ */
 static inline uint64_t bytes_uleb(struct bytes *b)
 {
 	uint64_t value = 0;
@@ -277,10 +298,12 @@ static inline int64_t bytes_sleb(struct bytes *b)
 	}
 }
 
-/* Moves to the next occurrence of needle; false and unmoved if there is none. */
+/* Moves to the next occurrence of needle. false: none; the position stays. */
 static inline bool bytes_find(struct bytes *b, const void *needle, size_t n)
 {
-	const uint8_t *at = bytes_left(b) ? (const uint8_t *)memmem(b->base + b->pos, bytes_left(b), needle, n) : NULL;
+	const uint8_t *at = bytes_left(b) ? (const uint8_t *)memmem(b->base + b->pos, bytes_left(b),
+								    needle, n)
+					  : NULL;
 
 	if (at)
 		b->pos = (size_t)(at - b->base);
@@ -288,8 +311,8 @@ static inline bool bytes_find(struct bytes *b, const void *needle, size_t n)
 }
 
 /*
- * The same for bytes that hold needle[rare] seldom: looks for that byte, at the speed of memchr (memmem's is a byte or two a
- * nanosecond).
+ * The same, for bytes in which needle[rare] is rare: searches for that byte at the speed of memchr
+ * (memmem takes a nanosecond for one or two bytes).
  */
 static inline bool bytes_find_rare(struct bytes *b, const uint8_t *needle, size_t n, size_t rare)
 {
@@ -309,7 +332,10 @@ static inline bool bytes_find_rare(struct bytes *b, const uint8_t *needle, size_
 	return false;
 }
 
-/* A NUL-terminated string at the position, or NULL with err set if no NUL follows. Advances past the NUL. */
+/*
+ * A NUL-terminated string at the position, or NULL with err set if no NUL follows. Advances past
+ * the NUL.
+ */
 static inline const char *bytes_str(struct bytes *b)
 {
 	const uint8_t *p = b->base ? b->base + b->pos : NULL;

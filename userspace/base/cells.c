@@ -17,7 +17,7 @@ void cells_fini(struct cells *c)
 	*c = (struct cells){ 0 };
 }
 
-/* The first cell from `at` on, below `end`, that is taken (or free, if flip is all ones); else end. */
+/* The first used cell (or free cell, if flip is all ones) in [at, end), else end. */
 static uint32_t next(const struct cells *c, uint32_t at, uint32_t end, uint64_t flip)
 {
 	while (at < end) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A clock's reading as one number of nanoseconds. */
+/* Clock readings in nanoseconds. */
 #ifndef SFBPF_BASE_CLOCK_H
 #define SFBPF_BASE_CLOCK_H
 

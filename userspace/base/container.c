@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#define ID_DIGITS 32		/* hex digits from which on a part is an id; most have 64 */
-#define FILEID_KERNFS 0xfe	/* linux/exportfs.h: the handle is the 64-bit id */
+#define ID_DIGITS     32   /* minimum number of hex digits of an id; most have 64 */
+#define FILEID_KERNFS 0xfe /* linux/exportfs.h: the handle is the 64-bit id */
 
 static size_t hex_digits(const char *s, size_t len)
 {
@@ -21,7 +21,8 @@ static size_t hex_digits(const char *s, size_t len)
 	return n;
 }
 
-static bool set(struct container *ret, const char *runtime, size_t runtime_len, const char *id, size_t len)
+static bool set(struct container *ret, const char *runtime, size_t runtime_len, const char *id,
+		size_t len)
 {
 	if (!runtime_len) {
 		runtime = "container";
@@ -35,8 +36,9 @@ static bool set(struct container *ret, const char *runtime, size_t runtime_len, 
 	return true;
 }
 
-/* One part of the path, and the one before it. */
-static bool container_of_part(const char *part, size_t len, const char *above, size_t above_len, struct container *ret)
+/* Checks one component of the path; `above` is the component before it. */
+static bool container_of_part(const char *part, size_t len, const char *above, size_t above_len,
+			      struct container *ret)
 {
 	static const char lxc[] = "lxc.payload.", conmon[] = "conmon";
 	const char *id, *dash = NULL;
@@ -46,7 +48,8 @@ static bool container_of_part(const char *part, size_t len, const char *above, s
 		return set(ret, "lxc", 3, part + strlen(lxc), len - strlen(lxc));
 	/* "PREFIX-ID.scope", "SLICE:PREFIX:ID", "ID", "ID-NUMBER". */
 	for (const char *p = part; p < part + len; p++)
-		if ((*p == '-' || *p == ':') && hex_digits(p + 1, (size_t)(part + len - p - 1)) >= ID_DIGITS)
+		if ((*p == '-' || *p == ':') &&
+		    hex_digits(p + 1, (size_t)(part + len - p - 1)) >= ID_DIGITS)
 			dash = p;
 	id = dash ? dash + 1 : part;
 	left = (size_t)(part + len - id);
@@ -62,8 +65,9 @@ static bool container_of_part(const char *part, size_t len, const char *above, s
 			return false;
 		n = left;
 	}
-	if (!dash)	/* "/docker/ID" */
-		return set(ret, above, above_len == 6 && !strncmp(above, "docker", 6) ? 6 : 0, id, n);
+	if (!dash) /* "/docker/ID" */
+		return set(ret, above, above_len == 6 && !strncmp(above, "docker", 6) ? 6 : 0, id,
+			   n);
 	if (*dash == ':') {
 		while (dash > part && dash[-1] != ':')
 			dash--;
@@ -87,16 +91,17 @@ bool container_of_path(const char *cgroup_path, struct container *ret)
 		above = part > cgroup_path ? part - 1 : part;
 		while (above > cgroup_path && above[-1] != '/')
 			above--;
-		if (container_of_part(part, (size_t)(end - part), above, part > above ? (size_t)(part - 1 - above) : 0, ret))
+		if (container_of_part(part, (size_t)(end - part), above,
+				      part > above ? (size_t)(part - 1 - above) : 0, ret))
 			return true;
 		end = part > cgroup_path ? part - 1 : part;
 	}
 	return false;
 }
 
-/* ---- Asking ---- */
+/* ---- Cgroups of processes ---- */
 
-/* Where the v2 hierarchy is mounted; "": nowhere. It does not move while we run. */
+/* Mount point of the v2 hierarchy; "": not mounted. It is assumed not to move during the run. */
 static const char *mount_point(void)
 {
 	static char dir[512];
@@ -143,7 +148,7 @@ bool cgroup_path_of_id(uint64_t id, char *dst, size_t cap)
 	return n < (ssize_t)cap;
 }
 
-/* A v1 hierarchy may know what v2's does not. */
+/* A v1 hierarchy may have an id that the v2 path lacks. */
 static bool container_in_proc(uint32_t pid, struct container *ret)
 {
 	char path[32], *line = NULL, *at;
@@ -170,5 +175,6 @@ bool container_of_process(uint32_t pid, uint64_t cgroup_id, struct container *re
 {
 	char path[PATH_MAX];
 
-	return (cgroup_path_of_id(cgroup_id, path, sizeof(path)) && container_of_path(path, ret)) || container_in_proc(pid, ret);
+	return (cgroup_path_of_id(cgroup_id, path, sizeof(path)) && container_of_path(path, ret)) ||
+	       container_in_proc(pid, ret);
 }

@@ -4,7 +4,8 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-void diag_add(struct diag *d, enum diag_kind kind, const char *section, uint64_t offset, const char *fmt, ...)
+void diag_add(struct diag *d, enum diag_kind kind, const char *section, uint64_t offset,
+	      const char *fmt, ...)
 {
 	struct diag_note *note;
 	va_list args;

@@ -5,9 +5,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All len bytes, however many calls that takes. */
+/* These transfer all len bytes, in as many calls as needed. */
 
-/* Those at offset off. 0, or -EIO if they are not there or cannot be read. */
+/* From offset off. 0; -EIO: read error, or end of file. */
 int pread_full(int fd, void *buf, size_t len, uint64_t off);
 /* 0 or -errno. */
 int write_full(int fd, const void *data, size_t len);

@@ -7,7 +7,7 @@
 
 #include "base/vec.h"
 
-#define STEP (1u << 30)		/* zlib counts in unsigned int */
+#define STEP (1u << 30) /* zlib counts in unsigned int */
 
 struct output {
 	uint8_t *buf;
@@ -19,7 +19,7 @@ static size_t at_most(size_t n)
 	return n < STEP ? n : STEP;
 }
 
-/* One byte more than max may come out, to tell "max" from "more". */
+/* Produces up to max + 1 bytes, to distinguish "exactly max" from "more". */
 static int inflate_all(z_stream *z, const struct bytes *in, size_t max, struct output *out)
 {
 	size_t done = 0;
@@ -33,7 +33,8 @@ static int inflate_all(z_stream *z, const struct bytes *in, size_t max, struct o
 		z->next_in = (uint8_t *)in->base + done;
 		z->avail_in = (uInt)at_most(in->len - done);
 		z->next_out = out->buf + out->len;
-		z->avail_out = (uInt)at_most(out->cap < max + 1 ? out->cap - out->len : max + 1 - out->len);
+		z->avail_out = (uInt)at_most(out->cap < max + 1 ? out->cap - out->len
+								: max + 1 - out->len);
 		rc = inflate(z, Z_NO_FLUSH);
 		done = (size_t)(z->next_in - in->base);
 		out->len = (size_t)(z->next_out - out->buf);
@@ -49,7 +50,7 @@ int gunzip(const struct bytes *in, size_t max, uint8_t **ret, size_t *ret_len)
 	z_stream z = { 0 };
 	int err;
 
-	/* 15 + 16: the largest window, gzip's header. */
+	/* 15 + 16: the largest window, with a gzip header. */
 	if (inflateInit2(&z, 15 + 16) != Z_OK)
 		return -ENOMEM;
 	err = inflate_all(&z, in, max, &out);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Unpacks gzip (RFC 1952) in memory, up to a limit: a thousandth of what comes out is enough to make it. */
+/*
+ * Unpacks gzip (RFC 1952) in memory, up to a limit, because gzip can expand a thousandfold.
+ */
 #ifndef SFBPF_BASE_GUNZIP_H
 #define SFBPF_BASE_GUNZIP_H
 
@@ -8,7 +10,9 @@
 
 #include "base/bytes.h"
 
-/* *ret is malloc'ed. 0; -EINVAL: damaged, or something follows it; -EFBIG: more than max bytes; -ENOMEM. */
+/*
+ * *ret is malloc'ed. 0; -EINVAL: damaged, or trailing bytes; -EFBIG: more than max bytes; -ENOMEM.
+ */
 int gunzip(const struct bytes *in, size_t max, uint8_t **ret, size_t *ret_len);
 
 #endif

@@ -14,21 +14,33 @@ static uint64_t hash_of(const void *ctx, size_t id)
 	return hash_mix(map->keys[id].a, map->keys[id].b);
 }
 
+/* *ret_at: the slot of the pair, or the free slot where it belongs. */
+static inline bool find(const struct idmap *map, uint64_t a, uint64_t b, size_t *ret_at)
+{
+	size_t at;
+
+	slots_each(&map->slots, hash_mix(a, b), at) {
+		const struct idmap_key *k = &map->keys[map->slots.ids[at] - 1];
+
+		if (k->a == a && k->b == b)
+			break;
+	}
+	*ret_at = at;
+	return map->slots.ids[at];
+}
+
 int idmap_get(struct idmap *map, uint64_t a, uint64_t b, uint32_t *ret)
 {
 	size_t at;
 
 	if (slots_reserve(&map->slots, map->n, hash_of, map))
 		return -ENOMEM;
-	slots_each(&map->slots, hash_mix(a, b), at) {
-		const struct idmap_key *k = &map->keys[map->slots.ids[at] - 1];
-
-		if (k->a == a && k->b == b) {
-			*ret = map->slots.ids[at] - 1;
-			return 0;
-		}
+	if (find(map, a, b, &at)) {
+		*ret = map->slots.ids[at] - 1;
+		return 0;
 	}
-	if (map->n >= UINT32_MAX - 1 || vec_reserve(&map->keys, &map->cap, map->n + 1, sizeof(*map->keys)))
+	if (map->n >= UINT32_MAX - 1 ||
+	    vec_reserve(&map->keys, &map->cap, map->n + 1, sizeof(*map->keys)))
 		return -ENOMEM;
 	map->keys[map->n] = (struct idmap_key){ a, b };
 	*ret = (uint32_t)map->n++;
@@ -46,17 +58,15 @@ bool idmap_find(const struct idmap *map, uint64_t a, uint64_t b, uint32_t *ret)
 {
 	size_t at;
 
-	if (!map->n)
+	if (!map->n || !find(map, a, b, &at))
 		return false;
-	slots_each(&map->slots, hash_mix(a, b), at) {
-		const struct idmap_key *k = &map->keys[map->slots.ids[at] - 1];
+	*ret = map->slots.ids[at] - 1;
+	return true;
+}
 
-		if (k->a == a && k->b == b) {
-			*ret = map->slots.ids[at] - 1;
-			return true;
-		}
-	}
-	return false;
+size_t idmap_bytes(const struct idmap *map)
+{
+	return map->cap * sizeof(*map->keys) + slots_bytes(&map->slots);
 }
 
 void idmap_free(struct idmap *map)

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pairs of words to dense ids: equal pairs have equal ids, 0, 1, 2, ... in order of arrival. */
+/*
+ * Maps pairs of words to dense ids: equal pairs have equal ids, 0, 1, 2, ... in order of insertion.
+ */
 #ifndef SFBPF_BASE_IDMAP_H
 #define SFBPF_BASE_IDMAP_H
 
@@ -14,15 +16,17 @@ struct idmap_key {
 };
 
 struct idmap {			/* zeroed: empty */
-	struct idmap_key *keys;	/* by id */
+	struct idmap_key *keys; /* by id */
 	size_t n, cap;
 	struct slots slots;
 };
 
-/* The pair's id; a new one has the id that was map->n before. 0 or -ENOMEM. */
+/* Gets the id of a pair. A new pair gets the id map->n. 0 or -ENOMEM. */
 int idmap_get(struct idmap *map, uint64_t a, uint64_t b, uint32_t *ret);
-bool idmap_find(const struct idmap *map, uint64_t a, uint64_t b, uint32_t *ret);	/* false: it has none */
-void idmap_reset(struct idmap *map);	/* empty, memory kept */
+/* false: the pair has no id */
+bool idmap_find(const struct idmap *map, uint64_t a, uint64_t b, uint32_t *ret);
+void idmap_reset(struct idmap *map); /* makes it empty and keeps the memory */
 void idmap_free(struct idmap *map);
+size_t idmap_bytes(const struct idmap *map); /* bytes of memory */
 
 #endif

@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define THREADS_MAX 64	/* that are looked at: one that has ended stays only if it is traced */
+#define THREADS_MAX 64 /* threads checked; a thread that has ended stays only if it is traced */
 
 static bool is_living(uint32_t tid)
 {
@@ -32,7 +32,8 @@ uint32_t living_thread(uint32_t pid)
 		return pid;
 	snprintf(path, sizeof(path), "/proc/%u/task", pid);
 	threads = opendir(path);
-	for (int looked = 0; threads && !found && looked < THREADS_MAX && (e = readdir(threads)); looked++) {
+	for (int looked = 0; threads && !found && looked < THREADS_MAX && (e = readdir(threads));
+	     looked++) {
 		uint32_t tid = (uint32_t)strtoul(e->d_name, NULL, 10);
 
 		found = tid && is_living(tid) ? tid : 0;
@@ -58,7 +59,7 @@ int open_in_root(int root_fd, const char *path, struct stat *st)
 		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
-	/* Looked at before it is opened: opening some devices does something. */
+	/* Checked before it is opened, as opening some devices has side effects. */
 	struct open_how look = { .flags = O_PATH | O_CLOEXEC, .resolve = how.resolve };
 	int fd = (int)syscall(SYS_openat2, root_fd, path, &look, sizeof(look)), err = 0;
 

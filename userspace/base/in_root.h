@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Files of another process's file system, which is its owner's to arrange: a symbolic link there must not lead out
- * of it, a FIFO not hold us up, a device not be touched. Needs openat2 (Linux 5.6); older kernels: -ENOSYS.
+ * Opens files in the file system of another process. The owner of that process controls its paths:
+ * a symbolic link must not lead out of the root, a FIFO must not block, a device must not be
+ * opened. Needs openat2 (Linux 5.6); -ENOSYS on older kernels.
  */
 #ifndef SFBPF_BASE_IN_ROOT_H
 #define SFBPF_BASE_IN_ROOT_H
@@ -10,13 +11,17 @@
 #include <sys/stat.h>
 
 /*
- * Whom to ask in /proc for what a process has mapped and opened: pid, or another thread of it if the first one has ended and others go on
- * (/proc/PID has neither mappings nor root then, /proc/TID has). pid if there is none.
+ * The thread whose /proc directory shows the mappings and the root of a process: pid, or another of
+ * its threads if the first one has ended while others run (then /proc/PID shows neither, but
+ * /proc/TID does). pid if there is none.
  */
 uint32_t living_thread(uint32_t pid);
-/* The root directory of a process, or of ourselves (pid 0), only to name files below it. An fd or -errno. */
+/* Root directory of a process, or our own (pid 0), only to open files below it. An fd or -errno. */
 int root_of_process(uint32_t pid);
-/* A regular file below it, for reading; *st is its status. An fd or -errno (-EINVAL: no regular file). */
+/*
+ * Opens a regular file below root_fd for reading. *st: its status. An fd or -errno (-EINVAL: not a
+ * regular file).
+ */
 int open_in_root(int root_fd, const char *path, struct stat *st);
 
 #endif

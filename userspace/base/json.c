@@ -7,6 +7,17 @@
 
 #include "base/text.h"
 
+/* The number of leading bytes of s that need no escaping: usually all. */
+static size_t plain(const char *s)
+{
+	size_t n = 0;
+
+	while (s[n] >= 0x20 && s[n] < 0x7f && s[n] != '"' && s[n] != '\\' && s[n] != '<' &&
+	       s[n] != '/')
+		n++;
+	return n;
+}
+
 static void quote(const struct json *j, const char *s)
 {
 	FILE *f = j->f;
@@ -15,8 +26,14 @@ static void quote(const struct json *j, const char *s)
 	putc('"', f);
 	while (i < len) {
 		uint32_t c;
-		size_t n = text_decode(s + i, len - i, &c);
+		size_t n = plain(s + i);
 
+		if (n) {
+			fwrite(s + i, 1, n, f);
+			i += n;
+			continue;
+		}
+		n = text_decode(s + i, len - i, &c);
 		if (c == UINT32_MAX)
 			fputs("\\ufffd", f);
 		else if (c == '"' || c == '\\')
@@ -26,7 +43,8 @@ static void quote(const struct json *j, const char *s)
 		else if (c == '\t')
 			fputs("\\t", f);
 		else if (c < 0x20 || c == 0x7f || c == 0x2028 || c == 0x2029)
-			fprintf(f, "\\u%04x", c);	/* the last two end a line in older JavaScript */
+			/* The last two end a line in older JavaScript */
+			fprintf(f, "\\u%04x", c);
 		else if (c == '<' && j->html)
 			fputs("\\u003c", f);
 		else if (c == '/' && i && s[i - 1] == '<')
@@ -114,13 +132,14 @@ void json_double(struct json *j, const char *key, double value, int decimals)
 	}
 	for (int i = 0; i < decimals; i++)
 		scale *= 10;
-	/* printf's %f would write the locale's decimal point. */
+	/* printf %f would use the decimal point of the locale. */
 	if (!decimals || fabs(value) >= 9e18 / (double)scale) {
 		fprintf(j->f, "%.0f", value);
 		return;
 	}
 	scaled = (uint64_t)(fabs(value) * (double)scale + 0.5);
-	fprintf(j->f, "%s%" PRIu64 ".%0*" PRIu64, value < 0 && scaled ? "-" : "", scaled / scale, decimals, scaled % scale);
+	fprintf(j->f, "%s%" PRIu64 ".%0*" PRIu64, value < 0 && scaled ? "-" : "", scaled / scale,
+		decimals, scaled % scale);
 }
 
 void json_bool(struct json *j, const char *key, bool value)

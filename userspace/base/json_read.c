@@ -16,7 +16,7 @@ void json_reader_free(struct json_reader *j)
 	j->str = NULL;
 }
 
-/* The next byte that is no white space, not taken; 0 at the end. */
+/* The next byte that is not white space, without taking it; 0 at the end. */
 static char peek(struct json_reader *j)
 {
 	struct bytes at;
@@ -41,7 +41,7 @@ static void expect(struct json_reader *j, char c)
 		j->bytes.err = true;
 }
 
-static bool put(struct json_reader *j, size_t *len, uint8_t c)
+static bool append_byte(struct json_reader *j, size_t *len, uint8_t c)
 {
 	if (vec_reserve(&j->str, &j->str_cap, *len + 1, 1)) {
 		j->bytes.err = true;
@@ -68,13 +68,17 @@ static uint32_t hex4(struct json_reader *j)
 	return v;
 }
 
-/* \uXXXX as UTF-8. Halves of pairs that stand alone come out as invalid UTF-8, which whoever shows it replaces. */
+/*
+ * \uXXXX as UTF-8. A lone surrogate becomes invalid UTF-8, which is replaced when the text is
+ * shown.
+ */
 static void put_escaped(struct json_reader *j, size_t *len)
 {
 	uint32_t c = hex4(j);
 	struct bytes back = j->bytes;
 
-	if (c >= 0xd800 && c < 0xdc00 && bytes_u8(&j->bytes) == '\\' && bytes_u8(&j->bytes) == 'u') {
+	if (c >= 0xd800 && c < 0xdc00 && bytes_u8(&j->bytes) == '\\' &&
+	    bytes_u8(&j->bytes) == 'u') {
 		uint32_t low = hex4(j);
 
 		if (low >= 0xdc00 && low < 0xe000)
@@ -87,19 +91,19 @@ static void put_escaped(struct json_reader *j, size_t *len)
 	if (!c)
 		c = 0xfffd;
 	if (c < 0x80) {
-		put(j, len, (uint8_t)c);
+		append_byte(j, len, (uint8_t)c);
 	} else if (c < 0x800) {
-		put(j, len, (uint8_t)(0xc0 | c >> 6));
-		put(j, len, (uint8_t)(0x80 | (c & 63)));
+		append_byte(j, len, (uint8_t)(0xc0 | c >> 6));
+		append_byte(j, len, (uint8_t)(0x80 | (c & 63)));
 	} else if (c < 0x10000) {
-		put(j, len, (uint8_t)(0xe0 | c >> 12));
-		put(j, len, (uint8_t)(0x80 | (c >> 6 & 63)));
-		put(j, len, (uint8_t)(0x80 | (c & 63)));
+		append_byte(j, len, (uint8_t)(0xe0 | c >> 12));
+		append_byte(j, len, (uint8_t)(0x80 | (c >> 6 & 63)));
+		append_byte(j, len, (uint8_t)(0x80 | (c & 63)));
 	} else {
-		put(j, len, (uint8_t)(0xf0 | c >> 18));
-		put(j, len, (uint8_t)(0x80 | (c >> 12 & 63)));
-		put(j, len, (uint8_t)(0x80 | (c >> 6 & 63)));
-		put(j, len, (uint8_t)(0x80 | (c & 63)));
+		append_byte(j, len, (uint8_t)(0xf0 | c >> 18));
+		append_byte(j, len, (uint8_t)(0x80 | (c >> 12 & 63)));
+		append_byte(j, len, (uint8_t)(0x80 | (c >> 6 & 63)));
+		append_byte(j, len, (uint8_t)(0x80 | (c & 63)));
 	}
 }
 
@@ -118,16 +122,16 @@ static const char *take_string(struct json_reader *j)
 			if (c == 'u')
 				put_escaped(j, &len);
 			else if (at)
-				put(j, &len, (uint8_t)to[at - from]);
+				append_byte(j, &len, (uint8_t)to[at - from]);
 			else
 				j->bytes.err = true;
 		} else if (c < 0x20) {
 			j->bytes.err = true;
 		} else {
-			put(j, &len, c);
+			append_byte(j, &len, c);
 		}
 	}
-	if (!put(j, &len, 0) || j->bytes.err)
+	if (!append_byte(j, &len, 0) || j->bytes.err)
 		return "";
 	return j->str;
 }
@@ -145,7 +149,7 @@ bool json_enter(struct json_reader *j, char bracket)
 	return !j->bytes.err;
 }
 
-/* To the next element: false after the closing bracket. */
+/* Moves to the next element. false: after the closing bracket. */
 static bool advance(struct json_reader *j, char close)
 {
 	bool first = j->first;
@@ -185,7 +189,8 @@ bool json_element(struct json_reader *j)
 
 void json_skip(struct json_reader *j)
 {
-	static const char scalar[] = "+-.0123456789Eaeflnrstu";	/* of numbers, true, false, null */
+	/* characters of numbers, true, false, null */
+	static const char scalar[] = "+-.0123456789Eaeflnrstu";
 	struct bytes at;
 	bool any = false;
 	uint8_t c;
@@ -213,7 +218,7 @@ void json_skip(struct json_reader *j)
 		any = true;
 	}
 	if (!any)
-		j->bytes.err = true;	/* nothing that is JSON */
+		j->bytes.err = true; /* not JSON */
 }
 
 const char *json_string(struct json_reader *j)
@@ -224,7 +229,7 @@ const char *json_string(struct json_reader *j)
 	return "";
 }
 
-/* Its text; longer ones than any number we write are no number. */
+/* Reads the text of a number. Text longer than any number that we write is not a number. */
 static const char *take_number(struct json_reader *j, char buf[40])
 {
 	const uint8_t *text = NULL;

@@ -7,7 +7,7 @@
 
 #include "base/vec.h"
 
-/* Digits at *s, advanced past them. -EINVAL: none, or more than 64 bits hold. */
+/* Reads the digits at *s and moves past them. -EINVAL: no digits, or more than 64 bits. */
 static int take_digits(const char **s, uint64_t *ret)
 {
 	const char *p = *s;
@@ -16,7 +16,8 @@ static int take_digits(const char **s, uint64_t *ret)
 	if (*p < '0' || *p > '9')
 		return -EINVAL;
 	for (; *p >= '0' && *p <= '9'; p++) {
-		if (__builtin_mul_overflow(v, 10, &v) || __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
+		if (__builtin_mul_overflow(v, 10, &v) ||
+		    __builtin_add_overflow(v, (uint64_t)(*p - '0'), &v))
 			return -EINVAL;
 	}
 	*s = p;
@@ -34,43 +35,59 @@ int num_u64(const char *s, uint64_t min, uint64_t max, uint64_t *ret)
 	return 0;
 }
 
-static uint64_t duration_unit(const char *s, uint64_t none)
+/* Reads the unit at *s and moves past it. 0: not a unit. */
+static uint64_t take_unit(const char **s)
 {
-	if (!*s)
-		return none;
-	if (strcmp(s, "s") == 0)
-		return NUM_S;
-	if (strcmp(s, "ms") == 0)
-		return NUM_MS;
-	if (strcmp(s, "us") == 0)
-		return NUM_US;
-	if (strcmp(s, "m") == 0)
-		return 60 * NUM_S;
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = { { "ms", NUM_MS },	   { "us", NUM_US },	  { "s", NUM_S },
+		      { "m", 60 * NUM_S }, { "h", 3600 * NUM_S }, { "d", 24 * 3600 * NUM_S } };
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
+		size_t len = strlen(units[i].name);
+
+		if (!strncmp(*s, units[i].name, len)) {
+			*s += len;
+			return units[i].ns;
+		}
+	}
 	return 0;
+}
+
+/* One term of a duration: digits, a fraction, a unit. none: the unit if there is none. */
+static int take_term(const char **s, uint64_t none, uint64_t *unit, uint64_t *ns)
+{
+	uint64_t whole, frac = 0, scale = 1;
+
+	if (take_digits(s, &whole))
+		return -EINVAL;
+	if (**s == '.') {
+		const char *from = ++*s;
+
+		if (take_digits(s, &frac) || *s - from > 9)
+			return -EINVAL;
+		for (; from < *s; from++)
+			scale *= 10;
+	}
+	*unit = **s ? take_unit(s) : none;
+	if (!*unit || __builtin_mul_overflow(whole, *unit, ns))
+		return -EINVAL;
+	frac = (uint64_t)((unsigned __int128)frac * *unit / scale);
+	return __builtin_add_overflow(*ns, frac, ns) ? -EINVAL : 0;
 }
 
 int num_duration(const char *s, uint64_t unit_ns, uint64_t *ret_ns)
 {
-	uint64_t whole, frac = 0, scale = 1, unit, ns;
+	uint64_t sum, ns, unit, last;
 
-	if (take_digits(&s, &whole))
+	if (take_term(&s, unit_ns, &last, &sum))
 		return -EINVAL;
-	if (*s == '.') {
-		const char *from = ++s;
-
-		if (take_digits(&s, &frac) || s - from > 9)
+	for (; *s; last = unit)
+		if (take_term(&s, 0, &unit, &ns) || unit >= last ||
+		    __builtin_add_overflow(sum, ns, &sum))
 			return -EINVAL;
-		for (; from < s; from++)
-			scale *= 10;
-	}
-	unit = duration_unit(s, unit_ns);
-	if (!unit || __builtin_mul_overflow(whole, unit, &ns))
-		return -EINVAL;
-
-	frac = (uint64_t)((unsigned __int128)frac * unit / scale);
-	if (__builtin_add_overflow(ns, frac, &ns))
-		return -EINVAL;
-	*ret_ns = ns;
+	*ret_ns = sum;
 	return 0;
 }
 
@@ -82,11 +99,20 @@ int num_size(const char *s, uint64_t *ret)
 	if (take_digits(&s, &v))
 		return -EINVAL;
 	switch (*s) {
-	case 'k': shift = 10; break;
-	case 'M': shift = 20; break;
-	case 'G': shift = 30; break;
-	case 0: break;
-	default: return -EINVAL;
+	case 'k':
+	case 'K':
+		shift = 10;
+		break;
+	case 'M':
+		shift = 20;
+		break;
+	case 'G':
+		shift = 30;
+		break;
+	case 0:
+		break;
+	default:
+		return -EINVAL;
 	}
 	if ((*s && s[1]) || v > UINT64_MAX >> shift)
 		return -EINVAL;

@@ -17,7 +17,7 @@ void pb_free(struct pb *pb)
 	*pb = (struct pb){ 0 };
 }
 
-/* Room for n bytes at the end; NULL and err set if there is none. */
+/* Returns room for n bytes at the end; NULL with err set if there is none. */
 static uint8_t *room(struct pb *pb, size_t n)
 {
 	if (pb->err || n > SIZE_MAX - pb->len || vec_reserve(&pb->buf, &pb->cap, pb->len + n, 1)) {
@@ -134,7 +134,7 @@ size_t pb_begin(struct pb *pb, uint32_t field)
 	return pb->len;
 }
 
-/* The length goes in front of what is there already: most messages are a few dozen bytes. */
+/* Inserts the length before the content, which is moved: most messages have a few dozen bytes. */
 void pb_end(struct pb *pb, size_t begun)
 {
 	uint8_t *at = room(pb, VARINT_MAX);
@@ -193,6 +193,6 @@ bool pb_next_number(struct pb_field *field, uint64_t *ret)
 	if (!field->number)
 		return false;
 	*ret = field->value;
-	field->number = 0;	/* it was the only one */
+	field->number = 0; /* there is only one number */
 	return true;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Stable radix sort of records that begin with a uint64_t key. Symbol tables come nearly as addresses in random order, and there
- * comparing takes three times as long.
+ * Stable radix sort of records that begin with a uint64_t key. Symbol tables have addresses in
+ * nearly random order, and a comparison sort takes three times as long on these.
  */
 #ifndef SFBPF_BASE_RADIX_H
 #define SFBPF_BASE_RADIX_H
@@ -23,7 +23,10 @@ static inline uint64_t radix_key(const uint8_t *record)
 	return key;
 }
 
-/* n records of `size` bytes, size >= 8. 0 or -ENOMEM (the order is then unchanged). Inlined, so that `size` is a constant. */
+/*
+ * Sorts n records of `size` bytes, size >= 8. 0; -ENOMEM: the order is unchanged. Inlined, so that
+ * `size` is a constant.
+ */
 static inline __attribute__((always_inline)) int radix_sort(void *records, size_t n, size_t size)
 {
 	uint8_t *from = records, *to, *spare;
@@ -42,7 +45,7 @@ static inline __attribute__((always_inline)) int radix_sort(void *records, size_
 		size_t sum = 0;
 
 		if (!(differ >> shift & (RADIX_SIZE - 1)))
-			continue;	/* all keys agree in these bits */
+			continue; /* all keys agree in these bits */
 		memset(at, 0, sizeof(at));
 		for (size_t i = 0; i < n; i++)
 			at[radix_key(from + i * size) >> shift & (RADIX_SIZE - 1)]++;
@@ -53,7 +56,9 @@ static inline __attribute__((always_inline)) int radix_sort(void *records, size_
 			sum += count;
 		}
 		for (size_t i = 0; i < n; i++)
-			memcpy(to + at[radix_key(from + i * size) >> shift & (RADIX_SIZE - 1)]++ * size, from + i * size, size);
+			memcpy(to + at[radix_key(from + i * size) >> shift & (RADIX_SIZE - 1)]++ *
+					       size,
+			       from + i * size, size);
 		uint8_t *t = from;
 
 		from = to;

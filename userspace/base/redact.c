@@ -14,7 +14,7 @@ static bool is_private(const char *path)
 	return false;
 }
 
-static size_t put(char *dst, size_t n, size_t cap, const char *s, size_t len)
+static size_t append_text(char *dst, size_t n, size_t cap, const char *s, size_t len)
 {
 	if (len > cap - 1 - n)
 		len = cap - 1 - n;
@@ -24,24 +24,25 @@ static size_t put(char *dst, size_t n, size_t cap, const char *s, size_t len)
 
 void redact_paths(enum redact which, const char *text, char *dst, size_t cap)
 {
-	bool inside = false;	/* of a word: a '/' there starts no path */
+	bool inside = false; /* inside a word, where a '/' does not start a path */
 	size_t n = 0;
 
 	while (*text) {
 		size_t len = strcspn(text, " \t\"'()<>,;=");
-		bool path = which != REDACT_NONE && !inside && *text == '/' && (which == REDACT_ALL || is_private(text));
+		bool path = which != REDACT_NONE && !inside && *text == '/' &&
+			    (which == REDACT_ALL || is_private(text));
 
 		if (path) {
 			const char *slash = memrchr(text, '/', len);
 
-			n = put(dst, n, cap, "~/", which == REDACT_HOME ? 2 : 0);
-			n = put(dst, n, cap, slash + 1, len - (size_t)(slash + 1 - text));
+			n = append_text(dst, n, cap, "~/", which == REDACT_HOME ? 2 : 0);
+			n = append_text(dst, n, cap, slash + 1, len - (size_t)(slash + 1 - text));
 			text += len;
 			inside = true;
 		} else {
-			/* What may stand before a path: node's "file:///home/...". */
+			/* Characters that may precede a path, such as node's "file:///home/...". */
 			inside = !strchr(" \t\"'()<>,;=:", *text) && *text != '/';
-			n = put(dst, n, cap, text++, 1);
+			n = append_text(dst, n, cap, text++, 1);
 		}
 	}
 	dst[n] = 0;

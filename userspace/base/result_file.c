@@ -13,9 +13,9 @@
 #include "base/num.h"
 
 #define LINKS_MAX 8
-#define TRIES 8		/* somebody makes and removes the file while we look at it */
+#define TRIES	  8 /* limits a race in which the file is repeatedly created and removed */
 
-/* An id that the kernel takes: -1 means "no change" to it. */
+/* An id from the environment. -1 is excluded, as it means "no change" to the kernel. */
 static bool id_of(const char *name, uint64_t *ret)
 {
 	const char *text = getenv(name);
@@ -41,7 +41,10 @@ int result_file_keep_caller(void)
 
 	if (!result_file_caller(&uid, &gid))
 		return 0;
-	return (setresgid((gid_t)-1, (gid_t)-1, gid) || setresuid((uid_t)-1, (uid_t)-1, uid)) && errno != EPERM ? -errno : 0;
+	return (setresgid((gid_t)-1, (gid_t)-1, gid) || setresuid((uid_t)-1, (uid_t)-1, uid)) &&
+			       errno != EPERM
+		       ? -errno
+		       : 0;
 }
 
 static bool is_ours(uid_t owner)
@@ -53,8 +56,9 @@ static bool is_ours(uid_t owner)
 }
 
 /*
- * With the caller's rights, where those are enough: it is his file from the start, and where root has no CAP_DAC_OVERRIDE any more the
- * only way into his directories. The ids are per thread, and so is this.
+ * Creates the file with the caller's rights if these suffice. The file then belongs to the caller
+ * from the start. Without CAP_DAC_OVERRIDE it is also the only way into the caller's directories.
+ * The fs ids are per thread, so this affects only the calling thread.
  */
 static int create_as_caller(const char *path, int flags)
 {
@@ -68,8 +72,12 @@ static int create_as_caller(const char *path, int flags)
 	}
 	setfsgid(gid);
 	setfsuid(uid);
-	/* They do not say whether they worked; a call that fails tells the ids. */
-	fd = (uid_t)setfsuid((uid_t)-1) == uid && (gid_t)setfsgid((gid_t)-1) == gid ? open(path, flags, 0600) : (errno = EACCES, -1);
+	/*
+	 * setfsuid and setfsgid report no errors. A call with -1 fails and returns the current id.
+	 */
+	fd = (uid_t)setfsuid((uid_t)-1) == uid && (gid_t)setfsgid((gid_t)-1) == gid
+		     ? open(path, flags, 0600)
+		     : (errno = EACCES, -1);
 	err = errno;
 	setfsuid(old_uid);
 	setfsgid(old_gid);
@@ -80,7 +88,8 @@ static int create_as_caller(const char *path, int flags)
 /* An fd or -errno. */
 static int create(const char *path)
 {
-	int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY, fd = create_as_caller(path, flags);
+	int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY,
+	    fd = create_as_caller(path, flags);
 	uid_t uid;
 	gid_t gid;
 
@@ -91,8 +100,9 @@ static int create(const char *path)
 	fd = open(path, flags, 0600);
 	if (fd < 0)
 		return -errno;
-	/* Best effort: a directory of root's own, and no CAP_CHOWN any more. */
-	if (result_file_caller(&uid, &gid) && fchown(fd, uid, gid) && errno != EPERM && errno != EINVAL) {
+	/* Best effort: without CAP_CHOWN the file stays with root. */
+	if (result_file_caller(&uid, &gid) && fchown(fd, uid, gid) && errno != EPERM &&
+	    errno != EINVAL) {
 		int err = -errno;
 
 		close(fd);
@@ -101,7 +111,7 @@ static int create(const char *path)
 	return fd;
 }
 
-/* The path that the symbolic link `fd`, named by path, leads to, in its place. 0 or -errno. */
+/* Replaces path, which names the symbolic link open as `fd`, with its target. 0 or -errno. */
 static int follow(int fd, char *path, size_t cap)
 {
 	char target[PATH_MAX], whole[2 * PATH_MAX];
@@ -112,20 +122,24 @@ static int follow(int fd, char *path, size_t cap)
 	if (n < 0)
 		return -errno;
 	target[n] = 0;
-	len = snprintf(whole, sizeof(whole), "%.*s%s", *target == '/' || !slash ? 0 : (int)(slash + 1 - path), path, target);
+	len = snprintf(whole, sizeof(whole), "%.*s%s",
+		       *target == '/' || !slash ? 0 : (int)(slash + 1 - path), path, target);
 	if (len < 0 || (size_t)len >= cap)
 		return -ENAMETOOLONG;
 	memcpy(path, whole, (size_t)len + 1);
 	return 0;
 }
 
-/* What is there already, opened for writing; by its descriptor, so that it is what was looked at. An fd or -errno. */
+/*
+ * Opens an existing file for writing, through its descriptor, so that it is the file that was
+ * checked. An fd or -errno.
+ */
 static int open_known(int look, const struct stat *st, const char **why)
 {
 	char self[32];
 	int fd;
 
-	/* A device has the rights of who made it, which takes root. */
+	/* Devices are accepted: only root can create one. */
 	if ((S_ISREG(st->st_mode) || S_ISFIFO(st->st_mode)) && !is_ours(st->st_uid)) {
 		*why = "it belongs to another user; remove it first";
 		return -EPERM;
@@ -139,7 +153,10 @@ static int open_known(int look, const struct stat *st, const char **why)
 	return fd < 0 ? -errno : fd;
 }
 
-/* One attempt. -EAGAIN: a link was followed, in path; or it is gone meanwhile. */
+/*
+ * One attempt. -EAGAIN: path was replaced with the target of a link, or the file has changed
+ * meanwhile.
+ */
 static int open_once(char *path, size_t cap, unsigned int *links, const char **why)
 {
 	int look = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC), fd;
@@ -167,7 +184,7 @@ static int open_once(char *path, size_t cap, unsigned int *links, const char **w
 	return fd;
 }
 
-/* The descriptor that a path names; -1: it does not name one. */
+/* The descriptor that a path stands for; -1: none. */
 static int named_fd(const char *path)
 {
 	static const char *const dirs[] = { "/dev/fd/", "/proc/self/fd/" };
@@ -178,7 +195,8 @@ static int named_fd(const char *path)
 	if (!strcmp(path, "/dev/stderr"))
 		return STDERR_FILENO;
 	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++)
-		if (!strncmp(path, dirs[i], strlen(dirs[i])) && !num_u64(path + strlen(dirs[i]), 0, INT_MAX, &n))
+		if (!strncmp(path, dirs[i], strlen(dirs[i])) &&
+		    !num_u64(path + strlen(dirs[i]), 0, INT_MAX, &n))
 			return (int)n;
 	return -1;
 }
@@ -229,8 +247,9 @@ int result_file_begin(FILE *f)
 
 	if (fstat(fd, &st))
 		return -errno;
-	/* Not what a shell opened with >>, nor where it has written already. */
-	if (!S_ISREG(st.st_mode) || flags < 0 || flags & O_APPEND || lseek(fd, 0, SEEK_CUR) != 0 || ftell(f) != 0)
+	/* Keep files that a shell opened with >>, or that have been written to already. */
+	if (!S_ISREG(st.st_mode) || flags < 0 || flags & O_APPEND || lseek(fd, 0, SEEK_CUR) != 0 ||
+	    ftell(f) != 0)
 		return 0;
 	return ftruncate(fd, 0) ? -errno : 0;
 }

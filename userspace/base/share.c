@@ -44,7 +44,8 @@ static int by_last(const void *a, const void *b)
 
 	if (x->last != y->last)
 		return x->last < y->last ? -1 : 1;
-	return x->size > y->size ? -1 : x->size < y->size;	/* few large ones rather than many small ones */
+	/* Prefer few large items to many small ones */
+	return x->size > y->size ? -1 : x->size < y->size;
 }
 
 static int by_uses(const void *a, const void *b)
@@ -56,7 +57,7 @@ static int by_uses(const void *a, const void *b)
 	return x->size > y->size ? -1 : x->size < y->size;
 }
 
-/* What each owner holds, by owner; *ret_n of them. NULL: out of memory. */
+/* The sum that each owner holds, sorted by owner. *ret_n: number of owners. NULL: out of memory. */
 static struct owner *owners_of(const struct share_item *items, size_t n, size_t *ret_n)
 {
 	struct owner *o = malloc((n ? n : 1) * sizeof(*o));
@@ -85,8 +86,12 @@ static struct owner *owner_named(struct owner *o, size_t n, uint32_t id)
 	return bsearch(&key, o, n, sizeof(*o), by_owner);
 }
 
-/* The level once `want` is free, which the asker (NULL: he holds nothing yet) then has in addition. */
-static int level_of(const struct owner *o, size_t n, const struct owner *asker, const struct share_ask *ask, uint64_t *ret)
+/*
+ * The level after req->want has been freed and given to the user. user NULL: the user holds nothing
+ * yet.
+ */
+static int level_of(const struct owner *o, size_t n, const struct owner *user,
+		    const struct share_request *req, uint64_t *ret)
 {
 	uint64_t *demand = malloc((n + 1) * sizeof(*demand)), total = 0;
 
@@ -94,34 +99,34 @@ static int level_of(const struct owner *o, size_t n, const struct owner *asker, 
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
 		total += o[i].held;
-		demand[i] = o[i].held + (&o[i] == asker ? ask->want : 0);
+		demand[i] = o[i].held + (&o[i] == user ? req->want : 0);
 	}
-	if (ask->owner == SHARE_NOBODY)
-		total = total > ask->want ? total - ask->want : 0;
-	else if (!asker)
-		demand[n++] = ask->want;
+	if (req->owner == SHARE_NO_USER)
+		total = total > req->want ? total - req->want : 0;
+	else if (!user)
+		demand[n++] = req->want;
 	*ret = share_level(demand, n, total);
 	free(demand);
 	return 0;
 }
 
-/* What is being chosen: items[0 .. chosen) go. */
 struct choice {
-	struct share_item *items;
+	struct share_item *items; /* [0, chosen) are evicted */
 	size_t n, chosen;
 	struct owner *owners;
 	size_t nowners;
 	uint64_t level, freed;
 };
 
-static void let_go(struct choice *c, uint64_t until, uint64_t hot_since, bool hot, bool fresh)
+/* Adds items to the choice until `want` is freed: items in use (hot), or the others. */
+static void choose(struct choice *c, const struct share_request *req, bool hot)
 {
 	qsort(c->items + c->chosen, c->n - c->chosen, sizeof(*c->items), hot ? by_uses : by_last);
-	for (size_t i = c->chosen; i < c->n && c->freed < until; i++) {
+	for (size_t i = c->chosen; i < c->n && c->freed < req->want; i++) {
 		struct share_item it = c->items[i];
 		struct owner *of = owner_named(c->owners, c->nowners, it.owner);
 
-		if (it.fixed || of->held <= c->level || hot != (it.last >= hot_since) || (hot && it.fresh && !fresh))
+		if (it.fixed || of->held <= c->level || hot != (it.last >= req->hot_since))
 			continue;
 		of->held -= it.size;
 		c->freed += it.size;
@@ -130,41 +135,26 @@ static void let_go(struct choice *c, uint64_t until, uint64_t hot_since, bool ho
 	}
 }
 
-long share_choose(struct share_item *items, size_t n, const struct share_ask *ask)
+long share_choose(struct share_item *items, size_t n, const struct share_request *req)
 {
 	struct choice c = { .items = items, .n = n };
-	struct owner *asker;
-	size_t unused;
-	bool urgent;
+	struct owner *user;
+	bool below;
 	int err;
 
 	c.owners = owners_of(items, n, &c.nowners);
 	if (!c.owners)
 		return -ENOMEM;
-	asker = owner_named(c.owners, c.nowners, ask->owner);
-	err = level_of(c.owners, c.nowners, asker, ask, &c.level);
-	if (err) {
-		free(c.owners);
-		return err;
+	user = owner_named(c.owners, c.nowners, req->owner);
+	err = level_of(c.owners, c.nowners, user, req, &c.level);
+	if (!err) {
+		if (user)
+			user->held += req->want;
+		below = req->owner == SHARE_NO_USER || (user ? user->held : req->want) <= c.level;
+		choose(&c, req, false);
+		if (below)
+			choose(&c, req, true);
 	}
-	if (asker)
-		asker->held += ask->want;
-	urgent = ask->owner == SHARE_NOBODY || (asker ? asker->held : ask->want) <= c.level;
-	let_go(&c, ask->want, ask->hot_since, false, false);
-	unused = c.chosen;
-	if (urgent)
-		let_go(&c, ask->want, ask->hot_since, true, true);
-	else if (ask->turn)
-		let_go(&c, ask->turn, ask->hot_since, true, false);
-	if (!urgent && c.freed < ask->turn)
-		c.chosen = unused;	/* what is in use goes for something, or stays */
 	free(c.owners);
-	return (long)c.chosen;
-}
-
-bool share_before(const struct share_waiter *a, const struct share_waiter *b)
-{
-	if (a->turn != b->turn)
-		return a->turn < b->turn;
-	return a->since != b->since ? a->since < b->since : a->id < b->id;
+	return err ? err : (long)c.chosen;
 }

@@ -23,7 +23,7 @@ struct entry {
 };
 
 struct strpool {
-	struct chunk *chunks;		/* the first has `used` bytes taken, the others are full */
+	struct chunk *chunks; /* `used` bytes of the first are taken; the others are full */
 	size_t used, chunk_bytes;
 	struct entry *entries;
 	size_t count, cap;
@@ -117,5 +117,6 @@ uint32_t strpool_count(const struct strpool *sp)
 
 size_t strpool_bytes(const struct strpool *sp)
 {
-	return sizeof(*sp) + sp->chunk_bytes + sp->cap * sizeof(*sp->entries) + slots_bytes(&sp->slots);
+	return sizeof(*sp) + sp->chunk_bytes + sp->cap * sizeof(*sp->entries) +
+	       slots_bytes(&sp->slots);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Growing an array by doubling, with the multiplication checked. */
+/* Grows arrays by doubling, with an overflow check. */
 #ifndef SFBPF_BASE_VEC_H
 #define SFBPF_BASE_VEC_H
 
@@ -7,7 +7,10 @@
 #include <stddef.h>
 #include <stdlib.h>
 
-/* Makes *arr (a malloc'ed array of *cap elements, or NULL) hold at least `want` elements of `size` bytes. 0 or -ENOMEM. */
+/*
+ * Makes *arr (a malloc'ed array of *cap elements, or NULL) large enough for `want` elements of
+ * `size` bytes. 0 or -ENOMEM.
+ */
 static inline int vec_reserve_(void **arr, size_t *cap, size_t want, size_t size)
 {
 	size_t grown;

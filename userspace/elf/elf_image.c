@@ -2,6 +2,7 @@
 #include "elf/elf_image.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -14,29 +15,22 @@
 #include "base/full_io.h"
 #include "base/vec.h"
 
-/* The largest tables known are a tenth of this; a sparse file costs its owner nothing and may claim any size. */
-#define ELF_MAX_READ ((uint64_t)256 << 20)
-#define ELF_MAX_DECOMPRESSED ((uint64_t)256 << 20)
+/* Bytes of a section name with its NUL; no known name is longer */
+#define NAME_MAX_BYTES 256
+#define NOTES_MAX      (4u << 20) /* bytes of all notes that are searched for a build-id */
 
-static void note_read(struct elf_reads *r, uint64_t offset, uint64_t size)
-{
-	struct elf_range *last = r->n ? &r->at[r->n - 1] : NULL;
+/*
+ * Ten times the largest known tables. The limit is needed because a sparse file can claim any size
+ * at no cost to its owner.
+ */
+#define ELF_MAX_READ	((uint64_t)256 << 20)
+/* Limits of a decompressed section. Those of linked files grow 2 to 10 times. */
+#define UNPACKED_MAX	((uint64_t)256 << 20)
+#define UNPACKED_SPARE	((uint64_t)16 << 20)
+#define UNPACKED_A_BYTE 16
 
-	for (uint32_t i = 0; i < r->n; i++)
-		if (offset >= r->at[i].offset && offset - r->at[i].offset <= r->at[i].size && size <= r->at[i].size - (offset - r->at[i].offset))
-			return;
-	if (last && offset >= last->offset && offset - last->offset < last->size) {
-		uint64_t end = offset - last->offset + size;
-
-		last->size = end > last->size ? end : last->size;
-	} else if (r->n < ELF_READS_MAX) {
-		r->at[r->n++] = (struct elf_range){ offset, size };
-	} else {
-		r->lost = true;
-	}
-}
-
-int elf_image_read(const struct elf_image *img, uint64_t offset, uint64_t size, struct elf_blob *ret)
+int elf_image_read(const struct elf_image *img, uint64_t offset, uint64_t size,
+		   struct elf_blob *ret)
 {
 	struct elf_blob blob = { 0 };
 	int err;
@@ -49,8 +43,6 @@ int elf_image_read(const struct elf_image *img, uint64_t offset, uint64_t size, 
 		blob.owned = malloc(size ? size : 1);
 		if (!blob.owned)
 			return -ENOMEM;
-		if (img->reads)
-			note_read(img->reads, offset, size);
 		err = pread_full(img->fd, blob.owned, size, offset);
 		if (err) {
 			free(blob.owned);
@@ -81,7 +73,8 @@ static int parse_ehdr(struct elf_image *img, struct ehdr *eh, struct diag *diag)
 	int err;
 
 	if (img->size < sizeof(Elf64_Ehdr)) {
-		diag_add(diag, DIAG_MALFORMED, "ELF header", 0, "the file is too short to be ELF (%llu bytes)",
+		diag_add(diag, DIAG_MALFORMED, "ELF header", 0,
+			 "the file is too short to be ELF (%llu bytes)",
 			 (unsigned long long)img->size);
 		return -ENOEXEC;
 	}
@@ -91,11 +84,13 @@ static int parse_ehdr(struct elf_image *img, struct ehdr *eh, struct diag *diag)
 	b = blob.view;
 	ident = bytes_take(&b, EI_NIDENT);
 	if (memcmp(ident, ELFMAG, SELFMAG) != 0)
-		diag_add(diag, DIAG_MALFORMED, "ELF header", 0, "no ELF file: bad magic");
+		diag_add(diag, DIAG_MALFORMED, "ELF header", 0, "not an ELF file: bad magic");
 	else if (ident[EI_CLASS] != ELFCLASS64)
-		diag_add(diag, DIAG_MALFORMED, "ELF header", EI_CLASS, "not a 64-bit ELF file (class %u)", ident[EI_CLASS]);
+		diag_add(diag, DIAG_MALFORMED, "ELF header", EI_CLASS,
+			 "not a 64-bit ELF file (class %u)", ident[EI_CLASS]);
 	else if (ident[EI_DATA] != ELFDATA2LSB && ident[EI_DATA] != ELFDATA2MSB)
-		diag_add(diag, DIAG_MALFORMED, "ELF header", EI_DATA, "unknown byte order %u", ident[EI_DATA]);
+		diag_add(diag, DIAG_MALFORMED, "ELF header", EI_DATA, "unknown byte order %u",
+			 ident[EI_DATA]);
 	else
 		goto sound;
 	elf_blob_free(&blob);
@@ -109,7 +104,7 @@ sound:
 	eh->phoff = bytes_u64(&b);
 	eh->shoff = bytes_u64(&b);
 	bytes_skip(&b, 6);
-	bytes_skip(&b, 2);	/* e_phentsize: checked by use, only one size exists */
+	bytes_skip(&b, 2); /* e_phentsize: only one size exists */
 	eh->phnum = bytes_u16(&b);
 	bytes_skip(&b, 2);
 	eh->shnum = bytes_u16(&b);
@@ -118,37 +113,83 @@ sound:
 	return 0;
 }
 
-static int parse_shdrs(struct elf_image *img, struct ehdr *eh, struct elf_blob *names, struct diag *diag)
+/*
+ * Section 0 carries the numbers that do not fit the ELF header (gABI, section header, "extended
+ * numbering").
+ */
+static void read_extended_numbers(const struct elf_image *img, struct ehdr *eh)
 {
 	struct elf_blob blob = { 0 };
 	struct bytes *b = &blob.view;
-	uint32_t i, num = eh->shnum;
+
+	if (elf_image_read(img, eh->shoff, sizeof(Elf64_Shdr), &blob))
+		return;
+	bytes_skip(b, 32);
+	if (!eh->shnum)
+		eh->shnum = (uint32_t)bytes_u64(b);
+	else
+		bytes_skip(b, 8);
+	if (eh->shstrndx == SHN_XINDEX)
+		eh->shstrndx = bytes_u32(b);
+	else
+		bytes_skip(b, 4);
+	if (eh->phnum == PN_XNUM)
+		eh->phnum = bytes_u32(b);
+	elf_blob_free(&blob);
+}
+
+static void read_shdr(struct bytes *b, struct elf_shdr *s)
+{
+	s->name = "";
+	s->info = bytes_u32(b); /* sh_name until set_section_names() */
+	s->type = bytes_u32(b);
+	s->flags = bytes_u64(b);
+	s->addr = bytes_u64(b);
+	s->offset = bytes_u64(b);
+	s->size = bytes_u64(b);
+	s->link = bytes_u32(b);
+	bytes_skip(b, 4 + 8);
+	s->entsize = bytes_u64(b);
+}
+
+/* Sets name and info; b holds the section headers. */
+static void set_section_names(struct elf_image *img, const struct elf_blob *names, struct bytes *b)
+{
+	for (uint32_t i = 0; i < img->nshdrs; i++) {
+		struct elf_shdr *s = &img->shdrs[i];
+		uint64_t left = s->info < names->view.len ? names->view.len - s->info : 0;
+		struct bytes at = bytes_sub(&names->view, s->info,
+					    left < NAME_MAX_BYTES ? left : NAME_MAX_BYTES);
+		const char *name;
+
+		name = bytes_str(&at);
+		if (name)
+			s->name = name;
+		bytes_seek(b, (uint64_t)i * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_info));
+		s->info = bytes_u32(b);
+	}
+}
+
+static int parse_shdrs(struct elf_image *img, struct ehdr *eh, struct elf_blob *names,
+		       struct diag *diag)
+{
+	struct elf_blob blob = { 0 };
+	uint32_t num;
 	int err;
 
 	if (!eh->shoff)
 		return 0;
-	/* Section 0 carries the numbers that do not fit the ELF header (gABI, section header, "extended numbering"). */
-	if (!elf_image_read(img, eh->shoff, sizeof(Elf64_Shdr), &blob)) {
-		bytes_skip(b, 32);
-		if (!num)
-			num = (uint32_t)bytes_u64(b);
-		else
-			bytes_skip(b, 8);
-		if (eh->shstrndx == SHN_XINDEX)
-			eh->shstrndx = bytes_u32(b);
-		else
-			bytes_skip(b, 4);
-		if (eh->phnum == PN_XNUM)
-			eh->phnum = bytes_u32(b);
-		elf_blob_free(&blob);
-	}
+	read_extended_numbers(img, eh);
+	num = eh->shnum;
 	if (num > ELF_MAX_SHDRS) {
-		diag_add(diag, DIAG_MALFORMED, "ELF section headers", eh->shoff, "%u of them, ignored", num);
+		diag_add(diag, DIAG_MALFORMED, "ELF section headers", eh->shoff,
+			 "%u of them, ignored", num);
 		return 0;
 	}
 	err = elf_image_read(img, eh->shoff, (uint64_t)num * sizeof(Elf64_Shdr), &blob);
 	if (err == -ERANGE) {
-		diag_add(diag, DIAG_MALFORMED, "ELF section headers", eh->shoff, "outside the file, ignored");
+		diag_add(diag, DIAG_MALFORMED, "ELF section headers", eh->shoff,
+			 "outside the file, ignored");
 		return 0;
 	}
 	if (err)
@@ -159,34 +200,12 @@ static int parse_shdrs(struct elf_image *img, struct ehdr *eh, struct elf_blob *
 		return -ENOMEM;
 	}
 	img->nshdrs = num;
-	for (i = 0; i < num; i++) {
-		struct elf_shdr *s = &img->shdrs[i];
-
-		s->name = "";
-		s->info = bytes_u32(b);	/* sh_name until the names are read below */
-		s->type = bytes_u32(b);
-		s->flags = bytes_u64(b);
-		s->addr = bytes_u64(b);
-		s->offset = bytes_u64(b);
-		s->size = bytes_u64(b);
-		s->link = bytes_u32(b);
-		bytes_skip(b, 4 + 8);
-		s->entsize = bytes_u64(b);
-	}
+	for (uint32_t i = 0; i < num; i++)
+		read_shdr(&blob.view, &img->shdrs[i]);
 	if (eh->shstrndx < num && img->shdrs[eh->shstrndx].type != SHT_NOBITS)
-		elf_image_read(img, img->shdrs[eh->shstrndx].offset, img->shdrs[eh->shstrndx].size, names);
-	for (i = 0; i < num; i++) {
-		struct elf_shdr *s = &img->shdrs[i];
-		struct bytes at = names->view;
-		const char *name;
-
-		bytes_seek(&at, s->info);
-		name = bytes_str(&at);
-		if (name)
-			s->name = name;
-		bytes_seek(b, (uint64_t)i * sizeof(Elf64_Shdr) + offsetof(Elf64_Shdr, sh_info));
-		s->info = bytes_u32(b);
-	}
+		elf_image_read(img, img->shdrs[eh->shstrndx].offset, img->shdrs[eh->shstrndx].size,
+			       names);
+	set_section_names(img, names, &blob.view);
 	elf_blob_free(&blob);
 	return 0;
 }
@@ -201,12 +220,14 @@ static int parse_phdrs(struct elf_image *img, const struct ehdr *eh, struct diag
 	if (!eh->phoff || !eh->phnum)
 		return 0;
 	if (eh->phnum > ELF_MAX_PHDRS) {
-		diag_add(diag, DIAG_MALFORMED, "ELF program headers", eh->phoff, "%u of them, ignored", eh->phnum);
+		diag_add(diag, DIAG_MALFORMED, "ELF program headers", eh->phoff,
+			 "%u of them, ignored", eh->phnum);
 		return 0;
 	}
 	err = elf_image_read(img, eh->phoff, (uint64_t)eh->phnum * sizeof(Elf64_Phdr), &blob);
 	if (err == -ERANGE) {
-		diag_add(diag, DIAG_MALFORMED, "ELF program headers", eh->phoff, "outside the file, ignored");
+		diag_add(diag, DIAG_MALFORMED, "ELF program headers", eh->phoff,
+			 "outside the file, ignored");
 		return 0;
 	}
 	if (err)
@@ -228,7 +249,8 @@ static int parse_phdrs(struct elf_image *img, const struct ehdr *eh, struct diag
 		ph.memsz = bytes_u64(b);
 		bytes_skip(b, 8);
 		if (ph.memsz > UINT64_MAX - ph.vaddr || ph.filesz > UINT64_MAX - ph.offset) {
-			diag_add(diag, DIAG_MALFORMED, "ELF program headers", eh->phoff + (uint64_t)i * sizeof(Elf64_Phdr),
+			diag_add(diag, DIAG_MALFORMED, "ELF program headers",
+				 eh->phoff + (uint64_t)i * sizeof(Elf64_Phdr),
 				 "segment %u wraps around the address space, ignored", i);
 			continue;
 		}
@@ -262,14 +284,13 @@ int elf_image_open_mem(struct elf_image *img, const void *mem, size_t size, stru
 
 int elf_image_open_fd(struct elf_image *img, int fd, struct diag *diag)
 {
-	return elf_image_open_noted(img, fd, NULL, diag);
-}
+	/*
+	 * Not fstat(): some C libraries implement it with newfstatat(), which takes a path and is
+	 * forbidden in the jailed children.
+	 */
+	off_t size = lseek(fd, 0, SEEK_END);
 
-int elf_image_open_noted(struct elf_image *img, int fd, struct elf_reads *reads, struct diag *diag)
-{
-	off_t size = lseek(fd, 0, SEEK_END);	/* not fstat, which needs a system call that takes names (unwind/table_child.c) */
-
-	*img = (struct elf_image){ .fd = fd, .reads = reads };
+	*img = (struct elf_image){ .fd = fd };
 	if (size < 0)
 		return -EIO;
 	img->size = (uint64_t)size;
@@ -314,6 +335,12 @@ const struct elf_phdr *elf_image_segment(const struct elf_image *img, uint32_t t
 #define ELFCOMPRESS_ZSTD 2
 #endif
 
+bool elf_may_unpack(uint64_t packed, uint64_t size)
+{
+	return size <= UNPACKED_MAX &&
+	       size / UNPACKED_A_BYTE <= packed + UNPACKED_SPARE / UNPACKED_A_BYTE;
+}
+
 /* One whole stream into out, which must take all of its `size` bytes. */
 static bool unpack(uint32_t type, const uint8_t *packed, size_t len, void *out, size_t size)
 {
@@ -323,7 +350,8 @@ static bool unpack(uint32_t type, const uint8_t *packed, size_t len, void *out, 
 	if (type == ELFCOMPRESS_ZSTD)
 		return ZSTD_decompress(out, size, packed, len) == size;
 #endif
-	return type == ELFCOMPRESS_ZLIB && uncompress(out, &got, packed, len) == Z_OK && got == size;
+	return type == ELFCOMPRESS_ZLIB && uncompress(out, &got, packed, len) == Z_OK &&
+	       got == size;
 }
 
 /* gABI "Section compression": Elf64_Chdr, then one zlib or zstd stream. */
@@ -337,8 +365,8 @@ static int decompress(struct elf_blob *blob)
 	bytes_skip(&b, 4);
 	size = bytes_u64(&b);
 	bytes_skip(&b, 8);
-	if (b.err || size > ELF_MAX_DECOMPRESSED || (type == ELFCOMPRESS_ZLIB && size / 1100 > bytes_left(&b)))
-		return -ENOEXEC;	/* zlib cannot expand by more than about 1030 */
+	if (b.err || !elf_may_unpack(bytes_left(&b), size))
+		return -ENOEXEC;
 	out = malloc(size ? size : 1);
 	if (!out)
 		return -ENOMEM;
@@ -352,7 +380,8 @@ static int decompress(struct elf_blob *blob)
 	return 0;
 }
 
-int elf_image_section_bytes(const struct elf_image *img, const struct elf_shdr *s, struct elf_blob *ret)
+int elf_image_section_bytes(const struct elf_image *img, const struct elf_shdr *s,
+			    struct elf_blob *ret)
 {
 	int err;
 
@@ -384,7 +413,10 @@ bool elf_image_vaddr_to_offset(const struct elf_image *img, uint64_t vaddr, uint
 
 bool elf_image_offset_to_vaddr(const struct elf_image *img, uint64_t offset, uint64_t *ret_vaddr)
 {
-	/* Executable segments first: a page at a segment's edge is mapped twice, and the questions are about code. */
+	/*
+	 * Executable segments first: a page at a segment's edge is mapped twice, and callers ask
+	 * about code.
+	 */
 	for (int pass = 0; pass < 2; pass++) {
 		for (uint32_t i = 0; i < img->nphdrs; i++) {
 			const struct elf_phdr *ph = &img->phdrs[i];
@@ -403,7 +435,8 @@ bool elf_image_offset_to_vaddr(const struct elf_image *img, uint64_t offset, uin
 size_t elf_notes_build_id(struct bytes notes, uint8_t *ret, size_t cap)
 {
 	while (bytes_left(&notes) >= sizeof(Elf64_Nhdr)) {
-		uint32_t namesz = bytes_u32(&notes), descsz = bytes_u32(&notes), type = bytes_u32(&notes);
+		uint32_t namesz = bytes_u32(&notes), descsz = bytes_u32(&notes),
+			 type = bytes_u32(&notes);
 		const uint8_t *name = bytes_take(&notes, namesz);
 		const uint8_t *desc;
 
@@ -411,7 +444,8 @@ size_t elf_notes_build_id(struct bytes notes, uint8_t *ret, size_t cap)
 		desc = bytes_take(&notes, descsz);
 		if (notes.err)
 			break;
-		if (type == NT_GNU_BUILD_ID && namesz == 4 && memcmp(name, "GNU", 4) == 0 && descsz && descsz <= cap) {
+		if (type == NT_GNU_BUILD_ID && namesz == 4 && memcmp(name, "GNU", 4) == 0 &&
+		    descsz && descsz <= cap) {
 			memcpy(ret, desc, descsz);
 			return descsz;
 		}
@@ -420,21 +454,45 @@ size_t elf_notes_build_id(struct bytes notes, uint8_t *ret, size_t cap)
 	return 0;
 }
 
+size_t elf_notes_file_build_id(const char *path, uint8_t *ret, size_t cap)
+{
+	uint8_t notes[4096];
+	FILE *f = fopen(path, "re");
+	size_t len = f ? fread(notes, 1, sizeof(notes), f) : 0;
+
+	if (f)
+		fclose(f);
+	return elf_notes_build_id(bytes_of(notes, len, __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__), ret,
+				  cap);
+}
+
+/* Many headers may name the same notes, so *left limits the bytes searched in total. */
+static bool may_search(uint64_t size, uint64_t *left)
+{
+	bool may = size <= *left;
+
+	if (may)
+		*left -= size;
+	return may;
+}
+
 size_t elf_image_build_id(const struct elf_image *img, uint8_t *ret, size_t cap)
 {
+	uint64_t left = NOTES_MAX;
 	struct elf_blob blob = { 0 };
 	size_t n = 0;
 	uint32_t i;
 
 	for (i = 0; i < img->nphdrs && !n; i++) {
-		if (img->phdrs[i].type != PT_NOTE || img->phdrs[i].filesz > 1 << 20 ||
+		if (img->phdrs[i].type != PT_NOTE || !may_search(img->phdrs[i].filesz, &left) ||
 		    elf_image_read(img, img->phdrs[i].offset, img->phdrs[i].filesz, &blob))
 			continue;
 		n = elf_notes_build_id(blob.view, ret, cap);
 		elf_blob_free(&blob);
 	}
 	for (i = 0; i < img->nshdrs && !n; i++) {
-		if (img->shdrs[i].type != SHT_NOTE || img->shdrs[i].size > 1 << 20 ||
+		if (img->shdrs[i].type != SHT_NOTE || img->shdrs[i].flags & SHF_COMPRESSED ||
+		    !may_search(img->shdrs[i].size, &left) ||
 		    elf_image_section_bytes(img, &img->shdrs[i], &blob))
 			continue;
 		n = elf_notes_build_id(blob.view, ret, cap);

@@ -2,11 +2,11 @@
 /*
  * An ELF file as a set of byte ranges (System V gABI, chapters 4 and 5).
  *
- * Reads ELF64 of either byte order, from memory or from an open regular file. File
- * mode uses pread only, never mmap: another user may truncate the file at any time,
- * and a short read is an error where a mapping would be SIGBUS. Only the headers
- * are read at open; sections are read when asked for and freed with elf_blob_free.
- * A file without section headers is legal: what is then found is found by program header.
+ * Reads ELF64 of either byte order, from memory or from an open regular file. File mode uses pread
+ * only, never mmap: another user may truncate the file at any time, which makes a short read an
+ * error but would make a mapping raise SIGBUS. Only the headers are read at open; sections are read
+ * on request and freed with elf_blob_free. A file without section headers is legal. In such a file
+ * only program headers locate tables.
  */
 #ifndef SFBPF_ELF_ELF_IMAGE_H
 #define SFBPF_ELF_ELF_IMAGE_H
@@ -19,7 +19,7 @@
 #include "base/bytes.h"
 #include "base/diag.h"
 
-#define ELF_MAX_PHDRS 4096
+#define ELF_MAX_PHDRS 256 /* real files have 15; every address lookup scans them */
 #define ELF_MAX_SHDRS 65536
 
 #ifndef PT_GNU_SFRAME
@@ -35,70 +35,74 @@ struct elf_phdr {
 };
 
 struct elf_shdr {
-	const char *name;		/* inside the image's own copy of .shstrtab; "" if out of range */
+	const char *name; /* inside the image's copy of .shstrtab; "" if out of range */
 	uint32_t type, link, info;
 	uint64_t flags, addr, offset, size, entsize;
 };
 
-#define ELF_READS_MAX 64
-
-/* What has been read of a file, in that order; what overlaps the piece before is one with it, and nothing is noted twice. */
-struct elf_reads {
-	uint32_t n;
-	uint32_t lost;			/* bool: there was more than fits */
-	struct elf_range { uint64_t offset, size; } at[ELF_READS_MAX];
-};
-
 struct elf_image {
-	int fd;				/* -1 in memory mode; not owned */
-	struct elf_reads *reads;	/* file mode: each read is noted there; NULL: nowhere */
-	const uint8_t *mem;		/* memory mode; not owned */
-	uint64_t size;			/* bytes of the file */
-	uint16_t type, machine;		/* ET_*, EM_* */
-	bool be;			/* ELFDATA2MSB */
-	uint64_t entry;			/* virtual address */
+	int fd;			/* -1 in memory mode; not owned */
+	const uint8_t *mem;	/* memory mode; not owned */
+	uint64_t size;		/* bytes of the file */
+	uint16_t type, machine; /* ET_*, EM_* */
+	bool be;		/* ELFDATA2MSB */
+	uint64_t entry;		/* virtual address */
 	struct elf_phdr *phdrs;
 	uint32_t nphdrs;
-	struct elf_shdr *shdrs;		/* none: NULL, 0 */
+	struct elf_shdr *shdrs; /* NULL if there are none */
 	uint32_t nshdrs;
 	struct elf_blob *shstrtab;
 };
 
-/* A byte range of the file: a view in memory mode, a copy of ours in file mode. */
+/* A byte range of the file: a view in memory mode, a copy in file mode. */
 struct elf_blob {
-	struct bytes view;		/* byte order of the file */
-	uint64_t addr;			/* sh_addr or p_vaddr; 0 if it has none */
-	void *owned;			/* NULL in memory mode */
+	struct bytes view; /* byte order of the file */
+	uint64_t addr;	   /* sh_addr or p_vaddr; 0 if it has none */
+	void *owned;	   /* NULL in memory mode */
 };
 
 /*
- * 0, or -errno with nothing to close: -ENOEXEC no ELF64 (one DIAG_MALFORMED says why), -ENOMEM, -EIO.
- * Damaged section headers are noted and dropped; damaged program headers likewise.
+ * 0, or -errno with nothing to close: -ENOEXEC: not ELF64 (one DIAG_MALFORMED says why), -ENOMEM,
+ * -EIO. Damaged section or program headers are noted and dropped.
  */
 int elf_image_open_mem(struct elf_image *img, const void *mem, size_t size, struct diag *diag);
-/* fd must be a regular file (the caller has checked S_ISREG); it must stay open while the image is used. */
+/*
+ * fd must be a regular file (the caller has checked S_ISREG); it must stay open while the image is
+ * used.
+ */
 int elf_image_open_fd(struct elf_image *img, int fd, struct diag *diag);
-/* The same; from the first byte on all that is read is noted in *reads. */
-int elf_image_open_noted(struct elf_image *img, int fd, struct elf_reads *reads, struct diag *diag);
-void elf_image_close(struct elf_image *img);	/* also on a zeroed image */
+void elf_image_close(struct elf_image *img); /* also on a zeroed image */
 
 /* [offset, offset+size) of the file. 0, -ERANGE outside the file or above 256 MB, -ENOMEM, -EIO. */
-int elf_image_read(const struct elf_image *img, uint64_t offset, uint64_t size, struct elf_blob *ret);
-void elf_blob_free(struct elf_blob *blob);	/* also on a zeroed blob */
+int elf_image_read(const struct elf_image *img, uint64_t offset, uint64_t size,
+		   struct elf_blob *ret);
+void elf_blob_free(struct elf_blob *blob); /* also on a zeroed blob */
+
+/*
+ * Whether a compressed section may expand to `size` bytes. The limit grows with the compressed
+ * size, so that the time to read a file is proportional to its size.
+ */
+bool elf_may_unpack(uint64_t packed, uint64_t size);
 
 const struct elf_shdr *elf_image_section(const struct elf_image *img, const char *name);
 const struct elf_shdr *elf_image_section_of_type(const struct elf_image *img, uint32_t type);
 const struct elf_phdr *elf_image_segment(const struct elf_image *img, uint32_t type);
-/* A section's bytes, decompressed when SHF_COMPRESSED (zlib; zstd if built with it). -ENOENT when s is NULL or SHT_NOBITS. */
-int elf_image_section_bytes(const struct elf_image *img, const struct elf_shdr *s, struct elf_blob *ret);
+/*
+ * A section's bytes, decompressed when SHF_COMPRESSED (zlib; zstd if built with it). -ENOENT when s
+ * is NULL or SHT_NOBITS.
+ */
+int elf_image_section_bytes(const struct elf_image *img, const struct elf_shdr *s,
+			    struct elf_blob *ret);
 
-/* Through PT_LOAD: false if no segment holds it. */
+/* Both convert through PT_LOAD. False if no segment holds the address or offset. */
 bool elf_image_vaddr_to_offset(const struct elf_image *img, uint64_t vaddr, uint64_t *ret_offset);
 bool elf_image_offset_to_vaddr(const struct elf_image *img, uint64_t offset, uint64_t *ret_vaddr);
 
 /* The GNU build-id (note NT_GNU_BUILD_ID), at most cap bytes. Bytes written, 0 if there is none. */
 size_t elf_image_build_id(const struct elf_image *img, uint8_t *ret, size_t cap);
-/* The same from notes alone, as /sys/kernel/notes has them. */
+/* The same from bare notes, as in /sys/kernel/notes. */
 size_t elf_notes_build_id(struct bytes notes, uint8_t *ret, size_t cap);
+/* The same, from a file of notes that the kernel provides. */
+size_t elf_notes_file_build_id(const char *path, uint8_t *ret, size_t cap);
 
 #endif

@@ -7,22 +7,23 @@
 
 #include "base/vec.h"
 
-#define SEGMENT 4096u			/* modules a segment of the index */
+#define SEGMENT	 4096u /* modules per segment of the index */
 #define SEGMENTS 8192u
 
-_Static_assert((uint64_t)SEGMENT * SEGMENTS > SF_FRAME_MODULE_MASK, "every id has an index");
+_Static_assert((uint64_t)SEGMENT *SEGMENTS > SF_FRAME_MODULE_MASK, "every id has an index");
 
 typedef struct module *_Atomic module_ptr;
 
 struct modules {
-	pthread_mutex_t lock;		/* taken to add, to free, and to look up in the loader's thread */
-	module_ptr by_place[SF_MAX_MODULES];	/* newest id first */
+	/* Taken to add, to free, and for lookups in the loader's thread */
+	pthread_mutex_t lock;
+	module_ptr by_place[SF_MAX_MODULES]; /* newest id first */
 	module_ptr *_Atomic segments[SEGMENTS];
-	_Atomic uint32_t count;		/* indices below are in use or in `free` */
-	uint32_t *free_index;		/* of modules that were freed */
+	_Atomic uint32_t count; /* indices below this are in use or in `free_index` */
+	uint32_t *free_index;	/* indices of freed modules */
 	size_t nfree, free_cap;
-	struct module *left, **left_end;	/* given up, oldest first */
-	_Atomic uint64_t nleft;		/* ever */
+	struct module *retired, **retired_end; /* oldest first */
+	_Atomic uint64_t nretired;	       /* ever */
 	uint64_t drained;
 };
 
@@ -33,7 +34,7 @@ struct modules *modules_new(void)
 	if (!ms)
 		return NULL;
 	pthread_mutex_init(&ms->lock, NULL);
-	ms->left_end = &ms->left;
+	ms->retired_end = &ms->retired;
 	return ms;
 }
 
@@ -64,7 +65,8 @@ static void free_module(struct module *m)
 {
 	module_close_file(m);
 	free(m->path);
-	free(m->sframe);
+	free(m->ranges);
+	free(m->ids);
 	free(m->code);
 	free(m);
 }
@@ -102,7 +104,7 @@ struct module *modules_at(const struct modules *ms, uint32_t index)
 	return index < ms->count ? ms->segments[index / SEGMENT][index % SEGMENT] : NULL;
 }
 
-/* Gives m an index. Room for taking it back is made at once, so that freeing cannot fail. */
+/* Gives m an index. Reserves room in free_index at the same time, so that freeing cannot fail. */
 static int add_index(struct modules *ms, struct module *m)
 {
 	module_ptr *segment;
@@ -114,7 +116,8 @@ static int add_index(struct modules *ms, struct module *m)
 		return 0;
 	}
 	i = ms->count;
-	if (i >= SEGMENT * SEGMENTS || vec_reserve(&ms->free_index, &ms->free_cap, i + 1ul, sizeof(*ms->free_index)))
+	if (i >= SEGMENT * SEGMENTS ||
+	    vec_reserve(&ms->free_index, &ms->free_cap, i + 1ul, sizeof(*ms->free_index)))
 		return -ENOMEM;
 	segment = ms->segments[i / SEGMENT];
 	if (!segment) {
@@ -154,50 +157,62 @@ struct module *modules_get(struct modules *ms, uint32_t id)
 	return m;
 }
 
-/* ---- Modules whose id is given up ---- */
+/* ---- Life ---- */
 
-void modules_gone(struct modules *ms, uint32_t id, bool id_too)
+bool module_advance(struct module *m, enum file_event event, uint32_t *ret_retry_ms)
 {
+	enum file_state next;
+
+	if (!file_life_next(m->state, event, &next, ret_retry_ms))
+		return false;
+	if (m->known < file_life_known(next))
+		m->known = (uint8_t)file_life_known(next);
+	m->state = (uint8_t)next;
+	return true;
+}
+
+void modules_lost(struct modules *ms, uint32_t id, enum file_event event)
+{
+	uint32_t retry_ms;
 	struct module *m;
 
 	pthread_mutex_lock(&ms->lock);
 	m = modules_find(ms, id);
-	if (m && !m->left_at) {
-		m->evicted = true;
-		if (id_too) {
-			m->left_at = ms->nleft + 1;
-			*ms->left_end = m;
-			ms->left_end = &m->next;
-			ms->nleft++;
-		}
+	if (m && module_advance(m, event, &retry_ms) && m->state == FILE_RETIRED) {
+		m->retired_at = ms->nretired + 1;
+		*ms->retired_end = m;
+		ms->retired_end = &m->next;
+		ms->nretired++;
 	}
 	pthread_mutex_unlock(&ms->lock);
 }
 
-uint64_t modules_left(struct modules *ms)
+uint64_t modules_retired(struct modules *ms)
 {
-	return ms->nleft;
+	return ms->nretired;
 }
 
-void modules_drained(struct modules *ms, uint64_t left)
+void modules_drained(struct modules *ms, uint64_t retired)
 {
-	ms->drained = left;
+	ms->drained = retired;
 }
 
-void modules_see(const struct modules *ms, uint64_t frame)
+void modules_mark(const struct modules *ms, uint64_t frame)
 {
 	uint32_t kind = SF_FRAME_KIND(frame);
-	struct module *m = kind == SF_FRAME_ROW || kind == SF_FRAME_NOROW ? modules_find(ms, SF_FRAME_MODULE(frame)) : NULL;
+	struct module *m = kind == SF_FRAME_ROW || kind == SF_FRAME_NOROW
+				   ? modules_find(ms, SF_FRAME_MODULE(frame))
+				   : NULL;
 
-	if (m && !m->seen)
-		m->seen = true;
+	if (m && !m->marked)
+		m->marked = true;
 }
 
-void modules_unsee(struct modules *ms)
+void modules_unmark(struct modules *ms)
 {
 	for (uint32_t i = 0; i < ms->count; i++)
 		if (modules_at(ms, i))
-			modules_at(ms, i)->seen = false;
+			modules_at(ms, i)->marked = false;
 }
 
 static void unlink_place(struct modules *ms, struct module *m)
@@ -216,14 +231,14 @@ static void unlink_place(struct modules *ms, struct module *m)
 
 size_t modules_sweep(struct modules *ms)
 {
-	struct module **at = &ms->left, *m;
+	struct module **at = &ms->retired, *m;
 	size_t kept = 0;
 
-	if (!ms->nleft)
+	if (!ms->nretired)
 		return 0;
 	pthread_mutex_lock(&ms->lock);
 	while ((m = *at)) {
-		if (m->seen || m->symbols || m->left_at > ms->drained) {
+		if (m->marked || m->has_symbols || m->retired_at > ms->drained) {
 			kept++;
 			at = &m->next;
 			continue;
@@ -234,14 +249,14 @@ size_t modules_sweep(struct modules *ms)
 		ms->free_index[ms->nfree++] = m->index;
 		free_module(m);
 	}
-	ms->left_end = at;
+	ms->retired_end = at;
 	pthread_mutex_unlock(&ms->lock);
 	return kept;
 }
 
-struct module *modules_next_left(const struct modules *ms, struct module *pos)
+struct module *modules_next_retired(const struct modules *ms, struct module *pos)
 {
-	return pos ? pos->next : ms->left;
+	return pos ? pos->next : ms->retired;
 }
 
 int module_image(const struct module *m, struct elf_image *ret)
@@ -262,7 +277,8 @@ int module_set_code(struct module *m, const struct module_code *segments, uint32
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t skip = segments[i].off & (MODULE_PAGE - 1);
 
-		code[i] = (struct module_code){ segments[i].off - skip, segments[i].vaddr - skip, segments[i].size + skip };
+		code[i] = (struct module_code){ segments[i].off - skip, segments[i].vaddr - skip,
+						segments[i].size + skip };
 	}
 	free(m->code);
 	m->code = code;
@@ -270,7 +286,8 @@ int module_set_code(struct module *m, const struct module_code *segments, uint32
 	return 0;
 }
 
-const struct module_code *module_code_at(const struct module_code *code, uint32_t n, uint64_t offset)
+const struct module_code *module_code_at(const struct module_code *code, uint32_t n,
+					 uint64_t offset)
 {
 	for (uint32_t i = 0; i < n; i++)
 		if (offset >= code[i].off && offset - code[i].off < code[i].size)

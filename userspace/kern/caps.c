@@ -8,13 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/privs.h"
+#include "worker/privs.h"
 
 static const struct cap_need needs[] = {
 	{ "CAP_BPF", CAP_BPF, "load BPF programs" },
 	{ "CAP_PERFMON", CAP_PERFMON, "open perf events, read kernel memory from BPF" },
 	{ "CAP_SYS_PTRACE", CAP_SYS_PTRACE, "see other users' processes" },
-	{ "CAP_CHECKPOINT_RESTORE", CAP_CHECKPOINT_RESTORE, "open mapped files through /proc/PID/map_files" },
+	{ "CAP_CHECKPOINT_RESTORE", CAP_CHECKPOINT_RESTORE,
+	  "open mapped files through /proc/PID/map_files" },
 	{ "CAP_DAC_READ_SEARCH", CAP_DAC_READ_SEARCH, "read mapped files of other users" },
 	{ "CAP_SYSLOG", CAP_SYSLOG, "read kernel symbol addresses" },
 };
@@ -42,8 +43,9 @@ bool caps_have(int number)
 {
 	uint64_t effective = effective_caps();
 
-	/* Before there were CAP_BPF and CAP_PERFMON, CAP_SYS_ADMIN stood for both and still does. */
-	if ((number == CAP_BPF || number == CAP_PERFMON || number == CAP_CHECKPOINT_RESTORE) && effective >> CAP_SYS_ADMIN & 1)
+	/* CAP_SYS_ADMIN still implies these, as it did before they were split from it. */
+	if ((number == CAP_BPF || number == CAP_PERFMON || number == CAP_CHECKPOINT_RESTORE) &&
+	    effective >> CAP_SYS_ADMIN & 1)
 		return true;
 	return effective >> number & 1;
 }
@@ -56,25 +58,36 @@ void caps_explain(char *text, size_t cap, const char *refused)
 
 	for (unsigned int i = 0; (need = caps_needed(i)); i++)
 		if (!caps_have(need->number) && n < sizeof(missing))
-			n += (size_t)snprintf(missing + n, sizeof(missing) - n, "%s%s", n ? "," : "", need->name);
+			n += (size_t)snprintf(missing + n, sizeof(missing) - n, "%s%s",
+					      n ? "," : "", need->name);
 	if (!n)
-		snprintf(text, cap, "no permission: %s was refused although no capability is missing "
-			 "(kernel.perf_event_paranoid above 2, lockdown or a container's seccomp filter?)", refused);
+		snprintf(text, cap,
+			 "no permission: %s was refused although no capability is missing "
+			 "(check kernel.perf_event_paranoid (above 2?), lockdown, and the "
+			 "container's seccomp filter)",
+			 refused);
 	else
-		snprintf(text, cap, "no permission: %s was refused; missing: %s. Run it as root (sudo), or grant them once: "
-			 "sudo setcap cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore,cap_dac_read_search,cap_syslog+ep sfbpf",
+		snprintf(text, cap,
+			 "no permission: %s was refused; missing: %s. "
+			 "Run it as root (sudo), or grant them once: sudo setcap "
+			 "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore,"
+			 "cap_dac_read_search,cap_syslog+ep sfbpf",
 			 refused, missing);
 }
 
 uint64_t caps_needed_mask(void)
 {
-	const uint64_t most = PRIVS_CAP(CAP_BPF) | PRIVS_CAP(CAP_PERFMON) | PRIVS_CAP(CAP_CHECKPOINT_RESTORE);
+	const uint64_t most = PRIVS_CAP(CAP_BPF) | PRIVS_CAP(CAP_PERFMON) |
+			      PRIVS_CAP(CAP_CHECKPOINT_RESTORE);
 	const struct cap_need *need;
 	uint64_t keep = 0;
 
 	for (unsigned int i = 0; (need = caps_needed(i)); i++)
 		keep |= PRIVS_CAP(need->number);
-	/* A kernel without CAP_BPF and CAP_PERFMON, or a set without them: CAP_SYS_ADMIN is what we have. */
+	/*
+	 * The kernel has no CAP_BPF and CAP_PERFMON, or they are not in the set: keep CAP_SYS_ADMIN
+	 * instead.
+	 */
 	if ((effective_caps() & most) != most)
 		keep |= PRIVS_CAP(CAP_SYS_ADMIN);
 	return keep;
@@ -93,8 +106,9 @@ bool caps_events_restricted(void)
 
 uint64_t caps_opening_mask(void)
 {
-	/* CAP_SETPCAP: to take it out of the bounding set afterwards. */
-	return caps_needed_mask() | (caps_events_restricted() ? PRIVS_CAP(CAP_SYS_ADMIN) | PRIVS_CAP(CAP_SETPCAP) : 0);
+	/* CAP_SETPCAP: to remove CAP_SYS_ADMIN from the bounding set afterwards. */
+	return caps_needed_mask() |
+	       (caps_events_restricted() ? PRIVS_CAP(CAP_SYS_ADMIN) | PRIVS_CAP(CAP_SETPCAP) : 0);
 }
 
 int caps_keep_needed(uint64_t more)

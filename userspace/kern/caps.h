@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Capabilities of this process, and what to say when one is missing. */
+/* The capabilities of this process, and the error message when one is missing. */
 #ifndef SFBPF_KERN_CAPS_H
 #define SFBPF_KERN_CAPS_H
 
@@ -8,23 +8,30 @@
 #include <stdint.h>
 
 struct cap_need {
-	const char *name;	/* "CAP_BPF" */
-	int number;		/* linux/capability.h */
+	const char *name; /* "CAP_BPF" */
+	int number;	  /* linux/capability.h */
 	const char *why;
 };
 
-const struct cap_need *caps_needed(unsigned int i);	/* NULL behind the last one */
-bool caps_have(int number);				/* in the effective set */
-/* One line: what was refused, which capabilities are missing, the two ways to get them. */
+const struct cap_need *caps_needed(unsigned int i); /* NULL after the last one */
+bool caps_have(int number);			    /* in the effective set */
+/* One line: the refused operation, the missing capabilities, and the two ways to get them. */
 void caps_explain(char *text, size_t cap, const char *refused);
-/* Those that everything which is still to come takes (PRIVS_CAP): perf events, tables, mapped files, names. */
+/*
+ * The capabilities (PRIVS_CAP) that the rest of the run needs: for perf events, tables, mapped
+ * files and names.
+ */
 uint64_t caps_needed_mask(void);
-/* Above 2, kernel.perf_event_paranoid has no meaning of the kernel's own: patched ones, such as Debian's, then want CAP_SYS_ADMIN for an event. */
+/*
+ * Whether kernel.perf_event_paranoid is above 2. Such values are not defined upstream; patched
+ * kernels, such as Debian's, then require CAP_SYS_ADMIN to open an event.
+ */
 bool caps_events_restricted(void);
-/* The same while events are still to be opened. */
+/* caps_needed_mask(), and the capabilities to open events. */
 uint64_t caps_opening_mask(void);
 /*
- * Gives up all others but `more` (PRIVS_CAP), for good, in this thread and in those that it starts from now on. 0 or -errno.
+ * Permanently drops all capabilities except caps_needed_mask() and `more` (PRIVS_CAP), in this
+ * thread and in the threads that it starts from now on. 0 or -errno.
  */
 int caps_keep_needed(uint64_t more);
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "kern/collector.h"
+#include "base/complain.h"
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -20,12 +21,8 @@
 #include "kern/collector_internal.h"
 #include "kern/iter_reader.h"
 #include "nocast.skel.h"
-#include "plain.skel.h"
 
-#define VERIFIER_STATS 4	/* log level: nothing but the account */
-
-#define CACHE_BYTES (256ull << 20)	/* of disk: all libraries of a few hosts */
-#define CACHE_MIN_BYTES (256u << 10)	/* of unwind tables in a file: below, conversion takes a millisecond */
+#define VERIFIER_STATS 4 /* log level: statistics only */
 
 static int fail(struct collector_error *err, int exit_code, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
@@ -41,7 +38,7 @@ static int fail(struct collector_error *err, int exit_code, const char *fmt, ...
 	return exit_code;
 }
 
-/* libbpf's own words: only when asked for, except that a verifier's refusal must not be lost. */
+/* libbpf's messages are shown with -vv only. */
 static int quiet(enum libbpf_print_level level, const char *fmt, va_list args)
 {
 	(void)level, (void)fmt, (void)args;
@@ -55,22 +52,21 @@ static int loud(enum libbpf_print_level level, const char *fmt, va_list args)
 
 #define KERNEL_BTF "/sys/kernel/btf/vmlinux"
 
-#define SAME_GLOBALS(other)                                                                                                      \
-	_Static_assert(sizeof(struct sfbpf_bpf__rodata) == sizeof(struct other##_bpf__rodata) &&                                 \
-		       sizeof(struct sfbpf_bpf__bss) == sizeof(struct other##_bpf__bss), "all objects have the same globals")
-SAME_GLOBALS(plain);
+#define SAME_GLOBALS(other)                                                                      \
+	_Static_assert(sizeof(struct sfbpf_bpf__rodata_knobs) ==                                 \
+				       sizeof(struct other##_bpf__rodata_knobs) &&               \
+			       sizeof(struct sfbpf_bpf__bss) == sizeof(struct other##_bpf__bss), \
+		       "all objects have the same globals")
 SAME_GLOBALS(nocast);
 
-/* The skeleton over one of three objects: what it names is in all. */
+/* The skeleton on one of two objects, which have the same maps, programs and globals. */
 static struct sfbpf_bpf *open_object(const struct collector *c)
 {
-	LIBBPF_OPTS(bpf_object_open_opts, opts, .btf_custom_path = c->opts.btf);
+	LIBBPF_OPTS(bpf_object_open_opts, opts);
 	struct sfbpf_bpf *skel = calloc(1, sizeof(*skel));
 	int err = skel ? sfbpf_bpf__create_skeleton(skel) : -ENOMEM;
 
-	if (!err && c->plain)
-		skel->skeleton->data = (void *)plain_bpf__elf_bytes(&skel->skeleton->data_sz);
-	else if (!err && !c->rdonly_cast)
+	if (!err && !c->rdonly_cast)
 		skel->skeleton->data = (void *)nocast_bpf__elf_bytes(&skel->skeleton->data_sz);
 	if (!err)
 		err = bpf_object__open_skeleton(skel->skeleton, &opts);
@@ -82,15 +78,15 @@ static struct sfbpf_bpf *open_object(const struct collector *c)
 	return NULL;
 }
 
-#define WARM_HZ 2000	/* from there on caches still hold much of the last sample; measured from 100 to 10,000 */
-
 static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 {
 	const struct collector_opts *o = &c->opts;
-	struct sfbpf_bpf__rodata *ro = skel->rodata;
+	struct sfbpf_bpf__rodata_knobs *ro = skel->rodata_knobs;
 
 	ro->cfg_user = o->user;
 	ro->cfg_kernel = o->kernel;
+	ro->cfg_native = o->native;
+	ro->cfg_lines = o->lines;
 	ro->cfg_by_pid = o->npids || o->follow_forks;
 	ro->cfg_only_pid = o->npids == 1 && !o->follow_forks ? o->pids[0] : 0;
 	ro->cfg_by_tid = o->ntids != 0;
@@ -103,12 +99,9 @@ static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 	ro->cfg_cgroup_level = o->cgroup_level;
 	ro->cfg_ncpus = (uint32_t)c->ncpus;
 	ro->cfg_page_shift = (uint32_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
-	if (sysconf(_SC_PAGESIZE) > ro->cfg_thread_size)	/* arm64 with pages of 64 KiB */
-		ro->cfg_thread_size = (uint32_t)sysconf(_SC_PAGESIZE);
 	ro->cfg_want_cgroup = o->want_cgroup;
-	ro->cfg_cold = o->hz && o->hz < WARM_HZ;
-	ro->cfg_trail = !ro->cfg_cold;
 	ro->cfg_want_cost = o->want_cost;
+	ro->cfg_want_time = o->want_time;
 	ro->cfg_wake_bytes = o->ring_bytes / 4;
 	if (o->comm_glob) {
 		ro->cfg_comm_len = (uint32_t)strnlen(o->comm_glob, sizeof(ro->cfg_comm) - 1);
@@ -116,21 +109,21 @@ static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 	}
 }
 
-/* A verifier's refusal in full (-vv) takes other buffers: libbpf's own. */
-static void log_verifier(struct collector *c)
+/* Not with -vv, which needs libbpf's own buffers to show a verifier's refusal in full. */
+void collector_log_verifier(struct bpf_object *obj, char (**said)[VERIFIER_LOG])
 {
 	struct bpf_program *prog;
 	size_t n = 0;
 
-	bpf_object__for_each_program(prog, c->skel->obj)
-		n++;
-	if (!c->verifier_said)
-		c->verifier_said = calloc(n, sizeof(*c->verifier_said));
+	bpf_object__for_each_program(prog, obj) n++;
+	if (!*said)
+		*said = calloc(n, sizeof(**said));
 	n = 0;
-	if (c->verifier_said)
-		bpf_object__for_each_program(prog, c->skel->obj) {
+	if (*said)
+		bpf_object__for_each_program(prog, obj)
+		{
 			bpf_program__set_log_level(prog, VERIFIER_STATS);
-			bpf_program__set_log_buf(prog, c->verifier_said[n++], VERIFIER_LOG);
+			bpf_program__set_log_buf(prog, (*said)[n++], VERIFIER_LOG);
 		}
 }
 
@@ -146,7 +139,7 @@ static int open_and_load(struct collector *c, bool rdonly_cast)
 		return -errno;
 	c->skel = skel;
 	if (c->opts.count_run_time && c->opts.verbose <= 1)
-		log_verifier(c);
+		collector_log_verifier(skel->obj, &c->verifier_said);
 	set_knobs(c, skel);
 	bpf_map__set_max_entries(skel->maps.scratch, 2 * cpus);
 	bpf_map__set_max_entries(skel->maps.cache, cpus);
@@ -154,36 +147,11 @@ static int open_and_load(struct collector *c, bool rdonly_cast)
 	bpf_map__set_max_entries(skel->maps.ring, (uint32_t)c->opts.ring_bytes);
 	bpf_program__set_autoload(skel->progs.on_fork, c->opts.follow_forks);
 	bpf_program__set_autoload(skel->progs.on_free, c->opts.follow_forks);
-	if (c->plain) {
-		bpf_program__set_autoload(skel->progs.unmapped_files, false);
-		bpf_program__set_autoload(skel->progs.mapped_files, false);
-		bpf_map__set_autocreate(skel->maps.off_tasks, false), bpf_map__set_autocreate(skel->maps.off_again, false);
-	}
-	if (c->opts.offcpu)
-		offcpu_configure(skel, c->opts.offcpu, c->opts.cpus, c->ncpus, c->at_leave);
-	if (skel->rodata->cfg_trail)
-		bpf_map__set_max_entries(skel->maps.trails, cpus);
+	bpf_program__set_autoload(skel->progs.on_cpu, !c->opts.offcpu);
 	err = sfbpf_bpf__load(skel);
 	if (err) {
 		sfbpf_bpf__destroy(skel);
 		c->skel = NULL;
-	}
-	return err;
-}
-
-/* The stacks that threads come back to, if the kernel can show them; else those that they leave behind. */
-static int load_where(struct collector *c, bool rdonly_cast)
-{
-	enum offcpu_where where = c->opts.offcpu ? c->opts.offcpu->where : OFFCPU_AUTO;
-	int err;
-
-	c->at_leave = c->opts.offcpu && (where == OFFCPU_LEAVE || (where == OFFCPU_AUTO && !offcpu_kernel_can_back()));
-	err = open_and_load(c, rdonly_cast);
-	if (err && c->opts.offcpu && where == OFFCPU_AUTO && !c->at_leave && err != -EPERM && err != -ENOMEM) {
-		if (c->opts.verbose)
-			fprintf(stderr, "sfbpf: the kernel refuses to take stacks of threads that come back: %s\n", strerror(-err));
-		c->at_leave = true;
-		err = open_and_load(c, rdonly_cast);
 	}
 	return err;
 }
@@ -197,88 +165,106 @@ static uint64_t ring_size(uint64_t want)
 	return size;
 }
 
-static const char no_btf_off_cpu[] =
-	"this kernel has no BTF of its own (CONFIG_DEBUG_INFO_BTF), which off-CPU recording needs, with --btf too";
-
-/* What BTF there is: the kernel's own, or that of --btf. *ret_cast: the kernel has bpf_rdonly_cast. */
-static int find_btf(struct collector *c, bool *ret_cast, struct collector_error *err)
+/* Whether the kernel has bpf_rdonly_cast, according to its BTF. */
+static int find_rdonly_cast(bool *ret, struct collector_error *err)
 {
-	struct btf *own = btf__parse(KERNEL_BTF, NULL), *other = c->opts.btf ? btf__parse(c->opts.btf, NULL) : NULL;
-	int saved = errno;
+	struct btf *btf = btf__parse(KERNEL_BTF, NULL);
 
-	*ret_cast = own && btf__find_by_name_kind(own, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
-	c->plain = !own;
-	btf__free(own);
-	btf__free(other);
-	if (c->opts.btf && !other)
-		return fail(err, 1, "--btf %s: %s", c->opts.btf, access(c->opts.btf, R_OK) ? strerror(saved) : "no BTF in it that can be read");
-	if (c->plain && !other)
-		return fail(err, 4, "this kernel has no BTF (" KERNEL_BTF "): it was built without CONFIG_DEBUG_INFO_BTF. "
-			    "--btf FILE takes it from a file, if there is one for exactly this kernel");
-	if (c->plain && c->opts.offcpu)
-		return fail(err, 4, "%s", no_btf_off_cpu);
+	if (!btf && errno == ENOMEM)
+		return fail(err, 1, "not enough memory for the kernel's BTF");
+	if (!btf)
+		return fail(err, 4,
+			    "cannot use this kernel's BTF (" KERNEL_BTF ": %s): "
+			    "sfbpf needs a kernel built with CONFIG_DEBUG_INFO_BTF=y",
+			    strerror(errno));
+	*ret = btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
+	btf__free(btf);
 	return 0;
 }
 
 static int load(struct collector *c, struct collector_error *err)
 {
-	bool cast;
+	bool cast = false;
 	int rc;
 
 	libbpf_set_print(c->opts.verbose > 1 ? loud : quiet);
-	rc = find_btf(c, &cast, err);
+	rc = find_rdonly_cast(&cast, err);
 	if (rc)
 		return rc;
-	rc = load_where(c, cast);
+	rc = open_and_load(c, cast);
 	if (rc && cast && rc != -EPERM && rc != -ENOMEM) {
 		if (c->opts.verbose)
-			fprintf(stderr, "sfbpf: the kernel refuses the programs that load by bpf_rdonly_cast: %s\n", strerror(-rc));
-		rc = load_where(c, false);
+			complain(0,
+				 "the kernel refuses the BPF programs that use "
+				 "bpf_rdonly_cast: %s; trying those without it",
+				 strerror(-rc));
+		rc = open_and_load(c, false);
 	}
+	if (!rc && c->opts.offcpu)
+		rc = collector_load_offcpu(c);
 	if (!rc)
 		return 0;
 	if (rc == -EPERM)
-		return caps_explain(err->text, sizeof(err->text), "loading BPF programs"), err->exit_code = 3;
+		return caps_explain(err->text, sizeof(err->text), "loading BPF programs"),
+		       err->exit_code = 3;
 	if (rc == -ENOMEM)
 		return fail(err, 1, "not enough memory for the BPF maps");
-	return fail(err, 4, "this kernel refuses the BPF program: %s (-vv shows the verifier's words)", strerror(-rc));
+	return fail(err, 4,
+		    "this kernel refuses the BPF programs: %s (-vv shows the verifier's log)",
+		    strerror(-rc));
 }
 
-static int map_stats(struct collector *c, const struct sfbpf_bpf *skel, struct sf_cpu_stats **ret)
+int collector_map_stats(struct collector *c, const struct bpf_map *map, struct sf_cpu_stats **ret)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	void *mem;
 
-	c->cpu_stats_len = ((size_t)c->ncpus * sizeof(struct sf_cpu_stats) + page - 1) / page * page;
-	mem = mmap(NULL, c->cpu_stats_len, PROT_READ, MAP_SHARED, bpf_map__fd(skel->maps.cpu_stats), 0);
+	c->cpu_stats_len = ((size_t)c->ncpus * sizeof(struct sf_cpu_stats) + page - 1) / page *
+			   page;
+	mem = mmap(NULL, c->cpu_stats_len, PROT_READ, MAP_SHARED, bpf_map__fd(map), 0);
 	if (mem == MAP_FAILED)
 		return -errno;
 	*ret = mem;
 	return 0;
 }
 
+/* false: the record is shorter than its counts require. */
+static bool take_sample(struct collector *c, const struct sf_sample *s, size_t len)
+{
+	size_t words = (size_t)s->n_user + s->n_kernel +
+		       (s->type == SF_REC_BLOCK ? SF_OFF_CHAIN : 0);
+
+	if (len < sizeof(*s) + 8 * words || s->stop >= SF_STOP_MAX || s->lang_stop >= SF_STOP_MAX)
+		return false;
+	if (s->type != SF_REC_SAMPLE && !c->offcpu)
+		return true; /* left in the ring when off-CPU stopped */
+	if (SF_SAMPLE_LANG(s->flags) && c->opts.codes)
+		s = collector_number(c, s, words);
+	for (size_t i = 0; i < s->n_user; i++)
+		modules_mark(c->modules, s->frames[i]);
+	if (s->type == SF_REC_STACK)
+		offcpu_keep(c->offcpu, s);
+	else if (c->fn)
+		c->fn(c->fn_ctx, s);
+	return true;
+}
+
 static int on_record(void *ctx, void *data, size_t len)
 {
 	struct collector *c = ctx;
 	const struct sf_sample *s = data;
+	bool good = false;
 
-	if (len >= sizeof(*s) && (s->type == SF_REC_SAMPLE || s->type == SF_REC_STACK)) {
-		if (len >= sizeof(*s) + 8ul * ((size_t)s->n_user + s->n_kernel) && s->stop < SF_STOP_MAX) {
-			if (s->type == SF_REC_STACK && !c->offcpu)
-				return 0;	/* what was in the ring when it stopped */
-			for (size_t i = 0; i < s->n_user; i++)
-				modules_see(c->modules, s->frames[i]);
-			if (s->type == SF_REC_STACK && !s->weight)
-				offcpu_keep(c->offcpu, s);
-			else if (c->fn)
-				c->fn(c->fn_ctx, s);
-			return 0;
-		}
-	} else if (len >= sizeof(struct sf_need) && s->type == SF_REC_NEED) {
+	if (len >= sizeof(struct sf_need) && s->type == SF_REC_NEED) {
 		loader_push(c->loader, data);
-		return 0;
+		good = true;
+	} else if (len >= sizeof(*s) && (s->type == SF_REC_SAMPLE || s->type == SF_REC_STACK ||
+					 s->type == SF_REC_BLOCK)) {
+		good = take_sample(c, s, len);
+	} else if (len >= sizeof(struct sf_code) - SF_CODE_LINES && s->type == SF_REC_CODE) {
+		good = !c->opts.codes || lang_codes_add(c->opts.codes, data, len);
 	}
-	c->bad_records++;
+	c->bad_records += !good;
 	return 0;
 }
 
@@ -297,7 +283,7 @@ bool collector_add_pid(struct collector *c, uint32_t pid)
 	return fill_set(bpf_map__fd(c->skel->maps.pids), &pid, 1);
 }
 
-/* The vDSO has no inode: its key is ours, and so is its id. Nobody else takes ids yet. */
+/* The vDSO has no inode, so its key and its id are assigned here. No program takes ids yet. */
 static void add_vdso(struct collector *c)
 {
 	struct sf_file_key key = { .ino = SF_KEY_VDSO };
@@ -307,34 +293,25 @@ static void add_vdso(struct collector *c)
 	bpf_map_update_elem(bpf_map__fd(c->skel->maps.files), &key, &id, BPF_ANY);
 }
 
-/* Without it everything works, only the next start is slower. */
-static void open_cache(struct collector *c)
+static void on_lost(void *ctx, uint32_t module, enum file_event event)
 {
-	const struct table_cache_opts opts = { c->opts.table_cache, CACHE_BYTES, CACHE_MIN_BYTES };
-	const char *why;
-
-	if (!opts.dir)
-		return;
-	c->cache = table_cache_open(&opts, &why);
-	if (!c->cache && c->opts.verbose)
-		fprintf(stderr, "sfbpf: tables are not kept in %s: %s\n", opts.dir, why);
-}
-
-static void on_gone(void *ctx, uint32_t module, bool id_too)
-{
-	modules_gone(ctx, module, id_too);
+	modules_lost(ctx, module, event);
 }
 
 static struct tables *make_tables(struct collector *c)
 {
 	struct sfbpf_bpf__data_tables *state = c->skel->data_tables;
 	struct tables_maps maps = {
-		.chunks_fd = bpf_map__fd(c->skel->maps.chunks), .modules_fd = bpf_map__fd(c->skel->maps.modules),
-		.files_fd = bpf_map__fd(c->skel->maps.files), .free_ids = state->free_ids, .free_head = &state->free_head,
-		.free_tail = &state->free_tail, .epoch = &state->tables_epoch,
+		.chunks_fd = bpf_map__fd(c->skel->maps.chunks),
+		.modules_fd = bpf_map__fd(c->skel->maps.modules),
+		.files_fd = bpf_map__fd(c->skel->maps.files),
+		.free_ids = state->free_ids,
+		.free_head = &state->free_head,
+		.free_tail = &state->free_tail,
+		.epoch = &state->tables_epoch,
 	};
 
-	return tables_new(&maps, c->opts.table_bytes, on_gone, c->modules);
+	return tables_new(&maps, c->opts.table_bytes, on_lost, c->modules);
 }
 
 static int set_up(struct collector *c, struct collector_error *err)
@@ -342,13 +319,11 @@ static int set_up(struct collector *c, struct collector_error *err)
 	const struct collector_opts *o = &c->opts;
 
 	c->tables = make_tables(c);
-	open_cache(c);
-	c->loader = c->tables ? loader_new(c->modules, c->tables, c->cache, o->servers) : NULL;
+	c->loader = c->tables ? loader_new(c->modules, c->tables, o->servers) : NULL;
 	c->ring = ring_buffer__new(bpf_map__fd(c->skel->maps.ring), on_record, c, NULL);
-	if (!c->loader || !c->ring || map_stats(c, c->skel, &c->cpu_stats))
-		return fail(err, 1, "cannot map the BPF tables: %s", strerror(errno));
-	if (o->offcpu && !(c->offcpu = offcpu_new(c->skel, o->offcpu, c->at_leave)))
-		return fail(err, 1, "out of memory");
+	if (!c->loader || !c->ring ||
+	    collector_map_stats(c, c->skel->maps.cpu_stats, &c->cpu_stats))
+		return fail(err, 1, "cannot map the BPF maps: %s", strerror(errno));
 	if (!fill_set(bpf_map__fd(c->skel->maps.pids), o->pids, o->npids) ||
 	    !fill_set(bpf_map__fd(c->skel->maps.tids), o->tids, o->ntids))
 		return fail(err, 1, "too many process or thread ids to filter by");
@@ -359,14 +334,19 @@ static int set_up(struct collector *c, struct collector_error *err)
 static int explain_events(const struct collector *c, int rc, struct collector_error *err)
 {
 	if (rc == -EACCES || rc == -EPERM)
-		return caps_explain(err->text, sizeof(err->text), "perf_event_open"), err->exit_code = 3;
+		return caps_explain(err->text, sizeof(err->text), "perf_event_open"),
+		       err->exit_code = 3;
 	if (rc == -ENOENT || rc == -EOPNOTSUPP)
-		return fail(err, 4, "this machine has no event '%s' (no performance counters in a virtual machine? cpu-clock always works)",
-			    c->opts.event->name);
+		return fail(
+			err, 4,
+			"this machine has no event '%s' (virtual machines often have no hardware "
+			"counters; cpu-clock always works)",
+			c->opts.event->name);
 	if (rc == -ENODEV)
 		return fail(err, 1, "none of the chosen CPUs is online");
 	return fail(err, 1, "cannot open event '%s': %s%s", c->opts.event->name, strerror(-rc),
-		    rc == -EINVAL ? " (is the frequency above kernel.perf_event_max_sample_rate?)" : "");
+		    rc == -EINVAL ? " (is the frequency above kernel.perf_event_max_sample_rate?)"
+				  : "");
 }
 
 static int open_events(struct collector *c, struct collector_error *err)
@@ -374,7 +354,11 @@ static int open_events(struct collector *c, struct collector_error *err)
 	const struct collector_opts *o = &c->opts;
 	int rc;
 
-	c->events = (struct cpu_events){ .kind = o->event, .hz = o->hz, .period = o->period, .cpus = o->cpus, .ncpus = c->ncpus };
+	c->events = (struct cpu_events){ .kind = o->event,
+					 .hz = o->hz,
+					 .period = o->period,
+					 .cpus = o->cpus,
+					 .ncpus = c->ncpus };
 	rc = cpu_events_open(&c->events);
 	return rc ? explain_events(c, rc, err) : 0;
 }
@@ -387,7 +371,8 @@ static bool any_cpu(const struct num_cpus *cpus, int ncpus)
 	return !cpus;
 }
 
-struct collector *collector_new(const struct collector_opts *opts, struct modules *modules, struct collector_error *err)
+struct collector *collector_new(const struct collector_opts *opts, struct modules *modules,
+				struct collector_error *err)
 {
 	struct rlimit files = { 0 };
 	struct collector *c = calloc(1, sizeof(*c));
@@ -406,17 +391,17 @@ struct collector *collector_new(const struct collector_opts *opts, struct module
 	c->modules = modules;
 	c->stats_fd = -1;
 	c->ncpus = libbpf_num_possible_cpus();
-	/* One descriptor a mapped file stays open, for its symbols. */
+	/* One descriptor per mapped file stays open, for its symbols. */
 	if (!getrlimit(RLIMIT_NOFILE, &files)) {
 		files.rlim_cur = files.rlim_max;
 		setrlimit(RLIMIT_NOFILE, &files);
 	}
 	if (c->ncpus < 1) {
-		fail(err, 1, "cannot tell the number of CPUs");
+		fail(err, 1, "cannot read the number of possible CPUs");
 	} else if (!any_cpu(opts->cpus, c->ncpus)) {
 		fail(err, 1, "none of the chosen CPUs is online");
 	} else if (!load(c, err) && !set_up(c, err) && (c->offcpu || !open_events(c, err))) {
-		/* Now: it takes CAP_SYS_ADMIN, which does not stay. */
+		/* Needs CAP_SYS_ADMIN, which is dropped later. */
 		if (opts->count_run_time || opts->want_cost)
 			c->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
 		return c;
@@ -440,26 +425,28 @@ static void take_listed(void *ctx, const void *record)
 }
 
 /*
- * Hands every file that a process has mapped executable, and that has not been met before, to take(). Their number. pid 0: of all
- * processes. What is not listed, because the list ended early, is loaded when it is sampled.
+ * Passes every file that a process has mapped executable, and that is new, to take(). Returns their
+ * number. pid 0: all processes. If the list ends early, the missing files are loaded when they are
+ * sampled.
  */
-static int list_mapped(struct collector *c, uint32_t pid, int (*take)(struct loader *l, const struct sf_need *need))
+static int list_mapped(struct collector *c, uint32_t pid,
+		       int (*take)(struct loader *l, const struct sf_need *need))
 {
 	union bpf_iter_link_info info = { .task = { .pid = pid } };
 	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
-	struct bpf_link *link = bpf_program__attach_iter(c->skel->progs.mapped_files, pid ? &opts : NULL);
+	struct bpf_link *link = bpf_program__attach_iter(c->skel->progs.mapped_files,
+							 pid ? &opts : NULL);
 	struct listing listing = { .loader = c->loader, .take = take };
-	int fd, err = 0;
+	int fd;
 
 	if (!link)
 		return 0;
 	fd = bpf_iter_create(bpf_link__fd(link));
 	if (fd >= 0) {
-		err = iter_read(c->opts.servers->openers, fd, sizeof(struct sf_need), take_listed, &listing);
+		iter_read(c->opts.servers->openers, fd, sizeof(struct sf_need), take_listed,
+			  &listing, c->opts.stopped, &c->lists);
 		close(fd);
 	}
-	c->lists_late += err == -ETIMEDOUT;
-	c->lists_died += err == -ECHILD;
 	bpf_link__destroy(link);
 	return listing.n;
 }
@@ -468,7 +455,7 @@ int collector_preload(struct collector *c)
 {
 	int n = list_mapped(c, 0, loader_load_now);
 
-	loader_settle(c->loader);
+	loader_settle(c->loader, c->opts.stopped);
 	return n;
 }
 
@@ -477,7 +464,10 @@ void collector_look(struct collector *c, uint32_t pid)
 	list_mapped(c, pid, loader_push);
 }
 
-/* A loader_unmapped_fn. Needs an iterator over the files of one process (kernel 6.1): our own, which keeps all files open. */
+/*
+ * A loader_unmapped_fn. Needs an iterator over the files of one process (kernel 6.1): of this
+ * process, which keeps all files open.
+ */
 static long list_unmapped(void *ctx, uint32_t *ids, size_t cap)
 {
 	struct collector *c = ctx;
@@ -491,7 +481,8 @@ static long list_unmapped(void *ctx, uint32_t *ids, size_t cap)
 	if (!link)
 		return -errno;
 	fd = bpf_iter_create(bpf_link__fd(link));
-	while (fd >= 0 && have < cap * sizeof(*ids) && (got = read(fd, (char *)ids + have, cap * sizeof(*ids) - have)) > 0)
+	while (fd >= 0 && have < cap * sizeof(*ids) &&
+	       (got = read(fd, (char *)ids + have, cap * sizeof(*ids) - have)) > 0)
 		have += (size_t)got;
 	if (fd >= 0)
 		close(fd);
@@ -499,7 +490,7 @@ static long list_unmapped(void *ctx, uint32_t *ids, size_t cap)
 	return fd < 0 ? fd : (long)(have / sizeof(*ids));
 }
 
-/* Its iterators sleep, so tables cannot be taken away meanwhile. */
+/* Evictions cannot wait for its iterators, which sleep, so tables are held meanwhile. */
 static int attach_offcpu(struct collector *c)
 {
 	int rc;
@@ -524,7 +515,9 @@ int collector_attach(struct collector *c, struct collector_error *err)
 		c->skel->links.on_fork = bpf_program__attach(c->skel->progs.on_fork);
 		c->skel->links.on_free = bpf_program__attach(c->skel->progs.on_free);
 		if (!c->skel->links.on_fork)
-			return fail(err, 4, "this kernel cannot trace process creation (tp_btf/sched_process_fork)");
+			return fail(err, 4,
+				    "this kernel cannot trace process creation "
+				    "(tp_btf/sched_process_fork)");
 	}
 	if (!c->offcpu) {
 		rc = cpu_events_attach(&c->events, c->skel->progs.on_cpu);
@@ -546,17 +539,21 @@ int collector_follow_cpus(struct collector *c)
 
 int collector_poll(struct collector *c, int timeout_ms, collector_sample_fn fn, void *ctx)
 {
-	uint64_t left = modules_left(c->modules);
+	uint64_t retired = modules_retired(c->modules);
 	int n;
 
 	c->fn = fn;
 	c->fn_ctx = ctx;
-	/* Samples do not wake us (see sample_send); so wait for the few that do, or the timeout, then take all there is. */
+	/*
+	 * Samples do not wake the consumer (see record_send). Wait for the few records that do, or
+	 * for the timeout, then take everything from the ring.
+	 */
 	n = timeout_ms ? ring_buffer__poll(c->ring, timeout_ms) : 0;
 	if (n >= 0)
 		n = ring_buffer__consume(c->ring);
 	if (n >= 0)
-		modules_drained(c->modules, left);
+		modules_drained(c->modules, retired);
+	collector_codes_sweep(c);
 	return n < 0 && n != -EINTR ? n : 0;
 }
 
@@ -565,7 +562,7 @@ struct offcpu *collector_offcpu(struct collector *c)
 	return c->offcpu;
 }
 
-/* New files were met: let the loader have them. */
+/* Lets the loader make the tables of files that were just met. */
 static void drain_ring(void *ctx)
 {
 	struct collector *c = ctx;
@@ -578,75 +575,28 @@ static void drain_ring(void *ctx)
 
 void collector_detach(struct collector *c)
 {
-	if (c->beside) {
+	if (!c->opts.offcpu) {
 		collector_offcpu_stop(c);
 	} else if (c->offcpu) {
 		tables_hold(c->tables);
 		offcpu_finish(c->offcpu, drain_ring, c);
 		tables_release(c->tables);
+		offcpu_bpf__detach(c->off_skel);
 	}
 	cpu_events_close(&c->events);
 	sfbpf_bpf__detach(c->skel);
 }
 
-/* ---- Off-CPU beside samples ---- */
+/* ---- Off-CPU in addition to samples ---- */
 
-/* The same files, tables, ring and filters; scratch, counters and knobs of its own. */
-static int share_maps(const struct sfbpf_bpf *from, struct sfbpf_bpf *to)
+int collector_offcpu_start(struct collector *c, const struct offcpu_opts *opts,
+			   struct collector_error *err)
 {
-	struct { struct bpf_map *from, *to; } shared[] = {
-		{ from->maps.ring, to->maps.ring }, { from->maps.files, to->maps.files },
-		{ from->maps.modules, to->maps.modules }, { from->maps.chunks, to->maps.chunks },
-		{ from->maps.pids, to->maps.pids }, { from->maps.tids, to->maps.tids },
-		{ from->maps.grants, to->maps.grants }, { from->maps.data_tables, to->maps.data_tables },
-	};
-	int err = 0;
-
-	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]) && !err; i++)
-		err = bpf_map__reuse_fd(shared[i].to, bpf_map__fd(shared[i].from));
-	return err;
-}
-
-static int load_beside(struct collector *c, bool at_leave)
-{
-	struct sfbpf_bpf *skel = open_object(c);
-	int err;
-
-	if (!skel)
-		return -errno;
-	set_knobs(c, skel);
-	bpf_map__set_max_entries(skel->maps.cpu_stats, (uint32_t)c->ncpus);
-	offcpu_configure(skel, &c->offcpu_opts, c->opts.cpus, c->ncpus, at_leave);
-	bpf_program__set_autoload(skel->progs.on_exec, false);
-	bpf_program__set_autoload(skel->progs.unmapped_files, false);
-	bpf_program__set_autoload(skel->progs.mapped_files, false);
-	bpf_program__set_autoload(skel->progs.kernel_name, false);
-	err = share_maps(c->skel, skel);
-	if (!err)
-		err = sfbpf_bpf__load(skel);
-	if (err)
-		sfbpf_bpf__destroy(skel);
-	else
-		c->beside = skel;
-	return err;
-}
-
-int collector_offcpu_start(struct collector *c, const struct offcpu_opts *opts, struct collector_error *err)
-{
-	bool at_leave = opts->where == OFFCPU_LEAVE || (opts->where == OFFCPU_AUTO && !offcpu_kernel_can_back());
 	int rc;
 
 	*err = (struct collector_error){ 0 };
-	if (c->plain)
-		return fail(err, 4, "%s", no_btf_off_cpu);
 	c->offcpu_opts = *opts;
-	rc = load_beside(c, at_leave);
-	if (rc && opts->where == OFFCPU_AUTO && !at_leave && rc != -EPERM && rc != -ENOMEM)
-		rc = load_beside(c, at_leave = true);
-	if (!rc)
-		rc = map_stats(c, c->beside, &c->beside_stats);
-	if (!rc && !(c->offcpu = offcpu_new(c->beside, opts, at_leave)))
-		rc = -ENOMEM;
+	rc = collector_load_offcpu(c);
 	if (!rc)
 		rc = attach_offcpu(c);
 	if (rc) {
@@ -666,19 +616,6 @@ int collector_offcpu_cut(struct collector *c)
 	return err;
 }
 
-void collector_offcpu_stop(struct collector *c)
-{
-	if (!c->beside)
-		return;
-	offcpu_free(c->offcpu);
-	c->offcpu = NULL;
-	if (c->beside_stats)
-		munmap(c->beside_stats, c->cpu_stats_len);
-	c->beside_stats = NULL;
-	sfbpf_bpf__destroy(c->beside);
-	c->beside = NULL;
-}
-
 bool collector_kernel_name(void *ctx, uint64_t addr, char *ret, size_t cap)
 {
 	struct collector *c = ctx;
@@ -687,7 +624,7 @@ bool collector_kernel_name(void *ctx, uint64_t addr, char *ret, size_t cap)
 	c->skel->bss->kname_addr = addr;
 	if (bpf_prog_test_run_opts(bpf_program__fd(c->skel->progs.kernel_name), &opts))
 		return false;
-	/* "%ps" prints a plain number where it knows no name. */
+	/* "%ps" prints a plain number for an unknown address. */
 	snprintf(ret, cap, "%s", c->skel->bss->kname_text);
 	return ret[0] && strncmp(ret, "0x", 2) != 0;
 }
@@ -698,9 +635,7 @@ void collector_free(struct collector *c)
 		return;
 	cpu_events_close(&c->events);
 	loader_free(c->loader);
-	table_cache_close(c->cache);
 	collector_offcpu_stop(c);
-	offcpu_free(c->offcpu);
 	ring_buffer__free(c->ring);
 	tables_free(c->tables);
 	if (c->cpu_stats)
@@ -710,5 +645,6 @@ void collector_free(struct collector *c)
 	if (c->skel)
 		sfbpf_bpf__destroy(c->skel);
 	free(c->verifier_said);
+	free(c->off_said);
 	free(c);
 }

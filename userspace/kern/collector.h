@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The running BPF side: open, load, preload, attach, poll, stop. The only user of the skeleton and the ring.
+ * The BPF side of a run: open, load, preload, attach, poll, stop. Only the collector's files use
+ * the skeletons and the ring.
  */
 #ifndef SFBPF_KERN_COLLECTOR_H
 #define SFBPF_KERN_COLLECTOR_H
@@ -15,85 +16,106 @@
 #include "kern/offcpu.h"
 #include "kern/perf_event.h"
 #include "sfbpf_shared.h"
+#include "sym/lang_codes.h"
 
 struct collector_opts {
 	const struct perf_event_kind *event;
-	uint64_t hz, period;		/* hz, or period if hz is 0 */
-	bool user, kernel;		/* which parts of the stack */
+	uint64_t hz, period;	  /* hz, or period if hz is 0 */
+	bool user, kernel;	  /* parts of the stack to record */
+	bool native;		  /* record evaluation loops of languages, too */
+	bool lines;		  /* record positions in code of languages, and its line tables */
+	struct lang_codes *codes; /* receives the code of languages */
 	const uint32_t *pids, *tids;
 	size_t npids, ntids;
-	bool follow_forks;		/* children of pids count too */
+	bool follow_forks; /* also sample descendants of pids */
 	bool by_uid;
 	uint32_t uid;
-	const char *comm_glob;		/* NULL: any */
-	uint64_t cgroup_id;		/* 0: any */
-	int cgroup_level;		/* its depth below the root */
-	const struct num_cpus *cpus;	/* NULL: all online */
-	uint64_t ring_bytes;		/* rounded up to a power of two of pages */
-	uint64_t table_bytes;		/* budget of the row tables */
-	uint64_t table_idle_ns;		/* tables of files that nobody maps any more are dropped after so long; 0: never */
-	const char *table_cache;	/* directory where they are kept for the next start; NULL: nowhere */
-	bool count_run_time;		/* kernel.bpf_stats for the run, and the verifier's own account */
-	bool want_cgroup;		/* samples carry the cgroup's id */
-	bool want_cost;			/* collector_counters.run_ns: two clock readings a sample */
-	const struct offcpu_opts *offcpu;	/* NULL: on-CPU */
-	const struct loader_servers *servers;	/* make the processes that open and read mapped files */
-	const char *btf;		/* a file with this kernel's BTF; NULL: the kernel's own */
+	const char *comm_glob;	     /* NULL: any */
+	uint64_t cgroup_id;	     /* 0: any */
+	int cgroup_level;	     /* depth below the root cgroup */
+	const struct num_cpus *cpus; /* NULL: all online */
+	uint64_t ring_bytes;	     /* rounded up to a power of two of pages */
+	uint64_t table_bytes;	     /* budget of the row tables */
+	/* Tables of files that no process maps are dropped after this time; 0: never */
+	uint64_t table_idle_ns;
+	/* enable kernel.bpf_stats for the run, and collect the verifier's statistics */
+	bool count_run_time;
+	bool want_cgroup; /* record the cgroup id */
+	bool want_time;	  /* record the time of each sample */
+	bool want_cost;	  /* collector_counters.run_ns: costs two clock readings per sample */
+	const struct offcpu_opts *offcpu; /* NULL: on-CPU */
+	/* Fork servers for the workers that open and read mapped files */
+	const struct loader_servers *servers;
+	bool (*stopped)(void); /* whether to end the preload; NULL: never */
 	int verbose;
 };
 
 struct collector_program {
 	char name[32];
 	uint64_t run_cnt, run_ns;
-	uint64_t verified_insns, verifier_states;	/* instructions and states that the verifier went through */
+	/* Instructions and states that the verifier processed */
+	uint64_t verified_insns, verifier_states;
 	uint64_t code_bytes;
 };
 
 struct collector_counters {
 	uint64_t taken, idle, lost[SF_LOST_MAX];
 	uint64_t vma_walks, cache_hits, window_reads, needs, needs_dropped, needs_refused;
-	uint64_t run_ns;		/* of our BPF programs, with want_cost */
-	uint64_t off_no_state;		/* off-CPU: threads that could not be followed */
+	uint64_t run_ns;       /* of sfbpf's BPF programs, with want_cost */
+	uint64_t off_no_state; /* off-CPU: threads whose state could not be allocated */
 	struct tables_counts tables;
 	struct loader_totals loader;
 };
 
 struct collector;
 
-/* What went wrong, in words for the user, and the contract's exit code (1, 3 or 4). */
+/* An error message for the user, and the documented exit code (1, 3 or 4). */
 struct collector_error {
 	int exit_code;
 	char text[512];
 };
 
-/* Loads everything, attaches nothing. NULL: *err is filled. */
-struct collector *collector_new(const struct collector_opts *opts, struct modules *modules, struct collector_error *err);
-/* Converts the files that running processes have mapped. Returns their number. */
+/* Loads everything, attaches nothing. NULL on error, with *err filled. */
+struct collector *collector_new(const struct collector_opts *opts, struct modules *modules,
+				struct collector_error *err);
+/* Makes the tables of all files that running processes have mapped. Returns the number of files. */
 int collector_preload(struct collector *c);
-/* While it samples: what the process has mapped since it began is converted before the first stack comes through it. */
+/*
+ * During sampling: requests the tables of files that the process has mapped, before the first
+ * sample meets them.
+ */
 void collector_look(struct collector *c, uint32_t pid);
 bool collector_add_pid(struct collector *c, uint32_t pid);
+/* Makes the kernel describe code of languages again. */
+void collector_codes_forget(struct collector *c);
 /* Starts sampling. 0, or the exit code with *err filled. */
 int collector_attach(struct collector *c, struct collector_error *err);
 
-/* While it samples: another frequency; 0 or -errno. */
+/* During sampling: changes the frequency; 0 or -errno. */
 int collector_set_hz(struct collector *c, uint64_t hz);
-/* CPUs may have come and gone: samples those that are online now (opens events, so needs the rights). Returns how many. */
+/*
+ * Follows CPU hotplug: samples the CPUs that are online now. Opens events, so it needs the rights
+ * for that. Returns the number of sampled CPUs.
+ */
 int collector_follow_cpus(struct collector *c);
 
 typedef void (*collector_sample_fn)(void *ctx, const struct sf_sample *sample);
-/* Waits up to timeout_ms and hands over what the ring holds. 0, or -errno (not -EINTR). */
+/* Waits up to timeout_ms and passes on all records in the ring. 0, or -errno (not -EINTR). */
 int collector_poll(struct collector *c, int timeout_ms, collector_sample_fn fn, void *ctx);
-/* Off-CPU: the half that counts blocks; NULL otherwise. */
+/* NULL unless off-CPU time is currently measured. */
 struct offcpu *collector_offcpu(struct collector *c);
 /*
- * Off-CPU beside samples, for as long as somebody looks at it: collector_offcpu() is there from start to stop. What runs
- * on the same files, tables and filters takes a third of a second to load. 0, or the exit code with *err filled.
+ * Measures off-CPU time in addition to samples, from start to stop, with the same files, tables and
+ * filters. collector_offcpu() is not NULL in between. 0, or the exit code with *err filled.
  */
-int collector_offcpu_start(struct collector *c, const struct offcpu_opts *opts, struct collector_error *err);
-int collector_offcpu_cut(struct collector *c);	/* offcpu_cut */
+int collector_offcpu_start(struct collector *c, const struct offcpu_opts *opts,
+			   struct collector_error *err);
+int collector_offcpu_cut(struct collector *c); /* offcpu_cut */
 void collector_offcpu_stop(struct collector *c);
-/* Its own; taken: blocks. run_ns from its own clock (offcpu_opts.want_cost), or from kernel.bpf_stats (want_cost). */
+/*
+ * Counters of the off-CPU programs, between collector_offcpu_start and stop. taken: blocks. run_ns:
+ * from their own clock readings (offcpu_opts.want_cost), or from kernel.bpf_stats (want_cost).
+ */
 void collector_offcpu_counters(struct collector *c, struct collector_counters *ret);
 /* Stops sampling; the ring can still be drained with collector_poll(c, 0, ...). */
 void collector_detach(struct collector *c);

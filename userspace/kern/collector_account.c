@@ -7,9 +7,9 @@
 
 #include "kern/collector_internal.h"
 
+/* Adds to *ret. */
 static void sum_stats(const struct sf_cpu_stats *stats, int ncpus, struct collector_counters *ret)
 {
-	*ret = (struct collector_counters){ 0 };
 	for (int cpu = 0; cpu < ncpus; cpu++) {
 		const volatile struct sf_cpu_stats *st = &stats[cpu];
 
@@ -30,12 +30,14 @@ static void sum_stats(const struct sf_cpu_stats *stats, int ncpus, struct collec
 
 void collector_counters(struct collector *c, struct collector_counters *ret)
 {
+	*ret = (struct collector_counters){ 0 };
 	sum_stats(c->cpu_stats, c->ncpus, ret);
+	if (c->opts.offcpu && c->off_stats) /* else they are in collector_offcpu_counters */
+		sum_stats(c->off_stats, c->ncpus, ret);
 	ret->lost[SF_LOST_BAD_RECORD] += c->bad_records;
 	tables_counts(c->tables, &ret->tables);
 	loader_totals(c->loader, &ret->loader);
-	ret->loader.parser.late += c->lists_late;
-	ret->loader.parser.died += c->lists_died;
+	worker_totals_add(&ret->loader.workers, &c->lists);
 }
 
 /* "processed 25093 insns (limit 1000000) max_states_per_insn 8 total_states 1423 ..." */
@@ -46,19 +48,22 @@ static uint64_t states_of(const char *log)
 	return at ? strtoull(at + strlen("total_states "), NULL, 10) : 0;
 }
 
-/* said: what the verifier said about each, or NULL */
-static size_t programs_of(const struct sfbpf_bpf *skel, char (*said)[VERIFIER_LOG], struct collector_program *ret, size_t cap)
+/* said: the verifier's log of each program, or NULL */
+static size_t programs_of(struct bpf_object *obj, char (*said)[VERIFIER_LOG],
+			  struct collector_program *ret, size_t cap)
 {
 	struct bpf_program *prog;
 	size_t n = 0, i = 0;
 
-	bpf_object__for_each_program(prog, skel->obj) {
+	bpf_object__for_each_program(prog, obj)
+	{
 		struct bpf_prog_info info = { 0 };
 		uint32_t len = sizeof(info);
 		const char *log = said ? said[i] : "";
 
 		i++;
-		if (n == cap || bpf_program__fd(prog) < 0 || bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &len))
+		if (n == cap || bpf_program__fd(prog) < 0 ||
+		    bpf_obj_get_info_by_fd(bpf_program__fd(prog), &info, &len))
 			continue;
 		snprintf(ret[n].name, sizeof(ret[n].name), "%s", bpf_program__name(prog));
 		ret[n].run_cnt = info.run_cnt;
@@ -73,7 +78,11 @@ static size_t programs_of(const struct sfbpf_bpf *skel, char (*said)[VERIFIER_LO
 
 size_t collector_programs(struct collector *c, struct collector_program *ret, size_t cap)
 {
-	return programs_of(c->skel, c->verifier_said, ret, cap);
+	size_t n = programs_of(c->skel->obj, c->verifier_said, ret, cap);
+
+	if (c->opts.offcpu && c->off_skel)
+		n += programs_of(c->off_skel->obj, c->off_said, ret + n, cap - n);
+	return n;
 }
 
 void collector_offcpu_counters(struct collector *c, struct collector_counters *ret)
@@ -82,11 +91,12 @@ void collector_offcpu_counters(struct collector *c, struct collector_counters *r
 	size_t n;
 
 	*ret = (struct collector_counters){ 0 };
-	if (!c->beside)
+	if (!c->off_skel)
 		return;
-	sum_stats(c->beside_stats, c->ncpus, ret);
-	n = c->offcpu_opts.want_cost ? 0 : programs_of(c->beside, NULL, progs, 16);
+	sum_stats(c->off_stats, c->ncpus, ret);
+	n = c->offcpu_opts.want_cost ? 0 : programs_of(c->off_skel->obj, NULL, progs, 16);
 	for (size_t i = 0; i < n; i++)
-		if (strcmp(progs[i].name, "off_first") && strcmp(progs[i].name, "off_last_blind"))	/* these run in our own time */
+		/* These run in system calls of this process, so their time is not added */
+		if (strcmp(progs[i].name, "off_first") && strcmp(progs[i].name, "off_last_blind"))
 			ret->run_ns += progs[i].run_ns;
 }

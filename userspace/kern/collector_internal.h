@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the collector's files share.
+ * Shared by the collector's files.
  *
- *   collector.c		loads, attaches, hands over what comes
- *   collector_account.c	what the kernel counted
+ *   collector.c		loads, attaches, passes on records
+ *   collector_offcpu.c	loads the off-CPU object, on the maps of the first one
+ *   collector_account.c	the kernel's counters
+ *   collector_codes.c		code of languages
  */
 #ifndef SFBPF_KERN_COLLECTOR_INTERNAL_H
 #define SFBPF_KERN_COLLECTOR_INTERNAL_H
@@ -12,36 +14,60 @@
 
 #include "kern/collector.h"
 #include "kern/cpu_events.h"
+#include "kern/offcpu.h"
 #include "kern/tables.h"
+#include "offcpu.skel.h"
 #include "sfbpf.skel.h"
 
-#define VERIFIER_LOG 4096	/* bytes; its account alone takes a tenth of that */
+#define VERIFIER_LOG 4096 /* bytes; the statistics alone take a tenth of that */
 
 struct collector {
 	struct collector_opts opts;
 	struct sfbpf_bpf *skel;
+	struct offcpu_bpf *off_skel; /* NULL: off-CPU time is not measured now */
 	struct offcpu *offcpu;
 	struct offcpu_opts offcpu_opts;
-	bool at_leave;
-	bool plain;			/* the kernel has no BTF: plain.bpf.c */
 	struct modules *modules;
 	struct tables *tables;
-	struct table_cache *cache;	/* NULL: none */
 	struct loader *loader;
 	struct ring_buffer *ring;
 	struct sf_cpu_stats *cpu_stats;
 	size_t cpu_stats_len;
-	struct sfbpf_bpf *beside;	/* off-CPU beside samples; NULL: not now */
-	struct sf_cpu_stats *beside_stats;
+	struct sf_cpu_stats *off_stats; /* the off-CPU programs' */
 	bool rdonly_cast;
-	int ncpus;			/* possible */
+	int ncpus; /* possible */
 	struct cpu_events events;
 	int stats_fd;
-	char (*verifier_said)[VERIFIER_LOG];	/* by program; NULL unless count_run_time */
+	char (*verifier_said)[VERIFIER_LOG]; /* by program; NULL unless count_run_time */
+	char (*off_said)[VERIFIER_LOG];	     /* the same, off-CPU programs */
 	uint64_t bad_records;
-	uint64_t lists_late, lists_died;	/* iter_read's children */
+	uint32_t codes_begun; /* the last id of code when the kernel's map was emptied */
+	union {
+		struct sf_sample sample;
+		uint64_t room[sizeof(struct sf_sample) / 8 + SF_MAX_USER + SF_MAX_KERNEL +
+			      SF_OFF_CHAIN];
+	} copy;			    /* of a sample with frames of languages */
+	struct worker_totals lists; /* iter_read's children */
 	collector_sample_fn fn;
 	void *fn_ctx;
 };
+
+/*
+ * The same sample with the numbers of lang_codes in its frames of languages; valid until the next
+ * call.
+ */
+const struct sf_sample *collector_number(struct collector *c, const struct sf_sample *s,
+					 size_t words);
+/* Empties the kernel's map of code before it is full. */
+void collector_codes_sweep(struct collector *c);
+
+/* Makes the verifier write its statistics of each program to (*said)[i]. Call before loading. */
+void collector_log_verifier(struct bpf_object *obj, char (**said)[VERIFIER_LOG]);
+int collector_map_stats(struct collector *c, const struct bpf_map *map, struct sf_cpu_stats **ret);
+/*
+ * Loads the off-CPU object with offcpu_opts, after the first one was loaded. 0 or -errno; in either
+ * case collector_offcpu_stop frees everything.
+ */
+int collector_load_offcpu(struct collector *c);
 
 #endif

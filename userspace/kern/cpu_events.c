@@ -69,11 +69,15 @@ int cpu_events_attach(struct cpu_events *e, const struct bpf_program *prog)
 	return err;
 }
 
-/* What PERF_EVENT_IOC_PERIOD sets: the kernel makes a period of these clocks' frequency when they are opened (perf_swevent_init_hrtimer). */
+/*
+ * The argument of PERF_EVENT_IOC_PERIOD. For these clocks, the kernel converts the frequency to a
+ * period when the event is opened (perf_swevent_init_hrtimer).
+ */
 static uint64_t new_period(const struct cpu_events *e)
 {
 	bool clock = e->kind->type == PERF_TYPE_SOFTWARE &&
-		     (e->kind->config == PERF_COUNT_SW_CPU_CLOCK || e->kind->config == PERF_COUNT_SW_TASK_CLOCK);
+		     (e->kind->config == PERF_COUNT_SW_CPU_CLOCK ||
+		      e->kind->config == PERF_COUNT_SW_TASK_CLOCK);
 
 	return clock ? NUM_S / e->hz : e->hz;
 }
@@ -102,7 +106,7 @@ static bool online_cpus(struct num_cpus *ret)
 	return ok;
 }
 
-/* The machine has slept since the last time: CPUs went and came back in the meantime. */
+/* Whether the machine was suspended since the last call: CPUs went offline and came back. */
 static bool has_slept(struct cpu_events *e)
 {
 	uint64_t asleep = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
@@ -113,7 +117,10 @@ static bool has_slept(struct cpu_events *e)
 	return slept;
 }
 
-/* The old one goes when the new one counts: it may still be alive, and there may not be the rights for another. */
+/*
+ * The old event is closed only after the new one counts. The old one may still work, and there may
+ * be no permission to open another.
+ */
 static void renew_one(struct cpu_events *e, int cpu, const struct bpf_program *prog)
 {
 	struct cpu_event old = e->of[cpu];
@@ -137,10 +144,11 @@ int cpu_events_follow(struct cpu_events *e, const struct bpf_program *prog)
 		bool up = !known || num_cpus_has(&online, (uint32_t)cpu);
 
 		if (!up)
-			close_one(&e->of[cpu]);		/* dead even after the CPU is back */
+			close_one(&e->of[cpu]); /* stays dead even if the CPU comes back */
 		else if (slept && e->of[cpu].link)
 			renew_one(e, cpu, prog);
-		else if (known && chosen(e, cpu) && e->of[cpu].fd < 0 && !open_one(e, cpu) && attach_one(e, cpu, prog))
+		else if (known && chosen(e, cpu) && e->of[cpu].fd < 0 && !open_one(e, cpu) &&
+			 attach_one(e, cpu, prog))
 			close_one(&e->of[cpu]);
 		n += e->of[cpu].link != NULL;
 	}

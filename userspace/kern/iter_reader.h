@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A BPF iterator over all processes' mappings, read by another process: the kernel waits for each one's mappings, and whoever maps a file of a file system
- * that does not answer (FUSE) keeps his locked for as long as he likes.
+ * Reads a BPF iterator over the mappings of all processes, in a child. The kernel waits for the
+ * lock of each process's mappings, and a user can keep that lock held as long as they like, by
+ * mapping a file on a file system that does not answer (FUSE).
  */
 #ifndef SFBPF_KERN_ITER_READER_H
 #define SFBPF_KERN_ITER_READER_H
 
-#include <stddef.h>
-
-#include "base/fork_server.h"
+#include "worker/worker.h"
 
 #define ITER_RECORD_MAX 128
 
-/* size: of its records, ITER_RECORD_MAX at most. 0; -ETIMEDOUT: it got no further for some seconds; -ECHILD: it could not be read, or not to its end. */
-int iter_read(struct fork_server *server, int iter_fd, size_t size, void (*take)(void *ctx, const void *record), void *ctx);
+/*
+ * size: of a record, ITER_RECORD_MAX at most. 0; -ETIMEDOUT: no progress for some seconds; -EINTR:
+ * stopped() returned true (NULL: never); -ECHILD: the iterator could not be read, or not to its
+ * end.
+ */
+int iter_read(struct fork_server *server, int iter_fd, size_t size,
+	      void (*take)(void *ctx, const void *record), void *ctx, bool (*stopped)(void),
+	      struct worker_totals *totals);
 
 #endif

@@ -5,30 +5,31 @@
 
 #include "base/vec.h"
 
-static uint64_t *turn_of(struct load_queue *q, uint32_t owner)
+static uint64_t *owner_served(struct load_queue *q, uint32_t owner)
 {
-	return &q->turns[owner ? 1 + owner % (LOAD_OWNERS - 1) : 0];
+	return &q->owner_served[owner ? 1 + owner % (LOAD_OWNERS - 1) : 0];
 }
 
-static uint64_t *pid_turn_of(struct load_queue *q, uint32_t pid)
+static uint64_t *pid_served(struct load_queue *q, uint32_t pid)
 {
-	return &q->pid_turns[pid % LOAD_PIDS];
+	return &q->pid_served[pid % LOAD_PIDS];
 }
 
 /*
- * Users take turns, and so do a user's processes: nobody waits for all the files of somebody else, nor for a file that becomes
- * another one each time that it is rewritten. Of a process's files, the smallest: a short-lived program must not wait
- * for a compiler's libraries, which take a hundred times as long.
+ * Round robin among users, then among a user's processes. A user does not wait for all files of
+ * another user, or for a file that is rewritten again and again and counts as a new file each time.
+ * Among the files of a process, the smallest comes first: a short-lived program must not wait for a
+ * compiler's libraries, which take a hundred times as long.
  */
 static bool before(struct load_queue *q, const struct sf_need *a, const struct sf_need *b)
 {
-	uint64_t a_turn = *turn_of(q, a->owner), b_turn = *turn_of(q, b->owner);
+	uint64_t a_last = *owner_served(q, a->owner), b_last = *owner_served(q, b->owner);
 
-	if (a_turn != b_turn)
-		return a_turn < b_turn;
-	a_turn = *pid_turn_of(q, a->pid);
-	b_turn = *pid_turn_of(q, b->pid);
-	return a_turn == b_turn ? a->size < b->size : a_turn < b_turn;
+	if (a_last != b_last)
+		return a_last < b_last;
+	a_last = *pid_served(q, a->pid);
+	b_last = *pid_served(q, b->pid);
+	return a_last == b_last ? a->size < b->size : a_last < b_last;
 }
 
 int load_queue_push(struct load_queue *q, const struct load_job *job)
@@ -49,7 +50,9 @@ bool load_queue_next(struct load_queue *q, load_pick_fn pick, void *ctx, struct 
 		enum load_pick how = pick(ctx, &q->jobs[i]);
 
 		at_once = how == LOAD_AT_ONCE;
-		if (at_once || (how == LOAD_READY && (best == SIZE_MAX || before(q, &q->jobs[i].need, &q->jobs[best].need))))
+		if (at_once ||
+		    (how == LOAD_READY &&
+		     (best == SIZE_MAX || before(q, &q->jobs[i].need, &q->jobs[best].need))))
 			best = i;
 	}
 	if (best == SIZE_MAX)
@@ -61,6 +64,5 @@ bool load_queue_next(struct load_queue *q, load_pick_fn pick, void *ctx, struct 
 
 void load_queue_served(struct load_queue *q, const struct sf_need *need)
 {
-	*turn_of(q, need->owner) = ++q->turn;
-	*pid_turn_of(q, need->pid) = q->turn;
+	*owner_served(q, need->owner) = *pid_served(q, need->pid) = ++q->served;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The user-space half of bpf/offcpu.bpf.h: which of its programs run, the two edges of a run, and the maps that
- * blocks are counted in. Used by the collector only, and by one thread.
+ * The user-space part of bpf/offcpu.bpf.c: its programs, the start and the end of a run, and the
+ * maps with the counts of blocks. Used by one thread. collector_offcpu.c loads it.
  */
 #ifndef SFBPF_KERN_OFFCPU_H
 #define SFBPF_KERN_OFFCPU_H
@@ -16,85 +16,102 @@
 enum offcpu_where { OFFCPU_AUTO, OFFCPU_BACK, OFFCPU_LEAVE };
 
 struct offcpu_opts {
-	uint64_t min_ns, max_ns;	/* of blocks that count */
-	uint64_t period_ns;		/* once the maps are full: blocked time a sample */
-	uint32_t states;		/* 1 << enum sf_off_state */
-	uint32_t max_stacks;		/* entries of each map */
+	uint64_t min_ns, max_ns; /* shortest and longest block that counts */
+	uint64_t period_ns;	 /* once the maps are full: blocked time per sample */
+	uint32_t states;	 /* 1 << enum sf_off_state */
+	uint32_t max_stacks;	 /* entries of each map */
 	bool wakers, hist, threads;
-	bool chains;			/* the wakers' wakers too */
+	bool chains; /* the wakers' wakers too */
 	bool kernel_threads, user_threads;
-	bool want_cost;			/* collector_counters.run_ns without kernel.bpf_stats: one switch of many is timed */
-	bool want_cost_back;		/* the same, but not where stacks are taken on leaving */
-	enum offcpu_where where;	/* where stacks are taken; AUTO: as well as the kernel can */
+	/* collector_counters.run_ns without kernel.bpf_stats: one switch in many is timed. */
+	bool want_cost;
+	bool want_cost_back; /* the same, but not if stacks are taken on leaving */
+	/* Where stacks are taken. AUTO: BACK if the kernel supports it, else LEAVE. */
+	enum offcpu_where where;
 };
 
-/* Blocks that have their stack, their state and their wakers in common. Valid during the callback. */
+/* Blocks with the same stack, state and wakers. Valid during the callback. */
 struct offcpu_block {
 	const struct sf_sample *stack;
-	const struct sf_sample *waker;	/* NULL: not known */
-	const struct sf_sample *before[SF_OFF_CHAIN - 1];	/* chains: who had woken the waker, and who that one; NULL: not known */
-	uint8_t state;			/* enum sf_off_state */
-	uint64_t count, ns, max_ns;	/* count: blocks that ended; the time is also that of open ones, as far as they were cut */
-	const struct sf_off_hist *hist;	/* NULL unless asked for, and until the counts are taken out or the run is over */
+	const struct sf_sample *waker; /* NULL: unknown */
+	/* With chains: the waker's waker, and the waker of that; NULL: unknown. */
+	const struct sf_sample *before[SF_OFF_CHAIN - 1];
+	uint8_t state; /* enum sf_off_state */
+	/* count: closed blocks. ns: their time, and that of open blocks up to their last cut. */
+	uint64_t count, ns, max_ns;
+	/* NULL unless opts.hist, and until the generation or the run is over. */
+	const struct sf_off_hist *hist;
 };
 
 typedef void (*offcpu_block_fn)(void *ctx, const struct offcpu_block *b);
 typedef void (*offcpu_thread_fn)(void *ctx, uint32_t tid, const struct sf_off_thread *t);
 
 struct offcpu;
-struct sfbpf_bpf;
+struct offcpu_bpf;
 
-bool offcpu_kernel_can_back(void);	/* sched_exit_tp exists */
-/* Between open and load: knobs, map sizes, which programs. */
-void offcpu_configure(struct sfbpf_bpf *skel, const struct offcpu_opts *o, const struct num_cpus *cpus, int ncpus, bool at_leave);
-
-/* skel is loaded, and stays the caller's. NULL: out of memory. */
-struct offcpu *offcpu_new(struct sfbpf_bpf *skel, const struct offcpu_opts *o, bool at_leave);
-void offcpu_free(struct offcpu *off);
-int offcpu_attach(struct offcpu *off);	/* 0 or -errno */
-/* Keeps a record of weight 0. */
-void offcpu_keep(struct offcpu *off, const struct sf_sample *rec);
-/* modules_see for all frames that it keeps. */
-void offcpu_see(const struct offcpu *off, const struct modules *ms);
-/* The kept stack of that hash; NULL: there is none. */
-const struct sf_sample *offcpu_stack(const struct offcpu *off, uint64_t hash);
-/* The record with the frames of a sample: the sample itself, a kept one, or *none, filled in to say that there are none. */
-const struct sf_sample *offcpu_stack_of(const struct offcpu *off, const struct sf_sample *sample, struct sf_sample *none);
+/* NULL with errno set. rdonly_cast: the kernel has bpf_rdonly_cast. */
+struct offcpu_bpf *offcpu_open(bool rdonly_cast);
 /*
- * Counts what is open and at least a second long up to now, so that offcpu_merge has the time that has passed and not
- * that of blocks that happened to end. 0 or -errno.
+ * Between open and load, after the knobs of on-CPU samples were copied: sets off-CPU knobs, map
+ * sizes and programs.
+ */
+void offcpu_configure(struct offcpu_bpf *skel, const struct offcpu_opts *o,
+		      const struct num_cpus *cpus, int ncpus, bool at_leave);
+
+/* skel is loaded, and remains owned by the caller. NULL: out of memory. */
+struct offcpu *offcpu_new(struct offcpu_bpf *skel, const struct offcpu_opts *o, bool at_leave);
+void offcpu_free(struct offcpu *off);
+int offcpu_attach(struct offcpu *off); /* 0 or -errno */
+/* Stores an SF_REC_STACK. */
+void offcpu_keep(struct offcpu *off, const struct sf_sample *rec);
+/* Calls modules_mark for all frames of stored stacks. */
+void offcpu_mark(const struct offcpu *off, const struct modules *ms);
+/* The stored stack with this hash; NULL: none. */
+const struct sf_sample *offcpu_stack(const struct offcpu *off, uint64_t hash);
+/*
+ * The record with the frames of an SF_REC_BLOCK: itself, a stored stack, or *none, which has no
+ * frames.
+ */
+const struct sf_sample *offcpu_stack_of(const struct offcpu *off, const struct sf_sample *sample,
+					struct sf_sample *none);
+/*
+ * Cuts the blocks that have been open for a second or more: counts them up to now, so that
+ * offcpu_merge includes the time of open blocks. 0 or -errno.
  */
 int offcpu_cut(struct offcpu *off);
 /*
- * From now on blocks shorter than that are sampled, one for each so much of a thread's blocked time; 0: all are counted.
- * Where stacks are taken on leaving, how long a block will be is not known: there one block of ns / OFFCPU_THIN_MIN is taken, of all lengths.
+ * From now on, samples blocks shorter than ns, one per ns of a thread's blocked time. 0: all are
+ * counted. If stacks are taken on leaving, the length of a block is not known yet: one block in ns
+ * / OFFCPU_THIN_MIN is counted, whatever its length.
  */
 void offcpu_thin(struct offcpu *off, uint64_t ns);
 #define OFFCPU_THIN_MIN (50 * NUM_US)
 #define OFFCPU_THIN_MAX NUM_S
-/* The next value of it, when the programs cost too much, or little: within these, or 0. */
+/* The next value if the programs cost too much, or little: within these bounds, or 0. */
 uint64_t offcpu_thinner(uint64_t ns);
 uint64_t offcpu_denser(uint64_t ns);
 /*
- * The end of the run. Counts the blocks that are open; `drain` is called when the ring holds new files,
- * and shall return once their tables are there.
+ * Ends the run: closes and counts the open blocks. `drain` empties the ring, which may hold
+ * requests for files, and returns after these files have their tables.
  */
 void offcpu_finish(struct offcpu *off, void (*drain)(void *ctx), void *ctx);
 /*
- * What has been counted since the last call. 0 or -errno. If the maps are half full, a new generation of counts begins, and
- * the next call takes the old one out; the ring has to be drained in between, as it is when calls alternate with collector_poll.
+ * Passes on the counts since the last call. 0 or -errno. If the maps are half full, a new
+ * generation of counts begins, and the next call deletes the old one. The ring must be drained in
+ * between, which is the case if calls alternate with collector_poll.
  */
 int offcpu_merge(struct offcpu *off, offcpu_block_fn fn, void *ctx);
-/* Whether offcpu_merge should be called now, so that the maps do not fill up. */
+/* Whether to call offcpu_merge now, so that the maps do not fill up. */
 bool offcpu_wants_merge(const struct offcpu *off);
 int offcpu_threads(struct offcpu *off, offcpu_thread_fn fn, void *ctx);
 
 struct offcpu_totals {
-	uint64_t sampled_ns, lost_ns;	/* what samples stand for, since maps were full or off_thin is on; what nothing does */
-	uint64_t stacks, full_at;	/* distinct (stack, state, wakers), by generation, and how many there is room for */
-	uint64_t generations;		/* how often the maps were emptied */
-	uint64_t threads_full;		/* blocks that offcpu_threads does not have: too many threads */
-	bool at_leave, remote;		/* how stacks are taken, and whether those of sleepers can be read */
+	uint64_t sampled_ns;	  /* ns that samples represent: maps were full, or off_thin */
+	uint64_t lost_ns;	  /* ns of lost samples */
+	uint64_t stacks, full_at; /* distinct (stack, state, wakers); capacity of the maps */
+	uint64_t generations;	  /* number of times that the maps were emptied */
+	uint64_t threads_full;	  /* blocks missing in offcpu_threads: too many threads */
+	bool at_leave, remote;	  /* stacks are taken on leaving; stacks of sleepers can be read */
 };
 
 void offcpu_totals(const struct offcpu *off, struct offcpu_totals *ret);

@@ -1,32 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process that opens mapped files, and what it and the loader say to each other: a message each way on a SOCK_SEQPACKET socket.
- * It has the rights to open everybody's files and parses none. Whatever it asks the kernel may
- * take for ever: a file system may belong to another user, or to a server that is down, and /proc waits for a process's mappings.
+ * The worker that opens mapped files, and its protocol with the loader: one message each way on a
+ * SOCK_SEQPACKET socket. It has the capabilities to open files of all users, and parses nothing.
+ * Any of its system calls may never return: a file system may belong to another user, or to a
+ * server that is down, and /proc waits for the lock of a process's mappings.
  */
 #ifndef SFBPF_KERN_OPEN_CHILD_H
 #define SFBPF_KERN_OPEN_CHILD_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
-#include "base/fork_server.h"
+#include "worker/worker.h"
 
 struct open_ask {
 	uint32_t pid;
-	uint32_t copy;			/* bool: its contents are wanted in a file of our own */
-	uint64_t start, end;		/* the mapping */
-	uint64_t ino, mtime_ns;		/* the file that it shall be */
-	uint64_t most;			/* bytes to copy; a larger file is -EFBIG */
+	uint32_t copy;		/* bool: return a copy of the file instead of the file */
+	uint64_t start, end;	/* the mapping */
+	uint64_t ino, mtime_ns; /* the file that is expected there */
+	uint64_t most;		/* most bytes to copy; -EFBIG for a larger file */
 };
 
-struct open_answer {			/* with a descriptor: the file, or its copy; with err: none of use */
-	int32_t err;			/* -EINPROGRESS: only its path; another answer follows, or not */
-	uint32_t bytes;			/* of memory that the copy takes */
-	char path[4096];		/* as the process sees it; "": not to be had */
+/* Sent with a descriptor: the file, or its copy; to be ignored if err is set */
+struct open_answer {
+	int32_t err;	 /* -EINPROGRESS: only the path; another answer may follow */
+	uint32_t bytes;	 /* of memory that the copy takes */
+	char path[4096]; /* as the process sees it; "": unknown */
 };
 
-/* Capabilities that it takes to open mapped files, of those that we have. */
+/* The capabilities of this process that opening mapped files needs. */
 uint64_t open_child_rights(void);
 /* A fork_child_fn. */
 void open_child_main(int sock, int mem);

@@ -2,19 +2,18 @@
 #include "kern/opener.h"
 
 #include <errno.h>
-#include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fs_kind.h"
 #include "base/num.h"
 
-#define SOON_NS (OPENER_SOON_MS * NUM_MS)
-#define LONG_NS (1000 * NUM_MS)		/* who has not answered for so long is not asked for another file */
+#define SOON_NS	   (OPENER_SOON_MS * NUM_MS)
+/* No answer for this long: files that would block for the same cause are deferred */
+#define SLOW_NS	   (1000 * NUM_MS)
 #define GIVE_UP_NS (10000 * NUM_MS)
-#define USER_MAX 2			/* files that a user, but root, may have us wait for */
-#define COPY_MAX (128ull << 20)
+#define USER_MAX   2 /* blocked openers per user, except root */
+#define COPY_MAX   (128ull << 20)
 #define COPIES_MAX (256ull << 20)
 
 static enum fs_kind kind_of(const struct sf_need *need)
@@ -29,160 +28,124 @@ bool opener_is_local(const struct sf_need *need)
 	return kind_of(need) >= FS_STACKED;
 }
 
-void openers_init(struct openers *o, struct fork_server *server)
+void openers_init(struct openers *o, struct fork_server *server, struct worker_totals *totals)
 {
-	*o = (struct openers){ .server = server };
 	for (int i = 0; i < OPENERS; i++)
-		o->all[i].child = FORK_CHILD_NONE;
+		worker_init(&o->all[i].worker, server, open_child_main, totals);
 }
 
-/* They would wait for the same: a server, or a process whose mappings do not change hands. */
-static bool same_fate(const struct sf_need *a, const struct sf_need *b)
+/*
+ * Whether opening both can block for the same cause: a file server, or a process that keeps its
+ * mappings locked.
+ */
+static bool same_cause(const struct sf_need *a, const struct sf_need *b)
 {
-	return a->owner == b->owner && (opener_is_local(a) ? a->pid == b->pid : a->key.dev == b->key.dev);
+	return a->owner == b->owner &&
+	       (opener_is_local(a) ? a->pid == b->pid : a->key.dev == b->key.dev);
 }
 
-static const struct opener *a_free_one(const struct openers *o)
+static uint64_t age_of(const struct opener *one, uint64_t now)
 {
-	const struct opener *free = NULL;
+	return one->worker.busy ? now - one->worker.asked_ns : UINT64_MAX;
+}
+
+static const struct opener *idle_opener(const struct openers *o)
+{
+	const struct opener *idle = NULL;
 
 	for (int i = 0; i < OPENERS; i++)
-		if (!o->all[i].busy && (!free || o->all[i].child.pid))
-			free = &o->all[i];
-	return free;
+		if (!o->all[i].worker.busy && (!idle || o->all[i].worker.child.pid))
+			idle = &o->all[i];
+	return idle;
 }
 
 bool openers_ready(const struct openers *o, uint64_t now)
 {
 	for (int i = 0; i < OPENERS; i++)
-		if (o->all[i].busy && now - o->all[i].since_ns < SOON_NS)
+		if (age_of(&o->all[i], now) < SOON_NS)
 			return false;
 	return true;
 }
 
 enum open_may openers_may(const struct openers *o, const struct sf_need *need, uint64_t now)
 {
-	uint64_t youngest = UINT64_MAX, of_fate = UINT64_MAX, of_user = UINT64_MAX, age;
+	uint64_t youngest = UINT64_MAX, of_cause = UINT64_MAX, of_user = UINT64_MAX, age;
 	int user = 0;
 
 	for (int i = 0; i < OPENERS; i++) {
 		const struct opener *one = &o->all[i];
 
-		if (!one->busy)
+		age = age_of(one, now);
+		if (age == UINT64_MAX)
 			continue;
-		age = now - one->since_ns;
 		youngest = age < youngest ? age : youngest;
-		if (same_fate(need, &one->need))
-			of_fate = age;
+		if (same_cause(need, &one->need))
+			of_cause = age;
 		if (need->owner == one->need.owner && need->owner) {
 			of_user = age < of_user ? age : of_user;
 			user++;
 		}
 	}
-	if (of_fate != UINT64_MAX)
-		return of_fate < LONG_NS ? OPEN_WAIT : OPEN_NEVER;
+	if (of_cause != UINT64_MAX)
+		return of_cause < SLOW_NS ? OPEN_WAIT : OPEN_BLOCKED;
 	if (user >= USER_MAX)
-		return of_user < LONG_NS ? OPEN_WAIT : OPEN_NEVER;
-	if (a_free_one(o))
+		return of_user < SLOW_NS ? OPEN_WAIT : OPEN_BLOCKED;
+	if (idle_opener(o))
 		return OPEN_NOW;
-	return youngest < LONG_NS ? OPEN_WAIT : OPEN_NEVER;
-}
-
-static void forget(struct opener *one)
-{
-	close(one->child.sock);
-	close(one->child.mem);
-	*one = (struct opener){ .child = FORK_CHILD_NONE };
-}
-
-static void end(struct openers *o, struct opener *one)
-{
-	o->spent_ns += fork_child_cpu_ns(&one->child);
-	fork_server_end(o->server, &one->child);
-	one->busy = false;
+	return youngest < SLOW_NS ? OPEN_WAIT : OPEN_BLOCKED;
 }
 
 int openers_ask(struct openers *o, const struct sf_need *need, uint64_t copied)
 {
 	const struct open_ask ask = {
-		.pid = need->pid, .copy = kind_of(need) == FS_USERS, .start = need->vm_start, .end = need->vm_end, .ino = need->key.ino, .mtime_ns = need->key.mtime_ns,
-		.most = copied < COPIES_MAX - COPY_MAX ? COPY_MAX : copied < COPIES_MAX ? COPIES_MAX - copied : 0,
+		.pid = need->pid,
+		.copy = kind_of(need) == FS_USERS,
+		.start = need->vm_start,
+		.end = need->vm_end,
+		.ino = need->key.ino,
+		.mtime_ns = need->key.mtime_ns,
+		.most = copied < COPIES_MAX - COPY_MAX ? COPY_MAX
+			: copied < COPIES_MAX	       ? COPIES_MAX - copied
+						       : 0,
 	};
-	struct opener *one = (struct opener *)a_free_one(o);
-	int err = one ? 0 : -EAGAIN;
+	static const struct worker_limits limits = { .wall_ns = GIVE_UP_NS };
+	struct opener *one = (struct opener *)idle_opener(o);
 
-	for (int tries = 0; one && tries < 2; tries++) {
-		err = one->child.pid ? 0 : fork_server_child(o->server, open_child_main, &one->child);
-		if (!err)
-			err = fork_send(one->child.sock, &ask, sizeof(ask), NULL, 0, MSG_DONTWAIT);
-		if (!err || !one->child.pid)
-			break;
-		o->died++;	/* while it was idle */
-		end(o, one);
-	}
-	if (!err) {
-		one->busy = true;
-		one->need = *need;
-		one->since_ns = clock_ns(CLOCK_MONOTONIC);
-	}
-	return err;
+	if (!one)
+		return -EAGAIN;
+	one->need = *need;
+	return worker_ask(&one->worker, &limits, &ask, sizeof(ask), NULL, 0);
 }
 
-/* One that has nothing to do is enough. */
+/* One idle opener is enough. */
 static void end_spare(struct openers *o, const struct opener *one)
 {
 	for (int i = 0; i < OPENERS; i++)
-		if (&o->all[i] != one && o->all[i].child.pid && !o->all[i].busy)
-			end(o, &o->all[i]);
+		if (&o->all[i] != one && !o->all[i].worker.busy)
+			worker_end(&o->all[i].worker);
 }
 
-static enum open_event look(struct openers *o, struct opener *one, struct open_answer *ret, int *fd)
+int openers_look(struct openers *o, struct sf_need *need, struct open_answer *ret, int *fd)
 {
-	int err = fork_receive(one->child.sock, ret, sizeof(*ret), fd, 1, MSG_DONTWAIT);
+	int event = -EAGAIN;
 
-	if (one->killed) {
-		if (!err)
-			close(*fd);
-		else if (err != -EAGAIN)
-			forget(one);
-		return OPEN_NOTHING;
-	}
-	if (!err) {
-		one->busy = ret->err == -EINPROGRESS;
+	for (int i = 0; i < OPENERS && event == -EAGAIN; i++) {
+		struct opener *one = &o->all[i];
+
+		if (!one->worker.busy)
+			continue;
+		*need = one->need;
+		event = worker_look(&one->worker, ret, sizeof(*ret), sizeof(*ret), fd);
+		if (event)
+			continue;
 		ret->path[sizeof(ret->path) - 1] = 0;
 		if (ret->err)
 			close(*fd);
-		if (one->busy)
-			return OPEN_PATH;
-		end_spare(o, one);
-		return OPEN_DONE;
+		one->worker.busy = ret->err == -EINPROGRESS;
+		if (!one->worker.busy)
+			end_spare(o, one);
 	}
-	if (err != -EAGAIN) {
-		o->died++;
-		end(o, one);
-		return OPEN_DIED;
-	}
-	if (clock_ns(CLOCK_MONOTONIC) - one->since_ns < GIVE_UP_NS)
-		return OPEN_NOTHING;
-	o->late++;
-	one->killed = true;
-	fork_server_kill(o->server, &one->child);
-	return OPEN_LATE;
-}
-
-enum open_event openers_look(struct openers *o, struct sf_need *need, struct open_answer *ret, int *fd)
-{
-	for (int i = 0; i < OPENERS; i++) {
-		enum open_event event;
-
-		if (!o->all[i].busy)
-			continue;
-		*need = o->all[i].need;
-		event = look(o, &o->all[i], ret, fd);
-		if (event != OPEN_NOTHING)
-			return event;
-	}
-	return OPEN_NOTHING;
+	return event;
 }
 
 bool openers_busy(const struct openers *o)
@@ -190,7 +153,7 @@ bool openers_busy(const struct openers *o)
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	for (int i = 0; i < OPENERS; i++)
-		if (o->all[i].busy && now - o->all[i].since_ns < LONG_NS)
+		if (age_of(&o->all[i], now) < SLOW_NS)
 			return true;
 	return false;
 }
@@ -200,31 +163,25 @@ int openers_poll(const struct openers *o, struct pollfd p[OPENERS], int ms)
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 
 	for (int i = 0; i < OPENERS; i++) {
-		const struct opener *one = &o->all[i];
-		int look_ms = now - one->since_ns < LONG_NS ? OPENER_SOON_MS : (int)(LONG_NS / NUM_MS);
+		const struct worker *w = &o->all[i].worker;
+		int look_ms = age_of(&o->all[i], now) < SLOW_NS ? OPENER_SOON_MS
+								: (int)(SLOW_NS / NUM_MS);
 
-		p[i] = (struct pollfd){ .fd = one->busy ? one->child.sock : -1, .events = POLLIN };
-		if (one->busy && ms > look_ms)
+		/* A message of a killed opener is not read. */
+		p[i] = (struct pollfd){ .fd = w->busy ? w->child.sock : -1,
+					.events = w->killed ? 0 : POLLIN };
+		if (w->busy && ms > look_ms)
 			ms = look_ms;
 	}
 	return ms;
 }
 
-uint64_t openers_cpu_ns(const struct openers *o)
-{
-	uint64_t ns = o->spent_ns;
-
-	for (int i = 0; i < OPENERS; i++)
-		ns += fork_child_cpu_ns(&o->all[i].child);
-	return ns;
-}
-
-/* Nobody waits for those that are busy: when the server is stopped, they are nobody's. */
+/* Does not wait for busy openers: they end when their open returns, or when the server stops. */
 void openers_end(struct openers *o)
 {
 	for (int i = 0; i < OPENERS; i++)
-		if (o->all[i].busy)
-			forget(&o->all[i]);
+		if (o->all[i].worker.busy)
+			worker_drop(&o->all[i].worker);
 		else
-			end(o, &o->all[i]);
+			worker_end(&o->all[i].worker);
 }

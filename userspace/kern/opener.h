@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Mapped files are opened by other processes (kern/open_child.h), as that may take for ever. One is enough for files that are
- * opened at once; each that waits has another one take its place, up to a bounded number, so it holds up nobody else.
+ * Workers open mapped files (kern/open_child.h), because an open may never return. One worker is
+ * enough as long as files open at once. While it blocks, another one serves the next files, up to a
+ * fixed number, so a blocked open does not delay other files.
  *
- * A descriptor of a file in a user's own file system (FUSE) is not kept either: closing it asks that file system, and so does the end of a process.
- * Of such files there are copies in memory, within limits.
+ * No descriptor of a file on a user's file system (FUSE) is kept: closing it, even by exiting,
+ * sends a request to that file system. Such files are copied into memory, within limits.
  */
 #ifndef SFBPF_KERN_OPENER_H
 #define SFBPF_KERN_OPENER_H
@@ -14,50 +15,43 @@
 #include "kern/open_child.h"
 #include "sfbpf_shared.h"
 
-#define OPENERS 12
-#define OPENER_SOON_MS 20	/* in that time a file is opened, or the next one does not wait for it any longer */
+#define OPENERS	       12
+/* After this time the next file no longer waits for the current one */
+#define OPENER_SOON_MS 20
 
 struct opener {
-	struct fork_child child;
-	struct sf_need need;		/* what it was asked for, if busy */
-	bool busy, killed;		/* killed: and not yet gone */
-	uint64_t since_ns;
+	struct worker worker; /* busy until it has answered or ended */
+	struct sf_need need;  /* the current request, if busy */
 };
 
 struct openers {
-	struct fork_server *server;
 	struct opener all[OPENERS];
-	uint64_t late, died;
-	uint64_t spent_ns;		/* CPU time of those that have ended */
 };
 
 enum open_may {
 	OPEN_NOW,
-	OPEN_WAIT,		/* another one is being opened */
-	OPEN_NEVER,		/* what it would wait for has not answered for a second: ask again later */
+	OPEN_WAIT, /* another file is being opened */
+	/* It would wait for an opener that has not answered for a second: retry later */
+	OPEN_BLOCKED,
 };
 
-enum open_event {
-	OPEN_NOTHING,
-	OPEN_PATH,		/* its path is known */
-	OPEN_DONE,
-	OPEN_DIED,
-	OPEN_LATE,		/* it took too long, and is given up */
-};
-
-void openers_init(struct openers *o, struct fork_server *server);
-/* Nothing was asked that may still be answered at once; else there is no point in looking for the next file. now: CLOCK_MONOTONIC. */
+void openers_init(struct openers *o, struct fork_server *server, struct worker_totals *totals);
+/* No opener is expected to answer soon, so the next file can be chosen. now: CLOCK_MONOTONIC. */
 bool openers_ready(const struct openers *o, uint64_t now);
-enum open_may openers_may(const struct openers *o, const struct sf_need *need, uint64_t now);	/* if they are ready */
-/* copied: bytes of memory that the copies of files take already. */
-int openers_ask(struct openers *o, const struct sf_need *need, uint64_t copied);	/* 0 or -errno: there is no process */
-/* What has become of one of them; does not wait. *fd: with OPEN_DONE and !ret->err. */
-enum open_event openers_look(struct openers *o, struct sf_need *need, struct open_answer *ret, int *fd);
-/* To read it is to wait for nobody but the kernel and its disks. */
+/* Call if openers_ready(). now: CLOCK_MONOTONIC. */
+enum open_may openers_may(const struct openers *o, const struct sf_need *need, uint64_t now);
+/* copied: bytes of memory that copies of files use already. 0 or -errno: no process. */
+int openers_ask(struct openers *o, const struct sf_need *need, uint64_t copied);
+/*
+ * Returns the next event of an opener, without waiting: as worker_look, with -EAGAIN if there is
+ * none. ret->err is -EINPROGRESS if only the path is known; *fd is set if ret->err is 0.
+ */
+int openers_look(struct openers *o, struct sf_need *need, struct open_answer *ret, int *fd);
+/* Whether reading the file depends only on the kernel and its disks. */
 bool opener_is_local(const struct sf_need *need);
-bool openers_busy(const struct openers *o);	/* with files that may still be opened soon */
-int openers_poll(const struct openers *o, struct pollfd p[OPENERS], int ms);	/* ms, or how long they can be left alone */
-uint64_t openers_cpu_ns(const struct openers *o);
+bool openers_busy(const struct openers *o); /* a file may still be opened soon */
+/* Fills p. Returns the shorter of ms and the time until openers_look must be called */
+int openers_poll(const struct openers *o, struct pollfd p[OPENERS], int ms);
 void openers_end(struct openers *o);
 
 #endif

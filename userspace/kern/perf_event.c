@@ -57,7 +57,10 @@ int perf_event_open_cpu(const struct perf_event_kind *kind, uint64_t hz, uint64_
 		.config = kind->config,
 		.disabled = 1,
 		.freq = hz != 0,
-		/* The idle task's time is nobody's: where the kernel can leave it out, no interrupt comes at all. */
+		/*
+		 * Idle time is not sampled. Where the kernel supports exclude_idle, there is no
+		 * interrupt at all.
+		 */
 		.exclude_idle = 1,
 	};
 	int fd;

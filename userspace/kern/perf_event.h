@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What triggers a sample: perf's event names, and one perf event per CPU. */
+/* The events that trigger samples: perf's event names, and one perf event per CPU. */
 #ifndef SFBPF_KERN_PERF_EVENT_H
 #define SFBPF_KERN_PERF_EVENT_H
 
@@ -7,15 +7,18 @@
 
 struct perf_event_kind {
 	const char *name;
-	uint32_t type;		/* PERF_TYPE_* */
-	uint64_t config;	/* PERF_COUNT_* */
+	uint32_t type;	 /* PERF_TYPE_* */
+	uint64_t config; /* PERF_COUNT_* */
 };
 
 /* By perf's name ("cpu-clock", "page-faults", "cycles", ...); NULL if unknown. */
 const struct perf_event_kind *perf_event_named(const char *name);
-const struct perf_event_kind *perf_event_at(unsigned int i);	/* NULL behind the last one */
+const struct perf_event_kind *perf_event_at(unsigned int i); /* NULL after the last one */
 
-/* One event on one CPU, all tasks, disabled. hz or (if 0) period. File descriptor or -errno. */
+/*
+ * Opens an event for all tasks on one CPU, disabled. hz or (if 0) period. File descriptor or
+ * -errno.
+ */
 int perf_event_open_cpu(const struct perf_event_kind *kind, uint64_t hz, uint64_t period, int cpu);
 
 #endif

@@ -14,11 +14,10 @@
 #include "base/vec.h"
 #include "kern/tables_internal.h"
 
-#define MODULES_BYTES (SF_MAX_MODULES * sizeof(struct sf_module))
-#define SPARE_CHUNKS 2u			/* empty ones that are kept for the next module */
-#define STOCK_CHUNKS 4u			/* the most that tables_stock() makes */
-#define UNPLACED_MAX 64u		/* each has a descriptor open */
-#define RETRY_PLACE_NS NUM_S
+#define MODULES_BYTES  (SF_MAX_MODULES * sizeof(struct sf_module))
+#define SPARE_CHUNKS   2u  /* empty chunks that are kept for the next module */
+#define RESERVE_CHUNKS 4u  /* the most that tables_reserve() creates */
+#define UNPLACED_MAX   64u /* each has an open descriptor */
 
 static void free_chunk(struct tables *t, struct chunk *c)
 {
@@ -34,8 +33,11 @@ static void free_chunk(struct tables *t, struct chunk *c)
 	t->nchunks--;
 }
 
-/* The array of maps and the mapping hold it now. Only of the first one the descriptor is needed: see wait_for_programs. */
-static void is_placed(struct tables *t, struct chunk *c)
+/*
+ * From here on the array of maps and the mmap keep the map alive. wait_for_programs needs the
+ * descriptor of chunk 0.
+ */
+static void set_placed(struct tables *t, struct chunk *c)
 {
 	c->placed = true;
 	t->nunplaced--;
@@ -46,8 +48,8 @@ static void is_placed(struct tables *t, struct chunk *c)
 }
 
 /*
- * Puts the new chunks into the array of maps. The kernel lets whoever does so wait for all programs, 5 to 15 ms however many chunks
- * there are; so it is done once for all that a module needed. 0 or -1.
+ * Puts the new chunks into the array of maps. The kernel waits for all running programs meanwhile,
+ * 5 to 15 ms for any number of chunks, so this is done once for all chunks of a module. 0 or -1.
  */
 static int place_chunks(struct tables *t)
 {
@@ -62,15 +64,17 @@ static int place_chunks(struct tables *t)
 		fds[n++] = t->chunks[id].fd;
 	}
 	at_once = n;
-	/* Older kernels do this for other maps only. */
+	/* Older kernels have no batches for maps of maps. */
 	if (n < 2 || bpf_map_update_batch(t->maps.chunks_fd, ids, fds, &at_once, &opts))
 		at_once = 0;
-	for (i = 0; i < n && (i < at_once || !bpf_map_update_elem(t->maps.chunks_fd, &ids[i], &fds[i], BPF_ANY)); i++)
-		is_placed(t, &t->chunks[ids[i]]);
+	for (i = 0; i < n && (i < at_once ||
+			      !bpf_map_update_elem(t->maps.chunks_fd, &ids[i], &fds[i], BPF_ANY));
+	     i++)
+		set_placed(t, &t->chunks[ids[i]]);
 	return i < n ? -1 : 0;
 }
 
-/* A new map, which programs do not find yet. */
+/* Creates a chunk, which programs cannot find yet. */
 static struct chunk *new_chunk(struct tables *t)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
@@ -97,18 +101,23 @@ static struct chunk *new_chunk(struct tables *t)
 	t->nchunks++;
 	t->nunplaced++;
 	if (c == t->chunks)
-		cells_take(&c->cells, 1);	/* location 0 means "nothing" */
+		cells_take(&c->cells, 1); /* location 0 means "nothing" */
 	return c;
 }
 
-/* Who waits anyway brings some along for the next modules, which then need not; not where memory is short. */
+/*
+ * Adds chunks for the next modules, which then need not wait for programs. Adds none if memory is
+ * short.
+ */
 static void add_spares(struct tables *t)
 {
-	for (uint32_t i = 0; i < SPARE_CHUNKS && t->nchunks < t->max_chunks / 2 && t->nunplaced < UNPLACED_MAX && new_chunk(t); i++)
+	for (uint32_t i = 0; i < SPARE_CHUNKS && t->nchunks < t->max_chunks / 2 &&
+			     t->nunplaced < UNPLACED_MAX && new_chunk(t);
+	     i++)
 		;
 }
 
-/* But for a few. The first one stays: it is what programs are waited for with. */
+/* Frees empty chunks, except a few spare ones and chunk 0, which wait_for_programs needs. */
 void tables_release_chunks(struct tables *t)
 {
 	uint32_t spare = 0;
@@ -116,25 +125,29 @@ void tables_release_chunks(struct tables *t)
 	for (uint32_t id = 1; id < SF_MAX_CHUNKS; id++) {
 		struct chunk *c = &t->chunks[id];
 
-		if (!c->mem || c->cells.used || ++spare <= SPARE_CHUNKS || (c->placed && bpf_map_delete_elem(t->maps.chunks_fd, &id)))
+		if (!c->mem || c->cells.used || ++spare <= SPARE_CHUNKS ||
+		    (c->placed && bpf_map_delete_elem(t->maps.chunks_fd, &id)))
 			continue;
 		free_chunk(t, c);
 	}
 }
 
-struct tables *tables_new(const struct tables_maps *maps, uint64_t budget, tables_gone_fn gone, void *ctx)
+struct tables *tables_new(const struct tables_maps *maps, uint64_t budget, tables_lost_fn lost,
+			  void *ctx)
 {
 	struct tables *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return NULL;
 	t->maps = *maps;
-	t->gone = gone;
-	t->gone_ctx = ctx;
+	t->lost = lost;
+	t->lost_ctx = ctx;
 	t->grace_fd = -1;
-	t->max_chunks = budget / SF_CHUNK > SF_MAX_CHUNKS ? SF_MAX_CHUNKS : (uint32_t)(budget / SF_CHUNK);
+	t->max_chunks = budget / SF_CHUNK > SF_MAX_CHUNKS ? SF_MAX_CHUNKS
+							  : (uint32_t)(budget / SF_CHUNK);
 	t->max_chunks += !t->max_chunks;
-	t->modules = mmap(NULL, MODULES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, maps->modules_fd, 0);
+	t->modules = mmap(NULL, MODULES_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, maps->modules_fd,
+			  0);
 	if (t->modules == MAP_FAILED || !new_chunk(t) || place_chunks(t)) {
 		free_chunk(t, &t->chunks[0]);
 		if (t->modules != MAP_FAILED)
@@ -187,12 +200,15 @@ static struct chunk *take_cells(struct tables *t, uint32_t n, uint32_t *ret_star
 	return c;
 }
 
-/* Notes what was taken; neighbours are one holding, as they mostly are. */
+/*
+ * Records cells as held by the module. Adjacent cells, the usual case, are merged into one holding.
+ */
 static int note_holding(struct place *p, uint32_t loc, uint32_t n)
 {
 	struct holding *last = p->n ? &p->holdings[p->n - 1] : NULL;
 
-	if (last && last->loc + last->cells == loc && SF_LOC_CHUNK(last->loc) == SF_LOC_CHUNK(loc)) {
+	if (last && last->loc + last->cells == loc &&
+	    SF_LOC_CHUNK(last->loc) == SF_LOC_CHUNK(loc)) {
 		last->cells += n;
 	} else {
 		if (vec_reserve(&p->holdings, &p->cap, p->n + 1, sizeof(*p->holdings)))
@@ -212,7 +228,9 @@ static void *alloc_cells(void *ctx, uint32_t size, uint32_t *ret_loc)
 
 	if (!n || n >= CHUNK_CELLS)
 		return NULL;
-	/* Enough may be free and yet not in one piece: until either fits or nothing is left to take away. */
+	/*
+	 * Enough cells may be free but fragmented: evict until it fits or nothing can be evicted.
+	 */
 	while (!(c = take_cells(t, n, &start))) {
 		if (!tables_evict(t, n)) {
 			p->least = p->cells + n > p->least ? p->cells + n : p->least;
@@ -227,7 +245,7 @@ static void *alloc_cells(void *ctx, uint32_t size, uint32_t *ret_loc)
 	return c->mem + (size_t)start * CELL;
 }
 
-void tables_drop_cells(struct tables *t, struct place *p)
+void tables_free_cells(struct tables *t, struct place *p)
 {
 	for (size_t i = 0; i < p->n; i++) {
 		struct holding h = p->holdings[i];
@@ -242,11 +260,12 @@ void tables_drop_cells(struct tables *t, struct place *p)
 
 /* ---- Modules ---- */
 
-bool tables_wanted(const struct tables *t, uint32_t module)
+bool tables_missing(const struct tables *t, uint32_t module)
 {
 	const struct sf_module *m = &t->modules[SF_MODULE_PLACE(module)];
 
-	return m->id == module && m->state != SF_MOD_READY && !t->places[SF_MODULE_PLACE(module)].leaving;
+	return m->id == module && m->state != SF_MOD_READY &&
+	       !t->places[SF_MODULE_PLACE(module)].leaving;
 }
 
 static uint64_t free_cells(const struct tables *t)
@@ -259,15 +278,17 @@ static uint64_t free_cells(const struct tables *t)
 	return n;
 }
 
-void tables_stock(struct tables *t, uint64_t bytes)
+void tables_reserve(struct tables *t, uint64_t bytes)
 {
 	uint64_t have = free_cells(t) - (uint64_t)(t->max_chunks - t->nchunks) * CHUNK_CELLS;
 
-	bytes = bytes < STOCK_CHUNKS * SF_CHUNK ? bytes : STOCK_CHUNKS * SF_CHUNK;
-	for (; have < bytes / CELL && t->nchunks < t->max_chunks / 2 && t->nunplaced < UNPLACED_MAX && new_chunk(t); have += CHUNK_CELLS)
+	bytes = bytes < RESERVE_CHUNKS * SF_CHUNK ? bytes : RESERVE_CHUNKS * SF_CHUNK;
+	for (; have < bytes / CELL && t->nchunks < t->max_chunks / 2 &&
+	       t->nunplaced < UNPLACED_MAX && new_chunk(t);
+	     have += CHUNK_CELLS)
 		;
 	if (t->nunplaced)
-		place_chunks(t);	/* what cannot be placed is tried again when it is needed */
+		place_chunks(t); /* on failure tables_publish tries again */
 }
 
 int tables_begin(struct tables *t, uint32_t module, uint64_t expected)
@@ -301,23 +322,19 @@ struct pack_space tables_space(struct tables *t)
 	return (struct pack_space){ alloc_cells, t };
 }
 
-void tables_publish(struct tables *t, uint32_t module, const struct sf_module *desc)
+int tables_publish(struct tables *t, uint32_t module, const struct sf_module *desc)
 {
 	struct sf_module *m = &t->modules[SF_MODULE_PLACE(module)];
 	struct place *p = &t->places[SF_MODULE_PLACE(module)];
 
 	if (t->nunplaced)
 		add_spares(t);
-	/* The kernel had no memory: as if there had been none for the tables. */
 	if (t->nunplaced && place_chunks(t)) {
 		tables_abort(t);
-		tables_set_state(t, module, SF_MOD_FULL, clock_ns(CLOCK_MONOTONIC) + RETRY_PLACE_NS);
-		return;
+		return -ENOMEM;
 	}
-	tables_turn_end(t, module);
 	t->loading = 0;
-	p->last_ms = p->since_ms = tables_now_ms();
-	p->waits_ms = 0;
+	p->last_ms = tables_now_ms();
 	m->flags = desc->flags;
 	m->first_page = desc->first_page;
 	m->npages = desc->npages;
@@ -325,28 +342,25 @@ void tables_publish(struct tables *t, uint32_t module, const struct sf_module *d
 	m->rules = desc->rules;
 	m->nrules = desc->nrules;
 	__atomic_store_n(&m->state, SF_MOD_READY, __ATOMIC_RELEASE);
+	return 0;
 }
 
 void tables_abort(struct tables *t)
 {
 	if (t->loading)
-		tables_drop_cells(t, &t->places[SF_MODULE_PLACE(t->loading)]);
+		tables_free_cells(t, &t->places[SF_MODULE_PLACE(t->loading)]);
 	t->loading = 0;
 }
 
-void tables_set_state(struct tables *t, uint32_t module, enum sf_module_state state, uint64_t retry_ns)
+void tables_set_state(struct tables *t, uint32_t module, enum sf_module_state state,
+		      uint32_t retry_ms)
 {
 	struct sf_module *m = &t->modules[SF_MODULE_PLACE(module)];
+	uint64_t now = tables_now_ms();
 
-	t->places[SF_MODULE_PLACE(module)].last_ms = tables_now_ms();
-	tables_turn_end(t, module);
-	if (state == SF_MOD_FULL) {
-		tables_wait(t, module);
-		t->full++;
-	} else {
-		t->places[SF_MODULE_PLACE(module)].waits_ms = 0;
-	}
-	m->retry_ms = (uint32_t)(retry_ns / NUM_MS);
+	t->places[SF_MODULE_PLACE(module)].last_ms = now;
+	t->full += state == SF_MOD_FULL;
+	m->retry_ms = (uint32_t)(now + retry_ms);
 	__atomic_store_n(&m->state, (sf_u32)state, __ATOMIC_RELEASE);
 }
 
@@ -364,7 +378,6 @@ void tables_counts(const struct tables *t, struct tables_counts *ret)
 		.idle = __atomic_load_n(&t->idle, __ATOMIC_RELAXED),
 		.recycled = __atomic_load_n(&t->recycled, __ATOMIC_RELAXED),
 		.full = __atomic_load_n(&t->full, __ATOMIC_RELAXED),
-		.turns = __atomic_load_n(&t->turns.count, __ATOMIC_RELAXED),
 	};
 }
 

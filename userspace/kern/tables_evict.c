@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who leaves when the tables' memory or the module ids run short. The order of things: kern/tables.h. */
+/*
+ * Evicts tables when memory or module ids run short. For the order of the steps see kern/tables.h.
+ */
 #include <bpf/bpf.h>
 #include <errno.h>
 #include <linux/bpf.h>
@@ -9,23 +11,29 @@
 #include "base/share.h"
 #include "kern/tables_internal.h"
 
-#define SCAN_MS 30000u		/* how often it is noted which modules are in use; each time, every CPU looks its mappings up again */
-#define SCAN_SHORT_MS 1000u	/* the same while memory or ids are short */
+/* Interval of scans for the modules in use; after a scan, every CPU looks its mappings up again */
+#define SCAN_MS	      30000u
+#define SCAN_SHORT_MS 1000u /* the same while memory or ids are short */
 #define SCAN_LEAST_MS 250u
-#define HOT_MS 2000u		/* used so recently: in use */
-#define USE 16u			/* what one counts for, so that it fades in steps */
-#define LOADING_MS 1000u	/* a place was given away so long ago at least: no BPF program is still busy with that */
-#define IDS_LOW (SF_MAX_MODULES / 4)	/* free ids that are kept for a burst (bpf/vma.bpf.h, NEED_BURST) */
-#define IDS_BATCH (SF_MAX_MODULES / 16)
-#define IDS_PAUSE_MS 100u
-#define CELLS_BATCH 16u		/* the part of the budget that is taken away at once: a wait for all programs is some 20 ms */
+#define HOT_MS	      2000u /* modules used within this time are in use */
+#define USE	      16u   /* weight of a lookup in place.uses, so that it decays gradually */
+#define LOADING_MS    1000u /* after this time no BPF program is still filling in a new place */
+/* Free ids that are kept for a burst (bpf/vma.bpf.h, NEED_BURST) */
+#define IDS_LOW	      (SF_MAX_MODULES / 4)
+#define IDS_BATCH     (SF_MAX_MODULES / 16)
+#define IDS_PAUSE_MS  100u
+/* Fraction of the budget that is evicted at once: each wait for all programs takes some 20 ms */
+#define CELLS_BATCH   16u
 
 static bool has_file(const struct sf_module *m)
 {
 	return m->key.ino || m->key.dev || m->state == SF_MOD_VOID;
 }
 
-/* What was used since the last time counts as used now. Mappings that BPF remembers are not looked up again, so it has to forget them. */
+/*
+ * Modules used since the last scan count as used now. BPF does not look up cached mappings again,
+ * so its cache is dropped.
+ */
 static void scan(struct tables *t, uint64_t now)
 {
 	for (uint32_t i = 1; i < SF_MAX_MODULES; i++) {
@@ -54,23 +62,33 @@ static uint32_t free_ids(const struct tables *t)
 	return *t->maps.free_tail - __atomic_load_n(t->maps.free_head, __ATOMIC_ACQUIRE);
 }
 
-/* ---- Leaving ---- */
+/* ---- Evicting ---- */
 
-/* Nobody who looks from now on finds the tables. If the file's entry cannot be removed, it keeps its place. */
-static void leave(struct tables *t, uint32_t at, bool id_too)
+/*
+ * From now on, programs do not find the tables. If the file's entry cannot be removed, the module
+ * keeps its place.
+ */
+static void begin_evict(struct tables *t, uint32_t at, bool id_too)
 {
 	struct sf_module *m = &t->modules[at];
 
-	if (id_too && m->state != SF_MOD_VOID && bpf_map_delete_elem(t->maps.files_fd, &m->key) && errno != ENOENT)
+	if (id_too && m->state != SF_MOD_VOID && bpf_map_delete_elem(t->maps.files_fd, &m->key) &&
+	    errno != ENOENT)
 		return;
-	/* Not SF_MOD_RETRY yet: nobody shall ask before it can be given again. */
+	/*
+	 * Not SF_MOD_RETRY yet: BPF must not request the tables before the place can be filled
+	 * again.
+	 */
 	__atomic_store_n(&m->state, (sf_u32)SF_MOD_LOADING, __ATOMIC_RELEASE);
 	t->places[at].leaving = true;
 	t->places[at].id_too = id_too;
 	t->pending = true;
 }
 
-/* The kernel returns from an update of a map of maps when all programs that were running have ended (commit 1ae80cf31938, 4.19). */
+/*
+ * An update of a map of maps returns after all programs that were running have ended (kernel commit
+ * 1ae80cf31938, 4.19).
+ */
 static bool wait_for_programs(struct tables *t)
 {
 	uint32_t zero = 0;
@@ -79,25 +97,28 @@ static bool wait_for_programs(struct tables *t)
 	return !bpf_map_update_elem(t->maps.chunks_fd, &zero, &t->grace_fd, BPF_ANY);
 }
 
-/* The place is free for another file, under its next id. */
+/* Frees the place for another file, under its next id. */
 static void recycle(struct tables *t, uint32_t at)
 {
 	struct sf_module *m = &t->modules[at];
 	uint32_t next = m->id + SF_MAX_MODULES, tail = *t->maps.free_tail;
 
-	t->gone(t->gone_ctx, m->id, true);
+	t->lost(t->lost_ctx, m->id, EVENT_ID_REUSED);
 	t->recycled++;
 	memset(m, 0, sizeof(*m));
 	t->places[at] = (struct place){ 0 };
 	if (next > SF_FRAME_MODULE_MASK)
-		return;		/* all of its ids have been given away; a place less */
+		return; /* all ids of the place are used up: one place less */
 	m->id = next;
 	t->maps.free_ids[tail & (SF_MAX_MODULES - 1)] = next;
 	__atomic_store_n(t->maps.free_tail, tail + 1, __ATOMIC_RELEASE);
 }
 
-/* Those that are leaving are gone once no program can have them. If that cannot be known, they stay as they are until the next time. */
-static bool let_go(struct tables *t)
+/*
+ * Completes the evictions once no program can read the tables. If waiting fails, they stay pending
+ * until the next call.
+ */
+static bool finish(struct tables *t)
 {
 	if (!t->pending)
 		return true;
@@ -112,21 +133,21 @@ static bool let_go(struct tables *t)
 			continue;
 		p->leaving = false;
 		t->evicted += p->n != 0;
-		tables_drop_cells(t, p);
+		tables_free_cells(t, p);
 		if (p->id_too) {
 			recycle(t, at);
 			continue;
 		}
-		t->gone(t->gone_ctx, m->id, false);
+		t->lost(t->lost_ctx, m->id, EVENT_EVICTED);
 		m->retry_ms = (uint32_t)tables_now_ms();
-		__atomic_store_n(&m->state, (sf_u32)SF_MOD_RETRY, __ATOMIC_RELEASE);
+		__atomic_store_n(&m->state, (sf_u32)file_life_bpf(FILE_EVICTED), __ATOMIC_RELEASE);
 	}
 	return true;
 }
 
 /* ---- Choosing ---- */
 
-static bool may_leave(const struct tables *t, uint32_t at, uint64_t now)
+static bool can_evict(const struct tables *t, uint32_t at, uint64_t now)
 {
 	const struct place *p = &t->places[at];
 	const struct sf_module *m = &t->modules[at];
@@ -136,8 +157,8 @@ static bool may_leave(const struct tables *t, uint32_t at, uint64_t now)
 	return m->state != SF_MOD_LOADING || (p->last_ms && now - p->last_ms >= LOADING_MS);
 }
 
-/* All that is held: in cells or, for ids, of size 1. NULL: out of memory. */
-static struct share_item *holders(const struct tables *t, bool ids, uint64_t now, size_t *ret_n)
+/* All holdings: sizes in cells, or 1 per id. NULL: out of memory. */
+static struct share_item *held_items(const struct tables *t, bool ids, uint64_t now, size_t *ret_n)
 {
 	struct share_item *items = malloc(SF_MAX_MODULES * sizeof(*items));
 
@@ -146,26 +167,25 @@ static struct share_item *holders(const struct tables *t, bool ids, uint64_t now
 		const struct place *p = &t->places[at];
 
 		if (has_file(&t->modules[at]) && (ids || p->n))
-			items[(*ret_n)++] = (struct share_item){ at, t->modules[at].owner, ids ? 1 : p->cells, p->last_ms, p->uses,
-								 !may_leave(t, at, now), tables_fresh(p, now) };
+			items[(*ret_n)++] = (struct share_item){
+				at,	 t->modules[at].owner,	ids ? 1 : p->cells, p->last_ms,
+				p->uses, !can_evict(t, at, now)
+			};
 	}
 	return items;
 }
 
-/* Takes away what the shares say. Number of modules that leave. */
-static long choose(struct tables *t, const struct share_ask *ask, bool ids, uint64_t now)
+/* Begins to evict the modules that share_choose selects. Returns their number. */
+static long choose(struct tables *t, const struct share_request *req, bool ids, uint64_t now)
 {
 	struct share_item *items;
 	size_t n;
 	long chosen;
 
-	items = holders(t, ids, now, &n);
-	chosen = items ? share_choose(items, n, ask) : -ENOMEM;
-	for (long i = 0; i < chosen; i++) {
-		if (ask->turn && items[i].last >= ask->hot_since)
-			tables_turn_begin(t, now);
-		leave(t, items[i].id, ids);
-	}
+	items = held_items(t, ids, now, &n);
+	chosen = items ? share_choose(items, n, req) : -ENOMEM;
+	for (long i = 0; i < chosen; i++)
+		begin_evict(t, items[i].id, ids);
 	free(items);
 	return chosen;
 }
@@ -173,34 +193,36 @@ static long choose(struct tables *t, const struct share_ask *ask, bool ids, uint
 bool tables_evict(struct tables *t, uint64_t cells)
 {
 	uint64_t now = tables_now_ms(), batch = (uint64_t)t->max_chunks * CHUNK_CELLS / CELLS_BATCH;
-	struct share_ask ask = { .owner = t->owner, .want = cells > batch ? cells : batch, .hot_since = now - HOT_MS };
+	struct share_request req = { .owner = t->owner,
+				     .want = cells > batch ? cells : batch,
+				     .hot_since = now - HOT_MS };
 	bool gone;
 
-	/* Before sampling nobody knows what will be needed. */
+	/* Before sampling starts, use is not known. */
 	if (!t->started || pthread_mutex_trylock(&t->hold))
 		return false;
 	if (now - t->scan_ms >= SCAN_LEAST_MS)
 		scan(t, now);
-	if (tables_turn(t, now))
-		ask.turn = cells;
-	gone = choose(t, &ask, false, now) > 0 && let_go(t);
+	gone = choose(t, &req, false, now) > 0 && finish(t);
 	pthread_mutex_unlock(&t->hold);
 	return gone;
 }
 
 static void free_some_ids(struct tables *t, uint64_t now)
 {
-	struct share_ask ask = { .owner = SHARE_NOBODY, .want = IDS_LOW - free_ids(t) + IDS_BATCH, .hot_since = now - HOT_MS };
+	struct share_request req = { .owner = SHARE_NO_USER,
+				     .want = IDS_LOW - free_ids(t) + IDS_BATCH,
+				     .hot_since = now - HOT_MS };
 
 	if (now - t->ids_ms < IDS_PAUSE_MS)
 		return;
 	t->ids_ms = now;
 	if (now - t->scan_ms >= SCAN_LEAST_MS)
 		scan(t, now);
-	choose(t, &ask, true, now);
+	choose(t, &req, true, now);
 }
 
-int tables_tend(struct tables *t)
+int tables_maintain(struct tables *t)
 {
 	uint64_t now = tables_now_ms();
 	bool low = free_ids(t) < IDS_LOW;
@@ -214,7 +236,7 @@ int tables_tend(struct tables *t)
 	if ((low || t->pending) && !pthread_mutex_trylock(&t->hold)) {
 		if (low)
 			free_some_ids(t, now);
-		let_go(t);
+		finish(t);
 		pthread_mutex_unlock(&t->hold);
 	}
 	return (int)period;
@@ -231,12 +253,13 @@ void tables_unmapped(struct tables *t, const uint32_t *modules, size_t n, uint64
 	for (size_t i = 0; i < n; i++) {
 		uint32_t at = SF_MODULE_PLACE(modules[i]);
 
-		if (t->modules[at].id != modules[i] || !has_file(&t->modules[at]) || !may_leave(t, at, now) || now - t->places[at].last_ms < idle_ms)
+		if (t->modules[at].id != modules[i] || !has_file(&t->modules[at]) ||
+		    !can_evict(t, at, now) || now - t->places[at].last_ms < idle_ms)
 			continue;
-		leave(t, at, true);
+		begin_evict(t, at, true);
 		t->idle++;
 	}
-	let_go(t);
+	finish(t);
 	pthread_mutex_unlock(&t->hold);
 }
 

@@ -1,13 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The profile and what is made of it: data, merged views, colours, numbers. flame.html holds this, then flame_view.js. */
+/*
+ * The profile and what is derived from it: data, merged views, colours, numbers. flame.html
+ * contains this file, then flame_view.js.
+ */
 'use strict';
-/* Names in the data were chosen by whoever wrote the profiled programs: they reach the page as textContent and canvas text only. */
+/*
+ * Names in the data are foreign bytes. They are put on the page only as textContent and as canvas
+ * text.
+ */
 const started = performance.now();
 const $ = id => document.getElementById(id);
 const D = JSON.parse($('data').textContent);
 const M = D.meta, S = D.strings, DIFF = M.before !== null;
-const USER = 0, KERNEL = 1, INLINED = 2, JIT = 3, NOTE = 4, NONAME = 5, GROUP = 6;
-const KINDS = ['user', 'kernel', 'inlined', 'JIT', 'incomplete', 'no symbol', 'process, thread, state'];
+const USER = 0, KERNEL = 1, INLINED = 2, JIT = 3, NOTE = 4, NONAME = 5, GROUP = 6, PYTHON = 7;
+const KINDS = ['user', 'kernel', 'inlined', 'JIT', 'incomplete', 'no symbol', 'process, thread, state', 'Python'];
 const SUFFIX = ['', '_[k]', '_[i]', '_[j]'];
 
 /* ---- The data ---- */
@@ -27,7 +33,7 @@ function digits(text) {
 	};
 }
 
-/* Frames: name, module, kind. Display ids at or above NF stand for groups: NF + key. */
+/* Frames: name, module, kind. Display ids from NF on are groups: NF + key. */
 let next = digits(D.frames);
 const NF = next();
 const fname = new Int32Array(NF), fmod = new Int32Array(NF), fkind = new Uint8Array(NF);
@@ -35,7 +41,9 @@ for (let i = 0; i < NF; i++) {
 	fname[i] = next();
 	fmod[i] = next();
 	fkind[i] = next();
-	if (fkind[i] === USER && S[fname[i]].startsWith('[') && S[fname[i]] !== '[vdso]')
+	if (fkind[i] === USER && (S[fmod[i]] === '[python]' || /\.py(:\d+)?\)$/.test(S[fname[i]])))
+		fkind[i] = PYTHON;
+	else if (fkind[i] === USER && S[fname[i]].startsWith('[') && S[fname[i]] !== '[vdso]')
 		fkind[i] = NONAME;
 	else if (fkind[i] === NOTE && !S[fname[i]].startsWith('[incomplete:'))
 		fkind[i] = GROUP;	/* off-CPU: a state, or a waker's name */
@@ -71,7 +79,7 @@ const leafValue = [new Float64Array(NL), new Float64Array(DIFF ? NL : 0)];
 const TOTAL = leafValue.map(values => values.reduce((a, b) => a + b, 0));
 const hasPids = !DIFF && D.groups.some((v, i) => i & 1 && v);
 
-/* Groups are (comm, pid); a picture merges them by one of the two. */
+/* Groups are (comm, pid); a view merges them by one of the two. */
 function groupKeys(by) {
 	const n = D.groups.length / 2, key = new Int32Array(n), names = [], index = new Map(), weight = new Float64Array(n);
 	for (let l = 0; l < NL; l++)
@@ -93,7 +101,7 @@ function groupKeys(by) {
 	return { key, names };
 }
 
-/* ---- Views: what is drawn. Node 0 is the root. ---- */
+/* ---- Views: the drawn trees. Node 0 is the root. ---- */
 
 const state = { group: 'comm', callers: false, flip: false, sort: 'value', side: 0, layout: 'both', zoom: 0, cursor: -1, search: '' };
 let V;			/* the view */
@@ -104,7 +112,7 @@ function kind(id) { return id < 0 || id >= NF ? GROUP : fkind[id]; }
 function fullName(id) { return id >= 0 && id < NF ? S[fname[id]] + (SUFFIX[fkind[id]] || '') : label(id); }
 function moduleOf(id) { return id >= 0 && id < NF ? S[fmod[id]] : ''; }
 
-/* Leaves in the order of their group's key, so that each group can be built by itself. */
+/* Leaves in the order of their group's key, so that each group can be built separately. */
 function leavesByKey() {
 	const order = new Int32Array(NL);
 	if (!G) {
@@ -122,7 +130,7 @@ function leavesByKey() {
 	return order;
 }
 
-/* Nodes being made: parent and display id of each. */
+/* Nodes under construction: parent and display id of each. */
 class Nodes {
 	constructor(room) {
 		this.parent = new Int32Array(room);
@@ -142,7 +150,7 @@ class Nodes {
 		this.id[this.n] = id;
 		return this.n++;
 	}
-	/* Looked up by (parent, id), and made if there is none. */
+	/* Looks up a node by (parent, id) and creates it if needed. */
 	child(p, id) {
 		if (!this.table || this.n * 2 > this.table.length)
 			this.rehash();
@@ -174,7 +182,7 @@ function hash(p, id) {
 function buildView() {
 	G = state.group === 'all' ? null : groupKeys(state.group);
 	const nodes = new Nodes(NN + 1024), order = leavesByKey();
-	const at = new Int32Array(NL);		/* where a leaf's value ends up */
+	const at = new Int32Array(NL);		/* the node that gets a leaf's value */
 	const place = state.callers ? callersPlacer(nodes) : rootsPlacer(nodes);
 	let top = 0, current = -1;
 	for (let i = 0; i < NL; i++) {
@@ -187,7 +195,7 @@ function buildView() {
 	V = finishView(nodes, at);
 }
 
-/* Leaves of a key come in the trie's preorder, so what is made is in preorder too. */
+/* Leaves of a key are in the trie's preorder, so the new nodes are in preorder too. */
 function rootsPlacer(nodes) {
 	const seen = new Int32Array(NN).fill(-1), made = new Int32Array(NN), path = new Int32Array(65536);
 	return (n, top, key) => {
@@ -205,7 +213,7 @@ function rootsPlacer(nodes) {
 	};
 }
 
-/* The same callers are reached from different places, so nodes are looked up. */
+/* The same callers are reached from several leaves, so existing nodes are looked up. */
 function callersPlacer(nodes) {
 	return (n, top) => {
 		let v = top;
@@ -240,7 +248,7 @@ function finishView(nodes, at) {
 	return v;
 }
 
-/* A node's children, sorted when they are first wanted. */
+/* The children of a node, sorted on first use. */
 function children(i) {
 	const list = V.child.subarray(V.first[i], V.first[i + 1]);
 	if (!V.sorted[i] && list.length > 1) {
@@ -266,21 +274,29 @@ function textHash(s) {
 	return ((h ^ h >>> 15) >>> 0) / 4294967296;
 }
 
-/* Hue and saturation say what it is, shades tell neighbours apart: the hue by module, the lightness by name. */
+/*
+ * Hue and saturation show the kind. Shades distinguish neighbours: the hue varies by module, the
+ * lightness by name.
+ */
 function kindColour(k, byModule, byName) {
 	const d = dark.matches && !printing, l = (light, night, span) => (d ? night : light) + (byName - .5) * span;
 	switch (k) {
-	case USER: return [18 + byModule * 30, d ? 58 : 88, l(69, 39 - byModule * 9, 8)];	/* yellow is brighter than red */
+	/* Yellow is brighter than red. */
+	case USER: return [18 + byModule * 30, d ? 58 : 88, l(69, 39 - byModule * 9, 8)];
 	case KERNEL: return [208 + byModule * 16, d ? 42 : 62, l(75, 40, 7)];
 	case INLINED: return [168 + byModule * 14, d ? 38 : 46, l(70, 32, 7)];
 	case JIT: return [92 + byModule * 24, d ? 36 : 50, l(69, 31, 7)];
+	case PYTHON: return [48 + byName * 8, d ? 62 : 86, l(66, 36, 8)];
 	case NOTE: return [345, d ? 30 : 52, l(83, 37, 2)];
 	case NONAME: return [40, d ? 14 : 24, l(79, 36, 6)];
 	default: return [40, d ? 3 : 6, l(86, 27, 3)];
 	}
 }
 
-/* Red: more than before, blue: less. By share of all, on a scale that still shows a tenth of a percent. */
+/*
+ * Red: more than before, blue: less. The change of the share of all, on a logarithmic scale that
+ * shows a tenth of a percent.
+ */
 function diffColour(delta) {
 	const d = dark.matches && !printing, much = Math.min(1, Math.log1p(Math.abs(delta) * 400) / Math.log1p(40));
 	if (much < .02)

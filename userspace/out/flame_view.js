@@ -42,7 +42,7 @@ function place(i, x, wide, depth, w) {
 		crumbs(x - rest, rest, depth + 1);
 }
 
-/* Boxes too narrow to be drawn, side by side: together they may be wide. */
+/* A run of boxes that are too narrow to be drawn one by one; together they may be wide. */
 function crumbs(x, wide, depth) {
 	if (wide < MIN)
 		return;
@@ -106,7 +106,7 @@ function textWidth(s) {
 	return w;
 }
 
-/* The longest start of s that fits, with an ellipsis where something is missing. */
+/* The longest prefix of s that fits, with an ellipsis if it was cut. */
 function fit(s, room) {
 	if (s.length > 400)
 		s = s.slice(0, 400);
@@ -157,7 +157,10 @@ function setSearch(text) {
 	countMatches();
 }
 
-/* What of the shown part runs in or below a match: outermost matches only, so nothing counts twice. */
+/*
+ * The share of the shown part that runs in or below a match. Only outermost matches count, so that
+ * nothing counts twice.
+ */
 function countMatches() {
 	const out = $('matched');
 	if (!matches) {
@@ -180,11 +183,14 @@ function countMatches() {
 	out.dataset.value = sum;
 }
 
-/* ---- Table: self and total by function, of what is shown ---- */
+/* ---- Table: self and total of the shown functions ---- */
 
 let functions = [], widest = [1, 1], tableSort = DIFF ? 'delta' : 'self', shownRows = [];
 
-/* Of the zoomed part; with callers, where nothing below a box runs, of all. A recursive function counts once a stack. */
+/*
+ * Covers the zoomed part. In the callers view the boxes below a box are its callers, so the table
+ * covers everything. A recursive function counts once per stack.
+ */
 function buildTable() {
 	const source = state.callers ? trieView() : V, zoom = state.callers ? 0 : state.zoom;
 	const sides = DIFF ? [0, 1] : [0], self = sides.map(() => new Float64Array(NF)), total = sides.map(() => new Float64Array(NF));
@@ -194,7 +200,10 @@ function buildTable() {
 		path.unshift(p);
 	path.forEach(p => { if (ids[p] >= 0 && ids[p] < NF) open[ids[p]]++; });
 	const floor = path.length;
-	/* Nodes are in preorder: the way down to each is kept in path, and a box counts if its function is not on it yet. */
+	/*
+	 * Nodes are in preorder. `path` holds the nodes above the current one, which counts if its
+	 * function is not in path yet.
+	 */
 	for (let i = zoom; i < source.n; i++) {
 		while (path.length > floor && path[path.length - 1] !== parents[i]) {
 			const id = ids[path.pop()];
@@ -202,7 +211,7 @@ function buildTable() {
 				open[id]--;
 		}
 		if (i > zoom && path.length === floor)
-			break;		/* behind the zoomed part */
+			break;		/* after the zoomed part */
 		const id = ids[i];
 		path.push(i);
 		if (id < 0 || id >= NF)
@@ -379,7 +388,7 @@ function zoomTo(node) {
 	buildTable();
 }
 
-/* The zoomed box is what one wants to see, and it is at the roots' end. */
+/* Scrolls to the roots, where the zoomed box is. */
 function toRoots() { $('scroll').scrollTop = state.flip ? 0 : height; paint(); }
 
 /* ---- Keyboard ---- */
@@ -430,7 +439,7 @@ function moveCursor(dx, dy) {
 }
 
 const KEYS = [
-	['/', 'search', () => { $('search').focus(); $('search').select(); }],
+	['/', 'search; also Ctrl-F', () => { $('search').focus(); $('search').select(); }],
 	['i', 'icicle or flame', () => $('flip').click()],
 	['c', 'callers: start at the leaves', () => $('callers').click()],
 	['g', 'merge by thread name, process, all', () => cycle('group')],
@@ -460,6 +469,13 @@ function escape() {
 }
 
 function onKey(ev) {
+	/* The names are on a canvas, where the browser's search does not find them. */
+	if (ev.ctrlKey && !ev.altKey && !ev.shiftKey && ev.key === 'f') {
+		$('search').focus();
+		$('search').select();
+		ev.preventDefault();
+		return;
+	}
 	if (ev.ctrlKey || ev.altKey || ev.metaKey)
 		return;
 	if (ev.key === 'Escape') {

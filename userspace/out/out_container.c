@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Container ids of a report's processes, asked for once each. */
+/* Container ids of the processes in a report, looked up once each. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,8 +10,8 @@
 #include "out/out.h"
 
 struct out_containers {
-	struct idmap known;		/* pid, cgroup id -> ids */
-	char (*ids)[CONTAINER_ID_MAX];	/* "": none */
+	struct idmap known;	       /* pid, cgroup id -> ids */
+	char (*ids)[CONTAINER_ID_MAX]; /* "": none */
 	size_t cap;
 };
 
@@ -35,7 +35,8 @@ const char *out_container(struct out_containers *oc, const struct profile_stack 
 	struct container c;
 	uint32_t id;
 
-	if (vec_reserve(&oc->ids, &oc->cap, before + 1, sizeof(*oc->ids)) || idmap_get(&oc->known, s->pid, s->cgroup_id, &id))
+	if (vec_reserve(&oc->ids, &oc->cap, before + 1, sizeof(*oc->ids)) ||
+	    idmap_get(&oc->known, s->pid, s->cgroup_id, &id))
 		return NULL;
 	if (id == before) {
 		*oc->ids[id] = 0;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Folded lines: "comm;root;...;leaf COUNT", sorted, one for each distinct text.
+ * Folded lines: "comm;root;...;leaf COUNT", sorted, each text once.
  *
- * Stacks that differ in pid or address often read the same. To merge and sort them without building every
- * line, each distinct name gets its place in the alphabet, and a line is the sequence of those places.
+ * Stacks that differ in pid or address often have the same text. To merge and sort them without
+ * building every line, each distinct name is numbered in alphabetical order, and a line is a
+ * sequence of these numbers.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,7 +20,7 @@
 #define NONE UINT32_MAX
 
 struct line {
-	const uint32_t *seq;	/* set once seqs has stopped growing */
+	const uint32_t *seq; /* set when seqs no longer grows */
 	size_t at, len;
 	uint64_t value;
 };
@@ -27,18 +28,18 @@ struct line {
 struct folded {
 	const struct out_report *r;
 	struct strpool *names;
-	uint32_t *by_symbol;	/* name id by symbol id, NONE: not interned yet */
+	uint32_t *by_symbol; /* name id by symbol id; NONE: not interned yet */
 	size_t nsymbols, symbols_cap;
 	uint32_t *seqs;
 	size_t nseqs, seqs_cap;
 	struct line *lines;
 	size_t nlines, lines_cap;
-	struct profile_frames frames;	/* scratch */
+	struct profile_frames frames; /* scratch */
 };
 
 static int intern_clean(struct folded *fd, const char *s, uint32_t *ret)
 {
-	char buf[2048];	/* a symbol has at most 1024 bytes */
+	char buf[2048]; /* a symbol name has at most 1024 bytes */
 	size_t len = text_clean(buf, sizeof(buf), s, strlen(s), TEXT_FOLDED);
 
 	return strpool_intern(fd->names, buf, len, ret);
@@ -51,7 +52,8 @@ static int name_of_symbol(struct folded *fd, uint32_t symbol, uint32_t *ret)
 	if (want > fd->nsymbols) {
 		if (vec_reserve(&fd->by_symbol, &fd->symbols_cap, want, sizeof(*fd->by_symbol)))
 			return -ENOMEM;
-		memset(fd->by_symbol + fd->nsymbols, 0xff, (want - fd->nsymbols) * sizeof(*fd->by_symbol));
+		memset(fd->by_symbol + fd->nsymbols, 0xff,
+		       (want - fd->nsymbols) * sizeof(*fd->by_symbol));
 		fd->nsymbols = want;
 	}
 	if (fd->by_symbol[symbol] == NONE &&
@@ -61,7 +63,7 @@ static int name_of_symbol(struct folded *fd, uint32_t symbol, uint32_t *ret)
 	return 0;
 }
 
-/* comm, then the marker of an incomplete stack. */
+/* Adds comm, then the marker of an incomplete stack. */
 static int add_head(struct folded *fd, const struct profile_stack *s)
 {
 	char marker[64];
@@ -80,7 +82,7 @@ static int add_head(struct folded *fd, const struct profile_stack *s)
 	return err;
 }
 
-/* Stack i of p at the end of seqs, comm first. */
+/* Appends stack i of p to seqs, comm first. */
 static int add_frames(struct folded *fd, struct profile *p, size_t i)
 {
 	struct profile_frames *f = &fd->frames;
@@ -88,7 +90,8 @@ static int add_frames(struct folded *fd, struct profile *p, size_t i)
 	int err;
 
 	profile_stack(p, i, &s);
-	if (profile_frames(p, i, fd->r->symbols, !fd->r->opts.kernel_only, !fd->r->opts.user_only, f) ||
+	if (profile_frames(p, i, fd->r->symbols, !fd->r->opts.kernel_only, !fd->r->opts.user_only,
+			   f) ||
 	    vec_reserve(&fd->seqs, &fd->seqs_cap, fd->nseqs + 6 + f->n, sizeof(*fd->seqs)))
 		return -ENOMEM;
 	err = add_head(fd, &s);
@@ -97,7 +100,7 @@ static int add_frames(struct folded *fd, struct profile *p, size_t i)
 	return err;
 }
 
-/* A frame that is none. add_frames has left room. */
+/* Appends a word that is not a frame. add_frames has reserved room for it. */
 static int add_word(struct folded *fd, const char *word)
 {
 	int err = intern_clean(fd, word, &fd->seqs[fd->nseqs]);
@@ -107,7 +110,7 @@ static int add_word(struct folded *fd, const char *word)
 	return err;
 }
 
-/* Who ended the block, and behind it who had woken that one. */
+/* Adds the thread that ended the block, then the thread that had woken that one, and so on. */
 static int add_wakers(struct folded *fd, uint32_t waker)
 {
 	struct profile_stack s;
@@ -136,7 +139,8 @@ static int add_stack(struct folded *fd, size_t i)
 		err = add_word(fd, STACK_RUNNABLE);
 	if (!err && fd->r->wakers)
 		err = add_wakers(fd, s.waker);
-	fd->lines[fd->nlines++] = (struct line){ .at = at, .len = fd->nseqs - at, .value = out_value(fd->r, &s) };
+	fd->lines[fd->nlines++] =
+		(struct line){ .at = at, .len = fd->nseqs - at, .value = out_value(fd->r, &s) };
 	return err;
 }
 
@@ -145,7 +149,7 @@ static int compare_strings(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Renumbers the names in seqs by their order; *ret_sorted[number] is the text. */
+/* Renumbers the names in seqs in alphabetical order; *ret_sorted[number] is the text. */
 static int rank_names(struct folded *fd, const char ***ret_sorted)
 {
 	uint32_t n = strpool_count(fd->names), id;
@@ -187,12 +191,13 @@ static int compare_lines(const void *a, const void *b)
 	return x->len < y->len ? -1 : x->len > y->len;
 }
 
-static void write_line(const struct folded *fd, const struct line *l, uint64_t sum, const char *const *text, FILE *f)
+static void write_line(const struct folded *fd, const struct line *l, uint64_t sum,
+		       const char *const *text, FILE *f)
 {
 	uint64_t shown = out_shown(fd->r, sum);
 
 	if (!shown)
-		return;		/* less than a microsecond */
+		return; /* less than a microsecond */
 	for (size_t i = 0; i < l->len; i++) {
 		if (i)
 			putc(';', f);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * flame.html with a profile inside it. The data is one JSON object:
+ * flame.html with a profile embedded in it. The data is one JSON object:
  *
  *   meta      struct html_meta
  *   strings   names, modules, comms
  *   groups    [comm, pid, comm, pid, ...]: comm is an index into strings
- *   frames    count, then as digits (below): name, module, kind of each; the most frequent one first
- *   nodes, leaves, tree: the trie in preorder, as digits, cut behind each node that has leaves:
- *             how many levels up from the node before; how many down from there, and the frame of each
- *             how many leaves, and of each: group, value [, value before]
- *             (The root has leaves if stacks without frames were seen; then it is the first, 0 up and 0 down.)
+ *   frames    as digits (see below): count; then name, module, kind of each, most frequent first
+ *   nodes, leaves, tree: counts; the trie in preorder, as digits, cut after each node with leaves:
+ *             levels up from the previous node; levels down from there, and the frame of each level
+ *             number of leaves, and of each: group, value [, value before]
+ *             (The root has leaves if there are stacks without frames. It then comes first, with
+ *             0 levels up and 0 down.)
  *
- * Digits: numbers to base 32, the lowest digit first, each a character of A-Z a-z 0-9 - _ whose bit 32 says that
- * more follow. Most numbers take one or two characters, so 100,000 stacks are a few megabytes.
+ * Digits: numbers in base 32, the lowest digit first, each a character of A-Z a-z 0-9 - _. Bit 5 of
+ * its index says that more digits follow. Most numbers take one or two characters, so 100,000
+ * stacks take a few megabytes.
  */
 #include "out/out_html.h"
 
@@ -31,11 +33,12 @@ static const char page[] =
 
 static void put_digits(FILE *f, uint64_t v)
 {
-	static const char alphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+	static const char alphabet[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 	for (; v >= 32; v >>= 5)
-		putc(alphabet[(v & 31) | 32], f);
-	putc(alphabet[v], f);
+		putc_unlocked(alphabet[(v & 31) | 32], f);
+	putc_unlocked(alphabet[v], f);
 }
 
 static void put_clean(struct json *j, const char *key, const char *s)
@@ -70,9 +73,9 @@ static void put_meta(struct json *j, const struct html_meta *meta)
 
 struct trie {
 	const struct stackset *ss;
-	uint32_t *rank, *by_rank;	/* frame <-> its place by frequency */
-	uint32_t *child, *sibling;	/* by node; 0: none */
-	uint32_t *leaf, *next_leaf;	/* first by node, next by leaf; id + 1, 0: none */
+	uint32_t *rank, *by_rank;   /* frame <-> its rank by frequency */
+	uint32_t *child, *sibling;  /* by node; 0: none */
+	uint32_t *leaf, *next_leaf; /* first leaf by node, next one by leaf; id + 1, 0: none */
 };
 
 struct frequency {
@@ -123,10 +126,16 @@ static int trie_build(struct trie *t, const struct stackset *ss)
 	size_t n = ss->nodes.n;
 
 	*t = (struct trie){
-		.ss = ss, .rank = calloc(ss->frames.n + 1, 4), .by_rank = calloc(ss->frames.n + 1, 4), .child = calloc(n, 4),
-		.sibling = calloc(n, 4), .leaf = calloc(n, 4), .next_leaf = calloc(ss->leaves.n + 1, 4),
+		.ss = ss,
+		.rank = calloc(ss->frames.n + 1, 4),
+		.by_rank = calloc(ss->frames.n + 1, 4),
+		.child = calloc(n, 4),
+		.sibling = calloc(n, 4),
+		.leaf = calloc(n, 4),
+		.next_leaf = calloc(ss->leaves.n + 1, 4),
 	};
-	if (!t->rank || !t->by_rank || !t->child || !t->sibling || !t->leaf || !t->next_leaf || rank_frames(t)) {
+	if (!t->rank || !t->by_rank || !t->child || !t->sibling || !t->leaf || !t->next_leaf ||
+	    rank_frames(t)) {
 		trie_free(t);
 		return -ENOMEM;
 	}
@@ -160,7 +169,10 @@ static void put_leaves(const struct trie *t, uint32_t node, bool two_sides, FILE
 	}
 }
 
-/* From `node` down by first children to one that has leaves: there is one, since every node was made for a leaf. */
+/*
+ * Writes the nodes from `node` down by first children to one with leaves. There is one, because
+ * every node was made for a leaf.
+ */
 static uint32_t put_run(const struct trie *t, uint32_t node, uint32_t up, bool two_sides, FILE *f)
 {
 	uint32_t last = node, down = node != STACK_ROOT;
@@ -239,8 +251,8 @@ static int put_data(const struct stackset *ss, const struct html_meta *meta, FIL
 /* ---- The page ---- */
 
 /*
- * The page's policy lets run only what carries this number: should a name ever get out of its string, it could
- * not have known it.
+ * The page's Content-Security-Policy allows only scripts and styles with this nonce. A name that
+ * escaped from its string could not know it.
  */
 static int make_nonce(char ret[33])
 {
@@ -281,7 +293,8 @@ int html_write(const struct stackset *ss, const struct html_meta *meta, FILE *f)
 
 /* ---- From a report ---- */
 
-static int frame_of(struct stackset *ss, const struct out_report *r, const struct profile_frame *f, uint32_t *ret)
+size_t out_frame_name(const struct out_report *r, const struct profile_frame *f,
+		      const char **ret_name, enum stack_kind *ret_kind)
 {
 	const char *name = symbolizer_name(r->symbols, f->symbol);
 	size_t len = strlen(name), bare = len;
@@ -293,38 +306,45 @@ static int frame_of(struct stackset *ss, const struct out_report *r, const struc
 		kind = STACK_JIT;
 	else if (f->inlined)
 		kind = STACK_INLINED;
-	return stackset_frame(ss, name, kind == said ? bare : len, symbolizer_module(r->symbols, f->symbol), kind, ret);
+	*ret_name = name;
+	*ret_kind = kind;
+	return kind == said ? bare : len;
 }
 
-/* A stack on its way into the set: what folded lines have between comm and count. */
-struct path {
-	struct stackset *ss;
-	const struct out_report *r;
-	uint32_t *frames;
-	size_t n, cap;
-};
+static int frame_of(struct stackset *ss, const struct out_report *r, const struct profile_frame *f,
+		    uint32_t *ret)
+{
+	enum stack_kind kind;
+	const char *name;
+	size_t len = out_frame_name(r, f, &name, &kind);
 
-static int add_note(struct path *p, const char *text)
+	return stackset_frame(ss, name, len, symbolizer_module(r->symbols, f->symbol), kind, ret);
+}
+
+static int add_note(struct out_path *p, const char *text)
 {
 	int err = vec_reserve(&p->frames, &p->cap, p->n + 1, sizeof(*p->frames));
 
-	return err ? err : stackset_frame(p->ss, text, strlen(text), "", STACK_NOTE, &p->frames[p->n++]);
+	return err ? err
+		   : stackset_frame(p->ss, text, strlen(text), "", STACK_NOTE, &p->frames[p->n++]);
 }
 
-/* Foreign bytes: comm. */
+/* comm is foreign bytes. */
 static void clean_comm(char ret[64], const char *comm)
 {
 	comm = *comm ? comm : "[unknown]";
 	text_clean(ret, 64, comm, strlen(comm), 0);
 }
 
-/* Stack i of a profile, which may be that of wakers. */
-static int add_frames(struct path *p, struct profile *profile, size_t i, struct profile_stack *ret)
+/* Appends stack i of profile, which may be that of the wakers. */
+static int add_frames(struct out_path *p, struct profile *profile, size_t i,
+		      struct profile_stack *ret)
 {
 	const struct out_report *r = p->r;
 	struct profile_frames f = { 0 };
 	char marker[64];
-	int err = profile_frames(profile, i, r->symbols, !r->opts.kernel_only, !r->opts.user_only, &f);
+	int err = profile_frames(profile, i, r->symbols, !r->opts.kernel_only, !r->opts.user_only,
+				 &f);
 
 	if (!err)
 		err = vec_reserve(&p->frames, &p->cap, p->n + f.n, sizeof(*p->frames));
@@ -341,8 +361,8 @@ static int add_frames(struct path *p, struct profile *profile, size_t i, struct 
 	return err;
 }
 
-/* Who ended the block, and behind it who had woken that one. */
-static int add_wakers(struct path *p, uint32_t waker)
+/* Adds the thread that ended the block, then the thread that had woken that one, and so on. */
+static int add_wakers(struct out_path *p, uint32_t waker)
 {
 	struct profile_stack s;
 	char comm[64];
@@ -360,39 +380,53 @@ static int add_wakers(struct path *p, uint32_t waker)
 	return err;
 }
 
-static int add_stack(struct stackset *ss, const struct out_report *r, size_t i, enum stack_side side)
+int out_path_of(struct out_path *p, size_t i)
 {
-	struct path p = { .ss = ss, .r = r };
+	struct profile_stack s;
+	int err;
+
+	p->n = 0;
+	err = add_frames(p, p->r->profile, i, &s);
+	if (!err && s.state == SF_OFF_R)
+		err = add_note(p, STACK_RUNNABLE);
+	if (!err && p->r->wakers)
+		err = add_wakers(p, s.waker);
+	return err;
+}
+
+static int add_stack(struct out_path *p, size_t i, enum stack_side side)
+{
 	struct profile_stack s;
 	char comm[64];
-	int err = add_frames(&p, r->profile, i, &s);
+	int err = out_path_of(p, i);
 
-	if (!err && s.state == SF_OFF_R)
-		err = add_note(&p, STACK_RUNNABLE);
-	if (!err && r->wakers)
-		err = add_wakers(&p, s.waker);
+	profile_stack(p->r->profile, i, &s);
 	clean_comm(comm, s.comm);
-	if (!err)
-		err = stackset_add(ss, comm, s.pid, p.frames, p.n, side, out_value(r, &s));
-	free(p.frames);
-	return err;
+	return err ? err
+		   : stackset_add(p->ss, comm, s.pid, p->frames, p->n, side, out_value(p->r, &s));
 }
 
 int out_stackset(const struct out_report *r, struct stackset *ss, enum stack_side side)
 {
+	struct out_path p = { .ss = ss, .r = r };
 	int err = 0;
 
 	for (size_t i = 0; i < profile_count(r->profile) && !err; i++)
-		err = add_stack(ss, r, i, side);
+		err = add_stack(&p, i, side);
+	free(p.frames);
 	return err;
 }
 
-int out_html(const struct out_report *r, FILE *f)
+int out_flame(const struct out_report *r, flame_fn *write, FILE *f)
 {
 	struct html_meta meta = {
-		.unit = r->opts.usec ? "nanoseconds" : "samples", .event = r->meta->event, .host = r->meta->host,
-		.hz = out_is_clock(r->meta) ? r->meta->hz : 0, .duration_s = r->stats->duration_s,
-		.start_unix_ns = r->meta->start_unix_ns, .lost = out_lost(r->stats),
+		.unit = r->opts.usec ? "nanoseconds" : "samples",
+		.event = r->meta->event,
+		.host = r->meta->host,
+		.hz = out_is_clock(r->meta) ? r->meta->hz : 0,
+		.duration_s = r->stats->duration_s,
+		.start_unix_ns = r->meta->start_unix_ns,
+		.lost = run_lost(r->stats),
 		.user_stacks = r->opts.kernel_only ? 0 : r->stats->account.user_total,
 		.complete = r->stats->account.stops[SF_STOP_COMPLETE],
 	};
@@ -402,7 +436,12 @@ int out_html(const struct out_report *r, FILE *f)
 	if (!err)
 		err = out_stackset(r, &ss, STACK_AFTER);
 	if (!err)
-		err = html_write(&ss, &meta, f);
+		err = write(&ss, &meta, f);
 	stackset_free(&ss);
 	return err;
+}
+
+int out_html(const struct out_report *r, FILE *f)
+{
+	return out_flame(r, html_write, f);
 }

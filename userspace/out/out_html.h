@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Flame graphs as one HTML file that needs nothing else. */
+/* Flame graphs as one self-contained HTML file, or as an SVG picture. */
 #ifndef SFBPF_OUT_OUT_HTML_H
 #define SFBPF_OUT_OUT_HTML_H
 
@@ -8,21 +8,42 @@
 #include "out/out.h"
 #include "prof/stackset.h"
 
-/* What the page says about where its numbers come from. Strings may be NULL, numbers 0: unknown. They need not be clean. */
+/*
+ * Where the numbers on the page come from. Strings may be NULL and numbers 0 if unknown. Strings
+ * need not be clean.
+ */
 struct html_meta {
-	const char *title, *before;	/* the profile's name; of a comparison, also that of the older one */
-	const char *unit;		/* of values: "samples", "microseconds" or "nanoseconds" */
+	/* Name of the profile; in a comparison, `before` is the name of the older one */
+	const char *title, *before;
+	const char *unit; /* of values: "samples", "microseconds" or "nanoseconds" */
 	const char *event, *host;
-	double hz;			/* only of clock events: a sample is then 1/hz s of CPU time */
+	/* Only for clock events: a sample is then 1/hz s of CPU time */
+	double hz;
 	double duration_s;
 	uint64_t start_unix_ns;
 	uint64_t lost;
 	uint64_t user_stacks, complete;
 };
 
-/* With meta->before, differences of the two sides are shown in red and blue. 0 or -errno. */
-int html_write(const struct stackset *ss, const struct html_meta *meta, FILE *f);
-/* All stacks of a report, with the parts that its options ask for. 0 or -ENOMEM. */
+/* With meta->before, the differences of the two sides are shown in red and blue. 0 or -errno. */
+typedef int flame_fn(const struct stackset *ss, const struct html_meta *meta, FILE *f);
+flame_fn html_write, svg_write;
+/* Writes the stacks of a report. 0 or -errno. */
+int out_flame(const struct out_report *r, flame_fn *write, FILE *f);
+
+/* The kind of a frame, and its name, of which the returned length is without the kind's suffix. */
+size_t out_frame_name(const struct out_report *r, const struct profile_frame *f,
+		      const char **ret_name, enum stack_kind *ret_kind);
+/* A stack of a report by name: the part of a folded line between comm and count. */
+struct out_path {
+	struct stackset *ss;
+	const struct out_report *r;
+	uint32_t *frames; /* root first; the caller frees them */
+	size_t n, cap;
+};
+
+int out_path_of(struct out_path *p, size_t i); /* fills p with stack i; 0 or -ENOMEM */
+/* Adds all stacks of a report to ss, with the parts that its options select. 0 or -ENOMEM. */
 int out_stackset(const struct out_report *r, struct stackset *ss, enum stack_side side);
 
 #endif

@@ -2,18 +2,25 @@
 /*
  * A profile as one JSON object, schema 1:
  *
- *   meta     schema, tool, host, event, hz (null: no frequency), start_unix_ns (null: unknown), duration_s, unit
- *            ("samples" or "microseconds"), samples, lost
+ *   meta     schema, tool, host, event, hz (null: no frequency), start_unix_ns (null: unknown),
+ *            duration_s, unit ("samples" or "microseconds"), samples, lost
  *   modules  the files that frames lie in: id, name, path, build_id (hex; null if it has none)
- *   stacks   comm, pid, cgroup_id, container (its id, if the process is in one), count (in `unit`), samples, stop (why the user part ends where it does, "complete" if at
- *            its outermost frame; null for kernel threads and with -K), frames: root first, user part before kernel part
- *            off-CPU also: state (ps's letter), waker (null, or an object of comm, pid, stop, frames, waker)
- *   frame    name (without line) and module as in folded output; kind "user", "inlined", "kernel", "jit" (code without a
- *            file) or "unknown" (no code there); user, inlined: module_id and offset (bytes into the file), file and line of
- *            the source if they were asked for and are known; jit, unknown: address (hex string: JSON's numbers are doubles).
- *            An inlined frame comes behind the function that it is part of and has its offset. Frames above the leaf hold the call, that is their return address minus 1.
+ *   stacks   comm, pid, cgroup_id, container (its id, if the process is in one), count (in `unit`),
+ *            samples, stop (the stop reason; null for kernel threads and with -K),
+ *            frames: root first, user part before kernel part
+ *            off-CPU also: state (ps's letter), waker (null, or an object with comm, pid, stop,
+ *            frames, waker)
+ *   frame    name (without line) and module as in folded output; kind "user", "inlined", "kernel",
+ *            "jit" (code without a file), "unknown" (no code at that address) or "exec" (inside
+ *            execve(), between two images)
+ *            user, inlined: module_id and offset (bytes into the file), file and line of the source
+ *            if requested and known
+ *            jit, unknown: address (a hex string, because JSON numbers are doubles)
+ *            An inlined frame follows the function that contains it and has the same offset. Frames
+ *            above the leaf have the address of the call, which is the return address minus 1.
  *
- * New keys may be added without another schema number. Stacks come in the order in which they were first seen.
+ * New keys may be added without changing the schema number. Stacks are in the order in which they
+ * were first seen.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,6 +30,7 @@
 #include "base/idmap.h"
 #include "base/json.h"
 #include "base/text.h"
+#include "lang/lang.h"
 #include "out/out.h"
 #include "sym/sym_names.h"
 
@@ -54,7 +62,7 @@ static void put_meta(struct json *j, const struct out_report *r)
 	json_double(j, "duration_s", r->stats->duration_s, 3);
 	json_str(j, "unit", r->opts.usec ? "microseconds" : "samples");
 	json_u64(j, "samples", r->stats->samples);
-	json_u64(j, "lost", out_lost(r->stats));
+	json_u64(j, "lost", run_lost(r->stats));
 	json_object_end(j);
 	json_newline(j);
 }
@@ -122,7 +130,7 @@ static int put_modules(struct json *j, const struct out_report *r)
 	for (size_t i = 0; i < used.n; i++) {
 		const struct module *m = modules_find(r->modules, (uint32_t)used.keys[i].a);
 
-		if (m && m->state != MODULE_LOADING)
+		if (m && m->known != KNOWN_ID)
 			put_module(j, m);
 	}
 	json_array_end(j);
@@ -135,7 +143,8 @@ static void put_name(struct json *j, const struct out_report *r, const struct pr
 {
 	char name[SYM_NAME_MAX + 8];
 
-	snprintf(name, sizeof(name), "%s%s", symbolizer_function(r->symbols, f->symbol), f->inlined ? "_[i]" : "");
+	snprintf(name, sizeof(name), "%s%s", symbolizer_function(r->symbols, f->symbol),
+		 f->inlined ? "_[i]" : "");
 	json_str(j, "name", name);
 	json_str(j, "module", symbolizer_module(r->symbols, f->symbol));
 }
@@ -158,17 +167,26 @@ static void put_frame(struct json *j, const struct out_report *r, const struct p
 			json_str(j, "file", file);
 			json_u64(j, "line", line);
 		}
+	} else if (f->word == SF_FRAME_EXEC) {
+		json_str(j, "kind", "exec");
+	} else if (SF_FRAME_KIND(f->word) == SF_FRAME_LANG) {
+		json_str(j, "kind", lang_name(SF_FRAME_LANGUAGE(f->word)));
+		if (*file)
+			json_str(j, "file", file);
+		if (line)
+			json_u64(j, "line", line);
 	} else {
 		bool jit = SF_FRAME_KIND(f->word) == SF_FRAME_JIT;
 
 		json_str(j, "kind", jit ? "jit" : "unknown");
-		snprintf(hex, sizeof(hex), "0x%" PRIx64, (uint64_t)(jit ? SF_FRAME_JIT_ADDR(f->word) : SF_FRAME_ADDR(f->word)));
+		snprintf(hex, sizeof(hex), "0x%" PRIx64,
+			 (uint64_t)(jit ? SF_FRAME_JIT_ADDR(f->word) : SF_FRAME_ADDR(f->word)));
 		json_str(j, "address", hex);
 	}
 	json_object_end(j);
 }
 
-/* stop and frames of stack i of p. */
+/* Writes stop and frames of stack i of p. */
 static int put_frames(struct json *j, const struct out_report *r, struct profile *p, size_t i)
 {
 	struct profile_frames f = { 0 };
@@ -207,7 +225,8 @@ static int put_waker(struct json *j, const struct out_report *r, uint32_t waker)
 	return err;
 }
 
-static int put_stack(struct json *j, const struct out_report *r, struct out_containers *oc, size_t i)
+static int put_stack(struct json *j, const struct out_report *r, struct out_containers *oc,
+		     size_t i)
 {
 	static const char letters[] = SF_OFF_LETTERS;
 	struct profile_stack s;
@@ -226,7 +245,7 @@ static int put_stack(struct json *j, const struct out_report *r, struct out_cont
 	json_u64(j, "count", out_shown(r, out_value(r, &s)));
 	json_u64(j, "samples", s.count);
 	if (r->stats->offcpu)
-		json_str(j, "state", (char [2]){ letters[s.state] });
+		json_str(j, "state", (char[2]){ letters[s.state] });
 	err = put_frames(j, r, r->profile, i);
 	if (!err && r->wakers)
 		err = put_waker(j, r, s.waker);

@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * pprof's profile.proto, compressed with gzip.
+ * profile.proto of pprof, compressed with gzip.
  *
- * Mappings: one for each executable segment that frames lie in, with path, build-id and file offset. Frames say
- * where in a file they are, not where a process had mapped it, so each file is given addresses of its own: address =
- * BASE + file offset, memory_start = BASE + the segment's offset. That is what tools expect that look symbols up by
- * mapping, also for fixed-address executables. Kernel frames lie at their own addresses in [kernel.kallsyms]; code
- * without a file has its address and no mapping.
+ * Mappings: one for each executable segment that frames lie in, with path, build-id and file
+ * offset. Frames are positions in a file, not in the address space of a process. So each file gets
+ * a range of addresses: address = BASE + file offset, memory_start = BASE + offset of the segment.
+ * Tools that look up symbols by mapping expect this, also for fixed-address executables. Kernel
+ * frames have their real addresses, in [kernel.kallsyms]. Code without a file has its address and
+ * no mapping.
  *
- * Values: samples, and with a clock event also CPU time at the period; off-CPU: samples and nanoseconds. Labels: comm,
- * pid, tid, cgroup_id, container (its id, if the process is in one), and `incomplete` with the reason where the user part did
- * not reach its outermost frame; off-CPU `state` and `waker` (its comm; its stack is in the other formats). What has no field
- * in profile.proto is in comments, as KEY=VALUE: host, event, hz, lost.
+ * Values: samples, and with a clock event also CPU time at the period; off-CPU: samples and
+ * nanoseconds. Labels: comm, pid, tid, cgroup_id, container (its id, if the process is in one), and
+ * `incomplete` with the stop reason if the user part did not reach its outermost frame; off-CPU
+ * also `state`, `waker` (its comm) and `waker_stack`. Values without a field in profile.proto are
+ * comments, as KEY=VALUE: host, event, hz, lost.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -30,56 +32,82 @@
 
 /* Field numbers of profile.proto. */
 enum {
-	PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE = 2, PROFILE_MAPPING = 3, PROFILE_LOCATION = 4, PROFILE_FUNCTION = 5,
-	PROFILE_STRING = 6, PROFILE_TIME_NANOS = 9, PROFILE_DURATION_NANOS = 10, PROFILE_PERIOD_TYPE = 11,
-	PROFILE_PERIOD = 12, PROFILE_COMMENT = 13,
-	TYPE_TYPE = 1, TYPE_UNIT = 2,
-	SAMPLE_LOCATION = 1, SAMPLE_VALUE = 2, SAMPLE_LABEL = 3,
-	LABEL_KEY = 1, LABEL_STR = 2, LABEL_NUM = 3,
-	MAPPING_ID = 1, MAPPING_START = 2, MAPPING_LIMIT = 3, MAPPING_OFFSET = 4, MAPPING_FILE = 5, MAPPING_BUILD_ID = 6,
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE = 2,
+	PROFILE_MAPPING = 3,
+	PROFILE_LOCATION = 4,
+	PROFILE_FUNCTION = 5,
+	PROFILE_STRING = 6,
+	PROFILE_TIME_NANOS = 9,
+	PROFILE_DURATION_NANOS = 10,
+	PROFILE_PERIOD_TYPE = 11,
+	PROFILE_PERIOD = 12,
+	PROFILE_COMMENT = 13,
+	TYPE_TYPE = 1,
+	TYPE_UNIT = 2,
+	SAMPLE_LOCATION = 1,
+	SAMPLE_VALUE = 2,
+	SAMPLE_LABEL = 3,
+	LABEL_KEY = 1,
+	LABEL_STR = 2,
+	LABEL_NUM = 3,
+	MAPPING_ID = 1,
+	MAPPING_START = 2,
+	MAPPING_LIMIT = 3,
+	MAPPING_OFFSET = 4,
+	MAPPING_FILE = 5,
+	MAPPING_BUILD_ID = 6,
 	MAPPING_HAS_FUNCTIONS = 7,
-	LOCATION_ID = 1, LOCATION_MAPPING = 2, LOCATION_ADDRESS = 3, LOCATION_LINE = 4,
-	LINE_FUNCTION = 1, LINE_LINE = 2,
-	FUNCTION_ID = 1, FUNCTION_NAME = 2, FUNCTION_SYSTEM_NAME = 3, FUNCTION_FILE = 4,
+	LOCATION_ID = 1,
+	LOCATION_MAPPING = 2,
+	LOCATION_ADDRESS = 3,
+	LOCATION_LINE = 4,
+	LINE_FUNCTION = 1,
+	LINE_LINE = 2,
+	FUNCTION_ID = 1,
+	FUNCTION_NAME = 2,
+	FUNCTION_SYSTEM_NAME = 3,
+	FUNCTION_FILE = 4,
 };
 
-#define FIRST_BASE 0x100000000000ull	/* above fixed-address executables, below what is mapped as a rule */
-#define BASE_ALIGN 0x200000ull
+/* Above fixed-address executables, below the usual mappings */
+#define FIRST_BASE   0x100000000000ull
+#define BASE_ALIGN   0x200000ull
 #define KERNEL_START 0xffff000000000000ull
-#define NO_MAPPING UINT32_MAX
-#define RUNNABLE UINT32_MAX		/* instead of a symbol */
+#define NO_MAPPING   UINT32_MAX
+#define RUNNABLE     UINT32_MAX /* in place of a symbol */
 
-struct file {			/* a module that frames lie in */
+struct file { /* a module that frames lie in */
 	const struct module_code *code;
 	uint32_t ncode;
 	uint64_t base;
 };
 
 struct mapping {
-	const struct module *m;	/* NULL: the kernel */
+	const struct module *m; /* NULL: the kernel */
 	uint64_t start, limit, offset;
-	bool named;		/* one of its frames has a name from a symbol */
+	bool named; /* one of its frames was named by a symbol */
 };
 
 struct pprof {
 	const struct out_report *r;
 	struct pb pb;
 	struct strpool *strings;
-	struct idmap file_ids;		/* module id -> files */
+	struct idmap file_ids; /* module id -> files */
 	struct file *files;
 	size_t files_cap;
-	struct idmap mapping_ids;	/* module id, segment's offset -> mappings */
+	struct idmap mapping_ids; /* module id, segment's offset -> mappings */
 	struct mapping *mappings;
 	size_t mappings_cap;
 	struct out_containers *containers;
-	struct idmap locations;		/* mapping << 32 | symbol, address */
-	struct idmap functions;		/* name, file */
-	uint64_t *ids;			/* scratch: a sample's locations */
+	struct idmap locations; /* mapping << 32 | symbol, address */
+	struct idmap functions; /* name, file */
+	uint64_t *ids;		/* scratch: a sample's locations */
 	size_t ids_cap;
-	char *text;			/* scratch: a waker's stack */
+	char *text; /* scratch: a waker's stack */
 	size_t text_len, text_cap;
-	uint64_t next_base, period;	/* period in nanoseconds; 0: values are only samples */
-	int err;			/* first failure; the rest is then not worth writing */
+	uint64_t next_base, period; /* period in nanoseconds; 0: values are only samples */
+	int err;		    /* first failure; the output is then discarded */
 };
 
 static uint64_t string_id(struct pprof *w, const char *s)
@@ -116,7 +144,8 @@ static struct file *file_of(struct pprof *w, struct module *m)
 	uint64_t end;
 	uint32_t id;
 
-	if (idmap_get(&w->file_ids, m->id, 0, &id) || vec_reserve(&w->files, &w->files_cap, w->file_ids.n, sizeof(*w->files))) {
+	if (idmap_get(&w->file_ids, m->id, 0, &id) ||
+	    vec_reserve(&w->files, &w->files_cap, w->file_ids.n, sizeof(*w->files))) {
 		w->err = -ENOMEM;
 		return NULL;
 	}
@@ -150,18 +179,23 @@ static uint32_t add_mapping(struct pprof *w, uint64_t module, const struct mappi
 	return id;
 }
 
-/* A frame's mapping and address. */
+/* The mapping of a user frame; *ret_address: its address there. */
 static uint32_t place_user(struct pprof *w, uint64_t frame, uint64_t *ret_address)
 {
 	uint32_t kind = SF_FRAME_KIND(frame);
-	struct module *m = kind == SF_FRAME_ROW || kind == SF_FRAME_NOROW ? modules_find(w->r->modules, SF_FRAME_MODULE(frame)) : NULL;
+	struct module *m = kind == SF_FRAME_ROW || kind == SF_FRAME_NOROW
+				   ? modules_find(w->r->modules, SF_FRAME_MODULE(frame))
+				   : NULL;
 	uint64_t off = SF_FRAME_OFFSET(frame);
 	struct mapping map = { .m = m };
 	const struct module_code *code;
 	const struct file *f;
 
-	*ret_address = m ? off : kind == SF_FRAME_JIT ? SF_FRAME_JIT_ADDR(frame) : SF_FRAME_ADDR(frame);
-	if (!m || m->state == MODULE_LOADING)
+	*ret_address = m		       ? off
+		       : kind == SF_FRAME_LANG ? 0 /* the function and its line say it */
+		       : kind == SF_FRAME_JIT  ? SF_FRAME_JIT_ADDR(frame)
+					       : SF_FRAME_ADDR(frame);
+	if (!m || m->known == KNOWN_ID)
 		return NO_MAPPING;
 	f = file_of(w, m);
 	if (!f)
@@ -180,21 +214,11 @@ static uint32_t place_user(struct pprof *w, uint64_t frame, uint64_t *ret_addres
 
 static uint32_t place_kernel(struct pprof *w, uint64_t addr)
 {
-	/* Where the upper half is not the kernel's (s390x), it is anywhere. */
-	struct mapping map = { .start = addr < KERNEL_START ? 0 : KERNEL_START, .limit = ~(MODULE_PAGE - 1) };
+	/* On s390x the kernel is not limited to the upper half of the address space. */
+	struct mapping map = { .start = addr < KERNEL_START ? 0 : KERNEL_START,
+			       .limit = ~(MODULE_PAGE - 1) };
 
 	return add_mapping(w, UINT32_MAX + 1ull + (addr < KERNEL_START), &map);
-}
-
-static size_t kernel_build_id(uint8_t *ret, size_t cap)
-{
-	uint8_t notes[4096];
-	FILE *f = fopen("/sys/kernel/notes", "re");
-	size_t len = f ? fread(notes, 1, sizeof(notes), f) : 0;
-
-	if (f)
-		fclose(f);
-	return elf_notes_build_id(bytes_of(notes, len, __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__), ret, cap);
 }
 
 static void put_mapping(struct pprof *w, uint32_t id)
@@ -202,7 +226,9 @@ static void put_mapping(struct pprof *w, uint32_t id)
 	const struct mapping *map = &w->mappings[id];
 	const struct module *m = map->m;
 	uint8_t build_id[sizeof(m->build_id)];
-	size_t n = m ? m->build_id_len : kernel_build_id(build_id, sizeof(build_id)), at;
+	size_t n = m ? m->build_id_len
+		     : elf_notes_file_build_id("/sys/kernel/notes", build_id, sizeof(build_id)),
+	       at;
 	char hex[2 * sizeof(build_id) + 1] = "";
 
 	if (m)
@@ -214,7 +240,8 @@ static void put_mapping(struct pprof *w, uint32_t id)
 	pb_u64(&w->pb, MAPPING_START, map->start);
 	pb_u64(&w->pb, MAPPING_LIMIT, map->limit);
 	pb_u64(&w->pb, MAPPING_OFFSET, map->offset);
-	pb_u64(&w->pb, MAPPING_FILE, m ? path_id(w, m->path ? m->path : "") : string_id(w, "[kernel.kallsyms]"));
+	pb_u64(&w->pb, MAPPING_FILE,
+	       m ? path_id(w, m->path ? m->path : "") : string_id(w, "[kernel.kallsyms]"));
 	pb_u64(&w->pb, MAPPING_BUILD_ID, string_id(w, hex));
 	pb_u64(&w->pb, MAPPING_HAS_FUNCTIONS, map->named);
 	pb_end(&w->pb, at);
@@ -222,25 +249,30 @@ static void put_mapping(struct pprof *w, uint32_t id)
 
 /* ---- Functions and locations ---- */
 
-/* The line of its source, 0 if it is not known, and the source. */
+/* The source line of a symbol, 0 if unknown, and the source file. */
 static uint32_t line_of(const struct pprof *w, uint32_t symbol, const char **ret_file)
 {
 	*ret_file = "";
 	return symbol == RUNNABLE ? 0 : symbolizer_line(w->r->symbols, symbol, ret_file);
 }
 
-/* The same function whether inlined or not, and in all its lines. It is written when first asked for, which no other message may hold. */
+/*
+ * The function of a symbol; all its lines, and its inlined copies, share it. A new one is written
+ * at once, so no other message may be open.
+ */
 static uint64_t function_id(struct pprof *w, uint32_t symbol)
 {
 	size_t before = w->functions.n, at;
 	bool real = symbol != RUNNABLE;
-	uint64_t name = string_id(w, real ? symbolizer_function(w->r->symbols, symbol) : STACK_RUNNABLE), path;
+	uint64_t name = string_id(w, real ? symbolizer_function(w->r->symbols, symbol)
+					  : STACK_RUNNABLE),
+		 path;
 	uint32_t id, module = real ? symbolizer_module_index(w->r->symbols, symbol) : UINT32_MAX;
 	const char *file;
 
 	line_of(w, symbol, &file);
 	path = string_id(w, file);
-	/* Functions of the same name in two modules stay two, as symbols are. */
+	/* Functions of the same name in two modules stay separate, like their symbols. */
 	if (idmap_get(&w->functions, name << 32 | module, path, &id)) {
 		w->err = -ENOMEM;
 		return 0;
@@ -268,8 +300,9 @@ static void put_line(struct pprof *w, uint32_t symbol)
 	pb_end(&w->pb, line);
 }
 
-/* word: of a user frame, for what is inlined there; 0: of none. */
-static uint64_t location_id(struct pprof *w, uint32_t mapping, uint64_t address, uint32_t symbol, uint64_t word)
+/* word: a user frame, whose inlined functions are included; 0: no inlined functions. */
+static uint64_t location_id(struct pprof *w, uint32_t mapping, uint64_t address, uint32_t symbol,
+			    uint64_t word)
 {
 	size_t before = w->locations.n, at, ninlined = 0;
 	const uint32_t *inlined;
@@ -302,13 +335,17 @@ static uint64_t location_id(struct pprof *w, uint32_t mapping, uint64_t address,
 
 /* ---- Samples ---- */
 
-/* Leaf first into w->ids: kernel part, then user part. Returns how many. */
+/*
+ * Fills w->ids with the locations of stack i, leaf first: kernel part, then user part. Returns
+ * their number.
+ */
 static size_t locate(struct pprof *w, size_t i, const struct profile_stack *s)
 {
 	const uint32_t *symbols = profile_symbols(w->r->profile, i, w->r->symbols);
 	size_t n = 0;
 
-	if (!symbols || vec_reserve(&w->ids, &w->ids_cap, (size_t)s->n_user + s->n_kernel + 2, sizeof(*w->ids))) {
+	if (!symbols || vec_reserve(&w->ids, &w->ids_cap, (size_t)s->n_user + s->n_kernel + 2,
+				    sizeof(*w->ids))) {
 		w->err = -ENOMEM;
 		return 0;
 	}
@@ -317,7 +354,8 @@ static size_t locate(struct pprof *w, size_t i, const struct profile_stack *s)
 	for (size_t k = 0; k < s->n_kernel && !w->r->opts.user_only; k++) {
 		uint64_t addr = s->frames[s->n_user + k];
 
-		w->ids[n++] = location_id(w, place_kernel(w, addr), addr, symbols[s->n_user + k], 0);
+		w->ids[n++] = location_id(w, place_kernel(w, addr), addr, symbols[s->n_user + k],
+					  0);
 	}
 	for (size_t k = 0; k < s->n_user && !w->r->opts.kernel_only; k++) {
 		uint64_t addr;
@@ -325,7 +363,7 @@ static size_t locate(struct pprof *w, size_t i, const struct profile_stack *s)
 
 		w->ids[n++] = location_id(w, mapping, addr, symbols[k], s->frames[k]);
 	}
-	/* Without a location it would be missing in every table that adds up functions. */
+	/* Without a location the sample would be missing in every table of functions. */
 	if (!n)
 		w->ids[n++] = location_id(w, NO_MAPPING, 0, SYM_NO_STACK, 0);
 	return n;
@@ -356,7 +394,7 @@ static void put_text(struct pprof *w, const char *s)
 	w->text_len += len;
 }
 
-/* Wakers as in folded lines. */
+/* Writes the waker's comm, and all wakers as in folded lines. */
 static void put_wakers(struct pprof *w, uint32_t waker)
 {
 	const struct out_report *r = w->r;
@@ -374,7 +412,7 @@ static void put_wakers(struct pprof *w, uint32_t waker)
 		text_clean(clean, sizeof(clean), s.comm, strlen(s.comm), TEXT_FOLDED);
 		put_text(w, *clean ? clean : "[unknown]");
 		for (size_t k = (size_t)s.n_user + s.n_kernel; ids && k-- > 0;) {
-			/* Root first: the user part backwards, then the kernel's. */
+			/* Root first: the user part in reverse, then the kernel part. */
 			size_t at = k >= s.n_kernel ? k - s.n_kernel : k + s.n_user;
 			const char *name = symbolizer_name(r->symbols, ids[at]);
 
@@ -392,7 +430,7 @@ static void put_offcpu_labels(struct pprof *w, const struct profile_stack *s)
 {
 	static const char letters[] = SF_OFF_LETTERS;
 
-	put_label(w, "state", string_id(w, (char [2]){ letters[s->state] }), 0);
+	put_label(w, "state", string_id(w, (char[2]){ letters[s->state] }), 0);
 	if (w->r->wakers && s->waker)
 		put_wakers(w, s->waker);
 }
@@ -458,7 +496,7 @@ static void put_comments(struct pprof *w)
 	ids[n++] = clean_string_id(w, text);
 	snprintf(text, sizeof(text), "event=%s", meta->event ? meta->event : "");
 	ids[n++] = clean_string_id(w, text);
-	snprintf(text, sizeof(text), "lost=%" PRIu64, out_lost(w->r->stats));
+	snprintf(text, sizeof(text), "lost=%" PRIu64, run_lost(w->r->stats));
 	ids[n++] = string_id(w, text);
 	snprintf(text, sizeof(text), "hz=%g", meta->hz);
 	if (meta->hz > 0)
@@ -512,18 +550,23 @@ static int write_gzip(const struct pb *pb, int level, FILE *f)
 
 int out_pprof(const struct out_report *r, FILE *f)
 {
-	struct pprof w = { .r = r, .strings = strpool_new(), .next_base = FIRST_BASE, .containers = out_containers_new() };
+	struct pprof w = { .r = r,
+			   .strings = strpool_new(),
+			   .next_base = FIRST_BASE,
+			   .containers = out_containers_new() };
 	int err = -ENOMEM;
 
 	if (w.strings && w.containers) {
-		string_id(&w, "");	/* number 0 */
+		string_id(&w, ""); /* must have id 0 */
 		put_head(&w);
 		for (size_t i = 0; i < profile_count(r->profile) && !w.err; i++)
 			put_sample(&w, i);
 		for (uint32_t i = 0; i < w.mapping_ids.n && !w.err; i++)
 			put_mapping(&w, i);
 		put_strings(&w);
-		err = w.err ? w.err : w.pb.err ? w.pb.err : write_gzip(&w.pb, r->opts.gzip_level, f);
+		err = w.err	 ? w.err
+		      : w.pb.err ? w.pb.err
+				 : write_gzip(&w.pb, r->opts.gzip_level, f);
 	}
 	pb_free(&w.pb);
 	strpool_free(w.strings);

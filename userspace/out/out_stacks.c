@@ -11,96 +11,11 @@
 #include "out/out.h"
 #include "out/out_table.h"
 
-/* ---- Folded ---- */
-
-struct line {
-	char *text;
-	uint64_t values[STACK_SIDES];
-};
-
-/* ';' separates frames, so in a name it is ':'. */
-static int append(char **buf, size_t *cap, size_t *len, const char *s, const char *suffix)
-{
-	size_t n = strlen(s), m = strlen(suffix);
-
-	if (vec_reserve(buf, cap, *len + n + m + 2, 1))
-		return -ENOMEM;
-	if (*len)
-		(*buf)[(*len)++] = ';';
-	for (size_t i = 0; i < n; i++)
-		(*buf)[*len + i] = s[i] == ';' ? ':' : s[i];
-	memcpy(*buf + *len + n, suffix, m + 1);
-	*len += n + m;
-	return 0;
-}
-
-static int make_line(const struct stackset *ss, uint32_t leaf, struct line *ret)
-{
-	size_t n = 0, len = 0, cap = 0, path_cap = 0;
-	uint32_t *path = NULL;
-	int err;
-
-	memcpy(ret->values, ss->values[leaf], sizeof(ret->values));
-	for (uint32_t node = (uint32_t)ss->leaves.keys[leaf].a; node != STACK_ROOT; node = (uint32_t)ss->nodes.keys[node].a) {
-		if (vec_reserve(&path, &path_cap, n + 1, sizeof(*path))) {
-			free(path);
-			return -ENOMEM;
-		}
-		path[n++] = (uint32_t)ss->nodes.keys[node].b;
-	}
-	err = append(&ret->text, &cap, &len, strpool_str(ss->strings, (uint32_t)ss->groups.keys[ss->leaves.keys[leaf].b].a), "");
-	while (n-- > 0 && !err)
-		err = append(&ret->text, &cap, &len, stackset_frame_name(ss, path[n]),
-			     stack_kind_suffix(stackset_frame_kind(ss, path[n])));
-	free(path);
-	return err;
-}
-
-static int compare_text(const void *a, const void *b)
-{
-	return strcmp(((const struct line *)a)->text, ((const struct line *)b)->text);
-}
-
-static void write_lines(const struct line *lines, size_t n, bool two_sides, FILE *f)
-{
-	uint64_t sum[STACK_SIDES] = { 0 };
-
-	for (size_t i = 0; i < n && !ferror(f); i++) {
-		for (int side = 0; side < STACK_SIDES; side++)
-			sum[side] += lines[i].values[side];
-		if (i + 1 < n && !strcmp(lines[i].text, lines[i + 1].text))
-			continue;	/* another process, the same text */
-		if (two_sides)
-			fprintf(f, "%s %" PRIu64 " %" PRIu64 "\n", lines[i].text, sum[STACK_BEFORE], sum[STACK_AFTER]);
-		else if (sum[STACK_AFTER])
-			fprintf(f, "%s %" PRIu64 "\n", lines[i].text, sum[STACK_AFTER]);
-		memset(sum, 0, sizeof(sum));
-	}
-}
-
-int stacks_write_folded(const struct stackset *ss, bool two_sides, FILE *f)
-{
-	size_t n = ss->leaves.n;
-	struct line *lines = calloc(n + 1, sizeof(*lines));
-	int err = lines ? 0 : -ENOMEM;
-
-	for (size_t i = 0; i < n && !err; i++)
-		err = make_line(ss, (uint32_t)i, &lines[i]);
-	if (!err) {
-		qsort(lines, n, sizeof(*lines), compare_text);
-		write_lines(lines, n, two_sides, f);
-	}
-	for (size_t i = 0; lines && i < n; i++)
-		free(lines[i].text);
-	free(lines);
-	return err ? err : out_finish(f);
-}
-
 /* ---- Tables ---- */
 
-struct node {			/* of the trie, with what is below it */
+struct node { /* a node of the trie; total includes its descendants */
 	uint64_t total[STACK_SIDES];
-	uint32_t child, sibling;	/* 0: none */
+	uint32_t child, sibling; /* 0: none */
 };
 
 static int sum_nodes(const struct stackset *ss, struct node **ret)
@@ -124,17 +39,7 @@ static int sum_nodes(const struct stackset *ss, struct node **ret)
 	return 0;
 }
 
-static bool is_recursion(const struct stackset *ss, uint32_t node)
-{
-	uint64_t frame = ss->nodes.keys[node].b;
-
-	while ((node = (uint32_t)ss->nodes.keys[node].a) != STACK_ROOT)
-		if (ss->nodes.keys[node].b == frame)
-			return true;
-	return false;
-}
-
-static void tally_nodes(const struct stackset *ss, const struct node *nodes, struct stacks_tally *ret)
+static void tally_self(const struct stackset *ss, struct stacks_tally *ret)
 {
 	for (size_t i = 0; i < ss->frames.n; i++)
 		ret[i].frame = (uint32_t)i;
@@ -144,12 +49,37 @@ static void tally_nodes(const struct stackset *ss, const struct node *nodes, str
 		for (int side = 0; node != STACK_ROOT && side < STACK_SIDES; side++)
 			ret[ss->nodes.keys[node].b].self[side] += ss->values[l][side];
 	}
-	for (size_t i = 1; i < ss->nodes.n; i++) {
-		if (is_recursion(ss, (uint32_t)i))
+}
+
+/* Walks the tree and counts each frame on the path. A frame that is already on it is recursion. */
+static int tally_total(const struct stackset *ss, const struct node *nodes,
+		       struct stacks_tally *ret)
+{
+	uint32_t *above = calloc(ss->frames.n + 1, sizeof(*above)), node = STACK_ROOT;
+	const struct idmap_key *keys = ss->nodes.keys;
+
+	if (!above)
+		return -ENOMEM;
+	for (;;) {
+		if (nodes[node].child) {
+			node = nodes[node].child;
+		} else {
+			while (node != STACK_ROOT && !nodes[node].sibling) {
+				above[keys[node].b]--;
+				node = (uint32_t)keys[node].a;
+			}
+			if (node == STACK_ROOT)
+				break;
+			above[keys[node].b]--;
+			node = nodes[node].sibling;
+		}
+		if (above[keys[node].b]++)
 			continue;
 		for (int side = 0; side < STACK_SIDES; side++)
-			ret[ss->nodes.keys[i].b].total[side] += nodes[i].total[side];
+			ret[keys[node].b].total[side] += nodes[node].total[side];
 	}
+	free(above);
+	return 0;
 }
 
 int stacks_tally(const struct stackset *ss, struct stacks_tally **ret)
@@ -158,8 +88,10 @@ int stacks_tally(const struct stackset *ss, struct stacks_tally **ret)
 	struct node *nodes = NULL;
 	int err = tally ? sum_nodes(ss, &nodes) : -ENOMEM;
 
-	if (!err)
-		tally_nodes(ss, nodes, tally);
+	if (!err) {
+		tally_self(ss, tally);
+		err = tally_total(ss, nodes, tally);
+	}
 	free(nodes);
 	if (err)
 		free(tally);
@@ -184,12 +116,13 @@ static int by_self(const void *a, const void *b)
 	return x->frame < y->frame ? -1 : x->frame > y->frame;
 }
 
-/* qsort has no argument for it. */
+/* For comparison functions: qsort() passes no context. */
 static const struct stackset *comparing;
 
 static double change(const uint64_t v[STACK_SIDES])
 {
-	return pct(v[STACK_AFTER], comparing->totals[STACK_AFTER]) - pct(v[STACK_BEFORE], comparing->totals[STACK_BEFORE]);
+	return pct(v[STACK_AFTER], comparing->totals[STACK_AFTER]) -
+	       pct(v[STACK_BEFORE], comparing->totals[STACK_BEFORE]);
 }
 
 static int by_change(const void *a, const void *b)
@@ -206,10 +139,12 @@ static int by_change(const void *a, const void *b)
 
 static void put_name(const struct stackset *ss, uint32_t frame, int used, int columns, FILE *f)
 {
-	out_table_name(f, stackset_frame_name(ss, frame), stack_kind_suffix(stackset_frame_kind(ss, frame)), used, columns);
+	out_table_name(f, stackset_frame_name(ss, frame),
+		       stack_kind_suffix(stackset_frame_kind(ss, frame)), used, columns);
 }
 
-static void put_functions(const struct stackset *ss, const struct stacks_text *o, const struct stacks_tally *t, FILE *f)
+static void put_functions(const struct stackset *ss, const struct stacks_text *o,
+			  const struct stacks_tally *t, FILE *f)
 {
 	size_t n = ss->frames.n, shown = n < o->rows ? n : o->rows;
 
@@ -217,46 +152,57 @@ static void put_functions(const struct stackset *ss, const struct stacks_text *o
 	for (size_t i = 0; i < shown; i++) {
 		struct out_table_row row = {
 			.self_pct = pct(t[i].self[STACK_AFTER], ss->totals[STACK_AFTER]),
-			.total_pct = pct(t[i].total[STACK_AFTER], ss->totals[STACK_AFTER]), .self = t[i].self[STACK_AFTER],
-			.module = stackset_frame_module(ss, t[i].frame), .name = stackset_frame_name(ss, t[i].frame),
+			.total_pct = pct(t[i].total[STACK_AFTER], ss->totals[STACK_AFTER]),
+			.self = t[i].self[STACK_AFTER],
+			.module = stackset_frame_module(ss, t[i].frame),
+			.name = stackset_frame_name(ss, t[i].frame),
 			.suffix = stack_kind_suffix(stackset_frame_kind(ss, t[i].frame)),
 		};
 
-		out_table_row(f, &row, o->columns);
+		out_table_row(f, &row, o->unit, o->columns);
 	}
 	if (n > shown)
 		fprintf(f, "  ... and %zu more functions\n", n - shown);
 }
 
-static void put_changes(const struct stackset *ss, const struct stacks_text *o, const struct stacks_tally *t, FILE *f)
+static void put_changes(const struct stackset *ss, const struct stacks_text *o,
+			const struct stacks_tally *t, FILE *f)
 {
 	size_t n = ss->frames.n, shown = n < o->rows ? n : o->rows;
 
-	fprintf(f, "          SELF %%                   TOTAL %%\n BEFORE   AFTER   CHANGE   BEFORE   AFTER   CHANGE  FUNCTION\n");
+	fprintf(f, "          SELF %%                   TOTAL %%\n"
+		   " BEFORE   AFTER   CHANGE   BEFORE   AFTER   CHANGE  FUNCTION\n");
 	for (size_t i = 0; i < shown; i++) {
-		fprintf(f, "%7.2f %7.2f %+8.2f  %7.2f %7.2f %+8.2f  ", pct(t[i].self[STACK_BEFORE], ss->totals[STACK_BEFORE]),
+		fprintf(f, "%7.2f %7.2f %+8.2f  %7.2f %7.2f %+8.2f  ",
+			pct(t[i].self[STACK_BEFORE], ss->totals[STACK_BEFORE]),
 			pct(t[i].self[STACK_AFTER], ss->totals[STACK_AFTER]), change(t[i].self),
-			pct(t[i].total[STACK_BEFORE], ss->totals[STACK_BEFORE]), pct(t[i].total[STACK_AFTER], ss->totals[STACK_AFTER]),
-			change(t[i].total));
+			pct(t[i].total[STACK_BEFORE], ss->totals[STACK_BEFORE]),
+			pct(t[i].total[STACK_AFTER], ss->totals[STACK_AFTER]), change(t[i].total));
 		put_name(ss, t[i].frame, 53, o->columns, f);
 	}
 	if (n > shown)
 		fprintf(f, "  ... and %zu more functions\n", n - shown);
-	fprintf(f, "\n%" PRIu64 " %s before, %" PRIu64 " after; percentages are of each\n", ss->totals[STACK_BEFORE], o->unit,
-		ss->totals[STACK_AFTER]);
+	fprintf(f, "\n%" PRIu64 " %s before, %" PRIu64 " after; percentages are of each\n",
+		ss->totals[STACK_BEFORE], o->unit, ss->totals[STACK_AFTER]);
 }
 
 /* ---- The call tree ---- */
+
+#define TREE_LEVELS 60 /* forks whose lines are drawn */
 
 struct tree {
 	const struct stackset *ss;
 	struct node *nodes;
 	uint64_t min;
 	int columns;
+	bool unicode;
 	FILE *f;
+	/* The forks above the current node, outermost first */
+	size_t depth;
+	bool more[TREE_LEVELS]; /* whether the branch taken there has a sibling below it */
 };
 
-/* Sorts a node's children, widest first; those too narrow to be shown are cut off. */
+/* Sorts the children of a node, largest first, and cuts off those below t->min. */
 static void sort_children(struct tree *t, uint32_t node)
 {
 	uint32_t *list = NULL, i;
@@ -267,10 +213,12 @@ static void sort_children(struct tree *t, uint32_t node)
 			continue;
 		if (vec_reserve(&list, &cap, n + 1, sizeof(*list)))
 			break;
-		/* Insertion: at least 1/min of the sum each, so they are few. */
+		/* Insertion sort: each has at least t->min, so they are few. */
 		size_t at = n++;
 
-		for (; at && t->nodes[list[at - 1]].total[STACK_AFTER] < t->nodes[i].total[STACK_AFTER]; at--)
+		for (; at &&
+		       t->nodes[list[at - 1]].total[STACK_AFTER] < t->nodes[i].total[STACK_AFTER];
+		     at--)
 			list[at] = list[at - 1];
 		list[at] = i;
 	}
@@ -280,37 +228,61 @@ static void sort_children(struct tree *t, uint32_t node)
 	free(list);
 }
 
-/* Only forks are indented: stacks are deeper than screens are wide. */
+static bool forks(const struct tree *t, uint32_t node)
+{
+	return t->nodes[t->nodes[node].child].sibling != 0;
+}
+
+/* branch: the node is one of several children. Otherwise it continues its parent's line. */
+static void put_node(const struct tree *t, uint32_t node, bool branch)
+{
+	static const char *const lines[2][4] = { { "   ", "|  ", "`- ", "|- " },
+						 { "   ", "│  ", "└─ ", "├─ " } };
+	size_t shown = t->depth, most = TREE_LEVELS;
+
+	if (t->columns)
+		most = (size_t)(t->columns > 50 ? t->columns - 40 : 10) / 3;
+	if (shown > most)
+		shown = most;
+	fprintf(t->f, "%7.2f  ",
+		pct(t->nodes[node].total[STACK_AFTER], t->ss->totals[STACK_AFTER]));
+	for (size_t i = 0; i < shown; i++)
+		fputs(lines[t->unicode][(branch && i + 1 == t->depth ? 2 : 0) + t->more[i]], t->f);
+	put_name(t->ss, (uint32_t)t->ss->nodes.keys[node].b, 9 + 3 * (int)shown, t->columns, t->f);
+}
+
+/* Only forks are indented, because stacks are deeper than screens are wide. */
 static void put_tree(struct tree *t)
 {
-	int deepest = t->columns ? (t->columns > 50 ? t->columns - 40 : 10) / 2 : 60;
-	uint32_t node = STACK_ROOT;
-	int indent = 0, at;
+	uint32_t node = STACK_ROOT, parent;
+	bool branch;
 
 	for (;;) {
 		sort_children(t, node);
 		if (t->nodes[node].child) {
-			indent += t->nodes[t->nodes[node].child].sibling != 0;
+			branch = forks(t, node);
+			t->depth += branch;
 			node = t->nodes[node].child;
 		} else {
-			while (node != STACK_ROOT && !t->nodes[node].sibling) {
-				node = (uint32_t)t->ss->nodes.keys[node].a;
-				/* Its children are sorted by now. */
-				indent -= t->nodes[t->nodes[node].child].sibling != 0;
+			for (; node != STACK_ROOT && !t->nodes[node].sibling; node = parent) {
+				parent = (uint32_t)t->ss->nodes.keys[node].a;
+				/* Its children are already sorted. */
+				t->depth -= forks(t, parent);
 			}
 			if (node == STACK_ROOT)
 				return;
+			branch = true;
 			node = t->nodes[node].sibling;
 		}
-		at = 2 * (indent < deepest ? indent : deepest);
-		fprintf(t->f, "%7.2f  %*s", pct(t->nodes[node].total[STACK_AFTER], t->ss->totals[STACK_AFTER]), at, "");
-		put_name(t->ss, (uint32_t)t->ss->nodes.keys[node].b, 9 + at, t->columns, t->f);
+		if (branch && t->depth <= TREE_LEVELS)
+			t->more[t->depth - 1] = t->nodes[node].sibling != 0;
+		put_node(t, node, branch);
 	}
 }
 
 static int put_call_tree(const struct stackset *ss, const struct stacks_text *o, FILE *f)
 {
-	struct tree t = { .ss = ss, .columns = o->columns, .f = f };
+	struct tree t = { .ss = ss, .columns = o->columns, .unicode = o->unicode, .f = f };
 	int err = sum_nodes(ss, &t.nodes);
 
 	if (err)

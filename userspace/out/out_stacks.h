@@ -9,22 +9,30 @@
 #include "prof/stackset.h"
 
 struct stacks_text {
-	bool two_sides;		/* differences instead of one profile */
-	const char *unit;	/* "samples", "microseconds" */
-	size_t rows;		/* of the table */
-	int columns;		/* of the screen; 0: lines are not cut */
-	double tree_min;	/* percent of all below which a branch is left out of the call tree */
+	bool two_sides;	  /* show the differences of the sides instead of one profile */
+	const char *unit; /* "samples", "microseconds" */
+	size_t rows;	  /* rows of the table */
+	int columns;	  /* width of the screen; 0: lines are not cut */
+	/* Branches below this percentage of all are left out of the call tree */
+	double tree_min;
+	bool unicode; /* draw the lines of the tree with box characters */
 };
 
-/* The folded line's text, without the count, as out_folded writes it; sorted. Of two sides: "stack BEFORE AFTER". 0 or -errno. */
-int stacks_write_folded(const struct stackset *ss, bool two_sides, FILE *f);
+/*
+ * Writes sorted lines like out_folded, or with two sides "stack BEFORE AFTER". 0 or -errno; -EFBIG:
+ * more than max bytes, because each line repeats the frames that it shares with others.
+ */
+int stacks_write_folded(const struct stackset *ss, bool two_sides, uint64_t max, FILE *f);
 int stacks_write_text(const struct stackset *ss, const struct stacks_text *opts, FILE *f);
 
-/* Self and total of each function, by frame id; a recursive one counts once a stack. */
+/*
+ * Self and total of each function, indexed by frame id. A recursive function counts once per stack.
+ */
 struct stacks_tally {
 	uint32_t frame;
 	uint64_t self[STACK_SIDES], total[STACK_SIDES];
 };
-int stacks_tally(const struct stackset *ss, struct stacks_tally **ret);	/* ss->frames.n of them, malloc'ed */
+/* Allocates ss->frames.n entries. 0 or -ENOMEM. */
+int stacks_tally(const struct stackset *ss, struct stacks_tally **ret);
 
 #endif

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The account of a run as JSON: the keys are fixed, new ones may be added. One object on one line. */
+/*
+ * The account of a run as one JSON object on one line. Keys are never changed; new ones may be
+ * added.
+ */
 #include "base/json.h"
+#include "lang/lang.h"
 #include "out/out.h"
 
 static void put_account(struct json *j, const struct profile_account *a)
@@ -19,8 +23,32 @@ static void put_account(struct json *j, const struct profile_account *a)
 	json_u64(j, "total", a->frames);
 	json_u64(j, "sframe", a->sframe);
 	json_u64(j, "eh_frame", a->eh_frame);
+	json_u64(j, "code", a->code);
 	json_u64(j, "fp", a->fp);
 	json_u64(j, "jit", a->jit);
+	for (uint32_t i = SF_LANG_NONE + 1; i < SF_LANG_MAX; i++)
+		json_u64(j, lang_name(i), a->languages[i].frames);
+	json_object_end(j);
+}
+
+static void put_languages(struct json *j, const struct profile_account *a)
+{
+	json_object(j, "languages");
+	for (uint32_t i = SF_LANG_NONE + 1; i < SF_LANG_MAX; i++) {
+		const struct profile_language *l = &a->languages[i];
+
+		json_object(j, lang_name(i));
+		json_u64(j, "stacks", l->stacks);
+		json_u64(j, "complete", l->stops[SF_STOP_COMPLETE]);
+		json_u64(j, "frames", l->frames);
+		json_u64(j, "unnamed", l->unnamed);
+		json_object(j, "incomplete");
+		for (unsigned int k = 0; k < SF_STOP_MAX; k++)
+			if (k != SF_STOP_COMPLETE && l->stops[k])
+				json_u64(j, profile_stop_name((uint8_t)k), l->stops[k]);
+		json_object_end(j);
+		json_object_end(j);
+	}
 	json_object_end(j);
 }
 
@@ -31,7 +59,7 @@ static void put_offcpu(struct json *j, const struct run_stats *st)
 	json_object(j, "off_cpu");
 	json_object(j, "ms");
 	for (unsigned int i = 0; i < SF_OFF_STATES; i++)
-		json_double(j, (char [2]){ letters[i] }, (double)st->off_ns[i] / 1e6, 3);
+		json_double(j, (char[2]){ letters[i] }, (double)st->off_ns[i] / 1e6, 3);
 	json_object_end(j);
 	json_double(j, "sampled_ms", (double)st->off_sampled_ns / 1e6, 3);
 	json_double(j, "lost_ms", (double)st->off_lost_ns / 1e6, 3);
@@ -48,6 +76,7 @@ int out_stats(const struct run_stats *st, FILE *f)
 	json_double(&j, "duration_s", st->duration_s, 3);
 	json_u64(&j, "samples", st->samples);
 	put_account(&j, &st->account);
+	put_languages(&j, &st->account);
 	json_object(&j, "lost");
 	for (unsigned int i = 0; i < SF_LOST_MAX; i++)
 		json_u64(&j, profile_lost_name(i), st->lost[i]);
@@ -60,11 +89,9 @@ int out_stats(const struct run_stats *st, FILE *f)
 	json_u64(&j, "rules", st->tables.rules);
 	json_u64(&j, "bytes", st->tables.bytes);
 	json_double(&j, "build_ms", st->tables.build_ms, 3);
-	json_u64(&j, "cached", st->tables.cached);
 	json_u64(&j, "evicted", st->tables.evicted);
 	json_u64(&j, "recycled", st->tables.recycled);
 	json_u64(&j, "full", st->tables.full);
-	json_u64(&j, "turns", st->tables.turns);
 	json_object_end(&j);
 	json_object(&j, "needs");
 	json_u64(&j, "sent", st->needs);
@@ -77,6 +104,7 @@ int out_stats(const struct run_stats *st, FILE *f)
 	json_u64(&j, "failed", st->parsers.failed);
 	json_u64(&j, "deferred", st->parsers.deferred);
 	json_u64(&j, "cut", st->parsers.cut);
+	json_u64(&j, "mangled", st->parsers.mangled);
 	json_object_end(&j);
 	json_object(&j, "bpf");
 	for (size_t i = 0; i < st->nprograms; i++) {

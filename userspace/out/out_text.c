@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The hottest functions and processes as plain tables, and one line that says how far to trust them. */
+/*
+ * The hottest functions and processes as plain tables, and one line that says how complete they
+ * are.
+ */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +12,7 @@
 #include "out/out_table.h"
 #include "prof/census.h"
 
-#define ROWS 40
+#define ROWS	     40
 #define PROCESS_ROWS 10
 
 static double share(uint64_t part, uint64_t sum)
@@ -17,19 +20,28 @@ static double share(uint64_t part, uint64_t sum)
 	return sum ? 100.0 * (double)part / (double)sum : 0;
 }
 
+static const char *unit_of(const struct out_report *r)
+{
+	return r->opts.usec ? "microseconds" : "samples";
+}
+
 static void put_functions(const struct out_report *r, const struct census *c, FILE *f)
 {
 	size_t rows = r->opts.rows ? r->opts.rows : ROWS;
 
-	out_table_head(f, r->opts.usec ? "microseconds" : "samples");
+	out_table_head(f, unit_of(r));
 	for (size_t i = 0; i < c->nfunctions && i < rows; i++) {
 		const struct census_function *fn = &c->functions[i];
 		struct out_table_row row = {
-			.self_pct = share(fn->self, c->sum), .total_pct = share(fn->total, c->sum),
-			.self = out_shown(r, fn->self), .module = fn->module, .name = fn->name, .suffix = "",
+			.self_pct = share(fn->self, c->sum),
+			.total_pct = share(fn->total, c->sum),
+			.self = out_shown(r, fn->self),
+			.module = fn->module,
+			.name = fn->name,
+			.suffix = "",
 		};
 
-		out_table_row(f, &row, r->opts.columns);
+		out_table_row(f, &row, unit_of(r), r->opts.columns);
 	}
 	if (c->nfunctions > rows)
 		fprintf(f, "  ... and %zu more functions\n", c->nfunctions - rows);
@@ -39,13 +51,21 @@ static void put_processes(const struct out_report *r, const struct census *c, FI
 {
 	size_t rows = r->opts.rows && r->opts.rows < PROCESS_ROWS ? r->opts.rows : PROCESS_ROWS;
 
-	fprintf(f, "\n   CPU%% KERNEL%% %12s  %9s %9s  COMM\n", r->opts.usec ? "TIME(us)" : "SAMPLES", "COMPLETE%", "PID");
+	if (r->opts.usec)
+		fprintf(f, "\n  TIME%% %12s  %9s %9s  COMM\n", "BLOCKED", "COMPLETE%", "PID");
+	else
+		fprintf(f, "\n   CPU%% KERNEL%% %12s  %9s %9s  COMM\n", "SAMPLES", "COMPLETE%",
+			"PID");
 	for (size_t i = 0; i < c->nthreads && i < rows; i++) {
 		const struct census_process *p = &c->threads[i];
-		char comm[4 * SF_COMM];
+		char comm[4 * SF_COMM], time[OUT_TIME];
 
-		fprintf(f, "%7.2f %7.2f %12" PRIu64 "  ", share(p->self, c->sum), share(p->kernel, c->sum),
-			out_shown(r, p->self));
+		if (r->opts.usec)
+			fprintf(f, "%7.2f %12s  ", share(p->self, c->sum),
+				out_table_time(time, out_shown(r, p->self)));
+		else
+			fprintf(f, "%7.2f %7.2f %12" PRIu64 "  ", share(p->self, c->sum),
+				share(p->kernel, c->sum), p->self);
 		if (p->user_stacks)
 			fprintf(f, "%9.1f", share(p->complete, p->user_stacks));
 		else
@@ -57,15 +77,17 @@ static void put_processes(const struct out_report *r, const struct census *c, FI
 		fprintf(f, "  ... and %zu more processes\n", c->nthreads - rows);
 }
 
-/* "name 12, name 3" of the counts that are not 0, in brackets. */
-static void put_causes(FILE *f, const uint64_t *counts, unsigned int from, unsigned int n, bool stops)
+/* Writes the counts that are not 0, as " (name 12, name 3)". */
+static void put_causes(FILE *f, const uint64_t *counts, unsigned int from, unsigned int n,
+		       bool stops)
 {
 	const char *sep = " (";
 
 	for (unsigned int i = from; i < n; i++) {
 		if (!counts[i])
 			continue;
-		fprintf(f, "%s%s %" PRIu64, sep, stops ? profile_stop_name((uint8_t)i) : profile_lost_name(i), counts[i]);
+		fprintf(f, "%s%s %" PRIu64, sep,
+			stops ? profile_stop_name((uint8_t)i) : profile_lost_name(i), counts[i]);
 		sep = ", ";
 	}
 	if (*sep == ',')
@@ -76,10 +98,14 @@ static void put_summary(const struct out_report *r, FILE *f)
 {
 	const struct profile_account *a = &r->stats->account;
 
-	fprintf(f, "\n%" PRIu64 " samples of %s", r->stats->samples, r->meta->event);
+	fprintf(f, "\n%" PRIu64, r->stats->samples);
+	if (r->opts.usec)
+		fputs(r->stats->samples == 1 ? " block" : " blocks", f);
+	else
+		fprintf(f, " samples of %s", r->meta->event);
 	if (r->meta->hz > 0)
 		fprintf(f, " at %g Hz", r->meta->hz);
-	fprintf(f, " in %.1f s, %" PRIu64 " lost", r->stats->duration_s, out_lost(r->stats));
+	fprintf(f, " in %.1f s, %" PRIu64 " lost", r->stats->duration_s, run_lost(r->stats));
 	put_causes(f, r->stats->lost, 0, SF_LOST_MAX, false);
 	if (!r->opts.kernel_only && a->user_total) {
 		fprintf(f, ", %.1f %% of %" PRIu64 " user stacks complete",
@@ -115,16 +141,18 @@ static int by_time(const void *a, const void *b)
 
 int out_text(const struct out_report *r, FILE *f)
 {
-	const struct selection sel = { .user_only = r->opts.user_only, .kernel_only = r->opts.kernel_only };
+	const struct selection sel = { .user_only = r->opts.user_only,
+				       .kernel_only = r->opts.kernel_only };
 	struct census c = { 0 };
 	int err = census_build(&c, r->profile, r->symbols, r->modules, &sel,
-			       CENSUS_FUNCTIONS | CENSUS_PROCESSES | (r->opts.usec ? CENSUS_BY_WEIGHT : 0));
+			       CENSUS_FUNCTIONS | CENSUS_PROCESSES |
+				       (r->opts.usec ? CENSUS_BY_WEIGHT : 0));
 
 	if (err)
 		return err;
 	if (c.nfunctions)
 		qsort(c.functions, c.nfunctions, sizeof(*c.functions), by_self);
-	if (c.nthreads)		/* a line for each name that a process's threads have */
+	if (c.nthreads) /* one line per process and thread name */
 		qsort(c.threads, c.nthreads, sizeof(*c.threads), by_time);
 	put_functions(r, &c, f);
 	put_processes(r, &c, f);

@@ -10,24 +10,27 @@
 
 struct tally {
 	uint64_t self, total, kernel;
-	uint32_t stack;			/* the last one that was counted into total, + 1 */
+	uint32_t stack; /* the last stack that was counted in total, plus 1 */
 };
 
-struct place {				/* a module: where in c->modules it is */
-	uint32_t row1;			/* + 1; 0: not there yet */
-	uint32_t stack;			/* as in struct tally */
+struct place {		/* the index of a module in c->modules */
+	uint32_t row1;	/* plus 1; 0: not in it yet */
+	uint32_t stack; /* as in struct tally */
 };
 
 struct census_scratch {
 	unsigned int tables;
 	struct tally *by_symbol;
 	size_t nsymbols, symbols_cap;
-	struct place *by_file, *by_name;	/* by the file's index; by symbolizer_module_index */
+	/* Indexed by module.index; by symbolizer_module_index */
+	struct place *by_file, *by_name;
 	size_t nfiles, files_cap, nnames, names_cap;
-	struct idmap comms, processes, threads;	/* the 16 bytes; (pid, 0); (pid, comm) */
-	struct hot {			/* self of a function in a process, and under a thread name */
-		struct idmap ids;	/* (process or thread, symbol) */
-		uint64_t *self;		/* by id */
+	/* keys: the 16 bytes of a comm; (pid, 0); (pid, id of comm) */
+	struct idmap comms, processes, threads;
+	/* Self of a function in a process, and in the threads of one name */
+	struct hot {
+		struct idmap ids; /* (process or thread, symbol) */
+		uint64_t *self;	  /* by id */
 		size_t cap;
 	} hot, thread_hot;
 	size_t functions_cap, processes_cap, threads_cap, modules_cap;
@@ -77,7 +80,8 @@ static struct census_process *process_of(struct census *c, uint32_t pid)
 	struct census_scratch *sc = c->scratch;
 	uint32_t id;
 
-	if (idmap_get(&sc->processes, pid, 0, &id) || vec_reserve(&c->processes, &sc->processes_cap, sc->processes.n, sizeof(*c->processes)))
+	if (idmap_get(&sc->processes, pid, 0, &id) ||
+	    vec_reserve(&c->processes, &sc->processes_cap, sc->processes.n, sizeof(*c->processes)))
 		return NULL;
 	if (id == c->nprocesses)
 		c->processes[c->nprocesses++] = (struct census_process){ .pid = pid };
@@ -94,7 +98,8 @@ static struct census_process *thread_of(struct census *c, const struct profile_s
 	_Static_assert(sizeof(comm) == SF_COMM, "a comm is two words");
 	memcpy(fresh.comm, s->comm, strnlen(s->comm, sizeof(fresh.comm) - 1));
 	memcpy(comm, fresh.comm, sizeof(comm));
-	if (idmap_get(&sc->comms, comm[0], comm[1], &id) || idmap_get(&sc->threads, s->pid, id, &id) ||
+	if (idmap_get(&sc->comms, comm[0], comm[1], &id) ||
+	    idmap_get(&sc->threads, s->pid, id, &id) ||
 	    vec_reserve(&c->threads, &sc->threads_cap, sc->threads.n, sizeof(*c->threads)))
 		return NULL;
 	fresh.id = id;
@@ -103,12 +108,14 @@ static struct census_process *thread_of(struct census *c, const struct profile_s
 	return &c->threads[id];
 }
 
-static int count_hot(struct hot *hot, struct census_process *of, uint64_t index, uint32_t symbol, uint64_t value)
+static int count_hot(struct hot *hot, struct census_process *of, uint64_t index, uint32_t symbol,
+		     uint64_t value)
 {
 	size_t before = hot->ids.n;
 	uint32_t id;
 
-	if (idmap_get(&hot->ids, index, symbol, &id) || vec_reserve(&hot->self, &hot->cap, hot->ids.n, sizeof(*hot->self)))
+	if (idmap_get(&hot->ids, index, symbol, &id) ||
+	    vec_reserve(&hot->self, &hot->cap, hot->ids.n, sizeof(*hot->self)))
 		return -ENOMEM;
 	if (id == before)
 		hot->self[id] = 0;
@@ -139,7 +146,8 @@ int census_hottest(const struct census *c, struct census_hot **ret, size_t *ret_
 	if (!list)
 		return -ENOMEM;
 	for (size_t i = 0; i < hot->ids.n; i++)
-		list[i] = (struct census_hot){ (uint32_t)hot->ids.keys[i].a, (uint32_t)hot->ids.keys[i].b, hot->self[i] };
+		list[i] = (struct census_hot){ (uint32_t)hot->ids.keys[i].a,
+					       (uint32_t)hot->ids.keys[i].b, hot->self[i] };
 	qsort(list, hot->ids.n, sizeof(*list), by_thread_and_self);
 	*ret = list;
 	*ret_n = hot->ids.n;
@@ -158,7 +166,8 @@ static void count_process(struct census_process *pr, const struct profile_stack 
 	}
 }
 
-static int add_process(struct census *c, const struct profile_stack *s, uint64_t value, uint32_t leaf)
+static int add_process(struct census *c, const struct profile_stack *s, uint64_t value,
+		       uint32_t leaf)
 {
 	struct census_process *pr = process_of(c, s->pid), *t = pr ? thread_of(c, s) : NULL;
 
@@ -171,7 +180,7 @@ static int add_process(struct census *c, const struct profile_stack *s, uint64_t
 	return count_hot(&c->scratch->thread_hot, t, t->id, leaf, value);
 }
 
-/* A process is called like its busiest thread. */
+/* A process gets the thread name with the most samples. */
 static void name_processes(struct census *c)
 {
 	for (size_t i = 0; i < c->nthreads; i++) {
@@ -181,7 +190,8 @@ static void name_processes(struct census *c)
 		if (!pr)
 			continue;
 		pr->names++;
-		if (t->self < pr->comm_self || (t->self == pr->comm_self && memcmp(t->comm, pr->comm, sizeof(t->comm)) >= 0))
+		if (t->self < pr->comm_self ||
+		    (t->self == pr->comm_self && memcmp(t->comm, pr->comm, sizeof(t->comm)) >= 0))
 			continue;
 		memcpy(pr->comm, t->comm, sizeof(pr->comm));
 		pr->comm_self = t->self;
@@ -203,16 +213,20 @@ static int thread_order(const void *a, const void *b)
 
 static struct census_module *new_module(struct census *c, struct place *at)
 {
-	if (vec_reserve(&c->modules, &c->scratch->modules_cap, c->nmodules + 1, sizeof(*c->modules)))
+	if (vec_reserve(&c->modules, &c->scratch->modules_cap, c->nmodules + 1,
+			sizeof(*c->modules)))
 		return NULL;
 	c->modules[c->nmodules] = (struct census_module){ 0 };
 	at->row1 = (uint32_t)++c->nmodules;
 	return &c->modules[c->nmodules - 1];
 }
 
-/* Where a frame's module is counted: by file if it lies in one, else by the module's name. NULL: no memory. */
-static struct place *place_of(struct census *c, const struct symbolizer *sz, uint32_t symbol, const uint64_t *user_frame,
-			      const struct modules *ms)
+/*
+ * The entry under which a frame's module is counted: by file if it lies in one, otherwise by the
+ * name of the module. NULL: out of memory.
+ */
+static struct place *place_of(struct census *c, const struct symbolizer *sz, uint32_t symbol,
+			      const uint64_t *user_frame, const struct modules *ms)
 {
 	struct census_scratch *sc = c->scratch;
 	uint32_t kind = user_frame ? SF_FRAME_KIND(*user_frame) : SF_FRAME_RAW;
@@ -243,8 +257,8 @@ static struct place *place_of(struct census *c, const struct symbolizer *sz, uin
 	return at;
 }
 
-static void count_module(struct census *c, struct place *at, const struct profile_stack *s, uint64_t value, uint32_t stack,
-			 bool leaf, bool last_user)
+static void count_module(struct census *c, struct place *at, const struct profile_stack *s,
+			 uint64_t value, uint32_t stack, bool leaf, bool last_user)
 {
 	struct census_module *m = &c->modules[at->row1 - 1];
 	bool user = s->flags & SF_SAMPLE_USER;
@@ -264,7 +278,7 @@ static void count_module(struct census *c, struct place *at, const struct profil
 	}
 }
 
-/* Files that are loaded but had no samples: which tables they have is still worth knowing. */
+/* Adds loaded files without samples, so that their tables can be shown. */
 static int add_idle_modules(struct census *c, const struct modules *ms)
 {
 	struct census_scratch *sc = c->scratch;
@@ -273,7 +287,7 @@ static int add_idle_modules(struct census *c, const struct modules *ms)
 		const struct module *file = modules_at(ms, i);
 		struct census_module *m;
 
-		if (!file || file->left_at || file->state == MODULE_LOADING)
+		if (!file || file->retired_at || file->known == KNOWN_ID)
 			continue;
 		if (extend(&sc->by_file, &sc->files_cap, &sc->nfiles, i + 1ul))
 			return -ENOMEM;
@@ -292,15 +306,16 @@ uint8_t census_worst_stop(const struct census_module *m)
 	uint8_t worst = SF_STOP_COMPLETE;
 
 	for (uint8_t i = 0; i < SF_STOP_MAX; i++)
-		if (i != SF_STOP_COMPLETE && m->ended[i] && (worst == SF_STOP_COMPLETE || m->ended[i] > m->ended[worst]))
+		if (i != SF_STOP_COMPLETE && m->ended[i] &&
+		    (worst == SF_STOP_COMPLETE || m->ended[i] > m->ended[worst]))
 			worst = i;
 	return worst;
 }
 
 /* ---- Stacks ---- */
 
-static void count_function(struct census *c, uint32_t symbol, const struct profile_stack *s, uint64_t value, uint32_t stack,
-			   bool leaf)
+static void count_function(struct census *c, uint32_t symbol, const struct profile_stack *s,
+			   uint64_t value, uint32_t stack, bool leaf)
 {
 	struct tally *t = &c->scratch->by_symbol[symbol];
 
@@ -314,29 +329,40 @@ static void count_function(struct census *c, uint32_t symbol, const struct profi
 		t->kernel += value;
 }
 
-static int add_functions(struct census *c, const struct profile_stack *s, uint64_t value, const uint32_t *ids, uint32_t stack,
-			 const struct symbolizer *sz, const struct shown *f)
+static int add_functions(struct census *c, const struct profile_stack *s, uint64_t value,
+			 const uint32_t *ids, uint32_t stack, const struct symbolizer *sz,
+			 const struct shown *f)
 {
 	struct census_scratch *sc = c->scratch;
 	size_t n = shown_count(f);
+	const uint32_t *inlined;
 
 	if (extend(&sc->by_symbol, &sc->symbols_cap, &sc->nsymbols, symbolizer_count(sz)))
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		count_function(c, ids[shown_at(f, i)], s, value, stack, i == 0);
+	for (size_t i = 0; i < n; i++) {
+		size_t k = shown_at(f, i), ninlined = 0;
+
+		if (k < s->n_user)
+			ninlined = symbolizer_inlined(sz, s->frames[k], &inlined);
+		for (size_t d = 0; d < ninlined; d++)
+			count_function(c, inlined[d], s, value, stack, i + d == 0);
+		count_function(c, ids[k], s, value, stack, i + ninlined == 0);
+	}
 	if (!n)
 		count_function(c, SYM_NO_STACK, s, value, stack, true);
 	return 0;
 }
 
-static int add_modules(struct census *c, const struct profile_stack *s, uint64_t value, const uint32_t *ids, uint32_t stack,
-		       const struct symbolizer *sz, const struct modules *ms, const struct shown *f)
+static int add_modules(struct census *c, const struct profile_stack *s, uint64_t value,
+		       const uint32_t *ids, uint32_t stack, const struct symbolizer *sz,
+		       const struct modules *ms, const struct shown *f)
 {
 	size_t n = shown_count(f);
 
 	for (size_t i = 0; i < (n ? n : 1); i++) {
 		size_t k = n ? shown_at(f, i) : 0;
-		struct place *at = place_of(c, sz, n ? ids[k] : SYM_NO_STACK, n && k < s->n_user ? &s->frames[k] : NULL, ms);
+		struct place *at = place_of(c, sz, n ? ids[k] : SYM_NO_STACK,
+					    n && k < s->n_user ? &s->frames[k] : NULL, ms);
 
 		if (!at)
 			return -ENOMEM;
@@ -347,6 +373,11 @@ static int add_modules(struct census *c, const struct profile_stack *s, uint64_t
 
 static void count_all(struct census *c, const struct profile_stack *s)
 {
+	uint32_t language = SF_SAMPLE_LANG(s->flags) % SF_LANG_MAX;
+
+	c->all.lang_stacks[language] += s->count;
+	if (s->lang_stop == SF_STOP_COMPLETE)
+		c->all.lang_complete[language] += s->count;
 	c->all.samples += s->count;
 	if (s->flags & SF_SAMPLE_IN_KERNEL)
 		c->all.kernel += s->count;
@@ -358,8 +389,8 @@ static void count_all(struct census *c, const struct profile_stack *s)
 	}
 }
 
-static int add_stack(struct census *c, struct profile *p, size_t i, struct symbolizer *sz, const struct modules *ms,
-		     const struct selection *sel)
+static int add_stack(struct census *c, struct profile *p, size_t i, struct symbolizer *sz,
+		     const struct modules *ms, const struct selection *sel)
 {
 	unsigned int tables = c->scratch->tables;
 	struct profile_stack s;
@@ -381,7 +412,8 @@ static int add_stack(struct census *c, struct profile *p, size_t i, struct symbo
 	c->sum += value;
 	f = shown_frames(sel, &s);
 	if (tables & CENSUS_PROCESSES)
-		err = add_process(c, &s, value, shown_count(&f) ? ids[shown_at(&f, 0)] : SYM_NO_STACK);
+		err = add_process(c, &s, value,
+				  shown_count(&f) ? ids[shown_at(&f, 0)] : SYM_NO_STACK);
 	if (!err && tables & CENSUS_FUNCTIONS)
 		err = add_functions(c, &s, value, ids, (uint32_t)i + 1, sz, &f);
 	if (!err && tables & CENSUS_MODULES)
@@ -389,7 +421,8 @@ static int add_stack(struct census *c, struct profile *p, size_t i, struct symbo
 	return err;
 }
 
-static int collect_functions(struct census *c, const struct symbolizer *sz, const struct selection *sel)
+static int collect_functions(struct census *c, const struct symbolizer *sz,
+			     const struct selection *sel)
 {
 	const struct zoom *in = selection_level(sel, ZOOM_MODULE);
 	struct census_scratch *sc = c->scratch;
@@ -399,11 +432,16 @@ static int collect_functions(struct census *c, const struct symbolizer *sz, cons
 
 		if (!t->stack || (in && symbolizer_module_index(sz, (uint32_t)id) != in->id))
 			continue;
-		if (vec_reserve(&c->functions, &sc->functions_cap, c->nfunctions + 1, sizeof(*c->functions)))
+		if (vec_reserve(&c->functions, &sc->functions_cap, c->nfunctions + 1,
+				sizeof(*c->functions)))
 			return -ENOMEM;
 		c->functions[c->nfunctions++] = (struct census_function){
-			.symbol = (uint32_t)id, .name = symbolizer_name(sz, (uint32_t)id),
-			.module = symbolizer_module(sz, (uint32_t)id), .self = t->self, .total = t->total, .kernel = t->kernel,
+			.symbol = (uint32_t)id,
+			.name = symbolizer_name(sz, (uint32_t)id),
+			.module = symbolizer_module(sz, (uint32_t)id),
+			.self = t->self,
+			.total = t->total,
+			.kernel = t->kernel,
 		};
 	}
 	return 0;
@@ -429,8 +467,8 @@ static int start(struct census *c)
 	return 0;
 }
 
-int census_build(struct census *c, struct profile *p, struct symbolizer *sz, const struct modules *ms,
-		 const struct selection *sel, unsigned int tables)
+int census_build(struct census *c, struct profile *p, struct symbolizer *sz,
+		 const struct modules *ms, const struct selection *sel, unsigned int tables)
 {
 	int err = start(c);
 

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A profile as tables, in one pass: functions, processes with their thread names, modules, for the stacks that are
- * selected; and the trust figures for all of them. `self` is where the leaf was, `total` where any frame was, counted once
- * a stack. The self column of each table adds up to `sum`: samples without frames belong to "[no stack]".
+ * A profile as tables, made in one pass: functions, processes with their thread names, and modules
+ * of the selected stacks; and the completeness of all stacks. `self` counts stacks by their leaf.
+ * `total` counts stacks that contain an entry anywhere, once per stack. The self column of each
+ * table adds up to `sum`: samples without frames belong to "[no stack]".
  */
 #ifndef SFBPF_PROF_CENSUS_H
 #define SFBPF_PROF_CENSUS_H
@@ -16,64 +17,76 @@
 
 struct census_function {
 	uint32_t symbol;
-	const char *name, *module;	/* the symbolizer's */
+	const char *name, *module; /* owned by the symbolizer */
 	uint64_t self, total;
-	uint64_t kernel;		/* of total: taken in kernel mode */
+	uint64_t kernel; /* part of total that was sampled in kernel mode */
 };
 
-struct census_process {			/* a process, or one thread name of it */
+struct census_process { /* a process, or the threads of one name in it */
 	uint32_t pid;
-	uint32_t id;			/* census_hot.thread of a thread name */
-	uint32_t names;			/* different thread names seen */
-	char comm[SF_COMM];		/* as the kernel gave it: foreign bytes; the one with the most samples */
-	uint64_t comm_self;		/* samples under that name */
+	uint32_t id;	/* thread names: the value of census_hot.thread */
+	uint32_t names; /* number of distinct thread names */
+	/* Foreign bytes; of a process: the thread name with the most samples */
+	char comm[SF_COMM];
+	uint64_t comm_self; /* samples under that name */
 	uint64_t self, kernel, user_stacks, complete;
-	uint32_t hottest;		/* symbol with the most self samples */
+	uint32_t hottest; /* symbol with the most self samples */
 	uint64_t hottest_self;
 };
 
-struct census_module {			/* a mapped file, or a name without one: [kernel], [jit], ... */
-	const struct module *file;	/* NULL: a name */
-	const char *name;		/* the symbolizer's; NULL: a file without samples, named by file->name */
-	uint32_t index;			/* symbolizer_module_index, if it has samples */
+/* A mapped file, or a name without one: [kernel], [jit], ... */
+struct census_module {
+	const struct module *file; /* NULL: a name */
+	/* Owned by the symbolizer; NULL: a file without samples, whose name is file->name */
+	const char *name;
+	uint32_t index; /* symbolizer_module_index, if it has samples */
 	uint64_t self, total;
-	uint64_t user_stacks, complete;	/* stacks through it, and the complete ones of them */
-	uint64_t ended[SF_STOP_MAX];	/* incomplete stacks whose last frame lies in it, by reason */
+	/* stacks that pass through it; how many of them are complete */
+	uint64_t user_stacks, complete;
+	/* Incomplete stacks whose outermost user frame lies in it, by stop reason */
+	uint64_t ended[SF_STOP_MAX];
 };
 
 struct census {
 	struct census_function *functions;
 	struct census_process *processes;
-	struct census_process *threads;	/* thread names; by pid, most samples first */
+	struct census_process *threads; /* thread names; by pid, most samples first */
 	struct census_module *modules;
 	size_t nfunctions, nprocesses, nthreads, nmodules;
-	uint64_t sum;			/* selected, samples or weight: 100 % */
-	struct {			/* of the whole window, or of the CPU, whatever else is selected */
+	uint64_t sum; /* samples or weight of the selected stacks: 100 % */
+	/* Of the whole window or of the selected CPU, regardless of the rest of the selection */
+	struct {
 		uint64_t samples, kernel, user_stacks, complete, stops[SF_STOP_MAX];
+		/* By enum sf_language */
+		uint64_t lang_stacks[SF_LANG_MAX], lang_complete[SF_LANG_MAX];
 	} all;
 	struct census_scratch *scratch;
 };
 
-/* BY_WEIGHT: self, total, kernel and sum are weights instead of numbers of samples. */
+/* BY_WEIGHT: self, total, kernel and sum are weights, not numbers of samples. */
 enum { CENSUS_FUNCTIONS = 1, CENSUS_PROCESSES = 2, CENSUS_MODULES = 4, CENSUS_BY_WEIGHT = 8 };
 
 /*
- * Into *c, zeroed before its first use; memory is reused. tables: those that are wanted, the others come out empty (sum and
- * all are always there). Only threads are in order. 0 or -ENOMEM (c is then empty).
+ * Builds *c, which must be zeroed before its first use; memory is reused. Tables that are not
+ * requested are empty; sum and all are always set. Only threads are sorted. 0, or -ENOMEM: c is
+ * then empty.
  */
-int census_build(struct census *c, struct profile *p, struct symbolizer *sz, const struct modules *ms,
-		 const struct selection *sel, unsigned int tables);
+int census_build(struct census *c, struct profile *p, struct symbolizer *sz,
+		 const struct modules *ms, const struct selection *sel, unsigned int tables);
 void census_free(struct census *c);
 
-struct census_hot {			/* self of a function under one thread name of a process */
-	uint32_t thread;		/* census_process.id */
+struct census_hot {	 /* self of a function in the threads of one name */
+	uint32_t thread; /* census_process.id */
 	uint32_t symbol;
 	uint64_t self;
 };
 
-/* All of them, by thread, most self first; malloc'ed. 0 or -ENOMEM. */
+/*
+ * Returns all of them, sorted by thread, then by descending self. The caller frees *ret. 0 or
+ * -ENOMEM.
+ */
 int census_hottest(const struct census *c, struct census_hot **ret, size_t *ret_n);
-/* The reason that most stacks ended for in this module; SF_STOP_COMPLETE: none did. */
+/* The most frequent stop reason of stacks that ended in m; SF_STOP_COMPLETE: none ended in it. */
 uint8_t census_worst_stop(const struct census_module *m);
 
 #endif

@@ -10,12 +10,13 @@
 #include "base/vec.h"
 
 struct stack {
-	uint64_t at;			/* its first word in profile.words, and its first id in profile.ids */
+	/* Index of its first word in profile.words and of its first id in profile.ids */
+	uint64_t at;
 	uint64_t count, weight, cgroup_id;
 	uint32_t pid, tid, hash;
 	uint16_t n_user, n_kernel;
-	uint8_t stop, flags, state;
-	bool named;			/* its ids are final */
+	uint8_t stop, flags, state, lang_stop;
+	bool named; /* its symbol ids are final */
 	uint32_t waker, cpu1;
 	char comm[SF_COMM];
 };
@@ -23,11 +24,11 @@ struct stack {
 struct profile {
 	uint64_t *words;
 	size_t nwords, words_cap;
-	uint32_t *ids;			/* parallel to words, as far as ids_cap */
+	uint32_t *ids; /* parallel to words, up to ids_cap */
 	size_t ids_cap;
 	struct stack *stacks;
 	size_t nstacks, stacks_cap;
-	struct slots slots;		/* of stacks */
+	struct slots slots; /* index of stacks */
 	uint64_t samples, weight;
 	bool by_thread;
 };
@@ -74,23 +75,29 @@ static uint32_t hash_stack(const struct stack *s, const uint64_t *frames)
 	h = hash_mix(h, s->cgroup_id ^ (uint64_t)s->tid << 32);
 	h = hash_mix(h, s->cpu1);
 	h = hash_mix(h, (uint64_t)s->pid << 32 | (uint64_t)s->n_user << 16 | s->n_kernel);
-	h = hash_mix(h, (uint64_t)s->waker << 32 | (uint64_t)s->state << 16 | (uint64_t)s->stop << 8 | s->flags);
+	h = hash_mix(h, (uint64_t)s->waker << 32 | (uint64_t)s->lang_stop << 24 |
+				(uint64_t)s->state << 16 | (uint64_t)s->stop << 8 | s->flags);
 	h = hash_mix(h, hash_bytes(frames, ((size_t)s->n_user + s->n_kernel) * sizeof(*frames)));
 	return (uint32_t)(h ^ h >> 32);
 }
 
-static bool same_stack(const struct profile *p, const struct stack *a, const struct stack *b, const uint64_t *b_frames)
+static bool same_stack(const struct profile *p, const struct stack *a, const struct stack *b,
+		       const uint64_t *b_frames)
 {
 	size_t n = (size_t)b->n_user + b->n_kernel;
 
-	return a->hash == b->hash && a->pid == b->pid && a->tid == b->tid && a->cgroup_id == b->cgroup_id && a->n_user == b->n_user &&
+	return a->hash == b->hash && a->pid == b->pid && a->tid == b->tid &&
+	       a->cgroup_id == b->cgroup_id && a->n_user == b->n_user &&
 	       a->n_kernel == b->n_kernel && a->stop == b->stop && a->flags == b->flags &&
-	       a->state == b->state && a->waker == b->waker && a->cpu1 == b->cpu1 &&
-	       memcmp(a->comm, b->comm, sizeof(a->comm)) == 0 &&
+	       a->state == b->state && a->lang_stop == b->lang_stop && a->waker == b->waker &&
+	       a->cpu1 == b->cpu1 && memcmp(a->comm, b->comm, sizeof(a->comm)) == 0 &&
 	       (!n || memcmp(p->words + a->at, b_frames, n * sizeof(*b_frames)) == 0);
 }
 
-/* Adds key's count and weight to the equal stack, which is made if there is none. NULL: out of memory. */
+/*
+ * Adds the count and weight of key to the equal stack, which is created if needed. NULL: out of
+ * memory.
+ */
 static struct stack *add_stack(struct profile *p, const struct stack *key, const uint64_t *frames)
 {
 	size_t n = (size_t)key->n_user + key->n_kernel, at;
@@ -106,7 +113,8 @@ static struct stack *add_stack(struct profile *p, const struct stack *key, const
 		s->weight += key->weight;
 		goto counted;
 	}
-	if (p->nstacks >= UINT32_MAX - 1 || vec_reserve(&p->words, &p->words_cap, p->nwords + n, sizeof(*p->words)) ||
+	if (p->nstacks >= UINT32_MAX - 1 ||
+	    vec_reserve(&p->words, &p->words_cap, p->nwords + n, sizeof(*p->words)) ||
 	    vec_reserve(&p->stacks, &p->stacks_cap, p->nstacks + 1, sizeof(*p->stacks)))
 		return NULL;
 	s = &p->stacks[p->nstacks++];
@@ -123,14 +131,24 @@ counted:
 	return s;
 }
 
-/* rec as a stack, without its place. */
-static struct stack key_of(const struct profile *p, const struct sf_sample *rec, const struct profile_times *t)
+/* A stack made from rec, without a position in the profile. */
+static struct stack key_of(const struct profile *p, const struct sf_sample *rec,
+			   const struct profile_times *t)
 {
 	struct stack key = {
-		.count = t->count, .weight = t->weight, .cgroup_id = rec->cgroup_id, .pid = rec->pid,
+		.count = t->count,
+		.weight = t->weight,
+		.cgroup_id = rec->cgroup_id,
+		.pid = rec->pid,
 		.tid = p->by_thread ? rec->tid : 0,
-		.n_user = rec->n_user, .n_kernel = rec->n_kernel, .stop = rec->stop, .flags = rec->flags,
-		.state = t->state, .waker = t->waker, .cpu1 = t->cpu1,
+		.n_user = rec->n_user,
+		.n_kernel = rec->n_kernel,
+		.stop = rec->stop,
+		.flags = rec->flags,
+		.lang_stop = rec->lang_stop,
+		.state = t->state,
+		.waker = t->waker,
+		.cpu1 = t->cpu1,
 	};
 
 	memcpy(key.comm, rec->comm, strnlen(rec->comm, SF_COMM - 1));
@@ -140,10 +158,12 @@ static struct stack key_of(const struct profile *p, const struct sf_sample *rec,
 
 static bool in_range(const struct sf_sample *rec)
 {
-	return rec->n_user <= SF_MAX_USER && rec->n_kernel <= SF_MAX_KERNEL && rec->stop < SF_STOP_MAX;
+	return rec->n_user <= SF_MAX_USER && rec->n_kernel <= SF_MAX_KERNEL &&
+	       rec->stop < SF_STOP_MAX && rec->lang_stop < SF_STOP_MAX;
 }
 
-bool profile_has(const struct profile *p, const struct sf_sample *rec, const struct profile_times *t, size_t *ret_index)
+bool profile_has(const struct profile *p, const struct sf_sample *rec,
+		 const struct profile_times *t, size_t *ret_index)
 {
 	struct stack key;
 	size_t at;
@@ -159,7 +179,8 @@ bool profile_has(const struct profile *p, const struct sf_sample *rec, const str
 	return false;
 }
 
-int profile_add_times(struct profile *p, const struct sf_sample *rec, const struct profile_times *t, size_t *ret_index)
+int profile_add_times(struct profile *p, const struct sf_sample *rec, const struct profile_times *t,
+		      size_t *ret_index)
 {
 	struct stack key, *s;
 
@@ -179,13 +200,13 @@ int profile_add(struct profile *p, const struct sf_sample *rec)
 	return profile_add_times(p, rec, &once, NULL);
 }
 
-/* ids as long as words; a failure leaves both usable. */
+/* Makes ids as long as words. After a failure both are still usable. */
 static int reserve_ids(struct profile *p)
 {
 	return vec_reserve(&p->ids, &p->ids_cap, p->words_cap ? p->words_cap : 1, sizeof(*p->ids));
 }
 
-/* Names of code without a file are the process's own. */
+/* Names of code without a file depend on the process. */
 static bool needs_pid(const struct stack *s, const uint64_t *frames)
 {
 	for (size_t k = 0; k < s->n_user; k++)
@@ -194,7 +215,8 @@ static bool needs_pid(const struct stack *s, const uint64_t *frames)
 	return false;
 }
 
-static int merge_as(struct profile *dst, const struct profile *src, size_t i, const struct stack *key)
+static int merge_as(struct profile *dst, const struct profile *src, size_t i,
+		    const struct stack *key)
 {
 	const struct stack *from = &src->stacks[i];
 	struct stack *to = add_stack(dst, key, src->words + from->at);
@@ -203,7 +225,7 @@ static int merge_as(struct profile *dst, const struct profile *src, size_t i, co
 	if (!to)
 		return -ENOMEM;
 	if (!from->named || to->named || reserve_ids(dst))
-		return 0;	/* without ids the names are looked up again */
+		return 0; /* without ids the names are looked up again later */
 	memcpy(dst->ids + to->at, src->ids + from->at, n * sizeof(*dst->ids));
 	to->named = true;
 	return 0;
@@ -223,11 +245,11 @@ int profile_merge(struct profile *dst, const struct profile *src)
 	return err;
 }
 
-void profile_see(const struct profile *p, const struct modules *ms)
+void profile_mark(const struct profile *p, const struct modules *ms)
 {
 	for (size_t i = 0; i < p->nstacks; i++)
 		for (size_t k = 0; k < p->stacks[i].n_user; k++)
-			modules_see(ms, p->words[p->stacks[i].at + k]);
+			modules_mark(ms, p->words[p->stacks[i].at + k]);
 }
 
 int profile_merge_code(struct profile *dst, const struct profile *src)
@@ -269,9 +291,21 @@ void profile_stack(const struct profile *p, size_t i, struct profile_stack *ret)
 	const struct stack *s = &p->stacks[i];
 
 	*ret = (struct profile_stack){
-		.frames = p->words + s->at, .comm = s->comm, .count = s->count, .weight = s->weight,
-		.cgroup_id = s->cgroup_id, .pid = s->pid, .tid = s->tid, .n_user = s->n_user, .n_kernel = s->n_kernel,
-		.stop = s->stop, .flags = s->flags, .state = s->state, .waker = s->waker, .cpu1 = s->cpu1,
+		.frames = p->words + s->at,
+		.comm = s->comm,
+		.count = s->count,
+		.weight = s->weight,
+		.cgroup_id = s->cgroup_id,
+		.pid = s->pid,
+		.tid = s->tid,
+		.n_user = s->n_user,
+		.n_kernel = s->n_kernel,
+		.stop = s->stop,
+		.flags = s->flags,
+		.state = s->state,
+		.lang_stop = s->lang_stop,
+		.waker = s->waker,
+		.cpu1 = s->cpu1,
 	};
 }
 
@@ -305,17 +339,21 @@ int profile_resolve(struct profile *p, struct symbolizer *sz)
 	return 0;
 }
 
-/* ---- Frames as they are shown ---- */
+/* ---- Shown frames ---- */
 
-static int add_shown(struct profile_frames *f, uint64_t word, uint32_t symbol, bool kernel, bool inlined)
+static int add_shown(struct profile_frames *f, uint64_t word, uint32_t symbol, bool kernel,
+		     bool inlined)
 {
 	if (vec_reserve(&f->list, &f->cap, f->n + 1, sizeof(*f->list)))
 		return -ENOMEM;
-	f->list[f->n++] = (struct profile_frame){ .word = word, .symbol = symbol, .kernel = kernel, .inlined = inlined };
+	f->list[f->n++] = (struct profile_frame){
+		.word = word, .symbol = symbol, .kernel = kernel, .inlined = inlined
+	};
 	return 0;
 }
 
-int profile_frames(struct profile *p, size_t i, struct symbolizer *sz, bool user, bool kernel, struct profile_frames *ret)
+int profile_frames(struct profile *p, size_t i, struct symbolizer *sz, bool user, bool kernel,
+		   struct profile_frames *ret)
 {
 	const uint32_t *ids = profile_symbols(p, i, sz), *inlined;
 	struct profile_stack s;
@@ -351,56 +389,78 @@ int profile_want_debug(const struct profile *p, struct symbolizer *sz)
 
 /* ---- The account ---- */
 
-static bool in_sframe(const struct module *m, uint64_t offset)
+static enum frame_source row_source(const struct module *m, uint64_t offset)
 {
-	uint32_t lo = 0, hi = m->nsframe;	/* ranges before lo end at or below offset; those from hi on start above it */
+	/*
+	 * Binary search: ranges before lo end at or below offset, ranges from hi on start above it
+	 */
+	uint32_t lo = 0, hi = m->nranges;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (offset >= m->sframe[mid].end)
+		if (offset >= m->ranges[mid].end)
 			lo = mid + 1;
-		else if (offset < m->sframe[mid].start)
+		else if (offset < m->ranges[mid].start)
 			hi = mid;
 		else
-			return true;
+			return m->ranges[mid].code ? FRAME_CODE : FRAME_SFRAME;
 	}
-	return false;
+	return FRAME_EH_FRAME;
 }
 
-enum frame_source profile_frame_source(const struct modules *ms, uint64_t frame, enum frame_source below)
+enum frame_source profile_frame_source(const struct modules *ms, uint64_t frame,
+				       enum frame_source below)
 {
 	const struct module *m;
 
 	switch (SF_FRAME_KIND(frame)) {
 	case SF_FRAME_ROW:
 		m = modules_find(ms, SF_FRAME_MODULE(frame));
-		if (m && m->state != MODULE_LOADING && in_sframe(m, SF_FRAME_OFFSET(frame)))
-			return FRAME_SFRAME;
-		return FRAME_EH_FRAME;
+		return m && m->known == KNOWN_TABLES ? row_source(m, SF_FRAME_OFFSET(frame))
+						     : FRAME_EH_FRAME;
 	case SF_FRAME_JIT:
 		return FRAME_JIT;
+	case SF_FRAME_LANG:
+		return FRAME_LANG + (SF_FRAME_LANGUAGE(frame) % SF_LANG_MAX);
 	default:
 		return frame & SF_FRAME_BY_FP ? FRAME_FP : below;
 	}
 }
 
+static void account_language(struct profile_account *a, const struct stack *s,
+			     const uint64_t *frames)
+{
+	uint32_t language = SF_SAMPLE_LANG(s->flags);
+
+	if (!language || language >= SF_LANG_MAX)
+		return;
+	a->languages[language].stacks += s->count;
+	a->languages[language].stops[s->lang_stop] += s->count;
+	for (size_t k = 0; k < s->n_user; k++)
+		if (SF_FRAME_KIND(frames[k]) == SF_FRAME_LANG && !SF_FRAME_CODE(frames[k]))
+			a->languages[SF_FRAME_LANGUAGE(frames[k]) % SF_LANG_MAX].unnamed +=
+				s->count;
+}
+
 void profile_account(const struct profile *p, const struct modules *ms, struct profile_account *ret)
 {
 	struct profile_account a = { .samples = p->samples };
-	uint64_t by_source[4] = { 0 };
+	uint64_t by_source[FRAME_SOURCES] = { 0 };
 
 	for (size_t i = 0; i < p->nstacks; i++) {
 		const struct stack *s = &p->stacks[i];
-		enum frame_source source = FRAME_FP;	/* below the first frame there is none */
+		enum frame_source source = FRAME_FP; /* the first frame has no frame below */
 
 		if (s->flags & SF_SAMPLE_USER) {
 			a.user_total += s->count;
 			a.stops[s->stop] += s->count;
 		} else {
 			a.samples_without_user += s->count;
+			continue; /* SF_FRAME_EXEC is no frame */
 		}
 		a.frames += s->count * s->n_user;
+		account_language(&a, s, p->words + s->at);
 		for (size_t k = 0; k < s->n_user; k++) {
 			source = profile_frame_source(ms, p->words[s->at + k], source);
 			by_source[source] += s->count;
@@ -408,8 +468,11 @@ void profile_account(const struct profile *p, const struct modules *ms, struct p
 	}
 	a.sframe = by_source[FRAME_SFRAME];
 	a.eh_frame = by_source[FRAME_EH_FRAME];
+	a.code = by_source[FRAME_CODE];
 	a.fp = by_source[FRAME_FP];
 	a.jit = by_source[FRAME_JIT];
+	for (size_t i = 0; i < SF_LANG_MAX; i++)
+		a.languages[i].frames = by_source[FRAME_LANG + i];
 	*ret = a;
 }
 

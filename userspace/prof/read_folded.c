@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* "comm;root;...;leaf COUNT", a line each. */
+/* Folded lines: "comm;root;...;leaf COUNT". */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ static int bad_line(struct read_error *why, size_t line, const char *what)
 	return -EINVAL;
 }
 
-/* The part of text before the next ';', which is taken as well; false if nothing is left. */
+/* Takes the text before the next ';', and the ';', from *text. False: nothing is left. */
 static bool next_name(struct bytes *text, struct bytes *ret)
 {
 	struct bytes at = *text;
@@ -36,10 +36,11 @@ static bool next_name(struct bytes *text, struct bytes *ret)
 
 static size_t clean(char buf[NAME_MAX_BYTES], const struct bytes *name)
 {
-	return text_clean(buf, NAME_MAX_BYTES, name->len ? (const char *)name->base : "", name->len, 0);
+	return text_clean(buf, NAME_MAX_BYTES, name->len ? (const char *)name->base : "", name->len,
+			  0);
 }
 
-/* Takes the count off the end of line: what follows its last space. */
+/* Takes the count from the end of line: the text after the last space. */
 static bool take_count(struct bytes *line, uint64_t *ret)
 {
 	struct bytes at = *line, last;
@@ -64,7 +65,8 @@ static bool take_count(struct bytes *line, uint64_t *ret)
 	return num_u64(digits, 0, UINT64_MAX, ret) == 0;
 }
 
-static int read_line(struct bytes line, size_t number, struct stackset *ss, enum stack_side side, struct read_error *why)
+static int read_line(struct bytes line, size_t number, struct stackset *ss, enum stack_side side,
+		     struct read_error *why)
 {
 	uint32_t frames[READ_STACKS_DEPTH];
 	char comm[NAME_MAX_BYTES], name[NAME_MAX_BYTES];
@@ -81,7 +83,8 @@ static int read_line(struct bytes line, size_t number, struct stackset *ss, enum
 	clean(comm, &part);
 	while (next_name(&line, &part)) {
 		size_t len = clean(name, &part);
-		enum stack_kind kind = waker ? STACK_NOTE : stack_kind_of_name(name, &len);	/* a waker's comm */
+		/* A waker's comm */
+		enum stack_kind kind = waker ? STACK_NOTE : stack_kind_of_name(name, &len);
 
 		waker = !strcmp(name, STACK_WAKER_MARK);
 		if (n == READ_STACKS_DEPTH)
@@ -93,7 +96,8 @@ static int read_line(struct bytes line, size_t number, struct stackset *ss, enum
 	return stackset_add(ss, comm, 0, frames, n, side, count);
 }
 
-int read_folded(struct bytes text, struct stackset *ss, enum stack_side side, struct stacks_meta *meta, struct read_error *why)
+int read_folded(struct bytes text, struct stackset *ss, enum stack_side side,
+		struct stacks_meta *meta, struct read_error *why)
 {
 	size_t number = 0;
 	int err = 0;

@@ -8,14 +8,14 @@
 #include "base/text.h"
 #include "prof/read_stacks.h"
 
-#define SCHEMA 1
+#define SCHEMA	   1
 #define NAME_BYTES 2048
 
-/* Of whoever was off or on the CPU; in it, perhaps, of its waker. */
+/* The stack of a thread, or of its waker. */
 struct part {
 	char comm[64], stop[32];
 	uint32_t pid;
-	uint32_t frames[READ_STACKS_DEPTH + 1];	/* [0]: the marker of an incomplete one */
+	uint32_t frames[READ_STACKS_DEPTH + 1]; /* [0] is not used */
 	size_t n;
 };
 
@@ -76,8 +76,10 @@ static void read_meta(struct reader *r)
 
 static enum stack_kind kind_named(const char *kind)
 {
-	return !strcmp(kind, "kernel") ? STACK_KERNEL : !strcmp(kind, "inlined") ? STACK_INLINED :
-	       !strcmp(kind, "jit") ? STACK_JIT : STACK_USER;
+	return !strcmp(kind, "kernel")	  ? STACK_KERNEL
+	       : !strcmp(kind, "inlined") ? STACK_INLINED
+	       : !strcmp(kind, "jit")	  ? STACK_JIT
+					  : STACK_USER;
 }
 
 static void read_frame(struct reader *r, struct part *p)
@@ -110,7 +112,7 @@ static void read_frame(struct reader *r, struct part *p)
 		r->err = -ENOMEM;
 }
 
-/* false: the key is none of a part's. */
+/* False: key does not belong to a part. */
 static bool read_part(struct reader *r, struct part *p, const char *key)
 {
 	if (!strcmp(key, "comm")) {
@@ -177,14 +179,15 @@ static void add_stack(struct reader *r)
 		add_part(r, &s->waker);
 	}
 	if (!r->err)
-		r->err = stackset_add(r->ss, *s->own.comm ? s->own.comm : "[unknown]", s->own.pid, s->path, s->n, r->side, s->count);
+		r->err = stackset_add(r->ss, *s->own.comm ? s->own.comm : "[unknown]", s->own.pid,
+				      s->path, s->n, r->side, s->count);
 }
 
 static void read_waker(struct reader *r)
 {
 	const char *key;
 
-	r->s.has_waker = json_enter(&r->j, '{');	/* null: not known */
+	r->s.has_waker = json_enter(&r->j, '{'); /* null: unknown */
 	while (r->s.has_waker && (key = json_key(&r->j)))
 		if (!read_part(r, &r->s.waker, key))
 			json_skip(&r->j);
@@ -220,7 +223,8 @@ static void read_stack(struct reader *r)
 		add_stack(r);
 }
 
-int read_json(struct bytes text, struct stackset *ss, enum stack_side side, struct stacks_meta *meta, struct read_error *why)
+int read_json(struct bytes text, struct stackset *ss, enum stack_side side,
+	      struct stacks_meta *meta, struct read_error *why)
 {
 	struct reader *r = calloc(1, sizeof(*r));
 	const char *key;
@@ -247,9 +251,11 @@ int read_json(struct bytes text, struct stackset *ss, enum stack_side side, stru
 	err = r->err;
 	if (!err && (r->j.bytes.err || r->schema != SCHEMA)) {
 		if (r->j.bytes.err)
-			snprintf(why->text, sizeof(why->text), "byte %zu: damaged JSON", r->j.bytes.pos);
+			snprintf(why->text, sizeof(why->text), "byte %zu: damaged JSON",
+				 r->j.bytes.pos);
 		else
-			snprintf(why->text, sizeof(why->text), "JSON, but not a profile of schema %d", SCHEMA);
+			snprintf(why->text, sizeof(why->text),
+				 "JSON, but not a profile of schema %d", SCHEMA);
 		err = -EINVAL;
 	}
 	json_reader_free(&r->j);

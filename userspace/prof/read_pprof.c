@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * profile.proto as out/out_pprof.c writes it. The tables may stand anywhere among the samples, so there are two passes:
- * one that finds them, one that adds up the samples. What is relied on: ids of locations, functions and mappings are
- * 1, 2, 3, ...; the first value counts samples, or the second one is off-CPU time.
+ * Reads profile.proto as written by out/out_pprof.c. Tables may appear anywhere among the samples,
+ * so there are two passes: one finds the tables, one adds up the samples. Assumptions: ids of
+ * locations, functions and mappings are 1, 2, 3, ...; the first value counts samples, or the second
+ * one is off-CPU time.
  *
- * A few bytes can stand for many: gzip packs a thousandfold, and a location of many inlined functions is named in
- * one byte. Both are limited, so time and memory are in proportion to the file.
+ * A few bytes can stand for many: gzip compresses up to a thousandfold, and one byte can name a
+ * location with many inlined functions. So all work is charged against a limit in proportion to the
+ * size of the file (reader.work), which bounds time and memory. Each message is parsed once:
+ * otherwise references to it could make its padding be parsed often.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -19,33 +22,78 @@
 #include "base/vec.h"
 #include "prof/read_stacks.h"
 
-#define UNPACKED_MAX (256u << 20)
-#define NAME_BYTES 2048
-#define FRAMES_A_BYTE 8			/* of all stacks; a frame takes at least a byte, and few have inlined ones */
-#define FRAMES_SPARE (1u << 20)
-#define FRAMES_MAX (1u << 26)
-#define NO_FRAME UINT32_MAX
+/*
+ * In real files a packed byte unpacks to 5 to 10 bytes, and up to 60 where stacks are deep and
+ * recursive.
+ */
+#define UNPACKED_SPARE	(32u << 20)
+#define UNPACKED_A_BYTE 64
+#define UNPACKED_MAX	(256u << 20)
+#define NAME_BYTES	2048
+#define COMMENTS_MAX	64
+
+/*
+ * Allowed work per packed byte, and per file in addition, in units of about 10 ns. Real files need
+ * a quarter of it, or up to three quarters with deep stacks.
+ */
+#define WORK_A_BYTE 12
+#define WORK_SPARE  (16u << 20)
+/* Work of operations; in addition 1 for each frame and each byte of a name */
+enum { WORK_FIELD = 1, WORK_ENTRY = 8, WORK_LOOKUP = 12, WORK_NEW = 32 };
 
 enum {
-	PROFILE_SAMPLE_TYPE = 1, PROFILE_SAMPLE = 2, PROFILE_MAPPING = 3, PROFILE_LOCATION = 4, PROFILE_FUNCTION = 5,
-	PROFILE_STRING = 6, PROFILE_TIME_NANOS = 9, PROFILE_DURATION_NANOS = 10, PROFILE_COMMENT = 13,
-	TYPE_TYPE = 1, TYPE_UNIT = 2,
-	SAMPLE_LOCATION = 1, SAMPLE_VALUE = 2, SAMPLE_LABEL = 3,
-	LABEL_KEY = 1, LABEL_STR = 2, LABEL_NUM = 3,
-	ENTRY_ID = 1,			/* of mappings, locations and functions */
-	MAPPING_START = 2, MAPPING_OFFSET = 4, MAPPING_FILE = 5,
-	LOCATION_MAPPING = 2, LOCATION_ADDRESS = 3, LOCATION_LINE = 4,
+	PROFILE_SAMPLE_TYPE = 1,
+	PROFILE_SAMPLE = 2,
+	PROFILE_MAPPING = 3,
+	PROFILE_LOCATION = 4,
+	PROFILE_FUNCTION = 5,
+	PROFILE_STRING = 6,
+	PROFILE_TIME_NANOS = 9,
+	PROFILE_DURATION_NANOS = 10,
+	PROFILE_COMMENT = 13,
+	TYPE_TYPE = 1,
+	TYPE_UNIT = 2,
+	SAMPLE_LOCATION = 1,
+	SAMPLE_VALUE = 2,
+	SAMPLE_LABEL = 3,
+	LABEL_KEY = 1,
+	LABEL_STR = 2,
+	LABEL_NUM = 3,
+	ENTRY_ID = 1, /* of mappings, locations and functions */
+	MAPPING_START = 2,
+	MAPPING_OFFSET = 4,
+	MAPPING_FILE = 5,
+	LOCATION_MAPPING = 2,
+	LOCATION_ADDRESS = 3,
+	LOCATION_LINE = 4,
 	LINE_FUNCTION = 1,
 	FUNCTION_NAME = 2,
+	ENTRY_FIELDS = 6, /* larger than all numbers above */
 };
 
-/* Entries of a repeated message, by id - 1. */
+/* Entries of a repeated message, indexed by id - 1. */
 struct table {
 	struct bytes *at;
 	size_t n, cap;
 };
 
-struct location {			/* frames[from, from + n): the function inlined last, ..., the one that is in the file */
+struct mapping {
+	uint64_t start, offset, file;
+	/* String id of the file's name without directories; the same as a module of the set */
+	uint32_t name, module;
+	bool known;
+};
+
+struct function {
+	uint64_t name;
+	uint32_t name_id;
+	enum stack_kind kind;
+	bool known;
+	bool none; /* "[no stack]", which is not a frame: see locate() in out_pprof.c */
+};
+
+/* frames[from, from + n): the innermost inlined function first, the containing function last */
+struct location {
 	size_t from;
 	uint32_t n;
 	bool known;
@@ -56,11 +104,16 @@ struct reader {
 	enum stack_side side;
 	struct stacks_meta *meta;
 	struct read_error *why;
-	struct table strings, mappings, locations, functions, types, comments;
-	struct location *resolved;	/* by location */
+	struct table strings, mappings, locations, functions, types;
+	uint64_t comments[COMMENTS_MAX]; /* ids of strings */
+	size_t ncomments;
+	struct mapping *mapping; /* these three are indexed by id - 1 */
+	struct function *function;
+	struct location *location;
 	uint32_t *frames;
 	size_t nframes, frames_cap;
-	uint64_t budget;		/* frames that may still be added */
+	uint64_t work; /* work that is still allowed */
+	uint64_t allowed;
 	bool off_cpu;
 	uint32_t path[READ_STACKS_DEPTH + 1];
 };
@@ -69,6 +122,37 @@ static int damaged(struct reader *r, const char *what, uint64_t number)
 {
 	snprintf(r->why->text, sizeof(r->why->text), "damaged profile: %s %" PRIu64, what, number);
 	return -EINVAL;
+}
+
+/* Charges work. False: less was left; then nothing is left. */
+static bool pay(struct reader *r, uint64_t work)
+{
+	bool can = work <= r->work;
+
+	r->work = can ? r->work - work : 0;
+	return can;
+}
+
+static int too_much(struct reader *r)
+{
+	snprintf(r->why->text, sizeof(r->why->text),
+		 "stands for more frames, names and labels than a packed file of its size may "
+		 "(%" PRIu64 " in all); JSON has no such limit",
+		 r->allowed);
+	return -EINVAL;
+}
+
+/* Like pb_next, but charges for it. Without work left it sets the error of msg. */
+static bool next_field(struct reader *r, struct bytes *msg, struct pb_field *ret)
+{
+	msg->err |= !pay(r, WORK_FIELD);
+	return pb_next(msg, ret);
+}
+
+/* The error: damage, unless the work is used up. */
+static int damaged_or_spent(struct reader *r, const char *what, uint64_t number)
+{
+	return r->work ? damaged(r, what, number) : too_much(r);
 }
 
 /* ---- Tables ---- */
@@ -81,24 +165,29 @@ static int table_add(struct table *t, const struct bytes *entry)
 	return 0;
 }
 
-/* The entry's number field; the last one counts, and 0 is what is not there. */
-static uint64_t number(struct bytes msg, uint32_t field)
+/*
+ * Reads the fields of msg with numbers below n into ret. The last value of a field counts; a
+ * missing field is 0.
+ */
+static void read_numbers(struct reader *r, struct bytes msg, uint64_t *ret, uint32_t n)
 {
-	uint64_t value = 0;
 	struct pb_field f;
 
-	while (pb_next(&msg, &f))
-		if (f.number == field)
-			value = f.value;
-	return value;
+	memset(ret, 0, n * sizeof(*ret));
+	while (next_field(r, &msg, &f))
+		if (f.number < n)
+			ret[f.number] = f.value;
 }
 
-static const struct bytes *entry(const struct table *t, uint64_t id)
+static uint64_t number(struct reader *r, struct bytes msg, uint32_t field)
 {
-	return id && id <= t->n ? &t->at[id - 1] : NULL;
+	uint64_t values[ENTRY_FIELDS];
+
+	read_numbers(r, msg, values, ENTRY_FIELDS);
+	return values[field];
 }
 
-/* "" if there is no such string. */
+/* Copies a string, cleaned; "" if there is no such string. */
 static size_t string(const struct reader *r, uint64_t id, char *dst, size_t cap)
 {
 	const struct bytes *s = id < r->strings.n ? &r->strings.at[id] : NULL;
@@ -113,81 +202,99 @@ static bool string_is(const struct reader *r, uint64_t id, const char *want)
 	return s && s->len == strlen(want) && memcmp(s->base, want, s->len) == 0;
 }
 
-static int check_ids(struct reader *r, const struct table *t, const char *what)
+static int wrong_id(struct reader *r, const char *what, size_t i)
 {
-	for (size_t i = 0; i < t->n; i++)
-		if (number(t->at[i], ENTRY_ID) != i + 1)
-			return damaged(r, what, i + 1);
+	return damaged_or_spent(r, what, i + 1);
+}
+
+static int parse_entries(struct reader *r)
+{
+	uint64_t v[ENTRY_FIELDS];
+
+	r->mapping = calloc(r->mappings.n + 1, sizeof(*r->mapping));
+	r->function = calloc(r->functions.n + 1, sizeof(*r->function));
+	r->location = calloc(r->locations.n + 1, sizeof(*r->location));
+	if (!r->mapping || !r->function || !r->location)
+		return -ENOMEM;
+	for (size_t i = 0; i < r->mappings.n; i++) {
+		read_numbers(r, r->mappings.at[i], v, ENTRY_FIELDS);
+		if (v[ENTRY_ID] != i + 1)
+			return wrong_id(r, "mapping", i);
+		r->mapping[i] = (struct mapping){ .start = v[MAPPING_START],
+						  .offset = v[MAPPING_OFFSET],
+						  .file = v[MAPPING_FILE] };
+	}
+	for (size_t i = 0; i < r->locations.n; i++)
+		if (number(r, r->locations.at[i], ENTRY_ID) != i + 1)
+			return wrong_id(r, "location", i);
+	for (size_t i = 0; i < r->functions.n; i++) {
+		read_numbers(r, r->functions.at[i], v, ENTRY_FIELDS);
+		if (v[ENTRY_ID] != i + 1)
+			return wrong_id(r, "function", i);
+		r->function[i].name = v[FUNCTION_NAME];
+	}
 	return 0;
 }
 
-/* A comment is a number, or many of them packed. */
-static int add_comments(struct reader *r, struct pb_field *f)
+/* A comment is a number, or several of them packed. Our files have at most five. */
+static void add_comments(struct reader *r, struct pb_field *f)
 {
 	uint64_t id;
-	int err = 0;
 
-	while (!err && pb_next_number(f, &id))
-		if (id < r->strings.n)
-			err = table_add(&r->comments, &r->strings.at[id]);
-	return err;
+	while (r->ncomments < COMMENTS_MAX && pb_next_number(f, &id))
+		r->comments[r->ncomments++] = id;
 }
 
-static int read_tables(struct reader *r, struct bytes profile)
+static int read_tables(struct reader *r, struct bytes msg)
 {
-	struct bytes msg = profile;
 	struct pb_field f;
 	int err = 0;
 
-	while (!err && pb_next(&msg, &f)) {
-		struct table *t = f.number == PROFILE_STRING ? &r->strings : f.number == PROFILE_MAPPING ? &r->mappings :
-				  f.number == PROFILE_LOCATION ? &r->locations : f.number == PROFILE_FUNCTION ? &r->functions :
-				  f.number == PROFILE_SAMPLE_TYPE ? &r->types : NULL;
+	while (!err && next_field(r, &msg, &f)) {
+		struct table *t = f.number == PROFILE_STRING	    ? &r->strings
+				  : f.number == PROFILE_MAPPING	    ? &r->mappings
+				  : f.number == PROFILE_LOCATION    ? &r->locations
+				  : f.number == PROFILE_FUNCTION    ? &r->functions
+				  : f.number == PROFILE_SAMPLE_TYPE ? &r->types
+								    : NULL;
 
 		if (t)
-			err = table_add(t, &f.bytes);
+			err = pay(r, WORK_ENTRY) ? table_add(t, &f.bytes) : too_much(r);
+		else if (f.number == PROFILE_COMMENT)
+			add_comments(r, &f);
 		else if (f.number == PROFILE_TIME_NANOS)
 			r->meta->start_unix_ns = f.value;
 		else if (f.number == PROFILE_DURATION_NANOS)
 			r->meta->duration_s = (double)f.value / 1e9;
 	}
-	if (msg.err)
-		return damaged(r, "byte", msg.pos);
-	for (msg = profile; !err && pb_next(&msg, &f);)
-		if (f.number == PROFILE_COMMENT)
-			err = add_comments(r, &f);
-	if (!err)
-		err = check_ids(r, &r->mappings, "mapping");
-	if (!err)
-		err = check_ids(r, &r->locations, "location");
-	if (!err)
-		err = check_ids(r, &r->functions, "function");
-	return err;
+	if (!err && msg.err)
+		return damaged_or_spent(r, "byte", msg.pos);
+	return err ? err : parse_entries(r);
 }
 
 static int read_types(struct reader *r)
 {
-	if (r->types.n > 1 && string_is(r, number(r->types.at[1], TYPE_TYPE), "off_cpu")) {
+	if (r->types.n > 1 && string_is(r, number(r, r->types.at[1], TYPE_TYPE), "off_cpu")) {
 		r->off_cpu = true;
-	} else if (!r->types.n || !string_is(r, number(r->types.at[0], TYPE_UNIT), "count")) {
-		snprintf(r->why->text, sizeof(r->why->text), "a pprof profile, but not of samples or off-CPU time");
+	} else if (!r->types.n || !string_is(r, number(r, r->types.at[0], TYPE_UNIT), "count")) {
+		snprintf(r->why->text, sizeof(r->why->text),
+			 "a pprof profile, but not of samples or off-CPU time");
 		return -EINVAL;
 	}
 	strcpy(r->meta->unit, r->off_cpu ? "microseconds" : "samples");
 	return 0;
 }
 
-/* Comments are "KEY=VALUE"; what profile.proto has a field for is not among them. */
+/* Comments are "KEY=VALUE", for values that have no field in profile.proto. */
 static void read_comments(struct reader *r)
 {
 	struct stacks_meta *m = r->meta;
 	char text[512], digits[32];
 
-	for (size_t i = 0; i < r->comments.n; i++) {
-		const struct bytes *c = &r->comments.at[i];
-
-		text_clean(text, sizeof(text), c->len ? (const char *)c->base : "", c->len, 0);
-		if (sscanf(text, "host=%255[^\n]", m->host) == 1 || sscanf(text, "event=%63[^\n]", m->event) == 1)
+	for (size_t i = 0; i < r->ncomments; i++) {
+		string(r, r->comments[i], text, sizeof(text));
+		if (sscanf(text, "host=%255[^\n]", m->host) == 1 ||
+		    sscanf(text, "event=%63[^\n]", m->event) == 1)
 			continue;
 		if (sscanf(text, "lost=%31s", digits) == 1)
 			num_u64(digits, 0, UINT64_MAX, &m->lost);
@@ -198,80 +305,139 @@ static void read_comments(struct reader *r)
 
 /* ---- Locations ---- */
 
-static const char *module_name(const struct reader *r, uint64_t mapping, enum stack_kind kind, char path[NAME_BYTES])
+static int intern(struct reader *r, const char *text, size_t len, uint32_t *ret)
 {
-	const struct bytes *m = entry(&r->mappings, mapping);
-	const char *slash;
-
-	if (kind == STACK_KERNEL)
-		return "[kernel]";
-	if (!m)
-		return kind == STACK_JIT ? "[jit]" : "[unknown]";
-	string(r, number(*m, MAPPING_FILE), path, NAME_BYTES);
-	slash = strrchr(path, '/');
-	return slash ? slash + 1 : path;
+	return pay(r, WORK_NEW + len) ? strpool_intern(r->ss->strings, text, len, ret)
+				      : too_much(r);
 }
 
-static int push_frame(struct reader *r, uint64_t mapping, char name[NAME_BYTES], size_t len, bool inlined)
+static int resolve_mapping(struct reader *r, struct mapping *m)
 {
-	enum stack_kind kind = stack_kind_of_name(name, &len);
 	char path[NAME_BYTES];
+	const char *slash, *name;
+	int err;
 
-	if (inlined && kind == STACK_USER)
-		kind = STACK_INLINED;
-	if (vec_reserve(&r->frames, &r->frames_cap, r->nframes + 1, sizeof(*r->frames)))
-		return -ENOMEM;
-	return stackset_frame(r->ss, name, len, module_name(r, mapping, kind, path), kind, &r->frames[r->nframes++]);
+	string(r, m->file, path, sizeof(path));
+	slash = strrchr(path, '/');
+	name = slash ? slash + 1 : path;
+	err = intern(r, name, strlen(name), &m->name);
+	if (!err)
+		err = stackset_module(r->ss, name, &m->module);
+	m->known = !err;
+	return err;
 }
 
-/* A location that nobody has named. */
-static int push_nameless(struct reader *r, uint64_t mapping, uint64_t address)
+static int resolve_function(struct reader *r, struct function *f)
 {
-	const struct bytes *m = entry(&r->mappings, mapping);
-	char name[NAME_BYTES] = "[unknown]", path[NAME_BYTES];
+	char name[NAME_BYTES];
+	size_t len = string(r, f->name, name, sizeof(name));
+	int err;
+
+	f->none = !strcmp(name, "[no stack]");
+	f->kind = stack_kind_of_name(name, &len);
+	err = intern(r, name, len, &f->name_id);
+	f->known = !err;
+	return err;
+}
+
+/* mapping NULL: unknown. */
+static int push_frame(struct reader *r, const struct mapping *mapping, uint32_t name,
+		      enum stack_kind kind)
+{
+	uint32_t module;
+	int err = 0;
+
+	if (kind != STACK_KERNEL && mapping)
+		module = mapping->module;
+	else
+		err = stackset_module(r->ss,
+				      kind == STACK_KERNEL ? "[kernel]"
+				      : kind == STACK_JIT  ? "[jit]"
+							   : "[unknown]",
+				      &module);
+	if (err || vec_reserve(&r->frames, &r->frames_cap, r->nframes + 1, sizeof(*r->frames)))
+		return -ENOMEM;
+	return stackset_frame_of(r->ss, name, module, kind, &r->frames[r->nframes++]);
+}
+
+/* A location without a function. */
+static int push_nameless(struct reader *r, const struct mapping *m, uint64_t address)
+{
+	char name[NAME_BYTES] = "[unknown]";
+	size_t len;
+	uint32_t id;
+	enum stack_kind kind;
+	int err;
 
 	if (m)
-		snprintf(name, sizeof(name), "[%.1024s+0x%" PRIx64 "]", module_name(r, mapping, STACK_USER, path),
-			 address - number(*m, MAPPING_START) + number(*m, MAPPING_OFFSET));
-	return push_frame(r, mapping, name, strlen(name), false);
+		snprintf(name, sizeof(name), "[%.1024s+0x%" PRIx64 "]",
+			 strpool_str(r->ss->strings, m->name), address - m->start + m->offset);
+	len = strlen(name);
+	kind = stack_kind_of_name(name, &len);
+	err = intern(r, name, len, &id);
+	return err ? err : push_frame(r, m, id, kind);
 }
 
-static int push_line(struct reader *r, uint64_t mapping, struct bytes line, bool inlined)
+static int push_line(struct reader *r, const struct mapping *mapping, struct bytes line,
+		     bool inlined)
 {
-	const struct bytes *function = entry(&r->functions, number(line, LINE_FUNCTION));
-	char name[NAME_BYTES];
-	size_t len;
+	uint64_t id = number(r, line, LINE_FUNCTION);
+	struct function *f;
+	int err;
 
-	if (!function)
-		return damaged(r, "no function", number(line, LINE_FUNCTION));
-	len = string(r, number(*function, FUNCTION_NAME), name, sizeof(name));
-	if (!strcmp(name, "[no stack]"))
-		return 0;	/* only so that pprof's tables have a row for it */
-	return push_frame(r, mapping, name, len, inlined);
+	if (!pay(r, WORK_NEW))
+		return too_much(r);
+	if (!id || id > r->functions.n)
+		return damaged(r, "no function", id);
+	f = &r->function[id - 1];
+	err = f->known ? 0 : resolve_function(r, f);
+	if (err || f->none)
+		return err;
+	return push_frame(r, mapping, f->name_id,
+			  inlined && f->kind == STACK_USER ? STACK_INLINED : f->kind);
 }
 
-static int resolve(struct reader *r, uint64_t id, struct location *ret)
+/* Adds the frames of a location's lines. *ret_any: it has lines. */
+static int push_lines(struct reader *r, uint64_t id, const struct mapping *mapping, bool *ret_any)
 {
 	struct bytes msg = r->locations.at[id - 1], line = bytes_of(NULL, 0, false);
-	uint64_t mapping = number(msg, LOCATION_MAPPING);
 	bool any = false;
 	struct pb_field f;
 	int err = 0;
 
-	*ret = (struct location){ .from = r->nframes, .known = true };
-	while (!err && pb_next(&msg, &f)) {
+	while (!err && next_field(r, &msg, &f)) {
 		if (f.number != LOCATION_LINE)
 			continue;
-		if (any)	/* there is one more, so that one is inlined into it */
+		if (any) /* another line follows, so the previous one is inlined into it */
 			err = push_line(r, mapping, line, true);
 		line = f.bytes;
 		any = true;
 	}
-	if (msg.err)
-		return damaged(r, "location", id);
+	if (!err && msg.err)
+		return damaged_or_spent(r, "location", id);
+	*ret_any = any;
+	return err || !any ? err : push_line(r, mapping, line, false);
+}
+
+static int resolve(struct reader *r, uint64_t id, struct location *ret)
+{
+	uint64_t v[ENTRY_FIELDS];
+	struct mapping *m = NULL;
+	bool any = false;
+	int err = 0;
+
+	read_numbers(r, r->locations.at[id - 1], v, ENTRY_FIELDS);
+	if (v[LOCATION_MAPPING] && v[LOCATION_MAPPING] <= r->mappings.n)
+		m = &r->mapping[v[LOCATION_MAPPING] - 1];
+	if (m && !m->known)
+		err = resolve_mapping(r, m);
+	*ret = (struct location){ .from = r->nframes };
 	if (!err)
-		err = any ? push_line(r, mapping, line, false) : push_nameless(r, mapping, number(msg, LOCATION_ADDRESS));
+		err = push_lines(r, id, m, &any);
+	if (!err && !any)
+		err = push_nameless(r, m, v[LOCATION_ADDRESS]);
 	ret->n = (uint32_t)(r->nframes - ret->from);
+	ret->known = !err;
 	return err;
 }
 
@@ -281,7 +447,7 @@ struct sample {
 	char comm[64], stop[32];
 	uint32_t pid;
 	uint64_t values[2];
-	size_t n;			/* frames, from the end of reader.path to its begin */
+	size_t n; /* frames, stored backwards from the end of reader.path */
 	bool user;
 };
 
@@ -290,18 +456,17 @@ static int add_location(struct reader *r, struct sample *s, uint64_t id)
 	struct location *l;
 	int err = 0;
 
-	if (!entry(&r->locations, id))
+	if (!id || id > r->locations.n)
 		return damaged(r, "no location", id);
-	l = &r->resolved[id - 1];
+	l = &r->location[id - 1];
 	if (!l->known)
 		err = resolve(r, id, l);
 	if (err)
 		return err;
 	if (s->n + l->n > READ_STACKS_DEPTH)
 		return damaged(r, "a stack of more frames than", READ_STACKS_DEPTH);
-	if (l->n > r->budget)
-		return damaged(r, "more frames than its size explains, at location", id);
-	r->budget -= l->n;
+	if (!pay(r, 1 + l->n))
+		return too_much(r);
 	for (uint32_t i = 0; i < l->n; i++) {
 		uint32_t frame = r->frames[l->from + i];
 
@@ -311,16 +476,18 @@ static int add_location(struct reader *r, struct sample *s, uint64_t id)
 	return 0;
 }
 
-static void read_label(const struct reader *r, struct sample *s, struct bytes label)
+static void read_label(struct reader *r, struct sample *s, struct bytes label)
 {
-	uint64_t key = number(label, LABEL_KEY), str = number(label, LABEL_STR);
+	uint64_t v[ENTRY_FIELDS];
 
-	if (string_is(r, key, "comm"))
-		string(r, str, s->comm, sizeof(s->comm));
-	else if (string_is(r, key, "pid"))
-		s->pid = (uint32_t)number(label, LABEL_NUM);
-	else if (string_is(r, key, "incomplete"))
-		string(r, str, s->stop, sizeof(s->stop));
+	read_numbers(r, label, v, ENTRY_FIELDS);
+	if (string_is(r, v[LABEL_KEY], "comm"))
+		string(r, v[LABEL_STR], s->comm, sizeof(s->comm));
+	else if (string_is(r, v[LABEL_KEY], "pid"))
+		s->pid = (uint32_t)v[LABEL_NUM];
+	else if (string_is(r, v[LABEL_KEY], "incomplete"))
+		string(r, v[LABEL_STR], s->stop, sizeof(s->stop));
+	pay(r, WORK_ENTRY);
 }
 
 static int read_fields(struct reader *r, struct sample *s, struct bytes msg)
@@ -330,7 +497,7 @@ static int read_fields(struct reader *r, struct sample *s, struct bytes msg)
 	size_t n = 0;
 	int err = 0;
 
-	while (!err && pb_next(&msg, &f)) {
+	while (!err && next_field(r, &msg, &f)) {
 		if (f.number == SAMPLE_LABEL)
 			read_label(r, s, f.bytes);
 		while (!err && f.number == SAMPLE_LOCATION && pb_next_number(&f, &value))
@@ -339,12 +506,13 @@ static int read_fields(struct reader *r, struct sample *s, struct bytes msg)
 			s->values[n++] = value;
 		msg.err |= f.bytes.err;
 	}
-	return err ? err : msg.err ? damaged(r, "sample at byte", msg.pos) : 0;
+	return err ? err : msg.err ? damaged_or_spent(r, "sample at byte", msg.pos) : 0;
 }
 
 static int add_sample(struct reader *r, struct bytes msg)
 {
 	struct sample s = { .comm = "[unknown]" };
+	uint64_t lookups = r->ss->lookups;
 	char marker[64];
 	int err = read_fields(r, &s, msg);
 
@@ -352,7 +520,8 @@ static int add_sample(struct reader *r, struct bytes msg)
 		return err;
 	if (*s.stop) {
 		snprintf(marker, sizeof(marker), "[incomplete:%s]", s.stop);
-		err = stackset_frame(r->ss, marker, strlen(marker), "", STACK_NOTE, &r->path[READ_STACKS_DEPTH - s.n++]);
+		err = stackset_frame(r->ss, marker, strlen(marker), "", STACK_NOTE,
+				     &r->path[READ_STACKS_DEPTH - s.n++]);
 		if (err)
 			return err;
 	}
@@ -360,8 +529,11 @@ static int add_sample(struct reader *r, struct bytes msg)
 		r->meta->user_stacks += s.values[0];
 	if (s.user && !*s.stop)
 		r->meta->complete += s.values[0];
-	return stackset_add(r->ss, s.comm, s.pid, r->path + READ_STACKS_DEPTH + 1 - s.n, s.n, r->side,
-			    r->off_cpu ? s.values[1] / 1000 : s.values[0]);
+	err = stackset_add(r->ss, s.comm, s.pid, r->path + READ_STACKS_DEPTH + 1 - s.n, s.n,
+			   r->side, r->off_cpu ? s.values[1] / 1000 : s.values[0]);
+	if (!err && !pay(r, WORK_NEW + WORK_LOOKUP * (r->ss->lookups - lookups)))
+		return too_much(r);
+	return err;
 }
 
 static int read_profile(struct reader *r, struct bytes profile)
@@ -374,42 +546,57 @@ static int read_profile(struct reader *r, struct bytes profile)
 	if (err)
 		return err;
 	read_comments(r);
-	r->budget = (uint64_t)profile.len * FRAMES_A_BYTE + FRAMES_SPARE;
-	if (r->budget > FRAMES_MAX)
-		r->budget = FRAMES_MAX;
-	r->resolved = calloc(r->locations.n + 1, sizeof(*r->resolved));
-	if (!r->resolved)
-		return -ENOMEM;
-	while (!err && pb_next(&profile, &f))
+	while (!err && next_field(r, &profile, &f))
 		if (f.number == PROFILE_SAMPLE)
 			err = add_sample(r, f.bytes);
-	return err;
+	return !err && profile.err ? too_much(r) : err;
 }
 
-int read_pprof(struct bytes packed, struct stackset *ss, enum stack_side side, struct stacks_meta *meta, struct read_error *why)
+static size_t unpacked_max(size_t packed)
 {
-	struct reader *r = calloc(1, sizeof(*r));
-	uint8_t *buf = NULL;
-	size_t len = 0;
-	int err;
+	uint64_t max = UNPACKED_SPARE + (uint64_t)packed * UNPACKED_A_BYTE;
 
-	if (!r)
-		return -ENOMEM;
-	*r = (struct reader){ .ss = ss, .side = side, .meta = meta, .why = why };
-	err = gunzip(&packed, UNPACKED_MAX, &buf, &len);
-	if (err == -EINVAL)
-		snprintf(why->text, sizeof(why->text), "damaged gzip data");
-	if (!err)
-		err = read_profile(r, bytes_of(buf, len, false));
-	free(buf);
+	return max < UNPACKED_MAX ? max : UNPACKED_MAX;
+}
+
+static void reader_free(struct reader *r)
+{
 	free(r->strings.at);
 	free(r->mappings.at);
 	free(r->locations.at);
 	free(r->functions.at);
 	free(r->types.at);
-	free(r->comments.at);
-	free(r->resolved);
+	free(r->mapping);
+	free(r->function);
+	free(r->location);
 	free(r->frames);
 	free(r);
+}
+
+int read_pprof(struct bytes packed, struct stackset *ss, enum stack_side side,
+	       struct stacks_meta *meta, struct read_error *why)
+{
+	struct reader *r = calloc(1, sizeof(*r));
+	size_t len = 0, max = unpacked_max(packed.len);
+	uint8_t *buf = NULL;
+	int err;
+
+	if (!r)
+		return -ENOMEM;
+	*r = (struct reader){ .ss = ss, .side = side, .meta = meta, .why = why };
+	r->work = r->allowed = WORK_SPARE + (uint64_t)packed.len * WORK_A_BYTE;
+	err = gunzip(&packed, max, &buf, &len);
+	if (err == -EINVAL)
+		snprintf(why->text, sizeof(why->text), "damaged gzip data");
+	if (err == -EFBIG) {
+		snprintf(why->text, sizeof(why->text),
+			 "its gzip data unpack to more than %zu bytes, the limit for a file of %zu",
+			 max, packed.len);
+		err = -EINVAL;
+	}
+	if (!err)
+		err = read_profile(r, bytes_of(buf, len, false));
+	free(buf);
+	reader_free(r);
 	return err;
 }

@@ -40,7 +40,8 @@ static bool starts_with(struct bytes b, const char *s)
 	return at && memcmp(at, s, strlen(s)) == 0;
 }
 
-int read_stacks(FILE *f, struct stackset *ss, enum stack_side side, struct stacks_meta *meta, struct read_error *why)
+int read_stacks(FILE *f, struct stackset *ss, enum stack_side side, struct stacks_meta *meta,
+		struct read_error *why)
 {
 	struct bytes text;
 	uint8_t *buf;
@@ -54,16 +55,23 @@ int read_stacks(FILE *f, struct stackset *ss, enum stack_side side, struct stack
 	if (err)
 		return err;
 	text = bytes_of(buf, len, false);
+	meta->bytes = len;
 	if (starts_with(text, "{\"meta\":")) {
 		err = read_json(text, ss, side, meta, why);
 	} else if (starts_with(text, "\x1f\x8b")) {
 		err = read_pprof(text, ss, side, meta, why);
-	} else if (starts_with(text, "<!DOCTYPE") || starts_with(text, "\x7f" "ELF")) {
-		snprintf(why->text, sizeof(why->text), "neither folded lines nor JSON nor pprof written by sfbpf record");
+	} else if (starts_with(text, "<!DOCTYPE") || starts_with(text, "\x7f"
+								       "ELF")) {
+		snprintf(why->text, sizeof(why->text),
+			 "neither folded lines nor JSON nor pprof written by sfbpf record");
 		err = -EINVAL;
 	} else {
 		err = read_folded(text, ss, side, meta, why);
 	}
 	free(buf);
+	if (err == -EOVERFLOW) {
+		snprintf(why->text, sizeof(why->text), "its counts add up to more than 2^64 - 1");
+		err = -EINVAL;
+	}
 	return err;
 }

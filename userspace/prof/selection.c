@@ -11,7 +11,8 @@ static bool has_symbol(const struct shown *f, const uint32_t *ids, uint32_t symb
 	return !shown_count(f) && symbol == SYM_NO_STACK;
 }
 
-static bool has_module(const struct shown *f, const uint32_t *ids, uint32_t module, const struct symbolizer *sz)
+static bool has_module(const struct shown *f, const uint32_t *ids, uint32_t module,
+		       const struct symbolizer *sz)
 {
 	for (size_t i = 0; i < shown_count(f); i++)
 		if (symbolizer_module_index(sz, ids[shown_at(f, i)]) == module)
@@ -24,8 +25,8 @@ static bool same_comm(const char *raw, const char *comm)
 	return strncmp(raw, comm, SF_COMM) == 0;
 }
 
-bool selection_takes(const struct selection *sel, const struct profile_stack *s, const uint32_t *ids,
-		     const struct symbolizer *sz)
+bool selection_takes(const struct selection *sel, const struct profile_stack *s,
+		     const uint32_t *ids, const struct symbolizer *sz)
 {
 	struct shown f = shown_frames(sel, s);
 

@@ -12,8 +12,12 @@ int stackset_init(struct stackset *ss)
 	uint32_t root;
 
 	*ss = (struct stackset){ .strings = strpool_new() };
-	if (ss->strings && idmap_get(&ss->nodes, UINT64_MAX, UINT64_MAX, &root) == 0)	/* STACK_ROOT */
+	/* STACK_ROOT */
+	if (ss->strings && idmap_get(&ss->nodes, UINT64_MAX, UINT64_MAX, &root) == 0 &&
+	    vec_reserve(&ss->latest, &ss->latest_cap, 1, sizeof(*ss->latest)) == 0) {
+		memset(ss->latest, 0, ss->latest_cap * sizeof(*ss->latest));
 		return 0;
+	}
 	stackset_free(ss);
 	return -ENOMEM;
 }
@@ -26,32 +30,75 @@ void stackset_free(struct stackset *ss)
 	idmap_free(&ss->groups);
 	idmap_free(&ss->nodes);
 	idmap_free(&ss->leaves);
+	free(ss->latest);
 	free(ss->values);
 	*ss = (struct stackset){ 0 };
 }
 
-int stackset_frame(struct stackset *ss, const char *name, size_t len, const char *module, enum stack_kind kind, uint32_t *ret)
+int stackset_module(struct stackset *ss, const char *module, uint32_t *ret)
+{
+	if (ss->no_modules)
+		module = "";
+	return strpool_intern(ss->strings, module, strlen(module), ret);
+}
+
+int stackset_frame_of(struct stackset *ss, uint32_t name, uint32_t module, enum stack_kind kind,
+		      uint32_t *ret)
+{
+	return idmap_get(&ss->frames, (uint64_t)name << 32 | module, kind, ret);
+}
+
+int stackset_frame(struct stackset *ss, const char *name, size_t len, const char *module,
+		   enum stack_kind kind, uint32_t *ret)
 {
 	uint32_t name_id, module_id;
 
-	if (ss->no_modules)
-		module = "";
 	if (strpool_intern(ss->strings, name, len, &name_id) ||
-	    strpool_intern(ss->strings, module, strlen(module), &module_id))
+	    stackset_module(ss, module, &module_id))
 		return -ENOMEM;
-	return idmap_get(&ss->frames, (uint64_t)name_id << 32 | module_id, kind, ret);
+	return stackset_frame_of(ss, name_id, module_id, kind, ret);
 }
 
-int stackset_add(struct stackset *ss, const char *comm, uint32_t pid, const uint32_t *frames, size_t n, enum stack_side side,
-		 uint64_t value)
+/* Consecutive stacks are similar, so the child that was used last is tried first. */
+static int descend(struct stackset *ss, uint32_t *node, uint32_t frame)
 {
-	uint32_t node = STACK_ROOT, comm_id, group, leaf;
+	uint32_t next = ss->latest[*node];
+	size_t before = ss->latest_cap;
+
+	if (!next || ss->nodes.keys[next].b != frame) {
+		if (idmap_get(&ss->nodes, *node, frame, &next) ||
+		    vec_reserve(&ss->latest, &ss->latest_cap, ss->nodes.n, 4))
+			return -ENOMEM;
+		memset(ss->latest + before, 0, (ss->latest_cap - before) * 4);
+		ss->latest[*node] = next;
+		ss->lookups++;
+	}
+	*node = next;
+	return 0;
+}
+
+int stackset_path(struct stackset *ss, const uint32_t *frames, size_t n, uint32_t *ret_node)
+{
+	*ret_node = STACK_ROOT;
+	for (size_t i = 0; i < n; i++)
+		if (descend(ss, ret_node, frames[i]))
+			return -ENOMEM;
+	return 0;
+}
+
+int stackset_add(struct stackset *ss, const char *comm, uint32_t pid, const uint32_t *frames,
+		 size_t n, enum stack_side side, uint64_t value)
+{
+	uint32_t node, comm_id, group, leaf;
 	size_t before = ss->leaves.n;
 
-	for (size_t i = 0; i < n; i++)
-		if (idmap_get(&ss->nodes, node, frames[i], &node))
-			return -ENOMEM;
-	if (strpool_intern(ss->strings, comm, strlen(comm), &comm_id) || idmap_get(&ss->groups, comm_id, pid, &group) ||
+	if (ss->only_comm && strcmp(comm, ss->only_comm) != 0)
+		return 0;
+	if (value > UINT64_MAX - ss->totals[side])
+		return -EOVERFLOW;
+	if (stackset_path(ss, frames, n, &node) ||
+	    strpool_intern(ss->strings, comm, strlen(comm), &comm_id) ||
+	    idmap_get(&ss->groups, comm_id, pid, &group) ||
 	    idmap_get(&ss->leaves, node, group, &leaf) ||
 	    vec_reserve(&ss->values, &ss->values_cap, ss->leaves.n, sizeof(*ss->values)))
 		return -ENOMEM;
@@ -101,5 +148,7 @@ enum stack_kind stack_kind_of_name(const char *name, size_t *len)
 	}
 	if (is(name, *len, STACK_RUNNABLE) || is(name, *len, STACK_WAKER_MARK))
 		return STACK_NOTE;
-	return *len >= strlen(incomplete) && memcmp(name, incomplete, strlen(incomplete)) == 0 ? STACK_NOTE : STACK_USER;
+	return *len >= strlen(incomplete) && memcmp(name, incomplete, strlen(incomplete)) == 0
+		       ? STACK_NOTE
+		       : STACK_USER;
 }

@@ -11,13 +11,13 @@
 #include <unistd.h>
 
 #define DEBUG_DIR "/usr/lib/debug"
-#define COPY_MAX (128u << 20)
+#define COPY_MAX  (128u << 20)
 
 struct wanted {
 	const struct debug_query *q;
-	const char *path;	/* of the file, as the process sees it */
-	bool (*has)(const struct elf_facts *f);	/* what is looked for */
-	bool foreign;		/* looking below the root of a process */
+	const char *path;			/* path of the file as the process sees it */
+	bool (*has)(const struct elf_facts *f); /* whether a file has what is needed */
+	bool foreign;				/* the search is below the root of a process */
 	const uint8_t *id;
 	size_t id_len;
 };
@@ -60,7 +60,7 @@ static int is_same_code(const struct wanted *w, const struct elf_facts *f, int f
 	return err ? err : crc == w->q->facts->link_crc ? 0 : -ENOENT;
 }
 
-/* The same code's, and with what is looked for. Takes fd. */
+/* Accepts fd if it belongs to the same code and has the needed sections. Takes over fd. */
 static int take(const struct wanted *w, int fd, bool by_link, struct debug_file *ret)
 {
 	int err = elf_reader_facts(w->q->reader, fd, &ret->facts);
@@ -76,10 +76,12 @@ static int take(const struct wanted *w, int fd, bool by_link, struct debug_file 
 }
 
 /*
- * The first of these paths with the same code's. The first n_by_id of them are known by build-id, to the others a link leads. 0; -ENOENT;
- * -EAGAIN. What was lost is not looked for elsewhere.
+ * Finds the first path whose file belongs to the same code. The first n_by_id paths come from a
+ * build-id, the others from a link. 0; -ENOENT; -EAGAIN. If path_open fails, the remaining paths
+ * are not tried.
  */
-static int try_paths(const struct wanted *w, struct path_ask *ask, uint32_t n_by_id, struct debug_file *ret)
+static int try_paths(const struct wanted *w, struct path_ask *ask, uint32_t n_by_id,
+		     struct debug_file *ret)
 {
 	struct path_answer a = { .place = 0 };
 	const char *path;
@@ -124,7 +126,10 @@ static void add_link(const struct wanted *w, struct path_ask *ask)
 	path_ask_add(ask, DEBUG_DIR "%.*s%s", dir, w->path, link);
 }
 
-/* Who arranges the file system of a process: its user, as /proc has it without asking anybody. */
+/*
+ * The user who controls the file system of a process. Reading it from /proc asks no foreign file
+ * system.
+ */
 static uint32_t owner_of_process(uint32_t pid)
 {
 	struct stat st;
@@ -140,7 +145,7 @@ static void begin(const struct wanted *w, uint32_t pid, struct path_ask *ask)
 	ask->other_root = pid != 0;
 }
 
-/* pid 0: in our own root; else in that process's, if it is another one. */
+/* pid 0: searches our own root, otherwise that process's root if it is a different one. */
 static int try_root(struct wanted *w, uint32_t pid, struct debug_file *ret)
 {
 	struct path_ask ask;
@@ -173,7 +178,7 @@ bool debug_file_is_at(struct path_opener *paths, const char *path, int fd)
 
 	if (!path || statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_INO, &st))
 		return false;
-	path_ask_begin(&ask, PATH_FILE, 0, patience_owner(fd));
+	path_ask_begin(&ask, PATH_FILE, 0, allowance_owner(fd));
 	path_ask_add(&ask, "%s", path);
 	at = path_open(paths, &ask, -1, &a);
 	if (at < 0)
@@ -190,7 +195,7 @@ static int try_fetch(const struct wanted *w, struct debug_file *ret)
 	return fd < 0 ? -ENOENT : take(w, fd, false, ret);
 }
 
-/* In the file systems, then from elsewhere. */
+/* Searches the file systems first, then the fetch hook. */
 static int find(struct wanted *w, struct debug_file *ret)
 {
 	int err;
@@ -206,7 +211,11 @@ static int find(struct wanted *w, struct debug_file *ret)
 
 static struct wanted wanted_of(const struct debug_query *q, bool (*has)(const struct elf_facts *f))
 {
-	return (struct wanted){ .q = q, .path = q->path ? q->path : "", .has = has, .id = q->facts->id, .id_len = q->facts->id_len };
+	return (struct wanted){ .q = q,
+				.path = q->path ? q->path : "",
+				.has = has,
+				.id = q->facts->id,
+				.id_len = q->facts->id_len };
 }
 
 int debug_file_find(const struct debug_query *q, struct debug_file *ret)
@@ -226,7 +235,9 @@ int debug_file_find_dwarf(const struct debug_query *q, struct debug_file *ret)
 int debug_file_find_alt(const struct debug_query *q, struct debug_file *ret)
 {
 	const struct elf_facts *f = q->facts;
-	struct wanted w = { .q = q, .path = "", .has = has_any, .id = f->alt_id, .id_len = f->alt_id_len };
+	struct wanted w = {
+		.q = q, .path = "", .has = has_any, .id = f->alt_id, .id_len = f->alt_id_len
+	};
 	const char *slash = q->path ? strrchr(q->path, '/') : NULL;
 	int dir = *f->alt != '/' && slash ? (int)(slash + 1 - q->path) : 0, err;
 	struct path_ask ask;

@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where a stripped file's symbols and DWARF are kept: in a file of their own. One child opens it (sym/path_opener.h), another one reads it (sym/elf_reader.h).
+ * Finds the debug file that holds the symbols and DWARF of a stripped file. One worker opens it
+ * (sym/path_opener.h), another reads it (sym/elf_reader.h). Places, and what must match:
  *
- *   /usr/lib/debug/.build-id/ab/cdef....debug		the same build-id
- *   .gnu_debuglink NAME: beside the file, in .debug/ beside it, in /usr/lib/debug/PATH/
- *							the same build-id, or without one the right CRC
- *   a server, if we were told to ask one		the same build-id
+ *   /usr/lib/debug/.build-id/ab/cdef....debug   the build-id
+ *   .gnu_debuglink NAME, next to the file, in   the build-id, or the CRC if there is none
+ *     .debug/ next to it, or in
+ *     /usr/lib/debug/PATH/
+ *   a debuginfod server, if enabled             the build-id
  *
- * Looked for in our own file system first, then in that of a process that has the file mapped: containers
- * bring their own. The latter's owner may put there what he likes, so a name from it is his word.
+ * The search begins in our own file system. It continues in that of a process that has the file
+ * mapped, because containers bring their own debug files. The owner of that process controls what
+ * is found there, so such names are not trusted.
  */
 #ifndef SFBPF_SYM_DEBUG_FILE_H
 #define SFBPF_SYM_DEBUG_FILE_H
@@ -17,39 +20,49 @@
 #include "sym/path_opener.h"
 
 struct debug_file {
-	int fd;			/* -1: none */
-	char *path;		/* NULL: it is not known */
-	bool foreign;		/* path is below the process's root, and who made it is not trusted */
+	int fd;	    /* -1: none */
+	char *path; /* NULL: unknown */
+	/* The path is below the process's root, and its content is not trusted */
+	bool foreign;
 	struct elf_facts facts;
 };
 
-/* A debug file by build-id from somewhere else: an fd or -errno. */
+/* A hook that gets a debug file by build-id from elsewhere. Returns an fd or -errno. */
 struct debug_fetch {
-	int (*fn)(void *ctx, const uint8_t *build_id, size_t len);	/* NULL: there is no such place */
+	/* NULL: no hook */
+	int (*fn)(void *ctx, const uint8_t *build_id, size_t len);
 	void *ctx;
 };
 
 struct debug_query {
 	struct elf_reader *reader;
-	struct path_opener *paths;	/* NULL: there are no debug files but fetched ones */
-	const struct elf_facts *facts;	/* of the file whose debug file is wanted */
-	const char *path;	/* as the process sees it; NULL: not known */
-	uint32_t owner;		/* of the mapped file, who may have arranged what is beside it */
-	uint32_t pid;		/* 0: only our own file system */
+	struct path_opener *paths;     /* NULL: only fetched debug files are found */
+	const struct elf_facts *facts; /* of the file whose debug file is wanted */
+	const char *path;	       /* as the process sees it; NULL: unknown */
+	uint32_t owner; /* owner of the mapped file, who may control the files next to it */
+	uint32_t pid;	/* 0: search only our own file system */
 	struct debug_fetch fetch;
 };
 
-/* The one with .symtab. 0 with *ret to be closed; -ENOENT: there is none; -EAGAIN: it may be had later. */
+/*
+ * Finds the debug file with .symtab. 0 with *ret to be closed; -ENOENT: there is none; -EAGAIN: try
+ * again later.
+ */
 int debug_file_find(const struct debug_query *q, struct debug_file *ret);
-/* The one with .debug_info; not asked for if the file has it itself. */
+/* Finds the debug file with .debug_info. Not called if the file itself has DWARF. */
 int debug_file_find_dwarf(const struct debug_query *q, struct debug_file *ret);
-/* What .gnu_debugaltlink names (dwz); q->path is that of the file with the link. */
+/*
+ * Finds the file that .gnu_debugaltlink names (dwz). q->path is the path of the file with the link.
+ */
 int debug_file_find_alt(const struct debug_query *q, struct debug_file *ret);
-void debug_file_close(struct debug_file *d);	/* also a zeroed one with fd -1 */
+void debug_file_close(struct debug_file *d); /* also a zeroed struct with fd -1 */
 
-/* The process's root directory (O_PATH) if it is another one than ours; else -ENOENT, or as path_open. */
+/*
+ * The process's root directory (O_PATH) if it differs from ours; otherwise -ENOENT, or an error of
+ * path_open.
+ */
 int debug_file_root(struct path_opener *paths, uint32_t pid);
-/* Whether there is just that file at a path of ours. fd: an open file. */
+/* Whether that path in our own root names the file open as fd. */
 bool debug_file_is_at(struct path_opener *paths, const char *path, int fd);
 
 #endif

@@ -13,32 +13,32 @@
 #include "base/vec.h"
 #include "sym/dwarf_sections.h"
 
-#define MAX_DEPTH 256		/* nested entries; compilers stay below 60 */
-#define MAX_ENTRIES (64u << 20)	/* of one unit */
-#define MAX_HOPS 16		/* from an entry to the one that has its name */
-#define KEPT_MAX (48u << 20)	/* bytes that libdw may keep of units that are done */
-#define NONE UINT32_MAX
+#define MAX_DEPTH   256		/* nested entries; compilers stay below 60 */
+#define MAX_ENTRIES (64u << 20) /* of one unit */
+#define MAX_HOPS    16		/* references followed from an entry to the one with its name */
+#define KEPT_MAX    (48u << 20) /* bytes that libdw may keep of finished units */
+#define NONE	    UINT32_MAX
 
-struct node {			/* a function, or a function inlined somewhere */
+struct node { /* a function, or one inlined instance of it */
 	Dwarf_Die die;
-	uint32_t caller;	/* node; NONE: not inlined */
+	uint32_t caller; /* node; NONE: not inlined */
 };
 
-struct best {			/* of an address: the function with the smallest range around it */
+struct best { /* for one address: the function with the smallest range around it */
 	uint64_t len;
-	uint32_t node;		/* NONE: none yet */
-	bool done, here;	/* told; in the unit at hand */
+	uint32_t node;	 /* NONE: none yet */
+	bool done, here; /* done: emitted; here: in the current unit */
 };
 
 struct reader {
 	const struct dwarf_job *job;
 	dwarf_emit_fn emit;
 	void *ctx;
-	struct best *best;	/* by address */
-	struct node *nodes;	/* of the unit at hand */
+	struct best *best;  /* by address */
+	struct node *nodes; /* of the current unit */
 	size_t nnodes, nodes_cap;
 	uint64_t entries;
-	bool everywhere;	/* also into functions that hold none of the addresses */
+	bool everywhere; /* also walk functions that hold none of the addresses */
 	Dwarf_Lines *lines;
 	size_t nlines;
 	Dwarf_Files *files;
@@ -47,7 +47,8 @@ struct reader {
 
 static size_t first_at(const struct dwarf_job *job, uint64_t addr)
 {
-	size_t lo = 0, hi = job->n;	/* addresses before lo are below addr, those from hi on are not */
+	/* Addresses before lo are below addr, those from hi on are not */
+	size_t lo = 0, hi = job->n;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
@@ -62,7 +63,10 @@ static size_t first_at(const struct dwarf_job *job, uint64_t addr)
 
 /* ---- Entries with code ---- */
 
-/* Marks the addresses of die's ranges. With a node: as its code, where nothing smaller is known. Returns how many lie there. */
+/*
+ * Visits the addresses in die's ranges. With a node, records it for each address that has no
+ * smaller range yet. Returns the number of addresses in the ranges.
+ */
 static size_t take_ranges(struct reader *r, Dwarf_Die *die, uint32_t node)
 {
 	Dwarf_Addr base, start, end;
@@ -70,7 +74,8 @@ static size_t take_ranges(struct reader *r, Dwarf_Die *die, uint32_t node)
 	size_t n = 0;
 
 	while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0) {
-		for (size_t i = first_at(r->job, start); i < r->job->n && r->job->addrs[i] < end; i++) {
+		for (size_t i = first_at(r->job, start); i < r->job->n && r->job->addrs[i] < end;
+		     i++) {
 			struct best *b = &r->best[i];
 
 			if (b->done)
@@ -79,7 +84,9 @@ static size_t take_ranges(struct reader *r, Dwarf_Die *die, uint32_t node)
 			if (node == NONE)
 				b->here = true;
 			else if (b->node == NONE || end - start <= b->len)
-				*b = (struct best){ .len = end - start, .node = node, .here = b->here };
+				*b = (struct best){ .len = end - start,
+						    .node = node,
+						    .here = b->here };
 		}
 	}
 	return n;
@@ -107,7 +114,8 @@ static void visit(struct reader *r, Dwarf_Die *die, uint32_t function, unsigned 
 		node = add_node(r, die, dwarf_tag(die) == DW_TAG_subprogram ? NONE : function);
 		if (node == NONE)
 			return;
-		if (take_ranges(r, die, node) || dwarf_tag(die) == DW_TAG_inlined_subroutine || r->everywhere)
+		if (take_ranges(r, die, node) || dwarf_tag(die) == DW_TAG_inlined_subroutine ||
+		    r->everywhere)
 			walk(r, die, node, depth + 1);
 		else
 			r->nnodes--;
@@ -120,7 +128,7 @@ static void visit(struct reader *r, Dwarf_Die *die, uint32_t function, unsigned 
 	case DW_TAG_class_type:
 	case DW_TAG_structure_type:
 	case DW_TAG_union_type:
-	case DW_TAG_enumeration_type:	/* Rust has methods there */
+	case DW_TAG_enumeration_type: /* Rust enums have methods */
 		walk(r, die, function, depth + 1);
 		return;
 	default:
@@ -141,7 +149,7 @@ static void walk(struct reader *r, Dwarf_Die *parent, uint32_t function, unsigne
 	} while (dwarf_siblingof(&die, &die) == 0);
 }
 
-/* ---- What is told of an address ---- */
+/* ---- Output for one address ---- */
 
 static const char *string_of(Dwarf_Die *die, unsigned int name)
 {
@@ -150,7 +158,10 @@ static const char *string_of(Dwarf_Die *die, unsigned int name)
 	return dwarf_attr(die, name, &attr) ? dwarf_formstring(&attr) : NULL;
 }
 
-/* The name for the linker wins over that of the source, wherever on the way to the declaration it stands. */
+/*
+ * The linkage name is preferred to the source name, wherever it stands on the way to the
+ * declaration.
+ */
 static const char *name_of(Dwarf_Die *die)
 {
 	const char *plain = NULL, *linked;
@@ -165,17 +176,19 @@ static const char *name_of(Dwarf_Die *die)
 			return linked;
 		if (!plain)
 			plain = string_of(&at, DW_AT_name);
-		if ((!dwarf_attr(&at, DW_AT_abstract_origin, &attr) && !dwarf_attr(&at, DW_AT_specification, &attr)) ||
+		if ((!dwarf_attr(&at, DW_AT_abstract_origin, &attr) &&
+		     !dwarf_attr(&at, DW_AT_specification, &attr)) ||
 		    !dwarf_formref_die(&attr, &at))
 			break;
 	}
 	return plain;
 }
 
-/* The row that holds addr: the last one that does not begin behind it. */
+/* The line table row that holds addr: the last one that begins at or below it. */
 static void find_line(const struct reader *r, uint64_t addr, struct dwarf_frame *ret)
 {
-	size_t lo = 0, hi = r->nlines;	/* rows before lo begin at or below addr, those from hi on above it */
+	/* Rows before lo begin at or below addr, those from hi on above it */
+	size_t lo = 0, hi = r->nlines;
 	Dwarf_Line *row = NULL;
 	bool end = true;
 	Dwarf_Addr at;
@@ -205,10 +218,11 @@ static uint64_t number_of(Dwarf_Die *die, unsigned int name)
 	return dwarf_attr(die, name, &attr) && !dwarf_formudata(&attr, &value) ? value : 0;
 }
 
-/* Where an inlined function was called is where its caller's code is. */
+/* The call site of an inlined function is the line of its caller. */
 static void find_call(const struct reader *r, Dwarf_Die *inlined, struct dwarf_frame *ret)
 {
-	uint64_t line = number_of(inlined, DW_AT_call_line), file = number_of(inlined, DW_AT_call_file);
+	uint64_t line = number_of(inlined, DW_AT_call_line),
+		 file = number_of(inlined, DW_AT_call_file);
 
 	ret->line = line > INT32_MAX ? 0 : (uint32_t)line;
 	ret->file = r->files ? dwarf_filesrc(r->files, file, NULL, NULL) : NULL;
@@ -230,7 +244,7 @@ static void tell(struct reader *r, size_t i)
 			find_call(r, die, &frames[n]);
 	}
 	if (!n && !frames[0].line)
-		return;		/* another unit may know */
+		return; /* another unit may have it */
 	b->done = true;
 	r->err = r->emit(r->ctx, i, frames, n ? n : 1);
 }
@@ -238,8 +252,9 @@ static void tell(struct reader *r, size_t i)
 /* ---- Units ---- */
 
 /*
- * Functions that hold none of the addresses are stepped over, which halves the time. One of them may still hold
- * another that does (g++'s lambdas, GNU C, Fortran); that is looked for if an address is left without a function.
+ * Functions that hold none of the addresses are skipped, which halves the time. Such a function may
+ * still contain one that does (lambdas in g++, nested functions in GNU C and Fortran). These are
+ * searched only if an address is left without a function.
  */
 static void find_functions(struct reader *r, Dwarf_Die *top)
 {
@@ -256,7 +271,7 @@ static void find_functions(struct reader *r, Dwarf_Die *top)
 		walk(r, top, NONE, 0);
 }
 
-/* False: none of the addresses is in it. */
+/* False: the unit holds none of the addresses. */
 static bool read_unit(struct reader *r, Dwarf_Die *unit, Dwarf_Die *split)
 {
 	Dwarf_Die *top = dwarf_tag(split) == DW_TAG_invalid ? unit : split;
@@ -280,13 +295,16 @@ static bool read_unit(struct reader *r, Dwarf_Die *unit, Dwarf_Die *split)
 
 		if (!b->done && (b->here || b->node != NONE))
 			tell(r, i);
-		b->node = NONE;		/* nodes are this unit's */
+		b->node = NONE; /* nodes belong to this unit */
 		b->here = false;
 	}
 	return true;
 }
 
-/* libdw keeps all that it has read of a unit. A new start forgets it; units are then found by their offset. */
+/*
+ * libdw keeps everything that it has read of a unit. Reopening the file frees it. The next unit is
+ * then found by its offset.
+ */
 static bool start_afresh(struct dwarf_open *main, Dwarf *alt, Dwarf_CU **cu, Dwarf_Off unit)
 {
 	Dwarf_Die die;

@@ -51,14 +51,22 @@ static int append(struct copy *c, const void *data, size_t n)
 	return 0;
 }
 
-/* Header, debug sections, their names, section headers: all that libdw looks at. Byte order is ours. */
+/*
+ * Copies the parts that libdw reads: header, debug sections, their names, section headers. In
+ * native byte order.
+ */
 static int copy_sections(const struct elf_image *img, struct copy *c)
 {
 	Elf64_Shdr *headers = calloc((size_t)img->nshdrs + 2, sizeof(*headers));
 	struct copy names = { 0 };
 	Elf64_Ehdr eh = {
-		.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? ELFDATA2MSB : ELFDATA2LSB, EV_CURRENT },
-		.e_type = img->type, .e_machine = img->machine, .e_version = EV_CURRENT, .e_ehsize = sizeof(eh),
+		.e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64,
+			     __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__ ? ELFDATA2MSB : ELFDATA2LSB,
+			     EV_CURRENT },
+		.e_type = img->type,
+		.e_machine = img->machine,
+		.e_version = EV_CURRENT,
+		.e_ehsize = sizeof(eh),
 		.e_shentsize = sizeof(Elf64_Shdr),
 	};
 	uint16_t n = 1;
@@ -73,7 +81,11 @@ static int copy_sections(const struct elf_image *img, struct copy *c)
 		if (!is_debug(s) || elf_image_section_bytes(img, s, &blob))
 			continue;
 		headers[n++] = (Elf64_Shdr){
-			.sh_name = (uint32_t)names.len, .sh_type = SHT_PROGBITS, .sh_offset = c->len, .sh_size = blob.view.len, .sh_addralign = 1,
+			.sh_name = (uint32_t)names.len,
+			.sh_type = SHT_PROGBITS,
+			.sh_offset = c->len,
+			.sh_size = blob.view.len,
+			.sh_addralign = 1,
 		};
 		err = append(c, blob.view.base, blob.view.len);
 		if (!err)
@@ -81,7 +93,11 @@ static int copy_sections(const struct elf_image *img, struct copy *c)
 		elf_blob_free(&blob);
 	}
 	if (!err) {
-		headers[n] = (Elf64_Shdr){ .sh_name = 0, .sh_type = SHT_STRTAB, .sh_offset = c->len, .sh_size = names.len, .sh_addralign = 1 };
+		headers[n] = (Elf64_Shdr){ .sh_name = 0,
+					   .sh_type = SHT_STRTAB,
+					   .sh_offset = c->len,
+					   .sh_size = names.len,
+					   .sh_addralign = 1 };
 		eh.e_shstrndx = n++;
 		eh.e_shnum = n;
 		err = append(c, names.buf, names.len);
@@ -140,5 +156,5 @@ void dwarf_close(struct dwarf_open *d)
 	d->copy = NULL;
 }
 #else
-typedef int without_libdw;	/* a file must not be empty */
+typedef int without_libdw; /* a file must not be empty */
 #endif

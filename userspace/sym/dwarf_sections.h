@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A file opened for libdw. What this libelf cannot unpack itself (zstd before elfutils 0.189) is handed to it as a copy in
- * memory with plain sections.
+ * A file opened for libdw. If libelf cannot unpack its sections (zstd before elfutils 0.189), libdw
+ * gets a copy in memory with plain sections.
  */
 #ifndef SFBPF_SYM_DWARF_SECTIONS_H
 #define SFBPF_SYM_DWARF_SECTIONS_H
@@ -12,12 +12,12 @@
 struct dwarf_open {
 	int fd;
 	Elf *elf;
-	Dwarf *dw;		/* NULL: not open */
+	Dwarf *dw; /* NULL: not open */
 	char *copy;
 };
 
-/* fd must be set. 0; -ENOENT: no DWARF in it; -ENOMEM. */
+/* fd must be set. 0; -ENOENT: the file has no DWARF; -ENOMEM. */
 int dwarf_open(struct dwarf_open *d);
-void dwarf_close(struct dwarf_open *d);		/* also one that is not open */
+void dwarf_close(struct dwarf_open *d); /* also if d is not open */
 
 #endif

@@ -2,96 +2,101 @@
 #include "sym/dwarf_worker.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <grp.h>
-#include <signal.h>
-#include <stdio.h>
+#include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/bytes.h"
-#include "base/child_end.h"
-#include "base/clock.h"
-#include "base/fork_server.h"
 #include "base/full_io.h"
-#include "base/jail.h"
-#include "base/num.h"
-#include "base/privs.h"
-#include "base/vec.h"
+#include "worker/jail.h"
+#include "worker/privs.h"
+#include "worker/worker.h"
 
-#define ANSWER_MAX (256u << 20)
-#define STRING_MAX 4095		/* bytes of a name or a path; longer ones are cut */
-#define NOBODY 65534
-#define WALL 4			/* times the CPU time */
-#define LOOK_MS 1000
-#define SILENT_NS (10 * NUM_S)	/* without a use of the CPU: it waits for a file system */
-#define END_MS 2000
+#define ANSWERS_MAX (256u << 20) /* bytes of all answers */
+#define STRING_MAX  4095	 /* bytes of a name or a path; longer ones are cut */
+#define WALL	    4		 /* wall clock limit, as a multiple of the CPU time limit */
+#define SILENT_NS   (10 * NUM_S) /* without CPU use: the worker waits for a file system */
+/* To become the owner of the file, below their root directory. */
+#define RIGHTS                                                                       \
+	(PRIVS_CAP(CAP_SETUID) | PRIVS_CAP(CAP_SETGID) | PRIVS_CAP(CAP_SYS_CHROOT) | \
+	 PRIVS_CAP(CAP_DAC_READ_SEARCH))
 
 /*
- * On the pipe, for each address: index, number of frames; for each frame: line, name, file. Numbers are 32 bits in our own
- * byte order, strings end with a NUL.
+ * The addresses are in the memfd. Descriptors: file, dwz file, root directory, or any in place of
+ * one that is -1 in `job`.
  */
+struct ask {
+	struct dwarf_job job;
+	struct dwarf_limits limits;
+};
+
+/*
+ * For each address: index, number of frames; for each frame: line, name, file. Numbers are 32 bits
+ * in native byte order. Strings end with a NUL.
+ */
+struct answer {
+	uint32_t last; /* bool: the end; this message has no bytes */
+	int32_t err;   /* of dwarf_read, if it is the last message */
+	uint32_t len;
+	uint8_t bytes[1 << 17];
+};
 
 /* ---- The worker ---- */
 
-struct answer {
-	int fd;
-	size_t len;
-	char buf[1 << 16];
+struct out {
+	int sock;
+	struct answer a;
 };
 
-static int flush(struct answer *a)
+static int flush(struct out *o)
 {
-	if (write_full(a->fd, a->buf, a->len))
-		return -EPIPE;
-	a->len = 0;
-	return 0;
+	size_t len = offsetof(struct answer, bytes) + o->a.len;
+	int err = o->a.len ? fork_send(o->sock, &o->a, len, NULL, 0, 0) : 0;
+
+	o->a.len = 0;
+	return err;
 }
 
-static int put(struct answer *a, const void *data, size_t n)
+static void put(struct out *o, const void *data, size_t n)
 {
-	while (n) {
-		size_t room = sizeof(a->buf) - a->len, some = n < room ? n : room;
-
-		memcpy(a->buf + a->len, data, some);
-		a->len += some;
-		data = (const char *)data + some;
-		n -= some;
-		if (a->len == sizeof(a->buf) && flush(a))
-			return -EPIPE;
-	}
-	return 0;
+	memcpy(o->a.bytes + o->a.len, data, n);
+	o->a.len += (uint32_t)n;
 }
 
-static int put_string(struct answer *a, const char *s)
+/* reserve: bytes that must stay free after it. */
+static void put_string(struct out *o, const char *s, size_t reserve)
 {
-	int err = put(a, s ? s : "", s ? strnlen(s, STRING_MAX) : 0);
+	size_t room = sizeof(o->a.bytes) - o->a.len - reserve - 1;
 
-	return err ? err : put(a, "", 1);
+	put(o, s ? s : "", s ? strnlen(s, room < STRING_MAX ? room : STRING_MAX) : 0);
+	put(o, "", 1);
 }
 
 static int tell(void *ctx, size_t i, const struct dwarf_frame *frames, size_t n)
 {
-	uint32_t head[2] = { (uint32_t)i, (uint32_t)n };
-	int err = put(ctx, head, sizeof(head));
+	const uint32_t head[2] = { (uint32_t)i, (uint32_t)n };
+	const size_t least = sizeof(frames->line) + 2; /* bytes of a frame */
+	struct out *o = ctx;
+	int err = o->a.len > sizeof(o->a.bytes) / 2 ? flush(o) : 0;
 
-	for (size_t k = 0; k < n && !err; k++) {
-		err = put(ctx, &frames[k].line, sizeof(frames[k].line));
-		if (!err)
-			err = put_string(ctx, frames[k].name);
-		if (!err)
-			err = put_string(ctx, frames[k].file);
+	put(o, head, sizeof(head));
+	for (size_t k = 0; k < n; k++) {
+		put(o, &frames[k].line, sizeof(frames[k].line));
+		put_string(o, frames[k].name, (n - k - 1) * least + 1);
+		put_string(o, frames[k].file, (n - k - 1) * least);
 	}
 	return err;
 }
 
-/* The owner of the file wrote the paths in it; the root of another file system is nobody in ours. */
-static int drop_rights(const struct dwarf_job *job, const struct dwarf_place *place)
+/*
+ * The paths in the file come from its owner. A file of a foreign
+ * file system's root is read as the user nobody.
+ */
+static int drop_rights(const struct dwarf_job *job, int root_fd)
 {
 	struct stat st;
 	uid_t uid;
@@ -103,52 +108,71 @@ static int drop_rights(const struct dwarf_job *job, const struct dwarf_place *pl
 		return -errno;
 	uid = st.st_uid;
 	gid = st.st_gid;
-	if (place->root_fd >= 0 && (fchdir(place->root_fd) || chroot(".")))
+	if (job->root_fd >= 0 && (fchdir(root_fd) || chroot(".")))
 		return -errno;
-	if (place->foreign && !uid)
+	if (job->foreign && !uid)
 		uid = gid = NOBODY;
 	if (!uid)
 		return 0;
-	return setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid) ? -errno : 0;
+	return setgroups(0, NULL) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid) ? -errno
+											  : 0;
 }
 
-static _Noreturn void work(const struct dwarf_job *job, const struct dwarf_place *place, const struct dwarf_limits *limits, int pipe_fd)
+static int read_file(const struct worker_request *r)
 {
-	static struct answer a;
-	const int keep[] = { job->fd, job->alt_fd, place->root_fd, pipe_fd };
-	int err;
+	static struct out out;
+	const struct ask *ask = r->ask;
+	struct answer *a = r->answer;
+	struct dwarf_job job = ask->job;
+	uint64_t *addrs = calloc(job.n, sizeof(*addrs));
 
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	signal(SIGINT, SIG_DFL);
-	signal(SIGTERM, SIG_DFL);
-	signal(SIGPIPE, SIG_IGN);
-	setpriority(PRIO_PROCESS, 0, 0);
-	jail_close_others(keep, sizeof(keep) / sizeof(keep[0]));
-	jail_limit(&(struct jail_limits){ .data_bytes = limits->bytes, .cpu_seconds = limits->seconds });
-	a.fd = pipe_fd;
-	err = drop_rights(job, place);
-	if (!err)
-		err = privs_keep(0);
-	if (!err)
-		err = dwarf_read(job, tell, &a);
-	flush(&a);
-	_exit(err == -ENOENT ? 2 : err ? 1 : 0);
+	job.fd = r->fds[0];
+	job.alt_fd = job.alt_fd < 0 ? -1 : r->fds[1];
+	job.addrs = addrs;
+	out.sock = r->sock;
+	/* The client's limit of CPU time comes first. */
+	jail_limit(&(struct jail_limits){ .data_bytes = ask->limits.bytes,
+					  .cpu_seconds = ask->limits.seconds + 1 });
+	a->last = 1;
+	a->err = !addrs ? -ENOMEM : pread_full(r->mem, addrs, job.n * sizeof(*addrs), 0);
+	if (!a->err)
+		a->err = drop_rights(&job, r->fds[2]);
+	if (!a->err)
+		a->err = privs_keep(0);
+	if (!a->err)
+		a->err = dwarf_read(&job, tell, &out);
+	if (flush(&out))
+		_exit(1);
+	return -1;
 }
 
-/* ---- Our side ---- */
-
-/* Whole records are emitted. Returns the bytes they take, or -errno of emit; -EBADMSG: not what a worker says. */
-static ssize_t take_records(struct bytes b, size_t naddrs, dwarf_emit_fn emit, void *ctx)
+static void dwarf_child_main(int sock, int mem)
 {
+	static const struct worker_service service = {
+		.least = sizeof(struct ask),
+		.most = sizeof(struct ask),
+		.nfds = 3,
+		.answer_len = offsetof(struct answer, bytes),
+		.reply = read_file,
+	};
+
+	prctl(PR_SET_NAME, "sfbpf-dwarf");
+	worker_serve(sock, mem, &service);
+}
+
+/* ---- The main process ---- */
+
+/* 0; -EBADMSG: not valid output of a worker; or -errno of emit. */
+static int take_records(const struct answer *a, size_t naddrs, dwarf_emit_fn emit, void *ctx)
+{
+	struct bytes b = bytes_of(a->bytes, a->len < sizeof(a->bytes) ? a->len : sizeof(a->bytes),
+				  __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
 	struct dwarf_frame frames[DWARF_MAX_CHAIN];
-	size_t used = 0;
+	int err = 0;
 
-	for (;; used = b.pos) {
+	while (!err && b.pos < a->len) {
 		uint32_t i = bytes_u32(&b), n = bytes_u32(&b);
-		int err;
 
-		if (b.err)
-			return (ssize_t)used;
 		if (i >= naddrs || !n || n > DWARF_MAX_CHAIN)
 			return -EBADMSG;
 		for (uint32_t k = 0; k < n && !b.err; k++) {
@@ -156,80 +180,65 @@ static ssize_t take_records(struct bytes b, size_t naddrs, dwarf_emit_fn emit, v
 			frames[k].name = bytes_str(&b);
 			frames[k].file = bytes_str(&b);
 			if (b.err)
-				break;
+				return -EBADMSG;
 			if (!*frames[k].name)
 				frames[k].name = NULL;
 			if (!*frames[k].file)
 				frames[k].file = NULL;
 		}
-		if (b.err)
-			return (ssize_t)used;
 		err = emit(ctx, i, frames, n);
-		if (err)
-			return err;
 	}
-}
-
-/* Everything that comes through the pipe until its end. */
-static int read_answer(const struct dwarf_job *job, int fd, const struct fork_child *worker, unsigned int seconds, dwarf_emit_fn emit, void *ctx)
-{
-	uint64_t deadline = clock_ns(CLOCK_MONOTONIC) + seconds * NUM_S, total = 0;
-	uint8_t *buf = NULL;
-	size_t len = 0, cap = 0;
-	ssize_t n = 0;
-	int err = 0;
-
-	while (!err) {
-		err = clock_ns(CLOCK_MONOTONIC) >= deadline ? -ETIMEDOUT : fork_child_wait(worker, fd, LOOK_MS, SILENT_NS, deadline);
-		if (!err)
-			err = vec_reserve(&buf, &cap, len + 65536, 1);
-		if (err || (n = read(fd, buf + len, cap - len)) <= 0)
-			break;
-		len += (size_t)n;
-		total += (size_t)n;
-		n = total > ANSWER_MAX ? -EFBIG :
-		    take_records(bytes_of(buf, len, __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__), job->n, emit, ctx);
-		if (n < 0) {
-			err = (int)n;
-		} else {
-			len -= (size_t)n;
-			memmove(buf, buf + n, len);
-		}
-	}
-	free(buf);
 	return err;
 }
 
-int dwarf_work(const struct dwarf_job *job, const struct dwarf_place *place, const struct dwarf_limits *limits, dwarf_emit_fn emit, void *ctx)
+/* Receives answers until the last one. */
+static int take_answers(struct worker *w, const struct dwarf_job *job, dwarf_emit_fn emit,
+			void *ctx)
 {
-	int fds[2], err, status;
-	bool gone = false;
-	pid_t pid;
+	static struct answer a;
+	uint64_t total = 0;
+	int err;
 
-	if (pipe2(fds, O_CLOEXEC))
-		return -errno;
-	pid = fork();
-	if (pid < 0) {
-		err = -errno;
-		close(fds[0]);
-		close(fds[1]);
-		return err;
+	for (;;) {
+		err = worker_wait(w, &a, offsetof(struct answer, bytes), sizeof(a), NULL);
+		if (err)
+			return err == -ETIME ? -ETIMEDOUT : err;
+		if (a.last)
+			return !a.err || a.err == -ENOENT ? a.err : -ECHILD;
+		total += a.len;
+		err = total > ANSWERS_MAX ? -EFBIG : take_records(&a, job->n, emit, ctx);
+		if (err)
+			return err;
+		w->busy = true;
 	}
-	if (!pid)
-		work(job, place, limits, fds[1]);
-	close(fds[1]);
-	err = read_answer(job, fds[0], &(struct fork_child){ .pid = pid }, WALL * limits->seconds, emit, ctx);
-	close(fds[0]);
-	/* Also the end waits for file systems that it has files of. */
+}
+
+/* The child becomes another user, so it comes from a server of its own. */
+int dwarf_work(const struct dwarf_job *job, const struct dwarf_limits *limits, dwarf_emit_fn emit,
+	       void *ctx)
+{
+	const struct worker_limits l = {
+		.wall_ns = limits->most_ns ? limits->most_ns : WALL * limits->seconds * NUM_S,
+		.cpu_ns = limits->seconds * NUM_S,
+		.silent_ns = SILENT_NS,
+		.stopped = limits->stopped,
+	};
+	const struct ask ask = { *job, *limits };
+	struct worker_totals totals = { 0 };
+	struct worker w;
+	int err;
+
+	worker_init(&w, fork_server_start(RIGHTS), dwarf_child_main, &totals);
+	err = w.server ? worker_start(&w) : -errno;
 	if (!err)
-		gone = child_wait(pid, END_MS, &status);
-	if (!gone && !child_kill(pid, &status) && !err)
-		err = -ETIMEDOUT;
-	if (err)
-		return err;
-	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
-		return -ETIMEDOUT;
-	if (!WIFEXITED(status) || WEXITSTATUS(status) == 1)
-		return -ECHILD;
-	return WEXITSTATUS(status) == 2 ? -ENOENT : 0;
+		err = write_full(w.child.mem, job->addrs, job->n * sizeof(*job->addrs));
+	if (!err)
+		err = worker_ask(&w, &l, &ask, sizeof(ask),
+				 (const int[]){ job->fd, job->alt_fd, job->root_fd }, 3);
+	if (!err)
+		err = take_answers(&w, job, emit, ctx);
+	/* Exiting may wait as well, for the file systems of the open files. */
+	worker_drop(&w);
+	fork_server_stop(w.server);
+	return err;
 }

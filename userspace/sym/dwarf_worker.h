@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * dwarf_read in a process of its own, so that a file made to harm its reader costs only its own frames: the process
- * has limits of memory and time, nothing of ours but the files to read, and the rights of the file's owner (names of .dwo files
- * in it are opened by libdw, wherever they point). Its memory is gone when it is done.
+ * Runs dwarf_read in a worker, so that a hostile file costs only its own frames. The worker has
+ * limits on memory and time, no descriptors except the files to read, and the rights of the file's
+ * owner, because libdw opens the .dwo files that the file names, wherever they are.
  */
 #ifndef SFBPF_SYM_DWARF_WORKER_H
 #define SFBPF_SYM_DWARF_WORKER_H
@@ -10,22 +10,19 @@
 #include "sym/dwarf_reader.h"
 
 struct dwarf_limits {
-	uint64_t bytes;		/* of memory (RLIMIT_DATA) */
-	unsigned int seconds;	/* of CPU time, and a quarter of what a busy machine may take */
+	uint64_t bytes;	       /* of memory (RLIMIT_DATA) */
+	unsigned int seconds;  /* of CPU time; the wall clock limit is four times this */
+	uint64_t most_ns;      /* of wall clock, instead of that; 0: not set */
+	bool (*stopped)(void); /* whether to give up; NULL: never */
 };
 
 #define DWARF_LIMITS ((struct dwarf_limits){ .bytes = 1ull << 30, .seconds = 20 })
 
-/* Where a file is from. */
-struct dwarf_place {
-	bool foreign;		/* from another file system than ours: its root is nobody here */
-	int root_fd;		/* that file system's root directory (O_PATH); -1: not known, or ours */
-};
-
 /*
- * As dwarf_read. In addition -ETIMEDOUT and -ECHILD (it crashed, or had not enough memory): what it had told before
- * was emitted.
+ * As dwarf_read, and also -EINTR (stopped), -ETIMEDOUT and -ECHILD (the worker crashed or ran out
+ * of memory). Everything that it had sent before was emitted.
  */
-int dwarf_work(const struct dwarf_job *job, const struct dwarf_place *place, const struct dwarf_limits *limits, dwarf_emit_fn emit, void *ctx);
+int dwarf_work(const struct dwarf_job *job, const struct dwarf_limits *limits, dwarf_emit_fn emit,
+	       void *ctx);
 
 #endif

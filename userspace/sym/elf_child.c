@@ -8,14 +8,20 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "base/fork_server.h"
 #include "base/full_io.h"
-#include "base/reader_jail.h"
 #include "sym/elf_symtab.h"
 #include "sym/packed_symbols.h"
+#include "sym/sym_names.h"
+#include "worker/jail.h"
+#include "worker/worker.h"
 
-#define CRC_MAX (512u << 20)	/* bytes that are read only to know whether a file is the right one */
-#define KEEP_BYTES (16 << 20)	/* of memory from file to file, as fresh pages are what small ones cost; an idle child ends anyway */
+/* The most bytes to read to check whether a file is the right one */
+#define CRC_MAX	   (512u << 20)
+/*
+ * Bytes of memory kept from file to file, because fresh pages dominate the cost of small files. An
+ * idle child ends anyway.
+ */
+#define KEEP_BYTES (16 << 20)
 #define KEEP_TABLE (1 << 20)
 #define SHORT_NAME 128
 
@@ -39,8 +45,9 @@ static int read_crc(int fd, uint32_t *ret)
 	return 0;
 }
 
-/* What is packed inside the file counts where there is no better. */
-static int read_symbols(const struct elf_image *img, int debug_fd, uint32_t along, struct symtab **ret)
+/* .gnu_debugdata is used only if there is nothing better. */
+static int read_symbols(const struct elf_image *img, int debug_fd, uint32_t along,
+			struct symtab **ret)
 {
 	struct packed_symbols packed = { .mem = NULL };
 	struct elf_image debug;
@@ -55,20 +62,23 @@ static int read_symbols(const struct elf_image *img, int debug_fd, uint32_t alon
 		return err;
 	}
 	if (!elf_image_section_of_type(img, SHT_SYMTAB) && !packed_symbols_open(img, &packed)) {
-		err = symtab_build(img, &packed.img, UINT32_MAX, ret)	/* which cannot be asked for later */;
+		/* All names: they cannot be asked for later. */
+		err = symtab_build(img, &packed.img, UINT32_MAX, ret);
 		packed_symbols_close(&packed);
 		return err;
 	}
 	return symtab_build(img, NULL, along, ret);
 }
 
-static int tell_symbols(const struct elf_image *img, int debug_fd, uint32_t along, int mem, struct elf_answer *a)
+static int tell_symbols(const struct elf_image *img, int debug_fd, uint32_t along, int mem,
+			struct elf_answer *a)
 {
 	struct symtab *t = NULL;
 	int err = read_symbols(img, debug_fd, along, &t);
 
-	/* The last one has been taken. */
-	if (!err && ((lseek(mem, 0, SEEK_END) > KEEP_TABLE && ftruncate(mem, 0)) || lseek(mem, 0, SEEK_SET)))
+	/* The main process has read the previous table. */
+	if (!err && ((lseek(mem, 0, SEEK_END) > KEEP_TABLE && ftruncate(mem, 0)) ||
+		     lseek(mem, 0, SEEK_SET)))
 		err = -EIO;
 	if (!err)
 		err = symtab_write(t, mem);
@@ -84,9 +94,10 @@ static int tell_symbols(const struct elf_image *img, int debug_fd, uint32_t alon
 
 static int read_name(int fd, const struct elf_ask *ask, char *ret)
 {
-	uint32_t len = ask->len < SYMTAB_NAME_MAX ? ask->len : SYMTAB_NAME_MAX - 1, want = len < SHORT_NAME ? len : SHORT_NAME;
+	uint32_t len = ask->len < SYMTAB_NAME_MAX ? ask->len : SYMTAB_NAME_MAX - 1,
+		 want = len < SHORT_NAME ? len : SHORT_NAME;
 
-	/* Most names are short: one small read, and a large one only for the rest. */
+	/* Most names are short: one small read, then a larger one only if needed. */
 	if (pread_full(fd, ret, want, ask->off))
 		return -EIO;
 	if (want < len && strnlen(ret, want) == want && pread_full(fd, ret, want = len, ask->off))
@@ -95,43 +106,67 @@ static int read_name(int fd, const struct elf_ask *ask, char *ret)
 	return *ret ? 0 : -ENOENT;
 }
 
-static int reply(const struct elf_ask *ask, const int *fds, int mem, struct elf_answer *a)
+static int tell_name(const struct elf_ask *ask, const int *fds, char *ret)
+{
+	char raw[SYMTAB_NAME_MAX];
+	int err;
+
+	if (!ask->demangle)
+		return read_name(fds[ask->debug ? 1 : 0], ask, ret);
+	err = ask->question == ELF_NAME ? read_name(fds[ask->debug ? 1 : 0], ask, raw) : 0;
+	/* The byte after the bytes of ask->raw that were sent is 0. */
+	if (!err && !sym_demangle(ask->question == ELF_NAME ? raw : ask->raw, ret, SYM_NAME_MAX))
+		err = -ENOENT;
+	return err;
+}
+
+static int reply(const struct elf_ask *ask, const struct worker_request *r, struct elf_answer *a)
 {
 	struct elf_image img;
 	int err;
 
 	if (ask->question == ELF_CRC)
-		return read_crc(fds[0], &a->crc);
-	if (ask->question == ELF_NAME)
-		return read_name(fds[ask->debug ? 1 : 0], ask, a->name);
-	err = elf_image_open_fd(&img, fds[0], NULL);
+		return read_crc(r->fds[0], &a->crc);
+	if (ask->question == ELF_NAME || ask->question == ELF_DEMANGLE)
+		return tell_name(ask, r->fds, a->name);
+	err = elf_image_open_fd(&img, r->fds[0], NULL);
 	if (err)
-		return err;
-	if (ask->question == ELF_FACTS)
+		return ask->question == ELF_IDS ? elf_ids_read(r->fds[0], NULL, &a->ids) : err;
+	if (ask->question == ELF_IDS)
+		err = elf_ids_read(r->fds[0], &img, &a->ids);
+	else if (ask->question == ELF_FACTS)
 		elf_facts_read(&img, &a->facts);
 	else
-		err = tell_symbols(&img, ask->debug ? fds[1] : -1, ask->all_names ? UINT32_MAX : ELF_NAMES_ALONG, mem, a);
+		err = tell_symbols(&img, ask->debug ? r->fds[1] : -1,
+				   ask->all_names ? UINT32_MAX : ELF_NAMES_ALONG, r->mem, a);
 	elf_image_close(&img);
 	return err;
 }
 
+static int answer(const struct worker_request *r)
+{
+	const struct elf_ask *ask = r->ask;
+	struct elf_answer *a = r->answer;
+
+	a->question = ask->question;
+	a->err = reply(ask, r, a);
+	return -1;
+}
+
 void elf_child_main(int sock, int mem)
 {
-	static struct elf_answer a;
-	struct elf_ask ask;
-	int fds[2];
+	static const struct worker_service service = {
+		.least = offsetof(struct elf_ask, raw),
+		.most = sizeof(struct elf_ask),
+		.nfds = 2,
+		.answer_len = sizeof(struct elf_answer),
+		.reply = answer,
+	};
 
 	prctl(PR_SET_NAME, "sfbpf-names");
-	reader_jail_enter(&(struct reader_limits){ .memory = ELF_CHILD_MEMORY, .output = SYMTAB_MAX_BYTES, .keep = KEEP_BYTES });
-	/* Who asks waits for it. Without the right to it a process like others. */
+	jail_enter_reader(&(struct jail_reader){
+		.memory = ELF_CHILD_MEMORY, .output = SYMTAB_MAX_BYTES, .keep = KEEP_BYTES });
+	/* The main process waits for the answer. If this fails, the priority stays as it is. */
 	setpriority(PRIO_PROCESS, 0, FORK_CHILD_NICE);
-	while (!fork_receive(sock, &ask, sizeof(ask), fds, 2, 0)) {
-		a = (struct elf_answer){ .question = ask.question };
-		a.err = reply(&ask, fds, mem, &a);
-		close(fds[0]);
-		close(fds[1]);
-		if (fork_send(sock, &a, sizeof(a), NULL, 0, 0))
-			break;
-	}
-	_exit(0);
+	worker_serve(sock, mem, &service);
 }

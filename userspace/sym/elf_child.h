@@ -1,44 +1,69 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process that reads foreign ELF files for names, and what it and our own process say to each other (sym/elf_reader.h): a message each on a
- * SOCK_SEQPACKET socket. It remembers nothing of a file. As unwind/table_child.h it has no rights: what a file can do is to end it, and to
- * have its own functions named wrongly.
+ * The worker that reads foreign ELF files for names, and the messages between it and the main
+ * process (sym/elf_reader.h): one per SOCK_SEQPACKET message. It keeps no state of a file. Like
+ * unwind/table_child.h it has no rights. A hostile file can only crash the worker or give wrong
+ * names to its own functions.
  */
 #ifndef SFBPF_SYM_ELF_CHILD_H
 #define SFBPF_SYM_ELF_CHILD_H
 
+#include <stddef.h>
+
 #include "sym/elf_facts.h"
+#include "sym/elf_ids.h"
 #include "sym/symtab.h"
 
 enum elf_question {
 	ELF_FACTS = 1,
-	ELF_CRC,		/* of all its bytes, as .gnu_debuglink has it */
-	ELF_SYMBOLS,		/* its table, in the memfd */
-	ELF_NAME,		/* the string that begins at `off` */
+	ELF_CRC,      /* of the whole file, as in .gnu_debuglink */
+	ELF_SYMBOLS,  /* its symbol table, in the memfd */
+	ELF_NAME,     /* the string that begins at `off` */
+	ELF_IDS,      /* what identifies its contents */
+	ELF_DEMANGLE, /* the string `raw`; uses no files */
 };
 
-/* Comes with two descriptors: the file and, if `debug`, its debug file; else the same again. */
+/*
+ * Comes with two descriptors: the file, and its debug file if `debug`, otherwise the file again.
+ * Its length is elf_ask_size.
+ */
 struct elf_ask {
 	uint32_t question;
-	uint32_t debug, all_names;	/* bools; all_names: names cannot be asked for later */
+	/*
+	 * bools; all_names: return all names, as they cannot be asked for later; demangle: return
+	 * the name as shown (sym/sym_names.h)
+	 */
+	uint32_t debug, all_names, demangle;
 	uint64_t off;
-	uint32_t len;		/* bytes that there may be; below SYMTAB_NAME_MAX */
+	/*
+	 * ELF_NAME: bytes up to the end of the string table, below SYMTAB_NAME_MAX. ELF_DEMANGLE:
+	 * bytes of raw
+	 */
+	uint32_t len;
+	char raw[SYMTAB_NAME_MAX]; /* ELF_DEMANGLE: a name without its NUL */
 };
 
 struct elf_answer {
 	uint32_t question;
-	int32_t err;		/* 0 or -errno */
+	int32_t err; /* 0 or -errno */
 	uint32_t crc;
-	uint32_t n, names_len, cut;	/* struct symtab's */
+	uint32_t n, names_len, cut; /* as in struct symtab */
 	struct string_table str[2];
 	union {
 		struct elf_facts facts;
-		char name[SYMTAB_NAME_MAX];	/* as symtab_name */
+		struct module_ids ids;
+		/* As symtab_name; demangled: clean text, below SYM_NAME_MAX */
+		char name[SYMTAB_NAME_MAX];
 	};
 };
 
-#define ELF_NAMES_ALONG (512u << 10)	/* bytes: of 10,000 to 20,000 functions */
-#define ELF_CHILD_MEMORY (256u << 20)	/* bytes, beyond what it starts with */
+#define ELF_NAMES_ALONG	 (512u << 10) /* bytes of names: 10,000 to 20,000 functions */
+#define ELF_CHILD_MEMORY (256u << 20) /* bytes, on top of the memory at start */
+
+static inline size_t elf_ask_size(const struct elf_ask *ask)
+{
+	return offsetof(struct elf_ask, raw) + (ask->question == ELF_DEMANGLE ? ask->len : 0);
+}
 
 /* A fork_child_fn. */
 void elf_child_main(int sock, int mem);

@@ -27,7 +27,10 @@ static void read_link(const struct elf_image *img, struct elf_facts *ret)
 	elf_blob_free(&blob);
 }
 
-/* Section .gnu_debugaltlink: a path, from / or from the file's own directory, and the build-id of that file. */
+/*
+ * Section .gnu_debugaltlink: a path, from / or from the file's own directory, and the build-id of
+ * that file.
+ */
 static void read_alt(const struct elf_image *img, struct elf_facts *ret)
 {
 	const struct elf_shdr *s = elf_image_section(img, ".gnu_debugaltlink");
@@ -39,7 +42,8 @@ static void read_alt(const struct elf_image *img, struct elf_facts *ret)
 		return;
 	name = bytes_str(&blob.view);
 	len = bytes_left(&blob.view);
-	if (name && *name && strlen(name) < sizeof(ret->alt) && len >= 2 && len <= sizeof(ret->alt_id)) {
+	if (name && *name && strlen(name) < sizeof(ret->alt) && len >= 2 &&
+	    len <= sizeof(ret->alt_id)) {
 		strcpy(ret->alt, name);
 		memcpy(ret->alt_id, bytes_take(&blob.view, len), len);
 		ret->alt_id_len = (uint32_t)len;
@@ -54,7 +58,7 @@ static bool segment_fits(uint64_t off, uint64_t size)
 
 void elf_facts_read(const struct elf_image *img, struct elf_facts *ret)
 {
-	memset(ret, 0, sizeof(*ret));	/* also what is between its fields: it is sent away */
+	memset(ret, 0, sizeof(*ret)); /* including padding, as it is sent to another process */
 	ret->machine = img->machine;
 	ret->be = img->be;
 	ret->symtab = elf_image_section_of_type(img, SHT_SYMTAB) != NULL;
@@ -65,7 +69,8 @@ void elf_facts_read(const struct elf_image *img, struct elf_facts *ret)
 		const struct elf_phdr *ph = &img->phdrs[i];
 
 		if (ph->type == PT_LOAD && ph->flags & PF_X && segment_fits(ph->offset, ph->filesz))
-			ret->code[ret->ncode++] = (struct module_code){ ph->offset, ph->vaddr, ph->filesz };
+			ret->code[ret->ncode++] = (struct module_code){ ph->offset, ph->vaddr,
+									ph->filesz };
 	}
 	read_link(img, ret);
 	read_alt(img, ret);
@@ -73,8 +78,10 @@ void elf_facts_read(const struct elf_image *img, struct elf_facts *ret)
 
 bool elf_facts_sound(const struct elf_facts *f)
 {
-	if (f->id_len > sizeof(f->id) || f->alt_id_len > sizeof(f->alt_id) || f->ncode > MODULE_MAX_CODE ||
-	    !memchr(f->link, 0, sizeof(f->link)) || !memchr(f->alt, 0, sizeof(f->alt)) || strchr(f->link, '/') || !*f->alt != !f->alt_id_len)
+	if (f->id_len > sizeof(f->id) || f->alt_id_len > sizeof(f->alt_id) ||
+	    f->ncode > MODULE_MAX_CODE || !memchr(f->link, 0, sizeof(f->link)) ||
+	    !memchr(f->alt, 0, sizeof(f->alt)) || strchr(f->link, '/') ||
+	    !*f->alt != !f->alt_id_len)
 		return false;
 	for (uint32_t i = 0; i < f->ncode; i++)
 		if (!segment_fits(f->code[i].off, f->code[i].size))

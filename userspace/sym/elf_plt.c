@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names for PLT stubs, x86-64. A stub jumps through a GOT slot, and a relocation says which symbol that slot is
- * for; so each stub's jump is decoded instead of trusting that stub n belongs to relocation n, which is
- * not so for .plt.got, for .plt.sec and with lld. Lazy stubs (IBT's .plt) push the relocation's index instead.
+ * Names for PLT stubs on x86-64. A stub jumps through a GOT slot, and a relocation names the symbol
+ * of that slot. Each stub's jump is decoded, because stub n need not belong to relocation n: it
+ * does not in .plt.got, in .plt.sec and with lld. Lazy stubs (.plt with IBT) push the relocation's
+ * index instead.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,21 +12,21 @@
 #include "base/vec.h"
 #include "sym/elf_symtab_internal.h"
 
-#define PLT_MAX_BYTES (16u << 20)
+#define PLT_MAX_BYTES  (16u << 20)
 #define PLT_MAX_RELOCS (1u << 20)
-#define RELA_CHUNK 4096
+#define RELA_CHUNK     4096
 
 struct slot {
-	uint64_t got;		/* vaddr of the GOT slot */
-	uint32_t sym;		/* index in .dynsym */
-	uint32_t index;		/* in .rela.plt; UINT32_MAX for .rela.dyn */
+	uint64_t got;	/* vaddr of the GOT slot */
+	uint32_t sym;	/* index in .dynsym */
+	uint32_t index; /* in .rela.plt; UINT32_MAX for .rela.dyn */
 };
 
 struct plt {
 	struct builder *b;
 	struct elf_blob dynsym;
-	struct slot *slots;	/* by got */
-	uint32_t *lazy;		/* symbol by index in .rela.plt */
+	struct slot *slots; /* by got */
+	uint32_t *lazy;	    /* symbol by index in .rela.plt */
 	size_t n, cap, nlazy;
 };
 
@@ -38,18 +39,21 @@ static int read_relocs(struct plt *p, const struct elf_shdr *s, bool is_plt)
 		uint64_t n = count - i < RELA_CHUNK ? count - i : RELA_CHUNK;
 		struct elf_blob blob = { 0 };
 
-		if (elf_image_read(p->b->img, s->offset + i * sizeof(Elf64_Rela), n * sizeof(Elf64_Rela), &blob))
+		if (elf_image_read(p->b->img, s->offset + i * sizeof(Elf64_Rela),
+				   n * sizeof(Elf64_Rela), &blob))
 			return 0;
 		for (uint64_t k = 0; k < n && !err && p->n < PLT_MAX_RELOCS; k++) {
 			uint64_t got = bytes_u64(&blob.view), info = bytes_u64(&blob.view);
 
 			bytes_skip(&blob.view, 8);
-			if (!is_plt && ELF64_R_TYPE(info) != R_X86_64_GLOB_DAT && ELF64_R_TYPE(info) != R_X86_64_JUMP_SLOT)
+			if (!is_plt && ELF64_R_TYPE(info) != R_X86_64_GLOB_DAT &&
+			    ELF64_R_TYPE(info) != R_X86_64_JUMP_SLOT)
 				continue;
 			err = vec_reserve(&p->slots, &p->cap, p->n + 1, sizeof(*p->slots));
 			if (!err)
 				p->slots[p->n++] = (struct slot){ got, ELF64_R_SYM(info),
-								  is_plt ? (uint32_t)(i + k) : UINT32_MAX };
+								  is_plt ? (uint32_t)(i + k)
+									 : UINT32_MAX };
 		}
 		elf_blob_free(&blob);
 	}
@@ -81,7 +85,7 @@ static int index_relocs(struct plt *p)
 
 static uint32_t symbol_of_got(const struct plt *p, uint64_t got)
 {
-	size_t lo = 0, hi = p->n;	/* slots before lo lie below got, those from hi on do not */
+	size_t lo = 0, hi = p->n; /* slots before lo lie below got, those from hi on do not */
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
@@ -94,7 +98,10 @@ static uint32_t symbol_of_got(const struct plt *p, uint64_t got)
 	return lo < p->n && p->slots[lo].got == got ? p->slots[lo].sym : 0;
 }
 
-/* The symbol (0: none) that the stub at vaddr jumps to: [endbr64] [bnd] jmp *got(%rip), or [endbr64] push $index. */
+/*
+ * The symbol that the stub at vaddr jumps to; 0: none. Forms: [endbr64] [bnd] jmp *got(%rip), or
+ * [endbr64] push $index.
+ */
 static uint32_t decode_stub(const struct plt *p, struct bytes stub, uint64_t vaddr)
 {
 	static const uint8_t endbr64[4] = { 0xf3, 0x0f, 0x1e, 0xfa };
@@ -123,14 +130,17 @@ static int add_stubs(struct plt *p, const struct elf_shdr *s)
 	struct elf_blob code = { 0 };
 	int err = 0;
 
-	if (!s->size || s->size > PLT_MAX_BYTES || s->flags & SHF_COMPRESSED || elf_image_section_bytes(p->b->img, s, &code))
+	if (!s->size || s->size > PLT_MAX_BYTES || s->flags & SHF_COMPRESSED ||
+	    elf_image_section_bytes(p->b->img, s, &code))
 		return 0;
 	for (uint64_t at = 0; at + step <= code.view.len && !err; at += step) {
 		uint32_t sym = decode_stub(p, bytes_sub(&code.view, at, step), s->addr + at);
-		struct bytes entry = bytes_sub(&p->dynsym.view, (uint64_t)sym * sizeof(Elf64_Sym), sizeof(Elf64_Sym));
+		struct bytes entry = bytes_sub(&p->dynsym.view, (uint64_t)sym * sizeof(Elf64_Sym),
+					       sizeof(Elf64_Sym));
 		struct cand c = { .size = step, .plt = true, .name = bytes_u32(&entry) };
 
-		if (!sym || !c.name || c.name & NAME_DYNSTR || !builder_code_offset(p->b, s->addr + at, &c.off))
+		if (!sym || !c.name || c.name & NAME_DYNSTR ||
+		    !builder_code_offset(p->b, s->addr + at, &c.off))
 			continue;
 		c.name |= NAME_DYNSTR;
 		err = builder_add(p->b, &c);
@@ -149,8 +159,12 @@ int builder_read_plt(struct builder *b)
 	struct plt p = { .b = b };
 	int err = 0;
 
-	/* What is loaded is never compressed; a file that says so wants our memory. */
-	if (img->machine != EM_X86_64 || !dynsym || dynsym->flags & SHF_COMPRESSED || dynsym->size / sizeof(Elf64_Sym) > SYMTAB_MAX ||
+	/*
+	 * Loaded sections are never compressed. A compressed one in a hostile file would only use
+	 * our memory.
+	 */
+	if (img->machine != EM_X86_64 || !dynsym || dynsym->flags & SHF_COMPRESSED ||
+	    dynsym->size / sizeof(Elf64_Sym) > SYMTAB_MAX ||
 	    elf_image_section_bytes(img, dynsym, &p.dynsym))
 		return 0;
 	if (rela_plt)

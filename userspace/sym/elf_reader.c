@@ -2,135 +2,106 @@
 #include "sym/elf_reader.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/asked_child.h"
 #include "base/clock.h"
-#include "base/sealed_file.h"
+#include "base/text.h"
 #include "sym/elf_child.h"
+#include "sym/sym_names.h"
+#include "worker/sealed_file.h"
 
-struct elf_reader {
-	struct asked_child child;
-	struct patience *patience;
-	struct elf_reader_totals totals;
-	struct elf_answer answer;
-};
+#define NAME_MOST_NS (250 * NUM_MS) /* wall clock for one name, on a busy machine */
+#define SLOW_FOR_NS  (60 * NUM_S)
 
-struct elf_reader *elf_reader_new(struct fork_server *server, fork_child_fn child, struct patience *patience)
+void elf_reader_init(struct elf_reader *r, struct fork_server *server, fork_child_fn child,
+		     struct allowance *allowance)
 {
-	struct elf_reader *r = calloc(1, sizeof(*r));
-
-	if (!r)
-		return NULL;
-	asked_child_init(&r->child, server, child);
-	r->patience = patience;
-	return r;
-}
-
-void elf_reader_free(struct elf_reader *r)
-{
-	if (!r)
-		return;
-	asked_child_end(&r->child);
-	free(r);
-}
-
-bool elf_reader_has_time(const struct elf_reader *r)
-{
-	return r && r->patience->unhurried;
-}
-
-void elf_reader_rest(struct elf_reader *r)
-{
-	asked_child_rest(&r->child);
-}
-
-void elf_reader_totals(const struct elf_reader *r, struct elf_reader_totals *ret)
-{
-	*ret = r->totals;
-	ret->died = r->child.died;
-	ret->cpu_ns = asked_child_cpu_ns(&r->child);
+	memset(r, 0, sizeof(*r));
+	worker_init(&r->worker, server, child, &allowance->totals);
+	r->allowance = allowance;
 }
 
 /* ---- Questions ---- */
 
-static int wait_answer(struct elf_reader *r, uint64_t until)
+static bool is_sound(const void *ask, const void *answer)
 {
-	int err = fork_receive_until(r->child.now.sock, &r->answer, sizeof(r->answer), NULL, 0, until);
+	const struct elf_ask *what = ask;
+	const struct elf_answer *a = answer;
 
-	return err && err != -ETIMEDOUT ? -ECHILD : err;
+	if (a->question != what->question || a->err > 0 || a->err == -EAGAIN || a->err == -ECHILD)
+		return false;
+	if (what->question == ELF_FACTS && !a->err)
+		return elf_facts_sound(&a->facts);
+	if (what->question == ELF_IDS && !a->err)
+		return elf_ids_sound(&a->ids);
+	return (what->question != ELF_NAME && !what->demangle) || a->err ||
+	       memchr(a->name, 0, sizeof(a->name));
 }
 
-/* Ends the child if it has to be. */
-static int failed(struct elf_reader *r, int err)
+/*
+ * As the functions of the header. -ETIME: the CPU time of a name was used up. An error of the
+ * child, not its answer, is not counted yet.
+ */
+static int ask(struct elf_reader *r, const struct elf_ask *what, const int *fds, uint32_t owner,
+	       uint64_t most_ns)
 {
-	if (err == -ETIMEDOUT) {
-		r->totals.late++;
-		asked_child_end(&r->child);
-	} else {
-		asked_child_lose(&r->child);
-	}
-	return err;
-}
+	const struct worker_question q = {
+		.ask = what,
+		.len = elf_ask_size(what),
+		.fds = fds,
+		.nfds = 2,
+		.answer = &r->answer,
+		.answer_len = sizeof(r->answer),
+		.sound = is_sound,
+		.owner = owner,
+		.wall_ns = most_ns,
+		.cpu_ns = what->demangle ? ELF_DEMANGLE_CPU_NS : 0,
+	};
+	int err = worker_call(&r->worker, r->allowance, &q);
 
-static int ask_once(struct elf_reader *r, const struct elf_ask *what, const int *fds)
-{
-	uint32_t owner = patience_owner(fds[0]);
-	uint64_t limit = patience_have(r->patience, owner), start = clock_ns(CLOCK_MONOTONIC);
-	int err;
-
-	if (!limit) {
-		r->totals.deferred++;
+	/* The answer may come when more time is left. */
+	if (err == -ETIMEDOUT && r->worker.limits.wall_ns < ALLOWANCE_MOST_NS &&
+	    !allowance_ending(r->allowance))
 		return -EAGAIN;
-	}
-	err = asked_child_send(&r->child, what, sizeof(*what), fds, 2);
-	if (!err)
-		err = wait_answer(r, start + limit);
-	r->child.used_ns = clock_ns(CLOCK_MONOTONIC);
-	patience_spend(r->patience, owner, r->child.used_ns - start);
-	if (!err && (r->answer.question != what->question || r->answer.err > 0 || r->answer.err == -EAGAIN || r->answer.err == -ECHILD))
-		err = -ECHILD;
-	if (err)
-		failed(r, err);
-	/* It may be had when there is more time. */
-	return err == -ETIMEDOUT && limit < PATIENCE_MOST_NS ? -EAGAIN : err ? err : r->answer.err;
+	return err ? err : r->answer.err;
 }
 
-static int ask(struct elf_reader *r, const struct elf_ask *what, const int *fds)
+/* Counts a question about a file that has no answer. */
+static int counted(struct elf_reader *r, int err)
 {
-	int err;
-
-	if (!r)
-		return -ENOENT;
-	err = ask_once(r, what, fds);
-	/* The child may have been ended by somebody else. */
-	if (err == -ECHILD)
-		err = ask_once(r, what, fds);
-	if (err == -ECHILD || err == -ETIMEDOUT)
-		r->totals.failed++;
+	r->allowance->totals.failed += err == -ECHILD || err == -ETIMEDOUT;
 	return err;
+}
+
+static int ask_file(struct elf_reader *r, const struct elf_ask *what, int fd, int debug_fd)
+{
+	const int fds[] = { fd, debug_fd < 0 ? fd : debug_fd };
+
+	return r ? counted(r, ask(r, what, fds, allowance_owner(fd), 0)) : -ENOENT;
 }
 
 int elf_reader_facts(struct elf_reader *r, int fd, struct elf_facts *ret)
 {
-	const struct elf_ask what = { .question = ELF_FACTS };
-	int err = ask(r, &what, (const int[]){ fd, fd });
+	int err = ask_file(r, &(struct elf_ask){ .question = ELF_FACTS }, fd, -1);
 
-	if (!err && !elf_facts_sound(&r->answer.facts)) {
-		r->totals.failed++;
-		return failed(r, -ECHILD);
-	}
 	if (!err)
 		*ret = r->answer.facts;
 	return err;
 }
 
+int elf_reader_ids(struct elf_reader *r, int fd, struct module_ids *ret)
+{
+	int err = ask_file(r, &(struct elf_ask){ .question = ELF_IDS }, fd, -1);
+
+	if (!err)
+		*ret = r->answer.ids;
+	return err;
+}
+
 int elf_reader_crc(struct elf_reader *r, int fd, uint32_t *ret)
 {
-	const struct elf_ask what = { .question = ELF_CRC };
-	int err = ask(r, &what, (const int[]){ fd, fd });
+	int err = ask_file(r, &(struct elf_ask){ .question = ELF_CRC }, fd, -1);
 
 	if (!err)
 		*ret = r->answer.crc;
@@ -139,10 +110,12 @@ int elf_reader_crc(struct elf_reader *r, int fd, uint32_t *ret)
 
 int elf_reader_symbols(struct elf_reader *r, int fd, int debug_fd, struct symtab **ret)
 {
-	/* A copy takes memory, and is not kept for the names in it. */
+	/* A copy takes memory and is closed afterwards, so take all names now. */
 	bool copy = debug_fd >= 0 && sealed_file_is(debug_fd);
-	const struct elf_ask what = { .question = ELF_SYMBOLS, .debug = debug_fd >= 0, .all_names = copy };
-	int err = ask(r, &what, (const int[]){ fd, debug_fd >= 0 ? debug_fd : fd });
+	const struct elf_ask what = { .question = ELF_SYMBOLS,
+				      .debug = debug_fd >= 0,
+				      .all_names = copy };
+	int err = ask_file(r, &what, fd, debug_fd);
 	struct symtab head = { .names = NULL };
 
 	if (err)
@@ -151,33 +124,114 @@ int elf_reader_symbols(struct elf_reader *r, int fd, int debug_fd, struct symtab
 	head.names_len = r->answer.names_len;
 	head.cut = r->answer.cut;
 	memcpy(head.str, r->answer.str, sizeof(head.str));
-	err = symtab_read(r->child.now.mem, &head, ret);
+	err = symtab_read(r->worker.child.mem, &head, ret);
 	if (err == -EBADMSG) {
-		r->totals.failed++;
-		return failed(r, -ECHILD);
+		r->allowance->totals.failed++;
+		worker_lose(&r->worker);
+		return -ECHILD;
 	}
 	if (!err) {
 		(*ret)->debug_fd = copy ? -1 : debug_fd;
-		r->totals.cut += head.cut;
+		r->allowance->totals.cut += head.cut;
 	}
 	return err;
 }
 
-int elf_reader_name(struct elf_reader *r, int fd, const struct symtab *t, const struct symtab_hit *hit, char *buf, size_t cap)
+/* ---- Names ---- */
+
+static bool is_refused(const struct elf_reader *r, struct elf_source from)
 {
-	struct elf_ask what = { .question = ELF_NAME };
-	bool debug;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	int of_file = 0, of_user = 0;
+
+	for (size_t i = 0; i < ELF_SLOW_KEPT; i++) {
+		const struct elf_slow_name *s = &r->slow[i];
+
+		if (!s->at_ns || now - s->at_ns > SLOW_FOR_NS)
+			continue;
+		of_file += s->from.file == from.file;
+		of_user += s->from.owner == from.owner && from.owner;
+	}
+	return of_file >= ELF_SLOW_FILE || of_user >= ELF_SLOW_USER;
+}
+
+static void note_slow(struct elf_reader *r, struct elf_source from)
+{
+	r->slow[r->next_slow++ % ELF_SLOW_KEPT] =
+		(struct elf_slow_name){ from, clock_ns(CLOCK_MONOTONIC) };
+}
+
+/*
+ * 0; -EAGAIN: later; -ETIME: the name stays mangled and is counted; -ENOENT: it stays as it is and
+ * is not counted.
+ */
+static int demangle(struct elf_reader *r, struct elf_source from, const char *raw)
+{
+	struct elf_ask what = { .question = ELF_DEMANGLE,
+				.demangle = true,
+				.len = (uint32_t)strnlen(raw, SYMTAB_NAME_MAX) };
 	int err;
 
-	if (!symtab_name_place(t, hit, &what.off, &what.len, &debug))
-		return symtab_name(t, hit, buf, cap) > 0 ? 0 : -ENOENT;
-	what.debug = debug;
-	err = ask(r, &what, (const int[]){ fd, debug ? t->debug_fd : fd });
-	if (!err && !memchr(r->answer.name, 0, sizeof(r->answer.name))) {
-		r->totals.failed++;
-		return failed(r, -ECHILD);
+	if (!r || !sym_is_mangled(raw) || what.len == SYMTAB_NAME_MAX)
+		return -ENOENT;
+	if (is_refused(r, from))
+		return -ETIME;
+	memcpy(what.raw, raw, what.len);
+	err = ask(r, &what, (const int[]){ -1, -1 }, from.owner, NAME_MOST_NS);
+	if (!err || err == -EAGAIN || err == -ENOENT)
+		return err;
+	/* A wait that ended before the child used its CPU time says nothing about the name. */
+	if (err == -ETIMEDOUT) {
+		r->allowance->totals.deferred++;
+		return -EAGAIN;
 	}
-	if (!err)
-		snprintf(buf, cap, "%s", r->answer.name);
-	return err;
+	note_slow(r, from);
+	return -ETIME;
+}
+
+bool elf_reader_demangle(struct elf_reader *r, struct elf_source from, const char *raw, char *buf,
+			 size_t cap)
+{
+	int err = demangle(r, from, raw);
+	const char *shown = err ? raw : r->answer.name;
+
+	if (err == -ETIME)
+		r->allowance->totals.mangled++;
+	/* The child sends clean text, but a compromised one may not. */
+	text_clean(buf, cap, shown, strlen(shown), 0);
+	return err != -EAGAIN;
+}
+
+int elf_reader_name(struct elf_reader *r, int fd, uint32_t file, const struct symtab *t,
+		    const struct symtab_hit *hit, char *buf, size_t cap)
+{
+	struct elf_source from = { file, allowance_owner(fd) };
+	struct elf_ask what = { .question = ELF_NAME };
+	char raw[SYMTAB_NAME_MAX];
+	int fds[2] = { fd }, err;
+	bool debug;
+
+	*buf = 0;
+	if (!symtab_name_place(t, hit, &what.off, &what.len, &debug)) {
+		if (symtab_name(t, hit, raw, sizeof(raw)) <= 0)
+			return -ENOENT;
+		return elf_reader_demangle(r, from, raw, buf, cap) ? 0 : -EAGAIN;
+	}
+	if (!r)
+		return -ENOENT;
+	fds[1] = debug ? t->debug_fd : fd;
+	what.debug = debug;
+	what.demangle = !is_refused(r, from);
+	err = ask(r, &what, fds, from.owner, 0);
+	/* Either the name or the file is the cause. */
+	if (what.demangle && (err == -ETIME || err == -ECHILD)) {
+		note_slow(r, from);
+		what.demangle = false;
+		err = ask(r, &what, fds, from.owner, 0);
+	}
+	if (err)
+		return counted(r, err);
+	r->allowance->totals.mangled += !what.demangle && sym_is_mangled(r->answer.name);
+	text_clean(buf, cap, r->answer.name, strlen(r->answer.name), 0);
+	return 0;
 }

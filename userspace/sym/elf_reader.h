@@ -1,44 +1,69 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Our end of the process that reads foreign ELF files for names (sym/elf_child.h). A question is waited for, within limits. What comes
- * is not believed further than it is checked. A child that dies, hangs or says nonsense is ended, and there is another one for the next file.
+ * The main process's side of the worker that reads foreign ELF files for names (sym/elf_child.h).
+ * It waits for an answer within limits. Answers are checked and not trusted beyond that. A child
+ * that dies, hangs or sends invalid answers is ended, and the next file gets a new one.
  *
- * Where waiting would take too large a part of the time (sym/patience.h) the answer is -EAGAIN, and the file can be asked about later. One thread only.
+ * If waiting would exceed the allowance (worker/allowance.h), the answer is -EAGAIN, and the
+ * question can be repeated later. One thread only.
  */
 #ifndef SFBPF_SYM_ELF_READER_H
 #define SFBPF_SYM_ELF_READER_H
 
-#include "base/fork_server.h"
-#include "sym/elf_facts.h"
-#include "sym/patience.h"
+#include "sym/elf_child.h"
 #include "sym/symtab.h"
+#include "worker/worker.h"
 
-struct elf_reader;
+#define ELF_DEMANGLE_CPU_NS (10 * NUM_MS) /* most names take microseconds */
+#define ELF_SLOW_FILE	    4
+#define ELF_SLOW_USER	    8
+#define ELF_SLOW_KEPT	    64 /* slow names remembered; the oldest is dropped first */
 
-struct elf_reader_totals {
-	uint64_t died, late;	/* children: that ended or said nonsense; that took too long for a file */
-	uint64_t failed;	/* questions without an answer because of that */
-	uint64_t deferred;	/* because others had taken too long */
-	uint64_t cut;		/* functions without a name because their file has too many */
-	uint64_t cpu_ns;	/* of all children */
+/* Where names come from. */
+struct elf_source {
+	uint32_t file; /* a number that is unique to the file */
+	uint32_t owner;
 };
 
-/* child: elf_child_main, but in tests. patience must outlive it. NULL: out of memory. */
-struct elf_reader *elf_reader_new(struct fork_server *server, fork_child_fn child, struct patience *patience);
-void elf_reader_free(struct elf_reader *r);
-bool elf_reader_has_time(const struct elf_reader *r);	/* its patience is unhurried; r NULL: false */
+struct elf_reader {
+	struct worker worker;
+	struct allowance *allowance;
+	struct elf_answer answer;
+	struct elf_slow_name {
+		struct elf_source from;
+		uint64_t at_ns; /* 0: free */
+	} slow[ELF_SLOW_KEPT];
+	size_t next_slow;
+};
+
 /*
- * 0 or -errno: -EAGAIN, later; -ECHILD, the file breaks its reader; -ETIMEDOUT; else what the child said. r NULL: -ENOENT. fd: a regular file,
- * whose position is no longer what it was.
+ * child: elf_child_main, except in tests. allowance must outlive the reader; its totals count what
+ * happens. The owner of the reader ends its worker.
+ */
+void elf_reader_init(struct elf_reader *r, struct fork_server *server, fork_child_fn child,
+		     struct allowance *allowance);
+/*
+ * 0 or -errno. -EAGAIN: try later. -ECHILD: the file crashes its reader. -ETIMEDOUT. Otherwise the
+ * error that the child sent. r NULL: -ENOENT. fd: a regular file; its position changes.
  */
 int elf_reader_facts(struct elf_reader *r, int fd, struct elf_facts *ret);
+int elf_reader_ids(struct elf_reader *r, int fd, struct module_ids *ret);
 int elf_reader_crc(struct elf_reader *r, int fd, uint32_t *ret);
-/* debug_fd -1: none; else it belongs to the table if (*ret)->debug_fd is set. */
+/* debug_fd -1: none. If (*ret)->debug_fd is set, the table has taken over debug_fd. */
 int elf_reader_symbols(struct elf_reader *r, int fd, int debug_fd, struct symtab **ret);
-/* The name of a function of such a table; cap: SYMTAB_NAME_MAX or more. */
-int elf_reader_name(struct elf_reader *r, int fd, const struct symtab *t, const struct symtab_hit *hit, char *buf, size_t cap);
-/* Ends the child if it has had nothing to do for some seconds. To be called now and then. */
-void elf_reader_rest(struct elf_reader *r);
-void elf_reader_totals(const struct elf_reader *r, struct elf_reader_totals *ret);
+/*
+ * The name of a function in that table, as elf_reader_demangle shows it. file: as in elf_source.
+ * With -EAGAIN, buf has the name as linked, or is empty.
+ */
+int elf_reader_name(struct elf_reader *r, int fd, uint32_t file, const struct symtab *t,
+		    const struct symtab_hit *hit, char *buf, size_t cap);
+/*
+ * Writes raw to buf as clean text, demangled if it is mangled. A name that takes the child more
+ * than ELF_DEMANGLE_CPU_NS of CPU time stays mangled. After ELF_SLOW_FILE such names within a
+ * minute, all names of that file stay mangled; after ELF_SLOW_USER, all names of that user except
+ * root. false: the name may be demangled later. r NULL: the name stays as it is.
+ */
+bool elf_reader_demangle(struct elf_reader *r, struct elf_source from, const char *raw, char *buf,
+			 size_t cap);
 
 #endif

@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names for the frames that end or interrupt stacks, on a stripped system. Distributions strip _start from programs
- * and the rest from libc, and with them goes what tells a reader that a stack is whole. They can be known without a
- * symbol: _start is e_entry of an executable, the others are in elf/known_code.h. Of clone3 only what follows the call is
- * named: nothing else of it is ever found on a stack.
+ * Names for the frames that end or interrupt stacks, on stripped systems. Distributions strip
+ * _start from programs and the others from libc. A reader of the profile needs them to see that a
+ * stack is complete. They can be found without symbols: _start is e_entry of an executable, the
+ * others are in elf/known_code.h. In clone3 only the code after the call is named, as nothing else
+ * of it appears on a stack.
  */
 #include <string.h>
 
 #include "elf/known_code.h"
 #include "sym/elf_symtab_internal.h"
 
-#define START_SIZE 48		/* enough for _start of glibc and musl up to its call, on all architectures */
-#define LIBC "libc.so.6"
-#define SCAN_MAX (16u << 20)	/* bytes of code; glibc has 1.4 MB */
+/* Enough for _start of glibc and musl up to its call, on all architectures */
+#define START_SIZE 48
+#define LIBC	   "libc.so.6"
+#define SCAN_MAX   (16u << 20) /* bytes of code; glibc has 1.4 MB */
 
 static const struct named_code {
 	uint16_t machine;
-	const char *soname;	/* where it is; a program that has libc inside has all of libc's */
+	const char *soname; /* the file that has it; a statically linked program has all of libc */
 	enum known_code code;
 	uint32_t name;
 } named[] = {
@@ -33,10 +35,10 @@ _Static_assert(NNAMED + 1 <= MAX_ROOTS, "room for each of them and _start");
 
 static uint32_t find_named_code(const struct builder *b, struct root *ret)
 {
-	bool found[NNAMED], some = false;	/* found: already, or not looked for */
+	bool found[NNAMED], some = false; /* found[k]: already found, or not searched for */
 	uint64_t start;
 	uint32_t n = 0;
-	/* In a program without an interpreter there is all of libc. */
+	/* A program without an interpreter contains all of libc. */
 	bool has_libc = !elf_image_segment(b->img, PT_INTERP) && builder_is_program(b);
 
 	for (size_t k = 0; k < NNAMED; k++) {
@@ -48,7 +50,8 @@ static uint32_t find_named_code(const struct builder *b, struct root *ret)
 	for (uint32_t i = 0; some && i < b->nareas; i++) {
 		struct elf_blob code = { 0 };
 
-		if (b->areas[i].size > SCAN_MAX || elf_image_read(b->img, b->areas[i].off, b->areas[i].size, &code))
+		if (b->areas[i].size > SCAN_MAX ||
+		    elf_image_read(b->img, b->areas[i].off, b->areas[i].size, &code))
 			continue;
 		for (size_t k = 0; k < NNAMED; k++) {
 			struct bytes at = code.view;
@@ -56,7 +59,8 @@ static uint32_t find_named_code(const struct builder *b, struct root *ret)
 			if (found[k] || !known_code_next(&at, named[k].code, &start))
 				continue;
 			found[k] = true;
-			ret[n++] = (struct root){ b->areas[i].off + start, known_code_size(named[k].code), named[k].name,
+			ret[n++] = (struct root){ b->areas[i].off + start,
+						  known_code_size(named[k].code), named[k].name,
 						  known_code_before(named[k].code) };
 		}
 		elf_blob_free(&code);
@@ -68,7 +72,8 @@ uint32_t builder_find_roots(const struct builder *b, struct root ret[MAX_ROOTS])
 {
 	uint32_t n = 0;
 
-	if (b->img->entry && builder_code_offset(b, b->img->entry, &ret[n].off) && builder_is_program(b)) {
+	if (b->img->entry && builder_code_offset(b, b->img->entry, &ret[n].off) &&
+	    builder_is_program(b)) {
 		ret[n].size = START_SIZE;
 		ret[n].before = 0;
 		ret[n++].name = NAME_START;

@@ -26,7 +26,8 @@ static int find_code(struct builder *b)
 		const struct elf_phdr *ph = &img->phdrs[i];
 
 		if (ph->type == PT_LOAD && ph->flags & PF_X && ph->filesz)
-			b->segs[b->nsegs++] = (struct code_range){ ph->offset, ph->vaddr, ph->filesz };
+			b->segs[b->nsegs++] = (struct code_range){ ph->offset, ph->vaddr,
+								   ph->filesz };
 	}
 	b->areas = calloc((size_t)img->nshdrs + SYMTAB_MAX_CODE, sizeof(*b->areas));
 	if (!b->areas)
@@ -34,7 +35,8 @@ static int find_code(struct builder *b)
 	for (i = 0; i < img->nshdrs; i++) {
 		const struct elf_shdr *s = &img->shdrs[i];
 
-		if (s->flags & SHF_EXECINSTR && s->type != SHT_NOBITS && s->size && s->size <= UINT64_MAX - s->offset)
+		if (s->flags & SHF_EXECINSTR && s->type != SHT_NOBITS && s->size &&
+		    s->size <= UINT64_MAX - s->offset)
 			b->areas[b->nareas++] = (struct code_range){ s->offset, s->addr, s->size };
 	}
 	for (i = 0; i < b->nsegs && !img->nshdrs; i++)
@@ -44,10 +46,11 @@ static int find_code(struct builder *b)
 	return 0;
 }
 
-/* End of the section around off, or 0. */
+/* The end of the section around off, or 0. */
 static uint64_t area_end(const struct builder *b, uint64_t off)
 {
-	uint32_t lo = 0, hi = b->nareas;	/* areas before lo start at or below off, those from hi on above it */
+	/* Areas before lo start at or below off, those from hi on above it */
+	uint32_t lo = 0, hi = b->nareas;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
@@ -65,8 +68,8 @@ static uint64_t area_end(const struct builder *b, uint64_t off)
 /* ---- Choosing between names ---- */
 
 /*
- * Bits 15..12: leading underscores; 11..0: 4095 - length, so that less is better. UINT16_MAX: not a name.
- * Those are mapping symbols ($x, $d: AAELF64 4.6.9) and labels that the assembler should have kept to itself.
+ * Bits 15..12: leading underscores; 11..0: 4095 - length. Less is better. UINT16_MAX: not a name:
+ * mapping symbols ($x, $d: AAELF64 4.6.9) and assembler-local labels.
  */
 static uint16_t rank_of(struct bytes name)
 {
@@ -80,7 +83,7 @@ static uint16_t rank_of(struct bytes name)
 	return (uint16_t)(under << 12 | (4095 - (len < 4095 ? len : 4095)));
 }
 
-/* keys: name << 32 | candidate. In the order of the string table, so that it is read once. */
+/* keys: name << 32 | candidate. Sorting them reads the string table once, in order. */
 static int rank_names(struct builder *b, uint64_t *keys, size_t n)
 {
 	struct name_window w = { .table = -1 };
@@ -98,10 +101,11 @@ static int rank_names(struct builder *b, uint64_t *keys, size_t n)
 
 static bool has_rival(const struct builder *b, size_t i)
 {
-	return (i && b->cands[i - 1].off == b->cands[i].off) || (i + 1 < b->n && b->cands[i + 1].off == b->cands[i].off);
+	return (i && b->cands[i - 1].off == b->cands[i].off) ||
+	       (i + 1 < b->n && b->cands[i + 1].off == b->cands[i].off);
 }
 
-/* Names are read only where they decide something: between aliases, and to tell labels from functions. */
+/* Names are read only where they decide: between aliases, and between labels and functions. */
 static int rank_candidates(struct builder *b)
 {
 	uint64_t *keys = malloc((b->n ? b->n : 1) * sizeof(*keys));
@@ -118,7 +122,7 @@ static int rank_candidates(struct builder *b)
 	return err;
 }
 
-/* The order documented in the header. */
+/* See elf_symtab.h for the order. */
 static bool is_better(const struct cand *a, const struct cand *b)
 {
 	if ((a->rank == UINT16_MAX) != (b->rank == UINT16_MAX))
@@ -138,10 +142,10 @@ static bool is_better(const struct cand *a, const struct cand *b)
 
 /* ---- The table ---- */
 
-/* One symbol per address; labels inside functions go. Sizes of 0 stay for extend(). */
+/* Takes one symbol per address and drops labels inside functions. extend() sets sizes of 0. */
 static void choose(struct builder *b, struct symtab *t)
 {
-	uint64_t covered = 0;	/* sized symbols so far reach up to here */
+	uint64_t covered = 0; /* sized symbols so far end here at most */
 	size_t i = 0;
 
 	while (i < b->n) {
@@ -151,11 +155,14 @@ static void choose(struct builder *b, struct symtab *t)
 		for (; i < b->n && b->cands[i].off == off; i++)
 			if (is_better(&b->cands[i], best))
 				best = &b->cands[i];
-		if (best->rank == UINT16_MAX || (best->notype && (off < covered || !area_end(b, off))))
+		if (best->rank == UINT16_MAX ||
+		    (best->notype && (off < covered || !area_end(b, off))))
 			continue;
 		if (off + best->size > covered)
 			covered = off + best->size;
-		t->syms[t->n++] = (struct symtab_sym){ off, best->size | (best->plt ? SYMTAB_PLT : 0), best->name };
+		t->syms[t->n++] = (struct symtab_sym){ off,
+						       best->size | (best->plt ? SYMTAB_PLT : 0),
+						       best->name };
 	}
 }
 
@@ -181,7 +188,7 @@ static void extend(const struct builder *b, struct symtab *t)
 	}
 }
 
-/* t->syms has room for it. */
+/* t->syms must have room for it. */
 static void add_root(struct symtab *t, const struct root *r)
 {
 	struct symtab_hit hit;
@@ -229,13 +236,17 @@ static int build_table(struct builder *b, uint32_t along, struct symtab *t)
 	nroots = builder_find_roots(b, roots);
 	for (uint32_t i = 0; i < nroots; i++)
 		add_root(t, &roots[i]);
+	err = builder_add_functions(b, t);
+	if (err)
+		return err;
 	free(b->cands);
 	b->cands = NULL;
 	memcpy(t->str, b->str, sizeof(t->str));
 	return builder_name_symbols(b, t, along);
 }
 
-int symtab_build(const struct elf_image *img, const struct elf_image *debug, uint32_t along, struct symtab **ret)
+int symtab_build(const struct elf_image *img, const struct elf_image *debug, uint32_t along,
+		 struct symtab **ret)
 {
 	struct builder b = { .img = img, .syms = debug ? debug : img };
 	struct symtab *t = calloc(1, sizeof(*t));
@@ -244,6 +255,12 @@ int symtab_build(const struct elf_image *img, const struct elf_image *debug, uin
 	if (!t)
 		return -ENOMEM;
 	t->debug_fd = -1;
+	/*
+	 * Packed symbols would be passed as `debug`. Without it, .gnu_debugdata is damaged or too
+	 * large when unpacked.
+	 */
+	t->cut = !debug && elf_image_section(img, ".gnu_debugdata") &&
+		 !elf_image_section_of_type(img, SHT_SYMTAB);
 	err = build_table(&b, along, t);
 	free(b.areas);
 	free(b.cands);
@@ -255,4 +272,3 @@ int symtab_build(const struct elf_image *img, const struct elf_image *debug, uin
 		*ret = t;
 	return err;
 }
-

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Names of symbols, read in the order of the string tables. */
+/* Reads the names of symbols in the order of the string tables. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,18 +8,21 @@
 #include "base/vec.h"
 #include "sym/elf_symtab_internal.h"
 
-#define WINDOW 65536
-#define SHORTEST 4		/* bytes of a name, on an average: with more symbols reading them is in vain */
-#define SMALL 32		/* bytes of code: the first functions to be left out */
+#define WINDOW	 65536
+/* Average bytes of a name: with more symbols the names cannot fit, so they are not read */
+#define SHORTEST 4
+#define SMALL	 32 /* bytes of code: functions below this are left out first */
 
 int name_window_at(struct name_window *w, const struct builder *b, uint32_t name, struct bytes *ret)
 {
 	int of = name & NAME_DYNSTR ? 1 : 0, err;
-	uint64_t at = name & ~NAME_DYNSTR, left = b->str[of].size - at, want = left < SYMTAB_NAME_MAX ? left : SYMTAB_NAME_MAX;
+	uint64_t at = name & ~NAME_DYNSTR, left = b->str[of].size - at,
+		 want = left < SYMTAB_NAME_MAX ? left : SYMTAB_NAME_MAX;
 
 	if (of != w->table || at < w->from || at + want > w->from + w->blob.view.len) {
 		elf_blob_free(&w->blob);
-		err = elf_image_read(of ? b->img : b->syms, b->str[of].off + at, left < WINDOW ? left : WINDOW, &w->blob);
+		err = elf_image_read(of ? b->img : b->syms, b->str[of].off + at,
+				     left < WINDOW ? left : WINDOW, &w->blob);
 		if (err)
 			return err;
 		w->from = at;
@@ -37,7 +40,8 @@ size_t symtab_name_len(const char *name, size_t most)
 	return version ? (size_t)(version - name) : len;
 }
 
-static int read_name(struct name_window *w, const struct builder *b, uint32_t name, const char **ret, size_t *ret_len)
+static int read_name(struct name_window *w, const struct builder *b, uint32_t name,
+		     const char **ret, size_t *ret_len)
 {
 	struct bytes bytes;
 	int err;
@@ -51,7 +55,8 @@ static int read_name(struct name_window *w, const struct builder *b, uint32_t na
 	if (err)
 		return err;
 	*ret = (const char *)bytes.base;
-	*ret_len = symtab_name_len(*ret, bytes.len < SYMTAB_NAME_MAX - 1 ? bytes.len : SYMTAB_NAME_MAX - 1);
+	*ret_len = symtab_name_len(*ret, bytes.len < SYMTAB_NAME_MAX - 1 ? bytes.len
+									 : SYMTAB_NAME_MAX - 1);
 	return 0;
 }
 
@@ -60,7 +65,7 @@ struct names {
 	size_t len, cap, most;
 };
 
-/* -ENOSPC: they are more than fit. */
+/* -ENOSPC: the names do not fit. */
 static int append(struct names *to, const char *name, size_t len)
 {
 	if (to->len + len + 1 > to->most)
@@ -73,8 +78,12 @@ static int append(struct names *to, const char *name, size_t len)
 	return 0;
 }
 
-/* keys: name << 32 | symbol, sorted. Symbols of the same name share it. The new names go to ret, parallel to t->syms. */
-static int copy_names(const struct builder *b, const uint64_t *keys, uint32_t n, struct names *to, uint32_t *ret)
+/*
+ * keys: name << 32 | symbol, sorted. Symbols with the same name share it. ret receives the new name
+ * offsets, parallel to t->syms.
+ */
+static int copy_names(const struct builder *b, const uint64_t *keys, uint32_t n, struct names *to,
+		      uint32_t *ret)
 {
 	struct name_window w = { .table = -1 };
 	uint32_t last = 0, at = 0;
@@ -148,11 +157,12 @@ int builder_name_symbols(const struct builder *b, struct symtab *t, uint32_t alo
 	int err = 0;
 
 	for (; t->n; below *= 2) {
-		size_t table = (size_t)t->n * sizeof(*t->syms), room = table < SYMTAB_MAX_BYTES ? SYMTAB_MAX_BYTES - table : 0;
+		size_t table = (size_t)t->n * sizeof(*t->syms),
+		       room = table < SYMTAB_MAX_BYTES ? SYMTAB_MAX_BYTES - table : 0;
 
 		err = room ? try_names(b, t, room < along ? room : along) : -ENOSPC;
 		if (err == -ENOSPC && room && along < SYMTAB_MAX_BYTES)
-			err = 0;	/* they stay in the file */
+			err = 0; /* the names stay in the file */
 		if (err != -ENOSPC)
 			return err;
 		leave_out(t, below);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where a file's symbols are, and which of them are functions (gABI, "Symbol Table", "Dynamic Section"). */
+/*
+ * Finds and reads the symbols of a file, and selects the functions (gABI, "Symbol Table", "Dynamic
+ * Section").
+ */
 #include <errno.h>
 #include <string.h>
 
@@ -46,8 +49,8 @@ static int add_symbol(struct builder *b, struct bytes *at, uint32_t name_flag)
 	size = bytes_u64(at);
 	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
 		return 0;
-	if (!name || name & NAME_DYNSTR || shndx == SHN_UNDEF || shndx == SHN_ABS || shndx == SHN_COMMON ||
-	    !builder_code_offset(b, value, &c.off))
+	if (!name || name & NAME_DYNSTR || shndx == SHN_UNDEF || shndx == SHN_ABS ||
+	    shndx == SHN_COMMON || !builder_code_offset(b, value, &c.off))
 		return 0;
 	c.name = name | name_flag;
 	c.size = size > INT32_MAX ? INT32_MAX : (uint32_t)size;
@@ -63,7 +66,8 @@ static int read_source(struct builder *b, const struct symbol_source *src)
 		uint64_t n = src->count - i < CHUNK_SYMS ? src->count - i : CHUNK_SYMS;
 		struct elf_blob blob = { 0 };
 
-		err = elf_image_read(src->img, src->off + i * sizeof(Elf64_Sym), n * sizeof(Elf64_Sym), &blob);
+		err = elf_image_read(src->img, src->off + i * sizeof(Elf64_Sym),
+				     n * sizeof(Elf64_Sym), &blob);
 		for (uint64_t k = 0; k < n && !err; k++)
 			err = add_symbol(b, &blob.view, src->name_flag);
 		elf_blob_free(&blob);
@@ -71,7 +75,7 @@ static int read_source(struct builder *b, const struct symbol_source *src)
 	return err;
 }
 
-/* Cuts a range to the file; what is outside was never there. */
+/* Clips a range to the size of the file. */
 static uint64_t clip(const struct elf_image *img, uint64_t off, uint64_t size)
 {
 	if (off >= img->size)
@@ -121,23 +125,41 @@ static struct dynamic read_dynamic(const struct elf_image *img)
 		uint64_t tag = bytes_u64(&blob.view), value = bytes_u64(&blob.view);
 
 		switch (tag) {
-		case DT_NULL: bytes_skip(&blob.view, bytes_left(&blob.view)); break;
-		case DT_SYMTAB: d.symtab = value; break;
-		case DT_STRTAB: d.strtab = value; break;
-		case DT_STRSZ: d.strsz = value; break;
-		case DT_HASH: d.hash = value; break;
-		case DT_GNU_HASH: d.gnu_hash = value; break;
-		case DT_FLAGS_1: d.flags_1 = value; break;
-		case DT_SONAME: d.soname = value; break;
-		default: break;
+		case DT_NULL:
+			bytes_skip(&blob.view, bytes_left(&blob.view));
+			break;
+		case DT_SYMTAB:
+			d.symtab = value;
+			break;
+		case DT_STRTAB:
+			d.strtab = value;
+			break;
+		case DT_STRSZ:
+			d.strsz = value;
+			break;
+		case DT_HASH:
+			d.hash = value;
+			break;
+		case DT_GNU_HASH:
+			d.gnu_hash = value;
+			break;
+		case DT_FLAGS_1:
+			d.flags_1 = value;
+			break;
+		case DT_SONAME:
+			d.soname = value;
+			break;
+		default:
+			break;
 		}
 	}
 	elf_blob_free(&blob);
 	return d;
 }
 
-/* From vaddr to the end of its segment's bytes in the file, at most cap. */
-static int read_at_vaddr(const struct elf_image *img, uint64_t vaddr, uint64_t cap, struct elf_blob *ret)
+/* Reads from vaddr up to cap bytes, clipped to the file. */
+static int read_at_vaddr(const struct elf_image *img, uint64_t vaddr, uint64_t cap,
+			 struct elf_blob *ret)
 {
 	uint64_t off;
 
@@ -146,7 +168,9 @@ static int read_at_vaddr(const struct elf_image *img, uint64_t vaddr, uint64_t c
 	return elf_image_read(img, off, clip(img, off, cap), ret);
 }
 
-/* DT_HASH says how many symbols there are. DT_GNU_HASH must be followed to the end of its last chain. */
+/*
+ * DT_HASH holds the number of symbols. With DT_GNU_HASH only, the end of the last chain gives it.
+ */
 static uint64_t dynsym_count(const struct elf_image *img, const struct dynamic *d)
 {
 	uint32_t nbuckets, symoffset, bloom, last = 0;
@@ -234,7 +258,7 @@ int builder_read_symbols(struct builder *b)
 	for (int i = 0; i < 2; i++)
 		if (b->str[i].size > NAME_DYNSTR - 2)
 			b->str[i].size = NAME_DYNSTR - 2;
-	/* A hostile file may claim any number; a profiler that names the first few million is good enough for it. */
+	/* A hostile file may claim any number. The first SYMTAB_MAX symbols are enough for it. */
 	if (sym.count > SYMTAB_MAX)
 		sym.count = SYMTAB_MAX;
 	if (dyn.count > SYMTAB_MAX)
@@ -243,7 +267,7 @@ int builder_read_symbols(struct builder *b)
 		err = read_source(b, &sym);
 	if (!err && !b->n)
 		err = builder_read_go(b);
-	/* What .gnu_debugdata has is what .dynsym lacks. */
+	/* .gnu_debugdata has only the symbols that .dynsym lacks. */
 	if (!err && (dyn.count > sym.count || !b->n || b->syms != b->img))
 		err = read_source(b, &dyn);
 	return err;

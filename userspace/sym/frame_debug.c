@@ -5,11 +5,12 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/radix.h"
 #include "base/vec.h"
 
 struct place {
-	uint64_t key;		/* module << SF_FRAME_MODULE_SHIFT | offset */
+	uint64_t key; /* module << SF_FRAME_MODULE_SHIFT | offset */
 	uint64_t pid;
 };
 
@@ -18,13 +19,13 @@ struct frame_debug {
 	size_t n, cap;
 };
 
-/* One file's part of the work. */
+/* The work for one file. */
 struct part {
 	struct module *m;
 	const struct frame_debug_opts *opts;
-	struct elf_facts facts;		/* of the mapped file: where offsets become addresses */
-	uint64_t *addrs;		/* ascending */
-	uint64_t *offsets;		/* parallel */
+	struct elf_facts facts; /* of the mapped file; they convert offsets to addresses */
+	uint64_t *addrs;	/* ascending */
+	uint64_t *offsets;	/* parallel */
 	size_t n;
 	uint32_t pid;
 };
@@ -46,7 +47,9 @@ int frame_debug_want(struct frame_debug *fd, uint32_t module, uint64_t offset, u
 {
 	if (vec_reserve(&fd->wanted, &fd->cap, fd->n + 1, sizeof(*fd->wanted)))
 		return -ENOMEM;
-	fd->wanted[fd->n++] = (struct place){ (uint64_t)module << SF_FRAME_MODULE_SHIFT | (offset & SF_FRAME_OFFSET_MASK), pid };
+	fd->wanted[fd->n++] = (struct place){
+		(uint64_t)module << SF_FRAME_MODULE_SHIFT | (offset & SF_FRAME_OFFSET_MASK), pid
+	};
 	return 0;
 }
 
@@ -61,7 +64,7 @@ struct address {
 	uint64_t addr, offset;
 };
 
-/* Addresses of the file, ascending: segments may stand in another order in the file. */
+/* The addresses of the places, ascending. Segments may be in another order in the file. */
 static int place_addresses(struct part *p, const struct place *places, size_t n)
 {
 	struct address *list = malloc(n * sizeof(*list));
@@ -70,7 +73,8 @@ static int place_addresses(struct part *p, const struct place *places, size_t n)
 	for (size_t i = 0; i < n && !err; i++) {
 		uint64_t offset = places[i].key & SF_FRAME_OFFSET_MASK;
 
-		const struct module_code *code = module_code_at(p->facts.code, p->facts.ncode, offset);
+		const struct module_code *code = module_code_at(p->facts.code, p->facts.ncode,
+								offset);
 
 		if ((p->n && list[p->n - 1].offset == offset) || !code)
 			continue;
@@ -90,42 +94,77 @@ static int place_addresses(struct part *p, const struct place *places, size_t n)
 	return err;
 }
 
-static struct debug_query query_of(const struct part *p, const struct elf_facts *facts, const char *path)
+static struct debug_query query_of(const struct part *p, const struct elf_facts *facts,
+				   const char *path)
 {
 	return (struct debug_query){
-		.reader = p->opts->reader, .paths = p->opts->paths, .facts = facts, .path = path, .owner = patience_owner(p->m->fd), .pid = p->pid,
+		.reader = p->opts->reader,
+		.paths = p->opts->paths,
+		.facts = facts,
+		.path = path,
+		.owner = allowance_owner(p->m->fd),
+		.pid = p->pid,
 		.fetch = p->opts->fetch,
 	};
 }
 
-/* fd: the file with DWARF, and what it says of itself. */
-static int work(struct part *p, int fd, const struct elf_facts *facts, const char *path, bool foreign)
+/*
+ * Files of root and of the caller may take their time. Files of other users are charged to the
+ * allowance.
+ */
+static int work_within(struct part *p, const struct dwarf_job *job)
+{
+	struct allowance *allowance = p->opts->reader->allowance;
+	struct dwarf_limits limits = p->opts->limits;
+	uint32_t owner = allowance_owner(job->fd);
+	bool free = !job->foreign && (!owner || owner == allowance->caller);
+	uint64_t start = clock_ns(CLOCK_MONOTONIC);
+	int err;
+
+	if (free)
+		allowance_hold(allowance);
+	else if (!(limits.most_ns = allowance_have(allowance, owner)))
+		return -ETIMEDOUT;
+	err = dwarf_work(job, &limits, found, p);
+	if (free)
+		allowance_go_on(allowance);
+	else
+		allowance_spend(allowance, owner, clock_ns(CLOCK_MONOTONIC) - start);
+	return err;
+}
+
+/* fd, facts: the file with DWARF and its facts. */
+static int work(struct part *p, int fd, const struct elf_facts *facts, const char *path,
+		bool foreign)
 {
 	struct debug_query q = query_of(p, facts, path);
 	struct dwarf_job job = {
-		.fd = fd, .alt_fd = -1, .inlined = p->opts->inlined, .lines = p->opts->lines, .addrs = p->addrs, .n = p->n,
+		.fd = fd,
+		.alt_fd = -1,
+		.inlined = p->opts->inlined,
+		.lines = p->opts->lines,
+		.addrs = p->addrs,
+		.n = p->n,
+		.foreign = foreign,
 	};
-	struct dwarf_place where = { .root_fd = -1, .foreign = foreign };
 	struct debug_file alt;
-	int err, root;
+	int err;
 
 	if (!debug_file_find_alt(&q, &alt))
 		job.alt_fd = alt.fd;
-	root = foreign ? debug_file_root(p->opts->paths, p->pid) : -ENOENT;
-	if (root >= 0)
-		where.root_fd = root;
-	/* Names in it mean something there only. */
-	if (root < 0 && root != -ENOENT)
-		err = root;
+	job.root_fd = foreign ? debug_file_root(p->opts->paths, p->pid) : -ENOENT;
+	/* File names in the DWARF are valid only below that root. */
+	if (job.root_fd < 0 && job.root_fd != -ENOENT)
+		err = job.root_fd;
 	else
-		err = dwarf_work(&job, &where, &p->opts->limits, found, p);
-	if (where.root_fd >= 0)
-		close(where.root_fd);
+		err = work_within(p, &job);
+	if (job.root_fd >= 0)
+		close(job.root_fd);
 	debug_file_close(&alt);
 	return err;
 }
 
-/* -ENOENT: it has no DWARF. */
+/* -ENOENT: the file has no DWARF. */
 static int read_part(struct part *p, const struct place *places, size_t n)
 {
 	struct debug_query q = query_of(p, &p->facts, p->m->path);
@@ -136,7 +175,8 @@ static int read_part(struct part *p, const struct place *places, size_t n)
 	if (!err)
 		err = place_addresses(p, places, n);
 	if (!err && own)
-		err = work(p, p->m->fd, &p->facts, p->m->path, !debug_file_is_at(p->opts->paths, p->m->path, p->m->fd));
+		err = work(p, p->m->fd, &p->facts, p->m->path,
+			   !debug_file_is_at(p->opts->paths, p->m->path, p->m->fd));
 	else if (!err)
 		err = work(p, debug.fd, &debug.facts, debug.path, debug.foreign);
 	debug_file_close(&debug);
@@ -145,7 +185,8 @@ static int read_part(struct part *p, const struct place *places, size_t n)
 	return err;
 }
 
-int frame_debug_read(struct frame_debug *fd, struct modules *ms, const struct frame_debug_opts *opts, unsigned int *ret_files)
+int frame_debug_read(struct frame_debug *fd, struct modules *ms,
+		     const struct frame_debug_opts *opts, unsigned int *ret_files)
 {
 	size_t from = 0, to;
 	int err = fd->n ? radix_sort(fd->wanted, fd->n, sizeof(*fd->wanted)) : 0;
@@ -153,17 +194,23 @@ int frame_debug_read(struct frame_debug *fd, struct modules *ms, const struct fr
 	*ret_files = 0;
 	for (; from < fd->n && !err; from = to) {
 		uint32_t id = (uint32_t)(fd->wanted[from].key >> SF_FRAME_MODULE_SHIFT);
-		struct part p = { .m = modules_find(ms, id), .opts = opts, .pid = (uint32_t)fd->wanted[from].pid };
+		struct part p = { .m = modules_find(ms, id),
+				  .opts = opts,
+				  .pid = (uint32_t)fd->wanted[from].pid };
 		int rc;
 
-		for (to = from; to < fd->n && fd->wanted[to].key >> SF_FRAME_MODULE_SHIFT == id; to++)
+		for (to = from; to < fd->n && fd->wanted[to].key >> SF_FRAME_MODULE_SHIFT == id;
+		     to++)
 			;
-		if (!p.m || p.m->state == MODULE_LOADING || p.m->fd < 0 || elf_reader_facts(opts->reader, p.m->fd, &p.facts))
+		if (opts->limits.stopped && opts->limits.stopped())
+			break;
+		if (!p.m || p.m->known < KNOWN_FILE || p.m->fd < 0 ||
+		    elf_reader_facts(opts->reader, p.m->fd, &p.facts))
 			continue;
 		rc = read_part(&p, &fd->wanted[from], to - from);
 		if (rc == -ENOMEM)
 			err = rc;
-		else if (rc && rc != -ENOENT && opts->failed)
+		else if (rc && rc != -ENOENT && rc != -EINTR && opts->failed)
 			opts->failed(opts->ctx, p.m, rc);
 		*ret_files += rc != -ENOENT;
 	}

@@ -1,39 +1,49 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Names of code that a process made itself, from a dump in perf's format (linux/tools/perf/Documentation/jitdump-specification.txt):
- * node --perf-prof, the JVM with perf's agent, wasmtime, LLVM's listener. Unlike perf-PID.map it says when code was made and
- * moved, so that an address that was used again has the name that it had at the time.
+ * Names of code that a process generated, from a dump in perf's format
+ * (linux/tools/perf/Documentation/jitdump-specification.txt): node --perf-prof, the JVM with perf's
+ * agent, wasmtime, LLVM's listener. Unlike perf-PID.map it records when code was made and moved, so
+ * an address that was reused has the name of the time of the sample.
  *
- * The file is jit-PID.dump, found as perf finds it: its writer maps a page of it executable. Without one, /tmp/jit-PID.dump.
+ * The file is jit-PID.dump. It is found as perf finds it: its writer maps a page of it executable.
+ * Without such a mapping, /tmp/jit-PID.dump is used.
  */
 #ifndef SFBPF_SYM_JIT_DUMP_H
 #define SFBPF_SYM_JIT_DUMP_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/stat.h>
+#include <sys/types.h>
 
-#define JIT_DUMP_MAX_CODES (1u << 20)
-#define JIT_DUMP_MAX_NAMES (128u << 20)	/* bytes */
+#include "base/bytes.h"
+#include "base/idmap.h"
+#include "sym/code_table.h"
 
-struct jit_dump;
+struct jit_dump {	/* zeroed: nothing has been read */
+	bool own_clock; /* its times are CPU timestamps, not comparable with ours */
+	/* Secret key of by_index's hash, which prevents chosen collisions */
+	uint64_t key;
+	struct idmap by_index; /* index of a piece in the file, which moves refer to */
+	uint32_t *piece; /* in the table; by id of by_index: the latest piece with that index */
+	size_t piece_cap;
+};
 
-struct jit_dump *jit_dump_new(void);	/* NULL: out of memory */
-void jit_dump_free(struct jit_dump *d);
 /*
- * Where the process has it: its path, malloc'ed, below the process's root; NULL: it has none. pid as we, ns_pid as the
- * process itself knows it. It may take for ever: /proc waits for a process's mappings.
+ * The path of the dump, malloc'ed, below the root of the process. pid is in our namespace, ns_pid
+ * in that of the process. NULL: out of memory. It may block for ever, because /proc waits for the
+ * lock on a process's mappings.
  */
 char *jit_dump_path(uint32_t pid, uint32_t ns_pid);
-/* The file that was read (0: none), and how far. */
-void jit_dump_place(const struct jit_dump *d, uint64_t *ret_ino, uint64_t *ret_done);
-/* What fd has got since the last time; another file than before starts anew. Foreign bytes. 0, -ENOEXEC no dump, -ENOMEM, -EIO. */
-int jit_dump_read(struct jit_dump *d, int fd, const struct stat *st);
 /*
- * The code at addr for the most of [from_ns, to_ns) (CLOCK_MONOTONIC); to_ns 0: now. As written in the file (foreign
- * bytes), valid until the next call; NULL: none.
+ * Takes the complete records at the start of a window of the file. at: offset of the window in the
+ * file. left: bytes from there to the end of the file. Returns the bytes to advance, which may be
+ * more than the window; 0: incomplete record, or damage; -ENOEXEC: not a dump; -ENOMEM; -ENOSPC:
+ * the table is full.
  */
-const char *jit_dump_find(struct jit_dump *d, uint64_t addr, uint64_t from_ns, uint64_t to_ns);
+ssize_t jit_dump_take(struct jit_dump *d, struct code_table *t, struct bytes window, uint64_t at,
+		      uint64_t left);
 size_t jit_dump_bytes(const struct jit_dump *d);
+void jit_dump_free(struct jit_dump *d); /* d is then as before the first read */
 
 #endif

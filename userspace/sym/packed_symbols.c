@@ -9,8 +9,8 @@
 
 #include "base/vec.h"
 
-#define UNPACKED_MAX (64u << 20)	/* real ones have a few */
-#define XZ_MEMORY (96u << 20)		/* of the decoder: xz -9 asks for 65 MB */
+#define UNPACKED_MAX (64u << 20) /* real ones have a few MB */
+#define XZ_MEMORY    (96u << 20) /* of the decoder; xz -9 needs 65 MB */
 
 #ifdef HAVE_LZMA
 static int unpack(struct bytes packed, void **ret, size_t *ret_len)
@@ -64,7 +64,8 @@ int packed_symbols_open(const struct elf_image *img, struct packed_symbols *ret)
 	elf_blob_free(&blob);
 	if (!err && elf_image_open_mem(&ret->img, ret->mem, size, NULL))
 		err = -ENOENT;
-	if (!err && (ret->img.machine != img->machine || ret->img.be != img->be || !elf_image_section_of_type(&ret->img, SHT_SYMTAB)))
+	if (!err && (ret->img.machine != img->machine || ret->img.be != img->be ||
+		     !elf_image_section_of_type(&ret->img, SHT_SYMTAB)))
 		err = -ENOENT;
 	if (err)
 		packed_symbols_close(ret);

@@ -10,7 +10,9 @@ struct packed_symbols {
 	void *mem;
 };
 
-/* 0 with *ret to be closed; -ENOENT: there is none of this file's machine with .symtab; -ENOMEM. */
+/*
+ * 0 with *ret to be closed; -ENOENT: no packed ELF file of the same machine with .symtab; -ENOMEM.
+ */
 int packed_symbols_open(const struct elf_image *img, struct packed_symbols *ret);
 void packed_symbols_close(struct packed_symbols *p);
 

@@ -11,35 +11,41 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fork_server.h"
 #include "base/fs_kind.h"
 #include "base/in_root.h"
-#include "base/sealed_file.h"
 #include "sym/jit_dump.h"
+#include "worker/sealed_file.h"
+#include "worker/worker.h"
 
-/* Looking there again would be for nothing otherwise. */
+/* Whether root is our own root, where a second search would find nothing new. */
 static bool is_ours(int root)
 {
 	struct stat theirs, ours;
 
-	return fstat(root, &theirs) || stat("/", &ours) || (theirs.st_ino == ours.st_ino && theirs.st_dev == ours.st_dev);
+	return fstat(root, &theirs) || stat("/", &ours) ||
+	       (theirs.st_ino == ours.st_ino && theirs.st_dev == ours.st_dev);
 }
 
-/* What may be handed over: closing it asks nobody, nor does reading it if our own process reads. */
+/*
+ * Whether fd may be handed to the main process: closing it must not block, nor reading it if the
+ * main process reads it.
+ */
 static bool may_have(const struct path_ask *ask, int fd)
 {
 	enum fs_kind kind = fs_kind_of_file(fd);
 
-	/* Layers in our own root were put there by ours. */
+	/* A stacked file system in our own root was mounted by our administrator. */
 	if (kind == FS_STACKED)
 		return !ask->pid && !ask->at_root;
 	return kind >= FS_LOCAL || (kind == FS_DISTANT && !ask->part);
 }
 
-/* Takes fd. What our own process gets in its place, or -errno. */
-static int to_hand_over(const struct path_ask *ask, int fd, const struct stat *st, struct path_answer *a)
+/* Takes over fd. Returns the descriptor for the main process (fd or a copy), or -errno. */
+static int to_hand_over(const struct path_ask *ask, int fd, const struct stat *st,
+			struct path_answer *a)
 {
-	uint64_t size = (uint64_t)st->st_size, from = ask->part && ask->ino == a->ino && ask->from <= size ? ask->from : 0;
+	uint64_t size = (uint64_t)st->st_size,
+		 from = ask->part && ask->ino == a->ino && ask->from <= size ? ask->from : 0;
 	uint32_t bytes;
 	int copy = -EFBIG;
 
@@ -48,7 +54,7 @@ static int to_hand_over(const struct path_ask *ask, int fd, const struct stat *s
 		return fd;
 	if (ask->part && size - from > ask->most)
 		a->size = from + ask->most;
-	/* What was read before is a hole in it. */
+	/* The part read before is a hole in the copy. */
 	if (a->size - from <= ask->most)
 		copy = sealed_file_copy("sfbpf-file", fd, (off_t)from, (off_t)a->size, &bytes);
 	a->copied = true;
@@ -100,51 +106,51 @@ static int open_dump(const struct path_ask *ask, int root, struct path_answer *a
 	return fd;
 }
 
-/* Takes root, which came along, or is -1. */
-static int reply(const struct path_ask *ask, int root, struct path_answer *a)
+/* Takes over root, except for PATH_ROOT. */
+static int open_below(const struct path_ask *ask, int root, struct path_answer *a)
 {
-	int fd;
+	int fd = -ENOENT;
 
 	if (root < 0)
-		root = root_of_process(ask->pid);
-	if (root < 0)
 		return root;
-	if (ask->other_root && is_ours(root))
-		fd = -ENOENT;
-	else if (ask->question == PATH_ROOT)
-		return root;
-	else if (ask->question == PATH_FILE)
-		fd = open_first(ask, root, a);
-	else
-		fd = open_dump(ask, root, a);
+	if (!ask->other_root || !is_ours(root)) {
+		if (ask->question == PATH_ROOT)
+			return root;
+		fd = ask->question == PATH_FILE ? open_first(ask, root, a)
+						: open_dump(ask, root, a);
+	}
 	close(root);
+	return fd;
+}
+
+static int reply(const struct worker_request *r)
+{
+	const struct path_ask *ask = r->ask;
+	struct path_answer *a = r->answer;
+	int fd;
+
+	if (ask->len > sizeof(ask->paths) || (ask->len && ask->paths[ask->len - 1]))
+		_exit(1);
+	fd = open_below(ask, ask->at_root ? dup(r->fds[0]) : root_of_process(ask->pid), a);
+	a->question = ask->question;
+	/* The reason why a path cannot be opened does not matter. */
+	a->err = fd >= 0 ? 0 : fd == -EFBIG || fd == -ENOMEM ? fd : -ENOENT;
 	return fd;
 }
 
 void path_child_main(int sock, int mem)
 {
-	static struct path_ask ask;
-	static struct path_answer a;
-	int root, fd;
+	static const struct worker_service service = {
+		.least = offsetof(struct path_ask, paths),
+		.most = sizeof(struct path_ask),
+		.nfds = 1,
+		.answer_len = sizeof(struct path_answer),
+		.sends_fd = true,
+		.reply = reply,
+	};
 
 	prctl(PR_SET_NAME, "sfbpf-paths");
-	/* Who asks waits for it. Without the right to it a process like others. */
+	/* The main process waits for the answer. If this fails, the priority stays as it is. */
 	setpriority(PRIO_PROCESS, 0, FORK_CHILD_NICE);
-	while (!fork_receive_most(sock, &ask, offsetof(struct path_ask, paths), sizeof(ask), &root, 1, 0)) {
-		a = (struct path_answer){ .question = ask.question };
-		if (ask.len > sizeof(ask.paths) || (ask.len && ask.paths[ask.len - 1]))
-			break;
-		if (!ask.at_root) {
-			close(root);
-			root = -1;
-		}
-		fd = reply(&ask, root, &a);
-		/* Why one cannot be opened is of no use to anybody. */
-		a.err = fd >= 0 ? 0 : fd == -EFBIG || fd == -ENOMEM ? fd : -ENOENT;
-		if (fork_send(sock, &a, sizeof(a), fd < 0 ? &mem : &fd, 1, 0))
-			break;
-		if (fd >= 0)
-			close(fd);
-	}
-	_exit(0);
+	worker_serve(sock, mem, &service);
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The process that opens paths which others arrange, for names: debug files, perf maps, dumps. Each step of such a path may wait for ever, for a
- * file system of another user's or for a server that is down; so does /proc for a process's mappings. What it and our own process say to each
- * other (sym/path_opener.h): a message each, with a descriptor each, on a SOCK_SEQPACKET socket. It has the rights to look into all processes' roots,
- * and parses nothing.
+ * The worker that opens foreign paths for names: debug files, perf maps, dumps. Each step of such a
+ * path may block for ever, on another user's file system or on a server that is down. So may /proc,
+ * which waits for the lock on a process's mappings. Question and answer (sym/path_opener.h) are one
+ * SOCK_SEQPACKET message each, with one descriptor each. The worker may enter the roots of all
+ * processes, and parses nothing.
  */
 #ifndef SFBPF_SYM_PATH_CHILD_H
 #define SFBPF_SYM_PATH_CHILD_H
@@ -13,38 +14,48 @@
 #include <stdint.h>
 
 enum path_question {
-	PATH_ROOT = 1,		/* a process's root directory, only to name files below it (O_PATH) */
-	PATH_FILE,		/* the first of some paths at which there is a regular file */
-	PATH_DUMP,		/* a process's jitdump (sym/jit_dump.h) */
+	/* Root directory of a process (O_PATH), only to open files below it */
+	PATH_ROOT = 1,
+	PATH_FILE, /* the first of the paths that names a regular file */
+	PATH_DUMP, /* the jitdump of a process (sym/jit_dump.h) */
 };
 
 #define PATH_ASK_ROOM (4 * PATH_MAX)
 
-struct path_ask {		/* as many bytes as there are paths */
+struct path_ask { /* sent with only the bytes of paths in use */
 	uint32_t question;
-	uint32_t owner;		/* the user who arranges what is there; 0 is trusted with more */
-	uint32_t pid;		/* whose root; 0: ours */
-	uint32_t ns_pid;	/* PATH_DUMP: as the process itself knows it */
-	uint8_t at_root;	/* bools: the root comes along, and is not pid's any more */
-	uint8_t other_root;	/* -ENOENT if pid's root is ours */
-	uint8_t part;		/* we read it ourselves, from `from` on: a copy unless it is certain that reading asks nobody, and that may be cut */
-	uint8_t live;		/* samples wait: not for long */
-	uint64_t from, ino;	/* part: ino 0, or the file that `from` was found in; of another one it is all bytes */
-	uint64_t most;		/* bytes to copy; a larger file is -EFBIG, or cut (part) */
-	uint32_t first, n;	/* PATH_FILE: the path to begin with, and how many there are */
-	uint32_t len;		/* bytes of paths */
-	char paths[PATH_ASK_ROOM];	/* each with its NUL */
+	uint32_t owner;	    /* the user who controls the path; 0 (root) is trusted with more */
+	uint32_t pid;	    /* the process whose root is used; 0: our own root */
+	uint32_t ns_pid;    /* PATH_DUMP: its pid in its own namespace */
+	uint8_t at_root;    /* bools: the root comes with the question instead of from pid */
+	uint8_t other_root; /* -ENOENT if pid's root is ours */
+	/*
+	 * The main process reads the file, from `from` on. It gets a copy unless reading can never
+	 * block. The copy may be cut.
+	 */
+	uint8_t part;
+	uint8_t live; /* samples are waiting: use a short deadline */
+	/* part: the file that `from` applies to; another file is read from 0. ino 0: none */
+	uint64_t from, ino;
+	uint64_t most;		   /* bytes to copy; a larger file gives -EFBIG, or is cut (part) */
+	uint32_t first, n;	   /* PATH_FILE: the first path to try, and the number of paths */
+	uint32_t len;		   /* bytes of paths */
+	char paths[PATH_ASK_ROOM]; /* each with its NUL */
 };
 
-struct path_answer {		/* with a descriptor: the file, a copy of it (sealed, in memory), the root; with err: none of use */
+/*
+ * Comes with a descriptor: the file, a copy of it (sealed, in memory), or the root. With err:
+ * unused
+ */
+struct path_answer {
 	uint32_t question;
-	int32_t err;		/* 0; -ENOENT; -EFBIG, -ENOMEM: no copy of it can be kept */
-	uint32_t place;		/* which of the paths it was */
-	uint32_t uid;		/* the file's */
+	int32_t err;	/* 0; -ENOENT; -EFBIG, -ENOMEM: the file cannot be copied */
+	uint32_t place; /* index of the path that was opened */
+	uint32_t uid;	/* owner of the file */
 	uint64_t dev, ino;
-	uint64_t size;		/* of what the descriptor is */
-	uint32_t copied;	/* bool */
-	char path[PATH_MAX];	/* PATH_DUMP */
+	uint64_t size;	     /* size of the file or copy */
+	uint32_t copied;     /* bool */
+	char path[PATH_MAX]; /* PATH_DUMP */
 };
 
 /* A fork_child_fn. */

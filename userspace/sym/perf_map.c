@@ -8,44 +8,27 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/num.h"
 #include "base/vec.h"
-#include "sym/jit_dump.h"
 #include "sym/path_opener.h"
 
-#define LOOK_AGAIN_NS (200 * NUM_MS)	/* how often a file is asked whether it has grown */
-#define LINE_MAX_BYTES 4096
-#define CHUNK (1u << 20)
-#define DUMP_COPY_MAX (128u << 20)	/* bytes at a time */
-#define DUMP_TRIES 50		/* times that a process is asked for a dump while it runs */
-
-struct entry {
-	uint64_t start, size;
-	uint32_t name;		/* offset in names */
-	uint32_t order;		/* line number */
-};
+#define COPY_MAX   (16u << 20) /* bytes per read of a file that is copied */
+#define DUMP_TRIES 50	       /* attempts to find a dump of a running process */
 
 struct process {
-	uint32_t pid, ns_pid;	/* as we and as it itself knows it */
+	uint32_t pid, ns_pid; /* pid in our namespace, and in that of the process */
 	uint32_t uid;
-	uint64_t started;	/* of /proc/PID/stat: tells a reused PID */
-	int root;		/* its root directory; held, because /proc/PID ends with the process */
-	uint64_t checked_ns;	/* last time that it was compared with what runs under its PID */
-	uint64_t looked_ns;	/* last time at the file */
-	uint64_t silent_ns;	/* when its file system did not answer; 0: it has */
-	bool root_later;	/* root is not known yet */
-	uint64_t used;		/* last use, a counter */
-	ino_t ino;
-	uint64_t done;		/* bytes of the file that were read, up to a line's end */
-	struct entry *entries;	/* by start, none overlapping */
-	size_t n, cap;
-	char *names;
-	size_t names_len, names_cap;
-	uint32_t lines;
-	struct jit_dump *dump;
-	char *dump_path;	/* NULL: it has none yet */
+	uint64_t started; /* start time from /proc/PID/stat, to detect a reused PID */
+	/* Its root directory, kept open because /proc/PID ends with the process */
+	int root;
+	uint64_t checked_ns;	     /* last check that the PID is still this process */
+	uint64_t looked_ns;	     /* last check of its files */
+	uint64_t silent_ns;	     /* time at which its file system did not answer; 0: none */
+	bool root_later;	     /* root could not be opened yet */
+	uint64_t used;		     /* last use, a counter */
+	struct jit_file *map, *dump; /* NULL: not found yet */
+	char *dump_path;	     /* NULL: not found yet */
 	bool dump_found;
 	unsigned int dump_tries;
 	uint64_t tried_ns;
@@ -53,11 +36,12 @@ struct process {
 
 struct perf_maps {
 	struct path_opener *opener;
+	struct jit_files *files;
 	struct process *list;
 	size_t n, cap;
 	uint64_t uses;
-	uint64_t start_ns;	/* of epoch 1 */
-	size_t last;		/* index that was asked for last */
+	uint64_t start_ns; /* start of epoch 1 */
+	size_t last;	   /* index of the last lookup */
 };
 
 static uint64_t now_ns(void)
@@ -67,22 +51,12 @@ static uint64_t now_ns(void)
 
 /* ---- Processes ---- */
 
-static void forget_entries(struct process *p)
+static void forget(struct perf_maps *pm, struct process *p)
 {
-	free(p->entries);
-	free(p->names);
-	p->entries = NULL;
-	p->names = NULL;
-	p->n = p->cap = p->names_len = p->names_cap = 0;
-	p->done = p->lines = 0;
-}
-
-static void forget(struct process *p)
-{
-	forget_entries(p);
-	jit_dump_free(p->dump);
+	jit_file_put(pm->files, p->map);
+	jit_file_put(pm->files, p->dump);
+	p->map = p->dump = NULL;
 	free(p->dump_path);
-	p->dump = NULL;
 	p->dump_path = NULL;
 	if (p->root >= 0)
 		close(p->root);
@@ -91,7 +65,15 @@ static void forget(struct process *p)
 
 struct perf_maps *perf_maps_new(void)
 {
-	return calloc(1, sizeof(struct perf_maps));
+	struct perf_maps *pm = calloc(1, sizeof(*pm));
+
+	if (pm)
+		pm->files = jit_files_new();
+	if (pm && !pm->files) {
+		free(pm);
+		pm = NULL;
+	}
+	return pm;
 }
 
 void perf_maps_free(struct perf_maps *pm)
@@ -99,7 +81,8 @@ void perf_maps_free(struct perf_maps *pm)
 	if (!pm)
 		return;
 	for (size_t i = 0; i < pm->n; i++)
-		forget(&pm->list[i]);
+		forget(pm, &pm->list[i]);
+	jit_files_free(pm->files);
 	free(pm->list);
 	free(pm);
 }
@@ -109,7 +92,7 @@ void perf_maps_set_opener(struct perf_maps *pm, struct path_opener *opener)
 	pm->opener = opener;
 }
 
-/* Field 22 of /proc/PID/stat, behind a comm that may hold anything: 0 if the process is gone. */
+/* Field 22 of /proc/PID/stat, after a comm that may hold any bytes. 0: the process is gone. */
 static uint64_t start_time(uint32_t pid)
 {
 	char path[32], buf[1024], *at;
@@ -125,12 +108,15 @@ static uint64_t start_time(uint32_t pid)
 	fclose(f);
 	buf[n] = 0;
 	at = strrchr(buf, ')');
-	if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &started) != 1)
+	if (!at || sscanf(at + 1,
+			  " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u"
+			  " %*d %*d %*d %*d %*d %*d %llu",
+			  &started) != 1)
 		return 0;
 	return started;
 }
 
-/* Its effective user, and its PID in the innermost namespace. */
+/* Reads its effective user and its PID in the innermost namespace. */
 static int read_status(struct process *p)
 {
 	char path[32], line[256], *last;
@@ -170,9 +156,20 @@ static struct process *lookup(struct perf_maps *pm, uint32_t pid)
 	return NULL;
 }
 
+static size_t of_user(const struct perf_maps *pm, uint32_t uid)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < pm->n; i++)
+		n += pm->list[i].uid == uid;
+	return n;
+}
+
+/* If there are too many processes, reuses the least recently used one of the user with the most. */
 static struct process *make_room(struct perf_maps *pm)
 {
-	struct process *oldest;
+	struct process *oldest = NULL;
+	size_t most = 0;
 
 	if (pm->n < PERF_MAP_MAX_PROCESSES) {
 		if (vec_reserve(&pm->list, &pm->cap, pm->n + 1, sizeof(*pm->list)))
@@ -180,17 +177,22 @@ static struct process *make_room(struct perf_maps *pm)
 		pm->last = pm->n;
 		return &pm->list[pm->n++];
 	}
-	oldest = &pm->list[0];
-	for (size_t i = 1; i < pm->n; i++)
-		if (pm->list[i].used < oldest->used)
+	for (size_t i = 0; i < pm->n; i++) {
+		size_t n = of_user(pm, pm->list[i].uid);
+
+		if (n > most || (n == most && pm->list[i].used < oldest->used)) {
 			oldest = &pm->list[i];
-	forget(oldest);
+			most = n;
+		}
+	}
+	forget(pm, oldest);
 	pm->last = (size_t)(oldest - pm->list);
 	return oldest;
 }
 
-/* As path_open, but for a process that did not answer lately. */
-static int ask(struct perf_maps *pm, struct process *p, struct path_ask *what, struct path_answer *ret)
+/* As path_open, but fails at once for a process that recently did not answer. */
+static int ask(struct perf_maps *pm, struct process *p, struct path_ask *what,
+	       struct path_answer *ret)
 {
 	uint64_t now = now_ns();
 	int fd;
@@ -216,14 +218,14 @@ static void take_root(struct perf_maps *pm, struct process *p)
 	what.live = true;
 	root = ask(pm, p, &what, &a);
 	p->root_later = root < 0 && root != -ENOENT;
-	/* What was read must have been one process. */
+	/* The root and the status must be of the same process. */
 	if (root >= 0 && start_time(p->pid) == p->started)
 		p->root = root;
 	else if (root >= 0)
 		close(root);
 }
 
-/* A process that cannot be looked at is kept too, so that it is not asked for again and again. */
+/* A process that cannot be read is kept too, so that it is not tried again and again. */
 static struct process *meet(struct perf_maps *pm, uint32_t pid)
 {
 	struct process *p = make_room(pm);
@@ -239,139 +241,46 @@ static struct process *meet(struct perf_maps *pm, uint32_t pid)
 
 /* ---- Files ---- */
 
-static bool next_hex(struct bytes *line, uint64_t *ret)
+/* Reads the new part of a file. Processes that share a file share what is read. */
+static void read_file(struct perf_maps *pm, struct process *p, struct path_ask *what,
+		      enum jit_kind kind, struct jit_file **slot)
 {
-	unsigned int digits = 0;
-	uint64_t v = 0;
-
-	for (;; digits++) {
-		uint8_t c = bytes_u8(line), low = c | 32;
-
-		if (c >= '0' && c <= '9')
-			v = v << 4 | (uint64_t)(c - '0');
-		else if (low >= 'a' && low <= 'f')
-			v = v << 4 | (uint64_t)(low - 'a' + 10);
-		else if (low == 'x' && digits == 1 && !v)
-			digits = UINT32_MAX;	/* "0x": some writers have it */
-		else
-			break;
-	}
-	*ret = v;
-	return digits && digits <= 16;
-}
-
-static int add_line(struct process *p, struct bytes line)
-{
-	struct entry e = { .order = p->lines++ };
-	struct bytes at = line;
-	const uint8_t *name;
-	size_t len;
-
-	if (!next_hex(&at, &e.start) || !next_hex(&at, &e.size) || !e.size || e.size > UINT64_MAX - e.start)
-		return 0;
-	len = bytes_left(&at);
-	if (len > LINE_MAX_BYTES)
-		len = LINE_MAX_BYTES;
-	name = bytes_take(&at, len);
-	if (!len || !name)
-		return 0;
-	if (p->names_len + len + 1 > UINT32_MAX || vec_reserve(&p->names, &p->names_cap, p->names_len + len + 1, 1) ||
-	    vec_reserve(&p->entries, &p->cap, p->n + 1, sizeof(*p->entries)))
-		return -ENOMEM;
-	e.name = (uint32_t)p->names_len;
-	memcpy(p->names + e.name, name, len);
-	p->names[e.name + len] = 0;
-	p->names_len += len + 1;
-	p->entries[p->n++] = e;
-	return 0;
-}
-
-/* Whole lines of text. Returns the bytes they take. */
-static size_t add_lines(struct process *p, struct bytes text)
-{
-	struct bytes end = text;
-
-	while (bytes_find(&end, "\n", 1)) {
-		if (add_line(p, bytes_sub(&text, text.pos, end.pos - text.pos)))
-			break;
-		bytes_skip(&end, 1);
-		bytes_seek(&text, end.pos);
-	}
-	return text.pos;
-}
-
-static void read_rest(struct process *p, int fd, uint64_t size)
-{
-	uint8_t *buf = malloc(CHUNK);
-
-	while (buf && p->done < size) {
-		ssize_t n = pread(fd, buf, CHUNK, (off_t)p->done);
-		size_t used = n > 0 ? add_lines(p, bytes_of(buf, (size_t)n, false)) : 0;
-
-		if (!used)
-			break;		/* half a line is left, or a line longer than any name */
-		p->done += used;
-	}
-	free(buf);
-}
-
-static int by_start(const void *a, const void *b)
-{
-	const struct entry *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->order < y->order ? 1 : -1;
-}
-
-/* Code is made, thrown away, and made again in its place: where entries overlap, the newest stays and the older ones are gone. */
-static void drop_overwritten(struct process *p)
-{
-	size_t out = 0;
-
-	if (p->n)
-		qsort(p->entries, p->n, sizeof(*p->entries), by_start);
-	for (size_t i = 0; i < p->n; i++) {
-		const struct entry e = p->entries[i];
-
-		while (out && p->entries[out - 1].order < e.order && p->entries[out - 1].start + p->entries[out - 1].size > e.start)
-			out--;
-		if (!out || p->entries[out - 1].start + p->entries[out - 1].size <= e.start)
-			p->entries[out++] = e;
-	}
-	p->n = out;
-}
-
-static void read_map(struct perf_maps *pm, struct process *p)
-{
+	struct jit_file_wish wish = jit_file_wish(*slot);
 	struct path_answer a;
-	struct path_ask what;
+	struct jit_file *f;
 	int fd;
 
-	path_ask_begin(&what, PATH_FILE, 0, 0);
-	path_ask_add(&what, "/tmp/perf-%u.map", p->ns_pid);
-	what.part = true;
-	what.from = p->done;
-	what.ino = p->ino;
-	what.most = PERF_MAP_MAX_FILE;
-	fd = ask(pm, p, &what, &a);
+	if (*slot && !jit_file_due(*slot))
+		return;
+	what->part = true;
+	what->ino = wish.ino;
+	what->from = wish.from;
+	what->most = wish.more ? COPY_MAX : 0;
+	fd = ask(pm, p, what, &a);
 	if (fd < 0)
 		return;
-	if (a.uid == p->uid) {
-		if (a.ino != p->ino || a.size < p->done)
-			forget_entries(p);
-		p->ino = a.ino;
-		if (a.size > PERF_MAP_MAX_FILE)
-			a.size = PERF_MAP_MAX_FILE;
-		if (a.size > p->done) {
-			read_rest(p, fd, a.size);
-			drop_overwritten(p);
-		}
+	f = a.uid == p->uid ? jit_file_get(pm->files, kind, a.dev, a.ino, a.uid) : NULL;
+	if (f) {
+		jit_file_put(pm->files, *slot);
+		*slot = f;
+		jit_file_read(pm->files, f, fd, a.size, pm->opener->allowance);
 	}
 	close(fd);
 }
 
-/* The dump may be made after the process was first seen, but its path cannot be had after the process's end. */
+static void read_map(struct perf_maps *pm, struct process *p)
+{
+	struct path_ask what;
+
+	path_ask_begin(&what, PATH_FILE, 0, 0);
+	path_ask_add(&what, "/tmp/perf-%u.map", p->ns_pid);
+	read_file(pm, p, &what, JIT_MAP, &p->map);
+}
+
+/*
+ * The dump may be created after the process was first seen. Its path cannot be found after the
+ * process has ended.
+ */
 static void find_dump(struct perf_maps *pm, struct process *p, bool live)
 {
 	struct path_answer a;
@@ -382,7 +291,7 @@ static void find_dump(struct perf_maps *pm, struct process *p, bool live)
 		return;
 	path_ask_begin(&what, PATH_DUMP, 0, 0);
 	what.ns_pid = p->ns_pid;
-	what.part = true;	/* and nothing of it */
+	what.part = true; /* but with no bytes of it */
 	what.live = live;
 	fd = ask(pm, p, &what, &a);
 	if (fd >= 0 && a.uid == p->uid) {
@@ -395,43 +304,29 @@ static void find_dump(struct perf_maps *pm, struct process *p, bool live)
 
 static void read_dump(struct perf_maps *pm, struct process *p)
 {
-	struct path_answer a;
 	struct path_ask what;
-	int fd;
 
 	find_dump(pm, p, false);
 	if (!p->dump_found)
 		return;
-	if (!p->dump)
-		p->dump = jit_dump_new();
-	if (!p->dump)
-		return;
 	path_ask_begin(&what, PATH_FILE, 0, 0);
 	path_ask_add(&what, "%s", p->dump_path);
-	what.part = true;
-	jit_dump_place(p->dump, &what.ino, &what.from);
-	what.most = DUMP_COPY_MAX;
-	fd = ask(pm, p, &what, &a);
-	if (fd < 0)
-		return;
-	if (a.uid == p->uid)
-		jit_dump_read(p->dump, fd, &(struct stat){ .st_ino = a.ino, .st_dev = a.dev, .st_size = (off_t)a.size });
-	close(fd);
+	read_file(pm, p, &what, JIT_DUMP, &p->dump);
 }
 
-/* ---- The front ---- */
+/* ---- Lookups ---- */
 
 static struct process *known(struct perf_maps *pm, uint32_t pid)
 {
 	struct process *p = lookup(pm, pid);
 	uint64_t now = now_ns(), started;
 
-	if (p && now - p->checked_ns >= LOOK_AGAIN_NS) {
+	if (p && now - p->checked_ns >= JIT_AGAIN_NS) {
 		started = start_time(pid);
 		p->checked_ns = now;
 		if (started && started != p->started) {
-			/* Another process by now. */
-			forget(p);
+			/* The PID has been reused. */
+			forget(pm, p);
 			pm->list[pm->last] = pm->list[--pm->n];
 			p = NULL;
 		} else if (p->root_later) {
@@ -458,7 +353,8 @@ uint32_t perf_maps_see(struct perf_maps *pm, uint32_t pid, uint64_t time_ns)
 		if (!p || p->root < 0)
 			return 0;
 	}
-	if (!p->dump_found && p->root >= 0 && p->dump_tries < DUMP_TRIES && time_ns - p->tried_ns >= LOOK_AGAIN_NS) {
+	if (!p->dump_found && p->root >= 0 && p->dump_tries < DUMP_TRIES &&
+	    time_ns - p->tried_ns >= JIT_AGAIN_NS) {
 		p->dump_tries++;
 		p->tried_ns = time_ns;
 		find_dump(pm, p, true);
@@ -471,52 +367,30 @@ uint32_t perf_maps_see(struct perf_maps *pm, uint32_t pid, uint64_t time_ns)
 	return epoch < JIT_EPOCHS ? (uint32_t)epoch : JIT_EPOCHS - 1;
 }
 
-static const char *find_in_dump(const struct perf_maps *pm, const struct process *p, uint64_t addr, uint32_t epoch)
-{
-	uint64_t from = pm->start_ns + (epoch - 1ull) * JIT_EPOCH_NS;
-
-	if (!p->dump)
-		return NULL;
-	if (!epoch || epoch == JIT_EPOCHS - 1)
-		return jit_dump_find(p->dump, addr, 0, 0);
-	return jit_dump_find(p->dump, addr, from, from + JIT_EPOCH_NS);
-}
-
 const char *perf_maps_find(struct perf_maps *pm, uint32_t pid, uint64_t addr, uint32_t epoch)
 {
 	struct process *p = known(pm, pid);
-	size_t lo = 0, hi;	/* entries before lo start at or below addr, those from hi on above it */
+	struct allowance *allowance;
+	uint64_t from = 0, to = 0;
 	const char *name;
 
 	if (!p || p->root < 0)
 		return NULL;
-	if (now_ns() - p->looked_ns >= LOOK_AGAIN_NS || !p->looked_ns) {
+	if (now_ns() - p->looked_ns >= JIT_AGAIN_NS || !p->looked_ns) {
 		read_map(pm, p);
 		read_dump(pm, p);
 		p->looked_ns = now_ns();
 	}
-	name = find_in_dump(pm, p, addr, epoch);
-	if (name)
-		return name;
-	for (hi = p->n; lo < hi;) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (p->entries[mid].start <= addr)
-			lo = mid + 1;
-		else
-			hi = mid;
+	if (epoch && epoch != JIT_EPOCHS - 1) {
+		from = pm->start_ns + (epoch - 1ull) * JIT_EPOCH_NS;
+		to = from + JIT_EPOCH_NS;
 	}
-	if (!lo || addr - p->entries[lo - 1].start >= p->entries[lo - 1].size)
-		return NULL;
-	return p->names + p->entries[lo - 1].name;
+	allowance = pm->opener ? pm->opener->allowance : NULL;
+	name = jit_file_find(pm->files, p->dump, addr, from, to, allowance);
+	return name ? name : jit_file_find(pm->files, p->map, addr, 0, 0, allowance);
 }
 
 size_t perf_maps_bytes(const struct perf_maps *pm)
 {
-	size_t sum = sizeof(*pm) + pm->cap * sizeof(*pm->list);
-
-	for (size_t i = 0; i < pm->n; i++)
-		sum += pm->list[i].cap * sizeof(struct entry) + pm->list[i].names_cap +
-		       (pm->list[i].dump ? jit_dump_bytes(pm->list[i].dump) : 0);
-	return sum;
+	return sizeof(*pm) + pm->cap * sizeof(*pm->list) + jit_files_bytes(pm->files);
 }

@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From a linker's symbol to what people read: C++ (Itanium ABI) and Rust (v0, and legacy without its hash) are
- * demangled, the rest is left as it is. What stays is the qualified name with template arguments but
- * without the parameter list and return type: `std::vector<int>::push_back`, not `void std::vector<int>::push_back(int&&)`.
- * Overloads therefore share one name; a profile is read by function, and lines stay short enough to read.
+ * Demangles the linker's symbols: C++ (Itanium ABI) and Rust (v0, and legacy without its hash).
+ * Other names stay as they are. The result is the qualified name with template arguments but
+ * without parameter list and return type: `std::vector<int>::push_back`, not `void
+ * std::vector<int>::push_back(int&&)`. Overloads therefore share one name: a profile is read by
+ * function, and lines stay short.
  */
 #ifndef SFBPF_SYM_SYM_NAMES_H
 #define SFBPF_SYM_SYM_NAMES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-#define SYM_NAME_MAX 1024	/* bytes of a name that is shown, with its NUL; longer ones are cut */
+/* Bytes of a shown name, with its NUL; longer names are cut */
+#define SYM_NAME_MAX 1024
 
-/* raw (NUL-terminated) into buf, clean (base/text.h). Returns the bytes written, without the NUL. */
+/* Decides by the first two bytes. Other names need no worker. */
+bool sym_is_mangled(const char *raw);
+/*
+ * Writes raw (NUL-terminated), demangled, to buf as clean text (base/text.h). Returns the bytes
+ * written, without the NUL.
+ *
+ * libiberty may take exponential time over a name before it writes a byte. So call this only in a
+ * process that can be killed: elf_reader_demangle uses a worker.
+ */
 size_t sym_demangle(const char *raw, char *buf, size_t cap);
 
 #endif

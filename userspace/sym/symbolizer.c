@@ -9,74 +9,18 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "base/idmap.h"
-#include "base/strpool.h"
 #include "base/text.h"
-#include "base/slots.h"
 #include "base/vec.h"
 #include "elf/elf_image.h"
+#include "sym/elf_ids.h"
 #include "sym/elf_symtab.h"
-#include "sym/frame_debug.h"
-#include "sym/perf_map.h"
-#include "sym/sym_names.h"
+#include "sym/symbolizer_internal.h"
 
-/*
- * What the cache is keyed by: a frame's place (module << 43 | offset), a symbol of a module's table, or a
- * kernel address. The top bits keep the three apart.
- */
-#define KEY_SYMBOL (1ull << 61)
-#define KEY_KERNEL (1ull << 63)
-#define PATH_SHOWN 1024	/* bytes of a source file's path, with its NUL */
-#define MODULE_SHOWN 900	/* bytes of a module's name, with its NUL: "[...+0x...]" still fits SYM_NAME_MAX */
-#define TABLES_MAX (32u << 20)	/* bytes of symbol tables */
-#define CACHE_MAX (128u << 10)	/* entries; then it starts afresh, so that a long run stays small */
+#define TABLES_MAX (32u << 20) /* bytes of symbol tables */
+/* entries; a full cache is emptied, which bounds memory in long runs */
+#define CACHE_MAX  (128u << 10)
 
-struct symbol {
-	uint32_t name, module;	/* ids in the two pools */
-	uint32_t function;	/* in names: without line and mark of inlining */
-	uint32_t file, line;	/* in names; only if lines are shown. "" (SYM_UNKNOWN's), 0: not known */
-	uint32_t inlined;
-};
-
-struct chain {			/* what one place stands for */
-	uint32_t at, n;		/* in chain_ids; innermost first, the function itself last */
-};
-
-struct cached {
-	uint64_t key;
-	uint32_t id1;		/* symbol id + 1, 0: free */
-};
-
-struct symbolizer {
-	struct modules *ms;
-	struct elf_reader *reader;
-	struct path_opener *paths;
-	uint64_t uses;		/* of tables */
-	struct strpool *names, *modules;
-	struct symbol *symbols;
-	size_t n, cap;
-	struct slots slots;	/* of symbols */
-	struct cached *cache;	/* a power of two, at most half full */
-	size_t ncache, cache_slots;
-	struct perf_maps *jit;
-	struct frame_debug *debug;
-	struct idmap chain_of;	/* module << SF_FRAME_MODULE_SHIFT | offset -> chains */
-	struct chain *chains;
-	size_t chains_cap;
-	uint32_t *chain_ids;
-	size_t nchain_ids, chain_ids_cap;
-	bool show_lines;
-	struct debug_fetch fetch;
-	symbolizer_kernel_fn kernel_fn;
-	void *kernel_ctx;
-	enum redact redact;
-	char raw[SYMTAB_NAME_MAX], name[SYM_NAME_MAX], module[MODULE_SHOWN];	/* scratch */
-};
-
-#define NO_FILE 0u	/* the empty name, which is interned first */
-
-/* Stands in module.symbols for "tried, and there is nothing". */
-static const char no_table;
+#define NO_FILE 0u /* the empty name, which is interned first */
 
 /* ---- Symbols ---- */
 
@@ -90,7 +34,7 @@ static uint64_t hash_of(const void *ctx, size_t id)
 	return hash_symbol(&((const struct symbolizer *)ctx)->symbols[id]);
 }
 
-static int intern_symbol(struct symbolizer *sz, const struct symbol *s, uint32_t *ret)
+int symbolizer_intern_symbol(struct symbolizer *sz, const struct symbol *s, uint32_t *ret)
 {
 	size_t at;
 
@@ -102,7 +46,8 @@ static int intern_symbol(struct symbolizer *sz, const struct symbol *s, uint32_t
 			return 0;
 		}
 	}
-	if (sz->n >= UINT32_MAX - 1 || vec_reserve(&sz->symbols, &sz->cap, sz->n + 1, sizeof(*sz->symbols)))
+	if (sz->n >= UINT32_MAX - 1 ||
+	    vec_reserve(&sz->symbols, &sz->cap, sz->n + 1, sizeof(*sz->symbols)))
 		return -ENOMEM;
 	sz->symbols[sz->n] = *s;
 	*ret = (uint32_t)sz->n++;
@@ -110,7 +55,7 @@ static int intern_symbol(struct symbolizer *sz, const struct symbol *s, uint32_t
 	return 0;
 }
 
-static int intern_name(struct symbolizer *sz, const char *name, uint32_t *ret)
+int symbolizer_intern_name(struct symbolizer *sz, const char *name, uint32_t *ret)
 {
 	return strpool_intern(sz->names, name, strlen(name), ret);
 }
@@ -119,13 +64,14 @@ static int intern(struct symbolizer *sz, const char *name, const char *module, u
 {
 	struct symbol s = { .file = NO_FILE };
 
-	if (intern_name(sz, name, &s.name) || strpool_intern(sz->modules, module, strlen(module), &s.module))
+	if (symbolizer_intern_name(sz, name, &s.name) ||
+	    strpool_intern(sz->modules, module, strlen(module), &s.module))
 		return -ENOMEM;
 	s.function = s.name;
-	return intern_symbol(sz, &s, ret);
+	return symbolizer_intern_symbol(sz, &s, ret);
 }
 
-/* Out of memory a frame is unknown rather than lost. */
+/* Out of memory, a frame is unknown rather than lost. */
 static uint32_t symbol_or_unknown(struct symbolizer *sz, const char *name, const char *module)
 {
 	uint32_t id;
@@ -135,59 +81,29 @@ static uint32_t symbol_or_unknown(struct symbolizer *sz, const char *name, const
 
 /* ---- The cache ---- */
 
-static bool cache_get(const struct symbolizer *sz, uint64_t key, uint32_t *ret)
+bool symbolizer_cache_get(const struct symbolizer *sz, uint64_t key, uint32_t *ret)
 {
-	if (!sz->ncache)
+	uint32_t at;
+
+	if (!idmap_find(&sz->cached, key, 0, &at))
 		return false;
-	for (size_t at = hash_u64(key) & (sz->cache_slots - 1); sz->cache[at].id1; at = (at + 1) & (sz->cache_slots - 1)) {
-		if (sz->cache[at].key == key) {
-			*ret = sz->cache[at].id1 - 1;
-			return true;
-		}
-	}
-	return false;
+	*ret = sz->cached_ids[at];
+	return true;
 }
 
-static int cache_grow(struct symbolizer *sz)
+void symbolizer_cache_put(struct symbolizer *sz, uint64_t key, uint32_t id)
 {
-	size_t n = sz->cache_slots ? sz->cache_slots * 2 : 1024;
-	struct cached *cache = calloc(n, sizeof(*cache));
+	uint32_t at;
 
-	if (!cache)
-		return -ENOMEM;
-	for (size_t i = 0; i < sz->cache_slots; i++) {
-		size_t at = hash_u64(sz->cache[i].key) & (n - 1);
-
-		if (!sz->cache[i].id1)
-			continue;
-		while (cache[at].id1)
-			at = (at + 1) & (n - 1);
-		cache[at] = sz->cache[i];
-	}
-	free(sz->cache);
-	sz->cache = cache;
-	sz->cache_slots = n;
-	return 0;
+	if (sz->cached.n >= CACHE_MAX)
+		idmap_reset(&sz->cached);
+	if (!vec_reserve(&sz->cached_ids, &sz->cached_cap, sz->cached.n + 1,
+			 sizeof(*sz->cached_ids)) &&
+	    !idmap_get(&sz->cached, key, 0, &at))
+		sz->cached_ids[at] = id;
 }
 
-/* key must not be in it yet. */
-static void cache_put(struct symbolizer *sz, uint64_t key, uint32_t id)
-{
-	size_t at;
-
-	if (sz->ncache >= CACHE_MAX) {
-		memset(sz->cache, 0, sz->cache_slots * sizeof(*sz->cache));
-		sz->ncache = 0;
-	}
-	if (sz->ncache * 2 >= sz->cache_slots && cache_grow(sz))
-		return;
-	for (at = hash_u64(key) & (sz->cache_slots - 1); sz->cache[at].id1; at = (at + 1) & (sz->cache_slots - 1))
-		;
-	sz->cache[at] = (struct cached){ .key = key, .id1 = id + 1 };
-	sz->ncache++;
-}
-
-/* ---- Life ---- */
+/* ---- Creating and freeing ---- */
 
 struct symbolizer *symbolizer_new(struct modules *ms)
 {
@@ -201,8 +117,11 @@ struct symbolizer *symbolizer_new(struct modules *ms)
 	sz->modules = strpool_new();
 	sz->jit = perf_maps_new();
 	sz->debug = frame_debug_new();
-	if (!sz->names || !sz->modules || !sz->jit || !sz->debug || intern_name(sz, "", &id) || id != NO_FILE || intern(sz, "[unknown]", "[unknown]", &id) || id != SYM_UNKNOWN ||
-	    intern(sz, "[no stack]", "[no stack]", &id) || id != SYM_NO_STACK) {
+	if (!sz->names || !sz->modules || !sz->jit || !sz->debug ||
+	    symbolizer_intern_name(sz, "", &id) || id != NO_FILE ||
+	    intern(sz, "[unknown]", "[unknown]", &id) || id != SYM_UNKNOWN ||
+	    intern(sz, "[no stack]", "[no stack]", &id) || id != SYM_NO_STACK ||
+	    intern(sz, "[exec]", "[exec]", &id) || id != SYM_EXEC) {
 		symbolizer_free(sz);
 		return NULL;
 	}
@@ -215,7 +134,8 @@ void symbolizer_set_kernel_names(struct symbolizer *sz, symbolizer_kernel_fn fn,
 	sz->kernel_ctx = ctx;
 }
 
-void symbolizer_set_reader(struct symbolizer *sz, struct elf_reader *reader, struct path_opener *paths)
+void symbolizer_set_reader(struct symbolizer *sz, struct elf_reader *reader,
+			   struct path_opener *paths)
 {
 	sz->reader = reader;
 	sz->paths = paths;
@@ -227,20 +147,42 @@ void symbolizer_set_redact(struct symbolizer *sz, enum redact which)
 	sz->redact = which;
 }
 
-static struct symtab *table_of(const struct module *m)
+/* NULL: the symbols were not read (!m->has_symbols), or the file has none. */
+static struct symtab *table_of(const struct symbolizer *sz, const struct module *m)
 {
-	return m->symbols == &no_table ? NULL : m->symbols;
+	return m->index < sz->ntables ? sz->tables[m->index] : NULL;
 }
 
-static void free_table(struct module *m)
+static void free_table(struct symbolizer *sz, struct module *m)
 {
-	symtab_free(table_of(m));
-	m->symbols = NULL;
+	symtab_free(table_of(sz, m));
+	if (m->index < sz->ntables)
+		sz->tables[m->index] = NULL;
+	m->has_symbols = false;
 }
 
-void symbolizer_forget(struct module *m)
+/* Keeps t; NULL: the file has no symbols. Out of memory, the result is the same as for NULL. */
+static struct symtab *keep_table(struct symbolizer *sz, struct module *m, struct symtab *t)
 {
-	free_table(m);
+	size_t want = m->index + 1ul;
+
+	m->has_symbols = true;
+	if (t && want > sz->ntables) {
+		if (vec_reserve(&sz->tables, &sz->tables_cap, want, sizeof(*sz->tables))) {
+			symtab_free(t);
+			return NULL;
+		}
+		memset(sz->tables + sz->ntables, 0, (want - sz->ntables) * sizeof(*sz->tables));
+		sz->ntables = want;
+	}
+	if (t)
+		sz->tables[m->index] = t;
+	return t;
+}
+
+void symbolizer_forget(struct symbolizer *sz, struct module *m)
+{
+	free_table(sz, m);
 	module_close_file(m);
 }
 
@@ -248,9 +190,9 @@ void symbolizer_free(struct symbolizer *sz)
 {
 	if (!sz)
 		return;
-	for (uint32_t i = 0; sz->ms && i < modules_count(sz->ms); i++)
-		if (modules_at(sz->ms, i))
-			free_table(modules_at(sz->ms, i));
+	for (size_t i = 0; i < sz->ntables; i++)
+		symtab_free(sz->tables[i]);
+	free(sz->tables);
 	perf_maps_free(sz->jit);
 	frame_debug_free(sz->debug);
 	idmap_free(&sz->chain_of);
@@ -260,24 +202,20 @@ void symbolizer_free(struct symbolizer *sz)
 	strpool_free(sz->modules);
 	free(sz->symbols);
 	slots_free(&sz->slots);
-	free(sz->cache);
+	idmap_free(&sz->cached);
+	free(sz->cached_ids);
 	free(sz);
 }
 
 /* ---- User frames ---- */
 
-static uint64_t place_of(uint64_t frame)
-{
-	return (uint64_t)SF_FRAME_MODULE(frame) << SF_FRAME_MODULE_SHIFT | SF_FRAME_OFFSET(frame);
-}
-
-/* Also what the module does not know of its code yet. */
-static int look_at(const struct symbolizer *sz, struct module *m, struct elf_facts *ret)
+/* Reads the facts of the file, and sets the code ranges of the module if they are unknown. */
+static int read_facts(const struct symbolizer *sz, struct module *m, struct elf_facts *ret)
 {
 	struct elf_image img;
 	int err;
 
-	if (m->mem && !(err = module_image(m, &img))) {	/* the vDSO: the kernel's */
+	if (m->mem && !(err = module_image(m, &img))) { /* the vDSO, which comes from the kernel */
 		elf_facts_read(&img, ret);
 		elf_image_close(&img);
 	} else {
@@ -300,22 +238,29 @@ static int read_vdso(const struct module *m, struct symtab **ret)
 	return err;
 }
 
-static int read_table(const struct symbolizer *sz, struct module *m, uint32_t pid, struct symtab **ret)
+static int read_table(const struct symbolizer *sz, struct module *m, uint32_t pid,
+		      struct symtab **ret)
 {
 	struct debug_file debug = { .fd = -1 };
 	struct elf_facts facts;
-	struct debug_query q = { .reader = sz->reader, .paths = sz->paths, .facts = &facts, .path = m->path, .pid = pid, .fetch = sz->fetch };
-	int err = look_at(sz, m, &facts);
+	struct debug_query q = { .reader = sz->reader,
+				 .paths = sz->paths,
+				 .facts = &facts,
+				 .path = m->path,
+				 .pid = pid,
+				 .fetch = sz->fetch };
+	int err = read_facts(sz, m, &facts);
 
 	if (err)
 		return err;
 	if (m->mem)
 		return read_vdso(m, ret);
-	q.owner = patience_owner(m->fd);
+	q.owner = allowance_owner(m->fd);
 	if (!facts.symtab && debug_file_find(&q, &debug) == -EAGAIN)
 		return -EAGAIN;
 	err = elf_reader_symbols(sz->reader, m->fd, debug.fd, ret);
-	if (err && err != -EAGAIN && debug.fd >= 0)	/* it is the debug file that cannot be read */
+	/* The debug file may be the one that cannot be read: try without it */
+	if (err && err != -EAGAIN && debug.fd >= 0)
 		err = elf_reader_symbols(sz->reader, m->fd, -1, ret);
 	if (!err && (*ret)->debug_fd >= 0)
 		debug.fd = -1;
@@ -323,65 +268,97 @@ static int read_table(const struct symbolizer *sz, struct module *m, uint32_t pi
 	return err;
 }
 
-/* All tables together have a limit: those that were not used for longest are read again when they are. Not at the end, where that had no end. */
+/*
+ * Limits the memory of all tables together. The least recently used tables are freed, and read
+ * again when needed. At the end of a run none is freed, so that each is read at most once then.
+ */
 static void make_room(struct symbolizer *sz, const struct module *fresh)
 {
+	struct allowance *p = sz->reader ? sz->reader->allowance : NULL;
 	uint64_t sum;
 
-	while (!elf_reader_has_time(sz->reader)) {
+	while (!p || !allowance_ending(p)) {
 		struct module *oldest = NULL;
 
 		sum = 0;
 		for (uint32_t i = 0; i < modules_count(sz->ms); i++) {
 			struct module *m = modules_at(sz->ms, i);
-			const struct symtab *t = m ? table_of(m) : NULL;
+			const struct symtab *t = m ? table_of(sz, m) : NULL;
 
 			if (!t)
 				continue;
 			sum += symtab_bytes(t);
-			if (m != fresh && (!oldest || t->used < table_of(oldest)->used))
+			if (m != fresh && (!oldest || t->used < table_of(sz, oldest)->used))
 				oldest = m;
 		}
 		if (sum <= TABLES_MAX || !oldest)
 			return;
-		free_table(oldest);
+		free_table(sz, oldest);
 	}
 }
 
-/* NULL if the file has none or cannot be read. pid is one that has it mapped. *ret_final: it will not be otherwise later. */
-static struct symtab *load_table(struct symbolizer *sz, struct module *m, uint32_t pid, bool *ret_final)
+/*
+ * NULL: the file has no symbols, or cannot be read. pid is a process that has it mapped.
+ * *ret_final: the result will not change later.
+ */
+static struct symtab *load_table(struct symbolizer *sz, struct module *m, uint32_t pid,
+				 bool *ret_final)
 {
 	struct symtab *t = NULL;
 
 	*ret_final = true;
-	if (!m->symbols) {
+	if (!m->has_symbols) {
 		int err = read_table(sz, m, pid, &t);
 
 		if (err == -EAGAIN) {
 			*ret_final = false;
 			return NULL;
 		}
-		m->symbols = err ? (void *)&no_table : t;
-		if (!err)
+		if (keep_table(sz, m, err ? NULL : t))
 			make_room(sz, m);
 	}
-	t = table_of(m);
+	t = table_of(sz, m);
 	if (t)
 		t->used = ++sz->uses;
 	return t;
 }
 
-const struct module_code *symbolizer_code(const struct symbolizer *sz, struct module *m, uint32_t *ret_n)
+const struct module_code *symbolizer_code(const struct symbolizer *sz, struct module *m,
+					  uint32_t *ret_n)
 {
 	struct elf_facts facts;
 
 	if (!m->code)
-		look_at(sz, m, &facts);
+		read_facts(sz, m, &facts);
 	*ret_n = m->ncode;
 	return m->code;
 }
 
-/* The module's name as it is shown, in sz->module. " (deleted)" says nothing about the code. */
+const struct module_ids *symbolizer_ids(const struct symbolizer *sz, struct module *m)
+{
+	struct module_ids ids = { .hashed = 0 };
+	struct elf_image img;
+	int err;
+
+	if (m->ids)
+		return m->ids;
+	if (m->mem && !(err = module_image(m, &img))) {
+		err = elf_ids_read_mem(m->mem, m->size, &img, &ids);
+		elf_image_close(&img);
+	} else {
+		err = m->fd < 0 ? -ENOENT : elf_reader_ids(sz->reader, m->fd, &ids);
+	}
+	/* A file that cannot be read is not asked again. */
+	if (err == -EAGAIN || !(m->ids = malloc(sizeof(*m->ids))))
+		return NULL;
+	*m->ids = ids;
+	return m->ids;
+}
+
+/*
+ * The name of the module as shown, in sz->module, without " (deleted)", which says nothing about
+ * the code.
+ */
 static const char *display_name(struct symbolizer *sz, const struct module *m)
 {
 	static const char deleted[] = " (deleted)";
@@ -396,7 +373,7 @@ static const char *display_name(struct symbolizer *sz, const struct module *m)
 	return sz->module;
 }
 
-/* "[libfoo.so.1+0x1a2b]"; "[vdso]" keeps its own brackets out of it. */
+/* "[libfoo.so.1+0x1a2b]". The brackets of "[vdso]" are not repeated. */
 static uint32_t name_by_offset(struct symbolizer *sz, const struct module *m, uint64_t offset)
 {
 	const char *shown = display_name(sz, m);
@@ -405,47 +382,61 @@ static uint32_t name_by_offset(struct symbolizer *sz, const struct module *m, ui
 	if (!m->name || !*m->name)
 		return SYM_UNKNOWN;
 	if (shown[0] == '[' && shown[len - 1] == ']')
-		snprintf(sz->name, sizeof(sz->name), "[%.*s+0x%" PRIx64 "]", (int)len - 2, shown + 1, offset);
+		snprintf(sz->name, sizeof(sz->name), "[%.*s+0x%" PRIx64 "]", (int)len - 2,
+			 shown + 1, offset);
 	else
 		snprintf(sz->name, sizeof(sz->name), "[%s+0x%" PRIx64 "]", shown, offset);
 	return symbol_or_unknown(sz, sz->name, shown);
 }
 
-static uint32_t name_by_symbol(struct symbolizer *sz, struct module *m, uint64_t offset, uint32_t pid, bool *ret_final)
+bool symbolizer_demangle(struct symbolizer *sz, const struct module *m, const char *raw, char *ret,
+			 size_t cap)
+{
+	struct elf_source from = { .file = m ? m->id : 0 };
+
+	if (m && m->fd >= 0 && sym_is_mangled(raw))
+		from.owner = allowance_owner(m->fd);
+	return elf_reader_demangle(sz->reader, from, raw, ret, cap);
+}
+
+uint32_t symbolizer_by_symbol(struct symbolizer *sz, struct module *m, uint64_t offset,
+			      uint32_t pid, bool *ret_final)
 {
 	const struct symtab *t = load_table(sz, m, pid, ret_final);
 	struct symtab_hit hit;
 	uint64_t key;
 	uint32_t id;
-	size_t len;
 	int err;
 
 	if (!t || !symtab_find(t, offset, &hit))
 		return name_by_offset(sz, m, offset);
 	key = KEY_SYMBOL | (uint64_t)m->id << SF_FRAME_MODULE_SHIFT | hit.index;
-	if (cache_get(sz, key, &id))
+	if (symbolizer_cache_get(sz, key, &id))
 		return id;
-	err = elf_reader_name(sz->reader, m->fd, t, &hit, sz->raw, sizeof(sz->raw));
-	if (err == -ETIMEDOUT || err == -ECHILD) {	/* not once for each of its functions */
-		free_table(m);
-		m->symbols = (void *)&no_table;
+	err = elf_reader_name(sz->reader, m->fd, m->id, t, &hit, sz->name,
+			      sizeof(sz->name) - sizeof("@plt"));
+	if (err == -ETIMEDOUT || err == -ECHILD) { /* do not try again for each of its functions */
+		free_table(sz, m);
+		m->has_symbols = true;
 	}
-	if (err) {
-		*ret_final = err != -EAGAIN;
+	*ret_final = err != -EAGAIN;
+	if (err == -ENOENT)
+		return name_by_offset(sz, m, hit.start);
+	if (!*sz->name)
 		return name_by_offset(sz, m, offset);
-	}
-	len = sym_demangle(sz->raw, sz->name, sizeof(sz->name) - sizeof("@plt"));
 	if (hit.plt)
-		strcpy(sz->name + len, "@plt");
+		strcat(sz->name, "@plt");
 	id = symbol_or_unknown(sz, sz->name, display_name(sz, m));
-	cache_put(sz, key, id);
+	if (*ret_final)
+		symbolizer_cache_put(sz, key, id);
 	return id;
 }
 
-/* The file of names may still grow, so only a name is final. */
+/* The file with the names may still grow, so only a name is final. */
 static uint32_t name_jit(struct symbolizer *sz, uint64_t frame, uint32_t pid, bool *ret_final)
 {
-	const char *name = perf_maps_find(sz->jit, pid, SF_FRAME_JIT_ADDR(frame), SF_FRAME_JIT_EPOCH(frame));
+	const char *name = perf_maps_find(sz->jit, pid, SF_FRAME_JIT_ADDR(frame),
+					  SF_FRAME_JIT_EPOCH(frame));
 	size_t len;
 
 	*ret_final = name != NULL;
@@ -457,7 +448,8 @@ static uint32_t name_jit(struct symbolizer *sz, uint64_t frame, uint32_t pid, bo
 	return symbol_or_unknown(sz, sz->name, "[jit]");
 }
 
-uint32_t symbolizer_see(struct symbolizer *sz, const uint64_t *frames, size_t n, uint32_t pid, uint64_t time_ns)
+uint32_t symbolizer_see(struct symbolizer *sz, const uint64_t *frames, size_t n, uint32_t pid,
+			uint64_t time_ns)
 {
 	for (size_t i = 0; i < n; i++)
 		if (SF_FRAME_KIND(frames[i]) == SF_FRAME_JIT)
@@ -465,129 +457,27 @@ uint32_t symbolizer_see(struct symbolizer *sz, const uint64_t *frames, size_t n,
 	return 0;
 }
 
-/* ---- Inlined frames and lines ---- */
-
-static const struct chain *find_chain(const struct symbolizer *sz, uint64_t frame)
-{
-	uint32_t kind = SF_FRAME_KIND(frame), id;
-
-	if (!sz->chain_of.n || (kind != SF_FRAME_ROW && kind != SF_FRAME_NOROW) || !idmap_find(&sz->chain_of, place_of(frame), 0, &id))
-		return NULL;
-	return &sz->chains[id];
-}
-
-/* sz->name is the function; as it is shown: "push_back (vector.h:120)_[i]". */
-static int intern_frame(struct symbolizer *sz, const char *function, uint32_t module, const struct dwarf_frame *f, bool inlined, uint32_t *ret)
-{
-	const char *file = sz->show_lines && f->file && f->line ? f->file : "", *base;
-	char clean[PATH_SHOWN], shown[SYM_NAME_MAX + PATH_SHOWN + 32];
-	struct symbol s = { .module = module, .inlined = inlined };
-
-	text_clean(clean, sizeof(clean), file, strlen(file), 0);
-	snprintf(shown, sizeof(shown), "%s", function);
-	if (*clean) {
-		s.line = f->line;
-		base = strrchr(clean, '/');
-		snprintf(shown + strlen(shown), sizeof(shown) - strlen(shown), " (%.255s:%u)", base && base[1] ? base + 1 : clean, f->line);
-	}
-	if (inlined)
-		strcat(shown, "_[i]");
-	return intern_name(sz, function, &s.function) || intern_name(sz, shown, &s.name) || intern_name(sz, clean, &s.file) ||
-	       intern_symbol(sz, &s, ret) ? -ENOMEM : 0;
-}
-
-/* What the DWARF says of a place: frame_debug's callback. */
-static int take_frames(void *ctx, struct module *m, uint64_t offset, const struct dwarf_frame *frames, size_t n)
-{
-	struct symbolizer *sz = ctx;
-	bool is_final;
-	uint32_t own = name_by_symbol(sz, m, offset, 0, &is_final), id, at = (uint32_t)sz->nchain_ids;
-	size_t before = sz->chain_of.n;
-	const char *name;
-
-	if (!sz->show_lines && n == 1 && strpool_str(sz->names, sz->symbols[own].name)[0] != '[')
-		return 0;	/* nothing that the symbol does not say */
-	if (vec_reserve(&sz->chain_ids, &sz->chain_ids_cap, at + n, sizeof(*sz->chain_ids)) ||
-	    vec_reserve(&sz->chains, &sz->chains_cap, before + 1, sizeof(*sz->chains)))
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		bool last = i + 1 == n;
-
-		/* The function's own name is that of its symbol, as without DWARF. */
-		if (last && (!frames[i].name || strpool_str(sz->names, sz->symbols[own].name)[0] != '['))
-			name = strpool_str(sz->names, sz->symbols[own].name);
-		else if (frames[i].name && sym_demangle(frames[i].name, sz->name, sizeof(sz->name)))
-			name = sz->name;
-		else
-			name = "[unknown]";
-		if (intern_frame(sz, name, sz->symbols[own].module, &frames[i], !last, &sz->chain_ids[at + i]))
-			return -ENOMEM;
-	}
-	if (idmap_get(&sz->chain_of, (uint64_t)m->id << SF_FRAME_MODULE_SHIFT | offset, 0, &id))
-		return -ENOMEM;
-	if (id == before) {
-		sz->chains[id] = (struct chain){ at, (uint32_t)n };
-		sz->nchain_ids += n;
-	}
-	return 0;
-}
-
-int symbolizer_want_debug(struct symbolizer *sz, uint64_t frame, uint32_t pid)
-{
-	uint32_t kind = SF_FRAME_KIND(frame);
-
-	if (kind != SF_FRAME_ROW && kind != SF_FRAME_NOROW)
-		return 0;
-	return frame_debug_want(sz->debug, SF_FRAME_MODULE(frame), SF_FRAME_OFFSET(frame), pid);
-}
-
-int symbolizer_read_debug(struct symbolizer *sz, const struct symbolizer_debug *opts, unsigned int *ret_files)
-{
-	struct frame_debug_opts o = {
-		.reader = sz->reader, .paths = sz->paths, .inlined = opts->inlined, .lines = opts->lines, .fetch = sz->fetch, .limits = DWARF_LIMITS,
-		.found = take_frames, .failed = opts->failed, .ctx = sz,
-	};
-
-	sz->show_lines = opts->lines;
-	return frame_debug_read(sz->debug, sz->ms, &o, ret_files);
-}
-
-size_t symbolizer_inlined(const struct symbolizer *sz, uint64_t frame, const uint32_t **ret)
-{
-	const struct chain *c = find_chain(sz, frame);
-
-	if (!c)
-		return 0;
-	*ret = sz->chain_ids + c->at;
-	return c->n - 1;
-}
-
-void symbolizer_set_fetch(struct symbolizer *sz, const struct debug_fetch *fetch)
-{
-	sz->fetch = *fetch;
-}
-
 static uint32_t name_in_file(struct symbolizer *sz, uint64_t frame, uint32_t pid, bool *ret_final)
 {
 	struct module *m = modules_find(sz->ms, SF_FRAME_MODULE(frame));
 	uint64_t offset = SF_FRAME_OFFSET(frame);
-	uint64_t key = place_of(frame);
-	const struct chain *c = find_chain(sz, frame);
+	uint64_t key = symbolizer_place(frame);
+	const struct chain *c = symbolizer_chain(sz, frame);
 	uint32_t id;
-	int state;
+	uint8_t known;
 
 	if (c)
 		return sz->chain_ids[c->at + c->n - 1];
-	if (cache_get(sz, key, &id))
+	if (symbolizer_cache_get(sz, key, &id))
 		return id;
-	state = m ? m->state : MODULE_LOADING;
-	if (state == MODULE_LOADING || state == MODULE_GONE) {
+	known = m ? m->known : KNOWN_ID;
+	if (known < KNOWN_FILE) {
 		*ret_final = false;
-		return state == MODULE_GONE ? name_by_offset(sz, m, offset) : SYM_UNKNOWN;
+		return known == KNOWN_PATH ? name_by_offset(sz, m, offset) : SYM_UNKNOWN;
 	}
-	id = name_by_symbol(sz, m, offset, pid, ret_final);
+	id = symbolizer_by_symbol(sz, m, offset, pid, ret_final);
 	if (*ret_final)
-		cache_put(sz, key, id);
+		symbolizer_cache_put(sz, key, id);
 	return id;
 }
 
@@ -604,8 +494,11 @@ uint32_t symbolizer_user(struct symbolizer *sz, uint64_t frame, uint32_t pid, bo
 	case SF_FRAME_JIT:
 		id = name_jit(sz, frame, pid, &is_final);
 		break;
+	case SF_FRAME_LANG:
+		id = symbolizer_lang(sz, frame);
+		break;
 	default:
-		id = SYM_UNKNOWN;
+		id = frame == SF_FRAME_EXEC ? SYM_EXEC : SYM_UNKNOWN;
 		break;
 	}
 	if (ret_final)
@@ -615,8 +508,12 @@ uint32_t symbolizer_user(struct symbolizer *sz, uint64_t frame, uint32_t pid, bo
 
 /* ---- Kernel frames ---- */
 
-/* Asks the kernel itself. buf receives the name; *ret_module points behind it. */
-static const char *kernel_name_asked(struct symbolizer *sz, uint64_t addr, char *buf, size_t cap, const char **ret_module)
+/*
+ * Gets the name from the kernel, in buf. *ret_module points to the part after the space, if there
+ * is one.
+ */
+static const char *ask_kernel_name(struct symbolizer *sz, uint64_t addr, char *buf, size_t cap,
+				   const char **ret_module)
 {
 	char *space;
 
@@ -634,21 +531,23 @@ uint32_t symbolizer_kernel(struct symbolizer *sz, uint64_t addr)
 {
 	const char *module = "[kernel]", *name;
 	char asked[256];
+	bool is_final;
 	uint32_t id;
-	size_t len;
 
-	if (cache_get(sz, KEY_KERNEL | addr, &id))
+	if (symbolizer_cache_get(sz, KEY_KERNEL | addr, &id))
 		return id;
-	name = kernel_name_asked(sz, addr, asked, sizeof(asked), &module);
-	len = sym_demangle(name ? name : "[unknown]", sz->name, sizeof(sz->name) - sizeof("_[k]"));
-	strcpy(sz->name + len, "_[k]");
+	name = ask_kernel_name(sz, addr, asked, sizeof(asked), &module);
+	is_final = symbolizer_demangle(sz, NULL, name ? name : "[unknown]", sz->name,
+				       sizeof(sz->name) - sizeof("_[k]"));
+	strcat(sz->name, "_[k]");
 	text_clean(sz->module, sizeof(sz->module), module, strlen(module), 0);
 	id = symbol_or_unknown(sz, sz->name, sz->module);
-	cache_put(sz, KEY_KERNEL | addr, id);
+	if (is_final)
+		symbolizer_cache_put(sz, KEY_KERNEL | addr, id);
 	return id;
 }
 
-/* ---- What ids mean ---- */
+/* ---- Properties of symbols ---- */
 
 const char *symbolizer_name(const struct symbolizer *sz, uint32_t id)
 {
@@ -693,16 +592,17 @@ uint32_t symbolizer_count(const struct symbolizer *sz)
 
 size_t symbolizer_bytes(const struct symbolizer *sz)
 {
-	size_t sum = sizeof(*sz) + strpool_bytes(sz->names) + strpool_bytes(sz->modules) + sz->cap * sizeof(*sz->symbols) +
-		     slots_bytes(&sz->slots) + sz->cache_slots * sizeof(*sz->cache);
+	size_t sum = sizeof(*sz) + strpool_bytes(sz->names) + strpool_bytes(sz->modules) +
+		     sz->cap * sizeof(*sz->symbols) + slots_bytes(&sz->slots) +
+		     idmap_bytes(&sz->cached) + sz->cached_cap * sizeof(*sz->cached_ids);
 
-	sum += perf_maps_bytes(sz->jit) + sz->chains_cap * sizeof(*sz->chains) + sz->chain_ids_cap * sizeof(*sz->chain_ids) +
-	       sz->chain_of.cap * sizeof(*sz->chain_of.keys) + slots_bytes(&sz->chain_of.slots);
+	sum += perf_maps_bytes(sz->jit) + sz->chains_cap * sizeof(*sz->chains) +
+	       sz->chain_ids_cap * sizeof(*sz->chain_ids) + idmap_bytes(&sz->chain_of);
 	for (uint32_t i = 0; i < modules_count(sz->ms); i++) {
 		const struct module *m = modules_at(sz->ms, i);
 
-		if (m && table_of(m))
-			sum += symtab_bytes(table_of(m));
+		if (m && table_of(sz, m))
+			sum += symtab_bytes(table_of(sz, m));
 	}
 	return sum;
 }

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The front door to names: frame words in, symbol ids out. A symbol is a (name, module name) pair; ids are
- * small and dense, so that whoever aggregates can index arrays with them. Names are those of folded lines:
+ * Names of frames: frame words in, symbol ids out. A symbol is a (name, module name) pair. Ids are
+ * small and dense, so they can index arrays. Names are as in folded lines:
  *
- *   malloc               a function               [libfoo.so.1+0x1a2b]   no symbol; the file offset of the frame word
- *   memcpy@plt           a PLT stub               [unknown]              no module
- *   vfs_read_[k]         kernel                   [unknown]_[j]          code without a file (JIT)
- *   push_back_[i]        inlined into the next   JS:*parse_[j]          the same, named in perf-PID.map or jit-PID.dump
- *   main (main.c:12)     with lines
+ *   malloc                a function
+ *   memcpy@plt            a PLT stub
+ *   [libfoo.so.1+0x1a2b]  no symbol; the file offset at which the function begins, as unwind tables
+ *                         say; without them that of the frame word
+ *   [unknown]             no module
+ *   vfs_read_[k]          kernel
+ *   [unknown]_[j]         code without a file (JIT)
+ *   JS:*parse_[j]         the same, named in perf-PID.map or jit-PID.dump
+ *   push_back_[i]         inlined into the next
+ *   main (main.c:12)      with lines
+ *   Parser.feed (html.py)  a frame of a language; with lines (html.py:12)
+ *   [python]              the same, if its name could not be read
  *
- * Symbol tables are read from a module's file when its first frame is asked for. One thread only.
+ * The symbol table of a module is read from its file when the first of its frames is named. One
+ * thread only.
  */
 #ifndef SFBPF_SYM_SYMBOLIZER_H
 #define SFBPF_SYM_SYMBOLIZER_H
@@ -21,71 +29,113 @@
 #include "base/redact.h"
 #include "elf/module.h"
 #include "sym/debug_file.h"
+#include "sym/jit_files.h"
+#include "sym/lang_codes.h"
 
-#define SYM_UNKNOWN 0u		/* "[unknown]"; also what is returned when memory runs out */
-#define SYM_NO_STACK 1u		/* "[no stack]", for samples without frames */
+#define SYM_UNKNOWN  0u /* "[unknown]"; also the result when memory runs out */
+#define SYM_NO_STACK 1u /* "[no stack]", for samples without frames */
+#define SYM_EXEC     2u /* "[exec]": SF_FRAME_EXEC */
 
 struct symbolizer;
 
-struct symbolizer *symbolizer_new(struct modules *ms);	/* ms must outlive it; NULL: out of memory */
-/* Also frees the symbol tables that hang off the modules. */
+/* ms must outlive the symbolizer. NULL: out of memory. */
+struct symbolizer *symbolizer_new(struct modules *ms);
 void symbolizer_free(struct symbolizer *sz);
-/* Frees a module's symbols and closes its file. What has no name by now is shown by its offset from then on. */
-void symbolizer_forget(struct module *m);
-/* Where kernel names come from: "name" or "name [module]" of the function that holds addr; false: unknown. Without, they are. */
+/*
+ * Frees the symbols of a module and closes its file. From then on, its frames without a name are
+ * shown by offset.
+ */
+void symbolizer_forget(struct symbolizer *sz, struct module *m);
+/*
+ * A source of kernel names: writes "name" or "name [module]" of the function at addr. false:
+ * unknown. Without a source all kernel names are unknown.
+ */
 typedef bool (*symbolizer_kernel_fn)(void *ctx, uint64_t addr, char *ret, size_t cap);
 void symbolizer_set_kernel_names(struct symbolizer *sz, symbolizer_kernel_fn fn, void *ctx);
-/* Who reads files, and who opens those that are not mapped; they must outlive the symbolizer. Without, names in them are offsets. */
-void symbolizer_set_reader(struct symbolizer *sz, struct elf_reader *reader, struct path_opener *paths);
-/* Names that processes gave their own code may hold paths: which of them are shown. Before the first lookup. */
+/*
+ * The reader of files, and the opener of files that are not mapped. They must outlive the
+ * symbolizer. Without them, names are offsets.
+ */
+void symbolizer_set_reader(struct symbolizer *sz, struct elf_reader *reader,
+			   struct path_opener *paths);
+/* The code of languages, which must outlive the symbolizer; without it, it has no names. */
+void symbolizer_set_codes(struct symbolizer *sz, const struct lang_codes *codes);
+/*
+ * Which paths to show in names that processes gave to their own code. Call it before the first
+ * lookup.
+ */
 void symbolizer_set_redact(struct symbolizer *sz, enum redact which);
 
-/* A module's executable segments, as many as *ret_n; valid as long as the module is. */
-const struct module_code *symbolizer_code(const struct symbolizer *sz, struct module *m, uint32_t *ret_n);
+/* The executable segments of a module, *ret_n of them; valid as long as the module. */
+const struct module_code *symbolizer_code(const struct symbolizer *sz, struct module *m,
+					  uint32_t *ret_n);
+/* What identifies its contents; valid as long as the module. NULL: not known, perhaps later. */
+const struct module_ids *symbolizer_ids(const struct symbolizer *sz, struct module *m);
 
 /*
- * *ret_final (may be NULL) is false if the same frame may get a better name later, because its file is not
- * loaded yet, or others have taken too long to be read (sym/elf_reader.h); such an answer must not be kept.
+ * *ret_final (may be NULL) is false if the same frame may get a better name later: its file is not
+ * loaded yet, or reading was put off because other files took too long (sym/elf_reader.h). Such a
+ * result must not be cached.
  */
 uint32_t symbolizer_user(struct symbolizer *sz, uint64_t frame, uint32_t pid, bool *ret_final);
 uint32_t symbolizer_kernel(struct symbolizer *sz, uint64_t addr);
 /*
- * A running process's user frames as they arrive: some names can be had after its end only if it was seen before.
- * Not 0: the epoch that its JIT frames must carry (SF_FRAME_IN_EPOCH) to be named as of time_ns (CLOCK_MONOTONIC).
+ * Call it with the user frames of a running process as they arrive: some names can be read after
+ * its end only if it was seen before. Returns the epoch that its JIT frames must carry
+ * (SF_FRAME_IN_EPOCH) to be named as of time_ns (CLOCK_MONOTONIC); 0: none.
  */
-uint32_t symbolizer_see(struct symbolizer *sz, const uint64_t *frames, size_t n, uint32_t pid, uint64_t time_ns);
+uint32_t symbolizer_see(struct symbolizer *sz, const uint64_t *frames, size_t n, uint32_t pid,
+			uint64_t time_ns);
 
 /*
- * Inlined frames and lines, for reports: first what is wanted, then all of it at once, which may take seconds and asks the disk.
- * From then on a wanted frame's symbol is that with its line, and symbolizer_inlined has what was inlined there.
- * Symbols that were asked for before stay as they were.
+ * Inlined frames and lines, for reports. First collect the frames, then read the DWARF for all of
+ * them at once, which may take seconds of disk reads. From then on the symbol of a collected frame
+ * includes its line, and symbolizer_inlined returns the frames inlined there. Symbols returned
+ * before do not change.
  */
 struct symbolizer_debug {
 	bool inlined, lines;
-	/* A file whose DWARF could not be read to its end: -ETIMEDOUT, -ECHILD (damaged, or too large). NULL: none */
+	/*
+	 * Called for a file whose DWARF could not be read completely: -ETIMEDOUT, -ECHILD (damaged,
+	 * or too large). May be NULL
+	 */
 	void (*failed)(void *ctx, const struct module *m, int err);
+	bool (*stopped)(void); /* whether to stop reading files; NULL: never */
 };
-int symbolizer_want_debug(struct symbolizer *sz, uint64_t frame, uint32_t pid);	/* 0 or -ENOMEM */
-/* *ret_files had DWARF. 0 or -ENOMEM. */
-int symbolizer_read_debug(struct symbolizer *sz, const struct symbolizer_debug *opts, unsigned int *ret_files);
-/* How many frames are inlined at a frame; *ret are their symbols, innermost first, valid until the next _read_debug. */
+int symbolizer_want_debug(struct symbolizer *sz, uint64_t frame, uint32_t pid); /* 0 or -ENOMEM */
+/* *ret_files: number of files with DWARF. 0 or -ENOMEM. */
+int symbolizer_read_debug(struct symbolizer *sz, const struct symbolizer_debug *opts,
+			  unsigned int *ret_files);
+/*
+ * The number of frames inlined at a frame. *ret: their symbols, innermost first, valid until the
+ * next symbolizer_read_debug.
+ */
 size_t symbolizer_inlined(const struct symbolizer *sz, uint64_t frame, const uint32_t **ret);
-/* Debug files that this machine does not have. Asked when a file's first name is; it may take minutes. */
+/*
+ * A source of debug files that this machine does not have. It is used when the first name of a file
+ * is needed, and may take minutes.
+ */
 void symbolizer_set_fetch(struct symbolizer *sz, const struct debug_fetch *fetch);
 
-/* Clean UTF-8 (base/text.h), valid until symbolizer_free. ';' may occur: folded output replaces it. */
+/*
+ * Clean UTF-8 (base/text.h), valid until symbolizer_free. It may contain ';', which folded output
+ * replaces.
+ */
 const char *symbolizer_name(const struct symbolizer *sz, uint32_t id);
-/* The same without line and "_[i]". */
+/* The same, without line and "_[i]". */
 const char *symbolizer_function(const struct symbolizer *sz, uint32_t id);
-/* *ret_file: its path as the compiler knew it, "" with line 0 if it is not known or not wanted. */
+/* *ret_file: the path as the compiler recorded it; "" with line 0 if unknown or not requested. */
 uint32_t symbolizer_line(const struct symbolizer *sz, uint32_t id, const char **ret_file);
 /* "libc.so.6", "[vdso]", "[kernel]", "[ext4]", "[jit]", "[unknown]" */
 const char *symbolizer_module(const struct symbolizer *sz, uint32_t id);
-/* Equal for two symbols iff their module names are equal; dense, < symbolizer_module_count. */
+/*
+ * Equal for two symbols if and only if their module names are equal. Dense, below
+ * symbolizer_module_count.
+ */
 uint32_t symbolizer_module_index(const struct symbolizer *sz, uint32_t id);
 const char *symbolizer_module_name(const struct symbolizer *sz, uint32_t module_index);
 uint32_t symbolizer_module_count(const struct symbolizer *sz);
-uint32_t symbolizer_count(const struct symbolizer *sz);	/* ids handed out are below this */
+uint32_t symbolizer_count(const struct symbolizer *sz); /* all ids are below this */
 size_t symbolizer_bytes(const struct symbolizer *sz);	/* with all tables and caches */
 
 #endif

@@ -9,7 +9,8 @@
 #include "base/full_io.h"
 #include "sfbpf_shared.h"
 
-#define WALK_BACK 16		/* symbols before the nearest that may still reach over the address */
+/* Number of preceding symbols checked for one that covers the address */
+#define WALK_BACK 16
 
 _Static_assert(sizeof(struct symtab_sym) == 16, "16 bytes a symbol");
 
@@ -31,13 +32,17 @@ bool symtab_at(const struct symtab *t, uint32_t index, struct symtab_hit *ret)
 	if (index >= t->n)
 		return false;
 	s = &t->syms[index];
-	*ret = (struct symtab_hit){ .index = index, .start = s->off, .size = s->size & ~SYMTAB_PLT, .plt = s->size & SYMTAB_PLT };
+	*ret = (struct symtab_hit){ .index = index,
+				    .start = s->off,
+				    .size = s->size & ~SYMTAB_PLT,
+				    .plt = s->size & SYMTAB_PLT };
 	return true;
 }
 
 bool symtab_find(const struct symtab *t, uint64_t offset, struct symtab_hit *ret)
 {
-	uint32_t lo = 0, hi = t->n;	/* symbols before lo start at or below offset, those from hi on above it */
+	/* Symbols before lo start at or below offset, those from hi on above it */
+	uint32_t lo = 0, hi = t->n;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
@@ -47,7 +52,10 @@ bool symtab_find(const struct symtab *t, uint64_t offset, struct symtab_hit *ret
 		else
 			hi = mid;
 	}
-	/* The nearest one may be nested in a longer one: an entry point in the middle of a function. */
+	/*
+	 * The nearest symbol may be nested in a longer one, such as an entry point inside a
+	 * function.
+	 */
 	for (uint32_t k = 1; k <= WALK_BACK && k <= lo; k++)
 		if (offset - t->syms[lo - k].off < (t->syms[lo - k].size & ~SYMTAB_PLT))
 			return symtab_at(t, lo - k, ret);
@@ -56,9 +64,11 @@ bool symtab_find(const struct symtab *t, uint64_t offset, struct symtab_hit *ret
 
 const char *symtab_root_name(uint32_t name)
 {
-	static const char *const roots[] = { "_start", "clone3", "__restore_rt", "__start_context", "__kernel_rt_sigreturn" };
+	static const char *const roots[] = {
+		"_start", "clone3", "__restore_rt", "__start_context", "__kernel_rt_sigreturn", ""
+	};
 
-	return name >= NAME_KERNEL_SIGRETURN ? roots[NAME_START - name] : NULL;
+	return name >= NAME_LOWEST ? roots[NAME_START - name] : NULL;
 }
 
 int symtab_name(const struct symtab *t, const struct symtab_hit *hit, char *buf, size_t cap)
@@ -72,13 +82,14 @@ int symtab_name(const struct symtab *t, const struct symtab_hit *hit, char *buf,
 	return len ? (int)len : -ENOENT;
 }
 
-bool symtab_name_place(const struct symtab *t, const struct symtab_hit *hit, uint64_t *ret_off, uint32_t *ret_len, bool *ret_debug)
+bool symtab_name_place(const struct symtab *t, const struct symtab_hit *hit, uint64_t *ret_off,
+		       uint32_t *ret_len, bool *ret_debug)
 {
 	uint32_t name = hit->index < t->n ? t->syms[hit->index].name : 0, at = name & ~NAME_DYNSTR;
 	const struct string_table *str = &t->str[name & NAME_DYNSTR ? 1 : 0];
 	uint64_t left = str->size - at;
 
-	if (t->names || !name || name >= NAME_KERNEL_SIGRETURN)
+	if (t->names || !name || name >= NAME_LOWEST)
 		return false;
 	*ret_off = str->off + at;
 	*ret_len = left < SYMTAB_NAME_MAX - 1 ? (uint32_t)left : SYMTAB_NAME_MAX - 1;
@@ -102,7 +113,8 @@ static bool name_is_sound(const struct symtab *t, uint32_t name)
 {
 	if (t->names_len)
 		return name < t->names_len;
-	return name >= NAME_KERNEL_SIGRETURN || (name & ~NAME_DYNSTR) < t->str[name & NAME_DYNSTR ? 1 : 0].size;
+	return name >= NAME_LOWEST ||
+	       (name & ~NAME_DYNSTR) < t->str[name & NAME_DYNSTR ? 1 : 0].size;
 }
 
 static bool is_sound(const struct symtab *t)
@@ -112,13 +124,17 @@ static bool is_sound(const struct symtab *t)
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct symtab_sym *s = &t->syms[i];
 
-		if (s->off > SF_FRAME_OFFSET_MASK || !name_is_sound(t, s->name) || (i && s->off <= s[-1].off))
+		if (s->off > SF_FRAME_OFFSET_MASK || !name_is_sound(t, s->name) ||
+		    (i && s->off <= s[-1].off))
 			return false;
 	}
 	return true;
 }
 
-/* Each byte is read once, to where it stays: what the writer does to the file later changes nothing. */
+/*
+ * Each byte is read once, into its final place, so later changes to the file by its writer have no
+ * effect.
+ */
 static int read_parts(struct symtab *t, int fd)
 {
 	size_t size = (size_t)t->n * sizeof(*t->syms);
@@ -127,7 +143,8 @@ static int read_parts(struct symtab *t, int fd)
 	t->names = t->names_len ? malloc(t->names_len) : NULL;
 	if (!t->syms || (t->names_len && !t->names))
 		return -ENOMEM;
-	if (pread_full(fd, t->syms, size, 0) || (t->names && pread_full(fd, t->names, t->names_len, size)) || !is_sound(t))
+	if (pread_full(fd, t->syms, size, 0) ||
+	    (t->names && pread_full(fd, t->names, t->names_len, size)) || !is_sound(t))
 		return -EBADMSG;
 	return 0;
 }
@@ -142,7 +159,9 @@ int symtab_read(int fd, const struct symtab *head, struct symtab **ret)
 	t = calloc(1, sizeof(*t));
 	if (!t)
 		return -ENOMEM;
-	*t = (struct symtab){ .n = head->n, .names_len = head->names_len, .cut = head->cut, .debug_fd = -1 };
+	*t = (struct symtab){
+		.n = head->n, .names_len = head->names_len, .cut = head->cut, .debug_fd = -1
+	};
 	memcpy(t->str, head->str, sizeof(t->str));
 	err = read_parts(t, fd);
 	if (err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sfbpf agent: always on; closes a window every few seconds and hands it to the sender. */
+/* sfbpf agent: profiles continuously. Closes a window every few seconds for the sender. */
 #include <errno.h>
 #include <malloc.h>
 #include <signal.h>
@@ -12,30 +12,35 @@
 #include "agent/body.h"
 #include "agent/budget.h"
 #include "agent/clickhouse.h"
+#include "agent/identity.h"
 #include "agent/log.h"
 #include "agent/metrics.h"
 #include "agent/notify.h"
 #include "agent/privs.h"
+#include "agent/receiver.h"
 #include "agent/sender.h"
+#include "agent/window_file.h"
 #include "base/clock.h"
 #include "base/exitcode.h"
 #include "base/hash.h"
-#include "base/privs.h"
 #include "tools/agent_offcpu.h"
 #include "tools/agent_options.h"
 #include "tools/session.h"
 #include "tools/tools.h"
+#include "worker/privs.h"
 
-#define AGENT_NICE (-10)		/* as the loader's and record's: what runs there is a fraction of a percent */
-#define POLL_MS 1000
-#define WINDOW_BYTES (32u << 20)	/* a window that grows larger is closed early */
-#define BUFFER_BYTES (128 << 10)	/* of memory: larger ones are mapped by themselves */
-#define RESET_WINDOWS 6			/* between two times that symbols are forgotten */
+/* As for the loader and record: the main thread uses a fraction of a percent of a CPU. */
+#define AGENT_NICE    (-10)
+#define POLL_MS	      1000
+#define WINDOW_BYTES  (32u << 20) /* a larger window is closed early */
+#define BUFFER_BYTES  (128 << 10) /* larger allocations get their own mapping */
+#define RESET_WINDOWS 6		  /* minimum number of windows between symbol resets */
 
 struct agent {
 	struct agent_options opts;
-	struct agent_config *cfg;	/* the sender has one of its own */
+	struct agent_config *cfg; /* the sender has a separate copy */
 	char host[256];
+	struct identity identity;
 	struct session session;
 	struct targets *targets;
 	struct window window;
@@ -60,40 +65,44 @@ static void on_hangup(int sig)
 
 /* ---- Windows ---- */
 
-static void on_sample(void *ctx, const struct sf_sample *sample)
+static void add_to_window(void *ctx, const struct sf_sample *sample)
 {
 	struct agent *a = ctx;
 
-	if (sample->type == SF_REC_STACK)
+	if (sample->type == SF_REC_BLOCK)
 		agent_offcpu_take(&a->off, sample);
 	else
 		window_add(&a->window, session_see(&a->session, sample));
 }
 
-/* Between windows no frame is kept but those of blocks. */
-static void see(void *ctx, const struct modules *ms)
+/* Between windows, only blocks keep frames. */
+static void mark(void *ctx, const struct modules *ms)
 {
-	agent_offcpu_see(&((struct agent *)ctx)->off, ms);
+	agent_offcpu_mark(&((struct agent *)ctx)->off, ms);
 }
 
-/* It begins where the one before ended: what came while that was written down belongs to it. */
+/*
+ * The window begins at the end of the previous one. So it includes samples that arrived while the
+ * previous one was encoded.
+ */
 static void open_window(struct agent *a, uint64_t mono_ns, uint64_t unix_ns)
 {
 	targets_trim(a->targets);
 	if (a->session.modules)
-		session_sweep(&a->session, see, a);
+		session_sweep(&a->session, mark, a);
 	window_open(&a->window, a->targets, unix_ns, (double)a->budget.hz);
 	a->window_mono = mono_ns;
 }
 
-/* Each window ends at another time, so that a fleet started at once does not send at once. */
+/* Window lengths are randomised, so that a fleet started at once does not send at once. */
 static uint64_t window_length(const struct agent *a)
 {
 	uint64_t spread = a->cfg->interval_ns * a->cfg->jitter_pct / 100;
 
 	if (!spread || a->opts.once)
 		return a->cfg->interval_ns;
-	return a->cfg->interval_ns - spread / 2 + hash_mix(clock_ns(CLOCK_REALTIME), (uint64_t)getpid()) % (spread + 1);
+	return a->cfg->interval_ns - spread / 2 +
+	       hash_mix(clock_ns(CLOCK_REALTIME), (uint64_t)getpid()) % (spread + 1);
 }
 
 static int push_body(void *ctx, struct body *b)
@@ -108,9 +117,9 @@ static int push_copy(const struct encode_input *in, struct agent *a)
 	int err = 0;
 
 	for (enum window_kind kind = 0; kind < WINDOW_KINDS && !err; kind++) {
-		if (kind != WINDOW_CPU && !body_has(in, kind))
-			continue;
-		err = body_format(in, kind, &b);
+		if (!body_has(in, kind))
+			continue; /* the receiver gets no such body either */
+		err = window_file_make(in, kind, &b);
 		if (err)
 			break;
 		body_new_id(b.id);
@@ -141,11 +150,21 @@ static int encode(struct agent *a)
 {
 	struct run_stats stats;
 	struct out_meta meta = {
-		.event = a->opts.common.collect.event->name, .hz = a->window.hz, .host = a->host, .start_unix_ns = a->window.start_unix_ns,
+		.event = a->opts.common.collect.event->name,
+		.hz = a->window.hz,
+		.host = a->host,
+		.start_unix_ns = a->window.start_unix_ns,
 	};
 	struct encode_input in = {
-		.cfg = a->cfg, .host = a->host, .window = &a->window, .symbols = a->session.symbols, .modules = a->session.modules,
-		.meta = &meta, .stats = &stats,
+		.cfg = a->cfg,
+		.host = a->host,
+		.window = &a->window,
+		.symbols = a->session.symbols,
+		.modules = a->session.modules,
+		.meta = &meta,
+		.stats = &stats,
+		.identity = &a->identity,
+		.period = a->opts.common.collect.period,
 	};
 	int err;
 
@@ -153,15 +172,16 @@ static int encode(struct agent *a)
 	stats.duration_s = (double)a->window.duration_ns / 1e9;
 	stats.samples = a->window.samples;
 	memcpy(stats.off_ns, a->off.state_ns, sizeof(stats.off_ns));
-	err = window_close(&a->window, a->window.duration_ns, a->session.symbols, a->cfg->label_pid);
+	err = window_close(&a->window, a->window.duration_ns, a->session.symbols,
+			   a->cfg->label_pid);
 	if (!err && a->window.ngroups)
-		err = body_encode(&in, push_body, a);
+		err = receiver_at(a->cfg->protocol)->encode(&in, push_body, a);
 	if (!err && a->cfg->copy)
 		err = push_copy(&in, a);
 	return err;
 }
 
-/* The window's samples go to the sender; a new window begins. */
+/* Passes the window to the sender and opens a new one. */
 static void close_window(struct agent *a)
 {
 	uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID), mono_ns, unix_ns;
@@ -176,18 +196,18 @@ static void close_window(struct agent *a)
 	a->values.encode_s += (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - before) / 1e9;
 	if (err) {
 		a->values.windows_failed++;
-		agent_log(AGENT_LOG_ERROR, "a window could not be encoded", "error", "%s", strerror(-err), "samples", "%lu",
-			  a->window.samples, NULL);
+		agent_log(AGENT_LOG_ERROR, "a window could not be encoded", "error", "%s",
+			  strerror(-err), "samples", "%lu", a->window.samples, NULL);
 	}
-	agent_log(AGENT_LOG_DEBUG, "window", "samples", "%lu", a->window.samples, "targets", "%lu", (uint64_t)a->window.ngroups,
-		  "seconds", "%g", a->values.last_window_s, NULL);
+	agent_log(AGENT_LOG_DEBUG, "window", "samples", "%lu", a->window.samples, "targets", "%lu",
+		  (uint64_t)a->window.ngroups, "seconds", "%g", a->values.last_window_s, NULL);
 	window_free(&a->window);
 	open_window(a, mono_ns, unix_ns);
 }
 
-/* ---- What it costs ---- */
+/* ---- Cost limits ---- */
 
-/* With the processes that read files for us, as of the last publish(). */
+/* Includes the workers, as of the last publish(). */
 static uint64_t all_cpu_ns(const struct agent *a)
 {
 	return budget_cpu_ns() + a->values.parsers.cpu_ns;
@@ -195,7 +215,8 @@ static uint64_t all_cpu_ns(const struct agent *a)
 
 static void keep_cpu(struct agent *a)
 {
-	uint64_t now = all_cpu_ns(a), before = a->budget.hz, wall = (uint64_t)(a->values.last_window_s * 1e9), hz;
+	uint64_t now = all_cpu_ns(a), before = a->budget.hz,
+		 wall = (uint64_t)(a->values.last_window_s * 1e9), hz;
 
 	hz = budget_step(&a->budget, now - a->cpu_ns, wall);
 	agent_offcpu_limit(&a->off, a->cfg, wall, a->budget.above || hz < before);
@@ -204,14 +225,17 @@ static void keep_cpu(struct agent *a)
 		return;
 	if (hz < before)
 		a->values.throttled++;
-	agent_log(AGENT_LOG_WARN, hz < before ? "above the CPU limit: sampling less often" : "below the CPU limit: sampling more often",
-		  "hz", "%lu", hz, "before", "%lu", before, "limit_percent", "%g", a->budget.limit_pct, NULL);
+	agent_log(AGENT_LOG_WARN,
+		  hz < before ? "above the CPU limit: sampling less often"
+			      : "below the CPU limit: sampling more often",
+		  "hz", "%lu", hz, "before", "%lu", before, "limit_percent", "%g",
+		  a->budget.limit_pct, NULL);
 	if (collector_set_hz(a->session.collector, hz))
 		agent_log(AGENT_LOG_ERROR, "the frequency could not be changed", NULL);
-	a->window.hz = (double)hz;	/* the window has just begun */
+	a->window.hz = (double)hz; /* correct because the window has just begun */
 }
 
-/* Symbols are the part that grows, and the part that can be read again. */
+/* Symbols are what grows, and they can be read again. */
 static void keep_memory(struct agent *a)
 {
 	struct session *s = &a->session;
@@ -221,8 +245,8 @@ static void keep_memory(struct agent *a)
 		return;
 	a->windows_since_reset = 0;
 	a->values.symbols_reset++;
-	agent_log(AGENT_LOG_WARN, "above the memory limit: symbols are forgotten", "heap", "%lu", budget_heap(), "symbols", "%lu",
-		  (uint64_t)symbolizer_bytes(s->symbols), NULL);
+	agent_log(AGENT_LOG_WARN, "above the memory limit: symbols are forgotten", "heap", "%lu",
+		  budget_heap(), "symbols", "%lu", (uint64_t)symbolizer_bytes(s->symbols), NULL);
 	symbolizer_free(s->symbols);
 	s->symbols = NULL;
 	malloc_trim(0);
@@ -232,7 +256,9 @@ static void keep_memory(struct agent *a)
 		exit(EXIT_FAILED);
 	}
 	symbolizer_set_kernel_names(fresh, collector_kernel_name, s->collector);
-	symbolizer_set_reader(fresh, s->reader, s->paths);
+	symbolizer_set_reader(fresh, &s->reader, &s->paths);
+	session_forget_codes(s);
+	symbolizer_set_codes(fresh, s->codes);
 	symbolizer_set_redact(fresh, (enum redact)a->cfg->redact);
 	s->symbols = fresh;
 }
@@ -264,8 +290,9 @@ static void publish(struct agent *a)
 
 static void log_config(const struct agent *a, const char *what)
 {
-	agent_log(AGENT_LOG_INFO, what, "version", "%s", SFBPF_VERSION, "host", "%s", a->host, "hz", "%lu", a->budget.hz, "interval_s", "%g",
-		  (double)a->cfg->interval_ns / 1e9, "protocol", "%s", agent_protocol_name(a->cfg->protocol), "endpoint", "%s",
+	agent_log(AGENT_LOG_INFO, what, "version", "%s", SFBPF_VERSION, "host", "%s", a->host, "hz",
+		  "%lu", a->budget.hz, "interval_s", "%g", (double)a->cfg->interval_ns / 1e9,
+		  "protocol", "%s", agent_protocol_name(a->cfg->protocol), "endpoint", "%s",
 		  a->cfg->endpoint, "spool", "%s", a->cfg->spool ? a->cfg->spool : "", NULL);
 }
 
@@ -282,11 +309,13 @@ static bool differ(const char *a, const char *b)
 	return strcmp(a ? a : "", b ? b : "") != 0;
 }
 
-/* What was set up once, before privileges were dropped. */
+/* These settings are used once, before privileges are dropped. */
 static bool needs_restart(const struct agent_config *a, const struct agent_config *b)
 {
-	return differ(a->spool, b->spool) || differ(a->user, b->user) || differ(a->metrics, b->metrics) || differ(a->host, b->host) ||
-	       a->table_bytes != b->table_bytes || a->ring_bytes != b->ring_bytes || a->redact != b->redact || a->seccomp != b->seccomp;
+	return differ(a->spool, b->spool) || differ(a->user, b->user) ||
+	       differ(a->metrics, b->metrics) || differ(a->host, b->host) ||
+	       a->table_bytes != b->table_bytes || a->ring_bytes != b->ring_bytes ||
+	       a->redact != b->redact || a->seccomp != b->seccomp;
 }
 
 static void use_config(struct agent *a)
@@ -299,14 +328,17 @@ static void use_config(struct agent *a)
 static void reload(struct agent *a)
 {
 	struct agent_config_error err;
-	struct agent_config *mine = agent_options_config(&a->opts, &err), *other = mine ? agent_options_config(&a->opts, &err) : NULL;
-	struct targets *targets = other ? targets_new(mine->service ? mine->service : "host") : NULL;
+	struct agent_config *mine = agent_options_config(&a->opts, &err),
+			    *other = mine ? agent_options_config(&a->opts, &err) : NULL;
+	struct targets *targets = other ? targets_new(mine->service ? mine->service : "host")
+					: NULL;
 	uint64_t before = a->budget.hz;
 
 	notify("RELOADING=1");
 	if (!targets) {
 		a->values.reload_errors++;
-		agent_log(AGENT_LOG_ERROR, "the configuration was not reloaded", "error", "%s", other ? "out of memory" : err.text, NULL);
+		agent_log(AGENT_LOG_ERROR, "the configuration was not reloaded", "error", "%s",
+			  other ? "out of memory" : err.text, NULL);
 		agent_config_free(mine);
 		agent_config_free(other);
 		notify("READY=1");
@@ -314,7 +346,9 @@ static void reload(struct agent *a)
 	}
 	close_window(a);
 	if (needs_restart(a->cfg, mine))
-		agent_log(AGENT_LOG_WARN, "host, user, spool, metrics-address, table-memory, ring-size, redact-paths and seccomp need a restart",
+		agent_log(AGENT_LOG_WARN,
+			  "host, user, spool, metrics-address, table-memory, ring-size, "
+			  "redact-paths and seccomp need a restart",
 			  NULL);
 	agent_config_free(a->cfg);
 	a->cfg = mine;
@@ -322,11 +356,13 @@ static void reload(struct agent *a)
 	targets_free(a->targets);
 	a->targets = targets;
 	use_config(a);
-	if (a->budget.hz && a->budget.hz != before && collector_set_hz(a->session.collector, a->budget.hz))
+	if (a->budget.hz && a->budget.hz != before &&
+	    collector_set_hz(a->session.collector, a->budget.hz))
 		agent_log(AGENT_LOG_ERROR, "the frequency could not be changed", NULL);
 	agent_offcpu_follow(&a->off, &a->session, mine);
 	open_window(a, session_now(), clock_ns(CLOCK_REALTIME));
-	spool_limits(a->spool, &(struct spool_opts){ .max_bytes = mine->spool_bytes, .max_age_ns = mine->spool_age_ns });
+	spool_limits(a->spool, &(struct spool_opts){ .max_bytes = mine->spool_bytes,
+						     .max_age_ns = mine->spool_age_ns });
 	sender_reload(a->sender, other);
 	a->values.reloads++;
 	log_config(a, "configuration reloaded");
@@ -341,12 +377,15 @@ static void on_thread(void)
 
 	setpriority(PRIO_PROCESS, (id_t)gettid(), 0);
 	if (rc)
-		agent_log(AGENT_LOG_WARN, "a thread keeps its capabilities", "error", "%s", strerror(-rc), NULL);
+		agent_log(AGENT_LOG_WARN, "a thread keeps its capabilities", "error", "%s",
+			  strerror(-rc), NULL);
 }
 
 static int open_spool(struct agent *a)
 {
-	struct spool_opts o = { .dir = a->cfg->spool, .max_bytes = a->cfg->spool_bytes, .max_age_ns = a->cfg->spool_age_ns };
+	struct spool_opts o = { .dir = a->cfg->spool,
+				.max_bytes = a->cfg->spool_bytes,
+				.max_age_ns = a->cfg->spool_age_ns };
 	struct spool_account held;
 	char err[512];
 	uid_t uid;
@@ -355,11 +394,14 @@ static int open_spool(struct agent *a)
 	a->spool = spool_open(&o, err, sizeof(err));
 	if (!a->spool)
 		return complain(EXIT_FAILED, "spool: %s", err);
-	if (a->cfg->spool && a->cfg->user && !privs_user(a->cfg->user, &uid, &gid) && spool_give(a->spool, uid, gid))
-		return complain(EXIT_FAILED, "spool: %s cannot be given to %s: %s", a->cfg->spool, a->cfg->user, strerror(errno));
+	if (a->cfg->spool && a->cfg->user && !privs_user(a->cfg->user, &uid, &gid) &&
+	    spool_give(a->spool, uid, gid))
+		return complain(EXIT_FAILED, "spool: %s cannot be given to %s: %s", a->cfg->spool,
+				a->cfg->user, strerror(errno));
 	spool_account(a->spool, &held);
 	if (held.held.entries)
-		agent_log(AGENT_LOG_INFO, "resuming the spool", "bodies", "%lu", held.held.entries, "samples", "%lu", held.held.samples, NULL);
+		agent_log(AGENT_LOG_INFO, "resuming the spool", "bodies", "%lu", held.held.entries,
+			  "samples", "%lu", held.held.samples, NULL);
 	return 0;
 }
 
@@ -370,10 +412,11 @@ static int open_metrics(struct agent *a)
 	if (a->opts.once || !a->cfg->metrics || !strcmp(a->cfg->metrics, "none"))
 		return 0;
 	a->metrics = metrics_listen(a->cfg->metrics, err, sizeof(err));
-	if (!a->metrics && a->cfg->metrics_given)
+	if (!a->metrics && agent_config_given(a->cfg, "metrics-address"))
 		return complain(EXIT_FAILED, "metrics-address: %s", err);
 	if (!a->metrics)
-		agent_log(AGENT_LOG_WARN, "no metrics: the default address is taken", "error", "%s", err, NULL);
+		agent_log(AGENT_LOG_WARN, "no metrics: the default address is in use", "error",
+			  "%s", err, NULL);
 	return 0;
 }
 
@@ -392,7 +435,8 @@ static int start_threads(struct agent *a)
 		return complain(EXIT_FAILED, "cannot start a thread");
 	rc = a->cfg->seccomp ? privs_filter() : 0;
 	if (rc)
-		agent_log(AGENT_LOG_WARN, "system calls are not filtered", "error", "%s", strerror(-rc), NULL);
+		agent_log(AGENT_LOG_WARN, "system calls are not filtered", "error", "%s",
+			  strerror(-rc), NULL);
 	return 0;
 }
 
@@ -418,7 +462,10 @@ static int start(struct agent *a)
 	notify_setup();
 	if ((rc = open_spool(a)) || (rc = open_metrics(a)))
 		return rc;
-	/* Threads inherit both; so the one that converts files is on time although it may not raise itself any more. */
+	/*
+	 * Before threads start and privileges are dropped: the loader thread inherits the priority
+	 * and could not raise it itself.
+	 */
 	setpriority(PRIO_PROCESS, 0, AGENT_NICE);
 	if (privs_drop(a->cfg->user, err, sizeof(err)))
 		return complain(EXIT_FAILED, "%s", err);
@@ -429,7 +476,7 @@ static int start(struct agent *a)
 	if (rc)
 		return rc;
 	symbolizer_set_redact(a->session.symbols, (enum redact)a->cfg->redact);
-	a->session.take = on_sample;
+	a->session.take = add_to_window;
 	a->session.take_ctx = a;
 	open_window(a, session_now(), clock_ns(CLOCK_REALTIME));
 	rc = session_start(&a->session);
@@ -454,7 +501,9 @@ static int sample(struct agent *a)
 	while (!*a->stop && !err) {
 		now = session_now();
 		if (now < end)
-			err = session_poll(&a->session, now + POLL_MS * NUM_MS < end ? POLL_MS : (int)((end - now) / NUM_MS) + 1);
+			err = session_poll(&a->session, now + POLL_MS * NUM_MS < end
+								? POLL_MS
+								: (int)((end - now) / NUM_MS) + 1);
 		agent_offcpu_tick(&a->off);
 		notify_alive();
 		publish(a);
@@ -474,26 +523,54 @@ static int sample(struct agent *a)
 	return err ? complain(EXIT_FAILED, "reading the ring buffer: %s", strerror(-err)) : 0;
 }
 
-/* 0 if all that this run made was accepted. */
+static void stop_threads(struct agent *a)
+{
+	metrics_stop(a->metrics);
+	a->metrics = NULL;
+	sender_stop(a->sender);
+	a->sender = NULL;
+}
+
+/* Bodies of this run and of the spool that it found: all are in one of the four counts. */
+static void log_stopped(const struct agent *a, const struct spool_account *before,
+			const struct spool_account *after, uint64_t overrun)
+{
+	uint64_t kept = spool_kept(a->spool), dropped = overrun;
+
+	for (int i = SPOOL_DELIVERED + 1; i < SPOOL_OUTCOMES; i++)
+		dropped += after->done[i].entries - before->done[i].entries;
+	agent_log(AGENT_LOG_INFO, "stopped", "windows", "%lu", a->values.windows, "samples", "%lu",
+		  a->values.window_samples, "delivered", "%lu",
+		  after->done[SPOOL_DELIVERED].entries - before->done[SPOOL_DELIVERED].entries,
+		  "dropped", "%lu", dropped, "kept", "%lu", kept, "lost", "%lu",
+		  after->held.entries - kept, NULL);
+}
+
+/* 0, or with --once an exit code if the receiver did not accept the window. */
 static int finish(struct agent *a, const struct spool_account *before)
 {
+	uint64_t start = session_now(), shutdown_ns = a->cfg->shutdown_ns, took;
 	struct spool_account after;
-	struct sender_stats st;
+	struct sender_stats sent;
 	bool empty;
 
 	notify("STOPPING=1");
-	agent_offcpu_into(&a->off, &a->window);	/* while it is measured */
+	agent_offcpu_into(&a->off, &a->window); /* before measuring ends */
 	agent_offcpu_stop(&a->off);
 	session_stop(&a->session);
 	close_window(a);
-	empty = sender_drain(a->sender, a->opts.once ? a->cfg->timeout_ns + NUM_S : a->cfg->shutdown_ns);
-	sender_stats(a->sender, &st);
+	took = session_now() - start;
+	shutdown_ns = took < shutdown_ns ? shutdown_ns - took : 0;
+	empty = sender_drain(a->sender, a->opts.once ? a->cfg->timeout_ns + NUM_S : shutdown_ns);
+	sender_stats(a->sender, &sent);
+	/* Stop the threads first: until then, bodies still enter or leave the spool. */
+	stop_threads(a);
 	spool_account(a->spool, &after);
-	agent_log(AGENT_LOG_INFO, "stopped", "windows", "%lu", a->values.windows, "samples", "%lu", a->values.window_samples, "kept", "%lu",
-		  after.held.entries, NULL);
+	log_stopped(a, before, &after, sent.overrun.entries);
 	if (!a->opts.once)
 		return 0;
-	if (empty && after.done[SPOOL_DELIVERED].entries - before->done[SPOOL_DELIVERED].entries >= after.added.entries - before->added.entries)
+	if (empty && after.done[SPOOL_DELIVERED].entries - before->done[SPOOL_DELIVERED].entries >=
+			     after.added.entries - before->added.entries)
 		return 0;
 	return complain(EXIT_FAILED, "the window was not delivered");
 }
@@ -505,6 +582,7 @@ static int run(struct agent *a)
 	int rc;
 
 	set_host(a);
+	identity_read(&a->identity, "/etc");
 	use_config(a);
 	a->stop = session_signals();
 	sigaction(SIGHUP, &hup, NULL);
@@ -524,8 +602,7 @@ static int run(struct agent *a)
 
 static void clean_up(struct agent *a)
 {
-	metrics_stop(a->metrics);
-	sender_stop(a->sender);
+	stop_threads(a);
 	spool_close(a->spool);
 	window_free(&a->window);
 	targets_free(a->targets);
@@ -537,8 +614,8 @@ static void clean_up(struct agent *a)
 }
 
 /*
- * Large buffers (of a conversion, a window's requests) go back to the kernel when they are freed. Left alone, malloc takes the size of the
- * first ones for usual and keeps as much, 32 MB in the end, in each of its arenas.
+ * Returns large buffers (conversions, requests) to the kernel when they are freed. By default,
+ * malloc raises its thresholds to the sizes it has seen and keeps up to 32 MB in each arena.
  */
 static void return_memory(void)
 {
@@ -547,7 +624,7 @@ static void return_memory(void)
 	mallopt(M_ARENA_MAX, 2);
 }
 
-int tool_agent(int argc, char **argv)
+int agent_run(int argc, char **argv)
 {
 	struct agent_config_error err;
 	static struct agent a;
@@ -561,7 +638,7 @@ int tool_agent(int argc, char **argv)
 		fputs(clickhouse_schema, stdout);
 		return EXIT_OK;
 	}
-	/* Before there are tokens to be seen in our memory. */
+	/* Fork the servers before the configuration brings tokens into memory. */
 	rc = a.opts.check ? 0 : loader_servers_start(&a.servers);
 	if (rc) {
 		loader_servers_stop(&a.servers);

@@ -8,11 +8,11 @@
 #include "agent/log.h"
 #include "base/exitcode.h"
 
-#define MAX_STACKS 8192			/* in the kernel's maps and, while they are counted there, in memory */
+#define MAX_STACKS	  8192 /* in the kernel's maps at a time */
 #define MAX_WINDOW_STACKS 16384
-#define LOW 4				/* below a quarter of the limit: more blocks are taken */
-#define TOO_MUCH 2			/* windows before it is given up */
-#define SUSPEND_NS (600 * NUM_S)
+#define LOW		  4 /* below a quarter of the limit, blocks are sampled more finely */
+#define TOO_MUCH	  2 /* windows above the limit until measuring is suspended */
+#define SUSPEND_NS	  (600 * NUM_S)
 
 static void read_totals(struct agent_offcpu *o)
 {
@@ -30,12 +30,18 @@ static void read_totals(struct agent_offcpu *o)
 		o->values.now.lost += c.lost[i];
 }
 
-int agent_offcpu_start(struct agent_offcpu *o, struct session *s, const struct agent_config *cfg, struct collector_error *err)
+int agent_offcpu_start(struct agent_offcpu *o, struct session *s, const struct agent_config *cfg,
+		       struct collector_error *err)
 {
 	struct offcpu_opts opts = {
-		.min_ns = cfg->off_min_ns, .max_ns = UINT64_MAX, .period_ns = NUM_MS, .max_stacks = MAX_STACKS, .want_cost = true,
+		.min_ns = cfg->off_min_ns,
+		.max_ns = UINT64_MAX,
+		.period_ns = NUM_MS,
+		.max_stacks = MAX_STACKS,
+		.want_cost = true,
 		.states = ~(1u << SF_OFF_R | 1u << SF_OFF_I) & ((1u << SF_OFF_STATES) - 1),
-		.user_threads = true,	/* the kernel's sleep most of the time, on a large machine by thousands */
+		/* Kernel threads sleep most of the time, and large machines have thousands. */
+		.user_threads = true,
 	};
 	collector_sample_fn take = s->take;
 	void *ctx = s->take_ctx;
@@ -102,12 +108,12 @@ void agent_offcpu_into(struct agent_offcpu *o, struct window *w)
 	if (!o->on)
 		return;
 	collector_offcpu_cut(o->session->collector);
-	session_poll(o->session, 0);	/* the stacks that this has met */
+	session_poll(o->session, 0); /* takes the stacks sent by the cut */
 	if (blocks_merge(&o->blocks) || window_add_blocks(w, o->blocks.profile))
 		o->no_memory = true;
 	o->values.blocks += w->blocks;
 	o->values.blocked_ns += w->blocked_ns;
-	fresh = profile_new();		/* not emptied: one window with many stacks would keep its memory for ever */
+	fresh = profile_new(); /* a reset would keep the memory of the largest window */
 	if (!fresh) {
 		o->no_memory = true;
 		profile_reset(o->blocks.profile);
@@ -124,8 +130,9 @@ void agent_offcpu_into(struct agent_offcpu *o, struct window *w)
 
 static void suspend(struct agent_offcpu *o, double percent, double limit)
 {
-	agent_log(AGENT_LOG_WARN, "blocked time costs too much: it is not measured for a while", "percent", "%g", percent,
-		  "limit_percent", "%g", limit, "minutes", "%lu", (uint64_t)(SUSPEND_NS / NUM_S / 60), NULL);
+	agent_log(AGENT_LOG_WARN, "blocked time costs too much: measuring is suspended", "percent",
+		  "%g", percent, "limit_percent", "%g", limit, "minutes", "%lu",
+		  (uint64_t)(SUSPEND_NS / NUM_S / 60), NULL);
 	agent_offcpu_stop(o);
 	o->values.suspended++;
 	o->resume_at = session_now() + SUSPEND_NS;
@@ -141,7 +148,8 @@ static void resume(struct agent_offcpu *o, const struct agent_config *cfg)
 		agent_log(AGENT_LOG_INFO, "blocked time is measured again", NULL);
 		return;
 	}
-	agent_log(AGENT_LOG_ERROR, "blocked time cannot be measured", "error", "%s", err.text, NULL);
+	agent_log(AGENT_LOG_ERROR, "blocked time cannot be measured", "error", "%s", err.text,
+		  NULL);
 	o->resume_at = session_now() + SUSPEND_NS;
 }
 
@@ -149,17 +157,23 @@ static void thin(struct agent_offcpu *o, uint64_t ns, double percent, double lim
 {
 	if (ns == o->thin_ns)
 		return;
-	agent_log(AGENT_LOG_INFO, ns > o->thin_ns ? "blocked time costs too much: sampled more coarsely" : "blocked time: sampled more finely",
-		  "percent", "%g", percent, "limit_percent", "%g", limit, "ms", "%g", (double)ns / 1e6, NULL);
+	agent_log(AGENT_LOG_INFO,
+		  ns > o->thin_ns ? "blocked time costs too much: sampled more coarsely"
+				  : "blocked time: sampled more finely",
+		  "percent", "%g", percent, "limit_percent", "%g", limit, "ms", "%g",
+		  (double)ns / 1e6, NULL);
 	o->thin_ns = o->values.thin_ns = ns;
 	offcpu_thin(collector_offcpu(o->session->collector), ns);
 }
 
-void agent_offcpu_limit(struct agent_offcpu *o, const struct agent_config *cfg, uint64_t wall_ns, bool over)
+void agent_offcpu_limit(struct agent_offcpu *o, const struct agent_config *cfg, uint64_t wall_ns,
+			bool over)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	uint64_t spent = o->values.now.bpf_ns - o->bpf_ns;
-	double percent = wall_ns ? 100.0 * (double)spent / (double)wall_ns / (double)(cpus > 0 ? cpus : 1) : 0;
+	double percent = wall_ns ? 100.0 * (double)spent / (double)wall_ns /
+					   (double)(cpus > 0 ? cpus : 1)
+				 : 0;
 
 	if (o->no_memory)
 		agent_log(AGENT_LOG_ERROR, "out of memory: blocked time is missing", NULL);
@@ -178,12 +192,12 @@ void agent_offcpu_limit(struct agent_offcpu *o, const struct agent_config *cfg, 
 		thin(o, offcpu_denser(o->thin_ns), percent, cfg->off_pct);
 }
 
-void agent_offcpu_see(const struct agent_offcpu *o, const struct modules *ms)
+void agent_offcpu_mark(const struct agent_offcpu *o, const struct modules *ms)
 {
 	if (!o->on)
 		return;
-	offcpu_see(collector_offcpu(o->session->collector), ms);
-	profile_see(o->blocks.profile, ms);
+	offcpu_mark(collector_offcpu(o->session->collector), ms);
+	profile_mark(o->blocks.profile, ms);
 }
 
 void agent_offcpu_follow(struct agent_offcpu *o, struct session *s, const struct agent_config *cfg)
@@ -194,5 +208,6 @@ void agent_offcpu_follow(struct agent_offcpu *o, struct session *s, const struct
 	if (o->on && (!cfg->off_cpu || cfg->off_min_ns != o->min_ns))
 		agent_offcpu_stop(o);
 	if (!o->on && cfg->off_cpu && agent_offcpu_start(o, s, cfg, &err))
-		agent_log(AGENT_LOG_ERROR, "blocked time cannot be measured", "error", "%s", err.text, NULL);
+		agent_log(AGENT_LOG_ERROR, "blocked time cannot be measured", "error", "%s",
+			  err.text, NULL);
 }

@@ -7,29 +7,15 @@
 #include <string.h>
 
 #include "base/exitcode.h"
+#include "tools/tools.h"
 
 enum { OPT_CONFIG = 900, OPT_CHECK, OPT_ONCE, OPT_SCHEMA, OPT_KEY = 1000, OPT_NO_KEY = 2000 };
 
 #define MAX_SPECS 96
-#define NO_KEY SIZE_MAX
+#define NO_KEY	  SIZE_MAX
 
 static struct option_spec specs[MAX_SPECS];
 static char no_names[MAX_SPECS][40];
-
-static const struct tool_spec spec = {
-	.name = "agent",
-	.usage = "agent [options]",
-	.summary = "Profiles the whole machine all the time, in windows of some seconds, and delivers\n"
-		   "them: OTLP over HTTP or gRPC, Pyroscope, Parca, ClickHouse, files. What cannot be\n"
-		   "delivered now is kept, within bounds. Each option but the first four is also a key of\n"
-		   "the configuration file; OTEL_EXPORTER_OTLP_* and OTEL_RESOURCE_ATTRIBUTES are read.\n"
-		   "-o DIR is --copy DIR.",
-	.options = specs,
-	.common = true,
-	.examples = "  sudo sfbpf agent --endpoint http://collector:4318\n"
-		    "  sudo sfbpf agent --config /etc/sfbpf/agent.ini\n"
-		    "  sudo sfbpf agent --once --protocol file --endpoint /tmp/profiles\n",
-};
 
 static bool is_common(const char *name)
 {
@@ -39,13 +25,16 @@ static bool is_common(const char *name)
 	return false;
 }
 
-static void build_specs(void)
+static const struct option_spec *make_options(void)
 {
 	static const struct option_spec own[] = {
-		{ OPT_CONFIG, "config", "FILE", "configuration; SIGHUP reads it again" },
-		{ OPT_CHECK, "check-config", NULL, "show what is configured, or what is wrong with it, and exit" },
-		{ OPT_ONCE, "once", NULL, "one window; exit 0 when it was accepted" },
-		{ OPT_SCHEMA, "print-schema", NULL, "ClickHouse's tables as SQL" },
+		{ OPT_CONFIG, "config", "FILE", "configuration file; SIGHUP reloads it" },
+		{ OPT_CHECK, "check-config", NULL,
+		  "print the effective configuration, or the error in it, and exit" },
+		{ OPT_ONCE, "once", NULL,
+		  "deliver one window and exit, with 0 if the receiver accepted it" },
+		{ OPT_SCHEMA, "print-schema", NULL,
+		  "print the SQL that creates the ClickHouse tables" },
 	};
 	const struct agent_key *k;
 	size_t n = sizeof(own) / sizeof(own[0]);
@@ -58,10 +47,30 @@ static void build_specs(void)
 		if (k->arg)
 			continue;
 		snprintf(no_names[n], sizeof(no_names[n]), "no-%s", k->name);
-		specs[n] = (struct option_spec){ OPT_NO_KEY + (int)i, no_names[n], NULL, "the contrary" };
+		specs[n] = (struct option_spec){ OPT_NO_KEY + (int)i, no_names[n], NULL,
+						 "turn it off" };
 		n++;
 	}
+	specs[n] = (struct option_spec){ 0 };
+	return specs;
 }
+
+const struct tool_spec agent_tool = {
+	.name = "agent",
+	.usage = "agent [options]",
+	.brief = "profile continuously; deliver to OTLP, Pyroscope, Parca, ClickHouse or files",
+	.summary = "Profiles the whole machine continuously, in windows of a few seconds, and "
+		   "delivers them over OTLP (HTTP or gRPC) or to Pyroscope, Parca, ClickHouse or "
+		   "files. A bounded spool keeps windows that cannot be delivered yet. Each option "
+		   "except the first four is also a key of the configuration file. The agent reads "
+		   "OTEL_EXPORTER_OTLP_* and OTEL_RESOURCE_ATTRIBUTES. -o DIR means --copy DIR.",
+	.make_options = make_options,
+	.common = true,
+	.examples = "  sudo sfbpf agent --endpoint http://collector:4318\n"
+		    "  sudo sfbpf agent --config /etc/sfbpf/agent.ini\n"
+		    "  sudo sfbpf agent --once --protocol file --endpoint /tmp/profiles\n",
+	.run = agent_run,
+};
 
 static size_t key_named(const char *name)
 {
@@ -82,7 +91,7 @@ static int give(struct agent_options *o, size_t key, const char *value)
 	return 0;
 }
 
-/* Common ones that are keys, too. */
+/* The configuration key that a common option sets; NULL: none. */
 static const char *key_of_common(int id)
 {
 	switch (id) {
@@ -136,8 +145,7 @@ int agent_options_parse(struct agent_options *o, int argc, char **argv)
 
 	*o = (struct agent_options){ 0 };
 	common_opts_init(&o->common, 19);
-	build_specs();
-	while ((id = options_next(&spec, argc, argv, &arg)) != -1) {
+	while ((id = options_next(&agent_tool, argc, argv, &arg)) != -1) {
 		if (id == -2)
 			return -1;
 		err = id == '?' ? EXIT_USAGE : take(o, id, arg);
@@ -145,11 +153,13 @@ int agent_options_parse(struct agent_options *o, int argc, char **argv)
 			return err < 0 ? EXIT_USAGE : err;
 	}
 	if (optind < argc)
-		return complain(EXIT_USAGE, "agent takes no operand: '%s'", argv[optind]);
+		return complain(EXIT_USAGE, "unexpected '%s': agent takes only options",
+				argv[optind]);
 	return common_opts_check(&o->common);
 }
 
-struct agent_config *agent_options_config(const struct agent_options *o, struct agent_config_error *err)
+struct agent_config *agent_options_config(const struct agent_options *o,
+					  struct agent_config_error *err)
 {
 	struct agent_config *c = agent_config_new();
 	int rc = 0;

@@ -10,18 +10,20 @@
 
 struct agent_options {
 	struct common_opts common;
-	const char *config;		/* --config; NULL: not given */
+	const char *config; /* --config; NULL: not given */
 	bool check, once, schema;
-	struct {			/* in the order of the command line */
+	struct { /* in the order of the command line */
 		size_t key;
 		const char *value;
 	} given[AGENT_MAX_GIVEN];
 	size_t ngiven;
 };
 
-/* 0 or an exit code, having said why; -1: --help was printed. */
+int agent_run(int argc, char **argv); /* the tool; in agent.c */
+/* 0, or an exit code after printing the error; -1: --help or --version was printed. */
 int agent_options_parse(struct agent_options *o, int argc, char **argv);
-/* Defaults, file, environment, command line, checked. NULL with a text of what is wrong. */
-struct agent_config *agent_options_config(const struct agent_options *o, struct agent_config_error *err);
+/* Merges defaults, file, environment and command line, and checks them. NULL with *err set. */
+struct agent_config *agent_options_config(const struct agent_options *o,
+					  struct agent_config_error *err);
 
 #endif

@@ -8,16 +8,17 @@
 #include "base/num.h"
 #include "base/vec.h"
 
-#define TRACING_FRAMES 12	/* of the tracepoint and of BPF, at most */
+#define TRACING_FRAMES 12 /* maximum number of frames of the tracepoint and of BPF */
 
 static bool is_tracing(const char *name)
 {
-	return !strncmp(name, "bpf_trace_run", 13) || !strncmp(name, "__bpf_trace_", 12) || !strncmp(name, "__traceiter_", 12);
+	return !strncmp(name, "bpf_trace_run", 13) || !strncmp(name, "__bpf_trace_", 12) ||
+	       !strncmp(name, "__traceiter_", 12);
 }
 
 /*
- * A copy without the frames of the tracepoint that the stack was taken in. Stacks that were read from outside have
- * none; the scheduler's own functions are in neither.
+ * The record without the frames of the tracepoint in which the stack was taken. Stacks read by the
+ * iterator have no such frames. Neither kind contains the scheduler's functions.
  */
 static const struct sf_sample *without_tracing(struct blocks *b, const struct sf_sample *rec)
 {
@@ -25,7 +26,8 @@ static const struct sf_sample *without_tracing(struct blocks *b, const struct sf
 	uint16_t drop = 0;
 
 	for (uint16_t i = 0; i < rec->n_kernel && i < TRACING_FRAMES; i++)
-		if (is_tracing(symbolizer_name(b->session->symbols, symbolizer_kernel(b->session->symbols, kernel[i]))))
+		if (is_tracing(symbolizer_name(b->session->symbols,
+					       symbolizer_kernel(b->session->symbols, kernel[i]))))
 			drop = (uint16_t)(i + 1);
 	if (!drop)
 		return rec;
@@ -35,7 +37,10 @@ static const struct sf_sample *without_tracing(struct blocks *b, const struct sf
 	return b->buf;
 }
 
-/* From the end of the chain, since each stack names the one that woke it. create: those that are new, too; else -ENOENT. */
+/*
+ * Starts at the end of the chain, because each stack refers to its waker's stack. create: adds new
+ * stacks; otherwise a new stack is -ENOENT.
+ */
 static int add_wakers(struct blocks *b, const struct offcpu_block *blk, bool create, uint32_t *ret)
 {
 	const struct sf_sample *chain[SF_OFF_CHAIN] = { blk->waker };
@@ -61,7 +66,10 @@ static int add_wakers(struct blocks *b, const struct offcpu_block *blk, bool cre
 	return err;
 }
 
-/* Whether a new stack may come in when the profile is full; then blk stands for t->weight. */
+/*
+ * Whether a block with a new stack becomes a sample once the profile is full. If so, t->weight
+ * becomes the time that it represents.
+ */
 static bool sample(struct blocks *b, struct profile_times *t)
 {
 	uint64_t n;
@@ -74,30 +82,35 @@ static bool sample(struct blocks *b, struct profile_times *t)
 		return false;
 	b->acc_ns -= n * b->period_ns;
 	t->weight = n * b->period_ns;
-	if (profile_count(b->profile) - b->max_stacks >= b->max_stacks / 4 * (size_t)(b->doubled + 1)) {
+	if (profile_count(b->profile) - b->max_stacks >=
+	    b->max_stacks / 4 * (size_t)(b->doubled + 1)) {
 		b->doubled++;
 		b->period_ns *= 2;
 	}
 	return true;
 }
 
-/* 0; 1: new, and no sample stands for it; -errno. *t: with the waker, and the weight of a sample if it became one. */
-static int add_block(struct blocks *b, const struct offcpu_block *blk, bool is_sample, size_t *ret_at)
+/* 0; 1: its stack is new, and it was skipped; -errno. */
+static int add_block(struct blocks *b, const struct offcpu_block *blk, bool is_sample,
+		     size_t *ret_at)
 {
 	struct profile_times t = { .count = blk->count, .weight = blk->ns, .state = blk->state };
 	struct profile *p = b->profile;
 	int err = 0;
 
 	if (profile_count(p) >= b->max_stacks) {
-		if ((b->wakers && add_wakers(b, blk, false, &t.waker)) || !profile_has(p, without_tracing(b, blk->stack), &t, ret_at)) {
-			b->sampled_ns += is_sample ? 0 : blk->ns;	/* else the kernel counts it so */
+		if ((b->wakers && add_wakers(b, blk, false, &t.waker)) ||
+		    !profile_has(p, without_tracing(b, blk->stack), &t, ret_at)) {
+			/* The kernel has counted blocks that are samples already. */
+			b->sampled_ns += is_sample ? 0 : blk->ns;
 			if (!sample(b, &t)) {
-				b->passed += blk->count;
+				b->skipped += blk->count;
 				return 1;
 			}
 		}
 	}
-	symbolizer_see(b->session->symbols, blk->stack->frames, blk->stack->n_user, blk->stack->pid, session_now());
+	symbolizer_see(b->session->symbols, blk->stack->frames, blk->stack->n_user, blk->stack->pid,
+		       session_now());
 	if (b->wakers)
 		err = add_wakers(b, blk, true, &t.waker);
 	if (!err)
@@ -109,14 +122,17 @@ static int add_block(struct blocks *b, const struct offcpu_block *blk, bool is_s
 	return err;
 }
 
-/* The maps were full: a sample that stands for its weight. */
 void blocks_take(struct blocks *b, const struct sf_sample *rec)
 {
 	struct offcpu *off = collector_offcpu(b->session->collector);
 	const uint64_t *wakers = rec->frames + rec->n_user + rec->n_kernel;
 	struct sf_sample none;
 	struct offcpu_block blk = {
-		.stack = offcpu_stack_of(off, rec, &none), .state = rec->state, .count = 1, .ns = rec->weight, .waker = offcpu_stack(off, wakers[0]),
+		.stack = offcpu_stack_of(off, rec, &none),
+		.state = rec->state,
+		.count = 1,
+		.ns = rec->weight,
+		.waker = offcpu_stack(off, wakers[0]),
 	};
 	size_t at;
 
@@ -125,7 +141,7 @@ void blocks_take(struct blocks *b, const struct sf_sample *rec)
 	add_block(b, &blk, true, &at);
 }
 
-static void on_sample(void *ctx, const struct sf_sample *rec)
+static void take_record(void *ctx, const struct sf_sample *rec)
 {
 	blocks_take(ctx, rec);
 }
@@ -139,7 +155,7 @@ static void on_block(void *ctx, const struct offcpu_block *blk)
 	if (add_block(b, blk, false, &at) || b->no_info)
 		return;
 	if (vec_reserve(&b->info, &b->info_cap, at + 1, sizeof(*b->info)))
-		return;		/* shown without its longest block */
+		return; /* the stack is shown without its longest block */
 	if (at >= b->ninfo) {
 		memset(b->info + b->ninfo, 0, (at + 1 - b->ninfo) * sizeof(*b->info));
 		b->ninfo = at + 1;
@@ -153,14 +169,16 @@ static void on_block(void *ctx, const struct offcpu_block *blk)
 
 int blocks_open(struct blocks *b, struct session *s, bool wakers)
 {
-	*b = (struct blocks){ .session = s, .profile = s->profile, .period_ns = NUM_MS, .max_stacks = 131072 };
+	*b = (struct blocks){
+		.session = s, .profile = s->profile, .period_ns = NUM_MS, .max_stacks = 131072
+	};
 	b->buf = malloc(sizeof(*b->buf) + 8ul * (SF_MAX_USER + SF_MAX_KERNEL));
 	b->wakers = wakers ? profile_new() : NULL;
 	if (!b->buf || (wakers && !b->wakers)) {
 		blocks_close(b);
 		return -ENOMEM;
 	}
-	s->take = on_sample;
+	s->take = take_record;
 	s->take_ctx = b;
 	return 0;
 }
@@ -185,7 +203,7 @@ void blocks_stats(const struct blocks *b, struct run_stats *st)
 	st->off_sampled_ns = t.sampled_ns + b->sampled_ns;
 	st->off_lost_ns = t.lost_ns;
 	st->off_generations = t.generations;
-	st->samples -= b->passed;
+	st->samples -= b->skipped;
 }
 
 void blocks_close(struct blocks *b)

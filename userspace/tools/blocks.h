@@ -1,44 +1,48 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From the kernel's counts of blocked time to a session's profile. Weights are nanoseconds.
+ * Moves the kernel's counts of blocked time to a session's profile. Weights are nanoseconds.
  *
- * Memory is bounded: once the profile holds max_stacks, blocks whose stack is new are sampled, one for each period
- * of their time taken together. The period doubles with each quarter of max_stacks that this lets in.
+ * Memory is bounded: once the profile holds max_stacks, blocks with a new stack are sampled, one
+ * for each period_ns of their total time. The period doubles with each quarter of max_stacks that
+ * the samples add.
  */
 #ifndef SFBPF_TOOLS_BLOCKS_H
 #define SFBPF_TOOLS_BLOCKS_H
 
 #include "tools/session.h"
 
-struct block_info {			/* of a stack of the profile */
-	uint64_t max_ns;		/* longest block */
+struct block_info {	 /* of a stack of the profile */
+	uint64_t max_ns; /* longest block */
 	struct sf_off_hist hist;
 };
 
 struct blocks {
 	struct session *session;
-	struct profile *profile;	/* where blocks go: the session's, unless the caller puts another one here */
-	struct profile *wakers;		/* NULL: not asked for */
-	bool no_info;			/* the next one is not wanted */
-	struct block_info *info;	/* by index in the profile; what samples alone stand for has none */
+	struct profile *profile; /* the session's, unless the caller sets another one */
+	struct profile *wakers;	 /* NULL: no wakers requested */
+	bool no_info;		 /* do not fill info */
+	struct block_info *info; /* by index in the profile; sampled stacks have none */
 	size_t ninfo, info_cap;
-	struct sf_sample *buf;		/* room for the longest record */
+	struct sf_sample *buf; /* room for the longest record */
 	uint64_t ns[SF_OFF_STATES];
-	uint64_t period_ns, acc_ns;	/* acc: time of new stacks that no sample stands for yet */
-	uint64_t sampled_ns;		/* what samples stand for */
-	uint64_t passed;		/* blocks whose time is in others' samples */
+	uint64_t period_ns, acc_ns; /* acc_ns: time of new stacks that no sample represents yet */
+	uint64_t sampled_ns;	    /* time that samples represent */
+	uint64_t skipped;	    /* blocks whose time is in the samples of other stacks */
 	size_t max_stacks, doubled;
 };
 
-/* Makes the session's samples go here. After session_open. max_stacks and period_ns may be changed then. 0 or -ENOMEM. */
+/*
+ * After session_open: receives the session's records from here on. The caller may then change
+ * max_stacks. 0 or -ENOMEM.
+ */
 int blocks_open(struct blocks *b, struct session *s, bool wakers);
-/* What the session does with a record of a block, if it has others as well. */
+/* Takes an SF_REC_BLOCK, for sessions that receive other records, too. */
 void blocks_take(struct blocks *b, const struct sf_sample *rec);
-/* Adds what has been counted since the last call to the profile. 0 or -errno. */
+/* Adds the counts since the last call to the profile. 0 or -errno. */
 int blocks_merge(struct blocks *b);
-/* The same if the kernel's maps are filling up: to be called between polls. */
+/* The same, but only if the kernel's maps are filling up. Called between polls. */
 int blocks_tick(struct blocks *b);
-void blocks_stats(const struct blocks *b, struct run_stats *st);	/* on top of session_stats */
+void blocks_stats(const struct blocks *b, struct run_stats *st); /* after session_stats */
 void blocks_close(struct blocks *b);
 
 #endif

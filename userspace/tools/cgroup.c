@@ -28,7 +28,7 @@ static int mount_point(char *ret, size_t cap)
 	return found ? 0 : -1;
 }
 
-/* Depth-first through the hierarchy for the directory of that inode number, which is the cgroup's id. */
+/* Depth-first search for the directory with this inode number, which is the id of a cgroup. */
 static int find_id(const char *dir, uint64_t id, char *ret, size_t cap, int depth)
 {
 	struct stat st;
@@ -62,7 +62,8 @@ int cgroup_resolve(const char *arg, uint64_t *ret_id, int *ret_level)
 	int level = 0;
 
 	if (mount_point(mnt, sizeof(mnt)))
-		return complain(EXIT_UNSUPPORTED, "-G: no cgroup v2 hierarchy is mounted");
+		return complain(EXIT_UNSUPPORTED,
+				"-G: no cgroup v2 hierarchy is mounted (see 'man 7 cgroups')");
 	len = strlen(mnt);
 	if (!num_u64(arg, 1, UINT64_MAX, &id)) {
 		if (find_id(mnt, id, path, sizeof(path), 0))
@@ -72,7 +73,8 @@ int cgroup_resolve(const char *arg, uint64_t *ret_id, int *ret_level)
 	} else {
 		snprintf(path, sizeof(path), "%s/%s", mnt, arg);
 	}
-	if (!realpath(path, real) || strncmp(real, mnt, len) || stat(real, &st) || !S_ISDIR(st.st_mode))
+	if (!realpath(path, real) || strncmp(real, mnt, len) || stat(real, &st) ||
+	    !S_ISDIR(st.st_mode))
 		return complain(EXIT_FAILED, "-G: no cgroup '%s' below %s", arg, mnt);
 	for (const char *p = real + len; *p; p++)
 		level += *p == '/' && p[1];

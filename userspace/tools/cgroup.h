@@ -4,7 +4,10 @@
 
 #include <stdint.h>
 
-/* A cgroup v2 directory (path, absolute or below the mount point) or id -> id and depth below the root. 0 or an exit code, said why. */
+/*
+ * Finds a cgroup v2 by its path (absolute, or relative to the mount point) or its id. Stores its id
+ * and its depth below the root. 0, or an exit code after printing the error.
+ */
 int cgroup_resolve(const char *arg, uint64_t *ret_id, int *ret_level);
 
 #endif

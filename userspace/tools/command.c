@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/command.h"
+#include "base/complain.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +9,8 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "worker/child_end.h"
 
 int command_prepare(struct command *c, char **argv)
 {
@@ -26,7 +29,7 @@ int command_prepare(struct command *c, char **argv)
 	if (c->pid == 0) {
 		close(go[1]);
 		close(error[0]);
-		/* The profiler died before it let us go: so do we. */
+		/* End if the profiler died before command_go. */
 		if (read(go[0], &byte, 1) != 1)
 			_exit(127);
 		execvp(argv[0], argv);
@@ -55,7 +58,7 @@ int command_go(struct command *c)
 		return -1;
 	close(c->go_fd);
 	do
-		n = read(c->error_fd, &err, sizeof(err));	/* closed by a successful exec */
+		n = read(c->error_fd, &err, sizeof(err)); /* 0: exec succeeded and closed it */
 	while (n < 0 && errno == EINTR);
 	close(c->error_fd);
 	c->go_fd = c->error_fd = -1;
@@ -76,29 +79,38 @@ bool command_ended(struct command *c)
 	return c->ended;
 }
 
-void command_finish(struct command *c, const char *name)
+/* After SECONDS or Ctrl-C. */
+static void stop(struct command *c)
 {
-	if (c->go_fd >= 0) {		/* never let go: it ends by itself */
+	kill(c->pid, SIGTERM);
+	for (int i = 0; i < 20 && !command_ended(c); i++)
+		usleep(50000);
+	/* It may be stuck in the kernel, so this does not wait for it. */
+	if (!c->ended)
+		child_kill(c->pid, &c->status);
+	c->ended = true;
+}
+
+void command_finish(struct command *c, const char *name, bool interrupted)
+{
+	if (c->go_fd >= 0) { /* command_go was not called: closing the pipe ends the child */
 		close(c->go_fd);
 		close(c->error_fd);
 		waitpid(c->pid, NULL, 0);
 		return;
 	}
 	if (!command_ended(c)) {
-		/* Time is up, or Ctrl-C: end it, as its parent's terminal would. */
-		kill(c->pid, SIGTERM);
-		for (int i = 0; i < 20 && !command_ended(c); i++)
-			usleep(50000);
-		if (!c->ended) {
-			kill(c->pid, SIGKILL);
-			waitpid(c->pid, &c->status, 0);
-		}
-		c->ended = true;
-	}
-	if (c->status == -1)
+		stop(c);
 		return;
-	if (WIFSIGNALED(c->status))
-		fprintf(stderr, "sfbpf: %s was ended by signal %d (%s)\n", name, WTERMSIG(c->status), strsignal(WTERMSIG(c->status)));
-	else if (WEXITSTATUS(c->status))
-		fprintf(stderr, "sfbpf: %s exited with status %d\n", name, WEXITSTATUS(c->status));
+	}
+	if (c->status == -1 || interrupted)
+		return;
+	if (WIFSIGNALED(c->status)) {
+		c->exit_code = 128 + WTERMSIG(c->status);
+		complain(0, "%s was killed by signal %d (%s)", name, WTERMSIG(c->status),
+			 strsignal(WTERMSIG(c->status)));
+	} else if (WEXITSTATUS(c->status)) {
+		c->exit_code = WEXITSTATUS(c->status);
+		complain(0, "%s exited with status %d", name, c->exit_code);
+	}
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A command to profile: forked early and held back, so that sampling sees it from its first instruction. */
+/* A command to profile: forked early, and started after sampling began. */
 #ifndef SFBPF_TOOLS_COMMAND_H
 #define SFBPF_TOOLS_COMMAND_H
 
@@ -8,15 +8,20 @@
 
 struct command {
 	pid_t pid;
-	int go_fd, error_fd;	/* pipe ends of ours */
+	int go_fd, error_fd; /* the profiler's ends of the pipes */
 	bool ended;
-	int status;		/* of waitpid, when ended */
+	int status;    /* from waitpid, when ended; -1: exec failed */
+	int exit_code; /* after command_finish: the command's, see there */
 };
 
-int command_prepare(struct command *c, char **argv);	/* 0 or -1 with errno */
-int command_go(struct command *c);			/* lets it exec: 0, or -1 with exec's errno */
-bool command_ended(struct command *c);			/* does not wait */
-/* Waits if it still runs and was asked to end; says on stderr how it ended. */
-void command_finish(struct command *c, const char *name);
+int command_prepare(struct command *c, char **argv); /* 0 or -1 with errno */
+/* Lets the child exec: 0, or -1 with the errno of exec. */
+int command_go(struct command *c);
+bool command_ended(struct command *c); /* does not wait */
+/*
+ * Ends the command if it still runs; prints on stderr if it failed. exit_code is the command's exit
+ * status, 128 + N if signal N ended it, and 0 if it was ended here or after Ctrl-C (interrupted).
+ */
+void command_finish(struct command *c, const char *name, bool interrupted);
 
 #endif

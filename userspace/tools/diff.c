@@ -1,51 +1,89 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sfbpf diff: what changed between two profiles. */
+/* sfbpf diff: compares two profiles. */
+#include <getopt.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/exitcode.h"
 #include "tools/stacks_io.h"
 #include "tools/tools.h"
 
-static const struct option_spec options[] = { VIEW_OPTIONS, { 0 } };
+static const struct option_spec options[] = {
+	VIEW_OPTIONS,
+	{ OPT_AGO, "ago", "TIME",
+	  "compare the windows of one directory with those this much earlier: 1h, 1d" },
+	{ 0 }
+};
 
-static const struct tool_spec spec = {
+static int diff_run(int argc, char **argv);
+
+const struct tool_spec diff_tool = {
 	.name = "diff",
 	.usage = "diff [options] BEFORE AFTER",
-	.summary = "Compares two files that 'sfbpf record' or 'offcpu' wrote as folded lines, JSON or pprof, by each\n"
-		   "function's share of all: a table of the largest changes, a red and blue flame graph, or lines\n"
-		   "'STACK BEFORE AFTER'.",
+	.brief = "compare two recorded profiles",
+	.summary = "Compares two profiles that 'sfbpf record' or 'sfbpf offcpu' wrote as folded "
+		   "lines, JSON or pprof, by the share of each function. Writes a table of the "
+		   "largest changes, a red and blue flame graph, or lines 'STACK BEFORE AFTER'. "
+		   "Each may be a directory of windows that 'sfbpf agent' wrote.",
 	.options = options,
-	.examples = "  sfbpf diff old.folded new.folded             the largest changes\n"
-		    "  sfbpf diff old.json new.json -o diff.html    red: more than before, blue: less\n",
+	.permute = true,
+	.examples = "  sfbpf diff old.folded new.folded           the largest changes\n"
+		    "  sfbpf diff old.json new.json -o diff.html  red: more, blue: less\n"
+		    "  sfbpf diff --since 1h --ago 1d DIRECTORY   this hour and yesterday's\n",
+	.run = diff_run,
 };
+
+/* The same directory at two times: BEFORE is v->ago_ns earlier. */
+static int read_earlier(struct view *v, const char *path)
+{
+	struct window_choice after = v->choice;
+	int err;
+
+	if (!after.until_ns)
+		after.until_ns = clock_ns(CLOCK_REALTIME);
+	v->choice.since_ns = after.since_ns > v->ago_ns ? after.since_ns - v->ago_ns : 0;
+	v->choice.until_ns = after.until_ns - v->ago_ns;
+	err = view_read(v, path, STACK_BEFORE);
+	v->choice = after;
+	return err;
+}
 
 static int compare(struct view *v, const char *const paths[2])
 {
 	char unit[sizeof(v->meta.unit)];
 	int err;
 
-	v->before = path_name(paths[0]);
+	v->before = v->ago_ns ? "earlier" : path_name(paths[0]);
 	v->title = path_name(paths[1]);
-	v->stacks.no_modules = true;	/* folded lines have none, and versions of libraries differ */
-	err = view_read(v, paths[0], STACK_BEFORE);
+	/* Folded lines have no modules, and library versions may differ. */
+	v->stacks.no_modules = true;
+	err = v->ago_ns ? read_earlier(v, paths[0]) : view_read(v, paths[0], STACK_BEFORE);
 	strcpy(unit, v->meta.unit);
 	if (!err)
 		err = view_read(v, paths[1], STACK_AFTER);
 	if (!err && strcmp(unit, v->meta.unit) != 0)
-		err = complain(EXIT_FAILED, "%s counts %s, %s counts %s", paths[0], unit, paths[1], v->meta.unit);
+		err = complain(EXIT_FAILED, "%s counts %s, %s counts %s", paths[0], unit, paths[1],
+			       v->meta.unit);
 	return err ? err : view_write(v);
 }
 
-int tool_diff(int argc, char **argv)
+static int diff_run(int argc, char **argv)
 {
 	struct view v = { 0 };
+	int err = view_parse(&v, &diff_tool, argc, argv, 1, 2), n = argc - optind;
 	const char *paths[2];
-	int err = view_parse(&v, &spec, argc, argv, paths, 2);
 
 	if (err)
 		return err;
-	if (!strcmp(paths[0], "-") && !strcmp(paths[1], "-"))
-		return complain(EXIT_USAGE, "only one of the two can be the standard input");
+	if (v.ago_ns && (n != 1 || !v.choice.since_ns))
+		return complain(EXIT_USAGE, "--ago compares two times of one directory: "
+					    "sfbpf diff --since 1h --ago 1d DIRECTORY");
+	if (n == 1 && !v.ago_ns)
+		return complain(EXIT_USAGE, "a file is missing; usage: sfbpf %s", diff_tool.usage);
+	paths[0] = argv[optind];
+	paths[1] = argv[optind + n - 1];
+	if (n == 2 && !strcmp(paths[0], "-") && !strcmp(paths[1], "-"))
+		return complain(EXIT_USAGE, "only one of the files can be - (standard input)");
 	if (stackset_init(&v.stacks))
 		return complain(EXIT_FAILED, "out of memory");
 	err = compare(&v, paths);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sfbpf doctor: what this kernel and this user can do. First each thing that a recording needs by itself, with the
- * way to get it; then a real recording of a thread whose stack is known.
+ * sfbpf doctor: checks the requirements of a recording one by one, with a fix for each. Then it
+ * records a thread whose stack is known.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -16,28 +16,28 @@
 #include <unistd.h>
 
 #include "base/exitcode.h"
-#include "base/jail.h"
 #include "base/num.h"
 #include "kern/caps.h"
 #include "kern/perf_event.h"
 #include "tools/options.h"
 #include "tools/selftest.h"
 #include "tools/tools.h"
+#include "worker/jail.h"
 
 #define KERNEL_MIN_MAJOR 5
-#define KERNEL_MIN_MINOR 17	/* bpf_loop */
+#define KERNEL_MIN_MINOR 17 /* bpf_loop */
 
 enum level { LEVEL_OK, LEVEL_WARN, LEVEL_FAIL };
 
 struct doctor {
-	int rc;			/* what the run will return */
-	bool told_caps;		/* the long command has been printed */
-	const char *btf_file;	/* --btf; NULL: the kernel's own */
-	char *btf;		/* its bytes; NULL: none */
+	int rc;		/* exit code */
+	bool told_caps; /* the setcap command has been printed */
+	char *btf;	/* the kernel's BTF; NULL: not readable */
 	size_t btf_len;
 };
 
-static void say(enum level level, const char *what, const char *fix, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+static void say(enum level level, const char *what, const char *fix, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
 
 /* One line. fix may be NULL. */
 static void say(enum level level, const char *what, const char *fix, const char *fmt, ...)
@@ -55,7 +55,7 @@ static void say(enum level level, const char *what, const char *fix, const char 
 	fflush(stdout);
 }
 
-/* A kernel without the feature is the stronger verdict: no permission helps there. */
+/* EXIT_UNSUPPORTED takes precedence, because no permission fixes a missing kernel feature. */
 static void verdict(struct doctor *d, int rc)
 {
 	if (rc == EXIT_UNSUPPORTED || !d->rc)
@@ -85,7 +85,7 @@ static bool read_number(const char *path, long *ret)
 	return end != line;
 }
 
-/* ---- The kernel ------------------------------------------------------------------------------------- */
+/* ---- The kernel ---- */
 
 static void check_kernel(struct doctor *d)
 {
@@ -98,10 +98,13 @@ static void check_kernel(struct doctor *d)
 	}
 	sscanf(u.release, "%u.%u", &major, &minor);
 	if (strcmp(u.machine, "x86_64") && strcmp(u.machine, "aarch64")) {
-		say(LEVEL_FAIL, "kernel", "use an x86-64 or AArch64 machine", "Linux %s on %s, whose stacks are not unwound", u.release, u.machine);
+		say(LEVEL_FAIL, "kernel", "use an x86-64 or AArch64 machine",
+		    "Linux %s on %s, an unsupported architecture", u.release, u.machine);
 		verdict(d, EXIT_UNSUPPORTED);
-	} else if (major < KERNEL_MIN_MAJOR || (major == KERNEL_MIN_MAJOR && minor < KERNEL_MIN_MINOR)) {
-		say(LEVEL_FAIL, "kernel", "update the kernel", "Linux %s, needed is %d.%d", u.release, KERNEL_MIN_MAJOR, KERNEL_MIN_MINOR);
+	} else if (major < KERNEL_MIN_MAJOR ||
+		   (major == KERNEL_MIN_MAJOR && minor < KERNEL_MIN_MINOR)) {
+		say(LEVEL_FAIL, "kernel", "update the kernel", "Linux %s, older than %d.%d",
+		    u.release, KERNEL_MIN_MAJOR, KERNEL_MIN_MINOR);
 		verdict(d, EXIT_UNSUPPORTED);
 	} else {
 		say(LEVEL_OK, "kernel", NULL, "Linux %s on %s", u.release, u.machine);
@@ -112,14 +115,15 @@ static void check_kernel(struct doctor *d)
 
 static void check_btf(struct doctor *d)
 {
-	const char *path = d->btf_file ? d->btf_file : "/sys/kernel/btf/vmlinux";
+	const char *path = "/sys/kernel/btf/vmlinux";
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	struct stat st;
 	ssize_t n;
 
 	if (fd >= 0 && !fstat(fd, &st) && st.st_size > 0 && st.st_size <= BTF_MAX)
 		d->btf = malloc((size_t)st.st_size);
-	while (d->btf && d->btf_len < (size_t)st.st_size && (n = read(fd, d->btf + d->btf_len, (size_t)st.st_size - d->btf_len)) > 0)
+	while (d->btf && d->btf_len < (size_t)st.st_size &&
+	       (n = read(fd, d->btf + d->btf_len, (size_t)st.st_size - d->btf_len)) > 0)
 		d->btf_len += (size_t)n;
 	if (fd >= 0)
 		close(fd);
@@ -127,11 +131,12 @@ static void check_btf(struct doctor *d)
 		say(LEVEL_OK, "BTF", NULL, "%s, %.1f MB", path, (double)d->btf_len / 1e6);
 		return;
 	}
-	say(LEVEL_FAIL, "BTF", "a kernel built with CONFIG_DEBUG_INFO_BTF, or --btf FILE", "%s cannot be read: %s", path, strerror(errno));
+	say(LEVEL_FAIL, "BTF", "a kernel built with CONFIG_DEBUG_INFO_BTF=y",
+	    "%s cannot be read: %s", path, strerror(errno));
 	verdict(d, EXIT_UNSUPPORTED);
 }
 
-/* Whether the kernel knows a type, function or enumerator: names are strings between NULs in its BTF. */
+/* Whether a type, function or enumerator is in the BTF, where names are NUL-terminated strings. */
 static bool kernel_knows(const struct doctor *d, const char *name)
 {
 	char pattern[64];
@@ -148,11 +153,14 @@ static void check_features(struct doctor *d)
 		bool needed;
 		const char *use;
 	} features[] = {
-		{ "ring buffer", "BPF_MAP_TYPE_RINGBUF", "5.8", true, "samples come through it" },
+		{ "ring buffer", "BPF_MAP_TYPE_RINGBUF", "5.8", true, "transports samples" },
 		{ "bpf_loop", "BPF_FUNC_loop", "5.17", true, "walks stacks of hundreds of frames" },
-		{ "file iterator", "bpf_iter__task_vma", "5.12", true, "finds the files of running processes" },
-		{ "exec tracepoint", "btf_trace_sched_process_exec", "5.5", false, "loads a new program's tables early" },
-		{ "bpf_rdonly_cast", "bpf_rdonly_cast", "6.2", false, "reads kernel memory without copying" },
+		{ "file iterator", "bpf_iter__task_vma", "5.12", true,
+		  "finds the files of running processes" },
+		{ "exec tracepoint", "btf_trace_sched_process_exec", "5.5", false,
+		  "loads a new program's tables early" },
+		{ "bpf_rdonly_cast", "bpf_rdonly_cast", "6.2", false,
+		  "reads kernel memory without copying" },
 	};
 
 	for (size_t i = 0; d->btf && i < sizeof(features) / sizeof(features[0]); i++) {
@@ -163,7 +171,8 @@ static void check_features(struct doctor *d)
 			continue;
 		}
 		snprintf(fix, sizeof(fix), "Linux %s or newer", features[i].since);
-		say(features[i].needed ? LEVEL_FAIL : LEVEL_WARN, features[i].what, fix, "not in this kernel; it %s", features[i].use);
+		say(features[i].needed ? LEVEL_FAIL : LEVEL_WARN, features[i].what, fix,
+		    "missing in this kernel: %s", features[i].use);
 		if (features[i].needed)
 			verdict(d, EXIT_UNSUPPORTED);
 	}
@@ -174,24 +183,26 @@ static void check_jit(void)
 	long on;
 
 	if (read_number("/proc/sys/net/core/bpf_jit_enable", &on) && !on)
-		say(LEVEL_WARN, "BPF JIT", "sysctl net.core.bpf_jit_enable=1", "off: samples cost ten times as much");
+		say(LEVEL_WARN, "BPF JIT", "sysctl net.core.bpf_jit_enable=1",
+		    "off: samples cost ten times as much");
 	else
 		say(LEVEL_OK, "BPF JIT", NULL, "on");
 }
 
-/* Since 5.11 BPF memory counts towards the cgroup, so there is nothing to raise. */
+/* Since Linux 5.11 BPF memory is charged to the cgroup instead. */
 static void check_memlock(void)
 {
 	say(LEVEL_OK, "memlock", NULL, "no limit applies: BPF memory is charged to the cgroup");
 }
 
-/* ---- Permissions ------------------------------------------------------------------------------------ */
+/* ---- Permissions ---- */
 
-/* How to get capabilities: in full the first time. */
+/* The fix for missing capabilities, in full only once. */
 static const char *grant(struct doctor *d)
 {
 	const char *fix = "run as root, or once: setcap "
-			  "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore,cap_dac_read_search,cap_syslog+ep sfbpf";
+			  "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore,"
+			  "cap_dac_read_search,cap_syslog+ep sfbpf";
 
 	if (d->told_caps)
 		return "as above";
@@ -199,7 +210,7 @@ static const char *grant(struct doctor *d)
 	return fix;
 }
 
-/* Without these there is no recording; without the others it knows less. */
+/* Recording is impossible without these; without the others it is less complete. */
 static bool cap_is_vital(int number)
 {
 	return number == CAP_BPF || number == CAP_PERFMON || number == CAP_CHECKPOINT_RESTORE;
@@ -221,7 +232,8 @@ static void check_caps(struct doctor *d)
 	}
 }
 
-static void check_sysctl(struct doctor *d, const char *what, const char *path, int overriding_cap, const char *cap_name, long harmless)
+static void check_sysctl(struct doctor *d, const char *what, const char *path, int overriding_cap,
+			 const char *cap_name, long harmless)
 {
 	long value;
 
@@ -247,7 +259,7 @@ static void check_paranoid(struct doctor *d)
 		check_sysctl(d, "perf_event_paranoid", path, CAP_PERFMON, "CAP_PERFMON", 0);
 }
 
-/* Lockdown's confidentiality mode takes from BPF what an unwinder lives on: reading kernel memory. */
+/* In lockdown's confidentiality mode BPF cannot read kernel memory, which unwinding needs. */
 static void check_lockdown(struct doctor *d)
 {
 	char line[128];
@@ -255,19 +267,23 @@ static void check_lockdown(struct doctor *d)
 	if (!read_line("/sys/kernel/security/lockdown", line, sizeof(line))) {
 		say(LEVEL_OK, "lockdown", NULL, "not in this kernel");
 	} else if (strstr(line, "[confidentiality]")) {
-		say(LEVEL_FAIL, "lockdown", "boot with lockdown=integrity or without lockdown", "confidentiality: BPF may not read kernel memory");
+		say(LEVEL_FAIL, "lockdown", "boot with lockdown=integrity or without lockdown",
+		    "confidentiality: BPF may not read kernel memory");
 		verdict(d, EXIT_PERMISSION);
 	} else {
-		say(LEVEL_OK, "lockdown", NULL, "%s", strstr(line, "[integrity]") ? "integrity, which allows profiling" : "none");
+		say(LEVEL_OK, "lockdown", NULL, "%s",
+		    strstr(line, "[integrity]") ? "integrity, which allows profiling" : "none");
 	}
 }
 
 static void check_filter(void)
 {
 	if (jail_can_filter())
-		say(LEVEL_OK, "system-call filter", NULL, "for the processes that read mapped files");
+		say(LEVEL_OK, "system-call filter", NULL,
+		    "for the processes that read mapped files");
 	else
-		say(LEVEL_WARN, "system-call filter", "a kernel with CONFIG_SECCOMP_FILTER", "none: what breaks the reader of a mapped file may make system calls");
+		say(LEVEL_WARN, "system-call filter", "a kernel with CONFIG_SECCOMP_FILTER",
+		    "none: an exploited reader of mapped files could make any system call");
 }
 
 static void check_kallsyms(void)
@@ -279,18 +295,20 @@ static void check_kallsyms(void)
 	int seen = 0;
 
 	while (f && !addr && seen++ < 1000 && fgets(line, sizeof(line), f))
-		sscanf(line, "%llx", &addr);	/* per-CPU symbols come first and may be 0 */
+		sscanf(line, "%llx", &addr); /* per-CPU symbols come first and may be 0 */
 	if (f)
 		fclose(f);
 	read_number("/proc/sys/kernel/kptr_restrict", &restricted);
 	if (addr)
 		say(LEVEL_OK, "kernel symbols", NULL, "visible (kptr_restrict %ld)", restricted);
 	else
-		say(LEVEL_WARN, "kernel symbols", "CAP_SYSLOG, or sysctl kernel.kptr_restrict=0",
+		say(LEVEL_WARN, "kernel symbols",
+		    restricted ? "CAP_SYSLOG, or sysctl kernel.kptr_restrict=0"
+			       : "CAP_SYSLOG, or sysctl kernel.perf_event_paranoid=1",
 		    "hidden (kptr_restrict %ld): kernel frames will have no names", restricted);
 }
 
-/* The files behind mappings: an open of our own, and the list of somebody else's. */
+/* Opening mapped files: a file of this process, and the list of another process's files. */
 static void check_map_files(struct doctor *d)
 {
 	static const char dir[] = "/proc/self/map_files";
@@ -300,17 +318,20 @@ static void check_map_files(struct doctor *d)
 
 	while (own && fd < 0 && (e = readdir(own)))
 		if (e->d_name[0] != '.')
-			fd = openat(dirfd(own), e->d_name, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+			fd = openat(dirfd(own), e->d_name,
+				    O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	if (fd < 0) {
-		say(LEVEL_FAIL, "mapped files", grant(d), "%s cannot be read: %s", dir, strerror(errno));
+		say(LEVEL_FAIL, "mapped files", grant(d), "%s cannot be read: %s", dir,
+		    strerror(errno));
 		verdict(d, EXIT_PERMISSION);
 	} else {
 		other = opendir("/proc/1/map_files");
 		if (other)
 			say(LEVEL_OK, "mapped files", NULL, "/proc/PID/map_files can be read");
 		else
-			say(LEVEL_WARN, "mapped files", "CAP_SYS_PTRACE, in the host's PID namespace",
-			    "only of this user's processes: %s", strerror(errno));
+			say(LEVEL_WARN, "mapped files",
+			    "CAP_SYS_PTRACE, in the host's PID namespace",
+			    "only for processes of this user: %s", strerror(errno));
 		if (other)
 			closedir(other);
 		close(fd);
@@ -319,14 +340,15 @@ static void check_map_files(struct doctor *d)
 		closedir(own);
 }
 
-/* ---- Events ----------------------------------------------------------------------------------------- */
+/* ---- Events ---- */
 
 static int first_cpu(void)
 {
 	struct num_cpus cpus;
 	char line[256];
 
-	if (read_line("/sys/devices/system/cpu/online", line, sizeof(line)) && !num_cpus(line, &cpus))
+	if (read_line("/sys/devices/system/cpu/online", line, sizeof(line)) &&
+	    !num_cpus(line, &cpus))
 		for (uint32_t i = 0; i <= cpus.last; i++)
 			if (num_cpus_has(&cpus, i))
 				return (int)i;
@@ -345,7 +367,8 @@ static void check_events(struct doctor *d)
 		verdict(d, EXIT_PERMISSION);
 		return;
 	} else {
-		say(LEVEL_FAIL, "perf events", "a kernel with CONFIG_PERF_EVENTS", "cpu-clock: %s", strerror(-fd));
+		say(LEVEL_FAIL, "perf events", "a kernel with CONFIG_PERF_EVENTS", "cpu-clock: %s",
+		    strerror(-fd));
 		verdict(d, EXIT_UNSUPPORTED);
 		return;
 	}
@@ -354,61 +377,69 @@ static void check_events(struct doctor *d)
 		say(LEVEL_OK, "hardware events", NULL, "cpu-cycles can be sampled");
 		close(fd);
 	} else {
-		say(LEVEL_WARN, "hardware events", "none needed for cpu-clock, the default", "no cpu-cycles: %s (a virtual machine?)", strerror(-fd));
+		say(LEVEL_WARN, "hardware events", "none needed for cpu-clock, the default",
+		    "no cpu-cycles: %s (a virtual machine?)", strerror(-fd));
 	}
 }
 
-/* ---- The whole way ---------------------------------------------------------------------------------- */
+/* ---- A recording ---- */
 
 static void check_unwinding(struct doctor *d)
 {
 	struct selftest t;
 
-	selftest_run(&t, d->btf_file);
+	selftest_run(&t);
 	if (t.exit_code) {
 		say(LEVEL_FAIL, "unwinding", NULL, "not tried: %s", t.text);
 		verdict(d, t.exit_code == EXIT_PERMISSION ? EXIT_PERMISSION : EXIT_UNSUPPORTED);
 		return;
 	}
 	if (t.judged && t.known * 100 >= t.judged * 97) {
-		say(LEVEL_OK, "unwinding", NULL, "%u of %u stacks of a known thread were right to the last frame (%u more while its files were "
-		    "loaded)", t.known, t.judged, t.early);
+		say(LEVEL_OK, "unwinding", NULL,
+		    "%u of %u stacks of a known thread were right to the last frame "
+		    "(%u more while its files were loaded)",
+		    t.known, t.judged, t.early);
 		return;
 	}
 	if (t.judged)
-		say(LEVEL_FAIL, "unwinding", "please report it with this output", "only %u of %u stacks of a known thread were right; most of "
-		    "the others: %s", t.known, t.judged, t.text);
+		say(LEVEL_FAIL, "unwinding", "please report it with this output",
+		    "only %u of %u stacks of a known thread were right; most of the others: %s",
+		    t.known, t.judged, t.text);
 	else
-		say(LEVEL_FAIL, "unwinding", "run it in the host's PID namespace", "no stack of a known thread could be judged: %s", t.text);
+		say(LEVEL_FAIL, "unwinding", "run it in the host's PID namespace",
+		    "no stack of a known thread could be judged: %s", t.text);
 	verdict(d, EXIT_UNSUPPORTED);
 }
 
-static const struct option_spec options[] = {
-	{ OPT_BTF, "btf", "FILE", "as record's: this kernel's BTF, if it has none itself" },
-	{ 0 },
-};
+static const struct option_spec options[] = { { 0 } };
 
-static const struct tool_spec spec = {
+static int doctor_run(int argc, char **argv);
+
+const struct tool_spec doctor_tool = {
 	.name = "doctor",
-	.usage = "doctor [--btf FILE]",
-	.summary = "Tells what this kernel and this user can do, and what to change: one line each, then a\n"
-		   "recording of a thread whose stack is known. Exit status 0 if 'sfbpf record' would work,\n"
-		   "3 if a permission is missing, 4 if the kernel lacks something.",
+	.usage = "doctor",
+	.brief = "check what this kernel and user can do",
+	.summary =
+		"Checks what this kernel and user can do. Prints one line for each check, with a "
+		"fix for each problem. Then it records a thread whose stack is known. Exits with "
+		"0 if 'sfbpf record' would work, 3 if a permission is missing, 4 if the kernel "
+		"lacks a feature.",
 	.options = options,
+	.run = doctor_run,
 };
 
-int tool_doctor(int argc, char **argv)
+static int doctor_run(int argc, char **argv)
 {
 	struct doctor d = { 0 };
 	const char *arg;
 	int id;
 
-	while ((id = options_next(&spec, argc, argv, &arg)) == OPT_BTF)
-		d.btf_file = arg;
+	id = options_next(&doctor_tool, argc, argv, &arg);
 	if (id != -1)
 		return id == -2 ? EXIT_OK : EXIT_USAGE;
 	if (optind < argc)
-		return complain(EXIT_USAGE, "doctor takes no arguments but its options");
+		return complain(EXIT_USAGE, "unexpected '%s': doctor takes no operands",
+				argv[optind]);
 	check_kernel(&d);
 	check_btf(&d);
 	check_features(&d);
@@ -416,7 +447,8 @@ int tool_doctor(int argc, char **argv)
 	check_memlock();
 	check_caps(&d);
 	check_paranoid(&d);
-	check_sysctl(&d, "unprivileged_bpf_disabled", "/proc/sys/kernel/unprivileged_bpf_disabled", CAP_BPF, "CAP_BPF", 0);
+	check_sysctl(&d, "unprivileged_bpf_disabled", "/proc/sys/kernel/unprivileged_bpf_disabled",
+		     CAP_BPF, "CAP_BPF", 0);
 	check_lockdown(&d);
 	check_filter();
 	check_kallsyms();
@@ -426,4 +458,3 @@ int tool_doctor(int argc, char **argv)
 	free(d.btf);
 	return d.rc;
 }
-

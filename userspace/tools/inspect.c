@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sfbpf inspect: what call frame tables a file carries, and what they would cost. Needs no privileges. */
+/* sfbpf inspect: shows the unwind tables of a file and their cost. Needs no privileges. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -19,59 +19,58 @@
 enum { OPT_JSON = OPT_TOOL, OPT_ROWS, OPT_COMPARE };
 
 static const struct option_spec options[] = {
-	{ OPT_JSON, "json", NULL, "the summary as JSON, one object and line a FILE" },
-	{ OPT_ROWS, "rows", "[=SOURCE]", "one line a row: START END SOURCE CFA RA FP[ FLAG...];\n"
-	  "                                SOURCE is sframe, eh_frame or merged (default)" },
+	{ OPT_JSON, "json", NULL, "print the summary as JSON, one object on a line for each FILE" },
+	{ OPT_ROWS, "rows", "[=SOURCE]",
+	  "print one line for each row: START END SOURCE CFA RA FP[ FLAG...]; "
+	  "SOURCE is sframe, eh_frame, code or merged (default)" },
 	{ OPT_COMPARE, "compare", NULL, "check each .sframe row against .eh_frame" },
 	{ 0 },
 };
 
-static const struct tool_spec spec = {
+static int inspect_run(int argc, char **argv);
+
+const struct tool_spec inspect_tool = {
 	.name = "inspect",
+	.permute = true,
 	.usage = "inspect [--json | --rows[=SOURCE] | --compare] FILE...",
-	.summary = "Shows the .sframe and .eh_frame tables of ELF files: versions, functions, rows, code\n"
-		   "covered, problems found, and the cost of the tables that the profiler would make.\n"
-		   "Exit status 1 if a FILE is damaged, or if --compare finds rows that disagree.",
+	.brief = "show the unwind tables of an ELF file",
+	.summary =
+		"Shows the .sframe and .eh_frame tables of ELF files: versions, functions, rows, "
+		"covered code, problems, and the size of the tables that the profiler would make. "
+		"Exits with 1 if a FILE is damaged, or if --compare finds rows that disagree.",
 	.options = options,
-	.examples = "  sfbpf inspect /lib/x86_64-linux-gnu/libc.so.6\n"
-		    "  sfbpf inspect --rows=eh_frame ./program | less\n"
-		    "  sfbpf inspect --compare ./program          a lint for builds with --gsframe\n",
+	.examples =
+		"  sfbpf inspect /lib/x86_64-linux-gnu/libc.so.6\n"
+		"  sfbpf inspect --rows=eh_frame ./program | less\n"
+		"  sfbpf inspect --compare ./program          a lint for builds with --gsframe\n",
+	.run = inspect_run,
 };
 
 enum mode { SUMMARY, JSON, ROWS, COMPARE };
 
 struct inspect {
 	enum mode mode;
-	unsigned int which;	/* ROWS_* */
+	unsigned int which; /* ROWS_* */
 };
-
-/* Options may stand behind files, and --rows alone means --rows=merged: in place, before getopt sees them. */
-static void arrange_args(int argc, char **argv)
-{
-	static char merged[] = "--rows=merged";
-	int options_end = 1;
-
-	for (int i = 1; i < argc && strcmp(argv[i], "--"); i++) {
-		char *arg = argv[i];
-
-		if (arg[0] != '-' || !arg[1])
-			continue;
-		memmove(&argv[options_end + 1], &argv[options_end], (size_t)(i - options_end) * sizeof(*argv));
-		argv[options_end++] = strcmp(arg, "--rows") ? arg : merged;
-	}
-}
 
 static int take_rows(struct inspect *o, const char *source)
 {
 	o->mode = ROWS;
-	if (!strcmp(source, "sframe"))
+	if (!source)
+		o->which = ROWS_MERGED;
+	else if (!strcmp(source, "sframe"))
 		o->which = ROWS_SFRAME;
 	else if (!strcmp(source, "eh_frame"))
 		o->which = ROWS_EH_FRAME;
+	else if (!strcmp(source, "code"))
+		o->which = ROWS_CODE;
 	else if (!strcmp(source, "merged"))
 		o->which = ROWS_MERGED;
 	else
-		return complain(EXIT_USAGE, "--rows: unknown source '%s' (sframe, eh_frame or merged)", source);
+		return complain(EXIT_USAGE,
+				"--rows: '%s' is not a source; "
+				"use sframe, eh_frame, code or merged",
+				source);
 	return 0;
 }
 
@@ -80,8 +79,7 @@ static int parse(struct inspect *o, int argc, char **argv)
 	const char *arg;
 	int id, modes = 0, err;
 
-	arrange_args(argc, argv);
-	while ((id = options_next(&spec, argc, argv, &arg)) != -1) {
+	while ((id = options_next(&inspect_tool, argc, argv, &arg)) != -1) {
 		if (id == -2)
 			exit(EXIT_OK);
 		if (id == '?')
@@ -100,7 +98,7 @@ static int parse(struct inspect *o, int argc, char **argv)
 	if (modes > 1)
 		return complain(EXIT_USAGE, "--json, --rows and --compare exclude each other");
 	if (optind == argc)
-		return complain(EXIT_USAGE, "no FILE (try 'sfbpf inspect --help')");
+		return complain(EXIT_USAGE, "a FILE is missing; see 'sfbpf inspect --help'");
 	return 0;
 }
 
@@ -155,7 +153,7 @@ static int open_regular(const struct inspect *o, const struct inspected *in, int
 	return err;
 }
 
-/* The one line about a damaged file: the first thing that is wrong. */
+/* Prints one line about a damaged file: the first problem. */
 static int report_damage(const struct inspect *o, const struct inspected *in, bool refused)
 {
 	const struct diag_note *first = NULL;
@@ -165,14 +163,16 @@ static int report_damage(const struct inspect *o, const struct inspected *in, bo
 		if (in->diag.notes[i].kind == DIAG_MALFORMED)
 			first = &in->diag.notes[i];
 	if (in->diag.malformed > 1)
-		snprintf(more, sizeof(more), " (and %llu more)", (unsigned long long)in->diag.malformed - 1);
-	if (!first)	/* repairs took all the places */
+		snprintf(more, sizeof(more), " (and %llu more)",
+			 (unsigned long long)in->diag.malformed - 1);
+	if (!first) /* the kept notes are all about repairs */
 		return refuse(o, in, "%llu damaged places", (unsigned long long)in->diag.malformed);
 	if (refused)
-		return refuse(o, in, "%s+0x%llx: %s", first->section, (unsigned long long)first->offset, first->text);
+		return refuse(o, in, "%s+0x%llx: %s", first->section,
+			      (unsigned long long)first->offset, first->text);
 	fflush(stdout);
-	return complain(EXIT_FAILED, "%s: %s+0x%llx: %s%s", in->name, first->section, (unsigned long long)first->offset,
-			first->text, more);
+	return complain(EXIT_FAILED, "%s: %s+0x%llx: %s%s", in->name, first->section,
+			(unsigned long long)first->offset, first->text, more);
 }
 
 static int show(const struct inspect *o, struct inspected *in)
@@ -181,7 +181,9 @@ static int show(const struct inspect *o, struct inspected *in)
 	int err;
 
 	if (in->file.img.type == ET_REL)
-		return refuse(o, in, "a relocatable object: its code has no addresses yet, inspect the linked file");
+		return refuse(o, in,
+			      "a relocatable object: its code has no addresses yet, "
+			      "inspect the linked file");
 	switch (o->mode) {
 	case ROWS:
 		err = inspect_rows(in, o->which);
@@ -228,7 +230,7 @@ static int inspect_file(const struct inspect *o, const char *path)
 	return rc;
 }
 
-int tool_inspect(int argc, char **argv)
+static int inspect_run(int argc, char **argv)
 {
 	struct inspect o = { .mode = SUMMARY, .which = ROWS_MERGED };
 	int rc = parse(&o, argc, argv), one;

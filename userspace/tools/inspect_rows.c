@@ -5,9 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "sym/elf_symtab.h"
-#include "sym/sym_names.h"
 #include "tools/inspect.h"
+#include "unwind/code_rows.h"
 #include "unwind/row_compare.h"
 #include "unwind/row_text.h"
 
@@ -16,8 +17,11 @@ int inspect_rows(struct inspected *in, unsigned int which)
 	struct row_stream stream;
 	char line[ROW_TEXT_MAX];
 	struct row row;
-	int more;
+	const struct code_rows_opts opts = { .whole = which == ROWS_CODE && !in->file.has_go };
+	int more = which & ROWS_CODE ? code_rows(&in->file, &opts) : 0;
 
+	if (more)
+		return more;
 	row_stream_open(&stream, &in->file, which, &in->diag);
 	while ((more = row_stream_next(&stream, &row)) > 0) {
 		size_t len = row_text(line, in->file.arch, &row);
@@ -32,40 +36,49 @@ int inspect_rows(struct inspected *in, unsigned int which)
 	return more;
 }
 
+#define FUNCTION_MAX 1024 /* bytes of a function's name, with its NUL */
+
 struct clash_printer {
 	const struct inspected *in;
 	struct symtab *symbols;
 };
 
-/* "name+0x12", or the address's section of nothing: "?" */
+/*
+ * "name+0x12", not demangled: a demangler may never end (sym/sym_names.h). "?": no function at the
+ * address.
+ */
 static void function_at(const struct clash_printer *p, uint64_t addr, char *buf, size_t cap)
 {
-	char raw[SYMTAB_NAME_MAX], name[SYM_NAME_MAX];
+	char raw[SYMTAB_NAME_MAX], name[FUNCTION_MAX];
 	struct symtab_hit hit;
 	uint64_t offset;
 
 	snprintf(buf, cap, "?");
-	if (!elf_image_vaddr_to_offset(&p->in->file.img, addr, &offset) || !symtab_find(p->symbols, offset, &hit) ||
+	if (!elf_image_vaddr_to_offset(&p->in->file.img, addr, &offset) ||
+	    !symtab_find(p->symbols, offset, &hit) ||
 	    symtab_name(p->symbols, &hit, raw, sizeof(raw)) < 0)
 		return;
-	sym_demangle(raw, name, sizeof(name));
+	text_clean(name, sizeof(name), raw, strlen(raw), 0);
 	snprintf(buf, cap, "%s%s+0x%" PRIx64, name, hit.plt ? "@plt" : "", offset - hit.start);
 }
 
 static void print_clash(void *ctx, const struct row_clash *clash)
 {
-	static const char *const names[] = { "cfa", "ra", "fp", "pac" };	/* by bit of ROW_* */
+	/* By bit of ROW_* */
+	static const char *const names[] = { "cfa", "ra", "fp", "pac" };
 	const struct clash_printer *p = ctx;
-	char where[SYM_NAME_MAX + 32], sf[ROW_TEXT_MAX], eh[ROW_TEXT_MAX], columns[32] = "";
+	char where[FUNCTION_MAX + 32], sf[ROW_TEXT_MAX], eh[ROW_TEXT_MAX], columns[32] = "";
 	size_t n = 0;
 
 	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (clash->columns & 1u << i)
-			n += (size_t)snprintf(columns + n, sizeof(columns) - n, "%s%s", n ? "," : "", names[i]);
+			n += (size_t)snprintf(columns + n, sizeof(columns) - n, "%s%s",
+					      n ? "," : "", names[i]);
 	function_at(p, clash->start, where, sizeof(where));
 	row_text_rules(sf, p->in->file.arch, clash->sframe);
 	row_text_rules(eh, p->in->file.arch, clash->eh);
-	printf("%016" PRIx64 " %016" PRIx64 " %s: %s: sframe %s | eh_frame %s\n", clash->start, clash->end, where, columns, sf, eh);
+	printf("%016" PRIx64 " %016" PRIx64 " %s: %s: sframe %s | eh_frame %s\n", clash->start,
+	       clash->end, where, columns, sf, eh);
 }
 
 int inspect_compare(struct inspected *in, bool *ret_clash)
@@ -80,8 +93,10 @@ int inspect_compare(struct inspected *in, bool *ret_clash)
 	symtab_free(p.symbols);
 	if (err)
 		return err;
-	printf("%s: %" PRIu64 " of %" PRIu64 " .sframe rows compared with %s, %" PRIu64 " disagree\n", in->name,
-	       totals.compared, totals.rows, in->file.has_eh ? in->file.eh.name : ".eh_frame (none)", totals.clashing);
+	printf("%s: %" PRIu64 " of %" PRIu64 " .sframe rows compared with %s, %" PRIu64
+	       " disagree\n",
+	       in->name, totals.compared, totals.rows,
+	       in->file.has_eh ? in->file.eh.name : ".eh_frame (none)", totals.clashing);
 	*ret_clash = totals.clashing != 0;
 	return 0;
 }

@@ -1,72 +1,147 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sfbpf SUBCOMMAND, or sfbpf-SUBCOMMAND by the name of a link. */
+/* sfbpf TOOL, or sfbpf-TOOL through a link with that name. */
+#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/exitcode.h"
-#include "tools/options.h"
+#include "base/text.h"
+#include "tools/help.h"
 #include "tools/tools.h"
 
-static const struct {
-	const char *name;
-	int (*run)(int argc, char **argv);
-	const char *help;
-} tools[] = {
-	{ "top", tool_top, "live view of the hottest functions and processes" },
-	{ "record", tool_record, "profile for a while, write stacks" },
-	{ "offcpu", tool_offcpu, "time spent blocked, by stack, and who ended it" },
+static const struct tool_spec *const tools[] = {
+	&top_tool,    &record_tool, &offcpu_tool,
 #ifdef HAVE_AGENT
-	{ "agent", tool_agent, "always on: windows to OTLP, Pyroscope, Parca, ClickHouse, files" },
+	&agent_tool,
 #endif
-	{ "inspect", tool_inspect, "what unwind tables an ELF file carries" },
-	{ "report", tool_report, "show what record wrote: text, or a flame graph" },
-	{ "diff", tool_diff, "compare two of them" },
-	{ "doctor", tool_doctor, "what this kernel and user can do" },
+	&report_tool, &diff_tool,   &inspect_tool, &doctor_tool, &help_tool, NULL,
 };
 
-#define NTOOLS (sizeof(tools) / sizeof(tools[0]))
+static const struct tool_spec *find_tool(const char *name)
+{
+	for (size_t i = 0; tools[i]; i++)
+		if (!strcmp(name, tools[i]->name))
+			return tools[i];
+	return NULL;
+}
 
 static void usage(FILE *f)
 {
-	fputs("usage: sfbpf SUBCOMMAND [options]\n\n"
+	fputs("usage: sfbpf TOOL [options]\n\n"
 	      "A system-wide sampling profiler: full user and kernel stacks of every process,\n"
-	      "unwound in the kernel from .sframe and .eh_frame tables.\n\n", f);
-	for (size_t i = 0; i < NTOOLS; i++)
-		fprintf(f, "  %-10s%s\n", tools[i].name, tools[i].help);
-	fputs("\n'sfbpf SUBCOMMAND --help' tells the options.\n", f);
+	      "unwound in the kernel from .sframe and .eh_frame tables.\n\ntools:\n",
+	      f);
+	for (size_t i = 0; tools[i]; i++)
+		fprintf(f, "  %-10s%s\n", tools[i]->name, tools[i]->brief);
+	fputs("\nRun 'sfbpf TOOL --help' for the options of a tool.\n", f);
 }
+
+static int no_tool(const char *name)
+{
+	struct text_near near = { .word = name, .len = strlen(name) };
+
+#ifndef HAVE_AGENT
+	if (!strcmp(name, "agent"))
+		return complain(EXIT_FAILED,
+				"this build has no agent: it needs libcurl, libinih and nettle");
+#endif
+	for (size_t i = 0; tools[i]; i++)
+		text_near_try(&near, tools[i]->name);
+	return complain(EXIT_USAGE, "there is no tool '%s'%s%s; see 'sfbpf --help'", name,
+			near.best ? "; did you mean " : "", near.best ? near.best : "");
+}
+
+/* ---- sfbpf help ---- */
+
+enum { OPT_MAN = OPT_TOOL, OPT_COMPLETION };
+
+static const struct option_spec help_options[] = {
+	{ OPT_MAN, "man", NULL, "print the man page of TOOL, or sfbpf(1), in man(7) macros" },
+	{ OPT_COMPLETION, "completion", "SHELL", "print the completion function for bash or zsh" },
+	{ 0 },
+};
+
+static int help_completion(const char *shell)
+{
+	if (!strcmp(shell, "bash"))
+		help_bash(tools, stdout);
+	else if (!strcmp(shell, "zsh"))
+		help_zsh(tools, stdout);
+	else
+		return complain(EXIT_USAGE,
+				"--completion: '%s' is not a known shell; use bash or zsh", shell);
+	return EXIT_OK;
+}
+
+static int help_run(int argc, char **argv)
+{
+	const struct tool_spec *tool = NULL;
+	const char *arg, *shell = NULL, *name;
+	bool man = false;
+	int id;
+
+	while ((id = options_next(&help_tool, argc, argv, &arg)) != -1) {
+		if (id < 0)
+			return EXIT_OK;
+		if (id == '?')
+			return EXIT_USAGE;
+		man |= id == OPT_MAN;
+		if (id == OPT_COMPLETION)
+			shell = arg;
+	}
+	name = optind < argc ? argv[optind] : NULL;
+	if (name && !(tool = find_tool(name)))
+		return no_tool(name);
+	if (shell)
+		return help_completion(shell);
+	if (man && tool)
+		help_man(tool, stdout);
+	else if (man)
+		help_man_overview(tools, stdout);
+	else if (tool)
+		help_text(tool, stdout);
+	else
+		usage(stdout);
+	return EXIT_OK;
+}
+
+const struct tool_spec help_tool = {
+	.name = "help",
+	.usage = "help [--man | --completion SHELL] [TOOL]",
+	.brief = "print the options of a tool, a man page or a shell completion",
+	.summary = "Prints the options of TOOL, or the list of tools.",
+	.options = help_options,
+	.run = help_run,
+};
 
 int main(int argc, char **argv)
 {
 	const char *slash = strrchr(argv[0] ? argv[0] : "sfbpf", '/');
-	const char *base = slash ? slash + 1 : argv[0] ? argv[0] : "sfbpf";
+	const char *name = slash ? slash + 1 : argv[0] ? argv[0] : "sfbpf";
+	const struct tool_spec *tool;
 
-	if (!strncmp(base, "sfbpf-", 6)) {
-		base += 6;
+	if (!strncmp(name, "sfbpf-", 6)) {
+		name += 6;
 	} else if (argc < 2) {
 		usage(stderr);
 		return EXIT_USAGE;
 	} else {
-		base = argv[1];
+		name = argv[1];
 		argc--;
 		argv++;
 	}
-	for (size_t i = 0; i < NTOOLS; i++)
-		if (!strcmp(base, tools[i].name))
-			return tools[i].run(argc, argv);
-	if (!strcmp(base, "--help") || !strcmp(base, "-h") || !strcmp(base, "help")) {
+	tool = find_tool(name);
+	if (tool) {
+		complain_as(tool->name);
+		return tool->run(argc, argv);
+	}
+	if (!strcmp(name, "--help") || !strcmp(name, "-h")) {
 		usage(stdout);
 		return EXIT_OK;
 	}
-	if (!strcmp(base, "--version")) {
+	if (!strcmp(name, "--version") || !strcmp(name, "version")) {
 		printf("sfbpf %s\n", SFBPF_VERSION);
 		return EXIT_OK;
 	}
-#ifndef HAVE_AGENT
-	if (!strcmp(base, "agent"))
-		return complain(EXIT_FAILED, "this sfbpf was built without the agent: libcurl and libinih were not there");
-#endif
-	complain(0, "no subcommand '%s'", base);
-	usage(stderr);
-	return EXIT_USAGE;
+	return no_tool(name);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sfbpf offcpu: where threads are blocked, for how long, and who ends it. */
+/* sfbpf offcpu: where threads are blocked, for how long, and which threads wake them. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,52 +14,81 @@
 #include "tools/terminal.h"
 #include "tools/tools.h"
 
-enum { OPT_STATE = OPT_TOOL, OPT_WAKERS, OPT_CHAINS, OPT_HIST, OPT_THREADS, OPT_STACKS, OPT_PERIOD, OPT_THIN, OPT_WHERE, OPT_KTHREADS, OPT_UTHREADS };
+enum {
+	OPT_STATE = OPT_TOOL,
+	OPT_WAKERS,
+	OPT_CHAINS,
+	OPT_HIST,
+	OPT_THREADS,
+	OPT_STACKS,
+	OPT_PERIOD,
+	OPT_THIN,
+	OPT_WHERE,
+	OPT_KTHREADS,
+	OPT_UTHREADS
+};
 
-#define ON_CPU "Fce"	/* common options that have no meaning here */
+#define ON_CPU "Fce" /* common options that apply to samples only */
 
-/* Without --thin: shares of all CPUs' time that the BPF programs take. A database loses about twice its share of them. */
+/* Without --thin: bounds of the BPF programs' share of all CPUs' time. */
 #define COST_HIGH 0.01
-#define COST_LOW 0.003
-#define COST_NS (200 * NUM_MS)
-#define THIN_MOST (256 * OFFCPU_THIN_MIN)	/* then it is the switches that cost, not the blocks */
+#define COST_LOW  0.003
+#define COST_NS	  (200 * NUM_MS)
+#define THIN_MOST (256 * OFFCPU_THIN_MIN) /* beyond it, switches cost more than blocks */
 
 static const struct option_spec options[] = {
-	{ 'm', "min-block-time", "TIME", "only blocks that last at least so long (100us, 5ms; 250: microseconds)" },
-	{ 'M', "max-block-time", "TIME", "only blocks that last at most so long" },
-	{ OPT_STATE, "state", "S,D,...", "why a thread is off, by ps's letters: S sleeping, D uninterruptible,\n"
-	  "                                R runnable, T stopped, t traced, P parked, I idle kernel thread\n"
-	  "                                (default all but R and I)" },
-	{ OPT_WAKERS, "wakers", NULL, "behind the stack: --, and the stack that ended the block" },
-	{ OPT_CHAINS, "chains", NULL, "with --wakers: and behind it those that had woken the waker, three in all" },
-	{ OPT_HIST, "hist", NULL, "histograms of the block times of the stacks with most of it (text)" },
-	{ OPT_THREADS, "threads", NULL, "totals of each thread (text)" },
-	{ OPT_UTHREADS, "user-threads-only", NULL, "no kernel threads (-u in bcc's offcputime)" },
-	{ OPT_KTHREADS, "kernel-threads-only", NULL, "only kernel threads (-k there)" },
-	{ OPT_STACKS, "stacks", "N", "distinct stacks to count in the kernel at a time, and four times as many\n"
-	  "                                in all; more are sampled (default 32768)" },
-	{ OPT_PERIOD, "period", "TIME", "... one sample each so much of a thread's blocked time (default 1ms)" },
-	{ OPT_THIN, "thin", "TIME", "sample shorter blocks, one each so much of a thread's blocked time: costs\n"
-	  "                                less, sums stay right; 0: none is left out (default: as far as it takes to\n"
-	  "                                stay below 1 % of the CPUs' time, at most 12.8ms; 0 with --take leave)" },
-	{ OPT_WHERE, "take", "back|leave", "where stacks are taken (default: back if the kernel has sched_exit_tp)" },
+	{ 'm', "min-block-time", "TIME",
+	  "ignore blocks shorter than this (100us, 5ms; a plain number is microseconds)" },
+	{ 'M', "max-block-time", "TIME", "ignore blocks longer than this" },
+	{ OPT_STATE, "state", "STATES",
+	  "states to measure, as a list of ps's letters: S sleeping, D uninterruptible, "
+	  "R runnable, T stopped, t traced, P parked, I idle kernel thread "
+	  "(default: all but R and I)" },
+	{ OPT_WAKERS, "wakers", NULL, "append -- and the stack that ended the block" },
+	{ OPT_CHAINS, "chains", NULL,
+	  "like --wakers, and append the stacks that woke the waker, three in all" },
+	{ OPT_HIST, "hist", NULL,
+	  "print histograms of block times for the stacks with the most blocked time (text)" },
+	{ OPT_THREADS, "threads", NULL, "print totals for each thread (text)" },
+	{ OPT_UTHREADS, "user-threads-only", NULL,
+	  "ignore kernel threads (-u in bcc's offcputime)" },
+	{ OPT_KTHREADS, "kernel-threads-only", NULL,
+	  "measure only kernel threads (-k in bcc's offcputime)" },
+	{ OPT_STACKS, "stacks", "N",
+	  "distinct stacks that the kernel counts at a time; four times as many are kept "
+	  "in total, further ones are sampled (default 32768)" },
+	{ OPT_PERIOD, "period", "TIME",
+	  "blocked time between two samples of such further stacks (default 1ms)" },
+	{ OPT_THIN, "thin", "TIME",
+	  "sample blocks shorter than this, one for each TIME of a thread's blocked time; "
+	  "sums remain correct; 0: measure all blocks (default: adapted to keep the cost "
+	  "below 1 % of the CPUs, at most 12.8ms; 0 with --take leave)" },
+	{ OPT_WHERE, "take", "back|leave",
+	  "take the stack when the thread returns to the CPU (back) or leaves it (leave) "
+	  "(default: back if the kernel has sched_exit_tp)" },
 	ONESHOT_OPTIONS,
 	{ 0 },
 };
 
-static const struct tool_spec spec = {
+static int offcpu_run(int argc, char **argv);
+
+const struct tool_spec offcpu_tool = {
 	.name = "offcpu",
 	.usage = "offcpu [options] [SECONDS] [-- COMMAND [ARG...]]",
-	.summary = "Measures how long threads are off the CPU, by user and kernel stack, until Ctrl-C,\n"
-		   "for SECONDS, or while COMMAND and its descendants run. A block lasts until the thread\n"
-		   "runs again; with R among the states, its wait for a CPU is R. Values are microseconds.\n"
-		   "Formats as with record.",
+	.brief = "measure blocked time by stack, and what ended it",
+	.summary =
+		"Measures how long threads are off the CPU, by user and kernel stack, until "
+		"Ctrl-C, for SECONDS, or while COMMAND and its descendants run. A block lasts "
+		"until the thread runs again. If the states include R, the wait for a CPU counts "
+		"as R. Values are microseconds. The formats are those of record.",
 	.options = options,
 	.common = true,
 	.without = ON_CPU,
-	.examples = "  sudo sfbpf offcpu -p 1234 -o off.folded 10      one process, 10 seconds\n"
-		    "  sudo sfbpf offcpu -m 1ms --state D 10           uninterruptible for a millisecond or more\n"
-		    "  sudo sfbpf offcpu --wakers -- ./program arg     and who woke it\n",
+	.examples =
+		"  sudo sfbpf offcpu -p 1234 -o off.folded 10   one process, 10 seconds\n"
+		"  sudo sfbpf offcpu -m 1ms --state D 10        uninterruptible for 1 ms or more\n"
+		"  sudo sfbpf offcpu --wakers -- ./program arg  with the stacks that woke it\n",
+	.run = offcpu_run,
 };
 
 struct offcpu_tool {
@@ -68,9 +97,10 @@ struct offcpu_tool {
 	struct blocks blocks;
 	struct session *session;
 	uint64_t thin_ns, thinnest_ns;
-	bool thin_said;			/* by --thin */
-	bool limited;			/* see limit_cost */
-	uint64_t cost_at_ns, cost_ns;	/* when the programs' time was last looked at, and what it was */
+	bool thin_given; /* --thin */
+	bool limited;	 /* see limit_cost */
+	/* When the programs' time was last read, and its value then */
+	uint64_t cost_at_ns, cost_ns;
 };
 
 static int take_states(const char *arg, uint32_t *ret)
@@ -78,16 +108,18 @@ static int take_states(const char *arg, uint32_t *ret)
 	static const char letters[] = SF_OFF_LETTERS;
 	uint32_t states = 0;
 
-	for (const char *p = arg; ; p++) {
+	for (const char *p = arg;; p++) {
 		const char *at = *p ? strchr(letters, *p) : NULL;
 
 		if (!at)
-			return complain(EXIT_USAGE, "--state: '%s' is not a list of states (S,D,R,T,t,P,I)", arg);
+			return complain(EXIT_USAGE,
+					"--state: '%s' is not a list of states (S,D,R,T,t,P,I)",
+					arg);
 		states |= 1u << (at - letters);
 		if (!*++p)
 			break;
 		if (*p != ',')
-			p--;	/* SD is S,D */
+			p--; /* SD is S,D */
 	}
 	*ret = states;
 	return 0;
@@ -95,13 +127,17 @@ static int take_states(const char *arg, uint32_t *ret)
 
 static int take_time(const char *option, const char *arg, uint64_t *ret)
 {
-	return num_duration(arg, NUM_US, ret) ? complain(EXIT_USAGE, "%s: '%s' is not a time", option, arg) : 0;
+	return num_duration(arg, NUM_US, ret)
+		       ? complain(EXIT_USAGE,
+				  "%s: '%s' is not a time such as 100us, 5ms or 250 (microseconds)",
+				  option, arg)
+		       : 0;
 }
 
 static int take_where(const char *arg, enum offcpu_where *ret)
 {
 	if (strcmp(arg, "back") && strcmp(arg, "leave"))
-		return complain(EXIT_USAGE, "--take: back or leave, not '%s'", arg);
+		return complain(EXIT_USAGE, "--take: '%s' is neither back nor leave", arg);
 	*ret = *arg == 'b' ? OFFCPU_BACK : OFFCPU_LEAVE;
 	return 0;
 }
@@ -117,19 +153,22 @@ static int take_option(struct offcpu_tool *t, int id, const char *arg)
 	case 'M':
 		return take_time("-M", arg, &o->max_ns);
 	case OPT_PERIOD:
-		if (num_duration(arg, NUM_US, &o->period_ns) || !o->period_ns || o->period_ns > NUM_S)
-			return complain(EXIT_USAGE, "--period: '%s' is not a time of at most a second", arg);
+		if (num_duration(arg, NUM_US, &o->period_ns) || !o->period_ns ||
+		    o->period_ns > NUM_S)
+			return complain(EXIT_USAGE,
+					"--period: '%s' is not a time above 0 and up to 1s", arg);
 		return 0;
 	case OPT_THIN:
 		if (num_duration(arg, NUM_US, &t->thin_ns) || t->thin_ns > OFFCPU_THIN_MAX)
-			return complain(EXIT_USAGE, "--thin: '%s' is not a time of at most a second", arg);
-		t->thin_said = true;
+			return complain(EXIT_USAGE, "--thin: '%s' is not a time from 0 to 1s", arg);
+		t->thin_given = true;
 		return 0;
 	case OPT_STATE:
 		return take_states(arg, &o->states);
 	case OPT_STACKS:
 		if (num_u64(arg, 1, 1 << 22, &n))
-			return complain(EXIT_USAGE, "--stacks: '%s' is not a number from 1 to 4194304", arg);
+			return complain(EXIT_USAGE,
+					"--stacks: '%s' is not a number from 1 to 4194304", arg);
 		o->max_stacks = (uint32_t)n;
 		return 0;
 	case OPT_WHERE:
@@ -154,7 +193,10 @@ static int take_option(struct offcpu_tool *t, int id, const char *arg)
 		return 0;
 	default:
 		if (id < 256 && strchr(ON_CPU, id))
-			return complain(EXIT_USAGE, "-%c has no meaning here: nothing is sampled, all blocks are measured", id);
+			return complain(EXIT_USAGE,
+					"-%c is not an option of offcpu, which measures blocks and "
+					"takes no samples",
+					id);
 		return oneshot_option(&t->one, id, arg);
 	}
 }
@@ -164,7 +206,7 @@ static int parse(struct offcpu_tool *t, int argc, char **argv)
 	const char *arg;
 	int id, err;
 
-	while ((id = options_next(&spec, argc, argv, &arg)) != -1) {
+	while ((id = oneshot_next(&t->one, &offcpu_tool, argc, argv, &arg)) != -1) {
 		if (id == -2)
 			exit(EXIT_OK);
 		err = id == '?' ? EXIT_USAGE : take_option(t, id, arg);
@@ -172,24 +214,34 @@ static int parse(struct offcpu_tool *t, int argc, char **argv)
 			return err < 0 ? EXIT_USAGE : err;
 	}
 	if (t->opts.min_ns > t->opts.max_ns)
-		return complain(EXIT_USAGE, "-m is more than -M: no block lasts so");
+		return complain(EXIT_USAGE, "-m is longer than -M, so no block can match: -m is "
+					    "the minimum, -M the maximum");
 	if (!t->opts.kernel_threads && !t->opts.user_threads)
-		return complain(EXIT_USAGE, "--user-threads-only and --kernel-threads-only leave nothing");
+		return complain(EXIT_USAGE, "--user-threads-only and --kernel-threads-only exclude "
+					    "each other: use one of them");
 	if (!t->opts.user_threads && !t->one.common.collect.kernel)
-		return complain(EXIT_USAGE, "--kernel-threads-only and -U leave nothing: kernel threads have no user stacks");
-	err = oneshot_operands(&t->one, argc, argv);
+		return complain(EXIT_USAGE, "--kernel-threads-only and -U exclude each other: "
+					    "kernel threads have no user stacks");
 	t->one.common.collect.offcpu = &t->opts;
-	return err;
+	return common_opts_check(&t->one.common);
 }
 
 static int report(struct offcpu_tool *t, struct session *s)
 {
 	struct run_stats stats;
 	char host[256] = "";
-	struct out_meta meta = { .event = "off-cpu", .host = host, .start_unix_ns = s->start_unix_ns };
+	struct out_meta meta = { .event = "off-cpu",
+				 .host = host,
+				 .start_unix_ns = s->start_unix_ns };
 	struct out_report rep = {
-		.profile = s->profile, .symbols = s->symbols, .modules = s->modules, .meta = &meta, .stats = &stats,
-		.opts = { .user_only = !t->one.common.collect.kernel, .kernel_only = !t->one.common.collect.user, .usec = true,
+		.profile = s->profile,
+		.symbols = s->symbols,
+		.modules = s->modules,
+		.meta = &meta,
+		.stats = &stats,
+		.opts = { .user_only = !t->one.common.collect.kernel,
+			  .kernel_only = !t->one.common.collect.user,
+			  .usec = true,
 			  .columns = t->one.out == stdout ? terminal_columns() : 0 },
 		.wakers = t->blocks.wakers,
 	};
@@ -209,13 +261,13 @@ static int report(struct offcpu_tool *t, struct session *s)
 		err = offcpu_tables(&rep, &t->blocks, &t->opts, t->one.out);
 	if (err)
 		return complain(EXIT_FAILED, "writing the output: %s", strerror(-err));
-	session_stats(s, s->profile, &stats);	/* with the symbols' own cost */
+	session_stats(s, s->profile, &stats); /* with the symbols' own cost */
 	blocks_stats(&t->blocks, &stats);
 	if (t->one.stats)
 		err = out_stats(&stats, t->one.stats);
 	if (err)
 		return complain(EXIT_FAILED, "writing %s: %s", t->one.common.stats, strerror(-err));
-	oneshot_say_losses(&stats);
+	oneshot_say_result(&t->one, &stats, "blocks");
 	return 0;
 }
 
@@ -227,28 +279,42 @@ static void say_how(const struct offcpu_tool *t, struct session *s)
 	collector_counters(s->collector, &c);
 	offcpu_totals(collector_offcpu(s->collector), &totals);
 	if (c.off_no_state)
-		fprintf(stderr, "sfbpf: %" PRIu64 " threads are not seen: no memory for their state\n", c.off_no_state);
+		complain(0, "%" PRIu64 " threads are missing: out of memory for their state",
+			 c.off_no_state);
 	if (t->thinnest_ns && totals.sampled_ns)
-		fprintf(stderr, "sfbpf: %.1f ms of blocked time are sampled, one each %g ms or less: to measure all blocks costs more than %g %% of the CPUs' time "
-			"(--thin 0)\n", (double)(totals.sampled_ns + t->blocks.sampled_ns) / 1e6, (double)t->thinnest_ns / 1e6, 100 * COST_HIGH);
+		complain(0,
+			 "%.1f ms of blocked time are sampled, one block per %g ms or less: "
+			 "measuring all blocks would cost more than "
+			 "%g %% of the CPUs' time (--thin 0 measures all)",
+			 (double)(totals.sampled_ns + t->blocks.sampled_ns) / 1e6,
+			 (double)t->thinnest_ns / 1e6, 100 * COST_HIGH);
 	else if (t->thin_ns && totals.sampled_ns)
-		fprintf(stderr, "sfbpf: %.1f ms of blocked time are sampled, not counted (--thin, --stacks)\n",
-			(double)(totals.sampled_ns + t->blocks.sampled_ns) / 1e6);
+		complain(0,
+			 "%.1f ms of blocked time are sampled, not counted (--thin, "
+			 "--stacks)",
+			 (double)(totals.sampled_ns + t->blocks.sampled_ns) / 1e6);
 	else if (totals.sampled_ns || t->blocks.sampled_ns)
-		fprintf(stderr, "sfbpf: more than %" PRIu64 " stacks: %.1f ms of blocked time are sampled, not counted (--stacks)\n",
-			totals.full_at, (double)(totals.sampled_ns + t->blocks.sampled_ns) / 1e6);
+		complain(0,
+			 "more than %" PRIu64
+			 " stacks: %.1f ms of blocked time are sampled, not counted (--stacks)",
+			 totals.full_at, (double)(totals.sampled_ns + t->blocks.sampled_ns) / 1e6);
 	if (totals.threads_full)
-		fprintf(stderr, "sfbpf: more than %" PRIu64 " threads: %" PRIu64 " blocks are not in the table of threads (--stacks)\n",
-			totals.full_at, totals.threads_full);
+		complain(0,
+			 "more than %" PRIu64 " threads: %" PRIu64
+			 " blocks are not in the table of threads (--stacks)",
+			 totals.full_at, totals.threads_full);
 	if (totals.lost_ns)
-		fprintf(stderr, "sfbpf: %.1f ms of blocked time are lost\n", (double)totals.lost_ns / 1e6);
+		complain(0, "%.1f ms of blocked time are lost", (double)totals.lost_ns / 1e6);
 	if (t->one.common.collect.verbose)
-		fprintf(stderr, "sfbpf: stacks are taken %s; %" PRIu64 " distinct ones, the maps were emptied %" PRIu64 " times; "
-			"those of sleeping threads can%s be read\n", totals.at_leave ? "when a thread leaves the CPU" : "when a thread is back",
-			totals.stacks, totals.generations, totals.remote ? "" : "not");
+		complain(0,
+			 "stacks are taken %s; %" PRIu64
+			 " distinct stacks, the maps were emptied %" PRIu64 " times; "
+			 "stacks of sleeping threads can%s be read",
+			 totals.at_leave ? "when a thread leaves the CPU" : "when a thread is back",
+			 totals.stacks, totals.generations, totals.remote ? "" : "not");
 }
 
-/* Blocks shorter than thin_ns are sampled, if measuring all of them costs too much. */
+/* Adapts thin_ns to the cost of the programs. */
 static void limit_cost(struct offcpu_tool *t)
 {
 	uint64_t now = session_now(), since = now - t->cost_at_ns;
@@ -290,15 +356,17 @@ static int run(struct offcpu_tool *t, struct session *s)
 	int err = oneshot_prepare(&t->one);
 
 	if (!err && (t->opts.hist || t->opts.threads) && strcmp(t->one.format->name, "text"))
-		return complain(EXIT_USAGE, "--hist and --threads are tables: --format text");
-	t->opts.want_cost_back = !t->thin_said;
+		return complain(EXIT_USAGE, "--hist and --threads need --format text: they are "
+					    "tables of the text output");
+	t->opts.want_cost_back = !t->thin_given;
 	if (!err)
 		err = session_open(s, &t->one.common.collect);
 	if (err)
 		return err;
 	t->session = s;
 	offcpu_totals(collector_offcpu(s->collector), &totals);
-	t->limited = !t->thin_said && !totals.at_leave;	/* blocks are sampled by their number there, whatever their length */
+	t->limited = !t->thin_given &&
+		     !totals.at_leave; /* a leaving thread's block has no length to sample by */
 	if (blocks_open(&t->blocks, s, t->opts.wakers))
 		return complain(EXIT_FAILED, "out of memory");
 	t->blocks.max_stacks = 4 * (size_t)t->opts.max_stacks;
@@ -317,7 +385,7 @@ static int run(struct offcpu_tool *t, struct session *s)
 	return err;
 }
 
-int tool_offcpu(int argc, char **argv)
+static int offcpu_run(int argc, char **argv)
 {
 	struct offcpu_tool t = {
 		.opts = {

@@ -10,29 +10,41 @@
 
 #include "base/exitcode.h"
 #include "base/num.h"
-#include "base/privs.h"
 #include "base/result_file.h"
 #include "sym/debuginfod.h"
 #include "sym/dwarf_reader.h"
+#include "worker/privs.h"
 
-#define POLL_MS 100
+#define POLL_MS	      100
 #define FIRST_LOOK_MS 5
-#define LAST_LOOK_MS 2000
+#define LAST_LOOK_MS  2000
 
 static int open_debuginfod(struct oneshot *r)
 {
-	struct debuginfod_opts opts = { 0 };
-	int err;
+	int err = r->debuginfod ? 0 : debuginfod_new(session_skipped, &r->debuginfod);
 
-	if (r->debuginfod)
-		return 0;
-	err = debuginfod_new(&opts, &r->debuginfod);
 	if (err == -ENOTSUP)
-		return complain(EXIT_USAGE, "--debuginfod: built without libcurl");
+		return complain(EXIT_USAGE, "--debuginfod: built without libdebuginfod");
 	if (err == -ENOENT)
-		return complain(EXIT_USAGE, "--debuginfod: no server: DEBUGINFOD_URLS is not set (sudo drops it), and " DEBUGINFOD_URLS_DIR
-				" has none");
-	return err ? complain(EXIT_FAILED, "--debuginfod: no place for its cache: %s", strerror(-err)) : 0;
+		return complain(EXIT_USAGE,
+				"--debuginfod: no server: DEBUGINFOD_URLS is not set "
+				"(sudo drops it), and " DEBUGINFOD_URLS_DIR " has none");
+	return err ? complain(EXIT_FAILED, "--debuginfod: %s", strerror(-err)) : 0;
+}
+
+static int take_seconds(struct oneshot *r, const char *arg)
+{
+	if (r->duration_ns)
+		return complain(EXIT_USAGE,
+				"unexpected '%s': the duration is given twice; "
+				"put -- before a command",
+				arg);
+	if (num_duration(arg, NUM_S, &r->duration_ns) || !r->duration_ns)
+		return complain(EXIT_USAGE,
+				"'%s' is not a duration such as 10, 500ms or 1m30s; "
+				"put -- before a command",
+				arg);
+	return 0;
 }
 
 int oneshot_option(struct oneshot *r, int id, const char *arg)
@@ -41,45 +53,67 @@ int oneshot_option(struct oneshot *r, int id, const char *arg)
 	case 'a':
 		r->system_wide = true;
 		return 0;
+	case 'q':
+		r->common.quiet = true;
+		return 0;
 	case OPT_STATS:
 		r->common.stats = arg;
 		return 0;
 	case OPT_INLINE:
 	case OPT_LINES:
 		*(id == OPT_INLINE ? &r->inlined : &r->lines) = true;
-		return dwarf_supported() ? 0 : complain(EXIT_USAGE, "--inline and --lines: built without libdw");
+		r->common.collect.lines |= id == OPT_LINES;
+		return dwarf_supported()
+			       ? 0
+			       : complain(EXIT_USAGE, "--inline and --lines: built without libdw");
 	case OPT_DEBUGINFOD:
 		return open_debuginfod(r);
 	case 'd':
-		r->seconds = arg;
-		return 0;
+		return take_seconds(r, arg);
 	default:
 		return common_opts_take(&r->common, id, arg);
 	}
 }
 
-int oneshot_operands(struct oneshot *r, int argc, char **argv)
+int oneshot_next(struct oneshot *r, const struct tool_spec *tool, int argc, char **argv,
+		 const char **ret_arg)
 {
-	const char *seconds = r->seconds;
-	bool dashes;
+	int at, id;
 
-	dashes = optind > 1 && !strcmp(argv[optind - 1], "--");
-	if (!dashes && optind < argc && strcmp(argv[optind], "--")) {
-		seconds = argv[optind++];
-		dashes = optind < argc && !strcmp(argv[optind], "--");
-		optind += dashes;
-		if (!dashes && optind < argc)
-			return complain(EXIT_USAGE, "unexpected '%s' (a command goes behind --)", argv[optind]);
-	} else if (!dashes && optind < argc) {
-		optind++;
-		dashes = true;
+	for (;;) {
+		at = optind;
+		id = options_next(tool, argc, argv, ret_arg);
+		if (id != -1)
+			return id;
+		if (optind > at) { /* after -- */
+			r->command = &argv[optind];
+			if (optind < argc)
+				return -1;
+			complain(0, "no command after --");
+			return '?';
+		}
+		if (optind == argc)
+			return -1;
+		if (take_seconds(r, argv[optind++]))
+			return '?';
 	}
-	if (dashes && optind == argc)
-		return complain(EXIT_USAGE, "no command behind --");
-	r->command = dashes ? &argv[optind] : NULL;
-	if (seconds && (num_duration(seconds, NUM_S, &r->duration_ns) || !r->duration_ns))
-		return complain(EXIT_USAGE, "'%s' is not a duration", seconds);
-	return common_opts_check(&r->common);
+}
+
+static int check_times(const struct oneshot *r)
+{
+	const struct common_opts *o = &r->common;
+
+	if (r->timeline && !r->format->timeline)
+		return complain(EXIT_USAGE,
+				"--timeline: %s has no times; use one of the formats firefox "
+				"(.json.gz) and perfetto (.pftrace)",
+				r->format->name);
+	if (!r->timeline && !o->format && r->format->shared_suffix)
+		return complain(EXIT_USAGE,
+				"the suffix of '%s' names a format with --timeline only; "
+				"add --timeline, or use one of:%s",
+				o->output, out_format_suffixes(OUT_SAMPLES));
+	return 0;
 }
 
 static int choose_format(struct oneshot *r)
@@ -87,26 +121,27 @@ static int choose_format(struct oneshot *r)
 	const struct common_opts *o = &r->common;
 	bool to_stdout = !o->output || !strcmp(o->output, "-");
 	bool tty = to_stdout && isatty(STDOUT_FILENO);
+	enum out_source source = r->has_times ? OUT_SAMPLES : OUT_PROFILE;
+	int err;
 
-	if (o->format)
-		r->format = out_format_named(o->format);
-	else if (to_stdout)
-		r->format = out_format_named(tty ? "text" : "folded");
-	else if (!(r->format = out_format_for_path(o->output)))
-		r->format = out_format_named("folded");
-	if (!r->format) {
-		fprintf(stderr, "sfbpf: unknown format '%s'; known:", o->format);
-		for (size_t i = 0; out_format_at(i); i++)
-			fprintf(stderr, " %s", out_format_at(i)->name);
-		fputc('\n', stderr);
-		return EXIT_USAGE;
-	}
+	r->format = out_format_choose(o->format, to_stdout ? NULL : o->output,
+				      r->timeline ? "firefox"
+				      : tty	  ? "text"
+						  : "folded",
+				      source);
+	if (!r->format)
+		return options_unknown_format(o->format, o->output, source);
+	err = check_times(r);
+	if (err)
+		return err;
 	if (tty && r->format->binary)
-		return complain(EXIT_USAGE, "%s is a binary format: not on a terminal (use -o FILE)", r->format->name);
+		return complain(EXIT_USAGE,
+				"%s is a binary format and not written to a terminal: use -o FILE",
+				r->format->name);
 	return 0;
 }
 
-/* Before sampling, so that a path that cannot be written costs nobody's time. */
+/* Called before sampling, so that an unwritable path fails at once. */
 static int open_file(const char *path, FILE **ret)
 {
 	const char *why;
@@ -117,7 +152,9 @@ static int open_file(const char *path, FILE **ret)
 		return 0;
 	}
 	err = result_file_open(path, ret, &why);
-	return err ? complain(EXIT_FAILED, "cannot write '%s': %s", path, why ? why : strerror(-err)) : 0;
+	return err ? complain(EXIT_FAILED, "cannot write '%s': %s", path,
+			      why ? why : strerror(-err))
+		   : 0;
 }
 
 static int open_outputs(struct oneshot *r)
@@ -137,7 +174,8 @@ static bool targets_alive(const struct collector_opts *o)
 	if (!o->npids && !o->ntids)
 		return true;
 	for (size_t i = 0; i < o->npids + o->ntids; i++) {
-		snprintf(path, sizeof(path), "/proc/%u", i < o->npids ? o->pids[i] : o->tids[i - o->npids]);
+		snprintf(path, sizeof(path), "/proc/%u",
+			 i < o->npids ? o->pids[i] : o->tids[i - o->npids]);
 		if (!access(path, F_OK))
 			return true;
 	}
@@ -150,18 +188,20 @@ static int sample(struct oneshot *r, struct session *s)
 	uint64_t look_ns = r->command ? FIRST_LOOK_MS * NUM_MS : UINT64_MAX;
 	int err;
 
-	/* Time is up: the command may have become another user. */
+	/* To end the command after SECONDS, even if it changed its user. */
 	if (r->command)
 		s->more_caps |= PRIVS_CAP(CAP_KILL);
-	/* The reader of DWARF becomes who a file belongs to, in the place where it lies. */
+	/* The reader of DWARF takes the owner's user id and changes its root to the file's. */
 	if (r->inlined || r->lines)
-		s->more_caps |= PRIVS_CAP(CAP_SETUID) | PRIVS_CAP(CAP_SETGID) | PRIVS_CAP(CAP_SYS_CHROOT);
+		s->more_caps |= PRIVS_CAP(CAP_SETUID) | PRIVS_CAP(CAP_SETGID) |
+				PRIVS_CAP(CAP_SYS_CHROOT);
 	err = session_start(s);
 
 	if (err)
 		return err;
 	if (r->command && command_go(&r->child))
 		return complain(EXIT_FAILED, "cannot run '%s': %s", r->command[0], strerror(errno));
+	progress_begin(&r->progress, &r->common, r->command ? r->command[0] : NULL, r->duration_ns);
 	while (!*stop) {
 		uint64_t run_ns = session_now() - s->start_ns;
 		int wait_ms = POLL_MS;
@@ -172,7 +212,7 @@ static int sample(struct oneshot *r, struct session *s)
 			if ((r->duration_ns - run_ns) / NUM_MS < POLL_MS)
 				wait_ms = (int)((r->duration_ns - run_ns) / NUM_MS) + 1;
 		}
-		/* The command's libraries: its first block may be most of its time. */
+		/* Find the command's libraries early: its first block may last for long. */
 		if (run_ns >= look_ns) {
 			collector_look(s->collector, (uint32_t)r->child.pid);
 			look_ns = look_ns < LAST_LOOK_MS * NUM_MS ? look_ns * 2 : UINT64_MAX;
@@ -189,6 +229,7 @@ static int sample(struct oneshot *r, struct session *s)
 		if (err)
 			return complain(EXIT_FAILED, "reading samples: %s", strerror(-err));
 		session_sweep(s, NULL, NULL);
+		progress_tick(&r->progress, s);
 	}
 	return 0;
 }
@@ -203,6 +244,7 @@ int oneshot_prepare(struct oneshot *r)
 		r->common.collect.follow_forks = true;
 	r->common.collect.count_run_time = r->common.stats != NULL;
 	r->common.collect.want_cgroup = r->format && r->format->cgroups;
+	r->common.collect.want_time = r->format && r->format->timeline;
 	return err;
 }
 
@@ -217,28 +259,48 @@ int oneshot_sample(struct oneshot *r, struct session *s)
 			return complain(EXIT_FAILED, "cannot follow process %d", r->child.pid);
 	}
 	err = sample(r, s);
+	progress_clear(&r->progress);
 	session_stop(s);
 	if (r->command)
-		command_finish(&r->child, r->command[0]);
+		command_finish(&r->child, r->command[0], *session_signals());
 	return err;
 }
 
 static void say_failed(void *ctx, const struct module *m, int err)
 {
 	(void)ctx;
-	fprintf(stderr, "sfbpf: the debug information of %s could not be read to its end: %s\n", m->name ? m->name : "a file",
-		err == -ETIMEDOUT ? "it takes too long" : "it is damaged, or too large");
+	complain(0, "the debug information of %s could not be read completely: %s",
+		 m->name ? m->name : "a file",
+		 err == -ETIMEDOUT ? "it takes too long" : "it is damaged, or too large");
+}
+
+/* The user chose the servers, so the time they take does not count. */
+static int fetch(void *ctx, const uint8_t *build_id, size_t len)
+{
+	const struct oneshot *r = ctx;
+	int fd;
+
+	allowance_hold(r->allowance);
+	fd = debuginfod_fetch(r->debuginfod, build_id, len);
+	allowance_go_on(r->allowance);
+	return fd;
 }
 
 int oneshot_debug(struct oneshot *r, struct session *s, const struct profile *more)
 {
-	struct symbolizer_debug opts = { .inlined = r->inlined, .lines = r->lines, .failed = say_failed };
-	uint64_t start = session_now(), bytes;
+	struct symbolizer_debug opts = { .inlined = r->inlined,
+					 .lines = r->lines,
+					 .failed = say_failed,
+					 .stopped = session_skipped };
+	uint64_t start = session_now();
 	unsigned int files = 0;
 	int err;
 
+	if (r->debuginfod || r->inlined || r->lines)
+		session_may_skip();
+	r->allowance = &s->allowance;
 	if (r->debuginfod)
-		symbolizer_set_fetch(s->symbols, &(struct debug_fetch){ debuginfod_fetch, r->debuginfod });
+		symbolizer_set_fetch(s->symbols, &(struct debug_fetch){ fetch, r });
 	if (!r->inlined && !r->lines)
 		return 0;
 	err = profile_want_debug(s->profile, s->symbols);
@@ -248,13 +310,13 @@ int oneshot_debug(struct oneshot *r, struct session *s, const struct profile *mo
 		err = symbolizer_read_debug(s->symbols, &opts, &files);
 	if (err)
 		return complain(EXIT_FAILED, "reading debug information: %s", strerror(-err));
+	if (session_skipped())
+		complain(0, "interrupted: inlined functions and lines are shown "
+			    "for some files only");
 	if (!r->common.collect.verbose)
 		return 0;
-	fprintf(stderr, "sfbpf: debug information of %u files, read in %.1f s\n", files, (double)(session_now() - start) / 1e9);
-	if (r->debuginfod) {
-		debuginfod_totals(r->debuginfod, &files, &bytes);
-		fprintf(stderr, "sfbpf: debuginfod: %u files, %.1f MB\n", files, (double)bytes / 1e6);
-	}
+	complain(0, "debug information of %u files, read in %.1f s", files,
+		 (double)(session_now() - start) / 1e9);
 	return 0;
 }
 
@@ -267,30 +329,74 @@ int oneshot_begin(struct oneshot *r)
 	return err ? complain(EXIT_FAILED, "writing the output: %s", strerror(-err)) : 0;
 }
 
-void oneshot_say_losses(const struct run_stats *st)
+static void say_empty(const struct oneshot *r, const struct run_stats *st, const char *things)
 {
+	bool some = r->common.collect.follow_forks || common_opts_filter(&r->common);
+
+	complain(0, "no %s: %s %s in %.1f s", things,
+		 some ? "nothing that the options select" : "nothing",
+		 r->common.collect.offcpu ? "was blocked" : "ran on a CPU", st->duration_s);
+}
+
+void oneshot_say_result(const struct oneshot *r, const struct run_stats *st, const char *things)
+{
+	const char *path = r->out == stdout ? NULL : r->common.output;
+
+	progress_wrote(&r->progress, path, r->format->name, st, things);
+	if (!st->samples)
+		say_empty(r, st, things);
 	for (unsigned int i = 0; i < SF_LOST_MAX; i++)
 		if (st->lost[i])
-			fprintf(stderr, "sfbpf: lost %llu: %s\n", (unsigned long long)st->lost[i], profile_lost_help(i));
+			complain(0, "lost %llu: %s", (unsigned long long)st->lost[i],
+				 profile_lost_help(i));
 	if (st->tables.full)
-		fprintf(stderr, "sfbpf: %llu times a file's tables had to wait for room (--table-memory), %llu times for others' in use\n",
-			(unsigned long long)st->tables.full, (unsigned long long)st->tables.turns);
+		complain(0,
+			 "%llu times there was no room for a file's tables: "
+			 "use a larger --table-memory",
+			 (unsigned long long)st->tables.full);
 	if (st->parsers.died || st->parsers.late || st->parsers.failed)
-		fprintf(stderr, "sfbpf: %llu processes that read files died, %llu took too long; %llu files are without tables or names because of that\n",
-			(unsigned long long)st->parsers.died, (unsigned long long)st->parsers.late, (unsigned long long)st->parsers.failed);
+		complain(0,
+			 "%llu workers died, %llu took too long; "
+			 "%llu files have no tables or names for that reason",
+			 (unsigned long long)st->parsers.died, (unsigned long long)st->parsers.late,
+			 (unsigned long long)st->parsers.failed);
+	if (st->parsers.deferred)
+		complain(0, "%llu times a name was not read: the files took too long",
+			 (unsigned long long)st->parsers.deferred);
+	if (st->parsers.mangled)
+		complain(0, "%llu names are not demangled: it would take too long",
+			 (unsigned long long)st->parsers.mangled);
 	if (st->parsers.cut)
-		fprintf(stderr, "sfbpf: %llu functions have no names: their files have too many\n", (unsigned long long)st->parsers.cut);
+		complain(0, "%llu functions have no names: their files have too many",
+			 (unsigned long long)st->parsers.cut);
 	if (st->needs_refused)
-		fprintf(stderr, "sfbpf: %llu times a new file had to wait: its user met too many of them at once\n",
-			(unsigned long long)st->needs_refused);
+		complain(0,
+			 "%llu times a new file had to wait: "
+			 "its user mapped too many new files at once",
+			 (unsigned long long)st->needs_refused);
+}
+
+static void say_fetched(const struct oneshot *r)
+{
+	const struct debuginfod_totals t = debuginfod_totals(r->debuginfod);
+
+	if (r->common.collect.verbose)
+		complain(0, "debuginfod: %u files, %.1f MB", t.files, (double)t.bytes / 1e6);
+	if (t.error)
+		complain(0, "--debuginfod: no requests for the remaining files: %s",
+			 strerror(-t.error));
 }
 
 int oneshot_close(struct oneshot *r, int rc)
 {
+	if (!rc && r->command)
+		rc = r->child.exit_code;
 	if (r->out && r->out != stdout && fclose(r->out) && !rc)
 		rc = complain(EXIT_FAILED, "writing %s: %s", r->common.output, strerror(errno));
 	if (r->stats && r->stats != stdout && fclose(r->stats) && !rc)
 		rc = complain(EXIT_FAILED, "writing %s: %s", r->common.stats, strerror(errno));
+	if (r->debuginfod)
+		say_fetched(r);
 	debuginfod_free(r->debuginfod);
 	common_opts_free(&r->common);
 	return rc;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What record and offcpu have in common: [options] [SECONDS] [-- COMMAND], collect until one of several ends, write
- * one output and one account.
+ * Shared by record and offcpu: [options] [SECONDS] [-- COMMAND]. Collects until SECONDS have passed
+ * or the targets ended, then writes one output and one account.
  */
 #ifndef SFBPF_TOOLS_ONESHOT_H
 #define SFBPF_TOOLS_ONESHOT_H
@@ -11,46 +11,66 @@
 #include "out/out.h"
 #include "tools/command.h"
 #include "tools/options.h"
+#include "tools/progress.h"
 #include "tools/session.h"
 
 struct oneshot {
 	struct common_opts common;
 	const struct out_format *format;
 	FILE *out, *stats;
-	const char *seconds;		/* as typed; NULL: not */
-	uint64_t duration_ns;		/* 0: until something else ends it */
+	uint64_t duration_ns; /* 0: no limit */
 	bool system_wide;
-	bool inlined, lines;		/* frames and lines from DWARF */
-	struct debuginfod *debuginfod;	/* NULL: no servers are asked */
-	char **command;			/* NULL: none */
+	bool has_times;		       /* the tool can keep the times of samples: record */
+	bool timeline;		       /* --timeline */
+	bool inlined, lines;	       /* show inlined frames, source lines (from DWARF) */
+	struct debuginfod *debuginfod; /* NULL: without --debuginfod */
+	struct allowance *allowance;   /* the session's, for debuginfod requests */
+	char **command;		       /* NULL: none */
 	struct command child;
-	int (*tick)(void *ctx);		/* after each poll; 0 or -errno; NULL: none */
+	struct progress progress;
+	int (*tick)(void *ctx); /* after each poll; 0 or -errno; NULL: none */
 	void *tick_ctx;
 };
 
-#define ONESHOT_OPTIONS										\
-	{ 'a', "all", NULL, "with a COMMAND: everything that runs meanwhile, not only it" },	\
-	{ 'd', "duration", "SECONDS", "the same as the operand SECONDS" },			\
-	{ OPT_INLINE, "inline", NULL, "show inlined functions, from debug information" },	\
-	{ OPT_LINES, "lines", NULL, "show source lines, from debug information" },		\
-	{ OPT_DEBUGINFOD, "debuginfod", NULL, "fetch missing debug files from $DEBUGINFOD_URLS" },	\
-	{ OPT_STATS, "stats", "FILE", "the run's account as JSON (- is the standard output)" }
+#define ONESHOT_OPTIONS                                                                            \
+	{ 'a', "all", NULL, "with COMMAND: record all processes while it runs" },                  \
+		{ 'd', "duration", "SECONDS",                                                      \
+		  "stop after this time; same as the operand SECONDS" },                           \
+		{ OPT_INLINE, "inline", NULL, "show inlined functions; needs debug information" }, \
+		{ OPT_LINES, "lines", NULL, "show source lines; needs debug information" },        \
+		{ 'q', "quiet", NULL, "print errors and losses only, no progress" },               \
+		{ OPT_DEBUGINFOD, "debuginfod", NULL,                                              \
+		  "fetch missing debug files from the servers in $DEBUGINFOD_URLS" },              \
+	{                                                                                          \
+		OPT_STATS, "stats", "FILE",                                                        \
+			"write the account of the run as JSON; - is standard output"               \
+	}
 
-/* As common_opts_take, which it calls. */
+/* Like common_opts_take, which it calls for common options. */
 int oneshot_option(struct oneshot *r, int id, const char *arg);
-/* Behind the options. All of these: 0, or the exit code after having said why. */
-int oneshot_operands(struct oneshot *r, int argc, char **argv);
-int oneshot_prepare(struct oneshot *r);	/* format and files, before anything is collected */
+/* Like options_next. Takes the operands, too; options may follow SECONDS, up to --. */
+int oneshot_next(struct oneshot *r, const struct tool_spec *tool, int argc, char **argv,
+		 const char **ret_arg);
 /*
- * After collecting, before the report: what --inline, --lines and --debuginfod ask for, of p and more's frames (NULL: none).
- * The symbolizer has named nothing yet.
+ * Chooses the format, opens the files. This and the following return 0, or the exit code after
+ * printing the error.
+ */
+int oneshot_prepare(struct oneshot *r);
+/*
+ * After collecting, before the report and before any frame is named: carries out --inline, --lines
+ * and --debuginfod for the frames of the session's profile and of `more` (NULL: none).
  */
 int oneshot_debug(struct oneshot *r, struct session *s, const struct profile *more);
 /* Collects until Ctrl-C, SECONDS, or the end of the targets or of COMMAND. The session is open. */
 int oneshot_sample(struct oneshot *r, struct session *s);
-int oneshot_begin(struct oneshot *r);	/* before the first byte: older results in the files end here */
-void oneshot_say_losses(const struct run_stats *st);
-/* Closes the files; rc, or what went wrong with them. */
+/* Before the first byte of output: truncates older results. */
+int oneshot_begin(struct oneshot *r);
+/* Says what was written and what was lost; things: "samples", "blocks". */
+void oneshot_say_result(const struct oneshot *r, const struct run_stats *st, const char *things);
+/*
+ * Closes the files. Returns rc; if that is 0, the exit code of an error of the files, or of the
+ * command (see command_finish).
+ */
 int oneshot_close(struct oneshot *r, int rc);
 
 #endif

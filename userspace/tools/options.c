@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <pwd.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,81 +11,60 @@
 
 #include "base/exitcode.h"
 #include "base/num.h"
+#include "base/text.h"
+#include "out/out.h"
 #include "tools/cgroup.h"
-#include "unwind/table_cache.h"
+#include "tools/help.h"
+#include "tools/pids.h"
 
 const struct option_spec common_options[] = {
-	{ 'p', "pid", "PID[,PID]", "only these processes" },
-	{ 't', "tid", "TID[,TID]", "only these threads" },
-	{ 'u', "uid", "USER", "only this user's processes (name or number)" },
-	{ 'C', "cpu", "CPUS", "only on these CPUs: 0-3,5" },
-	{ 'G', "cgroup", "CGROUP", "only this cgroup and those below it (path or id)" },
-	{ OPT_COMM, "comm", "GLOB", "only threads of this name: * and ? match" },
-	{ 'F', "freq", "HZ", "samples a second and CPU" },
-	{ 'c', "count", "N", "one sample every N events, instead of -F" },
-	{ 'e', "event", "EVENT", "cpu-clock (default), cpu-cycles, page-faults, context-switches, ..." },
-	{ 'U', "user-stacks-only", NULL, "leave the kernel part out" },
-	{ 'K', "kernel-stacks-only", NULL, "leave the user part out" },
-	{ 'o', "output", "FILE", "write there; - is the standard output" },
-	{ OPT_FORMAT, "format", "F", "instead of by the suffix of FILE" },
-	{ OPT_RING, "ring-size", "SIZE", "ring buffer between kernel and user space (default 2M)" },
-	{ OPT_TABLES, "table-memory", "SIZE", "at most this much kernel memory for row tables (default 256M)" },
-	{ OPT_TABLE_IDLE, "table-idle", "TIME", "drop tables of files that nobody has mapped for so long (default 5m; 0: never)" },
-	{ OPT_TABLE_CACHE, "table-cache", "DIR", "keep large files' tables there for the next start\n                                (default " TABLE_CACHE_DIR "); off: nowhere" },
-	{ OPT_BTF, "btf", "FILE", "this kernel's BTF, if it has none itself" },
-	{ 'v', "verbose", NULL, "say more; twice: libbpf's own words too" },
+	{ 'p', "pid", "PID[,PID]", "profile only these processes, by id or name" },
+	{ 't', "tid", "TID[,TID]", "profile only these threads" },
+	{ 'u', "uid", "USER", "profile only processes of this user, by name or number" },
+	{ 'C', "cpu", "CPUS", "profile only these CPUs, such as 0-3,5" },
+	{ 'G', "cgroup", "CGROUP", "profile only this cgroup and its descendants, by path or id" },
+	{ OPT_COMM, "comm", "GLOB",
+	  "profile only threads whose name matches; * and ? are wildcards" },
+	{ 'F', "freq", "HZ", "sampling frequency, per CPU (default 99; agent 19)" },
+	{ 'c', "count", "N", "take one sample every N events, instead of -F" },
+	{ 'e', "event", "EVENT",
+	  "event to sample: cpu-clock (default), cpu-cycles, page-faults, context-switches, ..." },
+	{ 'U', "user-stacks-only", NULL, "record only user stacks" },
+	{ 'K', "kernel-stacks-only", NULL, "record only kernel stacks" },
+	{ OPT_NATIVE, "native", NULL,
+	  "show the interpreters' own frames, too (_PyEval_EvalFrameDefault)" },
+	{ 'o', "output", "FILE", "output file; - is standard output" },
+	{ OPT_FORMAT, "format", "FORMAT", "output format; overrides the suffix of FILE" },
+	{ OPT_RING, "ring-size", "SIZE",
+	  "size of the ring buffer between kernel and user space (default 2M)" },
+	{ OPT_TABLES, "table-memory", "SIZE",
+	  "limit on kernel memory for unwind tables (default 256M)" },
+	{ OPT_TABLE_IDLE, "table-idle", "TIME",
+	  "drop the tables of files that have not been mapped for this time "
+	  "(default 5m; 0: never)" },
+	{ 'v', "verbose", NULL, "print more diagnostics; -vv includes the messages of libbpf" },
 	{ 0 },
 };
 
-int complain(int code, const char *fmt, ...)
+const struct option_spec *tool_options(const struct tool_spec *tool)
 {
-	va_list args;
-
-	fputs("sfbpf: ", stderr);
-	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
-	va_end(args);
-	fputc('\n', stderr);
-	return code;
-}
-
-/* without: letters of options to leave out, or NULL. */
-static void help_table(FILE *f, const struct option_spec *spec, const char *without)
-{
-	for (; spec && spec->id; spec++) {
-		char left[64];
-		int n = 0;
-
-		if (without && spec->id < 256 && strchr(without, spec->id))
-			continue;
-		n += spec->id < 256 ? snprintf(left, sizeof(left), "-%c", spec->id) : snprintf(left, sizeof(left), "  ");
-		if (spec->name)
-			n += snprintf(left + n, sizeof(left) - (size_t)n, "%s --%s", spec->id < 256 ? "," : " ", spec->name);
-		if (spec->arg)
-			snprintf(left + n, sizeof(left) - (size_t)n, " %s", spec->arg);
-		fprintf(f, "  %-30s%s%s\n", left, strlen(left) > 29 ? "\n                                " : "", spec->help);
-	}
-}
-
-static void print_help(const struct tool_spec *tool, FILE *f)
-{
-	fprintf(f, "usage: sfbpf %s\n\n%s\n\noptions:\n", tool->usage, tool->summary);
-	help_table(f, tool->options, NULL);
-	if (tool->common)
-		help_table(f, common_options, tool->without);
-	fputs("  -h, --help                    this text\n      --version                 the version\n", f);
-	if (tool->examples)
-		fprintf(f, "\nexamples:\n%s", tool->examples);
-	fputs("\nexit status: 0 ok, 1 failed, 2 usage, 3 no permission, 4 the kernel lacks a feature\n", f);
+	return tool->make_options ? tool->make_options() : tool->options;
 }
 
 #define MAX_OPTIONS 128
 
 struct built {
-	char letters[MAX_OPTIONS * 2 + 2];
+	char letters[MAX_OPTIONS * 2 + 3];
 	struct option longs[MAX_OPTIONS];
 	size_t nletters, nlongs;
 };
+
+static int argument_of(const struct option_spec *spec)
+{
+	return !spec->arg		      ? no_argument
+	       : !strncmp(spec->arg, "[=", 2) ? optional_argument
+					      : required_argument;
+}
 
 static void build(struct built *b, const struct option_spec *spec)
 {
@@ -97,45 +75,118 @@ static void build(struct built *b, const struct option_spec *spec)
 				b->letters[b->nletters++] = ':';
 		}
 		if (spec->name)
-			b->longs[b->nlongs++] = (struct option){
-				spec->name, spec->arg ? required_argument : no_argument, NULL, spec->id };
+			b->longs[b->nlongs++] = (struct option){ spec->name, argument_of(spec),
+								 NULL, spec->id };
 	}
+}
+
+static const struct option *option_with(const struct built *b, int id)
+{
+	for (size_t i = 0; i < b->nlongs; i++)
+		if (b->longs[i].val == id)
+			return &b->longs[i];
+	return NULL;
+}
+
+/* Complains about the argument that getopt_long refused with id, '?' or ':'. */
+static void refuse(const struct built *b, int id, const char *arg, const char *tool)
+{
+	struct text_near near = { .word = arg + 2, .len = strcspn(arg + 2, "=") };
+	bool is_long = !strncmp(arg, "--", 2);
+
+	if (id == ':' && is_long)
+		complain(0, "%s needs an argument; see 'sfbpf %s --help'", arg, tool);
+	else if (id == ':')
+		complain(0, "-%c needs an argument; see 'sfbpf %s --help'", optopt, tool);
+	else if (optopt && is_long && strchr(arg, '=') && option_with(b, optopt))
+		complain(0, "--%s takes no argument; see 'sfbpf %s --help'",
+			 option_with(b, optopt)->name, tool);
+	else if (optopt)
+		complain(0, "unknown option -%c; see 'sfbpf %s --help'", optopt, tool);
+	if (id == ':' || optopt)
+		return;
+	for (size_t i = 0; i < b->nlongs; i++)
+		text_near_try(&near, b->longs[i].name);
+	complain(0, "unknown option %s%s%s; see 'sfbpf %s --help'", arg,
+		 near.best ? "; did you mean --" : "", near.best ? near.best : "", tool);
 }
 
 int options_next(const struct tool_spec *tool, int argc, char **argv, const char **ret_arg)
 {
 	static const struct option_spec always[] = {
-		{ 'h', "help", NULL, NULL }, { OPT_VERSION, "version", NULL, NULL }, { 0 },
+		{ 'h', "help", NULL, NULL },
+		{ OPT_VERSION, "version", NULL, NULL },
+		{ 0 },
 	};
-	struct built b = { .letters = "+", .nletters = 1 };	/* + : operands end the options */
+	/* Options that users of perf type by habit; not in the help */
+	static const struct option_spec habits[] = {
+		{ 'F', "frequency", "HZ", NULL },
+		{ 'g', NULL, NULL, NULL },
+		{ 0 },
+	};
+	struct built b = { .nletters = 0 };
 	int id;
 
-	build(&b, tool->options);
-	if (tool->common)
+	if (!tool->permute) /* the options end at the first operand */
+		b.letters[b.nletters++] = '+';
+	b.letters[b.nletters++] = ':';
+	build(&b, tool_options(tool));
+	if (tool->common) {
 		build(&b, common_options);
+		build(&b, habits);
+	}
 	build(&b, always);
+	opterr = 0;
 	id = getopt_long(argc, argv, b.letters, b.longs, NULL);
 	*ret_arg = optarg;
 	if (id == 'h') {
-		print_help(tool, stdout);
+		help_text(tool, stdout);
 		return -2;
 	}
 	if (id == OPT_VERSION) {
 		printf("sfbpf %s\n", SFBPF_VERSION);
 		return -2;
 	}
-	if (id == '?')
-		fprintf(stderr, "sfbpf: try 'sfbpf %s --help'\n", tool->name);
+	if (id == '?' || id == ':') {
+		refuse(&b, id, argv[optind - 1], tool->name);
+		return '?';
+	}
 	return id;
+}
+
+int options_unknown_format(const char *name, const char *path, enum out_source source)
+{
+	static const char *const from[] = {
+		[OUT_SAMPLES] = "samples",
+		[OUT_PROFILE] = "sums without the times of samples",
+		[OUT_RECORDED] = "recorded stacks",
+	};
+	const struct out_format *other = out_format_choose(name, path, "", OUT_SAMPLES);
+
+	if (other)
+		return complain(EXIT_USAGE,
+				"%s cannot be made from %s; use --format or the suffix of -o to "
+				"choose one of%s",
+				other->name, from[source], out_format_names(source));
+	if (name)
+		return complain(EXIT_USAGE, "unknown format '%s'; known:%s", name,
+				out_format_names(source));
+	return complain(EXIT_USAGE,
+			"the suffix of '%s' names no format; use --format, or one of:%s", path,
+			out_format_suffixes(source));
 }
 
 void common_opts_init(struct common_opts *o, uint64_t hz)
 {
 	*o = (struct common_opts){ 0 };
 	o->collect = (struct collector_opts){
-		.event = perf_event_named("cpu-clock"), .hz = hz, .user = true, .kernel = true,
-		.ring_bytes = 2 << 20, .table_bytes = 256ull << 20, .table_idle_ns = 300 * NUM_S,
-		.table_cache = TABLE_CACHE_DIR,
+		.event = perf_event_named("cpu-clock"),
+		.hz = hz,
+		.user = true,
+		.kernel = true,
+		.ring_bytes = 2 << 20,
+		.table_bytes = 256ull << 20,
+		.table_idle_ns = 300 * NUM_S,
 	};
 }
 
@@ -156,23 +207,41 @@ static int take_user(struct common_opts *o, const char *arg)
 static int take_event(struct common_opts *o, const char *arg)
 {
 	const struct perf_event_kind *k = perf_event_named(arg);
+	char known[1024];
+	size_t len = 0;
 
 	if (k) {
 		o->collect.event = k;
 		return 0;
 	}
-	fprintf(stderr, "sfbpf: -e: unknown event '%s'; known:", arg);
-	for (unsigned int i = 0; (k = perf_event_at(i)); i++)
-		fprintf(stderr, " %s", k->name);
-	fputc('\n', stderr);
-	return EXIT_USAGE;
+	for (unsigned int i = 0; (k = perf_event_at(i)) && len < sizeof(known); i++)
+		len += (size_t)snprintf(known + len, sizeof(known) - len, " %s", k->name);
+	return complain(EXIT_USAGE, "-e: unknown event '%s'; known:%s", arg, known);
 }
 
-static int take_ids(const char *what, const char *arg, uint32_t **ids, size_t *n)
+static int take_tids(struct common_opts *o, const char *arg)
 {
-	free(*ids);
-	*ids = NULL;
-	return num_ids(arg, ids, n) ? complain(EXIT_USAGE, "%s: '%s' is not a list of ids", what, arg) : 0;
+	free(o->tids);
+	o->tids = NULL;
+	return num_ids(arg, &o->tids, &o->collect.ntids)
+		       ? complain(EXIT_USAGE, "-t: '%s' is not a list of ids such as 1234,5678",
+				  arg)
+		       : 0;
+}
+
+static int take_pids(struct common_opts *o, const char *arg)
+{
+	int err;
+
+	free(o->pids);
+	o->pids = NULL;
+	err = pids_parse(arg, &o->pids, &o->collect.npids);
+	if (err == -ESRCH)
+		return complain(EXIT_FAILED, "-p: no process is named so: '%s'", arg);
+	if (err)
+		return complain(EXIT_USAGE,
+				"-p: '%s' is not a list of ids and names such as 1234,nginx", arg);
+	return 0;
 }
 
 static int take_number(struct common_opts *o, int id, const char *arg)
@@ -182,19 +251,25 @@ static int take_number(struct common_opts *o, int id, const char *arg)
 	switch (id) {
 	case 'F':
 		if (num_u64(arg, 1, 1000000, &o->collect.hz))
-			return complain(EXIT_USAGE, "-F: '%s' is not a frequency in Hz", arg);
+			return complain(EXIT_USAGE, "-F: '%s' is not a number from 1 to 1000000",
+					arg);
+		o->hz_given = true;
 		return 0;
 	case 'c':
 		if (num_u64(arg, 1, INT64_MAX, &o->collect.period))
-			return complain(EXIT_USAGE, "-c: '%s' is not a number of events", arg);
-		o->collect.hz = 0;
+			return complain(EXIT_USAGE, "-c: '%s' is not a number above 0", arg);
+		return 0;
+	case OPT_RING:
+		if (num_size(arg, &n) || n < 4 << 10 || n > 1ull << 30)
+			return complain(EXIT_USAGE, "--ring-size: '%s' is not a size from 4k to 1G",
+					arg);
+		o->collect.ring_bytes = n;
 		return 0;
 	default:
-		if (num_size(arg, &n) || !n || n > 1ull << 40)
-			return complain(EXIT_USAGE, "'%s' is not a size (4096, 64k, 10M, 1G)", arg);
-		if (id == OPT_RING && n > 1ull << 30)
-			return complain(EXIT_USAGE, "--ring-size: at most 1G");
-		*(id == OPT_RING ? &o->collect.ring_bytes : &o->collect.table_bytes) = n;
+		if (num_size(arg, &n) || n < 1 << 20 || n > 1ull << 40)
+			return complain(EXIT_USAGE,
+					"--table-memory: '%s' is not a size from 1M to 1024G", arg);
+		o->collect.table_bytes = n;
 		return 0;
 	}
 }
@@ -203,21 +278,26 @@ int common_opts_take(struct common_opts *o, int id, const char *arg)
 {
 	switch (id) {
 	case 'p':
-		return take_ids("-p", arg, &o->pids, &o->collect.npids);
+		return take_pids(o, arg);
 	case 't':
-		return take_ids("-t", arg, &o->tids, &o->collect.ntids);
+		return take_tids(o, arg);
 	case 'u':
 		return take_user(o, arg);
 	case 'C':
 		if (num_cpus(arg, &o->cpus))
-			return complain(EXIT_USAGE, "-C: '%s' is not a list of CPUs", arg);
+			return complain(EXIT_USAGE, "-C: '%s' is not a list of CPUs such as 0-3,5",
+					arg);
 		o->collect.cpus = &o->cpus;
 		return 0;
 	case 'G':
 		return cgroup_resolve(arg, &o->collect.cgroup_id, &o->collect.cgroup_level);
+	case OPT_NATIVE:
+		o->collect.native = true;
+		return 0;
 	case OPT_COMM:
 		if (!*arg || strlen(arg) > 62)
-			return complain(EXIT_USAGE, "--comm: '%s' is not a pattern of 1 to 62 bytes", arg);
+			return complain(EXIT_USAGE,
+					"--comm: '%s' is not a pattern of 1 to 62 bytes", arg);
 		o->collect.comm_glob = arg;
 		return 0;
 	case 'F':
@@ -227,13 +307,8 @@ int common_opts_take(struct common_opts *o, int id, const char *arg)
 		return take_number(o, id, arg);
 	case OPT_TABLE_IDLE:
 		if (num_duration(arg, NUM_S, &o->collect.table_idle_ns))
-			return complain(EXIT_USAGE, "--table-idle: '%s' is not a time (30, 90s, 5m)", arg);
-		return 0;
-	case OPT_TABLE_CACHE:
-		o->collect.table_cache = strcmp(arg, "off") ? arg : NULL;
-		return 0;
-	case OPT_BTF:
-		o->collect.btf = arg;
+			return complain(EXIT_USAGE,
+					"--table-idle: '%s' is not a time (30, 90s, 5m)", arg);
 		return 0;
 	case 'e':
 		return take_event(o, arg);
@@ -252,6 +327,8 @@ int common_opts_take(struct common_opts *o, int id, const char *arg)
 	case 'v':
 		o->collect.verbose++;
 		return 0;
+	case 'g':
+		return complain(0, "-g is not needed: stacks are always recorded");
 	default:
 		return -1;
 	}
@@ -274,11 +351,25 @@ int common_opts_check(struct common_opts *o)
 	int err;
 
 	if (!o->collect.user && !o->collect.kernel)
-		return complain(EXIT_USAGE, "-U and -K exclude each other: together they leave nothing");
+		return complain(EXIT_USAGE,
+				"-U and -K exclude each other: use one of them, or none for both "
+				"user and kernel stacks");
+	if (o->hz_given && o->collect.period)
+		return complain(EXIT_USAGE, "-F and -c exclude each other: give the frequency or "
+					    "the number of events between samples");
+	if (o->collect.period)
+		o->collect.hz = 0;
 	o->collect.pids = o->pids;
 	o->collect.tids = o->tids;
 	err = check_exist("process", o->pids, o->collect.npids);
 	return err ? err : check_exist("thread", o->tids, o->collect.ntids);
+}
+
+bool common_opts_filter(const struct common_opts *opts)
+{
+	const struct collector_opts *o = &opts->collect;
+
+	return o->npids || o->ntids || o->by_uid || o->comm_glob || o->cgroup_id || o->cpus;
 }
 
 void common_opts_free(struct common_opts *o)

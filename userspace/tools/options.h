@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Command lines: one table of options a tool, from which parser and --help are made; and the options that
- * all collecting tools share.
+ * Command lines. Each tool has one table of options, used by the parser, --help, man pages and
+ * completions (tools/help.h). The tools that collect samples share the common options.
  */
 #ifndef SFBPF_TOOLS_OPTIONS_H
 #define SFBPF_TOOLS_OPTIONS_H
@@ -9,19 +9,33 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/complain.h"
 #include "kern/collector.h"
+#include "out/out.h"
 
 struct option_spec {
-	int id;			/* the short option's letter, or >= 256 without one; 0 ends the table */
-	const char *name;	/* long name; NULL: none */
-	const char *arg;	/* metavariable; NULL: takes none */
-	const char *help;	/* for --help, wrapped by hand */
+	/* The letter of the short option, or >= 256 without one; 0 ends the table */
+	int id;
+	const char *name; /* long name; NULL: none */
+	const char *arg;  /* metavariable, "[=X]" if optional; NULL: no argument */
+	const char *help; /* without newlines: the printers wrap it */
 };
 
-enum {	/* ids of options without a letter */
-	OPT_FORMAT = 256, OPT_COMM, OPT_VERSION, OPT_STATS, OPT_RING, OPT_TABLES, OPT_TABLE_IDLE, OPT_TABLE_CACHE, OPT_DURATION,
-	OPT_BTF, OPT_INLINE, OPT_LINES,
-	OPT_DEBUGINFOD, OPT_TOOL,
+enum { /* ids of options without a letter */
+       OPT_FORMAT = 256,
+       OPT_COMM,
+       OPT_VERSION,
+       OPT_STATS,
+       OPT_RING,
+       OPT_TABLES,
+       OPT_TABLE_IDLE,
+       OPT_NATIVE,
+       OPT_DURATION,
+       OPT_INLINE,
+       OPT_LINES,
+       OPT_DEBUGINFOD,
+       OPT_TOOL,
+       OPT_TIMELINE,
 };
 
 /* Options common to top, record, offcpu, agent. */
@@ -30,30 +44,45 @@ extern const struct option_spec common_options[];
 struct common_opts {
 	struct collector_opts collect;
 	struct num_cpus cpus;
-	uint32_t *pids, *tids;		/* what collect points to */
+	uint32_t *pids, *tids; /* what collect points to */
 	const char *output, *format, *stats;
+	bool hz_given; /* -F */
+	bool quiet;    /* -q */
 };
 
+/* A tool of the command line, listed in main.c. */
 struct tool_spec {
-	const char *name, *usage, *summary;
-	const struct option_spec *options;	/* the tool's own */
-	bool common;				/* takes common_options too */
-	const char *without;			/* those of them that it refuses, by letter; NULL: none */
-	const char *examples;
+	const char *name, *usage;
+	const char *brief;		   /* for the list of tools, without a full stop */
+	const char *summary;		   /* a paragraph; the printers wrap it */
+	const struct option_spec *options; /* the tool's own */
+	const struct option_spec *(*make_options)(void); /* replaces options; NULL: none */
+	bool common;					 /* also takes common_options */
+	bool permute;					 /* options may follow operands, up to -- */
+	/* Letters of common options that the tool does not take; NULL: none */
+	const char *without;
+	const char *examples; /* lines indented by two spaces */
+	/* argv[0] is the tool's name; returns an exit code */
+	int (*run)(int argc, char **argv);
 };
+
+const struct option_spec *tool_options(const struct tool_spec *tool);
 
 /*
- * getopt_long over the tables. Returns the next option's id with *ret_arg, -1 at the end (optind is then the first
- * operand), '?' after having printed what is wrong. --help and --version are handled here: they print and return -2.
+ * getopt_long over the tables. Returns the next option's id with *ret_arg, -1 at the end (optind is
+ * then the first operand), '?' after printing an error, or -2 after printing the text for --help or
+ * --version.
  */
 int options_next(const struct tool_spec *tool, int argc, char **argv, const char **ret_arg);
+/* Complains that out_format_choose found no format. Returns EXIT_USAGE. */
+int options_unknown_format(const char *name, const char *path, enum out_source source);
 void common_opts_init(struct common_opts *o, uint64_t hz);
-/* Takes one of the common options. 0, EXIT_USAGE or EXIT_FAILED after having said why; -1: not a common one. */
+/* Takes a common option. 0; an exit code after printing the error; -1: not a common option. */
 int common_opts_take(struct common_opts *o, int id, const char *arg);
-/* After the last option: contradictions, processes that do not exist. 0 or an exit code. */
+/* After the last option: checks for contradictions and missing processes. 0 or an exit code. */
 int common_opts_check(struct common_opts *o);
+/* Whether only some processes, threads or CPUs are profiled. */
+bool common_opts_filter(const struct common_opts *o);
 void common_opts_free(struct common_opts *o);
-/* "sfbpf: ..." on stderr; returns code. */
-int complain(int code, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sfbpf record: profile for a while, write what was seen. */
+/* sfbpf record: profiles for a while, then writes the profile. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/exitcode.h"
 #include "out/out.h"
 #include "tools/oneshot.h"
@@ -15,20 +16,33 @@
 
 static const struct option_spec options[] = {
 	ONESHOT_OPTIONS,
+	{ OPT_TIMELINE, "timeline", NULL,
+	  "keep the time of each sample, for the formats firefox (.json.gz, the default) and "
+	  "perfetto (.pftrace)" },
 	{ 0 },
 };
 
-static const struct tool_spec spec = {
+static int record_run(int argc, char **argv);
+
+const struct tool_spec record_tool = {
 	.name = "record",
 	.usage = "record [options] [SECONDS] [-- COMMAND [ARG...]]",
-	.summary = "Samples user and kernel stacks of all processes (or those chosen), until Ctrl-C,\n"
-		   "for SECONDS, or while COMMAND and its descendants run. Formats: folded, json, text,\n"
-		   "by --format or the suffix of -o; else text on a terminal, and folded elsewhere.",
+	.brief = "profile for a while and write stacks",
+	.summary =
+		"Samples user and kernel stacks of all or selected processes, until Ctrl-C, for "
+		"SECONDS, or while COMMAND and its descendants run. --format or the suffix of -o "
+		"selects the format: folded (.folded, .txt), pprof (.pb.gz), html (.html), svg "
+		"(.svg), json (.json) or text; with the times of the samples, firefox (.json.gz "
+		"and --timeline) or perfetto (.pftrace). The default is text on a terminal and "
+		"folded elsewhere.",
 	.options = options,
 	.common = true,
 	.examples = "  sudo sfbpf record -o cpu.folded 10       all processes, 10 seconds\n"
 		    "  sudo sfbpf record -p 1234 -F 999 5       one process, at 999 Hz\n"
-		    "  sudo sfbpf record -- ./program arg       a program from start to end\n",
+		    "  sudo sfbpf record -- ./program arg       a program from start to end\n"
+		    "  sudo sfbpf record --timeline -o run.json.gz 10\n"
+		    "                                           for profiler.firefox.com\n",
+	.run = record_run,
 };
 
 static int report(struct oneshot *r, struct session *s)
@@ -36,12 +50,20 @@ static int report(struct oneshot *r, struct session *s)
 	struct run_stats stats;
 	char host[256] = "";
 	struct out_meta meta = {
-		.event = r->common.collect.event->name, .hz = (double)r->common.collect.hz,
-		.host = host, .start_unix_ns = s->start_unix_ns,
+		.event = r->common.collect.event->name,
+		.hz = (double)r->common.collect.hz,
+		.host = host,
+		.start_unix_ns = s->start_unix_ns,
 	};
 	struct out_report rep = {
-		.profile = s->profile, .symbols = s->symbols, .modules = s->modules, .meta = &meta, .stats = &stats,
-		.opts = { .user_only = !r->common.collect.kernel, .kernel_only = !r->common.collect.user,
+		.profile = s->profile,
+		.symbols = s->symbols,
+		.modules = s->modules,
+		.meta = &meta,
+		.stats = &stats,
+		.timeline = s->timeline,
+		.opts = { .user_only = !r->common.collect.kernel,
+			  .kernel_only = !r->common.collect.user,
 			  .columns = r->out == stdout ? terminal_columns() : 0 },
 	};
 	int err;
@@ -56,12 +78,14 @@ static int report(struct oneshot *r, struct session *s)
 		return err;
 	err = r->format->write(&rep, r->out);
 	if (err)
-		return complain(EXIT_FAILED, "writing %s: %s", r->common.output ? r->common.output : "the output", strerror(-err));
-	session_stats(s, s->profile, &stats);	/* with the symbols' own cost */
+		return complain(EXIT_FAILED, "writing %s: %s",
+				r->common.output ? r->common.output : "the output", strerror(-err));
+	session_stats(s, s->profile, &stats); /* with the symbols' own cost */
 	if (r->stats) {
 		err = out_stats(&stats, r->stats);
 		if (err)
-			return complain(EXIT_FAILED, "writing %s: %s", r->common.stats, strerror(-err));
+			return complain(EXIT_FAILED, "writing %s: %s", r->common.stats,
+					strerror(-err));
 	}
 	return 0;
 }
@@ -73,29 +97,45 @@ static void say_work(struct session *s)
 
 	collector_counters(s->collector, &c);
 	n = c.taken ? (double)c.taken : 1;
-	fprintf(stderr, "sfbpf: a sample took %.1f walks of the VMA tree, %.1f reads of the stack, %.1f hits in the cache; "
-		"%llu new files\n", (double)c.vma_walks / n, (double)c.window_reads / n, (double)c.cache_hits / n,
-		(unsigned long long)c.needs);
+	complain(0,
+		 "a sample took %.1f walks of the VMA tree, %.1f reads of the stack, "
+		 "%.1f hits in the cache; %llu new files",
+		 (double)c.vma_walks / n, (double)c.window_reads / n, (double)c.cache_hits / n,
+		 (unsigned long long)c.needs);
 }
 
-static int run(struct oneshot *r, struct session *s)
+static void say_dropped(const struct timeline *t)
+{
+	if (t->dropped)
+		complain(0,
+			 "%llu samples are not on the timeline, which holds %zu: "
+			 "use a lower frequency (-F) or a shorter time",
+			 (unsigned long long)t->dropped, t->n);
+}
+
+static int run(struct oneshot *r, struct session *s, struct timeline *timeline)
 {
 	struct run_stats stats;
 	int err = oneshot_prepare(r);
 
-	session_signals();	/* a Ctrl-C while tables are made ends the run in order, too */
+	session_signals(); /* so that Ctrl-C while tables are made also ends the run cleanly */
 	if (!err)
 		err = session_open(s, &r->common.collect);
 	if (!err && r->format->threads)
 		profile_by_thread(s->profile);
+	if (!err && r->format->timeline)
+		s->timeline = timeline;
 	if (!err)
 		err = oneshot_sample(r, s);
+	timeline->start_ns = s->start_ns;
+	timeline->suspended_ns = clock_ns(CLOCK_BOOTTIME) - session_now();
 	if (!err)
 		err = report(r, s);
 	if (err)
 		return err;
 	session_stats(s, s->profile, &stats);
-	oneshot_say_losses(&stats);
+	oneshot_say_result(r, &stats, "samples");
+	say_dropped(timeline);
 	if (r->common.collect.verbose)
 		say_work(s);
 	return 0;
@@ -106,26 +146,32 @@ static int parse(struct oneshot *r, int argc, char **argv)
 	const char *arg;
 	int id, err;
 
-	while ((id = options_next(&spec, argc, argv, &arg)) != -1) {
+	while ((id = oneshot_next(r, &record_tool, argc, argv, &arg)) != -1) {
 		if (id == -2)
 			exit(EXIT_OK);
+		if (id == OPT_TIMELINE) {
+			r->timeline = true;
+			continue;
+		}
 		err = id == '?' ? EXIT_USAGE : oneshot_option(r, id, arg);
 		if (err)
 			return err < 0 ? EXIT_USAGE : err;
 	}
-	return oneshot_operands(r, argc, argv);
+	return common_opts_check(&r->common);
 }
 
-int tool_record(int argc, char **argv)
+static int record_run(int argc, char **argv)
 {
-	struct oneshot r = { 0 };
+	struct oneshot r = { .has_times = true };
+	struct timeline timeline = { 0 };
 	struct session s = { 0 };
 	int rc;
 
 	common_opts_init(&r.common, 99);
 	rc = parse(&r, argc, argv);
 	if (!rc)
-		rc = run(&r, &s);
+		rc = run(&r, &s, &timeline);
 	session_close(&s);
+	timeline_free(&timeline);
 	return oneshot_close(&r, rc);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sfbpf report: what was recorded elsewhere or earlier, to look at. */
+/* sfbpf report: shows recorded profiles. */
+#include <getopt.h>
+#include <limits.h>
+#include <string.h>
 
 #include "base/exitcode.h"
 #include "tools/stacks_io.h"
@@ -7,30 +10,55 @@
 
 static const struct option_spec options[] = { VIEW_OPTIONS, { 0 } };
 
-static const struct tool_spec spec = {
+static int report_run(int argc, char **argv);
+
+const struct tool_spec report_tool = {
 	.name = "report",
-	.usage = "report [options] FILE",
-	.summary = "Shows a file that 'sfbpf record' or 'offcpu' wrote as folded lines, JSON or pprof\n"
-		   "(- is the standard input): functions by self time and the call tree as text,\n"
-		   "a flame graph, or folded lines.",
+	.usage = "report [options] FILE|DIRECTORY...",
+	.brief = "show recorded profiles as text or a flame graph",
+	.summary =
+		"Shows the sum of profiles that 'sfbpf record' or 'sfbpf offcpu' wrote as folded "
+		"lines, JSON or pprof; - is standard input. Of a directory, the windows that "
+		"'sfbpf agent --protocol file' or --copy wrote there are read. Writes functions by "
+		"self time and the call tree as text, a flame graph, or folded lines.",
 	.options = options,
+	.permute = true,
 	.examples = "  sfbpf report cpu.folded                 a table and the call tree\n"
 		    "  sfbpf report cpu.pb.gz -o cpu.html      a flame graph\n"
+		    "  sfbpf report --since 1h -o hour.html /var/lib/sfbpf\n"
 		    "  sfbpf report --format folded - < cpu.json\n",
+	.run = report_run,
 };
 
-int tool_report(int argc, char **argv)
+static int read_all(struct view *v, char **paths, int n)
+{
+	char unit[sizeof(v->meta.unit)] = "";
+	struct stacks_meta sum = { 0 };
+	int err = 0;
+
+	for (int i = 0; i < n && !err; i++) {
+		err = view_read(v, paths[i], STACK_AFTER);
+		if (!err && i && strcmp(unit, v->meta.unit) != 0)
+			err = complain(EXIT_FAILED, "%s counts %s, %s counts %s", paths[0], unit,
+				       paths[i], v->meta.unit);
+		strcpy(unit, v->meta.unit);
+		view_add_meta(&sum, &v->meta);
+	}
+	v->meta = sum;
+	return err;
+}
+
+static int report_run(int argc, char **argv)
 {
 	struct view v = { 0 };
-	const char *path;
-	int err = view_parse(&v, &spec, argc, argv, &path, 1);
+	int err = view_parse(&v, &report_tool, argc, argv, 1, INT_MAX);
 
 	if (err)
 		return err;
 	if (stackset_init(&v.stacks))
 		return complain(EXIT_FAILED, "out of memory");
-	v.title = path_name(path);
-	err = view_read(&v, path, STACK_AFTER);
+	v.title = path_name(argv[optind]);
+	err = read_all(&v, argv + optind, argc - optind);
 	if (!err)
 		err = view_write(&v);
 	stackset_free(&v.stacks);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * No symbols are needed to tell whether a stack is right: each function of the chain notes where it will return to,
- * and those addresses, as offsets in our own file, must stand next to each other in the sample.
+ * Stacks are checked without symbols: each function of the chain stores its return address. These
+ * addresses, as offsets in the profiler's executable, must be adjacent frames of the sample.
  */
 #include "tools/selftest.h"
 
@@ -18,21 +18,23 @@
 #include "prof/profile.h"
 #include "tools/session.h"
 
-#define HZ 999
-#define RUN_MS 350
-#define RUN_MAX_MS 3000	/* on a machine so busy that the thread hardly runs */
-#define ENOUGH 50	/* samples */
-#define CHAIN 3
-#define NAME "sfbpf-selftest"	/* the thread's comm: holds in any PID namespace, unlike a process id */
+#define HZ	   999
+#define RUN_MS	   350
+#define RUN_MAX_MS 3000 /* if the machine is so busy that the thread hardly runs */
+#define ENOUGH	   50	/* samples */
+#define CHAIN	   3
+/* The thread's comm. Unlike a process id, it is the same in every PID namespace. */
+#define NAME	   "sfbpf-selftest"
 
 static atomic_bool stop;
-static _Atomic uint64_t returns[CHAIN];	/* where the functions of the chain return to, leaf first */
+static _Atomic uint64_t returns[CHAIN]; /* return addresses of the chain, leaf first */
 static volatile uint64_t sink;
 
-/* The barrier behind each call keeps it from becoming a jump. */
-#define LINK(level) do {									\
-		returns[level] = (uint64_t)(uintptr_t)__builtin_return_address(0);		\
-		__asm__ volatile("" : : : "memory");						\
+/* The barrier after each call prevents tail-call optimisation. */
+#define LINK(level)                                                                \
+	do {                                                                       \
+		returns[level] = (uint64_t)(uintptr_t)__builtin_return_address(0); \
+		__asm__ volatile("" : : : "memory");                               \
 	} while (0)
 
 static __attribute__((noinline)) void chain_leaf(void)
@@ -68,11 +70,11 @@ static void *burn(void *arg)
 
 struct judge {
 	struct selftest *result;
-	uint64_t offsets[CHAIN];	/* of the calls, in our file: what frame words carry */
+	uint64_t offsets[CHAIN]; /* expected file offsets in the frame words */
 	unsigned int stops[SF_STOP_MAX], other;
 };
 
-/* Frame words hold the address to look up, one before the return address. */
+/* The file offset of an address in this process. */
 static bool file_offset(uint64_t addr, uint64_t *ret)
 {
 	unsigned long long start, end, off;
@@ -81,7 +83,8 @@ static bool file_offset(uint64_t addr, uint64_t *ret)
 	bool found = false;
 
 	while (f && !found && fgets(line, sizeof(line), f)) {
-		found = sscanf(line, "%llx-%llx %*s %llx", &start, &end, &off) == 3 && addr >= start && addr < end;
+		found = sscanf(line, "%llx-%llx %*s %llx", &start, &end, &off) == 3 &&
+			addr >= start && addr < end;
 		if (found)
 			*ret = addr - start + off;
 	}
@@ -95,7 +98,8 @@ static bool has_chain(const struct judge *j, const struct sf_sample *s)
 	for (uint32_t i = 0; i + CHAIN <= s->n_user; i++) {
 		uint32_t k = 0;
 
-		while (k < CHAIN && SF_FRAME_KIND(s->frames[i + k]) == SF_FRAME_ROW && SF_FRAME_OFFSET(s->frames[i + k]) == j->offsets[k])
+		while (k < CHAIN && SF_FRAME_KIND(s->frames[i + k]) == SF_FRAME_ROW &&
+		       SF_FRAME_OFFSET(s->frames[i + k]) == j->offsets[k])
 			k++;
 		if (k == CHAIN)
 			return true;
@@ -103,7 +107,7 @@ static bool has_chain(const struct judge *j, const struct sf_sample *s)
 	return false;
 }
 
-static void on_sample(void *ctx, const struct sf_sample *s)
+static void judge_sample(void *ctx, const struct sf_sample *s)
 {
 	struct judge *j = ctx;
 
@@ -129,9 +133,11 @@ static void name_reason(struct judge *j)
 		if (j->stops[i] > j->stops[worst])
 			worst = i;
 	if (!t->judged)
-		snprintf(t->text, sizeof(t->text), t->early ? "the files it runs were never loaded" : "no samples came");
+		snprintf(t->text, sizeof(t->text),
+			 t->early ? "the tables of its files were never loaded" : "no samples");
 	else if (j->stops[worst] >= j->other && j->stops[worst])
-		snprintf(t->text, sizeof(t->text), "%s: %s", profile_stop_name((uint8_t)worst), profile_stop_help((uint8_t)worst));
+		snprintf(t->text, sizeof(t->text), "%s: %s", profile_stop_name((uint8_t)worst),
+			 profile_stop_help((uint8_t)worst));
 	else
 		snprintf(t->text, sizeof(t->text), "complete, but without the functions that ran");
 }
@@ -155,14 +161,18 @@ static int record(struct collector *c, struct judge *j, struct collector_error *
 
 	if (rc)
 		return rc;
-	for (; ms < RUN_MS || (j->result->judged < ENOUGH && ms < RUN_MAX_MS); ms = (session_now() - start) / NUM_MS)
-		collector_poll(c, 20, on_sample, j);
+	for (; ms < RUN_MS || (j->result->judged < ENOUGH && ms < RUN_MAX_MS);
+	     ms = (session_now() - start) / NUM_MS)
+		collector_poll(c, 20, judge_sample, j);
 	collector_detach(c);
-	collector_poll(c, 0, on_sample, j);
+	collector_poll(c, 0, judge_sample, j);
 	return 0;
 }
 
-/* The chain runs already: its return addresses are known before the first sample is judged. */
+/*
+ * Waits until the chain has stored its return addresses. Frame words have the address before the
+ * return address.
+ */
 static bool wait_for_chain(struct judge *j)
 {
 	uint64_t end = session_now() + 2 * NUM_S;
@@ -178,14 +188,20 @@ static bool wait_for_chain(struct judge *j)
 	return true;
 }
 
-void selftest_run(struct selftest *ret, const char *btf)
+void selftest_run(struct selftest *ret)
 {
 	struct judge j = { .result = ret };
 	struct loader_servers servers;
 	bool started = !loader_servers_start(&servers);
 	struct collector_opts opts = {
-		.event = perf_event_named("cpu-clock"), .hz = allowed_hz(), .user = true, .kernel = true, .comm_glob = NAME,
-		.ring_bytes = 2 << 20, .table_bytes = 64ull << 20, .btf = btf, .servers = &servers,
+		.event = perf_event_named("cpu-clock"),
+		.hz = allowed_hz(),
+		.user = true,
+		.kernel = true,
+		.comm_glob = NAME,
+		.ring_bytes = 2 << 20,
+		.table_bytes = 64ull << 20,
+		.servers = &servers,
 	};
 	struct collector_error err = { .exit_code = EXIT_FAILED, .text = "out of memory" };
 	struct modules *modules = modules_new();

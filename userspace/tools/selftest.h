@@ -1,17 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A recording of ourselves: a thread burns CPU at the end of a chain of calls whose return addresses it wrote down. */
+/*
+ * Records a thread of the profiler that uses CPU time at the end of a known chain of calls, and
+ * checks the stacks.
+ */
 #ifndef SFBPF_TOOLS_SELFTEST_H
 #define SFBPF_TOOLS_SELFTEST_H
 
 struct selftest {
-	int exit_code;		/* not 0: it could not be tried, text says why */
-	char text[512];		/* else the commonest reason why a stack was not right */
-	unsigned int early;	/* samples from before the tables of its files were there */
-	unsigned int judged;	/* the rest */
-	unsigned int known;	/* of those: complete, and with the chain in it */
+	int exit_code;	     /* not 0: recording failed, text has the reason */
+	char text[512];	     /* else the most common reason for a wrong stack */
+	unsigned int early;  /* samples taken before the tables were loaded */
+	unsigned int judged; /* all other samples */
+	unsigned int known;  /* judged samples that are complete and contain the chain */
 };
 
-/* btf: see struct collector_opts. Takes about 0.4 s, on a very busy machine up to 3 s. */
-void selftest_run(struct selftest *ret, const char *btf);
+/* Takes about 0.4 s, and up to 3 s on a very busy machine. */
+void selftest_run(struct selftest *ret);
 
 #endif

@@ -15,15 +15,21 @@
 #include "tools/options.h"
 
 #define SESSION_NICE (-10)
-#define LEFT_MIN 1024
-#define CPUS_MS 1000
+#define RETIRED_MIN  1024
+#define CPUS_MS	     1000
 
-static volatile sig_atomic_t stop_requested;
+static volatile sig_atomic_t stop_requested, skip_requested;
 
 static void on_signal(int sig)
 {
 	(void)sig;
 	stop_requested = 1;
+}
+
+static void on_skip(int sig)
+{
+	(void)sig;
+	skip_requested = 1;
 }
 
 const volatile sig_atomic_t *session_signals(void)
@@ -36,12 +42,30 @@ const volatile sig_atomic_t *session_signals(void)
 	return &stop_requested;
 }
 
+bool session_stopped(void)
+{
+	return stop_requested;
+}
+
+bool session_skipped(void)
+{
+	return skip_requested;
+}
+
+void session_may_skip(void)
+{
+	const struct sigaction sa = { .sa_handler = on_skip, .sa_flags = (int)SA_RESETHAND };
+
+	sigaction(SIGINT, &sa, NULL);
+	sigaction(SIGTERM, &sa, NULL);
+}
+
 uint64_t session_now(void)
 {
 	return clock_ns(CLOCK_MONOTONIC);
 }
 
-/* The same sample with the second in its JIT frames: their addresses will have been used again. */
+/* A copy of the sample with the epoch in its JIT frames, because their addresses are reused. */
 static const struct sf_sample *in_epoch(const struct sf_sample *sample, uint32_t epoch)
 {
 	static union {
@@ -52,7 +76,8 @@ static const struct sf_sample *in_epoch(const struct sf_sample *sample, uint32_t
 
 	if (sample->n_user > SF_MAX_USER || sample->n_kernel > SF_MAX_KERNEL)
 		return sample;
-	memcpy(copy.room, sample, sizeof(*sample) + 8 * ((size_t)sample->n_user + sample->n_kernel));
+	memcpy(copy.room, sample,
+	       sizeof(*sample) + 8 * ((size_t)sample->n_user + sample->n_kernel));
 	for (size_t i = 0; i < sample->n_user; i++)
 		if (SF_FRAME_KIND(frames[i]) == SF_FRAME_JIT && !SF_FRAME_JIT_EPOCH(frames[i]))
 			frames[i] = SF_FRAME_IN_EPOCH(frames[i], epoch);
@@ -62,17 +87,30 @@ static const struct sf_sample *in_epoch(const struct sf_sample *sample, uint32_t
 const struct sf_sample *session_see(struct session *s, const struct sf_sample *sample)
 {
 	uint32_t epoch = symbolizer_see(s->symbols, sample->frames, sample->n_user, sample->pid,
-					sample->time_ns ? sample->time_ns : session_now());
+					session_now());
 
 	return epoch ? in_epoch(sample, epoch) : sample;
 }
 
-static void on_sample(void *ctx, const struct sf_sample *sample)
+static void add_to_profile(void *ctx, const struct sf_sample *sample)
 {
+	const struct profile_times once = { .count = 1, .weight = sample->weight };
 	struct session *s = ctx;
+	size_t stack;
 
-	if (profile_add(s->profile, session_see(s, sample)))
+	if (profile_add_times(s->profile, session_see(s, sample), &once, &stack))
 		s->dropped++;
+	else if (s->timeline)
+		timeline_add(s->timeline, sample->time_ns, sample->cpu, stack);
+}
+
+/* The uid of the user who started the program, also through sudo. */
+static uint32_t caller(void)
+{
+	uid_t uid;
+	gid_t gid;
+
+	return result_file_caller(&uid, &gid) ? uid : getuid();
 }
 
 int session_open(struct session *s, const struct collector_opts *opts)
@@ -82,36 +120,45 @@ int session_open(struct session *s, const struct collector_opts *opts)
 	int files, err;
 
 	memset(s, 0, sizeof(*s));
-	/* First: what we have later is not for them. */
+	/* First, so that the servers do not inherit later memory and descriptors. */
 	if (!opts->servers) {
 		with_servers.servers = &s->servers;
 		err = loader_servers_start(&s->servers);
 		if (err)
 			return complain(EXIT_FAILED, "cannot start a process: %s", strerror(-err));
 	}
-	s->left_limit = LEFT_MIN;
-	patience_init(&s->patience);
-	s->reader = elf_reader_new(with_servers.servers->parsers, elf_child_main, &s->patience);
-	s->paths = path_opener_new(with_servers.servers->openers, path_child_main, &s->patience);
+	with_servers.stopped = session_stopped;
+	s->retired_limit = RETIRED_MIN;
+	allowance_init(&s->allowance);
+	s->allowance.stopped = session_stopped;
+	s->allowance.caller = caller();
+	elf_reader_init(&s->reader, with_servers.servers->parsers, elf_child_main, &s->allowance);
+	path_opener_init(&s->paths, with_servers.servers->openers, path_child_main, &s->allowance);
 	s->modules = modules_new();
 	s->symbols = s->modules ? symbolizer_new(s->modules) : NULL;
+	s->codes = lang_codes_new();
 	s->profile = profile_new();
-	if (!s->reader || !s->paths || !s->symbols || !s->profile)
+	if (!s->symbols || !s->codes || !s->profile)
 		return complain(EXIT_FAILED, "out of memory");
+	with_servers.codes = s->codes;
 	s->collector = collector_new(&with_servers, s->modules, &why);
 	if (!s->collector)
 		return complain(why.exit_code, "%s", why.text);
 	symbolizer_set_kernel_names(s->symbols, collector_kernel_name, s->collector);
-	symbolizer_set_reader(s->symbols, s->reader, s->paths);
+	symbolizer_set_reader(s->symbols, &s->reader, &s->paths);
+	symbolizer_set_codes(s->symbols, s->codes);
 	files = collector_preload(s->collector);
 	if (opts->verbose) {
 		struct collector_counters c;
 
 		collector_counters(s->collector, &c);
-		fprintf(stderr, "sfbpf: %d mapped files: %llu with tables, %llu without, %llu gone; %llu rows, %.1f MB, %.0f ms\n",
-			files, (unsigned long long)c.loader.loaded, (unsigned long long)c.loader.no_table,
-			(unsigned long long)c.loader.gone, (unsigned long long)c.loader.rows,
-			(double)c.tables.bytes / 1e6, (double)c.loader.build_ns / 1e6);
+		complain(0,
+			 "%d mapped files: %llu with tables, %llu without, %llu gone; "
+			 "%llu rows, %.1f MB, %.0f ms",
+			 files, (unsigned long long)c.loader.loaded,
+			 (unsigned long long)c.loader.no_table, (unsigned long long)c.loader.gone,
+			 (unsigned long long)c.loader.rows, (double)c.tables.bytes / 1e6,
+			 (double)c.loader.build_ns / 1e6);
 	}
 	return 0;
 }
@@ -121,9 +168,12 @@ int session_start(struct session *s)
 	struct collector_error err = { 0 };
 	int rc;
 
-	/* The ring must be emptied on time on a machine that has no time; what runs here is a fraction of a percent. */
+	/*
+	 * The ring must be emptied on time even on a busy machine. This thread uses a fraction of a
+	 * percent of a CPU.
+	 */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), SESSION_NICE);
-	/* The collector starts a thread, which inherits what we have. */
+	/* Before collector_attach starts a thread, which inherits the capabilities. */
 	rc = result_file_keep_caller();
 	if (!rc)
 		rc = caps_keep_needed(s->more_caps);
@@ -137,7 +187,7 @@ int session_start(struct session *s)
 	return 0;
 }
 
-/* Every so often; a CPU that has come online has no event yet, or a dead one. */
+/* Every CPUS_MS: a CPU that came online has no working event yet. */
 static void follow_cpus(struct session *s)
 {
 	uint64_t now = session_now();
@@ -151,46 +201,53 @@ static void follow_cpus(struct session *s)
 int session_poll(struct session *s, int timeout_ms)
 {
 	follow_cpus(s);
-	elf_reader_rest(s->reader);
-	path_opener_rest(s->paths);
-	return collector_poll(s->collector, timeout_ms, s->take ? s->take : on_sample, s->take ? s->take_ctx : s);
+	worker_rest(&s->reader.worker);
+	worker_rest(&s->paths.worker);
+	return collector_poll(s->collector, timeout_ms, s->take ? s->take : add_to_profile,
+			      s->take ? s->take_ctx : s);
 }
 
-/* Descriptors for half of the files that may be open are kept for files that are mapped. */
-static size_t max_left(void)
+/* Half of the file descriptors are reserved for files that are still mapped. */
+static size_t max_retired(void)
 {
 	struct rlimit files;
 
-	return getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur < 2 * LEFT_MIN ? LEFT_MIN : (size_t)files.rlim_cur / 2;
+	return getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur < 2 * RETIRED_MIN
+		       ? RETIRED_MIN
+		       : (size_t)files.rlim_cur / 2;
 }
 
-/* Too many files are gone whose frames are kept: the older half is named now, as far as the profile goes, and then closed. */
+/*
+ * Too many retired files still have frames in the profile: names the frames now and closes the
+ * older half of the files.
+ */
 static void forget_older(struct session *s, size_t n)
 {
 	struct module *m = NULL;
 
 	profile_resolve(s->profile, s->symbols);
-	for (size_t i = 0; i < n && (m = modules_next_left(s->modules, m)); i++)
-		symbolizer_forget(m);
+	for (size_t i = 0; i < n && (m = modules_next_retired(s->modules, m)); i++)
+		symbolizer_forget(s->symbols, m);
 }
 
-void session_sweep(struct session *s, void (*see)(void *ctx, const struct modules *ms), void *ctx)
+void session_sweep(struct session *s, void (*mark)(void *ctx, const struct modules *ms), void *ctx)
 {
-	size_t left = modules_sweep(s->modules);
+	size_t retired = modules_sweep(s->modules);
 
-	if ((s->take && !see) || left <= s->left_limit)
+	if ((s->take && !mark) || retired <= s->retired_limit)
 		return;
-	modules_unsee(s->modules);
-	profile_see(s->profile, s->modules);
-	if (see)
-		see(ctx, s->modules);
-	for (struct module *m = modules_next_left(s->modules, NULL); m; m = modules_next_left(s->modules, m))
-		if (!m->seen)
-			symbolizer_forget(m);
-	left = modules_sweep(s->modules);
-	if (left > max_left())
-		forget_older(s, left / 2);
-	s->left_limit = 2 * left > LEFT_MIN ? 2 * left : LEFT_MIN;
+	modules_unmark(s->modules);
+	profile_mark(s->profile, s->modules);
+	if (mark)
+		mark(ctx, s->modules);
+	for (struct module *m = modules_next_retired(s->modules, NULL); m;
+	     m = modules_next_retired(s->modules, m))
+		if (!m->marked)
+			symbolizer_forget(s->symbols, m);
+	retired = modules_sweep(s->modules);
+	if (retired > max_retired())
+		forget_older(s, retired / 2);
+	s->retired_limit = 2 * retired > RETIRED_MIN ? 2 * retired : RETIRED_MIN;
 }
 
 void session_stop(struct session *s)
@@ -199,8 +256,9 @@ void session_stop(struct session *s)
 
 	if (!s->collector || s->end_ns)
 		return;
-	s->patience.unhurried = true;
-	s->end_ns = session_now();	/* before: for off-CPU, the detaching takes a look at all threads */
+	allowance_end(&s->allowance);
+	/* Before detaching, which for off-CPU iterates over all threads. */
+	s->end_ns = session_now();
 	collector_detach(s->collector);
 	session_poll(s, 0);
 	s->nprograms = collector_programs(s->collector, progs, 16);
@@ -214,19 +272,12 @@ void session_stop(struct session *s)
 	}
 }
 
-struct run_parsers session_parsers(const struct session *s, const struct collector_counters *c)
+struct worker_totals session_parsers(const struct session *s, const struct collector_counters *c)
 {
-	const struct loader_parser_totals *tables = &c->loader.parser;
-	struct elf_reader_totals names;
-	struct path_opener_totals paths;
+	struct worker_totals sum = s->allowance.totals;
 
-	elf_reader_totals(s->reader, &names);
-	path_opener_totals(s->paths, &paths);
-	return (struct run_parsers){
-		.died = tables->died + names.died + paths.died, .late = tables->late + names.late + paths.late,
-		.failed = tables->failed + names.failed + paths.failed, .deferred = names.deferred + paths.deferred, .cut = names.cut,
-		.cpu_ns = tables->cpu_ns + names.cpu_ns + paths.cpu_ns,
-	};
+	worker_totals_add(&sum, &c->loader.workers);
+	return sum;
 }
 
 void session_stats(struct session *s, const struct profile *profile, struct run_stats *ret)
@@ -248,28 +299,34 @@ void session_stats(struct session *s, const struct profile *profile, struct run_
 	ret->tables.rows = c.loader.rows;
 	ret->tables.rules = c.loader.rules;
 	ret->tables.bytes = c.tables.bytes;
-	ret->tables.cached = c.loader.cached;
 	ret->tables.evicted = c.tables.evicted;
 	ret->tables.recycled = c.tables.recycled;
 	ret->tables.full = c.tables.full;
-	ret->tables.turns = c.tables.turns;
 	ret->tables.build_ms = (double)c.loader.build_ns / 1e6;
 	ret->parsers = session_parsers(s, &c);
 	ret->programs = s->programs;
 	ret->nprograms = s->nprograms;
 	if (!getrusage(RUSAGE_SELF, &ru)) {
 		ret->self.cpu_ms = (double)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * 1e3 +
-				   (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e3 + (double)ret->parsers.cpu_ns / 1e6;
+				   (double)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) / 1e3 +
+				   (double)ret->parsers.cpu_ns / 1e6;
 		ret->self.rss_peak_kb = (uint64_t)ru.ru_maxrss;
 	}
+}
+
+void session_forget_codes(struct session *s)
+{
+	lang_codes_reset(s->codes);
+	collector_codes_forget(s->collector);
 }
 
 void session_close(struct session *s)
 {
 	collector_free(s->collector);
 	symbolizer_free(s->symbols);
-	elf_reader_free(s->reader);
-	path_opener_free(s->paths);
+	lang_codes_free(s->codes);
+	worker_end(&s->reader.worker);
+	path_opener_end(&s->paths);
 	profile_free(s->profile);
 	modules_free(s->modules);
 	loader_servers_stop(&s->servers);

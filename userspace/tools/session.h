@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One run: the place where the stages meet. BPF -> samples -> profile -> symbols; tools only decide when to
- * start, how long to go on, and what to do with the result.
+ * One run: connects BPF, samples, profile and symbols. Tools decide when to start and stop, and
+ * write the result.
  */
 #ifndef SFBPF_TOOLS_SESSION_H
 #define SFBPF_TOOLS_SESSION_H
@@ -11,54 +11,73 @@
 #include "kern/collector.h"
 #include "out/out.h"
 #include "prof/profile.h"
+#include "prof/timeline.h"
 #include "sym/symbolizer.h"
 
 struct session {
-	struct loader_servers servers;	/* ours, if the options had none */
-	struct patience patience;	/* with these two, of the thread that names */
-	struct elf_reader *reader;	/* of the files that names are in */
-	struct path_opener *paths;	/* of those that are not mapped */
+	struct loader_servers servers; /* used if the options have none */
+	struct allowance allowance;    /* of the naming thread */
+	struct elf_reader reader;      /* reads names from mapped files */
+	struct path_opener paths;      /* opens files that are not mapped */
 	struct modules *modules;
+	struct lang_codes *codes;
 	struct collector *collector;
 	struct symbolizer *symbols;
-	struct profile *profile;	/* where samples go; a tool may exchange it between polls */
-	uint64_t start_ns, end_ns;	/* CLOCK_MONOTONIC; end 0 while running */
-	uint64_t cpus, next_cpus_ns;	/* that are sampled; session_poll: when to look whether some have come or gone */
+	struct profile *profile;   /* takes the samples; a tool may replace it between polls */
+	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC; end 0 while running */
+	/* Number of sampled CPUs; when session_poll next checks for CPUs going on- or offline */
+	uint64_t cpus, next_cpus_ns;
 	uint64_t start_unix_ns;
-	uint64_t dropped;		/* samples that profile_add had no memory for */
-	collector_sample_fn take;	/* instead of profile_add; NULL: none */
+	uint64_t dropped;	   /* samples dropped because memory ran out */
+	struct timeline *timeline; /* takes the time of each sample in the profile; NULL: none */
+	collector_sample_fn take;  /* replaces profile_add; NULL: none */
 	void *take_ctx;
-	uint64_t more_caps;		/* that the tool needs after session_start, beside caps_needed (PRIVS_CAP); set after session_open */
-	size_t left_limit;		/* session_sweep: modules without an id that are kept before it looks closer */
+	/*
+	 * Capabilities (PRIVS_CAP) that the tool needs after session_start in addition to
+	 * caps_needed; set between session_open and session_start
+	 */
+	uint64_t more_caps;
+	/* session_sweep marks frames only above this number of retired modules */
+	size_t retired_limit;
 	struct run_program programs[16];
 	size_t nprograms;
 };
 
-/* Loads and preloads; samples nothing yet. 0, or the exit code after having said why. */
+/* Loads BPF and preloads tables. 0, or the exit code after printing the error. */
 int session_open(struct session *s, const struct collector_opts *opts);
-/* Gives up all privileges but those that are needed from here on, then starts to sample. */
+/* Drops all privileges that are no longer needed, then starts sampling. */
 int session_start(struct session *s);
-int session_poll(struct session *s, int timeout_ms);	/* 0 or -errno */
-/* To be called for each sample that comes: what names need of a live process. The sample as it is to be counted; until the next call. */
+int session_poll(struct session *s, int timeout_ms); /* 0 or -errno */
+/*
+ * Must be called for each sample: collects what naming needs while the process lives. Returns the
+ * sample to count, valid until the next call.
+ */
 const struct sf_sample *session_see(struct session *s, const struct sf_sample *sample);
 /*
- * Frees what is known of files that are gone, while nobody holds a pointer to a module. see: says modules_see for all
- * frames that are kept beside s->profile; NULL: there are none, or with a sink of its own (take), it keeps what it has seen.
+ * Frees retired modules without frames. The caller must not hold pointers to modules. mark: calls
+ * modules_mark for all frames kept outside of s->profile. NULL: there are none, or, with s->take,
+ * modules with frames remain.
  */
-void session_sweep(struct session *s, void (*see)(void *ctx, const struct modules *ms), void *ctx);
-/* Stops sampling and takes what is still in the ring. */
+void session_sweep(struct session *s, void (*mark)(void *ctx, const struct modules *ms), void *ctx);
+/* Stops sampling and takes the rest of the ring. */
 void session_stop(struct session *s);
-/* The account so far; account is that of `profile`. */
+/* The account of the run so far; ret->account is computed from `profile`. */
 void session_stats(struct session *s, const struct profile *profile, struct run_stats *ret);
-struct run_parsers session_parsers(const struct session *s, const struct collector_counters *c);
+struct worker_totals session_parsers(const struct session *s, const struct collector_counters *c);
+/* Forgets the code of languages, for memory. No profile may have frames of it. */
+void session_forget_codes(struct session *s);
 void session_close(struct session *s);
 
-uint64_t session_now(void);		/* CLOCK_MONOTONIC, ns */
+uint64_t session_now(void); /* CLOCK_MONOTONIC, ns */
 
 /*
- * SIGINT, SIGTERM and SIGHUP: the first sets the flag, the second one of SIGINT ends the program at once.
- * Returns the flag.
+ * The first SIGINT, SIGTERM or SIGHUP sets the flag; a second one of the same kind ends the program
+ * at once. Returns the flag.
  */
 const volatile sig_atomic_t *session_signals(void);
+bool session_stopped(void); /* the flag */
+/* After sampling: the next SIGINT or SIGTERM sets another flag, to skip slow steps. */
+void session_may_skip(void);
+bool session_skipped(void);
 
 #endif

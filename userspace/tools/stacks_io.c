@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/stacks_io.h"
 
+#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/clock.h"
 #include "base/exitcode.h"
 #include "base/num.h"
 #include "base/result_file.h"
@@ -13,8 +18,15 @@
 #include "out/out_stacks.h"
 #include "tools/terminal.h"
 
-#define ROWS 40
-#define TREE_MIN 1.0	/* percent */
+#define ROWS	 40
+#define TREE_MIN 1.0 /* percent */
+
+/*
+ * Limit on folded output. Folded lines repeat frames that pprof shares between stacks, so one byte
+ * of pprof may become 300 bytes.
+ */
+#define FOLDED_A_BYTE 256
+#define FOLDED_SPARE  (256ull << 20)
 
 const char *path_name(const char *path)
 {
@@ -23,22 +35,129 @@ const char *path_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-int view_read(struct view *v, const char *path, enum stack_side side)
+/* path NULL: errors are not printed. */
+static int read_one(struct view *v, FILE *f, const char *path, enum stack_side side)
 {
-	bool is_stdin = !strcmp(path, "-");
-	FILE *f = is_stdin ? stdin : fopen(path, "re");
 	struct read_error why;
 	int err;
 
-	if (!f)
-		return complain(EXIT_FAILED, "cannot read '%s': %s", path, strerror(errno));
+	v->stacks.only_comm = v->comm;
 	err = read_stacks(f, &v->stacks, side, &v->meta, &why);
-	if (!is_stdin)
-		fclose(f);
+	v->bytes += v->meta.bytes;
+	if (!path)
+		return err;
 	if (err == -EINVAL)
 		return complain(EXIT_FAILED, "%s: %s", path, why.text);
 	if (err)
 		return complain(EXIT_FAILED, "cannot read '%s': %s", path, strerror(-err));
+	return 0;
+}
+
+void view_add_meta(struct stacks_meta *sum, const struct stacks_meta *m)
+{
+	struct stacks_meta before = *sum;
+
+	*sum = *m;
+	if (!before.bytes)
+		return;
+	sum->bytes += before.bytes;
+	sum->duration_s += before.duration_s;
+	sum->lost += before.lost;
+	sum->user_stacks += before.user_stacks;
+	sum->complete += before.complete;
+	if (before.start_unix_ns < sum->start_unix_ns)
+		sum->start_unix_ns = before.start_unix_ns;
+	if (strcmp(before.host, sum->host) != 0)
+		*sum->host = 0;
+	if (before.hz != sum->hz)
+		sum->hz = 0;
+}
+
+struct directory {
+	const char *path;
+	int fd;
+	size_t n, unread; /* windows added; damaged ones */
+	struct stacks_meta meta;
+};
+
+/* A damaged window does not keep the others from being read. Nonzero: an exit code. */
+static int read_window(struct view *v, struct directory *d, const char *name, enum stack_side side)
+{
+	int fd = openat(d->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+	char unit[sizeof(v->meta.unit)];
+	struct stat st;
+
+	strcpy(unit, d->meta.unit);
+	if (!f || fstat(fd, &st) || !S_ISREG(st.st_mode) ||
+	    read_one(v, f, d->unread ? NULL : name, side)) {
+		d->unread++;
+	} else {
+		d->n++;
+		view_add_meta(&d->meta, &v->meta);
+	}
+	if (f)
+		fclose(f);
+	else if (fd >= 0)
+		close(fd);
+	if (*unit && strcmp(unit, d->meta.unit) != 0)
+		return complain(EXIT_FAILED, "%s: %s counts %s, the windows before it %s", d->path,
+				name, d->meta.unit, unit);
+	return 0;
+}
+
+/* One window at a time: memory is needed for the sum only. */
+static int read_directory(struct view *v, const char *path, enum stack_side side)
+{
+	struct directory d = { .path = path };
+	struct dirent *e;
+	DIR *dir = opendir(path);
+	int err = 0;
+
+	if (!dir)
+		return complain(EXIT_FAILED, "cannot read '%s': %s", path, strerror(errno));
+	d.fd = dirfd(dir);
+	while (!err && (e = readdir(dir)))
+		if (window_chosen(&v->choice, e->d_name))
+			err = read_window(v, &d, e->d_name, side);
+	closedir(dir);
+	v->meta = d.meta;
+	if (!err && d.unread)
+		complain(0, "%s: %zu of %zu windows could not be read and are left out", path,
+			 d.unread, d.n + d.unread);
+	if (!err && !d.n)
+		err = complain(EXIT_FAILED,
+			       "%s: no window of the agent (sfbpf-HOST-TIME-ID.pb.gz, .folded or "
+			       ".json) is there, or none matches the options",
+			       path);
+	return err;
+}
+
+int view_read(struct view *v, const char *path, enum stack_side side)
+{
+	bool is_stdin = !strcmp(path, "-");
+	FILE *f;
+	struct stat st;
+	int err;
+
+	if (!is_stdin && !stat(path, &st) && S_ISDIR(st.st_mode))
+		return read_directory(v, path, side);
+	f = is_stdin ? stdin : fopen(path, "re");
+	if (!f)
+		return complain(EXIT_FAILED, "cannot read '%s': %s", path, strerror(errno));
+	err = read_one(v, f, path, side);
+	if (!is_stdin)
+		fclose(f);
+	return err;
+}
+
+static int take_time(const char *name, const char *arg, uint64_t *ret)
+{
+	if (window_time(arg, clock_ns(CLOCK_REALTIME), ret))
+		return complain(EXIT_USAGE,
+				"--%s: '%s' is not a time: 1h (before now), 2026-01-31 or "
+				"2026-01-31T12:00",
+				name, arg);
 	return 0;
 }
 
@@ -51,81 +170,68 @@ static int take_option(struct view *v, int id, const char *arg)
 	case OPT_FORMAT:
 		v->format = arg;
 		return 0;
+	case OPT_SINCE:
+		return take_time("since", arg, &v->choice.since_ns);
+	case OPT_UNTIL:
+		return take_time("until", arg, &v->choice.until_ns);
+	case OPT_HOST:
+		v->choice.host = arg;
+		return 0;
+	case OPT_COMM_ONLY:
+		v->comm = arg;
+		return 0;
+	case OPT_OFF_CPU:
+		v->choice.off_cpu = true;
+		return 0;
+	case OPT_AGO:
+		if (num_duration(arg, NUM_S, &v->ago_ns) || !v->ago_ns)
+			return complain(EXIT_USAGE, "--ago: '%s' is not a duration like 1h or 1d",
+					arg);
+		return 0;
 	default:
 		if (num_u64(arg, 1, 1000000, &v->rows))
-			return complain(EXIT_USAGE, "-n: '%s' is not a number of rows", arg);
+			return complain(EXIT_USAGE, "-n: '%s' is not a number from 1 to 1000000",
+					arg);
 		return 0;
 	}
 }
 
-int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **argv, const char **operands, size_t n)
+int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **argv, int min,
+	       int max)
 {
 	const char *arg;
-	bool dashes = false;
-	size_t have = 0;
 	int id, err;
 
-	/* Options may stand behind operands too, but not behind "--". */
-	for (;;) {
-		id = dashes ? -1 : options_next(spec, argc, argv, &arg);
+	while ((id = options_next(spec, argc, argv, &arg)) != -1) {
 		if (id == -2)
 			exit(EXIT_OK);
-		if (id == '?')
-			return EXIT_USAGE;
-		if (id != -1) {
-			err = take_option(v, id, arg);
-			if (err)
-				return err;
-			continue;
-		}
-		if (optind == argc)
-			break;
-		dashes |= optind > 1 && !strcmp(argv[optind - 1], "--");
-		if (have == n)
-			return complain(EXIT_USAGE, "unexpected '%s'", argv[optind]);
-		operands[have++] = argv[optind++];
+		err = id == '?' ? EXIT_USAGE : take_option(v, id, arg);
+		if (err)
+			return err;
 	}
-	if (have < n)
-		return complain(EXIT_USAGE, "usage: sfbpf %s", spec->usage);
+	if (argc - optind < min)
+		return complain(EXIT_USAGE, "a file is missing; usage: sfbpf %s", spec->usage);
+	if (argc - optind > max)
+		return complain(EXIT_USAGE, "unexpected '%s'", argv[optind + max]);
+	if (v->choice.until_ns && v->choice.until_ns <= v->choice.since_ns)
+		return complain(EXIT_USAGE, "--until is not after --since");
 	return 0;
 }
 
-static bool has_suffix(const char *s, const char *suffix)
+static int choose_format(const struct view *v, const struct out_format **ret)
 {
-	size_t len = strlen(s), n = strlen(suffix);
-
-	return len > n && !strcmp(s + len - n, suffix);
-}
-
-static int choose_format(const struct view *v, enum view_format *ret)
-{
-	static const char *const names[] = { "text", "folded", "html" };
-	const struct out_format *other;
-
-	*ret = VIEW_TEXT;
-	if (v->format) {
-		for (int i = 0; i < 3; i++) {
-			if (!strcmp(v->format, names[i])) {
-				*ret = (enum view_format)i;
-				return 0;
-			}
-		}
-		return complain(EXIT_USAGE, "unknown format '%s'; known: text folded html", v->format);
-	}
-	other = v->output ? out_format_for_path(v->output) : NULL;
-	if (other && (!strcmp(other->name, "json") || !strcmp(other->name, "pprof")))
-		return complain(EXIT_USAGE, "'%s' would be %s; this writes text, folded lines and html", v->output, other->name);
-	if (v->output && (has_suffix(v->output, ".html") || has_suffix(v->output, ".htm")))
-		*ret = VIEW_HTML;
-	else if (v->output && has_suffix(v->output, ".folded"))
-		*ret = VIEW_FOLDED;
+	*ret = out_format_choose(v->format, v->output, "text", OUT_RECORDED);
+	if (!*ret)
+		return options_unknown_format(v->format, v->output, OUT_RECORDED);
 	return 0;
 }
 
-static int write_html(const struct view *v, FILE *f)
+static struct html_meta html_meta_of(const struct view *v)
 {
 	const struct stacks_meta *m = &v->meta;
-	struct html_meta meta = { .title = v->title, .before = v->before, .unit = *m->unit ? m->unit : "samples" };
+	struct html_meta meta = { .title = v->title,
+				  .before = v->before,
+				  .unit = *m->unit ? m->unit : "samples" };
 	struct out_meta event = { .event = m->event, .hz = m->hz };
 
 	if (!v->before) {
@@ -138,17 +244,23 @@ static int write_html(const struct view *v, FILE *f)
 		meta.user_stacks = m->user_stacks;
 		meta.complete = m->complete;
 	}
-	return html_write(&v->stacks, &meta, f);
+	return meta;
 }
 
 int view_write(struct view *v)
 {
 	struct stacks_text text = {
-		.two_sides = v->before != NULL, .unit = *v->meta.unit ? v->meta.unit : "samples",
-		.rows = v->rows ? v->rows : ROWS, .columns = v->output ? 0 : terminal_columns(), .tree_min = TREE_MIN,
+		.two_sides = v->before != NULL,
+		.unit = *v->meta.unit ? v->meta.unit : "samples",
+		.rows = v->rows ? v->rows : ROWS,
+		.columns = v->output ? 0 : terminal_columns(),
+		.tree_min = TREE_MIN,
+		.unicode = terminal_unicode(),
 	};
 	bool to_stdout = !v->output || !strcmp(v->output, "-");
-	enum view_format format;
+	struct html_meta meta = html_meta_of(v);
+	uint64_t max = FOLDED_SPARE + FOLDED_A_BYTE * v->bytes;
+	const struct out_format *format;
 	const char *why = NULL;
 	FILE *f = stdout;
 	int err = choose_format(v, &format);
@@ -158,20 +270,25 @@ int view_write(struct view *v)
 	if (!to_stdout) {
 		err = result_file_open(v->output, &f, &why);
 		if (err)
-			return complain(EXIT_FAILED, "cannot write '%s': %s", v->output, why ? why : strerror(-err));
+			return complain(EXIT_FAILED, "cannot write '%s': %s", v->output,
+					why ? why : strerror(-err));
 		err = result_file_begin(f);
 		if (err) {
 			fclose(f);
 			return complain(EXIT_FAILED, "writing %s: %s", v->output, strerror(-err));
 		}
 	}
-	if (format == VIEW_HTML)
-		err = write_html(v, f);
-	else if (format == VIEW_FOLDED)
-		err = stacks_write_folded(&v->stacks, text.two_sides, f);
-	else
-		err = stacks_write_text(&v->stacks, &text, f);
+	err = format->write_recorded(&(struct out_recorded){ &v->stacks, &meta, &text, max }, f);
+	if (err == -EFBIG)
+		err = complain(EXIT_FAILED,
+			       "the folded lines would exceed %llu MB, the limit for "
+			       "%llu kB of input; use --format text or html",
+			       (unsigned long long)max >> 20, (unsigned long long)v->bytes >> 10);
 	if (!to_stdout && fclose(f) && !err)
 		err = -errno;
-	return err ? complain(EXIT_FAILED, "writing %s: %s", to_stdout ? "the output" : v->output, strerror(-err)) : 0;
+	if (err > 0)
+		return err;
+	return err ? complain(EXIT_FAILED, "writing %s: %s", to_stdout ? "the output" : v->output,
+			      strerror(-err))
+		   : 0;
 }

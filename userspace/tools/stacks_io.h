@@ -1,30 +1,52 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What `report` and `diff` share: recorded files in, text or pictures out. */
+/* Shared by `report` and `diff`: reads recorded profiles, writes text or flame graphs. */
 #ifndef SFBPF_TOOLS_STACKS_IO_H
 #define SFBPF_TOOLS_STACKS_IO_H
 
 #include "prof/read_stacks.h"
 #include "tools/options.h"
-
-enum view_format { VIEW_TEXT, VIEW_FOLDED, VIEW_HTML };
+#include "tools/windows.h"
 
 struct view {
 	struct stackset stacks;
-	struct stacks_meta meta;	/* of the file that was read last */
-	const char *title, *before;	/* before: NULL unless two are compared */
-	const char *output, *format;	/* -o, --format; NULL: not given */
+	struct stacks_meta meta;     /* of the last file read */
+	uint64_t bytes;		     /* size of all files read */
+	const char *title, *before;  /* before: NULL unless two are compared */
+	const char *output, *format; /* -o, --format; NULL: not given */
 	uint64_t rows;
+	struct window_choice choice; /* of the files in directories */
+	uint64_t ago_ns;	     /* diff: how long before the time of AFTER; 0: not given */
+	const char *comm;	     /* --comm */
 };
 
-/* These return 0 or an exit code, after having said why. */
-int view_read(struct view *v, const char *path, enum stack_side side);	/* "-" is the standard input */
+/* These return 0, or an exit code after printing the error. */
+/* path: a file; "-", the standard input; or a directory of the agent's windows (v->choice). */
+int view_read(struct view *v, const char *path, enum stack_side side);
+/* Adds the metadata of one more file to the sum, which begins zeroed. */
+void view_add_meta(struct stacks_meta *sum, const struct stacks_meta *m);
 int view_write(struct view *v);
-const char *path_name(const char *path);	/* its last component */
-/* The command line: VIEW_OPTIONS and exactly n operands. */
-int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **argv, const char **operands, size_t n);
-#define VIEW_OPTIONS \
-	{ 'o', "output", "FILE", "write there; - is the standard output" }, \
-	{ OPT_FORMAT, "format", "F", "text (default), folded, html; else by the suffix of FILE" }, \
-	{ 'n', "rows", "N", "rows of the table (default 40)" }
+const char *path_name(const char *path); /* its last component */
+/*
+ * The command line: VIEW_OPTIONS and at least min operands, at most max; the first of them is
+ * argv[optind].
+ */
+int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **argv, int min,
+	       int max);
+#define VIEW_OPTIONS                                                                        \
+	{ 'o', "output", "FILE", "output file; - is standard output" },                     \
+		{ OPT_FORMAT, "format", "FORMAT",                                           \
+		  "text (default), folded, html or svg; overrides the suffix of FILE" },    \
+		{ 'n', "rows", "N", "number of rows in the table (default 40)" },           \
+		{ OPT_SINCE, "since", "TIME",                                               \
+		  "windows in a directory from this time on: 1h (ago), 2026-01-31, "        \
+		  "2026-01-31T12:00" },                                                     \
+		{ OPT_UNTIL, "until", "TIME", "windows up to this time" },                  \
+		{ OPT_HOST, "host", "NAME", "windows of this host" },                       \
+		{ OPT_COMM_ONLY, "comm", "NAME", "stacks of threads of this name" },        \
+	{                                                                                   \
+		OPT_OFF_CPU, "off-cpu", NULL, "windows of blocked time instead of CPU time" \
+	}
+
+enum { OPT_SINCE = 800, OPT_UNTIL, OPT_HOST, OPT_COMM_ONLY, OPT_OFF_CPU, OPT_AGO };
 
 #endif

@@ -1,8 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/terminal.h"
 
+#include <locale.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+
+#include "tui/term.h"
+
+bool terminal_unicode(void)
+{
+	setlocale(LC_CTYPE, "");
+	return term_unicode();
+}
 
 int terminal_columns(void)
 {

@@ -2,6 +2,10 @@
 #ifndef SFBPF_TOOLS_TERMINAL_H
 #define SFBPF_TOOLS_TERMINAL_H
 
-int terminal_columns(void);	/* of the standard output; 0 if it is no terminal */
+#include <stdbool.h>
+
+int terminal_columns(void); /* of standard output; 0: not a terminal */
+/* Whether the user's locale has UTF-8. */
+bool terminal_unicode(void);
 
 #endif

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The subcommands. Each takes its own argv (argv[0] is its name) and returns an exit code. */
+/* The tools of the command line. */
 #ifndef SFBPF_TOOLS_TOOLS_H
 #define SFBPF_TOOLS_TOOLS_H
 
-int tool_record(int argc, char **argv);
-int tool_offcpu(int argc, char **argv);
-int tool_agent(int argc, char **argv);	/* only with HAVE_AGENT */
-int tool_top(int argc, char **argv);
-int tool_doctor(int argc, char **argv);
-int tool_inspect(int argc, char **argv);
-int tool_report(int argc, char **argv);
-int tool_diff(int argc, char **argv);
+#include "tools/options.h"
+
+extern const struct tool_spec top_tool, record_tool, offcpu_tool, inspect_tool, report_tool,
+	diff_tool, doctor_tool;
+extern const struct tool_spec agent_tool; /* only with HAVE_AGENT */
+extern const struct tool_spec help_tool;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sfbpf top: what runs right now, live on a terminal or as pages of text. */
+/* sfbpf top: the live view, on a terminal or as pages of text. */
 #include <errno.h>
 #include <locale.h>
 #include <stdio.h>
@@ -20,35 +20,42 @@
 #include "tui/screen.h"
 #include "tui/term.h"
 
-#define POLL_MS 50			/* how often the ring is emptied while nobody types */
-#define FIRST_NS (200 * NUM_MS)		/* the first screen comes sooner than the others */
-#define SLICE_NS NUM_S
+#define POLL_MS	   50		  /* between two polls of the ring without input */
+#define FIRST_NS   (200 * NUM_MS) /* until the first screen */
+#define SLICE_NS   NUM_S
 #define BATCH_ROWS 40
 
 enum { OPT_JSON = 512, OPT_COLOR, OPT_ROWS, OPT_KEYS, OPT_OFFCPU };
 
 static const struct option_spec options[] = {
-	{ 'b', "batch", NULL, "pages of text instead of a screen (also when stdout is no terminal)" },
-	{ 'n', "pages", "N", "end after N refreshes" },
-	{ 'd', "delay", "SECONDS", "between refreshes (default 1)" },
-	{ OPT_JSON, "json", NULL, "batch, a page as one JSON object on a line" },
-	{ OPT_ROWS, "rows", "N", "batch: rows of each table at most (default 40; 0: all)" },
-	{ OPT_OFFCPU, "offcpu", NULL, "measure blocked time from the start (screen: else while view 7 is shown)" },
-	{ OPT_KEYS, "keys", NULL, "print the keys of the screen, and end" },
-	{ OPT_COLOR, "color", "WHEN", "auto (default), always, never; NO_COLOR is honoured" },
+	{ 'b', "batch", NULL, "print pages of text instead of drawing on the terminal" },
+	{ 'n', "pages", "N", "exit after N refreshes" },
+	{ 'd', "delay", "SECONDS", "time between refreshes (default 1)" },
+	{ OPT_JSON, "json", NULL, "print each page as one JSON object on a line; implies -b" },
+	{ OPT_ROWS, "rows", "N", "rows of each table in batch mode (default 40; 0: all)" },
+	{ OPT_OFFCPU, "offcpu", NULL,
+	  "measure blocked time from the start (default: only while view 7 is shown)" },
+	{ OPT_KEYS, "keys", NULL, "print the keys and exit" },
+	{ OPT_COLOR, "color", "WHEN", "auto (default), always or never; NO_COLOR is honoured" },
 	{ 0 },
 };
 
-static const struct tool_spec spec = {
+static int top_run(int argc, char **argv);
+
+const struct tool_spec top_tool = {
 	.name = "top",
 	.usage = "top [options]",
-	.summary = "Shows which functions and processes take the CPUs, from whole stacks of everything that\n"
-		   "runs, or of what is chosen. Keys: h or F1 on the screen. Off a terminal, pages of text.",
+	.brief = "show live which functions and processes use the CPUs",
+	.summary =
+		"Shows live which functions and processes use the CPUs, from full stacks of all or "
+		"selected processes. Press h or F1 for the keys. Without a terminal it prints "
+		"pages of text.",
 	.options = options,
 	.common = true,
 	.examples = "  sudo sfbpf top                           everything, live\n"
-		    "  sudo sfbpf top -p 1234 -F 499            one process, finer\n"
-		    "  sudo sfbpf top -b -n 1 -d 10             one page about ten seconds\n",
+		    "  sudo sfbpf top -p 1234 -F 499            one process, at 499 Hz\n"
+		    "  sudo sfbpf top -b -n 1 -d 10             one page that covers ten seconds\n",
+	.run = top_run,
 };
 
 /* ---- Options ---- */
@@ -60,16 +67,22 @@ static int take(struct top *t, int id, const char *arg)
 		t->batch = true;
 		return 0;
 	case 'n':
-		return num_u64(arg, 1, UINT32_MAX, &t->pages) ? complain(EXIT_USAGE, "-n: '%s' is not a number of pages", arg) : 0;
+		return num_u64(arg, 1, UINT32_MAX, &t->pages)
+			       ? complain(EXIT_USAGE, "-n: '%s' is not a number above 0", arg)
+			       : 0;
 	case 'd':
-		if (num_duration(arg, NUM_S, &t->ui.delay_ns) || t->ui.delay_ns < UI_DELAY_MIN || t->ui.delay_ns > UI_DELAY_MAX)
-			return complain(EXIT_USAGE, "-d: '%s' is not a delay of 0.1 to 3600 seconds", arg);
+		if (num_duration(arg, NUM_S, &t->ui.delay_ns) || t->ui.delay_ns < UI_DELAY_MIN ||
+		    t->ui.delay_ns > UI_DELAY_MAX)
+			return complain(EXIT_USAGE,
+					"-d: '%s' is not a time from 0.1 to 3600 seconds", arg);
 		return 0;
 	case OPT_JSON:
 		t->json = t->batch = true;
 		return 0;
 	case OPT_ROWS:
-		return num_u64(arg, 0, UINT32_MAX, &t->rows) ? complain(EXIT_USAGE, "--rows: '%s' is not a number", arg) : 0;
+		return num_u64(arg, 0, UINT32_MAX, &t->rows)
+			       ? complain(EXIT_USAGE, "--rows: '%s' is not a number", arg)
+			       : 0;
 	case OPT_OFFCPU:
 		t->off.always = true;
 		return 0;
@@ -77,7 +90,8 @@ static int take(struct top *t, int id, const char *arg)
 		t->always_color = !strcmp(arg, "always");
 		t->never_color = !strcmp(arg, "never");
 		if (!t->always_color && !t->never_color && strcmp(arg, "auto"))
-			return complain(EXIT_USAGE, "--color: '%s' is not auto, always or never", arg);
+			return complain(EXIT_USAGE, "--color: '%s' is not auto, always or never",
+					arg);
 		return 0;
 	default:
 		return common_opts_take(&t->common, id, arg);
@@ -99,7 +113,7 @@ static int parse(struct top *t, int argc, char **argv)
 	const char *arg;
 	int id, err;
 
-	while ((id = options_next(&spec, argc, argv, &arg)) != -1) {
+	while ((id = options_next(&top_tool, argc, argv, &arg)) != -1) {
 		if (id == -2)
 			exit(EXIT_OK);
 		if (id == OPT_KEYS) {
@@ -115,17 +129,19 @@ static int parse(struct top *t, int argc, char **argv)
 	if (t->common.format && !strcmp(t->common.format, "json"))
 		t->json = true;
 	else if (t->common.format && strcmp(t->common.format, "text"))
-		return complain(EXIT_USAGE, "--format: top writes text or json, not '%s'", t->common.format);
+		return complain(EXIT_USAGE, "--format: top writes text or json, not '%s'",
+				t->common.format);
 	t->batch |= t->common.format || t->common.output;
 	return common_opts_check(&t->common);
 }
 
-/* A screen needs a terminal on both sides, and one that can do more than print lines. */
+/* The live view needs a terminal for input and output that can address the cursor. */
 static bool can_draw(void)
 {
 	const char *name = getenv("TERM");
 
-	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && name && *name && strcmp(name, "dumb");
+	return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && name && *name &&
+	       strcmp(name, "dumb");
 }
 
 static bool want_color(const struct top *t)
@@ -138,14 +154,15 @@ static bool want_color(const struct top *t)
 static void describe(struct top *t)
 {
 	const struct collector_opts *o = &t->common.collect;
-	bool filtered = o->npids || o->ntids || o->by_uid || o->comm_glob || o->cgroup_id || o->cpus;
+	bool filtered = common_opts_filter(&t->common);
 	char rate[48];
 
 	if (o->hz)
 		snprintf(rate, sizeof(rate), "%llu Hz", (unsigned long long)o->hz);
 	else
 		snprintf(rate, sizeof(rate), "every %llu", (unsigned long long)o->period);
-	snprintf(t->what, sizeof(t->what), "%s %s, %s", o->event->name, rate, filtered ? "filtered" : "all processes");
+	snprintf(t->what, sizeof(t->what), "%s %s, %s", o->event->name, rate,
+		 filtered ? "filtered" : "all processes");
 	t->ui.gauges.what = t->what;
 	if (!filtered && !strcmp(o->event->name, "cpu-clock"))
 		t->ui.gauges.full_rate = (double)o->hz * (double)sysconf(_SC_NPROCESSORS_ONLN);
@@ -176,12 +193,14 @@ static void read_counters(struct top *t, struct live_counters *ret)
 
 	collector_counters(t->session.collector, &c);
 	t->ui.gauges.parsers = session_parsers(&t->session, &c);
-	*ret = (struct live_counters){ .taken = c.taken, .bpf_ns = c.run_ns + top_offcpu_bpf_ns(t) };
+	*ret = (struct live_counters){ .taken = c.taken,
+				       .bpf_ns = c.run_ns + top_offcpu_bpf_ns(t) };
 	memcpy(ret->lost, c.lost, sizeof(ret->lost));
 	ret->lost[SF_LOST_BAD_RECORD] += t->session.dropped;
 	if (!getrusage(RUSAGE_SELF, &ru))
 		ret->cpu_ns = (uint64_t)(ru.ru_utime.tv_sec + ru.ru_stime.tv_sec) * NUM_S +
-			      (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * NUM_US + t->ui.gauges.parsers.cpu_ns;
+			      (uint64_t)(ru.ru_utime.tv_usec + ru.ru_stime.tv_usec) * NUM_US +
+			      t->ui.gauges.parsers.cpu_ns;
 	t->ui.gauges.table_files = c.loader.loaded;
 	t->ui.gauges.table_bytes = c.tables.bytes;
 	t->ui.gauges.table_evicted = c.tables.evicted;
@@ -195,7 +214,7 @@ static void on_record(void *ctx, const struct sf_sample *rec)
 	struct top *t = ctx;
 	struct session *s = &t->session;
 
-	if (rec->type == SF_REC_STACK) {
+	if (rec->type == SF_REC_BLOCK) {
 		top_offcpu_record(t, rec);
 		return;
 	}
@@ -214,7 +233,7 @@ static int start(struct top *t)
 	err = t->off.always ? top_offcpu_start(t) : 0;
 	if (err)
 		return err;
-	/* Our own start is not what the first window is about. */
+	/* Discard samples of the profiler's start. */
 	session_poll(&t->session, 0);
 	profile_reset(t->session.profile);
 	read_counters(t, &now);
@@ -224,31 +243,32 @@ static int start(struct top *t)
 	return 0;
 }
 
-/* What the ring holds, into the windows. late: it has been gathered over a long time. */
+/* Moves the samples since the last call into the windows. late: as for live_take. */
 static void take_samples(struct top *t, bool late)
 {
 	struct live_counters now;
 
 	read_counters(t, &now);
-	t->session.profile = live_take(t->live, t->session.profile, t->session.symbols, &now, session_now(), late);
+	t->session.profile = live_take(t->live, t->session.profile, t->session.symbols, &now,
+				       session_now(), late);
 	top_offcpu_take(t, late);
 }
 
-static void see_live(void *ctx, const struct modules *ms)
+static void mark_live(void *ctx, const struct modules *ms)
 {
 	const struct top *t = ctx;
 
-	live_see(t->live, ms);
-	top_offcpu_see(t, ms);
+	live_mark(t->live, ms);
+	top_offcpu_mark(t, ms);
 }
 
-/* The rows of the last time, which point to modules, are not needed any more. */
+/* ui_refresh replaces the old rows, so session_sweep may free the modules they point to. */
 static int show_window(struct top *t)
 {
 	struct profile *window;
 	struct live_sum sum;
 
-	session_sweep(&t->session, see_live, t);
+	session_sweep(&t->session, mark_live, t);
 	if (top_offcpu_window(t))
 		return -ENOMEM;
 	window = live_window(t->live, t->ui.span, &sum);
@@ -273,7 +293,8 @@ static int write_page(struct top *t)
 	take_samples(t, true);
 	err = show_window(t);
 	if (!err)
-		err = t->json ? batch_json(&t->ui, &page, t->out) : batch_text(&t->ui, &page, t->out);
+		err = t->json ? batch_json(&t->ui, &page, t->out)
+			      : batch_text(&t->ui, &page, t->out);
 	reset(t);
 	return err;
 }
@@ -282,7 +303,9 @@ static int wait_until(struct top *t, uint64_t when, const volatile sig_atomic_t 
 {
 	while (!*stop) {
 		uint64_t now = session_now(), left = when > now ? when - now : 0;
-		int err = session_poll(&t->session, left > 100 * NUM_MS ? 100 : (int)((left + NUM_MS - 1) / NUM_MS));
+		int err = session_poll(&t->session, left > 100 * NUM_MS
+							    ? 100
+							    : (int)((left + NUM_MS - 1) / NUM_MS));
 
 		if (err)
 			return complain(EXIT_FAILED, "reading samples: %s", strerror(-err));
@@ -296,7 +319,7 @@ static int run_batch(struct top *t)
 {
 	const volatile sig_atomic_t *stop = session_signals();
 	uint64_t next;
-	int err = start(t);
+	int err = 0;
 
 	t->ui.span = LIVE_ALL;
 	t->ui.all_tables = true;
@@ -307,9 +330,12 @@ static int run_batch(struct top *t)
 		err = wait_until(t, next, stop);
 		if (err)
 			break;
+		if (t->refreshed + 1 == t->pages)
+			allowance_end(&t->session.allowance);
 		err = write_page(t);
 		if (err)
-			err = complain(EXIT_FAILED, "writing %s: %s", t->common.output ? t->common.output : "the output",
+			err = complain(EXIT_FAILED, "writing %s: %s",
+				       t->common.output ? t->common.output : "the output",
 				       strerror(-err));
 	}
 	return err;
@@ -328,7 +354,9 @@ static int open_output(struct top *t)
 	err = result_file_open(path, &t->out, &why);
 	if (!err)
 		err = result_file_begin(t->out);
-	return err ? complain(EXIT_FAILED, "cannot write '%s': %s", path, why ? why : strerror(-err)) : 0;
+	return err ? complain(EXIT_FAILED, "cannot write '%s': %s", path,
+			      why ? why : strerror(-err))
+		   : 0;
 }
 
 /* ---- Live ---- */
@@ -346,7 +374,7 @@ static void draw(struct top *t, bool repaint)
 	term_draw(&t->grid, repaint);
 }
 
-/* What an event asked for beyond the ui. Returns whether to draw. */
+/* Carries out the UI_* flags of an event. Returns whether to draw. */
 static bool obey(struct top *t, unsigned int flags)
 {
 	uint64_t now = session_now();
@@ -354,6 +382,7 @@ static bool obey(struct top *t, unsigned int flags)
 	if (flags & UI_RESET) {
 		take_samples(t, true);
 		reset(t);
+		t->refresh_ns = now + t->ui.delay_ns;
 	}
 	if (flags & UI_RESUMED) {
 		take_samples(t, true);
@@ -375,16 +404,18 @@ static bool tick(struct top *t)
 	if (t->ui.paused)
 		return false;
 	if (now >= t->slice_ns) {
-		/* Much too late: we had been stopped, or the machine was. */
+		/* Late by several slices: the process or the machine was stopped. */
 		take_samples(t, now - t->slice_ns > 3 * SLICE_NS);
-		t->slice_ns = now - t->slice_ns > SLICE_NS ? now + SLICE_NS : t->slice_ns + (delay < SLICE_NS ? delay : SLICE_NS);
+		t->slice_ns = now - t->slice_ns > SLICE_NS
+				      ? now + SLICE_NS
+				      : t->slice_ns + (delay < SLICE_NS ? delay : SLICE_NS);
 	}
 	if (now >= t->refresh_ns) {
 		cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 		if (show_window(t))
-			ui_say(&t->ui, true, "out of memory: what is shown is not complete");
+			ui_say(&t->ui, true, "out of memory: this view is incomplete");
 		t->refresh_ns = now - t->refresh_ns > delay ? now + delay : t->refresh_ns + delay;
-		/* A window of very many stacks is counted more rarely: a hundredth of the time, whatever it holds. */
+		/* Refresh large windows less often, to use at most 1 % of a CPU. */
 		cost = clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 		if (t->refresh_ns < now + 100 * cost)
 			t->refresh_ns = now + 100 * cost;
@@ -394,10 +425,11 @@ static bool tick(struct top *t)
 	return draw_now;
 }
 
-/* Until something is due, the ring wants to be looked at, or a key is pressed. */
+/* Waits until a slice or refresh is due, the ring must be polled, or a key is pressed. */
 static void wait_a_little(const struct top *t)
 {
-	uint64_t now = session_now(), due = t->slice_ns < t->refresh_ns ? t->slice_ns : t->refresh_ns;
+	uint64_t now = session_now(),
+		 due = t->slice_ns < t->refresh_ns ? t->slice_ns : t->refresh_ns;
 	uint64_t left = due > now ? (due - now + NUM_MS - 1) / NUM_MS : 0;
 
 	term_wait(t->ui.paused || left > POLL_MS ? POLL_MS : (int)left);
@@ -437,15 +469,16 @@ static int live_loop(struct top *t)
 
 static int run_live(struct top *t)
 {
-	int err = start(t);
+	int err = term_open(want_color(t));
 
-	if (err)
-		return err;
-	err = term_open(want_color(t));
 	if (err) {
-		complain(0, "this terminal (TERM=%s) cannot show a screen: pages of text instead", getenv("TERM"));
+		complain(0,
+			 "the live view does not work on this terminal (TERM=%s): "
+			 "printing pages of text",
+			 getenv("TERM"));
 		return run_batch(t);
 	}
+	t->session.allowance.stopped = term_stopped;
 	t->grid.unicode = term_unicode();
 	err = live_loop(t);
 	term_close();
@@ -469,10 +502,13 @@ static int run(struct top *t)
 	t->ui.cgroups = cgroup_names_new();
 	t->ui.symbols = t->session.symbols;
 	t->ui.modules = t->session.modules;
+	err = start(t);
+	if (err)
+		return err;
 	return t->batch || !can_draw() ? run_batch(t) : run_live(t);
 }
 
-int tool_top(int argc, char **argv)
+static int top_run(int argc, char **argv)
 {
 	struct top t = { .rows = BATCH_ROWS };
 	int rc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sfbpf top: blocked time, measured while somebody looks at it. */
+/* sfbpf top: blocked time, measured while its view is shown. */
 #include <errno.h>
 #include <stdio.h>
 
@@ -8,12 +8,14 @@
 #include "base/num.h"
 #include "tools/top.h"
 
-#define KEEP_NS (10 * NUM_S)		/* a glance at another view does not end it */
-#define FIRST_NS (500 * NUM_MS)
-#define RENEW_NS (30 * NUM_S)
+/* Measuring continues for this time in another view, so that short visits do not end it. */
+#define KEEP_NS	   (10 * NUM_S)
+#define FIRST_NS   (500 * NUM_MS)
+#define RENEW_NS   (30 * NUM_S)
 #define MAX_STACKS 16384
-#define COST_HIGH 0.02			/* of a CPU, of the BPF programs: sampling begins or gets rarer */
-#define COST_LOW 0.005
+/* Share of one CPU that the BPF programs use: above HIGH sampling gets coarser, below LOW finer */
+#define COST_HIGH  0.02
+#define COST_LOW   0.005
 
 static void read_counters(const struct top *t, struct live_counters *ret)
 {
@@ -35,9 +37,12 @@ static void read_counters(const struct top *t, struct live_counters *ret)
 static int collect(struct top *t, struct collector_error *err)
 {
 	t->off.opts = (struct offcpu_opts){
-		.max_ns = UINT64_MAX, .period_ns = NUM_MS, .max_stacks = MAX_STACKS,
+		.max_ns = UINT64_MAX,
+		.period_ns = NUM_MS,
+		.max_stacks = MAX_STACKS,
 		.states = ~(1u << SF_OFF_R | 1u << SF_OFF_I) & ((1u << SF_OFF_STATES) - 1),
-		.kernel_threads = true, .user_threads = true,
+		.kernel_threads = true,
+		.user_threads = true,
 	};
 	t->off.started_ns = session_now();
 	t->off.bpf_at_ns = 0;
@@ -131,7 +136,7 @@ void top_offcpu_record(struct top *t, const struct sf_sample *rec)
 		blocks_take(&t->off.blocks, rec);
 }
 
-/* The kernel's maps keep every stack that there ever was: when they are full, they start afresh. */
+/* Restarts measuring with empty maps after the kernel's maps were full. */
 static void renew(struct top *t)
 {
 	struct collector_error err;
@@ -149,8 +154,8 @@ static void renew(struct top *t)
 }
 
 /*
- * Some programs block a hundred thousand times a second, and four microseconds a stack would then be a third of a CPU. So
- * short blocks are sampled as far as it takes.
+ * Some programs block a hundred thousand times per second. At four microseconds per stack that
+ * would take 40 % of a CPU. So short blocks are sampled, to keep the cost below COST_HIGH.
  */
 static void limit_cost(struct top *t, const struct live_counters *now_counters, uint64_t now)
 {
@@ -183,22 +188,23 @@ void top_offcpu_take(struct top *t, bool late)
 	if (now < t->off.due_ns && !t->batch && !late)
 		return;
 	collector_offcpu_cut(t->session.collector);
-	session_poll(&t->session, 0);	/* the stacks that this has met */
+	session_poll(&t->session, 0); /* takes the stacks sent by the cut */
 	if (blocks_merge(&t->off.blocks))
 		t->session.dropped++;
 	read_counters(t, &counters);
-	t->off.blocks.profile = live_take(t->off.live, t->off.blocks.profile, t->session.symbols, &counters, session_now(), late);
+	t->off.blocks.profile = live_take(t->off.live, t->off.blocks.profile, t->session.symbols,
+					  &counters, session_now(), late);
 	t->off.due_ns = now + 100 * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu);
 	renew(t);
 }
 
-void top_offcpu_see(const struct top *t, const struct modules *ms)
+void top_offcpu_mark(const struct top *t, const struct modules *ms)
 {
 	if (!t->off.on)
 		return;
-	offcpu_see(collector_offcpu(t->session.collector), ms);
-	live_see(t->off.live, ms);
-	profile_see(t->off.blocks.profile, ms);
+	offcpu_mark(collector_offcpu(t->session.collector), ms);
+	live_mark(t->off.live, ms);
+	profile_mark(t->off.blocks.profile, ms);
 }
 
 int top_offcpu_window(struct top *t)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sfbpf top: what is shown, as files. */
+/* sfbpf top: writes the shown stacks to files. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,15 +15,16 @@ static const char *const formats[] = { "folded", "json", "pprof", "html" };
 
 struct snapshot {
 	struct top *top;
-	bool off;			/* blocked time instead of samples */
-	struct profile *profile;	/* the stacks that are shown */
+	bool off;		 /* blocked time instead of samples */
+	struct profile *profile; /* the shown stacks */
 	const struct live_sum *sum;
 	char host[256];
 	uint64_t end_unix_ns;
 };
 
-/* A new file only: nobody named it. 0 or -errno. */
-static int write_one(const struct out_report *rep, const struct out_format *format, const char *path)
+/* Never overwrites a file, because the user did not choose the name. 0 or -errno. */
+static int write_one(const struct out_report *rep, const struct out_format *format,
+		     const char *path)
 {
 	FILE *f = NULL;
 	int err = result_file_create(path, &f);
@@ -36,11 +37,11 @@ static int write_one(const struct out_report *rep, const struct out_format *form
 
 static enum view view_of(const struct snapshot *s)
 {
-	/* Under the off-CPU view the samples are those of the process or function that one is in. */
+	/* The samples that belong to the off-CPU view are those of the zoom, as in the tree. */
 	return s->off ? VIEW_OFFCPU : s->top->ui.view == VIEW_OFFCPU ? VIEW_TREE : s->top->ui.view;
 }
 
-/* The stacks that the view's rows stand for. 0 or -ENOMEM. */
+/* Copies the stacks that the rows of the view include. 0 or -ENOMEM. */
 static int select_stacks(struct snapshot *s)
 {
 	struct ui *ui = &s->top->ui;
@@ -63,7 +64,9 @@ static void fill_stats(const struct snapshot *s, struct run_stats *ret)
 
 	session_stats(&s->top->session, s->profile, ret);
 	ret->duration_s = s->sum->seconds;
-	ret->samples = *ui_describe(&s->top->ui, view_of(s), any, sizeof(any)) ? profile_samples(s->profile) : c->taken;
+	ret->samples = *ui_describe(&s->top->ui, view_of(s), any, sizeof(any))
+			       ? profile_samples(s->profile)
+			       : c->taken;
 	memcpy(ret->lost, c->lost, sizeof(ret->lost));
 	if (!s->off)
 		return;
@@ -79,45 +82,58 @@ static void fill_stats(const struct snapshot *s, struct run_stats *ret)
 	}
 }
 
-/* base.folded and so on; ret_path is the file that err is about. 0 or -errno. */
+/* Writes base.folded and the other formats. 0, or -errno with the failed file in ret_path. */
 static int write_files(struct snapshot *s, const char *base, char *ret_path, size_t cap)
 {
 	struct top *t = s->top;
 	const struct collector_opts *o = &t->common.collect;
 	struct run_stats stats;
 	struct out_meta meta = {
-		.event = s->off ? "off-cpu" : o->event->name, .hz = s->off ? 0 : (double)o->hz, .host = s->host,
+		.event = s->off ? "off-cpu" : o->event->name,
+		.hz = s->off ? 0 : (double)o->hz,
+		.host = s->host,
 		.start_unix_ns = s->end_unix_ns - (uint64_t)(s->sum->seconds * 1e9),
 	};
 	struct out_report rep = {
-		.profile = s->profile, .symbols = t->session.symbols, .modules = t->session.modules, .meta = &meta, .stats = &stats,
-		.opts = { .user_only = t->ui.sel.user_only, .kernel_only = t->ui.sel.kernel_only, .usec = s->off },
+		.profile = s->profile,
+		.symbols = t->session.symbols,
+		.modules = t->session.modules,
+		.meta = &meta,
+		.stats = &stats,
+		.opts = { .user_only = t->ui.sel.user_only,
+			  .kernel_only = t->ui.sel.kernel_only,
+			  .usec = s->off },
 	};
 	int err = 0;
 
 	fill_stats(s, &stats);
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]) && !err; i++) {
-		const struct out_format *format = out_format_named(formats[i]);
+		const struct out_format *format = out_format_named(formats[i], OUT_PROFILE);
 
 		if (!format)
 			continue;
-		snprintf(ret_path, cap, "%s%s%s", base, s->off ? "-offcpu" : "", format->suffixes[0]);
+		snprintf(ret_path, cap, "%s%s%s", base, s->off ? "-offcpu" : "",
+			 format->suffixes[0]);
 		err = write_one(&rep, format, ret_path);
 	}
 	return err;
 }
 
-/* One base name for all of them fits a narrow bar: "wrote sfbpf-20261122-000033{,-offcpu}.{folded,json,pb.gz,html}". */
+/*
+ * One pattern for all files, which fits a narrow screen:
+ * "wrote sfbpf-20261122-000033{,-offcpu}.{folded,json,pb.gz,html}".
+ */
 static void say_names(struct top *t, const char *base, const char *behind)
 {
 	char said[320], what[160];
 	size_t n = (size_t)snprintf(said, sizeof(said), "wrote %s%s.{", base, behind), first = n;
 
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]) && n < sizeof(said); i++) {
-		const struct out_format *format = out_format_named(formats[i]);
+		const struct out_format *format = out_format_named(formats[i], OUT_PROFILE);
 
 		if (format)
-			n += (size_t)snprintf(said + n, sizeof(said) - n, "%s%s", n > first ? "," : "", format->suffixes[0] + 1);
+			n += (size_t)snprintf(said + n, sizeof(said) - n, "%s%s",
+					      n > first ? "," : "", format->suffixes[0] + 1);
 	}
 	ui_describe(&t->ui, t->ui.view, what, sizeof(what));
 	if (n < sizeof(said))
@@ -142,7 +158,7 @@ void top_snapshot(struct top *t)
 	for (int i = 0; i <= with_off && !err; i++) {
 		s.off = i;
 		err = select_stacks(&s);
-		/* Under the off-CPU view: a program that only sleeps has no samples. */
+		/* In the off-CPU view: a program that only sleeps has no samples. */
 		if (!err && (profile_count(s.profile) || i == with_off)) {
 			err = write_files(&s, base, path, sizeof(path));
 			samples |= !i;

@@ -27,7 +27,7 @@ static double own_cpu(uint64_t ns, const struct live_sum *sum)
 	return sum->seconds > 0 ? (double)ns / sum->seconds / 1e7 : 0;
 }
 
-/* The rows of that view. Returns how many are wanted. */
+/* Builds the rows of a view. Returns how many of them the page shows. */
 static size_t rows_of(struct ui *ui, enum view view, const struct batch_page *page, int *err)
 {
 	ui->view = view;
@@ -54,9 +54,11 @@ static void put_head(const struct ui *ui, const struct batch_page *page, FILE *f
 
 	if (gmtime_r(&seconds, &tm))
 		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	fprintf(f, "# sfbpf top: page %llu, %s, %.2f s, %s\n", (ull)page->number, when, sum->seconds, ui->gauges.what);
-	fprintf(f, "# samples %llu, rate %.1f/s, lost %llu, complete %.2f%%, kernel %.2f%%\n", (ull)sum->c.taken,
-		sum->seconds > 0 ? (double)sum->c.taken / sum->seconds : 0, (ull)lost_samples(&sum->c),
+	fprintf(f, "# sfbpf top: page %llu, %s, %.2f s, %s\n", (ull)page->number, when,
+		sum->seconds, ui->gauges.what);
+	fprintf(f, "# samples %llu, rate %.1f/s, lost %llu, complete %.2f%%, kernel %.2f%%\n",
+		(ull)sum->c.taken, sum->seconds > 0 ? (double)sum->c.taken / sum->seconds : 0,
+		(ull)lost_samples(&sum->c),
 		ui_share(ui->census.all.complete, ui->census.all.user_stacks),
 		ui_share(ui->census.all.kernel, ui->census.all.samples));
 	fputs("# stops:", f);
@@ -67,14 +69,18 @@ static void put_head(const struct ui *ui, const struct batch_page *page, FILE *f
 	for (unsigned int i = 0; i < SF_LOST_MAX; i++)
 		if (sum->c.lost[i])
 			fprintf(f, " %s=%llu", profile_lost_name(i), (ull)sum->c.lost[i]);
-	fprintf(f, "\n# sfbpf: cpu %.2f%%, bpf %.2f%%, rss %llu kB, tables %llu bytes of %llu files, evicted %llu, refused %llu, "
+	fprintf(f,
+		"\n# sfbpf: cpu %.2f%%, bpf %.2f%%, rss %llu kB, "
+		"tables %llu bytes of %llu files, evicted %llu, refused %llu, "
 		"parsers died %llu, files lost %llu, names lost %llu\n",
-		own_cpu(sum->c.cpu_ns, sum), own_cpu(sum->c.bpf_ns, sum), (ull)ui->gauges.rss_kb, (ull)ui->gauges.table_bytes,
-		(ull)ui->gauges.table_files, (ull)ui->gauges.table_evicted, (ull)ui->gauges.table_refused,
-		(ull)run_parsers_ended(&ui->gauges.parsers), (ull)ui->gauges.parsers.failed, (ull)run_parsers_names_lost(&ui->gauges.parsers));
+		own_cpu(sum->c.cpu_ns, sum), own_cpu(sum->c.bpf_ns, sum), (ull)ui->gauges.rss_kb,
+		(ull)ui->gauges.table_bytes, (ull)ui->gauges.table_files,
+		(ull)ui->gauges.table_evicted, (ull)ui->gauges.table_refused,
+		(ull)worker_totals_ended(&ui->gauges.parsers), (ull)ui->gauges.parsers.failed,
+		(ull)worker_totals_names_lost(&ui->gauges.parsers));
 }
 
-/* So that the columns can be counted. */
+/* Replaces blanks, so that each column is one word. */
 static void one_word(char *s)
 {
 	for (; *s; s++)
@@ -91,11 +97,12 @@ static int put_functions(struct ui *ui, const struct batch_page *page, FILE *f)
 		const struct census_function *fn = &ui->census.functions[ui->rows[i].index];
 		char module[256];
 
-		/* The name is the last one and may be many words. */
+		/* The name is the last column and may have several words. */
 		snprintf(module, sizeof(module), "%s", fn->module);
 		one_word(module);
 		fprintf(f, "%7.2f %7.2f %7.2f %-24s %s\n", ui_share(fn->self, ui->census.sum),
-			ui_share(fn->total, ui->census.sum), ui_share(fn->kernel, fn->total), module, fn->name);
+			ui_share(fn->total, ui->census.sum), ui_share(fn->kernel, fn->total),
+			module, fn->name);
 	}
 	return err;
 }
@@ -112,9 +119,10 @@ static int put_processes(struct ui *ui, const struct batch_page *page, FILE *f)
 
 		text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);
 		if (p->user_stacks)
-			snprintf(complete, sizeof(complete), "%.2f", ui_share(p->complete, p->user_stacks));
-		fprintf(f, "%7u %7.2f %7.2f %7s %s\n", p->pid, ui_share(p->self, ui->census.sum), ui_share(p->kernel, p->self),
-			complete, comm);
+			snprintf(complete, sizeof(complete), "%.2f",
+				 ui_share(p->complete, p->user_stacks));
+		fprintf(f, "%7u %7.2f %7.2f %7s %s\n", p->pid, ui_share(p->self, ui->census.sum),
+			ui_share(p->kernel, p->self), complete, comm);
 	}
 	return err;
 }
@@ -129,10 +137,12 @@ static int put_blocked(struct ui *ui, const struct batch_page *page, FILE *f)
 	if (!ui->off.window)
 		return 0;
 	n = rows_of(ui, VIEW_OFFCPU, page, &err);
-	fprintf(f, "# blocks %llu, lost %llu, complete %.2f%%, sampled %.2f%%, %.2f s\n", (ull)sum->c.taken, (ull)lost_samples(&sum->c),
-		ui_share(ui->off.now.all.complete_ns, ui->off.now.all.user_ns), ui_share(sum->c.sampled_ns, ui->off.now.all.ns),
-		sum->seconds);
-	fprintf(f, "#%6s %9s %9s %9s %s %7s %-15s %s\n", "TIME%", "THREADS", "BLOCKS/s", "EACH_us", "S", "PID", "NAME", "BLOCKED_IN");
+	fprintf(f, "# blocks %llu, lost %llu, complete %.2f%%, sampled %.2f%%, %.2f s\n",
+		(ull)sum->c.taken, (ull)lost_samples(&sum->c),
+		ui_share(ui->off.now.all.complete_ns, ui->off.now.all.user_ns),
+		ui_share(sum->c.sampled_ns, ui->off.now.all.ns), sum->seconds);
+	fprintf(f, "#%6s %9s %9s %9s %s %7s %-15s %s\n", "TIME%", "THREADS", "BLOCKS/s", "EACH_us",
+		"S", "PID", "NAME", "BLOCKED_IN");
 	for (size_t i = 0; i < n; i++) {
 		const struct blocked_stack *b = &ui->off.now.v[ui->rows[i].index];
 		char comm[SF_COMM * 3 + 1], text[2048];
@@ -141,9 +151,13 @@ static int put_blocked(struct ui *ui, const struct batch_page *page, FILE *f)
 		profile_stack(ui->off.window, b->stack, &s);
 		text_clean(comm, sizeof(comm), s.comm, strlen(s.comm), 0);
 		one_word(comm);
-		fprintf(f, "%7.2f %9.2f %9.1f %9.0f %c %7u %-15s %s\n", ui_share(b->ns, ui->off.now.ns), (double)b->ns / 1e9 / seconds,
-			(double)b->blocks / seconds, b->blocks ? (double)b->ns / 1e3 / (double)b->blocks : 0, SF_OFF_LETTERS[s.state % SF_OFF_STATES],
-			b->pid, comm, blocked_text(b, ui->off.window, ui->symbols, &ui->sel, " < ", text, sizeof(text)));
+		fprintf(f, "%7.2f %9.2f %9.1f %9.0f %c %7u %-15s %s\n",
+			ui_share(b->ns, ui->off.now.ns), (double)b->ns / 1e9 / seconds,
+			(double)b->blocks / seconds,
+			b->blocks ? (double)b->ns / 1e3 / (double)b->blocks : 0,
+			SF_OFF_LETTERS[s.state % SF_OFF_STATES], b->pid, comm,
+			blocked_text(b, ui->off.window, ui->symbols, &ui->sel, " < ", text,
+				     sizeof(text)));
 	}
 	return err;
 }
@@ -199,9 +213,9 @@ static void json_head(const struct ui *ui, const struct batch_page *page, struct
 	json_u64(j, "refused", ui->gauges.table_refused);
 	json_object_end(j);
 	json_object(j, "parsers");
-	json_u64(j, "died", run_parsers_ended(&ui->gauges.parsers));
+	json_u64(j, "died", worker_totals_ended(&ui->gauges.parsers));
 	json_u64(j, "failed", ui->gauges.parsers.failed);
-	json_u64(j, "names_lost", run_parsers_names_lost(&ui->gauges.parsers));
+	json_u64(j, "names_lost", worker_totals_names_lost(&ui->gauges.parsers));
 	json_object_end(j);
 }
 
@@ -251,7 +265,8 @@ static int json_processes(struct ui *ui, const struct batch_page *page, struct j
 	return err;
 }
 
-static void json_frames(const struct ui *ui, const struct blocked_stack *b, const struct profile_stack *s, struct json *j)
+static void json_frames(const struct ui *ui, const struct blocked_stack *b,
+			const struct profile_stack *s, struct json *j)
 {
 	const uint32_t *ids = profile_symbols(ui->off.window, b->stack, ui->symbols);
 	struct shown f = shown_frames(&ui->sel, s);

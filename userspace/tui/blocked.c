@@ -17,9 +17,11 @@ void blocked_free(struct blocked *b)
 	*b = (struct blocked){ 0 };
 }
 
-static uint64_t hash_stack(const struct profile_stack *s, const struct shown *f, const uint32_t *ids)
+static uint64_t hash_stack(const struct profile_stack *s, const struct shown *f,
+			   const uint32_t *ids)
 {
-	uint64_t h = hash_mix(hash_bytes(s->comm, strnlen(s->comm, SF_COMM)), (uint64_t)s->state << 8 | s->stop);
+	uint64_t h = hash_mix(hash_bytes(s->comm, strnlen(s->comm, SF_COMM)),
+			      (uint64_t)s->state << 8 | s->stop);
 
 	for (size_t i = 0; i < shown_count(f); i++)
 		h = hash_mix(h, ids[shown_at(f, i)]);
@@ -37,7 +39,8 @@ static void count_all(struct blocked *b, const struct profile_stack *s)
 		b->all.complete_ns += s->weight;
 }
 
-static int add_stack(struct blocked *b, struct profile *p, uint32_t i, struct symbolizer *sz, const struct selection *sel)
+static int add_stack(struct blocked *b, struct profile *p, uint32_t i, struct symbolizer *sz,
+		     const struct selection *sel)
 {
 	struct blocked_stack *row;
 	struct profile_stack s;
@@ -56,7 +59,8 @@ static int add_stack(struct blocked *b, struct profile *p, uint32_t i, struct sy
 		return 0;
 	f = shown_frames(sel, &s);
 	key = hash_stack(&s, &f, ids);
-	if (idmap_get(&b->ids, key, shown_count(&f), &id) || vec_reserve(&b->v, &b->cap, b->ids.n, sizeof(*b->v)))
+	if (idmap_get(&b->ids, key, shown_count(&f), &id) ||
+	    vec_reserve(&b->v, &b->cap, b->ids.n, sizeof(*b->v)))
 		return -ENOMEM;
 	row = &b->v[id];
 	if (id == b->n) {
@@ -72,7 +76,8 @@ static int add_stack(struct blocked *b, struct profile *p, uint32_t i, struct sy
 	return 0;
 }
 
-int blocked_build(struct blocked *b, struct profile *p, struct symbolizer *sz, const struct selection *sel)
+int blocked_build(struct blocked *b, struct profile *p, struct symbolizer *sz,
+		  const struct selection *sel)
 {
 	int err = vec_reserve(&b->row_of, &b->row_of_cap, profile_count(p) + 1, sizeof(*b->row_of));
 
@@ -90,11 +95,12 @@ int blocked_build(struct blocked *b, struct profile *p, struct symbolizer *sz, c
 
 static bool is_libc(const char *module)
 {
-	return !strncmp(module, "libc.so", 7) || !strncmp(module, "libc-", 5) || !strncmp(module, "libpthread", 10) ||
-	       !strncmp(module, "ld-musl", 7);
+	return !strncmp(module, "libc.so", 7) || !strncmp(module, "libc-", 5) ||
+	       !strncmp(module, "libpthread", 10) || !strncmp(module, "ld-musl", 7);
 }
 
-size_t blocked_program_frame(const struct shown *f, const uint32_t *ids, const struct symbolizer *sz)
+size_t blocked_program_frame(const struct shown *f, const uint32_t *ids,
+			     const struct symbolizer *sz)
 {
 	for (size_t i = f->nk; i < shown_count(f); i++)
 		if (!is_libc(symbolizer_module(sz, ids[shown_at(f, i)])))
@@ -102,8 +108,8 @@ size_t blocked_program_frame(const struct shown *f, const uint32_t *ids, const s
 	return f->nk;
 }
 
-const char *blocked_text(const struct blocked_stack *row, struct profile *p, struct symbolizer *sz, const struct selection *sel,
-			 const char *between, char *dst, size_t cap)
+const char *blocked_text(const struct blocked_stack *row, struct profile *p, struct symbolizer *sz,
+			 const struct selection *sel, const char *between, char *dst, size_t cap)
 {
 	const uint32_t *ids = profile_symbols(p, row->stack, sz);
 	struct profile_stack s;
@@ -117,7 +123,8 @@ const char *blocked_text(const struct blocked_stack *row, struct profile *p, str
 		program = blocked_program_frame(&f, ids, sz);
 	for (size_t i = 0; ids && i < shown_count(&f) && n < cap; i++)
 		if ((!i && f.nk) || i >= program)
-			n += (size_t)snprintf(dst + n, cap - n, "%s%s", n ? between : "", symbolizer_name(sz, ids[shown_at(&f, i)]));
+			n += (size_t)snprintf(dst + n, cap - n, "%s%s", n ? between : "",
+					      symbolizer_name(sz, ids[shown_at(&f, i)]));
 	if (!n)
 		snprintf(dst, cap, "%s", symbolizer_name(sz, SYM_NO_STACK));
 	return dst;

@@ -10,10 +10,10 @@
 #include "base/slots.h"
 #include "base/vec.h"
 
-#define NODES_MAX (1u << 18)	/* 16 MB; a window of real programs has some ten thousand */
+#define NODES_MAX (1u << 18) /* 16 MB; windows of real programs have some ten thousand nodes */
 
 struct calltree_scratch {
-	struct slots slots;	/* of nodes by (parent, label, id) */
+	struct slots slots; /* of nodes by (parent, label, id) */
 	struct strpool *comms;
 };
 
@@ -45,8 +45,12 @@ static uint64_t hash_of(const void *ctx, size_t i)
 	return hash_child(node->parent, node->label, node->id);
 }
 
-/* *at becomes its child of that name, made if there is none. 0, -ENOMEM, or 1: the tree is full, the stack ends here. */
-static int descend(struct calltree *t, uint32_t *at, enum calltree_label label, uint32_t id, uint64_t name)
+/*
+ * Moves *at to its child of this name and creates the child if necessary. 0, -ENOMEM, or 1: the
+ * tree is full, so the stack ends here.
+ */
+static int descend(struct calltree *t, uint32_t *at, enum calltree_label label, uint32_t id,
+		   uint64_t name)
 {
 	struct calltree_scratch *sc = t->scratch;
 	struct calltree_node *node, *parent;
@@ -70,8 +74,13 @@ static int descend(struct calltree *t, uint32_t *at, enum calltree_label label, 
 	parent = &t->nodes[*at];
 	node = &t->nodes[t->n];
 	*node = (struct calltree_node){
-		.path = hash_mix(parent->path, hash_mix(label, name)), .id = id, .parent = *at, .first_child = CALLTREE_NONE,
-		.next = parent->first_child, .depth = (uint16_t)(parent->depth + 1), .label = (uint8_t)label,
+		.path = hash_mix(parent->path, hash_mix(label, name)),
+		.id = id,
+		.parent = *at,
+		.first_child = CALLTREE_NONE,
+		.next = parent->first_child,
+		.depth = (uint16_t)(parent->depth + 1),
+		.label = (uint8_t)label,
 	};
 	parent->first_child = (uint32_t)t->n;
 	parent->nchildren++;
@@ -104,7 +113,7 @@ static int step_comm(struct walk *w, const char *comm)
 	return step(w, LABEL_COMM, id, hash_bytes(comm, strlen(comm)));
 }
 
-/* The position (leaf first) of the outermost or innermost frame of that function; n: none. */
+/* The position (leaf first) of the outermost or innermost frame of a function; n: none. */
 static size_t find(const struct shown *f, const uint32_t *ids, uint32_t symbol, bool outermost)
 {
 	size_t n = shown_count(f), found = n;
@@ -119,7 +128,7 @@ static size_t find(const struct shown *f, const uint32_t *ids, uint32_t symbol, 
 	return found;
 }
 
-/* Whole stacks start with the command, and with a mark if their root is missing; as in folded output. */
+/* As in folded output, a stack starts with the command, then the stop reason if incomplete. */
 static int add_top(struct walk *w, const struct profile_stack *s, const struct selection *sel)
 {
 	bool in_one = selection_level(sel, ZOOM_PROCESS) || selection_level(sel, ZOOM_COMM);
@@ -130,8 +139,8 @@ static int add_top(struct walk *w, const struct profile_stack *s, const struct s
 	return err;
 }
 
-static int add_stack(struct walk *w, const struct profile_stack *s, const uint32_t *ids, const struct selection *sel,
-		     enum calltree_order order)
+static int add_stack(struct walk *w, const struct profile_stack *s, const uint32_t *ids,
+		     const struct selection *sel, enum calltree_order order)
 {
 	const struct zoom *from = selection_level(sel, ZOOM_FUNCTION);
 	struct shown f = shown_frames(sel, s);
@@ -151,7 +160,7 @@ static int add_stack(struct walk *w, const struct profile_stack *s, const uint32
 	}
 	if (!err && !n)
 		err = step(w, LABEL_SYMBOL, SYM_NO_STACK, SYM_NO_STACK);
-	/* Bottom-up, what ran is the first node; top-down the last one. */
+	/* Top-down, the leaf is the last node. */
 	if (err >= 0 && order == CALLTREE_TOP_DOWN)
 		w->t->nodes[w->at].self += s->count;
 	return err < 0 ? err : 0;
@@ -166,7 +175,7 @@ static int start(struct calltree *t)
 		if (!sc)
 			return -ENOMEM;
 	}
-	/* Few commands, but endless new ones over a long run. */
+	/* A window has few commands, but a long run keeps adding new ones. */
 	if (sc->comms && strpool_count(sc->comms) > 4096) {
 		strpool_free(sc->comms);
 		sc->comms = NULL;
@@ -179,13 +188,15 @@ static int start(struct calltree *t)
 	t->cut = false;
 	t->n = 1;
 	t->nodes[CALLTREE_ROOT] = (struct calltree_node){
-		.parent = CALLTREE_NONE, .first_child = CALLTREE_NONE, .next = CALLTREE_NONE,
+		.parent = CALLTREE_NONE,
+		.first_child = CALLTREE_NONE,
+		.next = CALLTREE_NONE,
 	};
 	return 0;
 }
 
-int calltree_build(struct calltree *t, struct profile *p, struct symbolizer *sz, const struct selection *sel,
-		   enum calltree_order order)
+int calltree_build(struct calltree *t, struct profile *p, struct symbolizer *sz,
+		   const struct selection *sel, enum calltree_order order)
 {
 	int err = start(t);
 
@@ -224,7 +235,8 @@ size_t calltree_children(const struct calltree *t, uint32_t node, uint32_t *ret,
 
 	if (node >= t->n)
 		return 0;
-	for (uint32_t i = t->nodes[node].first_child; i != CALLTREE_NONE && n < cap; i = t->nodes[i].next)
+	for (uint32_t i = t->nodes[node].first_child; i != CALLTREE_NONE && n < cap;
+	     i = t->nodes[i].next)
 		ret[n++] = i;
 	if (n > 1)
 		qsort_r(ret, n, sizeof(*ret), by_total, t->nodes);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The selected stacks as one tree. Top-down: commands, then frames from the root; or, from a function, what it calls.
- * Bottom-up: functions by self, below each its callers; or, from a function, its callers alone.
- * A node is known from refresh to refresh by its path, a hash of the names from the root.
+ * The selected stacks as one tree. Top-down: commands, then frames from the outermost one. Zoomed
+ * into a function: only its callees. Bottom-up: leaf functions, and below each its callers. Zoomed
+ * into a function: only its callers. A node is identified across refreshes by its path, a hash of
+ * the names from the root.
  */
 #ifndef SFBPF_TUI_CALLTREE_H
 #define SFBPF_TUI_CALLTREE_H
@@ -22,29 +23,30 @@ enum calltree_label { LABEL_SYMBOL, LABEL_COMM, LABEL_STOP };
 struct calltree_node {
 	uint64_t path;
 	uint64_t self, total;
-	uint32_t id;			/* a symbol; index for calltree_comm; enum sf_stop */
-	uint32_t parent, first_child, next;	/* CALLTREE_NONE: none */
+	uint32_t id;			    /* symbol, id for calltree_comm, or enum sf_stop */
+	uint32_t parent, first_child, next; /* CALLTREE_NONE: none */
 	uint32_t nchildren;
-	uint16_t depth;			/* of the root: 0 */
-	uint8_t label;			/* enum calltree_label: what id is */
-	bool found;			/* scratch for whoever searches */
+	uint16_t depth; /* root: 0 */
+	uint8_t label;	/* enum calltree_label: the meaning of id */
+	bool found;	/* scratch space for searches */
 };
 
 enum calltree_order { CALLTREE_TOP_DOWN, CALLTREE_BOTTOM_UP };
 
 struct calltree {
-	struct calltree_node *nodes;	/* [CALLTREE_ROOT] is there once it is built */
+	struct calltree_node *nodes; /* [CALLTREE_ROOT] exists after calltree_build */
 	size_t n, cap;
-	bool cut;			/* too many nodes: some stacks end early in the tree */
+	bool cut; /* too many nodes: some stacks are truncated */
 	struct calltree_scratch *scratch;
 };
 
 /* Into *t, zeroed before its first use. 0 or -ENOMEM (t is then empty). */
-int calltree_build(struct calltree *t, struct profile *p, struct symbolizer *sz, const struct selection *sel,
-		   enum calltree_order order);
+int calltree_build(struct calltree *t, struct profile *p, struct symbolizer *sz,
+		   const struct selection *sel, enum calltree_order order);
 void calltree_free(struct calltree *t);
-/* Indices of a node's children, most samples first, at most cap of them. Returns their number. */
+/* Stores at most cap indices of a node's children, most samples first. Returns their number. */
 size_t calltree_children(const struct calltree *t, uint32_t node, uint32_t *ret, size_t cap);
-const char *calltree_comm(const struct calltree *t, uint32_t id);	/* as the kernel gave it: foreign bytes */
+/* The command as the kernel reported it: foreign bytes */
+const char *calltree_comm(const struct calltree *t, uint32_t id);
 
 #endif

@@ -10,7 +10,8 @@
 #include "base/hash.h"
 #include "base/text.h"
 
-#define SLOTS 16384		/* a power of two; where it is crowded a newcomer takes another's place */
+/* A power of two. A new name replaces the first of CROWD neighbours if none of them is free. */
+#define SLOTS 16384
 #define CROWD 8
 
 struct name {
@@ -59,7 +60,8 @@ const char *cgroup_name_parse(const char *text, char *dst, size_t cap)
 		if (colon)
 			second = memchr(colon + 1, ':', len - (size_t)(colon + 1 - text));
 		if (second) {
-			snprintf(path, sizeof(path), "%.*s", (int)(text + len - second - 1), second + 1);
+			snprintf(path, sizeof(path), "%.*s", (int)(text + len - second - 1),
+				 second + 1);
 			if (strcmp(path, "/") && (!*best || !strncmp(text, "0::", 3)))
 				memcpy(best, path, sizeof(best));
 		}

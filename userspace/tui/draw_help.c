@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The help, made from the table that binds the keys. */
+/* The help, generated from the key bindings. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,14 +8,14 @@
 #define KEYS_WIDTH 18
 
 static const char *const notes[] = {
-	"SELF%   samples in the function itself, not in what it called",
+	"SELF%   samples in the function itself, not in its callees",
 	"TOTAL%  samples with the function anywhere on the stack",
-	"KERN%   of these: taken in kernel mode",
+	"KERN%   share of these samples that were taken in kernel mode",
 	"COMPL%  user stacks that reach their outermost frame",
-	"ENDS    why most incomplete stacks end in that module",
-	"PART%   how much of the row it belongs to came from that caller",
-	"Percentages are of the samples in the window and the zoom.",
-	"Mouse: click a row, view, column or key; twice zooms; wheel.",
+	"ENDS    the most common reason why stacks end early in the module",
+	"PART%   share of the parent row's samples that come from this caller",
+	"Percentages refer to the samples in the window and the zoom.",
+	"Mouse: click a row, view, column or key; double-click zooms; wheel moves.",
 };
 
 #define NNOTES (sizeof(notes) / sizeof(notes[0]))
@@ -31,7 +31,9 @@ size_t help_lines(void)
 
 void draw_help(const struct ui *ui, struct grid *g)
 {
-	static const char title[] = "sfbpf top " SFBPF_VERSION ": where the CPUs spend their time, whole stacks of all processes";
+	static const char title[] =
+		"sfbpf top " SFBPF_VERSION
+		": where the CPUs spend their time, by full stacks of all processes";
 	bool more = g->h < 3 || help_lines() > (size_t)(g->h - 3);
 	size_t line = 0, first = ui->help_scroll;
 	int end = g->h - 1, y = 2;
@@ -52,5 +54,5 @@ void draw_help(const struct ui *ui, struct grid *g)
 		if (line++ >= first && y < end)
 			grid_fit(g, 1, y++, g->w - 1, ROLE_DIM, notes[i]);
 	grid_fit(g, 0, g->h - 1, g->w, ROLE_LABEL,
-		 more ? "Up, Down, PgUp, PgDn: more of this   any other key: back" : "any key: back");
+		 more ? "Up, Down, PgUp, PgDn: scroll   any other key: close" : "any key: close");
 }

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Rows with columns: functions, processes, modules; and the trees, whose names are indented. */
+/* Views with columns: functions, processes, modules, blocked stacks and the trees. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/num.h"
 #include "base/text.h"
 #include "tui/screen.h"
+#include "tui/view.h"
 
-struct cursor {			/* a cell that is being drawn */
+struct cursor { /* the cell to draw */
 	struct grid *g;
 	const struct column_at *col;
 	int y;
 };
 
-static void put(const struct cursor *c, enum role role, const char *s)
+static void draw_text(const struct cursor *c, enum role role, const char *s)
 {
 	if (c->col->left)
 		grid_fit(c->g, c->col->x, c->y, c->col->width, role, s);
@@ -27,7 +28,11 @@ static void put_share(const struct cursor *c, uint64_t part, uint64_t sum, bool 
 	char text[16];
 
 	snprintf(text, sizeof(text), "%.1f", share);
-	put(c, !part ? ROLE_DIM : strong && share >= 10 ? ROLE_STRONG : ROLE_TEXT, sum ? text : "-");
+	draw_text(c,
+		  !part			  ? ROLE_DIM
+		  : strong && share >= 10 ? ROLE_STRONG
+					  : ROLE_TEXT,
+		  sum ? text : "-");
 }
 
 static void put_complete(const struct cursor *c, uint64_t complete, uint64_t user_stacks)
@@ -37,9 +42,14 @@ static void put_complete(const struct cursor *c, uint64_t complete, uint64_t use
 
 	snprintf(text, sizeof(text), "%.1f", share);
 	if (!user_stacks)
-		put(c, ROLE_DIM, "-");
+		draw_text(c, ROLE_DIM, "-");
 	else
-		put(c, user_stacks < 20 ? ROLE_TEXT : share < 97 ? ROLE_BAD : share < 99 ? ROLE_WARN : ROLE_TEXT, text);
+		draw_text(c,
+			  user_stacks < 20 ? ROLE_TEXT
+			  : share < 97	   ? ROLE_BAD
+			  : share < 99	   ? ROLE_WARN
+					   : ROLE_TEXT,
+			  text);
 }
 
 static void put_diff(const struct cursor *c, double diff)
@@ -47,7 +57,11 @@ static void put_diff(const struct cursor *c, double diff)
 	char text[16];
 
 	snprintf(text, sizeof(text), "%+.1f", diff);
-	put(c, diff >= 0.5 ? ROLE_BAD : diff <= -0.5 ? ROLE_GOOD : ROLE_DIM, diff > -0.05 && diff < 0.05 ? "0.0" : text);
+	draw_text(c,
+		  diff >= 0.5	 ? ROLE_BAD
+		  : diff <= -0.5 ? ROLE_GOOD
+				 : ROLE_DIM,
+		  diff > -0.05 && diff < 0.05 ? "0.0" : text);
 }
 
 static bool is_kernel(const char *name)
@@ -59,10 +73,11 @@ static bool is_kernel(const char *name)
 
 static void put_name(const struct cursor *c, const char *name)
 {
-	grid_fit(c->g, c->col->x, c->y, c->col->width, is_kernel(name) ? ROLE_KERNEL : ROLE_TEXT, name);
+	grid_fit(c->g, c->col->x, c->y, c->col->width, is_kernel(name) ? ROLE_KERNEL : ROLE_TEXT,
+		 name);
 }
 
-static void function_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
+void draw_function_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
 {
 	const struct census_function *f = &ui->census.functions[row->index];
 
@@ -80,7 +95,7 @@ static void function_cell(const struct ui *ui, const struct cursor *c, const str
 		put_diff(c, row->diff);
 		break;
 	case COL_MODULE:
-		put(c, ROLE_DIM, f->module);
+		draw_text(c, ROLE_DIM, f->module);
 		break;
 	default:
 		put_name(c, f->name);
@@ -91,13 +106,15 @@ static void function_cell(const struct ui *ui, const struct cursor *c, const str
 static const char *opening_mark(const struct cursor *c, const struct ui_row *row)
 {
 	static const char *const marks[][2] = {
-		[ROW_LEAF] = { "  ", "  " }, [ROW_CLOSED] = { "+ ", "\u25b8 " }, [ROW_OPEN] = { "- ", "\u25be " },
+		[ROW_LEAF] = { "  ", "  " },
+		[ROW_CLOSED] = { "+ ", "\u25b8 " },
+		[ROW_OPEN] = { "- ", "\u25be " },
 	};
 
 	return marks[row->opening][c->g->unicode];
 }
 
-/* "mark name  +2": thread names are listed below the process when it is open. */
+/* "mark name +2": the name and the number of further thread names. */
 static void process_name(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
 {
 	const struct census_process *p = rows_process(ui, row);
@@ -107,14 +124,15 @@ static void process_name(const struct ui *ui, const struct cursor *c, const stru
 	if (row->kind == ROW_WHOLE && p->names > 1)
 		snprintf(text, sizeof(text), "%s%s +%u", opening_mark(c, row), comm, p->names - 1);
 	else
-		snprintf(text, sizeof(text), "%s%s%s", row->kind == ROW_THREAD ? "  " : "", opening_mark(c, row), comm);
-	put(c, ROLE_TEXT, text);
+		snprintf(text, sizeof(text), "%s%s%s", row->kind == ROW_THREAD ? "  " : "",
+			 opening_mark(c, row), comm);
+	draw_text(c, ROLE_TEXT, text);
 }
 
-/* In the name's column where there is no other for it. */
+/* Narrow screens have no column for it, so the function replaces the name there. */
 static void hot_function_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
 {
-	bool narrow = ui->w < 60;
+	bool narrow = ui->w < 50;
 
 	if (c->col->id == COL_SELF)
 		put_share(c, row->self, ui->census.sum, false);
@@ -122,7 +140,7 @@ static void hot_function_cell(const struct ui *ui, const struct cursor *c, const
 		put_name(c, symbolizer_name(ui->symbols, row->symbol));
 }
 
-static void process_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
+void draw_process_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
 {
 	const struct census_process *p = rows_process(ui, row);
 	char text[64];
@@ -134,7 +152,7 @@ static void process_cell(const struct ui *ui, const struct cursor *c, const stru
 	switch (c->col->id) {
 	case COL_PID:
 		snprintf(text, sizeof(text), "%u", p->pid);
-		put(c, row->kind != ROW_WHOLE ? ROLE_DIM : ROLE_TEXT, text);
+		draw_text(c, row->kind != ROW_WHOLE ? ROLE_DIM : ROLE_TEXT, text);
 		break;
 	case COL_SELF:
 		put_share(c, p->self, ui->census.sum, row->kind == ROW_WHOLE);
@@ -153,7 +171,7 @@ static void process_cell(const struct ui *ui, const struct cursor *c, const stru
 		process_name(ui, c, row);
 		break;
 	case COL_CGROUP:
-		put(c, ROLE_DIM, rows_cgroup(ui, p, text, sizeof(text)));
+		draw_text(c, ROLE_DIM, rows_cgroup(ui, p, text, sizeof(text)));
 		break;
 	default:
 		put_name(c, symbolizer_name(ui->symbols, p->hottest));
@@ -166,10 +184,11 @@ static void module_ends(const struct cursor *c, const struct census_module *m)
 	uint8_t stop = census_worst_stop(m);
 
 	if (stop != SF_STOP_COMPLETE)
-		put(c, ui_share(m->ended[stop], m->user_stacks) >= 3 ? ROLE_BAD : ROLE_TEXT, profile_stop_name(stop));
+		draw_text(c, ui_share(m->ended[stop], m->user_stacks) >= 3 ? ROLE_BAD : ROLE_TEXT,
+			  profile_stop_name(stop));
 }
 
-static void module_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
+void draw_module_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
 {
 	const struct census_module *m = &ui->census.modules[row->index];
 	char text[512] = "-";
@@ -188,19 +207,22 @@ static void module_cell(const struct ui *ui, const struct cursor *c, const struc
 		put_diff(c, row->diff);
 		break;
 	case COL_TABLES:
-		put(c, m->file && !m->file->rows ? ROLE_WARN : ROLE_TEXT, rows_module_tables(m));
+		draw_text(c, m->file && !m->file->rows ? ROLE_WARN : ROLE_TEXT,
+			  rows_module_tables(m));
 		break;
 	case COL_ROWS:
-		put(c, ROLE_TEXT, m->file ? screen_amount(m->file->rows, text, sizeof(text)) : text);
+		draw_text(c, ROLE_TEXT,
+			  m->file ? screen_amount(m->file->rows, text, sizeof(text)) : text);
 		break;
 	case COL_BYTES:
-		put(c, ROLE_TEXT, m->file ? screen_bytes(m->file->bytes, text, sizeof(text)) : text);
+		draw_text(c, ROLE_TEXT,
+			  m->file ? screen_bytes(m->file->bytes, text, sizeof(text)) : text);
 		break;
 	case COL_ENDS:
 		module_ends(c, m);
 		break;
 	default:
-		put(c, ROLE_TEXT, rows_module_name(m, text, sizeof(text)));
+		draw_text(c, ROLE_TEXT, rows_module_name(m, text, sizeof(text)));
 		break;
 	}
 }
@@ -212,10 +234,12 @@ static void put_duration(const struct cursor *c, uint64_t ns)
 	char text[24];
 
 	if (ns < 10 * NUM_MS)
-		snprintf(text, sizeof(text), "%.*f%s", ns < NUM_MS ? 0 : 1, (double)ns / (ns < NUM_MS ? 1e3 : 1e6), ns < NUM_MS ? "us" : "ms");
+		snprintf(text, sizeof(text), "%.*f%s", ns < NUM_MS ? 0 : 1,
+			 (double)ns / (ns < NUM_MS ? 1e3 : 1e6), ns < NUM_MS ? "us" : "ms");
 	else
-		snprintf(text, sizeof(text), ns < NUM_S ? "%.0fms" : "%.1fs", (double)ns / (ns < NUM_S ? 1e6 : 1e9));
-	put(c, ROLE_TEXT, text);
+		snprintf(text, sizeof(text), ns < NUM_S ? "%.0fms" : "%.1fs",
+			 (double)ns / (ns < NUM_S ? 1e6 : 1e9));
+	draw_text(c, ROLE_TEXT, text);
 }
 
 static void put_rate(const struct cursor *c, double v)
@@ -223,7 +247,7 @@ static void put_rate(const struct cursor *c, double v)
 	char text[24];
 
 	snprintf(text, sizeof(text), "%.*f", v < 100 ? 1 : 0, v);
-	put(c, v < 0.05 ? ROLE_DIM : ROLE_TEXT, text);
+	draw_text(c, v < 0.05 ? ROLE_DIM : ROLE_TEXT, text);
 }
 
 static void blocked_in(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
@@ -232,20 +256,23 @@ static void blocked_in(const struct ui *ui, const struct cursor *c, const struct
 	int n;
 
 	if (row->kind == ROW_FUNCTION) {
-		grid_fit(c->g, c->col->x + 4, c->y, c->col->width - 4, is_kernel(symbolizer_name(ui->symbols, row->symbol)) ?
-			 ROLE_KERNEL : ROLE_TEXT, symbolizer_name(ui->symbols, row->symbol));
+		grid_fit(c->g, c->col->x + 4, c->y, c->col->width - 4,
+			 is_kernel(symbolizer_name(ui->symbols, row->symbol)) ? ROLE_KERNEL
+									      : ROLE_TEXT,
+			 symbolizer_name(ui->symbols, row->symbol));
 		return;
 	}
 	n = grid_text(c->g, c->col->x, c->y, c->col->width, ROLE_DIM, opening_mark(c, row));
 	if (row->opening == ROW_OPEN)
-		snprintf(text, sizeof(text), "%s", rows_blocked_leaf(ui, &ui->off.now.v[row->index]));
+		snprintf(text, sizeof(text), "%s",
+			 rows_blocked_leaf(ui, &ui->off.now.v[row->index]));
 	else
-		blocked_text(&ui->off.now.v[row->index], ui->off.window, ui->symbols, &ui->sel, c->g->unicode ? " \u2039 " : " < ",
-			     text, sizeof(text));
+		blocked_text(&ui->off.now.v[row->index], ui->off.window, ui->symbols, &ui->sel,
+			     c->g->unicode ? " \u2039 " : " < ", text, sizeof(text));
 	grid_fit(c->g, c->col->x + n, c->y, c->col->width - n, ROLE_TEXT, text);
 }
 
-static void blocked_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
+void draw_blocked_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
 {
 	const struct blocked_stack *b = &ui->off.now.v[row->index];
 	double seconds = ui->off.sum.seconds > 0 ? ui->off.sum.seconds : 1;
@@ -272,20 +299,20 @@ static void blocked_cell(const struct ui *ui, const struct cursor *c, const stru
 		if (b->blocks)
 			put_duration(c, b->ns / b->blocks);
 		else
-			put(c, ROLE_DIM, "-");
+			draw_text(c, ROLE_DIM, "-");
 		break;
 	case COL_STATE:
 		text[0] = s.state < SF_OFF_STATES ? SF_OFF_LETTERS[s.state] : '?';
 		text[1] = 0;
-		put(c, s.state == SF_OFF_D ? ROLE_WARN : ROLE_TEXT, text);
+		draw_text(c, s.state == SF_OFF_D ? ROLE_WARN : ROLE_TEXT, text);
 		break;
 	case COL_PID:
 		snprintf(text, sizeof(text), "%u", b->pid);
-		put(c, ROLE_TEXT, b->pid ? text : "several");
+		draw_text(c, ROLE_TEXT, b->pid ? text : "several");
 		break;
 	case COL_COMM:
 		text_clean(text, sizeof(text), s.comm, strlen(s.comm), 0);
-		put(c, ROLE_TEXT, text);
+		draw_text(c, ROLE_TEXT, text);
 		break;
 	default:
 		blocked_in(ui, c, row);
@@ -303,7 +330,8 @@ static void node_name(const struct ui *ui, const struct cursor *c, const struct 
 	char name[512];
 
 	if (row->folded)
-		snprintf(name, sizeof(name), "%s %u frames", c->g->unicode ? "\u22ef" : "...", row->folded);
+		snprintf(name, sizeof(name), "%s %u frames", c->g->unicode ? "\u22ef" : "...",
+			 row->folded);
 	else
 		rows_node_name(ui, node, name, sizeof(name));
 	if (row->folded)
@@ -316,7 +344,7 @@ static void node_name(const struct ui *ui, const struct cursor *c, const struct 
 		role = ROLE_KERNEL;
 	if (row->match)
 		role = ROLE_MATCH;
-	/* However deep it is, half of the column is for the name. */
+	/* At least half of the column remains for the name. */
 	indent = indent < most ? indent : most;
 	x += indent;
 	left -= indent;
@@ -324,9 +352,10 @@ static void node_name(const struct ui *ui, const struct cursor *c, const struct 
 	grid_fit(c->g, x, c->y, left - 2, role, name);
 }
 
-static void tree_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
+void draw_tree_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
 {
-	const struct calltree_node *node = &ui->tree.nodes[row->index], *parent = &ui->tree.nodes[node->parent];
+	const struct calltree_node *node = &ui->tree.nodes[row->index],
+				   *parent = &ui->tree.nodes[node->parent];
 
 	switch (c->col->id) {
 	case COL_TOTAL:
@@ -339,7 +368,7 @@ static void tree_cell(const struct ui *ui, const struct cursor *c, const struct 
 			put_share(c, node->total, parent->total, false);
 		break;
 	case COL_MODULE:
-		put(c, ROLE_DIM, row->folded ? "" : rows_node_module(ui, node));
+		draw_text(c, ROLE_DIM, row->folded ? "" : rows_node_module(ui, node));
 		break;
 	default:
 		node_name(ui, c, row);
@@ -362,15 +391,17 @@ void draw_titles(const struct ui *ui, struct grid *g, const struct layout *l)
 		struct cursor c = { g, &cols[i], l->title };
 		char text[64];
 
-		/* The order is marked where colour may be missing. */
+		/* A character marks the sort column, because there may be no colours. */
 		snprintf(text, sizeof(text), "%s%s", cols[i].title,
-			 !on ? "" : g->unicode ? pos->invert ? "\u25b4" : "\u25be" : pos->invert ? "^" : "v");
-		put(&c, on ? ROLE_TITLE_ON : ROLE_TITLE, text);
+			 !on	       ? ""
+			 : g->unicode  ? pos->invert ? "\u25b4" : "\u25be"
+			 : pos->invert ? "^"
+				       : "v");
+		draw_text(&c, on ? ROLE_TITLE_ON : ROLE_TITLE, text);
 	}
 }
 
-static void draw_rows(const struct ui *ui, struct grid *g, const struct layout *l,
-		      void (*cell)(const struct ui *, const struct cursor *, const struct ui_row *))
+void draw_table(const struct ui *ui, struct grid *g, const struct layout *l)
 {
 	const struct ui_position *pos = &ui->pos[ui->view];
 	struct column_at cols[COLUMNS_MAX];
@@ -382,26 +413,9 @@ static void draw_rows(const struct ui *ui, struct grid *g, const struct layout *
 		for (size_t i = 0; i < n; i++) {
 			struct cursor c = { g, &cols[i], l->body + y };
 
-			cell(ui, &c, &ui->rows[at]);
+			view_at(ui->view)->cell(ui, &c, &ui->rows[at]);
 		}
 		if (at == pos->cursor)
 			grid_role(g, 0, l->body + y, g->w, ROLE_CURSOR);
 	}
-}
-
-void draw_list(const struct ui *ui, struct grid *g, const struct layout *l)
-{
-	if (ui->view == VIEW_FUNCTIONS)
-		draw_rows(ui, g, l, function_cell);
-	else if (ui->view == VIEW_PROCESSES)
-		draw_rows(ui, g, l, process_cell);
-	else if (ui->view == VIEW_OFFCPU)
-		draw_rows(ui, g, l, blocked_cell);
-	else
-		draw_rows(ui, g, l, module_cell);
-}
-
-void draw_tree(const struct ui *ui, struct grid *g, const struct layout *l)
-{
-	draw_rows(ui, g, l, tree_cell);
 }

@@ -8,7 +8,7 @@
 #include "base/text.h"
 #include "base/vec.h"
 
-#define FIT_MAX 2048	/* bytes of a string that is fitted: more than any line holds */
+#define FIT_MAX 2048 /* bytes of a fitted string: more than any line holds */
 
 int grid_reset(struct grid *g, int w, int h)
 {
@@ -32,7 +32,7 @@ void grid_free(struct grid *g)
 	*g = (struct grid){ 0 };
 }
 
-/* Cuts [x, x + width) to the grid. False: nothing of it is left. */
+/* Clips [x, x + width) to the grid. False: nothing is left. */
 static bool clip(const struct grid *g, int *x, int y, int *width)
 {
 	if (y < 0 || y >= g->h || *x >= g->w || *width <= 0)
@@ -65,7 +65,10 @@ int grid_text(struct grid *g, int x, int y, int width, enum role role, const cha
 		int w;
 
 		i += text_decode(s + i, len - i, &c);
-		/* Strings come cleaned; a control byte that slips through must still not reach the terminal. */
+		/*
+		 * Strings are sanitised by the caller. This is the last line of defence: a control
+		 * character must never reach the terminal.
+		 */
 		if (c < 0x20 || (c >= 0x7f && c < 0xa0) || c == UINT32_MAX)
 			c = '.';
 		w = text_char_width(c);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A screen in memory. Views draw into it and know no terminal; term.c shows it, tests read it as text.
- * A cell has a character and a role, which says what the text means; what a role looks like is the terminal's
- * business.
+ * A screen in memory. Views draw into it without using a terminal. term.c shows it, and tests read
+ * it as text. A cell has a character and a role: the meaning of the text. term.c chooses the
+ * colours of each role.
  */
 #ifndef SFBPF_TUI_GRID_H
 #define SFBPF_TUI_GRID_H
@@ -15,44 +15,52 @@ enum role {
 	ROLE_TEXT,
 	ROLE_DIM,
 	ROLE_STRONG,
-	ROLE_GOOD, ROLE_WARN, ROLE_BAD,	/* how worrying a value is */
-	ROLE_TITLE, ROLE_TITLE_ON,	/* column titles; the one that is sorted by */
-	ROLE_TAB, ROLE_TAB_ON,
-	ROLE_KERNEL,			/* names of kernel functions */
-	ROLE_MATCH,			/* what the filter found */
+	ROLE_GOOD,
+	ROLE_WARN,
+	ROLE_BAD, /* severity of a value */
+	ROLE_TITLE,
+	ROLE_TITLE_ON, /* column titles; the column that the rows are sorted by */
+	ROLE_TAB,
+	ROLE_TAB_ON,
+	ROLE_KERNEL, /* names of kernel functions */
+	ROLE_MATCH,  /* matches the filter */
 	ROLE_CURSOR,
-	ROLE_KEY, ROLE_LABEL,		/* the bar at the bottom: the key, what it does */
-	ROLE_FLAME,			/* four shades */
+	ROLE_KEY,
+	ROLE_LABEL, /* the bar at the bottom: a key, and its label */
+	ROLE_FLAME, /* four shades */
 	ROLE_FLAME_LAST = ROLE_FLAME + 3,
 	ROLE_FLAME_KERNEL,
 	ROLE_MAX
 };
 
 struct cell {
-	uint32_t ch;			/* Unicode; 0: the right half of the wide character before it */
+	/* Code point; 0: the right half of the preceding wide character */
+	uint32_t ch;
 	uint32_t role;
 };
 
 struct grid {
 	int w, h;
-	bool unicode;			/* false: ASCII only, what is not becomes '?' */
+	bool unicode; /* false: ASCII only, other characters become '?' */
 	struct cell *cells;
 	size_t cap;
 };
 
-/* Empty, of that size (at least 1x1). 0 or -ENOMEM (then it keeps its old size). */
+/* Clears the grid and sets its size (at least 1x1). 0 or -ENOMEM (the old grid is kept). */
 int grid_reset(struct grid *g, int w, int h);
 void grid_free(struct grid *g);
 /*
- * All of these clip at the grid's border and at `width` columns. grid_text returns the columns used; combining
- * characters are left out. grid_fit marks a string that does not fit, grid_right ends it at x + width.
+ * These clip at the border of the grid and at `width` columns. grid_text returns the columns used
+ * and drops combining characters. grid_fit marks a truncated string; grid_right also aligns it to
+ * x + width.
  */
 int grid_text(struct grid *g, int x, int y, int width, enum role role, const char *s);
 int grid_fit(struct grid *g, int x, int y, int width, enum role role, const char *s);
 int grid_right(struct grid *g, int x, int y, int width, enum role role, const char *s);
 void grid_fill(struct grid *g, int x, int y, int width, enum role role, uint32_t ch);
-void grid_role(struct grid *g, int x, int y, int width, enum role role);	/* keeps the characters */
-/* A line as UTF-8 without the blanks at its end. Returns its bytes. */
+/* Changes the role and keeps the characters. */
+void grid_role(struct grid *g, int x, int y, int width, enum role role);
+/* Stores a line as UTF-8 without trailing blanks. Returns its length in bytes. */
 size_t grid_line(const struct grid *g, int y, char *dst, size_t cap);
 
 static inline const struct cell *grid_cell(const struct grid *g, int x, int y)

@@ -4,30 +4,45 @@
 #include <stdio.h>
 #include <string.h>
 
-#define FLAME IN(VIEW_FLAME)
-#define OFFCPU IN(VIEW_OFFCPU)
+#define FLAME	IN(VIEW_FLAME)
+#define OFFCPU	IN(VIEW_OFFCPU)
 #define OPENING (IN_TREES | IN(VIEW_PROCESSES) | OFFCPU)
 
 static const struct binding bindings[] = {
-	{ ACT_HELP, IN_ALL, { K_F0 + 1, 'h', '?' }, NULL, "Help", "this list; any key leaves it" },
+	{ ACT_HELP, IN_ALL, { K_F0 + 1, 'h', '?' }, NULL, "Help", "this help; any key closes it" },
 	{ ACT_QUIT, IN_ALL, { 'q', K_F0 + 10 }, NULL, "Quit", "quit" },
 
 	{ ACT_NEXT_VIEW, IN_ALL, { KEY_TABULATOR }, NULL, "View", "the next view" },
-	{ ACT_PREV_VIEW, IN_ALL, { K_BACK_TAB }, NULL, NULL, "the view before" },
-	{ ACT_VIEW, IN_ALL, { '1', '2', '3' }, "1 .. 7", NULL, "that view" },
+	{ ACT_PREV_VIEW, IN_ALL, { K_BACK_TAB }, NULL, NULL, "the previous view" },
+	{ ACT_VIEW, IN_ALL, { '1', '2', '3' }, "1 .. 7", NULL, "the view with this number" },
 	{ ACT_VIEW, IN_ALL, { '4', '5', '6', '7' }, "", NULL, NULL },
 	{ ACT_TREE, IN_ALL, { 't', K_F0 + 5 }, NULL, NULL, "the call tree" },
 
-	{ ACT_ENTER, IN_ALL, { KEY_RETURN }, NULL, "Zoom", "zoom into the row: a function shows its callers" },
-	{ ACT_BACK, IN_ALL, { KEY_ESCAPE, KEY_RUBOUT }, NULL, "Back", "back: out of the zoom, off with the filter" },
+	{ ACT_ENTER,
+	  IN_ALL,
+	  { KEY_RETURN },
+	  NULL,
+	  "Zoom",
+	  "zoom into the row: a function shows its callers" },
+	{ ACT_BACK,
+	  IN_ALL,
+	  { KEY_ESCAPE, KEY_RUBOUT },
+	  NULL,
+	  "Back",
+	  "clear the filter, or zoom out by one level" },
 
-	{ ACT_UP, IN_ALL & ~FLAME, { K_UP, 'k' }, NULL, NULL, "a row up" },
-	{ ACT_DOWN, IN_ALL & ~FLAME, { K_DOWN, 'j' }, NULL, NULL, "a row down" },
-	{ ACT_PAGE_UP, IN_ALL & ~FLAME, { K_PAGE_UP }, NULL, NULL, "a page up" },
-	{ ACT_PAGE_DOWN, IN_ALL & ~FLAME, { K_PAGE_DOWN }, NULL, NULL, "a page down" },
+	{ ACT_UP, IN_ALL & ~FLAME, { K_UP, 'k' }, NULL, NULL, "one row up" },
+	{ ACT_DOWN, IN_ALL & ~FLAME, { K_DOWN, 'j' }, NULL, NULL, "one row down" },
+	{ ACT_PAGE_UP, IN_ALL & ~FLAME, { K_PAGE_UP }, NULL, NULL, "one page up" },
+	{ ACT_PAGE_DOWN, IN_ALL & ~FLAME, { K_PAGE_DOWN }, NULL, NULL, "one page down" },
 	{ ACT_FIRST, IN_ALL, { K_HOME, 'g' }, NULL, NULL, "the first row" },
 	{ ACT_LAST, IN_ALL & ~FLAME, { K_END, 'G' }, NULL, NULL, "the last row" },
-	{ ACT_FOLLOW, IN_ALL & ~FLAME, { 'F' }, NULL, NULL, "follow the row: stay on it also at the top" },
+	{ ACT_FOLLOW,
+	  IN_ALL & ~FLAME,
+	  { 'F' },
+	  NULL,
+	  NULL,
+	  "follow the row when the order changes, even from the top" },
 	{ ACT_OUTER, FLAME, { K_UP, 'k' }, NULL, NULL, "flame: the caller" },
 	{ ACT_DEEPER, FLAME, { K_DOWN, 'j' }, NULL, NULL, "flame: the widest callee" },
 	{ ACT_LEFT, FLAME, { K_LEFT }, NULL, NULL, "flame: the frame to the left" },
@@ -37,31 +52,71 @@ static const struct binding bindings[] = {
 	{ ACT_OPEN, OPENING, { '+' }, NULL, NULL, "open the row" },
 	{ ACT_CLOSE, OPENING, { '-' }, NULL, NULL, "close the row" },
 	{ ACT_OPEN, IN_TREES, { K_RIGHT }, NULL, NULL, "open the row (trees)" },
-	{ ACT_CLOSE, IN_TREES, { K_LEFT }, NULL, NULL, "close the row, or go to the one it belongs to (trees)" },
+	{ ACT_CLOSE, IN_TREES, { K_LEFT }, NULL, NULL, "close row, or go to its parent (trees)" },
 	{ ACT_OPEN_ALL, OPENING, { 'E' }, NULL, NULL, "open all rows" },
 	{ ACT_CLOSE_ALL, OPENING, { 'C' }, NULL, NULL, "close all rows" },
 
-	{ ACT_SORT_NEXT, IN_LISTS, { K_F0 + 6, '>', K_RIGHT }, NULL, "Sort", "sort by the next column" },
-	{ ACT_SORT_PREV, IN_LISTS, { '<', K_LEFT }, NULL, NULL, "sort by the column before" },
-	{ ACT_SORT_SELF, IN_LISTS, { 'P' }, NULL, NULL, "sort by the samples in it itself" },
-	{ ACT_SORT_TOTAL, IN_LISTS & ~IN(VIEW_PROCESSES) & ~OFFCPU, { 'T' }, NULL, NULL, "sort by total: with what it called" },
+	{ ACT_SORT_NEXT,
+	  IN_LISTS,
+	  { K_F0 + 6, '>', K_RIGHT },
+	  NULL,
+	  "Sort",
+	  "sort by the next column" },
+	{ ACT_SORT_PREV, IN_LISTS, { '<', K_LEFT }, NULL, NULL, "sort by the previous column" },
+	{ ACT_SORT_SELF, IN_LISTS, { 'P' }, NULL, NULL, "sort by self share" },
+	{ ACT_SORT_TOTAL,
+	  IN_LISTS & ~IN(VIEW_PROCESSES) & ~OFFCPU,
+	  { 'T' },
+	  NULL,
+	  NULL,
+	  "sort by total share, which includes callees" },
 	{ ACT_SORT_PID, IN(VIEW_PROCESSES) | OFFCPU, { 'N' }, NULL, NULL, "sort by process id" },
 	{ ACT_INVERT, IN_LISTS, { 'I' }, NULL, NULL, "invert the order" },
 
-	{ ACT_FILTER, IN_ALL, { '/', K_F0 + 4 }, NULL, "Filter", "filter by a part of the name; empty: off" },
-	{ ACT_NEXT_MATCH, IN_ALL, { 'n' }, NULL, NULL, "the next row that the filter found" },
-	{ ACT_HIDE_KERNEL, IN_ALL, { 'K' }, NULL, NULL, "hide kernel frames, or show them again" },
-	{ ACT_HIDE_IDLE, OFFCPU, { 'i' }, NULL, NULL, "off-CPU: show what was blocked all through the window, or not" },
-	{ ACT_CPU, IN_ALL & ~OFFCPU, { 'c' }, NULL, NULL, "show one CPU only: type its number; empty: all" },
-	{ ACT_CPU_NEXT, IN_ALL & ~OFFCPU, { ']' }, NULL, NULL, "the next CPU; after the last one all" },
-	{ ACT_CPU_PREV, IN_ALL & ~OFFCPU, { '[' }, NULL, NULL, "the CPU before" },
+	{ ACT_FILTER,
+	  IN_ALL,
+	  { '/', K_F0 + 4 },
+	  NULL,
+	  "Filter",
+	  "filter by part of the name; empty: no filter" },
+	{ ACT_NEXT_MATCH, IN_ALL, { 'n' }, NULL, NULL, "the next row that matches the filter" },
+	{ ACT_HIDE_KERNEL, IN_ALL, { 'K' }, NULL, NULL, "hide or show kernel frames" },
+	{ ACT_HIDE_IDLE,
+	  OFFCPU,
+	  { 'i' },
+	  NULL,
+	  NULL,
+	  "off-CPU: show or hide stacks in which no block ended" },
+	{ ACT_CPU,
+	  IN_ALL & ~OFFCPU,
+	  { 'c' },
+	  NULL,
+	  NULL,
+	  "show only one CPU: enter its number; empty: all" },
+	{ ACT_CPU_NEXT,
+	  IN_ALL & ~OFFCPU,
+	  { ']' },
+	  NULL,
+	  NULL,
+	  "the next CPU; after the last one: all" },
+	{ ACT_CPU_PREV, IN_ALL & ~OFFCPU, { '[' }, NULL, NULL, "the previous CPU" },
 	{ ACT_WINDOW, IN_ALL, { 'w' }, NULL, NULL, "window: last 5 s, last 30 s, all" },
-	{ ACT_PAUSE, IN_ALL, { 'Z' }, NULL, "Pause", "pause, or go on" },
-	{ ACT_RESET, IN_ALL, { 'z' }, NULL, NULL, "forget all samples so far" },
-	{ ACT_DELAY, IN_ALL, { 'd' }, NULL, NULL, "seconds between refreshes" },
-	{ ACT_BASELINE, IN_LISTS, { 'b' }, NULL, NULL, "mark a baseline: DIFF shows the change since; again: off" },
-	{ ACT_WRITE, IN_ALL, { 'W', K_F0 + 12 }, NULL, NULL, "write what is shown to files: folded, json, pprof, html" },
-	{ ACT_REDRAW, IN_ALL, { 'L' & 0x1f }, NULL, NULL, "draw the screen afresh" },
+	{ ACT_PAUSE, IN_ALL, { 'Z' }, NULL, "Pause", "pause or resume" },
+	{ ACT_RESET, IN_ALL, { 'z' }, NULL, NULL, "discard all samples so far" },
+	{ ACT_DELAY, IN_ALL, { 'd' }, NULL, NULL, "set the time between refreshes" },
+	{ ACT_BASELINE,
+	  IN_LISTS,
+	  { 'b' },
+	  NULL,
+	  NULL,
+	  "mark a baseline (DIFF shows the change since then), or clear it" },
+	{ ACT_WRITE,
+	  IN_ALL,
+	  { 'W', K_F0 + 12 },
+	  NULL,
+	  NULL,
+	  "write the shown stacks to files: folded, json, pprof, html" },
+	{ ACT_REDRAW, IN_ALL, { 'L' & 0x1f }, NULL, NULL, "redraw the screen" },
 };
 
 #define NBINDINGS (sizeof(bindings) / sizeof(bindings[0]))
@@ -85,10 +140,17 @@ enum action keys_find(uint32_t key, enum view view)
 
 const char *keys_name(uint32_t key, char *dst, size_t cap)
 {
-	static const struct { uint32_t key; const char *name; } names[] = {
-		{ KEY_TABULATOR, "Tab" }, { KEY_RETURN, "Enter" }, { KEY_ESCAPE, "Esc" }, { KEY_RUBOUT, "Backspace" },
-		{ ' ', "Space" }, { K_UP, "Up" }, { K_DOWN, "Down" }, { K_LEFT, "Left" }, { K_RIGHT, "Right" },
-		{ K_PAGE_UP, "PgUp" }, { K_PAGE_DOWN, "PgDn" }, { K_HOME, "Home" }, { K_END, "End" }, { K_BACK_TAB, "Shift-Tab" },
+	static const struct {
+		uint32_t key;
+		const char *name;
+	} names[] = {
+		{ KEY_TABULATOR, "Tab" }, { KEY_RETURN, "Enter" },
+		{ KEY_ESCAPE, "Esc" },	  { KEY_RUBOUT, "Backspace" },
+		{ ' ', "Space" },	  { K_UP, "Up" },
+		{ K_DOWN, "Down" },	  { K_LEFT, "Left" },
+		{ K_RIGHT, "Right" },	  { K_PAGE_UP, "PgUp" },
+		{ K_PAGE_DOWN, "PgDn" },  { K_HOME, "Home" },
+		{ K_END, "End" },	  { K_BACK_TAB, "Shift-Tab" },
 	};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -117,17 +179,7 @@ const char *keys_text(const struct binding *b, char *dst, size_t cap)
 		return dst;
 	}
 	for (size_t k = 0; k < 4 && b->keys[k] && n < cap; k++)
-		n += (size_t)snprintf(dst + n, cap - n, "%s%s", k ? " " : "", keys_name(b->keys[k], one, sizeof(one)));
+		n += (size_t)snprintf(dst + n, cap - n, "%s%s", k ? " " : "",
+				      keys_name(b->keys[k], one, sizeof(one)));
 	return dst;
-}
-
-const char *view_name(enum view view)
-{
-	static const char *const names[VIEW_MAX] = {
-		[VIEW_FUNCTIONS] = "Functions", [VIEW_PROCESSES] = "Processes", [VIEW_TREE] = "Call tree",
-		[VIEW_CALLERS] = "Callers", [VIEW_MODULES] = "Modules", [VIEW_FLAME] = "Flame",
-		[VIEW_OFFCPU] = "Off-CPU",
-	};
-
-	return view < VIEW_MAX ? names[view] : "?";
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the keys do: one table, from which presses are looked up and the help, the bar at the bottom and the key list in
- * docs/top.md are made. What is not in it does nothing.
+ * Key bindings: one table, used for key presses, the help, the bar at the bottom and the key list
+ * in docs/top.md. Any other key does nothing.
  */
 #ifndef SFBPF_TUI_KEYS_H
 #define SFBPF_TUI_KEYS_H
@@ -9,51 +9,113 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum view { VIEW_FUNCTIONS, VIEW_PROCESSES, VIEW_TREE, VIEW_CALLERS, VIEW_MODULES, VIEW_FLAME, VIEW_OFFCPU, VIEW_MAX };
+enum view {
+#define VIEW(id, group, name) VIEW_##id,
+#include "tui/views.def"
+#undef VIEW
+	VIEW_MAX
+};
 
-/* Keys without a character; those with one are that character. */
+/* A key with a character is that character; these have none or are control characters. */
 enum key {
 	KEY_NONE = 0,
-	KEY_TABULATOR = 9, KEY_RETURN = 13, KEY_ESCAPE = 27, KEY_RUBOUT = 127,
+	KEY_TABULATOR = 9,
+	KEY_RETURN = 13,
+	KEY_ESCAPE = 27,
+	KEY_RUBOUT = 127,
 	KEYS_SPECIAL = 0x110000,
-	K_UP, K_DOWN, K_LEFT, K_RIGHT, K_PAGE_UP, K_PAGE_DOWN, K_HOME, K_END, K_BACK_TAB,
-	K_F0,					/* K_F0 + n */
+	K_UP,
+	K_DOWN,
+	K_LEFT,
+	K_RIGHT,
+	K_PAGE_UP,
+	K_PAGE_DOWN,
+	K_HOME,
+	K_END,
+	K_BACK_TAB,
+	K_F0, /* K_F0 + n */
 	K_LAST = K_F0 + 12,
 };
 
 enum action {
 	ACT_NONE,
-	ACT_UP, ACT_DOWN, ACT_PAGE_UP, ACT_PAGE_DOWN, ACT_FIRST, ACT_LAST,
-	ACT_LEFT, ACT_RIGHT, ACT_DEEPER, ACT_OUTER,	/* in the flame view */
-	ACT_ENTER, ACT_BACK, ACT_NEXT_VIEW, ACT_PREV_VIEW, ACT_VIEW, ACT_TREE,
-	ACT_OPEN, ACT_CLOSE, ACT_TOGGLE, ACT_OPEN_ALL, ACT_CLOSE_ALL,
-	ACT_SORT_PREV, ACT_SORT_NEXT, ACT_SORT_SELF, ACT_SORT_TOTAL, ACT_SORT_PID, ACT_INVERT,
-	ACT_FILTER, ACT_NEXT_MATCH, ACT_HIDE_KERNEL, ACT_HIDE_IDLE, ACT_CPU, ACT_CPU_NEXT, ACT_CPU_PREV, ACT_FOLLOW,
-	ACT_PAUSE, ACT_RESET, ACT_WINDOW, ACT_DELAY, ACT_BASELINE, ACT_WRITE, ACT_REDRAW,
-	ACT_HELP, ACT_QUIT,
+	ACT_UP,
+	ACT_DOWN,
+	ACT_PAGE_UP,
+	ACT_PAGE_DOWN,
+	ACT_FIRST,
+	ACT_LAST,
+	ACT_LEFT,
+	ACT_RIGHT,
+	ACT_DEEPER,
+	ACT_OUTER, /* in the flame view */
+	ACT_ENTER,
+	ACT_BACK,
+	ACT_NEXT_VIEW,
+	ACT_PREV_VIEW,
+	ACT_VIEW,
+	ACT_TREE,
+	ACT_OPEN,
+	ACT_CLOSE,
+	ACT_TOGGLE,
+	ACT_OPEN_ALL,
+	ACT_CLOSE_ALL,
+	ACT_SORT_PREV,
+	ACT_SORT_NEXT,
+	ACT_SORT_SELF,
+	ACT_SORT_TOTAL,
+	ACT_SORT_PID,
+	ACT_INVERT,
+	ACT_FILTER,
+	ACT_NEXT_MATCH,
+	ACT_HIDE_KERNEL,
+	ACT_HIDE_IDLE,
+	ACT_CPU,
+	ACT_CPU_NEXT,
+	ACT_CPU_PREV,
+	ACT_FOLLOW,
+	ACT_PAUSE,
+	ACT_RESET,
+	ACT_WINDOW,
+	ACT_DELAY,
+	ACT_BASELINE,
+	ACT_WRITE,
+	ACT_REDRAW,
+	ACT_HELP,
+	ACT_QUIT,
 };
 
 #define IN(view) (1u << (view))
-#define IN_LISTS (IN(VIEW_FUNCTIONS) | IN(VIEW_PROCESSES) | IN(VIEW_MODULES) | IN(VIEW_OFFCPU))
-#define IN_TREES (IN(VIEW_TREE) | IN(VIEW_CALLERS))
+enum view_group { VIEW_GROUP_LIST, VIEW_GROUP_TREE, VIEW_GROUP_FLAME };
+enum {
+#define VIEW(id, group, name) | (VIEW_GROUP_##group == VIEW_GROUP_LIST ? IN(VIEW_##id) : 0)
+	IN_LISTS = 0
+#include "tui/views.def"
+#undef VIEW
+	,
+#define VIEW(id, group, name) | (VIEW_GROUP_##group == VIEW_GROUP_TREE ? IN(VIEW_##id) : 0)
+	IN_TREES = 0
+#include "tui/views.def"
+#undef VIEW
+};
 #define IN_ALL (IN(VIEW_MAX) - 1)
 
 struct binding {
 	enum action action;
-	uint32_t views;			/* where it works */
-	uint32_t keys[4];		/* 0: none */
-	const char *shown;		/* the keys, for a range; NULL: made from keys */
-	const char *label;		/* on the bar at the bottom; NULL: not there */
+	uint32_t views;	   /* where it works */
+	uint32_t keys[4];  /* 0: none */
+	const char *shown; /* key names, for a range; NULL: made from keys */
+	const char *label; /* on the bar at the bottom; NULL: not on the bar */
 	const char *help;
 };
 
-const struct binding *keys_at(size_t i);	/* NULL past the last one; in the order of the help */
-/* What the key does in that view; ACT_NONE: nothing. */
+/* In the order of the help; NULL after the last binding. */
+const struct binding *keys_at(size_t i);
+/* The action of the key in the view; ACT_NONE: nothing. */
 enum action keys_find(uint32_t key, enum view view);
-/* "Up k": how a binding's keys are written. Returns dst. */
+/* The names of a binding's keys, such as "Up k". Returns dst. */
 const char *keys_text(const struct binding *b, char *dst, size_t cap);
-/* The first key alone, for the bar. */
+/* The name of one key. Returns dst. */
 const char *keys_name(uint32_t key, char *dst, size_t cap);
-const char *view_name(enum view view);
 
 #endif

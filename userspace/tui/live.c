@@ -6,23 +6,25 @@
 
 #include "base/num.h"
 
-#define SLICES 64			/* of half a second to a second: LIVE_30S and some */
-#define SLICE_NS NUM_S
-#define ALL_MAX_BYTES (96u << 20)	/* LIVE_ALL starts afresh beyond this, so that a long run stays small */
+#define SLICES	      64 /* of 0.5 to 1 s each: more than LIVE_30S */
+#define SLICE_NS      NUM_S
+/* Beyond this size LIVE_ALL restarts empty, so that memory stays bounded. */
+#define ALL_MAX_BYTES (96u << 20)
 
 struct slice {
 	struct profile *profile;
-	uint64_t ns;			/* how long it is */
-	struct live_counters c;		/* during it */
+	uint64_t ns;		/* duration */
+	struct live_counters c; /* increments during the slice */
 };
 
 struct live {
-	struct slice ring[SLICES];	/* ring[(first + i) % SLICES], oldest first */
+	struct slice ring[SLICES]; /* ring[(first + i) % SLICES], oldest first */
 	unsigned int first, n;
 	struct slice all;
 	struct profile *window;
-	struct profile *retired;	/* was all.profile, and may still be on the screen; NULL: none */
-	struct live_counters last;	/* where the next slice starts */
+	/* The previous all.profile, which may still be shown; NULL: none */
+	struct profile *retired;
+	struct live_counters last; /* at the start of the next slice */
 	uint64_t last_ns;
 };
 
@@ -52,15 +54,15 @@ void live_free(struct live *l)
 	free(l);
 }
 
-void live_see(const struct live *l, const struct modules *ms)
+void live_mark(const struct live *l, const struct modules *ms)
 {
 	for (unsigned int i = 0; i < SLICES; i++)
 		if (l->ring[i].profile)
-			profile_see(l->ring[i].profile, ms);
-	profile_see(l->all.profile, ms);
-	profile_see(l->window, ms);
+			profile_mark(l->ring[i].profile, ms);
+	profile_mark(l->all.profile, ms);
+	profile_mark(l->window, ms);
 	if (l->retired)
-		profile_see(l->retired, ms);
+		profile_mark(l->retired, ms);
 }
 
 void live_start(struct live *l, const struct live_counters *now, uint64_t now_ns)
@@ -95,8 +97,11 @@ static void add_counters(struct live_counters *to, const struct live_counters *c
 static struct live_counters since(const struct live_counters *now, const struct live_counters *then)
 {
 	struct live_counters c = {
-		.taken = now->taken - then->taken, .cpu_ns = now->cpu_ns - then->cpu_ns, .bpf_ns = now->bpf_ns - then->bpf_ns,
-		.sampled_ns = now->sampled_ns - then->sampled_ns, .lost_ns = now->lost_ns - then->lost_ns,
+		.taken = now->taken - then->taken,
+		.cpu_ns = now->cpu_ns - then->cpu_ns,
+		.bpf_ns = now->bpf_ns - then->bpf_ns,
+		.sampled_ns = now->sampled_ns - then->sampled_ns,
+		.lost_ns = now->lost_ns - then->lost_ns,
 	};
 
 	for (int i = 0; i < SF_LOST_MAX; i++)
@@ -104,7 +109,10 @@ static struct live_counters since(const struct live_counters *now, const struct 
 	return c;
 }
 
-/* The slice that p goes into: the newest one if it stays within a second, else the next. NULL: no memory. */
+/*
+ * The slice for the next ns of samples: the newest one if it stays within a second, else the next
+ * one. NULL: out of memory.
+ */
 static struct slice *slice_for(struct live *l, uint64_t ns)
 {
 	struct slice *s;
@@ -129,15 +137,16 @@ static struct slice *slice_for(struct live *l, uint64_t ns)
 	return s;
 }
 
-static void add_slice(struct slice *s, const struct profile *p, const struct live_counters *c, uint64_t ns)
+static void add_slice(struct slice *s, const struct profile *p, const struct live_counters *c,
+		      uint64_t ns)
 {
 	profile_merge(s->profile, p);
 	add_counters(&s->c, c);
 	s->ns += ns;
 }
 
-struct profile *live_take(struct live *l, struct profile *p, struct symbolizer *sz, const struct live_counters *now,
-			  uint64_t now_ns, bool late)
+struct profile *live_take(struct live *l, struct profile *p, struct symbolizer *sz,
+			  const struct live_counters *now, uint64_t now_ns, bool late)
 {
 	struct live_counters c = since(now, &l->last);
 	uint64_t ns = now_ns - l->last_ns;
@@ -145,14 +154,14 @@ struct profile *live_take(struct live *l, struct profile *p, struct symbolizer *
 
 	l->last = *now;
 	l->last_ns = now_ns;
-	/* Names are looked up once here: the merges below carry them along. */
+	/* Resolve names once, here: the merges below copy them. */
 	for (size_t i = 0; i < profile_count(p); i++)
 		profile_symbols(p, i, sz);
 	if (profile_bytes(l->all.profile) > ALL_MAX_BYTES) {
 		struct profile *fresh = profile_new();
 
 		if (fresh) {
-			if (l->retired)		/* the older one is what is on the screen */
+			if (l->retired) /* the screen shows the older profile */
 				profile_free(l->all.profile);
 			else
 				l->retired = l->all.profile;
@@ -163,7 +172,7 @@ struct profile *live_take(struct live *l, struct profile *p, struct symbolizer *
 	s = late ? NULL : slice_for(l, ns);
 	if (s && s->ns) {
 		add_slice(s, p, &c, ns);
-	} else if (s) {			/* a new slice: swap instead of copying */
+	} else if (s) { /* a new slice: swap instead of copying */
 		struct profile *empty = s->profile;
 
 		*s = (struct slice){ p, ns, c };
@@ -173,7 +182,10 @@ struct profile *live_take(struct live *l, struct profile *p, struct symbolizer *
 	return p;
 }
 
-static const uint64_t span_ns[LIVE_SPANS] = { [LIVE_5S] = 5 * SLICE_NS, [LIVE_30S] = 30 * SLICE_NS };
+static const uint64_t span_ns[LIVE_SPANS] = {
+	[LIVE_5S] = 5 * SLICE_NS,
+	[LIVE_30S] = 30 * SLICE_NS,
+};
 
 struct profile *live_window(struct live *l, enum live_span span, struct live_sum *ret)
 {
@@ -191,7 +203,7 @@ struct profile *live_window(struct live *l, enum live_span span, struct live_sum
 	for (unsigned int i = l->n; i-- > 0;) {
 		const struct slice *s = &l->ring[(l->first + i) % SLICES];
 
-		/* A slice that is half inside counts: their borders jitter by some milliseconds. */
+		/* Include a slice that is half inside: slice ends jitter by milliseconds. */
 		if (ns && ns + s->ns / 2 > span_ns[span])
 			break;
 		if (profile_merge(l->window, s->profile))

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tui/rows.h"
+#include "tui/view.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -10,16 +11,12 @@
 #include "base/text.h"
 #include "base/vec.h"
 
-#define OPENED_MAX 4096		/* rows opened by hand; then the oldest half is forgotten */
+#define OPENED_MAX 4096 /* rows opened by the user; beyond that the older half is dropped */
 
 /* ---- Names ---- */
 
-bool rows_filter(const char *filter, const char *s)
-{
-	return !*filter || strcasestr(s, filter);
-}
-
-const char *rows_node_name(const struct ui *ui, const struct calltree_node *node, char *dst, size_t cap)
+const char *rows_node_name(const struct ui *ui, const struct calltree_node *node, char *dst,
+			   size_t cap)
 {
 	const char *raw;
 
@@ -45,7 +42,9 @@ const char *rows_node_module(const struct ui *ui, const struct calltree_node *no
 
 const char *rows_module_name(const struct census_module *m, char *dst, size_t cap)
 {
-	const char *raw = m->name ? m->name : m->file && m->file->name && *m->file->name ? m->file->name : "[unknown]";
+	const char *raw = m->name				       ? m->name
+			  : m->file && m->file->name && *m->file->name ? m->file->name
+								       : "[unknown]";
 
 	text_clean(dst, cap, raw, strlen(raw), 0);
 	return dst;
@@ -67,19 +66,29 @@ uint64_t rows_process_key(uint32_t pid)
 	return 1ull << 62 | pid;
 }
 
+static const char *tables_of(const struct module *m)
+{
+	for (uint32_t i = 0; i < m->nranges; i++)
+		if (m->ranges[i].code)
+			return "with code";
+	return m->nranges ? "sframe" : "eh_frame";
+}
+
 const char *rows_module_tables(const struct census_module *m)
 {
 	if (!m->file)
 		return "-";
-	if (m->file->evicted)
+	if (m->file->state == FILE_PUBLISHED)
+		return tables_of(m->file);
+	if (m->file->state == FILE_RETIRED)
 		return "evicted";
-	switch (m->file->state) {
-	case MODULE_LOADING:
+	switch (m->file->known) {
+	case KNOWN_ID:
 		return "loading";
-	case MODULE_GONE:
+	case KNOWN_PATH:
 		return "gone";
-	case MODULE_READY:
-		return m->file->nsframe ? "sframe" : "eh_frame";
+	case KNOWN_TABLES:
+		return "evicted";
 	default:
 		return "none";
 	}
@@ -130,12 +139,13 @@ static struct ui_row *add(struct ui *ui, uint64_t key, uint32_t index)
 	return &ui->rows[ui->nrows++];
 }
 
-static int function_rows(struct ui *ui)
+int rows_functions(struct ui *ui)
 {
 	for (size_t i = 0; i < ui->census.nfunctions; i++) {
 		const struct census_function *f = &ui->census.functions[i];
 
-		if ((rows_filter(ui->filter, f->name) || rows_filter(ui->filter, f->module)) && !add(ui, f->symbol, (uint32_t)i))
+		if ((rows_filter(ui->filter, f->name) || rows_filter(ui->filter, f->module)) &&
+		    !add(ui, f->symbol, (uint32_t)i))
 			return -ENOMEM;
 	}
 	return 0;
@@ -148,7 +158,7 @@ static bool is_open_by_hand(const struct ui *ui, uint64_t key)
 	return by_hand >= 0 ? by_hand : ui->open_share <= 0;
 }
 
-static int process_rows(struct ui *ui)
+int rows_processes(struct ui *ui)
 {
 	for (size_t i = 0; i < ui->census.nprocesses; i++) {
 		const struct census_process *p = &ui->census.processes[i];
@@ -162,18 +172,20 @@ static int process_rows(struct ui *ui)
 		row = add(ui, p->pid, (uint32_t)i);
 		if (!row)
 			return -ENOMEM;
-		row->opening = is_open_by_hand(ui, rows_process_key(p->pid)) ? ROW_OPEN : ROW_CLOSED;
+		row->opening = is_open_by_hand(ui, rows_process_key(p->pid)) ? ROW_OPEN
+									     : ROW_CLOSED;
 	}
 	return 0;
 }
 
-static int module_rows(struct ui *ui)
+int rows_modules(struct ui *ui)
 {
 	for (size_t i = 0; i < ui->census.nmodules; i++) {
 		const struct census_module *m = &ui->census.modules[i];
 		char name[512];
 
-		if (rows_filter(ui->filter, rows_module_name(m, name, sizeof(name))) && !add(ui, rows_module_key(m), (uint32_t)i))
+		if (rows_filter(ui->filter, rows_module_name(m, name, sizeof(name))) &&
+		    !add(ui, rows_module_key(m), (uint32_t)i))
 			return -ENOMEM;
 	}
 	return 0;
@@ -187,23 +199,24 @@ const char *rows_blocked_leaf(const struct ui *ui, const struct blocked_stack *b
 
 	profile_stack(ui->off.window, b->stack, &s);
 	f = shown_frames(&ui->sel, &s);
-	return symbolizer_name(ui->symbols, ids && shown_count(&f) ? ids[shown_at(&f, 0)] : SYM_NO_STACK);
+	return symbolizer_name(ui->symbols,
+			       ids && shown_count(&f) ? ids[shown_at(&f, 0)] : SYM_NO_STACK);
 }
 
-/* A row stands for stacks of several processes: it is found by any of them. NULL: no memory. */
+/* By row: whether the filter matches any of its stacks. NULL: out of memory. */
 static bool *found_rows(const struct ui *ui)
 {
 	const struct blocked *b = &ui->off.now;
 	bool *found = calloc(b->n + 1, sizeof(*found));
 
-	/* What has come since the rows were counted is not among them. */
+	/* Only stacks counted by blocked_build: the profile may have grown since then. */
 	for (size_t i = 0; found && b->n && i < b->nstacks; i++)
 		if (b->row_of[i] != BLOCKED_NONE && !found[b->row_of[i]])
 			found[b->row_of[i]] = rows_filter_stack(ui, VIEW_OFFCPU, ui->off.window, i);
 	return found;
 }
 
-static int offcpu_rows(struct ui *ui)
+int rows_blocked(struct ui *ui)
 {
 	bool *found = ui->filter[0] ? found_rows(ui) : NULL;
 	int err = ui->filter[0] && !found ? -ENOMEM : 0;
@@ -224,7 +237,7 @@ static int offcpu_rows(struct ui *ui)
 	return err;
 }
 
-/* ---- What the filter finds in stacks ---- */
+/* ---- Filtering stacks ---- */
 
 static bool filter_who(const char *filter, const struct profile_stack *s)
 {
@@ -238,28 +251,27 @@ static bool filter_who(const char *filter, const struct profile_stack *s)
 bool rows_filter_stack(const struct ui *ui, enum view view, struct profile *p, size_t i)
 {
 	const uint32_t *ids = profile_symbols(p, i, ui->symbols);
+	unsigned int finds = view_at(view)->finds;
 	struct profile_stack s;
 	struct shown f;
 
 	profile_stack(p, i, &s);
 	f = shown_frames(&ui->sel, &s);
-	if (view != VIEW_FUNCTIONS && view != VIEW_MODULES && filter_who(ui->filter, &s))
+	if ((finds & VIEW_FINDS_PROCESS) && filter_who(ui->filter, &s))
 		return true;
-	for (size_t k = 0; ids && view != VIEW_PROCESSES && k < shown_count(&f); k++) {
+	for (size_t k = 0; ids && k < shown_count(&f); k++) {
 		uint32_t id = ids[shown_at(&f, k)];
 
-		if ((view != VIEW_MODULES && rows_filter(ui->filter, symbolizer_name(ui->symbols, id))) ||
-		    ((view == VIEW_MODULES || view == VIEW_FUNCTIONS) && rows_filter(ui->filter, symbolizer_module(ui->symbols, id))))
+		if (((finds & VIEW_FINDS_FUNCTION) &&
+		     rows_filter(ui->filter, symbolizer_name(ui->symbols, id))) ||
+		    ((finds & VIEW_FINDS_MODULE) &&
+		     rows_filter(ui->filter, symbolizer_module(ui->symbols, id))))
 			return true;
 	}
 	return false;
 }
 
 /* ---- The change since the baseline ---- */
-
-struct then {
-	uint64_t key, self;
-};
 
 static int ascending(uint64_t a, uint64_t b)
 {
@@ -268,37 +280,7 @@ static int ascending(uint64_t a, uint64_t b)
 
 static int by_key(const void *a, const void *b)
 {
-	return ascending(((const struct then *)a)->key, ((const struct then *)b)->key);
-}
-
-static size_t then_of(const struct ui *ui, struct then *v)
-{
-	const struct census *c = &ui->before;
-	size_t n = 0;
-
-	if (ui->view == VIEW_FUNCTIONS) {
-		for (; n < c->nfunctions; n++)
-			v[n] = (struct then){ c->functions[n].symbol, c->functions[n].self };
-	} else if (ui->view == VIEW_PROCESSES) {
-		for (; n < c->nprocesses; n++)
-			v[n] = (struct then){ c->processes[n].pid, c->processes[n].self };
-	} else if (ui->view == VIEW_OFFCPU) {
-		for (; n < ui->off.before.n; n++)
-			v[n] = (struct then){ ui->off.before.v[n].key, ui->off.before.v[n].ns };
-	} else {
-		for (; n < c->nmodules; n++)
-			v[n] = (struct then){ rows_module_key(&c->modules[n]), c->modules[n].self };
-	}
-	return n;
-}
-
-static uint64_t self_of(const struct ui *ui, const struct ui_row *row)
-{
-	if (ui->view == VIEW_FUNCTIONS)
-		return ui->census.functions[row->index].self;
-	if (ui->view == VIEW_OFFCPU)
-		return ui->off.now.v[row->index].ns;
-	return ui->view == VIEW_PROCESSES ? rows_process(ui, row)->self : ui->census.modules[row->index].self;
+	return ascending(((const struct row_then *)a)->key, ((const struct row_then *)b)->key);
 }
 
 static int compare_with_baseline(struct ui *ui)
@@ -306,21 +288,24 @@ static int compare_with_baseline(struct ui *ui)
 	const struct census *c = &ui->before;
 	size_t n = c->nfunctions + c->nprocesses + c->nmodules + ui->off.before.n;
 	bool off = ui->view == VIEW_OFFCPU;
-	uint64_t sum = off ? ui->off.now.ns : ui->census.sum, sum_then = off ? ui->off.before.ns : c->sum;
-	struct then *v;
+	uint64_t sum = off ? ui->off.now.ns : ui->census.sum,
+		 sum_then = off ? ui->off.before.ns : c->sum;
+	struct row_then *v;
 
 	if (off ? !ui->off.baseline : !ui->baseline)
 		return 0;
 	v = malloc((n + 1) * sizeof(*v));
 	if (!v)
 		return -ENOMEM;
-	n = then_of(ui, v);
+	n = view_at(ui->view)->then(ui, v);
 	qsort(v, n, sizeof(*v), by_key);
 	for (size_t i = 0; i < ui->nrows; i++) {
 		struct ui_row *row = &ui->rows[i];
-		const struct then key = { .key = row->key }, *then = bsearch(&key, v, n, sizeof(*v), by_key);
+		const struct row_then key = { .key = row->key },
+				      *then = bsearch(&key, v, n, sizeof(*v), by_key);
 
-		row->diff = ui_share(self_of(ui, row), sum) - ui_share(then ? then->self : 0, sum_then);
+		row->diff = ui_share(view_at(ui->view)->self(ui, row), sum) -
+			    ui_share(then ? then->self : 0, sum_then);
 	}
 	free(v);
 	return 0;
@@ -328,10 +313,10 @@ static int compare_with_baseline(struct ui *ui)
 
 /* ---- Processes opened into their thread names, blocked stacks into their frames ---- */
 
-/* Of n ascending numbers, one every `stride` bytes from first on, the index of the first that is not below key; n: none. */
+/* Index of the first of n ascending numbers, `stride` bytes apart, that is >= key; n: none. */
 static size_t lower_bound(const uint32_t *first, size_t stride, size_t n, uint32_t key)
 {
-	size_t lo = 0, hi = n;	/* those before lo are below key, those from hi on are not */
+	size_t lo = 0, hi = n; /* invariant: numbers before lo are < key, those from hi on >= key */
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
@@ -344,26 +329,29 @@ static size_t lower_bound(const uint32_t *first, size_t stride, size_t n, uint32
 	return lo;
 }
 
-/* The first of the threads of that process; nthreads: none. */
+/* Index of the first thread of a process; nthreads: none. */
 static size_t first_thread(const struct census *c, uint32_t pid)
 {
-	return c->nthreads ? lower_bound(&c->threads[0].pid, sizeof(c->threads[0]), c->nthreads, pid) : 0;
+	return c->nthreads
+		       ? lower_bound(&c->threads[0].pid, sizeof(c->threads[0]), c->nthreads, pid)
+		       : 0;
 }
 
-#define HOTTEST 5			/* functions below an opened thread name */
+#define HOTTEST 5 /* functions listed below an opened thread name */
 
 struct hot_list {
-	struct census_hot *v;		/* NULL: not made yet */
+	struct census_hot *v; /* NULL: not made yet */
 	size_t n;
 };
 
-/* Where the thread's begin; past the last smaller one if it has none. */
+/* Index of the thread's first hot function, if it has one. */
 static size_t first_hot(const struct hot_list *hot, uint32_t thread)
 {
 	return hot->n ? lower_bound(&hot->v[0].thread, sizeof(hot->v[0]), hot->n, thread) : 0;
 }
 
-static int add_hottest(struct ui *ui, struct hot_list *hot, uint64_t key, uint32_t index, uint16_t indent)
+static int add_hottest(struct ui *ui, struct hot_list *hot, uint64_t key, uint32_t index,
+		       uint16_t indent)
 {
 	uint32_t id = ui->census.threads[index].id;
 	size_t first;
@@ -388,8 +376,9 @@ static int add_threads(struct ui *ui, uint32_t pid, uint32_t names, struct hot_l
 {
 	const struct census *c = &ui->census;
 
-	if (names < 2)			/* no need to list it: its functions */
-		return add_hottest(ui, hot, rows_process_key(pid), (uint32_t)first_thread(c, pid), 1);
+	if (names < 2) /* a single name: list its functions directly */
+		return add_hottest(ui, hot, rows_process_key(pid), (uint32_t)first_thread(c, pid),
+				   1);
 	for (size_t k = first_thread(c, pid); k < c->nthreads && c->threads[k].pid == pid; k++) {
 		const struct census_process *t = &c->threads[k];
 		uint64_t key = 1ull << 63 | hash_mix(pid, hash_bytes(t->comm, sizeof(t->comm)));
@@ -406,17 +395,25 @@ static int add_threads(struct ui *ui, uint32_t pid, uint32_t names, struct hot_l
 	return 0;
 }
 
-/* From the leaf's caller on. */
-static int add_frames(struct ui *ui, uint64_t key, uint32_t index)
+int rows_process_parts(struct ui *ui, const struct ui_row *top, struct hot_list *hot)
 {
+	return add_threads(ui, (uint32_t)top->key, ui->census.processes[top->index].names, hot);
+}
+
+/* The frames from the leaf's caller on; the row itself shows the leaf. */
+int rows_blocked_parts(struct ui *ui, const struct ui_row *top, struct hot_list *hot)
+{
+	uint64_t key = top->key;
+	uint32_t index = top->index;
 	uint32_t stack = ui->off.now.v[index].stack;
 	const uint32_t *ids = profile_symbols(ui->off.window, stack, ui->symbols);
 	struct profile_stack s;
 	struct shown f;
 
+	(void)hot;
 	profile_stack(ui->off.window, stack, &s);
 	f = shown_frames(&ui->sel, &s);
-	for (size_t k = 1; ids && k < shown_count(&f); k++) {	/* the row itself shows the first */
+	for (size_t k = 1; ids && k < shown_count(&f); k++) {
 		struct ui_row *row = add(ui, hash_mix(key, k + 1), index);
 
 		if (!row)
@@ -445,10 +442,8 @@ static int insert_parts(struct ui *ui)
 			break;
 		}
 		*row = top[i];
-		if (top[i].opening == ROW_OPEN && ui->view == VIEW_OFFCPU)
-			err = add_frames(ui, top[i].key, top[i].index);
-		else if (top[i].opening == ROW_OPEN)
-			err = add_threads(ui, (uint32_t)top[i].key, ui->census.processes[top[i].index].names, &hot);
+		if (top[i].opening == ROW_OPEN)
+			err = view_at(ui->view)->add_parts(ui, &top[i], &hot);
 	}
 	free(hot.v);
 	free(top);
@@ -457,28 +452,20 @@ static int insert_parts(struct ui *ui)
 
 static int list_rows(struct ui *ui)
 {
-	int err;
+	int err = view_at(ui->view)->rows(ui);
 
-	if (ui->view == VIEW_FUNCTIONS)
-		err = function_rows(ui);
-	else if (ui->view == VIEW_PROCESSES)
-		err = process_rows(ui);
-	else if (ui->view == VIEW_OFFCPU)
-		err = offcpu_rows(ui);
-	else
-		err = module_rows(ui);
 	if (!err)
 		err = compare_with_baseline(ui);
 	if (!err && ui->nrows)
 		qsort_r(ui->rows, ui->nrows, sizeof(*ui->rows), rows_compare, ui);
-	if (!err && (IN(ui->view) & (IN(VIEW_PROCESSES) | IN(VIEW_OFFCPU))))
+	if (!err && view_at(ui->view)->add_parts)
 		err = insert_parts(ui);
 	return err;
 }
 
 /* ---- Trees ---- */
 
-/* Marks the nodes that the filter finds, and those on the way to them. */
+/* Marks the ancestors of nodes that match the filter, so that they are opened. */
 static void search_tree(struct ui *ui)
 {
 	struct calltree *t = &ui->tree;
@@ -489,7 +476,8 @@ static void search_tree(struct ui *ui)
 	for (size_t i = 1; i < t->n && ui->filter[0]; i++) {
 		if (!rows_filter(ui->filter, rows_node_name(ui, &t->nodes[i], name, sizeof(name))))
 			continue;
-		for (uint32_t k = t->nodes[i].parent; k != CALLTREE_NONE && !t->nodes[k].found; k = t->nodes[k].parent)
+		for (uint32_t k = t->nodes[i].parent; k != CALLTREE_NONE && !t->nodes[k].found;
+		     k = t->nodes[k].parent)
 			t->nodes[k].found = true;
 	}
 }
@@ -500,12 +488,16 @@ static bool is_open(const struct ui *ui, const struct calltree_node *node)
 
 	if (by_hand >= 0)
 		return by_hand;
-	return node->found || ui_share(node->total, ui->tree.nodes[CALLTREE_ROOT].total) >= ui->open_share;
+	return node->found ||
+	       ui_share(node->total, ui->tree.nodes[CALLTREE_ROOT].total) >= ui->open_share;
 }
 
-#define FOLD_MIN 4	/* shorter chains are shown */
+#define FOLD_MIN 4 /* shorter chains are shown */
 
-/* Below a node: how many frames only lead on to one callee (or caller). *ret_end is the first that does more. */
+/*
+ * The number of frames in the unbranched chain below a node: each has one child and no samples of
+ * its own. *ret_end is the frame after the chain.
+ */
 static uint32_t chain_below(const struct ui *ui, uint32_t from, uint32_t *ret_end)
 {
 	const struct calltree_node *nodes = ui->tree.nodes;
@@ -534,14 +526,18 @@ static int add_node(struct ui *ui, uint32_t index, unsigned int indent, struct u
 	if (!row)
 		return -ENOMEM;
 	row->indent = (uint16_t)indent;
-	row->match = ui->filter[0] && rows_filter(ui->filter, rows_node_name(ui, node, name, sizeof(name)));
+	row->match = ui->filter[0] &&
+		     rows_filter(ui->filter, rows_node_name(ui, node, name, sizeof(name)));
 	if (node->nchildren)
 		row->opening = is_open(ui, node) ? ROW_OPEN : ROW_CLOSED;
 	*ret = row;
 	return 0;
 }
 
-/* What is below an open node. Long chains without a branch become one row, unless that was opened or is searched. */
+/*
+ * Adds the rows below an opened node. A long chain without branches becomes one row, unless the
+ * user opened it or a match is below the node.
+ */
 static int add_below(struct ui *ui, uint32_t index, unsigned int indent)
 {
 	const struct calltree_node *node = &ui->tree.nodes[index];
@@ -550,8 +546,8 @@ static int add_below(struct ui *ui, uint32_t index, unsigned int indent)
 	struct ui_row *row;
 	int err;
 
-	if (n < FOLD_MIN || node->found || ui->open_share <= 0 || keyset_get(&ui->opened, key) == 1 ||
-	    !is_open(ui, &ui->tree.nodes[node->first_child]))
+	if (n < FOLD_MIN || node->found || ui->open_share <= 0 ||
+	    keyset_get(&ui->opened, key) == 1 || !is_open(ui, &ui->tree.nodes[node->first_child]))
 		return add_children(ui, index, indent);
 	row = add(ui, key, node->first_child);
 	if (!row)
@@ -577,10 +573,11 @@ static int add_children(struct ui *ui, uint32_t parent, unsigned int indent)
 		struct ui_row *row;
 
 		err = add_node(ui, children[i], indent, &row);
-		/* An only child of an only child stands right below it: stacks are deep, screens are narrow. */
+		/* Chains without branches are not indented, because stacks are deep. */
 		if (!err && row->opening == ROW_OPEN)
 			err = add_below(ui, children[i],
-					indent + (t->nodes[children[i]].nchildren > 1 || n > 1 || parent == CALLTREE_ROOT));
+					indent + (t->nodes[children[i]].nchildren > 1 || n > 1 ||
+						  parent == CALLTREE_ROOT));
 	}
 	free(children);
 	return err;
@@ -588,11 +585,12 @@ static int add_children(struct ui *ui, uint32_t parent, unsigned int indent)
 
 /* ---- The flame ---- */
 
-/* By name, so that a frame keeps its place from refresh to refresh. */
+/* By name, so that a frame keeps its position across refreshes. */
 static int cmp_names(const void *a, const void *b, void *ctx)
 {
 	const struct ui *ui = ctx;
-	const struct calltree_node *x = &ui->tree.nodes[*(const uint32_t *)a], *y = &ui->tree.nodes[*(const uint32_t *)b];
+	const struct calltree_node *x = &ui->tree.nodes[*(const uint32_t *)a],
+				   *y = &ui->tree.nodes[*(const uint32_t *)b];
 	char nx[512], ny[512];
 
 	return strcmp(rows_node_name(ui, x, nx, sizeof(nx)), rows_node_name(ui, y, ny, sizeof(ny)));
@@ -627,14 +625,20 @@ static int add_flames(struct ui *ui, uint32_t parent, int x, int width)
 		row->indent = node->depth;
 		row->x = x + from;
 		row->width = to - from;
-		row->match = ui->filter[0] && rows_filter(ui->filter, rows_node_name(ui, node, name, sizeof(name)));
+		row->match = ui->filter[0] &&
+			     rows_filter(ui->filter, rows_node_name(ui, node, name, sizeof(name)));
 		err = add_flames(ui, children[i], row->x, row->width);
 	}
 	free(children);
 	return err;
 }
 
-static int flame_rows(struct ui *ui)
+int rows_tree(struct ui *ui)
+{
+	return add_children(ui, CALLTREE_ROOT, 0);
+}
+
+int rows_flame(struct ui *ui)
 {
 	const struct calltree_node *root = &ui->tree.nodes[CALLTREE_ROOT];
 	struct ui_row *row;
@@ -650,7 +654,7 @@ static int flame_rows(struct ui *ui)
 
 /* ---- All of them ---- */
 
-/* The cursor stays on its row, wherever that went; but at the top it stays at the top, unless it follows. */
+/* Moves the cursor with its row. A cursor on the first row stays there, unless it follows. */
 static void anchor(struct ui *ui)
 {
 	struct ui_position *pos = &ui->pos[ui->view];
@@ -678,7 +682,7 @@ int rows_build(struct ui *ui)
 		err = list_rows(ui);
 	} else if (ui->tree.n) {
 		search_tree(ui);
-		err = ui->view == VIEW_FLAME ? flame_rows(ui) : add_children(ui, CALLTREE_ROOT, 0);
+		err = view_at(ui->view)->rows(ui);
 	}
 	if (err)
 		ui->nrows = 0;

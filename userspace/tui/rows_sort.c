@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which row stands above which. */
+/* The order of rows, and their values in the baseline. */
 #include <string.h>
 
 #include "tui/rows.h"
+#include "tui/view.h"
 
 static int ascending(uint64_t a, uint64_t b)
 {
@@ -16,10 +17,15 @@ static int by_share(uint64_t a, uint64_t a_sum, uint64_t b, uint64_t b_sum)
 	return x < y ? -1 : x > y;
 }
 
-/* All of these: what belongs further down is smaller, so names compare the other way round. */
-static int cmp_functions(const struct ui *ui, enum column by, const struct ui_row *a, const struct ui_row *b)
+/*
+ * Comparisons of rows: the row that belongs further down is the smaller one. So names are compared
+ * in reverse.
+ */
+int compare_functions(const struct ui *ui, enum column by, const struct ui_row *a,
+		      const struct ui_row *b)
 {
-	const struct census_function *x = &ui->census.functions[a->index], *y = &ui->census.functions[b->index];
+	const struct census_function *x = &ui->census.functions[a->index],
+				     *y = &ui->census.functions[b->index];
 	int c = 0;
 
 	switch (by) {
@@ -46,10 +52,12 @@ static int cmp_functions(const struct ui *ui, enum column by, const struct ui_ro
 
 const struct census_process *rows_process(const struct ui *ui, const struct ui_row *row)
 {
-	return row->kind != ROW_WHOLE ? &ui->census.threads[row->index] : &ui->census.processes[row->index];
+	return row->kind != ROW_WHOLE ? &ui->census.threads[row->index]
+				      : &ui->census.processes[row->index];
 }
 
-static int cmp_processes(const struct ui *ui, enum column by, const struct ui_row *a, const struct ui_row *b)
+int compare_processes(const struct ui *ui, enum column by, const struct ui_row *a,
+		      const struct ui_row *b)
 {
 	const struct census_process *x = rows_process(ui, a), *y = rows_process(ui, b);
 	char nx[64], ny[64];
@@ -62,7 +70,7 @@ static int cmp_processes(const struct ui *ui, enum column by, const struct ui_ro
 	case COL_KERNEL:
 		c = by_share(x->kernel, x->self, y->kernel, y->self);
 		break;
-	case COL_COMPLETE:	/* the worst first; without user stacks last */
+	case COL_COMPLETE: /* worst first, rows without user stacks last */
 		if (x->user_stacks && y->user_stacks)
 			c = by_share(y->complete, y->user_stacks, x->complete, x->user_stacks);
 		else
@@ -75,7 +83,8 @@ static int cmp_processes(const struct ui *ui, enum column by, const struct ui_ro
 		c = strcmp(rows_cgroup(ui, y, ny, sizeof(ny)), rows_cgroup(ui, x, nx, sizeof(nx)));
 		break;
 	case COL_HOTTEST:
-		c = strcmp(symbolizer_name(ui->symbols, y->hottest), symbolizer_name(ui->symbols, x->hottest));
+		c = strcmp(symbolizer_name(ui->symbols, y->hottest),
+			   symbolizer_name(ui->symbols, x->hottest));
 		break;
 	default:
 		break;
@@ -100,9 +109,11 @@ static uint64_t module_ended(const struct census_module *m)
 	return m->user_stacks ? m->ended[census_worst_stop(m)] : 0;
 }
 
-static int cmp_modules(const struct ui *ui, enum column by, const struct ui_row *a, const struct ui_row *b)
+int compare_modules(const struct ui *ui, enum column by, const struct ui_row *a,
+		    const struct ui_row *b)
 {
-	const struct census_module *x = &ui->census.modules[a->index], *y = &ui->census.modules[b->index];
+	const struct census_module *x = &ui->census.modules[a->index],
+				   *y = &ui->census.modules[b->index];
 	char nx[512], ny[512];
 	int c = 0;
 
@@ -129,7 +140,8 @@ static int cmp_modules(const struct ui *ui, enum column by, const struct ui_row 
 		c = strcmp(rows_module_tables(y), rows_module_tables(x));
 		break;
 	case COL_FILE:
-		c = strcmp(rows_module_name(y, ny, sizeof(ny)), rows_module_name(x, nx, sizeof(nx)));
+		c = strcmp(rows_module_name(y, ny, sizeof(ny)),
+			   rows_module_name(x, nx, sizeof(nx)));
 		break;
 	default:
 		break;
@@ -145,7 +157,8 @@ static uint64_t each_ns(const struct blocked_stack *b)
 	return b->blocks ? b->ns / b->blocks : 0;
 }
 
-static int cmp_blocked(const struct ui *ui, enum column by, const struct ui_row *a, const struct ui_row *b)
+int compare_blocked(const struct ui *ui, enum column by, const struct ui_row *a,
+		    const struct ui_row *b)
 {
 	const struct blocked_stack *x = &ui->off.now.v[a->index], *y = &ui->off.now.v[b->index];
 	struct profile_stack sx, sy;
@@ -176,7 +189,63 @@ static int cmp_blocked(const struct ui *ui, enum column by, const struct ui_row 
 		break;
 	}
 	c = c ? c : ascending(x->ns, y->ns);
+	c = c ? c : strcmp(sy.comm, sx.comm);
+	c = c ? c : strcmp(rows_blocked_leaf(ui, y), rows_blocked_leaf(ui, x));
+	/* The keys are keyed hashes, so this order differs between runs. */
 	return c ? c : ascending(x->key, y->key);
+}
+
+/* ---- Values in the baseline ---- */
+
+size_t then_functions(const struct ui *ui, struct row_then *v)
+{
+	for (size_t i = 0; i < ui->before.nfunctions; i++)
+		v[i] = (struct row_then){ ui->before.functions[i].symbol,
+					  ui->before.functions[i].self };
+	return ui->before.nfunctions;
+}
+
+size_t then_processes(const struct ui *ui, struct row_then *v)
+{
+	for (size_t i = 0; i < ui->before.nprocesses; i++)
+		v[i] = (struct row_then){ ui->before.processes[i].pid,
+					  ui->before.processes[i].self };
+	return ui->before.nprocesses;
+}
+
+size_t then_modules(const struct ui *ui, struct row_then *v)
+{
+	for (size_t i = 0; i < ui->before.nmodules; i++)
+		v[i] = (struct row_then){ rows_module_key(&ui->before.modules[i]),
+					  ui->before.modules[i].self };
+	return ui->before.nmodules;
+}
+
+size_t then_blocked(const struct ui *ui, struct row_then *v)
+{
+	for (size_t i = 0; i < ui->off.before.n; i++)
+		v[i] = (struct row_then){ ui->off.before.v[i].key, ui->off.before.v[i].ns };
+	return ui->off.before.n;
+}
+
+uint64_t self_of_function(const struct ui *ui, const struct ui_row *row)
+{
+	return ui->census.functions[row->index].self;
+}
+
+uint64_t self_of_process(const struct ui *ui, const struct ui_row *row)
+{
+	return rows_process(ui, row)->self;
+}
+
+uint64_t self_of_module(const struct ui *ui, const struct ui_row *row)
+{
+	return ui->census.modules[row->index].self;
+}
+
+uint64_t self_of_blocked(const struct ui *ui, const struct ui_row *row)
+{
+	return ui->off.now.v[row->index].ns;
 }
 
 int rows_compare(const void *a, const void *b, void *ctx)
@@ -188,13 +257,12 @@ int rows_compare(const void *a, const void *b, void *ctx)
 
 	if (pos->sort == COL_DIFF)
 		c = x->diff < y->diff ? -1 : x->diff > y->diff;
-	if (!c && ui->view == VIEW_FUNCTIONS)
-		c = cmp_functions(ui, pos->sort, x, y);
-	else if (!c && ui->view == VIEW_PROCESSES)
-		c = cmp_processes(ui, pos->sort, x, y);
-	else if (!c && ui->view == VIEW_OFFCPU)
-		c = cmp_blocked(ui, pos->sort, x, y);
-	else if (!c)
-		c = cmp_modules(ui, pos->sort, x, y);
+	if (!c)
+		c = view_at(ui->view)->compare(ui, pos->sort, x, y);
 	return pos->invert ? c : -c;
+}
+
+bool rows_filter(const char *filter, const char *s)
+{
+	return !*filter || strcasestr(s, filter);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tui/screen.h"
+#include "tui/view.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,6 +8,7 @@
 
 #include "base/num.h"
 #include "base/text.h"
+#include "lang/lang.h"
 
 struct layout screen_layout(enum view view, int w, int h)
 {
@@ -49,14 +51,14 @@ const char *screen_bytes(uint64_t n, char *dst, size_t cap)
 	return dst;
 }
 
-/* ---- Trust ---- */
+/* ---- The header: samples, losses, cost ---- */
 
 #define SEGMENTS_MAX 12
 
 struct segment {
 	char text[96];
 	enum role role;
-	int need;		/* the lowest are left out first */
+	int need; /* priority: the lowest are dropped first */
 };
 
 struct line {
@@ -64,7 +66,8 @@ struct line {
 	int n;
 };
 
-static void say(struct line *l, int need, enum role role, const char *fmt, ...) __attribute__((format(printf, 4, 5)));
+static void say(struct line *l, int need, enum role role, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
 
 static void say(struct line *l, int need, enum role role, const char *fmt, ...)
 {
@@ -100,7 +103,8 @@ static void put_line(struct line *l, struct grid *g, int y)
 		for (int i = 1; i < l->n; i++)
 			if (l->seg[i].need <= l->seg[least].need)
 				least = i;
-		memmove(&l->seg[least], &l->seg[least + 1], (size_t)(l->n - least - 1) * sizeof(l->seg[0]));
+		memmove(&l->seg[least], &l->seg[least + 1],
+			(size_t)(l->n - least - 1) * sizeof(l->seg[0]));
 		l->n--;
 	}
 	for (int i = 0; i < l->n; i++)
@@ -121,14 +125,15 @@ static void say_lost(struct line *l, const struct live_counters *c)
 	for (unsigned int i = 0; i < SF_LOST_MAX; i++) {
 		lost += c->lost[i];
 		if (c->lost[i] && n < sizeof(causes))
-			n += (size_t)snprintf(causes + n, sizeof(causes) - n, "%s%s %llu", n ? ", " : "", profile_lost_name(i),
+			n += (size_t)snprintf(causes + n, sizeof(causes) - n, "%s%s %llu",
+					      n ? ", " : "", profile_lost_name(i),
 					      (unsigned long long)c->lost[i]);
 	}
-	say(l, 90, worry(100.0 * (double)lost / (double)events, 0.001, 0.5), "lost %llu%s%s%s", (unsigned long long)lost,
-	    n ? " (" : "", causes, n ? ")" : "");
+	say(l, 90, worry(100.0 * (double)lost / (double)events, 0.001, 0.5), "lost %llu%s%s%s",
+	    (unsigned long long)lost, n ? " (" : "", causes, n ? ")" : "");
 }
 
-/* enough: a handful of stacks says nothing yet. */
+/* enough: there are enough stacks to colour a low share. */
 static void say_complete(struct line *l, uint64_t complete, uint64_t all, bool enough)
 {
 	double share = ui_share(complete, all);
@@ -139,15 +144,35 @@ static void say_complete(struct line *l, uint64_t complete, uint64_t all, bool e
 		say(l, 95, ROLE_TEXT, "complete -");
 }
 
+/* The share of stacks with all frames of a language, if some are missing. */
+static void say_languages(struct line *l, const struct census *c)
+{
+	for (uint32_t i = SF_LANG_NONE + 1; i < SF_LANG_MAX; i++) {
+		double share = ui_share(c->all.lang_complete[i], c->all.lang_stacks[i]);
+
+		if (c->all.lang_stacks[i] >= 20 && share < 99)
+			say(l, 88, worry(100 - share, 1, 3), "%s %.1f%%", lang_name(i), share);
+	}
+}
+
 static void say_window(struct line *l, const struct ui *ui, double have)
 {
-	static const char *const names[LIVE_SPANS] = { [LIVE_5S] = "5s", [LIVE_30S] = "30s", [LIVE_ALL] = "all" };
+	static const char *const names[LIVE_SPANS] = {
+		[LIVE_5S] = "5s", [LIVE_30S] = "30s", [LIVE_ALL] = "all"
+	};
 	double want[LIVE_SPANS] = { [LIVE_5S] = 5, [LIVE_30S] = 30 };
 
 	if (ui->span != LIVE_ALL && have > want[ui->span] - 0.6 && have < want[ui->span] + 0.6)
 		say(l, 60, ROLE_TEXT, "last %s", names[ui->span]);
 	else
-		say(l, 60, ROLE_TEXT, have < 10 ? "last %s (%.1fs)" : "last %s (%.0fs)", names[ui->span], have);
+		say(l, 60, ROLE_TEXT, have < 10 ? "last %s (%.1fs)" : "last %s (%.0fs)",
+		    names[ui->span], have);
+}
+
+/* A rate. Over less than a tenth of a second, as after a reset, it says nothing: 0. */
+static double per_second(double n, double seconds)
+{
+	return seconds >= 0.1 ? n / seconds : 0;
 }
 
 static void say_busy(struct line *l, const struct ui *ui, double rate)
@@ -160,29 +185,28 @@ static void say_busy(struct line *l, const struct ui *ui, double rate)
 	say(l, 55, ROLE_TEXT, "busy %.0f%%", busy < 100 ? busy : 100);
 }
 
-/* Time is what counts here: shares of blocked time, and how many threads were blocked on average. */
+/* Shares of blocked time, and the average number of blocked threads. */
 static void say_blocked(struct line *l, const struct ui *ui)
 {
 	const struct live_sum *sum = &ui->off.sum;
 	const struct blocked *b = &ui->off.now;
 
 	say_window(l, ui, sum->seconds);
-	say(l, 92, ROLE_TEXT, "%.0f blocks/s", sum->seconds > 0 ? (double)sum->c.taken / sum->seconds : 0);
+	say(l, 92, ROLE_TEXT, "%.0f blocks/s", per_second((double)sum->c.taken, sum->seconds));
 	say_lost(l, &sum->c);
 	if (sum->c.lost_ns)
-		say(l, 85, ROLE_BAD, "%.1fms of time lost", (double)sum->c.lost_ns / 1e6);
+		say(l, 85, ROLE_BAD, "%.1fms lost", (double)sum->c.lost_ns / 1e6);
 	say_complete(l, b->all.complete_ns, b->all.user_ns, true);
 	if (sum->c.sampled_ns)
 		say(l, 80, ROLE_WARN, "sampled %.0f%%", ui_share(sum->c.sampled_ns, b->all.ns));
-	if (sum->seconds > 0)
-		say(l, 50, ROLE_TEXT, "%.0f threads", (double)b->all.ns / 1e9 / sum->seconds);
+	say(l, 50, ROLE_TEXT, "%.0f threads", per_second((double)b->all.ns / 1e9, sum->seconds));
 }
 
 static void first_line(struct line *l, const struct ui *ui)
 {
 	const struct live_sum *sum = &ui->sum;
 	uint64_t taken = ui->sel.cpu1 ? ui->census.all.samples : sum->c.taken;
-	double rate = sum->seconds > 0 ? (double)taken / sum->seconds : 0;
+	double rate = per_second((double)taken, sum->seconds);
 
 	say(l, 40, ROLE_STRONG, "sfbpf top");
 	if (!ui->window) {
@@ -200,16 +224,20 @@ static void first_line(struct line *l, const struct ui *ui)
 	say_window(l, ui, sum->seconds);
 	say(l, 92, ROLE_TEXT, "%.0f samples/s", rate);
 	say_lost(l, &sum->c);
-	say_complete(l, ui->census.all.complete, ui->census.all.user_stacks, ui->census.all.user_stacks >= 20);
-	say(l, 50, ROLE_TEXT, "kernel %.0f%%", ui_share(ui->census.all.kernel, ui->census.all.samples));
+	say_complete(l, ui->census.all.complete, ui->census.all.user_stacks,
+		     ui->census.all.user_stacks >= 20);
+	say_languages(l, &ui->census);
+	say(l, 50, ROLE_TEXT, "kernel %.0f%%",
+	    ui_share(ui->census.all.kernel, ui->census.all.samples));
 	say_busy(l, ui, rate);
 }
 
-/* The reasons for incomplete stacks, commonest first; the rarer ones go first when the line is short. */
+/* Stop reasons of incomplete stacks, most common first. A short line drops the rarer ones first. */
 static void say_stops(struct line *l, const struct ui *ui)
 {
 	bool off = ui->view == VIEW_OFFCPU;
-	uint64_t left[SF_STOP_MAX], all = off ? ui->off.now.all.user_ns : ui->census.all.user_stacks;
+	uint64_t left[SF_STOP_MAX],
+		all = off ? ui->off.now.all.user_ns : ui->census.all.user_stacks;
 
 	memcpy(left, off ? ui->off.now.all.stops : ui->census.all.stops, sizeof(left));
 	left[SF_STOP_COMPLETE] = 0;
@@ -221,8 +249,8 @@ static void say_stops(struct line *l, const struct ui *ui)
 				top = i;
 		if (!left[top])
 			break;
-		say(l, k ? 30 - k : 60, ROLE_TEXT, "%s%s %.1f%%", k ? "" : "stops: ", profile_stop_name(top),
-		    ui_share(left[top], all));
+		say(l, k ? 30 - k : 60, ROLE_TEXT, "%s%s %.1f%%",
+		    k ? "" : "stops: ", profile_stop_name(top), ui_share(left[top], all));
 		left[top] = 0;
 	}
 	if (!l->n)
@@ -232,25 +260,29 @@ static void say_stops(struct line *l, const struct ui *ui)
 static void second_line(struct line *l, const struct ui *ui)
 {
 	const struct ui_gauges *ga = &ui->gauges;
-	double cpu = ui->sum.seconds > 0 ? (double)ui->sum.c.cpu_ns / ui->sum.seconds / 1e7 : 0;
-	double bpf = ui->sum.seconds > 0 ? (double)ui->sum.c.bpf_ns / ui->sum.seconds / 1e7 : 0;
-	uint64_t ended = run_parsers_ended(&ga->parsers), names_lost = run_parsers_names_lost(&ga->parsers);
+	double cpu = per_second((double)ui->sum.c.cpu_ns / 1e7, ui->sum.seconds);
+	double bpf = per_second((double)ui->sum.c.bpf_ns / 1e7, ui->sum.seconds);
+	uint64_t ended = worker_totals_ended(&ga->parsers),
+		 names_lost = worker_totals_names_lost(&ga->parsers);
 	enum role rss = worry((double)ga->rss_kb, 300e3, 600e3), own = worry(cpu + bpf, 1.5, 3);
 	char a[16], b[16];
 
 	if (ui->window)
 		say_stops(l, ui);
 	if (ui->window)
-		say(l, 80, own == ROLE_BAD || rss == ROLE_TEXT ? own : rss, "sfbpf CPU %.1f%% BPF %.1f%% RSS %s", cpu, bpf,
+		say(l, 80, own == ROLE_BAD || rss == ROLE_TEXT ? own : rss,
+		    "sfbpf CPU %.1f%% BPF %.1f%% RSS %s", cpu, bpf,
 		    screen_bytes(ga->rss_kb * 1024, a, sizeof(a)));
 	say(l, 50, worry(ui_share(ga->table_bytes, ga->table_limit), 70, 90), "tables %s/%s files",
-	    screen_bytes(ga->table_bytes, a, sizeof(a)), screen_amount(ga->table_files, b, sizeof(b)));
+	    screen_bytes(ga->table_bytes, a, sizeof(a)),
+	    screen_amount(ga->table_files, b, sizeof(b)));
 	if (ga->table_evicted)
 		say(l, 49, ROLE_TEXT, "evicted %s", screen_amount(ga->table_evicted, a, sizeof(a)));
 	if (ga->table_refused)
 		say(l, 85, ROLE_WARN, "refused %s", screen_amount(ga->table_refused, a, sizeof(a)));
 	if (ended)
-		say(l, 86, ROLE_WARN, "parsers died %s, files lost %s", screen_amount(ended, a, sizeof(a)),
+		say(l, 86, ROLE_WARN, "parsers died %s, files lost %s",
+		    screen_amount(ended, a, sizeof(a)),
 		    screen_amount(ga->parsers.failed, b, sizeof(b)));
 	if (names_lost)
 		say(l, 84, ROLE_WARN, "names lost %s", screen_amount(names_lost, a, sizeof(a)));
@@ -270,9 +302,12 @@ void draw_trust(const struct ui *ui, struct grid *g, const struct layout *l)
 	put_line(&line, g, l->trust + 1);
 }
 
-/* ---- Views, and where one is in them ---- */
+/* ---- Tabs, zoom path and state ---- */
 
-/* Where a view's tab is. Narrow screens show numbers, and the name of the current view alone. */
+/*
+ * Formats the tab of a view that starts at column x. Returns its end. Narrow screens show the name
+ * of the current view only, and the numbers of the others.
+ */
 static int tab(const struct ui *ui, enum view view, int x, char *dst, size_t cap)
 {
 	bool narrow = ui->w < 80;
@@ -280,7 +315,7 @@ static int tab(const struct ui *ui, enum view view, int x, char *dst, size_t cap
 	if (narrow && view != ui->view)
 		snprintf(dst, cap, " %d ", view + 1);
 	else
-		snprintf(dst, cap, " %d %s ", view + 1, view_name(view));
+		snprintf(dst, cap, " %d %s ", view + 1, view_at(view)->title);
 	return x + (int)strlen(dst);
 }
 
@@ -306,20 +341,25 @@ static int draw_tabs(const struct ui *ui, struct grid *g, int y)
 	for (int v = 0; v < VIEW_MAX; v++) {
 		int end = tab(ui, (enum view)v, x, text, sizeof(text));
 
-		grid_text(g, x, y, g->w - x, (enum view)v == ui->view ? ROLE_TAB_ON : ROLE_TAB, text);
+		grid_text(g, x, y, g->w - x, (enum view)v == ui->view ? ROLE_TAB_ON : ROLE_TAB,
+			  text);
 		x = end;
 	}
 	return x;
 }
 
-/* What is different from how one found it, and the rows shown. */
+/* Settings that differ from the defaults, and the range of rows shown. */
 static void state_text(const struct ui *ui, const struct layout *l, char *dst, size_t cap)
 {
 	const struct ui_position *pos = &ui->pos[ui->view];
 	size_t n = 0, last = pos->scroll + (size_t)l->nbody;
 
 	dst[0] = 0;
-#define ADD(...) do { if (n < cap) n += (size_t)snprintf(dst + n, cap - n, __VA_ARGS__); } while (0)
+#define ADD(...)                                                              \
+	do {                                                                  \
+		if (n < cap)                                                  \
+			n += (size_t)snprintf(dst + n, cap - n, __VA_ARGS__); \
+	} while (0)
 	if (ui->filter[0])
 		ADD("  filter '%s'", ui->filter);
 	if (ui->sel.user_only)
@@ -337,14 +377,15 @@ static void state_text(const struct ui *ui, const struct layout *l, char *dst, s
 }
 
 /* "all > gdb (123) > parse  12.3% of all samples", and the state at the right. */
-static void draw_crumb(const struct ui *ui, struct grid *g, const struct layout *l, int x, int y, enum role role)
+static void draw_crumb(const struct ui *ui, struct grid *g, const struct layout *l, int x, int y,
+		       enum role role)
 {
 	char state[256], share[48];
 	int end;
 
 	state_text(ui, l, state, sizeof(state));
 	end = g->w - text_width(state);
-	if (end < x + 3) {		/* no room: where one is matters more */
+	if (end < x + 3) { /* no room: the zoom path is more important */
 		end = g->w;
 		state[0] = 0;
 	}
@@ -353,14 +394,16 @@ static void draw_crumb(const struct ui *ui, struct grid *g, const struct layout 
 		int width = end - x - 3, most = g->w / 3;
 
 		x += grid_text(g, x, y, end - x, role, g->unicode ? " \u203a " : " > ");
-		x += grid_fit(g, x, y, width < most ? width : most, i + 1 == ui->sel.n ? ROLE_STRONG : role,
-			      ui->sel.levels[i].label);
+		x += grid_fit(g, x, y, width < most ? width : most,
+			      i + 1 == ui->sel.n ? ROLE_STRONG : role, ui->sel.levels[i].label);
 	}
 	if (ui->sel.n) {
 		bool off = ui->view == VIEW_OFFCPU;
-		double part = off ? ui_share(ui->off.now.ns, ui->off.now.all.ns) : ui_share(ui->census.sum, ui->census.all.samples);
+		double part = off ? ui_share(ui->off.now.ns, ui->off.now.all.ns)
+				  : ui_share(ui->census.sum, ui->census.all.samples);
 
-		snprintf(share, sizeof(share), "  %.1f%% of all %s", part, off ? "time" : "samples");
+		snprintf(share, sizeof(share), "  %.1f%% of all %s", part,
+			 off ? "time" : "samples");
 		if (x + (int)strlen(share) > end)
 			snprintf(share, sizeof(share), "  %.1f%%", part);
 		if (x + (int)strlen(share) <= end)
@@ -406,7 +449,7 @@ static void draw_bar(const struct ui *ui, struct grid *g, int y)
 	int x = 0, from = 0;
 
 	while ((b = bar_entry(&i, &x, ui->w, key, sizeof(key)))) {
-		const char *label = b->action == ACT_PAUSE && ui->paused ? "Go on" : b->label;
+		const char *label = b->action == ACT_PAUSE && ui->paused ? "Resume" : b->label;
 		int n = grid_text(g, from, y, g->w - from, ROLE_KEY, key);
 
 		grid_text(g, from + n, y, g->w, ROLE_LABEL, " ");
@@ -418,7 +461,9 @@ static void draw_bar(const struct ui *ui, struct grid *g, int y)
 static void draw_bottom(const struct ui *ui, struct grid *g, int y)
 {
 	static const char *const questions[] = {
-		[PROMPT_FILTER] = "Filter: ", [PROMPT_DELAY] = "Seconds between refreshes: ", [PROMPT_CPU] = "CPU (empty: all): ",
+		[PROMPT_FILTER] = "Filter: ",
+		[PROMPT_DELAY] = "Seconds between refreshes: ",
+		[PROMPT_CPU] = "CPU (empty: all): ",
 	};
 	int x;
 
@@ -426,7 +471,7 @@ static void draw_bottom(const struct ui *ui, struct grid *g, int y)
 		x = grid_text(g, 0, y, g->w, ROLE_STRONG, questions[ui->prompt]);
 		x += grid_text(g, x, y, g->w - x - 1, ROLE_TEXT, ui->typed);
 		grid_text(g, x, y, 1, ROLE_CURSOR, " ");
-		grid_right(g, x + 2, y, g->w - x - 2, ROLE_DIM, "Enter: take it  Esc: leave it");
+		grid_right(g, x + 2, y, g->w - x - 2, ROLE_DIM, "Enter: apply  Esc: cancel");
 	} else if (ui->message[0]) {
 		grid_fit(g, 0, y, g->w, ui->message_bad ? ROLE_BAD : ROLE_GOOD, ui->message);
 	} else {
@@ -443,15 +488,22 @@ static void draw_nothing(const struct ui *ui, struct grid *g, const struct layou
 	if (ui->view == VIEW_OFFCPU && ui->off.error[0])
 		snprintf(text, sizeof(text), "%s", ui->off.error);
 	else if (ui->view == VIEW_OFFCPU && (!ui->off.window || ui->off.sum.seconds < 0.2))
-		snprintf(text, sizeof(text), ui->paused ? "paused (Z goes on)" : "measuring blocks...");
+		snprintf(text, sizeof(text),
+			 ui->paused ? "paused (Z resumes)" : "measuring blocks...");
 	else if (ui->view == VIEW_OFFCPU && !ui->filter[0])
-		snprintf(text, sizeof(text), ui->sel.no_idle ? "no block ended here in this window (i shows those that last)" : "no blocked threads");
+		snprintf(text, sizeof(text),
+			 ui->sel.no_idle
+				 ? "no block ended in this window (i shows blocks that still last)"
+				 : "no blocked threads");
 	else if (!ui->window || (!ui->census.all.samples && ui->sum.seconds < 0.2))
 		snprintf(text, sizeof(text), "sampling...");
 	else if (!ui->census.all.samples)
-		snprintf(text, sizeof(text), ui->sel.cpu1 ? "no samples on this CPU" : "no samples: nothing that is profiled ran on a CPU");
+		snprintf(text, sizeof(text),
+			 ui->sel.cpu1 ? "no samples on this CPU"
+				      : "no samples: no profiled thread ran on a CPU");
 	else if (ui->filter[0])
-		snprintf(text, sizeof(text), "nothing matches '%s' (Esc clears the filter)", ui->filter);
+		snprintf(text, sizeof(text), "nothing matches '%s' (Esc clears the filter)",
+			 ui->filter);
 	else if (ui->sel.n)
 		snprintf(text, sizeof(text), "no samples here in this window (Esc goes back)");
 	else
@@ -478,12 +530,8 @@ void screen_draw(const struct ui *ui, struct grid *g)
 		draw_titles(ui, g, &l);
 	if (!ui->nrows)
 		draw_nothing(ui, g, &l);
-	else if (IN(ui->view) & IN_LISTS)
-		draw_list(ui, g, &l);
-	else if (ui->view == VIEW_FLAME)
-		draw_flame(ui, g, &l);
 	else
-		draw_tree(ui, g, &l);
+		view_at(ui->view)->draw(ui, g, &l);
 	if (l.bar >= l.body)
 		draw_bottom(ui, g, l.bar);
 }

@@ -20,16 +20,17 @@
 #include "base/num.h"
 
 #define DOUBLE_CLICK_MS 400
-#define CRASH_STACK 32768
+#define CRASH_STACK	32768
 
-/* What handlers use is written before they are installed. */
+/* Whatever the signal handlers read is set before they are installed. */
 static struct {
 	bool open;
 	SCREEN *screen;
-	struct termios modes;		/* before us */
-	char reset[256];		/* bytes that bring the terminal back, for the way out of a crash */
+	struct termios modes; /* from before term_open */
+	/* Bytes that restore the terminal after a crash */
+	char reset[256];
 	size_t nreset;
-	int held_stderr;		/* the real one, while the screen is ours; -1 */
+	int held_stderr; /* the original stderr while the screen is open; else -1 */
 	attr_t attrs[ROLE_MAX];
 	short pairs[ROLE_MAX];
 	bool changed;
@@ -45,7 +46,7 @@ bool term_unicode(void)
 	return strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
 }
 
-/* ---- The ways out ---- */
+/* ---- Restoring the terminal ---- */
 
 static int collect_reset(int c)
 {
@@ -111,7 +112,7 @@ static void on_crash(int sig)
 	die_of(sig);
 }
 
-/* The first asks the loop to end. If that does not answer, the second ends it here. */
+/* The first signal asks the main loop to end. The second one ends the program at once. */
 static void on_stop(int sig)
 {
 	if (stop_wanted) {
@@ -158,13 +159,14 @@ static void install_handlers(void)
 
 static void remove_handlers(void)
 {
-	static const int ours[] = { SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT, SIGQUIT, SIGTSTP, SIGCONT };
+	static const int ours[] = { SIGSEGV, SIGBUS,  SIGFPE,  SIGILL,
+				    SIGABRT, SIGQUIT, SIGTSTP, SIGCONT };
 
 	for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
 		handle(ours[i], SIG_DFL, 0);
 }
 
-/* Messages would tear the screen: they wait in memory until it is given back. */
+/* Messages would damage the screen, so they are kept in memory until it is closed. */
 static void hold_stderr(void)
 {
 	int fd = memfd_create("stderr", MFD_CLOEXEC);
@@ -202,9 +204,9 @@ static void release_stderr(void)
 /* ---- Looks ---- */
 
 struct look {
-	short fg, bg;		/* of 8 colours; -1: the terminal's own */
+	short fg, bg; /* of 8 colours; -1: the default colour of the terminal */
 	short fg256, bg256;
-	attr_t attr, mono;	/* with and without colours */
+	attr_t attr, mono; /* with and without colours */
 };
 
 static const struct look looks[ROLE_MAX] = {
@@ -243,22 +245,31 @@ static void choose_looks(bool color)
 		term.pairs[i] = 0;
 		if (!color || (l->fg256 < 0 && l->bg256 < 0))
 			continue;
-		if (init_pair((short)(i + 1), many ? l->fg256 : l->fg, many ? l->bg256 : l->bg) == OK)
+		if (init_pair((short)(i + 1), many ? l->fg256 : l->fg, many ? l->bg256 : l->bg) ==
+		    OK)
 			term.pairs[i] = (short)(i + 1);
 	}
 }
 
 /* ---- Open and close ---- */
 
-/* What terminals send whose TERM says otherwise: in tmux and screen with TERM=xterm, PuTTY, rxvt. */
+/*
+ * Key sequences that terminals send although they are not in the terminfo entry of $TERM: tmux and
+ * screen with TERM=xterm, PuTTY, rxvt.
+ */
 static void add_keys(void)
 {
-	static const struct { const char *bytes; int key; } keys[] = {
-		{ "\033[H", KEY_HOME }, { "\033OH", KEY_HOME }, { "\033[1~", KEY_HOME }, { "\033[7~", KEY_HOME },
-		{ "\033[F", KEY_END }, { "\033OF", KEY_END }, { "\033[4~", KEY_END }, { "\033[8~", KEY_END },
-		{ "\033[A", KEY_UP }, { "\033[B", KEY_DOWN }, { "\033[C", KEY_RIGHT }, { "\033[D", KEY_LEFT },
-		{ "\033[11~", KEY_F(1) }, { "\033[12~", KEY_F(2) }, { "\033[13~", KEY_F(3) }, { "\033[14~", KEY_F(4) },
-		{ "\033OP", KEY_F(1) }, { "\033OQ", KEY_F(2) }, { "\033OR", KEY_F(3) }, { "\033OS", KEY_F(4) }, { "\033[Z", KEY_BTAB },
+	static const struct {
+		const char *bytes;
+		int key;
+	} keys[] = {
+		{ "\033[H", KEY_HOME },	  { "\033OH", KEY_HOME },   { "\033[1~", KEY_HOME },
+		{ "\033[7~", KEY_HOME },  { "\033[F", KEY_END },    { "\033OF", KEY_END },
+		{ "\033[4~", KEY_END },	  { "\033[8~", KEY_END },   { "\033[A", KEY_UP },
+		{ "\033[B", KEY_DOWN },	  { "\033[C", KEY_RIGHT },  { "\033[D", KEY_LEFT },
+		{ "\033[11~", KEY_F(1) }, { "\033[12~", KEY_F(2) }, { "\033[13~", KEY_F(3) },
+		{ "\033[14~", KEY_F(4) }, { "\033OP", KEY_F(1) },   { "\033OQ", KEY_F(2) },
+		{ "\033OR", KEY_F(3) },	  { "\033OS", KEY_F(4) },   { "\033[Z", KEY_BTAB },
 	};
 
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
@@ -268,24 +279,29 @@ static void add_keys(void)
 
 static void set_modes(void)
 {
-	cbreak();		/* signals from the keyboard stay signals */
+	cbreak(); /* the keyboard still generates signals */
 	noecho();
 	nonl();
 	keypad(stdscr, TRUE);
 	add_keys();
 	nodelay(stdscr, TRUE);
 	curs_set(0);
-	mouseinterval(0);	/* presses at once: the second click is told by the clock */
+	mouseinterval(0); /* report presses at once; read_mouse detects double clicks */
 	mousemask(BUTTON1_PRESSED | BUTTON4_PRESSED | BUTTON5_PRESSED, NULL);
 }
 
 int term_open(bool color)
 {
+	static const char *const like[] = { "xterm-256color", "xterm", "linux", "vt100" };
+
 	if (tcgetattr(STDIN_FILENO, &term.modes))
 		return -ENOTTY;
-	install_handlers();	/* before curses looks: it leaves handlers that are there alone */
+	install_handlers(); /* before newterm, which keeps existing handlers */
 	set_escdelay(25);
 	term.screen = newterm(NULL, stdout, stdin);
+	/* Terminals without an entry on this machine are nearly always like xterm. */
+	for (size_t i = 0; !term.screen && i < sizeof(like) / sizeof(like[0]); i++)
+		term.screen = newterm(like[i], stdout, stdin);
 	if (!term.screen) {
 		remove_handlers();
 		return -ENOTTY;
@@ -362,10 +378,21 @@ bool term_changed(void)
 
 static uint32_t special_key(wint_t code)
 {
-	static const struct { wint_t curses; uint32_t key; } map[] = {
-		{ KEY_UP, K_UP }, { KEY_DOWN, K_DOWN }, { KEY_LEFT, K_LEFT }, { KEY_RIGHT, K_RIGHT }, { KEY_PPAGE, K_PAGE_UP },
-		{ KEY_NPAGE, K_PAGE_DOWN }, { KEY_HOME, K_HOME }, { KEY_END, K_END }, { KEY_BTAB, K_BACK_TAB },
-		{ KEY_ENTER, KEY_RETURN }, { KEY_BACKSPACE, KEY_RUBOUT },
+	static const struct {
+		wint_t curses;
+		uint32_t key;
+	} map[] = {
+		{ KEY_UP, K_UP },
+		{ KEY_DOWN, K_DOWN },
+		{ KEY_LEFT, K_LEFT },
+		{ KEY_RIGHT, K_RIGHT },
+		{ KEY_PPAGE, K_PAGE_UP },
+		{ KEY_NPAGE, K_PAGE_DOWN },
+		{ KEY_HOME, K_HOME },
+		{ KEY_END, K_END },
+		{ KEY_BTAB, K_BACK_TAB },
+		{ KEY_ENTER, KEY_RETURN },
+		{ KEY_BACKSPACE, KEY_RUBOUT },
 	};
 
 	for (size_t i = 0; i < sizeof(map) / sizeof(map[0]); i++)
@@ -399,7 +426,8 @@ static void read_mouse(struct ui_event *ev)
 	} else if (m.bstate & BUTTON5_PRESSED) {
 		ev->mouse = MOUSE_WHEEL_DOWN;
 	} else if (m.bstate & BUTTON1_PRESSED) {
-		again = now - term.clicked_ms < DOUBLE_CLICK_MS && m.x == term.clicked_x && m.y == term.clicked_y;
+		again = now - term.clicked_ms < DOUBLE_CLICK_MS && m.x == term.clicked_x &&
+			m.y == term.clicked_y;
 		ev->mouse = again ? MOUSE_DOUBLE : MOUSE_CLICK;
 		term.clicked_ms = again ? 0 : now;
 		term.clicked_x = m.x;
@@ -407,7 +435,10 @@ static void read_mouse(struct ui_event *ev)
 	}
 }
 
-/* A key that is not known: its bytes must not be taken for Esc and letters. */
+/*
+ * Skips the sequence of an unknown key, so that it is not read as Esc and letters. False: there was
+ * none.
+ */
 static bool was_sequence(void)
 {
 	wint_t c;
@@ -448,7 +479,7 @@ bool term_read(struct ui_event *ret)
 
 /* ---- Drawing ---- */
 
-/* Characters that the C library measures otherwise than we do would shift the rest of the line. */
+/* '?' replaces characters whose width differs in the C library: they would shift the line. */
 static wchar_t shown(const struct grid *g, int x, int y)
 {
 	const struct cell *c = grid_cell(g, x, y);

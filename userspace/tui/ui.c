@@ -10,8 +10,9 @@
 #include "tui/rows.h"
 #include "tui/screen.h"
 #include "tui/ui_internal.h"
+#include "tui/view.h"
 
-#define OPEN_SHARE 5.0			/* percent: what is hotter is open by itself */
+#define OPEN_SHARE 5.0 /* percent: tree rows from this share on start opened */
 
 static void set_positions(struct ui *ui)
 {
@@ -22,8 +23,14 @@ static void set_positions(struct ui *ui)
 void ui_init(struct ui *ui, struct symbolizer *symbols, const struct modules *modules)
 {
 	*ui = (struct ui){
-		.symbols = symbols, .modules = modules, .open_share = OPEN_SHARE, .delay_ns = NUM_S, .w = 80, .h = 24,
-		.gauges.what = "", .sel.no_idle = true,
+		.symbols = symbols,
+		.modules = modules,
+		.open_share = OPEN_SHARE,
+		.delay_ns = NUM_S,
+		.w = 80,
+		.h = 24,
+		.gauges.what = "",
+		.sel.no_idle = true,
 	};
 	set_positions(ui);
 }
@@ -55,8 +62,8 @@ static void scroll(struct ui *ui)
 	struct ui_position *pos = &ui->pos[ui->view];
 	size_t page = l.nbody > 0 ? (size_t)l.nbody : 1, at = pos->cursor, end = ui->nrows;
 
-	if (ui->view == VIEW_FLAME) {		/* scrolls by depth */
-		page -= page > 1;		/* its last line is not one of the flame */
+	if (ui->view == VIEW_FLAME) { /* scrolls by depth */
+		page -= page > 1;     /* the last line describes the current frame */
 		at = ui->nrows ? ui->rows[pos->cursor].indent : 0;
 		end = at + 1;
 		for (size_t i = 0; i < ui->nrows; i++)
@@ -84,14 +91,11 @@ static int rebuild_offcpu(struct ui *ui)
 	return err;
 }
 
-/* Everything that follows from the window, the zoom and the view. */
+/* Everything derived from the window, the zoom and the view. */
 static int rebuild(struct ui *ui)
 {
-	static const unsigned int tables_of[VIEW_MAX] = {
-		[VIEW_FUNCTIONS] = CENSUS_FUNCTIONS, [VIEW_PROCESSES] = CENSUS_PROCESSES, [VIEW_MODULES] = CENSUS_MODULES,
-	};
-	enum calltree_order order = ui->view == VIEW_CALLERS ? CALLTREE_BOTTOM_UP : CALLTREE_TOP_DOWN;
-	unsigned int tables = ui->all_tables ? CENSUS_FUNCTIONS | CENSUS_PROCESSES : tables_of[ui->view];
+	const struct view_spec *view = view_at(ui->view);
+	unsigned int tables = ui->all_tables ? CENSUS_FUNCTIONS | CENSUS_PROCESSES : view->census;
 	int err;
 
 	ui->nrows = 0;
@@ -104,16 +108,16 @@ static int rebuild(struct ui *ui)
 	}
 	err = census_build(&ui->census, ui->window, ui->symbols, ui->modules, &ui->sel, tables);
 	if (!err && ui->baseline)
-		err = census_build(&ui->before, ui->baseline, ui->symbols, ui->modules, &ui->sel, tables);
+		err = census_build(&ui->before, ui->baseline, ui->symbols, ui->modules, &ui->sel,
+				   tables);
 	if (!err && !(IN(ui->view) & IN_LISTS))
-		err = calltree_build(&ui->tree, ui->window, ui->symbols, &ui->sel, order);
+		err = calltree_build(&ui->tree, ui->window, ui->symbols, &ui->sel, view->order);
 	if (!err)
 		err = rows_build(ui);
 	scroll(ui);
 	return err;
 }
 
-/* Rows only: the filter, the order, what is open. */
 void ui_rearrange(struct ui *ui)
 {
 	if (ui->window)
@@ -123,7 +127,7 @@ void ui_rearrange(struct ui *ui)
 
 void ui_set_offcpu(struct ui *ui, struct profile *window, const struct live_sum *sum)
 {
-	if (!window) {		/* what the rows are about is gone */
+	if (!window) { /* the rows refer to the old window */
 		blocked_free(&ui->off.now);
 		ui->nrows = ui->view == VIEW_OFFCPU ? 0 : ui->nrows;
 	}
@@ -148,7 +152,7 @@ void ui_resize(struct ui *ui, int w, int h)
 static void refuse(struct ui *ui, int err)
 {
 	if (err)
-		ui_say(ui, true, "out of memory: this view is not complete");
+		ui_say(ui, true, "out of memory: this view is incomplete");
 }
 
 void ui_set_view(struct ui *ui, enum view view)
@@ -198,7 +202,7 @@ static void move(struct ui *ui, enum action act)
 	move_to(ui, at);
 }
 
-/* Between the flame's frames: the neighbour in that direction. Rows come parents first, left to right. */
+/* Moves to the neighbouring frame in the flame. Rows come parents first, left to right. */
 static void move_flame(struct ui *ui, enum action act)
 {
 	size_t at = ui->pos[VIEW_FLAME].cursor, best = at;
@@ -216,7 +220,8 @@ static void move_flame(struct ui *ui, enum action act)
 			best = i;
 		if (act == ACT_LEFT && row->indent == from->indent && row->x < from->x)
 			best = i;
-		if (act == ACT_RIGHT && row->indent == from->indent && row->x > from->x && best == at)
+		if (act == ACT_RIGHT && row->indent == from->indent && row->x > from->x &&
+		    best == at)
 			best = i;
 	}
 	move_to(ui, best);
@@ -228,7 +233,7 @@ static void next_match(struct ui *ui)
 	bool list = IN(ui->view) & IN_LISTS;
 
 	if (!ui->filter[0]) {
-		ui_say(ui, false, "no filter: set one with /");
+		ui_say(ui, false, "no filter is set: press / to set one");
 		return;
 	}
 	for (size_t i = 1; i <= ui->nrows; i++) {
@@ -239,7 +244,7 @@ static void next_match(struct ui *ui)
 			return;
 		}
 	}
-	ui_say(ui, false, "nothing found");
+	ui_say(ui, false, "no row matches the filter");
 }
 
 /* ---- Order and opening ---- */
@@ -249,6 +254,7 @@ static void sort_by(struct ui *ui, enum column by, bool invert)
 	ui->pos[ui->view].sort = by;
 	ui->pos[ui->view].invert = invert;
 	ui_rearrange(ui);
+	move_to(ui, 0);
 }
 
 static void sort_step(struct ui *ui, int step)
@@ -262,7 +268,7 @@ static void sort_step(struct ui *ui, int step)
 	sort_by(ui, cols[(at + step + n) % n].id, false);
 }
 
-/* The row that the one under the cursor belongs to. */
+/* The parent of the row under the cursor; the row itself if it has none. */
 static size_t owner(const struct ui *ui)
 {
 	size_t at = ui->pos[ui->view].cursor;
@@ -270,11 +276,13 @@ static size_t owner(const struct ui *ui)
 	uint32_t parent;
 
 	if (IN(ui->view) & IN_LISTS) {
-		for (unsigned int indent = row->indent; at && indent && ui->rows[at].indent >= indent;)
+		for (unsigned int indent = row->indent;
+		     at && indent && ui->rows[at].indent >= indent;)
 			at--;
 		return at;
 	}
-	for (parent = ui->tree.nodes[row->index].parent; parent != CALLTREE_NONE; parent = ui->tree.nodes[parent].parent)
+	for (parent = ui->tree.nodes[row->index].parent; parent != CALLTREE_NONE;
+	     parent = ui->tree.nodes[parent].parent)
 		for (size_t i = at; i-- > 0;)
 			if (ui->rows[i].index == parent && !ui->rows[i].folded)
 				return i;
@@ -295,7 +303,9 @@ void ui_open_row(struct ui *ui, enum action act)
 			move_to(ui, owner(ui));
 		return;
 	}
-	key = ui->view == VIEW_PROCESSES && row->kind == ROW_WHOLE ? rows_process_key((uint32_t)row->key) : row->key;
+	key = ui->view == VIEW_PROCESSES && row->kind == ROW_WHOLE
+		      ? rows_process_key((uint32_t)row->key)
+		      : row->key;
 	keyset_set(&ui->opened, key, open);
 	ui_rearrange(ui);
 }
@@ -305,65 +315,6 @@ static void open_all(struct ui *ui, bool open)
 	keyset_free(&ui->opened);
 	ui->open_share = open ? 0 : 101;
 	ui_rearrange(ui);
-}
-
-/* ---- Prompts ---- */
-
-static void ask(struct ui *ui, enum ui_prompt prompt)
-{
-	ui->prompt = prompt;
-	if (prompt == PROMPT_FILTER)
-		memcpy(ui->typed, ui->filter, sizeof(ui->typed));
-	else
-		ui->typed[0] = 0;
-}
-
-static void show_cpu(struct ui *ui, uint32_t cpu1)
-{
-	ui->sel.cpu1 = cpu1;
-	refuse(ui, rebuild(ui));
-}
-
-static void answer(struct ui *ui)
-{
-	uint64_t ns;
-
-	if (ui->prompt == PROMPT_FILTER) {
-		memcpy(ui->filter, ui->typed, sizeof(ui->filter));
-		ui_rearrange(ui);
-	} else if (ui->prompt == PROMPT_CPU) {
-		if (!ui->typed[0])
-			show_cpu(ui, 0);
-		else if (num_u64(ui->typed, 0, ui->gauges.ncpus - 1ull, &ns))
-			ui_say(ui, true, "there is no such CPU");
-		else
-			show_cpu(ui, (uint32_t)ns + 1);
-	} else if (ui->typed[0]) {
-		if (num_duration(ui->typed, NUM_S, &ns) || ns < UI_DELAY_MIN || ns > UI_DELAY_MAX)
-			ui_say(ui, true, "the delay is 0.1 to 3600 seconds");
-		else
-			ui->delay_ns = ns;
-	}
-	ui->prompt = PROMPT_NONE;
-}
-
-static void type(struct ui *ui, uint32_t key)
-{
-	size_t n = strlen(ui->typed);
-
-	if (key == KEY_RETURN) {
-		answer(ui);
-	} else if (key == KEY_ESCAPE) {
-		ui->prompt = PROMPT_NONE;
-	} else if (key == KEY_RUBOUT || key == 8) {
-		if (n)
-			ui->typed[n - 1] = 0;
-	} else if (key == ('U' & 0x1f)) {
-		ui->typed[0] = 0;
-	} else if (key >= ' ' && key < 0x7f && n + 1 < sizeof(ui->typed)) {
-		ui->typed[n] = (char)key;
-		ui->typed[n + 1] = 0;
-	}
 }
 
 /* ---- The rest ---- */
@@ -378,7 +329,7 @@ static struct profile *copy_of(const struct profile *p)
 	return NULL;
 }
 
-/* In all views at once: they are about the same time. */
+/* For all views at once, because they show the same window. */
 static void toggle_baseline(struct ui *ui)
 {
 	if (ui_has_baseline(ui)) {
@@ -398,12 +349,14 @@ static void toggle_baseline(struct ui *ui)
 	ui->off.baseline = copy_of(ui->off.window);
 	if (!ui_has_baseline(ui))
 		return;
-	ui_say(ui, false, ui->view == VIEW_OFFCPU ? "baseline marked: DIFF is the change of TIME% since, in percent points" :
-	       "baseline marked: DIFF is the change of SELF% since, in percent points");
+	ui_say(ui, false,
+	       ui->view == VIEW_OFFCPU
+		       ? "baseline marked: DIFF is the change of TIME% in percentage points"
+		       : "baseline marked: DIFF is the change of SELF% in percentage points");
 	refuse(ui, rebuild(ui));
 }
 
-/* From the functions to their callers: the function that was picked is found there. */
+/* From the functions to their callers. The cursor moves to the selected function there. */
 static void focus_callers(struct ui *ui, const struct ui_row *picked)
 {
 	uint32_t symbol = picked ? ui->census.functions[picked->index].symbol : 0;
@@ -422,12 +375,13 @@ static void focus_callers(struct ui *ui, const struct ui_row *picked)
 	}
 }
 
-static void go_to_view(struct ui *ui, enum view view)
+static unsigned int go_to_view(struct ui *ui, enum view view)
 {
 	if (view == VIEW_CALLERS && ui->view == VIEW_FUNCTIONS)
 		focus_callers(ui, ui_current(ui));
 	else
 		ui_set_view(ui, view);
+	return UI_DRAW;
 }
 
 static void toggle_follow(struct ui *ui)
@@ -443,7 +397,7 @@ static void toggle_follow(struct ui *ui)
 static void toggle_kernel(struct ui *ui)
 {
 	if (ui->sel.kernel_only) {
-		ui_say(ui, false, "there are only kernel stacks (-K)");
+		ui_say(ui, false, "-K is given: there are only kernel frames");
 		return;
 	}
 	ui->sel.user_only = !ui->sel.user_only;
@@ -522,25 +476,20 @@ static unsigned int act(struct ui *ui, enum action action)
 		ui->help_scroll = 0;
 		return UI_DRAW;
 	case ACT_NEXT_VIEW:
-		go_to_view(ui, (ui->view + 1) % VIEW_MAX);
-		return UI_DRAW;
+		return go_to_view(ui, (ui->view + 1) % VIEW_MAX);
 	case ACT_PREV_VIEW:
-		go_to_view(ui, (ui->view + VIEW_MAX - 1) % VIEW_MAX);
-		return UI_DRAW;
+		return go_to_view(ui, (ui->view + VIEW_MAX - 1) % VIEW_MAX);
 	case ACT_TREE:
-		go_to_view(ui, VIEW_TREE);
-		return UI_DRAW;
+		return go_to_view(ui, VIEW_TREE);
 	case ACT_ENTER:
 		ui_zoom(ui);
 		return UI_DRAW;
 	case ACT_BACK:
 		return ui_zoom_back(ui) ? UI_DRAW : 0;
 	case ACT_FILTER:
-		ask(ui, PROMPT_FILTER);
-		return UI_DRAW;
+		return ui_ask(ui, PROMPT_FILTER);
 	case ACT_DELAY:
-		ask(ui, PROMPT_DELAY);
-		return UI_DRAW;
+		return ui_ask(ui, PROMPT_DELAY);
 	case ACT_HIDE_KERNEL:
 		toggle_kernel(ui);
 		return UI_DRAW;
@@ -549,11 +498,11 @@ static unsigned int act(struct ui *ui, enum action action)
 		refuse(ui, rebuild(ui));
 		return UI_DRAW;
 	case ACT_CPU:
-		ask(ui, PROMPT_CPU);
-		return UI_DRAW;
+		return ui_ask(ui, PROMPT_CPU);
 	case ACT_CPU_NEXT:
 	case ACT_CPU_PREV:
-		show_cpu(ui, (ui->sel.cpu1 + (action == ACT_CPU_NEXT ? 1 : ui->gauges.ncpus)) % (ui->gauges.ncpus + 1));
+		ui_show_cpu(ui, (ui->sel.cpu1 + (action == ACT_CPU_NEXT ? 1 : ui->gauges.ncpus)) %
+					(ui->gauges.ncpus + 1));
 		return UI_DRAW;
 	case ACT_PAUSE:
 		return toggle_pause(ui);
@@ -575,7 +524,8 @@ static unsigned int act(struct ui *ui, enum action action)
 
 static unsigned int help_key(struct ui *ui, uint32_t key)
 {
-	size_t page = ui->h > 4 ? (size_t)ui->h - 3 : 1, end = help_lines() > page ? help_lines() - page : 0;
+	size_t page = ui->h > 4 ? (size_t)ui->h - 3 : 1,
+	       end = help_lines() > page ? help_lines() - page : 0;
 
 	if (key == K_DOWN || key == 'j')
 		ui->help_scroll++;
@@ -615,7 +565,7 @@ static unsigned int click_body(struct ui *ui, const struct ui_event *ev, size_t 
 	if (row >= ui->nrows)
 		return 0;
 	move_to(ui, row);
-	/* The first click picks a row, the next one goes into it. */
+	/* The first click selects a row; the second one zooms into it. */
 	if (ev->mouse == MOUSE_DOUBLE || (ui->view == VIEW_FLAME && row == before))
 		ui_zoom(ui);
 	return UI_DRAW;
@@ -628,10 +578,8 @@ static unsigned int click(struct ui *ui, const struct ui_event *ev)
 	struct column_at cols[COLUMNS_MAX];
 	size_t n;
 
-	if (ev->y == l.tabs && screen_tab_at(ui, ev->x) != VIEW_MAX) {
-		go_to_view(ui, screen_tab_at(ui, ev->x));
-		return UI_DRAW;
-	}
+	if (ev->y == l.tabs && screen_tab_at(ui, ev->x) != VIEW_MAX)
+		return go_to_view(ui, screen_tab_at(ui, ev->x));
 	if (ev->y == l.bar)
 		return act(ui, screen_bar_at(ui, ev->x));
 	if (ev->y == l.title && (IN(ui->view) & IN_LISTS)) {
@@ -683,15 +631,13 @@ unsigned int ui_event(struct ui *ui, const struct ui_event *ev)
 		return 0;
 	ui->message[0] = 0;
 	if (ui->prompt) {
-		type(ui, ev->key);
+		ui_type(ui, ev->key);
 		return UI_DRAW;
 	}
 	if (ui->help)
 		return help_key(ui, ev->key);
-	if (ev->key >= '1' && ev->key < '1' + VIEW_MAX) {
-		go_to_view(ui, (enum view)(ev->key - '1'));
-		return UI_DRAW;
-	}
+	if (ev->key >= '1' && ev->key < '1' + VIEW_MAX)
+		return go_to_view(ui, (enum view)(ev->key - '1'));
 	action = keys_find(ev->key, ui->view);
 	return act(ui, action) | (had_message ? UI_DRAW : 0);
 }

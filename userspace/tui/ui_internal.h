@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Between ui.c, which owns the state, and ui_zoom.c. */
+/* What ui.c, which owns the state, shares with ui_zoom.c and ui_prompt.c. */
 #ifndef SFBPF_TUI_UI_INTERNAL_H
 #define SFBPF_TUI_UI_INTERNAL_H
 
 #include "tui/ui.h"
 
+/* Rebuilds the census and the rows, also if the view stays the same. */
 void ui_set_view(struct ui *ui, enum view view);
-void ui_rearrange(struct ui *ui);	/* rows only: the filter, the order, what is open */
+/* Rebuilds only the rows: after a change of the filter, the order or the opened rows. */
+void ui_rearrange(struct ui *ui);
 void ui_open_row(struct ui *ui, enum action act);
 void ui_zoom(struct ui *ui);
-bool ui_zoom_back(struct ui *ui);	/* false: there was nothing to leave */
+bool ui_zoom_back(struct ui *ui); /* false: neither a filter nor a zoom to leave */
+
+unsigned int ui_ask(struct ui *ui, enum ui_prompt prompt); /* opens a prompt; UI_DRAW */
+void ui_type(struct ui *ui, uint32_t key);		   /* a key while a prompt is open */
+void ui_show_cpu(struct ui *ui, uint32_t cpu1);		   /* CPU number + 1; 0: all CPUs */
 
 #endif

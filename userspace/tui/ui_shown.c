@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is shown, for whoever writes it to files. */
+/* Which stacks are shown: for writing them to files. */
 #include <stdio.h>
 
 #include "tui/rows.h"
@@ -22,7 +22,11 @@ const char *ui_describe(const struct ui *ui, enum view view, char *dst, size_t c
 	size_t n = 0;
 
 	dst[0] = 0;
-#define ADD(...) do { if (n < cap) n += (size_t)snprintf(dst + n, cap - n, __VA_ARGS__); } while (0)
+#define ADD(...)                                                              \
+	do {                                                                  \
+		if (n < cap)                                                  \
+			n += (size_t)snprintf(dst + n, cap - n, __VA_ARGS__); \
+	} while (0)
 	for (unsigned int i = 0; i < ui->sel.n; i++)
 		ADD("%s%s", i ? " > " : "", ui->sel.levels[i].label);
 	if (ui->sel.cpu1 && view != VIEW_OFFCPU)

@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Into a row and back. */
+/* Zooming into a row and back. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
 #include "tui/rows.h"
 #include "tui/ui_internal.h"
+#include "tui/view.h"
 
 static bool zoom_into(struct ui *ui, const struct zoom *z, enum view view)
 {
 	unsigned int n = ui->sel.n;
 
 	if (n == ZOOM_MAX) {
-		ui_say(ui, false, "cannot zoom any deeper");
+		ui_say(ui, false, "maximum zoom depth reached");
 		return false;
 	}
 	for (unsigned int i = 0; i < n; i++) {
 		const struct zoom *have = &ui->sel.levels[i];
 
-		if (have->kind == z->kind && have->id == z->id && memcmp(have->comm, z->comm, sizeof(z->comm)) == 0) {
-			ui_say(ui, false, "that is where you are");
+		if (have->kind == z->kind && have->id == z->id &&
+		    memcmp(have->comm, z->comm, sizeof(z->comm)) == 0) {
+			ui_say(ui, false, "already zoomed into this row");
 			return false;
 		}
 	}
@@ -64,12 +66,13 @@ static void zoom_symbol(struct ui *ui, uint32_t symbol, enum view view)
 static bool is_in(const struct ui *ui, enum zoom_kind kind, uint32_t id)
 {
 	for (unsigned int i = 0; i < ui->sel.n; i++)
-		if (ui->sel.levels[i].kind == kind && (kind == ZOOM_COMM || ui->sel.levels[i].id == id))
+		if (ui->sel.levels[i].kind == kind &&
+		    (kind == ZOOM_COMM || ui->sel.levels[i].id == id))
 			return true;
 	return false;
 }
 
-static void zoom_process(struct ui *ui, const struct ui_row *row)
+void zoom_process_row(struct ui *ui, const struct ui_row *row)
 {
 	const struct census_process *p = rows_process(ui, row);
 	struct zoom z = { .kind = ZOOM_PROCESS, .id = p->pid };
@@ -83,7 +86,8 @@ static void zoom_process(struct ui *ui, const struct ui_row *row)
 	symbol = row->symbol;
 	if (row->kind != ROW_FUNCTION)
 		zoom_into(ui, &z, VIEW_FUNCTIONS);
-	else if (is_in(ui, ZOOM_PROCESS, z.id) || zoom_into(ui, &z, VIEW_FUNCTIONS))	/* row is gone */
+	else if (is_in(ui, ZOOM_PROCESS, z.id) ||
+		 zoom_into(ui, &z, VIEW_FUNCTIONS)) /* row is dangling from here on */
 		zoom_symbol(ui, symbol, VIEW_CALLERS);
 }
 
@@ -92,7 +96,7 @@ static void zoom_module(struct ui *ui, const struct census_module *m)
 	struct zoom z = { .kind = ZOOM_MODULE, .id = m->index };
 
 	if (!m->total) {
-		ui_say(ui, false, "no samples in it");
+		ui_say(ui, false, "this module has no samples");
 		return;
 	}
 	rows_module_name(m, z.label, sizeof(z.label));
@@ -112,8 +116,8 @@ static void zoom_node(struct ui *ui, const struct calltree_node *node)
 	}
 }
 
-/* Whose it is; and then the function in which its program blocks. */
-static void zoom_blocked(struct ui *ui, const struct ui_row *row)
+/* First into the process or command, then into the function in which the program blocks. */
+void zoom_blocked_row(struct ui *ui, const struct ui_row *row)
 {
 	const struct blocked_stack *b = &ui->off.now.v[row->index];
 	const uint32_t *ids = profile_symbols(ui->off.window, b->stack, ui->symbols);
@@ -124,9 +128,16 @@ static void zoom_blocked(struct ui *ui, const struct ui_row *row)
 
 	profile_stack(ui->off.window, b->stack, &s);
 	f = shown_frames(&ui->sel, &s);
-	if (row->kind == ROW_FUNCTION || is_in(ui, ZOOM_PROCESS, s.pid) || is_in(ui, ZOOM_COMM, 0)) {
+	if (row->kind == ROW_FUNCTION || is_in(ui, ZOOM_PROCESS, s.pid) ||
+	    is_in(ui, ZOOM_COMM, 0)) {
 		if (ids && shown_count(&f))
-			zoom_symbol(ui, row->kind == ROW_FUNCTION ? row->symbol : ids[shown_at(&f, f.nu ? blocked_program_frame(&f, ids, ui->symbols) : 0)], VIEW_OFFCPU);
+			zoom_symbol(ui,
+				    row->kind == ROW_FUNCTION
+					    ? row->symbol
+					    : ids[shown_at(&f, f.nu ? blocked_program_frame(
+									      &f, ids, ui->symbols)
+								    : 0)],
+				    VIEW_OFFCPU);
 		return;
 	}
 	if (!b->pid)
@@ -139,30 +150,28 @@ static void zoom_blocked(struct ui *ui, const struct ui_row *row)
 	zoom_into(ui, &z, VIEW_OFFCPU);
 }
 
+void zoom_function_row(struct ui *ui, const struct ui_row *row)
+{
+	zoom_symbol(ui, ui->census.functions[row->index].symbol, VIEW_CALLERS);
+}
+
+void zoom_module_row(struct ui *ui, const struct ui_row *row)
+{
+	zoom_module(ui, &ui->census.modules[row->index]);
+}
+
+void zoom_tree_row(struct ui *ui, const struct ui_row *row)
+{
+	if (row->folded)
+		ui_open_row(ui, ACT_OPEN);
+	else if (row->index) /* not the root of the flame */
+		zoom_node(ui, &ui->tree.nodes[row->index]);
+}
+
 void ui_zoom(struct ui *ui)
 {
 	const struct ui_row *row = ui_current(ui);
 
-	if (!row)
-		return;
-	switch (ui->view) {
-	case VIEW_FUNCTIONS:
-		zoom_symbol(ui, ui->census.functions[row->index].symbol, VIEW_CALLERS);
-		break;
-	case VIEW_PROCESSES:
-		zoom_process(ui, row);
-		break;
-	case VIEW_MODULES:
-		zoom_module(ui, &ui->census.modules[row->index]);
-		break;
-	case VIEW_OFFCPU:
-		zoom_blocked(ui, row);
-		break;
-	default:
-		if (row->folded)
-			ui_open_row(ui, ACT_OPEN);
-		else if (row->index)		/* not the flame's own root */
-			zoom_node(ui, &ui->tree.nodes[row->index]);
-		break;
-	}
+	if (row)
+		view_at(ui->view)->zoom(ui, row);
 }

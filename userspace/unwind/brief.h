@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A function's rows in brief, which is how packing reads nearly all of them: they follow each other without a hole, and their rules
- * are numbers. A reader that has met a rule before says its number without making a row of it; whoever wants to know what
- * it means asks once a number, not once a row.
+ * Brief rows: the compact form in which packing reads nearly all functions.
+ *
+ * A brief row is the pair (end, rule number). The rows of a function follow each other without a
+ * gap, so each starts where the one before it ends. The reader numbers the rules that it meets; a
+ * rule that occurs again costs no struct row. The consumer evaluates each number once, not once per
+ * row (eh_brief_rule, sframe_brief_rule).
+ *
+ * Not every function has a brief form. Its rows are then read as struct row.
  */
 #ifndef SFBPF_UNWIND_BRIEF_H
 #define SFBPF_UNWIND_BRIEF_H
@@ -11,17 +16,20 @@
 #include "unwind/row.h"
 
 struct brief_row {
-	uint64_t end;		/* virtual address; the row starts where the one before ends */
-	uint32_t rule;		/* its reader's number for all but start and end */
+	uint64_t end;  /* virtual address; the row starts where the one before it ends */
+	uint32_t rule; /* the reader's number for all but start and end */
 };
 
 struct brief {
-	struct brief_row *rows;	/* n + 1: no row is at [0], the first one starts at its end */
+	/* n + 1 entries: [0] is not a row, its end is where the first row starts */
+	struct brief_row *rows;
 	size_t n, cap;
-	uint32_t rules;		/* their numbers are below that; it grows from function to function */
-	bool usable;		/* from .sframe: CFA and RA of all rows can be expressed, or the RA is undefined */
+	/* All rule numbers are below this; it grows from function to function */
+	uint32_t rules;
+	/* Set for .sframe only: all rows are row_usable() */
+	bool usable;
 };
 
-#define BRIEF_MAX_ROWS (1u << 20)	/* functions with more are not told in brief */
+#define BRIEF_MAX_ROWS (1u << 20) /* functions that may have more rows have no brief form */
 
 #endif

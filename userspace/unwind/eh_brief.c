@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Compilers emit few instructions in few states. So the states that occur are numbered, and what an instruction makes of a state is
- * remembered: where both were met before, that is a look into a table. eh_cfa.c carries instructions out the first time.
+ * Compilers emit few different instructions in few different states. The states that occur are
+ * numbered, and the effect of an instruction on a state is remembered, so a known pair costs one
+ * table lookup. eh_cfa.c evaluates each pair the first time.
  *
- * Everything that is damaged, rare or of big-endian machines ends the brief way: the caller then evaluates the function by instructions.
+ * Damage, rare instructions and big-endian files have no brief form: the caller then evaluates the
+ * function instruction by instruction.
  */
 #include "unwind/eh_brief.h"
 
@@ -13,32 +15,42 @@
 #include "base/slots.h"
 #include "unwind/eh_cfa.h"
 
-#define STATES_MAX 0x8000	/* libLLVM's functions have a thousand; those with others than the first so many are evaluated */
-#define STATES_FIRST 128	/* as many as a small file has */
-#define MOVE_BITS 9		/* of the table of what is not quick: a hundredth of libLLVM's instructions */
-#define QUICK_OFFSETS 28	/* registers are saved in the 28 words below the CFA, nearly always */
-#define CLASSES_MAX 16
-#define CODE_ALIGN_MAX 256	/* real ones are 1 to 4. With this and the next no sum overflows. */
-#define ADDR_MAX (UINT64_MAX / 2)
+/* libLLVM needs a thousand; functions that need more than this have no brief form */
+#define STATES_MAX     0x8000
+#define STATES_FIRST   128 /* enough for a small file */
+/* log2 of the entries of moves[]: instructions without a slot are 1% of libLLVM's */
+#define MOVE_BITS      9
+/* Nearly all registers are saved in the 28 words below the CFA */
+#define QUICK_OFFSETS  28
+#define CLASSES_MAX    16
+#define CODE_ALIGN_MAX 256 /* real ones are 1 to 4; this and ADDR_MAX keep sums from overflowing */
+#define ADDR_MAX       (UINT64_MAX / 2)
 
 struct state {
-	struct cfa_state rules;	/* start and what nobody reads are 0 */
-	uint64_t cie;		/* the index of one whose instructions mean the same */
+	struct cfa_state rules; /* start, COL_SINK and the PLT fields are 0 */
+	uint64_t cie;		/* class_of() its CIE */
 };
 
-/* The commonest instructions have numbers: 0 is none of them, 1 sets the rule of a column that nobody reads. */
+/*
+ * Slots: numbers of the commonest instructions. SLOT_NONE: the instruction has no slot. SLOT_SINK:
+ * it sets the rule of a register that no row has.
+ */
 enum slot {
-	SLOT_NONE, SLOT_SINK,
-	SLOT_FP,			/* DW_CFA_def_cfa_register with the frame pointer */
-	SLOT_CFA,			/* DW_CFA_def_cfa_offset, + operand / 8 */
-	SLOT_SP = SLOT_CFA + 16,	/* DW_CFA_def_cfa with the stack pointer, + offset / 8 */
-	SLOT_OFFSET = SLOT_SP + 16,	/* DW_CFA_offset, + column * QUICK_OFFSETS + operand */
+	SLOT_NONE,
+	SLOT_SINK,
+	SLOT_FP,		    /* DW_CFA_def_cfa_register with the frame pointer */
+	SLOT_CFA,		    /* DW_CFA_def_cfa_offset, + operand / 8 */
+	SLOT_SP = SLOT_CFA + 16,    /* DW_CFA_def_cfa with the stack pointer, + offset / 8 */
+	SLOT_OFFSET = SLOT_SP + 16, /* DW_CFA_offset, + column * QUICK_OFFSETS + operand */
 	SLOTS = 128
 };
 
 _Static_assert(SLOT_OFFSET + COL_SINK * QUICK_OFFSETS <= SLOTS, "each has its own");
 
-/* By slot, the state that the instruction leads to; 0: not known yet. 256 bytes, as flow() waits for its address. */
+/*
+ * By slot: the state after the instruction; 0: not known yet. 256 bytes, a power of two, because
+ * flow() waits for the address computation.
+ */
 struct quick {
 	uint16_t next[SLOTS];
 };
@@ -46,17 +58,21 @@ struct quick {
 struct eh_brief {
 	const struct eh_frame *e;
 	struct state *states;
-	struct quick *quick;	/* of each state */
+	struct quick *quick; /* of each state */
 	size_t n, cap, quick_cap;
-	uint8_t sp, fp;		/* registers */
+	uint8_t sp, fp; /* registers */
 	struct slots slots;
-	uint32_t *starts;	/* by CIE: the state in which its functions begin; 0: not asked for yet */
-	uint32_t classes[CLASSES_MAX], nclasses;	/* CIEs that differ */
-	uint8_t *insns;		/* copy of the section's last ones */
+	/* By CIE: the initial state of its functions; 0: not determined yet */
+	uint32_t *starts;
+	uint32_t classes[CLASSES_MAX], nclasses; /* the first CIE of each class */
+	/* Padded copy of instructions at the section's end */
+	uint8_t *insns;
 	size_t insns_cap;
-	const uint8_t *column;	/* of the CIEs whose functions are told in brief */
-	uint64_t moves[1u << MOVE_BITS];	/* other instructions: token << 32 | state << 16 | the state that it leads to */
-	uint8_t slot[1u << 16];	/* enum slot of instructions of two bytes, the first is the low one */
+	const uint8_t *column; /* struct eh_cie's; CIEs with another one have no brief form */
+	/* Instructions without a slot: token << 32 | state << 16 | state after it */
+	uint64_t moves[1u << MOVE_BITS];
+	/* By two-byte instruction, the opcode in the low byte: enum slot */
+	uint8_t slot[1u << 16];
 };
 
 void eh_brief_free(struct eh_brief *m)
@@ -95,7 +111,8 @@ struct eh_brief *eh_brief_new(const struct eh_frame *e)
 	m->sp = row_arch_regs(e->arch)->sp;
 	m->fp = row_arch_regs(e->arch)->fp;
 	m->starts = calloc(e->ncies ? e->ncies : 1, sizeof(*m->starts));
-	if (!m->starts || add_state(m, &(struct state){ .cie = UINT64_MAX })) {	/* 0 is no state's number */
+	/* State 0 is a placeholder, because 0 means "not known" in quick and starts. */
+	if (!m->starts || add_state(m, &(struct state){ .cie = UINT64_MAX })) {
 		eh_brief_free(m);
 		return NULL;
 	}
@@ -112,10 +129,14 @@ static uint64_t hash_state(const void *ctx, size_t i)
 	const struct state *s = &((const struct state *)ctx)[i];
 	const struct cfa_state *r = &s->rules;
 
-	return hash_mix(hash_mix(r->cfa ^ s->cie, r->col[COL_FP] ^ (uint64_t)r->cfa_off << 8), hash_mix(r->col[COL_BX], r->col[COL_RA] ^ r->flags));
+	return hash_mix(hash_mix(r->cfa ^ s->cie, r->col[COL_FP] ^ (uint64_t)r->cfa_off << 8),
+			hash_mix(r->col[COL_BX], r->col[COL_RA] ^ r->flags));
 }
 
-/* 1 and the state's number; 0: there are too many, or it is a PLT's, which is no row in brief; -ENOMEM. */
+/*
+ * 1 and the state's number; 0: there are too many states, or it is a PLT's, which has no brief
+ * form; -ENOMEM.
+ */
 static int number(struct eh_brief *m, const struct cfa_state *rules, uint64_t cie, uint32_t *ret)
 {
 	struct state s = { .rules = *rules, .cie = cie };
@@ -144,7 +165,10 @@ static int number(struct eh_brief *m, const struct cfa_state *rules, uint64_t ci
 	return err ? err : 1;
 }
 
-/* A CIE whose functions' instructions mean the same; itself if there are too many that differ. */
+/*
+ * The CIE's class: the first CIE under which all instructions mean the same. If there are too many
+ * classes, the CIE itself.
+ */
 static uint32_t class_of(struct eh_brief *m, uint32_t cie)
 {
 	const struct eh_cie *cies = m->e->cies;
@@ -157,20 +181,26 @@ static uint32_t class_of(struct eh_brief *m, uint32_t cie)
 	return cie;
 }
 
-/* The slots of what the CIE's functions do with two bytes. */
+/* Fills the slots of two-byte instructions, as the CIE's functions use them. */
 static void fill_slots(struct eh_brief *m, const struct eh_cie *cie)
 {
 	m->column = cie->column;
 	for (unsigned int arg = 0; arg < QUICK_OFFSETS; arg++)
 		for (unsigned int reg = 0; reg < sizeof(cie->column); reg++)
-			m->slot[arg << 8 | DW_CFA_offset | reg] = cie->column[reg] == COL_SINK ? SLOT_SINK :
-								   (uint8_t)(SLOT_OFFSET + cie->column[reg] * QUICK_OFFSETS + arg);
+			m->slot[arg << 8 | DW_CFA_offset | reg] =
+				cie->column[reg] == COL_SINK
+					? SLOT_SINK
+					: (uint8_t)(SLOT_OFFSET + cie->column[reg] * QUICK_OFFSETS +
+						    arg);
 	for (unsigned int arg = 0; arg < 16; arg++)
 		m->slot[arg << 11 | DW_CFA_def_cfa_offset] = (uint8_t)(SLOT_CFA + arg);
 	m->slot[(unsigned int)m->fp << 8 | DW_CFA_def_cfa_register] = SLOT_FP;
 }
 
-/* The state in which the CIE's functions begin, to m->starts. 1; 0: they are not told in brief; -ENOMEM. */
+/*
+ * Stores the initial state of the CIE's functions in m->starts. 1; 0: they have no brief form;
+ * -ENOMEM.
+ */
 static __attribute__((noinline)) int begin(struct eh_brief *m, uint32_t cie)
 {
 	const struct eh_cie *c = &m->e->cies[cie];
@@ -182,20 +212,31 @@ static __attribute__((noinline)) int begin(struct eh_brief *m, uint32_t cie)
 	if (!m->column)
 		fill_slots(m, c);
 	if (memcmp(m->column, c->column, sizeof(c->column)))
-		return 0;	/* no file has two kinds */
+		return 0; /* no known file has CIEs with different columns */
 	got = number(m, &c->init, class_of(m, cie), &state);
 	if (got > 0)
 		m->starts[cie] = state;
 	return got;
 }
 
-/* Bytes of the instruction that begins v, if they are a token; 0: there are more than 4 of them, or it is a rare one. */
+/*
+ * Length of the instruction at the start of v if its bytes can be a token, the key of moves[]. 0:
+ * it is rare or longer than 4 bytes.
+ */
 static inline unsigned int token_len(uint64_t v)
 {
-	static const uint8_t operands[DW_CFA_advance_loc] = {	/* + 1 */
-		[DW_CFA_offset_extended] = 3, [DW_CFA_restore_extended] = 2, [DW_CFA_undefined] = 2, [DW_CFA_same_value] = 2,
-		[DW_CFA_register] = 3, [DW_CFA_def_cfa] = 3, [DW_CFA_def_cfa_register] = 2, [DW_CFA_def_cfa_offset] = 2,
-		[DW_CFA_AARCH64_negate_ra_state] = 1, [DW_CFA_GNU_args_size] = 2,
+	static const uint8_t operands[DW_CFA_advance_loc] = {
+		/* 1 + the number of operands */
+		[DW_CFA_offset_extended] = 3,
+		[DW_CFA_restore_extended] = 2,
+		[DW_CFA_undefined] = 2,
+		[DW_CFA_same_value] = 2,
+		[DW_CFA_register] = 3,
+		[DW_CFA_def_cfa] = 3,
+		[DW_CFA_def_cfa_register] = 2,
+		[DW_CFA_def_cfa_offset] = 2,
+		[DW_CFA_AARCH64_negate_ra_state] = 1,
+		[DW_CFA_GNU_args_size] = 2,
 	};
 	uint8_t op = (uint8_t)v;
 
@@ -215,7 +256,7 @@ static inline uint64_t *move_of(struct eh_brief *m, uint32_t token, uint32_t sta
 	return &m->moves[((uint64_t)token << 32 | state) * 0x9e3779b97f4a7c15 >> (64 - MOVE_BITS)];
 }
 
-/* The enum slot of the instruction that begins v. */
+/* Enum slot of the instruction at the start of v. */
 static inline unsigned int slot_of(const struct eh_brief *m, uint64_t v)
 {
 	if ((v & 0x87ffff) == ((uint64_t)m->sp << 8 | DW_CFA_def_cfa))
@@ -224,15 +265,16 @@ static inline unsigned int slot_of(const struct eh_brief *m, uint64_t v)
 }
 
 struct step {
-	uint64_t left;		/* bytes of the function's instructions */
+	uint64_t left; /* bytes of instructions */
 	uint32_t state;
 };
 
 /*
- * Carries out the instruction of the function that begins v, if it only sets rules. 1: *s is
- * behind it; 0, -ENOMEM as eh_brief_rows.
+ * Evaluates the instruction at the start of v, if it only sets rules. 1: *s is after it; 0, -ENOMEM
+ * as eh_brief_rows.
  */
-static __attribute__((noinline)) int go_on(struct eh_brief *m, const struct eh_fde *fde, uint64_t v, struct step *s)
+static __attribute__((noinline)) int go_on(struct eh_brief *m, const struct eh_fde *fde, uint64_t v,
+					   struct step *s)
 {
 	const struct eh_cie *cie = &m->e->cies[fde->cie];
 	struct eh_insns insns = eh_insns_of(m->e, fde->insns_end - s->left, fde->insns_end);
@@ -244,14 +286,15 @@ static __attribute__((noinline)) int go_on(struct eh_brief *m, const struct eh_f
 	int got;
 
 	if (token_len(v) > s->left)
-		return 0;	/* cut short */
+		return 0; /* cut short */
 	if (token && *move >> 16 == ((uint64_t)token << 16 | s->state)) {
 		s->left -= token_len(v);
 		s->state = (uint16_t)*move;
 		return 1;
 	}
 	rules = m->states[s->state].rules;
-	got = eh_cfa_set(cie, &insns, &rules) ? number(m, &rules, m->states[s->state].cie, &next) : 0;
+	got = eh_cfa_set(cie, &insns, &rules) ? number(m, &rules, m->states[s->state].cie, &next)
+					      : 0;
 	if (got <= 0)
 		return got;
 	if (slot)
@@ -263,26 +306,64 @@ static __attribute__((noinline)) int go_on(struct eh_brief *m, const struct eh_f
 	return 1;
 }
 
-/* Of the DW_CFA_advance_loc1, 2 or 4 that begins v: how far, before code_align. */
-static inline uint64_t wide_delta(uint64_t v, unsigned int *ret_len)
+/* Takes the DW_CFA_advance_loc1, 2 or 4 that v starts with. Returns its operand. */
+static inline uint64_t take_wide_delta(struct words *w, uint64_t v)
 {
 	unsigned int wide = (uint8_t)v - DW_CFA_advance_loc1;
 
-	*ret_len = 1 + (1u << wide);
+	words_skip(w, 1 + (1u << wide));
 	return v >> 8 & (((uint64_t)1 << (8u << wide)) - 1);
 }
 
-/* The function's rows to `row`, the first at [1]. How many; 0, -ENOMEM as eh_brief_rows. There is room for one at each instruction. */
-static inline __attribute__((always_inline)) long flow(struct eh_brief *m, const struct fn *fn, struct words w, uint32_t state,
-							       struct brief_row *row)
+/* Skips the DW_CFA_nop that v starts with, and those after it: padding at the end. */
+static inline void skip_nops(struct words *w, uint64_t v)
+{
+	unsigned int len = v ? (unsigned int)__builtin_ctzll(v) / 8 : 8;
+
+	if (len < words_left(w))
+		words_skip(w, len);
+	else
+		words_to_end(w);
+}
+
+/* go_on() for flow(). */
+static inline __attribute__((always_inline)) int go_on_at(struct eh_brief *m,
+							  const struct eh_fde *fde, uint64_t v,
+							  struct words *w, uint32_t *state)
+{
+	struct step s = { words_left(w), *state };
+	int got = go_on(m, fde, v, &s);
+
+	if (got > 0) {
+		*state = s.state;
+		words_skip(w, (unsigned int)(words_left(w) - s.left));
+	}
+	return got;
+}
+
+/* Ends a row of `state` at `end`: the last row, if its state is the same, or a new one. */
+static inline struct brief_row *end_row(struct brief_row *row, uint64_t end, uint32_t state,
+					uint32_t last)
+{
+	row += state != last;
+	*row = (struct brief_row){ end, state };
+	return row;
+}
+
+/*
+ * Writes the function's rows to row[1] and up; there is room for one per byte of instructions.
+ * Returns their number; 0, -ENOMEM as eh_brief_rows.
+ */
+static inline __attribute__((always_inline)) long flow(struct eh_brief *m, const struct fn *fn,
+						       struct words w, struct brief_row *row)
 {
 	const struct eh_fde *fde = &m->e->fdes[fn->ref];
 	const uint64_t end = fn->end, code_align = m->e->cies[fde->cie].code_align;
 	const struct brief_row *const first = row;
 	const struct quick *quick = m->quick;
-	uint32_t last = UINT32_MAX, next, depth = 0, saved[CFA_DEPTH];
+	uint32_t state = m->starts[fde->cie], last = UINT32_MAX, next, depth = 0, saved[CFA_DEPTH];
 	uint64_t addr = fn->start, delta, v;
-	unsigned int len;
+	int got;
 
 	row->end = addr;
 	while (words_peek(&w, &v)) {
@@ -300,8 +381,7 @@ static inline __attribute__((always_inline)) long flow(struct eh_brief *m, const
 			words_skip(&w, 3);
 			continue;
 		} else if (op >= DW_CFA_advance_loc1 && op <= DW_CFA_advance_loc4) {
-			delta = wide_delta(v, &len);
-			words_skip(&w, len);
+			delta = take_wide_delta(&w, v);
 		} else if (op == DW_CFA_remember_state && depth < CFA_DEPTH) {
 			saved[depth++] = state;
 			words_skip(&w, 1);
@@ -310,22 +390,14 @@ static inline __attribute__((always_inline)) long flow(struct eh_brief *m, const
 			state = saved[--depth];
 			words_skip(&w, 1);
 			continue;
-		} else if (op == DW_CFA_nop) {	/* mostly several, at the end */
-			len = v ? (unsigned int)__builtin_ctzll(v) / 8 : 8;
-			if (len < words_left(&w))
-				words_skip(&w, len);
-			else
-				words_to_end(&w);
+		} else if (op == DW_CFA_nop) {
+			skip_nops(&w, v);
 			continue;
 		} else {
-			struct step s = { words_left(&w), state };
-			int got = go_on(m, fde, v, &s);
-
+			got = go_on_at(m, fde, v, &w, &state);
 			if (got <= 0)
 				return got;
-			state = s.state;
-			words_skip(&w, (unsigned int)(words_left(&w) - s.left));
-			quick = m->quick;	/* it may have moved */
+			quick = m->quick; /* go_on() may have moved it */
 			continue;
 		}
 		delta *= code_align;
@@ -335,14 +407,11 @@ static inline __attribute__((always_inline)) long flow(struct eh_brief *m, const
 			continue;
 		}
 		addr += delta;
-		row += state != last;
-		row->end = addr;
-		row->rule = state;
+		row = end_row(row, addr, state, last);
 		last = state;
 	}
-	row += state != last;
-	*row = (struct brief_row){ end, state };
-	return words_past(&w) ? 0 : row - first;	/* the last one is cut short */
+	row = end_row(row, end, state, last);
+	return words_past(&w) ? 0 : row - first; /* the last instruction is cut short */
 }
 
 /* The function's instructions. 1, 0, -ENOMEM as eh_brief_rows. */
@@ -376,7 +445,7 @@ int eh_brief_rows(struct eh_brief *m, const struct fn *fn, struct brief *out)
 		return -ENOMEM;
 	n = words_of(m, fde, &insns);
 	if (n > 0)
-		n = flow(m, fn, insns, m->starts[fde->cie], out->rows);
+		n = flow(m, fn, insns, out->rows);
 	if (n <= 0)
 		return (int)n;
 	out->n = (size_t)n;

@@ -2,12 +2,13 @@
 /*
  * In: the instructions of a CIE and of an FDE. Out: rows.
  *
- * The state holds the rules from the location reached so far on. An advance appends them as a row that ends at the new
- * location, unless nothing changed: then it extends the last row.
+ * The state holds the rules that apply from the current location on. An advance appends them as a
+ * row that ends at the new location. If no rule changed, it extends the last row instead.
  *
  * Example (x86-64, code_align 1, data_align -8; the CIE says cfa=rsp+8 ra=*(cfa-8)):
- *	advance_loc 1; def_cfa_offset 16; offset rbp 2; advance_loc 3; def_cfa_register rbp
- * gives	[0,1) rsp+8 same	[1,4) rsp+16 *(cfa-16)		[4,end) rbp+16 *(cfa-16)
+ * 	advance_loc 1; def_cfa_offset 16; offset rbp 2; advance_loc 3; def_cfa_register rbp
+ * gives
+ * 	[0,1) rsp+8 same	[1,4) rsp+16 *(cfa-16)		[4,end) rbp+16 *(cfa-16)
  */
 #include "unwind/eh_cfa.h"
 
@@ -17,23 +18,25 @@
 #include "base/vec.h"
 #include "unwind/eh_expr.h"
 
-#define CFA_MAX_ROWS (1 << 20)	/* of one function: bounds the memory that a small hostile file can claim */
+/* Rows of one function. Bounds the memory that a small hostile file can claim. */
+#define CFA_MAX_ROWS (1 << 20)
 
-#define REG_BX 3	/* x86-64 rbx */
+#define REG_BX 3 /* x86-64 rbx */
 
 struct cfa_run {
-	struct bytes b;			/* where op_extended() reads; step() has its own copy */
+	struct bytes b; /* read by op_extended(); step() has a separate copy */
 	struct cfa_state cur;
 	const struct eh_cie *cie;
-	int64_t data_align;		/* of the CIE, at hand */
+	int64_t data_align; /* copy of the CIE's */
 	enum row_arch arch;
-	unsigned int nregs;		/* registers that a rule can name */
-	uint64_t end;			/* of the function */
-	struct rowbuf *out;		/* NULL: a CIE's initial instructions, or those that eh_cfa_set carries out */
-	size_t first;			/* the function's first row in out */
-	bool initial;			/* a CIE's */
-	bool changed;			/* a rule was set since the last row */
-	const char *bad;		/* why it stopped early */
+	unsigned int nregs; /* registers that a rule can name */
+	uint64_t end;	    /* of the function */
+	/* NULL for a CIE's initial instructions and in eh_cfa_set */
+	struct rowbuf *out;
+	size_t first;	 /* the function's first row in out */
+	bool initial;	 /* evaluating a CIE's initial instructions */
+	bool changed;	 /* a rule was set since the last row */
+	const char *bad; /* why it stopped early */
 	int err;
 	unsigned int depth;
 	struct cfa_state saved[CFA_DEPTH];
@@ -44,9 +47,11 @@ static inline bool fits_s32(int64_t v)
 	return v == (int32_t)v;
 }
 
-static inline uint64_t rule_at(const struct cfa_run *r, enum rule_kind kind, uint64_t reg, int64_t off)
+static inline uint64_t rule_at(const struct cfa_run *r, enum rule_kind kind, uint64_t reg,
+			       int64_t off)
 {
-	return reg < r->nregs && fits_s32(off) ? rule_pack(kind, (uint8_t)reg, (int32_t)off) : rule_pack(RULE_NONE, 0, 0);
+	return reg < r->nregs && fits_s32(off) ? rule_pack(kind, (uint8_t)reg, (int32_t)off)
+					       : rule_pack(RULE_NONE, 0, 0);
 }
 
 static inline uint64_t rule_cfa(enum rule_kind kind, int64_t off)
@@ -54,12 +59,12 @@ static inline uint64_t rule_cfa(enum rule_kind kind, int64_t off)
 	return fits_s32(off) ? rule_pack(kind, 0, (int32_t)off) : rule_pack(RULE_NONE, 0, 0);
 }
 
-/* What a column without a rule means: the ABI's default. */
+/* The RA of a column that no instruction sets: the ABI's default. */
 static uint64_t ra_unspecified(enum row_arch arch, uint32_t ra_reg, unsigned int nregs)
 {
 	/*
-	 * In the architectures with a link register it still holds the return address; on x86-64 column 16 is no
-	 * register, and "same value" would be an endless loop.
+	 * On architectures with a link register, that register still holds the return address. On
+	 * x86-64 column 16 is not a register, and "same value" would be an endless loop.
 	 */
 	if (ra_reg >= nregs || (arch == ROW_ARCH_X86_64 && ra_reg == row_arch_regs(arch)->ra))
 		return rule_pack(RULE_NONE, 0, 0);
@@ -98,9 +103,10 @@ static inline void def_cfa(struct cfa_run *r, uint64_t reg, int64_t off)
 }
 
 /*
- * DWARF 5, 6.4.2.2 allows these two only while the CFA is register + offset. Assembly in libgcrypt does not obey: a
- * new register after an expression goes with the last offset, and a new offset waits for the next register. That is
- * how libgcc and gdb, which its authors test with, have always read it.
+ * DWARF 5, 6.4.2.2 allows def_cfa_offset and def_cfa_register only while the CFA is register +
+ * offset. Assembly in libgcrypt violates this. After an expression, a new register takes the last
+ * offset, and a new offset applies once a register is set. libgcc and gdb have always read it this
+ * way.
  */
 static inline void def_cfa_offset(struct cfa_run *r, int64_t off)
 {
@@ -116,7 +122,10 @@ static void def_cfa_register(struct cfa_run *r, uint64_t reg)
 	def_cfa(r, reg, r->cur.cfa_off);
 }
 
-/* Most operands have one byte. Otherwise the cursor's copy goes to memory, so that the cursor itself need not. */
+/*
+ * Most operands have one byte. For longer ones only a copy of the cursor goes to memory, so that
+ * the cursor itself can stay in registers.
+ */
 static inline uint64_t read_uleb(struct bytes *b)
 {
 	struct bytes t = *b;
@@ -144,7 +153,7 @@ static inline int64_t factored(const struct cfa_run *r, int64_t n)
 {
 	int64_t off;
 
-	/* What overflows here fits no rule either: rule_cfa refuses it. */
+	/* An offset that overflows fits no rule either: rule_cfa() refuses it. */
 	return __builtin_mul_overflow(n, r->data_align, &off) ? INT64_MAX : off;
 }
 
@@ -155,8 +164,10 @@ static inline int64_t factored_offset(const struct cfa_run *r, struct bytes *b)
 
 static inline bool same_rules(const struct row *row, const struct cfa_state *st)
 {
-	return rule_packed(&row->cfa) == st->cfa && rule_packed(&row->fp) == st->col[COL_FP] && rule_packed(&row->ra) == st->col[COL_RA] &&
-	       rule_packed(&row->bx) == st->col[COL_BX] && row->cfa_off2 == st->off2 && row->flags == st->flags && row->plt_rep == 0;
+	return rule_packed(&row->cfa) == st->cfa && rule_packed(&row->fp) == st->col[COL_FP] &&
+	       rule_packed(&row->ra) == st->col[COL_RA] &&
+	       rule_packed(&row->bx) == st->col[COL_BX] && row->cfa_off2 == st->off2 &&
+	       row->flags == st->flags && row->plt_rep == 0;
 }
 
 static inline void fill(struct row *row, const struct cfa_state *st, uint64_t end)
@@ -172,11 +183,12 @@ static inline void fill(struct row *row, const struct cfa_state *st, uint64_t en
 	row->plt_at = 0;
 	row->source = ROW_EH_FRAME;
 	row->flags = st->flags;
+	row->go = 0;
 }
 
 /*
- * A PLT's CFA steps up by plt_add inside each block of plt_rep bytes, counted from addresses that are multiples
- * of plt_rep; rows count from their start. So the block starts in the middle of a step unless start is aligned.
+ * A PLT's CFA grows by plt_add inside each block of plt_rep bytes. Blocks are aligned to plt_rep,
+ * but a row counts from its start, which need not be aligned and may then lie inside a block.
  */
 static void append_plt(struct cfa_run *r, uint64_t end)
 {
@@ -197,12 +209,13 @@ static void append_plt(struct cfa_run *r, uint64_t end)
 	}
 }
 
-/* The rules so far hold up to `end`, which is beyond the state's start. */
+/* Appends the current rules as a row up to `end`, which is above the state's start. */
 static void emit(struct cfa_run *r, uint64_t end)
 {
 	struct rowbuf *out = r->out;
 
-	r->err = vec_reserve(&out->rows, &out->cap, out->n + 3, sizeof(*out->rows));	/* a PLT has at most three rows */
+	/* A PLT has at most three rows */
+	r->err = vec_reserve(&out->rows, &out->cap, out->n + 3, sizeof(*out->rows));
 	if (r->err)
 		return;
 	if (r->cur.plt_rep)
@@ -215,7 +228,7 @@ static void emit(struct cfa_run *r, uint64_t end)
 	r->changed = false;
 }
 
-/* False: stop; the function's end is reached or something is wrong. */
+/* False: stop, because the function ends there or because of an error. */
 static bool advance_to(struct cfa_run *r, uint64_t loc)
 {
 	bool more = loc < r->end;
@@ -236,7 +249,8 @@ static bool advance(struct cfa_run *r, uint64_t delta)
 		r->bad = "an initial instruction advances the location";
 		return false;
 	}
-	if (__builtin_mul_overflow(delta, r->cie->code_align, &loc) || __builtin_add_overflow(loc, r->cur.start, &loc))
+	if (__builtin_mul_overflow(delta, r->cie->code_align, &loc) ||
+	    __builtin_add_overflow(loc, r->cur.start, &loc))
 		loc = UINT64_MAX;
 	return loc == r->cur.start || advance_to(r, loc);
 }
@@ -247,7 +261,8 @@ static bool set_loc(struct cfa_run *r)
 	uint64_t loc;
 
 	bases.func = r->cur.start;
-	if (!r->out || !eh_read_ptr(&r->b, r->cie->fde_enc, &bases, &loc, NULL) || loc < r->cur.start) {
+	if (!r->out || !eh_read_ptr(&r->b, r->cie->fde_enc, &bases, &loc, NULL) ||
+	    loc < r->cur.start) {
 		r->bad = "bad DW_CFA_set_loc";
 		return false;
 	}
@@ -265,8 +280,11 @@ static struct bytes block(struct cfa_run *r)
 
 static struct eh_expr expression(struct cfa_run *r, bool cfa_pushed)
 {
-	static const uint8_t pc_reg[] = {	/* the same documents as row.c; s390x: PSWA */
-		[ROW_ARCH_X86_64] = 16, [ROW_ARCH_AARCH64] = 32, [ROW_ARCH_S390X] = 65,
+	static const uint8_t pc_reg[] = {
+		/* sources as in row.c; s390x: PSWA */
+		[ROW_ARCH_X86_64] = 16,
+		[ROW_ARCH_AARCH64] = 32,
+		[ROW_ARCH_S390X] = 65,
 	};
 
 	return eh_expr_eval(block(r), r->cie->addr_size, pc_reg[r->arch], cfa_pushed);
@@ -354,7 +372,8 @@ static bool op_column(struct cfa_run *r, uint8_t op)
 		rule = rule_pack(RULE_UNDEF, 0, 0);
 		break;
 	case DW_CFA_same_value:
-		rule = col == COL_RA ? ra_unspecified(r->arch, r->cie->ra_reg, r->nregs) : rule_pack(RULE_SAME, 0, 0);
+		rule = col == COL_RA ? ra_unspecified(r->arch, r->cie->ra_reg, r->nregs)
+				     : rule_pack(RULE_SAME, 0, 0);
 		break;
 	case DW_CFA_register:
 		rule = rule_at(r, RULE_REG, bytes_uleb(b), 0);
@@ -416,7 +435,7 @@ static bool recall(struct cfa_run *r)
 	return true;
 }
 
-/* Vendors' instructions; the number of negate_ra_state means something else on each architecture. */
+/* Vendor instructions. The opcode of negate_ra_state has other meanings on other architectures. */
 static bool op_vendor(struct cfa_run *r, uint8_t op)
 {
 	uint64_t state;
@@ -433,7 +452,8 @@ static bool op_vendor(struct cfa_run *r, uint8_t op)
 		r->cur.flags ^= ROW_PAC;
 		r->changed = true;
 		return true;
-	case DW_CFA_AARCH64_set_ra_state:	/* 0 plain, 1 signed, 2 signed with the pc that the offset tells */
+	/* 0: plain; 1: signed; 2: signed with the pc, whose offset follows */
+	case DW_CFA_AARCH64_set_ra_state:
 		state = bytes_uleb(&r->b);
 		bytes_sleb(&r->b);
 		r->cur.flags = (uint8_t)((r->cur.flags & ~ROW_PAC) | (state ? ROW_PAC : 0));
@@ -444,7 +464,7 @@ static bool op_vendor(struct cfa_run *r, uint8_t op)
 	}
 }
 
-/* Everything that is not of the common forms. False: stop. */
+/* All instructions outside the common forms. False: stop. */
 static bool op_extended(struct cfa_run *r, uint8_t op)
 {
 	switch (op) {
@@ -473,7 +493,10 @@ static bool op_extended(struct cfa_run *r, uint8_t op)
 	return false;
 }
 
-/* An instruction of the common forms, which are nearly all that compilers emit. False: stop. */
+/*
+ * Evaluates one instruction. Handles the common forms directly, which are nearly all that compilers
+ * emit. False: stop.
+ */
 static inline bool step(struct cfa_run *r, struct bytes *b)
 {
 	uint8_t op = bytes_u8(b), low = op & 0x3f;
@@ -519,7 +542,7 @@ static inline bool step(struct cfa_run *r, struct bytes *b)
 
 static void run(struct cfa_run *r, const char *section, struct diag *diag)
 {
-	struct bytes b = r->b;	/* a local that is never addressed lives in registers */
+	struct bytes b = r->b; /* a local copy can stay in registers */
 	uint64_t at = b.pos;
 
 	while (bytes_left(&b)) {
@@ -533,7 +556,8 @@ static void run(struct cfa_run *r, const char *section, struct diag *diag)
 		diag_add(diag, DIAG_MALFORMED, section, at, "%s", r->bad);
 }
 
-static inline void prepare(struct cfa_run *r, const struct eh_cie *cie, const struct eh_insns *insns)
+static inline void prepare(struct cfa_run *r, const struct eh_cie *cie,
+			   const struct eh_insns *insns)
 {
 	r->b = bytes_sub(&insns->sec, 0, insns->end);
 	bytes_seek(&r->b, insns->pos);
@@ -557,12 +581,14 @@ bool eh_cfa_init(struct eh_cie *cie, const struct eh_insns *insns, struct diag *
 		cie->column[reg] = (uint8_t)column_of(cie, insns->arch, reg);
 	cie->nregs = row_arch_regs(insns->arch)->nnames;
 	prepare(&r, cie, insns);
-	r.cur = (struct cfa_state){ .col[COL_RA] = ra_unspecified(insns->arch, cie->ra_reg, r.nregs),
-				    .col[COL_FP] = rule_pack(RULE_SAME, 0, 0), .col[COL_BX] = rule_pack(RULE_SAME, 0, 0),
-				    .cfa_reg = UINT16_MAX,	/* no rule yet */
+	r.cur = (struct cfa_state){ .col[COL_RA] = ra_unspecified(insns->arch, cie->ra_reg,
+								  r.nregs),
+				    .col[COL_FP] = rule_pack(RULE_SAME, 0, 0),
+				    .col[COL_BX] = rule_pack(RULE_SAME, 0, 0),
+				    .cfa_reg = UINT16_MAX, /* no rule yet */
 				    .flags = cie->signal ? ROW_SIGNAL : 0 };
 	if (cie->ra_reg == row_arch_regs(insns->arch)->fp)
-		r.cur.col[COL_FP] = rule_pack(RULE_NONE, 0, 0);	/* one column cannot be both */
+		r.cur.col[COL_FP] = rule_pack(RULE_NONE, 0, 0); /* one column cannot be both */
 	r.initial = true;
 	r.end = 0;
 	run(&r, insns->section, diag);
@@ -570,8 +596,8 @@ bool eh_cfa_init(struct eh_cie *cie, const struct eh_insns *insns, struct diag *
 	return !r.bad;
 }
 
-int eh_cfa_rows(const struct eh_cie *cie, const struct eh_insns *insns, uint64_t start, uint64_t end,
-		struct rowbuf *out, struct diag *diag)
+int eh_cfa_rows(const struct eh_cie *cie, const struct eh_insns *insns, uint64_t start,
+		uint64_t end, struct rowbuf *out, struct diag *diag)
 {
 	struct cfa_run r;
 
@@ -589,7 +615,10 @@ int eh_cfa_rows(const struct eh_cie *cie, const struct eh_insns *insns, uint64_t
 	return r.err;
 }
 
-/* Whether the instruction sets rules only. It is not when others hold, and it keeps or brings back none. */
+/*
+ * Whether the opcode only sets rules: it does not advance the location, and does not save or
+ * restore states.
+ */
 static bool sets_rules(uint8_t op)
 {
 	switch (op & 0xc0 ? op & 0xc0 : op) {
@@ -626,8 +655,8 @@ bool eh_cfa_set(const struct eh_cie *cie, struct eh_insns *insns, struct cfa_sta
 
 bool eh_cfa_same(const struct eh_cie *a, const struct eh_cie *b)
 {
-	return a->data_align == b->data_align && a->ra_reg == b->ra_reg && a->addr_size == b->addr_size &&
-	       !memcmp(&a->init, &b->init, sizeof(a->init));
+	return a->data_align == b->data_align && a->ra_reg == b->ra_reg &&
+	       a->addr_size == b->addr_size && !memcmp(&a->init, &b->init, sizeof(a->init));
 }
 
 void eh_cfa_row(const struct cfa_state *rules, struct row *ret)

@@ -1,22 +1,46 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "unwind/eh_expr.h"
 
-#define EXPR_DEPTH 8	/* stack; the deepest expression of a linker or compiler has 3 */
+#define EXPR_DEPTH 8 /* stack; the deepest expression of a linker or compiler has 3 */
 
 /* DWARF 5, 7.7.1 */
 enum {
-	DW_OP_addr = 0x03, DW_OP_deref = 0x06, DW_OP_const1u = 0x08, DW_OP_const1s = 0x09, DW_OP_const2u = 0x0a,
-	DW_OP_const2s = 0x0b, DW_OP_const4u = 0x0c, DW_OP_const4s = 0x0d, DW_OP_const8u = 0x0e, DW_OP_const8s = 0x0f,
-	DW_OP_constu = 0x10, DW_OP_consts = 0x11, DW_OP_dup = 0x12, DW_OP_drop = 0x13, DW_OP_over = 0x14,
-	DW_OP_swap = 0x16, DW_OP_and = 0x1a, DW_OP_minus = 0x1c, DW_OP_mul = 0x1e, DW_OP_plus = 0x22,
-	DW_OP_plus_uconst = 0x23, DW_OP_shl = 0x24, DW_OP_ge = 0x2a, DW_OP_gt = 0x2b, DW_OP_lit0 = 0x30,
-	DW_OP_lit31 = 0x4f, DW_OP_breg0 = 0x70, DW_OP_breg31 = 0x8f, DW_OP_bregx = 0x92, DW_OP_nop = 0x96,
+	DW_OP_addr = 0x03,
+	DW_OP_deref = 0x06,
+	DW_OP_const1u = 0x08,
+	DW_OP_const1s = 0x09,
+	DW_OP_const2u = 0x0a,
+	DW_OP_const2s = 0x0b,
+	DW_OP_const4u = 0x0c,
+	DW_OP_const4s = 0x0d,
+	DW_OP_const8u = 0x0e,
+	DW_OP_const8s = 0x0f,
+	DW_OP_constu = 0x10,
+	DW_OP_consts = 0x11,
+	DW_OP_dup = 0x12,
+	DW_OP_drop = 0x13,
+	DW_OP_over = 0x14,
+	DW_OP_swap = 0x16,
+	DW_OP_and = 0x1a,
+	DW_OP_minus = 0x1c,
+	DW_OP_mul = 0x1e,
+	DW_OP_plus = 0x22,
+	DW_OP_plus_uconst = 0x23,
+	DW_OP_shl = 0x24,
+	DW_OP_ge = 0x2a,
+	DW_OP_gt = 0x2b,
+	DW_OP_lit0 = 0x30,
+	DW_OP_lit31 = 0x4f,
+	DW_OP_breg0 = 0x70,
+	DW_OP_breg31 = 0x8f,
+	DW_OP_bregx = 0x92,
+	DW_OP_nop = 0x96,
 };
 
 struct expr_stack {
 	struct eh_expr at[EXPR_DEPTH];
 	unsigned int n;
-	bool lost;	/* an operation has no shape, or the stack over- or underflowed */
+	bool lost; /* a value has no shape, or the stack over- or underflowed */
 };
 
 static void push(struct expr_stack *s, const struct eh_expr *e)
@@ -45,7 +69,7 @@ static struct eh_expr linear(uint32_t base, int64_t off)
 	return (struct eh_expr){ .kind = EXPR_LIN, .base = base, .off = off };
 }
 
-/* The target's arithmetic wraps around, so ours does: it is done unsigned. */
+/* Arithmetic wraps around as on the target, so it is done unsigned. */
 static int64_t wrap_add(int64_t a, int64_t b)
 {
 	return (int64_t)((uint64_t)a + (uint64_t)b);
@@ -88,8 +112,8 @@ static struct eh_expr bit_and(struct eh_expr a, struct eh_expr b, uint32_t pc_re
 		b = t;
 	}
 	/* Blocks of 2 to 256 bytes: PLT entries are 8 to 32. */
-	if (a.kind == EXPR_LIN && a.base == pc_reg && a.off == 0 && b.kind == EXPR_CONST && b.off > 0 && b.off < 256 &&
-	    (b.off & (b.off + 1)) == 0) {
+	if (a.kind == EXPR_LIN && a.base == pc_reg && a.off == 0 && b.kind == EXPR_CONST &&
+	    b.off > 0 && b.off < 256 && (b.off & (b.off + 1)) == 0) {
 		bits.kind = EXPR_PC_BITS;
 		bits.rep = (uint32_t)b.off + 1;
 	}
@@ -102,7 +126,7 @@ static struct eh_expr at_least(struct eh_expr bits, struct eh_expr limit)
 	if (bits.kind != EXPR_PC_BITS || limit.kind != EXPR_CONST || limit.off < 0)
 		return (struct eh_expr){ .kind = EXPR_NONE };
 	bits.kind = EXPR_PC_STEP;
-	bits.at = limit.off < bits.rep ? (uint32_t)limit.off : bits.rep;	/* rep: never */
+	bits.at = limit.off < bits.rep ? (uint32_t)limit.off : bits.rep; /* rep: never */
 	bits.add = 1;
 	return bits;
 }
@@ -111,8 +135,8 @@ static struct eh_expr scale(struct eh_expr a, struct eh_expr by, bool shift)
 {
 	int64_t factor = shift ? (int64_t)1 << (by.off & 31) : by.off;
 
-	if (a.kind != EXPR_PC_STEP || by.kind != EXPR_CONST || by.off < 0 || by.off > (shift ? 16 : 1 << 16) ||
-	    a.add > 1 << 16)
+	if (a.kind != EXPR_PC_STEP || by.kind != EXPR_CONST || by.off < 0 ||
+	    by.off > (shift ? 16 : 1 << 16) || a.add > 1 << 16)
 		a.kind = EXPR_NONE;
 	else
 		a.add *= factor;
@@ -182,21 +206,41 @@ static void rearrange(struct expr_stack *s, uint8_t op)
 	push(s, &below);
 }
 
-/* Constants; false if op is none. */
+/* Reads a constant. False if op does not push one. */
 static bool constant(struct bytes *b, uint8_t op, uint8_t addr_size, int64_t *ret)
 {
 	switch (op) {
-	case DW_OP_addr: *ret = addr_size == 4 ? (int64_t)bytes_u32(b) : bytes_s64(b); return true;
-	case DW_OP_const1u: *ret = bytes_u8(b); return true;
-	case DW_OP_const1s: *ret = bytes_s8(b); return true;
-	case DW_OP_const2u: *ret = bytes_u16(b); return true;
-	case DW_OP_const2s: *ret = bytes_s16(b); return true;
-	case DW_OP_const4u: *ret = bytes_u32(b); return true;
-	case DW_OP_const4s: *ret = bytes_s32(b); return true;
+	case DW_OP_addr:
+		*ret = addr_size == 4 ? (int64_t)bytes_u32(b) : bytes_s64(b);
+		return true;
+	case DW_OP_const1u:
+		*ret = bytes_u8(b);
+		return true;
+	case DW_OP_const1s:
+		*ret = bytes_s8(b);
+		return true;
+	case DW_OP_const2u:
+		*ret = bytes_u16(b);
+		return true;
+	case DW_OP_const2s:
+		*ret = bytes_s16(b);
+		return true;
+	case DW_OP_const4u:
+		*ret = bytes_u32(b);
+		return true;
+	case DW_OP_const4s:
+		*ret = bytes_s32(b);
+		return true;
 	case DW_OP_const8u:
-	case DW_OP_const8s: *ret = bytes_s64(b); return true;
-	case DW_OP_constu: *ret = (int64_t)bytes_uleb(b); return true;
-	case DW_OP_consts: *ret = bytes_sleb(b); return true;
+	case DW_OP_const8s:
+		*ret = bytes_s64(b);
+		return true;
+	case DW_OP_constu:
+		*ret = (int64_t)bytes_uleb(b);
+		return true;
+	case DW_OP_consts:
+		*ret = bytes_sleb(b);
+		return true;
 	default:
 		*ret = op - DW_OP_lit0;
 		return op >= DW_OP_lit0 && op <= DW_OP_lit31;

@@ -2,9 +2,10 @@
 /*
  * DWARF expressions in call frame information (DWARF 5, 2.5 and 6.4.2), read as rules.
  *
- * The expression is run on symbols instead of numbers: a value is a constant, reg + off, *(reg + off) + off2,
- * or the step of a PLT. Whatever leaves these shapes has no rule. This accepts any spelling of a shape
- * (breg/bregx, lit/const, plus/plus_uconst/minus, either order of operands) without a list of patterns.
+ * The expression is evaluated symbolically: a value is a constant, reg + off, *(reg + off) + off2,
+ * or the step of a PLT. An expression with any other value has no rule. This accepts every spelling
+ * of a shape (breg/bregx, lit/const, plus/plus_uconst/minus, either order of operands) without a
+ * list of patterns.
  */
 #ifndef SFBPF_UNWIND_EH_EXPR_H
 #define SFBPF_UNWIND_EH_EXPR_H
@@ -13,25 +14,28 @@
 #include "unwind/row.h"
 
 enum eh_expr_kind {
-	EXPR_NONE,	/* none of the shapes */
-	EXPR_CONST,	/* off */
-	EXPR_LIN,	/* base + off */
-	EXPR_MEM,	/* *(base + off) + off2 */
-	EXPR_PC_BITS,	/* pc & (rep - 1) */
-	EXPR_PC_STEP,	/* (pc & (rep - 1)) >= at ? add : 0 */
-	EXPR_PLT,	/* base + off + PC_STEP */
+	EXPR_NONE,    /* none of the shapes */
+	EXPR_CONST,   /* off */
+	EXPR_LIN,     /* base + off */
+	EXPR_MEM,     /* *(base + off) + off2 */
+	EXPR_PC_BITS, /* pc & (rep - 1) */
+	EXPR_PC_STEP, /* (pc & (rep - 1)) >= at ? add : 0 */
+	EXPR_PLT,     /* base + off + PC_STEP */
 };
 
-#define EXPR_CFA 0xffffffffu	/* base: the CFA instead of a register */
+#define EXPR_CFA 0xffffffffu /* base: the CFA instead of a register */
 
 struct eh_expr {
 	enum eh_expr_kind kind;
-	uint32_t base;		/* DWARF register number or EXPR_CFA */
+	uint32_t base; /* DWARF register number or EXPR_CFA */
 	uint32_t rep, at;
 	int64_t off, off2, add;
 };
 
-/* cfa_pushed: the CFA is on the stack at the start (all but DW_CFA_def_cfa_expression). Never fails: EXPR_NONE. */
+/*
+ * cfa_pushed: the CFA is on the stack at the start, as for all but DW_CFA_def_cfa_expression.
+ * Cannot fail: EXPR_NONE if the value has none of the shapes.
+ */
 struct eh_expr eh_expr_eval(struct bytes expr, uint8_t addr_size, uint32_t pc_reg, bool cfa_pushed);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Where a file keeps its call frame information. */
+/* Finds a file's call frame information. */
 #include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -8,8 +8,6 @@
 
 #include "unwind/eh_frame.h"
 #include "unwind/eh_record.h"
-
-#define MAX_INFLATED ((uint64_t)256 << 20)
 
 static bool has_fde(struct bytes sec, bool debug_frame)
 {
@@ -22,7 +20,7 @@ static bool has_fde(struct bytes sec, bool debug_frame)
 	return false;
 }
 
-/* A CIE of a version there is, or an FDE that points back to where a CIE is. */
+/* A CIE of a known version, or an FDE whose pointer leads to a CIE. */
 static bool plausible(struct bytes sec, const struct eh_rec *rec)
 {
 	struct bytes at = sec;
@@ -41,8 +39,9 @@ static bool plausible(struct bytes sec, const struct eh_rec *rec)
 }
 
 /*
- * Without a section header nothing tells .eh_frame's size, and what follows it in the segment is no record: it ends
- * at its terminator, or (a link without crtend.o has none) where the chain makes no sense.
+ * Without section headers the size of .eh_frame is not known, and the bytes after it in the segment
+ * are not records. It ends at its terminator. A link without crtend.o has none; then it ends where
+ * the chain stops making sense.
  */
 static void trim(struct bytes *sec)
 {
@@ -77,22 +76,25 @@ static int through_hdr(const struct elf_image *img, struct elf_blob *ret, struct
 		trim(&ret->view);
 		return 0;
 	}
-	diag_add(diag, DIAG_MALFORMED, ".eh_frame_hdr", 4, "the address of .eh_frame is outside the file");
+	diag_add(diag, DIAG_MALFORMED, ".eh_frame_hdr", 4,
+		 "the address of .eh_frame is outside the file");
 	return -ENOENT;
 }
 
-/* 0, -ENOENT (also when it is damaged, which is noted), -ENOMEM, -EIO. */
-static int by_section(const struct elf_image *img, const char *name, struct elf_blob *ret, struct diag *diag)
+/* 0, -ENOENT (also if it is damaged, which is noted), -ENOMEM, -EIO. */
+static int by_section(const struct elf_image *img, const char *name, struct elf_blob *ret,
+		      struct diag *diag)
 {
 	int err = elf_image_section_bytes(img, elf_image_section(img, name), ret);
 
 	if (!err || err == -ENOENT || err == -ENOMEM || err == -EIO)
 		return err;
-	diag_add(diag, DIAG_MALFORMED, name, 0, err == -ERANGE ? "outside the file" : "cannot be decompressed");
+	diag_add(diag, DIAG_MALFORMED, name, 0,
+		 err == -ERANGE ? "outside the file" : "cannot be decompressed");
 	return -ENOENT;
 }
 
-/* GNU's compression before SHF_COMPRESSED: "ZLIB", the size as a big-endian u64, one zlib stream. */
+/* GNU's older compression: "ZLIB", the size as a big-endian u64, one zlib stream. */
 static int by_zdebug(const struct elf_image *img, struct elf_blob *ret, struct diag *diag)
 {
 	struct elf_blob blob = { 0 };
@@ -109,8 +111,7 @@ static int by_zdebug(const struct elf_image *img, struct elf_blob *ret, struct d
 	b->be = true;
 	size = bytes_u64(b);
 	err = -ENOENT;
-	/* zlib cannot expand by more than about 1030. */
-	if (b->err || memcmp(magic, "ZLIB", 4) != 0 || size > MAX_INFLATED || size / 1100 > bytes_left(b))
+	if (b->err || memcmp(magic, "ZLIB", 4) != 0 || !elf_may_unpack(bytes_left(b), size))
 		goto bad;
 	out = malloc(size ? size : 1);
 	if (!out) {
@@ -130,13 +131,14 @@ bad:
 	return err;
 }
 
-int eh_frame_find(const struct elf_image *img, struct elf_blob *ret, bool *ret_debug_frame, struct diag *diag)
+int eh_frame_find(const struct elf_image *img, struct elf_blob *ret, bool *ret_debug_frame,
+		  struct diag *diag)
 {
 	const struct elf_shdr *s = elf_image_section(img, ".eh_frame");
 	struct elf_blob eh = { 0 }, debug = { 0 };
 	int err = by_section(img, ".eh_frame", &eh, diag);
 
-	/* In a file of debug information only, .eh_frame is SHT_NOBITS and its segment's bytes are not there. */
+	/* In a separate debug file, .eh_frame is SHT_NOBITS and its segment's bytes are absent. */
 	if (err == -ENOENT && !(s && s->type == SHT_NOBITS))
 		err = through_hdr(img, &eh, diag);
 	if (err && err != -ENOENT)
@@ -155,7 +157,7 @@ int eh_frame_find(const struct elf_image *img, struct elf_blob *ret, bool *ret_d
 		*ret_debug_frame = true;
 		return 0;
 	}
-	if (err == -ENOENT && eh.view.base) {	/* empty, but there */
+	if (err == -ENOENT && eh.view.base) { /* present but empty */
 		*ret = eh;
 		*ret_debug_frame = false;
 		return 0;

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * In: the bytes of .eh_frame or .debug_frame. Out: the CIEs, and the functions with the place of their instructions.
+ * In: the bytes of .eh_frame or .debug_frame. Out: the CIEs, and the functions with the position of
+ * their instructions.
  *
- * The chain of records is walked once. Then the CIEs, which came out ascending by offset, are parsed, and the FDEs, which
- * find theirs by binary search (in .debug_frame it may follow them). Nothing is followed from record to record, so
- * the work is linear whatever the pointers say.
+ * The chain of records is walked once. Then the CIEs, which are sorted by offset, are parsed. Then
+ * the FDEs are parsed; they find their CIE by binary search, because in .debug_frame it may follow
+ * them. No pointer leads from record to record, so hostile pointers do not add work.
  *
- * A wrong length breaks the chain. Where .eh_frame_hdr counts other FDEs than the chain has, or the chain is
- * broken, its table tells where the next record really starts, so that the damage costs one FDE.
+ * A wrong length breaks the chain. If the chain is broken, or .eh_frame_hdr counts a different
+ * number of FDEs, the table in .eh_frame_hdr gives the offset of the next record, so that damage
+ * costs one FDE.
  */
 #include "unwind/eh_frame.h"
 
@@ -19,7 +21,8 @@
 #include "unwind/eh_cfa.h"
 #include "unwind/eh_record.h"
 
-#define MAX_SECTION UINT32_MAX	/* the largest known is under 100 MB; offsets of instructions are kept in 32 bits */
+/* The largest known is under 100 MB; offsets of instructions are kept in 32 bits */
+#define MAX_SECTION UINT32_MAX
 
 #define NO_CIE UINT32_MAX
 
@@ -27,21 +30,25 @@ struct open_ctx {
 	struct eh_frame *e;
 	struct diag *diag;
 	struct eh_ptr_bases bases;
-	uint64_t *known;		/* see struct eh_walk */
+	uint64_t *known; /* see struct eh_walk */
 	size_t nknown;
-	bool zero_is_header;		/* address 0 is the ELF header: no code can be there */
-	const struct eh_cie *last;	/* most FDEs have the CIE of the one before */
+	bool zero_is_header;	   /* address 0 is the ELF header: no code can be there */
+	const struct eh_cie *last; /* most FDEs have the same CIE as the one before */
 };
 
 static struct eh_walk walk_of(const struct open_ctx *c)
 {
-	return (struct eh_walk){ .b = c->e->sec, .debug_frame = c->e->debug_frame, .section = c->e->name,
-				 .known = c->known, .nknown = c->nknown };
+	return (struct eh_walk){ .b = c->e->sec,
+				 .debug_frame = c->e->debug_frame,
+				 .section = c->e->name,
+				 .known = c->known,
+				 .nknown = c->nknown };
 }
 
 /*
- * The augmentation's characters in order (LSB 5.0 Core, 10.6.1.1.1). With 'z' the data's length is known, so an
- * unknown character ends our reading and costs nothing; without, nobody can tell where the instructions start.
+ * Reads the augmentation data, one item per character (LSB 5.0 Core, 10.6.1.1.1). With 'z' the
+ * length of the data is known, so data of unknown characters can be skipped. Without it the start
+ * of the instructions would be unknown.
  */
 static bool read_augmentation(struct bytes *b, const char *aug, struct eh_cie *cie)
 {
@@ -65,7 +72,8 @@ static bool read_augmentation(struct bytes *b, const char *aug, struct eh_cie *c
 			eh_skip_ptr(b, bytes_u8(b), &cie->bases);
 		} else if (*aug == 'S') {
 			cie->signal = true;
-		} else if (*aug != 'B' && *aug != 'G') {	/* AArch64: key of the PAC, tagged frames */
+		} else if (*aug != 'B' &&
+			   *aug != 'G') { /* AArch64: key of the PAC, tagged frames */
 			if (!cie->sized)
 				return false;
 			break;
@@ -76,7 +84,7 @@ static bool read_augmentation(struct bytes *b, const char *aug, struct eh_cie *c
 	return !b->err;
 }
 
-/* What is wrong with the CIE, or NULL. */
+/* Returns what is wrong with the CIE, or NULL. */
 static const char *read_cie(const struct open_ctx *c, struct eh_cie *cie, struct eh_insns *ret)
 {
 	struct bytes b = bytes_sub(&c->e->sec, 0, cie->end);
@@ -98,7 +106,7 @@ static const char *read_cie(const struct open_ctx *c, struct eh_cie *cie, struct
 	if ((cie->addr_size != 4 && cie->addr_size != 8) || segment)
 		return "addresses are not of 4 or 8 bytes, or segmented";
 	cie->bases.addr_size = cie->addr_size;
-	if (aug[0] == 'e' && aug[1] == 'h') {	/* g++ 2.x: the address of an exception table */
+	if (aug[0] == 'e' && aug[1] == 'h') { /* g++ 2.x: the address of an exception table */
 		bytes_skip(&b, cie->addr_size);
 		aug += 2;
 	}
@@ -122,10 +130,15 @@ static int add_cie(const struct open_ctx *c, const struct eh_rec *rec)
 	int err = vec_reserve(&e->cies, &e->cies_cap, e->ncies + 1, sizeof(*e->cies));
 
 	if (!err)
-		e->cies[e->ncies++] = (struct eh_cie){ .offset = rec->offset, .end = rec->end, .id_pos = rec->id_pos,
-						       .id_size = rec->id_size, .addr_size = 8, .bases = c->bases,
+		e->cies[e->ncies++] = (struct eh_cie){ .offset = rec->offset,
+						       .end = rec->end,
+						       .id_pos = rec->id_pos,
+						       .id_size = rec->id_size,
+						       .addr_size = 8,
+						       .bases = c->bases,
 						       .loose = rec->loose,
-						       .fde_enc = DW_EH_PE_absptr, .lsda_enc = DW_EH_PE_omit };
+						       .fde_enc = DW_EH_PE_absptr,
+						       .lsda_enc = DW_EH_PE_omit };
 	return err;
 }
 
@@ -139,7 +152,8 @@ static void parse_cie(const struct open_ctx *c, struct eh_cie *cie)
 		diag_add(diag, DIAG_MALFORMED, c->e->name, cie->offset, "CIE: %s", why);
 	else
 		cie->sound = eh_cfa_init(cie, &insns, diag);
-	cie->plain = cie->sound && cie->sized && cie->fde_enc == (DW_EH_PE_pcrel | DW_EH_PE_sdata4) && cie->addr_size == 8;
+	cie->plain = cie->sound && cie->sized &&
+		     cie->fde_enc == (DW_EH_PE_pcrel | DW_EH_PE_sdata4) && cie->addr_size == 8;
 }
 
 static const struct eh_cie *find_cie(struct open_ctx *c, uint64_t offset)
@@ -149,7 +163,7 @@ static const struct eh_cie *find_cie(struct open_ctx *c, uint64_t offset)
 
 	if (c->last && c->last->offset == offset)
 		return c->last;
-	while (lo < hi) {	/* the CIE, if there is one, is in [lo, hi) */
+	while (lo < hi) { /* the CIE, if there is one, is in [lo, hi) */
 		size_t mid = lo + (hi - lo) / 2;
 
 		if (e->cies[mid].offset == offset)
@@ -162,28 +176,36 @@ static const struct eh_cie *find_cie(struct open_ctx *c, uint64_t offset)
 	return NULL;
 }
 
-/* An FDE's first fields. */
-static bool read_range(struct bytes *b, const struct eh_cie *cie, uint64_t *ret_start, uint64_t *ret_range, uint64_t *ret_raw)
+/* Reads an FDE's start and range. */
+static bool read_range(struct bytes *b, const struct eh_cie *cie, uint64_t *ret_start,
+		       uint64_t *ret_range, uint64_t *ret_raw)
 {
 	return eh_read_ptr(b, cie->fde_enc, &cie->bases, ret_start, ret_raw) &&
 	       eh_read_ptr(b, cie->fde_enc & DW_EH_PE_format, &cie->bases, ret_range, NULL);
 }
 
-/* Code that the linker dropped: a null pointer, whatever it is relative to. */
-static inline bool is_dropped(const struct open_ctx *c, const struct eh_cie *cie, uint64_t start, uint64_t raw)
+/* Whether the linker dropped the code: the pointer is null, with any base. */
+static inline bool is_dropped(const struct open_ctx *c, const struct eh_cie *cie, uint64_t start,
+			      uint64_t raw)
 {
-	return (raw == 0 && (cie->fde_enc & DW_EH_PE_base) == DW_EH_PE_pcrel) || (start == 0 && c->zero_is_header);
+	return (raw == 0 && (cie->fde_enc & DW_EH_PE_base) == DW_EH_PE_pcrel) ||
+	       (start == 0 && c->zero_is_header);
 }
 
-/* As read_fde, of an FDE as compilers write them. False: it is none, or damaged; nothing is done. */
-static inline bool read_plain_fde(struct open_ctx *c, struct eh_fde *fde, uint64_t *ret_start, uint64_t *ret_end)
+/*
+ * read_fde() for FDEs of the common form (cie->plain). False: the FDE has another form or is
+ * damaged; nothing was changed.
+ */
+static inline bool read_plain_fde(struct open_ctx *c, struct eh_fde *fde, uint64_t *ret_start,
+				  uint64_t *ret_end)
 {
 	const struct eh_cie *cie = c->last;
 	uint64_t at = (uint64_t)fde->insns + 4, v, aug, start, range;
 	struct words w;
 
-	if (!cie || cie->offset != fde->cie || !cie->plain || c->e->sec.be || fde->dwarf64 || at + 9 > fde->insns_end ||
-	    !bytes_words(&c->e->sec, at, 9, NULL, &w) || !words_peek(&w, &v))
+	if (!cie || cie->offset != fde->cie || !cie->plain || c->e->sec.be || fde->dwarf64 ||
+	    at + 9 > fde->insns_end || !bytes_words(&c->e->sec, at, 9, NULL, &w) ||
+	    !words_peek(&w, &v))
 		return false;
 	words_skip(&w, 8);
 	if (!words_peek(&w, &aug))
@@ -191,7 +213,8 @@ static inline bool read_plain_fde(struct open_ctx *c, struct eh_fde *fde, uint64
 	aug = (uint8_t)aug;
 	start = cie->bases.addr + at + (uint64_t)(int64_t)(int32_t)v;
 	range = v >> 32;
-	if (aug >= 0x80 || at + 9 + aug > fde->insns_end || range > INT32_MAX || range > UINT64_MAX - start)
+	if (aug >= 0x80 || at + 9 + aug > fde->insns_end || range > INT32_MAX ||
+	    range > UINT64_MAX - start)
 		return false;
 	*ret_start = start;
 	*ret_end = is_dropped(c, cie, start, (uint32_t)v) ? start : start + range;
@@ -200,8 +223,12 @@ static inline bool read_plain_fde(struct open_ctx *c, struct eh_fde *fde, uint64
 	return true;
 }
 
-/* What is wrong with the FDE, or NULL. *ret_end <= *ret_start: it describes no code, which is not wrong. */
-static const char *read_fde(struct open_ctx *c, struct eh_fde *fde, uint64_t *ret_start, uint64_t *ret_end)
+/*
+ * Returns what is wrong with the FDE, or NULL. *ret_end <= *ret_start: it describes no code, which
+ * is valid.
+ */
+static const char *read_fde(struct open_ctx *c, struct eh_fde *fde, uint64_t *ret_start,
+			    uint64_t *ret_end)
 {
 	const struct eh_cie *cie = fde->cie == NO_CIE ? NULL : find_cie(c, fde->cie);
 	struct bytes b = bytes_sub(&c->e->sec, 0, fde->insns_end);
@@ -211,7 +238,9 @@ static const char *read_fde(struct open_ctx *c, struct eh_fde *fde, uint64_t *re
 		return "its CIE pointer names no CIE";
 	if (!cie->sound)
 		return "its CIE is damaged";
-	bytes_seek(&b, (uint64_t)fde->insns + (!fde->dwarf64 ? 4 : c->e->debug_frame ? 8 : cie->id_size));
+	bytes_seek(&b, (uint64_t)fde->insns + (!fde->dwarf64	   ? 4
+					       : c->e->debug_frame ? 8
+								   : cie->id_size));
 	if (!read_range(&b, cie, &start, &range, &raw))
 		return b.err ? "cut short" : "the encoding of its address cannot be resolved";
 	if (cie->sized)
@@ -229,16 +258,18 @@ static const char *read_fde(struct open_ctx *c, struct eh_fde *fde, uint64_t *re
 	return NULL;
 }
 
-/* Room for the function was made. */
+/* The caller has reserved room for the function. */
 static void parse_fde(struct open_ctx *c, size_t i)
 {
 	struct eh_frame *e = c->e;
 	struct eh_fde *fde = &e->fdes[i];
 	uint64_t start, end, offset = fde->insns - (fde->dwarf64 ? 12 : 4);
-	const char *why = read_plain_fde(c, fde, &start, &end) ? NULL : read_fde(c, fde, &start, &end);
+	const char *why = read_plain_fde(c, fde, &start, &end) ? NULL
+							       : read_fde(c, fde, &start, &end);
 
 	if (why)
-		diag_add(fde->loose ? NULL : c->diag, DIAG_MALFORMED, e->name, offset, "FDE: %s", why);
+		diag_add(fde->loose ? NULL : c->diag, DIAG_MALFORMED, e->name, offset, "FDE: %s",
+			 why);
 	else if (start < end)
 		e->fns.fns[e->fns.n++] = (struct fn){ .start = start, .end = end, .ref = i };
 }
@@ -247,25 +278,32 @@ static inline int add_fde(const struct open_ctx *c, const struct eh_rec *rec)
 {
 	struct eh_frame *e = c->e;
 	uint64_t cie = eh_rec_cie_offset(rec, e->debug_frame);
-	int err = e->nfdes < e->fdes_cap ? 0 : vec_reserve(&e->fdes, &e->fdes_cap, e->nfdes + 1, sizeof(*e->fdes));
+	int err = e->nfdes < e->fdes_cap
+			  ? 0
+			  : vec_reserve(&e->fdes, &e->fdes_cap, e->nfdes + 1, sizeof(*e->fdes));
 
 	if (!err)
-		e->fdes[e->nfdes++] = (struct eh_fde){ .insns = (uint32_t)rec->id_pos, .insns_end = (uint32_t)rec->end,
-						       .cie = cie < e->sec.len ? (uint32_t)cie : NO_CIE,
-						       .dwarf64 = rec->dwarf64, .loose = rec->loose };
+		e->fdes[e->nfdes++] = (struct eh_fde){ .insns = (uint32_t)rec->id_pos,
+						       .insns_end = (uint32_t)rec->end,
+						       .cie = cie < e->sec.len ? (uint32_t)cie
+									       : NO_CIE,
+						       .dwarf64 = rec->dwarf64,
+						       .loose = rec->loose };
 	return err;
 }
 
 static inline int add_record(const struct open_ctx *c, const struct eh_rec *rec)
 {
-	return rec->kind == EH_REC_FDE ? add_fde(c, rec) : rec->kind == EH_REC_CIE ? add_cie(c, rec) : 0;
+	return rec->kind == EH_REC_FDE	 ? add_fde(c, rec)
+	       : rec->kind == EH_REC_CIE ? add_cie(c, rec)
+					 : 0;
 }
 
-/* All records, not parsed yet. */
+/* Collects all records without parsing them. */
 static int walk_all(struct open_ctx *c, struct diag *diag, bool *ret_trouble)
 {
 	struct eh_walk w = walk_of(c);
-	struct eh_rec plain, rec;	/* the first stays in registers */
+	struct eh_rec plain, rec; /* `plain` can stay in registers */
 	int err = 0;
 
 	c->e->ncies = c->e->nfdes = 0;
@@ -281,7 +319,7 @@ static int walk_all(struct open_ctx *c, struct diag *diag, bool *ret_trouble)
 	return err;
 }
 
-/* See the top of the file. Only the last walk takes notes. */
+/* See the top of the file. Only a second walk notes damage. */
 static int find_records(struct open_ctx *c, const struct elf_image *img)
 {
 	struct eh_hdr hdr = { 0 };
@@ -290,18 +328,20 @@ static int find_records(struct open_ctx *c, const struct elf_image *img)
 
 	if (!err && img && !c->e->debug_frame)
 		err = eh_hdr_read(img, &hdr);
-	if (!err && hdr.count && hdr.eh_frame == c->e->addr && (trouble || c->e->nfdes != hdr.count)) {
-		trouble = c->e->by_hdr = true;
+	if (!err && hdr.count && hdr.eh_frame == c->e->addr &&
+	    (trouble || c->e->nfdes != hdr.count)) {
+		trouble = true;
 		err = eh_hdr_offsets(img, &hdr, &c->e->sec, &c->known, &c->nknown);
 	}
 	if (err && err != -ENOMEM)
-		err = 0;	/* unreadable: then the chain is all there is */
+		err = 0; /* the table is unreadable: only the chain is used */
 	return err || !trouble ? err : walk_all(c, c->diag, &trouble);
 }
 
 static void find_bases(struct open_ctx *c, const struct elf_image *img)
 {
-	const struct elf_shdr *text = elf_image_section(img, ".text"), *got = elf_image_section(img, ".got.plt");
+	const struct elf_shdr *text = elf_image_section(img, ".text"),
+			      *got = elf_image_section(img, ".got.plt");
 	uint64_t off;
 
 	if (!got)
@@ -321,12 +361,13 @@ static int compare_fns(const void *a, const void *b)
 }
 
 struct sort_key {
-	uint32_t start;		/* from the lowest */
+	uint32_t start; /* from the lowest */
 	uint32_t index;
 };
 
 /* One pass of a radix sort by 9 bits, stable. */
-static void sort_pass(const struct sort_key *from, struct sort_key *to, size_t n, unsigned int shift)
+static void sort_pass(const struct sort_key *from, struct sort_key *to, size_t n,
+		      unsigned int shift)
 {
 	uint32_t at[512] = { 0 }, sum = 0;
 
@@ -342,7 +383,10 @@ static void sort_pass(const struct sort_key *from, struct sort_key *to, size_t n
 		to[at[from[i].start >> shift & 511]++] = from[i];
 }
 
-/* What fns has at each key's index, in the keys' order. To new memory: the reads do not wait for each other then. NULL: none is left. */
+/*
+ * The functions in the order of the keys. In new memory, so that the reads do not depend on each
+ * other. NULL: out of memory.
+ */
 static struct fn *in_order(const struct fn *fns, const struct sort_key *keys, size_t n)
 {
 	struct fn *to = malloc(n * sizeof(*to));
@@ -353,8 +397,9 @@ static struct fn *in_order(const struct fn *fns, const struct sort_key *keys, si
 }
 
 /*
- * Functions ascending by start, those of one start as the section has them. qsort would take as long as everything
- * else together; linkers emit by input section, so the order is right (one input, one section) or not nearly so.
+ * Sorts functions by start; those with equal starts keep the section's order. qsort would take as
+ * long as the rest of the reader together. Linkers emit FDEs by input section, so their order is
+ * either right already (one input, one section) or far from it.
  */
 static int sort_fns(struct fntab *t)
 {
@@ -415,14 +460,17 @@ static int read_all(struct open_ctx *c, const struct elf_image *img)
 	return sort_fns(&e->fns);
 }
 
-int eh_frame_open(struct eh_frame *e, struct bytes sec, uint64_t addr, bool debug_frame, enum row_arch arch,
-		  const struct elf_image *img, struct diag *diag)
+int eh_frame_open(struct eh_frame *e, struct bytes sec, uint64_t addr, bool debug_frame,
+		  enum row_arch arch, const struct elf_image *img, struct diag *diag)
 {
 	struct open_ctx c = { .e = e, .diag = diag, .bases.addr = addr };
 	int err;
 
 	bytes_seek(&sec, 0);
-	*e = (struct eh_frame){ .sec = sec, .addr = addr, .arch = arch, .debug_frame = debug_frame,
+	*e = (struct eh_frame){ .sec = sec,
+				.addr = addr,
+				.arch = arch,
+				.debug_frame = debug_frame,
 				.name = debug_frame ? ".debug_frame" : ".eh_frame" };
 	if (sec.len > MAX_SECTION) {
 		diag_add(diag, DIAG_MALFORMED, e->name, 0, "larger than 4 GB, ignored");
@@ -437,7 +485,8 @@ int eh_frame_open(struct eh_frame *e, struct bytes sec, uint64_t addr, bool debu
 	return err;
 }
 
-int eh_frame_rows(const struct eh_frame *e, const struct fn *fn, struct rowbuf *out, struct diag *diag)
+int eh_frame_rows(const struct eh_frame *e, const struct fn *fn, struct rowbuf *out,
+		  struct diag *diag)
 {
 	const struct eh_fde *fde = &e->fdes[fn->ref];
 	struct eh_insns insns = eh_insns_of(e, fde->insns, fde->insns_end);

@@ -14,30 +14,31 @@ struct eh_cie;
 struct eh_fde;
 
 struct eh_frame {
-	struct bytes sec;	/* not owned */
-	uint64_t addr;		/* virtual address of the section */
+	struct bytes sec; /* not owned */
+	uint64_t addr;	  /* virtual address of the section */
 	enum row_arch arch;
-	bool debug_frame;	/* .debug_frame's CIE ids and pointers, else .eh_frame's */
-	const char *name;	/* ".eh_frame" or ".debug_frame", for notes */
-	struct eh_cie *cies;	/* parsed once each, ascending by offset */
+	bool debug_frame;    /* .debug_frame's CIE ids and pointers, else .eh_frame's */
+	const char *name;    /* ".eh_frame" or ".debug_frame", for notes */
+	struct eh_cie *cies; /* each parsed once, ascending by offset */
 	size_t ncies, cies_cap;
-	struct eh_fde *fdes;	/* where the instructions of fns[].ref are */
+	struct eh_fde *fdes; /* where the instructions are; fns[].ref is the index */
 	size_t nfdes, fdes_cap;
-	bool by_hdr;		/* the chain alone did not do, .eh_frame_hdr's table was asked */
-	struct fntab fns;	/* sound FDEs only, ascending by start; ref is the reader's own */
+	struct fntab fns; /* sound FDEs only, ascending by start */
 };
 
-/* As sframe_open: damage costs its FDE (a damaged CIE: the FDEs that name it). 0 or -ENOMEM. */
-int eh_frame_open(struct eh_frame *e, struct bytes sec, uint64_t addr, bool debug_frame, enum row_arch arch,
-		  const struct elf_image *img, struct diag *diag);
+/* As sframe_open. Damage drops its FDE; a damaged CIE drops all FDEs that name it. 0 or -ENOMEM. */
+int eh_frame_open(struct eh_frame *e, struct bytes sec, uint64_t addr, bool debug_frame,
+		  enum row_arch arch, const struct elf_image *img, struct diag *diag);
 /* As sframe_rows. */
-int eh_frame_rows(const struct eh_frame *e, const struct fn *fn, struct rowbuf *out, struct diag *diag);
+int eh_frame_rows(const struct eh_frame *e, const struct fn *fn, struct rowbuf *out,
+		  struct diag *diag);
 void eh_frame_close(struct eh_frame *e);
 
 /*
- * Finds the bytes: section .eh_frame, else through PT_GNU_EH_FRAME; else .debug_frame (also compressed),
- * which *ret_debug_frame then tells. 0, -ENOENT, -ENOMEM, -EIO.
+ * Finds the bytes: section .eh_frame, else through PT_GNU_EH_FRAME, else .debug_frame (also
+ * compressed), which sets *ret_debug_frame. 0, -ENOENT, -ENOMEM, -EIO.
  */
-int eh_frame_find(const struct elf_image *img, struct elf_blob *ret, bool *ret_debug_frame, struct diag *diag);
+int eh_frame_find(const struct elf_image *img, struct elf_blob *ret, bool *ret_debug_frame,
+		  struct diag *diag);
 
 #endif

@@ -7,16 +7,25 @@
 static uint64_t read_format(struct bytes *b, uint8_t format, uint8_t addr_size)
 {
 	switch (format) {
-	case DW_EH_PE_absptr: return addr_size == 4 ? bytes_u32(b) : bytes_u64(b);
-	case DW_EH_PE_signed: return addr_size == 4 ? (uint64_t)(int64_t)bytes_s32(b) : bytes_u64(b);
-	case DW_EH_PE_uleb128: return bytes_uleb(b);
-	case DW_EH_PE_sleb128: return (uint64_t)bytes_sleb(b);
-	case DW_EH_PE_udata2: return bytes_u16(b);
-	case DW_EH_PE_sdata2: return (uint64_t)(int64_t)bytes_s16(b);
-	case DW_EH_PE_udata4: return bytes_u32(b);
-	case DW_EH_PE_sdata4: return (uint64_t)(int64_t)bytes_s32(b);
+	case DW_EH_PE_absptr:
+		return addr_size == 4 ? bytes_u32(b) : bytes_u64(b);
+	case DW_EH_PE_signed:
+		return addr_size == 4 ? (uint64_t)(int64_t)bytes_s32(b) : bytes_u64(b);
+	case DW_EH_PE_uleb128:
+		return bytes_uleb(b);
+	case DW_EH_PE_sleb128:
+		return (uint64_t)bytes_sleb(b);
+	case DW_EH_PE_udata2:
+		return bytes_u16(b);
+	case DW_EH_PE_sdata2:
+		return (uint64_t)(int64_t)bytes_s16(b);
+	case DW_EH_PE_udata4:
+		return bytes_u32(b);
+	case DW_EH_PE_sdata4:
+		return (uint64_t)(int64_t)bytes_s32(b);
 	case DW_EH_PE_udata8:
-	case DW_EH_PE_sdata8: return bytes_u64(b);
+	case DW_EH_PE_sdata8:
+		return bytes_u64(b);
 	default:
 		b->err = true;
 		return 0;
@@ -28,7 +37,8 @@ static void align(struct bytes *b, const struct eh_ptr_bases *bases)
 	bytes_skip(b, (0 - (bases->addr + b->pos)) & (bases->addr_size - 1));
 }
 
-bool eh_read_ptr(struct bytes *b, uint8_t enc, const struct eh_ptr_bases *bases, uint64_t *ret, uint64_t *ret_raw)
+bool eh_read_ptr(struct bytes *b, uint8_t enc, const struct eh_ptr_bases *bases, uint64_t *ret,
+		 uint64_t *ret_raw)
 {
 	uint64_t at, value, base = 0;
 
@@ -76,9 +86,10 @@ void eh_skip_ptr(struct bytes *b, uint8_t enc, const struct eh_ptr_bases *bases)
 }
 
 /*
- * The id of a CIE and the pointer of an FDE are as wide as the length in .debug_frame (DWARF 5, 7.4), always 4 bytes
- * in .eh_frame (LSB 5.0 Core, 10.6.1.1); but producers and readers exist that widen it there too. A CIE with 8
- * bytes has a zero where its version would be; an FDE has the width of its CIE, which is known when that is found.
+ * The id of a CIE and the pointer of an FDE are as wide as the length in .debug_frame (DWARF 5,
+ * 7.4). In .eh_frame they always have 4 bytes (LSB 5.0 Core, 10.6.1.1), but some producers and
+ * readers use 8 there too. A CIE with 8 bytes has a zero where its version would be. An FDE has the
+ * width of its CIE, which is known once the CIE is found.
  */
 static void read_wide_id(const struct eh_walk *w, struct bytes b, struct eh_rec *rec)
 {
@@ -99,7 +110,10 @@ static void read_wide_id(const struct eh_walk *w, struct bytes b, struct eh_rec 
 		rec->kind = rec->id == (w->debug_frame ? UINT64_MAX : 0) ? EH_REC_CIE : EH_REC_FDE;
 }
 
-/* The start of the first known record after off, or the section's end. Asked for ascending offsets only. */
+/*
+ * The start of the first known record after off, or the section's end. Successive calls must pass
+ * ascending offsets.
+ */
 static uint64_t known_after(struct eh_walk *w, uint64_t off)
 {
 	while (w->next_known < w->nknown && w->known[w->next_known] <= off)
@@ -116,9 +130,9 @@ static void damaged(struct eh_walk *w, struct eh_rec *rec, const char *why, stru
 }
 
 /*
- * The length of the record at the position. A length of 0 ends the chain (LSB 5.0 Core, 10.6.1). A linker may leave the
- * terminators of its inputs in the middle, so the walk goes on as long as what follows makes sense. 0: no record is
- * left, or damage: a record is known to be here.
+ * Reads the length of the next record. A length of 0 ends the chain (LSB 5.0 Core, 10.6.1), but a
+ * linker may leave the terminators of its inputs in the middle, so the walk continues after it.
+ * Returns 0 if no record is left, or if a record that is known to start here has length 0.
  */
 static uint64_t read_length(struct eh_walk *w, struct bytes *b, struct eh_rec *rec)
 {
@@ -146,9 +160,12 @@ bool eh_walk_any(struct eh_walk *w, struct eh_rec *rec, struct diag *diag)
 	if (rec->offset >= b.len)
 		return false;
 	limit = known_after(w, rec->offset);
-	if (b.err || len == 0 || b.pos > limit || len > limit - b.pos || (len >= 0xfffffff0 && !rec->dwarf64)) {
-		damaged(w, rec, limit < b.len ? "the length of a record does not lead to the next one" :
-			"the length of a record leads out of the section", diag);
+	if (b.err || len == 0 || b.pos > limit || len > limit - b.pos ||
+	    (len >= 0xfffffff0 && !rec->dwarf64)) {
+		damaged(w, rec,
+			limit < b.len ? "the length of a record does not lead to the next one"
+				      : "the length of a record leads out of the section",
+			diag);
 		rec->end = w->b.pos = limit;
 		return true;
 	}
@@ -159,7 +176,9 @@ bool eh_walk_any(struct eh_walk *w, struct eh_rec *rec, struct diag *diag)
 	} else {
 		rec->id_size = 4;
 		rec->id = bytes_u32(&b);
-		rec->kind = len < 4 ? EH_REC_BAD : rec->id == (w->debug_frame ? UINT32_MAX : 0) ? EH_REC_CIE : EH_REC_FDE;
+		rec->kind = len < 4					   ? EH_REC_BAD
+			    : rec->id == (w->debug_frame ? UINT32_MAX : 0) ? EH_REC_CIE
+									   : EH_REC_FDE;
 	}
 	if (rec->kind == EH_REC_BAD)
 		damaged(w, rec, "a record is too short for its CIE id", diag);
@@ -193,7 +212,7 @@ int eh_hdr_read(const struct elf_image *img, struct eh_hdr *ret)
 	err = elf_image_read(img, h.offset, h.size < 32 ? h.size : 32, &blob);
 	if (err)
 		return err == -ERANGE ? -ENOENT : err;
-	sound = bytes_u8(b) == 1;	/* version */
+	sound = bytes_u8(b) == 1; /* version */
 	ptr_enc = bytes_u8(b);
 	count_enc = bytes_u8(b);
 	h.table_enc = bytes_u8(b);
@@ -235,8 +254,8 @@ static uint64_t cie_of(const struct bytes *sec, uint64_t fde)
 	return len <= bytes_left(&b) && bytes_u32(&b) == 0 && !b.err ? cie : UINT64_MAX;
 }
 
-int eh_hdr_offsets(const struct elf_image *img, const struct eh_hdr *hdr, const struct bytes *sec, uint64_t **ret,
-		   size_t *ret_n)
+int eh_hdr_offsets(const struct elf_image *img, const struct eh_hdr *hdr, const struct bytes *sec,
+		   uint64_t **ret, size_t *ret_n)
 {
 	uint64_t start, fde, cie, last_cie = UINT64_MAX, count = hdr->count, *offs;
 	struct elf_blob blob = { 0 };
@@ -247,11 +266,12 @@ int eh_hdr_offsets(const struct elf_image *img, const struct eh_hdr *hdr, const 
 	if (err)
 		return err;
 	bytes_seek(b, hdr->table);
-	if (count > bytes_left(b) / 2)	/* an entry is two pointers of at least a byte */
+	if (count > bytes_left(b) / 2) /* an entry is two pointers of at least a byte */
 		count = bytes_left(b) / 2;
 	offs = malloc((count ? count : 1) * 2 * sizeof(*offs));
 	for (; offs && count && eh_read_ptr(b, hdr->table_enc, &hdr->bases, &start, NULL) &&
-	       eh_read_ptr(b, hdr->table_enc, &hdr->bases, &fde, NULL); count--) {
+	       eh_read_ptr(b, hdr->table_enc, &hdr->bases, &fde, NULL);
+	     count--) {
 		if (fde - hdr->eh_frame >= sec->len)
 			continue;
 		offs[n++] = fde - hdr->eh_frame;

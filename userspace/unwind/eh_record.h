@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The chain of records that .eh_frame and .debug_frame are (LSB 5.0 Core, 10.6.1; DWARF 5, 6.4.1), the encoded
- * pointers in them, and .eh_frame_hdr. Private to the reader: eh_frame.c and eh_find.c.
+ * The chain of records in .eh_frame and .debug_frame (LSB 5.0 Core, 10.6.1; DWARF 5, 6.4.1), their
+ * encoded pointers, and .eh_frame_hdr. Internal to the .eh_frame reader.
  */
 #ifndef SFBPF_UNWIND_EH_RECORD_H
 #define SFBPF_UNWIND_EH_RECORD_H
@@ -14,66 +14,76 @@
 #include "elf/elf_image.h"
 
 /* Pointer encodings, LSB 5.0 Core, 10.5.1. */
-#define DW_EH_PE_absptr 0x00
-#define DW_EH_PE_uleb128 0x01
-#define DW_EH_PE_udata2 0x02
-#define DW_EH_PE_udata4 0x03
-#define DW_EH_PE_udata8 0x04
-#define DW_EH_PE_signed 0x08	/* address size, signed */
-#define DW_EH_PE_sleb128 0x09
-#define DW_EH_PE_sdata2 0x0a
-#define DW_EH_PE_sdata4 0x0b
-#define DW_EH_PE_sdata8 0x0c
-#define DW_EH_PE_format 0x0f	/* mask of the above */
-#define DW_EH_PE_pcrel 0x10
-#define DW_EH_PE_textrel 0x20
-#define DW_EH_PE_datarel 0x30
-#define DW_EH_PE_funcrel 0x40
-#define DW_EH_PE_aligned 0x50
-#define DW_EH_PE_base 0x70	/* mask of the above */
+#define DW_EH_PE_absptr	  0x00
+#define DW_EH_PE_uleb128  0x01
+#define DW_EH_PE_udata2	  0x02
+#define DW_EH_PE_udata4	  0x03
+#define DW_EH_PE_udata8	  0x04
+#define DW_EH_PE_signed	  0x08 /* address size, signed */
+#define DW_EH_PE_sleb128  0x09
+#define DW_EH_PE_sdata2	  0x0a
+#define DW_EH_PE_sdata4	  0x0b
+#define DW_EH_PE_sdata8	  0x0c
+#define DW_EH_PE_format	  0x0f /* mask of the above */
+#define DW_EH_PE_pcrel	  0x10
+#define DW_EH_PE_textrel  0x20
+#define DW_EH_PE_datarel  0x30
+#define DW_EH_PE_funcrel  0x40
+#define DW_EH_PE_aligned  0x50
+#define DW_EH_PE_base	  0x70 /* mask of the above */
 #define DW_EH_PE_indirect 0x80
-#define DW_EH_PE_omit 0xff
+#define DW_EH_PE_omit	  0xff
 
 struct eh_ptr_bases {
-	uint64_t addr;		/* of the view's first byte */
-	uint64_t text, data;	/* 0: unknown */
-	uint64_t func;		/* start of the function; 0: not known yet */
-	uint8_t addr_size;	/* 4 or 8 */
+	uint64_t addr;	     /* of the view's first byte */
+	uint64_t text, data; /* 0: unknown */
+	uint64_t func;	     /* start of the function; 0: not known yet */
+	uint8_t addr_size;   /* 4 or 8 */
 };
 
 /*
- * Reads an encoded pointer. *ret_raw (may be NULL) is the value before its base was added: 0 stands for "none"
- * whatever the base. False: damaged, or an encoding that needs what only a running process has.
+ * Reads an encoded pointer. *ret_raw (may be NULL) is the value before the base was added: 0 means
+ * "none" with any base. False: damaged, or the encoding needs data of a running process.
  */
-bool eh_read_ptr(struct bytes *b, uint8_t enc, const struct eh_ptr_bases *bases, uint64_t *ret, uint64_t *ret_raw);
-/* Reads past one whose value is not wanted, so that any base will do. */
+bool eh_read_ptr(struct bytes *b, uint8_t enc, const struct eh_ptr_bases *bases, uint64_t *ret,
+		 uint64_t *ret_raw);
+/* Skips an encoded pointer whose value is not needed, so its base may be unknown. */
 void eh_skip_ptr(struct bytes *b, uint8_t enc, const struct eh_ptr_bases *bases);
 
 enum eh_rec_kind { EH_REC_CIE, EH_REC_FDE, EH_REC_BAD };
 
 struct eh_rec {
 	enum eh_rec_kind kind;
-	bool dwarf64;		/* 64-bit length */
-	bool loose;		/* after the terminator: nothing has to be a record there, so damage is not noted */
-	uint8_t id_size;	/* bytes of the CIE id or pointer */
-	uint64_t offset, end;	/* of the record, bytes from the section's start */
-	uint64_t id_pos;	/* of the CIE id or pointer */
-	uint64_t id;		/* an FDE's pointer as it stands there */
+	bool dwarf64; /* 64-bit length */
+	/* After the terminator, where there need not be records: damage is not noted */
+	bool loose;
+	uint8_t id_size;      /* bytes of the CIE id or pointer */
+	uint64_t offset, end; /* of the record, bytes from the section's start */
+	uint64_t id_pos;      /* of the CIE id or pointer */
+	uint64_t id;	      /* the CIE id, or the FDE's CIE pointer as stored */
 };
 
 struct eh_walk {
 	struct bytes b;
 	bool debug_frame;
-	const char *section;	/* its name, for notes */
-	const uint64_t *known;	/* offsets of records known from elsewhere, ascending: where damage ends. Or NULL. */
+	const char *section; /* its name, for notes */
+	/*
+	 * Ascending offsets of records known from .eh_frame_hdr, where the walk resumes after
+	 * damage; or NULL
+	 */
+	const uint64_t *known;
 	size_t nknown, next_known;
-	bool terminated;	/* a terminator was passed */
-	bool trouble;		/* damage was met */
+	bool terminated; /* a terminator was passed */
+	bool trouble;	 /* damage was met */
 };
 
-bool eh_walk_any(struct eh_walk *w, struct eh_rec *rec, struct diag *diag);	/* eh_walk_next's, of any form */
+/* eh_walk_next() for records of any form */
+bool eh_walk_any(struct eh_walk *w, struct eh_rec *rec, struct diag *diag);
 
-/* What nearly all records are: of 32 bits, no damage, none known from elsewhere. False: nothing is done. */
+/*
+ * eh_walk_next() for nearly all records: 32-bit, without damage, no known offsets. False: nothing
+ * was changed.
+ */
 static inline bool eh_walk_plain(struct eh_walk *w, struct eh_rec *rec)
 {
 	struct bytes b = w->b;
@@ -82,19 +92,27 @@ static inline bool eh_walk_plain(struct eh_walk *w, struct eh_rec *rec)
 
 	if (b.err || w->nknown || w->terminated || len < 4 || len >= 0xfffffff0 || end > b.len)
 		return false;
-	*rec = (struct eh_rec){ .kind = id == (w->debug_frame ? UINT32_MAX : 0) ? EH_REC_CIE : EH_REC_FDE, .id_size = 4,
-				.offset = w->b.pos, .end = end, .id_pos = w->b.pos + 4, .id = id };
+	*rec = (struct eh_rec){ .kind = id == (w->debug_frame ? UINT32_MAX : 0) ? EH_REC_CIE
+										: EH_REC_FDE,
+				.id_size = 4,
+				.offset = w->b.pos,
+				.end = end,
+				.id_pos = w->b.pos + 4,
+				.id = id };
 	w->b.pos = end;
 	return true;
 }
 
-/* The next record; damaged ones as EH_REC_BAD. False at the end of the chain. Damage is noted. */
+/* The next record; a damaged one is EH_REC_BAD and noted. False at the end of the chain. */
 static inline bool eh_walk_next(struct eh_walk *w, struct eh_rec *rec, struct diag *diag)
 {
 	return eh_walk_plain(w, rec) || eh_walk_any(w, rec, diag);
 }
 
-/* Where the CIE is that an FDE's pointer names; only in .eh_frame is that relative, and perhaps forward. */
+/*
+ * Offset of the CIE that an FDE's pointer names. In .eh_frame the pointer is relative and may lead
+ * forward.
+ */
 static inline uint64_t eh_rec_cie_offset(const struct eh_rec *rec, bool debug_frame)
 {
 	if (debug_frame)
@@ -103,21 +121,23 @@ static inline uint64_t eh_rec_cie_offset(const struct eh_rec *rec, bool debug_fr
 }
 
 struct eh_hdr {
-	uint64_t eh_frame;	/* virtual address */
-	uint64_t count;		/* FDEs; 0: no table */
+	uint64_t eh_frame; /* virtual address */
+	uint64_t count;	   /* FDEs; 0: no table */
 	uint8_t table_enc;
 	struct eh_ptr_bases bases;
-	uint64_t offset, size;	/* of the header with its table, in the file */
-	uint64_t table;		/* bytes from the header's start */
+	uint64_t offset, size; /* of the header with its table, in the file */
+	uint64_t table;	       /* bytes from the header's start */
 };
 
-/* .eh_frame_hdr (LSB 5.0 Core, 10.6.2), by section or PT_GNU_EH_FRAME. 0, -ENOENT, -ENOMEM, -EIO. */
+/*
+ * .eh_frame_hdr (LSB 5.0 Core, 10.6.2), by section or PT_GNU_EH_FRAME. 0, -ENOENT, -ENOMEM, -EIO.
+ */
 int eh_hdr_read(const struct elf_image *img, struct eh_hdr *ret);
 /*
- * The offsets in sec, which is at hdr->eh_frame, of the table's FDEs and of their CIEs, ascending. 0, -ENOMEM, or
+ * Ascending offsets, in sec at hdr->eh_frame, of the table's FDEs and of their CIEs. 0, -ENOMEM, or
  * another error if the table cannot be read.
  */
-int eh_hdr_offsets(const struct elf_image *img, const struct eh_hdr *hdr, const struct bytes *sec, uint64_t **ret,
-		   size_t *ret_n);
+int eh_hdr_offsets(const struct elf_image *img, const struct eh_hdr *hdr, const struct bytes *sec,
+		   uint64_t **ret, size_t *ret_n);
 
 #endif

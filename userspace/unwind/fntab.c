@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Stable, and one pass over what a linker sorted already: merges ascending runs pairwise until one is left. */
+/* A stable sort that merges ascending runs pairwise; one pass if the linker sorted already. */
 static int sort_by_start(struct fn *fns, size_t n)
 {
 	struct fn *from = fns, *to, *spare;
@@ -32,7 +32,9 @@ static int sort_by_start(struct fn *fns, size_t n)
 			if (b >= n)
 				end = b = n;
 			for (x = a, y = b; x < b || y < end;)
-				to[out++] = y >= end || (x < b && from[x].start <= from[y].start) ? from[x++] : from[y++];
+				to[out++] = y >= end || (x < b && from[x].start <= from[y].start)
+						    ? from[x++]
+						    : from[y++];
 			a = end;
 		}
 		struct fn *t = from;
@@ -55,6 +57,7 @@ static int by_vaddr(const void *a, const void *b)
 
 size_t exec_segments(const struct elf_image *img, struct elf_phdr *ret, size_t cap)
 {
+	uint64_t left = img->size > UINT64_MAX / 2 ? UINT64_MAX : 2 * img->size;
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < img->nphdrs && n < cap; i++) {
@@ -62,9 +65,19 @@ size_t exec_segments(const struct elf_image *img, struct elf_phdr *ret, size_t c
 
 		if (ph.type != PT_LOAD || !(ph.flags & PF_X) || ph.offset >= img->size)
 			continue;
-		/* Nothing runs behind the file's end; a header that claims terabytes shall not cost them. */
+		/*
+		 * No code lies beyond the file's end. A header that claims terabytes must not cause
+		 * work in proportion.
+		 */
 		if (ph.filesz > img->size - ph.offset)
 			ph.filesz = img->size - ph.offset;
+		/*
+		 * Nor are the same bytes code at many addresses. Only pages at the edges of
+		 * segments are mapped twice, so twice the file's size is enough.
+		 */
+		if (ph.filesz > left)
+			ph.filesz = left;
+		left -= ph.filesz;
 		if (ph.filesz && ph.filesz <= UINT64_MAX - ph.vaddr)
 			ret[n++] = ph;
 	}
@@ -72,7 +85,7 @@ size_t exec_segments(const struct elf_image *img, struct elf_phdr *ret, size_t c
 	return n;
 }
 
-/* Whether nothing is to be done, as nearly always: functions ascend without overlaps, all in one segment. */
+/* Whether the functions ascend without overlaps, all in one segment, as nearly always. */
 static bool arranged(const struct fntab *t, const struct elf_phdr *segs, size_t nsegs)
 {
 	uint64_t from = 0, to = 0;
@@ -82,7 +95,9 @@ static bool arranged(const struct fntab *t, const struct elf_phdr *segs, size_t 
 		from = segs[i].vaddr;
 		to = from + segs[i].filesz;
 	}
-	for (i = 0; i < t->n && t->fns[i].start >= from && t->fns[i].start < t->fns[i].end && t->fns[i].end <= to; i++)
+	for (i = 0; i < t->n && t->fns[i].start >= from && t->fns[i].start < t->fns[i].end &&
+		    t->fns[i].end <= to;
+	     i++)
 		from = t->fns[i].end;
 	return i == t->n;
 }
@@ -91,7 +106,7 @@ int fntab_arrange(struct fntab *t, const struct elf_image *img)
 {
 	struct elf_phdr segs[EXEC_SEGMENTS_MAX];
 	size_t nsegs = exec_segments(img, segs, EXEC_SEGMENTS_MAX);
-	uint64_t seg_start = 0, seg_end = 0;	/* of segs[seg - 1] */
+	uint64_t seg_start = 0, seg_end = 0; /* of segs[seg - 1] */
 	size_t i, seg = 0, n = 0;
 	int err;
 
@@ -115,11 +130,32 @@ int fntab_arrange(struct fntab *t, const struct elf_image *img)
 		if (f.end > seg_end)
 			f.end = seg_end;
 		if (n && t->fns[n - 1].start == f.start)
-			n--;		/* of two that start together the later entry counts, as in the SFrame search */
+			/*
+			 * Of two entries with the same start the later one counts, as in the SFrame
+			 * search
+			 */
+			n--;
 		else if (n && t->fns[n - 1].end > f.start)
 			t->fns[n - 1].end = f.start;
 		t->fns[n++] = f;
 	}
 	t->n = n;
 	return 0;
+}
+
+const struct fn *fntab_find(const struct fntab *t, uint64_t addr)
+{
+	size_t lo = 0, hi = t->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (addr >= t->fns[mid].end)
+			lo = mid + 1;
+		else if (addr < t->fns[mid].start)
+			hi = mid;
+		else
+			return &t->fns[mid];
+	}
+	return NULL;
 }

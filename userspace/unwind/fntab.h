@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Bringing a reader's functions in order: sorted, inside executable segments, none reaching into the next. */
+/* Arranges a reader's functions: sorted, inside executable segments, without overlaps. */
 #ifndef SFBPF_UNWIND_FNTAB_H
 #define SFBPF_UNWIND_FNTAB_H
 
@@ -8,10 +8,15 @@
 
 #define EXEC_SEGMENTS_MAX 64
 
-/* PT_LOAD segments with PF_X and bytes in the file, by address. Returns their number, at most cap. */
+/*
+ * PT_LOAD segments with PF_X and bytes in the file, sorted by address. Returns their number, at
+ * most cap.
+ */
 size_t exec_segments(const struct elf_image *img, struct elf_phdr *ret, size_t cap);
 
 /* 0 or -ENOMEM. */
 int fntab_arrange(struct fntab *t, const struct elf_image *img);
+/* The function that holds the address, in an arranged table. NULL: none. */
+const struct fn *fntab_find(const struct fntab *t, uint64_t addr);
 
 #endif

@@ -2,9 +2,9 @@
 /*
  * Rows -> the tables that BPF searches (layout: bpf/sfbpf_shared.h, "Tables").
  *
- * Rows come in ascending address order and are written page by page (64 KiB of file offsets), so that
- * packing a library of a million rows needs one page of memory. Where the bytes go is the
- * caller's business: chunk memory in production, malloc in tests.
+ * Rows come in ascending address order and are written page by page (64 KiB of file offsets), so
+ * that packing a library of a million rows needs memory for one page only. The caller provides the
+ * memory of the tables (struct pack_space).
  */
 #ifndef SFBPF_UNWIND_PACK_H
 #define SFBPF_UNWIND_PACK_H
@@ -20,17 +20,20 @@ struct pack_space {
 };
 
 struct pack_result {
-	struct sf_module tables;	/* state is left to the caller */
-	struct module_range *sframe;	/* malloc'ed: code described by .sframe */
-	uint32_t nsframe;
+	struct sf_module tables;     /* state is left to the caller */
+	struct sf_lang lang;	     /* with SF_MODULE_LANG in tables.flags */
+	struct module_range *ranges; /* malloc'ed: code not described by .eh_frame */
+	uint32_t nranges;
 	uint64_t rows, rules, bytes;
-	uint64_t lost_rows;		/* rules or directory full: these became gaps */
+	uint64_t lost_rows; /* rules or directory full: these rows became gaps */
 };
 
 /*
- * All rows of the file. 0; -ENODATA: there are none; -ENOSPC: alloc had no room; -E2BIG: the tables would be larger
- * than the file, which no real one's are; -ENOMEM. On failure what was allocated stays with the allocator, unused.
+ * Packs all rows of the file. 0; -ENODATA: it has no rows; -ENOSPC: alloc had no room; -E2BIG: the
+ * tables would be larger than the file, which is never true of real files; -ENOMEM. After a failure
+ * the memory that was allocated remains with the allocator, unused.
  */
-int pack_file(struct unwind_file *file, const struct pack_space *space, struct pack_result *ret, struct diag *diag);
+int pack_file(struct unwind_file *file, const struct pack_space *space, struct pack_result *ret,
+	      struct diag *diag);
 
 #endif

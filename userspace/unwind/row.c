@@ -41,15 +41,18 @@ void fntab_free(struct fntab *t)
 
 /* x86-64 psABI figure 3.36; AAPCS64 DWARF table 1; s390x ELF ABI table 1-19. */
 static const char *const x86_64_names[] = {
-	"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "rip",
+	"rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp", "r8",
+	"r9",  "r10", "r11", "r12", "r13", "r14", "r15", "rip",
 };
 static const char *const aarch64_names[] = {
-	"x0", "x1", "x2", "x3", "x4", "x5", "x6", "x7", "x8", "x9", "x10", "x11", "x12", "x13", "x14", "x15",
-	"x16", "x17", "x18", "x19", "x20", "x21", "x22", "x23", "x24", "x25", "x26", "x27", "x28", "x29", "x30", "sp",
+	"x0",  "x1",  "x2",  "x3",  "x4",  "x5",  "x6",	 "x7",	"x8",  "x9",  "x10",
+	"x11", "x12", "x13", "x14", "x15", "x16", "x17", "x18", "x19", "x20", "x21",
+	"x22", "x23", "x24", "x25", "x26", "x27", "x28", "x29", "x30", "sp",
 };
 static const char *const s390x_names[] = {
-	"r0", "r1", "r2", "r3", "r4", "r5", "r6", "r7", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15",
-	"f0", "f2", "f4", "f6", "f1", "f3", "f5", "f7", "f8", "f10", "f12", "f14", "f9", "f11", "f13", "f15",
+	"r0",  "r1",  "r2",  "r3",  "r4",  "r5",  "r6", "r7",  "r8",  "r9",  "r10",
+	"r11", "r12", "r13", "r14", "r15", "f0",  "f2", "f4",  "f6",  "f1",  "f3",
+	"f5",  "f7",  "f8",  "f10", "f12", "f14", "f9", "f11", "f13", "f15",
 };
 
 #define NAMES(a) a, sizeof(a) / sizeof((a)[0])
@@ -86,7 +89,7 @@ enum row_arch row_arch_native(void)
 #elif defined(__aarch64__)
 	return ROW_ARCH_AARCH64;
 #else
-	return ROW_ARCH_NONE;
+#error "sfbpf runs on x86-64 and AArch64"
 #endif
 }
 
@@ -97,7 +100,8 @@ bool rule_equal(const struct rule *a, const struct rule *b)
 
 bool row_same_rules(const struct row *a, const struct row *b)
 {
-	return rule_equal(&a->cfa, &b->cfa) && rule_equal(&a->ra, &b->ra) && rule_equal(&a->fp, &b->fp) &&
-	       rule_equal(&a->bx, &b->bx) && a->cfa_off2 == b->cfa_off2 && a->source == b->source && a->flags == b->flags &&
-	       a->plt_rep == b->plt_rep && a->plt_at == b->plt_at;
+	return rule_equal(&a->cfa, &b->cfa) && rule_equal(&a->ra, &b->ra) &&
+	       rule_equal(&a->fp, &b->fp) && rule_equal(&a->bx, &b->bx) &&
+	       a->cfa_off2 == b->cfa_off2 && a->source == b->source && a->flags == b->flags &&
+	       a->go == b->go && a->plt_rep == b->plt_rep && a->plt_at == b->plt_at;
 }

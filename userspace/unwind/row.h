@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The row: for a range of code, how the caller's CFA, return address (RA) and frame pointer (FP) are recovered.
+ * The row: for a range of code, how the caller's CFA, return address (RA) and frame pointer (FP)
+ * are recovered.
  *
- * This is the common ground of every reader. It is SFrame V3's flexible rule with one
- * more offset, which covers all that compilers and linkers emit as .eh_frame too.
- * Registers are DWARF numbers of the file's architecture.
+ * All readers produce rows. A row is SFrame V3's flexible rule with one more offset, which covers
+ * all that compilers and linkers emit as .eh_frame too. Registers are DWARF numbers of the file's
+ * architecture.
  */
 #ifndef SFBPF_UNWIND_ROW_H
 #define SFBPF_UNWIND_ROW_H
@@ -18,25 +19,30 @@
 enum row_arch { ROW_ARCH_NONE, ROW_ARCH_X86_64, ROW_ARCH_AARCH64, ROW_ARCH_S390X };
 
 enum rule_kind {
-	RULE_NONE,	/* cannot be expressed, or the table says nothing: "?" */
-	RULE_SAME,	/* unchanged (FP, BX: no rule in the table) */
-	RULE_UNDEF,	/* RA: undefined, this is the outermost frame; FP: value lost */
-	RULE_CFA,	/* CFA + off */
-	RULE_CFA_MEM,	/* *(CFA + off) */
-	RULE_REG,	/* reg + off */
-	RULE_REG_MEM,	/* *(reg + off); a CFA rule adds the row's cfa_off2 */
+	RULE_NONE,    /* cannot be expressed, or the table says nothing: "?" */
+	RULE_SAME,    /* unchanged (FP, BX: no rule in the table) */
+	RULE_UNDEF,   /* RA: undefined, this is the outermost frame; FP: value lost */
+	RULE_CFA,     /* CFA + off */
+	RULE_CFA_MEM, /* *(CFA + off) */
+	RULE_REG,     /* reg + off */
+	RULE_REG_MEM, /* *(reg + off); a CFA rule adds the row's cfa_off2 */
 };
 
-struct rule {		/* 8 bytes, so that it can be handled as a word */
-	uint8_t kind;	/* enum rule_kind */
-	uint8_t reg;	/* DWARF number, for RULE_REG and RULE_REG_MEM */
+struct rule {	      /* 8 bytes, so that it can be handled as a word */
+	uint8_t kind; /* enum rule_kind */
+	uint8_t reg;  /* DWARF number, for RULE_REG and RULE_REG_MEM */
 	uint16_t zero;
-	int32_t off;	/* bytes */
+	int32_t off; /* bytes */
 };
 
-_Static_assert(sizeof(struct rule) == 8 && offsetof(struct rule, reg) == 1 && offsetof(struct rule, off) == 4, "rule_pack() makes one");
+_Static_assert(sizeof(struct rule) == 8 && offsetof(struct rule, reg) == 1 &&
+		       offsetof(struct rule, off) == 4,
+	       "rule_pack() makes one");
 
-/* A struct rule as a word, as it lies in memory: set and compared by one instruction. Readers leave reg at 0 where the kind has none. */
+/*
+ * A struct rule as the word that it is in memory, so that it is set and compared by one
+ * instruction. Readers set reg to 0 for kinds without a register.
+ */
 static inline uint64_t rule_pack(enum rule_kind kind, uint8_t reg, int32_t off)
 {
 #if __BYTE_ORDER == __LITTLE_ENDIAN
@@ -59,30 +65,38 @@ static inline uint64_t rule_packed(const struct rule *rule)
 	return packed;
 }
 
-enum row_source { ROW_SFRAME, ROW_EH_FRAME };
+/* ROW_CODE: from machine code (code_rows.h), or from a Go program's own table (go_rows.h) */
+enum row_source { ROW_SFRAME, ROW_EH_FRAME, ROW_CODE };
 
-#define ROW_SIGNAL 0x1	/* signal frame: the RA is an interrupted pc, not a return address */
-#define ROW_CHILD  0x4	/* innermost, with 0 in the register for results: outermost, the new thread (trampoline.h) */
-#define ROW_PAC    0x2	/* AArch64: the RA (saved or in LR) carries a pointer authentication code */
+#define ROW_SIGNAL 0x1 /* signal frame: the RA is an interrupted pc, not a return address */
+/*
+ * If innermost and 0 is in the result register, it is a new thread's outermost frame (trampoline.h)
+ */
+#define ROW_CHILD  0x4
+#define ROW_PAC	   0x2 /* AArch64: the RA (saved or in LR) carries a pointer authentication code */
 
 /*
  * plt_rep != 0: the rows of one repeating block (a PLT). Each row has START and END of the whole
  * function and holds where (pc - start) % plt_rep >= plt_at, up to the next row's plt_at.
  */
 struct row {
-	uint64_t start, end;	/* virtual addresses, half-open */
+	uint64_t start, end; /* virtual addresses, half-open */
 	struct rule cfa, ra, fp;
-	struct rule bx;		/* x86-64 rbx, from .eh_frame only: ld.so's lazy resolver has a CFA based on it */
-	int32_t cfa_off2;	/* bytes, of a CFA that is RULE_REG_MEM */
+	/* x86-64 rbx, from .eh_frame only: ld.so's lazy resolver has a CFA based on it */
+	struct rule bx;
+	int32_t cfa_off2; /* bytes, of a CFA that is RULE_REG_MEM */
 	uint32_t plt_rep, plt_at;
-	uint8_t source;		/* enum row_source */
-	uint8_t flags;		/* ROW_* */
+	uint8_t source; /* enum row_source */
+	uint8_t flags;	/* ROW_* */
+	/* Not 0: CFA and RA are on another stack, by this rule of the file's go_rows */
+	uint8_t go;
 };
 
-/* Whether it says where the caller is, or that there is none. */
+/* Whether the row says where the caller is, or that there is none. */
 static inline bool row_usable(const struct row *r)
 {
-	return r->ra.kind == RULE_UNDEF || (r->cfa.kind != RULE_NONE && r->ra.kind != RULE_NONE);
+	return r->ra.kind == RULE_UNDEF || r->go ||
+	       (r->cfa.kind != RULE_NONE && r->ra.kind != RULE_NONE);
 }
 
 struct rowbuf {
@@ -95,11 +109,11 @@ int rowbuf_push(struct rowbuf *b, const struct row *row);
 void rowbuf_free(struct rowbuf *b);
 
 /*
- * One function of a table. ref is the reader's own (its FDE). Readers deliver them as the table has
- * them; row_stream sorts, clips overlaps and drops what lies outside the executable segments.
+ * One function of a table. ref identifies it to its reader. fntab_arrange sorts functions, clips
+ * overlaps and drops those outside the executable segments.
  */
 struct fn {
-	uint64_t start, end;	/* virtual addresses, half-open */
+	uint64_t start, end; /* virtual addresses, half-open */
 	uint64_t ref;
 };
 
@@ -111,7 +125,7 @@ struct fntab {
 int fntab_push(struct fntab *t, uint64_t start, uint64_t end, uint64_t ref);
 void fntab_free(struct fntab *t);
 
-struct row_regs {		/* DWARF register numbers of an architecture */
+struct row_regs { /* DWARF register numbers of an architecture */
 	uint8_t sp, fp, ra;
 	const char *const *names;
 	unsigned int nnames;
@@ -120,9 +134,9 @@ struct row_regs {		/* DWARF register numbers of an architecture */
 const struct row_regs *row_arch_regs(enum row_arch arch);
 /* EM_X86_64, EM_AARCH64, EM_S390; anything else ROW_ARCH_NONE. */
 enum row_arch row_arch_of_machine(uint16_t machine);
-enum row_arch row_arch_native(void);	/* what this program runs on */
+enum row_arch row_arch_native(void); /* of this program */
 
 bool rule_equal(const struct rule *a, const struct rule *b);
-bool row_same_rules(const struct row *a, const struct row *b);	/* all but start and end */
+bool row_same_rules(const struct row *a, const struct row *b); /* all but start and end */
 
 #endif

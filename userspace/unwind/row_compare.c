@@ -11,13 +11,14 @@ static bool expressed(const struct rule *r)
 	return r->kind >= RULE_CFA;
 }
 
-/* The same place counted from the register that the CFA is counted from, so that spellings can be compared. */
+/* The rule based on the CFA's register instead of the CFA, so that spellings can be compared. */
 static struct rule from_register(const struct rule *r, const struct rule *cfa)
 {
 	struct rule out = *r;
 	int64_t off = (int64_t)cfa->off + r->off;
 
-	if ((r->kind != RULE_CFA && r->kind != RULE_CFA_MEM) || cfa->kind != RULE_REG || off != (int32_t)off)
+	if ((r->kind != RULE_CFA && r->kind != RULE_CFA_MEM) || cfa->kind != RULE_REG ||
+	    off != (int32_t)off)
 		return out;
 	out.kind = r->kind == RULE_CFA ? RULE_REG : RULE_REG_MEM;
 	out.reg = cfa->reg;
@@ -25,7 +26,8 @@ static struct rule from_register(const struct rule *r, const struct rule *cfa)
 	return out;
 }
 
-static bool same_place(const struct rule *a, const struct rule *a_cfa, const struct rule *b, const struct rule *b_cfa)
+static bool same_place(const struct rule *a, const struct rule *a_cfa, const struct rule *b,
+		       const struct rule *b_cfa)
 {
 	struct rule x, y;
 
@@ -51,7 +53,9 @@ unsigned int row_disagree(const struct row *sframe, const struct row *eh, unsign
 	}
 	if (expressed(&sframe->cfa) && expressed(&eh->cfa)) {
 		judged |= ROW_CFA;
-		bad |= rule_equal(&sframe->cfa, &eh->cfa) && sframe->cfa_off2 == eh->cfa_off2 ? 0 : ROW_CFA;
+		bad |= rule_equal(&sframe->cfa, &eh->cfa) && sframe->cfa_off2 == eh->cfa_off2
+			       ? 0
+			       : ROW_CFA;
 	}
 	if (expressed(a) && expressed(b)) {
 		judged |= ROW_RA | ROW_SIGNED;
@@ -68,20 +72,21 @@ unsigned int row_disagree(const struct row *sframe, const struct row *eh, unsign
 	return bad;
 }
 
-/* ---- Walking both tables --------------------------------------------------------------------------- */
+/* ---- Walking both tables ---- */
 
-#define BLOCK_MAX 256		/* rows of a repeating block: SFrame's block has at most 255 bytes */
+/* Rows of a repeating block: SFrame's block has at most 255 bytes */
+#define BLOCK_MAX  256
 #define PERIOD_MAX 65536
 
 enum { SEEN_JUDGED = 1, SEEN_CLASH = 2 };
 
-/* One row, or the rows of one repeating block, and the first row behind them. */
+/* One row, or the rows of one repeating block, and the first row after them. */
 struct group {
 	struct row_stream stream;
 	struct row rows[BLOCK_MAX], next;
 	uint8_t seen[BLOCK_MAX];
-	size_t n;		/* 0: the end */
-	int more;		/* of row_stream_next, for `next` */
+	size_t n; /* 0: the end */
+	int more; /* of row_stream_next, for `next` */
 };
 
 struct compare {
@@ -106,7 +111,8 @@ static void group_next(struct group *g)
 	}
 }
 
-static void group_open(struct group *g, struct unwind_file *file, unsigned int which, struct diag *diag)
+static void group_open(struct group *g, struct unwind_file *file, unsigned int which,
+		       struct diag *diag)
 {
 	row_stream_open(&g->stream, file, which, diag);
 	g->more = row_stream_next(&g->stream, &g->next);
@@ -125,7 +131,8 @@ static int group_at(const struct group *g, uint64_t pos, uint64_t *ret_end)
 		return 0;
 	phase = (pos - first->start) % first->plt_rep;
 	base = pos - phase;
-	while (lo < hi) {	/* rows below lo hold from phase or before, those from hi on from behind it */
+	/* Rows below lo start at or before phase, those from hi on start after it */
+	while (lo < hi) {
 		size_t mid = (lo + hi) / 2;
 
 		if (g->rows[mid].plt_at <= phase)
@@ -137,27 +144,31 @@ static int group_at(const struct group *g, uint64_t pos, uint64_t *ret_end)
 	return (int)lo - 1;
 }
 
-/* told (NULL: always tell) remembers that this pair was told of. */
-static void compare_pair(struct compare *c, int i, int j, uint64_t start, uint64_t end, bool *told)
+/* *reported: this pair has been reported. NULL: report it always. */
+static void compare_pair(struct compare *c, int i, int j, uint64_t start, uint64_t end,
+			 bool *reported)
 {
 	unsigned int judged, bad = row_disagree(&c->sf.rows[i], &c->eh.rows[j], &judged);
 	struct row_clash clash = { start, end, &c->sf.rows[i], &c->eh.rows[j], bad };
 
 	c->sf.seen[i] |= judged ? SEEN_JUDGED : 0;
-	if (!bad || (told && *told))
+	if (!bad || (reported && *reported))
 		return;
 	c->sf.seen[i] |= SEEN_CLASH;
-	if (told)
-		*told = true;
+	if (reported)
+		*reported = true;
 	c->fn(c->ctx, &clash);
 }
 
-/* A repeating block on either side: through one common period, each pair of rows told once. */
+/*
+ * One of the two is a repeating block: compares one common period, and reports each pair of rows
+ * once.
+ */
 static void compare_blocks(struct compare *c, uint64_t lo, uint64_t hi)
 {
 	uint64_t period = (uint64_t)(c->sf.rows[0].plt_rep ? c->sf.rows[0].plt_rep : 1) *
 			  (c->eh.rows[0].plt_rep ? c->eh.rows[0].plt_rep : 1);
-	bool told[BLOCK_MAX][4] = { 0 };	/* .eh_frame's blocks have up to three rows */
+	bool reported[BLOCK_MAX][4] = { 0 }; /* .eh_frame's blocks have up to three rows */
 
 	if (period > PERIOD_MAX)
 		period = PERIOD_MAX;
@@ -171,7 +182,7 @@ static void compare_blocks(struct compare *c, uint64_t lo, uint64_t hi)
 		if (end > hi)
 			end = hi;
 		if (i >= 0 && j >= 0)
-			compare_pair(c, i, j, lo, end, &told[i][j < 3 ? j : 3]);
+			compare_pair(c, i, j, lo, end, &reported[i][j < 3 ? j : 3]);
 		lo = end;
 	}
 }
@@ -208,7 +219,8 @@ static void walk(struct compare *c)
 	}
 }
 
-int row_compare(struct unwind_file *file, row_clash_fn fn, void *ctx, struct row_compare_totals *ret, struct diag *diag)
+int row_compare(struct unwind_file *file, row_clash_fn fn, void *ctx,
+		struct row_compare_totals *ret, struct diag *diag)
 {
 	struct compare *c = calloc(1, sizeof(*c));
 	int err;

@@ -10,9 +10,9 @@
 #include "unwind/sframe_brief.h"
 #include "unwind/trampoline.h"
 
-#define AHEAD 6		/* functions whose bytes are asked for before they are needed */
+#define AHEAD 6 /* functions between a prefetch and its use */
 
-/* Fit to go on after: what is wrong was noted, the other table may be sound. */
+/* Only out of memory is fatal: other errors were noted, and the other table may be sound. */
 static int fatal(int err)
 {
 	return err == -ENOMEM ? err : 0;
@@ -24,7 +24,8 @@ static int find_tables(struct unwind_file *f, struct diag *diag)
 
 	f->arch = row_arch_of_machine(f->img.machine);
 	if (f->arch == ROW_ARCH_NONE) {
-		diag_add(diag, DIAG_MALFORMED, "ELF header", 18, "machine %u is not known", f->img.machine);
+		diag_add(diag, DIAG_MALFORMED, "ELF header", 18, "machine %u is not known",
+			 f->img.machine);
 		return -ENOEXEC;
 	}
 	err = sframe_find(&f->img, &f->sframe_bytes, diag);
@@ -39,7 +40,8 @@ static int find_tables(struct unwind_file *f, struct diag *diag)
 static int parse_sframe(struct unwind_file *f, struct diag *diag)
 {
 	struct sframe_bounds bounds = { f->img.phdrs, f->img.nphdrs };
-	int err = sframe_open(&f->sframe, f->sframe_bytes.view, f->sframe_bytes.addr, f->arch, &bounds, diag);
+	int err = sframe_open(&f->sframe, f->sframe_bytes.view, f->sframe_bytes.addr, f->arch,
+			      &bounds, diag);
 
 	if (err)
 		return fatal(err);
@@ -51,7 +53,8 @@ static int parse_sframe(struct unwind_file *f, struct diag *diag)
 
 static int parse_eh_frame(struct unwind_file *f, struct diag *diag)
 {
-	int err = eh_frame_open(&f->eh, f->eh_bytes.view, f->eh_bytes.addr, f->debug_frame, f->arch, &f->img, diag);
+	int err = eh_frame_open(&f->eh, f->eh_bytes.view, f->eh_bytes.addr, f->debug_frame, f->arch,
+				&f->img, diag);
 
 	if (err)
 		return fatal(err);
@@ -67,6 +70,11 @@ int unwind_file_parse(struct unwind_file *f, struct diag *diag)
 
 	if (!err && f->found_eh)
 		err = parse_eh_frame(f, diag);
+	if (!err) {
+		err = go_rows_open(&f->go, &f->img, f->arch);
+		f->has_go = !err;
+		err = fatal(err);
+	}
 	if (err)
 		unwind_file_close(f);
 	return err;
@@ -82,14 +90,20 @@ static int find(struct unwind_file *f, int err, struct diag *diag)
 	return err;
 }
 
-/* What the headers say about the size of the tables: at most. UINT64_MAX: not before they are unpacked is it known. */
+/*
+ * Upper bound of the tables' size, from the headers. UINT64_MAX: not known before they are
+ * decompressed, or a header is wrong.
+ */
 static uint64_t most_bytes(const struct elf_image *img)
 {
-	static const char *const names[] = { ".sframe", ".eh_frame", ".debug_frame", ".zdebug_frame" };
+	static const char *const names[] = {
+		".sframe",	 ".eh_frame",  ".debug_frame",
+		".zdebug_frame", ".gopclntab", ".data.rel.ro.gopclntab"
+	};
 	const struct elf_phdr *sframe = elf_image_segment(img, PT_GNU_SFRAME);
 	uint64_t sum = sframe ? sframe->filesz : 0;
 
-	/* Found by program header they may reach to the end of the file. */
+	/* A table found by program header may reach to the end of the file. */
 	if (!elf_image_section(img, ".eh_frame") && elf_image_segment(img, PT_GNU_EH_FRAME))
 		return img->size;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
@@ -104,12 +118,12 @@ static uint64_t most_bytes(const struct elf_image *img)
 	return sum;
 }
 
-int unwind_file_find_within(struct unwind_file *f, int fd, uint64_t max_bytes, struct diag *diag)
+int unwind_file_find(struct unwind_file *f, int fd, uint64_t max_bytes, struct diag *diag)
 {
 	int err;
 
 	memset(f, 0, sizeof(*f));
-	err = elf_image_open_noted(&f->img, fd, &f->reads, diag);
+	err = elf_image_open_fd(&f->img, fd, diag);
 	if (!err && max_bytes && most_bytes(&f->img) > max_bytes) {
 		unwind_file_close(f);
 		return -EFBIG;
@@ -117,28 +131,19 @@ int unwind_file_find_within(struct unwind_file *f, int fd, uint64_t max_bytes, s
 	return find(f, err, diag);
 }
 
-int unwind_file_find_fd(struct unwind_file *f, int fd, struct diag *diag)
-{
-	return unwind_file_find_within(f, fd, 0, diag);
-}
-
-int unwind_file_find_mem(struct unwind_file *f, const void *mem, size_t size, struct diag *diag)
-{
-	memset(f, 0, sizeof(*f));
-	return find(f, elf_image_open_mem(&f->img, mem, size, diag), diag);
-}
-
 int unwind_file_open_fd(struct unwind_file *f, int fd, struct diag *diag)
 {
-	int err = unwind_file_find_fd(f, fd, diag);
+	int err = unwind_file_find(f, fd, 0, diag);
 
 	return err ? err : unwind_file_parse(f, diag);
 }
 
 int unwind_file_open_mem(struct unwind_file *f, const void *mem, size_t size, struct diag *diag)
 {
-	int err = unwind_file_find_mem(f, mem, size, diag);
+	int err;
 
+	memset(f, 0, sizeof(*f));
+	err = find(f, elf_image_open_mem(&f->img, mem, size, diag), diag);
 	return err ? err : unwind_file_parse(f, diag);
 }
 
@@ -148,25 +153,37 @@ void unwind_file_close(struct unwind_file *f)
 		sframe_close(&f->sframe);
 	if (f->has_eh)
 		eh_frame_close(&f->eh);
+	if (f->has_go)
+		go_rows_close(&f->go);
 	elf_blob_free(&f->sframe_bytes);
 	elf_blob_free(&f->eh_bytes);
 	rowbuf_free(&f->known);
+	rowbuf_free(&f->code);
 	elf_image_close(&f->img);
 	memset(f, 0, sizeof(*f));
 }
 
-void row_stream_open(struct row_stream *s, struct unwind_file *file, unsigned int which, struct diag *diag)
+void row_stream_open(struct row_stream *s, struct unwind_file *file, unsigned int which,
+		     struct diag *diag)
 {
 	memset(s, 0, sizeof(*s));
 	s->file = file;
 	s->diag = diag;
-	if (file->has_sframe && (which & ROWS_SFRAME))
+	s->go = file->has_go && (which & ROWS_CODE);
+	if (s->go)
+		s->src[ROW_SFRAME].fns = &file->go.fns;
+	else if (file->has_sframe && (which & ROWS_SFRAME))
 		s->src[ROW_SFRAME].fns = &file->sframe.fns;
-	if (file->has_eh && (which & ROWS_EH_FRAME))
+	if (file->has_eh && (which & ROWS_EH_FRAME) && !(s->go && file->debug_frame))
 		s->src[ROW_EH_FRAME].fns = &file->eh.fns;
+	if (which & ROWS_CODE)
+		s->code = &file->code;
 }
 
-/* Cuts the head of src->cur off at pos; a repeating block keeps its phase only at whole repetitions. */
+/*
+ * Cuts off the part of the row before pos. A repeating block is cut at a whole repetition, so that
+ * it keeps its phase.
+ */
 static void cut_head(struct row *r, uint64_t pos)
 {
 	if (pos <= r->start)
@@ -179,7 +196,7 @@ static void cut_head(struct row *r, uint64_t pos)
 	r->start = pos < r->end ? pos : r->end;
 }
 
-/* The rows of the source's next function into buf. 1, 0 at the end, -ENOMEM. */
+/* Evaluates the source's next function into buf. 1, 0 at the end, -ENOMEM. */
 static int next_function(struct row_stream *s, enum row_source which)
 {
 	struct row_source_state *src = &s->src[which];
@@ -191,8 +208,12 @@ static int next_function(struct row_stream *s, enum row_source which)
 	if (!src->fns || src->next == src->fns->n)
 		return 0;
 	fn = &src->fns->fns[src->next++];
-	err = which == ROW_SFRAME ? sframe_rows(&s->file->sframe, fn, &src->buf, diag) :
-				    eh_frame_rows(&s->file->eh, fn, &src->buf, diag);
+	if (which == ROW_EH_FRAME)
+		err = eh_frame_rows(&s->file->eh, fn, &src->buf, diag);
+	else if (s->go)
+		err = go_rows_of(&s->file->go, &s->file->img, fn, &src->buf);
+	else
+		err = sframe_rows(&s->file->sframe, fn, &src->buf, diag);
 	if (diag)
 		s->file->noted[which] = src->next;
 	return err ? err : 1;
@@ -203,7 +224,10 @@ static bool same_block(const struct row *a, const struct row *b)
 	return a->plt_rep && a->plt_rep == b->plt_rep && a->start == b->start;
 }
 
-/* ret, the current row of src, was cut at pos. If it is a block's first, the whole block comes once more from pos on. */
+/*
+ * The current row of src was cut at pos. If it is the first of a block, the whole block is returned
+ * again from pos on.
+ */
 static void block_again(struct row_source_state *src, uint64_t pos)
 {
 	const struct row *row = &src->buf.rows[src->at - 1];
@@ -224,7 +248,9 @@ static void rewind_block(struct row_source_state *src)
 	src->block_from = 0;
 }
 
-/* Makes src->cur the source's next row. `merging`: rows that cannot be used are passed over. 0 or -ENOMEM. */
+/*
+ * Makes src->cur the source's next row. `merging`: unusable .sframe rows are skipped. 0 or -ENOMEM.
+ */
 static int advance(struct row_stream *s, enum row_source which, bool merging)
 {
 	struct row_source_state *src = &s->src[which];
@@ -235,7 +261,8 @@ static int advance(struct row_stream *s, enum row_source which, bool merging)
 		return 0;
 	for (;;) {
 		if (src->block_from &&
-		    (src->at == src->buf.n || !same_block(&src->buf.rows[src->block_at], &src->buf.rows[src->at])))
+		    (src->at == src->buf.n ||
+		     !same_block(&src->buf.rows[src->block_at], &src->buf.rows[src->at])))
 			rewind_block(src);
 		if (src->at < src->buf.n) {
 			src->cur = src->buf.rows[src->at++];
@@ -254,12 +281,44 @@ static int advance(struct row_stream *s, enum row_source which, bool merging)
 	}
 }
 
+/* Where the tables' next row starts, or a lower address. */
+static uint64_t tables_at(const struct row_stream *s)
+{
+	uint64_t at = s->have_ahead ? s->ahead.start : UINT64_MAX;
+
+	for (size_t i = 0; i < 2; i++) {
+		const struct row_source_state *src = &s->src[i];
+		uint64_t from = UINT64_MAX;
+
+		if (src->have)
+			from = src->cur.start;
+		else if (src->block_from)
+			from = src->block_from;
+		else if (src->at < src->buf.n)
+			from = src->buf.rows[src->at].start;
+		else if (src->fns && src->next < src->fns->n)
+			from = src->fns->fns[src->next].start;
+		at = from < at ? from : at;
+	}
+	return at;
+}
+
+/* Whether a row from machine code comes before those of the tables. */
+static bool code_is_next(const struct row_stream *s)
+{
+	return s->code && s->code_at < s->code->n && s->code->rows[s->code_at].start < tables_at(s);
+}
+
 int row_stream_next(struct row_stream *s, struct row *ret)
 {
 	struct row_source_state *sf = &s->src[ROW_SFRAME], *eh = &s->src[ROW_EH_FRAME];
 	bool merging = sf->fns && eh->fns;
 	int err = 0;
 
+	if (code_is_next(s)) {
+		*ret = s->code->rows[s->code_at++];
+		return 1;
+	}
 	if (s->have_ahead) {
 		*ret = s->ahead;
 		s->have_ahead = false;
@@ -289,7 +348,7 @@ int row_stream_next(struct row_stream *s, struct row *ret)
 		*ret = eh->cur;
 		eh->have = false;
 		if (sf->have && sf->cur.start < ret->end) {
-			/* What lies behind the .sframe row comes later. */
+			/* The part after the .sframe row comes later. */
 			ret->end = sf->cur.start;
 			if (ret->plt_rep) {
 				block_again(eh, ret->end);
@@ -303,7 +362,7 @@ int row_stream_next(struct row_stream *s, struct row *ret)
 	}
 }
 
-/* Between two functions: nothing of the last one is still to come. */
+/* Whether the source is between two functions, with nothing left of the last one. */
 static bool at_function(const struct row_source_state *src)
 {
 	return !src->have && src->at == src->buf.n && !src->block_from;
@@ -314,13 +373,16 @@ static const struct fn *upcoming(const struct row_source_state *src)
 	return src->next < src->fns->n ? &src->fns->fns[src->next] : NULL;
 }
 
-/* The source's next function in brief. 1, 0: it is not to be had so, -ENOMEM. It is still the next one then. */
+/*
+ * Brief rows of the source's next function, which stays the next one. 1; 0: it has no brief form,
+ * or there is no next function; -ENOMEM.
+ */
 static inline int next_in_brief(struct row_stream *s, enum row_source which, struct brief *ret)
 {
 	const struct row_source_state *src = &s->src[which];
 	const struct fn *fn = src->fns ? upcoming(src) : NULL;
 
-	if (!fn)
+	if (!fn || (which == ROW_SFRAME && s->go))
 		return 0;
 	if (which == ROW_SFRAME) {
 		if (!s->sframe)
@@ -336,7 +398,7 @@ static inline int next_in_brief(struct row_stream *s, enum row_source which, str
 	return eh_brief_rows(s->eh, fn, ret);
 }
 
-/* Goes on to the function behind that one, in which there was nothing to note. */
+/* Moves past a function that next_in_brief() returned 1 for, in which there was nothing to note. */
 static inline void took_in_brief(struct row_stream *s, enum row_source which)
 {
 	struct row_source_state *src = &s->src[which];
@@ -347,8 +409,10 @@ static inline void took_in_brief(struct row_stream *s, enum row_source which)
 		s->file->noted[which] = src->next;
 }
 
-/* All of the source's next function. */
-static inline __attribute__((always_inline)) int whole_function(struct row_stream *s, enum row_source which, struct fn_rows *ret)
+/* Returns all of the source's next function. */
+static inline __attribute__((always_inline)) int whole_function(struct row_stream *s,
+								enum row_source which,
+								struct fn_rows *ret)
 {
 	struct row_source_state *src = &s->src[which];
 	int more = next_in_brief(s, which, &s->brief);
@@ -364,7 +428,7 @@ static inline __attribute__((always_inline)) int whole_function(struct row_strea
 	return more;
 }
 
-/* Passes over functions of .eh_frame that end up to `end`. What is wrong with them is noted all the same. */
+/* Skips .eh_frame functions that end at `end` or before. Damage in them is still noted. */
 static int pass_over(struct row_stream *s, uint64_t end)
 {
 	struct row_source_state *eh = &s->src[ROW_EH_FRAME];
@@ -385,8 +449,8 @@ static int pass_over(struct row_stream *s, uint64_t end)
 }
 
 /*
- * The next function, if one source alone has it or .sframe says all of it. -ENOTSUP: the two have to be merged row by row, what
- * was evaluated for that is in place.
+ * Returns the next function if one source alone describes it or .sframe covers all of it. -ENOTSUP:
+ * the sources must be merged row by row; row_stream_next() can continue from here.
  */
 static int merged_function(struct row_stream *s, struct fn_rows *ret)
 {
@@ -443,6 +507,11 @@ int row_stream_function(struct row_stream *s, struct fn_rows *ret)
 {
 	int more;
 
+	if (code_is_next(s)) {
+		s->piece[0] = s->code->rows[s->code_at++];
+		*ret = (struct fn_rows){ .rows = s->piece, .n = 1, .source = ROW_CODE };
+		return 1;
+	}
 	if (!s->src[ROW_EH_FRAME].fns)
 		return whole_function(s, ROW_SFRAME, ret);
 	if (!s->src[ROW_SFRAME].fns)
@@ -451,7 +520,8 @@ int row_stream_function(struct row_stream *s, struct fn_rows *ret)
 	return more == -ENOTSUP ? merged_piece(s, ret) : more;
 }
 
-void row_stream_rule(const struct row_stream *s, enum row_source source, uint32_t rule, struct row *ret)
+void row_stream_rule(const struct row_stream *s, enum row_source source, uint32_t rule,
+		     struct row *ret)
 {
 	if (source == ROW_SFRAME)
 		sframe_brief_rule(s->sframe, rule, ret);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Written by hand instead of with printf: a large library has millions of rows, and printf would take ten times as
- * long as finding them does.
+ * Hand-written instead of printf: a large library has millions of rows, and printf would take ten
+ * times as long as finding them.
  */
 #include "unwind/row_text.h"
 
 #include <string.h>
 
-static inline char *put(char *p, const char *s)
+static inline char *append(char *p, const char *s)
 {
 	size_t len = strlen(s);
 
@@ -46,24 +46,24 @@ static char *put_reg(char *p, enum row_arch arch, uint8_t reg)
 	const struct row_regs *regs = row_arch_regs(arch);
 
 	if (reg < regs->nnames)
-		return put(p, regs->names[reg]);
-	return put_u64(put(p, "reg"), reg);
+		return append(p, regs->names[reg]);
+	return put_u64(append(p, "reg"), reg);
 }
 
-/* The forms that all three columns share; what is none of them is unknown. */
+/* The forms that all three columns share; any other kind is unknown. */
 static char *put_rule(char *p, enum row_arch arch, const struct rule *r)
 {
 	switch (r->kind) {
 	case RULE_CFA:
-		return put_offset(put(p, "cfa"), r->off);
+		return put_offset(append(p, "cfa"), r->off);
 	case RULE_CFA_MEM:
-		p = put_offset(put(p, "*(cfa"), r->off);
+		p = put_offset(append(p, "*(cfa"), r->off);
 		*p++ = ')';
 		return p;
 	case RULE_REG:
 		return put_offset(put_reg(p, arch, r->reg), r->off);
 	case RULE_REG_MEM:
-		p = put_offset(put_reg(put(p, "*("), arch, r->reg), r->off);
+		p = put_offset(put_reg(append(p, "*("), arch, r->reg), r->off);
 		*p++ = ')';
 		return p;
 	default:
@@ -77,29 +77,30 @@ static char *put_ra(char *p, enum row_arch arch, const struct rule *r)
 	const struct row_regs *regs = row_arch_regs(arch);
 
 	if (r->kind == RULE_UNDEF)
-		return put(p, "undef");
-	/* x86-64's return address column is no register. */
-	if (r->reg == regs->ra && r->kind == RULE_REG && r->off == 0 && regs->ra < regs->nnames && arch != ROW_ARCH_X86_64)
-		return put(p, "lr");
+		return append(p, "undef");
+	/* x86-64's return address column is not a register. */
+	if (r->reg == regs->ra && r->kind == RULE_REG && r->off == 0 && regs->ra < regs->nnames &&
+	    arch != ROW_ARCH_X86_64)
+		return append(p, "lr");
 	return put_rule(p, arch, r);
 }
 
 static char *put_rules(char *p, enum row_arch arch, const struct row *row)
 {
-	p = put_rule(put(p, "cfa="), arch, &row->cfa);
+	p = put_rule(append(p, "cfa="), arch, &row->cfa);
 	if (row->cfa_off2)
 		p = put_offset(p, row->cfa_off2);
-	p = put_ra(put(p, " ra="), arch, &row->ra);
-	p = put(p, " fp=");
-	p = row->fp.kind == RULE_SAME ? put(p, "same") : put_rule(p, arch, &row->fp);
+	p = put_ra(append(p, " ra="), arch, &row->ra);
+	p = append(p, " fp=");
+	p = row->fp.kind == RULE_SAME ? append(p, "same") : put_rule(p, arch, &row->fp);
 	if (row->flags & ROW_SIGNAL)
-		p = put(p, " signal");
+		p = append(p, " signal");
 	if (row->flags & ROW_PAC)
-		p = put(p, " pac");
+		p = append(p, " pac");
 	if (row->plt_rep) {
-		p = put_u64(put(p, " plt rep="), row->plt_rep);
+		p = put_u64(append(p, " plt rep="), row->plt_rep);
 		if (row->plt_at)
-			p = put_u64(put(p, " at="), row->plt_at);
+			p = put_u64(append(p, " at="), row->plt_at);
 	}
 	*p = 0;
 	return p;
@@ -107,7 +108,9 @@ static char *put_rules(char *p, enum row_arch arch, const struct row *row)
 
 const char *row_source_name(enum row_source source)
 {
-	return source == ROW_SFRAME ? "sframe" : "eh_frame";
+	static const char *const names[] = { "sframe", "eh_frame", "code" };
+
+	return names[source];
 }
 
 size_t row_text_rules(char *buf, enum row_arch arch, const struct row *row)
@@ -122,7 +125,7 @@ size_t row_text(char *buf, enum row_arch arch, const struct row *row)
 	*p++ = ' ';
 	p = put_hex(p, row->end);
 	*p++ = ' ';
-	p = put(p, row_source_name(row->source));
+	p = append(p, row_source_name(row->source));
 	*p++ = ' ';
 	return (size_t)(put_rules(p, arch, row) - buf);
 }

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A row as a line of text, for people and for tests:
+ * A row as a line of text, for users and for tests:
  *
- *	START END SOURCE CFA RA FP[ FLAG...]
- *	0000000000001040 0000000000001046 eh_frame cfa=rsp+8 ra=*(cfa-8) fp=same
+ * 	START END SOURCE CFA RA FP[ FLAG...]
+ * 	0000000000001040 0000000000001046 eh_frame cfa=rsp+8 ra=*(cfa-8) fp=same
  *
- * Offsets are decimal and always signed, registers have their assembler's names. What a table does not say or
- * what the model cannot express is `?`; `ra=lr` is a return address still in the link register, `ra=undef` the
- * outermost frame. Flags: `signal`, `pac`, `plt rep=N at=K` (see struct row).
+ * Offsets are decimal and always signed, registers have the assembler's names. `?` is a rule that
+ * the table does not give or the model cannot express; `ra=lr` is a return address still in the
+ * link register, `ra=undef` the outermost frame. Flags: `signal`, `pac`, `plt rep=N at=K` (see
+ * struct row).
  */
 #ifndef SFBPF_UNWIND_ROW_TEXT_H
 #define SFBPF_UNWIND_ROW_TEXT_H
@@ -16,12 +17,12 @@
 
 #include "unwind/row.h"
 
-#define ROW_TEXT_MAX 256	/* any row with its NUL */
+#define ROW_TEXT_MAX 256 /* any row with its NUL */
 
 /* Both write at most ROW_TEXT_MAX bytes and return them without the NUL. */
 size_t row_text(char *buf, enum row_arch arch, const struct row *row);
-size_t row_text_rules(char *buf, enum row_arch arch, const struct row *row);	/* from CFA on */
+size_t row_text_rules(char *buf, enum row_arch arch, const struct row *row); /* from CFA on */
 
-const char *row_source_name(enum row_source source);	/* "sframe", "eh_frame" */
+const char *row_source_name(enum row_source source); /* "sframe", "eh_frame" */
 
 #endif

@@ -1,18 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The SFrame reader's front door: finds the section and makes the list of sound functions.
+ * Entry points of the SFrame reader: finds the section and lists the sound functions.
  *
- * SFrame (libsframe/doc/sframe-spec.texi in GNU binutils) is a compact table of what .eh_frame would compute: for
- * each function a descriptor (FDE), for each stretch of code in it a row (FRE). For example, version 2:
+ * SFrame (libsframe/doc/sframe-spec.texi in GNU binutils) is a compact table of what .eh_frame
+ * would compute: for each function a descriptor (FDE), for each stretch of code in it a row (FRE).
+ * For example, version 2:
  *
- *	e2de 02 05 03 00 f8 00   magic, version, flags, ABI, fixed FP, fixed RA (-8), no auxiliary header
- *	01000000 04000000 0f000000 00000000 14000000   1 FDE, 4 rows in 15 bytes, where FDEs and rows start
- *	7cefffff 06000000 00000000 04000000 00 00 0000   the function: start, size, first row, 4 rows of ADDR1
- *	00 03 08 | 01 05 10 f0 | 04 04 10 f0 | 05 05 08 f0   sp+8; sp+16 fp@-16; fp+16 fp@-16; sp+8 fp@-16
+ * 	e2de 02 05 03 00 f8 00
+ * 		magic, version, flags, ABI, fixed FP, fixed RA (-8), no auxiliary header
+ * 	01000000 04000000 0f000000 00000000 14000000
+ * 		1 FDE, 4 rows in 15 bytes, where FDEs and rows start
+ * 	7cefffff 06000000 00000000 04000000 00 00 0000
+ * 		the function: start, size, first row, 4 rows of ADDR1
+ * 	00 03 08 | 01 05 10 f0 | 04 04 10 f0 | 05 05 08 f0
+ * 		sp+8; sp+16 fp@-16; fp+16 fp@-16; sp+8 fp@-16
  *
- * Here everything is checked that can be told without reading rows, so that a function in `fns` can be read
- * without fear for time or memory; rows are checked when they are asked for. What real producers
- * get wrong is put right and noted, see each part. No state is kept but the index.
+ * sframe_open() checks all that can be checked without reading rows, so that reading a function in
+ * `fns` is bounded in time and memory. Rows are checked when they are read. Known errors of real
+ * producers are repaired and noted; see each part. Only the function index is kept.
  */
 #include "unwind/sframe.h"
 
@@ -23,22 +28,26 @@
 #include "base/vec.h"
 #include "unwind/sframe_internal.h"
 
-struct tally {			/* of one table, for its notes */
+struct tally { /* counts of one table, for its notes */
 	uint32_t empty, outside, tombstones, unsorted, bad;
-	uint64_t rows;		/* of all functions that were loaded */
-	uint64_t last;		/* start of the last function taken */
+	uint64_t rows; /* of all functions that were loaded */
+	uint64_t last; /* start of the last function taken */
 };
 
-static void note_bad_fde(struct diag *diag, const struct sframe_fde *fde, uint32_t i, const char *why)
+static void note_bad_fde(struct diag *diag, const struct sframe_fde *fde, uint32_t i,
+			 const char *why)
 {
-	diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, fde->start_off, "function %u: %s; it is lost", i, why);
+	diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, fde->start_off,
+		 "function %u: %s; it is lost", i, why);
 }
 
 /*
- * No two functions share rows, so all of a table's rows fit its FRE sub-section. Where they do not, descriptors point
- * into each other's rows; without the check that costs time and memory of the product of both counts.
+ * Functions do not share rows, so all rows of a table fit its FRE sub-section. If they do not,
+ * descriptors overlap. Without this check they could cost time and memory of the product of both
+ * counts.
  */
-static const char *check_share(const struct sframe_table *t, const struct sframe_fde *fde, struct tally *tally)
+static const char *check_share(const struct sframe_table *t, const struct sframe_fde *fde,
+			       struct tally *tally)
 {
 	if (fde->nrows > t->fre_len / sframe_row_min(0) - tally->rows)
 		return "its rows are those of other functions";
@@ -46,7 +55,7 @@ static const char *check_share(const struct sframe_table *t, const struct sframe
 	return NULL;
 }
 
-/* 0 or -ENOMEM; a function that is no good is noted or counted. */
+/* 0 or -ENOMEM; a damaged function is noted or counted. */
 static int add_function(struct sframe *s, uint32_t table, uint32_t i, const struct sframe_exec *x,
 			struct tally *tally, struct diag *diag)
 {
@@ -80,34 +89,46 @@ static int add_function(struct sframe *s, uint32_t table, uint32_t i, const stru
 	}
 	if (end > exec_end) {
 		diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, fde.start_off,
-			 "function %u ends %" PRIu64 " bytes past the executable segment, cut there", i, end - exec_end);
+			 "function %u ends %" PRIu64
+			 " bytes past the executable segment, cut there",
+			 i, end - exec_end);
 		end = exec_end;
 	}
 	tally->unsorted += start < tally->last;
 	tally->last = start;
-	s->fns.fns[s->fns.n++] = (struct fn){ .start = start, .end = end, .ref = (uint64_t)table << 32 | i };	/* add_table() made room */
+	/* add_table() has reserved room */
+	s->fns.fns[s->fns.n++] =
+		(struct fn){ .start = start, .end = end, .ref = (uint64_t)table << 32 | i };
 	return 0;
 }
 
 static void note_tally(const struct sframe_table *t, const struct tally *tally, struct diag *diag)
 {
-	const struct { uint32_t n; const char *what; } notes[] = {
+	const struct {
+		uint32_t n;
+		const char *what;
+	} notes[] = {
 		{ tally->empty, "functions of size 0, left out" },
 		{ tally->tombstones, "functions that the linker had dropped, left out" },
 		{ tally->outside, "functions that start outside of executable segments, left out" },
-		{ tally->unsorted, t->flags & SFRAME_F_SORTED ?
-		  "functions out of order in a table that is said to be sorted" : "functions out of order" },
+		{ tally->unsorted,
+		  t->flags & SFRAME_F_SORTED
+			  ? "functions out of order in a table that is said to be sorted"
+			  : "functions out of order" },
 	};
 
 	for (size_t k = 0; k < sizeof(notes) / sizeof(notes[0]); k++)
 		if (notes[k].n)
-			diag_add(diag, DIAG_REPAIRED, SFRAME_SECTION, t->offset, "%u %s", notes[k].n, notes[k].what);
+			diag_add(diag, DIAG_REPAIRED, SFRAME_SECTION, t->offset, "%u %s",
+				 notes[k].n, notes[k].what);
 	if (!tally->bad && tally->rows != t->nfres)
 		diag_add(diag, DIAG_REPAIRED, SFRAME_SECTION, t->offset,
-			 "the header counts %u rows, the functions have %" PRIu64, t->nfres, tally->rows);
+			 "the header counts %u rows, the functions have %" PRIu64, t->nfres,
+			 tally->rows);
 }
 
-static int add_table(struct sframe *s, uint32_t table, const struct sframe_exec *x, struct diag *diag)
+static int add_table(struct sframe *s, uint32_t table, const struct sframe_exec *x,
+		     struct diag *diag)
 {
 	struct sframe_table *t = &s->tables[table];
 	struct tally tally = { 0 };
@@ -155,17 +176,19 @@ void sframe_close(struct sframe *s)
 }
 
 /*
- * GNU ld up to 2.46 gives PT_GNU_SFRAME the size of the input tables, not that of the merged one (strip
- * repairs it). The section knows better; if there is none, the tables themselves do.
+ * GNU ld up to 2.46 gives PT_GNU_SFRAME the size of the input tables, not that of the merged one
+ * (strip repairs it). The section header has the right size; without one, the tables themselves
+ * give it.
  */
-static int find_by_segment(const struct elf_image *img, const struct elf_phdr *ph, struct elf_blob *ret,
-			   struct diag *diag)
+static int find_by_segment(const struct elf_image *img, const struct elf_phdr *ph,
+			   struct elf_blob *ret, struct diag *diag)
 {
 	uint64_t size = ph->filesz, extent;
 	int err;
 
 	if (ph->offset > img->size) {
-		diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, 0, "PT_GNU_SFRAME lies outside the file");
+		diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, 0,
+			 "PT_GNU_SFRAME lies outside the file");
 		return -ENOENT;
 	}
 	if (size > img->size - ph->offset)
@@ -179,12 +202,13 @@ static int find_by_segment(const struct elf_image *img, const struct elf_phdr *p
 	if (extent && extent < ph->filesz) {
 		ret->view = bytes_sub(&ret->view, 0, extent);
 		diag_add(diag, DIAG_REPAIRED, SFRAME_SECTION, extent,
-			 "PT_GNU_SFRAME is %" PRIu64 " bytes longer than the tables", ph->filesz - extent);
+			 "PT_GNU_SFRAME is %" PRIu64 " bytes longer than the tables",
+			 ph->filesz - extent);
 	}
 	return 0;
 }
 
-/* The name first: old producers use SHT_PROGBITS, and no type is proof of a name that is something else. */
+/* By name first, because old producers use SHT_PROGBITS. */
 static const struct elf_shdr *find_section(const struct elf_image *img)
 {
 	const struct elf_shdr *sh = elf_image_section(img, SFRAME_SECTION);
@@ -198,7 +222,8 @@ int sframe_find(const struct elf_image *img, struct elf_blob *ret, struct diag *
 	const struct elf_shdr *sh = find_section(img);
 	int err;
 
-	if (sh && (sh->type == SHT_NOBITS || !sh->size))	/* a file of debug information; an empty crt file */
+	/* A separate debug file, or an empty crt file */
+	if (sh && (sh->type == SHT_NOBITS || !sh->size))
 		return -ENOENT;
 	if (sh) {
 		err = elf_image_section_bytes(img, sh, ret);
@@ -206,10 +231,12 @@ int sframe_find(const struct elf_image *img, struct elf_blob *ret, struct diag *
 			return err;
 		if (!err && ph && ph->filesz > sh->size)
 			diag_add(diag, DIAG_REPAIRED, SFRAME_SECTION, sh->size,
-				 "PT_GNU_SFRAME is %" PRIu64 " bytes longer than the section", ph->filesz - sh->size);
+				 "PT_GNU_SFRAME is %" PRIu64 " bytes longer than the section",
+				 ph->filesz - sh->size);
 		if (!err)
 			return 0;
-		diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, 0, "the section lies outside the file or cannot be expanded");
+		diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, 0,
+			 "the section lies outside the file or cannot be expanded");
 	}
 	return ph ? find_by_segment(img, ph, ret, diag) : -ENOENT;
 }

@@ -1,20 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the function starts of a table count from.
+ * What the function starts of a table are relative to.
  *
- * An assembler leaves them relative to the very field that holds them. GNU ld up to 2.44 made them relative
- * to the section when it linked, and said so nowhere; since 2.45 it leaves them alone and sets PCREL. A linker
- * that only concatenates leaves them alone and sets nothing. Up to 2.44 "merged by GNU ld" can be told by
- * SORTED, which gives the first guess:
+ * An assembler makes them relative to the field that holds them. GNU ld up to 2.44 made them
+ * relative to the section when it linked, and set no flag for it. Since 2.45 it leaves them alone
+ * and sets PCREL. A linker that only concatenates leaves them alone and sets no flag. Up to 2.44, a
+ * table merged by GNU ld has SORTED set, which gives the first guess:
  *
- *	from the field if PCREL or not SORTED, else from the table's header
+ * 	relative to the field if PCREL or not SORTED, else to the table's header
  *
- * The guess is checked, as flags have been wrong: the reading by which more functions can be wins, that is
- * start where instructions can and lie in executable segments, unless it brings disorder. The readings differ
- * by a few bytes for the first functions and by an entry's size more for each that follows, so inside a large
- * segment both may fit. Then disorder tells: read from the header where the field is meant, neighbours move
- * towards each other by an entry's size, and most come to overlap or to swap places. (A little of it is no
- * sign: GNU ld 2.40 to 2.43 makes an overlap for -z ibtplt.)
+ * The guess is checked, because flags have been wrong. A function is possible if it starts where an
+ * instruction can and lies in an executable segment. The reading with more possible functions wins,
+ * unless it causes disorder. The readings differ by a few bytes for the first functions, and by one
+ * more entry size for each that follows, so both may fit inside a large segment. Then disorder
+ * decides. If starts relative to the field are read as relative to the header, neighbours move
+ * towards each other by an entry's size, and most overlap or swap places. (Some disorder is normal:
+ * GNU ld 2.40 to 2.43 makes an overlap for -z ibtplt.)
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -45,7 +46,8 @@ int sframe_exec_init(struct sframe_exec *x, const struct sframe_bounds *bounds)
 		if (ph->type != PT_LOAD || !(ph->flags & PF_X) || !ph->memsz)
 			continue;
 		x->ranges[x->n].start = ph->vaddr;
-		x->ranges[x->n++].end = ph->memsz > UINT64_MAX - ph->vaddr ? UINT64_MAX : ph->vaddr + ph->memsz;
+		x->ranges[x->n++].end = ph->memsz > UINT64_MAX - ph->vaddr ? UINT64_MAX
+									   : ph->vaddr + ph->memsz;
 	}
 	qsort(x->ranges, x->n, sizeof(*x->ranges), by_start);
 	for (k = 1; k < x->n; k++) {
@@ -72,7 +74,8 @@ bool sframe_exec_search(const struct sframe_exec *x, uint64_t addr, uint64_t *re
 	*ret_end = UINT64_MAX;
 	if (!x->known)
 		return true;
-	while (lo < hi) {	/* ranges below lo start at or before addr, those from hi on after it */
+	/* Ranges below lo start at or before addr, those from hi on start after it */
+	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
 		if (x->ranges[mid].start <= addr)
@@ -87,10 +90,12 @@ bool sframe_exec_search(const struct sframe_exec *x, uint64_t addr, uint64_t *re
 }
 
 struct fit {
-	uint32_t judged;	/* functions but tombstones and empty ones */
-	uint32_t inside;	/* of these, those that start in executable segments */
-	uint32_t possible;	/* of these, those that also end there and start at an instruction */
-	uint32_t disorder;	/* of those inside, the ones that start before the end of the one before */
+	uint32_t judged; /* functions other than tombstones and empty ones */
+	uint32_t inside; /* of these, those that start in executable segments */
+	/* Of these, those that also end there and start at an instruction */
+	uint32_t possible;
+	/* Of those inside, the ones that start before the end of the one before */
+	uint32_t disorder;
 };
 
 static unsigned int instruction_align(enum row_arch arch)
@@ -131,14 +136,16 @@ static bool fits_well(const struct fit *fit)
 static bool fits_better(const struct fit *other, const struct fit *guess)
 {
 	if (other->possible > guess->possible)
-		return other->disorder <= guess->disorder + (other->possible - guess->possible) / 2 + other->inside / 8;
+		return other->disorder <= guess->disorder +
+						  (other->possible - guess->possible) / 2 +
+						  other->inside / 8;
 	if (other->possible < guess->possible)
 		return false;
 	return guess->disorder > guess->inside / 4 && other->disorder < guess->disorder / 4;
 }
 
-bool sframe_anchor_choose(const struct sframe *s, struct sframe_table *t, const struct sframe_exec *x,
-			  struct diag *diag)
+bool sframe_anchor_choose(const struct sframe *s, struct sframe_table *t,
+			  const struct sframe_exec *x, struct diag *diag)
 {
 	struct fit guess, other = { 0 };
 	bool pcrel = t->flags & SFRAME_F_PCREL;
@@ -154,14 +161,16 @@ bool sframe_anchor_choose(const struct sframe *s, struct sframe_table *t, const 
 		}
 		if (guess.judged && !guess.inside) {
 			diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, t->offset,
-				 "none of %u functions starts in executable code, table lost", guess.judged);
+				 "none of %u functions starts in executable code, table lost",
+				 guess.judged);
 			return false;
 		}
 	}
 	if (!t->nfdes || !x->known || t->section_relative != pcrel)
 		return true;
-	diag_add(diag, DIAG_REPAIRED, SFRAME_SECTION, t->offset, t->section_relative ?
-		 "function starts count from the section although PCREL is set" :
-		 "function starts count from their own field although PCREL is not set");
+	diag_add(diag, DIAG_REPAIRED, SFRAME_SECTION, t->offset,
+		 t->section_relative
+			 ? "function starts count from the section although PCREL is set"
+			 : "function starts count from their own field although PCREL is not set");
 	return true;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A row's rules are its info byte and words, and few of those occur: each is understood once, by sframe_rows.c, and numbered. Then
- * a row is its start and a comparison with what was met before.
+ * A row's rules are its info byte and words, and few different ones occur. sframe_rows.c decodes
+ * each once, and they are numbered. After that a row costs reading its start and one comparison
+ * with known bytes.
  */
 #include "unwind/sframe_brief.h"
 
@@ -11,22 +12,29 @@
 #include "base/slots.h"
 #include "unwind/sframe_internal.h"
 
-#define RULES_MAX (1u << 16)
+#define RULES_MAX  (1u << 16)
 #define KNOWN_BITS 10
 
-/* Info byte and words, as they lie there, in the last bytes of `bytes`, where the function's kind is `kind`. */
+/*
+ * Decoded rules: info byte and words as stored, in the most significant bytes of `bytes`, of
+ * functions with that kind_of().
+ */
 struct known {
 	uint64_t bytes;
-	uint32_t kind;		/* 0: free */
+	uint32_t kind; /* 0: free */
 	uint32_t rule;
 };
 
 struct sframe_brief {
 	const struct sframe *s;
-	struct row *rules;	/* start and end are 0 */
+	struct row *rules; /* start and end are 0 */
 	size_t n, cap, unusable;
 	struct slots slots;
-	uint8_t rest[256];	/* by info byte: bits of 8 bytes that it and its words do not take; 0: all, or more */
+	/*
+	 * By info byte: bits of a 64-bit word that it and its words leave over; 0: none, or they
+	 * are longer
+	 */
+	uint8_t rest[256];
 	struct known known[1 << KNOWN_BITS];
 };
 
@@ -63,10 +71,11 @@ static uint64_t hash_rule(const void *ctx, size_t i)
 {
 	const struct row *r = &((const struct row *)ctx)[i];
 
-	return hash_mix(hash_mix(rule_packed(&r->cfa), rule_packed(&r->ra)), hash_mix(rule_packed(&r->fp), r->flags));
+	return hash_mix(hash_mix(rule_packed(&r->cfa), rule_packed(&r->ra)),
+			hash_mix(rule_packed(&r->fp), r->flags));
 }
 
-/* 1 and the rules' number, 0: there are too many, -ENOMEM. */
+/* 1 and the rules' number; 0: there are too many; -ENOMEM. */
 static int number(struct sframe_brief *m, const struct row *rules, uint32_t *ret)
 {
 	size_t at;
@@ -95,25 +104,30 @@ static inline struct known *known_of(struct sframe_brief *m, uint64_t bytes)
 	return &m->known[bytes * 0x9e3779b97f4a7c15 >> (64 - KNOWN_BITS)];
 }
 
-/* What all rows of a function have in common and their rules depend on. */
+/* The properties of a function that determine the meaning of its rows' bytes. */
 static uint32_t kind_of(const struct sframe_table *t, const struct sframe_fde *fde)
 {
-	return 1u << 31 | (uint32_t)t->version << 16 | (uint32_t)(uint8_t)t->fixed_ra << 8 | (uint32_t)fde->flex << 1 | fde->signal;
+	return 1u << 31 | (uint32_t)t->version << 16 | (uint32_t)(uint8_t)t->fixed_ra << 8 |
+	       (uint32_t)fde->flex << 1 | fde->signal;
 }
 
-/* A function's rows on their way. */
+/* State of reading one function. */
 struct flow {
 	struct sframe_brief *m;
 	const struct sframe_table *t;
 	const struct sframe_fde *fde;
 	struct bytes b;
-	uint64_t start, keep;	/* the function's, and how far its rows reach from there at most */
-	struct brief_row *row;	/* the last one */
-	uint32_t left;		/* rows */
-	uint64_t next;		/* what the next row starts at, at least */
+	/* Start of the function, and the bytes from there that rows may cover */
+	uint64_t start, keep;
+	struct brief_row *row; /* the last one written */
+	uint32_t left;	       /* rows */
+	uint64_t next;	       /* the next row starts here or later */
 };
 
-/* Understands the row at f->b, whose info byte is behind `width` bytes: files it in known, or else goes over it. 1, 0, -ENOMEM. */
+/*
+ * Decodes the row at f->b, whose info byte follows a start of `width` bytes. Adds its rules to
+ * known if they are short enough, else consumes the row. 1; 0, -ENOMEM as sframe_brief_rows.
+ */
 static __attribute__((noinline)) int learn(struct flow *f, unsigned int width)
 {
 	struct sframe_brief *m = f->m;
@@ -127,12 +141,14 @@ static __attribute__((noinline)) int learn(struct flow *f, unsigned int width)
 	bytes_skip(&b, width);
 	v = bytes_peek64le(&b);
 	rest = m->rest[(uint8_t)v];
-	if (start < f->next || start >= f->keep || !sframe_row_rules(m->s, f->t, f->fde, &b, &rules))
+	if (start < f->next || start >= f->keep ||
+	    !sframe_row_rules(m->s, f->t, f->fde, &b, &rules))
 		return 0;
 	got = number(m, &rules, &rule);
 	if (got <= 0)
 		return got;
-	if (rest >= 8 * width && bytes_left(&f->b) >= 8) {	/* start, info byte and words are at most 8 bytes, and read_known() looks there */
+	/* read_known() looks at 8 bytes: start, info byte and words must fit */
+	if (rest >= 8 * width && bytes_left(&f->b) >= 8) {
 		v <<= rest;
 		*known_of(m, v) = (struct known){ v, kind_of(f->t, f->fde), rule };
 		return 1;
@@ -145,7 +161,10 @@ static __attribute__((noinline)) int learn(struct flow *f, unsigned int width)
 	return 1;
 }
 
-/* Rows up to the first that is not known, is wrong, or is not to be kept: that one is not touched. */
+/*
+ * Reads rows up to the first that is not known, is wrong, or is not to be kept. That one is not
+ * consumed.
+ */
 static inline __attribute__((always_inline)) void read_known(struct flow *f, unsigned int width)
 {
 	const uint64_t begin = f->start, keep = f->keep;
@@ -192,15 +211,21 @@ int sframe_brief_rows(struct sframe_brief *m, const struct fn *fn, struct brief 
 	struct flow f;
 	int got = 1;
 
-	if (t->be || sframe_fde_load(m->s, t, (uint32_t)fn->ref, &fde) || fde.rep_size || !fde.nrows || fde.nrows > BRIEF_MAX_ROWS ||
-	    fn->end <= fn->start)
+	if (t->be || sframe_fde_load(m->s, t, (uint32_t)fn->ref, &fde) || fde.rep_size ||
+	    !fde.nrows || fde.nrows > BRIEF_MAX_ROWS || fn->end <= fn->start)
 		return 0;
 	if (vec_reserve(&out->rows, &out->cap, fde.nrows + 1ul, sizeof(*out->rows)))
 		return -ENOMEM;
-	f = (struct flow){ .m = m, .t = t, .fde = &fde, .start = fn->start, .keep = fn->end - fn->start, .row = out->rows, .left = fde.nrows };
+	f = (struct flow){ .m = m,
+			   .t = t,
+			   .fde = &fde,
+			   .start = fn->start,
+			   .keep = fn->end - fn->start,
+			   .row = out->rows,
+			   .left = fde.nrows };
 	f.keep = f.keep < fde.size ? f.keep : fde.size;
 	f.b = bytes_sub(&m->s->sec, fde.rows_off, t->fre_off + t->fre_len - fde.rows_off);
-	f.b.be = t->be;		/* not the file's */
+	f.b.be = t->be; /* the table's byte order, not the file's */
 	while (got > 0 && f.left) {
 		if (fde.row_type == 0)
 			read_known(&f, 1);

@@ -5,23 +5,26 @@
  *   V1  17 bytes	s32 start; u32 size, rows_at, nrows; u8 info
  *   V2  20 bytes	s32 start; u32 size, rows_at, nrows; u8 info, rep_size; u16 padding
  *   V3  16 bytes	s64 start; u32 size, attr_at
- *      + 5 bytes	u16 nrows; u8 info, info2, rep_size	among the rows, right before the function's own
+ *      + 5 bytes	u16 nrows; u8 info, info2, rep_size
+ *			(these are among the rows, right before the function's rows)
  *
- * rows_at and attr_at count from the start of the FRE sub-section. All of it may be misaligned.
+ * rows_at and attr_at count from the start of the FRE sub-section. Any field may be misaligned.
  */
 #include "unwind/sframe_internal.h"
 
-#define INFO_ROW_TYPE	0x0f
-#define INFO_PCMASK	0x10
-#define INFO_PAC_KEY_B	0x20	/* AArch64; which key signed the RA matters to nobody who only strips the code */
-#define INFO_SIGNAL	0x80	/* version 3 */
-#define INFO2_FDE_TYPE	0x1f	/* 0 DEFAULT, 1 FLEX */
+#define INFO_ROW_TYPE  0x0f
+#define INFO_PCMASK    0x10
+/* AArch64: the key that signed the RA. Not needed by a reader that only strips the code. */
+#define INFO_PAC_KEY_B 0x20
+#define INFO_SIGNAL    0x80 /* version 3 */
+#define INFO2_FDE_TYPE 0x1f /* 0 DEFAULT, 1 FLEX */
 
-#define V1_REP_SIZE	16	/* version 1 has no such field; only x86-64 PLTs were described so */
-#define V1_SIZE		17
-#define V2_SIZE		20
-#define V3_SIZE		16
-#define V3_ATTR_SIZE	5
+/* Version 1 has no such field; it was used for x86-64 PLTs only */
+#define V1_REP_SIZE  16
+#define V1_SIZE	     17
+#define V2_SIZE	     20
+#define V3_SIZE	     16
+#define V3_ATTR_SIZE 5
 
 unsigned int sframe_fde_size(uint8_t version)
 {
@@ -29,11 +32,14 @@ unsigned int sframe_fde_size(uint8_t version)
 }
 
 /*
- * False: the entry lies outside the section, which the table's placing has ruled out. To ask all the same frees the reads of a
- * copy with a constant size from a check each.
+ * Reads the start and size of entry i. False: it lies outside the section, which table_fit() has
+ * excluded. The check is here because it lets the compiler drop the check of each read, in copies
+ * with a constant size.
  */
-static inline __attribute__((always_inline)) bool entry_at(const struct sframe *s, const struct sframe_table *t, uint32_t i,
-							   unsigned int size, struct bytes *b, struct sframe_fde *ret)
+static inline __attribute__((always_inline)) bool entry_at(const struct sframe *s,
+							   const struct sframe_table *t, uint32_t i,
+							   unsigned int size, struct bytes *b,
+							   struct sframe_fde *ret)
 {
 	uint64_t at = t->fde_off + (uint64_t)i * size;
 
@@ -47,7 +53,8 @@ static inline __attribute__((always_inline)) bool entry_at(const struct sframe *
 	return true;
 }
 
-void sframe_fde_span(const struct sframe *s, const struct sframe_table *t, uint32_t i, struct sframe_fde *ret)
+void sframe_fde_span(const struct sframe *s, const struct sframe_table *t, uint32_t i,
+		     struct sframe_fde *ret)
 {
 	struct bytes b;
 
@@ -72,28 +79,37 @@ static const char *info_damage(uint8_t known, uint8_t info, uint8_t info2)
 	return "PCMASK with a repetition size of 0";
 }
 
-static inline const char *take_info(struct sframe_fde *fde, uint8_t version, uint8_t info, uint8_t info2, uint8_t rep_size)
+static inline const char *take_info(struct sframe_fde *fde, uint8_t version, uint8_t info,
+				    uint8_t info2, uint8_t rep_size)
 {
-	uint8_t known = INFO_ROW_TYPE | INFO_PCMASK | INFO_PAC_KEY_B | (version >= 3 ? INFO_SIGNAL : 0);
+	uint8_t known = INFO_ROW_TYPE | INFO_PCMASK | INFO_PAC_KEY_B |
+			(version >= 3 ? INFO_SIGNAL : 0);
 
-	if ((info & INFO_ROW_TYPE) > 2 || (info & ~known) || info2 > 1 || ((info & INFO_PCMASK) && !rep_size))
+	if ((info & INFO_ROW_TYPE) > 2 || (info & ~known) || info2 > 1 ||
+	    ((info & INFO_PCMASK) && !rep_size))
 		return info_damage(known, info, info2);
 	fde->row_type = info & INFO_ROW_TYPE;
-	/* GNU ld 2.41 to 2.44 writes a repetition size for the PLT's first entry too, which does not repeat. */
+	/*
+	 * GNU ld 2.41 to 2.44 also writes a repetition size for the PLT's first entry, which does
+	 * not repeat.
+	 */
 	fde->rep_size = (info & INFO_PCMASK) ? rep_size : 0;
 	fde->flex = info2 == 1;
 	fde->signal = (info & INFO_SIGNAL) != 0;
 	return NULL;
 }
 
-/* What the versions have in different places. */
+/* Fields that the versions keep in different places. */
 struct fde_rest {
-	uint64_t at;		/* of the rows, bytes from the start of the sub-section */
+	uint64_t at; /* of the rows, bytes from the start of the sub-section */
 	uint8_t info, info2, rep_size;
 };
 
-static inline __attribute__((always_inline)) bool load_v1_v2(const struct sframe *s, const struct sframe_table *t, uint32_t i,
-							     unsigned int size, struct sframe_fde *ret, struct fde_rest *rest)
+static inline __attribute__((always_inline)) bool load_v1_v2(const struct sframe *s,
+							     const struct sframe_table *t,
+							     uint32_t i, unsigned int size,
+							     struct sframe_fde *ret,
+							     struct fde_rest *rest)
 {
 	struct bytes b;
 
@@ -107,7 +123,8 @@ static inline __attribute__((always_inline)) bool load_v1_v2(const struct sframe
 	return true;
 }
 
-static bool load_v3(const struct sframe *s, const struct sframe_table *t, uint32_t i, struct sframe_fde *ret, struct fde_rest *rest)
+static bool load_v3(const struct sframe *s, const struct sframe_table *t, uint32_t i,
+		    struct sframe_fde *ret, struct fde_rest *rest)
 {
 	struct bytes b, attr;
 	uint64_t at;
@@ -129,7 +146,8 @@ static bool load_v3(const struct sframe *s, const struct sframe_table *t, uint32
 	return true;
 }
 
-const char *sframe_fde_load(const struct sframe *s, const struct sframe_table *t, uint32_t i, struct sframe_fde *ret)
+const char *sframe_fde_load(const struct sframe *s, const struct sframe_table *t, uint32_t i,
+			    struct sframe_fde *ret)
 {
 	struct fde_rest rest;
 	const char *why;

@@ -2,18 +2,20 @@
 /*
  * From a function's rows to struct row.
  *
- * A row (spec, "SFrame Frame Row Entries") is `start; u8 info; words`, packed. start is 1, 2 or 4 bytes
- * wide through a function, the words 1, 2 or 4 through a row. What the words mean depends on ABI and FDE type:
+ * A row (spec, "SFrame Frame Row Entries") is `start; u8 info; words`, packed. start has 1, 2 or 4
+ * bytes in all rows of a function, the words have 1, 2 or 4 in a row. The meaning of the words
+ * depends on ABI and FDE type:
  *
- *   DEFAULT  x86-64	CFA = base + w1	[FP at CFA + w2]		RA at the header's fixed offset
+ *   DEFAULT  x86-64	CFA = base + w1	[FP at CFA + w2]; RA at the header's fixed offset
  *            AArch64	CFA = base + w1	[RA at CFA + w2 [FP at CFA + w3]]
- *            s390x	CFA = base + w1 * 8 + 160, then as AArch64; RA word 0: RA not saved; version 2
- *			keeps values that are in a register as odd words: register << 1 | 1
- *   FLEX		up to three rules (CFA, RA, FP), each `control, offset`, or a lone 0: no rule
+ *            s390x	CFA = base + w1 * 8 + 160, then as AArch64; RA word 0: not saved;
+ *			version 2 keeps values in registers as odd words: register << 1 | 1
+ *   FLEX		up to three rules (CFA, RA, FP), each `control, offset`, or a single 0: none
  *
- * No words at all: the RA is undefined, this is the outermost frame. A row holds up to the next one's start.
+ * Without words the RA is undefined: this is the outermost frame. A row holds up to the start of
+ * the next one.
  *
- * Packing reads most rows another way: sframe_brief.c.
+ * Packing reads most rows through sframe_brief.c instead.
  */
 #include <errno.h>
 
@@ -22,22 +24,31 @@
 
 #define INFO_BASE_SP	0x01
 #define INFO_WORDS(i)	((i) >> 1 & 0xf)
-#define INFO_SIZE(i)	((i) >> 5 & 0x3)	/* log2 of the bytes of a word */
-#define INFO_MANGLED_RA	0x80
+#define INFO_SIZE(i)	((i) >> 5 & 0x3) /* log2 of the bytes of a word */
+#define INFO_MANGLED_RA 0x80
 
-#define WORDS_MAX	6	/* three FLEX rules */
+#define WORDS_MAX 6 /* three FLEX rules */
 
-#define FLEX_REG	0x1
-#define FLEX_DEREF	0x2
-#define FLEX_UNUSED	0x4
-#define FLEX_REG_SHIFT	3
-#define DWARF_REG_MAX	31	/* spec: what a control word can name */
+#define FLEX_REG       0x1
+#define FLEX_DEREF     0x2
+#define FLEX_UNUSED    0x4
+#define FLEX_REG_SHIFT 3
+#define DWARF_REG_MAX  31 /* spec: what a control word can name */
 
 enum decoder { DECODE_X86_64, DECODE_AARCH64, DECODE_S390X_V2, DECODE_S390X, DECODE_FLEX };
 
 enum damage {
-	DAMAGE_NONE, DAMAGE_CUT, DAMAGE_ORDER, DAMAGE_START, DAMAGE_SIZE, DAMAGE_WORDS, DAMAGE_NO_CFA, DAMAGE_CFA_OF_CFA,
-	DAMAGE_CONTROL, DAMAGE_PAIR, DAMAGE_EXTRA,
+	DAMAGE_NONE,
+	DAMAGE_CUT,
+	DAMAGE_ORDER,
+	DAMAGE_START,
+	DAMAGE_SIZE,
+	DAMAGE_WORDS,
+	DAMAGE_NO_CFA,
+	DAMAGE_CFA_OF_CFA,
+	DAMAGE_CONTROL,
+	DAMAGE_PAIR,
+	DAMAGE_EXTRA,
 };
 
 static const char *const damage_text[] = {
@@ -54,21 +65,26 @@ static const char *const damage_text[] = {
 };
 
 struct walk {
-	struct bytes b;		/* from the first row to the end of the table's rows */
-	struct row proto;	/* what all rows share, with the rules for absent words */
+	struct bytes b;	  /* from the first row to the end of the table's rows */
+	struct row proto; /* common to all rows, with the rules for absent words */
 	enum decoder decoder;
 	uint8_t row_type;
 	bool s390x;
-	uint8_t mangled;	/* the info bit that says so, if it does on this architecture */
+	uint8_t mangled; /* info bit of a mangled RA; 0: not on this architecture */
 	uint8_t sp, fp;
-	unsigned int nregs;	/* registers that rules may name */
+	unsigned int nregs; /* registers that rules may name */
 	uint32_t nrows;
-	uint32_t size;		/* bytes that row starts count through: the function's, or a block's */
-	uint64_t keep;		/* rows from here on hold nowhere: at the very end, or clipped off by the caller */
-	uint32_t bad_regs;	/* rules left out as they name a register that no machine has */
-	struct row *rows, *at;	/* the first row, and where the next one goes */
-	uint64_t next;		/* what the next row starts at, at least */
-	uint32_t row;		/* the row being read */
+	/* Limit of row starts: the size of the function, or of a repeating block */
+	uint32_t size;
+	/*
+	 * Rows that start here or later are dropped: they are at the very end, or clipped by the
+	 * caller
+	 */
+	uint64_t keep;
+	uint32_t bad_regs;     /* rules left out because they name a register that no machine has */
+	struct row *rows, *at; /* the first row, and the next one to write */
+	uint64_t next;	       /* the next row starts here or later */
+	uint32_t row;	       /* the row being read */
 	size_t row_pos;
 };
 
@@ -77,7 +93,10 @@ static inline void rule_set(struct rule *r, uint8_t kind, uint8_t reg, int32_t o
 	rule_unpack(r, rule_pack(kind, reg, off));
 }
 
-/* s390x: (offset - 160) / 8 is stored, to fit a byte more often; what comes out need not fit ours. */
+/*
+ * s390x stores (offset - 160) / 8, which fits in a byte more often. The result may not fit an
+ * int32_t.
+ */
 static inline void rule_set_s390x_cfa(struct rule *r, uint8_t kind, uint8_t reg, int32_t word)
 {
 	int64_t off = (int64_t)word * 8 + 160;
@@ -88,7 +107,10 @@ static inline void rule_set_s390x_cfa(struct rule *r, uint8_t kind, uint8_t reg,
 		rule_set(r, RULE_NONE, 0, 0);
 }
 
-/* Version 2 on s390x: an even word is an offset from the CFA, an odd one names the register that has the value. */
+/*
+ * Version 2 on s390x: an even word is an offset from the CFA, an odd one names the register that
+ * has the value.
+ */
 static inline void rule_set_s390x_slot(struct walk *w, struct rule *r, int32_t word, bool v2)
 {
 	uint32_t reg = (uint32_t)word >> 1;
@@ -103,7 +125,8 @@ static inline void rule_set_s390x_slot(struct walk *w, struct rule *r, int32_t w
 	}
 }
 
-static inline enum damage s390x_rules(struct walk *w, struct row *r, unsigned int n, const int32_t *words, bool v2)
+static inline enum damage s390x_rules(struct walk *w, struct row *r, unsigned int n,
+				      const int32_t *words, bool v2)
 {
 	rule_set_s390x_cfa(&r->cfa, RULE_REG, r->cfa.reg, words[0]);
 	if (n > 1 && words[1])
@@ -113,9 +136,11 @@ static inline enum damage s390x_rules(struct walk *w, struct row *r, unsigned in
 	return n > 3 ? DAMAGE_WORDS : DAMAGE_NONE;
 }
 
-static inline void flex_rule(struct walk *w, struct rule *r, uint32_t control, int32_t off, bool scaled)
+static inline void flex_rule(struct walk *w, struct rule *r, uint32_t control, int32_t off,
+			     bool scaled)
 {
-	static const uint8_t kinds[] = { RULE_CFA, RULE_REG, RULE_CFA_MEM, RULE_REG_MEM };	/* by deref_p, reg_p */
+	/* By deref_p, reg_p */
+	static const uint8_t kinds[] = { RULE_CFA, RULE_REG, RULE_CFA_MEM, RULE_REG_MEM };
 	uint32_t reg = control >> FLEX_REG_SHIFT;
 	uint8_t kind = kinds[control & (FLEX_REG | FLEX_DEREF)];
 
@@ -135,7 +160,8 @@ static inline void flex_rule(struct walk *w, struct rule *r, uint32_t control, i
 }
 
 /* Spec, "Flexible FDE type". mask: the bits of a word, as control words are unsigned. */
-static enum damage flex_rules(struct walk *w, struct row *r, unsigned int n, const int32_t *words, uint32_t mask)
+static enum damage flex_rules(struct walk *w, struct row *r, unsigned int n, const int32_t *words,
+			      uint32_t mask)
 {
 	struct rule *const rules[] = { &r->cfa, &r->ra, &r->fp };
 	unsigned int at = 0;
@@ -159,14 +185,15 @@ static enum damage flex_rules(struct walk *w, struct row *r, unsigned int n, con
 	return at < n ? DAMAGE_EXTRA : DAMAGE_NONE;
 }
 
-/* The prototype has the kinds that DEFAULT rows begin with. */
+/* w->proto has set the rule kinds of DEFAULT rows. */
 static enum damage row_rules(struct walk *w, struct row *r, uint8_t info, const int32_t *words)
 {
 	unsigned int n = INFO_WORDS(info);
 	bool arm64 = w->decoder == DECODE_AARCH64;
 
 	if (w->decoder == DECODE_FLEX)
-		return flex_rules(w, r, n, words, (uint32_t)((uint64_t)1 << (8u << INFO_SIZE(info))) - 1);
+		return flex_rules(w, r, n, words,
+				  (uint32_t)((uint64_t)1 << (8u << INFO_SIZE(info))) - 1);
 	r->cfa.reg = info & INFO_BASE_SP ? w->sp : w->fp;
 	if (w->decoder == DECODE_S390X || w->decoder == DECODE_S390X_V2)
 		return s390x_rules(w, r, n, words, w->decoder == DECODE_S390X_V2);
@@ -183,7 +210,7 @@ static int32_t read_word(struct bytes *b, unsigned int size)
 	return size == 0 ? bytes_s8(b) : size == 1 ? bytes_s16(b) : bytes_s32(b);
 }
 
-/* info and words of a row. */
+/* Reads info and words of a row. */
 static enum damage read_row(struct walk *w, struct row *r)
 {
 	uint8_t info = bytes_u8(&w->b);
@@ -211,14 +238,19 @@ static enum damage read_row(struct walk *w, struct row *r)
 	return row_rules(w, r, info, words);
 }
 
-/* A row of any form. Also those past the end that the caller wants are read, so that what is wrong with a function does not depend on its neighbours. */
+/*
+ * Reads one row. Rows past the end that the caller asked for are read too, so that the damage found
+ * in a function does not depend on its neighbours.
+ */
 static enum damage read_any(struct walk *w)
 {
 	struct row *r = w->at;
 	enum damage damage;
 	uint32_t start;
 
-	start = w->row_type == 0 ? bytes_u8(&w->b) : w->row_type == 1 ? bytes_u16(&w->b) : bytes_u32(&w->b);
+	start = w->row_type == 0   ? bytes_u8(&w->b)
+		: w->row_type == 1 ? bytes_u16(&w->b)
+				   : bytes_u32(&w->b);
 	*r = w->proto;
 	damage = read_row(w, r);
 	if (!damage && start > w->size)
@@ -279,12 +311,15 @@ static void walk_init(struct walk *w, const struct sframe *s, const struct sfram
 	else
 		w->decoder = w->mangled ? DECODE_AARCH64 : DECODE_X86_64;
 	w->proto = (struct row){
-		.start = fn->start, .end = fn->end, .source = ROW_SFRAME, .plt_rep = fde->rep_size,
+		.start = fn->start,
+		.end = fn->end,
+		.source = ROW_SFRAME,
+		.plt_rep = fde->rep_size,
 		.flags = fde->signal ? ROW_SIGNAL : 0,
 		.cfa = { .kind = RULE_REG },
 		.fp = { .kind = RULE_SAME },
 	};
-	/* An RA that no word tells of is where the header says, or still in the link register. */
+	/* An RA without a word is at the header's fixed offset, or still in the link register. */
 	if (t->fixed_ra)
 		rule_set(&w->proto.ra, RULE_CFA_MEM, 0, t->fixed_ra);
 	else
@@ -296,7 +331,8 @@ unsigned int sframe_row_rules_len(uint8_t info)
 	return 1 + (INFO_WORDS(info) << INFO_SIZE(info));
 }
 
-bool sframe_row_rules(const struct sframe *s, const struct sframe_table *t, const struct sframe_fde *fde, struct bytes *b, struct row *ret)
+bool sframe_row_rules(const struct sframe *s, const struct sframe_table *t,
+		      const struct sframe_fde *fde, struct bytes *b, struct row *ret)
 {
 	struct walk w;
 
@@ -310,13 +346,14 @@ bool sframe_row_rules(const struct sframe *s, const struct sframe_table *t, cons
 }
 
 /*
- * GNU ld 2.44 to 2.46 (at least) describes .plt.got, whose stubs push nothing, with the row of a .plt stub
- * after its push: a single row that repeats and says sp+16. No stub starts like that.
+ * GNU ld 2.44 to 2.46 (at least) describes .plt.got, whose stubs push nothing, with the row of a
+ * .plt stub after its push: a single row that repeats and says sp+16. No stub starts like that.
  */
 static bool repair_plt_got(const struct walk *w, const struct sframe_fde *fde, struct row *r)
 {
-	if (w->decoder != DECODE_X86_64 || fde->nrows != 1 || (fde->rep_size != 8 && fde->rep_size != 16) ||
-	    r->plt_at || r->cfa.kind != RULE_REG || r->cfa.reg != w->sp || r->cfa.off != 16)
+	if (w->decoder != DECODE_X86_64 || fde->nrows != 1 ||
+	    (fde->rep_size != 8 && fde->rep_size != 16) || r->plt_at || r->cfa.kind != RULE_REG ||
+	    r->cfa.reg != w->sp || r->cfa.off != 16)
 		return false;
 	r->cfa.off = 8;
 	return true;
@@ -339,8 +376,8 @@ int sframe_rows(const struct sframe *s, const struct fn *fn, struct rowbuf *out,
 	damage = read_function(&w);
 	if (damage) {
 		diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, fde.rows_off + w.row_pos,
-			 "function %u at 0x%llx, row %u: %s; its rows are lost", i, (unsigned long long)fn->start, w.row,
-			 damage_text[damage]);
+			 "function %u at 0x%llx, row %u: %s; its rows are lost", i,
+			 (unsigned long long)fn->start, w.row, damage_text[damage]);
 		return 0;
 	}
 	n = (size_t)(w.at - w.rows);
@@ -351,6 +388,7 @@ int sframe_rows(const struct sframe *s, const struct fn *fn, struct rowbuf *out,
 			 (unsigned long long)fn->start, w.bad_regs, DWARF_REG_MAX);
 	if (n && repair_plt_got(&w, &fde, w.rows))
 		diag_add(diag, DIAG_REPAIRED, SFRAME_SECTION, fde.rows_off,
-			 "function %u at 0x%llx: .plt.got has CFA sp+16, taken as sp+8", i, (unsigned long long)fn->start);
+			 "function %u at 0x%llx: .plt.got has CFA sp+16, taken as sp+8", i,
+			 (unsigned long long)fn->start);
 	return 0;
 }

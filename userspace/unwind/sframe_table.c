@@ -2,10 +2,10 @@
 /*
  * From a .sframe section to its tables.
  *
- * One header with its two sub-sections is a table. GNU ld merges those of all objects into one; other
- * linkers, and GNU ld when it meets an input that it cannot merge, put them one after another, each at
- * the next multiple of 8. What lies between or after them may be zeros (padding, space that a merge
- * left over) or the remains of inputs.
+ * A table is one header with its two sub-sections. GNU ld merges those of all objects into one.
+ * Other linkers, and GNU ld when it meets an input that it cannot merge, put them one after
+ * another, each at the next multiple of 8. The bytes between or after them may be zeros (padding,
+ * space that a merge left over) or the remains of inputs.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,14 +22,14 @@ struct header {
 	int8_t fixed_fp, fixed_ra;
 	uint8_t aux_len;
 	uint32_t nfdes, nfres, fre_len;
-	uint32_t fde_off, fre_off;	/* from the header's end */
+	uint32_t fde_off, fre_off; /* from the header's end */
 };
 
 struct abi {
 	enum row_arch arch;
 	bool be;
-	uint8_t since;		/* version that brought it */
-	int8_t fixed_ra;	/* bytes from the CFA; 0: rows tell */
+	uint8_t since;	 /* first version that defines it */
+	int8_t fixed_ra; /* bytes from the CFA; 0: given by rows */
 	const char *name;
 };
 
@@ -57,7 +57,10 @@ static uint8_t known_flags(uint8_t version)
 	}
 }
 
-/* The fixed part of a header (spec, "SFrame Header"); the magic tells the byte order. False: no header here. */
+/*
+ * Reads the fixed part of a header (spec, "SFrame Header"); the magic gives the byte order. False:
+ * there is no header here.
+ */
 static bool header_read(struct bytes sec, uint64_t off, struct header *ret)
 {
 	struct bytes b = bytes_sub(&sec, off, SFRAME_HEADER_SIZE);
@@ -82,16 +85,16 @@ static bool header_read(struct bytes sec, uint64_t off, struct header *ret)
 	return true;
 }
 
-/* Whether it looks like a header in bytes that need not hold one. */
+/* Whether bytes that need not be a header look like one. */
 static bool header_plausible(const struct header *h)
 {
-	return h->version >= 1 && h->version <= 3 && !(h->flags & ~known_flags(h->version)) && abi_of(h->abi) &&
-	       abi_of(h->abi)->be == h->be && !h->aux_len;
+	return h->version >= 1 && h->version <= 3 && !(h->flags & ~known_flags(h->version)) &&
+	       abi_of(h->abi) && abi_of(h->abi)->be == h->be && !h->aux_len;
 }
 
 #define REFUSE(...) (snprintf(why, DIAG_TEXT, __VA_ARGS__), false)
 
-/* False: a thing that this reader does not know or that cannot be, named in `why`. */
+/* False: unsupported or impossible; `why` says what. */
 static bool header_check(const struct header *h, enum row_arch arch, char *why)
 {
 	const struct abi *abi = abi_of(h->abi);
@@ -102,17 +105,22 @@ static bool header_check(const struct header *h, enum row_arch arch, char *why)
 		return REFUSE("flags 0x%02x are not known in version %u, table refused",
 			      h->flags & ~known_flags(h->version), h->version);
 	if (!abi || h->version < abi->since)
-		return REFUSE("ABI %u is not known in version %u, table refused", h->abi, h->version);
+		return REFUSE("ABI %u is not known in version %u, table refused", h->abi,
+			      h->version);
 	if (abi->be != h->be)
-		return REFUSE("the table is %s-endian, its ABI is %s, table refused", h->be ? "big" : "little", abi->name);
+		return REFUSE("the table is %s-endian, its ABI is %s, table refused",
+			      h->be ? "big" : "little", abi->name);
 	if (abi->arch != arch)
 		return REFUSE("the table's ABI, %s, is not the file's, table refused", abi->name);
 	if (h->aux_len)
-		return REFUSE("an auxiliary header of %u bytes: none is defined, table refused", h->aux_len);
+		return REFUSE("an auxiliary header of %u bytes: none is defined, table refused",
+			      h->aux_len);
 	if (h->fixed_ra != abi->fixed_ra)
-		return REFUSE("fixed RA offset %d where %s has %d, table refused", h->fixed_ra, abi->name, abi->fixed_ra);
+		return REFUSE("fixed RA offset %d where %s has %d, table refused", h->fixed_ra,
+			      abi->name, abi->fixed_ra);
 	if (h->fixed_fp)
-		return REFUSE("fixed FP offset %d where %s has none, table refused", h->fixed_fp, abi->name);
+		return REFUSE("fixed FP offset %d where %s has none, table refused", h->fixed_fp,
+			      abi->name);
 	return true;
 }
 
@@ -121,9 +129,18 @@ static void table_place(const struct header *h, uint64_t off, struct sframe_tabl
 	uint64_t base = off + SFRAME_HEADER_SIZE + h->aux_len;
 
 	*ret = (struct sframe_table){
-		.offset = off, .version = h->version, .flags = h->flags, .abi = h->abi, .be = h->be,
-		.fixed_fp = h->fixed_fp, .fixed_ra = h->fixed_ra, .nfdes = h->nfdes, .nfres = h->nfres,
-		.fde_off = base + h->fde_off, .fre_off = base + h->fre_off, .fre_len = h->fre_len,
+		.offset = off,
+		.version = h->version,
+		.flags = h->flags,
+		.abi = h->abi,
+		.be = h->be,
+		.fixed_fp = h->fixed_fp,
+		.fixed_ra = h->fixed_ra,
+		.nfdes = h->nfdes,
+		.nfres = h->nfres,
+		.fde_off = base + h->fde_off,
+		.fre_off = base + h->fre_off,
+		.fre_len = h->fre_len,
 	};
 }
 
@@ -144,7 +161,10 @@ static uint64_t align_up(uint64_t off)
 	return (off + SFRAME_ALIGN - 1) & ~(uint64_t)(SFRAME_ALIGN - 1);
 }
 
-/* After a table of unknown extent: the next header that makes sense, or the section's length. */
+/*
+ * After a table of unknown extent: the offset of the next plausible header, or the section's
+ * length.
+ */
 static uint64_t rescue_table(struct bytes sec, uint64_t from)
 {
 	uint64_t off;
@@ -157,9 +177,9 @@ static uint64_t rescue_table(struct bytes sec, uint64_t from)
 }
 
 /*
- * Fits the sub-sections into the section. Without a function index there is nothing; rows that were cut
- * off, or whose length is wrong, cost only the functions that own them. They must then end before whatever
- * table comes next, so that tables never share bytes.
+ * Fits the sub-sections into the section. Without a complete function index the table is lost. Rows
+ * that were cut off, or whose length is wrong, cost only the functions that own them; the rows then
+ * end before the next table, so that tables never share bytes.
  */
 static bool table_fit(struct bytes sec, struct sframe_table *t, struct diag *diag)
 {
@@ -167,14 +187,15 @@ static bool table_fit(struct bytes sec, struct sframe_table *t, struct diag *dia
 
 	if (fdes_end(t) > sec.len) {
 		diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, t->offset,
-			 "the index of %u functions ends %" PRIu64 " bytes past the section, table lost", t->nfdes,
-			 fdes_end(t) - sec.len);
+			 "the index of %u functions ends %" PRIu64
+			 " bytes past the section, table lost",
+			 t->nfdes, fdes_end(t) - sec.len);
 		return false;
 	}
 	if (end <= sec.len)
 		return true;
-	diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, t->offset, "the rows end %" PRIu64 " bytes past the section",
-		 end - sec.len);
+	diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, t->offset,
+		 "the rows end %" PRIu64 " bytes past the section", end - sec.len);
 	end = rescue_table(sec, fdes_end(t));
 	if (t->fre_off > end)
 		t->fre_off = end;
@@ -193,8 +214,9 @@ static bool all_zero(struct bytes sec, uint64_t from, uint64_t to)
 }
 
 /*
- * The next table's offset, or the section's length. `end` is where the last one ended; a header is believed
- * by its magic at the next multiple of 8, farther off only if all of it makes sense.
+ * The next table's offset, or the section's length. `end` is where the last table ended. At the
+ * next multiple of 8 the magic is enough for a header; farther away it must be plausible as a
+ * whole.
  */
 static uint64_t next_table(struct bytes sec, uint64_t end, struct diag *diag)
 {
@@ -207,10 +229,11 @@ static uint64_t next_table(struct bytes sec, uint64_t end, struct diag *diag)
 	if (off > sec.len)
 		off = sec.len;
 	if (!all_zero(sec, end, off))
-		diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, end, "%" PRIu64 " bytes that are no SFrame table, ignored",
-			 off - end);
+		diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, end,
+			 "%" PRIu64 " bytes that are no SFrame table, ignored", off - end);
 	else if (off - end >= SFRAME_ALIGN)
-		diag_add(diag, DIAG_REPAIRED, SFRAME_SECTION, end, "%" PRIu64 " zero bytes after a table", off - end);
+		diag_add(diag, DIAG_REPAIRED, SFRAME_SECTION, end,
+			 "%" PRIu64 " zero bytes after a table", off - end);
 	return off;
 }
 
@@ -228,9 +251,11 @@ static void note_no_header(struct bytes sec, struct diag *diag)
 	uint16_t magic = bytes_u16(&sec);
 
 	if (sec.err || sec.len < SFRAME_HEADER_SIZE)
-		diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, 0, "%zu bytes are too few for a header", sec.len);
+		diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, 0,
+			 "%zu bytes are too few for a header", sec.len);
 	else
-		diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, 0, "bad magic 0x%04x (0x%04x is SFrame)", magic, SFRAME_MAGIC);
+		diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, 0,
+			 "bad magic 0x%04x (0x%04x is SFrame)", magic, SFRAME_MAGIC);
 }
 
 int sframe_tables_load(struct sframe *s, struct diag *diag)
@@ -258,8 +283,8 @@ int sframe_tables_load(struct sframe *s, struct diag *diag)
 			continue;
 		}
 		if (s->ntables == SFRAME_MAX_TABLES) {
-			diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, off, "more than %u tables, the rest is lost",
-				 SFRAME_MAX_TABLES);
+			diag_add(diag, DIAG_MALFORMED, SFRAME_SECTION, off,
+				 "more than %u tables, the rest is lost", SFRAME_MAX_TABLES);
 			break;
 		}
 		err = table_add(s, &cap, &t);

@@ -7,63 +7,81 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fork_server.h"
-#include "base/reader_jail.h"
+#include "lang/lang.h"
+#include "unwind/code_rows.h"
+#include "unwind/fntab.h"
+#include "unwind/row_stream.h"
 #include "unwind/table_entry.h"
 
 /*
- * A host's files at the start, or a storm of new ones, are a second of work. It comes in bursts, so that whoever shares the CPU
- * gets it in between whatever the priorities are.
+ * The files of a host at the start, or a burst of new ones, are a second of work. The child works
+ * in bursts and sleeps in between, so that other tasks on the CPU get a share with any priorities.
  */
-#define BURST_NS 100000000ull	/* of CPU time */
-#define REST_NS 25000000ull
-#define PAGES_BETWEEN 16	/* how often a conversion looks at the clock: each page is 50 us */
-#define KEEP_BYTES (16 << 20)	/* of memory from file to file, as fresh pages are what small ones cost; an idle child ends anyway */
+#define BURST_NS      100000000ull /* of CPU time */
+#define REST_NS	      25000000ull
+#define PAGES_BETWEEN 16 /* pages between two reads of the clock; a page takes 50 us */
+/* Bytes of memory kept from file to file: page faults are most of a small file's cost */
+#define KEEP_BYTES    (16 << 20)
 
-struct child {
-	int sock, mem;
-	uint64_t rest_cpu, rest_wall;	/* clocks when the last burst began */
-	bool slow;			/* it has given its priority up */
-};
+/*
+ * Machine code is analysed for this much CPU time, as the first samples of the file and of others
+ * wait for its tables; code that is not reached then has no rows. Files with more code outside of
+ * tables, and larger files, whose code refers to such code in more places, are not analysed.
+ */
+#define CODE_NS		100000000ull
+#define CODE_GAPS_MAX	(1u << 20)
+#define CODE_FILE_MAX	(16u << 20)
+/*
+ * Above this size, a file with less than one part in CODE_SHARE outside of tables is not analysed,
+ * either. Nearly nothing there gets rows: that part is constants in libcrypto (70 ms of analysis)
+ * and fragments in libc (20 ms).
+ */
+#define CODE_FILE_SMALL (1u << 20)
+#define CODE_SHARE	10
+
+static struct {
+	uint64_t rest_cpu, rest_wall; /* clocks when the last burst began */
+	bool slow;		      /* the process runs at nice 0 */
+} child = { .slow = true };
 
 struct block {
 	struct block *next;
 	max_align_t bytes[];
 };
 
-/* One file on its way. */
+/* The file in progress. */
 struct job {
-	struct child *c;
-	struct table_ask ask;
-	struct table_answer answer;
-	uint64_t start;
+	struct table_answer *answer;
+	int mem;
+	uint64_t start; /* CPU time when it began */
 	struct diag diag;
 	struct block *blocks;
 	uint32_t pieces;
 };
 
-static void set_nice(struct child *c, bool slow)
+static void set_nice(bool slow)
 {
-	if (c->slow == slow)
+	if (child.slow == slow)
 		return;
-	/* Without the right to it a process like others. */
+	/* Best effort: without permission the priority stays. */
 	setpriority(PRIO_PROCESS, 0, slow ? 0 : FORK_CHILD_NICE);
-	c->slow = slow;
+	child.slow = slow;
 }
 
-static void rest(struct child *c)
+static void rest(void)
 {
 	const struct timespec pause = { .tv_nsec = REST_NS };
-	uint64_t cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID), wall = clock_ns(CLOCK_MONOTONIC), used = cpu - c->rest_cpu;
+	uint64_t cpu = clock_ns(CLOCK_PROCESS_CPUTIME_ID), wall = clock_ns(CLOCK_MONOTONIC),
+		 used = cpu - child.rest_cpu;
 
 	if (used < BURST_NS)
 		return;
-	if (wall - c->rest_wall < 2 * used)	/* else it had its pauses: there was nothing to do */
+	if (wall - child.rest_wall < 2 * used) /* else it was idle for half of the time anyway */
 		nanosleep(&pause, NULL);
-	c->rest_cpu = cpu;
-	c->rest_wall = clock_ns(CLOCK_MONOTONIC);
-	/* A file that takes so long has had its share of being served at once. */
-	set_nice(c, true);
+	child.rest_cpu = cpu;
+	child.rest_wall = clock_ns(CLOCK_MONOTONIC);
+	/* The rest of the file has no priority over other processes. */
+	set_nice(true);
 }
 
 static void *job_alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
@@ -77,7 +95,7 @@ static void *job_alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
 	job->blocks = b;
 	*ret_loc = ++job->pieces;
 	if (job->pieces % PAGES_BETWEEN == 0)
-		rest(job->c);
+		rest();
 	return b->bytes;
 }
 
@@ -90,107 +108,165 @@ static void free_blocks(struct job *job)
 	job->blocks = NULL;
 }
 
+/* A lang_functions.at, on the functions of .eh_frame. */
+static bool function_at(void *ctx, uint64_t addr, uint64_t *ret_start, uint64_t *ret_end)
+{
+	const struct fn *fn = fntab_find(ctx, addr);
+
+	if (!fn)
+		return false;
+	*ret_start = fn->start;
+	*ret_end = fn->end;
+	return true;
+}
+
+static void describe_runtime(struct unwind_file *file, struct pack_result *packed)
+{
+	const struct lang_functions functions = { function_at, &file->eh.fns };
+
+	if (packed->tables.npages < SF_DIR_MAX / 2 &&
+	    lang_describe(&file->img, &functions, &packed->lang))
+		packed->tables.flags |= SF_MODULE_LANG;
+}
+
+/* Rests, and says whether there is time for more. */
+static bool more_code(void *ctx)
+{
+	const struct job *job = ctx;
+
+	rest();
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start < CODE_NS;
+}
+
+/*
+ * Rows from the machine code of functions without tables. Nearly all files have none of them, and
+ * then this does nothing.
+ */
+static int add_code(struct job *job, struct unwind_file *file)
+{
+	const struct code_rows_opts opts = { .tick = more_code, .ctx = job };
+	uint64_t gaps;
+
+	/* Rows of AArch64 are only shown by inspect: some still differ from .eh_frame. */
+	if (file->arch != ROW_ARCH_X86_64 || file->img.size > CODE_FILE_MAX)
+		return 0;
+	gaps = code_gap_bytes(file);
+	if (!gaps || gaps > CODE_GAPS_MAX ||
+	    (file->img.size > CODE_FILE_SMALL && gaps < file->img.size / CODE_SHARE))
+		return 0;
+	return code_rows(file, &opts);
+}
+
 static int convert(struct job *job, struct unwind_file *file)
 {
 	const struct pack_space space = { job_alloc, job };
-	const struct table_entry_mark mark = { .sign = NULL };
 	struct table_pieces pieces = { .inner = &space };
 	const struct pack_space recorded = table_pieces_space(&pieces);
 	struct pack_result packed = { 0 };
 	int err = unwind_file_parse(file, &job->diag);
 
 	if (!err)
+		err = add_code(job, file);
+	if (!err)
 		err = pack_file(file, &recorded, &packed, &job->diag);
+	if (!err)
+		describe_runtime(file, &packed);
 	if (err == -ENOSPC)
 		err = -ENOMEM;
-	if (!err && lseek(job->c->mem, 0, SEEK_SET))
+	if (!err && lseek(job->mem, 0, SEEK_SET))
 		err = -EIO;
-	if (!err) {
-		job->answer.covered = table_key_covers(file) && !job->diag.malformed;
-		err = table_entry_write(job->c->mem, &mark, &packed, &pieces, &job->answer.bytes);
-	}
-	free(packed.sframe);
+	if (!err)
+		err = table_entry_write(job->mem, &packed, &pieces, &job->answer->bytes);
+	free(packed.ranges);
 	table_pieces_free(&pieces);
 	free_blocks(job);
 	return err;
 }
 
-static int answer(struct job *job, enum table_message message, int err)
+/* 0, or -errno as in struct table_answer. */
+static int make_tables(struct job *job, struct unwind_file *file)
 {
-	job->answer.message = message;
-	job->answer.err = err;
-	job->answer.malformed = job->diag.malformed;
-	job->answer.cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start;
-	return fork_send(job->c->sock, &job->answer, sizeof(job->answer), NULL, 0, 0);
+	job->answer->build_id_len = (uint32_t)elf_image_build_id(&file->img, job->answer->build_id,
+								 sizeof(job->answer->build_id));
+	/*
+	 * An emulator maps the programs of another machine, perhaps as executable, but only as
+	 * data.
+	 */
+	return file->arch != row_arch_native() || file->img.be ? -ENODATA : convert(job, file);
 }
 
-/* Whether the file has to be converted: the loader may know its tables. */
-static bool wanted(struct job *job, struct unwind_file *file)
+static int serve_file(const struct worker_request *r)
 {
-	struct table_ask ask;
-
-	if (!job->ask.keyed || !table_key_of(&job->ask.keying, file, &job->answer.key))
-		return true;
-	job->answer.reads = file->reads;
-	if (answer(job, TABLE_KEYED, 0) || fork_receive(job->c->sock, &ask, sizeof(ask), NULL, 0, 0))
-		_exit(0);
-	return ask.message == TABLE_CONVERT;
-}
-
-static void serve_file(struct job *job, int fd)
-{
+	const struct table_ask *ask = r->ask;
+	struct table_answer *a = r->answer;
+	struct job job = { .answer = a, .mem = r->mem };
 	struct unwind_file file;
-	int err;
 
-	job->start = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
-	err = unwind_file_find_within(&file, fd, job->ask.max_bytes, &job->diag);
-	if (err == -EFBIG) {
-		answer(job, TABLE_LARGE, 0);
-		return;
-	}
-	if (!err) {
-		job->answer.key.build_id_len = (uint32_t)elf_image_build_id(&file.img, job->answer.key.build_id, sizeof(job->answer.key.build_id));
-		/* An emulator maps other machines' programs: data to it, whatever the mapping's rights say. */
-		if (file.arch != row_arch_native() || file.img.be) {
-			err = -ENODATA;
-		} else {
-			if (!wanted(job, &file)) {
-				unwind_file_close(&file);
-				return;
-			}
-			err = convert(job, &file);
-		}
+	rest();
+	set_nice(false);
+	/* The loader has read the previous file's tables. */
+	if (lseek(r->mem, 0, SEEK_END) > KEEP_BYTES && ftruncate(r->mem, 0))
+		_exit(1);
+	job.start = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+	a->err = unwind_file_find(&file, r->fds[0], ask->max_bytes, &job.diag);
+	if (!a->err) {
+		a->err = make_tables(&job, &file);
 		unwind_file_close(&file);
 	}
-	answer(job, TABLE_DONE, err);
+	a->message = a->err == -EFBIG ? TABLE_LARGE : TABLE_DONE;
+	a->malformed = job.diag.malformed;
+	a->cpu_ns = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job.start;
+	return -1;
 }
 
 void table_child_keep_memory(void)
 {
-	reader_keep_memory(KEEP_BYTES);
+	jail_keep_memory(KEEP_BYTES);
 }
 
-void table_child_main(int sock, int mem)
+void table_child_run(int sock, int mem, struct jail_reader limits)
 {
-	struct child c = { .sock = sock, .mem = mem, .slow = true };
-	struct table_limits limits;
-	static struct job job;
-	int fd;
+	static const struct worker_service service = {
+		.least = sizeof(struct table_ask),
+		.most = sizeof(struct table_ask),
+		.nfds = 1,
+		.answer_len = sizeof(struct table_answer),
+		.reply = serve_file,
+	};
 
-	if (fork_receive(sock, &limits, sizeof(limits), NULL, 0, 0))
-		_exit(0);
-	reader_jail_enter(&(struct reader_limits){ .memory = limits.memory, .output = limits.entry, .keep = KEEP_BYTES, .huge = limits.large });
-	c.rest_wall = clock_ns(CLOCK_MONOTONIC);
-	for (;;) {
-		job = (struct job){ .c = &c };
-		if (fork_receive(sock, &job.ask, sizeof(job.ask), &fd, 1, 0))
-			_exit(0);
-		/* The last one's tables have been taken. */
-		if (job.ask.message == TABLE_FILE && lseek(mem, 0, SEEK_END) > KEEP_BYTES && ftruncate(mem, 0))
-			_exit(1);
-		set_nice(&c, false);
-		serve_file(&job, fd);
-		close(fd);
-		rest(&c);
+	limits.keep = KEEP_BYTES;
+	jail_enter_reader(&limits);
+	child.rest_wall = clock_ns(CLOCK_MONOTONIC);
+	worker_serve(sock, mem, &service);
+}
+
+/* ---- The loader's side ---- */
+
+static bool is_sound(const struct table_answer *a)
+{
+	return a->build_id_len <= sizeof(a->build_id) && a->err <= 0 &&
+	       (a->message == TABLE_LARGE || a->message == TABLE_DONE);
+}
+
+int table_child_look(struct worker *w, struct table_answer *ret)
+{
+	int err = worker_look(w, ret, sizeof(*ret), sizeof(*ret), NULL);
+
+	if (!err && !is_sound(ret)) {
+		worker_lose(w);
+		err = -ECHILD;
 	}
+	if (w->killed)
+		worker_drop(w);
+	return err;
+}
+
+int table_child_read(struct worker *w, const struct table_answer *a, uint64_t most,
+		     const struct pack_space *space, struct pack_result *ret)
+{
+	int err = a->bytes > most ? -EBADMSG : table_entry_read(w->child.mem, a->bytes, space, ret);
+
+	if (err == -EBADMSG)
+		worker_lose(w);
+	return err;
 }

@@ -2,15 +2,16 @@
 /*
  * An entry, in the machine's own byte order:
  *
- *	struct entry_head
- *	u32 dir[npages]		0, or 1 + the index of a page, for each 64 KiB of the file
- *	u32 sizes[nbodies]	bytes of each page; several directory entries may share one
- *	struct sf_rule rules[nrules]
- *	struct module_range sframe[nsframe]
- *	pages, one after the other, as BPF has them
+ * 	struct entry_head
+ * 	u32 dir[npages]		0, or 1 + the index of a page, for each 64 KiB of the file
+ * 	u32 sizes[nbodies]	bytes of each page; several directory entries may share one
+ * 	struct sf_rule rules[nrules]
+ * 	struct module_range ranges[nranges]
+ * 	struct sf_lang		with SF_MODULE_LANG in flags
+ * 	pages, one after the other, as BPF has them
  *
- * `sum` is the keyed digest of all that, itself taken as 0. Pages go from the file to where BPF will read them and are checked there;
- * nobody knows of them before the caller publishes them.
+ * Pages go from the file to where BPF will read them and are checked there; BPF does not find
+ * them before the caller publishes them.
  */
 #include "unwind/table_entry.h"
 
@@ -21,26 +22,27 @@
 
 #include "base/full_io.h"
 #include "base/vec.h"
+#include "lang/lang.h"
 
-#define MAGIC 0x3130626174667362ull
-#define SFRAME_RANGES_MAX (1u << 20)
+#define MAGIC	   0x3230626174667362ull
+#define RANGES_MAX (1u << 20)
 
 struct entry_head {
-	uint64_t magic, size;		/* of the whole entry */
-	struct digest_value key, sum;
-	uint32_t flags, first_page, npages, nbodies, nrules, nsframe;
+	uint64_t magic, size; /* of the whole entry */
+	uint32_t flags, first_page, npages, nbodies, nrules, nranges;
 	uint64_t rows, bytes, lost_rows;
 };
 
-_Static_assert(sizeof(struct entry_head) == 96, "no padding is written");
+_Static_assert(sizeof(struct entry_head) == 64, "no padding is written");
 
-/* What stands between the head and the pages. */
+/* The part between the head and the pages. */
 struct middle {
 	void *mem;
 	size_t len;
 	uint32_t *dir, *sizes;
 	struct sf_rule *rules;
-	struct module_range *sframe;
+	struct module_range *ranges;
+	struct sf_lang *lang; /* NULL: the file is no language's runtime */
 };
 
 static size_t dir_len(const struct entry_head *h)
@@ -50,7 +52,9 @@ static size_t dir_len(const struct entry_head *h)
 
 static size_t middle_len(const struct entry_head *h)
 {
-	return dir_len(h) + h->nrules * sizeof(struct sf_rule) + h->nsframe * sizeof(struct module_range);
+	return dir_len(h) + h->nrules * sizeof(struct sf_rule) +
+	       h->nranges * sizeof(struct module_range) +
+	       (h->flags & SF_MODULE_LANG ? sizeof(struct sf_lang) : 0);
 }
 
 static int middle_alloc(struct middle *m, const struct entry_head *h)
@@ -64,17 +68,18 @@ static int middle_alloc(struct middle *m, const struct entry_head *h)
 	m->dir = m->mem;
 	m->sizes = m->dir + h->npages;
 	m->rules = (struct sf_rule *)((char *)m->mem + dir);
-	m->sframe = (struct module_range *)((char *)m->mem + dir + rules);
+	m->ranges = (struct module_range *)((char *)m->mem + dir + rules);
+	if (h->flags & SF_MODULE_LANG)
+		m->lang = (struct sf_lang *)(m->ranges + h->nranges);
 	return 0;
 }
 
-/* Whether its counts are possible; then nothing that is made from them overflows. */
-static bool head_sound(const struct entry_head *h, const struct table_entry_mark *mark, uint64_t size)
+/* Whether the counts are possible. If so, sizes computed from them do not overflow. */
+static bool head_sound(const struct entry_head *h, uint64_t size)
 {
-	if (mark->sign && memcmp(&h->key, &mark->of, sizeof(h->key)))
-		return false;
-	return h->magic == MAGIC && h->size == size && h->bytes <= size && h->npages && h->npages <= SF_DIR_MAX && h->nbodies &&
-	       h->nbodies <= h->npages && h->nrules <= SF_MAX_RULES && h->nsframe <= SFRAME_RANGES_MAX;
+	return h->magic == MAGIC && h->size == size && h->bytes <= size && h->npages &&
+	       h->npages <= SF_DIR_MAX && h->nbodies && h->nbodies <= h->npages &&
+	       h->nrules <= SF_MAX_RULES && h->nranges <= RANGES_MAX;
 }
 
 static bool middle_sound(const struct middle *m, const struct entry_head *h)
@@ -84,21 +89,27 @@ static bool middle_sound(const struct middle *m, const struct entry_head *h)
 	for (uint32_t i = 0; i < h->npages; i++)
 		if (m->dir[i] > h->nbodies)
 			return false;
-	for (uint32_t i = 0; i < h->nsframe; i++)
-		if (m->sframe[i].start >= m->sframe[i].end || (i && m->sframe[i].start < m->sframe[i - 1].end))
+	for (uint32_t i = 0; i < h->nranges; i++)
+		if (m->ranges[i].start >= m->ranges[i].end || m->ranges[i].code > 1 ||
+		    (i && m->ranges[i].start < m->ranges[i - 1].end))
 			return false;
 	for (uint32_t i = 0; i < h->nbodies; i++) {
-		if (m->sizes[i] <= SF_PAGE_ROWS || m->sizes[i] > SF_PAGE_ROWS + 4 * SF_PAGE_MAX_ROWS || m->sizes[i] % 4)
+		if (m->sizes[i] <= SF_PAGE_ROWS ||
+		    m->sizes[i] > SF_PAGE_ROWS + 4 * SF_PAGE_MAX_ROWS || m->sizes[i] % 4)
 			return false;
 		size += m->sizes[i];
 		rows += (m->sizes[i] - SF_PAGE_ROWS) / 4;
 	}
-	return size == h->size && h->rows <= rows;
+	return size == h->size && h->rows <= rows && (!m->lang || lang_sound(m->lang));
 }
 
-#define STRIDE 32	/* rows at a time; a constant, so that the compiler makes vector code of them */
+/* Rows checked at a time; a constant, so that the compiler vectorizes the loop */
+#define STRIDE 32
 
-/* Unknown are the codes from the first index behind the rules up to the two that are none. */
+/*
+ * Whether any row's code is SF_RULE_INDEXED + nrules or above, other than the two codes that are
+ * not an index.
+ */
 static bool unknown_rules(const uint32_t *rows, uint32_t n, uint32_t nrules)
 {
 	const uint32_t first = SF_RULE_INDEXED + nrules, span = SF_RULE_END - first;
@@ -112,7 +123,10 @@ static bool unknown_rules(const uint32_t *rows, uint32_t n, uint32_t nrules)
 	return bad;
 }
 
-/* A page as BPF may rely on it: its index stays inside, it begins at its first byte, and every rule is there. */
+/*
+ * Whether BPF can rely on the page: its index stays inside, its first row starts at byte 0, and
+ * every rule exists.
+ */
 static bool page_sound(const void *mem, uint32_t size, uint32_t nrules)
 {
 	const uint16_t *index = mem;
@@ -125,7 +139,8 @@ static bool page_sound(const void *mem, uint32_t size, uint32_t nrules)
 	return !bad && !unknown_rules(rows, n, nrules);
 }
 
-static int load_pages(int fd, const struct entry_head *h, struct middle *m, const struct pack_space *space, struct digest *sum, uint32_t *locs)
+static int load_pages(int fd, const struct entry_head *h, struct middle *m,
+		      const struct pack_space *space, uint32_t *locs)
 {
 	uint64_t off = sizeof(*h) + m->len;
 
@@ -138,8 +153,6 @@ static int load_pages(int fd, const struct entry_head *h, struct middle *m, cons
 		err = pread_full(fd, mem, m->sizes[i], off);
 		if (err)
 			return err;
-		if (sum)
-			digest_add(sum, mem, m->sizes[i]);
 		if (!page_sound(mem, m->sizes[i], h->nrules))
 			return -EBADMSG;
 		off += m->sizes[i];
@@ -147,28 +160,35 @@ static int load_pages(int fd, const struct entry_head *h, struct middle *m, cons
 	return 0;
 }
 
-/* Directory and rules to where BPF reads them, and the ranges to the caller. */
-static int load_rest(const struct entry_head *h, struct middle *m, const uint32_t *locs, const struct pack_space *space, struct pack_result *ret)
+/* Copies directory and rules to where BPF reads them, and the ranges to the caller. */
+static int load_rest(const struct entry_head *h, struct middle *m, const uint32_t *locs,
+		     const struct pack_space *space, struct pack_result *ret)
 {
-	uint32_t *dir = space->alloc(space->ctx, 4 * h->npages, &ret->tables.dir);
+	uint32_t lang = m->lang ? sizeof(*m->lang) : 0;
+	uint8_t *mem = space->alloc(space->ctx, lang + 4 * h->npages, &ret->tables.dir);
+	uint32_t *dir = (uint32_t *)(mem + lang);
 	void *rules;
 
-	if (!dir)
+	if (!mem)
 		return -ENOSPC;
+	if (lang)
+		memcpy(mem, m->lang, lang);
+	ret->tables.dir += lang / 16;
 	for (uint32_t i = 0; i < h->npages; i++)
 		dir[i] = m->dir[i] ? locs[m->dir[i] - 1] : 0;
 	if (h->nrules) {
-		rules = space->alloc(space->ctx, (uint32_t)(h->nrules * sizeof(*m->rules)), &ret->tables.rules);
+		rules = space->alloc(space->ctx, (uint32_t)(h->nrules * sizeof(*m->rules)),
+				     &ret->tables.rules);
 		if (!rules)
 			return -ENOSPC;
 		memcpy(rules, m->rules, h->nrules * sizeof(*m->rules));
 	}
-	if (h->nsframe) {
-		ret->sframe = malloc(h->nsframe * sizeof(*ret->sframe));
-		if (!ret->sframe)
+	if (h->nranges) {
+		ret->ranges = malloc(h->nranges * sizeof(*ret->ranges));
+		if (!ret->ranges)
 			return -ENOMEM;
-		memcpy(ret->sframe, m->sframe, h->nsframe * sizeof(*ret->sframe));
-		ret->nsframe = h->nsframe;
+		memcpy(ret->ranges, m->ranges, h->nranges * sizeof(*ret->ranges));
+		ret->nranges = h->nranges;
 	}
 	ret->tables.flags = h->flags;
 	ret->tables.first_page = h->first_page;
@@ -181,52 +201,40 @@ static int load_rest(const struct entry_head *h, struct middle *m, const uint32_
 	return 0;
 }
 
-static bool signed_well(const struct digest *sum, const struct entry_head *h)
+int table_entry_read(int fd, uint64_t size, const struct pack_space *space, struct pack_result *ret)
 {
-	struct digest_value is = digest_end(sum);
-
-	return !memcmp(&is, &h->sum, sizeof(is));
-}
-
-int table_entry_read(int fd, uint64_t size, const struct table_entry_mark *mark, const struct pack_space *space, struct pack_result *ret)
-{
-	const struct digest_key none = { { 0 } };
-	struct entry_head h, bare;
 	struct middle m = { 0 };
+	struct entry_head h;
 	uint32_t *locs = NULL;
-	struct digest sum;
 	int err;
 
 	memset(ret, 0, sizeof(*ret));
-	if (pread_full(fd, &h, sizeof(h), 0) || !head_sound(&h, mark, size) || sizeof(h) + middle_len(&h) > size)
+	if (pread_full(fd, &h, sizeof(h), 0) || !head_sound(&h, size) ||
+	    sizeof(h) + middle_len(&h) > size)
 		return -EBADMSG;
 	err = middle_alloc(&m, &h);
 	if (!err)
-		err = pread_full(fd, m.mem, m.len, sizeof(h)) || !middle_sound(&m, &h) ? -EBADMSG : 0;
+		err = pread_full(fd, m.mem, m.len, sizeof(h)) || !middle_sound(&m, &h) ? -EBADMSG
+										       : 0;
 	if (!err) {
-		bare = h;
-		bare.sum = (struct digest_value){ { 0, 0 } };
-		digest_init(&sum, mark->sign ? mark->sign : &none);
-		digest_add(&sum, &bare, sizeof(bare));
-		digest_add(&sum, m.mem, m.len);
 		locs = malloc(h.nbodies * sizeof(*locs));
-		err = locs ? load_pages(fd, &h, &m, space, mark->sign ? &sum : NULL, locs) : -ENOMEM;
+		err = locs ? load_pages(fd, &h, &m, space, locs) : -ENOMEM;
 	}
 	if (!err)
-		err = mark->sign && !signed_well(&sum, &h) ? -EBADMSG : load_rest(&h, &m, locs, space, ret);
+		err = load_rest(&h, &m, locs, space, ret);
 	free(locs);
 	free(m.mem);
 	return err == -EIO ? -EBADMSG : err;
 }
 
-/* ---- Writing ---------------------------------------------------------------------------------- */
+/* ---- Writing ---- */
 
 static void *pieces_alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
 {
 	struct table_pieces *p = ctx;
 	void *mem = p->inner->alloc(p->inner->ctx, size, ret_loc);
 
-	/* Without memory for the record there is a hole in it, and nothing will be stored. */
+	/* Without memory for the record the piece is missing, and table_entry_write fails. */
 	if (mem && !vec_reserve(&p->pieces, &p->cap, p->n + 1, sizeof(*p->pieces)))
 		p->pieces[p->n++] = (struct table_piece){ mem, size, *ret_loc };
 	return mem;
@@ -257,12 +265,12 @@ static const struct table_piece *piece_at(const struct table_pieces *p, uint32_t
 	return p->n ? bsearch(&want, p->pieces, p->n, sizeof(want), by_loc) : NULL;
 }
 
-/* What to write. */
+/* The entry to be written. */
 struct plan {
 	struct entry_head head;
 	struct middle middle;
-	const struct table_piece **pages;	/* head.nbodies of them */
-	uint32_t *dir;				/* 0, or 1 + index into pages */
+	const struct table_piece **pages; /* head.nbodies of them */
+	uint32_t *dir;			  /* 0, or 1 + index into pages */
 };
 
 static void plan_free(struct plan *p)
@@ -276,7 +284,8 @@ static void plan_free(struct plan *p)
 static int plan_pages(struct plan *p, const struct table_pieces *pieces, uint32_t dir_loc)
 {
 	const struct table_piece *dir = piece_at(pieces, dir_loc);
-	uint32_t *number = calloc(pieces->n ? pieces->n : 1, sizeof(*number));	/* of a piece among the pages, + 1 */
+	/* By piece: 1 + its index in p->pages, or 0 */
+	uint32_t *number = calloc(pieces->n ? pieces->n : 1, sizeof(*number));
 	int err = !number ? -ENOMEM : dir ? 0 : -EINVAL;
 
 	for (uint32_t i = 0; i < p->head.npages && !err; i++) {
@@ -297,9 +306,11 @@ static int plan_pages(struct plan *p, const struct table_pieces *pieces, uint32_
 	return err;
 }
 
-static int plan_middle(struct plan *p, const struct table_pieces *pieces, const struct pack_result *packed)
+static int plan_middle(struct plan *p, const struct table_pieces *pieces,
+		       const struct pack_result *packed)
 {
-	const struct table_piece *rules = p->head.nrules ? piece_at(pieces, packed->tables.rules) : NULL;
+	const struct table_piece *rules = p->head.nrules ? piece_at(pieces, packed->tables.rules)
+							 : NULL;
 	struct entry_head *h = &p->head;
 	struct middle *m = &p->middle;
 	int err = h->nrules && !rules ? -EINVAL : middle_alloc(m, h);
@@ -314,34 +325,31 @@ static int plan_middle(struct plan *p, const struct table_pieces *pieces, const 
 	}
 	if (h->nrules)
 		memcpy(m->rules, rules->mem, h->nrules * sizeof(*m->rules));
-	if (h->nsframe)
-		memcpy(m->sframe, packed->sframe, h->nsframe * sizeof(*m->sframe));
+	if (h->nranges)
+		memcpy(m->ranges, packed->ranges, h->nranges * sizeof(*m->ranges));
+	if (m->lang)
+		*m->lang = packed->lang;
 	return 0;
 }
 
-static int plan_make(struct plan *p, const struct table_entry_mark *mark, const struct pack_result *packed, const struct table_pieces *pieces)
+static int plan_make(struct plan *p, const struct pack_result *packed,
+		     const struct table_pieces *pieces)
 {
 	int err;
 
-	*p = (struct plan){ .head = { .magic = MAGIC, .key = mark->of, .flags = packed->tables.flags, .first_page = packed->tables.first_page,
-				      .npages = packed->tables.npages, .nrules = packed->tables.nrules, .nsframe = packed->nsframe,
-				      .rows = packed->rows, .bytes = packed->bytes, .lost_rows = packed->lost_rows } };
+	*p = (struct plan){ .head = { .magic = MAGIC,
+				      .flags = packed->tables.flags,
+				      .first_page = packed->tables.first_page,
+				      .npages = packed->tables.npages,
+				      .nrules = packed->tables.nrules,
+				      .nranges = packed->nranges,
+				      .rows = packed->rows,
+				      .bytes = packed->bytes,
+				      .lost_rows = packed->lost_rows } };
 	p->pages = calloc(p->head.npages, sizeof(*p->pages));
 	p->dir = calloc(p->head.npages, sizeof(*p->dir));
 	err = p->pages && p->dir ? plan_pages(p, pieces, packed->tables.dir) : -ENOMEM;
 	return err ? err : plan_middle(p, pieces, packed);
-}
-
-static void sign(struct plan *p, const struct digest_key *key)
-{
-	struct digest sum;
-
-	digest_init(&sum, key);
-	digest_add(&sum, &p->head, sizeof(p->head));
-	digest_add(&sum, p->middle.mem, p->middle.len);
-	for (uint32_t i = 0; i < p->head.nbodies; i++)
-		digest_add(&sum, p->pages[i]->mem, p->pages[i]->size);
-	p->head.sum = digest_end(&sum);
 }
 
 static int write_plan(const struct plan *p, int fd)
@@ -355,19 +363,17 @@ static int write_plan(const struct plan *p, int fd)
 	return err ? -EIO : 0;
 }
 
-int table_entry_write(int fd, const struct table_entry_mark *mark, const struct pack_result *packed, struct table_pieces *pieces,
+int table_entry_write(int fd, const struct pack_result *packed, struct table_pieces *pieces,
 		      uint64_t *ret_bytes)
 {
 	struct plan plan;
 	int err;
 
-	if (packed->nsframe > SFRAME_RANGES_MAX)
+	if (packed->nranges > RANGES_MAX)
 		return -E2BIG;
 	if (pieces->n)
 		qsort(pieces->pieces, pieces->n, sizeof(*pieces->pieces), by_loc);
-	err = plan_make(&plan, mark, packed, pieces);
-	if (!err && mark->sign)
-		sign(&plan, mark->sign);
+	err = plan_make(&plan, packed, pieces);
 	if (!err)
 		err = write_plan(&plan, fd);
 	*ret_bytes = plan.head.size;

@@ -10,12 +10,16 @@
 #include "unwind/fntab.h"
 #include "unwind/vdso_arm64.h"
 
-#define TEXT_MAX (32u << 20)	/* no C library's text is near this */
+#define TEXT_MAX (32u << 20) /* bytes; no C library's text is near this */
 
-static const uint8_t a64_plt0_push[] = { 0xf0, 0x7b, 0xbf, 0xa9 };	/* stp x16, x30, [sp, #-16]! */
+/* stp x16, x30, [sp, #-16]! */
+static const uint8_t a64_plt0_push[] = { 0xf0, 0x7b, 0xbf, 0xa9 };
 
-/* DT_SONAME of the file, "" if it has none; false: no dynamic section at all. */
-static bool soname(const struct elf_image *img, char *ret, size_t cap)
+/*
+ * DT_SONAME of the file, "" if it has none; false: no dynamic section at all. *ret_pie: it says
+ * that it is a program.
+ */
+static bool dynamic_facts(const struct elf_image *img, char *ret, size_t cap, bool *ret_pie)
 {
 	const struct elf_phdr *ph = elf_image_segment(img, PT_DYNAMIC);
 	uint64_t name = 0, strtab = 0, off;
@@ -23,6 +27,7 @@ static bool soname(const struct elf_image *img, char *ret, size_t cap)
 	bool named = false;
 
 	ret[0] = 0;
+	*ret_pie = false;
 	if (!ph || elf_image_read(img, ph->offset, ph->filesz < 65536 ? ph->filesz : 65536, &dyn))
 		return false;
 	while (bytes_left(&dyn.view) >= sizeof(Elf64_Dyn)) {
@@ -33,10 +38,13 @@ static bool soname(const struct elf_image *img, char *ret, size_t cap)
 			named = true;
 		} else if (tag == DT_STRTAB) {
 			strtab = val;
+		} else if (tag == DT_FLAGS_1) {
+			*ret_pie = val & DF_1_PIE;
 		}
 	}
 	elf_blob_free(&dyn);
-	if (named && elf_image_vaddr_to_offset(img, strtab, &off) && name < img->size && !elf_image_read(img, off + name, cap - 1, &str)) {
+	if (named && elf_image_vaddr_to_offset(img, strtab, &off) && name < img->size &&
+	    !elf_image_read(img, off + name, cap - 1, &str)) {
 		const char *s = bytes_str(&str.view);
 
 		if (s)
@@ -46,36 +54,74 @@ static bool soname(const struct elf_image *img, char *ret, size_t cap)
 	return named ? ret[0] != 0 : true;
 }
 
+static bool soname(const struct elf_image *img, char *ret, size_t cap)
+{
+	bool pie;
+
+	return dynamic_facts(img, ret, cap, &pie);
+}
+
+static bool is_c_library(const char *name)
+{
+	return !strncmp(name, "libc.", 5) || !strncmp(name, "ld-musl", 7) ||
+	       !strncmp(name, "libpthread", 10);
+}
+
 static bool worth_searching(const struct elf_image *img)
 {
-	bool interp = elf_image_segment(img, PT_INTERP) != NULL;	/* glibc's libc.so.6 has one too */
+	/* glibc's libc.so.6 has one too */
+	bool interp = elf_image_segment(img, PT_INTERP) != NULL;
 	char name[32];
 
 	if (!soname(img, name, sizeof(name)))
 		return !interp && img->type == ET_EXEC;
-	return (!name[0] && !interp) || !strncmp(name, "libc.", 5) || !strncmp(name, "ld-musl", 7) || !strncmp(name, "libpthread", 10);
+	return (!name[0] && !interp) || is_c_library(name);
 }
 
-/* The signal restorer's registers: rsp points at the ucontext, the saved ones start 40 bytes into it (see step_sigcontext). */
-#define AT_RSP(offset) { .kind = RULE_REG_MEM, .reg = 7, .off = (offset) }
+/*
+ * The signal restorer's registers: rsp points to the ucontext, and the saved registers start 40
+ * bytes into it (see step_sigcontext).
+ */
+#define AT_RSP(offset)                                          \
+	{                                                       \
+		.kind = RULE_REG_MEM, .reg = 7, .off = (offset) \
+	}
 static const struct row restorer_row = {
-	.cfa = AT_RSP(160), .ra = AT_RSP(168), .fp = AT_RSP(120), .bx = AT_RSP(128), .source = ROW_EH_FRAME, .flags = ROW_SIGNAL,
+	.cfa = AT_RSP(160),
+	.ra = AT_RSP(168),
+	.fp = AT_RSP(120),
+	.bx = AT_RSP(128),
+	.source = ROW_EH_FRAME,
+	.flags = ROW_SIGNAL,
 };
 static const struct row clone_row = {
-	.cfa = { .kind = RULE_REG, .reg = 7, .off = 8 }, .ra = { .kind = RULE_CFA_MEM, .off = -8 }, .fp = { .kind = RULE_SAME },
-	.bx = { .kind = RULE_SAME }, .source = ROW_EH_FRAME, .flags = ROW_CHILD,
+	.cfa = { .kind = RULE_REG, .reg = 7, .off = 8 },
+	.ra = { .kind = RULE_CFA_MEM, .off = -8 },
+	.fp = { .kind = RULE_SAME },
+	.bx = { .kind = RULE_SAME },
+	.source = ROW_EH_FRAME,
+	.flags = ROW_CHILD,
 };
 static const struct row outermost_row = { .ra = { .kind = RULE_UNDEF }, .source = ROW_EH_FRAME };
 
 static const struct row a64_stub_row = {
-	.cfa = { .kind = RULE_REG, .reg = 31 }, .ra = { .kind = RULE_REG, .reg = 30 }, .fp = { .kind = RULE_SAME }, .source = ROW_EH_FRAME,
+	.cfa = { .kind = RULE_REG, .reg = 31 },
+	.ra = { .kind = RULE_REG, .reg = 30 },
+	.fp = { .kind = RULE_SAME },
+	.source = ROW_EH_FRAME,
 };
 static const struct row a64_clone_row = {
-	.cfa = { .kind = RULE_REG, .reg = 31 }, .ra = { .kind = RULE_REG, .reg = 30 }, .fp = { .kind = RULE_SAME }, .source = ROW_EH_FRAME,
+	.cfa = { .kind = RULE_REG, .reg = 31 },
+	.ra = { .kind = RULE_REG, .reg = 30 },
+	.fp = { .kind = RULE_SAME },
+	.source = ROW_EH_FRAME,
 	.flags = ROW_CHILD,
 };
 static const struct row a64_pushed_row = {
-	.cfa = { .kind = RULE_REG, .reg = 31, .off = 16 }, .ra = { .kind = RULE_CFA_MEM, .off = -8 }, .fp = { .kind = RULE_SAME }, .source = ROW_EH_FRAME,
+	.cfa = { .kind = RULE_REG, .reg = 31, .off = 16 },
+	.ra = { .kind = RULE_CFA_MEM, .off = -8 },
+	.fp = { .kind = RULE_SAME },
+	.source = ROW_EH_FRAME,
 };
 
 static const struct trampoline {
@@ -92,12 +138,13 @@ static const struct trampoline {
 	{ ROW_ARCH_AARCH64, KNOWN_A64_MUSL_THREAD, &outermost_row },
 };
 
-#define MAX_FOUND 16	/* in a window; real files hold one of each */
-#define WINDOW (256u << 10)	/* of text that is in memory at a time */
-#define MARGIN 64u		/* a range may begin in one window and end in the next */
+#define MAX_FOUND 16	       /* in a window; real files hold one of each */
+#define WINDOW	  (256u << 10) /* bytes of text in memory at a time */
+#define MARGIN	  64u	       /* a range may begin in one window and end in the next */
 
-/* Those that begin in [from, to) of the text at vaddr. */
-static int search(struct bytes text, uint64_t from, uint64_t to, uint64_t vaddr, const struct trampoline *t, struct rowbuf *out)
+/* Appends the trampolines that begin in [from, to) of the text at vaddr. */
+static int search(struct bytes text, uint64_t from, uint64_t to, uint64_t vaddr,
+		  const struct trampoline *t, struct rowbuf *out)
 {
 	uint64_t start;
 	int err = 0;
@@ -113,18 +160,21 @@ static int search(struct bytes text, uint64_t from, uint64_t to, uint64_t vaddr,
 	return err;
 }
 
-static int search_window(const struct elf_image *img, const struct elf_phdr *seg, enum row_arch arch, uint64_t from,
-			 struct rowbuf *out)
+static int search_window(const struct elf_image *img, const struct elf_phdr *seg,
+			 enum row_arch arch, uint64_t from, struct rowbuf *out)
 {
-	uint64_t ahead = from < MARGIN ? from : MARGIN, start = from - ahead, left = seg->filesz - start, len = WINDOW + ahead;
+	uint64_t ahead = from < MARGIN ? from : MARGIN, start = from - ahead,
+		 left = seg->filesz - start, len = WINDOW + ahead;
 	struct elf_blob text = { 0 };
 	int err = 0;
 
-	if (elf_image_read(img, seg->offset + start, left < len + MARGIN ? left : len + MARGIN, &text))
+	if (elf_image_read(img, seg->offset + start, left < len + MARGIN ? left : len + MARGIN,
+			   &text))
 		return 0;
 	for (size_t k = 0; k < sizeof(trampolines) / sizeof(trampolines[0]) && !err; k++)
 		if (trampolines[k].arch == arch)
-			err = search(text.view, ahead, len, seg->vaddr + start, &trampolines[k], out);
+			err = search(text.view, ahead, len, seg->vaddr + start, &trampolines[k],
+				     out);
 	elf_blob_free(&text);
 	return err;
 }
@@ -145,7 +195,7 @@ static int push_range(struct rowbuf *out, const struct row *rules, uint64_t star
 	return start < end ? rowbuf_push(out, &row) : 0;
 }
 
-#define A64_PLT0 32	/* bytes at most, with a landing pad in front of the push */
+#define A64_PLT0 32 /* bytes at most, with a landing pad in front of the push */
 
 static int a64_plt(const struct elf_image *img, struct rowbuf *out)
 {
@@ -154,9 +204,12 @@ static int a64_plt(const struct elf_image *img, struct rowbuf *out)
 	uint64_t pushed;
 	int err;
 
-	if (!s || s->size < A64_PLT0 || s->addr + s->size < s->addr || elf_image_read(img, s->offset, A64_PLT0, &code))
+	if (!s || s->size < A64_PLT0 || s->addr + s->size < s->addr ||
+	    elf_image_read(img, s->offset, A64_PLT0, &code))
 		return 0;
-	pushed = s->addr + (bytes_find(&code.view, a64_plt0_push, sizeof(a64_plt0_push)) ? code.view.pos + 4 : A64_PLT0);
+	pushed = s->addr + (bytes_find(&code.view, a64_plt0_push, sizeof(a64_plt0_push))
+				    ? code.view.pos + 4
+				    : A64_PLT0);
 	elf_blob_free(&code);
 	err = push_range(out, &a64_stub_row, s->addr, pushed);
 	if (!err)
@@ -171,17 +224,115 @@ static int search_text(const struct elf_image *img, enum row_arch arch, struct r
 	int err = 0;
 
 	for (size_t i = 0; i < n && !err; i++)
-		for (uint64_t from = 0; segs[i].filesz <= TEXT_MAX && from < segs[i].filesz && !err; from += WINDOW)
+		for (uint64_t from = 0; segs[i].filesz <= TEXT_MAX && from < segs[i].filesz && !err;
+		     from += WINDOW)
 			err = search_window(img, &segs[i], arch, from, out);
 	return err;
+}
+
+/*
+ * Whether the kernel starts processes at e_entry. In other libraries it means nothing. *ret_linker:
+ * the file is a dynamic linker.
+ */
+static bool is_program(const struct elf_image *img, bool *ret_linker)
+{
+	char name[32];
+	bool pie, dynamic = dynamic_facts(img, name, sizeof(name), &pie);
+
+	*ret_linker = dynamic && (!strncmp(name, "ld-", 3) || !strncmp(name, "ld64", 4));
+	return *ret_linker || img->type == ET_EXEC || elf_image_segment(img, PT_INTERP) || pie ||
+	       (dynamic && is_c_library(name));
+}
+
+#define ENTRY_MAX 96u /* bytes; _start is shorter than this up to its first call */
+
+/*
+ * The bytes of glibc's dynamic linker from its entry up to the jump to the program's entry, through
+ * a register; 0: there is none. This code calls two functions.
+ */
+static uint64_t until_program(struct bytes code, enum row_arch arch)
+{
+	if (arch == ROW_ARCH_AARCH64) {
+		while (bytes_left(&code) >= 4)
+			if ((bytes_u32(&code) & 0xfffffc1f) == 0xd61f0000) /* br */
+				return code.pos;
+		return 0;
+	}
+	for (; bytes_left(&code) >= 2; bytes_skip(&code, 1))
+		if ((bytes_peek64le(&code) & 0xf8ff) == 0xe0ff) /* jmp *reg */
+			return code.pos + 2;
+	return 0;
+}
+
+/*
+ * The bytes of x86-64 code up to the end of the first instruction that may be a call or a jump; 0:
+ * none was found. Instructions are not decoded, so an operand may be taken for one. Then too little
+ * code is said to be outermost.
+ */
+static uint64_t x86_until_branch(struct bytes code)
+{
+	for (; bytes_left(&code) >= 6; bytes_skip(&code, 1)) {
+		uint64_t next = bytes_peek64le(&code);
+		unsigned int op = next & 0xff, modrm = next >> 8 & 0xff, reg = modrm >> 3 & 7;
+
+		if (op == 0xe8 || op == 0xe9) /* call, jmp rel32 */
+			return code.pos + 5;
+		if (op == 0xeb) /* jmp rel8 */
+			return code.pos + 2;
+		if (op == 0xff && (reg == 2 || reg == 4)) /* call, jmp through memory at rip */
+			return code.pos + ((modrm & 0xc7) == 5 ? 6 : 2);
+	}
+	return 0;
+}
+
+/* The same for AArch64: b, bl, br, blr and their signed forms. */
+static uint64_t a64_until_branch(struct bytes code)
+{
+	while (bytes_left(&code) >= 4) {
+		uint32_t insn = bytes_u32(&code);
+
+		if ((insn & 0x7c000000) == 0x14000000 || (insn & 0xfe000000) == 0xd6000000)
+			return code.pos;
+	}
+	return 0;
+}
+
+/*
+ * The code at a program's entry up to its first call. No frame is outside of it: the kernel jumps
+ * there.
+ */
+static int entry_row(const struct elf_image *img, enum row_arch arch, struct rowbuf *out)
+{
+	struct elf_phdr segs[EXEC_SEGMENTS_MAX];
+	bool linker;
+	size_t n = is_program(img, &linker) ? exec_segments(img, segs, EXEC_SEGMENTS_MAX) : 0;
+	struct elf_blob code = { 0 };
+	uint64_t at, left, len;
+
+	for (size_t i = 0; i < n; i++) {
+		at = img->entry - segs[i].vaddr;
+		if (at >= segs[i].filesz)
+			continue;
+		left = segs[i].filesz - at;
+		if (elf_image_read(img, segs[i].offset + at, left < ENTRY_MAX ? left : ENTRY_MAX,
+				   &code))
+			return 0;
+		len = linker ? until_program(code.view, arch) : 0;
+		if (!len)
+			len = arch == ROW_ARCH_AARCH64 ? a64_until_branch(code.view)
+						       : x86_until_branch(code.view);
+		elf_blob_free(&code);
+		return push_range(out, &outermost_row, img->entry, img->entry + len);
+	}
+	return 0;
 }
 
 static bool is_bare_vdso(const struct elf_image *img)
 {
 	char name[32];
 
-	return soname(img, name, sizeof(name)) && !strcmp(name, "linux-vdso.so.1") && !elf_image_segment(img, PT_GNU_EH_FRAME) &&
-	       !elf_image_section(img, ".eh_frame");
+	return soname(img, name, sizeof(name)) && !strcmp(name, "linux-vdso.so.1") &&
+	       !elf_image_segment(img, PT_GNU_EH_FRAME) && !elf_image_section(img, ".eh_frame");
 }
 
 int trampolines_find(const struct elf_image *img, enum row_arch arch, struct rowbuf *out)
@@ -190,8 +341,11 @@ int trampolines_find(const struct elf_image *img, enum row_arch arch, struct row
 
 	if (arch == ROW_ARCH_AARCH64 && !img->be && is_bare_vdso(img))
 		return vdso_arm64_rows(img, out);
-	if ((arch == ROW_ARCH_X86_64 || arch == ROW_ARCH_AARCH64) && !img->be && worth_searching(img))
+	if ((arch == ROW_ARCH_X86_64 || arch == ROW_ARCH_AARCH64) && !img->be &&
+	    worth_searching(img))
 		err = search_text(img, arch, out);
+	if (!err && (arch == ROW_ARCH_X86_64 || arch == ROW_ARCH_AARCH64) && !img->be)
+		err = entry_row(img, arch, out);
 	if (!err && arch == ROW_ARCH_AARCH64 && !img->be)
 		err = a64_plt(img, out);
 	if (out->n)

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rows for code that has none or wrong ones, and is known by its bytes (elf/known_code.h): nobody calls it, its address is put on a
- * stack by hand. Signal restorers have no CFI in musl and others, and SFrame cannot describe them; glibc's
- * __start_context is outermost, though its CFI says otherwise; musl gives a thread's first frame no CFI, and glibc none to the end of
- * clone() and clone3(), where both the caller's thread and the new one come by (on AArch64 it is the caller's alone).
- * On AArch64 also the vDSO's and PLTs, which neither linker nor assembler describes there.
+ * Rows for code without correct unwind tables that is recognised by its bytes (elf/known_code.h).
+ * Most of it is never called; its address is put on a stack by hand.
+ *
+ * - Signal restorers have no CFI in musl and others, and SFrame cannot describe them.
+ * - glibc's __start_context is outermost, though its CFI says otherwise.
+ * - A thread's first frame has no CFI in musl.
+ * - The end of clone() and clone3() has none in glibc. Both the caller's thread and the new
+ *   one execute it (on AArch64 the CFI there is right for the caller's thread only).
+ * - AArch64's vDSO and PLTs, which neither linker nor assembler describes.
+ * - A program's entry, from which the kernel starts processes. Its frame is outermost, which SFrame
+ *   cannot say, and hand-written _start often has no tables.
  */
 #ifndef SFBPF_UNWIND_TRAMPOLINE_H
 #define SFBPF_UNWIND_TRAMPOLINE_H
@@ -13,8 +19,8 @@
 #include "unwind/row.h"
 
 /*
- * Appends what a C library, AArch64's vDSO (by their SONAMEs) or a static program holds, and PLTs; nothing else is searched. Ascending.
- * 0 or -ENOMEM.
+ * Appends the rows of a C library or AArch64's vDSO (by their SONAMEs), of a static program, of
+ * entries, and of AArch64 PLTs. Nothing else is searched. Ascending. 0 or -ENOMEM.
  */
 int trampolines_find(const struct elf_image *img, enum row_arch arch, struct rowbuf *out);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Rows of AArch64's vDSO, which has no unwind tables (arch/arm64/Makefile: -fno-unwind-tables), read off its code. It is one
- * compiler's output, a few functions whose frames are made and left by a handful of instructions; most of them have none.
+ * Rows of AArch64's vDSO, derived from its code because it has no unwind tables
+ * (arch/arm64/Makefile: -fno-unwind-tables). The code is one compiler's output: a few functions,
+ * most without a frame. The others make and leave their frames with a handful of instructions.
  */
 #ifndef SFBPF_UNWIND_VDSO_ARM64_H
 #define SFBPF_UNWIND_VDSO_ARM64_H

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Frames of languages, in the same walk as native ones.
+ *
+ * A frame whose pc lies in the evaluation loop of a runtime (lang_see) stands for frames of its
+ * language. Once the native step has found the loop's CFA, lang_step takes the following rounds of
+ * the walk: one for each frame of this activation. Then native unwinding goes on. What cannot be
+ * read costs frames of the language only; the loop is then shown as the native frame that it is.
+ *
+ * A language is a header with its step, which calls lang_emit for each frame, and a branch in
+ * lang_step, lang_finish and code_describe. All state is in the scratch (struct sf_lang_walk).
+ */
+#ifndef SFBPF_LANG_BPF_H
+#define SFBPF_LANG_BPF_H
+
+#include "lang_code.bpf.h"
+#include "lang_java.bpf.h"
+#include "lang_python.bpf.h"
+#include "memory.bpf.h"
+#include "space.bpf.h"
+
+/* The description of the runtime that the mapping's file is, or NULL. */
+static __always_inline const struct sf_lang *lang_of(const struct sf_vma *v)
+{
+	return lang_at(v->dir);
+}
+
+__noinline int code_describe(u32 slot, u32 id)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_lang *d;
+	struct sf_code *rec;
+	u32 len;
+
+	if (!s)
+		return -1;
+	rec = &s->lang.rec;
+	rec->type = SF_REC_CODE;
+	rec->id = id;
+	if (s->lang.language == SF_LANG_JAVA) {
+		if (java_describe(&s->lang))
+			return -1;
+	} else {
+		d = lang_of(vma_at(s, s->vma_last));
+		if (!d)
+			return -1;
+		rec->language = d->language;
+		rec->version = d->version;
+		if (d->language == SF_LANG_PYTHON && python_describe(&s->lang, &d->python))
+			return -1;
+	}
+	len = sizeof(*rec) - SF_CODE_LINES + rec->lines_len;
+	asm volatile("" : "+r"(len)); /* see vma_at */
+	if (len > sizeof(*rec))
+		return -1;
+	return bpf_ringbuf_output(&ring, rec, len, BPF_RB_NO_WAKEUP) ? -1 : 0;
+}
+
+/*
+ * Notes a frame, before it is recorded, if its pc lies in the evaluation loop of a runtime. Global,
+ * as only files of runtimes need it.
+ */
+__noinline int lang_see(u32 slot, u32 found, u64 offset)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_lang *d;
+	u32 i, n;
+
+	if (!s)
+		return 0;
+	d = lang_of(vma_at(s, found));
+	n = d ? d->nloops : 0;
+	for (i = 0; i < SF_LANG_LOOPS; i++) {
+		if (i >= n || offset - d->loops[i].start < d->loops[i].size)
+			break;
+	}
+	if (!d || i >= n || i >= SF_LANG_LOOPS)
+		return 0;
+	s->lang_at = LANG_LOOP;
+	s->lang.first = s->n;
+	s->lang.sp = s->regs.sp;
+	if (cfg_note_words) /* the memo does not know what the language's step reads */
+		s->log_far = ~0ull;
+	return 0;
+}
+
+/* Records frames of a language. SF_STEP_GO or a stop. */
+__noinline int lang_step(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_lang *d;
+	struct sf_vma *v;
+
+	if (!s)
+		return SF_STOP_NO_ROW;
+	v = vma_at(s, s->vma_last);
+	d = lang_of(v);
+	if (d && d->language == SF_LANG_PYTHON)
+		return python_step(s, slot, &d->python, v);
+	s->lang_at = LANG_NATIVE;
+	return SF_STEP_GO;
+}
+
+static int lang_rest(u32 round, void *ctx)
+{
+	u32 slot = *(u32 *)ctx;
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_lang *d;
+	struct sf_vma *v;
+
+	if (!s)
+		return 1;
+	v = vma_at(s, s->lang.python.vma);
+	if (v->word != s->lang.python.module || !v->len) /* another mapping took the place */
+		return 1;
+	d = lang_of(v);
+	s->vma_last = s->lang.python.vma; /* for code_describe */
+	return !d || !python_rest(s, slot, &d->python, v->delta);
+}
+
+/* After the walk: finds the rest of the language's frames, and whether these are all. */
+__noinline int lang_finish(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+
+	if (!s)
+		return 0;
+	if (s->lang.language == SF_LANG_JAVA) { /* its frames are the native walk's own */
+		if (s->lang.stop == SF_STOP_COMPLETE)
+			s->lang.stop = s->stop;
+		return 0;
+	}
+	if (s->stop != SF_STOP_COMPLETE && s->lang.stop == SF_STOP_COMPLETE && s->lang.python.frame)
+		bpf_loop(2 * SF_MAX_USER, lang_rest, &slot, 0);
+	if (s->lang.stop == SF_STOP_COMPLETE && s->lang.python.frame)
+		s->lang.stop = s->stop == SF_STOP_COMPLETE ? SF_STOP_LANG_ANCHOR : s->stop;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Ids of code objects, and the frames that carry them. A code object that is met for the first time
+ * is described to user space at once: the process may be gone before user space could read it.
+ */
+#ifndef SFBPF_LANG_CODE_BPF_H
+#define SFBPF_LANG_CODE_BPF_H
+
+#include "fold.bpf.h"
+#include "memory.bpf.h"
+#include "regs.bpf.h"
+#include "vma.bpf.h"
+
+enum { LANG_NATIVE, LANG_LOOP, LANG_INSIDE }; /* sf_scratch.lang_at */
+
+#define CODE_PER_SAMPLE 128 /* new code objects that a sample describes; some 70 us */
+#define CODE_TRIES	8   /* for texts that are not resident */
+
+/* As need_allowed: a program can make code objects without end. */
+#define CODE_BURST   16384
+#define CODE_STEP_NS (1000000000ull / 1024)
+
+/* The field at `off` of the object in hand. */
+#define OBJECT64(w, off) (*(u64 *)((w)->object + ((off) & (SF_LANG_OBJECT - 1))))
+#define OBJECT32(w, off) (*(u32 *)((w)->object + ((off) & (SF_LANG_OBJECT - 1))))
+
+static __always_inline int user_u64(u64 addr, u64 *ret)
+{
+	return copy_user(ret, sizeof(*ret), addr);
+}
+
+/* The description before a module's directory, or NULL. */
+static __always_inline const struct sf_lang *lang_at(u32 dir)
+{
+	u32 off = SF_LOC_OFFSET(dir) - sizeof(struct sf_lang);
+	const unsigned char *chunk = sf_chunk(SF_LOC_CHUNK(dir));
+
+	if (!chunk || off > SF_CHUNK - sizeof(struct sf_lang))
+		return NULL;
+	return (const struct sf_lang *)(chunk + off);
+}
+
+static __always_inline bool code_allowed(u32 owner, u64 now)
+{
+	u32 at = owner ? 1 + owner % (SF_GRANTS - 1) : 0;
+	u64 *until = bpf_map_lookup_elem(&code_grants, &at), t;
+
+	if (!until)
+		return false;
+	t = *until > now ? *until : now;
+	if (t - now >= CODE_BURST * CODE_STEP_NS)
+		return false;
+	*until = t + CODE_STEP_NS;
+	return true;
+}
+
+/*
+ * Sends the description of the code object in hand. 0, or -1: to be tried again. Global, and in
+ * lang.bpf.h.
+ */
+int code_describe(u32 slot, u32 id);
+
+/* The id of the code object in hand. 0: none could be had. */
+static __always_inline u32 code_id(struct sf_scratch *s, u32 slot)
+{
+	struct sf_lang_walk *w = &s->lang;
+	struct sf_code_key key = { .space = MM_ID(s->mm), .addr = w->code };
+	struct sf_code_entry *have, now;
+
+	if (w->id)
+		return w->id;
+	have = bpf_map_lookup_elem(&codes, &key);
+	if (have && have->cookie == w->cookie && have->owed <= 1)
+		return w->id = have->id;
+	if (w->sent >= CODE_PER_SAMPLE || !code_allowed(mm_owner(s->mm), bpf_ktime_get_ns()))
+		return 0;
+	w->sent++;
+	now.cookie = w->cookie;
+	if (have && have->cookie == w->cookie) {
+		now.id = have->id;
+		now.owed = have->owed - 1;
+	} else {
+		now.id = __sync_fetch_and_add(&code_ids, 1) + 1;
+		now.owed = CODE_TRIES;
+	}
+	/* The description is in the ring before another program can find the id. */
+	if (!code_describe(slot, now.id))
+		now.owed = 0;
+	if (bpf_map_update_elem(&codes, &key, &now, BPF_ANY))
+		return 0;
+	return w->id = now.id;
+}
+
+/* The frame word of the code object in hand, at a position. */
+static __always_inline u64 lang_word(struct sf_scratch *s, u32 slot, u32 language, u32 position)
+{
+	return SF_FRAME_LANG_WORD(language, code_id(s, slot), cfg_lines ? position : 0);
+}
+
+#endif

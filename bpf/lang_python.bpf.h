@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Frames of CPython (struct sf_python, made by userspace/lang/python.c).
+ *
+ * The thread state names the innermost frame, and each frame its caller's. An activation of the
+ * evaluation loop runs one frame (to 3.10), those up to the one with is_entry (3.11), or those up
+ * to the entry frame, which lies in the loop's C frame (3.12 on). In 3.11 the loop's _PyCFrame lies
+ * there. What lies in the C frame is compared with it, so that a loop that has not linked its
+ * frames yet is not taken for its caller's.
+ */
+#ifndef SFBPF_LANG_PYTHON_BPF_H
+#define SFBPF_LANG_PYTHON_BPF_H
+
+#include "lang_code.bpf.h"
+
+#define PY_TAG_MASK	  3ull /* 3.14: references are tagged */
+#define PY_OWNED_BY_LOOP  3    /* owner: the entry frame; above: frames of the thread itself */
+#define PY_STATE_COMPACT  (1u << 5)
+#define PY_STATE_ASCII	  (1u << 6)
+#define PY_STATE_KIND(st) ((st) >> 2 & 7)
+#define PY_GLIBC_KEYS	  32	/* in struct pthread; others are in a table */
+#define PY_GLIBC_VALUES	  0x318 /* thread pointer -> the value of key 0, x86-64 */
+#define PY_MUSL_TSD	  0x80	/* thread pointer -> the values, x86-64 */
+
+/* ---- Texts ---- */
+
+/*
+ * Reads a string to the record: its first SF_CODE_TEXT bytes, or the last ones. 0, or -1: it cannot
+ * be read.
+ */
+static __always_inline int python_text(const struct sf_python *d, u64 str, bool last, u8 *dst,
+				       u16 *ret_len, u8 *ret_unit)
+{
+	u64 len, state, data;
+	u32 unit, n;
+
+	if (user_u64(str + d->str_len, &len) || user_u64(str + d->str_state, &state))
+		return -1;
+	unit = PY_STATE_KIND(state);
+	if (!(state & PY_STATE_COMPACT) || (unit != 1 && unit != 2 && unit != 4) || len >> 24)
+		return -1;
+	data = str + (state & PY_STATE_ASCII ? d->str_ascii : d->str_compact);
+	len *= unit;
+	n = len < SF_CODE_TEXT ? len : SF_CODE_TEXT;
+	if (last)
+		data += len - n;
+	asm volatile("" : "+r"(n)); /* see vma_at */
+	if (n > SF_CODE_TEXT || copy_user(dst, n, data))
+		return -1;
+	*ret_len = n;
+	*ret_unit = unit;
+	return 0;
+}
+
+static __always_inline int python_lines(const struct sf_python *d, struct sf_code *rec, u64 table)
+{
+	u64 len;
+	u32 n;
+
+	rec->lines_len = 0;
+	if (!cfg_lines)
+		return 0;
+	if (user_u64(table + d->bytes_len, &len))
+		return -1;
+	n = len < SF_CODE_LINES ? len : SF_CODE_LINES;
+	asm volatile("" : "+r"(n)); /* see vma_at */
+	if (n > SF_CODE_LINES || copy_user(rec->lines, n, table + d->bytes_data))
+		return -1;
+	rec->lines_len = n;
+	return 0;
+}
+
+/* Describes the code object in hand in the record. 0 or -1. */
+static __always_inline int python_describe(struct sf_lang_walk *w, const struct sf_python *d)
+{
+	struct sf_code *rec = &w->rec;
+	u64 name = OBJECT64(w, d->code_qualname);
+
+	rec->first_line = OBJECT32(w, d->code_first_line);
+	if (python_text(d, name, false, rec->name, &rec->name_len, &rec->name_unit) ||
+	    python_text(d, OBJECT64(w, d->code_file), true, rec->file, &rec->file_len,
+			&rec->file_unit))
+		return -1;
+	return python_lines(d, rec, OBJECT64(w, d->code_lines));
+}
+
+/* ---- The thread's state ---- */
+
+/* The value of the pthread key at `key`; 0: none. */
+static __always_inline u64 python_key(const struct sf_python *d, u64 key, u64 tp)
+{
+	u64 values, val = 0;
+	u32 n = 0;
+
+	if (copy_user(&n, sizeof(n), key) || n >= PY_GLIBC_KEYS)
+		return 0;
+	if (d->musl) {
+		if (user_u64(tp + PY_MUSL_TSD, &values) || user_u64(values + 8 * n, &val))
+			return 0;
+		return val;
+	}
+	return user_u64(tp + PY_GLIBC_VALUES + 16 * n, &val) ? 0 : val;
+}
+
+/* The value of the thread-local variable; 0: none, or its block is not allocated yet. */
+static __always_inline u64 python_tls(const struct sf_python *d, u64 delta, u64 tp)
+{
+	u64 pair[2], dtv, block, val = 0;
+	u64 at = tp + d->tls;
+
+	if (d->tls_how == SF_PY_TLS_GOT) {
+		if (copy_user(pair, sizeof(pair), d->tls - delta) || user_u64(tp + 8, &dtv) ||
+		    user_u64(dtv + pair[0] * (d->musl ? 8 : 16), &block) || block + 1 <= 1)
+			return 0;
+		at = block + pair[1] + (s64)d->tls_off;
+	}
+	return user_u64(at, &val) ? 0 : val;
+}
+
+/* The state of this thread; 0: not found. */
+static __always_inline u64 python_state(const struct sf_python *d, u64 delta)
+{
+	u64 tp = user_tp(), state = 0, owner;
+
+	if (d->tls_how != SF_PY_TLS_NONE)
+		state = python_tls(d, delta, tp);
+	if (!state && d->current &&
+	    (user_u64(d->current - delta, &state) || user_u64(state + d->tstate_thread, &owner) ||
+	     owner != tp))
+		state = 0;
+	if (!state && d->key)
+		state = python_key(d, d->key - delta, tp);
+	return state;
+}
+
+/* Finds the innermost frame of the thread. 0, or a stop. */
+static __always_inline int python_begin(struct sf_scratch *s, const struct sf_python *d,
+					const struct sf_vma *v)
+{
+	struct sf_lang_walk *w = &s->lang;
+	struct sf_python_walk *p = &w->python;
+	u64 state = python_state(d, v->delta), at = 0;
+
+	p->module = v->word;
+	p->vma = s->vma_last;
+	p->frame = p->cframe = 0;
+	w->language = SF_LANG_PYTHON;
+	w->win_len = 0;
+	if (!state)
+		return SF_STOP_LANG_STATE;
+	if (user_u64(state + d->tstate_frame, &at))
+		return SF_STOP_LANG_FAULT;
+	if (d->cframe_back) {
+		p->cframe = at;
+		if (user_u64(at + d->cframe_frame, &at))
+			return SF_STOP_LANG_FAULT;
+	}
+	p->frame = at;
+	return 0;
+}
+
+/* ---- Frames ---- */
+
+/*
+ * The offset of a frame in the window, which is filled if needed; negative: it cannot be read. From
+ * 3.11 on, the frames of callers lie below their callees in one piece of memory, so the window ends
+ * with the frame.
+ */
+static __always_inline int python_frame(struct sf_lang_walk *w, const struct sf_python *d,
+					u64 frame)
+{
+	u64 at = frame - w->win_base, start = frame, page = frame & ~(SF_PAGE_MIN - 1ull);
+	u32 len;
+
+	if (at < SF_LANG_WINDOW && at + d->frame_size <= w->win_len)
+		return at;
+	if (d->kind != SF_PY_BACK && frame + d->frame_size <= page + SF_PAGE_MIN) {
+		start = frame + d->frame_size - SF_LANG_WINDOW;
+		start = start < page ? page : start;
+	}
+	len = frame + d->frame_size - start;
+	w->win_len = 0;
+	asm volatile("" : "+r"(len)); /* see vma_at */
+	if (len > SF_LANG_WINDOW || copy_user(w->window, len, start))
+		return -1;
+	w->win_base = start;
+	w->win_len = len;
+	return frame - start;
+}
+
+/* A field of the frame at `at` in the window. */
+#define PY_FRAME64(w, at, off) (*(u64 *)((w)->window + (((at) + (off)) & (SF_LANG_WINDOW - 1))))
+#define PY_FRAME8(w, at, off)  ((w)->window[((at) + (off)) & (SF_LANG_WINDOW - 1)])
+
+/* Reads the code object, and checks that it is one. 0 or -1. */
+static __always_inline int python_code(struct sf_lang_walk *w, const struct sf_python *d, u64 delta,
+				       u64 code)
+{
+	u64 h = 0;
+
+	if (code == w->code)
+		return 0;
+	w->code = 0;
+	if (copy_user(w->object, SF_PY_CODE_MAX, code) ||
+	    OBJECT64(w, d->ob_type) != d->code_type - delta)
+		return -1;
+	FOLD(h, OBJECT64(w, d->code_file), FOLD_MUL1);
+	FOLD(h, OBJECT64(w, d->code_qualname), FOLD_MUL2);
+	FOLD(h, OBJECT64(w, d->code_lines), FOLD_MUL1);
+	FOLD(h, OBJECT32(w, d->code_first_line), FOLD_MUL2);
+	w->code = code;
+	w->cookie = h;
+	w->id = 0;
+	return 0;
+}
+
+/* The position in the code, in units of two bytes. */
+static __always_inline u32 python_position(const struct sf_python *d, u64 code, u64 lasti)
+{
+	if (!d->lasti)
+		return (lasti - code - d->code_start) / 2;
+	return (s32)lasti < 0 ? 0 : (u32)lasti * d->lasti / 2;
+}
+
+/* Ends the frames of this activation: the loop is shown as well, if wanted or if it had none. */
+static __always_inline int python_done(struct sf_scratch *s)
+{
+	u32 n = s->n;
+
+	s->lang_at = LANG_NATIVE;
+	if (!cfg_native && n != s->lang.first)
+		return SF_STEP_GO;
+	asm volatile("" : "+r"(n)); /* see vma_at */
+	if (n >= SF_MAX_USER)
+		return SF_STOP_DEPTH;
+	s->frames[n & (SF_MAX_USER - 1)] = s->lang.word;
+	s->n = n + 1;
+	return SF_STEP_GO;
+}
+
+/* No more frames of the language: the native ones go on. */
+static __always_inline int python_lost(struct sf_scratch *s, u32 why)
+{
+	s->lang.stop = why;
+	s->lang.python.frame = 0;
+	return python_done(s);
+}
+
+/* What lies in the C frame of the loop. */
+static __always_inline bool python_in_loop(const struct sf_scratch *s, u64 addr)
+{
+	return addr - s->lang.sp < s->regs.sp - s->lang.sp;
+}
+
+/* The entry frame, which is no frame of Python. */
+static __always_inline int python_entry(struct sf_scratch *s, u64 frame, u64 back)
+{
+	struct sf_python_walk *p = &s->lang.python;
+
+	if (python_in_loop(s, frame)) {
+		p->frame = back;
+		return python_done(s);
+	}
+	if (!back) { /* the thread's own, below all others */
+		p->frame = 0;
+		return python_done(s);
+	}
+	/* The frames belong to another activation. */
+	p->frame = p->begun;
+	s->n = s->lang.first;
+	return python_done(s);
+}
+
+/* Records the next frame of this activation. */
+static __always_inline int python_next(struct sf_scratch *s, u32 slot, const struct sf_python *d,
+				       u64 delta)
+{
+	struct sf_lang_walk *w = &s->lang;
+	struct sf_python_walk *p = &w->python;
+	u64 frame = p->frame, code, back;
+	int at = frame ? python_frame(w, d, frame) : -1;
+	u32 n = s->n, owner;
+
+	if (at < 0)
+		return frame ? python_lost(s, SF_STOP_LANG_FAULT) : python_done(s);
+	back = PY_FRAME64(w, at, d->frame_back);
+	owner = PY_FRAME8(w, at, d->frame_owner);
+	if (d->kind == SF_PY_ENTRY && owner >= PY_OWNED_BY_LOOP)
+		return python_entry(s, frame, back);
+	code = PY_FRAME64(w, at, d->frame_code) & ~PY_TAG_MASK;
+	if (back == frame || python_code(w, d, delta, code))
+		return python_lost(s, SF_STOP_LANG_FAULT);
+	asm volatile("" : "+r"(n)); /* see vma_at */
+	if (n >= SF_MAX_USER)
+		return SF_STOP_DEPTH;
+	s->frames[n & (SF_MAX_USER - 1)] =
+		lang_word(s, slot, SF_LANG_PYTHON,
+			  python_position(d, code, PY_FRAME64(w, at, d->frame_lasti)));
+	s->n = n + 1;
+	p->frame = back;
+	if (d->kind == SF_PY_BACK || (d->kind == SF_PY_CFRAME && owner))
+		return python_done(s);
+	return SF_STEP_GO;
+}
+
+/* Begins an activation. false: it has no frames. */
+static __always_inline bool python_enter(struct sf_scratch *s, const struct sf_python *d,
+					 const struct sf_vma *v)
+{
+	struct sf_lang_walk *w = &s->lang;
+	struct sf_python_walk *p = &w->python;
+	int stop;
+
+	if (w->language != SF_LANG_PYTHON || p->module != v->word) {
+		w->stop = SF_STOP_COMPLETE;
+		stop = python_begin(s, d, v);
+		if (stop) {
+			p->frame = 0;
+			w->stop = stop;
+		}
+	}
+	if (!p->frame)
+		return false;
+	if (d->kind == SF_PY_CFRAME) {
+		if (!python_in_loop(s, p->cframe))
+			return false;
+		if (user_u64(p->cframe + d->cframe_back, &p->cframe))
+			p->cframe = 0;
+	}
+	p->begun = p->frame;
+	return true;
+}
+
+/*
+ * Records the next frame after a native stack that ended early: the rest of the chain is known all
+ * the same. false: there is none.
+ */
+static __always_inline bool python_rest(struct sf_scratch *s, u32 slot, const struct sf_python *d,
+					u64 delta)
+{
+	struct sf_lang_walk *w = &s->lang;
+	struct sf_python_walk *p = &w->python;
+	u64 frame = p->frame, code, back;
+	int at = frame ? python_frame(w, d, frame) : -1;
+	u32 n = s->n;
+
+	asm volatile("" : "+r"(n)); /* see vma_at */
+	if (at < 0 || n >= SF_MAX_USER)
+		return false;
+	back = PY_FRAME64(w, at, d->frame_back);
+	if (d->kind == SF_PY_ENTRY && PY_FRAME8(w, at, d->frame_owner) >= PY_OWNED_BY_LOOP) {
+		p->frame = back;
+		return back != frame;
+	}
+	code = PY_FRAME64(w, at, d->frame_code) & ~PY_TAG_MASK;
+	if (back == frame || python_code(w, d, delta, code))
+		return false;
+	s->frames[n & (SF_MAX_USER - 1)] =
+		lang_word(s, slot, SF_LANG_PYTHON,
+			  python_position(d, code, PY_FRAME64(w, at, d->frame_lasti)));
+	s->n = n + 1;
+	p->frame = back;
+	return true;
+}
+
+static __always_inline int python_step(struct sf_scratch *s, u32 slot, const struct sf_python *d,
+				       const struct sf_vma *v)
+{
+	u32 first = s->lang.first;
+
+	if (s->lang_at == LANG_LOOP) {
+		s->lang_at = LANG_NATIVE;
+		if (!python_enter(s, d, v))
+			return SF_STEP_GO;
+		asm volatile("" : "+r"(first)); /* see vma_at */
+		s->lang.word = s->frames[first & (SF_MAX_USER - 1)];
+		s->n = first;
+		s->lang_at = LANG_INSIDE;
+	}
+	return python_next(s, slot, d, v->delta);
+}
+
+#endif

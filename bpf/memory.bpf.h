@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* Memory that the unwinder reads: the tables' chunks, and the user memory of a task. */
+#ifndef SFBPF_MEMORY_BPF_H
+#define SFBPF_MEMORY_BPF_H
+
+#include "regs.bpf.h"
+
+static __always_inline const unsigned char *sf_chunk(u32 id)
+{
+	u32 zero = 0;
+	void *map = bpf_map_lookup_elem(&chunks, &id);
+
+	return map ? bpf_map_lookup_elem(map, &zero) : NULL;
+}
+
+/*
+ * Reads user memory of the current task or, in remote.bpf.c, of the sleeping task that the iterator
+ * visits.
+ */
+static __always_inline long copy_user(void *dst, u32 len, u64 addr)
+{
+#ifdef SF_REMOTE
+	struct task_struct *task = bpf_task_from_pid(remote_tid);
+	long err;
+
+	if (!task)
+		return -1;
+	err = bpf_copy_from_user_task(dst, len, (void *)addr, task, 0);
+	bpf_task_release(task);
+	return err;
+#else
+	return bpf_probe_read_user(dst, len, (void *)addr);
+#endif
+}
+
+/* The thread pointer of that task. */
+static __always_inline u64 user_tp(void)
+{
+#ifdef SF_REMOTE
+	struct task_struct *task = bpf_task_from_pid(remote_tid);
+	u64 tp;
+
+	if (!task)
+		return 0;
+	tp = TASK_TP(task);
+	bpf_task_release(task);
+	return tp;
+#else
+	return TASK_TP(bpf_get_current_task());
+#endif
+}
+
+#include "row_find.h" /* finds rows in the chunks by sf_chunk */
+
+#endif

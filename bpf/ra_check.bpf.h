@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Checks of what no row says. Code without rows may keep any value in the frame pointer, and memory
+ * may hold zeros and return addresses of calls that are over. So a return address that was found
+ * without a row must be one, and a 0 in place of a return address or a frame pointer is only the
+ * end of a stack if it lies where a stack begins.
+ */
+#ifndef SFBPF_RA_CHECK_BPF_H
+#define SFBPF_RA_CHECK_BPF_H
+
+#include "space.bpf.h"
+#include "memory.bpf.h"
+#include "vma.bpf.h"
+
+#include "call_insn.h"
+
+int vma_find(u32 slot, u64 addr); /* unwind.bpf.h */
+int row_search(u32 slot, u32 i, u64 offset);
+
+/*
+ * Whether the row of a return address belongs to code that is entered without a call: the signal
+ * restorer, or an outermost frame such as that of a makecontext() function.
+ */
+static __always_inline bool ra_needs_no_call(struct sf_scratch *s, u32 slot)
+{
+	const struct sf_rule *rule;
+	u64 at = s->regs.pc - 1;
+	struct sf_vma *v;
+	u32 code;
+	int i = vma_find(slot, at);
+
+	if (i < 0)
+		return false;
+	v = vma_at(s, i);
+	if (v->state != SF_MOD_READY)
+		return false;
+	code = row_search(slot, i, (at + v->delta) & SF_FRAME_OFFSET_MASK) & 0xffff;
+	if (code == SF_RULE_END)
+		return true;
+	if (code == SF_RULE_GAP || !(code & SF_RULE_INDEXED))
+		return false;
+	rule = rule_find((struct sf_tables *)&v->first_page, code);
+	return rule && (rule->flags & SF_RULE_SIGNAL);
+}
+
+/*
+ * After a step that may be wrong (SF_REGS_GUESS). SF_STEP_GO: its return address is behind a call.
+ * That the address is executable is seen when the next frame's mapping is looked up. Global: not in
+ * the hot path, and verified once.
+ */
+__noinline int guess_check(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	u64 before = 0;
+
+	if (!s)
+		return SF_STOP_NO_ROW;
+	if ((!copy_user(&before, sizeof(before), s->regs.pc - SF_CALL_BYTES) &&
+	     ends_with_call(before)) ||
+	    ra_needs_no_call(s, slot))
+		return SF_STEP_GO;
+	return (s->regs.flags & SF_REGS_BY_FP) && s->cause ? s->cause : SF_STOP_REG_UNKNOWN;
+}
+
+#define TOP_SLACK 64 /* bytes that the code which starts a thread may use before its first call */
+
+/*
+ * After a return address or a frame pointer of 0 (SF_STOP_ZERO_RA). It ends the stack if sp is
+ * where the kernel put it at the process's entry, or at the end of the mapping of another stack.
+ */
+__noinline int zero_check(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	u64 vma, top, sp;
+
+	if (!s)
+		return SF_STOP_ZERO_RA;
+	sp = s->regs.sp;
+	top = s->regs.entry_sp;
+	vma = vma_walk(s, sp - 8);
+	if (vma && (KLOAD(vma, struct vm_area_struct, vm_start) > top ||
+		    KLOAD(vma, struct vm_area_struct, vm_end) <= top))
+		top = KLOAD(vma, struct vm_area_struct, vm_end);
+	if (top - sp + TOP_SLACK <= 2 * TOP_SLACK)
+		return SF_STOP_COMPLETE;
+	return (s->regs.flags & SF_REGS_BY_FP) && s->cause ? s->cause : SF_STOP_ZERO_RA;
+}
+
+#endif

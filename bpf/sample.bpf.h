@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/* A record with a stack: its head, its user part, and sending it. */
+#ifndef SFBPF_SAMPLE_BPF_H
+#define SFBPF_SAMPLE_BPF_H
+
+#include "kload.bpf.h"
+#include "maps.bpf.h"
+#include "unwind.bpf.h"
+
+/*
+ * Whether the task is inside execve(2) and its old image is gone. Until the new image is mapped,
+ * its mm has no start_code, and the registers are those of the old one. Then the kernel clears the
+ * registers, and the task is still in the system call.
+ */
+static __always_inline bool in_exec(const struct sf_scratch *s)
+{
+	if (!(s->sample.flags & SF_SAMPLE_IN_KERNEL))
+		return false;
+	return ((s->regs.flags & SF_REGS_RA) && REGS_CLEARED(&s->regs)) ||
+	       !KLOAD(s->mm, struct mm_struct, start_code);
+}
+
+/* Unwinds the user part from s->regs. err: the result of reading them, SF_STEP_GO or a stop. */
+static __always_inline void sample_unwind(struct sf_scratch *s, u32 slot, int err)
+{
+	if (in_exec(s)) {
+		s->frames[0] = SF_FRAME_EXEC;
+		s->sample.n_user = 1;
+		s->sample.stop = SF_STOP_COMPLETE;
+		s->sample.flags &= ~SF_SAMPLE_USER;
+		s->stop = SF_STOP_NO_REGS; /* nothing for off_memo_store */
+		return;
+	}
+	if (err != SF_STEP_GO) {
+		s->frames[0] = SF_FRAME_RAW << SF_FRAME_KIND_SHIFT |
+			       (s->regs.pc & SF_FRAME_ADDR_MASK);
+		s->sample.n_user = err == SF_STOP_COMPAT;
+		s->sample.stop = err;
+		return;
+	}
+	unwind_user(s, slot);
+	s->sample.n_user = s->n;
+	s->sample.stop = s->stop;
+	s->sample.flags |= s->lang.language << SF_SAMPLE_LANG_SHIFT;
+	s->sample.lang_stop = s->lang.language ? s->lang.stop : SF_STOP_COMPLETE;
+}
+
+/* Fills the sample's head; the frames follow. */
+static __always_inline void sample_head(struct sf_scratch *s, u64 task, u32 cpu, u32 pid, u32 tid)
+{
+	struct sf_sample *rec = &s->sample;
+
+	rec->type = SF_REC_SAMPLE;
+	rec->cpu = cpu;
+	rec->time_ns = cfg_want_time ? bpf_ktime_get_ns() : 0;
+	rec->pid = pid;
+	rec->tid = tid;
+	rec->cgroup_id = cfg_want_cgroup ? bpf_get_current_cgroup_id() : 0;
+	rec->weight = 1;
+	rec->n_user = rec->n_kernel = 0;
+	rec->stop = SF_STOP_COMPLETE;
+	rec->flags = 0;
+	rec->lang_stop = SF_STOP_COMPLETE;
+	*(u64 *)&rec->comm[0] = kload(KADDR(task, struct task_struct, comm));
+	*(u64 *)&rec->comm[8] = kload(KADDR(task, struct task_struct, comm) + 8);
+}
+
+/*
+ * Sends the scratch's record with its frames and `more` words after them. 0, or negative if the
+ * ring is full. The consumer polls on a timer, because a wake-up is an interrupt (5 us in a VM). It
+ * is woken only if the ring holds cfg_wake_bytes.
+ */
+static __always_inline long record_send(struct sf_scratch *s, u32 more)
+{
+	u32 len = sizeof(struct sf_sample) +
+		  8 * ((u32)s->sample.n_user + s->sample.n_kernel + more);
+	u64 flags = BPF_RB_NO_WAKEUP;
+
+	if (len > sizeof(struct sf_sample) + 8 * (SF_MAX_USER + SF_MAX_KERNEL + SF_OFF_CHAIN))
+		return -1;
+	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= cfg_wake_bytes)
+		flags = BPF_RB_FORCE_WAKEUP;
+	return bpf_ringbuf_output(&ring, &s->sample, len, flags);
+}
+
+#endif

@@ -1,0 +1,98 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Rows from machine code against .eh_frame: inspect --rows=code ignores the file's tables, inspect --rows=eh_frame shows them.
+
+usage: check_code_rows.py [-v] [FILE...]    (default: some of the libraries that are installed)
+Of the code that .eh_frame describes, a share must have rows from code, and nearly all of those must agree. Two ways to say the same count as
+equal: a frame pointer that was popped, and is still in its slot; a CFA by r10 or rax, as in functions that align their stack, while sp or a
+saved word gives it too.
+"""
+import os
+import platform
+import subprocess
+import sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+SFBPF = os.environ.get("SFBPF") or os.path.join(ROOT, os.environ.get("OUTPUT", "build"), "sfbpf")
+LIBS = "/lib/%s-linux-gnu/" % platform.machine()
+# Least share of code with a row, most bytes with another CFA or RA (in percent). glibc's getcontext and its like push without saying so in
+# .eh_frame, as objdump shows, and the entry of libc.so.6 is outermost.
+FILES = {
+    "libc.so.6": (85, 0.05), "libz.so.1": (92, 0.03), "libgmp.so.10": (92, 0.03), "libzstd.so.1": (92, 0.03), "libsqlite3.so.0": (92, 0.03),
+    "libelf.so.1": (92, 0.03), "liblzma.so.5": (92, 0.03), "libncursesw.so.6": (92, 0.03),
+}
+
+
+def rows(path, source):
+    out = subprocess.run([SFBPF, "inspect", "--rows=" + source, path], stdout=subprocess.PIPE, text=True, check=True).stdout
+    for line in out.splitlines():
+        start, end, _, cfa, ra, fp, *flags = line.split(" ")
+        yield int(start, 16), int(end, 16), cfa[4:], ra[3:], fp[3:], flags
+
+
+def base_of(cfa):
+    return cfa.lstrip("*(").split("+")[0].split("-")[0]
+
+
+def differs(eh, code):
+    if "plt" in eh[5] or eh[2] == "?":
+        return None
+    if eh[3] == "undef" or code[3] == "undef":
+        return "ra" if eh[3] != code[3] else None
+    if eh[2] != code[2]:
+        if len({base_of(eh[2]), base_of(code[2])} & {"r10", "rax"}) == 1:
+            return None
+        return "cfa"
+    if eh[3] != code[3]:
+        return "ra"
+    return "fp" if eh[4] != code[4] and "same" not in (eh[4], code[4]) else None
+
+
+def compare(path, verbose=False):
+    """Bytes that .eh_frame describes, those that code does too, and bytes that differ."""
+    eh, code = list(rows(path, "eh_frame")), list(rows(path, "code"))
+    described = sum(r[1] - r[0] for r in eh)
+    claimed = wrong = i = k = 0
+    while i < len(eh) and k < len(code):
+        lo, hi = max(eh[i][0], code[k][0]), min(eh[i][1], code[k][1])
+        if lo < hi:
+            claimed += hi - lo
+            how = differs(eh[i], code[k])
+            if how:
+                wrong += hi - lo
+                if verbose:
+                    print("# %s: %x-%x: .eh_frame %s, code %s" % (how, lo, hi, " ".join(eh[i][2:5]), " ".join(code[k][2:5])))
+        if eh[i][1] < code[k][1]:
+            i += 1
+        else:
+            k += 1
+    return described, claimed, wrong
+
+
+def main():
+    args = sys.argv[1:]
+    verbose = "-v" in args
+    paths = [a for a in args if a != "-v"]
+    failed = 0
+    if not next(rows(LIBS + "libc.so.6", "code"), None):
+        print("SKIP code-rows: sfbpf was built without Zydis")
+        return 0
+    for path in paths or [LIBS + f for f in FILES]:
+        name = "code-rows " + os.path.basename(path)
+        least, most = FILES.get(os.path.basename(path), (92, 0.03))
+        if not os.path.exists(path):
+            print("SKIP %s: not installed" % name)
+            continue
+        described, claimed, wrong = compare(path, verbose)
+        share, bad = 100 * claimed / max(described, 1), 100 * wrong / max(claimed, 1)
+        print("# %s: %d bytes described, %.2f %% have rows from code, %.4f %% of those differ" % (os.path.basename(path), described, share, bad))
+        if share < least or bad > most:
+            failed = 1
+            print("FAIL %s: %.2f %% instead of at least %s %%, or %.4f %% instead of at most %s %%" % (name, share, least, bad, most))
+        else:
+            print("ok " + name)
+    return failed
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: BSD-2-Clause
+# --help, man pages and completions: all options of a tool stand in each of them, and each is sound.
+set -u
+cd "$(dirname "$0")/../.."
+out=${OUTPUT:-build}
+sfbpf=${SFBPF:-$out/sfbpf}
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+
+verdict() {
+	if [ -z "$2" ]; then echo "ok $1"; else echo "FAIL $1: $2"; fi
+}
+
+tools=$("$sfbpf" help | sed -n 's/^  \([a-z]*\)  *.*/\1/p')
+[ "$(echo "$tools" | wc -w)" -ge 8 ] || echo "FAIL help-lists-tools: $tools"
+"$sfbpf" help --completion bash > "$dir/bash"
+"$sfbpf" help --completion zsh > "$dir/zsh"
+
+for t in $tools; do
+	"$sfbpf" "$t" --help > "$dir/help" || echo "FAIL help-$t: exit status $?"
+	"$sfbpf" help "$t" | cmp -s - "$dir/help" || echo "FAIL help-$t: 'help $t' differs"
+	"$sfbpf" help --man "$t" > "$dir/man"
+	missing=
+	for o in $(sed -n '/^options:/,/^examples:/s/^  *\(-[a-zA-Z], \)*--\([a-z-]*\).*/\2/p' "$dir/help"); do
+		grep -q -- "--$o\b" "$dir/bash" || missing="$missing bash:$o"
+		grep -q -- "--$o\\[" "$dir/zsh" || missing="$missing zsh:$o"
+		sed 's/\\-/-/g' "$dir/man" | grep -q -- "fB--$o.fR" || missing="$missing man:$o"
+	done
+	verdict "help-options-$t" "$missing"
+	verdict "help-width-$t" "$(awk 'length > 80 && !/^usage/' "$dir/help" | grep -v '^  [a-z]* *sfbpf' | head -n 3)"
+	if command -v groff >/dev/null; then
+		verdict "help-man-$t" "$(groff -man -Tutf8 -ww -z "$dir/man" 2>&1)"
+	else
+		echo "SKIP help-man-$t: no groff"
+	fi
+done
+
+verdict help-bash-syntax "$(bash -n "$dir/bash" 2>&1)"
+words=$(bash -c '. "$1"; COMP_WORDS=(sfbpf record --fo); COMP_CWORD=2; _sfbpf; echo "${COMPREPLY[*]}"' - "$dir/bash")
+verdict help-bash-completes "$([ "$words" = --format ] || echo "got '$words'")"
+if command -v zsh >/dev/null; then
+	verdict help-zsh-syntax "$(zsh -n "$dir/zsh" 2>&1)"
+else
+	echo "SKIP help-zsh-syntax: no zsh"
+fi
+"$sfbpf" agent --metrics-address none --check-config >"$dir/config" 2>&1
+verdict help-bracketed-argument "$([ $? = 0 ] || tail -n 1 "$dir/config")"
+"$sfbpf" help nosuch >/dev/null 2>"$dir/err"
+verdict help-unknown-tool "$([ $? = 2 ] && grep -q "there is no tool 'nosuch'" "$dir/err" || cat "$dir/err")"

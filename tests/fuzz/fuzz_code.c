@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * libFuzzer target: machine code of one function. The first byte chooses the machine. Rows must lie
+ * inside the code, ascend, and not overlap.
+ */
+#include <stdlib.h>
+
+#include "unwind/code_fn.h"
+
+#define ADDR 0x1000
+
+static bool no_part(void *ctx, uint64_t addr, struct code_range *ret)
+{
+	(void)ctx;
+	(void)addr;
+	(void)ret;
+	return false;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct elf_image img = { .fd = -1 };
+	struct code_text text = { .start = ADDR, .end = ADDR + size - 1 };
+	struct code_fn f = { .img = &img, .texts = &text, .ntexts = 1, .part_of = no_part };
+
+	if (size < 2)
+		return 0;
+	f.arch = data[0] & 1 ? &code_arch_arm64 : code_arch_x86();
+	if (!f.arch)
+		return 0;
+	f.budget = 8 * size;
+	text.blob.view = bytes_of(data + 1, size - 1, false);
+	text.marks = calloc(1, size - 1);
+	if (text.marks && code_fn_analyse(&f, (struct code_range){ text.start, text.end }) > 0)
+		for (size_t i = 0; i < f.rows.n; i++)
+			if (f.rows.rows[i].start >= f.rows.rows[i].end ||
+			    f.rows.rows[i].end > text.end || f.rows.rows[i].start < text.start ||
+			    (i && f.rows.rows[i].start < f.rows.rows[i - 1].end))
+				abort();
+	code_fn_free(&f);
+	free(text.marks);
+	return 0;
+}

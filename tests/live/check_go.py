@@ -1,0 +1,116 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Go programs that know their chain: do their stacks end in a true root, and are they what they must be?
+
+GO names another go than the one in PATH. Each shape is built plain; `rec`, `channels` and `clocks` also stripped and as PIE.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import harness as h
+
+GO = os.environ.get("GO", "go")
+SECONDS = int(os.environ.get("SECONDS", "3"))
+# Where a goroutine and a thread begin. On a thread that Go did not make, C's own.
+ROOTS = {"runtime.goexit", "runtime.mstart", "runtime.rt0_go", "_start", "clone3", "__clone3", "clone"}
+MAIN = "runtime.goexit;runtime.main;main.main;"
+
+# Shape, and what all stacks that contain the last function of the chain must be
+REC = MAIN + r"main\.main\.func\d+;(main\.rec;){61}main\.leaf"
+SHAPES = {
+    "rec": ("main.leaf", REC),
+    "goroutine": ("main.leaf", r"runtime\.goexit;main\.main\.func\d+(\.\d+|\.func\d+|\.gowrap\d+)*;(main\.rec;){301}main\.leaf"),
+    "channels": ("runtime.chansend1", r"runtime\.goexit;(runtime\.main;main\.main;main\.channels|main\.channels\.(func|gowrap)\d+);runtime\.chansend1(;.*)?"),
+    "grow": ("main.deep", r"runtime\.goexit;main\.grow\.(func|gowrap)\d+(\.\d+)?;main\.deep(;main\.deep){0,200}(;(?!main).*)?"),
+    "collect": ("main.collect", MAIN + r"main\.collect(;main\.tree){1,17}(;(?!main\.).*)?"),
+    "maps": ("main.maps", MAIN + r"main\.maps(;(?!main\.).*)?"),
+    "syscalls": ("main.syscalls", MAIN + r"main\.syscalls(;(?!main\.).*)?"),
+    "clocks": ("main.clocks", MAIN + r"main\.clocks(;(?!main\.).*)?"),
+}
+ONCE = r"main\.call(\.func\d+)?;main\._Cfunc_c_call;runtime\.cgocall;runtime\.asmcgocall;([^;]+;){1,4}crosscall2;runtime\.cgocallback;" \
+       r"(runtime\.cgocallbackg;)+runtime\.cgocallbackg1;_cgoexp_[0-9a-f]+_go_callback;main\.go_callback;"
+CALLBACK = MAIN + "(" + ONCE + "){4}" + r"main\.leaf"
+SPIN = MAIN + r"(main\.main\.func\d+;)?main\._Cfunc_c_spin;runtime\.cgocall;runtime\.asmcgocall;([^;]+;)*c_leaf"
+
+
+def build(name, source, *options, cgo="0"):
+    path = os.path.join(h.PROGRAMS, "go-" + name)
+    source = os.path.join(h.TOP, "tests/programs/go", source)
+    if not shutil.which(GO):
+        raise h.Skip("%s is not installed" % GO)
+    os.makedirs(h.PROGRAMS, exist_ok=True)
+    env = dict(os.environ, CGO_ENABLED=cgo, GO111MODULE="off", GOFLAGS="", GOCACHE=os.path.join(h.PROGRAMS, "go-cache"))
+    r = subprocess.run([GO, "build"] + list(options) + ["-o", path, source], capture_output=True, text=True, env=env, check=False)
+    if r.returncode:
+        raise h.Skip("go cannot build %s: %s" % (name, r.stderr.strip()[-200:]))
+    return path
+
+
+def plain(stack):
+    return ";".join(f[:-5] if f.endswith(".abi0") else f for f in h.user_frames(stack))
+
+
+def run(argv):
+    p = h.start(argv)
+    if not h.wait_busy(p):
+        raise ValueError("%s does not run" % argv[0])
+    stacks, stats = h.record(["-U", "-F", "499", "-p", str(p.pid)], SECONDS)
+    h.stop(p)
+    return [s for s in stacks if s.frames], stats
+
+
+def judge(stacks, chains, stripped):
+    """chains: pairs of a function and what the stacks that contain it must be."""
+    errors, total = [], h.total(stacks)
+    rooted = sum(s.count for s in stacks if not h.reason(s) and plain(s).split(";")[0] in ROOTS)
+    false = sum(s.count for s in stacks if not h.reason(s) and plain(s).split(";")[0] not in ROOTS)
+    if total < 100:
+        errors.append("only %d samples" % total)
+    if rooted < 0.97 * total:
+        errors.append("%d of %d stacks at their root: %s" % (rooted, total, h.worst([s for s in stacks if h.reason(s)])))
+    if false > 0.001 * total:
+        errors.append("%d of %d falsely complete: %s" % (
+            false, total, h.worst([s for s in stacks if not h.reason(s) and plain(s).split(";")[0] not in ROOTS])))
+    for leaf, chain in chains:
+        want = re.compile(chain)
+        having = [s for s in stacks if leaf in plain(s).split(";")]
+        right = [s for s in having if want.fullmatch(plain(s))]
+        if h.total(having) < 0.05 * total:
+            errors.append("only %d of %d samples have %s" % (h.total(having), total, leaf))
+        elif h.total(right) < 0.99 * h.total(having):
+            errors.append("%d of %d chains of %s: %s" % (h.total(right), h.total(having), leaf, h.worst([s for s in having if s not in right])))
+    h.note("%d samples, %.4f at their root" % (total, rooted / max(total, 1)))
+    return errors
+
+
+def shape_check(name, argv, chains, stripped=False):
+    stacks, stats = run(argv)
+    h.check(name, judge(stacks, chains, stripped) + h.stats_errors(stats))
+
+
+def shape(name, variant, options):
+    def check(full):
+        shape_check(full, [build("shapes" + variant, "shapes.go", *options), name], [SHAPES[name]])
+    check.__name__ = "check_" + name + variant.replace("-", "_")
+    return check
+
+
+def check_callback(name):
+    shape_check(name, [build("callback", "callback.go", cgo="1")], [("main.leaf", CALLBACK), ("c_leaf", SPIN)])
+
+
+def check_callback_stripped(name):
+    """Names of static C functions are gone; Go's are in its table."""
+    shape_check(name, [build("callback-stripped", "callback.go", "-ldflags=-s -w", cgo="1")], [("main.leaf", CALLBACK)])
+
+
+if __name__ == "__main__":
+    CHECKS = [shape(n, "", []) for n in SHAPES]
+    CHECKS += [shape(n, "-stripped", ["-ldflags=-s -w"]) for n in ("rec", "channels", "clocks")]
+    CHECKS += [shape(n, "-pie", ["-buildmode=pie"]) for n in ("rec", "channels", "clocks")]
+    h.run_checks(CHECKS + [check_callback, check_callback_stripped])
+    sys.exit(h.exit_status())

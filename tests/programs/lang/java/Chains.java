@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: BSD-2-Clause
+// Programs that know their own chain: `java Chains CASE SECONDS` prints "CHAIN outer;...;leaf" once the leaf runs.
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.List;
+
+public class Chains {
+	static volatile long sink;
+	static long end;
+	static String expected;
+
+	interface Node {
+		void go(int depth);
+	}
+
+	static class Left implements Node {
+		Node next;
+		public void go(int depth) { step(next, depth); }
+	}
+
+	static class Right implements Node {
+		Node next;
+		public void go(int depth) { step(next, depth); }
+	}
+
+	static void step(Node next, int depth)
+	{
+		if (depth == 0)
+			spin();
+		else
+			next.go(depth - 1);
+	}
+
+	static void say()
+	{
+		System.out.println("CHAIN " + expected);
+		System.out.flush();
+	}
+
+	static long work(long x)
+	{
+		for (int i = 0; i < 20000; i++)
+			x = x * 6364136223846793005L + 1442695040888963407L;
+		return x;
+	}
+
+	static void spin()
+	{
+		long x = 1;
+		while (System.nanoTime() < end)
+			x = work(x);
+		sink = x;
+	}
+
+	static void recurse(int n)
+	{
+		if (n > 0)
+			recurse(n - 1);
+		else
+			spin();
+	}
+
+	static int fib(int n)
+	{
+		return n < 2 ? n : fib(n - 1) + fib(n - 2);
+	}
+
+	/* Calls and returns all the time: prologues and epilogues */
+	static void calls()
+	{
+		while (System.nanoTime() < end)
+			sink += fib(25);
+	}
+
+	static void alloc()
+	{
+		List<byte[]> keep = new ArrayList<>();
+		while (System.nanoTime() < end) {
+			keep.add(new byte[1000]);
+			if (keep.size() > 20000)
+				keep.clear();
+		}
+		sink = keep.size();
+	}
+
+	static void sleep()
+	{
+		try {
+			while (System.nanoTime() < end)
+				Thread.sleep(2);
+		} catch (InterruptedException e) {
+		}
+	}
+
+	static String join(String... parts)
+	{
+		StringBuilder b = new StringBuilder();
+		for (String p : parts)
+			b.append(b.length() > 0 ? ";" : "").append("Chains").append(p);
+		return b.toString();
+	}
+
+	static String chain(String name, int n)
+	{
+		List<String> f = new ArrayList<>();
+		f.add(".main");
+		f.add("." + name);
+		for (int i = 1; i <= n; i++)
+			f.add("." + name);
+		f.add(".spin");
+		return join(f.toArray(new String[0]));
+	}
+
+	public static void main(String[] args) throws Exception
+	{
+		end = System.nanoTime() + Long.parseLong(args[1]) * 1000000000L;
+		switch (args[0]) {
+		case "recurse60":
+			expected = chain("recurse", 60);
+			say();
+			recurse(60);
+			break;
+		case "recurse300":
+			expected = chain("recurse", 300);
+			say();
+			recurse(300);
+			break;
+		case "interface": {
+			Left l = new Left();
+			Right r = new Right();
+			l.next = r;
+			r.next = l;
+			List<String> f = new ArrayList<>(Arrays.asList(".main"));
+			for (int i = 0; i <= 20; i++) {
+				f.add(i % 2 == 0 ? "$Left.go" : "$Right.go");
+				f.add(".step");
+			}
+			f.add(".spin");
+			expected = join(f.toArray(new String[0]));
+			say();
+			l.go(20);
+			break;
+		}
+		case "thread": {
+			Thread t = new Thread(Chains::spin);
+			expected = "java.lang.Thread.run;" + join("$$Lambda.run", ".spin");
+			say();
+			t.start();
+			t.join();
+			break;
+		}
+		case "calls":
+			expected = join(".main", ".calls", ".fib");
+			say();
+			calls();
+			break;
+		case "alloc":
+			expected = join(".main", ".alloc");
+			say();
+			alloc();
+			break;
+		case "sleep":
+			expected = join(".main", ".sleep");
+			say();
+			sleep();
+			break;
+		}
+	}
+}

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rows of functions written in assembler, one for each shape, and functions that must have none. */
+#include <stdlib.h>
+
+#include "unwind/code_fn.h"
+#include "unwind/row_text.h"
+
+#include "test.h"
+
+#ifndef __x86_64__
+TEST(code_fn)
+{
+	SKIP("the shapes are x86-64's");
+}
+#else
+
+/* SHAPE(name, "instructions"): bytes from shape_name to shape_name_end. */
+#define SHAPE(name, text)                                                        \
+	__asm__(".pushsection .rodata\nshape_" #name ":\n" text "\nshape_" #name \
+		"_end:\n.byte 0\n.popsection");                                  \
+	extern const uint8_t shape_##name[] __asm__("shape_" #name);             \
+	extern const uint8_t shape_##name##_end[] __asm__("shape_" #name "_end");
+
+SHAPE(leaf, "mov %edi, %eax\n ret")
+SHAPE(pushes, "push %rbx\n sub $32, %rsp\n call 0f\n add $32, %rsp\n pop %rbx\n ret\n 0:")
+SHAPE(framed, "push %rbp\n mov %rsp, %rbp\n sub %rdi, %rsp\n call 0f\n leave\n ret\n 0:")
+SHAPE(aligned, "lea 8(%rsp), %r10\n and $-32, %rsp\n push -8(%r10)\n push %rbp\n"
+	       "mov %rsp, %rbp\n push %r10\n sub $8, %rsp\n call 0f\n add $8, %rsp\n"
+	       "pop %r10\n pop %rbp\n lea -8(%r10), %rsp\n ret\n 0:")
+SHAPE(in_memory, "mov %rsp, %rax\n sub $200, %rsp\n and $-64, %rsp\n mov %rax, 152(%rsp)\n"
+		 "call 0f\n mov 152(%rsp), %rsi\n mov %rsi, %rsp\n ret\n 0:")
+SHAPE(early, "test %edi, %edi\n je 1f\n push %rbx\n call 0f\n pop %rbx\n 1: ret\n 0:")
+SHAPE(probed, "lea -0x3000(%rsp), %r11\n 1: sub $0x1000, %rsp\n orq $0, (%rsp)\n"
+	      "cmp %r11, %rsp\n jne 1b\n sub $8, %rsp\n add $0x3008, %rsp\n ret")
+SHAPE(noreturn, "sub $8, %rsp\n test %edi, %edi\n jne 1f\n add $8, %rsp\n 2: ret\n"
+		"1: call 0f\n jmp 2b\n 0:")
+SHAPE(table, "cmp $2, %edi\n ja 1f\n mov %edi, %edi\n lea 9f(%rip), %rax\n"
+	     "movslq (%rax,%rdi,4), %rdx\n add %rax, %rdx\n push %rbx\n jmp *%rdx\n"
+	     "2: pop %rbx\n 1: ret\n 3: nop\n jmp 2b\n"
+	     ".balign 4\n 9: .long 2b-9b, 3b-9b, 2b-9b")
+SHAPE(uneven, "test %edi, %edi\n je 1f\n push %rbx\n 1: ret")
+SHAPE(unknown_sp, "mov (%rdi), %rsp\n ret")
+SHAPE(own_ra, "mov %rdi, (%rsp)\n ret")
+SHAPE(overlap, "test %edi, %edi\n je 1f+1\n 1: mov $0xc3, %eax\n ret")
+SHAPE(privileged, "cli\n ret")
+SHAPE(unresolved, "push %rbx\n jmp *%rdi")
+SHAPE(tail, "jmp *%rdi")
+SHAPE(loses, "xor %ebx, %ebx\n ret")
+
+static bool no_part(void *ctx, uint64_t addr, struct code_range *ret)
+{
+	(void)ctx;
+	(void)addr;
+	(void)ret;
+	return false;
+}
+
+#define ADDR 0x1000
+
+static struct rowbuf rows;
+static int verdict;
+
+static void analyse(const uint8_t *from, const uint8_t *to)
+{
+	const size_t len = (size_t)(to - from);
+	struct elf_image img = { .fd = -1 };
+	struct code_text text = { .start = ADDR, .end = ADDR + len };
+	struct code_fn f = { .arch = code_arch_x86(),
+			     .img = &img,
+			     .texts = &text,
+			     .ntexts = 1,
+			     .part_of = no_part,
+			     .budget = 10000 };
+
+	text.blob.view = bytes_of(from, len, false);
+	text.marks = calloc(1, len);
+	rowbuf_free(&rows);
+	verdict = code_fn_analyse(&f, (struct code_range){ ADDR, ADDR + len });
+	if (verdict > 0) {
+		rows = f.rows;
+		f.rows = (struct rowbuf){ 0 };
+	}
+	code_fn_free(&f);
+	free(text.marks);
+}
+
+#define ANALYSE(name)                                      \
+	do {                                               \
+		if (!code_arch_x86())                      \
+			SKIP("built without Zydis");       \
+		analyse(shape_##name, shape_##name##_end); \
+	} while (0)
+
+/* The rules of the row at the offset; "" if there is none. */
+static const char *at(uint64_t offset)
+{
+	static char text[ROW_TEXT_MAX];
+
+	for (size_t i = 0; i < rows.n; i++)
+		if (ADDR + offset >= rows.rows[i].start && ADDR + offset < rows.rows[i].end) {
+			row_text_rules(text, ROW_ARCH_X86_64, &rows.rows[i]);
+			return text;
+		}
+	return "";
+}
+
+TEST(leaf)
+{
+	ANALYSE(leaf);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_EQ(rows.n, 1);
+	EXPECT_STR(at(0), "cfa=rsp+8 ra=*(cfa-8) fp=same");
+}
+
+TEST(pushes)
+{
+	ANALYSE(pushes);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(1), "cfa=rsp+16 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(5), "cfa=rsp+48 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(14), "cfa=rsp+16 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(15), "cfa=rsp+8 ra=*(cfa-8) fp=same");
+}
+
+TEST(framed)
+{
+	ANALYSE(framed);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(1), "cfa=rsp+16 ra=*(cfa-8) fp=*(cfa-16)");
+	EXPECT_STR(at(7), "cfa=rbp+16 ra=*(cfa-8) fp=*(cfa-16)");
+	EXPECT_STR(at(13), "cfa=rsp+8 ra=*(cfa-8) fp=*(cfa-16)");
+}
+
+TEST(aligned)
+{
+	ANALYSE(aligned);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(9), "cfa=r10+0 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(23), "cfa=*(rbp-8) ra=*(cfa-8) fp=*(rbp+0)");
+}
+
+TEST(in_memory)
+{
+	ANALYSE(in_memory);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(22), "cfa=*(rsp+152)+8 ra=*(cfa-8) fp=same");
+}
+
+TEST(early)
+{
+	ANALYSE(early);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(5), "cfa=rsp+16 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(11), "cfa=rsp+8 ra=*(cfa-8) fp=same");
+}
+
+TEST(probed)
+{
+	ANALYSE(probed);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(15), "cfa=r11+12296 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at((uint64_t)(shape_probed_end - shape_probed) - 1),
+		   "cfa=rsp+8 ra=*(cfa-8) fp=same");
+}
+
+TEST(noreturn)
+{
+	ANALYSE(noreturn); /* the jump after the call would return at another height */
+	EXPECT_EQ(verdict, CODE_REJECTED);
+}
+
+TEST(table)
+{
+	ANALYSE(table);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(24), "cfa=rsp+16 ra=*(cfa-8) fp=same"); /* the first target */
+	EXPECT_STR(at(25), "cfa=rsp+8 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(26), "cfa=rsp+16 ra=*(cfa-8) fp=same"); /* the second */
+}
+
+TEST(no_rows)
+{
+	ANALYSE(uneven);
+	EXPECT_EQ(verdict, CODE_REJECTED);
+	ANALYSE(unknown_sp);
+	EXPECT_EQ(verdict, CODE_REJECTED);
+	ANALYSE(own_ra);
+	EXPECT_EQ(verdict, CODE_REJECTED);
+	ANALYSE(overlap);
+	EXPECT_EQ(verdict, CODE_REJECTED);
+	ANALYSE(privileged);
+	EXPECT_EQ(verdict, CODE_REJECTED);
+	ANALYSE(unresolved);
+	EXPECT_EQ(verdict, CODE_REJECTED);
+}
+
+/* Rows that are right if the start is, but do not show that it is one. */
+TEST(not_proven)
+{
+	ANALYSE(tail);
+	EXPECT_EQ(verdict, CODE_SOUND);
+	ANALYSE(loses);
+	EXPECT_EQ(verdict, CODE_SOUND);
+	rowbuf_free(&rows);
+}
+
+#endif

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/complain.h"
+#include "kern/collector_internal.h"
+
+_Static_assert(sizeof(struct sfbpf_bpf__rodata_knobs) == sizeof(struct offcpu_bpf__rodata_knobs) &&
+		       sizeof(struct sfbpf_bpf__data_tables) ==
+			       sizeof(struct offcpu_bpf__data_tables),
+	       "the on-CPU and the off-CPU object have the same knobs and the same tables' state");
+
+/* Files, tables, ring and filters are shared. Scratch, caches and counters are separate. */
+static int share_maps(const struct sfbpf_bpf *from, struct offcpu_bpf *to)
+{
+	struct {
+		struct bpf_map *from, *to;
+	} shared[] = {
+		{ from->maps.ring, to->maps.ring },
+		{ from->maps.files, to->maps.files },
+		{ from->maps.modules, to->maps.modules },
+		{ from->maps.chunks, to->maps.chunks },
+		{ from->maps.pids, to->maps.pids },
+		{ from->maps.tids, to->maps.tids },
+		{ from->maps.grants, to->maps.grants },
+		{ from->maps.codes, to->maps.codes },
+		{ from->maps.code_grants, to->maps.code_grants },
+		{ from->maps.data_tables, to->maps.data_tables },
+	};
+	int err = 0;
+
+	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]) && !err; i++)
+		err = bpf_map__reuse_fd(shared[i].to, bpf_map__fd(shared[i].from));
+	return err;
+}
+
+static int open_and_load(struct collector *c, bool rdonly_cast, bool at_leave)
+{
+	struct offcpu_bpf *skel = offcpu_open(rdonly_cast);
+	int err;
+
+	if (!skel)
+		return -errno;
+	if (c->opts.offcpu && c->opts.count_run_time && c->opts.verbose <= 1)
+		collector_log_verifier(skel->obj, &c->off_said);
+	memcpy(skel->rodata_knobs, c->skel->rodata_knobs, sizeof(*skel->rodata_knobs));
+	offcpu_configure(skel, &c->offcpu_opts, c->opts.cpus, c->ncpus, at_leave);
+	err = share_maps(c->skel, skel);
+	if (!err)
+		err = offcpu_bpf__load(skel);
+	if (err)
+		offcpu_bpf__destroy(skel);
+	else
+		c->off_skel = skel;
+	return err;
+}
+
+/* Whether another form of the programs may avoid the error. */
+static bool refused(const struct collector *c, int err, const char *what)
+{
+	if (!err || err == -EPERM || err == -ENOMEM)
+		return false;
+	if (c->opts.verbose)
+		complain(0, "the kernel refuses the off-CPU programs that %s: %s", what,
+			 strerror(-err));
+	return true;
+}
+
+/*
+ * Stacks are taken when threads come back if the kernel can do that (it has sched_exit_tp, and its
+ * verifier accepts off_back), otherwise when they leave.
+ */
+static int load_where(struct collector *c, bool rdonly_cast, bool *ret_at_leave)
+{
+	enum offcpu_where where = c->offcpu_opts.where;
+	bool at_leave = where == OFFCPU_LEAVE;
+	int err = open_and_load(c, rdonly_cast, at_leave);
+
+	if (where == OFFCPU_AUTO && !at_leave &&
+	    refused(c, err, "take stacks when threads come back"))
+		err = open_and_load(c, rdonly_cast, at_leave = true);
+	*ret_at_leave = at_leave;
+	return err;
+}
+
+int collector_load_offcpu(struct collector *c)
+{
+	bool at_leave;
+	int err = load_where(c, c->rdonly_cast, &at_leave);
+
+	if (c->rdonly_cast && refused(c, err, "use bpf_rdonly_cast"))
+		err = load_where(c, false, &at_leave);
+	if (!err)
+		err = collector_map_stats(c, c->off_skel->maps.cpu_stats, &c->off_stats);
+	if (!err && !(c->offcpu = offcpu_new(c->off_skel, &c->offcpu_opts, at_leave)))
+		err = -ENOMEM;
+	return err;
+}
+
+void collector_offcpu_stop(struct collector *c)
+{
+	offcpu_free(c->offcpu);
+	c->offcpu = NULL;
+	if (c->off_stats)
+		munmap(c->off_stats, c->cpu_stats_len);
+	c->off_stats = NULL;
+	if (c->off_skel)
+		offcpu_bpf__destroy(c->off_skel);
+	c->off_skel = NULL;
+}

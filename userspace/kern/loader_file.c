@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "kern/loader_internal.h"
+#include "unwind/row_stream.h"
+
+#define LARGE_BYTES (2u << 20)
+
+static void set_path(struct module *m, const char *path)
+{
+	char *slash;
+
+	m->path = strdup(path);
+	slash = m->path ? strrchr(m->path, '/') : NULL;
+	m->name = slash ? slash + 1 : m->path ? m->path : "";
+}
+
+/* Counts the file once for each kind of outcome. known: m->known before the event. */
+static void count(struct loader *l, const struct module *m, enum file_known known)
+{
+	if (m->known <= known)
+		return;
+	pthread_mutex_lock(&l->lock);
+	l->totals.loaded += m->known == KNOWN_TABLES;
+	l->totals.no_table += m->known == KNOWN_FILE;
+	l->totals.gone += m->known == KNOWN_PATH;
+	l->totals.rows += m->rows;
+	l->totals.rules += m->rules;
+	l->totals.bytes += m->bytes;
+	pthread_mutex_unlock(&l->lock);
+}
+
+bool loader_advance(struct loader *l, struct module *m, enum file_event event)
+{
+	enum file_known known = m->known;
+	enum sf_module_state bpf;
+	uint32_t retry_ms;
+
+	if (!module_advance(m, event, &retry_ms))
+		return false;
+	bpf = file_life_bpf(m->state);
+	/* BPF has set SF_MOD_LOADING; tables_publish sets SF_MOD_READY. */
+	if (bpf != SF_MOD_LOADING && bpf != SF_MOD_READY)
+		tables_set_state(l->tables, m->id, bpf, retry_ms);
+	count(l, m, known);
+	return true;
+}
+
+/* The result of converting a file. */
+struct outcome {
+	/* 0, or -errno as in table_answer.err; -ENOSPC, -ENOMEM: no room for the tables */
+	int err;
+	struct pack_result packed; /* valid if !err */
+	uint64_t cpu_ns;
+};
+
+static enum file_event event_of(int err)
+{
+	switch (err) {
+	case 0:
+		return EVENT_PUBLISHED;
+	case -ENOMEM:
+	case -ENOSPC:
+		return EVENT_NO_ROOM;
+	case -ENOEXEC:
+		return EVENT_NOT_ELF;
+	default:
+		return EVENT_NO_TABLES;
+	}
+}
+
+/*
+ * Publishes or aborts the tables. Takes over or frees packed.ranges. The loader does nothing else
+ * between tables_begin and this.
+ */
+static void conclude(struct loader *l, struct module *m, struct outcome *o)
+{
+	if (o->packed.bytes > m->room)
+		m->room = o->packed.bytes;
+	if (!o->err)
+		o->err = tables_publish(l->tables, m->id, &o->packed.tables);
+	if (o->err)
+		tables_abort(l->tables);
+	if (m->known < KNOWN_TABLES && !o->err) {
+		m->rows = o->packed.rows;
+		m->rules = o->packed.rules;
+		m->bytes = o->packed.bytes;
+		m->ranges = o->packed.ranges;
+		m->nranges = o->packed.nranges;
+		o->packed.ranges = NULL;
+	}
+	free(o->packed.ranges);
+	loader_advance(l, m, event_of(o->err));
+	pthread_mutex_lock(&l->lock);
+	l->totals.build_ns += o->cpu_ns;
+	pthread_mutex_unlock(&l->lock);
+}
+
+/* Converts the vDSO in this process, because the kernel provides the image. */
+static void convert_vdso(struct loader *l, struct module *m)
+{
+	struct outcome o = { .cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) };
+	struct pack_space space = tables_space(l->tables);
+	struct unwind_file file;
+
+	if (!loader_advance(l, m, EVENT_STILL_OPEN) || !loader_advance(l, m, EVENT_SENT))
+		return;
+	o.err = unwind_file_open_mem(&file, m->mem, m->size, NULL);
+	if (!o.err) {
+		m->build_id_len = (uint32_t)elf_image_build_id(&file.img, m->build_id,
+							       sizeof(m->build_id));
+		o.err = tables_begin(l->tables, m->id, m->room);
+		if (!o.err)
+			o.err = pack_file(&file, &space, &o.packed, NULL);
+		unwind_file_close(&file);
+	}
+	o.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - o.cpu_ns;
+	conclude(l, m, &o);
+}
+
+int loader_enqueue(struct loader *l, const struct load_job *job)
+{
+	int err;
+
+	pthread_mutex_lock(&l->lock);
+	err = load_queue_push(&l->queue, job);
+	pthread_mutex_unlock(&l->lock);
+	return err;
+}
+
+struct module *loader_wanted(struct loader *l, const struct sf_need *need)
+{
+	return tables_missing(l->tables, need->module) ? modules_get(l->modules, need->module)
+						       : NULL;
+}
+
+static void give_up(struct loader *l, struct module *m)
+{
+	l->workers.failed++;
+	loader_advance(l, m, EVENT_GIVEN_UP);
+}
+
+/* Queues the job for the worker of its lane. */
+static void enqueue(struct loader *l, struct module *m, const struct load_job *job)
+{
+	if (loader_enqueue(l, job))
+		give_up(l, m);
+}
+
+static void put_back(struct loader *l, struct module *m, struct load_job *job)
+{
+	job->lane = SLOW;
+	if (loader_advance(l, m, EVENT_PUT_BACK))
+		enqueue(l, m, job);
+}
+
+/*
+ * The worker died, took too long or ran out of memory. The file may not be the cause (the machine
+ * may be out of memory), so there is a second try, except after a timeout in the slow lane.
+ */
+void loader_try_again(struct loader *l, struct load_job *job, bool late)
+{
+	struct module *m = loader_wanted(l, &job->need);
+	bool last = job->tries || (late && job->lane == SLOW);
+
+	if (!m)
+		return;
+	job->tries++;
+	if (last)
+		give_up(l, m);
+	else
+		put_back(l, m, job);
+}
+
+void loader_open(struct loader *l, struct load_job *job)
+{
+	struct module *m = job->need.key.ino == SF_KEY_VDSO ? NULL : loader_wanted(l, &job->need);
+
+	if (!m)
+		return;
+	if (m->known == KNOWN_ID) {
+		m->key = job->need.key;
+		m->size = job->need.size;
+	}
+	job->lane = FAST;
+	if (m->fd >= 0) {
+		if (loader_advance(l, m, EVENT_STILL_OPEN))
+			enqueue(l, m, job);
+	} else if (!loader_advance(l, m, EVENT_ASKED)) {
+		return; /* already with an opener */
+	} else if (openers_ask(&l->openers, &job->need, modules_copied())) {
+		l->workers.failed++;
+		loader_advance(l, m, EVENT_NO_ANSWER);
+	}
+}
+
+static void opened(struct loader *l, struct module *m, const struct sf_need *need,
+		   const struct open_answer *a, int fd)
+{
+	const struct load_job job = { .need = *need, .lane = FAST };
+
+	if (a->err == -EFBIG || a->err == -ENOMEM) {
+		give_up(l, m); /* too large to copy, or no memory */
+	} else if (a->err) {
+		loader_advance(l, m, EVENT_GONE);
+	} else {
+		module_set_file(m, fd, a->bytes);
+		loader_advance(l, m, EVENT_OPENED);
+		enqueue(l, m, &job);
+	}
+}
+
+bool loader_handle_openers(struct loader *l)
+{
+	struct open_answer a;
+	struct sf_need need;
+	bool any = false;
+	int fd, event;
+
+	while ((event = openers_look(&l->openers, &need, &a, &fd)) != -EAGAIN) {
+		struct module *m = loader_wanted(l, &need);
+
+		any = true;
+		if (m && !event && !m->path && a.path[0])
+			set_path(m, a.path);
+		if (event == -ETIMEDOUT)
+			l->workers.failed++;
+		if (m && event)
+			loader_advance(l, m, event == -ETIMEDOUT ? EVENT_NO_ANSWER : EVENT_GONE);
+		else if (m && a.err != -EINPROGRESS && m->state == FILE_OPENING)
+			opened(l, m, &need, &a, fd);
+		else if (!event && !a.err)
+			close(fd);
+	}
+	return any;
+}
+
+void loader_convert(struct loader *l, int lane, const struct load_job *job,
+		    const struct worker_limits *limits)
+{
+	const struct table_ask ask = { .max_bytes = lane == FAST ? LARGE_BYTES : 0 };
+	struct module *m = loader_wanted(l, &job->need);
+
+	if (!m || m->state != FILE_OPEN)
+		return;
+	/* Before the conversion, so that it is not wasted. */
+	if (tables_make_room(l->tables, m->id, m->room)) {
+		loader_advance(l, m, EVENT_NO_ROOM);
+		return;
+	}
+	l->lanes[lane].job = *job;
+	if (worker_ask(&l->lanes[lane].worker, limits, &ask, sizeof(ask), &m->fd, 1))
+		give_up(l, m);
+	else
+		loader_advance(l, m, EVENT_SENT);
+}
+
+/* Valid tables are smaller than twice the file and a few pages. */
+static uint64_t most_bytes(const struct module *m)
+{
+	return m->size < UINT64_MAX / 4 ? 2 * m->size + SF_CHUNK : UINT64_MAX;
+}
+
+static void take_tables(struct loader *l, struct lane *from, struct module *m,
+			const struct table_answer *a)
+{
+	uint64_t start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	const struct pack_space space = tables_space(l->tables);
+	struct outcome o = { .err = a->err };
+
+	if (!o.err)
+		o.err = tables_begin(l->tables, m->id, m->room);
+	if (!o.err)
+		o.err = table_child_read(&from->worker, a, most_bytes(m), &space, &o.packed);
+	o.cpu_ns = a->cpu_ns + clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+	if (o.err == -EBADMSG) {
+		tables_abort(l->tables);
+		give_up(l, m);
+	} else {
+		conclude(l, m, &o);
+	}
+}
+
+void loader_answered(struct loader *l, struct lane *from, const struct table_answer *a)
+{
+	struct load_job job = from->job;
+	struct module *m = loader_wanted(l, &job.need);
+
+	if (!m)
+		return;
+	if (a->message == TABLE_LARGE) {
+		if (job.lane == FAST)
+			put_back(l, m, &job);
+		else
+			give_up(l, m);
+		return;
+	}
+	if (m->known < KNOWN_TABLES) {
+		memcpy(m->build_id, a->build_id, sizeof(m->build_id));
+		m->build_id_len = a->build_id_len;
+	}
+	if (a->err == -ENOMEM)
+		loader_try_again(l, &job, false);
+	else
+		take_tables(l, from, m, a);
+}
+
+void loader_load_vdso(struct loader *l, uint32_t module, const struct sf_file_key *key)
+{
+	struct module *m = modules_get(l->modules, module);
+	unsigned long long start, end;
+	char line[512];
+	FILE *f;
+
+	if (!m)
+		return;
+	set_path(m, "[vdso]");
+	m->key = *key;
+	f = fopen("/proc/self/maps", "re");
+	while (f && fgets(line, sizeof(line), f)) {
+		if (!strstr(line, "[vdso]") || sscanf(line, "%llx-%llx", &start, &end) != 2)
+			continue;
+		m->mem = (const void *)(uintptr_t)start;
+		m->size = end - start;
+		convert_vdso(l, m);
+		tables_pin(l->tables, module, key);
+		break;
+	}
+	if (f)
+		fclose(f);
+}

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Shared by the loader's files.
+ *
+ *   loader.c		the thread: chooses the next file for each worker
+ *   loader_file.c	one file: acts on each answer
+ */
+#ifndef SFBPF_KERN_LOADER_INTERNAL_H
+#define SFBPF_KERN_LOADER_INTERNAL_H
+
+#include <pthread.h>
+
+#include "kern/load_queue.h"
+#include "kern/loader.h"
+#include "kern/opener.h"
+#include "unwind/table_child.h"
+
+/*
+ * Two lanes with a worker each, so that a small file does not wait for a large file, or for one
+ * that was made to take long. Files that are large, or take too long in the fast lane, go to the
+ * slow lane. 2 MB of .eh_frame take some 20 ms of CPU time.
+ */
+enum { FAST, SLOW, LANES, OPENING = LANES }; /* OPENING: waits for an opener */
+
+struct lane {
+	struct worker worker; /* table_child_run */
+	struct load_job job;  /* valid if the worker is busy */
+};
+
+struct loader {
+	struct modules *modules;
+	struct tables *tables;
+	struct openers openers;
+	bool opening; /* some opener may answer soon */
+	struct lane lanes[LANES];
+	struct worker_totals workers;
+	pthread_t thread;
+	bool running, stop;
+	/* eventfd: the queue has a new file, or the thread must stop */
+	int wake;
+	pthread_mutex_t lock; /* protects the queue, `active` and the totals */
+	struct load_queue queue;
+	unsigned int active;	     /* number of busy lanes, plus `opening` */
+	loader_unmapped_fn unmapped; /* NULL: unmapped files keep their tables */
+	void *unmapped_ctx;
+	uint64_t idle_ms, unmapped_ns; /* unmapped_ns: time of the last call */
+	struct loader_totals totals;
+};
+
+/* Advances the life of the file and sets its state in BPF. false: the event does not apply. */
+bool loader_advance(struct loader *l, struct module *m, enum file_event event);
+/* The module that the need is for. NULL: it has tables, or its id was reused after the request. */
+struct module *loader_wanted(struct loader *l, const struct sf_need *need);
+int loader_enqueue(struct loader *l, const struct load_job *job); /* 0 or -ENOMEM */
+/* Handles the openers' reports. Returns whether there were any. */
+bool loader_handle_openers(struct loader *l);
+/* First step of a file: enqueues it for its lane if it is open, else passes it to an opener. */
+void loader_open(struct loader *l, struct load_job *job);
+/* Sends the file to the worker of the lane, within its limits. */
+void loader_convert(struct loader *l, int lane, const struct load_job *job,
+		    const struct worker_limits *limits);
+void loader_answered(struct loader *l, struct lane *from, const struct table_answer *a);
+/* The worker died, took too long (late) or ran out of memory. */
+void loader_try_again(struct loader *l, struct load_job *job, bool late);
+
+#endif

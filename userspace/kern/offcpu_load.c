@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kern/offcpu_internal.h"
+#include "offcpu_nocast.skel.h"
+
+#define SAME_GLOBALS(other)                                                                   \
+	_Static_assert(sizeof(struct offcpu_bpf__rodata) == sizeof(struct other##__rodata) && \
+			       sizeof(struct offcpu_bpf__rodata_knobs) ==                     \
+				       sizeof(struct other##__rodata_knobs) &&                \
+			       sizeof(struct offcpu_bpf__bss) == sizeof(struct other##__bss), \
+		       "all off-CPU objects have the same globals")
+SAME_GLOBALS(remote_bpf);
+SAME_GLOBALS(offcpu_nocast_bpf);
+
+/* The skeleton on one of two objects, which have the same maps, programs and globals. */
+struct offcpu_bpf *offcpu_open(bool rdonly_cast)
+{
+	struct offcpu_bpf *skel = calloc(1, sizeof(*skel));
+	int err = skel ? offcpu_bpf__create_skeleton(skel) : -ENOMEM;
+
+	if (!err && !rdonly_cast)
+		skel->skeleton->data =
+			(void *)offcpu_nocast_bpf__elf_bytes(&skel->skeleton->data_sz);
+	if (!err)
+		err = bpf_object__open_skeleton(skel->skeleton, NULL);
+	if (!err)
+		return skel;
+	if (skel)
+		offcpu_bpf__destroy(skel);
+	errno = -err;
+	return NULL;
+}
+
+static void size_maps(struct offcpu_bpf *skel, const struct offcpu_opts *o, uint32_t ncpus,
+		      bool at_leave)
+{
+	/* off_scratch.bpf.h: two slots per CPU, and one for the iterator */
+	bpf_map__set_max_entries(skel->maps.scratch, 2 * ncpus + 1);
+	bpf_map__set_max_entries(skel->maps.off_scratches, 2 * ncpus + 1);
+	bpf_map__set_max_entries(skel->maps.cache, 2 * ncpus + 1);
+	bpf_map__set_max_entries(skel->maps.cpu_stats, ncpus);
+	bpf_map__set_max_entries(skel->maps.off_counts, o->max_stacks);
+	bpf_map__set_max_entries(skel->maps.off_stacks, o->max_stacks);
+	if (!at_leave)
+		bpf_map__set_max_entries(skel->maps.off_stack_copies, ncpus);
+	if (o->hist)
+		bpf_map__set_max_entries(skel->maps.off_hists, o->max_stacks);
+	if (o->threads)
+		bpf_map__set_max_entries(skel->maps.off_threads, o->max_stacks);
+}
+
+static void choose_programs(struct offcpu_bpf *skel, const struct offcpu_opts *o, bool at_leave)
+{
+	bpf_program__set_autoload(skel->progs.off_switch, true);
+	bpf_program__set_autoload(skel->progs.off_back, !at_leave);
+	bpf_program__set_autoload(skel->progs.off_waking,
+				  o->wakers || (o->states & 1u << SF_OFF_R));
+	bpf_program__set_autoload(skel->progs.off_fork, true);
+	bpf_program__set_autoload(skel->progs.off_first, true);
+	bpf_program__set_autoload(skel->progs.off_last_blind, true);
+	bpf_program__set_autoload(skel->progs.off_held, true);
+}
+
+struct ksyms { /* 0: not there */
+	uint64_t irq_start, irq_end, softirq_start, softirq_end;
+};
+
+static void see_symbol(struct ksyms *k, uint64_t addr, const char *name)
+{
+	if ((!strcmp(name, "asm_common_interrupt") || !strncmp(name, "asm_sysvec_", 11)) &&
+	    (!k->irq_start || addr < k->irq_start))
+		k->irq_start = addr;
+	else if (!strcmp(name, "__irqentry_text_end"))
+		k->irq_end = addr;
+	else if (!strcmp(name, "handle_softirqs") ||
+		 (!strcmp(name, "__do_softirq") && !k->softirq_start))
+		k->softirq_start = addr, k->softirq_end = UINT64_MAX; /* 6.9 and later; before */
+	if (k->softirq_start && addr > k->softirq_start && addr < k->softirq_end)
+		k->softirq_end = addr;
+}
+
+/*
+ * x86: the interrupt entry points are adjacent in .irqentry.text, after those of exceptions, which
+ * belong to the task. Without kernel addresses (kptr_restrict), a task that was interrupted counts
+ * as the waker although the interrupt was. Two passes: a function ends at the next symbol, and the
+ * symbols may be unordered.
+ */
+static void find_irq_code(struct offcpu_bpf *skel)
+{
+	struct ksyms k = { 0 };
+	unsigned long long addr;
+	char line[512], name[256];
+	FILE *f = fopen("/proc/kallsyms", "re");
+
+	for (int pass = 0; f && pass < 2; pass++) {
+		while (fgets(line, sizeof(line), f) &&
+		       sscanf(line, "%llx %*c %255s", &addr, name) == 2)
+			if (addr && !strchr(line, '['))
+				see_symbol(&k, addr, name);
+		rewind(f);
+	}
+	if (f)
+		fclose(f);
+	if (!k.irq_start || k.irq_start >= k.irq_end)
+		return;
+	skel->rodata->cfg_irq_start = k.irq_start;
+	skel->rodata->cfg_irq_len = k.irq_end - k.irq_start;
+	skel->rodata->cfg_softirq_start = k.softirq_start;
+	skel->rodata->cfg_softirq_len = k.softirq_start ? k.softirq_end - k.softirq_start : 0;
+}
+
+void offcpu_configure(struct offcpu_bpf *skel, const struct offcpu_opts *o,
+		      const struct num_cpus *cpus, int ncpus, bool at_leave)
+{
+	struct offcpu_bpf__rodata_knobs *knobs = skel->rodata_knobs;
+	struct offcpu_bpf__rodata *ro = skel->rodata;
+
+	knobs->cfg_want_cost = o->want_cost || (o->want_cost_back && !at_leave);
+	ro->cfg_off_at_leave = at_leave;
+	knobs->cfg_note_words = !at_leave;
+	ro->cfg_off_split = (o->states & 1u << SF_OFF_R) != 0;
+	ro->cfg_off_wakers = o->wakers;
+	ro->cfg_off_chains = o->chains;
+	ro->cfg_off_hist = o->hist;
+	ro->cfg_off_threads = o->threads;
+	ro->cfg_off_kthreads = o->kernel_threads;
+	ro->cfg_off_users = o->user_threads;
+	ro->cfg_off_states = o->states;
+	ro->cfg_off_min = o->min_ns;
+	ro->cfg_off_max = o->max_ns;
+	ro->cfg_off_period = o->period_ns;
+	ro->cfg_by_cpu = cpus != NULL;
+	if (cpus)
+		memcpy((void *)ro->cfg_cpu_mask, cpus->bits, sizeof(ro->cfg_cpu_mask));
+	if (o->wakers)
+		find_irq_code(skel);
+	size_maps(skel, o, (uint32_t)ncpus, at_leave);
+	choose_programs(skel, o, at_leave);
+}
+
+/* ---- The object for sleepers ---- */
+
+/*
+ * The map with the same name. Maps of globals have their object's name as a prefix, up to the first
+ * dot.
+ */
+static struct bpf_map *same_map(const struct offcpu_bpf *skel, const struct bpf_map *map)
+{
+	const char *dot = strchr(bpf_map__name(map), '.');
+	struct bpf_map *m;
+
+	bpf_object__for_each_map(m, skel->obj)
+	{
+		const char *its_dot = strchr(bpf_map__name(m), '.');
+
+		if (dot && its_dot ? !strcmp(dot, its_dot)
+				   : !strcmp(bpf_map__name(map), bpf_map__name(m)))
+			return m;
+	}
+	return NULL;
+}
+
+struct remote_bpf *offcpu_load_remote(const struct offcpu_bpf *skel)
+{
+	struct remote_bpf *remote = remote_bpf__open();
+	struct bpf_program *prog;
+	struct bpf_map *map, *first;
+	int err = 0;
+
+	if (!remote)
+		return NULL;
+	memcpy(remote->rodata, skel->rodata, sizeof(*skel->rodata));
+	memcpy(remote->rodata_knobs, skel->rodata_knobs, sizeof(*skel->rodata_knobs));
+	bpf_object__for_each_map(map, remote->obj)
+	{
+		if (strstr(bpf_map__name(map), ".rodata"))
+			continue;
+		first = same_map(skel, map);
+		if (!err)
+			err = first ? bpf_map__reuse_fd(map, bpf_map__fd(first)) : -ENOENT;
+	}
+	bpf_object__for_each_program(prog, remote->obj)
+		bpf_program__set_autoload(prog, prog == remote->progs.off_last);
+	if (!err)
+		err = remote_bpf__load(remote);
+	if (!err)
+		return remote;
+	remote_bpf__destroy(remote);
+	return NULL;
+}

@@ -1,0 +1,368 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * HotSpot 11 and later, x86-64: from the tables that libjvm.so exports for debuggers
+ * (gHotSpotVMStructs, gHotSpotVMTypes). The file has the names of the fields, the sizes of types
+ * and the addresses of static fields. The offsets of the others are 0 there, and a static
+ * initialiser stores them: their values are in its instructions.
+ */
+#include <string.h>
+
+#include "lang/lang.h"
+
+#define ENTRIES_MAX  8192
+#define NAME_MAX_LEN 48
+#define PIECE	     (1u << 20) /* bytes of code that are looked at at once */
+
+/* An entry of gHotSpotVMStructs */
+#define STRUCT_BYTES  48
+#define STRUCT_FIELD  8
+#define STRUCT_OFFSET 32
+#define STRUCT_STATIC 40 /* the address of a static field */
+/* An entry of gHotSpotVMTypes */
+#define TYPE_BYTES    40
+#define TYPE_SIZE     32
+
+enum field {
+	BLOB_NAME,
+	BLOB_FRAME_SIZE,
+	BLOB_COMPLETE,
+	BLOB_CODE_BEGIN,  /* a pointer */
+	BLOB_CODE_OFFSET, /* or the distance from the blob */
+	BLOB_KIND,
+	METHOD_OF_COMPILED,
+	METHOD_OF_NMETHOD,
+	METHOD_CONST,
+	CONST_POOL,
+	CONST_NAME,
+	POOL_HOLDER,
+	KLASS_NAME,
+	SYMBOL_LEN,
+	SYMBOL_BODY,
+	HEAP_MEMORY,
+	HEAP_SEGMAP,
+	HEAP_SHIFT,
+	LIST_LEN,
+	LIST_LEN_11,
+	LIST_DATA,
+	FIELDS
+};
+
+static const struct {
+	const char *type, *field;
+} fields[FIELDS] = {
+	[BLOB_NAME] = { "CodeBlob", "_name" },
+	[BLOB_FRAME_SIZE] = { "CodeBlob", "_frame_size" },
+	[BLOB_COMPLETE] = { "CodeBlob", "_frame_complete_offset" },
+	[BLOB_CODE_BEGIN] = { "CodeBlob", "_code_begin" },
+	[BLOB_CODE_OFFSET] = { "CodeBlob", "_code_offset" },
+	[BLOB_KIND] = { "CodeBlob", "_kind" },
+	[METHOD_OF_COMPILED] = { "CompiledMethod", "_method" },
+	[METHOD_OF_NMETHOD] = { "nmethod", "_method" },
+	[METHOD_CONST] = { "Method", "_constMethod" },
+	[CONST_POOL] = { "ConstMethod", "_constants" },
+	[CONST_NAME] = { "ConstMethod", "_name_index" },
+	[POOL_HOLDER] = { "ConstantPool", "_pool_holder" },
+	[KLASS_NAME] = { "Klass", "_name" },
+	[SYMBOL_LEN] = { "Symbol", "_length" },
+	[SYMBOL_BODY] = { "Symbol", "_body" },
+	[HEAP_MEMORY] = { "CodeHeap", "_memory" },
+	[HEAP_SEGMAP] = { "CodeHeap", "_segmap" },
+	[HEAP_SHIFT] = { "CodeHeap", "_log2_segment_size" },
+	[LIST_LEN] = { "GrowableArrayBase", "_len" },
+	[LIST_LEN_11] = { "GenericGrowableArray", "_len" },
+	[LIST_DATA] = { "GrowableArray<int>", "_data" },
+};
+
+struct vm {
+	const struct lang_file *f;
+	struct elf_blob relocs; /* struct Elf64_Rela */
+	size_t nrelative;	/* the first ones, by address */
+	uint64_t structs;	/* address of the table */
+	uint32_t nstructs;
+	uint32_t entry[FIELDS]; /* 1 + index in the table; 0: the VM has no such field */
+	uint64_t offset[FIELDS];
+	uint64_t heaps; /* address of CodeCache::_heaps */
+};
+
+/* ---- Pointers of the file ---- */
+
+static uint64_t reloc_word(const struct vm *vm, size_t i, size_t word)
+{
+	struct bytes b = bytes_sub(&vm->relocs.view, i * sizeof(Elf64_Rela) + 8 * word, 8);
+
+	return bytes_u64(&b);
+}
+
+static bool open_relocs(struct vm *vm)
+{
+	const struct elf_image *img = vm->f->img;
+	size_t n;
+
+	if (elf_image_section_bytes(img, elf_image_section(img, ".rela.dyn"), &vm->relocs))
+		return false;
+	n = vm->relocs.view.len / sizeof(Elf64_Rela);
+	while (vm->nrelative < n &&
+	       ELF64_R_TYPE(reloc_word(vm, vm->nrelative, 1)) == R_X86_64_RELATIVE)
+		vm->nrelative++;
+	return true;
+}
+
+/* The pointer at an address; 0: none is there. */
+static uint64_t pointer_at(const struct vm *vm, uint64_t addr)
+{
+	size_t lo = 0, hi = vm->nrelative;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (reloc_word(vm, mid, 0) < addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < vm->nrelative && reloc_word(vm, lo, 0) == addr ? reloc_word(vm, lo, 2) : 0;
+}
+
+/* Reads the string that the pointer at an address points to. "": none, or a longer one. */
+static void text_at(const struct vm *vm, uint64_t addr, char ret[NAME_MAX_LEN])
+{
+	uint64_t at = pointer_at(vm, addr);
+	struct elf_blob b = { 0 };
+
+	memset(ret, 0, NAME_MAX_LEN);
+	if (!at || !lang_bytes(vm->f, at, NAME_MAX_LEN, &b))
+		return;
+	memcpy(ret, bytes_take(&b.view, NAME_MAX_LEN), NAME_MAX_LEN);
+	if (!memchr(ret, 0, NAME_MAX_LEN))
+		ret[0] = 0;
+	elf_blob_free(&b);
+}
+
+static uint64_t word_at(const struct vm *vm, uint64_t addr)
+{
+	struct elf_blob b = { 0 };
+	uint64_t v = 0;
+
+	if (lang_bytes(vm->f, addr, 8, &b))
+		v = bytes_u64(&b.view);
+	elf_blob_free(&b);
+	return v;
+}
+
+/* The table that an exported variable points to; 0: none. */
+static uint64_t table_of(const struct vm *vm, const char *name)
+{
+	struct elf_dynsym_value sym;
+
+	return elf_dynsym_find(&vm->f->syms, name, &sym) ? pointer_at(vm, sym.addr) : 0;
+}
+
+/* ---- The tables ---- */
+
+static void note_field(struct vm *vm, uint32_t i, const char *type, const char *field)
+{
+	uint64_t at = vm->structs + (uint64_t)i * STRUCT_BYTES;
+
+	if (!strcmp(type, "CodeCache") && !strcmp(field, "_heaps"))
+		vm->heaps = pointer_at(vm, at + STRUCT_STATIC);
+	for (uint32_t k = 0; k < FIELDS; k++) {
+		if (strcmp(type, fields[k].type) != 0 || strcmp(field, fields[k].field) != 0)
+			continue;
+		vm->entry[k] = i + 1;
+		vm->offset[k] = word_at(vm, at + STRUCT_OFFSET);
+	}
+}
+
+static void read_structs(struct vm *vm)
+{
+	char type[NAME_MAX_LEN], field[NAME_MAX_LEN];
+	uint32_t i;
+
+	for (i = 0; i < ENTRIES_MAX; i++) {
+		uint64_t at = vm->structs + (uint64_t)i * STRUCT_BYTES;
+
+		if (!pointer_at(vm, at))
+			break;
+		text_at(vm, at, type);
+		text_at(vm, at + STRUCT_FIELD, field);
+		note_field(vm, i, type, field);
+	}
+	vm->nstructs = i;
+}
+
+static uint64_t size_of_type(const struct vm *vm, uint64_t types, const char *want)
+{
+	char name[NAME_MAX_LEN];
+
+	for (uint32_t i = 0; i < ENTRIES_MAX; i++) {
+		uint64_t at = types + (uint64_t)i * TYPE_BYTES;
+
+		if (!pointer_at(vm, at))
+			break;
+		text_at(vm, at, name);
+		if (!strcmp(name, want))
+			return word_at(vm, at + TYPE_SIZE);
+	}
+	return 0;
+}
+
+/* Takes the value of movq $imm32, disp32(%rip), if it is stored to the offset of a wanted field. */
+static void take_store(struct vm *vm, struct bytes code, uint64_t addr)
+{
+	uint64_t to, value;
+
+	bytes_skip(&code, 3);
+	to = addr + 11 + (uint64_t)(int64_t)bytes_s32(&code) - vm->structs;
+	value = (uint64_t)(int64_t)bytes_s32(&code);
+	if (code.err || to / STRUCT_BYTES >= vm->nstructs || to % STRUCT_BYTES != STRUCT_OFFSET)
+		return;
+	for (uint32_t k = 0; k < FIELDS; k++)
+		if (vm->entry[k] == to / STRUCT_BYTES + 1)
+			vm->offset[k] = value;
+}
+
+static void scan_code(struct vm *vm, struct bytes code, uint64_t addr)
+{
+	static const uint8_t mov[] = { 0x48, 0xc7, 0x05 };
+
+	while (bytes_left(&code)) {
+		const uint8_t *at = bytes_here(&code), *hit = memchr(at, mov[1], bytes_left(&code));
+
+		if (!hit)
+			return;
+		bytes_skip(&code, (size_t)(hit - at));
+		if (code.pos && bytes_are(&code, code.pos - 1, mov, sizeof(mov))) {
+			struct bytes insn = code;
+
+			bytes_seek(&insn, code.pos - 1);
+			take_store(vm, insn, addr + code.pos - 1);
+		}
+		bytes_skip(&code, 1);
+	}
+}
+
+static void scan_stores(struct vm *vm)
+{
+	const struct elf_image *img = vm->f->img;
+
+	for (uint32_t i = 0; i < img->nphdrs; i++) {
+		const struct elf_phdr *p = &img->phdrs[i];
+
+		if (p->type != PT_LOAD || !(p->flags & PF_X))
+			continue;
+		for (uint64_t at = 0; at < p->filesz; at += PIECE) {
+			uint64_t len = p->filesz - at < PIECE + 16 ? p->filesz - at : PIECE + 16;
+			struct elf_blob b = { 0 };
+
+			if (!elf_image_read(img, p->offset + at, len, &b))
+				scan_code(vm, b.view, p->vaddr + at);
+			elf_blob_free(&b);
+		}
+	}
+}
+
+/* ---- The description ---- */
+
+/* Address - file offset, of the segment that holds an address */
+static bool skew_of(const struct elf_image *img, uint64_t addr, uint64_t *ret)
+{
+	uint64_t off;
+
+	if (!elf_image_vaddr_to_offset(img, addr, &off))
+		return false;
+	*ret = addr - off;
+	return true;
+}
+
+static uint64_t first_code(const struct elf_image *img)
+{
+	for (uint32_t i = 0; i < img->nphdrs; i++)
+		if (img->phdrs[i].type == PT_LOAD && (img->phdrs[i].flags & PF_X))
+			return img->phdrs[i].vaddr;
+	return 0;
+}
+
+static bool has_fields(struct vm *vm)
+{
+	for (uint32_t k = 0; k < FIELDS; k++)
+		if (vm->offset[k] >= SF_JAVA_FIELD_MAX)
+			return false;
+	for (uint32_t k = 0; k < FIELDS; k++)
+		if (!vm->entry[k] && k != BLOB_CODE_BEGIN && k != BLOB_CODE_OFFSET &&
+		    k != BLOB_KIND && k != METHOD_OF_COMPILED && k != METHOD_OF_NMETHOD &&
+		    k != LIST_LEN && k != LIST_LEN_11)
+			return false;
+	return (vm->entry[BLOB_CODE_BEGIN] || vm->entry[BLOB_CODE_OFFSET]) && vm->heaps &&
+	       (vm->entry[METHOD_OF_COMPILED] || vm->entry[METHOD_OF_NMETHOD]);
+}
+
+#define FIELD(vm, k) ((uint16_t)(vm)->offset[k])
+
+static void fill(struct vm *vm, struct sf_java *j)
+{
+	bool pointers = vm->entry[BLOB_CODE_BEGIN];
+
+	j->heaps = vm->heaps;
+	j->blob_name = FIELD(vm, BLOB_NAME);
+	j->blob_frame_size = FIELD(vm, BLOB_FRAME_SIZE);
+	j->blob_complete = FIELD(vm, BLOB_COMPLETE);
+	j->blob_code = FIELD(vm, pointers ? BLOB_CODE_BEGIN : BLOB_CODE_OFFSET);
+	j->code_is_offset = !pointers;
+	j->complete_bytes = vm->entry[BLOB_KIND] ? 2 : 4;
+	j->nmethod_method = FIELD(vm, vm->entry[METHOD_OF_NMETHOD] ? METHOD_OF_NMETHOD
+								   : METHOD_OF_COMPILED);
+	j->method_const = FIELD(vm, METHOD_CONST);
+	j->const_pool = FIELD(vm, CONST_POOL);
+	j->const_name = FIELD(vm, CONST_NAME);
+	j->pool_holder = FIELD(vm, POOL_HOLDER);
+	j->klass_name = FIELD(vm, KLASS_NAME);
+	j->symbol_len = FIELD(vm, SYMBOL_LEN);
+	j->symbol_body = FIELD(vm, SYMBOL_BODY);
+	j->heap_memory = FIELD(vm, HEAP_MEMORY);
+	j->heap_segmap = FIELD(vm, HEAP_SEGMAP);
+	j->heap_shift = FIELD(vm, HEAP_SHIFT);
+	j->list_len = FIELD(vm, vm->entry[LIST_LEN] ? LIST_LEN : LIST_LEN_11);
+	j->list_data = FIELD(vm, LIST_DATA);
+}
+
+static bool describe(struct vm *vm, struct sf_java *j)
+{
+	uint64_t types = table_of(vm, "gHotSpotVMTypes"), block, pool;
+
+	vm->structs = table_of(vm, "gHotSpotVMStructs");
+	if (!vm->structs || !types)
+		return false;
+	read_structs(vm);
+	scan_stores(vm);
+	block = size_of_type(vm, types, "HeapBlock");
+	pool = size_of_type(vm, types, "ConstantPool");
+	if (!has_fields(vm) || !block || block > 64 || !pool || pool > SF_JAVA_FIELD_MAX)
+		return false;
+	fill(vm, j);
+	j->block_bytes = (uint8_t)block;
+	j->pool_bytes = (uint16_t)pool;
+	return skew_of(vm->f->img, first_code(vm->f->img), &j->code_skew) &&
+	       skew_of(vm->f->img, vm->structs, &j->data_skew);
+}
+
+bool java_describe(const struct lang_file *f, struct sf_lang *ret)
+{
+	struct elf_dynsym_value sym;
+	struct vm vm = { .f = f };
+	bool ok;
+
+	if (f->img->machine != EM_X86_64 || !elf_dynsym_find(&f->syms, "gHotSpotVMStructs", &sym))
+		return false;
+	ok = open_relocs(&vm) && describe(&vm, &ret->java);
+	elf_blob_free(&vm.relocs);
+	return ok;
+}
+
+bool java_sound(const struct sf_lang *l)
+{
+	const struct sf_java *j = &l->java;
+
+	return !l->nloops && j->blob_name <= SF_JAVA_BLOB - 8 &&
+	       j->blob_frame_size <= SF_JAVA_BLOB - 8 && j->blob_complete <= SF_JAVA_BLOB - 8 &&
+	       j->blob_code <= SF_JAVA_BLOB - 8 && j->nmethod_method <= SF_JAVA_BLOB - 8;
+}

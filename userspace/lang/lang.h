@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Language runtimes: what BPF needs to know to find the frames of a language, from the ELF file of
+ * its runtime alone. Runs in the process that makes tables. A file is never recognized by its name.
+ */
+#ifndef SFBPF_LANG_LANG_H
+#define SFBPF_LANG_LANG_H
+
+#include "elf/elf_dynsym.h"
+#include "elf/elf_image.h"
+#include "sfbpf_shared.h"
+
+/* The functions of the file, as its unwind tables describe them. */
+struct lang_functions {
+	/* The one that holds addr; false: none */
+	bool (*at)(void *ctx, uint64_t addr, uint64_t *ret_start, uint64_t *ret_end);
+	void *ctx;
+};
+
+struct lang_file {
+	const struct elf_image *img;
+	const struct lang_functions *functions;
+	struct elf_dynsym syms;
+};
+
+/* Whether the file is the runtime of a language that is supported. */
+bool lang_describe(const struct elf_image *img, const struct lang_functions *functions,
+		   struct sf_lang *ret);
+/* Whether BPF can rely on a description that an untrusted process made. */
+bool lang_sound(const struct sf_lang *l);
+/* "python"; "?": out of range */
+const char *lang_name(uint32_t language);
+/* profile.frame.type of OpenTelemetry: "cpython" */
+const char *lang_frame_type(uint32_t language);
+
+/* ---- For the languages ---- */
+
+/* The address as BPF needs it: as if the file were mapped as the segment with the loop is. */
+uint64_t lang_address(const struct lang_file *f, uint64_t loop, uint64_t addr);
+/*
+ * The code of a loop that begins at addr: the function there, and those that it jumps into and that
+ * jump back. Compilers move cold parts of a function to another place. 0 spans: none.
+ */
+uint32_t lang_loops(const struct lang_file *f, uint64_t addr, struct sf_span ret[SF_LANG_LOOPS]);
+/* The bytes at an address, at most `size`; free with elf_blob_free. */
+bool lang_bytes(const struct lang_file *f, uint64_t addr, uint64_t size, struct elf_blob *ret);
+
+bool python_describe(const struct lang_file *f, struct sf_lang *ret);
+bool python_sound(const struct sf_lang *l);
+bool java_describe(const struct lang_file *f, struct sf_lang *ret);
+bool java_sound(const struct sf_lang *l);
+
+#endif

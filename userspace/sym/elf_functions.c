@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Functions without a symbol, in files without .symtab. The unwind tables say where each function
+ * begins and ends. So all addresses of a function get one name, "[file+0xSTART]".
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/radix.h"
+#include "base/vec.h"
+#include "sfbpf_shared.h"
+#include "sym/elf_symtab_internal.h"
+#include "unwind/row_stream.h"
+
+#define TABLES_MAX (64u << 20) /* bytes of unwind tables to read */
+
+struct gaps {
+	struct symtab_sym *syms;
+	size_t n, cap;
+};
+
+static int look(const struct builder *b, struct symtab *t, const struct fn *fn, struct gaps *to)
+{
+	uint64_t off, size = fn->end - fn->start;
+	struct symtab_hit hit;
+	int err;
+
+	if (!size || size > INT32_MAX || !builder_code_offset(b, fn->start, &off) ||
+	    off > SF_FRAME_OFFSET_MASK)
+		return 0;
+	if (symtab_find(t, off, &hit)) {
+		/* The rest of a function has the name of the symbol at its start. */
+		if (hit.start == off && hit.size < size && !hit.plt)
+			t->syms[hit.index].size = (uint32_t)size;
+		return 0;
+	}
+	err = vec_reserve(&to->syms, &to->cap, to->n + 1, sizeof(*to->syms));
+	if (!err)
+		to->syms[to->n++] = (struct symtab_sym){ off, (uint32_t)size, NAME_NONE };
+	return err;
+}
+
+static int merge(struct symtab *t, const struct gaps *gaps)
+{
+	size_t n = t->n + gaps->n;
+	struct symtab_sym *all;
+	uint32_t kept = 0;
+	int err;
+
+	if (!gaps->n)
+		return 0;
+	if (n > SYMTAB_MAX)
+		return -ENOSPC;
+	all = realloc(t->syms, n * sizeof(*all));
+	if (!all)
+		return -ENOMEM;
+	t->syms = all;
+	memcpy(all + t->n, gaps->syms, gaps->n * sizeof(*all));
+	err = radix_sort(all, n, sizeof(*all));
+	if (err)
+		return err;
+	/* Both kinds of tables may describe a function. */
+	for (size_t i = 0; i < n; i++)
+		if (!kept || all[i].off != all[kept - 1].off)
+			all[kept++] = all[i];
+	t->n = kept;
+	return 0;
+}
+
+int builder_add_functions(const struct builder *b, struct symtab *t)
+{
+	const struct elf_image *img = b->img;
+	struct gaps gaps = { .n = 0 };
+	struct unwind_file f;
+	int err;
+
+	if (b->syms != img || elf_image_section_of_type(img, SHT_SYMTAB))
+		return 0;
+	if (img->fd < 0)
+		err = unwind_file_open_mem(&f, img->mem, img->size, NULL);
+	else if (!(err = unwind_file_find(&f, img->fd, TABLES_MAX, NULL)))
+		err = unwind_file_parse(&f, NULL);
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	for (size_t i = 0; f.has_sframe && i < f.sframe.fns.n && !err; i++)
+		err = look(b, t, &f.sframe.fns.fns[i], &gaps);
+	for (size_t i = 0; f.has_eh && i < f.eh.fns.n && !err; i++)
+		err = look(b, t, &f.eh.fns.fns[i], &gaps);
+	unwind_file_close(&f);
+	if (!err)
+		err = merge(t, &gaps);
+	free(gaps.syms);
+	return err == -ENOSPC ? 0 : err;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The lines of a perf-PID.map: "START SIZE NAME", in hexadecimal. Where they overlap, the later one
+ * counts.
+ */
+#ifndef SFBPF_SYM_PERF_LINES_H
+#define SFBPF_SYM_PERF_LINES_H
+
+#include <sys/types.h>
+
+#include "base/bytes.h"
+#include "sym/code_table.h"
+
+/*
+ * Takes the complete lines at the start of a text. Returns the bytes that they take; 0: no complete
+ * line; -ENOMEM; -ENOSPC: the table is full.
+ */
+ssize_t perf_lines_take(struct code_table *t, struct bytes text);
+
+#endif

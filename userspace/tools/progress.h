@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What record and offcpu say on a terminal while they run: what is recorded and how it ends, a line
+ * that is updated, and what was written. Nothing of it with -q, or if stderr is not a terminal.
+ */
+#ifndef SFBPF_TOOLS_PROGRESS_H
+#define SFBPF_TOOLS_PROGRESS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "prof/run_stats.h"
+#include "tools/options.h"
+
+struct session;
+
+struct progress {
+	bool on, shown;
+	uint64_t next_ns; /* CLOCK_MONOTONIC; when the line is updated */
+};
+
+/* command: NULL without one. duration_ns 0: no limit. */
+void progress_begin(struct progress *p, const struct common_opts *o, const char *command,
+		    uint64_t duration_ns);
+void progress_tick(struct progress *p, struct session *s);
+void progress_clear(struct progress *p); /* removes the line */
+/* path NULL: standard output. things: "samples" or "blocks". */
+void progress_wrote(const struct progress *p, const char *path, const char *format,
+		    const struct run_stats *st, const char *things);
+
+#endif

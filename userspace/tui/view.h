@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Everything that is specific to one view. */
+#ifndef SFBPF_TUI_VIEW_H
+#define SFBPF_TUI_VIEW_H
+
+#include "tui/screen.h"
+#include "tui/ui.h"
+
+struct cursor;	 /* a cell that is being drawn: draw_list.c */
+struct hot_list; /* scratch of rows.c */
+
+struct column_spec {
+	enum column id;
+	const char *title;
+	int width; /* including the blank before it; 0: the rest of the line */
+	int wide;  /* width on screens of 120 columns or more */
+	int from;  /* narrowest screen that shows the column */
+	bool left;
+};
+
+struct row_then { /* a row in the baseline */
+	uint64_t key, self;
+};
+
+enum { VIEW_FINDS_PROCESS = 1, VIEW_FINDS_FUNCTION = 2, VIEW_FINDS_MODULE = 4 };
+
+struct view_spec {
+	const char *title;	    /* of the tab */
+	unsigned int finds;	    /* VIEW_FINDS_...: what the filter matches */
+	unsigned int census;	    /* CENSUS_...: the tables needed for the rows */
+	enum calltree_order order;  /* TREE and FLAME: order of the tree */
+	int (*rows)(struct ui *ui); /* adds to ui->rows. 0 or -ENOMEM */
+	void (*draw)(const struct ui *ui, struct grid *g, const struct layout *l);
+	void (*zoom)(struct ui *ui, const struct ui_row *row); /* the Enter key */
+
+	/* With draw_table: */
+	const struct column_spec *columns; /* the last one has no title */
+	void (*cell)(const struct ui *ui, const struct cursor *c, const struct ui_row *row);
+
+	/* LIST: */
+	int (*compare)(const struct ui *ui, enum column by, const struct ui_row *a,
+		       const struct ui_row *b);
+	uint64_t (*self)(const struct ui *ui, const struct ui_row *row);
+	size_t (*then)(const struct ui *ui, struct row_then *v); /* v has room for all */
+	/* Adds the rows below an opened row. 0 or -ENOMEM. NULL: rows cannot be opened. */
+	int (*add_parts)(struct ui *ui, const struct ui_row *top, struct hot_list *hot);
+};
+
+const struct view_spec *view_at(enum view view);
+
+extern const struct column_spec function_columns[], process_columns[], module_columns[];
+extern const struct column_spec offcpu_columns[], tree_columns[], caller_columns[];
+
+int rows_functions(struct ui *ui);
+int rows_processes(struct ui *ui);
+int rows_modules(struct ui *ui);
+int rows_blocked(struct ui *ui);
+int rows_tree(struct ui *ui);
+int rows_flame(struct ui *ui);
+int rows_process_parts(struct ui *ui, const struct ui_row *top, struct hot_list *hot);
+int rows_blocked_parts(struct ui *ui, const struct ui_row *top, struct hot_list *hot);
+
+void draw_function_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row);
+void draw_process_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row);
+void draw_module_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row);
+void draw_blocked_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row);
+void draw_tree_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row);
+
+void zoom_function_row(struct ui *ui, const struct ui_row *row);
+void zoom_process_row(struct ui *ui, const struct ui_row *row);
+void zoom_module_row(struct ui *ui, const struct ui_row *row);
+void zoom_blocked_row(struct ui *ui, const struct ui_row *row);
+void zoom_tree_row(struct ui *ui, const struct ui_row *row);
+
+int compare_functions(const struct ui *ui, enum column by, const struct ui_row *a,
+		      const struct ui_row *b);
+int compare_processes(const struct ui *ui, enum column by, const struct ui_row *a,
+		      const struct ui_row *b);
+int compare_modules(const struct ui *ui, enum column by, const struct ui_row *a,
+		    const struct ui_row *b);
+int compare_blocked(const struct ui *ui, enum column by, const struct ui_row *a,
+		    const struct ui_row *b);
+
+uint64_t self_of_function(const struct ui *ui, const struct ui_row *row);
+uint64_t self_of_process(const struct ui *ui, const struct ui_row *row);
+uint64_t self_of_module(const struct ui *ui, const struct ui_row *row);
+uint64_t self_of_blocked(const struct ui *ui, const struct ui_row *row);
+
+size_t then_functions(const struct ui *ui, struct row_then *v);
+size_t then_processes(const struct ui *ui, struct row_then *v);
+size_t then_modules(const struct ui *ui, struct row_then *v);
+size_t then_blocked(const struct ui *ui, struct row_then *v);
+
+#endif

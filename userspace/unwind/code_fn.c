@@ -1,0 +1,549 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "unwind/code_fn.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/vec.h"
+#include "unwind/code_jump.h"
+
+#define TRIES	    48 /* analyses of one function, each with one more call known not to return */
+#define VISITS	    8  /* instructions looked at in each byte of a function, on average */
+#define VISITS_MORE 4096
+#define LEADERS_MAX 65536
+#define PADDING_MAX 64 /* bytes */
+
+/* Beyond 0 and -errno */
+enum { AGAIN = 1, REJECT = 2 };
+
+struct code_text *code_text_of(const struct code_fn *f, uint64_t addr)
+{
+	for (size_t i = 0; i < f->ntexts; i++)
+		if (addr >= f->texts[i].start && addr < f->texts[i].end)
+			return &f->texts[i];
+	return NULL;
+}
+
+void code_decode(const struct code_fn *f, uint64_t addr, struct code_op *ret)
+{
+	const struct code_text *t = code_text_of(f, addr);
+	struct bytes at;
+
+	*ret = (struct code_op){ .kind = OP_BAD, .len = 1 };
+	if (!t)
+		return;
+	at = bytes_sub(&t->blob.view, addr - t->start, t->end - addr);
+	f->arch->decode(bytes_here(&at), bytes_left(&at), addr, ret);
+}
+
+/* The same, from the cache: code is looked at several times. */
+static const struct code_op *op_at(const struct code_fn *f, uint64_t addr)
+{
+	struct code_cached *c = &f->cache[addr & (CODE_CACHE - 1)];
+
+	if (c->addr != addr) {
+		code_decode(f, addr, &c->op);
+		c->addr = addr;
+	}
+	return &c->op;
+}
+
+static uint8_t *mark_of(const struct code_fn *f, uint64_t addr)
+{
+	struct code_text *t = code_text_of(f, addr);
+
+	return t ? &t->marks[addr - t->start] : NULL;
+}
+
+static bool inside(const struct code_fn *f, uint64_t addr)
+{
+	for (size_t i = 0; i < f->nparts; i++)
+		if (addr >= f->parts[i].start && addr < f->parts[i].end)
+			return true;
+	return false;
+}
+
+static int push_u64(uint64_t **list, size_t *n, size_t *cap, uint64_t v)
+{
+	int err = vec_reserve(list, cap, *n + 1, sizeof(**list));
+
+	if (!err)
+		(*list)[(*n)++] = v;
+	return err;
+}
+
+static bool listed(const uint64_t *list, size_t n, uint64_t v)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i] == v)
+			return true;
+	return false;
+}
+
+/* ---- Leaders ---- */
+
+static uint64_t hash_of_leader(const void *ctx, size_t i)
+{
+	return hash_u64(((const struct code_fn *)ctx)->leaders[i].addr);
+}
+
+static struct code_leader *leader_at(const struct code_fn *f, uint64_t addr)
+{
+	size_t at;
+
+	if (!f->slots.n)
+		return NULL;
+	slots_each(&f->slots, hash_u64(addr), at)
+		if (f->leaders[f->slots.ids[at] - 1].addr == addr)
+			return &f->leaders[f->slots.ids[at] - 1];
+	return NULL;
+}
+
+static int enqueue(struct code_fn *f, struct code_leader *l)
+{
+	int err = l->queued ? 0
+			    : vec_reserve(&f->work, &f->work_cap, f->nwork + 1, sizeof(*f->work));
+
+	if (err || l->queued)
+		return err;
+	l->queued = true;
+	f->work[f->nwork++] = (uint32_t)(l - f->leaders);
+	return 0;
+}
+
+/* Code was followed across addr before it was a leader: follows it again up to there. */
+static int split(struct code_fn *f, uint64_t addr)
+{
+	const struct code_text *t = code_text_of(f, addr);
+	struct code_leader *l;
+
+	while (addr > t->start && (t->marks[addr - t->start - 1] & (MARK_START | MARK_BODY))) {
+		addr--;
+		if (t->marks[addr - t->start] & MARK_LEADER) {
+			l = leader_at(f, addr);
+			return l ? enqueue(f, l) : 0;
+		}
+	}
+	return 0;
+}
+
+static int new_leader(struct code_fn *f, uint64_t addr, const struct code_state *s, uint64_t call)
+{
+	uint8_t *mark = mark_of(f, addr);
+	bool passed = *mark & MARK_START;
+	size_t at;
+	int err;
+
+	if (*mark & MARK_BODY || f->nleaders >= LEADERS_MAX)
+		return REJECT;
+	err = slots_reserve(&f->slots, f->nleaders, hash_of_leader, f);
+	if (!err)
+		err = vec_reserve(&f->leaders, &f->leaders_cap, f->nleaders + 1,
+				  sizeof(*f->leaders));
+	if (err)
+		return err;
+	slots_each(&f->slots, hash_u64(addr), at)
+		;
+	f->leaders[f->nleaders] =
+		(struct code_leader){ .addr = addr, .from_call = call, .passed = passed };
+	f->leaders[f->nleaders].state = *s;
+	f->leaders[f->nleaders].state.cmp_reg = CODE_NO_REG;
+	f->slots.ids[at] = (uint32_t)++f->nleaders;
+	*mark |= MARK_LEADER;
+	err = enqueue(f, &f->leaders[f->nleaders - 1]);
+	return err || !passed ? err : split(f, addr);
+}
+
+/* What follows the call makes no sense, so it does not return. */
+static int no_return(struct code_fn *f, uint64_t call)
+{
+	int err;
+
+	if (!call || listed(f->noreturn, f->nnoreturn, call))
+		return REJECT;
+	err = push_u64(&f->noreturn, &f->nnoreturn, &f->noreturn_cap, call);
+	return err ? err : AGAIN;
+}
+
+/* The state reaches the leader. call: directly after that call, as its return; 0: otherwise. */
+static int edge(struct code_fn *f, uint64_t addr, const struct code_state *s, uint64_t call)
+{
+	struct code_leader *l = leader_at(f, addr);
+	enum code_merge how;
+	struct row row;
+
+	if (!l)
+		return new_leader(f, addr, s, call);
+	if (call && !l->passed && !l->from_call && !f->outermost &&
+	    code_state_conflict(&l->state, s, f->arch))
+		/* The call does not return, and nothing was concluded from it. */
+		return push_u64(&f->noreturn, &f->nnoreturn, &f->noreturn_cap, call);
+	how = code_state_merge(&l->state, s, f->arch);
+	if (how == MERGE_CONFLICT && !f->outermost && (call || l->from_call))
+		return no_return(f, call ? call : l->from_call);
+	if (how == MERGE_CONFLICT && !f->outermost && !code_state_row(&l->state, f->arch, &row))
+		return REJECT;
+	l->from_call = 0;
+	return how == MERGE_SAME ? 0 : enqueue(f, l);
+}
+
+static int jump_to(struct code_fn *f, uint64_t target, const struct code_state *s)
+{
+	struct code_range part;
+
+	if (inside(f, target))
+		return edge(f, target, s, 0);
+	if (f->outermost || code_state_is_entry(s, f->arch)) {
+		f->leaps = true;
+		return f->outermost ? 0 : push_u64(&f->tails, &f->ntails, &f->tails_cap, target);
+	}
+	/* A part of this function that the compiler placed elsewhere. */
+	if (f->nparts == CODE_PARTS || !code_text_of(f, target) ||
+	    !f->part_of(f->ctx, target, &part) || target < part.start || target >= part.end)
+		return REJECT;
+	f->parts[f->nparts++] = part;
+	f->left += (part.end - part.start) * VISITS;
+	return edge(f, target, s, 0);
+}
+
+/* ---- Instructions ---- */
+
+/* Marks the instruction's bytes. False: it overlaps another one. */
+static bool mark(struct code_fn *f, uint64_t addr, unsigned int len)
+{
+	const struct code_text *t = code_text_of(f, addr);
+	uint8_t *m = t->marks + (addr - t->start);
+
+	if (*m & MARK_BODY || len > t->end - addr)
+		return false;
+	if (*m & MARK_START)
+		return true;
+	*m |= MARK_START;
+	for (unsigned int i = 1; i < len; i++) {
+		if (m[i] & (MARK_START | MARK_LEADER))
+			return false;
+		m[i] |= MARK_BODY;
+	}
+	return true;
+}
+
+static int jump_table(struct code_fn *f, const struct code_val *v, const struct code_state *s)
+{
+	uint64_t target;
+	int err = 0, more;
+
+	if (!listed(f->tables, f->ntables, (uint64_t)v->off)) {
+		err = push_u64(&f->tables, &f->ntables, &f->tables_cap, (uint64_t)v->off);
+		/* Another table may have been read too far. */
+		return err ? err : f->ntables > 1 ? AGAIN : jump_table(f, v, s);
+	}
+	for (unsigned int i = 0; !err && (!v->n || i < v->n); i++) {
+		more = code_jump_entry(f, v, i, &target);
+		if (more < 0)
+			return more;
+		if (!more)
+			return i && !v->n ? 0 : REJECT;
+		if (!v->n && !inside(f, target))
+			return i ? 0 : REJECT;
+		err = jump_to(f, target, s);
+	}
+	return err;
+}
+
+static int jump_indirect(struct code_fn *f, const struct code_op *op, struct code_state *s)
+{
+	struct code_val v = code_state_jump(s, op);
+
+	if (v.kind == VAL_TARGET)
+		return jump_table(f, &v, s);
+	if (op->kind == OP_JUMP_REG && s->reg[op->src].kind == VAL_CONST)
+		return jump_to(f, (uint64_t)s->reg[op->src].off, s);
+	f->leaps = true;
+	f->loses |= !code_state_restored(s, f->arch);
+	return f->outermost || code_state_is_entry(s, f->arch) ? 0 : REJECT;
+}
+
+static int note(struct code_fn *f, const struct code_op *op)
+{
+	if (op->kind == OP_CALL && op->target)
+		return push_u64(&f->calls, &f->ncalls, &f->calls_cap, op->target);
+	if (op->kind == OP_CONST && code_text_of(f, (uint64_t)op->imm))
+		return push_u64(&f->addressed, &f->naddressed, &f->addressed_cap,
+				(uint64_t)op->imm);
+	return 0;
+}
+
+/* A call of the next instruction is how position-independent code reads its address. */
+static bool pushes_pc(const struct code_fn *f, const struct code_op *op, uint64_t next)
+{
+	return op->kind == OP_CALL && op->target == next && f->arch->ra == CODE_NO_REG;
+}
+
+/* The ways out of an instruction that was applied. *on: whether the next one is reached. */
+static int leave_op(struct code_fn *f, const struct code_op *op, struct code_state *s,
+		    uint64_t addr, bool *on)
+{
+	struct code_state taken;
+	int err;
+
+	*on = false;
+	switch (op->kind) {
+	case OP_RET:
+		f->returns = true;
+		f->loses |= !code_state_restored(s, f->arch);
+		return code_state_may_return(s, f->arch) ? 0 : REJECT;
+	case OP_END:
+		return 0;
+	case OP_JUMP:
+		return op->target ? jump_to(f, op->target, s) : jump_indirect(f, op, s);
+	case OP_JUMP_REG:
+	case OP_JUMP_TABLE:
+		return jump_indirect(f, op, s);
+	case OP_CALL:
+		*on = !listed(f->noreturn, f->nnoreturn, addr);
+		return 0;
+	case OP_BRANCH:
+		*on = true;
+		taken = *s;
+		code_state_branch(&taken, f->arch, op, true);
+		err = jump_to(f, op->target, &taken);
+		code_state_branch(s, f->arch, op, false);
+		return err;
+	default:
+		*on = true;
+		return 0;
+	}
+}
+
+/* Whether a function starts after a call, which therefore does not return. */
+static bool falls_into_function(const struct code_fn *f, uint64_t addr)
+{
+	return *mark_of(f, addr) & MARK_CALLED ||
+	       (f->outermost && listed(f->calls, f->ncalls, addr));
+}
+
+/* Follows the code from the leader to where it ends or meets another leader. */
+static int follow(struct code_fn *f, uint64_t addr, struct code_state s)
+{
+	const uint64_t from = addr;
+	uint64_t call = 0, last = 0; /* the call right before; the last one */
+	struct code_op op;
+	bool on = true;
+	int err = 0;
+
+	while (on && !err) {
+		uint64_t at = addr;
+
+		if (!inside(f, addr))
+			return call || f->outermost || code_state_is_entry(&s, f->arch) ? 0
+											: REJECT;
+		if (call && falls_into_function(f, addr))
+			return 0;
+		if (addr != from && *mark_of(f, addr) & MARK_LEADER)
+			return edge(f, addr, &s, call);
+		if (!f->left || !f->budget)
+			return REJECT;
+		f->left--;
+		f->budget--;
+		op = *op_at(f, addr);
+		if (op.kind == OP_BAD || !mark(f, addr, op.len))
+			return f->outermost ? 0 : no_return(f, call);
+		addr += op.len;
+		f->runs[f->nruns - 1].end = addr;
+		if (pushes_pc(f, &op, addr)) {
+			op = (struct code_op){ .kind = OP_STORE,
+					       .base = f->arch->sp,
+					       .index = CODE_NO_REG,
+					       .src2 = CODE_NO_REG,
+					       .src3 = CODE_NO_REG,
+					       .size = 8,
+					       .imm = -8,
+					       .writeback = -8 };
+		}
+		if (!code_state_apply(&s, f->arch, &op, at) && !f->outermost)
+			return REJECT;
+		err = note(f, &op);
+		if (!err)
+			err = leave_op(f, &op, &s, at, &on);
+		if (err == REJECT && op.kind == OP_RET && last)
+			/* Another function's code follows a call that does not return. */
+			return no_return(f, last);
+		if (op.kind == OP_CALL)
+			last = at;
+		if (op.kind != OP_NOP)
+			call = op.kind == OP_CALL ? at : 0;
+	}
+	return err;
+}
+
+static int explore(struct code_fn *f)
+{
+	int err = 0;
+
+	while (f->nwork && !err) {
+		struct code_leader *l = &f->leaders[f->work[--f->nwork]];
+
+		l->queued = false;
+		err = vec_reserve(&f->runs, &f->runs_cap, f->nruns + 1, sizeof(*f->runs));
+		if (err)
+			break;
+		f->runs[f->nruns++] = (struct code_range){ l->addr, l->addr };
+		err = follow(f, l->addr, l->state);
+	}
+	return err;
+}
+
+/* ---- Rows ---- */
+
+static int by_addr(const void *a, const void *b)
+{
+	const struct code_leader *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static int put(struct code_fn *f, uint64_t start, uint64_t end, const struct code_state *s)
+{
+	struct row *last = f->rows.n ? &f->rows.rows[f->rows.n - 1] : NULL;
+	struct row row = { .ra = { .kind = RULE_UNDEF }, .source = ROW_CODE };
+
+	if (!f->outermost && !code_state_row(s, f->arch, &row))
+		return 0;
+	row.start = start;
+	row.end = end;
+	if (last && last->end == start && row_same_rules(last, &row)) {
+		last->end = end;
+		return 0;
+	}
+	return rowbuf_push(&f->rows, &row);
+}
+
+/* Padding between two pieces of the function has the row before it, as in compilers' tables. */
+static void pad(struct code_fn *f, uint64_t addr, const struct code_leader *next)
+{
+	struct row *last = f->rows.n ? &f->rows.rows[f->rows.n - 1] : NULL;
+	struct code_op op;
+
+	if (!next || !last || last->end != addr || next->addr - addr > PADDING_MAX)
+		return;
+	while (addr < next->addr && !(*mark_of(f, addr) & (MARK_START | MARK_BODY))) {
+		op = *op_at(f, addr);
+		if (op.kind != OP_NOP)
+			return;
+		addr += op.len;
+	}
+	if (addr == next->addr)
+		last->end = addr;
+}
+
+static int rows_of(struct code_fn *f, const struct code_leader *l, const struct code_leader *next)
+{
+	struct code_state s = l->state;
+	uint64_t addr = l->addr;
+	struct code_op op;
+	bool on = true;
+	int err = 0;
+
+	while (on && !err && inside(f, addr) && (!next || addr < next->addr) &&
+	       *mark_of(f, addr) & MARK_START) {
+		uint64_t at = addr;
+
+		op = *op_at(f, addr);
+		addr += op.len;
+		err = put(f, at, addr, &s);
+		on = op.kind != OP_RET && op.kind != OP_END && op.kind != OP_JUMP &&
+		     op.kind != OP_JUMP_REG && op.kind != OP_JUMP_TABLE &&
+		     !(op.kind == OP_CALL && listed(f->noreturn, f->nnoreturn, at));
+		if (pushes_pc(f, &op, addr))
+			op = (struct code_op){ .kind = OP_STORE,
+					       .base = f->arch->sp,
+					       .index = CODE_NO_REG,
+					       .src2 = CODE_NO_REG,
+					       .src3 = CODE_NO_REG,
+					       .size = 8,
+					       .imm = -8,
+					       .writeback = -8 };
+		code_state_apply(&s, f->arch, &op, at);
+		if (op.kind == OP_BRANCH)
+			code_state_branch(&s, f->arch, &op, false);
+	}
+	if (!err && !on)
+		pad(f, addr, next);
+	return err;
+}
+
+static int make_rows(struct code_fn *f)
+{
+	int err = 0;
+
+	qsort(f->leaders, f->nleaders, sizeof(*f->leaders), by_addr);
+	for (size_t i = 0; i < f->nleaders && !err; i++)
+		err = rows_of(f, &f->leaders[i], i + 1 < f->nleaders ? &f->leaders[i + 1] : NULL);
+	return err;
+}
+
+static void clear(struct code_fn *f)
+{
+	uint8_t *m;
+
+	for (size_t i = 0; i < f->nruns; i++)
+		for (uint64_t a = f->runs[i].start; a < f->runs[i].end; a++)
+			*mark_of(f, a) &= (uint8_t) ~(MARK_START | MARK_BODY | MARK_LEADER);
+	for (size_t i = 0; i < f->nleaders; i++) {
+		m = mark_of(f, f->leaders[i].addr);
+		*m &= (uint8_t) ~(MARK_START | MARK_BODY | MARK_LEADER);
+	}
+	slots_reset(&f->slots);
+	f->nruns = f->nleaders = f->nwork = f->ncalls = f->naddressed = f->ntails = 0;
+	f->rows.n = 0;
+	f->returns = f->leaps = f->loses = false;
+}
+
+int code_fn_analyse(struct code_fn *f, struct code_range fn)
+{
+	struct code_state s;
+	int err = AGAIN;
+
+	f->nnoreturn = f->ntables = 0;
+	f->left = (fn.end - fn.start) * VISITS + VISITS_MORE;
+	if (!f->cache)
+		f->cache = calloc(CODE_CACHE, sizeof(*f->cache));
+	if (!f->cache)
+		return -ENOMEM;
+	code_state_entry(&s, f->arch);
+	for (int i = 0; i < TRIES && err == AGAIN; i++) {
+		clear(f);
+		f->parts[0] = fn;
+		f->nparts = 1;
+		err = new_leader(f, fn.start, &s, 0);
+		if (!err)
+			err = explore(f);
+	}
+	if (!err)
+		err = make_rows(f);
+	if (err < 0)
+		return err;
+	if (err)
+		return CODE_REJECTED;
+	return f->returns && !f->loses ? CODE_PROVEN : CODE_SOUND;
+}
+
+void code_fn_free(struct code_fn *f)
+{
+	clear(f);
+	free(f->leaders);
+	free(f->cache);
+	slots_free(&f->slots);
+	free(f->work);
+	free(f->runs);
+	free(f->noreturn);
+	free(f->tables);
+	free(f->calls);
+	free(f->addressed);
+	free(f->tails);
+	rowbuf_free(&f->rows);
+	for (size_t i = 0; i < f->ndata; i++)
+		elf_blob_free(&f->data[i].blob);
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Rows of one function from its instructions. All ways through it are followed from its entry,
+ * with what is known of registers and stack at each instruction (code_state.h). Where two ways
+ * meet, only what both know is kept.
+ *
+ * The function is rejected, and has no rows, if it holds bytes that are no instructions, if
+ * instructions overlap, if two ways disagree about the height of the stack, if it returns at
+ * another height than it was entered, writes its return address, or jumps where its code does not
+ * tell.
+ */
+#ifndef SFBPF_UNWIND_CODE_FN_H
+#define SFBPF_UNWIND_CODE_FN_H
+
+#include "base/slots.h"
+#include "elf/elf_image.h"
+#include "unwind/code_state.h"
+#include "unwind/fntab.h"
+#include "unwind/row.h"
+
+struct code_range {
+	uint64_t start, end; /* virtual addresses, half-open */
+};
+
+/* An executable segment in memory. Each byte of code has a byte of marks. */
+struct code_text {
+	uint64_t start, end;
+	struct elf_blob blob;
+	uint8_t *marks;
+};
+
+/* A PT_LOAD segment that was read because a jump table lies in it. */
+struct code_data {
+	uint64_t start;
+	struct elf_blob blob;
+};
+
+enum {
+	/* Of the function in progress */
+	MARK_START = 1,	 /* an instruction starts here */
+	MARK_BODY = 2,	 /* it goes on here */
+	MARK_LEADER = 4, /* a jump leads here */
+	/* Of the file */
+	MARK_CALLED = 8,     /* trusted code calls this address */
+	MARK_ADDRESSED = 16, /* trusted code takes this address, or jumps to it */
+	MARK_GAP = 32,	     /* no table describes this byte */
+	MARK_TRIED = 64,     /* was analysed as an addressed start */
+	MARK_DONE = 128,     /* was analysed as a certain start */
+};
+
+struct code_leader {
+	uint64_t addr;
+	uint64_t from_call; /* only the return of that call leads here; 0: other ways do too */
+	bool queued;
+	bool passed; /* code was followed across it before it was known to be one */
+	struct code_state state;
+};
+
+#define CODE_PARTS 32
+#define CODE_CACHE 8192 /* decoded instructions that are kept, a power of two */
+
+struct code_cached {
+	uint64_t addr;
+	struct code_op op;
+};
+
+/* Memory is kept from function to function. */
+struct code_fn {
+	const struct code_arch *arch;
+	const struct elf_image *img;
+	struct code_text *texts;
+	size_t ntexts;
+	struct code_data data[4];
+	size_t ndata;
+	/*
+	 * The part of the file that addr, the target of a jump from the middle of a function, may
+	 * belong to; false: it belongs to other code.
+	 */
+	bool (*part_of)(void *ctx, uint64_t addr, struct code_range *ret);
+	void *ctx;
+	uint64_t budget;	   /* instructions that may still be looked at */
+	uint64_t left;		   /* of it, for this function */
+	struct code_cached *cache; /* by the low bits of the address */
+	bool outermost;		   /* the function is the program's entry: all of its rows say so */
+
+	struct code_range parts[CODE_PARTS];
+	size_t nparts;
+	struct code_leader *leaders;
+	size_t nleaders, leaders_cap;
+	struct slots slots;
+	uint32_t *work;
+	size_t nwork, work_cap;
+	struct code_range *runs; /* marked code */
+	size_t nruns, runs_cap;
+	uint64_t *noreturn; /* calls that do not return */
+	size_t nnoreturn, noreturn_cap;
+	uint64_t *tables; /* jump tables of this function, to tell where others end */
+	size_t ntables, tables_cap;
+	/* Results */
+	uint64_t *calls, *addressed; /* code that it calls; code whose address it takes */
+	uint64_t *tails; /* code that it jumps to with stack and registers as at entry */
+	size_t ncalls, calls_cap, naddressed, addressed_cap, ntails, tails_cap;
+	struct rowbuf rows;
+	/* It returns; some jumps were taken for tail calls; the caller's registers are lost */
+	bool returns, leaps, loses;
+};
+
+enum code_verdict {
+	CODE_REJECTED,
+	CODE_SOUND,
+	/*
+	 * Besides, its code shows that its start is one: it returns at the height of its entry,
+	 * with all of the caller's registers restored.
+	 */
+	CODE_PROVEN,
+};
+
+/* f->rows, f->calls and f->addressed are the function's. CODE_*, -ENOMEM. */
+int code_fn_analyse(struct code_fn *f, struct code_range fn);
+void code_fn_free(struct code_fn *f);
+
+/* The text that holds the address, or NULL. */
+struct code_text *code_text_of(const struct code_fn *f, uint64_t addr);
+/* Decodes the instruction; OP_BAD outside of text. */
+void code_decode(const struct code_fn *f, uint64_t addr, struct code_op *ret);
+
+#endif

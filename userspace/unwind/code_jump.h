@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Jump tables, read from the file. */
+#ifndef SFBPF_UNWIND_CODE_JUMP_H
+#define SFBPF_UNWIND_CODE_JUMP_H
+
+#include "unwind/code_fn.h"
+
+/*
+ * Where entry i of the table leads (v: VAL_TARGET). 1; 0: it does not lead to code, or another
+ * table of the function starts there; -ENOMEM.
+ */
+int code_jump_entry(struct code_fn *f, const struct code_val *v, unsigned int i,
+		    uint64_t *ret_target);
+
+#endif

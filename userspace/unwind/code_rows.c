@@ -1,0 +1,464 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "unwind/code_rows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "unwind/code_scan.h"
+#include "unwind/code_starts.h"
+#include "unwind/fntab.h"
+
+#define TEXT_MAX  (192ull << 20) /* bytes of one segment; larger ones are left out */
+#define DATA_MAX  (32ull << 20)
+#define ROWS_MAX  (8u << 20)
+/* Bytes of a function outside of tables, if it certainly starts there, and if it may */
+#define FN_MAX	  (1u << 20)
+#define MAYBE_MAX (64u << 10)
+#define TICK	  64 /* functions between two calls of tick() */
+
+/* Instructions that are looked at in each byte of code, on average, over all attempts */
+#define BUDGET_PER_BYTE 8
+#define BUDGET_MORE	100000
+
+struct start {
+	uint64_t addr;
+	bool certain;
+};
+
+struct analysis {
+	struct unwind_file *file;
+	const struct code_rows_opts *opts;
+	struct code_fn fn;
+	struct code_text texts[EXEC_SEGMENTS_MAX];
+	struct code_ranges described, gaps, whole;
+	struct fntab symbols;
+	struct start *certain, *maybe; /* to be analysed */
+	size_t ncertain, certain_cap, nmaybe, maybe_cap;
+	uint64_t entry;
+	bool has_entry, stopped;
+	unsigned int ticks;
+	struct rowbuf rows;
+};
+
+static uint8_t *mark_of(const struct analysis *a, uint64_t addr)
+{
+	struct code_text *t = code_text_of(&a->fn, addr);
+
+	return t ? &t->marks[addr - t->start] : NULL;
+}
+
+/* ---- Where a function may extend ---- */
+
+/* The function of a table that holds the address, in a file that is analysed as a whole. */
+static const struct fn *described_fn(const struct analysis *a, uint64_t addr)
+{
+	const struct fn *fn = NULL;
+
+	if (!a->opts->whole)
+		return NULL;
+	if (a->file->has_eh)
+		fn = fntab_find(&a->file->eh.fns, addr);
+	if (!fn && a->file->has_sframe)
+		fn = fntab_find(&a->file->sframe.fns, addr);
+	return fn;
+}
+
+/* Whether the address is code that may be analysed here. */
+static bool wanted(const struct analysis *a, uint64_t addr)
+{
+	const uint8_t *m = mark_of(a, addr);
+
+	return m && (*m & MARK_GAP || described_fn(a, addr));
+}
+
+static int note_start(void *ctx, uint64_t addr, bool certain)
+{
+	struct analysis *a = ctx;
+	const uint8_t mark = certain ? MARK_CALLED : MARK_ADDRESSED;
+	uint8_t *m = mark_of(a, addr);
+	int err;
+
+	if (!m || *m & mark)
+		return 0;
+	*m |= mark;
+	if (!wanted(a, addr) || addr % a->fn.arch->align)
+		return 0;
+	err = certain ? vec_reserve(&a->certain, &a->certain_cap, a->ncertain + 1,
+				    sizeof(*a->certain))
+		      : vec_reserve(&a->maybe, &a->maybe_cap, a->nmaybe + 1, sizeof(*a->maybe));
+	if (err)
+		return err;
+	if (certain)
+		a->certain[a->ncertain++] = (struct start){ addr, true };
+	else
+		a->maybe[a->nmaybe++] = (struct start){ addr, false };
+	return 0;
+}
+
+/* The first address in [at, end) that trusted code calls; end: none. */
+static uint64_t next_called(const struct code_text *t, uint64_t at, uint64_t end)
+{
+	const uint64_t called = 0x0101010101010101ull * MARK_CALLED;
+	uint64_t word;
+
+	for (; end - at >= 8; at += 8) {
+		memcpy(&word, &t->marks[at - t->start], 8);
+		if (word & called)
+			break;
+	}
+	while (at < end && !(t->marks[at - t->start] & MARK_CALLED))
+		at++;
+	return at;
+}
+
+/* The end of a function in a gap: where the next certain start is, or the gap ends. */
+static uint64_t end_in_gap(const struct analysis *a, struct start s)
+{
+	const struct code_range *gap = code_range_of(&a->gaps, s.addr);
+	const struct code_text *t = code_text_of(&a->fn, s.addr);
+	const struct fn *sym = fntab_find(&a->symbols, s.addr);
+	const uint64_t most = s.certain ? FN_MAX : MAYBE_MAX;
+	uint64_t end = gap && gap->end < t->end ? gap->end : t->end;
+
+	if (sym && sym->end < end)
+		end = sym->end;
+	if (end - s.addr > most)
+		end = s.addr + most;
+	return next_called(t, s.addr + 1, end);
+}
+
+static struct code_range range_from(const struct analysis *a, struct start s)
+{
+	const struct fn *fn = described_fn(a, s.addr);
+
+	return (struct code_range){ s.addr, fn ? fn->end : end_in_gap(a, s) };
+}
+
+static bool part_of(void *ctx, uint64_t addr, struct code_range *ret)
+{
+	const struct analysis *a = ctx;
+	const struct fn *fn = described_fn(a, addr);
+	const struct code_range *gap = code_range_of(&a->gaps, addr);
+
+	if (fn)
+		*ret = (struct code_range){ fn->start, fn->end };
+	else if (gap)
+		*ret = (struct code_range){ gap->start, gap->end };
+	return fn || gap;
+}
+
+/* ---- Functions ---- */
+
+static int take(struct analysis *a, struct start s, int verdict)
+{
+	const bool propagate = verdict == CODE_PROVEN || s.certain;
+	int err = 0;
+
+	for (size_t i = 0; i < a->fn.rows.n && !err; i++)
+		err = a->rows.n < ROWS_MAX ? rowbuf_push(&a->rows, &a->fn.rows.rows[i]) : 0;
+	for (size_t i = 0; i < a->fn.ncalls && !err && propagate; i++)
+		err = note_start(a, a->fn.calls[i], true);
+	for (size_t i = 0; i < a->fn.ntails && !err && propagate; i++)
+		err = note_start(a, a->fn.tails[i], true);
+	for (size_t i = 0; i < a->fn.naddressed && !err && propagate; i++)
+		err = note_start(a, a->fn.addressed[i], false);
+	return err;
+}
+
+/* A function of the file may start right after this one. */
+static int next_start(struct analysis *a)
+{
+	uint64_t end = 0;
+	struct code_op op;
+
+	if (!a->fn.rows.n || a->opts->whole)
+		return 0;
+	end = a->fn.rows.rows[a->fn.rows.n - 1].end;
+	for (int i = 0; i < 16 && wanted(a, end); i++) {
+		code_decode(&a->fn, end, &op);
+		if (op.kind != OP_NOP && op.kind != OP_END)
+			break;
+		end += op.len;
+	}
+	return wanted(a, end) ? note_start(a, end, false) : 0;
+}
+
+static int analyse(struct analysis *a, struct start s)
+{
+	const uint8_t done = s.certain ? MARK_DONE : MARK_TRIED;
+	uint8_t *m = mark_of(a, s.addr);
+	int verdict;
+
+	if (*m & (done | MARK_DONE))
+		return 0;
+	*m |= done;
+	a->fn.outermost = a->has_entry && s.addr == a->entry;
+	verdict = code_fn_analyse(&a->fn, range_from(a, s));
+	if (verdict < 0)
+		return verdict;
+	if (verdict == CODE_REJECTED || (verdict == CODE_SOUND && !s.certain))
+		return 0;
+	*m |= MARK_DONE;
+	verdict = take(a, s, verdict);
+	return verdict ? verdict : next_start(a);
+}
+
+/* Certain starts first: they tell where others end, and need no proof. */
+static int analyse_all(struct analysis *a)
+{
+	int err = 0;
+
+	while (!err && !a->stopped && (a->ncertain || a->nmaybe)) {
+		err = analyse(a, a->ncertain ? a->certain[--a->ncertain] : a->maybe[--a->nmaybe]);
+		if (a->opts->tick && ++a->ticks % TICK == 0)
+			a->stopped = !a->opts->tick(a->opts->ctx);
+	}
+	return err;
+}
+
+static int note_functions(struct analysis *a, const struct fntab *t, bool certain)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < t->n && !err; i++)
+		err = note_start(a, t->fns[i].start, certain);
+	return err;
+}
+
+/* The code at the entry takes the addresses of main and its like, and of no other code. */
+static int note_main(struct analysis *a)
+{
+	uint64_t at = a->entry;
+	struct code_op op;
+	int err = 0;
+
+	for (int i = 0; i < 24 && !err; i++, at += op.len) {
+		code_decode(&a->fn, at, &op);
+		if (op.kind == OP_CONST)
+			err = note_start(a, (uint64_t)op.imm, true);
+		if (op.kind == OP_BAD || op.kind == OP_CALL || op.kind == OP_END)
+			break;
+	}
+	return err;
+}
+
+/* Words of data that may be the address of a function, in the file or in its relocations. */
+static int note_words(struct analysis *a)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < a->file->img.nphdrs && !err; i++) {
+		const struct elf_phdr *ph = &a->file->img.phdrs[i];
+		struct elf_blob data = { 0 };
+
+		if (ph->type != PT_LOAD || ph->flags & PF_X || ph->filesz > DATA_MAX ||
+		    elf_image_read(&a->file->img, ph->offset, ph->filesz, &data))
+			continue;
+		while (!err && bytes_left(&data.view) >= 8) {
+			uint64_t addr = bytes_u64(&data.view);
+			const uint8_t *m = mark_of(a, addr);
+
+			if (m && *m & MARK_GAP)
+				err = note_start(a, addr, false);
+		}
+		elf_blob_free(&data);
+	}
+	return err;
+}
+
+static int note_starts(struct analysis *a)
+{
+	int err = note_functions(a, &a->symbols, true);
+
+	if (!err && a->has_entry)
+		err = note_start(a, a->entry, true);
+	if (!err && a->has_entry)
+		err = note_main(a);
+	if (!err && a->opts->whole && a->file->has_sframe)
+		err = note_functions(a, &a->file->sframe.fns, false);
+	if (!err && a->opts->whole && a->file->has_eh)
+		err = note_functions(a, &a->file->eh.fns, false);
+	for (size_t i = 0; i < a->gaps.n && !err; i++)
+		err = note_start(a, a->gaps.v[i].start, false);
+	if (!err && !a->opts->whole)
+		err = note_words(a);
+	if (!err && !a->opts->whole)
+		err = code_scan(&a->fn, &a->described, note_start, a);
+	return err;
+}
+
+/* ---- The file ---- */
+
+static int load_text(struct analysis *a)
+{
+	struct elf_phdr segs[EXEC_SEGMENTS_MAX];
+	size_t n = exec_segments(&a->file->img, segs, EXEC_SEGMENTS_MAX);
+
+	for (size_t i = 0; i < n; i++) {
+		struct code_text *t = &a->texts[a->fn.ntexts];
+		int err;
+
+		if (segs[i].filesz > TEXT_MAX ||
+		    (a->fn.ntexts && segs[i].vaddr < t[-1].end)) /* overlapping segments */
+			continue;
+		err = elf_image_read(&a->file->img, segs[i].offset, segs[i].filesz, &t->blob);
+		if (err == -ENOMEM)
+			return err;
+		if (err)
+			continue;
+		t->start = segs[i].vaddr;
+		t->end = t->start + segs[i].filesz;
+		t->marks = calloc(1, segs[i].filesz);
+		a->fn.ntexts++;
+		if (!t->marks)
+			return -ENOMEM;
+		a->fn.budget += segs[i].filesz * BUDGET_PER_BYTE;
+	}
+	a->fn.budget += BUDGET_MORE;
+	return 0;
+}
+
+static void mark_gaps(struct analysis *a)
+{
+	for (size_t i = 0; i < a->gaps.n; i++)
+		for (uint64_t at = a->gaps.v[i].start; at < a->gaps.v[i].end; at++) {
+			uint8_t *m = mark_of(a, at);
+
+			if (m)
+				*m |= MARK_GAP;
+		}
+}
+
+static int by_start(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	return x->start != y->start ? (x->start < y->start ? -1 : 1)
+	       : x->end < y->end    ? -1
+				    : x->end > y->end;
+}
+
+/*
+ * Sorts the rows, and joins those of code that several functions share. Where they disagree, none
+ * counts.
+ */
+static void settle(struct rowbuf *b)
+{
+	uint64_t bad = 0; /* no row counts below */
+	size_t n = 0;
+
+	if (b->n)
+		qsort(b->rows, b->n, sizeof(*b->rows), by_start);
+	for (size_t i = 0; i < b->n; i++) {
+		struct row r = b->rows[i];
+
+		if (r.start < bad)
+			r.start = bad;
+		if (r.start >= r.end)
+			continue;
+		if (n && r.start < b->rows[n - 1].end) {
+			struct row *last = &b->rows[n - 1];
+			uint64_t both = last->end < r.end ? last->end : r.end;
+
+			if (row_same_rules(last, &r)) {
+				if (r.end > last->end)
+					last->end = r.end;
+				continue;
+			}
+			/* The rest of the longer one is lost too, if it is the first. */
+			bad = both;
+			last->end = r.start;
+			r.start = both;
+			n -= last->start >= last->end;
+			if (r.start >= r.end)
+				continue;
+		}
+		b->rows[n++] = r;
+	}
+	b->n = n;
+}
+
+static const struct code_arch *arch_of(const struct unwind_file *file)
+{
+	if (file->img.be)
+		return NULL;
+	return file->arch == ROW_ARCH_X86_64	? code_arch_x86()
+	       : file->arch == ROW_ARCH_AARCH64 ? &code_arch_arm64
+						: NULL;
+}
+
+static int run(struct analysis *a)
+{
+	int err = code_described(a->file, &a->described);
+
+	if (!err)
+		err = code_gaps(a->file, &a->described, &a->gaps);
+	if (err || (!a->gaps.n && !a->opts->whole))
+		return err;
+	err = load_text(a);
+	if (!err)
+		err = code_symbols(&a->file->img, &a->symbols);
+	if (err)
+		return err;
+	mark_gaps(a);
+	a->has_entry = code_entry(&a->file->img, &a->entry);
+	err = note_starts(a);
+	return err ? err : analyse_all(a);
+}
+
+int code_rows(struct unwind_file *file, const struct code_rows_opts *opts)
+{
+	struct analysis *a;
+	int err;
+
+	if (file->has_go) /* its own table describes all of Go's code */
+		return 0;
+	a = calloc(1, sizeof(*a));
+	err = a ? 0 : -ENOMEM;
+	if (err)
+		return err;
+	a->file = file;
+	a->opts = opts;
+	a->fn.arch = arch_of(file);
+	a->fn.img = &file->img;
+	a->fn.texts = a->texts;
+	a->fn.part_of = part_of;
+	a->fn.ctx = a;
+	if (a->fn.arch)
+		err = run(a);
+	if (!err) {
+		settle(&a->rows);
+		rowbuf_free(&file->code);
+		file->code = a->rows;
+		a->rows = (struct rowbuf){ 0 };
+	}
+	code_fn_free(&a->fn);
+	for (size_t i = 0; i < a->fn.ntexts; i++) {
+		elf_blob_free(&a->texts[i].blob);
+		free(a->texts[i].marks);
+	}
+	free(a->described.v);
+	free(a->gaps.v);
+	free(a->certain);
+	free(a->maybe);
+	fntab_free(&a->symbols);
+	rowbuf_free(&a->rows);
+	free(a);
+	return err;
+}
+
+uint64_t code_gap_bytes(const struct unwind_file *file)
+{
+	struct code_ranges described = { 0 }, gaps = { 0 };
+	uint64_t sum = 0;
+
+	if (!file->has_go && !code_described(file, &described) &&
+	    !code_gaps(file, &described, &gaps))
+		for (size_t i = 0; i < gaps.n; i++)
+			sum += gaps.v[i].end - gaps.v[i].start;
+	free(described.v);
+	free(gaps.v);
+	return sum;
+}

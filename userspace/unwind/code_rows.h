@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Rows of a file from its machine code: of functions that no table describes, or, to compare, of
+ * all.
+ *
+ * Where a function starts decides whether its rows are right. These starts are certain: sized
+ * symbols of functions, the entry of a program and the functions that it names, and the targets of
+ * calls in trusted code, which has tables or was analysed itself; of analysed code also the targets
+ * of jumps with stack and registers as at entry. Other addresses that trusted code takes or jumps
+ * to, words of data, and the first byte after a function only count if the code there proves it: it
+ * returns at the height at which it was entered, with all of the caller's registers restored.
+ * Padding, landing pads and the look of a prologue never count.
+ */
+#ifndef SFBPF_UNWIND_CODE_ROWS_H
+#define SFBPF_UNWIND_CODE_ROWS_H
+
+#include "unwind/row_stream.h"
+
+struct code_rows_opts {
+	bool whole; /* analyse all functions, and ignore the rows of tables */
+	/* Called now and then; false: stop here, with what was found. NULL: not called. */
+	bool (*tick)(void *ctx);
+	void *ctx;
+};
+
+/*
+ * Fills file->code, ascending and without overlaps. 0, also for a machine whose code is not
+ * analysed; -ENOMEM.
+ */
+int code_rows(struct unwind_file *file, const struct code_rows_opts *opts);
+
+/*
+ * Functions that no table describes: by symbols, else the whole range between two described ones.
+ * 0 or -ENOMEM.
+ */
+int code_undescribed(const struct unwind_file *file, struct fntab *ret);
+
+/* Bytes of executable segments that no function of a table covers, in holes above padding. */
+uint64_t code_gap_bytes(const struct unwind_file *file);
+
+#endif

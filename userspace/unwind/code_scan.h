@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Finds the references of code that has tables to code that has none. */
+#ifndef SFBPF_UNWIND_CODE_SCAN_H
+#define SFBPF_UNWIND_CODE_SCAN_H
+
+#include "unwind/code_starts.h"
+
+/*
+ * Calls note() for each address in a gap that code of the described ranges calls (certain), jumps
+ * to or loads. 0, or what note() returned.
+ */
+int code_scan(const struct code_fn *f, const struct code_ranges *described,
+	      int (*note)(void *ctx, uint64_t addr, bool certain), void *ctx);
+
+#endif

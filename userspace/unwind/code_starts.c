@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "unwind/code_rows.h"
+#include "unwind/code_starts.h"
+
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+
+#ifndef DF_1_PIE
+#define DF_1_PIE 0x08000000
+#endif
+
+/* Bytes. Shorter holes between functions are padding (as in pack_internal.h). */
+#define PADDING 16
+
+static int push(struct code_ranges *r, uint64_t start, uint64_t end)
+{
+	int err;
+
+	if (start >= end)
+		return 0;
+	if (r->n && start <= r->v[r->n - 1].end) {
+		if (end > r->v[r->n - 1].end)
+			r->v[r->n - 1].end = end;
+		return 0;
+	}
+	err = vec_reserve(&r->v, &r->cap, r->n + 1, sizeof(*r->v));
+	if (!err)
+		r->v[r->n++] = (struct code_range){ start, end };
+	return err;
+}
+
+int code_described(const struct unwind_file *file, struct code_ranges *ret)
+{
+	const struct fntab none = { 0 }, *b = file->has_eh ? &file->eh.fns : &none,
+			   *a = file->has_go	   ? &file->go.fns
+				: file->has_sframe ? &file->sframe.fns
+						   : &none;
+	size_t i = 0, k = 0;
+	int err = 0;
+
+	while (!err && (i < a->n || k < b->n)) {
+		const struct fn *fn = k == b->n || (i < a->n && a->fns[i].start <= b->fns[k].start)
+					      ? &a->fns[i++]
+					      : &b->fns[k++];
+
+		err = push(ret, fn->start, fn->end);
+	}
+	return err;
+}
+
+#define SECTIONS_MAX 64
+
+/* Sections of code; none in a file without sections, or with more than real files have. */
+static size_t code_sections(const struct elf_image *img, const struct elf_shdr **ret)
+{
+	size_t n = 0;
+
+	for (uint32_t i = 0; i < img->nshdrs; i++) {
+		const struct elf_shdr *s = &img->shdrs[i];
+
+		if (s->type != SHT_PROGBITS || !(s->flags & SHF_EXECINSTR) ||
+		    s->size > UINT64_MAX - s->addr || !strcmp(s->name, ".init") ||
+		    !strcmp(s->name, ".fini"))
+			continue;
+		if (n == SECTIONS_MAX)
+			return 0;
+		ret[n++] = s;
+	}
+	return n;
+}
+
+/* Most bytes of the functions of GCC's crtbegin.o, with padding around them. */
+#define STARTUP_MAX 320
+
+/*
+ * Whether the gap is GCC's deregister_tm_clones and its like, which are in every x86-64 file, have
+ * no tables, and run once at start and once at exit. Files with no other gap cost nothing.
+ */
+static bool is_startup(const struct elf_image *img, uint64_t start, uint64_t end)
+{
+	static const uint8_t pie[] = { 0x48, 0x39, 0xf8, 0x74, 0x15, 0x48, 0x8b, 0x05 },
+			     fixed[] = { 0x74, 0x13, 0xb8, 0, 0, 0, 0, 0x48, 0x85, 0xc0, 0x74 };
+	struct elf_blob code = { 0 };
+	struct bytes again;
+	uint64_t offset;
+	bool found;
+
+	if (img->machine != EM_X86_64 || end - start > STARTUP_MAX ||
+	    (img->entry >= start && img->entry < end) ||
+	    !elf_image_vaddr_to_offset(img, start, &offset) ||
+	    elf_image_read(img, offset, end - start, &code))
+		return false;
+	again = code.view;
+	found = bytes_find(&code.view, pie, sizeof(pie)) ||
+		bytes_find(&again, fixed, sizeof(fixed));
+	elf_blob_free(&code);
+	return found;
+}
+
+/* Adds the part of [start, end) that is code: some linkers put data into the same segment. */
+static int push_code(const struct elf_image *img, const struct elf_shdr **sections, size_t n,
+		     struct code_ranges *r, uint64_t start, uint64_t end)
+{
+	int err = 0;
+
+	if (!n)
+		return is_startup(img, start, end) ? 0 : push(r, start, end);
+	for (size_t i = 0; i < n && !err; i++) {
+		uint64_t from = sections[i]->addr, to = from + sections[i]->size;
+
+		from = from > start ? from : start;
+		to = to < end ? to : end;
+		if (from < to && to - from >= PADDING && (!r->n || from >= r->v[r->n - 1].end) &&
+		    !is_startup(img, from, to))
+			err = push(r, from, to);
+	}
+	return err;
+}
+
+int code_gaps(const struct unwind_file *file, const struct code_ranges *described,
+	      struct code_ranges *ret)
+{
+	const struct elf_shdr *sections[SECTIONS_MAX];
+	size_t nsections = code_sections(&file->img, sections), k = 0;
+	struct elf_phdr segs[EXEC_SEGMENTS_MAX];
+	size_t n = exec_segments(&file->img, segs, EXEC_SEGMENTS_MAX);
+	int err = 0;
+
+	for (size_t i = 0; i < n && !err; i++) {
+		uint64_t at = segs[i].vaddr, end = at + segs[i].filesz;
+
+		while (!err && at < end) {
+			uint64_t stop = end, next = end;
+
+			while (k < described->n && described->v[k].end <= at)
+				k++;
+			if (k < described->n && described->v[k].start < end) {
+				stop = described->v[k].start;
+				next = described->v[k].end;
+			}
+			if (stop > at && stop - at >= PADDING)
+				err = push_code(&file->img, sections, nsections, ret, at, stop);
+			at = next > at ? next : end;
+		}
+	}
+	return err;
+}
+
+const struct code_range *code_range_of(const struct code_ranges *r, uint64_t addr)
+{
+	size_t lo = 0, hi = r->n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (addr >= r->v[mid].end)
+			lo = mid + 1;
+		else if (addr < r->v[mid].start)
+			hi = mid;
+		else
+			return &r->v[mid];
+	}
+	return NULL;
+}
+
+/* GCC's name.cold and name.cold.12: the rest of a function, which is entered by jumps. */
+static bool is_cold(struct bytes *names, uint32_t name)
+{
+	const char *s, *cold;
+
+	names->err = false;
+	bytes_seek(names, name);
+	s = bytes_str(names);
+	cold = s ? strstr(s, ".cold") : NULL;
+	return cold && (!cold[5] || cold[5] == '.');
+}
+
+static int table(const struct elf_image *img, uint32_t type, struct fntab *ret)
+{
+	const struct elf_shdr *s = elf_image_section_of_type(img, type);
+	struct elf_blob syms = { 0 }, names = { 0 };
+	struct bytes str = { 0 };
+	int err = 0;
+
+	if (!s || elf_image_section_bytes(img, s, &syms))
+		return 0;
+	if (s->link < img->nshdrs && !elf_image_section_bytes(img, &img->shdrs[s->link], &names))
+		str = names.view;
+	while (!err && bytes_left(&syms.view) >= sizeof(Elf64_Sym)) {
+		uint32_t name = bytes_u32(&syms.view);
+		uint8_t type_of = ELF64_ST_TYPE(bytes_u8(&syms.view));
+		uint16_t shndx;
+		uint64_t value, size;
+
+		bytes_skip(&syms.view, 1);
+		shndx = bytes_u16(&syms.view);
+		value = bytes_u64(&syms.view);
+		size = bytes_u64(&syms.view);
+		if ((type_of == STT_FUNC || type_of == STT_GNU_IFUNC) && shndx && size &&
+		    size <= UINT64_MAX - value && !is_cold(&str, name))
+			err = fntab_push(ret, value, value + size, 0);
+	}
+	elf_blob_free(&syms);
+	elf_blob_free(&names);
+	return err;
+}
+
+int code_symbols(const struct elf_image *img, struct fntab *ret)
+{
+	int err = table(img, SHT_DYNSYM, ret);
+
+	if (!err)
+		err = table(img, SHT_SYMTAB, ret);
+	return err ? err : fntab_arrange(ret, img);
+}
+
+static bool is_pie(const struct elf_image *img)
+{
+	const struct elf_phdr *ph = elf_image_segment(img, PT_DYNAMIC);
+	struct elf_blob dyn = { 0 };
+	bool pie = false;
+
+	if (!ph || elf_image_read(img, ph->offset, ph->filesz < 65536 ? ph->filesz : 65536, &dyn))
+		return false;
+	while (bytes_left(&dyn.view) >= sizeof(Elf64_Dyn) && !pie) {
+		uint64_t tag = bytes_u64(&dyn.view), val = bytes_u64(&dyn.view);
+
+		pie = tag == DT_FLAGS_1 && val & DF_1_PIE;
+	}
+	elf_blob_free(&dyn);
+	return pie;
+}
+
+bool code_entry(const struct elf_image *img, uint64_t *ret)
+{
+	/* Old linkers set the entry of libraries to the start of their code. */
+	bool program = img->type == ET_EXEC || elf_image_segment(img, PT_INTERP) || is_pie(img);
+
+	*ret = img->entry;
+	return program && img->entry;
+}
+
+int code_undescribed(const struct unwind_file *file, struct fntab *ret)
+{
+	struct code_ranges described = { 0 }, gaps = { 0 };
+	struct fntab symbols = { 0 };
+	size_t k = 0;
+	int err = code_described(file, &described);
+
+	if (!err)
+		err = code_gaps(file, &described, &gaps);
+	if (!err)
+		err = code_symbols(&file->img, &symbols);
+	for (size_t i = 0; i < gaps.n && !err; i++) {
+		uint64_t at = gaps.v[i].start;
+
+		while (k < symbols.n && symbols.fns[k].start < at)
+			k++;
+		for (; k < symbols.n && symbols.fns[k].start < gaps.v[i].end && !err; k++) {
+			const struct fn *fn = &symbols.fns[k];
+
+			if (fn->start - at >= PADDING)
+				err = fntab_push(ret, at, fn->start, 0);
+			if (!err)
+				err = fntab_push(ret, fn->start, fn->end, 0);
+			at = fn->end;
+		}
+		if (!err && at < gaps.v[i].end && gaps.v[i].end - at >= PADDING)
+			err = fntab_push(ret, at, gaps.v[i].end, 0);
+	}
+	free(described.v);
+	free(gaps.v);
+	fntab_free(&symbols);
+	return err;
+}

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How long the naming thread may wait for files and workers of other users. It can do nothing else
+ * while it waits, so all waits together may take only a share of the wall clock. Files of root have
+ * one share, files of all other users another. One thread only.
+ *
+ * At the end of a run, all waits together may take ALLOWANCE_END_NS. One question may take a
+ * quarter of what is left, and each user except root and the caller half of the total, so that the
+ * first slow file leaves time for others.
+ */
+#ifndef SFBPF_WORKER_ALLOWANCE_H
+#define SFBPF_WORKER_ALLOWANCE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/num.h"
+#include "worker/totals.h"
+
+#define ALLOWANCE_MOST_NS  (2 * NUM_S)	  /* for one question; a file of 600 MB takes 50 ms */
+#define ALLOWANCE_LEAST_NS (250 * NUM_MS) /* with less left, no question is asked */
+#define ALLOWANCE_END_NS   (2 * NUM_S)
+/* counted at the end; user ids that are equal modulo this share one */
+#define ALLOWANCE_USERS	   64
+
+/* Two owners, so that slow files of users do not delay the files of the distribution. */
+enum { ALLOWANCE_ROOT, ALLOWANCE_OTHERS, ALLOWANCES };
+
+struct allowance {
+	uint32_t caller; /* the user who started the program; treated like root at the end */
+	/* Whether the run ends although allowance_end was not called; NULL: never */
+	bool (*stopped)(void);
+	uint64_t end_ns;		   /* 0: the run goes on */
+	uint64_t held_ns;		   /* when the countdown was paused */
+	unsigned int held;		   /* nesting of pauses; 0: not paused */
+	uint64_t user_ns[ALLOWANCE_USERS]; /* spent at the end */
+	struct worker_totals totals;	   /* of the workers whose questions are charged here */
+	struct {
+		uint64_t ns, since; /* the time left at `since` */
+	} left[ALLOWANCES];
+};
+
+void allowance_init(struct allowance *p);
+/*
+ * The run ends: from now on, all waits together may take ALLOWANCE_END_NS. Only the first call
+ * counts.
+ */
+void allowance_end(struct allowance *p);
+bool allowance_ending(struct allowance *p);
+/*
+ * Pause and resume the countdown, around work that the caller requested and that may take its time.
+ * Calls nest.
+ */
+void allowance_hold(struct allowance *p);
+void allowance_go_on(struct allowance *p);
+/* How long a question about a file of that owner may take, in ns; 0: ask later. */
+uint64_t allowance_have(struct allowance *p, uint32_t owner);
+/*
+ * For a wait until until_ns (CLOCK_MONOTONIC) that began before the end of the run: returns the
+ * time until which it may last now.
+ */
+uint64_t allowance_cut(struct allowance *p, uint64_t until_ns);
+void allowance_spend(struct allowance *p, uint32_t owner, uint64_t ns);
+/*
+ * The owner of a file, without asking its file system. If that is unknown, a user other than root.
+ */
+uint32_t allowance_owner(int fd);
+
+#endif
