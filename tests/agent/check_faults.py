@@ -216,7 +216,7 @@ def check_wrong_certificate(name):
 def check_disk_full(name):
     """A spool on a disk of 100 KB: what does not fit stays in memory, and is delivered from there."""
     spool = harness.tmpfile("full")
-    os.makedirs(spool)
+    os.makedirs(spool, exist_ok=True)
     if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100k", "none", spool], capture_output=True).returncode:
         raise harness.Skip("no tmpfs can be mounted")
     port = free_port()

@@ -273,7 +273,10 @@ static bool room_in_memory(struct spool *sp, uint64_t bytes)
 	return sp->mem_bytes + bytes <= MEMORY_MAX;
 }
 
-/* A full or broken disk is logged when it begins and when it ends. */
+/*
+ * A full or broken disk is logged when it begins and when it ends. It ends when a body is written and none is held in
+ * memory: on a disk that is nearly full, small bodies fit between large ones that do not.
+ */
 static void note_disk(struct spool *sp, int err)
 {
 	if (err)
@@ -283,9 +286,9 @@ static void note_disk(struct spool *sp, int err)
 			  "the spool cannot be written: bodies stay in memory, and the oldest are "
 			  "dropped beyond 8 MB",
 			  "error", "%s", strerror(-err), NULL);
-	else if (!err && sp->disk_failing)
+	else if (!err && sp->disk_failing && !sp->mem_bytes)
 		agent_log(AGENT_LOG_INFO, "the spool can be written again", NULL);
-	sp->disk_failing = err != 0;
+	sp->disk_failing = err || (sp->disk_failing && sp->mem_bytes);
 }
 
 /* Writes b to disk, or if that fails copies it into *ret_mem. */
