@@ -66,9 +66,9 @@ class Rules:
             if n and not path:
                 self.e.append("a mapping without a file")
             kernel = path.startswith("[") and path != "[vdso]"
-            if n and not kernel and ids.get(BUILD_ID + "gnu") and not ids.get(BUILD_ID + "htlhash"):
+            if n and not kernel and path != "[unknown]" and not ids.get(BUILD_ID + "htlhash"):
                 self.late.append(path)
-            elif n and path != "[unknown]" and not ids.get(BUILD_ID + ("gnu" if kernel else "htlhash")):
+            elif n and kernel and not ids.get(BUILD_ID + "gnu"):
                 self.e.append("%s has no build id of its own: %s" % (path, ids))
 
     def code(self):
