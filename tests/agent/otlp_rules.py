@@ -9,7 +9,7 @@ from collections import Counter
 
 TABLES = ("mapping", "location", "function", "link", "string", "attribute", "stack")
 BUILD_ID = "process.executable.build_id."
-LATE_MAX = 2
+LATE_MAX = 8
 FRAME_TYPES = {"kernel", "native", "go", "rust", "v8js", "jvm", "cpython", "php", "ruby", "perl", "dotnet", "beam", "unsymbolized"}
 
 
