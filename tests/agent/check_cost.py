@@ -3,6 +3,7 @@
 """What the agent costs on a busy machine with 200 files on its stacks, and when a thousand processes a minute come and go. Runs by itself."""
 
 import glob
+import resource
 import subprocess
 import time
 
@@ -13,6 +14,7 @@ HZ, FILES, SECONDS = 19, 200, 15
 A_MINUTE = 1000
 PERCENT, MB = 0.3, 40   # of one CPU; resident, tables are in the kernel
 GROWN = 4 / 3
+SHARE = 0.2             # of the CPU time of the processes that start
 COMMANDS = (["/bin/true"], ["/bin/ls", "/"], ["/bin/sh", "-c", ":"], ["/usr/bin/id"], ["/usr/bin/expr", "1", "+", "1"])
 
 
@@ -42,16 +44,23 @@ def rss_mb(pid):
     return kb / 1024
 
 
+def commands_cpu_s():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
 def measure(pid, arrivals):
-    """CPU in percent of one, resident MB, processes a minute that were started."""
+    """CPU in percent of one, resident MB, processes a minute that were started, their own CPU in percent of one."""
     first, began, n = cpu_s(pid), time.monotonic(), 0
+    commands_first = commands_cpu_s()
     while time.monotonic() < began + SECONDS:
         if arrivals:
             subprocess.run(COMMANDS[n % len(COMMANDS)], stdout=subprocess.DEVNULL, check=False)
             n += 1
         time.sleep(max(0, began + n * 60 / A_MINUTE - time.monotonic()) if arrivals else 0.5)
     passed = time.monotonic() - began
-    return 100 * (cpu_s(pid) - first) / passed, rss_mb(pid), 60 * n / passed
+    own = 100 * (commands_cpu_s() - commands_first) / passed
+    return 100 * (cpu_s(pid) - first) / passed, rss_mb(pid), 60 * n / passed, own
 
 
 def check_arrivals(name):
@@ -65,12 +74,13 @@ def check_arrivals(name):
     time.sleep(12)
     alone, amid = measure(a.p.pid, False), measure(a.p.pid, True)
     errors = []
-    harness.note("cost at %d Hz, %d files: %.3f %% of a CPU, %.1f MB; with %.0f processes a minute %.3f %%, %.1f MB" %
-                 (HZ, FILES, alone[0], alone[1], amid[2], amid[0], amid[1]))
+    harness.note("cost at %d Hz, %d files: %.3f %% of a CPU, %.1f MB; with %.0f processes a minute %.3f %%, %.1f MB; they take %.3f %%" %
+                 (HZ, FILES, alone[0], alone[1], amid[2], amid[0], amid[1], amid[3]))
     if alone[0] > PERCENT or alone[1] > MB:
         errors.append("%.3f %% of a CPU, %.1f MB" % alone[:2])
-    if amid[0] > PERCENT * GROWN or amid[1] > alone[1] * GROWN:
-        errors.append("%.3f %% of a CPU, %.1f MB with %.0f processes a minute, %.1f MB before" % (amid + alone[1:2]))
+    # A slow machine takes longer for both: the agent's share is compared with what the processes take themselves.
+    if amid[0] > max(PERCENT * GROWN, amid[3] * SHARE) or amid[1] > alone[1] * GROWN:
+        errors.append("%.3f %% of a CPU, %.1f MB with %.0f processes a minute, %.1f MB before" % (amid[:3] + alone[1:2]))
     if a.stop():
         errors.append("exit status %d" % a.p.returncode)
     for p in busy + [many]:
