@@ -14,7 +14,8 @@ from receivers import harness
 
 OUTCOMES = ("delivered", "full", "old", "refused", "damaged", "unsure", "other_protocol", "crashed")
 
-# Seconds. Only a loaded machine needs so many; a condition that never comes fails the check all the same.
+# Seconds. Only a loaded machine needs so many; a condition that never comes fails the check all the
+# same.
 PATIENCE = 120
 
 Account = namedtuple("Account", "added delivered dropped")
@@ -31,9 +32,13 @@ class Agent:
         self.copy = os.path.join(self.dir, "copy")
         self.log = os.path.join(self.dir, "log")
         self.port = receivers.free_port() if metrics else 0
-        self.argv = list(prefix) + [harness.SFBPF, "agent", "--interval", "300ms", "--jitter", "0", "-F", "49", "--cpu-limit", "1000",
-                                    "--retry-min", "50ms", "--retry-max", "200ms", "--spool", self.spool]
-        # A body whose answer is later than that comes twice, as documented: not for a loaded machine's sake.
+        self.argv = list(prefix) + [
+            harness.SFBPF, "agent", "--interval", "300ms", "--jitter", "0", "-F", "49",
+            "--cpu-limit", "1000", "--retry-min", "50ms", "--retry-max", "200ms", "--spool",
+            self.spool
+        ]
+        # A body whose answer is later than that comes twice, as documented: not for a loaded
+        # machine's sake.
         self.argv += ["--timeout", "10s", "--connect-timeout", "10s"]
         self.argv += ["--shutdown", "10s" if copy else "2s"]
         self.argv += ["--metrics-address", "127.0.0.1:%d" % self.port if metrics else "none"]
@@ -53,7 +58,9 @@ class Agent:
             return f.read()
 
     def wait_started(self):
-        return self.wait(lambda: "msg=\"started\"" in self.text() or "\"msg\":\"started\"" in self.text(), "to start")
+        return self.wait(
+            lambda: "msg=\"started\"" in self.text() or "\"msg\":\"started\"" in self.text(),
+            "to start")
 
     def wait(self, condition, what):
         end = time.monotonic() + PATIENCE
@@ -85,9 +92,8 @@ class Agent:
         return a.added == a.delivered + sum(a.dropped.values())
 
     def drain(self):
-        """
-        Has the bodies in the spool delivered, so that a late one is told from a lost one. The agent that
-        delivers them is killed before it closes a window of its own.
+        """Has the bodies in the spool delivered, so that a late one is told from a lost one. The
+        agent that delivers them is killed before it closes a window of its own.
         """
         if self.drained():
             return self
@@ -115,17 +121,21 @@ class Agent:
         return found
 
     def spooled(self):
-        return sorted(f for f in os.listdir(self.spool) if f.endswith(".body")) if os.path.isdir(self.spool) else []
+        return sorted(f for f in os.listdir(self.spool)
+                      if f.endswith(".body")) if os.path.isdir(self.spool) else []
 
     def has_account(self):
-        return os.path.exists(os.path.join(self.spool, "account")) and os.path.getsize(os.path.join(self.spool, "account")) >= 288
+        return os.path.exists(os.path.join(
+            self.spool, "account")) and os.path.getsize(os.path.join(self.spool, "account")) >= 288
 
     def account(self):
         """Entries, from the page in the spool's directory."""
         with open(os.path.join(self.spool, "account"), "rb") as f:
             words = struct.unpack("<36Q", f.read(288))
         done = dict(zip(OUTCOMES, words[4::2]))
-        return Account(words[2], done["delivered"], {k: v for k, v in done.items() if k != "delivered"})
+        return Account(words[2], done["delivered"],
+                       {k: v
+                        for k, v in done.items() if k != "delivered"})
 
     def rss_kb(self, peak=False):
         with open("/proc/%d/status" % self.p.pid) as f:
@@ -137,8 +147,11 @@ class Agent:
 
 def load():
     """Something to sample: two busy processes of known names."""
-    return [harness.start(["/bin/sh", "-c", "while :; do :; done"]),
-            harness.start(["/usr/bin/python3", "-c", "def f(n):\n  while True:\n    sum(range(n))\nf(1000)"])]
+    return [
+        harness.start(["/bin/sh", "-c", "while :; do :; done"]),
+        harness.start(
+            ["/usr/bin/python3", "-c", "def f(n):\n  while True:\n    sum(range(n))\nf(1000)"])
+    ]
 
 
 def account_errors(agent, held):
@@ -159,9 +172,8 @@ def arrivals(r):
 
 
 def exactly_once_errors(agent, r, again=0):
-    """
-    Windows that the agent copied against those that arrived, and its account. again: how many keys may
-    have been accepted twice, because the answer to the first request got lost.
+    """Windows that the agent copied against those that arrived, and its account. again: how many
+    keys may have been accepted twice, because the answer to the first request got lost.
     """
     keys, windows = arrivals(r)
     wrote = receivers.copies(agent.copy)
@@ -179,7 +191,8 @@ def exactly_once_errors(agent, r, again=0):
         got, want = windows[at], wrote[at]
         if got != want:
             e.append("window %d: %d samples arrived, %d were taken: %s" %
-                     (at, sum(got.values()), sum(want.values()), list((got - want) + (want - got))[:3]))
+                     (at, sum(got.values()), sum(want.values()), list((got - want) +
+                                                                      (want - got))[:3]))
     if a.delivered != len(keys):
         e.append("%d bodies are counted as delivered, %d arrived" % (a.delivered, len(keys)))
     return e[:3]

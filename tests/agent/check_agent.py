@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The agent as a service: configuration, reload, privileges, metrics, systemd's protocol and unit, budgets, names of services."""
+"""The agent as a service: configuration, reload, privileges, metrics, systemd's protocol and unit,
+budgets, names of services.
+"""
 
 import json
 import os
@@ -14,7 +16,10 @@ import time
 from receivers import HttpReceiver, decode_otlp, free_port, harness, pb
 import agents
 
-SIX = {"bpf": 39, "perfmon": 38, "sys_ptrace": 19, "checkpoint_restore": 40, "dac_read_search": 2, "syslog": 34}
+SIX = {
+    "bpf": 39, "perfmon": 38, "sys_ptrace": 19, "checkpoint_restore": 40, "dac_read_search": 2,
+    "syslog": 34
+}
 MASK = sum(1 << n for n in SIX.values())
 
 
@@ -31,18 +36,30 @@ def write(name, text):
 
 def check_config(name):
     errors = []
-    good = write("good.ini", "[agent]\ninterval = 7s\n[headers]\nAuthorization = Bearer secret\n[labels]\nteam = blue\n")
-    for argv, code, want in (
-            (("--config", good), 0, "interval = 7s"), (("--config", good, "--interval", "3s"), 0, "interval = 3s"),
-            (("--config", write("bad.ini", "[agent]\ninterval = soon\n")), 2, "bad.ini:2"),
-            (("--config", "/does/not/exist"), 2, "No such file"), (("--config", "/tmp"), 2, "Is a directory"),
-            (("--config", write("twice.ini", "[agent]\nhost = a\nhost = b\n")), 2, "twice.ini:3"), (("--user", "no-such-user"), 2, "no user"),
-            (("--endpoint", "http://a:99999"), 2, "port"), (("--label", "a b=1"), 2, "label's name"), (("--spool-size", "64K"), 0, "= 65536"), (("--protocol", "carrier-pigeon"), 2, "carrier-pigeon"),
-            (("--interval", "12abc"), 2, "12abc"), (("--endpoint", "localhost:4318"), 2, "http://"), (("--spool-size", "-1"), 2, "-1"),
-            (("--label", "novalue"), 2, "novalue"), (("operand",), 2, "operand")):
+    good = write(
+        "good.ini",
+        "[agent]\ninterval = 7s\n[headers]\nAuthorization = Bearer secret\n[labels]\nteam = blue\n")
+    for argv, code, want in ((("--config", good), 0, "interval = 7s"),
+                             (("--config", good, "--interval", "3s"), 0, "interval = 3s"),
+                             (("--config", write("bad.ini", "[agent]\ninterval = soon\n")), 2,
+                              "bad.ini:2"), (("--config", "/does/not/exist"), 2,
+                                             "No such file"), (("--config", "/tmp"), 2,
+                                                               "Is a directory"),
+                             (("--config", write("twice.ini", "[agent]\nhost = a\nhost = b\n")), 2,
+                              "twice.ini:3"), (("--user", "no-such-user"), 2, "no user"),
+                             (("--endpoint", "http://a:99999"), 2,
+                              "port"), (("--label", "a b=1"), 2,
+                                        "label's name"), (("--spool-size", "64K"), 0, "= 65536"),
+                             (("--protocol", "carrier-pigeon"), 2,
+                              "carrier-pigeon"), (("--interval", "12abc"), 2, "12abc"),
+                             (("--endpoint", "localhost:4318"), 2,
+                              "http://"), (("--spool-size", "-1"), 2,
+                                           "-1"), (("--label", "novalue"), 2,
+                                                   "novalue"), (("operand", ), 2, "operand")):
         p = run(harness.SFBPF, "agent", "--check-config", *argv)
         if p.returncode != code or want not in p.stdout + p.stderr:
-            errors.append("%s: exit status %d: %s" % (argv, p.returncode, (p.stdout + p.stderr)[:200]))
+            errors.append("%s: exit status %d: %s" % (argv, p.returncode,
+                                                      (p.stdout + p.stderr)[:200]))
         if "secret" in p.stdout:
             errors.append("a secret is shown")
     harness.check(name, errors[:3])
@@ -59,9 +76,12 @@ def privilege_errors(a):
     tids = [int(t) for t in os.listdir("/proc/%d/task" % a.p.pid)]
     for tid in tids:
         st = status(a.p.pid, tid)
-        eff, prm, bnd, amb, inh = (int(st[k], 16) for k in ("CapEff", "CapPrm", "CapBnd", "CapAmb", "CapInh"))
-        if (eff | prm | inh) & ~MASK or amb or (bnd & ~MASK and os.getuid() == 0 and not a.prefixed):
-            e.append("thread %d: CapEff %x CapPrm %x CapBnd %x CapAmb %x CapInh %x" % (tid, eff, prm, bnd, amb, inh))
+        eff, prm, bnd, amb, inh = (int(st[k], 16)
+                                   for k in ("CapEff", "CapPrm", "CapBnd", "CapAmb", "CapInh"))
+        if (eff | prm | inh) & ~MASK or amb or (bnd & ~MASK and os.getuid() == 0 and
+                                                not a.prefixed):
+            e.append("thread %d: CapEff %x CapPrm %x CapBnd %x CapAmb %x CapInh %x" %
+                     (tid, eff, prm, bnd, amb, inh))
         none += eff == 0 and prm == 0
         if st["NoNewPrivs"] != "1" or st["Seccomp"] != "2":
             e.append("thread %d: NoNewPrivs %s Seccomp %s" % (tid, st["NoNewPrivs"], st["Seccomp"]))
@@ -77,7 +97,8 @@ def sees(r, path, suffix):
         d = g.message.dictionary
         files |= {d.string_table[m.filename_strindex] for m in d.mapping_table[1:]}
         named |= {d.string_table[f.name_strindex] for f in d.function_table}
-    return any(path in f for f in files) and any(n.endswith(suffix) and not n.startswith("[") for n in named)
+    return any(path in f
+               for f in files) and any(n.endswith(suffix) and not n.startswith("[") for n in named)
 
 
 def check_privileges(name):
@@ -91,20 +112,24 @@ def check_privileges(name):
     binary = harness.tmpfile("sfbpf")     # nobody may not be able to reach the build
     shutil.copy(harness.SFBPF, binary)
     cases = {
-        "root": ((), ()), "user": ((), ("--user", "nobody")),
-        "nobody": (("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--inh-caps=-all," + caps,
-                    "--ambient-caps=-all," + caps, "--bounding-set=-all," + caps), ("--spool", os.path.join(spool, "s"))),
+        "root": ((), ()),
+        "user": ((), ("--user", "nobody")),
+        "nobody": (("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups",
+                    "--inh-caps=-all," + caps, "--ambient-caps=-all," + caps,
+                    "--bounding-set=-all," + caps), ("--spool", os.path.join(spool, "s"))),
     }
     busy = agents.load()
     for case, (prefix, options) in cases.items():
         r = HttpReceiver(decode=decode_otlp)
-        a = agents.Agent("--endpoint", r.url, *options, prefix=prefix, copy=False, env={"SUDO_UID": "12345", "SUDO_GID": "12345"})
+        a = agents.Agent("--endpoint", r.url, *options, prefix=prefix, copy=False,
+                         env={"SUDO_UID": "12345", "SUDO_GID": "12345"})
         a.argv[len(prefix)] = binary
         a.prefixed = bool(prefix)
         a.start().wait(lambda: len(r.got) >= 2, "two windows through")
         errors = privilege_errors(a)
         try:
-            a.wait(lambda: sees(r, "python3", "_[k]"), "to see python3's file and a named kernel function")
+            a.wait(lambda: sees(r, "python3", "_[k]"),
+                   "to see python3's file and a named kernel function")
         except ValueError as e:
             errors.append(str(e))
         st = status(a.p.pid, a.p.pid)
@@ -122,13 +147,18 @@ def check_privileges(name):
 
 def check_without_capabilities(name):
     """Exit status 3, and what is missing."""
-    p = run("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups", "--inh-caps=-all", "--bounding-set=-all",
-            shutil.copy(harness.SFBPF, harness.tmpfile("sfbpf")), "agent", "--once", "--metrics-address", "none")
-    harness.check(name, [] if p.returncode == 3 and "CAP_BPF" in p.stderr else ["exit status %d: %s" % (p.returncode, p.stderr[-300:])])
+    p = run("setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups",
+            "--inh-caps=-all", "--bounding-set=-all",
+            shutil.copy(harness.SFBPF,
+                        harness.tmpfile("sfbpf")), "agent", "--once", "--metrics-address", "none")
+    harness.check(name, [] if p.returncode == 3 and "CAP_BPF" in p.stderr else
+                  ["exit status %d: %s" % (p.returncode, p.stderr[-300:])])
 
 
 def silent_client_errors(a, n):
-    """/healthz beside n clients that say nothing. The best of five: a loaded machine can take the CPU away."""
+    """/healthz beside n clients that say nothing. The best of five: a loaded machine can take the
+    CPU away.
+    """
     silent = [socket.create_connection(("127.0.0.1", a.port), 3) for _ in range(n)]
     took = []
     for _ in range(5):
@@ -137,7 +167,8 @@ def silent_client_errors(a, n):
         took.append(time.monotonic() - start)
     for s in silent:
         s.close()
-    return ["/healthz took %.0f ms beside %d silent clients" % (1000 * min(took), n)] if min(took) > 0.2 else []
+    return ["/healthz took %.0f ms beside %d silent clients" %
+            (1000 * min(took), n)] if min(took) > 0.2 else []
 
 
 def check_metrics(name):
@@ -154,9 +185,11 @@ def check_metrics(name):
         harness.skip(name + "-promtool", "no promtool")
     if a.get("/healthz") != "ok\n":
         errors.append("healthz: " + a.get("/healthz"))
-    if not a.metric("samples_total") >= a.metric("window_samples_total") > 0 or a.metric("bodies_delivered_total") < 3:
+    if not a.metric("samples_total") >= a.metric("window_samples_total") > 0 or a.metric(
+            "bodies_delivered_total") < 3:
         errors.append("the numbers do not grow")
-    for attack in (b"", b"GET /metrics", b"POST / HTTP/1.1\r\n\r\n", b"\0" * 5000, b"GET /x HTTP/1.0\r\n\r\n"):
+    for attack in (b"", b"GET /metrics", b"POST / HTTP/1.1\r\n\r\n", b"\0" * 5000,
+                   b"GET /x HTTP/1.0\r\n\r\n"):
         with socket.create_connection(("127.0.0.1", a.port), 3) as s:
             try:
                 s.sendall(attack)
@@ -168,7 +201,10 @@ def check_metrics(name):
         errors.append("it does not answer any more")
     errors += [e for n in (12, 200) for e in silent_client_errors(a, n)]
     with open("/proc/net/tcp") as f:
-        listening = [l.split()[1] for l in f if l.split()[3] == "0A" and l.split()[1].endswith(":%04X" % a.port)]
+        listening = [
+            l.split()[1] for l in f
+            if l.split()[3] == "0A" and l.split()[1].endswith(":%04X" % a.port)
+        ]
     if listening != ["0100007F:%04X" % a.port]:
         errors.append("listens on %s" % listening)
     a.stop()
@@ -188,17 +224,26 @@ def check_prometheus(name):
     a = agents.Agent("--endpoint", "http://127.0.0.1:1", copy=False)
     a.start().wait_started()
     port = free_port()
-    config = write("prometheus.yml", "global: {scrape_interval: 500ms}\nscrape_configs:\n- job_name: sfbpf\n  static_configs:\n"
-                   "  - targets: ['127.0.0.1:%d']\n" % a.port)
-    prom = harness.start([binary, "--config.file", config, "--storage.tsdb.path", harness.tmpfile("tsdb"),
-                          "--web.listen-address", "127.0.0.1:%d" % port])
-    query = "http://127.0.0.1:%d/api/v1/query?query=" % port + urllib.parse.quote('sfbpf_agent_windows_total{job="sfbpf"}')
+    config = write(
+        "prometheus.yml",
+        "global: {scrape_interval: 500ms}\nscrape_configs:\n- job_name: sfbpf\n  static_configs:\n"
+        "  - targets: ['127.0.0.1:%d']\n" % a.port)
+    prom = harness.start([
+        binary, "--config.file", config, "--storage.tsdb.path",
+        harness.tmpfile("tsdb"), "--web.listen-address",
+        "127.0.0.1:%d" % port
+    ])
+    query = "http://127.0.0.1:%d/api/v1/query?query=" % port + urllib.parse.quote(
+        'sfbpf_agent_windows_total{job="sfbpf"}')
     end, value = time.monotonic() + 20, None
     while time.monotonic() < end and not value:
         time.sleep(0.3)
         try:
             with urllib.request.urlopen(query, timeout=2) as f:
-                value = [float(x["value"][1]) for x in json.load(f)["data"]["result"] if float(x["value"][1]) > 0]
+                value = [
+                    float(x["value"][1]) for x in json.load(f)["data"]["result"]
+                    if float(x["value"][1]) > 0
+                ]
         except OSError:
             pass
     harness.stop(prom)
@@ -207,7 +252,9 @@ def check_prometheus(name):
 
 
 def check_reload(name):
-    """SIGHUP: a new endpoint and labels are used; a file that is wrong changes nothing, and is said."""
+    """SIGHUP: a new endpoint and labels are used; a file that is wrong changes nothing, and is
+    said.
+    """
     pb()
     first, second = HttpReceiver(decode=decode_otlp), HttpReceiver(decode=decode_otlp)
     text = "[delivery]\nendpoint = %s\n[labels]\nrelease = %d\n"
@@ -224,11 +271,15 @@ def check_reload(name):
     write("reload.ini", text % (second.url, 2))
     a.p.send_signal(signal.SIGHUP)
     a.wait(lambda: len(second.got) > 1, "to the new one")
-    attrs = {x.key: x.value.string_value for x in second.got[-1].message.resource_profiles[0].resource.attributes}
+    attrs = {
+        x.key: x.value.string_value
+        for x in second.got[-1].message.resource_profiles[0].resource.attributes
+    }
     if attrs.get("release") != "2":
         errors.append("labels %s" % attrs)
     if a.metric("reloads_total") != 1 or a.metric("reload_errors_total") != 1:
-        errors.append("counted %s and %s" % (a.metric("reloads_total"), a.metric("reload_errors_total")))
+        errors.append("counted %s and %s" %
+                      (a.metric("reloads_total"), a.metric("reload_errors_total")))
     a.stop()
     for p in busy:
         harness.stop(p)
@@ -244,8 +295,10 @@ def check_notify(name):
         s.bind(path)
         s.settimeout(30)
         ini = write("notify.ini", "")
-        a = agents.Agent("--config", ini, "--endpoint", "http://127.0.0.1:1", "--log-format", "json", "--shutdown", "0s", copy=False,
-                         env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "200000", "JOURNAL_STREAM": "1:1"})
+        a = agents.Agent(
+            "--config", ini, "--endpoint", "http://127.0.0.1:1", "--log-format", "json",
+            "--shutdown", "0s", copy=False,
+            env={"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "200000", "JOURNAL_STREAM": "1:1"})
         a.start()
         seen = []
         while "READY=1" not in seen or "WATCHDOG=1" not in seen:
@@ -289,7 +342,9 @@ def check_unit(name):
 
 
 def check_budget(name):
-    """A CPU limit that cannot be kept: fewer samples, and it says so; a memory limit below what it has: symbols are forgotten."""
+    """A CPU limit that cannot be kept: fewer samples, and it says so; a memory limit below what it
+    has: symbols are forgotten.
+    """
     a = agents.Agent("--endpoint", "http://127.0.0.1:1", "--memory-limit", "2M", copy=False)
     a.argv += ["--cpu-limit", "0.01"]
     busy = agents.load()
@@ -319,7 +374,10 @@ def check_services(name):
         raise harness.Skip("no cgroup v2")
     top = os.path.join(mounts[0], "sfbpf-test.slice")
     ids = "0123456789abcdef" * 4
-    dirs = {"web": os.path.join(top, "web.service"), "docker:0123456789ab": os.path.join(top, "docker-%s.scope" % ids)}
+    dirs = {
+        "web": os.path.join(top, "web.service"),
+        "docker:0123456789ab": os.path.join(top, "docker-%s.scope" % ids)
+    }
     busy, procs = agents.load(), []
     r = HttpReceiver(decode=decode_otlp)
     a = agents.Agent("--endpoint", r.url, copy=False)
@@ -347,14 +405,17 @@ def check_services(name):
     for want in dirs:
         if want not in seen:
             errors.append("no service %s among %s" % (want, sorted(seen)))
-    if seen.get("web", {}).get("systemd.unit") != "web.service" or seen.get("docker:0123456789ab", {}).get("container.id") != ids:
+    if seen.get("web", {}).get("systemd.unit") != "web.service" or seen.get(
+            "docker:0123456789ab", {}).get("container.id") != ids:
         errors.append("attributes %s" % seen)
     harness.check(name, errors[:2])
     r.stop()
 
 
 def check_hotplug(name):
-    """A CPU that goes away and comes back is sampled again. It disturbs whatever else runs: only with HOTPLUG=1."""
+    """A CPU that goes away and comes back is sampled again. It disturbs whatever else runs: only
+    with HOTPLUG=1.
+    """
     switch = "/sys/devices/system/cpu/cpu1/online"
     if os.environ.get("HOTPLUG") != "1" or not os.path.exists(switch):
         raise harness.Skip("not asked for (HOTPLUG=1), or there is no CPU to take")
@@ -385,5 +446,7 @@ def check_hotplug(name):
 
 
 if __name__ == "__main__":
-    harness.run_checks([check_config, check_privileges, check_without_capabilities, check_metrics, check_prometheus, check_reload,
-                        check_notify, check_unit, check_budget, check_services, check_hotplug])
+    harness.run_checks([
+        check_config, check_privileges, check_without_capabilities, check_metrics, check_prometheus,
+        check_reload, check_notify, check_unit, check_budget, check_services, check_hotplug
+    ])

@@ -1,9 +1,12 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The fleet's store: the real ClickHouse engine takes what the agent sends, a repeated request changes nothing, and the queries of
-docs/fleet.md, on a day of 20 simulated hosts, take less than a second each and give the right answer.
+"""The fleet's store: the real ClickHouse engine takes what the agent sends, a repeated request
+changes nothing, and the queries of docs/fleet.md, on a day of 20 simulated hosts, take less than a
+second each and give the right answer.
 
-The engine is npm's chdb, from $CHDB (a directory with node_modules) or build/chdb, where scripts/deps.sh test puts it."""
+The engine is npm's chdb, from $CHDB (a directory with node_modules) or build/chdb, where
+scripts/deps.sh test puts it.
+"""
 
 import json
 import os
@@ -28,17 +31,23 @@ def chdb():
     if not shutil.which("node"):
         raise harness.Skip("no node")
     if not os.path.isdir(os.path.join(place, "node_modules", "chdb")):
-        raise harness.Skip("the npm package chdb is not in %s (scripts/deps.sh test installs it)" % place)
+        raise harness.Skip("the npm package chdb is not in %s (scripts/deps.sh test installs it)" %
+                           place)
     return os.path.join(place, "node_modules")
 
 
 class Engine:
     def __init__(self):
         env = dict(os.environ, NODE_PATH=chdb())
-        self.p = harness.start(["node", os.path.join(os.path.dirname(os.path.abspath(__file__)), "clickhouse_http.js"),
-                                harness.tmpfile("clickhouse")], stdout=subprocess.PIPE, env=env)
+        self.p = harness.start([
+            "node",
+            os.path.join(os.path.dirname(os.path.abspath(__file__)), "clickhouse_http.js"),
+            harness.tmpfile("clickhouse")
+        ], stdout=subprocess.PIPE, env=env)
         self.url = "http://127.0.0.1:%d" % int(self.p.stdout.readline())
-        self.run(subprocess.run([harness.SFBPF, "agent", "--print-schema"], capture_output=True, text=True, check=True).stdout)
+        self.run(
+            subprocess.run([harness.SFBPF, "agent", "--print-schema"], capture_output=True,
+                           text=True, check=True).stdout)
 
     def post(self, path, body, headers=()):
         req = urllib.request.Request(self.url + path, body, dict(headers))
@@ -55,12 +64,15 @@ class Engine:
 
 
     def timed(self, sql):
-        """Best of three: seconds by the clock or, if that is less because others use the processors, of CPU time; and the rows."""
+        """Best of three: seconds by the clock or, if that is less because others use the
+        processors, of CPU time; and the rows.
+        """
         best = None
         for _ in range(3):
             start, cpu = time.monotonic(), harness.cpu_ticks(self.p.pid)
             rows = self.run(sql)
-            took = min(time.monotonic() - start, (harness.cpu_ticks(self.p.pid) - cpu) / os.sysconf("SC_CLK_TCK") or 1e9)
+            took = min(time.monotonic() - start,
+                       (harness.cpu_ticks(self.p.pid) - cpu) / os.sysconf("SC_CLK_TCK") or 1e9)
             best = took if best is None else min(best, took)
         return best, rows
 
@@ -75,7 +87,8 @@ def engine():
 
 def check_ingest(name):
     e, errors = engine(), []
-    a = agents.Agent("--protocol", "clickhouse", "--endpoint", e.url, "--timeout", "10s", "--label", "service.version=1.2", "--label", "team=x")
+    a = agents.Agent("--protocol", "clickhouse", "--endpoint", e.url, "--timeout", "10s", "--label",
+                     "service.version=1.2", "--label", "team=x")
     a.argv += ["--timeout", "10s"]
     busy = agents.load()
     a.start().wait(lambda: a.has_account() and a.account().delivered >= 8, "eight bodies through")
@@ -86,14 +99,21 @@ def check_ingest(name):
     if a.spooled() or sum(a.account().dropped.values()):
         errors.append("left: %d, account %s" % (len(a.spooled()), a.account()))
     got = Counter()
-    rows = e.run("SELECT concat(s.comm, ';', arrayStringConcat(arrayMap(f -> replaceAll(f, ';', ':'), t.frames), ';')), sum(s.value) "
-                 "FROM sfbpf_samples s LEFT JOIN (SELECT * FROM sfbpf_stacks FINAL) t USING (stack_id) GROUP BY 1")
+    rows = e.run(
+        "SELECT concat(s.comm, ';', arrayStringConcat(arrayMap(f -> replaceAll(f, ';', ':'), "
+        "t.frames), ';')), sum(s.value) "
+        "FROM sfbpf_samples s LEFT JOIN (SELECT * FROM sfbpf_stacks FINAL) t USING (stack_id) "
+        "GROUP BY 1"
+    )
     for line, n in rows:
         got[line[:-len(";[no stack]")] if line.endswith(";[no stack]") else line] += int(n)
     wrote = sum(copies(a.copy).values(), Counter())
     if got != wrote:
-        errors.append("%d samples are there, %d were taken: %s" % (sum(got.values()), sum(wrote.values()), list((wrote - got).items())[:2]))
-    if e.run("SELECT DISTINCT host, version, labels['team'] FROM sfbpf_samples") != [[os.uname().nodename, "1.2", "x"]]:
+        errors.append("%d samples are there, %d were taken: %s" %
+                      (sum(got.values()), sum(wrote.values()), list((wrote - got).items())[:2]))
+    if e.run("SELECT DISTINCT host, version, labels['team'] FROM sfbpf_samples") != [[
+            os.uname().nodename, "1.2", "x"
+    ]]:
         errors.append("host and labels")
     n, ids = e.run("SELECT count(), countIf(match(build_id, '^[0-9a-f]{40}$')) FROM sfbpf_files")[0]
     if not int(n) or n != ids:
@@ -102,7 +122,8 @@ def check_ingest(name):
 
 
 def check_repeated(name):
-    """The same request twice, as after a crash between the server's yes and the agent's note of it."""
+    """The same request twice, as after a crash between the server's yes and the agent's note of it.
+    """
     e = engine()
     r = HttpReceiver()
     a = agents.Agent("--protocol", "clickhouse", "--endpoint", r.url, copy=False)
@@ -118,7 +139,9 @@ def check_repeated(name):
         e.post(g.path, g.message)
     r.stop()
     rows = g.message.count(b"\n")
-    errors = [] if counts[1] == counts[2] == counts[0] + rows else ["%d rows sent again and again: %s" % (rows, counts)]
+    errors = [] if counts[1] == counts[2] == counts[0] + rows else [
+        "%d rows sent again and again: %s" % (rows, counts)
+    ]
     harness.check(name, errors)
 
 
@@ -154,7 +177,8 @@ def check_queries(name):
     e.run(SIMULATE.format(hosts=HOSTS, windows=WINDOWS, rows=ROWS, stacks=STACKS))
     build = e.run("SELECT lower(hex(SHA1('77')))")[0][0]
     asked = queries()
-    for title in ("top functions of the fleet", "diff of two versions", "which hosts run a build-id"):
+    for title in ("top functions of the fleet", "diff of two versions",
+                  "which hosts run a build-id"):
         if title not in asked:
             harness.fail(name, "docs/fleet.md has no query '%s'" % title)
             return
@@ -168,11 +192,16 @@ def check_queries(name):
             errors.append("%.2f s" % took)
         if not rows:
             errors.append("no rows")
-        if title == "top functions of the fleet" and rows and [r[0] for r in rows[:3]] != ["[all]", "_start", "main"]:
+        if title == "top functions of the fleet" and rows and [r[0] for r in rows[:3]
+                                                               ] != ["[all]", "_start", "main"]:
             errors.append("first row %s" % rows[0])
-        if title == "what each service costs" and rows and abs(sum(float(r[1]) for r in rows) - HOSTS * WINDOWS * ROWS * 2 * 0.052631579 / 86400) > 1:
+        if title == "what each service costs" and rows and abs(
+                sum(float(r[1])
+                    for r in rows) - HOSTS * WINDOWS * ROWS * 2 * 0.052631579 / 86400) > 1:
             errors.append("%g CPUs" % sum(float(r[1]) for r in rows))
-        if title == "which hosts run a build-id" and {r[0] for r in rows} != {"host0", "host5", "host10", "host15"}:
+        if title == "which hosts run a build-id" and {r[0]
+                                                      for r in rows
+                                                      } != {"host0", "host5", "host10", "host15"}:
             errors.append("%s" % rows[:5])
         harness.check("%s: %s" % (name, title), errors)
         harness.note("%s: %.2f s, %d rows" % (title, took, len(rows)))
@@ -180,7 +209,8 @@ def check_queries(name):
 
 def check_schema(name):
     """docs/fleet.md shows the tables that the agent prints."""
-    schema = subprocess.run([harness.SFBPF, "agent", "--print-schema"], capture_output=True, text=True, check=True).stdout
+    schema = subprocess.run([harness.SFBPF, "agent", "--print-schema"], capture_output=True,
+                            text=True, check=True).stdout
     with open(os.path.join(harness.TOP, "docs", "fleet.md")) as f:
         harness.check(name, [] if schema in f.read() else ["docs/fleet.md has another one"])
 

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the agent costs on a busy machine with 200 files on its stacks, and when a thousand processes a minute come and go. Runs by itself."""
+"""What the agent costs on a busy machine with 200 files on its stacks, and when a thousand
+processes a minute come and go. Runs by itself.
+"""
 
 import glob
 import resource
@@ -15,7 +17,9 @@ A_MINUTE = 1000
 PERCENT, MB = 0.3, 40   # of one CPU; resident, tables are in the kernel
 GROWN = 4 / 3
 SHARE = 0.2             # of the CPU time of the processes that start
-COMMANDS = (["/bin/true"], ["/bin/ls", "/"], ["/bin/sh", "-c", ":"], ["/usr/bin/id"], ["/usr/bin/expr", "1", "+", "1"])
+COMMANDS = (["/bin/true"], ["/bin/ls",
+                            "/"], ["/bin/sh", "-c",
+                                   ":"], ["/usr/bin/id"], ["/usr/bin/expr", "1", "+", "1"])
 
 
 def family(pid):
@@ -50,7 +54,9 @@ def commands_cpu_s():
 
 
 def measure(pid, arrivals):
-    """CPU in percent of one, resident MB, processes a minute that were started, their own CPU in percent of one."""
+    """CPU in percent of one, resident MB, processes a minute that were started, their own CPU in
+    percent of one.
+    """
     first, began, n = cpu_s(pid), time.monotonic(), 0
     commands_first = commands_cpu_s()
     while time.monotonic() < began + SECONDS:
@@ -65,22 +71,30 @@ def measure(pid, arrivals):
 
 def check_arrivals(name):
     busy = agents.load()
-    many = harness.start([harness.program("manyfiles"), "600", harness.program("stub.so"), str(FILES), "100", "0"], stdout=subprocess.PIPE)
+    many = harness.start(
+        [harness.program("manyfiles"), "600",
+         harness.program("stub.so"),
+         str(FILES), "100", "0"], stdout=subprocess.PIPE)
     many.stdout.readline()
-    a = agents.Agent("--protocol", "file", "--endpoint", harness.tmpfile("profiles"), "-F", str(HZ), "--interval", "5s", copy=False, metrics=False)
+    a = agents.Agent("--protocol", "file", "--endpoint", harness.tmpfile("profiles"), "-F", str(HZ),
+                     "--interval", "5s", copy=False, metrics=False)
     a.start().wait_started()
     for command in COMMANDS:        # their files are new to nobody then
         subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
     time.sleep(12)
     alone, amid = measure(a.p.pid, False), measure(a.p.pid, True)
     errors = []
-    harness.note("cost at %d Hz, %d files: %.3f %% of a CPU, %.1f MB; with %.0f processes a minute %.3f %%, %.1f MB; they take %.3f %%" %
-                 (HZ, FILES, alone[0], alone[1], amid[2], amid[0], amid[1], amid[3]))
+    harness.note(
+        "cost at %d Hz, %d files: %.3f %% of a CPU, %.1f MB; with %.0f processes a minute %.3f "
+        "%%, %.1f MB; they take %.3f %%"
+        % (HZ, FILES, alone[0], alone[1], amid[2], amid[0], amid[1], amid[3]))
     if alone[0] > PERCENT or alone[1] > MB:
         errors.append("%.3f %% of a CPU, %.1f MB" % alone[:2])
-    # A slow machine takes longer for both: the agent's share is compared with what the processes take themselves.
+    # A slow machine takes longer for both: the agent's share is compared with what the processes
+    # take themselves.
     if amid[0] > max(PERCENT * GROWN, amid[3] * SHARE) or amid[1] > alone[1] * GROWN:
-        errors.append("%.3f %% of a CPU, %.1f MB with %.0f processes a minute, %.1f MB before" % (amid[:3] + alone[1:2]))
+        errors.append("%.3f %% of a CPU, %.1f MB with %.0f processes a minute, %.1f MB before" %
+                      (amid[:3] + alone[1:2]))
     if a.stop():
         errors.append("exit status %d" % a.p.returncode)
     for p in busy + [many]:

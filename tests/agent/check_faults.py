@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Servers, disks and fates that are not kind. Each window that was spooled must arrive exactly once, or be counted as dropped. The agent
-writes every window to --copy as well, which nothing here disturbs: that is what arrivals are compared with."""
+"""Servers, disks and fates that are not kind. Each window that was spooled must arrive exactly
+once, or be counted as dropped. The agent writes every window to --copy as well, which nothing here
+disturbs: that is what arrivals are compared with.
+"""
 
 import os
 import random
@@ -23,9 +25,15 @@ def check_faults(name):
     """All at once, each with an agent of its own."""
     pb()
     cases = {
-        "500": (["500"] * 5, 0), "503": (["503"] * 5, 0), "429-retry-after": (["429:1"] * 2, 0), "killed-mid-request": (["reset"] * 5, 0),
-        "answer-lost": (["lost", "ok", "lost"], 2), "garbage": (["garbage"] * 4, 0), "slow-loris": (["loris"] * 3, 0),
-        "answer-cut": (["cut", "ok", "cut"], 0), "config-wrong": (["401", "403", "404", "302"], 0),
+        "500": (["500"] * 5, 0),
+        "503": (["503"] * 5, 0),
+        "429-retry-after": (["429:1"] * 2, 0),
+        "killed-mid-request": (["reset"] * 5, 0),
+        "answer-lost": (["lost", "ok", "lost"], 2),
+        "garbage": (["garbage"] * 4, 0),
+        "slow-loris": (["loris"] * 3, 0),
+        "answer-cut": (["cut", "ok", "cut"], 0),
+        "config-wrong": (["401", "403", "404", "302"], 0),
     }
     receivers = {k: HttpReceiver(faults, decode=decode_otlp) for k, (faults, _) in cases.items()}
     running = {k: agents.Agent("--endpoint", r.url) for k, r in receivers.items()}
@@ -38,8 +46,10 @@ def check_faults(name):
         errors = []
         try:
             through(a, r)
-            if k == "429-retry-after" and min(b - x for x, b in zip(r.times[:2], r.times[1:3])) < 0.95:
-                errors.append("asked again after %s s" % [b - x for x, b in zip(r.times[:2], r.times[1:3])])
+            if k == "429-retry-after" and min(b - x
+                                              for x, b in zip(r.times[:2], r.times[1:3])) < 0.95:
+                errors.append("asked again after %s s" %
+                              [b - x for x, b in zip(r.times[:2], r.times[1:3])])
             if a.stop():
                 errors.append("exit status %d" % a.p.returncode)
             errors += agents.exactly_once_errors(a, r, again)
@@ -54,7 +64,9 @@ def check_faults(name):
 
 
 def check_unsure_drop(name):
-    """unsure=drop: a body whose answer got lost is counted, and never sent again, not by libcurl either."""
+    """unsure=drop: a body whose answer got lost is counted, and never sent again, not by libcurl
+    either.
+    """
     r = HttpReceiver(["ok", "lost", "ok", "ok", "lost"], decode=decode_otlp)
     a = agents.Agent("--endpoint", r.url, "--unsure", "drop")
     busy = agents.load()
@@ -75,7 +87,9 @@ def check_unsure_drop(name):
 
 
 def check_unreadable_body(name):
-    """A body that cannot be read for a while: said, tried again without spinning, and delivered in the end."""
+    """A body that cannot be read for a while: said, tried again without spinning, and delivered in
+    the end.
+    """
     port = free_port()
     a = agents.Agent("--endpoint", "http://127.0.0.1:%d" % port)
     busy = agents.load()
@@ -85,7 +99,8 @@ def check_unreadable_body(name):
     a.wait(lambda: "cannot be read" in a.text(), "to a body that it cannot read")
     before, start = harness.cpu_ticks(a.p.pid), time.monotonic()
     time.sleep(1.5)
-    used = (harness.cpu_ticks(a.p.pid) - before) / os.sysconf("SC_CLK_TCK") / (time.monotonic() - start)
+    used = (harness.cpu_ticks(a.p.pid) - before) / os.sysconf("SC_CLK_TCK") / (time.monotonic() -
+                                                                               start)
     errors = ["%.0f %% CPU while it waits" % (100 * used)] if used > 0.3 else []
     r = HttpReceiver(decode=decode_otlp, port=port)
     os.chmod(first, 0o600)
@@ -103,8 +118,14 @@ def check_refused(name):
     r = HttpReceiver(["400", "413", "ok", "400"], decode=decode_otlp)
     g = GrpcReceiver()
     code = g.grpc.StatusCode
-    g.codes = [code.INVALID_ARGUMENT, code.UNAVAILABLE, None, code.RESOURCE_EXHAUSTED, code.UNIMPLEMENTED, code.INTERNAL]
-    running = [agents.Agent("--endpoint", r.url), agents.Agent("--protocol", "otlpgrpc", "--endpoint", g.url)]
+    g.codes = [
+        code.INVALID_ARGUMENT, code.UNAVAILABLE, None, code.RESOURCE_EXHAUSTED, code.UNIMPLEMENTED,
+        code.INTERNAL
+    ]
+    running = [
+        agents.Agent("--endpoint", r.url),
+        agents.Agent("--protocol", "otlpgrpc", "--endpoint", g.url)
+    ]
     busy = agents.load()
     for a in running:
         a.start()
@@ -121,7 +142,9 @@ def check_refused(name):
 
 
 def check_receiver_down(name):
-    """Nobody listens at first (DOWN seconds); sampling goes on, memory does not grow, all of it arrives later, oldest first."""
+    """Nobody listens at first (DOWN seconds); sampling goes on, memory does not grow, all of it
+    arrives later, oldest first.
+    """
     down = float(os.environ.get("DOWN", "4"))
     port = free_port()
     a = agents.Agent("--endpoint", "http://127.0.0.1:%d" % port)
@@ -177,10 +200,12 @@ def check_bounds(name):
         a.start()
     errors = []
     try:
-        small.wait(lambda: small.has_account() and small.account().dropped["full"] > 3, "its spool full")
+        small.wait(lambda: small.has_account() and small.account().dropped["full"] > 3,
+                   "its spool full")
         size = sum(os.path.getsize(os.path.join(small.spool, f)) for f in small.spooled())
         if small.text().count("the spool is full") != 1:
-            errors.append("a full spool is logged %d times" % small.text().count("the spool is full"))
+            errors.append("a full spool is logged %d times" %
+                          small.text().count("the spool is full"))
         if size > 64 << 10:
             errors.append("%d bytes in a spool of 64k" % size)
         old.wait(lambda: old.has_account() and old.account().dropped["old"] > 2, "anything old")
@@ -188,14 +213,17 @@ def check_bounds(name):
         errors.append(str(e))
     for a in (small, old):
         a.stop()
-        errors += agents.account_errors(a, len(a.spooled())) + stopped_errors(a, len(a.spooled()), 0)
+        errors += agents.account_errors(a, len(a.spooled())) + stopped_errors(
+            a, len(a.spooled()), 0)
     for p in busy:
         harness.stop(p)
     harness.check(name, errors)
 
 
 def check_wrong_certificate(name):
-    """Nothing goes to a server that cannot prove who it is; a reload with its certificate delivers what was kept."""
+    """Nothing goes to a server that cannot prove who it is; a reload with its certificate delivers
+    what was kept.
+    """
     right, wrong = certificate("right"), certificate("wrong")
     r = HttpReceiver(tls=right, decode=decode_otlp)
     ini = harness.tmpfile("tls.ini")
@@ -220,20 +248,27 @@ def check_wrong_certificate(name):
 
 
 def check_disk_full(name):
-    """A spool on a disk of 100 KB: what does not fit stays in memory, and is delivered from there."""
+    """A spool on a disk of 100 KB: what does not fit stays in memory, and is delivered from there.
+    """
     spool = harness.tmpfile("full")
     os.makedirs(spool, exist_ok=True)
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100k", "none", spool], capture_output=True).returncode:
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100k", "none", spool],
+                      capture_output=True).returncode:
         raise harness.Skip("no tmpfs can be mounted")
     port = free_port()
-    a = agents.Agent("--endpoint", "http://127.0.0.1:%d" % port, "-F", "299", spool=os.path.join(spool, "s"))
+    a = agents.Agent("--endpoint", "http://127.0.0.1:%d" % port, "-F", "299",
+                     spool=os.path.join(spool, "s"))
     busy = agents.load()
     errors, r = [], None
     try:
-        a.start().wait(lambda: a.p.poll() is None and "started" in a.text() and a.metric("spool_bodies_in_memory") > 3, "a full disk")
+        a.start().wait(
+            lambda: a.p.poll() is None and "started" in a.text() and a.metric(
+                "spool_bodies_in_memory") > 3, "a full disk")
         said = a.text().count("the spool cannot be written")
         r = HttpReceiver(decode=decode_otlp, port=port)
-        a.wait(lambda: not a.metric("spool_bodies_in_memory") and "can be written again" in a.text(), "its memory empty")
+        a.wait(
+            lambda: not a.metric("spool_bodies_in_memory") and "can be written again" in a.text(),
+            "its memory empty")
         a.stop()
         errors = agents.exactly_once_errors(a, r)
         if said != 1:
@@ -262,7 +297,9 @@ def check_spool_gone(name):
 
 
 def check_damaged_spool(name):
-    """Bits that flipped, a file that was cut, one that is none: counted and removed, the rest is sent."""
+    """Bits that flipped, a file that was cut, one that is none: counted and removed, the rest is
+    sent.
+    """
     port = free_port()
     a = agents.Agent("--endpoint", "http://127.0.0.1:%d" % port)
     busy = agents.load()
@@ -302,14 +339,19 @@ def kill_rounds(agent, kills):
 
 
 def check_kill(name):
-    """kill -9 at random times, KILLS times; the server answers late, so that some kills fall between its yes and our note of it. unsure=resend:
-    such a body comes again with the same Idempotency-Key and profile_ids, so those who look at it have all exactly once. unsure=drop: nothing
-    ever comes twice, and what may have arrived is counted as dropped."""
+    """kill -9 at random times, KILLS times; the server answers late, so that some kills fall
+    between its yes and our note of it. unsure=resend: such a body comes again with the same
+    Idempotency-Key and profile_ids, so those who look at it have all exactly once. unsure=drop:
+    nothing ever comes twice, and what may have arrived is counted as dropped.
+    """
     import threading
     kills = int(os.environ.get("KILLS", "20"))
     receivers = {u: HttpReceiver(then="slow", decode=decode_otlp) for u in ("resend", "drop")}
-    running = {u: agents.Agent("--endpoint", r.url, "--unsure", u, "--interval", "100ms", "--shutdown", "10s",
-                               copy=False) for u, r in receivers.items()}
+    running = {
+        u: agents.Agent("--endpoint", r.url, "--unsure", u, "--interval", "100ms", "--shutdown",
+                        "10s", copy=False)
+        for u, r in receivers.items()
+    }
     busy = agents.load()
     failed = {}
 
@@ -338,8 +380,11 @@ def check_kill(name):
         other = sum(account.dropped.values()) - account.dropped["unsure"]
         if u == "resend" and (len(got) != account.delivered or account.dropped["unsure"]):
             errors.append("%d bodies arrived, account %s" % (len(got), account))
-        if u == "drop" and (twice or not account.delivered <= len(got) <= account.delivered + account.dropped["unsure"]):
-            errors.append("%d bodies arrived, %d of them twice, account %s" % (len(got), twice, account))
+        if u == "drop" and (
+                twice or
+                not account.delivered <= len(got) <= account.delivered + account.dropped["unsure"]):
+            errors.append("%d bodies arrived, %d of them twice, account %s" %
+                          (len(got), twice, account))
         if other or any(len(set(v)) > 1 for v in got.values()):
             errors.append("account %s, or one key for two bodies" % (account,))
         harness.check("%s-%s" % (name, u), errors)
@@ -351,5 +396,8 @@ def check_kill(name):
 
 
 if __name__ == "__main__":
-    harness.run_checks([check_faults, check_unsure_drop, check_unreadable_body, check_refused, check_receiver_down, check_bounds, check_wrong_certificate, check_disk_full, check_spool_gone,
-                        check_damaged_spool, check_kill])
+    harness.run_checks([
+        check_faults, check_unsure_drop, check_unreadable_body, check_refused, check_receiver_down,
+        check_bounds, check_wrong_certificate, check_disk_full, check_spool_gone,
+        check_damaged_spool, check_kill
+    ])

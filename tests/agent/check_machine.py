@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What machines do to an agent: CPUs that come and go, clocks that jump, storms of tiny processes."""
+"""What machines do to an agent: CPUs that come and go, clocks that jump, storms of tiny processes.
+"""
 
 import os
 import subprocess
@@ -25,16 +26,20 @@ def rate(a, seconds=3):
 
 
 def check_cpus(name):
-    """The agent is told, by a file of its own in the place of the kernel's, that CPU 1 is gone and back: its event there is closed and
-    opened anew. (That CPU itself goes on: to take it away would disturb whatever else runs.)"""
+    """The agent is told, by a file of its own in the place of the kernel's, that CPU 1 is gone and
+    back: its event there is closed and opened anew. (That CPU itself goes on: to take it away would
+    disturb whatever else runs.)
+    """
     with open(ONLINE) as f:
         real = f.read()
     if real.strip() != "0-%d" % (os.cpu_count() - 1) or os.cpu_count() < 2:
         raise harness.Skip("CPUs online: " + real.strip())
     online = harness.tmpfile("online")
     rewrite(online, real)
-    a = agents.Agent("--endpoint", "http://127.0.0.1:1", "-F", "49", copy=False,
-                     prefix=("unshare", "--mount", "--propagation", "private", "sh", "-c", 'mount --bind "$0" %s && exec "$@"' % ONLINE, online))
+    a = agents.Agent(
+        "--endpoint", "http://127.0.0.1:1", "-F", "49", copy=False,
+        prefix=("unshare", "--mount", "--propagation", "private", "sh", "-c",
+                'mount --bind "$0" %s && exec "$@"' % ONLINE, online))
     busy = [p for _ in range(os.cpu_count()) for p in agents.load()]
     n, errors = os.cpu_count(), []
     a.start().wait_started()
@@ -47,7 +52,8 @@ def check_cpus(name):
     a.wait(lambda: a.metric("cpus") == n, "all CPUs again")
     again = rate(a)
     if not one < 0.75 * everything or not again > 1.3 * one:
-        errors.append("%.0f samples a second on %d CPUs, %.0f on one, %.0f on all again" % (everything, n, one, again))
+        errors.append("%.0f samples a second on %d CPUs, %.0f on one, %.0f on all again" %
+                      (everything, n, one, again))
     a.stop()
     for p in busy:
         harness.stop(p)
@@ -55,13 +61,18 @@ def check_cpus(name):
 
 
 def check_wall_clock(name):
-    """It jumps by hours, ahead and back: windows keep their lengths, none is lost, and each says the time that it was."""
+    """It jumps by hours, ahead and back: windows keep their lengths, none is lost, and each says
+    the time that it was.
+    """
     pb()
     lib, clock = harness.tmpfile("wall_clock.so"), harness.tmpfile("clock")
-    subprocess.run(["gcc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", lib, os.path.join(HERE, "wall_clock.c")], check=True)
+    subprocess.run(
+        ["gcc", "-shared", "-fPIC", "-D_GNU_SOURCE", "-o", lib,
+         os.path.join(HERE, "wall_clock.c")], check=True)
     rewrite(clock, "0")
     r = HttpReceiver(decode=decode_otlp)
-    a = agents.Agent("--endpoint", r.url, "--timeout", "5s", copy=False, env={"LD_PRELOAD": lib, "WALL_CLOCK": clock})
+    a = agents.Agent("--endpoint", r.url, "--timeout", "5s", copy=False,
+                     env={"LD_PRELOAD": lib, "WALL_CLOCK": clock})
     busy = agents.load()
     errors = []
     a.start().wait(lambda: len(r.got) >= 3, "three windows through")
@@ -72,7 +83,8 @@ def check_wall_clock(name):
         a.wait(lambda: len(r.got) >= n + 4, "on after the clock went to %+d s" % jump)
         last = [p for p in otlp_profiles(r.got[-1].message)][0]
         if not -1 < last.time_unix_nano / 1e9 - start < 40:
-            errors.append("%+d s: a window of %.1f s later" % (jump, last.time_unix_nano / 1e9 - start))
+            errors.append("%+d s: a window of %.1f s later" %
+                          (jump, last.time_unix_nano / 1e9 - start))
     code = a.stop()
     for p in busy:
         harness.stop(p)
@@ -93,9 +105,12 @@ FLOOD = "yes 'a line of a log that nobody reads' | cat >/dev/null"
 
 
 def check_storm(name):
-    """Tiny processes as fast as they can be made, and logs as fast as a pipe takes them: no window is missing, no sample lost, no growth."""
+    """Tiny processes as fast as they can be made, and logs as fast as a pipe takes them: no window
+    is missing, no sample lost, no growth.
+    """
     r = HttpReceiver()
-    a = agents.Agent("--endpoint", r.url, "--interval", "1s", "--timeout", "5s", "--off-cpu", "-F", "19", copy=False)
+    a = agents.Agent("--endpoint", r.url, "--interval", "1s", "--timeout", "5s", "--off-cpu", "-F",
+                     "19", copy=False)
     a.start().wait_started().wait(lambda: a.metric("windows_total") >= 2, "two windows")
     heap, began = a.metric("heap_bytes"), time.monotonic()
     windows = a.metric("windows_total")
@@ -115,7 +130,8 @@ def check_storm(name):
     lost = {k: v for k, v in a.metric("samples_lost_total").items() if v}
     grown = (a.metric("heap_bytes") - heap) / 1e6
     closed = a.metric("windows_total") - windows
-    harness.note("storm: %d processes a second; the heap went up by %.1f MB; %d windows in %.1f s" % (forks / passed, grown, closed, passed))
+    harness.note("storm: %d processes a second; the heap went up by %.1f MB; %d windows in %.1f s" %
+                 (forks / passed, grown, closed, passed))
     if lost or a.metric("window_samples_dropped_total") or a.metric("windows_failed_total"):
         errors.append("lost %s" % lost)
     if grown > 25:

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Blocked time beside the samples: in every format and protocol the same sums, as much as the clock says, and within its limit."""
+"""Blocked time beside the samples: in every format and protocol the same sums, as much as the clock
+says, and within its limit.
+"""
 
 import gzip
 import json
@@ -47,7 +49,8 @@ def compare(got, wrote):
     for at in sorted(set(got) & set(wrote)):
         for line in set(got[at]) | set(wrote[at]):
             if not close_enough(got[at][line], wrote[at][line], 1):
-                errors.append("window %d: %d ns arrived, %d us were written: %s" % (at, got[at][line], wrote[at][line], line[-200:]))
+                errors.append("window %d: %d ns arrived, %d us were written: %s" %
+                              (at, got[at][line], wrote[at][line], line[-200:]))
     if len(set(got) & set(wrote)) < 2:
         errors.append("%d windows arrived, %d were written" % (len(got), len(wrote)))
     return errors[:2]
@@ -66,7 +69,9 @@ def time_errors(windows, seconds):
 
 
 def check_otlp(name):
-    """Both profiles in one request, told apart by their types; a thread that sleeps all the time is in each window with its length."""
+    """Both profiles in one request, told apart by their types; a thread that sleeps all the time is
+    in each window with its length.
+    """
     pb()
     r = HttpReceiver(decode=decode_otlp)
     a = agents.Agent("--endpoint", r.url, "--off-cpu", "--interval", "1s", "--timeout", "5s")
@@ -83,9 +88,11 @@ def check_otlp(name):
         otlp_folded(g.message, blocked, "off_cpu")
         d = g.message.dictionary.string_table
         for p in otlp_profiles(g.message):
-            kinds = tuple(d[i] for i in (p.sample_type.type_strindex, p.sample_type.unit_strindex, p.period_type.type_strindex,
-                                         p.period_type.unit_strindex)) + (p.period != 0,)
-            if kinds not in (("samples", "count", "cpu", "nanoseconds", True), ("off_cpu", "nanoseconds", "", "", False)):
+            kinds = tuple(d[i] for i in (p.sample_type.type_strindex, p.sample_type.unit_strindex,
+                                         p.period_type.type_strindex,
+                                         p.period_type.unit_strindex)) + (p.period != 0, )
+            if kinds not in (("samples", "count", "cpu", "nanoseconds", True),
+                             ("off_cpu", "nanoseconds", "", "", False)):
                 errors.append("a profile of %s" % (kinds,))
     if not off > 0 or not switches > 0:
         errors.append("metrics: %g s blocked, %g s of BPF" % (off, switches))
@@ -110,7 +117,8 @@ def clickhouse_rows(r):
                 continue
             if row["period_ns"] != 1 or row["labels"].get("state") not in ("S", "D", "T", "t", "P"):
                 errors.append("row %s" % row)
-            windows.setdefault(int(row["ts"].replace(".", "")), Counter())[row["comm"]] += row["value"]
+            windows.setdefault(int(row["ts"].replace(".", "")),
+                               Counter())[row["comm"]] += row["value"]
     return windows, errors
 
 
@@ -129,7 +137,8 @@ def raw_pprof(data):
     with open(path, "wb") as f:
         f.write(data)
     try:
-        out = subprocess.run(["go", "tool", "pprof", "-raw", path], capture_output=True, text=True, env=dict(os.environ, HOME=harness.tmpdir()))
+        out = subprocess.run(["go", "tool", "pprof", "-raw", path], capture_output=True, text=True,
+                             env=dict(os.environ, HOME=harness.tmpdir()))
     except OSError:
         return None
     return out.stdout if not out.returncode else "pprof: " + out.stderr
@@ -144,22 +153,30 @@ def pushed_errors(series_of, got):
                 continue
             raw = raw_pprof(samples[0].raw_profile) if not found else None
             found += gzip.decompress(samples[0].raw_profile) != b""
-            if raw is not None and ("PeriodType: off_cpu nanoseconds" not in raw or "off_cpu/nanoseconds" not in raw or "state:" in raw):
+            if raw is not None and ("PeriodType: off_cpu nanoseconds" not in raw or
+                                    "off_cpu/nanoseconds" not in raw or "state:" in raw):
                 errors.append("pprof: %s" % raw[:200])
     return errors + ([] if found else ["no series off_cpu"])
 
 
 def check_other_protocols(name):
     pb()
-    receivers = {"clickhouse": HttpReceiver(), "pyroscope": HttpReceiver(decode=lambda b: pb().PushRequest.FromString(b)),
-                 "parca": GrpcReceiver(kind="WriteRawRequest", path=PARCA_GRPC)}
+    receivers = {
+        "clickhouse": HttpReceiver(),
+        "pyroscope": HttpReceiver(decode=lambda b: pb().PushRequest.FromString(b)),
+        "parca": GrpcReceiver(kind="WriteRawRequest", path=PARCA_GRPC)
+    }
     procs = [python(SLEEPER), python(IDLER)]
-    running = {p: agents.Agent("--protocol", p, "--endpoint", r.url, "--off-cpu", "--interval", "1s", "--timeout", "5s")
-               for p, r in receivers.items()}
+    running = {
+        p: agents.Agent("--protocol", p, "--endpoint", r.url, "--off-cpu", "--interval", "1s",
+                        "--timeout", "5s")
+        for p, r in receivers.items()
+    }
     for a in running.values():
         a.start()
     for p, a in running.items():
-        a.wait(lambda: a.has_account() and a.account().delivered >= (9 if p == "clickhouse" else 3), "three windows through")
+        a.wait(lambda: a.has_account() and a.account().delivered >= (9 if p == "clickhouse" else 3),
+               "three windows through")
     codes = {p: a.stop() for p, a in running.items()}
     for p in procs:
         harness.stop(p)
@@ -168,9 +185,11 @@ def check_other_protocols(name):
         if p == "clickhouse":
             errors += clickhouse_errors(receivers[p], copies(a.copy, True))
         elif p == "pyroscope":
-            errors += pushed_errors(lambda m: [(s.labels, s.samples) for s in m.series], receivers[p].got)
+            errors += pushed_errors(lambda m: [(s.labels, s.samples) for s in m.series],
+                                    receivers[p].got)
         else:
-            errors += pushed_errors(lambda m: [(s.labels.labels, s.samples) for s in m.series], receivers[p].got)
+            errors += pushed_errors(lambda m: [(s.labels.labels, s.samples) for s in m.series],
+                                    receivers[p].got)
         harness.check("%s-%s" % (name, p), errors[:3])
         receivers[p].stop()
 
@@ -180,19 +199,23 @@ def check_files(name):
     errors, out = [], harness.tmpfile("off-files")
     procs = [python(SLEEPER), python(IDLER)]
     for fmt in ("folded", "pprof", "json", "html", "text"):
-        a = agents.Agent("--once", "--protocol", "file", "--endpoint", out, "--off-cpu", "--interval", "2s", "--timeout", "5s", copy=False,
-                         metrics=False)
+        a = agents.Agent("--once", "--protocol", "file", "--endpoint", out, "--off-cpu",
+                         "--interval", "2s", "--timeout", "5s", copy=False, metrics=False)
         a.argv += ["--format", fmt]
         if a.start().p.wait(60):
             errors.append("%s: %s" % (fmt, a.text()[-200:]))
     for p in procs:
         harness.stop(p)
-    files = {f.split(".off_cpu", 1)[1]: os.path.join(out, f) for f in sorted(os.listdir(out)) if ".off_cpu." in f}
+    files = {
+        f.split(".off_cpu", 1)[1]: os.path.join(out, f)
+        for f in sorted(os.listdir(out)) if ".off_cpu." in f
+    }
     for suffix in (".folded", ".pb.gz", ".json", ".html", ".txt"):
         if suffix not in files:
             errors.append("no file of blocked time: %s" % suffix)
         elif suffix in (".folded", ".pb.gz", ".json"):
-            p = subprocess.run([harness.SFBPF, "report", files[suffix], "--format", "text"], capture_output=True, text=True)
+            p = subprocess.run([harness.SFBPF, "report", files[suffix], "--format", "text"],
+                               capture_output=True, text=True)
             if p.returncode or "SELF" not in p.stdout:
                 errors.append("report %s: %s" % (suffix, p.stderr[-200:] or p.stdout[:200]))
     if ".folded" in files:
@@ -208,7 +231,9 @@ def check_files(name):
 
 
 def check_limit(name):
-    """A limit that cannot be kept: first sampled, then not measured; a new configuration begins anew. The samples go on."""
+    """A limit that cannot be kept: first sampled, then not measured; a new configuration begins
+    anew. The samples go on.
+    """
     ini = harness.tmpfile("off.ini")
 
     def configure(text):
@@ -225,7 +250,9 @@ def check_limit(name):
     if a.metric("off_cpu_measured") != 0 or not a.metric("off_cpu_sampled_seconds_total") > 0:
         errors.append("still measured, or nothing was sampled")
     windows, samples = a.metric("windows_total"), a.metric("window_samples_total")
-    a.wait(lambda: a.metric("windows_total") > windows + 2 and a.metric("window_samples_total") > samples, "on with samples")
+    a.wait(
+        lambda: a.metric("windows_total") > windows + 2 and a.metric("window_samples_total") >
+        samples, "on with samples")
     configure("off-cpu = yes\noff-cpu-min = 2ms\n[budget]\noff-cpu-limit = 10000")
     a.p.send_signal(signal.SIGHUP)
     a.wait(lambda: a.metric("off_cpu_measured") == 1, "to measure again")
@@ -246,17 +273,22 @@ def check_limit(name):
 def check_unprivileged(name):
     """As nobody with the six capabilities, and after root has become nobody."""
     os.chmod(harness.tmpdir(), 0o755)
-    a = agents.Agent("--user", "nobody", "--off-cpu", "--endpoint", "http://127.0.0.1:1", copy=False)
+    a = agents.Agent("--user", "nobody", "--off-cpu", "--endpoint", "http://127.0.0.1:1",
+                     copy=False)
     sleeper = python(SLEEPER)
     a.start().wait_started()
-    a.wait(lambda: a.metric("off_cpu_blocks_total") > 5 and a.metric("off_cpu_bpf_seconds_total") > 0, "blocks")
+    a.wait(
+        lambda: a.metric("off_cpu_blocks_total") > 5 and a.metric("off_cpu_bpf_seconds_total") > 0,
+        "blocks")
     a.stop()
     harness.stop(sleeper)
     harness.check(name, [])
 
 
 if __name__ == "__main__":
-    if subprocess.run([harness.SFBPF, "offcpu", "-o", "/dev/null", "0.1"], capture_output=True).returncode == 4:
+    if subprocess.run([harness.SFBPF, "offcpu", "-o", "/dev/null", "0.1"],
+                      capture_output=True).returncode == 4:
         print("SKIP agent-offcpu: this kernel cannot trace its scheduler")
         sys.exit(0)
-    harness.run_checks([check_otlp, check_other_protocols, check_files, check_limit, check_unprivileged])
+    harness.run_checks(
+        [check_otlp, check_other_protocols, check_files, check_limit, check_unprivileged])

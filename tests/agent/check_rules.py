@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""OTLP bodies of every setting that changes them, by the rules of otlp_rules.py; files that differ in their build ids."""
+"""OTLP bodies of every setting that changes them, by the rules of otlp_rules.py; files that differ
+in their build ids.
+"""
 
 import os
 import shutil
@@ -11,10 +13,17 @@ import otlp_rules
 from receivers import HttpReceiver, decode_otlp, harness, otlp_profiles, pb
 
 SETTINGS = {
-    "default": (), "label-pid": ("--label-pid",), "backend-names": ("--symbols", "none"), "redacted": ("--redact-paths", "all"),
-    "off-cpu": ("--off-cpu", "--off-cpu-min", "0s"), "period": ("-c", "20000000"), "other-event": ("-e", "page-faults"),
-    "small-requests": ("--request-size", "16k", "-F", "299"), "labels": ("--label", "host.id=mine", "--label", "service.name=\u00e4", "--service", "x"),
-    "all": ("--label-pid", "--off-cpu", "--symbols", "none", "--redact-paths", "home", "--request-size", "16k"),
+    "default": (),
+    "label-pid": ("--label-pid", ),
+    "backend-names": ("--symbols", "none"),
+    "redacted": ("--redact-paths", "all"),
+    "off-cpu": ("--off-cpu", "--off-cpu-min", "0s"),
+    "period": ("-c", "20000000"),
+    "other-event": ("-e", "page-faults"),
+    "small-requests": ("--request-size", "16k", "-F", "299"),
+    "labels": ("--label", "host.id=mine", "--label", "service.name=\u00e4", "--service", "x"),
+    "all": ("--label-pid", "--off-cpu", "--symbols", "none", "--redact-paths", "home",
+            "--request-size", "16k"),
 }
 
 
@@ -33,13 +42,15 @@ def go_file():
     source, path = harness.tmpfile("spin.go"), harness.tmpfile("gospin")
     with open(source, "w") as f:
         f.write("package main\nfunc main() { for {} }\n")
-    env = dict(os.environ, GO111MODULE="off", GOCACHE=os.path.join(harness.OUTPUT, "gocache"), GOFLAGS="")
+    env = dict(os.environ, GO111MODULE="off", GOCACHE=os.path.join(harness.OUTPUT, "gocache"),
+               GOFLAGS="")
     subprocess.run(["go", "build", "-o", path, source], check=True, capture_output=True, env=env)
     return path
 
 
 def periods(g):
-    return {(p.period, g.message.dictionary.string_table[p.period_type.type_strindex]) for p in otlp_profiles(g.message)}
+    return {(p.period, g.message.dictionary.string_table[p.period_type.type_strindex])
+            for p in otlp_profiles(g.message)}
 
 
 def ids_of(got, path):
@@ -47,18 +58,24 @@ def ids_of(got, path):
     ids, types = {}, set()
     for g in got:
         d = g.message.dictionary
-        text = lambda a: (d.string_table[d.attribute_table[a].key_strindex], d.attribute_table[a].value.string_value)
+        text = lambda a: (d.string_table[d.attribute_table[a].key_strindex], d.attribute_table[a].
+                          value.string_value)
         for n, m in enumerate(d.mapping_table):
             if d.string_table[m.filename_strindex] != path:
                 continue
             ids.update(text(a) for a in m.attribute_indices)
-            types |= {text(a)[1] for l in d.location_table if l.mapping_index == n for a in l.attribute_indices}
+            types |= {
+                text(a)[1]
+                for l in d.location_table if l.mapping_index == n for a in l.attribute_indices
+            }
     return ids, types
 
 
 def file_errors(got, plain, go):
     ids, types = ids_of(got, plain)
-    e = [] if set(ids) == {otlp_rules.BUILD_ID + "htlhash"} and types == {"native"} else ["a file without a build id: %s %s" % (ids, types)]
+    e = [] if set(ids) == {otlp_rules.BUILD_ID + "htlhash"} and types == {"native"} else [
+        "a file without a build id: %s %s" % (ids, types)
+    ]
     if go:
         ids, types = ids_of(got, go)
         with open(go, "rb") as f:
@@ -79,14 +96,21 @@ def setting_errors(name, got):
         e += wrong
         compared += n
     if name == "redacted":
-        e += ["a path: %s" % s for g in got for s in g.message.dictionary.string_table if s.startswith("/usr")]
+        e += [
+            "a path: %s" % s for g in got for s in g.message.dictionary.string_table
+            if s.startswith("/usr")
+        ]
     elif not compared:
         e.append("no file's hash was compared")
     if name == "period" and any(p != {(20000000, "cpu")} for p in map(periods, got)):
         e.append("periods %s" % list(map(periods, got))[:2])
-    executables = {a.value.string_value for g in got for a in g.message.dictionary.attribute_table
-                   if g.message.dictionary.string_table[a.key_strindex] == "process.executable.path"}
-    if bool(executables) != (name in ("label-pid", "all")) or executables and not any(x.endswith("dash") or "python" in x for x in executables):
+    executables = {
+        a.value.string_value
+        for g in got for a in g.message.dictionary.attribute_table
+        if g.message.dictionary.string_table[a.key_strindex] == "process.executable.path"
+    }
+    if bool(executables) != (name in ("label-pid", "all")) or executables and not any(
+            x.endswith("dash") or "python" in x for x in executables):
         e.append("executables %s" % executables)
     return e
 

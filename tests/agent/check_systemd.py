@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The packaged unit under a real systemd: start, rights, reload, watchdog, stop. Only with SYSTEMD_START=1: it takes root and namespaces
-(systemd_box.sh), and nothing of the machine's is changed."""
+"""The packaged unit under a real systemd: start, rights, reload, watchdog, stop. Only with
+SYSTEMD_START=1: it takes root and namespaces (systemd_box.sh), and nothing of the machine's is
+changed.
+"""
 
 import os
 import re
@@ -12,9 +14,12 @@ import time
 from receivers import HERE, harness
 from check_agent import MASK
 
-CHANGES = {"/usr/bin/sfbpf": "/run/units/sfbpf", "/etc/sfbpf/agent.ini": "/run/units/agent.ini", "/etc/sfbpf/headers": "/run/units/headers", "WatchdogSec=60": "WatchdogSec=3",
-           "RestartSec=10": "RestartSec=1", "[Unit]": "[Unit]\nDefaultDependencies=no",
-           "[Service]": "[Service]\nStandardError=file:/run/agent.log"}
+CHANGES = {
+    "/usr/bin/sfbpf": "/run/units/sfbpf", "/etc/sfbpf/agent.ini": "/run/units/agent.ini",
+    "/etc/sfbpf/headers": "/run/units/headers", "WatchdogSec=60": "WatchdogSec=3",
+    "RestartSec=10": "RestartSec=1", "[Unit]": "[Unit]\nDefaultDependencies=no",
+    "[Service]": "[Service]\nStandardError=file:/run/agent.log"
+}
 INI = "[agent]\ninterval = 500ms\noff-cpu = yes\n[labels]\nturn = %d\n[delivery]\nprotocol = file\nformat = pprof\nendpoint = /var/lib/sfbpf-agent/out\n" \
       "token-file = /run/credentials/sfbpf-agent.service/token\nheader-file = /run/credentials/sfbpf-agent.service/headers\n"
 
@@ -36,7 +41,8 @@ class Box:
         shutil.copy(harness.SFBPF, self.units)
         self.log = harness.tmpfile("box")
         with open(self.log, "w") as log:
-            self.p = harness.start([os.path.join(HERE, "systemd_box.sh"), self.units], stderr=log, cwd=harness.TOP)
+            self.p = harness.start([os.path.join(HERE, "systemd_box.sh"), self.units], stderr=log,
+                                   cwd=harness.TOP)
         self.pid = self.find()
 
     def write(self, name, text):
@@ -63,10 +69,12 @@ class Box:
                 return pid
             time.sleep(0.1)
         with open(self.log) as f:
-            raise harness.Skip("systemd does not start in namespaces here: " + f.read().strip()[-200:])
+            raise harness.Skip("systemd does not start in namespaces here: " +
+                               f.read().strip()[-200:])
 
     def run(self, *argv, pid=None):
-        return subprocess.run(["nsenter", "-t", pid or self.pid, "-m", "-p", "-C", "-i", "-n"] + list(argv), capture_output=True, text=True, timeout=60)
+        return subprocess.run(["nsenter", "-t", pid or self.pid, "-m", "-p", "-C", "-i", "-n"] +
+                              list(argv), capture_output=True, text=True, timeout=60)
 
     def show(self, what):
         return self.run("systemctl", "show", "-P", what, "sfbpf-agent").stdout.strip()
@@ -78,13 +86,16 @@ class Box:
         end = time.monotonic() + seconds
         while not condition():
             if time.monotonic() > end:
-                raise ValueError("not %s: %s; %s" % (what, self.run("systemctl", "status", "sfbpf-agent").stdout[-300:],
-                                                        self.run("tail", "-c", "400", "/dev/console").stdout + self.text()[-300:]))
+                raise ValueError(
+                    "not %s: %s; %s" %
+                    (what, self.run("systemctl", "status", "sfbpf-agent").stdout[-300:],
+                     self.run("tail", "-c", "400", "/dev/console").stdout + self.text()[-300:]))
             time.sleep(0.1)
 
     def stop(self):
         harness.stop(self.p)
-        group = next(l.split()[1] for l in open("/proc/mounts") if l.split()[2] == "cgroup2") + "/sfbpf-systemd"
+        group = next(l.split()[1]
+                     for l in open("/proc/mounts") if l.split()[2] == "cgroup2") + "/sfbpf-systemd"
         for _ in range(50):
             for d, _, _ in sorted(os.walk(group), reverse=True):
                 try:
@@ -98,16 +109,22 @@ class Box:
 
 def rights_errors(box):
     pid, errors = box.show("MainPID"), []
-    status = dict(l.split(":\t", 1) for l in box.run("cat", "/proc/%s/status" % pid).stdout.splitlines() if ":\t" in l)
+    status = dict(
+        l.split(":\t", 1) for l in box.run("cat", "/proc/%s/status" % pid).stdout.splitlines()
+        if ":\t" in l)
     if status["Uid"].split()[0] == "0" or len(set(status["Uid"].split())) != 1:
         errors.append("user %s" % status["Uid"])
-    if int(status["CapEff"], 16) != MASK or int(status["CapBnd"], 16) & ~MASK or status["NoNewPrivs"] != "1" or status["Seccomp"] != "2":
-        errors.append("CapEff %s CapBnd %s Seccomp %s" % (status["CapEff"], status["CapBnd"], status["Seccomp"]))
+    if int(status["CapEff"], 16) != MASK or int(
+            status["CapBnd"],
+            16) & ~MASK or status["NoNewPrivs"] != "1" or status["Seccomp"] != "2":
+        errors.append("CapEff %s CapBnd %s Seccomp %s" %
+                      (status["CapEff"], status["CapBnd"], status["Seccomp"]))
     return errors
 
 
 def check_unit(name):
-    if os.environ.get("SYSTEMD_START") != "1" or os.getuid() or not os.path.exists("/lib/systemd/systemd"):
+    if os.environ.get("SYSTEMD_START") != "1" or os.getuid(
+    ) or not os.path.exists("/lib/systemd/systemd"):
         raise harness.Skip("not asked for (SYSTEMD_START=1), or no systemd")
     box = Box()
     try:
@@ -117,27 +134,38 @@ def check_unit(name):
         errors = [p.stderr[-300:] + box.text()[-300:]] if p.returncode else []
         if not p.returncode:
             errors += rights_errors(box)
-            secret = box.run("setpriv", "--reuid", box.run("stat", "-c", "%u", "/proc/" + box.show("MainPID")).stdout.strip(), "--clear-groups",
-                             "cat", "/run/credentials/sfbpf-agent.service/headers")
+            secret = box.run(
+                "setpriv", "--reuid",
+                box.run("stat", "-c", "%u", "/proc/" + box.show("MainPID")).stdout.strip(),
+                "--clear-groups", "cat", "/run/credentials/sfbpf-agent.service/headers")
             if secret.stdout != "X-Secret: 1\n":
                 errors.append("the agent's user cannot read its headers: " + secret.stderr)
-            box.wait(lambda: box.run("sh", "-c", "ls /var/lib/sfbpf-agent/out/*.off_cpu.pb.gz").returncode == 0, 30, "a window written")
+            box.wait(
+                lambda: box.run("sh", "-c", "ls /var/lib/sfbpf-agent/out/*.off_cpu.pb.gz").
+                returncode == 0, 30, "a window written")
         harness.check(name + "-start", errors)
         box.run("sh", "-c", "sed -i 's/turn = 1/turn = 2/' /run/units/agent.ini")
         p = box.run("systemctl", "reload", "sfbpf-agent")
         box.wait(lambda: "configuration reloaded" in box.text(), 20, "reloaded")
-        harness.check(name + "-reload", [p.stderr] if p.returncode or box.show("ActiveState") != "active" else [])
+        harness.check(name + "-reload",
+                      [p.stderr] if p.returncode or box.show("ActiveState") != "active" else [])
         first = box.show("MainPID")
         time.sleep(5)       # longer than the watchdog's time
         errors = ["restarted without need"] if box.show("MainPID") != first else []
         box.run("kill", "-STOP", first)
-        box.wait(lambda: box.show("NRestarts") == "1" and box.show("ActiveState") == "active", 40, "restarted by the watchdog")
-        harness.check(name + "-watchdog", errors + ([] if box.show("MainPID") != first else ["the same process"]))
+        box.wait(lambda: box.show("NRestarts") == "1" and box.show("ActiveState") == "active", 40,
+                 "restarted by the watchdog")
+        harness.check(name + "-watchdog",
+                      errors + ([] if box.show("MainPID") != first else ["the same process"]))
         began = time.monotonic()
         p = box.run("systemctl", "stop", "sfbpf-agent")
         harness.note("systemctl stop: %.1f s" % (time.monotonic() - began))
-        errors = ["%s, result %s, status %s" % (box.show("ActiveState"), box.show("Result"), box.show("ExecMainStatus"))]
-        if not p.returncode and errors == ["inactive, result success, status 0"] and re.search("stopped", box.text()):
+        errors = [
+            "%s, result %s, status %s" %
+            (box.show("ActiveState"), box.show("Result"), box.show("ExecMainStatus"))
+        ]
+        if not p.returncode and errors == ["inactive, result success, status 0"] and re.search(
+                "stopped", box.text()):
             errors = []
         harness.check(name + "-stop", errors)
     finally:

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""The rules of OTLP profiles: tables, indices, ranges, duplicates, orphans, identity. errors(request) lists what a receiver would refuse,
-lose or store twice; hash_errors(request) compares the hashes with the files of this machine."""
+"""The rules of OTLP profiles: tables, indices, ranges, duplicates, orphans, identity.
+errors(request) lists what a receiver would refuse, lose or store twice; hash_errors(request)
+compares the hashes with the files of this machine.
+"""
 
 import hashlib
 import os
@@ -10,7 +12,10 @@ from collections import Counter
 TABLES = ("mapping", "location", "function", "link", "string", "attribute", "stack")
 BUILD_ID = "process.executable.build_id."
 LATE_MAX = 8
-FRAME_TYPES = {"kernel", "native", "go", "rust", "v8js", "jvm", "cpython", "php", "ruby", "perl", "dotnet", "beam", "unsymbolized"}
+FRAME_TYPES = {
+    "kernel", "native", "go", "rust", "v8js", "jvm", "cpython", "php", "ruby", "perl", "dotnet",
+    "beam", "unsymbolized"
+}
 
 
 class Rules:
@@ -35,7 +40,8 @@ class Rules:
                 self.e.append("no %s_table" % t)
             elif t == "string" and table[0] != "" or t != "string" and table[0].ByteSize():
                 self.e.append("element 0 of %s_table is not empty" % t)
-            elif len({m if t == "string" else m.SerializeToString() for m in table}) != self.size[t]:
+            elif len({m if t == "string" else m.SerializeToString()
+                      for m in table}) != self.size[t]:
                 self.e.append("%s_table has an element twice" % t)
 
     def attributes(self, indices, what):
@@ -47,10 +53,12 @@ class Rules:
             if not self.index("attribute", i, what):
                 continue
             a = self.d.attribute_table[i]
-            key = self.d.string_table[a.key_strindex] if a.key_strindex < self.size["string"] else ""
+            key = self.d.string_table[
+                a.key_strindex] if a.key_strindex < self.size["string"] else ""
             if key in found:
                 self.e.append("%s: attribute %s twice" % (what, key))
-            found[key] = a.value.string_value if a.value.WhichOneof("value") == "string_value" else a.value.int_value
+            found[key] = a.value.string_value if a.value.WhichOneof(
+                "value") == "string_value" else a.value.int_value
         return found
 
     def mappings(self):
@@ -60,9 +68,11 @@ class Rules:
             if n and not m.memory_limit > m.memory_start:
                 self.e.append("a mapping ends before it starts")
             for key, value in ids.items():
-                if not key.startswith(BUILD_ID) or key.endswith((".gnu", ".htlhash")) and not re.fullmatch("(?:[0-9a-f]{2}){4,64}", value):
+                if not key.startswith(BUILD_ID) or key.endswith(
+                    (".gnu", ".htlhash")) and not re.fullmatch("(?:[0-9a-f]{2}){4,64}", value):
                     self.e.append("a mapping's %s: %s" % (key, value))
-            path = self.d.string_table[m.filename_strindex] if m.filename_strindex < self.size["string"] else ""
+            path = self.d.string_table[
+                m.filename_strindex] if m.filename_strindex < self.size["string"] else ""
             if n and not path:
                 self.e.append("a mapping without a file")
             kernel = path.startswith("[") and path != "[vdso]"
@@ -80,7 +90,8 @@ class Rules:
             if not l.mapping_index and not l.lines:
                 self.e.append("a location without mapping and function")
             for line in l.lines:
-                if self.index("function", line.function_index, "a line's function") and not line.function_index:
+                if self.index("function", line.function_index,
+                              "a line's function") and not line.function_index:
                     self.e.append("a line of function 0")
             kind = self.attributes(l.attribute_indices, "a location").get("profile.frame.type")
             if kind not in FRAME_TYPES | {None} or l.mapping_index and not kind:
@@ -121,15 +132,20 @@ class Rules:
                 self.profile(p)
 
     def profile(self, p):
-        if not p.HasField("period_type") or not p.HasField("sample_type") or len(p.profile_id) != 16:
+        if not p.HasField("period_type") or not p.HasField("sample_type") or len(
+                p.profile_id) != 16:
             self.e.append("period_type, sample_type or profile_id is missing")
         if not p.samples or not p.time_unix_nano or not p.duration_nano:
             self.e.append("a profile without samples, time or duration")
-        for i in (p.sample_type.type_strindex, p.sample_type.unit_strindex, p.period_type.type_strindex, p.period_type.unit_strindex):
+        for i in (p.sample_type.type_strindex, p.sample_type.unit_strindex,
+                  p.period_type.type_strindex, p.period_type.unit_strindex):
             self.index("string", i, "a type")
         off = self.d.string_table[p.sample_type.type_strindex] == "off_cpu"
-        by_time = self.d.string_table[p.period_type.type_strindex] == "cpu"     # of other events at a frequency, the period is not known
-        if (off and p.period) or (by_time and not p.period) or off == bool(p.period_type.type_strindex):
+        by_time = self.d.string_table[
+            p.period_type.
+            type_strindex] == "cpu"  # of other events at a frequency, the period is not known
+        if (off and p.period) or (by_time and not p.period) or off == bool(
+                p.period_type.type_strindex):
             self.e.append("period %d of %s" % (p.period, "off_cpu" if off else "samples"))
         keys = [(s.stack_index, tuple(s.attribute_indices)) for s in p.samples]
         if len(set(keys)) != len(keys):
@@ -149,10 +165,14 @@ class Rules:
             unused = sorted(set(range(self.size[t])) - self.used[t])
             if unused:
                 self.e.append("nothing refers to %d elements of %s_table: %s" %
-                              (len(unused), t, [str(getattr(self.d, t + "_table")[i])[:60] for i in unused[:3]]))
+                              (len(unused), t,
+                               [str(getattr(self.d, t + "_table")[i])[:60] for i in unused[:3]]))
 
     def identity(self):
-        ids = [p.profile_id for rp in self.req.resource_profiles for sp in rp.scope_profiles for p in sp.profiles]
+        ids = [
+            p.profile_id for rp in self.req.resource_profiles for sp in rp.scope_profiles
+            for p in sp.profiles
+        ]
         if len(set(ids)) != len(ids) or not ids:
             self.e.append("a profile_id twice, or no profile")
         known = type(self.req).FromString(self.req.SerializeToString())
@@ -191,12 +211,17 @@ def hash_errors(req):
     d, e, n = req.dictionary, [], 0
     for m in d.mapping_table[1:]:
         path = d.string_table[m.filename_strindex]
-        ids = {d.string_table[d.attribute_table[i].key_strindex]: d.attribute_table[i].value.string_value for i in m.attribute_indices}
+        ids = {
+            d.string_table[d.attribute_table[i].key_strindex]:
+            d.attribute_table[i].value.string_value
+            for i in m.attribute_indices
+        }
         if not path.startswith("/") or not os.path.isfile(path):
             continue
         if BUILD_ID + "htlhash" not in ids:
             continue        # counted by errors()
         n += 1
         if ids.get(BUILD_ID + "htlhash") != htlhash(path):
-            e.append("%s: htlhash %s, not %s" % (path, ids.get(BUILD_ID + "htlhash"), htlhash(path)))
+            e.append("%s: htlhash %s, not %s" %
+                     (path, ids.get(BUILD_ID + "htlhash"), htlhash(path)))
     return e, n

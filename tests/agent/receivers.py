@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Receivers for the agent's checks: HTTP/1.1 with faults on demand, gRPC; both decode what they get."""
+"""Receivers for the agent's checks: HTTP/1.1 with faults on demand, gRPC; both decode what they
+get.
+"""
 
 import gzip
 import http.server
@@ -38,8 +40,11 @@ def pb():
     if _pb is None:
         try:
             import google.protobuf  # noqa: F401
-            subprocess.run(["protoc", "-I", HERE, "--python_out", harness.tmpdir(), os.path.join(HERE, "profiles.proto")], check=True,
-                           capture_output=True)
+            subprocess.run([
+                "protoc", "-I", HERE, "--python_out",
+                harness.tmpdir(),
+                os.path.join(HERE, "profiles.proto")
+            ], check=True, capture_output=True)
         except (ImportError, OSError) as e:
             raise harness.Skip("python3-protobuf or protoc is missing (%s)" % e)
         sys.path.insert(0, harness.tmpdir())
@@ -51,9 +56,11 @@ def certificate(name, host="127.0.0.1"):
     """A self-signed certificate: (certificate file, key file)."""
     crt, key = harness.tmpfile(name + ".crt"), harness.tmpfile(name + ".key")
     if not os.path.exists(crt):
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
-                        "-subj", "/CN=" + name, "-addext", "subjectAltName=IP:" + host, "-keyout", key, "-out", crt],
-                       check=True, capture_output=True)
+        subprocess.run([
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1",
+            "-nodes", "-days", "2", "-subj", "/CN=" + name, "-addext", "subjectAltName=IP:" + host,
+            "-keyout", key, "-out", crt
+        ], check=True, capture_output=True)
     return crt, key
 
 
@@ -63,7 +70,8 @@ def free_port():
         return s.getsockname()[1]
 
 
-# ---- HTTP ------------------------------------------------------------------------------------------------
+# ---- HTTP
+# ------------------------------------------------------------------------------------------------
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -140,9 +148,12 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class HttpReceiver:
-    """faults: what to do with the requests, in turn; then `then`. decode: body to message; None: kept as bytes."""
+    """faults: what to do with the requests, in turn; then `then`. decode: body to message; None:
+    kept as bytes.
+    """
 
-    def __init__(self, faults=(), then="ok", tls=None, decode=None, reply=b"", port=0, on_accept=None):
+    def __init__(self, faults=(), then="ok", tls=None, decode=None, reply=b"", port=0,
+                 on_accept=None):
         self.got, self.requests, self.times, self.reply = [], 0, [], reply
         self.faults, self.then, self.decode, self.on_accept = list(faults), then, decode, on_accept
         self.lock = threading.Lock()
@@ -152,7 +163,8 @@ class HttpReceiver:
         if tls:
             ctx = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             ctx.load_cert_chain(*tls)
-            self.server.socket = ctx.wrap_socket(self.server.socket, server_side=True, do_handshake_on_connect=False)
+            self.server.socket = ctx.wrap_socket(self.server.socket, server_side=True,
+                                                 do_handshake_on_connect=False)
         self.url = "%s://127.0.0.1:%d" % ("https" if tls else "http", self.port)
         threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
 
@@ -167,7 +179,8 @@ class HttpReceiver:
             body = gzip.decompress(body)
         message = self.decode(body) if self.decode else body
         with self.lock:
-            self.got.append(Got(path, headers, message, headers.get("Idempotency-Key"), time.monotonic()))
+            self.got.append(
+                Got(path, headers, message, headers.get("Idempotency-Key"), time.monotonic()))
             if self.on_accept:
                 self.on_accept(self.got[-1])
 
@@ -176,7 +189,8 @@ class HttpReceiver:
         self.server.server_close()
 
 
-# ---- gRPC ------------------------------------------------------------------------------------------------
+# ---- gRPC
+# ------------------------------------------------------------------------------------------------
 
 class GrpcReceiver:
     def __init__(self, tls=None, codes=(), kind="ExportRequest", path=OTLP_GRPC):
@@ -202,7 +216,8 @@ class GrpcReceiver:
             def service(self, details):
                 if details.method != path:
                     return None
-                return grpc.unary_unary_rpc_method_handler(call, message.FromString, lambda m: m.SerializeToString())
+                return grpc.unary_unary_rpc_method_handler(call, message.FromString,
+                                                           lambda m: m.SerializeToString())
 
         self.server = grpc.server(futures.ThreadPoolExecutor(4))
         self.server.add_generic_rpc_handlers((Handlers(),))
@@ -223,7 +238,8 @@ def decode_otlp(body):
     return pb().ExportRequest.FromString(body)
 
 
-# ---- What OTLP must look like ----------------------------------------------------------------------------
+# ---- What OTLP must look like
+# ----------------------------------------------------------------------------
 
 def otlp_profiles(req):
     return [p for rp in req.resource_profiles for sp in rp.scope_profiles for p in sp.profiles]
@@ -235,7 +251,8 @@ def otlp_folded(req, into=None, kind="samples"):
 
     def name(i):
         lines = d.location_table[i].lines
-        return d.string_table[d.function_table[lines[0].function_index].name_strindex].replace(";", ":") if lines else "?"
+        return d.string_table[d.function_table[lines[0].function_index].name_strindex].replace(
+            ";", ":") if lines else "?"
 
     stacks = [[name(i) for i in reversed(s.location_indices)] for s in d.stack_table]
     for p in otlp_profiles(req):
@@ -243,9 +260,13 @@ def otlp_folded(req, into=None, kind="samples"):
             continue
         c = windows.setdefault(p.time_unix_nano // 1000000, Counter())
         for s in p.samples:
-            attrs = {d.string_table[d.attribute_table[a].key_strindex]: d.attribute_table[a].value for a in s.attribute_indices}
+            attrs = {
+                d.string_table[d.attribute_table[a].key_strindex]: d.attribute_table[a].value
+                for a in s.attribute_indices
+            }
             frames = [f for f in stacks[s.stack_index] if f != "[no stack]"]
-            c[";".join([attrs["thread.name"].string_value.replace(";", ":")] + frames)] += s.values[0]
+            c[";".join([attrs["thread.name"].string_value.replace(";", ":")] +
+                       frames)] += s.values[0]
     return windows
 
 

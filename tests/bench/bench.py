@@ -4,8 +4,9 @@
 
 bench.py [--quick] [--tolerance=TIMES] [--write-reference] [SECTION...]
 
-Prints tables, writes OUTPUT/bench.json, and compares the ratios with reference.json: one that is more than 25 % worse
-is measured again, twice at most, and then fails the run. All ratios are "lower is better". CI's form is --quick.
+Prints tables, writes OUTPUT/bench.json, and compares the ratios with reference.json: one that is
+more than 25 % worse is measured again, twice at most, and then fails the run. All ratios are "lower
+is better". CI's form is --quick.
 """
 
 import json
@@ -28,7 +29,8 @@ REFERENCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "reference.
 TOLERANCE = 1.25
 AGAIN = 2
 
-# name: function(settings, out, ratios). Only ratios whose name begins with the section's prefix belong to it.
+# name: function(settings, out, ratios). Only ratios whose name begins with the section's prefix
+# belong to it.
 SECTIONS = {
     "steady": unwinding.steady,
     "cold": unwinding.cold,
@@ -39,7 +41,7 @@ SECTIONS = {
     "self": selfcost.selfcost,
 }
 
-FULL_ONLY = ("publish",)	# it has no ratios to watch
+FULL_ONLY = ("publish",) # it has no ratios to watch
 
 
 # What was asked for when this began; figures of one machine, so they inform and do not fail.
@@ -48,7 +50,8 @@ GOALS = {"unwind.compile_to_cold_fp": 1.74}
 
 def machine():
     with open("/proc/cpuinfo") as f:
-        model = next((text.split(":", 1)[1].strip() for text in f if text.startswith("model name")), "?")
+        model = next((text.split(":", 1)[1].strip() for text in f if text.startswith("model name")),
+                     "?")
     load = "%.1f %.1f %.1f" % os.getloadavg()
     return {"cpu": model, "cpus": os.cpu_count(), "kernel": platform.release(), "load": load}
 
@@ -74,7 +77,9 @@ def worse(found, reference, tolerance):
 
 
 def measure(names, settings, reference, tolerance, out):
-    """All sections; one with a bad ratio again. The best of its measurements counts: noise only ever adds."""
+    """All sections; one with a bad ratio again. The best of its measurements counts: noise only
+    ever adds.
+    """
     ratios, failed = {}, []
     for name in names:
         found = run_section(name, settings, out, ratios) or {}
@@ -82,7 +87,8 @@ def measure(names, settings, reference, tolerance, out):
         for _ in range(AGAIN):
             if not bad:
                 break
-            h.note("%s again: %s" % (name, ", ".join("%s %.3f, reference %.3f" % (k, found[k], reference[k]) for k in bad)))
+            h.note("%s again: %s" % (name, ", ".join("%s %.3f, reference %.3f" %
+                                                     (k, found[k], reference[k]) for k in bad)))
             more = run_section(name, settings, {}, {}) or {}
             for k in found:
                 found[k] = min(found[k], more.get(k, found[k]))
@@ -96,13 +102,20 @@ def show(ratios, reference):
     rows = []
     for k, v in ratios.items():
         ref = reference.get(k)
-        rows.append([k, "%.3f" % v, "%.3f" % ref if ref else "-", "%+.0f %%" % (100 * v / ref - 100) if ref else "",
-                     "%.2f" % GOALS[k] if k in GOALS else ""])
+        rows.append([
+            k,
+            "%.3f" % v,
+            "%.3f" % ref if ref else "-",
+            "%+.0f %%" % (100 * v / ref - 100) if ref else "",
+            "%.2f" % GOALS[k] if k in GOALS else ""
+        ])
     table("Ratios (lower is better)", ["", "here", "reference", "", "goal"], rows)
 
 
 def write_reference(where, ratios):
-    """The worse of this run and the reference that is there, so that it holds on an unlucky day. Delete it to begin anew."""
+    """The worse of this run and the reference that is there, so that it holds on an unlucky day.
+    Delete it to begin anew.
+    """
     known = {}
     if os.path.exists(REFERENCE):
         with open(REFERENCE) as f:
@@ -116,14 +129,17 @@ def write_reference(where, ratios):
 def main():
     args = sys.argv[1:]
     settings = Settings("--quick" in args)
-    tolerance = float(next((a.partition("=")[2] for a in args if a.startswith("--tolerance=")), TOLERANCE))
-    names = [a for a in args if not a.startswith("--")] or [n for n in SECTIONS if not (settings.quick and n in FULL_ONLY)]
+    tolerance = float(
+        next((a.partition("=")[2] for a in args if a.startswith("--tolerance=")), TOLERANCE))
+    names = [a for a in args if not a.startswith("--")
+             ] or [n for n in SECTIONS if not (settings.quick and n in FULL_ONLY)]
     unknown = [n for n in names if n not in SECTIONS]
     if unknown:
         sys.exit("bench: no section %s; known: %s" % (", ".join(unknown), " ".join(SECTIONS)))
     if os.geteuid():
         sys.exit("bench: needs root")
-    # Otherwise this waits behind its own targets, which are real-time programs; what it starts is ordinary.
+    # Otherwise this waits behind its own targets, which are real-time programs; what it starts is
+    # ordinary.
     os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(3))
     reference = {}
     if os.path.exists(REFERENCE) and "--write-reference" not in args:
@@ -141,7 +157,8 @@ def main():
         write_reference({k: v for k, v in out["machine"].items() if k != "load"}, ratios)
     print("# %d s" % out["seconds"])
     for k in failed:
-        h.fail("bench-" + k, "%.3f, more than %.2f times %.3f" % (ratios[k], tolerance, reference[k]))
+        h.fail("bench-" + k,
+               "%.3f, more than %.2f times %.3f" % (ratios[k], tolerance, reference[k]))
     if not failed:
         h.ok("bench")
     sys.exit(1 if failed else 0)

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What publishing large tables does to the samples of a program that has nothing to do with them."""
+"""What publishing large tables does to the samples of a program that has nothing to do with them.
+"""
 
 import subprocess
 
@@ -12,10 +13,14 @@ DEPTH = 12
 
 
 def begin_clang(wait):
-    """A process that becomes clang after some time (or never, as it is stopped before). Its libraries are the large tables."""
+    """A process that becomes clang after some time (or never, as it is stopped before). Its
+    libraries are the large tables.
+    """
     with open(clang_job()) as f:
         first = f.readline().strip()
-    return h.start(["taskset", "-c", str(OTHER), "sh", "-c", "sleep %s; exec %s" % (wait, first)], stderr=subprocess.DEVNULL)
+    return h.start(["taskset", "-c",
+                    str(OTHER), "sh", "-c",
+                    "sleep %s; exec %s" % (wait, first)], stderr=subprocess.DEVNULL)
 
 
 def once(busy, with_clang):
@@ -28,8 +33,11 @@ def once(busy, with_clang):
     finally:
         h.stop(other)
     mine = [s for s in h.read_folded(folded) if s.comm == "rec"]
-    return {"samples": h.total(mine), "incomplete": sum(s.count for s in mine if h.reason(s)), "rows": stats["tables"]["rows"],
-            "lost": sum(stats["lost"].values()), "build_ms": stats["tables"]["build_ms"]}
+    return {
+        "samples": h.total(mine), "incomplete": sum(s.count for s in mine if h.reason(s)),
+        "rows": stats["tables"]["rows"], "lost": sum(stats["lost"].values()),
+        "build_ms": stats["tables"]["build_ms"]
+    }
 
 
 def publish(settings, out, ratios):
@@ -38,11 +46,24 @@ def publish(settings, out, ratios):
     pairs = [(once(busy, False), once(busy, True)) for _ in range(3)]
     skipped = median([a["samples"] - b["samples"] for a, b in pairs])
     alone, beside = sorted((p[0] for p in pairs), key=lambda r: r["samples"])[1], pairs[-1][1]
-    out["publish"] = {"samples_alone": alone["samples"], "skipped": skipped, "incomplete": max(b["incomplete"] for _, b in pairs),
-                      "lost": max(b["lost"] for _, b in pairs), "rows": beside["rows"], "build_ms": round(beside["build_ms"], 1),
-                      "noise": max(a["samples"] for a, _ in pairs) - min(a["samples"] for a, _ in pairs)}
-    table("A busy program's samples while the tables of a new clang are published, %d Hz, %.1f s" %
-          (STEADY_HZ, SECONDS),
-          ["samples before", "fewer meanwhile", "+- without clang", "incomplete", "lost", "rows published", "ms of CPU for them"],
-          [["%(samples_alone)d" % out["publish"], "%(skipped).0f" % out["publish"], "%(noise)d" % out["publish"], "%(incomplete)d" % out["publish"],
-            "%(lost)d" % out["publish"], "%(rows)d" % out["publish"], "%(build_ms).0f" % out["publish"]]])
+    out["publish"] = {
+        "samples_alone": alone["samples"], "skipped": skipped, "incomplete": max(b["incomplete"]
+                                                                                 for _, b in pairs),
+        "lost": max(b["lost"] for _, b in pairs), "rows": beside["rows"],
+        "build_ms": round(beside["build_ms"], 1),
+        "noise": max(a["samples"] for a, _ in pairs) - min(a["samples"] for a, _ in pairs)
+    }
+    table(
+        "A busy program's samples while the tables of a new clang are published, %d Hz, %.1f s" %
+        (STEADY_HZ, SECONDS), [
+            "samples before", "fewer meanwhile", "+- without clang", "incomplete", "lost",
+            "rows published", "ms of CPU for them"
+        ], [[
+            "%(samples_alone)d" % out["publish"],
+            "%(skipped).0f" % out["publish"],
+            "%(noise)d" % out["publish"],
+            "%(incomplete)d" % out["publish"],
+            "%(lost)d" % out["publish"],
+            "%(rows)d" % out["publish"],
+            "%(build_ms).0f" % out["publish"]
+        ]])

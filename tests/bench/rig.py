@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the sections of the benchmark share: pinned programs, one measurement of ours and one of the frame-pointer walker, medians, tables."""
+"""What the sections of the benchmark share: pinned programs, one measurement of ours and one of the
+frame-pointer walker, medians, tables.
+"""
 
 import json
 import os
@@ -8,7 +10,8 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "live"))
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))),
+                                "live"))
 
 import harness as h  # noqa: E402  (found through the line above)
 
@@ -25,7 +28,9 @@ OTHER = min(os.sched_getaffinity(0))
 
 
 class Settings:
-    """How long everything takes. The quick form has fewer points and rounds, and the same figures otherwise."""
+    """How long everything takes. The quick form has fewer points and rounds, and the same figures
+    otherwise.
+    """
 
     def __init__(self, quick):
         self.quick = quick
@@ -35,26 +40,33 @@ class Settings:
         self.depths = (12, 64, 127) if quick else (12, 32, 64, 127, 256, 506)
 
 
-# ---- programs ---------------------------------------------------------------------------------------------
+# ---- programs
+# ---------------------------------------------------------------------------------------------
 
 def tool(name):
     return os.path.join(BENCH, name)
 
 
 def pinned(argv, policy="-f", priority=1, cpu=None, **kw):
-    """A program on one CPU, before all ordinary ones: on a busy machine it would hardly be sampled otherwise."""
+    """A program on one CPU, before all ordinary ones: on a busy machine it would hardly be sampled
+    otherwise.
+    """
     cpu = CPU if cpu is None else cpu
-    return h.start(["chrt", policy, str(priority), "taskset", "-c", str(cpu)] + [str(a) for a in argv], **kw)
+    return h.start(["chrt", policy, str(priority), "taskset", "-c",
+                    str(cpu)] + [str(a) for a in argv], **kw)
 
 
 def urgent(argv):
-    """The command line of a tool that shall not wait for what else runs; on another CPU than its target, if there is one."""
+    """The command line of a tool that shall not wait for what else runs; on another CPU than its
+    target, if there is one.
+    """
     return ["chrt", "-f", "1", "taskset", "-c", str(OTHER)] + [str(a) for a in argv]
 
 
 def rec_level(depth):
     """The argument that gives tests/programs/rec about so many frames."""
-    # Four frames up to main, the deepest rec_down, rec_hot and what it calls; seven frames are five levels.
+    # Four frames up to main, the deepest rec_down, rec_hot and what it calls; seven frames are five
+    # levels.
     return max(1, round((depth - 7.7) / 1.4))
 
 
@@ -69,11 +81,14 @@ def recursion(name, depth):
 def run_json(argv):
     out = subprocess.run(urgent(argv), stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
     if out.returncode:
-        raise ValueError("%s: %s" % (" ".join(map(str, argv)), out.stderr.decode(errors="replace").strip()[-300:]))
+        raise ValueError(
+            "%s: %s" %
+            (" ".join(map(str, argv)), out.stderr.decode(errors="replace").strip()[-300:]))
     return [json.loads(line) for line in out.stdout.decode().splitlines() if line.startswith("{")]
 
 
-# ---- one measurement --------------------------------------------------------------------------------------
+# ---- one measurement
+# --------------------------------------------------------------------------------------
 
 class Runs:
     """Runs of a BPF program: those that took a stack, and all."""
@@ -98,7 +113,10 @@ def stats_of(stats, program="on_cpu"):
 
 
 def ours(pid, ms, hz=STEADY_HZ):
-    stats = run_json([h.SFBPF, "record", "-C", CPU, "-p", pid, "-F", hz, "-o", "/dev/null", "--stats", "-", ms / 1000])[-1]
+    stats = run_json([
+        h.SFBPF, "record", "-C", CPU, "-p", pid, "-F", hz, "-o", "/dev/null", "--stats", "-",
+        ms / 1000
+    ])[-1]
     return stats_of(stats)
 
 
@@ -121,7 +139,8 @@ class Usage:
         self.cpu = after.ru_utime + after.ru_stime - self.before.ru_utime - self.before.ru_stime
 
 
-# ---- numbers ----------------------------------------------------------------------------------------------
+# ---- numbers
+# ----------------------------------------------------------------------------------------------
 
 def median(values):
     v = sorted(values)

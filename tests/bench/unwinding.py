@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Sections 1 and 2: what a stack costs in the kernel, beside the kernel's own frame-pointer walker on the twin program.
+"""Sections 1 and 2: what a stack costs in the kernel, beside the kernel's own frame-pointer walker
+on the twin program.
 
-Figures are the kernel's run statistics, which hold about 60 ns for their own clock. Ours is everything that happens for
-a sample, the record in the ring buffer included; the walker is bpf_get_stack() alone and (walk + record) with such a record.
+Figures are the kernel's run statistics, which hold about 60 ns for their own clock. Ours is
+everything that happens for a sample, the record in the ring buffer included; the walker is
+bpf_get_stack() alone and (walk + record) with such a record.
 """
 
 import os
@@ -13,12 +15,12 @@ import harness as h
 from rig import (CPU, STEADY_HZ, Runs, line, median, ours, pinned, recursion, run_json, stats_of,
                  table, tool, walker)
 
-FP_LIMIT = 127	# kernel.perf_event_max_stack
+FP_LIMIT = 127 # kernel.perf_event_max_stack
 
 
 # ---- steady -----------------------------------------------------------------------------------
 
-NOBODY = 0x3fffffff	# above any pid
+NOBODY = 0x3fffffff # above any pid
 
 
 class Filtered:
@@ -56,7 +58,8 @@ class Point:
     def summary(self):
         s = {"depth": round(self.depth, 1), "ours_ns": round(median(self.ours))}
         if self.fp:
-            s.update(fp_depth=round(self.fp_depth, 1), fp_ns=round(median(self.fp)), fp_record_ns=round(median(self.fp_out)),
+            s.update(fp_depth=round(self.fp_depth, 1), fp_ns=round(median(self.fp)),
+                     fp_record_ns=round(median(self.fp_out)),
                      ratio=round(median([a / b for a, b in zip(self.ours, self.fp)]), 3))
         return s
 
@@ -76,9 +79,17 @@ def steady(settings, out, ratios):
     deepest = points[-1]
     if settings.depths[-1] > FP_LIMIT:
         ratios["unwind.506_to_fp_127"] = round(deepest["ours_ns"] / walked[-1]["fp_ns"], 3)
-    out["unwind"] = {"points": points, "fixed_ns": round(fixed), "per_frame_ns": round(slope, 2), "fp_fixed_ns": round(fp_fixed),
-                     "fp_per_frame_ns": round(fp_slope, 2), "filtered_ns": round(filtered.ours), "fp_filtered_ns": round(filtered.fp)}
-    rows = [["%.1f" % p["depth"], p["ours_ns"], p.get("fp_ns", "-"), p.get("fp_record_ns", "-"), p.get("ratio", "-")] for p in points]
+    out["unwind"] = {
+        "points": points, "fixed_ns": round(fixed), "per_frame_ns": round(slope, 2),
+        "fp_fixed_ns": round(fp_fixed), "fp_per_frame_ns": round(fp_slope, 2),
+        "filtered_ns": round(filtered.ours), "fp_filtered_ns": round(filtered.fp)
+    }
+    rows = [[
+        "%.1f" % p["depth"], p["ours_ns"],
+        p.get("fp_ns", "-"),
+        p.get("fp_record_ns", "-"),
+        p.get("ratio", "-")
+    ] for p in points]
     rows.append(["fixed", round(fixed), round(fp_fixed), "", ""])
     rows.append(["per frame", "%.1f" % slope, "%.1f" % fp_slope, "", "%.2f" % (slope / fp_slope)])
     rows.append(["other task", round(filtered.ours), round(filtered.fp), "", ""])
@@ -86,7 +97,8 @@ def steady(settings, out, ratios):
           ["frames", "sfbpf", "FP walk", "FP walk + record", "sfbpf / FP walk"], rows)
 
 
-# ---- cold -------------------------------------------------------------------------------------------------
+# ---- cold
+# -------------------------------------------------------------------------------------------------
 
 COLD_HZ = 99
 COLD_DEPTH = 64
@@ -99,7 +111,7 @@ def thrashed(settings):
     found = {"ours": [], "fp": []}
     neighbour = pinned([tool("thrash"), THRASH_MB], priority=2)
     p = recursion("rec", COLD_DEPTH)
-    filtered = Filtered(ms, COLD_HZ, 1)	# cold, too, and a third of all runs
+    filtered = Filtered(ms, COLD_HZ, 1) # cold, too, and a third of all runs
     h.stop(p)
     for _ in range(settings.rounds):
         for kind, name, measure in (("ours", "rec", ours), ("fp", "rec-fp", walker)):
@@ -110,17 +122,23 @@ def thrashed(settings):
     return found["ours"], found["fp"]
 
 
-SOURCES = ("prof/census.c", "sym/symbolizer.c", "elf/elf_image.c", "unwind/eh_frame.c", "unwind/sframe_rows.c", "prof/profile.c",
-           "unwind/eh_cfa.c", "tui/grid.c", "unwind/row_stream.c", "tui/rows.c")
+SOURCES = ("prof/census.c", "sym/symbolizer.c", "elf/elf_image.c", "unwind/eh_frame.c",
+           "unwind/sframe_rows.c", "prof/profile.c", "unwind/eh_cfa.c", "tui/grid.c",
+           "unwind/row_stream.c", "tui/rows.c")
 
 
 def job_script(name, compiler, options):
-    """A compile job out of this tree's own sources, preprocessed once: the same work whoever measures it."""
+    """A compile job out of this tree's own sources, preprocessed once: the same work whoever
+    measures it.
+    """
     lines = []
     for s in SOURCES:
         text = h.tmpfile("%s-%s.i" % (name, s.replace("/", "_")))
         if not os.path.exists(text):
-            subprocess.run([name, "-E", "-P", "-D_GNU_SOURCE", "-Iuserspace", "-Ibpf", "userspace/" + s, "-o", text], cwd=h.TOP, check=True)
+            subprocess.run([
+                name, "-E", "-P", "-D_GNU_SOURCE", "-Iuserspace", "-Ibpf", "userspace/" + s, "-o",
+                text
+            ], cwd=h.TOP, check=True)
         lines.append("%s %s -w -O2 -std=gnu11 -o /dev/null %s" % (compiler, options, text))
     path = h.tmpfile("job-%s.sh" % name)
     with open(path, "w") as f:
@@ -134,52 +152,79 @@ def clang_job():
 
 
 def compile_job(options):
-    """A compile job at 99 Hz: large tables, short processes, caches always full of something else."""
-    stats = run_json([h.SFBPF, "record", "-C", CPU, "-F", COLD_HZ, "-o", "/dev/null", "--stats", "-"] + options + ["--",
-                      "chrt", "-f", "1", "taskset", "-c", CPU, "sh", clang_job()])[-1]
+    """A compile job at 99 Hz: large tables, short processes, caches always full of something else.
+    """
+    stats = run_json(
+        [h.SFBPF, "record", "-C", CPU, "-F", COLD_HZ, "-o", "/dev/null", "--stats", "-"] + options +
+        ["--", "chrt", "-f", "1", "taskset", "-c", CPU, "sh",
+         clang_job()])[-1]
     runs = stats_of(stats)
     users = stats["user_stacks"]
-    return {"ns": runs.per_sample(200), "depth": runs.depth, "samples": runs.samples,
-            # Those before the compiler's tables are there say nothing about unwinding; see the tables' section.
-            "complete": users["complete"] / (users["total"] - users["incomplete"]["not_loaded"]),
-            "not_loaded": users["incomplete"]["not_loaded"]}
+    return {
+        "ns": runs.per_sample(200),
+        "depth": runs.depth,
+        "samples": runs.samples,
+        # Those before the compiler's tables are there say nothing about unwinding; see the tables'
+        # section.
+        "complete": users["complete"] / (users["total"] - users["incomplete"]["not_loaded"]),
+        "not_loaded": users["incomplete"]["not_loaded"]
+    }
 
 
 def cold(settings, out, ratios):
     pairs = thrashed(settings)
     mine, fp = median(pairs[0]), median(pairs[1])
-    rows = [["thrashing neighbour, %d frames" % COLD_DEPTH, "%.1f" % (mine / 1000), "%.1f" % (fp / 1000), "%.2f" % (mine / fp), "", ""]]
+    rows = [[
+        "thrashing neighbour, %d frames" % COLD_DEPTH,
+        "%.1f" % (mine / 1000),
+        "%.1f" % (fp / 1000),
+        "%.2f" % (mine / fp), "", ""
+    ]]
     out["cold"] = {"thrash_ours_ns": round(mine), "thrash_fp_ns": round(fp)}
     ratios["unwind.cold"] = round(mine / fp, 3)
     if not settings.quick:
-        # The walker does user stacks alone; so here. The kernel's own unwinder takes the kernel part of a sample.
+        # The walker does user stacks alone; so here. The kernel's own unwinder takes the kernel
+        # part of a sample.
         jobs = [compile_job(["-U"]) for _ in range(3)]
         job = sorted(jobs, key=lambda j: j["ns"])[1]
         whole = compile_job([])
         out["cold"].update(compile=job, compile_with_kernel=whole)
         ratios["unwind.compile_to_cold_fp"] = round(job["ns"] / fp, 3)
-        rows.append(["clang, %.0f frames" % job["depth"], "%.1f" % (job["ns"] / 1000), "", "%.2f" % (job["ns"] / fp),
-                     "%.2f %%" % (100 * job["complete"]), job["samples"] - job["not_loaded"]])
-        rows.append(["the same, with the kernel's part", "%.1f" % (whole["ns"] / 1000), "", "%.2f" % (whole["ns"] / fp), "", ""])
+        rows.append([
+            "clang, %.0f frames" % job["depth"],
+            "%.1f" % (job["ns"] / 1000), "",
+            "%.2f" % (job["ns"] / fp),
+            "%.2f %%" % (100 * job["complete"]), job["samples"] - job["not_loaded"]
+        ])
+        rows.append([
+            "the same, with the kernel's part",
+            "%.1f" % (whole["ns"] / 1000), "",
+            "%.2f" % (whole["ns"] / fp), "", ""
+        ])
     table("Unwinding, cold, %d Hz, us a sample" % COLD_HZ,
           ["", "sfbpf", "FP walk", "sfbpf / thrashed FP walk", "complete", "samples"], rows)
 
 
-# ---- off-CPU ----------------------------------------------------------------------------------------------
+# ---- off-CPU
+# ----------------------------------------------------------------------------------------------
 
 OFF_MS = 1000
-SWITCH_PROGRAMS = ("off_switch", "off_back")	# leaving, and coming back
+SWITCH_PROGRAMS = ("off_switch", "off_back") # leaving, and coming back
 
 
 def have_offcpu():
-    return subprocess.run([h.SFBPF, "offcpu", "--help"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False).returncode == 0
+    return subprocess.run([h.SFBPF, "offcpu", "--help"], stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
 def off_ours(pid):
     """Recorded blocks, and the runs at switches by program."""
-    stats = run_json([h.SFBPF, "offcpu", "-p", pid, "-o", "/dev/null", "--stats", "-", OFF_MS / 1000])[-1]
-    return stats["samples"], {name: Runs(0, 0, r["run_cnt"], r["run_ns"]) for name, r in stats["bpf"].items()
-                              if r["run_cnt"] and name in SWITCH_PROGRAMS}
+    stats = run_json(
+        [h.SFBPF, "offcpu", "-p", pid, "-o", "/dev/null", "--stats", "-", OFF_MS / 1000])[-1]
+    return stats["samples"], {
+        name: Runs(0, 0, r["run_cnt"], r["run_ns"])
+        for name, r in stats["bpf"].items() if r["run_cnt"] and name in SWITCH_PROGRAMS
+    }
 
 
 def off_filtered():
@@ -192,11 +237,14 @@ def off_filtered():
 
 
 def off_recorded(pid, filtered):
-    """ns a block: all runs without those for other tasks, over the blocks; each block has one run of each program."""
+    """ns a block: all runs without those for other tasks, over the blocks; each block has one run
+    of each program.
+    """
     blocks, runs = off_ours(pid)
     if blocks < 100:
         raise ValueError("%d blocks only" % blocks)
-    return sum((r.ns - (r.runs - blocks) * filtered.get(name, 0)) / blocks for name, r in runs.items())
+    return sum(
+        (r.ns - (r.runs - blocks) * filtered.get(name, 0)) / blocks for name, r in runs.items())
 
 
 def off_point(depth, rounds):
@@ -214,8 +262,10 @@ def off_point(depth, rounds):
         frames = r.depth
     h.stop(p)
     h.stop(twin)
-    return {"depth": depth, "ours_ns": round(median(mine)), "fp_ns": round(median(fp)), "fp_depth": round(frames, 1),
-            "filtered_ns": round(median(others))}
+    return {
+        "depth": depth, "ours_ns": round(median(mine)), "fp_ns": round(median(fp)),
+        "fp_depth": round(frames, 1), "filtered_ns": round(median(others))
+    }
 
 
 def off_cpu(settings, out, ratios):
@@ -225,5 +275,8 @@ def off_cpu(settings, out, ratios):
     out["off_cpu"] = points
     for p in points:
         ratios["off_cpu.%d" % p["depth"]] = round(p["ours_ns"] / p["fp_ns"], 3)
-    table("Off-CPU, ns a block (all programs that run for it)", ["frames", "sfbpf", "FP walk", "sfbpf / FP walk", "other task"],
-          [[p["depth"], p["ours_ns"], p["fp_ns"], "%.2f" % (p["ours_ns"] / p["fp_ns"]), p["filtered_ns"]] for p in points])
+    table("Off-CPU, ns a block (all programs that run for it)",
+          ["frames", "sfbpf", "FP walk", "sfbpf / FP walk", "other task"], [[
+              p["depth"], p["ours_ns"], p["fp_ns"],
+              "%.2f" % (p["ours_ns"] / p["fp_ns"]), p["filtered_ns"]
+          ] for p in points])

@@ -1,11 +1,13 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Rows from machine code against .eh_frame: inspect --rows=code ignores the file's tables, inspect --rows=eh_frame shows them.
+"""Rows from machine code against .eh_frame: inspect --rows=code ignores the file's tables, inspect
+--rows=eh_frame shows them.
 
-usage: check_code_rows.py [-v] [FILE...]    (default: some of the libraries that are installed)
-Of the code that .eh_frame describes, a share must have rows from code, and nearly all of those must agree. Two ways to say the same count as
-equal: a frame pointer that was popped, and is still in its slot; a CFA by r10 or rax, as in functions that align their stack, while sp or a
-saved word gives it too.
+usage: check_code_rows.py [-v] [FILE...]    (default: some of the libraries that are installed) Of
+the code that .eh_frame describes, a share must have rows from code, and nearly all of those must
+agree. Two ways to say the same count as equal: a frame pointer that was popped, and is still in its
+slot; a CFA by r10 or rax, as in functions that align their stack, while sp or a saved word gives it
+too.
 """
 import os
 import platform
@@ -15,16 +17,24 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SFBPF = os.environ.get("SFBPF") or os.path.join(ROOT, os.environ.get("OUTPUT", "build"), "sfbpf")
 LIBS = "/lib/%s-linux-gnu/" % platform.machine()
-# Least share of code with a row, most bytes with another CFA or RA (in percent). glibc's getcontext and its like push without saying so in
-# .eh_frame, as objdump shows, and the entry of libc.so.6 is outermost.
+# Least share of code with a row, most bytes with another CFA or RA (in percent). glibc's getcontext
+# and its like push without saying so in .eh_frame, as objdump shows, and the entry of libc.so.6 is
+# outermost.
 FILES = {
-    "libc.so.6": (85, 0.05), "libz.so.1": (92, 0.03), "libgmp.so.10": (92, 0.03), "libzstd.so.1": (92, 0.03), "libsqlite3.so.0": (92, 0.03),
-    "libelf.so.1": (92, 0.03), "liblzma.so.5": (92, 0.03), "libncursesw.so.6": (92, 0.03),
+    "libc.so.6": (85, 0.05),
+    "libz.so.1": (92, 0.03),
+    "libgmp.so.10": (92, 0.03),
+    "libzstd.so.1": (92, 0.03),
+    "libsqlite3.so.0": (92, 0.03),
+    "libelf.so.1": (92, 0.03),
+    "liblzma.so.5": (92, 0.03),
+    "libncursesw.so.6": (92, 0.03),
 }
 
 
 def rows(path, source):
-    out = subprocess.run([SFBPF, "inspect", "--rows=" + source, path], stdout=subprocess.PIPE, text=True, check=True).stdout
+    out = subprocess.run([SFBPF, "inspect", "--rows=" + source, path], stdout=subprocess.PIPE,
+                         text=True, check=True).stdout
     for line in out.splitlines():
         start, end, _, cfa, ra, fp, *flags = line.split(" ")
         yield int(start, 16), int(end, 16), cfa[4:], ra[3:], fp[3:], flags
@@ -61,7 +71,8 @@ def compare(path, verbose=False):
             if how:
                 wrong += hi - lo
                 if verbose:
-                    print("# %s: %x-%x: .eh_frame %s, code %s" % (how, lo, hi, " ".join(eh[i][2:5]), " ".join(code[k][2:5])))
+                    print("# %s: %x-%x: .eh_frame %s, code %s" %
+                          (how, lo, hi, " ".join(eh[i][2:5]), " ".join(code[k][2:5])))
         if eh[i][1] < code[k][1]:
             i += 1
         else:
@@ -85,10 +96,13 @@ def main():
             continue
         described, claimed, wrong = compare(path, verbose)
         share, bad = 100 * claimed / max(described, 1), 100 * wrong / max(claimed, 1)
-        print("# %s: %d bytes described, %.2f %% have rows from code, %.4f %% of those differ" % (os.path.basename(path), described, share, bad))
+        print("# %s: %d bytes described, %.2f %% have rows from code, %.4f %% of those differ" %
+              (os.path.basename(path), described, share, bad))
         if share < least or bad > most:
             failed = 1
-            print("FAIL %s: %.2f %% instead of at least %s %%, or %.4f %% instead of at most %s %%" % (name, share, least, bad, most))
+            print(
+                "FAIL %s: %.2f %% instead of at least %s %%, or %.4f %% instead of at most %s %%" %
+                (name, share, least, bad, most))
         else:
             print("ok " + name)
     return failed

@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""sfbpf inspect against other people's readers: readelf -wF for .eh_frame, GNU objdump's dumps for .sframe.
+"""sfbpf inspect against other people's readers: readelf -wF for .eh_frame, GNU objdump's dumps for
+.sframe.
 
-usage: check_inspect.py [SFBPF]    (default: build/sfbpf) Prints "ok NAME", "FAIL NAME: why" or "SKIP NAME: why"; exit 1 if any failed.
-The dumps are the fixtures' (SFBPF_FIXTURES, by default ../shared/fixtures); without them their tests are skipped.
+usage: check_inspect.py [SFBPF]    (default: build/sfbpf) Prints "ok NAME", "FAIL NAME: why" or
+"SKIP NAME: why"; exit 1 if any failed. The dumps are the fixtures' (SFBPF_FIXTURES, by default
+../shared/fixtures); without them their tests are skipped.
 """
 import json
 import os
@@ -54,14 +56,16 @@ def limits():
 
 
 def inspect(*args, timeout=60):
-    return subprocess.run([SFBPF, "inspect", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          timeout=timeout, errors="replace", preexec_fn=limits)
+    return subprocess.run([SFBPF, "inspect", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, timeout=timeout, errors="replace", preexec_fn=limits)
 
 
-# ---- Rows as inspect prints them ---------------------------------------------------------------------------
+# ---- Rows as inspect prints them
+# ---------------------------------------------------------------------------
 
-ROW = re.compile(r"^([0-9a-f]{16}) ([0-9a-f]{16}) (sframe|eh_frame|code) cfa=(\S+) ra=(\S+) fp=(\S+)( signal)?( pac)?"
-                 r"(?: plt rep=(\d+)(?: at=(\d+))?)?$")
+ROW = re.compile(
+    r"^([0-9a-f]{16}) ([0-9a-f]{16}) (sframe|eh_frame|code) cfa=(\S+) ra=(\S+) fp=(\S+)( signal)?( pac)?"
+    r"(?: plt rep=(\d+)(?: at=(\d+))?)?$")
 
 
 class Row:
@@ -82,7 +86,9 @@ def rows_of(path, source="merged"):
         m = ROW.match(line)
         check(m, "bad row line %r" % line)
         s, e, src, cfa, ra, fp, signal, pac, rep, at = m.groups()
-        rows.append(Row(int(s, 16), int(e, 16), cfa, ra, fp, (signal or "") + (pac or ""), int(rep or 0), int(at or 0), src))
+        rows.append(
+            Row(int(s, 16), int(e, 16), cfa, ra, fp, (signal or "") + (pac or ""), int(rep or 0),
+                int(at or 0), src))
     return p, rows
 
 
@@ -90,14 +96,18 @@ def check_order(rows, segments):
     last = None
     for r in rows:
         check(r.start < r.end, "empty row at %x" % r.start)
-        check(any(a <= r.start and r.end <= b for a, b in segments), "row %x-%x outside of code" % (r.start, r.end))
+        check(any(a <= r.start and r.end <= b for a, b in segments),
+              "row %x-%x outside of code" % (r.start, r.end))
         if last:
-            same_block = r.rep and last.rep == r.rep and (r.start, r.end) == (last.start, last.end) and r.at > last.at
+            same_block = r.rep and last.rep == r.rep and (r.start,
+                                                          r.end) == (last.start,
+                                                                     last.end) and r.at > last.at
             check(r.start >= last.end or same_block, "row %x overlaps the one before" % r.start)
         last = r
 
 
-# ---- ELF, as much as is needed ------------------------------------------------------------------------------
+# ---- ELF, as much as is needed
+# ------------------------------------------------------------------------------
 
 def exec_segments(path):
     with open(path, "rb") as f:
@@ -116,7 +126,8 @@ def exec_segments(path):
 
 
 def clip(functions, segments):
-    """[(start, end, rows)] sorted, cut where the next one starts, none that starts outside of code."""
+    """[(start, end, rows)] sorted, cut where the next one starts, none that starts outside of code.
+    """
     kept = []
     for start, end, rows in sorted(functions, key=lambda f: f[0]):
         seg = [s for s in segments if s[0] <= start < s[1]]
@@ -130,22 +141,27 @@ def clip(functions, segments):
     return kept
 
 
-# ---- .eh_frame against readelf ------------------------------------------------------------------------------
+# ---- .eh_frame against readelf
+# ------------------------------------------------------------------------------
 
 def readelf_functions(path):
     env = dict(os.environ, LC_ALL="C")
-    out = subprocess.run(["readelf", "-wF", path], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env).stdout
+    out = subprocess.run(["readelf", "-wF", path], stdout=subprocess.PIPE,
+                         stderr=subprocess.DEVNULL, text=True, env=env).stdout
     functions, cies, columns, rows, inside = [], {}, [], None, False
     for line in out.splitlines():
         if line.startswith("Contents of the "):
             inside = ".eh_frame " in line
         if not inside:
             continue
-        m = re.match(r"^([0-9a-f]{8,}) [0-9a-f]+ [0-9a-f]+ (?:CIE|FDE cie=([0-9a-f]+) pc=([0-9a-f]+)\.\.([0-9a-f]+))", line)
+        m = re.match(
+            r"^([0-9a-f]{8,}) [0-9a-f]+ [0-9a-f]+ (?:CIE|FDE cie=([0-9a-f]+) pc=([0-9a-f]+)\.\.([0-9a-f]+))",
+            line)
         if m:
             rows = []
             if m.group(2):
-                functions.append((int(m.group(3), 16), int(m.group(4), 16), rows, int(m.group(2), 16)))
+                functions.append((int(m.group(3), 16), int(m.group(4),
+                                                           16), rows, int(m.group(2), 16)))
             else:
                 cies[int(m.group(1), 16)] = rows
             continue
@@ -188,7 +204,8 @@ def check_eh_frame(path):
             while pos < stop:
                 while i < len(rows) and rows[i].end <= pos:
                     i += 1
-                check(i < len(rows) and rows[i].start <= pos, "%x: no row, readelf has %s" % (pos, columns))
+                check(i < len(rows) and rows[i].start <= pos,
+                      "%x: no row, readelf has %s" % (pos, columns))
                 cfa, ra, fp = expect_eh(columns)
                 r = rows[i]
                 if cfa and ra != "undef":
@@ -199,16 +216,21 @@ def check_eh_frame(path):
                     check(r.fp in fp, "%x: fp=%s, readelf has %s" % (pos, r.fp, columns))
                 compared += min(stop, r.end) - pos
                 pos = r.end
-    described = sum(r.end - r.start for n, r in enumerate(rows) if not n or r.start != rows[n - 1].start)
-    check(compared == described and compared, "%d bytes described, readelf has %d" % (described, compared))
+    described = sum(r.end - r.start for n, r in enumerate(rows)
+                    if not n or r.start != rows[n - 1].start)
+    check(compared == described and compared,
+          "%d bytes described, readelf has %d" % (described, compared))
 
 
-# ---- .sframe against objdump's dumps ------------------------------------------------------------------------
+# ---- .sframe against objdump's dumps
+# ------------------------------------------------------------------------
 
 NAMES = {
-    "x86_64": ["rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp"] + ["r%d" % n for n in range(8, 16)],
+    "x86_64": ["rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp"] +
+    ["r%d" % n for n in range(8, 16)],
     "aarch64": ["x%d" % n for n in range(31)] + ["sp"],
-    "s390x": ["r%d" % n for n in range(16)] + ["f%d" % n for n in (0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)],
+    "s390x": ["r%d" % n for n in range(16)] +
+    ["f%d" % n for n in (0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)],
 }
 SP_FP = {"x86_64": ("rsp", "rbp"), "aarch64": ("sp", "x29"), "s390x": ("r15", "r11")}
 
@@ -233,7 +255,8 @@ def dump_row(fields, arch):
         ra = "*(cfa-8)" if arch == "x86_64" else "lr"
     else:
         ra = dump_rule(ra, arch)
-    return dump_rule(cfa, arch), ra, "same" if fp == "u" else dump_rule(fp, arch), " pac" if signed else ""
+    return dump_rule(
+        cfa, arch), ra, "same" if fp == "u" else dump_rule(fp, arch), " pac" if signed else ""
 
 
 def dump_functions(path, arch):
@@ -241,7 +264,8 @@ def dump_functions(path, arch):
     for line in open(path):
         m = re.match(r'^ *func idx \[\d+\]: pc = 0x([0-9a-f]+), size = (\d+) bytes(.*)', line)
         if m:
-            start, rows = int(m.group(1), 16), {"rows": [], "mask": False, "signal": 'attr = "S"' in m.group(3)}
+            start, rows = int(
+                m.group(1), 16), {"rows": [], "mask": False, "signal": 'attr = "S"' in m.group(3)}
             functions.append((start, start + int(m.group(2)), rows))
         elif "STARTPC[m]" in line:
             rows["mask"] = True
@@ -276,9 +300,11 @@ def check_dump(path, arch):
     want = expected_from_dump(path + ".sframe.txt", arch, segments)
     for r, w in zip(rows, want):
         where = "%s: %x-%x %s" % (name, r.start, r.end, r.rules())
-        check((r.start, r.end, bool(r.rep), r.at, r.flags, r.ra) == (w.start, w.end, bool(w.rep), w.at, w.flags, w.ra),
+        check((r.start, r.end, bool(r.rep), r.at, r.flags, r.ra) == (w.start, w.end, bool(w.rep),
+                                                                     w.at, w.flags, w.ra),
               "%s, objdump has %x-%x %s" % (where, w.start, w.end, w.rules()))
-        check(w.ra == "undef" or (r.cfa, r.fp) == (w.cfa, w.fp), "%s, objdump has %s" % (where, w.rules()))
+        check(w.ra == "undef" or (r.cfa, r.fp) == (w.cfa, w.fp),
+              "%s, objdump has %s" % (where, w.rules()))
     check(len(rows) == len(want), "%s: %d rows, objdump has %d" % (name, len(rows), len(want)))
     return len(rows)
 
@@ -296,7 +322,8 @@ def check_dumps(version, arch):
     check(total > 100, "only %d rows" % total)
 
 
-# ---- Merged -------------------------------------------------------------------------------------------------
+# ---- Merged
+# -------------------------------------------------------------------------------------------------
 
 def cover(rows, segments):
     spans = {}
@@ -323,21 +350,27 @@ def check_merged(path):
         usable = s and (s.ra == "undef" or (s.cfa != "?" and s.ra != "?"))
         want, got = s if usable else by_eh.get(byte), by_merged.get(byte)
         if got and got.source == "code":
-            check(not want, "%s: byte %x: a row from code, in spite of %s" % (os.path.basename(path), byte, want))
+            check(
+                not want, "%s: byte %x: a row from code, in spite of %s" %
+                (os.path.basename(path), byte, want))
             continue
-        check(want and got and want.source == got.source and want.rules() == got.rules(),
-              "%s: byte %x: %s, want %s" % (os.path.basename(path), byte, got and got.rules(), want and want.rules()))
+        check(
+            want and got and want.source == got.source and want.rules() == got.rules(),
+            "%s: byte %x: %s, want %s" %
+            (os.path.basename(path), byte, got and got.rules(), want and want.rules()))
 
 
 def check_merged_fixtures():
     if not os.path.isdir(FIXTURES):
         raise Skip("no fixtures")
-    for name in ("v1/x86_64/fx-nofp", "v2/x86_64/fx-fp", "v3/x86_64/fx-nofp", "v3/x86_64/libplt-ibt.so", "v1/x86_64/libplt-ibt.so",
-                 "v3/aarch64/fx-pac", "v3/s390x/fx-fp", "odd/v3-mold-concat", "odd/v1-torture.so"):
+    for name in ("v1/x86_64/fx-nofp", "v2/x86_64/fx-fp", "v3/x86_64/fx-nofp",
+                 "v3/x86_64/libplt-ibt.so", "v1/x86_64/libplt-ibt.so", "v3/aarch64/fx-pac",
+                 "v3/s390x/fx-fp", "odd/v3-mold-concat", "odd/v1-torture.so"):
         check_merged(os.path.join(FIXTURES, name))
 
 
-# ---- --compare ----------------------------------------------------------------------------------------------
+# ---- --compare
+# ----------------------------------------------------------------------------------------------
 
 def check_compare_fixtures():
     if not os.path.isdir(FIXTURES):
@@ -348,11 +381,14 @@ def check_compare_fixtures():
             if name.endswith((".txt", ".o")):
                 continue
             p = inspect("--compare", os.path.join(folder, name))
-            check(p.returncode == 0 and p.stdout.count("\n") == 1, "v3/%s/%s: %s" % (arch, name, p.stdout + p.stderr))
+            check(p.returncode == 0 and p.stdout.count("\n") == 1,
+                  "v3/%s/%s: %s" % (arch, name, p.stdout + p.stderr))
     p = inspect("--compare", os.path.join(FIXTURES, "v1/x86_64/fx-nofp"))
-    check(p.returncode == 1 and re.search(r"fx_cfa_reg\+0x3: cfa: sframe cfa=rsp\+8 .* \| eh_frame cfa=r9\+8 ", p.stdout) and
-          re.search(r"_start\+0x0: ra: .* ra=undef", p.stdout) and p.stdout.count("\n") == 3,
-          "v1/x86_64/fx-nofp: " + p.stdout)
+    check(
+        p.returncode == 1 and re.search(
+            r"fx_cfa_reg\+0x3: cfa: sframe cfa=rsp\+8 .* \| eh_frame cfa=r9\+8 ", p.stdout) and
+        re.search(r"_start\+0x0: ra: .* ra=undef", p.stdout) and p.stdout.count("\n") == 3,
+        "v1/x86_64/fx-nofp: " + p.stdout)
 
 
 PLANTED = """
@@ -412,11 +448,14 @@ def check_planted(folder):
     # bad's second row: start 4, one word of one byte: sp+32.
     worse = patched(lib, os.path.join(folder, "libworse.so"), b"\x04\x03\x20", b"\x04\x03\x28")
     p = inspect("--compare", worse)
-    check(p.returncode == 1 and "bad+0x4: cfa: sframe cfa=rsp+40 " in p.stdout and "| eh_frame cfa=rsp+32 " in p.stdout and
-          " 1 disagree" in p.stdout and p.stdout.count("\n") == 2 and not p.stderr, p.stdout + p.stderr)
+    check(
+        p.returncode == 1 and "bad+0x4: cfa: sframe cfa=rsp+40 " in p.stdout and
+        "| eh_frame cfa=rsp+32 " in p.stdout and " 1 disagree" in p.stdout and
+        p.stdout.count("\n") == 2 and not p.stderr, p.stdout + p.stderr)
 
 
-# ---- Refusals and damage --------------------------------------------------------------------------------------
+# ---- Refusals and damage
+# --------------------------------------------------------------------------------------
 
 def one_line(p, *words):
     check(p.returncode == 1, "exit %d" % p.returncode)
@@ -436,13 +475,18 @@ def check_refused(folder):
     os.mkfifo(path("fifo"))
     elf32 = b"\x7fELF\x01\x01\x01" + bytes(100)
     other = b"\x7fELF\x02\x01\x01" + bytes(9) + struct.pack("<HHI", 3, 243, 1) + bytes(100)
-    for name, words in ((folder, ["directory"]), (path("fifo"), ["FIFO"]), ("/dev/null", ["device"]), ("/dev/tty", []),
-                        (path("missing"), ["cannot open"]), (path("empty", b""), ["ELF"]), (path("text", b"hello\n" * 50), ["ELF"]),
-                        (path("short", b"\x7fELF"), ["ELF"]), (path("elf32", elf32), ["64-bit"]), (path("riscv", other), ["243"])):
+    for name, words in ((folder, ["directory"]), (path("fifo"), ["FIFO"]), ("/dev/null", ["device"
+                                                                                          ]),
+                        ("/dev/tty", []), (path("missing"), ["cannot open"]), (path("empty",
+                                                                                    b""), ["ELF"]),
+                        (path("text", b"hello\n" * 50), ["ELF"]), (path("short",
+                                                                        b"\x7fELF"), ["ELF"]),
+                        (path("elf32", elf32), ["64-bit"]), (path("riscv", other), ["243"])):
         for mode in ("--rows", "--compare", "--json", None):
             p = inspect(*([mode] if mode else []), name, timeout=5)
             one_line(p, name.strip("\x1b"), *words)
-            check(not p.stdout or (mode == "--json" and "error" in json.loads(p.stdout)), "output for %s: %r" % (name, p.stdout))
+            check(not p.stdout or (mode == "--json" and "error" in json.loads(p.stdout)),
+                  "output for %s: %r" % (name, p.stdout))
 
 
 def check_object(folder):
@@ -452,7 +496,8 @@ def check_object(folder):
         one_line(p, obj, "relocatable")
         check(not p.stdout, "rows of an object: " + p.stdout)
     p = inspect("--rows", obj, lib, "/nonexistent")
-    check(p.returncode == 1 and p.stdout.count("\n") > 3 and p.stderr.count("\n") == 2, "several files: " + p.stderr)
+    check(p.returncode == 1 and p.stdout.count("\n") > 3 and p.stderr.count("\n") == 2,
+          "several files: " + p.stderr)
 
 
 def section(path, name):
@@ -467,9 +512,11 @@ def check_damaged_fdes(folder):
     sound = rows_of(lib, "merged")[1]
     good = [r.rules() for r in sound if r.start < sound[-1].start][:3]
     # bad's first row: its info byte says words of size code 3.
-    p, rows = rows_of(patched(lib, os.path.join(folder, "sf.so"), b"\x04\x03\x20", b"\x04\x63\x20"), "sframe")
+    p, rows = rows_of(patched(lib, os.path.join(folder, "sf.so"), b"\x04\x03\x20", b"\x04\x63\x20"),
+                      "sframe")
     one_line(p, "sf.so", ".sframe+0x")
-    check([r.rules() for r in rows] and len({r.start for r in rows}) == 4, "sound .sframe rows are gone")
+    check([r.rules() for r in rows] and len({r.start
+                                             for r in rows}) == 4, "sound .sframe rows are gone")
     off, size = section(lib, ".eh_frame")
     data = bytearray(open(lib, "rb").read())
     # The last FDE's instructions: an opcode that does not exist.
@@ -479,9 +526,11 @@ def check_damaged_fdes(folder):
     open(path, "wb").write(data)
     p, rows = rows_of(path, "eh_frame")
     one_line(p, "eh.so", ".eh_frame+0x%x" % (at - off))
-    check([r.rules() for r in rows][:3] == [r.rules() for r in rows_of(lib, "eh_frame")[1]][:3] and good, "sound .eh_frame rows are gone")
+    check([r.rules() for r in rows][:3] == [r.rules() for r in rows_of(lib, "eh_frame")[1]][:3] and
+          good, "sound .eh_frame rows are gone")
     p = inspect(path)
-    check(p.returncode == 1 and "malformed" in p.stdout and ".eh_frame" in p.stdout, "the summary is gone: " + p.stdout)
+    check(p.returncode == 1 and "malformed" in p.stdout and ".eh_frame" in p.stdout,
+          "the summary is gone: " + p.stdout)
     p = inspect("--json", path)
     check(json.loads(p.stdout)["malformed"] == 1 and p.returncode == 1, "JSON: " + p.stdout)
 
@@ -494,7 +543,8 @@ def check_truncated(folder):
         open(path, "wb").write(data[:size])
         p = inspect("--rows", path, timeout=10)
         check(p.returncode in (0, 1), "%d bytes: exit %d" % (size, p.returncode))
-        check(p.returncode == 0 or p.stderr.count("\n") == 1, "%d bytes: stderr %r" % (size, p.stderr))
+        check(p.returncode == 0 or p.stderr.count("\n") == 1,
+              "%d bytes: stderr %r" % (size, p.stderr))
 
 
 def check_mutated(folder):
@@ -503,7 +553,8 @@ def check_mutated(folder):
         sources.append(build_planted(folder)[1])
     except Skip:
         pass
-    for name in ("v3/x86_64/libplt-ibt.so", "v2/aarch64/libfx-be.so", "v3/s390x/libfx-fp.so", "odd/v1-torture.so"):
+    for name in ("v3/x86_64/libplt-ibt.so", "v2/aarch64/libfx-be.so", "v3/s390x/libfx-fp.so",
+                 "odd/v1-torture.so"):
         if os.path.exists(os.path.join(FIXTURES, name)):
             sources.append(os.path.join(FIXTURES, name))
     if not sources:
@@ -513,25 +564,31 @@ def check_mutated(folder):
     for i in range(300):
         data = bytearray(open(sources[i % len(sources)], "rb").read())
         for _ in range(1 << rng.randrange(6)):
-            at = rng.randrange(len(data)) if rng.randrange(3) else rng.randrange(min(len(data), 1024))
+            at = rng.randrange(len(data)) if rng.randrange(3) else rng.randrange(
+                min(len(data), 1024))
             data[at] = rng.choice((0, 0xff, 0x7f, 0x80, rng.randrange(256)))
         open(path, "wb").write(data)
         mode = ("--rows", "--rows=sframe", "--rows=eh_frame", "--compare", "--json", "-h")[i % 5]
         p = inspect(mode, path, timeout=5)
         keep = os.path.join(tempfile.gettempdir(), "sfbpf-mutant-%d" % i)
-        if p.returncode not in (0, 1) or (p.returncode and mode != "--compare" and p.stderr.count("\n") != 1):
+        if p.returncode not in (0, 1) or (p.returncode and mode != "--compare" and
+                                          p.stderr.count("\n") != 1):
             shutil.copy(path, keep)
-            raise Failure("mutant %d (kept as %s) %s: exit %d, stderr %r" % (i, keep, mode, p.returncode, p.stderr))
+            raise Failure("mutant %d (kept as %s) %s: exit %d, stderr %r" %
+                          (i, keep, mode, p.returncode, p.stderr))
 
 
-# ---- The command line -------------------------------------------------------------------------------------------
+# ---- The command line
+# -------------------------------------------------------------------------------------------
 
 def check_usage():
     for args in ([], ["--rows=dwarf", SFBPF], ["--json", "--rows", SFBPF], ["--nonsense", SFBPF]):
         p = inspect(*args)
         check(p.returncode == 2 and p.stderr and not p.stdout, "%s: exit %d" % (args, p.returncode))
     for args in (["--rows", SFBPF], [SFBPF, "--rows=merged"], ["--rows", "--", SFBPF]):
-        check(inspect(*args).stdout == inspect("--rows=merged", SFBPF).stdout, "%s is not --rows=merged" % args)
+        check(
+            inspect(*args).stdout == inspect("--rows=merged", SFBPF).stdout,
+            "%s is not --rows=merged" % args)
     check(inspect("--help").returncode == 0, "--help")
 
 
@@ -540,7 +597,8 @@ def check_json():
     j = json.loads(p.stdout)
     rows = rows_of(SFBPF, "eh_frame")[1]
     check(j["schema"] == 1 and j["eh_frame"]["rows"] == len(rows), "rows")
-    described = sum(r.end - r.start for n, r in enumerate(rows) if not n or r.start != rows[n - 1].start)
+    described = sum(r.end - r.start for n, r in enumerate(rows)
+                    if not n or r.start != rows[n - 1].start)
     check(j["coverage"]["eh_frame_bytes"] == described, "coverage")
     check(j["coverage"]["exec_bytes"] == sum(b - a for a, b in exec_segments(SFBPF)), "code bytes")
     check(j["coverage"]["neither_bytes"] == j["coverage"]["exec_bytes"] - described, "neither")
@@ -556,13 +614,14 @@ def in_folder(fn):
 
 def main():
     global SFBPF
-    SFBPF = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.path.join(ROOT, "build", "sfbpf"))
+    SFBPF = os.path.abspath(
+        sys.argv[1] if len(sys.argv) > 1 else os.path.join(ROOT, "build", "sfbpf"))
     lib = "/usr/lib/x86_64-linux-gnu/"
-    for path in (lib + "libc.so.6", lib + "ld-linux-x86-64.so.2", lib + "libstdc++.so.6", lib + "libcrypto.so.3",
-                 "/usr/bin/python3.11", "/usr/bin/bash"):
+    for path in (lib + "libc.so.6", lib + "ld-linux-x86-64.so.2", lib + "libstdc++.so.6",
+                 lib + "libcrypto.so.3", "/usr/bin/python3.11", "/usr/bin/bash"):
         test("inspect_eh_frame_" + os.path.basename(path), check_eh_frame, path)
-    for version, arch in (("v1", "x86_64"), ("v1", "aarch64"), ("v2", "x86_64"), ("v2", "aarch64"), ("v2", "s390x"),
-                          ("v3", "x86_64"), ("v3", "aarch64"), ("v3", "s390x")):
+    for version, arch in (("v1", "x86_64"), ("v1", "aarch64"), ("v2", "x86_64"), ("v2", "aarch64"),
+                          ("v2", "s390x"), ("v3", "x86_64"), ("v3", "aarch64"), ("v3", "s390x")):
         test("inspect_sframe_%s_%s" % (version, arch), check_dumps, version, arch)
     test("inspect_merged", check_merged_fixtures)
     test("inspect_compare_fixtures", check_compare_fixtures)

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""check_mutated_inputs.py [SEED [COUNT]]: report, diff and inspect on mutated files of up to 1 MB, in all formats: none takes
-more than a second of CPU time or 512 MB. And of hostile shapes twice as much takes at most 2.6 times as long."""
+"""check_mutated_inputs.py [SEED [COUNT]]: report, diff and inspect on mutated files of up to 1 MB,
+in all formats: none takes more than a second of CPU time or 512 MB. And of hostile shapes twice as
+much takes at most 2.6 times as long.
+"""
 
 import gzip
 import os
@@ -47,7 +49,8 @@ def run(*args):
         status, usage = os.wait4(p.pid, 0)[1:]
         p.returncode = 0
         err.seek(0)
-        return usage.ru_utime + usage.ru_stime, usage.ru_maxrss, os.waitstatus_to_exitcode(status), err.read().splitlines()
+        return usage.ru_utime + usage.ru_stime, usage.ru_maxrss, os.waitstatus_to_exitcode(
+            status), err.read().splitlines()
 
 
 # ---- Mutations ----
@@ -59,7 +62,9 @@ def stored():
             with open(os.path.join(d, f), "rb") as file:
                 data = file.read()
             try:
-                out.append(("pprof", gzip.decompress(data)[:SIZE_MAX]) if data[:2] == b"\x1f\x8b" else ("other", data))
+                out.append(("pprof",
+                            gzip.decompress(data)[:SIZE_MAX]) if data[:2] == b"\x1f\x8b" else (
+                                "other", data))
             except (OSError, EOFError):
                 out.append(("other", data))
     return out
@@ -95,11 +100,13 @@ def mutate(rng, data, other):
         if kind == 0:
             data[a] ^= 1 << rng.randrange(8)
         elif kind == 1:
-            data[a:a + 8] = rng.choice((b"\xff" * 9 + b"\1", b"\0" * 8, b"\x80" * 8, b"9" * 19, b";" * 64, b"[" * 70, b"\x7f\xff\xff\xff"))
+            data[a:a + 8] = rng.choice((b"\xff" * 9 + b"\1", b"\0" * 8, b"\x80" * 8, b"9" * 19,
+                                        b";" * 64, b"[" * 70, b"\x7f\xff\xff\xff"))
         elif kind == 2:
             del data[a:b]
         elif kind == 3 and piece:
-            data[b:b] = piece * min(rng.choice((1, 10, 1000, 100000)), max(1, SIZE_MAX // len(piece)))
+            data[b:b] = piece * min(rng.choice(
+                (1, 10, 1000, 100000)), max(1, SIZE_MAX // len(piece)))
         elif kind == 4:
             del data[a:]
         elif kind == 5 and other:
@@ -126,11 +133,14 @@ def make(rng, bases):
 def make_elf(rng, programs):
     """Headers are where most of the damage is to be done."""
     name = rng.choice(sorted(hostile_elf.SHAPES) + ["program"] * 5)
-    data = bytearray(rng.choice(programs) if name == "program" else hostile_elf.SHAPES[name](int(10 ** rng.uniform(4, 6))))
+    data = bytearray(
+        rng.choice(programs) if name == "program" else hostile_elf.SHAPES[name]
+        (int(10**rng.uniform(4, 6))))
     for _ in range(rng.choice((0, 1, 4, 16))):
         at = rng.randrange(min(len(data), rng.choice((64, 4096, 1 << 20))))
         data[at] = rng.choice((0, 1, 0xff, rng.randrange(256), data[at] ^ 1 << rng.randrange(8)))
-    return name, bytes(data if rng.random() < .7 else mutate(rng, data, rng.choice(programs)))[:SIZE_MAX]
+    return name, bytes(
+        data if rng.random() < .7 else mutate(rng, data, rng.choice(programs)))[:SIZE_MAX]
 
 
 def make_run(rng, i, bases, programs, file):
@@ -157,7 +167,8 @@ def check_mutated(tmp, seed, count):
         for _ in range(2):      # a machine with neighbours takes up to twice as long
             if took > SECONDS:
                 took = min(took, run(*args)[0])
-        what, before = "%d (%s of %d bytes, %s)" % (i, kind, len(data), " ".join(a for a in args if a != file)), len(errors)
+        what, before = "%d (%s of %d bytes, %s)" % (i, kind, len(data), " ".join(
+            a for a in args if a != file)), len(errors)
         slowest, largest = max(slowest, (took, what)), max(largest, (kb, what))
         if code not in (0, 1) or (args[0] != "inspect" and len(lines) != code):
             errors.append("%s: exit %d, %s" % (what, code, lines[:2]))
@@ -184,19 +195,25 @@ def twice(tmp, name, make_shape, before, after):
             f.write(make_shape(n))
     t1 = t2 = GIVE_UP
     for _ in range(5):
-        t1, t2 = min(t1, run(*before, files[0], *after)[0]), min(t2, run(*before, files[1], *after)[0])
+        t1, t2 = min(t1,
+                     run(*before, files[0], *after)[0]), min(t2,
+                                                             run(*before, files[1], *after)[0])
         if t2 < ENOUGH or t2 < RATIO_MAX * t1:
             break
     return t1, t2, "%s %s: %.2f s, twice as much %.2f s" % (name, " ".join(before + after), t1, t2)
 
 
 def check_linear(tmp):
-    """Each shape as it is and doubled, in the same run; where a limit refuses both, the time to find that out."""
+    """Each shape as it is and doubled, in the same run; where a limit refuses both, the time to
+    find that out.
+    """
     errors, worst, cases = [], (0, ""), []
     for name, shape in sorted(hostile_stacks.SHAPES.items()):
-        cases += [(name, lambda n, s=shape, k=name: hostile_stacks.packed(k, s(20000 * n)), ["report"], ["--format", f]) for f in FORMATS]
+        cases += [(name, lambda n, s=shape, k=name: hostile_stacks.packed(k, s(20000 * n)),
+                   ["report"], ["--format", f]) for f in FORMATS]
     for name, shape in sorted(hostile_elf.SHAPES.items()):
-        cases += [(name, lambda n, s=shape: s(500000 * n), ["inspect", *mode], []) for mode in INSPECT[1:]]
+        cases += [(name, lambda n, s=shape: s(500000 * n), ["inspect", *mode], [])
+                  for mode in INSPECT[1:]]
     for case in cases:
         t1, t2, what = twice(tmp, *case)
         worst = max(worst, (t2, what))

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""report and diff on stored and made-up files: the formats agree, exit codes, pipes, empty and large inputs."""
+"""report and diff on stored and made-up files: the formats agree, exit codes, pipes, empty and
+large inputs.
+"""
 
 import gzip
 import json
@@ -80,11 +82,17 @@ def number(n, v):
 
 
 def make_pprof(stacks):
-    names, locations, out = {"": 0, "samples": 1, "count": 2, "comm": 3}, {}, [field(1, number(1, 1) + number(2, 2))]
+    names, locations, out = {"": 0, "samples": 1, "count": 2,
+                             "comm": 3}, {}, [field(1,
+                                                    number(1, 1) + number(2, 2))]
     for s, count in stacks.items():
         ids = b"".join(varint(locations.setdefault(f, len(locations) + 1)) for f in reversed(s[1:]))
         comm = names.setdefault(s[0], len(names))
-        out.append(field(2, field(1, ids) + field(2, varint(count)) + field(3, number(1, 3) + number(2, comm))))
+        out.append(
+            field(
+                2,
+                field(1, ids) + field(2, varint(count)) + field(3,
+                                                                number(1, 3) + number(2, comm))))
     for f, i in locations.items():
         out.append(field(5, number(1, i) + number(2, names.setdefault(f, len(names)))))
         out.append(field(4, number(1, i) + field(4, number(1, i))))
@@ -92,9 +100,13 @@ def make_pprof(stacks):
 
 
 def make_json(stacks):
-    return json.dumps({"meta": {"schema": 1, "unit": "samples"}, "stacks": [
-        {"comm": s[0], "pid": 1, "count": n, "samples": n, "stop": "complete", "frames": [{"name": f, "module": "", "kind": "user"} for f in s[1:]]}
-        for s, n in stacks.items()]}, separators=(",", ":"))
+    return json.dumps(
+        {
+            "meta": {"schema": 1, "unit": "samples"}, "stacks": [{
+                "comm": s[0], "pid": 1, "count": n, "samples": n, "stop": "complete",
+                "frames": [{"name": f, "module": "", "kind": "user"} for f in s[1:]]
+            } for s, n in stacks.items()]
+        }, separators=(",", ":"))
 
 
 def make_folded(stacks):
@@ -112,7 +124,8 @@ def check_formats(name):
         out = path("f.html")
         run("report", file, "-o", out)
         if not want or flame_page.total(out)[0] != sum(want.values()):
-            errors.append("%s: %d in the page, %d folded" % (file, flame_page.total(out)[0], sum(want.values())))
+            errors.append("%s: %d in the page, %d folded" %
+                          (file, flame_page.total(out)[0], sum(want.values())))
         text = run("report", file).stdout.decode().splitlines()
         if text[-1] != "%d samples" % sum(want.values()):
             errors.append("%s: %s, %d folded" % (file, text[-1], sum(want.values())))
@@ -130,7 +143,8 @@ def check_pprof(name):
     try:
         got = pprof_read.stacks(pprof_read.with_protobuf(file))
         if got != want:
-            errors.append("the protobuf library reads %d, report %d" % (sum(got.values()), sum(want.values())))
+            errors.append("the protobuf library reads %d, report %d" %
+                          (sum(got.values()), sum(want.values())))
     except ImportError:
         print("SKIP %s-protobuf: the library is not installed" % name)
     shutil.copy(file, path("p.pb.gz"))
@@ -152,17 +166,36 @@ def check_pprof(name):
 def check_exit_codes(name):
     errors, good, empty = [], os.path.join(CORPUS, "folded"), write("empty", "")
     off = os.path.join(CORPUS, "json-off-cpu")
-    for want, args in (
-            (0, ["report", good]), (0, ["report", good, "-n", "1"]), (0, ["report", "-n", "1", "--", good]), (0, ["diff", good, good]),
-            (0, ["report", empty]), (0, ["diff", empty, good]), (0, ["report", empty, "-o", path("e.html")]), (0, ["report", "--help"]),
-            (1, ["report", path("missing")]), (1, ["report", tmp]), (1, ["report", good, "-o", "/dev/full"]),
-            (1, ["report", good, "-o", tmp]), (1, ["diff", good, off]), (1, ["report", write("bad", "a;b\n")]),
-            (2, ["report"]), (2, ["diff", good, good, good]), (2, ["diff", good]), (2, ["diff", "-", "-"]), (2, ["report", good, "--format", "xml"]),
-            (2, ["report", good, "--format", "pprof"]), (2, ["report", good, "-o", path("x.pb.gz")]), (2, ["report", good, "-o", path("x.json")]),
-            (2, ["report", good, "-n", "0"]), (2, ["report", good, "-n", "12abc"]), (2, ["report", good, "-n", ""]), (2, ["report", "--nonsense", good])):
+    for want, args in ((0, ["report", good]), (0, ["report", good, "-n",
+                                                   "1"]), (0, ["report", "-n", "1", "--",
+                                                               good]), (0, ["diff", good, good]),
+                       (0, ["report",
+                            empty]), (0, ["diff", empty,
+                                          good]), (0, ["report", empty, "-o",
+                                                       path("e.html")]), (0, ["report", "--help"]),
+                       (1, ["report",
+                            path("missing")]), (1, ["report",
+                                                    tmp]), (1, ["report", good, "-o", "/dev/full"]),
+                       (1, ["report", good, "-o",
+                            tmp]), (1, ["diff", good, off]), (1, ["report",
+                                                                  write("bad", "a;b\n")]),
+                       (2, ["report"]), (2, ["diff", good, good,
+                                             good]), (2, ["diff", good]), (2, ["diff", "-", "-"]),
+                       (2, ["report", good, "--format",
+                            "xml"]), (2, ["report", good, "--format", "pprof"
+                                          ]), (2, ["report", good, "-o",
+                                                   path("x.pb.gz")
+                                                   ]), (2, ["report", good, "-o",
+                                                            path("x.json")]),
+                       (2, ["report", good, "-n",
+                            "0"]), (2, ["report", good, "-n",
+                                        "12abc"]), (2, ["report", good, "-n",
+                                                        ""]), (2, ["report", "--nonsense", good])):
         r = run(*args, stdin=subprocess.DEVNULL)
         lines = r.stderr.decode().splitlines()
-        if r.returncode != want or (want and not lines) or (want == 1 and len(lines) != 1) or (not want and lines):
+        if r.returncode != want or (want and not lines) or (want == 1 and
+                                                            len(lines) != 1) or (not want and
+                                                                                 lines):
             errors.append("%s: exit %d, want %d; %s" % (" ".join(args), r.returncode, want, lines))
         for f in ("x.pb.gz", "x.json"):
             if os.path.exists(path(f)):
@@ -185,7 +218,8 @@ def check_pipes(name):
             errors.append("%s: a pipe reads differently" % file)
         if run("diff", os.path.join(CORPUS, file), "-", input=data).returncode:
             errors.append("%s: diff does not read a pipe" % file)
-    head = subprocess.run("'%s' report '%s' | head -n 1" % (SFBPF, os.path.join(CORPUS, "json")), shell=True, capture_output=True, text=True, check=False)
+    head = subprocess.run("'%s' report '%s' | head -n 1" % (SFBPF, os.path.join(CORPUS, "json")),
+                          shell=True, capture_output=True, text=True, check=False)
     if head.stderr or "FUNCTION" not in head.stdout:
         errors.append("| head: %s%s" % (head.stdout, head.stderr))
     report(name, errors)
@@ -209,7 +243,10 @@ def check_terminal(name):
         text += data
     p.wait()
     os.close(master)
-    errors = ["%d columns: %s" % (len(line), line) for line in text.decode().splitlines() if len(line) > 80]
+    errors = [
+        "%d columns: %s" % (len(line), line) for line in text.decode().splitlines()
+        if len(line) > 80
+    ]
     if "~" not in text.decode():
         errors.append("no mark where names are cut")
     if "verylong" * 40 not in run("report", long).stdout.decode():
@@ -217,7 +254,8 @@ def check_terminal(name):
     report(name, errors)
 
 
-LARGE_LIMIT = {"folded": 3, "json": 5, "pprof": 2}     # seconds; a machine with neighbours takes up to twice as long as an idle one
+LARGE_LIMIT = {"folded": 3, "json": 5, "pprof": 2
+               }  # seconds; a machine with neighbours takes up to twice as long as an idle one
 
 
 def timed(*args):
@@ -242,7 +280,10 @@ def check_large(name):
             s.append(names[h])
         stacks[tuple(s)] = rng.randrange(1, 4)
     want, errors = sum(stacks.values()), []
-    files = {"folded": write("l.folded", make_folded(stacks)), "json": write("l.json", make_json(stacks)), "pprof": write("l.pb.gz", make_pprof(stacks))}
+    files = {
+        "folded": write("l.folded", make_folded(stacks)),
+        "json": write("l.json", make_json(stacks)), "pprof": write("l.pb.gz", make_pprof(stacks))
+    }
     for kind, file in files.items():
         times = []
         for out in ((), ("-o", path("l.html")), ("--format", "folded")):
@@ -252,8 +293,9 @@ def check_large(name):
                 errors.append("%s: %s, want %d" % (kind, r.decode().splitlines()[-1], want))
             if out == ("--format", "folded") and parse(r.decode()) != stacks:
                 errors.append("%s: the stacks differ" % kind)
-        print("# %s of %.1f MB, 100,000 stacks: CPU time of %s" % (kind, os.path.getsize(file) / 1e6, ", ".join(
-            "%s %.2f s" % t for t in zip(("text", "html", "folded"), times))))
+        print("# %s of %.1f MB, 100,000 stacks: CPU time of %s" %
+              (kind, os.path.getsize(file) / 1e6, ", ".join(
+                  "%s %.2f s" % t for t in zip(("text", "html", "folded"), times))))
         if max(times) >= LARGE_LIMIT[kind]:
             errors.append("%s takes %s s" % (kind, times))
     report(name, errors)
@@ -261,20 +303,29 @@ def check_large(name):
 
 def check_diff(name):
     old = write("old.folded", "a;main;same 50\na;main;less 30\na;main;gone 20\n")
-    new = write("new.pb.gz", make_pprof({("a", "main", "same"): 100, ("a", "main", "less"): 20, ("a", "main", "more"): 80}))
+    new = write(
+        "new.pb.gz",
+        make_pprof({("a", "main", "same"): 100, ("a", "main", "less"): 20,
+                    ("a", "main", "more"): 80}))
     errors = []
     out = run("diff", old, new).stdout.decode()
-    if not re.search(r"0\.00 +40\.00 +\+40\.00 .* more\n", out) or not re.search(r"20\.00 +0\.00 +-20\.00 .* gone\n", out):
+    if not re.search(r"0\.00 +40\.00 +\+40\.00 .* more\n", out) or not re.search(
+            r"20\.00 +0\.00 +-20\.00 .* gone\n", out):
         errors.append("table: %s" % out)
     if not out.endswith("\n100 samples before, 200 after; percentages are of each\n"):
         errors.append("last line: %s" % out[-100:])
     lines = run("diff", "--format", "folded", old, new).stdout.decode().splitlines()
-    if sorted(lines) != ["a;main;gone 20 0", "a;main;less 30 20", "a;main;more 0 80", "a;main;same 50 100"]:
+    if sorted(lines) != [
+            "a;main;gone 20 0", "a;main;less 30 20", "a;main;more 0 80", "a;main;same 50 100"
+    ]:
         errors.append("lines: %s" % lines)
     report(name, errors)
 
 
-CHECKS = [check_formats, check_pprof, check_exit_codes, check_pipes, check_terminal, check_diff, check_large]
+CHECKS = [
+    check_formats, check_pprof, check_exit_codes, check_pipes, check_terminal, check_diff,
+    check_large
+]
 
 
 def main():

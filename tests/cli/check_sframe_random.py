@@ -4,10 +4,11 @@
 
 check_sframe_random.py [FIRST [COUNT]]	seeds (default 1 300)
 
-Each seed makes an ELF file of one machine with one to three tables of versions 1 to 3 in its .sframe, and knows the rows that it put
-there; nothing here is shared with the reader or with the unit tests' encoder. Offsets and layouts: the SFrame specification, versions 1
-to 3. Among what is varied: order of functions and of rows, gaps and overlaps, PCREL or not, address and offset sizes, PCMASK
-blocks, FLEX rows, signal frames, RA undefined, signed RA, registers in V2's s390x offsets.
+Each seed makes an ELF file of one machine with one to three tables of versions 1 to 3 in its
+.sframe, and knows the rows that it put there; nothing here is shared with the reader or with the
+unit tests' encoder. Offsets and layouts: the SFrame specification, versions 1 to 3. Among what is
+varied: order of functions and of rows, gaps and overlaps, PCREL or not, address and offset sizes,
+PCMASK blocks, FLEX rows, signal frames, RA undefined, signed RA, registers in V2's s390x offsets.
 """
 
 import os
@@ -24,9 +25,10 @@ SFBPF = os.environ.get("SFBPF", os.path.join(TOP, os.environ.get("OUTPUT", "buil
 SORTED, PCREL = 1, 4
 PCMASK, KEY_B, SIGNAL = 0x10, 0x20, 0x80
 REG_P, DEREF_P = 1, 2
-TEXT = 0x1000		# file offset of the code
+TEXT = 0x1000  # file offset of the code
 
-X86_REGS = ["rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp"] + ["r%d" % i for i in range(8, 16)] + ["rip"]
+X86_REGS = ["rax", "rdx", "rcx", "rbx", "rsi", "rdi", "rbp", "rsp"
+            ] + ["r%d" % i for i in range(8, 16)] + ["rip"]
 S390X_FPRS = ["f%d" % i for i in (0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15)]
 
 
@@ -48,7 +50,7 @@ MACHINES = [
     Machine("s390x", 22, ">", 4, 15, 11, 0, 2),
 ]
 
-Function = namedtuple("Function", "start size mask rep rows")	# rows: (offset, text)
+Function = namedtuple("Function", "start size mask rep rows") # rows: (offset, text)
 UNDEFINED = "cfa=? ra=undef fp=?"
 
 
@@ -94,7 +96,8 @@ class Table:
         if not is_s32(cfa) or ra is None or fp is None:
             return None
         text = "cfa=%s%+d ra=%s fp=%s" % (m.register(m.sp if sp_based else m.fp), cfa, ra, fp)
-        return sp_based | (0x80 if signed else 0), self.pack_words(size, words), len(words), text, signed
+        return sp_based | (0x80 if signed else 0), self.pack_words(size,
+                                                                   words), len(words), text, signed
 
     def s390x_slot(self, word):
         """V2 gives registers as odd words."""
@@ -114,7 +117,8 @@ class Table:
         control = (register << 3 | REG_P if by_register else 0) | (DEREF_P if deref else 0)
         text = "%s%+d" % (self.m.register(register) if by_register else "cfa", offset)
         letters = {1: "Bb", 2: "Hh", 4: "Ii"}[size]
-        return struct.pack(self.m.order + letters, control, stored), "*(%s)" % text if deref else text, is_s32(offset)
+        return struct.pack(self.m.order + letters, control,
+                           stored), "*(%s)" % text if deref else text, is_s32(offset)
 
     def flex_row(self, size):
         ra, fp = "*(cfa-8)" if self.m.name == "x86-64" else "lr", "same"
@@ -133,7 +137,8 @@ class Table:
         return 0, words, n, "cfa=%s ra=%s fp=%s" % (cfa, ra, fp), False
 
     def pack_words(self, size, words):
-        return struct.pack("%s%d%s" % (self.m.order, len(words), {1: "b", 2: "h", 4: "i"}[size]), *words)
+        return struct.pack("%s%d%s" % (self.m.order, len(words), {1: "b", 2: "h", 4: "i"}[size]),
+                           *words)
 
     def row(self, flex):
         """The bytes after a row's start, and its text with the flag of a signed RA apart."""
@@ -149,12 +154,19 @@ class Table:
     # ---- functions -----------------------------------------------------------------------------
 
     def places(self, begin, end):
-        """(start, size) in ascending order; some overlap the next one, some are empty of code before it."""
+        """(start, size) in ascending order; some overlap the next one, some are empty of code
+        before it.
+        """
         r, align, pos, found = self.rng, self.m.align, begin, []
         while pos < end and len(found) < 60:
             if r.random() < 0.2:
                 pos += r.randint(1, 40) * align
-            size = r.choice([r.randint(1, 40), r.randint(1, 255), r.randint(256, 3000), r.randint(1, 70000) if r.random() < 0.02 else 9])
+            size = r.choice([
+                r.randint(1, 40),
+                r.randint(1, 255),
+                r.randint(256, 3000),
+                r.randint(1, 70000) if r.random() < 0.02 else 9
+            ])
             size = min(-(-size // align) * align, end - pos)
             if size <= 0:
                 break
@@ -175,7 +187,8 @@ class Table:
         """(Function, its fields, its bytes in the rows' part)"""
         r, version = self.rng, self.version
         mask = r.random() < 0.12
-        rep = (16 if version == 1 else r.choice([8, 16, 32, r.randint(1, 64)])) if mask else r.choice([0, 0, 16])
+        rep = (16 if version == 1 else r.choice([8, 16, 32, r.randint(1, 64)
+                                                 ])) if mask else r.choice([0, 0, 16])
         flex = version == 3 and not self.m.name.startswith("aarch64") and r.random() < 0.35
         signal = version == 3 and r.random() < 0.1
         row_type = max(0 if size < 256 else 1 if size < 65536 else 2, r.choice([0] * 9 + [1, 2]))
@@ -197,7 +210,7 @@ class Table:
         r, order = self.rng, self.m.order
         made = [self.function(*place) for place in self.places(begin, end)]
         fre_offsets, fres = {}, b""
-        for i in r.sample(range(len(made)), len(made)):	# rows need not be in their functions' order
+        for i in r.sample(range(len(made)), len(made)): # rows need not be in their functions' order
             fre_offsets[i] = len(fres)
             fres += made[i][2]
         index, flags = list(range(len(made))), SORTED
@@ -214,8 +227,9 @@ class Table:
             fields = (start, function.size, fre_offsets[i])
             fdes += (struct.pack(order + "qII", *fields) if self.version == 3 else
                      struct.pack(order + "iIIIBBH", *fields, nrows, info, rep, 0)[:entry])
-        header = struct.pack(order + "HBBBbbBIIIII", 0xdee2, self.version, flags, self.m.abi, 0, self.m.fixed_ra, 0, len(made),
-                             sum(fields[0] for _, fields, _ in made), len(fres), 0, len(fdes))
+        header = struct.pack(order + "HBBBbbBIIIII", 0xdee2, self.version, flags, self.m.abi, 0,
+                             self.m.fixed_ra, 0, len(made), sum(fields[0] for _, fields, _ in made),
+                             len(fres), 0, len(fdes))
         return header + fdes + fres, [function for function, _, _ in made]
 
 
@@ -227,10 +241,12 @@ def expected_rows(functions, machine, base):
         for (at, text), (until, _) in zip(f.rows, f.rows[1:] + [(f.size, None)]):
             if f.mask:
                 # what GNU ld says of .plt.got is known to be 8 too high
-                if machine.name == "x86-64" and f.rep in (8, 16) and len(f.rows) == 1 and at == 0 and text.startswith("cfa=rsp+16 "):
+                if machine.name == "x86-64" and f.rep in (8, 16) and len(
+                        f.rows) == 1 and at == 0 and text.startswith("cfa=rsp+16 "):
                     text = text.replace("rsp+16", "rsp+8")
                 if f.start + at < end:
-                    yield base + f.start, base + end, "%s plt rep=%d%s" % (text, f.rep, " at=%d" % at if at else "")
+                    yield base + f.start, base + end, "%s plt rep=%d%s" % (text, f.rep, " at=%d" %
+                                                                           at if at else "")
             elif f.start + at < min(f.start + until, end):
                 yield base + f.start + at, base + min(f.start + until, end), text
 
@@ -239,7 +255,7 @@ def printed_rows(text):
     for line in text.splitlines():
         start, end, _, rule = line.split(" ", 3)
         words = rule.split(" ")
-        if words[1] == "ra=undef":	# CFA and FP beside it are not judged
+        if words[1] == "ra=undef": # CFA and FP beside it are not judged
             rule = " ".join([UNDEFINED] + words[3:])
         yield int(start, 16), int(end, 16), rule
 
@@ -260,15 +276,19 @@ def elf_file(machine, base, text_size, sframe, sh_type):
     names_at = at + len(sframe)
     sections_at = names_at + len(names)
     head = b"\x7fELF" + bytes([2, 1 if order == "<" else 2, 1]) + bytes(9)
-    head += struct.pack(order + "HHIQQQIHHHHHH", 3, machine.elf, 1, base + TEXT, 64, sections_at, 0, 64, 56, 2, 64, 4, 3)
+    head += struct.pack(order + "HHIQQQIHHHHHH", 3, machine.elf, 1, base + TEXT, 64, sections_at, 0,
+                        64, 56, 2, 64, 4, 3)
     for flags, offset, size in ((5, TEXT, text_size), (4, at, len(sframe))):
-        head += struct.pack(order + "IIQQQQQQ", 1, flags, offset, base + offset, base + offset, size, size, 1)
+        head += struct.pack(order + "IIQQQQQQ", 1, flags, offset, base + offset, base + offset,
+                            size, size, 1)
 
     def section(name, kind, flags, offset, size):
-        return struct.pack(order + "IIQQQQIIQQ", name, kind, flags, base + offset if flags else 0, offset, size, 0, 0, 1, 0)
+        return struct.pack(order + "IIQQQQIIQQ", name, kind, flags, base + offset if flags else 0,
+                           offset, size, 0, 0, 1, 0)
 
-    return (head.ljust(TEXT, b"\0") + bytes(text_size) + sframe + names + bytes(64) + section(1, 1, 6, TEXT, text_size) +
-            section(7, sh_type, 2, at, len(sframe)) + section(15, 3, 0, names_at, len(names)))
+    return (head.ljust(TEXT, b"\0") + bytes(text_size) + sframe + names + bytes(64) +
+            section(1, 1, 6, TEXT, text_size) + section(7, sh_type, 2, at, len(sframe)) +
+            section(15, 3, 0, names_at, len(names)))
 
 
 def make(seed):
@@ -281,8 +301,10 @@ def make(seed):
     for i in range(tables):
         version = rng.choice([2, 3] if machine.name == "s390x" else [1, 2, 3])
         sframe += bytes(-len(sframe) % 8)
-        data, more = Table(rng, machine, version, base).build(
-            base + TEXT + text_size + len(sframe), TEXT + text_size * i // tables // 8 * 8, TEXT + text_size * (i + 1) // tables // 8 * 8)
+        data, more = Table(rng, machine, version,
+                           base).build(base + TEXT + text_size + len(sframe),
+                                       TEXT + text_size * i // tables // 8 * 8,
+                                       TEXT + text_size * (i + 1) // tables // 8 * 8)
         sframe += data
         functions += more
     elf = elf_file(machine, base, text_size, sframe, rng.choice([1, 0x6ffffff4]))
@@ -293,21 +315,27 @@ def difference(seed, path):
     elf, want, machine = make(seed)
     with open(path, "wb") as f:
         f.write(elf)
-    run = subprocess.run([SFBPF, "inspect", "--rows=sframe", path], capture_output=True, text=True, check=False)
+    run = subprocess.run([SFBPF, "inspect", "--rows=sframe", path], capture_output=True, text=True,
+                         check=False)
     got = joined(printed_rows(run.stdout))
     if got == want and run.returncode == 0:
         return None
     return "seed %d, %s: exit %d %s; wanted %s; printed %s" % (
-        seed, machine.name, run.returncode, run.stderr.strip(), [r for r in want if r not in got][:2], [r for r in got if r not in want][:2])
+        seed, machine.name, run.returncode, run.stderr.strip(),
+        [r for r in want if r not in got][:2], [r for r in got if r not in want][:2])
 
 
 def main():
     first, count = (int(a) for a in (sys.argv[1:] + ["1", "300"][len(sys.argv) - 1:])[:2])
     with tempfile.TemporaryDirectory() as where:
-        wrong = [d for d in (difference(seed, os.path.join(where, "x.elf")) for seed in range(first, first + count)) if d]
+        wrong = [
+            d for d in (difference(seed, os.path.join(where, "x.elf"))
+                        for seed in range(first, first + count)) if d
+        ]
     for line in wrong[:5]:
         print("#", line)
-    print("FAIL sframe-random: %d of %d files are read otherwise" % (len(wrong), count) if wrong else "ok sframe-random")
+    print("FAIL sframe-random: %d of %d files are read otherwise" %
+          (len(wrong), count) if wrong else "ok sframe-random")
     return 1 if wrong else 0
 
 

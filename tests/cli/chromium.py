@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""A headless Chromium, driven over its debugging pipe (Chrome DevTools Protocol); the standard library is enough."""
+"""A headless Chromium, driven over its debugging pipe (Chrome DevTools Protocol); the standard
+library is enough.
+"""
 
 import base64
 import json
@@ -18,7 +20,9 @@ def binary():
 
 
 class Browser:
-    """One page. Requests, console errors and exceptions of the page are kept in .requests and .errors."""
+    """One page. Requests, console errors and exceptions of the page are kept in .requests and
+    .errors.
+    """
 
     def __init__(self, width=1200, height=700, dark=False):
         self.requests, self.errors = [], []
@@ -34,18 +38,26 @@ class Browser:
             os.dup2(high[0], 3)
             os.dup2(high[1], 4)
 
-        args = [binary(), "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run", "--remote-debugging-pipe",
-                "--user-data-dir=" + self._dir, "--window-size=%d,%d" % self._size, "about:blank"]
-        self._process = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                                         preexec_fn=place_fds, close_fds=False)
+        args = [
+            binary(), "--headless=new", "--no-sandbox", "--disable-gpu", "--no-first-run",
+            "--remote-debugging-pipe", "--user-data-dir=" + self._dir,
+            "--window-size=%d,%d" % self._size, "about:blank"
+        ]
+        self._process = subprocess.Popen(args, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                         stderr=subprocess.DEVNULL, preexec_fn=place_fds,
+                                         close_fds=False)
         os.close(read_end)
         os.close(write_end)
-        target = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
-        self._session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+        target = next(t for t in self.call("Target.getTargets")["targetInfos"]
+                      if t["type"] == "page")
+        self._session = self.call("Target.attachToTarget", targetId=target["targetId"],
+                                  flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Network", "Log"):
             self.call(domain + ".enable")
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height,
+                  deviceScaleFactor=1, mobile=False)
+        self.call("Emulation.setEmulatedMedia",
+                  features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
 
     def close(self):
         self._process.kill()
@@ -70,7 +82,9 @@ class Browser:
         if m.get("method") == "Network.requestWillBeSent":
             self.requests.append(p["request"]["url"])
         elif m.get("method") == "Runtime.exceptionThrown":
-            self.errors.append(p["exceptionDetails"].get("exception", {}).get("description", p["exceptionDetails"]["text"]))
+            self.errors.append(p["exceptionDetails"].get("exception",
+                                                         {}).get("description",
+                                                                 p["exceptionDetails"]["text"]))
         elif m.get("method") == "Log.entryAdded" and p["entry"]["level"] == "error":
             self.errors.append(p["entry"]["text"])
 
@@ -91,13 +105,16 @@ class Browser:
             return answer["result"]
 
     def eval(self, expression):
-        r = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        r = self.call("Runtime.evaluate", expression=expression, returnByValue=True,
+                      awaitPromise=True)
         if "exceptionDetails" in r:
             raise ValueError(r["exceptionDetails"]["exception"]["description"])
         return r["result"].get("value")
 
     def open(self, path, timeout=60):
-        """Loads a file that flame.html made; returns the milliseconds from navigation to the first picture."""
+        """Loads a file that flame.html made; returns the milliseconds from navigation to the first
+        picture.
+        """
         self.requests, self.errors = [], []
         self.call("Page.navigate", url="file://" + os.path.abspath(path))
         deadline = time.monotonic() + timeout
@@ -108,7 +125,8 @@ class Browser:
         raise TimeoutError("the page does not load")
 
     def mouse(self, kind, x, y):
-        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left" if kind != "mouseMoved" else "none", clickCount=1)
+        self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y,
+                  button="left" if kind != "mouseMoved" else "none", clickCount=1)
 
     def click(self, x, y):
         self.mouse("mouseMoved", x, y)
@@ -126,4 +144,6 @@ class Browser:
 
     def pdf(self, path):
         with open(path, "wb") as f:
-            f.write(base64.b64decode(self.call("Page.printToPDF", landscape=True, printBackground=True)["data"]))
+            f.write(
+                base64.b64decode(
+                    self.call("Page.printToPDF", landscape=True, printBackground=True)["data"]))

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Files for report and diff that are valid and made to cost time or memory: SHAPES[name](n) is one of about n units, unpacked."""
+"""Files for report and diff that are valid and made to cost time or memory: SHAPES[name](n) is one
+of about n units, unpacked.
+"""
 
 import gzip
 import json
@@ -48,7 +50,8 @@ def sample(ids, value=1, labels=b""):
 
 def folded_deep(n):
     """Stacks of 4,000 frames, all different: quadratic where each frame looks at those above it."""
-    stacks = (b";".join(b"%x" % (j * 97 % 4093) for j in range(i, i + 3990)) for i in range(max(1, n // 4000)))
+    stacks = (b";".join(b"%x" % (j * 97 % 4093) for j in range(i, i + 3990))
+              for i in range(max(1, n // 4000)))
     return b"".join(b"c;%s %d\n" % (s, i + 1) for i, s in enumerate(stacks))
 
 
@@ -67,7 +70,8 @@ def folded_wrapping(n):
 
 
 def folded_names(n):
-    return b"".join(b"c;%s%x;%s 1\n" % (b"x" * 2000, i, b"\xff" * 2000) for i in range(n // 4000 + 1))
+    return b"".join(b"c;%s%x;%s 1\n" % (b"x" * 2000, i, b"\xff" * 2000)
+                    for i in range(n // 4000 + 1))
 
 
 def folded_empty(n):
@@ -86,8 +90,10 @@ def json_of(stacks):
 
 
 def json_deep(n):
-    return json_of([{"comm": "c", "count": 1, "frames": [{"name": "%x" % (j * 97 % 4093)} for j in range(i, i + 3990)]}
-                    for i in range(n // 4000 + 1)])
+    return json_of([{
+        "comm": "c", "count": 1, "frames": [{"name": "%x" % (j * 97 % 4093)}
+                                            for j in range(i, i + 3990)]
+    } for i in range(n // 4000 + 1)])
 
 
 def json_empty(n):
@@ -103,7 +109,9 @@ def json_keys(n):
 
 
 def json_wakers(n):
-    return json_of([{"pid": i, "count": i, "state": "R", "waker": {"comm": "w", "frames": [{"name": "%x" % i}]}} for i in range(n)])
+    return json_of([{
+        "pid": i, "count": i, "state": "R", "waker": {"comm": "w", "frames": [{"name": "%x" % i}]}
+    } for i in range(n)])
 
 
 # ---- pprof, unpacked ----
@@ -111,24 +119,34 @@ def json_wakers(n):
 def pprof_padding(n):
     """A function, a mapping and a location with much padding, which many refer to."""
     pad = number(15, 1) * n
-    return profile(function(1, 6, pad), field(3, number(1, 1) + number(5, 6) + pad), location(1, [1] * 2000, number(2, 1) + pad),
-                   *(location(i, [1], number(2, 1)) for i in range(2, n)), *(sample([i, 1]) for i in range(1, n)), strings=[b"f" * 2000])
+    return profile(function(1, 6, pad), field(3,
+                                              number(1, 1) + number(5, 6) + pad),
+                   location(1, [1] * 2000,
+                            number(2, 1) + pad),
+                   *(location(i, [1], number(2, 1)) for i in range(2, n)),
+                   *(sample([i, 1]) for i in range(1, n)), strings=[b"f" * 2000])
 
 
 def pprof_long_name(n):
     """A name of 2 kB for each location and its mapping."""
-    return profile(function(1, 6), field(3, number(1, 1) + number(5, 6)), *(location(i, [1], number(2, 1)) for i in range(1, n)),
+    return profile(function(1, 6), field(3,
+                                         number(1, 1) + number(5, 6)),
+                   *(location(i, [1], number(2, 1)) for i in range(1, n)),
                    *(sample([i]) for i in range(1, n)), strings=[b"/" + b"f" * 2000])
 
 
 def pprof_nameless(n):
     """A name of 1 kB is made for each location."""
-    return profile(field(3, number(1, 1) + number(5, 6)), *(field(4, number(1, i) + number(2, 1) + number(3, i)) for i in range(1, n)),
+    return profile(field(3,
+                         number(1, 1) + number(5, 6)),
+                   *(field(4,
+                           number(1, i) + number(2, 1) + number(3, i)) for i in range(1, n)),
                    *(sample([i]) for i in range(1, n)), strings=[b"/" + b"f" * 2000])
 
 
 def pprof_inlined(n):
-    return profile(function(1, 6), location(1, [1] * 4000), *(sample([1]) for _ in range(n)), strings=[b"f"])
+    return profile(function(1, 6), location(1, [1] * 4000), *(sample([1]) for _ in range(n)),
+                   strings=[b"f"])
 
 
 def pprof_comments(n):
@@ -142,7 +160,9 @@ def pprof_labels(n):
 
 def pprof_tables(n):
     """Entries that nobody refers to, of two bytes each."""
-    return profile(field(6, b"") * n, field(1, b"") * n, *(field(3, number(1, i)) for i in range(1, n)))
+    return profile(
+        field(6, b"") * n,
+        field(1, b"") * n, *(field(3, number(1, i)) for i in range(1, n)))
 
 
 def pprof_shared(n):
@@ -155,7 +175,10 @@ def pprof_shared(n):
 
 
 def pprof_values(n):
-    return profile(function(1, 6), location(1, [1]), field(2, field(1, b"\1") + field(2, varint((1 << 64) - 1) * n)), strings=[b"f"])
+    return profile(function(1, 6), location(1, [1]),
+                   field(2,
+                         field(1, b"\1") + field(2,
+                                                 varint((1 << 64) - 1) * n)), strings=[b"f"])
 
 
 def pprof_descending(n):
@@ -165,15 +188,21 @@ def pprof_descending(n):
 def pprof_long_lines(n):
     """Folded lines of 8 MB each, of one byte a frame."""
     count = n // 1000 + 1
-    return profile(function(1, 6), location(1, [1]), *(sample([1] * 4000, 1, field(3, number(1, 3) + number(2, 7 + i))) for i in range(count)),
-                   strings=[b"f" * 2000, *(b"c%d" % i for i in range(count))])
+    return profile(
+        function(1, 6), location(1, [1]),
+        *(sample([1] * 4000, 1, field(3,
+                                      number(1, 3) + number(2, 7 + i)))
+          for i in range(count)), strings=[b"f" * 2000, *(b"c%d" % i for i in range(count))])
 
 
-SHAPES = {f.__name__: f for f in (
-    folded_deep, folded_wide, folded_ascending, folded_wrapping, folded_names, folded_empty, folded_comms,
-    json_deep, json_empty, json_frames, json_keys, json_wakers,
-    pprof_padding, pprof_long_name, pprof_nameless, pprof_inlined, pprof_comments, pprof_labels, pprof_tables, pprof_shared,
-    pprof_values, pprof_descending, pprof_long_lines)}
+SHAPES = {
+    f.__name__: f
+    for f in (folded_deep, folded_wide, folded_ascending, folded_wrapping, folded_names,
+              folded_empty, folded_comms, json_deep, json_empty, json_frames, json_keys,
+              json_wakers, pprof_padding, pprof_long_name, pprof_nameless, pprof_inlined,
+              pprof_comments, pprof_labels, pprof_tables, pprof_shared, pprof_values,
+              pprof_descending, pprof_long_lines)
+}
 
 
 def packed(name, data):

@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""The flame graph's page in a real browser: what it draws, counts and refuses. SHOTS=DIR keeps screenshots."""
+"""The flame graph's page in a real browser: what it draws, counts and refuses. SHOTS=DIR keeps
+screenshots.
+"""
 
 import os
 import random
@@ -16,8 +18,12 @@ import chromium  # noqa: E402
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SFBPF = os.environ.get("SFBPF", os.path.join(TOP, os.environ.get("OUTPUT", "build"), "sfbpf"))
 SHOTS = os.environ.get("SHOTS")
-EVIL = ["<script>document.title='pwned'</script>", "</script><img src=x onerror=\"document.title='pwned'\">", "<!--<script>",
-        "a\u2028b", "quote\"s'\\back", "&lt;b&gt;", "javascript:alert(1)", "\u202egnp.exe", "${1}`", "__proto__", "constructor"]
+EVIL = [
+    "<script>document.title='pwned'</script>",
+    "</script><img src=x onerror=\"document.title='pwned'\">", "<!--<script>", "a\u2028b",
+    "quote\"s'\\back", "&lt;b&gt;", "javascript:alert(1)", "\u202egnp.exe", "${1}`", "__proto__",
+    "constructor"
+]
 
 tmp = tempfile.mkdtemp(prefix="sfbpf-html-")
 failed = 0
@@ -46,11 +52,13 @@ def sample_stacks():
     """(frames with the comm first, count) of a small server-like profile."""
     rng = random.Random(3)
     stacks = Counter()
-    for comm, root in (("worker", "_start;__libc_start_main;main;serve"), ("gc", "clone3;start_thread;collect"), ("kworker/0:1", "")):
+    for comm, root in (("worker", "_start;__libc_start_main;main;serve"),
+                       ("gc", "clone3;start_thread;collect"), ("kworker/0:1", "")):
         for _ in range(300):
             s = [comm] + [f for f in root.split(";") if f]
             for depth in range(rng.randrange(1, 12)):
-                s.append("%s_%d" % (rng.choice(("parse", "handle", "alloc", "Json::read<int>")), rng.randrange(depth + 2)))
+                s.append("%s_%d" % (rng.choice(
+                    ("parse", "handle", "alloc", "Json::read<int>")), rng.randrange(depth + 2)))
             if rng.random() < .4:
                 s += ["do_syscall_64_[k]", "vfs_read_[k]", "copy_to_user_[k]"][:rng.randrange(1, 4)]
             elif rng.random() < .2:
@@ -104,7 +112,8 @@ def check_search(b, name):
     stacks = sample_stacks()
     b.open(os.path.join(tmp, "small.html"))
     errors = []
-    for pattern, flags in (("parse_[12]$", re.I), ("vfs_read", re.I), ("Json", 0), ("nothing", re.I), ("_\\[k\\]$", re.I)):
+    for pattern, flags in (("parse_[12]$", re.I), ("vfs_read", re.I), ("Json", 0),
+                           ("nothing", re.I), ("_\\[k\\]$", re.I)):
         want = sum(n for s, n in stacks.items() if any(re.search(pattern, f, flags) for f in s[1:]))
         b.eval("search(%s)" % repr(pattern))
         got = float(b.eval("$('matched').dataset.value"))
@@ -137,14 +146,20 @@ def check_zoom(b, name):
     if value != want:
         errors.append("serve has %s, want %d" % (value, want))
     b.mouse("mouseMoved", x, y)
-    if "serve" not in b.eval("$('tip').textContent") or str(want) not in b.eval("$('tip').textContent").replace("\u2009", ""):
+    if "serve" not in b.eval("$('tip').textContent") or str(want) not in b.eval(
+            "$('tip').textContent").replace("\u2009", ""):
         errors.append("tooltip: %s" % b.eval("$('tip').textContent"))
     shot(b, "tooltip")
     b.click(x, y)
-    if b.eval("label(V.id[state.zoom])") != "serve" or b.eval("rows[rows.findIndex(r => r.node[0] === state.zoom)].w[0]") != b.eval("width"):
+    if b.eval("label(V.id[state.zoom])") != "serve" or b.eval(
+            "rows[rows.findIndex(r => r.node[0] === state.zoom)].w[0]") != b.eval("width"):
         errors.append("a click does not zoom")
     serve = {s: n for s, n in stacks.items() if "serve" in s}
-    rows = {r["id"]: r for r in b.eval("functions.map(f => ({ id: fullName(f.id), self: f.self, total: f.total }))")}
+    rows = {
+        r["id"]: r
+        for r in b.eval(
+            "functions.map(f => ({ id: fullName(f.id), self: f.self, total: f.total }))")
+    }
     for fn in ("handle_1", "vfs_read_[k]"):
         self_want = sum(n for s, n in serve.items() if s[-1] == fn)
         total_want = sum(n for s, n in serve.items() if fn in s)
@@ -174,7 +189,10 @@ def check_views(b, name):
         b.eval("$('group').value = 'all'; $('group').dispatchEvent(new Event('change'))")
         b.key("c")
         for leaf, want in leaves.most_common(3):
-            got = b.eval("(() => { let s = 0; for (let i = 1; i < V.n; i++) if (V.parent[i] === 0 && label(V.id[i]) === %s) s += V.total[0][i]; return s; })()" % repr(leaf))
+            got = b.eval(
+                "(() => { let s = 0; for (let i = 1; i < V.n; i++) if (V.parent[i] === 0 && "
+                "label(V.id[i]) === %s) s += V.total[0][i]; return s; })()"
+                % repr(leaf))
             if got != want:
                 errors.append("callers of %s: %s, want %d" % (leaf, got, want))
         b.key("c")
@@ -194,7 +212,9 @@ def check_views(b, name):
 
 
 def check_evil(b, name):
-    lines = "".join("%s;%s;%s %d\n" % (EVIL[(i + 1) % len(EVIL)].replace(" ", "_").replace(";", ":"), e.replace(";", ":"), "leaf", i + 1) for i, e in enumerate(EVIL))
+    lines = "".join("%s;%s;%s %d\n" %
+                    (EVIL[(i + 1) % len(EVIL)].replace(" ", "_").replace(";", ":"),
+                     e.replace(";", ":"), "leaf", i + 1) for i, e in enumerate(EVIL))
     b.open(make("evil.html", "report", write("evil.folded", lines)))
     errors = list(b.errors)
     if total(b) != sum(range(1, len(EVIL) + 1)):
@@ -210,11 +230,15 @@ def check_evil(b, name):
             errors.append("tooltip: %s" % b.eval("$('tip').textContent"))
     b.eval("search('script')")
     shot(b, "evil")
-    if b.eval("document.title").startswith("pwned") or b.eval("document.querySelectorAll('img, iframe, body script:not([nonce]):not(#data)').length"):
+    if b.eval("document.title").startswith("pwned") or b.eval(
+            "document.querySelectorAll('img, iframe, body script:not([nonce]):not(#data)').length"):
         errors.append("a name became part of the page")
     if len(b.requests) != 1:
         errors.append("requests: %s" % b.requests)
-    if b.eval("(() => { const s = document.createElement('script'); s.textContent = \"document.title = 'pwned'\"; document.body.append(s); return document.title; })()") == "pwned":
+    if b.eval(
+            "(() => { const s = document.createElement('script'); s.textContent = "
+            "\"document.title = 'pwned'\"; document.body.append(s); return document.title; })()"
+    ) == "pwned":
         errors.append("the page's policy lets foreign scripts run")
     report(name, errors)
 
@@ -224,12 +248,23 @@ def check_diff(b, name):
     new = write("new.folded", "a;main;same 100\na;main;less 20\na;main;more 80\n")
     b.open(make("diff.html", "diff", old, new))
     errors = list(b.errors)
-    rows = {r["id"]: (round(r["b"], 6), round(r["a"], 6)) for r in b.eval("functions.map(f => ({ id: fullName(f.id), b: per(f.self1, 1), a: per(f.self, 0) }))")}
-    want = {"same": (.5, .5), "less": (.3, .1), "more": (0, .4), "deep": (.2, 0), "gone": (0, 0), "main": (0, 0)}
+    rows = {
+        r["id"]: (round(r["b"], 6), round(r["a"], 6))
+        for r in b.eval(
+            "functions.map(f => ({ id: fullName(f.id), b: per(f.self1, 1), a: per(f.self, 0) }))")
+    }
+    want = {
+        "same": (.5, .5), "less": (.3, .1), "more": (0, .4), "deep": (.2, 0), "gone": (0, 0),
+        "main": (0, 0)
+    }
     if rows != want:
         errors.append("table: %s" % rows)
-    hues = {n: b.eval("colour([...Array(V.n).keys()].find(i => label(V.id[i]) === '%s'))" % n) for n in ("same", "less", "more")}
-    if not (hues["more"].startswith("hsl(6 ") and hues["less"].startswith("hsl(214 ") and hues["same"].startswith("#")):
+    hues = {
+        n: b.eval("colour([...Array(V.n).keys()].find(i => label(V.id[i]) === '%s'))" % n)
+        for n in ("same", "less", "more")
+    }
+    if not (hues["more"].startswith("hsl(6 ") and hues["less"].startswith("hsl(214 ") and
+            hues["same"].startswith("#")):
         errors.append("colours: %s" % hues)
     b.key("w")
     if not box(b, "gone"):
@@ -241,9 +276,15 @@ def check_diff(b, name):
 def check_large(b, name):
     """100,000 distinct stacks of a realistic shape: few ways near the root, many at the leaves."""
     rng = random.Random(1)
-    names = ["%s::%s_%d" % (rng.choice(("net", "db::storage", "std::collections::hash_map", "v8::internal")), rng.choice(("read", "visit", "emit")), i)
-             for i in range(20000)]
-    stacks, h0 = {}, {c: i * 977 for i, c in enumerate(("postgres", "nginx", "python3", "java", "node", "cc1plus"))}
+    names = [
+        "%s::%s_%d" % (rng.choice(
+            ("net", "db::storage", "std::collections::hash_map", "v8::internal")),
+                       rng.choice(("read", "visit", "emit")), i) for i in range(20000)
+    ]
+    stacks, h0 = {}, {
+        c: i * 977
+        for i, c in enumerate(("postgres", "nginx", "python3", "java", "node", "cc1plus"))
+    }
     while len(stacks) < 100000:
         comm = rng.choice(list(h0))
         s, h = [comm, "_start", "__libc_start_main", "main"], h0[comm]
@@ -257,13 +298,17 @@ def check_large(b, name):
     errors = list(b.errors)
     if total(b) != sum(stacks.values()):
         errors.append("total %s" % total(b))
-    print("# %d stacks, %d nodes: %.1f MB, open in %s ms" % (len(stacks), b.eval("NN"), size / 1e6, ", ".join("%.0f" % t for t in times)), flush=True)
+    print(
+        "# %d stacks, %d nodes: %.1f MB, open in %s ms" %
+        (len(stacks), b.eval("NN"), size / 1e6, ", ".join("%.0f" % t for t in times)), flush=True)
     if size >= 10e6:
         errors.append("%d bytes" % size)
     if min(times) >= 2000:
         errors.append("opens in %s ms" % times)
-    for what in ("search('visit_1')", "zoomTo(V.child[V.first[0]])", "search('')", "$('callers').click()"):
-        ms = b.eval("(() => { const t = performance.now(); %s; return performance.now() - t; })()" % what)
+    for what in ("search('visit_1')", "zoomTo(V.child[V.first[0]])", "search('')",
+                 "$('callers').click()"):
+        ms = b.eval("(() => { const t = performance.now(); %s; return performance.now() - t; })()" %
+                    what)
         print("# %s: %.0f ms" % (what, ms), flush=True)
     shot(b, "large")
     report(name, errors + b.errors)
@@ -275,7 +320,8 @@ def check_dark_and_print(b, name):
     try:
         d.open(os.path.join(tmp, "small.html"))
         if d.eval("getComputedStyle(document.body).backgroundColor") != "rgb(23, 24, 27)":
-            errors.append("dark mode: %s" % d.eval("getComputedStyle(document.body).backgroundColor"))
+            errors.append("dark mode: %s" %
+                          d.eval("getComputedStyle(document.body).backgroundColor"))
         shot(d, "dark")
         d.open(os.path.join(tmp, "diff.html"))
         shot(d, "diff-dark")
@@ -290,7 +336,10 @@ def check_dark_and_print(b, name):
     report(name, errors)
 
 
-CHECKS = [check_page, check_search, check_zoom, check_views, check_evil, check_diff, check_large, check_dark_and_print]
+CHECKS = [
+    check_page, check_search, check_zoom, check_views, check_evil, check_diff, check_large,
+    check_dark_and_print
+]
 
 
 def main():

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What others read out of a pprof file: Google's protobuf library with the message types written down here, and go's pprof."""
+"""What others read out of a pprof file: Google's protobuf library with the message types written
+down here, and go's pprof.
+"""
 
 import gzip
 import re
@@ -9,12 +11,14 @@ from collections import Counter
 
 # Field numbers of profile.proto. S: string table index or number (int64), *: repeated.
 MESSAGES = {
-    "Profile": "sample_type=1:ValueType* sample=2:Sample* mapping=3:Mapping* location=4:Location* function=5:Function* string_table=6:string* "
-               "time_nanos=9 duration_nanos=10 period_type=11:ValueType period=12 comment=13*",
+    "Profile": "sample_type=1:ValueType* sample=2:Sample* mapping=3:Mapping* "
+               "location=4:Location* function=5:Function* string_table=6:string* "
+    "time_nanos=9 duration_nanos=10 period_type=11:ValueType period=12 comment=13*",
     "ValueType": "type=1 unit=2",
     "Sample": "location_id=1* value=2* label=3:Label*",
     "Label": "key=1 str=2 num=3",
-    "Mapping": "id=1 memory_start=2 memory_limit=3 file_offset=4 filename=5 build_id=6 has_functions=7",
+    "Mapping": "id=1 memory_start=2 memory_limit=3 file_offset=4 filename=5 build_id=6 "
+               "has_functions=7",
     "Location": "id=1 mapping_id=2 address=3 line=4:Line*",
     "Line": "function_id=1 line=2",
     "Function": "id=1 name=2 system_name=3 filename=4 start_line=5",
@@ -36,11 +40,14 @@ def _profile_class():
     pool.Add(file)
     descriptor = pool.FindMessageTypeByName("p.Profile")
     make = getattr(message_factory, "GetMessageClass", None)
-    return make(descriptor) if make else message_factory.MessageFactory(pool).GetPrototype(descriptor)
+    return make(descriptor) if make else message_factory.MessageFactory(pool).GetPrototype(
+        descriptor)
 
 
 def with_protobuf(path):
-    """The file as a message; ImportError if the library is not installed. What is inconsistent is a ValueError."""
+    """The file as a message; ImportError if the library is not installed. What is inconsistent is a
+    ValueError.
+    """
     p = _profile_class()()
     with gzip.open(path) as f:
         p.ParseFromString(f.read())
@@ -61,27 +68,40 @@ def with_protobuf(path):
 
 
 def labels(p, sample):
-    return {p.string_table[label.key]: p.string_table[label.str] if label.str else label.num for label in sample.label}
+    return {
+        p.string_table[label.key]: p.string_table[label.str] if label.str else label.num
+        for label in sample.label
+    }
 
 
 def stacks(p, value=0):
     """{(comm, root, ..., leaf): sum}, as folded lines have them."""
     out = Counter()
-    names = [[p.string_table[p.function[line.function_id - 1].name] for line in loc.line] for loc in p.location]
+    names = [[p.string_table[p.function[line.function_id - 1].name] for line in loc.line]
+             for loc in p.location]
     for s in p.sample:
         have = labels(p, s)
-        frames = [n for i in reversed(s.location_id) for n in reversed(names[i - 1]) if n != "[no stack]"]
+        frames = [
+            n for i in reversed(s.location_id) for n in reversed(names[i - 1]) if n != "[no stack]"
+        ]
         marker = ["[incomplete:%s]" % have["incomplete"]] if "incomplete" in have else []
-        out[tuple(n.replace(";", ":") for n in [have.get("comm", "[unknown]")] + marker + frames)] += s.value[value]
+        out[tuple(n.replace(";", ":")
+                  for n in [have.get("comm", "[unknown]")] + marker + frames)] += s.value[value]
     return out
 
 
 def with_go(path, home):
-    """(the total of samples, {function: self}) as `go tool pprof -top` has them; None if go is not installed."""
+    """(the total of samples, {function: self}) as `go tool pprof -top` has them; None if go is not
+    installed.
+    """
     if not shutil.which("go"):
         return None
-    r = subprocess.run(["go", "tool", "pprof", "-symbolize=none", "-top", "-nodefraction=0", "-nodecount=1000000", "-sample_index=samples", path],
-                       capture_output=True, text=True, check=True, env={"HOME": home, "PATH": "/usr/bin:/bin:/usr/local/bin", "PPROF_TMPDIR": home})
+    r = subprocess.run([
+        "go", "tool", "pprof", "-symbolize=none", "-top", "-nodefraction=0", "-nodecount=1000000",
+        "-sample_index=samples", path
+    ], capture_output=True, text=True, check=True, env={
+        "HOME": home, "PATH": "/usr/bin:/bin:/usr/local/bin", "PPROF_TMPDIR": home
+    })
     total = re.search(r" of (\d+) total", r.stdout)
     selfs = Counter()
     for line in r.stdout.splitlines():

@@ -1,29 +1,48 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""Timelines: the Firefox Profiler's processed format (version 60) and what its type definitions ask for; Perfetto's packets."""
+"""Timelines: the Firefox Profiler's processed format (version 60) and what its type definitions ask
+for; Perfetto's packets.
+"""
 
 import gzip
 import json
 from collections import Counter
 
-# Columns of each table: what an entry may be. An int N: an index below the length of that table, named by the text behind it.
+# Columns of each table: what an entry may be. An int N: an index below the length of that table,
+# named by the text behind it.
 NUMBER, STRING, BOOL, NULL = (int, float), str, bool, type(None)
 SHARED = {
     "sources": {"uuid": (STRING, NULL), "filename": "stringArray"},
     "stackTable": {"frame": "frameTable", "prefix": "stackTable?"},
-    "frameTable": {"address": NUMBER, "inlineDepth": NUMBER, "category": "categories?", "subcategory": NUMBER, "func": "funcTable",
-                   "nativeSymbol": "nativeSymbols?", "innerWindowID": NUMBER, "line": NULL, "column": NULL},
-    "funcTable": {"name": "stringArray", "isJS": BOOL, "relevantForJS": BOOL, "resource": "resourceTable-", "source": "sources?",
-                  "lineNumber": NULL, "columnNumber": NULL},
-    "resourceTable": {"lib": "libs?", "name": "stringArray", "host": "stringArray?", "type": NUMBER},
-    "nativeSymbols": {"libIndex": "libs", "address": NUMBER, "name": "stringArray", "functionSize": NUMBER},
+    "frameTable": {
+        "address": NUMBER, "inlineDepth": NUMBER, "category": "categories?", "subcategory": NUMBER,
+        "func": "funcTable", "nativeSymbol": "nativeSymbols?", "innerWindowID": NUMBER,
+        "line": NULL, "column": NULL
+    },
+    "funcTable": {
+        "name": "stringArray", "isJS": BOOL, "relevantForJS": BOOL, "resource": "resourceTable-",
+        "source": "sources?", "lineNumber": NULL, "columnNumber": NULL
+    },
+    "resourceTable": {
+        "lib": "libs?", "name": "stringArray", "host": "stringArray?", "type": NUMBER
+    },
+    "nativeSymbols": {
+        "libIndex": "libs", "address": NUMBER, "name": "stringArray", "functionSize": NUMBER
+    },
 }
-THREAD = {"processType": STRING, "processStartupTime": NUMBER, "processShutdownTime": NULL, "registerTime": NUMBER, "unregisterTime": NULL,
-          "pausedRanges": list, "name": STRING, "processName": STRING, "isMainThread": BOOL, "pid": STRING, "tid": (int, STRING),
-          "samples": dict, "markers": dict}
+THREAD = {
+    "processType": STRING, "processStartupTime": NUMBER, "processShutdownTime": NULL,
+    "registerTime": NUMBER, "unregisterTime": NULL, "pausedRanges": list, "name": STRING,
+    "processName": STRING, "isMainThread": BOOL, "pid": STRING, "tid": (int, STRING),
+    "samples": dict, "markers": dict
+}
 MARKERS = ("data", "name", "startTime", "endTime", "phase", "category")
-META = {"interval": NUMBER, "startTime": NUMBER, "processType": int, "categories": list, "product": STRING, "stackwalk": int, "version": int,
-        "preprocessedProfileVersion": int, "markerSchema": list, "symbolicated": BOOL, "sampleUnits": dict}
-COLORS = ("transparent", "purple", "green", "orange", "yellow", "lightblue", "blue", "brown", "magenta", "red", "lightred", "darkgrey", "grey")
+META = {
+    "interval": NUMBER, "startTime": NUMBER, "processType": int, "categories": list,
+    "product": STRING, "stackwalk": int, "version": int, "preprocessedProfileVersion": int,
+    "markerSchema": list, "symbolicated": BOOL, "sampleUnits": dict
+}
+COLORS = ("transparent", "purple", "green", "orange", "yellow", "lightblue", "blue", "brown",
+          "magenta", "red", "lightred", "darkgrey", "grey")
 SUFFIX = {"Kernel": "_[k]", "JIT": "_[j]"}
 
 
@@ -39,13 +58,19 @@ def _column(where, table, key, kind, lengths):
     if not isinstance(kind, str):
         bad = [v for v in values if not _is(v, kind)]
     else:
-        n, may_be_null, may_be_none = lengths[kind.rstrip("?-")], kind.endswith("?"), kind.endswith("-")
-        bad = [v for v in values if not (_is(v, int) and (-1 if may_be_none else 0) <= v < n or v is None and may_be_null)]
+        n, may_be_null, may_be_none = lengths[kind.rstrip("?-")], kind.endswith("?"), kind.endswith(
+            "-")
+        bad = [
+            v for v in values
+            if not (_is(v, int) and
+                    (-1 if may_be_none else 0) <= v < n or v is None and may_be_null)
+        ]
     return ["%s.%s holds %r" % (where, key, bad[0])] if bad else []
 
 
 def _samples(where, samples, nstacks):
-    errors = _column(where, samples, "stack", "stackTable?", {"stackTable": nstacks}) + _column(where, samples, "time", NUMBER, {})
+    errors = _column(where, samples, "stack", "stackTable?", {"stackTable": nstacks}) + _column(
+        where, samples, "time", NUMBER, {})
     if "threadCPUDelta" in samples:
         errors += _column(where, samples, "threadCPUDelta", NUMBER, {})
     times = samples.get("time", [])
@@ -57,17 +82,25 @@ def _samples(where, samples, nstacks):
 
 
 def firefox_problems(p):
-    """What in a profile breaks the format's type definitions (src/types/profile.ts of version 60)."""
-    errors = ["meta.%s is %r" % (k, p["meta"].get(k)) for k, kind in META.items() if not _is(p["meta"].get(k), kind)]
+    """What in a profile breaks the format's type definitions (src/types/profile.ts of version 60).
+    """
+    errors = [
+        "meta.%s is %r" % (k, p["meta"].get(k)) for k, kind in META.items()
+        if not _is(p["meta"].get(k), kind)
+    ]
     if p["meta"]["preprocessedProfileVersion"] != 60:
         errors.append("version")
     shared = p["shared"]
-    lengths = {"stringArray": len(shared["stringArray"]), "libs": len(p["libs"]), "categories": len(p["meta"]["categories"])}
+    lengths = {
+        "stringArray": len(shared["stringArray"]), "libs": len(p["libs"]),
+        "categories": len(p["meta"]["categories"])
+    }
     lengths.update({name: shared[name]["length"] for name in SHARED})
     for name, columns in SHARED.items():
         for key, kind in columns.items():
             errors += _column(name, shared[name], key, kind, lengths)
-    if any(prefix is not None and prefix >= i for i, prefix in enumerate(shared["stackTable"]["prefix"])):
+    if any(prefix is not None and prefix >= i
+           for i, prefix in enumerate(shared["stackTable"]["prefix"])):
         errors.append("a stack comes before its prefix")
     if not all(isinstance(s, str) for s in shared["stringArray"]):
         errors.append("a string is none")
@@ -78,7 +111,10 @@ def firefox_problems(p):
         errors.append("no grey category")
     for t in p["threads"]:
         where = "thread %s" % t.get("tid")
-        errors += ["%s: %s is %r" % (where, k, t.get(k)) for k, kind in THREAD.items() if not _is(t.get(k), kind)]
+        errors += [
+            "%s: %s is %r" % (where, k, t.get(k)) for k, kind in THREAD.items()
+            if not _is(t.get(k), kind)
+        ]
         errors += _samples(where, t["samples"], lengths["stackTable"])
         if t["markers"]["length"] != 0 or any(t["markers"][k] for k in MARKERS):
             errors.append("%s: markers" % where)
@@ -91,11 +127,16 @@ def firefox(path):
 
 
 def firefox_stacks(p, cpus=False):
-    """{(comm, root, ..., leaf): samples} of all threads; with cpus, of the CPUs, without comm, process first."""
+    """{(comm, root, ..., leaf): samples} of all threads; with cpus, of the CPUs, without comm,
+    process first.
+    """
     s, out = p["shared"], Counter()
     names = [s["stringArray"][i] for i in s["funcTable"]["name"]]
     categories = [c["name"] for c in p["meta"]["categories"]]
-    frames = [names[f] + SUFFIX.get(categories[c], "") for f, c in zip(s["frameTable"]["func"], s["frameTable"]["category"])]
+    frames = [
+        names[f] + SUFFIX.get(categories[c], "")
+        for f, c in zip(s["frameTable"]["func"], s["frameTable"]["category"])
+    ]
     stacks = []
     for frame, prefix in zip(s["stackTable"]["frame"], s["stackTable"]["prefix"]):
         stacks.append((stacks[prefix] if prefix is not None else ()) + (frames[frame],))
@@ -111,8 +152,9 @@ def firefox_stacks(p, cpus=False):
 # Field numbers: name=number, of a message :Message, * repeated, "b" bytes. Others are numbers.
 PERFETTO = {
     "Trace": "packet=1:Packet*",
-    "Packet": "process_tree=2:Tree clock_snapshot=6:Snapshot timestamp=8 sequence_id=10 interned=12:Interned sequence_flags=13 defaults=59:Defaults "
-              "sample=66:Sample first_on_sequence=87",
+    "Packet": "process_tree=2:Tree clock_snapshot=6:Snapshot timestamp=8 sequence_id=10 "
+              "interned=12:Interned sequence_flags=13 defaults=59:Defaults "
+    "sample=66:Sample first_on_sequence=87",
     "Defaults": "perf=12:PerfDefaults",
     "PerfDefaults": "timebase=1:Timebase",
     "Timebase": "frequency=2 name=10:b clock=11",
@@ -121,7 +163,8 @@ PERFETTO = {
     "Tree": "processes=1:Process* threads=2:Thread*",
     "Process": "pid=1 cmdline=3:b",
     "Thread": "tid=1 name=2:b tgid=3",
-    "Interned": "function_names=5:String* frames=6:Frame* callstacks=7:Callstack* build_ids=16:String* mapping_paths=17:String* mappings=19:Mapping*",
+    "Interned": "function_names=5:String* frames=6:Frame* callstacks=7:Callstack* "
+                "build_ids=16:String* mapping_paths=17:String* mappings=19:Mapping*",
     "String": "iid=1 str=2:b",
     "Mapping": "iid=1 build_id=2 load_bias=6 path_string_ids=7*",
     "Frame": "iid=1 function_name_id=2 mapping_id=3 rel_pc=4 kind=7",
@@ -175,11 +218,19 @@ def perfetto(path):
 
 
 def perfetto_samples(packets):
-    """[(time, cpu, pid, tid, (root, ..., leaf), mapping paths, mode)]; what an importer would refuse is a ValueError."""
-    tables, out = {key: {} for key in ("function_names", "frames", "callstacks", "build_ids", "mapping_paths", "mappings")}, []
+    """[(time, cpu, pid, tid, (root, ..., leaf), mapping paths, mode)]; what an importer would
+    refuse is a ValueError.
+    """
+    tables, out = {
+        key: {}
+        for key in ("function_names", "frames", "callstacks", "build_ids", "mapping_paths",
+                    "mappings")
+    }, []
     first = packets[0]
     clocks = {c["id"]: c["timestamp"] for c in first["clock_snapshot"]["clocks"]}
-    if first["sequence_flags"] != 1 or not first.get("first_on_sequence") or set(clocks) != {1, 3, 6}:
+    if first["sequence_flags"] != 1 or not first.get("first_on_sequence") or set(clocks) != {
+            1, 3, 6
+    }:
         raise ValueError("the first packet: %s" % first)
     for p in packets:
         if p.get("sequence_id") != 1 or p is not first and p["sequence_flags"] != 2:
@@ -197,17 +248,24 @@ def perfetto_samples(packets):
             m = tables["mappings"][f["mapping_id"]]
             if "build_id" in m:
                 tables["build_ids"][m["build_id"]]
-            paths.append(b"".join(b"/" + tables["mapping_paths"][k]["str"] for k in m["path_string_ids"]).decode())
-            frames.append(tables["function_names"][f["function_name_id"]]["str"].decode() + KIND_SUFFIX.get(f.get("kind"), ""))
+            paths.append(b"".join(b"/" + tables["mapping_paths"][k]["str"]
+                                  for k in m["path_string_ids"]).decode())
+            frames.append(tables["function_names"][f["function_name_id"]]["str"].decode() +
+                          KIND_SUFFIX.get(f.get("kind"), ""))
         if not frames:
             raise ValueError("an empty callstack")
-        out.append((p["timestamp"], s.get("cpu", 0), s["pid"], s["tid"], tuple(frames), paths, s["cpu_mode"]))
+        out.append(
+            (p["timestamp"], s.get("cpu",
+                                   0), s["pid"], s["tid"], tuple(frames), paths, s["cpu_mode"]))
     return out
 
 
 def perfetto_stacks(packets):
     """{(comm, root, ..., leaf): samples}"""
-    names = {t["tid"]: t["name"].decode() for p in packets for t in p.get("process_tree", {}).get("threads", [])}
+    names = {
+        t["tid"]: t["name"].decode()
+        for p in packets for t in p.get("process_tree", {}).get("threads", [])
+    }
     out = Counter()
     for _, _, _, tid, frames, _, _ in perfetto_samples(packets):
         out[(names[tid],) + tuple(f for f in frames if f != "[no stack]")] += 1

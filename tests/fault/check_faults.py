@@ -1,11 +1,14 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Makes each place that calls libc or libbpf see a failure, one run each, under AddressSanitizer, UBSan and LeakSanitizer.
+"""Makes each place that calls libc or libbpf see a failure, one run each, under AddressSanitizer,
+UBSan and LeakSanitizer.
 
-check_faults.py [--points N] [WORKLOAD...]	N runs a workload, spread over its places (default 6; 0: all of them)
+check_faults.py [--points N] [WORKLOAD...]      N runs a workload, spread over its places (default
+6; 0: all of them)
 
-A run may succeed (what failed was not needed) or end with 1, 3 or 4 and a line on stderr; it must not crash, hang, leak, leave the
-terminal changed or leave a half-written file under the name it was asked for. build-san/fault/sfbpf: see inject.c.
+A run may succeed (what failed was not needed) or end with 1, 3 or 4 and a line on stderr; it must
+not crash, hang, leak, leave the terminal changed or leave a half-written file under the name it was
+asked for. build-san/fault/sfbpf: see inject.c.
 """
 
 import argparse
@@ -23,10 +26,12 @@ import time
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SFBPF = os.path.join(TOP, "build-san", "fault", "sfbpf")
-SANITIZERS = {"ASAN_OPTIONS": "exitcode=99:detect_leaks=1:allocator_may_return_null=1", "UBSAN_OPTIONS": "print_stacktrace=1",
-              "LSAN_OPTIONS": "exitcode=98"}
+SANITIZERS = {
+    "ASAN_OPTIONS": "exitcode=99:detect_leaks=1:allocator_may_return_null=1",
+    "UBSAN_OPTIONS": "print_stacktrace=1", "LSAN_OPTIONS": "exitcode=98"
+}
 LIMIT_S = 30
-TERMINAL = "terminal"	# a workload that starts with this runs in a pseudo terminal and gets a "q"
+TERMINAL = "terminal" # a workload that starts with this runs in a pseudo terminal and gets a "q"
 
 FILE = "/usr/lib/x86_64-linux-gnu/libm.so.6"
 WORKLOADS = {
@@ -81,8 +86,8 @@ def run_terminal(argv, env, cwd):
     master, slave = pty.openpty()
     before = termios.tcgetattr(slave)
     with open(os.path.join(cwd, "stderr"), "w+") as err:
-        child = subprocess.Popen(argv, env=dict(env, TERM="xterm-256color"), cwd=cwd, stdin=slave, stdout=slave, stderr=err,
-                                 start_new_session=True)
+        child = subprocess.Popen(argv, env=dict(env, TERM="xterm-256color"), cwd=cwd, stdin=slave,
+                                 stdout=slave, stderr=err, start_new_session=True)
         drain(master, 1.2)
         os.write(master, b"q")
         end = time.monotonic() + LIMIT_S
@@ -116,7 +121,11 @@ def complaints(rc, err, cwd):
         return ["exit status %d" % rc]
     if rc and not said:
         return ["exit status %d without a word" % rc]
-    left = [name for name in os.listdir(cwd) if name not in ("stderr", "in.folded", "in.json", "stats.json") and not name.startswith("out.")]
+    left = [
+        name for name in os.listdir(cwd)
+        if name not in ("stderr", "in.folded", "in.json",
+                        "stats.json") and not name.startswith("out.")
+    ]
     if left:
         return ["leaves %s" % ", ".join(left)]
     if rc == 0 and os.path.exists(os.path.join(cwd, "out.json")):
@@ -151,7 +160,8 @@ class Bench:
         log = self.dir + ".sites"
         rc, err, wrong = self.run(FAULT_LOG=log)
         if rc != 0 or wrong:
-            raise RuntimeError("without a fault: exit status %s; %s; %s" % (rc, "; ".join(wrong), err[-300:]))
+            raise RuntimeError("without a fault: exit status %s; %s; %s" %
+                               (rc, "; ".join(wrong), err[-300:]))
         with open(log) as f:
             sites = [line.split() for line in f]
         os.unlink(log)
@@ -196,7 +206,8 @@ def make_inputs(where):
         for i in range(50):
             f.write("prog;main;work_%d;leaf %d\n" % (i % 7, i + 1))
     out = os.path.join(where, "in.json")
-    subprocess.run([os.path.join(TOP, "build", "sfbpf"), "record", "-o", out, "100ms"], check=True, stderr=subprocess.DEVNULL)
+    subprocess.run([os.path.join(TOP, "build", "sfbpf"), "record", "-o", out, "100ms"], check=True,
+                   stderr=subprocess.DEVNULL)
     return [folded, out]
 
 

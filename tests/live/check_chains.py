@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Records the programs of tests/programs, several at a time and system-wide, and compares with chains.txt.
+"""Records the programs of tests/programs, several at a time and system-wide, and compares with
+chains.txt.
 
 check_chains.py [CASE...]    FREQ, SECONDS, BATCH and MIN_SAMPLES come from the environment
 """
@@ -105,7 +106,9 @@ def judge(case, stacks):
     else:
         share = 1 - h.total(bad) / n
     if share < case.min:
-        return h.fail(case.name, "%.2f %% of %d samples have the chain; others: %s" % (100 * share, n, h.worst(bad)))
+        return h.fail(
+            case.name,
+            "%.2f %% of %d samples have the chain; others: %s" % (100 * share, n, h.worst(bad)))
     return h.ok(case.name)
 
 

@@ -28,7 +28,9 @@ LATER_MS = 120
 def libraries():
     """Files with unwind tables, of ordinary sizes."""
     found, seen = [], set()
-    for path in sorted(glob.glob("/usr/lib/x86_64-linux-gnu/*.so*") + glob.glob("/usr/lib/*/*/*.so") + glob.glob("/usr/bin/*")):
+    for path in sorted(
+            glob.glob("/usr/lib/x86_64-linux-gnu/*.so*") + glob.glob("/usr/lib/*/*/*.so") +
+            glob.glob("/usr/bin/*")):
         real = os.path.realpath(path)
         try:
             with open(real, "rb") as f:
@@ -58,13 +60,15 @@ def cpu_after_first_second():
     time.sleep(8)
     nearly = cpu_ms(rec.p.pid)
     whole = rec.finish()[1]["self"]["cpu_ms"]
-    h.note("self: %.0f ms in the first second, %.0f ms in the next 8 s, %.0f ms in all" % (first, nearly - first, whole))
+    h.note("self: %.0f ms in the first second, %.0f ms in the next 8 s, %.0f ms in all" %
+           (first, nearly - first, whole))
     return whole - first
 
 
 def check_self_cpu(name):
-    """Less than 1.4 % of one CPU outside the first second, the output at the end included. The best of three: new
-    programs that others start meanwhile cost the reading of their tables."""
+    """Less than 1.4 % of one CPU outside the first second, the output at the end included. The best
+    of three: new programs that others start meanwhile cost the reading of their tables.
+    """
     for p in ("rec", "callback"):
         h.wait_busy(h.start([h.link_program(p, "cost-" + p), "60"]))
     used = 1e9
@@ -72,7 +76,8 @@ def check_self_cpu(name):
         used = min(used, cpu_after_first_second())
         if used < LATER_MS:
             break
-    h.check(name, ["%.0f ms of CPU time after the first second of ten" % used] if used >= LATER_MS else [])
+    h.check(name, ["%.0f ms of CPU time after the first second of ten" %
+                   used] if used >= LATER_MS else [])
 
 
 def check_self_memory(name):
@@ -84,8 +89,9 @@ def check_self_memory(name):
     h.wait_busy(h.start([h.link_program("rec", "memory-rec"), "60"]))
     stats = h.record(["-F", "99"], 4)[1]
     modules, rss = stats["tables"]["modules"], stats["self"]["rss_peak_kb"]
-    h.note("self: %d modules, %d rows, %d kB of tables made in %d ms, %d kB resident" % (
-        modules, stats["tables"]["rows"], stats["tables"]["bytes"] // 1024, stats["tables"]["build_ms"], rss))
+    h.note("self: %d modules, %d rows, %d kB of tables made in %d ms, %d kB resident" %
+           (modules, stats["tables"]["rows"], stats["tables"]["bytes"] // 1024,
+            stats["tables"]["build_ms"], rss))
     errors = []
     if modules < FILES:
         errors.append("%d modules loaded, not %d" % (modules, FILES))

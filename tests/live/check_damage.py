@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Files with damaged unwind tables: they cost their own stacks at most, never another file's, never a crash."""
+"""Files with damaged unwind tables: they cost their own stacks at most, never another file's, never
+a crash.
+"""
 
 import random
 import re
@@ -9,8 +11,10 @@ import struct
 import harness as h
 
 HOT = "rec_down;rec_hot(;rec_mid)?(;rec_leaf)?"
-# What a stack must at least end with: all of it, down to the function whose FDE is bad, or the leaf.
-WHOLE = re.compile("^_start;[^;]*;[^;]*;main(;rec_down;rec_small(;rec_down){4};rec_buffer){12};" + HOT + "$")
+# What a stack must at least end with: all of it, down to the function whose FDE is bad, or the
+# leaf.
+WHOLE = re.compile("^_start;[^;]*;[^;]*;main(;rec_down;rec_small(;rec_down){4};rec_buffer){12};" +
+                   HOT + "$")
 TO_SMALL = re.compile("(^|;)rec_small(;rec_down){4};rec_buffer;" + HOT + "$")
 TO_BUFFER = re.compile("(^|;)rec_buffer;" + HOT + "$")
 TO_LEAF = re.compile("(^|;)rec_[a-z]+$")
@@ -147,11 +151,17 @@ CASES = [
 
 def errors_of(name, stacks, left):
     mine = [s for s in stacks if s.comm == name]
-    bad = [s for s in mine if not left.search(";".join(h.user_frames(s))) or (left is WHOLE and h.reason(s))]
+    bad = [
+        s for s in mine
+        if not left.search(";".join(h.user_frames(s))) or (left is WHOLE and h.reason(s))
+    ]
     if h.total(mine) < 40:
         return ["%d samples" % h.total(mine)]
     if h.total(bad) > 0.01 * h.total(mine):
-        return ["%d of %d stacks show less than they could: %s" % (h.total(bad), h.total(mine), h.worst(bad, 2))]
+        return [
+            "%d of %d stacks show less than they could: %s" %
+            (h.total(bad), h.total(mine), h.worst(bad, 2))
+        ]
     return []
 
 

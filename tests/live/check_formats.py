@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Real recordings in every format: each adds up to its own account, and other people's readers agree."""
+"""Real recordings in every format: each adds up to its own account, and other people's readers
+agree.
+"""
 
 import json
 import os
@@ -21,9 +23,11 @@ def record(suffix, seconds=2, tool="record", options=()):
     """(path, the account)"""
     out, stats = h.tmpfile("run" + suffix), h.tmpfile("stats.json")
     p = h.start([h.program("rec"), "20"])
-    h.start(["dd", "if=/dev/zero", "of=/dev/null", "bs=512", "status=none"])    # is in the kernel most of the time
+    h.start(["dd", "if=/dev/zero", "of=/dev/null", "bs=512",
+             "status=none"])  # is in the kernel most of the time
     h.wait_busy(p)
-    subprocess.run([h.SFBPF, tool, "-o", out, "--stats", stats, *options, str(seconds)], check=True, stderr=subprocess.DEVNULL)
+    subprocess.run([h.SFBPF, tool, "-o", out, "--stats", stats, *options,
+                    str(seconds)], check=True, stderr=subprocess.DEVNULL)
     h.stop_all()
     with open(stats, encoding="utf-8") as f:
         return out, json.load(f)
@@ -34,7 +38,8 @@ def received(stats):
 
 
 def report(path):
-    text = subprocess.run([h.SFBPF, "report", "--format", "folded", path], check=True, capture_output=True, text=True).stdout
+    text = subprocess.run([h.SFBPF, "report", "--format", "folded", path], check=True,
+                          capture_output=True, text=True).stdout
     out = Counter()
     for line in text.splitlines():
         stack, n = line.rsplit(" ", 1)
@@ -45,7 +50,8 @@ def report(path):
 def check_formats_folded(name):
     path, stats = record(".folded")
     got = sum(report(path).values())
-    h.check(name, [] if got == received(stats) else ["%d in the lines, %d in the account" % (got, received(stats))])
+    h.check(name, [] if got == received(stats) else
+            ["%d in the lines, %d in the account" % (got, received(stats))])
 
 
 def check_formats_json(name):
@@ -76,7 +82,8 @@ def check_formats_html(name):
     with open(path, encoding="utf-8") as f:
         meta = json.loads(re.search(r'id="data">(.*?)</script>', f.read(), re.S)[1])["meta"]
     errors = [] if meta["lost"] == sum(stats["lost"].values()) else ["lost: %s" % meta]
-    if meta["userStacks"] != stats["user_stacks"]["total"] or meta["complete"] != stats["user_stacks"]["complete"]:
+    if meta["userStacks"] != stats["user_stacks"]["total"] or meta["complete"] != stats[
+            "user_stacks"]["complete"]:
         errors.append("%s, want %s" % (meta, stats["user_stacks"]))
     h.check(name, errors)
 
@@ -99,7 +106,8 @@ def check_formats_pprof(name):
         errors.append("the protobuf library has other stacks than report")
     text = p.string_table
     rec = [m for m in p.mapping if text[m.filename] == h.program("rec")]
-    out = subprocess.run(["readelf", "-n", h.program("rec")], capture_output=True, text=True, check=False).stdout
+    out = subprocess.run(["readelf", "-n", h.program("rec")], capture_output=True, text=True,
+                         check=False).stdout
     build_id = next((line.split()[-1] for line in out.splitlines() if "Build ID" in line), "")
     if not rec or text[rec[0].build_id] != build_id or rec[0].file_offset % 4096:
         errors.append("mapping of rec: %s" % rec)
@@ -126,13 +134,15 @@ def check_formats_firefox(name):
     errors = timeline_read.firefox_problems(p)[:5]
     threads, cpus = timeline_read.firefox_stacks(p), timeline_read.firefox_stacks(p, cpus=True)
     if sum(threads.values()) != received(stats) or without_root(threads) != without_root(cpus):
-        errors.append("%d samples of threads, %d of CPUs, %d in the account" % (sum(threads.values()), sum(cpus.values()), received(stats)))
+        errors.append("%d samples of threads, %d of CPUs, %d in the account" %
+                      (sum(threads.values()), sum(cpus.values()), received(stats)))
     rec = [t for t in p["threads"] if t["name"] == "rec"]
     if len(rec) != 1 or not rec[0]["isMainThread"] or rec[0]["pid"] != str(rec[0]["tid"]):
         errors.append("threads of rec: %s" % [(t["pid"], t["tid"]) for t in rec])
     times = sorted(t for r in rec for t in r["samples"]["time"])
     period = p["meta"]["interval"]
-    if len(times) < 20 or not 0.9 * period < times[len(times) // 2] - times[len(times) // 2 - 1] or times[-1] > 1e3 * stats["duration_s"] + 100:
+    if len(times) < 20 or not 0.9 * period < times[len(times) // 2] - times[
+            len(times) // 2 - 1] or times[-1] > 1e3 * stats["duration_s"] + 100:
         errors.append("times of rec: %s" % times)
     if not any(s[0] == "rec" and "main" in s and s[-1].startswith("rec_leaf") for s in threads):
         errors.append("no stack of rec")
@@ -149,7 +159,8 @@ def check_formats_perfetto(name):
         errors.append("%d samples, %d in the account" % (len(samples), received(stats)))
     times = [s[0] for s in samples]
     begin = next(c["timestamp"] for c in packets[0]["clock_snapshot"]["clocks"] if c["id"] == 6)
-    if times != sorted(times) or not begin - 10**8 < times[0] or not times[-1] < begin + 1e9 * stats["duration_s"] + 10**8:
+    if times != sorted(times) or not begin - 10**8 < times[0] or not times[
+            -1] < begin + 1e9 * stats["duration_s"] + 10**8:
         errors.append("times %s, %s; the start is %s" % (times[:2], times[-2:], begin))
     stacks = timeline_read.perfetto_stacks(packets)
     if not any(s[0] == "rec" and "main" in s and s[-1].startswith("rec_leaf") for s in stacks):
@@ -162,4 +173,7 @@ def check_formats_perfetto(name):
     h.check(name, errors)
 
 
-h.run_checks([check_formats_folded, check_formats_json, check_formats_json_off_cpu, check_formats_html, check_formats_pprof, check_formats_firefox, check_formats_perfetto])
+h.run_checks([
+    check_formats_folded, check_formats_json, check_formats_json_off_cpu, check_formats_html,
+    check_formats_pprof, check_formats_firefox, check_formats_perfetto
+])

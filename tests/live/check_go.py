@@ -1,8 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Go programs that know their chain: do their stacks end in a true root, and are they what they must be?
+"""Go programs that know their chain: do their stacks end in a true root, and are they what they
+must be?
 
-GO names another go than the one in PATH. Each shape is built plain; `rec`, `channels` and `clocks` also stripped and as PIE.
+GO names another go than the one in PATH. Each shape is built plain; `rec`, `channels` and `clocks`
+also stripped and as PIE.
 """
 
 import os
@@ -16,16 +18,27 @@ import harness as h
 GO = os.environ.get("GO", "go")
 SECONDS = int(os.environ.get("SECONDS", "3"))
 # Where a goroutine and a thread begin. On a thread that Go did not make, C's own.
-ROOTS = {"runtime.goexit", "runtime.mstart", "runtime.rt0_go", "_start", "clone3", "__clone3", "clone"}
+ROOTS = {
+    "runtime.goexit", "runtime.mstart", "runtime.rt0_go", "_start", "clone3", "__clone3", "clone"
+}
 MAIN = "runtime.goexit;runtime.main;main.main;"
 
 # Shape, and what all stacks that contain the last function of the chain must be
 REC = MAIN + r"main\.main\.func\d+;(main\.rec;){61}main\.leaf"
 SHAPES = {
     "rec": ("main.leaf", REC),
-    "goroutine": ("main.leaf", r"runtime\.goexit;main\.main\.func\d+(\.\d+|\.func\d+|\.gowrap\d+)*;(main\.rec;){301}main\.leaf"),
-    "channels": ("runtime.chansend1", r"runtime\.goexit;(runtime\.main;main\.main;main\.channels|main\.channels\.(func|gowrap)\d+);runtime\.chansend1(;.*)?"),
-    "grow": ("main.deep", r"runtime\.goexit;main\.grow\.(func|gowrap)\d+(\.\d+)?;main\.deep(;main\.deep){0,200}(;(?!main).*)?"),
+    "goroutine": (
+        "main.leaf",
+        r"runtime\.goexit;main\.main\.func\d+(\.\d+|\.func\d+|\.gowrap\d+)*;(main\.rec;){301}main\.leaf"
+    ),
+    "channels": (
+        "runtime.chansend1",
+        r"runtime\.goexit;(runtime\.main;main\.main;main\.channels|main\.channels\.(func|gowrap)\d+);runtime\.chansend1(;.*)?"
+    ),
+    "grow": (
+        "main.deep",
+        r"runtime\.goexit;main\.grow\.(func|gowrap)\d+(\.\d+)?;main\.deep(;main\.deep){0,200}(;(?!main).*)?"
+    ),
     "collect": ("main.collect", MAIN + r"main\.collect(;main\.tree){1,17}(;(?!main\.).*)?"),
     "maps": ("main.maps", MAIN + r"main\.maps(;(?!main\.).*)?"),
     "syscalls": ("main.syscalls", MAIN + r"main\.syscalls(;(?!main\.).*)?"),
@@ -43,8 +56,10 @@ def build(name, source, *options, cgo="0"):
     if not shutil.which(GO):
         raise h.Skip("%s is not installed" % GO)
     os.makedirs(h.PROGRAMS, exist_ok=True)
-    env = dict(os.environ, CGO_ENABLED=cgo, GO111MODULE="off", GOFLAGS="", GOCACHE=os.path.join(h.PROGRAMS, "go-cache"))
-    r = subprocess.run([GO, "build"] + list(options) + ["-o", path, source], capture_output=True, text=True, env=env, check=False)
+    env = dict(os.environ, CGO_ENABLED=cgo, GO111MODULE="off", GOFLAGS="",
+               GOCACHE=os.path.join(h.PROGRAMS, "go-cache"))
+    r = subprocess.run([GO, "build"] + list(options) + ["-o", path, source], capture_output=True,
+                       text=True, env=env, check=False)
     if r.returncode:
         raise h.Skip("go cannot build %s: %s" % (name, r.stderr.strip()[-200:]))
     return path
@@ -71,10 +86,14 @@ def judge(stacks, chains, stripped):
     if total < 100:
         errors.append("only %d samples" % total)
     if rooted < 0.97 * total:
-        errors.append("%d of %d stacks at their root: %s" % (rooted, total, h.worst([s for s in stacks if h.reason(s)])))
+        errors.append("%d of %d stacks at their root: %s" %
+                      (rooted, total, h.worst([s for s in stacks if h.reason(s)])))
     if false > 0.001 * total:
-        errors.append("%d of %d falsely complete: %s" % (
-            false, total, h.worst([s for s in stacks if not h.reason(s) and plain(s).split(";")[0] not in ROOTS])))
+        errors.append(
+            "%d of %d falsely complete: %s" %
+            (false, total,
+             h.worst([s
+                      for s in stacks if not h.reason(s) and plain(s).split(";")[0] not in ROOTS])))
     for leaf, chain in chains:
         want = re.compile(chain)
         having = [s for s in stacks if leaf in plain(s).split(";")]
@@ -82,7 +101,9 @@ def judge(stacks, chains, stripped):
         if h.total(having) < 0.05 * total:
             errors.append("only %d of %d samples have %s" % (h.total(having), total, leaf))
         elif h.total(right) < 0.99 * h.total(having):
-            errors.append("%d of %d chains of %s: %s" % (h.total(right), h.total(having), leaf, h.worst([s for s in having if s not in right])))
+            errors.append("%d of %d chains of %s: %s" %
+                          (h.total(right), h.total(having), leaf,
+                           h.worst([s for s in having if s not in right])))
     h.note("%d samples, %.4f at their root" % (total, rooted / max(total, 1)))
     return errors
 
@@ -100,12 +121,14 @@ def shape(name, variant, options):
 
 
 def check_callback(name):
-    shape_check(name, [build("callback", "callback.go", cgo="1")], [("main.leaf", CALLBACK), ("c_leaf", SPIN)])
+    shape_check(name, [build("callback", "callback.go", cgo="1")], [("main.leaf", CALLBACK),
+                                                                    ("c_leaf", SPIN)])
 
 
 def check_callback_stripped(name):
     """Names of static C functions are gone; Go's are in its table."""
-    shape_check(name, [build("callback-stripped", "callback.go", "-ldflags=-s -w", cgo="1")], [("main.leaf", CALLBACK)])
+    shape_check(name, [build("callback-stripped", "callback.go", "-ldflags=-s -w", cgo="1")],
+                [("main.leaf", CALLBACK)])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Processes that want to mislead, stall or break whoever unwinds them: everybody else's stacks stay complete, a sample's cost and sfbpf's
-memory stay bounded."""
+"""Processes that want to mislead, stall or break whoever unwinds them: everybody else's stacks stay
+complete, a sample's cost and sfbpf's memory stay bounded.
+"""
 
 import json
 import os
@@ -13,11 +14,13 @@ import time
 
 import harness as h
 
-SHAPES = ["cycle", "pair", "endless", "tables", "elsewhere", "wild", "edge", "absent", "churn", "rewrite"]
-SPIN = b"\xf3\x90\xeb\xfc"	# pause; jmp
-CODE, TABLE = 0x1000, 0x2000	# file offsets and addresses
+SHAPES = [
+    "cycle", "pair", "endless", "tables", "elsewhere", "wild", "edge", "absent", "churn", "rewrite"
+]
+SPIN = b"\xf3\x90\xeb\xfc" # pause; jmp
+CODE, TABLE = 0x1000, 0x2000 # file offsets and addresses
 RSS_LIMIT_KB = 512 << 10
-DENSE_ROWS = 1_000_000	# 3 MB of .eh_frame, and of a single function
+DENSE_ROWS = 1_000_000 # 3 MB of .eh_frame, and of a single function
 
 
 def sample_ns(stats):
@@ -42,17 +45,23 @@ def check_cost(name):
         errors += ["%s: %s" % (shape, e) for e in h.stats_errors(stats)]
         if stats["samples"] < 50:
             errors.append("%s: %d samples" % (shape, stats["samples"]))
-        h.note("%s: %.1f us a sample, %.2f of an honest one; %s" % (
-            shape, ns / 1000, ns / honest, {k: v for k, v in stats["user_stacks"]["incomplete"].items() if v}))
+        h.note("%s: %.1f us a sample, %.2f of an honest one; %s" %
+               (shape, ns / 1000, ns / honest,
+                {k: v
+                 for k, v in stats["user_stacks"]["incomplete"].items() if v}))
         if ns > 2 * honest:
-            errors.append("%s: a sample costs %.1f us, an honest deep one %.1f" % (shape, ns / 1000, honest / 1000))
+            errors.append("%s: a sample costs %.1f us, an honest deep one %.1f" %
+                          (shape, ns / 1000, honest / 1000))
     h.check(name, errors)
 
 
-# ---- files -----------------------------------------------------------------------------------------------
+# ---- files
+# -----------------------------------------------------------------------------------------------
 
 def elf(path, section, data, size=None, strings=None, phnum=2, code=TABLE):
-    """A file with spinning code and one section of tables; size: what its header claims, the file is made as long; code: where it ends."""
+    """A file with spinning code and one section of tables; size: what its header claims, the file
+    is made as long; code: where it ends.
+    """
     size = len(data) if size is None else size
     names = b"\0.text\0.symtab\0.strtab\0.shstrtab\0" + section + b"\0"
     symbols = bytes(24)
@@ -67,13 +76,17 @@ def elf(path, section, data, size=None, strings=None, phnum=2, code=TABLE):
     heads = at + -at % 8
 
     def head(text, kind, flags, offset, length, link=0, entry=0):
-        return struct.pack("<IIQQQQIIQQ", names.index(text), kind, flags, offset if flags else 0, offset, length, link, 1, 1, entry)
+        return struct.pack("<IIQQQQIIQQ", names.index(text), kind, flags, offset if flags else 0,
+                           offset, length, link, 1, 1, entry)
 
     sections = bytes(64) + head(b".text", 1, 6, CODE, 0x100) + head(section, 1, 2, TABLE, size)
-    sections += head(b".symtab", 2, 0, layout["symbols"], len(symbols), 4, 24) + head(b".strtab", 3, 0, layout["strings"], len(strings))
+    sections += head(b".symtab", 2, 0, layout["symbols"], len(symbols), 4, 24) + head(
+        b".strtab", 3, 0, layout["strings"], len(strings))
     sections += head(b".shstrtab", 3, 0, layout["names"], len(names))
     with open(path, "wb") as f:
-        f.write(b"\x7fELF\2\1\1".ljust(16, b"\0") + struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, CODE, 64, heads, 0, 64, 56, phnum, 64, 6, 5))
+        f.write(
+            b"\x7fELF\2\1\1".ljust(16, b"\0") +
+            struct.pack("<HHIQQQIHHHHHH", 3, 62, 1, CODE, 64, heads, 0, 64, 56, phnum, 64, 6, 5))
         f.write(struct.pack("<IIQQQQQQ", 1, 5, 0, 0, 0, code, code, 0x1000))
         f.write(struct.pack("<IIQQQQQQ", 1, 4, TABLE, TABLE, TABLE, size, size, 0x1000))
         f.seek(CODE)
@@ -90,7 +103,8 @@ def elf(path, section, data, size=None, strings=None, phnum=2, code=TABLE):
 
 def sframe_header(version, fdes, fres, fre_bytes):
     entry = {1: 17, 2: 20, 3: 16}[version]
-    return struct.pack("<HBBBbbBIIIII", 0xdee2, version, 5 if version > 1 else 1, 3, 0, -8, 0, fdes, fres, fre_bytes, 0, fdes * entry)
+    return struct.pack("<HBBBbbBIIIII", 0xdee2, version, 5 if version > 1 else 1, 3, 0, -8, 0, fdes,
+                       fres, fre_bytes, 0, fdes * entry)
 
 
 def eh_frame(fdes):
@@ -98,7 +112,9 @@ def eh_frame(fdes):
     head = struct.pack("<II", 16, 0) + b"\x01zR\0\x01\x78\x10\x01\x1b\x0c\x07\x08\x90\x01\0\0"
     head = struct.pack("<I", len(head) - 4) + head[4:]
     ats = range(len(head), len(head) + 20 * fdes, 20)
-    fdes = b"".join(struct.pack("<IIiII", 16, at + 4, CODE - (TABLE + at + 8) + at % 0x80, 0x100, 0) for at in ats)
+    fdes = b"".join(
+        struct.pack("<IIiII", 16, at + 4, CODE - (TABLE + at + 8) + at % 0x80, 0x100, 0)
+        for at in ats)
     return head + fdes + bytes(4)
 
 
@@ -106,7 +122,7 @@ def dense_eh_frame(rows):
     """One function with a row for each byte of code."""
     cie = struct.pack("<I", 0) + b"\x01zR\0\x01\x78\x10\x01\x1b\x0c\x07\x08\x90\x01\0\0"
     cie = struct.pack("<I", len(cie)) + cie
-    program = b"\x41\x0e\x10\x41\x0e\x18" * (rows // 2)	# advance_loc 1; def_cfa_offset
+    program = b"\x41\x0e\x10\x41\x0e\x18" * (rows // 2) # advance_loc 1; def_cfa_offset
     fde = struct.pack("<IiIB", len(cie) + 4, CODE - (TABLE + len(cie) + 8), rows + 2, 0) + program
     return cie + struct.pack("<I", len(fde)) + fde + bytes(4)
 
@@ -145,12 +161,16 @@ def check_files(name):
     mine = [s for s in stacks if s.comm == "bystander"]
     whole = sum(s.count for s in mine if not h.reason(s))
     late = sum(s.count for s in mine if h.reason(s) == "not_loaded")
-    h.note("bystander: %d of %d complete, %d came before its tables; %d kB resident; lost %s; processes that read files: %s" % (
-        whole, h.total(mine), late, stats["self"]["rss_peak_kb"], stats["lost"], stats.get("parsers")))
+    h.note(
+        "bystander: %d of %d complete, %d came before its tables; %d kB resident; lost %s; "
+        "processes that read files: %s"
+        % (whole, h.total(mine), late, stats["self"]["rss_peak_kb"], stats["lost"],
+           stats.get("parsers")))
     if bystander.poll() is not None or h.total(mine) < 10:
         errors.append("the bystander has %d samples" % h.total(mine))
     if whole < 0.9 * h.total(mine):
-        errors.append("%d of the bystander's %d stacks are complete: %s" % (whole, h.total(mine), h.worst([s for s in mine if h.reason(s)])))
+        errors.append("%d of the bystander's %d stacks are complete: %s" %
+                      (whole, h.total(mine), h.worst([s for s in mine if h.reason(s)])))
     if stats["self"]["rss_peak_kb"] > RSS_LIMIT_KB:
         errors.append("%d kB resident" % stats["self"]["rss_peak_kb"])
     if any(c in s.comm + f for s in stacks for f in s.frames for c in "\x1b\n\x07"):
@@ -160,25 +180,32 @@ def check_files(name):
     h.check(name, errors)
 
 
-# ---- file systems that do not answer ----------------------------------------------------------------------
+# ---- file systems that do not answer
+# ----------------------------------------------------------------------
 
 SILENCES = ["none", "open", "read", "flush"]
 
 
 class FileSystem:
-    """A user's own (fuse_files.py): answers everybody but sfbpf, which waits for ever for one kind of request."""
+    """A user's own (fuse_files.py): answers everybody but sfbpf, which waits for ever for one kind
+    of request.
+    """
 
     def __init__(self, silence, program=True):
         if not os.path.exists("/dev/fuse"):
             raise h.Skip("there is no /dev/fuse")
         self.where = h.tmpfile("fuse-" + silence)
-        os.makedirs(self.where, exist_ok=True)	# the second try's
+        os.makedirs(self.where, exist_ok=True) # the second try's
         name = "fs-" + silence
-        self.daemon = h.start([os.path.join(os.path.dirname(os.path.abspath(__file__)), "fuse_files.py"), self.where, h.program("rec"),
-                               "%s=%s" % (name, silence)], stdout=subprocess.PIPE)
+        self.daemon = h.start([
+            os.path.join(os.path.dirname(os.path.abspath(__file__)), "fuse_files.py"), self.where,
+            h.program("rec"),
+            "%s=%s" % (name, silence)
+        ], stdout=subprocess.PIPE)
         if not self.daemon.stdout.readline():
             raise h.Skip("no file system can be mounted")
-        self.program = h.start(["nice", os.path.join(self.where, name), "0", "60"]) if program else None
+        self.program = h.start(["nice", os.path.join(self.where, name), "0", "60"
+                                ]) if program else None
 
     def stop(self):
         subprocess.run(["umount", "-l", self.where], check=False)
@@ -202,20 +229,25 @@ def silent_errors(stacks, stats, states):
     errors = h.stats_errors(stats, stacks)
     for comm, complete in [("bystander", True)] + [("fs-" + s, s == "none") for s in SILENCES]:
         mine = [s for s in stacks if s.comm == comm]
-        whole = sum(s.count for s in mine if not h.reason(s) and any(f.startswith("rec_") for f in s.frames))
+        whole = sum(s.count for s in mine
+                    if not h.reason(s) and any(f.startswith("rec_") for f in s.frames))
         h.note("%s: %d of %d stacks are complete, with names" % (comm, whole, h.total(mine)))
         if h.total(mine) < 10 or (whole < 0.8 * h.total(mine) if complete else whole):
-            errors.append("%s: %d of %d stacks are complete; %s" % (comm, whole, h.total(mine), h.worst(mine)))
+            errors.append("%s: %d of %d stacks are complete; %s" %
+                          (comm, whole, h.total(mine), h.worst(mine)))
         if not complete and not any("fs-" in f for s in mine for f in s.frames):
             errors.append("%s: its file is not named" % comm)
     h.note("openers: %s; %s" % (states, stats["parsers"]))
-    if stats["parsers"]["late"] != 3 or stats["parsers"]["failed"] != 3 or not 3 <= len(states) <= 6:
+    if stats["parsers"]["late"] != 3 or stats["parsers"]["failed"] != 3 or not 3 <= len(
+            states) <= 6:
         errors.append("%s, with %s" % (stats["parsers"], states))
     return errors
 
 
 def check_silent_files(name):
-    """Files whose file system never answers an open, a read or a close cost themselves only; one that answers is like any other; the end is in time."""
+    """Files whose file system never answers an open, a read or a close cost themselves only; one
+    that answers is like any other; the end is in time.
+    """
     systems = [FileSystem(silence) for silence in SILENCES]
     try:
         r = h.Recording(["-F", "199"], 14)
@@ -232,16 +264,19 @@ def check_silent_files(name):
         stuck, interrupted = opener_states(p.pid), time.monotonic()
         os.kill(p.pid, signal.SIGINT)
         rc = p.wait(timeout=20)
-        h.note("interrupted after %.1f s, with openers %s: ended after %.2f s more" % (interrupted - begin, stuck, time.monotonic() - interrupted))
+        h.note("interrupted after %.1f s, with openers %s: ended after %.2f s more" %
+               (interrupted - begin, stuck, time.monotonic() - interrupted))
         if rc or time.monotonic() - interrupted > 2 or len(stuck) < 3:
-            errors.append("SIGINT: exit code %d after %.2f s, openers %s" % (rc, time.monotonic() - interrupted, stuck))
+            errors.append("SIGINT: exit code %d after %.2f s, openers %s" %
+                          (rc, time.monotonic() - interrupted, stuck))
     finally:
         for system in systems:
             system.stop()
     h.check(name, errors)
 
 
-# ---- and paths below the roots of processes that lead there ------------------------------------------------
+# ---- and paths below the roots of processes that lead there
+# ------------------------------------------------
 
 PATH_SILENCES = ["none", "lookup", "open", "read", "flush"]
 JIT_AT = 0x700000000000
@@ -261,20 +296,26 @@ int main(void)
 
 
 class Container:
-    """A process in a root and mounts of its own. Its debug file and its perf map lie in file systems that do not answer sfbpf."""
+    """A process in a root and mounts of its own. Its debug file and its perf map lie in file
+    systems that do not answer sfbpf.
+    """
 
     def __init__(self, silence):
         root = h.tmpfile("silent-root-" + silence)
-        shutil.rmtree(root, ignore_errors=True)	# the second try's
+        shutil.rmtree(root, ignore_errors=True) # the second try's
         app, made = os.path.join(root, "fs-" + silence), os.path.join(root, "made")
         for sub in ("tmp", "made"):
             os.makedirs(os.path.join(root, sub))
         with open(made + "/app.c", "w") as f:
             f.write(HIDDEN % (silence, JIT_AT, silence))
-        command = ["gcc", "-O1", "-fno-omit-frame-pointer", "-fcf-protection=none", "-static", "-Wl,--build-id", "-o", app, made + "/app.c"]
+        command = [
+            "gcc", "-O1", "-fno-omit-frame-pointer", "-fcf-protection=none", "-static",
+            "-Wl,--build-id", "-o", app, made + "/app.c"
+        ]
         if subprocess.run(command, check=False, capture_output=True).returncode:
             raise h.Skip("no static libc")
-        out = subprocess.run(["readelf", "-n", app], capture_output=True, text=True, check=True).stdout
+        out = subprocess.run(["readelf", "-n", app], capture_output=True, text=True,
+                             check=True).stdout
         build_id = next(line.split()[-1] for line in out.splitlines() if "Build ID" in line)
         subprocess.run(["objcopy", "--only-keep-debug", app, made + "/debug"], check=True)
         subprocess.run(["strip", app], check=True)
@@ -285,7 +326,8 @@ class Container:
         fuse = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fuse_files.py")
         script = "%s %s %s/debug %s.debug=%s >%s/1 & %s %s/tmp %s/map perf-1.map=%s >%s/2 & " % (
             fuse, debug, made, build_id[2:], silence, made, fuse, root, made, silence, made)
-        script += "while [ ! -s %s/1 ] || [ ! -s %s/2 ]; do sleep 0.1; done; exec unshare --pid --fork nice chroot %s /fs-%s" % (made, made, root, silence)
+        script += "while [ ! -s %s/1 ] || [ ! -s %s/2 ]; do sleep 0.1; done; exec unshare --pid --fork nice chroot %s /fs-%s" % (
+            made, made, root, silence)
         # One end of this is the end of all; and with its file systems, of who waits for them.
         self.p = h.start(["unshare", "--mount", "sh", "-c", script])
 
@@ -312,16 +354,20 @@ def silent_name_errors(stacks, stats):
     errors = h.stats_errors(stats, stacks)
     for silence in PATH_SILENCES:
         mine = [s for s in stacks if s.comm == "fs-" + silence]
-        hidden, jitted = ([s for s in mine if any(name % silence in f for f in s.frames)] for name in ("hidden_%s", "jitted_%s_[j]"))
-        h.note("%s: of %d stacks %d have the debug file's name, %d the perf map's" % (silence, h.total(mine), h.total(hidden), h.total(jitted)))
+        hidden, jitted = ([s for s in mine if any(name % silence in f for f in s.frames)]
+                          for name in ("hidden_%s", "jitted_%s_[j]"))
+        h.note("%s: of %d stacks %d have the debug file's name, %d the perf map's" %
+               (silence, h.total(mine), h.total(hidden), h.total(jitted)))
         if h.total(mine) < 20:
             errors.append("%s: %d stacks" % (silence, h.total(mine)))
         elif silence != "none" and (hidden or jitted):
             errors.append("%s: it has names" % silence)
-        elif silence == "none" and (h.total(hidden) < 0.9 * h.total(mine) or h.total(jitted) < 0.1 * h.total(mine)):
+        elif silence == "none" and (h.total(hidden) < 0.9 * h.total(mine) or
+                                    h.total(jitted) < 0.1 * h.total(mine)):
             errors.append("names of a file system that answers are missing: %s" % h.worst(mine))
     other = [s for s in stacks if s.comm == "bystander"]
-    if not other or sum(s.count for s in other if any(f.startswith("rec_") for f in s.frames)) < 0.9 * h.total(other):
+    if not other or sum(s.count for s in other if any(f.startswith("rec_")
+                                                      for f in s.frames)) < 0.9 * h.total(other):
         errors.append("the bystander has no names: %s" % h.worst(other))
     if stats["parsers"]["late"] != 4 or stats["parsers"]["failed"] < 4 or stats["parsers"]["died"]:
         errors.append("%s" % stats["parsers"])
@@ -329,7 +375,9 @@ def silent_name_errors(stacks, stats):
 
 
 def check_silent_names(name):
-    """Debug files and perf maps below a process's root, in file systems that never answer: it costs their names, is counted, and all else goes on."""
+    """Debug files and perf maps below a process's root, in file systems that never answer: it costs
+    their names, is counted, and all else goes on.
+    """
     if not shutil.which("unshare") or not shutil.which("gcc") or not os.path.exists("/dev/fuse"):
         raise h.Skip("no unshare, gcc or /dev/fuse")
     containers = [Container(silence) for silence in PATH_SILENCES]
@@ -358,7 +406,8 @@ def check_silent_names(name):
             errors = ended(tool, 15, "SIGINT")
             with open(r.stats, encoding="utf-8") as f:
                 account = json.load(f)
-            h.note("interrupted: it ended after %.1f s; %d samples, %s" % (time.monotonic() - begin, account["samples"], account["parsers"]))
+            h.note("interrupted: it ended after %.1f s; %d samples, %s" %
+                   (time.monotonic() - begin, account["samples"], account["parsers"]))
             if account["parsers"]["late"] != 4:
                 errors.append("SIGINT: %s" % account["parsers"])
         if not errors:
@@ -373,7 +422,8 @@ def check_silent_names(name):
     h.check(name, errors)
 
 
-# Waits in mmap(2), with its mappings locked, until a page of the file that it has written to is stored.
+# Waits in mmap(2), with its mappings locked, until a page of the file that it has written to is
+# stored.
 LOCKER = """import ctypes, mmap, os, sys
 libc = ctypes.CDLL(None)
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
@@ -386,18 +436,22 @@ libc.mmap(None, 4096, mmap.PROT_READ, mmap.MAP_PRIVATE, again, 0)
 
 
 def check_silent_mappings(name):
-    """The list of mapped files is not waited for when a process keeps its mappings locked; what it lacks is loaded when it is sampled."""
+    """The list of mapped files is not waited for when a process keeps its mappings locked; what it
+    lacks is loaded when it is sampled.
+    """
     system = FileSystem("write", program=False)
     bystander = h.start(["nice", h.link_program("rec", "bystander"), "0", "60"])
     tool = locker = None
     try:
-        locker = h.start(["python3", "-c", LOCKER, os.path.join(system.where, "fs-write")], stdout=subprocess.PIPE)
+        locker = h.start(["python3", "-c", LOCKER,
+                          os.path.join(system.where, "fs-write")], stdout=subprocess.PIPE)
         locker.stdout.readline()
         time.sleep(0.5)
         with open("/proc/%d/stat" % locker.pid) as f:
             if f.read().rsplit(") ", 1)[1][0] != "D":
                 raise h.Skip("its mappings are not locked here")
-        folded, stats, begin = h.tmpfile("locked.folded"), h.tmpfile("locked.json"), time.monotonic()
+        folded, stats, begin = h.tmpfile("locked.folded"), h.tmpfile(
+            "locked.json"), time.monotonic()
         tool = h.start([h.SFBPF, "record", "-F", "199", "-o", folded, "--stats", stats, "3"])
         errors = ended(tool, 16, "record")
         h.note("a record of 3 s took %.1f s" % (time.monotonic() - begin))
@@ -412,14 +466,18 @@ def check_silent_mappings(name):
         with open(stats, encoding="utf-8") as f:
             account = json.load(f)
         mine = [s for s in h.read_folded(folded) if s.comm == "bystander"]
-        whole = sum(s.count for s in mine if not h.reason(s) and any(f.startswith("rec_") for f in s.frames))
-        h.note("bystander: %d of %d stacks are complete, with names; %s" % (whole, h.total(mine), account["parsers"]))
+        whole = sum(s.count for s in mine
+                    if not h.reason(s) and any(f.startswith("rec_") for f in s.frames))
+        h.note("bystander: %d of %d stacks are complete, with names; %s" %
+               (whole, h.total(mine), account["parsers"]))
         if not mine or whole < 0.8 * h.total(mine):
-            errors.append("bystander: %d of %d stacks are complete; %s" % (whole, h.total(mine), h.worst(mine)))
+            errors.append("bystander: %d of %d stacks are complete; %s" %
+                          (whole, h.total(mine), h.worst(mine)))
         if account["parsers"]["late"] != 1:
             errors.append("%s" % account["parsers"])
     h.stop(bystander)
     h.check(name, errors)
 
 
-h.run_checks([check_cost, check_files, check_silent_files, check_silent_names, check_silent_mappings])
+h.run_checks(
+    [check_cost, check_files, check_silent_files, check_silent_names, check_silent_mappings])

@@ -17,9 +17,13 @@ SECONDS = float(os.environ.get("SECONDS", "2"))
 SOURCE = os.path.join(h.TOP, "tests/programs/lang/java/Chains.java")
 FRAME = re.compile(r"^(Chains|java\.|jdk\.)")
 CASES = "recurse60 recurse300 interface thread calls alloc".split()
-MODES = {"default": [], "int": ["-Xint"],
-         # Inlined methods have no frames, and calls here are hot enough to be inlined.
-         "c1": ["-XX:TieredStopAtLevel=1", "-XX:-Inline"], "c2": ["-XX:-TieredCompilation", "-XX:-Inline"]}
+MODES = {
+    "default": [],
+    "int": ["-Xint"],
+    # Inlined methods have no frames, and calls here are hot enough to be inlined.
+    "c1": ["-XX:TieredStopAtLevel=1", "-XX:-Inline"],
+    "c2": ["-XX:-TieredCompilation", "-XX:-Inline"]
+}
 
 
 def javas():
@@ -68,8 +72,8 @@ def judge(stacks, stats, chain, exact=0.90, rooted=0.97):
     if n < 20:
         errors.append("%d samples" % n)
     if h.total(bad) > (1 - exact) * n:
-        errors.append("%d of %d have another chain than %s: %s" % (h.total(bad), n, ";".join(chain)[-300:],
-                                                                   h.worst(bad, 2, 600)))
+        errors.append("%d of %d have another chain than %s: %s" %
+                      (h.total(bad), n, ";".join(chain)[-300:], h.worst(bad, 2, 600)))
     if starts < rooted * n:
         errors.append("%d of %d reach the start of the thread" % (starts, n))
     java = stats["languages"]["java"]
@@ -84,7 +88,8 @@ def check_chains(name):
         for mode, options in MODES.items():
             for case in CASES:
                 stacks, stats, chain = record_case(home, case, options)
-                h.check("java-%s-%s-%s" % (os.path.basename(home), mode, case), judge(stacks, stats, chain))
+                h.check("java-%s-%s-%s" % (os.path.basename(home), mode, case),
+                        judge(stacks, stats, chain))
 
 
 def check_offcpu(name):

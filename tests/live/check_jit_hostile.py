@@ -19,12 +19,12 @@ NOBODY = 65534
 JIT_AT = 0x700000000000
 FRAMES = 900
 RSS_LIMIT_KB = 300 << 10
-END_S = 3		# from the signal to the end
+END_S = 3  # from the signal to the end
 MAP_BYTES = 128 << 20
 MAPS = 8
 
-# Calls through FRAMES functions of 16 bytes, the last of which spins: push %rbp; mov %rsp, %rbp; call
-# the next; pop %rbp; ret.
+# Calls through FRAMES functions of 16 bytes, the last of which spins: push %rbp; mov %rsp, %rbp;
+# call the next; pop %rbp; ret.
 SOURCE = """
 #include <string.h>
 #include <sys/mman.h>
@@ -207,7 +207,9 @@ def jitted(name):
         h.note("%d of %d stacks have their JIT names" % (named, h.total(mine)))
         if named > 0.5 * h.total(mine) > 0:
             return []
-        return ["%d of %d stacks have JIT names: %s" % (named, h.total(mine), h.worst(mine, width=100))]
+        return [
+            "%d of %d stacks have JIT names: %s" % (named, h.total(mine), h.worst(mine, width=100))
+        ]
     return look
 
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Frames of languages, on programs that print their own chain (tests/programs/lang).
 
-check_languages.py [CHECK...]    PYTHONS: interpreters, by default Debian's; SECONDS for each case; CASES. An entry
-NAME=ROOT:PATH is the interpreter at PATH below another root directory.
+check_languages.py [CHECK...]    PYTHONS: interpreters, by default Debian's; SECONDS for each case;
+CASES. An entry NAME=ROOT:PATH is the interpreter at PATH below another root directory.
 """
 
 import json
@@ -20,8 +20,11 @@ SECONDS = float(os.environ.get("SECONDS", "2"))
 PYTHONS = os.environ.get("PYTHONS", "/usr/bin/python3").split()
 SOURCES = os.path.join(h.TOP, "tests/programs/lang/python")
 FRAME = re.compile(r"^(.*) \(([^()]+\.py|<[^()]+>)(?::(\d+))?\)$")
-CASES = os.environ.get("CASES", "plain rec60 rec300 sorted resub qsort classes closure generator genexpr async thread except native middle "
-                       "eval fork").split()
+CASES = os.environ.get(
+    "CASES",
+    "plain rec60 rec300 sorted resub qsort classes closure generator genexpr async thread except "
+    "native middle "
+    "eval fork").split()
 
 
 class Python:
@@ -115,10 +118,13 @@ def check_lines(name):
             stacks, stats, chain = record_case(python, case, ["--lines"])
             errors = judge(stacks, stats, chain, lines=True)
             loop = range(int(chain[-1][2]) + 1, int(chain[-1][2]) + 5)
-            leaf = [language_frames(s)[-1] for s in stacks for _ in range(s.count) if language_frames(s)]
+            leaf = [
+                language_frames(s)[-1] for s in stacks for _ in range(s.count) if language_frames(s)
+            ]
             out = [f for f in leaf if f[0] == "spin" and not (f[2] and int(f[2]) in loop)]
             if len(out) > 0.05 * len(leaf):
-                errors.append("%d of %d leaves outside lines %s: %s" % (len(out), len(leaf), loop, out[:3]))
+                errors.append("%d of %d leaves outside lines %s: %s" %
+                              (len(out), len(leaf), loop, out[:3]))
             h.check("languages-%s-lines-%s" % (python.name, case), errors)
 
 
@@ -146,19 +152,23 @@ def check_short(name):
         named = [s for s in mine if [f[0] for f in language_frames(s)] ==
                  ["<module>", "main", "middle", "work"]]
         interpreters = [s for s in stacks if s.comm.startswith("python")]
-        unnamed = [s for s in stacks if "[python]" in s.frames or "_PyEval_EvalFrameDefault" in s.frames]
+        unnamed = [
+            s for s in stacks if "[python]" in s.frames or "_PyEval_EvalFrameDefault" in s.frames
+        ]
         errors = []
         if h.total(mine) < 60 * 8:
             errors.append("%d samples in work()" % h.total(mine))
         if h.total(named) < 0.95 * h.total(mine):
             errors.append("%d of %d named: %s" % (h.total(named), h.total(mine), h.worst(mine, 2)))
         if h.total(unnamed) > 0.1 * h.total(interpreters):
-            errors.append("%d of %d unnamed: %s" % (h.total(unnamed), h.total(interpreters), h.worst(unnamed, 2)))
+            errors.append("%d of %d unnamed: %s" %
+                          (h.total(unnamed), h.total(interpreters), h.worst(unnamed, 2)))
         h.check("languages-%s-short" % python.name, errors)
 
 
 def check_redefined(name):
-    """Code whose memory is reused keeps its own name: the two functions of a pair have one number."""
+    """Code whose memory is reused keeps its own name: the two functions of a pair have one number.
+    """
     for python in pythons():
         stacks, stats, _ = record_case(python, "redefined", ["-F", "499"])
         pairs = wrong = 0
@@ -190,7 +200,8 @@ def check_outputs(name):
     want = ["%s (%s)" % f[:2] for f in chain]
     for suffix in ("json", "pb.gz", "html", "txt"):
         path = h.tmpfile("languages." + suffix)
-        subprocess.run([h.SFBPF, "record", "-p", str(p.pid), "-o", path, "1"], check=True, capture_output=True)
+        subprocess.run(
+            [h.SFBPF, "record", "-p", str(p.pid), "-o", path, "1"], check=True, capture_output=True)
         if suffix == "json":
             with open(path) as f:
                 stacks = json.load(f)["stacks"]
@@ -202,8 +213,8 @@ def check_outputs(name):
                 text = f.read()
             errors += ["html without %s" % w for w in want if "<" not in w and w not in text]
         else:
-            out = subprocess.run([h.SFBPF, "report", path, "--format", "folded", "-o", "-"], check=True,
-                                 capture_output=True, text=True).stdout
+            out = subprocess.run([h.SFBPF, "report", path, "--format", "folded", "-o", "-"],
+                                 check=True, capture_output=True, text=True).stdout
             if not any([f for f in line.rpartition(" ")[0].split(";") if FRAME.match(f)] == want
                        for line in out.splitlines()):
                 errors.append("%s: %s" % (suffix, out[:500]))
@@ -211,7 +222,8 @@ def check_outputs(name):
 
 
 def check_hostile(name):
-    """A file that looks like an interpreter, and frames that are cyclic, endless or wild pointers."""
+    """A file that looks like an interpreter, and frames that are cyclic, endless or wild pointers.
+    """
     libpython = [p for p in ("/usr/bin/python3.11", "/usr/bin/python3") if os.path.exists(p)]
     if not libpython:
         raise h.Skip("no interpreter")
@@ -226,10 +238,16 @@ def check_hostile(name):
         h.stop(p)
         on_cpu = stats["bpf"]["on_cpu"]
         cost[case] = on_cpu["run_ns"] / max(on_cpu["run_cnt"], 1)
-        h.note("%s: %.1f us a sample, %s" % (case, cost[case] / 1000, json.dumps(stats["languages"]["python"])))
-    errors = ["%s takes %.1f us, an honest deep stack %.1f" % (case, c / 1000, cost["rec1000"] / 1000)
-              for case, c in cost.items() if c > 2 * cost["rec1000"]]
+        h.note("%s: %.1f us a sample, %s" %
+               (case, cost[case] / 1000, json.dumps(stats["languages"]["python"])))
+    errors = [
+        "%s takes %.1f us, an honest deep stack %.1f" % (case, c / 1000, cost["rec1000"] / 1000)
+        for case, c in cost.items() if c > 2 * cost["rec1000"]
+    ]
     h.check("languages-hostile", errors)
 
 
-h.run_checks([check_chains, check_lines, check_native, check_short, check_redefined, check_offcpu, check_outputs, check_hostile])
+h.run_checks([
+    check_chains, check_lines, check_native, check_short, check_redefined, check_offcpu,
+    check_outputs, check_hostile
+])

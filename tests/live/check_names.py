@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Names that are not in the mapped file: debug packages, code made at run time, and files of the same path in two file systems."""
+"""Names that are not in the mapped file: debug packages, code made at run time, and files of the
+same path in two file systems.
+"""
 
 import atexit
 import json
@@ -29,14 +31,17 @@ def shares(stacks, comm, *names):
 def check_names_debug_package(name):
     """libc6-dbg or a server's own: what only a separate .symtab names."""
     libc = "/lib/x86_64-linux-gnu/libc.so.6"
-    out = subprocess.run(["readelf", "-n", libc], capture_output=True, text=True, check=False).stdout
+    out = subprocess.run(["readelf", "-n", libc], capture_output=True, text=True,
+                         check=False).stdout
     build_id = next((line.split()[-1] for line in out.splitlines() if "Build ID" in line), "")
     if not os.path.exists("/usr/lib/debug/.build-id/%s/%s.debug" % (build_id[:2], build_id[2:])):
         raise h.Skip("no debug file for libc")
     p = h.start([h.program("rec"), "20"])
     h.wait_busy(p)
     n, (hits,), mine = shares(h.record(["-p", str(p.pid)], 1)[0], "rec", "__libc_start_call_main")
-    errors = [] if n and hits >= 0.99 * n else ["%d of %d samples in __libc_start_call_main: %s" % (hits, n, h.worst(mine))]
+    errors = [] if n and hits >= 0.99 * n else [
+        "%d of %d samples in __libc_start_call_main: %s" % (hits, n, h.worst(mine))
+    ]
     h.check(name, errors)
 
 
@@ -52,8 +57,11 @@ def node(prefix=(), pid=None):
         raise h.Skip("no node")
     with open(h.tmpfile("load.js"), "w") as f:
         f.write(JS)
-    p = h.start([*prefix, path, "--perf-basic-prof", "--interpreted-frames-native-stack", "--no-turbo-inlining",
-                 h.tmpfile("load.js")])
+    p = h.start([
+        *prefix, path, "--perf-basic-prof", "--interpreted-frames-native-stack",
+        "--no-turbo-inlining",
+        h.tmpfile("load.js")
+    ])
     atexit.register(remove, "/tmp/perf-%d.map" % (pid or p.pid))
     return p
 
@@ -62,12 +70,18 @@ def js_errors(stacks):
     mine = [s for s in stacks if any("kernelOfWork" in f for f in s.frames)]
     all_of_it = [s for s in stacks if s.comm in ("node", "MainThread")]
     if not all_of_it or h.total(mine) < 0.8 * h.total(all_of_it):
-        return ["%d of %d samples in kernelOfWork: %s" % (h.total(mine), h.total(all_of_it), h.worst(all_of_it))]
+        return [
+            "%d of %d samples in kernelOfWork: %s" %
+            (h.total(mine), h.total(all_of_it), h.worst(all_of_it))
+        ]
     if any(not f.endswith("_[j]") for s in mine for f in s.frames if "kernelOfWork" in f):
         return ["JIT frames without their mark: %s" % h.worst(mine)]
     below = sum(s.count for s in mine if any("driver" in f for f in s.frames) and not h.reason(s))
     if below < 0.9 * h.total(mine):
-        return ["only %d of %d stacks are complete with driver below: %s" % (below, h.total(mine), h.worst(mine))]
+        return [
+            "only %d of %d stacks are complete with driver below: %s" %
+            (below, h.total(mine), h.worst(mine))
+        ]
     return []
 
 
@@ -91,13 +105,18 @@ def check_names_node_dead(name):
 
 
 def check_names_node_jitdump(name):
-    """perf's dump format, written where node was started. The records of late code wait in node's buffer; early ones are there."""
+    """perf's dump format, written where node was started. The records of late code wait in node's
+    buffer; early ones are there.
+    """
     path = shutil.which("node")
     if not path:
         raise h.Skip("no node")
     with open(h.tmpfile("load.js"), "w") as f:
         f.write(JS)
-    p = h.start([path, "--perf-prof", "--interpreted-frames-native-stack", "--no-turbo-inlining", h.tmpfile("load.js")], cwd=h.tmpdir())
+    p = h.start([
+        path, "--perf-prof", "--interpreted-frames-native-stack", "--no-turbo-inlining",
+        h.tmpfile("load.js")
+    ], cwd=h.tmpdir())
     h.wait_busy(p)
     time.sleep(2)
     dump = h.tmpfile("jit-%d.dump" % p.pid)
@@ -105,11 +124,16 @@ def check_names_node_jitdump(name):
         raise h.Skip("this node writes no jitdump")
     stacks = h.record(["-p", str(p.pid)], 2)[0]
     mine = [s for s in stacks if s.comm in ("node", "MainThread")]
-    named = sum(s.count for s in mine if any(f.endswith("_[j]") and not f.startswith("[unknown]") for f in s.frames))
-    errors = [] if named >= 0.8 * h.total(mine) > 0 else ["%d of %d samples named: %s" % (named, h.total(mine), h.worst(mine))]
-    whole = sum(s.count for s in mine if not h.reason(s) and any("main" in f or "_start" in f for f in s.frames))
+    named = sum(s.count for s in mine if any(
+        f.endswith("_[j]") and not f.startswith("[unknown]") for f in s.frames))
+    errors = [] if named >= 0.8 * h.total(mine) > 0 else [
+        "%d of %d samples named: %s" % (named, h.total(mine), h.worst(mine))
+    ]
+    whole = sum(s.count for s in mine
+                if not h.reason(s) and any("main" in f or "_start" in f for f in s.frames))
     if whole < 0.9 * h.total(mine):
-        errors.append("only %d of %d stacks are complete: %s" % (whole, h.total(mine), h.worst(mine)))
+        errors.append("only %d of %d stacks are complete: %s" %
+                      (whole, h.total(mine), h.worst(mine)))
     h.check(name, errors)
 
 
@@ -132,28 +156,37 @@ def check_names_inlined(name):
     p = h.start([h.tmpfile("inl")])
     h.wait_busy(p)
     errors = []
-    for options, want in ((["--inline"], "main;outer;middle_[i];inner_[i]"),
-                          (["--inline", "--lines"], "main (inl.c:6);outer (inl.c:5);middle (inl.c:3)_[i];inner (inl.c:1)_[i]"),
+    for options, want in ((["--inline"], "main;outer;middle_[i];inner_[i]"), ([
+            "--inline", "--lines"
+    ], "main (inl.c:6);outer (inl.c:5);middle (inl.c:3)_[i];inner (inl.c:1)_[i]"),
                           (["--lines"], "main (inl.c:6);outer (inl.c:1)"), ([], "main;outer")):
         stacks = h.record(["-p", str(p.pid)] + options, 1)[0]
         hits = sum(s.count for s in stacks if ";".join(h.user_frames(s)).endswith(want))
         if not stacks or hits < 0.95 * h.total(stacks):
-            errors.append("%s: %d of %d are %s: %s" % (options, hits, h.total(stacks), want, h.worst(stacks)))
+            errors.append("%s: %d of %d are %s: %s" %
+                          (options, hits, h.total(stacks), want, h.worst(stacks)))
     out = h.tmpfile("inl.json")
-    subprocess.run([h.SFBPF, "record", "-p", str(p.pid), "--inline", "--lines", "-o", out, "1"], check=True)
+    subprocess.run([h.SFBPF, "record", "-p",
+                    str(p.pid), "--inline", "--lines", "-o", out, "1"], check=True)
     with open(out) as f:
         leaf = json.load(f)["stacks"][0]["frames"][-1]
-    if (leaf["name"], leaf["kind"], os.path.basename(leaf["file"]), leaf["line"]) != ("inner_[i]", "inlined", "inl.c", 1):
+    if (leaf["name"], leaf["kind"], os.path.basename(
+            leaf["file"]), leaf["line"]) != ("inner_[i]", "inlined", "inl.c", 1):
         errors.append("json's leaf: %s" % leaf)
-    text = subprocess.run([h.SFBPF, "record", "-p", str(p.pid), "--inline", "--format", "text", "1"],
-                          check=True, capture_output=True, text=True).stdout
+    text = subprocess.run(
+        [h.SFBPF, "record", "-p",
+         str(p.pid), "--inline", "--format", "text", "1"], check=True, capture_output=True,
+        text=True).stdout
     if not re.search(r"^ +(9\d|100)\.\d\d .* inner_\[i\]$", text, re.M):
         errors.append("text: inner is not the function with most self time: %s" % text[:300])
     if shutil.which("go"):
         out = h.tmpfile("inl.pb.gz")
-        subprocess.run([h.SFBPF, "record", "-p", str(p.pid), "--inline", "--lines", "-o", out, "1"], check=True)
-        raw = subprocess.run(["go", "tool", "pprof", "-raw", out], capture_output=True, text=True, check=False).stdout
-        if not re.search(r"inner \S*inl\.c:1\b.*\n\s+middle \S*inl\.c:3\b.*\n\s+outer \S*inl\.c:5\b", raw):
+        subprocess.run([h.SFBPF, "record", "-p",
+                        str(p.pid), "--inline", "--lines", "-o", out, "1"], check=True)
+        raw = subprocess.run(["go", "tool", "pprof", "-raw", out], capture_output=True, text=True,
+                             check=False).stdout
+        if not re.search(
+                r"inner \S*inl\.c:1\b.*\n\s+middle \S*inl\.c:3\b.*\n\s+outer \S*inl\.c:5\b", raw):
             errors.append("pprof has no location with three lines")
     h.check(name, errors)
 
@@ -173,7 +206,8 @@ def check_names_stripped(name):
     h.wait_busy(p)
     stacks = h.record(["-p", str(p.pid)], 1)[0]
     leaves = {h.user_frames(s)[-1] for s in stacks if h.user_frames(s)}
-    h.check(name, [] if leaves == {"[bare+0x%x]" % start} else ["outer is at 0x%x: %s" % (start, leaves)])
+    h.check(name,
+            [] if leaves == {"[bare+0x%x]" % start} else ["outer is at 0x%x: %s" % (start, leaves)])
 
 
 def cgroup2():
@@ -221,11 +255,18 @@ def check_names_two_roots(name):
     for fn in ("first_build", "second_build"):
         src = h.tmpfile(fn + ".c")
         with open(src, "w") as f:
-            f.write("__attribute__((noinline)) void %s(volatile long *p) { for (int i = 0; i < 100000; i++) ++*p; }\n" % fn + C % fn)
+            f.write(
+                "__attribute__((noinline)) void %s(volatile long *p) { for (int i = 0; i < "
+                "100000; i++) ++*p; }\n"
+                % fn + C % fn)
         subprocess.run(["gcc", "-O1", "-o", h.tmpfile(fn), src], check=True)
     shutil.copy(h.tmpfile("first_build"), path)
     pids.append(h.start(["unshare", "-m", path]))
-    pids.append(h.start(["unshare", "-m", "sh", "-c", "mount --bind %s %s && exec %s" % (h.tmpfile("second_build"), path, path)]))
+    pids.append(
+        h.start([
+            "unshare", "-m", "sh", "-c",
+            "mount --bind %s %s && exec %s" % (h.tmpfile("second_build"), path, path)
+        ]))
     for p in pids:
         if not h.wait_busy(p):
             raise h.Skip("no mount namespaces here")
@@ -238,13 +279,19 @@ def check_names_two_roots(name):
 
 
 def make_root(name, fn):
-    """A root directory with /srv/app, stripped and static, whose names are only in the root's own /usr/lib/debug."""
+    """A root directory with /srv/app, stripped and static, whose names are only in the root's own
+    /usr/lib/debug.
+    """
     root = h.tmpfile(name)
     app = os.path.join(root, "srv", "app")
     os.makedirs(os.path.dirname(app))
     with open(app + ".c", "w") as f:
-        f.write("__attribute__((noinline)) void %s(volatile long *p) { for (int i = 0; i < 100000; i++) ++*p; }\n" % fn + C % fn)
-    if subprocess.run(["gcc", "-O1", "-g", "-static", "-Wl,--build-id", "-o", app, app + ".c"], check=False, capture_output=True).returncode:
+        f.write(
+            "__attribute__((noinline)) void %s(volatile long *p) { for (int i = 0; i < 100000; "
+            "i++) ++*p; }\n"
+            % fn + C % fn)
+    if subprocess.run(["gcc", "-O1", "-g", "-static", "-Wl,--build-id", "-o", app, app + ".c"],
+                      check=False, capture_output=True).returncode:
         raise h.Skip("no static libc")
     out = subprocess.run(["readelf", "-n", app], capture_output=True, text=True, check=True).stdout
     build_id = next(line.split()[-1] for line in out.splitlines() if "Build ID" in line)
@@ -261,12 +308,18 @@ def check_names_containers(name):
         raise h.Skip("no unshare or gcc")
     started = []
     for fn in ("red_build", "blue_build"):
-        p = h.start(["unshare", "--mount", "--pid", "--fork", "chroot", make_root("root-" + fn, fn), "/srv/app"])
+        p = h.start([
+            "unshare", "--mount", "--pid", "--fork", "chroot",
+            make_root("root-" + fn, fn), "/srv/app"
+        ])
         if not h.wait_busy(p):
             raise h.Skip("no namespaces here")
         started.append(p)
     file = h.tmpfile("containers.json")
-    subprocess.run([h.SFBPF, "record", "-o", file, "-p", ",".join(str(h.family(p.pid)[-1]) for p in started), "-F", "499", "2"], check=True)
+    subprocess.run([
+        h.SFBPF, "record", "-o", file, "-p", ",".join(str(h.family(p.pid)[-1])
+                                                      for p in started), "-F", "499", "2"
+    ], check=True)
     with open(file, encoding="utf-8") as f:
         stacks = json.load(f)["stacks"]
     errors = []
@@ -275,8 +328,10 @@ def check_names_containers(name):
         n = sum(s["samples"] for s in mine)
         hits = sum(s["samples"] for s in mine if any(f["name"] == fn for f in s["frames"]))
         if n < 20 or hits < 0.98 * n:
-            errors.append("%s: %d of %d: %s" % (fn, hits, n, [[f["name"] for f in s["frames"]] for s in mine[:2]]))
-    if len({(f["module_id"], f["name"]) for s in stacks for f in s["frames"] if f["name"].endswith("_build")}) != 2:
+            errors.append("%s: %d of %d: %s" % (fn, hits, n, [[f["name"] for f in s["frames"]]
+                                                              for s in mine[:2]]))
+    if len({(f["module_id"], f["name"])
+            for s in stacks for f in s["frames"] if f["name"].endswith("_build")}) != 2:
         errors.append("the two files are not told apart")
     h.check(name, errors)
 
@@ -294,5 +349,8 @@ def check_names_node_pid_namespace(name):
     h.check(name, js_errors(h.record(["-p", str(h.family(p.pid)[-1])], 2)[0]))
 
 
-h.run_checks([check_names_debug_package, check_names_node, check_names_node_dead, check_names_node_jitdump, check_names_inlined, check_names_stripped, check_names_container, check_names_two_roots, check_names_containers,
-              check_names_node_pid_namespace])
+h.run_checks([
+    check_names_debug_package, check_names_node, check_names_node_dead, check_names_node_jitdump,
+    check_names_inlined, check_names_stripped, check_names_container, check_names_two_roots,
+    check_names_containers, check_names_node_pid_namespace
+])

@@ -60,7 +60,8 @@ def build_hostile():
 
 
 class Attack:
-    """The hostile program, as nobody, and two that must not suffer from it: root's and user 1000's."""
+    """The hostile program, as nobody, and two that must not suffer from it: root's and user 1000's.
+    """
 
     def __enter__(self):
         path = build_hostile()
@@ -166,8 +167,10 @@ def check_endless_top(name):
 def agent(where, more):
     os.makedirs(where)
     os.chmod(where, 0o777)
-    return h.start([h.SFBPF, "agent", "--protocol", "file", "--endpoint", where, "--format", "folded",
-                    "--interval", "4s", "-F", "199", "--cpu-limit", "100"] + more)
+    return h.start([
+        h.SFBPF, "agent", "--protocol", "file", "--endpoint", where, "--format", "folded",
+        "--interval", "4s", "-F", "199", "--cpu-limit", "100"
+    ] + more)
 
 
 def agent_errors(where, what):
@@ -193,7 +196,8 @@ def check_endless_agent(name):
         errors = signalled(p, signal.SIGTERM, "agent")
         begin = time.monotonic()
         rc = agent(once, ["--once", "--metrics-address", "none"]).wait(timeout=60)
-        h.note("agent: %d names as linked; --once took %.1f s" % (mangled, time.monotonic() - begin))
+        h.note("agent: %d names as linked; --once took %.1f s" %
+               (mangled, time.monotonic() - begin))
     if not mangled:
         errors.append("it is not counted")
     if rc:

@@ -1,9 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Debian's own programs under load, recorded system-wide at 99 Hz: do their stacks reach their true root?
+"""Debian's own programs under load, recorded system-wide at 99 Hz: do their stacks reach their true
+root?
 
-Judged from the folded output by names. A stripped program's root has none: [python3.11+0x...] counts if the offset is
-the file's entry point, and a place in libc if its unwind table says that nothing called it (a thread's first function).
+Judged from the folded output by names. A stripped program's root has none: [python3.11+0x...]
+counts if the offset is the file's entry point, and a place in libc if its unwind table says that
+nothing called it (a thread's first function).
 """
 
 import glob
@@ -17,12 +19,15 @@ import time
 
 import harness as h
 
-ROOT_NAMES = {"_start", "_dl_start", "_dl_start_user", "clone", "__clone", "clone3", "__clone3", "__GI___clone3",
-              "start_thread", "thread_start"}
+ROOT_NAMES = {
+    "_start", "_dl_start", "_dl_start_user", "clone", "__clone", "clone3", "__clone3",
+    "__GI___clone3", "start_thread", "thread_start"
+}
 SECONDS = int(os.environ.get("SECONDS", "10"))
 
 
-# ---- roots -----------------------------------------------------------------------------------------------
+# ---- roots
+# -----------------------------------------------------------------------------------------------
 
 def loads(data):
     phoff = struct.unpack_from("<Q", data, 32)[0]
@@ -41,7 +46,8 @@ def module_roots(path):
     entry = struct.unpack_from("<Q", data, 24)[0]
     ranges = [(entry, entry + 64)]
     if os.path.basename(path).startswith("libc."):
-        text = subprocess.run(["readelf", "--debug-dump=frames", path], capture_output=True, text=True, check=False).stdout
+        text = subprocess.run(["readelf", "--debug-dump=frames", path], capture_output=True,
+                              text=True, check=False).stdout
         start = None
         for line in text.splitlines():
             m = re.search(r" FDE .*pc=([0-9a-f]+)\.\.([0-9a-f]+)", line)
@@ -51,7 +57,8 @@ def module_roots(path):
                 ranges.append(start)
     found = []
     for a, b in ranges:
-        found += [(a - vaddr + off, b - vaddr + off) for off, vaddr, filesz in segments if vaddr <= a < vaddr + filesz]
+        found += [(a - vaddr + off, b - vaddr + off) for off, vaddr, filesz in segments
+                  if vaddr <= a < vaddr + filesz]
     return found
 
 
@@ -89,10 +96,14 @@ class Roots:
         return any(a <= offset < b for a, b in self.ranges[name])
 
 
-# ---- loads -----------------------------------------------------------------------------------------------
+# ---- loads
+# -----------------------------------------------------------------------------------------------
 
 def need(*names):
-    paths = [shutil.which(n) or next(iter(sorted(glob.glob("/usr/lib/postgresql/*/bin/" + n))), None) for n in names]
+    paths = [
+        shutil.which(n) or next(iter(sorted(glob.glob("/usr/lib/postgresql/*/bin/" + n))), None)
+        for n in names
+    ]
     for n, p in zip(names, paths):
         if not p:
             raise h.Skip("no " + n)
@@ -111,21 +122,30 @@ def big_file():
 def load_python3():
     if not os.path.exists("/usr/bin/python3"):
         raise h.Skip("no python3")
-    code = ("import json, re\n"
-            "def deep(n): return deep(n - 1) if n else json.loads(json.dumps([list(range(200)), {'a': re.sub('a+', 'b', 'aab' * 50)}]))\n"
-            "while True: deep(50); sorted(range(1000), key=lambda x: -x)\n")
+    code = (
+        "import json, re\n"
+        "def deep(n): return deep(n - 1) if n else json.loads(json.dumps([list(range(200)), "
+        "{'a': re.sub('a+', 'b', 'aab' * 50)}]))\n"
+        "while True: deep(50); sorted(range(1000), key=lambda x: -x)\n")
     h.start(["/usr/bin/python3", "-c", code])
 
 
 def load_perl():
     need("perl")
-    h.start(["perl", "-e", "sub f { my $n = shift; return $n ? f($n - 1) : join ',', sort { $b <=> $a } map { $_ * 7 % 101 } 1 .. 300 } my $s; while (1) { $s = f(40); $s =~ s/1(\\d)/$1/g }"])
+    h.start([
+        "perl", "-e",
+        "sub f { my $n = shift; return $n ? f($n - 1) : join ',', sort { $b <=> $a } map { $_ * "
+        "7 % 101 } 1 .. 300 } my $s; while (1) { $s = f(40); $s =~ s/1(\\d)/$1/g }"
+    ])
 
 
 def load_sqlite3():
     need("sqlite3")
-    h.start(["sqlite3", ":memory:", "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 1000000000) "
-             "SELECT count(*), sum(length(printf('%d', x)) * x % 7) FROM c;"])
+    h.start([
+        "sqlite3", ":memory:",
+        "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c LIMIT 1000000000) "
+        "SELECT count(*), sum(length(printf('%d', x)) * x % 7) FROM c;"
+    ])
 
 
 def load_xz():
@@ -148,21 +168,33 @@ def load_cc1():
     path = h.tmpfile("big.c")
     with open(path, "w") as f:
         for i in range(1500):
-            f.write("int f%d(int *a, int n) { int s = %d; for (int i = 0; i < n; i++) { if (a[i] %% %d) s += a[i] * %d; "
-                    "else switch (a[i] & 7) { case 1: s ^= i; break; case 2: s -= n; break; case 5: s *= 3; } } return s; }\n"
-                    % (i, i, i % 13 + 2, i))
+            f.write(
+                "int f%d(int *a, int n) { int s = %d; for (int i = 0; i < n; i++) { if (a[i] %% "
+                "%d) s += a[i] * %d; "
+                "else switch (a[i] & 7) { case 1: s ^= i; break; case 2: s -= n; break; case 5: "
+                "s *= 3; } } return s; }\n"
+                % (i, i, i % 13 + 2, i))
     forever("gcc -O2 -S -o /dev/null " + path)
 
 
 def load_gdb():
     need("gdb")
-    h.start(["gdb", "-nx", "-batch", "-ex", "python [gdb.execute('info functions zz%d' % i, to_string=True) for i in range(10**9)]", "/usr/bin/gdb"])
+    h.start([
+        "gdb", "-nx", "-batch", "-ex",
+        "python [gdb.execute('info functions zz%d' % i, to_string=True) for i in range(10**9)]",
+        "/usr/bin/gdb"
+    ])
 
 
 def load_node():
     need("node")
-    h.start(["node", "-e", "function f(n) { return n ? f(n - 1) : JSON.parse(JSON.stringify([...Array(300).keys()])) } "
-             "while (true) { f(30); 'aab'.repeat(100).replace(/a+/g, 'b'); [...Array(1000).keys()].sort((a, b) => b - a) }"])
+    h.start([
+        "node", "-e",
+        "function f(n) { return n ? f(n - 1) : "
+        "JSON.parse(JSON.stringify([...Array(300).keys()])) } "
+        "while (true) { f(30); 'aab'.repeat(100).replace(/a+/g, 'b'); "
+        "[...Array(1000).keys()].sort((a, b) => b - a) }"
+    ])
 
 
 def load_postgres():
@@ -171,20 +203,28 @@ def load_postgres():
     os.mkdir(pgdir)
     os.chown(pgdir, 65534, 65534)
     nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "env", "HOME=" + pgdir]
-    made = subprocess.run(nobody + [initdb, "-D", pgdir + "/db", "-A", "trust", "-N", "-U", "pg"], capture_output=True, text=True,
-                          cwd=pgdir, timeout=60, check=False)
+    made = subprocess.run(nobody + [initdb, "-D", pgdir + "/db", "-A", "trust", "-N", "-U", "pg"],
+                          capture_output=True, text=True, cwd=pgdir, timeout=60, check=False)
     if made.returncode != 0:
         raise h.Skip("initdb does not work here: " + (made.stderr.strip().splitlines() or [""])[-1])
-    h.start(nobody + [server, "-D", pgdir + "/db", "-k", pgdir, "-c", "listen_addresses="], cwd=pgdir)
+    h.start(nobody + [server, "-D", pgdir + "/db", "-k", pgdir, "-c", "listen_addresses="],
+            cwd=pgdir)
     query = "select sum(a.x * b.x), count(distinct a.x % 97) from generate_series(1, 20000) a(x), generate_series(1, 100) b(x)"
-    h.start(nobody + ["sh", "-c", "sleep 1; while :; do '%s' -q -h %s -U pg -d postgres -c '%s'; done" % (psql, pgdir, query)], cwd=pgdir)
+    h.start(
+        nobody + [
+            "sh", "-c",
+            "sleep 1; while :; do '%s' -q -h %s -U pg -d postgres -c '%s'; done" %
+            (psql, pgdir, query)
+        ], cwd=pgdir)
 
 
 def load_redis_server():
     need("redis-server", "redis-benchmark")
     sock = h.tmpfile("redis.sock")
     h.start(["redis-server", "--port", "0", "--unixsocket", sock, "--save", ""])
-    h.start(["sh", "-c", "sleep 0.5; exec redis-benchmark -s %s -l -q -t set,get,lpush,zadd" % sock])
+    h.start(
+        ["sh", "-c",
+         "sleep 0.5; exec redis-benchmark -s %s -l -q -t set,get,lpush,zadd" % sock])
 
 
 def load_nginx():
@@ -195,23 +235,28 @@ def load_nginx():
     with open(top + "/index.html", "w") as f:
         f.write("x" * 20000)
     with open(top + "/conf", "w") as f:
-        f.write("daemon off; pid %s/pid; error_log %s/err;\nevents {}\nhttp { access_log %s/log; gzip on; gzip_types text/html; "
-                "server { listen 127.0.0.1:18080; root %s; } }\n" % (top, top, top, top))
+        f.write(
+            "daemon off; pid %s/pid; error_log %s/err;\nevents {}\nhttp { access_log %s/log; "
+            "gzip on; gzip_types text/html; "
+            "server { listen 127.0.0.1:18080; root %s; } }\n" % (top, top, top, top))
     h.start([nginx, "-c", top + "/conf"])
-    h.start(["/usr/bin/python3", "-c", "import http.client, time\ntime.sleep(0.5)\nwhile True:\n"
-             " c = http.client.HTTPConnection('127.0.0.1', 18080)\n for _ in range(100):\n"
-             "  c.request('GET', '/index.html', headers={'Accept-Encoding': 'gzip'}); c.getresponse().read()\n"])
+    h.start([
+        "/usr/bin/python3", "-c", "import http.client, time\ntime.sleep(0.5)\nwhile True:\n"
+        " c = http.client.HTTPConnection('127.0.0.1', 18080)\n for _ in range(100):\n"
+        "  c.request('GET', '/index.html', headers={'Accept-Encoding': 'gzip'}); "
+        "c.getresponse().read()\n"
+    ])
 
 
 BATCHES = [
-    [("python3", load_python3), ("perl", load_perl), ("sqlite3", load_sqlite3), ("xz", load_xz), ("zstd", load_zstd),
-     ("openssl", load_openssl)],
+    [("python3", load_python3), ("perl", load_perl), ("sqlite3", load_sqlite3), ("xz", load_xz),
+     ("zstd", load_zstd), ("openssl", load_openssl)],
     [("cc1", load_cc1), ("gdb", load_gdb), ("node", load_node), ("postgres", load_postgres),
      ("redis-server", load_redis_server), ("nginx", load_nginx)],
 ]
 
-
-# ---- the verdict -----------------------------------------------------------------------------------------
+# ---- the verdict
+# -----------------------------------------------------------------------------------------
 
 def judge(name, stacks, roots):
     """Share of the stacks that end in a root, and those that do not."""
@@ -224,7 +269,9 @@ def judge(name, stacks, roots):
     h.note("%-13s %5d samples, %6.2f %% reach their root, %6.2f %% say complete" % (
         name, n, 100 * share, 100 * (1 - h.total(s for s in mine if h.reason(s)) / n)))
     if share < 0.97:
-        return h.fail("real-" + name, "%.2f %% of %d reach their root; others: %s" % (100 * share, n, h.worst(bad, 3)))
+        return h.fail(
+            "real-" + name,
+            "%.2f %% of %d reach their root; others: %s" % (100 * share, n, h.worst(bad, 3)))
     return h.ok("real-" + name)
 
 
@@ -253,14 +300,19 @@ def run_batch(batch, everything):
     everything["theirs"] += h.total(theirs)
     everything["their_bad"] += h.total(s for s in theirs if not roots.is_root(h.user_frames(s)[0]))
     everything["users"] += h.total(users)
-    everything["bad"] += [h.Stack(s.comm, (s.comm,) + s.frames, s.count) for s in users if not roots.is_root(h.user_frames(s)[0])]
+    everything["bad"] += [
+        h.Stack(s.comm, (s.comm, ) + s.frames, s.count) for s in users
+        if not roots.is_root(h.user_frames(s)[0])
+    ]
     everything["total"] += stats["user_stacks"]["total"]
     everything["complete"] += stats["user_stacks"]["complete"]
     everything["errors"] += h.stats_errors(stats, stacks)
 
 
 def check_real(name):
-    e = {"theirs": 0, "their_bad": 0, "users": 0, "bad": [], "total": 0, "complete": 0, "errors": []}
+    e = {
+        "theirs": 0, "their_bad": 0, "users": 0, "bad": [], "total": 0, "complete": 0, "errors": []
+    }
     for batch in BATCHES:
         run_batch(batch, e)
     if not e["theirs"]:
@@ -268,14 +320,16 @@ def check_real(name):
     theirs = 1 - e["their_bad"] / e["theirs"]
     by_names, by_account = 1 - h.total(e["bad"]) / e["users"], e["complete"] / e["total"]
     h.note("these programs: %d user stacks, %.2f %% reach their root" % (e["theirs"], 100 * theirs))
-    h.note("everything: %d user stacks, %.2f %% reach their root, %.2f %% counted complete" % (e["users"], 100 * by_names, 100 * by_account))
+    h.note("everything: %d user stacks, %.2f %% reach their root, %.2f %% counted complete" %
+           (e["users"], 100 * by_names, 100 * by_account))
     if e["bad"]:
         h.note("the commonest that do not: " + h.worst(e["bad"], 5))
     errors = e["errors"]
     if theirs < 0.99:
         errors.append("%.2f %% of their stacks reach their root" % (100 * theirs))
     if abs(by_names - by_account) > 0.01:
-        errors.append("by names %.2f %%, by the account %.2f %%" % (100 * by_names, 100 * by_account))
+        errors.append("by names %.2f %%, by the account %.2f %%" %
+                      (100 * by_names, 100 * by_account))
     h.check("real-overall", errors)
 
 

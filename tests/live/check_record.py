@@ -1,6 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""What `sfbpf record` promises besides right stacks: an account that adds up, first sight, exit codes."""
+"""What `sfbpf record` promises besides right stacks: an account that adds up, first sight, exit
+codes.
+"""
 
 import os
 import pty
@@ -44,7 +46,8 @@ def check_account_filter(name):
     errors = []
     for p in (wanted, second, other):
         h.wait_busy(p)
-    for option, value in (("-p", str(wanted.pid)), ("-p", "%d,%d" % (wanted.pid, second.pid)), ("-t", str(wanted.pid)), ("--comm", "filter-i*")):
+    for option, value in (("-p", str(wanted.pid)), ("-p", "%d,%d" % (wanted.pid, second.pid)),
+                          ("-t", str(wanted.pid)), ("--comm", "filter-i*")):
         stacks, stats = h.record(["-F", "499", option, value], 2)
         errors += ["%s: %s" % (option, e) for e in h.stats_errors(stats, stacks)]
         strange = {s.comm for s in stacks} - {"filter-in"}
@@ -56,7 +59,9 @@ def check_account_filter(name):
 
 
 def check_sframe_alone(name):
-    """Without .eh_frame all frames but _start come from .sframe, whatever its version, and the stacks are complete."""
+    """Without .eh_frame all frames but _start come from .sframe, whatever its version, and the
+    stacks are complete.
+    """
     errors = []
     for version in ("1", "2old", "2", "3"):
         p = h.start([h.link_program("nl-sf" + version, "alone-sf" + version), "60", "30"])
@@ -66,16 +71,20 @@ def check_sframe_alone(name):
         frames, users = stats["frames"], stats["user_stacks"]
         errors += ["V%s: %s" % (version, e) for e in h.stats_errors(stats, stacks)]
         if users["total"] < 100 or users["complete"] < 0.99 * users["total"]:
-            errors.append("V%s: %d of %d stacks are complete, %s" % (version, users["complete"], users["total"], users["incomplete"]))
+            errors.append("V%s: %d of %d stacks are complete, %s" %
+                          (version, users["complete"], users["total"], users["incomplete"]))
         # The row of _start, where a process begins, is made from its code.
         if frames["sframe"] < frames["total"] - users["total"]:
-            errors.append("V%s: of %d frames %d are from .sframe, %d .eh_frame, %d frame pointer" % (
-                version, frames["total"], frames["sframe"], frames["eh_frame"], frames["fp"]))
+            errors.append(
+                "V%s: of %d frames %d are from .sframe, %d .eh_frame, %d frame pointer" %
+                (version, frames["total"], frames["sframe"], frames["eh_frame"], frames["fp"]))
     h.check(name, errors)
 
 
 def check_seldom_and_often(name):
-    """Unwinding has two forms, for samples that are far apart and for others; both are complete, and this kernel takes the programs made for it."""
+    """Unwinding has two forms, for samples that are far apart and for others; both are complete,
+    and this kernel takes the programs made for it.
+    """
     p = h.start([h.link_program("rec", "seldom"), "60"])
     h.wait_busy(p)
     errors = []
@@ -84,7 +93,8 @@ def check_seldom_and_often(name):
         users = stats["user_stacks"]
         errors += ["%d Hz: %s" % (hz, e) for e in h.stats_errors(stats, stacks)]
         if users["total"] < hz / 4 or users["complete"] < 0.99 * users["total"]:
-            errors.append("%d Hz: %d of %d stacks are complete, %s" % (hz, users["complete"], users["total"], users["incomplete"]))
+            errors.append("%d Hz: %d of %d stacks are complete, %s" %
+                          (hz, users["complete"], users["total"], users["incomplete"]))
     for command in (("record", "-F", "99"), ("record", "-F", "3999"), ("offcpu",)):
         said = run(*command, "-v", "-o", "/dev/null", "-p", str(p.pid), "0.3").stderr
         if "refuses" in said or "mapped files" not in said:
@@ -105,14 +115,16 @@ def check_kernel_and_user_only(name):
 
 
 def check_command(name):
-    """`-- COMMAND`: recorded from its first instruction, however short; sfbpf returns its status."""
+    """`-- COMMAND`: recorded from its first instruction, however short; sfbpf returns its status.
+    """
     path = h.copy_program("brief", "cmd-brief")
     stacks, stats = h.Recording(["-F", "999"], command=[path, "300"]).finish()
     mine = [s for s in stacks if s.comm == "cmd-brief"]
     errors = h.stats_errors(stats, stacks)
     if h.total(mine) < 200:
         errors.append("%d samples of 300 ms at 999 Hz" % h.total(mine))
-    for script, code, word in (("exit 7", 7, "7"), ("kill -9 $$", 137, "signal 9"), ("true", 0, "")):
+    for script, code, word in (("exit 7", 7, "7"), ("kill -9 $$", 137, "signal 9"), ("true", 0,
+                                                                                     "")):
         # Options may follow SECONDS.
         p = subprocess.run([h.SFBPF, "record", "20", "-o", h.tmpfile("c.folded"), "--", "sh", "-c",
                             script], capture_output=True, text=True, timeout=60)
@@ -141,12 +153,15 @@ def check_progress(name):
     p = h.start([h.link_program("rec", "progress"), "0", "60"])
     argv = ["record", "-p", str(p.pid), "-o", h.tmpfile("progress.folded"), "1"]
     text = said(argv, True)
-    errors = ["without %r: %r" % (want, text) for want in
-              ("sampling cpu-clock at 99 Hz", "for 1 s", " samples, 0 lost", "folded in ", "complete")
-              if want not in text]
+    errors = [
+        "without %r: %r" % (want, text) for want in ("sampling cpu-clock at 99 Hz", "for 1 s",
+                                                     " samples, 0 lost", "folded in ", "complete")
+        if want not in text
+    ]
     errors += ["%s: %r" % (what, t) for what, t in (("quiet", said(argv + ["-q"], True)),
                                                     ("a pipe", said(argv, False))) if t]
-    text = said(["record", "--comm", "no-such-name", "-o", h.tmpfile("progress.folded"), "0.3"], False)
+    text = said(["record", "--comm", "no-such-name", "-o",
+                 h.tmpfile("progress.folded"), "0.3"], False)
     if "no samples: nothing that the options select" not in text:
         errors.append("an empty result: %r" % text)
     h.check(name, errors)
@@ -165,7 +180,8 @@ def check_new_file(name):
     if h.total(mine) < 140:
         errors.append("%d samples of 200 ms at 999 Hz" % h.total(mine))
     if late > 100:
-        errors.append("%d samples are incomplete: %s" % (late, h.worst([s for s in mine if h.reason(s)])))
+        errors.append("%d samples are incomplete: %s" %
+                      (late, h.worst([s for s in mine if h.reason(s)])))
     if any(h.reason(s) and len(s.frames) < 2 for s in mine):
         errors.append("an incomplete stack has no frame at all")
     h.note("new file: %d of %d samples incomplete" % (late, h.total(mine)))
@@ -173,11 +189,14 @@ def check_new_file(name):
 
 
 def check_brief_300_runs(name):
-    """300 processes of 20 ms each: 95 % of their samples carry the whole chain, the first 100 ms included."""
+    """300 processes of 20 ms each: 95 % of their samples carry the whole chain, the first 100 ms
+    included.
+    """
     path = h.copy_program("brief", "brief300")
     rec = h.Recording(["-F", "999"])
     rec.wait_ready()
-    subprocess.run(["sh", "-c", 'i=0; while [ $i -lt 300 ]; do "$0" 20; i=$((i + 1)); done', path], timeout=120, check=False)
+    subprocess.run(["sh", "-c", 'i=0; while [ $i -lt 300 ]; do "$0" 20; i=$((i + 1)); done', path],
+                   timeout=120, check=False)
     stacks, stats = rec.interrupt()
     mine = [s for s in stacks if s.comm == "brief300" and h.user_frames(s)]
     hot = [s for s in mine if any(f.startswith("br_") for f in s.frames)]
@@ -190,15 +209,17 @@ def check_brief_300_runs(name):
     if h.total(bad) > 0.05 * h.total(hot) or h.total(cut) > 0.05 * h.total(mine):
         errors.append("%d of %d lack the chain, %d of %d are incomplete: %s" % (
             h.total(bad), h.total(hot), h.total(cut), h.total(mine), h.worst(bad + cut)))
-    h.note("brief: %d samples, %d without the chain, %d incomplete" % (h.total(mine), h.total(bad), h.total(cut)))
+    h.note("brief: %d samples, %d without the chain, %d incomplete" %
+           (h.total(mine), h.total(bad), h.total(cut)))
     h.check(name, errors)
 
 
-# ---- exit codes ------------------------------------------------------------------------------------------
+# ---- exit codes
+# ------------------------------------------------------------------------------------------
 
 def run(*args, **kw):
-    return subprocess.run([h.SFBPF] + list(args), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          text=True, timeout=60, **kw)
+    return subprocess.run([h.SFBPF] + list(args), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, timeout=60, **kw)
 
 
 def complaint(what, p, code):
@@ -212,7 +233,9 @@ def complaint(what, p, code):
 
 
 def check_exec(name):
-    """Inside execve(2), after the old image is gone, there is no user stack, and nothing looks like a fault of the walk."""
+    """Inside execve(2), after the old image is gone, there is no user stack, and nothing looks like
+    a fault of the walk.
+    """
     p = h.start(["sh", "-c", "while :; do /bin/true; done"])
     stacks, stats = h.record(["-F", "4999"], 3)
     p.kill()
@@ -236,9 +259,13 @@ def check_exec(name):
 
 def check_exit_usage(name):
     errors = []
-    for args in (["record", "--no-such-option"], ["record", "-F", "12abc", "1"], ["record", "-F", "", "1"],
-                 ["record", "-F", "-5", "1"], ["record", "12abc"], ["record", "--ring-size", "4x", "1"],
-                 ["record", "-C", "0-", "1"], ["record", "--format", "nonsense", "1"], ["no-such-command"]):
+    for args in (["record", "--no-such-option"], ["record", "-F", "12abc",
+                                                  "1"], ["record", "-F", "",
+                                                         "1"], ["record", "-F", "-5", "1"],
+                 ["record", "12abc"], ["record", "--ring-size", "4x",
+                                       "1"], ["record", "-C", "0-",
+                                              "1"], ["record", "--format", "nonsense",
+                                                     "1"], ["no-such-command"]):
         errors += complaint(" ".join(args), run(*args), 2)
     p = run("--help")
     if p.returncode != 0 or "record" not in p.stdout:
@@ -262,8 +289,9 @@ def check_exit_not_root(name):
         raise h.Skip("no setpriv")
     exe = h.tmpfile("sfbpf")
     shutil.copy(h.SFBPF, exe)
-    p = subprocess.run(["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", exe, "record", "1"],
-                       stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
+    p = subprocess.run(
+        ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", exe, "record", "1"],
+        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60)
     errors = complaint("as nobody", p, 3)
     if "CAP_" not in p.stderr and "cap_" not in p.stderr:
         errors.append("the missing capability is not named: %r" % p.stderr[-300:])
@@ -328,6 +356,10 @@ def check_interrupt(name):
     h.check(name, errors)
 
 
-h.run_checks([check_account, check_account_small_ring, check_account_filter, check_sframe_alone, check_seldom_and_often, check_exec,
-              check_kernel_and_user_only, check_command, check_progress, check_new_file, check_brief_300_runs, check_exit_usage, check_exit_missing_pid, check_exit_not_root,
-              check_exit_unwritable, check_doctor, check_binary_on_terminal, check_interrupt])
+h.run_checks([
+    check_account, check_account_small_ring, check_account_filter, check_sframe_alone,
+    check_seldom_and_often, check_exec, check_kernel_and_user_only, check_command, check_progress,
+    check_new_file, check_brief_300_runs, check_exit_usage, check_exit_missing_pid,
+    check_exit_not_root, check_exit_unwritable, check_doctor, check_binary_on_terminal,
+    check_interrupt
+])

@@ -17,7 +17,10 @@ import time
 
 import harness as h
 
-CAPS = {"bpf": 39, "perfmon": 38, "sys_ptrace": 19, "checkpoint_restore": 40, "dac_read_search": 2, "syslog": 34}
+CAPS = {
+    "bpf": 39, "perfmon": 38, "sys_ptrace": 19, "checkpoint_restore": 40, "dac_read_search": 2,
+    "syslog": 34
+}
 KILL = 5
 ALICE, MALLORY = 60301, 60302
 FOLDED = "main;work 3\nmain;rest 1\n"
@@ -54,12 +57,17 @@ def rights_errors(pid, most, bounded=True):
 def bystander_errors(stacks, comm):
     """A file that was met when the rights were gone has tables and names."""
     mine = [s for s in stacks if s.comm == comm]
-    whole = sum(s.count for s in mine if not h.reason(s) and any(f.startswith("rec_") for f in s.frames))
-    return [] if whole >= 20 and whole > 0.8 * h.total(mine) else ["%d of %d stacks of %s are complete with names" % (whole, h.total(mine), comm)]
+    whole = sum(s.count for s in mine
+                if not h.reason(s) and any(f.startswith("rec_") for f in s.frames))
+    return [] if whole >= 20 and whole > 0.8 * h.total(mine) else [
+        "%d of %d stacks of %s are complete with names" % (whole, h.total(mine), comm)
+    ]
 
 
 def wait_sampling(pid, seconds=20.0):
-    """Until its second thread is there: it is started when rights have been given up, and before sampling."""
+    """Until its second thread is there: it is started when rights have been given up, and before
+    sampling.
+    """
     end = time.monotonic() + seconds
     while time.monotonic() < end and os.path.exists("/proc/%d" % pid):
         if len(os.listdir("/proc/%d/task" % pid)) > 1:
@@ -80,9 +88,12 @@ def check_rights_record(name):
 
 
 def check_rights_command(name):
-    """What runs under the profiler keeps its own rights, and is ended though it became another user."""
+    """What runs under the profiler keeps its own rights, and is ended though it became another
+    user.
+    """
     out = h.tmpfile("command")
-    script = "grep CapEff /proc/self/status >%s; exec setpriv --reuid %d --clear-groups sleep 60" % (out, ALICE)
+    script = "grep CapEff /proc/self/status >%s; exec setpriv --reuid %d --clear-groups sleep 60" % (
+        out, ALICE)
     start = time.monotonic()
     r = h.Recording(["-F", "99"], 2, ["sh", "-c", script])
     r.wait_ready()
@@ -106,11 +117,14 @@ def check_rights_offcpu(name):
 
 def check_rights_top(name):
     """Also with the off-CPU programs, which are loaded later, and what they cost."""
-    p = h.start([h.SFBPF, "top", "-b", "--json", "-d", "1", "-n", "4", "--offcpu"], stdout=subprocess.PIPE)
+    p = h.start([h.SFBPF, "top", "-b", "--json", "-d", "1", "-n", "4", "--offcpu"],
+                stdout=subprocess.PIPE)
     wait_sampling(p.pid)
     errors = rights_errors(p.pid, mask())
     out = p.communicate(timeout=60)[0]
-    h.check(name, errors + ([] if p.returncode == 0 and out.count(b"\n") >= 4 else ["exit code %d, %d bytes" % (p.returncode, len(out))]))
+    h.check(
+        name, errors + ([] if p.returncode == 0 and out.count(b"\n") >= 4 else
+                        ["exit code %d, %d bytes" % (p.returncode, len(out))]))
 
 
 def as_user(caps):
@@ -143,9 +157,13 @@ def as_user_errors(argv, bounded):
 
 
 def check_listed_set(name):
-    """The capabilities that README lists suffice for a user who is not root, and without one of them there is a clear error."""
+    """The capabilities that README lists suffice for a user who is not root, and without one of
+    them there is a clear error.
+    """
     errors = as_user_errors(as_user(CAPS) + [h.SFBPF], False)
-    p = h.start(as_user([c for c in CAPS if c != "perfmon"]) + [h.SFBPF, "record", "-o", "/dev/null", "1"], stderr=subprocess.PIPE)
+    p = h.start(
+        as_user([c for c in CAPS if c != "perfmon"]) + [h.SFBPF, "record", "-o", "/dev/null", "1"],
+        stderr=subprocess.PIPE)
     said = p.communicate(timeout=60)[1].decode(errors="replace")
     if p.returncode != 3 or "CAP_PERFMON" not in said:
         errors.append("without CAP_PERFMON: exit code %d: %s" % (p.returncode, said[-200:]))
@@ -157,16 +175,21 @@ def check_file_capabilities(name):
     with open(h.SFBPF, "rb") as src, open(path, "wb") as dst:
         dst.write(src.read())
     os.chmod(path, 0o755)
-    if subprocess.run(["setcap", ",".join("cap_" + c for c in CAPS) + "+ep", path], stderr=subprocess.DEVNULL).returncode:
+    if subprocess.run(["setcap", ",".join("cap_" + c for c in CAPS) + "+ep", path],
+                      stderr=subprocess.DEVNULL).returncode:
         raise h.Skip("this file system keeps no capabilities")
     h.check(name, as_user_errors(as_user([]) + [path], False))
 
 
-# ---- the processes that read files -------------------------------------------------------------------------
+# ---- the processes that read files
+# -------------------------------------------------------------------------
 
 def parsers(pid, called="sfbpf-parse"):
     """Those of that name that are there at the moment: children of the process that makes them."""
-    return [child for server in h.children(pid) for child in h.children(server) if h.comm(child) == called]
+    return [
+        child for server in h.children(pid) for child in h.children(server)
+        if h.comm(child) == called
+    ]
 
 
 class NewFiles:
@@ -187,7 +210,9 @@ class NewFiles:
 
 
 def check_parser_rights(name):
-    """What reads files has no capabilities, few system calls, and no descriptors that are worth something."""
+    """What reads files has no capabilities, few system calls, and no descriptors that are worth
+    something.
+    """
     r = h.Recording(["-F", "499"], 5)
     r.wait_ready()
     errors = []
@@ -197,18 +222,25 @@ def check_parser_rights(name):
     for pid in h.children(r.p.pid) + [parser] + openers:
         try:
             status = dict(rights(pid))[str(pid)]
-            files = [os.readlink("/proc/%d/fd/%s" % (pid, fd)) for fd in os.listdir("/proc/%d/fd" % pid)]
+            files = [
+                os.readlink("/proc/%d/fd/%s" % (pid, fd)) for fd in os.listdir("/proc/%d/fd" % pid)
+            ]
         except OSError as e:
             errors.append("%d ended: %s" % (pid, e))
             continue
         opens = pid in openers or any(opener in h.children(pid) for opener in openers)
-        errors += ["%d: %s %s" % (pid, field, status[field]) for field in ("CapPrm", "CapEff", "CapInh", "CapAmb", "CapBnd")
-                   if int(status[field], 16) & ~(may_open if opens else 0)]
+        errors += [
+            "%d: %s %s" % (pid, field, status[field])
+            for field in ("CapPrm", "CapEff", "CapInh", "CapAmb", "CapBnd")
+            if int(status[field], 16) & ~(may_open if opens else 0)
+        ]
         if status["NoNewPrivs"].strip() != "1":
             errors.append("%d may gain privileges" % pid)
         if pid == parser and status["Seccomp"].strip() != "2":
             errors.append("its system calls are not filtered: %s" % status["Seccomp"])
-        errors += ["%d has %s open" % (pid, f) for f in files if f.startswith(("anon_inode:", "/dev"))]
+        errors += [
+            "%d has %s open" % (pid, f) for f in files if f.startswith(("anon_inode:", "/dev"))
+        ]
     stacks, stats = r.finish()
     if not openers:
         errors.append("no process opens files")
@@ -218,7 +250,9 @@ def check_parser_rights(name):
 
 
 def check_parser_killed(name):
-    """What reads files is killed again and again: it costs at most the files on which that happens, and is counted."""
+    """What reads files is killed again and again: it costs at most the files on which that happens,
+    and is counted.
+    """
     r, kills = h.Recording(["-F", "499"], 7), 0
     r.wait_ready()
     for _ in range(5):
@@ -239,7 +273,9 @@ def check_parser_killed(name):
 
 
 def check_parser_hangs(name):
-    """One that does not come back, as if it waited for a disk: another one reads the file and all others."""
+    """One that does not come back, as if it waited for a disk: another one reads the file and all
+    others.
+    """
     r = h.Recording(["-F", "499"], 9)
     r.wait_ready()
     os.kill(NewFiles().parser(r.p.pid), signal.SIGSTOP)
@@ -256,7 +292,8 @@ def check_parser_hangs(name):
     h.check(name, errors)
 
 
-# ---- results -----------------------------------------------------------------------------------------------
+# ---- results
+# -----------------------------------------------------------------------------------------------
 
 def owner_errors(path, uid):
     st = os.stat(path)
@@ -272,15 +309,19 @@ def check_results_of_sudo(name):
     home, errors = user_directory(ALICE, 0o700), []
     for tool in ("record", "offcpu", "top"):
         files = [os.path.join(home, tool + suffix) for suffix in (".json", ".stats")]
-        argv = [h.SFBPF, tool, "-o", files[0]] + (["-b", "-n", "1", "-d", "1"] if tool == "top" else ["--stats", files[1], "1"])
-        subprocess.run(argv, env=sudo_environment(), stderr=subprocess.DEVNULL, timeout=60, check=True)
+        argv = [h.SFBPF, tool, "-o", files[0]
+                ] + (["-b", "-n", "1", "-d", "1"] if tool == "top" else ["--stats", files[1], "1"])
+        subprocess.run(argv, env=sudo_environment(), stderr=subprocess.DEVNULL, timeout=60,
+                       check=True)
         for path in files[:1] if tool == "top" else files:
             errors += owner_errors(path, ALICE)
     h.check(name, errors)
 
 
 def check_snapshot_of_sudo(name):
-    """top's snapshots, made when its rights are gone, in a directory that only the caller may write to."""
+    """top's snapshots, made when its rights are gone, in a directory that only the caller may write
+    to.
+    """
     home = user_directory(ALICE, 0o700)
     master, slave = pty.openpty()
     fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 120, 0, 0))
@@ -307,8 +348,9 @@ def check_snapshot_of_sudo(name):
 
 
 def report(argv, **kw):
-    return subprocess.run([h.SFBPF, "report", "--format", "folded", h.tmpfile("in.folded")] + argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                          timeout=60, text=True, **kw)
+    return subprocess.run([h.SFBPF, "report", "--format", "folded",
+                           h.tmpfile("in.folded")] + argv, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, timeout=60, text=True, **kw)
 
 
 def planted(shared):
@@ -318,8 +360,10 @@ def planted(shared):
         with open(path, "w") as f:
             f.write("untouched")
         os.chown(path, uid, uid)
-    made = {"link": os.path.join(shared, "link"), "dangling": os.path.join(shared, "dangling"), "fifo": os.path.join(shared, "fifo"),
-            "hard": os.path.join(shared, "hard"), "file": hers}
+    made = {
+        "link": os.path.join(shared, "link"), "dangling": os.path.join(shared, "dangling"),
+        "fifo": os.path.join(shared, "fifo"), "hard": os.path.join(shared, "hard"), "file": hers
+    }
     os.symlink(secret, made["link"])
     os.symlink(os.path.join(shared, "absent"), made["dangling"])
     os.mkfifo(made["fifo"])
@@ -341,7 +385,8 @@ def check_results_planted(name):
             p = report(["-o", path], env=env)
             if p.returncode != 1 or "cannot write" not in p.stderr:
                 errors.append("%s: exit code %d: %s" % (which, p.returncode, p.stderr[-200:]))
-    p = subprocess.run([h.SFBPF, "record", "-o", made["link"], "1"], stderr=subprocess.PIPE, timeout=60)
+    p = subprocess.run([h.SFBPF, "record", "-o", made["link"], "1"], stderr=subprocess.PIPE,
+                       timeout=60)
     if p.returncode != 1:
         errors.append("record: exit code %d" % p.returncode)
     for path in files:
@@ -383,7 +428,9 @@ def check_results_of_ones_own(name):
     with open(own, "w") as f:
         f.write("first\n")
     with open(own, "a") as f:
-        subprocess.run([h.SFBPF, "report", "--format", "folded", "-o", "/dev/stdout", h.tmpfile("in.folded")], stdout=f, timeout=60, check=True)
+        subprocess.run(
+            [h.SFBPF, "report", "--format", "folded", "-o", "/dev/stdout",
+             h.tmpfile("in.folded")], stdout=f, timeout=60, check=True)
     with open(own) as f:
         if f.read() != "first\n" + expected:
             errors.append("what >> appended to is gone")
@@ -395,13 +442,16 @@ def check_results_of_ones_own(name):
     h.check(name, errors)
 
 
-# ---- the process that reads files for names ----------------------------------------------------------------
+# ---- the process that reads files for names
+# ----------------------------------------------------------------
 
 class NamesOfTop:
     """top, which names what runs every second; what it says of a program that starts now."""
 
     def __init__(self, seconds):
-        self.p = h.start([h.SFBPF, "top", "-b", "--json", "-F", "499", "-d", "1", "-n", str(seconds)], stdout=subprocess.PIPE)
+        self.p = h.start(
+            [h.SFBPF, "top", "-b", "--json", "-F", "499", "-d", "1", "-n",
+             str(seconds)], stdout=subprocess.PIPE)
         wait_sampling(self.p.pid)
 
     def start(self, comm):
@@ -423,21 +473,30 @@ class NamesOfTop:
 def names_errors(windows, failed=0):
     """Of the last one, where so many files may have no names."""
     last = windows[-1]
-    errors = [] if any("rec_" in row.get("name", "") for row in last["functions"]) else ["no function of the program has its name"]
-    return errors + ([] if last["parsers"]["failed"] <= failed and not last["parsers"]["names_lost"] else ["files or names lost: %s" % last["parsers"]])
+    errors = [] if any(
+        "rec_" in row.get("name", "")
+        for row in last["functions"]) else ["no function of the program has its name"]
+    return errors + ([] if last["parsers"]["failed"] <= failed and not last["parsers"]["names_lost"]
+                     else ["files or names lost: %s" % last["parsers"]])
 
 
 def check_names_rights(name):
-    """What reads names has no capabilities, few system calls, and nothing open but its socket and the memory."""
+    """What reads names has no capabilities, few system calls, and nothing open but its socket and
+    the memory.
+    """
     top = NamesOfTop(4)
     top.start("named")
     pid = top.reader()
     end = time.monotonic() + 5
     status = dict(rights(pid))[str(pid)]
-    while status["Seccomp"].strip() != "2" and time.monotonic() < end: # it has its name before its jail
+    while status["Seccomp"].strip() != "2" and time.monotonic(
+    ) < end:  # it has its name before its jail
         time.sleep(0.02)
         status = dict(rights(pid))[str(pid)]
-    errors = ["%s %s" % (field, status[field]) for field in ("CapPrm", "CapEff", "CapInh", "CapAmb", "CapBnd") if int(status[field], 16)]
+    errors = [
+        "%s %s" % (field, status[field])
+        for field in ("CapPrm", "CapEff", "CapInh", "CapAmb", "CapBnd") if int(status[field], 16)
+    ]
     if status["NoNewPrivs"].strip() != "1" or status["Seccomp"].strip() != "2":
         errors.append("NoNewPrivs %s, Seccomp %s" % (status["NoNewPrivs"], status["Seccomp"]))
     files = [os.readlink("/proc/%d/fd/%s" % (pid, fd)) for fd in os.listdir("/proc/%d/fd" % pid)]
@@ -455,11 +514,15 @@ def check_names_killed(name):
     os.kill(top.reader(), signal.SIGKILL)
     top.start("named")
     windows = top.finish()
-    h.check(name, names_errors(windows) + ([] if windows[-1]["parsers"]["died"] else ["it is not counted"]))
+    h.check(
+        name,
+        names_errors(windows) + ([] if windows[-1]["parsers"]["died"] else ["it is not counted"]))
 
 
 def check_names_hang(name):
-    """One that does not come back, as if it waited for a disk, costs one file; two seconds later others have names."""
+    """One that does not come back, as if it waited for a disk, costs one file; two seconds later
+    others have names.
+    """
     top = NamesOfTop(9)
     os.kill(top.reader(), signal.SIGSTOP)
     top.start("held-up")
@@ -467,10 +530,15 @@ def check_names_hang(name):
     top.start("named")
     windows = top.finish()
     h.note("%s" % windows[-1]["parsers"])
-    h.check(name, names_errors(windows, 1) + ([] if windows[-1]["parsers"]["died"] else ["it is not counted"]))
+    h.check(
+        name,
+        names_errors(windows, 1) +
+        ([] if windows[-1]["parsers"]["died"] else ["it is not counted"]))
 
 
-h.run_checks([check_rights_record, check_rights_command, check_rights_offcpu, check_rights_top, check_listed_set, check_file_capabilities,
-              check_parser_rights, check_parser_killed, check_parser_hangs,
-              check_names_rights, check_names_killed, check_names_hang,
-              check_results_of_sudo, check_snapshot_of_sudo, check_results_planted, check_results_of_ones_own])
+h.run_checks([
+    check_rights_record, check_rights_command, check_rights_offcpu, check_rights_top,
+    check_listed_set, check_file_capabilities, check_parser_rights, check_parser_killed,
+    check_parser_hangs, check_names_rights, check_names_killed, check_names_hang,
+    check_results_of_sudo, check_snapshot_of_sudo, check_results_planted, check_results_of_ones_own
+])

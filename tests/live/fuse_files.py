@@ -2,8 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """A file system in user space, without libfuse: fuse_files.py MOUNTPOINT FILE NAME=SILENCE...
 
-Under each NAME lies FILE. SILENCE is what is never answered to a process called sfbpf*: lookup (of any name), open, read, flush, or none. Everybody else
-gets answers; but of "write" nobody does, and what is opened a second time is not cached. Prints a line when it is mounted; when it ends, so does the file system, and whoever waits gets an error.
+Under each NAME lies FILE. SILENCE is what is never answered to a process called sfbpf*: lookup (of
+any name), open, read, flush, or none. Everybody else gets answers; but of "write" nobody does, and
+what is opened a second time is not cached. Prints a line when it is mounted; when it ends, so does
+the file system, and whoever waits gets an error.
 """
 
 import ctypes
@@ -15,7 +17,7 @@ import sys
 LOOKUP, FORGET, GETATTR, OPEN, READ, WRITE, STATFS, RELEASE, FLUSH, INIT, ACCESS = 1, 2, 3, 14, 15, 16, 17, 18, 25, 26, 34
 NAMES = {LOOKUP: "lookup", OPEN: "open", READ: "read", FLUSH: "flush"}
 ENOENT, ENOSYS = 2, 38
-DIRECT_IO = 1	# each read comes here
+DIRECT_IO = 1 # each read comes here
 KEEP_CACHE = 2
 MINOR = 31
 HEADER = struct.Struct("<IIQQIIII")
@@ -38,8 +40,10 @@ class Files:
         self.silence = list(silences.values())
 
     def attributes(self, node):
-        mode, size = (stat.S_IFDIR | 0o755, 0) if node == 1 else (stat.S_IFREG | 0o755, len(self.data))
-        return struct.pack("<QQQQQQIIIIIIIIII", node, size, (size + 511) // 512, 1, 1, 1 + node, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
+        mode, size = (stat.S_IFDIR | 0o755, 0) if node == 1 else (stat.S_IFREG | 0o755,
+                                                                  len(self.data))
+        return struct.pack("<QQQQQQIIIIIIIIII", node, size, (size + 511) // 512, 1, 1, 1 + node, 0,
+                           0, 0, mode, 1, 0, 0, 0, 4096, 0)
 
     def answer(self, opcode, node, pid, body):
         """bytes, an errno, or None: no answer"""
@@ -76,7 +80,8 @@ def main():
     files = Files(path, dict(arg.split("=") for arg in sys.argv[3:]))
     libc = ctypes.CDLL(None, use_errno=True)
     dev = os.open("/dev/fuse", os.O_RDWR)
-    options = "fd=%d,rootmode=40000,user_id=%d,group_id=%d,allow_other" % (dev, os.getuid(), os.getgid())
+    options = "fd=%d,rootmode=40000,user_id=%d,group_id=%d,allow_other" % (dev, os.getuid(),
+                                                                           os.getgid())
     if libc.mount(b"sfbpf-test", where.encode(), b"fuse", 6, options.encode()):
         sys.exit("mount: %s" % os.strerror(ctypes.get_errno()))
     print("mounted", flush=True)
@@ -84,7 +89,7 @@ def main():
         try:
             request = os.read(dev, 1 << 20)
         except OSError:
-            break	# unmounted
+            break # unmounted
         length, opcode, unique, node, _, _, pid, _ = HEADER.unpack_from(request)
         answer = files.answer(opcode, node, pid, request[HEADER.size:length])
         if opcode == FORGET or answer is None:

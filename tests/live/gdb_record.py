@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Stands in for sfbpf (SFBPF=tests/live/gdb_record.py): `record` with stacks that gdb took of the programs of tests/programs.
+"""Stands in for sfbpf (SFBPF=tests/live/gdb_record.py): `record` with stacks that gdb took of the
+programs of tests/programs.
 
 Checks chains.txt itself against an unwinder that is not ours:
     make programs; SFBPF=tests/live/gdb_record.py MIN_SAMPLES=3 tests/live/check_chains.py
@@ -16,8 +17,9 @@ import sys
 import tempfile
 
 ROUNDS = int(os.environ.get("ROUNDS", "4"))
-PROGRAMS = os.path.realpath(os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
-                        os.environ.get("OUTPUT", "build"), "programs"))
+PROGRAMS = os.path.realpath(
+    os.path.join(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
+                 os.environ.get("OUTPUT", "build"), "programs"))
 
 
 def option(argv, name):
@@ -35,7 +37,8 @@ def targets():
                 parent = bool(f.read())
         except OSError:
             continue
-        ours = exe.startswith(PROGRAMS) or "sfbpf-live-" in exe or exe.startswith("/memfd:") or exe == "/prog"
+        ours = exe.startswith(PROGRAMS) or "sfbpf-live-" in exe or exe.startswith(
+            "/memfd:") or exe == "/prog"
         if ours and not parent:
             yield pid, comm
 
@@ -78,11 +81,12 @@ def backtraces(pid):
     maps = mappings(pid)
     # A copy: the path may lead to another file outside the process's mount namespace.
     exe = shutil.copy("/proc/%s/exe" % pid, tempfile.gettempdir() + "/gdb-record-exe")
-    out = subprocess.run(["gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "set width 0",
-                          "-ex", "set backtrace past-main on", "-ex", "set backtrace past-entry on",
-                          "-ex", "set print frame-arguments none", "-ex", "file " + exe,
-                          "-ex", "attach " + pid, "-ex", "thread apply all bt"],
-                         capture_output=True, text=True).stdout
+    out = subprocess.run([
+        "gdb", "-nx", "-batch", "-ex", "set debuginfod enabled off", "-ex", "set width 0", "-ex",
+        "set backtrace past-main on", "-ex", "set backtrace past-entry on", "-ex",
+        "set print frame-arguments none", "-ex", "file " + exe, "-ex", "attach " + pid, "-ex",
+        "thread apply all bt"
+    ], capture_output=True, text=True).stdout
     for thread in re.split(r"^Thread ", out, flags=re.M)[1:]:
         frames = [frame_name(l, maps) for l in thread.splitlines() if l.startswith("#")]
         if frames:
@@ -98,8 +102,10 @@ def main():
                 for frames in backtraces(pid):
                     # A thread that waits is no sample of an on-CPU profile.
                     if not any(f in ("pause", "__GI___libc_pause", "__futex_abstimed_wait_common64",
-                                     "__futex_abstimed_wait_common", "clock_nanosleep") or "nanosleep" in f for f in frames):
-                        out.write("%s;%s 1\n" % (comm, ";".join(f.replace(";", ":") for f in frames)))
+                                     "__futex_abstimed_wait_common",
+                                     "clock_nanosleep") or "nanosleep" in f for f in frames):
+                        out.write("%s;%s 1\n" %
+                                  (comm, ";".join(f.replace(";", ":") for f in frames)))
                         n += 1
     with open(option(argv, "--stats"), "w") as out:
         json.dump({"schema": 1, "samples": n, "samples_without_user": 0, "lost": {},

@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""What the live checks share: where things are, starting sfbpf and programs, folded stacks, the report lines."""
+"""What the live checks share: where things are, starting sfbpf and programs, folded stacks, the
+report lines.
+"""
 
 import atexit
 import json
@@ -30,7 +32,8 @@ class Skip(Exception):
     """The check cannot be made on this machine; its text says why."""
 
 
-# ---- report ----------------------------------------------------------------------------------------------
+# ---- report
+# ----------------------------------------------------------------------------------------------
 
 def say(line):
     global _failed
@@ -54,9 +57,9 @@ def skip(name, why):
 
 
 def attempt(check, *args):
-    """
-    Runs a check; what fails is tried once more, and only the second try counts. A shared machine can take the CPU away for seconds, and
-    a share of 100 samples has its spread. The first try's complaints stay in the log.
+    """Runs a check; what fails is tried once more, and only the second try counts. A shared machine
+    can take the CPU away for seconds, and a share of 100 samples has its spread. The first try's
+    complaints stay in the log.
     """
     global _held
     _held = []
@@ -98,7 +101,8 @@ def run_check(fn, name):
         fn(name)
     except Skip as e:
         skip(name, str(e))
-    except (OSError, ValueError, KeyError, IndexError, AttributeError, subprocess.SubprocessError) as e:
+    except (OSError, ValueError, KeyError, IndexError, AttributeError,
+            subprocess.SubprocessError) as e:
         fail(name, "%s: %s" % (type(e).__name__, e))
     finally:
         stop_all()
@@ -114,7 +118,8 @@ def run_checks(checks):
     sys.exit(exit_status())
 
 
-# ---- files and processes ---------------------------------------------------------------------------------
+# ---- files and processes
+# ---------------------------------------------------------------------------------
 
 def tmpdir():
     global _tmp
@@ -178,7 +183,9 @@ atexit.register(stop_all)
 
 
 def stolen_us():
-    """Time that the hypervisor gave to others, in us since boot, counted in ticks: neither CPU time nor blocked."""
+    """Time that the hypervisor gave to others, in us since boot, counted in ticks: neither CPU time
+    nor blocked.
+    """
     with open("/proc/stat") as f:
         return int(f.readline().split()[8]) * 1e6 / os.sysconf("SC_CLK_TCK")
 
@@ -232,10 +239,13 @@ def family(pid):
     return found
 
 
-# ---- recording -------------------------------------------------------------------------------------------
+# ---- recording
+# -------------------------------------------------------------------------------------------
 
 class Recording:
-    """`sfbpf record` (or another tool) in the background; finish() gives its stacks and its account."""
+    """`sfbpf record` (or another tool) in the background; finish() gives its stacks and its
+    account.
+    """
 
     count = 0
 
@@ -257,8 +267,12 @@ class Recording:
         end = time.monotonic() + seconds
         while time.monotonic() < end and self.p.poll() is None:
             try:
-                fds = ["/proc/%d/fd/%s" % (self.p.pid, fd) for fd in os.listdir("/proc/%d/fd" % self.p.pid)]
-                if sum("perf_event" in os.readlink(fd) for fd in fds) >= len(os.sched_getaffinity(0)):
+                fds = [
+                    "/proc/%d/fd/%s" % (self.p.pid, fd)
+                    for fd in os.listdir("/proc/%d/fd" % self.p.pid)
+                ]
+                if sum("perf_event" in os.readlink(fd)
+                       for fd in fds) >= len(os.sched_getaffinity(0)):
                     time.sleep(0.3)
                     return
             except OSError:
@@ -319,11 +333,13 @@ def worst(stacks, n=3, width=300):
     c = Counter()
     for s in stacks:
         c[";".join(s.frames) or "(nothing)"] += s.count
-    return " | ".join("%d x %s" % (k, t if len(t) <= width else t[:width // 2] + " ... " + t[-width // 2:])
+    return " | ".join("%d x %s" %
+                      (k, t if len(t) <= width else t[:width // 2] + " ... " + t[-width // 2:])
                       for t, k in c.most_common(n))
 
 
-# ---- the account -----------------------------------------------------------------------------------------
+# ---- the account
+# -----------------------------------------------------------------------------------------
 
 def stats_errors(stats, stacks=None):
     """What does not add up in --stats, alone and against the folded output of the same run."""
@@ -335,7 +351,8 @@ def stats_errors(stats, stacks=None):
     received = stats["samples_without_user"] + users["total"]
 
     if users["total"] != users["complete"] + sum(users["incomplete"].values()):
-        e.append("stacks: total %d, complete %d, incomplete %s" % (users["total"], users["complete"], users["incomplete"]))
+        e.append("stacks: total %d, complete %d, incomplete %s" %
+                 (users["total"], users["complete"], users["incomplete"]))
     if frames["total"] != sources:
         e.append("frames: total %d, by source %d" % (frames["total"], sources))
     if stats["samples"] != received + lost:

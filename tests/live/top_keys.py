@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""sfbpf top as a user meets it: started in tmux at several sizes, every key of its own help pressed, the screen read,
-and the terminal compared before and after each way out. Also the batch pages. Needs root and tmux."""
+"""sfbpf top as a user meets it: started in tmux at several sizes, every key of its own help
+pressed, the screen read, and the terminal compared before and after each way out. Also the batch
+pages. Needs root and tmux.
+"""
 
 import contextlib
 import json
@@ -14,7 +16,8 @@ import time
 
 import harness as h
 
-SOCKET = ["sfbpf-top-%d" % os.getpid(), 0]      # one server a screen: a dying one must not take the next along
+SOCKET = ["sfbpf-top-%d" % os.getpid(),
+          0]  # one server a screen: a dying one must not take the next along
 KEYS = {        # names in the help -> names in tmux
     "Backspace": "BSpace", "PgUp": "PageUp", "PgDn": "PageDown", "Esc": "Escape", "Shift-Tab": "BTab", "Ctrl-L": "C-l",
 }
@@ -32,7 +35,9 @@ def tmux(*args):
 
 
 class Screen:
-    """A shell in a tmux window, from which top is started, so that what it leaves behind can be seen."""
+    """A shell in a tmux window, from which top is started, so that what it leaves behind can be
+    seen.
+    """
 
     def __init__(self, w, ht, env=()):
         env = dict({"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "PS1": "READY> "}, **dict(env))
@@ -44,7 +49,8 @@ class Screen:
         self.type("cd " + h.tmpdir())
 
     def close(self):
-        subprocess.run(["tmux", "-L", socket(), "kill-server"], stderr=subprocess.DEVNULL, check=False)
+        subprocess.run(["tmux", "-L", socket(), "kill-server"], stderr=subprocess.DEVNULL,
+                       check=False)
 
     def text(self):
         return tmux("capture-pane", "-p")
@@ -67,17 +73,20 @@ class Screen:
             if good(text):
                 return text
             if time.monotonic() > end:
-                raise ValueError("no %s after %.1f s: %s" % (what, seconds, " / ".join(text.split("\n")[:6])))
+                raise ValueError("no %s after %.1f s: %s" %
+                                 (what, seconds, " / ".join(text.split("\n")[:6])))
             time.sleep(0.05)
 
     def start(self, options=""):
         self.type("clear; %s top %s" % (h.SFBPF, options))
-        return self.wait(lambda s: re.search(r"complete \d", s) is not None, FIRST_S + 5, "first screen")
+        return self.wait(lambda s: re.search(r"complete \d", s) is not None, FIRST_S + 5,
+                         "first screen")
 
     def see(self, keys, what, seconds=3):
         """Presses keys; then the pattern must be on the screen soon. Returns the screen."""
         self.key(*([keys] if isinstance(keys, str) else keys))
-        return self.wait(lambda t: re.search(what, t, re.M) is not None, seconds, "%r after %s" % (what, keys))
+        return self.wait(lambda t: re.search(what, t, re.M) is not None, seconds,
+                         "%r after %s" % (what, keys))
 
     def quit(self):
         self.key("Escape", "Escape", "Escape", "q")
@@ -86,7 +95,8 @@ class Screen:
     def modes(self):
         """stty -g, and what the shell prints in a fresh screen."""
         self.type("clear; stty -g")
-        found = self.wait(lambda s: re.search(r"^[0-9a-f]+(:[0-9a-f]+){10,}", s, re.M) is not None, 5, "stty -g")
+        found = self.wait(lambda s: re.search(r"^[0-9a-f]+(:[0-9a-f]+){10,}", s, re.M) is not None,
+                          5, "stty -g")
         # The line may be longer than the screen is wide.
         return re.search(r"(?:^[0-9a-f:]+\n)+", found, re.M).group(0).replace("\n", "")
 
@@ -191,7 +201,9 @@ def help_keys(s):
 
 
 def check_every_key(name):
-    """Each key of the help, in each view, at each size: top lives, the screen is whole, nothing is left when it ends."""
+    """Each key of the help, in each view, at each size: top lives, the screen is whole, nothing is
+    left when it ends.
+    """
     need()
     busy()
     errors = []
@@ -259,10 +271,13 @@ def check_ways_out(name):
         s.wait(lambda t: "READY>" in t.rstrip().split("\n")[-1], 5, "prompt after " + way)
         if s.alt_screen():
             errors.append("%s: still on the other screen" % way)
-        if tmux("display-message", "-p", "#{cursor_flag} #{mouse_any_flag} #{keypad_flag}").split() != ["1", "0", "0"]:
+        if tmux("display-message", "-p",
+                "#{cursor_flag} #{mouse_any_flag} #{keypad_flag}").split() != ["1", "0", "0"]:
             errors.append("%s: cursor, mouse or keypad left changed" % way)
         s.type("echo status $?")
-        status = re.search(r"^status (\d+)", s.wait(lambda t: re.search(r"^status \d", t, re.M), 3, "status"), re.M).group(1)
+        status = re.search(r"^status (\d+)",
+                           s.wait(lambda t: re.search(r"^status \d", t, re.M), 3, "status"),
+                           re.M).group(1)
         if (way in ("SEGV", "ABRT", "QUIT", "BUS")) != (int(status) > 128):
             errors.append("%s: exit status %s" % (way, status))
         if s.modes() != before:
@@ -303,7 +318,10 @@ def written(text):
     if not told:
         raise ValueError("no names told: %s" % text.rstrip().split("\n")[-1])
     behind = ["", "-offcpu"] if told.group(2).startswith("{") else [told.group(2)]
-    return [h.tmpfile(told.group(1) + b + "." + suffix) for b in behind for suffix in told.group(3).split(",")]
+    return [
+        h.tmpfile(told.group(1) + b + "." + suffix) for b in behind
+        for suffix in told.group(3).split(",")
+    ]
 
 
 def check_write(name):
@@ -325,7 +343,8 @@ def check_write(name):
             errors.append(path + " is not there")
         elif path.endswith(".folded"):
             stacks = h.read_folded(path)
-            if not any("rec_leaf" in x.frames for x in stacks) or any(x.comm != "rec" for x in stacks):
+            if not any("rec_leaf" in x.frames for x in stacks) or any(x.comm != "rec"
+                                                                      for x in stacks):
                 errors.append(path + " has other stacks")
             if path in by_zoom and any(f.endswith("_[k]") for x in stacks for f in x.frames):
                 errors.append(path + " has kernel frames")
@@ -378,7 +397,9 @@ def bpf_descriptors(pid):
 
 
 def check_offcpu(name):
-    """Blocked stacks come within seconds of opening the view; what always sleeps only when asked for; files; and it ends."""
+    """Blocked stacks come within seconds of opening the view; what always sleeps only when asked
+    for; files; and it ends.
+    """
     need()
     p = h.start([h.program("block"), "60", "sleep", "20000", "2"])      # blocks of 20 ms
     idle = h.start(["sleep", "600"])
@@ -392,16 +413,21 @@ def check_offcpu(name):
         text = s.see("Enter", r"^ +[\d.]+ .* S +%d block .*hrtimer_nanosleep" % p.pid, 6)
         time.sleep(4)           # a whole window
         text = s.text()
-        threads = sum(float(x) for x in re.findall(r"^ +[\d.]+ +([\d.]+) .*%d block" % p.pid, text, re.M))
-        rate = sum(float(x) for x in re.findall(r"^ +[\d.]+ +[\d.]+ +([\d.]+) .*%d block" % p.pid, text, re.M))
-        h.note("2 threads that sleep 20 ms: %.1f blocked on average, %.0f blocks/s" % (threads, rate))
+        threads = sum(
+            float(x) for x in re.findall(r"^ +[\d.]+ +([\d.]+) .*%d block" % p.pid, text, re.M))
+        rate = sum(
+            float(x)
+            for x in re.findall(r"^ +[\d.]+ +[\d.]+ +([\d.]+) .*%d block" % p.pid, text, re.M))
+        h.note("2 threads that sleep 20 ms: %.1f blocked on average, %.0f blocks/s" %
+               (threads, rate))
         if not 1.4 < threads < 2.2 or not 50 < rate < 110:
             errors.append("%.1f threads, %.0f blocks/s" % (threads, rate))
         s.see("Space", r"^ {60,}sleep_wait$")
         s.see(["Home", "Enter"], r"all \S block \(%d\)" % p.pid)
         paths = written(s.see("W", r"wrote "))
         for path in paths:
-            if path.endswith("-offcpu.folded") and not any("sleep_wait" in x.frames for x in h.read_folded(path)):
+            if path.endswith("-offcpu.folded") and not any("sleep_wait" in x.frames
+                                                           for x in h.read_folded(path)):
                 errors.append("no sleep_wait in " + path)
         if not any("-offcpu." in x for x in paths):
             errors.append("no off-CPU files")
@@ -439,7 +465,8 @@ def check_mouse(name):
 
 
 def check_plain(name):
-    """NO_COLOR and a locale without UTF-8: no colours, ASCII only. And terminals of several kinds."""
+    """NO_COLOR and a locale without UTF-8: no colours, ASCII only. And terminals of several kinds.
+    """
     need()
     busy()
     errors = []
@@ -465,8 +492,11 @@ def check_plain(name):
 def check_foreign_names(name):
     """A process whose name holds escape sequences."""
     need()
-    p = h.start([sys.executable, "-c", "import ctypes\nctypes.CDLL(None).prctl(15, b'\\x1b[2J\\x1b[31mx;\\xff', 0, 0, 0)\n"
-                 "while True: pass"])
+    p = h.start([
+        sys.executable, "-c",
+        "import ctypes\nctypes.CDLL(None).prctl(15, b'\\x1b[2J\\x1b[31mx;\\xff', 0, 0, 0)\n"
+        "while True: pass"
+    ])
     h.wait_busy(p)
     with top() as s:
         line = re.search(r"^ *%d .*" % p.pid, s.see("2", r"^ *%d .*" % p.pid, 5), re.M).group(0)
@@ -477,15 +507,18 @@ def check_batch(name):
     need()
     busy()
     errors = []
-    out = subprocess.run([h.SFBPF, "top", "-b", "-n", "2", "-d", "0.5"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    out = subprocess.run([h.SFBPF, "top", "-b", "-n", "2", "-d", "0.5"], stdout=subprocess.PIPE,
+                         check=True).stdout.decode()
     if out.count("# sfbpf top: page ") != 2:
         errors.append("not two pages")
     if not re.search(r"^ *[\d.]+ +[\d.]+ +[\d.]+ +rec +rec_leaf$", out, re.M):
         errors.append("no row of rec_leaf")
     for line in out.split("\n"):
-        if line and not line.startswith("#") and not re.match(r" *([\d.]+ +){3}\S+ +\S|^ *\d+ +[\d.]+ +[\d.]+ +([\d.]+|-) +\S", line):
+        if line and not line.startswith("#") and not re.match(
+                r" *([\d.]+ +){3}\S+ +\S|^ *\d+ +[\d.]+ +[\d.]+ +([\d.]+|-) +\S", line):
             errors.append("row %r" % line)
-    out = subprocess.run([h.SFBPF, "top", "--json", "-n", "2", "-d", "0.5"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    out = subprocess.run([h.SFBPF, "top", "--json", "-n", "2", "-d", "0.5"], stdout=subprocess.PIPE,
+                         check=True).stdout.decode()
     pages = [json.loads(x) for x in out.splitlines()]
     if [p["page"] for p in pages] != [1, 2]:
         errors.append("JSON pages")
@@ -496,14 +529,15 @@ def check_batch(name):
         lost = sum(v for k, v in p["lost"].items() if k != "need_ring_full")
         if sum(q["samples"] for q in p["processes"]) + lost > p["samples"]:
             errors.append("more samples in processes than taken")
-    out = subprocess.run([h.SFBPF, "top", "-b", "--offcpu", "-n", "1", "-d", "1.5", "--rows", "0"], stdout=subprocess.PIPE,
-                         check=True).stdout.decode()
+    out = subprocess.run([h.SFBPF, "top", "-b", "--offcpu", "-n", "1", "-d", "1.5", "--rows", "0"],
+                         stdout=subprocess.PIPE, check=True).stdout.decode()
     rows = [x.split() for x in out[out.index("BLOCKED_IN"):].splitlines()[1:]]
     share = sum(float(x[0]) for x in rows)
     if abs(share - 100) > 1 or any(x[4] not in list("SDTtP") or not x[5].isdigit() for x in rows):
         errors.append("blocked stacks: %.1f %% in %d rows" % (share, len(rows)))
     # Off a terminal pages come by themselves; the same on one that cannot draw.
-    one = subprocess.run([h.SFBPF, "top", "-n", "1", "-d", "0.2"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    one = subprocess.run([h.SFBPF, "top", "-n", "1", "-d", "0.2"], stdout=subprocess.PIPE,
+                         check=True).stdout.decode()
     if not one.startswith("# sfbpf top: page 1"):
         errors.append("no batch off a terminal")
     h.check(name, errors)
@@ -511,8 +545,10 @@ def check_batch(name):
 
 def check_usage(name):
     errors = []
-    for args in (["-n", "0"], ["-n", "1x"], ["-d", "0"], ["-d", "-1"], ["--color", "red"], ["extra"], ["--format", "pprof"], ["--nosuch"]):
-        p = subprocess.run([h.SFBPF, "top"] + args, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    for args in (["-n", "0"], ["-n", "1x"], ["-d", "0"], ["-d", "-1"], ["--color", "red"],
+                 ["extra"], ["--format", "pprof"], ["--nosuch"]):
+        p = subprocess.run([h.SFBPF, "top"] + args, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.PIPE, check=False)
         if p.returncode != 2 or not p.stderr:
             errors.append("%s: exit %d" % (" ".join(args), p.returncode))
     h.check(name, errors)
@@ -520,9 +556,11 @@ def check_usage(name):
 
 def check_docs(name):
     """The list of keys in docs/top.md is the program's."""
-    keys = subprocess.run([h.SFBPF, "top", "--keys"], stdout=subprocess.PIPE, check=True).stdout.decode()
+    keys = subprocess.run([h.SFBPF, "top", "--keys"], stdout=subprocess.PIPE,
+                          check=True).stdout.decode()
     with open(os.path.join(h.TOP, "docs", "top.md")) as f:
-        h.check(name, [] if keys and keys in f.read() else ["docs/top.md has another list than 'sfbpf top --keys'"])
+        h.check(name, [] if keys and keys in f.read() else
+                ["docs/top.md has another list than 'sfbpf top --keys'"])
 
 
 def check_agrees_with_record(name):
@@ -530,26 +568,33 @@ def check_agrees_with_record(name):
     need()
     p = busy()
     rec = h.Recording(["-F", "499", "-p", str(p.pid)], 6)
-    top = subprocess.run([h.SFBPF, "top", "--json", "-n", "1", "-d", "6", "-F", "499", "-p", str(p.pid)],
-                         stdout=subprocess.PIPE, check=True).stdout.decode()
+    top = subprocess.run(
+        [h.SFBPF, "top", "--json", "-n", "1", "-d", "6", "-F", "499", "-p",
+         str(p.pid)], stdout=subprocess.PIPE, check=True).stdout.decode()
     stacks, _ = rec.finish()
     page = json.loads(top)
     total = sum(f["self"] for f in page["functions"])
     a = 100.0 * sum(f["self"] for f in page["functions"] if f["name"] == "rec_leaf") / max(total, 1)
-    b = 100.0 * sum(s.count for s in stacks if s.frames and s.frames[-1] == "rec_leaf") / max(h.total(stacks), 1)
+    b = 100.0 * sum(s.count for s in stacks if s.frames and s.frames[-1] == "rec_leaf") / max(
+        h.total(stacks), 1)
     h.note("rec_leaf: %.1f %% in top, %.1f %% in record" % (a, b))
-    h.check(name, [] if abs(a - b) < 5 else ["rec_leaf: %.1f %% in top, %.1f %% in record" % (a, b)])
+    h.check(name,
+            [] if abs(a - b) < 5 else ["rec_leaf: %.1f %% in top, %.1f %% in record" % (a, b)])
 
 
 def thread_ticks(pid):
-    """CPU time of the main thread, which draws; and of the whole process, with the thread that reads new files."""
+    """CPU time of the main thread, which draws; and of the whole process, with the thread that
+    reads new files.
+    """
     with open("/proc/%d/task/%d/stat" % (pid, pid)) as f:
         fields = f.read().rpartition(")")[2].split()
     return int(fields[11]) + int(fields[12]), h.cpu_ticks(pid)
 
 
 def check_quiet(name):
-    """Its own CPU time over ten seconds on a busy machine. How many new files turn up meanwhile is not its doing."""
+    """Its own CPU time over ten seconds on a busy machine. How many new files turn up meanwhile is
+    not its doing.
+    """
     need()
     busy()
     with top(120, 40) as s:
@@ -557,7 +602,8 @@ def check_quiet(name):
         pid = s.pid()
         before = thread_ticks(pid)
         time.sleep(10)
-        drawing, all_of_it = ((b - a) / os.sysconf("SC_CLK_TCK") * 10 for a, b in zip(before, thread_ticks(pid)))
+        drawing, all_of_it = ((b - a) / os.sysconf("SC_CLK_TCK") * 10
+                              for a, b in zip(before, thread_ticks(pid)))
         header = re.search(r"sfbpf CPU .*?RSS \S+", s.text())
         h.note("sfbpf top: %.2f %% of a CPU; with reading new files %.2f %%; it says %s" % (
             drawing, all_of_it, header.group(0) if header else "nothing"))
@@ -566,8 +612,12 @@ def check_quiet(name):
 
 if __name__ == "__main__":
     try:
-        h.run_checks([check_usage, check_docs, check_batch, check_first_screen, check_five_keys, check_every_key, check_resize,
-                      check_ways_out, check_suspend, check_pause, check_write, check_one_cpu, check_offcpu, check_mouse, check_plain,
-                      check_foreign_names, check_agrees_with_record, check_quiet])
+        h.run_checks([
+            check_usage, check_docs, check_batch, check_first_screen, check_five_keys,
+            check_every_key, check_resize, check_ways_out, check_suspend, check_pause, check_write,
+            check_one_cpu, check_offcpu, check_mouse, check_plain, check_foreign_names,
+            check_agrees_with_record, check_quiet
+        ])
     finally:
-        subprocess.run(["tmux", "-L", socket(), "kill-server"], stderr=subprocess.DEVNULL, check=False)
+        subprocess.run(["tmux", "-L", socket(), "kill-server"], stderr=subprocess.DEVNULL,
+                       check=False)

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Boots other kernels in QEMU and checks the same chains there as on the host.
 
-check_vm.py KERNEL...    6.1-cloud 6.12-cloud 6.1-rt arm64-6.1-cloud arm64-6.12-16k ...: Debian's, see KERNELS
-The guest is an initramfs: busybox, the static sfbpf, the programs with the libraries they need. It prints each
-recording between marker lines on its serial console; what they mean is judged here.
+check_vm.py KERNEL...    6.1-cloud 6.12-cloud 6.1-rt arm64-6.1-cloud arm64-6.12-16k ...: Debian's,
+see KERNELS The guest is an initramfs: busybox, the static sfbpf, the programs with the libraries
+they need. It prints each recording between marker lines on its serial console; what they mean is
+judged here.
 """
 
 import glob
@@ -32,8 +33,12 @@ FREQ = 99
 BATCH = 12
 BOOT_LIMIT = 600
 # Those that need no chroot or namespace set-up; every source of rows, every way of ending a stack.
-CASES = ("rec60 rec400 rec-static rec-spie frames alloca turns drap callback stdsort sig sig-alt threads rawclone born leaderless dlmid plt-lazy plt-ibt "
-         "vdso readzero coro forker sf1-rec60 sf2-rec sf3-rec noeh-sf1 noeh-sf3 nl-eh nl-sf1 nl-sf2 nl-sf3").split()
+CASES = (
+    "rec60 rec400 rec-static rec-spie frames alloca turns drap callback stdsort sig sig-alt "
+    "threads rawclone born leaderless dlmid plt-lazy plt-ibt "
+    "vdso readzero coro forker sf1-rec60 sf2-rec sf3-rec noeh-sf1 noeh-sf3 nl-eh nl-sf1 nl-sf2 "
+    "nl-sf3"
+).split()
 # Off-CPU: those of check_offcpu.py that need no disk and no children.
 BLOCKED = "bl-sleep10 bl-epoll bl-futex bl-pipe bl-convoy".split()
 # What the verifier went through for each program and kernel; UPDATE=1 writes it anew.
@@ -54,19 +59,32 @@ KERNELS = {
 }
 DEFAULT = ["6.1-cloud", "6.12-cloud", "6.1-rt", "arm64-6.1-cloud", "arm64-6.12-16k"]
 QEMU = {
-    "amd64": ["qemu-system-x86_64", "-accel", os.environ.get("VM_ACCEL", "tcg,thread=multi"), "-machine", "q35", "-cpu", "max"],
+    "amd64": [
+        "qemu-system-x86_64", "-accel",
+        os.environ.get("VM_ACCEL", "tcg,thread=multi"), "-machine", "q35", "-cpu", "max"
+    ],
     # pauth-impdef: the architected way of signing addresses takes an emulator ten times as long.
-    "arm64": ["qemu-system-aarch64", "-accel", "tcg,thread=multi", "-machine", "virt,gic-version=3", "-cpu", "max,pauth-impdef=on"],
+    "arm64": [
+        "qemu-system-aarch64", "-accel", "tcg,thread=multi", "-machine", "virt,gic-version=3",
+        "-cpu", "max,pauth-impdef=on"
+    ],
 }
-BUSYBOX = {"amd64": "/bin/busybox", "arm64": os.path.join(h.TOP, "build", "sysroot-arm64", "bin", "busybox")}
+BUSYBOX = {
+    "amd64": "/bin/busybox", "arm64": os.path.join(h.TOP, "build", "sysroot-arm64", "bin",
+                                                   "busybox")
+}
 STRIP = {"amd64": "strip", "arm64": "aarch64-linux-gnu-strip"}
 CONSOLE = {"amd64": "ttyS0", "arm64": "ttyAMA0"}
 LIB_DIRS = {
     "amd64": ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64"],
-    "arm64": ["/usr/aarch64-linux-gnu/lib", os.path.join(h.TOP, "build", "sysroot-arm64", "musl", "lib")],
+    "arm64": [
+        "/usr/aarch64-linux-gnu/lib",
+        os.path.join(h.TOP, "build", "sysroot-arm64", "musl", "lib")
+    ],
 }
 LIB_GUEST = {"amd64": "/lib/x86_64-linux-gnu", "arm64": "/lib/aarch64-linux-gnu"}
-SPLAT = re.compile(r"\b(BUG|WARNING|Oops|Kernel panic|INFO: (possible|rcu)|possible circular|soft lockup)\b")
+SPLAT = re.compile(
+    r"\b(BUG|WARNING|Oops|Kernel panic|INFO: (possible|rcu)|possible circular|soft lockup)\b")
 
 
 def run(argv, **kw):
@@ -74,12 +92,16 @@ def run(argv, **kw):
 
 
 def foreign(arch, *argv):
-    return run([os.path.join(h.TOP, "scripts", "apt-foreign.sh"), arch, os.path.join(h.TOP, "build", "foreign-" + arch)] + list(argv))
+    return run([
+        os.path.join(h.TOP, "scripts", "apt-foreign.sh"), arch,
+        os.path.join(h.TOP, "build", "foreign-" + arch)
+    ] + list(argv))
 
 
 def vmlinuz(kernel):
-    """The kernel's image out of its package; nothing is installed. The package's name changes with every update, so it is
-    resolved through the meta package."""
+    """The kernel's image out of its package; nothing is installed. The package's name changes with
+    every update, so it is resolved through the meta package.
+    """
     arch, meta = KERNELS[kernel]
     try:
         names = [n for n in foreign(arch, "depends", meta).split() if n.startswith("linux-image-")]
@@ -95,20 +117,27 @@ def vmlinuz(kernel):
 
 def elf_needs(path):
     """Its interpreter's path, and the names of the libraries that it is linked with."""
-    out = subprocess.run(["readelf", "-W", "-l", "-d", path], capture_output=True, text=True, check=False).stdout
+    out = subprocess.run(["readelf", "-W", "-l", "-d", path], capture_output=True, text=True,
+                         check=False).stdout
     return re.findall(r"interpreter: ([^]]+)\]", out), re.findall(r"\(NEEDED\).*\[(.*)\]", out)
 
 
 def libraries(arch, path, seen):
-    """{path in the guest: file here} of what the dynamic linker loads for a program, itself included."""
+    """{path in the guest: file here} of what the dynamic linker loads for a program, itself
+    included.
+    """
     interp, names = elf_needs(path)
     for want in interp + names:
         if os.path.basename(want) in seen:
             continue
-        found = [p for p in (os.path.join(d, os.path.basename(want)) for d in LIB_DIRS[arch]) if os.path.exists(p)]
+        found = [
+            p for p in (os.path.join(d, os.path.basename(want)) for d in LIB_DIRS[arch])
+            if os.path.exists(p)
+        ]
         if not found:
             continue
-        seen[os.path.basename(want)] = (want if "/" in want else os.path.join(LIB_GUEST[arch], want), found[0])
+        seen[os.path.basename(want)] = (want if "/" in want else os.path.join(
+            LIB_GUEST[arch], want), found[0])
         libraries(arch, found[0], seen)
     return dict(seen.values())
 
@@ -122,29 +151,41 @@ def copy_to(root, path, here):
 
 def recording(programs, tool, seconds):
     """Lines that start programs (name, file, arguments), record them and print what came out."""
-    lines = ["ln -s %s /tmp/%s; /tmp/%s %s &" % (h.program(program), name, name, args) for name, program, args in programs]
-    lines += ["sleep 2" if programs else ":", "echo '@@ recording'", "began=$(cut -d. -f1 /proc/uptime)",
-              "sfbpf %s -o /tmp/o --stats /tmp/s %d 2>&1" % (tool, seconds),
-              "echo '@@ exit' $?", "cat /tmp/o", "echo '@@ stats'", "cat /tmp/s", "echo '@@ end'",
-              "echo '@@ took' $(($(cut -d. -f1 /proc/uptime) - began)) of %d" % seconds]
+    lines = [
+        "ln -s %s /tmp/%s; /tmp/%s %s &" % (h.program(program), name, name, args)
+        for name, program, args in programs
+    ]
+    lines += [
+        "sleep 2" if programs else ":", "echo '@@ recording'", "began=$(cut -d. -f1 /proc/uptime)",
+        "sfbpf %s -o /tmp/o --stats /tmp/s %d 2>&1" % (tool, seconds), "echo '@@ exit' $?",
+        "cat /tmp/o", "echo '@@ stats'", "cat /tmp/s", "echo '@@ end'",
+        "echo '@@ took' $(($(cut -d. -f1 /proc/uptime) - began)) of %d" % seconds
+    ]
     if programs:
-        lines += ["kill -9 $(jobs -p) 2>/dev/null", "killall -9 " + " ".join(p[0] for p in programs) + " 2>/dev/null"]
+        lines += [
+            "kill -9 $(jobs -p) 2>/dev/null",
+            "killall -9 " + " ".join(p[0] for p in programs) + " 2>/dev/null"
+        ]
     return lines
 
 
 def has_agent(kernel):
-    return kernel in ("6.1-cloud", "6.12-cloud") and "hotplug" in os.environ.get("CASES", "hotplug").split()
+    return kernel in ("6.1-cloud", "6.12-cloud") and "hotplug" in os.environ.get(
+        "CASES", "hotplug").split()
 
 
 def script(kernel, cases):
     """/init of the guest."""
-    lines = ["#!/bin/busybox sh", "/bin/busybox --install -s /bin", "mount -t proc proc /proc", "mount -t sysfs sys /sys",
-             "mount -t devtmpfs dev /dev", "mkdir -p /tmp", "cd " + h.PROGRAMS]
+    lines = [
+        "#!/bin/busybox sh", "/bin/busybox --install -s /bin", "mount -t proc proc /proc",
+        "mount -t sysfs sys /sys", "mount -t devtmpfs dev /dev", "mkdir -p /tmp", "cd " + h.PROGRAMS
+    ]
     for i in range(0, len(cases), BATCH):
-        lines += recording([(c.name, c.program, "600 " + " ".join(c.args)) for c in cases[i:i + BATCH]],
-                           "record -F %d" % FREQ, SECONDS)
+        lines += recording([(c.name, c.program, "600 " + " ".join(c.args))
+                            for c in cases[i:i + BATCH]], "record -F %d" % FREQ, SECONDS)
     if cases:
-        lines += recording([(name, "block", "600 " + args) for name, args, _, _ in offcpu.CHAINS if name in BLOCKED], "offcpu", 4)
+        lines += recording([(name, "block", "600 " + args)
+                            for name, args, _, _ in offcpu.CHAINS if name in BLOCKED], "offcpu", 4)
         lines += recording([], "offcpu --wakers", 1)
     if has_agent(kernel):
         lines += guest_agent.lines()
@@ -159,7 +200,10 @@ def initramfs(kernel, cases):
     for d in ("bin", "full", "proc", "sys", "dev", "tmp"):
         os.makedirs(os.path.join(root, d))
     shutil.copy(BUSYBOX[arch], os.path.join(root, "bin", "busybox"))
-    run([STRIP[arch], "-o", os.path.join(root, "bin", "sfbpf"), os.environ["SFBPF_" + arch.upper()]])
+    run([
+        STRIP[arch], "-o",
+        os.path.join(root, "bin", "sfbpf"), os.environ["SFBPF_" + arch.upper()]
+    ])
     needed = {h.program(c.program) for c in cases} | {h.program("block")}
     needed |= set(glob.glob(os.path.join(h.PROGRAMS, "*.so")))
     for path in sorted(needed):
@@ -176,16 +220,21 @@ def initramfs(kernel, cases):
         f.write(script(kernel, cases))
     os.chmod(os.path.join(root, "init"), 0o755)
     image = os.path.join(WORK, "initramfs-" + arch)
-    subprocess.run("cd '%s' && find . | cpio -o -H newc 2>/dev/null | gzip -1 > '%s'" % (root, image), shell=True, check=True)
+    subprocess.run(
+        "cd '%s' && find . | cpio -o -H newc 2>/dev/null | gzip -1 > '%s'" % (root, image),
+        shell=True, check=True)
     return image
 
 
 def boot(arch, kernel, image):
-    argv = QEMU[arch] + ["-smp", "2", "-m", "1G", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
-                         "-serial", "stdio", "-monitor", "none", "-kernel", kernel, "-initrd", image, "-append",
-                         "console=" + CONSOLE[arch] + " panic=-1 oops=panic panic_on_warn=1 softlockup_panic=1 quiet"]
+    argv = QEMU[arch] + [
+        "-smp", "2", "-m", "1G", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        "-serial", "stdio", "-monitor", "none", "-kernel", kernel, "-initrd", image, "-append",
+        "console=" + CONSOLE[arch] + " panic=-1 oops=panic panic_on_warn=1 softlockup_panic=1 quiet"
+    ]
     try:
-        p = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=BOOT_LIMIT, check=False)
+        p = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=BOOT_LIMIT,
+                           check=False)
         out = p.stdout
     except subprocess.TimeoutExpired as e:
         out = e.stdout or b""
@@ -196,10 +245,14 @@ def boot(arch, kernel, image):
 
 
 def parts(text):
-    """The guest's recordings as (exit code, folded text, stats text), and its kernel log; None without the last line."""
-    found = re.findall(r"^@@ recording\n(.*?)^@@ exit (\d+)\n(.*?)^@@ stats\n(.*?)^@@ end$", text, re.S | re.M)
+    """The guest's recordings as (exit code, folded text, stats text), and its kernel log; None
+    without the last line.
+    """
+    found = re.findall(r"^@@ recording\n(.*?)^@@ exit (\d+)\n(.*?)^@@ stats\n(.*?)^@@ end$", text,
+                       re.S | re.M)
     log = re.search(r"^@@ log\n(.*)^@@ finished$", text, re.S | re.M)
-    return [(int(code), folded, stats, said) for said, code, folded, stats in found], log.group(1) if log else None
+    return [(int(code), folded, stats, said)
+            for said, code, folded, stats in found], log.group(1) if log else None
 
 
 def check_kernel(kernel):
@@ -231,7 +284,9 @@ def check_kernel(kernel):
             f.write(folded)
         stacks, account = h.read_folded(path), json.loads(stats)
         # With --wakers, its programs are larger; without, the sums are what is compared.
-        programs.update({k: [v["verified_insns"], v["verifier_states"]] for k, v in account["bpf"].items()})
+        programs.update(
+            {k: [v["verified_insns"], v["verifier_states"]]
+             for k, v in account["bpf"].items()})
         for c in batches[i] if i < len(batches) else []:
             judge(prefix, c, stacks)
         if i == len(batches):
@@ -240,8 +295,8 @@ def check_kernel(kernel):
         check_verifier(kernel, programs)
     if has_agent(kernel):
         guest_agent.judge(prefix, text)
-    h.note("%s: %.0f s; recordings took %s s" % (kernel, time.monotonic() - began,
-                                                 ", ".join(re.findall(r"^@@ took (.*)$", text, re.M))))
+    h.note("%s: %.0f s; recordings took %s s" %
+           (kernel, time.monotonic() - began, ", ".join(re.findall(r"^@@ took (.*)$", text, re.M))))
 
 
 def judge_blocked(prefix, stacks, account):
@@ -257,26 +312,32 @@ def judge_blocked(prefix, stacks, account):
         if not 0.5 * usec * threads < total < 1.01 * usec * threads:
             errors.append("%d us blocked, %d threads for %d us" % (total, threads, usec))
         if h.total(bad) > 0.01 * total:
-            errors.append("%.2f %% have another chain: %s" % (100 * h.total(bad) / total, h.worst(bad)))
+            errors.append("%.2f %% have another chain: %s" %
+                          (100 * h.total(bad) / total, h.worst(bad)))
         h.check(prefix + name, errors)
 
 
 def check_verifier(kernel, programs):
-    """A jump of more than 10 % in the instructions or states that the verifier goes through is a failure."""
+    """A jump of more than 10 % in the instructions or states that the verifier goes through is a
+    failure.
+    """
     with open(REFERENCE) as f:
         reference = json.load(f)
     known, errors = reference.get(kernel, {}), []
     for name, now in sorted(programs.items()):
         old = known.get(name)
-        h.note("%-16s %-15s %8d instructions %7d states%s" % (kernel, name, now[0], now[1], "" if old else "; no reference"))
+        h.note("%-16s %-15s %8d instructions %7d states%s" %
+               (kernel, name, now[0], now[1], "" if old else "; no reference"))
         for what, was, value in zip(("instructions", "states"), old or now, now):
             if value > 1.1 * was + 10:
                 errors.append("%s: %d %s, %d before" % (name, value, what, was))
     if os.environ.get("UPDATE"):
         reference[kernel] = programs
         with open(REFERENCE, "w") as f:
-            f.write("{\n" + ",\n".join('"%s": {%s}' % (k, ", ".join('"%s": %s' % (p, json.dumps(reference[k][p]))
-                                                                      for p in sorted(reference[k]))) for k in sorted(reference)) + "\n}\n")
+            f.write("{\n" + ",\n".join('"%s": {%s}' % (k, ", ".join('"%s": %s' %
+                                                                    (p, json.dumps(reference[k][p]))
+                                                                    for p in sorted(reference[k])))
+                                       for k in sorted(reference)) + "\n}\n")
     else:
         h.check("vm-%s-verifier" % kernel, errors)
 
@@ -293,7 +354,10 @@ def cases_of(arch):
     cases = [c for c in chains.read_cases() if c.name in CASES]
     if arch in OWN_CASES:
         cases += chains.read_cases(OWN_CASES[arch])
-    return [c for c in cases if (not only or c.name in only) and os.path.exists(os.path.join(h.PROGRAMS, c.program))]
+    return [
+        c for c in cases
+        if (not only or c.name in only) and os.path.exists(os.path.join(h.PROGRAMS, c.program))
+    ]
 
 
 def main():

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """chains.py CASE SECONDS: works under a chain that the program knows itself. CPython 3.8 and later.
 
-At its leaf it prints its own stack once, root first, as sfbpf should show it: "CHAIN NAME (FILE:LINE);...", and then
-works there until the end. Each case is a function of this module named case_NAME.
+At its leaf it prints its own stack once, root first, as sfbpf should show it: "CHAIN NAME
+(FILE:LINE);...", and then works there until the end. Each case is a function of this module named
+case_NAME.
 """
 
 import os
@@ -235,14 +236,17 @@ def case_sleep():
 
 
 def case_redefined():
-    """Functions that live for some milliseconds: their memory is reused. The names of a pair agree."""
+    """Functions that live for some milliseconds: their memory is reused. The names of a pair agree.
+    """
     say_once()
     n = 0
     while time.time() < END:
         scope = {"time": time}
         n += 1
-        text = ("def outer_%d(end):\n inner_%d(end)\n"
-                "def inner_%d(end):\n x = 0\n while time.time() < end:\n  for i in range(200): x += i\n" % (n, n, n))
+        text = (
+            "def outer_%d(end):\n inner_%d(end)\n"
+            "def inner_%d(end):\n x = 0\n while time.time() < end:\n  for i in range(200): x += i\n"
+            % (n, n, n))
         exec(text, scope)
         scope["outer_%d" % n](time.time() + 0.02)
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """hostile.py CASE SECONDS: CPython 3.11 whose frames lie: cyclic, wild pointers, or without end.
 
-The frames are those that the C frame of the evaluation loop names (_PyCFrame.current_frame), overwritten with ctypes
-while a C function works, so that the interpreter does not use them.
+The frames are those that the C frame of the evaluation loop names (_PyCFrame.current_frame),
+overwritten with ctypes while a C function works, so that the interpreter does not use them.
 """
 
 import ctypes
@@ -21,7 +21,9 @@ def u64(addr):
 
 
 def fake(n, back):
-    """n frames of the code of fake(), each the caller of the one before; the last one's caller is `back`."""
+    """n frames of the code of fake(), each the caller of the one before; the last one's caller is
+    `back`.
+    """
     size = 128
     block = ctypes.create_string_buffer(n * size)
     base = ctypes.addressof(block)
