@@ -31,7 +31,8 @@ CROSS_LDFLAGS := -L$(LIBDIR) -Wl,-rpath-link,$(SYSROOT)/lib/$(CROSS_COMPILE:%-=%
 endif
 # liblzma unpacks .gnu_debugdata; without it such files have the names that are left in them.
 LZMA := $(shell $(PKG_CONFIG) --exists liblzma 2>/dev/null && echo liblzma)
-# libdw reads inlined frames and lines (--inline, --lines), libdebuginfod fetches debug files (--debuginfod), libzstd unpacks sections.
+# libdw reads inlined frames and lines (--inline, --lines), libdebuginfod fetches debug files
+# (--debuginfod), libzstd unpacks sections.
 DW := $(shell $(PKG_CONFIG) --exists libdw 2>/dev/null && echo libdw)
 ZSTD := $(shell $(PKG_CONFIG) --exists libzstd 2>/dev/null && echo libzstd)
 # There is no static libdebuginfod.
@@ -41,7 +42,8 @@ DEBUGINFOD := $(if $(filter 1,$(STATIC)),,$(shell $(PKG_CONFIG) --exists libdebu
 ZYDIS := $(if $(filter 1,$(STATIC)),,$(shell echo '\#include <Zydis/Zydis.h>' | \
 	$(CC) $(CROSS_CFLAGS) -E - >/dev/null 2>&1 && echo -lZydis))
 SYM_LIBS := $(DW) $(ZSTD) $(DEBUGINFOD) $(LZMA)
-# libseccomp is required in every build: the processes that read foreign files have no other protection from them.
+# libseccomp is required in every build: the processes that read foreign files have no other
+# protection from them.
 LIBS := libbpf libelf zlib libseccomp ncursesw $(SYM_LIBS)
 # The agent needs libcurl, libinih and nettle (SHA-256). A static sfbpf has no agent: name services
 # and TLS need shared libraries.
@@ -84,7 +86,8 @@ Q := @
 msg = $(if $(findstring s,$(firstword -$(MAKEFLAGS))),@true,@printf '  %-7s %s\n' $(1) $(2))
 endif
 
-# core: readers, tables, symbols, profile, outputs, views; no libbpf, no ncurses, so the unit tests need neither.
+# core: readers, tables, symbols, profile, outputs, views; no libbpf, no ncurses, so the unit tests
+# need neither.
 TERM_SRC := userspace/tui/term.c
 CORE_DIRS := base worker elf lang unwind sym prof out
 CORE_SRC := $(sort $(wildcard $(CORE_DIRS:%=userspace/%/*.c))) \

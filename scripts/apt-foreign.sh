@@ -3,8 +3,8 @@
 # apt-foreign.sh ARCH DIR depends PACKAGE            names of packages that PACKAGE depends on
 # apt-foreign.sh ARCH DIR unpack ROOT PACKAGE...     downloads them and unpacks them below ROOT, unless they are there
 # apt-foreign.sh ARCH DIR kernel ROOT PACKAGE        the same, but only the kernel's image: ROOT/boot/vmlinuz-*
-# Debian packages of another architecture, from this machine's own sources, without installing anything: apt keeps its
-# state below DIR, so dpkg's list of architectures stays as it is.
+# Debian packages of another architecture, from this machine's own sources, without installing
+# anything: apt keeps its state below DIR, so dpkg's list of architectures stays as it is.
 set -eu
 
 arch=$1 dir=$2 do=$3

@@ -1,10 +1,12 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# deps.sh [build|test|vm|arm64]: installs the Debian packages that are missing for building, or also for the tests. Says nothing if none
-# is; without root it prints the command instead and ends with 1. test: also ClickHouse's engine (npm's chdb, 546 MB), into build/chdb,
-# where there is npm; without it those checks are skipped. Go, which a few checks compare with, is not installed
-# (tests/README.md); where it is, its gRPC library is. arm64: for building for AArch64 on another machine and running
-# that in a VM; its libraries are not installed but unpacked into build/sysroot-arm64.
+# deps.sh [build|test|vm|arm64]: installs the Debian packages that are missing for building, or also
+# for the tests. Says nothing if none is; without root it prints the command instead and ends with
+# 1. test: also ClickHouse's engine (npm's chdb, 546 MB), into build/chdb, where there is npm;
+# without it those checks are skipped. Go, which a few checks compare with, is not installed
+# (tests/README.md); where it is, its gRPC library is. arm64: for building for AArch64 on another
+# machine and running that in a VM; its libraries are not installed but unpacked into
+# build/sysroot-arm64.
 set -eu
 
 cd "$(dirname "$0")/.."

@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# gen-docs.sh: docs/stop-reasons.md from the lists in bpf/. With --check: fails if the committed file differs.
+# gen-docs.sh: docs/stop-reasons.md from the lists in bpf/. With --check: fails if the committed
+# file differs.
 set -eu
 cd "$(dirname "$0")/.."
 

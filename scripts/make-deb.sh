@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# make-deb.sh OUTPUT VERSION: a Debian package of what is built in OUTPUT, with the agent's unit and configuration, as OUTPUT/sfbpf_VERSION_ARCH.deb.
-# The agent is neither enabled nor started by installing it.
+# make-deb.sh OUTPUT VERSION: a Debian package of what is built in OUTPUT, with the agent's unit and
+# configuration, as OUTPUT/sfbpf_VERSION_ARCH.deb. The agent is neither enabled nor started by
+# installing it.
 set -eu
 cd "$(dirname "$0")/.."
 

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# release.sh [DIR]: a tar archive for x86-64 and one for AArch64 in DIR (default build/release): the static program with its
-# names, README, licence, docs. On x86-64; elsewhere only one, for this machine.
+# release.sh [DIR]: a tar archive for x86-64 and one for AArch64 in DIR (default build/release): the
+# static program with its names, README, licence, docs. On x86-64; elsewhere only one, for this
+# machine.
 set -eu
 cd "$(dirname "$0")/.."
 dir=${1:-build/release}

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# soak.sh MINUTES: top at 999 Hz amid storms of processes, dlopen, deep recursion, signals, files mapped and rewritten without a pause, and
-# threads that are moved between CPUs. Every 5 s it notes memory, open files and losses. Fails on growth after the first third,
-# leaked descriptors, lines in the kernel's log, or an end other than in order. Needs root; takes two CPUs for so long.
+# soak.sh MINUTES: top at 999 Hz amid storms of processes, dlopen, deep recursion, signals, files
+# mapped and rewritten without a pause, and threads that are moved between CPUs. Every 5 s it notes
+# memory, open files and losses. Fails on growth after the first third, leaked descriptors, lines in
+# the kernel's log, or an end other than in order. Needs root; takes two CPUs for so long.
 set -eu
 cd "$(dirname "$0")/.."
 : "${OUTPUT:=build}"
@@ -18,8 +19,8 @@ finish() {
 trap finish EXIT
 trap 'exit 1' INT TERM
 
-# In a session of its own, so that all of it can be ended. Low priority: what is watched is sfbpf. (A session is a scheduling group,
-# whose members' nice values count among themselves only.)
+# In a session of its own, so that all of it can be ended. Low priority: what is watched is sfbpf.
+# (A session is a scheduling group, whose members' nice values count among themselves only.)
 storm() {
 	setsid nice -n 10 sh -c 'echo 10 >/proc/self/autogroup; exec "$@"' sh "$@" >/dev/null 2>&1 &
 	pids="$pids $!"

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# test.sh: installs what is missing, builds, runs every test that this machine can run. Ends with "N passed, N failed, N skipped"
-# and exits 1 if any failed. Each test prints lines "ok NAME", "FAIL NAME: why", "SKIP NAME: why"; see tests/README.md.
+# test.sh: installs what is missing, builds, runs every test that this machine can run. Ends with "N
+# passed, N failed, N skipped" and exits 1 if any failed. Each test prints lines "ok NAME", "FAIL
+# NAME: why", "SKIP NAME: why"; see tests/README.md.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -16,7 +17,8 @@ trap 'rm -rf "$log"' EXIT
 heading() { printf '\n== %s\n' "$1"; }
 result() { echo "$*" | tee -a "$log/all"; }
 
-# run NAME COMMAND...: a test program. One that ends badly without a FAIL line, or says nothing, failed as a whole.
+# run NAME COMMAND...: a test program. One that ends badly without a FAIL line, or says nothing,
+# failed as a whole.
 run() {
 	name=$1
 	shift

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# vm-test.sh [KERNEL...]: boots Debian's kernels in QEMU and checks known chains there. Without names: 6.1-cloud 6.12-cloud 6.1-rt
-# arm64-6.1-cloud arm64-6.12-16k. Emulated: about a minute a kernel. VM_ACCEL=kvm where that works (x86-64). CASES="rec60 sig hotplug" for
-# a few only.
+# vm-test.sh [KERNEL...]: boots Debian's kernels in QEMU and checks known chains there. Without
+# names: 6.1-cloud 6.12-cloud 6.1-rt arm64-6.1-cloud arm64-6.12-16k. Emulated: about a minute a
+# kernel. VM_ACCEL=kvm where that works (x86-64). CASES="rec60 sig hotplug" for a few only.
 set -eu
 cd "$(dirname "$0")/.."
 out=${OUTPUT:-build}

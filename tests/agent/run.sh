@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# run.sh: the agent's checks, its programs side by side, and what it costs alone. Needs root and a kernel that lets sfbpf record; else one SKIP line.
+# run.sh: the agent's checks, its programs side by side, and what it costs alone. Needs root and a
+# kernel that lets sfbpf record; else one SKIP line.
 set -eu
 cd "$(dirname "$0")/../.."
 : "${OUTPUT:=build}"

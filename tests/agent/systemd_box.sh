@@ -1,8 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# systemd_box.sh UNITS: a systemd as PID 1 of its own namespaces, with the units of that directory and nothing else to start. It can write
-# nothing that others see: the root file system and kernel parameters are read-only, /tmp, /run, /var, /dev and homes are its own. That is
-# verified before it begins, because what systemd does at the start of a machine (to empty /tmp, to set kernel parameters) is not for this one.
+# systemd_box.sh UNITS: a systemd as PID 1 of its own namespaces, with the units of that directory
+# and nothing else to start. It can write nothing that others see: the root file system and kernel
+# parameters are read-only, /tmp, /run, /var, /dev and homes are its own. That is verified before it
+# begins, because what systemd does at the start of a machine (to empty /tmp, to set kernel
+# parameters) is not for this one.
 set -eu
 
 units=$1

@@ -33,7 +33,8 @@ $(BENCH)/sleeper-fp: tests/bench/sleeper.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -O2 $(WARN) -fno-optimize-sibling-calls -fno-omit-frame-pointer -D_GNU_SOURCE -o $@ $<
 
-# Both need root, a quiet CPU if there is one, and no network. The second is for CI: a minute, the most robust figures only.
+# Both need root, a quiet CPU if there is one, and no network. The second is for CI: a minute, the
+# most robust figures only.
 bench: bench-tools
 	OUTPUT=$(O) /usr/bin/python3 -B tests/bench/bench.py
 

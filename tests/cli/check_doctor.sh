@@ -9,7 +9,8 @@ trap 'rm -rf "$dir"' EXIT
 
 fail() { echo "FAIL $1: $2"; rc=1; }
 
-# Every line is "ok|warn|FAIL  what: detail[ (fix: ...)]"; a failing doctor has a FAIL line, a happy one has none.
+# Every line is "ok|warn|FAIL  what: detail[ (fix: ...)]"; a failing doctor has a FAIL line, a happy
+# one has none.
 well_formed() {
 	bad=$(grep -vE '^(ok   |warn |FAIL ) [A-Za-z_ -]+: .+$' "$dir/out")
 	if [ -n "$bad" ]; then

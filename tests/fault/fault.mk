@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# build-san/fault/sfbpf: sfbpf with tests/fault/inject.c between it and its libraries (make SAN=1 fault). Included by the Makefile.
+# build-san/fault/sfbpf: sfbpf with tests/fault/inject.c between it and its libraries (make SAN=1
+# fault). Included by the Makefile.
 
 fault: $(O)/fault/sfbpf
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
-# Comparison of the readers with an independent evaluator (elfutils' libdw). Included by the Makefile when libdw is there:
+# Comparison of the readers with an independent evaluator (elfutils' libdw). Included by the
+# Makefile when libdw is there:
 #	ifeq ($(shell $(PKG_CONFIG) --exists libdw && echo 1),1)
 #	include tests/oracle/oracle.mk
 #	endif
-# make oracle			builds it and compares ORACLE_FILES, those of them that exist; fails on any difference
+# make oracle                     builds it and compares ORACLE_FILES, those of them that exist;
+# fails on any difference
 # make oracle ORACLE_FILES=...	compares these
 
 ORACLE_LIB := /usr/lib/$(shell $(CC) -print-multiarch)

@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# build.sh OUTDIR: builds the programs with a known call chain. What this machine cannot build gets a line
-# "SKIP NAME: why"; a program that does not compile or compiles with a warning ends the run with 1.
-# For another architecture: CC=aarch64-linux-gnu-gcc CXX=... OBJCOPY=...; MUSL=DIR holds Debian's musl-dev for it.
+# build.sh OUTDIR: builds the programs with a known call chain. What this machine cannot build gets
+# a line "SKIP NAME: why"; a program that does not compile or compiles with a warning ends the run
+# with 1. For another architecture: CC=aarch64-linux-gnu-gcc CXX=... OBJCOPY=...; MUSL=DIR holds
+# Debian's musl-dev for it.
 set -eu
 
 out=${1:?usage: build.sh OUTDIR}
@@ -84,7 +85,8 @@ plain() {
 		skip hostile "its code is x86-64's"
 		skip fat "its code is x86-64's" ;;
 	esac
-	# Walked by frame pointer before its tables are there, so that a stack meets all of its files at once.
+	# Walked by frame pointer before its tables are there, so that a stack meets all of its
+	# files at once.
 	c manyfiles manyfiles.c -fno-omit-frame-pointer
 	c stub.so stub.c -shared -fPIC -nostdlib -fno-omit-frame-pointer \
 		-Wl,--build-id=none,-z,noseparate-code,-z,norelro,--hash-style=sysv
@@ -136,7 +138,8 @@ rust() {
 	fi
 }
 
-# Copies of C programs assembled with .sframe: sf1-NAME; and in the newer encodings: sf2-NAME, sf3-NAME.
+# Copies of C programs assembled with .sframe: sf1-NAME; and in the newer encodings: sf2-NAME,
+# sf3-NAME.
 sframe() {
 	if ! can -Wa,--gsframe; then
 		skip sf1-rec "the assembler makes no .sframe"

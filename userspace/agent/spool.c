@@ -274,8 +274,8 @@ static bool room_in_memory(struct spool *sp, uint64_t bytes)
 }
 
 /*
- * A full or broken disk is logged when it begins and when it ends. It ends when a body is written and none is held in
- * memory: on a disk that is nearly full, small bodies fit between large ones that do not.
+ * A full or broken disk is logged when it begins and when it ends. It ends when a body is written
+ * and none is held in memory: on a nearly full disk, small bodies fit between large ones.
  */
 static void note_disk(struct spool *sp, int err)
 {
