@@ -75,11 +75,11 @@ class Rules:
                 m.filename_strindex] if m.filename_strindex < self.size["string"] else ""
             if n and not path:
                 self.e.append("a mapping without a file")
-            kernel = path.startswith("[") and path != "[vdso]"
-            if n and not kernel and path != "[unknown]" and not ids.get(BUILD_ID + "htlhash"):
-                self.late.append(path)
-            elif n and kernel and not ids.get(BUILD_ID + "gnu"):
+            kernel = path.startswith("[") and path not in ("[vdso]", "[unknown]")
+            if n and kernel and not ids.get(BUILD_ID + "gnu"):
                 self.e.append("%s has no build id of its own: %s" % (path, ids))
+            elif n and not kernel and not ids.get(BUILD_ID + "htlhash"):
+                self.late.append(path)
 
     def code(self):
         for l in self.d.location_table[1:]:
