@@ -4,12 +4,14 @@
 codes.
 """
 
+import json
 import os
 import pty
 import re
 import select
 import shutil
 import subprocess
+import sys
 import time
 
 import harness as h
@@ -55,6 +57,39 @@ def check_account_filter(name):
             errors.append("%s: also recorded %s" % (option, " ".join(sorted(strange))))
         if h.total(stacks) < 100:
             errors.append("%s: %d samples" % (option, h.total(stacks)))
+    h.check(name, errors)
+
+
+NAMED = """
+import threading
+def name(path, text):
+    with open(path, "w") as f:
+        f.write(text)
+name("/proc/self/comm", "mixed")
+def busy():
+    name("/proc/self/task/%d/comm" % threading.get_native_id(), "disk-reader")
+    while True:
+        sum(range(1000))
+threading.Thread(target=busy).start()
+"""
+
+
+def check_process_names(name):
+    """Folded stacks begin with the thread's name, or with the process's when asked for."""
+    p = h.start([sys.executable, "-c", NAMED])
+    h.wait_busy(p)
+    time.sleep(0.3)
+    errors = []
+    for options, want in (([], "disk-reader"), (["--by", "thread"], "disk-reader"),
+                          (["--by", "process"], "mixed")):
+        stacks, _ = h.record(["-F", "199", "-p", str(p.pid)] + options, 1)
+        seen = {s.comm for s in stacks}
+        if seen != {want}:
+            errors.append("%s: %s" % (" ".join(options), seen))
+    top = run("top", "-b", "--json", "-n", "1", "-d", "1", "-p", str(p.pid))
+    rows = json.loads(top.stdout.splitlines()[0])["processes"] if top.stdout else []
+    if [r["comm"] for r in rows] != ["mixed"]:
+        errors.append("top: %s" % (top.stdout + top.stderr)[:300])
     h.check(name, errors)
 
 
@@ -357,7 +392,8 @@ def check_interrupt(name):
 
 
 h.run_checks([
-    check_account, check_account_small_ring, check_account_filter, check_sframe_alone,
+    check_account, check_account_small_ring, check_account_filter,
+    check_process_names, check_sframe_alone,
     check_seldom_and_often, check_exec, check_kernel_and_user_only, check_command, check_progress,
     check_new_file, check_brief_300_runs, check_exit_usage, check_exit_missing_pid,
     check_exit_not_root, check_exit_unwritable, check_doctor, check_binary_on_terminal,

@@ -342,6 +342,45 @@ TEST(census_parts_and_weights)
 	free_world(&w);
 }
 
+/* Rows have the process's name, or with by_thread that of its threads. */
+TEST(census_process_names)
+{
+	struct fake fakes[] = {
+		{ "reader", 7, SF_STOP_COMPLETE, USER, 1000, 1, 0, { ROW(1, 1) } },
+		{ "writer", 7, SF_STOP_COMPLETE, USER, 1000, 1, 0, { ROW(1, 2) } },
+		{ "other", 8, SF_STOP_COMPLETE, USER, 1000, 1, 0, { ROW(1, 1) } },
+	};
+	struct selection sel = { 0 };
+	struct world w = make_world();
+	struct profile_stack s;
+	struct census c = { 0 };
+
+	for (int i = 0; i < 3; i++)
+		add_fake(w.p, &fakes[i], 6 - i);
+	EXPECT(!profile_process_name(w.p, 7));
+	EXPECT_EQ(profile_name_process(w.p, 7, "first"), 0);
+	EXPECT_EQ(profile_name_process(w.p, 7, "server-with-a-long-name"), 0);
+	EXPECT_STR(profile_process_name(w.p, 7), "server-with-a-l");
+	profile_stack(w.p, 1, &s);
+	EXPECT_STR(s.comm, "writer");
+	EXPECT_STR(s.process, "server-with-a-l");
+	profile_stack(w.p, 2, &s);
+	EXPECT_STR(s.process, "other");
+	EXPECT_EQ(census_build(&c, w.p, w.sz, w.ms, &sel, CENSUS_PROCESSES), 0);
+	EXPECT_EQ(c.nprocesses, 2);
+	EXPECT(c.processes[0].named && c.processes[0].names == 2);
+	EXPECT_STR(c.processes[0].comm, "server-with-a-l");
+	EXPECT(!c.processes[1].named);
+	EXPECT_STR(c.processes[1].comm, "other");
+	sel.by_thread = true;
+	EXPECT_EQ(census_build(&c, w.p, w.sz, w.ms, &sel, CENSUS_PROCESSES), 0);
+	EXPECT_STR(c.processes[0].comm, "reader");
+	profile_reset(w.p);
+	EXPECT(!profile_process_name(w.p, 7));
+	census_free(&c);
+	free_world(&w);
+}
+
 static double now_ms(void)
 {
 	struct timespec ts;

@@ -22,7 +22,14 @@ struct stackset;
 struct stacks_text;
 struct timeline;
 
+/*
+ * Whose names stacks begin with: a process's, or a thread's. By default folded output has thread
+ * names; flame graphs have process names with thread names below.
+ */
+enum out_by { OUT_BY_DEFAULT, OUT_BY_PROCESS, OUT_BY_THREAD };
+
 struct out_opts {
+	enum out_by by;
 	bool user_only, kernel_only; /* -U, -K */
 	/* COUNT is the weight in microseconds (off-CPU) instead of the number of samples. */
 	bool usec;

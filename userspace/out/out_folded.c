@@ -63,13 +63,14 @@ static int name_of_symbol(struct folded *fd, uint32_t symbol, uint32_t *ret)
 	return 0;
 }
 
-/* Adds comm, then the marker of an incomplete stack. */
+/* Adds the name of the thread or process, then the marker of an incomplete stack. */
 static int add_head(struct folded *fd, const struct profile_stack *s)
 {
+	const char *name = fd->r->opts.by == OUT_BY_PROCESS ? s->process : s->comm;
 	char marker[64];
 	int err;
 
-	err = intern_clean(fd, *s->comm ? s->comm : "[unknown]", &fd->seqs[fd->nseqs]);
+	err = intern_clean(fd, *name ? name : "[unknown]", &fd->seqs[fd->nseqs]);
 	if (err)
 		return err;
 	fd->nseqs++;

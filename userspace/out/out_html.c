@@ -380,13 +380,11 @@ static int add_wakers(struct out_path *p, uint32_t waker)
 	return err;
 }
 
-int out_path_of(struct out_path *p, size_t i)
+static int append_path(struct out_path *p, size_t i)
 {
 	struct profile_stack s;
-	int err;
+	int err = add_frames(p, p->r->profile, i, &s);
 
-	p->n = 0;
-	err = add_frames(p, p->r->profile, i, &s);
 	if (!err && s.state == SF_OFF_R)
 		err = add_note(p, STACK_RUNNABLE);
 	if (!err && p->r->wakers)
@@ -394,16 +392,31 @@ int out_path_of(struct out_path *p, size_t i)
 	return err;
 }
 
+int out_path_of(struct out_path *p, size_t i)
+{
+	p->n = 0;
+	return append_path(p, i);
+}
+
+/* Under the process's name; the thread's comes next if it has another one. */
 static int add_stack(struct out_path *p, size_t i, enum stack_side side)
 {
+	bool by_thread = p->r->opts.by == OUT_BY_THREAD;
+	char process[64], comm[64];
 	struct profile_stack s;
-	char comm[64];
-	int err = out_path_of(p, i);
+	int err = 0;
 
 	profile_stack(p->r->profile, i, &s);
 	clean_comm(comm, s.comm);
+	clean_comm(process, by_thread ? s.comm : s.process);
+	p->n = 0;
+	if (strcmp(process, comm) != 0)
+		err = add_note(p, comm);
+	if (!err)
+		err = append_path(p, i);
 	return err ? err
-		   : stackset_add(p->ss, comm, s.pid, p->frames, p->n, side, out_value(p->r, &s));
+		   : stackset_add(p->ss, process, s.pid, p->frames, p->n, side,
+				  out_value(p->r, &s));
 }
 
 int out_stackset(const struct out_report *r, struct stackset *ss, enum stack_side side)

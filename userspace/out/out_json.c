@@ -237,6 +237,7 @@ static int put_stack(struct json *j, const struct out_report *r, struct out_cont
 	json_newline(j);
 	json_object(j, NULL);
 	put_clean(j, "comm", s.comm);
+	put_clean(j, "process", s.process);
 	json_u64(j, "pid", s.pid);
 	json_u64(j, "cgroup_id", s.cgroup_id);
 	container = out_container(oc, &s);

@@ -180,9 +180,16 @@ static int add_process(struct census *c, const struct profile_stack *s, uint64_t
 	return count_hot(&c->scratch->thread_hot, t, t->id, leaf, value);
 }
 
-/* A process gets the thread name with the most samples. */
-static void name_processes(struct census *c)
+/* A process without a name of its own gets the thread name with the most samples. */
+static void name_processes(struct census *c, const struct profile *p, bool by_thread)
 {
+	for (size_t i = 0; i < c->nprocesses && !by_thread; i++) {
+		const char *name = profile_process_name(p, c->processes[i].pid);
+
+		c->processes[i].named = name != NULL;
+		if (name)
+			memcpy(c->processes[i].comm, name, SF_COMM);
+	}
 	for (size_t i = 0; i < c->nthreads; i++) {
 		const struct census_process *t = &c->threads[i];
 		struct census_process *pr = process_of(c, t->pid);
@@ -190,7 +197,7 @@ static void name_processes(struct census *c)
 		if (!pr)
 			continue;
 		pr->names++;
-		if (t->self < pr->comm_self ||
+		if (pr->named || t->self < pr->comm_self ||
 		    (t->self == pr->comm_self && memcmp(t->comm, pr->comm, sizeof(t->comm)) >= 0))
 			continue;
 		memcpy(pr->comm, t->comm, sizeof(pr->comm));
@@ -484,7 +491,7 @@ int census_build(struct census *c, struct profile *p, struct symbolizer *sz,
 		census_free(c);
 		return err;
 	}
-	name_processes(c);
+	name_processes(c, p, sel->by_thread);
 	if (c->nthreads)
 		qsort(c->threads, c->nthreads, sizeof(*c->threads), thread_order);
 	return 0;

@@ -26,9 +26,13 @@ struct census_process { /* a process, or the threads of one name in it */
 	uint32_t pid;
 	uint32_t id;	/* thread names: the value of census_hot.thread */
 	uint32_t names; /* number of distinct thread names */
-	/* Foreign bytes; of a process: the thread name with the most samples */
+	/*
+	 * Foreign bytes; of a process: its name, or the thread name with the most samples if it is
+	 * unknown or selection.by_thread
+	 */
 	char comm[SF_COMM];
-	uint64_t comm_self; /* samples under that name */
+	uint64_t comm_self; /* samples under that thread name */
+	bool named;	    /* comm is the process's own name */
 	uint64_t self, kernel, user_stacks, complete;
 	uint32_t hottest; /* symbol with the most self samples */
 	uint64_t hottest_self;

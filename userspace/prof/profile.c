@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/idmap.h"
 #include "base/slots.h"
 #include "base/vec.h"
 
@@ -29,6 +30,11 @@ struct profile {
 	struct stack *stacks;
 	size_t nstacks, stacks_cap;
 	struct slots slots; /* index of stacks */
+	struct idmap pids;  /* of the processes with a name */
+	struct process_name {
+		char text[SF_COMM];
+	} * process_names; /* by id in pids */
+	size_t process_names_cap;
 	uint64_t samples, weight;
 	bool by_thread;
 };
@@ -46,6 +52,8 @@ void profile_free(struct profile *p)
 	free(p->ids);
 	free(p->stacks);
 	slots_free(&p->slots);
+	idmap_free(&p->pids);
+	free(p->process_names);
 	free(p);
 }
 
@@ -57,6 +65,7 @@ void profile_by_thread(struct profile *p)
 void profile_reset(struct profile *p)
 {
 	slots_reset(&p->slots);
+	idmap_reset(&p->pids);
 	p->nwords = p->nstacks = 0;
 	p->samples = p->weight = 0;
 }
@@ -231,6 +240,38 @@ static int merge_as(struct profile *dst, const struct profile *src, size_t i,
 	return 0;
 }
 
+int profile_name_process(struct profile *p, uint32_t pid, const char *name)
+{
+	struct process_name *to;
+	uint32_t id;
+
+	if (idmap_get(&p->pids, pid, 0, &id) ||
+	    vec_reserve(&p->process_names, &p->process_names_cap, p->pids.n,
+			sizeof(*p->process_names)))
+		return -ENOMEM;
+	to = &p->process_names[id];
+	*to = (struct process_name){ 0 };
+	memcpy(to->text, name, strnlen(name, sizeof(to->text) - 1));
+	return 0;
+}
+
+const char *profile_process_name(const struct profile *p, uint32_t pid)
+{
+	uint32_t id;
+
+	return idmap_find(&p->pids, pid, 0, &id) ? p->process_names[id].text : NULL;
+}
+
+static int merge_process_names(struct profile *dst, const struct profile *src)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < src->pids.n && !err; i++)
+		err = profile_name_process(dst, (uint32_t)src->pids.keys[i].a,
+					   src->process_names[i].text);
+	return err;
+}
+
 int profile_merge_one(struct profile *dst, const struct profile *src, size_t i)
 {
 	return merge_as(dst, src, i, &src->stacks[i]);
@@ -238,7 +279,7 @@ int profile_merge_one(struct profile *dst, const struct profile *src, size_t i)
 
 int profile_merge(struct profile *dst, const struct profile *src)
 {
-	int err = 0;
+	int err = merge_process_names(dst, src);
 
 	for (size_t i = 0; i < src->nstacks && !err; i++)
 		err = profile_merge_one(dst, src, i);
@@ -283,16 +324,19 @@ uint64_t profile_samples(const struct profile *p)
 size_t profile_bytes(const struct profile *p)
 {
 	return sizeof(*p) + p->words_cap * sizeof(*p->words) + p->ids_cap * sizeof(*p->ids) +
-	       p->stacks_cap * sizeof(*p->stacks) + slots_bytes(&p->slots);
+	       p->stacks_cap * sizeof(*p->stacks) + slots_bytes(&p->slots) + idmap_bytes(&p->pids) +
+	       p->process_names_cap * sizeof(*p->process_names);
 }
 
 void profile_stack(const struct profile *p, size_t i, struct profile_stack *ret)
 {
 	const struct stack *s = &p->stacks[i];
+	const char *process = profile_process_name(p, s->pid);
 
 	*ret = (struct profile_stack){
 		.frames = p->words + s->at,
 		.comm = s->comm,
+		.process = process ? process : s->comm,
 		.count = s->count,
 		.weight = s->weight,
 		.cgroup_id = s->cgroup_id,

@@ -23,6 +23,7 @@ struct profile_stack {
 	/* n_user words, leaf first; then n_kernel addresses, leaf first */
 	const uint64_t *frames;
 	const char *comm;	/* from the kernel: foreign bytes; NUL-terminated */
+	const char *process;	/* the process's name, likewise; comm if it is unknown */
 	uint64_t count, weight; /* samples; sum of their weights */
 	uint64_t cgroup_id;
 	uint32_t pid, tid; /* tid: 0 unless profile_by_thread */
@@ -63,6 +64,10 @@ int profile_add_times(struct profile *p, const struct sf_sample *rec, const stru
 /* Whether profile_add_times would add the record to an existing stack. */
 bool profile_has(const struct profile *p, const struct sf_sample *rec,
 		 const struct profile_times *t, size_t *ret_index);
+/* Sets the name of a process, for profile_stack. 0 or -ENOMEM. */
+int profile_name_process(struct profile *p, uint32_t pid, const char *name);
+/* SF_COMM bytes; NULL: unknown. Valid until the next name is set. */
+const char *profile_process_name(const struct profile *p, uint32_t pid);
 /*
  * Adds all of src to dst. A live view keeps a ring of one-second profiles and merges the last N. 0
  * or -ENOMEM.

@@ -40,6 +40,9 @@ bool selection_takes(const struct selection *sel, const struct profile_stack *s,
 		case ZOOM_PROCESS:
 			takes = s->pid == z->id && (!z->comm[0] || same_comm(z->comm, s->comm));
 			break;
+		case ZOOM_NAME:
+			takes = same_comm(z->comm, s->process);
+			break;
 		case ZOOM_COMM:
 			takes = same_comm(z->comm, s->comm);
 			break;

@@ -15,12 +15,13 @@
 #define ZOOM_MAX   8
 #define ZOOM_LABEL 192
 
-enum zoom_kind { ZOOM_PROCESS, ZOOM_COMM, ZOOM_FUNCTION, ZOOM_MODULE };
+/* ZOOM_NAME: all processes of a name. ZOOM_COMM: all threads of a name. */
+enum zoom_kind { ZOOM_PROCESS, ZOOM_NAME, ZOOM_COMM, ZOOM_FUNCTION, ZOOM_MODULE };
 
 struct zoom {
 	enum zoom_kind kind;
 	uint32_t id; /* pid; symbol; symbolizer_module_index */
-	/* ZOOM_COMM: foreign bytes; ZOOM_PROCESS with a comm: only this thread name */
+	/* ZOOM_NAME, ZOOM_COMM: foreign bytes; ZOOM_PROCESS with a comm: only this thread name */
 	char comm[SF_COMM];
 	char label[ZOOM_LABEL]; /* clean text, for the breadcrumb */
 };
@@ -32,6 +33,7 @@ struct selection {
 	uint32_t cpu1;		     /* only stacks of this CPU (plus 1); 0: all */
 	/* off-CPU: leave out what was blocked during the whole window */
 	bool no_idle;
+	bool by_thread; /* trees and processes have the names of threads, not of processes */
 };
 
 /* The shown frames of a stack, leaf first; shown_at returns indices into its frames and ids. */

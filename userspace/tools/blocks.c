@@ -113,6 +113,7 @@ static int add_block(struct blocks *b, const struct offcpu_block *blk, bool is_s
 		       session_now());
 	if (b->wakers)
 		err = add_wakers(b, blk, true, &t.waker);
+	session_name_process(b->session, p, blk->stack);
 	if (!err)
 		err = profile_add_times(p, without_tracing(b, blk->stack), &t, ret_at);
 	if (err)

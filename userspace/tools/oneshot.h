@@ -22,6 +22,7 @@ struct oneshot {
 	bool system_wide;
 	bool has_times;		       /* the tool can keep the times of samples: record */
 	bool timeline;		       /* --timeline */
+	enum out_by by;		       /* --by */
 	bool inlined, lines;	       /* show inlined frames, source lines (from DWARF) */
 	struct debuginfod *debuginfod; /* NULL: without --debuginfod */
 	struct allowance *allowance;   /* the session's, for debuginfod requests */
@@ -41,6 +42,9 @@ struct oneshot {
 		{ 'q', "quiet", NULL, "print errors and losses only, no progress" },               \
 		{ OPT_DEBUGINFOD, "debuginfod", NULL,                                              \
 		  "fetch missing debug files from the servers in $DEBUGINFOD_URLS" },              \
+		{ OPT_BY, "by", "NAME",                                                            \
+		  "begin stacks with the name of the process or the thread (default: "             \
+		  "folded: thread, html: process)" },                                              \
 	{                                                                                          \
 		OPT_STATS, "stats", "FILE",                                                        \
 			"write the account of the run as JSON; - is standard output"               \

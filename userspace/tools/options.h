@@ -36,6 +36,7 @@ enum { /* ids of options without a letter */
        OPT_DEBUGINFOD,
        OPT_TOOL,
        OPT_TIMELINE,
+       OPT_BY,
 };
 
 /* Options common to top, record, offcpu, agent. */

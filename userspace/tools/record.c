@@ -62,7 +62,8 @@ static int report(struct oneshot *r, struct session *s)
 		.meta = &meta,
 		.stats = &stats,
 		.timeline = s->timeline,
-		.opts = { .user_only = !r->common.collect.kernel,
+		.opts = { .by = r->by,
+			  .user_only = !r->common.collect.kernel,
 			  .kernel_only = !r->common.collect.user,
 			  .columns = r->out == stdout ? terminal_columns() : 0 },
 	};

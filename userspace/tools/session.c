@@ -92,12 +92,25 @@ const struct sf_sample *session_see(struct session *s, const struct sf_sample *s
 	return epoch ? in_epoch(sample, epoch) : sample;
 }
 
+void session_name_process(struct session *s, struct profile *p, const struct sf_sample *rec)
+{
+	const char *name = profile_process_name(p, rec->pid);
+
+	if (name && (rec->tid != rec->pid || !strncmp(name, rec->comm, SF_COMM)))
+		return;
+	if (!s->names)
+		s->names = process_names_new();
+	if (s->names)
+		profile_name_process(p, rec->pid, process_names_get(s->names, rec));
+}
+
 static void add_to_profile(void *ctx, const struct sf_sample *sample)
 {
 	const struct profile_times once = { .count = 1, .weight = sample->weight };
 	struct session *s = ctx;
 	size_t stack;
 
+	session_name_process(s, s->profile, sample);
 	if (profile_add_times(s->profile, session_see(s, sample), &once, &stack))
 		s->dropped++;
 	else if (s->timeline)
@@ -328,6 +341,7 @@ void session_close(struct session *s)
 	worker_end(&s->reader.worker);
 	path_opener_end(&s->paths);
 	profile_free(s->profile);
+	process_names_free(s->names);
 	modules_free(s->modules);
 	loader_servers_stop(&s->servers);
 	memset(s, 0, sizeof(*s));

@@ -10,6 +10,7 @@
 
 #include "kern/collector.h"
 #include "out/out.h"
+#include "prof/process_names.h"
 #include "prof/profile.h"
 #include "prof/timeline.h"
 #include "sym/symbolizer.h"
@@ -28,9 +29,10 @@ struct session {
 	/* Number of sampled CPUs; when session_poll next checks for CPUs going on- or offline */
 	uint64_t cpus, next_cpus_ns;
 	uint64_t start_unix_ns;
-	uint64_t dropped;	   /* samples dropped because memory ran out */
-	struct timeline *timeline; /* takes the time of each sample in the profile; NULL: none */
-	collector_sample_fn take;  /* replaces profile_add; NULL: none */
+	struct process_names *names; /* NULL until session_name_process */
+	uint64_t dropped;	     /* samples dropped because memory ran out */
+	struct timeline *timeline;   /* takes the time of each sample in the profile; NULL: none */
+	collector_sample_fn take;    /* replaces profile_add; NULL: none */
 	void *take_ctx;
 	/*
 	 * Capabilities (PRIVS_CAP) that the tool needs after session_start in addition to
@@ -53,6 +55,8 @@ int session_poll(struct session *s, int timeout_ms); /* 0 or -errno */
  * sample to count, valid until the next call.
  */
 const struct sf_sample *session_see(struct session *s, const struct sf_sample *sample);
+/* Names the record's process in p. */
+void session_name_process(struct session *s, struct profile *p, const struct sf_sample *rec);
 /*
  * Frees retired modules without frames. The caller must not hold pointers to modules. mark: calls
  * modules_mark for all frames kept outside of s->profile. NULL: there are none, or, with s->take,

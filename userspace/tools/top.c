@@ -35,6 +35,7 @@ static const struct option_spec options[] = {
 	{ OPT_ROWS, "rows", "N", "rows of each table in batch mode (default 40; 0: all)" },
 	{ OPT_OFFCPU, "offcpu", NULL,
 	  "measure blocked time from the start (default: only while view 7 is shown)" },
+	{ OPT_BY, "by", "NAME", "process (default) or thread: whose names rows and trees have" },
 	{ OPT_KEYS, "keys", NULL, "print the keys and exit" },
 	{ OPT_COLOR, "color", "WHEN", "auto (default), always or never; NO_COLOR is honoured" },
 	{ 0 },
@@ -86,6 +87,11 @@ static int take(struct top *t, int id, const char *arg)
 	case OPT_OFFCPU:
 		t->off.always = true;
 		return 0;
+	case OPT_BY:
+		t->ui.sel.by_thread = !strcmp(arg, "thread");
+		return t->ui.sel.by_thread || !strcmp(arg, "process")
+			       ? 0
+			       : complain(EXIT_USAGE, "--by: '%s' is not process or thread", arg);
 	case OPT_COLOR:
 		t->always_color = !strcmp(arg, "always");
 		t->never_color = !strcmp(arg, "never");
@@ -218,6 +224,7 @@ static void on_record(void *ctx, const struct sf_sample *rec)
 		top_offcpu_record(t, rec);
 		return;
 	}
+	session_name_process(s, s->profile, rec);
 	if (profile_add_times(s->profile, session_see(s, rec), &once, NULL))
 		s->dropped++;
 }

@@ -104,13 +104,13 @@ static int step(struct walk *w, enum calltree_label label, uint32_t id, uint64_t
 	return err;
 }
 
-static int step_comm(struct walk *w, const char *comm)
+static int step_comm(struct walk *w, enum calltree_label label, const char *comm)
 {
 	uint32_t id;
 
 	if (strpool_intern(w->t->scratch->comms, comm, strlen(comm), &id))
 		return -ENOMEM;
-	return step(w, LABEL_COMM, id, hash_bytes(comm, strlen(comm)));
+	return step(w, label, id, hash_mix(label, hash_bytes(comm, strlen(comm))));
 }
 
 /* The position (leaf first) of the outermost or innermost frame of a function; n: none. */
@@ -128,11 +128,20 @@ static size_t find(const struct shown *f, const uint32_t *ids, uint32_t symbol, 
 	return found;
 }
 
-/* As in folded output, a stack starts with the command, then the stop reason if incomplete. */
+/*
+ * A stack starts with the process's name, then the thread's if it has another one, then the stop
+ * reason if it is incomplete.
+ */
 static int add_top(struct walk *w, const struct profile_stack *s, const struct selection *sel)
 {
-	bool in_one = selection_level(sel, ZOOM_PROCESS) || selection_level(sel, ZOOM_COMM);
-	int err = in_one ? 0 : step_comm(w, s->comm);
+	bool in_thread = selection_level(sel, ZOOM_PROCESS) || selection_level(sel, ZOOM_COMM);
+	bool in_name = in_thread || selection_level(sel, ZOOM_NAME);
+	int err = 0;
+
+	if (!in_name && !sel->by_thread)
+		err = step_comm(w, LABEL_PROCESS, s->process);
+	if (!err && !in_thread && (sel->by_thread || strcmp(s->comm, s->process) != 0))
+		err = step_comm(w, LABEL_COMM, s->comm);
 
 	if (!err && (s->flags & SF_SAMPLE_USER) && s->stop != SF_STOP_COMPLETE && !sel->kernel_only)
 		err = step(w, LABEL_STOP, s->stop, s->stop);

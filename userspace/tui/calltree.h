@@ -18,7 +18,8 @@
 #define CALLTREE_ROOT 0u
 #define CALLTREE_NONE UINT32_MAX
 
-enum calltree_label { LABEL_SYMBOL, LABEL_COMM, LABEL_STOP };
+/* LABEL_PROCESS: the name of a process. LABEL_COMM: of a thread. */
+enum calltree_label { LABEL_SYMBOL, LABEL_PROCESS, LABEL_COMM, LABEL_STOP };
 
 struct calltree_node {
 	uint64_t path;
@@ -46,7 +47,7 @@ int calltree_build(struct calltree *t, struct profile *p, struct symbolizer *sz,
 void calltree_free(struct calltree *t);
 /* Stores at most cap indices of a node's children, most samples first. Returns their number. */
 size_t calltree_children(const struct calltree *t, uint32_t node, uint32_t *ret, size_t cap);
-/* The command as the kernel reported it: foreign bytes */
+/* The name of a process or thread as the kernel reported it: foreign bytes */
 const char *calltree_comm(const struct calltree *t, uint32_t id);
 
 #endif

@@ -114,14 +114,14 @@ static const char *opening_mark(const struct cursor *c, const struct ui_row *row
 	return marks[row->opening][c->g->unicode];
 }
 
-/* "mark name +2": the name and the number of further thread names. */
+/* "mark name", or "mark name +2": a thread's name and the number of further thread names. */
 static void process_name(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
 {
 	const struct census_process *p = rows_process(ui, row);
 	char comm[SF_COMM * 3 + 1], text[128];
 
 	text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);
-	if (row->kind == ROW_WHOLE && p->names > 1)
+	if (row->kind == ROW_WHOLE && p->names > 1 && !p->named)
 		snprintf(text, sizeof(text), "%s%s +%u", opening_mark(c, row), comm, p->names - 1);
 	else
 		snprintf(text, sizeof(text), "%s%s%s", row->kind == ROW_THREAD ? "  " : "",

@@ -21,6 +21,7 @@ const char *rows_node_name(const struct ui *ui, const struct calltree_node *node
 	const char *raw;
 
 	switch (node->label) {
+	case LABEL_PROCESS:
 	case LABEL_COMM:
 		raw = calltree_comm(&ui->tree, node->id);
 		text_clean(dst, cap, raw, strlen(raw), 0);
@@ -241,11 +242,13 @@ int rows_blocked(struct ui *ui)
 
 static bool filter_who(const char *filter, const struct profile_stack *s)
 {
-	char comm[SF_COMM * 3 + 1], pid[16];
+	char comm[SF_COMM * 3 + 1], process[SF_COMM * 3 + 1], pid[16];
 
 	text_clean(comm, sizeof(comm), s->comm, strlen(s->comm), 0);
+	text_clean(process, sizeof(process), s->process, strlen(s->process), 0);
 	snprintf(pid, sizeof(pid), "%u", s->pid);
-	return rows_filter(filter, comm) || rows_filter(filter, pid);
+	return rows_filter(filter, comm) || rows_filter(filter, process) ||
+	       rows_filter(filter, pid);
 }
 
 bool rows_filter_stack(const struct ui *ui, enum view view, struct profile *p, size_t i)
@@ -372,14 +375,16 @@ static int add_hottest(struct ui *ui, struct hot_list *hot, uint64_t key, uint32
 	return 0;
 }
 
-static int add_threads(struct ui *ui, uint32_t pid, uint32_t names, struct hot_list *hot)
+/* A process whose threads all have its name lists its functions directly. */
+static int add_threads(struct ui *ui, const struct census_process *process, struct hot_list *hot)
 {
 	const struct census *c = &ui->census;
+	uint32_t pid = process->pid, names = process->names;
+	size_t first = first_thread(c, pid);
 
-	if (names < 2) /* a single name: list its functions directly */
-		return add_hottest(ui, hot, rows_process_key(pid), (uint32_t)first_thread(c, pid),
-				   1);
-	for (size_t k = first_thread(c, pid); k < c->nthreads && c->threads[k].pid == pid; k++) {
+	if (names < 2 && !strncmp(c->threads[first].comm, process->comm, SF_COMM))
+		return add_hottest(ui, hot, rows_process_key(pid), (uint32_t)first, 1);
+	for (size_t k = first; k < c->nthreads && c->threads[k].pid == pid; k++) {
 		const struct census_process *t = &c->threads[k];
 		uint64_t key = 1ull << 63 | hash_mix(pid, hash_bytes(t->comm, sizeof(t->comm)));
 		struct ui_row *row = add(ui, key, (uint32_t)k);
@@ -397,7 +402,7 @@ static int add_threads(struct ui *ui, uint32_t pid, uint32_t names, struct hot_l
 
 int rows_process_parts(struct ui *ui, const struct ui_row *top, struct hot_list *hot)
 {
-	return add_threads(ui, (uint32_t)top->key, ui->census.processes[top->index].names, hot);
+	return add_threads(ui, &ui->census.processes[top->index], hot);
 }
 
 /* The frames from the leaf's caller on; the row itself shows the leaf. */

@@ -105,11 +105,11 @@ static void zoom_module(struct ui *ui, const struct census_module *m)
 
 static void zoom_node(struct ui *ui, const struct calltree_node *node)
 {
-	struct zoom z = { .kind = ZOOM_COMM, .id = 0 };
+	struct zoom z = { .kind = node->label == LABEL_PROCESS ? ZOOM_NAME : ZOOM_COMM };
 
 	if (node->label == LABEL_SYMBOL) {
 		zoom_symbol(ui, node->id, ui->view);
-	} else if (node->label == LABEL_COMM && node->depth) {
+	} else if (node->label != LABEL_STOP && node->depth) {
 		snprintf(z.comm, sizeof(z.comm), "%s", calltree_comm(&ui->tree, node->id));
 		rows_node_name(ui, node, z.label, sizeof(z.label));
 		zoom_into(ui, &z, ui->view);
