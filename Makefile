@@ -44,11 +44,11 @@ ZYDIS := $(if $(filter 1,$(STATIC)),,$(shell echo '\#include <Zydis/Zydis.h>' | 
 SYM_LIBS := $(DW) $(ZSTD) $(DEBUGINFOD) $(LZMA)
 # libseccomp is required in every build: the processes that read foreign files have no other
 # protection from them.
-LIBS := libbpf libelf zlib libseccomp ncursesw $(SYM_LIBS)
-# The agent needs libcurl, libinih and nettle (SHA-256). A static sfbpf has no agent: name services
+LIBS := libbpf libelf zlib libseccomp ncursesw inih $(SYM_LIBS)
+# The agent needs libcurl and nettle (SHA-256). A static sfbpf has no agent: name services
 # and TLS need shared libraries.
 ifneq ($(STATIC),1)
-AGENT := $(shell $(PKG_CONFIG) --exists libcurl inih nettle 2>/dev/null && echo libcurl inih nettle)
+AGENT := $(shell $(PKG_CONFIG) --exists libcurl nettle 2>/dev/null && echo libcurl nettle)
 endif
 LIBS += $(AGENT)
 VERSION := 0.1.0
@@ -163,7 +163,7 @@ $(O)/%.skel.h: $(O)/%.bpf.o
 $(O)/unit/%: $(O)/tests/unit/%.o $(UNIT_HELP_OBJ) $(AGENT_LIB) $(O)/libcore.a
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(SYM_LDLIBS) $(AGENT_LDLIBS) -lz $(ZYDIS) \
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(SYM_LDLIBS) $(AGENT_LDLIBS) -linih -lz $(ZYDIS) \
 		-liberty -lelf -lseccomp -lpthread $(UNIT_LIBS)
 
 units: $(UNIT_BIN)

@@ -82,7 +82,7 @@ needs() {
 # Unpacked, not installed: dpkg's list of architectures stays as it is.
 sysroot_arm64() {
 	scripts/apt-foreign.sh arm64 build/foreign-arm64 unpack build/sysroot-arm64 libbpf-dev libbpf1 libelf-dev libelf1 zlib1g-dev \
-		zlib1g liblzma-dev liblzma5 libseccomp-dev libseccomp2 libncurses-dev libncursesw6 libtinfo6 libiberty-dev busybox-static
+		zlib1g liblzma-dev liblzma5 libseccomp-dev libseccomp2 libinih-dev libinih1 libncurses-dev libncursesw6 libtinfo6 libiberty-dev busybox-static
 	scripts/apt-foreign.sh arm64 build/foreign-arm64 unpack build/sysroot-arm64/musl musl musl-dev
 }
 

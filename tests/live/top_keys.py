@@ -40,7 +40,8 @@ class Screen:
     """
 
     def __init__(self, w, ht, env=()):
-        env = dict({"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "PS1": "READY> "}, **dict(env))
+        env = dict({"TERM": "xterm-256color", "LC_ALL": "C.UTF-8", "PS1": "READY> ",
+                    "HOME": h.tmpfile("home")}, **dict(env))
         cmd = "env -u NO_COLOR " + " ".join("%s='%s'" % kv for kv in env.items()) + " sh"
         self.close()
         SOCKET[1] += 1
@@ -220,7 +221,7 @@ def check_every_key(name):
                 if k in ("q", "F10", "d", "F12", "W"):
                     continue
                 s.key(k)
-                if k in ("/", "F4", "h", "?", "F1", "c"):
+                if k in ("/", "F4", "h", "?", "F1", "c", "u", "F2", "F3", "F9"):
                     s.key("Escape")
             time.sleep(0.3)
             s.pid()
@@ -394,6 +395,114 @@ def bpf_descriptors(pid):
         with contextlib.suppress(OSError):
             kinds.append(os.readlink("/proc/%d/fd/%s" % (pid, fd)))
     return sum(k in ("anon_inode:bpf-prog", "anon_inode:bpf_link") for k in kinds)
+
+
+def check_search(name):
+    """F3 moves to the row while its name is typed; Esc moves back."""
+    need()
+    p = busy()
+    errors = []
+    with top() as s:
+        s.see("2", r"HOTTEST")
+        s.key("F3")
+        tmux("send-keys", "-l", "no such process")
+        s.wait(lambda t: "Search: no such process" in t, 3, "search")
+        s.key("Escape", "F3")
+        tmux("send-keys", "-l", str(p.pid))
+        s.wait(lambda t: "Search: %d" % p.pid in t, 3, "search")
+        s.key("Enter")
+        s.see("Enter", r"all (›|>) \S+ \(%d\)" % p.pid)
+    h.check(name, errors)
+
+
+def check_signal(name):
+    """F9 asks for the signal; Esc sends none, Enter sends it to the process of the row."""
+    need()
+    p = busy()
+    errors = []
+    with top(options="-p %d" % p.pid) as s:
+        s.see("F9", r"no process selected")
+        s.see("2", r"\b%d\b" % p.pid)
+        s.see("F9", r"\(%d\): signal TERM" % p.pid)
+        s.key("Escape")
+        s.see("F9", r"signal TERM")
+        s.key("Ctrl-U")
+        tmux("send-keys", "-l", "nosuch")
+        s.see("Enter", r"no such signal")
+        if p.poll() is not None:
+            errors.append("ended before a signal was confirmed")
+        s.see("F9", r"signal TERM")
+        s.see("Enter", r"signal 15 was sent to")
+        if p.wait(timeout=10) != -15:
+            errors.append("ended with %s" % p.returncode)
+    h.check(name, errors)
+
+
+def check_user(name):
+    """`u` shows only one user's processes."""
+    need()
+    p = busy()
+    q = h.start([h.program("rec"), "0"], user="nobody", cwd="/")
+    h.wait_busy(q)
+    errors = []
+    with top() as s:
+        s.see("2", r"\b%d\b" % q.pid)
+        s.key("u")
+        tmux("send-keys", "-l", "nobody")
+        s.see("Enter", r"user nobody")
+        s.wait(lambda t: str(q.pid) in t and str(p.pid) not in t, 5, "only nobody's processes")
+        s.key("u")
+        tmux("send-keys", "-l", "no-such-user")
+        s.see("Enter", r"no such user")
+        s.key("u")
+        s.key("Enter")
+        s.wait(lambda t: str(q.pid) in t and str(p.pid) in t, 5, "all processes")
+    h.check(name, errors)
+
+
+def check_setup(name):
+    """F2's choices are there at the next start; a file of another user is not read or written."""
+    need()
+    busy()
+    errors = []
+    home = h.tmpfile("setup-home-%d" % time.monotonic_ns())
+    os.mkdir(home)
+    path = os.path.join(home, ".config/sfbpf/config")
+    with top(env={"HOME": home}) as s:
+        s.see("F2", r"Refresh every +1 s")
+        s.see("Right", r"Refresh every +2 s")
+        s.key("Down", "Down")
+        s.see("Right", r"First view +Processes")
+        s.key(*["Down"] * 5)
+        s.see("Space", r"Functions: TOTAL% +\[ \]")
+        s.see("Escape", r"SELF%\S? +KERN% +FUNCTION")
+    with open(path) as f:
+        text = f.read()
+    want = ("delay = 2s", "view = processes", "functions = TOTAL%")
+    errors += ["the file has no '%s'" % w for w in want if w not in text]
+    if os.stat(path).st_mode & 0o77:
+        errors.append("the file's mode is %o" % os.stat(path).st_mode)
+    with top(env={"HOME": home}) as s:
+        s.see("Ctrl-L", r"HOTTEST FUNCTION")
+        s.see("1", r"SELF%\S? +KERN% +FUNCTION")
+        s.see("1", r"every 2s")
+    with top(env={"HOME": home}, options="-d 3") as s:
+        s.see("1", r"every 3s")
+    with open(path, "w") as f:
+        f.write("[top]\ndelay = fast\n")
+    with top(env={"HOME": home}) as s:
+        s.wait(lambda t: "error in the settings" in t and "delay = fast" in t, 3, "the error in the file")
+    for owner in (65534, 0):
+        os.chown(path, owner, 0)
+        os.chown(os.path.dirname(path), 65534, 0)
+        with top(env={"HOME": home}) as s:
+            s.see("F2", r"Refresh every +1 s")
+            s.see("Right", r"not saved")
+            s.key("Escape")
+    with open(path) as f:
+        if "fast" not in f.read():
+            errors.append("wrote into another user's directory")
+    h.check(name, errors)
 
 
 def check_offcpu(name):
@@ -615,7 +724,8 @@ if __name__ == "__main__":
         h.run_checks([
             check_usage, check_docs, check_batch, check_first_screen, check_five_keys,
             check_every_key, check_resize, check_ways_out, check_suspend, check_pause, check_write,
-            check_one_cpu, check_offcpu, check_mouse, check_plain, check_foreign_names,
+            check_one_cpu, check_search, check_signal, check_user, check_setup, check_offcpu,
+            check_mouse, check_plain, check_foreign_names,
             check_agrees_with_record, check_quiet
         ])
     finally:

@@ -214,7 +214,7 @@ TEST(out_json)
 	EXPECT(strstr(out, "{\"id\":2,\"name\":\"li;b.\",\"path\":\"li;b.\",\"build_id\":null}"));
 	EXPECT(strstr(
 		out,
-		"{\"comm\":\"app\",\"pid\":7,\"cgroup_id\":0,\"count\":1,\"samples\":1,\"stop\":\"complete\",\"frames\":["
+		"{\"comm\":\"app\",\"process\":\"app\",\"pid\":7,\"cgroup_id\":0,\"count\":1,\"samples\":1,\"stop\":\"complete\",\"frames\":["
 		"{\"name\":\"[app+0x10]\",\"module\":\"app\",\"kind\":\"user\",\"module_id\":1,\"offset\":16},"
 		"{\"name\":\"[app+0x20]\",\"module\":\"app\",\"kind\":\"user\",\"module_id\":1,\"offset\":32},"
 		"{\"name\":\"vfs_read_[k]\",\"module\":\"[kernel]\",\"kind\":\"kernel\"}]}"));

@@ -60,7 +60,7 @@ static bool is_ours(uid_t owner)
  * from the start. Without CAP_DAC_OVERRIDE it is also the only way into the caller's directories.
  * The fs ids are per thread, so this affects only the calling thread.
  */
-static int create_as_caller(const char *path, int flags)
+static int create_as_caller(const char *path, int flags) /* O_DIRECTORY: makes a directory */
 {
 	uid_t uid, old_uid = geteuid();
 	gid_t gid, old_gid = getegid();
@@ -76,13 +76,23 @@ static int create_as_caller(const char *path, int flags)
 	 * setfsuid and setfsgid report no errors. A call with -1 fails and returns the current id.
 	 */
 	fd = (uid_t)setfsuid((uid_t)-1) == uid && (gid_t)setfsgid((gid_t)-1) == gid
-		     ? open(path, flags, 0600)
+		     ? flags & O_DIRECTORY ? mkdir(path, 0700) : open(path, flags, 0600)
 		     : (errno = EACCES, -1);
 	err = errno;
 	setfsuid(old_uid);
 	setfsgid(old_gid);
 	errno = err;
 	return fd;
+}
+
+int result_file_make_directory(const char *path)
+{
+	uid_t uid;
+	gid_t gid;
+
+	if (result_file_caller(&uid, &gid) && !create_as_caller(path, O_DIRECTORY))
+		return 0;
+	return mkdir(path, 0700) ? -errno : 0;
 }
 
 /* An fd or -errno. */

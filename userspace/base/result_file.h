@@ -30,6 +30,8 @@ int result_file_keep_caller(void);
 int result_file_open(const char *path, FILE **ret, const char **why);
 /* The same, but the file must not exist: -EEXIST. */
 int result_file_create(const char *path, FILE **ret);
+/* Makes a directory (0700), with the rights of the caller of sudo if possible. 0 or -errno. */
+int result_file_make_directory(const char *path);
 /* Removes what an older run left in the file. Call it before the first write. 0 or -errno. */
 int result_file_begin(FILE *f);
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "prof/process_users.h"
+
 static bool has_symbol(const struct shown *f, const uint32_t *ids, uint32_t symbol)
 {
 	for (size_t i = 0; i < shown_count(f); i++)
@@ -31,6 +33,8 @@ bool selection_takes(const struct selection *sel, const struct profile_stack *s,
 	struct shown f = shown_frames(sel, s);
 
 	if (!selection_on_cpu(sel, s))
+		return false;
+	if (sel->uid1 && process_users_get(sel->users, s->pid, s->comm) + 1ull != sel->uid1)
 		return false;
 	for (unsigned int i = 0; i < sel->n; i++) {
 		const struct zoom *z = &sel->levels[i];

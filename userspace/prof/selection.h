@@ -26,6 +26,8 @@ struct zoom {
 	char label[ZOOM_LABEL]; /* clean text, for the breadcrumb */
 };
 
+struct process_users;
+
 struct selection {
 	struct zoom levels[ZOOM_MAX];
 	unsigned int n;
@@ -33,6 +35,9 @@ struct selection {
 	uint32_t cpu1;		     /* only stacks of this CPU (plus 1); 0: all */
 	/* off-CPU: leave out what was blocked during the whole window */
 	bool no_idle;
+	/* Only processes of this user (plus 1); 0: all */
+	uint64_t uid1;
+	struct process_users *users; /* with uid1 */
 	bool by_thread; /* trees and processes have the names of threads, not of processes */
 };
 

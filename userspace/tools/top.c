@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sfbpf top: the live view, on a terminal or as pages of text. */
 #include <errno.h>
+#include <linux/capability.h>
 #include <locale.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +21,7 @@
 #include "tui/cgroup_name.h"
 #include "tui/screen.h"
 #include "tui/term.h"
+#include "worker/privs.h"
 
 #define POLL_MS	   50		  /* between two polls of the ring without input */
 #define FIRST_NS   (200 * NUM_MS) /* until the first screen */
@@ -72,6 +75,7 @@ static int take(struct top *t, int id, const char *arg)
 			       ? complain(EXIT_USAGE, "-n: '%s' is not a number above 0", arg)
 			       : 0;
 	case 'd':
+		t->has_delay = true;
 		if (num_duration(arg, NUM_S, &t->ui.delay_ns) || t->ui.delay_ns < UI_DELAY_MIN ||
 		    t->ui.delay_ns > UI_DELAY_MAX)
 			return complain(EXIT_USAGE,
@@ -88,6 +92,7 @@ static int take(struct top *t, int id, const char *arg)
 		t->off.always = true;
 		return 0;
 	case OPT_BY:
+		t->has_by = true;
 		t->ui.sel.by_thread = !strcmp(arg, "thread");
 		return t->ui.sel.by_thread || !strcmp(arg, "process")
 			       ? 0
@@ -381,6 +386,20 @@ static void draw(struct top *t, bool repaint)
 	term_draw(&t->grid, repaint);
 }
 
+static void send_signal(struct ui *ui)
+{
+	const struct ui_signal *s = &ui->signal;
+	char text[160];
+
+	/* A pid of 0 or below would name a group. */
+	if (!s->pid || s->pid > INT32_MAX || kill((pid_t)s->pid, s->number))
+		snprintf(text, sizeof(text), "signal %d was not sent to %s: %s", s->number, s->to,
+			 s->pid && s->pid <= INT32_MAX ? strerror(errno) : "not a process");
+	else
+		snprintf(text, sizeof(text), "signal %d was sent to %s", s->number, s->to);
+	ui_say(ui, strstr(text, " not sent ") != NULL, text);
+}
+
 /* Carries out the UI_* flags of an event. Returns whether to draw. */
 static bool obey(struct top *t, unsigned int flags)
 {
@@ -400,6 +419,12 @@ static bool obey(struct top *t, unsigned int flags)
 		show_window(t);
 	if (flags & UI_WRITE)
 		top_snapshot(t);
+	if (flags & UI_SIGNAL)
+		send_signal(&t->ui);
+	if (flags & UI_COLOR)
+		term_color(!t->ui.no_color);
+	if (flags & UI_SAVE)
+		top_config_save(t);
 	return flags & UI_DRAW;
 }
 
@@ -476,8 +501,11 @@ static int live_loop(struct top *t)
 
 static int run_live(struct top *t)
 {
-	int err = term_open(want_color(t));
+	int err;
 
+	t->ui.no_color = !want_color(t);
+	top_config_read(t);
+	err = term_open(!t->ui.no_color);
 	if (err) {
 		complain(0,
 			 "the live view does not work on this terminal (TERM=%s): "
@@ -509,10 +537,13 @@ static int run(struct top *t)
 	t->ui.cgroups = cgroup_names_new();
 	t->ui.symbols = t->session.symbols;
 	t->ui.modules = t->session.modules;
+	t->batch |= !can_draw();
+	if (!t->batch) /* for the key F9 */
+		t->session.more_caps |= PRIVS_CAP(CAP_KILL);
 	err = start(t);
 	if (err)
 		return err;
-	return t->batch || !can_draw() ? run_batch(t) : run_live(t);
+	return t->batch ? run_batch(t) : run_live(t);
 }
 
 static int top_run(int argc, char **argv)

@@ -3,6 +3,7 @@
 #ifndef SFBPF_TOOLS_TOP_H
 #define SFBPF_TOOLS_TOP_H
 
+#include <limits.h>
 #include <stdio.h>
 
 #include "tools/blocks.h"
@@ -28,10 +29,12 @@ struct top_offcpu { /* blocked time */
 struct top {
 	struct common_opts common;
 	bool batch, json, always_color, never_color;
-	uint64_t pages; /* 0: no limit */
+	bool has_delay, has_by, has_kernel; /* options that replace saved settings */
+	uint64_t pages;			    /* 0: no limit */
 	uint64_t rows;
 	FILE *out; /* batch */
 	char what[128];
+	char config_path[PATH_MAX];
 	struct session session;
 	struct live *live;
 	struct top_offcpu off;
@@ -43,6 +46,12 @@ struct top {
 
 /* Writes the shown stacks to new files in the current directory, and shows their names. */
 void top_snapshot(struct top *t);
+
+/* ---- top_config.c: the settings of the setup page, in ~/.config/sfbpf/config ---- */
+
+/* Reads and applies the settings that no option replaces. An error is shown with ui_say. */
+void top_config_read(struct top *t);
+void top_config_save(struct top *t); /* the same */
 
 /* ---- top_offcpu.c. Most have no effect while blocked time is not measured. ---- */
 

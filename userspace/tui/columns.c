@@ -61,19 +61,25 @@ const struct column_spec caller_columns[] = {
 	{ 0 },
 };
 
-size_t columns_lay_out(enum view view, bool baseline, int width, struct column_at *ret)
+static bool is_shown(const struct ui *ui, const struct column_spec *s, int width)
 {
-	const struct column_spec *specs = view_at(view)->columns, *s;
+	return width >= s->from && !(ui->hidden[ui->view] >> s->id & 1) &&
+	       (s->id != COL_DIFF || ui_has_baseline(ui));
+}
+
+size_t columns_lay_out(const struct ui *ui, int width, struct column_at *ret)
+{
+	const struct column_spec *specs = view_at(ui->view)->columns, *s;
 	int rest = width, x = 0;
 	size_t n = 0;
 
 	for (s = specs; s && s->title; s++)
-		if (width >= s->from && (s->id != COL_DIFF || baseline))
+		if (is_shown(ui, s, width))
 			rest -= width >= 120 ? s->wide : s->width;
 	for (s = specs; s && s->title && n < COLUMNS_MAX; s++) {
 		int w = width >= 120 ? s->wide : s->width;
 
-		if (width < s->from || (s->id == COL_DIFF && !baseline))
+		if (!is_shown(ui, s, width))
 			continue;
 		/* The column without a width takes the rest of the line, which may be empty. */
 		if (!w)

@@ -382,7 +382,7 @@ void draw_titles(const struct ui *ui, struct grid *g, const struct layout *l)
 {
 	const struct ui_position *pos = &ui->pos[ui->view];
 	struct column_at cols[COLUMNS_MAX];
-	size_t n = columns_lay_out(ui->view, ui_has_baseline(ui), g->w, cols);
+	size_t n = columns_lay_out(ui, g->w, cols);
 	bool list = IN(ui->view) & IN_LISTS;
 
 	grid_fill(g, 0, l->title, g->w, ROLE_TITLE, ' ');
@@ -405,7 +405,7 @@ void draw_table(const struct ui *ui, struct grid *g, const struct layout *l)
 {
 	const struct ui_position *pos = &ui->pos[ui->view];
 	struct column_at cols[COLUMNS_MAX];
-	size_t n = columns_lay_out(ui->view, ui_has_baseline(ui), g->w, cols);
+	size_t n = columns_lay_out(ui, g->w, cols);
 
 	for (int y = 0; y < l->nbody && pos->scroll + (size_t)y < ui->nrows; y++) {
 		size_t at = pos->scroll + (size_t)y;

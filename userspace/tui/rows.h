@@ -42,8 +42,8 @@ struct column_at {
 	bool left; /* left-aligned text; numbers are right-aligned */
 };
 
-/* The columns of a view on a screen of this width, from left to right. Returns their number. */
-size_t columns_lay_out(enum view view, bool baseline, int width, struct column_at *ret);
+/* The columns of the view on a screen of this width, left to right. Returns their number. */
+size_t columns_lay_out(const struct ui *ui, int width, struct column_at *ret);
 
 void keyset_free(struct keyset *ks);
 /* 1: opened by the user, 0: closed by the user, -1: neither. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tui/screen.h"
+#include "tui/setup.h"
 #include "tui/view.h"
 
 #include <stdarg.h>
@@ -362,6 +363,8 @@ static void state_text(const struct ui *ui, const struct layout *l, char *dst, s
 	} while (0)
 	if (ui->filter[0])
 		ADD("  filter '%s'", ui->filter);
+	if (ui->sel.uid1)
+		ADD("  user %s", ui->user);
 	if (ui->sel.user_only)
 		ADD("  kernel hidden");
 	if (ui->view == VIEW_OFFCPU && ui->sel.no_idle)
@@ -461,17 +464,22 @@ static void draw_bar(const struct ui *ui, struct grid *g, int y)
 static void draw_bottom(const struct ui *ui, struct grid *g, int y)
 {
 	static const char *const questions[] = {
-		[PROMPT_FILTER] = "Filter: ",
-		[PROMPT_DELAY] = "Seconds between refreshes: ",
-		[PROMPT_CPU] = "CPU (empty: all): ",
+		[PROMPT_FILTER] = "Filter: ",	     [PROMPT_DELAY] = "Seconds between refreshes: ",
+		[PROMPT_CPU] = "CPU (empty: all): ", [PROMPT_USER] = "User (empty: all): ",
+		[PROMPT_SEARCH] = "Search: ",	     [PROMPT_SIGNAL] = ": signal ",
 	};
-	int x;
+	int x = 0;
 
 	if (ui->prompt) {
-		x = grid_text(g, 0, y, g->w, ROLE_STRONG, questions[ui->prompt]);
+		if (ui->prompt == PROMPT_SIGNAL)
+			x = grid_text(g, 0, y, g->w, ROLE_STRONG, ui->signal.to);
+		x += grid_text(g, x, y, g->w - x, ROLE_STRONG, questions[ui->prompt]);
 		x += grid_text(g, x, y, g->w - x - 1, ROLE_TEXT, ui->typed);
 		grid_text(g, x, y, 1, ROLE_CURSOR, " ");
-		grid_right(g, x + 2, y, g->w - x - 2, ROLE_DIM, "Enter: apply  Esc: cancel");
+		grid_right(g, x + 2, y, g->w - x - 2, ROLE_DIM,
+			   ui->prompt == PROMPT_SEARCH	 ? "F3: next  Enter: stay  Esc: back"
+			   : ui->prompt == PROMPT_SIGNAL ? "Enter: send  Esc: cancel"
+							 : "Enter: apply  Esc: cancel");
 	} else if (ui->message[0]) {
 		grid_fit(g, 0, y, g->w, ui->message_bad ? ROLE_BAD : ROLE_GOOD, ui->message);
 	} else {
@@ -501,6 +509,9 @@ static void draw_nothing(const struct ui *ui, struct grid *g, const struct layou
 		snprintf(text, sizeof(text),
 			 ui->sel.cpu1 ? "no samples on this CPU"
 				      : "no samples: no profiled thread ran on a CPU");
+	else if (ui->sel.uid1)
+		snprintf(text, sizeof(text), "no samples of processes of user %s (u: all users)",
+			 ui->user);
 	else if (ui->filter[0])
 		snprintf(text, sizeof(text), "nothing matches '%s' (Esc clears the filter)",
 			 ui->filter);
@@ -516,8 +527,8 @@ void screen_draw(const struct ui *ui, struct grid *g)
 	struct layout l = screen_layout(ui->view, g->w, g->h);
 	int x;
 
-	if (ui->help) {
-		draw_help(ui, g);
+	if (ui->help || ui->setup) {
+		(ui->help ? draw_help : draw_setup)(ui, g);
 		return;
 	}
 	draw_trust(ui, g, &l);

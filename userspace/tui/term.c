@@ -232,7 +232,7 @@ static const struct look looks[ROLE_MAX] = {
 	[ROLE_FLAME_KERNEL] = { COLOR_BLACK, COLOR_MAGENTA, 16, 176, A_NORMAL, A_NORMAL },
 };
 
-static void choose_looks(bool color)
+void term_color(bool color)
 {
 	color = color && has_colors() && start_color() == OK;
 	if (color)
@@ -309,7 +309,7 @@ int term_open(bool color)
 	term.open = true;
 	prepare_reset();
 	hold_stderr();
-	choose_looks(color);
+	term_color(color);
 	set_modes();
 	return 0;
 }

@@ -19,7 +19,8 @@
 int term_open(bool color);
 void term_close(void); /* no effect if the screen is not open */
 void term_size(int *ret_w, int *ret_h);
-bool term_unicode(void); /* the locale is UTF-8 */
+void term_color(bool color); /* switches colours on or off; then redraw everything */
+bool term_unicode(void);     /* the locale is UTF-8 */
 
 /* Waits for input with a timeout. Handles suspension. */
 void term_wait(int timeout_ms);

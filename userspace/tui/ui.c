@@ -7,8 +7,10 @@
 
 #include "base/num.h"
 #include "base/text.h"
+#include "prof/process_users.h"
 #include "tui/rows.h"
 #include "tui/screen.h"
+#include "tui/setup.h"
 #include "tui/ui_internal.h"
 #include "tui/view.h"
 
@@ -37,6 +39,7 @@ void ui_init(struct ui *ui, struct symbolizer *symbols, const struct modules *mo
 
 void ui_free(struct ui *ui)
 {
+	process_users_free(ui->sel.users);
 	census_free(&ui->census);
 	census_free(&ui->before);
 	calltree_free(&ui->tree);
@@ -163,7 +166,7 @@ void ui_set_view(struct ui *ui, enum view view)
 
 /* ---- Moving ---- */
 
-static void move_to(struct ui *ui, size_t row)
+void ui_move_to(struct ui *ui, size_t row)
 {
 	struct ui_position *pos = &ui->pos[ui->view];
 
@@ -199,7 +202,7 @@ static void move(struct ui *ui, enum action act)
 		at = 0;
 		break;
 	}
-	move_to(ui, at);
+	ui_move_to(ui, at);
 }
 
 /* Moves to the neighbouring frame in the flame. Rows come parents first, left to right. */
@@ -224,7 +227,7 @@ static void move_flame(struct ui *ui, enum action act)
 		    best == at)
 			best = i;
 	}
-	move_to(ui, best);
+	ui_move_to(ui, best);
 }
 
 static void next_match(struct ui *ui)
@@ -240,7 +243,7 @@ static void next_match(struct ui *ui)
 		size_t row = (at + i) % ui->nrows;
 
 		if (list || ui->rows[row].match) {
-			move_to(ui, row);
+			ui_move_to(ui, row);
 			return;
 		}
 	}
@@ -254,13 +257,13 @@ static void sort_by(struct ui *ui, enum column by, bool invert)
 	ui->pos[ui->view].sort = by;
 	ui->pos[ui->view].invert = invert;
 	ui_rearrange(ui);
-	move_to(ui, 0);
+	ui_move_to(ui, 0);
 }
 
 static void sort_step(struct ui *ui, int step)
 {
 	struct column_at cols[COLUMNS_MAX];
-	int n = (int)columns_lay_out(ui->view, ui_has_baseline(ui), ui->w, cols), at = 0;
+	int n = (int)columns_lay_out(ui, ui->w, cols), at = 0;
 
 	for (int i = 0; i < n; i++)
 		if (cols[i].id == ui->pos[ui->view].sort)
@@ -300,7 +303,7 @@ void ui_open_row(struct ui *ui, enum action act)
 	open = act == ACT_OPEN || (act == ACT_TOGGLE && row->opening != ROW_OPEN);
 	if (row->opening == (open ? ROW_OPEN : ROW_CLOSED) || row->opening == ROW_LEAF) {
 		if (!open && act == ACT_CLOSE)
-			move_to(ui, owner(ui));
+			ui_move_to(ui, owner(ui));
 		return;
 	}
 	key = ui->view == VIEW_PROCESSES && row->kind == ROW_WHOLE
@@ -368,7 +371,7 @@ static void focus_callers(struct ui *ui, const struct ui_row *picked)
 
 		if (node->depth == 1 && node->id == symbol) {
 			keyset_set(&ui->opened, node->path, true);
-			move_to(ui, i);
+			ui_move_to(ui, i);
 			ui_rearrange(ui);
 			break;
 		}
@@ -464,6 +467,15 @@ static unsigned int next_window(struct ui *ui)
 	return UI_DRAW | UI_WINDOW;
 }
 
+static enum ui_prompt prompt_of(enum action action)
+{
+	return action == ACT_FILTER  ? PROMPT_FILTER
+	       : action == ACT_DELAY ? PROMPT_DELAY
+	       : action == ACT_CPU   ? PROMPT_CPU
+	       : action == ACT_USER  ? PROMPT_USER
+				     : PROMPT_SEARCH;
+}
+
 static unsigned int act(struct ui *ui, enum action action)
 {
 	switch (action) {
@@ -487,9 +499,15 @@ static unsigned int act(struct ui *ui, enum action action)
 	case ACT_BACK:
 		return ui_zoom_back(ui) ? UI_DRAW : 0;
 	case ACT_FILTER:
-		return ui_ask(ui, PROMPT_FILTER);
 	case ACT_DELAY:
-		return ui_ask(ui, PROMPT_DELAY);
+	case ACT_CPU:
+	case ACT_USER:
+	case ACT_SEARCH:
+		return ui_ask(ui, prompt_of(action));
+	case ACT_SIGNAL:
+		return ui_ask_signal(ui);
+	case ACT_SETUP:
+		return setup_open(ui);
 	case ACT_HIDE_KERNEL:
 		toggle_kernel(ui);
 		return UI_DRAW;
@@ -497,8 +515,6 @@ static unsigned int act(struct ui *ui, enum action action)
 		ui->sel.no_idle = !ui->sel.no_idle;
 		refuse(ui, rebuild(ui));
 		return UI_DRAW;
-	case ACT_CPU:
-		return ui_ask(ui, PROMPT_CPU);
 	case ACT_CPU_NEXT:
 	case ACT_CPU_PREV:
 		ui_show_cpu(ui, (ui->sel.cpu1 + (action == ACT_CPU_NEXT ? 1 : ui->gauges.ncpus)) %
@@ -564,7 +580,7 @@ static unsigned int click_body(struct ui *ui, const struct ui_event *ev, size_t 
 		row = flame_at(ui, ev->x, row);
 	if (row >= ui->nrows)
 		return 0;
-	move_to(ui, row);
+	ui_move_to(ui, row);
 	/* The first click selects a row; the second one zooms into it. */
 	if (ev->mouse == MOUSE_DOUBLE || (ui->view == VIEW_FLAME && row == before))
 		ui_zoom(ui);
@@ -583,7 +599,7 @@ static unsigned int click(struct ui *ui, const struct ui_event *ev)
 	if (ev->y == l.bar)
 		return act(ui, screen_bar_at(ui, ev->x));
 	if (ev->y == l.title && (IN(ui->view) & IN_LISTS)) {
-		n = columns_lay_out(ui->view, ui_has_baseline(ui), ui->w, cols);
+		n = columns_lay_out(ui, ui->w, cols);
 		for (size_t i = 0; i < n; i++) {
 			if (ev->x >= cols[i].x + cols[i].width)
 				continue;
@@ -598,7 +614,7 @@ static unsigned int click(struct ui *ui, const struct ui_event *ev)
 
 static unsigned int mouse(struct ui *ui, const struct ui_event *ev)
 {
-	if (ui->prompt)
+	if (ui->prompt || ui->setup)
 		return 0;
 	if (ui->help) {
 		if (ev->mouse == MOUSE_WHEEL_UP || ev->mouse == MOUSE_WHEEL_DOWN)
@@ -630,12 +646,12 @@ unsigned int ui_event(struct ui *ui, const struct ui_event *ev)
 	if (!ev->key)
 		return 0;
 	ui->message[0] = 0;
-	if (ui->prompt) {
-		ui_type(ui, ev->key);
-		return UI_DRAW;
-	}
+	if (ui->prompt)
+		return ui_type(ui, ev->key);
 	if (ui->help)
 		return help_key(ui, ev->key);
+	if (ui->setup)
+		return setup_key(ui, ev->key);
 	if (ev->key >= '1' && ev->key < '1' + VIEW_MAX)
 		return go_to_view(ui, (enum view)(ev->key - '1'));
 	action = keys_find(ev->key, ui->view);

@@ -107,7 +107,15 @@ struct keyset { /* rows opened or closed by hand */
 	size_t n, cap;
 };
 
-enum ui_prompt { PROMPT_NONE, PROMPT_FILTER, PROMPT_DELAY, PROMPT_CPU };
+enum ui_prompt {
+	PROMPT_NONE,
+	PROMPT_FILTER,
+	PROMPT_DELAY,
+	PROMPT_CPU,
+	PROMPT_USER,
+	PROMPT_SEARCH,
+	PROMPT_SIGNAL,
+};
 
 struct ui {
 	struct symbolizer *symbols;
@@ -135,12 +143,24 @@ struct ui {
 	struct ui_row *rows;
 	size_t nrows, rows_cap;
 	int w, h; /* of the screen */
-	bool paused, help;
+	bool paused, help, setup;
+	bool no_color;
+	enum view first_view;
+	uint32_t hidden[VIEW_MAX]; /* columns: 1 << enum column */
+	size_t setup_at;	   /* the item under the cursor of the setup page */
+	const char *config_path;   /* where the settings are saved; NULL: nowhere */
 	/* Batch mode: count functions and processes, independently of the view */
 	bool all_tables;
 	size_t help_scroll;
 	enum ui_prompt prompt;
 	char filter[64], typed[64];
+	size_t search_from; /* the row on which the cursor was when the search began */
+	char user[64];	    /* whose processes sel.uid1 selects */
+	struct ui_signal {  /* for UI_SIGNAL: what to send */
+		uint32_t pid;
+		int number;
+		char to[SF_COMM * 3 + 16];
+	} signal;
 	char message[160];
 	bool message_bad;
 };
@@ -155,6 +175,9 @@ enum {
 	UI_WRITE = 16,	 /* write a snapshot, then show the file names with ui_say */
 	UI_REPAINT = 32, /* redraw everything: the terminal contents are unknown */
 	UI_RESUMED = 64, /* a pause ended */
+	UI_SIGNAL = 128, /* send ui.signal, then show the outcome with ui_say */
+	UI_SAVE = 256,	 /* save the settings */
+	UI_COLOR = 512,	 /* ui.no_color changed */
 };
 
 struct ui_event {

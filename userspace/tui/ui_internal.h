@@ -14,7 +14,10 @@ void ui_zoom(struct ui *ui);
 bool ui_zoom_back(struct ui *ui); /* false: neither a filter nor a zoom to leave */
 
 unsigned int ui_ask(struct ui *ui, enum ui_prompt prompt); /* opens a prompt; UI_DRAW */
-void ui_type(struct ui *ui, uint32_t key);		   /* a key while a prompt is open */
-void ui_show_cpu(struct ui *ui, uint32_t cpu1);		   /* CPU number + 1; 0: all CPUs */
+/* A key while a prompt is open. UI_* */
+unsigned int ui_type(struct ui *ui, uint32_t key);
+unsigned int ui_ask_signal(struct ui *ui); /* F9 */
+void ui_move_to(struct ui *ui, size_t row);
+void ui_show_cpu(struct ui *ui, uint32_t cpu1); /* CPU number + 1; 0: all CPUs */
 
 #endif

@@ -1,10 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Prompts on the bottom line: the filter, the CPU, the delay. */
+/* Prompts on the bottom line: the filter, the search, the CPU, the user, the delay, the signal. */
+#include <pwd.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/num.h"
+#include "base/text.h"
+#include "prof/process_users.h"
+#include "tui/rows.h"
 #include "tui/ui_internal.h"
+#include "tui/view.h"
 
 unsigned int ui_ask(struct ui *ui, enum ui_prompt prompt)
 {
@@ -13,7 +20,135 @@ unsigned int ui_ask(struct ui *ui, enum ui_prompt prompt)
 		memcpy(ui->typed, ui->filter, sizeof(ui->typed));
 	else
 		ui->typed[0] = 0;
+	ui->search_from = ui->pos[ui->view].cursor;
 	return UI_DRAW;
+}
+
+/* ---- Signals ---- */
+
+static const struct {
+	const char *name;
+	int number;
+} signals[] = {
+	{ "TERM", SIGTERM }, { "KILL", SIGKILL }, { "INT", SIGINT },   { "HUP", SIGHUP },
+	{ "QUIT", SIGQUIT }, { "ABRT", SIGABRT }, { "STOP", SIGSTOP }, { "CONT", SIGCONT },
+	{ "USR1", SIGUSR1 }, { "USR2", SIGUSR2 },
+};
+
+/* "KILL", "sigkill" or "9"; 0: none of them */
+static int signal_named(const char *text)
+{
+	uint64_t number;
+
+	if (!num_u64(text, 1, 64, &number))
+		return (int)number;
+	if (!strncasecmp(text, "SIG", 3))
+		text += 3;
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		if (!strcasecmp(text, signals[i].name))
+			return signals[i].number;
+	return 0;
+}
+
+/* The process of the row, or of the zoom. 0: none */
+static uint32_t current_process(const struct ui *ui)
+{
+	const struct zoom *z = selection_level(&ui->sel, ZOOM_PROCESS);
+	const struct ui_row *row = ui_current(ui);
+
+	if (ui->view == VIEW_PROCESSES && row)
+		return rows_process(ui, row)->pid;
+	if (ui->view == VIEW_OFFCPU && row && ui->off.now.v[row->index].pid)
+		return ui->off.now.v[row->index].pid;
+	return z ? z->id : 0;
+}
+
+unsigned int ui_ask_signal(struct ui *ui)
+{
+	uint32_t pid = current_process(ui);
+	const char *name = pid && ui->window ? profile_process_name(ui->window, pid) : NULL;
+	char clean[SF_COMM * 3 + 1];
+
+	if (!pid) {
+		ui_say(ui, false,
+		       "no process selected: press 2 for the processes, or zoom into one");
+		return UI_DRAW;
+	}
+	text_clean(clean, sizeof(clean), name ? name : "", name ? strlen(name) : 0, 0);
+	ui->signal.pid = pid;
+	snprintf(ui->signal.to, sizeof(ui->signal.to), *clean ? "%s (%u)" : "%s%u", clean, pid);
+	ui_ask(ui, PROMPT_SIGNAL);
+	strcpy(ui->typed, "TERM");
+	return UI_DRAW;
+}
+
+static unsigned int answer_signal(struct ui *ui)
+{
+	ui->signal.number = signal_named(ui->typed);
+	if (ui->signal.number)
+		return UI_DRAW | UI_SIGNAL;
+	ui_say(ui, true, "no such signal: enter 1 to 64, or a name such as TERM, KILL, STOP, CONT");
+	return UI_DRAW;
+}
+
+/* ---- Search ---- */
+
+static const char *row_text(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap)
+{
+	const struct census_process *p;
+	char comm[SF_COMM * 3 + 1];
+
+	if (row->kind == ROW_FUNCTION)
+		return symbolizer_name(ui->symbols, row->symbol);
+	switch (ui->view) {
+	case VIEW_FUNCTIONS:
+		return ui->census.functions[row->index].name;
+	case VIEW_MODULES:
+		return rows_module_name(&ui->census.modules[row->index], dst, cap);
+	case VIEW_OFFCPU:
+		return rows_blocked_leaf(ui, &ui->off.now.v[row->index]);
+	case VIEW_PROCESSES:
+		p = rows_process(ui, row);
+		text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);
+		snprintf(dst, cap, "%s %u", comm, p->pid);
+		return dst;
+	default:
+		return row->folded ? "" : rows_node_name(ui, &ui->tree.nodes[row->index], dst, cap);
+	}
+}
+
+/* Moves to the first row from `from` on, or from the top again, whose name has what is typed. */
+static void search(struct ui *ui, size_t from)
+{
+	char text[512];
+
+	for (size_t i = 0; i < ui->nrows && ui->typed[0]; i++) {
+		size_t row = (from + i) % ui->nrows;
+
+		if (rows_filter(ui->typed, row_text(ui, &ui->rows[row], text, sizeof(text)))) {
+			ui_move_to(ui, row);
+			return;
+		}
+	}
+	ui_move_to(ui, ui->search_from);
+}
+
+/* ---- The user ---- */
+
+static void show_user(struct ui *ui)
+{
+	struct passwd *pw = ui->typed[0] ? getpwnam(ui->typed) : NULL;
+	uint64_t uid = pw ? pw->pw_uid : 0;
+
+	if (ui->typed[0] && !pw && num_u64(ui->typed, 0, UINT32_MAX - 1, &uid)) {
+		ui_say(ui, true, "no such user");
+		return;
+	}
+	if (!ui->sel.users)
+		ui->sel.users = process_users_new();
+	ui->sel.uid1 = ui->typed[0] && ui->sel.users ? uid + 1 : 0;
+	memcpy(ui->user, ui->typed, sizeof(ui->user));
+	ui_set_view(ui, ui->view);
 }
 
 void ui_show_cpu(struct ui *ui, uint32_t cpu1)
@@ -31,38 +166,52 @@ static void refuse_cpu(struct ui *ui)
 	ui_say(ui, true, text);
 }
 
-static void answer(struct ui *ui)
+static unsigned int answer(struct ui *ui)
 {
+	enum ui_prompt prompt = ui->prompt;
 	uint64_t ns;
 
-	if (ui->prompt == PROMPT_FILTER) {
+	ui->prompt = PROMPT_NONE;
+	if (prompt == PROMPT_SIGNAL)
+		return answer_signal(ui);
+	if (prompt == PROMPT_USER) {
+		show_user(ui);
+	} else if (prompt == PROMPT_FILTER) {
 		memcpy(ui->filter, ui->typed, sizeof(ui->filter));
 		ui_rearrange(ui);
-	} else if (ui->prompt == PROMPT_CPU) {
+	} else if (prompt == PROMPT_CPU) {
 		if (!ui->typed[0])
 			ui_show_cpu(ui, 0);
 		else if (num_u64(ui->typed, 0, ui->gauges.ncpus - 1ull, &ns))
 			refuse_cpu(ui);
 		else
 			ui_show_cpu(ui, (uint32_t)ns + 1);
-	} else if (ui->typed[0]) {
+	} else if (prompt == PROMPT_DELAY && ui->typed[0]) {
 		if (num_duration(ui->typed, NUM_S, &ns) || ns < UI_DELAY_MIN || ns > UI_DELAY_MAX)
 			ui_say(ui, true, "the delay must be 0.1 to 3600 seconds");
 		else
 			ui->delay_ns = ns;
 	}
-	ui->prompt = PROMPT_NONE;
+	return UI_DRAW;
 }
 
-void ui_type(struct ui *ui, uint32_t key)
+unsigned int ui_type(struct ui *ui, uint32_t key)
 {
 	size_t n = strlen(ui->typed);
 
-	if (key == KEY_RETURN) {
-		answer(ui);
-	} else if (key == KEY_ESCAPE) {
+	if (key == KEY_RETURN)
+		return answer(ui);
+	if (key == K_F0 + 3 && ui->prompt == PROMPT_SEARCH) {
+		search(ui, ui->pos[ui->view].cursor + 1);
+		return UI_DRAW;
+	}
+	if (key == KEY_ESCAPE) {
+		if (ui->prompt == PROMPT_SEARCH)
+			ui_move_to(ui, ui->search_from);
 		ui->prompt = PROMPT_NONE;
-	} else if (key == KEY_RUBOUT || key == 8) {
+		return UI_DRAW;
+	}
+	if (key == KEY_RUBOUT || key == 8) {
 		if (n)
 			ui->typed[n - 1] = 0;
 	} else if (key == ('U' & 0x1f)) {
@@ -71,4 +220,7 @@ void ui_type(struct ui *ui, uint32_t key)
 		ui->typed[n] = (char)key;
 		ui->typed[n + 1] = 0;
 	}
+	if (ui->prompt == PROMPT_SEARCH)
+		search(ui, ui->search_from);
+	return UI_DRAW;
 }

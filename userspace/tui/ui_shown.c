@@ -31,6 +31,8 @@ const char *ui_describe(const struct ui *ui, enum view view, char *dst, size_t c
 		ADD("%s%s", i ? " > " : "", ui->sel.levels[i].label);
 	if (ui->sel.cpu1 && view != VIEW_OFFCPU)
 		ADD("%sCPU %u", n ? ", " : "", ui->sel.cpu1 - 1);
+	if (ui->sel.uid1)
+		ADD("%suser %s", n ? ", " : "", ui->user);
 	if (ui->filter[0])
 		ADD("%sfilter '%s'", n ? ", " : "", ui->filter);
 	if (ui->sel.user_only)

@@ -99,3 +99,14 @@ const struct view_spec *view_at(enum view view)
 
 	return views[view];
 }
+
+const char *view_name(enum view view)
+{
+	static const char *const names[VIEW_MAX] = {
+#define VIEW(id, group, name) [VIEW_##id] = #name,
+#include "tui/views.def"
+#undef VIEW
+	};
+
+	return names[view];
+}

@@ -47,6 +47,7 @@ struct view_spec {
 };
 
 const struct view_spec *view_at(enum view view);
+const char *view_name(enum view view); /* in lower case: "functions", ... */
 
 extern const struct column_spec function_columns[], process_columns[], module_columns[];
 extern const struct column_spec offcpu_columns[], tree_columns[], caller_columns[];
