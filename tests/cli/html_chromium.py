@@ -243,6 +243,25 @@ def check_evil(b, name):
     report(name, errors)
 
 
+def check_idle(b, name):
+    """Idle time is left out until it is asked for; a page of nothing else shows it."""
+    errors = []
+    stacks = {"a;main;[running]": 7, "a;main;read;[blocked: pipe]": 5, "a;main;[idle: epoll]": 80,
+              "b;loop;[idle: work queue]": 90}
+    text = "".join("%s %d\n" % s for s in stacks.items())
+    b.open(make("idle.html", "report", write("idle.folded", text)))
+    shares = []
+    for _ in range(3):
+        shares.append((total(b), b.eval("!!functions.find(f => label(f.id) === 'loop')")))
+        b.key("e")
+    if shares != [(12, False), (182, True), (12, False)]:
+        errors.append("without, with, without: %s" % shares)
+    b.open(make("idle-only.html", "report", write("idle-only.folded", "b;[idle: poll] 3\n")))
+    if total(b) != 3 or not b.eval("document.getElementById('idle').hidden"):
+        errors.append("a page of idle time only: %s" % total(b))
+    report(name, errors + b.errors)
+
+
 def check_diff(b, name):
     old = write("old.folded", "a;main;same 50\na;main;less 30\na;main;gone;deep 20\n")
     new = write("new.folded", "a;main;same 100\na;main;less 20\na;main;more 80\n")
@@ -337,8 +356,8 @@ def check_dark_and_print(b, name):
 
 
 CHECKS = [
-    check_page, check_search, check_zoom, check_views, check_evil, check_diff, check_large,
-    check_dark_and_print
+    check_page, check_search, check_zoom, check_views, check_evil, check_idle, check_diff,
+    check_large, check_dark_and_print
 ]
 
 

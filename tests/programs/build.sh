@@ -70,6 +70,7 @@ plain() {
 	c brief brief.c
 	c block block.c -pthread
 	c waits waits.c -pthread
+	c wall wall.c -pthread
 	c memfdexec memfdexec.c
 	c rec-stripped rec.c -s
 	$HOSTCC $CFLAGS -o "$out/sframe_rewrite" sframe_rewrite.c || fail sframe_rewrite

@@ -127,6 +127,11 @@ void collector_log_verifier(struct bpf_object *obj, char (**said)[VERIFIER_LOG])
 		}
 }
 
+static bool has_samples(const struct collector *c)
+{
+	return !c->opts.offcpu || c->opts.wall;
+}
+
 static int open_and_load(struct collector *c, bool rdonly_cast)
 {
 	struct sfbpf_bpf *skel;
@@ -147,7 +152,7 @@ static int open_and_load(struct collector *c, bool rdonly_cast)
 	bpf_map__set_max_entries(skel->maps.ring, (uint32_t)c->opts.ring_bytes);
 	bpf_program__set_autoload(skel->progs.on_fork, c->opts.follow_forks);
 	bpf_program__set_autoload(skel->progs.on_free, c->opts.follow_forks);
-	bpf_program__set_autoload(skel->progs.on_cpu, !c->opts.offcpu);
+	bpf_program__set_autoload(skel->progs.on_cpu, has_samples(c));
 	err = sfbpf_bpf__load(skel);
 	if (err) {
 		sfbpf_bpf__destroy(skel);
@@ -400,7 +405,7 @@ struct collector *collector_new(const struct collector_opts *opts, struct module
 		fail(err, 1, "cannot read the number of possible CPUs");
 	} else if (!any_cpu(opts->cpus, c->ncpus)) {
 		fail(err, 1, "none of the chosen CPUs is online");
-	} else if (!load(c, err) && !set_up(c, err) && (c->offcpu || !open_events(c, err))) {
+	} else if (!load(c, err) && !set_up(c, err) && (!has_samples(c) || !open_events(c, err))) {
 		/* Needs CAP_SYS_ADMIN, which is dropped later. */
 		if (opts->count_run_time || opts->want_cost)
 			c->stats_fd = bpf_enable_stats(BPF_STATS_RUN_TIME);
@@ -519,11 +524,12 @@ int collector_attach(struct collector *c, struct collector_error *err)
 				    "this kernel cannot trace process creation "
 				    "(tp_btf/sched_process_fork)");
 	}
-	if (!c->offcpu) {
+	if (has_samples(c)) {
 		rc = cpu_events_attach(&c->events, c->skel->progs.on_cpu);
-		return rc ? explain_events(c, rc, err) : 0;
+		if (rc)
+			return explain_events(c, rc, err);
 	}
-	rc = attach_offcpu(c);
+	rc = c->offcpu ? attach_offcpu(c) : 0;
 	return rc ? fail(err, 4, "this kernel cannot trace its scheduler: %s", strerror(-rc)) : 0;
 }
 

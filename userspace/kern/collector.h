@@ -44,6 +44,7 @@ struct collector_opts {
 	bool want_time;	  /* record the time of each sample */
 	bool want_cost;	  /* collector_counters.run_ns: costs two clock readings per sample */
 	const struct offcpu_opts *offcpu; /* NULL: on-CPU */
+	bool wall;			  /* with offcpu: on-CPU samples, too */
 	/* Fork servers for the workers that open and read mapped files */
 	const struct loader_servers *servers;
 	bool (*stopped)(void); /* whether to end the preload; NULL: never */

@@ -76,7 +76,32 @@ const leafValue = [new Float64Array(NL), new Float64Array(DIFF ? NL : 0)];
 	D.tree = D.frames = null;
 }
 
-const TOTAL = leafValue.map(values => values.reduce((a, b) => a + b, 0));
+/* Wall clock: leaves that wait for work to arrive. They are left out until they are asked for. */
+const idle = new Uint8Array(NN), idleValue = leafValue.map(values => new Float64Array(values.length));
+for (let n = 1; n < NN; n++)
+	idle[n] = idle[parent[n]] || (fkind[frame[n]] === GROUP && S[fname[frame[n]]].startsWith('[idle: '));
+const TOTAL = [0, 0];
+let hasIdle = false;
+
+function hideIdle(hide) {
+	leafValue.forEach((values, side) => {
+		for (let l = 0; l < NL && DIFF >= side; l++) {
+			if (!idle[leafNode[l]])
+				continue;
+			hasIdle = true;
+			if (hide === (idleValue[side][l] > 0))
+				continue;
+			[values[l], idleValue[side][l]] = [idleValue[side][l], values[l]];
+		}
+		TOTAL[side] = values.reduce((a, b) => a + b, 0);
+	});
+}
+hideIdle(true);
+if (hasIdle && !TOTAL[0] && !TOTAL[1]) {	/* there is nothing else */
+	hideIdle(false);
+	hasIdle = false;
+}
+
 const hasPids = !DIFF && D.groups.some((v, i) => i & 1 && v);
 
 /* Groups are (comm, pid); a view merges them by one of the two. */
@@ -187,6 +212,8 @@ function buildView() {
 	let top = 0, current = -1;
 	for (let i = 0; i < NL; i++) {
 		const l = order[i], key = G ? G.key[leafGroup[l]] : 0;
+		if (!leafValue[0][l] && !(DIFF && leafValue[1][l]))
+			continue;
 		if (G && key !== current)
 			top = nodes.add(0, NF + key);
 		current = key;

@@ -442,7 +442,8 @@ const KEYS = [
 	['/', 'search; also Ctrl-F', () => { $('search').focus(); $('search').select(); }],
 	['i', 'icicle or flame', () => $('flip').click()],
 	['c', 'callers: start at the leaves', () => $('callers').click()],
-	['g', 'merge by thread name, process, all', () => cycle('group')],
+	['e', 'show or hide idle threads, which wait for work to arrive', () => hasIdle && $('idle').click()],
+	['g', 'merge by name, process, all', () => cycle('group')],
 	['s', 'sort by width or name', () => cycle('sort')],
 	['t', 'graph, table or both', () => cycle('layout')],
 	['w', 'widths: after or before', () => DIFF && cycle('side2')],
@@ -589,6 +590,7 @@ function bind() {
 	choose('side2', 'side', resort);
 	choose('layout', 'layout', () => { $('main').className = state.layout; redraw(); toRoots(); paintTable(); });
 	press('callers', 'callers', rebuild);
+	press('idle', 'idle', () => { hideIdle(!state.idle); trieCache = null; about(); rebuild(); });
 	press('flip', 'flip', () => { redraw(); toRoots(); });
 	$('reset').addEventListener('click', () => zoomTo(0));
 	$('helpbtn').addEventListener('click', () => { $('help').hidden = !$('help').hidden; });
@@ -639,12 +641,13 @@ function bind() {
 }
 
 function start() {
-	for (const [key, what] of [...KEYS.filter(k => DIFF || k[0] !== 'w'), ['arrows', 'move'], ['Enter', 'zoom to the selected box'], ['Backspace', 'zoom out one level'], ['Esc', 'everything; clears the search']]) {
+	for (const [key, what] of [...KEYS.filter(k => (DIFF || k[0] !== 'w') && (hasIdle || k[0] !== 'e')), ['arrows', 'move'], ['Enter', 'zoom to the selected box'], ['Backspace', 'zoom out one level'], ['Esc', 'everything; clears the search']]) {
 		const dt = document.createElement('dt'), dd = document.createElement('dd');
 		dt.textContent = key;
 		dd.textContent = what;
 		$('keys').append(dt, dd);
 	}
+	$('idle').hidden = !hasIdle;
 	$('side2').hidden = !DIFF;
 	$('group').value = state.group;
 	$('group').options[2].disabled = !hasPids;

@@ -6,6 +6,8 @@
 
 #include "out/out_html.h"
 #include "out/out_stacks.h"
+#include "prof/stackset.h"
+#include "prof/wait_notes.h"
 
 static int recorded_folded(const struct out_recorded *r, FILE *f)
 {
@@ -148,6 +150,18 @@ uint64_t out_shown(const struct out_report *r, uint64_t sum)
 bool out_incomplete(const struct out_report *r, const struct profile_stack *s)
 {
 	return !r->opts.kernel_only && (s->flags & SF_SAMPLE_USER) && s->stop != SF_STOP_COMPLETE;
+}
+
+const char *out_state_frame(const struct out_report *r, size_t i)
+{
+	const uint32_t *ids;
+	struct profile_stack s;
+
+	profile_stack(r->profile, i, &s);
+	if (!r->opts.wall)
+		return s.state == SF_OFF_R ? STACK_RUNNABLE : NULL;
+	ids = profile_symbols(r->profile, i, r->symbols);
+	return ids ? wait_note_text(wait_note_of(&s, ids, r->symbols)) : NULL;
 }
 
 int out_finish(FILE *f)

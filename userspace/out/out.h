@@ -28,8 +28,12 @@ struct timeline;
  */
 enum out_by { OUT_BY_DEFAULT, OUT_BY_PROCESS, OUT_BY_THREAD };
 
+/* Whether stacks have what the thread did (prof/wait_notes.h) as a frame. */
+enum out_wall { OUT_WALL_NONE, OUT_WALL_LEAF, OUT_WALL_ROOT };
+
 struct out_opts {
 	enum out_by by;
+	enum out_wall wall;
 	bool user_only, kernel_only; /* -U, -K */
 	/* COUNT is the weight in microseconds (off-CPU) instead of the number of samples. */
 	bool usec;
@@ -118,6 +122,11 @@ uint64_t out_value(const struct out_report *r, const struct profile_stack *s);
 uint64_t out_shown(const struct out_report *r, uint64_t sum);
 /* Whether the user part is shown and did not reach its outermost frame. */
 bool out_incomplete(const struct out_report *r, const struct profile_stack *s);
+/*
+ * The frame that says what the thread of stack i did: below the leaf, or with OUT_WALL_ROOT above
+ * the root. NULL: none
+ */
+const char *out_state_frame(const struct out_report *r, size_t i);
 /* Whether samples are taken at even steps of CPU time, 1/hz apart. */
 bool out_is_clock(const struct out_meta *meta);
 /*

@@ -63,24 +63,33 @@ static int name_of_symbol(struct folded *fd, uint32_t symbol, uint32_t *ret)
 	return 0;
 }
 
-/* Adds the name of the thread or process, then the marker of an incomplete stack. */
-static int add_head(struct folded *fd, const struct profile_stack *s)
+/* Appends a word that is not a frame. There is room for it. */
+static int add_word(struct folded *fd, const char *word)
+{
+	int err = intern_clean(fd, word, &fd->seqs[fd->nseqs]);
+
+	if (!err)
+		fd->nseqs++;
+	return err;
+}
+
+/*
+ * Adds the name of the thread or process, what the thread did (NULL: not at the root), then the
+ * marker of an incomplete stack.
+ */
+static int add_head(struct folded *fd, const struct profile_stack *s, const char *state)
 {
 	const char *name = fd->r->opts.by == OUT_BY_PROCESS ? s->process : s->comm;
 	char marker[64];
 	int err;
 
-	err = intern_clean(fd, *name ? name : "[unknown]", &fd->seqs[fd->nseqs]);
-	if (err)
+	err = add_word(fd, *name ? name : "[unknown]");
+	if (!err && state)
+		err = add_word(fd, state);
+	if (err || !out_incomplete(fd->r, s))
 		return err;
-	fd->nseqs++;
-	if (!out_incomplete(fd->r, s))
-		return 0;
 	snprintf(marker, sizeof(marker), "[incomplete:%s]", profile_stop_name(s->stop));
-	err = intern_clean(fd, marker, &fd->seqs[fd->nseqs]);
-	if (!err)
-		fd->nseqs++;
-	return err;
+	return add_word(fd, marker);
 }
 
 /* Appends stack i of p to seqs, comm first. */
@@ -88,26 +97,19 @@ static int add_frames(struct folded *fd, struct profile *p, size_t i)
 {
 	struct profile_frames *f = &fd->frames;
 	struct profile_stack s;
+	const char *state;
 	int err;
 
 	profile_stack(p, i, &s);
+	state = p == fd->r->profile && fd->r->opts.wall == OUT_WALL_ROOT ? out_state_frame(fd->r, i)
+									 : NULL;
 	if (profile_frames(p, i, fd->r->symbols, !fd->r->opts.kernel_only, !fd->r->opts.user_only,
 			   f) ||
-	    vec_reserve(&fd->seqs, &fd->seqs_cap, fd->nseqs + 6 + f->n, sizeof(*fd->seqs)))
+	    vec_reserve(&fd->seqs, &fd->seqs_cap, fd->nseqs + 7 + f->n, sizeof(*fd->seqs)))
 		return -ENOMEM;
-	err = add_head(fd, &s);
+	err = add_head(fd, &s, state);
 	for (size_t k = f->n; k-- > 0 && !err;)
 		err = name_of_symbol(fd, f->list[k].symbol, &fd->seqs[fd->nseqs++]);
-	return err;
-}
-
-/* Appends a word that is not a frame. add_frames has reserved room for it. */
-static int add_word(struct folded *fd, const char *word)
-{
-	int err = intern_clean(fd, word, &fd->seqs[fd->nseqs]);
-
-	if (!err)
-		fd->nseqs++;
 	return err;
 }
 
@@ -130,14 +132,16 @@ static int add_stack(struct folded *fd, size_t i)
 {
 	struct profile_stack s;
 	size_t at = fd->nseqs;
+	const char *state;
 	int err;
 
 	profile_stack(fd->r->profile, i, &s);
 	if (vec_reserve(&fd->lines, &fd->lines_cap, fd->nlines + 1, sizeof(*fd->lines)))
 		return -ENOMEM;
 	err = add_frames(fd, fd->r->profile, i);
-	if (!err && s.state == SF_OFF_R)
-		err = add_word(fd, STACK_RUNNABLE);
+	state = fd->r->opts.wall == OUT_WALL_ROOT ? NULL : out_state_frame(fd->r, i);
+	if (!err && state)
+		err = add_word(fd, state);
 	if (!err && fd->r->wakers)
 		err = add_wakers(fd, s.waker);
 	fd->lines[fd->nlines++] =

@@ -382,11 +382,15 @@ static int add_wakers(struct out_path *p, uint32_t waker)
 
 static int append_path(struct out_path *p, size_t i)
 {
+	const char *state = out_state_frame(p->r, i);
+	bool at_root = state && p->r->opts.wall == OUT_WALL_ROOT;
 	struct profile_stack s;
-	int err = add_frames(p, p->r->profile, i, &s);
+	int err = at_root ? add_note(p, state) : 0;
 
-	if (!err && s.state == SF_OFF_R)
-		err = add_note(p, STACK_RUNNABLE);
+	if (!err)
+		err = add_frames(p, p->r->profile, i, &s);
+	if (!err && state && !at_root)
+		err = add_note(p, state);
 	if (!err && p->r->wakers)
 		err = add_wakers(p, s.waker);
 	return err;

@@ -245,8 +245,10 @@ static int put_stack(struct json *j, const struct out_report *r, struct out_cont
 		json_str(j, "container", container);
 	json_u64(j, "count", out_shown(r, out_value(r, &s)));
 	json_u64(j, "samples", s.count);
-	if (r->stats->offcpu)
+	if (r->stats->offcpu && s.state < SF_OFF_STATES)
 		json_str(j, "state", (char[2]){ letters[s.state] });
+	if (r->opts.wall)
+		json_str(j, "wall", out_state_frame(r, i));
 	err = put_frames(j, r, r->profile, i);
 	if (!err && r->wakers)
 		err = put_waker(j, r, s.waker);

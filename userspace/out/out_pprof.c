@@ -29,6 +29,7 @@
 #include "elf/elf_image.h"
 #include "out/out.h"
 #include "prof/stackset.h"
+#include "prof/wait_notes.h"
 
 /* Field numbers of profile.proto. */
 enum {
@@ -75,7 +76,8 @@ enum {
 #define BASE_ALIGN   0x200000ull
 #define KERNEL_START 0xffff000000000000ull
 #define NO_MAPPING   UINT32_MAX
-#define RUNNABLE     UINT32_MAX /* in place of a symbol */
+/* In place of a symbol: NOTE + enum wait_note */
+#define NOTE	     (UINT32_MAX - WAIT_NOTES)
 
 struct file { /* a module that frames lie in */
 	const struct module_code *code;
@@ -253,7 +255,7 @@ static void put_mapping(struct pprof *w, uint32_t id)
 static uint32_t line_of(const struct pprof *w, uint32_t symbol, const char **ret_file)
 {
 	*ret_file = "";
-	return symbol == RUNNABLE ? 0 : symbolizer_line(w->r->symbols, symbol, ret_file);
+	return symbol >= NOTE ? 0 : symbolizer_line(w->r->symbols, symbol, ret_file);
 }
 
 /*
@@ -263,9 +265,9 @@ static uint32_t line_of(const struct pprof *w, uint32_t symbol, const char **ret
 static uint64_t function_id(struct pprof *w, uint32_t symbol)
 {
 	size_t before = w->functions.n, at;
-	bool real = symbol != RUNNABLE;
+	bool real = symbol < NOTE;
 	uint64_t name = string_id(w, real ? symbolizer_function(w->r->symbols, symbol)
-					  : STACK_RUNNABLE),
+					  : wait_note_text((enum wait_note)(symbol - NOTE))),
 		 path;
 	uint32_t id, module = real ? symbolizer_module_index(w->r->symbols, symbol) : UINT32_MAX;
 	const char *file;
@@ -342,6 +344,7 @@ static uint64_t location_id(struct pprof *w, uint32_t mapping, uint64_t address,
 static size_t locate(struct pprof *w, size_t i, const struct profile_stack *s)
 {
 	const uint32_t *symbols = profile_symbols(w->r->profile, i, w->r->symbols);
+	uint32_t state = 0;
 	size_t n = 0;
 
 	if (!symbols || vec_reserve(&w->ids, &w->ids_cap, (size_t)s->n_user + s->n_kernel + 2,
@@ -349,8 +352,10 @@ static size_t locate(struct pprof *w, size_t i, const struct profile_stack *s)
 		w->err = -ENOMEM;
 		return 0;
 	}
-	if (s->state == SF_OFF_R)
-		w->ids[n++] = location_id(w, NO_MAPPING, 0, RUNNABLE, 0);
+	if (w->r->opts.wall || s->state == SF_OFF_R)
+		state = NOTE + wait_note_of(s, symbols, w->r->symbols);
+	if (state && w->r->opts.wall != OUT_WALL_ROOT)
+		w->ids[n++] = location_id(w, NO_MAPPING, 0, state, 0);
 	for (size_t k = 0; k < s->n_kernel && !w->r->opts.user_only; k++) {
 		uint64_t addr = s->frames[s->n_user + k];
 
@@ -363,6 +368,8 @@ static size_t locate(struct pprof *w, size_t i, const struct profile_stack *s)
 
 		w->ids[n++] = location_id(w, mapping, addr, symbols[k], s->frames[k]);
 	}
+	if (state && w->r->opts.wall == OUT_WALL_ROOT)
+		w->ids[n++] = location_id(w, NO_MAPPING, 0, state, 0);
 	/* Without a location the sample would be missing in every table of functions. */
 	if (!n)
 		w->ids[n++] = location_id(w, NO_MAPPING, 0, SYM_NO_STACK, 0);
@@ -430,7 +437,8 @@ static void put_offcpu_labels(struct pprof *w, const struct profile_stack *s)
 {
 	static const char letters[] = SF_OFF_LETTERS;
 
-	put_label(w, "state", string_id(w, (char[2]){ letters[s->state] }), 0);
+	if (s->state < SF_OFF_STATES)
+		put_label(w, "state", string_id(w, (char[2]){ letters[s->state] }), 0);
 	if (w->r->wakers && s->waker)
 		put_wakers(w, s->waker);
 }

@@ -3,6 +3,7 @@
  * The hottest functions and processes as plain tables, and one line that says how complete they
  * are.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 #include "out/out.h"
 #include "out/out_table.h"
 #include "prof/census.h"
+#include "prof/wait_notes.h"
 
 #define ROWS	     40
 #define PROCESS_ROWS 10
@@ -52,7 +54,8 @@ static void put_processes(const struct out_report *r, const struct census *c, FI
 	size_t rows = r->opts.rows && r->opts.rows < PROCESS_ROWS ? r->opts.rows : PROCESS_ROWS;
 
 	if (r->opts.usec)
-		fprintf(f, "\n  TIME%% %12s  %9s %9s  COMM\n", "BLOCKED", "COMPLETE%", "PID");
+		fprintf(f, "\n  TIME%% %12s  %9s %9s  COMM\n", r->opts.wall ? "TIME" : "BLOCKED",
+			"COMPLETE%", "PID");
 	else
 		fprintf(f, "\n   CPU%% KERNEL%% %12s  %9s %9s  COMM\n", "SAMPLES", "COMPLETE%",
 			"PID");
@@ -100,11 +103,14 @@ static void put_summary(const struct out_report *r, FILE *f)
 
 	fprintf(f, "\n%" PRIu64, r->stats->samples);
 	if (r->opts.usec)
-		fputs(r->stats->samples == 1 ? " block" : " blocks", f);
+		fputs(r->opts.wall	       ? " samples and blocks"
+		      : r->stats->samples == 1 ? " block"
+					       : " blocks",
+		      f);
 	else
 		fprintf(f, " samples of %s", r->meta->event);
 	if (r->meta->hz > 0)
-		fprintf(f, " at %g Hz", r->meta->hz);
+		fprintf(f, r->opts.wall ? ", samples at %g Hz," : " at %g Hz", r->meta->hz);
 	fprintf(f, " in %.1f s, %" PRIu64 " lost", r->stats->duration_s, run_lost(r->stats));
 	put_causes(f, r->stats->lost, 0, SF_LOST_MAX, false);
 	if (!r->opts.kernel_only && a->user_total) {
@@ -113,6 +119,43 @@ static void put_summary(const struct out_report *r, FILE *f)
 		put_causes(f, a->stops, SF_STOP_COMPLETE + 1, SF_STOP_MAX, true);
 	}
 	putc('\n', f);
+}
+
+/* What the threads did, most time first. */
+static void put_wall(const struct out_report *r, FILE *f)
+{
+	struct wall_line {
+		uint64_t ns;
+		enum wait_note note;
+	} lines[WAIT_NOTES] = { 0 }, swap;
+	struct profile_stack s;
+	uint64_t sum = 0;
+	char time[OUT_TIME];
+
+	for (size_t i = 0; i < profile_count(r->profile); i++) {
+		const uint32_t *ids = profile_symbols(r->profile, i, r->symbols);
+
+		profile_stack(r->profile, i, &s);
+		if (ids)
+			lines[wait_note_of(&s, ids, r->symbols)].ns += s.weight;
+		sum += s.weight;
+	}
+	for (int i = 0; i < WAIT_NOTES; i++)
+		lines[i].note = (enum wait_note)i;
+	fputs("\nWall clock of all threads, by what they did (the tables leave idle time out):\n",
+	      f);
+	for (int i = 0; i < WAIT_NOTES; i++) {
+		for (int k = i + 1; k < WAIT_NOTES; k++) {
+			if (lines[k].ns > lines[i].ns) {
+				swap = lines[i];
+				lines[i] = lines[k];
+				lines[k] = swap;
+			}
+		}
+		if (lines[i].ns)
+			fprintf(f, "%10s %6.2f%%  %s\n", out_table_time(time, lines[i].ns / 1000),
+				share(lines[i].ns, sum), wait_note_text(lines[i].note));
+	}
 }
 
 static int descending(uint64_t a, uint64_t b)
@@ -139,12 +182,32 @@ static int by_time(const void *a, const void *b)
 	return d ? d : x->pid < y->pid ? -1 : x->pid > y->pid;
 }
 
-int out_text(const struct out_report *r, FILE *f)
+/* The stacks that are not idle. NULL: out of memory */
+static struct profile *without_idle(const struct out_report *r)
+{
+	struct profile *p = profile_new();
+	struct profile_stack s;
+	int err = p ? 0 : -ENOMEM;
+
+	for (size_t i = 0; i < profile_count(r->profile) && !err; i++) {
+		const uint32_t *ids = profile_symbols(r->profile, i, r->symbols);
+
+		profile_stack(r->profile, i, &s);
+		if (ids && !wait_note_is_idle(wait_note_of(&s, ids, r->symbols)))
+			err = profile_merge_one(p, r->profile, i);
+	}
+	if (!err)
+		return p;
+	profile_free(p);
+	return NULL;
+}
+
+static int put_tables(const struct out_report *r, struct profile *p, FILE *f)
 {
 	const struct selection sel = { .user_only = r->opts.user_only,
 				       .kernel_only = r->opts.kernel_only };
 	struct census c = { 0 };
-	int err = census_build(&c, r->profile, r->symbols, r->modules, &sel,
+	int err = census_build(&c, p, r->symbols, r->modules, &sel,
 			       CENSUS_FUNCTIONS | CENSUS_PROCESSES |
 				       (r->opts.usec ? CENSUS_BY_WEIGHT : 0));
 
@@ -156,7 +219,21 @@ int out_text(const struct out_report *r, FILE *f)
 		qsort(c.threads, c.nthreads, sizeof(*c.threads), by_time);
 	put_functions(r, &c, f);
 	put_processes(r, &c, f);
-	put_summary(r, f);
 	census_free(&c);
+	return 0;
+}
+
+int out_text(const struct out_report *r, FILE *f)
+{
+	struct profile *p = r->opts.wall ? without_idle(r) : r->profile;
+	int err = p ? put_tables(r, p, f) : -ENOMEM;
+
+	if (r->opts.wall)
+		profile_free(p);
+	if (err)
+		return err;
+	if (r->opts.wall)
+		put_wall(r, f);
+	put_summary(r, f);
 	return out_finish(f);
 }

@@ -22,7 +22,7 @@ struct part {
 struct stack {
 	struct part own, waker;
 	bool has_waker, deep;
-	char state;
+	char state, wall[32];
 	uint64_t count, samples;
 	uint32_t path[2 * READ_STACKS_DEPTH + 5];
 	size_t n;
@@ -171,7 +171,9 @@ static void add_stack(struct reader *r)
 	}
 	s->n = 0;
 	add_part(r, &s->own);
-	if (s->state == 'R')
+	if (*s->wall)
+		add_note(r, s->wall);
+	else if (s->state == 'R')
 		add_note(r, STACK_RUNNABLE);
 	if (s->has_waker) {
 		add_note(r, STACK_WAKER_MARK);
@@ -201,7 +203,7 @@ static void read_stack(struct reader *r)
 	part_reset(&s->own);
 	part_reset(&s->waker);
 	s->count = s->samples = 0;
-	s->state = 0;
+	s->state = s->wall[0] = 0;
 	s->has_waker = s->deep = false;
 	if (!json_enter(&r->j, '{'))
 		return;
@@ -212,6 +214,8 @@ static void read_stack(struct reader *r)
 			s->samples = json_unsigned(&r->j);
 		else if (!strcmp(key, "state"))
 			s->state = *json_string(&r->j);
+		else if (!strcmp(key, "wall"))
+			copy_clean(r, s->wall, sizeof(s->wall));
 		else if (!strcmp(key, "waker"))
 			read_waker(r);
 		else if (!read_part(r, &s->own, key))

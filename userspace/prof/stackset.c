@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "prof/wait_notes.h"
 
 int stackset_init(struct stackset *ss)
 {
@@ -146,8 +147,11 @@ enum stack_kind stack_kind_of_name(const char *name, size_t *len)
 			return (enum stack_kind)kind;
 		}
 	}
-	if (is(name, *len, STACK_RUNNABLE) || is(name, *len, STACK_WAKER_MARK))
+	if (is(name, *len, STACK_WAKER_MARK))
 		return STACK_NOTE;
+	for (int i = 0; i < WAIT_NOTES; i++)
+		if (is(name, *len, wait_note_text((enum wait_note)i)))
+			return STACK_NOTE;
 	return *len >= strlen(incomplete) && memcmp(name, incomplete, strlen(incomplete)) == 0
 		       ? STACK_NOTE
 		       : STACK_USER;

@@ -4,9 +4,14 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/num.h"
 #include "base/vec.h"
+
+#define COST_LOW  0.003 /* all blocks are measured again below it */
+#define COST_NS	  (200 * NUM_MS)
+#define THIN_MOST (256 * OFFCPU_THIN_MIN) /* beyond it, switches cost more than blocks */
 
 #define TRACING_FRAMES 12 /* maximum number of frames of the tracepoint and of BPF */
 
@@ -192,6 +197,33 @@ int blocks_merge(struct blocks *b)
 int blocks_tick(struct blocks *b)
 {
 	return offcpu_wants_merge(collector_offcpu(b->session->collector)) ? blocks_merge(b) : 0;
+}
+
+void blocks_limit_cost(const struct blocks *b, struct blocks_limit *l)
+{
+	uint64_t now = session_now(), since = now - l->cost_at_ns;
+	struct offcpu *off = collector_offcpu(b->session->collector);
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	struct collector_counters c;
+	double share;
+
+	if (l->cost_at_ns && since < COST_NS)
+		return;
+	collector_counters(b->session->collector, &c);
+	share = (double)(c.run_ns - l->cost_ns) / (double)since / (double)(cpus > 0 ? cpus : 1);
+	l->cost_ns = c.run_ns;
+	if (!l->cost_at_ns)
+		share = 0;
+	l->cost_at_ns = now;
+	if (share > BLOCKS_COST && l->thin_ns < THIN_MOST)
+		l->thin_ns = offcpu_thinner(l->thin_ns);
+	else if (share < COST_LOW && l->thin_ns)
+		l->thin_ns = offcpu_denser(l->thin_ns);
+	else
+		return;
+	offcpu_thin(off, l->thin_ns);
+	if (l->thin_ns > l->thinnest_ns)
+		l->thinnest_ns = l->thin_ns;
 }
 
 void blocks_stats(const struct blocks *b, struct run_stats *st)

@@ -16,6 +16,16 @@ struct block_info {	 /* of a stack of the profile */
 	struct sf_off_hist hist;
 };
 
+/*
+ * Samples short blocks if measuring all of them costs more than 1 % of the CPUs. Zeroed: all blocks
+ * are measured so far.
+ */
+struct blocks_limit {
+	uint64_t thin_ns, thinnest_ns; /* offcpu_thin now, and the most of the run */
+	/* When the programs' time was last read, and its value then */
+	uint64_t cost_at_ns, cost_ns;
+};
+
 struct blocks {
 	struct session *session;
 	struct profile *profile; /* the session's, unless the caller sets another one */
@@ -42,6 +52,9 @@ void blocks_take(struct blocks *b, const struct sf_sample *rec);
 int blocks_merge(struct blocks *b);
 /* The same, but only if the kernel's maps are filling up. Called between polls. */
 int blocks_tick(struct blocks *b);
+/* Called between polls, before blocks_tick. */
+void blocks_limit_cost(const struct blocks *b, struct blocks_limit *l);
+#define BLOCKS_COST 0.01 /* share of all CPUs that the programs may take */
 void blocks_stats(const struct blocks *b, struct run_stats *st); /* after session_stats */
 void blocks_close(struct blocks *b);
 

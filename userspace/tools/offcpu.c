@@ -30,12 +30,6 @@ enum {
 
 #define ON_CPU "Fce" /* common options that apply to samples only */
 
-/* Without --thin: bounds of the BPF programs' share of all CPUs' time. */
-#define COST_HIGH 0.01
-#define COST_LOW  0.003
-#define COST_NS	  (200 * NUM_MS)
-#define THIN_MOST (256 * OFFCPU_THIN_MIN) /* beyond it, switches cost more than blocks */
-
 static const struct option_spec options[] = {
 	{ 'm', "min-block-time", "TIME",
 	  "ignore blocks shorter than this (100us, 5ms; a plain number is microseconds)" },
@@ -96,11 +90,9 @@ struct offcpu_tool {
 	struct offcpu_opts opts;
 	struct blocks blocks;
 	struct session *session;
-	uint64_t thin_ns, thinnest_ns;
+	struct blocks_limit limit;
 	bool thin_given; /* --thin */
-	bool limited;	 /* see limit_cost */
-	/* When the programs' time was last read, and its value then */
-	uint64_t cost_at_ns, cost_ns;
+	bool limited;	 /* without it: the cost is limited */
 };
 
 static int take_states(const char *arg, uint32_t *ret)
@@ -159,7 +151,8 @@ static int take_option(struct offcpu_tool *t, int id, const char *arg)
 					"--period: '%s' is not a time above 0 and up to 1s", arg);
 		return 0;
 	case OPT_THIN:
-		if (num_duration(arg, NUM_US, &t->thin_ns) || t->thin_ns > OFFCPU_THIN_MAX)
+		if (num_duration(arg, NUM_US, &t->limit.thin_ns) ||
+		    t->limit.thin_ns > OFFCPU_THIN_MAX)
 			return complain(EXIT_USAGE, "--thin: '%s' is not a time from 0 to 1s", arg);
 		t->thin_given = true;
 		return 0;
@@ -282,14 +275,14 @@ static void say_how(const struct offcpu_tool *t, struct session *s)
 	if (c.off_no_state)
 		complain(0, "%" PRIu64 " threads are missing: out of memory for their state",
 			 c.off_no_state);
-	if (t->thinnest_ns && totals.sampled_ns)
+	if (t->limit.thinnest_ns && totals.sampled_ns)
 		complain(0,
 			 "%.1f ms of blocked time are sampled, one block per %g ms or less: "
 			 "measuring all blocks would cost more than "
 			 "%g %% of the CPUs' time (--thin 0 measures all)",
 			 (double)(totals.sampled_ns + t->blocks.sampled_ns) / 1e6,
-			 (double)t->thinnest_ns / 1e6, 100 * COST_HIGH);
-	else if (t->thin_ns && totals.sampled_ns)
+			 (double)t->limit.thinnest_ns / 1e6, 100 * BLOCKS_COST);
+	else if (t->limit.thin_ns && totals.sampled_ns)
 		complain(0,
 			 "%.1f ms of blocked time are sampled, not counted (--thin, "
 			 "--stacks)",
@@ -315,39 +308,12 @@ static void say_how(const struct offcpu_tool *t, struct session *s)
 			 totals.stacks, totals.generations, totals.remote ? "" : "not");
 }
 
-/* Adapts thin_ns to the cost of the programs. */
-static void limit_cost(struct offcpu_tool *t)
-{
-	uint64_t now = session_now(), since = now - t->cost_at_ns;
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	struct collector_counters c;
-	double share;
-
-	if (t->cost_at_ns && since < COST_NS)
-		return;
-	collector_counters(t->session->collector, &c);
-	share = (double)(c.run_ns - t->cost_ns) / (double)since / (double)(cpus > 0 ? cpus : 1);
-	t->cost_ns = c.run_ns;
-	if (!t->cost_at_ns)
-		share = 0;
-	t->cost_at_ns = now;
-	if (share > COST_HIGH && t->thin_ns < THIN_MOST)
-		t->thin_ns = offcpu_thinner(t->thin_ns);
-	else if (share < COST_LOW && t->thin_ns)
-		t->thin_ns = offcpu_denser(t->thin_ns);
-	else
-		return;
-	offcpu_thin(collector_offcpu(t->session->collector), t->thin_ns);
-	if (t->thin_ns > t->thinnest_ns)
-		t->thinnest_ns = t->thin_ns;
-}
-
 static int tick(void *ctx)
 {
 	struct offcpu_tool *t = ctx;
 
 	if (t->limited)
-		limit_cost(t);
+		blocks_limit_cost(&t->blocks, &t->limit);
 	return blocks_tick(&t->blocks);
 }
 
@@ -372,7 +338,7 @@ static int run(struct offcpu_tool *t, struct session *s)
 		return complain(EXIT_FAILED, "out of memory");
 	t->blocks.max_stacks = 4 * (size_t)t->opts.max_stacks;
 	t->blocks.period_ns = t->opts.period_ns;
-	offcpu_thin(collector_offcpu(s->collector), t->thin_ns);
+	offcpu_thin(collector_offcpu(s->collector), t->limit.thin_ns);
 	t->one.tick = tick;
 	t->one.tick_ctx = t;
 	err = oneshot_sample(&t->one, s);

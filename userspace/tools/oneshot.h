@@ -23,6 +23,7 @@ struct oneshot {
 	bool has_times;		       /* the tool can keep the times of samples: record */
 	bool timeline;		       /* --timeline */
 	enum out_by by;		       /* --by */
+	enum out_wall wall;	       /* --wall, --state-at: record */
 	bool inlined, lines;	       /* show inlined frames, source lines (from DWARF) */
 	struct debuginfod *debuginfod; /* NULL: without --debuginfod */
 	struct allowance *allowance;   /* the session's, for debuginfod requests */

@@ -37,6 +37,8 @@ enum { /* ids of options without a letter */
        OPT_TOOL,
        OPT_TIMELINE,
        OPT_BY,
+       OPT_WALL,
+       OPT_STATE_AT,
 };
 
 /* Options common to top, record, offcpu, agent. */

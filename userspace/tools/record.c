@@ -13,12 +13,19 @@
 #include "tools/session.h"
 #include "tools/terminal.h"
 #include "tools/tools.h"
+#include "tools/wall.h"
 
 static const struct option_spec options[] = {
 	ONESHOT_OPTIONS,
 	{ OPT_TIMELINE, "timeline", NULL,
 	  "keep the time of each sample, for the formats firefox (.json.gz, the default) and "
 	  "perfetto (.pftrace)" },
+	{ OPT_WALL, "wall", NULL,
+	  "record the wall clock: samples of running threads, and how long they waited, in "
+	  "microseconds" },
+	{ OPT_STATE_AT, "state-at", "leaf|root",
+	  "where stacks of --wall have what the thread did: [running], [blocked: futex], ... "
+	  "(default: leaf)" },
 	{ 0 },
 };
 
@@ -41,7 +48,9 @@ const struct tool_spec record_tool = {
 		    "  sudo sfbpf record -p 1234 -F 999 5       one process, at 999 Hz\n"
 		    "  sudo sfbpf record -- ./program arg       a program from start to end\n"
 		    "  sudo sfbpf record --timeline -o run.json.gz 10\n"
-		    "                                           for profiler.firefox.com\n",
+		    "                                           for profiler.firefox.com\n"
+		    "  sudo sfbpf record --wall -p 1234 -o wall.html 10\n"
+		    "                                           where its threads' time went\n",
 	.run = record_run,
 };
 
@@ -142,22 +151,44 @@ static int run(struct oneshot *r, struct session *s, struct timeline *timeline)
 	return 0;
 }
 
+static int take_option(struct oneshot *r, enum out_wall *state_at, int id, const char *arg)
+{
+	switch (id) {
+	case OPT_TIMELINE:
+		r->timeline = true;
+		return 0;
+	case OPT_WALL:
+		r->wall = OUT_WALL_LEAF;
+		return 0;
+	case OPT_STATE_AT:
+		*state_at = !strcmp(arg, "leaf")   ? OUT_WALL_LEAF
+			    : !strcmp(arg, "root") ? OUT_WALL_ROOT
+						   : OUT_WALL_NONE;
+		return *state_at
+			       ? 0
+			       : complain(EXIT_USAGE, "--state-at: '%s' is not leaf or root", arg);
+	default:
+		return oneshot_option(r, id, arg);
+	}
+}
+
 static int parse(struct oneshot *r, int argc, char **argv)
 {
+	enum out_wall state_at = OUT_WALL_NONE;
 	const char *arg;
 	int id, err;
 
 	while ((id = oneshot_next(r, &record_tool, argc, argv, &arg)) != -1) {
 		if (id == -2)
 			exit(EXIT_OK);
-		if (id == OPT_TIMELINE) {
-			r->timeline = true;
-			continue;
-		}
-		err = id == '?' ? EXIT_USAGE : oneshot_option(r, id, arg);
+		err = id == '?' ? EXIT_USAGE : take_option(r, &state_at, id, arg);
 		if (err)
 			return err < 0 ? EXIT_USAGE : err;
 	}
+	if (r->wall == OUT_WALL_NONE && state_at)
+		return complain(EXIT_USAGE, "--state-at needs --wall");
+	if (r->wall && state_at)
+		r->wall = state_at;
 	return common_opts_check(&r->common);
 }
 
@@ -171,7 +202,7 @@ static int record_run(int argc, char **argv)
 	common_opts_init(&r.common, 99);
 	rc = parse(&r, argc, argv);
 	if (!rc)
-		rc = run(&r, &s, &timeline);
+		rc = r.wall ? wall_run(&r, &s) : run(&r, &s, &timeline);
 	session_close(&s);
 	timeline_free(&timeline);
 	return oneshot_close(&r, rc);
