@@ -116,6 +116,7 @@ class Browser:
         picture.
         """
         self.requests, self.errors = [], []
+        self.call("Page.navigate", url="about:blank")     # a new fragment alone does not reload
         self.call("Page.navigate", url="file://" + os.path.abspath(path))
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:

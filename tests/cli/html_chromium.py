@@ -262,6 +262,57 @@ def check_idle(b, name):
     report(name, errors + b.errors)
 
 
+def check_sandwich(b, name):
+    """The stacks through a function, each once: callees of its outermost call, and callers."""
+    errors = []
+    stacks = {"a;main;f;g": 3, "a;main;h;f;f;g": 5, "b;run;f": 7, "b;run;other": 90}
+    text = "".join("%s %d\n" % s for s in stacks.items())
+    b.open(make("sandwich.html", "report", write("sandwich.folded", text)))
+    b.eval("state.cursor = [...V.id.keys()].find(v => label(V.id[v]) === 'h'); sandwich(); "
+           "state.cursor = [...V.id.keys()].find(v => label(V.id[v]) === 'f'); "
+           "zoomTo(state.cursor)")
+    below = "Object.fromEntries([...children(%d)].map(v => [label(V.id[v]), V.total[0][v]]))"
+    for node, want in ((1, {"f": 5, "g": 3}), (2, {"main": 3, "h": 5, "run": 7})):
+        found = b.eval(below % node)
+        if found != want:
+            errors.append("node %d: %s" % (node, found))
+    if b.eval("[V.total[0][1], V.total[0][2]]") != [15, 15]:
+        errors.append("totals %s" % b.eval("[V.total[0][1], V.total[0][2]]"))
+    if not box(b, "run") or not box(b, "g"):
+        errors.append("callers and callees are not both drawn")
+    b.key("Escape")
+    if total(b) != 105:
+        errors.append("Esc does not leave it")
+    report(name, errors + b.errors)
+
+
+def check_address(b, name):
+    """The address restores zoom, search, choices and sandwich; a wrong one does no harm."""
+    errors = []
+    stacks = sample_stacks()
+    path = make("address.html", "report", write("address.folded", folded(stacks)))
+    b.open(path)
+    b.key("m")
+    b.key("i")
+    b.eval("zoomTo(children(children(children(0)[0])[0])[0]); search('parse')")
+    look = "[state.search, pathOf(state.zoom).join(), state.colour, state.flip, state.focus]"
+    want, address = b.eval(look), b.eval("location.hash")
+    b.eval("focusOn(3)")
+    focus = b.eval("location.hash")
+    b.open(path + address)
+    if b.eval(look) != want:
+        errors.append("%s became %s" % (want, b.eval(look)))
+    b.open(path + focus)
+    if b.eval("state.focus") != 3:
+        errors.append("the sandwich is not restored")
+    for wrong in ("#zoom=nosuch&sort=x&layout=%22%3E%3Cimg%20src=x%3E&colour=__proto__",
+                  "#focus=%ff&search=(", "#" + "a" * 3000):
+        b.open(path + wrong)
+        if total(b) != sum(stacks.values()) or b.eval("state.sort + state.layout") != "valueboth":
+            errors.append("%s: %s" % (wrong[:60], b.eval(look)))
+    report(name, errors + b.errors)
+
+
 def check_diff(b, name):
     old = write("old.folded", "a;main;same 50\na;main;less 30\na;main;gone;deep 20\n")
     new = write("new.folded", "a;main;same 100\na;main;less 20\na;main;more 80\n")
@@ -356,7 +407,8 @@ def check_dark_and_print(b, name):
 
 
 CHECKS = [
-    check_page, check_search, check_zoom, check_views, check_evil, check_idle, check_diff,
+    check_page, check_search, check_zoom, check_views, check_evil, check_idle, check_sandwich,
+    check_address, check_diff,
     check_large, check_dark_and_print
 ]
 

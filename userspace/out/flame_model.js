@@ -128,7 +128,8 @@ function groupKeys(by) {
 
 /* ---- Views: the drawn trees. Node 0 is the root. ---- */
 
-const state = { group: 'comm', callers: false, flip: false, sort: 'value', side: 0, layout: 'both', zoom: 0, cursor: -1, search: '' };
+/* focus: the frame in the middle of the sandwich view; -1: another view */
+const state = { group: 'comm', callers: false, idle: false, flip: false, sort: 'value', colour: 'kind', side: 0, layout: 'both', zoom: 0, focus: -1, cursor: -1, search: '' };
 let V;			/* the view */
 let G = null;		/* its groups, or null */
 
@@ -222,6 +223,36 @@ function buildView() {
 	V = finishView(nodes, at);
 }
 
+/*
+ * The stacks through a frame: node 1 is the frame with what it called, node 2 the frame with what
+ * called it. A recursive frame counts once per stack, at its outermost call.
+ */
+function buildSandwich(f) {
+	G = state.group === 'all' ? null : groupKeys(state.group);
+	const nodes = new Nodes(1024), down = new Int32Array(NL), up = new Int32Array(NL), path = new Int32Array(65536);
+	nodes.add(0, f);
+	nodes.add(0, f);
+	for (let l = 0; l < NL; l++) {
+		let n = 0, k = -1;
+		for (let i = leafNode[l]; i; i = parent[i]) {
+			if (frame[i] === f)
+				k = n;
+			path[n++] = frame[i];
+		}
+		if (k < 0 || !(leafValue[0][l] || (DIFF && leafValue[1][l])))
+			continue;
+		let v = 1;
+		for (let i = k - 1; i >= 0; i--)
+			v = nodes.child(v, path[i]);
+		down[l] = v;
+		v = 2;
+		for (let i = k + 1; i < n; i++)
+			v = nodes.child(v, path[i]);
+		up[l] = G ? nodes.child(v, NF + G.key[leafGroup[l]]) : v;
+	}
+	V = finishView(nodes, down, up);
+}
+
 /* Leaves of a key are in the trie's preorder, so the new nodes are in preorder too. */
 function rootsPlacer(nodes) {
 	const seen = new Int32Array(NN).fill(-1), made = new Int32Array(NN), path = new Int32Array(65536);
@@ -250,12 +281,14 @@ function callersPlacer(nodes) {
 	};
 }
 
-function finishView(nodes, at) {
+/* places: by leaf, the node that gets its value, once for each tree in nodes */
+function finishView(nodes, ...places) {
 	const n = nodes.n, v = { n, parent: nodes.parent, id: nodes.id, self: [], total: [] };
 	for (let side = 0; side < (DIFF ? 2 : 1); side++) {
 		const self = new Float64Array(n);
-		for (let l = 0; l < NL; l++)
-			self[at[l]] += leafValue[side][l];
+		for (const at of places)
+			for (let l = 0; l < NL; l++)
+				self[at[l]] += leafValue[side][l];
 		const total = self.slice();
 		for (let i = n - 1; i > 0; i--)
 			total[v.parent[i]] += total[i];
@@ -307,6 +340,8 @@ function textHash(s) {
  */
 function kindColour(k, byModule, byName) {
 	const d = dark.matches && !printing, l = (light, night, span) => (d ? night : light) + (byName - .5) * span;
+	if (state.colour === 'module' && k !== NOTE && k !== GROUP)
+		return [byModule * 1440 % 360, d ? 38 : 60, l(75, 38, 7)];
 	switch (k) {
 	/* Yellow is brighter than red. */
 	case USER: return [18 + byModule * 30, d ? 58 : 88, l(69, 39 - byModule * 9, 8)];

@@ -8,10 +8,23 @@ let rows = [], width = 0, height = 0, viewHeight = 0;
 function layout() {
 	const w = V.total[state.side], chain = [];
 	rows = [];
+	if (state.focus >= 0) {
+		place(2, 0, width, 0, w);
+		const callers = rows.slice(1).reverse();
+		rows = [];
+		place(1, 0, width, 0, w);
+		rows = callers.concat(rows);
+		fitHeight();
+		return;
+	}
 	for (let p = V.parent[state.zoom]; p >= 0; p = V.parent[p])
 		chain.unshift(p);
 	chain.forEach((p, d) => { rows[d] = { x: [0], w: [width], node: [p] }; });
 	place(state.zoom, 0, width, chain.length, w);
+	fitHeight();
+}
+
+function fitHeight() {
 	viewHeight = $('scroll').clientHeight;
 	height = Math.max(rows.length * ROW + 2, printing ? 0 : viewHeight);
 	$('space').style.height = height + 'px';
@@ -167,7 +180,7 @@ function countMatches() {
 		out.textContent = '';
 		return;
 	}
-	const w = V.total[state.side], todo = [state.zoom];
+	const w = V.total[state.side], top = state.focus >= 0 ? 1 : state.zoom, todo = [top];
 	let sum = 0;
 	while (todo.length) {
 		const i = todo.pop();
@@ -178,8 +191,8 @@ function countMatches() {
 		for (let c = V.first[i]; c < V.first[i + 1]; c++)
 			todo.push(V.child[c]);
 	}
-	out.textContent = percent(w[state.zoom] ? sum / w[state.zoom] : 0) + ' matched';
-	out.title = amountLong(sum) + ' of ' + amountLong(w[state.zoom]);
+	out.textContent = percent(w[top] ? sum / w[top] : 0) + ' matched';
+	out.title = amountLong(sum) + ' of ' + amountLong(w[top]);
 	out.dataset.value = sum;
 }
 
@@ -192,7 +205,7 @@ let functions = [], widest = [1, 1], tableSort = DIFF ? 'delta' : 'self', shownR
  * covers everything. A recursive function counts once per stack.
  */
 function buildTable() {
-	const source = state.callers ? trieView() : V, zoom = state.callers ? 0 : state.zoom;
+	const whole = state.callers || state.focus >= 0, source = whole ? trieView() : V, zoom = whole ? 0 : state.zoom;
 	const sides = DIFF ? [0, 1] : [0], self = sides.map(() => new Float64Array(NF)), total = sides.map(() => new Float64Array(NF));
 	const open = new Int32Array(NF), ids = source.id, parents = source.parent;
 	let path = [];
@@ -348,7 +361,7 @@ function lines(node) {
 	out.push([amountLong(w) + ', ' + percent(share(node, 0)), 'strong']);
 	if (state.zoom && V.total[0][state.zoom])
 		out.push([percent(w / V.total[0][state.zoom]) + ' of ' + label(V.id[state.zoom]), '']);
-	if (!state.callers)
+	if (!state.callers && state.focus < 0)
 		out.push(['self ' + amountLong(V.self[0][node]) + ', ' + percent(per(V.self[0][node], 0)), '']);
 	return out;
 }
@@ -380,12 +393,46 @@ function eventBox(ev) {
 function zoomTo(node) {
 	if (node < 0)
 		return;
+	if (state.focus >= 0) {
+		const id = V.id[node];
+		focusOn(node && id >= 0 && id < NF ? id : -1);
+		return;
+	}
 	state.zoom = node;
 	$('reset').disabled = !node;
 	redraw();
 	toRoots();
 	countMatches();
 	buildTable();
+	remember();
+}
+
+/* Shows the sandwich of a frame; -1: leaves it. */
+function focusOn(id) {
+	state.focus = id;
+	rebuild();
+	$('reset').disabled = id < 0;
+}
+
+/* The names from the root to a node, the kernel's and others with their suffix. */
+function pathOf(node) {
+	const path = [];
+	for (; node > 0; node = V.parent[node])
+		path.unshift(fullName(V.id[node]));
+	return path;
+}
+
+function copyStack() {
+	const node = state.cursor >= 0 ? state.cursor : state.zoom, text = pathOf(node).join('\n'), field = document.createElement('textarea');
+	if (!text)
+		return;
+	field.value = text;
+	document.body.append(field);
+	field.select();
+	const done = document.execCommand('copy');
+	field.remove();
+	$('scroll').focus();
+	$('status').textContent = done ? 'copied ' + (node ? pathOf(node).length : 0) + ' frames' : 'the browser does not allow copying';
 }
 
 /* Scrolls to the roots, where the zoomed box is. */
@@ -442,6 +489,9 @@ const KEYS = [
 	['/', 'search; also Ctrl-F', () => { $('search').focus(); $('search').select(); }],
 	['i', 'icicle or flame', () => $('flip').click()],
 	['c', 'callers: start at the leaves', () => $('callers').click()],
+	['f', 'sandwich: the selected function, its callers and its callees', sandwich],
+	['m', 'colour by kind or module', () => cycle('colour')],
+	['y', 'copy the stack of the selected box', copyStack],
 	['e', 'show or hide idle threads, which wait for work to arrive', () => hasIdle && $('idle').click()],
 	['g', 'merge by name, process, all', () => cycle('group')],
 	['s', 'sort by width or name', () => cycle('sort')],
@@ -449,6 +499,11 @@ const KEYS = [
 	['w', 'widths: after or before', () => DIFF && cycle('side2')],
 	['?', 'this help', () => { $('help').hidden = !$('help').hidden; }],
 ];
+
+function sandwich() {
+	const id = state.focus < 0 ? V.id[state.cursor >= 0 ? state.cursor : state.zoom] : -1;
+	focusOn(id >= 0 && id < NF ? id : -1);
+}
 
 function cycle(id) {
 	const s = $(id);
@@ -461,7 +516,7 @@ function cycle(id) {
 function escape() {
 	if (!$('help').hidden)
 		$('help').hidden = true;
-	else if (state.zoom)
+	else if (state.zoom || state.focus >= 0)
 		zoomTo(0);
 	else if (state.search)
 		search('');
@@ -513,11 +568,73 @@ function rebuild() {
 	$('reset').disabled = true;
 	matchCache = [];
 	colours = [];
-	buildView();
+	if (state.focus >= 0)
+		buildSandwich(state.focus);
+	else
+		buildView();
 	redraw();
 	toRoots();
 	countMatches();
 	buildTable();
+	remember();
+}
+
+/* ---- The address: its fragment restores view, zoom and search ---- */
+
+const CHOICES = { group: 'comm', sort: 'value', colour: 'kind', layout: 'both' }, SWITCHES = ['callers', 'flip', 'idle'];
+let restoring = true;
+
+function remember() {
+	if (restoring)
+		return;
+	const out = new URLSearchParams();
+	for (const key in CHOICES)
+		if (state[key] !== CHOICES[key])
+			out.set(key, state[key]);
+	for (const key of SWITCHES)
+		if (state[key])
+			out.set(key, 1);
+	if (state.search)
+		out.set('search', state.search);
+	if (state.focus >= 0)
+		out.set('focus', fullName(state.focus) + '\n' + moduleOf(state.focus));
+	else if (state.zoom)
+		out.set('zoom', pathOf(state.zoom).join('\n'));
+	const text = out.toString();
+	if (text.length < 16384)
+		history.replaceState(null, '', text ? '#' + text : location.pathname);
+}
+
+/* Sets controls only to what they offer: the address may come from anyone. */
+function restore() {
+	const from = new URLSearchParams(location.hash.slice(1));
+	for (const key in CHOICES) {
+		const want = from.get(key), option = [...$(key).options].find(o => o.value === want);
+		if (option && !option.disabled)
+			$(key).value = state[key] = want;
+	}
+	$('main').className = state.layout;
+	for (const key of SWITCHES)
+		if (from.get(key) === '1' && !$(key).hidden)
+			$(key).click();
+	const focus = from.get('focus'), zoom = from.get('zoom');
+	for (let id = 0; focus && id < NF && state.focus < 0; id++)
+		if (fullName(id) + '\n' + moduleOf(id) === focus)
+			state.focus = id;
+	rebuild();
+	$('reset').disabled = state.focus < 0;
+	let node = 0;
+	for (const name of zoom && state.focus < 0 ? zoom.split('\n') : []) {
+		const next = [...children(node)].find(c => fullName(V.id[c]) === name);
+		if (next === undefined)
+			break;
+		node = next;
+	}
+	if (node)
+		zoomTo(node);
+	if (from.get('search'))
+		search(from.get('search').slice(0, 1000));
+	restoring = false;
 }
 
 function search(text) {
@@ -525,6 +642,7 @@ function search(text) {
 	setSearch(text);
 	paint();
 	sortTable();
+	remember();
 }
 
 function about() {
@@ -567,6 +685,8 @@ function legend() {
 		add(diffColour(0), 'the same');
 	} else {
 		for (const k of seen.size ? [...seen].sort() : []) {
+			if (state.colour === 'module' && k !== NOTE && k !== GROUP)
+				continue;
 			const [h, s, l] = kindColour(k, .5, .5);
 			add(`hsl(${h} ${s}% ${l}%)`, KINDS[k]);
 		}
@@ -586,17 +706,19 @@ function bind() {
 	const press = (id, key, then) => $(id).addEventListener('click', () => { state[key] = !state[key]; $(id).setAttribute('aria-pressed', state[key]); then(); });
 	const resort = () => { V.sorted.fill(0); redraw(); countMatches(); };
 	choose('group', 'group', rebuild);
-	choose('sort', 'sort', resort);
+	choose('sort', 'sort', () => { resort(); remember(); });
+	choose('colour', 'colour', () => { restyle(); remember(); });
 	choose('side2', 'side', resort);
-	choose('layout', 'layout', () => { $('main').className = state.layout; redraw(); toRoots(); paintTable(); });
+	choose('layout', 'layout', () => { $('main').className = state.layout; redraw(); toRoots(); paintTable(); remember(); });
 	press('callers', 'callers', rebuild);
 	press('idle', 'idle', () => { hideIdle(!state.idle); trieCache = null; about(); rebuild(); });
-	press('flip', 'flip', () => { redraw(); toRoots(); });
+	press('flip', 'flip', () => { redraw(); toRoots(); remember(); });
+	$('sandwich').addEventListener('click', sandwich);
 	$('reset').addEventListener('click', () => zoomTo(0));
 	$('helpbtn').addEventListener('click', () => { $('help').hidden = !$('help').hidden; });
 	$('helpclose').addEventListener('click', () => { $('help').hidden = true; });
 	let timer = 0;
-	$('search').addEventListener('input', () => { clearTimeout(timer); timer = setTimeout(() => { setSearch($('search').value); paint(); sortTable(); }, NN > 200000 ? 200 : 60); });
+	$('search').addEventListener('input', () => { clearTimeout(timer); timer = setTimeout(() => { setSearch($('search').value); paint(); sortTable(); remember(); }, NN > 200000 ? 200 : 60); });
 	const s = $('scroll');
 	s.addEventListener('scroll', () => { paint(); hideTip(); });
 	s.addEventListener('mousemove', ev => {
@@ -618,6 +740,11 @@ function bind() {
 		}
 	});
 	$('tbody').addEventListener('scroll', paintTable);
+	$('tbody').addEventListener('dblclick', ev => {
+		const tr = ev.target.closest('.tr');
+		if (tr)
+			focusOn(+tr.dataset.id);
+	});
 	$('tbody').addEventListener('click', ev => {
 		const tr = ev.target.closest('.tr');
 		if (tr) {
@@ -641,7 +768,7 @@ function bind() {
 }
 
 function start() {
-	for (const [key, what] of [...KEYS.filter(k => (DIFF || k[0] !== 'w') && (hasIdle || k[0] !== 'e')), ['arrows', 'move'], ['Enter', 'zoom to the selected box'], ['Backspace', 'zoom out one level'], ['Esc', 'everything; clears the search']]) {
+	for (const [key, what] of [...KEYS.filter(k => (DIFF || k[0] !== 'w') && (hasIdle || k[0] !== 'e')), ['arrows', 'move'], ['Enter', 'zoom to the selected box'], ['Backspace', 'zoom out one level'], ['double click', 'on a row of the table: its sandwich'], ['Esc', 'everything; clears the search']]) {
 		const dt = document.createElement('dt'), dd = document.createElement('dd');
 		dt.textContent = key;
 		dd.textContent = what;
@@ -657,7 +784,7 @@ function start() {
 	about();
 	bind();
 	legend();
-	rebuild();
+	restore();
 	document.documentElement.dataset.ready = Math.round(performance.now());
 	document.documentElement.dataset.took = Math.round(performance.now() - started);
 }
