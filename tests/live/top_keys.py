@@ -543,7 +543,7 @@ def check_offcpu(name):
         s.see("Escape", r"^all  ")
         s.key("Escape", "/", "C-u")
         tmux("send-keys", "-l", str(idle.pid))
-        s.see("Enter", "nothing|no block ended")
+        s.see("Enter", "nothing|are idle")
         s.see("i", r"(several|%d) sleep .*hrtimer_nanosleep" % idle.pid, 6)
         s.key("1")
         time.sleep(11.5)

@@ -156,12 +156,18 @@ const char *out_state_frame(const struct out_report *r, size_t i)
 {
 	const uint32_t *ids;
 	struct profile_stack s;
+	enum wait_note note;
 
 	profile_stack(r->profile, i, &s);
-	if (!r->opts.wall)
-		return s.state == SF_OFF_R ? STACK_RUNNABLE : NULL;
+	if (!r->opts.wall && s.state == SF_OFF_R)
+		return STACK_RUNNABLE;
+	if (!r->opts.wall && !r->opts.mark_idle)
+		return NULL;
 	ids = profile_symbols(r->profile, i, r->symbols);
-	return ids ? wait_note_text(wait_note_of(&s, ids, r->symbols)) : NULL;
+	if (!ids)
+		return NULL;
+	note = wait_note_of(&s, ids, r->symbols);
+	return r->opts.wall || wait_note_is_idle(note) ? wait_note_text(note) : NULL;
 }
 
 int out_finish(FILE *f)

@@ -34,6 +34,7 @@ enum out_wall { OUT_WALL_NONE, OUT_WALL_LEAF, OUT_WALL_ROOT };
 struct out_opts {
 	enum out_by by;
 	enum out_wall wall;
+	bool mark_idle; /* off-CPU: idle stacks have what they wait for as leaf; html hides them */
 	bool user_only, kernel_only; /* -U, -K */
 	/* COUNT is the weight in microseconds (off-CPU) instead of the number of samples. */
 	bool usec;

@@ -33,7 +33,7 @@ struct selection {
 	unsigned int n;
 	bool user_only, kernel_only; /* frames of the other part are left out */
 	uint32_t cpu1;		     /* only stacks of this CPU (plus 1); 0: all */
-	/* off-CPU: leave out what was blocked during the whole window */
+	/* off-CPU: leave out what blocked_is_idle */
 	bool no_idle;
 	/* Only processes of this user (plus 1); 0: all */
 	uint64_t uid1;

@@ -141,7 +141,7 @@ enum wait_note wait_note_of(const struct profile_stack *s, const uint32_t *ids,
 	case SF_OFF_P:
 		return WAIT_STOPPED;
 	default:
-		if (!(s->flags & SF_SAMPLE_USER))
+		if (!(s->flags & SF_SAMPLE_USER) && s->state != SF_OFF_D)
 			return WAIT_KTHREAD;
 		return blocked(s, ids, sz);
 	}

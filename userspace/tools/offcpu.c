@@ -236,6 +236,7 @@ static int report(struct offcpu_tool *t, struct session *s)
 			  .user_only = !t->one.common.collect.kernel,
 			  .kernel_only = !t->one.common.collect.user,
 			  .usec = true,
+			  .mark_idle = !strcmp(t->one.format->name, "html"),
 			  .columns = t->one.out == stdout ? terminal_columns() : 0 },
 		.wakers = t->blocks.wakers,
 	};

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
+#include "prof/wait_notes.h"
 
 void blocked_free(struct blocked *b)
 {
@@ -39,6 +40,12 @@ static void count_all(struct blocked *b, const struct profile_stack *s)
 		b->all.complete_ns += s->weight;
 }
 
+bool blocked_is_idle(const struct profile_stack *s, const uint32_t *ids,
+		     const struct symbolizer *sz)
+{
+	return !s->count || wait_note_is_idle(wait_note_of(s, ids, sz));
+}
+
 static int add_stack(struct blocked *b, struct profile *p, uint32_t i, struct symbolizer *sz,
 		     const struct selection *sel)
 {
@@ -55,7 +62,7 @@ static int add_stack(struct blocked *b, struct profile *p, uint32_t i, struct sy
 	ids = profile_symbols(p, i, sz);
 	if (!ids)
 		return -ENOMEM;
-	if ((sel->no_idle && !s.count) || !selection_takes(sel, &s, ids, sz))
+	if ((sel->no_idle && blocked_is_idle(&s, ids, sz)) || !selection_takes(sel, &s, ids, sz))
 		return 0;
 	f = shown_frames(sel, &s);
 	key = hash_stack(&s, &f, ids);

@@ -35,6 +35,9 @@ struct blocked { /* zeroed before its first use */
 	} all;
 };
 
+/* Whether a stack is hidden by selection.no_idle: no block ended, or it waits for work. */
+bool blocked_is_idle(const struct profile_stack *s, const uint32_t *ids,
+		     const struct symbolizer *sz);
 /* 0 or -ENOMEM (b is then empty). */
 int blocked_build(struct blocked *b, struct profile *p, struct symbolizer *sz,
 		  const struct selection *sel);

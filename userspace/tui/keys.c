@@ -86,7 +86,7 @@ static const struct binding bindings[] = {
 	  { 'i' },
 	  NULL,
 	  NULL,
-	  "off-CPU: show or hide stacks in which no block ended" },
+	  "off-CPU: show or hide idle threads, such as those in epoll_wait" },
 	{ ACT_CPU,
 	  IN_ALL & ~OFFCPU,
 	  { 'c' },

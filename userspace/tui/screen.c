@@ -500,9 +500,8 @@ static void draw_nothing(const struct ui *ui, struct grid *g, const struct layou
 			 ui->paused ? "paused (Z resumes)" : "measuring blocks...");
 	else if (ui->view == VIEW_OFFCPU && !ui->filter[0])
 		snprintf(text, sizeof(text),
-			 ui->sel.no_idle
-				 ? "no block ended in this window (i shows blocks that still last)"
-				 : "no blocked threads");
+			 ui->sel.no_idle ? "all blocked threads are idle (i shows them)"
+					 : "no blocked threads");
 	else if (!ui->window || (!ui->census.all.samples && ui->sum.seconds < 0.2))
 		snprintf(text, sizeof(text), "sampling...");
 	else if (!ui->census.all.samples)
