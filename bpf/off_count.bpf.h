@@ -15,6 +15,7 @@
 #include "unwind.bpf.h"
 
 const volatile bool cfg_off_wakers = false, cfg_off_hist = false, cfg_off_threads = false;
+const volatile bool cfg_off_running = false; /* measure the threads' running time */
 /* The wakers' wakers too: then the wakers of all threads are recorded, whatever the filters. */
 const volatile bool cfg_off_chains = false;
 /* ns of blocked time per sample, once the maps are full */

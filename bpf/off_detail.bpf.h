@@ -7,6 +7,7 @@
 #define SFBPF_OFF_DETAIL_BPF_H
 
 #include "maps.bpf.h"
+#include "off_clock.bpf.h"
 #include "sfbpf_shared.h"
 #include "unwind.bpf.h"
 
@@ -72,21 +73,49 @@ static __always_inline void off_add_hist(u64 key, u64 each, u64 count)
 		__sync_fetch_and_add(&h->slot[off_hist_slot(each) & (SF_OFF_HIST - 1)], count);
 }
 
-/* Adds `count` blocks of the record's thread: `each` ns long, ns in total. */
-static __always_inline void off_add_thread(const struct sf_sample *rec, u32 state, u64 ns, u64 each,
-					   u64 count)
+/* The entry of a thread; NULL: there is no room. */
+static __always_inline struct sf_off_thread *off_thread(u32 tid, u32 pid, const char *comm)
 {
-	u32 tid = rec->tid;
 	struct sf_off_thread fresh = {}, *t = bpf_map_lookup_elem(&off_threads, &tid);
 
 	if (!t) {
-		fresh.pid = rec->pid;
-		__builtin_memcpy(fresh.comm, rec->comm, SF_COMM);
+		fresh.pid = pid;
+		__builtin_memcpy(fresh.comm, comm, SF_COMM);
 		bpf_map_update_elem(&off_threads, &tid, &fresh, BPF_NOEXIST);
 		t = bpf_map_lookup_elem(&off_threads, &tid);
 	}
 	if (!t)
 		__sync_fetch_and_add(&off_threads_full, 1);
+	return t;
+}
+
+/* Adds the time that a thread has run, from its arrival on the CPU to `until`, within the run. */
+static __always_inline void off_add_running(struct task_struct *task, u64 until)
+{
+	u64 from = off_arrival(task);
+	struct sf_off_thread *t;
+
+	if (!off_begin)
+		return;
+	if (from < off_begin)
+		from = off_begin;
+	if (off_finish && until > off_finish)
+		until = off_finish;
+	if (until <= from)
+		return;
+	t = off_thread(task->pid, task->tgid, task->comm);
+	if (!t)
+		return;
+	__builtin_memcpy(t->comm, task->comm, SF_COMM);
+	__sync_fetch_and_add(&t->ran_ns, until - from);
+}
+
+/* Adds `count` blocks of the record's thread: `each` ns long, ns in total. */
+static __always_inline void off_add_thread(const struct sf_sample *rec, u32 state, u64 ns, u64 each,
+					   u64 count)
+{
+	struct sf_off_thread *t = off_thread(rec->tid, rec->pid, rec->comm);
+
 	if (!t || state >= SF_OFF_STATES)
 		return;
 	/*

@@ -202,6 +202,9 @@ static __always_inline void off_switched(u64 *ctx)
 	struct off_task *t;
 
 	off_switched_to((struct task_struct *)ctx[2], now);
+	if (cfg_off_running && prev->pid && off_kind_wanted(task) &&
+	    task_wanted(task, prev->tgid, prev->pid))
+		off_add_running(prev, now);
 	if (!(tracked || cfg_off_at_leave) || !prev->pid)
 		return;
 	wanted = off_kind_wanted(task) && task_wanted(task, prev->tgid, prev->pid);
@@ -495,6 +498,21 @@ int off_last_blind(struct bpf_iter__task *ctx)
 		off_cut_block(o, slot, t, since, &b, how);
 	else
 		off_count(o, slot, t, &b, how);
+	return 0;
+}
+
+/* cfg_off_running, at the end of the run: counts the threads that are on a CPU. */
+SEC("?iter/task")
+int off_still_running(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	u64 addr = 0;
+
+	if (!task || !task->on_cpu || !task->pid)
+		return 0;
+	bpf_probe_read_kernel(&addr, sizeof(addr), &ctx->task);
+	if (off_task_wanted(addr))
+		off_add_running(task, off_finish);
 	return 0;
 }
 

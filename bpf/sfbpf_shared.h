@@ -348,6 +348,7 @@ struct sf_off_hist {
 struct sf_off_thread { /* by thread id */
 	sf_u64 ns[SF_OFF_STATES];
 	sf_u64 count, max_ns;
+	sf_u64 ran_ns; /* CPU time within the run; 0 unless it was asked for */
 	sf_u32 pid, zero;
 	char comm[SF_COMM];
 };
@@ -544,7 +545,7 @@ _Static_assert(sizeof(struct sf_java) == 64, "sf_java layout");
 _Static_assert(sizeof(struct sf_lang) == 256, "sf_lang layout");
 _Static_assert(sizeof(struct sf_code) == 24 + 2 * SF_CODE_TEXT + SF_CODE_LINES, "sf_code layout");
 _Static_assert(sizeof(struct sf_off_count) == 88, "sf_off_count layout");
-_Static_assert(sizeof(struct sf_off_thread) == 96, "sf_off_thread layout");
+_Static_assert(sizeof(struct sf_off_thread) == 104, "sf_off_thread layout");
 _Static_assert(sizeof(struct sf_sample) == 64, "sf_sample layout");
 _Static_assert(sizeof(struct sf_file_key) == 24, "sf_file_key layout");
 _Static_assert(sizeof(struct sf_need) == 80, "sf_need layout");

@@ -74,6 +74,17 @@ def check_wall(name):
     h.check(name, errors)
 
 
+def check_wall_exact(name):
+    """Few samples, but the running time is exact, also of threads that no sample met."""
+    text, life = recorded(h.tmpfile("wall-exact.folded"), ["--exact", "-F", "9"])
+    found = sums(text, "wall-worker", -1)
+    errors = sum_errors(found, life)
+    if abs(found["[running]"] - 1.5) > 0.005 or abs(sum(found.values()) - life) > 0.002 * life:
+        errors.append("%.4f s running, %.4f s in all, of %.4f s" %
+                      (found["[running]"], sum(found.values()), life))
+    h.check(name, errors)
+
+
 def check_wall_formats(name):
     """JSON, `report` of it and the HTML have the sums of the folded lines."""
     errors = []
@@ -96,4 +107,4 @@ def check_wall_formats(name):
     h.check(name, errors)
 
 
-h.run_checks([check_wall, check_wall_formats])
+h.run_checks([check_wall, check_wall_exact, check_wall_formats])

@@ -135,6 +135,8 @@ void offcpu_finish(struct offcpu *off, void (*drain)(void *ctx), void *ctx)
 	if (!bss->off_begin || bss->off_finish)
 		return;
 	__atomic_store_n(&bss->off_finish, clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
+	if (off->opts.running)
+		offcpu_run_iterator(off->skel->progs.off_still_running, NULL, off);
 	for (bss->off_pass = SF_OFF_PASS_CLOSE; bss->off_pass <= SF_OFF_PASS_REST;
 	     bss->off_pass++) {
 		offcpu_run_iterator(last, NULL, off);

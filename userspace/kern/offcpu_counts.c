@@ -200,5 +200,6 @@ int offcpu_threads(struct offcpu *off, offcpu_thread_fn fn, void *ctx)
 {
 	struct reader r = { .take = take_threads, .off = off, .thread_fn = fn, .ctx = ctx };
 
-	return off->opts.threads ? read_map(&r, off->skel->maps.off_threads) : 0;
+	return off->opts.threads || off->opts.running ? read_map(&r, off->skel->maps.off_threads)
+						      : 0;
 }

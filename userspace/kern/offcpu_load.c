@@ -51,7 +51,7 @@ static void size_maps(struct offcpu_bpf *skel, const struct offcpu_opts *o, uint
 		bpf_map__set_max_entries(skel->maps.off_stack_copies, ncpus);
 	if (o->hist)
 		bpf_map__set_max_entries(skel->maps.off_hists, o->max_stacks);
-	if (o->threads)
+	if (o->threads || o->running)
 		bpf_map__set_max_entries(skel->maps.off_threads, o->max_stacks);
 }
 
@@ -65,6 +65,7 @@ static void choose_programs(struct offcpu_bpf *skel, const struct offcpu_opts *o
 	bpf_program__set_autoload(skel->progs.off_first, true);
 	bpf_program__set_autoload(skel->progs.off_last_blind, true);
 	bpf_program__set_autoload(skel->progs.off_held, true);
+	bpf_program__set_autoload(skel->progs.off_still_running, o->running);
 }
 
 struct ksyms { /* 0: not there */
@@ -129,6 +130,7 @@ void offcpu_configure(struct offcpu_bpf *skel, const struct offcpu_opts *o,
 	ro->cfg_off_chains = o->chains;
 	ro->cfg_off_hist = o->hist;
 	ro->cfg_off_threads = o->threads;
+	ro->cfg_off_running = o->running;
 	ro->cfg_off_kthreads = o->kernel_threads;
 	ro->cfg_off_users = o->user_threads;
 	ro->cfg_off_states = o->states;

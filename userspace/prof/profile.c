@@ -262,6 +262,12 @@ const char *profile_process_name(const struct profile *p, uint32_t pid)
 	return idmap_find(&p->pids, pid, 0, &id) ? p->process_names[id].text : NULL;
 }
 
+void profile_set_weight(struct profile *p, size_t i, uint64_t weight)
+{
+	p->weight += weight - p->stacks[i].weight;
+	p->stacks[i].weight = weight;
+}
+
 static int merge_process_names(struct profile *dst, const struct profile *src)
 {
 	int err = 0;

@@ -64,6 +64,8 @@ int profile_add_times(struct profile *p, const struct sf_sample *rec, const stru
 /* Whether profile_add_times would add the record to an existing stack. */
 bool profile_has(const struct profile *p, const struct sf_sample *rec,
 		 const struct profile_times *t, size_t *ret_index);
+/* Replaces the weight of stack i. */
+void profile_set_weight(struct profile *p, size_t i, uint64_t weight);
 /* Sets the name of a process, for profile_stack. 0 or -ENOMEM. */
 int profile_name_process(struct profile *p, uint32_t pid, const char *name);
 /* SF_COMM bytes; NULL: unknown. Valid until the next name is set. */

@@ -24,6 +24,7 @@ struct oneshot {
 	bool timeline;		       /* --timeline */
 	enum out_by by;		       /* --by */
 	enum out_wall wall;	       /* --wall, --state-at: record */
+	bool exact;		       /* --exact */
 	bool inlined, lines;	       /* show inlined frames, source lines (from DWARF) */
 	struct debuginfod *debuginfod; /* NULL: without --debuginfod */
 	struct allowance *allowance;   /* the session's, for debuginfod requests */

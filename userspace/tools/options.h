@@ -39,6 +39,7 @@ enum { /* ids of options without a letter */
        OPT_BY,
        OPT_WALL,
        OPT_STATE_AT,
+       OPT_EXACT,
 };
 
 /* Options common to top, record, offcpu, agent. */

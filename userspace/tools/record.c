@@ -23,6 +23,9 @@ static const struct option_spec options[] = {
 	{ OPT_WALL, "wall", NULL,
 	  "record the wall clock: samples of running threads, and how long they waited, in "
 	  "microseconds" },
+	{ OPT_EXACT, "exact", NULL,
+	  "with --wall: measure the running time of each thread, too; samples divide it among its "
+	  "stacks" },
 	{ OPT_STATE_AT, "state-at", "leaf|root",
 	  "where stacks of --wall have what the thread did: [running], [blocked: futex], ... "
 	  "(default: leaf)" },
@@ -160,6 +163,9 @@ static int take_option(struct oneshot *r, enum out_wall *state_at, int id, const
 	case OPT_WALL:
 		r->wall = OUT_WALL_LEAF;
 		return 0;
+	case OPT_EXACT:
+		r->exact = true;
+		return 0;
 	case OPT_STATE_AT:
 		*state_at = !strcmp(arg, "leaf")   ? OUT_WALL_LEAF
 			    : !strcmp(arg, "root") ? OUT_WALL_ROOT
@@ -185,8 +191,8 @@ static int parse(struct oneshot *r, int argc, char **argv)
 		if (err)
 			return err < 0 ? EXIT_USAGE : err;
 	}
-	if (r->wall == OUT_WALL_NONE && state_at)
-		return complain(EXIT_USAGE, "--state-at needs --wall");
+	if (r->wall == OUT_WALL_NONE && (state_at || r->exact))
+		return complain(EXIT_USAGE, "%s needs --wall", state_at ? "--state-at" : "--exact");
 	if (r->wall && state_at)
 		r->wall = state_at;
 	return common_opts_check(&r->common);

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/wall.h"
 
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/exitcode.h"
+#include "base/idmap.h"
 #include "base/num.h"
+#include "base/vec.h"
 #include "prof/wait_notes.h"
 #include "tools/blocks.h"
 #include "tools/terminal.h"
@@ -117,12 +121,94 @@ static int check(struct wall *w)
 	return 0;
 }
 
+/* The running time of threads, as sampled and as measured. */
+struct running {
+	struct idmap tids;
+	struct thread_time {
+		uint64_t sampled_ns, measured_ns;
+		uint32_t pid;
+		char comm[SF_COMM];
+	} * v; /* by id */
+	size_t cap;
+	int err;
+};
+
+static struct thread_time *time_of(struct running *r, uint32_t tid)
+{
+	size_t before = r->tids.n;
+	uint32_t id;
+
+	if (vec_reserve(&r->v, &r->cap, before + 1, sizeof(*r->v)) ||
+	    idmap_get(&r->tids, tid, 0, &id)) {
+		r->err = -ENOMEM;
+		return NULL;
+	}
+	if (id == before)
+		r->v[id] = (struct thread_time){ 0 };
+	return &r->v[id];
+}
+
+static void take_measured(void *ctx, uint32_t tid, const struct sf_off_thread *thread)
+{
+	struct thread_time *t = time_of(ctx, tid);
+
+	if (!t)
+		return;
+	t->measured_ns = thread->ran_ns;
+	t->pid = thread->pid;
+	memcpy(t->comm, thread->comm, SF_COMM);
+}
+
+/* A thread that ran, but not while a sample was taken. */
+static int add_unsampled(struct profile *p, uint32_t tid, const struct thread_time *t)
+{
+	struct sf_sample rec = { .type = SF_REC_SAMPLE, .pid = t->pid, .tid = tid };
+	struct profile_times times = { .weight = t->measured_ns, .state = PROFILE_RUNNING };
+
+	memcpy(rec.comm, t->comm, SF_COMM);
+	return profile_add_times(p, &rec, &times, NULL);
+}
+
+/* Divides the measured running time of each thread among its stacks, as the samples do. */
+static int make_exact(struct wall *w)
+{
+	struct profile *p = w->session->profile;
+	size_t n = profile_count(p);
+	struct running r = { .err = 0 };
+	struct profile_stack s;
+	struct thread_time *t;
+
+	for (size_t i = 0; i < n && !r.err; i++) {
+		profile_stack(p, i, &s);
+		t = s.state == PROFILE_RUNNING ? time_of(&r, s.tid) : NULL;
+		if (t)
+			t->sampled_ns += s.weight;
+	}
+	if (!r.err)
+		r.err = offcpu_threads(collector_offcpu(w->session->collector), take_measured, &r);
+	for (size_t i = 0; i < n && !r.err; i++) {
+		profile_stack(p, i, &s);
+		t = s.state == PROFILE_RUNNING ? time_of(&r, s.tid) : NULL;
+		if (t && t->measured_ns)
+			profile_set_weight(p, i,
+					   (uint64_t)((double)s.weight * (double)t->measured_ns /
+						      (double)t->sampled_ns));
+	}
+	for (uint32_t id = 0; id < r.tids.n && !r.err; id++)
+		if (!r.v[id].sampled_ns && r.v[id].measured_ns)
+			r.err = add_unsampled(p, (uint32_t)r.tids.keys[id].a, &r.v[id]);
+	idmap_free(&r.tids);
+	free(r.v);
+	return r.err;
+}
+
 static int collect(struct wall *w)
 {
 	struct session *s = w->session;
 	struct offcpu_totals totals;
 	int err;
 
+	w->opts.running = w->one->exact;
 	w->one->common.collect.offcpu = &w->opts;
 	w->one->common.collect.wall = true;
 	err = session_open(s, &w->one->common.collect);
@@ -136,7 +222,7 @@ static int collect(struct wall *w)
 	w->limited = !totals.at_leave; /* as in offcpu */
 	w->blocks.no_info = true;
 	w->blocks.max_stacks = 4ul * MAX_STACKS;
-	if (w->one->format->threads)
+	if (w->one->format->threads || w->one->exact)
 		profile_by_thread(s->profile);
 	w->one->tick = tick;
 	w->one->tick_ctx = w;
@@ -144,6 +230,8 @@ static int collect(struct wall *w)
 	if (err)
 		return err;
 	err = blocks_merge(&w->blocks);
+	if (!err && w->one->exact)
+		err = make_exact(w);
 	return err ? complain(EXIT_FAILED, "reading the counts: %s", strerror(-err)) : 0;
 }
 
