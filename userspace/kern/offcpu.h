@@ -22,7 +22,7 @@ struct offcpu_opts {
 	uint32_t max_stacks;	 /* entries of each map */
 	bool wakers, hist, threads;
 	bool running; /* offcpu_threads has the threads' running time */
-	bool chains; /* the wakers' wakers too */
+	bool chains;  /* the wakers' wakers too */
 	bool kernel_threads, user_threads;
 	/* collector_counters.run_ns without kernel.bpf_stats: one switch in many is timed. */
 	bool want_cost;
