@@ -86,6 +86,15 @@ def check_process_names(name):
         seen = {s.comm for s in stacks}
         if seen != {want}:
             errors.append("%s: %s" % (" ".join(options), seen))
+    path = h.tmpfile("names.json")
+    run("record", "-F", "199", "-p", str(p.pid), "-o", path, "1")
+    for options, want in (([], "disk-reader;"), (["--by", "process"], "mixed;disk-reader;"),
+                          (["--by", "process", "--comm", "disk-reader"], "mixed;disk-reader;")):
+        text = run("report", "--format", "folded", path, *options).stdout
+        if not text or not all(line.startswith(want) for line in text.splitlines()):
+            errors.append("report %s: %s" % (" ".join(options), text[:200]))
+    if run("report", "--format", "folded", "--by", "process", "--comm", "mixed", path).stdout:
+        errors.append("report --comm is not about threads")
     top = run("top", "-b", "--json", "-n", "1", "-d", "1", "-p", str(p.pid))
     rows = json.loads(top.stdout.splitlines()[0])["processes"] if top.stdout else []
     if [r["comm"] for r in rows] != ["mixed"]:

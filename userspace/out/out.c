@@ -152,6 +152,13 @@ bool out_incomplete(const struct out_report *r, const struct profile_stack *s)
 	return !r->opts.kernel_only && (s->flags & SF_SAMPLE_USER) && s->stop != SF_STOP_COMPLETE;
 }
 
+enum out_by out_by_named(const char *name)
+{
+	return !strcmp(name, "process")	 ? OUT_BY_PROCESS
+	       : !strcmp(name, "thread") ? OUT_BY_THREAD
+					 : OUT_BY_DEFAULT;
+}
+
 const char *out_state_frame(const struct out_report *r, size_t i)
 {
 	const uint32_t *ids;

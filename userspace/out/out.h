@@ -27,6 +27,8 @@ struct timeline;
  * names; flame graphs have process names with thread names below.
  */
 enum out_by { OUT_BY_DEFAULT, OUT_BY_PROCESS, OUT_BY_THREAD };
+/* "process", "thread"; OUT_BY_DEFAULT: another name */
+enum out_by out_by_named(const char *name);
 
 /* Whether stacks have what the thread did (prof/wait_notes.h) as a frame. */
 enum out_wall { OUT_WALL_NONE, OUT_WALL_LEAF, OUT_WALL_ROOT };

@@ -93,6 +93,8 @@ static int read_line(struct bytes line, size_t number, struct stackset *ss, enum
 		if (err)
 			return err;
 	}
+	if (!stackset_takes(ss, comm))
+		return 0;
 	return stackset_add(ss, comm, 0, frames, n, side, count);
 }
 

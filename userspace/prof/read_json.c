@@ -13,7 +13,7 @@
 
 /* The stack of a thread, or of its waker. */
 struct part {
-	char comm[64], stop[32];
+	char comm[64], process[64], stop[32];
 	uint32_t pid;
 	uint32_t frames[READ_STACKS_DEPTH + 1]; /* [0] is not used */
 	size_t n;
@@ -24,7 +24,7 @@ struct stack {
 	bool has_waker, deep;
 	char state, wall[32];
 	uint64_t count, samples;
-	uint32_t path[2 * READ_STACKS_DEPTH + 5];
+	uint32_t path[2 * READ_STACKS_DEPTH + 6];
 	size_t n;
 };
 
@@ -117,6 +117,8 @@ static bool read_part(struct reader *r, struct part *p, const char *key)
 {
 	if (!strcmp(key, "comm")) {
 		copy_clean(r, p->comm, sizeof(p->comm));
+	} else if (!strcmp(key, "process")) {
+		copy_clean(r, p->process, sizeof(p->process));
 	} else if (!strcmp(key, "stop")) {
 		copy_clean(r, p->stop, sizeof(p->stop));
 	} else if (!strcmp(key, "pid")) {
@@ -133,7 +135,7 @@ static bool read_part(struct reader *r, struct part *p, const char *key)
 
 static void part_reset(struct part *p)
 {
-	*p->stop = 0;
+	*p->stop = *p->process = 0;
 	strcpy(p->comm, "[unknown]");
 	p->pid = 0;
 	p->n = 1;
@@ -164,12 +166,18 @@ static void add_part(struct reader *r, const struct part *p)
 static void add_stack(struct reader *r)
 {
 	struct stack *s = &r->s;
+	const char *comm = *s->own.comm ? s->own.comm : "[unknown]";
+	bool by_process = r->ss->by_process && *s->own.process;
 
+	if (!stackset_takes(r->ss, comm))
+		return;
 	if (*s->own.stop) {
 		r->meta->user_stacks += s->samples;
 		r->meta->complete += is_incomplete(&s->own) ? 0 : s->samples;
 	}
 	s->n = 0;
+	if (by_process && strcmp(comm, s->own.process) != 0)
+		add_note(r, comm);
 	add_part(r, &s->own);
 	if (*s->wall)
 		add_note(r, s->wall);
@@ -181,7 +189,7 @@ static void add_stack(struct reader *r)
 		add_part(r, &s->waker);
 	}
 	if (!r->err)
-		r->err = stackset_add(r->ss, *s->own.comm ? s->own.comm : "[unknown]", s->own.pid,
+		r->err = stackset_add(r->ss, by_process ? s->own.process : comm, s->own.pid,
 				      s->path, s->n, r->side, s->count);
 }
 

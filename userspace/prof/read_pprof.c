@@ -529,8 +529,9 @@ static int add_sample(struct reader *r, struct bytes msg)
 		r->meta->user_stacks += s.values[0];
 	if (s.user && !*s.stop)
 		r->meta->complete += s.values[0];
-	err = stackset_add(r->ss, s.comm, s.pid, r->path + READ_STACKS_DEPTH + 1 - s.n, s.n,
-			   r->side, r->off_cpu ? s.values[1] / 1000 : s.values[0]);
+	if (stackset_takes(r->ss, s.comm))
+		err = stackset_add(r->ss, s.comm, s.pid, r->path + READ_STACKS_DEPTH + 1 - s.n, s.n,
+				   r->side, r->off_cpu ? s.values[1] / 1000 : s.values[0]);
 	if (!err && !pay(r, WORK_NEW + WORK_LOOKUP * (r->ss->lookups - lookups)))
 		return too_much(r);
 	return err;

@@ -93,8 +93,6 @@ int stackset_add(struct stackset *ss, const char *comm, uint32_t pid, const uint
 	uint32_t node, comm_id, group, leaf;
 	size_t before = ss->leaves.n;
 
-	if (ss->only_comm && strcmp(comm, ss->only_comm) != 0)
-		return 0;
 	if (value > UINT64_MAX - ss->totals[side])
 		return -EOVERFLOW;
 	if (stackset_path(ss, frames, n, &node) ||

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/idmap.h"
 #include "base/strpool.h"
@@ -52,8 +53,19 @@ struct stackset {
 	 * equal
 	 */
 	bool no_modules;
-	const char *only_comm; /* stacks of other names are not added; NULL: all are */
+	const char *only_comm; /* readers leave out threads of other names; NULL: none */
+	/*
+	 * For readers: stacks begin with the process's name, then the thread's if it is another
+	 * one. Only JSON has both.
+	 */
+	bool by_process;
 };
+
+/* Whether readers add stacks of threads of this name. */
+static inline bool stackset_takes(const struct stackset *ss, const char *comm)
+{
+	return !ss->only_comm || !strcmp(comm, ss->only_comm);
+}
 
 /*
  * These return 0 or -ENOMEM. Strings must be clean (base/text.h), and names without the suffix of

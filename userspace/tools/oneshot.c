@@ -67,9 +67,7 @@ int oneshot_option(struct oneshot *r, int id, const char *arg)
 			       ? 0
 			       : complain(EXIT_USAGE, "--inline and --lines: built without libdw");
 	case OPT_BY:
-		r->by = !strcmp(arg, "process")	 ? OUT_BY_PROCESS
-			: !strcmp(arg, "thread") ? OUT_BY_THREAD
-						 : OUT_BY_DEFAULT;
+		r->by = out_by_named(arg);
 		return r->by ? 0 : complain(EXIT_USAGE, "--by: '%s' is not process or thread", arg);
 	case OPT_DEBUGINFOD:
 		return open_debuginfod(r);

@@ -34,12 +34,12 @@ enum { /* ids of options without a letter */
        OPT_INLINE,
        OPT_LINES,
        OPT_DEBUGINFOD,
-       OPT_TOOL,
        OPT_TIMELINE,
        OPT_BY,
        OPT_WALL,
        OPT_STATE_AT,
        OPT_EXACT,
+       OPT_TOOL, /* the first one of a tool's own */
 };
 
 /* Options common to top, record, offcpu, agent. */

@@ -42,6 +42,7 @@ static int read_one(struct view *v, FILE *f, const char *path, enum stack_side s
 	int err;
 
 	v->stacks.only_comm = v->comm;
+	v->stacks.by_process = v->by == OUT_BY_PROCESS;
 	err = read_stacks(f, &v->stacks, side, &v->meta, &why);
 	v->bytes += v->meta.bytes;
 	if (!path)
@@ -177,6 +178,9 @@ static int take_option(struct view *v, int id, const char *arg)
 	case OPT_HOST:
 		v->choice.host = arg;
 		return 0;
+	case OPT_BY:
+		v->by = out_by_named(arg);
+		return v->by ? 0 : complain(EXIT_USAGE, "--by: '%s' is not process or thread", arg);
 	case OPT_COMM_ONLY:
 		v->comm = arg;
 		return 0;
@@ -215,14 +219,11 @@ int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **ar
 		return complain(EXIT_USAGE, "unexpected '%s'", argv[optind + max]);
 	if (v->choice.until_ns && v->choice.until_ns <= v->choice.since_ns)
 		return complain(EXIT_USAGE, "--until is not after --since");
-	return 0;
-}
-
-static int choose_format(const struct view *v, const struct out_format **ret)
-{
-	*ret = out_format_choose(v->format, v->output, "text", OUT_RECORDED);
-	if (!*ret)
+	v->out = out_format_choose(v->format, v->output, "text", OUT_RECORDED);
+	if (!v->out)
 		return options_unknown_format(v->format, v->output, OUT_RECORDED);
+	if (!v->by && (!strcmp(v->out->name, "html") || !strcmp(v->out->name, "svg")))
+		v->by = OUT_BY_PROCESS;
 	return 0;
 }
 
@@ -260,13 +261,10 @@ int view_write(struct view *v)
 	bool to_stdout = !v->output || !strcmp(v->output, "-");
 	struct html_meta meta = html_meta_of(v);
 	uint64_t max = FOLDED_SPARE + FOLDED_A_BYTE * v->bytes;
-	const struct out_format *format;
 	const char *why = NULL;
 	FILE *f = stdout;
-	int err = choose_format(v, &format);
+	int err;
 
-	if (err)
-		return err;
 	if (!to_stdout) {
 		err = result_file_open(v->output, &f, &why);
 		if (err)
@@ -278,7 +276,7 @@ int view_write(struct view *v)
 			return complain(EXIT_FAILED, "writing %s: %s", v->output, strerror(-err));
 		}
 	}
-	err = format->write_recorded(&(struct out_recorded){ &v->stacks, &meta, &text, max }, f);
+	err = v->out->write_recorded(&(struct out_recorded){ &v->stacks, &meta, &text, max }, f);
 	if (err == -EFBIG)
 		err = complain(EXIT_FAILED,
 			       "the folded lines would exceed %llu MB, the limit for "

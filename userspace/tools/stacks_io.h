@@ -17,6 +17,8 @@ struct view {
 	struct window_choice choice; /* of the files in directories */
 	uint64_t ago_ns;	     /* diff: how long before the time of AFTER; 0: not given */
 	const char *comm;	     /* --comm */
+	enum out_by by;		     /* --by */
+	const struct out_format *out;
 };
 
 /* These return 0, or an exit code after printing the error. */
@@ -43,6 +45,9 @@ int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **ar
 		{ OPT_UNTIL, "until", "TIME", "windows up to this time" },                  \
 		{ OPT_HOST, "host", "NAME", "windows of this host" },                       \
 		{ OPT_COMM_ONLY, "comm", "NAME", "stacks of threads of this name" },        \
+		{ OPT_BY, "by", "NAME",                                                     \
+		  "begin stacks with the name of the process or the thread (default: html " \
+		  "and svg: process, others: thread); of JSON files, which have both" },    \
 	{                                                                                   \
 		OPT_OFF_CPU, "off-cpu", NULL, "windows of blocked time instead of CPU time" \
 	}
