@@ -96,6 +96,8 @@ static const struct pattern worker_waits[] = {
 	{ "tokio::runtime::scheduler::multi_thread::worker::Context::park", WAIT_QUEUE },
 	{ "rayon_core::sleep::Sleep::sleep", WAIT_QUEUE },
 	{ "ngx_thread_pool_cycle", WAIT_QUEUE },
+	/* sfbpf's own */
+	{ "worker_serve", WAIT_QUEUE },
 };
 
 static const struct pattern *match(const struct pattern *list, size_t n, const char *name)
@@ -118,7 +120,7 @@ static enum wait_note blocked(const struct profile_stack *s, const uint32_t *ids
 	for (size_t k = 0; k < s->n_kernel && !p; k++)
 		p = MATCH(kernel_waits, symbolizer_name(sz, ids[s->n_user + k]));
 	note = p ? p->note : note;
-	if (note != WAIT_FUTEX && note != WAIT_SLEEP && note != WAIT_OTHER)
+	if (s->state == SF_OFF_D || note > WAIT_OTHER)
 		return note;
 	for (size_t k = 0; k < s->n_user; k++) {
 		p = MATCH(worker_waits, symbolizer_name(sz, ids[k]));
