@@ -354,6 +354,7 @@ TEST(census_process_names)
 	struct world w = make_world();
 	struct profile_stack s;
 	struct census c = { 0 };
+	struct profile *copy;
 
 	for (int i = 0; i < 3; i++)
 		add_fake(w.p, &fakes[i], 6 - i);
@@ -366,6 +367,10 @@ TEST(census_process_names)
 	EXPECT_STR(s.process, "server-with-a-l");
 	profile_stack(w.p, 2, &s);
 	EXPECT_STR(s.process, "other");
+	copy = profile_new();
+	EXPECT_EQ(profile_merge_one(copy, w.p, 1), 0);
+	EXPECT_STR(profile_process_name(copy, 7), "server-with-a-l");
+	profile_free(copy);
 	EXPECT_EQ(census_build(&c, w.p, w.sz, w.ms, &sel, CENSUS_PROCESSES), 0);
 	EXPECT_EQ(c.nprocesses, 2);
 	EXPECT(c.processes[0].named && c.processes[0].names == 2);

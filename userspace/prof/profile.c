@@ -280,7 +280,10 @@ static int merge_process_names(struct profile *dst, const struct profile *src)
 
 int profile_merge_one(struct profile *dst, const struct profile *src, size_t i)
 {
-	return merge_as(dst, src, i, &src->stacks[i]);
+	const char *name = profile_process_name(src, src->stacks[i].pid);
+	int err = name ? profile_name_process(dst, src->stacks[i].pid, name) : 0;
+
+	return err ? err : merge_as(dst, src, i, &src->stacks[i]);
 }
 
 int profile_merge(struct profile *dst, const struct profile *src)
@@ -288,7 +291,7 @@ int profile_merge(struct profile *dst, const struct profile *src)
 	int err = merge_process_names(dst, src);
 
 	for (size_t i = 0; i < src->nstacks && !err; i++)
-		err = profile_merge_one(dst, src, i);
+		err = merge_as(dst, src, i, &src->stacks[i]);
 	return err;
 }
 
