@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import time
+import urllib.error
 
 from receivers import HttpReceiver, decode_otlp, free_port, harness, pb
 import agents
@@ -169,6 +170,45 @@ def silent_client_errors(a, n):
         s.close()
     return ["/healthz took %.0f ms beside %d silent clients" %
             (1000 * min(took), n)] if min(took) > 0.2 else []
+
+
+def not_ready(a):
+    """The answer of /readyz: its status and text."""
+    try:
+        return 200, a.get("/readyz")
+    except urllib.error.HTTPError as e:
+        return e.code, e.read().decode()
+
+
+def check_host_gaps(name):
+    """In a namespace of its own, or without a capability: one warning, a gauge, not ready."""
+    errors = []
+    cases = {
+        "": (), "pid_namespace": ("unshare", "--pid", "--fork", "--kill-child", "--mount-proc"),
+        "cgroup_namespace": ("unshare", "--cgroup"),
+        "cap_dac_read_search": ("setpriv", "--bounding-set=-dac_read_search,-dac_override",
+                                "--inh-caps=-dac_read_search"),
+    }
+    for gap, prefix in cases.items():
+        r = HttpReceiver()
+        a = agents.Agent("--endpoint", r.url, copy=False, prefix=prefix)
+        a.start().wait_started()
+        a.wait(lambda: not_ready(a)[1] != "starting\n", "to an answer of /readyz")
+        code, text = not_ready(a)
+        gaps = {k.split('"')[1] for k, v in a.metric("host_gap").items() if v}
+        warned = re.findall(r'gap="?(\w+)', a.text())
+        if a.get("/healthz") != "ok\n":
+            errors.append("%s: not healthy" % gap)
+        want = {gap} - {""}
+        # A CI machine may be a container that has gaps of its own.
+        if not want:
+            own = gaps
+        if gaps - own != want - own or sorted(warned) != sorted(gaps):
+            errors.append("%s: gauges %s, warnings %s" % (gap, gaps, warned))
+        if (code == 200) != (not gaps) or any(g not in text for g in gaps):
+            errors.append("%s: readyz %d %s" % (gap, code, text))
+        a.kill()
+    harness.check(name, errors)
 
 
 def check_metrics(name):
@@ -447,6 +487,6 @@ def check_hotplug(name):
 
 if __name__ == "__main__":
     harness.run_checks([
-        check_config, check_privileges, check_without_capabilities, check_metrics, check_prometheus,
-        check_reload, check_notify, check_unit, check_budget, check_services, check_hotplug
+        check_config, check_privileges, check_without_capabilities, check_host_gaps, check_metrics,
+        check_prometheus, check_reload, check_notify, check_unit, check_budget, check_services, check_hotplug
     ])

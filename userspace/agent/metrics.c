@@ -10,6 +10,7 @@
 #include "agent/log.h"
 #include "agent/page_server.h"
 #include "base/clock.h"
+#include "kern/host_gaps.h"
 
 struct metrics {
 	struct page_server *server;
@@ -35,6 +36,16 @@ static void one(FILE *f, const char *name, const char *type, const char *help, d
 static void labelled(FILE *f, const char *name, const char *label, const char *text, uint64_t value)
 {
 	fprintf(f, "sfbpf_agent_%s{%s=\"%s\"} %" PRIu64 "\n", name, label, text, value);
+}
+
+static void write_host_gaps(FILE *f, const struct metrics_values *v)
+{
+	const struct host_gap *gap;
+
+	head(f, "host_gap", "gauge",
+	     "1: what keeps the agent from seeing the whole host; see the log and /readyz.");
+	for (size_t i = 0; (gap = host_gap_at(i)); i++)
+		labelled(f, "host_gap", "gap", gap->id, v->host_gaps >> i & 1);
 }
 
 static void write_sampling(FILE *f, const struct metrics_values *v)
@@ -195,6 +206,7 @@ void metrics_write(FILE *f, const struct metrics_values *v, const struct sender_
 {
 	head(f, "build_info", "gauge", "Version.");
 	fprintf(f, "sfbpf_agent_build_info{version=\"" SFBPF_VERSION "\"} 1\n");
+	write_host_gaps(f, v);
 	write_sampling(f, v);
 	write_off_cpu(f, v);
 	write_memory(f, v);
@@ -202,6 +214,24 @@ void metrics_write(FILE *f, const struct metrics_values *v, const struct sender_
 }
 
 /* ---- Serving ---- */
+
+/* Not ready: what is collected would be incomplete. */
+static int answer_ready(const struct metrics_values *v, FILE *f)
+{
+	const struct host_gap *gap;
+
+	if (!v->alive_ns) {
+		fputs("starting\n", f);
+		return 503;
+	}
+	for (size_t i = 0; (gap = host_gap_at(i)); i++)
+		if (v->host_gaps >> i & 1)
+			fprintf(f, "%s: %s; fix: %s\n", gap->id, gap->what, gap->fix);
+	if (v->host_gaps)
+		return 503;
+	fputs("ok\n", f);
+	return 200;
+}
 
 static int answer(void *ctx, const char *path, FILE *f)
 {
@@ -219,6 +249,8 @@ static int answer(void *ctx, const char *path, FILE *f)
 		fputs(stale ? "stuck\n" : "ok\n", f);
 		return stale ? 503 : 200;
 	}
+	if (!strcmp(path, "/readyz"))
+		return answer_ready(&v, f);
 	if (strcmp(path, "/metrics"))
 		return 404;
 	sender_stats(m->sender, &s);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* GET /metrics (Prometheus text format 0.0.4) and GET /healthz, served by agent/page_server.h. */
+/*
+ * GET /metrics (Prometheus text format 0.0.4), /healthz and /readyz, served by agent/page_server.h.
+ */
 #ifndef SFBPF_AGENT_METRICS_H
 #define SFBPF_AGENT_METRICS_H
 
@@ -40,6 +42,7 @@ struct metrics_values {
 	double last_window_s, encode_s;
 	bool off_cpu; /* configured */
 	struct metrics_off_cpu off;
+	uint64_t host_gaps; /* 1 << i: host_gap_open(i) at the start */
 	char config_hash[17];
 };
 

@@ -23,6 +23,7 @@
 #include "base/clock.h"
 #include "base/exitcode.h"
 #include "base/hash.h"
+#include "kern/host_gaps.h"
 #include "tools/agent_offcpu.h"
 #include "tools/agent_options.h"
 #include "tools/session.h"
@@ -294,6 +295,19 @@ static void log_config(const struct agent *a, const char *what)
 		  "%lu", a->budget.hz, "interval_s", "%g", (double)a->cfg->interval_ns / 1e9,
 		  "protocol", "%s", agent_protocol_name(a->cfg->protocol), "endpoint", "%s",
 		  a->cfg->endpoint, "spool", "%s", a->cfg->spool ? a->cfg->spool : "", NULL);
+}
+
+static void log_host_gaps(struct agent *a)
+{
+	const struct host_gap *gap;
+
+	for (size_t i = 0; (gap = host_gap_at(i)); i++) {
+		if (!host_gap_open(i))
+			continue;
+		a->values.host_gaps |= 1ull << i;
+		agent_log(AGENT_LOG_WARN, gap->what, "gap", "%s", gap->id, "fix", "%s", gap->fix,
+			  NULL);
+	}
 }
 
 static void set_host(struct agent *a)
@@ -595,6 +609,8 @@ static int run(struct agent *a)
 	publish(a);
 	a->cpu_ns = all_cpu_ns(a);
 	log_config(a, "started");
+	log_host_gaps(a);
+	publish(a);
 	notify("READY=1");
 	rc = sample(a);
 	return rc ? rc : finish(a, &before);

@@ -18,6 +18,7 @@
 #include "base/exitcode.h"
 #include "base/num.h"
 #include "kern/caps.h"
+#include "kern/host_gaps.h"
 #include "kern/perf_event.h"
 #include "tools/options.h"
 #include "tools/selftest.h"
@@ -229,6 +230,21 @@ static void check_caps(struct doctor *d)
 		} else {
 			say(LEVEL_WARN, need->name, grant(d), "missing: %s", need->why);
 		}
+	}
+}
+
+/* Capabilities and symbols have lines of their own. */
+static void check_namespaces(void)
+{
+	static const char *const names[] = { "PID namespace", "cgroup namespace" };
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		const struct host_gap *gap = host_gap_at(i);
+
+		if (host_gap_open(i))
+			say(LEVEL_WARN, names[i], gap->fix, "%s", gap->what);
+		else
+			say(LEVEL_OK, names[i], NULL, "the host's");
 	}
 }
 
@@ -446,6 +462,7 @@ static int doctor_run(int argc, char **argv)
 	check_jit();
 	check_memlock();
 	check_caps(&d);
+	check_namespaces();
 	check_paranoid(&d);
 	check_sysctl(&d, "unprivileged_bpf_disabled", "/proc/sys/kernel/unprivileged_bpf_disabled",
 		     CAP_BPF, "CAP_BPF", 0);

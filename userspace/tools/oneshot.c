@@ -198,6 +198,7 @@ static int sample(struct oneshot *r, struct session *s)
 	if (r->inlined || r->lines)
 		s->more_caps |= PRIVS_CAP(CAP_SETUID) | PRIVS_CAP(CAP_SETGID) |
 				PRIVS_CAP(CAP_SYS_CHROOT);
+	session_warn_host();
 	err = session_start(s);
 
 	if (err)

@@ -11,6 +11,7 @@
 #include "base/exitcode.h"
 #include "base/result_file.h"
 #include "kern/caps.h"
+#include "kern/host_gaps.h"
 #include "sym/elf_child.h"
 #include "tools/options.h"
 
@@ -174,6 +175,14 @@ int session_open(struct session *s, const struct collector_opts *opts)
 			 (double)c.loader.build_ns / 1e6);
 	}
 	return 0;
+}
+
+void session_warn_host(void)
+{
+	const struct host_gap *gap = host_gap_at(HOST_GAP_PID_NAMESPACE);
+
+	if (host_gap_open(HOST_GAP_PID_NAMESPACE))
+		complain(0, "%s (fix: %s)", gap->what, gap->fix);
 }
 
 int session_start(struct session *s)

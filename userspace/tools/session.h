@@ -49,6 +49,8 @@ struct session {
 int session_open(struct session *s, const struct collector_opts *opts);
 /* Drops all privileges that are no longer needed, then starts sampling. */
 int session_start(struct session *s);
+/* Warns if stacks will be incomplete for lack of the host's PID namespace. */
+void session_warn_host(void);
 int session_poll(struct session *s, int timeout_ms); /* 0 or -errno */
 /*
  * Must be called for each sample: collects what naming needs while the process lives. Returns the

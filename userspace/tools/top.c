@@ -239,6 +239,7 @@ static int start(struct top *t)
 	struct live_counters now;
 	int err;
 
+	session_warn_host();
 	err = session_start(&t->session);
 	if (err)
 		return err;
