@@ -73,19 +73,24 @@ static __always_inline void off_add_hist(u64 key, u64 each, u64 count)
 		__sync_fetch_and_add(&h->slot[off_hist_slot(each) & (SF_OFF_HIST - 1)], count);
 }
 
+static const struct sf_off_thread off_no_thread; /* not on the stack, which is small */
+
 /* The entry of a thread; NULL: there is no room. */
 static __always_inline struct sf_off_thread *off_thread(u32 tid, u32 pid, const char *comm)
 {
-	struct sf_off_thread fresh = {}, *t = bpf_map_lookup_elem(&off_threads, &tid);
+	struct sf_off_thread *t = bpf_map_lookup_elem(&off_threads, &tid);
 
 	if (!t) {
-		fresh.pid = pid;
-		__builtin_memcpy(fresh.comm, comm, SF_COMM);
-		bpf_map_update_elem(&off_threads, &tid, &fresh, BPF_NOEXIST);
+		bpf_map_update_elem(&off_threads, &tid, &off_no_thread, BPF_NOEXIST);
 		t = bpf_map_lookup_elem(&off_threads, &tid);
 	}
-	if (!t)
+	if (!t) {
 		__sync_fetch_and_add(&off_threads_full, 1);
+		return NULL;
+	}
+	t->pid = pid;
+	/* The newest name: sfbpf's child has sfbpf's name until it executes the command. */
+	__builtin_memcpy(t->comm, comm, SF_COMM);
 	return t;
 }
 
@@ -104,10 +109,8 @@ static __always_inline void off_add_running(struct task_struct *task, u64 until)
 	if (until <= from)
 		return;
 	t = off_thread(task->pid, task->tgid, task->comm);
-	if (!t)
-		return;
-	__builtin_memcpy(t->comm, task->comm, SF_COMM);
-	__sync_fetch_and_add(&t->ran_ns, until - from);
+	if (t)
+		__sync_fetch_and_add(&t->ran_ns, until - from);
 }
 
 /* Adds `count` blocks of the record's thread: `each` ns long, ns in total. */
@@ -122,8 +125,6 @@ static __always_inline void off_add_thread(const struct sf_sample *rec, u32 stat
 	 * Not concurrent: only the thread itself adds here, or the iterator when the thread no
 	 * longer can.
 	 */
-	/* The newest name: sfbpf's child has sfbpf's name until it executes the command. */
-	__builtin_memcpy(t->comm, rec->comm, SF_COMM);
 	t->ns[state] += ns;
 	t->count += count;
 	if (each > t->max_ns)
