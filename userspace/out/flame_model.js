@@ -355,6 +355,16 @@ function kindColour(k, byModule, byName) {
 	}
 }
 
+/* What a thread of the wall clock did: hue, saturation, lightness by day and by night */
+const STATES = [['[running]', 128, 40, 70, 32], ['[runnable]', 44, 85, 66, 36], ['[blocked: ', 280, 36, 79, 38]];
+
+function frameColour(id, byModule, byName) {
+	const k = kind(id), state = k === GROUP && STATES.find(s => label(id).startsWith(s[0]));
+	if (!state)
+		return kindColour(k, byModule, byName);
+	return [state[1], state[2], dark.matches && !printing ? state[4] : state[3]];
+}
+
 /*
  * Red: more than before, blue: less. The change of the share of all, on a logarithmic scale that
  * shows a tenth of a percent.
@@ -372,7 +382,7 @@ function colour(node) {
 		return diffColour(share(node, 0) - share(node, 1));
 	if (!colours[id + 1]) {
 		const name = textHash(label(id)), mod = moduleOf(id);
-		const [h, s, l] = kindColour(kind(id), mod ? textHash(mod) : name * 7 % 1, name);
+		const [h, s, l] = frameColour(id, mod ? textHash(mod) : name * 7 % 1, name);
 		colours[id + 1] = `hsl(${h.toFixed(0)} ${s}% ${l.toFixed(1)}%)`;
 	}
 	return colours[id + 1];

@@ -304,7 +304,7 @@ function paintTable() {
 		tr.className = 'tr' + (k & 1 ? ' odd' : '') + (matches && state.search ? ' hit' : '');
 		tr.style.top = k * 22 + 'px';
 		tr.dataset.id = f.id;
-		const [h, s, l] = kindColour(kind(f.id), moduleOf(f.id) ? textHash(moduleOf(f.id)) : .5, .5);
+		const [h, s, l] = frameColour(f.id, moduleOf(f.id) ? textHash(moduleOf(f.id)) : .5, .5);
 		chip.style.background = DIFF ? diffColour(per(f.total, 0) - per(f.total1, 1)) : `hsl(${h} ${s}% ${l}%)`;
 		name.append(chip, cell(label(f.id), 'name'));
 		if (moduleOf(f.id))
