@@ -25,6 +25,7 @@ mkdir -p "$out/vm"
 if wants '[0-9]*' "$@"; then
 	scripts/deps.sh vm
 	build OUTPUT="$out-static"
+	make -s -j"$jobs" OUTPUT="$out" # with libraries, for the guest's full/
 	sh tests/programs/build.sh "$out/programs" >/dev/null
 fi
 if wants 'arm64-*' "$@"; then
