@@ -25,6 +25,9 @@ _held = None  # lines of a first try
 _children = []
 _tmp = None
 
+# What a check may raise: it fails, and the others go on.
+PROBLEMS = (OSError, ValueError, KeyError, IndexError, AttributeError, subprocess.SubprocessError)
+
 Stack = namedtuple("Stack", "comm frames count")
 
 
@@ -57,25 +60,40 @@ def skip(name, why):
 
 
 def attempt(check, *args):
-    """Runs a check; what fails is tried once more, and only the second try counts. A shared machine
-    can take the CPU away for seconds, and a share of 100 samples has its spread. The first try's
-    complaints stay in the log.
+    """Runs a check; what fails is tried again, at most twice, and only the last try counts. A
+    shared machine can take the CPU away for seconds, and a share of 100 samples has its spread.
+    The complaints of the tries before stay in the log. The third try waits until other work ends.
     """
     global _held
-    _held = []
-    try:
-        check(*args)
-    finally:
-        lines, _held = _held, None
-    failed = [line for line in lines if line.startswith("FAIL ")]
-    if failed:
+    for which in ("first", "second"):
+        _held = []
+        try:
+            check(*args)
+        except PROBLEMS as e:
+            _held.append("FAIL %s: %s" % (type(e).__name__, e))
+        finally:
+            lines, _held = _held, None
+        failed = [line for line in lines if line.startswith("FAIL ")]
+        if not failed:
+            for line in lines:
+                say(line)
+            return
         for line in failed:
-            note("first try: " + line)
+            note("%s try: %s" % (which, line))
         stop_all()
-        check(*args)
-    else:
-        for line in lines:
-            say(line)
+    wait_for_calm(30)
+    check(*args)
+
+
+def wait_for_calm(limit):
+    """Waits until at most as many tasks run as there are CPUs, or LIMIT seconds."""
+    end = time.monotonic() + limit
+    while time.monotonic() < end:
+        with open("/proc/loadavg") as f:
+            running = int(f.read().split()[3].split("/")[0])
+        if running <= os.cpu_count():
+            return
+        time.sleep(1)
 
 
 def check(name, errors):
@@ -101,8 +119,7 @@ def run_check(fn, name):
         fn(name)
     except Skip as e:
         skip(name, str(e))
-    except (OSError, ValueError, KeyError, IndexError, AttributeError,
-            subprocess.SubprocessError) as e:
+    except PROBLEMS as e:
         fail(name, "%s: %s" % (type(e).__name__, e))
     finally:
         stop_all()
