@@ -156,7 +156,7 @@ def check_short(name):
             s for s in stacks if "[python]" in s.frames or "_PyEval_EvalFrameDefault" in s.frames
         ]
         errors = []
-        if h.total(mine) < 60 * 8:
+        if h.total(mine) < 60 * 2:
             errors.append("%d samples in work()" % h.total(mine))
         if h.total(named) < 0.95 * h.total(mine):
             errors.append("%d of %d named: %s" % (h.total(named), h.total(mine), h.worst(mine, 2)))

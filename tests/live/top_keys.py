@@ -194,8 +194,8 @@ def help_keys(s):
     s.key("x")
     found = []
     for k in keys:
-        if k == "1 .. 7":
-            found += list("1234567")
+        if k == "1 .. 8":
+            found += list("12345678")
         elif not k.endswith("%"):
             found += k.split()
     return [k for k in dict.fromkeys(found) if k]
@@ -505,6 +505,37 @@ def check_setup(name):
     h.check(name, errors)
 
 
+def check_wall(name):
+    """The Wall view: threads that sleep are in the column for it, one that runs in the other."""
+    need()
+    asleep = h.start([h.program("block"), "60", "sleep", "20000", "2"])      # blocks of 20 ms
+    spin = h.start(["sh", "-c", "while :; do :; done"])
+    errors = []
+
+    def row(s, pid):
+        s.key("/", "C-u")
+        tmux("send-keys", "-l", str(pid))
+        s.see("Enter", r"^ +%d +[\d.]+ " % pid, 6)
+        time.sleep(5)           # a whole window
+        return [float(x) for x in re.search(r"^ +%d((?: +[\d.]+)+)" % pid, s.text(),
+                                            re.M).group(1).split()]
+
+    with top(140, 40) as s:
+        s.see("8", r"^ +PID +ALL\S? +RUN +READY +LOCK +I/O +NET +SLEEP +OTHER +NAME", 5)
+        total, run, ready, _, _, _, sleep, _ = row(s, asleep.pid)
+        if not 1.4 < sleep < 2.2 or abs(total - run - ready - sleep) > 0.05:
+            errors.append("two sleeping threads: all %g, run %g, ready %g, sleep %g" %
+                          (total, run, ready, sleep))
+        s.see("Space", r"^ +[\d.]+  \[blocked: sleep\] .*hrtimer_nanosleep.*sleep_wait")
+        s.see(["Home", "Enter"], r"all \S block \(%d\)" % asleep.pid)
+        s.see("Escape", r"^ +PID +ALL")
+        total, run, ready, _, _, _, sleep, _ = row(s, spin.pid)
+        if not 0.9 < run + ready < 1.1 or sleep > 0.05:
+            errors.append("a thread that spins: run %g, ready %g, sleep %g" % (run, ready, sleep))
+        s.key("q")
+    h.check(name, errors)
+
+
 def check_offcpu(name):
     """Blocked stacks come within seconds of opening the view; what always sleeps only when asked
     for; files; and it ends.
@@ -723,9 +754,9 @@ if __name__ == "__main__":
     try:
         h.run_checks([
             check_usage, check_docs, check_batch, check_first_screen, check_five_keys,
-            check_every_key, check_resize, check_ways_out, check_suspend, check_pause, check_write,
-            check_one_cpu, check_search, check_signal, check_user, check_setup, check_offcpu,
-            check_mouse, check_plain, check_foreign_names,
+            check_every_key, check_resize, check_ways_out, check_suspend, check_pause,
+            check_write, check_one_cpu, check_search, check_signal, check_user, check_setup,
+            check_wall, check_offcpu, check_mouse, check_plain, check_foreign_names,
             check_agrees_with_record, check_quiet
         ])
     finally:

@@ -13,7 +13,7 @@ TEST(functions_80x24)
 		&f,
 		"sfbpf top  last 5s  20 samples/s  lost 0  complete 88.9%  kernel 30%  busy 50%",
 		"stops: read_fault 11.1%  sfbpf CPU 0.4% BPF 0.1% RSS 20M  tables 1.0M/2 files",
-		" 1 Functions  2 Processes  3 Call tree  4 Callers  5 Modules  6 Flame  7 Off-CPU",
+		"1 Functions 2 Processes 3 Call tree 4 Callers 5 Modules 6 Flame 7 Off-CPU 8 Wall",
 		"all                                                                     1-8 of 8",
 		" SELF%▾  TOTAL%  KERN% FUNCTION                                MODULE",
 		"   30.0    30.0    0.0 hash_word                               demo",
@@ -35,7 +35,7 @@ TEST(functions_40x10)
 
 	set_up(&f, 40, 10);
 	EXPECT_SCREEN(&f, "20 samples/s  lost 0  complete 88.9%",
-		      " 1 Functions  2  3  4  5  6  7  all", " SELF%▾  TOTAL% FUNCTION",
+		      " 1 Functions  2  3  4  5  6  7  8  all", " SELF%▾  TOTAL% FUNCTION",
 		      "   30.0    30.0 hash_word", "   20.0    50.0 parse_line",
 		      "   20.0    20.0 vfs_read_[k]", "   20.0    20.0 worker",
 		      "   10.0    10.0 process_one_work_[k]", "    0.0    70.0 demo_main",

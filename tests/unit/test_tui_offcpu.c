@@ -272,3 +272,54 @@ TEST(what_is_written_is_what_is_shown)
 		   "hash_word, CPU 1, without kernel");
 	tear_down(&f);
 }
+
+/*
+ * In 5 s: demo's threads waited 6 s in read and 1 s for a CPU, one is idle; the kernel thread
+ * waited 3 s for a disk. A sample stands for 10 ms.
+ */
+TEST_BLOCKED(wall_80x24, 80, 24)
+{
+	struct profile *p = f->ui.off.window;
+	const struct made ready = { 100,   "demo", 5, SF_STOP_COMPLETE,
+				    false, 1,	   1, { at(worker), SYSCALL } };
+	const struct live_sum sum = { .seconds = 5, .c = { .taken = 90 } };
+
+	add_blocked(p, &ready, SF_OFF_R, 1000);
+	f->ui.gauges.period_ns = 10 * NUM_MS;
+	ui_set_offcpu(&f->ui, p, &sum);
+	EXPECT_EQ(ui_refresh(&f->ui, f->profile, &f->sum), 0);
+	EXPECT(!shows(f, "worker")); /* in the Off-CPU view, who waits for a CPU is not blocked */
+	press(f, '8');
+	EXPECT_STR(line(f, 4), "     PID   ALL▾    RUN READY  LOCK   I/O   NET  SLEEP  OTHER NAME");
+	EXPECT_STR(line(f, 5),
+		   "     100   1.14   0.14  0.20  0.00  0.00  0.00   0.00   0.80 ▸ demo");
+	EXPECT_STR(line(f, 6),
+		   "     300   0.62   0.02  0.00  0.00  0.60  0.00   0.00   0.00 ▸ kworker/0:1");
+	EXPECT_STR(line(f, 9), "");
+	press(f, ' ');
+	EXPECT_STR(line(f, 6),
+		   "           0.80  [blocked: other] vfs_read_[k] ‹ parse_line ‹ demo_main");
+	EXPECT_STR(line(f, 7), "           0.20  [runnable] do_syscall_64_[k] ‹ worker");
+	EXPECT_STR(line(f, 8), "           0.14  [running] hash_word ‹ parse_line ‹ demo_main");
+	press(f, 'i'); /* with the thread that waited all the time */
+	EXPECT_STR(line(f, 4),
+		   "     PID   ALL▾    RUN READY  LOCK   I/O   NET  SLEEP  OTHER   IDLE NAME");
+	EXPECT_STR(line(f, 5),
+		   "     100   1.34   0.14  0.20  0.00  0.00  0.00   0.00   0.80   0.20 ▾ demo");
+	press(f, KEY_RETURN); /* it waits more than it runs */
+	EXPECT_EQ(f->ui.view, VIEW_OFFCPU);
+	EXPECT(strstr(line(f, 3), "all › demo (100)"));
+	press(f, KEY_ESCAPE);
+	EXPECT_EQ(f->ui.view, VIEW_WALL);
+	press(f, 'G');
+	press(f, KEY_RETURN); /* pool-1 only runs */
+	EXPECT_EQ(f->ui.view, VIEW_FUNCTIONS);
+	press(f, KEY_ESCAPE);
+	press(f, '/');
+	type(f, "kwork");
+	press(f, KEY_RETURN);
+	EXPECT(shows(f, "kworker") && !shows(f, "demo"));
+	ui_set_offcpu(&f->ui, NULL, NULL); /* its rows go with the window */
+	draw(f);
+	EXPECT(shows(f, "measuring blocks"));
+}

@@ -37,7 +37,7 @@ static const struct option_spec options[] = {
 	{ OPT_JSON, "json", NULL, "print each page as one JSON object on a line; implies -b" },
 	{ OPT_ROWS, "rows", "N", "rows of each table in batch mode (default 40; 0: all)" },
 	{ OPT_OFFCPU, "offcpu", NULL,
-	  "measure blocked time from the start (default: only while view 7 is shown)" },
+	  "measure blocked time from the start (default: only while view 7 or 8 is shown)" },
 	{ OPT_BY, "by", "NAME", "process (default) or thread: whose names rows and trees have" },
 	{ OPT_KEYS, "keys", NULL, "print the keys and exit" },
 	{ OPT_COLOR, "color", "WHEN", "auto (default), always or never; NO_COLOR is honoured" },
@@ -178,6 +178,8 @@ static void describe(struct top *t)
 	if (!filtered && !strcmp(o->event->name, "cpu-clock"))
 		t->ui.gauges.full_rate = (double)o->hz * (double)sysconf(_SC_NPROCESSORS_ONLN);
 	t->ui.gauges.ncpus = (unsigned int)sysconf(_SC_NPROCESSORS_CONF);
+	if (!strcmp(o->event->name, "cpu-clock"))
+		t->ui.gauges.period_ns = o->hz ? NUM_S / o->hz : o->period;
 	t->ui.gauges.table_limit = o->table_bytes;
 	t->ui.sel.user_only = !o->kernel;
 	t->ui.sel.kernel_only = !o->user;

@@ -16,6 +16,7 @@ struct top_offcpu { /* blocked time */
 	/* Measure during the whole run; otherwise while the view is shown, and shortly after */
 	bool always;
 	bool on, tried;
+	bool ready; /* waits for a CPU are measured, too: for the wall view */
 	struct offcpu_opts opts;
 	struct blocks blocks;
 	struct live *live;

@@ -40,10 +40,12 @@ static int collect(struct top *t, struct collector_error *err)
 		.max_ns = UINT64_MAX,
 		.period_ns = NUM_MS,
 		.max_stacks = MAX_STACKS,
-		.states = ~(1u << SF_OFF_R | 1u << SF_OFF_I) & ((1u << SF_OFF_STATES) - 1),
+		.states = ~(1u << SF_OFF_I) & ((1u << SF_OFF_STATES) - 1),
 		.kernel_threads = true,
 		.user_threads = true,
 	};
+	if (!t->off.ready)
+		t->off.opts.states &= ~(1u << SF_OFF_R);
 	t->off.started_ns = session_now();
 	t->off.bpf_at_ns = 0;
 	return collector_offcpu_start(t->session.collector, &t->off.opts, err);
@@ -109,7 +111,7 @@ static void end(struct top *t)
 
 bool top_offcpu_keep(struct top *t)
 {
-	bool shown = t->ui.view == VIEW_OFFCPU;
+	bool shown = ui_needs_offcpu(&t->ui), wall = t->ui.view == VIEW_WALL;
 	uint64_t now = session_now();
 	struct collector_error err;
 
@@ -117,6 +119,9 @@ bool top_offcpu_keep(struct top *t)
 		t->off.tried = false;
 	if (shown && !t->ui.paused)
 		t->off.until_ns = now + KEEP_NS;
+	if (t->off.on && wall && !t->off.ready && !t->ui.paused)
+		end(t);
+	t->off.ready |= wall;
 	if (t->off.on && !shown && !t->off.always && now >= t->off.until_ns)
 		end(t);
 	if (t->off.on || t->off.tried || !shown || t->ui.paused)

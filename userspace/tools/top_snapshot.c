@@ -145,7 +145,7 @@ void top_snapshot(struct top *t)
 {
 	struct snapshot s = { .top = t, .end_unix_ns = clock_ns(CLOCK_REALTIME) };
 	time_t seconds = (time_t)(s.end_unix_ns / NUM_S);
-	bool with_off = t->ui.view == VIEW_OFFCPU && t->ui.off.window;
+	bool with_off = ui_needs_offcpu(&t->ui) && t->ui.off.window;
 	char base[64], path[128] = "the files", said[200];
 	struct tm tm;
 	bool samples = false;

@@ -58,6 +58,8 @@ static int add_stack(struct blocked *b, struct profile *p, uint32_t i, struct sy
 
 	b->row_of[i] = BLOCKED_NONE;
 	profile_stack(p, i, &s);
+	if (s.state == SF_OFF_R) /* measured for the wall: not blocked */
+		return 0;
 	count_all(b, &s);
 	ids = profile_symbols(p, i, sz);
 	if (!ids)

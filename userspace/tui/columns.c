@@ -45,6 +45,16 @@ const struct column_spec offcpu_columns[] = {
 	{ 0 },
 };
 
+/* In threads: the average number of threads that were in the state. */
+const struct column_spec wall_columns[] = {
+	{ COL_PID, "PID", 8, 8, 0, false },	 { COL_SELF, "ALL", 7, 8, 0, false },
+	{ COL_RUNNING, "RUN", 7, 8, 0, false },	 { COL_READY, "READY", 6, 8, 60, false },
+	{ COL_LOCK, "LOCK", 6, 8, 40, false },	 { COL_IO, "I/O", 6, 8, 40, false },
+	{ COL_PEER, "NET", 6, 8, 60, false },	 { COL_SLEEP, "SLEEP", 7, 8, 70, false },
+	{ COL_OTHER, "OTHER", 7, 8, 70, false }, { COL_IDLE, "IDLE", 7, 8, 76, false },
+	{ COL_COMM, "NAME", 0, 0, 0, true },	 { 0 },
+};
+
 const struct column_spec tree_columns[] = {
 	{ COL_TOTAL, "TOTAL%", 8, 8, 0, false },
 	{ COL_SELF, "SELF%", 7, 7, 50, false },
@@ -63,6 +73,8 @@ const struct column_spec caller_columns[] = {
 
 static bool is_shown(const struct ui *ui, const struct column_spec *s, int width)
 {
+	if (s->id == COL_IDLE && ui->sel.no_idle)
+		return false;
 	return width >= s->from && !(ui->hidden[ui->view] >> s->id & 1) &&
 	       (s->id != COL_DIFF || ui_has_baseline(ui));
 }

@@ -320,6 +320,58 @@ void draw_blocked_cell(const struct ui *ui, const struct cursor *c, const struct
 	}
 }
 
+/* ---- The wall clock ---- */
+
+static void put_threads(const struct cursor *c, double v, bool strong)
+{
+	char text[24];
+
+	snprintf(text, sizeof(text), "%.*f", v < 10 ? 2 : v < 1000 ? 1 : 0, v);
+	draw_text(c, v < 0.005 ? ROLE_DIM : strong ? ROLE_STRONG : ROLE_TEXT, text);
+}
+
+/* Below a process: the threads, and from the next column on what they did. */
+static void wall_part(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
+{
+	int x = c->col->x + c->col->width + 2;
+	char text[1024];
+
+	if (c->col->id != COL_SELF)
+		return;
+	put_threads(c, ui->off.wall.parts[row->symbol].threads, false);
+	rows_wall_stack(ui, row, c->g->unicode ? " \u2039 " : " < ", text, sizeof(text));
+	grid_fit(c->g, x, c->y, c->g->w - x, ROLE_TEXT, text);
+}
+
+void draw_wall_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row)
+{
+	const struct wall_process *p = &ui->off.wall.v[row->index];
+	char text[SF_COMM * 3 + 1];
+	int n;
+
+	if (row->kind == ROW_PART) {
+		wall_part(ui, c, row);
+		return;
+	}
+	switch (c->col->id) {
+	case COL_PID:
+		snprintf(text, sizeof(text), "%u", p->pid);
+		draw_text(c, ROLE_TEXT, text);
+		break;
+	case COL_SELF:
+		put_threads(c, p->sum, p->sum >= 1);
+		break;
+	case COL_COMM:
+		n = grid_text(c->g, c->col->x, c->y, c->col->width, ROLE_DIM, opening_mark(c, row));
+		grid_fit(c->g, c->col->x + n, c->y, c->col->width - n, ROLE_TEXT,
+			 rows_wall_name(ui, row, text, sizeof(text)));
+		break;
+	default:
+		put_threads(c, p->threads[c->col->id - COL_RUNNING], false);
+		break;
+	}
+}
+
 /* ---- Trees ---- */
 
 static void node_name(const struct ui *ui, const struct cursor *c, const struct ui_row *row)

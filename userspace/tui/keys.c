@@ -6,7 +6,8 @@
 
 #define FLAME	IN(VIEW_FLAME)
 #define OFFCPU	IN(VIEW_OFFCPU)
-#define OPENING (IN_TREES | IN(VIEW_PROCESSES) | OFFCPU)
+#define WALL	IN(VIEW_WALL)
+#define OPENING (IN_TREES | IN(VIEW_PROCESSES) | OFFCPU | WALL)
 
 static const struct binding bindings[] = {
 	{ ACT_HELP, IN_ALL, { K_F0 + 1, 'h', '?' }, NULL, "Help", "this help; any key closes it" },
@@ -14,8 +15,8 @@ static const struct binding bindings[] = {
 
 	{ ACT_NEXT_VIEW, IN_ALL, { KEY_TABULATOR }, NULL, "View", "the next view" },
 	{ ACT_PREV_VIEW, IN_ALL, { K_BACK_TAB }, NULL, NULL, "the previous view" },
-	{ ACT_VIEW, IN_ALL, { '1', '2', '3' }, "1 .. 7", NULL, "the view with this number" },
-	{ ACT_VIEW, IN_ALL, { '4', '5', '6', '7' }, "", NULL, NULL },
+	{ ACT_VIEW, IN_ALL, { '1', '2', '3', '4' }, "1 .. 8", NULL, "the view with this number" },
+	{ ACT_VIEW, IN_ALL, { '5', '6', '7', '8' }, "", NULL, NULL },
 	{ ACT_TREE, IN_ALL, { 't', K_F0 + 5 }, NULL, NULL, "the call tree" },
 
 	{ ACT_ENTER,
@@ -65,12 +66,17 @@ static const struct binding bindings[] = {
 	{ ACT_SORT_PREV, IN_LISTS, { '<', K_LEFT }, NULL, NULL, "sort by the previous column" },
 	{ ACT_SORT_SELF, IN_LISTS, { 'P' }, NULL, NULL, "sort by self share" },
 	{ ACT_SORT_TOTAL,
-	  IN_LISTS & ~IN(VIEW_PROCESSES) & ~OFFCPU,
+	  IN_LISTS & ~IN(VIEW_PROCESSES) & ~OFFCPU & ~WALL,
 	  { 'T' },
 	  NULL,
 	  NULL,
 	  "sort by total share, which includes callees" },
-	{ ACT_SORT_PID, IN(VIEW_PROCESSES) | OFFCPU, { 'N' }, NULL, NULL, "sort by process id" },
+	{ ACT_SORT_PID,
+	  IN(VIEW_PROCESSES) | OFFCPU | WALL,
+	  { 'N' },
+	  NULL,
+	  NULL,
+	  "sort by process id" },
 	{ ACT_INVERT, IN_LISTS, { 'I' }, NULL, NULL, "invert the order" },
 
 	{ ACT_FILTER,
@@ -82,24 +88,24 @@ static const struct binding bindings[] = {
 	{ ACT_NEXT_MATCH, IN_ALL, { 'n' }, NULL, NULL, "the next row that matches the filter" },
 	{ ACT_HIDE_KERNEL, IN_ALL, { 'K' }, NULL, NULL, "hide or show kernel frames" },
 	{ ACT_HIDE_IDLE,
-	  OFFCPU,
+	  OFFCPU | WALL,
 	  { 'i' },
 	  NULL,
 	  NULL,
-	  "off-CPU: show or hide idle threads, such as those in epoll_wait" },
+	  "off-CPU and wall: show or hide idle threads, such as those in epoll_wait" },
 	{ ACT_CPU,
-	  IN_ALL & ~OFFCPU,
+	  IN_ALL & ~OFFCPU & ~WALL,
 	  { 'c' },
 	  NULL,
 	  NULL,
 	  "show only one CPU: enter its number; empty: all" },
 	{ ACT_CPU_NEXT,
-	  IN_ALL & ~OFFCPU,
+	  IN_ALL & ~OFFCPU & ~WALL,
 	  { ']' },
 	  NULL,
 	  NULL,
 	  "the next CPU; after the last one: all" },
-	{ ACT_CPU_PREV, IN_ALL & ~OFFCPU, { '[' }, NULL, NULL, "the previous CPU" },
+	{ ACT_CPU_PREV, IN_ALL & ~OFFCPU & ~WALL, { '[' }, NULL, NULL, "the previous CPU" },
 	{ ACT_USER,
 	  IN_ALL,
 	  { 'u' },
@@ -111,7 +117,7 @@ static const struct binding bindings[] = {
 	{ ACT_RESET, IN_ALL, { 'z' }, NULL, NULL, "discard all samples so far" },
 	{ ACT_DELAY, IN_ALL, { 'd' }, NULL, NULL, "set the time between refreshes" },
 	{ ACT_BASELINE,
-	  IN_LISTS,
+	  IN_LISTS & ~WALL,
 	  { 'b' },
 	  NULL,
 	  NULL,

@@ -13,88 +13,6 @@
 
 #define OPENED_MAX 4096 /* rows opened by the user; beyond that the older half is dropped */
 
-/* ---- Names ---- */
-
-const char *rows_node_name(const struct ui *ui, const struct calltree_node *node, char *dst,
-			   size_t cap)
-{
-	const char *raw;
-
-	switch (node->label) {
-	case LABEL_PROCESS:
-	case LABEL_COMM:
-		raw = calltree_comm(&ui->tree, node->id);
-		text_clean(dst, cap, raw, strlen(raw), 0);
-		break;
-	case LABEL_STOP:
-		snprintf(dst, cap, "[incomplete:%s]", profile_stop_name((uint8_t)node->id));
-		break;
-	default:
-		snprintf(dst, cap, "%s", symbolizer_name(ui->symbols, node->id));
-		break;
-	}
-	return dst;
-}
-
-const char *rows_node_module(const struct ui *ui, const struct calltree_node *node)
-{
-	return node->label == LABEL_SYMBOL ? symbolizer_module(ui->symbols, node->id) : "";
-}
-
-const char *rows_module_name(const struct census_module *m, char *dst, size_t cap)
-{
-	const char *raw = m->name				       ? m->name
-			  : m->file && m->file->name && *m->file->name ? m->file->name
-								       : "[unknown]";
-
-	text_clean(dst, cap, raw, strlen(raw), 0);
-	return dst;
-}
-
-const char *rows_cgroup(const struct ui *ui, const struct census_process *p, char *dst, size_t cap)
-{
-	snprintf(dst, cap, "%s", ui->cgroups ? cgroup_names_get(ui->cgroups, p->pid, p->comm) : "");
-	return dst;
-}
-
-uint64_t rows_module_key(const struct census_module *m)
-{
-	return m->file ? 1ull << 32 | m->file->id : m->index;
-}
-
-uint64_t rows_process_key(uint32_t pid)
-{
-	return 1ull << 62 | pid;
-}
-
-static const char *tables_of(const struct module *m)
-{
-	for (uint32_t i = 0; i < m->nranges; i++)
-		if (m->ranges[i].code)
-			return "with code";
-	return m->nranges ? "sframe" : "eh_frame";
-}
-
-const char *rows_module_tables(const struct census_module *m)
-{
-	if (!m->file)
-		return "-";
-	if (m->file->state == FILE_PUBLISHED)
-		return tables_of(m->file);
-	if (m->file->state == FILE_RETIRED)
-		return "evicted";
-	switch (m->file->known) {
-	case KNOWN_ID:
-		return "loading";
-	case KNOWN_PATH:
-		return "gone";
-	case KNOWN_TABLES:
-		return "evicted";
-	default:
-		return "none";
-	}
-}
-
 /* ---- Opened rows ---- */
 
 void keyset_free(struct keyset *ks)
@@ -132,7 +50,7 @@ void keyset_set(struct keyset *ks, uint64_t key, bool open)
 
 /* ---- Making rows ---- */
 
-static struct ui_row *add(struct ui *ui, uint64_t key, uint32_t index)
+struct ui_row *rows_add(struct ui *ui, uint64_t key, uint32_t index)
 {
 	if (vec_reserve(&ui->rows, &ui->rows_cap, ui->nrows + 1, sizeof(*ui->rows)))
 		return NULL;
@@ -146,13 +64,13 @@ int rows_functions(struct ui *ui)
 		const struct census_function *f = &ui->census.functions[i];
 
 		if ((rows_filter(ui->filter, f->name) || rows_filter(ui->filter, f->module)) &&
-		    !add(ui, f->symbol, (uint32_t)i))
+		    !rows_add(ui, f->symbol, (uint32_t)i))
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-static bool is_open_by_hand(const struct ui *ui, uint64_t key)
+bool rows_open_by_hand(const struct ui *ui, uint64_t key)
 {
 	int by_hand = keyset_get(&ui->opened, key);
 
@@ -170,11 +88,11 @@ int rows_processes(struct ui *ui)
 		snprintf(pid, sizeof(pid), "%u", p->pid);
 		if (!rows_filter(ui->filter, comm) && !rows_filter(ui->filter, pid))
 			continue;
-		row = add(ui, p->pid, (uint32_t)i);
+		row = rows_add(ui, p->pid, (uint32_t)i);
 		if (!row)
 			return -ENOMEM;
-		row->opening = is_open_by_hand(ui, rows_process_key(p->pid)) ? ROW_OPEN
-									     : ROW_CLOSED;
+		row->opening = rows_open_by_hand(ui, rows_process_key(p->pid)) ? ROW_OPEN
+									       : ROW_CLOSED;
 	}
 	return 0;
 }
@@ -186,7 +104,7 @@ int rows_modules(struct ui *ui)
 		char name[512];
 
 		if (rows_filter(ui->filter, rows_module_name(m, name, sizeof(name))) &&
-		    !add(ui, rows_module_key(m), (uint32_t)i))
+		    !rows_add(ui, rows_module_key(m), (uint32_t)i))
 			return -ENOMEM;
 	}
 	return 0;
@@ -228,9 +146,9 @@ int rows_blocked(struct ui *ui)
 
 		if (found && !found[i])
 			continue;
-		row = add(ui, b->key, (uint32_t)i);
+		row = rows_add(ui, b->key, (uint32_t)i);
 		if (row)
-			row->opening = is_open_by_hand(ui, b->key) ? ROW_OPEN : ROW_CLOSED;
+			row->opening = rows_open_by_hand(ui, b->key) ? ROW_OPEN : ROW_CLOSED;
 		else
 			err = -ENOMEM;
 	}
@@ -295,7 +213,7 @@ static int compare_with_baseline(struct ui *ui)
 		 sum_then = off ? ui->off.before.ns : c->sum;
 	struct row_then *v;
 
-	if (off ? !ui->off.baseline : !ui->baseline)
+	if (!ui_has_baseline(ui))
 		return 0;
 	v = malloc((n + 1) * sizeof(*v));
 	if (!v)
@@ -363,7 +281,7 @@ static int add_hottest(struct ui *ui, struct hot_list *hot, uint64_t key, uint32
 		return -ENOMEM;
 	first = first_hot(hot, id);
 	for (size_t i = first; i < hot->n && hot->v[i].thread == id && i < first + HOTTEST; i++) {
-		struct ui_row *row = add(ui, hash_mix(key, hot->v[i].symbol), index);
+		struct ui_row *row = rows_add(ui, hash_mix(key, hot->v[i].symbol), index);
 
 		if (!row)
 			return -ENOMEM;
@@ -387,13 +305,13 @@ static int add_threads(struct ui *ui, const struct census_process *process, stru
 	for (size_t k = first; k < c->nthreads && c->threads[k].pid == pid; k++) {
 		const struct census_process *t = &c->threads[k];
 		uint64_t key = 1ull << 63 | hash_mix(pid, hash_bytes(t->comm, sizeof(t->comm)));
-		struct ui_row *row = add(ui, key, (uint32_t)k);
+		struct ui_row *row = rows_add(ui, key, (uint32_t)k);
 
 		if (!row)
 			return -ENOMEM;
 		row->kind = ROW_THREAD;
 		row->indent = 1;
-		row->opening = is_open_by_hand(ui, key) ? ROW_OPEN : ROW_CLOSED;
+		row->opening = rows_open_by_hand(ui, key) ? ROW_OPEN : ROW_CLOSED;
 		if (row->opening == ROW_OPEN && add_hottest(ui, hot, key, (uint32_t)k, 2))
 			return -ENOMEM;
 	}
@@ -419,7 +337,7 @@ int rows_blocked_parts(struct ui *ui, const struct ui_row *top, struct hot_list 
 	profile_stack(ui->off.window, stack, &s);
 	f = shown_frames(&ui->sel, &s);
 	for (size_t k = 1; ids && k < shown_count(&f); k++) {
-		struct ui_row *row = add(ui, hash_mix(key, k + 1), index);
+		struct ui_row *row = rows_add(ui, hash_mix(key, k + 1), index);
 
 		if (!row)
 			return -ENOMEM;
@@ -441,7 +359,7 @@ static int insert_parts(struct ui *ui)
 		memcpy(top, ui->rows, n * sizeof(*top));
 	ui->nrows = 0;
 	for (size_t i = 0; i < n && !err; i++) {
-		row = add(ui, 0, 0);
+		row = rows_add(ui, 0, 0);
 		if (!row) {
 			err = -ENOMEM;
 			break;
@@ -525,7 +443,7 @@ static int add_children(struct ui *ui, uint32_t parent, unsigned int indent);
 static int add_node(struct ui *ui, uint32_t index, unsigned int indent, struct ui_row **ret)
 {
 	const struct calltree_node *node = &ui->tree.nodes[index];
-	struct ui_row *row = add(ui, node->path, index);
+	struct ui_row *row = rows_add(ui, node->path, index);
 	char name[512];
 
 	if (!row)
@@ -554,7 +472,7 @@ static int add_below(struct ui *ui, uint32_t index, unsigned int indent)
 	if (n < FOLD_MIN || node->found || ui->open_share <= 0 ||
 	    keyset_get(&ui->opened, key) == 1 || !is_open(ui, &ui->tree.nodes[node->first_child]))
 		return add_children(ui, index, indent);
-	row = add(ui, key, node->first_child);
+	row = rows_add(ui, key, node->first_child);
 	if (!row)
 		return -ENOMEM;
 	row->indent = (uint16_t)indent;
@@ -622,7 +540,7 @@ static int add_flames(struct ui *ui, uint32_t parent, int x, int width)
 		to = (int)(before * (uint64_t)width / total);
 		if (to <= from)
 			continue;
-		row = add(ui, node->path, children[i]);
+		row = rows_add(ui, node->path, children[i]);
 		if (!row) {
 			err = -ENOMEM;
 			break;
@@ -650,7 +568,7 @@ int rows_flame(struct ui *ui)
 
 	if (!root->total)
 		return 0;
-	row = add(ui, root->path, CALLTREE_ROOT);
+	row = rows_add(ui, root->path, CALLTREE_ROOT);
 	if (!row)
 		return -ENOMEM;
 	row->width = ui->w;

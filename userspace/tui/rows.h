@@ -9,6 +9,9 @@
  * Builds ui->rows for ui->view from its census or tree; the cursor stays on its row. 0 or -ENOMEM.
  */
 int rows_build(struct ui *ui);
+/* Adds a row at the end. NULL: out of memory. */
+struct ui_row *rows_add(struct ui *ui, uint64_t key, uint32_t index);
+bool rows_open_by_hand(const struct ui *ui, uint64_t key); /* whether it starts open */
 /* Whether s contains the filter, ignoring case. An empty filter matches everything. */
 bool rows_filter(const char *filter, const char *s);
 /* The sanitised name of a tree node. Returns dst. */
@@ -18,6 +21,10 @@ const char *rows_node_module(const struct ui *ui, const struct calltree_node *no
 const char *rows_module_name(const struct census_module *m, char *dst, size_t cap);
 const char *rows_module_tables(
 	const struct census_module *m); /* "sframe", "eh_frame", "none", ... */
+/* "nginx 123", or "[blocked: futex] futex_wait_[k] < lock"; between: " < ". Returns dst. */
+const char *rows_wall_name(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap);
+const char *rows_wall_stack(const struct ui *ui, const struct ui_row *row, const char *between,
+			    char *dst, size_t cap);
 uint64_t rows_module_key(const struct census_module *m);
 uint64_t rows_process_key(uint32_t pid); /* key in the set of opened rows */
 const struct census_process *rows_process(const struct ui *ui, const struct ui_row *row);
@@ -33,7 +40,7 @@ bool rows_filter_stack(const struct ui *ui, enum view view, struct profile *p, s
 /* For qsort_r over rows of a list view; ctx is the ui. */
 int rows_compare(const void *a, const void *b, void *ctx);
 
-#define COLUMNS_MAX 10
+#define COLUMNS_MAX 12
 
 struct column_at {
 	enum column id;

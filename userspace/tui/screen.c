@@ -231,6 +231,10 @@ static void first_line(struct line *l, const struct ui *ui)
 	say(l, 50, ROLE_TEXT, "kernel %.0f%%",
 	    ui_share(ui->census.all.kernel, ui->census.all.samples));
 	say_busy(l, ui, rate);
+	if (ui->view == VIEW_WALL && ui->off.sum.c.sampled_ns)
+		say(l, 80, ROLE_WARN, "blocks are sampled");
+	if (ui->view == VIEW_WALL && ui->off.sum.c.lost_ns)
+		say(l, 85, ROLE_BAD, "%.1fms lost", (double)ui->off.sum.c.lost_ns / 1e6);
 }
 
 /* Stop reasons of incomplete stacks, most common first. A short line drops the rarer ones first. */
@@ -311,10 +315,10 @@ void draw_trust(const struct ui *ui, struct grid *g, const struct layout *l)
  */
 static int tab(const struct ui *ui, enum view view, int x, char *dst, size_t cap)
 {
-	bool narrow = ui->w < 80;
-
-	if (narrow && view != ui->view)
+	if (ui->w < 80 && view != ui->view)
 		snprintf(dst, cap, " %d ", view + 1);
+	else if (ui->w >= 80 && ui->w < 90) /* no room for blanks */
+		snprintf(dst, cap, "%d %s ", view + 1, view_at(view)->title);
 	else
 		snprintf(dst, cap, " %d %s ", view + 1, view_at(view)->title);
 	return x + (int)strlen(dst);
@@ -367,7 +371,7 @@ static void state_text(const struct ui *ui, const struct layout *l, char *dst, s
 		ADD("  user %s", ui->user);
 	if (ui->sel.user_only)
 		ADD("  kernel hidden");
-	if (ui->view == VIEW_OFFCPU && ui->sel.no_idle)
+	if (ui_needs_offcpu(ui) && ui->sel.no_idle)
 		ADD("  idle hidden");
 	if (pos->follow)
 		ADD("  following");
@@ -493,9 +497,9 @@ static void draw_nothing(const struct ui *ui, struct grid *g, const struct layou
 {
 	char text[512];
 
-	if (ui->view == VIEW_OFFCPU && ui->off.error[0])
+	if (ui_needs_offcpu(ui) && ui->off.error[0])
 		snprintf(text, sizeof(text), "%s", ui->off.error);
-	else if (ui->view == VIEW_OFFCPU && (!ui->off.window || ui->off.sum.seconds < 0.2))
+	else if (ui_needs_offcpu(ui) && (!ui->off.window || ui->off.sum.seconds < 0.2))
 		snprintf(text, sizeof(text),
 			 ui->paused ? "paused (Z resumes)" : "measuring blocks...");
 	else if (ui->view == VIEW_OFFCPU && !ui->filter[0])

@@ -48,6 +48,7 @@ void ui_free(struct ui *ui)
 	profile_free(ui->off.baseline);
 	blocked_free(&ui->off.now);
 	blocked_free(&ui->off.before);
+	wall_free(&ui->off.wall);
 	free(ui->rows);
 	*ui = (struct ui){ 0 };
 }
@@ -94,6 +95,22 @@ static int rebuild_offcpu(struct ui *ui)
 	return err;
 }
 
+static int rebuild_wall(struct ui *ui)
+{
+	const struct wall_windows from = {
+		.running = ui->window,
+		.blocked = ui->off.window,
+		.running_s = ui->sum.seconds,
+		.blocked_s = ui->off.sum.seconds,
+		.period_ns = ui->gauges.period_ns,
+	};
+
+	if (ui->off.window)
+		return wall_build(&ui->off.wall, &from, ui->symbols, &ui->sel);
+	wall_free(&ui->off.wall);
+	return 0;
+}
+
 /* Everything derived from the window, the zoom and the view. */
 static int rebuild(struct ui *ui)
 {
@@ -104,6 +121,9 @@ static int rebuild(struct ui *ui)
 	ui->nrows = 0;
 	if (!ui->window)
 		return 0;
+	err = ui->view == VIEW_WALL ? rebuild_wall(ui) : 0;
+	if (err)
+		return err;
 	if (ui->view == VIEW_OFFCPU || (ui->all_tables && ui->off.window)) {
 		err = rebuild_offcpu(ui);
 		if (err)
@@ -132,7 +152,8 @@ void ui_set_offcpu(struct ui *ui, struct profile *window, const struct live_sum 
 {
 	if (!window) { /* the rows refer to the old window */
 		blocked_free(&ui->off.now);
-		ui->nrows = ui->view == VIEW_OFFCPU ? 0 : ui->nrows;
+		wall_free(&ui->off.wall);
+		ui->nrows = ui_needs_offcpu(ui) ? 0 : ui->nrows;
 	}
 	ui->off.window = window;
 	ui->off.sum = window ? *sum : (struct live_sum){ 0 };

@@ -25,6 +25,7 @@
 #include "tui/keys.h"
 #include "tui/live.h"
 #include "prof/selection.h"
+#include "tui/wall.h"
 
 #define UI_DELAY_MIN (100 * NUM_MS)
 #define UI_DELAY_MAX (3600 * NUM_S)
@@ -51,15 +52,24 @@ enum column {
 	COL_EACH,
 	COL_STATE,
 	COL_BLOCKED,
+	COL_RUNNING, /* COL_RUNNING + n: enum wall_kind */
+	COL_READY,
+	COL_LOCK,
+	COL_IO,
+	COL_PEER,
+	COL_SLEEP,
+	COL_OTHER,
+	COL_IDLE,
 };
 
 /* ROW_THREAD, ROW_FUNCTION: below another row. ROW_THREAD: index is into census.threads. */
-enum row_kind { ROW_WHOLE, ROW_THREAD, ROW_FUNCTION };
+/* ROW_PART: a part of the wall; `symbol` is its index. */
+enum row_kind { ROW_WHOLE, ROW_THREAD, ROW_FUNCTION, ROW_PART };
 enum opening { ROW_LEAF, ROW_CLOSED, ROW_OPEN };
 
 struct ui_row {
 	uint64_t key;	/* identifies the row across refreshes */
-	uint32_t index; /* into census rows, calltree nodes, or blocked stacks */
+	uint32_t index; /* into census rows, calltree nodes, blocked stacks, wall processes */
 	uint16_t indent;
 	uint8_t opening; /* enum opening */
 	uint8_t kind;	 /* enum row_kind */
@@ -88,6 +98,7 @@ struct ui_gauges {	  /* header values that do not depend on the window */
 	struct worker_totals parsers;
 	double full_rate;   /* samples per second if all CPUs were busy; 0: unknown */
 	unsigned int ncpus; /* configured CPUs */
+	uint64_t period_ns; /* CPU time that a sample stands for; 0: unknown */
 };
 
 /* Blocked time, measured only while its view is shown or with --offcpu */
@@ -96,7 +107,8 @@ struct ui_offcpu {
 	struct live_sum sum;
 	struct profile *baseline;   /* NULL: none marked */
 	struct blocked now, before; /* of the window, of the baseline */
-	char error[512];	    /* why it cannot be measured; empty: no error */
+	struct wall wall;
+	char error[512]; /* why it cannot be measured; empty: no error */
 };
 
 struct keyset { /* rows opened or closed by hand */
@@ -213,10 +225,17 @@ static inline const struct ui_row *ui_current(const struct ui *ui)
 	return at < ui->nrows ? &ui->rows[at] : NULL;
 }
 
+/* Whether the view shows blocked time, which is measured only then. */
+static inline bool ui_needs_offcpu(const struct ui *ui)
+{
+	return IN(ui->view) & (IN(VIEW_OFFCPU) | IN(VIEW_WALL));
+}
+
 /* Whether DIFF can be shown in this view. */
 static inline bool ui_has_baseline(const struct ui *ui)
 {
-	return ui->view == VIEW_OFFCPU ? ui->off.baseline != NULL : ui->baseline != NULL;
+	return ui->view == VIEW_OFFCPU ? ui->off.baseline != NULL
+				       : ui->view != VIEW_WALL && ui->baseline != NULL;
 }
 
 static inline double ui_share(uint64_t part, uint64_t sum)

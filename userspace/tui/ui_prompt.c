@@ -60,6 +60,8 @@ static uint32_t current_process(const struct ui *ui)
 		return rows_process(ui, row)->pid;
 	if (ui->view == VIEW_OFFCPU && row && ui->off.now.v[row->index].pid)
 		return ui->off.now.v[row->index].pid;
+	if (ui->view == VIEW_WALL && row)
+		return ui->off.wall.v[row->index].pid;
 	return z ? z->id : 0;
 }
 
@@ -107,6 +109,8 @@ static const char *row_text(const struct ui *ui, const struct ui_row *row, char 
 		return rows_module_name(&ui->census.modules[row->index], dst, cap);
 	case VIEW_OFFCPU:
 		return rows_blocked_leaf(ui, &ui->off.now.v[row->index]);
+	case VIEW_WALL:
+		return rows_wall_name(ui, row, dst, cap);
 	case VIEW_PROCESSES:
 		p = rows_process(ui, row);
 		text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);

@@ -12,6 +12,8 @@ bool ui_shows_stack(const struct ui *ui, enum view view, struct profile *p, size
 	profile_stack(p, i, &s);
 	if (!ids || !selection_takes(&ui->sel, &s, ids, ui->symbols))
 		return false;
+	if (view == VIEW_OFFCPU && s.state == SF_OFF_R)
+		return false;
 	if (view == VIEW_OFFCPU && ui->sel.no_idle && blocked_is_idle(&s, ids, ui->symbols))
 		return false;
 	return !ui->filter[0] || rows_filter_stack(ui, view, p, i);

@@ -150,6 +150,21 @@ void zoom_blocked_row(struct ui *ui, const struct ui_row *row)
 	zoom_into(ui, &z, VIEW_OFFCPU);
 }
 
+/* Into the process: what runs, or what it waits for, whichever is more. */
+void zoom_wall_row(struct ui *ui, const struct ui_row *row)
+{
+	const struct wall *w = &ui->off.wall;
+	const struct wall_process *p = &w->v[row->index];
+	struct zoom z = { .kind = ZOOM_PROCESS, .id = p->pid };
+	bool running = row->kind == ROW_PART ? w->parts[row->symbol].note == WAIT_RUNNING
+					     : p->threads[WALL_RUNNING] > p->sum / 2;
+	char name[SF_COMM * 3 + 1];
+
+	text_clean(name, sizeof(name), p->name, strnlen(p->name, SF_COMM), 0);
+	snprintf(z.label, sizeof(z.label), "%s (%u)", name, p->pid);
+	zoom_into(ui, &z, running ? VIEW_FUNCTIONS : VIEW_OFFCPU);
+}
+
 void zoom_function_row(struct ui *ui, const struct ui_row *row)
 {
 	zoom_symbol(ui, ui->census.functions[row->index].symbol, VIEW_CALLERS);

@@ -58,6 +58,18 @@ static const struct view_spec view_offcpu = {
 	.add_parts = rows_blocked_parts,
 };
 
+static const struct view_spec view_wall = {
+	.title = "Wall",
+	.finds = VIEW_FINDS_PROCESS,
+	.rows = rows_wall,
+	.draw = draw_table,
+	.zoom = zoom_wall_row,
+	.columns = wall_columns,
+	.cell = draw_wall_cell,
+	.compare = compare_wall,
+	.add_parts = rows_wall_parts,
+};
+
 static const struct view_spec view_tree = {
 	.title = "Call tree",
 	.finds = VIEW_FINDS_PROCESS | VIEW_FINDS_FUNCTION,

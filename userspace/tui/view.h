@@ -41,7 +41,8 @@ struct view_spec {
 	int (*compare)(const struct ui *ui, enum column by, const struct ui_row *a,
 		       const struct ui_row *b);
 	uint64_t (*self)(const struct ui *ui, const struct ui_row *row);
-	size_t (*then)(const struct ui *ui, struct row_then *v); /* v has room for all */
+	size_t (*then)(const struct ui *ui,
+		       struct row_then *v); /* v has room for all; NULL: none */
 	/* Adds the rows below an opened row. 0 or -ENOMEM. NULL: rows cannot be opened. */
 	int (*add_parts)(struct ui *ui, const struct ui_row *top, struct hot_list *hot);
 };
@@ -50,27 +51,31 @@ const struct view_spec *view_at(enum view view);
 const char *view_name(enum view view); /* in lower case: "functions", ... */
 
 extern const struct column_spec function_columns[], process_columns[], module_columns[];
-extern const struct column_spec offcpu_columns[], tree_columns[], caller_columns[];
+extern const struct column_spec offcpu_columns[], wall_columns[], tree_columns[], caller_columns[];
 
 int rows_functions(struct ui *ui);
 int rows_processes(struct ui *ui);
 int rows_modules(struct ui *ui);
 int rows_blocked(struct ui *ui);
+int rows_wall(struct ui *ui);
 int rows_tree(struct ui *ui);
 int rows_flame(struct ui *ui);
 int rows_process_parts(struct ui *ui, const struct ui_row *top, struct hot_list *hot);
 int rows_blocked_parts(struct ui *ui, const struct ui_row *top, struct hot_list *hot);
+int rows_wall_parts(struct ui *ui, const struct ui_row *top, struct hot_list *hot);
 
 void draw_function_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row);
 void draw_process_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row);
 void draw_module_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row);
 void draw_blocked_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row);
+void draw_wall_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row);
 void draw_tree_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row);
 
 void zoom_function_row(struct ui *ui, const struct ui_row *row);
 void zoom_process_row(struct ui *ui, const struct ui_row *row);
 void zoom_module_row(struct ui *ui, const struct ui_row *row);
 void zoom_blocked_row(struct ui *ui, const struct ui_row *row);
+void zoom_wall_row(struct ui *ui, const struct ui_row *row);
 void zoom_tree_row(struct ui *ui, const struct ui_row *row);
 
 int compare_functions(const struct ui *ui, enum column by, const struct ui_row *a,
@@ -81,6 +86,8 @@ int compare_modules(const struct ui *ui, enum column by, const struct ui_row *a,
 		    const struct ui_row *b);
 int compare_blocked(const struct ui *ui, enum column by, const struct ui_row *a,
 		    const struct ui_row *b);
+int compare_wall(const struct ui *ui, enum column by, const struct ui_row *a,
+		 const struct ui_row *b);
 
 uint64_t self_of_function(const struct ui *ui, const struct ui_row *row);
 uint64_t self_of_process(const struct ui *ui, const struct ui_row *row);

@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The names and keys of rows. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "tui/rows.h"
+
+const char *rows_node_name(const struct ui *ui, const struct calltree_node *node, char *dst,
+			   size_t cap)
+{
+	const char *raw;
+
+	switch (node->label) {
+	case LABEL_PROCESS:
+	case LABEL_COMM:
+		raw = calltree_comm(&ui->tree, node->id);
+		text_clean(dst, cap, raw, strlen(raw), 0);
+		break;
+	case LABEL_STOP:
+		snprintf(dst, cap, "[incomplete:%s]", profile_stop_name((uint8_t)node->id));
+		break;
+	default:
+		snprintf(dst, cap, "%s", symbolizer_name(ui->symbols, node->id));
+		break;
+	}
+	return dst;
+}
+
+const char *rows_node_module(const struct ui *ui, const struct calltree_node *node)
+{
+	return node->label == LABEL_SYMBOL ? symbolizer_module(ui->symbols, node->id) : "";
+}
+
+const char *rows_module_name(const struct census_module *m, char *dst, size_t cap)
+{
+	const char *raw = m->name				       ? m->name
+			  : m->file && m->file->name && *m->file->name ? m->file->name
+								       : "[unknown]";
+
+	text_clean(dst, cap, raw, strlen(raw), 0);
+	return dst;
+}
+
+const char *rows_cgroup(const struct ui *ui, const struct census_process *p, char *dst, size_t cap)
+{
+	snprintf(dst, cap, "%s", ui->cgroups ? cgroup_names_get(ui->cgroups, p->pid, p->comm) : "");
+	return dst;
+}
+
+uint64_t rows_module_key(const struct census_module *m)
+{
+	return m->file ? 1ull << 32 | m->file->id : m->index;
+}
+
+uint64_t rows_process_key(uint32_t pid)
+{
+	return 1ull << 62 | pid;
+}
+
+static const char *tables_of(const struct module *m)
+{
+	for (uint32_t i = 0; i < m->nranges; i++)
+		if (m->ranges[i].code)
+			return "with code";
+	return m->nranges ? "sframe" : "eh_frame";
+}
+
+const char *rows_module_tables(const struct census_module *m)
+{
+	if (!m->file)
+		return "-";
+	if (m->file->state == FILE_PUBLISHED)
+		return tables_of(m->file);
+	if (m->file->state == FILE_RETIRED)
+		return "evicted";
+	switch (m->file->known) {
+	case KNOWN_ID:
+		return "loading";
+	case KNOWN_PATH:
+		return "gone";
+	case KNOWN_TABLES:
+		return "evicted";
+	default:
+		return "none";
+	}
+}
