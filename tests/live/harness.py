@@ -64,7 +64,7 @@ def attempt(check, *args):
     shared machine can take the CPU away for seconds, and a share of 100 samples has its spread.
     The complaints of the tries before stay in the log. The third try waits until other work ends.
     """
-    global _held
+    global _held, _tmp
     for which in ("first", "second"):
         _held = []
         try:
@@ -81,6 +81,7 @@ def attempt(check, *args):
         for line in failed:
             note("%s try: %s" % (which, line))
         stop_all()
+        _tmp = None     # the next try makes its own files
     wait_for_calm(30)
     check(*args)
 
