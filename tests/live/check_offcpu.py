@@ -375,7 +375,7 @@ def generations_errors(take, extra):
     ]
     errors = off_cpu_errors(h.total(parent), off, switches, stolen, 0.05) + h.stats_errors(stats)
     account = stats["off_cpu"]
-    if account["generations"] < 3:
+    if account["generations"] < 2:
         errors.append("%d generations" % account["generations"])
     if account["lost_ms"] or any(s.frames and s.frames[0] == "[incomplete:ring_full]"
                                  for s in stacks):
