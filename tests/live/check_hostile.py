@@ -238,8 +238,9 @@ def silent_errors(stacks, stats, states):
         if not complete and not any("fs-" in f for s in mine for f in s.frames):
             errors.append("%s: its file is not named" % comm)
     h.note("openers: %s; %s" % (states, stats["parsers"]))
-    if stats["parsers"]["late"] != 3 or stats["parsers"]["failed"] != 3 or not 3 <= len(
-            states) <= 6:
+    # A loaded machine may add files that are late.
+    if not 3 <= stats["parsers"]["late"] <= 8 or stats["parsers"]["failed"] < 3 or \
+            not 3 <= len(states) <= 6:
         errors.append("%s, with %s" % (stats["parsers"], states))
     return errors
 
@@ -369,7 +370,8 @@ def silent_name_errors(stacks, stats):
     if not other or sum(s.count for s in other if any(f.startswith("rec_")
                                                       for f in s.frames)) < 0.9 * h.total(other):
         errors.append("the bystander has no names: %s" % h.worst(other))
-    if stats["parsers"]["late"] != 4 or stats["parsers"]["failed"] < 4 or stats["parsers"]["died"]:
+    if not 4 <= stats["parsers"]["late"] <= 9 or stats["parsers"]["failed"] < 4 or \
+            stats["parsers"]["died"]:
         errors.append("%s" % stats["parsers"])
     return errors
 
