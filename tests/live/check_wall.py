@@ -33,8 +33,7 @@ def recorded(path, options=()):
     """The file's text, and the worker's life in seconds."""
     before = h.stolen_us()
     p = subprocess.run([h.SFBPF, "record", "--wall", "-F", "499", "-o", path] + list(options) +
-                       ["--", program()], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=True,
-                       timeout=120)
+                       ["--", program()], capture_output=True, check=True, timeout=120)
     _stolen[0] = (h.stolen_us() - before) / 1e6
     with open(path, errors="replace") as f:
         return f.read(), float(p.stdout)
@@ -82,7 +81,8 @@ def check_wall_exact(name):
     text, life = recorded(h.tmpfile("wall-exact.folded"), ["--exact", "-F", "9"])
     found = sums(text, "wall-worker", -1)
     errors = sum_errors(found, life)
-    if abs(found["[running]"] - 1.5) > 0.005 + _stolen[0] or abs(sum(found.values()) - life) > 0.002 * life:
+    if abs(found["[running]"] - 1.5) > 0.005 + _stolen[0] or \
+            abs(sum(found.values()) - life) > 0.002 * life:
         errors.append("%.4f s running, %.4f s in all, of %.4f s" %
                       (found["[running]"], sum(found.values()), life))
     h.check(name, errors)
