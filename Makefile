@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # make            build/sfbpf and its names          make V=1     show the commands
-# make check      unit tests (no root)               make SAN=1     with ASan and UBSan, in build-san/
+# make check      unit tests (no root)               make SAN=1   with ASan and UBSan: build-san/
 #                                                    make STATIC=1  without shared libraries
 # make bench      what it costs, in ratios (root; make bench-quick: in a minute)
 # make install    PREFIX=/usr/local DESTDIR=         make OUTPUT=dir        make deb
-# make ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- STATIC=1     for AArch64, in build-arm64/ (scripts/deps.sh arm64)
+# make ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu- STATIC=1
+#                 for AArch64, in build-arm64/ (scripts/deps.sh arm64)
 
 V ?= 0
 SAN ?= 0
@@ -36,7 +37,10 @@ LZMA := $(shell $(PKG_CONFIG) --exists liblzma 2>/dev/null && echo liblzma)
 DW := $(shell $(PKG_CONFIG) --exists libdw 2>/dev/null && echo libdw)
 ZSTD := $(shell $(PKG_CONFIG) --exists libzstd 2>/dev/null && echo libzstd)
 # There is no static libdebuginfod.
-DEBUGINFOD := $(if $(filter 1,$(STATIC)),,$(shell $(PKG_CONFIG) --exists libdebuginfod 2>/dev/null && echo libdebuginfod))
+DEBUGINFOD :=
+ifneq ($(STATIC),1)
+DEBUGINFOD := $(shell $(PKG_CONFIG) --exists libdebuginfod 2>/dev/null && echo libdebuginfod)
+endif
 # Zydis decodes x86-64 for rows from machine code; without it x86-64 has none of them. Debian has no
 # static library and no .pc file.
 ZYDIS := $(if $(filter 1,$(STATIC)),,$(shell echo '\#include <Zydis/Zydis.h>' | \
@@ -51,18 +55,22 @@ ifneq ($(STATIC),1)
 AGENT := $(shell $(PKG_CONFIG) --exists libcurl nettle 2>/dev/null && echo libcurl nettle)
 endif
 LIBS += $(AGENT)
+# libmicrohttpd is for `serve`, which is part of builds with the agent.
+HAVE_HTTPD := $(shell $(PKG_CONFIG) --exists libmicrohttpd 2>/dev/null && echo libmicrohttpd)
+SERVE := $(if $(AGENT),$(HAVE_HTTPD))
+LIBS += $(SERVE)
 VERSION := 0.1.0
 
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 CFLAGS ?= -O2 -g
 # IDIR: all of our headers are named from userspace/ or bpf/ ("unwind/row.h", "sfbpf_shared.h").
-override CFLAGS += -std=gnu11 $(WARN) -D_GNU_SOURCE -DSFBPF_VERSION='"$(VERSION)"' -Iuserspace -Ibpf -I$(O) \
-	$(CROSS_CFLAGS) $(shell $(PKG_CONFIG) --cflags $(LIBS))
+override CFLAGS += -std=gnu11 $(WARN) -D_GNU_SOURCE -DSFBPF_VERSION='"$(VERSION)"' \
+	-Iuserspace -Ibpf -I$(O) $(CROSS_CFLAGS) $(shell $(PKG_CONFIG) --cflags $(LIBS))
 override LDFLAGS += $(CROSS_LDFLAGS)
 override CFLAGS += $(if $(LZMA),-DHAVE_LZMA) $(if $(DW),-DHAVE_LIBDW) $(if $(ZSTD),-DHAVE_ZSTD) \
 	$(if $(DEBUGINFOD),-DHAVE_DEBUGINFOD) $(if $(ZYDIS),-DHAVE_ZYDIS)
 SYM_LDLIBS := $(if $(SYM_LIBS),$(shell $(PKG_CONFIG) --libs $(SYM_LIBS)))
-override CFLAGS += $(if $(AGENT),-DHAVE_AGENT)
+override CFLAGS += $(if $(AGENT),-DHAVE_AGENT) $(if $(SERVE),-DHAVE_SERVE)
 AGENT_LDLIBS := $(if $(AGENT),$(shell $(PKG_CONFIG) --libs $(AGENT)))
 # STATIC=1: one file that runs without libraries (build it in an OUTPUT of its own).
 ifeq ($(STATIC),1)
@@ -71,11 +79,14 @@ else
 LDLIBS := $(shell $(PKG_CONFIG) --libs $(LIBS)) $(ZYDIS) -liberty -lpthread
 endif
 ifeq ($(SAN),1)
-override CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -O1
+override CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined \
+	-fno-omit-frame-pointer -O1
 override LDFLAGS += -fsanitize=address,undefined
 endif
 
-BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra -Wno-unused-parameter -Wno-missing-declarations -Wno-gnu-variable-sized-type-not-at-end -I. -Ibpf
+BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra \
+	-Wno-unused-parameter -Wno-missing-declarations \
+	-Wno-gnu-variable-sized-type-not-at-end -I. -Ibpf
 
 ifeq ($(V),1)
 Q :=
@@ -97,6 +108,9 @@ AGENT_SRC := $(sort $(wildcard userspace/agent/*.c))
 ifeq ($(AGENT),)
 APP_SRC := $(filter-out userspace/tools/agent%.c,$(APP_SRC))
 AGENT_SRC :=
+endif
+ifeq ($(SERVE),)
+APP_SRC := $(filter-out userspace/tools/serve%.c,$(APP_SRC))
 endif
 BPF_SRC := $(sort $(wildcard bpf/*.bpf.c))
 UNIT_SRC := $(sort $(wildcard tests/unit/test_*.c))
@@ -144,11 +158,22 @@ PAGE := $(addprefix userspace/out/flame,.html .css _model.js _view.js)
 $(O)/flame.html.h: $(PAGE) Makefile
 	$(call msg,PAGE,$@)
 	@mkdir -p $(@D)
-	$(Q)sed -e '/^@CSS@$$/{r userspace/out/flame.css' -e 'd}' -e '/^@MODEL@$$/{r userspace/out/flame_model.js' -e 'd}' \
+	$(Q)sed -e '/^@CSS@$$/{r userspace/out/flame.css' -e 'd}' \
+		-e '/^@MODEL@$$/{r userspace/out/flame_model.js' -e 'd}' \
 		-e '/^@VIEW@$$/{r userspace/out/flame_view.js' -e 'd}' userspace/out/flame.html | \
 		sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/"&\\n"/' > $@.tmp && mv $@.tmp $@
 
 $(O)/userspace/out/out_html.o: | $(O)/flame.html.h
+
+# The page of `serve`, likewise.
+$(O)/serve.html.h: $(addprefix userspace/tools/serve,.html .css .js) Makefile
+	$(call msg,PAGE,$@)
+	@mkdir -p $(@D)
+	$(Q)sed -e '/^@CSS@$$/{r userspace/tools/serve.css' -e 'd}' \
+		-e '/^@JS@$$/{r userspace/tools/serve.js' -e 'd}' userspace/tools/serve.html | \
+		sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/"&\\n"/' > $@.tmp && mv $@.tmp $@
+
+$(O)/userspace/tools/serve_pages.o: | $(O)/serve.html.h
 
 $(O)/%.bpf.o: bpf/%.bpf.c Makefile
 	$(call msg,BPF,$<)
@@ -187,7 +212,7 @@ include tests/oracle/oracle.mk
 endif
 
 # Man pages and completions come from the option tables, by the binary itself; not in a cross build.
-MAN_TOOLS := $(filter-out $(if $(AGENT),,agent),$(NAMES)) report diff
+MAN_TOOLS := $(filter-out $(if $(AGENT),,agent),$(NAMES)) report diff $(if $(SERVE),serve)
 ifeq ($(CROSS_COMPILE),)
 MAN := $(O)/man/sfbpf.1 $(MAN_TOOLS:%=$(O)/man/sfbpf-%.1)
 COMPLETIONS := $(O)/completion/bash $(O)/completion/zsh
@@ -214,7 +239,8 @@ install: all man
 	install -m 755 $(O)/sfbpf $(DESTDIR)$(PREFIX)/bin/sfbpf
 	for n in $(NAMES); do ln -sf sfbpf $(DESTDIR)$(PREFIX)/bin/sfbpf-$$n; done
 ifneq ($(MAN),)
-	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions
+	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions \
+		$(SHARE)/zsh/site-functions
 	install -m 644 $(MAN) $(SHARE)/man/man1
 	install -m 644 $(O)/completion/bash $(SHARE)/bash-completion/completions/sfbpf
 	for n in $(NAMES); do ln -sf sfbpf $(SHARE)/bash-completion/completions/sfbpf-$$n; done
@@ -228,7 +254,8 @@ deb: all
 clean:
 	rm -rf build build-san
 
--include $(CORE_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(AGENT_OBJ:.o=.d) $(BPF_SRC:bpf/%.bpf.c=$(O)/%.bpf.d) $(UNIT_SRC:%.c=$(O)/%.d) $(UNIT_HELP_OBJ:.o=.d)
+-include $(CORE_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(AGENT_OBJ:.o=.d)
+-include $(BPF_SRC:bpf/%.bpf.c=$(O)/%.bpf.d) $(UNIT_SRC:%.c=$(O)/%.d) $(UNIT_HELP_OBJ:.o=.d)
 
 .PHONY: all man units check check-vm check-languages bench bench-quick install deb clean
 .DELETE_ON_ERROR:

@@ -119,6 +119,7 @@ struct inode {
 	struct address_space *i_mapping;
 	struct super_block *i_sb;
 	unsigned long i_ino;
+	unsigned int i_nlink;
 	long long i_size;
 	unsigned int i_generation;
 	long long i_mtime_sec;		/* since 3aa63a569c64 (6.11) */
@@ -231,5 +232,6 @@ struct bpf_iter__task_vma {
 
 #define PF_KTHREAD 0x00200000	/* include/linux/sched.h */
 #define VM_EXEC 0x4		/* include/linux/mm.h */
+#define VM_SHARED 0x8
 
 #endif

@@ -15,15 +15,12 @@
 
 #include "lang_code.bpf.h"
 #include "lang_java.bpf.h"
+#include "lang_javascript.bpf.h"
+#include "lang_php.bpf.h"
 #include "lang_python.bpf.h"
+#include "lang_ruby.bpf.h"
 #include "memory.bpf.h"
 #include "space.bpf.h"
-
-/* The description of the runtime that the mapping's file is, or NULL. */
-static __always_inline const struct sf_lang *lang_of(const struct sf_vma *v)
-{
-	return lang_at(v->dir);
-}
 
 __noinline int code_describe(u32 slot, u32 id)
 {
@@ -40,6 +37,9 @@ __noinline int code_describe(u32 slot, u32 id)
 	if (s->lang.language == SF_LANG_JAVA) {
 		if (java_describe(&s->lang))
 			return -1;
+	} else if (s->lang.language == SF_LANG_JAVASCRIPT) {
+		if (!s->lang.javascript.described) /* js_emit has tried */
+			return -1;
 	} else {
 		d = lang_of(vma_at(s, s->vma_last));
 		if (!d)
@@ -47,6 +47,11 @@ __noinline int code_describe(u32 slot, u32 id)
 		rec->language = d->language;
 		rec->version = d->version;
 		if (d->language == SF_LANG_PYTHON && python_describe(&s->lang, &d->python))
+			return -1;
+		if (d->language == SF_LANG_RUBY &&
+		    ruby_describe(&s->lang, &d->ruby, vma_at(s, s->vma_last)->delta))
+			return -1;
+		if (d->language == SF_LANG_PHP && php_describe(&s->lang, &d->php))
 			return -1;
 	}
 	len = sizeof(*rec) - SF_CODE_LINES + rec->lines_len;
@@ -84,7 +89,7 @@ __noinline int lang_see(u32 slot, u32 found, u64 offset)
 	return 0;
 }
 
-/* Records frames of a language. SF_STEP_GO or a stop. */
+/* Records frames of a language. SF_STEP_GO, a stop, or RUBY_STEP. */
 __noinline int lang_step(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
@@ -97,25 +102,49 @@ __noinline int lang_step(u32 slot)
 	d = lang_of(v);
 	if (d && d->language == SF_LANG_PYTHON)
 		return python_step(s, slot, &d->python, v);
+	if (d && d->language == SF_LANG_RUBY)
+		return RUBY_STEP;
+	if (d && d->language == SF_LANG_PHP)
+		return php_step(s, slot, &d->php, v);
 	s->lang_at = LANG_NATIVE;
 	return SF_STEP_GO;
 }
 
+/* Whether frames of the language are left. */
+static __always_inline bool lang_left(const struct sf_lang_walk *w)
+{
+	switch (w->language) {
+	case SF_LANG_RUBY:
+		return w->ruby.cfp;
+	case SF_LANG_PHP:
+		return w->php.frame;
+	default:
+		return w->python.frame;
+	}
+}
+
 static int lang_rest(u32 round, void *ctx)
 {
-	u32 slot = *(u32 *)ctx;
+	u32 slot = *(u32 *)ctx, i;
 	struct sf_scratch *s = scratch_of(slot);
 	const struct sf_lang *d;
 	struct sf_vma *v;
+	bool ruby;
 
 	if (!s)
 		return 1;
-	v = vma_at(s, s->lang.python.vma);
-	if (v->word != s->lang.python.module || !v->len) /* another mapping took the place */
-		return 1;
+	if (s->lang.language == SF_LANG_PHP)
+		return !php_rest(s, slot);
+	ruby = s->lang.language == SF_LANG_RUBY;
+	i = ruby ? s->lang.ruby.vma : s->lang.python.vma;
+	v = vma_at(s, i);
+	if (v->word != (ruby ? s->lang.ruby.module : s->lang.python.module) || !v->len)
+		return 1; /* another mapping took the place */
 	d = lang_of(v);
-	s->vma_last = s->lang.python.vma; /* for code_describe */
-	return !d || !python_rest(s, slot, &d->python, v->delta);
+	s->vma_last = i; /* for code_describe */
+	if (!d)
+		return 1;
+	return ruby ? !ruby_rest(s, slot, &d->ruby) : !python_rest(s, slot, &d->python, v->delta);
 }
 
 /* After the walk: finds the rest of the language's frames, and whether these are all. */
@@ -125,14 +154,18 @@ __noinline int lang_finish(u32 slot)
 
 	if (!s)
 		return 0;
-	if (s->lang.language == SF_LANG_JAVA) { /* its frames are the native walk's own */
+	/* Their frames are the native walk's own. */
+	if (s->lang.language == SF_LANG_JAVA || s->lang.language == SF_LANG_JAVASCRIPT) {
 		if (s->lang.stop == SF_STOP_COMPLETE)
 			s->lang.stop = s->stop;
 		return 0;
 	}
-	if (s->stop != SF_STOP_COMPLETE && s->lang.stop == SF_STOP_COMPLETE && s->lang.python.frame)
+	if (s->lang.language == SF_LANG_RUBY && s->stop == SF_STOP_ZERO_RA && ruby_top(s))
+		s->stop = SF_STOP_COMPLETE;
+	if ((s->stop != SF_STOP_COMPLETE || s->lang.language == SF_LANG_RUBY) &&
+	    s->lang.stop == SF_STOP_COMPLETE && lang_left(&s->lang))
 		bpf_loop(2 * SF_MAX_USER, lang_rest, &slot, 0);
-	if (s->lang.stop == SF_STOP_COMPLETE && s->lang.python.frame)
+	if (s->lang.stop == SF_STOP_COMPLETE && lang_left(&s->lang))
 		s->lang.stop = s->stop == SF_STOP_COMPLETE ? SF_STOP_LANG_ANCHOR : s->stop;
 	return 0;
 }

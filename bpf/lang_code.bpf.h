@@ -40,6 +40,27 @@ static __always_inline const struct sf_lang *lang_at(u32 dir)
 	return (const struct sf_lang *)(chunk + off);
 }
 
+/* The value of the thread-local variable; 0: none, or its block is not allocated yet. */
+static __always_inline u64 lang_tls(u32 how, bool musl, u64 tls, u64 delta, u64 tp)
+{
+	u64 pair[2], dtv, block, val = 0;
+	u64 at = tp + tls;
+
+	if (how == SF_TLS_GOT) {
+		if (copy_user(pair, sizeof(pair), tls - delta) || user_u64(tp + 8, &dtv) ||
+		    user_u64(dtv + pair[0] * (musl ? 8 : 16), &block) || block + 1 <= 1)
+			return 0;
+		at = block + pair[1];
+	}
+	return user_u64(at, &val) ? 0 : val;
+}
+
+/* The description of the runtime that the mapping's file is, or NULL. */
+static __always_inline const struct sf_lang *lang_of(const struct sf_vma *v)
+{
+	return lang_at(v->dir);
+}
+
 static __always_inline bool code_allowed(u32 owner, u64 now)
 {
 	u32 at = owner ? 1 + owner % (SF_GRANTS - 1) : 0;
@@ -70,8 +91,10 @@ static __always_inline u32 code_id(struct sf_scratch *s, u32 slot)
 	if (w->id)
 		return w->id;
 	have = bpf_map_lookup_elem(&codes, &key);
+	w->owed = 0;
 	if (have && have->cookie == w->cookie && have->owed <= 1)
 		return w->id = have->id;
+	w->owed = 1;
 	if (w->sent >= CODE_PER_SAMPLE || !code_allowed(mm_owner(s->mm), bpf_ktime_get_ns()))
 		return 0;
 	w->sent++;
@@ -88,6 +111,7 @@ static __always_inline u32 code_id(struct sf_scratch *s, u32 slot)
 		now.owed = 0;
 	if (bpf_map_update_elem(&codes, &key, &now, BPF_ANY))
 		return 0;
+	w->owed = now.owed;
 	return w->id = now.id;
 }
 
@@ -95,6 +119,22 @@ static __always_inline u32 code_id(struct sf_scratch *s, u32 slot)
 static __always_inline u64 lang_word(struct sf_scratch *s, u32 slot, u32 language, u32 position)
 {
 	return SF_FRAME_LANG_WORD(language, code_id(s, slot), cfg_lines ? position : 0);
+}
+
+/* Ends the frames of this activation: the loop is shown as well, if wanted or if it had none. */
+static __always_inline int lang_done(struct sf_scratch *s)
+{
+	u32 n = s->n;
+
+	s->lang_at = LANG_NATIVE;
+	if (!cfg_native && n != s->lang.first)
+		return SF_STEP_GO;
+	asm volatile("" : "+r"(n)); /* see vma_at */
+	if (n >= SF_MAX_USER)
+		return SF_STOP_DEPTH;
+	s->frames[n & (SF_MAX_USER - 1)] = s->lang.word;
+	s->n = n + 1;
+	return SF_STEP_GO;
 }
 
 #endif

@@ -14,35 +14,29 @@
 #define SFBPF_LANG_JAVA_BPF_H
 
 #include "lang_code.bpf.h"
+#include "lang_java_scopes.bpf.h"
 #include "space.bpf.h"
 
-#define JAVA_NOT  (-1) /* java_frame: the pc is in no code of Java */
+#define JAVA_NOT    (-1) /* java_frame: the pc is in no code of Java */
 /* java_frame: call it again after file_of() for java.file_addr, which needs too much stack here */
-#define JAVA_FILE (-2)
+#define JAVA_FILE   (-2)
+/* java_frame: call it again after java_scopes() */
+#define JAVA_SCOPES (-4)
 
 #ifdef __TARGET_ARCH_x86
 
 enum { JAVA_UNKNOWN, JAVA_NONE, JAVA_KNOWN }; /* sf_java_walk.state */
-enum { JAVA_STUB, JAVA_COMPILED, JAVA_INTERPRETED };
+enum { JAVA_STUB, JAVA_COMPILED, JAVA_INTERPRETED, JAVA_GAP };
 
+#define JAVA_FAILURES  16	 /* scopes that could not be read, in a sample */
 #define JAVA_TRIES     16	 /* in an address space with code that is not Java's */
 #define JAVA_HOPS      16	 /* in the segment map */
 #define JAVA_FREE      0xff	 /* in the segment map */
 #define JAVA_FRAME_MAX (1 << 20) /* bytes of a frame */
 #define JAVA_THREAD    15	 /* r15 */
+#define JAVA_BCP       13	 /* r13: the bytecode that the interpreter executes */
 
 /* ---- The runtime of the address space ---- */
-
-static __always_inline const struct sf_java *java_lang(u32 id)
-{
-	struct sf_module *m = module_at(id);
-	const struct sf_lang *d;
-
-	if (!m || m->id != id || m->state != SF_MOD_READY || !(m->flags & SF_MODULE_LANG))
-		return NULL;
-	d = lang_at(m->dir);
-	return d && d->language == SF_LANG_JAVA ? &d->java : NULL;
-}
 
 static __always_inline void java_store(struct sf_scratch *s, const struct sf_runtime *rt)
 {
@@ -187,19 +181,27 @@ static __always_inline bool java_in_code(const struct sf_runtime *rt, u64 addr)
 	return in;
 }
 
+/*
+ * A virtual thread that goes on after a pause has its innermost frames on the stack. The return
+ * address below them is in the stubs of continuations, and the others are still in the heap.
+ */
 static __always_inline u32 java_kind(struct sf_java_walk *j, u64 name)
 {
-	u64 text;
+	u64 text, more = 0;
 
 	if (name == j->name)
 		return j->kind;
 	if (user_u64(name, &text))
 		return JAVA_STUB;
 	j->name = name;
-	j->kind = text == 0x00646f6874656d6eull || text == 0x6e2065766974616eull /* native n */
-			  ? JAVA_COMPILED
-			  : text == 0x6572707265746e49ull /* Interpre */ ? JAVA_INTERPRETED
-									 : JAVA_STUB;
+	j->kind = JAVA_STUB;
+	if (text == 0x00646f6874656d6eull || text == 0x6e2065766974616eull) /* nmethod, native n */
+		j->kind = JAVA_COMPILED;
+	else if (text == 0x6572707265746e49ull) /* Interpre */
+		j->kind = JAVA_INTERPRETED;
+	else if (text == 0x74756f5262757453ull && !user_u64(name + 14, &more) &&
+		 more == 0x61756e69746e6f63ull) /* StubRoutines (continua */
+		j->kind = JAVA_GAP;
 	return j->kind;
 }
 
@@ -241,8 +243,9 @@ __noinline int java_blob(u32 slot, u64 at)
 		return -1;
 	j->kind_here = java_kind(j, OBJECT64(w, d->blob_name));
 	j->words = OBJECT32(w, d->blob_frame_size);
-	j->complete = d->code_is_offset ? blob + OBJECT32(w, d->blob_code)
-					: OBJECT64(w, d->blob_code);
+	j->blob = blob;
+	j->code = d->code_is_offset ? blob + OBJECT32(w, d->blob_code) : OBJECT64(w, d->blob_code);
+	j->complete = j->code;
 	j->complete += d->complete_bytes == 2 ? (u16)OBJECT32(w, d->blob_complete)
 					      : OBJECT32(w, d->blob_complete);
 	j->method = OBJECT64(w, d->nmethod_method);
@@ -305,11 +308,10 @@ static __always_inline u32 java_made(const struct sf_java_walk *j, u64 pc)
 }
 
 /* Code with frames of a known size: the caller's rbp and the return address are its last words. */
-static __always_inline int java_sized(struct sf_scratch *s)
+static __always_inline int java_sized(struct sf_scratch *s, u32 made)
 {
 	struct sf_java_walk *j = &s->lang.java;
 	struct sf_regs *r = &s->regs;
-	u32 made = r->flags & SF_REGS_RA ? FRAME_WHOLE : java_made(j, r->pc);
 	u64 top = r->sp + 8ull * j->words, pair[2];
 
 	if (made == FRAME_RA)
@@ -341,28 +343,20 @@ static __always_inline int java_stub(struct sf_scratch *s)
 	return java_caller(r, pair[1], r->fp + 16, pair[0]);
 }
 
-/* The method in hand. 0, or -1: there is none at the address. */
-static __always_inline int java_method(struct sf_lang_walk *w, const struct sf_java *d, u64 method)
+/* The index of a bytecode, which is its position. 0: it is not in the method in hand. */
+static __always_inline u32 java_bci(const struct sf_lang_walk *w, const struct sf_java *d, u64 bcp)
 {
-	u64 pool;
+	u64 bci = bcp - w->cookie - d->const_bytes;
 
-	w->code = method;
-	w->id = 0;
-	if (!method || (method & 7) || user_u64(method + d->method_const, &w->cookie) ||
-	    !w->cookie || (w->cookie & 7) || user_u64(w->cookie + d->const_pool, &pool) || !pool ||
-	    (pool & 7)) {
-		w->code = 0;
-		return -1;
-	}
-	return 0;
+	return bci < 0x10000 ? bci : 0;
 }
 
 /* fp - 24: method, mirror, the caller's sp, the caller's rbp, the return address */
 static __always_inline int java_interpreted(struct sf_scratch *s, const struct sf_java *d,
-					    bool *ret_named)
+					    bool *ret_named, u32 *ret_position)
 {
 	struct sf_regs *r = &s->regs;
-	u64 f[5], top;
+	u64 f[5], top, bcp = r->r[JAVA_BCP];
 
 	*ret_named = false;
 	/* At the entry of a method, its frame is not there yet. */
@@ -376,47 +370,12 @@ static __always_inline int java_interpreted(struct sf_scratch *s, const struct s
 	if (copy_user(f, sizeof(f), r->fp - 24))
 		return SF_STOP_READ_FAULT;
 	*ret_named = !java_method(&s->lang, d, f[0]);
+	if (cfg_lines && (r->flags & SF_REGS_RA) && user_u64(r->fp - 64, &bcp))
+		bcp = 0;
+	*ret_position = java_bci(&s->lang, d, bcp);
 	if (f[2] - r->fp - 16 > JAVA_FRAME_MAX)
 		return SF_STOP_JIT;
 	return java_caller(r, f[4], f[2], f[3]);
-}
-
-/* Describes the method in hand in the record. 0 or -1. */
-static __always_inline int java_symbol(const struct sf_java *d, u64 sym, u8 *dst, u16 *ret_len)
-{
-	u16 len = 0;
-	u32 n;
-
-	if (copy_user(&len, sizeof(len), sym + d->symbol_len))
-		return -1;
-	n = len < SF_CODE_TEXT ? len : SF_CODE_TEXT;
-	asm volatile("" : "+r"(n)); /* see vma_at */
-	if (n > SF_CODE_TEXT || copy_user(dst, n, sym + d->symbol_body))
-		return -1;
-	*ret_len = n;
-	return 0;
-}
-
-static __always_inline int java_describe(struct sf_lang_walk *w)
-{
-	const struct sf_java *d = java_lang(w->java.rt.module);
-	struct sf_code *rec = &w->rec;
-	u64 pool, holder, name, klass;
-	u16 at = 0;
-
-	rec->language = SF_LANG_JAVA;
-	rec->version = 0;
-	rec->first_line = 0;
-	rec->lines_len = 0;
-	rec->name_unit = rec->file_unit = SF_CODE_UTF8;
-	if (!d || user_u64(w->cookie + d->const_pool, &pool) ||
-	    copy_user(&at, sizeof(at), w->cookie + d->const_name) ||
-	    user_u64(pool + d->pool_holder, &holder) || user_u64(holder + d->klass_name, &klass) ||
-	    user_u64(pool + d->pool_bytes + 8ull * at, &name) ||
-	    java_symbol(d, name & ~1ull, rec->name, &rec->name_len) ||
-	    java_symbol(d, klass, rec->file, &rec->file_len))
-		return -1;
-	return 0;
 }
 
 static __always_inline int java_record(struct sf_scratch *s, u64 word)
@@ -431,23 +390,70 @@ static __always_inline int java_record(struct sf_scratch *s, u64 word)
 	return SF_STEP_GO;
 }
 
+static __always_inline int java_record_all(struct sf_scratch *s, const struct sf_java_pc *e)
+{
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < SF_JAVA_SCOPES; i++) {
+		if (i >= e->n)
+			break;
+		if (java_record(s, e->words[i]) != SF_STEP_GO)
+			return SF_STOP_DEPTH;
+	}
+	return SF_STEP_GO;
+}
+
+/* Whether the compiled code at an address may run methods that it has inlined. */
+static __always_inline bool java_inlined(struct sf_lang_walk *w, const struct sf_java *d, u64 at,
+					 u32 made)
+{
+	struct sf_java_walk *j = &w->java;
+	u64 h = j->method;
+
+	if (!d->pcs || made != FRAME_WHOLE || at < j->complete || j->failed >= JAVA_FAILURES)
+		return false;
+	FOLD(h, OBJECT64(w, d->immutable ? d->immutable : d->scopes), FOLD_MUL1);
+	FOLD(h, j->complete, FOLD_MUL2);
+	FOLD(h, j->words, FOLD_MUL1);
+	j->cookie = h;
+	return true;
+}
+
+/* Records a frame that has one word. */
+static __always_inline int java_one(struct sf_scratch *s, u32 slot, bool named, int stop, u64 at,
+				    u32 flags, u32 position)
+{
+	u64 word = SF_FRAME_JIT << SF_FRAME_KIND_SHIFT | (at & SF_FRAME_ADDR_MASK) |
+		   (u64)(flags & SF_REGS_RA) << 59;
+
+	if (named)
+		word = lang_word(s, slot, SF_LANG_JAVA, position);
+	else if (s->lang.java.kind_here != JAVA_STUB)
+		word = SF_FRAME_LANG_WORD(SF_LANG_JAVA, 0, 0);
+	else if (!cfg_native && stop == SF_STEP_GO)
+		return stop;
+	return java_record(s, word);
+}
+
 /*
- * Records the frame at s->regs, if it is one of Java, and steps to its caller. JAVA_NOT, SF_STEP_GO
- * or a stop.
+ * Records the frames at s->regs, if they are of Java, and steps to their caller. JAVA_NOT,
+ * SF_STEP_GO or a stop.
  */
 __noinline int java_frame(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_java_pc *e = NULL;
 	const struct sf_java *d;
 	struct sf_java_walk *j;
 	bool named = false;
-	u64 at, word;
+	u32 flags, made, n, position = 0;
 	int stop;
+	u64 at;
 
 	if (!s)
 		return JAVA_NOT;
 	j = &s->lang.java;
-	at = s->regs.pc - (s->regs.flags & SF_REGS_RA);
+	flags = s->regs.flags;
+	at = s->regs.pc - (flags & SF_REGS_RA);
 	if (j->state == JAVA_UNKNOWN && java_enter(slot) == JAVA_FILE)
 		return JAVA_FILE;
 	if (j->state != JAVA_KNOWN || java_blob(slot, at))
@@ -460,23 +466,30 @@ __noinline int java_frame(u32 slot)
 	if (s->lang.language != SF_LANG_JAVA)
 		s->lang.stop = SF_STOP_COMPLETE;
 	s->lang.language = SF_LANG_JAVA;
-	word = SF_FRAME_JIT << SF_FRAME_KIND_SHIFT | (at & SF_FRAME_ADDR_MASK) |
-	       (u64)(s->regs.flags & SF_REGS_RA) << 59;
 	if (j->kind_here == JAVA_INTERPRETED) {
-		stop = java_interpreted(s, d, &named);
+		stop = java_interpreted(s, d, &named, &position);
 	} else {
-		if (j->kind_here == JAVA_COMPILED)
+		made = flags & SF_REGS_RA ? FRAME_WHOLE : java_made(j, s->regs.pc);
+		if (j->kind_here == JAVA_COMPILED && java_inlined(&s->lang, d, at, made)) {
+			e = java_known(s, at);
+			if (!e)
+				return JAVA_SCOPES;
+			n = s->n;
+			if (java_record_all(s, e) != SF_STEP_GO)
+				return SF_STOP_DEPTH;
+			if (*(volatile const u64 *)&e->at != at) { /* another CPU reused it */
+				s->n = n;
+				return JAVA_SCOPES;
+			}
+		} else if (j->kind_here == JAVA_COMPILED) {
 			named = !java_method(&s->lang, d, j->method);
-		stop = (s32)j->words > 0 ? java_sized(s) : java_stub(s);
+		}
+		stop = (s32)j->words > 0 ? java_sized(s, made) : java_stub(s);
 	}
-	if (named)
-		word = lang_word(s, slot, SF_LANG_JAVA, 0);
-	else if (j->kind_here != JAVA_STUB)
-		word = SF_FRAME_LANG_WORD(SF_LANG_JAVA, 0, 0);
-	else if (!cfg_native && stop == SF_STEP_GO)
-		return stop;
-	if (java_record(s, word) != SF_STEP_GO)
+	if (!e && java_one(s, slot, named, stop, at, flags, position) != SF_STEP_GO)
 		return SF_STOP_DEPTH;
+	if (j->kind_here == JAVA_GAP)
+		s->lang.stop = SF_STOP_LANG_ANCHOR;
 	if (stop != SF_STEP_GO)
 		s->lang.stop = stop;
 	return stop;
@@ -497,6 +510,11 @@ static __always_inline int java_frame(u32 slot)
 static __always_inline int java_describe(struct sf_lang_walk *w)
 {
 	return -1;
+}
+
+static __always_inline int java_scopes(u32 slot)
+{
+	return 0;
 }
 
 #endif

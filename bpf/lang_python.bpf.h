@@ -102,28 +102,13 @@ static __always_inline u64 python_key(const struct sf_python *d, u64 key, u64 tp
 	return user_u64(tp + PY_GLIBC_VALUES + 16 * n, &val) ? 0 : val;
 }
 
-/* The value of the thread-local variable; 0: none, or its block is not allocated yet. */
-static __always_inline u64 python_tls(const struct sf_python *d, u64 delta, u64 tp)
-{
-	u64 pair[2], dtv, block, val = 0;
-	u64 at = tp + d->tls;
-
-	if (d->tls_how == SF_PY_TLS_GOT) {
-		if (copy_user(pair, sizeof(pair), d->tls - delta) || user_u64(tp + 8, &dtv) ||
-		    user_u64(dtv + pair[0] * (d->musl ? 8 : 16), &block) || block + 1 <= 1)
-			return 0;
-		at = block + pair[1] + (s64)d->tls_off;
-	}
-	return user_u64(at, &val) ? 0 : val;
-}
-
 /* The state of this thread; 0: not found. */
 static __always_inline u64 python_state(const struct sf_python *d, u64 delta)
 {
 	u64 tp = user_tp(), state = 0, owner;
 
-	if (d->tls_how != SF_PY_TLS_NONE)
-		state = python_tls(d, delta, tp);
+	if (d->tls_how != SF_TLS_NONE)
+		state = lang_tls(d->tls_how, d->musl, d->tls, delta, tp);
 	if (!state && d->current &&
 	    (user_u64(d->current - delta, &state) || user_u64(state + d->tstate_thread, &owner) ||
 	     owner != tp))
@@ -164,7 +149,7 @@ static __always_inline int python_begin(struct sf_scratch *s, const struct sf_py
 /*
  * The offset of a frame in the window, which is filled if needed; negative: it cannot be read. From
  * 3.11 on, the frames of callers lie below their callees in one piece of memory, so the window ends
- * with the frame.
+ * with the frame. Where the last caller did not, as in frames that are made up, one frame is read.
  */
 static __always_inline int python_frame(struct sf_lang_walk *w, const struct sf_python *d,
 					u64 frame)
@@ -174,7 +159,8 @@ static __always_inline int python_frame(struct sf_lang_walk *w, const struct sf_
 
 	if (at < SF_LANG_WINDOW && at + d->frame_size <= w->win_len)
 		return at;
-	if (d->kind != SF_PY_BACK && frame + d->frame_size <= page + SF_PAGE_MIN) {
+	if (d->kind != SF_PY_BACK && frame + d->frame_size <= page + SF_PAGE_MIN &&
+	    (!w->win_len || frame < w->win_base)) {
 		start = frame + d->frame_size - SF_LANG_WINDOW;
 		start = start < page ? page : start;
 	}
@@ -222,28 +208,12 @@ static __always_inline u32 python_position(const struct sf_python *d, u64 code, 
 	return (s32)lasti < 0 ? 0 : (u32)lasti * d->lasti / 2;
 }
 
-/* Ends the frames of this activation: the loop is shown as well, if wanted or if it had none. */
-static __always_inline int python_done(struct sf_scratch *s)
-{
-	u32 n = s->n;
-
-	s->lang_at = LANG_NATIVE;
-	if (!cfg_native && n != s->lang.first)
-		return SF_STEP_GO;
-	asm volatile("" : "+r"(n)); /* see vma_at */
-	if (n >= SF_MAX_USER)
-		return SF_STOP_DEPTH;
-	s->frames[n & (SF_MAX_USER - 1)] = s->lang.word;
-	s->n = n + 1;
-	return SF_STEP_GO;
-}
-
 /* No more frames of the language: the native ones go on. */
 static __always_inline int python_lost(struct sf_scratch *s, u32 why)
 {
 	s->lang.stop = why;
 	s->lang.python.frame = 0;
-	return python_done(s);
+	return lang_done(s);
 }
 
 /* What lies in the C frame of the loop. */
@@ -259,16 +229,16 @@ static __always_inline int python_entry(struct sf_scratch *s, u64 frame, u64 bac
 
 	if (python_in_loop(s, frame)) {
 		p->frame = back;
-		return python_done(s);
+		return lang_done(s);
 	}
 	if (!back) { /* the thread's own, below all others */
 		p->frame = 0;
-		return python_done(s);
+		return lang_done(s);
 	}
 	/* The frames belong to another activation. */
 	p->frame = p->begun;
 	s->n = s->lang.first;
-	return python_done(s);
+	return lang_done(s);
 }
 
 /* Records the next frame of this activation. */
@@ -282,7 +252,7 @@ static __always_inline int python_next(struct sf_scratch *s, u32 slot, const str
 	u32 n = s->n, owner;
 
 	if (at < 0)
-		return frame ? python_lost(s, SF_STOP_LANG_FAULT) : python_done(s);
+		return frame ? python_lost(s, SF_STOP_LANG_FAULT) : lang_done(s);
 	back = PY_FRAME64(w, at, d->frame_back);
 	owner = PY_FRAME8(w, at, d->frame_owner);
 	if (d->kind == SF_PY_ENTRY && owner >= PY_OWNED_BY_LOOP)
@@ -299,7 +269,7 @@ static __always_inline int python_next(struct sf_scratch *s, u32 slot, const str
 	s->n = n + 1;
 	p->frame = back;
 	if (d->kind == SF_PY_BACK || (d->kind == SF_PY_CFRAME && owner))
-		return python_done(s);
+		return lang_done(s);
 	return SF_STEP_GO;
 }
 

@@ -64,19 +64,50 @@ struct sf_python_walk {
 	u32 vma, zero;	   /* the runtime's slot in vmas[] */
 };
 
+#define SF_RUBY_STACK 512 /* bytes of environments per read; a power of two */
+
+struct sf_ruby_walk {
+	u64 module;   /* bits of the frame word of the runtime it is about */
+	u64 stack;    /* the value stack's start */
+	u64 cfp, end; /* the next control frame, and the end of them; cfp 0: none is left */
+	u64 begun;    /* the pc of the code in hand's first instruction */
+	u64 method;   /* the code in hand is a C method with this id; 0: it is an iseq */
+	u64 ep_base;
+	u32 ep_len;
+	u32 vma;	  /* the runtime's slot in vmas[] */
+	u32 pending;	  /* the innermost activation is not in the native stack yet */
+	u32 called;	  /* the C method has a caller, whose code is in object */
+	u64 flags, entry; /* of the control frame in hand; entry: of a method in C */
+	u64 name, file;	  /* ruby_describe: strings */
+	u64 head[5];	  /* of an object that is read; not on the BPF stack, which is small */
+	u8 eps[SF_RUBY_STACK + 8]; /* environments, from ep_base on */
+};
+
 #define SF_JAVA_HEAPS 3
 #define SF_RUNTIMES   1024 /* a power of two */
 
-/* Where an address space has HotSpot. */
+/* Where an address space has HotSpot, or that it has V8 (module alone). */
 struct sf_runtime {
 	u64 space; /* MM_ID */
 	u64 bias;
-	u32 module; /* of libjvm; 0: not found */
+	u32 module; /* of the runtime; 0: not found */
 	u32 tries;  /* searches without result */
 	u32 nheaps, shift;
 	struct {
 		u64 low, high, segmap;
 	} heaps[SF_JAVA_HEAPS]; /* of code */
+};
+
+#define SF_JAVA_SCOPES 32   /* methods at a pc */
+#define SF_JAVA_PCS    4096 /* a power of two */
+
+/* The frames that compiled code has at an address, innermost first. */
+struct sf_java_pc {
+	u64 space, at;
+	u64 cookie; /* of the nmethod, as memory is reused */
+	u32 epoch;  /* code_epoch, as the words have ids */
+	u32 n;
+	u64 words[SF_JAVA_SCOPES];
 };
 
 struct sf_java_walk {
@@ -86,9 +117,50 @@ struct sf_java_walk {
 	u64 name;
 	u64 complete; /* the code before this address has no whole frame */
 	u64 method;
+	u64 blob, code, cookie; /* code: its first address */
 	struct sf_runtime rt;
+	struct sf_java_pc pc; /* what java_scopes found */
+	/* java_scopes: addresses of the nmethod's tables, a search, the scope in hand */
+	u64 scopes, metadata;
+	u32 low, high, scope, byte, owed;
+	u32 failed; /* how many it could not read, in this sample */
+	u16 len, zero[3];
+	/* java_describe */
+	u64 pool, holder, text;
 	u64 file_addr;	    /* what `file` was asked for; 0: nothing yet */
 	struct sf_vma file; /* file_of */
+};
+
+struct sf_javascript_walk {
+	u32 module;	/* with V8; 0: none known */
+	u32 asked;	/* the runtime of this address space was looked up */
+	u64 space, map; /* the last map of a SharedFunctionInfo, and the address space it is in */
+	u32 glue;	/* the function in hand is not to be shown */
+	/* The frame in hand: whether it is the function's; what the step to its caller returned */
+	u32 kind, stop;
+	u32 work;      /* spent on descriptions in this sample */
+	u32 described; /* the record has that of the function in hand */
+	/* The first frame without a file, while V8 was not known; pc 0: none */
+	u32 n, cause, flags;
+	u64 pc, sp, fp;
+	u64 native; /* the word of its machine code; 0: not to be shown */
+	/* A string in hand: what follows it, and which of its characters are meant */
+	u64 rest;
+	u32 start, len;
+	u64 word[3]; /* for reads, to save stack */
+	u16 type, zero[3];
+};
+
+struct sf_php_walk {
+	u64 module; /* bits of the frame word of the runtime it is about */
+	u64 frame;  /* the next one; 0: none is left */
+	u64 func;   /* in hand */
+	u64 caller; /* of the next one, in place of its own; 0: its own */
+	u64 opline; /* of the innermost frame, from its register; 0: not known */
+	u32 vma;    /* the runtime's slot in vmas[] */
+	u32 code;   /* enum sf_php_code of the function in hand */
+	u32 none;   /* the address space has no PHP */
+	u32 skipped;
 };
 
 struct sf_lang_walk {
@@ -100,10 +172,15 @@ struct sf_lang_walk {
 	u64 word, sp;
 	/* The code object in hand: its address, cookie, and id (0: not looked up yet) */
 	u64 code, cookie;
-	u32 id, win_len;
+	u32 id;
+	u32 owed; /* code_id: its description was not sent yet */
+	u32 win_len, zero;
 	u64 win_base;
 	struct sf_python_walk python;
 	struct sf_java_walk java;
+	struct sf_ruby_walk ruby;
+	struct sf_javascript_walk javascript;
+	struct sf_php_walk php;
 	u8 object[SF_LANG_OBJECT + 8];
 	u8 window[SF_LANG_WINDOW + 8];
 	struct sf_code rec;
@@ -274,6 +351,18 @@ struct {
 	__type(value, struct sf_runtime);
 } runtimes SEC(".maps");
 
+/*
+ * By java_pc_key. Pcs with the same key replace each other, and are found again. It takes memory
+ * only once there is Java.
+ */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SF_JAVA_PCS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u32);
+	__type(value, struct sf_java_pc);
+} java_pcs SEC(".maps");
+
 struct chunk_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
@@ -354,8 +443,9 @@ __u32 free_ids[SF_MAX_MODULES] TABLES_STATE = {};
 __u32 free_head TABLES_STATE = 0, free_tail TABLES_STATE = 0;
 /* Changed by user space when tables are evicted, so that BPF drops what it cached of them */
 __u32 tables_epoch TABLES_STATE = 0;
-__u32 code_ids TABLES_STATE = 0; /* the last id of a code object */
-__u32 remote_tid = 0;		 /* remote.bpf.c: the task whose memory is read */
+__u32 code_ids TABLES_STATE = 0;   /* the last id of a code object */
+__u32 code_epoch TABLES_STATE = 0; /* counted by user space when it has emptied the codes */
+__u32 remote_tid = 0;		   /* remote.bpf.c: the task whose memory is read */
 
 extern struct task_struct *bpf_task_from_pid(s32 pid) __ksym __weak; /* 6.2 */
 extern void bpf_task_release(struct task_struct *p) __ksym __weak;

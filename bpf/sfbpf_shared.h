@@ -199,9 +199,9 @@ enum sf_py_kind {
 	SF_PY_ENTRY,  /* 3.12 on: up to the entry frame, which is in the C frame */
 };
 
-#define SF_PY_TLS_NONE 0
-#define SF_PY_TLS_EXEC 1 /* at thread pointer + tls */
-#define SF_PY_TLS_GOT  2 /* tls: address of the pair {module, offset}; tls_off is added */
+#define SF_TLS_NONE 0
+#define SF_TLS_EXEC 1 /* at thread pointer + tls */
+#define SF_TLS_GOT  2 /* tls: address of the pair {module, offset} */
 
 #define SF_PY_FRAME_MAX 112 /* bytes of a frame that are read */
 #define SF_PY_CODE_MAX	168 /* bytes of a code object that are read */
@@ -210,7 +210,6 @@ struct sf_python {
 	sf_u64 code_type;    /* address of PyCode_Type */
 	sf_u64 current, key; /* addresses of the current thread state, of a pthread key; 0: none */
 	sf_u64 tls;
-	sf_s32 tls_off;
 	sf_u16 tstate_frame, tstate_thread; /* frame or cframe, and thread id, in the state */
 	sf_u8 kind, tls_how, musl, lasti;   /* lasti: bytes of a unit of f_lasti; 0: an address */
 	sf_u8 cframe_frame, cframe_back;    /* cframe_back 0: the frame's address is in the state */
@@ -219,7 +218,7 @@ struct sf_python {
 	sf_u8 code_start, ob_type;
 	sf_u8 str_len, str_state, str_ascii, str_compact;
 	sf_u8 bytes_len, bytes_data;
-	sf_u8 zero[8];
+	sf_u8 zero[12];
 };
 
 /*
@@ -237,11 +236,70 @@ struct sf_java {
 	sf_u16 method_const, const_pool, const_name, pool_holder, pool_bytes;
 	sf_u16 klass_name, symbol_len, symbol_body;
 	sf_u16 heap_memory, heap_segmap, heap_shift, list_len, list_data;
-	sf_u8 code_is_offset; /* blob_code: u32, distance from the blob; else a pointer */
-	sf_u8 complete_bytes; /* of blob_complete: 2 or 4 */
-	sf_u8 block_bytes;    /* sizeof(HeapBlock), which is before each blob */
-	sf_u8 zero;
+	sf_u8 code_is_offset;  /* blob_code: u32, distance from the blob; else a pointer */
+	sf_u8 complete_bytes;  /* of blob_complete: 2 or 4 */
+	sf_u8 block_bytes;     /* sizeof(HeapBlock), which is before each blob */
+	sf_u8 number_excluded; /* numbers are UNSIGNED5 without bytes below this: 0 or 1 */
+	/*
+	 * Scopes of an nmethod; pcs 0: not known. To 22, `scopes` is a pointer, and the PcDescs and
+	 * the metadata are at an offset from the blob. From 25 on, the PcDescs and then the scopes
+	 * are at an offset from the pointer `immutable`, and the metadata from mutable_data.
+	 */
+	sf_u16 pcs, pcs_end, scopes, metadata, immutable, mutable_data;
+	/* ConstMethod: its size, its words and its bytecode's size. Indices of the source file */
+	sf_u16 const_bytes, const_words, const_code_size, const_flags, pool_source, klass_source;
 };
+
+/*
+ * Ruby. An activation of the loop is a frame of rb_vm_exec, the first nexec of the spans in
+ * sf_lang; in the others are the functions that it runs instructions in. Offsets that all versions
+ * share are in lang_ruby.bpf.h.
+ */
+#define SF_RUBY_BODY 160 /* bytes of an iseq's body that are read */
+
+struct sf_ruby {
+	sf_u64 tls; /* where the execution context is; SF_TLS_NONE: address of a global pointer */
+	sf_u64 symbols; /* address of the array of all symbols; 0: C methods have no names */
+	sf_u32 last_op; /* an id above this has its index in the array in its bits 4.. */
+	sf_u8 tls_how, musl, nexec;
+	sf_u8 frame_size;		   /* of a control frame */
+	sf_u8 ec_thread, thread_pthread;   /* with a global pointer: the owner of the context */
+	sf_u8 insns, insns_n, insns_index; /* in an iseq's body: entries, their number, index */
+	sf_u8 insn_size;		   /* of an entry */
+	sf_u8 short_strings; /* embedded text: its length is in the flags; else as in long ones */
+	sf_u8 line_is_value; /* the first line is a Fixnum */
+};
+
+/*
+ * V8. Offsets are from the object's address without its tag; `builtins` are file offsets.
+ * SharedFunctionInfo is "shared" here.
+ */
+#define SF_JS_SHARED_MAX 128 /* bytes of a SharedFunctionInfo that are read */
+#define SF_JS_FIELD_MAX	 256
+
+struct sf_javascript {
+	struct sf_span builtins;
+	sf_u16 function_shared; /* in a JSFunction */
+	sf_u16 shared_data, shared_name, shared_script, shared_token;
+	sf_u16 shared_bytes;		 /* up to the end of the last of them */
+	sf_u16 scope_count, scope_names; /* in a ScopeInfo: number of variables, their names */
+	sf_u16 script_name;
+	sf_u16 type_shared, type_scope, type_script;
+};
+
+/* PHP. The layout of execute_data is the same in all versions that are supported. */
+#define SF_PHP_FUNC_MAX 192 /* bytes of a function that are read */
+
+struct sf_php {
+	sf_u64 current;	     /* address of executor_globals.current_execute_data */
+	struct sf_span call; /* zend_call_function, file offsets */
+	sf_u16 rule;	     /* packed, of the loop behind its prologue; 0: not known */
+	sf_u8 func_opcodes, func_file, generator_frame;
+	sf_u8 zero[3];
+};
+
+/* sf_code.version of PHP: what code without a name is */
+enum sf_php_code { SF_PHP_FUNCTION, SF_PHP_MAIN, SF_PHP_INCLUDE, SF_PHP_EVAL };
 
 struct sf_lang {
 	sf_u8 language; /* enum sf_language */
@@ -252,18 +310,23 @@ struct sf_lang {
 	union {
 		struct sf_python python;
 		struct sf_java java;
+		struct sf_ruby ruby;
+		struct sf_javascript javascript;
+		struct sf_php php;
 		sf_u8 room[184];
 	};
 };
 
 /*
  * A piece of code of a language, sent when BPF meets it for the first time. Texts are as in the
- * process's memory: units of 1 (Latin-1), 2 or 4 bytes, or UTF-8. Java: file is the class.
+ * process's memory: units of 1 (Latin-1), 2 or 4 bytes, or UTF-8. Java: file is the class. PHP:
+ * lines is the class.
  */
-#define SF_MAX_CODES  32768 /* code objects that BPF knows at a time */
-#define SF_CODE_TEXT  256
-#define SF_CODE_UTF8  0 /* as a unit */
-#define SF_CODE_LINES 2048
+#define SF_MAX_CODES   32768 /* code objects that BPF knows at a time */
+#define SF_CODE_TEXT   256
+#define SF_CODE_UTF8   0 /* as a unit */
+#define SF_CODE_LINES  2048
+#define SF_JAVA_SOURCE 128
 
 struct sf_code {
 	sf_u32 type; /* SF_REC_CODE */
@@ -476,6 +539,8 @@ enum sf_module_state {
 #define SF_MODULE_TRACKS_BX 1
 /* the file is a language's runtime: struct sf_lang is before the directory */
 #define SF_MODULE_LANG	    2
+/* not a module, but memory that processes share: in sf_vma.flags of SF_MOD_JIT only */
+#define SF_VMA_SHARED	    1
 
 struct sf_module {
 	sf_u32 state; /* enum sf_module_state; written last when the rest changes */
@@ -541,7 +606,10 @@ _Static_assert(SF_MAX_RULES <= 0xffff, "nrules fits");
 
 _Static_assert(SF_LANG_MAX <= 8, "languages fit a frame word");
 _Static_assert(sizeof(struct sf_python) == 72, "sf_python layout");
-_Static_assert(sizeof(struct sf_java) == 64, "sf_java layout");
+_Static_assert(sizeof(struct sf_java) == 88, "sf_java layout");
+_Static_assert(sizeof(struct sf_ruby) == 32, "sf_ruby layout");
+_Static_assert(sizeof(struct sf_javascript) == 40, "sf_javascript layout");
+_Static_assert(sizeof(struct sf_php) == 32, "sf_php layout");
 _Static_assert(sizeof(struct sf_lang) == 256, "sf_lang layout");
 _Static_assert(sizeof(struct sf_code) == 24 + 2 * SF_CODE_TEXT + SF_CODE_LINES, "sf_code layout");
 _Static_assert(sizeof(struct sf_off_count) == 88, "sf_off_count layout");

@@ -236,6 +236,12 @@ static __always_inline void vma_learn(struct sf_scratch *s, u32 slot, struct sf_
 	v->len = KLOAD(vma, struct vm_area_struct, vm_end) - v->start;
 	inode = vma_inode(vma);
 	offset = inode ? KLOAD(vma, struct vm_area_struct, vm_pgoff) << cfg_page_shift : 0;
+	if (inode && vma_is_shared_memory(vma, inode)) {
+		v->state = SF_MOD_JIT;
+		v->delta = 0;
+		v->flags = SF_VMA_SHARED;
+		return;
+	}
 	/* Offsets that no frame word can hold are treated as memory without a file. */
 	if ((inode || v->start == KLOAD(s->mm, struct mm_struct, context.vdso)) &&
 	    offset <= SF_FRAME_OFFSET_MASK && v->len <= SF_FRAME_OFFSET_MASK - offset) {
@@ -245,11 +251,16 @@ static __always_inline void vma_learn(struct sf_scratch *s, u32 slot, struct sf_
 			space->provisional = 1;
 			seen_at(s, i)->vma = 0;
 		} else if (v->flags & SF_MODULE_LANG) {
+			u32 module = v->word >> SF_FRAME_MODULE_SHIFT;
+
 			java_note(slot, i);
+			if (js_lang(module))
+				js_note(s, module);
 		}
 	} else {
 		v->state = SF_MOD_JIT;
 		v->delta = 0;
+		v->flags = 0;
 	}
 }
 
@@ -420,8 +431,20 @@ __noinline int frame_without_row(u32 slot, int found)
 
 	if (!s)
 		return SF_STOP_NO_ROW;
-	if (found >= 0 && vma_at(s, found)->state == SF_MOD_JIT) {
-		int stop = java_frame(slot);
+	v = vma_at(s, found);
+	if (found >= 0 &&
+	    (v->state == SF_MOD_JIT || (v->state == SF_MOD_READY && (v->flags & SF_MODULE_LANG)))) {
+		int stop = js_frame(slot, found);
+
+		if (stop != JS_NOT)
+			return stop;
+	}
+	if (found >= 0 && v->state == SF_MOD_JIT) {
+		int stop;
+
+		if ((v->flags & SF_VMA_SHARED) && !s->lang.php.none)
+			return PHP_JIT;
+		stop = java_frame(slot);
 
 		if (stop != JAVA_NOT)
 			return stop;
@@ -431,7 +454,6 @@ __noinline int frame_without_row(u32 slot, int found)
 	n = s->n;
 	if (found < 0 && (s->regs.flags & SF_REGS_BY_FP)) /* a wrong guess, not a frame */
 		return s->cause ? s->cause : SF_STOP_NO_MODULE;
-	v = vma_at(s, found);
 	if (found < 0)
 		word |= SF_FRAME_RAW << SF_FRAME_KIND_SHIFT | (at & SF_FRAME_ADDR_MASK);
 	else if (v->state == SF_MOD_JIT)
@@ -543,13 +565,26 @@ static int unwind_next(u32 round, void *ctx)
 		return 1;
 	if (s->lang_at) {
 		stop = lang_step(slot);
+		if (stop == RUBY_STEP)
+			stop = ruby_step(slot);
 	} else {
 		stop = unwind_frame(s, c, slot);
-		/* Called from here, not where they are needed: see GO_RULE and JAVA_FILE. */
+		/* Called from here, not where they are needed: see GO_RULE, JS_EMIT, JAVA_FILE. */
 		if (stop == GO_RULE)
 			stop = go_step(slot);
+		if (stop == JS_EMIT)
+			stop = js_emit(slot);
+		if (stop == PHP_JIT) {
+			u64 exe = php_unknown(slot);
+
+			if (exe)
+				vma_find(slot, exe);
+			stop = php_jit(slot);
+		}
 		if (stop == JAVA_FILE)
 			return file_of(slot);
+		if (stop == JAVA_SCOPES)
+			return java_scopes(slot);
 		if (stop == SF_STEP_GO && (s->regs.flags & SF_REGS_GUESS))
 			stop = guess_check(slot);
 	}
@@ -595,9 +630,14 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 	s->lang_at = LANG_NATIVE;
 	s->lang.language = SF_LANG_NONE;
 	s->lang.sent = 0;
+	s->lang.php.none = 0;
 	s->lang.java.state = 0;
 	s->lang.java.name = 0;
 	s->lang.java.file_addr = 0;
+	s->lang.java.pc.at = 0;
+	s->lang.javascript.module = s->lang.javascript.asked = s->lang.javascript.work = 0;
+	s->lang.javascript.pc = 0;
+	s->lang.java.failed = 0;
 	s->lang.code = 0;
 	s->go_sp = 0;
 	if (cfg_note_words) {
@@ -610,6 +650,8 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 	bpf_loop(2 * SF_MAX_USER + 1, unwind_next, &slot, 0);
 	if (s->stop == SF_STOP_ZERO_RA)
 		s->stop = zero_check(slot);
+	if (s->stop == SF_STOP_JIT && !s->lang.language)
+		php_above_jit(slot);
 	if (s->lang.language)
 		lang_finish(slot);
 	/* A frame-pointer chain through a file that is not loaded yet proves nothing. */

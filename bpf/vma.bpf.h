@@ -86,6 +86,16 @@ static __always_inline u64 vma_inode(u64 vma)
 	return file ? KLOAD(file, struct file, f_inode) : 0;
 }
 
+/*
+ * Memory that processes share and that has no name: no file of code, but memory that code is made
+ * in.
+ */
+static __always_inline bool vma_is_shared_memory(u64 vma, u64 inode)
+{
+	return (KLOAD(vma, struct vm_area_struct, vm_flags) & VM_SHARED) &&
+	       !KLOAD32(inode, struct inode, i_nlink);
+}
+
 static __always_inline void inode_key(u64 inode, struct sf_file_key *key)
 {
 	key->ino = KLOAD(inode, struct inode, i_ino);

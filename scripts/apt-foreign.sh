@@ -1,8 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# apt-foreign.sh ARCH DIR depends PACKAGE            names of packages that PACKAGE depends on
-# apt-foreign.sh ARCH DIR unpack ROOT PACKAGE...     downloads them and unpacks them below ROOT, unless they are there
-# apt-foreign.sh ARCH DIR kernel ROOT PACKAGE        the same, but only the kernel's image: ROOT/boot/vmlinuz-*
+# apt-foreign.sh ARCH DIR depends PACKAGE
+#     prints the names of packages that PACKAGE depends on
+# apt-foreign.sh ARCH DIR unpack ROOT PACKAGE...
+#     downloads them and unpacks them below ROOT, unless they are there
+# apt-foreign.sh ARCH DIR kernel ROOT PACKAGE
+#     the same, but only the kernel's image: ROOT/boot/vmlinuz-*
 # Debian packages of another architecture, from this machine's own sources, without installing
 # anything: apt keeps its state below DIR, so dpkg's list of architectures stays as it is.
 set -eu
@@ -16,8 +19,10 @@ dir=$(cd "$dir" && pwd)
 foreign() {
 	tool=$1
 	shift
-	"$tool" -q -o APT::Architecture="$arch" -o APT::Architectures::= -o APT::Architectures="$arch" -o Dir::State="$dir/state" \
-		-o Dir::State::status="$dir/status" -o Dir::Cache="$dir/cache" -o APT::Sandbox::User=root "$@"
+	"$tool" -q -o APT::Architecture="$arch" -o APT::Architectures::= \
+		-o APT::Architectures="$arch" -o Dir::State="$dir/state" \
+		-o Dir::State::status="$dir/status" -o Dir::Cache="$dir/cache" \
+		-o APT::Sandbox::User=root "$@"
 }
 
 fresh_lists() {
@@ -29,7 +34,10 @@ fresh_lists() {
 # download PACKAGE: its file's name on stdout.
 download() {
 	fresh_lists
-	(cd "$dir" && foreign apt-get download "$1" >"$dir/log" 2>&1) || { tail -n 5 "$dir/log" >&2; return 1; }
+	(cd "$dir" && foreign apt-get download "$1" >"$dir/log" 2>&1) || {
+		tail -n 5 "$dir/log" >&2
+		return 1
+	}
 	ls -t "$dir/$1"_*.deb | head -n 1
 }
 

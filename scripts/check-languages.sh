@@ -1,20 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # check-languages.sh [DIR]: tests/live/check_languages.py on the interpreters of several Debian
-# releases and on those of pyenv, if there is one. The releases' packages come from this machine's
-# own source of packages, and are unpacked below DIR (default build/userlands), not installed.
-# Needs root; a release that cannot be had is skipped.
+# releases and on those of pyenv, if there is one; check_ruby.py on the releases' Ruby, and
+# check_java.py and check_php.py on their JDKs and PHP and on this machine's. The releases' packages
+# come from this machine's own source of packages, and are unpacked below DIR (default
+# build/userlands), not installed. Needs root; a release that cannot be had is skipped.
 set -eu
 cd "$(dirname "$0")/.."
 dir=$(realpath -m "${1:-build/userlands}")
 : "${SECONDS_PER_CASE:=1}"
 : "${CHECKS:=chains lines short redefined offcpu}"
+: "${PHP_CHECKS:=chains hot lines native short offcpu}"
 
-# unpack SUITE PACKAGE...: with all that they depend on, below $dir/SUITE/root.
+# unpack NAME SUITE PACKAGE...: with all that they depend on, below $dir/NAME/root.
 unpack() {
-	suite=$1
-	shift
-	to=$dir/$suite
+	to=$dir/$1
+	suite=$2
+	shift 2
 	uri=$(sed -n 's/^URIs: *//p' /etc/apt/sources.list.d/*.sources 2>/dev/null | head -n 1)
 	[ -n "$uri" ] || return 1
 	mkdir -p "$to/lists/partial" "$to/cache/archives/partial" "$to/root/tmp" "$to/root/proc"
@@ -41,18 +43,34 @@ unpack() {
 	done
 }
 
+# have NAME SUITE PACKAGE...: the first package tells whether the root of that name has them all.
 have() {
-	[ -e "$dir/$1/done" ] || { (unpack "$@") >"$dir/$1.log" 2>&1 && touch "$dir/$1/done"; }
+	[ -e "$dir/$1/done-$3" ] && return
+	(unpack "$@") >"$dir/$1.log" 2>&1 && touch "$dir/$1/done-$3"
 }
 
 pythons=
+rubies=
+phps=
 mkdir -p "$dir"
-for release in "bullseye python3.9" "trixie python3.13" "sid python3.14"; do
+for release in "bullseye python3.9 ruby2.7" "trixie python3.13 ruby3.3" "sid python3.14 ruby3.3"; do
 	# shellcheck disable=SC2086
-	if have $release; then
-		pythons="$pythons ${release% *}-${release#* }=$dir/${release% *}/root:/usr/bin/${release#* }"
+	set -- $release
+	if have "$1" "$@"; then
+		pythons="$pythons $1-$2=$dir/$1/root:/usr/bin/$2"
+		rubies="$rubies $1-$3=$dir/$1/root:/usr/bin/$3"
 	else
-		echo "SKIP languages-${release% *}: $(tail -n 1 "$dir/${release% *}.log")"
+		echo "SKIP languages-$1: $(tail -n 1 "$dir/$1.log")"
+	fi
+done
+for release in "bullseye php7.4-cli php7.4-opcache" "trixie php8.4-cli php8.4-opcache"; do
+	suite=${release%% *}
+	path=$(echo "$release" | sed 's|^[^ ]* \([^ ]*\)-cli.*|/usr/bin/\1|')
+	# shellcheck disable=SC2086
+	if have "$suite" $release; then
+		phps="$phps $suite-${path##*/}=$dir/$suite/root:$path"
+	else
+		echo "SKIP php-$suite: $(tail -n 1 "$dir/$suite.log")"
 	fi
 done
 for path in /usr/bin/python3.*[0-9] /usr/bin/python3.*-dbg \
@@ -64,6 +82,37 @@ for path in /usr/bin/python3.*[0-9] /usr/bin/python3.*-dbg \
 	version=$(echo "$path" | sed -n 's|.*/versions/\([^/]*\)/.*|\1|p')
 	[ -x "$path" ] && pythons="$pythons $version=:$path"
 done
+# Java needs /proc. Its directories are mounted only while the check runs.
+javas=
+mounted=
+trap 'for d in $mounted; do umount "$d"; done' EXIT
+trap 'exit 1' HUP INT TERM
+for release in "bullseye openjdk-11-jdk-headless" "trixie openjdk-21-jdk-headless" \
+	"sid openjdk-25-jdk-headless"; do
+	suite=${release% *}
+	number=${release#* openjdk-}
+	number=${number%%-*}
+	root=$dir/$suite-java/root
+	# shellcheck disable=SC2086
+	if have "$suite-java" $release; then
+		javas="$javas $number=$root:/usr/lib/jvm/java-$number-openjdk-amd64"
+		mount -t proc proc "$root/proc" && mounted="$mounted $root/proc"
+	else
+		echo "SKIP java-$number: $(tail -n 1 "$dir/$suite-java.log")"
+	fi
+done
+for home in /usr/lib/jvm/*; do
+	[ -h "$home" ] || [ ! -x "$home/bin/java" ] || javas="$javas $(basename "$home")=:$home"
+done
+status=0
 # shellcheck disable=SC2086
 PYTHONS=$pythons SECONDS=$SECONDS_PER_CASE \
-	exec /usr/bin/python3 -B tests/live/check_languages.py $CHECKS
+	/usr/bin/python3 -B tests/live/check_languages.py $CHECKS || status=1
+[ -z "$javas" ] || JAVAS=$javas JAVAC=$(command -v javac) \
+	/usr/bin/python3 -B tests/live/check_java.py || status=1
+[ -z "$rubies" ] || RUBIES=$rubies SECONDS=$SECONDS_PER_CASE \
+	/usr/bin/python3 -B tests/live/check_ruby.py || status=1
+[ ! -x /usr/bin/php8.2 ] || phps="$phps /usr/bin/php8.2"
+# shellcheck disable=SC2086
+[ -z "$phps" ] || PHPS=$phps /usr/bin/python3 -B tests/live/check_php.py $PHP_CHECKS || status=1
+exit $status

@@ -28,6 +28,7 @@ needs() {
 	libdw-dev library libdw
 	libzstd-dev library libzstd
 	libcurl4-openssl-dev library libcurl
+	libmicrohttpd-dev library libmicrohttpd
 	libdebuginfod-dev library libdebuginfod
 	libncurses-dev library ncursesw
 	libiberty-dev header libiberty/demangle.h
@@ -55,6 +56,9 @@ needs() {
 	groff-base command groff
 	zsh command zsh
 	libclang-rt-14-dev clang fuzzer
+	ruby command ruby
+	php8.2-cli command php
+	php8.2-opcache glob /usr/lib/php/*/opcache.so
 	EOF
 	# 10 MB to download, 106 MB of disk. Without go it is of no use, and go itself takes 464 MB.
 	if command -v go >/dev/null 2>&1; then
@@ -81,20 +85,25 @@ needs() {
 
 # Unpacked, not installed: dpkg's list of architectures stays as it is.
 sysroot_arm64() {
-	scripts/apt-foreign.sh arm64 build/foreign-arm64 unpack build/sysroot-arm64 libbpf-dev libbpf1 libelf-dev libelf1 zlib1g-dev \
-		zlib1g liblzma-dev liblzma5 libseccomp-dev libseccomp2 libinih-dev libinih1 libncurses-dev libncursesw6 libtinfo6 libiberty-dev busybox-static
-	scripts/apt-foreign.sh arm64 build/foreign-arm64 unpack build/sysroot-arm64/musl musl musl-dev
+	scripts/apt-foreign.sh arm64 build/foreign-arm64 unpack build/sysroot-arm64 \
+		libbpf-dev libbpf1 libelf-dev libelf1 zlib1g-dev zlib1g liblzma-dev liblzma5 \
+		libseccomp-dev libseccomp2 libinih-dev libinih1 libncurses-dev libncursesw6 \
+		libtinfo6 libiberty-dev busybox-static
+	scripts/apt-foreign.sh arm64 build/foreign-arm64 unpack build/sysroot-arm64/musl \
+		musl musl-dev
 }
 
 clickhouse_engine() {
-	[ ! -d build/chdb/node_modules/chdb ] && [ -z "${CHDB:-}" ] && command -v npm >/dev/null 2>&1 || return 0
+	[ ! -d build/chdb/node_modules/chdb ] && [ -z "${CHDB:-}" ] &&
+		command -v npm >/dev/null 2>&1 || return 0
 	if [ "$(df -Pm . | awk 'NR == 2 { print $4 }')" -lt 2048 ]; then
 		echo "deps.sh: less than 2 GB of disk: ClickHouse's engine is not installed" >&2
 		return 0
 	fi
 	echo "installing npm's chdb" >&2
 	mkdir -p build/chdb
-	if ! timeout 150 npm install --prefix build/chdb --no-audit --no-fund --fetch-retries=0 --silent chdb@3.4.0 >build/chdb/log 2>&1 </dev/null; then
+	if ! timeout 150 npm install --prefix build/chdb --no-audit --no-fund --fetch-retries=0 \
+		--silent chdb@3.4.0 >build/chdb/log 2>&1 </dev/null; then
 		echo "deps.sh: ClickHouse's engine is not there: $(tail -n 1 build/chdb/log)" >&2
 		rm -rf build/chdb/node_modules
 	fi
@@ -113,9 +122,11 @@ present() {
 	header) [ -e "/usr/include/$2" ] ;;
 	library) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "$2" ;;
 	directory) [ -d "$2" ] ;;
+	glob) for f in $2; do [ -e "$f" ] && break; done ;;
 	python) /usr/bin/python3 -c "import $2" >/dev/null 2>&1 ;;
 	busybox) command -v busybox >/dev/null && ! ldd "$(command -v busybox)" >/dev/null 2>&1 ;;
-	clang) command -v clang >/dev/null 2>&1 && echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
+	clang) command -v clang >/dev/null 2>&1 &&
+		echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
 		clang -xc - -fsanitize=fuzzer -o /dev/null 2>/dev/null ;;
 	esac
 }

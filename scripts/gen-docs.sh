@@ -13,9 +13,9 @@ generate() {
 	cat <<-'TEXT'
 	# Why stacks end
 
-	Folded output shows these as `[incomplete:REASON]`, `--stats` counts them, and top shows the most
-	common one. Generated from `bpf/stop_reasons.def` by `scripts/gen-docs.sh`; ids are never
-	reused.
+	Folded output shows these as `[incomplete:REASON]`, `--stats` counts them, and top shows the
+	most common one. Generated from `bpf/stop_reasons.def` by `scripts/gen-docs.sh`; ids are
+	never reused.
 
 	| reason | meaning |
 	|---|---|
@@ -37,7 +37,8 @@ if [ "${1:-}" = --check ]; then
 	if generate | cmp -s - docs/stop-reasons.md; then
 		echo "ok docs-generated"
 	else
-		echo "FAIL docs-generated: docs/stop-reasons.md is not what scripts/gen-docs.sh makes"
+		echo "FAIL docs-generated: docs/stop-reasons.md is not what" \
+			"scripts/gen-docs.sh makes"
 		exit 1
 	fi
 else

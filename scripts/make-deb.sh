@@ -8,12 +8,16 @@ cd "$(dirname "$0")/.."
 
 out=$(realpath "$1")
 version=$2
-command -v dpkg-deb >/dev/null && command -v dpkg-shlibdeps >/dev/null || { echo "make-deb.sh: needs dpkg-dev" >&2; exit 1; }
+if ! command -v dpkg-deb >/dev/null || ! command -v dpkg-shlibdeps >/dev/null; then
+	echo "make-deb.sh: needs dpkg-dev" >&2
+	exit 1
+fi
 arch=$(dpkg --print-architecture)
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 
-mkdir -p "$root/pkg/DEBIAN" "$root/pkg/usr/share/doc/sfbpf" "$root/pkg/lib/systemd/system" "$root/pkg/etc/sfbpf" "$root/debian"
+mkdir -p "$root/pkg/DEBIAN" "$root/pkg/usr/share/doc/sfbpf" "$root/pkg/lib/systemd/system" \
+	"$root/pkg/etc/sfbpf" "$root/debian"
 make -s install OUTPUT="$1" PREFIX=/usr DESTDIR="$root/pkg"
 strip --strip-unneeded "$root/pkg/usr/bin/sfbpf"
 install -m 644 packaging/sfbpf-agent.service "$root/pkg/lib/systemd/system/"
@@ -23,7 +27,8 @@ install -m 644 LICENSE "$root/pkg/usr/share/doc/sfbpf/copyright"
 
 # Which packages its libraries are from: dpkg-shlibdeps wants a source package around it.
 printf 'Source: sfbpf\n\nPackage: sfbpf\nArchitecture: any\n' > "$root/debian/control"
-depends=$(cd "$root" && dpkg-shlibdeps -O pkg/usr/bin/sfbpf 2>/dev/null | sed -n 's/^shlibs:Depends=//p')
+depends=$(cd "$root" && dpkg-shlibdeps -O pkg/usr/bin/sfbpf 2>/dev/null |
+	sed -n 's/^shlibs:Depends=//p')
 
 echo /etc/sfbpf/agent.ini > "$root/pkg/DEBIAN/conffiles"
 cat > "$root/pkg/DEBIAN/control" <<EOF
@@ -36,9 +41,9 @@ Priority: optional
 Depends: $depends
 Installed-Size: $(du -sk "$root/pkg" | cut -f1)
 Description: system-wide sampling profiler
- Full user and kernel stacks of every process at once, unwound in the kernel from .sframe and .eh_frame
- tables. With sfbpf-agent.service, an always-on agent that sends profiles to OpenTelemetry collectors,
- Pyroscope, Parca or ClickHouse.
+ Full user and kernel stacks of every process at once, unwound in the kernel from .sframe and
+ .eh_frame tables. With sfbpf-agent.service, an always-on agent that sends profiles to
+ OpenTelemetry collectors, Pyroscope, Parca or ClickHouse.
 EOF
 cat > "$root/pkg/DEBIAN/postinst" <<'EOF'
 #!/bin/sh
@@ -48,7 +53,9 @@ EOF
 cat > "$root/pkg/DEBIAN/prerm" <<'EOF'
 #!/bin/sh
 set -e
-if [ "$1" = remove ] && [ -d /run/systemd/system ]; then systemctl stop sfbpf-agent.service || true; fi
+if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
+	systemctl stop sfbpf-agent.service || true
+fi
 EOF
 cp "$root/pkg/DEBIAN/postinst" "$root/pkg/DEBIAN/postrm"
 chmod 755 "$root/pkg/DEBIAN/postinst" "$root/pkg/DEBIAN/prerm" "$root/pkg/DEBIAN/postrm"

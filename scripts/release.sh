@@ -12,6 +12,10 @@ version=$(sed -n 's/^VERSION := //p' Makefile)
 date=$(git log -1 --format=%cI 2>/dev/null || echo 2020-01-01)
 log=$dir/.log
 
+logged() {
+	"$@" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+}
+
 # pack NAME STRIP MAKE-ARGUMENTS...
 pack() {
 	arch=$1 strip=$2
@@ -20,11 +24,12 @@ pack() {
 	root=$dir/$name
 	rm -rf "$root"
 	mkdir -p "$root"
-	make -s -j"$(nproc)" STATIC=1 OUTPUT="build-release-$arch" "$@" >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
-	make -s STATIC=1 OUTPUT="build-release-$arch" "$@" install DESTDIR="$root" PREFIX= >"$log" 2>&1 || { cat "$log" >&2; exit 1; }
+	logged make -s -j"$(nproc)" STATIC=1 OUTPUT="build-release-$arch" "$@"
+	logged make -s STATIC=1 OUTPUT="build-release-$arch" "$@" install DESTDIR="$root" PREFIX=
 	$strip "$root/bin/sfbpf"
 	cp -r README.md LICENSE docs "$root/"
-	tar -C "$dir" --sort=name --owner=0 --group=0 --numeric-owner --mtime="$date" -cf - "$name" | gzip -9n >"$dir/$name.tar.gz"
+	tar -C "$dir" --sort=name --owner=0 --group=0 --numeric-owner --mtime="$date" \
+		-cf - "$name" | gzip -9n >"$dir/$name.tar.gz"
 	rm -rf "$root"
 	(cd "$dir" && sha256sum "$name.tar.gz")
 }

@@ -9,7 +9,8 @@ import re
 import sys
 
 BAD = re.compile(
-    r"WARNING|BUG:|Oops|general protection|soft lockup|RCU stall|rcu_.*stall|hung_task|Out of memory"
+    r"WARNING|BUG:|Oops|general protection|soft lockup|RCU stall|rcu_.*stall|hung_task|"
+    r"Out of memory"
 )
 GROWTH, SLACK_KB, SLACK_FDS = 1.1, 4096, 64
 

@@ -35,7 +35,11 @@ top=$!
 pids="$pids $top"
 
 storm sh -c 'while :; do /bin/true; /bin/echo x | cat; done'
-storm sh -c 'i=0; while :; do i=$(((i + 1) % 200)); cp "$1" "$2/new$i" && "$2/new$i" 1 20; rm -f "$2/new$i"; done' sh "$prog/rec" "$dir"
+storm sh -c 'i=0; while :; do
+		i=$(((i + 1) % 200))
+		cp "$1" "$2/new$i" && "$2/new$i" 1 20
+		rm -f "$2/new$i"
+	done' sh "$prog/rec" "$dir"
 storm sh -c 'cd "$1"; while :; do ./dlswap 5; done' sh "$prog"
 storm "$prog/rec" 100000 900
 storm sh -c 'while :; do "$1" 5; done' sh "$prog/sig"
@@ -58,7 +62,16 @@ trap 'kill $mover 2>/dev/null || true; finish' EXIT
 
 # sfbpf and the processes that read files for it.
 ours() {
-	ps -eo pid=,ppid= | awk -v top="$top" '{ parent[$1] = $2 } END { for (p in parent) for (q = p; q > 1; q = parent[q]) if (q == top) { print p; break } }'
+	ps -eo pid=,ppid= | awk -v top="$top" '
+		{ parent[$1] = $2 }
+		END {
+			for (p in parent)
+				for (q = p; q > 1; q = parent[q])
+					if (q == top) {
+						print p
+						break
+					}
+		}'
 }
 
 end=$(($(date +%s) + minutes * 60))

@@ -34,8 +34,8 @@ run() {
 	fi
 }
 
-# run_again NAME COMMAND...: the same; a program that fails is run once more, and only the second run
-# counts: a machine that others use, too, can take the CPU away for seconds.
+# run_again NAME COMMAND...: the same; a program that fails is run once more, and only the second
+# run counts: a machine that others use, too, can take the CPU away for seconds.
 run_again() {
 	name=$1
 	shift
@@ -109,7 +109,9 @@ if step build-sanitized make -s -j"$jobs" units SAN=1; then
 fi
 
 heading 'one failed call a run, with sanitizers'
-if step build-faults make -s -j"$jobs" fault SAN=1; then run_again faults tests/fault/check_faults.py; fi
+if step build-faults make -s -j"$jobs" fault SAN=1; then
+	run_again faults tests/fault/check_faults.py
+fi
 
 heading oracle
 if pkg-config --exists libdw; then

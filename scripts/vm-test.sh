@@ -31,7 +31,8 @@ fi
 if wants 'arm64-*' "$@"; then
 	scripts/deps.sh arm64
 	build OUTPUT="$out-arm64" ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-
-	CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ OBJCOPY=aarch64-linux-gnu-objcopy MUSL="$PWD/build/sysroot-arm64/musl" \
+	CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ OBJCOPY=aarch64-linux-gnu-objcopy \
+		MUSL="$PWD/build/sysroot-arm64/musl" \
 		sh tests/programs/build.sh "$out-arm64/programs" >/dev/null
 fi
 export SFBPF_AMD64="$PWD/$out-static/sfbpf" PROGRAMS_AMD64="$PWD/$out/programs"

@@ -13,6 +13,7 @@ import socket
 import subprocess
 import time
 import urllib.error
+from collections import Counter
 
 from receivers import HttpReceiver, decode_otlp, free_port, harness, pb
 import agents
@@ -218,7 +219,7 @@ def check_kubernetes(name):
     top = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     with open(os.path.join(top, "packaging/kubernetes/sfbpf-agent.yaml")) as f:
         text = f.read()
-    caps = re.search(r"add: \[(.*)\]", text)[1].lower().split(", ")
+    caps = re.split(r",\s+", re.search(r"add: \[([^]]*)\]", text)[1].lower())
     command = re.search(r"command: \[(.*)\]", text)[1].split(", ")
     # Of init, which some machines protect even from root: any process of the host will do.
     command[1] = "--cgroup=/proc/%d/ns/cgroup" % os.getpid()
@@ -439,6 +440,28 @@ def check_budget(name):
     harness.check(name, errors)
 
 
+def windows_apart(out, services, ids):
+    """Windows keep services apart, for report: by name, by label, and all of them."""
+    errors, sums = [], {}
+    for key, argv in [(s, ["--service", s]) for s in services] + [
+        ("id", ["--label", "container.id=" + ids]), ("all", ["--label", "service.version=7"])
+    ]:
+        p = subprocess.run([harness.SFBPF, "report", "--by", "service", "--format", "folded"] +
+                           argv + [out], capture_output=True, text=True, timeout=60)
+        sums[key] = Counter()
+        for line in p.stdout.splitlines():
+            stack, n = line.rsplit(" ", 1)
+            sums[key][stack.split(";")[0]] += int(n)
+        if p.returncode or p.stderr:
+            errors.append("report %s: %s" % (argv, p.stderr))
+    first, last = services
+    if (list(sums[first]), list(sums[last])) != ([first], [last]) or sums["id"] != sums[last]:
+        errors.append("services in windows: %s" % sums)
+    if any(sums["all"][s] != sums[s][s] for s in services) or "[" in "".join(sums["all"]):
+        errors.append("all services in windows: %s" % sums)
+    return errors
+
+
 def check_services(name):
     """A process in a cgroup v2 of a unit's name is that service's, a container's has its id."""
     pb()
@@ -453,7 +476,9 @@ def check_services(name):
     }
     busy, procs = agents.load(), []
     r = HttpReceiver(decode=decode_otlp)
-    a = agents.Agent("--endpoint", r.url, copy=False)
+    out = harness.tmpfile("services")
+    a = agents.Agent("--endpoint", r.url, "--copy", out, "--format", "pprof", "--label",
+                     "service.version=7", copy=False)
     try:
         for p, d in zip(busy, dirs.values()):
             os.makedirs(d, exist_ok=True)
@@ -481,6 +506,7 @@ def check_services(name):
     if seen.get("web", {}).get("systemd.unit") != "web.service" or seen.get(
             "docker:0123456789ab", {}).get("container.id") != ids:
         errors.append("attributes %s" % seen)
+    errors += windows_apart(out, dirs, ids)
     harness.check(name, errors[:2])
     r.stop()
 
@@ -520,6 +546,7 @@ def check_hotplug(name):
 
 if __name__ == "__main__":
     harness.run_checks([
-        check_config, check_privileges, check_without_capabilities, check_host_gaps, check_kubernetes, check_metrics,
-        check_prometheus, check_reload, check_notify, check_unit, check_budget, check_services, check_hotplug
+        check_config, check_privileges, check_without_capabilities, check_host_gaps,
+        check_kubernetes, check_metrics, check_prometheus, check_reload, check_notify, check_unit,
+        check_budget, check_services, check_hotplug
     ])

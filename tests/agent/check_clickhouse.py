@@ -149,18 +149,28 @@ SIMULATE = """
 TRUNCATE TABLE sfbpf_samples;
 TRUNCATE TABLE sfbpf_stacks;
 TRUNCATE TABLE sfbpf_files;
-INSERT INTO sfbpf_stacks SELECT number, arrayConcat(['_start', 'main'], arrayMap(i -> concat('f', toString((number * (i + 3)) % 997)), range(3 + number % 20))), now()
+INSERT INTO sfbpf_stacks SELECT number,
+    arrayConcat(['_start', 'main'],
+                arrayMap(i -> concat('f', toString((number * (i + 3)) % 997)),
+                         range(3 + number % 20))), now()
   FROM numbers({stacks});
-INSERT INTO sfbpf_samples SELECT toDateTime64(toDate(now()) - 1, 3, 'UTC') + intDiv(number, {rows}) % {windows} * 10 + number % 20 * 0.25,
-    concat('host', toString(intDiv(number, {rows} * {windows}))), concat('svc', toString(number % 7)),
+INSERT INTO sfbpf_samples SELECT
+    toDateTime64(toDate(now()) - 1, 3, 'UTC') + intDiv(number, {rows}) % {windows} * 10
+        + number % 20 * 0.25,
+    concat('host', toString(intDiv(number, {rows} * {windows}))),
+    concat('svc', toString(number % 7)),
     if(intDiv(number, {rows} * {windows}) < 10, '1.4', '1.5'), '', 'worker', 'cpu',
     cityHash64(number) % {stacks}, 1 + number % 3, 52631579, map('team', 'blue')
   FROM numbers({hosts} * {windows} * {rows});
-INSERT INTO sfbpf_samples SELECT toDateTime64(toDate(now()) - 1, 3, 'UTC') + intDiv(number, 3) % {windows} * 10,
-    concat('host', toString(intDiv(number, 3 * {windows}))), concat('svc', toString(number % 7)), '1.4', '', 'worker', 'off_cpu',
+INSERT INTO sfbpf_samples SELECT
+    toDateTime64(toDate(now()) - 1, 3, 'UTC') + intDiv(number, 3) % {windows} * 10,
+    concat('host', toString(intDiv(number, 3 * {windows}))),
+    concat('svc', toString(number % 7)), '1.4', '', 'worker', 'off_cpu',
     cityHash64(number) % {stacks}, 1000000000 + number % 1000, 1, map('team', 'blue', 'state', 'S')
   FROM numbers({hosts} * {windows} * 3);
-INSERT INTO sfbpf_files SELECT lower(hex(SHA1(toString(number % 200)))), concat('/usr/bin/prog', toString(number % 200)), concat('host', toString(intDiv(number, 200))), now()
+INSERT INTO sfbpf_files SELECT lower(hex(SHA1(toString(number % 200)))),
+    concat('/usr/bin/prog', toString(number % 200)),
+    concat('host', toString(intDiv(number, 200))), now()
   FROM numbers({hosts} * 200) WHERE number % 200 != 77 OR intDiv(number, 200) % 5 = 0
 """
 

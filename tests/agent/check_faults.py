@@ -12,7 +12,8 @@ import subprocess
 import time
 
 import agents
-from receivers import GrpcReceiver, HttpReceiver, certificate, decode_otlp, free_port, harness, otlp_folded, pb
+from receivers import (GrpcReceiver, HttpReceiver, certificate, decode_otlp, free_port, harness,
+                       otlp_folded, pb)
 
 WINDOWS = 6
 

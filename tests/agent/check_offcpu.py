@@ -12,12 +12,15 @@ import subprocess
 import sys
 from collections import Counter
 
-from receivers import GrpcReceiver, HttpReceiver, PARCA_GRPC, copies, decode_otlp, harness, otlp_folded, otlp_profiles, pb
+from receivers import (GrpcReceiver, HttpReceiver, PARCA_GRPC, copies, decode_otlp, harness,
+                       otlp_folded, otlp_profiles, pb, windows)
 import agents
 import otlp_rules
 
-SLEEPER = "import time\nwith open('/proc/self/comm', 'w') as f:\n  f.write('napper')\nwhile True:\n  time.sleep(0.02)\n"
-IDLER = "import time\nwith open('/proc/self/comm', 'w') as f:\n  f.write('idler')\ntime.sleep(1000)\n"
+SLEEPER = ("import time\nwith open('/proc/self/comm', 'w') as f:\n  f.write('napper')\n"
+           "while True:\n  time.sleep(0.02)\n")
+IDLER = ("import time\nwith open('/proc/self/comm', 'w') as f:\n  f.write('idler')\n"
+         "time.sleep(1000)\n")
 SWITCHER = """import os, threading
 a, b = os.pipe(), os.pipe()
 def echo():
@@ -207,8 +210,8 @@ def check_files(name):
     for p in procs:
         harness.stop(p)
     files = {
-        f.split(".off_cpu", 1)[1]: os.path.join(out, f)
-        for f in sorted(os.listdir(out)) if ".off_cpu." in f
+        f.split(".off_cpu", 1)[1]: f
+        for f in windows(out) if ".off_cpu." in f
     }
     for suffix in (".folded", ".pb.gz", ".json", ".html", ".txt"):
         if suffix not in files:

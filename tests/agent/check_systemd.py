@@ -20,8 +20,11 @@ CHANGES = {
     "RestartSec=10": "RestartSec=1", "[Unit]": "[Unit]\nDefaultDependencies=no",
     "[Service]": "[Service]\nStandardError=file:/run/agent.log"
 }
-INI = "[agent]\ninterval = 500ms\noff-cpu = yes\n[labels]\nturn = %d\n[delivery]\nprotocol = file\nformat = pprof\nendpoint = /var/lib/sfbpf-agent/out\n" \
-      "token-file = /run/credentials/sfbpf-agent.service/token\nheader-file = /run/credentials/sfbpf-agent.service/headers\n"
+INI = ("[agent]\ninterval = 500ms\noff-cpu = yes\n"
+       "[labels]\nturn = %d\n"
+       "[delivery]\nprotocol = file\nformat = pprof\nendpoint = /var/lib/sfbpf-agent/out\n"
+       "token-file = /run/credentials/sfbpf-agent.service/token\n"
+       "header-file = /run/credentials/sfbpf-agent.service/headers\n")
 
 
 class Box:
@@ -54,8 +57,10 @@ class Box:
         try:
             with open("/proc/%d/task/%d/children" % (self.p.pid, self.p.pid)) as f:
                 child = f.read().split()[0]
-            if os.readlink("/proc/%s/exe" % child).endswith("/systemd") and \
-               self.run("systemctl", "is-system-running", pid=child).stdout.strip() in ("running", "degraded", "starting"):
+            if not os.readlink("/proc/%s/exe" % child).endswith("/systemd"):
+                return None
+            state = self.run("systemctl", "is-system-running", pid=child).stdout.strip()
+            if state in ("running", "degraded", "starting"):
                 return child
         except (OSError, IndexError):
             pass

@@ -13,7 +13,7 @@ import time
 from collections import Counter
 
 from receivers import (HERE, GrpcReceiver, HttpReceiver, PARCA_GRPC, certificate, copies,
-                       decode_otlp, harness, otlp_folded, otlp_profiles, pb)
+                       decode_otlp, harness, otlp_folded, otlp_profiles, pb, windows)
 import agents
 import otlp_rules
 
@@ -251,7 +251,7 @@ def check_files(name):
         a.argv += ["--format", fmt]
         if a.start().p.wait(agents.PATIENCE):
             errors.append("%s: %s" % (fmt, a.text()[-200:]))
-        if not [f for f in os.listdir(out) if f.endswith(suffix)]:
+        if not [f for f in windows(out) if f.endswith(suffix)]:
             errors.append("no file of %s" % fmt)
     a = agents.Agent("--once", "--endpoint", "http://127.0.0.1:1", copy=False, metrics=False)
     if a.start().p.wait(agents.PATIENCE) != 1:

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// ClickHouse's HTTP interface, as far as the agent and the checks use it, before the real engine (npm package chdb, found by NODE_PATH).
-// clickhouse_http.js DIRECTORY: prints its port. POST /?query=...&SETTING=...: the body is the data of an INSERT, or the query.
+// ClickHouse's HTTP interface, as far as the agent and the checks use it, before the real engine
+// (npm package chdb, found by NODE_PATH).
+// clickhouse_http.js DIRECTORY: prints its port. POST /?query=...&SETTING=...: the body is the data
+// of an INSERT, or the query.
 const http = require('http');
 const zlib = require('zlib');
 const { Session } = require('chdb');
@@ -8,8 +10,12 @@ const { Session } = require('chdb');
 const session = new Session(process.argv[2]);
 
 function withSettings(query, params) {
-	const settings = [...params].filter(([k]) => k !== 'query' && k !== 'database').map(([k, v]) => `${k}='${v.replace(/'/g, '')}'`);
-	return settings.length && / FORMAT /.test(query) ? query.replace(' FORMAT ', ` SETTINGS ${settings.join(', ')} FORMAT `) : query;
+	const settings = [...params]
+		.filter(([k]) => k !== 'query' && k !== 'database')
+		.map(([k, v]) => `${k}='${v.replace(/'/g, '')}'`);
+	if (!settings.length || !/ FORMAT /.test(query))
+		return query;
+	return query.replace(' FORMAT ', ` SETTINGS ${settings.join(', ')} FORMAT `);
 }
 
 http.createServer((req, res) => {
@@ -22,7 +28,8 @@ http.createServer((req, res) => {
 			if (req.headers['content-encoding'] === 'gzip')
 				body = zlib.gunzipSync(body);
 			const query = withSettings(params.get('query') || '', params);
-			const text = session.query(query ? `${query}\n${body}` : `${body}`, 'JSONCompactEachRow');
+			const text = session.query(query ? `${query}\n${body}` : `${body}`,
+				'JSONCompactEachRow');
 			res.writeHead(200);
 			res.end(text);
 		} catch (e) {

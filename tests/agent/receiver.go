@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: BSD-2-Clause
 
-// The third gRPC stack: a server of grpc-go, which is what Parca, Pyroscope and the Collector listen with. It reads the messages with a decoder
-// of its own and prints a line for each request: method, window's start, elements of the seven tables, sum of the values.
+// The third gRPC stack: a server of grpc-go, which is what Parca, Pyroscope and the Collector
+// listen with. It reads the messages with a decoder of its own and prints a line for each request:
+// method, window's start, elements of the seven tables, sum of the values.
 // receiver.go [CERTIFICATE KEY]: prints its port first.
 package main
 

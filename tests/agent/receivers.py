@@ -3,6 +3,7 @@
 get.
 """
 
+import glob
 import gzip
 import http.server
 import importlib
@@ -282,7 +283,14 @@ def folded_file(path):
 def copies(directory, off_cpu=False):
     """The same for what the agent wrote to --copy."""
     found = {}
-    for name in sorted(os.listdir(directory)) if os.path.isdir(directory) else ():
-        if name.startswith("sfbpf-") and (".off_cpu." in name) == off_cpu:
-            found[int(name.rsplit("-", 2)[1])] = folded_file(os.path.join(directory, name))
+    for path in windows(directory):
+        name = os.path.basename(path)
+        if (".off_cpu." in name) == off_cpu:
+            found[int(name.rsplit("-", 2)[1])] = folded_file(path)
     return found
+
+
+def windows(directory):
+    """The files of protocol file, in a folder for each day."""
+    day = "20[0-9][0-9]-[01][0-9]-[0-3][0-9]"
+    return sorted(glob.glob(os.path.join(directory, day, "sfbpf-*")))

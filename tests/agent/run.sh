@@ -13,7 +13,8 @@ give_up() {
 }
 
 [ "$(id -u)" = 0 ] || give_up "not root"
-"$OUTPUT/sfbpf" agent --help >/dev/null 2>&1 || give_up "built without it: libcurl or nettle is missing"
+"$OUTPUT/sfbpf" agent --help >/dev/null 2>&1 ||
+	give_up "built without it: libcurl or nettle is missing"
 # Python of the distribution: grpc and protobuf are its packages.
 python=/usr/bin/python3
 [ -x $python ] || give_up "no $python"
@@ -28,7 +29,7 @@ case $code in
 3 | 4) give_up "record cannot run here: $(tail -n 1 "$log/try")" ;;
 esac
 
-checks='wire rules faults agent offcpu machine clickhouse'
+checks='wire rules faults agent identity offcpu machine clickhouse'
 for check in $checks; do
 	$python -B tests/agent/check_$check.py >"$log/$check" 2>&1 &
 	pids="$pids $!"

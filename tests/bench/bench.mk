@@ -18,20 +18,24 @@ $(BENCH)/fp.skel.h: $(BENCH)/fp.bpf.o
 
 $(BENCH)/fp: tests/bench/fp.c $(BENCH)/fp.skel.h $(O)/userspace/kern/perf_event.o
 	$(call msg,LINK,$@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -I$(BENCH) -o $@ $< $(O)/userspace/kern/perf_event.o $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -I$(BENCH) -o $@ $< $(O)/userspace/kern/perf_event.o \
+		$(LDLIBS)
 
 $(BENCH)/convert: tests/bench/convert.c $(O)/libcore.a
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(if $(BENCH_DW),-DHAVE_LIBDW) -o $@ $< $(O)/libcore.a $(if $(BENCH_DW),-ldw) $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $(if $(BENCH_DW),-DHAVE_LIBDW) -o $@ $< $(O)/libcore.a \
+		$(if $(BENCH_DW),-ldw) $(LDLIBS)
 
 $(BENCH)/late $(BENCH)/thrash $(BENCH)/sleeper: $(BENCH)/%: tests/bench/%.c
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 $(WARN) -fno-optimize-sibling-calls -fomit-frame-pointer -D_GNU_SOURCE -o $@ $<
+	$(Q)$(CC) -O2 $(WARN) -fno-optimize-sibling-calls -fomit-frame-pointer -D_GNU_SOURCE \
+		-o $@ $<
 
 $(BENCH)/sleeper-fp: tests/bench/sleeper.c
 	@mkdir -p $(@D)
-	$(Q)$(CC) -O2 $(WARN) -fno-optimize-sibling-calls -fno-omit-frame-pointer -D_GNU_SOURCE -o $@ $<
+	$(Q)$(CC) -O2 $(WARN) -fno-optimize-sibling-calls -fno-omit-frame-pointer -D_GNU_SOURCE \
+		-o $@ $<
 
 # Both need root, a quiet CPU if there is one, and no network. The second is for CI: a minute, the
 # most robust figures only.

@@ -281,8 +281,10 @@ int main(int argc, char **argv)
 			fprintf(stderr, "convert: %s: %s\n", argv[i], strerror(-err));
 			return 1;
 		}
-		printf("{\"file\": \"%s\", \"text\": %llu, \"functions\": %llu, \"rows\": %llu, \"rules\": %llu, \"bytes\": %llu, "
-		       "\"ms\": %.3f, \"child_ms\": %.3f, \"libdw_rows\": %llu, \"libdw_ms\": %.3f}\n",
+		printf("{\"file\": \"%s\", \"text\": %llu, \"functions\": %llu, "
+		       "\"rows\": %llu, \"rules\": %llu, \"bytes\": %llu, "
+		       "\"ms\": %.3f, \"child_ms\": %.3f, "
+		       "\"libdw_rows\": %llu, \"libdw_ms\": %.3f}\n",
 		       argv[i], (unsigned long long)r.text, (unsigned long long)r.fns,
 		       (unsigned long long)r.rows, (unsigned long long)r.rules,
 		       (unsigned long long)r.bytes, r.ms, r.child_ms, (unsigned long long)r.dw_rows,

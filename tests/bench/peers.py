@@ -120,8 +120,8 @@ def bpftrace(seconds):
     """Stacks by frame pointer, at most 127 frames, counted in the kernel: a sample's bytes are
     those of the distinct stacks at the end.
     """
-    program = "profile:hz:%d /cpu == %d/ { @[comm, ustack(perf, 127)] = count(); } interval:s:%d { exit(); }" % (
-        HZ, CPU, seconds)
+    program = ("profile:hz:%d /cpu == %d/ { @[comm, ustack(perf, 127)] = count(); } "
+               "interval:s:%d { exit(); }" % (HZ, CPU, seconds))
     with Usage() as usage:
         text = subprocess.run(urgent(["bpftrace", "-e",
                                       program]), check=True, stdout=subprocess.PIPE,

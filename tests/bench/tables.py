@@ -77,8 +77,8 @@ def real_files(quick):
     ]
     found = []
     for p in patterns[:1] + patterns[3:4] if quick else patterns:
-        paths = [x for x in sorted(glob.glob(p)) if os.path.isfile(x) and not os.path.islink(x)] or \
-                [os.path.realpath(x) for x in glob.glob(p)[:1]]
+        paths = [x for x in sorted(glob.glob(p)) if os.path.isfile(x) and not os.path.islink(x)]
+        paths = paths or [os.path.realpath(x) for x in glob.glob(p)[:1]]
         found += paths[:1]
     return found
 

@@ -47,7 +47,8 @@ if [ "$(id -u)" -ne 0 ] || ! command -v setpriv >/dev/null; then
 else
 	cp "$sfbpf" "$dir/sfbpf"
 	chmod 755 "$dir" "$dir/sfbpf"
-	setpriv --reuid=65534 --regid=65534 --clear-groups "$dir/sfbpf" doctor >"$dir/out" 2>"$dir/err"
+	setpriv --reuid=65534 --regid=65534 --clear-groups "$dir/sfbpf" doctor \
+		>"$dir/out" 2>"$dir/err"
 	status=$?
 	if [ $status -ne 3 ]; then
 		fail doctor_without_root "exit $status"
@@ -78,8 +79,10 @@ if [ "$(id -u)" -ne 0 ] || [ ! -r /sys/kernel/btf/vmlinux ] || ! hidden true 2>/
 	echo "SKIP no_btf: needs root, BTF to hide and mount namespaces"
 else
 	no_btf doctor_no_btf '^FAIL +BTF: .*\(fix: .*CONFIG_DEBUG_INFO_BTF' "$sfbpf" doctor
-	no_btf record_no_btf '^sfbpf record: .*BTF.*CONFIG_DEBUG_INFO_BTF' "$sfbpf" record -o "$dir/folded" 0.2
-	no_btf offcpu_no_btf '^sfbpf offcpu: .*BTF.*CONFIG_DEBUG_INFO_BTF' "$sfbpf" offcpu -o "$dir/folded" 0.2
+	no_btf record_no_btf '^sfbpf record: .*BTF.*CONFIG_DEBUG_INFO_BTF' \
+		"$sfbpf" record -o "$dir/folded" 0.2
+	no_btf offcpu_no_btf '^sfbpf offcpu: .*BTF.*CONFIG_DEBUG_INFO_BTF' \
+		"$sfbpf" offcpu -o "$dir/folded" 0.2
 fi
 
 "$sfbpf" doctor what >"$dir/out" 2>"$dir/err"

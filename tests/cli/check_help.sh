@@ -22,13 +22,15 @@ for t in $tools; do
 	"$sfbpf" help "$t" | cmp -s - "$dir/help" || echo "FAIL help-$t: 'help $t' differs"
 	"$sfbpf" help --man "$t" > "$dir/man"
 	missing=
-	for o in $(sed -n '/^options:/,/^examples:/s/^  *\(-[a-zA-Z], \)*--\([a-z-]*\).*/\2/p' "$dir/help"); do
+	option='s/^  *\(-[a-zA-Z], \)*--\([a-z-]*\).*/\2/p'
+	for o in $(sed -n "/^options:/,/^examples:/$option" "$dir/help"); do
 		grep -q -- "--$o\b" "$dir/bash" || missing="$missing bash:$o"
 		grep -q -- "--$o\\[" "$dir/zsh" || missing="$missing zsh:$o"
 		sed 's/\\-/-/g' "$dir/man" | grep -q -- "fB--$o.fR" || missing="$missing man:$o"
 	done
 	verdict "help-options-$t" "$missing"
-	verdict "help-width-$t" "$(awk 'length > 80 && !/^usage/' "$dir/help" | grep -v '^  [a-z]* *sfbpf' | head -n 3)"
+	verdict "help-width-$t" "$(awk 'length > 80 && !/^usage/' "$dir/help" |
+		grep -v '^  [a-z]* *sfbpf' | head -n 3)"
 	if command -v groff >/dev/null; then
 		verdict "help-man-$t" "$(groff -man -Tutf8 -ww -z "$dir/man" 2>&1)"
 	else
@@ -37,7 +39,8 @@ for t in $tools; do
 done
 
 verdict help-bash-syntax "$(bash -n "$dir/bash" 2>&1)"
-words=$(bash -c '. "$1"; COMP_WORDS=(sfbpf record --fo); COMP_CWORD=2; _sfbpf; echo "${COMPREPLY[*]}"' - "$dir/bash")
+words=$(bash -c '. "$1"; COMP_WORDS=(sfbpf record --fo); COMP_CWORD=2; _sfbpf
+	echo "${COMPREPLY[*]}"' - "$dir/bash")
 verdict help-bash-completes "$([ "$words" = --format ] || echo "got '$words'")"
 if command -v zsh >/dev/null; then
 	verdict help-zsh-syntax "$(zsh -n "$dir/zsh" 2>&1)"
@@ -47,4 +50,5 @@ fi
 "$sfbpf" agent --metrics-address none --check-config >"$dir/config" 2>&1
 verdict help-bracketed-argument "$([ $? = 0 ] || tail -n 1 "$dir/config")"
 "$sfbpf" help nosuch >/dev/null 2>"$dir/err"
-verdict help-unknown-tool "$([ $? = 2 ] && grep -q "there is no tool 'nosuch'" "$dir/err" || cat "$dir/err")"
+verdict help-unknown-tool \
+	"$([ $? = 2 ] && grep -q "there is no tool 'nosuch'" "$dir/err" || cat "$dir/err")"

@@ -64,7 +64,8 @@ def inspect(*args, timeout=60):
 # ---------------------------------------------------------------------------
 
 ROW = re.compile(
-    r"^([0-9a-f]{16}) ([0-9a-f]{16}) (sframe|eh_frame|code) cfa=(\S+) ra=(\S+) fp=(\S+)( signal)?( pac)?"
+    r"^([0-9a-f]{16}) ([0-9a-f]{16}) (sframe|eh_frame|code) "
+    r"cfa=(\S+) ra=(\S+) fp=(\S+)( signal)?( pac)?"
     r"(?: plt rep=(\d+)(?: at=(\d+))?)?$")
 
 
@@ -155,7 +156,8 @@ def readelf_functions(path):
         if not inside:
             continue
         m = re.match(
-            r"^([0-9a-f]{8,}) [0-9a-f]+ [0-9a-f]+ (?:CIE|FDE cie=([0-9a-f]+) pc=([0-9a-f]+)\.\.([0-9a-f]+))",
+            r"^([0-9a-f]{8,}) [0-9a-f]+ [0-9a-f]+ "
+            r"(?:CIE|FDE cie=([0-9a-f]+) pc=([0-9a-f]+)\.\.([0-9a-f]+))",
             line)
         if m:
             rows = []

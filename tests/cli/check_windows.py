@@ -1,9 +1,10 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""report and diff over directories of the agent's windows: which files are read, sums, damage,
-wrong usage.
+"""report and diff over directories of the agent's windows: which files are read, sums, labels,
+damage, wrong usage.
 """
 
+import json
 import os
 import subprocess
 import sys
@@ -34,6 +35,66 @@ def check(name, argv, status, want, err=""):
 def write(path, text):
     with open(path, "w") as f:
         f.write(text)
+
+
+def stack(comm, frames, count, **labels):
+    return {
+        "comm": comm, "process": comm + "d", "pid": 0, "count": count, "samples": count,
+        "stop": None, "labels": {k.replace("_", "."): v for k, v in labels.items()},
+        "frames": [{"name": f, "module": "m", "kind": "user"} for f in frames.split(";")]
+    }
+
+
+def window(path, host, *stacks):
+    meta = {"schema": 1, "host": host, "unit": "samples"}
+    write(path, '{"meta":%s,"stacks":%s}' % (json.dumps(meta), json.dumps(stacks)))
+
+
+def check_labels(top, now):
+    """Services, versions and hosts of windows in the folders of days, and of older ones."""
+    d = os.path.join(top, "labels")
+    for n, (host, ago, version) in enumerate((("a", 0, "1"), ("b", 0, "2"), ("a", 86400, "1"))):
+        at = now - ago * 1000 - 1000
+        day = os.path.join(d, time.strftime("%Y-%m-%d", time.gmtime(at / 1000)))
+        os.makedirs(day, exist_ok=True)
+        window("%s/sfbpf-%s-%d-%08x.json" % (day, host, at, n), host,
+               stack("work", "main;f", 3 + n, service_name="web", service_version=version),
+               stack("pg", "main;g", 10, service_name="db"))
+    folded = ("report", "--format", "folded", "--since", "1h")
+    check("service", folded + ("--service", "web", d), 0, ["work;main;f 7"])
+    check("by-service", folded + ("--by", "service", d), 0,
+          ["db;pg;main;g 20", "web;work;main;f 7"])
+    check("by-version", folded + ("--by", "version", "--service", "web", d), 0,
+          ["1;work;main;f 3", "2;work;main;f 4"])
+    check("by-host", folded + ("--by", "host", d), 0,
+          ["a;work;main;f 3", "b;work;main;f 4", "a;pg;main;g 10", "b;pg;main;g 10"])
+    check("by-label", folded + ("--by", "service.version", "--comm", "pg", d), 0,
+          ["[no service.version];pg;main;g 20"])
+    check("label", folded + ("--label", "service.version=2", d), 0, ["work;main;f 4"])
+    check("labels", folded + ("--label", "service.version=2", "--service", "db", d), 0, [])
+    check("days", ("report", "--format", "folded", "--service", "web", d), 0, ["work;main;f 12"])
+    check("day-ago", ("diff", "--format", "folded", "--since", "1h", "--ago", "1d", "--service",
+                      "web", d), 0, ["work;main;f 5 7"])
+    check("against", ("diff", "--format", "folded", "--label", "service.version=2", "--against",
+                      "service.version=1", d), 0, ["work;main;f 8 4"])
+    merged = os.path.join(top, "merged.pb.gz")
+    check("to-pprof", ("report", "--by", "service", "-o", merged, d), 0, [])
+    check("from-pprof", ("report", "--format", "folded", "--by", "service", merged), 0,
+          ["web;work;main;f 12", "db;pg;main;g 30"])
+    table = run("report", "--by", "service", d).stdout.splitlines()[:3]
+    if [line.split() for line in table] != [["SHARE%", "service.name"], ["71.43", "db"],
+                                            ["28.57", "web"]]:
+        check("table: %s" % table, ("--help", ), 3, None)
+    write("%s/sfbpf-c-%d-000000ff.folded" % (d, now - 5000), "work;main;f 100\n")
+    check("no-labels", folded + ("--service", "web", d), 0, ["work;main;f 7"],
+          "1 of 3 windows have no label service.name")
+    check("no-labels-by-host", folded + ("--by", "host", "--host", "c", d), 0,
+          ["c;work;main;f 100"])
+    check("bad-by", folded + ("--by", "cpu", d), 2, None, "is not process, thread, host")
+    check("bad-label", folded + ("--label", "x", d), 2, None, "is not NAME=VALUE")
+    check("too-many-labels", folded + ("--label", "a=b") * 17 + (d, ), 2, None, "more than 16")
+    check("against-two", ("diff", "--against", "a=b", d, d), 2, None, "of one directory")
+    check("diff-pprof", ("diff", "-o", merged, d, d), 2, None, "holds one profile")
 
 
 def main():
@@ -80,6 +141,7 @@ def main():
               "--until is not after --since")
         check("ago-alone", ("diff", "--ago", "1d", d), 2, None, "two times of one directory")
         check("one-file", ("diff", one), 2, None, "a file is missing")
+        check_labels(top, now)
     return failed
 
 

@@ -8,7 +8,9 @@ fault: $(O)/fault/sfbpf
 $(O)/fault/sfbpf: $(APP_OBJ) $(AGENT_LIB) $(O)/tests/fault/inject.o $(O)/libcore.a
 	@mkdir -p $(@D)
 	$(call msg,LINK,$@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) $$(nm $(O)/tests/fault/inject.o | sed -n 's/.* T __wrap_/-Wl,--wrap=/p') -o $@ $^ $(LDLIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) \
+		$$(nm $(O)/tests/fault/inject.o | sed -n 's/.* T __wrap_/-Wl,--wrap=/p') \
+		-o $@ $^ $(LDLIBS)
 
 -include $(O)/tests/fault/inject.d
 

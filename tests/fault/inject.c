@@ -3,8 +3,9 @@
  * Makes one call of libc or libbpf fail: linked into build-san/fault/sfbpf with -Wl,--wrap for each
  * name below, so that it is between our code and the library, under the sanitizers.
  *
- * 	FAULT_LOG=FILE		no fault: at exit, one line "SITE COUNT NAME" for each place that called one of them
- * 	FAULT_AT=SITE[:K]	the K-th call (default the first) from SITE fails as the call can fail
+ *	FAULT_LOG=FILE		no fault: at exit, one line "SITE COUNT NAME" for each place that
+ *				called one of them
+ *	FAULT_AT=SITE[:K]	the K-th call (default the first) from SITE fails as it can fail
  *
  * SITE: "0x…", the offsets in the program of the return addresses of the call (its low 32 bits) and
  * of its caller (the high ones, 0 if that is not ours); addr2line understands each.

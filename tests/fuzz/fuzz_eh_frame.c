@@ -6,8 +6,9 @@
  * section (so that finding it, .eh_frame_hdr and decompression are reached; bits 0-3 are then the
  * file's affair).
  *
- * 	clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iuserspace tests/fuzz/fuzz_eh_frame.c \
- * 		userspace/base/diag.c userspace/elf/elf_image.c userspace/unwind/{row,eh_*}.c -lz -o fuzz_eh_frame
+ *	clang -g -O1 -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Iuserspace \
+ *		tests/fuzz/fuzz_eh_frame.c userspace/base/diag.c userspace/elf/elf_image.c \
+ *		userspace/unwind/{row,eh_*}.c -lz -o fuzz_eh_frame
  */
 #include <stdlib.h>
 

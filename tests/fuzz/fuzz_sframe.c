@@ -7,8 +7,9 @@
  * 	bit 2     the file is big-endian
  * 	bit 3     no program headers, as in a relocatable object
  *
- * 	clang -g -O1 -fsanitize=fuzzer,address,undefined -Iuserspace -Ibpf -D_GNU_SOURCE tests/fuzz/fuzz_sframe.c \
- * 		userspace/unwind/{row,sframe*}.c userspace/base/diag.c userspace/elf/elf_image.c -lz -o fuzz_sframe
+ *	clang -g -O1 -fsanitize=fuzzer,address,undefined -Iuserspace -Ibpf -D_GNU_SOURCE \
+ *		tests/fuzz/fuzz_sframe.c userspace/unwind/{row,sframe*}.c userspace/base/diag.c \
+ *		userspace/elf/elf_image.c -lz -o fuzz_sframe
  */
 #include <stdlib.h>
 

@@ -15,7 +15,8 @@ import mmap, sys, time
 kept = []
 for path in sys.argv[1:]:
     with open(path, 'rb') as f:
-        kept.append(mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ | mmap.PROT_EXEC, flags=mmap.MAP_PRIVATE))
+        kept.append(mmap.mmap(f.fileno(), 0, prot=mmap.PROT_READ | mmap.PROT_EXEC,
+                              flags=mmap.MAP_PRIVATE))
 while True:
     time.sleep(1)
 """

@@ -14,7 +14,8 @@ from collections import Counter
 import harness as h
 
 CHAIN = re.compile(
-    r"_start;(__libc_start_main[^;]*|\[libc[^;]*);(__libc_start_call_main|\[libc[^;]*);main;(rec_[a-z]+;?)+$"
+    r"_start;(__libc_start_main[^;]*|\[libc[^;]*);(__libc_start_call_main|\[libc[^;]*);"
+    r"main;(rec_[a-z]+;?)+$"
 )
 STUB = re.compile(r"stub_([0-9]{8})$")
 FAT_UID, FLOOD_UID = 60100, 60200

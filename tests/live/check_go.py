@@ -29,25 +29,30 @@ SHAPES = {
     "rec": ("main.leaf", REC),
     "goroutine": (
         "main.leaf",
-        r"runtime\.goexit;main\.main\.func\d+(\.\d+|\.func\d+|\.gowrap\d+)*;(main\.rec;){301}main\.leaf"
+        r"runtime\.goexit;main\.main\.func\d+(\.\d+|\.func\d+|\.gowrap\d+)*;"
+        r"(main\.rec;){301}main\.leaf"
     ),
     "channels": (
         "runtime.chansend1",
-        r"runtime\.goexit;(runtime\.main;main\.main;main\.channels|main\.channels\.(func|gowrap)\d+);runtime\.chansend1(;.*)?"
+        r"runtime\.goexit;(runtime\.main;main\.main;main\.channels|"
+        r"main\.channels\.(func|gowrap)\d+);runtime\.chansend1(;.*)?"
     ),
     "grow": (
         "main.deep",
-        r"runtime\.goexit;main\.grow\.(func|gowrap)\d+(\.\d+)?;main\.deep(;main\.deep){0,200}(;(?!main).*)?"
+        r"runtime\.goexit;main\.grow\.(func|gowrap)\d+(\.\d+)?;"
+        r"main\.deep(;main\.deep){0,200}(;(?!main).*)?"
     ),
     "collect": ("main.collect", MAIN + r"main\.collect(;main\.tree){1,17}(;(?!main\.).*)?"),
     "maps": ("main.maps", MAIN + r"main\.maps(;(?!main\.).*)?"),
     "syscalls": ("main.syscalls", MAIN + r"main\.syscalls(;(?!main\.).*)?"),
     "clocks": ("main.clocks", MAIN + r"main\.clocks(;(?!main\.).*)?"),
 }
-ONCE = r"main\.call(\.func\d+)?;main\._Cfunc_c_call;runtime\.cgocall;runtime\.asmcgocall;([^;]+;){1,4}crosscall2;runtime\.cgocallback;" \
-       r"(runtime\.cgocallbackg;)+runtime\.cgocallbackg1;_cgoexp_[0-9a-f]+_go_callback;main\.go_callback;"
+ONCE = (r"main\.call(\.func\d+)?;main\._Cfunc_c_call;runtime\.cgocall;runtime\.asmcgocall;"
+        r"([^;]+;){1,4}crosscall2;runtime\.cgocallback;(runtime\.cgocallbackg;)+"
+        r"runtime\.cgocallbackg1;_cgoexp_[0-9a-f]+_go_callback;main\.go_callback;")
 CALLBACK = MAIN + "(" + ONCE + "){4}" + r"main\.leaf"
-SPIN = MAIN + r"(main\.main\.func\d+;)?main\._Cfunc_c_spin;runtime\.cgocall;runtime\.asmcgocall;([^;]+;)*c_leaf"
+SPIN = MAIN + (r"(main\.main\.func\d+;)?main\._Cfunc_c_spin;runtime\.cgocall;"
+               r"runtime\.asmcgocall;([^;]+;)*c_leaf")
 
 
 def build(name, source, *options, cgo="0"):

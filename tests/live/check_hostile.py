@@ -191,12 +191,12 @@ class FileSystem:
     of request.
     """
 
-    def __init__(self, silence, program=True):
+    def __init__(self, silence, program=True, file=None):
         if not os.path.exists("/dev/fuse"):
             raise h.Skip("there is no /dev/fuse")
         self.where = h.tmpfile("fuse-" + silence)
         os.makedirs(self.where, exist_ok=True) # the second try's
-        name = "fs-" + silence
+        name = file or "fs-" + silence
         self.daemon = h.start([
             os.path.join(os.path.dirname(os.path.abspath(__file__)), "fuse_files.py"), self.where,
             h.program("rec"),
@@ -288,7 +288,8 @@ __attribute__((noinline, noclone)) void hidden_%s(void (*f)(void)) { SPIN f(); S
 __attribute__((noinline, noclone)) void made(void) { SPIN }
 int main(void)
 {
-	void *p = mmap((void *)%#x, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	void *p = mmap((void *)%#x, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 	memcpy(p, (void *)made, 256);
 	__builtin___clear_cache(p, (char *)p + 256);
 	for (;;) hidden_%s((void (*)(void))p);
@@ -327,8 +328,8 @@ class Container:
         fuse = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fuse_files.py")
         script = "%s %s %s/debug %s.debug=%s >%s/1 & %s %s/tmp %s/map perf-1.map=%s >%s/2 & " % (
             fuse, debug, made, build_id[2:], silence, made, fuse, root, made, silence, made)
-        script += "while [ ! -s %s/1 ] || [ ! -s %s/2 ]; do sleep 0.1; done; exec unshare --pid --fork nice chroot %s /fs-%s" % (
-            made, made, root, silence)
+        script += ("while [ ! -s %s/1 ] || [ ! -s %s/2 ]; do sleep 0.1; done; "
+                   "exec unshare --pid --fork nice chroot %s /fs-%s" % (made, made, root, silence))
         # One end of this is the end of all; and with its file systems, of who waits for them.
         self.p = h.start(["unshare", "--mount", "sh", "-c", script])
 
@@ -428,7 +429,8 @@ def check_silent_names(name):
 # stored.
 LOCKER = """import ctypes, mmap, os, sys
 libc = ctypes.CDLL(None)
-libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int,
+                      ctypes.c_int, ctypes.c_long]
 m = mmap.mmap(os.open(sys.argv[1], os.O_RDWR), 4096)
 m[0] = 1
 again = os.open(sys.argv[1], os.O_RDONLY)
@@ -481,5 +483,6 @@ def check_silent_mappings(name):
     h.check(name, errors)
 
 
-h.run_checks(
-    [check_cost, check_files, check_silent_files, check_silent_names, check_silent_mappings])
+if __name__ == "__main__":
+    h.run_checks(
+        [check_cost, check_files, check_silent_files, check_silent_names, check_silent_mappings])

@@ -15,7 +15,11 @@ import time
 import harness as h
 
 JS = """
-function kernelOfWork(n) { let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i) * (i % 7); return s }
+function kernelOfWork(n) {
+	let s = 0
+	for (let i = 0; i < n; i++) s += Math.sqrt(i) * (i % 7)
+	return s
+}
 function driver(n) { let t = 0; for (let i = 0; i < n; i++) t += kernelOfWork(5000); return t }
 for (;;) driver(100)
 """
@@ -67,14 +71,16 @@ def node(prefix=(), pid=None):
 
 
 def js_errors(stacks):
-    mine = [s for s in stacks if any("kernelOfWork" in f for f in s.frames)]
+    """With --native, the machine code of a function follows its frame of JavaScript."""
+    mine = [s for s in stacks if any(f.startswith("JS:") and "kernelOfWork" in f
+                                     for f in s.frames)]
     all_of_it = [s for s in stacks if s.comm in ("node", "MainThread")]
     if not all_of_it or h.total(mine) < 0.8 * h.total(all_of_it):
         return [
             "%d of %d samples in kernelOfWork: %s" %
             (h.total(mine), h.total(all_of_it), h.worst(all_of_it))
         ]
-    if any(not f.endswith("_[j]") for s in mine for f in s.frames if "kernelOfWork" in f):
+    if any(not f.endswith("_[j]") for s in mine for f in s.frames if f.startswith("JS:")):
         return ["JIT frames without their mark: %s" % h.worst(mine)]
     below = sum(s.count for s in mine if any("driver" in f for f in s.frames) and not h.reason(s))
     if below < 0.9 * h.total(mine):
@@ -89,7 +95,7 @@ def check_names_node(name):
     p = node()
     h.wait_busy(p)
     time.sleep(1)
-    h.check(name, js_errors(h.record(["-p", str(p.pid)], 2)[0]))
+    h.check(name, js_errors(h.record(["-p", str(p.pid), "--native"], 2)[0]))
 
 
 def check_names_node_dead(name):
@@ -97,7 +103,7 @@ def check_names_node_dead(name):
     p = node()
     h.wait_busy(p)
     time.sleep(1)
-    r = h.Recording(["-p", str(p.pid)], 10)
+    r = h.Recording(["-p", str(p.pid), "--native"], 10)
     r.wait_ready()
     time.sleep(1)
     h.stop(p)
@@ -122,7 +128,7 @@ def check_names_node_jitdump(name):
     dump = h.tmpfile("jit-%d.dump" % p.pid)
     if not os.path.exists(dump) or os.path.getsize(dump) < 4096:
         raise h.Skip("this node writes no jitdump")
-    stacks = h.record(["-p", str(p.pid)], 2)[0]
+    stacks = h.record(["-p", str(p.pid), "--native"], 2)[0]
     mine = [s for s in stacks if s.comm in ("node", "MainThread")]
     named = sum(s.count for s in mine if any(
         f.endswith("_[j]") and not f.startswith("[unknown]") for f in s.frames))
@@ -137,7 +143,8 @@ def check_names_node_jitdump(name):
     h.check(name, errors)
 
 
-INLINE = """static inline __attribute__((always_inline)) long inner(long x) { long s = 0; for (int i = 0; i < 1000; i++) s += x * i ^ (s >> 3); return s; }
+INLINE = """static inline __attribute__((always_inline)) long inner(long x) { \
+long s = 0; for (int i = 0; i < 1000; i++) s += x * i ^ (s >> 3); return s; }
 static inline __attribute__((always_inline)) long middle(long x) {
 	return inner(x) + inner(x + 1);
 }
@@ -346,7 +353,7 @@ def check_names_node_pid_namespace(name):
     if not h.wait_busy(p):
         raise h.Skip("no PID namespaces here")
     time.sleep(1)
-    h.check(name, js_errors(h.record(["-p", str(h.family(p.pid)[-1])], 2)[0]))
+    h.check(name, js_errors(h.record(["-p", str(h.family(p.pid)[-1]), "--native"], 2)[0]))
 
 
 h.run_checks([

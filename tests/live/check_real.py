@@ -209,7 +209,8 @@ def load_postgres():
         raise h.Skip("initdb does not work here: " + (made.stderr.strip().splitlines() or [""])[-1])
     h.start(nobody + [server, "-D", pgdir + "/db", "-k", pgdir, "-c", "listen_addresses="],
             cwd=pgdir)
-    query = "select sum(a.x * b.x), count(distinct a.x % 97) from generate_series(1, 20000) a(x), generate_series(1, 100) b(x)"
+    query = ("select sum(a.x * b.x), count(distinct a.x % 97) "
+             "from generate_series(1, 20000) a(x), generate_series(1, 100) b(x)")
     h.start(
         nobody + [
             "sh", "-c",

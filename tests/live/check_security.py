@@ -92,8 +92,8 @@ def check_rights_command(name):
     user.
     """
     out = h.tmpfile("command")
-    script = "grep CapEff /proc/self/status >%s; exec setpriv --reuid %d --clear-groups sleep 60" % (
-        out, ALICE)
+    script = ("grep CapEff /proc/self/status >%s; "
+              "exec setpriv --reuid %d --clear-groups sleep 60" % (out, ALICE))
     start = time.monotonic()
     r = h.Recording(["-F", "99"], 2, ["sh", "-c", script])
     r.wait_ready()

@@ -14,7 +14,8 @@ import stat
 import struct
 import sys
 
-LOOKUP, FORGET, GETATTR, OPEN, READ, WRITE, STATFS, RELEASE, FLUSH, INIT, ACCESS = 1, 2, 3, 14, 15, 16, 17, 18, 25, 26, 34
+LOOKUP, FORGET, GETATTR, OPEN, READ, WRITE, STATFS = 1, 2, 3, 14, 15, 16, 17
+RELEASE, FLUSH, INIT, ACCESS = 18, 25, 26, 34
 NAMES = {LOOKUP: "lookup", OPEN: "open", READ: "read", FLUSH: "flush"}
 ENOENT, ENOSYS = 2, 38
 DIRECT_IO = 1 # each read comes here

@@ -36,15 +36,17 @@ else
 fi
 
 status=0
-for check in chains go languages java record formats damage names real cost offcpu offcpu_cases wall evict \
-	hostile names_hostile jit_hostile security; do
+for check in chains go languages java ruby javascript php record formats damage names real \
+	cost offcpu offcpu_cases wall evict hostile names_hostile jit_hostile security; do
 	$python -B tests/live/check_$check.py || status=1
 done
 $python -B tests/live/top_keys.py || status=1
 
 if [ $have_dmesg = 1 ]; then
 	dmesg >"$log/after"
-	tail -n "+$(($(wc -l <"$log/before") + 1))" "$log/after" | grep -E 'WARNING|BUG:|Oops|general protection|soft lockup|RCU stall|rcu_.*stall' >"$log/new" || true
+	bad='WARNING|BUG:|Oops|general protection|soft lockup|RCU stall|rcu_.*stall'
+	tail -n "+$(($(wc -l <"$log/before") + 1))" "$log/after" |
+		grep -E "$bad" >"$log/new" || true
 	if [ -s "$log/new" ]; then
 		echo "FAIL live-kernel-log: $(head -n 3 "$log/new" | tr '\n' ' ')"
 		status=1

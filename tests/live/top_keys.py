@@ -19,7 +19,8 @@ import harness as h
 SOCKET = ["sfbpf-top-%d" % os.getpid(),
           0]  # one server a screen: a dying one must not take the next along
 KEYS = {        # names in the help -> names in tmux
-    "Backspace": "BSpace", "PgUp": "PageUp", "PgDn": "PageDown", "Esc": "Escape", "Shift-Tab": "BTab", "Ctrl-L": "C-l",
+    "Backspace": "BSpace", "PgUp": "PageUp", "PgDn": "PageDown", "Esc": "Escape",
+    "Shift-Tab": "BTab", "Ctrl-L": "C-l",
 }
 SIZES = [(80, 24), (120, 40), (200, 60), (40, 10), (250, 70)]
 FIRST_S = 3.0 * max(1.0, os.getloadavg()[0] / os.cpu_count())   # a free machine takes less than one
@@ -491,7 +492,8 @@ def check_setup(name):
     with open(path, "w") as f:
         f.write("[top]\ndelay = fast\n")
     with top(env={"HOME": home}) as s:
-        s.wait(lambda t: "error in the settings" in t and "delay = fast" in t, 3, "the error in the file")
+        s.wait(lambda t: "error in the settings" in t and "delay = fast" in t, 3,
+               "the error in the file")
     for owner in (65534, 0):
         os.chown(path, owner, 0)
         os.chown(os.path.dirname(path), 65534, 0)

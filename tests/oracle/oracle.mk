@@ -9,12 +9,14 @@
 # make oracle ORACLE_FILES=...	compares these
 
 ORACLE_LIB := /usr/lib/$(shell $(CC) -print-multiarch)
-ORACLE_FILES ?= $(wildcard $(addprefix $(ORACLE_LIB)/,libc.so.6 ld-linux-x86-64.so.2 libcrypto.so.3 libstdc++.so.6 \
-	libgcrypt.so.20 libLLVM-14.so.1) /usr/bin/python3 /usr/bin/gdb /usr/bin/node $(shell $(CC) -print-prog-name=cc1))
+ORACLE_FILES ?= $(wildcard $(addprefix $(ORACLE_LIB)/,libc.so.6 ld-linux-x86-64.so.2 \
+	libcrypto.so.3 libstdc++.so.6 libgcrypt.so.20 libLLVM-14.so.1) \
+	/usr/bin/python3 /usr/bin/gdb /usr/bin/node $(shell $(CC) -print-prog-name=cc1))
 
 $(O)/eh_oracle: $(O)/tests/oracle/eh_oracle.o $(O)/libcore.a
 	$(call msg,LINK,$@)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs libdw) $(SYM_LDLIBS) -lelf -lz
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(shell $(PKG_CONFIG) --libs libdw) $(SYM_LDLIBS) \
+		-lelf -lz
 
 oracle: $(O)/eh_oracle
 	$< $(ORACLE_FILES)

@@ -3,9 +3,11 @@
  * again SECONDS HOW USEC: a thread that blocks three times for USEC and then three times for twice
  * as long, in stacks that look like the ones before in all but one thing.
  *
- *   loaded     the code: two libraries of the same layout, loaded in turn at the same address. 77 if they are not
+ *   loaded     the code: two libraries of the same layout, loaded in turn at the same address. 77
+ *              if they are not
  *   outermost  the outermost function, with the same twenty frames inside
- *   exchanged  what a descriptor stands for: a pipe or a socket, so that only the kernel part differs
+ *   exchanged  what a descriptor stands for: a pipe or a socket, so that only the kernel part
+ *              differs
  *   named      the thread's name
  *   ended      threads that each block eight times for USEC, and the one that waits for them
  */

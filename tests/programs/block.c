@@ -2,17 +2,22 @@
 /*
  * block SECONDS HOW [PARAMETER [THREADS]]: threads that are blocked under known chains.
  *
- *   sleep USEC    nanosleep                  futex USEC   two threads hand a futex over; each sleeps USEC in between
- *   epoll USEC    epoll_wait with a timeout  pipe USEC    the same with two pipes; 0: as fast as they can
+ *   sleep USEC    nanosleep
+ *   futex USEC    two threads hand a futex over; each sleeps USEC in between
+ *   epoll USEC    epoll_wait with a timeout
+ *   pipe USEC     two threads hand a byte over through two pipes; 0: as fast as they can
  *   slow USEC     read from a pipe that is written to every USEC
  *   convoy USEC   threads that hold one mutex for USEC
- *   fsync KB      write KB and fsync         wait USEC    waitpid for children that sleep USEC
+ *   fsync KB      write KB and fsync
+ *   wait USEC     waitpid for children that sleep USEC
  *   vfork USEC    vfork of a child that sleeps: uninterruptible
- *   still 0       asleep from start to end   mixed USEC   sleeps, and computes as long as it slept
+ *   still 0       asleep from start to end
+ *   mixed USEC    sleeps, and computes as long as it slept
  *   busy 0        computes: more threads than CPUs wait for one
  *   relay USEC    four threads: the first sleeps and wakes the second, it the third, it the fourth
  *   spread USEC   sleeps at 200 depths in turn: as many stacks
- *   alike USEC    three sleeps each of 1, 2, 3 and 4 USEC in stacks that differ in one return address, or in the system call
+ *   alike USEC    three sleeps each of 1, 2, 3 and 4 USEC in stacks that differ in one return
+ *                 address, or in the system call
  *
  * BLOCK_DEPTH: so many calls more in each thread's chain. BLOCK_REPORT names a file for what the
  * threads measured about themselves, summed up: wall clock minus CPU time, time that they waited

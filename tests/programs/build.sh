@@ -99,7 +99,11 @@ plain() {
 	else
 		skip rec-static "no static C library"
 	fi
-	if can -static-pie; then c rec-static-pie rec.c -static-pie; else skip rec-static-pie "no static C library"; fi
+	if can -static-pie; then
+		c rec-static-pie rec.c -static-pie
+	else
+		skip rec-static-pie "no static C library"
+	fi
 	if command -v "$CXX" >/dev/null; then
 		cxx stdsort stdsort.cc
 		cxx except except.cc
@@ -135,7 +139,8 @@ rust() {
 	elif ! command -v rustc >/dev/null || ! rustc --version >/dev/null 2>&1; then
 		skip rust "no Rust compiler"
 	else
-		rustc -D warnings -O -C debuginfo=0 -C strip=debuginfo -o "$out/rust" rust.rs || fail rust
+		rustc -D warnings -O -C debuginfo=0 -C strip=debuginfo -o "$out/rust" rust.rs ||
+			fail rust
 	fi
 }
 
@@ -155,11 +160,13 @@ sframe() {
 	if can -mavx2; then c sf1-drap drap.c -Wa,--gsframe -mavx2; fi
 	c libplt-sf1.so libplt.c -shared -fPIC -Wa,--gsframe
 	for v in lazy now; do
-		c sf1-plt-$v plt.c "$out/libplt-sf1.so" "-Wl,-rpath,\$ORIGIN" -fplt -Wl,-z,$v -Wa,--gsframe
+		c sf1-plt-$v plt.c "$out/libplt-sf1.so" "-Wl,-rpath,\$ORIGIN" -fplt -Wl,-z,$v \
+			-Wa,--gsframe
 	done
 	# Only .sframe: the one unwind table of a program without C library ...
 	c nl-eh nolibc.c -nostdlib -static -ffreestanding -Wl,--build-id
-	c nl-both nolibc.c -nostdlib -static -ffreestanding -Wl,--build-id -Wa,--gsframe -Wl,--no-eh-frame-hdr
+	c nl-both nolibc.c -nostdlib -static -ffreestanding -Wl,--build-id -Wa,--gsframe \
+		-Wl,--no-eh-frame-hdr
 	"$OBJCOPY" -R .eh_frame "$out/nl-both" "$out/nl-sf1"
 	for v in 2old 2 3; do
 		"$out/sframe_rewrite" $v "$out/nl-sf1" "$out/nl-sf$v" || fail "nl-sf$v"
@@ -168,7 +175,8 @@ sframe() {
 	c noeh-tmp rec.c -Wa,--gsframe -Wl,--no-eh-frame-hdr
 	"$OBJCOPY" -R .eh_frame "$out/noeh-tmp" "$out/rec-sf1-noeh"
 	for v in 2 3; do
-		"$out/sframe_rewrite" $v "$out/rec-sf1-noeh" "$out/rec-sf$v-noeh" || fail "rec-sf$v-noeh"
+		"$out/sframe_rewrite" $v "$out/rec-sf1-noeh" "$out/rec-sf$v-noeh" ||
+			fail "rec-sf$v-noeh"
 	done
 	rm -f "$out/noeh-tmp" "$out/nl-both"
 }
@@ -176,15 +184,19 @@ sframe() {
 # AArch64: return addresses that carry an authentication code, signed with either key.
 pac() {
 	can -mbranch-protection=standard || return 0
-	for p in rec sig threads callback; do c "pac-$p" "$p.c" -mbranch-protection=standard -pthread; done
+	for p in rec sig threads callback; do
+		c "pac-$p" "$p.c" -mbranch-protection=standard -pthread
+	done
 	c pacb-rec rec.c -mbranch-protection=pac-ret+leaf+b-key
 	can -Wa,--gsframe || return 0
 	c sf1-pac-rec rec.c -mbranch-protection=standard -Wa,--gsframe
 	c noeh-tmp rec.c -mbranch-protection=pac-ret+leaf+b-key -Wa,--gsframe -Wl,--no-eh-frame-hdr
 	"$OBJCOPY" -R .eh_frame "$out/noeh-tmp" "$out/pac-sf1-noeh"
 	for v in 2 3; do
-		"$out/sframe_rewrite" $v "$out/sf1-pac-rec" "$out/sf$v-pac-rec" || fail "sf$v-pac-rec"
-		"$out/sframe_rewrite" $v "$out/pac-sf1-noeh" "$out/pac-sf$v-noeh" || fail "pac-sf$v-noeh"
+		"$out/sframe_rewrite" $v "$out/sf1-pac-rec" "$out/sf$v-pac-rec" ||
+			fail "sf$v-pac-rec"
+		"$out/sframe_rewrite" $v "$out/pac-sf1-noeh" "$out/pac-sf$v-noeh" ||
+			fail "pac-sf$v-noeh"
 	done
 	rm -f "$out/noeh-tmp"
 }
@@ -195,9 +207,10 @@ musl() {
 	triple=$($CC -dumpmachine | sed 's/-gnu$/-musl/')
 	lib=$MUSL/usr/lib/$triple
 	# shellcheck disable=SC2086
-	$CC $CFLAGS -nostdinc -isystem "$MUSL/usr/include/$triple" -isystem "$($CC -print-file-name=include)" -nostdlib \
-		-o "$out/$name" "$lib/$start" "$lib/crti.o" "$source" "$@" -L"$lib" -lc "$($CC -print-libgcc-file-name)" "$lib/crtn.o" ||
-		fail "$name"
+	$CC $CFLAGS -nostdinc -isystem "$MUSL/usr/include/$triple" \
+		-isystem "$($CC -print-file-name=include)" -nostdlib \
+		-o "$out/$name" "$lib/$start" "$lib/crti.o" "$source" "$@" \
+		-L"$lib" -lc "$($CC -print-libgcc-file-name)" "$lib/crtn.o" || fail "$name"
 }
 
 with_musl() {

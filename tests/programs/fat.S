@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Unwind tables of half a megabyte, of code that nobody runs: for programs whose tables shall not fit. */
+/*
+ * Unwind tables of half a megabyte, of code that nobody runs: for programs whose tables shall not
+ * fit.
+ */
 	.text
 	.rept 25000
 	.p2align 4

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: BSD-2-Clause
-//! rust [SECONDS]: a release binary, without debug information; closures and a trait object in the chain.
+//! rust [SECONDS]: a release binary, without debug information; closures and a trait object in the
+//! chain.
 
 use std::env;
 use std::hint::black_box;

@@ -4,7 +4,8 @@
  * Debian 12's assembler and linker make it, with the same rows in another version's encoding:
  *   2old  version 2 of binutils 2.41-2.44: starts count from the section, no flag says so
  *   2     version 2 with the PCREL flag (2.45)
- *   3     version 3 (2.46); the function at the entry point becomes the outermost frame (a row without words)
+ *   3     version 3 (2.46); the function at the entry point becomes the outermost frame (a row
+ *         without words)
  * The bigger table goes to the end of the file. Its segment takes the place of PT_NOTE, so that it
  * is mapped; a file without that header keeps the table reachable by its section and PT_GNU_SFRAME
  * only.

@@ -5,7 +5,8 @@
  * one, though much of it looks alike:
  *
  *   a, b   another return address further out
- *   c, d   the same return addresses, but a frame further out lies elsewhere; only its frame pointer tells
+ *   c, d   the same return addresses, but a frame further out lies elsewhere; only its frame
+ *          pointer tells
  */
 #include <alloca.h>
 #include "prog.h"

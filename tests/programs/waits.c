@@ -2,12 +2,14 @@
 /*
  * waits SECONDS HOW [USEC]: blocks that end otherwise than by themselves, again and again.
  *
- *   timer     read of a timerfd every USEC          uring     io_uring_enter until a timeout of USEC is over
+ *   timer     read of a timerfd every USEC
+ *   uring     io_uring_enter until a timeout of USEC is over
  *   signal    sleeps ten times USEC, but a signal ends it after USEC
  *   stopped   a child that stops; its parent lets it go on after USEC
  *   traced    the same under ptrace
  *   killed    two threads and a sleeping first one, whom _exit() in a fourth ends after USEC
- *   exec      a thread executes the program again after USEC, while the first one and another are blocked
+ *   exec      a thread executes the program again after USEC, while the first one and another
+ *             are blocked
  *   born      a thread that lives for one sleep of USEC, 16 at a time
  *   held      500 sleeps of USEC, and then none
  *   direct    3000 reads of WAITS_FILE past the page cache, and then none

@@ -55,7 +55,7 @@ static void make_scene(struct scene *s, int protocol)
 	s->targets = targets_new("dflt");
 	window_open(&s->window, s->targets, 1700000000000000000ull, 19);
 	s->window.groups = calloc(1, sizeof(*s->window.groups));
-	s->window.groups[0] = (struct window_group){ 0, WINDOW_CPU, s->w.p };
+	s->window.groups[0] = (struct window_group){ 0, WINDOW_CPU, s->w.p, 0 };
 	s->window.ngroups = 1;
 	s->window.samples = profile_samples(s->w.p);
 	s->window.duration_ns = 10000000000ull;

@@ -114,6 +114,30 @@ static size_t windows_left(void)
 	return n - 2; /* "." and ".." */
 }
 
+/* A window of each of three days; one folder also has a file of another host. */
+static void windows_in_folders(const char *dir)
+{
+	static const char *const days[] = { "1970-01-01", "1970-01-02", "1970-01-03" };
+	struct body b = { .kind = BODY_FILE, .data = (uint8_t *)"x 1\n", .len = 4 };
+	size_t before = windows_left();
+	char path[400];
+
+	for (uint64_t day = 0; day < 3; day++) {
+		b.time_ns = (day * 86400 + 86399) * NUM_S;
+		EXPECT_EQ(window_file_write(dir, "folded", "a", &b), 0);
+		snprintf(path, sizeof(path), "%s/%s/sfbpf-a-%lu-00000000.folded", dir, days[day],
+			 (unsigned long)(b.time_ns / NUM_MS));
+		EXPECT_EQ(access(path, F_OK), 0);
+	}
+	put_text("win/1970-01-02/sfbpf-b-86400000-00000000.folded", "another host");
+	EXPECT_EQ(windows_left(), before + 3);
+	EXPECT_EQ(window_file_prune(dir, "a", 3 * 86400 * NUM_S, 86400 * NUM_S, 0), 2);
+	EXPECT_EQ(windows_left(), before + 2); /* the first folder is empty and gone */
+	EXPECT_EQ(access(path, F_OK), 0);
+	EXPECT_EQ(window_file_prune(dir, "a", 9 * 86400 * NUM_S, 0, 1), 1);
+	EXPECT_EQ(windows_left(), before + 1);
+}
+
 TEST(old_windows_are_removed)
 {
 	static const uint8_t data[10000];
@@ -138,6 +162,7 @@ TEST(old_windows_are_removed)
 	EXPECT_EQ(window_file_prune("/does/not/exist", "a", 0, 1, 1), 0);
 	EXPECT_EQ(window_file_prune(dir, "a", 100 * NUM_S, NUM_S, 0), 3);
 	EXPECT_EQ(windows_left(), 3);
+	windows_in_folders(dir);
 }
 
 TEST(machine)

@@ -37,10 +37,13 @@ static struct agent_config *read_config(const char *text, struct agent_config_er
 TEST(config_file)
 {
 	struct agent_config_error err;
-	struct agent_config *c = read_config(
-		"[agent]\ninterval = 5s\nsymbols=host\n[labels]\nteam = a b\n[delivery]\nprotocol = clickhouse\n"
-		"endpoint = https://ch.example:8443/\ngzip = no\n[headers]\nX-A = 1\n[spool]\nspool-size = 1M\n",
-		&err);
+	struct agent_config *c = read_config("[agent]\ninterval = 5s\nsymbols=host\n"
+					     "[labels]\nteam = a b\n"
+					     "[delivery]\nprotocol = clickhouse\n"
+					     "endpoint = https://ch.example:8443/\ngzip = no\n"
+					     "[headers]\nX-A = 1\n"
+					     "[spool]\nspool-size = 1M\n",
+					     &err);
 
 	EXPECT_STR(err.text, "");
 	if (!c)
@@ -155,18 +158,22 @@ TEST(cgroup_paths)
 		{ "/", "dflt", "", "" },
 		{ "/system.slice/nginx.service", "nginx", "", "" },
 		{ "/system.slice/system-getty.slice/getty@tty1.service", "getty@tty1", "", "" },
-		{ "/system.slice/docker-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope",
+		{ "/system.slice/"
+		  "docker-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope",
 		  "docker:0123456789ab",
 		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "" },
 		{ "/docker/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 		  "docker:0123456789ab",
 		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "" },
-		{ "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0a1b2c3d_1111_2222_3333_444455556666.slice/"
-		  "cri-containerd-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope",
+		{ "/kubepods.slice/kubepods-burstable.slice/"
+		  "kubepods-burstable-pod0a1b2c3d_1111_2222_3333_444455556666.slice/"
+		  "cri-containerd-"
+		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope",
 		  "pod:0a1b2c3d-1111-2222-3333-444455556666",
 		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 		  "0a1b2c3d-1111-2222-3333-444455556666" },
-		{ "/kubepods/besteffort/pod0a1b2c3d-1111-2222-3333-444455556666/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+		{ "/kubepods/besteffort/pod0a1b2c3d-1111-2222-3333-444455556666/"
+		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 		  "pod:0a1b2c3d-1111-2222-3333-444455556666",
 		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 		  "0a1b2c3d-1111-2222-3333-444455556666" },
@@ -259,15 +266,15 @@ TEST(urls)
 		   "https://c/api/org/v1/profiles");
 	expect_url(AGENT_OTLP_HTTP, "https://c/otlp", true, BODY_OTLP,
 		   "https://c/otlp/v1development/profiles");
-	expect_url(
-		AGENT_OTLP_GRPC, "http://c:4317", false, BODY_OTLP,
-		"http://c:4317/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export");
+	expect_url(AGENT_OTLP_GRPC, "http://c:4317", false, BODY_OTLP,
+		   "http://c:4317/opentelemetry.proto.collector.profiles.v1development."
+		   "ProfilesService/Export");
 	expect_url(AGENT_PYROSCOPE, "http://p:4040/", false, BODY_PYROSCOPE,
 		   "http://p:4040/push.v1.PusherService/Push");
-	expect_url(
-		AGENT_CLICKHOUSE, "http://c:8123", false, BODY_CH_STACKS,
-		"http://c:8123/?database=default&insert_deduplication_token=00000000-0000-0000-0000-000000000000&"
-		"query=INSERT%20INTO%20sfbpf_stacks%20FORMAT%20JSONEachRow");
+	expect_url(AGENT_CLICKHOUSE, "http://c:8123", false, BODY_CH_STACKS,
+		   "http://c:8123/?database=default&"
+		   "insert_deduplication_token=00000000-0000-0000-0000-000000000000&"
+		   "query=INSERT%20INTO%20sfbpf_stacks%20FORMAT%20JSONEachRow");
 }
 
 TEST(partial_success)

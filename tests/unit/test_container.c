@@ -15,14 +15,16 @@ TEST(container_paths)
 		{ "/docker/" ID, "docker", ID },
 		{ "/docker/" ID "/system.slice/cron.service", "docker", ID },
 		{ "/docker/" TASK TASK "/docker/" ID, "docker", ID },
-		{ "/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod0f0b4c1e_0000_4c5a_9f11_000000000000.slice/cri-containerd-" ID
-		  ".scope",
+		{ "/kubepods.slice/kubepods-burstable.slice/"
+		  "kubepods-burstable-pod0f0b4c1e_0000_4c5a_9f11_000000000000.slice/"
+		  "cri-containerd-" ID ".scope",
 		  "cri-containerd", ID },
 		{ "/kubepods.slice/kubepods-pod12.slice/crio-" ID ".scope", "crio", ID },
 		{ "/kubepods.slice/kubepods-pod12.slice/crio-" ID ".scope/container", "crio", ID },
 		{ "/kubepods/burstable/pod0f0b4c1e-0000-4c5a-9f11-000000000000/" ID, "container",
 		  ID },
-		{ "/system.slice/containerd.service/kubepods-burstable-pod12.slice:cri-containerd:" ID,
+		{ "/system.slice/containerd.service/"
+		  "kubepods-burstable-pod12.slice:cri-containerd:" ID,
 		  "cri-containerd", ID },
 		{ "/machine.slice/libpod-" ID ".scope", "libpod", ID },
 		{ "/user.slice/user-1000.slice/user@1000.service/user.slice/libpod-" ID

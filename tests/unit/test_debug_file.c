@@ -134,8 +134,8 @@ TEST_IN_DIR(debug_fetched)
 	if (!build_library())
 		SKIP("no gcc or objcopy");
 	EXPECT(run("gcc -O1 -fPIC -shared -Wl,--build-id=0xffff -o other.full lib.c"));
-	EXPECT(run(
-		"gcc -O1 -fPIC -shared -Wl,--build-id=none -o none.full lib.c && head -c 100 lib.debug > cut"));
+	EXPECT(run("gcc -O1 -fPIC -shared -Wl,--build-id=none -o none.full lib.c && "
+		   "head -c 100 lib.debug > cut"));
 	hidden = nm("lib.full", "hidden");
 	fetch = (struct debug_fetch){ fetch_file, "lib.debug" };
 	EXPECT_STR(name_with("lib.so", "/lib.so", 0, hidden), "hidden");
@@ -172,18 +172,18 @@ TEST_IN_DIR(debug_build_id_in_other_root)
 	if (!build_library())
 		SKIP("no gcc or objcopy");
 	hidden = nm("lib.full", "hidden");
-	EXPECT(run(
-		"mkdir -p root/usr/lib/debug/.build-id/ab && cp lib.debug root/usr/lib/debug/.build-id/ab/cdef0123456789.debug"));
+	EXPECT(run("mkdir -p root/usr/lib/debug/.build-id/ab && "
+		   "cp lib.debug root/usr/lib/debug/.build-id/ab/cdef0123456789.debug"));
 	pid = start_in_root(false);
 	if (!pid)
 		SKIP("chroot needs root");
 	EXPECT_STR(name_with("lib.so", "/lib.so", (uint32_t)pid, hidden), "hidden");
 	EXPECT_STR(name_with("lib.so", "/lib.so", 0, hidden), "no debug file");
-	EXPECT(run(
-		"rm root/usr/lib/debug/.build-id/ab/cdef0123456789.debug && ln -s $PWD/lib.debug root/usr/lib/debug/.build-id/ab/cdef0123456789.debug"));
+	EXPECT(run("rm root/usr/lib/debug/.build-id/ab/cdef0123456789.debug && "
+		   "ln -s $PWD/lib.debug root/usr/lib/debug/.build-id/ab/cdef0123456789.debug"));
 	EXPECT_STR(name_with("lib.so", "/lib.so", (uint32_t)pid, hidden), "no debug file");
-	EXPECT(run(
-		"ln -sf ../../../../../../lib.debug root/usr/lib/debug/.build-id/ab/cdef0123456789.debug"));
+	EXPECT(run("ln -sf ../../../../../../lib.debug "
+		   "root/usr/lib/debug/.build-id/ab/cdef0123456789.debug"));
 	EXPECT_STR(name_with("lib.so", "/lib.so", (uint32_t)pid, hidden), "no debug file");
 	stop_process(pid);
 }
@@ -212,7 +212,8 @@ TEST_IN_DIR(debug_data)
 	if (!build_library())
 		SKIP("no gcc or objcopy");
 	hidden = nm("lib.full", "hidden");
-	if (!run("objcopy --strip-debug --keep-symbol=hidden --only-keep-debug lib.full mini && xz -f mini && "
+	if (!run("objcopy --strip-debug --keep-symbol=hidden --only-keep-debug lib.full mini && "
+		 "xz -f mini && "
 		 "objcopy --add-section .gnu_debugdata=mini.xz lib.so"))
 		SKIP("no xz");
 #ifdef HAVE_LZMA
@@ -225,7 +226,8 @@ TEST_IN_DIR(debug_data)
 	EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, hidden), "no debug file");
 	EXPECT_EQ(cut_names(), 1);
 	/* A few bytes that would unpack to more than is taken. */
-	if (run("head -c 150000000 /dev/zero | xz -0 > bomb && objcopy --update-section .gnu_debugdata=bomb lib.so")) {
+	if (run("head -c 150000000 /dev/zero | xz -0 > bomb && "
+		"objcopy --update-section .gnu_debugdata=bomb lib.so")) {
 		EXPECT_STR(name_with("lib.so", in_dir("lib.so"), 0, hidden), "no debug file");
 		EXPECT_EQ(cut_names(), 1);
 	}
@@ -244,10 +246,10 @@ static void check_go(const char *how)
 	unsigned long long addr;
 	FILE *p;
 
-	snprintf(
-		cmd, sizeof(cmd),
-		"GOCACHE=$PWD/cache GOFLAGS= GO111MODULE=off go build %s -o full main.go && objcopy --strip-all full stripped",
-		how);
+	snprintf(cmd, sizeof(cmd),
+		 "GOCACHE=$PWD/cache GOFLAGS= GO111MODULE=off go build %s -o full main.go && "
+		 "objcopy --strip-all full stripped",
+		 how);
 	if (!run(cmd)) {
 		printf("# no Go program with %s here\n", how);
 		return;

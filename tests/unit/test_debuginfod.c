@@ -139,7 +139,8 @@ TEST_IN_DIR(debuginfod_server)
 	if (built_without())
 		SKIP("built without libdebuginfod");
 	write_file("a.c", "int main(void) { return 0; }\n");
-	if (!run("mkdir debug && gcc -g -o app a.c && objcopy --only-keep-debug app debug/app.debug && strip app && "
+	if (!run("mkdir debug && gcc -g -o app a.c && "
+		 "objcopy --only-keep-debug app debug/app.debug && strip app && "
 		 "command -v debuginfod >/dev/null"))
 		SKIP("no gcc or debuginfod");
 	pid = start_server();

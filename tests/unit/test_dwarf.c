@@ -260,10 +260,10 @@ static const char *sources(void)
 
 	if (!getcwd(cwd, sizeof(cwd)))
 		return "";
-	snprintf(
-		text, sizeof(text),
-		"-w -D_GNU_SOURCE -DSFBPF_VERSION='\"0\"' -I%s/userspace -I%s/bpf %s/userspace/base/*.c %s/userspace/unwind/*.c %s/userspace/elf/*.c",
-		cwd, cwd, cwd, cwd, cwd);
+	snprintf(text, sizeof(text),
+		 "-w -D_GNU_SOURCE -DSFBPF_VERSION='\"0\"' -I%s/userspace -I%s/bpf "
+		 "%s/userspace/base/*.c %s/userspace/unwind/*.c %s/userspace/elf/*.c",
+		 cwd, cwd, cwd, cwd, cwd);
 	return text;
 }
 
@@ -302,20 +302,32 @@ static void check_c(const char *what, const char *tool, const char *cc)
 }
 
 static const char cpp[] =
-	"#include <algorithm>\n#include <map>\n#include <memory>\n#include <numeric>\n#include <sstream>\n"
-	"#include <string>\n#include <unordered_map>\n#include <vector>\n#include <iostream>\n"
+	"#include <algorithm>\n#include <map>\n#include <memory>\n#include <numeric>\n"
+	"#include <sstream>\n#include <string>\n#include <unordered_map>\n#include <vector>\n"
+	"#include <iostream>\n"
 	"struct Shape { virtual ~Shape() = default; virtual double area() const = 0; };\n"
-	"template <int N> struct Poly : Shape { double s[N]; double area() const override { return std::accumulate(s, s + N, 0.0); } };\n"
+	"template <int N> struct Poly : Shape { double s[N]; "
+	"  double area() const override { return std::accumulate(s, s + N, 0.0); } };\n"
 	"std::map<std::string, std::vector<int>> index(std::istream &in) {\n"
 	"  std::map<std::string, std::vector<int>> m; std::string w; int n = 0;\n"
-	"  while (in >> w) { std::transform(w.begin(), w.end(), w.begin(), [](char c) { return c | 32; }); m[w].push_back(n++); }\n"
-	"  for (auto &e : m) std::sort(e.second.begin(), e.second.end(), [](int a, int b) { return a % 7 < b % 7; });\n"
+	"  while (in >> w) {"
+	"    std::transform(w.begin(), w.end(), w.begin(), [](char c) { return c | 32; });"
+	"    m[w].push_back(n++); }\n"
+	"  for (auto &e : m)"
+	"    std::sort(e.second.begin(), e.second.end(),"
+	"              [](int a, int b) { return a % 7 < b % 7; });\n"
 	"  return m; }\n"
 	"int main(int argc, char **argv) {\n"
-	"  std::vector<std::unique_ptr<Shape>> v; for (int i = 0; i < argc; i++) { v.push_back(std::make_unique<Poly<3>>()); v.push_back(std::make_unique<Poly<5>>()); }\n"
-	"  std::unordered_map<std::string, double> u; for (auto &s : v) u[std::to_string(s->area())] += s->area();\n"
+	"  std::vector<std::unique_ptr<Shape>> v;"
+	"  for (int i = 0; i < argc; i++) {"
+	"    v.push_back(std::make_unique<Poly<3>>());"
+	"    v.push_back(std::make_unique<Poly<5>>()); }\n"
+	"  std::unordered_map<std::string, double> u;"
+	"  for (auto &s : v) u[std::to_string(s->area())] += s->area();\n"
 	"  std::vector<std::string> w(argv, argv + argc); std::stable_sort(w.begin(), w.end());\n"
-	"  std::ostringstream o; for (auto &e : u) o << e.first << e.second; for (auto &e : w) o << e;\n"
+	"  std::ostringstream o;"
+	"  for (auto &e : u) o << e.first << e.second;"
+	"  for (auto &e : w) o << e;\n"
 	"  std::cout << o.str() << u.size() << index(std::cin).size(); }\n";
 
 TEST_IN_DIR(dwarf_c)
@@ -336,11 +348,15 @@ TEST_IN_DIR(dwarf_rust)
 	write_file(
 		"a.rs",
 		"use std::collections::HashMap;\nuse std::io::Read;\n"
-		"fn words(s: &str) -> HashMap<String, Vec<usize>> { let mut m: HashMap<String, Vec<usize>> = HashMap::new();\n"
-		"  for (i, w) in s.split_whitespace().enumerate() { m.entry(w.to_lowercase()).or_default().push(i); } m }\n"
-		"fn main() { let mut s = String::new(); std::io::stdin().read_to_string(&mut s).unwrap();\n"
+		"fn words(s: &str) -> HashMap<String, Vec<usize>> {"
+		"  let mut m: HashMap<String, Vec<usize>> = HashMap::new();\n"
+		"  for (i, w) in s.split_whitespace().enumerate() {"
+		"    m.entry(w.to_lowercase()).or_default().push(i); } m }\n"
+		"fn main() { let mut s = String::new();"
+		"  std::io::stdin().read_to_string(&mut s).unwrap();\n"
 		"  let mut v: Vec<_> = words(&s).into_iter().filter(|e| e.1.len() > 1).collect();\n"
-		"  v.sort_by(|a, b| b.1.len().cmp(&a.1.len()).then(a.0.cmp(&b.0))); for (w, n) in v { println!(\"{w} {n:?}\"); } }\n");
+		"  v.sort_by(|a, b| b.1.len().cmp(&a.1.len()).then(a.0.cmp(&b.0)));"
+		"  for (w, n) in v { println!(\"{w} {n:?}\"); } }\n");
 	check_program("rustc", BINUTILS, "rustc -C opt-level=2 -g -o out a.rs");
 }
 
@@ -349,9 +365,12 @@ TEST_IN_DIR(dwarf_rust)
 static const char small_c[] =
 	"struct s { int v; struct s *next; };\n"
 	"static inline __attribute__((always_inline)) int low(int x) { return x * 7 + (x >> 3); }\n"
-	"static inline __attribute__((always_inline)) int mid(struct s *p) { int t = 0; for (; p; p = p->next) t += low(p->v); return t; }\n"
+	"static inline __attribute__((always_inline)) int mid(struct s *p) { int t = 0;"
+	"  for (; p; p = p->next) t += low(p->v);"
+	"  return t; }\n"
 	"__attribute__((noinline)) int outer(struct s *p) { return mid(p) - low(p->v); }\n"
-	"int main(int argc, char **argv) { (void)argv; struct s a = { argc, 0 }, b = { 2, &a }; return outer(&b); }\n";
+	"int main(int argc, char **argv) { (void)argv;"
+	"  struct s a = { argc, 0 }, b = { 2, &a }; return outer(&b); }\n";
 
 /* What is said of all bytes of outer and main of that file. */
 static void read_form(const char *file, const char *alt, struct seen *keep)
@@ -433,7 +452,8 @@ TEST_IN_DIR(dwarf_dwz_common)
 	int fd;
 
 	write_file("a.c", small_c);
-	if (!build("gcc -O2 -g -o plain a.c && cp plain one && cp plain two && dwz -m common one two",
+	if (!build("gcc -O2 -g -o plain a.c && cp plain one && cp plain two && "
+		   "dwz -m common one two",
 		   "common"))
 		SKIP("no gcc or dwz");
 	read_form("plain", NULL, &theirs);

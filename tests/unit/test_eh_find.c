@@ -269,9 +269,12 @@ static void cleanup(void)
 }
 
 static const char two_functions[] =
-	".text\nf: .cfi_startproc\n push %rbp\n .cfi_def_cfa_offset 16\n .cfi_offset %rbp, -16\n mov %rsp, %rbp\n"
-	" .cfi_def_cfa_register %rbp\n leave\n .cfi_def_cfa %rsp, 8\n .cfi_restore %rbp\n ret\n .cfi_endproc\n"
-	"g: .cfi_startproc\n .cfi_signal_frame\n .cfi_undefined %rip\n .cfi_remember_state\n .cfi_adjust_cfa_offset 48\n nop\n"
+	".text\n"
+	"f: .cfi_startproc\n push %rbp\n .cfi_def_cfa_offset 16\n .cfi_offset %rbp, -16\n"
+	" mov %rsp, %rbp\n .cfi_def_cfa_register %rbp\n"
+	" leave\n .cfi_def_cfa %rsp, 8\n .cfi_restore %rbp\n ret\n .cfi_endproc\n"
+	"g: .cfi_startproc\n .cfi_signal_frame\n .cfi_undefined %rip\n .cfi_remember_state\n"
+	" .cfi_adjust_cfa_offset 48\n nop\n"
 	" .cfi_restore_state\n nop\n .cfi_escape 0x0f,3,0x76,0x58,6\n nop\n"
 	" .rept 300\n .cfi_escape 0\n .endr\n .cfi_endproc\n"; /* makes it worth compressing */
 

@@ -374,7 +374,8 @@ TEST(eh_instructions_state)
 		/* nested */
 		{ I("\x0e\x10\x0a\x41\x0e\x18\x0a\x41\x0e\x20\x41\x0b\x41\x0b"),
 		  "0-1 rsp+16 *(cfa-8) same;"
-		  "1-2 rsp+24 *(cfa-8) same;2-3 rsp+32 *(cfa-8) same;3-4 rsp+24 *(cfa-8) same;4-100 rsp+16 *(cfa-8) same;",
+		  "1-2 rsp+24 *(cfa-8) same;2-3 rsp+32 *(cfa-8) same;3-4 rsp+24 *(cfa-8) same;"
+		  "4-100 rsp+16 *(cfa-8) same;",
 		  false },
 		/* damage: the rows so far stay */
 		{ I("\x41\x0e\x10\x41\x0b\x41"),
@@ -500,7 +501,8 @@ TEST(eh_plt)
 		/* left again, and remembered */
 		{ I(PLT("\x3b") "\x0a\x50\x0c\x07\x08\x50\x0b\x50"),
 		  "0-10 rsp+8 *(cfa-8) same plt16@0;"
-		  "0-10 rsp+16 *(cfa-8) same plt16@11;10-20 rsp+8 *(cfa-8) same;20-30 rsp+8 *(cfa-8) same plt16@0;"
+		  "0-10 rsp+16 *(cfa-8) same plt16@11;10-20 rsp+8 *(cfa-8) same;"
+		  "20-30 rsp+8 *(cfa-8) same plt16@0;"
 		  "20-30 rsp+16 *(cfa-8) same plt16@11;30-100 rsp+8 *(cfa-8) same plt16@0;"
 		  "30-100 rsp+16 *(cfa-8) same plt16@11;",
 		  false },
@@ -555,7 +557,8 @@ TEST(eh_aarch64)
 		{ I(""), "0-100 sp+0 x30+0 same;", false },
 		{ I("\x44\x0e\x20\x9d\x04\x9e\x03\x44\x0d\x1d\x44\xde\xdd\x0c\x1f\x00"),
 		  "0-4 sp+0 x30+0 same;"
-		  "4-8 sp+32 *(cfa-24) *(cfa-32);8-c x29+32 *(cfa-24) *(cfa-32);c-100 sp+0 x30+0 same;",
+		  "4-8 sp+32 *(cfa-24) *(cfa-32);8-c x29+32 *(cfa-24) *(cfa-32);"
+		  "c-100 sp+0 x30+0 same;",
 		  false },
 		{ I("\x44\x2d\x44\x2d"),
 		  "0-4 sp+0 x30+0 same;4-8 sp+0 x30+0 same pac;8-100 sp+0 x30+0 same;", false },

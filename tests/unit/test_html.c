@@ -136,14 +136,13 @@ TEST(html_data)
 	out = written(out_html, &w.r);
 	read_data(find_data(out), &d);
 	describe(&d, false, text, sizeof(text));
-	EXPECT_STR(
-		text,
-		"app/3;[app+0x10]@app;[app+0x20]@app;vfs_read@[kernel]_[k] 1\n"
-		"app/3;[app+0x10]@app;[app+0x20]@app;vfs_read@[kernel]_[k] 2\n"
-		"a;b .\xef\xbf\xbd/3;[incomplete:read_fault]@!;[li;b.+0x30]@li;b.;[unknown]@[jit]_[j] 3\n"
-		"kworker/0:1/1;vfs_read@[kernel]_[k] 4\n"
-		"app/1;[incomplete:no_regs]@! 5\n"
-		"[unknown]/1;[unknown]@[unknown] 6\n");
+	EXPECT_STR(text, "app/3;[app+0x10]@app;[app+0x20]@app;vfs_read@[kernel]_[k] 1\n"
+			 "app/3;[app+0x10]@app;[app+0x20]@app;vfs_read@[kernel]_[k] 2\n"
+			 "a;b .\xef\xbf\xbd/3;[incomplete:read_fault]@!;[li;b.+0x30]@li;b.;"
+			 "[unknown]@[jit]_[j] 3\n"
+			 "kworker/0:1/1;vfs_read@[kernel]_[k] 4\n"
+			 "app/1;[incomplete:no_regs]@! 5\n"
+			 "[unknown]/1;[unknown]@[unknown] 6\n");
 	EXPECT_EQ(d.groups[1], 7);
 	EXPECT_EQ(d.groups[3], 8);
 	EXPECT(!strstr(out, "@NONCE@") && !strstr(out, "@DATA@") && !strstr(out, "@CSS@") &&

@@ -6,6 +6,7 @@
 
 #include "elf/elf_image.h"
 #include "lang/lang.h"
+#include "sym/java_lines.h"
 
 #include "test.h"
 
@@ -65,6 +66,17 @@ TEST(java_17)
 	EXPECT_EQ(l.java.heap_shift, 256);
 	EXPECT_EQ(l.java.list_data, 8);
 	EXPECT_EQ(l.java.block_bytes, 16);
+	EXPECT_EQ(l.java.number_excluded, 0);
+	EXPECT_EQ(l.java.pcs, 268);
+	EXPECT_EQ(l.java.pcs_end, 272);
+	EXPECT_EQ(l.java.scopes, 120);
+	EXPECT_EQ(l.java.metadata, 260);
+	EXPECT_EQ(l.java.immutable, 0);
+	EXPECT_EQ(l.java.const_bytes, 48);
+	EXPECT_EQ(l.java.const_words, 24);
+	EXPECT_EQ(l.java.const_code_size, 32);
+	EXPECT_EQ(l.java.const_flags, 28);
+	EXPECT_EQ(l.java.pool_source, 54);
 }
 
 /* A blob has distances in place of pointers, and a shorter frame_complete. */
@@ -81,6 +93,13 @@ TEST(java_25)
 	EXPECT_EQ(l.java.blob_code, 36);
 	EXPECT_EQ(l.java.nmethod_method, 80);
 	EXPECT_EQ(l.java.block_bytes, 8);
+	EXPECT_EQ(l.java.number_excluded, 1);
+	EXPECT_EQ(l.java.pcs, 196);
+	EXPECT_EQ(l.java.pcs_end, 200);
+	EXPECT_EQ(l.java.metadata, 28);
+	EXPECT_EQ(l.java.immutable, 96);
+	EXPECT_EQ(l.java.mutable_data, 16);
+	EXPECT_EQ(l.java.const_flags, 28);
 }
 
 /* A description that an untrusted process made must stay inside what BPF reads. */
@@ -92,6 +111,35 @@ TEST(java_sound)
 	l.java.nmethod_method = SF_JAVA_BLOB - 7;
 	EXPECT(!lang_sound(&l));
 	l.java.nmethod_method = 0;
+	l.java.immutable = SF_JAVA_BLOB - 7;
+	EXPECT(!lang_sound(&l));
+	l.java.immutable = 0;
 	l.nloops = 1;
 	EXPECT(!lang_sound(&l));
+}
+
+/* Bytecode 0 is of line 10, 3 of 11, 8 of 200, 12 of 9; other data follow. */
+static void expect_lines(const uint8_t *table, size_t len, uint32_t excluded)
+{
+	EXPECT_EQ(java_lines_len(table, len, excluded), len - 3);
+	EXPECT_EQ(java_line(table, len, excluded, 0), 10);
+	EXPECT_EQ(java_line(table, len, excluded, 2), 10);
+	EXPECT_EQ(java_line(table, len, excluded, 3), 11);
+	EXPECT_EQ(java_line(table, len, excluded, 11), 200);
+	EXPECT_EQ(java_line(table, len, excluded, 12), 9);
+	EXPECT_EQ(java_line(table, len, excluded, 65535), 9);
+	EXPECT_EQ(java_line(table, 3, excluded, 12), 10);
+	EXPECT_EQ(java_line(table, 0, excluded, 0), 0);
+}
+
+TEST(java_lines)
+{
+	/* 200 - 11 = 189 is 378 with its sign: 250 + 64 * 2. 9 - 200 is 381: 253 + 64 * 2. */
+	static const uint8_t to_17[] = { 0xff, 0, 20,  3 << 3 | 1, 0xff, 10, 250, 2,
+					 0xff, 8, 253, 2,	   0,	 7,  7 };
+	static const uint8_t from_21[] = { 0xff, 1, 21,	 3 << 3 | 1, 0xff, 11, 251, 3,
+					   0xff, 9, 254, 3,	     0,	   7,  7 };
+
+	expect_lines(to_17, sizeof(to_17), 0);
+	expect_lines(from_21, sizeof(from_21), 1);
 }

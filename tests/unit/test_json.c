@@ -32,11 +32,10 @@ TEST(json_nests_and_separates)
 	json_double(&j, "i", 7, 0);
 	json_object_end(&j);
 	fclose(f);
-	EXPECT(out &&
-	       strncmp(out,
-		       "{\"a\":18446744073709551615,\"b\":[-5,{},[],true],\"c\":null,\"d\":1.23,\"e\":-0.500,\"f\":null,"
-		       "\"g\":1.00,\"h\":1000",
-		       90) == 0);
+	EXPECT(out && strncmp(out,
+			      "{\"a\":18446744073709551615,\"b\":[-5,{},[],true],\"c\":null,"
+			      "\"d\":1.23,\"e\":-0.500,\"f\":null,\"g\":1.00,\"h\":1000",
+			      90) == 0);
 	EXPECT(out && strstr(out, ",\"i\":7}"));
 	free(out);
 }

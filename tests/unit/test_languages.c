@@ -213,7 +213,7 @@ TEST(key_by_version_if_the_code_does_not_say)
 	EXPECT(describe(&l));
 	EXPECT_EQ(l.python.key, RUNTIME + 1544 + 4);
 	EXPECT_EQ(l.python.current, 0);
-	EXPECT_EQ(l.python.tls_how, SF_PY_TLS_NONE);
+	EXPECT_EQ(l.python.tls_how, SF_TLS_NONE);
 }
 
 TEST(unknown_versions_are_refused)

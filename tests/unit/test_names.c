@@ -170,7 +170,8 @@ static const char *const seeds[] = {
 	"_RNvNtNtCs1234_7mycrate3foo3bar3baz",
 	"_RNCNvC4main4main0",
 	"_RNvC6_123foo3bar",
-	"_RINbNbCskIICzLVDPPb_5alloc5alloc8box_freeDINbNiB4_5boxed5FnBoxuEp6OutputuEL_ECs1iopQbuBiw2_3std",
+	"_RINbNbCskIICzLVDPPb_5alloc5alloc8box_freeDINbNiB4_5boxed5FnBoxuEp6OutputuEL_E"
+	"Cs1iopQbuBiw2_3std",
 	"_RNvMsr_NtCs3ssYzQotkvD_3std4pathNtB5_7PathBuf3newCs15kBYyAo9fc_7mycrate",
 	"_RMC0INtC8arrayvec8ArrayVechKj7b_E",
 	"_RNvC9backtrace3foou30____7hkackfecea1cbdathfdh9hlq6y",
@@ -284,7 +285,8 @@ TEST(names_mutated)
 		}
 		EXPECT(strlen(got) < SYM_NAME_MAX);
 	}
-	printf("# %zu names: %zu demangled, %d too slow, %d children died, at most %.1f ms of CPU time\n",
+	printf("# %zu names: %zu demangled, %d too slow, %d children died, "
+	       "at most %.1f ms of CPU time\n",
 	       count, demangled, (int)now.mangled, (int)now.died, (double)most / 1e6);
 	EXPECT(demangled > count / 20);
 	close_reader(&reader);

@@ -137,20 +137,36 @@ TEST(out_stats)
 	EXPECT_STR(
 		out,
 		"{\"schema\":1,\"duration_s\":10.500,\"samples\":25,\"samples_without_user\":4,"
-		"\"user_stacks\":{\"total\":17,\"complete\":9,\"incomplete\":{\"no_module\":0,\"not_loaded\":0,\"no_table\":0,"
-		"\"no_row\":0,\"read_fault\":3,\"depth\":0,\"bad_cfa\":0,\"reg_unknown\":0,\"no_rule\":0,\"jit\":0,\"compat\":0,"
-		"\"no_regs\":5,\"modules_full\":0,\"tables_full\":0,\"ring_full\":0,\"asleep\":0,\"refused\":0,\"zero_ra\":0,"
+		"\"user_stacks\":{\"total\":17,\"complete\":9,\"incomplete\":{"
+		"\"no_module\":0,\"not_loaded\":0,\"no_table\":0,\"no_row\":0,\"read_fault\":3,"
+		"\"depth\":0,\"bad_cfa\":0,\"reg_unknown\":0,\"no_rule\":0,\"jit\":0,\"compat\":0,"
+		"\"no_regs\":5,\"modules_full\":0,\"tables_full\":0,\"ring_full\":0,\"asleep\":0,"
+		"\"refused\":0,\"zero_ra\":0,"
 		"\"lang_state\":0,\"lang_fault\":0,\"lang_anchor\":0,\"go_stack\":0}},"
-		"\"frames\":{\"total\":18,\"sframe\":0,\"eh_frame\":9,\"code\":0,\"fp\":6,\"jit\":3,\"python\":0,\"java\":0},"
-		"\"languages\":{\"python\":{\"stacks\":0,\"complete\":0,\"frames\":0,"
-		"\"unnamed\":0,\"incomplete\":{}},\"java\":{\"stacks\":0,\"complete\":0,\"frames\":0,"
-		"\"unnamed\":0,\"incomplete\":{}}},"
+		"\"frames\":{\"total\":18,\"sframe\":0,\"eh_frame\":9,\"code\":0,\"fp\":6,"
+		"\"jit\":3,"
+		"\"python\":0,\"java\":0,\"ruby\":0,\"javascript\":0,\"php\":0},"
+		"\"languages\":{"
+		"\"python\":{\"stacks\":0,\"complete\":0,\"frames\":0,\"unnamed\":0,"
+		"\"incomplete\":{}},"
+		"\"java\":{\"stacks\":0,\"complete\":0,\"frames\":0,\"unnamed\":0,"
+		"\"incomplete\":{}},"
+		"\"ruby\":{\"stacks\":0,\"complete\":0,\"frames\":0,\"unnamed\":0,"
+		"\"incomplete\":{}},"
+		"\"javascript\":{\"stacks\":0,\"complete\":0,\"frames\":0,\"unnamed\":0,"
+		"\"incomplete\":{}},"
+		"\"php\":{\"stacks\":0,\"complete\":0,\"frames\":0,\"unnamed\":0,"
+		"\"incomplete\":{}}},"
 		"\"lost\":{\"ring_full\":4,\"busy\":0,\"bad_record\":0},"
-		"\"tables\":{\"modules\":3,\"rows\":0,\"rules\":0,\"bytes\":0,\"build_ms\":1.250,\"evicted\":0,\"recycled\":0,\"full\":0},"
+		"\"tables\":{\"modules\":3,\"rows\":0,\"rules\":0,\"bytes\":0,\"build_ms\":1.250,"
+		"\"evicted\":0,\"recycled\":0,\"full\":0},"
 		"\"needs\":{\"sent\":0,\"dropped\":0,\"refused\":0},"
-		"\"parsers\":{\"died\":4,\"late\":5,\"failed\":6,\"deferred\":7,\"cut\":8,\"mangled\":9},"
-		"\"bpf\":{\"sf_sample\":{\"run_cnt\":12,\"run_ns\":3456,\"verified_insns\":2500,\"verifier_states\":90,\"code_bytes\":800},"
-		"\"sf_switch\":{\"run_cnt\":0,\"run_ns\":0,\"verified_insns\":0,\"verifier_states\":0,\"code_bytes\":0}},"
+		"\"parsers\":{\"died\":4,\"late\":5,\"failed\":6,\"deferred\":7,\"cut\":8,"
+		"\"mangled\":9},"
+		"\"bpf\":{\"sf_sample\":{\"run_cnt\":12,\"run_ns\":3456,\"verified_insns\":2500,"
+		"\"verifier_states\":90,\"code_bytes\":800},"
+		"\"sf_switch\":{\"run_cnt\":0,\"run_ns\":0,\"verified_insns\":0,"
+		"\"verifier_states\":0,\"code_bytes\":0}},"
 		"\"self\":{\"cpu_ms\":20.500,\"rss_peak_kb\":4096}}\n");
 	free(out);
 	free_world(&w);
@@ -164,26 +180,24 @@ TEST(out_text)
 	make_world(&w);
 	fill(&w);
 	out = written(out_text, &w.r);
-	EXPECT_STR(
-		out,
-		"  SELF%  TOTAL%       SELF  MODULE                FUNCTION\n"
-		"  33.33   33.33          7  [kernel]              vfs_read_[k]\n"
-		"  28.57   28.57          6  [unknown]             [unknown]\n"
-		"  23.81   23.81          5  [no stack]            [no stack]\n"
-		"  14.29   14.29          3  [jit]                 [unknown]_[j]\n"
-		"   0.00   14.29          0  app                   [app+0x10]\n"
-		"   0.00   14.29          0  app                   [app+0x20]\n"
-		"   0.00   14.29          0  li;b.                 [li;b.+0x30]\n"
-		"\n"
-		"   CPU% KERNEL%      SAMPLES  COMPLETE%       PID  COMM\n"
-		"  28.57    0.00            6      100.0         3  \n"
-		"  28.57    4.76            6       16.7         7  app\n"
-		"  19.05   19.05            4          -         2  kworker/0:1\n"
-		"  14.29    0.00            3        0.0         9  a;b .\xef\xbf\xbd\n"
-		"   9.52    9.52            2      100.0         8  app\n"
-		"\n"
-		"25 samples of cpu-clock at 99 Hz in 10.5 s, 4 lost (ring_full 4), 52.9 % of 17 user stacks complete "
-		"(read_fault 3, no_regs 5)\n");
+	EXPECT_STR(out, "  SELF%  TOTAL%       SELF  MODULE                FUNCTION\n"
+			"  33.33   33.33          7  [kernel]              vfs_read_[k]\n"
+			"  28.57   28.57          6  [unknown]             [unknown]\n"
+			"  23.81   23.81          5  [no stack]            [no stack]\n"
+			"  14.29   14.29          3  [jit]                 [unknown]_[j]\n"
+			"   0.00   14.29          0  app                   [app+0x10]\n"
+			"   0.00   14.29          0  app                   [app+0x20]\n"
+			"   0.00   14.29          0  li;b.                 [li;b.+0x30]\n"
+			"\n"
+			"   CPU% KERNEL%      SAMPLES  COMPLETE%       PID  COMM\n"
+			"  28.57    0.00            6      100.0         3  \n"
+			"  28.57    4.76            6       16.7         7  app\n"
+			"  19.05   19.05            4          -         2  kworker/0:1\n"
+			"  14.29    0.00            3        0.0         9  a;b .\xef\xbf\xbd\n"
+			"   9.52    9.52            2      100.0         8  app\n"
+			"\n"
+			"25 samples of cpu-clock at 99 Hz in 10.5 s, 4 lost (ring_full 4), "
+			"52.9 % of 17 user stacks complete (read_fault 3, no_regs 5)\n");
 	free(out);
 	w.r.opts.rows = 2;
 	out = written(out_text, &w.r);
@@ -209,23 +223,26 @@ TEST(out_json)
 		out,
 		"{\"meta\":{\"schema\":1,\"tool\":\"sfbpf " SFBPF_VERSION
 		"\",\"host\":\"host.\",\"event\":\"cpu-clock\",\"hz\":99.000,"
-		"\"start_unix_ns\":null,\"duration_s\":10.500,\"unit\":\"samples\",\"samples\":25,\"lost\":4}"));
+		"\"start_unix_ns\":null,\"duration_s\":10.500,\"unit\":\"samples\",\"samples\":25,"
+		"\"lost\":4}"));
 	EXPECT(strstr(out, "{\"id\":1,\"name\":\"app\",\"path\":\"app\",\"build_id\":\"01ab\"}"));
 	EXPECT(strstr(out, "{\"id\":2,\"name\":\"li;b.\",\"path\":\"li;b.\",\"build_id\":null}"));
 	EXPECT(strstr(
 		out,
-		"{\"comm\":\"app\",\"process\":\"app\",\"pid\":7,\"cgroup_id\":0,\"count\":1,\"samples\":1,\"stop\":\"complete\",\"frames\":["
-		"{\"name\":\"[app+0x10]\",\"module\":\"app\",\"kind\":\"user\",\"module_id\":1,\"offset\":16},"
-		"{\"name\":\"[app+0x20]\",\"module\":\"app\",\"kind\":\"user\",\"module_id\":1,\"offset\":32},"
+		"{\"comm\":\"app\",\"process\":\"app\",\"pid\":7,\"cgroup_id\":0,\"count\":1,"
+		"\"samples\":1,\"stop\":\"complete\",\"frames\":["
+		"{\"name\":\"[app+0x10]\",\"module\":\"app\",\"kind\":\"user\",\"module_id\":1,"
+		"\"offset\":16},"
+		"{\"name\":\"[app+0x20]\",\"module\":\"app\",\"kind\":\"user\",\"module_id\":1,"
+		"\"offset\":32},"
 		"{\"name\":\"vfs_read_[k]\",\"module\":\"[kernel]\",\"kind\":\"kernel\"}]}"));
-	EXPECT(strstr(
-		out,
-		"{\"name\":\"[unknown]_[j]\",\"module\":\"[jit]\",\"kind\":\"jit\",\"address\":\"0x7000\"}"));
+	EXPECT(strstr(out, "{\"name\":\"[unknown]_[j]\",\"module\":\"[jit]\",\"kind\":\"jit\","
+			   "\"address\":\"0x7000\"}"));
 	EXPECT(strstr(out, "\"pid\":2,\"cgroup_id\":0,\"count\":4,\"samples\":4,\"stop\":null,"));
 	if (system("python3 -c 1 2>/dev/null") == 0) {
-		FILE *p = popen(
-			"python3 -c 'import json,sys; d=json.load(sys.stdin); assert len(d[\"stacks\"])==6'",
-			"w");
+		FILE *p = popen("python3 -c 'import json,sys; d=json.load(sys.stdin); "
+				"assert len(d[\"stacks\"])==6'",
+				"w");
 
 		EXPECT(p && fputs(out, p) >= 0);
 		EXPECT(p && pclose(p) == 0);

@@ -99,7 +99,8 @@ TEST_IN_DIR(path_in_other_root)
 	int root;
 
 	EXPECT(run(
-		"mkdir root && echo -n theirs > root/file && ln -s $PWD/outside root/absolute && ln -s ../outside root/up && echo -n ours > outside"));
+		"mkdir root && echo -n theirs > root/file && ln -s $PWD/outside root/absolute && "
+		"ln -s ../outside root/up && echo -n ours > outside"));
 	pid = start_in_root(false);
 	if (!pid) {
 		close_paths(&t);

@@ -317,7 +317,8 @@ TEST(pprof_go)
 	EXPECT_EQ(out_pprof(&w.r, f), 0);
 	fclose(f);
 	snprintf(cmd, sizeof(cmd),
-		 "HOME=/tmp go tool pprof -symbolize=none -top -sample_index=samples %s 2>/dev/null",
+		 "HOME=/tmp go tool pprof -symbolize=none -top "
+		 "-sample_index=samples %s 2>/dev/null",
 		 path);
 	f = popen(cmd, "r");
 	while (f && fgets(line, sizeof(line), f)) {

@@ -231,10 +231,10 @@ static uint64_t self_of_functions(const struct census *c)
  *     2   app/8    [k]  app+1					kernel leaf
  *     1   kthr/9   (nothing)
  *
- *  function      self  total	module	   self  total		process  samples  kernel  complete/user
- *  [lib+0x10]       4      4	lib           7      7		app/7          7       0            4/7
- *  [lib+0x20]       3      3	app           0      9		app/8          2       2            2/2
- *  [unknown]_[k]    2      2	[kernel]      2      2		kthr/9         1       1            0/0
+ *  function      self  total	module	   self  total	process  samples  kernel  complete/user
+ *  [lib+0x10]       4      4	lib           7      7	app/7          7       0            4/7
+ *  [lib+0x20]       3      3	app           0      9	app/8          2       2            2/2
+ *  [unknown]_[k]    2      2	[kernel]      2      2	kthr/9         1       1            0/0
  *  [no stack]       1      1	[no stack]    1      1
  *  [app+0x1]        0      9	sum 10, self adds up to it
  *  [app+0x2]        0      4
@@ -423,7 +423,8 @@ TEST(census_is_fast)
 	t0 = now_ms();
 	EXPECT_EQ(census_build(&c, w.p, w.sz, w.ms, &sel, tables), 0);
 	again = now_ms() - t0;
-	printf("# 100000 stacks of 40 frames: added in %.0f ms, %zu MB; table built in %.0f ms, again in %.0f ms\n",
+	printf("# 100000 stacks of 40 frames: added in %.0f ms, %zu MB; "
+	       "table built in %.0f ms, again in %.0f ms\n",
 	       added, profile_bytes(w.p) >> 20, first, again);
 	EXPECT_EQ(self_of_functions(&c), 100000);
 	EXPECT(again < 2000); /* with sanitizers on a busy machine; a tenth of it without */

@@ -10,6 +10,8 @@
 #include "base/gunzip.h"
 #include "base/gzip.h"
 #include "base/pb.h"
+#include "out/out_html.h"
+#include "out/out_stacks.h"
 #include "test.h"
 #include "world.h"
 
@@ -244,9 +246,8 @@ TEST(read_pprof_many_inlined)
 	for (unsigned int i = 0; i < 20000; i++)
 		put_sample(&pb, (uint64_t[3]){ 1, 2 + i % 96, 2 + i / 96 % 96 }, 3, 1);
 	out = read_pb(&pb, &why);
-	EXPECT(!out &&
-	       strstr(why.text,
-		      "stands for more frames, names and labels than a packed file of its size may ("));
+	EXPECT(!out && strstr(why.text, "stands for more frames, names and labels "
+					"than a packed file of its size may ("));
 	free(out);
 }
 
@@ -329,4 +330,83 @@ TEST(read_stored_inputs)
 	n = read_all("tests/fuzz/reject/stacks", &refused);
 	EXPECT(n >= 10);
 	EXPECT_EQ(refused, n);
+}
+
+static const char labelled[] =
+	"{\"meta\":{\"schema\":1,\"host\":\"h\",\"unit\":\"samples\"},\"stacks\":["
+	"{\"comm\":\"w\",\"pid\":7,\"count\":3,\"samples\":3,\"stop\":\"no_row\","
+	"\"labels\":{\"service.name\":\"web\",\"service.version\":\"2\"},\"frames\":["
+	"{\"name\":\"main\",\"module\":\"m\",\"kind\":\"user\"},"
+	"{\"name\":\"read_[k]\",\"module\":\"[kernel]\",\"kind\":\"kernel\"}]},"
+	"{\"comm\":\"w\",\"pid\":0,\"count\":5,\"samples\":5,\"stop\":\"complete\","
+	"\"labels\":{\"service.name\":\"db\"},\"frames\":["
+	"{\"name\":\"jit_[j]\",\"module\":\"[jit]\",\"kind\":\"jit\"}]}]}";
+
+/* Written as pprof and read again; the caller frees the folded lines. */
+static char *through_pprof(const struct stackset *ss, const char *by)
+{
+	struct html_meta html = { .unit = "samples", .event = "cpu-clock", .host = "h", .hz = 19 };
+	struct stackset back;
+	struct stacks_meta meta = { 0 };
+	struct read_error why = { "" };
+	char *packed = NULL, *out;
+	size_t len;
+	FILE *f = open_memstream(&packed, &len);
+
+	EXPECT_EQ(stacks_write_pprof(ss, &html, by, f), 0);
+	fclose(f);
+	EXPECT_EQ(stackset_init(&back), 0);
+	back.choice.by = by ? STACK_BY_LABEL : STACK_BY_THREAD;
+	back.choice.by_label = by;
+	EXPECT_EQ(read_pprof(bytes_of(packed, len, false), &back, STACK_AFTER, &meta, &why), 0);
+	EXPECT_STR(why.text, "");
+	EXPECT_STR(meta.host, "h");
+	EXPECT(meta.hz == 19);
+	out = folded_of(&back, false);
+	stackset_free(&back);
+	free(packed);
+	return out;
+}
+
+TEST(stacks_to_pprof_and_copies)
+{
+	static const char *const by[] = { NULL, "service.name", "service.version" };
+	static const char *const want[] = {
+		"w;[incomplete:no_row];main;read_[k] 3\nw;jit_[j] 5\n",
+		"db;w;jit_[j] 5\nweb;w;[incomplete:no_row];main;read_[k] 3\n",
+		"2;w;[incomplete:no_row];main;read_[k] 3\n[no service.version];w;jit_[j] 5\n",
+	};
+	static const uint64_t values[][STACK_SIDES] = { { 0, 0 }, { 4, 2 } };
+
+	for (int i = 0; i < 3; i++) {
+		struct stacks_meta meta = { 0 };
+		struct read_error why = { "" };
+		struct stackset ss, copy;
+		char *out, *line;
+
+		EXPECT_EQ(stackset_init(&ss), 0);
+		EXPECT_EQ(stackset_init(&copy), 0);
+		ss.choice.by = by[i] ? STACK_BY_LABEL : STACK_BY_THREAD;
+		ss.choice.by_label = by[i];
+		EXPECT_EQ(read_json(bytes_of(labelled, strlen(labelled), false), &ss, STACK_AFTER,
+				    &meta, &why),
+			  0);
+		out = folded_of(&ss, false);
+		EXPECT_STR(out, want[i]);
+		free(out);
+		out = through_pprof(&ss, by[i]);
+		EXPECT_STR(out, want[i]);
+		free(out);
+		/* The second leaf alone, with values of both sides. */
+		EXPECT_EQ(stackset_copy(&copy, &ss, values), 0);
+		EXPECT_EQ(copy.totals[STACK_AFTER], 4);
+		EXPECT_EQ(copy.totals[STACK_BEFORE], 2);
+		EXPECT_EQ(copy.leaves.n, 1);
+		out = folded_of(&copy, true);
+		line = strstr(out, "jit_[j] 2 4\n");
+		EXPECT(line && !strstr(out, "main"));
+		free(out);
+		stackset_free(&copy);
+		stackset_free(&ss);
+	}
 }

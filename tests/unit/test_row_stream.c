@@ -145,7 +145,12 @@ TEST(fntab_sorts_and_cuts)
 
 TEST(fntab_sort_is_stable_in_any_order)
 {
-	struct elf_phdr ph = { .type = PT_LOAD, .flags = PF_X, .filesz = 1 << 20, .memsz = 1 << 20 };
+	struct elf_phdr ph = {
+		.type = PT_LOAD,
+		.flags = PF_X,
+		.filesz = 1 << 20,
+		.memsz = 1 << 20,
+	};
 	struct elf_image img = { .size = 1 << 20, .phdrs = &ph, .nphdrs = 1 };
 
 	for (unsigned int seed = 1; seed < 200; seed++) {
@@ -215,9 +220,9 @@ TEST(stream_sframe_inside_eh_frame)
 	sf_fn(0x1140, 0x20, "24");
 	eh_fn(0x1000, 0x200, 8);
 	open_image();
-	EXPECT_STR(
-		rows_of(ROWS_MERGED),
-		"1000-1100 eh +8\n1100-1120 sf +16\n1120-1140 eh +8\n1140-1160 sf +24\n1160-1200 eh +8\n");
+	EXPECT_STR(rows_of(ROWS_MERGED),
+		   "1000-1100 eh +8\n1100-1120 sf +16\n1120-1140 eh +8\n1140-1160 sf +24\n"
+		   "1160-1200 eh +8\n");
 	done();
 }
 
@@ -285,9 +290,9 @@ TEST(stream_repeating_block_of_eh_frame)
 	sf_fn(0x1000, 0x20, "40");
 	sf_fn(0x1060, 0x10, "48");
 	open_image();
-	EXPECT_STR(
-		rows_of(ROWS_EH_FRAME),
-		"1020-1026 eh +16\n1026-1030 eh +24\n1030-1080 eh +8 rep=16\n1030-1080 eh +16 rep=16 at=11\n");
+	EXPECT_STR(rows_of(ROWS_EH_FRAME),
+		   "1020-1026 eh +16\n1026-1030 eh +24\n1030-1080 eh +8 rep=16\n"
+		   "1030-1080 eh +16 rep=16 at=11\n");
 	EXPECT_STR(rows_of(ROWS_MERGED),
 		   "1000-1020 sf +40\n1020-1026 eh +16\n1026-1030 eh +24\n"
 		   "1030-1060 eh +8 rep=16\n1030-1060 eh +16 rep=16 at=11\n1060-1070 sf +48\n"

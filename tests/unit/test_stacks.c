@@ -28,7 +28,8 @@ static int read_text(const char *text, size_t len, struct stackset *ss, enum sta
 TEST(json_read)
 {
 	static const char text[] =
-		" {\"a\" : -1.5e1, \"b\":[1,[2,{}],\"x\\u00e4\\ud83d\\ude00\\n\\/\"], \"n\":null,\"u\":18446744073709551615 } ";
+		" {\"a\" : -1.5e1, \"b\":[1,[2,{}],\"x\\u00e4\\ud83d\\ude00\\n\\/\"], "
+		"\"n\":null,\"u\":18446744073709551615 } ";
 	static const char *const bad[] = {
 		"",	      "{",	 "{\"a\"", "{\"a\":}",	    "[1,]", "[1 2]",
 		"{\"a\":1,}", "\"\\x\"", "\"\n\"", "[\"\\u12g4\"]", "x",    "{1:2}"
@@ -95,9 +96,8 @@ TEST(read_folded_back)
 	EXPECT_EQ(ss.totals[STACK_AFTER], 15);
 	EXPECT_STR(meta.unit, "samples");
 	out = folded_of(&ss, false);
-	EXPECT_STR(
-		out,
-		"a b;main;f_[k] 7\ne.;bad\xef\xbf\xbd;\xef\xbf\xbd 5\nx;[incomplete:jit];g_[j];h_[i] 1\ny 2\n");
+	EXPECT_STR(out, "a b;main;f_[k] 7\ne.;bad\xef\xbf\xbd;\xef\xbf\xbd 5\n"
+			"x;[incomplete:jit];g_[j];h_[i] 1\ny 2\n");
 	free(out);
 	EXPECT_EQ(read_text("a b;main;f_[k] 1\nnew 9\n", 23, &ss, STACK_BEFORE, &meta, &why), 0);
 	out = folded_of(&ss, true);
@@ -301,9 +301,8 @@ TEST(stacks_text)
 	f = open_memstream(&out, &len);
 	EXPECT_EQ(stacks_write_text(&ss, &opts, f), 0);
 	fclose(f);
-	EXPECT(strstr(
-		out,
-		"   9.09    9.09          1  -                     std::vector<std::basic_strin~\n"));
+	EXPECT(strstr(out, "   9.09    9.09          1  -                     "
+			   "std::vector<std::basic_strin~\n"));
 	EXPECT(strstr(out, "   9.09  `- std::vector<std::basic_string<char>>::emplace_back\n"));
 	for (const char *line = out; *line; line = strchr(line, '\n') + 1)
 		EXPECT(strcspn(line, "\n") <= 80);

@@ -161,9 +161,10 @@ TEST_IN_DIR(symbolizer_reads_files)
 	uint8_t *mem;
 	uint32_t id;
 
-	write_file(
-		"d.cc",
-		"namespace ns { template <class T> __attribute__((noinline)) T twice(T x) { return x + x; } template int twice(int); }\n");
+	write_file("d.cc",
+		   "namespace ns {"
+		   " template <class T> __attribute__((noinline)) T twice(T x) { return x + x; }"
+		   " template int twice(int); }\n");
 	if (!run("g++ -O2 -shared -fPIC -o d.so d.cc"))
 		SKIP("no g++");
 	snprintf(path, sizeof(path), "%s/d.so", dir);

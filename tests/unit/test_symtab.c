@@ -149,7 +149,8 @@ TEST_IN_DIR(symtab_rules)
 
 	write_file("a.s", asm_text);
 	write_file("a.map", "V1 { global: *; };\n");
-	if (!run("gcc -shared -nostdlib -Wl,--version-script=a.map -o a.so a.s && nm a.so > /dev/null"))
+	if (!run("gcc -shared -nostdlib -Wl,--version-script=a.map -o a.so a.s && "
+		 "nm a.so > /dev/null"))
 		SKIP("no gcc or no nm");
 	EXPECT(open_file(&f, "a.so"));
 	for (i = 0; f.t && i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -165,12 +166,13 @@ TEST_IN_DIR(symtab_rules)
 	close_file(&f);
 }
 
-static const char c_text[] =
-	"#include <stdlib.h>\n"
-	"#include <string.h>\n"
-	"__attribute__((noinline)) int twice(int x) { return abs(x) + (int)strlen(getenv(\"HOME\")); }\n"
-	"void *p = (void *)getenv;\n"
-	"int main(int argc, char **argv) { (void)argv; return twice(argc) + (p == (void *)getenv); }\n";
+static const char c_text[] = "#include <stdlib.h>\n"
+			     "#include <string.h>\n"
+			     "__attribute__((noinline)) int twice(int x) {"
+			     " return abs(x) + (int)strlen(getenv(\"HOME\")); }\n"
+			     "void *p = (void *)getenv;\n"
+			     "int main(int argc, char **argv) {"
+			     " (void)argv; return twice(argc) + (p == (void *)getenv); }\n";
 
 /*
  * Stubs of all kinds of PLT that gcc can be made to emit, found through the disassembler's own
@@ -210,8 +212,10 @@ static void check_plt(const char *file)
 TEST_IN_DIR(symtab_plt)
 {
 	write_file("b.c", c_text);
-	if (!run("gcc -O2 -fno-builtin -o lazy b.c -Wl,-z,lazy -fcf-protection=none && gcc -O2 -fno-builtin -o now b.c -Wl,-z,now && "
-		 "gcc -O2 -fno-builtin -fcf-protection -Wl,-z,ibtplt,-z,lazy -o ibt b.c && gcc -O2 -fno-builtin -no-pie -o fixed b.c && "
+	if (!run("gcc -O2 -fno-builtin -o lazy b.c -Wl,-z,lazy -fcf-protection=none && "
+		 "gcc -O2 -fno-builtin -o now b.c -Wl,-z,now && "
+		 "gcc -O2 -fno-builtin -fcf-protection -Wl,-z,ibtplt,-z,lazy -o ibt b.c && "
+		 "gcc -O2 -fno-builtin -no-pie -o fixed b.c && "
 		 "objdump --version > /dev/null && uname -m | grep -q x86_64"))
 		SKIP("no gcc, no objdump or not x86-64");
 	check_plt("lazy");
@@ -226,7 +230,8 @@ TEST_IN_DIR(symtab_stripped)
 	struct file f;
 
 	write_file("b.c", c_text);
-	if (!run("gcc -O2 -o c b.c && strip --version > /dev/null && readelf --version > /dev/null"))
+	if (!run("gcc -O2 -o c b.c && strip --version > /dev/null && "
+		 "readelf --version > /dev/null"))
 		SKIP("no gcc or no binutils");
 	for (size_t i = 0; i < 4; i++) {
 		char cmd[256];
@@ -400,8 +405,8 @@ TEST(symtab_libc)
 		SKIP("no libc there, or no readelf");
 	check_library(path);
 	/* glibc before 2.34 has no clone3; one with its symbols calls it __clone3. */
-	if (system("nm /lib/x86_64-linux-gnu/libc.so.6 2>/dev/null | grep -q . ; test $? -ne 0 && ldd --version | grep -q 2.3[4-9]") ==
-	    0)
+	if (system("nm /lib/x86_64-linux-gnu/libc.so.6 2>/dev/null | grep -q . ; test $? -ne 0 && "
+		   "ldd --version | grep -q 2.3[4-9]") == 0)
 		EXPECT(has_clone3(path));
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		char cmd[256];
@@ -522,7 +527,8 @@ TEST_IN_DIR(symtab_survives_mutation)
 	write_file("a.s", asm_text);
 	write_file("a.map", "V1 { global: *; };\n");
 	write_file("b.c", c_text);
-	if (!run("gcc -shared -nostdlib -Wl,--version-script=a.map -o a.so a.s && gcc -O2 -fno-builtin -o b b.c -Wl,-z,lazy"))
+	if (!run("gcc -shared -nostdlib -Wl,--version-script=a.map -o a.so a.s && "
+		 "gcc -O2 -fno-builtin -o b b.c -Wl,-z,lazy"))
 		SKIP("no gcc");
 	snprintf(path, sizeof(path), "%s/a.so", dir);
 	mutate_all(path, true);

@@ -135,7 +135,8 @@ TEST(timeline_firefox)
 		"\"threadCPUDelta\":[10000000,10000000,10000000]}",
 		"\"name\":\"<\\/w\",\"processName\":\"app\",\"isMainThread\":false,\"pid\":\"7\","
 		"\"tid\":5\n",
-		"\"name\":\"CPU 4\",\"processName\":\"CPUs\",\"isMainThread\":false,\"pid\":\"CPUs\","
+		"\"name\":\"CPU 4\",\"processName\":\"CPUs\",\"isMainThread\":false,"
+		"\"pid\":\"CPUs\","
 		"\"tid\":\"CPU 4\"",
 		"\"label\":\"Not on the timeline\",\"format\":\"integer\",\"value\":6}",
 	};

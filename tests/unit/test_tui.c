@@ -50,14 +50,13 @@ TEST(functions_120x40)
 	set_up(&f, 120, 40);
 	draw(&f);
 	EXPECT_STR(line(&f, 0),
-		   "sfbpf top  last 5s  20 samples/s  lost 0  complete 88.9%  kernel 30%  busy 50%");
+		   "sfbpf top  last 5s  20 samples/s  lost 0  complete 88.9%  kernel 30%  "
+		   "busy 50%");
 	EXPECT_STR(line(&f, 1),
 		   "stops: read_fault 11.1%  sfbpf CPU 0.4% BPF 0.1% RSS 20M  tables 1.0M/2 files  "
 		   "cpu-clock 99 Hz, all processes");
-	EXPECT_STR(
-		line(&f, 5),
-		"   30.0    30.0    0.0 hash_word                                                             "
-		"demo");
+	EXPECT_STR(line(&f, 5), "   30.0    30.0    0.0 hash_word                             "
+				"                                demo");
 	tear_down(&f);
 }
 
@@ -607,19 +606,20 @@ TEST(batch_pages)
 	out = open_memstream(&text, &len);
 	EXPECT_EQ(batch_text(&f.ui, &page, out), 0);
 	fclose(out);
-	EXPECT_STR(
-		text,
-		"# sfbpf top: page 3, 2023-11-14T22:13:20Z, 5.00 s, cpu-clock 99 Hz, all processes\n"
-		"# samples 100, rate 20.0/s, lost 0, complete 88.89%, kernel 30.00%\n"
-		"# stops: read_fault=10\n"
-		"# lost:\n"
-		"# sfbpf: cpu 0.40%, bpf 0.10%, rss 20480 kB, tables 1048576 bytes of 2 files, evicted 0, refused 0, parsers died 0, files lost 0, names lost 0\n"
-		"# SELF%  TOTAL%   KERN% MODULE                   FUNCTION\n"
-		"  30.00   30.00    0.00 demo                     hash_word\n"
-		"  20.00   50.00    0.00 demo                     parse_line\n"
-		"#   PID   SELF%   KERN%  COMPL% NAME\n"
-		"    100   70.00   28.57  100.00 demo\n"
-		"    200   20.00    0.00   50.00 pool.[2J\n");
+	EXPECT_STR(text,
+		   "# sfbpf top: page 3, 2023-11-14T22:13:20Z, 5.00 s, cpu-clock 99 Hz, "
+		   "all processes\n"
+		   "# samples 100, rate 20.0/s, lost 0, complete 88.89%, kernel 30.00%\n"
+		   "# stops: read_fault=10\n"
+		   "# lost:\n"
+		   "# sfbpf: cpu 0.40%, bpf 0.10%, rss 20480 kB, tables 1048576 bytes of 2 files, "
+		   "evicted 0, refused 0, parsers died 0, files lost 0, names lost 0\n"
+		   "# SELF%  TOTAL%   KERN% MODULE                   FUNCTION\n"
+		   "  30.00   30.00    0.00 demo                     hash_word\n"
+		   "  20.00   50.00    0.00 demo                     parse_line\n"
+		   "#   PID   SELF%   KERN%  COMPL% NAME\n"
+		   "    100   70.00   28.57  100.00 demo\n"
+		   "    200   20.00    0.00   50.00 pool.[2J\n");
 	free(text);
 	text = NULL;
 	out = open_memstream(&text, &len);

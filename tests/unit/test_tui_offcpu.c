@@ -88,12 +88,10 @@ TEST_BLOCKED(blocked_stacks_80x24, 80, 24)
 
 TEST_BLOCKED(blocked_stacks_at_other_sizes, 120, 40)
 {
-	EXPECT_STR(
-		line(f, 4),
-		" TIME%▾  THREADS  BLOCKS/s    EACH S      PID NAME                BLOCKED IN, THEN ITS CALLERS");
-	EXPECT_STR(
-		line(f, 5),
-		"   66.7      1.2      16.0    75ms S  several demo                ▸ vfs_read_[k] ‹ parse_line ‹ demo_main");
+	EXPECT_STR(line(f, 4), " TIME%▾  THREADS  BLOCKS/s    EACH S      PID NAME                "
+			       "BLOCKED IN, THEN ITS CALLERS");
+	EXPECT_STR(line(f, 5), "   66.7      1.2      16.0    75ms S  several demo                "
+			       "▸ vfs_read_[k] ‹ parse_line ‹ demo_main");
 	ui_resize(&f->ui, 40, 10);
 	draw(f);
 	EXPECT_STR(line(f, 2), " TIME%▾ NAME             BLOCKED IN, TH…");

@@ -83,7 +83,8 @@ TEST(drawing_is_fast_however_much_there_is)
 		t = cpu_ms();
 		EXPECT_EQ(ui_refresh(&f.ui, p, &sum), 0);
 		t = cpu_ms() - t;
-		printf("# %d stacks, %d processes: %-9s counted in %3.0f ms, %zu rows; drawn in %.1f ms\n",
+		printf("# %d stacks, %d processes: %-9s counted in %3.0f ms, %zu rows; "
+		       "drawn in %.1f ms\n",
 		       STACKS, PROCESSES, view_at((enum view)v)->title, t, f.ui.nrows, draw_ms(&f));
 		EXPECT(draw_ms(&f) < 20 * 5); /* sanitizers, busy machines */
 	}

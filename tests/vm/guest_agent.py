@@ -19,8 +19,8 @@ def mark(name, which):
     return [
         "echo '@@ agent %s %s' $(cut -d' ' -f1 /proc/uptime) $(date +%%s)" % (name, which),
         METRICS +
-        " | grep -E "
-        "'^sfbpf_agent_(cpus|samples_total|windows_total|windows_failed_total|samples_lost_total[^ ]*) '"
+        " | grep -E '^sfbpf_agent_(cpus|samples_total|windows_total|windows_failed_total|"
+        "samples_lost_total[^ ]*) '"
     ]
 
 
@@ -78,8 +78,9 @@ def phases(text):
 
 def good(name, cpus, found, rates):
     """An emulated machine may be slow: against what one CPU gave."""
-    return name in found and found[name][2].get("cpus") == cpus and (cpus == 1 or rates[name] > 1.4 * rates.get("one", HZ)) and \
-        rates[name] < 1.25 * cpus * HZ
+    return (name in found and found[name][2].get("cpus") == cpus and
+            (cpus == 1 or rates[name] > 1.4 * rates.get("one", HZ)) and
+            rates[name] < 1.25 * cpus * HZ)
 
 
 def judge(prefix, text):

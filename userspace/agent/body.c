@@ -102,8 +102,14 @@ void body_labels(const struct encode_input *in, const struct target *t,
 	const struct {
 		const char *name, *value;
 	} own[] = {
-		{ "service.name", t->service }, { "host.name", in->host },
-		{ "systemd.unit", t->unit },	{ "container.id", t->container },
+		{ "service.name", t->service },
+		{ "service.namespace", t->space },
+		{ "service.version", t->version },
+		{ "service.instance.id", t->instance },
+		{ "deployment.environment.name", t->environment },
+		{ "host.name", in->host },
+		{ "systemd.unit", t->unit },
+		{ "container.id", t->container },
 		{ "k8s.pod.uid", t->pod },
 	};
 

@@ -261,7 +261,7 @@ static void put_sample(struct rows *r, const struct window_group *g, const struc
 	json_str(&j, "ts", ts);
 	json_str(&j, "host", label(r->in->cfg, "host.name", r->in->host));
 	json_str(&j, "service", label(r->in->cfg, "service.name", t->service));
-	json_str(&j, "version", label(r->in->cfg, "service.version", ""));
+	json_str(&j, "version", label(r->in->cfg, "service.version", t->version));
 	json_str(&j, "container", t->container);
 	json_str(&j, "comm", comm);
 	json_str(&j, "type", g->kind == WINDOW_OFF_CPU ? "off_cpu" : "cpu");

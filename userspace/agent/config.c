@@ -64,6 +64,14 @@ static const char *const log_formats[] = { "logfmt", "json", NULL };
 	{                                                          \
 		{ s, n, NULL, h }, T_SWITCH, AT(field), 0, 0, NULL \
 	}
+#define PERCENT(s, n, field, h)                                          \
+	{                                                                \
+		{ s, n, "PERCENT", h }, T_PERCENT, AT(field), 0, 0, NULL \
+	}
+#define PAIRS(s, n, field, h)                                             \
+	{                                                                 \
+		{ s, n, "NAME=VALUE", h }, T_PAIRS, AT(field), 0, 0, NULL \
+	}
 
 #define MAX_NAME 128
 
@@ -98,15 +106,12 @@ static const struct key keys[] = {
 	       "host name to report (default: the name of the machine)"),
 	STRING("agent", "service", "NAME", service,
 	       "service.name of processes outside units and containers (default host)"),
+	SWITCH("agent", "process-context", process_context,
+	       "take service.name from processes that publish one in their memory (default yes)"),
 	STRING("agent", "user", "USER", user,
 	       "switch to this user after the BPF programs are loaded"),
-	{ { "labels", "label", "NAME=VALUE",
-	    "label to add to everything that is sent; may be repeated" },
-	  T_PAIRS,
-	  AT(labels),
-	  0,
-	  0,
-	  NULL },
+	PAIRS("labels", "label", labels,
+	      "label to add to everything that is sent; may be repeated"),
 
 	CHOICE("delivery", "protocol", "P", protocol, protocols, protocol_help),
 	STRING("delivery", "endpoint", "URL", endpoint,
@@ -126,13 +131,8 @@ static const struct key keys[] = {
 	       "file whose content is sent as Authorization: Bearer"),
 	STRING("delivery", "header-file", "FILE", header_file,
 	       "file of headers to send, one 'Name: value' on each line"),
-	{ { "headers", "header", "NAME=VALUE",
-	    "header to send; may be repeated; use files for secrets" },
-	  T_PAIRS,
-	  AT(headers),
-	  0,
-	  0,
-	  NULL },
+	PAIRS("headers", "header", headers,
+	      "header to send; may be repeated; use files for secrets"),
 	STRING("delivery", "ca-file", "FILE", ca_file,
 	       "CA certificates to trust instead of those of the system"),
 	STRING("delivery", "cert-file", "FILE", cert_file, "client certificate"),
@@ -162,22 +162,12 @@ static const struct key keys[] = {
 	TIME("spool", "spool-age", spool_age_ns, NUM_S, 31 * 86400 * NUM_S,
 	     "limit on the age of windows in the spool (default 24h)"),
 
-	{ { "budget", "cpu-limit", "PERCENT",
-	    "limit on the CPU time of the agent, of one CPU; "
-	    "above it the agent lowers the frequency (default 1)" },
-	  T_PERCENT,
-	  AT(cpu_pct),
-	  0,
-	  0,
-	  NULL },
-	{ { "budget", "off-cpu-limit", "PERCENT",
-	    "limit on the CPU time for measuring blocked time, of all CPUs; "
-	    "above it the agent samples short blocks (default 1)" },
-	  T_PERCENT,
-	  AT(off_pct),
-	  0,
-	  0,
-	  NULL },
+	PERCENT("budget", "cpu-limit", cpu_pct,
+		"limit on the CPU time of the agent, of one CPU; "
+		"above it the agent lowers the frequency (default 1)"),
+	PERCENT("budget", "off-cpu-limit", off_pct,
+		"limit on the CPU time for measuring blocked time, of all CPUs; "
+		"above it the agent samples short blocks (default 1)"),
 	SIZE("budget", "table-memory", table_bytes, 1 << 20, 1ull << 40,
 	     "limit on kernel memory for unwind tables (default 256M)"),
 	SIZE("budget", "ring-size", ring_bytes, 4096, 1 << 30,
@@ -228,6 +218,7 @@ struct agent_config *agent_config_new(void)
 		.hz = 19,
 		.off_min_ns = NUM_MS,
 		.off_pct = 1,
+		.process_context = true,
 		.gzip = true,
 		.seccomp = true,
 		.timeout_ns = 10 * NUM_S,

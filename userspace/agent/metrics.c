@@ -140,6 +140,12 @@ static void write_memory(FILE *f, const struct metrics_values *v)
 	one(f, "names_mangled_total", "counter",
 	    "Names shown mangled because they take too long to demangle.",
 	    (double)v->parsers.mangled);
+	one(f, "process_contexts_read_total", "counter",
+	    "Times that the context of a process, which has its service's name, was read.",
+	    (double)v->contexts.read);
+	one(f, "process_contexts_failed_total", "counter",
+	    "Times that a context could not be read: damaged, being changed, or too slow.",
+	    (double)v->contexts.failed);
 	one(f, "cpu_seconds_total", "counter", "CPU time of the agent.",
 	    (double)(budget_cpu_ns() + v->parsers.cpu_ns) / 1e9);
 	one(f, "start_time_seconds", "gauge", "Start of the agent, Unix time.",

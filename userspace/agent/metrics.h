@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "agent/contexts.h"
 #include "agent/sender.h"
 #include "agent/spool.h"
 #include "out/out.h"
@@ -36,6 +37,7 @@ struct metrics_values {
 	uint64_t modules, rows, table_bytes, needs;
 	struct worker_totals parsers;
 	uint64_t symbol_bytes, symbols_reset;
+	struct contexts_totals contexts;
 	uint64_t hz, hz_want, throttled;
 	uint64_t cpus;
 	uint64_t reloads, reload_errors;

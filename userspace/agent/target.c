@@ -179,6 +179,25 @@ uint32_t targets_of(struct targets *t, uint64_t cgroup_id)
 	return t->by_cgroup[id];
 }
 
+static void replace(char *text, const char *with)
+{
+	if (*with)
+		memcpy(text, with, TARGET_TEXT);
+}
+
+uint32_t targets_with(struct targets *t, uint32_t index, const struct target *names)
+{
+	struct target one = *targets_at(t, index);
+	uint32_t ret;
+
+	replace(one.service, names->service);
+	replace(one.space, names->space);
+	replace(one.version, names->version);
+	replace(one.instance, names->instance);
+	replace(one.environment, names->environment);
+	return t->n >= MAX_TARGETS / 2 || add_target(t, &one, &ret) ? index : ret;
+}
+
 const struct target *targets_at(const struct targets *t, uint32_t index)
 {
 	return &t->list[index < t->n ? index : 0];

@@ -11,7 +11,8 @@
  *   /user.slice/user-1000.slice/session-2.scope                    service user-1000
  *   /                                                              the default service
  *
- * docker:ID has the first 12 digits of the id; other runtimes have their own prefix.
+ * docker:ID has the first 12 digits of the id; other runtimes have their own prefix. What a process
+ * calls itself (agent/contexts.h) has precedence over all of these.
  */
 #ifndef SFBPF_AGENT_TARGET_H
 #define SFBPF_AGENT_TARGET_H
@@ -23,6 +24,9 @@
 
 struct target { /* clean text (base/text.h); "": none */
 	char service[TARGET_TEXT], unit[TARGET_TEXT], container[TARGET_TEXT], pod[TARGET_TEXT];
+	/* Only a process's context has these: service.namespace, .version, .instance.id, ... */
+	char space[TARGET_TEXT], version[TARGET_TEXT], instance[TARGET_TEXT],
+		environment[TARGET_TEXT];
 };
 
 /* path: relative to the cgroup mount, with a leading '/'. */
@@ -37,6 +41,11 @@ void targets_free(struct targets *t);
  * there are too many.
  */
 uint32_t targets_of(struct targets *t, uint64_t cgroup_id);
+/*
+ * The index of a target like `index`, but with the names that are set in `names`. Half of the
+ * targets are for these: `index` if there are too many.
+ */
+uint32_t targets_with(struct targets *t, uint32_t index, const struct target *names);
 const struct target *targets_at(const struct targets *t, uint32_t index);
 /*
  * Called between windows. If there are many targets, invalidates all indices, so that short-lived

@@ -9,6 +9,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
+#include "base/idmap.h"
 #include "base/vec.h"
 
 void window_open(struct window *w, struct targets *targets, uint64_t now_unix_ns, double hz)
@@ -26,7 +28,7 @@ static struct profile *profile_of(struct window *w, uint32_t target, enum window
 	p = vec_reserve(&w->groups, &w->cap, w->ngroups + 1, sizeof(*w->groups)) ? NULL
 										 : profile_new();
 	if (p)
-		w->groups[w->ngroups++] = (struct window_group){ target, kind, p };
+		w->groups[w->ngroups++] = (struct window_group){ target, kind, p, 0 };
 	return p;
 }
 
@@ -58,6 +60,94 @@ int window_add_blocks(struct window *w, const struct profile *blocks)
 		w->blocked_ns += s.weight;
 	}
 	return err;
+}
+
+/* ---- Names that processes have for themselves ---- */
+
+void window_ask(struct window *w, struct contexts *c, bool closing)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct profile_stack s;
+
+	if (!c || (!closing && !contexts_due(c, now)))
+		return;
+	for (size_t g = 0; g < w->ngroups; g++) {
+		struct window_group *group = &w->groups[g];
+
+		for (; group->seen < profile_count(group->profile); group->seen++) {
+			profile_stack(group->profile, group->seen, &s);
+			if (s.pid && s.flags & SF_SAMPLE_USER) /* not a kernel thread */
+				contexts_see(c, s.pid, now);
+		}
+	}
+	contexts_ask(c, now);
+}
+
+struct naming {
+	struct window named;
+	struct contexts *contexts;
+	struct idmap known; /* target and pid -> index into targets */
+	uint32_t *targets;
+	size_t cap;
+};
+
+/* The target of a stack of that group. 0 or -ENOMEM. */
+static int target_of(struct naming *n, uint32_t target, const struct profile_stack *s,
+		     uint32_t *ret)
+{
+	const struct target *names;
+	size_t before = n->known.n;
+	uint32_t id;
+
+	if (idmap_get(&n->known, target, s->pid, &id) ||
+	    vec_reserve(&n->targets, &n->cap, n->known.n, sizeof(*n->targets)))
+		return -ENOMEM;
+	if (id == before) {
+		names = contexts_of(n->contexts, s->pid);
+		n->targets[id] = names ? targets_with(n->named.targets, target, names) : target;
+	}
+	*ret = n->targets[id];
+	return 0;
+}
+
+static int name_group(struct naming *n, const struct window_group *g)
+{
+	struct profile_stack s;
+	struct profile *p;
+	uint32_t target;
+
+	for (size_t i = 0; i < profile_count(g->profile); i++) {
+		profile_stack(g->profile, i, &s);
+		if (target_of(n, g->target, &s, &target))
+			return -ENOMEM;
+		p = profile_of(&n->named, target, g->kind);
+		if (!p || profile_merge_one(p, g->profile, i))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void window_name(struct window *w, struct contexts *c)
+{
+	struct naming n = { .named.targets = w->targets, .contexts = c };
+	struct window_group *groups = w->groups;
+	size_t ngroups = w->ngroups;
+	int err = 0;
+
+	if (!c || !contexts_any(c))
+		return;
+	for (size_t g = 0; g < w->ngroups && !err; g++)
+		err = name_group(&n, &w->groups[g]);
+	if (!err) {
+		w->groups = n.named.groups;
+		w->ngroups = n.named.ngroups;
+		w->cap = n.named.cap;
+		n.named.groups = groups;
+		n.named.ngroups = ngroups;
+	}
+	window_free(&n.named);
+	idmap_free(&n.known);
+	free(n.targets);
 }
 
 uint64_t window_value(enum window_kind kind, const struct profile_stack *s)
@@ -95,12 +185,18 @@ int window_close(struct window *w, uint64_t duration_ns, struct symbolizer *symb
 	return 0;
 }
 
-struct profile *window_merged(const struct window *w, enum window_kind kind)
+struct profile *window_merged(const struct window *w, enum window_kind kind, bool by_target)
 {
 	struct profile *all = profile_new();
 
 	for (size_t i = 0; i < w->ngroups && all; i++) {
-		if (w->groups[i].kind == kind && profile_merge(all, w->groups[i].profile)) {
+		const struct window_group *g = &w->groups[i];
+		int err = 0;
+
+		if (g->kind == kind)
+			err = by_target ? profile_merge_cgroup(all, g->profile, g->target + 1ull)
+					: profile_merge(all, g->profile);
+		if (err) {
 			profile_free(all);
 			all = NULL;
 		}

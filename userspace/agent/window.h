@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/contexts.h"
 #include "agent/target.h"
 #include "prof/profile.h"
 #include "sfbpf_shared.h"
@@ -24,6 +25,7 @@ struct window_group {
 	uint32_t target;
 	enum window_kind kind;
 	struct profile *profile;
+	size_t seen; /* stacks whose processes were seen by contexts_see */
 };
 
 struct window {
@@ -48,12 +50,25 @@ void window_add(struct window *w, const struct sf_sample *s);
  * counted in dropped.
  */
 int window_add_blocks(struct window *w, const struct profile *blocks);
+/*
+ * Asks new processes for their contexts; with `closing`, also if some were asked a moment ago. c
+ * NULL: nothing is done.
+ */
+void window_ask(struct window *w, struct contexts *c, bool closing);
+/*
+ * Gives processes with a context a target of their own names. Without memory for that, the targets
+ * stay. c may be NULL.
+ */
+void window_name(struct window *w, struct contexts *c);
 size_t window_bytes(const struct window *w); /* memory used */
 /* 0, or -ENOMEM: stacks may then occur twice or have no names, but none is lost. */
 int window_close(struct window *w, uint64_t duration_ns, struct symbolizer *symbols,
 		 bool keep_pids);
-/* All groups of a kind merged into one profile. NULL: out of memory. */
-struct profile *window_merged(const struct window *w, enum window_kind kind);
+/*
+ * All groups of a kind merged into one profile. by_target: they stay apart, and the cgroup id of a
+ * stack is the index of its target plus 1. NULL: out of memory.
+ */
+struct profile *window_merged(const struct window *w, enum window_kind kind, bool by_target);
 /* The value of a stack in a group of that kind: samples or nanoseconds. */
 uint64_t window_value(enum window_kind kind, const struct profile_stack *s);
 void window_free(struct window *w);

@@ -252,6 +252,8 @@ static inline uint64_t bytes_uleb(struct bytes *b)
 	uint64_t value = 0;
 	unsigned int shift = 0;
 
+	if (!b->err && b->pos < b->len && b->base[b->pos] < 0x80)
+		return b->base[b->pos++]; /* most numbers */
 	for (;;) {
 		const uint8_t *p = bytes_take(b, 1);
 		uint8_t low;

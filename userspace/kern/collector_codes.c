@@ -44,6 +44,8 @@ void collector_codes_forget(struct collector *c)
 		err = bpf_map_lookup_and_delete_batch(fd, i ? &at : NULL, &at, keys, values, &n,
 						      &opts);
 	}
+	/* Last: frames that BPF has kept with ids from before are no longer used. */
+	__atomic_fetch_add(&c->skel->data_tables->code_epoch, 1, __ATOMIC_RELEASE);
 }
 
 void collector_codes_sweep(struct collector *c)

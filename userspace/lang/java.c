@@ -31,9 +31,23 @@ enum field {
 	BLOB_KIND,
 	METHOD_OF_COMPILED,
 	METHOD_OF_NMETHOD,
+	SCOPES_POINTER, /* to 22 */
+	SCOPES_DATA,	/* from 25 on */
+	SCOPES_PCS,
+	DEPENDENCIES,
+	METADATA,
+	IMMUTABLE_DATA,
+	MUTABLE_DATA,
+	RELOCATION_SIZE,
 	METHOD_CONST,
 	CONST_POOL,
 	CONST_NAME,
+	CONST_WORDS,
+	CONST_CODE_SIZE,
+	CONST_FLAGS,
+	CONST_FLAGS_20, /* to 20 */
+	POOL_SOURCE,
+	KLASS_SOURCE, /* to 14 */
 	POOL_HOLDER,
 	KLASS_NAME,
 	SYMBOL_LEN,
@@ -49,18 +63,33 @@ enum field {
 
 static const struct {
 	const char *type, *field;
+	bool some; /* only some versions have it */
 } fields[FIELDS] = {
 	[BLOB_NAME] = { "CodeBlob", "_name" },
 	[BLOB_FRAME_SIZE] = { "CodeBlob", "_frame_size" },
 	[BLOB_COMPLETE] = { "CodeBlob", "_frame_complete_offset" },
-	[BLOB_CODE_BEGIN] = { "CodeBlob", "_code_begin" },
-	[BLOB_CODE_OFFSET] = { "CodeBlob", "_code_offset" },
-	[BLOB_KIND] = { "CodeBlob", "_kind" },
-	[METHOD_OF_COMPILED] = { "CompiledMethod", "_method" },
-	[METHOD_OF_NMETHOD] = { "nmethod", "_method" },
+	[BLOB_CODE_BEGIN] = { "CodeBlob", "_code_begin", true },
+	[BLOB_CODE_OFFSET] = { "CodeBlob", "_code_offset", true },
+	[BLOB_KIND] = { "CodeBlob", "_kind", true },
+	[METHOD_OF_COMPILED] = { "CompiledMethod", "_method", true },
+	[METHOD_OF_NMETHOD] = { "nmethod", "_method", true },
+	[SCOPES_POINTER] = { "CompiledMethod", "_scopes_data_begin", true },
+	[SCOPES_DATA] = { "nmethod", "_scopes_data_offset", true },
+	[SCOPES_PCS] = { "nmethod", "_scopes_pcs_offset", true },
+	[DEPENDENCIES] = { "nmethod", "_dependencies_offset", true },
+	[METADATA] = { "nmethod", "_metadata_offset", true },
+	[IMMUTABLE_DATA] = { "nmethod", "_immutable_data", true },
+	[MUTABLE_DATA] = { "CodeBlob", "_mutable_data", true },
+	[RELOCATION_SIZE] = { "CodeBlob", "_relocation_size", true },
 	[METHOD_CONST] = { "Method", "_constMethod" },
 	[CONST_POOL] = { "ConstMethod", "_constants" },
 	[CONST_NAME] = { "ConstMethod", "_name_index" },
+	[CONST_WORDS] = { "ConstMethod", "_constMethod_size" },
+	[CONST_CODE_SIZE] = { "ConstMethod", "_code_size" },
+	[CONST_FLAGS] = { "ConstMethod", "_flags._flags", true },
+	[CONST_FLAGS_20] = { "ConstMethod", "_flags", true },
+	[POOL_SOURCE] = { "ConstantPool", "_source_file_name_index", true },
+	[KLASS_SOURCE] = { "InstanceKlass", "_source_file_name_index", true },
 	[POOL_HOLDER] = { "ConstantPool", "_pool_holder" },
 	[KLASS_NAME] = { "Klass", "_name" },
 	[SYMBOL_LEN] = { "Symbol", "_length" },
@@ -68,8 +97,8 @@ static const struct {
 	[HEAP_MEMORY] = { "CodeHeap", "_memory" },
 	[HEAP_SEGMAP] = { "CodeHeap", "_segmap" },
 	[HEAP_SHIFT] = { "CodeHeap", "_log2_segment_size" },
-	[LIST_LEN] = { "GrowableArrayBase", "_len" },
-	[LIST_LEN_11] = { "GenericGrowableArray", "_len" },
+	[LIST_LEN] = { "GrowableArrayBase", "_len", true },
+	[LIST_LEN_11] = { "GenericGrowableArray", "_len", true },
 	[LIST_DATA] = { "GrowableArray<int>", "_data" },
 };
 
@@ -288,9 +317,7 @@ static bool has_fields(struct vm *vm)
 		if (vm->offset[k] >= SF_JAVA_FIELD_MAX)
 			return false;
 	for (uint32_t k = 0; k < FIELDS; k++)
-		if (!vm->entry[k] && k != BLOB_CODE_BEGIN && k != BLOB_CODE_OFFSET &&
-		    k != BLOB_KIND && k != METHOD_OF_COMPILED && k != METHOD_OF_NMETHOD &&
-		    k != LIST_LEN && k != LIST_LEN_11)
+		if (!vm->entry[k] && !fields[k].some)
 			return false;
 	return (vm->entry[BLOB_CODE_BEGIN] || vm->entry[BLOB_CODE_OFFSET]) && vm->heaps &&
 	       (vm->entry[METHOD_OF_COMPILED] || vm->entry[METHOD_OF_NMETHOD]);
@@ -325,9 +352,45 @@ static void fill(struct vm *vm, struct sf_java *j)
 	j->list_data = FIELD(vm, LIST_DATA);
 }
 
+static bool has(const struct vm *vm, enum field a, enum field b, enum field c, enum field d)
+{
+	return vm->entry[a] && vm->entry[b] && vm->entry[c] && vm->entry[d];
+}
+
+/* Where an nmethod has its scopes. Versions without either layout show no inlined methods. */
+static void fill_scopes(struct vm *vm, struct sf_java *j)
+{
+	if (has(vm, SCOPES_DATA, SCOPES_PCS, IMMUTABLE_DATA, MUTABLE_DATA) &&
+	    vm->entry[RELOCATION_SIZE]) {
+		j->pcs_end = FIELD(vm, SCOPES_DATA);
+		j->immutable = FIELD(vm, IMMUTABLE_DATA);
+		j->mutable_data = FIELD(vm, MUTABLE_DATA);
+		j->metadata = FIELD(vm, RELOCATION_SIZE);
+	} else if (has(vm, SCOPES_POINTER, SCOPES_PCS, DEPENDENCIES, METADATA)) {
+		j->pcs_end = FIELD(vm, DEPENDENCIES);
+		j->scopes = FIELD(vm, SCOPES_POINTER);
+		j->metadata = FIELD(vm, METADATA);
+	} else {
+		return;
+	}
+	j->pcs = FIELD(vm, SCOPES_PCS);
+}
+
+static void fill_lines(struct vm *vm, uint64_t const_bytes, struct sf_java *j)
+{
+	/* Numbers changed with 20, flags with 21. */
+	j->number_excluded = vm->entry[CONST_FLAGS] != 0;
+	j->const_flags = FIELD(vm, vm->entry[CONST_FLAGS] ? CONST_FLAGS : CONST_FLAGS_20);
+	j->const_bytes = (uint16_t)const_bytes;
+	j->const_words = FIELD(vm, CONST_WORDS);
+	j->const_code_size = FIELD(vm, CONST_CODE_SIZE);
+	j->pool_source = FIELD(vm, POOL_SOURCE);
+	j->klass_source = FIELD(vm, KLASS_SOURCE);
+}
+
 static bool describe(struct vm *vm, struct sf_java *j)
 {
-	uint64_t types = table_of(vm, "gHotSpotVMTypes"), block, pool;
+	uint64_t types = table_of(vm, "gHotSpotVMTypes"), block, pool, method;
 
 	vm->structs = table_of(vm, "gHotSpotVMStructs");
 	if (!vm->structs || !types)
@@ -336,9 +399,13 @@ static bool describe(struct vm *vm, struct sf_java *j)
 	scan_stores(vm);
 	block = size_of_type(vm, types, "HeapBlock");
 	pool = size_of_type(vm, types, "ConstantPool");
-	if (!has_fields(vm) || !block || block > 64 || !pool || pool > SF_JAVA_FIELD_MAX)
+	method = size_of_type(vm, types, "ConstMethod");
+	if (!has_fields(vm) || !block || block > 64 || !pool || pool > SF_JAVA_FIELD_MAX ||
+	    !method || method > SF_JAVA_FIELD_MAX)
 		return false;
 	fill(vm, j);
+	fill_scopes(vm, j);
+	fill_lines(vm, method, j);
 	j->block_bytes = (uint8_t)block;
 	j->pool_bytes = (uint16_t)pool;
 	return skew_of(vm->f->img, first_code(vm->f->img), &j->code_skew) &&
@@ -364,5 +431,7 @@ bool java_sound(const struct sf_lang *l)
 
 	return !l->nloops && j->blob_name <= SF_JAVA_BLOB - 8 &&
 	       j->blob_frame_size <= SF_JAVA_BLOB - 8 && j->blob_complete <= SF_JAVA_BLOB - 8 &&
-	       j->blob_code <= SF_JAVA_BLOB - 8 && j->nmethod_method <= SF_JAVA_BLOB - 8;
+	       j->blob_code <= SF_JAVA_BLOB - 8 && j->nmethod_method <= SF_JAVA_BLOB - 8 &&
+	       j->scopes <= SF_JAVA_BLOB - 8 && j->immutable <= SF_JAVA_BLOB - 8 &&
+	       j->mutable_data <= SF_JAVA_BLOB - 8 && j->number_excluded <= 1;
 }

@@ -3,10 +3,11 @@
 
 #include <string.h>
 
-#define LOOP_MAX  (1u << 20) /* bytes of a loop's code; CPython's has up to 100,000 */
+#define LOOP_MAX       (1u << 20) /* bytes of a loop's code; CPython's has up to 100,000 */
 /* Jumps into a part of the loop, and back, at least. Bytes that only look like one are fewer. */
-#define JUMPS_MIN 4
-#define PARTS_MAX 32
+#define JUMPS_MIN      4
+#define PARTS_MAX      32
+#define FUNCTION_BYTES 64 /* of a small function that is looked at */
 
 static const struct {
 	bool (*describe)(const struct lang_file *f, struct sf_lang *ret);
@@ -14,6 +15,9 @@ static const struct {
 } runtimes[SF_LANG_MAX] = {
 	[SF_LANG_PYTHON] = { python_describe, python_sound },
 	[SF_LANG_JAVA] = { java_describe, java_sound },
+	[SF_LANG_RUBY] = { ruby_describe, ruby_sound },
+	[SF_LANG_JAVASCRIPT] = { javascript_describe, javascript_sound },
+	[SF_LANG_PHP] = { php_describe, php_sound },
 };
 
 static const struct {
@@ -71,6 +75,37 @@ bool lang_bytes(const struct lang_file *f, uint64_t addr, uint64_t size, struct 
 
 	return elf_image_vaddr_to_offset(f->img, addr, &off) &&
 	       !elf_image_read(f->img, off, size, ret);
+}
+
+uint8_t lang_tls(const struct lang_file *f, const char *name, uint64_t *ret)
+{
+	/* mov %fs:disp32, %rax; lea disp32(%rip), %rdi; call __tls_get_addr */
+	static const uint8_t mov[] = { 0x64, 0x48, 0x8b, 0x04, 0x25 };
+	static const uint8_t lea[] = { 0x66, 0x48, 0x8d, 0x3d };
+	struct elf_dynsym_value sym;
+	struct elf_blob b = { 0 };
+	uint8_t how = SF_TLS_NONE;
+
+	if (!elf_dynsym_find(&f->syms, name, &sym) || !lang_bytes(f, sym.addr, FUNCTION_BYTES, &b))
+		return SF_TLS_NONE;
+	for (; bytes_left(&b.view) && b.view.pos < sym.size && !how; bytes_skip(&b.view, 1)) {
+		struct bytes at = b.view;
+
+		if (bytes_are(&at, at.pos, mov, sizeof(mov))) {
+			bytes_skip(&at, sizeof(mov));
+			how = SF_TLS_EXEC;
+			*ret = (uint64_t)(int64_t)bytes_s32(&at);
+		} else if (bytes_are(&at, at.pos, lea, sizeof(lea))) {
+			bytes_skip(&at, sizeof(lea));
+			how = SF_TLS_GOT;
+			*ret = (uint64_t)(int64_t)bytes_s32(&at);
+			*ret += sym.addr + at.pos;
+		}
+		if (at.err)
+			how = SF_TLS_NONE;
+	}
+	elf_blob_free(&b);
+	return how;
 }
 
 /* ---- The parts of a loop ---- */

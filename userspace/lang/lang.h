@@ -14,6 +14,8 @@
 struct lang_functions {
 	/* The one that holds addr; false: none */
 	bool (*at)(void *ctx, uint64_t addr, uint64_t *ret_start, uint64_t *ret_end);
+	/* The longest piece of code between two of them, which no table describes; false: none */
+	bool (*gap)(void *ctx, uint64_t *ret_start, uint64_t *ret_end);
 	void *ctx;
 };
 
@@ -44,10 +46,21 @@ uint64_t lang_address(const struct lang_file *f, uint64_t loop, uint64_t addr);
 uint32_t lang_loops(const struct lang_file *f, uint64_t addr, struct sf_span ret[SF_LANG_LOOPS]);
 /* The bytes at an address, at most `size`; free with elf_blob_free. */
 bool lang_bytes(const struct lang_file *f, uint64_t addr, uint64_t size, struct elf_blob *ret);
+/*
+ * Where a small exported function takes a thread-local pointer from: SF_TLS_EXEC and its offset
+ * from the thread pointer, SF_TLS_GOT and the address of the pair, or SF_TLS_NONE.
+ */
+uint8_t lang_tls(const struct lang_file *f, const char *name, uint64_t *ret);
 
 bool python_describe(const struct lang_file *f, struct sf_lang *ret);
 bool python_sound(const struct sf_lang *l);
 bool java_describe(const struct lang_file *f, struct sf_lang *ret);
 bool java_sound(const struct sf_lang *l);
+bool ruby_describe(const struct lang_file *f, struct sf_lang *ret);
+bool ruby_sound(const struct sf_lang *l);
+bool javascript_describe(const struct lang_file *f, struct sf_lang *ret);
+bool javascript_sound(const struct sf_lang *l);
+bool php_describe(const struct lang_file *f, struct sf_lang *ret);
+bool php_sound(const struct sf_lang *l);
 
 #endif

@@ -226,49 +226,17 @@ static bool find_in_code(const struct runtime *rt, const char *name, code_fn is,
 	return found;
 }
 
-/* mov %fs:disp32, %rax */
-static bool loads_tls(const struct runtime *rt, struct bytes code, uint64_t addr, uint64_t *ret)
-{
-	static const uint8_t mov[] = { 0x64, 0x48, 0x8b, 0x04, 0x25 };
-
-	(void)rt, (void)addr;
-	if (!bytes_are(&code, code.pos, mov, sizeof(mov)))
-		return false;
-	bytes_skip(&code, sizeof(mov));
-	*ret = (uint64_t)(int64_t)bytes_s32(&code);
-	return !code.err;
-}
-
-/* lea disp(%rip), %rdi; call __tls_get_addr: the address of a pair in the GOT */
-static bool loads_pair(const struct runtime *rt, struct bytes code, uint64_t addr, uint64_t *ret)
-{
-	static const uint8_t lea[] = { 0x66, 0x48, 0x8d, 0x3d };
-
-	(void)rt;
-	if (!bytes_are(&code, code.pos, lea, sizeof(lea)))
-		return false;
-	bytes_skip(&code, sizeof(lea));
-	*ret = addr + 8 + (uint64_t)(int64_t)bytes_s32(&code);
-	return !code.err;
-}
-
 /* Where the state of the current thread is, from 3.12 on: in a thread-local variable. */
 static void find_tls(const struct runtime *rt, struct sf_python *py)
 {
 	static const char *const names[] = { "PyThreadState_GetUnchecked",
 					     "_PyThreadState_GetCurrent",
 					     "_PyThreadState_UncheckedGet" };
-	uint64_t at;
+	uint64_t at = 0;
 
-	for (size_t i = 0; i < 3 && py->tls_how == SF_PY_TLS_NONE; i++) {
-		if (find_in_code(rt, names[i], loads_tls, &at)) {
-			py->tls_how = SF_PY_TLS_EXEC;
-			py->tls = at;
-		} else if (find_in_code(rt, names[i], loads_pair, &at)) {
-			py->tls_how = SF_PY_TLS_GOT;
-			py->tls = lang_address(rt->f, rt->loop.addr, at);
-		}
-	}
+	for (size_t i = 0; i < 3 && py->tls_how == SF_TLS_NONE; i++)
+		py->tls_how = lang_tls(rt->f, names[i], &at);
+	py->tls = py->tls_how == SF_TLS_GOT ? lang_address(rt->f, rt->loop.addr, at) : at;
 }
 
 static void find_state(const struct runtime *rt, const struct version *v, struct sf_python *py)

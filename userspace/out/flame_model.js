@@ -12,15 +12,26 @@ const started = performance.now();
 const $ = id => document.getElementById(id);
 const D = JSON.parse($('data').textContent);
 const M = D.meta, S = D.strings, DIFF = M.before !== null;
-const USER = 0, KERNEL = 1, INLINED = 2, JIT = 3, NOTE = 4, NONAME = 5, GROUP = 6, PYTHON = 7;
-const KINDS = ['user', 'kernel', 'inlined', 'JIT', 'incomplete', 'no symbol', 'process, thread, state', 'Python'];
+const USER = 0, KERNEL = 1, INLINED = 2, JIT = 3, NOTE = 4, NONAME = 5, GROUP = 6, LANGUAGE = 7;
+/* Name, module, names without a module (folded), hue, saturation in dark and in light colours */
+const LANGUAGES = [
+	['Python', '[python]', /\.py(:\d+)?\)$/, 48, 62, 86],
+	['Java', '[java]', /\.java:\d+\)$/, 245, 36, 60],
+	['Ruby', '[ruby]', /\.rb(:\d+)?\)$/, 352, 46, 64],
+	['JavaScript', '[javascript]', /\.[cm]?js(:\d+)?\)$/, 64, 50, 70],
+	['PHP', '[php]', /\.(php|inc|phtml)(:\d+)?\)$/, 286, 40, 58],
+];
+const KINDS = ['user', 'kernel', 'inlined', 'JIT', 'incomplete', 'no symbol',
+	'process, thread, state', ...LANGUAGES.map(l => l[0])];
 const SUFFIX = ['', '_[k]', '_[i]', '_[j]'];
 
 /* ---- The data ---- */
 
 function digits(text) {
 	const value = new Uint8Array(128);
-	[...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'].forEach((c, i) => { value[c.charCodeAt(0)] = i; });
+	[...'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'].forEach((c, i) => {
+		value[c.charCodeAt(0)] = i;
+	});
 	let at = 0;
 	return () => {
 		let v = 0, unit = 1, d;
@@ -41,8 +52,10 @@ for (let i = 0; i < NF; i++) {
 	fname[i] = next();
 	fmod[i] = next();
 	fkind[i] = next();
-	if (fkind[i] === USER && (S[fmod[i]] === '[python]' || /\.py(:\d+)?\)$/.test(S[fname[i]])))
-		fkind[i] = PYTHON;
+	const lang = fkind[i] !== USER ? -1 :
+		LANGUAGES.findIndex(l => S[fmod[i]] === l[1] || l[2].test(S[fname[i]]));
+	if (lang >= 0)
+		fkind[i] = LANGUAGE + lang;
 	else if (fkind[i] === USER && S[fname[i]].startsWith('[') && S[fname[i]] !== '[vdso]')
 		fkind[i] = NONAME;
 	else if (fkind[i] === NOTE && !S[fname[i]].startsWith('[incomplete:'))
@@ -77,9 +90,11 @@ const leafValue = [new Float64Array(NL), new Float64Array(DIFF ? NL : 0)];
 }
 
 /* Wall clock: leaves that wait for work to arrive. They are left out until they are asked for. */
-const idle = new Uint8Array(NN), idleValue = leafValue.map(values => new Float64Array(values.length));
+const idle = new Uint8Array(NN);
+const idleValue = leafValue.map(values => new Float64Array(values.length));
 for (let n = 1; n < NN; n++)
-	idle[n] = idle[parent[n]] || (fkind[frame[n]] === GROUP && S[fname[frame[n]]].startsWith('[idle: '));
+	idle[n] = idle[parent[n]] ||
+		(fkind[frame[n]] === GROUP && S[fname[frame[n]]].startsWith('[idle: '));
 const TOTAL = [0, 0];
 let hasIdle = false;
 
@@ -106,12 +121,14 @@ const hasPids = !DIFF && D.groups.some((v, i) => i & 1 && v);
 
 /* Groups are (comm, pid); a view merges them by one of the two. */
 function groupKeys(by) {
-	const n = D.groups.length / 2, key = new Int32Array(n), names = [], index = new Map(), weight = new Float64Array(n);
+	const n = D.groups.length / 2, key = new Int32Array(n);
+	const names = [], index = new Map(), weight = new Float64Array(n);
 	for (let l = 0; l < NL; l++)
 		weight[leafGroup[l]] += leafValue[0][l] + (DIFF ? leafValue[1][l] : 0);
 	const best = [];
 	for (let g = 0; g < n; g++) {
-		const comm = D.groups[2 * g], pid = D.groups[2 * g + 1], what = by === 'comm' ? comm : pid;
+		const comm = D.groups[2 * g], pid = D.groups[2 * g + 1];
+		const what = by === 'comm' ? comm : pid;
 		if (!index.has(what)) {
 			index.set(what, names.length);
 			best.push(-1);
@@ -120,7 +137,7 @@ function groupKeys(by) {
 		const k = key[g] = index.get(what);
 		if (weight[g] > best[k]) {
 			best[k] = weight[g];
-			names[k] = by === 'comm' ? S[comm] : pid ? S[comm] + ' (' + pid + ')' : S[comm];
+			names[k] = S[comm] + (by !== 'comm' && pid ? ' (' + pid + ')' : '');
 		}
 	}
 	return { key, names };
@@ -129,13 +146,19 @@ function groupKeys(by) {
 /* ---- Views: the drawn trees. Node 0 is the root. ---- */
 
 /* focus: the frame in the middle of the sandwich view; -1: another view */
-const state = { group: 'comm', callers: false, idle: false, flip: false, sort: 'value', colour: 'kind', side: 0, layout: 'both', zoom: 0, focus: -1, cursor: -1, search: '' };
+const state = {
+	group: 'comm', callers: false, idle: false, flip: false,
+	sort: 'value', colour: 'kind', side: 0, layout: 'both',
+	zoom: 0, focus: -1, cursor: -1, search: '',
+};
 let V;			/* the view */
 let G = null;		/* its groups, or null */
 
 function label(id) { return id < 0 ? 'all' : id < NF ? S[fname[id]] : G.names[id - NF]; }
 function kind(id) { return id < 0 || id >= NF ? GROUP : fkind[id]; }
-function fullName(id) { return id >= 0 && id < NF ? S[fname[id]] + (SUFFIX[fkind[id]] || '') : label(id); }
+function fullName(id) {
+	return id >= 0 && id < NF ? S[fname[id]] + (SUFFIX[fkind[id]] || '') : label(id);
+}
 function moduleOf(id) { return id >= 0 && id < NF ? S[fmod[id]] : ''; }
 
 /* Leaves in the order of their group's key, so that each group can be built separately. */
@@ -229,7 +252,8 @@ function buildView() {
  */
 function buildSandwich(f) {
 	G = state.group === 'all' ? null : groupKeys(state.group);
-	const nodes = new Nodes(1024), down = new Int32Array(NL), up = new Int32Array(NL), path = new Int32Array(65536);
+	const nodes = new Nodes(1024), path = new Int32Array(65536);
+	const down = new Int32Array(NL), up = new Int32Array(NL);
 	nodes.add(0, f);
 	nodes.add(0, f);
 	for (let l = 0; l < NL; l++) {
@@ -255,7 +279,8 @@ function buildSandwich(f) {
 
 /* Leaves of a key are in the trie's preorder, so the new nodes are in preorder too. */
 function rootsPlacer(nodes) {
-	const seen = new Int32Array(NN).fill(-1), made = new Int32Array(NN), path = new Int32Array(65536);
+	const seen = new Int32Array(NN).fill(-1), made = new Int32Array(NN);
+	const path = new Int32Array(65536);
 	return (n, top, key) => {
 		let d = 0, v = top;
 		for (; n && seen[n] !== key; n = parent[n])
@@ -314,7 +339,10 @@ function children(i) {
 	if (!V.sorted[i] && list.length > 1) {
 		const w = V.total[state.side];
 		if (state.sort === 'name')
-			list.sort((a, b) => { const x = label(V.id[a]), y = label(V.id[b]); return x < y ? -1 : x > y ? 1 : a - b; });
+			list.sort((a, b) => {
+				const x = label(V.id[a]), y = label(V.id[b]);
+				return x < y ? -1 : x > y ? 1 : a - b;
+			});
 		else
 			list.sort((a, b) => w[b] - w[a] || a - b);
 		V.sorted[i] = 1;
@@ -339,7 +367,8 @@ function textHash(s) {
  * lightness by name.
  */
 function kindColour(k, byModule, byName) {
-	const d = dark.matches && !printing, l = (light, night, span) => (d ? night : light) + (byName - .5) * span;
+	const d = dark.matches && !printing;
+	const l = (light, night, span) => (d ? night : light) + (byName - .5) * span;
 	if (state.colour === 'module' && k !== NOTE && k !== GROUP)
 		return [byModule * 1440 % 360, d ? 38 : 60, l(75, 38, 7)];
 	switch (k) {
@@ -348,15 +377,22 @@ function kindColour(k, byModule, byName) {
 	case KERNEL: return [208 + byModule * 16, d ? 42 : 62, l(75, 40, 7)];
 	case INLINED: return [168 + byModule * 14, d ? 38 : 46, l(70, 32, 7)];
 	case JIT: return [92 + byModule * 24, d ? 36 : 50, l(69, 31, 7)];
-	case PYTHON: return [48 + byName * 8, d ? 62 : 86, l(66, 36, 8)];
 	case NOTE: return [345, d ? 30 : 52, l(83, 37, 2)];
 	case NONAME: return [40, d ? 14 : 24, l(79, 36, 6)];
-	default: return [40, d ? 3 : 6, l(86, 27, 3)];
+	case GROUP: return [40, d ? 3 : 6, l(86, 27, 3)];
+	default: {
+		const [, , , hue, dark, light] = LANGUAGES[k - LANGUAGE];
+		return [hue + byName * 8, d ? dark : light, l(66, 36, 8)];
+	}
 	}
 }
 
 /* What a thread of the wall clock did: hue, saturation, lightness by day and by night */
-const STATES = [['[running]', 128, 40, 70, 32], ['[runnable]', 44, 85, 66, 36], ['[blocked: ', 280, 36, 79, 38]];
+const STATES = [
+	['[running]', 128, 40, 70, 32],
+	['[runnable]', 44, 85, 66, 36],
+	['[blocked: ', 280, 36, 79, 38],
+];
 
 function frameColour(id, byModule, byName) {
 	const k = kind(id), state = k === GROUP && STATES.find(s => label(id).startsWith(s[0]));
@@ -370,10 +406,12 @@ function frameColour(id, byModule, byName) {
  * shows a tenth of a percent.
  */
 function diffColour(delta) {
-	const d = dark.matches && !printing, much = Math.min(1, Math.log1p(Math.abs(delta) * 400) / Math.log1p(40));
+	const d = dark.matches && !printing;
+	const much = Math.min(1, Math.log1p(Math.abs(delta) * 400) / Math.log1p(40));
 	if (much < .02)
 		return d ? '#3a3c40' : '#e9e7e2';
-	return d ? `hsl(${delta > 0 ? 4 : 214} ${30 + 45 * much}% ${25 + 21 * much}%)` : `hsl(${delta > 0 ? 6 : 214} ${60 + 25 * much}% ${90 - 25 * much}%)`;
+	return d ? `hsl(${delta > 0 ? 4 : 214} ${30 + 45 * much}% ${25 + 21 * much}%)` :
+		`hsl(${delta > 0 ? 6 : 214} ${60 + 25 * much}% ${90 - 25 * much}%)`;
 }
 
 function colour(node) {
@@ -392,8 +430,15 @@ function colour(node) {
 
 function share(node, side) { return TOTAL[side] ? V.total[side][node] / TOTAL[side] : 0; }
 function percent(x) { return (100 * x).toFixed(2) + ' %'; }
-function points(x) { return (x > 5e-5 ? '+' : x < -5e-5 ? '\u2212' : '') + Math.abs(100 * x).toFixed(2); }
-function seconds(s) { return s >= 100 ? s.toFixed(0) + ' s' : s >= 1 ? s.toFixed(2) + ' s' : s >= 1e-3 ? (s * 1e3).toFixed(1) + ' ms' : (s * 1e6).toFixed(1) + ' µs'; }
+function points(x) {
+	return (x > 5e-5 ? '+' : x < -5e-5 ? '\u2212' : '') + Math.abs(100 * x).toFixed(2);
+}
+function seconds(s) {
+	return s >= 100 ? s.toFixed(0) + ' s' :
+		s >= 1 ? s.toFixed(2) + ' s' :
+		s >= 1e-3 ? (s * 1e3).toFixed(1) + ' ms' :
+		(s * 1e6).toFixed(1) + ' µs';
+}
 function grouped(n) { return Math.round(n).toString().replace(/\B(?=(\d{3})+$)/g, '\u2009'); }
 function amount(v) {
 	if (M.unit === 'nanoseconds')
@@ -402,9 +447,13 @@ function amount(v) {
 		return seconds(v / 1e6);
 	return grouped(v) + (v === 1 ? ' sample' : ' samples');
 }
-function amountLong(v) { return amount(v) + (M.hz && M.unit === 'samples' ? ' (' + seconds(v / M.hz) + ' CPU)' : ''); }
+function amountLong(v) {
+	return amount(v) + (M.hz && M.unit === 'samples' ? ' (' + seconds(v / M.hz) + ' CPU)' : '');
+}
 function short(v) {
 	if (M.unit !== 'samples')
 		return amount(v);
-	return v < 1e6 ? grouped(v) : v < 1e9 ? (v / 1e6).toFixed(2) + ' M' : (v / 1e9).toFixed(2) + ' G';
+	return v < 1e6 ? grouped(v) :
+		v < 1e9 ? (v / 1e6).toFixed(2) + ' M' :
+		(v / 1e9).toFixed(2) + ' G';
 }

@@ -70,11 +70,13 @@ function rowTop(d) { return state.flip ? d * ROW + 1 : height - (d + 1) * ROW - 
 const canvas = $('canvas'), ctx = canvas.getContext('2d');
 
 function paint() {
-	const scale = printing ? 2 : window.devicePixelRatio || 1, tall = printing ? Math.min(height, 8000) : viewHeight;
+	const scale = printing ? 2 : window.devicePixelRatio || 1;
+	const tall = printing ? Math.min(height, 8000) : viewHeight;
 	const top = printing ? 0 : $('scroll').scrollTop;
-	if (canvas.width !== Math.round(width * scale) || canvas.height !== Math.round(tall * scale)) {
-		canvas.width = Math.round(width * scale);
-		canvas.height = Math.round(tall * scale);
+	const wide = Math.round(width * scale), high = Math.round(tall * scale);
+	if (canvas.width !== wide || canvas.height !== high) {
+		canvas.width = wide;
+		canvas.height = high;
 		canvas.style.width = width + 'px';
 		canvas.style.height = tall + 'px';
 	}
@@ -82,20 +84,24 @@ function paint() {
 	ctx.clearRect(0, 0, width, tall);
 	ctx.font = '12px ' + getComputedStyle(document.body).fontFamily;
 	ctx.textBaseline = 'middle';
-	const zoomDepth = rows.findIndex(r => r.node[0] === state.zoom), night = dark.matches && !printing;
+	const zoomDepth = rows.findIndex(r => r.node[0] === state.zoom);
+	const night = dark.matches && !printing;
 	for (let d = 0; d < rows.length; d++) {
 		const y = rowTop(d) - top;
 		if (y + ROW < 0 || y > tall)
 			continue;
-		for (let k = 0; k < rows[d].x.length; k++)
-			paintBox(rows[d].node[k], rows[d].x[k], y, rows[d].w[k], d < zoomDepth, night);
+		const { x, w, node } = rows[d];
+		for (let k = 0; k < x.length; k++)
+			paintBox(node[k], x[k], y, w[k], d < zoomDepth, night);
 	}
 }
 
 function paintBox(node, x, y, w, above, night) {
 	const gap = w > 3 ? 1 : w > 1.5 ? .5 : 0, hit = node >= 0 && matches && matches(V.id[node]);
 	ctx.globalAlpha = above ? .55 : matches && !hit ? .42 : 1;
-	ctx.fillStyle = node < 0 ? (night ? '#45474c' : '#d8d4cc') : hit ? (night ? '#a021b8' : '#d65ce8') : colour(node);
+	ctx.fillStyle = node < 0 ? (night ? '#45474c' : '#d8d4cc') :
+		hit ? (night ? '#a021b8' : '#d65ce8') :
+		colour(node);
 	ctx.fillRect(x, y, w - gap, ROW - 1);
 	if (w < 22 || node < 0)
 		return;
@@ -205,8 +211,11 @@ let functions = [], widest = [1, 1], tableSort = DIFF ? 'delta' : 'self', shownR
  * covers everything. A recursive function counts once per stack.
  */
 function buildTable() {
-	const whole = state.callers || state.focus >= 0, source = whole ? trieView() : V, zoom = whole ? 0 : state.zoom;
-	const sides = DIFF ? [0, 1] : [0], self = sides.map(() => new Float64Array(NF)), total = sides.map(() => new Float64Array(NF));
+	const whole = state.callers || state.focus >= 0;
+	const source = whole ? trieView() : V, zoom = whole ? 0 : state.zoom;
+	const sides = DIFF ? [0, 1] : [0];
+	const self = sides.map(() => new Float64Array(NF));
+	const total = sides.map(() => new Float64Array(NF));
 	const open = new Int32Array(NF), ids = source.id, parents = source.parent;
 	let path = [];
 	for (let p = parents[zoom]; p >= 0; p = parents[p])
@@ -239,8 +248,12 @@ function buildTable() {
 	functions = [];
 	for (let id = 0; id < NF; id++)
 		if (total[0][id] || (DIFF && total[1][id]))
-			functions.push({ id, self: self[0][id], total: total[0][id], self1: DIFF ? self[1][id] : 0, total1: DIFF ? total[1][id] : 0 });
-	widest = ['self', 'total'].map(key => functions.reduce((most, f) => Math.max(most, f[key]), 1));
+			functions.push({
+				id, self: self[0][id], total: total[0][id],
+				self1: DIFF ? self[1][id] : 0, total1: DIFF ? total[1][id] : 0,
+			});
+	widest = ['self', 'total'].map(key =>
+		functions.reduce((most, f) => Math.max(most, f[key]), 1));
 	sortTable();
 }
 
@@ -272,14 +285,17 @@ const COLUMNS = DIFF ? [
 function sortTable() {
 	const get = COLUMNS.find(c => c[0] === tableSort)[2];
 	const shown = matches ? functions.filter(f => matches(f.id)) : functions;
-	const key = new Map(shown.map(f => [f, DIFF && tableSort.startsWith('delta') ? Math.abs(get(f)) : get(f)]));
+	const magnitude = DIFF && tableSort.startsWith('delta');
+	const key = new Map(shown.map(f => [f, magnitude ? Math.abs(get(f)) : get(f)]));
 	shownRows = shown.slice().sort((a, b) => {
 		const x = key.get(a), y = key.get(b);
-		return tableSort === 'name' ? (x < y ? -1 : x > y ? 1 : 0) : y - x || b.total - a.total || a.id - b.id;
+		return tableSort === 'name' ? (x < y ? -1 : x > y ? 1 : 0) :
+			y - x || b.total - a.total || a.id - b.id;
 	});
 	for (const b of $('thead').children) {
 		if (b.dataset.key === tableSort)
-			b.setAttribute('aria-sort', tableSort === 'name' ? 'ascending' : 'descending');
+			b.setAttribute('aria-sort',
+				tableSort === 'name' ? 'ascending' : 'descending');
 		else
 			b.removeAttribute('aria-sort');
 		b.textContent = b.dataset.title + (b.dataset.key === tableSort ? ' ▾' : '');
@@ -296,24 +312,33 @@ function cell(text, cls) {
 	return e;
 }
 
+const direction = d => d > 5e-5 ? 'up' : d < -5e-5 ? 'down' : '';
+
 function paintTable() {
-	const body = $('tbody'), from = Math.max(0, Math.floor(body.scrollTop / 22) - 2), to = Math.min(shownRows.length, from + Math.ceil(body.clientHeight / 22) + 5);
+	const body = $('tbody'), from = Math.max(0, Math.floor(body.scrollTop / 22) - 2);
+	const to = Math.min(shownRows.length, from + Math.ceil(body.clientHeight / 22) + 5);
 	const out = [$('tspace')];
 	for (let k = from; k < to; k++) {
-		const f = shownRows[k], tr = document.createElement('div'), name = cell('', ''), chip = cell('', 'chip');
-		tr.className = 'tr' + (k & 1 ? ' odd' : '') + (matches && state.search ? ' hit' : '');
+		const f = shownRows[k], tr = document.createElement('div');
+		const name = cell('', ''), chip = cell('', 'chip');
+		tr.className = 'tr' + (k & 1 ? ' odd' : '') +
+			(matches && state.search ? ' hit' : '');
 		tr.style.top = k * 22 + 'px';
 		tr.dataset.id = f.id;
-		const [h, s, l] = frameColour(f.id, moduleOf(f.id) ? textHash(moduleOf(f.id)) : .5, .5);
-		chip.style.background = DIFF ? diffColour(per(f.total, 0) - per(f.total1, 1)) : `hsl(${h} ${s}% ${l}%)`;
+		const module = moduleOf(f.id);
+		const [h, s, l] = frameColour(f.id, module ? textHash(module) : .5, .5);
+		chip.style.background = DIFF ? diffColour(per(f.total, 0) - per(f.total1, 1)) :
+			`hsl(${h} ${s}% ${l}%)`;
 		name.append(chip, cell(label(f.id), 'name'));
-		if (moduleOf(f.id))
-			name.append(cell(moduleOf(f.id), 'module'));
-		name.title = fullName(f.id) + (moduleOf(f.id) ? '\n' + moduleOf(f.id) : '');
+		if (module)
+			name.append(cell(module, 'module'));
+		name.title = fullName(f.id) + (module ? '\n' + module : '');
 		tr.append(name);
 		if (DIFF) {
-			const d = per(f.self, 0) - per(f.self1, 1), dt = per(f.total, 0) - per(f.total1, 1);
-			tr.append(cell(percent(per(f.self1, 1))), cell(percent(per(f.self, 0))), cell(points(d), d > 5e-5 ? 'up' : d < -5e-5 ? 'down' : ''), cell(points(dt), dt > 5e-5 ? 'up' : dt < -5e-5 ? 'down' : ''));
+			const d = per(f.self, 0) - per(f.self1, 1);
+			const dt = per(f.total, 0) - per(f.total1, 1);
+			tr.append(cell(percent(per(f.self1, 1))), cell(percent(per(f.self, 0))),
+				cell(points(d), direction(d)), cell(points(dt), direction(dt)));
 		} else {
 			const a = cell(percent(per(f.self, 0))), b = cell(percent(per(f.total, 0)));
 			a.style.setProperty('--w', 100 * f.self / widest[0] + '%');
@@ -328,7 +353,7 @@ function paintTable() {
 /* ---- Pointing ---- */
 
 function boxAt(px, py) {
-	const d = state.flip ? Math.floor((py - 1) / ROW) : Math.floor((height - py - 1) / ROW), row = rows[d];
+	const d = Math.floor(((state.flip ? py : height - py) - 1) / ROW), row = rows[d];
 	if (!row)
 		return null;
 	let lo = 0, hi = row.x.length;
@@ -339,7 +364,9 @@ function boxAt(px, py) {
 		else
 			hi = mid;
 	}
-	return lo && px < row.x[lo - 1] + row.w[lo - 1] ? { depth: d, k: lo - 1, node: row.node[lo - 1] } : null;
+	if (!lo || px >= row.x[lo - 1] + row.w[lo - 1])
+		return null;
+	return { depth: d, k: lo - 1, node: row.node[lo - 1] };
 }
 
 function frameBox(el, depth, k) {
@@ -354,20 +381,25 @@ function lines(node) {
 	const id = V.id[node], w = V.total[0][node], mod = moduleOf(id), out = [];
 	out.push([KINDS[kind(id)] + (mod && mod !== '[kernel]' ? ' · ' + mod : ''), '']);
 	if (DIFF) {
-		out.push(['before ' + percent(share(node, 1)) + ', after ' + percent(share(node, 0)) + ', ' + points(share(node, 0) - share(node, 1)) + ' %', 'strong']);
+		const before = share(node, 1), after = share(node, 0);
+		out.push(['before ' + percent(before) + ', after ' + percent(after) + ', ' +
+			points(after - before) + ' %', 'strong']);
 		out.push([amount(V.total[1][node]) + ' before, ' + amount(w) + ' after', '']);
 		return out;
 	}
 	out.push([amountLong(w) + ', ' + percent(share(node, 0)), 'strong']);
 	if (state.zoom && V.total[0][state.zoom])
-		out.push([percent(w / V.total[0][state.zoom]) + ' of ' + label(V.id[state.zoom]), '']);
+		out.push([percent(w / V.total[0][state.zoom]) + ' of ' +
+			label(V.id[state.zoom]), '']);
 	if (!state.callers && state.focus < 0)
-		out.push(['self ' + amountLong(V.self[0][node]) + ', ' + percent(per(V.self[0][node], 0)), '']);
+		out.push(['self ' + amountLong(V.self[0][node]) + ', ' +
+			percent(per(V.self[0][node], 0)), '']);
 	return out;
 }
 
 function say(node) {
-	$('status').textContent = node < 0 ? $('about').textContent : fullName(V.id[node]) + ' — ' + lines(node).slice(1, 2).map(l => l[0]).join('');
+	$('status').textContent = node < 0 ? $('about').textContent :
+		fullName(V.id[node]) + ' — ' + lines(node).slice(1, 2).map(l => l[0]).join('');
 }
 
 function showTip(ev, node) {
@@ -377,7 +409,8 @@ function showTip(ev, node) {
 	tip.style.display = 'block';
 	const r = tip.getBoundingClientRect();
 	tip.style.left = Math.max(4, Math.min(ev.clientX + 14, innerWidth - r.width - 8)) + 'px';
-	tip.style.top = (ev.clientY + 20 + r.height > innerHeight ? Math.max(4, ev.clientY - r.height - 12) : ev.clientY + 18) + 'px';
+	const above = ev.clientY + 20 + r.height > innerHeight;
+	tip.style.top = (above ? Math.max(4, ev.clientY - r.height - 12) : ev.clientY + 18) + 'px';
 }
 
 function hideTip() {
@@ -423,7 +456,8 @@ function pathOf(node) {
 }
 
 function copyStack() {
-	const node = state.cursor >= 0 ? state.cursor : state.zoom, text = pathOf(node).join('\n'), field = document.createElement('textarea');
+	const node = state.cursor >= 0 ? state.cursor : state.zoom;
+	const text = pathOf(node).join('\n'), field = document.createElement('textarea');
 	if (!text)
 		return;
 	field.value = text;
@@ -432,7 +466,8 @@ function copyStack() {
 	const done = document.execCommand('copy');
 	field.remove();
 	$('scroll').focus();
-	$('status').textContent = done ? 'copied ' + (node ? pathOf(node).length : 0) + ' frames' : 'the browser does not allow copying';
+	$('status').textContent = done ? 'copied ' + (node ? pathOf(node).length : 0) + ' frames' :
+		'the browser does not allow copying';
 }
 
 /* Scrolls to the roots, where the zoomed box is. */
@@ -468,8 +503,8 @@ function moveCursor(dx, dy) {
 		for (let k = at[1] + dx; k >= 0 && k < row.length && node < 0; k += dx)
 			node = row[k];
 	} else if ((dy > 0) === state.flip) {
-		const list = children(state.cursor);
-		node = list.length ? list.reduce((a, b) => V.total[state.side][b] > V.total[state.side][a] ? b : a) : -1;
+		const list = children(state.cursor), w = V.total[state.side];
+		node = list.length ? list.reduce((a, b) => w[b] > w[a] ? b : a) : -1;
 	} else {
 		node = V.parent[state.cursor];
 	}
@@ -492,7 +527,8 @@ const KEYS = [
 	['f', 'sandwich: the selected function, its callers and its callees', sandwich],
 	['m', 'colour by kind or module', () => cycle('colour')],
 	['y', 'copy the stack of the selected box', copyStack],
-	['e', 'show or hide idle threads, which wait for work to arrive', () => hasIdle && $('idle').click()],
+	['e', 'show or hide idle threads, which wait for work to arrive',
+		() => hasIdle && $('idle').click()],
 	['g', 'merge by name, process, all', () => cycle('group')],
 	['s', 'sort by width or name', () => cycle('sort')],
 	['t', 'graph, table or both', () => cycle('layout')],
@@ -524,6 +560,8 @@ function escape() {
 		state.cursor = -1, placeCursor(), hideTip();
 }
 
+const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
 function onKey(ev) {
 	/* The names are on a canvas, where the browser's search does not find them. */
 	if (ev.ctrlKey && !ev.altKey && !ev.shiftKey && ev.key === 'f') {
@@ -546,12 +584,13 @@ function onKey(ev) {
 			$('scroll').focus();
 		return;
 	}
-	const key = KEYS.find(k => k[0] === ev.key), arrow = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }[ev.key];
+	const key = KEYS.find(k => k[0] === ev.key), arrow = ARROWS[ev.key];
+	const focused = document.activeElement;
 	if (key)
 		key[2]();
-	else if (arrow && document.activeElement !== $('tbody'))
+	else if (arrow && focused !== $('tbody'))
 		moveCursor(...arrow);
-	else if (ev.key === 'Enter' && state.cursor >= 0 && document.activeElement.tagName !== 'BUTTON')
+	else if (ev.key === 'Enter' && state.cursor >= 0 && focused.tagName !== 'BUTTON')
 		zoomTo(state.cursor);
 	else if (ev.key === 'Backspace')
 		zoomTo(Math.max(0, V.parent[state.zoom]));
@@ -581,7 +620,8 @@ function rebuild() {
 
 /* ---- The address: its fragment restores view, zoom and search ---- */
 
-const CHOICES = { group: 'comm', sort: 'value', colour: 'kind', layout: 'both' }, SWITCHES = ['callers', 'flip', 'idle'];
+const CHOICES = { group: 'comm', sort: 'value', colour: 'kind', layout: 'both' };
+const SWITCHES = ['callers', 'flip', 'idle'];
 let restoring = true;
 
 function remember() {
@@ -609,7 +649,8 @@ function remember() {
 function restore() {
 	const from = new URLSearchParams(location.hash.slice(1));
 	for (const key in CHOICES) {
-		const want = from.get(key), option = [...$(key).options].find(o => o.value === want);
+		const want = from.get(key);
+		const option = [...$(key).options].find(o => o.value === want);
 		if (option && !option.disabled)
 			$(key).value = state[key] = want;
 	}
@@ -662,11 +703,13 @@ function about() {
 	if (M.userStacks)
 		out.push(percent(M.complete / M.userStacks) + ' of user stacks complete');
 	if (M.start)
-		out.push(new Date(M.start * 1000).toISOString().replace('T', ' ').slice(0, 19) + ' UTC');
+		out.push(new Date(M.start * 1000).toISOString()
+			.replace('T', ' ').slice(0, 19) + ' UTC');
 	$('about').textContent = out.join(' · ');
 	$('about').title = out.join('\n');
 	say(-1);
-	document.title = (DIFF ? 'diff: ' : '') + [M.title || M.host || 'flame graph', M.event].filter(Boolean).join(' · ') + ' — sfbpf';
+	const what = [M.title || M.host || 'flame graph', M.event].filter(Boolean).join(' · ');
+	document.title = (DIFF ? 'diff: ' : '') + what + ' — sfbpf';
 }
 
 function legend() {
@@ -702,23 +745,49 @@ function restyle() {
 }
 
 function bind() {
-	const choose = (id, key, then) => $(id).addEventListener('change', () => { state[key] = key === 'side' ? +$(id).value : $(id).value; then(); });
-	const press = (id, key, then) => $(id).addEventListener('click', () => { state[key] = !state[key]; $(id).setAttribute('aria-pressed', state[key]); then(); });
+	const choose = (id, key, then) => $(id).addEventListener('change', () => {
+		state[key] = key === 'side' ? +$(id).value : $(id).value;
+		then();
+	});
+	const press = (id, key, then) => $(id).addEventListener('click', () => {
+		state[key] = !state[key];
+		$(id).setAttribute('aria-pressed', state[key]);
+		then();
+	});
 	const resort = () => { V.sorted.fill(0); redraw(); countMatches(); };
 	choose('group', 'group', rebuild);
 	choose('sort', 'sort', () => { resort(); remember(); });
 	choose('colour', 'colour', () => { restyle(); remember(); });
 	choose('side2', 'side', resort);
-	choose('layout', 'layout', () => { $('main').className = state.layout; redraw(); toRoots(); paintTable(); remember(); });
+	choose('layout', 'layout', () => {
+		$('main').className = state.layout;
+		redraw();
+		toRoots();
+		paintTable();
+		remember();
+	});
 	press('callers', 'callers', rebuild);
-	press('idle', 'idle', () => { hideIdle(!state.idle); trieCache = null; about(); rebuild(); });
+	press('idle', 'idle', () => {
+		hideIdle(!state.idle);
+		trieCache = null;
+		about();
+		rebuild();
+	});
 	press('flip', 'flip', () => { redraw(); toRoots(); remember(); });
 	$('sandwich').addEventListener('click', sandwich);
 	$('reset').addEventListener('click', () => zoomTo(0));
 	$('helpbtn').addEventListener('click', () => { $('help').hidden = !$('help').hidden; });
 	$('helpclose').addEventListener('click', () => { $('help').hidden = true; });
 	let timer = 0;
-	$('search').addEventListener('input', () => { clearTimeout(timer); timer = setTimeout(() => { setSearch($('search').value); paint(); sortTable(); remember(); }, NN > 200000 ? 200 : 60); });
+	$('search').addEventListener('input', () => {
+		clearTimeout(timer);
+		timer = setTimeout(() => {
+			setSearch($('search').value);
+			paint();
+			sortTable();
+			remember();
+		}, NN > 200000 ? 200 : 60);
+	});
 	const s = $('scroll');
 	s.addEventListener('scroll', () => { paint(); hideTip(); });
 	s.addEventListener('mousemove', ev => {
@@ -748,7 +817,8 @@ function bind() {
 	$('tbody').addEventListener('click', ev => {
 		const tr = ev.target.closest('.tr');
 		if (tr) {
-			const exact = '^' + fullName(+tr.dataset.id).replace(/[.*+?^${}()|[\]\\\/]/g, '\\$&') + '$';
+			const name = fullName(+tr.dataset.id);
+			const exact = '^' + name.replace(/[.*+?^${}()|[\]\\\/]/g, '\\$&') + '$';
 			search(exact === state.search ? '' : exact);
 		}
 	});
@@ -756,19 +826,37 @@ function bind() {
 		const b = document.createElement('button');
 		b.dataset.key = key;
 		b.dataset.title = title;
-		b.addEventListener('click', () => { tableSort = key; $('tbody').scrollTop = 0; sortTable(); });
+		b.addEventListener('click', () => {
+			tableSort = key;
+			$('tbody').scrollTop = 0;
+			sortTable();
+		});
 		$('thead').append(b);
 	}
 	document.addEventListener('keydown', onKey);
 	dark.addEventListener('change', restyle);
-	new ResizeObserver(() => { if (!printing) { redraw(); paintTable(); } }).observe($('scroll'));
+	new ResizeObserver(() => {
+		if (!printing) {
+			redraw();
+			paintTable();
+		}
+	}).observe($('scroll'));
 	new ResizeObserver(paintTable).observe($('tbody'));
 	addEventListener('beforeprint', () => { printing = true; restyle(); });
 	addEventListener('afterprint', () => { printing = false; restyle(); });
 }
 
+const GESTURES = [
+	['arrows', 'move'],
+	['Enter', 'zoom to the selected box'],
+	['Backspace', 'zoom out one level'],
+	['double click', 'on a row of the table: its sandwich'],
+	['Esc', 'everything; clears the search'],
+];
+
 function start() {
-	for (const [key, what] of [...KEYS.filter(k => (DIFF || k[0] !== 'w') && (hasIdle || k[0] !== 'e')), ['arrows', 'move'], ['Enter', 'zoom to the selected box'], ['Backspace', 'zoom out one level'], ['double click', 'on a row of the table: its sandwich'], ['Esc', 'everything; clears the search']]) {
+	const keys = KEYS.filter(k => (DIFF || k[0] !== 'w') && (hasIdle || k[0] !== 'e'));
+	for (const [key, what] of [...keys, ...GESTURES]) {
 		const dt = document.createElement('dt'), dd = document.createElement('dd');
 		dt.textContent = key;
 		dd.textContent = what;

@@ -19,6 +19,11 @@ static int recorded_text(const struct out_recorded *r, FILE *f)
 	return stacks_write_text(r->stacks, r->text, f);
 }
 
+static int recorded_pprof(const struct out_recorded *r, FILE *f)
+{
+	return stacks_write_pprof(r->stacks, r->meta, r->text->by, f);
+}
+
 static int recorded_html(const struct out_recorded *r, FILE *f)
 {
 	return html_write(r->stacks, r->meta, f);
@@ -43,7 +48,8 @@ const struct out_format *out_format_at(size_t i)
 		  .binary = true,
 		  .cgroups = true,
 		  .threads = true,
-		  .write = out_pprof },
+		  .write = out_pprof,
+		  .write_recorded = recorded_pprof },
 		{ .name = "html",
 		  .suffixes = { ".html", ".htm" },
 		  .write = out_html,

@@ -56,6 +56,10 @@ struct out_meta {
 	uint64_t start_unix_ns; /* 0: unknown */
 };
 
+struct out_label {
+	const char *name, *value; /* need not be clean */
+};
+
 struct out_report {
 	struct profile *profile;
 	struct symbolizer *symbols;
@@ -65,6 +69,14 @@ struct out_report {
 	struct out_opts opts;
 	/* Off-CPU: the stacks of the profile's wakers and of their wakers; NULL: none are shown. */
 	struct profile *wakers;
+	/*
+	 * Labels of the stacks with this cgroup id, which is then no cgroup's; returns how many.
+	 * NULL: stacks have none.
+	 */
+	const struct out_labels {
+		size_t (*of)(void *ctx, uint64_t cgroup_id, const struct out_label **ret);
+		void *ctx;
+	} * labels;
 	struct timeline *timeline; /* NULL: the times of the samples were not kept */
 };
 
@@ -80,7 +92,7 @@ struct out_format {
 	const char *name;	 /* --format */
 	const char *suffixes[3]; /* of files for -o, with the dot; NULL-terminated */
 	bool binary;		 /* not written to a terminal */
-	/* The output has the cgroup and thread of a sample, if known. */
+	/* The output has the cgroup (or its labels) and the thread of a sample, if known. */
 	bool cgroups, threads;
 	bool timeline; /* needs out_report.timeline */
 	/* Others' files of other formats have the suffix, too: it counts with --timeline only */

@@ -8,6 +8,8 @@
  *   stacks   comm, pid, cgroup_id, container (its id, if the process is in one), count (in `unit`),
  *            samples, stop (the stop reason; null for kernel threads and with -K),
  *            frames: root first, user part before kernel part
+ *            the agent's windows: labels of the stack's service, an object, in place of cgroup_id
+ *            and container
  *            off-CPU also: state (ps's letter), waker (null, or an object with comm, pid, stop,
  *            frames, waker)
  *   frame    name (without line) and module as in folded output; kind "user", "inlined", "kernel",
@@ -225,6 +227,17 @@ static int put_waker(struct json *j, const struct out_report *r, uint32_t waker)
 	return err;
 }
 
+static void put_labels(struct json *j, const struct out_report *r, uint64_t cgroup_id)
+{
+	const struct out_label *list;
+	size_t n = r->labels->of(r->labels->ctx, cgroup_id, &list);
+
+	json_object(j, "labels");
+	for (size_t i = 0; i < n; i++)
+		put_clean(j, list[i].name, list[i].value);
+	json_object_end(j);
+}
+
 static int put_stack(struct json *j, const struct out_report *r, struct out_containers *oc,
 		     size_t i)
 {
@@ -239,10 +252,14 @@ static int put_stack(struct json *j, const struct out_report *r, struct out_cont
 	put_clean(j, "comm", s.comm);
 	put_clean(j, "process", s.process);
 	json_u64(j, "pid", s.pid);
-	json_u64(j, "cgroup_id", s.cgroup_id);
-	container = out_container(oc, &s);
-	if (container)
-		json_str(j, "container", container);
+	if (r->labels) {
+		put_labels(j, r, s.cgroup_id);
+	} else {
+		json_u64(j, "cgroup_id", s.cgroup_id);
+		container = out_container(oc, &s);
+		if (container)
+			json_str(j, "container", container);
+	}
 	json_u64(j, "count", out_shown(r, out_value(r, &s)));
 	json_u64(j, "samples", s.count);
 	if (r->stats->offcpu && s.state < SF_OFF_STATES)

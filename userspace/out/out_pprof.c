@@ -11,7 +11,8 @@
  *
  * Values: samples, and with a clock event also CPU time at the period; off-CPU: samples and
  * nanoseconds. Labels: comm, pid, tid, cgroup_id, container (its id, if the process is in one), and
- * `incomplete` with the stop reason if the user part did not reach its outermost frame; off-CPU
+ * `incomplete` with the stop reason if the user part did not reach its outermost frame; the agent's
+ * also have those of their service (out_report.labels) in place of cgroup_id and container; off-CPU
  * also `state`, `waker` (its comm) and `waker_stack`. Values without a field in profile.proto are
  * comments, as KEY=VALUE: host, event, hz, lost.
  */
@@ -443,15 +444,26 @@ static void put_offcpu_labels(struct pprof *w, const struct profile_stack *s)
 		put_wakers(w, s->waker);
 }
 
+static void put_labels(struct pprof *w, const struct profile_stack *s)
+{
+	const struct out_label *list;
+	size_t n = w->r->labels->of(w->r->labels->ctx, s->cgroup_id, &list);
+
+	for (size_t i = 0; i < n; i++)
+		put_label(w, list[i].name, clean_string_id(w, list[i].value), 0);
+}
+
 static void put_origin(struct pprof *w, const struct profile_stack *s)
 {
-	const char *container = out_container(w->containers, s);
+	const char *container = w->r->labels ? NULL : out_container(w->containers, s);
 
+	if (w->r->labels)
+		put_labels(w, s);
 	if (s->pid || !w->r->opts.any_process)
 		put_label(w, "pid", 0, s->pid);
 	if (s->tid)
 		put_label(w, "tid", 0, s->tid);
-	if (s->cgroup_id)
+	if (s->cgroup_id && !w->r->labels)
 		put_label(w, "cgroup_id", 0, s->cgroup_id);
 	if (container)
 		put_label(w, "container", string_id(w, container), 0);

@@ -186,6 +186,69 @@ static void put_changes(const struct stackset *ss, const struct stacks_text *o,
 		ss->totals[STACK_BEFORE], o->unit, ss->totals[STACK_AFTER]);
 }
 
+/* ---- What stacks begin with ---- */
+
+static int by_sum(const void *a, const void *b)
+{
+	const struct stacks_group *x = a, *y = b;
+
+	for (int side = 0; side < STACK_SIDES; side++)
+		if (x->sum[side] != y->sum[side])
+			return x->sum[side] < y->sum[side] ? 1 : -1;
+	return strcmp(x->name, y->name);
+}
+
+int stacks_groups(const struct stackset *ss, struct stacks_group **ret, size_t *ret_n)
+{
+	struct idmap names = { 0 };
+	struct stacks_group *list = calloc(ss->groups.n + 1, sizeof(*list));
+	uint32_t id;
+
+	for (size_t l = 0; list && l < ss->leaves.n; l++) {
+		uint64_t name = ss->groups.keys[ss->leaves.keys[l].b].a;
+
+		if (idmap_get(&names, name, 0, &id)) {
+			free(list);
+			list = NULL;
+			break;
+		}
+		list[id].name = strpool_str(ss->strings, (uint32_t)name);
+		for (int side = 0; side < STACK_SIDES; side++)
+			list[id].sum[side] += ss->values[l][side];
+	}
+	*ret_n = names.n;
+	idmap_free(&names);
+	if (!list)
+		return -ENOMEM;
+	qsort(list, *ret_n, sizeof(*list), by_sum);
+	*ret = list;
+	return 0;
+}
+
+static int put_groups(const struct stackset *ss, const struct stacks_text *o, FILE *f)
+{
+	struct stacks_group *list;
+	size_t n, shown;
+	int err = stacks_groups(ss, &list, &n);
+
+	if (err)
+		return err;
+	shown = n < o->rows ? n : o->rows;
+	fprintf(f, o->two_sides ? " BEFORE%%   AFTER%%  %s\n" : "  SHARE%%  %s\n", o->by);
+	for (size_t i = 0; i < shown; i++) {
+		if (o->two_sides)
+			fprintf(f, "%8.2f",
+				pct(list[i].sum[STACK_BEFORE], ss->totals[STACK_BEFORE]));
+		fprintf(f, "%8.2f  ", pct(list[i].sum[STACK_AFTER], ss->totals[STACK_AFTER]));
+		out_table_name(f, list[i].name, "", o->two_sides ? 18 : 10, o->columns);
+	}
+	if (n > shown)
+		fprintf(f, "  ... and %zu more\n", n - shown);
+	putc('\n', f);
+	free(list);
+	return 0;
+}
+
 /* ---- The call tree ---- */
 
 #define TREE_LEVELS 60 /* forks whose lines are drawn */
@@ -304,11 +367,13 @@ int stacks_write_text(const struct stackset *ss, const struct stacks_text *o, FI
 	comparing = ss;
 	if (ss->frames.n)
 		qsort(tally, ss->frames.n, sizeof(*tally), o->two_sides ? by_change : by_self);
+	if (o->by)
+		err = put_groups(ss, o, f);
 	if (o->two_sides) {
 		put_changes(ss, o, tally, f);
 	} else {
 		put_functions(ss, o, tally, f);
-		err = put_call_tree(ss, o, f);
+		err = err ? err : put_call_tree(ss, o, f);
 		fprintf(f, "\n%" PRIu64 " %s\n", ss->totals[STACK_AFTER], o->unit);
 	}
 	free(tally);

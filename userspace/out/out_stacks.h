@@ -8,6 +8,8 @@
 
 #include "prof/stackset.h"
 
+struct html_meta;
+
 struct stacks_text {
 	bool two_sides;	  /* show the differences of the sides instead of one profile */
 	const char *unit; /* "samples", "microseconds" */
@@ -15,6 +17,8 @@ struct stacks_text {
 	int columns;	  /* width of the screen; 0: lines are not cut */
 	/* Branches below this percentage of all are left out of the call tree */
 	double tree_min;
+	/* The name of what stacks begin with ("service"), for a table of it; NULL: none */
+	const char *by;
 	bool unicode; /* draw the lines of the tree with box characters */
 };
 
@@ -23,7 +27,21 @@ struct stacks_text {
  * more than max bytes, because each line repeats the frames that it shares with others.
  */
 int stacks_write_folded(const struct stackset *ss, bool two_sides, uint64_t max, FILE *f);
+/*
+ * Side AFTER as pprof. by: name of the label that stacks begin with; NULL: the thread's name. 0 or
+ * -errno.
+ */
+int stacks_write_pprof(const struct stackset *ss, const struct html_meta *meta, const char *by,
+		       FILE *f);
 int stacks_write_text(const struct stackset *ss, const struct stacks_text *opts, FILE *f);
+
+/* The sums of what stacks begin with, largest first (AFTER, then BEFORE). */
+struct stacks_group {
+	const char *name;
+	uint64_t sum[STACK_SIDES];
+};
+/* The caller frees *ret. 0 or -ENOMEM. */
+int stacks_groups(const struct stackset *ss, struct stacks_group **ret, size_t *ret_n);
 
 /*
  * Self and total of each function, indexed by frame id. A recursive function counts once per stack.

@@ -320,6 +320,20 @@ int profile_merge_code(struct profile *dst, const struct profile *src)
 	return err;
 }
 
+int profile_merge_cgroup(struct profile *dst, const struct profile *src, uint64_t cgroup_id)
+{
+	int err = merge_process_names(dst, src);
+
+	for (size_t i = 0; i < src->nstacks && !err; i++) {
+		struct stack key = src->stacks[i];
+
+		key.cgroup_id = cgroup_id;
+		key.hash = hash_stack(&key, src->words + key.at);
+		err = merge_as(dst, src, i, &key);
+	}
+	return err;
+}
+
 size_t profile_count(const struct profile *p)
 {
 	return p->nstacks;

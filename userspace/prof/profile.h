@@ -80,6 +80,8 @@ int profile_merge(struct profile *dst, const struct profile *src);
  * with JIT code keep their pid, which their names depend on.
  */
 int profile_merge_code(struct profile *dst, const struct profile *src);
+/* Like profile_merge, but all stacks get this cgroup id. */
+int profile_merge_cgroup(struct profile *dst, const struct profile *src, uint64_t cgroup_id);
 /* Adds stack i of src only. */
 int profile_merge_one(struct profile *dst, const struct profile *src, size_t i);
 

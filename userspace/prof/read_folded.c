@@ -68,8 +68,11 @@ static bool take_count(struct bytes *line, uint64_t *ret)
 static int read_line(struct bytes line, size_t number, struct stackset *ss, enum stack_side side,
 		     struct read_error *why)
 {
-	uint32_t frames[READ_STACKS_DEPTH];
-	char comm[NAME_MAX_BYTES], name[NAME_MAX_BYTES];
+	static const struct stack_labels none;
+	const struct stack_choice *c = &ss->choice;
+	uint32_t frames[READ_STACKS_DEPTH + 1];
+	char comm[NAME_MAX_BYTES], name[NAME_MAX_BYTES], buf[STACK_LABEL_BYTES];
+	const char *root;
 	struct bytes part;
 	bool waker = false;
 	uint64_t count;
@@ -81,21 +84,27 @@ static int read_line(struct bytes line, size_t number, struct stackset *ss, enum
 	if (!next_name(&line, &part))
 		return bad_line(why, number, "no stack");
 	clean(comm, &part);
+	root = stack_choice_root(c, &none, comm, "", buf);
+	if (root != comm) {
+		err = stackset_frame(ss, comm, strlen(comm), "", STACK_NOTE, &frames[n++]);
+		if (err)
+			return err;
+	}
 	while (next_name(&line, &part)) {
 		size_t len = clean(name, &part);
 		/* A waker's comm */
 		enum stack_kind kind = waker ? STACK_NOTE : stack_kind_of_name(name, &len);
 
 		waker = !strcmp(name, STACK_WAKER_MARK);
-		if (n == READ_STACKS_DEPTH)
+		if (n - (root != comm) == READ_STACKS_DEPTH)
 			return bad_line(why, number, "too many frames");
 		err = stackset_frame(ss, name, len, "", kind, &frames[n++]);
 		if (err)
 			return err;
 	}
-	if (!stackset_takes(ss, comm))
+	if (!stack_choice_takes(c, &none, comm))
 		return 0;
-	return stackset_add(ss, comm, 0, frames, n, side, count);
+	return stackset_add(ss, root, 0, frames, n, side, count);
 }
 
 int read_folded(struct bytes text, struct stackset *ss, enum stack_side side,

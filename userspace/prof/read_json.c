@@ -21,6 +21,7 @@ struct part {
 
 struct stack {
 	struct part own, waker;
+	struct stack_labels labels;
 	bool has_waker, deep;
 	char state, wall[32];
 	uint64_t count, samples;
@@ -167,16 +168,21 @@ static void add_stack(struct reader *r)
 {
 	struct stack *s = &r->s;
 	const char *comm = *s->own.comm ? s->own.comm : "[unknown]";
-	bool by_process = r->ss->by_process && *s->own.process;
+	const struct stack_choice *c = &r->ss->choice;
+	char buf[STACK_LABEL_BYTES];
+	const char *root;
 
-	if (!stackset_takes(r->ss, comm))
+	if (!stack_choice_takes(c, &s->labels, comm))
 		return;
 	if (*s->own.stop) {
 		r->meta->user_stacks += s->samples;
 		r->meta->complete += is_incomplete(&s->own) ? 0 : s->samples;
 	}
 	s->n = 0;
-	if (by_process && strcmp(comm, s->own.process) != 0)
+	root = c->by == STACK_BY_PROCESS && *s->own.process
+		       ? s->own.process
+		       : stack_choice_root(c, &s->labels, comm, r->meta->host, buf);
+	if (root != comm && (c->by != STACK_BY_PROCESS || strcmp(comm, root) != 0))
 		add_note(r, comm);
 	add_part(r, &s->own);
 	if (*s->wall)
@@ -189,8 +195,7 @@ static void add_stack(struct reader *r)
 		add_part(r, &s->waker);
 	}
 	if (!r->err)
-		r->err = stackset_add(r->ss, by_process ? s->own.process : comm, s->own.pid,
-				      s->path, s->n, r->side, s->count);
+		r->err = stackset_add(r->ss, root, s->own.pid, s->path, s->n, r->side, s->count);
 }
 
 static void read_waker(struct reader *r)
@@ -203,6 +208,24 @@ static void read_waker(struct reader *r)
 			json_skip(&r->j);
 }
 
+static void read_labels(struct reader *r)
+{
+	struct stack_choice *c = &r->ss->choice;
+	char value[STACK_LABEL_BYTES];
+	const char *key;
+
+	if (!json_enter(&r->j, '{'))
+		return;
+	while ((key = json_key(&r->j))) {
+		if (!stack_choice_wants(c, key, strlen(key))) {
+			json_skip(&r->j);
+			continue;
+		}
+		copy_clean(r, value, sizeof(value));
+		stack_choice_label(c, &r->s.labels, key, value);
+	}
+}
+
 static void read_stack(struct reader *r)
 {
 	struct stack *s = &r->s;
@@ -210,6 +233,7 @@ static void read_stack(struct reader *r)
 
 	part_reset(&s->own);
 	part_reset(&s->waker);
+	s->labels = (struct stack_labels){ 0 };
 	s->count = s->samples = 0;
 	s->state = s->wall[0] = 0;
 	s->has_waker = s->deep = false;
@@ -226,6 +250,8 @@ static void read_stack(struct reader *r)
 			copy_clean(r, s->wall, sizeof(s->wall));
 		else if (!strcmp(key, "waker"))
 			read_waker(r);
+		else if (!strcmp(key, "labels"))
+			read_labels(r);
 		else if (!read_part(r, &s->own, key))
 			json_skip(&r->j);
 	}

@@ -2,8 +2,8 @@
 /*
  * Reads profile.proto as written by out/out_pprof.c. Tables may appear anywhere among the samples,
  * so there are two passes: one finds the tables, one adds up the samples. Assumptions: ids of
- * locations, functions and mappings are 1, 2, 3, ...; the first value counts samples, or the second
- * one is off-CPU time.
+ * locations, functions and mappings are 1, 2, 3, ...; the first value counts samples, or it or the
+ * second one is off-CPU time.
  *
  * A few bytes can stand for many: gzip compresses up to a thousandfold, and one byte can name a
  * location with many inlined functions. So all work is charged against a limit in proportion to the
@@ -110,12 +110,14 @@ struct reader {
 	struct mapping *mapping; /* these three are indexed by id - 1 */
 	struct function *function;
 	struct location *location;
+	uint8_t *keys; /* enum label_key of a string, by id */
 	uint32_t *frames;
 	size_t nframes, frames_cap;
 	uint64_t work; /* work that is still allowed */
 	uint64_t allowed;
+	size_t value; /* which value of a sample counts */
 	bool off_cpu;
-	uint32_t path[READ_STACKS_DEPTH + 1];
+	uint32_t path[READ_STACKS_DEPTH + 2];
 };
 
 static int damaged(struct reader *r, const char *what, uint64_t number)
@@ -187,6 +189,16 @@ static uint64_t number(struct reader *r, struct bytes msg, uint32_t field)
 	return values[field];
 }
 
+/* The id of an entry, which comes first in all known files. */
+static uint64_t entry_id(struct reader *r, struct bytes msg)
+{
+	struct bytes whole = msg;
+	struct pb_field f;
+
+	return next_field(r, &msg, &f) && f.number == ENTRY_ID ? f.value
+							       : number(r, whole, ENTRY_ID);
+}
+
 /* Copies a string, cleaned; "" if there is no such string. */
 static size_t string(const struct reader *r, uint64_t id, char *dst, size_t cap)
 {
@@ -214,7 +226,8 @@ static int parse_entries(struct reader *r)
 	r->mapping = calloc(r->mappings.n + 1, sizeof(*r->mapping));
 	r->function = calloc(r->functions.n + 1, sizeof(*r->function));
 	r->location = calloc(r->locations.n + 1, sizeof(*r->location));
-	if (!r->mapping || !r->function || !r->location)
+	r->keys = calloc(r->strings.n + 1, 1);
+	if (!r->keys || !r->mapping || !r->function || !r->location)
 		return -ENOMEM;
 	for (size_t i = 0; i < r->mappings.n; i++) {
 		read_numbers(r, r->mappings.at[i], v, ENTRY_FIELDS);
@@ -225,7 +238,7 @@ static int parse_entries(struct reader *r)
 						  .file = v[MAPPING_FILE] };
 	}
 	for (size_t i = 0; i < r->locations.n; i++)
-		if (number(r, r->locations.at[i], ENTRY_ID) != i + 1)
+		if (entry_id(r, r->locations.at[i]) != i + 1)
 			return wrong_id(r, "location", i);
 	for (size_t i = 0; i < r->functions.n; i++) {
 		read_numbers(r, r->functions.at[i], v, ENTRY_FIELDS);
@@ -274,8 +287,12 @@ static int read_tables(struct reader *r, struct bytes msg)
 
 static int read_types(struct reader *r)
 {
-	if (r->types.n > 1 && string_is(r, number(r, r->types.at[1], TYPE_TYPE), "off_cpu")) {
+	/* The samples come first, if they are there (out/out_stacks_pprof.c). */
+	size_t last = r->types.n > 1;
+
+	if (r->types.n && string_is(r, number(r, r->types.at[last], TYPE_TYPE), "off_cpu")) {
 		r->off_cpu = true;
+		r->value = last;
 	} else if (!r->types.n || !string_is(r, number(r, r->types.at[0], TYPE_UNIT), "count")) {
 		snprintf(r->why->text, sizeof(r->why->text),
 			 "a pprof profile, but not of samples or off-CPU time");
@@ -449,6 +466,7 @@ struct sample {
 	uint64_t values[2];
 	size_t n; /* frames, stored backwards from the end of reader.path */
 	bool user;
+	struct stack_labels labels;
 };
 
 static int add_location(struct reader *r, struct sample *s, uint64_t id)
@@ -470,10 +488,39 @@ static int add_location(struct reader *r, struct sample *s, uint64_t id)
 	for (uint32_t i = 0; i < l->n; i++) {
 		uint32_t frame = r->frames[l->from + i];
 
-		r->path[READ_STACKS_DEPTH - s->n++] = frame;
+		r->path[READ_STACKS_DEPTH + 1 - s->n++] = frame;
 		s->user |= stackset_frame_kind(r->ss, frame) != STACK_KERNEL;
 	}
 	return 0;
+}
+
+enum label_key { KEY_NEW, KEY_COMM, KEY_PID, KEY_INCOMPLETE, KEY_WANTED, KEY_OTHER };
+
+/* What a label of that name is for; each name is compared once. */
+static enum label_key label_key(struct reader *r, uint64_t id)
+{
+	const struct bytes *s = id < r->strings.n ? &r->strings.at[id] : NULL;
+
+	if (!s || !s->len)
+		return KEY_OTHER;
+	if (r->keys[id] == KEY_NEW)
+		r->keys[id] = string_is(r, id, "comm")	       ? KEY_COMM
+			      : string_is(r, id, "pid")	       ? KEY_PID
+			      : string_is(r, id, "incomplete") ? KEY_INCOMPLETE
+			      : stack_choice_wants(&r->ss->choice, (const char *)s->base, s->len)
+				      ? KEY_WANTED
+				      : KEY_OTHER;
+	return (enum label_key)r->keys[id];
+}
+
+static void read_wanted(struct reader *r, struct sample *s, uint64_t key, uint64_t value)
+{
+	char text[STACK_LABEL_BYTES], key_text[STACK_LABEL_BYTES];
+
+	string(r, key, key_text, sizeof(key_text));
+	string(r, value, text, sizeof(text));
+	stack_choice_label(&r->ss->choice, &s->labels, key_text, text);
+	pay(r, WORK_ENTRY);
 }
 
 static void read_label(struct reader *r, struct sample *s, struct bytes label)
@@ -481,12 +528,22 @@ static void read_label(struct reader *r, struct sample *s, struct bytes label)
 	uint64_t v[ENTRY_FIELDS];
 
 	read_numbers(r, label, v, ENTRY_FIELDS);
-	if (string_is(r, v[LABEL_KEY], "comm"))
+	switch (label_key(r, v[LABEL_KEY])) {
+	case KEY_COMM:
 		string(r, v[LABEL_STR], s->comm, sizeof(s->comm));
-	else if (string_is(r, v[LABEL_KEY], "pid"))
+		break;
+	case KEY_PID:
 		s->pid = (uint32_t)v[LABEL_NUM];
-	else if (string_is(r, v[LABEL_KEY], "incomplete"))
+		break;
+	case KEY_INCOMPLETE:
 		string(r, v[LABEL_STR], s->stop, sizeof(s->stop));
+		break;
+	case KEY_WANTED:
+		read_wanted(r, s, v[LABEL_KEY], v[LABEL_STR]);
+		break;
+	default:
+		break;
+	}
 	pay(r, WORK_ENTRY);
 }
 
@@ -509,6 +566,25 @@ static int read_fields(struct reader *r, struct sample *s, struct bytes msg)
 	return err ? err : msg.err ? damaged_or_spent(r, "sample at byte", msg.pos) : 0;
 }
 
+static int add_note(struct reader *r, struct sample *s, const char *text)
+{
+	return stackset_frame(r->ss, text, strlen(text), "", STACK_NOTE,
+			      &r->path[READ_STACKS_DEPTH + 1 - s->n++]);
+}
+
+/* Adds the stack under the name that it begins with. */
+static int add_stack(struct reader *r, struct sample *s)
+{
+	char buf[STACK_LABEL_BYTES];
+	const char *root = stack_choice_root(&r->ss->choice, &s->labels, s->comm, r->meta->host,
+					     buf);
+	int err = root != s->comm ? add_note(r, s, s->comm) : 0;
+
+	return err ? err
+		   : stackset_add(r->ss, root, s->pid, r->path + READ_STACKS_DEPTH + 2 - s->n, s->n,
+				  r->side, r->off_cpu ? s->values[r->value] / 1000 : s->values[0]);
+}
+
 static int add_sample(struct reader *r, struct bytes msg)
 {
 	struct sample s = { .comm = "[unknown]" };
@@ -518,10 +594,11 @@ static int add_sample(struct reader *r, struct bytes msg)
 
 	if (err)
 		return err;
+	if (!stack_choice_takes(&r->ss->choice, &s.labels, s.comm))
+		return pay(r, WORK_ENTRY) ? 0 : too_much(r);
 	if (*s.stop) {
 		snprintf(marker, sizeof(marker), "[incomplete:%s]", s.stop);
-		err = stackset_frame(r->ss, marker, strlen(marker), "", STACK_NOTE,
-				     &r->path[READ_STACKS_DEPTH - s.n++]);
+		err = add_note(r, &s, marker);
 		if (err)
 			return err;
 	}
@@ -529,9 +606,7 @@ static int add_sample(struct reader *r, struct bytes msg)
 		r->meta->user_stacks += s.values[0];
 	if (s.user && !*s.stop)
 		r->meta->complete += s.values[0];
-	if (stackset_takes(r->ss, s.comm))
-		err = stackset_add(r->ss, s.comm, s.pid, r->path + READ_STACKS_DEPTH + 1 - s.n, s.n,
-				   r->side, r->off_cpu ? s.values[1] / 1000 : s.values[0]);
+	err = add_stack(r, &s);
 	if (!err && !pay(r, WORK_NEW + WORK_LOOKUP * (r->ss->lookups - lookups)))
 		return too_much(r);
 	return err;
@@ -567,6 +642,7 @@ static void reader_free(struct reader *r)
 	free(r->locations.at);
 	free(r->functions.at);
 	free(r->types.at);
+	free(r->keys);
 	free(r->mapping);
 	free(r->function);
 	free(r->location);

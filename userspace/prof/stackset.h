@@ -30,6 +30,39 @@ enum stack_kind {
 
 enum stack_side { STACK_AFTER, STACK_BEFORE, STACK_SIDES }; /* a single profile is AFTER */
 
+#define STACK_CHOICE_LABELS 16
+#define STACK_LABEL_BYTES   256 /* of a value, with its NUL */
+
+enum stack_by { STACK_BY_THREAD, STACK_BY_PROCESS, STACK_BY_HOST, STACK_BY_LABEL };
+
+/*
+ * What readers take from files, and the names that stacks begin with. Labels ("service.name") are
+ * those of the agent's windows.
+ */
+struct stack_choice {
+	const char *comm; /* NULL: threads of all names */
+	struct {
+		const char *name, *value;
+	} labels[STACK_CHOICE_LABELS]; /* a stack must have them all */
+	size_t n;
+	/*
+	 * By process: only JSON has its name; the thread's comes next if it is another one. By host
+	 * or label: its value, then the thread's name.
+	 */
+	enum stack_by by;
+	const char *by_label; /* STACK_BY_LABEL: name of the label */
+	/* STACK_BY_HOST: that of the file, if it says none itself; NULL: unknown */
+	const char *host;
+	/* Set by readers: which of labels any stack of the file had; bit n: by_label */
+	uint32_t found;
+};
+
+/* What the labels of one stack said so far; zeroed before the first one. */
+struct stack_labels {
+	uint32_t match;
+	char by[STACK_LABEL_BYTES]; /* the value of by_label */
+};
+
 #define STACK_TEXT_MAX 4096 /* size of a name with its suffix and NUL */
 #define STACK_ROOT     0u   /* node without a frame */
 
@@ -53,19 +86,18 @@ struct stackset {
 	 * equal
 	 */
 	bool no_modules;
-	const char *only_comm; /* readers leave out threads of other names; NULL: none */
-	/*
-	 * For readers: stacks begin with the process's name, then the thread's if it is another
-	 * one. Only JSON has both.
-	 */
-	bool by_process;
+	struct stack_choice choice;
+	/* Where stackset_add keeps values instead of adding them up; NULL: not kept */
+	struct stack_log *log;
 };
 
-/* Whether readers add stacks of threads of this name. */
-static inline bool stackset_takes(const struct stackset *ss, const char *comm)
-{
-	return !ss->only_comm || !strcmp(comm, ss->only_comm);
-}
+struct stack_log {
+	struct stack_logged {
+		uint32_t leaf;
+		uint64_t value;
+	} * list;
+	size_t n, cap;
+};
 
 /*
  * These return 0 or -ENOMEM. Strings must be clean (base/text.h), and names without the suffix of
@@ -87,6 +119,26 @@ int stackset_path(struct stackset *ss, const uint32_t *frames, size_t n, uint32_
  */
 int stackset_add(struct stackset *ss, const char *comm, uint32_t pid, const uint32_t *frames,
 		 size_t n, enum stack_side side, uint64_t value);
+
+size_t stackset_bytes(const struct stackset *ss); /* bytes of memory */
+/*
+ * Adds the leaves of src with these values, in place of its own, to dst; those of 0 are left out.
+ */
+int stackset_copy(struct stackset *dst, const struct stackset *src,
+		  const uint64_t (*values)[STACK_SIDES]);
+
+/* For readers. Whether the choice needs the value of a label of that name. */
+bool stack_choice_wants(const struct stack_choice *c, const char *name, size_t len);
+void stack_choice_label(struct stack_choice *c, struct stack_labels *l, const char *name,
+			const char *value);
+bool stack_choice_takes(const struct stack_choice *c, const struct stack_labels *l,
+			const char *comm);
+/*
+ * The name that a stack begins with: its thread's, or else what the choice says. host: that of the
+ * file. Not NULL.
+ */
+const char *stack_choice_root(const struct stack_choice *c, const struct stack_labels *l,
+			      const char *comm, const char *host, char buf[STACK_LABEL_BYTES]);
 
 const char *stackset_frame_name(const struct stackset *ss, uint32_t frame);
 const char *stackset_frame_module(const struct stackset *ss, uint32_t frame); /* "": unknown */

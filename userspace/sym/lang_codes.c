@@ -11,6 +11,7 @@
 #include "base/strpool.h"
 #include "base/text.h"
 #include "base/vec.h"
+#include "sym/java_lines.h"
 
 /*
  * The kernel forgets its ids before it has made as many new ones as it can hold, so an id in use is
@@ -156,7 +157,21 @@ static uint16_t java_class(uint8_t *name, uint16_t len)
 	return len;
 }
 
-/* Interns "pkg.Class.method", without a file. 0 or -ENOMEM. */
+/* Takes the lines, if there are any, and interns the source file. 0 or -ENOMEM. */
+static int java_source(struct lang_codes *lc, const struct sf_code *rec, struct code *c)
+{
+	const uint8_t *lines = rec->lines;
+
+	c->lines_len = 0;
+	if (rec->lines_len < SF_JAVA_SOURCE || lines[0] >= SF_JAVA_SOURCE)
+		return intern_text(lc, lines, 0, SF_CODE_UTF8, &c->file);
+	c->lines += SF_JAVA_SOURCE;
+	c->lines_len = (uint32_t)java_lines_len(c->lines, rec->lines_len - SF_JAVA_SOURCE,
+						rec->version);
+	return intern_text(lc, lines + 1, lines[0], SF_CODE_UTF8, &c->file);
+}
+
+/* Interns "pkg.Class.method". 0 or -ENOMEM. */
 static int intern_java(struct lang_codes *lc, const struct sf_code *rec, struct code *c)
 {
 	uint8_t text[2 * SF_CODE_TEXT + 1];
@@ -168,7 +183,72 @@ static int intern_java(struct lang_codes *lc, const struct sf_code *rec, struct 
 	memcpy(text + len, rec->name, rec->name_len);
 	if (intern_text(lc, text, (size_t)len + rec->name_len, SF_CODE_UTF8, &c->name))
 		return -ENOMEM;
-	return intern_text(lc, text, 0, SF_CODE_UTF8, &c->file);
+	return java_source(lc, rec, c);
+}
+
+/* "/a.php(12) : eval()'d code" is code in a.php, as is what that evaluates. */
+static uint16_t php_file(const uint8_t *file, uint16_t len)
+{
+	static const char eval[] = ") : eval()'d code";
+	size_t n = sizeof(eval) - 1;
+	uint16_t digits;
+
+	while (len > n && !memcmp(file + len - n, eval, n)) {
+		digits = (uint16_t)(len - n);
+		while (digits && file[digits - 1] >= '0' && file[digits - 1] <= '9')
+			digits--;
+		if (!digits || file[digits - 1] != '(')
+			break;
+		len = (uint16_t)(digits - 1);
+	}
+	return len;
+}
+
+/*
+ * Names of classes and closures without the places that they are declared at: "class@anonymous", a
+ * zero byte and a path; since 8.4 "{closure:/a.php:12}".
+ */
+static size_t php_name(uint8_t *dst, const uint8_t *name, size_t len)
+{
+	static const char closure[] = "{closure:";
+	const uint8_t *zero = memchr(name, 0, len), *at;
+
+	if (zero)
+		len = (size_t)(zero - name);
+	at = memmem(name, len, closure, sizeof(closure) - 1);
+	if (at)
+		len = (size_t)(at - name) + sizeof(closure) - 2;
+	memcpy(dst, name, len);
+	if (at)
+		dst[len++] = '}';
+	return len;
+}
+
+/* Interns "Class::method" and the file. The class is in lines. 0 or -ENOMEM. */
+static int intern_php(struct lang_codes *lc, const struct sf_code *rec, struct code *c)
+{
+	static const char *const unnamed[] = { "?", "{main}", "include", "eval" };
+	uint8_t text[2 * SF_CODE_TEXT + 4];
+	size_t n = 0, class_len = rec->lines_len < SF_CODE_TEXT ? rec->lines_len : SF_CODE_TEXT;
+	const char *name;
+
+	if (rec->version != SF_PHP_FUNCTION) {
+		name = unnamed[rec->version <= SF_PHP_EVAL ? rec->version : 0];
+		n = strlen(name);
+		memcpy(text, name, n);
+	} else {
+		if (class_len) {
+			n = php_name(text, rec->lines, class_len);
+			text[n++] = ':';
+			text[n++] = ':';
+		}
+		n += php_name(text + n, rec->name, rec->name_len);
+	}
+	c->lines_len = 0;
+	if (intern_text(lc, text, n, SF_CODE_UTF8, &c->name))
+		return -ENOMEM;
+	return intern_text(lc, rec->file, php_file(rec->file, rec->file_len), SF_CODE_UTF8,
+			   &c->file);
 }
 
 /* ---- Code ---- */
@@ -236,6 +316,11 @@ bool lang_codes_add(struct lang_codes *lc, const struct sf_code *rec, size_t len
 	c.lines_len = rec->lines_len;
 	if (rec->language == SF_LANG_JAVA) {
 		if (!intern_java(lc, rec, &c))
+			known->number = number_of(lc, &c);
+		return true;
+	}
+	if (rec->language == SF_LANG_PHP) {
+		if (!intern_php(lc, rec, &c))
 			known->number = number_of(lc, &c);
 		return true;
 	}

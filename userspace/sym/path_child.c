@@ -14,6 +14,7 @@
 #include "base/fs_kind.h"
 #include "base/in_root.h"
 #include "sym/jit_dump.h"
+#include "sym/process_context.h"
 #include "worker/sealed_file.h"
 #include "worker/worker.h"
 
@@ -131,7 +132,12 @@ static int reply(const struct worker_request *r)
 
 	if (ask->len > sizeof(ask->paths) || (ask->len && ask->paths[ask->len - 1]))
 		_exit(1);
-	fd = open_below(ask, ask->at_root ? dup(r->fds[0]) : root_of_process(ask->pid), a);
+	if (ask->question == PATH_CONTEXT) {
+		a->at = ask->at;
+		fd = process_context_open(ask->pid, &a->at, &a->size);
+	} else {
+		fd = open_below(ask, ask->at_root ? dup(r->fds[0]) : root_of_process(ask->pid), a);
+	}
 	a->question = ask->question;
 	/* The reason why a path cannot be opened does not matter. */
 	a->err = fd >= 0 ? 0 : fd == -EFBIG || fd == -ENOMEM ? fd : -ENOENT;

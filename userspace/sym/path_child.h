@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The worker that opens foreign paths for names: debug files, perf maps, dumps. Each step of such a
- * path may block for ever, on another user's file system or on a server that is down. So may /proc,
- * which waits for the lock on a process's mappings. Question and answer (sym/path_opener.h) are one
- * SOCK_SEQPACKET message each, with one descriptor each. The worker may enter the roots of all
- * processes, and parses nothing.
+ * The worker that opens foreign paths for names: debug files, perf maps, dumps, and the memory in
+ * which a process says its name. Each step of such a path may block for ever, on another user's
+ * file system or on a server that is down. So may /proc, which waits for the lock on a process's
+ * mappings. Question and answer (sym/path_opener.h) are one SOCK_SEQPACKET message each, with one
+ * descriptor each. The worker may enter the roots of all processes, and parses nothing but lists of
+ * mappings.
  */
 #ifndef SFBPF_SYM_PATH_CHILD_H
 #define SFBPF_SYM_PATH_CHILD_H
@@ -16,8 +17,9 @@
 enum path_question {
 	/* Root directory of a process (O_PATH), only to open files below it */
 	PATH_ROOT = 1,
-	PATH_FILE, /* the first of the paths that names a regular file */
-	PATH_DUMP, /* the jitdump of a process (sym/jit_dump.h) */
+	PATH_FILE,    /* the first of the paths that names a regular file */
+	PATH_DUMP,    /* the jitdump of a process (sym/jit_dump.h) */
+	PATH_CONTEXT, /* a copy of the context of a process (sym/process_context.h) */
 };
 
 #define PATH_ASK_ROOM (4 * PATH_MAX)
@@ -38,6 +40,7 @@ struct path_ask { /* sent with only the bytes of paths in use */
 	/* part: the file that `from` applies to; another file is read from 0. ino 0: none */
 	uint64_t from, ino;
 	uint64_t most;		   /* bytes to copy; a larger file gives -EFBIG, or is cut (part) */
+	uint64_t at;		   /* PATH_CONTEXT: address where it was before; 0: unknown */
 	uint32_t first, n;	   /* PATH_FILE: the first path to try, and the number of paths */
 	uint32_t len;		   /* bytes of paths */
 	char paths[PATH_ASK_ROOM]; /* each with its NUL */
@@ -54,6 +57,7 @@ struct path_answer {
 	uint32_t uid;	/* owner of the file */
 	uint64_t dev, ino;
 	uint64_t size;	     /* size of the file or copy */
+	uint64_t at;	     /* PATH_CONTEXT: its address */
 	uint32_t copied;     /* bool */
 	char path[PATH_MAX]; /* PATH_DUMP */
 };

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/num.h"
+#include "base/process.h"
 #include "base/vec.h"
 #include "sym/path_opener.h"
 
@@ -90,30 +91,6 @@ void perf_maps_free(struct perf_maps *pm)
 void perf_maps_set_opener(struct perf_maps *pm, struct path_opener *opener)
 {
 	pm->opener = opener;
-}
-
-/* Field 22 of /proc/PID/stat, after a comm that may hold any bytes. 0: the process is gone. */
-static uint64_t start_time(uint32_t pid)
-{
-	char path[32], buf[1024], *at;
-	unsigned long long started = 0;
-	size_t n;
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	f = fopen(path, "re");
-	if (!f)
-		return 0;
-	n = fread(buf, 1, sizeof(buf) - 1, f);
-	fclose(f);
-	buf[n] = 0;
-	at = strrchr(buf, ')');
-	if (!at || sscanf(at + 1,
-			  " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u"
-			  " %*d %*d %*d %*d %*d %*d %llu",
-			  &started) != 1)
-		return 0;
-	return started;
 }
 
 /* Reads its effective user and its PID in the innermost namespace. */
@@ -219,7 +196,7 @@ static void take_root(struct perf_maps *pm, struct process *p)
 	root = ask(pm, p, &what, &a);
 	p->root_later = root < 0 && root != -ENOENT;
 	/* The root and the status must be of the same process. */
-	if (root >= 0 && start_time(p->pid) == p->started)
+	if (root >= 0 && process_started(p->pid) == p->started)
 		p->root = root;
 	else if (root >= 0)
 		close(root);
@@ -233,7 +210,7 @@ static struct process *meet(struct perf_maps *pm, uint32_t pid)
 	if (!p)
 		return NULL;
 	*p = (struct process){ .pid = pid, .root = -1 };
-	p->started = start_time(pid);
+	p->started = process_started(pid);
 	if (!read_status(p))
 		take_root(pm, p);
 	return p;
@@ -322,7 +299,7 @@ static struct process *known(struct perf_maps *pm, uint32_t pid)
 	uint64_t now = now_ns(), started;
 
 	if (p && now - p->checked_ns >= JIT_AGAIN_NS) {
-		started = start_time(pid);
+		started = process_started(pid);
 		p->checked_ns = now;
 		if (started && started != p->started) {
 			/* The PID has been reused. */

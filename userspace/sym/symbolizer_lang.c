@@ -5,7 +5,9 @@
 
 #include "base/text.h"
 #include "lang/lang.h"
+#include "sym/java_lines.h"
 #include "sym/python_lines.h"
+#include "sym/ruby_lines.h"
 #include "sym/symbolizer_internal.h"
 
 void symbolizer_set_codes(struct symbolizer *sz, const struct lang_codes *codes)
@@ -20,36 +22,38 @@ static uint32_t line_of(const struct lang_code *c, uint32_t position)
 		return c->lines ? python_line(c->lines, c->lines_len, c->version, c->first_line,
 					      position)
 				: 0;
+	case SF_LANG_JAVA:
+		return c->lines ? java_line(c->lines, c->lines_len, c->version, position) : 0;
+	case SF_LANG_RUBY:
+		return c->lines ? ruby_line(c->lines, c->lines_len, c->version, position) : 0;
+	case SF_LANG_PHP:
+		return position;
 	default:
 		return 0;
 	}
 }
 
-/* Writes "NAME (FILE)", and the same with the line. */
+/*
+ * Names the function "NAME (FILE)", and the frame "NAME (FILE:LINE)" if the line is known. Names of
+ * Java have the class, so they get a file with the line only.
+ */
 static int intern_frame(struct symbolizer *sz, const struct lang_code *c, uint32_t line,
 			struct symbol *s)
 {
-	const char *base = strrchr(c->file, '/');
+	const char *base = strrchr(c->file, '/'), *name = c->name[0] ? c->name : "(anonymous)";
+	bool java = c->language == SF_LANG_JAVA;
 	char shown[SYM_NAME_MAX + 64]; /* the texts have at most 512 bytes each */
-	size_t n;
 
 	base = base && base[1] ? base + 1 : c->file;
-	n = (size_t)snprintf(shown, sizeof(shown), "%.512s (%.512s)",
-			     c->name[0] ? c->name : "(anonymous)", base);
-	if (!c->file[0]) { /* Java's names have the class */
-		n = (size_t)snprintf(shown, sizeof(shown), "%.512s", c->name);
-		if (symbolizer_intern_name(sz, shown, &s->function) ||
-		    symbolizer_intern_name(sz, "", &s->file))
-			return -1;
-		s->name = s->function;
-		return 0;
-	}
+	if (!c->file[0] && c->language == SF_LANG_JAVASCRIPT) /* V8's own function */
+		base = "native";
+	/* Java's names have the class. A method in C has no file. */
+	snprintf(shown, sizeof(shown), java || !base[0] ? "%.512s" : "%.512s (%.512s)", name, base);
 	if (symbolizer_intern_name(sz, shown, &s->function))
 		return -1;
-	s->name = s->function;
+	if (line && base[0])
+		snprintf(shown, sizeof(shown), "%.512s (%.512s:%u)", name, base, line);
 	s->line = line;
-	if (line)
-		snprintf(shown + n - 1, sizeof(shown) - n + 1, ":%u)", line);
 	redact_paths(sz->redact, c->file, sz->name, sizeof(sz->name));
 	return symbolizer_intern_name(sz, shown, &s->name) ||
 	       symbolizer_intern_name(sz, sz->name, &s->file);

@@ -45,6 +45,7 @@ struct agent {
 	struct session session;
 	struct targets *targets;
 	struct window window;
+	struct contexts *contexts; /* NULL: processes are not asked for names */
 	struct agent_offcpu off;
 	struct spool *spool;
 	struct sender *sender;
@@ -89,6 +90,8 @@ static void mark(void *ctx, const struct modules *ms)
 static void open_window(struct agent *a, uint64_t mono_ns, uint64_t unix_ns)
 {
 	targets_trim(a->targets);
+	if (a->contexts)
+		contexts_trim(a->contexts, mono_ns);
 	if (a->session.modules)
 		session_sweep(&a->session, mark, a);
 	window_open(&a->window, a->targets, unix_ns, (double)a->budget.hz);
@@ -173,6 +176,7 @@ static int encode(struct agent *a)
 	stats.duration_s = (double)a->window.duration_ns / 1e9;
 	stats.samples = a->window.samples;
 	memcpy(stats.off_ns, a->off.state_ns, sizeof(stats.off_ns));
+	window_name(&a->window, a->contexts);
 	err = window_close(&a->window, a->window.duration_ns, a->session.symbols,
 			   a->cfg->label_pid);
 	if (!err && a->window.ngroups)
@@ -192,6 +196,7 @@ static void close_window(struct agent *a)
 	mono_ns = session_now();
 	unix_ns = clock_ns(CLOCK_REALTIME);
 	a->window.duration_ns = mono_ns - a->window_mono;
+	window_ask(&a->window, a->contexts, true);
 	err = encode(a);
 	count_window(a);
 	a->values.encode_s += (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - before) / 1e9;
@@ -278,6 +283,8 @@ static void publish(struct agent *a)
 	v->table_bytes = c.tables.bytes;
 	v->parsers = session_parsers(&a->session, &c);
 	v->symbol_bytes = symbolizer_bytes(a->session.symbols);
+	if (a->contexts)
+		v->contexts = contexts_totals(a->contexts);
 	v->hz = a->budget.hz;
 	v->off_cpu = a->cfg->off_cpu;
 	v->off = a->off.values;
@@ -337,6 +344,13 @@ static void use_config(struct agent *a)
 	a->budget.limit_pct = a->cfg->cpu_pct;
 	a->budget.want_hz = a->budget.hz = a->opts.common.collect.period ? 0 : a->cfg->hz;
 	agent_log_setup(a->cfg->log_level, a->cfg->log_format);
+	/* In another PID namespace, the pids of samples are other processes there. */
+	if (!a->cfg->process_context || host_gap_open(HOST_GAP_PID_NAMESPACE)) {
+		contexts_free(a->contexts);
+		a->contexts = NULL;
+	} else if (!a->contexts) {
+		a->contexts = contexts_new(&a->session.paths);
+	}
 }
 
 static void reload(struct agent *a)
@@ -519,6 +533,7 @@ static int sample(struct agent *a)
 								? POLL_MS
 								: (int)((end - now) / NUM_MS) + 1);
 		agent_offcpu_tick(&a->off);
+		window_ask(&a->window, a->contexts, false);
 		notify_alive();
 		publish(a);
 		if (reload_requested) {
@@ -622,6 +637,7 @@ static void clean_up(struct agent *a)
 	spool_close(a->spool);
 	window_free(&a->window);
 	targets_free(a->targets);
+	contexts_free(a->contexts);
 	agent_offcpu_stop(&a->off);
 	session_close(&a->session);
 	loader_servers_stop(&a->servers);

@@ -12,6 +12,9 @@ static const struct option_spec options[] = {
 	VIEW_OPTIONS,
 	{ OPT_AGO, "ago", "TIME",
 	  "compare the windows of one directory with those this much earlier: 1h, 1d" },
+	{ OPT_AGAINST, "against", "NAME=VALUE",
+	  "compare with the stacks of the same directory that have this label, in place of one of "
+	  "--label with the same name" },
 	{ 0 }
 };
 
@@ -29,7 +32,9 @@ const struct tool_spec diff_tool = {
 	.permute = true,
 	.examples = "  sfbpf diff old.folded new.folded           the largest changes\n"
 		    "  sfbpf diff old.json new.json -o diff.html  red: more, blue: less\n"
-		    "  sfbpf diff --since 1h --ago 1d DIRECTORY   this hour and yesterday's\n",
+		    "  sfbpf diff --since 1h --ago 1d DIRECTORY   this hour and yesterday's\n"
+		    "  sfbpf diff --service web --label service.version=1.5 \\\n"
+		    "      --against service.version=1.4 DIRECTORY\n",
 	.run = diff_run,
 };
 
@@ -48,16 +53,42 @@ static int read_earlier(struct view *v, const char *path)
 	return err;
 }
 
+/* The same directory with another label. */
+static int read_against(struct view *v, const char *path)
+{
+	struct stack_choice after = v->take;
+	size_t i = 0;
+	int err;
+
+	while (i < v->take.n && strcmp(v->take.labels[i].name, v->against.name) != 0)
+		i++;
+	v->take.labels[i].name = v->against.name;
+	v->take.labels[i].value = v->against.value;
+	v->take.n += i == v->take.n;
+	err = view_read(v, path, STACK_BEFORE);
+	v->take = after;
+	return err;
+}
+
+static int read_before(struct view *v, const char *path)
+{
+	return v->ago_ns	 ? read_earlier(v, path)
+	       : v->against.name ? read_against(v, path)
+				 : view_read(v, path, STACK_BEFORE);
+}
+
 static int compare(struct view *v, const char *const paths[2])
 {
 	char unit[sizeof(v->meta.unit)];
 	int err;
 
-	v->before = v->ago_ns ? "earlier" : path_name(paths[0]);
+	v->before = v->ago_ns	      ? "earlier"
+		    : v->against.name ? v->against.value
+				      : path_name(paths[0]);
 	v->title = path_name(paths[1]);
 	/* Folded lines have no modules, and library versions may differ. */
 	v->stacks.no_modules = true;
-	err = v->ago_ns ? read_earlier(v, paths[0]) : view_read(v, paths[0], STACK_BEFORE);
+	err = read_before(v, paths[0]);
 	strcpy(unit, v->meta.unit);
 	if (!err)
 		err = view_read(v, paths[1], STACK_AFTER);
@@ -75,10 +106,17 @@ static int diff_run(int argc, char **argv)
 
 	if (err)
 		return err;
+	if (v.out->binary)
+		return complain(EXIT_USAGE,
+				"%s holds one profile; for two: text, folded, html, svg",
+				v.out->name);
 	if (v.ago_ns && (n != 1 || !v.choice.since_ns))
 		return complain(EXIT_USAGE, "--ago compares two times of one directory: "
 					    "sfbpf diff --since 1h --ago 1d DIRECTORY");
-	if (n == 1 && !v.ago_ns)
+	if (v.against.name && (n != 1 || v.ago_ns || v.take.n == STACK_CHOICE_LABELS))
+		return complain(EXIT_USAGE, "--against compares two labels of one directory: "
+					    "sfbpf diff --label NAME=A --against NAME=B DIRECTORY");
+	if (n == 1 && !v.ago_ns && !v.against.name)
 		return complain(EXIT_USAGE, "a file is missing; usage: sfbpf %s", diff_tool.usage);
 	paths[0] = argv[optind];
 	paths[1] = argv[optind + n - 1];

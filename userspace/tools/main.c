@@ -10,11 +10,15 @@
 #include "tools/tools.h"
 
 static const struct tool_spec *const tools[] = {
-	&top_tool,    &record_tool, &offcpu_tool,
+	&top_tool,     &record_tool, &offcpu_tool,
 #ifdef HAVE_AGENT
 	&agent_tool,
 #endif
-	&report_tool, &diff_tool,   &inspect_tool, &doctor_tool, &help_tool, NULL,
+	&report_tool,  &diff_tool,
+#ifdef HAVE_SERVE
+	&serve_tool,
+#endif
+	&inspect_tool, &doctor_tool, &help_tool,   NULL,
 };
 
 static const struct tool_spec *find_tool(const char *name)
@@ -44,6 +48,11 @@ static int no_tool(const char *name)
 	if (!strcmp(name, "agent"))
 		return complain(EXIT_FAILED,
 				"this build has no agent: it needs libcurl, libinih and nettle");
+#endif
+#ifndef HAVE_SERVE
+	if (!strcmp(name, "serve"))
+		return complain(EXIT_FAILED,
+				"this build has no serve: it needs libmicrohttpd and the agent");
 #endif
 	for (size_t i = 0; tools[i]; i++)
 		text_near_try(&near, tools[i]->name);

@@ -26,6 +26,7 @@ const struct tool_spec report_tool = {
 	.examples = "  sfbpf report cpu.folded                 a table and the call tree\n"
 		    "  sfbpf report cpu.pb.gz -o cpu.html      a flame graph\n"
 		    "  sfbpf report --since 1h -o hour.html /var/lib/sfbpf\n"
+		    "  sfbpf report --since 1h --by service /var/lib/sfbpf\n"
 		    "  sfbpf report --format folded - < cpu.json\n",
 	.run = report_run,
 };
@@ -42,7 +43,7 @@ static int read_all(struct view *v, char **paths, int n)
 			err = complain(EXIT_FAILED, "%s counts %s, %s counts %s", paths[0], unit,
 				       paths[i], v->meta.unit);
 		strcpy(unit, v->meta.unit);
-		view_add_meta(&sum, &v->meta);
+		window_sum_meta(&sum, &v->meta);
 	}
 	v->meta = sum;
 	return err;

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "tools/stacks_io.h"
 
-#include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <getopt.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +19,9 @@
 #define ROWS	 40
 #define TREE_MIN 1.0 /* percent */
 
+#define LABEL_SERVICE "service.name"
+#define LABEL_VERSION "service.version"
+
 /*
  * Limit on folded output. Folded lines repeat frames that pprof shares between stacks, so one byte
  * of pprof may become 300 bytes.
@@ -35,18 +36,14 @@ const char *path_name(const char *path)
 	return slash && slash[1] ? slash + 1 : path;
 }
 
-/* path NULL: errors are not printed. */
 static int read_one(struct view *v, FILE *f, const char *path, enum stack_side side)
 {
 	struct read_error why;
 	int err;
 
-	v->stacks.only_comm = v->comm;
-	v->stacks.by_process = v->by == OUT_BY_PROCESS;
+	v->stacks.choice = v->take;
 	err = read_stacks(f, &v->stacks, side, &v->meta, &why);
 	v->bytes += v->meta.bytes;
-	if (!path)
-		return err;
 	if (err == -EINVAL)
 		return complain(EXIT_FAILED, "%s: %s", path, why.text);
 	if (err)
@@ -54,84 +51,40 @@ static int read_one(struct view *v, FILE *f, const char *path, enum stack_side s
 	return 0;
 }
 
-void view_add_meta(struct stacks_meta *sum, const struct stacks_meta *m)
+/*
+ * Every window has the services' names, unless it was written in another format or by an older
+ * agent; other labels are only where they apply.
+ */
+static void note_lacking(const struct window_sum *w)
 {
-	struct stacks_meta before = *sum;
-
-	*sum = *m;
-	if (!before.bytes)
-		return;
-	sum->bytes += before.bytes;
-	sum->duration_s += before.duration_s;
-	sum->lost += before.lost;
-	sum->user_stacks += before.user_stacks;
-	sum->complete += before.complete;
-	if (before.start_unix_ns < sum->start_unix_ns)
-		sum->start_unix_ns = before.start_unix_ns;
-	if (strcmp(before.host, sum->host) != 0)
-		*sum->host = 0;
-	if (before.hz != sum->hz)
-		sum->hz = 0;
+	if (w->lacks && (w->lacking == w->n || !strcmp(w->lacks, LABEL_SERVICE)))
+		complain(0,
+			 "%zu of %zu windows have no label %s; folded windows and those of older "
+			 "agents have no labels",
+			 w->lacking, w->n, w->lacks);
 }
 
-struct directory {
-	const char *path;
-	int fd;
-	size_t n, unread; /* windows added; damaged ones */
-	struct stacks_meta meta;
-};
-
-/* A damaged window does not keep the others from being read. Nonzero: an exit code. */
-static int read_window(struct view *v, struct directory *d, const char *name, enum stack_side side)
-{
-	int fd = openat(d->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
-	char unit[sizeof(v->meta.unit)];
-	struct stat st;
-
-	strcpy(unit, d->meta.unit);
-	if (!f || fstat(fd, &st) || !S_ISREG(st.st_mode) ||
-	    read_one(v, f, d->unread ? NULL : name, side)) {
-		d->unread++;
-	} else {
-		d->n++;
-		view_add_meta(&d->meta, &v->meta);
-	}
-	if (f)
-		fclose(f);
-	else if (fd >= 0)
-		close(fd);
-	if (*unit && strcmp(unit, d->meta.unit) != 0)
-		return complain(EXIT_FAILED, "%s: %s counts %s, the windows before it %s", d->path,
-				name, d->meta.unit, unit);
-	return 0;
-}
-
-/* One window at a time: memory is needed for the sum only. */
 static int read_directory(struct view *v, const char *path, enum stack_side side)
 {
-	struct directory d = { .path = path };
-	struct dirent *e;
-	DIR *dir = opendir(path);
-	int err = 0;
+	struct window_sum w = { 0 };
+	int err;
 
-	if (!dir)
-		return complain(EXIT_FAILED, "cannot read '%s': %s", path, strerror(errno));
-	d.fd = dirfd(dir);
-	while (!err && (e = readdir(dir)))
-		if (window_chosen(&v->choice, e->d_name))
-			err = read_window(v, &d, e->d_name, side);
-	closedir(dir);
-	v->meta = d.meta;
-	if (!err && d.unread)
+	v->stacks.choice = v->take;
+	err = window_sum_read(path, &v->choice, &v->stacks, side, &w);
+	if (err)
+		return err;
+	v->bytes += w.meta.bytes;
+	v->meta = w.meta;
+	if (w.unread)
 		complain(0, "%s: %zu of %zu windows could not be read and are left out", path,
-			 d.unread, d.n + d.unread);
-	if (!err && !d.n)
-		err = complain(EXIT_FAILED,
-			       "%s: no window of the agent (sfbpf-HOST-TIME-ID.pb.gz, .folded or "
-			       ".json) is there, or none matches the options",
-			       path);
-	return err;
+			 w.unread, w.n + w.unread);
+	if (!w.n)
+		return complain(EXIT_FAILED,
+				"%s: no window of the agent (sfbpf-HOST-TIME-ID.pb.gz, .folded or "
+				".json) is there, or none matches the options",
+				path);
+	note_lacking(&w);
+	return 0;
 }
 
 int view_read(struct view *v, const char *path, enum stack_side side)
@@ -162,6 +115,79 @@ static int take_time(const char *name, const char *arg, uint64_t *ret)
 	return 0;
 }
 
+static int take_by(struct view *v, const char *arg)
+{
+	static const struct {
+		const char *name;
+		enum stack_by by;
+		const char *label;
+	} names[] = {
+		{ "process", STACK_BY_PROCESS, NULL },
+		{ "thread", STACK_BY_THREAD, NULL },
+		{ "host", STACK_BY_HOST, NULL },
+		{ "service", STACK_BY_LABEL, LABEL_SERVICE },
+		{ "version", STACK_BY_LABEL, LABEL_VERSION },
+	};
+
+	v->by_given = true;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		if (strcmp(arg, names[i].name) != 0)
+			continue;
+		v->take.by = names[i].by;
+		v->take.by_label = names[i].label;
+		return 0;
+	}
+	v->take.by = STACK_BY_LABEL;
+	v->take.by_label = arg;
+	if (strchr(arg, '.') || strchr(arg, '_'))
+		return 0;
+	return complain(EXIT_USAGE,
+			"--by: '%s' is not process, thread, host, service, version or a label's "
+			"name, like k8s.pod.uid",
+			arg);
+}
+
+static int add_label(struct view *v, const char *option, const char *name, const char *value)
+{
+	struct stack_choice *c = &v->take;
+
+	if (c->n == STACK_CHOICE_LABELS)
+		return complain(EXIT_USAGE, "--%s: more than %d labels", option,
+				STACK_CHOICE_LABELS);
+	c->labels[c->n].name = name;
+	c->labels[c->n++].value = value;
+	return 0;
+}
+
+/* "NAME=VALUE" of the command line, which is cut in two. False: it is something else. */
+static bool cut_label(const char *arg, const char **ret_name, const char **ret_value)
+{
+	char *equals = strchr(arg, '=');
+
+	if (!equals || equals == arg)
+		return false;
+	*equals = 0;
+	*ret_name = arg;
+	*ret_value = equals + 1;
+	return true;
+}
+
+static int take_label(struct view *v, const char *arg)
+{
+	const char *name, *value;
+
+	if (!cut_label(arg, &name, &value))
+		return complain(EXIT_USAGE, "--label: '%s' is not NAME=VALUE", arg);
+	return add_label(v, "label", name, value);
+}
+
+static int take_against(struct view *v, const char *arg)
+{
+	if (cut_label(arg, &v->against.name, &v->against.value))
+		return 0;
+	return complain(EXIT_USAGE, "--against: '%s' is not NAME=VALUE", arg);
+}
+
 static int take_option(struct view *v, int id, const char *arg)
 {
 	switch (id) {
@@ -179,11 +205,16 @@ static int take_option(struct view *v, int id, const char *arg)
 		v->choice.host = arg;
 		return 0;
 	case OPT_BY:
-		v->by = out_by_named(arg);
-		return v->by ? 0 : complain(EXIT_USAGE, "--by: '%s' is not process or thread", arg);
+		return take_by(v, arg);
 	case OPT_COMM_ONLY:
-		v->comm = arg;
+		v->take.comm = arg;
 		return 0;
+	case OPT_SERVICE:
+		return add_label(v, "service", LABEL_SERVICE, arg);
+	case OPT_LABEL:
+		return take_label(v, arg);
+	case OPT_AGAINST:
+		return take_against(v, arg);
 	case OPT_OFF_CPU:
 		v->choice.off_cpu = true;
 		return 0;
@@ -222,8 +253,8 @@ int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **ar
 	v->out = out_format_choose(v->format, v->output, "text", OUT_RECORDED);
 	if (!v->out)
 		return options_unknown_format(v->format, v->output, OUT_RECORDED);
-	if (!v->by && (!strcmp(v->out->name, "html") || !strcmp(v->out->name, "svg")))
-		v->by = OUT_BY_PROCESS;
+	if (!v->by_given && (!strcmp(v->out->name, "html") || !strcmp(v->out->name, "svg")))
+		v->take.by = STACK_BY_PROCESS;
 	return 0;
 }
 
@@ -256,6 +287,9 @@ int view_write(struct view *v)
 		.rows = v->rows ? v->rows : ROWS,
 		.columns = v->output ? 0 : terminal_columns(),
 		.tree_min = TREE_MIN,
+		.by = v->take.by == STACK_BY_HOST    ? "host.name"
+		      : v->take.by == STACK_BY_LABEL ? v->take.by_label
+						     : NULL,
 		.unicode = terminal_unicode(),
 	};
 	bool to_stdout = !v->output || !strcmp(v->output, "-");
@@ -265,6 +299,10 @@ int view_write(struct view *v)
 	FILE *f = stdout;
 	int err;
 
+	if (to_stdout && v->out->binary && isatty(STDOUT_FILENO))
+		return complain(EXIT_USAGE,
+				"%s is a binary format and not written to a terminal: use -o FILE",
+				v->out->name);
 	if (!to_stdout) {
 		err = result_file_open(v->output, &f, &why);
 		if (err)

@@ -5,7 +5,7 @@
 
 #include "prof/read_stacks.h"
 #include "tools/options.h"
-#include "tools/windows.h"
+#include "tools/window_sum.h"
 
 struct view {
 	struct stackset stacks;
@@ -16,16 +16,17 @@ struct view {
 	uint64_t rows;
 	struct window_choice choice; /* of the files in directories */
 	uint64_t ago_ns;	     /* diff: how long before the time of AFTER; 0: not given */
-	const char *comm;	     /* --comm */
-	enum out_by by;		     /* --by */
+	struct stack_choice take;    /* --comm, --by, --label */
+	struct {
+		const char *name, *value;
+	} against;     /* diff: the label of BEFORE; NULL: not given */
+	bool by_given; /* --by */
 	const struct out_format *out;
 };
 
 /* These return 0, or an exit code after printing the error. */
 /* path: a file; "-", the standard input; or a directory of the agent's windows (v->choice). */
 int view_read(struct view *v, const char *path, enum stack_side side);
-/* Adds the metadata of one more file to the sum, which begins zeroed. */
-void view_add_meta(struct stacks_meta *sum, const struct stacks_meta *m);
 int view_write(struct view *v);
 const char *path_name(const char *path); /* its last component */
 /*
@@ -44,14 +45,29 @@ int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **ar
 		  "2026-01-31T12:00" },                                                     \
 		{ OPT_UNTIL, "until", "TIME", "windows up to this time" },                  \
 		{ OPT_HOST, "host", "NAME", "windows of this host" },                       \
+		{ OPT_SERVICE, "service", "NAME",                                           \
+		  "stacks of this service (label service.name) in windows" },               \
+		{ OPT_LABEL, "label", "NAME=VALUE",                                         \
+		  "stacks in windows with this label; may be repeated" },                   \
 		{ OPT_COMM_ONLY, "comm", "NAME", "stacks of threads of this name" },        \
 		{ OPT_BY, "by", "NAME",                                                     \
-		  "begin stacks with the name of the process or the thread (default: html " \
-		  "and svg: process, others: thread); of JSON files, which have both" },    \
+		  "begin stacks with the name of the process (JSON has it), the thread, "   \
+		  "the service, version or host, or with a label; default: html and svg "   \
+		  "process, others thread" },                                               \
 	{                                                                                   \
 		OPT_OFF_CPU, "off-cpu", NULL, "windows of blocked time instead of CPU time" \
 	}
 
-enum { OPT_SINCE = 800, OPT_UNTIL, OPT_HOST, OPT_COMM_ONLY, OPT_OFF_CPU, OPT_AGO };
+enum {
+	OPT_SINCE = 800,
+	OPT_UNTIL,
+	OPT_HOST,
+	OPT_COMM_ONLY,
+	OPT_OFF_CPU,
+	OPT_AGO,
+	OPT_SERVICE,
+	OPT_LABEL,
+	OPT_AGAINST
+};
 
 #endif

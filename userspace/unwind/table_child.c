@@ -120,9 +120,31 @@ static bool function_at(void *ctx, uint64_t addr, uint64_t *ret_start, uint64_t 
 	return true;
 }
 
+/* A lang_functions.gap. */
+static bool longest_gap(void *ctx, uint64_t *ret_start, uint64_t *ret_end)
+{
+	const struct fntab *t = ctx;
+	size_t best = 0;
+	uint64_t most = 0;
+
+	for (size_t i = 1; i < t->n; i++) {
+		uint64_t bytes = t->fns[i].start - t->fns[i - 1].end;
+
+		if (bytes > most) {
+			most = bytes;
+			best = i;
+		}
+	}
+	if (!most)
+		return false;
+	*ret_start = t->fns[best - 1].end;
+	*ret_end = t->fns[best].start;
+	return true;
+}
+
 static void describe_runtime(struct unwind_file *file, struct pack_result *packed)
 {
-	const struct lang_functions functions = { function_at, &file->eh.fns };
+	const struct lang_functions functions = { function_at, longest_gap, &file->eh.fns };
 
 	if (packed->tables.npages < SF_DIR_MAX / 2 &&
 	    lang_describe(&file->img, &functions, &packed->lang))

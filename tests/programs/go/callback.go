@@ -7,7 +7,14 @@ package main
 int go_callback(int n);
 static volatile int sink;
 static void __attribute__((noinline)) c_leaf(void) { for (int i = 0; i < 20000; i++) sink += i; }
-static int __attribute__((noinline)) c_call(int n) { char room[n + 1]; room[n] = 1; sink = go_callback(n) + room[n]; return sink; }
+static int __attribute__((noinline)) c_call(int n)
+{
+	char room[n + 1];
+
+	room[n] = 1;
+	sink = go_callback(n) + room[n];
+	return sink;
+}
 static void __attribute__((noinline)) c_spin(void) { c_leaf(); sink++; }
 */
 import "C"

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: BSD-2-Clause
-// Programs that know their own chain: `java Chains CASE SECONDS` prints "CHAIN outer;...;leaf" once the leaf runs.
+// Programs that know their own chain: `java Chains CASE SECONDS` prints "CHAIN outer;...;leaf" once
+// the leaf runs.
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import java.util.stream.Collectors;
+import java.util.stream.LongStream;
 
 public class Chains {
 	static volatile long sink;
@@ -92,6 +95,99 @@ public class Chains {
 		}
 	}
 
+	/* The chain of the caller, as it stands; names of hidden classes have no address. */
+	static void sayOwn()
+	{
+		expected = StackWalker.getInstance(StackWalker.Option.SHOW_HIDDEN_FRAMES).walk(
+			s -> s.skip(1)
+			      .map(f -> f.getClassName()
+					    .replaceAll("(\\$\\$Lambda).*|[+/.]0x.*", "$1") +
+					"." + f.getMethodName())
+			      .collect(Collectors.toList()))
+				   .stream()
+				   .reduce((outer, inner) -> inner + ";" + outer)
+				   .get();
+		say();
+	}
+
+	/* A loop without a known end has a safepoint, so HotSpot notes the method there. */
+	static long leaf(long x)
+	{
+		if (expected == null)
+			sayOwn();
+		do {
+			x = x * 6364136223846793005L + 1442695040888963407L;
+		} while ((x >>> 50) != 0);
+		return x;
+	}
+
+	static long inner(long x)
+	{
+		return leaf(x) ^ 1;
+	}
+
+	static long middle(long x)
+	{
+		return inner(x) + 1;
+	}
+
+	static long outer(long x)
+	{
+		return middle(x) - 1;
+	}
+
+	static void inlined()
+	{
+		while (System.nanoTime() < end)
+			sink = outer(sink);
+	}
+
+	static long deep(int n, long x)
+	{
+		return n == 0 ? leaf(x) : deep(n - 1, x) + 1;
+	}
+
+	static void inlinedRecursion()
+	{
+		while (System.nanoTime() < end)
+			sink = deep(6, sink);
+	}
+
+	static void stream()
+	{
+		while (System.nanoTime() < end)
+			sink = LongStream.range(0, 50).map(x -> middle(x))
+				       .filter(x -> x != 7).sum();
+	}
+
+	static void osr()
+	{
+		long x = sink;
+		while (System.nanoTime() < end)
+			for (int i = 0; i < 1000; i++)
+				x = inner(x);
+		sink = x;
+	}
+
+	static long yielding(int n)
+	{
+		if (n > 0)
+			return yielding(n - 1) + 1;
+		while (System.nanoTime() < end) {
+			sink = outer(sink);
+			if ((sink & 15) == 0)
+				Thread.yield();
+		}
+		return sink;
+	}
+
+	static void virtual(Runnable r) throws Exception
+	{
+		((Thread)Thread.class.getMethod("startVirtualThread", Runnable.class)
+			 .invoke(null, r))
+			.join();
+	}
+
 	static String join(String... parts)
 	{
 		StringBuilder b = new StringBuilder();
@@ -158,6 +254,24 @@ public class Chains {
 			expected = join(".main", ".alloc");
 			say();
 			alloc();
+			break;
+		case "inlined":
+			inlined();
+			break;
+		case "inlinedRecursion":
+			inlinedRecursion();
+			break;
+		case "stream":
+			stream();
+			break;
+		case "osr":
+			osr();
+			break;
+		case "virtual":
+			virtual(Chains::inlined);
+			break;
+		case "yielding":
+			virtual(() -> yielding(20));
 			break;
 		case "sleep":
 			expected = join(".main", ".sleep");

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Frames of PHP (struct sf_php, made by userspace/lang/php.c).
+ *
+ * executor_globals names the innermost frame (struct _zend_execute_data), and each frame its
+ * caller's. An activation of the evaluation loop runs the frames up to the one that was called from
+ * C, which is marked. A function in C (usort) has a frame too, but no activation: its frame is the
+ * first one of the activation that called it.
+ *
+ * Code that the JIT made runs in the C frame of the loop, and stands for it (php_jit).
+ */
+#ifndef SFBPF_LANG_PHP_BPF_H
+#define SFBPF_LANG_PHP_BPF_H
+
+#include "lang_code.bpf.h"
+#include "space.bpf.h"
+
+#define PHP_JIT	       (-4)	    /* frame_without_row: the caller calls php_jit */
+#define PHP_MAIN_STACK (128u << 20) /* the kernel maps nothing that near to the first stack */
+
+/* struct _zend_execute_data, 7.4 to 8.4 */
+#define PHP_FRAME_OPLINE 0
+#define PHP_FRAME_FUNC	 24
+#define PHP_FRAME_THIS	 32
+#define PHP_FRAME_INFO	 40 /* its lowest byte: the type of This */
+#define PHP_FRAME_BACK	 48
+#define PHP_FRAME_SIZE	 56
+#define PHP_IS_OBJECT	 8
+#define PHP_INFO_TOP	 (1u << 17) /* called from C */
+#define PHP_SKIP	 256	    /* frames without a name in a stack */
+
+/* union _zend_function */
+#define PHP_FUNC_NAME	  8
+#define PHP_FUNC_CLASS	  16
+#define PHP_FUNC_ARGS	  32 /* number of parameters; an instruction receives each */
+#define PHP_FUNC_INTERNAL 24 /* bytes that functions in C have at least */
+#define PHP_TYPE_INTERNAL 1
+#define PHP_TYPE_USER	  2
+#define PHP_TYPE_EVAL	  4
+
+#define PHP_CLASS_NAME	8
+#define PHP_OPLINE_LINE 24
+#define PHP_OPLINE_SIZE 32
+#define PHP_STR_LEN	16
+#define PHP_STR_DATA	24
+#define PHP_OPLINE(s)	((s)->regs.r[15]) /* in the loop, if it is the innermost frame */
+
+static __always_inline const struct sf_php *php_of(const struct sf_vma *v)
+{
+	const struct sf_lang *d = v->flags & SF_MODULE_LANG ? lang_of(v) : NULL;
+
+	return d && d->language == SF_LANG_PHP ? &d->php : NULL;
+}
+
+/* ---- Texts ---- */
+
+/* Reads the first SF_CODE_TEXT bytes of a string, or the last ones. 0 or -1. */
+static __always_inline int php_text(u64 str, bool last, u8 *dst, u16 *ret_len)
+{
+	u64 len, data = str + PHP_STR_DATA;
+	u32 n;
+
+	if (user_u64(str + PHP_STR_LEN, &len) || len >> 24)
+		return -1;
+	n = len < SF_CODE_TEXT ? len : SF_CODE_TEXT;
+	if (last)
+		data += len - n;
+	asm volatile("" : "+r"(n)); /* see vma_at */
+	if (n > SF_CODE_TEXT || copy_user(dst, n, data))
+		return -1;
+	*ret_len = n;
+	return 0;
+}
+
+/* Describes the function in hand in the record. 0 or -1. */
+static __always_inline int php_describe(struct sf_lang_walk *w, const struct sf_php *d)
+{
+	struct sf_code *rec = &w->rec;
+	u64 class = OBJECT64(w, PHP_FUNC_CLASS), name = OBJECT64(w, PHP_FUNC_NAME);
+
+	rec->version = w->php.code;
+	rec->first_line = 0;
+	rec->name_unit = rec->file_unit = SF_CODE_UTF8;
+	rec->name_len = rec->file_len = rec->lines_len = 0;
+	if (w->php.code == SF_PHP_FUNCTION && php_text(name, false, rec->name, &rec->name_len))
+		return -1;
+	if (class && w->php.code == SF_PHP_FUNCTION &&
+	    (user_u64(class + PHP_CLASS_NAME, &class) ||
+	     php_text(class, false, rec->lines, &rec->lines_len)))
+		return -1;
+	if (w->object[0] == PHP_TYPE_INTERNAL)
+		return 0;
+	rec->first_line = OBJECT32(w, d->func_file + 8);
+	return php_text(OBJECT64(w, d->func_file), true, rec->file, &rec->file_len);
+}
+
+/* ---- Frames ---- */
+
+/*
+ * The offset of a frame in the window, which is filled if needed; negative: it cannot be read. The
+ * frames of callers lie below their callees in one piece of memory, so the window ends with the
+ * frame.
+ */
+static __always_inline int php_frame(struct sf_lang_walk *w, u64 frame)
+{
+	u64 at = frame - w->win_base, start = frame, page = frame & ~(SF_PAGE_MIN - 1ull);
+	u32 len;
+
+	if (at < SF_LANG_WINDOW && at + PHP_FRAME_SIZE <= w->win_len)
+		return at;
+	if (frame + PHP_FRAME_SIZE <= page + SF_PAGE_MIN) {
+		start = frame + PHP_FRAME_SIZE - SF_LANG_WINDOW;
+		start = start < page ? page : start;
+	}
+	len = frame + PHP_FRAME_SIZE - start;
+	w->win_len = 0;
+	asm volatile("" : "+r"(len)); /* see vma_at */
+	if (len > SF_LANG_WINDOW || copy_user(w->window, len, start))
+		return -1;
+	w->win_base = start;
+	w->win_len = len;
+	return frame - start;
+}
+
+/* A field of the frame at `at` in the window. */
+#define PHP_AT64(w, at, off) (*(u64 *)((w)->window + (((at) + (off)) & (SF_LANG_WINDOW - 1))))
+#define PHP_AT32(w, at, off) (*(u32 *)((w)->window + (((at) + (off)) & (SF_LANG_WINDOW - 1))))
+
+/*
+ * Reads the function of a frame; outermost: the frame has no caller. Its code is known by its
+ * instructions, which all closures of a declaration share. 0; 1: it has no name; -1: there is none.
+ */
+static __always_inline int php_func(struct sf_lang_walk *w, const struct sf_php *d, u64 func,
+				    bool outermost)
+{
+	u64 h = 0, name;
+	u8 type;
+
+	if (func == w->php.func && !outermost)
+		return 0;
+	w->php.func = w->code = 0;
+	if (copy_user(w->object, SF_PHP_FUNC_MAX, func)) {
+		if (copy_user(w->object, PHP_FUNC_INTERNAL, func) ||
+		    w->object[0] != PHP_TYPE_INTERNAL)
+			return -1;
+	}
+	type = w->object[0];
+	name = OBJECT64(w, PHP_FUNC_NAME);
+	w->php.code = name		      ? SF_PHP_FUNCTION
+		      : type == PHP_TYPE_EVAL ? SF_PHP_EVAL
+		      : outermost	      ? SF_PHP_MAIN
+					      : SF_PHP_INCLUDE;
+	if (type == PHP_TYPE_INTERNAL) {
+		if (!name)
+			return 1;
+		w->code = func;
+	} else if (type == PHP_TYPE_USER || type == PHP_TYPE_EVAL) {
+		w->code = OBJECT64(w, d->func_opcodes);
+		FOLD(h, OBJECT64(w, d->func_file), FOLD_MUL1);
+		FOLD(h, OBJECT32(w, d->func_file + 8), FOLD_MUL2);
+	} else {
+		return -1;
+	}
+	FOLD(h, name, FOLD_MUL1);
+	FOLD(h, OBJECT64(w, PHP_FUNC_CLASS), FOLD_MUL2);
+	FOLD(h, w->php.code, FOLD_MUL1);
+	w->php.func = func;
+	w->cookie = h;
+	w->id = 0;
+	return 0;
+}
+
+/* The line of an instruction of the function in hand; 0: it is none. */
+static __always_inline u32 php_line_at(struct sf_lang_walk *w, const struct sf_php *d, u64 opline)
+{
+	u32 line = 0, first = OBJECT32(w, d->func_file + 8), last = OBJECT32(w, d->func_file + 12);
+
+	if (!opline || copy_user(&line, sizeof(line), opline + PHP_OPLINE_LINE))
+		return 0;
+	return line - first <= last - first ? line : 0;
+}
+
+/* The line that a frame executes; 0: not known. */
+static __always_inline u32 php_line(struct sf_scratch *s, const struct sf_php *d, u64 opline)
+{
+	struct sf_lang_walk *w = &s->lang;
+	u32 line = 0;
+
+	if (!cfg_lines || w->object[0] == PHP_TYPE_INTERNAL)
+		return 0;
+	if (!s->n) /* in the loop itself: the frame's own copy lags behind the register */
+		line = php_line_at(w, d, w->php.opline);
+	return line ? line : php_line_at(w, d, opline);
+}
+
+/* Ends the frames of this activation: the loop is shown as well, if wanted or if it had none. */
+static __always_inline int php_done(struct sf_scratch *s)
+{
+	u32 n = s->n;
+
+	s->lang_at = LANG_NATIVE;
+	if (!cfg_native && n != s->lang.first)
+		return SF_STEP_GO;
+	asm volatile("" : "+r"(n)); /* see vma_at */
+	if (n >= SF_MAX_USER)
+		return SF_STOP_DEPTH;
+	s->frames[n & (SF_MAX_USER - 1)] = s->lang.word;
+	s->n = n + 1;
+	return SF_STEP_GO;
+}
+
+enum { PHP_NEXT = -3, PHP_TOP, PHP_LOST }; /* php_emit: what follows a frame, or a stop */
+
+/*
+ * The next frame, after the place holder at `at`, is that of the generator that waits in a `yield
+ * from`. Its own link to a caller is stale.
+ */
+static __always_inline void php_waiting(struct sf_lang_walk *w, const struct sf_php *d, int at)
+{
+	u64 frame;
+
+	if (user_u64(PHP_AT64(w, at, PHP_FRAME_THIS) + d->generator_frame, &frame) || !frame)
+		return;
+	w->php.caller = w->php.frame;
+	w->php.frame = frame;
+}
+
+/* Records the next frame of the chain. PHP_* or SF_STOP_DEPTH. */
+static __always_inline int php_emit(struct sf_scratch *s, u32 slot, const struct sf_php *d)
+{
+	struct sf_lang_walk *w = &s->lang;
+	u64 frame = w->php.frame, back, func, opline, word;
+	int at = php_frame(w, frame);
+	u32 n, info;
+	int named;
+
+	w->php.frame = 0;
+	if (at < 0)
+		return PHP_LOST;
+	back = PHP_AT64(w, at, PHP_FRAME_BACK);
+	func = PHP_AT64(w, at, PHP_FRAME_FUNC);
+	info = PHP_AT32(w, at, PHP_FRAME_INFO);
+	opline = PHP_AT64(w, at, PHP_FRAME_OPLINE);
+	if (w->php.caller) {
+		back = w->php.caller;
+		info = w->php.caller = 0;
+	}
+	if (back == frame)
+		return PHP_LOST;
+	/* 0: the place holder of a generator, or the end of a fiber's stack */
+	named = func ? php_func(w, d, func, !back) : 1;
+	if (named < 0)
+		return PHP_LOST;
+	w->php.frame = back;
+	if (named && w->php.skipped++ > PHP_SKIP)
+		w->php.frame = 0;
+	if (!func && w->php.frame && (info & 0xff) == PHP_IS_OBJECT)
+		php_waiting(w, d, at);
+	if (named)
+		return w->php.frame ? PHP_NEXT : PHP_LOST;
+	word = lang_word(s, slot, SF_LANG_PHP, php_line(s, d, opline));
+	n = s->n; /* checked here: the verifier of 6.1 forgets the range of what is spilled */
+	asm volatile("" : "+r"(n)); /* see vma_at */
+	if (n >= SF_MAX_USER)
+		return SF_STOP_DEPTH;
+	s->frames[n & (SF_MAX_USER - 1)] = word;
+	s->n = n + 1;
+	return (info & PHP_INFO_TOP) && w->object[0] != PHP_TYPE_INTERNAL ? PHP_TOP : PHP_NEXT;
+}
+
+/* Records the next frame of this activation. */
+static __always_inline int php_next(struct sf_scratch *s, u32 slot, const struct sf_php *d)
+{
+	int next;
+
+	if (!s->lang.php.frame)
+		return php_done(s);
+	next = php_emit(s, slot, d);
+	if (next == PHP_NEXT)
+		return SF_STEP_GO;
+	if (next == PHP_TOP)
+		return php_done(s);
+	if (next == SF_STOP_DEPTH)
+		return SF_STOP_DEPTH;
+	s->lang.stop = SF_STOP_LANG_FAULT;
+	return php_done(s);
+}
+
+/*
+ * Leaves out a function that C is about to call: it is linked already, but its activation of the
+ * loop has not begun. Then one of the two innermost frames is that of zend_call_function, and the
+ * function is at its first instruction.
+ */
+static __always_inline void php_unborn(struct sf_scratch *s, const struct sf_php *d,
+				       const struct sf_vma *v)
+{
+	struct sf_lang_walk *w = &s->lang;
+	bool calls = false;
+	u64 func, opline;
+	int at;
+	u32 i;
+
+	for (i = 0; i < 2; i++)
+		calls |= i < s->lang.first &&
+			 SF_FRAME_ADDR(s->frames[i]) - v->word - d->call.start < d->call.size;
+	at = calls ? php_frame(w, w->php.frame) : -1;
+	if (at < 0 || !(PHP_AT32(w, at, PHP_FRAME_INFO) & PHP_INFO_TOP))
+		return;
+	func = PHP_AT64(w, at, PHP_FRAME_FUNC);
+	opline = PHP_AT64(w, at, PHP_FRAME_OPLINE);
+	if (func && !php_func(w, d, func, false) && w->object[0] != PHP_TYPE_INTERNAL &&
+	    opline - w->code <= PHP_OPLINE_SIZE * (u64)OBJECT32(w, PHP_FUNC_ARGS))
+		w->php.frame = PHP_AT64(w, at, PHP_FRAME_BACK);
+}
+
+/* Finds the innermost frame, once for each stack. opline: the register's value; 0: not known */
+static __always_inline void php_begin(struct sf_scratch *s, const struct sf_php *d,
+				      const struct sf_vma *v, u64 opline)
+{
+	struct sf_lang_walk *w = &s->lang;
+
+	if (w->language == SF_LANG_PHP && w->php.module == v->word)
+		return;
+	w->language = SF_LANG_PHP;
+	w->stop = SF_STOP_COMPLETE;
+	w->win_len = 0;
+	w->php.module = v->word;
+	w->php.vma = s->vma_last;
+	w->php.frame = w->php.func = 0;
+	w->php.opline = opline;
+	w->php.skipped = 0;
+	w->php.caller = 0;
+	if (user_u64(d->current - v->delta, &w->php.frame)) {
+		w->php.frame = 0;
+		w->stop = SF_STOP_LANG_FAULT;
+	}
+	if (w->php.frame)
+		php_unborn(s, d, v);
+}
+
+static __always_inline int php_step(struct sf_scratch *s, u32 slot, const struct sf_php *d,
+				    const struct sf_vma *v)
+{
+	u32 first = s->lang.first;
+
+	if (s->lang_at == LANG_LOOP) {
+		s->lang_at = LANG_NATIVE;
+		php_begin(s, d, v, first ? 0 : PHP_OPLINE(s));
+		if (!s->lang.php.frame)
+			return SF_STEP_GO;
+		asm volatile("" : "+r"(first)); /* see vma_at */
+		s->lang.word = s->frames[first & (SF_MAX_USER - 1)];
+		s->n = first;
+		s->lang_at = LANG_INSIDE;
+	}
+	return php_next(s, slot, d);
+}
+
+/* After a native stack that ended early: as php_next. false: there is none. */
+static __always_inline bool php_rest(struct sf_scratch *s, u32 slot)
+{
+	struct sf_vma *v = vma_at(s, s->lang.php.vma);
+	const struct sf_php *d;
+	int next;
+
+	if (v->word != s->lang.php.module || !v->len) /* another mapping took the place */
+		return false;
+	d = php_of(v);
+	if (!d || !s->lang.php.frame)
+		return false;
+	s->vma_last = s->lang.php.vma; /* for code_describe */
+	next = php_emit(s, slot, d);
+	return next == PHP_NEXT || next == PHP_TOP;
+}
+
+/* ---- Code of the JIT ---- */
+
+/* The slot of s->vmas with the PHP of this address space. -1: none. */
+static __always_inline int php_slot(struct sf_scratch *s)
+{
+	u32 first = (s->space & (SF_SPACES - 1)) * SF_VMAS, i;
+
+#pragma clang loop unroll(disable)
+	for (i = 0; i < SF_VMAS; i++) {
+		struct sf_vma *v = vma_at(s, first + i);
+
+		if (v->len && v->state == SF_MOD_READY && php_of(v))
+			return first + i;
+	}
+	return -1;
+}
+
+/* An address in the executable, if no PHP of this address space is known; else 0. */
+__noinline u64 php_unknown(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+
+	if (!s || php_slot(s) >= 0)
+		return 0;
+	return KLOAD(s->mm, struct mm_struct, start_code);
+}
+
+/*
+ * Records a frame in code that PHP's JIT made, if it is one, and steps to its caller. Such code
+ * runs in the frame of the evaluation loop, so it stands for the loop.
+ */
+__noinline int php_jit(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_php *d;
+	struct sf_vma *v;
+	int found;
+	u64 at;
+	u32 n;
+
+	if (!s)
+		return SF_STOP_NO_ROW;
+	found = php_slot(s);
+	v = vma_at(s, found);
+	d = php_of(v);
+	if (found < 0 || !d) {
+		s->lang.php.none = 1; /* the next round takes it for any other code */
+		return SF_STEP_GO;
+	}
+	at = s->regs.pc - (s->regs.flags & SF_REGS_RA);
+	n = s->n;
+	asm volatile("" : "+r"(n)); /* see vma_at */
+	if (n >= SF_MAX_USER)
+		return SF_STOP_DEPTH;
+	s->frames[n & (SF_MAX_USER - 1)] = SF_FRAME_JIT << SF_FRAME_KIND_SHIFT |
+					   (at & SF_FRAME_ADDR_MASK) |
+					   (u64)(s->regs.flags & SF_REGS_RA) << 59;
+	s->n = n + 1;
+	s->vma_last = found;
+	s->lang_at = LANG_LOOP;
+	s->lang.first = n;
+	s->lang.sp = s->regs.sp;
+	if (cfg_note_words)
+		s->log_far = ~0ull;
+	php_begin(s, d, v, 0);
+	return d->rule ? step_packed(&s->regs, d->rule, v->flags) : SF_STOP_JIT;
+}
+
+/*
+ * After a stack that ended in other code made at run time, PCRE's say, before it met the loop: its
+ * chain is known all the same, if this is the main thread, which is the one that runs PHP.
+ */
+__noinline int php_above_jit(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_php *d;
+	struct sf_vma *v;
+	int found;
+
+	if (!s)
+		return 0;
+	found = php_slot(s);
+	if (found < 0 || KLOAD(s->mm, struct mm_struct, start_stack) - s->regs.sp > PHP_MAIN_STACK)
+		return 0;
+	v = vma_at(s, found);
+	d = php_of(v);
+	if (!d)
+		return 0;
+	s->vma_last = found;
+	php_begin(s, d, v, 0);
+	return 0;
+}
+
+#endif

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Frames of Ruby (struct sf_ruby, made by userspace/lang/ruby.c).
+ *
+ * A thread, or a fiber, has an execution context with an array of control frames, innermost first.
+ * An activation of the evaluation loop, rb_vm_exec, runs those up to one with the flag FINISH.
+ * Methods written in C have control frames, too. Such a frame lies in front of the frames of the
+ * loop that called the method, and is recorded with them. It has the name of the method, and the
+ * file and line of its caller, as Ruby's own backtraces have.
+ *
+ * A control frame has its type and flags in its environment, which lies on the value stack: there,
+ * callers are below their callees.
+ */
+#ifndef SFBPF_LANG_RUBY_BPF_H
+#define SFBPF_LANG_RUBY_BPF_H
+
+#include "lang_code.bpf.h"
+#include "ra_check.bpf.h"
+
+/* lang_step: call ruby_step, which needs too much stack there */
+#define RUBY_STEP (-4)
+
+/* Offsets in an execution context, a control frame, an iseq and its body */
+#define RB_EC_STACK  0 /* then its size in words, and the innermost control frame */
+#define RB_CFP_PC    0
+#define RB_CFP_ISEQ  16
+#define RB_CFP_EP    32
+#define RB_ISEQ_BODY 16
+#define RB_BODY_SIZE 4 /* in words */
+#define RB_BODY_CODE 8
+#define RB_BODY_PATH 64
+#define RB_BODY_NAME 80
+#define RB_BODY_LINE 88
+
+/* The environment: ep[0] has the flags, ep[-2] the method of a frame of C. */
+#define RB_FINISH  0x20
+#define RB_CFRAME  0x80
+#define RB_TYPE	   0x7fff0001
+#define RB_C	   0x55550001
+#define RB_EP_BACK 16
+
+/* A method entry and its definition */
+#define RB_ME_DEF 16
+#define RB_DEF_ID 32
+
+/* The flags of an object: its type, and a bit that has another meaning for each type. */
+#define RB_T(flags)	((flags)&0x1f)
+#define RB_T_STRING	0x05
+#define RB_T_ARRAY	0x07
+#define RB_T_IMEMO	0x1a
+#define RB_IMEMO(flags) ((flags) >> 12 & 15)
+#define RB_IMEMO_ISEQ	7
+#define RB_USER_1	(1u << 13) /* a string is not embedded; an array is */
+
+#define RB_CALLERS	4    /* frames of C between a method in C and code of Ruby */
+#define RB_INSNS_MAX	1024 /* line entries of an iseq */
+#define RB_INDEX_FIRST	54   /* instructions in the fixed part of the index, in 48 bytes */
+#define RB_INDEX_SMALL	48
+#define RB_INDEX_BLOCK	80 /* bytes for each 512 more */
+#define RB_SYMBOLS_EACH 9  /* log2 of the symbols in an array of the array of symbols */
+
+/* ---- Texts ---- */
+
+/*
+ * Reads a string to the record: its first SF_CODE_TEXT bytes, or the last ones. 0, or -1: it cannot
+ * be read.
+ */
+static __always_inline int ruby_text(struct sf_ruby_walk *r, const struct sf_ruby *d, u64 str,
+				     bool last, u8 *dst, u16 *ret_len)
+{
+	u64 *h = r->head, data, len;
+	u32 n;
+
+	if (copy_user(h, 32, str) || RB_T(h[0]) != RB_T_STRING)
+		return -1;
+	len = h[2];
+	data = str + 24;
+	if (h[0] & RB_USER_1) {
+		data = h[3];
+	} else if (d->short_strings) {
+		len = h[0] >> 14 & 31;
+		data = str + 16;
+	}
+	if (len >> 24)
+		return -1;
+	n = len < SF_CODE_TEXT ? len : SF_CODE_TEXT;
+	if (last)
+		data += len - n;
+	asm volatile("" : "+r"(n)); /* see vma_at */
+	if (n > SF_CODE_TEXT || copy_user(dst, n, data))
+		return -1;
+	*ret_len = n;
+	return 0;
+}
+
+/* Element i of an array. 0 or -1. */
+static __always_inline int ruby_element(struct sf_ruby_walk *r, u64 array, u64 i, u64 *ret)
+{
+	u64 *h = r->head;
+
+	if (copy_user(h, sizeof(r->head), array) || RB_T(h[0]) != RB_T_ARRAY)
+		return -1;
+	if (h[0] & RB_USER_1)
+		return user_u64(array + 16 + 8 * i, ret);
+	return i < h[2] ? user_u64(h[4] + 8 * i, ret) : -1;
+}
+
+/* The name of the method in hand: an index of two levels leads from its id to it. 0 or -1. */
+static __always_inline int ruby_symbol(struct sf_ruby_walk *r, const struct sf_ruby *d, u64 delta)
+{
+	u64 i = r->method > d->last_op ? r->method >> 4 : r->method;
+
+	if (!d->symbols || user_u64(d->symbols - delta, &r->name) ||
+	    ruby_element(r, r->name, (u32)i >> RB_SYMBOLS_EACH, &r->name))
+		return -1;
+	return ruby_element(r, r->name, 2 * (i & ((1 << RB_SYMBOLS_EACH) - 1)), &r->name);
+}
+
+/*
+ * The line table: the number of entries (u32), the entries, and the index by position. 0, or -1: to
+ * be tried again.
+ */
+static __always_inline int ruby_lines(struct sf_lang_walk *w, const struct sf_ruby *d)
+{
+	struct sf_code *rec = &w->rec;
+	u32 count = OBJECT32(w, d->insns_n), size = OBJECT32(w, RB_BODY_SIZE), n, index, at;
+
+	rec->lines_len = 0;
+	if (!cfg_lines || count > RB_INSNS_MAX || size > SF_CODE_LINES * 8)
+		return 0;
+	n = count * d->insn_size;
+	index = RB_INDEX_SMALL;
+	if (size > RB_INDEX_FIRST)
+		index += (size - RB_INDEX_FIRST + 511) / 512 * RB_INDEX_BLOCK;
+	if (4 + n + index > SF_CODE_LINES)
+		return 0;
+	*(u32 *)rec->lines = count;
+	asm volatile("" : "+r"(n)); /* see vma_at */
+	if (n > SF_CODE_LINES - 4 || copy_user(rec->lines + 4, n, OBJECT64(w, d->insns)))
+		return -1;
+	at = 4 + n;
+	asm volatile("" : "+r"(at), "+r"(index)); /* see vma_at */
+	if (at > SF_CODE_LINES / 2 || index > SF_CODE_LINES / 2)
+		return 0;
+	if (copy_user(rec->lines + at, index, OBJECT64(w, d->insns_index)))
+		return -1;
+	rec->lines_len = at + index;
+	return 0;
+}
+
+/* Describes the code in hand in the record. 0 or -1. */
+static __always_inline int ruby_describe(struct sf_lang_walk *w, const struct sf_ruby *d, u64 delta)
+{
+	struct sf_ruby_walk *r = &w->ruby;
+	struct sf_code *rec = &w->rec;
+
+	r->name = OBJECT64(w, RB_BODY_NAME);
+	r->file = OBJECT64(w, RB_BODY_PATH);
+	rec->first_line = rec->file_len = rec->lines_len = 0;
+	rec->name_unit = rec->file_unit = SF_CODE_UTF8;
+	if (r->method && ruby_symbol(r, d, delta))
+		return -1;
+	if (ruby_text(r, d, r->name, false, rec->name, &rec->name_len))
+		return -1;
+	if (r->method && !r->called)
+		return 0;
+	if (!r->method || cfg_lines) /* else: the same frame in all functions of the file */
+		rec->first_line = d->line_is_value ? OBJECT64(w, RB_BODY_LINE) >> 1
+						   : OBJECT32(w, RB_BODY_LINE);
+	ruby_element(r, r->file, 0, &r->file); /* unless it is the path itself */
+	if (ruby_text(r, d, r->file, true, rec->file, &rec->file_len))
+		return -1;
+	return ruby_lines(w, d);
+}
+
+/* ---- The execution context ---- */
+
+/* The context of this thread; 0: not found. */
+static __always_inline u64 ruby_context(const struct sf_ruby *d, u64 delta)
+{
+	u64 tp = user_tp(), ec = 0, thread, owner;
+
+	if (d->tls_how != SF_TLS_NONE)
+		return lang_tls(d->tls_how, d->musl, d->tls, delta, tp);
+	/* That of the thread that runs Ruby, or was the last one to do so */
+	if (user_u64(d->tls - delta, &ec) || user_u64(ec + d->ec_thread, &thread) ||
+	    user_u64(thread + d->thread_pthread, &owner) || owner != tp)
+		return 0;
+	return ec;
+}
+
+/* Finds the innermost control frame of the thread. Global: for its part of the stack. */
+__noinline int ruby_begin(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_lang *d;
+	struct sf_ruby_walk *r;
+	u64 ec, *stack;
+	struct sf_vma *v;
+
+	if (!s)
+		return 0;
+	r = &s->lang.ruby;
+	stack = r->head;
+	v = vma_at(s, s->vma_last);
+	d = lang_at(v->dir);
+	r->module = v->word;
+	r->vma = s->vma_last;
+	r->cfp = r->stack = 0;
+	r->ep_len = 0;
+	r->pending = s->lang.first != 0;
+	s->lang.language = SF_LANG_RUBY;
+	s->lang.win_len = 0;
+	s->lang.stop = SF_STOP_LANG_STATE;
+	ec = d ? ruby_context(&d->ruby, v->delta) : 0;
+	if (!ec)
+		return 0;
+	s->lang.stop = SF_STOP_LANG_FAULT;
+	if (copy_user(stack, 24, ec + RB_EC_STACK))
+		return 0;
+	r->stack = stack[0];
+	/* The last frame is none of code. */
+	r->end = stack[0] + 8 * stack[1] - d->ruby.frame_size;
+	if (stack[2] <= stack[0] || stack[2] >= r->end || stack[2] & 7)
+		return 0;
+	r->cfp = stack[2];
+	s->lang.stop = SF_STOP_COMPLETE;
+	return 0;
+}
+
+/* ---- Control frames ---- */
+
+/* The offset of a control frame in the window, which is filled if needed; negative: no. */
+static __always_inline int ruby_frame(struct sf_lang_walk *w, const struct sf_ruby *d, u64 cfp)
+{
+	u64 at = cfp - w->win_base, left = w->ruby.end - cfp;
+	u32 len;
+
+	if (cfp >= w->ruby.end || left < d->frame_size)
+		return -1;
+	if (at < SF_LANG_WINDOW && at + d->frame_size <= w->win_len)
+		return at;
+	len = left < SF_LANG_WINDOW ? left : SF_LANG_WINDOW;
+	w->win_len = 0;
+	asm volatile("" : "+r"(len)); /* see vma_at */
+	if (len > SF_LANG_WINDOW || copy_user(w->window, len, cfp))
+		return -1;
+	w->win_base = cfp;
+	w->win_len = len;
+	return 0;
+}
+
+#define RB_FRAME64(w, at, off) (*(u64 *)((w)->window + (((at) + (off)) & (SF_LANG_WINDOW - 1))))
+
+/* Reads the flags and the method of an environment. 0 or -1. */
+static __always_inline int ruby_env(struct sf_ruby_walk *r, u64 ep)
+{
+	u64 low = ep - RB_EP_BACK, at = low - r->ep_base, start, page = low & ~(SF_PAGE_MIN - 1ull);
+	u32 len;
+
+	if (at > SF_RUBY_STACK || at + RB_EP_BACK + 8 > r->ep_len) {
+		start = ep + 8 - SF_RUBY_STACK;
+		start = start < page ? page : start;
+		len = ep + 8 - start;
+		r->ep_len = 0;
+		asm volatile("" : "+r"(len)); /* see vma_at */
+		if (len > SF_RUBY_STACK || copy_user(r->eps, len, start))
+			return -1;
+		r->ep_base = start;
+		r->ep_len = len;
+		at = low - start;
+	}
+	r->entry = *(u64 *)(r->eps + (at & (SF_RUBY_STACK - 1)));
+	r->flags = *(u64 *)(r->eps + ((at + RB_EP_BACK) & (SF_RUBY_STACK - 1)));
+	return 0;
+}
+
+/* Reads what is needed of an iseq, and checks that it is one. 0 or -1. */
+static __always_inline int ruby_code(struct sf_lang_walk *w, u64 iseq)
+{
+	u64 *head = w->ruby.head, h = 0;
+
+	if (iseq == w->code)
+		return 0;
+	w->code = 0;
+	if (copy_user(head, 24, iseq) || RB_T(head[0]) != RB_T_IMEMO ||
+	    RB_IMEMO(head[0]) != RB_IMEMO_ISEQ ||
+	    copy_user(w->object, SF_RUBY_BODY, head[RB_ISEQ_BODY / 8]))
+		return -1;
+	FOLD(h, OBJECT64(w, RB_BODY_CODE), FOLD_MUL1);
+	FOLD(h, OBJECT64(w, RB_BODY_NAME), FOLD_MUL2);
+	FOLD(h, OBJECT64(w, RB_BODY_PATH), FOLD_MUL1);
+	FOLD(h, OBJECT64(w, RB_BODY_LINE), FOLD_MUL2);
+	w->code = iseq;
+	w->cookie = h;
+	w->id = 0;
+	w->ruby.begun = OBJECT64(w, RB_BODY_CODE);
+	return 0;
+}
+
+/* The word of a frame in the code in hand. The pc is that of the next instruction. */
+static __always_inline u64 ruby_word(struct sf_scratch *s, u32 slot, u64 pc)
+{
+	u32 at = (pc - s->lang.ruby.begun) / 8;
+
+	return lang_word(s, slot, SF_LANG_RUBY, at ? at - 1 : 0);
+}
+
+/*
+ * The word of a method in C: its code is the method together with that of its caller, which is left
+ * in hand. pc: the caller's; 0: there is none.
+ */
+static __always_inline u64 ruby_method_word(struct sf_scratch *s, u32 slot, u64 pc)
+{
+	struct sf_lang_walk *w = &s->lang;
+	struct sf_ruby_walk *r = &w->ruby;
+	u64 code, cookie, word, h = r->entry;
+	u32 code_id;
+
+	if (!pc)
+		w->code = w->cookie = 0;
+	code = w->code;
+	cookie = w->cookie;
+	code_id = w->id;
+	if (user_u64(h + RB_ME_DEF, &r->method) || user_u64(r->method + RB_DEF_ID, &r->method) ||
+	    !r->method)
+		goto unknown;
+	FOLD(h, code, FOLD_MUL1);
+	w->code = h;
+	h = cookie;
+	FOLD(h, r->method, FOLD_MUL2);
+	w->cookie = h;
+	w->id = 0;
+	r->called = pc != 0;
+	word = ruby_word(s, slot, pc);
+	r->method = 0;
+	w->code = code;
+	w->cookie = cookie;
+	w->id = code_id;
+	return word;
+unknown:
+	r->method = 0;
+	return SF_FRAME_LANG_WORD(SF_LANG_RUBY, 0, 0);
+}
+
+/* No more frames of the language: the native ones go on. */
+static __always_inline int ruby_lost(struct sf_scratch *s, u32 why)
+{
+	s->lang.stop = why;
+	s->lang.ruby.cfp = 0;
+	return lang_done(s);
+}
+
+/* The innermost frame from cfp on that runs code of Ruby's, in the window; negative: none. */
+static __always_inline int ruby_caller(struct sf_lang_walk *w, const struct sf_ruby *d, u64 cfp)
+{
+	u32 i;
+	int at;
+
+	for (i = 0; i < RB_CALLERS; i++) {
+		at = ruby_frame(w, d, cfp);
+		if (at < 0 || (RB_FRAME64(w, at, RB_CFP_ISEQ) && RB_FRAME64(w, at, RB_CFP_PC)))
+			return at;
+		cfp += d->frame_size;
+	}
+	return -1;
+}
+
+enum { RUBY_FAULT = -1, RUBY_GO, RUBY_FINISH };
+
+/* Records the next control frame, or steps over it: not all are code of Ruby's or a method. */
+static __always_inline int ruby_one(struct sf_scratch *s, u32 slot, const struct sf_ruby *d)
+{
+	struct sf_lang_walk *w = &s->lang;
+	struct sf_ruby_walk *r = &w->ruby;
+	u64 cfp = r->cfp, pc, word;
+	int at = ruby_frame(w, d, cfp);
+	u32 n = s->n;
+	bool in_c;
+
+	if (at < 0 || ruby_env(r, RB_FRAME64(w, at, RB_CFP_EP)))
+		return RUBY_FAULT;
+	in_c = (r->flags & RB_TYPE) == RB_C;
+	if (in_c || (RB_FRAME64(w, at, RB_CFP_ISEQ) && !(r->flags & RB_CFRAME))) {
+		at = ruby_caller(w, d, cfp);
+		pc = at < 0 ? 0 : RB_FRAME64(w, at, RB_CFP_PC);
+		if (at >= 0 && ruby_code(w, RB_FRAME64(w, at, RB_CFP_ISEQ)))
+			return RUBY_FAULT;
+		word = in_c ? ruby_method_word(s, slot, pc) : ruby_word(s, slot, pc);
+		asm volatile("" : "+r"(n)); /* see vma_at */
+		if (n >= SF_MAX_USER)
+			return RUBY_FAULT;
+		s->frames[n & (SF_MAX_USER - 1)] = word;
+		s->n = n + 1;
+		/* Pushed for an activation that has not begun: this one's frames are behind it. */
+		if (r->pending && !in_c && pc == r->begun)
+			r->flags &= ~(u64)RB_FINISH;
+	}
+	r->pending = 0;
+	cfp += d->frame_size;
+	r->cfp = cfp < r->end ? cfp : 0;
+	if (!(r->flags & RB_FINISH))
+		return RUBY_GO;
+	/* A fiber may have begun with methods in C, which no code of Ruby called. */
+	if (r->end - cfp <= RB_CALLERS * d->frame_size && ruby_caller(w, d, cfp) < 0)
+		return RUBY_GO;
+	return RUBY_FINISH;
+}
+
+/* In which part of the runtime the loop's frame is. */
+static __always_inline bool ruby_in_exec(const struct sf_lang *d, u64 word)
+{
+	u64 offset = SF_FRAME_OFFSET(word);
+	u32 i;
+
+	for (i = 0; i < SF_LANG_LOOPS; i++) {
+		if (i >= d->ruby.nexec)
+			break;
+		if (offset - d->loops[i].start < d->loops[i].size)
+			return true;
+	}
+	return false;
+}
+
+/* Begins an activation. false: it has no frames. */
+static __always_inline bool ruby_enter(struct sf_scratch *s, u32 slot, const struct sf_lang *d,
+				       const struct sf_vma *v, u64 word)
+{
+	struct sf_lang_walk *w = &s->lang;
+	struct sf_ruby_walk *r = &w->ruby;
+
+	if (w->language != SF_LANG_RUBY || r->module != v->word)
+		ruby_begin(slot);
+	if (!r->cfp)
+		return false;
+	if (ruby_in_exec(d, word))
+		return true;
+	if (!cfg_native) /* vm_exec_core; the frames are recorded at rb_vm_exec */
+		s->n = w->first;
+	return false;
+}
+
+/* Records the next frame of this activation. Global: verified alone. */
+__noinline int ruby_step(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_lang *d;
+	struct sf_vma *v;
+	u32 first;
+	int what;
+
+	if (!s)
+		return SF_STOP_NO_ROW;
+	v = vma_at(s, s->vma_last);
+	d = lang_at(v->dir);
+	if (!d)
+		return SF_STOP_NO_ROW;
+	if (s->lang_at == LANG_LOOP) {
+		first = s->lang.first;
+		s->lang_at = LANG_NATIVE;
+		asm volatile("" : "+r"(first)); /* see vma_at */
+		s->lang.word = s->frames[first & (SF_MAX_USER - 1)];
+		if (!ruby_enter(s, slot, d, v, s->lang.word))
+			return SF_STEP_GO;
+		s->n = first;
+		s->lang_at = LANG_INSIDE;
+	}
+	if (!s->lang.ruby.cfp)
+		return lang_done(s);
+	what = ruby_one(s, slot, &d->ruby);
+	if (what == RUBY_FAULT)
+		return s->n >= SF_MAX_USER ? SF_STOP_DEPTH : ruby_lost(s, SF_STOP_LANG_FAULT);
+	return what == RUBY_FINISH ? lang_done(s) : SF_STEP_GO;
+}
+
+/*
+ * Whether the stack that ended with a return address of 0 is at its end: a fiber's native stack
+ * ends where its value stack begins.
+ */
+static __always_inline bool ruby_top(const struct sf_scratch *s)
+{
+	return s->lang.ruby.stack - s->regs.sp <= TOP_SLACK;
+}
+
+/*
+ * After the walk. Records the next frame if the native stack ended early: the rest of the chain is
+ * known all the same. Else no frame should be left. false: that is all.
+ */
+static __always_inline bool ruby_rest(struct sf_scratch *s, u32 slot, const struct sf_ruby *d)
+{
+	struct sf_ruby_walk *r = &s->lang.ruby;
+	u64 cfp = r->cfp;
+	u32 n = s->n;
+
+	if (!cfp || ruby_one(s, slot, d) == RUBY_FAULT)
+		return false;
+	if (s->stop == SF_STOP_COMPLETE && s->n != n) {
+		s->n = n;
+		r->cfp = cfp;
+		return false;
+	}
+	return true;
+}
+
+#endif

@@ -1,0 +1,189 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Frames of JavaScript, on programs that know their own chain (tests/programs/lang/javascript).
+
+check_javascript.py [CHECK...]    NODES: node binaries, by default that in PATH; SECONDS for each
+case; CASES; MODES.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+
+import harness as h
+
+SECONDS = float(os.environ.get("SECONDS", "3"))
+SOURCE = os.path.join(h.TOP, "tests/programs/lang/javascript/chains.js")
+FRAME = re.compile(r"^(.*) \(chains\.js\)$")
+CASES = os.environ.get(
+    "CASES", "recurse sort reviver classes closures callbacks generator accessor replace apply "
+    "async timer many garbage regexp").split()
+TOGETHER = 5  # cases in one recording
+# Inlined functions have no frames. Node 18 and 20 are built without Maglev.
+MODES = {
+    "ignition": ["--no-opt", "--no-sparkplug"],
+    "sparkplug": ["--always-sparkplug", "--no-opt"],
+    "turbofan": ["--no-turbo-inlining"],
+}
+MAGLEV = {
+    "ignition": MODES["ignition"] + ["--no-maglev"],
+    "sparkplug": MODES["sparkplug"] + ["--no-maglev"],
+    "maglev": ["--maglev", "--no-maglev-inlining", "--max-optimized-bytecode-size=0"],
+    "turbofan": MODES["turbofan"] + ["--no-maglev"],
+}
+
+
+def nodes():
+    """(name, path) of each."""
+    path = shutil.which("node")
+    found = os.environ.get("NODES", "").split() or ([path] if path else [])
+    if not found:
+        raise h.Skip("no node")
+    out = []
+    for path in found:
+        version = subprocess.run([path, "--version"], capture_output=True, text=True)
+        if version.returncode:
+            raise h.Skip("%s: %s" % (path, version.stderr[:200]))
+        out.append(("node%s" % version.stdout.strip().split(".")[0][1:], path))
+    return out
+
+
+def start_case(node, case, options=(), title=""):
+    """The program when it is at its leaf, and its chain."""
+    argv = [node] + list(options) + [SOURCE, case, str(SECONDS + 60)]
+    p = h.start(argv + [title] if title else argv, stdout=subprocess.PIPE)
+    line = p.stdout.readline().decode()
+    if not line.startswith("CHAIN "):
+        raise ValueError("%s: no chain: %r" % (case, line))
+    return p, line[6:].strip().split(";")
+
+
+def record_all(started, more=(), tool="record"):
+    """One recording of all these programs."""
+    try:
+        pids = ",".join(str(p.pid) for p, _ in started)
+        return h.Recording(["-p", pids] + list(more), SECONDS, tool=tool).finish()
+    finally:
+        for p, _ in started:
+            h.stop(p)
+
+
+def record_case(node, case, more=(), tool="record"):
+    started = [start_case(node, case)]
+    return record_all(started, more, tool) + (started[0][1],)
+
+
+def frames_of(stack):
+    """Functions of chains.js, root first."""
+    return [m[1] for m in map(FRAME.match, h.user_frames(stack)) if m]
+
+
+def judge(stacks, stats, chain, exact=0.95, rooted=0.97):
+    """Complaints if the chain, or the way to the thread's start, is missing in too many samples."""
+    # V8's own threads (compilers, the collector) have none of it.
+    mine = [s for s in stacks if frames_of(s)]
+    n = h.total(mine)
+    errors = []
+    bad = [s for s in mine if frames_of(s) != chain]
+    if n < 10:
+        errors.append("%d samples: %s" % (n, h.worst(stacks, 2)))
+    if h.total(bad) > (1 - exact) * n:
+        errors.append("%d of %d have another chain than %s: %s" %
+                      (h.total(bad), n, ";".join(chain)[-300:], h.worst(bad, 2, 600)))
+    # _start's own name may be late on a busy machine: node has 100,000 of them.
+    starts = h.total([
+        s for s in mine
+        if any(f.startswith(("__libc_start_main", "start_thread")) for f in s.frames[:3])
+    ])
+    if starts < rooted * n:
+        errors.append("%d of %d reach the start of the thread: %s" %
+                      (starts, n, h.worst([s for s in mine if h.reason(s)], 2)))
+    js = stats["languages"]["javascript"]
+    if js["complete"] < 0.97 * js["stacks"] or js["unnamed"] > 0.02 * js["frames"]:
+        errors.append("account: %s" % json.dumps(js))
+    return errors
+
+
+def check_chains(name):
+    """Names and files, root to leaf, in each way that JavaScript calls JavaScript."""
+    for version, node in nodes():
+        for first in range(0, len(CASES), TOGETHER):
+            cases = CASES[first:first + TOGETHER]
+            started = [start_case(node, case) for case in cases]
+            stacks, stats = record_all(started, ["-F", "199"])
+            for case, (_, chain) in zip(cases, started):
+                mine = [s for s in stacks if s.comm == case]
+                h.check("javascript-%s-%s" % (version, case), judge(mine, stats, chain))
+
+
+def check_compilers(name):
+    """Hot code of the interpreter and of each compiler."""
+    for version, node in nodes():
+        modes = MODES if version in ("node18", "node20") else MAGLEV
+        started = [start_case(node, "hot", options, mode) for mode, options in modes.items()]
+        stacks, stats = record_all(started, ["-F", "199"])
+        for mode, (_, chain) in zip(modes, started):
+            # Callers are innermost between two calls.
+            mine = [s for s in stacks if s.comm == mode and frames_of(s)[-1:] == chain[-1:]]
+            h.check("javascript-%s-%s" % (version, mode), judge(mine, stats, chain, exact=0.90))
+
+
+def check_worker(name):
+    """A worker thread has an isolate of its own."""
+    for version, node in nodes():
+        stacks, stats, chain = record_case(node, "worker")
+        h.check("javascript-%s-worker" % version, judge(stacks, stats, chain))
+
+
+def check_offcpu(name):
+    """Blocked time under its chain."""
+    for version, node in nodes():
+        stacks, stats, chain = record_case(node, "wait", tool="offcpu")
+        mine = [s for s in stacks if "block" in frames_of(s)]
+        bad = [s for s in mine if frames_of(s) != chain]
+        errors = []
+        if h.total(mine) < 0.8e6 * SECONDS or bad:
+            errors.append("%d us, wrong: %s; all: %s" % (h.total(mine), h.worst(bad, 2),
+                                                        h.worst(stacks, 3)))
+        h.check("javascript-%s-offcpu" % version, errors)
+
+
+def check_native(name):
+    """With --native, each function's machine code is before its frame; else nothing is between."""
+    for version, node in nodes():
+        errors = []
+        for option, step in (([], 1), (["--native"], 2)):
+            stacks, stats, chain = record_case(node, "closures", option)
+            errors += judge(stacks, stats, chain)
+            for s in stacks:
+                at = [i for i, f in enumerate(h.user_frames(s)) if FRAME.match(f)]
+                if [b - a for a, b in zip(at, at[1:])] != [step] * (len(chain) - 1):
+                    errors.append("%s: %s" % (option, h.worst([s], 1)))
+        # A sample in the prologue of the leaf
+        h.check("javascript-%s-native" % version, errors if len(errors) > 1 else [])
+
+
+def check_outputs(name):
+    """The same frames in JSON."""
+    version, node = nodes()[0]
+    p, chain = start_case(node, "sort")
+    path = h.tmpfile("javascript.json")
+    subprocess.run([h.SFBPF, "record", "-p", str(p.pid), "-o", path, "1"], check=True,
+                   capture_output=True)
+    with open(path) as f:
+        stacks = json.load(f)["stacks"]
+    frames = [f for s in stacks for f in s["frames"] if f["kind"] == "javascript"]
+    files = {f["name"]: f.get("file") for f in frames}
+    errors = []
+    if files.get("compare (chains.js)") != SOURCE or files.get("sort (native)"):
+        errors.append("files: %s" % files)
+    if not all(f["module"] == "[javascript]" for f in frames):
+        errors.append("modules: %s" % frames[:2])
+    h.check("javascript-outputs", errors)
+
+
+h.run_checks([
+    check_chains, check_compilers, check_worker, check_offcpu, check_native, check_outputs
+])

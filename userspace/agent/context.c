@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "agent/context.h"
+
+#include <string.h>
+
+#include "base/pb.h"
+#include "base/text.h"
+
+/* Field numbers, by message. */
+enum {
+	CONTEXT_RESOURCE = 1,
+	RESOURCE_ATTRIBUTES = 1,
+	KEY_VALUE_KEY = 1,
+	KEY_VALUE_VALUE = 2,
+	ANY_STRING = 1,
+};
+
+static bool is(const struct bytes *s, const char *want)
+{
+	return s->len == strlen(want) && bytes_are(s, 0, want, s->len);
+}
+
+/* The text of an attribute; NULL: it does not matter. */
+static char *text_of(struct target *t, const struct bytes *key)
+{
+	return is(key, "service.name")			? t->service
+	       : is(key, "service.namespace")		? t->space
+	       : is(key, "service.version")		? t->version
+	       : is(key, "service.instance.id")		? t->instance
+	       : is(key, "deployment.environment.name") ? t->environment
+							: NULL;
+}
+
+static bool parse_value(struct bytes msg, struct bytes *ret)
+{
+	struct pb_field f;
+
+	while (pb_next(&msg, &f))
+		if (f.number == ANY_STRING)
+			*ret = f.bytes;
+	return !msg.err;
+}
+
+static bool parse_attribute(struct bytes msg, struct target *ret)
+{
+	struct bytes key = { 0 }, value = { 0 };
+	struct pb_field f;
+	char *text;
+
+	while (pb_next(&msg, &f)) {
+		if (f.number == KEY_VALUE_KEY)
+			key = f.bytes;
+		else if (f.number == KEY_VALUE_VALUE && !parse_value(f.bytes, &value))
+			return false;
+	}
+	text = text_of(ret, &key);
+	if (text && value.len)
+		text_clean(text, TARGET_TEXT, (const char *)value.base, value.len, 0);
+	return !msg.err;
+}
+
+static bool parse_resource(struct bytes msg, struct target *ret)
+{
+	struct pb_field f;
+
+	while (pb_next(&msg, &f))
+		if (f.number == RESOURCE_ATTRIBUTES && !parse_attribute(f.bytes, ret))
+			return false;
+	return !msg.err;
+}
+
+bool context_parse(const void *data, size_t len, struct target *ret)
+{
+	static const char unknown[] = "unknown_service";
+	struct bytes msg = bytes_of(data, len, false);
+	struct pb_field f;
+
+	*ret = (struct target){ 0 };
+	while (pb_next(&msg, &f))
+		if (f.number == CONTEXT_RESOURCE && !parse_resource(f.bytes, ret))
+			return false;
+	if (!strncmp(ret->service, unknown, strlen(unknown)) &&
+	    (!ret->service[strlen(unknown)] || ret->service[strlen(unknown)] == ':'))
+		*ret->service = 0;
+	return !msg.err;
+}

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#ifndef SFBPF_BASE_PROCESS_H
+#define SFBPF_BASE_PROCESS_H
+
+#include <stdint.h>
+
+/*
+ * When a process was started, in the kernel's ticks: tells it from a later one with the same pid.
+ * 0: it is gone.
+ */
+uint64_t process_started(uint32_t pid);
+
+#endif

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * V8 10.2 to 13.6 (Node 18 to 24), x86-64, without compressed pointers: from the constants that V8
+ * exports for debuggers (v8dbg_*, int each). Their names end in C++ types, which change from
+ * version to version. The builtins are machine code that V8's build puts into one piece of .text,
+ * without unwind tables.
+ */
+#include <string.h>
+
+#include "lang/lang.h"
+
+#define VERSION(major, minor) ((major) << 8 | (minor))
+#define OLDEST		      VERSION(10, 2)
+#define NEWEST		      VERSION(13, 6)
+#define BUILTINS_MIN	      (512u << 10) /* 1.4 to 2.1 MB */
+#define BUILTINS_MAX	      (16u << 20)
+#define NAMES		      3
+
+/* What bpf/lang_javascript.bpf.h takes for granted. */
+static const struct {
+	const char *name;
+	int32_t value;
+} granted[] = {
+	{ "v8dbg_TaggedSize", 8 },
+	{ "v8dbg_SmiShiftSize", 31 },
+	{ "v8dbg_HeapObjectTag", 1 },
+	{ "v8dbg_class_Map__instance_type__uint16_t", 12 },
+	{ "v8dbg_class_String__length__int32_t", 12 },
+	{ "v8dbg_class_SeqOneByteString__chars__char", 16 },
+	{ "v8dbg_class_SeqTwoByteString__chars__char", 16 },
+	{ "v8dbg_class_ConsString__first__String", 16 },
+	{ "v8dbg_class_ThinString__actual__String", 16 },
+	{ "v8dbg_class_SlicedString__offset__SMI", 24 },
+	{ "v8dbg_FirstNonstringType", 128 },
+	{ "v8dbg_StringRepresentationMask", 7 },
+	{ "v8dbg_OneByteStringTag", 8 },
+	{ "v8dbg_off_fp_context_or_frame_type", -8 },
+	{ "v8dbg_off_fp_function", -16 },
+};
+
+enum field {
+	FUNCTION_SHARED,
+	SHARED_NAME,
+	SHARED_SCRIPT,
+	SHARED_TOKEN,
+	SCRIPT_NAME,
+	SCOPE_COUNT,
+	SCOPE_FIRST,
+	TYPE_SHARED,
+	TYPE_SCOPE,
+	TYPE_SCRIPT,
+	FIELDS
+};
+
+#define SHARED "v8dbg_class_SharedFunctionInfo__"
+
+static const char *const fields[FIELDS][NAMES] = {
+	[FUNCTION_SHARED] = { "v8dbg_class_JSFunction__shared__SharedFunctionInfo" },
+	[SHARED_NAME] = { SHARED "name_or_scope_info__Object",
+			  SHARED "name_or_scope_info__Tagged_Object_",
+			  SHARED "name_or_scope_info__Tagged_NameOrScopeInfoT_" },
+	[SHARED_SCRIPT] = { SHARED "script_or_debug_info__HeapObject",
+			    SHARED "script__Tagged_HeapObject_" },
+	[SHARED_TOKEN] = { SHARED "raw_function_token_offset__int16_t" },
+	[SCRIPT_NAME] = { "v8dbg_class_Script__name__Object" },
+	[SCOPE_COUNT] = { "v8dbg_scopeinfo_idx_ncontextlocals" },
+	[SCOPE_FIRST] = { "v8dbg_scopeinfo_idx_first_vars" },
+	[TYPE_SHARED] = { "v8dbg_type_SharedFunctionInfo__SHARED_FUNCTION_INFO_TYPE" },
+	[TYPE_SCOPE] = { "v8dbg_type_ScopeInfo__SCOPE_INFO_TYPE" },
+	[TYPE_SCRIPT] = { "v8dbg_type_Script__SCRIPT_TYPE" },
+};
+
+#define SHARED_DATA 8 /* bytecode, or the number of a builtin as a small integer; all versions */
+#define SCOPE_WORDS 8 /* the words of a ScopeInfo, behind its map */
+
+static bool constant(const struct lang_file *f, const char *name, int32_t *ret)
+{
+	struct elf_dynsym_value sym;
+	struct elf_blob b = { 0 };
+	bool ok;
+
+	if (!elf_dynsym_find(&f->syms, name, &sym))
+		return false;
+	ok = lang_bytes(f, sym.addr, 4, &b);
+	if (ok)
+		*ret = bytes_s32(&b.view);
+	elf_blob_free(&b);
+	return ok;
+}
+
+static bool as_granted(const struct lang_file *f)
+{
+	int32_t value;
+
+	for (size_t i = 0; i < sizeof(granted) / sizeof(granted[0]); i++)
+		if (!constant(f, granted[i].name, &value) || value != granted[i].value)
+			return false;
+	return true;
+}
+
+static bool read_fields(const struct lang_file *f, uint16_t ret[FIELDS])
+{
+	int32_t value;
+
+	for (uint32_t k = 0; k < FIELDS; k++) {
+		uint32_t i = 0;
+
+		while (i < NAMES && fields[k][i] && !constant(f, fields[k][i], &value))
+			i++;
+		if (i == NAMES || !fields[k][i] || value < 0 || value > UINT16_MAX)
+			return false;
+		ret[k] = (uint16_t)value;
+	}
+	return true;
+}
+
+static bool known_version(const struct lang_file *f)
+{
+	int32_t major, minor;
+
+	return constant(f, "_ZN2v88internal7Version6major_E", &major) &&
+	       constant(f, "_ZN2v88internal7Version6minor_E", &minor) && major >= 0 &&
+	       major < 256 && minor >= 0 && minor < 256 && VERSION(major, minor) >= OLDEST &&
+	       VERSION(major, minor) <= NEWEST;
+}
+
+static bool find_builtins(const struct lang_file *f, struct sf_span *ret)
+{
+	uint64_t start, end;
+
+	if (!f->functions->gap || !f->functions->gap(f->functions->ctx, &start, &end))
+		return false;
+	ret->size = end - start;
+	return elf_image_vaddr_to_offset(f->img, start, &ret->start);
+}
+
+bool javascript_describe(const struct lang_file *f, struct sf_lang *ret)
+{
+	struct sf_javascript *j = &ret->javascript;
+	uint16_t at[FIELDS];
+
+	if (f->img->machine != EM_X86_64 || !known_version(f) || !as_granted(f) ||
+	    !read_fields(f, at) || !find_builtins(f, &j->builtins))
+		return false;
+	j->function_shared = at[FUNCTION_SHARED];
+	j->shared_data = SHARED_DATA;
+	j->shared_name = at[SHARED_NAME];
+	j->shared_script = at[SHARED_SCRIPT];
+	j->shared_token = at[SHARED_TOKEN];
+	j->shared_bytes = (uint16_t)((at[SHARED_TOKEN] + 4u + 7) & ~7u);
+	j->script_name = at[SCRIPT_NAME];
+	j->scope_count = (uint16_t)(SCOPE_WORDS + 8 * at[SCOPE_COUNT]);
+	j->scope_names = (uint16_t)(SCOPE_WORDS + 8 * at[SCOPE_FIRST]);
+	j->type_shared = at[TYPE_SHARED];
+	j->type_scope = at[TYPE_SCOPE];
+	j->type_script = at[TYPE_SCRIPT];
+	return true;
+}
+
+static bool in_shared(const struct sf_javascript *j, uint16_t at, uint16_t size)
+{
+	return at + size <= j->shared_bytes;
+}
+
+bool javascript_sound(const struct sf_lang *l)
+{
+	const struct sf_javascript *j = &l->javascript;
+
+	return !l->nloops && j->builtins.size >= BUILTINS_MIN && j->builtins.size <= BUILTINS_MAX &&
+	       j->shared_bytes <= SF_JS_SHARED_MAX && in_shared(j, j->shared_data, 8) &&
+	       in_shared(j, j->shared_name, 8) && in_shared(j, j->shared_script, 8) &&
+	       in_shared(j, j->shared_token, 4) && j->function_shared <= SF_JS_FIELD_MAX &&
+	       j->script_name <= SF_JS_FIELD_MAX && j->scope_count <= SF_JS_FIELD_MAX &&
+	       j->scope_names <= SF_JS_FIELD_MAX;
+}

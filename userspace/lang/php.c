@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * PHP 7.4 to 8.4, x86-64, without thread safety (NTS): from the symbols that php exports for its
+ * extensions. The layout of functions follows from the version, which is in the HTTP header that it
+ * sends. That of executor_globals is checked against the code of a function that uses it.
+ */
+#include <string.h>
+
+#include "lang/lang.h"
+
+#define CURRENT	       488 /* executor_globals.current_execute_data */
+#define RODATA_MAX     (16u << 20)
+#define FUNCTION_BYTES 64
+#define PROLOGUE_BYTES 64
+
+/* zend_op_array, of which struct _zend_function has the same head */
+static const struct version {
+	uint16_t version;
+	uint8_t opcodes, file;
+} versions[] = {
+	{ 7 << 8 | 4, 64, 136 }, { 8 << 8 | 0, 72, 144 }, { 8 << 8 | 1, 72, 144 },
+	{ 8 << 8 | 2, 88, 152 }, { 8 << 8 | 3, 80, 144 }, { 8 << 8 | 4, 104, 168 },
+};
+
+static bool digits(struct bytes *b, uint32_t *ret)
+{
+	uint32_t n = 0, c;
+
+	*ret = 0;
+	while (n < 3 && bytes_left(b) && (c = bytes_u8(b) - '0') <= 9) {
+		*ret = *ret * 10 + c;
+		n++;
+	}
+	return n && n < 3;
+}
+
+/* Finds "X-Powered-By: PHP/8.2.36" in data that is not written to. 0: it is not there */
+static uint16_t version_in(struct bytes data)
+{
+	static const char text[] = "X-Powered-By: PHP/";
+	const uint8_t *start = bytes_here(&data), *at;
+	uint32_t major, minor;
+
+	at = start ? memmem(start, bytes_left(&data), text, sizeof(text) - 1) : NULL;
+	if (!at)
+		return 0;
+	bytes_skip(&data, (size_t)(at - start) + sizeof(text) - 1);
+	if (!digits(&data, &major) || !digits(&data, &minor))
+		return 0;
+	return (uint16_t)(major << 8 | minor);
+}
+
+static const struct version *version_of(const struct lang_file *f)
+{
+	uint16_t version = 0;
+
+	for (uint32_t i = 0; i < f->img->nphdrs && !version; i++) {
+		const struct elf_phdr *p = &f->img->phdrs[i];
+		struct elf_blob b = { 0 };
+
+		if (p->type == PT_LOAD && !(p->flags & PF_W) && p->filesz <= RODATA_MAX &&
+		    !elf_image_read(f->img, p->offset, p->filesz, &b))
+			version = version_in(b.view);
+		elf_blob_free(&b);
+	}
+	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++)
+		if (versions[i].version == version)
+			return &versions[i];
+	return NULL;
+}
+
+/* Whether the function reads a word at executor_globals + CURRENT. */
+static bool current_is_there(const struct lang_file *f, uint64_t globals)
+{
+	struct elf_dynsym_value fn;
+	struct elf_blob b = { 0 };
+	bool lea = false, load = false;
+
+	if (!elf_dynsym_find(&f->syms, "zend_get_executed_lineno", &fn) ||
+	    !lang_bytes(f, fn.addr, FUNCTION_BYTES, &b))
+		return false;
+	for (uint64_t i = 0; bytes_left(&b.view); i++, bytes_skip(&b.view, 1)) {
+		struct bytes code = b.view;
+		uint32_t op = bytes_u32(&code);
+		uint64_t disp;
+
+		code = b.view;
+		bytes_skip(&code, 3);
+		disp = (uint64_t)(int64_t)bytes_s32(&code);
+		/* lea globals(%rip), reg; mov CURRENT(reg), reg */
+		lea |= (op & 0xc7fffb) == 0x058d48 && fn.addr + i + 7 + disp == globals;
+		load |= (op & 0xc0fff8) == 0x808b48 && disp == CURRENT;
+	}
+	elf_blob_free(&b);
+	return lea && load;
+}
+
+/*
+ * The packed rule of the loop behind its prologue, which pushes registers and makes room. 0: the
+ * code is another.
+ */
+static uint16_t rule_of(const struct lang_file *f, uint64_t loop)
+{
+	struct elf_blob b = { 0 };
+	uint32_t pushes = 0, fp = 0, room = 0;
+
+	if (!lang_bytes(f, loop, PROLOGUE_BYTES, &b))
+		return 0;
+	while (bytes_left(&b.view) && !room) {
+		uint32_t insn = (uint32_t)bytes_peek64le(&b.view);
+
+		if (insn == 0xfa1e0ff3) { /* endbr64 */
+			bytes_skip(&b.view, 4);
+		} else if ((insn & 0xffffff) == 0xe58948) { /* mov %rsp, %rbp */
+			bytes_skip(&b.view, 3);
+		} else if ((insn & 0xffffff) == 0xec8348) { /* sub $imm8, %rsp */
+			room = insn >> 24;
+		} else if ((insn & 0xffffff) == 0xec8148) { /* sub $imm32, %rsp */
+			bytes_skip(&b.view, 3);
+			room = bytes_u32(&b.view);
+		} else if ((insn & 0xf8) == 0x50 || (insn & 0xf8ff) == 0x5041) { /* push */
+			pushes++;
+			fp = (insn & 0xff) == 0x55 ? pushes + 1 : fp;
+			bytes_skip(&b.view, (insn & 0xf8) == 0x50 ? 1 : 2);
+		} else {
+			break;
+		}
+	}
+	elf_blob_free(&b);
+	room += 8 * pushes + 8;
+	if (!fp || room <= 8 * pushes + 8 || room % 8 || room > 0xff8)
+		return 0;
+	return (uint16_t)(room / 8 << 5 | fp);
+}
+
+bool php_describe(const struct lang_file *f, struct sf_lang *ret)
+{
+	struct elf_dynsym_value globals, loop, call;
+	const struct version *v;
+
+	if (f->img->machine != EM_X86_64 ||
+	    !elf_dynsym_find(&f->syms, "executor_globals", &globals) ||
+	    !elf_dynsym_find(&f->syms, "execute_ex", &loop) || globals.size < CURRENT + 8 ||
+	    !current_is_there(f, globals.addr))
+		return false;
+	v = version_of(f);
+	if (!v)
+		return false;
+	ret->version = v->version;
+	ret->nloops = lang_loops(f, loop.addr, ret->loops);
+	ret->php.current = lang_address(f, loop.addr, globals.addr + CURRENT);
+	if (elf_dynsym_find(&f->syms, "zend_call_function", &call) &&
+	    elf_image_vaddr_to_offset(f->img, call.addr, &ret->php.call.start))
+		ret->php.call.size = call.size;
+	ret->php.rule = rule_of(f, loop.addr);
+	ret->php.func_opcodes = v->opcodes;
+	ret->php.func_file = v->file;
+	ret->php.generator_frame = v->version < 8 << 8 ? 64 : 56;
+	return true;
+}
+
+bool php_sound(const struct sf_lang *l)
+{
+	const struct sf_php *php = &l->php;
+
+	return l->nloops && php->func_opcodes <= SF_PHP_FUNC_MAX - 8 &&
+	       php->func_file <= SF_PHP_FUNC_MAX - 16 && php->rule < 1 << 14;
+}

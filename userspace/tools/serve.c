@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* sfbpf serve: the agent's windows of a directory in a browser. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/page_server.h"
+#include "agent/privs.h"
+#include "base/clock.h"
+#include "base/exitcode.h"
+#include "base/num.h"
+#include "tools/serve_http.h"
+#include "tools/serve_pages.h"
+#include "tools/tools.h"
+#include "worker/jail_files.h"
+#include "worker/privs.h"
+
+#define DEFAULT_ADDRESS "127.0.0.1:9420"
+#define DEFAULT_MEMORY	(512ull << 20)
+#define MIN_MEMORY	(16ull << 20)
+#define CAP_DAC_READ	2 /* CAP_DAC_READ_SEARCH */
+#define TOKEN_MIN	16
+#define TOKEN_MAX	200
+/* Windows of the last hour are read as they come for so long after a question. */
+#define WARM_NS		(120 * NUM_S)
+#define EVERY_NS	(5 * NUM_S)
+
+enum { OPT_LISTEN = OPT_TOOL, OPT_TOKEN, OPT_MEMORY };
+
+static const struct option_spec options[] = {
+	{ OPT_LISTEN, "listen", "ADDR:PORT",
+	  "address (default " DEFAULT_ADDRESS "); any but loopback needs a token" },
+	{ OPT_TOKEN, "token-file", "FILE",
+	  "ask for the token in FILE; without it a new one is printed where one is needed" },
+	{ OPT_MEMORY, "memory", "SIZE",
+	  "memory for windows that were read (default 512M); a longer range is refused" },
+	{ 0 }
+};
+
+static int serve_run(int argc, char **argv);
+
+const struct tool_spec serve_tool = {
+	.name = "serve",
+	.usage = "serve [options] DIRECTORY",
+	.brief = "show the agent's windows in a browser",
+	.summary =
+		"Serves a page with the services in a directory of windows that 'sfbpf agent "
+		"--protocol file' wrote: their share of CPU time, a time line, flame graphs, the "
+		"functions, the difference of two times, and downloads as pprof. It only reads "
+		"below the directory.",
+	.options = options,
+	.permute = true,
+	.examples = "  sfbpf serve /var/lib/sfbpf               then open the address it prints\n"
+		    "  sfbpf serve --listen 0.0.0.0:9420 /var/lib/sfbpf\n",
+	.run = serve_run,
+};
+
+struct serve {
+	const char *path, *listen, *token_file;
+	uint64_t memory;
+	char token[TOKEN_MAX + 2];
+	char host[256];
+	struct serve_config http;
+	struct serve_pages pages;
+	pthread_t reader;
+};
+
+static int take_option(struct serve *s, int id, const char *arg)
+{
+	switch (id) {
+	case OPT_LISTEN:
+		s->listen = arg;
+		return 0;
+	case OPT_TOKEN:
+		s->token_file = arg;
+		return 0;
+	default:
+		if (num_size(arg, &s->memory) || s->memory < MIN_MEMORY)
+			return complain(EXIT_USAGE, "--memory: '%s' is not a size of 16M or more",
+					arg);
+		return 0;
+	}
+}
+
+static int parse(struct serve *s, int argc, char **argv)
+{
+	const char *arg;
+	int id, err;
+
+	while ((id = options_next(&serve_tool, argc, argv, &arg)) != -1) {
+		if (id == -2)
+			exit(EXIT_OK);
+		err = id == '?' ? EXIT_USAGE : take_option(s, id, arg);
+		if (err)
+			return err;
+	}
+	if (argc - optind != 1)
+		return complain(EXIT_USAGE, "%s; usage: sfbpf %s",
+				argc == optind ? "a directory is missing" : "one directory only",
+				serve_tool.usage);
+	s->path = argv[optind];
+	return 0;
+}
+
+/* ---- The token ---- */
+
+static int read_token(struct serve *s)
+{
+	FILE *f = fopen(s->token_file, "re");
+	size_t n;
+
+	if (!f)
+		return complain(EXIT_FAILED, "cannot read '%s': %s", s->token_file,
+				strerror(errno));
+	n = fread(s->token, 1, sizeof(s->token) - 1, f);
+	fclose(f);
+	s->token[n] = 0;
+	n = strcspn(s->token, "\r\n");
+	s->token[n] = 0;
+	if (n < TOKEN_MIN || n > TOKEN_MAX ||
+	    n != strspn(s->token, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+				  "0123456789-_."))
+		return complain(EXIT_FAILED,
+				"'%s' holds no token: one line of %d to %d letters, digits, "
+				"'-', '_' and '.'",
+				s->token_file, TOKEN_MIN, TOKEN_MAX);
+	return 0;
+}
+
+static int make_token(struct serve *s)
+{
+	uint8_t raw[16];
+
+	if (getrandom(raw, sizeof(raw), 0) != (ssize_t)sizeof(raw))
+		return complain(EXIT_FAILED, "no random numbers: %s", strerror(errno));
+	for (size_t i = 0; i < sizeof(raw); i++)
+		snprintf(s->token + 2 * i, 3, "%02x", raw[i]);
+	return 0;
+}
+
+/* ---- The address ---- */
+
+static bool is_loopback(const struct sockaddr *a)
+{
+	if (a->sa_family == AF_INET)
+		return ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127;
+	return a->sa_family == AF_INET6 &&
+	       IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
+}
+
+static int open_socket(const struct addrinfo *ai)
+{
+	int on = 1, fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd >= 0 && (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) ||
+			bind(fd, ai->ai_addr, ai->ai_addrlen) || listen(fd, SOMAXCONN))) {
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+/* The name of the host in a URL, and as browsers send it. */
+static void set_host(struct serve *s, const char *host)
+{
+	bool v6 = strchr(host, ':') != NULL;
+
+	snprintf(s->host, sizeof(s->host), "%s%.200s%s", v6 ? "[" : "", host, v6 ? "]" : "");
+	s->http.host = s->host;
+}
+
+static int listen_on(struct serve *s, char port[16])
+{
+	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
+				  .ai_flags = AI_PASSIVE | AI_NUMERICSERV },
+			*list = NULL;
+	struct sockaddr_storage bound = { 0 };
+	socklen_t len = sizeof(bound);
+	char host[200];
+	const char *text = page_server_address(s->listen, host, sizeof(host));
+	bool loopback;
+	int rc;
+
+	if (!text)
+		return complain(EXIT_USAGE, "--listen: '%s' is not ADDR:PORT", s->listen);
+	rc = getaddrinfo(host, text, &hints, &list);
+	if (rc)
+		return complain(EXIT_FAILED, "--listen: %s: %s", host, gai_strerror(rc));
+	s->http.fd = open_socket(list);
+	loopback = is_loopback(list->ai_addr);
+	freeaddrinfo(list);
+	if (s->http.fd < 0)
+		return complain(EXIT_FAILED, "cannot listen on %s: %s", s->listen, strerror(errno));
+	getsockname(s->http.fd, (struct sockaddr *)&bound, &len);
+	getnameinfo((struct sockaddr *)&bound, len, NULL, 0, port, 16, NI_NUMERICSERV);
+	set_host(s, host);
+	if (s->token_file)
+		rc = read_token(s);
+	else if (!loopback)
+		rc = make_token(s);
+	s->http.token = *s->token ? s->token : NULL;
+	return rc;
+}
+
+/* ---- Running ---- */
+
+/* From here on the process reads below the directory, and nothing else. */
+static int drop_rights(int dir)
+{
+	int err = privs_keep(PRIVS_CAP(CAP_DAC_READ));
+
+	if (err)
+		return complain(EXIT_FAILED, "cannot drop capabilities: %s", strerror(-err));
+	err = jail_files(dir);
+	if (err == -ENOSYS || err == -EOPNOTSUPP)
+		complain(0, "this kernel has no Landlock: only the code keeps the server inside of "
+			    "the directory");
+	else if (err)
+		return complain(EXIT_FAILED, "cannot restrict files: %s", strerror(-err));
+	err = privs_filter();
+	return err ? complain(EXIT_FAILED, "cannot filter system calls: %s", strerror(-err)) : 0;
+}
+
+/* Reads the last hour at the start, and new windows while somebody looks. */
+static void *reader_main(void *arg)
+{
+	struct serve *s = arg;
+
+	for (;;) {
+		uint64_t asked = __atomic_load_n(&s->pages.asked_ns, __ATOMIC_RELAXED);
+
+		if (clock_ns(CLOCK_MONOTONIC) - asked < WARM_NS &&
+		    !serve_pages_prepare(&s->pages, 50 * NUM_MS)) {
+			usleep(1000); /* questions wait for the lock */
+			continue;
+		}
+		nanosleep(&(struct timespec){ .tv_sec = EVERY_NS / NUM_S }, NULL);
+	}
+	return NULL;
+}
+
+static int run(struct serve *s, const sigset_t *ends, const char *port)
+{
+	struct serve_http *http;
+	int number;
+
+	s->http.page = serve_pages_answer;
+	s->http.ctx = &s->pages;
+	s->pages.asked_ns = clock_ns(CLOCK_MONOTONIC);
+	http = serve_http_start(&s->http);
+	if (!http)
+		return complain(EXIT_FAILED, "the HTTP server does not start: %s", strerror(errno));
+	printf("http://%s:%s/%s%s\n", s->host, port,
+	       s->http.token && !s->token_file ? "?token=" : "",
+	       s->http.token && !s->token_file ? s->token : "");
+	fflush(stdout);
+	if (pthread_create(&s->reader, NULL, reader_main, s)) {
+		serve_http_stop(http);
+		return complain(EXIT_FAILED, "cannot start a thread");
+	}
+	sigwait(ends, &number);
+	serve_http_stop(http);
+	return EXIT_OK; /* the reader ends with the process */
+}
+
+static int serve_run(int argc, char **argv)
+{
+	struct serve s = { .listen = DEFAULT_ADDRESS, .memory = DEFAULT_MEMORY };
+	int err = parse(&s, argc, argv), dir;
+	char port[16] = "";
+	sigset_t ends;
+
+	if (err)
+		return err;
+	dir = open(s.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (dir < 0)
+		return complain(EXIT_FAILED, "cannot read '%s': %s", s.path, strerror(errno));
+	err = listen_on(&s, port);
+	if (err)
+		return err;
+	sigemptyset(&ends);
+	sigaddset(&ends, SIGINT);
+	sigaddset(&ends, SIGTERM);
+	sigaddset(&ends, SIGHUP);
+	pthread_sigmask(SIG_BLOCK, &ends, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	err = drop_rights(dir);
+	if (err)
+		return err;
+	s.pages.title = s.path;
+	s.pages.store = store_new(dir, s.memory);
+	if (!s.pages.store)
+		return complain(EXIT_FAILED, "out of memory");
+	err = run(&s, &ends, port);
+	close(dir);
+	return err;
+}
