@@ -156,6 +156,7 @@ static void check_features(struct doctor *d)
 	} features[] = {
 		{ "ring buffer", "BPF_MAP_TYPE_RINGBUF", "5.8", true, "transports samples" },
 		{ "bpf_loop", "BPF_FUNC_loop", "5.17", true, "walks stacks of hundreds of frames" },
+		{ "maple tree", "ma_root", "6.1", true, "finds the mapping of an address" },
 		{ "file iterator", "bpf_iter__task_vma", "5.12", true,
 		  "finds the files of running processes" },
 		{ "exec tracepoint", "btf_trace_sched_process_exec", "5.5", false,
