@@ -25,8 +25,8 @@
 #include "tools/tools.h"
 #include "worker/jail.h"
 
-#define KERNEL_MIN_MAJOR 5
-#define KERNEL_MIN_MINOR 17 /* bpf_loop */
+#define KERNEL_MIN_MAJOR 6
+#define KERNEL_MIN_MINOR 1 /* maple tree of mappings */
 
 enum level { LEVEL_OK, LEVEL_WARN, LEVEL_FAIL };
 
