@@ -89,7 +89,7 @@ __noinline int lang_see(u32 slot, u32 found, u64 offset)
 	return 0;
 }
 
-/* Records frames of a language. SF_STEP_GO, a stop, or RUBY_STEP. */
+/* Records frames of a language. SF_STEP_GO, a stop, or LATER_RUBY_STEP. */
 __noinline int lang_step(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
@@ -103,7 +103,7 @@ __noinline int lang_step(u32 slot)
 	if (d && d->language == SF_LANG_PYTHON)
 		return python_step(s, slot, &d->python, v);
 	if (d && d->language == SF_LANG_RUBY)
-		return RUBY_STEP;
+		return LATER_RUBY_STEP;
 	if (d && d->language == SF_LANG_PHP)
 		return php_step(s, slot, &d->php, v);
 	s->lang_at = LANG_NATIVE;

@@ -11,6 +11,21 @@
 #include "regs.bpf.h"
 #include "vma.bpf.h"
 
+/*
+ * What a step returns, in place of SF_STEP_GO or an enum sf_stop, when unwind_next has to call
+ * another function before the walk goes on. A call from the step itself would need more than the
+ * 512 bytes of stack that all functions in a chain of calls have together.
+ */
+enum later {
+	LATER_GO_RULE = -9, /* go_step */
+	LATER_JAVA_FILE,    /* file_of for java.file_addr, then java_frame again */
+	LATER_JAVA_SCOPES,  /* java_scopes, then java_frame again */
+	LATER_JS_EMIT,	    /* js_emit */
+	LATER_RUBY_STEP,    /* ruby_step */
+	LATER_PHP_JIT,	    /* php_jit */
+	NOT_MINE = -1,	    /* java_frame, js_frame: no frame of the language */
+};
+
 enum { LANG_NATIVE, LANG_LOOP, LANG_INSIDE }; /* sf_scratch.lang_at */
 
 #define CODE_PER_SAMPLE 128 /* new code objects that a sample describes; some 70 us */

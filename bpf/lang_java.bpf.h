@@ -17,12 +17,6 @@
 #include "lang_java_scopes.bpf.h"
 #include "space.bpf.h"
 
-#define JAVA_NOT    (-1) /* java_frame: the pc is in no code of Java */
-/* java_frame: call it again after file_of() for java.file_addr, which needs too much stack here */
-#define JAVA_FILE   (-2)
-/* java_frame: call it again after java_scopes() */
-#define JAVA_SCOPES (-4)
-
 #ifdef __TARGET_ARCH_x86
 
 enum { JAVA_UNKNOWN, JAVA_NONE, JAVA_KNOWN }; /* sf_java_walk.state */
@@ -69,7 +63,7 @@ static __always_inline int java_note(u32 slot, u32 i)
 	return 0;
 }
 
-/* Finds libjvm by the JavaThread in r15. 0, -1, or JAVA_FILE. */
+/* Finds libjvm by the JavaThread in r15. 0, -1, or LATER_JAVA_FILE. */
 static __always_inline int java_by_thread(struct sf_scratch *s)
 {
 	struct sf_runtime *rt = &s->lang.java.rt;
@@ -81,7 +75,7 @@ static __always_inline int java_by_thread(struct sf_scratch *s)
 		return -1;
 	if (s->lang.java.file_addr != table) {
 		s->lang.java.file_addr = table;
-		return JAVA_FILE;
+		return LATER_JAVA_FILE;
 	}
 	if (v->state == SF_MOD_LOADING || v->state == SF_MOD_RETRY) {
 		if (!s->cause)
@@ -120,7 +114,7 @@ static __always_inline int java_heaps(struct sf_runtime *rt, const struct sf_jav
 	return n ? 0 : -1;
 }
 
-/* Finds the runtime of s->mm. 0, -1, or JAVA_FILE. */
+/* Finds the runtime of s->mm. 0, -1, or LATER_JAVA_FILE. */
 __noinline int java_enter(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
@@ -153,7 +147,7 @@ __noinline int java_enter(u32 slot)
 			return -1;
 		rt->tries++;
 		err = java_by_thread(s);
-		if (err == JAVA_FILE) {
+		if (err == LATER_JAVA_FILE) {
 			s->lang.java.state = JAVA_UNKNOWN;
 			return err;
 		}
@@ -435,7 +429,7 @@ static __always_inline int java_one(struct sf_scratch *s, u32 slot, bool named, 
 }
 
 /*
- * Records the frames at s->regs, if they are of Java, and steps to their caller. JAVA_NOT,
+ * Records the frames at s->regs, if they are of Java, and steps to their caller. NOT_MINE,
  * SF_STEP_GO or a stop.
  */
 __noinline int java_frame(u32 slot)
@@ -450,17 +444,17 @@ __noinline int java_frame(u32 slot)
 	u64 at;
 
 	if (!s)
-		return JAVA_NOT;
+		return NOT_MINE;
 	j = &s->lang.java;
 	flags = s->regs.flags;
 	at = s->regs.pc - (flags & SF_REGS_RA);
-	if (j->state == JAVA_UNKNOWN && java_enter(slot) == JAVA_FILE)
-		return JAVA_FILE;
+	if (j->state == JAVA_UNKNOWN && java_enter(slot) == LATER_JAVA_FILE)
+		return LATER_JAVA_FILE;
 	if (j->state != JAVA_KNOWN || java_blob(slot, at))
-		return JAVA_NOT;
+		return NOT_MINE;
 	d = java_lang(j->rt.module);
 	if (!d)
-		return JAVA_NOT;
+		return NOT_MINE;
 	if (cfg_note_words) /* the memo does not know what is read here */
 		s->log_far = ~0ull;
 	if (s->lang.language != SF_LANG_JAVA)
@@ -473,13 +467,13 @@ __noinline int java_frame(u32 slot)
 		if (j->kind_here == JAVA_COMPILED && java_inlined(&s->lang, d, at, made)) {
 			e = java_known(s, at);
 			if (!e)
-				return JAVA_SCOPES;
+				return LATER_JAVA_SCOPES;
 			n = s->n;
 			if (java_record_all(s, e) != SF_STEP_GO)
 				return SF_STOP_DEPTH;
 			if (*(volatile const u64 *)&e->at != at) { /* another CPU reused it */
 				s->n = n;
-				return JAVA_SCOPES;
+				return LATER_JAVA_SCOPES;
 			}
 		} else if (j->kind_here == JAVA_COMPILED) {
 			named = !java_method(&s->lang, d, j->method);
@@ -504,7 +498,7 @@ static __always_inline int java_note(u32 slot, u32 i)
 
 static __always_inline int java_frame(u32 slot)
 {
-	return JAVA_NOT;
+	return NOT_MINE;
 }
 
 static __always_inline int java_describe(struct sf_lang_walk *w)

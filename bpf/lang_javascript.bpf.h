@@ -15,10 +15,6 @@
 #include "lang_code.bpf.h"
 #include "space.bpf.h"
 
-#define JS_NOT	(-1) /* js_frame: no frame of V8 */
-/* js_frame: the caller calls js_emit, which needs too much stack here */
-#define JS_EMIT (-5)
-
 #ifdef __TARGET_ARCH_x86
 
 #define JS_FRAME_MAX (16 << 20) /* bytes of a frame; functions may have 65,534 arguments */
@@ -397,7 +393,7 @@ static __always_inline int js_back(struct sf_scratch *s)
 
 /*
  * Finds out about the frame at s->regs, and steps to its caller. found: the slot of s->vmas.
- * JS_NOT, JS_EMIT, SF_STEP_GO or a stop.
+ * NOT_MINE, LATER_JS_EMIT, SF_STEP_GO or a stop.
  */
 __noinline int js_frame(u32 slot, u32 found)
 {
@@ -410,7 +406,7 @@ __noinline int js_frame(u32 slot, u32 found)
 	u64 at;
 
 	if (!s)
-		return JS_NOT;
+		return NOT_MINE;
 	v = vma_at(s, found);
 	j = &s->lang.javascript;
 	known = j->module;
@@ -423,14 +419,14 @@ __noinline int js_frame(u32 slot, u32 found)
 		return js_back(s);
 	if (!d || (!jit && at + v->delta - d->builtins.start >= d->builtins.size) ||
 	    (s->regs.fp & 7) || s->regs.fp - s->regs.sp > JS_FRAME_MAX)
-		return JS_NOT;
+		return NOT_MINE;
 	if (cfg_note_words) /* the memo does not know what is read here */
 		s->log_far = ~0ull;
 	kind = js_kind(s, d);
 	if (kind < 0) {
 		if (s->lang.language == SF_LANG_JAVASCRIPT)
 			s->lang.stop = SF_STOP_LANG_FAULT;
-		return JS_NOT;
+		return NOT_MINE;
 	}
 	j->native = (u64)(s->regs.flags & SF_REGS_RA) << 59;
 	if (jit)
@@ -445,7 +441,7 @@ __noinline int js_frame(u32 slot, u32 found)
 	if (!kind && !j->native)
 		return j->stop;
 	j->kind = kind;
-	return JS_EMIT;
+	return LATER_JS_EMIT;
 }
 
 /*
@@ -506,7 +502,7 @@ static __always_inline const struct sf_javascript *js_lang(u32 id)
 
 static __always_inline int js_frame(u32 slot, u32 found)
 {
-	return JS_NOT;
+	return NOT_MINE;
 }
 
 static __always_inline int js_emit(u32 slot)

@@ -17,9 +17,6 @@
 #include "lang_code.bpf.h"
 #include "ra_check.bpf.h"
 
-/* lang_step: call ruby_step, which needs too much stack there */
-#define RUBY_STEP (-4)
-
 /* Offsets in an execution context, a control frame, an iseq and its body */
 #define RB_EC_STACK  0 /* then its size in words, and the innermost control frame */
 #define RB_CFP_PC    0

@@ -343,12 +343,6 @@ static __always_inline bool rule_noted(const struct sf_rule *rule)
 
 #include "go_step.bpf.h"
 
-/*
- * What step_indexed returns for a rule of Go: the caller calls go_step. A call from step_indexed
- * would need more stack than the 512 bytes that all functions in a chain of calls have together.
- */
-#define GO_RULE (-3)
-
 /* Steps by a row that is not packed, which are a few percent. Global, so it is verified once. */
 __noinline int step_indexed(u32 slot, u32 code, u32 offset)
 {
@@ -367,7 +361,7 @@ __noinline int step_indexed(u32 slot, u32 code, u32 offset)
 		return SF_STOP_NO_RULE;
 	s->rule = *rule;
 	if (rule->flags & SF_RULE_GO)
-		return GO_RULE;
+		return LATER_GO_RULE;
 	if (cfg_note_words)
 		note_fp(s);
 	stop = step_rule(&s->regs, &s->rule, offset, v->flags);
@@ -436,17 +430,17 @@ __noinline int frame_without_row(u32 slot, int found)
 	    (v->state == SF_MOD_JIT || (v->state == SF_MOD_READY && (v->flags & SF_MODULE_LANG)))) {
 		int stop = js_frame(slot, found);
 
-		if (stop != JS_NOT)
+		if (stop != NOT_MINE)
 			return stop;
 	}
 	if (found >= 0 && v->state == SF_MOD_JIT) {
 		int stop;
 
 		if ((v->flags & SF_VMA_SHARED) && !s->lang.php.none)
-			return PHP_JIT;
+			return LATER_PHP_JIT;
 		stop = java_frame(slot);
 
-		if (stop != JAVA_NOT)
+		if (stop != NOT_MINE)
 			return stop;
 	}
 	at = s->regs.pc - (s->regs.flags & SF_REGS_RA);
@@ -565,25 +559,24 @@ static int unwind_next(u32 round, void *ctx)
 		return 1;
 	if (s->lang_at) {
 		stop = lang_step(slot);
-		if (stop == RUBY_STEP)
+		if (stop == LATER_RUBY_STEP)
 			stop = ruby_step(slot);
 	} else {
 		stop = unwind_frame(s, c, slot);
-		/* Called from here, not where they are needed: see GO_RULE, JS_EMIT, JAVA_FILE. */
-		if (stop == GO_RULE)
+		if (stop == LATER_GO_RULE)
 			stop = go_step(slot);
-		if (stop == JS_EMIT)
+		if (stop == LATER_JS_EMIT)
 			stop = js_emit(slot);
-		if (stop == PHP_JIT) {
+		if (stop == LATER_PHP_JIT) {
 			u64 exe = php_unknown(slot);
 
 			if (exe)
 				vma_find(slot, exe);
 			stop = php_jit(slot);
 		}
-		if (stop == JAVA_FILE)
+		if (stop == LATER_JAVA_FILE)
 			return file_of(slot);
-		if (stop == JAVA_SCOPES)
+		if (stop == LATER_JAVA_SCOPES)
 			return java_scopes(slot);
 		if (stop == SF_STEP_GO && (s->regs.flags & SF_REGS_GUESS))
 			stop = guess_check(slot);
