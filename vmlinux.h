@@ -119,7 +119,7 @@ struct inode {
 	struct address_space *i_mapping;
 	struct super_block *i_sb;
 	unsigned long i_ino;
-	unsigned int i_nlink;
+	unsigned int i_flags;
 	long long i_size;
 	unsigned int i_generation;
 	long long i_mtime_sec;		/* since 3aa63a569c64 (6.11) */
@@ -232,6 +232,6 @@ struct bpf_iter__task_vma {
 
 #define PF_KTHREAD 0x00200000	/* include/linux/sched.h */
 #define VM_EXEC 0x4		/* include/linux/mm.h */
-#define VM_SHARED 0x8
+#define S_PRIVATE 0x200		/* include/linux/fs.h */
 
 #endif

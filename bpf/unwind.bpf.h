@@ -236,7 +236,7 @@ static __always_inline void vma_learn(struct sf_scratch *s, u32 slot, struct sf_
 	v->len = KLOAD(vma, struct vm_area_struct, vm_end) - v->start;
 	inode = vma_inode(vma);
 	offset = inode ? KLOAD(vma, struct vm_area_struct, vm_pgoff) << cfg_page_shift : 0;
-	if (inode && vma_is_shared_memory(vma, inode)) {
+	if (inode && inode_is_anonymous(inode)) {
 		v->state = SF_MOD_JIT;
 		v->delta = 0;
 		v->flags = SF_VMA_SHARED;

@@ -87,13 +87,12 @@ static __always_inline u64 vma_inode(u64 vma)
 }
 
 /*
- * Memory that processes share and that has no name: no file of code, but memory that code is made
- * in.
+ * Anonymous memory that processes share (mm/shmem.c, shmem_zero_setup): no file of code, but memory
+ * that code is made in. Files without a name and memfds have no such flag.
  */
-static __always_inline bool vma_is_shared_memory(u64 vma, u64 inode)
+static __always_inline bool inode_is_anonymous(u64 inode)
 {
-	return (KLOAD(vma, struct vm_area_struct, vm_flags) & VM_SHARED) &&
-	       !KLOAD32(inode, struct inode, i_nlink);
+	return KLOAD32(inode, struct inode, i_flags) & S_PRIVATE;
 }
 
 static __always_inline void inode_key(u64 inode, struct sf_file_key *key)
