@@ -174,7 +174,7 @@ def agent(where, more):
 
 
 def agent_errors(where, what):
-    paths = glob.glob(os.path.join(where, "*.folded"))
+    paths = glob.glob(os.path.join(where, "*", "*.folded"))  # a folder for each day
     return bystander_errors([s for path in paths for s in h.read_folded(path)], what)
 
 
