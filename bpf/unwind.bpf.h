@@ -567,6 +567,8 @@ static int unwind_next(u32 round, void *ctx)
 		stop = lang_step(slot);
 		if (stop == RUBY_STEP)
 			stop = ruby_step(slot);
+		if (stop == PERL_STEP)
+			stop = perl_step(slot);
 	} else {
 		stop = unwind_frame(s, c, slot);
 		/* Called from here, not where they are needed: see GO_RULE, JS_EMIT, JAVA_FILE. */
