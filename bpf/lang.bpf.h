@@ -54,7 +54,7 @@ __noinline int code_describe(u32 slot, u32 id)
 			return -1;
 		if (d->language == SF_LANG_PHP && php_describe(&s->lang, &d->php))
 			return -1;
-		if (d->language == SF_LANG_PERL && perl_describe(slot))
+		if (d->language == SF_LANG_PERL && perl_describe(&s->lang, &d->perl))
 			return -1;
 	}
 	len = sizeof(*rec) - SF_CODE_LINES + rec->lines_len;

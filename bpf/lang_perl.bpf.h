@@ -82,13 +82,13 @@ enum { PERL_NEXT = -3, PERL_END, PERL_LOST }; /* perl_one, or SF_STOP_DEPTH */
 
 /* ---- Texts ---- */
 
-static __always_inline int perl_hek(u64 hek, u8 *dst, u16 *ret_len)
+static __always_inline int perl_hek(struct sf_perl_walk *p, u64 hek, u8 *dst, u16 *ret_len)
 {
-	u32 n = 0;
+	u32 n;
 
-	if (copy_user(&n, sizeof(n), hek + PERL_HEK_LEN) || n >> 24)
+	if (copy_user(&p->len, sizeof(p->len), hek + PERL_HEK_LEN) || p->len >> 24)
 		return -1;
-	n = n < SF_CODE_TEXT ? n : SF_CODE_TEXT;
+	n = p->len < SF_CODE_TEXT ? p->len : SF_CODE_TEXT;
 	asm volatile("" : "+r"(n)); /* see vma_at */
 	if (n > SF_CODE_TEXT || copy_user(dst, n, hek + PERL_HEK_TEXT))
 		return -1;
@@ -115,89 +115,73 @@ static __always_inline int perl_file(struct sf_code *rec, u64 text)
 	return 0;
 }
 
-/* The name of the package. 0 or -1; *ret_len is 0 if it has none. */
+/* The name of the package. 0 or -1; lines_len stays 0 if it has none. */
 static __always_inline int perl_package(struct sf_perl_walk *p, const struct sf_perl *d, u64 stash,
 					struct sf_code *rec)
 {
-	u64 *h = p->head, aux;
-	s32 count = 0;
+	u64 *h = p->head;
 
 	if (!stash)
 		return 0;
 	if (copy_user(h, 24, stash))
 		return -1;
-	aux = h[0] + PERL_STASH_BODY;
+	h[3] = h[0] + PERL_STASH_BODY;
 	if (!d->aux_in_body) {
-		if (user_u64(h[0] + PERL_STASH_MAX, &aux))
+		if (user_u64(h[0] + PERL_STASH_MAX, &h[3]))
 			return -1;
-		aux = h[2] + 8 * (aux + 1);
+		h[3] = h[2] + 8 * (h[3] + 1);
 	}
-	if (user_u64(aux, &h[0]) || copy_user(&count, sizeof(count), aux + PERL_AUX_COUNT) ||
-	    (count && user_u64(h[0], &h[0])))
+	if (user_u64(h[3], &h[0]) || copy_user(&p->len, sizeof(p->len), h[3] + PERL_AUX_COUNT) ||
+	    (p->len && user_u64(h[0], &h[0])))
 		return -1;
-	return h[0] ? perl_hek(h[0], rec->lines, &rec->lines_len) : 0;
+	return h[0] ? perl_hek(p, h[0], rec->lines, &rec->lines_len) : 0;
 }
 
 /* The name of the sub in hand and its package. 0 or -1. */
 static __always_inline int perl_name(struct sf_lang_walk *w, const struct sf_perl *d)
 {
 	struct sf_perl_walk *p = &w->perl;
-	u64 *h = p->head, gv = OBJECT64(w, PERL_CV_GV), egv = 0;
-	u32 flags = OBJECT32(w, PERL_CV_FLAGS);
+	u64 *h = p->head;
 
-	if (flags & PERL_CV_NAMED) {
-		if (perl_hek(gv, w->rec.name, &w->rec.name_len))
+	h[0] = OBJECT64(w, PERL_CV_GV);
+	h[1] = OBJECT64(w, PERL_CV_STASH);
+	if (!(OBJECT32(w, PERL_CV_FLAGS) & PERL_CV_NAMED)) {
+		if (!h[0]) /* deleted */
+			return 0;
+		h[3] = 0;
+		if (copy_user(h, 24, h[0]))
 			return -1;
-		return flags & PERL_CV_LEXICAL
-			       ? 0
-			       : perl_package(p, d, OBJECT64(w, PERL_CV_STASH), &w->rec);
+		/* Of an imported or localized GV, the one that the sub was defined in */
+		if (h[2] && !user_u64(h[2] + PERL_GP_EGV, &h[3]) && h[3] &&
+		    copy_user(h, 24, h[3]))
+			return -1;
+		if (copy_user(h, 16, h[0] + PERL_GV_NAME))
+			return -1;
 	}
-	if (!gv) /* deleted */
-		return 0;
-	if (copy_user(h, 24, gv))
+	if (perl_hek(p, h[0], w->rec.name, &w->rec.name_len))
 		return -1;
-	/* An imported or localized GV: the one that the sub was defined in */
-	if (h[2] && !user_u64(h[2] + PERL_GP_EGV, &egv) && egv && egv != gv &&
-	    copy_user(h, 24, egv))
-		return -1;
-	if (copy_user(h, 16, h[0] + PERL_GV_NAME) || perl_hek(h[0], w->rec.name, &w->rec.name_len))
-		return -1;
-	return perl_package(p, d, h[1], &w->rec);
+	return p->kind == SF_PERL_LEXICAL ? 0 : perl_package(p, d, h[1], &w->rec);
 }
 
-/* Describes the code in hand in the record. 0 or -1. Global: for its part of the stack. */
-__noinline int perl_describe(u32 slot)
+/* Describes the code in hand in the record. 0 or -1. */
+static __always_inline int perl_describe(struct sf_lang_walk *w, const struct sf_perl *d)
 {
-	struct sf_scratch *s = scratch_of(slot);
-	const struct sf_lang *d;
-	struct sf_lang_walk *w;
-	struct sf_code *rec;
-	u64 file = 0;
+	struct sf_perl_walk *p = &w->perl;
+	struct sf_code *rec = &w->rec;
 
-	if (!s)
-		return -1;
-	w = &s->lang;
-	rec = &w->rec;
-	d = lang_at(vma_at(s, s->vma_last)->dir);
-	if (!d)
-		return -1;
-	rec->version = w->perl.kind;
+	rec->version = p->kind;
 	rec->first_line = 0;
 	rec->name_unit = rec->file_unit = SF_CODE_UTF8;
 	rec->name_len = rec->file_len = rec->lines_len = 0;
-	switch (w->perl.kind) {
-	case SF_PERL_EVAL:
+	if (p->kind == SF_PERL_EVAL)
 		return 0;
-	case SF_PERL_MAIN:
-		return user_u64(w->perl.cop + PERL_COP_FILE, &file) ? -1 : perl_file(rec, file);
-	case SF_PERL_REQUIRE:
-		return perl_file(rec, w->perl.file);
-	default:
-		file = OBJECT64(w, PERL_CV_FILE);
-		if (file && perl_file(rec, file))
-			return -1;
-		return perl_name(w, &d->perl);
-	}
+	if (p->kind == SF_PERL_MAIN && user_u64(p->cop + PERL_COP_FILE, &p->file))
+		return -1;
+	if (p->kind <= SF_PERL_LEXICAL)
+		p->file = OBJECT64(w, PERL_CV_FILE);
+	if ((p->file || p->kind > SF_PERL_LEXICAL) && perl_file(rec, p->file))
+		return -1;
+	return p->kind <= SF_PERL_LEXICAL ? perl_name(w, d) : 0;
 }
 
 /* ---- The interpreter ---- */
@@ -439,17 +423,13 @@ static __always_inline int perl_look(struct sf_scratch *s, u32 slot)
 	return frame ? PERL_NEXT : 0;
 }
 
-/* Records at most one frame. PERL_* or SF_STOP_DEPTH. Global: verified alone. */
-__noinline int perl_one(u32 slot)
+/* Records at most one frame. PERL_* or SF_STOP_DEPTH. */
+static __always_inline int perl_one(struct sf_scratch *s, u32 slot)
 {
-	struct sf_scratch *s = scratch_of(slot);
-	struct sf_perl_walk *p;
+	struct sf_perl_walk *p = &s->lang.perl;
 	int what;
 	u32 i;
 
-	if (!s)
-		return PERL_LOST;
-	p = &s->lang.perl;
 #pragma clang loop unroll(disable)
 	for (i = 0; i < PERL_SCAN; i++) {
 		if (p->index < 0)
@@ -511,7 +491,7 @@ __noinline int perl_step(u32 slot)
 	}
 	if (!s->lang.perl.si)
 		return perl_done(s);
-	what = perl_one(slot);
+	what = perl_one(s, slot);
 	if (what == PERL_NEXT)
 		return SF_STEP_GO;
 	if (what == SF_STOP_DEPTH)
@@ -536,7 +516,7 @@ static int perl_rest(u32 round, void *ctx)
 	if (v->word != s->lang.perl.module || !v->len) /* another mapping took the place */
 		return 1;
 	s->vma_last = s->lang.perl.vma; /* for code_describe */
-	what = perl_one(slot);
+	what = perl_one(s, slot);
 	return what != PERL_NEXT && what != PERL_END;
 }
 
@@ -548,7 +528,7 @@ static int perl_rest(u32 round, void *ctx)
 __noinline int perl_finish(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
-	u32 n, i, tail;
+	u32 n, i, at, tail;
 
 	if (!s || !s->lang.perl.si)
 		return 0;
@@ -559,8 +539,11 @@ __noinline int perl_finish(u32 slot)
 	s->lang.perl.ntail = tail;
 	n -= tail;
 #pragma clang loop unroll(disable)
-	for (i = 0; i < SF_PERL_TAIL; i++)
-		s->lang.perl.tail[i] = s->frames[(n + i) & (SF_MAX_USER - 1)];
+	for (i = 0; i < SF_PERL_TAIL; i++) {
+		at = (n + i) & (SF_MAX_USER - 1);
+		asm volatile("" : "+r"(at)); /* see vma_at */
+		s->lang.perl.tail[i] = s->frames[at & (SF_MAX_USER - 1)];
+	}
 	s->n = n;
 	bpf_loop(2 * SF_MAX_USER, perl_rest, &slot, 0);
 	n = s->n;
@@ -569,11 +552,13 @@ __noinline int perl_finish(u32 slot)
 	for (i = 0; i < SF_PERL_TAIL; i++) {
 		if (i >= tail)
 			break;
-		if (n + i >= SF_MAX_USER) {
+		at = n + i;
+		asm volatile("" : "+r"(at)); /* see vma_at */
+		if (at >= SF_MAX_USER) {
 			s->stop = SF_STOP_DEPTH;
 			break;
 		}
-		s->frames[(n + i) & (SF_MAX_USER - 1)] = s->lang.perl.tail[i];
+		s->frames[at & (SF_MAX_USER - 1)] = s->lang.perl.tail[i];
 	}
 	s->n = n + i;
 	return 0;
