@@ -343,7 +343,7 @@ static __always_inline u32 perl_line(const struct sf_perl_walk *p)
 static __always_inline int perl_take(struct sf_lang_walk *w, u32 type, u32 at)
 {
 	struct sf_perl_walk *p = &w->perl;
-	u64 name;
+	u64 name, cv;
 
 	switch (type & PERL_CX_KIND) {
 	case PERL_SUB:
@@ -351,7 +351,10 @@ static __always_inline int perl_take(struct sf_lang_walk *w, u32 type, u32 at)
 			return 0;
 		/* fall through */
 	case PERL_FORMAT:
-		return perl_sub(w, PERL_AT64(w, at, PERL_CX_CV)) ? -1 : 1;
+		cv = PERL_AT64(w, at, PERL_CX_CV);
+		if (!cv) /* it is being entered or left */
+			return 0;
+		return perl_sub(w, cv) ? -1 : 1;
 	case PERL_EVAL:
 		if (type & PERL_TRY)
 			return 0;
@@ -396,14 +399,7 @@ static __always_inline int perl_look(struct sf_scratch *s, u32 slot)
 		return PERL_LOST;
 	type = w->window[at & (SF_LANG_WINDOW - 1)];
 	begins = perl_begins(w, type, at);
-	if (begins && p->pass) {
-		p->pass = 0;
-		begins = false;
-		frame = 0;
-		p->cop = PERL_AT64(w, at, PERL_CX_COP);
-	} else {
-		frame = perl_take(w, type, at);
-	}
+	frame = begins && p->pass ? 0 : perl_take(w, type, at);
 	if (frame < 0)
 		return PERL_LOST;
 	if (frame) {
@@ -415,10 +411,13 @@ static __always_inline int perl_look(struct sf_scratch *s, u32 slot)
 		s->frames[n & (SF_MAX_USER - 1)] = word;
 		s->n = n + 1;
 	}
-	if (frame || begins)
+	/* Blocks and loops were entered from statements of the same frame. */
+	if (frame || begins || (type & PERL_CX_KIND) == PERL_SUB)
 		p->cop = PERL_AT64(w, at, PERL_CX_COP);
 	p->index--;
-	if (begins)
+	if (begins && p->pass)
+		p->pass = 0;
+	else if (begins)
 		return PERL_END;
 	return frame ? PERL_NEXT : 0;
 }

@@ -170,6 +170,8 @@ def check_hot(name):
         loops = [s for s in stacks if "Perl_runops_standard" in s.frames]
         if h.total(loops) > 0.02 * n:
             errors.append("%d of %d with a loop: %s" % (h.total(loops), n, h.worst(loops, 2)))
+        if os.environ.get("VERBOSE"):
+            print(h.worst(bad, 30, 600).replace(" | ", "\n"))
         h.note("%s: %d of %d wrong, %d rooted, %d with a loop" %
                (perl.name, h.total(bad), n, rooted(stacks), h.total(loops)))
         h.check("perl-%s-hot" % perl.name, errors)

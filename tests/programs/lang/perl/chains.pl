@@ -44,12 +44,8 @@ sub spin {
 sub recurse {
 	my $n = shift;
 	enter("main::recurse");
-	if ($n <= 1) {
-		spin();
-	} else {
-		return recurse($n - 1) + 1;
-	}
-	return 0;
+	return spin() if $n <= 1;
+	return recurse($n - 1) + 1;
 }
 
 sub outer {
