@@ -16,6 +16,7 @@
 #include "lang_code.bpf.h"
 #include "lang_java.bpf.h"
 #include "lang_javascript.bpf.h"
+#include "lang_perl.bpf.h"
 #include "lang_php.bpf.h"
 #include "lang_python.bpf.h"
 #include "lang_ruby.bpf.h"
@@ -53,6 +54,8 @@ __noinline int code_describe(u32 slot, u32 id)
 			return -1;
 		if (d->language == SF_LANG_PHP && php_describe(&s->lang, &d->php))
 			return -1;
+		if (d->language == SF_LANG_PERL && perl_describe(&s->lang, &d->perl))
+			return -1;
 	}
 	len = sizeof(*rec) - SF_CODE_LINES + rec->lines_len;
 	asm volatile("" : "+r"(len)); /* see vma_at */
@@ -89,7 +92,7 @@ __noinline int lang_see(u32 slot, u32 found, u64 offset)
 	return 0;
 }
 
-/* Records frames of a language. SF_STEP_GO, a stop, or LATER_RUBY_STEP. */
+/* Records frames of a language. SF_STEP_GO, a stop, or an enum later. */
 __noinline int lang_step(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
@@ -106,6 +109,8 @@ __noinline int lang_step(u32 slot)
 		return LATER_RUBY_STEP;
 	if (d && d->language == SF_LANG_PHP)
 		return php_step(s, slot, &d->php, v);
+	if (d && d->language == SF_LANG_PERL)
+		return LATER_PERL_STEP;
 	s->lang_at = LANG_NATIVE;
 	return SF_STEP_GO;
 }
@@ -118,6 +123,8 @@ static __always_inline bool lang_left(const struct sf_lang_walk *w)
 		return w->ruby.cfp;
 	case SF_LANG_PHP:
 		return w->php.frame;
+	case SF_LANG_PERL:
+		return w->perl.si;
 	default:
 		return w->python.frame;
 	}
@@ -162,9 +169,13 @@ __noinline int lang_finish(u32 slot)
 	}
 	if (s->lang.language == SF_LANG_RUBY && s->stop == SF_STOP_ZERO_RA && ruby_top(s))
 		s->stop = SF_STOP_COMPLETE;
-	if ((s->stop != SF_STOP_COMPLETE || s->lang.language == SF_LANG_RUBY) &&
-	    s->lang.stop == SF_STOP_COMPLETE && lang_left(&s->lang))
+	if (s->lang.language == SF_LANG_PERL) {
+		if (s->lang.stop == SF_STOP_COMPLETE)
+			perl_finish(slot);
+	} else if ((s->stop != SF_STOP_COMPLETE || s->lang.language == SF_LANG_RUBY) &&
+		   s->lang.stop == SF_STOP_COMPLETE && lang_left(&s->lang)) {
 		bpf_loop(2 * SF_MAX_USER, lang_rest, &slot, 0);
+	}
 	if (s->lang.stop == SF_STOP_COMPLETE && lang_left(&s->lang))
 		s->lang.stop = s->stop == SF_STOP_COMPLETE ? SF_STOP_LANG_ANCHOR : s->stop;
 	return 0;

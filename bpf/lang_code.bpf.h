@@ -23,6 +23,7 @@ enum later {
 	LATER_JS_EMIT,	    /* js_emit */
 	LATER_RUBY_STEP,    /* ruby_step */
 	LATER_PHP_JIT,	    /* php_jit */
+	LATER_PERL_STEP,    /* perl_step */
 	NOT_MINE = -1,	    /* java_frame, js_frame: no frame of the language */
 };
 
@@ -34,6 +35,10 @@ enum { LANG_NATIVE, LANG_LOOP, LANG_INSIDE }; /* sf_scratch.lang_at */
 /* As need_allowed: a program can make code objects without end. */
 #define CODE_BURST   16384
 #define CODE_STEP_NS (1000000000ull / 1024)
+
+#define GLIBC_KEYS   32	   /* in struct pthread; others are in a table */
+#define GLIBC_VALUES 0x318 /* thread pointer -> the value of key 0, x86-64 */
+#define MUSL_TSD     0x80  /* thread pointer -> array of values, x86-64 */
 
 /* The field at `off` of the object in hand. */
 #define OBJECT64(w, off) (*(u64 *)((w)->object + ((off) & (SF_LANG_OBJECT - 1))))
@@ -68,6 +73,22 @@ static __always_inline u64 lang_tls(u32 how, bool musl, u64 tls, u64 delta, u64 
 		at = block + pair[1];
 	}
 	return user_u64(at, &val) ? 0 : val;
+}
+
+/* The value of the pthread key at `key`; 0: none. */
+static __always_inline u64 lang_key(bool musl, u64 key, u64 tp)
+{
+	u64 values, val = 0;
+	u32 n = 0;
+
+	if (copy_user(&n, sizeof(n), key) || n >= GLIBC_KEYS)
+		return 0;
+	if (musl) {
+		if (user_u64(tp + MUSL_TSD, &values) || user_u64(values + 8 * n, &val))
+			return 0;
+		return val;
+	}
+	return user_u64(tp + GLIBC_VALUES + 16 * n, &val) ? 0 : val;
 }
 
 /* The description of the runtime that the mapping's file is, or NULL. */

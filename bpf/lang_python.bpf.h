@@ -18,9 +18,6 @@
 #define PY_STATE_COMPACT  (1u << 5)
 #define PY_STATE_ASCII	  (1u << 6)
 #define PY_STATE_KIND(st) ((st) >> 2 & 7)
-#define PY_GLIBC_KEYS	  32	/* in struct pthread; others are in a table */
-#define PY_GLIBC_VALUES	  0x318 /* thread pointer -> the value of key 0, x86-64 */
-#define PY_MUSL_TSD	  0x80	/* thread pointer -> the values, x86-64 */
 
 /* ---- Texts ---- */
 
@@ -86,22 +83,6 @@ static __always_inline int python_describe(struct sf_lang_walk *w, const struct 
 
 /* ---- The thread's state ---- */
 
-/* The value of the pthread key at `key`; 0: none. */
-static __always_inline u64 python_key(const struct sf_python *d, u64 key, u64 tp)
-{
-	u64 values, val = 0;
-	u32 n = 0;
-
-	if (copy_user(&n, sizeof(n), key) || n >= PY_GLIBC_KEYS)
-		return 0;
-	if (d->musl) {
-		if (user_u64(tp + PY_MUSL_TSD, &values) || user_u64(values + 8 * n, &val))
-			return 0;
-		return val;
-	}
-	return user_u64(tp + PY_GLIBC_VALUES + 16 * n, &val) ? 0 : val;
-}
-
 /* The state of this thread; 0: not found. */
 static __always_inline u64 python_state(const struct sf_python *d, u64 delta)
 {
@@ -114,7 +95,7 @@ static __always_inline u64 python_state(const struct sf_python *d, u64 delta)
 	     owner != tp))
 		state = 0;
 	if (!state && d->key)
-		state = python_key(d, d->key - delta, tp);
+		state = lang_key(d->musl, d->key - delta, tp);
 	return state;
 }
 

@@ -163,6 +163,26 @@ struct sf_php_walk {
 	u32 skipped;
 };
 
+struct sf_perl_walk {
+	u64 module; /* bits of the frame word of the runtime it is about */
+	u64 interp;
+	u64 si, prev;	 /* the stack of contexts in hand, and the next one; si 0: no frames left */
+	u64 contexts;	 /* its array */
+	s32 index, type; /* the next context; what the stack is for */
+	u64 cop;	 /* the statement that runs in the next frame */
+	u64 cv;		 /* the sub in hand; 0: no sub */
+	u64 file;	 /* name of a file that is required */
+	u32 kind;	 /* enum sf_perl_code of the code in hand */
+	u32 pass;	 /* the first context that an activation begins with is not running */
+	u32 stacks;	 /* how many were met */
+	u32 vma;	 /* the runtime's slot in vmas[] */
+	u32 last;	 /* the place behind the frames of the outermost activation */
+	u32 ntail;
+	u32 len, zero; /* a number that was read */
+	u64 head[6]; /* for reads, to save stack */
+	u64 tail[SF_PERL_TAIL];
+};
+
 struct sf_lang_walk {
 	u32 language; /* of the last frames; SF_LANG_NONE: none in this stack */
 	u32 stop;     /* enum sf_stop: why frames are missing */
@@ -181,6 +201,7 @@ struct sf_lang_walk {
 	struct sf_ruby_walk ruby;
 	struct sf_javascript_walk javascript;
 	struct sf_php_walk php;
+	struct sf_perl_walk perl;
 	u8 object[SF_LANG_OBJECT + 8];
 	u8 window[SF_LANG_WINDOW + 8];
 	struct sf_code rec;

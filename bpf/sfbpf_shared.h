@@ -301,6 +301,20 @@ struct sf_php {
 /* sf_code.version of PHP: what code without a name is */
 enum sf_php_code { SF_PHP_FUNCTION, SF_PHP_MAIN, SF_PHP_INCLUDE, SF_PHP_EVAL };
 
+/* Perl. Offsets that all versions share are in lang_perl.bpf.h. */
+#define SF_PERL_TAIL 16
+
+struct sf_perl {
+	sf_u64 key;	   /* address of the pthread key that leads to the interpreter */
+	sf_u16 cop, stack; /* in it: the current statement and stack of contexts */
+	sf_u8 musl;
+	sf_u8 aux_in_body; /* of a package: where its name is */
+	sf_u8 zero[2];
+};
+
+/* sf_code.version of Perl */
+enum sf_perl_code { SF_PERL_SUB, SF_PERL_LEXICAL, SF_PERL_MAIN, SF_PERL_REQUIRE, SF_PERL_EVAL };
+
 struct sf_lang {
 	sf_u8 language; /* enum sf_language */
 	sf_u8 zero;
@@ -313,6 +327,7 @@ struct sf_lang {
 		struct sf_ruby ruby;
 		struct sf_javascript javascript;
 		struct sf_php php;
+		struct sf_perl perl;
 		sf_u8 room[184];
 	};
 };
@@ -320,7 +335,7 @@ struct sf_lang {
 /*
  * A piece of code of a language, sent when BPF meets it for the first time. Texts are as in the
  * process's memory: units of 1 (Latin-1), 2 or 4 bytes, or UTF-8. Java: file is the class. PHP:
- * lines is the class.
+ * lines is the class; Perl: the package.
  */
 #define SF_MAX_CODES   32768 /* code objects that BPF knows at a time */
 #define SF_CODE_TEXT   256
@@ -610,6 +625,7 @@ _Static_assert(sizeof(struct sf_java) == 88, "sf_java layout");
 _Static_assert(sizeof(struct sf_ruby) == 32, "sf_ruby layout");
 _Static_assert(sizeof(struct sf_javascript) == 40, "sf_javascript layout");
 _Static_assert(sizeof(struct sf_php) == 32, "sf_php layout");
+_Static_assert(sizeof(struct sf_perl) == 16, "sf_perl layout");
 _Static_assert(sizeof(struct sf_lang) == 256, "sf_lang layout");
 _Static_assert(sizeof(struct sf_code) == 24 + 2 * SF_CODE_TEXT + SF_CODE_LINES, "sf_code layout");
 _Static_assert(sizeof(struct sf_off_count) == 88, "sf_off_count layout");

@@ -561,6 +561,8 @@ static int unwind_next(u32 round, void *ctx)
 		stop = lang_step(slot);
 		if (stop == LATER_RUBY_STEP)
 			stop = ruby_step(slot);
+		if (stop == LATER_PERL_STEP)
+			stop = perl_step(slot);
 	} else {
 		stop = unwind_frame(s, c, slot);
 		if (stop == LATER_GO_RULE)

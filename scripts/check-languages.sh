@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # check-languages.sh [DIR]: tests/live/check_languages.py on the interpreters of several Debian
 # releases and on those of pyenv, if there is one; check_ruby.py on the releases' Ruby, and
-# check_java.py and check_php.py on their JDKs and PHP and on this machine's. The releases' packages
-# come from this machine's own source of packages, and are unpacked below DIR (default
-# build/userlands), not installed. Needs root; a release that cannot be had is skipped.
+# check_java.py, check_php.py and check_perl.py on their JDKs, PHP and Perl and on this machine's.
+# The releases' packages come from this machine's own source of packages, and are unpacked below DIR
+# (default build/userlands), not installed. Needs root; a release that cannot be had is skipped.
 set -eu
 cd "$(dirname "$0")/.."
 dir=$(realpath -m "${1:-build/userlands}")
@@ -73,6 +73,14 @@ for release in "bullseye php7.4-cli php7.4-opcache" "trixie php8.4-cli php8.4-op
 		echo "SKIP php-$suite: $(tail -n 1 "$dir/$suite.log")"
 	fi
 done
+perls=
+for suite in bullseye trixie sid; do
+	if have "$suite-perl" "$suite" perl; then
+		perls="$perls $suite-perl=$dir/$suite-perl/root:/usr/bin/perl"
+	else
+		echo "SKIP perl-$suite: $(tail -n 1 "$dir/$suite-perl.log")"
+	fi
+done
 for path in /usr/bin/python3.*[0-9] /usr/bin/python3.*-dbg \
 	"${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python3.?*; do
 	case $path in
@@ -115,4 +123,6 @@ PYTHONS=$pythons SECONDS=$SECONDS_PER_CASE \
 [ ! -x /usr/bin/php8.2 ] || phps="$phps /usr/bin/php8.2"
 # shellcheck disable=SC2086
 [ -z "$phps" ] || PHPS=$phps /usr/bin/python3 -B tests/live/check_php.py $PHP_CHECKS || status=1
+[ ! -x /usr/bin/perl ] || perls="$perls /usr/bin/perl"
+[ -z "$perls" ] || PERLS=$perls /usr/bin/python3 -B tests/live/check_perl.py || status=1
 exit $status

@@ -59,6 +59,7 @@ needs() {
 	ruby command ruby
 	php8.2-cli command php
 	php8.2-opcache glob /usr/lib/php/*/opcache.so
+	perl command pod2man
 	EOF
 	# 10 MB to download, 106 MB of disk. Without go it is of no use, and go itself takes 464 MB.
 	if command -v go >/dev/null 2>&1; then

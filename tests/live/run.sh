@@ -36,7 +36,7 @@ else
 fi
 
 status=0
-for check in chains go languages java ruby javascript php record formats damage names real \
+for check in chains go languages java ruby javascript php perl record formats damage names real \
 	cost offcpu offcpu_cases wall evict hostile names_hostile jit_hostile security; do
 	$python -B tests/live/check_$check.py || status=1
 done

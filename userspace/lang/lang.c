@@ -18,6 +18,7 @@ static const struct {
 	[SF_LANG_RUBY] = { ruby_describe, ruby_sound },
 	[SF_LANG_JAVASCRIPT] = { javascript_describe, javascript_sound },
 	[SF_LANG_PHP] = { php_describe, php_sound },
+	[SF_LANG_PERL] = { perl_describe, perl_sound },
 };
 
 static const struct {

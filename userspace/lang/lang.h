@@ -62,5 +62,7 @@ bool javascript_describe(const struct lang_file *f, struct sf_lang *ret);
 bool javascript_sound(const struct sf_lang *l);
 bool php_describe(const struct lang_file *f, struct sf_lang *ret);
 bool php_sound(const struct sf_lang *l);
+bool perl_describe(const struct lang_file *f, struct sf_lang *ret);
+bool perl_sound(const struct sf_lang *l);
 
 #endif

@@ -20,6 +20,7 @@ const LANGUAGES = [
 	['Ruby', '[ruby]', /\.rb(:\d+)?\)$/, 352, 46, 64],
 	['JavaScript', '[javascript]', /\.[cm]?js(:\d+)?\)$/, 64, 50, 70],
 	['PHP', '[php]', /\.(php|inc|phtml)(:\d+)?\)$/, 286, 40, 58],
+	['Perl', '[perl]', /\.(pl|pm|t)(:\d+)?\)$/, 172, 40, 58],
 ];
 const KINDS = ['user', 'kernel', 'inlined', 'JIT', 'incomplete', 'no symbol',
 	'process, thread, state', ...LANGUAGES.map(l => l[0])];

@@ -251,6 +251,47 @@ static int intern_php(struct lang_codes *lc, const struct sf_code *rec, struct c
 			   &c->file);
 }
 
+/* "(eval 12)", which may have a place behind it, is not a file: no number, as it has many. */
+static bool perl_eval(const uint8_t *file, uint16_t len)
+{
+	static const char eval[] = "(eval ";
+
+	return len > sizeof(eval) && !memcmp(file, eval, sizeof(eval) - 1);
+}
+
+/* Interns "Package::sub" and the file. The package is in lines. 0 or -ENOMEM. */
+static int intern_perl(struct lang_codes *lc, const struct sf_code *rec, struct code *c)
+{
+	static const char *const others[] = { NULL, NULL, "main", "require", "eval" };
+	uint8_t text[2 * SF_CODE_TEXT + 4];
+	size_t n = 0, package = rec->lines_len < SF_CODE_TEXT ? rec->lines_len : SF_CODE_TEXT;
+	uint32_t kind = rec->version <= SF_PERL_EVAL ? rec->version : SF_PERL_SUB;
+	bool eval = kind == SF_PERL_EVAL || perl_eval(rec->file, rec->file_len);
+
+	c->lines_len = 0;
+	if (kind == SF_PERL_SUB) {
+		memcpy(text, package ? rec->lines : (const uint8_t *)"__ANON__",
+		       package ? package : 8);
+		n = package ? package : 8;
+		text[n++] = ':';
+		text[n++] = ':';
+	}
+	if (others[kind]) {
+		n = strlen(others[kind]);
+		memcpy(text, others[kind], n);
+	} else if (rec->name_len) {
+		memcpy(text + n, rec->name, rec->name_len);
+		n += rec->name_len;
+	} else { /* deleted since */
+		memcpy(text + n, "__ANON__", 8);
+		n += 8;
+	}
+	if (intern_text(lc, text, n, SF_CODE_UTF8, &c->name))
+		return -ENOMEM;
+	return eval ? intern_text(lc, (const uint8_t *)"eval", 4, SF_CODE_UTF8, &c->file)
+		    : intern_text(lc, rec->file, rec->file_len, SF_CODE_UTF8, &c->file);
+}
+
 /* ---- Code ---- */
 
 static uint64_t hash_of(const void *ctx, size_t i)
@@ -321,6 +362,11 @@ bool lang_codes_add(struct lang_codes *lc, const struct sf_code *rec, size_t len
 	}
 	if (rec->language == SF_LANG_PHP) {
 		if (!intern_php(lc, rec, &c))
+			known->number = number_of(lc, &c);
+		return true;
+	}
+	if (rec->language == SF_LANG_PERL) {
+		if (!intern_perl(lc, rec, &c))
 			known->number = number_of(lc, &c);
 		return true;
 	}

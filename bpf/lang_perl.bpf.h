@@ -1,0 +1,562 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Frames of Perl with threads (struct sf_perl, made by userspace/lang/perl.c).
+ *
+ * An interpreter, which a thread finds by a pthread key, has a chain of stacks of contexts,
+ * innermost first. A sub has a context, as have blocks, loops and evals. A context does not say
+ * which line runs in it, but which statement (COP) was current when it was entered.
+ *
+ * An activation of the loop, Perl_runops_standard, runs the contexts up to a sub without a return
+ * op, which was called from C, or to a context that stands for code without a sub: a sort block, or
+ * a block in a regular expression. Not all activations have such a context, and a context may be
+ * there before or after its activation. So native frames may lie one call too far out; the frames
+ * of Perl are all there, in their order (perl_finish).
+ */
+#ifndef SFBPF_LANG_PERL_BPF_H
+#define SFBPF_LANG_PERL_BPF_H
+
+#include "lang_code.bpf.h"
+
+/* struct interpreter. The offsets of the other fields are in struct sf_perl. */
+#define PERL_OP 8
+
+/* PERL_SI */
+#define PERL_SI_CONTEXTS  8
+#define PERL_SI_PREV	  16
+#define PERL_SI_TOP	  32 /* index, int */
+#define PERL_SI_TYPE	  44 /* int */
+#define PERL_SI_SIZE	  48
+#define PERL_SI_MAIN	  1
+#define PERL_SI_SORT	  3
+#define PERL_SI_MULTICALL 10
+
+/* PERL_CONTEXT */
+#define PERL_CX_COP  16
+#define PERL_CX_RET  48
+#define PERL_CX_NAME 64 /* require: the name of the file; else 0 */
+#define PERL_CX_CV   72
+#define PERL_CX_SIZE 104
+#define PERL_CX_KIND 15 /* of the type, the first byte */
+#define PERL_NULL    0
+#define PERL_BLOCK   2
+#define PERL_SUB     9
+#define PERL_FORMAT  10
+#define PERL_EVAL    11
+#define PERL_FAKE    0x80 /* a sub: code in a regular expression, in the scope around it */
+#define PERL_TRY     0xc0 /* an eval: of a block */
+
+#define PERL_COP_LINE 36
+#define PERL_COP_FILE 48
+
+/* An SV: its body, flags with the type, and a pointer; a CV's body; those of a GV and a stash */
+#define PERL_SV_FLAGS	 12
+#define PERL_SV_U	 16
+#define PERL_PVCV	 13
+#define PERL_PVFM	 14
+#define PERL_CV_STASH	 32
+#define PERL_CV_ROOT	 48
+#define PERL_CV_GV	 56
+#define PERL_CV_FILE	 64
+#define PERL_CV_FLAGS	 92
+#define PERL_CV_SIZE	 104
+#define PERL_CV_NAMED	 0x8000	 /* its name is there in place of its GV */
+#define PERL_CV_LEXICAL	 0x10000 /* it has no package */
+#define PERL_GV_NAME	 32
+#define PERL_GV_STASH	 40
+#define PERL_GP_EGV	 56
+#define PERL_STASH_MAX	 24 /* the size of the hash, less 1 */
+#define PERL_STASH_BODY	 32
+#define PERL_AUX_COUNT	 28 /* int; not 0: the name is an array of names */
+#define PERL_HEK_LEN	 4
+#define PERL_HEK_TEXT	 8
+#define PERL_REQUIRE_KEY 128 /* bytes of a file's name by which it is known */
+
+#define PERL_SCAN 4   /* contexts that a round looks at */
+#define PERL_SKIP 256 /* stacks of contexts in a chain */
+#define PERL_DEEP (1 << 20)
+
+enum { PERL_NEXT = -3, PERL_END, PERL_LOST }; /* perl_one, or SF_STOP_DEPTH */
+
+/* ---- Texts ---- */
+
+static __always_inline int perl_hek(struct sf_perl_walk *p, u64 hek, u8 *dst, u16 *ret_len)
+{
+	u32 n;
+
+	if (copy_user(&p->len, sizeof(p->len), hek + PERL_HEK_LEN) || p->len >> 24)
+		return -1;
+	n = p->len < SF_CODE_TEXT ? p->len : SF_CODE_TEXT;
+	asm volatile("" : "+r"(n)); /* see vma_at */
+	if (n > SF_CODE_TEXT || copy_user(dst, n, hek + PERL_HEK_TEXT))
+		return -1;
+	*ret_len = n;
+	return 0;
+}
+
+/* Reads the end of a text that a zero byte ends. 0 or -1. */
+static __always_inline int perl_file(struct sf_code *rec, u64 text)
+{
+	long n = 0;
+	u32 i;
+
+#pragma clang loop unroll(disable)
+	for (i = 0; i < 8; i++) {
+		n = bpf_probe_read_user_str(rec->file, SF_CODE_TEXT, (void *)text);
+		if (n <= 0)
+			return -1;
+		if (n < SF_CODE_TEXT)
+			break;
+		text += SF_CODE_TEXT / 2;
+	}
+	rec->file_len = n - 1;
+	return 0;
+}
+
+/* The name of the package. 0 or -1; lines_len stays 0 if it has none. */
+static __always_inline int perl_package(struct sf_perl_walk *p, const struct sf_perl *d, u64 stash,
+					struct sf_code *rec)
+{
+	u64 *h = p->head;
+
+	if (!stash)
+		return 0;
+	if (copy_user(h, 24, stash))
+		return -1;
+	h[3] = h[0] + PERL_STASH_BODY;
+	if (!d->aux_in_body) {
+		if (user_u64(h[0] + PERL_STASH_MAX, &h[3]))
+			return -1;
+		h[3] = h[2] + 8 * (h[3] + 1);
+	}
+	if (user_u64(h[3], &h[0]) || copy_user(&p->len, sizeof(p->len), h[3] + PERL_AUX_COUNT) ||
+	    (p->len && user_u64(h[0], &h[0])))
+		return -1;
+	return h[0] ? perl_hek(p, h[0], rec->lines, &rec->lines_len) : 0;
+}
+
+/* The name of the sub in hand and its package. 0 or -1. */
+static __always_inline int perl_name(struct sf_lang_walk *w, const struct sf_perl *d)
+{
+	struct sf_perl_walk *p = &w->perl;
+	u64 *h = p->head;
+
+	h[0] = OBJECT64(w, PERL_CV_GV);
+	h[1] = OBJECT64(w, PERL_CV_STASH);
+	if (!(OBJECT32(w, PERL_CV_FLAGS) & PERL_CV_NAMED)) {
+		if (!h[0]) /* deleted */
+			return 0;
+		h[3] = 0;
+		if (copy_user(h, 24, h[0]))
+			return -1;
+		/* Of an imported or localized GV, the one that the sub was defined in */
+		if (h[2] && !user_u64(h[2] + PERL_GP_EGV, &h[3]) && h[3] && copy_user(h, 24, h[3]))
+			return -1;
+		if (copy_user(h, 16, h[0] + PERL_GV_NAME))
+			return -1;
+	}
+	if (perl_hek(p, h[0], w->rec.name, &w->rec.name_len))
+		return -1;
+	return p->kind == SF_PERL_LEXICAL ? 0 : perl_package(p, d, h[1], &w->rec);
+}
+
+/* Describes the code in hand in the record. 0 or -1. */
+static __always_inline int perl_describe(struct sf_lang_walk *w, const struct sf_perl *d)
+{
+	struct sf_perl_walk *p = &w->perl;
+	struct sf_code *rec = &w->rec;
+
+	rec->version = p->kind;
+	rec->first_line = 0;
+	rec->name_unit = rec->file_unit = SF_CODE_UTF8;
+	rec->name_len = rec->file_len = rec->lines_len = 0;
+	if (p->kind == SF_PERL_EVAL)
+		return 0;
+	if (p->kind == SF_PERL_MAIN && user_u64(p->cop + PERL_COP_FILE, &p->file))
+		return -1;
+	if (p->kind <= SF_PERL_LEXICAL)
+		p->file = OBJECT64(w, PERL_CV_FILE);
+	if ((p->file || p->kind > SF_PERL_LEXICAL) && perl_file(rec, p->file))
+		return -1;
+	return p->kind <= SF_PERL_LEXICAL ? perl_name(w, d) : 0;
+}
+
+/* ---- The interpreter ---- */
+
+/* Takes a stack of contexts. 0 or -1. */
+static __always_inline int perl_stack(struct sf_lang_walk *w, u64 si)
+{
+	struct sf_perl_walk *p = &w->perl;
+	u64 *h = p->head;
+	s32 top;
+
+	p->si = 0;
+	if (p->stacks++ > PERL_SKIP || copy_user(h, PERL_SI_SIZE, si))
+		return -1;
+	top = h[PERL_SI_TOP / 8];
+	if (top < -1 || top > PERL_DEEP)
+		return -1;
+	p->contexts = h[PERL_SI_CONTEXTS / 8];
+	p->prev = h[PERL_SI_PREV / 8];
+	p->type = h[PERL_SI_TYPE / 8] >> 32;
+	p->index = top;
+	p->si = si;
+	w->win_len = 0;
+	return 0;
+}
+
+/* Finds the innermost stack of contexts, once for each stack. */
+static __always_inline void perl_begin(struct sf_scratch *s, const struct sf_perl *d,
+				       const struct sf_vma *v)
+{
+	struct sf_lang_walk *w = &s->lang;
+	struct sf_perl_walk *p = &w->perl;
+	u64 interp, op;
+
+	w->language = SF_LANG_PERL;
+	w->stop = SF_STOP_LANG_STATE;
+	p->module = v->word;
+	p->vma = s->vma_last;
+	p->si = p->cv = p->stacks = p->pass = 0;
+	interp = lang_key(d->musl, d->key - v->delta, user_tp());
+	p->interp = interp;
+	if (!interp)
+		return;
+	w->stop = SF_STOP_LANG_FAULT;
+	if (user_u64(interp + PERL_OP, &op) || user_u64(interp + d->cop, &p->cop) ||
+	    user_u64(interp + d->stack, &interp) || perl_stack(w, interp))
+		return;
+	w->stop = SF_STOP_COMPLETE;
+	/* The loop has returned: the context waits for the next comparison, say. */
+	p->pass = !op && (p->type == PERL_SI_SORT || p->type == PERL_SI_MULTICALL);
+}
+
+/* ---- Contexts ---- */
+
+/* The offset of the next context in the window, which is filled if needed; negative: no. */
+static __always_inline int perl_context(struct sf_lang_walk *w)
+{
+	struct sf_perl_walk *p = &w->perl;
+	u64 cx = p->contexts + PERL_CX_SIZE * (u64)p->index, at = cx - w->win_base, start = cx,
+	    page = cx & ~(SF_PAGE_MIN - 1ull);
+	u32 len;
+
+	if (at < SF_LANG_WINDOW && at + PERL_CX_SIZE <= w->win_len)
+		return at;
+	if (cx + PERL_CX_SIZE <= page + SF_PAGE_MIN) {
+		start = cx + PERL_CX_SIZE - SF_LANG_WINDOW;
+		start = start < page ? page : start;
+		start = start < p->contexts ? p->contexts : start;
+	}
+	len = cx + PERL_CX_SIZE - start;
+	w->win_len = 0;
+	asm volatile("" : "+r"(len)); /* see vma_at */
+	if (len > SF_LANG_WINDOW || copy_user(w->window, len, start))
+		return -1;
+	w->win_base = start;
+	w->win_len = len;
+	return cx - start;
+}
+
+#define PERL_AT64(w, at, off) (*(u64 *)((w)->window + (((at) + (off)) & (SF_LANG_WINDOW - 1))))
+
+/* Takes a sub. Its code is known by its ops, which all closures of a declaration share. */
+static __always_inline int perl_sub(struct sf_lang_walk *w, u64 cv)
+{
+	u64 *head = w->perl.head, h = 0;
+	u32 type;
+
+	if (cv == w->perl.cv)
+		return 0;
+	w->perl.cv = w->code = 0;
+	if (copy_user(head, 16, cv))
+		return -1;
+	type = head[PERL_SV_FLAGS / 8] >> 32 & 0xff;
+	if ((type != PERL_PVCV && type != PERL_PVFM) || copy_user(w->object, PERL_CV_SIZE, head[0]))
+		return -1;
+	w->perl.kind = OBJECT32(w, PERL_CV_FLAGS) & PERL_CV_LEXICAL ? SF_PERL_LEXICAL : SF_PERL_SUB;
+	FOLD(h, OBJECT64(w, PERL_CV_ROOT), FOLD_MUL1);
+	FOLD(h, OBJECT64(w, PERL_CV_GV), FOLD_MUL2);
+	w->code = h;
+	FOLD(h, OBJECT64(w, PERL_CV_STASH), FOLD_MUL1);
+	FOLD(h, OBJECT32(w, PERL_CV_FLAGS) & (PERL_CV_NAMED | PERL_CV_LEXICAL), FOLD_MUL2);
+	w->cookie = h;
+	w->perl.cv = cv;
+	w->id = 0;
+	return 0;
+}
+
+/* Takes code that is no sub. */
+static __always_inline void perl_code(struct sf_lang_walk *w, u32 kind, u64 code, u64 cookie)
+{
+	w->perl.cv = 0;
+	w->perl.kind = kind;
+	w->code = code;
+	w->cookie = cookie;
+	w->id = 0;
+}
+
+/* Takes the file that a require runs: its name is all that identifies it. 0 or -1. */
+static __always_inline int perl_require(struct sf_lang_walk *w, u64 name)
+{
+	u64 h = 0;
+	long n;
+	u32 i;
+
+	if (user_u64(name + PERL_SV_U, &w->perl.file))
+		return -1;
+	n = bpf_probe_read_user_str(w->object, PERL_REQUIRE_KEY, (void *)w->perl.file);
+	if (n <= 0)
+		return -1;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < PERL_REQUIRE_KEY / 8; i++) {
+		if (i >= (u32)n / 8) /* what lies behind the text is old */
+			break;
+		FOLD(h, OBJECT64(w, 8 * i), FOLD_MUL1);
+	}
+	/* The last bytes: before them are bytes that were folded already, or none. */
+	for (i = 0; i < 8; i++) {
+		u32 at = ((u32)n & ~7u) + i;
+
+		if (at >= (u32)n)
+			break;
+		FOLD(h, w->object[at & (SF_LANG_OBJECT - 1)], FOLD_MUL2);
+	}
+	perl_code(w, SF_PERL_REQUIRE, h | 1, h);
+	return 0;
+}
+
+/* The line that runs in the frame; 0: not known. */
+static __always_inline u32 perl_line(const struct sf_perl_walk *p)
+{
+	u32 line = 0;
+
+	if (!cfg_lines || !p->cop || copy_user(&line, sizeof(line), p->cop + PERL_COP_LINE))
+		return 0;
+	return line & 0xffffff;
+}
+
+/* Whether a context is a frame, whose code is taken then: 1, 0, or -1: it cannot be read. */
+static __always_inline int perl_take(struct sf_lang_walk *w, u32 type, u32 at)
+{
+	struct sf_perl_walk *p = &w->perl;
+	u64 name, cv;
+
+	switch (type & PERL_CX_KIND) {
+	case PERL_SUB:
+		if (type & PERL_FAKE)
+			return 0;
+		/* fall through */
+	case PERL_FORMAT:
+		cv = PERL_AT64(w, at, PERL_CX_CV);
+		if (!cv) /* it is being entered or left */
+			return 0;
+		return perl_sub(w, cv) ? -1 : 1;
+	case PERL_EVAL:
+		if (type & PERL_TRY)
+			return 0;
+		name = PERL_AT64(w, at, PERL_CX_NAME);
+		if (name)
+			return perl_require(w, name) ? -1 : 1;
+		perl_code(w, SF_PERL_EVAL, p->interp | 2, SF_PERL_EVAL);
+		return 1;
+	case PERL_BLOCK:
+		/* That of the program itself */
+		if (p->type != PERL_SI_MAIN || p->index)
+			return 0;
+		perl_code(w, SF_PERL_MAIN, p->interp | 1, SF_PERL_MAIN);
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* Whether an activation of the loop begins with this context. */
+static __always_inline bool perl_begins(struct sf_lang_walk *w, u32 type, u32 at)
+{
+	u32 kind = type & PERL_CX_KIND;
+
+	if (kind == PERL_NULL)
+		return true;
+	return (kind == PERL_SUB || kind == PERL_FORMAT) &&
+	       (!PERL_AT64(w, at, PERL_CX_RET) || (type & PERL_FAKE));
+}
+
+/* Looks at the next context, and records its frame if it is one. 0: none; PERL_*, or a stop. */
+static __always_inline int perl_look(struct sf_scratch *s, u32 slot)
+{
+	struct sf_lang_walk *w = &s->lang;
+	struct sf_perl_walk *p = &w->perl;
+	int at = perl_context(w), frame;
+	bool begins;
+	u32 n, type;
+	u64 word;
+
+	if (at < 0)
+		return PERL_LOST;
+	type = w->window[at & (SF_LANG_WINDOW - 1)];
+	begins = perl_begins(w, type, at);
+	frame = begins && p->pass ? 0 : perl_take(w, type, at);
+	if (frame < 0)
+		return PERL_LOST;
+	if (frame) {
+		word = lang_word(s, slot, SF_LANG_PERL, perl_line(p));
+		n = s->n;		    /* checked here: see php_emit */
+		asm volatile("" : "+r"(n)); /* see vma_at */
+		if (n >= SF_MAX_USER)
+			return SF_STOP_DEPTH;
+		s->frames[n & (SF_MAX_USER - 1)] = word;
+		s->n = n + 1;
+	}
+	/* Blocks and loops were entered from statements of the same frame. */
+	if (frame || begins || (type & PERL_CX_KIND) == PERL_SUB)
+		p->cop = PERL_AT64(w, at, PERL_CX_COP);
+	p->index--;
+	if (begins && p->pass)
+		p->pass = 0;
+	else if (begins)
+		return PERL_END;
+	return frame ? PERL_NEXT : 0;
+}
+
+/* Records at most one frame. PERL_* or SF_STOP_DEPTH. */
+static __always_inline int perl_one(struct sf_scratch *s, u32 slot)
+{
+	struct sf_perl_walk *p = &s->lang.perl;
+	int what;
+	u32 i;
+
+#pragma clang loop unroll(disable)
+	for (i = 0; i < PERL_SCAN; i++) {
+		if (p->index < 0)
+			break;
+		what = perl_look(s, slot);
+		if (what)
+			return what;
+	}
+	if (p->index >= 0)
+		return PERL_NEXT;
+	if (p->type != PERL_SI_MAIN)
+		return perl_stack(&s->lang, p->prev) ? PERL_LOST : PERL_NEXT;
+	p->si = 0;
+	return PERL_END;
+}
+
+/* ---- The walk ---- */
+
+/* Ends the frames of this activation. The loop is shown if wanted, or if frames are missing. */
+static __always_inline int perl_done(struct sf_scratch *s)
+{
+	u32 n = s->n;
+
+	s->lang_at = LANG_NATIVE;
+	s->lang.perl.last = n;
+	if (!cfg_native && s->lang.stop == SF_STOP_COMPLETE)
+		return SF_STEP_GO;
+	asm volatile("" : "+r"(n)); /* see vma_at */
+	if (n >= SF_MAX_USER)
+		return SF_STOP_DEPTH;
+	s->frames[n & (SF_MAX_USER - 1)] = s->lang.word;
+	s->n = n + 1;
+	return SF_STEP_GO;
+}
+
+/* Records the next frame of this activation. Global: verified alone. */
+__noinline int perl_step(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_lang *d;
+	struct sf_vma *v;
+	u32 first;
+	int what;
+
+	if (!s)
+		return SF_STOP_NO_ROW;
+	v = vma_at(s, s->vma_last);
+	d = lang_at(v->dir);
+	if (!d)
+		return SF_STOP_NO_ROW;
+	if (s->lang_at == LANG_LOOP) {
+		first = s->lang.first;
+		asm volatile("" : "+r"(first)); /* see vma_at */
+		s->lang.word = s->frames[first & (SF_MAX_USER - 1)];
+		s->n = first;
+		s->lang_at = LANG_INSIDE;
+		if (s->lang.language != SF_LANG_PERL || s->lang.perl.module != v->word)
+			perl_begin(s, &d->perl, v);
+	}
+	if (!s->lang.perl.si)
+		return perl_done(s);
+	what = perl_one(s, slot);
+	if (what == PERL_NEXT)
+		return SF_STEP_GO;
+	if (what == SF_STOP_DEPTH)
+		return SF_STOP_DEPTH;
+	if (what != PERL_END) {
+		s->lang.stop = SF_STOP_LANG_FAULT;
+		s->lang.perl.si = 0;
+	}
+	return perl_done(s);
+}
+
+static int perl_rest(u32 round, void *ctx)
+{
+	u32 slot = *(u32 *)ctx;
+	struct sf_scratch *s = scratch_of(slot);
+	struct sf_vma *v;
+	int what;
+
+	if (!s || !s->lang.perl.si)
+		return 1;
+	v = vma_at(s, s->lang.perl.vma);
+	if (v->word != s->lang.perl.module || !v->len) /* another mapping took the place */
+		return 1;
+	s->vma_last = s->lang.perl.vma; /* for code_describe */
+	what = perl_one(s, slot);
+	return what != PERL_NEXT && what != PERL_END;
+}
+
+/*
+ * After the walk. Frames that are left belong to activations that were taken for those of inner
+ * frames. So they go in where the outermost loop was, below what called it. In a stack that ended
+ * early, they are those of the part that is missing.
+ */
+__noinline int perl_finish(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	u32 n, i, at, tail;
+
+	if (!s || !s->lang.perl.si)
+		return 0;
+	n = s->n;
+	tail = s->stop == SF_STOP_COMPLETE ? n - s->lang.perl.last : 0;
+	if (tail > SF_PERL_TAIL)
+		tail = 0;
+	s->lang.perl.ntail = tail;
+	n -= tail;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < SF_PERL_TAIL; i++) {
+		at = (n + i) & (SF_MAX_USER - 1);
+		asm volatile("" : "+r"(at)); /* see vma_at */
+		s->lang.perl.tail[i] = s->frames[at & (SF_MAX_USER - 1)];
+	}
+	s->n = n;
+	bpf_loop(2 * SF_MAX_USER, perl_rest, &slot, 0);
+	n = s->n;
+	tail = s->lang.perl.ntail;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < SF_PERL_TAIL; i++) {
+		if (i >= tail)
+			break;
+		at = n + i;
+		asm volatile("" : "+r"(at)); /* see vma_at */
+		if (at >= SF_MAX_USER) {
+			s->stop = SF_STOP_DEPTH;
+			break;
+		}
+		s->frames[at & (SF_MAX_USER - 1)] = s->lang.perl.tail[i];
+	}
+	s->n = n + i;
+	return 0;
+}
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Perl: its description, on the perl of this machine, and the names of its subs. */
+#include <fcntl.h>
+#include <glob.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "elf/elf_dynsym.h"
+#include "elf/elf_image.h"
+#include "lang/lang.h"
+#include "sym/lang_codes.h"
+
+#include "test.h"
+
+/* Of Perl_runops_standard; found in the file */
+static uint64_t loop_start, loop_end;
+
+static bool the_loop(void *ctx, uint64_t addr, uint64_t *ret_start, uint64_t *ret_end)
+{
+	(void)ctx;
+	*ret_start = loop_start;
+	*ret_end = loop_end;
+	return addr >= loop_start && addr < loop_end;
+}
+
+/* Describes the first file that matches; false: there is none. */
+static bool describe(const char *pattern, bool *ret_ok, struct sf_lang *ret)
+{
+	const struct lang_functions functions = { .at = the_loop };
+	struct elf_dynsym_value sym = { 0 };
+	struct elf_image img = { 0 };
+	struct elf_dynsym syms;
+	struct diag diag = { 0 };
+	glob_t files;
+	int fd;
+
+	if (glob(pattern, 0, NULL, &files))
+		return false;
+	fd = open(files.gl_pathv[0], O_RDONLY | O_CLOEXEC);
+	globfree(&files);
+	*ret_ok = !elf_image_open_fd(&img, fd, &diag) && elf_dynsym_open(&syms, &img) &&
+		  elf_dynsym_find(&syms, "Perl_runops_standard", &sym);
+	loop_start = sym.addr;
+	loop_end = sym.addr + sym.size;
+	*ret_ok = *ret_ok && lang_describe(&img, &functions, ret);
+	elf_image_close(&img);
+	close(fd);
+	return true;
+}
+
+TEST(perl_536)
+{
+	static const char *const files[] = { "/usr/bin/perl5.36.0",
+					     "/usr/lib/x86_64-linux-gnu/libperl.so.5.36" };
+	static const char *const patterns[] = { "/usr/bin/perl", "/usr/lib/*/libperl.so.5.36" };
+	struct sf_lang l;
+	bool ok = false;
+
+	if (access(files[0], R_OK) && access(files[1], R_OK))
+		SKIP("no Perl 5.36");
+	for (size_t i = 0; i < 2; i++) {
+		if (!describe(patterns[i], &ok, &l))
+			continue;
+		EXPECT(ok);
+		EXPECT_EQ(l.language, SF_LANG_PERL);
+		EXPECT_EQ(l.version, 5 << 8 | 36);
+		EXPECT_EQ(l.nloops, 1);
+		EXPECT(l.perl.key != 0);
+		EXPECT_EQ(l.perl.cop, 208);
+		EXPECT_EQ(l.perl.stack, 224);
+		EXPECT_EQ(l.perl.aux_in_body, 1);
+	}
+}
+
+TEST(perl_sound)
+{
+	struct sf_lang l = { .language = SF_LANG_PERL, .perl = { .cop = 208, .stack = 224 } };
+
+	EXPECT(!lang_sound(&l)); /* no loop */
+	l.nloops = 1;
+	EXPECT(lang_sound(&l));
+	l.perl.cop = 0;
+	EXPECT(!lang_sound(&l));
+	l.perl.cop = 1025;
+	EXPECT(!lang_sound(&l));
+	l.perl.cop = 208;
+	l.perl.stack = 8;
+	EXPECT(!lang_sound(&l));
+	l.perl.stack = 1025;
+	EXPECT(!lang_sound(&l));
+}
+
+/* The name and file that a record becomes. */
+static void expect_code(const char *package, const char *name, uint8_t kind, const char *file,
+			const char *want, const char *want_file)
+{
+	struct sf_code rec = { .type = SF_REC_CODE,
+			       .id = 7,
+			       .language = SF_LANG_PERL,
+			       .version = kind,
+			       .name_len = (uint16_t)strlen(name),
+			       .file_len = (uint16_t)strlen(file),
+			       .lines_len = (uint16_t)strlen(package) };
+	struct lang_codes *lc = lang_codes_new();
+	struct lang_code got;
+	uint64_t word;
+
+	memcpy(rec.name, name, strlen(name));
+	memcpy(rec.file, file, strlen(file));
+	memcpy(rec.lines, package, strlen(package));
+	EXPECT(lang_codes_add(lc, &rec, sizeof(rec)));
+	word = lang_codes_word(lc, SF_FRAME_LANG_WORD(SF_LANG_PERL, 7, 12));
+	EXPECT_EQ(SF_FRAME_POSITION(word), 12);
+	EXPECT(lang_codes_get(lc, SF_FRAME_CODE(word), &got));
+	if (want)
+		EXPECT_STR(got.name, want);
+	EXPECT_STR(got.file, want_file);
+	lang_codes_free(lc);
+}
+
+TEST(perl_names)
+{
+	char longest[SF_CODE_TEXT + 1];
+
+	expect_code("main", "work", SF_PERL_SUB, "/a.pl", "main::work", "/a.pl");
+	expect_code("A::B", "__ANON__", SF_PERL_SUB, "/A/B.pm", "A::B::__ANON__", "/A/B.pm");
+	expect_code("A", "made", SF_PERL_SUB, "(eval 12)", "A::made", "eval");
+	expect_code("A", "made", SF_PERL_SUB, "(eval 12)[/a.pl:3]", "A::made", "eval");
+	expect_code("A", "made", SF_PERL_SUB, "(eval ", "A::made", "(eval ");
+	expect_code("", "", SF_PERL_SUB, "/a.pl", "__ANON__::__ANON__", "/a.pl");
+	expect_code("", "local", SF_PERL_LEXICAL, "/a.pl", "local", "/a.pl");
+	expect_code("", "", SF_PERL_MAIN, "/a.pl", "main", "/a.pl");
+	expect_code("", "", SF_PERL_MAIN, "-e", "main", "-e");
+	expect_code("", "", SF_PERL_REQUIRE, "A/B.pm", "require", "A/B.pm");
+	expect_code("", "", SF_PERL_EVAL, "", "eval", "eval");
+	expect_code("A", "f", 200, "/a.pl", "A::f", "/a.pl");
+	memset(longest, 'x', SF_CODE_TEXT);
+	longest[SF_CODE_TEXT] = 0;
+	expect_code(longest, longest, SF_PERL_SUB, longest, NULL, longest);
+}
