@@ -12,8 +12,9 @@ function sumSlices() {
 				sliceSum[T.slice[c]] += T.count[c];
 }
 
-/* The recording ends within the last slice. */
-const timeEnd = () => T ? Math.max(M.duration, (T.slices - 1) * T.width) : 0;
+/* Recordings end within the last slice. */
+const timeEnd = () => !T ? 0 : M.duration > (T.slices - 1) * T.width ?
+	Math.min(M.duration, T.slices * T.width) : T.slices * T.width;
 const timeAt = slice => Math.min(slice * T.width, timeEnd());
 function clock(s) { return s.toFixed(timeEnd() < 1 ? 3 : timeEnd() < 100 ? 2 : 0) + ' s'; }
 function rangeText() { return clock(timeAt(state.from)) + ' – ' + clock(timeAt(state.to)); }
@@ -22,7 +23,7 @@ function rangeText() { return clock(timeAt(state.from)) + ' – ' + clock(timeAt
 function setRange(from = 0, to = 0) {
 	if (state.from === from && state.to === to)
 		return;
-	const path = pathOf(state.zoom), search = state.search;
+	const path = pathOf(state.zoom);
 	state.from = from;
 	state.to = to;
 	revalue();
@@ -30,8 +31,6 @@ function setRange(from = 0, to = 0) {
 	about();
 	rebuild();
 	zoomAlong(path);
-	if (search)
-		setSearch(search), paint();
 	paintStrip();
 }
 

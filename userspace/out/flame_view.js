@@ -685,8 +685,9 @@ function restore() {
 	for (let id = 0; focus && id < NF && state.focus < 0; id++)
 		if (fullName(id) + '\n' + moduleOf(id) === focus)
 			state.focus = id;
-	const [first, last] = (from.get('time') || '').split('-').map(Number);
-	if (T && first >= 0 && last > first && last <= timeEnd() + T.width) {
+	const [, first, last] = (/^(\d+\.?\d*)-(\d+\.?\d*)$/.exec(from.get('time')) || [])
+		.map(Number);
+	if (T && last > first && last <= timeEnd() + T.width) {
 		state.from = Math.min(T.slices - 1, Math.round(first / T.width));
 		state.to = Math.min(T.slices, Math.max(state.from + 1,
 			last >= timeEnd() ? T.slices : Math.round(last / T.width)));

@@ -78,7 +78,7 @@ struct out_report {
 		size_t (*of)(void *ctx, uint64_t cgroup_id, const struct out_label **ret);
 		void *ctx;
 	} * labels;
-	struct timeline *timeline; /* NULL: the times of the samples were not kept */
+	struct timeline *timeline;   /* NULL: the times of the samples were not kept */
 	const struct slices *slices; /* html: coarse times of all samples; NULL: likewise */
 };
 

@@ -473,8 +473,8 @@ int out_flame(const struct out_report *r, flame_fn *write, FILE *f)
 		.user_stacks = r->opts.kernel_only ? 0 : r->stats->account.user_total,
 		.complete = r->stats->account.stops[SF_STOP_COMPLETE],
 	};
-	uint32_t *leaf_of =
-		r->slices ? calloc(profile_count(r->profile) + 1, sizeof(*leaf_of)) : NULL;
+	uint32_t *leaf_of = r->slices ? calloc(profile_count(r->profile) + 1, sizeof(*leaf_of))
+				      : NULL;
 	struct html_times times = { 0 };
 	struct stackset ss;
 	int err = stackset_init(&ss);

@@ -16,13 +16,13 @@
 #define SLICES_MAX	120
 #define SLICES_WIDTH_NS 1000000u /* at first */
 
-struct slices {			/* zeroed: empty */
-	struct idmap cells;	/* index of the stack, slice */
-	uint64_t *counts;	/* by cell */
+struct slices {		    /* zeroed: empty */
+	struct idmap cells; /* index of the stack, slice */
+	uint64_t *counts;   /* by cell */
 	size_t cap;
-	uint64_t width_ns;	/* 0: empty */
-	uint32_t n;		/* the last slice with samples, plus 1 */
-	bool failed;		/* memory ran out: counts are missing */
+	uint64_t width_ns; /* 0: empty */
+	uint32_t n;	   /* the last slice with samples, plus 1 */
+	bool failed;	   /* memory ran out: counts are missing */
 };
 
 void slices_free(struct slices *s);
