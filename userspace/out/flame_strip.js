@@ -56,7 +56,7 @@ function paintStrip() {
 		const x = at(i), w = at(i + 1) - x, h = sliceSum[i] / most * (tall - 3);
 		c.globalAlpha = to && (i < from || i >= to) ? .35 : 1;
 		if (h)
-			c.fillRect(x, tall - Math.max(h, 1), Math.max(w - (w > 3 ? 1 : 0), .5), tall);
+			c.fillRect(x, tall - Math.max(h, 1), w > 3 ? w - 1 : w, tall);
 	}
 	c.globalAlpha = 1;
 	c.fillStyle = style.getPropertyValue('--accent');
