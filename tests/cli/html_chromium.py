@@ -436,7 +436,7 @@ def check_strip_live(b, name):
     for start, end, one, other in ((.02, .46, *halves), (.98, .6, *reversed(halves))):
         drag(b, start, end)
         table = b.eval(TABLE)
-        if table.get(one, 0) < 20 or other in table or not box(b, one) or box(b, other):
+        if table.get(one, 0) < 5 or other in table or not box(b, one) or box(b, other):
             errors.append("%g to %g: %s" % (start, end, {h: table.get(h) for h in halves}))
     shot(b, "strip")
     b.key("Escape")

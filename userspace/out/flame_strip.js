@@ -34,13 +34,29 @@ function setRange(from = 0, to = 0) {
 	paintStrip();
 }
 
+/*
+ * Samples per second, by slice: the average of a run of slices that lasts ten sampling periods,
+ * because one or two samples say little.
+ */
+function sliceRates() {
+	const rates = new Float64Array(T.slices);
+	const n = M.hz ? Math.ceil(10 / (M.hz * T.width)) : 1;
+	for (let i = 0; i < T.slices; i += n) {
+		const sum = sliceSum.subarray(i, i + n).reduce((a, b) => a + b, 0);
+		const long = timeAt(Math.min(i + n, T.slices)) - timeAt(i);
+		rates.fill(sum / Math.max(long, n * T.width / 2), i, i + n);
+	}
+	return rates;
+}
+
 function paintStrip() {
 	const wide = $('stripcanvas').clientWidth, tall = $('stripcanvas').clientHeight;
 	if (!T || !wide)
 		return;
 	const scale = window.devicePixelRatio || 1, c = stripCtx;
 	const style = getComputedStyle(document.documentElement);
-	const most = sliceSum.reduce((a, b) => Math.max(a, b), 0) || 1, end = timeEnd() || 1;
+	const rates = sliceRates(), end = timeEnd();
+	const most = rates.reduce((a, b) => Math.max(a, b), 0) || 1;
 	const [from, to] = dragged || [state.from, state.to];
 	$('stripcanvas').width = Math.round(wide * scale);
 	$('stripcanvas').height = Math.round(tall * scale);
@@ -53,7 +69,7 @@ function paintStrip() {
 	}
 	c.fillStyle = style.getPropertyValue('--rule');
 	for (let i = 0; i < T.slices; i++) {
-		const x = at(i), w = at(i + 1) - x, h = sliceSum[i] / most * (tall - 3);
+		const x = at(i), w = at(i + 1) - x, h = rates[i] / most * (tall - 3);
 		c.globalAlpha = to && (i < from || i >= to) ? .35 : 1;
 		if (h)
 			c.fillRect(x, tall - Math.max(h, 1), w > 3 ? w - 1 : w, tall);
@@ -66,14 +82,16 @@ function paintStrip() {
 }
 
 function sayStrip(from, to, most) {
-	const cpus = M.hz ? most / (M.hz * T.width) : 0;
+	const cpus = M.hz ? most / M.hz : 0;
 	const text = !to ? 'drag to choose a range' :
 		clock(timeAt(from)) + ' – ' + clock(timeAt(to));
 	$('stripmost').textContent = M.hz ? 'up to ' + cpus.toFixed(cpus < 10 ? 1 : 0) + ' CPUs' :
-		'up to ' + short(most) + ' samples in ' + seconds(T.width);
+		'up to ' + short(most) + ' samples/s';
 	$('striprange').textContent = text;
 	$('stripend').textContent = clock(timeEnd());
 	strip.setAttribute('aria-valuetext', to ? text : 'all ' + clock(timeEnd()));
+	strip.setAttribute('aria-valuemax', T.slices - 1);
+	strip.setAttribute('aria-valuenow', from);
 }
 
 /* ---- Choosing: drag, or arrows ---- */
