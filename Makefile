@@ -153,13 +153,14 @@ $(O)/%.o: %.c Makefile
 $(APP_OBJ): | $(SKELS)
 
 # The flame graph's page as a C string literal, a line each.
-PAGE := $(addprefix userspace/out/flame,.html .css _model.js _view.js)
+PAGE := $(addprefix userspace/out/flame,.html .css _model.js _strip.js _view.js)
 
 $(O)/flame.html.h: $(PAGE) Makefile
 	$(call msg,PAGE,$@)
 	@mkdir -p $(@D)
 	$(Q)sed -e '/^@CSS@$$/{r userspace/out/flame.css' -e 'd}' \
 		-e '/^@MODEL@$$/{r userspace/out/flame_model.js' -e 'd}' \
+		-e '/^@STRIP@$$/{r userspace/out/flame_strip.js' -e 'd}' \
 		-e '/^@VIEW@$$/{r userspace/out/flame_view.js' -e 'd}' userspace/out/flame.html | \
 		sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/"&\\n"/' > $@.tmp && mv $@.tmp $@
 

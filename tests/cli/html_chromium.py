@@ -313,6 +313,156 @@ def check_address(b, name):
     report(name, errors + b.errors)
 
 
+DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+
+
+def digits(v):
+    return (DIGITS[v & 31 | 32] + digits(v >> 5)) if v >= 32 else DIGITS[v]
+
+
+def with_times(b, path, slices, width, times_of):
+    """Adds times to a page made without: times_of(leaf's name, value) gives {slice: count}."""
+    b.open(path)
+    cells = []
+    for leaf, value in b.eval("Array.from(leafNode, (n, l) => [S[fname[frame[n]]], "
+                              "leafValue[0][l]])"):
+        last = 0
+        for at, n in sorted(times_of(leaf, value).items()):
+            cells.append(digits(at - last) + (digits(n) if value > 1 else ""))
+            last, value = at, value - n
+        assert value == 0, leaf
+    with open(path) as f:
+        text = f.read()
+    assert text.count('"times":null') == 1
+    with open(path, "w") as f:
+        f.write(text.replace('"times":null', '"times":{"slices":%d,"width":%g,"cells":"%s"}' %
+                             (slices, width, "".join(cells))))
+
+
+def drag(b, start, end):
+    """Over the strip, from one share of it to another."""
+    left, top, width = b.eval("(r => [r.left, r.top, r.width])"
+                              "($('stripcanvas').getBoundingClientRect())")
+    xs = [left + share * width for share in (start, (start + end) / 2, end)]
+    b.mouse("mouseMoved", xs[0], top + 20)
+    b.mouse("mousePressed", xs[0], top + 20)
+    for x in xs[1:]:
+        b.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=top + 20, button="left",
+               buttons=1)
+    b.mouse("mouseReleased", xs[2], top + 20)
+
+
+TABLE = "Object.fromEntries(functions.map(f => [label(f.id), f.total]))"
+
+
+def check_strip(b, name):
+    """A range of time in the graph, the table, the sandwich and the address."""
+    b.open(make("notimes.html", "report", write("strip.folded",
+                                                "a;main;A 30\na;main;B 10\nb;once 1\n")))
+    errors = [] if b.eval("strip.hidden") else ["a strip without times"]
+    path = make("strip.html", "report", os.path.join(tmp, "strip.folded"))
+    times = {"A": {0: 10, 3: 15, 4: 5}, "B": {5: 2, 9: 8}, "once": {9: 1}}
+    with_times(b, path, 10, .5, lambda leaf, value: times[leaf])
+    b.open(path)
+    if b.eval("strip.hidden") or b.eval("[...sliceSum]") != [10, 0, 0, 15, 5, 2, 0, 0, 0, 9]:
+        errors.append("slices %s" % b.eval("[...sliceSum]"))
+    drag(b, .01, .44)
+    first = b.eval(TABLE)
+    if first != {"A": 30, "main": 30} or box(b, "B") or total(b) != 30:
+        errors.append("first half: %s" % first)
+    address = b.eval("location.hash")
+    b.eval("focusOn([...Array(NF).keys()].find(f => label(f) === 'main'))")
+    if b.eval("V.total[0][1]") != 30:
+        errors.append("sandwich: %s" % b.eval("V.total[0][1]"))
+    b.eval("$('scroll').focus()")
+    b.key("Escape")
+    if b.eval("[state.focus, state.to]") != [-1, 5]:
+        errors.append("Escape on the graph: %s" % b.eval("[state.focus, state.to]"))
+    drag(b, .99, .52)                     # to the left
+    if b.eval(TABLE) != {"B": 10, "main": 10, "once": 1}:
+        errors.append("second half: %s" % b.eval(TABLE))
+    b.eval("zoomTo(children(children(0)[0])[0])")
+    drag(b, .51, .55)
+    if (b.eval("pathOf(state.zoom).pop()"), total(b)) != ("main", 2):
+        errors.append("the zoom does not stay: %s" % b.eval("pathOf(state.zoom)"))
+    b.click(*b.eval("(r => [r.left + 30, r.top + 20])($('stripcanvas').getBoundingClientRect())"))
+    if total(b) != 41 or b.eval("state.to"):
+        errors.append("a click does not show everything")
+    b.eval("strip.focus()")
+    found = []
+    for key in ("ArrowRight", "ArrowRight", "ArrowLeft", "ArrowLeft", "Escape", "ArrowLeft"):
+        b.key(key)
+        found.append(b.eval("[state.from, state.to]"))
+    if found != [[0, 1], [1, 2], [0, 1], [0, 1], [0, 0], [9, 10]] or total(b) != 9:
+        errors.append("keys: %s, %s" % (found, total(b)))
+    b.open(path + address)
+    if b.eval(TABLE) != first:
+        errors.append("%s became %s" % (address, b.eval(TABLE)))
+    b.key("Escape")
+    if total(b) != 41 or b.eval("location.hash"):
+        errors.append("Escape does not show everything")
+    for wrong in ("-1-2", "3-2", "NaN-9", "1e999-1e999", "0-1e9", "x", "1", "-", "0x1-%00",
+                  "9" * 999):
+        b.open(path + "#time=" + wrong)
+        if total(b) != 41:
+            errors.append("#time=%s: %s" % (wrong[:40], total(b)))
+    report(name, errors + b.errors)
+
+
+PHASES = """import time
+def first_half(end):
+    while time.monotonic() < end:
+        sum(range(100))
+def second_half(end):
+    while time.monotonic() < end:
+        sum(range(100))
+t = time.monotonic()
+first_half(t + 1.5)
+second_half(t + 3)
+"""
+
+
+def check_strip_live(b, name):
+    """A program that does one thing in the first half of its time, and another in the second."""
+    program = write("phases.py", PHASES)
+    path = os.path.join(tmp, "phases.html")
+    run = subprocess.run([SFBPF, "record", "-q", "-o", path, "--", "/usr/bin/python3", program],
+                         stderr=subprocess.PIPE, text=True, check=False)
+    if run.returncode:
+        print("SKIP %s: %s" % (name, run.stderr.strip().split("\n")[-1]), flush=True)
+        return
+    b.open(path)
+    errors, halves = [], ("first_half (phases.py)", "second_half (phases.py)")
+    for start, end, one, other in ((.02, .46, *halves), (.98, .6, *reversed(halves))):
+        drag(b, start, end)
+        table = b.eval(TABLE)
+        if table.get(one, 0) < 5 or other in table or not box(b, one) or box(b, other):
+            errors.append("%g to %g: %s" % (start, end, {h: table.get(h) for h in halves}))
+    shot(b, "strip")
+    b.key("Escape")
+    if b.eval("sliceSum.reduce((a, b) => a + b)") != total(b):
+        errors.append("slices and stacks differ")
+    for width, dark in ((390, False), (390, True), (1200, True)):
+        d = chromium.Browser(width=width, height=700, dark=dark)
+        d.open(path)
+        drag(d, .1, .4)
+        if d.eval("document.documentElement.scrollWidth") > width:
+            errors.append("wider than %d" % width)
+        left, top, wide = d.eval("(r => [r.left, r.top + 20, r.width])"
+                                 "($('stripcanvas').getBoundingClientRect())")
+        d.call("Emulation.setTouchEmulationEnabled", enabled=True)
+        for kind, share in (("touchStart", .7), ("touchMove", .8), ("touchMove", .95),
+                            ("touchEnd", None)):
+            d.call("Input.dispatchTouchEvent", type=kind,
+                   touchPoints=[] if share is None else [{"x": left + share * wide, "y": top}])
+        if halves[0] in d.eval(TABLE) or halves[1] not in d.eval(TABLE):
+            errors.append("touch at %d pixels: %s" % (width, d.eval("rangeText()")))
+        shot(d, "strip-%d-%s" % (width, "dark" if dark else "light"))
+        errors += d.errors
+        d.close()
+    report(name, errors + b.errors)
+
+
 def check_diff(b, name):
     old = write("old.folded", "a;main;same 50\na;main;less 30\na;main;gone;deep 20\n")
     new = write("new.folded", "a;main;same 100\na;main;less 20\na;main;more 80\n")
@@ -381,6 +531,16 @@ def check_large(b, name):
                     what)
         print("# %s: %.0f ms" % (what, ms), flush=True)
     shot(b, "large")
+    with_times(b, path, 120, .1, lambda leaf, value: Counter(
+        rng.randrange(120) for _ in range(value)))
+    grown = os.path.getsize(path) / size - 1
+    opened = min(b.open(path) for _ in range(3))
+    ms = b.eval("(() => { const t = performance.now(); setRange(20, 70); "
+                "return performance.now() - t; })()")
+    print("# with times: %.0f %% larger, open in %.0f ms, a range in %.0f ms" %
+          (100 * grown, opened, ms), flush=True)
+    if grown > .3 or opened >= 2000:
+        errors.append("with times: %.2f larger, open in %.0f ms" % (grown, opened))
     report(name, errors + b.errors)
 
 
@@ -408,7 +568,7 @@ def check_dark_and_print(b, name):
 
 CHECKS = [
     check_page, check_search, check_zoom, check_views, check_evil, check_idle, check_sandwich,
-    check_address, check_diff,
+    check_address, check_strip, check_strip_live, check_diff,
     check_large, check_dark_and_print
 ]
 

@@ -80,11 +80,15 @@ def check_formats_json_off_cpu(name):
 def check_formats_html(name):
     path, stats = record(".html")
     with open(path, encoding="utf-8") as f:
-        meta = json.loads(re.search(r'id="data">(.*?)</script>', f.read(), re.S)[1])["meta"]
+        data = json.loads(re.search(r'id="data">(.*?)</script>', f.read(), re.S)[1])
+    meta, times = data["meta"], data["times"]
     errors = [] if meta["lost"] == sum(stats["lost"].values()) else ["lost: %s" % meta]
     if meta["userStacks"] != stats["user_stacks"]["total"] or meta["complete"] != stats[
             "user_stacks"]["complete"]:
         errors.append("%s, want %s" % (meta, stats["user_stacks"]))
+    if not times or not -.001 <= times["slices"] * times["width"] - meta["duration"] <= times[
+            "width"] + .001:
+        errors.append("%g s in slices: %s" % (meta["duration"], times))
     h.check(name, errors)
 
 

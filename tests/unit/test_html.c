@@ -15,7 +15,8 @@ struct data {
 	uint32_t nstrings;
 	uint64_t groups[64], nodes, leaves;
 	size_t ngroups;
-	char frames[4096], tree[8192];
+	char frames[4096], tree[8192], cells[1024];
+	uint64_t slices; /* 0: no times */
 };
 
 /* A view of the data element; the page's own text around it is not looked at. */
@@ -31,6 +32,22 @@ static struct bytes find_data(const char *html)
 	to = strchr(from, '<'); /* none inside, whatever names say */
 	EXPECT(to && strncmp(to, "</script>", 9) == 0);
 	return bytes_of(from, to ? (size_t)(to - from) : 0, false);
+}
+
+static void read_times(struct json_reader *j, struct data *d)
+{
+	const char *key;
+
+	if (!json_enter(j, '{'))
+		return;
+	while ((key = json_key(j))) {
+		if (!strcmp(key, "slices"))
+			d->slices = json_unsigned(j);
+		else if (!strcmp(key, "cells"))
+			snprintf(d->cells, sizeof(d->cells), "%s", json_string(j));
+		else
+			json_skip(j);
+	}
 }
 
 static void read_data(struct bytes text, struct data *d)
@@ -56,6 +73,8 @@ static void read_data(struct bytes text, struct data *d)
 			d->nodes = json_unsigned(&j);
 		} else if (!strcmp(key, "leaves")) {
 			d->leaves = json_unsigned(&j);
+		} else if (!strcmp(key, "times")) {
+			read_times(&j, d);
 		} else {
 			json_skip(&j);
 		}
@@ -146,7 +165,8 @@ TEST(html_data)
 	EXPECT_EQ(d.groups[1], 7);
 	EXPECT_EQ(d.groups[3], 8);
 	EXPECT(!strstr(out, "@NONCE@") && !strstr(out, "@DATA@") && !strstr(out, "@CSS@") &&
-	       !strstr(out, "@VIEW@"));
+	       !strstr(out, "@VIEW@") && !strstr(out, "@STRIP@"));
+	EXPECT(!d.slices);
 	EXPECT(!strstr(out, "http://") && !strstr(out, "https://") && !strstr(out, "src="));
 	free_data(&d);
 	free(out);
@@ -175,6 +195,88 @@ TEST(html_kernel_only)
 	free_data(&d);
 	free(out);
 	free_world(&w);
+}
+
+/* "SLICE*COUNT SLICE*COUNT\n" of leaves with these values, in the order of the tree. */
+static void describe_cells(const struct data *d, const uint64_t *values, size_t n, char *out,
+			   size_t cap)
+{
+	const char *t = d->cells;
+	size_t len = 0;
+
+	for (size_t l = 0; l < n; l++) {
+		uint64_t rest = values[l], at = 0, count;
+
+		while (rest && *t) {
+			at += digits(&t);
+			count = rest > 1 ? digits(&t) : 1;
+			EXPECT(count && count <= rest);
+			if (!count || count > rest)
+				return;
+			rest -= count;
+			len += (size_t)snprintf(out + len, cap - len, "%" PRIu64 "*%" PRIu64 "%s",
+						at, count, rest ? " " : "\n");
+		}
+	}
+	EXPECT_EQ(*t, 0);
+}
+
+#define MS 1000000u
+
+TEST(html_times)
+{
+	static const uint64_t values[] = { 1, 2, 3, 4, 5, 6 };
+	struct slices slices = { 0 };
+	struct data d;
+	struct world w;
+	char *out, text[1024] = "";
+
+	make_world(&w);
+	fill(&w);
+	w.st.duration_s = 0.1;
+	for (size_t i = 0; i < 6; i++)
+		for (size_t k = 0; k <= i; k++)
+			slices_add(&slices, (10 * i + k / 2) * MS, i);
+	w.r.slices = &slices;
+	out = written(out_html, &w.r);
+	read_data(find_data(out), &d);
+	EXPECT_EQ(d.slices, 101);
+	describe_cells(&d, values, 6, text, sizeof(text));
+	EXPECT_STR(text, "0*1\n10*2\n20*2 21*1\n30*2 31*2\n40*2 41*2 42*1\n50*2 51*2 52*2\n");
+	free_data(&d);
+	free(out);
+	slices_add(&slices, 0, 0); /* a stack has fewer samples than its slices */
+	out = written(out_html, &w.r);
+	read_data(find_data(out), &d);
+	EXPECT(!d.slices);
+	free_data(&d);
+	free(out);
+	slices_free(&slices);
+	free_world(&w);
+}
+
+/* A longer recording has wider slices, as many, with the same samples. */
+TEST(html_slices_widen)
+{
+	struct slices s = { 0 };
+	uint64_t sum[2] = { 0 };
+
+	for (uint64_t i = 0; i < 10000; i++)
+		slices_add(&s, i * 10 * MS, i % 2);
+	EXPECT_EQ(s.width_ns, 1024 * MS);
+	EXPECT_EQ(s.n, 98);
+	EXPECT_EQ(s.cells.n, 2 * 98);
+	for (size_t i = 0; i < s.cells.n; i++) {
+		sum[s.cells.keys[i].a] += s.counts[i];
+		EXPECT(s.cells.keys[i].b < s.n && s.counts[i] <= 52);
+	}
+	EXPECT(sum[0] == 5000 && sum[1] == 5000);
+	slices_cover(&s, 1000000 * (uint64_t)MS); /* idle from here on */
+	EXPECT_EQ(s.width_ns, 16384 * (uint64_t)MS);
+	EXPECT_EQ(s.n, 7);
+	slices_cover(&s, UINT64_MAX);
+	EXPECT_EQ(s.cells.n, 2);
+	slices_free(&s);
 }
 
 /* Names that would end the element, start a comment, end the string or the line. */

@@ -244,7 +244,7 @@ TEST(read_off_cpu_back)
 		stackset_free(&ss);
 	}
 	EXPECT_EQ(stackset_init(&ss), 0);
-	EXPECT_EQ(out_stackset(&w.r, &ss, STACK_AFTER), 0);
+	EXPECT_EQ(out_stackset(&w.r, &ss, STACK_AFTER, NULL), 0);
 	EXPECT_EQ(ss.totals[STACK_AFTER], 14000); /* nanoseconds */
 	/* Two of code, two markers, [runnable], --, irq */
 	EXPECT_EQ(ss.frames.n, 7);

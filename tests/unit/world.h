@@ -37,7 +37,13 @@ static inline void make_world(struct world *w)
 	symbolizer_set_kernel_names(w->sz, kernel_name, NULL);
 	add_module(w->ms, 1, "app");
 	add_module(w->ms, 2, "li;b\n");
-	w->r = (struct out_report){ w->p, w->sz, w->ms, &w->meta, &w->st, { 0 }, NULL, NULL, NULL };
+	w->r = (struct out_report){
+		.profile = w->p,
+		.symbols = w->sz,
+		.modules = w->ms,
+		.meta = &w->meta,
+		.stats = &w->st,
+	};
 }
 
 static inline void free_world(struct world *w)

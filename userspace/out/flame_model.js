@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The profile and what is derived from it: data, merged views, colours, numbers. flame.html
- * contains this file, then flame_view.js.
+ * contains this file, then flame_strip.js and flame_view.js.
  */
 'use strict';
 /*
@@ -90,32 +90,64 @@ const leafValue = [new Float64Array(NL), new Float64Array(DIFF ? NL : 0)];
 	D.tree = D.frames = null;
 }
 
+/*
+ * Times: T.slice and T.count from T.first[l] on are the slices of leaf l, and its value in each. A
+ * value says where its cells end. null: unknown
+ */
+const T = D.times && !DIFF ? readTimes(D.times) : null;
+
+function readTimes({ slices, width, cells }) {
+	const first = new Int32Array(NL + 1), slice = [], count = [];
+	next = digits(cells);
+	for (let l = 0; l < NL; l++) {
+		for (let rest = leafValue[0][l], at = 0; rest > 0;) {
+			slice.push(at += next());
+			count.push(rest > 1 ? next() : 1);
+			rest -= count[count.length - 1];
+		}
+		first[l + 1] = slice.length;
+	}
+	D.times = null;
+	return { slices, width, first, slice, count };
+}
+
 /* Wall clock: leaves that wait for work to arrive. They are left out until they are asked for. */
 const idle = new Uint8Array(NN);
-const idleValue = leafValue.map(values => new Float64Array(values.length));
+const allValue = leafValue.map(values => values.slice());
 for (let n = 1; n < NN; n++)
 	idle[n] = idle[parent[n]] ||
 		(fkind[frame[n]] === GROUP && S[fname[frame[n]]].startsWith('[idle: '));
 const TOTAL = [0, 0];
-let hasIdle = false;
+let hasIdle = leafNode.some(n => idle[n]), idleHidden = true;
+const leafHidden = l => idleHidden && idle[leafNode[l]];
 
-function hideIdle(hide) {
+/* focus: the frame in the middle of the sandwich view; -1: another view. to 0: no range of time */
+const state = {
+	group: 'comm', callers: false, idle: false, flip: false,
+	sort: 'value', colour: 'kind', side: 0, layout: 'both',
+	zoom: 0, focus: -1, cursor: -1, search: '', from: 0, to: 0,
+};
+
+/* The values of leaves, without hidden ones and without samples outside of the range of time. */
+function revalue() {
 	leafValue.forEach((values, side) => {
-		for (let l = 0; l < NL && DIFF >= side; l++) {
-			if (!idle[leafNode[l]])
-				continue;
-			hasIdle = true;
-			if (hide === (idleValue[side][l] > 0))
-				continue;
-			[values[l], idleValue[side][l]] = [idleValue[side][l], values[l]];
+		values.set(allValue[side]);
+		for (let l = 0; state.to && l < NL; l++) {
+			values[l] = 0;
+			for (let c = T.first[l]; c < T.first[l + 1]; c++)
+				if (T.slice[c] >= state.from && T.slice[c] < state.to)
+					values[l] += T.count[c];
 		}
+		for (let l = 0; l < values.length; l++)
+			if (leafHidden(l))
+				values[l] = 0;
 		TOTAL[side] = values.reduce((a, b) => a + b, 0);
 	});
 }
-hideIdle(true);
+revalue();
 if (hasIdle && !TOTAL[0] && !TOTAL[1]) {	/* there is nothing else */
-	hideIdle(false);
-	hasIdle = false;
+	hasIdle = idleHidden = false;
+	revalue();
 }
 
 const hasPids = !DIFF && D.groups.some((v, i) => i & 1 && v);
@@ -146,12 +178,6 @@ function groupKeys(by) {
 
 /* ---- Views: the drawn trees. Node 0 is the root. ---- */
 
-/* focus: the frame in the middle of the sandwich view; -1: another view */
-const state = {
-	group: 'comm', callers: false, idle: false, flip: false,
-	sort: 'value', colour: 'kind', side: 0, layout: 'both',
-	zoom: 0, focus: -1, cursor: -1, search: '',
-};
 let V;			/* the view */
 let G = null;		/* its groups, or null */
 

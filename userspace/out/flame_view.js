@@ -432,7 +432,7 @@ function zoomTo(node) {
 		return;
 	}
 	state.zoom = node;
-	$('reset').disabled = !node;
+	mayReset();
 	redraw();
 	toRoots();
 	countMatches();
@@ -444,8 +444,9 @@ function zoomTo(node) {
 function focusOn(id) {
 	state.focus = id;
 	rebuild();
-	$('reset').disabled = id < 0;
 }
+
+function mayReset() { $('reset').disabled = !state.zoom && state.focus < 0 && !state.to; }
 
 /* The names from the root to a node, the kernel's and others with their suffix. */
 function pathOf(node) {
@@ -552,10 +553,14 @@ function cycle(id) {
 function escape() {
 	if (!$('help').hidden)
 		$('help').hidden = true;
+	else if (state.to && document.activeElement === strip)
+		setRange();
 	else if (state.zoom || state.focus >= 0)
 		zoomTo(0);
 	else if (state.search)
 		search('');
+	else if (state.to)
+		setRange();
 	else
 		state.cursor = -1, placeCursor(), hideTip();
 }
@@ -588,6 +593,8 @@ function onKey(ev) {
 	const focused = document.activeElement;
 	if (key)
 		key[2]();
+	else if (arrow && arrow[0] && focused === strip)
+		moveRange(arrow[0], ev.shiftKey);
 	else if (arrow && focused !== $('tbody'))
 		moveCursor(...arrow);
 	else if (ev.key === 'Enter' && state.cursor >= 0 && focused.tagName !== 'BUTTON')
@@ -604,7 +611,7 @@ function onKey(ev) {
 function rebuild() {
 	state.zoom = 0;
 	state.cursor = -1;
-	$('reset').disabled = true;
+	mayReset();
 	matchCache = [];
 	colours = [];
 	if (state.focus >= 0)
@@ -636,6 +643,9 @@ function remember() {
 			out.set(key, 1);
 	if (state.search)
 		out.set('search', state.search);
+	if (state.to)
+		out.set('time', +timeAt(state.from).toFixed(6) + '-' +
+			+timeAt(state.to).toFixed(6));
 	if (state.focus >= 0)
 		out.set('focus', fullName(state.focus) + '\n' + moduleOf(state.focus));
 	else if (state.zoom)
@@ -643,6 +653,19 @@ function remember() {
 	const text = out.toString();
 	if (text.length < 16384)
 		history.replaceState(null, '', text ? '#' + text : location.pathname);
+}
+
+/* Zooms to the node of these names, or as far as there are such nodes. */
+function zoomAlong(path) {
+	let node = 0;
+	for (const name of state.focus < 0 ? path : []) {
+		const next = [...children(node)].find(c => fullName(V.id[c]) === name);
+		if (next === undefined)
+			break;
+		node = next;
+	}
+	if (node)
+		zoomTo(node);
 }
 
 /* Sets controls only to what they offer: the address may come from anyone. */
@@ -662,17 +685,17 @@ function restore() {
 	for (let id = 0; focus && id < NF && state.focus < 0; id++)
 		if (fullName(id) + '\n' + moduleOf(id) === focus)
 			state.focus = id;
-	rebuild();
-	$('reset').disabled = state.focus < 0;
-	let node = 0;
-	for (const name of zoom && state.focus < 0 ? zoom.split('\n') : []) {
-		const next = [...children(node)].find(c => fullName(V.id[c]) === name);
-		if (next === undefined)
-			break;
-		node = next;
+	const [, first, last] = (/^(\d+\.?\d*)-(\d+\.?\d*)$/.exec(from.get('time')) || [])
+		.map(Number);
+	if (T && last > first && last <= timeEnd() + T.width) {
+		state.from = Math.min(T.slices - 1, Math.round(first / T.width));
+		state.to = Math.min(T.slices, Math.max(state.from + 1,
+			last >= timeEnd() ? T.slices : Math.round(last / T.width)));
+		revalue();
+		about();
 	}
-	if (node)
-		zoomTo(node);
+	rebuild();
+	zoomAlong(zoom ? zoom.split('\n') : []);
 	if (from.get('search'))
 		search(from.get('search').slice(0, 1000));
 	restoring = false;
@@ -697,6 +720,8 @@ function about() {
 		out.push(M.host);
 	if (M.duration)
 		out.push(M.duration.toFixed(1) + ' s');
+	if (state.to)
+		out.push('only ' + rangeText());
 	out.push(DIFF ? amount(TOTAL[1]) + ' → ' + amount(TOTAL[0]) : amount(TOTAL[0]));
 	if (M.lost)
 		out.push(grouped(M.lost) + ' lost');
@@ -742,6 +767,7 @@ function restyle() {
 	legend();
 	redraw();
 	paintTable();
+	paintStrip();
 }
 
 function bind() {
@@ -768,14 +794,17 @@ function bind() {
 	});
 	press('callers', 'callers', rebuild);
 	press('idle', 'idle', () => {
-		hideIdle(!state.idle);
+		idleHidden = !state.idle;
+		revalue();
+		sumSlices();
+		paintStrip();
 		trieCache = null;
 		about();
 		rebuild();
 	});
 	press('flip', 'flip', () => { redraw(); toRoots(); remember(); });
 	$('sandwich').addEventListener('click', sandwich);
-	$('reset').addEventListener('click', () => zoomTo(0));
+	$('reset').addEventListener('click', () => { zoomTo(0); setRange(); });
 	$('helpbtn').addEventListener('click', () => { $('help').hidden = !$('help').hidden; });
 	$('helpclose').addEventListener('click', () => { $('help').hidden = true; });
 	let timer = 0;
@@ -851,12 +880,17 @@ const GESTURES = [
 	['Enter', 'zoom to the selected box'],
 	['Backspace', 'zoom out one level'],
 	['double click', 'on a row of the table: its sandwich'],
-	['Esc', 'everything; clears the search'],
+	['Esc', 'everything; clears the search, then the range of time'],
+];
+
+const STRIP_GESTURES = [
+	['drag on the strip', 'only this range of time; a click: all'],
+	['arrows on it', 'move the range; with Shift: its end'],
 ];
 
 function start() {
 	const keys = KEYS.filter(k => (DIFF || k[0] !== 'w') && (hasIdle || k[0] !== 'e'));
-	for (const [key, what] of [...keys, ...GESTURES]) {
+	for (const [key, what] of [...keys, ...GESTURES, ...(T ? STRIP_GESTURES : [])]) {
 		const dt = document.createElement('dt'), dd = document.createElement('dd');
 		dt.textContent = key;
 		dd.textContent = what;
@@ -872,6 +906,11 @@ function start() {
 	about();
 	bind();
 	legend();
+	strip.hidden = !T;
+	if (T) {
+		sumSlices();
+		bindStrip();
+	}
 	restore();
 	document.documentElement.dataset.ready = Math.round(performance.now());
 	document.documentElement.dataset.took = Math.round(performance.now() - started);

@@ -52,6 +52,7 @@ const struct out_format *out_format_at(size_t i)
 		  .write_recorded = recorded_pprof },
 		{ .name = "html",
 		  .suffixes = { ".html", ".htm" },
+		  .slices = true,
 		  .write = out_html,
 		  .write_recorded = recorded_html },
 		{ .name = "svg",

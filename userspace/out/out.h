@@ -18,6 +18,7 @@
 #include "sym/symbolizer.h"
 
 struct html_meta;
+struct slices;
 struct stackset;
 struct stacks_text;
 struct timeline;
@@ -77,7 +78,8 @@ struct out_report {
 		size_t (*of)(void *ctx, uint64_t cgroup_id, const struct out_label **ret);
 		void *ctx;
 	} * labels;
-	struct timeline *timeline; /* NULL: the times of the samples were not kept */
+	struct timeline *timeline;   /* NULL: the times of the samples were not kept */
+	const struct slices *slices; /* html: coarse times of all samples; NULL: likewise */
 };
 
 /* The input of report and diff: stacks by name, of one or two profiles. */
@@ -95,6 +97,7 @@ struct out_format {
 	/* The output has the cgroup (or its labels) and the thread of a sample, if known. */
 	bool cgroups, threads;
 	bool timeline; /* needs out_report.timeline */
+	bool slices;   /* uses out_report.slices */
 	/* Others' files of other formats have the suffix, too: it counts with --timeline only */
 	bool shared_suffix;
 	int (*write)(const struct out_report *r, FILE *f);

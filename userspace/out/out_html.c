@@ -11,6 +11,9 @@
  *             number of leaves, and of each: group, value [, value before]
  *             (The root has leaves if there are stacks without frames. It then comes first, with
  *             0 levels up and 0 down.)
+ *   times     null, or: slices, and width of a slice in seconds; cells, as digits: for each leaf in
+ *             the order of the tree, until its value is reached, slices since the last one (of
+ *             the first: the slice) and, unless only 1 is missing, the value in that slice
  *
  * Digits: numbers in base 32, the lowest digit first, each a character of A-Z a-z 0-9 - _. Bit 5 of
  * its index says that more digits follow. Most numbers take one or two characters, so 100,000
@@ -19,6 +22,7 @@
 #include "out/out_html.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -31,7 +35,7 @@ static const char page[] =
 #include "flame.html.h"
 	;
 
-static void put_digits(FILE *f, uint64_t v)
+void html_put_digits(FILE *f, uint64_t v)
 {
 	static const char alphabet[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -76,6 +80,7 @@ struct trie {
 	uint32_t *rank, *by_rank;   /* frame <-> its rank by frequency */
 	uint32_t *child, *sibling;  /* by node; 0: none */
 	uint32_t *leaf, *next_leaf; /* first leaf by node, next one by leaf; id + 1, 0: none */
+	uint32_t *order, nordered;  /* leaves as they are written */
 };
 
 struct frequency {
@@ -119,6 +124,7 @@ static void trie_free(struct trie *t)
 	free(t->sibling);
 	free(t->leaf);
 	free(t->next_leaf);
+	free(t->order);
 }
 
 static int trie_build(struct trie *t, const struct stackset *ss)
@@ -133,9 +139,10 @@ static int trie_build(struct trie *t, const struct stackset *ss)
 		.sibling = calloc(n, 4),
 		.leaf = calloc(n, 4),
 		.next_leaf = calloc(ss->leaves.n + 1, 4),
+		.order = calloc(ss->leaves.n + 1, 4),
 	};
 	if (!t->rank || !t->by_rank || !t->child || !t->sibling || !t->leaf || !t->next_leaf ||
-	    rank_frames(t)) {
+	    !t->order || rank_frames(t)) {
 		trie_free(t);
 		return -ENOMEM;
 	}
@@ -154,18 +161,19 @@ static int trie_build(struct trie *t, const struct stackset *ss)
 	return 0;
 }
 
-static void put_leaves(const struct trie *t, uint32_t node, bool two_sides, FILE *f)
+static void put_leaves(struct trie *t, uint32_t node, bool two_sides, FILE *f)
 {
 	uint64_t n = 0;
 
 	for (uint32_t l = t->leaf[node]; l; l = t->next_leaf[l - 1])
 		n++;
-	put_digits(f, n);
+	html_put_digits(f, n);
 	for (uint32_t l = t->leaf[node]; l; l = t->next_leaf[l - 1]) {
-		put_digits(f, t->ss->leaves.keys[l - 1].b);
-		put_digits(f, t->ss->values[l - 1][STACK_AFTER]);
+		t->order[t->nordered++] = l - 1;
+		html_put_digits(f, t->ss->leaves.keys[l - 1].b);
+		html_put_digits(f, t->ss->values[l - 1][STACK_AFTER]);
 		if (two_sides)
-			put_digits(f, t->ss->values[l - 1][STACK_BEFORE]);
+			html_put_digits(f, t->ss->values[l - 1][STACK_BEFORE]);
 	}
 }
 
@@ -173,17 +181,17 @@ static void put_leaves(const struct trie *t, uint32_t node, bool two_sides, FILE
  * Writes the nodes from `node` down by first children to one with leaves. There is one, because
  * every node was made for a leaf.
  */
-static uint32_t put_run(const struct trie *t, uint32_t node, uint32_t up, bool two_sides, FILE *f)
+static uint32_t put_run(struct trie *t, uint32_t node, uint32_t up, bool two_sides, FILE *f)
 {
 	uint32_t last = node, down = node != STACK_ROOT;
 
 	for (; !t->leaf[last] && t->child[last]; last = t->child[last])
 		down++;
-	put_digits(f, up);
-	put_digits(f, down);
+	html_put_digits(f, up);
+	html_put_digits(f, down);
 	for (uint32_t n = node;; n = t->child[n]) {
 		if (n != STACK_ROOT)
-			put_digits(f, t->rank[t->ss->nodes.keys[n].b]);
+			html_put_digits(f, t->rank[t->ss->nodes.keys[n].b]);
 		if (n == last)
 			break;
 	}
@@ -191,7 +199,7 @@ static uint32_t put_run(const struct trie *t, uint32_t node, uint32_t up, bool t
 	return last;
 }
 
-static void put_tree(const struct trie *t, bool two_sides, FILE *f)
+static void put_tree(struct trie *t, bool two_sides, FILE *f)
 {
 	uint32_t node = put_run(t, STACK_ROOT, 0, two_sides, f), up;
 
@@ -207,6 +215,20 @@ static void put_tree(const struct trie *t, bool two_sides, FILE *f)
 			return;
 		node = put_run(t, t->sibling[node], up + 1, two_sides, f);
 	}
+}
+
+static void put_times(const struct trie *t, const struct html_times *times, FILE *f)
+{
+	fputs("\",\n\"times\":", f);
+	if (!times || !times->slices) {
+		fputs("null}", f);
+		return;
+	}
+	fprintf(f, "{\"slices\":%u,\"width\":%" PRIu64 "e-9,\"cells\":\"", times->slices,
+		times->width_ns);
+	for (uint32_t i = 0; i < t->nordered; i++)
+		html_times_put(times, t->order[i], t->ss->values[t->order[i]][STACK_AFTER], f);
+	fputs("\"}}", f);
 }
 
 static int put_data(const struct stackset *ss, const struct html_meta *meta, FILE *f)
@@ -233,17 +255,17 @@ static int put_data(const struct stackset *ss, const struct html_meta *meta, FIL
 	json_u64(&j, "nodes", ss->nodes.n);
 	json_u64(&j, "leaves", ss->leaves.n);
 	fputs(",\n\"frames\":\"", f);
-	put_digits(f, ss->frames.n);
+	html_put_digits(f, ss->frames.n);
 	for (size_t i = 0; i < ss->frames.n; i++) {
 		uint64_t names = ss->frames.keys[t.by_rank[i]].a;
 
-		put_digits(f, names >> 32);
-		put_digits(f, names & UINT32_MAX);
-		put_digits(f, ss->frames.keys[t.by_rank[i]].b);
+		html_put_digits(f, names >> 32);
+		html_put_digits(f, names & UINT32_MAX);
+		html_put_digits(f, ss->frames.keys[t.by_rank[i]].b);
 	}
 	fputs("\",\n\"tree\":\"", f);
 	put_tree(&t, meta->before != NULL, f);
-	fputs("\"}", f);
+	put_times(&t, meta->times, f);
 	trie_free(&t);
 	return 0;
 }
@@ -403,7 +425,7 @@ int out_path_of(struct out_path *p, size_t i)
 }
 
 /* Under the process's name; the thread's comes next if it has another one. */
-static int add_stack(struct out_path *p, size_t i, enum stack_side side)
+static int add_stack(struct out_path *p, size_t i, enum stack_side side, uint32_t *ret_leaf)
 {
 	bool by_thread = p->r->opts.by == OUT_BY_THREAD;
 	char process[64], comm[64];
@@ -418,18 +440,22 @@ static int add_stack(struct out_path *p, size_t i, enum stack_side side)
 		err = add_note(p, comm);
 	if (!err)
 		err = append_path(p, i);
-	return err ? err
-		   : stackset_add(p->ss, process, s.pid, p->frames, p->n, side,
-				  out_value(p->r, &s));
+	if (!err)
+		err = stackset_add(p->ss, process, s.pid, p->frames, p->n, side,
+				   out_value(p->r, &s));
+	if (ret_leaf)
+		*ret_leaf = p->ss->added;
+	return err;
 }
 
-int out_stackset(const struct out_report *r, struct stackset *ss, enum stack_side side)
+int out_stackset(const struct out_report *r, struct stackset *ss, enum stack_side side,
+		 uint32_t *leaf_of)
 {
 	struct out_path p = { .ss = ss, .r = r };
 	int err = 0;
 
 	for (size_t i = 0; i < profile_count(r->profile) && !err; i++)
-		err = add_stack(&p, i, side);
+		err = add_stack(&p, i, side, leaf_of ? &leaf_of[i] : NULL);
 	free(p.frames);
 	return err;
 }
@@ -447,14 +473,22 @@ int out_flame(const struct out_report *r, flame_fn *write, FILE *f)
 		.user_stacks = r->opts.kernel_only ? 0 : r->stats->account.user_total,
 		.complete = r->stats->account.stops[SF_STOP_COMPLETE],
 	};
+	uint32_t *leaf_of = r->slices ? calloc(profile_count(r->profile) + 1, sizeof(*leaf_of))
+				      : NULL;
+	struct html_times times = { 0 };
 	struct stackset ss;
 	int err = stackset_init(&ss);
 
 	if (!err)
-		err = out_stackset(r, &ss, STACK_AFTER);
+		err = out_stackset(r, &ss, STACK_AFTER, leaf_of);
+	if (!err && leaf_of)
+		err = html_times_make(&times, &ss, r->slices, leaf_of, r->stats->duration_s);
+	meta.times = &times;
 	if (!err)
 		err = write(&ss, &meta, f);
 	stackset_free(&ss);
+	html_times_free(&times);
+	free(leaf_of);
 	return err;
 }
 

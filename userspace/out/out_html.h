@@ -6,7 +6,19 @@
 #include <stdio.h>
 
 #include "out/out.h"
+#include "prof/slices.h"
 #include "prof/stackset.h"
+
+/* When the samples of the leaves were taken. */
+struct html_times {
+	struct html_cell {
+		uint32_t leaf, slice;
+		uint64_t count;
+	} * cells; /* by leaf, then slice */
+	size_t n;
+	uint64_t width_ns; /* of a slice */
+	uint32_t slices;   /* 0: times are unknown */
+};
 
 /*
  * Where the numbers on the page come from. Strings may be NULL and numbers 0 if unknown. Strings
@@ -23,6 +35,7 @@ struct html_meta {
 	uint64_t start_unix_ns;
 	uint64_t lost;
 	uint64_t user_stacks, complete;
+	const struct html_times *times; /* NULL: unknown */
 };
 
 /* With meta->before, the differences of the two sides are shown in red and blue. 0 or -errno. */
@@ -30,6 +43,17 @@ typedef int flame_fn(const struct stackset *ss, const struct html_meta *meta, FI
 flame_fn html_write, svg_write;
 /* Writes the stacks of a report. 0 or -errno. */
 int out_flame(const struct out_report *r, flame_fn *write, FILE *f);
+
+/*
+ * leaf_of: by stack of the slices, its leaf. Cells that do not add up to the leaves' values are as
+ * none. 0 or -ENOMEM.
+ */
+int html_times_make(struct html_times *t, const struct stackset *ss, const struct slices *s,
+		    const uint32_t *leaf_of, double duration_s);
+void html_times_free(struct html_times *t);
+/* The cells of a leaf of that value, as digits. */
+void html_times_put(const struct html_times *t, uint32_t leaf, uint64_t value, FILE *f);
+void html_put_digits(FILE *f, uint64_t v);
 
 /* The kind of a frame, and its name, of which the returned length is without the kind's suffix. */
 size_t out_frame_name(const struct out_report *r, const struct profile_frame *f,
@@ -43,7 +67,11 @@ struct out_path {
 };
 
 int out_path_of(struct out_path *p, size_t i); /* fills p with stack i; 0 or -ENOMEM */
-/* Adds all stacks of a report to ss, with the parts that its options select. 0 or -ENOMEM. */
-int out_stackset(const struct out_report *r, struct stackset *ss, enum stack_side side);
+/*
+ * Adds all stacks of a report to ss, with the parts that its options select. leaf_of: the leaf of
+ * each; NULL: not wanted. 0 or -ENOMEM.
+ */
+int out_stackset(const struct out_report *r, struct stackset *ss, enum stack_side side,
+		 uint32_t *leaf_of);
 
 #endif

@@ -119,6 +119,7 @@ static int add_leaf(struct stackset *ss, const char *comm, uint32_t pid, uint32_
 		return -ENOMEM;
 	if (leaf == before)
 		memset(ss->values[leaf], 0, sizeof(ss->values[leaf]));
+	ss->added = leaf;
 	if (ss->log)
 		return log_value(ss, leaf, value);
 	ss->values[leaf][side] += value;

@@ -81,6 +81,7 @@ struct stackset {
 	uint64_t (*values)[STACK_SIDES]; /* by leaf */
 	size_t values_cap;
 	uint64_t totals[STACK_SIDES];
+	uint32_t added; /* the leaf of the last stackset_add */
 	/*
 	 * Set before the first frame is added: ignores modules, so that functions of one name are
 	 * equal

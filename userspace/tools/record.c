@@ -74,6 +74,7 @@ static int report(struct oneshot *r, struct session *s)
 		.meta = &meta,
 		.stats = &stats,
 		.timeline = s->timeline,
+		.slices = s->slices,
 		.opts = { .by = r->by,
 			  .user_only = !r->common.collect.kernel,
 			  .kernel_only = !r->common.collect.user,
@@ -126,20 +127,27 @@ static void say_dropped(const struct timeline *t)
 			 (unsigned long long)t->dropped, t->n);
 }
 
-static int run(struct oneshot *r, struct session *s, struct timeline *timeline)
+static int run(struct oneshot *r, struct session *s, struct timeline *timeline,
+	       struct slices *slices)
 {
 	struct run_stats stats;
 	int err = oneshot_prepare(r);
 
 	session_signals(); /* so that Ctrl-C while tables are made also ends the run cleanly */
+	if (!err && r->format->slices)
+		r->common.collect.want_time = true;
 	if (!err)
 		err = session_open(s, &r->common.collect);
 	if (!err && r->format->threads)
 		profile_by_thread(s->profile);
 	if (!err && r->format->timeline)
 		s->timeline = timeline;
+	if (!err && r->format->slices)
+		s->slices = slices;
 	if (!err)
 		err = oneshot_sample(r, s);
+	if (!err)
+		slices_cover(slices, s->end_ns - s->start_ns);
 	timeline->start_ns = s->start_ns;
 	timeline->suspended_ns = clock_ns(CLOCK_BOOTTIME) - session_now();
 	if (!err)
@@ -202,14 +210,16 @@ static int record_run(int argc, char **argv)
 {
 	struct oneshot r = { .has_times = true };
 	struct timeline timeline = { 0 };
+	struct slices slices = { 0 };
 	struct session s = { 0 };
 	int rc;
 
 	common_opts_init(&r.common, 99);
 	rc = parse(&r, argc, argv);
 	if (!rc)
-		rc = r.wall ? wall_run(&r, &s) : run(&r, &s, &timeline);
+		rc = r.wall ? wall_run(&r, &s) : run(&r, &s, &timeline, &slices);
 	session_close(&s);
 	timeline_free(&timeline);
+	slices_free(&slices);
 	return oneshot_close(&r, rc);
 }

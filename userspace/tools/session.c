@@ -112,10 +112,16 @@ static void add_to_profile(void *ctx, const struct sf_sample *sample)
 	size_t stack;
 
 	session_name_process(s, s->profile, sample);
-	if (profile_add_times(s->profile, session_see(s, sample), &once, &stack))
+	if (profile_add_times(s->profile, session_see(s, sample), &once, &stack)) {
 		s->dropped++;
-	else if (s->timeline)
+		return;
+	}
+	if (s->timeline)
 		timeline_add(s->timeline, sample->time_ns, sample->cpu, stack);
+	if (s->slices) /* the first samples are older than the start */
+		slices_add(s->slices,
+			   sample->time_ns > s->start_ns ? sample->time_ns - s->start_ns : 0,
+			   stack);
 }
 
 /* The uid of the user who started the program, also through sudo. */

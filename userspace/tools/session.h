@@ -12,6 +12,7 @@
 #include "out/out.h"
 #include "prof/process_names.h"
 #include "prof/profile.h"
+#include "prof/slices.h"
 #include "prof/timeline.h"
 #include "sym/symbolizer.h"
 
@@ -32,6 +33,7 @@ struct session {
 	struct process_names *names; /* NULL until session_name_process */
 	uint64_t dropped;	     /* samples dropped because memory ran out */
 	struct timeline *timeline;   /* takes the time of each sample in the profile; NULL: none */
+	struct slices *slices;	     /* likewise, coarsely */
 	collector_sample_fn take;    /* replaces profile_add; NULL: none */
 	void *take_ctx;
 	/*
