@@ -109,7 +109,7 @@ static const struct key keys[] = {
 	SWITCH("agent", "process-context", process_context,
 	       "take service.name from processes that publish one in their memory (default yes)"),
 	STRING("kubernetes", "kubelet", "URL", kubelet,
-	       "kubelet that names pods and containers, as https://NODE:10250; off (default): none"),
+	       "kubelet that names pods and containers, https://NODE:10250; off (default): none"),
 	STRING("kubernetes", "kubelet-token-file", "FILE", kubelet_token,
 	       "file with the token for the kubelet, of a service account"),
 	STRING("kubernetes", "kubelet-ca-file", "FILE", kubelet_ca,

@@ -61,7 +61,9 @@ static int check_others(const struct agent_config *c, struct agent_config_error 
 	bool tls = c->kubelet && !strncmp(c->kubelet, "https:", 6);
 
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
-		if (!agent_config_given(c, others[i]))
+		/* kubelet = off says that the others are to do nothing. */
+		if (!agent_config_given(c, others[i]) ||
+		    (!c->kubelet && agent_config_given(c, "kubelet")))
 			continue;
 		if (!c->kubelet)
 			return config_fail(err, "%s does nothing without kubelet", others[i]);
