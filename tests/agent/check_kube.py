@@ -322,6 +322,68 @@ def check_kube_certificate(name):
     harness.check(name, errors)
 
 
+def capabilities(a):
+    """Of each thread."""
+    held = []
+    for tid in os.listdir("/proc/%d/task" % a.p.pid):
+        with open("/proc/%d/task/%s/status" % (a.p.pid, tid)) as f:
+            held += [int(line.split()[1], 16) for line in f if line.startswith("CapEff:")]
+    return held
+
+
+def check_kube_reload(name):
+    """Other labels, off and on again; a file that is wrong changes nothing. The thread that asks
+    has no capability.
+    """
+    pb()
+    groups, r, k, errors = Groups(), HttpReceiver(decode=decode_otlp), Kubelet(), []
+    config = harness.tmpfile("kube.ini")
+
+    def write(text):
+        with open(config, "w") as f:
+            f.write("[kubernetes]\n" + text)
+
+    def names(f):
+        return {(n[0], n[-1]) for n in f.get(p.pid, ())}
+
+    try:
+        p = groups.run(slice_of(UIDS[0]) + "/cri-containerd-%s.scope" % IDS[0], SPIN)
+        write("kubelet = %s\nkubelet-interval = 200ms\n" % k.url)
+        a = agents.Agent("--config", config, "--endpoint", r.url, "--label-pid", "--interval",
+                         "500ms", copy=False)
+        a.start().wait_started()
+        until(a, r, lambda f: ("cart", "") in names(f), "a name")
+        held = capabilities(a)
+        if len(held) != 6 or held.count(0) != 4:
+            errors.append("capabilities of threads: %s" % held)
+        asked = len(k.requests)
+        a.p.send_signal(1)
+        a.wait(lambda: a.metric("reloads_total") == 1, "the configuration again")
+        found = until(a, r, names, "samples")
+        if names(found) != {("cart", "")} or len(k.requests) != asked:
+            errors.append("nothing changed: %s, %d requests" % (names(found), len(k.requests)))
+        write("kubelet = nonsense\n")
+        a.p.send_signal(1)
+        a.wait(lambda: a.metric("reload_errors_total") == 1, "a wrong configuration")
+        write("kubelet = %s\nkubelet-interval = 200ms\npod-labels = team\n"
+              "service-label = team\n" % k.url)
+        a.p.send_signal(1)
+        until(a, r, lambda f: ("blue", "blue") in names(f), "another label")
+        write("kubelet = off\n")
+        a.p.send_signal(1)
+        until(a, r, lambda f: ("pod:" + UIDS[0], "") in names(f), "no name")
+        if len(capabilities(a)) != 5 or "kubelet" in a.get():
+            errors.append("off: %s" % capabilities(a))
+        if a.stop():
+            errors.append("exit status %d" % a.p.returncode)
+        errors += agents.account_errors(a, len(a.spooled()))
+    finally:
+        groups.remove()
+        k.stop()
+        r.stop()
+    harness.check(name, errors)
+
+
 def check_kube_files(name):
     """Windows in files have the labels that report chooses by."""
     groups, k, errors = Groups(), Kubelet(), []
@@ -350,4 +412,6 @@ def check_kube_files(name):
 
 
 if __name__ == "__main__":
-    harness.run_checks([check_kube, check_kube_faults, check_kube_certificate, check_kube_files])
+    harness.run_checks([
+        check_kube, check_kube_faults, check_kube_certificate, check_kube_reload, check_kube_files
+    ])

@@ -98,6 +98,7 @@ int agent_config_check(struct agent_config *c, struct agent_config_error *err);
 int agent_config_print(const struct agent_config *c, int fd);
 /* A copy of what the thread for the kubelet needs. NULL: out of memory. */
 struct agent_config *agent_config_kubelet(const struct agent_config *c);
+bool agent_config_same_kubelet(const struct agent_config *a, const struct agent_config *b);
 const char *agent_protocol_name(int protocol);
 /* Whether the two differ in settings that are used once, before privileges are dropped. */
 bool agent_config_needs_restart(const struct agent_config *a, const struct agent_config *b);

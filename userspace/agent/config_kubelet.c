@@ -134,3 +134,17 @@ struct agent_config *agent_config_kubelet(const struct agent_config *c)
 	agent_config_free(copy);
 	return NULL;
 }
+
+static bool same(const char *a, const char *b)
+{
+	return !strcmp(a ? a : "", b ? b : "");
+}
+
+bool agent_config_same_kubelet(const struct agent_config *a, const struct agent_config *b)
+{
+	return same(a->kubelet, b->kubelet) && same(a->kubelet_token, b->kubelet_token) &&
+	       same(a->kubelet_ca, b->kubelet_ca) && same(a->pod_labels, b->pod_labels) &&
+	       same(a->service_label, b->service_label) &&
+	       a->kubelet_insecure == b->kubelet_insecure &&
+	       a->kubelet_interval_ns == b->kubelet_interval_ns;
+}

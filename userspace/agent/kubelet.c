@@ -237,7 +237,7 @@ static void release(struct kubelet *k)
 	free(k);
 }
 
-struct kubelet *kubelet_start(const struct agent_config *cfg, void (*on_thread)(void))
+static struct kubelet *kubelet_start(const struct agent_config *cfg, void (*on_thread)(void))
 {
 	struct kubelet *k = calloc(1, sizeof(*k));
 	pthread_condattr_t attr;
@@ -272,4 +272,13 @@ void kubelet_stop(struct kubelet *k)
 	pthread_mutex_unlock(&k->lock);
 	pthread_join(k->thread, NULL);
 	release(k);
+}
+
+int kubelet_follow(struct kubelet **k, const struct agent_config *cfg, void (*on_thread)(void))
+{
+	if (*k && cfg->kubelet && agent_config_same_kubelet((*k)->cfg, cfg))
+		return 0;
+	kubelet_stop(*k);
+	*k = cfg->kubelet ? kubelet_start(cfg, on_thread) : NULL;
+	return cfg->kubelet && !*k ? -EAGAIN : 0;
 }

@@ -18,8 +18,11 @@ struct kubelet_totals {
 	uint64_t pods, containers; /* in the last answer */
 };
 
-/* Copies what it needs of cfg. NULL: out of memory, or no thread can be started. */
-struct kubelet *kubelet_start(const struct agent_config *cfg, void (*on_thread)(void));
+/*
+ * Starts, stops or restarts *k as cfg says; what is known stays if cfg says the same as before. 0,
+ * or -EAGAIN: out of memory, or no thread can be started.
+ */
+int kubelet_follow(struct kubelet **k, const struct agent_config *cfg, void (*on_thread)(void));
 void kubelet_stop(struct kubelet *k); /* ends a request that is under way */
 /*
  * What is known of a container. If it is not known as one, the kubelet will be asked, less and less

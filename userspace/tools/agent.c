@@ -338,13 +338,6 @@ static void on_thread(void)
 			  strerror(-rc), NULL);
 }
 
-static int start_kubelet(struct agent *a)
-{
-	kubelet_stop(a->kubelet);
-	a->kubelet = a->cfg->kubelet ? kubelet_start(a->cfg, on_thread) : NULL;
-	return a->cfg->kubelet && !a->kubelet ? -EAGAIN : 0;
-}
-
 static void use_config(struct agent *a)
 {
 	a->budget.limit_pct = a->cfg->cpu_pct;
@@ -398,7 +391,7 @@ static void reload(struct agent *a)
 	spool_limits(a->spool, &(struct spool_opts){ .max_bytes = mine->spool_bytes,
 						     .max_age_ns = mine->spool_age_ns });
 	sender_reload(a->sender, other);
-	if (start_kubelet(a))
+	if (kubelet_follow(&a->kubelet, a->cfg, on_thread))
 		agent_log(AGENT_LOG_ERROR, "cannot start a thread", NULL);
 	a->values.reloads++;
 	log_config(a, "configuration reloaded");
@@ -458,7 +451,7 @@ static int start_threads(struct agent *a)
 	if (!a->sender)
 		return complain(EXIT_FAILED, "cannot start a thread");
 	if ((a->metrics && metrics_start(a->metrics, a->sender, a->spool, on_thread)) ||
-	    start_kubelet(a))
+	    kubelet_follow(&a->kubelet, a->cfg, on_thread))
 		return complain(EXIT_FAILED, "cannot start a thread");
 	rc = a->cfg->seccomp ? privs_filter() : 0;
 	if (rc)
