@@ -411,7 +411,34 @@ def check_kube_files(name):
     harness.check(name, errors)
 
 
+def check_kube_rows(name):
+    """ClickHouse's rows and Pyroscope's series have the names, too."""
+    groups, k, errors = Groups(), Kubelet(), []
+    wanted = {
+        "clickhouse": (b'"service":"cart"', b'"k8s.pod.name":"cart-5d9c-x2"',
+                       b'"k8s.pod.label.team":"blue"'),
+        "pyroscope": (b"k8s_pod_name", b"cart-5d9c-x2", b"k8s_pod_label_team"),
+    }
+    try:
+        groups.run(slice_of(UIDS[0]) + "/cri-containerd-%s.scope" % IDS[0], SPIN)
+        for protocol, want in wanted.items():
+            r = HttpReceiver()
+            a = agents.Agent("--protocol", protocol, "--endpoint", r.url, "--kubelet", k.url,
+                             "--pod-labels", "team", copy=False)
+            a.start().wait_started()
+            a.wait(lambda: any(all(w in g.message for w in want) for g in r.got),
+                   "the names to " + protocol)
+            if a.stop():
+                errors.append("%s: exit status %d" % (protocol, a.p.returncode))
+            r.stop()
+    finally:
+        groups.remove()
+        k.stop()
+    harness.check(name, errors)
+
+
 if __name__ == "__main__":
     harness.run_checks([
-        check_kube, check_kube_faults, check_kube_certificate, check_kube_reload, check_kube_files
+        check_kube, check_kube_faults, check_kube_certificate, check_kube_reload, check_kube_files,
+        check_kube_rows
     ])
