@@ -102,6 +102,27 @@ TEST(config_says_what_is_wrong)
 		{ "[delivery]\nretry-min = 2s\nretry-max = 1s\n", "less than retry-min" },
 		{ "[delivery]\nrequest-size = 1M\n[spool]\nspool-size = 1M\n",
 		  "half of spool-size" },
+		{ "[kubernetes]\nkubelet = node:10250\n", "kubelet: 'node:10250' is not" },
+		{ "[kubernetes]\nkubelet = https://h:99999\n",
+		  "kubelet: 'https://h:99999' is not a URL: its port" },
+		{ "[kubernetes]\nkubelet = https://h/pods\n", "must not have a path" },
+		{ "[kubernetes]\nkubelet = https://u:p@h\n", "must not have a path, user" },
+		{ "[kubernetes]\npod-labels = app\n", "nothing without kubelet" },
+		{ "[kubernetes]\nkubelet = http://h\nkubelet-token-file = /etc/passwd\n",
+		  "begins with https" },
+		{ "[kubernetes]\nkubelet = https://h\nkubelet-token-file = /does/not/exist\n",
+		  "kubelet-token-file: /does/not/exist: No such file" },
+		{ "[kubernetes]\nkubelet = https://h\nkubelet-insecure = yes\n"
+		  "kubelet-ca-file = /etc/passwd\n",
+		  "contradict" },
+		{ "[kubernetes]\nkubelet = https://h\npod-labels = app,a=b\n",
+		  "'a=b' is not the key" },
+		{ "[kubernetes]\nkubelet = https://h\npod-labels = a,b,c,d,e,f,g,h,i\n",
+		  "more than 8" },
+		{ "[kubernetes]\nkubelet = https://h\nservice-label = a b\n",
+		  "service-label: 'a b' is not" },
+		{ "[kubernetes]\nkubelet = https://h\nkubelet-interval = 1ms\n",
+		  "'1ms' is not a TIME" },
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
@@ -125,6 +146,9 @@ TEST(config_accepts)
 		"[agent]\nuser = nobody\n",
 		"[labels]\napp.kubernetes.io/name = \xc3\xa4\n[headers]\nX-Scope-OrgID = 1\n",
 		"[spool]\nspool-size = 64K\nspool-age = 1h30m\n",
+		"[kubernetes]\nkubelet = off\npod-labels = app\n",
+		"[kubernetes]\nkubelet = https://[::1]:10250/\nkubelet-token-file = /etc/passwd\n"
+		"kubelet-ca-file = /etc/passwd\npod-labels = app, app.kubernetes.io/part-of\n",
 	};
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
@@ -173,6 +197,19 @@ TEST(cgroup_paths)
 		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 		  "0a1b2c3d-1111-2222-3333-444455556666" },
 		{ "/kubepods/besteffort/pod0a1b2c3d-1111-2222-3333-444455556666/"
+		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+		  "pod:0a1b2c3d-1111-2222-3333-444455556666",
+		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+		  "0a1b2c3d-1111-2222-3333-444455556666" },
+		{ "/kubelet.slice/kubelet-kubepods.slice/"
+		  "kubelet-kubepods-pod0a1b2c3d_1111_2222_3333_444455556666.slice/"
+		  "cri-containerd-"
+		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope",
+		  "pod:0a1b2c3d-1111-2222-3333-444455556666",
+		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
+		  "0a1b2c3d-1111-2222-3333-444455556666" },
+		{ "/system.slice/kubepods-pod0a1b2c3d_1111_2222_3333_444455556666.slice"
+		  ":cri-containerd:"
 		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 		  "pod:0a1b2c3d-1111-2222-3333-444455556666",
 		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",

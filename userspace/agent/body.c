@@ -96,6 +96,31 @@ bool body_configured(const struct agent_config *cfg, const char *name)
 	return false;
 }
 
+/* What the kubelet knows of the target's pod. */
+static void body_pod_labels(const struct encode_input *in, const struct pod_names *names,
+			    void (*fn)(void *ctx, const char *name, const char *value), void *ctx)
+{
+	const struct agent_pairs *keys = &in->cfg->pod_keys;
+
+	if (!names)
+		return;
+	const struct {
+		const char *name, *value;
+	} own[] = {
+		{ "k8s.pod.name", names->pod },
+		{ "k8s.namespace.name", names->space },
+		{ "k8s.container.name", names->container },
+		{ "k8s.node.name", names->node },
+	};
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (*own[i].value && !body_configured(in->cfg, own[i].name))
+			fn(ctx, own[i].name, own[i].value);
+	for (size_t i = 0; i < keys->n && i < POD_LABELS; i++)
+		if (*names->labels[i] && !body_configured(in->cfg, keys->list[i].name))
+			fn(ctx, keys->list[i].name, names->labels[i]);
+}
+
 void body_labels(const struct encode_input *in, const struct target *t,
 		 void (*fn)(void *ctx, const char *name, const char *value), void *ctx)
 {
@@ -116,6 +141,7 @@ void body_labels(const struct encode_input *in, const struct target *t,
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
 		if (*own[i].value && !body_configured(in->cfg, own[i].name))
 			fn(ctx, own[i].name, own[i].value);
+	body_pod_labels(in, targets_names(in->window->targets, t), fn, ctx);
 	for (size_t i = 0; i < in->cfg->labels.n; i++)
 		fn(ctx, in->cfg->labels.list[i].name, in->cfg->labels.list[i].value);
 }

@@ -108,6 +108,20 @@ static const struct key keys[] = {
 	       "service.name of processes outside units and containers (default host)"),
 	SWITCH("agent", "process-context", process_context,
 	       "take service.name from processes that publish one in their memory (default yes)"),
+	STRING("kubernetes", "kubelet", "URL", kubelet,
+	       "kubelet that names pods and containers, https://NODE:10250; off (default): none"),
+	STRING("kubernetes", "kubelet-token-file", "FILE", kubelet_token,
+	       "file with the token for the kubelet, of a service account"),
+	STRING("kubernetes", "kubelet-ca-file", "FILE", kubelet_ca,
+	       "CA certificates of the kubelet instead of those of the system"),
+	SWITCH("kubernetes", "kubelet-insecure", kubelet_insecure,
+	       "do not verify the certificate of the kubelet"),
+	TIME("kubernetes", "kubelet-interval", kubelet_interval_ns, 100 * NUM_MS, 3600 * NUM_S,
+	     "least time between two requests to the kubelet (default 10s)"),
+	STRING("kubernetes", "pod-labels", "LIST", pod_labels,
+	       "labels of pods to send as k8s.pod.label.KEY, separated by commas; 8 at most"),
+	STRING("kubernetes", "service-label", "KEY", service_label,
+	       "label of pods that is their service.name (default app.kubernetes.io/name)"),
 	STRING("agent", "user", "USER", user,
 	       "switch to this user after the BPF programs are loaded"),
 	PAIRS("labels", "label", labels,
@@ -230,6 +244,7 @@ struct agent_config *agent_config_new(void)
 		.spool_bytes = 64 << 20,
 		.spool_age_ns = 86400 * NUM_S,
 		.cpu_pct = 1,
+		.kubelet_interval_ns = 10 * NUM_S,
 		.memory_bytes = 64 << 20,
 		.table_bytes = 256 << 20,
 		.ring_bytes = 2 << 20,
@@ -258,6 +273,7 @@ void agent_config_free(struct agent_config *c)
 		else if (keys[i].type == T_PAIRS)
 			free_pairs((struct agent_pairs *)((char *)c + keys[i].at));
 	}
+	free_pairs(&c->pod_keys);
 	free(c);
 }
 
@@ -524,7 +540,7 @@ static int hex(char ch)
  * Parses "a=1,b=x%20y": the W3C baggage format of OTEL_EXPORTER_OTLP_HEADERS and
  * OTEL_RESOURCE_ATTRIBUTES.
  */
-static int pairs_from(struct agent_pairs *p, bool headers, const char *list)
+int config_pairs_from(struct agent_pairs *p, bool headers, const char *list)
 {
 	char item[4096];
 
@@ -549,88 +565,6 @@ static int pairs_from(struct agent_pairs *p, bool headers, const char *list)
 			return -ENOMEM;
 		list = end + (*end == ',');
 	}
-	return 0;
-}
-
-/*
- * The value of OTEL_EXPORTER_OTLP_PROFILES_name, else of OTEL_EXPORTER_OTLP_name. Empty values
- * count as unset. *ret_base: not from the former.
- */
-static const char *exporter_env(const char *name, bool *ret_base)
-{
-	char var[80];
-	const char *v;
-
-	snprintf(var, sizeof(var), "OTEL_EXPORTER_OTLP_PROFILES_%s", name);
-	v = getenv(var);
-	if (ret_base)
-		*ret_base = !v || !*v;
-	if (v && *v)
-		return v;
-	snprintf(var, sizeof(var), "OTEL_EXPORTER_OTLP_%s", name);
-	v = getenv(var);
-	return v && *v ? v : NULL;
-}
-
-static int env_string(const char *name, char **at)
-{
-	const char *v = exporter_env(name, NULL);
-
-	return v ? config_set_string(at, v) : 0;
-}
-
-static int env_protocol(struct agent_config *c, struct agent_config_error *err)
-{
-	const char *v = exporter_env("PROTOCOL", NULL);
-
-	if (!v)
-		return 0;
-	if (!strcmp(v, "grpc"))
-		c->protocol = AGENT_OTLP_GRPC;
-	else if (!strcmp(v, "http/protobuf"))
-		c->protocol = AGENT_OTLP_HTTP;
-	else
-		return config_fail(err,
-				   "OTEL_EXPORTER_OTLP_PROTOCOL: '%s' is not grpc or http/protobuf",
-				   v);
-	return 0;
-}
-
-int agent_config_environment(struct agent_config *c, struct agent_config_error *err)
-{
-	const char *v;
-	uint64_t ms;
-	int rc = env_protocol(c, err);
-	bool base;
-
-	if (rc)
-		return rc;
-	v = exporter_env("ENDPOINT", &base);
-	if (v && config_set_string(&c->endpoint, v))
-		return -ENOMEM;
-	if (v)
-		c->endpoint_is_base = base;
-	if ((v = exporter_env("HEADERS", NULL)) && pairs_from(&c->headers, true, v))
-		return config_fail(err, "OTEL_EXPORTER_OTLP_HEADERS is not a list of name=value");
-	if ((v = getenv("OTEL_RESOURCE_ATTRIBUTES")) && pairs_from(&c->labels, false, v))
-		return config_fail(err, "OTEL_RESOURCE_ATTRIBUTES is not a list of name=value");
-	if ((v = exporter_env("COMPRESSION", NULL)))
-		c->gzip = !strcmp(v, "gzip");
-	if ((v = exporter_env("TIMEOUT", NULL))) {
-		if (num_u64(v, 50, 600000, &ms))
-			return config_fail(
-				err,
-				"OTEL_EXPORTER_OTLP_TIMEOUT: '%s' is not a number of milliseconds "
-				"from 50 to 600000",
-				v);
-		c->timeout_ns = ms * NUM_MS;
-	}
-	if ((v = getenv("OTEL_SERVICE_NAME")) && *v && config_set_string(&c->service, v))
-		return -ENOMEM;
-	if (env_string("CERTIFICATE", &c->ca_file) ||
-	    env_string("CLIENT_CERTIFICATE", &c->cert_file) ||
-	    env_string("CLIENT_KEY", &c->key_file))
-		return -ENOMEM;
 	return 0;
 }
 
@@ -674,8 +608,9 @@ static void print_value(FILE *f, const struct key *k, const void *at)
 
 int agent_config_print(const struct agent_config *c, int fd)
 {
-	static const char *const sections[] = { "agent", "labels", "delivery", "headers",
-						"spool", "budget", "metrics",  "log" };
+	static const char *const sections[] = { "agent",      "labels",	 "delivery",
+						"headers",    "spool",	 "budget",
+						"kubernetes", "metrics", "log" };
 	FILE *f = fdopen(dup(fd), "w");
 
 	if (!f)

@@ -61,6 +61,11 @@ struct agent_config {
 	char *user;
 	bool seccomp;
 
+	char *kubelet, *kubelet_token, *kubelet_ca, *pod_labels, *service_label;
+	struct agent_pairs pod_keys; /* of pod_labels: k8s.pod.label.KEY and KEY */
+	bool kubelet_insecure;
+	uint64_t kubelet_interval_ns;
+
 	char *metrics;
 	int log_level, log_format;
 
@@ -91,7 +96,12 @@ int agent_config_set(struct agent_config *c, size_t key, const char *value,
 int agent_config_check(struct agent_config *c, struct agent_config_error *err);
 /* Prints an INI file; the values of headers are not shown. */
 int agent_config_print(const struct agent_config *c, int fd);
+/* A copy of what the thread for the kubelet needs. NULL: out of memory. */
+struct agent_config *agent_config_kubelet(const struct agent_config *c);
+bool agent_config_same_kubelet(const struct agent_config *a, const struct agent_config *b);
 const char *agent_protocol_name(int protocol);
+/* Whether the two differ in settings that are used once, before privileges are dropped. */
+bool agent_config_needs_restart(const struct agent_config *a, const struct agent_config *b);
 /* Whether the file or the command line has the key. */
 bool agent_config_given(const struct agent_config *c, const char *name);
 

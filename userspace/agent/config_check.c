@@ -11,7 +11,7 @@
 #include "agent/page_server.h"
 #include "agent/receiver.h"
 
-static int check_url(const char *url, struct agent_config_error *err)
+int config_check_url(const char *key, const char *url, struct agent_config_error *err)
 {
 	CURLU *u = curl_url();
 	char *port = NULL;
@@ -23,9 +23,9 @@ static int check_url(const char *url, struct agent_config_error *err)
 	rc = curl_url_set(u, CURLUPART_URL, url, 0);
 	if (rc || (!curl_url_get(u, CURLUPART_PORT, &port, 0) && !strcmp(port, "0")))
 		ret = config_fail(err,
-				  "endpoint: '%s' is not a URL: its %s is wrong; "
+				  "%s: '%s' is not a URL: its %s is wrong; "
 				  "accepted is http[s]://HOST[:PORT][/PATH], PORT from 1 to 65535",
-				  url, rc == CURLUE_BAD_PORT_NUMBER || !rc ? "port" : "host");
+				  key, url, rc == CURLUE_BAD_PORT_NUMBER || !rc ? "port" : "host");
 	curl_free(port);
 	curl_url_cleanup(u);
 	return ret;
@@ -64,10 +64,10 @@ static int check_endpoint(struct agent_config *c, struct agent_config_error *err
 			err,
 			"endpoint: the URL must not contain a user, password, query or fragment; "
 			"put credentials in token-file or header-file");
-	return check_url(c->endpoint, err);
+	return config_check_url("endpoint", c->endpoint, err);
 }
 
-static int check_readable(const char *what, const char *path, struct agent_config_error *err)
+int config_check_readable(const char *what, const char *path, struct agent_config_error *err)
 {
 	return path && access(path, R_OK)
 		       ? config_fail(err, "%s: %s: %s", what, path, strerror(errno))
@@ -80,12 +80,12 @@ static int check_files(const struct agent_config *c, struct agent_config_error *
 
 	if (!c->cert_file != !c->key_file)
 		return config_fail(err, "cert-file and key-file belong together");
-	if ((rc = check_readable("ca-file", c->ca_file, err)) ||
-	    (rc = check_readable("cert-file", c->cert_file, err)) ||
-	    (rc = check_readable("key-file", c->key_file, err)) ||
-	    (rc = check_readable("token-file", c->token_file, err)))
+	if ((rc = config_check_readable("ca-file", c->ca_file, err)) ||
+	    (rc = config_check_readable("cert-file", c->cert_file, err)) ||
+	    (rc = config_check_readable("key-file", c->key_file, err)) ||
+	    (rc = config_check_readable("token-file", c->token_file, err)))
 		return rc;
-	return check_readable("header-file", c->header_file, err);
+	return config_check_readable("header-file", c->header_file, err);
 }
 
 /* An address and a user that a start needs. */
@@ -185,7 +185,20 @@ int agent_config_check(struct agent_config *c, struct agent_config_error *err)
 
 	if ((rc = check_endpoint(c, err)) || (rc = check_format(c, err)) ||
 	    (rc = check_names(c, err)) || (rc = check_files(c, err)) ||
-	    (rc = check_contradictions(c, err)))
+	    (rc = check_contradictions(c, err)) || (rc = config_check_kubelet(c, err)))
 		return rc;
 	return check_limits(c, err);
+}
+
+static bool differ(const char *a, const char *b)
+{
+	return strcmp(a ? a : "", b ? b : "") != 0;
+}
+
+bool agent_config_needs_restart(const struct agent_config *a, const struct agent_config *b)
+{
+	return differ(a->spool, b->spool) || differ(a->user, b->user) ||
+	       differ(a->metrics, b->metrics) || differ(a->host, b->host) ||
+	       a->table_bytes != b->table_bytes || a->ring_bytes != b->ring_bytes ||
+	       a->redact != b->redact || a->seccomp != b->seccomp;
 }

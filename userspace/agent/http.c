@@ -2,6 +2,7 @@
 #include "agent/http.h"
 
 #include <curl/curl.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include "base/clock.h"
 #include "base/num.h"
 #include "base/text.h"
+#include "base/vec.h"
 
 #define GRPC_UNKNOWN 2
 
@@ -129,12 +131,17 @@ static int on_progress(void *ctx, curl_off_t dltotal, curl_off_t dlnow, curl_off
 	return h->stop(h->stop_ctx);
 }
 
+static void set_server(CURL *c, bool insecure, const char *ca_file)
+{
+	curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, insecure ? 0L : 1L);
+	curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, insecure ? 0L : 2L);
+	if (ca_file)
+		curl_easy_setopt(c, CURLOPT_CAINFO, ca_file);
+}
+
 static void set_tls(CURL *c, const struct agent_config *cfg)
 {
-	curl_easy_setopt(c, CURLOPT_SSL_VERIFYPEER, cfg->insecure ? 0L : 1L);
-	curl_easy_setopt(c, CURLOPT_SSL_VERIFYHOST, cfg->insecure ? 0L : 2L);
-	if (cfg->ca_file)
-		curl_easy_setopt(c, CURLOPT_CAINFO, cfg->ca_file);
+	set_server(c, cfg->insecure, cfg->ca_file);
 	if (cfg->cert_file) {
 		curl_easy_setopt(c, CURLOPT_SSLCERT, cfg->cert_file);
 		curl_easy_setopt(c, CURLOPT_SSLKEY, cfg->key_file);
@@ -165,10 +172,26 @@ static void set_protocol(struct http *h, const struct agent_config *cfg,
 	if (!strncmp(host, "127.", 4) || !strncmp(host, "localhost", 9) ||
 	    !strncmp(host, "[::1]", 5))
 		curl_easy_setopt(h->curl, CURLOPT_NOPROXY, "*");
+}
+
+/* Of every request. */
+static void set_common(struct http *h, const char *url, uint64_t timeout_ns, char *error)
+{
+	CURL *c = h->curl;
+
+	curl_easy_reset(c); /* keeps connections and TLS sessions */
+	curl_easy_setopt(c, CURLOPT_URL, url);
+	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, error);
+	curl_easy_setopt(c, CURLOPT_USERAGENT, "sfbpf-agent/" SFBPF_VERSION);
+	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(timeout_ns / NUM_MS));
+	curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress);
+	curl_easy_setopt(c, CURLOPT_XFERINFODATA, h);
 #if LIBCURL_VERSION_NUM >= 0x075500
-	curl_easy_setopt(h->curl, CURLOPT_PROTOCOLS_STR, "http,https");
+	curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https");
 #else
-	curl_easy_setopt(h->curl, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+	curl_easy_setopt(c, CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
 }
 
@@ -193,12 +216,7 @@ static void set_request(struct http *h, const struct agent_config *cfg,
 {
 	CURL *c = h->curl;
 
-	curl_easy_reset(c); /* keeps connections and TLS sessions */
-	curl_easy_setopt(c, CURLOPT_URL, req->url);
-	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
-	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, error);
-	curl_easy_setopt(c, CURLOPT_USERAGENT, "sfbpf-agent/" SFBPF_VERSION);
-	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(cfg->timeout_ns / NUM_MS));
+	set_common(h, req->url, cfg->timeout_ns, error);
 	curl_easy_setopt(c, CURLOPT_CONNECTTIMEOUT_MS, (long)(cfg->connect_timeout_ns / NUM_MS));
 	curl_easy_setopt(c, CURLOPT_POST, 1L);
 	curl_easy_setopt(c, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)req->len);
@@ -208,9 +226,6 @@ static void set_request(struct http *h, const struct agent_config *cfg,
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, ret);
 	curl_easy_setopt(c, CURLOPT_HEADERFUNCTION, on_header);
 	curl_easy_setopt(c, CURLOPT_HEADERDATA, ret);
-	curl_easy_setopt(c, CURLOPT_NOPROGRESS, 0L);
-	curl_easy_setopt(c, CURLOPT_XFERINFOFUNCTION, on_progress);
-	curl_easy_setopt(c, CURLOPT_XFERINFODATA, h);
 	set_protocol(h, cfg, req);
 	set_tls(c, cfg);
 }
@@ -244,4 +259,59 @@ void http_post(struct http *h, const struct agent_config *cfg, const struct http
 			   ret->body_len < 200 ? ret->body_len : 200, 0);
 	ret->seconds = (double)(clock_ns(CLOCK_MONOTONIC) - start) / 1e9;
 	curl_slist_free_all(headers);
+}
+
+/* ---- GET ---- */
+
+struct getting {
+	const struct http_get *get;
+	struct http_answer *answer;
+	size_t cap;
+	bool too_long;
+};
+
+static size_t on_data(char *data, size_t size, size_t n, void *ctx)
+{
+	struct getting *g = ctx;
+	struct http_answer *a = g->answer;
+	size_t len = size * n;
+
+	g->too_long = len > g->get->most - a->len;
+	if (g->too_long || vec_reserve(&a->data, &g->cap, a->len + len, 1))
+		return 0; /* ends the request */
+	memcpy(a->data + a->len, data, len);
+	a->len += len;
+	return len;
+}
+
+int http_get(struct http *h, const struct http_get *get, struct http_answer *ret)
+{
+	struct getting g = { .get = get, .answer = ret };
+	char error[CURL_ERROR_SIZE] = "", *bearer = NULL;
+	struct curl_slist *headers = NULL;
+	CURL *c = h->curl;
+	CURLcode rc = CURLE_OUT_OF_MEMORY;
+
+	*ret = (struct http_answer){ 0 };
+	set_common(h, get->url, get->timeout_ns, error);
+	curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
+	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_data);
+	curl_easy_setopt(c, CURLOPT_WRITEDATA, &g);
+	set_server(c, get->insecure, get->ca_file);
+	if (!*get->token || asprintf(&bearer, "Authorization: Bearer %s", get->token) > 0) {
+		headers = bearer ? curl_slist_append(NULL, bearer) : NULL;
+		curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
+		if (!bearer || headers)
+			rc = curl_easy_perform(c);
+	}
+	curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &ret->status);
+	if (g.too_long)
+		snprintf(ret->error, sizeof(ret->error), "the answer is too long");
+	else if (rc != CURLE_OK)
+		snprintf(ret->error, sizeof(ret->error), "%s",
+			 *error ? error : curl_easy_strerror(rc));
+	curl_easy_reset(c); /* it refers to what ends here */
+	curl_slist_free_all(headers);
+	free(bearer);
+	return rc == CURLE_OK ? 0 : -EIO;
 }

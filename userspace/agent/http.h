@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One POST over HTTP/1.1, or over HTTP/2 with trailers for gRPC, with libcurl. For one thread only.
+ * One POST over HTTP/1.1, or over HTTP/2 with trailers for gRPC, or one GET, with libcurl. For one
+ * thread only.
  */
 #ifndef SFBPF_AGENT_HTTP_H
 #define SFBPF_AGENT_HTTP_H
@@ -39,5 +40,22 @@ void http_free(struct http *h);
 /* cfg: timeouts and certificates. Always sets *ret. */
 void http_post(struct http *h, const struct agent_config *cfg, const struct http_request *req,
 	       struct http_reply *ret);
+
+struct http_get {
+	const char *url, *token, *ca_file; /* token "": none; ca_file NULL: those of the system */
+	bool insecure;
+	uint64_t timeout_ns;
+	size_t most; /* a longer body is an error */
+};
+
+struct http_answer {
+	long status;
+	char *data; /* malloc'ed; NULL: empty */
+	size_t len;
+	char error[256];
+};
+
+/* Never through a proxy. 0, or -EIO with a message: there is no whole answer. Always sets *ret. */
+int http_get(struct http *h, const struct http_get *get, struct http_answer *ret);
 
 #endif

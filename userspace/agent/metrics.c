@@ -107,6 +107,20 @@ static void write_off_cpu(FILE *f, const struct metrics_values *v)
 	    "Times that measuring blocked time was suspended.", (double)o->suspended);
 }
 
+static void write_kubelet(FILE *f, const struct kubelet_totals *k)
+{
+	if (!k->on)
+		return;
+	one(f, "kubelet_up", "gauge", "1: the kubelet answered the last request.", k->answers);
+	one(f, "kubelet_answers_total", "counter", "Lists of pods from the kubelet.",
+	    (double)k->answered);
+	one(f, "kubelet_failures_total", "counter",
+	    "Requests to the kubelet without a list of pods.", (double)k->failed);
+	one(f, "kubelet_pods", "gauge", "Pods in the last list.", (double)k->pods);
+	one(f, "kubelet_containers", "gauge", "Containers in the last list.",
+	    (double)k->containers);
+}
+
 static void write_memory(FILE *f, const struct metrics_values *v)
 {
 	one(f, "files", "gauge", "Mapped files with unwind tables.", (double)v->modules);
@@ -215,6 +229,7 @@ void metrics_write(FILE *f, const struct metrics_values *v, const struct sender_
 	write_host_gaps(f, v);
 	write_sampling(f, v);
 	write_off_cpu(f, v);
+	write_kubelet(f, &v->kubelet);
 	write_memory(f, v);
 	write_delivery(f, s, a);
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "agent/contexts.h"
+#include "agent/kubelet.h"
 #include "agent/sender.h"
 #include "agent/spool.h"
 #include "out/out.h"
@@ -38,6 +39,7 @@ struct metrics_values {
 	struct worker_totals parsers;
 	uint64_t symbol_bytes, symbols_reset;
 	struct contexts_totals contexts;
+	struct kubelet_totals kubelet;
 	uint64_t hz, hz_want, throttled;
 	uint64_t cpus;
 	uint64_t reloads, reload_errors;

@@ -22,6 +22,8 @@ struct targets {
 	size_t by_cgroup_cap;
 	struct target *list;
 	size_t n, cap;
+	struct pod_names *names; /* target.names is an index into these plus 1 */
+	size_t nnames, names_cap;
 };
 
 /* ---- Paths ---- */
@@ -49,12 +51,10 @@ static void take_pod(struct target *t, const char *s, size_t len)
 	/* "kubepods" contains "pod" too, but no uid. */
 	while (pod && !(pod == s || pod[-1] == '-'))
 		pod = memmem(pod + 1, len - (size_t)(pod + 1 - s), "pod", 3);
-	if (!pod || pod + 3 == s + len)
+	if (!pod)
 		return;
-	n = len - (size_t)(pod + 3 - s);
-	if (ends_with(s, len, ".slice"))
-		n -= strlen(".slice");
-	if (n < 8 || n >= TARGET_TEXT)
+	n = strspn(pod + 3, "0123456789abcdefABCDEF-_");
+	if (n > len - (size_t)(pod + 3 - s) || n < 8 || n >= TARGET_TEXT)
 		return;
 	copy_clean(t->pod, pod + 3, n);
 	for (char *c = t->pod; *c; c++)
@@ -85,7 +85,8 @@ void target_parse(const char *path, const char *default_service, struct target *
 		len = strcspn(s, "/");
 		if (!len)
 			break;
-		kube |= !strncmp(s, "kubepods", 8);
+		/* In kind, "kubelet-kubepods.slice". */
+		kube |= memmem(s, len, "kubepods", 8) != NULL;
 		take_unit(ret, s, len);
 		if (kube)
 			take_pod(ret, s, len);
@@ -128,7 +129,7 @@ static void start_afresh(struct targets *t)
 
 	idmap_free(&t->cgroups);
 	t->cgroups = (struct idmap){ 0 };
-	t->n = 0;
+	t->n = t->nnames = 0;
 	target_parse("/", t->service, &first);
 	add_target(t, &first, &index);
 }
@@ -155,6 +156,7 @@ void targets_free(struct targets *t)
 	idmap_free(&t->cgroups);
 	free(t->by_cgroup);
 	free(t->list);
+	free(t->names);
 	free(t);
 }
 
@@ -198,6 +200,39 @@ uint32_t targets_with(struct targets *t, uint32_t index, const struct target *na
 	return t->n >= MAX_TARGETS / 2 || add_target(t, &one, &ret) ? index : ret;
 }
 
+/* The index plus 1; 0: there is no memory. */
+static uint32_t add_names(struct targets *t, const struct pod_names *names)
+{
+	for (size_t i = 0; i < t->nnames; i++)
+		if (!memcmp(&t->names[i], names, sizeof(*names)))
+			return (uint32_t)i + 1;
+	if (vec_reserve(&t->names, &t->names_cap, t->nnames + 1, sizeof(*t->names)))
+		return 0;
+	t->names[t->nnames++] = *names;
+	return (uint32_t)t->nnames;
+}
+
+uint32_t targets_in_pod(struct targets *t, uint32_t index, const struct pod_names *names)
+{
+	struct target one = *targets_at(t, index);
+	uint32_t ret;
+
+	if (t->n >= MAX_TARGETS / 2)
+		return index;
+	one.names = add_names(t, names);
+	if (*names->service || *names->container) {
+		memset(one.service, 0, sizeof(one.service));
+		snprintf(one.service, sizeof(one.service), "%s",
+			 *names->service ? names->service : names->container);
+	}
+	return !one.names || add_target(t, &one, &ret) ? index : ret;
+}
+
+const struct pod_names *targets_names(const struct targets *t, const struct target *one)
+{
+	return one->names && one->names <= t->nnames ? &t->names[one->names - 1] : NULL;
+}
+
 const struct target *targets_at(const struct targets *t, uint32_t index)
 {
 	return &t->list[index < t->n ? index : 0];
@@ -205,6 +240,6 @@ const struct target *targets_at(const struct targets *t, uint32_t index)
 
 void targets_trim(struct targets *t)
 {
-	if (t->cgroups.n > MAX_CGROUPS / 2 || t->n > MAX_TARGETS / 2)
+	if (t->cgroups.n > MAX_CGROUPS / 2 || t->n >= MAX_TARGETS / 2)
 		start_afresh(t);
 }

@@ -11,6 +11,8 @@
  *   /user.slice/user-1000.slice/session-2.scope                    service user-1000
  *   /                                                              the default service
  *
+ * The kubelet (agent/kubelet.h) has better names for containers of pods.
+ *
  * docker:ID has the first 12 digits of the id; other runtimes have their own prefix. What a process
  * calls itself (agent/contexts.h) has precedence over all of these.
  */
@@ -20,6 +22,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/pods.h"
+
 #define TARGET_TEXT 128
 
 struct target { /* clean text (base/text.h); "": none */
@@ -27,6 +31,7 @@ struct target { /* clean text (base/text.h); "": none */
 	/* Only a process's context has these: service.namespace, .version, .instance.id, ... */
 	char space[TARGET_TEXT], version[TARGET_TEXT], instance[TARGET_TEXT],
 		environment[TARGET_TEXT];
+	uint32_t names; /* for targets_names */
 };
 
 /* path: relative to the cgroup mount, with a leading '/'. */
@@ -46,6 +51,13 @@ uint32_t targets_of(struct targets *t, uint64_t cgroup_id);
  * targets are for these: `index` if there are too many.
  */
 uint32_t targets_with(struct targets *t, uint32_t index, const struct target *names);
+/*
+ * The index of a target like `index`, in a pod of those names. Its service is that of the pod, else
+ * of the container, else what it was. `index` if there are too many.
+ */
+uint32_t targets_in_pod(struct targets *t, uint32_t index, const struct pod_names *names);
+/* What the kubelet calls a target's pod and container. NULL: not known. */
+const struct pod_names *targets_names(const struct targets *t, const struct target *one);
 const struct target *targets_at(const struct targets *t, uint32_t index);
 /*
  * Called between windows. If there are many targets, invalidates all indices, so that short-lived

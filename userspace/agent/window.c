@@ -83,6 +83,22 @@ void window_ask(struct window *w, struct contexts *c, bool closing)
 	contexts_ask(c, now);
 }
 
+void window_pods(struct window *w, struct kubelet *k, bool closing)
+{
+	struct pod_names names;
+
+	if (!k)
+		return;
+	for (size_t g = closing ? 0 : w->asked; g < w->ngroups; g++) {
+		const struct target *t = targets_at(w->targets, w->groups[g].target);
+
+		if (*t->pod && kubelet_find(k, t->container, t->pod, &names) && closing)
+			w->groups[g].target = targets_in_pod(w->targets, w->groups[g].target,
+							     &names);
+	}
+	w->asked = w->ngroups;
+}
+
 struct naming {
 	struct window named;
 	struct contexts *contexts;

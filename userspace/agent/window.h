@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "agent/contexts.h"
+#include "agent/kubelet.h"
 #include "agent/target.h"
 #include "prof/profile.h"
 #include "sfbpf_shared.h"
@@ -39,6 +40,7 @@ struct window {
 	 * Blocks that ended in the window; blocked time in it, including blocks that have not ended
 	 */
 	uint64_t blocks, blocked_ns;
+	size_t asked;	  /* groups whose pods window_pods has asked for */
 	uint64_t dropped; /* samples or blocks that there was no memory for */
 };
 
@@ -55,6 +57,12 @@ int window_add_blocks(struct window *w, const struct profile *blocks);
  * NULL: nothing is done.
  */
 void window_ask(struct window *w, struct contexts *c, bool closing);
+/*
+ * Asks for the names of containers that are new in the window. With `closing`, also gives their
+ * targets the names that are known; before window_name, as names of processes have precedence.
+ * k NULL: nothing is done.
+ */
+void window_pods(struct window *w, struct kubelet *k, bool closing);
 /*
  * Gives processes with a context a target of their own names. Without memory for that, the targets
  * stay. c may be NULL.

@@ -24,8 +24,8 @@ struct json_reader {
 	struct bytes bytes; /* .pos: position of an error */
 	bool first;	    /* at the first element of a container */
 	int depth;
-	char key[64]; /* longer keys are cut; no key that we know is longer */
-	char *str;    /* scratch of json_string */
+	char key[320]; /* longer keys are cut; no key that we know is longer */
+	char *str;     /* scratch of json_string */
 	size_t str_cap;
 };
 

@@ -46,6 +46,7 @@ struct agent {
 	struct targets *targets;
 	struct window window;
 	struct contexts *contexts; /* NULL: processes are not asked for names */
+	struct kubelet *kubelet;   /* NULL: not configured */
 	struct agent_offcpu off;
 	struct spool *spool;
 	struct sender *sender;
@@ -176,6 +177,7 @@ static int encode(struct agent *a)
 	stats.duration_s = (double)a->window.duration_ns / 1e9;
 	stats.samples = a->window.samples;
 	memcpy(stats.off_ns, a->off.state_ns, sizeof(stats.off_ns));
+	window_pods(&a->window, a->kubelet, true);
 	window_name(&a->window, a->contexts);
 	err = window_close(&a->window, a->window.duration_ns, a->session.symbols,
 			   a->cfg->label_pid);
@@ -285,6 +287,7 @@ static void publish(struct agent *a)
 	v->symbol_bytes = symbolizer_bytes(a->session.symbols);
 	if (a->contexts)
 		v->contexts = contexts_totals(a->contexts);
+	v->kubelet = kubelet_totals(a->kubelet);
 	v->hz = a->budget.hz;
 	v->off_cpu = a->cfg->off_cpu;
 	v->off = a->off.values;
@@ -325,18 +328,14 @@ static void set_host(struct agent *a)
 		snprintf(a->host, sizeof(a->host), "unknown");
 }
 
-static bool differ(const char *a, const char *b)
+static void on_thread(void)
 {
-	return strcmp(a ? a : "", b ? b : "") != 0;
-}
+	int rc = privs_keep(0);
 
-/* These settings are used once, before privileges are dropped. */
-static bool needs_restart(const struct agent_config *a, const struct agent_config *b)
-{
-	return differ(a->spool, b->spool) || differ(a->user, b->user) ||
-	       differ(a->metrics, b->metrics) || differ(a->host, b->host) ||
-	       a->table_bytes != b->table_bytes || a->ring_bytes != b->ring_bytes ||
-	       a->redact != b->redact || a->seccomp != b->seccomp;
+	setpriority(PRIO_PROCESS, (id_t)gettid(), 0);
+	if (rc)
+		agent_log(AGENT_LOG_WARN, "a thread keeps its capabilities", "error", "%s",
+			  strerror(-rc), NULL);
 }
 
 static void use_config(struct agent *a)
@@ -373,7 +372,7 @@ static void reload(struct agent *a)
 		return;
 	}
 	close_window(a);
-	if (needs_restart(a->cfg, mine))
+	if (agent_config_needs_restart(a->cfg, mine))
 		agent_log(AGENT_LOG_WARN,
 			  "host, user, spool, metrics-address, table-memory, ring-size, "
 			  "redact-paths and seccomp need a restart",
@@ -392,22 +391,14 @@ static void reload(struct agent *a)
 	spool_limits(a->spool, &(struct spool_opts){ .max_bytes = mine->spool_bytes,
 						     .max_age_ns = mine->spool_age_ns });
 	sender_reload(a->sender, other);
+	if (kubelet_follow(&a->kubelet, a->cfg, on_thread))
+		agent_log(AGENT_LOG_ERROR, "cannot start a thread", NULL);
 	a->values.reloads++;
 	log_config(a, "configuration reloaded");
 	notify("READY=1");
 }
 
 /* ---- Start and end ---- */
-
-static void on_thread(void)
-{
-	int rc = privs_keep(0);
-
-	setpriority(PRIO_PROCESS, (id_t)gettid(), 0);
-	if (rc)
-		agent_log(AGENT_LOG_WARN, "a thread keeps its capabilities", "error", "%s",
-			  strerror(-rc), NULL);
-}
 
 static int open_spool(struct agent *a)
 {
@@ -459,7 +450,8 @@ static int start_threads(struct agent *a)
 	a->sender = sender_start(a->spool, cfg, a->host, on_thread);
 	if (!a->sender)
 		return complain(EXIT_FAILED, "cannot start a thread");
-	if (a->metrics && metrics_start(a->metrics, a->sender, a->spool, on_thread))
+	if ((a->metrics && metrics_start(a->metrics, a->sender, a->spool, on_thread)) ||
+	    kubelet_follow(&a->kubelet, a->cfg, on_thread))
 		return complain(EXIT_FAILED, "cannot start a thread");
 	rc = a->cfg->seccomp ? privs_filter() : 0;
 	if (rc)
@@ -534,6 +526,7 @@ static int sample(struct agent *a)
 								: (int)((end - now) / NUM_MS) + 1);
 		agent_offcpu_tick(&a->off);
 		window_ask(&a->window, a->contexts, false);
+		window_pods(&a->window, a->kubelet, false);
 		notify_alive();
 		publish(a);
 		if (reload_requested) {
@@ -558,6 +551,8 @@ static void stop_threads(struct agent *a)
 	a->metrics = NULL;
 	sender_stop(a->sender);
 	a->sender = NULL;
+	kubelet_stop(a->kubelet);
+	a->kubelet = NULL;
 }
 
 /* Bodies of this run and of the spool that it found: all are in one of the four counts. */
