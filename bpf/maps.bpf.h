@@ -179,7 +179,7 @@ struct sf_perl_walk {
 	u32 last;	 /* the place behind the frames of the outermost activation */
 	u32 ntail;
 	u32 len, zero; /* a number that was read */
-	u64 head[6]; /* for reads, to save stack */
+	u64 head[6];   /* for reads, to save stack */
 	u64 tail[SF_PERL_TAIL];
 };
 
