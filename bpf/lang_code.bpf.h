@@ -137,4 +137,38 @@ static __always_inline int lang_done(struct sf_scratch *s)
 	return SF_STEP_GO;
 }
 
+/* ---- The frames at a pc of compiled code ---- */
+
+static __always_inline u32 code_pc_key(u64 space, u64 at)
+{
+	u64 h = space;
+
+	FOLD(h, at, FOLD_MUL1);
+	return (h >> 32 ^ h) & (SF_CODE_PCS - 1);
+}
+
+static __always_inline int pc_record(struct sf_scratch *s, u64 word)
+{
+	u32 n = s->n;
+
+	asm volatile("" : "+r"(n)); /* see vma_at */
+	if (n >= SF_MAX_USER)
+		return SF_STOP_DEPTH;
+	s->frames[n & (SF_MAX_USER - 1)] = word;
+	s->n = n + 1;
+	return SF_STEP_GO;
+}
+
+static __always_inline int pc_record_all(struct sf_scratch *s, const struct sf_code_pc *e)
+{
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < SF_PC_FRAMES; i++) {
+		if (i >= e->n)
+			break;
+		if (pc_record(s, e->words[i]) != SF_STEP_GO)
+			return SF_STOP_DEPTH;
+	}
+	return SF_STEP_GO;
+}
+
 #endif

@@ -15,7 +15,7 @@
 #include "lang_code.bpf.h"
 #include "space.bpf.h"
 
-#define PHP_JIT	       (-4)	    /* frame_without_row: the caller calls php_jit */
+#define PHP_JIT	       (-6)	    /* frame_without_row: the caller calls php_jit */
 #define PHP_MAIN_STACK (128u << 20) /* the kernel maps nothing that near to the first stack */
 
 /* struct _zend_execute_data, 7.4 to 8.4 */
