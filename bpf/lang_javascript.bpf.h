@@ -149,7 +149,7 @@ static __always_inline int js_inlined(struct sf_scratch *s, const struct sf_java
 	const struct sf_code_pc *e;
 	u32 n = s->n;
 
-	if (s->lang.pc.at == at && s->lang.javascript.made < s->lang.pc.n)
+	if (s->lang.pc.at == at && s->lang.javascript.made < s->lang.javascript.words)
 		return JS_WORD;
 	e = js_pc(s, d, at);
 	if (!e)

@@ -10,7 +10,7 @@
 #ifndef SFBPF_LANG_JAVASCRIPT_INLINED_BPF_H
 #define SFBPF_LANG_JAVASCRIPT_INLINED_BPF_H
 
-#include "lang_javascript_function.bpf.h"
+#include "lang_javascript_lines.bpf.h"
 
 #ifdef __TARGET_ARCH_x86
 
@@ -200,7 +200,7 @@ static int js_scope(u32 round, void *ctx)
 	n = s->lang.pc.n;
 	number = JS_INLINED(j->position);
 	if (!number) {
-		s->lang.pc.position = JS_PLACE(j->position);
+		s->lang.pc.position = cfg_lines ? JS_PLACE(j->position) : 0;
 		return 1;
 	}
 	if (number > j->ninlined || copy_user(j->word, 16, j->inlined + 16ull * (number - 1))) {
@@ -302,12 +302,16 @@ __noinline int js_scopes(u32 slot)
 	}
 	e->cookie = js_cookie(j, d, e->code, j->own);
 	j->made = 0;
-	if (!e->n)
+	j->words = e->n + !!e->position;
+	if (!j->words)
 		js_keep(s);
 	return 0;
 }
 
-/* Makes the frame word of the next function that js_scopes has found. Always 0. */
+/*
+ * Makes the frame word of the next function that js_scopes has found. The last one is the function
+ * itself, of which only the line is needed. Always 0.
+ */
 __noinline int js_word(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
@@ -321,16 +325,25 @@ __noinline int js_word(u32 slot)
 	j = &s->lang.javascript;
 	d = js_lang(j->module);
 	i = j->made & (SF_PC_FRAMES - 1);
+	if (j->made >= s->lang.pc.n) {
+		if (!d || js_shared(s, d, j->own))
+			s->lang.pc.position = 0;
+		s->lang.pc.position = js_line(slot, s->lang.pc.position);
+		js_keep(s);
+		j->made = j->words;
+		return 0;
+	}
 	s->lang.owed = 1;
 	if (d && !js_shared(s, d, s->lang.pc.words[i])) {
 		s->lang.owed = 0;
+		j->places[i] = js_line(slot, j->places[i]);
 		js_known(s, slot);
 		word = lang_word(s, slot, SF_LANG_JAVASCRIPT, j->places[i]);
 	}
 	s->lang.pc.words[i] = word;
 	j->owed |= s->lang.owed || !s->lang.id;
 	j->made++;
-	if (j->made >= s->lang.pc.n)
+	if (j->made >= j->words)
 		js_keep(s);
 	return 0;
 }

@@ -133,6 +133,18 @@ struct sf_java_walk {
 	struct sf_vma file; /* file_of */
 };
 
+#define SF_JS_SCRIPTS 1024 /* a power of two */
+#define SF_JS_PIECE   4096 /* characters */
+#define SF_JS_PIECES  256  /* a power of two */
+
+/* How many lines end in the first pieces of a script's text. */
+struct sf_js_script {
+	u64 cookie; /* of the address space and the text, as memory is reused */
+	u32 known;  /* pieces that were counted */
+	u32 zero;
+	u32 lines[SF_JS_PIECES]; /* before each of them */
+};
+
 struct sf_javascript_walk {
 	u32 module;	/* with V8; 0: none known */
 	u32 asked;	/* the runtime of this address space was looked up */
@@ -162,9 +174,16 @@ struct sf_javascript_walk {
 	/* A table in hand: the number, its bits so far, whether it is the second one of a pair */
 	u32 shift;
 	u32 second;
-	u32 made; /* js_word: how many words of sf_lang_walk.pc are made */
+	/* js_word: how many functions of sf_lang_walk.pc it has to be called for, and was */
+	u32 words, made;
+	u32 zero3;
 	u64 number, offset, target, position;
 	u32 places[SF_PC_FRAMES]; /* in the source, of the functions in sf_lang_walk.pc */
+	/* js_line: the script in hand; how many lines end between two places in its text */
+	u64 text, script_cookie;
+	u32 script_key;
+	u32 count_wide, count_at, count_end, count, zero2;
+	struct sf_js_script script; /* an empty one */
 };
 
 struct sf_php_walk {
@@ -379,6 +398,15 @@ struct {
 	__type(key, u32);
 	__type(value, struct sf_code_pc);
 } code_pcs SEC(".maps");
+
+/* By js_script_key, as code_pcs. It takes memory only once there is JavaScript, and lines. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SF_JS_SCRIPTS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u32);
+	__type(value, struct sf_js_script);
+} js_scripts SEC(".maps");
 
 struct chunk_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -179,6 +179,7 @@ static const struct code_layout *find_layout(const struct lang_file *f)
 			       agrees(f, "v8dbg_DeoptimizationDataInliningPositionsIndex",
 				      l->inlining) &&
 			       agrees(f, "v8dbg_class_FixedArrayBase__length__SMI", 8) &&
+			       agrees(f, "v8dbg_class_Script__source__Object", 8) &&
 			       agrees(f, "v8dbg_CodeKindFieldMask", 15) &&
 			       agrees(f, "v8dbg_CodeKindFieldShift", 0)
 		       ? l
