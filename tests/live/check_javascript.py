@@ -153,6 +153,33 @@ def check_inlined(name):
                 h.check("-".join(["javascript", version, case] + ([mode] if mode else [])), errors)
 
 
+def line_of(text):
+    """The line of the program that has it."""
+    with open(SOURCE) as f:
+        found = [i for i, line in enumerate(f, 1) if text in line]
+    if len(found) != 1:
+        raise ValueError("%r: lines %s" % (text, found))
+    return found[0]
+
+
+def check_lines(name):
+    """Lines of optimised code: of the loop in the innermost function, and of each call."""
+    frames = [("inlinedTop", "cells.forEach("), ("visit", "sink ^= inlinedMiddle("),
+              ("inlinedMiddle", "cell.weigh("), ("weigh", "return fold("), ("fold", "i * by")]
+    want = ["%s (chains.js:%d)" % (f, line_of(text)) for f, text in frames]
+    for version, node in nodes():
+        p, _ = start_case(node, "inlined")
+        time.sleep(1)
+        stacks, _ = record_all([(p, None)], ["-F", "199", "--lines"])
+        mine = [s for s in stacks if any(f.startswith("fold (") for f in s.frames)]
+        good = [s for s in mine if [f for f in s.frames if "(chains.js:" in f][-5:] == want]
+        errors = []
+        if h.total(mine) < 10 or h.total(good) < 0.9 * h.total(mine):
+            errors.append("%d of %d have %s: %s" % (h.total(good), h.total(mine), want,
+                                                    h.worst([s for s in mine if s not in good], 2)))
+        h.check("javascript-%s-lines" % version, errors)
+
+
 def check_worker(name):
     """A worker thread has an isolate of its own."""
     for version, node in nodes():
@@ -208,5 +235,6 @@ def check_outputs(name):
 
 
 h.run_checks([
-    check_chains, check_compilers, check_inlined, check_worker, check_offcpu, check_native, check_outputs
+    check_chains, check_compilers, check_inlined, check_lines, check_worker, check_offcpu,
+    check_native, check_outputs
 ])
