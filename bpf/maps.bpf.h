@@ -164,7 +164,7 @@ struct sf_javascript_walk {
 	u64 word[4]; /* for reads, to save stack */
 	u16 type, zero[3];
 	u32 position_here; /* of the frame in hand */
-	/* js_scopes: the last map of an object with code; where to look for it; the Code that was found */
+	/* js_scopes: the last map of an object with code; where to look for it; its Code */
 	u32 owed;
 	u64 stream, stream_space, seek, code;
 	u64 own; /* the function that has the frame */

@@ -286,8 +286,8 @@ struct sf_javascript {
 	sf_u16 script_name;
 	sf_u16 type_shared, type_scope, type_script;
 	/*
-	 * Code made at run time: an object ("stream") of stream_code bytes, then the instructions. It
-	 * has a pointer to the Code, or it is the Code itself (stream_has 0). stream_code 0: the
+	 * Code made at run time: an object ("stream") of stream_code bytes, then the instructions.
+	 * It has a pointer to the Code, or it is the Code itself (stream_has 0). stream_code 0: the
 	 * layout is not known, and inlined functions are not shown.
 	 */
 	sf_u16 type_stream, stream_code, stream_has;
