@@ -14,12 +14,14 @@
 
 #ifdef __TARGET_ARCH_x86
 
-#define JS_ALIGN  32   /* of the instructions of an object */
-#define JS_STREAM 8    /* places that are looked at in a read */
-#define JS_SEEKS  1024 /* reads: 256 KiB of code */
-#define JS_HEADER 32   /* bytes that tell one code from another */
-#define JS_CHUNK  32   /* bytes of a table per read; counts 2 as work */
-#define JS_TABLE  (JS_WORK / 2)
+#define JS_ALIGN  32  /* of the instructions of an object */
+#define JS_STREAM 8   /* places that are looked at in a read */
+#define JS_SEEKS  384 /* reads: 96 KiB of code */
+#define JS_HEADER 32  /* bytes that tell one code from another */
+#define JS_CHUNK  32  /* bytes of a table per read */
+#define JS_TABLE  640 /* reads: 20 KiB */
+/* A sample's reads of both kinds: enough for any one pc, so that later samples need fewer */
+#define JS_EFFORT (JS_SEEKS + JS_TABLE)
 
 /* Places in Code of all versions that are supported */
 #define JS_CODE_START 40 /* address of the instructions, if the stream points to a Code */
@@ -105,7 +107,7 @@ static int js_seek(u32 round, void *ctx)
 		return 1;
 	j = &s->lang.javascript;
 	d = js_lang(j->module);
-	if (!d || j->work++ >= JS_WORK)
+	if (!d || j->effort++ >= JS_EFFORT)
 		return 1;
 	j->seek -= JS_STREAM * JS_ALIGN;
 	if (copy_user(s->lang.window, JS_STREAM * JS_ALIGN, j->seek)) {
@@ -164,11 +166,10 @@ static int js_table(u32 round, void *ctx)
 		return 1;
 	j = &s->lang.javascript;
 	n = j->left < JS_CHUNK ? j->left : JS_CHUNK;
-	j->work += 2;
 	asm volatile("" : "+r"(n)); /* see vma_at */
 	if (!n || n > JS_CHUNK)
 		return 1;
-	if (j->work > JS_WORK || copy_user(s->lang.window, n, j->table)) {
+	if (j->effort++ >= JS_EFFORT || copy_user(s->lang.window, n, j->table)) {
 		j->owed = 1;
 		return 1;
 	}
@@ -244,7 +245,7 @@ static __always_inline bool js_tables(struct sf_javascript_walk *j, const struct
 	j->ninlined = JS_SMI(j->word[1]) / 16;
 	j->left = JS_SMI(j->word[2]);
 	j->owed = 0;
-	return cfg_lines || j->ninlined;
+	return (cfg_lines || j->ninlined) && j->left <= JS_TABLE * JS_CHUNK;
 }
 
 /* Keeps what was found for the next samples. */
@@ -290,7 +291,7 @@ __noinline int js_scopes(u32 slot)
 	if (!e->code) { /* the object may be longer, or have another map */
 		j->stream = 0;
 		e->code = e->at & ~(JS_ALIGN - 1ull);
-		j->owed = j->work >= JS_WORK;
+		j->owed = j->effort >= JS_EFFORT;
 	} else if (js_tables(j, d)) {
 		j->target = e->at - e->code;
 		j->number = j->shift = j->second = j->offset = j->position = 0;

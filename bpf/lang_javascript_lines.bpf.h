@@ -12,8 +12,8 @@
 #ifdef __TARGET_ARCH_x86
 
 #define JS_SCRIPT_SOURCE 8
-#define JS_TEXT		 512 /* bytes of a text per read; counts 8 as work */
-#define JS_TEXTS	 (JS_WORK / 8)
+#define JS_TEXT		 512 /* bytes of a text per read */
+#define JS_TEXTS	 192 /* reads in a sample */
 
 /* How many of the characters in a word, which have 1 or 2 bytes, end a line */
 static __always_inline u32 js_ends(u64 word, bool wide)
@@ -46,8 +46,7 @@ static int js_count(u32 round, void *ctx)
 		return 1;
 	j = &s->lang.javascript;
 	n = j->count_end - j->count_at;
-	j->work += 8;
-	if (j->count_at >= j->count_end || j->work > JS_WORK)
+	if (j->count_at >= j->count_end || j->texts++ >= JS_TEXTS)
 		return 1;
 	if (n > JS_TEXT >> j->count_wide)
 		n = JS_TEXT >> j->count_wide;

@@ -153,6 +153,8 @@ struct sf_javascript_walk {
 	/* The frame in hand: whether it is the function's; what the step to its caller returned */
 	u32 kind, stop;
 	u32 work;      /* spent on descriptions in this sample */
+	u32 effort;    /* reads by js_seek and js_table in this sample */
+	u32 texts;     /* reads by js_count in this sample */
 	u32 described; /* the record has that of the function in hand */
 	/* The first frame without a file, while V8 was not known; pc 0: none */
 	u32 n, cause, flags;
