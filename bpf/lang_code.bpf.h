@@ -17,14 +17,16 @@
  * 512 bytes of stack that all functions in a chain of calls have together.
  */
 enum later {
-	LATER_GO_RULE = -9, /* go_step */
-	LATER_JAVA_FILE,    /* file_of for java.file_addr, then java_frame again */
-	LATER_JAVA_SCOPES,  /* java_scopes, then java_frame again */
-	LATER_JS_EMIT,	    /* js_emit */
-	LATER_RUBY_STEP,    /* ruby_step */
-	LATER_PHP_JIT,	    /* php_jit */
-	LATER_PERL_STEP,    /* perl_step */
-	NOT_MINE = -1,	    /* java_frame, js_frame: no frame of the language */
+	LATER_GO_RULE = -16, /* go_step */
+	LATER_JAVA_FILE,     /* file_of for java.file_addr, then java_frame again */
+	LATER_JAVA_SCOPES,   /* java_scopes, then java_frame again */
+	LATER_JS_EMIT,	     /* js_emit */
+	LATER_JS_SCOPES,     /* js_scopes, then js_frame again */
+	LATER_JS_WORD,	     /* js_word, then js_frame again */
+	LATER_RUBY_STEP,     /* ruby_step */
+	LATER_PHP_JIT,	     /* php_jit */
+	LATER_PERL_STEP,     /* perl_step */
+	NOT_MINE = -1,	     /* java_frame, js_frame: no frame of the language */
 };
 
 enum { LANG_NATIVE, LANG_LOOP, LANG_INSIDE }; /* sf_scratch.lang_at */
@@ -170,6 +172,40 @@ static __always_inline int lang_done(struct sf_scratch *s)
 		return SF_STOP_DEPTH;
 	s->frames[n & (SF_MAX_USER - 1)] = s->lang.word;
 	s->n = n + 1;
+	return SF_STEP_GO;
+}
+
+/* ---- The frames at a pc of compiled code ---- */
+
+static __always_inline u32 code_pc_key(u64 space, u64 at)
+{
+	u64 h = space;
+
+	FOLD(h, at, FOLD_MUL1);
+	return (h >> 32 ^ h) & (SF_CODE_PCS - 1);
+}
+
+static __always_inline int pc_record(struct sf_scratch *s, u64 word)
+{
+	u32 n = s->n;
+
+	asm volatile("" : "+r"(n)); /* see vma_at */
+	if (n >= SF_MAX_USER)
+		return SF_STOP_DEPTH;
+	s->frames[n & (SF_MAX_USER - 1)] = word;
+	s->n = n + 1;
+	return SF_STEP_GO;
+}
+
+static __always_inline int pc_record_all(struct sf_scratch *s, const struct sf_code_pc *e)
+{
+#pragma clang loop unroll(disable)
+	for (u32 i = 0; i < SF_PC_FRAMES; i++) {
+		if (i >= e->n)
+			break;
+		if (pc_record(s, e->words[i]) != SF_STEP_GO)
+			return SF_STOP_DEPTH;
+	}
 	return SF_STEP_GO;
 }
 

@@ -372,30 +372,6 @@ static __always_inline int java_interpreted(struct sf_scratch *s, const struct s
 	return java_caller(r, f[4], f[2], f[3]);
 }
 
-static __always_inline int java_record(struct sf_scratch *s, u64 word)
-{
-	u32 n = s->n;
-
-	asm volatile("" : "+r"(n)); /* see vma_at */
-	if (n >= SF_MAX_USER)
-		return SF_STOP_DEPTH;
-	s->frames[n & (SF_MAX_USER - 1)] = word;
-	s->n = n + 1;
-	return SF_STEP_GO;
-}
-
-static __always_inline int java_record_all(struct sf_scratch *s, const struct sf_java_pc *e)
-{
-#pragma clang loop unroll(disable)
-	for (u32 i = 0; i < SF_JAVA_SCOPES; i++) {
-		if (i >= e->n)
-			break;
-		if (java_record(s, e->words[i]) != SF_STEP_GO)
-			return SF_STOP_DEPTH;
-	}
-	return SF_STEP_GO;
-}
-
 /* Whether the compiled code at an address may run methods that it has inlined. */
 static __always_inline bool java_inlined(struct sf_lang_walk *w, const struct sf_java *d, u64 at,
 					 u32 made)
@@ -425,7 +401,7 @@ static __always_inline int java_one(struct sf_scratch *s, u32 slot, bool named, 
 		word = SF_FRAME_LANG_WORD(SF_LANG_JAVA, 0, 0);
 	else if (!cfg_native && stop == SF_STEP_GO)
 		return stop;
-	return java_record(s, word);
+	return pc_record(s, word);
 }
 
 /*
@@ -435,7 +411,7 @@ static __always_inline int java_one(struct sf_scratch *s, u32 slot, bool named, 
 __noinline int java_frame(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
-	const struct sf_java_pc *e = NULL;
+	const struct sf_code_pc *e = NULL;
 	const struct sf_java *d;
 	struct sf_java_walk *j;
 	bool named = false;
@@ -469,7 +445,7 @@ __noinline int java_frame(u32 slot)
 			if (!e)
 				return LATER_JAVA_SCOPES;
 			n = s->n;
-			if (java_record_all(s, e) != SF_STEP_GO)
+			if (pc_record_all(s, e) != SF_STEP_GO)
 				return SF_STOP_DEPTH;
 			if (*(volatile const u64 *)&e->at != at) { /* another CPU reused it */
 				s->n = n;

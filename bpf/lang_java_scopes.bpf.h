@@ -127,25 +127,17 @@ static __always_inline int java_describe(struct sf_lang_walk *w)
 
 /* ---- The methods at a pc ---- */
 
-static __always_inline u32 java_pc_key(u64 space, u64 at)
-{
-	u64 h = space;
-
-	FOLD(h, at, FOLD_MUL1);
-	return (h >> 32 ^ h) & (SF_JAVA_PCS - 1);
-}
-
 /* The frames that the code has at an address. NULL: java_scopes has to find them first. */
-static __always_inline const struct sf_java_pc *java_known(struct sf_scratch *s, u64 at)
+static __always_inline const struct sf_code_pc *java_known(struct sf_scratch *s, u64 at)
 {
 	struct sf_java_walk *j = &s->lang.java;
 	u64 space = j->rt.space;
-	u32 key = java_pc_key(space, at);
-	const struct sf_java_pc *e = &j->pc;
+	u32 key = code_pc_key(space, at);
+	const struct sf_code_pc *e = &s->lang.pc;
 
 	if (e->at == at && e->cookie == j->cookie)
 		return e;
-	e = bpf_map_lookup_elem(&java_pcs, &key);
+	e = bpf_map_lookup_elem(&code_pcs, &key);
 	if (e && e->at == at && e->space == space && e->cookie == j->cookie &&
 	    e->epoch == *(volatile u32 *)&code_epoch)
 		return e;
@@ -191,10 +183,10 @@ static int java_scope(u32 round, void *ctx)
 	index = java_number(&s->lang, d->number_excluded);
 	if (!index || user_u64(j->metadata + 8ull * (index - 1), &method))
 		return 1;
-	n = j->pc.n;
-	j->pc.words[n & (SF_JAVA_SCOPES - 1)] =
+	n = s->lang.pc.n;
+	s->lang.pc.words[n & (SF_PC_FRAMES - 1)] =
 		JAVA_PAIR(method, java_number(&s->lang, d->number_excluded) - 1);
-	j->pc.n = n + 1;
+	s->lang.pc.n = n + 1;
 	j->scope = sender;
 	return !sender;
 }
@@ -207,10 +199,10 @@ static int java_word(u32 round, void *ctx)
 	const struct sf_java *d;
 	u64 *word, bci;
 
-	if (!s || round >= s->lang.java.pc.n)
+	if (!s || round >= s->lang.pc.n)
 		return 1;
 	d = java_lang(s->lang.java.rt.module);
-	word = &s->lang.java.pc.words[round & (SF_JAVA_SCOPES - 1)];
+	word = &s->lang.pc.words[round & (SF_PC_FRAMES - 1)];
 	bci = *word & 0xffff;
 	if (d && !java_method(&s->lang, d, *word >> 16)) {
 		*word = lang_word(s, slot, SF_LANG_JAVA, bci == 0xffff ? 0 : bci);
@@ -304,7 +296,7 @@ __noinline int java_scopes(u32 slot)
 	struct sf_scratch *s = scratch_of(slot);
 	const struct sf_java *d;
 	struct sf_java_walk *j;
-	struct sf_java_pc *e;
+	struct sf_code_pc *e;
 	u64 pcs, last;
 	u32 key;
 
@@ -314,7 +306,7 @@ __noinline int java_scopes(u32 slot)
 	d = java_lang(j->rt.module);
 	if (!d)
 		return 0;
-	e = &j->pc;
+	e = &s->lang.pc;
 	e->epoch = *(volatile u32 *)&code_epoch;
 	e->space = j->rt.space;
 	e->at = s->regs.pc - (s->regs.flags & SF_REGS_RA);
@@ -322,20 +314,20 @@ __noinline int java_scopes(u32 slot)
 	e->n = j->scope = 0;
 	j->owed = java_tables(&s->lang, d, &pcs) || java_desc(j, pcs, s->regs.pc);
 	if (!j->owed && j->scope)
-		bpf_loop(SF_JAVA_SCOPES, java_scope, &slot, 0);
-	last = e->words[(e->n - 1) & (SF_JAVA_SCOPES - 1)] >> 16;
-	if (j->scope && e->n == SF_JAVA_SCOPES) { /* the outermost ones are missing */
-		e->words[SF_JAVA_SCOPES - 1] = 0;
+		bpf_loop(SF_PC_FRAMES, java_scope, &slot, 0);
+	last = e->words[(e->n - 1) & (SF_PC_FRAMES - 1)] >> 16;
+	if (j->scope && e->n == SF_PC_FRAMES) { /* the outermost ones are missing */
+		e->words[SF_PC_FRAMES - 1] = 0;
 	} else if (!e->n || j->scope || last != j->method) {
 		j->owed |= j->scope != 0 || e->n != 0;
 		e->n = 1;
 		e->words[0] = JAVA_PAIR(j->method, 0);
 	}
 	j->failed += j->owed;
-	bpf_loop(SF_JAVA_SCOPES, java_word, &slot, 0);
-	key = java_pc_key(e->space, e->at);
+	bpf_loop(SF_PC_FRAMES, java_word, &slot, 0);
+	key = code_pc_key(e->space, e->at);
 	if (!j->owed)
-		bpf_map_update_elem(&java_pcs, &key, e, BPF_ANY);
+		bpf_map_update_elem(&code_pcs, &key, e, BPF_ANY);
 	return 0;
 }
 

@@ -13,6 +13,7 @@
 #define SFBPF_LANG_JAVASCRIPT_BPF_H
 
 #include "lang_code.bpf.h"
+#include "lang_javascript_inlined.bpf.h"
 #include "space.bpf.h"
 
 #ifdef __TARGET_ARCH_x86
@@ -22,37 +23,7 @@
 #define JS_PUSH_RSI  0x56	/* the prologue: push rbp; mov rbp, rsp; push rsi; push rdi */
 #define JS_FUNCTION  5		/* rdi, by DWARF number: the function in the prologue */
 
-/* A sample's work: the part of a string counts 1, a function 8 more. Strings may be cyclic. */
-#define JS_WORK		 1536
-#define JS_FUNCTION_WORK 8
-
-/* Objects: tagged pointers have bit 0 set, small integers are in the upper half of the word. */
-#define JS_TAG		1ull
-#define JS_SMI(word)	((word) >> 32)
-#define JS_MAP_TYPE	12 /* in a map: the type of its objects, u16 */
-/* A string: map, hash and length, text or a pointer, for some types another word */
-#define JS_STRING_LEN	12
-#define JS_STRING_TEXT	16
-#define JS_STRING_MORE	24
-#define JS_STRING_TYPES 128 /* types of strings are below */
-#define JS_ONE_BYTE	8   /* in such a type; else units of two bytes */
-#define JS_PARTS	16  /* of a string: chains, and parts of them */
-#define JS_NAMES_MAX	75  /* variables; the names of more are in a table of one word */
-
-enum { JS_SEQ, JS_CONS, JS_EXTERNAL, JS_SLICED, JS_THIN = 5 }; /* type & 7 */
-
 /* ---- The runtime of the address space ---- */
-
-static __always_inline const struct sf_javascript *js_lang(u32 id)
-{
-	struct sf_module *m = module_at(id);
-	const struct sf_lang *d;
-
-	if (!m || m->id != id || m->state != SF_MOD_READY || !(m->flags & SF_MODULE_LANG))
-		return NULL;
-	d = lang_at(m->dir);
-	return d && d->language == SF_LANG_JAVASCRIPT ? &d->javascript : NULL;
-}
 
 /* Notes the module with V8 of an address space, so that code without a file is recognized. */
 static __always_inline void js_note(struct sf_scratch *s, u32 module)
@@ -97,223 +68,6 @@ static __always_inline const struct sf_javascript *js_here(struct sf_scratch *s,
 	return j->module ? js_lang(j->module) : NULL;
 }
 
-/* ---- Objects ---- */
-
-/* Reads the type of the object at an address (without tag) as j->type. 0 or -1. */
-static __always_inline int js_type(struct sf_javascript_walk *j, u64 addr)
-{
-	if (user_u64(addr, &j->word[0]))
-		return -1;
-	return copy_user(&j->type, sizeof(j->type), j->word[0] - JS_TAG + JS_MAP_TYPE) ? -1 : 0;
-}
-
-/* Whether it is the map of a SharedFunctionInfo. A process has one or a few of these maps. */
-static __always_inline bool js_shared_map(struct sf_scratch *s, const struct sf_javascript *d,
-					  u64 map)
-{
-	struct sf_javascript_walk *j = &s->lang.javascript;
-	u64 id = MM_ID(s->mm);
-
-	if (map == j->map && id == j->space)
-		return true;
-	if (copy_user(&j->type, sizeof(j->type), map - JS_TAG + JS_MAP_TYPE) ||
-	    j->type != d->type_shared)
-		return false;
-	j->map = map;
-	j->space = id;
-	return true;
-}
-
-/* V8's own functions without a name: promise reactions, for example. */
-static __always_inline bool js_glue(struct sf_lang_walk *w, const struct sf_javascript *d)
-{
-	struct sf_javascript_walk *j = &w->javascript;
-	u64 name = OBJECT64(w, d->shared_name);
-
-	if (OBJECT64(w, d->shared_data) & JS_TAG) /* not the number of a builtin */
-		return false;
-	return !(name & JS_TAG) ||
-	       (!copy_user(&j->len, sizeof(j->len), name - JS_TAG + JS_STRING_LEN) && !j->len);
-}
-
-/*
- * The function in hand. It is known by its SharedFunctionInfo, which its closures have in common.
- * The collector may move that, and its memory is reused. 0 or -1.
- */
-static __always_inline int js_function(struct sf_scratch *s, const struct sf_javascript *d,
-				       u64 function)
-{
-	struct sf_lang_walk *w = &s->lang;
-	u64 *ptr = &w->javascript.word[0], shared, h = 0;
-	u32 len = d->shared_bytes;
-
-	if (!(function & JS_TAG) || user_u64(function - JS_TAG + d->function_shared, ptr))
-		return -1;
-	shared = *ptr;
-	if (shared == w->code)
-		return 0;
-	w->code = 0;
-	asm volatile("" : "+r"(len)); /* see vma_at */
-	if (!(shared & JS_TAG) || len > SF_JS_SHARED_MAX ||
-	    copy_user(w->object, len, shared - JS_TAG) || !js_shared_map(s, d, OBJECT64(w, 0)))
-		return -1;
-	FOLD(h, OBJECT64(w, 0), FOLD_MUL1);
-	FOLD(h, OBJECT64(w, d->shared_name), FOLD_MUL2);
-	FOLD(h, OBJECT64(w, d->shared_script), FOLD_MUL1);
-	FOLD(h, (u16)OBJECT32(w, d->shared_token), FOLD_MUL2);
-	w->code = shared;
-	w->cookie = h;
-	w->id = 0;
-	w->javascript.glue = js_glue(w, d);
-	return 0;
-}
-
-/* ---- Texts ---- */
-
-/* Adds the flat part in hand to the name, or makes its end the file. 0 or -1. */
-static __always_inline int js_part(struct sf_code *rec, const struct sf_javascript_walk *j,
-				   u64 text, bool is_file)
-{
-	u32 unit = j->type & JS_ONE_BYTE ? 1 : 2, n = j->len * unit;
-	u32 at = is_file ? 0 : rec->name_len;
-
-	if (!n || j->len >> 24 || at >= SF_CODE_TEXT || (at && unit != rec->name_unit))
-		return 0;
-	text += (u64)j->start * unit;
-	if (n > SF_CODE_TEXT - at) {
-		if (is_file)
-			text += n - SF_CODE_TEXT;
-		n = SF_CODE_TEXT - at;
-	}
-	asm volatile("" : "+r"(n), "+r"(at)); /* see vma_at */
-	if (n > SF_CODE_TEXT || at >= SF_CODE_TEXT ||
-	    copy_user((is_file ? rec->file : rec->name) + at, n, text))
-		return -1;
-	if (is_file) {
-		rec->file_len = n;
-		rec->file_unit = unit;
-	} else {
-		rec->name_len = at + n;
-		rec->name_unit = unit;
-	}
-	return 0;
-}
-
-/*
- * Reads a string to the record, as the name or the file. What is no string is empty. The names that
- * V8 infers are chains: a flat part, and a string that is the rest. A chain that was made flat has
- * an empty rest. 0, or -1: it cannot be read. Global, so it is verified once.
- */
-__noinline int js_text(u32 slot, u64 str, u32 is_file)
-{
-	struct sf_scratch *s = scratch_of(slot);
-	struct sf_javascript_walk *j;
-	u32 hop, len;
-
-	if (!s)
-		return -1;
-	j = &s->lang.javascript;
-	j->rest = 0;
-	j->start = 0;
-	j->len = ~0u;
-	for (hop = 0; hop < JS_PARTS && (str & JS_TAG); hop++) {
-		str -= JS_TAG;
-		if (j->work++ >= JS_WORK || js_type(j, str) ||
-		    copy_user(j->word, sizeof(j->word), str))
-			return -1;
-		if (j->type >= JS_STRING_TYPES)
-			return 0;
-		len = j->word[1] >> 32;
-		if (len < j->len)
-			j->len = len;
-		if ((j->type & 7) == JS_SEQ) {
-			if (js_part(&s->lang.rec, j, str + JS_STRING_TEXT, is_file))
-				return -1;
-			str = j->rest;
-			j->rest = 0;
-			j->start = 0;
-			j->len = ~0u;
-			continue;
-		}
-		if ((j->type & 7) == JS_EXTERNAL ||
-		    ((j->type & 7) != JS_THIN && user_u64(str + JS_STRING_MORE, &j->word[0])))
-			return -1;
-		if ((j->type & 7) == JS_SLICED) {
-			j->start += JS_SMI(j->word[0]);
-		} else if ((j->type & 7) == JS_CONS) {
-			j->rest = j->word[0];
-			j->len = ~0u;
-		}
-		str = j->word[2];
-	}
-	return 0;
-}
-
-/*
- * Describes the name of the function in hand: a string, or in its ScopeInfo, where the name is
- * behind two words for each variable. Two words further is the name that V8 inferred for a function
- * without one. 0 or -1.
- */
-static __always_inline int js_name(struct sf_scratch *s, u32 slot, const struct sf_javascript *d)
-{
-	struct sf_javascript_walk *j = &s->lang.javascript;
-	u64 info = OBJECT64(&s->lang, d->shared_name) - JS_TAG, inferred;
-	u32 n;
-
-	if (info & JS_TAG) /* a small integer: none */
-		return 0;
-	if (js_type(j, info))
-		return -1;
-	if (j->type < JS_STRING_TYPES)
-		return js_text(slot, info + JS_TAG, 0);
-	if (j->type != d->type_scope || user_u64(info + d->scope_count, &j->word[0]))
-		return -1;
-	n = JS_SMI(j->word[0]);
-	info += d->scope_names + 8ull * (n > JS_NAMES_MAX ? n + 1 : 2 * n);
-	if (copy_user(j->word, sizeof(j->word), info))
-		return -1;
-	inferred = j->word[2];
-	if (js_text(slot, j->word[0], 0))
-		return -1;
-	return s->lang.rec.name_len ? 0 : js_text(slot, inferred, 0);
-}
-
-/* Describes the function in hand in the record. 0 or -1. Global, so it is verified once. */
-__noinline int js_describe(u32 slot)
-{
-	struct sf_scratch *s = scratch_of(slot);
-	const struct sf_javascript *d;
-	struct sf_javascript_walk *j;
-	struct sf_code *rec;
-	u64 script;
-
-	if (!s)
-		return -1;
-	j = &s->lang.javascript;
-	d = js_lang(j->module);
-	rec = &s->lang.rec;
-	rec->language = SF_LANG_JAVASCRIPT;
-	rec->version = 0;
-	rec->first_line = 0;
-	rec->name_len = rec->file_len = rec->lines_len = 0;
-	rec->name_unit = rec->file_unit = SF_CODE_UTF8;
-	if (!d || js_name(s, slot, d))
-		return -1;
-	if (!(OBJECT64(&s->lang, d->shared_data) & JS_TAG)) /* a builtin */
-		return 0;
-	script = OBJECT64(&s->lang, d->shared_script) - JS_TAG;
-	if (js_type(j, script))
-		return -1;
-	if (j->type == d->type_script &&
-	    (user_u64(script + d->script_name, &j->word[0]) || js_text(slot, j->word[0], 1)))
-		return -1;
-	if (!rec->file_len) {
-		__builtin_memcpy(rec->file, "<anonymous>", 11); /* as V8 prints code of eval */
-		rec->file_len = 11;
-	}
-	return 0;
-}
-
 /* ---- Frames ---- */
 
 /* What the frame is about: 1: the function in hand; 0: an internal frame; -1: unknown. */
@@ -349,18 +103,6 @@ static __always_inline int js_step(struct sf_regs *r)
 	return ra ? SF_STEP_GO : SF_STOP_ZERO_RA;
 }
 
-static __always_inline bool js_record(struct sf_scratch *s, u64 word)
-{
-	u32 n = s->n;
-
-	asm volatile("" : "+r"(n)); /* see vma_at */
-	if (n >= SF_MAX_USER)
-		return false;
-	s->frames[n & (SF_MAX_USER - 1)] = word;
-	s->n = n + 1;
-	return true;
-}
-
 /* Notes the frame, which may be V8's: its caller may tell. */
 static __always_inline void js_leave(struct sf_scratch *s)
 {
@@ -392,8 +134,31 @@ static __always_inline int js_back(struct sf_scratch *s)
 }
 
 /*
+ * Records the functions that the code at an address has inlined there. SF_STEP_GO, or what js_frame
+ * returns.
+ */
+static __always_inline int js_inlined(struct sf_scratch *s, const struct sf_javascript *d, u64 at)
+{
+	const struct sf_code_pc *e;
+	u32 n = s->n;
+
+	if (s->lang.pc.at == at && s->lang.javascript.made < s->lang.javascript.words)
+		return LATER_JS_WORD;
+	e = js_pc(s, d, at);
+	if (!e)
+		return LATER_JS_SCOPES;
+	if (pc_record_all(s, e) != SF_STEP_GO)
+		return SF_STOP_DEPTH;
+	s->lang.javascript.position_here = e->position;
+	if (*(volatile const u64 *)&e->at == at)
+		return SF_STEP_GO;
+	s->n = n; /* another CPU reused it */
+	return LATER_JS_SCOPES;
+}
+
+/*
  * Finds out about the frame at s->regs, and steps to its caller. found: the slot of s->vmas.
- * NOT_MINE, LATER_JS_EMIT, SF_STEP_GO or a stop.
+ * NOT_MINE, an enum later, SF_STEP_GO or a stop.
  */
 __noinline int js_frame(u32 slot, u32 found)
 {
@@ -437,6 +202,13 @@ __noinline int js_frame(u32 slot, u32 found)
 	/* Internal frames at run-time code are regular expressions and WebAssembly. */
 	if (!cfg_native && (kind || !jit))
 		j->native = 0;
+	j->position_here = 0;
+	if (kind && jit && d->stream_code) {
+		kind = js_inlined(s, d, at);
+		if (kind != SF_STEP_GO)
+			return kind;
+		kind = 1;
+	}
 	j->stop = js_step(&s->regs);
 	if (!kind && !j->native)
 		return j->stop;
@@ -444,34 +216,12 @@ __noinline int js_frame(u32 slot, u32 found)
 	return LATER_JS_EMIT;
 }
 
-/*
- * Looks up the function in hand, and describes it if it is new: here, because code_describe can be
- * called with too little stack.
- */
-static __always_inline void js_known(struct sf_scratch *s, u32 slot)
-{
-	struct sf_lang_walk *w = &s->lang;
-	struct sf_code_key key = { .space = MM_ID(s->mm), .addr = w->code };
-	struct sf_code_entry *have;
-
-	if (w->id)
-		return;
-	have = bpf_map_lookup_elem(&codes, &key);
-	if (have && have->cookie == w->cookie && have->owed <= 1) {
-		w->id = have->id;
-		return;
-	}
-	w->javascript.described = 0;
-	w->javascript.work += JS_FUNCTION_WORK;
-	if (w->javascript.work <= JS_WORK)
-		w->javascript.described = !js_describe(slot);
-}
-
 /* Records the frame that js_frame found. A stop, or SF_STEP_GO. */
 __noinline int js_emit(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
 	struct sf_javascript_walk *j;
+	u64 word;
 
 	if (!s)
 		return SF_STOP_DEPTH;
@@ -481,10 +231,11 @@ __noinline int js_emit(u32 slot)
 			s->lang.stop = SF_STOP_COMPLETE;
 		s->lang.language = SF_LANG_JAVASCRIPT;
 		js_known(s, slot);
-		if (!js_record(s, lang_word(s, slot, SF_LANG_JAVASCRIPT, 0)))
+		word = lang_word(s, slot, SF_LANG_JAVASCRIPT, j->position_here);
+		if (pc_record(s, word) != SF_STEP_GO)
 			return SF_STOP_DEPTH;
 	}
-	if (j->native && !js_record(s, j->native))
+	if (j->native && pc_record(s, j->native) != SF_STEP_GO)
 		return SF_STOP_DEPTH;
 	return j->stop;
 }
@@ -508,6 +259,16 @@ static __always_inline int js_frame(u32 slot, u32 found)
 static __always_inline int js_emit(u32 slot)
 {
 	return SF_STOP_DEPTH;
+}
+
+static __always_inline int js_scopes(u32 slot)
+{
+	return 0;
+}
+
+static __always_inline int js_word(u32 slot)
+{
+	return 0;
 }
 
 #endif

@@ -57,6 +57,21 @@ struct sf_space {
 #define SF_LANG_WINDOW 1024 /* bytes of frames per read; a power of two */
 #define SF_LANG_OBJECT 256  /* bytes of an object; a power of two */
 
+#define SF_PC_FRAMES 32	   /* frames at a pc */
+#define SF_CODE_PCS  16384 /* a power of two */
+
+/* The frames that compiled code of Java or JavaScript has at an address, innermost first. */
+struct sf_code_pc {
+	u64 space, at;
+	u64 cookie;   /* of the code, as memory is reused */
+	u64 code;     /* JavaScript: the code's first address */
+	u32 epoch;    /* code_epoch, as the words have ids */
+	u32 n;	      /* JavaScript: without that of the function itself */
+	u32 position; /* JavaScript: of that one */
+	u32 zero;
+	u64 words[SF_PC_FRAMES];
+};
+
 struct sf_python_walk {
 	u64 module;	   /* bits of the frame word of the runtime it is about */
 	u64 frame, cframe; /* the next ones; frame 0: none is left */
@@ -98,18 +113,6 @@ struct sf_runtime {
 	} heaps[SF_JAVA_HEAPS]; /* of code */
 };
 
-#define SF_JAVA_SCOPES 32   /* methods at a pc */
-#define SF_JAVA_PCS    4096 /* a power of two */
-
-/* The frames that compiled code has at an address, innermost first. */
-struct sf_java_pc {
-	u64 space, at;
-	u64 cookie; /* of the nmethod, as memory is reused */
-	u32 epoch;  /* code_epoch, as the words have ids */
-	u32 n;
-	u64 words[SF_JAVA_SCOPES];
-};
-
 struct sf_java_walk {
 	u32 state;
 	u32 kind_here, words; /* of the blob in hand; words: size of its frames */
@@ -119,7 +122,6 @@ struct sf_java_walk {
 	u64 method;
 	u64 blob, code, cookie; /* code: its first address */
 	struct sf_runtime rt;
-	struct sf_java_pc pc; /* what java_scopes found */
 	/* java_scopes: addresses of the nmethod's tables, a search, the scope in hand */
 	u64 scopes, metadata;
 	u32 low, high, scope, byte, owed;
@@ -131,6 +133,18 @@ struct sf_java_walk {
 	struct sf_vma file; /* file_of */
 };
 
+#define SF_JS_SCRIPTS 1024 /* a power of two */
+#define SF_JS_PIECE   4096 /* characters */
+#define SF_JS_PIECES  256  /* a power of two */
+
+/* How many lines end in the first pieces of a script's text. */
+struct sf_js_script {
+	u64 cookie; /* of the address space and the text, as memory is reused */
+	u32 known;  /* pieces that were counted */
+	u32 zero;
+	u32 lines[SF_JS_PIECES]; /* before each of them */
+};
+
 struct sf_javascript_walk {
 	u32 module;	/* with V8; 0: none known */
 	u32 asked;	/* the runtime of this address space was looked up */
@@ -139,6 +153,8 @@ struct sf_javascript_walk {
 	/* The frame in hand: whether it is the function's; what the step to its caller returned */
 	u32 kind, stop;
 	u32 work;      /* spent on descriptions in this sample */
+	u32 effort;    /* reads by js_seek and js_table in this sample */
+	u32 texts;     /* reads by js_count in this sample */
 	u32 described; /* the record has that of the function in hand */
 	/* The first frame without a file, while V8 was not known; pc 0: none */
 	u32 n, cause, flags;
@@ -147,8 +163,29 @@ struct sf_javascript_walk {
 	/* A string in hand: what follows it, and which of its characters are meant */
 	u64 rest;
 	u32 start, len;
-	u64 word[3]; /* for reads, to save stack */
+	u64 word[4]; /* for reads, to save stack */
 	u16 type, zero[3];
+	u32 position_here; /* of the frame in hand */
+	/* js_scopes: the last map of an object with code; where to look for it; its Code */
+	u32 owed;
+	u64 stream, stream_space, seek, code;
+	u64 own; /* the function that has the frame */
+	/* Tables of the Code, and how many elements they have; left: bytes */
+	u64 table, literals, inlined;
+	u32 left, nliterals, ninlined;
+	/* A table in hand: the number, its bits so far, whether it is the second one of a pair */
+	u32 shift;
+	u32 second;
+	/* js_word: how many functions of sf_lang_walk.pc it has to be called for, and was */
+	u32 words, made;
+	u32 zero3;
+	u64 number, offset, target, position;
+	u32 places[SF_PC_FRAMES]; /* in the source, of the functions in sf_lang_walk.pc */
+	/* js_line: the script in hand; how many lines end between two places in its text */
+	u64 text, script_cookie;
+	u32 script_key;
+	u32 count_wide, count_at, count_end, count, zero2;
+	struct sf_js_script script; /* an empty one */
 };
 
 struct sf_php_walk {
@@ -196,6 +233,7 @@ struct sf_lang_walk {
 	u32 owed; /* code_id: its description was not sent yet */
 	u32 win_len, zero;
 	u64 win_base;
+	struct sf_code_pc pc; /* what java_scopes or js_scopes found */
 	struct sf_python_walk python;
 	struct sf_java_walk java;
 	struct sf_ruby_walk ruby;
@@ -373,16 +411,25 @@ struct {
 } runtimes SEC(".maps");
 
 /*
- * By java_pc_key. Pcs with the same key replace each other, and are found again. It takes memory
- * only once there is Java.
+ * By code_pc_key. Pcs with the same key replace each other, and are found again. It takes memory
+ * only once there is Java or JavaScript.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, SF_JAVA_PCS);
+	__uint(max_entries, SF_CODE_PCS);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, u32);
-	__type(value, struct sf_java_pc);
-} java_pcs SEC(".maps");
+	__type(value, struct sf_code_pc);
+} code_pcs SEC(".maps");
+
+/* By js_script_key, as code_pcs. It takes memory only once there is JavaScript, and lines. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, SF_JS_SCRIPTS);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, u32);
+	__type(value, struct sf_js_script);
+} js_scripts SEC(".maps");
 
 struct chunk_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -285,6 +285,15 @@ struct sf_javascript {
 	sf_u16 scope_count, scope_names; /* in a ScopeInfo: number of variables, their names */
 	sf_u16 script_name;
 	sf_u16 type_shared, type_scope, type_script;
+	/*
+	 * Code made at run time: an object ("stream") of stream_code bytes, then the instructions.
+	 * It has a pointer to the Code, or it is the Code itself (stream_has 0). stream_code 0: the
+	 * layout is not known, and inlined functions are not shown.
+	 */
+	sf_u16 type_stream, stream_code, stream_has;
+	sf_u16 code_size, code_flags, code_deopt, code_positions;
+	sf_u16 deopt_literals, deopt_inlining;
+	sf_u16 kind_baseline; /* CodeKind: optimised code has a higher one */
 };
 
 /* PHP. The layout of execute_data is the same in all versions that are supported. */
@@ -623,7 +632,7 @@ _Static_assert(SF_LANG_MAX <= 8, "languages fit a frame word");
 _Static_assert(sizeof(struct sf_python) == 72, "sf_python layout");
 _Static_assert(sizeof(struct sf_java) == 88, "sf_java layout");
 _Static_assert(sizeof(struct sf_ruby) == 32, "sf_ruby layout");
-_Static_assert(sizeof(struct sf_javascript) == 40, "sf_javascript layout");
+_Static_assert(sizeof(struct sf_javascript) == 64, "sf_javascript layout");
 _Static_assert(sizeof(struct sf_php) == 32, "sf_php layout");
 _Static_assert(sizeof(struct sf_perl) == 16, "sf_perl layout");
 _Static_assert(sizeof(struct sf_lang) == 256, "sf_lang layout");

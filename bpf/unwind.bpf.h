@@ -580,6 +580,10 @@ static int unwind_next(u32 round, void *ctx)
 			return file_of(slot);
 		if (stop == LATER_JAVA_SCOPES)
 			return java_scopes(slot);
+		if (stop == LATER_JS_SCOPES)
+			return js_scopes(slot);
+		if (stop == LATER_JS_WORD)
+			return js_word(slot);
 		if (stop == SF_STEP_GO && (s->regs.flags & SF_REGS_GUESS))
 			stop = guess_check(slot);
 	}
@@ -629,8 +633,9 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 	s->lang.java.state = 0;
 	s->lang.java.name = 0;
 	s->lang.java.file_addr = 0;
-	s->lang.java.pc.at = 0;
+	s->lang.pc.at = 0;
 	s->lang.javascript.module = s->lang.javascript.asked = s->lang.javascript.work = 0;
+	s->lang.javascript.effort = s->lang.javascript.texts = 0;
 	s->lang.javascript.pc = 0;
 	s->lang.java.failed = 0;
 	s->lang.code = 0;

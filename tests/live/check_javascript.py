@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 
 import harness as h
 
@@ -21,7 +22,7 @@ CASES = os.environ.get(
     "CASES", "recurse sort reviver classes closures callbacks generator accessor replace apply "
     "async timer many garbage regexp").split()
 TOGETHER = 5  # cases in one recording
-# Inlined functions have no frames. Node 18 and 20 are built without Maglev.
+# One compiler each, and nothing inlined. Node 18 and 20 are built without Maglev.
 MODES = {
     "ignition": ["--no-opt", "--no-sparkplug"],
     "sparkplug": ["--always-sparkplug", "--no-opt"],
@@ -130,6 +131,55 @@ def check_compilers(name):
             h.check("javascript-%s-%s" % (version, mode), judge(mine, stats, chain, exact=0.90))
 
 
+def check_inlined(name):
+    """Functions that compilers inline are frames, also where an inlined function calls."""
+    for version, node in nodes():
+        modes = {"": []}
+        if version not in ("node18", "node20"):
+            modes["maglev"] = ["--maglev", "--max-optimized-bytecode-size=0"]
+        for mode, options in modes.items():
+            cases = ["hot", "inlined", "nested"]
+            started = [start_case(node, case, options) for case in cases]
+            time.sleep(2)  # for compilers
+            stacks, stats = record_all(started, ["-F", "199", "--native"])
+            for case, (_, chain) in zip(cases, started):
+                leaf = [s for s in stacks if s.comm == case and frames_of(s)[-1:] == chain[-1:]]
+                # A function that has code of its own is followed by it.
+                alone = h.total([s for s in leaf if sum("_[j]" in f for f in s.frames) >=
+                                 len(chain) - 1])
+                errors = judge(leaf, stats, chain, exact=0.90)
+                if alone > 0.1 * h.total(leaf):
+                    errors.append("%d of %d have nothing inlined" % (alone, h.total(leaf)))
+                h.check("-".join(["javascript", version, case] + ([mode] if mode else [])), errors)
+
+
+def line_of(text):
+    """The line of the program that has it."""
+    with open(SOURCE) as f:
+        found = [i for i, line in enumerate(f, 1) if text in line]
+    if len(found) != 1:
+        raise ValueError("%r: lines %s" % (text, found))
+    return found[0]
+
+
+def check_lines(name):
+    """Lines of optimised code: of the loop in the innermost function, and of each call."""
+    frames = [("inlinedTop", "cells.forEach("), ("visit", "sink ^= inlinedMiddle("),
+              ("inlinedMiddle", "cell.weigh("), ("weigh", "return fold("), ("fold", "i * by")]
+    want = ["%s (chains.js:%d)" % (f, line_of(text)) for f, text in frames]
+    for version, node in nodes():
+        p, _ = start_case(node, "inlined")
+        time.sleep(1)
+        stacks, _ = record_all([(p, None)], ["-F", "199", "--lines"])
+        mine = [s for s in stacks if any(f.startswith("fold (") for f in s.frames)]
+        good = [s for s in mine if [f for f in s.frames if "(chains.js:" in f][-5:] == want]
+        errors = []
+        if h.total(mine) < 10 or h.total(good) < 0.9 * h.total(mine):
+            errors.append("%d of %d have %s: %s" % (h.total(good), h.total(mine), want,
+                                                    h.worst([s for s in mine if s not in good], 2)))
+        h.check("javascript-%s-lines" % version, errors)
+
+
 def check_worker(name):
     """A worker thread has an isolate of its own."""
     for version, node in nodes():
@@ -185,5 +235,6 @@ def check_outputs(name):
 
 
 h.run_checks([
-    check_chains, check_compilers, check_worker, check_offcpu, check_native, check_outputs
+    check_chains, check_compilers, check_inlined, check_lines, check_worker, check_offcpu,
+    check_native, check_outputs
 ])

@@ -57,6 +57,12 @@ TEST(javascript_node)
 	EXPECT_EQ(l.javascript.script_name, 16);
 	EXPECT(l.javascript.function_shared == 24 || l.javascript.function_shared == 32);
 	EXPECT(l.javascript.type_shared > l.javascript.type_scope);
+	if (l.javascript.stream_code) { /* one of the four versions that Node.js has for long */
+		EXPECT_EQ(l.javascript.deopt_literals, newest ? 40 : 32);
+		EXPECT_EQ(l.javascript.deopt_inlining, newest ? 80 : 72);
+		EXPECT_EQ(l.javascript.code_positions, l.javascript.code_deopt + 8);
+		EXPECT(l.javascript.type_stream != 0);
+	}
 	elf_image_close(&img);
 	close(fd);
 }
@@ -79,6 +85,15 @@ TEST(javascript_sound)
 	l.javascript.shared_token = 45;
 	EXPECT(!lang_sound(&l));
 	l.javascript.shared_token = 44;
+	EXPECT(lang_sound(&l));
+	l.javascript.stream_code = 36;
+	EXPECT(!lang_sound(&l));
+	l.javascript.stream_code = 32;
+	EXPECT(lang_sound(&l));
+	l.javascript.deopt_inlining = SF_JS_FIELD_MAX + 1;
+	EXPECT(!lang_sound(&l));
+	l.javascript.deopt_inlining = 72;
+	EXPECT(lang_sound(&l));
 	l.javascript.script_name = SF_JS_FIELD_MAX + 1;
 	EXPECT(!lang_sound(&l));
 	l.javascript.script_name = 16;

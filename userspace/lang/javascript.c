@@ -70,8 +70,9 @@ static const char *const fields[FIELDS][NAMES] = {
 	[TYPE_SCRIPT] = { "v8dbg_type_Script__SCRIPT_TYPE" },
 };
 
-#define SHARED_DATA 8 /* bytecode, or the number of a builtin as a small integer; all versions */
-#define SCOPE_WORDS 8 /* the words of a ScopeInfo, behind its map */
+#define SHARED_DATA 8  /* bytecode, or the number of a builtin as a small integer; all versions */
+#define ARRAY_DATA  16 /* the elements of an array, behind its map and length */
+#define SCOPE_WORDS 8  /* the words of a ScopeInfo, behind its map */
 
 static bool constant(const struct lang_file *f, const char *name, int32_t *ret)
 {
@@ -134,6 +135,86 @@ static bool find_builtins(const struct lang_file *f, struct sf_span *ret)
 	return elf_image_vaddr_to_offset(f->img, start, &ret->start);
 }
 
+/*
+ * The layout of code made at run time. Versions export a part of it only, so what they export is
+ * compared.
+ */
+static const struct code_layout {
+	int32_t version;
+	uint16_t stream_code, stream_has, size, flags, deopt, positions, literals, inlining;
+} layouts[] = {
+	{ VERSION(10, 2), 128, 0, 40, 48, 16, 24, 2, 7 },
+	{ VERSION(11, 3), 16, 8, 56, 48, 16, 24, 2, 7 },
+	{ VERSION(12, 4), 32, 8, 52, 48, 8, 16, 2, 7 },
+	{ VERSION(13, 6), 32, 8, 56, 52, 8, 16, 3, 8 },
+};
+
+/* Whether the constant, if there is one, has this value. */
+static bool agrees(const struct lang_file *f, const char *name, int32_t expected)
+{
+	int32_t value;
+
+	return !constant(f, name, &value) || value == expected;
+}
+
+static const struct code_layout *find_layout(const struct lang_file *f)
+{
+	const struct code_layout *l = NULL;
+	int32_t major, minor;
+
+	if (!constant(f, "_ZN2v88internal7Version6major_E", &major) ||
+	    !constant(f, "_ZN2v88internal7Version6minor_E", &minor))
+		return NULL;
+	for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
+		if (layouts[i].version >> 8 == major && (layouts[i].version & 0xff) == minor)
+			l = &layouts[i];
+	return l && agrees(f, "v8dbg_class_Code__flags__uint32_t", l->flags) &&
+			       agrees(f, "v8dbg_class_Code__instruction_size__int", l->size) &&
+			       agrees(f, "v8dbg_class_Code__deoptimization_data__FixedArray",
+				      l->deopt) &&
+			       agrees(f, "v8dbg_class_Code__source_position_table__ByteArray",
+				      l->positions) &&
+			       agrees(f, "v8dbg_DeoptimizationDataLiteralArrayIndex",
+				      l->literals) &&
+			       agrees(f, "v8dbg_DeoptimizationDataInliningPositionsIndex",
+				      l->inlining) &&
+			       agrees(f, "v8dbg_class_FixedArrayBase__length__SMI", 8) &&
+			       agrees(f, "v8dbg_class_Script__source__Object", 8) &&
+			       agrees(f, "v8dbg_CodeKindFieldMask", 15) &&
+			       agrees(f, "v8dbg_CodeKindFieldShift", 0)
+		       ? l
+		       : NULL;
+}
+
+/* Where optimised code says which functions it has inlined. Without it, there are none. */
+static void find_code(const struct lang_file *f, struct sf_javascript *j)
+{
+	const struct code_layout *l = find_layout(f);
+	int32_t type, start, baseline;
+
+	if (!l || !constant(f, "v8dbg_CodeKindBaseline", &baseline) || baseline < 0 ||
+	    baseline > 14)
+		return;
+	if (!constant(f, "v8dbg_class_InstructionStream__instruction_start__uintptr_t", &start) &&
+	    !constant(f, "v8dbg_class_Code__instruction_start__uintptr_t", &start))
+		return;
+	if (!constant(f, "v8dbg_type_InstructionStream__INSTRUCTION_STREAM_TYPE", &type) &&
+	    !constant(f, "v8dbg_type_Code__CODE_TYPE", &type))
+		return;
+	if (start != l->stream_code || type <= 0 || type > UINT16_MAX)
+		return;
+	j->type_stream = (uint16_t)type;
+	j->stream_code = l->stream_code;
+	j->stream_has = l->stream_has;
+	j->code_size = l->size;
+	j->code_flags = l->flags;
+	j->code_deopt = l->deopt;
+	j->code_positions = l->positions;
+	j->deopt_literals = (uint16_t)(ARRAY_DATA + 8 * l->literals);
+	j->deopt_inlining = (uint16_t)(ARRAY_DATA + 8 * l->inlining);
+	j->kind_baseline = (uint16_t)baseline;
+}
+
 bool javascript_describe(const struct lang_file *f, struct sf_lang *ret)
 {
 	struct sf_javascript *j = &ret->javascript;
@@ -154,12 +235,22 @@ bool javascript_describe(const struct lang_file *f, struct sf_lang *ret)
 	j->type_shared = at[TYPE_SHARED];
 	j->type_scope = at[TYPE_SCOPE];
 	j->type_script = at[TYPE_SCRIPT];
+	find_code(f, j);
 	return true;
 }
 
 static bool in_shared(const struct sf_javascript *j, uint16_t at, uint16_t size)
 {
 	return at + size <= j->shared_bytes;
+}
+
+static bool sound_code(const struct sf_javascript *j)
+{
+	return j->stream_code <= SF_JS_FIELD_MAX && !(j->stream_code & 7) &&
+	       j->stream_has <= SF_JS_FIELD_MAX && j->code_size <= SF_JS_FIELD_MAX &&
+	       j->code_flags <= SF_JS_FIELD_MAX && j->code_deopt <= SF_JS_FIELD_MAX &&
+	       j->code_positions <= SF_JS_FIELD_MAX && j->deopt_literals <= SF_JS_FIELD_MAX &&
+	       j->deopt_inlining <= SF_JS_FIELD_MAX;
 }
 
 bool javascript_sound(const struct sf_lang *l)
@@ -171,5 +262,5 @@ bool javascript_sound(const struct sf_lang *l)
 	       in_shared(j, j->shared_name, 8) && in_shared(j, j->shared_script, 8) &&
 	       in_shared(j, j->shared_token, 4) && j->function_shared <= SF_JS_FIELD_MAX &&
 	       j->script_name <= SF_JS_FIELD_MAX && j->scope_count <= SF_JS_FIELD_MAX &&
-	       j->scope_names <= SF_JS_FIELD_MAX;
+	       j->scope_names <= SF_JS_FIELD_MAX && sound_code(j);
 }

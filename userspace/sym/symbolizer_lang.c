@@ -27,6 +27,7 @@ static uint32_t line_of(const struct lang_code *c, uint32_t position)
 	case SF_LANG_RUBY:
 		return c->lines ? ruby_line(c->lines, c->lines_len, c->version, position) : 0;
 	case SF_LANG_PHP:
+	case SF_LANG_JAVASCRIPT:
 	case SF_LANG_PERL:
 		return position;
 	default:

@@ -112,6 +112,47 @@ function hotTop() {
 			sink ^= hotMiddle(i);
 }
 
+/* Functions that compilers inline: methods, closures and callbacks. */
+class Cell {
+	constructor(n) {
+		this.n = n;
+	}
+
+	weigh(by) {
+		const fold = from => {
+			let s = from;
+			for (let i = 0; i < 2000; i++)
+				s = (s * 31 + i * by) | 0;
+			return s;
+		};
+		return fold(this.n) + 1;
+	}
+}
+
+function inlinedMiddle(cell, n) {
+	return cell.weigh(n) ^ n;
+}
+
+function inlinedTop() {
+	const cells = [new Cell(1), new Cell(2), new Cell(3)];
+	while (Date.now() < end)
+		for (let i = 0; i < 100; i++)
+			cells.forEach(function visit(cell) {
+				sink ^= inlinedMiddle(cell, i);
+			});
+}
+
+/* A recursion, of which some levels are inlined in others. */
+function nest(depth, n) {
+	return depth ? nest(depth - 1, n + 1) + 1 : hotLeaf(n);
+}
+
+function nestTop() {
+	while (Date.now() < end)
+		for (let i = 0; i < 100; i++)
+			sink ^= nest(12, i);
+}
+
 function garbage() {
 	let keep = [];
 	while (Date.now() < end) {
@@ -194,6 +235,12 @@ function main() {
 	case 'hot':
 		announce('main', 'hotTop', 'hotMiddle', 'hotLeaf');
 		return hotTop();
+	case 'inlined':
+		announce('main', 'inlinedTop', 'visit', 'inlinedMiddle', 'weigh', 'fold');
+		return inlinedTop();
+	case 'nested':
+		announce('main', 'nestTop', ...Array(13).fill('nest'), 'hotLeaf');
+		return nestTop();
 	case 'garbage':
 		announce('main', 'garbage');
 		return garbage();

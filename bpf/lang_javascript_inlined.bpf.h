@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * The functions that optimised code of JavaScript has inlined at a pc.
+ *
+ * Code made at run time is an object with the instructions behind its header, so going back from a
+ * pc finds it by the map of such objects. A table leads from offsets in the code to positions in
+ * the source, and these have the number of the function that was inlined there. Of each number, the
+ * deoptimization data has the function, and the position that it was inlined at.
+ */
+#ifndef SFBPF_LANG_JAVASCRIPT_INLINED_BPF_H
+#define SFBPF_LANG_JAVASCRIPT_INLINED_BPF_H
+
+#include "lang_javascript_lines.bpf.h"
+
+#ifdef __TARGET_ARCH_x86
+
+#define JS_ALIGN  32  /* of the instructions of an object */
+#define JS_STREAM 8   /* places that are looked at in a read */
+#define JS_SEEKS  384 /* reads: 96 KiB of code */
+#define JS_HEADER 32  /* bytes that tell one code from another */
+#define JS_CHUNK  32  /* bytes of a table per read */
+#define JS_TABLE  640 /* reads: 20 KiB */
+/* A sample's reads of both kinds: enough for any one pc, so that later samples need fewer */
+#define JS_EFFORT (JS_SEEKS + JS_TABLE)
+
+/* Places in Code of all versions that are supported */
+#define JS_CODE_START 40 /* address of the instructions, if the stream points to a Code */
+#define JS_CODE_KIND  15 /* of the flags */
+#define JS_LENGTH     8	 /* of arrays */
+#define JS_ELEMENTS   16
+
+/* A position: the place in the script from bit 1 on, and the number; both are 1 higher, 0: none */
+#define JS_PLACE(position)   ((u32)((position) >> 1) & 0x3fffffff)
+#define JS_INLINED(position) ((u32)((position) >> 31) & 0xffff)
+
+/* What changes when other code takes the place of that with the function in hand. */
+static __always_inline u64 js_cookie(struct sf_javascript_walk *j, const struct sf_javascript *d,
+				     u64 code, u64 function)
+{
+	u64 h = function;
+
+	if (copy_user(j->word, JS_HEADER, code - d->stream_code))
+		return 0;
+	FOLD(h, j->word[0], FOLD_MUL1);
+	FOLD(h, j->word[1], FOLD_MUL2);
+	FOLD(h, j->word[2], FOLD_MUL1);
+	FOLD(h, j->word[3], FOLD_MUL2);
+	return h;
+}
+
+/* The frames that the code has at an address. NULL: js_scopes has to find them first. */
+static __always_inline const struct sf_code_pc *js_pc(struct sf_scratch *s,
+						      const struct sf_javascript *d, u64 at)
+{
+	u64 space = MM_ID(s->mm);
+	u32 key = code_pc_key(space, at);
+	const struct sf_code_pc *e = &s->lang.pc;
+
+	if (e->at == at)
+		return e;
+	e = bpf_map_lookup_elem(&code_pcs, &key);
+	if (e && e->at == at && e->space == space && e->epoch == *(volatile u32 *)&code_epoch &&
+	    e->cookie == js_cookie(&s->lang.javascript, d, e->code, s->lang.code))
+		return e;
+	return NULL;
+}
+
+/* ---- The code of a pc ---- */
+
+/* Whether the code at an address, whose object begins with this map, has the pc. */
+static __always_inline bool js_is_code(struct sf_scratch *s, const struct sf_javascript *d, u64 map,
+				       u64 code)
+{
+	struct sf_javascript_walk *j = &s->lang.javascript;
+	u64 object = code - d->stream_code, id = MM_ID(s->mm);
+	u32 size = 0;
+
+	if ((map != j->stream || id != j->stream_space) &&
+	    (copy_user(&j->type, sizeof(j->type), map - JS_TAG + JS_MAP_TYPE) ||
+	     j->type != d->type_stream))
+		return false;
+	if (d->stream_has) {
+		if (user_u64(object + d->stream_has, &j->word[0]))
+			return false;
+		object = j->word[0] - JS_TAG;
+		if (user_u64(object + JS_CODE_START, &j->word[0]) || j->word[0] != code)
+			return false;
+	}
+	if (copy_user(&size, sizeof(size), object + d->code_size) || s->lang.pc.at - code >= size)
+		return false;
+	j->stream = map;
+	j->stream_space = id;
+	j->code = object;
+	s->lang.pc.code = code;
+	return true;
+}
+
+/* Looks for the beginning of the code, at places before j->seek. 1: it was found, or cannot be. */
+static int js_seek(u32 round, void *ctx)
+{
+	struct sf_scratch *s = scratch_of(*(u32 *)ctx);
+	const struct sf_javascript *d;
+	struct sf_javascript_walk *j;
+	u32 cut = 0, i;
+
+	if (!s)
+		return 1;
+	j = &s->lang.javascript;
+	d = js_lang(j->module);
+	if (!d || j->effort++ >= JS_EFFORT)
+		return 1;
+	j->seek -= JS_STREAM * JS_ALIGN;
+	if (copy_user(s->lang.window, JS_STREAM * JS_ALIGN, j->seek)) {
+		/* The code is the first one in its memory, or there is none */
+		cut = -(u32)j->seek & (SF_PAGE_MIN - 1);
+		if (cut >= JS_STREAM * JS_ALIGN)
+			return 1;
+		asm volatile("" : "+r"(cut)); /* see vma_at */
+		if (cut >= JS_STREAM * JS_ALIGN ||
+		    copy_user(s->lang.window + cut, JS_STREAM * JS_ALIGN - cut, j->seek + cut))
+			return 1;
+	}
+#pragma clang loop unroll(disable)
+	for (i = JS_STREAM; i > 0; i--) {
+		u32 at = (i - 1) * JS_ALIGN;
+		u64 word = *(u64 *)(s->lang.window + (at & (SF_LANG_WINDOW - 1)));
+
+		if (at < cut)
+			return 1;
+		if ((word & 3) == JS_TAG && js_is_code(s, d, word, j->seek + at + d->stream_code))
+			return 1;
+	}
+	return cut != 0;
+}
+
+/* ---- The position of a pc ---- */
+
+/* Adds a byte of the table. True: the entries that follow are behind the pc. */
+static __always_inline bool js_table_byte(struct sf_javascript_walk *j, u8 byte)
+{
+	u64 n = j->number | (u64)(byte & 0x7f) << (j->shift & 63);
+
+	j->number = n;
+	j->shift += 7;
+	if (byte & 0x80)
+		return false;
+	j->number = j->shift = 0;
+	n = n >> 1 ^ -(n & 1);
+	j->second ^= 1;
+	if (j->second) {
+		j->offset += (s64)n < 0 ? ~n : n; /* the sign tells what begins a statement */
+		return j->offset > j->target;
+	}
+	j->position += n;
+	return false;
+}
+
+/* Reads pairs of numbers: how much further in the code, and in the source. */
+static int js_table(u32 round, void *ctx)
+{
+	struct sf_scratch *s = scratch_of(*(u32 *)ctx);
+	struct sf_javascript_walk *j;
+	u32 n, i;
+
+	if (!s)
+		return 1;
+	j = &s->lang.javascript;
+	n = j->left < JS_CHUNK ? j->left : JS_CHUNK;
+	asm volatile("" : "+r"(n)); /* see vma_at */
+	if (!n || n > JS_CHUNK)
+		return 1;
+	if (j->effort++ >= JS_EFFORT || copy_user(s->lang.window, n, j->table)) {
+		j->owed = 1;
+		return 1;
+	}
+#pragma clang loop unroll(disable)
+	for (i = 0; i < JS_CHUNK; i++) {
+		if (i >= n)
+			break;
+		if (js_table_byte(j, s->lang.window[i & (JS_CHUNK - 1)]))
+			return 1;
+	}
+	j->table += n;
+	j->left -= n;
+	return 0;
+}
+
+/* ---- The functions at a position ---- */
+
+/* Adds the function that has the position in hand, and goes on to the one that inlined it. */
+static int js_scope(u32 round, void *ctx)
+{
+	struct sf_scratch *s = scratch_of(*(u32 *)ctx);
+	struct sf_javascript_walk *j;
+	u32 number, n, literal;
+	u64 position;
+
+	if (!s)
+		return 1;
+	j = &s->lang.javascript;
+	n = s->lang.pc.n;
+	number = JS_INLINED(j->position);
+	if (!number) {
+		s->lang.pc.position = cfg_lines ? JS_PLACE(j->position) : 0;
+		return 1;
+	}
+	if (number > j->ninlined || copy_user(j->word, 16, j->inlined + 16ull * (number - 1))) {
+		j->owed = 1;
+		return 1;
+	}
+	position = j->word[0];
+	literal = j->word[1];
+	if (literal == ~0u) /* the function itself */
+		j->word[0] = j->own;
+	else if (literal >= j->nliterals || user_u64(j->literals + 8ull * literal, &j->word[0]))
+		j->word[0] = 0;
+	s->lang.pc.words[n & (SF_PC_FRAMES - 1)] = j->word[0] & ~2ull; /* weak pointers */
+	j->places[n & (SF_PC_FRAMES - 1)] = JS_PLACE(j->position);
+	s->lang.pc.n = n + 1;
+	j->position = position;
+	return 0;
+}
+
+/* Reads what the code in hand has of tables. 1: there is something to look for. */
+static __always_inline bool js_tables(struct sf_javascript_walk *j, const struct sf_javascript *d)
+{
+	u32 flags = 0;
+
+	if (copy_user(&flags, sizeof(flags), j->code + d->code_flags) ||
+	    (flags & JS_CODE_KIND) <= d->kind_baseline)
+		return false;
+	j->owed = 1;
+	if (user_u64(j->code + d->code_deopt, &j->table) ||
+	    user_u64(j->table - JS_TAG + d->deopt_literals, &j->literals) ||
+	    user_u64(j->table - JS_TAG + d->deopt_inlining, &j->inlined) ||
+	    user_u64(j->code + d->code_positions, &j->table) ||
+	    user_u64(j->literals - JS_TAG + JS_LENGTH, &j->word[0]) ||
+	    user_u64(j->inlined - JS_TAG + JS_LENGTH, &j->word[1]) ||
+	    user_u64(j->table - JS_TAG + JS_LENGTH, &j->word[2]))
+		return false;
+	j->literals += JS_ELEMENTS - JS_TAG;
+	j->inlined += JS_ELEMENTS - JS_TAG;
+	j->table += JS_ELEMENTS - JS_TAG;
+	j->nliterals = JS_SMI(j->word[0]);
+	j->ninlined = JS_SMI(j->word[1]) / 16;
+	j->left = JS_SMI(j->word[2]);
+	j->owed = 0;
+	return (cfg_lines || j->ninlined) && j->left <= JS_TABLE * JS_CHUNK;
+}
+
+/* Keeps what was found for the next samples. */
+static __always_inline void js_keep(struct sf_scratch *s)
+{
+	struct sf_code_pc *e = &s->lang.pc;
+	u32 key = code_pc_key(e->space, e->at);
+
+	if (!s->lang.javascript.owed && e->cookie)
+		bpf_map_update_elem(&code_pcs, &key, e, BPF_ANY);
+}
+
+/*
+ * Finds the functions that the code at s->regs has inlined there, for js_pc; js_word makes
+ * their frames. If they cannot be found, the frame has its own function alone. Always 0.
+ */
+__noinline int js_scopes(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_javascript *d;
+	struct sf_javascript_walk *j;
+	struct sf_code_pc *e;
+
+	if (!s)
+		return 0;
+	j = &s->lang.javascript;
+	d = js_lang(j->module);
+	e = &s->lang.pc;
+	e->at = s->regs.pc - (s->regs.flags & SF_REGS_RA);
+	e->n = e->position = 0;
+	if (!d)
+		return 0;
+	if (s->lang.language != SF_LANG_JAVASCRIPT)
+		s->lang.stop = SF_STOP_COMPLETE;
+	s->lang.language = SF_LANG_JAVASCRIPT;
+	e->space = MM_ID(s->mm);
+	e->epoch = *(volatile u32 *)&code_epoch;
+	e->code = 0;
+	j->own = s->lang.code;
+	j->owed = 0;
+	j->seek = (e->at & ~(JS_ALIGN - 1ull)) - d->stream_code + JS_ALIGN;
+	bpf_loop(JS_SEEKS, js_seek, &slot, 0);
+	if (!e->code) { /* the object may be longer, or have another map */
+		j->stream = 0;
+		e->code = e->at & ~(JS_ALIGN - 1ull);
+		j->owed = j->effort >= JS_EFFORT;
+	} else if (js_tables(j, d)) {
+		j->target = e->at - e->code;
+		j->number = j->shift = j->second = j->offset = j->position = 0;
+		bpf_loop(JS_TABLE, js_table, &slot, 0);
+		if (!j->owed)
+			bpf_loop(SF_PC_FRAMES, js_scope, &slot, 0);
+		if (JS_INLINED(j->position)) /* the outermost ones are missing */
+			e->words[SF_PC_FRAMES - 1] = 0;
+	}
+	e->cookie = js_cookie(j, d, e->code, j->own);
+	j->made = 0;
+	j->words = e->n + !!e->position;
+	if (!j->words)
+		js_keep(s);
+	return 0;
+}
+
+/*
+ * Makes the frame word of the next function that js_scopes has found. The last one is the function
+ * itself, of which only the line is needed. Always 0.
+ */
+__noinline int js_word(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	u64 word = SF_FRAME_LANG_WORD(SF_LANG_JAVASCRIPT, 0, 0);
+	const struct sf_javascript *d;
+	struct sf_javascript_walk *j;
+	u32 i;
+
+	if (!s)
+		return 0;
+	j = &s->lang.javascript;
+	d = js_lang(j->module);
+	i = j->made & (SF_PC_FRAMES - 1);
+	if (j->made >= s->lang.pc.n) {
+		if (!d || js_shared(s, d, j->own))
+			s->lang.pc.position = 0;
+		s->lang.pc.position = js_line(slot, s->lang.pc.position);
+		js_keep(s);
+		j->made = j->words;
+		return 0;
+	}
+	s->lang.owed = 1;
+	if (d && !js_shared(s, d, s->lang.pc.words[i])) {
+		s->lang.owed = 0;
+		j->places[i] = js_line(slot, j->places[i]);
+		js_known(s, slot);
+		word = lang_word(s, slot, SF_LANG_JAVASCRIPT, j->places[i]);
+	}
+	s->lang.pc.words[i] = word;
+	j->owed |= s->lang.owed || !s->lang.id;
+	j->made++;
+	if (j->made >= j->words)
+		js_keep(s);
+	return 0;
+}
+
+#endif
+#endif

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Lines of JavaScript. V8 has places in the source, and computes where lines end only for who asks.
+ * So the ends are counted here, in the text of the script, which V8 keeps. The counts up to each
+ * chunk of the text are kept; a sample counts a part of a long text, and later ones go on.
+ */
+#ifndef SFBPF_LANG_JAVASCRIPT_LINES_BPF_H
+#define SFBPF_LANG_JAVASCRIPT_LINES_BPF_H
+
+#include "lang_javascript_function.bpf.h"
+
+#ifdef __TARGET_ARCH_x86
+
+#define JS_SCRIPT_SOURCE 8
+#define JS_TEXT		 512 /* bytes of a text per read */
+#define JS_TEXTS	 192 /* reads in a sample */
+
+/* How many of the characters in a word, which have 1 or 2 bytes, end a line */
+static __always_inline u32 js_ends(u64 word, bool wide)
+{
+	u64 low = wide ? 0x7fff7fff7fff7fffull : 0x7f7f7f7f7f7f7f7full;
+
+	word ^= wide ? 0x000a000a000a000aull : 0x0a0a0a0a0a0a0a0aull;
+	word = ~(((word & low) + low) | word | low); /* the highest bit of those that are 0 now */
+	return wide ? (word >> 15) * 0x0001000100010001ull >> 48
+		    : (word >> 7) * 0x0101010101010101ull >> 56;
+}
+
+static __always_inline u32 js_script_key(u64 space, u64 script)
+{
+	u64 h = space;
+
+	FOLD(h, script, FOLD_MUL2);
+	return (h >> 32 ^ h) & (SF_JS_SCRIPTS - 1);
+}
+
+/* Counts in the next piece of the text in hand. */
+static int js_count(u32 round, void *ctx)
+{
+	struct sf_scratch *s = scratch_of(*(u32 *)ctx);
+	struct sf_js_script *script;
+	struct sf_javascript_walk *j;
+	u32 n, bytes, i, sum = 0;
+
+	if (!s)
+		return 1;
+	j = &s->lang.javascript;
+	n = j->count_end - j->count_at;
+	if (j->count_at >= j->count_end || j->texts++ >= JS_TEXTS)
+		return 1;
+	if (n > JS_TEXT >> j->count_wide)
+		n = JS_TEXT >> j->count_wide;
+	bytes = n << j->count_wide;
+	asm volatile("" : "+r"(bytes)); /* see vma_at */
+	if (!bytes || bytes > JS_TEXT ||
+	    copy_user(s->lang.window, bytes, j->text + ((u64)j->count_at << j->count_wide)))
+		return 1;
+	*(u64 *)(s->lang.window + bytes) = 0;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < JS_TEXT; i += 8) {
+		if (i >= bytes)
+			break;
+		sum += js_ends(*(u64 *)(s->lang.window + i), j->count_wide);
+	}
+	j->count += sum;
+	j->count_at += n;
+	if (j->count_at & (SF_JS_PIECE - 1))
+		return 0;
+	script = bpf_map_lookup_elem(&js_scripts, &j->script_key);
+	n = j->count_at / SF_JS_PIECE;
+	if (script && n < SF_JS_PIECES && script->cookie == j->script_cookie) {
+		script->lines[n & (SF_JS_PIECES - 1)] = j->count;
+		if (script->known < n)
+			script->known = n;
+	}
+	return 0;
+}
+
+/* Finds the text of the script that the function in hand is from. 0 or -1. */
+static __always_inline int js_source(struct sf_scratch *s, const struct sf_javascript *d)
+{
+	struct sf_javascript_walk *j = &s->lang.javascript;
+	u64 script = OBJECT64(&s->lang, d->shared_script) - JS_TAG, h;
+
+	if (js_type(j, script) || j->type != d->type_script ||
+	    user_u64(script + JS_SCRIPT_SOURCE, &j->text) || js_type(j, j->text - JS_TAG) ||
+	    copy_user(j->word, 24, j->text - JS_TAG))
+		return -1;
+	h = MM_ID(s->mm);
+	FOLD(h, script, FOLD_MUL1);
+	FOLD(h, j->text, FOLD_MUL2);
+	FOLD(h, j->word[1], FOLD_MUL1);
+	j->script_cookie = h;
+	j->script_key = js_script_key(MM_ID(s->mm), script);
+	if (j->type < JS_STRING_TYPES && (j->type & 7) == JS_THIN) {
+		j->text = j->word[2];
+		if (js_type(j, j->text - JS_TAG))
+			return -1;
+	}
+	j->count_wide = !(j->type & JS_ONE_BYTE);
+	if (j->type < JS_STRING_TYPES && (j->type & 7) == JS_EXTERNAL)
+		return user_u64(j->text - JS_TAG + JS_STRING_MORE, &j->text) ? -1 : 0;
+	j->text += JS_STRING_TEXT - JS_TAG;
+	return j->type < JS_STRING_TYPES && (j->type & 7) == JS_SEQ ? 0 : -1;
+}
+
+/*
+ * The line of a place in the script of the function in hand. 0: it has none, or is not known yet
+ * (j->owed). Global, so it is verified once.
+ */
+__noinline int js_line(u32 slot, u32 place)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_javascript *d;
+	struct sf_javascript_walk *j;
+	struct sf_js_script *script;
+	u32 n;
+
+	if (!s || !cfg_lines || !place)
+		return 0;
+	j = &s->lang.javascript;
+	d = js_lang(j->module);
+	n = (place - 1) / SF_JS_PIECE;
+	if (!d || n >= SF_JS_PIECES || js_source(s, d))
+		return 0;
+	script = bpf_map_lookup_elem(&js_scripts, &j->script_key);
+	if (!script || script->cookie != j->script_cookie) {
+		j->script.cookie = j->script_cookie;
+		if (bpf_map_update_elem(&js_scripts, &j->script_key, &j->script, BPF_ANY))
+			return 0;
+		script = bpf_map_lookup_elem(&js_scripts, &j->script_key);
+		if (!script)
+			return 0;
+	}
+	if (n > script->known)
+		n = script->known;
+	n &= SF_JS_PIECES - 1;
+	j->count = script->lines[n];
+	j->count_at = n * SF_JS_PIECE;
+	j->count_end = place - 1;
+	bpf_loop(JS_TEXTS, js_count, &slot, 0);
+	if (j->count_at < j->count_end) {
+		j->owed = 1;
+		return 0;
+	}
+	return j->count + 1;
+}
+
+#endif
+#endif
