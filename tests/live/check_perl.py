@@ -171,8 +171,6 @@ def check_hot(name):
         loops = [s for s in stacks if "Perl_runops_standard" in s.frames]
         if h.total(loops) > 0.02 * n:
             errors.append("%d of %d with a loop: %s" % (h.total(loops), n, h.worst(loops, 2)))
-        if os.environ.get("VERBOSE"):
-            print(h.worst(bad, 30, 600).replace(" | ", "\n"))
         h.note("%s: %d of %d wrong, %d rooted, %d with a loop" %
                (perl.name, h.total(bad), n, rooted(stacks), h.total(loops)))
         h.check("perl-%s-hot" % perl.name, errors)
@@ -236,7 +234,8 @@ def check_short(name):
         stacks, stats = h.Recording(["-F", "199"], command=["sh", "-c", script]).finish()
         mine = [s for s in stacks if any(f[0] == "main::work" for f in language_frames(s))]
         named = [s for s in mine
-                 if [f[0] for f in language_frames(s)][:3] == ["main", "main::middle", "main::work"]]
+                 if [f[0] for f in language_frames(s)][:3] ==
+                 ["main", "main::middle", "main::work"]]
         unnamed = [s for s in stacks if "[perl]" in s.frames or "Perl_runops_standard" in s.frames]
         errors = []
         if h.total(mine) < 20 * 8:
@@ -271,7 +270,7 @@ def check_hostile(name):
     cc = shutil.which("cc") or shutil.which("gcc")
     if not cc:
         raise h.Skip("no C compiler")
-    program = os.path.join(h.tmpfile("hostile"))
+    program = h.tmpfile("hostile")
     subprocess.run([cc, "-O1", "-pthread", "-rdynamic", "-o", program,
                     os.path.join(SOURCES, "hostile.c")], check=True, timeout=60)
     cost, errors = {}, []
