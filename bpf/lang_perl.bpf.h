@@ -72,7 +72,7 @@
 #define PERL_REQUIRE_KEY 128 /* bytes of a file's name by which it is known */
 
 #define PERL_SCAN 4   /* contexts that a round looks at */
-#define PERL_SKIP 256 /* stacks of contexts in a chain */
+#define PERL_SKIP 256 /* rounds without a frame, beyond one a frame */
 #define PERL_DEEP (1 << 20)
 
 enum { PERL_NEXT = -3, PERL_END, PERL_LOST }; /* perl_one, or SF_STOP_DEPTH */
@@ -100,7 +100,7 @@ static __always_inline int perl_file(struct sf_code *rec, u64 text)
 	u32 i;
 
 #pragma clang loop unroll(disable)
-	for (i = 0; i < 8; i++) {
+	for (i = 0; i < 4; i++) {
 		n = bpf_probe_read_user_str(rec->file, SF_CODE_TEXT, (void *)text);
 		if (n <= 0)
 			return -1;
@@ -190,7 +190,7 @@ static __always_inline int perl_stack(struct sf_lang_walk *w, u64 si)
 	s32 top;
 
 	p->si = 0;
-	if (p->stacks++ > PERL_SKIP || copy_user(h, PERL_SI_SIZE, si))
+	if (copy_user(h, PERL_SI_SIZE, si))
 		return -1;
 	top = h[PERL_SI_TOP / 8];
 	if (top < -1 || top > PERL_DEEP)
@@ -216,7 +216,7 @@ static __always_inline void perl_begin(struct sf_scratch *s, const struct sf_per
 	w->stop = SF_STOP_LANG_STATE;
 	p->module = v->word;
 	p->vma = s->vma_last;
-	p->si = p->cv = p->stacks = p->pass = 0;
+	p->si = p->cv = p->empty = p->pass = 0;
 	interp = lang_key(d->musl, d->key - v->delta, user_tp());
 	p->interp = interp;
 	if (!interp)
@@ -433,6 +433,8 @@ static __always_inline int perl_one(struct sf_scratch *s, u32 slot)
 		if (what)
 			return what;
 	}
+	if (p->empty++ > PERL_SKIP + s->n)
+		return PERL_LOST;
 	if (p->index >= 0)
 		return PERL_NEXT;
 	if (p->type != PERL_SI_MAIN)

@@ -211,7 +211,7 @@ struct sf_perl_walk {
 	u64 file;	 /* name of a file that is required */
 	u32 kind;	 /* enum sf_perl_code of the code in hand */
 	u32 pass;	 /* the first context that an activation begins with is not running */
-	u32 stacks;	 /* how many were met */
+	u32 empty;	 /* rounds without a frame */
 	u32 vma;	 /* the runtime's slot in vmas[] */
 	u32 last;	 /* the place behind the frames of the outermost activation */
 	u32 ntail;

@@ -171,8 +171,6 @@ def check_hot(name):
         loops = [s for s in stacks if "Perl_runops_standard" in s.frames]
         if h.total(loops) > 0.02 * n:
             errors.append("%d of %d with a loop: %s" % (h.total(loops), n, h.worst(loops, 2)))
-        if os.environ.get("VERBOSE"):
-            print(h.worst(bad, 30, 600).replace(" | ", "\n"))
         h.note("%s: %d of %d wrong, %d rooted, %d with a loop" %
                (perl.name, h.total(bad), n, rooted(stacks), h.total(loops)))
         h.check("perl-%s-hot" % perl.name, errors)
@@ -236,7 +234,8 @@ def check_short(name):
         stacks, stats = h.Recording(["-F", "199"], command=["sh", "-c", script]).finish()
         mine = [s for s in stacks if any(f[0] == "main::work" for f in language_frames(s))]
         named = [s for s in mine
-                 if [f[0] for f in language_frames(s)][:3] == ["main", "main::middle", "main::work"]]
+                 if [f[0] for f in language_frames(s)][:3] ==
+                 ["main", "main::middle", "main::work"]]
         unnamed = [s for s in stacks if "[perl]" in s.frames or "Perl_runops_standard" in s.frames]
         errors = []
         if h.total(mine) < 20 * 8:
@@ -264,4 +263,44 @@ def check_offcpu(name):
         h.check("perl-%s-offcpu" % perl.name, errors)
 
 
-h.run_checks([check_chains, check_hot, check_lines, check_native, check_short, check_offcpu])
+def check_hostile(name):
+    """Contexts that are cyclic, endless or wild pointers, in a program that claims to be a Perl,
+    cost less than twice an honest deep stack, and the native stack stays whole.
+    """
+    cc = shutil.which("cc") or shutil.which("gcc")
+    if not cc:
+        raise h.Skip("no C compiler")
+    program = h.tmpfile("hostile")
+    subprocess.run([cc, "-O1", "-pthread", "-rdynamic", "-o", program,
+                    os.path.join(SOURCES, "hostile.c")], check=True, timeout=60)
+    cost, errors = {}, []
+    for case in ("deep", "cycle", "called", "nameless", "endless", "wild", "top", "different",
+                 "text"):
+        p = h.start([program, case, "60"], stdout=subprocess.PIPE)
+        if p.stdout.readline() != b"READY\n":
+            raise ValueError("%s: not ready" % case)
+        stacks, stats = h.Recording(["-p", str(p.pid), "-F", "199"], 1).finish()
+        h.stop(p)
+        on_cpu, perl = stats["bpf"]["on_cpu"], stats["languages"]["perl"]
+        cost[case] = on_cpu["run_ns"] / max(h.total(stacks), 1)
+        h.note("%s: %.1f us a sample, %s" % (case, cost[case] / 1000, json.dumps(perl)))
+        if h.total(stacks) < 10:
+            errors.append("%s: %d samples" % (case, h.total(stacks)))
+        if case == "deep" and (perl["complete"] < perl["stacks"] or h.total(
+                [s for s in stacks if h.user_frames(s).count("name::name (hostile.pl)") != 899])):
+            errors.append("deep: %s %s" % (json.dumps(perl), h.worst(stacks, 1)))
+        if case not in ("deep", "different", "text") and perl["complete"]:
+            errors.append("%s: complete: %s" % (case, json.dumps(perl)))
+        if case not in ("endless", "called") and rooted(stacks) < 0.9 * h.total(stacks):
+            errors.append("%s: %s" % (case, h.worst(stacks, 1)))
+    for case, c in cost.items():
+        honest = "different" if case in ("different", "text") else "deep"
+        if c > 2 * cost[honest]:
+            errors.append("%s takes %.1f us, an honest stack (%s) %.1f" %
+                          (case, c / 1000, honest, cost[honest] / 1000))
+    h.check("perl-hostile", errors)
+
+
+h.run_checks([
+    check_chains, check_hot, check_lines, check_native, check_short, check_offcpu, check_hostile
+])
