@@ -17,6 +17,11 @@
 void elf_code_decode(const uint8_t *code, uint32_t size, uint64_t addr, struct elf_instruction *ret,
 		     uint32_t *ret_n)
 {
+	static const ZydisFormatterProperty paddings[] = {
+		ZYDIS_FORMATTER_PROP_ADDR_PADDING_ABSOLUTE,
+		ZYDIS_FORMATTER_PROP_DISP_PADDING,
+		ZYDIS_FORMATTER_PROP_IMM_PADDING,
+	};
 	ZydisDecodedOperand op[ZYDIS_MAX_OPERAND_COUNT];
 	ZydisDecodedInstruction in;
 	ZydisFormatter formatter;
@@ -25,6 +30,8 @@ void elf_code_decode(const uint8_t *code, uint32_t size, uint64_t addr, struct e
 
 	ZydisDecoderInit(&decoder, ZYDIS_MACHINE_MODE_LONG_64, ZYDIS_STACK_WIDTH_64);
 	ZydisFormatterInit(&formatter, ZYDIS_FORMATTER_STYLE_ATT);
+	for (size_t i = 0; i < sizeof(paddings) / sizeof(paddings[0]); i++)
+		ZydisFormatterSetProperty(&formatter, paddings[i], ZYDIS_PADDING_DISABLED);
 	for (uint32_t at = 0; at < size; at += ret[n++].len) {
 		struct elf_instruction *i = &ret[n];
 
