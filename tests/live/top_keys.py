@@ -222,7 +222,7 @@ def check_every_key(name):
                 if k in ("q", "F10", "d", "F12", "W"):
                     continue
                 s.key(k)
-                if k in ("/", "F4", "h", "?", "F1", "c", "u", "F2", "F3", "F9"):
+                if k in ("/", "F4", "h", "?", "F1", "a", "c", "u", "F2", "F3", "F9"):
                     s.key("Escape")
             time.sleep(0.3)
             s.pid()
@@ -413,6 +413,32 @@ def check_search(name):
         s.wait(lambda t: "Search: %d" % p.pid in t, 3, "search")
         s.key("Enter")
         s.see("Enter", r"all (›|>) \S+ \(%d\)" % p.pid)
+    h.check(name, errors)
+
+
+def check_annotate(name):
+    """`a` shows the instructions of a hot function; the shares add up, follow new samples, and Esc
+    leads back.
+    """
+    need()
+    busy()
+    if os.uname().machine != "x86_64":
+        h.skip(name, "no disassembler")
+        return
+    errors = []
+    with top(120, 60) as s:
+        s.key("F3")
+        tmux("send-keys", "-l", "rec_leaf")
+        s.wait(lambda t: "Search: rec_leaf" in t, 3, "search")
+        s.key("Enter")
+        text = s.see("a", r"^ +\d+\.\d +[0-9a-f]{3,}  [a-z]+")
+        shares = [float(x) for x in re.findall(r"^ *(\d+\.\d) +[0-9a-f]{3,}  \w+", text, re.M)]
+        if not text.startswith("rec_leaf ") or not 90 < sum(shares) < 101:
+            errors.append("shares %s of %s" % (shares, text.split("\n")[0]))
+        first = re.search(r"(\d+) samples in it", text)
+        s.wait(lambda t: re.search(r"(\d+) samples in it", t).group(0) != first.group(0), 5,
+               "new samples")
+        s.see("Escape", r"SELF%.*FUNCTION")
     h.check(name, errors)
 
 
@@ -757,8 +783,8 @@ if __name__ == "__main__":
         h.run_checks([
             check_usage, check_docs, check_batch, check_first_screen, check_five_keys,
             check_every_key, check_resize, check_ways_out, check_suspend, check_pause,
-            check_write, check_one_cpu, check_search, check_signal, check_user, check_setup,
-            check_wall, check_offcpu, check_mouse, check_plain, check_foreign_names,
+            check_write, check_one_cpu, check_search, check_annotate, check_signal, check_user,
+            check_setup, check_wall, check_offcpu, check_mouse, check_plain, check_foreign_names,
             check_agrees_with_record, check_quiet
         ])
     finally:

@@ -2,6 +2,7 @@
 #include "sym/elf_child.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -70,16 +71,37 @@ static int read_symbols(const struct elf_image *img, int debug_fd, uint32_t alon
 	return symtab_build(img, NULL, along, ret);
 }
 
+/* The main process has read the previous output. */
+static int clear_output(int mem)
+{
+	bool failed = (lseek(mem, 0, SEEK_END) > KEEP_TABLE && ftruncate(mem, 0)) ||
+		      lseek(mem, 0, SEEK_SET);
+
+	return failed ? -EIO : 0;
+}
+
+static int tell_code(const struct elf_image *img, const struct elf_code *what, int mem,
+		     struct elf_answer *a)
+{
+	struct elf_instruction *v = NULL;
+	int err = elf_code_read(img, what, &v, &a->n);
+
+	if (!err)
+		err = clear_output(mem);
+	if (!err)
+		err = write_full(mem, v, a->n * sizeof(*v));
+	free(v);
+	return err;
+}
+
 static int tell_symbols(const struct elf_image *img, int debug_fd, uint32_t along, int mem,
 			struct elf_answer *a)
 {
 	struct symtab *t = NULL;
 	int err = read_symbols(img, debug_fd, along, &t);
 
-	/* The main process has read the previous table. */
-	if (!err && ((lseek(mem, 0, SEEK_END) > KEEP_TABLE && ftruncate(mem, 0)) ||
-		     lseek(mem, 0, SEEK_SET)))
-		err = -EIO;
+	if (!err)
+		err = clear_output(mem);
 	if (!err)
 		err = symtab_write(t, mem);
 	if (!err) {
@@ -136,6 +158,8 @@ static int reply(const struct elf_ask *ask, const struct worker_request *r, stru
 		err = elf_ids_read(r->fds[0], &img, &a->ids);
 	else if (ask->question == ELF_FACTS)
 		elf_facts_read(&img, &a->facts);
+	else if (ask->question == ELF_CODE)
+		err = tell_code(&img, &ask->code, r->mem, a);
 	else
 		err = tell_symbols(&img, ask->debug ? r->fds[1] : -1,
 				   ask->all_names ? UINT32_MAX : ELF_NAMES_ALONG, r->mem, a);

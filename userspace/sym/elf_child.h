@@ -10,6 +10,7 @@
 
 #include <stddef.h>
 
+#include "sym/elf_code.h"
 #include "sym/elf_facts.h"
 #include "sym/elf_ids.h"
 #include "sym/symtab.h"
@@ -21,6 +22,7 @@ enum elf_question {
 	ELF_NAME,     /* the string that begins at `off` */
 	ELF_IDS,      /* what identifies its contents */
 	ELF_DEMANGLE, /* the string `raw`; uses no files */
+	ELF_CODE,     /* the instructions of `code`, in the memfd */
 };
 
 /*
@@ -35,6 +37,7 @@ struct elf_ask {
 	 */
 	uint32_t debug, all_names, demangle;
 	uint64_t off;
+	struct elf_code code; /* ELF_CODE */
 	/*
 	 * ELF_NAME: bytes up to the end of the string table, below SYMTAB_NAME_MAX. ELF_DEMANGLE:
 	 * bytes of raw
@@ -47,7 +50,7 @@ struct elf_answer {
 	uint32_t question;
 	int32_t err; /* 0 or -errno */
 	uint32_t crc;
-	uint32_t n, names_len, cut; /* as in struct symtab */
+	uint32_t n, names_len, cut; /* as in struct symtab; ELF_CODE: n instructions */
 	struct string_table str[2];
 	union {
 		struct elf_facts facts;

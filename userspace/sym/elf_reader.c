@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/full_io.h"
 #include "base/text.h"
 #include "sym/elf_child.h"
 #include "sym/sym_names.h"
@@ -135,6 +136,32 @@ int elf_reader_symbols(struct elf_reader *r, int fd, int debug_fd, struct symtab
 		r->allowance->totals.cut += head.cut;
 	}
 	return err;
+}
+
+int elf_reader_code(struct elf_reader *r, int fd, const struct elf_code *what,
+		    struct elf_instruction **ret, uint32_t *ret_n)
+{
+	const struct elf_ask q = { .question = ELF_CODE, .code = *what };
+	int err = what->size > ELF_CODE_MOST ? -ENOENT : ask_file(r, &q, fd, -1);
+	struct elf_instruction *v;
+	uint32_t n;
+
+	if (err)
+		return err;
+	n = r->answer.n;
+	v = n && n <= what->size ? malloc(n * sizeof(*v)) : NULL;
+	if (!v && n && n <= what->size)
+		return -ENOMEM;
+	if (!v || pread_full(r->worker.child.mem, v, n * sizeof(*v), 0) ||
+	    !elf_code_sound(v, n, what->size)) {
+		free(v);
+		r->allowance->totals.failed++;
+		worker_lose(&r->worker);
+		return -ECHILD;
+	}
+	*ret = v;
+	*ret_n = n;
+	return 0;
 }
 
 /* ---- Names ---- */

@@ -52,6 +52,12 @@ int elf_reader_crc(struct elf_reader *r, int fd, uint32_t *ret);
 /* debug_fd -1: none. If (*ret)->debug_fd is set, the table has taken over debug_fd. */
 int elf_reader_symbols(struct elf_reader *r, int fd, int debug_fd, struct symtab **ret);
 /*
+ * The instructions of a function. The caller frees *ret. Further errors: -ENOTSUP: no disassembler
+ * for this machine; -ENOENT: no such code in the file.
+ */
+int elf_reader_code(struct elf_reader *r, int fd, const struct elf_code *what,
+		    struct elf_instruction **ret, uint32_t *ret_n);
+/*
  * The name of a function in that table, as elf_reader_demangle shows it. file: as in elf_source.
  * With -EAGAIN, buf has the name as linked, or is empty.
  */

@@ -20,6 +20,8 @@
 /* entries; a full cache is emptied, which bounds memory in long runs */
 #define CACHE_MAX  (128u << 10)
 
+#define IN_FILE(kind) ((kind) == SF_FRAME_ROW || (kind) == SF_FRAME_NOROW)
+
 #define NO_FILE 0u /* the empty name, which is interned first */
 
 /* ---- Symbols ---- */
@@ -353,6 +355,33 @@ const struct module_ids *symbolizer_ids(const struct symbolizer *sz, struct modu
 		return NULL;
 	*m->ids = ids;
 	return m->ids;
+}
+
+int symbolizer_disassemble(struct symbolizer *sz, uint64_t frame, uint32_t pid,
+			   struct symbolizer_code *ret)
+{
+	bool in_file = IN_FILE(SF_FRAME_KIND(frame)), is_final;
+	struct module *m = in_file ? modules_find(sz->ms, SF_FRAME_MODULE(frame)) : NULL;
+	const struct symtab *t = m && m->known >= KNOWN_FILE ? load_table(sz, m, pid, &is_final)
+							     : NULL;
+	const struct module_code *code;
+	struct symtab_hit hit;
+	struct elf_code what;
+	uint32_t n;
+
+	*ret = (struct symbolizer_code){ .module = SF_FRAME_MODULE(frame) };
+	if (!t || !symtab_find(t, SF_FRAME_OFFSET(frame), &hit) || !hit.size)
+		return -ENOENT;
+	code = symbolizer_code(sz, m, &n);
+	code = module_code_at(code, n, hit.start);
+	ret->cut = hit.size > ELF_CODE_MOST;
+	what.off = hit.start;
+	what.size = ret->cut ? ELF_CODE_MOST : (uint32_t)hit.size;
+	what.addr = code ? code->vaddr + (hit.start - code->off) : hit.start;
+	ret->start = what.off;
+	ret->end = what.off + what.size;
+	ret->addr = what.addr;
+	return m->fd < 0 ? -ENOENT : elf_reader_code(sz->reader, m->fd, &what, &ret->code, &ret->n);
 }
 
 /*

@@ -29,6 +29,7 @@
 #include "base/redact.h"
 #include "elf/module.h"
 #include "sym/debug_file.h"
+#include "sym/elf_code.h"
 #include "sym/jit_files.h"
 #include "sym/lang_codes.h"
 
@@ -71,6 +72,23 @@ const struct module_code *symbolizer_code(const struct symbolizer *sz, struct mo
 					  uint32_t *ret_n);
 /* What identifies its contents; valid as long as the module. NULL: not known, perhaps later. */
 const struct module_ids *symbolizer_ids(const struct symbolizer *sz, struct module *m);
+
+/* A function in a file; the caller frees `code`. */
+struct symbolizer_code {
+	uint32_t module;     /* its id */
+	uint64_t start, end; /* file offsets; end: of what `code` has */
+	uint64_t addr;	     /* of the start, as the file says */
+	bool cut;	     /* the function is longer */
+	struct elf_instruction *code;
+	uint32_t n;
+};
+
+/*
+ * The instructions of the function of a user frame. 0; -ENOENT: not code of a file that has a
+ * function there; else as elf_reader_code. Even then *ret has the function, unless start is end.
+ */
+int symbolizer_disassemble(struct symbolizer *sz, uint64_t frame, uint32_t pid,
+			   struct symbolizer_code *ret);
 
 /*
  * *ret_final (may be NULL) is false if the same frame may get a better name later: its file is not

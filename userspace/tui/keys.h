@@ -85,6 +85,7 @@ enum action {
 	ACT_SEARCH,
 	ACT_SIGNAL,
 	ACT_SETUP,
+	ACT_ANNOTATE,
 	ACT_HELP,
 	ACT_QUIT,
 };

@@ -534,6 +534,10 @@ void screen_draw(const struct ui *ui, struct grid *g)
 		(ui->help ? draw_help : draw_setup)(ui, g);
 		return;
 	}
+	if (ui->annotate.open) {
+		draw_annotate(ui, g);
+		return;
+	}
 	draw_trust(ui, g, &l);
 	x = draw_tabs(ui, g, l.tabs);
 	if (l.crumb >= 0)

@@ -49,6 +49,7 @@ void ui_free(struct ui *ui)
 	blocked_free(&ui->off.now);
 	blocked_free(&ui->off.before);
 	wall_free(&ui->off.wall);
+	annotate_close(&ui->annotate);
 	free(ui->rows);
 	*ui = (struct ui){ 0 };
 }
@@ -137,6 +138,7 @@ static int rebuild(struct ui *ui)
 		err = calltree_build(&ui->tree, ui->window, ui->symbols, &ui->sel, view->order);
 	if (!err)
 		err = rows_build(ui);
+	annotate_count(ui);
 	scroll(ui);
 	return err;
 }
@@ -466,6 +468,9 @@ static unsigned int act_on_rows(struct ui *ui, enum action act)
 	case ACT_NEXT_MATCH:
 		next_match(ui);
 		break;
+	case ACT_ANNOTATE:
+		annotate_open(ui);
+		break;
 	case ACT_FOLLOW:
 		toggle_follow(ui);
 		break;
@@ -637,6 +642,8 @@ static unsigned int mouse(struct ui *ui, const struct ui_event *ev)
 {
 	if (ui->prompt || ui->setup)
 		return 0;
+	if (ui->annotate.open && !ui->help)
+		return annotate_mouse(ui, ev);
 	if (ui->help) {
 		if (ev->mouse == MOUSE_WHEEL_UP || ev->mouse == MOUSE_WHEEL_DOWN)
 			return help_key(ui, ev->mouse == MOUSE_WHEEL_UP ? K_UP : K_DOWN);
@@ -673,6 +680,8 @@ unsigned int ui_event(struct ui *ui, const struct ui_event *ev)
 		return help_key(ui, ev->key);
 	if (ui->setup)
 		return setup_key(ui, ev->key);
+	if (ui->annotate.open)
+		return annotate_key(ui, ev->key);
 	if (ev->key >= '1' && ev->key < '1' + VIEW_MAX)
 		return go_to_view(ui, (enum view)(ev->key - '1'));
 	action = keys_find(ev->key, ui->view);

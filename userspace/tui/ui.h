@@ -20,6 +20,7 @@
 #include "tui/blocked.h"
 #include "tui/calltree.h"
 #include "prof/census.h"
+#include "tui/annotate.h"
 #include "tui/cgroup_name.h"
 #include "tui/grid.h"
 #include "tui/keys.h"
@@ -156,6 +157,7 @@ struct ui {
 	size_t nrows, rows_cap;
 	int w, h; /* of the screen */
 	bool paused, help, setup;
+	struct annotate annotate;
 	bool no_color;
 	enum view first_view;
 	uint32_t hidden[VIEW_MAX]; /* columns: 1 << enum column */
