@@ -180,6 +180,29 @@ def check_lines(name):
         h.check("javascript-%s-lines" % version, errors)
 
 
+def check_reused(name):
+    """Memory of optimised code is used again: what was found at a pc is not believed then.
+
+    Some are mixed without compilers, too: a SharedFunctionInfo can replace one that has the same
+    address and the same pointers.
+    """
+    path = os.path.join(os.path.dirname(SOURCE), "reuse.js")
+    for version, node in nodes():
+        p = h.start([node, "--expose-gc", path, str(SECONDS + 60)])
+        stacks, _ = record_all([(p, None)], ["-F", "499"])
+        good = bad = 0
+        for s in stacks:
+            found = [m for m in (re.match(r"(top|mid|leaf)_(\d+) ", f) for f in s.frames) if m]
+            if len(set(m[2] for m in found)) > 1:
+                bad += s.count
+            elif [m[1] for m in found] == ["top", "mid", "leaf"]:
+                good += s.count
+        errors = []
+        if good < 10 or bad > 0.06 * good:
+            errors.append("%d are right, %d mixed: %s" % (good, bad, h.worst(stacks, 3)))
+        h.check("javascript-%s-reused" % version, errors)
+
+
 def check_worker(name):
     """A worker thread has an isolate of its own."""
     for version, node in nodes():
@@ -235,6 +258,6 @@ def check_outputs(name):
 
 
 h.run_checks([
-    check_chains, check_compilers, check_inlined, check_lines, check_worker, check_offcpu,
-    check_native, check_outputs
+    check_chains, check_compilers, check_inlined, check_lines, check_reused, check_worker,
+    check_offcpu, check_native, check_outputs
 ])
