@@ -10,6 +10,9 @@
  *
  * A control frame has its type and flags in its environment, which lies on the value stack: there,
  * callers are below their callees.
+ *
+ * Code that YJIT made runs in frames of the same kind. All of it that a function of the runtime
+ * called has one frame in the native stack (ruby_jit).
  */
 #ifndef SFBPF_LANG_RUBY_BPF_H
 #define SFBPF_LANG_RUBY_BPF_H
@@ -19,6 +22,12 @@
 
 /* lang_step: call ruby_step, which needs too much stack there */
 #define RUBY_STEP (-4)
+#define RUBY_JIT  (-6) /* frame_without_row: the caller calls ruby_jit */
+
+#define RB_JIT_PUSHED 3	 /* words that code of YJIT pushes at its entry */
+#define RB_JIT_WORDS  16 /* words of the stack that are searched for the return address */
+#define RB_JIT_ENTRY  3	 /* frames of C between the loop and code of YJIT */
+#define RB_JIT_MISSES 2	 /* frames of other JIT code in a stack that are searched */
 
 /* Offsets in an execution context, a control frame, an iseq and its body */
 #define RB_EC_STACK  0 /* then its size in words, and the innermost control frame */
@@ -140,7 +149,7 @@ static __always_inline int ruby_lines(struct sf_lang_walk *w, const struct sf_ru
 		return -1;
 	at = 4 + n;
 	asm volatile("" : "+r"(at), "+r"(index)); /* see vma_at */
-	if (at > SF_CODE_LINES / 2 || index > SF_CODE_LINES / 2)
+	if (at > SF_CODE_LINES / 4 * 3 || index > SF_CODE_LINES / 4)
 		return 0;
 	if (copy_user(rec->lines + at, index, OBJECT64(w, d->insns_index)))
 		return -1;
@@ -301,8 +310,11 @@ static __always_inline int ruby_code(struct sf_lang_walk *w, u64 iseq)
 /* The word of a frame in the code in hand. The pc is that of the next instruction. */
 static __always_inline u64 ruby_word(struct sf_scratch *s, u32 slot, u64 pc)
 {
-	u32 at = (pc - s->lang.ruby.begun) / 8;
+	u64 at = (pc - s->lang.ruby.begun) / 8;
 
+	/* Code of YJIT stores the pc only where something may ask for it. */
+	if (at > OBJECT32(&s->lang, RB_BODY_SIZE))
+		at = 0;
 	return lang_word(s, slot, SF_LANG_RUBY, at ? at - 1 : 0);
 }
 
@@ -382,7 +394,8 @@ static __always_inline int ruby_one(struct sf_scratch *s, u32 slot, const struct
 		return RUBY_FAULT;
 	in_c = (r->flags & RB_TYPE) == RB_C;
 	if (in_c || (RB_FRAME64(w, at, RB_CFP_ISEQ) && !(r->flags & RB_CFRAME))) {
-		at = ruby_caller(w, d, cfp);
+		if (in_c)
+			at = ruby_caller(w, d, cfp);
 		pc = at < 0 ? 0 : RB_FRAME64(w, at, RB_CFP_PC);
 		if (at >= 0 && ruby_code(w, RB_FRAME64(w, at, RB_CFP_ISEQ)))
 			return RUBY_FAULT;
@@ -440,6 +453,27 @@ static __always_inline bool ruby_enter(struct sf_scratch *s, u32 slot, const str
 	return false;
 }
 
+/*
+ * Hides the functions that the loop, the frame at `first`, entered code of YJIT by: that code is
+ * hidden as well. Returns where the loop's frame is now.
+ */
+static __always_inline u32 ruby_hide_entry(struct sf_scratch *s, u32 first)
+{
+	struct sf_ruby_walk *r = &s->lang.ruby;
+	u32 at = r->jit_at;
+
+	if (!r->jit_hidden)
+		return first;
+	r->jit_hidden = 0;
+	if (first - at > RB_JIT_ENTRY)
+		return first;
+	asm volatile("" : "+r"(at)); /* see vma_at */
+	s->frames[at & (SF_MAX_USER - 1)] = s->lang.word;
+	s->n = at + 1;
+	s->lang.first = at;
+	return at;
+}
+
 /* Records the next frame of this activation. Global: verified alone. */
 __noinline int ruby_step(u32 slot)
 {
@@ -460,6 +494,7 @@ __noinline int ruby_step(u32 slot)
 		s->lang_at = LANG_NATIVE;
 		asm volatile("" : "+r"(first)); /* see vma_at */
 		s->lang.word = s->frames[first & (SF_MAX_USER - 1)];
+		first = ruby_hide_entry(s, first);
 		if (!ruby_enter(s, slot, d, v, s->lang.word))
 			return SF_STEP_GO;
 		s->n = first;
@@ -480,6 +515,118 @@ __noinline int ruby_step(u32 slot)
 static __always_inline bool ruby_top(const struct sf_scratch *s)
 {
 	return s->lang.ruby.stack - s->regs.sp <= TOP_SLACK;
+}
+
+/* ---- Code of YJIT ---- */
+
+/*
+ * Finds the return address of code of YJIT above the stack pointer: behind the words pushed at its
+ * entry or, around calls and in its prologue, elsewhere. Sets jit_sp to where it is. 0: none.
+ */
+__noinline u64 ruby_jit_ra(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	struct sf_ruby_walk *r;
+	u64 ra, before;
+	u32 i, at;
+
+	if (!s)
+		return 0;
+	r = &s->lang.ruby;
+	r->ep_len = 0;
+	if (copy_user(r->eps, RB_JIT_WORDS * 8, s->regs.sp))
+		return 0;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < RB_JIT_WORDS; i++) {
+		at = i > RB_JIT_PUSHED ? i : i ? i - 1 : RB_JIT_PUSHED;
+		ra = *(u64 *)(r->eps + (8 * at & (SF_RUBY_STACK - 1)));
+		if (ra < SF_PAGE_MIN || copy_user(&before, sizeof(before), ra - SF_CALL_BYTES) ||
+		    !ends_with_call(before))
+			continue;
+		r->jit_sp = s->regs.sp + 8 * at;
+		r->jit_ra = ra;
+		return ra;
+	}
+	return 0;
+}
+
+/*
+ * Steps over code of YJIT, if its return address lies in the runtime: found is the slot of that
+ * mapping, or negative. The frames of Ruby stand for this one. Such code calls other such code
+ * without a native frame, and keeps the frame pointer.
+ */
+__noinline int ruby_jit(u32 slot, int found)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_lang *d = NULL;
+	struct sf_ruby_walk *r;
+	struct sf_vma *v;
+	u32 n;
+
+	if (!s)
+		return SF_STOP_NO_ROW;
+	r = &s->lang.ruby;
+	v = vma_at(s, found);
+	if (found >= 0 && v->state == SF_MOD_READY && (v->flags & SF_MODULE_LANG))
+		d = lang_of(v);
+	if (!d || d->language != SF_LANG_RUBY) {
+		r->misses++;
+		r->not_jit = s->regs.pc; /* the next round takes it for any other code */
+		return SF_STEP_GO;
+	}
+	n = s->n;
+	s->vma_last = found;
+	if (s->lang.language != SF_LANG_RUBY || r->module != v->word)
+		ruby_begin(slot);
+	r->pending = 0;
+	r->jit_hidden = !cfg_native && r->cfp;
+	r->jit_at = n;
+	if (!r->jit_hidden) {
+		asm volatile("" : "+r"(n)); /* see vma_at */
+		if (n >= SF_MAX_USER)
+			return SF_STOP_DEPTH;
+		s->frames[n & (SF_MAX_USER - 1)] = SF_FRAME_JIT << SF_FRAME_KIND_SHIFT |
+						   ((s->regs.pc - (s->regs.flags & SF_REGS_RA)) &
+						    SF_FRAME_ADDR_MASK) |
+						   (u64)(s->regs.flags & SF_REGS_RA) << 59;
+		s->n = n + 1;
+	}
+	if (cfg_note_words) /* the memo does not know what is read here */
+		s->log_far = ~0ull;
+	s->regs.sp = r->jit_sp + 8;
+	s->regs.pc = r->jit_ra;
+	s->regs.flags = SF_REGS_RA;
+	return SF_STEP_GO;
+}
+
+/*
+ * After a stack that ended in other code made at run time before it met the loop: the thread's
+ * chain is known all the same, if the runtime was met in this address space.
+ */
+__noinline int ruby_above_jit(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_lang *d;
+	struct sf_vma *v;
+	u32 first, i;
+
+	if (!s)
+		return 0;
+	first = (s->space & (SF_SPACES - 1)) * SF_VMAS;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < SF_VMAS; i++) {
+		v = vma_at(s, first + i);
+		if (!v->len || v->state != SF_MOD_READY || !(v->flags & SF_MODULE_LANG))
+			continue;
+		d = lang_of(v);
+		if (!d || d->language != SF_LANG_RUBY)
+			continue;
+		s->vma_last = first + i;
+		ruby_begin(slot);
+		s->lang.ruby.pending = 0;
+		break;
+	}
+	return 0;
 }
 
 /*

@@ -448,6 +448,8 @@ __noinline int frame_without_row(u32 slot, int found)
 
 		if (stop != JAVA_NOT)
 			return stop;
+		if (s->regs.pc != s->lang.ruby.not_jit && s->lang.ruby.misses < RB_JIT_MISSES)
+			return RUBY_JIT;
 	}
 	at = s->regs.pc - (s->regs.flags & SF_REGS_RA);
 	word = (u64)(s->regs.flags & (SF_REGS_RA | SF_REGS_BY_FP)) << 59;
@@ -581,6 +583,11 @@ static int unwind_next(u32 round, void *ctx)
 				vma_find(slot, exe);
 			stop = php_jit(slot);
 		}
+		if (stop == RUBY_JIT) {
+			u64 ra = ruby_jit_ra(slot);
+
+			stop = ruby_jit(slot, ra ? vma_find(slot, ra - 1) : -1);
+		}
 		if (stop == JAVA_FILE)
 			return file_of(slot);
 		if (stop == JAVA_SCOPES)
@@ -631,6 +638,8 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 	s->lang.language = SF_LANG_NONE;
 	s->lang.sent = 0;
 	s->lang.php.none = 0;
+	s->lang.ruby.misses = s->lang.ruby.jit_hidden = 0;
+	s->lang.ruby.not_jit = 0;
 	s->lang.java.state = 0;
 	s->lang.java.name = 0;
 	s->lang.java.file_addr = 0;
@@ -652,6 +661,8 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 		s->stop = zero_check(slot);
 	if (s->stop == SF_STOP_JIT && !s->lang.language)
 		php_above_jit(slot);
+	if (s->stop == SF_STOP_JIT && !s->lang.language)
+		ruby_above_jit(slot);
 	if (s->lang.language)
 		lang_finish(slot);
 	/* A frame-pointer chain through a file that is not loaded yet proves nothing. */
