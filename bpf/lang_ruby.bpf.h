@@ -40,6 +40,7 @@
 #define RB_BODY_PATH 64
 #define RB_BODY_NAME 80
 #define RB_BODY_LINE 88
+#define RB_BODY_HEAD 96 /* bytes that each sample reads: the fields above */
 
 /* The environment: ep[0] has the flags, ep[-2] the method of a frame of C. */
 #define RB_FINISH  0x20
@@ -67,6 +68,13 @@
 #define RB_INDEX_SMALL	48
 #define RB_INDEX_BLOCK	80 /* bytes for each 512 more */
 #define RB_SYMBOLS_EACH 9  /* log2 of the symbols in an array of the array of symbols */
+
+/* Frames in a round of the walk. The reads of the remote program need the stack of a loop. */
+#ifdef SF_REMOTE
+#define RB_ROUND 1
+#else
+#define RB_ROUND 4
+#endif
 
 /* ---- Texts ---- */
 
@@ -132,10 +140,16 @@ static __always_inline int ruby_symbol(struct sf_ruby_walk *r, const struct sf_r
 static __always_inline int ruby_lines(struct sf_lang_walk *w, const struct sf_ruby *d)
 {
 	struct sf_code *rec = &w->rec;
-	u32 count = OBJECT32(w, d->insns_n), size = OBJECT32(w, RB_BODY_SIZE), n, index, at;
+	u32 count, size, n, index, at;
 
 	rec->lines_len = 0;
-	if (!cfg_lines || count > RB_INSNS_MAX || size > SF_CODE_LINES * 8)
+	if (!cfg_lines)
+		return 0;
+	if (copy_user(w->object, SF_RUBY_BODY, w->ruby.body))
+		return -1;
+	count = OBJECT32(w, d->insns_n);
+	size = OBJECT32(w, RB_BODY_SIZE);
+	if (count > RB_INSNS_MAX || size > SF_CODE_LINES * 8)
 		return 0;
 	n = count * d->insn_size;
 	index = RB_INDEX_SMALL;
@@ -294,8 +308,9 @@ static __always_inline int ruby_code(struct sf_lang_walk *w, u64 iseq)
 	w->code = 0;
 	if (copy_user(head, 24, iseq) || RB_T(head[0]) != RB_T_IMEMO ||
 	    RB_IMEMO(head[0]) != RB_IMEMO_ISEQ ||
-	    copy_user(w->object, SF_RUBY_BODY, head[RB_ISEQ_BODY / 8]))
+	    copy_user(w->object, RB_BODY_HEAD, head[RB_ISEQ_BODY / 8]))
 		return -1;
+	w->ruby.body = head[RB_ISEQ_BODY / 8];
 	FOLD(h, OBJECT64(w, RB_BODY_CODE), FOLD_MUL1);
 	FOLD(h, OBJECT64(w, RB_BODY_NAME), FOLD_MUL2);
 	FOLD(h, OBJECT64(w, RB_BODY_PATH), FOLD_MUL1);
@@ -474,35 +489,58 @@ static __always_inline u32 ruby_hide_entry(struct sf_scratch *s, u32 first)
 	return at;
 }
 
-/* Records the next frame of this activation. Global: verified alone. */
-__noinline int ruby_step(u32 slot)
+/* Begins an activation if the loop's frame is new. RUBY_STEP, or SF_STEP_GO: it has no frames. */
+__noinline int ruby_open(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
 	const struct sf_lang *d;
 	struct sf_vma *v;
 	u32 first;
-	int what;
 
 	if (!s)
 		return SF_STOP_NO_ROW;
+	if (s->lang_at != LANG_LOOP)
+		return RUBY_STEP;
 	v = vma_at(s, s->vma_last);
 	d = lang_at(v->dir);
 	if (!d)
 		return SF_STOP_NO_ROW;
-	if (s->lang_at == LANG_LOOP) {
-		first = s->lang.first;
-		s->lang_at = LANG_NATIVE;
-		asm volatile("" : "+r"(first)); /* see vma_at */
-		s->lang.word = s->frames[first & (SF_MAX_USER - 1)];
-		first = ruby_hide_entry(s, first);
-		if (!ruby_enter(s, slot, d, v, s->lang.word))
-			return SF_STEP_GO;
-		s->n = first;
-		s->lang_at = LANG_INSIDE;
+	first = s->lang.first;
+	s->lang_at = LANG_NATIVE;
+	asm volatile("" : "+r"(first)); /* see vma_at */
+	s->lang.word = s->frames[first & (SF_MAX_USER - 1)];
+	first = ruby_hide_entry(s, first);
+	if (!ruby_enter(s, slot, d, v, s->lang.word))
+		return SF_STEP_GO;
+	s->n = first;
+	s->lang_at = LANG_INSIDE;
+	return RUBY_STEP;
+}
+
+/*
+ * Records the next frames of this activation, several of them because a round of the walk has a
+ * cost of its own. Global: verified alone.
+ */
+__noinline int ruby_step(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_lang *d;
+	int what = RUBY_GO;
+	u32 i;
+
+	if (!s)
+		return SF_STOP_NO_ROW;
+	d = lang_at(vma_at(s, s->vma_last)->dir);
+	if (!d)
+		return SF_STOP_NO_ROW;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < RB_ROUND; i++) {
+		if (!s->lang.ruby.cfp)
+			return lang_done(s);
+		what = ruby_one(s, slot, &d->ruby);
+		if (what != RUBY_GO)
+			break;
 	}
-	if (!s->lang.ruby.cfp)
-		return lang_done(s);
-	what = ruby_one(s, slot, &d->ruby);
 	if (what == RUBY_FAULT)
 		return s->n >= SF_MAX_USER ? SF_STOP_DEPTH : ruby_lost(s, SF_STOP_LANG_FAULT);
 	return what == RUBY_FINISH ? lang_done(s) : SF_STEP_GO;

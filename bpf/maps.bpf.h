@@ -70,6 +70,7 @@ struct sf_ruby_walk {
 	u64 module;   /* bits of the frame word of the runtime it is about */
 	u64 stack;    /* the value stack's start */
 	u64 cfp, end; /* the next control frame, and the end of them; cfp 0: none is left */
+	u64 body;     /* of the code in hand */
 	u64 begun;    /* the pc of the code in hand's first instruction */
 	u64 method;   /* the code in hand is a C method with this id; 0: it is an iseq */
 	u64 ep_base;

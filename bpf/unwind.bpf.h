@@ -568,6 +568,8 @@ static int unwind_next(u32 round, void *ctx)
 	if (s->lang_at) {
 		stop = lang_step(slot);
 		if (stop == RUBY_STEP)
+			stop = ruby_open(slot);
+		if (stop == RUBY_STEP)
 			stop = ruby_step(slot);
 	} else {
 		stop = unwind_frame(s, c, slot);
