@@ -24,6 +24,7 @@ enum later {
 	LATER_JS_SCOPES,     /* js_scopes, then js_frame again */
 	LATER_JS_WORD,	     /* js_word, then js_frame again */
 	LATER_RUBY_STEP,     /* ruby_step */
+	LATER_RUBY_JIT,	     /* ruby_jit */
 	LATER_PHP_JIT,	     /* php_jit */
 	LATER_PERL_STEP,     /* perl_step */
 	NOT_MINE = -1,	     /* java_frame, js_frame: no frame of the language */

@@ -10,12 +10,20 @@
  *
  * A control frame has its type and flags in its environment, which lies on the value stack: there,
  * callers are below their callees.
+ *
+ * Code that YJIT made runs in frames of the same kind. All of it that a function of the runtime
+ * called has one frame in the native stack (ruby_jit).
  */
 #ifndef SFBPF_LANG_RUBY_BPF_H
 #define SFBPF_LANG_RUBY_BPF_H
 
 #include "lang_code.bpf.h"
 #include "ra_check.bpf.h"
+
+#define RB_JIT_PUSHED 3	 /* words that code of YJIT pushes at its entry */
+#define RB_JIT_WORDS  16 /* words of the stack that are searched for the return address */
+#define RB_JIT_ENTRY  3	 /* frames of C between the loop and code of YJIT */
+#define RB_JIT_MISSES 2	 /* frames of other JIT code in a stack that are searched */
 
 /* Offsets in an execution context, a control frame, an iseq and its body */
 #define RB_EC_STACK  0 /* then its size in words, and the innermost control frame */
@@ -28,6 +36,7 @@
 #define RB_BODY_PATH 64
 #define RB_BODY_NAME 80
 #define RB_BODY_LINE 88
+#define RB_BODY_HEAD 96 /* bytes that each sample reads: the fields above */
 
 /* The environment: ep[0] has the flags, ep[-2] the method of a frame of C. */
 #define RB_FINISH  0x20
@@ -55,6 +64,13 @@
 #define RB_INDEX_SMALL	48
 #define RB_INDEX_BLOCK	80 /* bytes for each 512 more */
 #define RB_SYMBOLS_EACH 9  /* log2 of the symbols in an array of the array of symbols */
+
+/* Frames in a round of the walk. The reads of the remote program need the stack of a loop. */
+#ifdef SF_REMOTE
+#define RB_ROUND 1
+#else
+#define RB_ROUND 4
+#endif
 
 /* ---- Texts ---- */
 
@@ -120,10 +136,16 @@ static __always_inline int ruby_symbol(struct sf_ruby_walk *r, const struct sf_r
 static __always_inline int ruby_lines(struct sf_lang_walk *w, const struct sf_ruby *d)
 {
 	struct sf_code *rec = &w->rec;
-	u32 count = OBJECT32(w, d->insns_n), size = OBJECT32(w, RB_BODY_SIZE), n, index, at;
+	u32 count, size, n, index, at;
 
 	rec->lines_len = 0;
-	if (!cfg_lines || count > RB_INSNS_MAX || size > SF_CODE_LINES * 8)
+	if (!cfg_lines)
+		return 0;
+	if (copy_user(w->object, SF_RUBY_BODY, w->ruby.body))
+		return -1;
+	count = OBJECT32(w, d->insns_n);
+	size = OBJECT32(w, RB_BODY_SIZE);
+	if (count > RB_INSNS_MAX || size > SF_CODE_LINES * 8)
 		return 0;
 	n = count * d->insn_size;
 	index = RB_INDEX_SMALL;
@@ -137,7 +159,7 @@ static __always_inline int ruby_lines(struct sf_lang_walk *w, const struct sf_ru
 		return -1;
 	at = 4 + n;
 	asm volatile("" : "+r"(at), "+r"(index)); /* see vma_at */
-	if (at > SF_CODE_LINES / 2 || index > SF_CODE_LINES / 2)
+	if (at > SF_CODE_LINES / 4 * 3 || index > SF_CODE_LINES / 4)
 		return 0;
 	if (copy_user(rec->lines + at, index, OBJECT64(w, d->insns_index)))
 		return -1;
@@ -282,8 +304,9 @@ static __always_inline int ruby_code(struct sf_lang_walk *w, u64 iseq)
 	w->code = 0;
 	if (copy_user(head, 24, iseq) || RB_T(head[0]) != RB_T_IMEMO ||
 	    RB_IMEMO(head[0]) != RB_IMEMO_ISEQ ||
-	    copy_user(w->object, SF_RUBY_BODY, head[RB_ISEQ_BODY / 8]))
+	    copy_user(w->object, RB_BODY_HEAD, head[RB_ISEQ_BODY / 8]))
 		return -1;
+	w->ruby.body = head[RB_ISEQ_BODY / 8];
 	FOLD(h, OBJECT64(w, RB_BODY_CODE), FOLD_MUL1);
 	FOLD(h, OBJECT64(w, RB_BODY_NAME), FOLD_MUL2);
 	FOLD(h, OBJECT64(w, RB_BODY_PATH), FOLD_MUL1);
@@ -298,8 +321,11 @@ static __always_inline int ruby_code(struct sf_lang_walk *w, u64 iseq)
 /* The word of a frame in the code in hand. The pc is that of the next instruction. */
 static __always_inline u64 ruby_word(struct sf_scratch *s, u32 slot, u64 pc)
 {
-	u32 at = (pc - s->lang.ruby.begun) / 8;
+	u64 at = (pc - s->lang.ruby.begun) / 8;
 
+	/* Code of YJIT stores the pc only where something may ask for it. */
+	if (at > OBJECT32(&s->lang, RB_BODY_SIZE))
+		at = 0;
 	return lang_word(s, slot, SF_LANG_RUBY, at ? at - 1 : 0);
 }
 
@@ -379,7 +405,8 @@ static __always_inline int ruby_one(struct sf_scratch *s, u32 slot, const struct
 		return RUBY_FAULT;
 	in_c = (r->flags & RB_TYPE) == RB_C;
 	if (in_c || (RB_FRAME64(w, at, RB_CFP_ISEQ) && !(r->flags & RB_CFRAME))) {
-		at = ruby_caller(w, d, cfp);
+		if (in_c)
+			at = ruby_caller(w, d, cfp);
 		pc = at < 0 ? 0 : RB_FRAME64(w, at, RB_CFP_PC);
 		if (at >= 0 && ruby_code(w, RB_FRAME64(w, at, RB_CFP_ISEQ)))
 			return RUBY_FAULT;
@@ -437,34 +464,82 @@ static __always_inline bool ruby_enter(struct sf_scratch *s, u32 slot, const str
 	return false;
 }
 
-/* Records the next frame of this activation. Global: verified alone. */
-__noinline int ruby_step(u32 slot)
+/*
+ * Hides the functions that the loop, the frame at `first`, entered code of YJIT by: that code is
+ * hidden as well. Returns where the loop's frame is now.
+ */
+static __always_inline u32 ruby_hide_entry(struct sf_scratch *s, u32 first)
+{
+	struct sf_ruby_walk *r = &s->lang.ruby;
+	u32 at = r->jit_at;
+
+	if (!r->jit_hidden)
+		return first;
+	r->jit_hidden = 0;
+	if (first - at > RB_JIT_ENTRY)
+		return first;
+	asm volatile("" : "+r"(at)); /* see vma_at */
+	s->frames[at & (SF_MAX_USER - 1)] = s->lang.word;
+	s->n = at + 1;
+	s->lang.first = at;
+	return at;
+}
+
+/*
+ * Begins an activation if the loop's frame is new. LATER_RUBY_STEP, or SF_STEP_GO: it has no
+ * frames.
+ */
+__noinline int ruby_open(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
 	const struct sf_lang *d;
 	struct sf_vma *v;
 	u32 first;
-	int what;
 
 	if (!s)
 		return SF_STOP_NO_ROW;
+	if (s->lang_at != LANG_LOOP)
+		return LATER_RUBY_STEP;
 	v = vma_at(s, s->vma_last);
 	d = lang_at(v->dir);
 	if (!d)
 		return SF_STOP_NO_ROW;
-	if (s->lang_at == LANG_LOOP) {
-		first = s->lang.first;
-		s->lang_at = LANG_NATIVE;
-		asm volatile("" : "+r"(first)); /* see vma_at */
-		s->lang.word = s->frames[first & (SF_MAX_USER - 1)];
-		if (!ruby_enter(s, slot, d, v, s->lang.word))
-			return SF_STEP_GO;
-		s->n = first;
-		s->lang_at = LANG_INSIDE;
+	first = s->lang.first;
+	s->lang_at = LANG_NATIVE;
+	asm volatile("" : "+r"(first)); /* see vma_at */
+	s->lang.word = s->frames[first & (SF_MAX_USER - 1)];
+	first = ruby_hide_entry(s, first);
+	if (!ruby_enter(s, slot, d, v, s->lang.word))
+		return SF_STEP_GO;
+	s->n = first;
+	s->lang_at = LANG_INSIDE;
+	return LATER_RUBY_STEP;
+}
+
+/*
+ * Records the next frames of this activation, several of them because a round of the walk has a
+ * cost of its own. Global: verified alone.
+ */
+__noinline int ruby_step(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_lang *d;
+	int what = RUBY_GO;
+	u32 i;
+
+	if (!s)
+		return SF_STOP_NO_ROW;
+	d = lang_at(vma_at(s, s->vma_last)->dir);
+	if (!d)
+		return SF_STOP_NO_ROW;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < RB_ROUND; i++) {
+		if (!s->lang.ruby.cfp)
+			return lang_done(s);
+		what = ruby_one(s, slot, &d->ruby);
+		if (what != RUBY_GO)
+			break;
 	}
-	if (!s->lang.ruby.cfp)
-		return lang_done(s);
-	what = ruby_one(s, slot, &d->ruby);
 	if (what == RUBY_FAULT)
 		return s->n >= SF_MAX_USER ? SF_STOP_DEPTH : ruby_lost(s, SF_STOP_LANG_FAULT);
 	return what == RUBY_FINISH ? lang_done(s) : SF_STEP_GO;
@@ -477,6 +552,118 @@ __noinline int ruby_step(u32 slot)
 static __always_inline bool ruby_top(const struct sf_scratch *s)
 {
 	return s->lang.ruby.stack - s->regs.sp <= TOP_SLACK;
+}
+
+/* ---- Code of YJIT ---- */
+
+/*
+ * Finds the return address of code of YJIT above the stack pointer: behind the words pushed at its
+ * entry or, around calls and in its prologue, elsewhere. Sets jit_sp to where it is. 0: none.
+ */
+__noinline u64 ruby_jit_ra(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	struct sf_ruby_walk *r;
+	u64 ra, before;
+	u32 i, at;
+
+	if (!s)
+		return 0;
+	r = &s->lang.ruby;
+	r->ep_len = 0;
+	if (copy_user(r->eps, RB_JIT_WORDS * 8, s->regs.sp))
+		return 0;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < RB_JIT_WORDS; i++) {
+		at = i > RB_JIT_PUSHED ? i : i ? i - 1 : RB_JIT_PUSHED;
+		ra = *(u64 *)(r->eps + (8 * at & (SF_RUBY_STACK - 1)));
+		if (ra < SF_PAGE_MIN || copy_user(&before, sizeof(before), ra - SF_CALL_BYTES) ||
+		    !ends_with_call(before))
+			continue;
+		r->jit_sp = s->regs.sp + 8 * at;
+		r->jit_ra = ra;
+		return ra;
+	}
+	return 0;
+}
+
+/*
+ * Steps over code of YJIT, if its return address lies in the runtime: found is the slot of that
+ * mapping, or negative. The frames of Ruby stand for this one. Such code calls other such code
+ * without a native frame, and keeps the frame pointer.
+ */
+__noinline int ruby_jit(u32 slot, int found)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_lang *d = NULL;
+	struct sf_ruby_walk *r;
+	struct sf_vma *v;
+	u32 n;
+
+	if (!s)
+		return SF_STOP_NO_ROW;
+	r = &s->lang.ruby;
+	v = vma_at(s, found);
+	if (found >= 0 && v->state == SF_MOD_READY && (v->flags & SF_MODULE_LANG))
+		d = lang_of(v);
+	if (!d || d->language != SF_LANG_RUBY) {
+		r->misses++;
+		r->not_jit = s->regs.pc; /* the next round takes it for any other code */
+		return SF_STEP_GO;
+	}
+	n = s->n;
+	s->vma_last = found;
+	if (s->lang.language != SF_LANG_RUBY || r->module != v->word)
+		ruby_begin(slot);
+	r->pending = 0;
+	r->jit_hidden = !cfg_native && r->cfp;
+	r->jit_at = n;
+	if (!r->jit_hidden) {
+		asm volatile("" : "+r"(n)); /* see vma_at */
+		if (n >= SF_MAX_USER)
+			return SF_STOP_DEPTH;
+		s->frames[n & (SF_MAX_USER - 1)] = SF_FRAME_JIT << SF_FRAME_KIND_SHIFT |
+						   ((s->regs.pc - (s->regs.flags & SF_REGS_RA)) &
+						    SF_FRAME_ADDR_MASK) |
+						   (u64)(s->regs.flags & SF_REGS_RA) << 59;
+		s->n = n + 1;
+	}
+	if (cfg_note_words) /* the memo does not know what is read here */
+		s->log_far = ~0ull;
+	s->regs.sp = r->jit_sp + 8;
+	s->regs.pc = r->jit_ra;
+	s->regs.flags = SF_REGS_RA;
+	return SF_STEP_GO;
+}
+
+/*
+ * After a stack that ended in other code made at run time before it met the loop: the thread's
+ * chain is known all the same, if the runtime was met in this address space.
+ */
+__noinline int ruby_above_jit(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_lang *d;
+	struct sf_vma *v;
+	u32 first, i;
+
+	if (!s)
+		return 0;
+	first = (s->space & (SF_SPACES - 1)) * SF_VMAS;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < SF_VMAS; i++) {
+		v = vma_at(s, first + i);
+		if (!v->len || v->state != SF_MOD_READY || !(v->flags & SF_MODULE_LANG))
+			continue;
+		d = lang_of(v);
+		if (!d || d->language != SF_LANG_RUBY)
+			continue;
+		s->vma_last = first + i;
+		ruby_begin(slot);
+		s->lang.ruby.pending = 0;
+		break;
+	}
+	return 0;
 }
 
 /*

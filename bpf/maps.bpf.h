@@ -85,16 +85,22 @@ struct sf_ruby_walk {
 	u64 module;   /* bits of the frame word of the runtime it is about */
 	u64 stack;    /* the value stack's start */
 	u64 cfp, end; /* the next control frame, and the end of them; cfp 0: none is left */
+	u64 body;     /* of the code in hand */
 	u64 begun;    /* the pc of the code in hand's first instruction */
 	u64 method;   /* the code in hand is a C method with this id; 0: it is an iseq */
 	u64 ep_base;
 	u32 ep_len;
-	u32 vma;	  /* the runtime's slot in vmas[] */
-	u32 pending;	  /* the innermost activation is not in the native stack yet */
-	u32 called;	  /* the C method has a caller, whose code is in object */
-	u64 flags, entry; /* of the control frame in hand; entry: of a method in C */
-	u64 name, file;	  /* ruby_describe: strings */
-	u64 head[5];	  /* of an object that is read; not on the BPF stack, which is small */
+	u32 vma;	    /* the runtime's slot in vmas[] */
+	u32 pending;	    /* the innermost activation is not in the native stack yet */
+	u32 called;	    /* the C method has a caller, whose code is in object */
+	u64 flags, entry;   /* of the control frame in hand; entry: of a method in C */
+	u64 name, file;	    /* ruby_describe: strings */
+	u64 jit_sp, jit_ra; /* return address of code of YJIT, and where it is */
+	u64 not_jit;	    /* a pc that is not in such code */
+	u32 jit_hidden;	    /* code of YJIT would be at jit_at of the frames */
+	u32 jit_at;
+	u32 misses;  /* pcs of that kind in this stack */
+	u64 head[5]; /* of an object that is read; not on the BPF stack, which is small */
 	u8 eps[SF_RUBY_STACK + 8]; /* environments, from ep_base on */
 };
 

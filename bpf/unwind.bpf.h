@@ -442,6 +442,8 @@ __noinline int frame_without_row(u32 slot, int found)
 
 		if (stop != NOT_MINE)
 			return stop;
+		if (s->regs.pc != s->lang.ruby.not_jit && s->lang.ruby.misses < RB_JIT_MISSES)
+			return LATER_RUBY_JIT;
 	}
 	at = s->regs.pc - (s->regs.flags & SF_REGS_RA);
 	word = (u64)(s->regs.flags & (SF_REGS_RA | SF_REGS_BY_FP)) << 59;
@@ -560,6 +562,8 @@ static int unwind_next(u32 round, void *ctx)
 	if (s->lang_at) {
 		stop = lang_step(slot);
 		if (stop == LATER_RUBY_STEP)
+			stop = ruby_open(slot);
+		if (stop == LATER_RUBY_STEP)
 			stop = ruby_step(slot);
 		if (stop == LATER_PERL_STEP)
 			stop = perl_step(slot);
@@ -575,6 +579,11 @@ static int unwind_next(u32 round, void *ctx)
 			if (exe)
 				vma_find(slot, exe);
 			stop = php_jit(slot);
+		}
+		if (stop == LATER_RUBY_JIT) {
+			u64 ra = ruby_jit_ra(slot);
+
+			stop = ruby_jit(slot, ra ? vma_find(slot, ra - 1) : -1);
 		}
 		if (stop == LATER_JAVA_FILE)
 			return file_of(slot);
@@ -630,6 +639,8 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 	s->lang.language = SF_LANG_NONE;
 	s->lang.sent = 0;
 	s->lang.php.none = 0;
+	s->lang.ruby.misses = s->lang.ruby.jit_hidden = 0;
+	s->lang.ruby.not_jit = 0;
 	s->lang.java.state = 0;
 	s->lang.java.name = 0;
 	s->lang.java.file_addr = 0;
@@ -652,6 +663,8 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 		s->stop = zero_check(slot);
 	if (s->stop == SF_STOP_JIT && !s->lang.language)
 		php_above_jit(slot);
+	if (s->stop == SF_STOP_JIT && !s->lang.language)
+		ruby_above_jit(slot);
 	if (s->lang.language)
 		lang_finish(slot);
 	/* A frame-pointer chain through a file that is not loaded yet proves nothing. */

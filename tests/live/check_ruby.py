@@ -6,6 +6,7 @@ check_ruby.py [CHECK...]    RUBIES: interpreters, by default the ruby in PATH; S
 case; CASES. An entry NAME=ROOT:PATH is the interpreter at PATH below another root directory.
 """
 
+import copy
 import json
 import os
 import re
@@ -21,7 +22,8 @@ FRAME = re.compile(r"^(.*?) \(([^()]+\.rb|<internal:[^()]+>|\(eval[^()]*\))(?::(
 CASES = os.environ.get(
     "CASES",
     "plain rec60 rec300 blocks each sortby compare inject missing lambda send fiber enumerator "
-    "rescue ensure catch thread eval gsub native regexp tight fork").split()
+    "rescue ensure catch thread eval gsub native regexp tight fork hot").split()
+ROUNDS = "40"  # of a case before it works, so that YJIT has compiled its methods
 
 
 class Ruby:
@@ -31,13 +33,25 @@ class Ruby:
         self.name = self.name or os.path.basename(os.path.realpath(self.path))
         if not os.access(self.root + self.path, os.X_OK):
             raise h.Skip("no %s" % self.path)
+        self.flags = []
+
+    def with_yjit(self):
+        """This interpreter with YJIT; None: it has none."""
+        jit = copy.copy(self)
+        jit.flags = ["--yjit"]
+        out = subprocess.run(jit.interpreter() + ["-e", "print RubyVM::YJIT.enabled?"],
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
+        return jit if out == b"true" else None
+
+    def interpreter(self):
+        return (["chroot", self.root] if self.root else []) + [self.path] + self.flags
 
     def command(self, script, *args):
         source = os.path.join(SOURCES, script)
         if self.root:
             shutil.copy(source, self.root + "/tmp/" + script)
-            return ["chroot", self.root, self.path, "/tmp/" + script] + list(args)
-        return [self.path, source] + list(args)
+            source = "/tmp/" + script
+        return self.interpreter() + [source] + list(args)
 
 
 def rubies():
@@ -49,7 +63,8 @@ def rubies():
 
 def start_case(ruby, case, seconds):
     """The program when it has reached its leaf, and the chain that it printed."""
-    p = h.start(ruby.command("chains.rb", case, str(seconds)), stdout=subprocess.PIPE)
+    rounds = [ROUNDS] if ruby.flags and case not in ("blocked", "fork") else []
+    p = h.start(ruby.command("chains.rb", case, str(seconds), *rounds), stdout=subprocess.PIPE)
     line = p.stdout.readline().decode()
     if not line.startswith("CHAIN "):
         raise ValueError("%s: no chain: %r" % (case, line))
@@ -75,7 +90,7 @@ def shown(frame, lines):
 
 # What a leaf calls: the chain goes on with methods in C.
 LEAF = re.compile(r"^(now|to_f|times|deflate|=~|sleep|clock_gettime|block .*|initialize|new|"
-                  r"localtime|at|utc|Integer#\+|match) \(|^(now|to_f)$")
+                  r"localtime|at|utc|Integer#\+|match|crunch|\*|&|%) \(|^(now|to_f)$")
 
 
 def judge(stacks, stats, chain, least=0.95, lines=False, root=0.97):
@@ -130,6 +145,30 @@ def check_lines(name):
                     judge(stacks, stats, chain, lines=True))
 
 
+def check_yjit(name):
+    """The same chains in code that YJIT made."""
+    jits = [j for j in (ruby.with_yjit() for ruby in rubies()) if j]
+    if not jits:
+        raise h.Skip("no Ruby with YJIT")
+    for ruby in jits:
+        for case in CASES:
+            try:
+                stacks, stats, chain = record_case(ruby, case)
+                if case == "fork":
+                    stacks = [s for s in stacks if "spin (chains.rb)" in s.frames]
+                h.check("ruby-%s-yjit-%s" % (ruby.name, case), judge(stacks, stats, chain))
+            except ValueError as e:
+                h.fail("ruby-%s-yjit-%s" % (ruby.name, case), str(e))
+        stacks, stats, chain = record_case(ruby, "hot", ["--native"])
+        errors = judge(stacks, stats, chain)
+        if h.total([s for s in stacks if "[unknown]_[j]" in s.frames]) < 0.8 * h.total(stacks):
+            errors.append("--native shows no code of YJIT: %s" % h.worst(stacks, 1))
+        h.check("ruby-%s-yjit-frames" % ruby.name, errors)
+        stacks, stats, chain = record_case(ruby, "sleep", tool="offcpu")
+        mine = [s for s in stacks if "sleep (chains.rb)" in s.frames]
+        h.check("ruby-%s-yjit-offcpu" % ruby.name, judge(mine, stats, chain, root=0.9))
+
+
 def check_native(name):
     """--native shows the loops as well; without it no loop is left."""
     for ruby in rubies():
@@ -175,4 +214,4 @@ def check_offcpu(name):
             h.check("ruby-%s-offcpu-%s" % (ruby.name, case), bad)
 
 
-h.run_checks([check_chains, check_lines, check_native, check_short, check_offcpu])
+h.run_checks([check_chains, check_yjit, check_lines, check_native, check_short, check_offcpu])

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # frozen_string_literal: true
 
-# chains.rb CASE SECONDS: works under a chain that the program knows itself. Ruby 2.7 and later.
+# chains.rb CASE SECONDS [ROUNDS]: works under a chain that the program knows itself. Ruby 2.7 and
+# later. ROUNDS: without work before, so that a JIT compiler has compiled the methods.
 #
 # At its leaf it prints its own backtrace once, root first, as sfbpf should show it: "CHAIN NAME
 # (FILE:LINE);...", and then works there until the end.
@@ -33,6 +34,17 @@ def spin
       i += 1
     end
   end
+end
+
+# What YJIT compiles as a whole
+def crunch(n)
+  i = 0
+  x = 0
+  while i < n
+    x = (x + i * i) & 0xffff
+    i += 1
+  end
+  x
 end
 
 def nested(n, &leaf)
@@ -83,6 +95,13 @@ Pair = Struct.new(:left) do
   end
 end
 
+def warm_up(rounds)
+  $said = true
+  $end = 0
+  rounds.times { CASES.fetch(ARGV[0]).call }
+  $said = false
+end
+
 def raising
   raise ArgumentError, 'no'
 end
@@ -104,6 +123,7 @@ CASES = {
     e = Enumerator.new do |y|
       y << 1
       nested(2)
+      y << 2
     end
     e.next
     e.next
@@ -157,6 +177,15 @@ CASES = {
       1000.times { |i| x += i } while Time.now.to_f < $end
     end
   },
+  'hot' => lambda {
+    nested(2) do
+      twice do
+        say_once
+        crunch(3000)
+        crunch(3000) while Time.now.to_f < $end
+      end
+    end
+  },
   'fork' => -> { Process.wait(fork { nested(3) }) },
   'sleep' => lambda {
     nested(2) do
@@ -173,4 +202,5 @@ CASES = {
   }
 }.freeze
 
+warm_up(ARGV[2].to_i) if ARGV[2]
 CASES.fetch(ARGV[0]).call
