@@ -472,7 +472,7 @@ def check_services(name):
     ids = "0123456789abcdef" * 4
     dirs = {
         "web": os.path.join(top, "web.service"),
-        "docker:0123456789ab": os.path.join(top, "docker-%s.scope" % ids)
+        "unknown_service": os.path.join(top, "docker-%s.scope" % ids)
     }
     busy, procs = agents.load(), []
     r = HttpReceiver(decode=decode_otlp)
@@ -504,7 +504,7 @@ def check_services(name):
         if want not in seen:
             errors.append("no service %s among %s" % (want, sorted(seen)))
     if seen.get("web", {}).get("systemd.unit") != "web.service" or seen.get(
-            "docker:0123456789ab", {}).get("container.id") != ids:
+            "unknown_service", {}).get("container.id") != ids:
         errors.append("attributes %s" % seen)
     errors += windows_apart(out, dirs, ids)
     harness.check(name, errors[:2])

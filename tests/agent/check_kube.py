@@ -199,8 +199,8 @@ def check_kube(name):
         want = {
             label.pid: ("cart", "cart-5d9c-x2", "shop", "app", "node-1", UIDS[0], IDS[0], "blue"),
             container.pid: ("main", "worker-0", "batch", "main", "node-1", UIDS[1], IDS[1], ""),
-            half.pid: ("pod:" + UIDS[2], "half", "shop", "", "node-1", UIDS[2], IDS[2], "red"),
-            unknown.pid: ("pod:" + UIDS[2].replace("a", "b"), "", "", "", "",
+            half.pid: ("unknown_service", "half", "shop", "", "node-1", UIDS[2], IDS[2], "red"),
+            unknown.pid: ("unknown_service", "", "", "", "",
                           UIDS[2].replace("a", "b"), IDS[3], ""),
             itself.pid: ("own", "cart-5d9c-x2", "shop", "proxy", "node-1", UIDS[0], IDS[4], "blue"),
         }
@@ -259,7 +259,7 @@ def check_kube_faults(name):
 
         failed(2)
         found = until(a, r, lambda f: p.pid in f, "samples of the process")
-        if {n[0] for n in found[p.pid]} != {"pod:" + UIDS[0]}:
+        if {n[0] for n in found[p.pid]} != {"unknown_service"}:
             errors.append("without an answer: %s" % found[p.pid])
         if k.requests[0] != ("/pods", "Bearer an-old-token") or "status 401" not in a.text():
             errors.append("the token: %s" % k.requests[:1])
@@ -371,7 +371,7 @@ def check_kube_reload(name):
         until(a, r, lambda f: ("blue", "blue") in names(f), "another label")
         write("kubelet = off\n")
         a.p.send_signal(1)
-        until(a, r, lambda f: ("pod:" + UIDS[0], "") in names(f), "no name")
+        until(a, r, lambda f: ("unknown_service", "") in names(f), "no name")
         if len(capabilities(a)) != 5 or "kubelet" in a.get():
             errors.append("off: %s" % capabilities(a))
         if a.stop():

@@ -184,34 +184,34 @@ TEST(cgroup_paths)
 		{ "/system.slice/system-getty.slice/getty@tty1.service", "getty@tty1", "", "" },
 		{ "/system.slice/"
 		  "docker-0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope",
-		  "docker:0123456789ab",
+		  "unknown_service",
 		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "" },
 		{ "/docker/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
-		  "docker:0123456789ab",
+		  "unknown_service",
 		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", "" },
 		{ "/kubepods.slice/kubepods-burstable.slice/"
 		  "kubepods-burstable-pod0a1b2c3d_1111_2222_3333_444455556666.slice/"
 		  "cri-containerd-"
 		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope",
-		  "pod:0a1b2c3d-1111-2222-3333-444455556666",
+		  "unknown_service",
 		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 		  "0a1b2c3d-1111-2222-3333-444455556666" },
 		{ "/kubepods/besteffort/pod0a1b2c3d-1111-2222-3333-444455556666/"
 		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
-		  "pod:0a1b2c3d-1111-2222-3333-444455556666",
+		  "unknown_service",
 		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 		  "0a1b2c3d-1111-2222-3333-444455556666" },
 		{ "/kubelet.slice/kubelet-kubepods.slice/"
 		  "kubelet-kubepods-pod0a1b2c3d_1111_2222_3333_444455556666.slice/"
 		  "cri-containerd-"
 		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef.scope",
-		  "pod:0a1b2c3d-1111-2222-3333-444455556666",
+		  "unknown_service",
 		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 		  "0a1b2c3d-1111-2222-3333-444455556666" },
 		{ "/system.slice/kubepods-pod0a1b2c3d_1111_2222_3333_444455556666.slice"
 		  ":cri-containerd:"
 		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
-		  "pod:0a1b2c3d-1111-2222-3333-444455556666",
+		  "unknown_service",
 		  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef",
 		  "0a1b2c3d-1111-2222-3333-444455556666" },
 		{ "/user.slice/user-1000.slice/session-2.scope", "user-1000", "", "" },

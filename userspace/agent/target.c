@@ -93,12 +93,10 @@ void target_parse(const char *path, const char *default_service, struct target *
 		last = s;
 		last_len = len;
 	}
-	if (container_of_path(path, &c)) {
+	if (container_of_path(path, &c))
 		copy_clean(ret->container, c.id, strlen(c.id));
-		snprintf(ret->service, sizeof(ret->service), "%s:%.12s", c.runtime, ret->container);
-	}
-	if (*ret->pod)
-		snprintf(ret->service, sizeof(ret->service), "pod:%.100s", ret->pod);
+	if (*ret->container || *ret->pod)
+		snprintf(ret->service, sizeof(ret->service), "unknown_service");
 	if (!*ret->service && last_len)
 		copy_clean(ret->service, last, last_len);
 	if (!*ret->service)

@@ -6,15 +6,14 @@
  *
  *   path of the cgroup                                             target
  *   /system.slice/nginx.service                                    service nginx
- *   /docker/ID, /system.slice/docker-ID.scope, libpod-, crio-...   container ID, service docker:ID
- *   /kubepods.slice/.../...-podUID.slice/cri-containerd-ID.scope   container ID, service pod:UID
+ *   /docker/ID, /system.slice/docker-ID.scope, libpod-, crio-...   container ID
+ *   /kubepods.slice/.../...-podUID.slice/cri-containerd-ID.scope   container ID, pod UID
  *   /user.slice/user-1000.slice/session-2.scope                    service user-1000
  *   /                                                              the default service
  *
- * The kubelet (agent/kubelet.h) has better names for containers of pods.
- *
- * docker:ID has the first 12 digits of the id; other runtimes have their own prefix. What a process
- * calls itself (agent/contexts.h) has precedence over all of these.
+ * The service of a container is "unknown_service", which OpenTelemetry says for a resource without
+ * one: an id is no name. The kubelet (agent/kubelet.h) has names for containers of pods. What a
+ * process calls itself (agent/contexts.h) has precedence over all of these.
  */
 #ifndef SFBPF_AGENT_TARGET_H
 #define SFBPF_AGENT_TARGET_H
