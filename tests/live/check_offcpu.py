@@ -507,17 +507,20 @@ def check_alike(name):
 
 
 # block's HOW of tests/programs/again.c: the chain, and what tells the stack of the long blocks from
-# that of the short ones; these are a third of the time. With `ended` both take about the same.
+# that of the short ones; then the least and the greatest share of the time that these may have.
+# They take a third of it, and more by what timers are late. With `ended` both take the same on an
+# idle machine; on a busy one a join also lasts while the thread that it waits for waits for a CPU.
 AGAIN = {
     "loaded": (S0 + ";loaded_run;loaded_turn;ag_enter;ag[ab]_block;syscall" + K, ";aga_block;",
-               ";agb_block;", 0.33),
+               ";agb_block;", (0.31, 0.38)),
     "outermost": (S0 + ";outermost_run;outermost_[ab](;inner_down){20};inner_block;syscall" + K,
-                  ";outermost_a;", ";outermost_b;", 0.33),
+                  ";outermost_a;", ";outermost_b;", (0.31, 0.38)),
     "exchanged": (S0 + ";exchanged_run;exchanged_block;syscall" + K, "pipe_read_[k]",
-                  ";unix_stream_", 0.33),
-    "named": (S0 + ";named_run;named_block;syscall" + K, "again-a;", "again-b;", 0.33),
+                  ";unix_stream_", (0.31, 0.38)),
+    "named": (S0 + ";named_run;named_block;syscall" + K, "again-a;", "again-b;", (0.31, 0.38)),
     "ended": ("(" + S0 + ";ended_run;join_block" + C + "|((__)?clone3?|" + L + ");(start_thread|" +
-              L + ");ended_thread;ended_block;syscall)" + K, ";ended_block;", ";join_block;", 0.50)
+              L + ");ended_thread;ended_block;syscall)" + K, ";ended_block;", ";join_block;",
+              (0.40, 0.55))
 }
 
 
@@ -529,7 +532,7 @@ def again_errors(how):
     """Stacks that look like the thread's last one in all but one thing: each has its own share of
     the time.
     """
-    chain, short, long, expected = AGAIN[how]
+    chain, short, long, (least, greatest) = AGAIN[how]
     stacks, stats = offcpu([], command=[h.program("again"), str(SECONDS), how, "2000"])
     mine = [s for s in stacks if any(f.endswith("_block") for f in s.frames)]
     bad = [
@@ -541,8 +544,7 @@ def again_errors(how):
         errors.append("%d us, other chains %d us: %s" % (h.total(mine), h.total(bad), h.worst(bad)))
     share = h.total(s for s in mine if short in text(s)) / max(1, h.total(mine))
     h.note("again, %s: share of the short blocks %.3f" % (how, share))
-    # More by what timers are late.
-    return errors + ([] if expected - 0.02 < share < expected + 0.05 else
+    return errors + ([] if least < share < greatest else
                      ["share of the short blocks %.3f" % share])
 
 
