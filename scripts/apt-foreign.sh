@@ -1,20 +1,36 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# apt-foreign.sh ARCH DIR depends PACKAGE
+# apt-foreign.sh ARCH[/SUITE] DIR depends PACKAGE
 #     prints the names of packages that PACKAGE depends on
-# apt-foreign.sh ARCH DIR unpack ROOT PACKAGE...
+# apt-foreign.sh ARCH[/SUITE] DIR unpack ROOT PACKAGE...
 #     downloads them and unpacks them below ROOT, unless they are there
-# apt-foreign.sh ARCH DIR kernel ROOT PACKAGE
-#     the same, but only the kernel's image: ROOT/boot/vmlinuz-*
-# Debian packages of another architecture, from this machine's own sources, without installing
-# anything: apt keeps its state below DIR, so dpkg's list of architectures stays as it is.
+# apt-foreign.sh ARCH[/SUITE] DIR kernel ROOT PACKAGE
+#     the same, but only the kernel's image: ROOT/boot/vmlinuz-VERSION
+# Debian packages of another architecture or suite, from this machine's own sources, without
+# installing anything: apt keeps its state below DIR, so dpkg's list of architectures stays as it
+# is. SUITE (default: this machine's): a release of Debian, such as sid.
 set -eu
 
-arch=$1 dir=$2 do=$3
+arch=${1%/*} suite=${1#"${1%/*}"} dir=$2 do=$3
+suite=${suite#/}
 shift 3
 mkdir -p "$dir/state/lists/partial" "$dir/cache/archives/partial"
 dir=$(cd "$dir" && pwd)
 : >> "$dir/status"
+
+: > "$dir/apt.conf"
+if [ -n "$suite" ]; then
+	sources=$(cat /etc/apt/sources.list.d/*.sources 2>/dev/null || true)
+	uri=$(echo "$sources" | sed -n 's/^URIs: *//p' | head -n 1)
+	key=$(echo "$sources" | sed -n 's/^Signed-By: *//p' | head -n 1)
+	[ -n "$uri" ] || { echo "apt-foreign.sh: no source of packages for $suite" >&2; exit 1; }
+	echo "deb${key:+ [signed-by=$key]} $uri $suite main" >"$dir/sources.list"
+	cat >"$dir/apt.conf" <<-END
+	Dir::Etc::sourcelist "$dir/sources.list";
+	Dir::Etc::sourceparts "/dev/null";
+	END
+fi
+export APT_CONFIG="$dir/apt.conf"
 
 foreign() {
 	tool=$1
@@ -61,8 +77,16 @@ unpack)
 kernel)
 	deb=$(download "$2")
 	mkdir -p "$1"
-	dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$1" --wildcards './boot/vmlinuz-*'
+	version=${2#linux-*-}
+	# From 7.0 on, the image lies beside its modules.
+	dpkg-deb --fsys-tarfile "$deb" | tar -x -C "$1" --wildcards --no-anchored \
+		'vmlinuz-*' 'modules/*/vmlinuz' 2>/dev/null || true
 	rm -f "$deb"
+	mkdir -p "$1/boot"
+	if [ -e "$1/usr/lib/modules/$version/vmlinuz" ]; then
+		mv "$1/usr/lib/modules/$version/vmlinuz" "$1/boot/vmlinuz-$version"
+	fi
+	[ -e "$1/boot/vmlinuz-$version" ] || { echo "no kernel in $2" >&2; exit 1; }
 	;;
 *)
 	echo "usage: apt-foreign.sh ARCH DIR depends|unpack|kernel ..." >&2

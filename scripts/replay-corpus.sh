@@ -25,7 +25,7 @@ int main(int argc, char **argv)
 
 		if (!f || fseek(f, 0, SEEK_END) || (n = ftell(f)) < 0 || fseek(f, 0, SEEK_SET))
 			return 1;
-		/* Exactly the file's size, so that the sanitizer sees a read behind it. */
+		/* Exactly the file's size, so that the sanitizer sees a read beyond it. */
 		data = malloc(n ? (size_t)n : 1);
 		if (!data || fread(data, 1, (size_t)n, f) != (size_t)n)
 			return 1;

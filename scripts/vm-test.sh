@@ -1,8 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # vm-test.sh [KERNEL...]: boots Debian's kernels in QEMU and checks known chains there. Without
-# names: 6.1-cloud 6.12-cloud 6.1-rt arm64-6.1-cloud arm64-6.12-16k. Emulated: about a minute a
-# kernel. VM_ACCEL=kvm where that works (x86-64). CASES="rec60 sig hotplug" for a few only.
+# names: 6.1-cloud 6.12-cloud 6.1-rt sid-cloud arm64-6.1-cloud arm64-6.12-16k. Emulated: about a
+# minute per kernel. VM_ACCEL=kvm where that works (x86-64). CASES="rec60 sig hotplug" for a few
+# only.
 set -eu
 cd "$(dirname "$0")/.."
 out=${OUTPUT:-build}
@@ -22,7 +23,7 @@ build() {
 }
 
 mkdir -p "$out/vm"
-if wants '[0-9]*' "$@"; then
+if wants '[!a]*' "$@"; then
 	scripts/deps.sh vm
 	build OUTPUT="$out-static"
 	make -s -j"$jobs" OUTPUT="$out" # with libraries, for the guest's full/

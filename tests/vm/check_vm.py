@@ -3,9 +3,9 @@
 """Boots other kernels in QEMU and checks the same chains there as on the host.
 
 check_vm.py KERNEL...    6.1-cloud 6.12-cloud 6.1-rt arm64-6.1-cloud arm64-6.12-16k ...: Debian's,
-see KERNELS The guest is an initramfs: busybox, the static sfbpf, the programs with the libraries
-they need. It prints each recording between marker lines on its serial console; what they mean is
-judged here.
+see KERNELS. The guest is an initramfs: busybox, the static sfbpf, the programs with the libraries
+they need. It prints each recording between marker lines on its serial console, and they are judged
+here.
 """
 
 import glob
@@ -45,6 +45,7 @@ BLOCKED = "bl-sleep10 bl-epoll bl-futex bl-pipe bl-convoy".split()
 REFERENCE = os.path.join(HERE, "verifier.json")
 # More of one architecture.
 OWN_CASES = {"arm64": os.path.join(HERE, "chains-arm64.txt")}
+# "amd64/sid": of another release than this machine's.
 KERNELS = {
     "6.1-cloud": ("amd64", "linux-image-cloud-amd64"),
     "6.1-rt": ("amd64", "linux-image-rt-amd64"),
@@ -52,12 +53,13 @@ KERNELS = {
     "6.12-cloud": ("amd64", "linux-image-6.12-cloud-amd64"),
     "6.12-rt": ("amd64", "linux-image-6.12-rt-amd64"),
     "6.12": ("amd64", "linux-image-6.12-amd64"),
+    "sid-cloud": ("amd64/sid", "linux-image-cloud-amd64"),
     "arm64-6.1-cloud": ("arm64", "linux-image-cloud-arm64"),
     "arm64-6.1-rt": ("arm64", "linux-image-rt-arm64"),
     "arm64-6.12-cloud": ("arm64", "linux-image-6.12-cloud-arm64"),
     "arm64-6.12-16k": ("arm64", "linux-image-6.12-arm64-16k"),
 }
-DEFAULT = ["6.1-cloud", "6.12-cloud", "6.1-rt", "arm64-6.1-cloud", "arm64-6.12-16k"]
+DEFAULT = ["6.1-cloud", "6.12-cloud", "6.1-rt", "sid-cloud", "arm64-6.1-cloud", "arm64-6.12-16k"]
 QEMU = {
     "amd64": [
         "qemu-system-x86_64", "-accel",
@@ -91,10 +93,15 @@ def run(argv, **kw):
     return subprocess.run(argv, check=True, capture_output=True, text=True, **kw).stdout
 
 
-def foreign(arch, *argv):
+def arch_of(kernel):
+    return KERNELS[kernel][0].split("/")[0]
+
+
+def foreign(source, *argv):
+    """source: an architecture, or architecture/release."""
     return run([
-        os.path.join(h.TOP, "scripts", "apt-foreign.sh"), arch,
-        os.path.join(h.TOP, "build", "foreign-" + arch)
+        os.path.join(h.TOP, "scripts", "apt-foreign.sh"), source,
+        os.path.join(h.TOP, "build", "foreign-" + source.replace("/", "-"))
     ] + list(argv))
 
 
@@ -102,14 +109,20 @@ def vmlinuz(kernel):
     """The kernel's image out of its package; nothing is installed. The package's name changes with
     every update, so it is resolved through the meta package.
     """
-    arch, meta = KERNELS[kernel]
+    source, meta = KERNELS[kernel]
+
+    def needed_by(package, prefix):
+        return [n for n in foreign(source, "depends", package).split() if n.startswith(prefix)]
+
     try:
-        names = [n for n in foreign(arch, "depends", meta).split() if n.startswith("linux-image-")]
+        names = needed_by(meta, "linux-image-")
         if not names:
             raise h.Skip("no package " + meta)
         path = os.path.join(WORK, "boot", names[0].replace("linux-image", "vmlinuz"))
         if not os.path.exists(path):
-            foreign(arch, "kernel", WORK, names[0])
+            # From 7.0 on, the image's package is empty and needs another one.
+            names = needed_by(names[0], "linux-binary-") or names
+            foreign(source, "kernel", WORK, names[0])
     except subprocess.CalledProcessError as e:
         raise h.Skip("cannot download %s: %s" % (meta, e.stderr.strip()[-200:]))
     return path
@@ -194,7 +207,7 @@ def script(kernel, cases):
 
 
 def initramfs(kernel, cases):
-    arch = KERNELS[kernel][0]
+    arch = arch_of(kernel)
     root = os.path.join(WORK, "root-" + arch)
     shutil.rmtree(root, ignore_errors=True)
     for d in ("bin", "full", "proc", "sys", "dev", "tmp"):
@@ -230,7 +243,8 @@ def boot(arch, kernel, image):
     argv = QEMU[arch] + [
         "-smp", "2", "-m", "1G", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-serial", "stdio", "-monitor", "none", "-kernel", kernel, "-initrd", image, "-append",
-        "console=" + CONSOLE[arch] + " panic=-1 oops=panic panic_on_warn=1 softlockup_panic=1 quiet"
+        "console=" + CONSOLE[arch] + " panic=-1 oops=panic panic_on_warn=1 softlockup_panic=1 "
+        "quiet no_console_suspend"
     ]
     try:
         p = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=BOOT_LIMIT,
@@ -257,7 +271,7 @@ def parts(text):
 
 def check_kernel(kernel):
     began = time.monotonic()
-    arch = KERNELS[kernel][0]
+    arch = arch_of(kernel)
     image_of_kernel = vmlinuz(kernel)
     cases = cases_of(arch)
     text = boot(arch, image_of_kernel, initramfs(kernel, cases))
