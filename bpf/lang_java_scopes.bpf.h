@@ -29,7 +29,7 @@ static __always_inline const struct sf_java *java_lang(u32 id)
 	return d && d->language == SF_LANG_JAVA ? &d->java : NULL;
 }
 
-/* The method in hand. 0, or -1: there is none at the address. */
+/* Reads the method at the address into scratch. 0, or -1: no method is there. */
 static __always_inline int java_method(struct sf_lang_walk *w, const struct sf_java *d, u64 method)
 {
 	u64 pool;
@@ -163,7 +163,7 @@ static __always_inline u32 java_number(struct sf_lang_walk *w, u32 excluded)
 /* A method and a bci, until they become a frame word */
 #define JAVA_PAIR(method, bci) ((method) << 16 | ((bci)&0xffff))
 
-/* Adds the method of the scope at j->scope, and goes on to its sender. 1: there is none. */
+/* Adds the method of the scope at j->scope, and goes on to its sender. 1: it has no sender. */
 static int java_scope(u32 round, void *ctx)
 {
 	struct sf_scratch *s = scratch_of(*(u32 *)ctx);

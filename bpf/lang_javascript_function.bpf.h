@@ -199,7 +199,7 @@ __noinline int js_text(u32 slot, u64 str, u32 is_file)
 
 /*
  * Describes the name of the function in hand: a string, or in its ScopeInfo, where the name is
- * behind two words for each variable. Two words further is the name that V8 inferred for a function
+ * after two words for each variable. Two words further is the name that V8 inferred for a function
  * without one. 0 or -1.
  */
 static __always_inline int js_name(struct sf_scratch *s, u32 slot, const struct sf_javascript *d)

@@ -2,7 +2,7 @@
 /*
  * The functions that optimised code of JavaScript has inlined at a pc.
  *
- * Code made at run time is an object with the instructions behind its header, so going back from a
+ * Code made at run time is an object whose instructions follow its header, so going back from a
  * pc finds it by the map of such objects. A table leads from offsets in the code to positions in
  * the source, and these have the number of the function that was inlined there. Of each number, the
  * deoptimization data has the function, and the position that it was inlined at.
@@ -111,7 +111,7 @@ static int js_seek(u32 round, void *ctx)
 		return 1;
 	j->seek -= JS_STREAM * JS_ALIGN;
 	if (copy_user(s->lang.window, JS_STREAM * JS_ALIGN, j->seek)) {
-		/* The code is the first one in its memory, or there is none */
+		/* The code is the first one in its memory, or this is no code */
 		cut = -(u32)j->seek & (SF_PAGE_MIN - 1);
 		if (cut >= JS_STREAM * JS_ALIGN)
 			return 1;
@@ -135,7 +135,7 @@ static int js_seek(u32 round, void *ctx)
 
 /* ---- The position of a pc ---- */
 
-/* Adds a byte of the table. True: the entries that follow are behind the pc. */
+/* Adds a byte of the table. True: the next entries are for code after the pc. */
 static __always_inline bool js_table_byte(struct sf_javascript_walk *j, u8 byte)
 {
 	u64 n = j->number | (u64)(byte & 0x7f) << (j->shift & 63);

@@ -309,7 +309,7 @@ static __always_inline int perl_require(struct sf_lang_walk *w, u64 name)
 		return -1;
 #pragma clang loop unroll(disable)
 	for (i = 0; i < PERL_REQUIRE_KEY / 8; i++) {
-		if (i >= (u32)n / 8) /* what lies behind the text is old */
+		if (i >= (u32)n / 8) /* what follows the text is old */
 			break;
 		FOLD(h, OBJECT64(w, 8 * i), FOLD_MUL1);
 	}

@@ -127,7 +127,7 @@ static __always_inline int php_frame(struct sf_lang_walk *w, u64 frame)
 
 /*
  * Reads the function of a frame; outermost: the frame has no caller. Its code is known by its
- * instructions, which all closures of a declaration share. 0; 1: it has no name; -1: there is none.
+ * instructions, which all closures of a declaration share. 0; 1: it has no name; -1: it is invalid.
  */
 static __always_inline int php_func(struct sf_lang_walk *w, const struct sf_php *d, u64 func,
 				    bool outermost)
@@ -169,7 +169,7 @@ static __always_inline int php_func(struct sf_lang_walk *w, const struct sf_php 
 	return 0;
 }
 
-/* The line of an instruction of the function in hand; 0: it is none. */
+/* The line of an instruction of the current function; 0: not an instruction of it. */
 static __always_inline u32 php_line_at(struct sf_lang_walk *w, const struct sf_php *d, u64 opline)
 {
 	u32 line = 0, first = OBJECT32(w, d->func_file + 8), last = OBJECT32(w, d->func_file + 12);
@@ -187,7 +187,7 @@ static __always_inline u32 php_line(struct sf_scratch *s, const struct sf_php *d
 
 	if (!cfg_lines || w->object[0] == PHP_TYPE_INTERNAL)
 		return 0;
-	if (!s->n) /* in the loop itself: the frame's own copy lags behind the register */
+	if (!s->n) /* in the loop itself: the copy in the frame is older than the register */
 		line = php_line_at(w, d, w->php.opline);
 	return line ? line : php_line_at(w, d, opline);
 }
@@ -355,7 +355,7 @@ static __always_inline int php_step(struct sf_scratch *s, u32 slot, const struct
 	return php_next(s, slot, d);
 }
 
-/* After a native stack that ended early: as php_next. false: there is none. */
+/* After a native stack that ended early: as php_next. false: no frame is left. */
 static __always_inline bool php_rest(struct sf_scratch *s, u32 slot)
 {
 	struct sf_vma *v = vma_at(s, s->lang.php.vma);

@@ -284,7 +284,7 @@ static __always_inline bool python_enter(struct sf_scratch *s, const struct sf_p
 
 /*
  * Records the next frame after a native stack that ended early: the rest of the chain is known all
- * the same. false: there is none.
+ * the same. false: no frame is left.
  */
 static __always_inline bool python_rest(struct sf_scratch *s, u32 slot, const struct sf_python *d,
 					u64 delta)

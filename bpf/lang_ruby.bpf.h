@@ -238,7 +238,7 @@ __noinline int ruby_begin(u32 slot)
 	if (copy_user(stack, 24, ec + RB_EC_STACK))
 		return 0;
 	r->stack = stack[0];
-	/* The last frame is none of code. */
+	/* The last frame has no code. */
 	r->end = stack[0] + 8 * stack[1] - d->ruby.frame_size;
 	if (stack[2] <= stack[0] || stack[2] >= r->end || stack[2] & 7)
 		return 0;
@@ -331,7 +331,7 @@ static __always_inline u64 ruby_word(struct sf_scratch *s, u32 slot, u64 pc)
 
 /*
  * The word of a method in C: its code is the method together with that of its caller, which is left
- * in hand. pc: the caller's; 0: there is none.
+ * that is described. pc: the caller's; 0: no caller.
  */
 static __always_inline u64 ruby_method_word(struct sf_scratch *s, u32 slot, u64 pc)
 {
@@ -416,7 +416,7 @@ static __always_inline int ruby_one(struct sf_scratch *s, u32 slot, const struct
 			return RUBY_FAULT;
 		s->frames[n & (SF_MAX_USER - 1)] = word;
 		s->n = n + 1;
-		/* Pushed for an activation that has not begun: this one's frames are behind it. */
+		/* Pushed for an activation that has not begun: this one's frames follow it. */
 		if (r->pending && !in_c && pc == r->begun)
 			r->flags &= ~(u64)RB_FINISH;
 	}
@@ -557,7 +557,7 @@ static __always_inline bool ruby_top(const struct sf_scratch *s)
 /* ---- Code of YJIT ---- */
 
 /*
- * Finds the return address of code of YJIT above the stack pointer: behind the words pushed at its
+ * Finds the return address of code of YJIT above the stack pointer: after the words pushed at its
  * entry or, around calls and in its prologue, elsewhere. Sets jit_sp to where it is. 0: none.
  */
 __noinline u64 ruby_jit_ra(u32 slot)

@@ -219,7 +219,7 @@ struct sf_perl_walk {
 	u32 pass;	 /* the first context that an activation begins with is not running */
 	u32 empty;	 /* rounds without a frame */
 	u32 vma;	 /* the runtime's slot in vmas[] */
-	u32 last;	 /* the place behind the frames of the outermost activation */
+	u32 last;	 /* the place after the frames of the outermost activation */
 	u32 ntail;
 	u32 len, zero; /* a number that was read */
 	u64 head[6];   /* for reads, to save stack */

@@ -44,7 +44,7 @@ static __always_inline bool ra_needs_no_call(struct sf_scratch *s, u32 slot)
 }
 
 /*
- * After a step that may be wrong (SF_REGS_GUESS). SF_STEP_GO: its return address is behind a call.
+ * After a step that may be wrong (SF_REGS_GUESS). SF_STEP_GO: its return address follows a call.
  * That the address is executable is seen when the next frame's mapping is looked up. Global: not in
  * the hot path, and verified once.
  */

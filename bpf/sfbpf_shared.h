@@ -302,7 +302,7 @@ struct sf_javascript {
 struct sf_php {
 	sf_u64 current;	     /* address of executor_globals.current_execute_data */
 	struct sf_span call; /* zend_call_function, file offsets */
-	sf_u16 rule;	     /* packed, of the loop behind its prologue; 0: not known */
+	sf_u16 rule;	     /* packed, of the loop after its prologue; 0: not known */
 	sf_u8 func_opcodes, func_file, generator_frame;
 	sf_u8 zero[3];
 };

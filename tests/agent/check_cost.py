@@ -85,7 +85,7 @@ def check_arrivals(name):
     a = agents.Agent("--protocol", "file", "--endpoint", harness.tmpfile("profiles"), "-F", str(HZ),
                      "--interval", "5s", copy=False, metrics=False)
     a.start().wait_started()
-    for command in COMMANDS:        # their files are new to nobody then
+    for command in COMMANDS:        # their files are known then
         subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
     time.sleep(12)
     alone, amid = measure(a.p.pid, False), measure(a.p.pid, True)

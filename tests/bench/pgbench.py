@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What `sfbpf offcpu` costs a busy database: pgbench with 20 clients, with and without it in turn.
 
-pgbench.py [ROUNDS [SECONDS [CASE...]]]    CASE: filter, all, each with -select behind it for reads
+pgbench.py [ROUNDS [SECONDS [CASE...]]]    CASE: filter, all, each with -select after it for reads
 only; root; PostgreSQL's server programs; no network, a cluster of its own under /tmp
 SFBPF_OLD=PATH: another sfbpf to compare with, in the same rounds.
 
@@ -316,7 +316,7 @@ def main():
     seconds = int(sys.argv[2]) if len(sys.argv) > 2 else 4
     cluster = None
     signal.signal(signal.SIGTERM,
-                  lambda *_: sys.exit(1))  # a server that is left behind would run for ever
+                  lambda *_: sys.exit(1))  # a server that is not ended would run for ever
     try:
         cluster = Cluster()
         cluster.start()

@@ -159,7 +159,7 @@ def pprof_labels(n):
 
 
 def pprof_tables(n):
-    """Entries that nobody refers to, of two bytes each."""
+    """Entries without a reference to them, of two bytes each."""
     return profile(
         field(6, b"") * n,
         field(1, b"") * n, *(field(3, number(1, i)) for i in range(1, n)))

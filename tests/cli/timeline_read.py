@@ -8,7 +8,7 @@ import json
 from collections import Counter
 
 # Columns of each table: what an entry may be. An int N: an index below the length of that table,
-# named by the text behind it.
+# named by the text after it.
 NUMBER, STRING, BOOL, NULL = (int, float), str, bool, type(None)
 SHARED = {
     "sources": {"uuid": (STRING, NULL), "filename": "stringArray"},

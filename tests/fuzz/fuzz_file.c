@@ -25,7 +25,7 @@ static void require(bool cond)
 		abort();
 }
 
-/* As space_alloc, and nobody asks for more than a chunk. */
+/* As space_alloc; no request is larger than a chunk. */
 static void *alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
 {
 	require(size <= SF_CHUNK);

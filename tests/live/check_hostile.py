@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Processes that want to mislead, stall or break whoever unwinds them: everybody else's stacks stay
+"""Processes that want to mislead, stall or break the profiler: the stacks of all others stay
 complete, a sample's cost and sfbpf's memory stay bounded.
 """
 
@@ -460,7 +460,7 @@ def check_silent_mappings(name):
         errors = ended(tool, 16, "record")
         h.note("a record of 3 s took %.1f s" % (time.monotonic() - begin))
     finally:
-        # At once: whoever asks for processes' command lines waits, too.
+        # At once: reading processes' command lines waits, too.
         system.stop()
         if locker:
             h.stop(locker)

@@ -348,7 +348,7 @@ def check_names_node_pid_namespace(name):
     if not shutil.which("unshare"):
         raise h.Skip("no unshare")
     if os.path.exists("/tmp/perf-1.map"):
-        raise h.Skip("/tmp/perf-1.map is somebody's")
+        raise h.Skip("/tmp/perf-1.map exists already")
     p = node(["unshare", "--pid", "--fork"], 1)
     if not h.wait_busy(p):
         raise h.Skip("no PID namespaces here")

@@ -288,7 +288,7 @@ def full_profile_errors(take):
 
 
 def check_wakers(name):
-    """The other thread's chain behind --; clocks are interrupts."""
+    """The other thread's chain after --; clocks are interrupts."""
     launch(BL + "futex", "futex 2000 2")
     launch(BL + "pipe", "pipe 2000 2")
     launch(BL + "sleep", "sleep 5000")

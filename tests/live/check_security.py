@@ -142,7 +142,7 @@ def user_directory(uid, mode=0o755):
 
 
 def as_user_errors(argv, bounded):
-    """A recording of another user's process by somebody who is not root."""
+    """A recording of another user's process by a user other than root."""
     out = os.path.join(user_directory(ALICE), "out.folded")
     p = h.start(argv + ["record", "-F", "499", "-o", out, "5"], stderr=subprocess.PIPE)
     wait_sampling(p.pid)
@@ -193,7 +193,7 @@ def parsers(pid, called="sfbpf-parse"):
 
 
 class NewFiles:
-    """Programs that nobody has seen yet, started until a parser is there to read them."""
+    """Programs that are new to the machine, started until a parser is there to read them."""
 
     count = 0
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a process can do to whoever unwinds it: hostile SHAPE, or hostile run FILE. Runs until
- * killed.
+ * What a process can do to a profiler: hostile SHAPE, or hostile run FILE. Runs until killed.
  *
  * The shapes spin for ever with registers and a stack that no compiler makes:
  * 	cycle		a frame whose saved frame pointer is its own

@@ -38,7 +38,7 @@ static inline int add_fake(struct profile *p, const struct fake *f, int times)
 	rec->weight = f->weight ? f->weight : 1;
 	rec->n_user = f->n_user;
 	rec->n_kernel = f->n_kernel;
-	memset(rec->comm, 0xaa, sizeof(rec->comm)); /* behind the NUL is nothing that counts */
+	memset(rec->comm, 0xaa, sizeof(rec->comm)); /* bytes after the NUL do not count */
 	strcpy(rec->comm, f->comm);
 	memcpy(rec->frames, f->frames, sizeof(f->frames));
 	while (times-- > 0 && !err)

@@ -539,7 +539,7 @@ static bool stopped(void)
 	return true;
 }
 
-/* A worker is stopped when its time is over, or somebody says so. */
+/* A worker is stopped when its time is over, or on request. */
 TEST(dwarf_time_is_limited)
 {
 	const struct dwarf_limits limits = { .bytes = 512u << 20, .seconds = 1 };
@@ -550,7 +550,7 @@ TEST(dwarf_time_is_limited)
 	uint64_t start = clock_ns(CLOCK_MONOTONIC);
 	int fds[2];
 
-	/* Reading from a pipe that nobody writes: as from a file system that does not answer. */
+	/* Reading from a pipe without a writer: as from a file system that does not answer. */
 	EXPECT_EQ(pipe(fds), 0);
 	job.fd = fds[0];
 	forget(&ours);

@@ -782,7 +782,7 @@ TEST(eh_cie_forms)
 
 TEST(eh_cie_without_row)
 {
-	/* Rules that nobody gave, and initial instructions that cannot be */
+	/* Rules that were not given, and initial instructions that cannot be */
 	static const struct {
 		const char *init;
 		size_t len;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The process that reads files for names: it makes the same tables, has no rights, and whatever one
- * does that was broken into harms nobody.
+ * does that was broken into harms nothing else.
  */
 #include "sym/elf_reader.h"
 
@@ -110,7 +110,7 @@ TEST(reader_has_no_rights)
 	close(fd);
 }
 
-/* No file is asked about without somebody who reads. */
+/* Without a reader, no file is asked about. */
 TEST(reader_none)
 {
 	struct elf_facts facts;
@@ -350,7 +350,7 @@ TEST(table_is_checked)
 	two[1].off = 1ull << 40;
 	refuse(head, two, "\0a\0b\0"); /* no frame has that offset */
 	two[1] = (struct symtab_sym){ 32, 8, 5 };
-	refuse(head, two, "\0a\0b\0"); /* a name behind the end */
+	refuse(head, two, "\0a\0b\0"); /* a name beyond the end */
 	two[1].name = 4;
 	refuse(bare, two, ""); /* the same, in the file */
 	two[1].name = 1 | NAME_DYNSTR;

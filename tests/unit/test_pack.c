@@ -45,7 +45,7 @@ static void *chunk_alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
 		chunk_mem[nchunks] = malloc(SF_CHUNK);
 		if (!chunk_mem[nchunks])
 			abort();
-		/* rubbish, so that nobody reads what was not written */
+		/* garbage, to detect reads of what was not written */
 		memset(chunk_mem[nchunks], 0xa5, SF_CHUNK);
 		chunk_used = nchunks++ ? 0 : 16;
 	}
@@ -261,7 +261,7 @@ static void check_at(size_t near, uint64_t addr)
 	test_errors++;
 }
 
-/* Every row's boundaries, one byte before and behind; blocks at every byte of two repetitions. */
+/* Every row's boundaries, one byte before and after; blocks at every byte of two repetitions. */
 static void check_all(void)
 {
 	int before = test_errors;
@@ -316,7 +316,7 @@ TEST(pack_rule_shapes_that_fit)
 	EXPECT_EQ(CODE(.cfa = REG(6, 16), .fp = AT_CFA(-16)), SF_RULE_BASE_FP | 2 << 5 | 2);
 	EXPECT_EQ(CODE(.cfa = REG(7, 511 * 8), .fp = AT_CFA(-31 * 8)), 511 << 5 | 31);
 	EXPECT_EQ(CODE(.cfa = REG(7, 0), .fp = KIND(RULE_SAME)), 0);
-	/* A lost rbp is as good as an unchanged one: nobody can know better. */
+	/* A lost rbp is as good as an unchanged one: no rule tells them apart. */
 	EXPECT_EQ(CODE(.cfa = REG(7, 8), .fp = KIND(RULE_UNDEF)), 1 << 5);
 	EXPECT_EQ(CODE(.cfa = REG(7, 8), .fp = KIND(RULE_NONE)), 1 << 5);
 	EXPECT_EQ(CODE(.cfa = KIND(RULE_NONE), .ra = KIND(RULE_UNDEF)), SF_RULE_END);

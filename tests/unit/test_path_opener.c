@@ -388,6 +388,6 @@ TEST(path_silence_at_end)
 		EXPECT(err == -ETIMEDOUT || err == -EAGAIN);
 	}
 	EXPECT(sum < ALLOWANCE_END_NS / NUM_MS + 500);
-	printf("# 200 questions that nobody answers: %d ms\n", (int)sum);
+	printf("# 200 questions without an answer: %d ms\n", (int)sum);
 	close_paths(&t);
 }

@@ -444,7 +444,7 @@ TEST(stream_notes_a_function_once)
 	begin();
 	image_code(&im, 0x1000, 0x1000, 0x1000);
 	senc_fn(&enc, (struct senc_fn){ .addr = 0x1000, .size = 0x10, .row_type = 1 });
-	senc_row(&enc, 0x20, SENC_SP, 2, "8"); /* behind the end */
+	senc_row(&enc, 0x20, SENC_SP, 2, "8"); /* beyond the end */
 	sf_fn(0x1100, 0x10, "8");
 	IMAGE_FDE(&im, 0x1200, 0x10, 0x3f); /* no instruction */
 	open_image();

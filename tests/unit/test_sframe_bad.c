@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The SFrame reader against sections that nobody should make: each refusal, and that none costs
+ * The SFrame reader against malformed sections: each refusal, and that none costs
  * more than it must.
  */
 #include <time.h>

@@ -88,7 +88,7 @@ TEST(share_flood)
 		EXPECT_EQ(items[i].owner, 9);
 }
 
-/* Room for whoever comes is made by those who hold most, down to a common level. */
+/* The largest holders make room for a new one, down to a common level. */
 TEST(share_for_no_user)
 {
 	static struct share_item items[700];

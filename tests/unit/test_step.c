@@ -216,7 +216,7 @@ TEST(step_rule_registers)
 	r.r[10] = STACK + 24;
 	EXPECT_EQ(step(RULE(CFA_REG(10, 8), RA_AT_CFA, .fp_kind = SF_K_SAME)), SF_STEP_GO);
 	expect(0x1003, STACK + 32, 0xf0, SF_REGS_RA);
-	/* One frame further nobody knows r10. */
+	/* One frame further r10 is unknown. */
 	EXPECT_EQ(step(RULE(CFA_REG(10, 8), RA_AT_CFA)), SF_STOP_REG_UNKNOWN);
 	EXPECT_EQ(step(RULE(CFA_REG(7, 8), RA_AT_CFA)), SF_STEP_GO);
 	r.fp = STACK + 64;
@@ -420,7 +420,7 @@ TEST(step_rule_rbx)
 /* ---- Signal frames ---- */
 
 /*
- * glibc's __restore_rt: the saved rsp is at rsp + 160, rip behind it; r8 is the first of the
+ * glibc's __restore_rt: the saved rsp is at rsp + 160, then rip; r8 is the first of the
  * registers, at rsp + 40.
  */
 TEST(step_rule_sigreturn)
@@ -450,7 +450,7 @@ TEST(step_rule_sigreturn)
 }
 
 /*
- * A signal frame of another shape, the vDSO's or one of hand-made assembly: the pc is not behind a
+ * A signal frame of another shape, the vDSO's or one of hand-made assembly: the pc is not after a
  * call.
  */
 TEST(step_rule_signal_flag)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The process that reads foreign files: it makes the same tables, has no rights, and whatever one
- * does that was broken into harms nobody.
+ * does that was broken into harms nothing else.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -112,7 +112,7 @@ static void same_tables(const struct pack_result *a, const struct pack_result *b
 		EXPECT(size == sound_size(&got, y[i]) && !x[i] == !y[i]);
 		if (!x[i] || !y[i] || size != sound_size(&got, y[i]))
 			continue;
-		/* Two bytes behind the index are padding. */
+		/* Two bytes after the index are padding. */
 		EXPECT(!memcmp(page, other, 2 * SF_PAGE_INDEX) &&
 		       !memcmp(page + SF_PAGE_ROWS, other + SF_PAGE_ROWS, size - SF_PAGE_ROWS));
 	}
@@ -219,7 +219,7 @@ TEST(child_has_no_rights)
 
 /* ---- The jail ---- */
 
-/* The signal that ends a process that does this behind the filter; 0: it went on. */
+/* The signal that ends a process that does this under the filter; 0: it went on. */
 static int filtered(void (*fn)(void))
 {
 	static const uint16_t calls[] = { SYS_write, SYS_exit_group, SYS_close };
@@ -513,7 +513,7 @@ TEST(parser_takes_what_it_checked)
 	close(fd);
 }
 
-/* Killed by somebody else while it had nothing to do, and while it had. */
+/* Killed from outside while idle, and while at work. */
 TEST(parser_gets_another_child)
 {
 	struct table_answer a;

@@ -103,7 +103,7 @@ static void take_spec(struct parser *p)
 	}
 }
 
-/* "containerd://ID": the id, or "" if it is none. */
+/* "containerd://ID": the id; "": not such a text. */
 static void take_id(struct parser *p, char id[CONTAINER_ID_MAX])
 {
 	static const char digits[] = "0123456789abcdef";

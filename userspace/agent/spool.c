@@ -94,7 +94,7 @@ static size_t find(const struct spool *sp, uint64_t seq)
 	return i;
 }
 
-/* Drops the oldest entry that is not being sent. False: there is none. */
+/* Drops the oldest entry that is not being sent. False: no such entry. */
 static bool drop_oldest(struct spool *sp, enum spool_outcome outcome)
 {
 	for (size_t i = 0; i < sp->n; i++) {

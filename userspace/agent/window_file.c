@@ -210,7 +210,7 @@ static int by_time(const void *a, const void *b)
 	return x->ms < y->ms ? -1 : x->ms > y->ms;
 }
 
-/* A directory at path below dir. NULL: it is none. */
+/* A directory at path below dir. NULL: not a directory. */
 static DIR *open_folder(int dir, const char *path)
 {
 	int fd = openat(dir, path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);

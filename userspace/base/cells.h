@@ -19,7 +19,7 @@ struct cells {
 /* all cells free; n must be a multiple of 64. 0 or -ENOMEM */
 int cells_init(struct cells *c, uint32_t n);
 void cells_fini(struct cells *c);
-/* Takes the first run of `len` free cells, len > 0. CELLS_NONE: there is none. */
+/* Takes the first run of `len` free cells, len > 0. CELLS_NONE: no such run. */
 uint32_t cells_take(struct cells *c, uint32_t len);
 /* Gives back a taken run, or a part of one. */
 void cells_give(struct cells *c, uint32_t start, uint32_t len);

@@ -17,7 +17,7 @@ void pb_free(struct pb *pb)
 	*pb = (struct pb){ 0 };
 }
 
-/* Returns room for n bytes at the end; NULL with err set if there is none. */
+/* Returns room for n bytes at the end; NULL with err set: out of memory. */
 static uint8_t *room(struct pb *pb, size_t n)
 {
 	if (pb->err || n > SIZE_MAX - pb->len || vec_reserve(&pb->buf, &pb->cap, pb->len + n, 1)) {

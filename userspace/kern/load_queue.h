@@ -37,7 +37,7 @@ enum load_pick { LOAD_PASS, LOAD_READY, LOAD_AT_ONCE };
 typedef enum load_pick (*load_pick_fn)(void *ctx, const struct load_job *job);
 
 int load_queue_push(struct load_queue *q, const struct load_job *job); /* 0 or -ENOMEM */
-/* Removes the next job that pick accepts from the queue. false: there is none. */
+/* Removes the next job that pick accepts from the queue. false: no such job. */
 bool load_queue_next(struct load_queue *q, load_pick_fn pick, void *ctx, struct load_job *ret);
 /* Moves its user and process to the end of the round. */
 void load_queue_served(struct load_queue *q, const struct sf_need *need);

@@ -71,8 +71,8 @@ static const char *const fields[FIELDS][NAMES] = {
 };
 
 #define SHARED_DATA 8  /* bytecode, or the number of a builtin as a small integer; all versions */
-#define ARRAY_DATA  16 /* the elements of an array, behind its map and length */
-#define SCOPE_WORDS 8  /* the words of a ScopeInfo, behind its map */
+#define ARRAY_DATA  16 /* the elements of an array follow its map and length */
+#define SCOPE_WORDS 8  /* the words of a ScopeInfo follow its map */
 
 static bool constant(const struct lang_file *f, const char *name, int32_t *ret)
 {

@@ -96,7 +96,7 @@ static bool current_is_there(const struct lang_file *f, uint64_t globals)
 }
 
 /*
- * The packed rule of the loop behind its prologue, which pushes registers and makes room. 0: the
+ * The packed rule of the loop after its prologue, which pushes registers and makes room. 0: the
  * code is another.
  */
 static uint16_t rule_of(const struct lang_file *f, uint64_t loop)

@@ -251,7 +251,7 @@ static int intern_php(struct lang_codes *lc, const struct sf_code *rec, struct c
 			   &c->file);
 }
 
-/* "(eval 12)", which may have a place behind it, is not a file: no number, as it has many. */
+/* "(eval 12)", which a place may follow, is not a file. Its number differs each time: none. */
 static bool perl_eval(const uint8_t *file, uint16_t len)
 {
 	static const char eval[] = "(eval ";

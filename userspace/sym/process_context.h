@@ -14,7 +14,7 @@
 /*
  * *at: address of the header, where it was before (0: unknown) and where it is now. Returns a
  * descriptor of a copy of the payload with *ret_size bytes; -ENOENT: the process has no context. 0
- * bytes: it has one that cannot be read: it is being changed, or its header is none of version 2.
+ * bytes: it has one that cannot be read, because it is being changed or is not of version 2.
  */
 int process_context_open(uint32_t pid, uint64_t *at, uint64_t *ret_size);
 

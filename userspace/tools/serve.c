@@ -229,7 +229,7 @@ static int drop_rights(int dir)
 	return err ? complain(EXIT_FAILED, "cannot filter system calls: %s", strerror(-err)) : 0;
 }
 
-/* Reads the last hour at the start, and new windows while somebody looks. */
+/* Reads the last hour at the start, and new windows while requests come. */
 static void *reader_main(void *arg)
 {
 	struct serve *s = arg;

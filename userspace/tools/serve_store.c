@@ -239,7 +239,7 @@ static uint32_t group_name(const struct store *s, uint32_t leaf)
 	return (uint32_t)s->all.groups.keys[s->all.leaves.keys[leaf].b].a;
 }
 
-/* The id of a service's name among the strings; UINT32_MAX: all, or there is none. */
+/* The id of a service's name among the strings; UINT32_MAX: all services, or an unknown one. */
 static bool service_id(const struct store *s, const char *service, uint32_t *ret)
 {
 	*ret = UINT32_MAX;

@@ -131,7 +131,7 @@ static bool is_trusted(uid_t owner)
 	return !owner || owner == geteuid() || (result_file_caller(&uid, &gid) && owner == uid);
 }
 
-/* The file's text, NUL-terminated; NULL: there is none, or *why says why it is not read. */
+/* The file's text, NUL-terminated; NULL: no file, or *why says why it is not read. */
 static char *read_text(const char *path, const char **why)
 {
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);

@@ -123,10 +123,10 @@ static int write_files(struct snapshot *s, const char *base, char *ret_path, siz
  * One pattern for all files, which fits a narrow screen:
  * "wrote sfbpf-20261122-000033{,-offcpu}.{folded,json,pb.gz,html}".
  */
-static void say_names(struct top *t, const char *base, const char *behind)
+static void say_names(struct top *t, const char *base, const char *infix)
 {
 	char said[320], what[160];
-	size_t n = (size_t)snprintf(said, sizeof(said), "wrote %s%s.{", base, behind), first = n;
+	size_t n = (size_t)snprintf(said, sizeof(said), "wrote %s%s.{", base, infix), first = n;
 
 	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]) && n < sizeof(said); i++) {
 		const struct out_format *format = out_format_named(formats[i], OUT_PROFILE);

@@ -35,7 +35,7 @@ bool window_chosen(const struct window_choice *c, const char *name, struct windo
  */
 typedef int window_fn(void *ctx, int folder, const char *name, const struct window_name *w);
 int windows_each(int dir, const struct window_choice *c, window_fn *fn, void *ctx);
-/* Opens a window for reading; not through a link, and only a regular file. NULL: it is none. */
+/* Opens a window for reading. NULL: it is a link, or not a regular file. */
 FILE *window_open_file(int folder, const char *name);
 /*
  * A time: "90m" before now_ns, or "2026-01-31", "2026-01-31T12:00[:30]" in local time. 0 or

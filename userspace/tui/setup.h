@@ -16,7 +16,7 @@ struct ui_settings {
 
 struct ui_settings ui_settings(const struct ui *ui);
 void ui_apply_settings(struct ui *ui, const struct ui_settings *s);
-/* The column of a view with this title that can be hidden; false: there is none. */
+/* The column of a view with this title that can be hidden; false: no such column. */
 bool setup_column(enum view view, const char *title, enum column *ret);
 
 unsigned int setup_open(struct ui *ui);		     /* UI_DRAW */
