@@ -61,11 +61,28 @@ uint64_t modules_copied(void)
 	return copied;
 }
 
+int module_set_ranges(struct module *m, struct module_range *v, uint32_t n)
+{
+	struct module_ranges *r = n ? malloc(sizeof(*r)) : NULL;
+
+	if (!r) {
+		free(v);
+		return n ? -ENOMEM : 0;
+	}
+	*r = (struct module_ranges){ m->ranges, v, n };
+	m->ranges = r;
+	return 0;
+}
+
 static void free_module(struct module *m)
 {
 	module_close_file(m);
 	free(m->path);
-	free(m->ranges);
+	for (struct module_ranges *r = m->ranges, *older; r; r = older) {
+		older = r->older;
+		free(r->v);
+		free(r);
+	}
 	free(m->ids);
 	free(m->code);
 	free(m);

@@ -27,6 +27,12 @@ struct module_range {
 	uint64_t code; /* bool: from machine code, else from .sframe */
 };
 
+struct module_ranges {
+	struct module_ranges *older; /* those that it replaced; other threads may still read them */
+	struct module_range *v;
+	uint32_t n;
+};
+
 #define MODULE_MAX_CODE 8 /* executable segments of a file; linkers make one or two */
 #define MODULE_PAGE	0x1000ull
 
@@ -51,7 +57,8 @@ struct module {
 
 	/* KNOWN_PATH */
 	struct sf_file_key key;
-	uint64_t size; /* bytes of the file or image */
+	uint64_t size;	/* bytes of the file or image */
+	uint32_t owner; /* as in struct sf_need */
 	/* As the process sees it, perhaps with " (deleted)"; "[vdso]"; NULL: not known (yet) */
 	char *path;
 	const char *name; /* last component of path, inside path; "" if path is NULL */
@@ -66,9 +73,9 @@ struct module {
 	/* KNOWN_TABLES. A build-id may be known earlier; its length is written last. */
 	uint8_t build_id[20];
 	_Atomic uint32_t build_id_len;
-	struct module_range *ranges; /* NULL, 0: all of its rows come from .eh_frame */
-	uint32_t nranges;
-	uint64_t rows, rules, bytes; /* of its BPF tables */
+	/* These change when a second pass replaces the tables. NULL: all rows are .eh_frame's */
+	struct module_ranges *_Atomic ranges;
+	_Atomic uint64_t rows, rules, bytes; /* of its BPF tables */
 
 	/* The naming thread's */
 	struct module_code *code; /* module_set_code's; NULL: not known yet */
@@ -81,6 +88,13 @@ struct module {
 
 	/* The loader's: bytes that its tables take, or needed when there was no room */
 	uint64_t room;
+	/*
+	 * The next pass over its machine code, if a sample that is read after code_ns
+	 * (CLOCK_MONOTONIC) needs one; 0: none (enum table_code). The loader sets both, the consumer
+	 * clears next_code.
+	 */
+	_Atomic uint32_t next_code;
+	_Atomic uint64_t code_ns;
 	uint32_t index;	     /* dense; reused once this module is freed */
 	uint64_t retired_at; /* modules_retired() after its id was given up; 0: the id is valid */
 	/* The registry's: the previous id of the same place; the next retired module */
@@ -146,6 +160,8 @@ int module_image(const struct module *m, struct elf_image *ret);
 
 /* Sets the executable segments from the file's headers. 0 or -ENOMEM. The naming thread. */
 int module_set_code(struct module *m, const struct module_code *segments, uint32_t n);
+/* Sets the ranges, and takes over v. 0 or -ENOMEM, and v is freed. The loader's thread. */
+int module_set_ranges(struct module *m, struct module_range *v, uint32_t n);
 /* Sets fd and copied (see struct module). */
 void module_set_file(struct module *m, int fd, uint32_t copied);
 void module_close_file(struct module *m);

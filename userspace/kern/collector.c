@@ -233,6 +233,16 @@ int collector_map_stats(struct collector *c, const struct bpf_map *map, struct s
 	return 0;
 }
 
+/* A user stack that ended in a file's code without a row: the file may need a second pass. */
+static void want_code(struct collector *c, const struct sf_sample *s)
+{
+	uint64_t last = s->n_user ? s->frames[s->n_user - 1] : 0;
+
+	if (s->stop == SF_STOP_NO_ROW && SF_FRAME_KIND(last) == SF_FRAME_NOROW)
+		loader_want_code(c->loader, SF_FRAME_MODULE(last),
+				 SF_FRAME_OFFSET(last) - !!(last & SF_FRAME_RA));
+}
+
 /* false: the record is shorter than its counts require. */
 static bool take_sample(struct collector *c, const struct sf_sample *s, size_t len)
 {
@@ -247,6 +257,7 @@ static bool take_sample(struct collector *c, const struct sf_sample *s, size_t l
 		s = collector_number(c, s, words);
 	for (size_t i = 0; i < s->n_user; i++)
 		modules_mark(c->modules, s->frames[i]);
+	want_code(c, s);
 	if (s->type == SF_REC_STACK)
 		offcpu_keep(c->offcpu, s);
 	else if (c->fn)

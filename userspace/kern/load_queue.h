@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 #include "sfbpf_shared.h"
+#include "unwind/table_child.h"
 
 /* Users that share an entry count as one; root has its own entry */
 #define LOAD_OWNERS 256
@@ -21,6 +22,9 @@ struct load_job {
 	struct sf_need need;
 	int lane;	    /* the worker that it waits for (kern/loader.c) */
 	unsigned int tries; /* workers that died of it, or did not finish */
+	/* A later pass over a file that has tables: what of its machine code. CODE_QUICK: none */
+	enum table_code code;
+	uint64_t code_at; /* as in struct table_ask */
 };
 
 struct load_queue {

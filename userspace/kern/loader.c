@@ -317,7 +317,7 @@ int loader_start(struct loader *l)
 	return -err;
 }
 
-static void wake(struct loader *l)
+void loader_wake(struct loader *l)
 {
 	const uint64_t one = 1;
 
@@ -332,7 +332,7 @@ int loader_push(struct loader *l, const struct sf_need *need)
 	int err = loader_enqueue(l, &job);
 
 	if (!err)
-		wake(l);
+		loader_wake(l);
 	return err;
 }
 
@@ -355,7 +355,7 @@ void loader_free(struct loader *l)
 	pthread_mutex_lock(&l->lock);
 	l->stop = true;
 	pthread_mutex_unlock(&l->lock);
-	wake(l);
+	loader_wake(l);
 	if (l->running)
 		pthread_join(l->thread, NULL);
 	for (int i = 0; i < LANES; i++)

@@ -59,6 +59,12 @@ void loader_drop_unmapped(struct loader *l, uint64_t idle_ms, loader_unmapped_fn
 int loader_start(struct loader *l); /* 0 or -errno */
 /* Passes the need to the thread. -ENOMEM: it is dropped. */
 int loader_push(struct loader *l, const struct sf_need *need);
+/*
+ * A stack ended without a row at a file offset: replaces the tables by ones with rows from more
+ * machine code, if there is more. First of the function there; if later samples still find no row,
+ * of all functions. The consumer's thread.
+ */
+void loader_want_code(struct loader *l, uint32_t module, uint64_t offset);
 bool loader_busy(struct loader *l); /* some files still wait for their tables */
 void loader_totals(struct loader *l, struct loader_totals *ret);
 void loader_free(struct loader *l); /* stops the thread; queued files are dropped */

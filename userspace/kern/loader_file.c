@@ -6,10 +6,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/num.h"
 #include "kern/loader_internal.h"
 #include "unwind/row_stream.h"
 
 #define LARGE_BYTES (2u << 20)
+/* Samples are read from the ring within this time */
+#define RING_NS	    (500 * NUM_MS)
 
 static void set_path(struct module *m, const char *path)
 {
@@ -74,6 +77,15 @@ static enum file_event event_of(int err)
 	}
 }
 
+/* Takes over packed->ranges. Without memory for them, rows count as those of .eh_frame. */
+static void set_facts(struct module *m, const struct pack_result *packed)
+{
+	m->rows = packed->rows;
+	m->rules = packed->rules;
+	m->bytes = packed->bytes;
+	module_set_ranges(m, packed->ranges, packed->nranges);
+}
+
 /*
  * Publishes or aborts the tables. Takes over or frees packed.ranges. The loader does nothing else
  * between tables_begin and this.
@@ -86,15 +98,10 @@ static void conclude(struct loader *l, struct module *m, struct outcome *o)
 		o->err = tables_publish(l->tables, m->id, &o->packed.tables);
 	if (o->err)
 		tables_abort(l->tables);
-	if (m->known < KNOWN_TABLES && !o->err) {
-		m->rows = o->packed.rows;
-		m->rules = o->packed.rules;
-		m->bytes = o->packed.bytes;
-		m->ranges = o->packed.ranges;
-		m->nranges = o->packed.nranges;
-		o->packed.ranges = NULL;
-	}
-	free(o->packed.ranges);
+	if (m->known < KNOWN_TABLES && !o->err)
+		set_facts(m, &o->packed);
+	else
+		free(o->packed.ranges);
 	loader_advance(l, m, event_of(o->err));
 	pthread_mutex_lock(&l->lock);
 	l->totals.build_ns += o->cpu_ns;
@@ -186,6 +193,7 @@ void loader_open(struct loader *l, struct load_job *job)
 	if (m->known == KNOWN_ID) {
 		m->key = job->need.key;
 		m->size = job->need.size;
+		m->owner = job->need.owner;
 	}
 	job->lane = FAST;
 	if (m->fd >= 0) {
@@ -240,12 +248,38 @@ bool loader_handle_openers(struct loader *l)
 	return any;
 }
 
+/* The module of a later pass, if it still has tables. */
+static struct module *later_pass(struct loader *l, const struct load_job *job)
+{
+	struct module *m = modules_get(l->modules, job->need.module);
+
+	return m && m->state == FILE_PUBLISHED && m->fd >= 0 ? m : NULL;
+}
+
+static void convert_again(struct loader *l, int lane, const struct load_job *job,
+			  const struct worker_limits *limits)
+{
+	const struct table_ask ask = { .code = job->code, .code_at = job->code_at };
+	struct module *m = later_pass(l, job);
+
+	if (!m)
+		return;
+	l->lanes[lane].job = *job;
+	if (worker_ask(&l->lanes[lane].worker, limits, &ask, sizeof(ask), &m->fd, 1))
+		l->workers.failed++;
+}
+
 void loader_convert(struct loader *l, int lane, const struct load_job *job,
 		    const struct worker_limits *limits)
 {
 	const struct table_ask ask = { .max_bytes = lane == FAST ? LARGE_BYTES : 0 };
-	struct module *m = loader_wanted(l, &job->need);
+	struct module *m;
 
+	if (job->code) {
+		convert_again(l, lane, job, limits);
+		return;
+	}
+	m = loader_wanted(l, &job->need);
 	if (!m || m->state != FILE_OPEN)
 		return;
 	/* Before the conversion, so that it is not wasted. */
@@ -266,6 +300,13 @@ static uint64_t most_bytes(const struct module *m)
 	return m->size < UINT64_MAX / 4 ? 2 * m->size + SF_CHUNK : UINT64_MAX;
 }
 
+/* Samples that were taken before the tables were published do not count. */
+static void expect_code(struct module *m, enum table_code next)
+{
+	m->code_ns = clock_ns(CLOCK_MONOTONIC) + RING_NS;
+	m->next_code = next;
+}
+
 static void take_tables(struct loader *l, struct lane *from, struct module *m,
 			const struct table_answer *a)
 {
@@ -283,14 +324,67 @@ static void take_tables(struct loader *l, struct lane *from, struct module *m,
 		give_up(l, m);
 	} else {
 		conclude(l, m, &o);
+		m->next_code = a->code_left && m->state == FILE_PUBLISHED ? CODE_FUNCTION
+									  : CODE_QUICK;
 	}
+}
+
+/* The answer of a later pass. After an error the module keeps the tables that it has. */
+static void replace_tables(struct loader *l, struct lane *from, const struct table_answer *a)
+{
+	const struct pack_space space = tables_space(l->tables);
+	struct module *m = later_pass(l, &from->job);
+	struct pack_result packed = { 0 };
+	int err = !m ? -ESRCH : a->message == TABLE_DONE ? a->err : -EFBIG;
+
+	if (!err)
+		err = tables_begin(l->tables, m->id, 0);
+	if (!err) {
+		err = table_child_read(&from->worker, a, most_bytes(m), &space, &packed);
+		if (!err)
+			err = tables_publish(l->tables, m->id, &packed.tables);
+		else
+			tables_abort(l->tables);
+	}
+	pthread_mutex_lock(&l->lock);
+	l->totals.build_ns += a->cpu_ns;
+	l->totals.rows += err ? 0 : packed.rows - m->rows;
+	l->totals.rules += err ? 0 : packed.rules - m->rules;
+	l->totals.bytes += err ? 0 : packed.bytes - m->bytes;
+	pthread_mutex_unlock(&l->lock);
+	if (err)
+		free(packed.ranges);
+	else
+		set_facts(m, &packed);
+	if (m)
+		expect_code(m, from->job.code == CODE_FUNCTION ? CODE_ALL : CODE_QUICK);
+}
+
+void loader_want_code(struct loader *l, uint32_t module, uint64_t offset)
+{
+	struct module *m = modules_find(l->modules, module);
+	struct load_job job = { .need = { .module = module }, .lane = SLOW, .code_at = offset };
+
+	if (!m || m->known < KNOWN_TABLES || !m->next_code ||
+	    clock_ns(CLOCK_MONOTONIC) < m->code_ns)
+		return;
+	job.need.owner = m->owner;
+	job.code = m->next_code;
+	m->next_code = CODE_QUICK;
+	if (!loader_enqueue(l, &job))
+		loader_wake(l);
 }
 
 void loader_answered(struct loader *l, struct lane *from, const struct table_answer *a)
 {
 	struct load_job job = from->job;
-	struct module *m = loader_wanted(l, &job.need);
+	struct module *m;
 
+	if (job.code) {
+		replace_tables(l, from, a);
+		return;
+	}
+	m = loader_wanted(l, &job.need);
 	if (!m)
 		return;
 	if (a->message == TABLE_LARGE) {

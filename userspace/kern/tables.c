@@ -291,6 +291,18 @@ void tables_reserve(struct tables *t, uint64_t bytes)
 		place_chunks(t); /* on failure tables_publish tries again */
 }
 
+/* Moves what the place holds. */
+static void move_holdings(struct place *from, struct place *to)
+{
+	to->holdings = from->holdings;
+	to->n = from->n;
+	to->cap = from->cap;
+	to->cells = from->cells;
+	from->holdings = NULL;
+	from->n = from->cap = 0;
+	from->cells = 0;
+}
+
 int tables_begin(struct tables *t, uint32_t module, uint64_t expected)
 {
 	struct place *p = &t->places[SF_MODULE_PLACE(module)];
@@ -298,6 +310,7 @@ int tables_begin(struct tables *t, uint32_t module, uint64_t expected)
 
 	p->last_ms = tables_now_ms();
 	t->loading = module;
+	move_holdings(p, &t->old);
 	t->owner = t->modules[SF_MODULE_PLACE(module)].owner;
 	expected /= CELL;
 	if (expected < p->least)
@@ -313,7 +326,7 @@ int tables_make_room(struct tables *t, uint32_t module, uint64_t expected)
 {
 	int err = tables_begin(t, module, expected);
 
-	t->loading = 0;
+	tables_abort(t); /* nothing was written */
 	return err;
 }
 
@@ -329,10 +342,11 @@ int tables_publish(struct tables *t, uint32_t module, const struct sf_module *de
 
 	if (t->nunplaced)
 		add_spares(t);
-	if (t->nunplaced && place_chunks(t)) {
+	if ((t->nunplaced && place_chunks(t)) || (t->old.n && !tables_retract(t, m))) {
 		tables_abort(t);
 		return -ENOMEM;
 	}
+	tables_free_cells(t, &t->old);
 	t->loading = 0;
 	p->last_ms = tables_now_ms();
 	m->flags = desc->flags;
@@ -347,8 +361,12 @@ int tables_publish(struct tables *t, uint32_t module, const struct sf_module *de
 
 void tables_abort(struct tables *t)
 {
-	if (t->loading)
-		tables_free_cells(t, &t->places[SF_MODULE_PLACE(t->loading)]);
+	struct place *p = &t->places[SF_MODULE_PLACE(t->loading)];
+
+	if (t->loading) {
+		tables_free_cells(t, p);
+		move_holdings(&t->old, p);
+	}
 	t->loading = 0;
 }
 

@@ -55,7 +55,9 @@ void tables_free(struct tables *t);
 /* Whether the id is valid and has no tables, so that a request for it must be served. */
 bool tables_missing(const struct tables *t, uint32_t module);
 /*
- * Makes one module's tables: begin, write (pack_file with tables_space), then publish or abort.
+ * Makes one module's tables: begin, write (pack_file with tables_space), then publish or abort. A
+ * module may have tables already: publish replaces them, and programs do not find any while they
+ * are replaced (some milliseconds).
  * expected: bytes, if known from an earlier attempt. -ENOSPC: there is no room, and nothing can be
  * evicted.
  */

@@ -97,6 +97,20 @@ static bool wait_for_programs(struct tables *t)
 	return !bpf_map_update_elem(t->maps.chunks_fd, &zero, &t->grace_fd, BPF_ANY);
 }
 
+bool tables_retract(struct tables *t, struct sf_module *m)
+{
+	bool gone;
+
+	if (pthread_mutex_trylock(&t->hold))
+		return false;
+	__atomic_store_n(&m->state, (sf_u32)SF_MOD_LOADING, __ATOMIC_RELEASE);
+	gone = wait_for_programs(t);
+	if (!gone)
+		__atomic_store_n(&m->state, (sf_u32)SF_MOD_READY, __ATOMIC_RELEASE);
+	pthread_mutex_unlock(&t->hold);
+	return gone;
+}
+
 /* Frees the place for another file, under its next id. */
 static void recycle(struct tables *t, uint32_t at)
 {

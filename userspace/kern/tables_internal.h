@@ -49,6 +49,8 @@ struct tables {
 	/* module id, between tables_begin and _publish or _abort; 0: none */
 	uint32_t loading;
 	uint32_t owner; /* the user that it is charged to */
+	/* Holdings of the tables that tables_publish replaces */
+	struct place old;
 	bool started;	/* tables_maintain has been called */
 	bool pending;	/* some places are leaving */
 	uint64_t scan_ms, ids_ms;
@@ -64,6 +66,11 @@ uint64_t tables_now_ms(void);
  * could be evicted.
  */
 bool tables_evict(struct tables *t, uint64_t cells);
+/*
+ * Takes the module's tables away from programs, as others replace them. false: they stay. Programs
+ * do not find any until the state is SF_MOD_READY again.
+ */
+bool tables_retract(struct tables *t, struct sf_module *m);
 /* Frees the cells of a place. No program may be able to read them. */
 void tables_free_cells(struct tables *t, struct place *p);
 

@@ -461,17 +461,18 @@ static enum frame_source row_source(const struct module *m, uint64_t offset)
 	/*
 	 * Binary search: ranges before lo end at or below offset, ranges from hi on start above it
 	 */
-	uint32_t lo = 0, hi = m->nranges;
+	const struct module_ranges *r = m->ranges;
+	uint32_t lo = 0, hi = r ? r->n : 0;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (offset >= m->ranges[mid].end)
+		if (offset >= r->v[mid].end)
 			lo = mid + 1;
-		else if (offset < m->ranges[mid].start)
+		else if (offset < r->v[mid].start)
 			hi = mid;
 		else
-			return m->ranges[mid].code ? FRAME_CODE : FRAME_SFRAME;
+			return r->v[mid].code ? FRAME_CODE : FRAME_SFRAME;
 	}
 	return FRAME_EH_FRAME;
 }

@@ -60,10 +60,12 @@ uint64_t rows_process_key(uint32_t pid)
 
 static const char *tables_of(const struct module *m)
 {
-	for (uint32_t i = 0; i < m->nranges; i++)
-		if (m->ranges[i].code)
+	const struct module_ranges *r = m->ranges;
+
+	for (uint32_t i = 0; r && i < r->n; i++)
+		if (r->v[i].code)
 			return "with code";
-	return m->nranges ? "sframe" : "eh_frame";
+	return r ? "sframe" : "eh_frame";
 }
 
 const char *rows_module_tables(const struct census_module *m)

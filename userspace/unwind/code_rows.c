@@ -268,10 +268,25 @@ static int note_words(struct analysis *a)
 	return err;
 }
 
-static int note_starts(struct analysis *a)
+/* The symbols still tell where functions end. */
+static int note_one(struct analysis *a)
 {
+	const struct fn *sym = fntab_find(&a->symbols, a->opts->at);
 	int err = note_functions(a, &a->symbols, true);
 
+	a->ncertain = 0;
+	if (!err && sym && wanted(a, sym->start) && sym->start % a->fn.arch->align == 0)
+		a->certain[a->ncertain++] = (struct start){ sym->start, true };
+	return err;
+}
+
+static int note_starts(struct analysis *a)
+{
+	int err;
+
+	if (a->opts->at)
+		return note_one(a);
+	err = note_functions(a, &a->symbols, true);
 	if (!err && a->has_entry)
 		err = note_start(a, a->entry, true);
 	if (!err && a->has_entry)

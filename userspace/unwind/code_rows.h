@@ -18,6 +18,8 @@
 
 struct code_rows_opts {
 	bool whole; /* analyse all functions, and ignore the rows of tables */
+	/* Analyse only the function whose symbol covers this address, and what it calls. 0: all */
+	uint64_t at;
 	/* Called now and then; false: stop here, with what was found. NULL: not called. */
 	bool (*tick)(void *ctx);
 	void *ctx;

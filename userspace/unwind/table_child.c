@@ -24,20 +24,20 @@
 #define KEEP_BYTES    (16 << 20)
 
 /*
- * Machine code is analysed for this much CPU time, as the first samples of the file and of others
- * wait for its tables; code that is not reached then has no rows. Files with more code outside of
- * tables, and larger files, whose code refers to such code in more places, are not analysed.
+ * Machine code is analysed for this much CPU time at first, as the first samples of the file and of
+ * others wait for its tables. Files with more code outside of tables, and larger files, whose code
+ * refers to such code in more places, are not analysed then. Nor are files above CODE_FILE_SMALL
+ * with less than one part in CODE_SHARE outside of tables: most of that is constants in libcrypto
+ * (70 ms of analysis) and fragments in libc (20 ms).
  */
-#define CODE_NS		100000000ull
-#define CODE_GAPS_MAX	(1u << 20)
-#define CODE_FILE_MAX	(16u << 20)
-/*
- * Above this size, a file with less than one part in CODE_SHARE outside of tables is not analysed,
- * either. Nearly nothing there gets rows: that part is constants in libcrypto (70 ms of analysis)
- * and fragments in libc (20 ms).
- */
-#define CODE_FILE_SMALL (1u << 20)
-#define CODE_SHARE	10
+#define CODE_NS		  100000000ull
+#define CODE_GAPS_MAX	  (1u << 20)
+#define CODE_FILE_MAX	  (16u << 20)
+#define CODE_FILE_SMALL	  (1u << 20)
+#define CODE_SHARE	  10
+/* The same for a second pass, for which no sample waits */
+#define ALL_CODE_NS	  3500000000ull
+#define ALL_CODE_FILE_MAX (256u << 20)
 
 static struct {
 	uint64_t rest_cpu, rest_wall; /* clocks when the last burst began */
@@ -54,6 +54,7 @@ struct job {
 	struct table_answer *answer;
 	int mem;
 	uint64_t start; /* CPU time when it began */
+	uint64_t code_ns;
 	struct diag diag;
 	struct block *blocks;
 	uint32_t pieces;
@@ -151,35 +152,63 @@ static void describe_runtime(struct unwind_file *file, struct pack_result *packe
 		packed->tables.flags |= SF_MODULE_LANG;
 }
 
+/* The address at which an executable segment has that byte of the file. */
+static bool exec_address(const struct elf_image *img, uint64_t offset, uint64_t *ret)
+{
+	struct elf_phdr segs[EXEC_SEGMENTS_MAX];
+	size_t n = exec_segments(img, segs, EXEC_SEGMENTS_MAX);
+
+	for (size_t i = 0; i < n; i++) {
+		if (offset - segs[i].offset >= segs[i].filesz)
+			continue;
+		*ret = segs[i].vaddr + (offset - segs[i].offset);
+		return true;
+	}
+	return false;
+}
+
 /* Rests, and says whether there is time for more. */
 static bool more_code(void *ctx)
 {
 	const struct job *job = ctx;
 
 	rest();
-	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start < CODE_NS;
+	job->answer->code_left = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start >= job->code_ns;
+	return !job->answer->code_left;
+}
+
+/* Whether the first pass looks at the code outside of tables. */
+static bool is_quick(const struct unwind_file *file, uint64_t gaps)
+{
+	return file->img.size <= CODE_FILE_MAX && gaps <= CODE_GAPS_MAX &&
+	       (file->img.size <= CODE_FILE_SMALL || gaps >= file->img.size / CODE_SHARE);
 }
 
 /*
  * Rows from the machine code of functions without tables. Nearly all files have none of them, and
  * then this does nothing.
  */
-static int add_code(struct job *job, struct unwind_file *file)
+static int add_code(struct job *job, struct unwind_file *file, const struct table_ask *ask)
 {
-	const struct code_rows_opts opts = { .tick = more_code, .ctx = job };
+	struct code_rows_opts opts = { .tick = more_code, .ctx = job };
 	uint64_t gaps;
 
 	/* Rows of AArch64 are only shown by inspect: some still differ from .eh_frame. */
-	if (file->arch != ROW_ARCH_X86_64 || file->img.size > CODE_FILE_MAX)
+	if (file->arch != ROW_ARCH_X86_64 || file->img.size > ALL_CODE_FILE_MAX)
 		return 0;
 	gaps = code_gap_bytes(file);
-	if (!gaps || gaps > CODE_GAPS_MAX ||
-	    (file->img.size > CODE_FILE_SMALL && gaps < file->img.size / CODE_SHARE))
+	job->code_ns = ask->code == CODE_ALL ? ALL_CODE_NS : CODE_NS;
+	if (ask->code == CODE_QUICK && !is_quick(file, gaps)) {
+		job->answer->code_left = gaps != 0;
 		return 0;
-	return code_rows(file, &opts);
+	}
+	if (ask->code == CODE_FUNCTION &&
+	    (!exec_address(&file->img, ask->code_at, &opts.at) || !opts.at))
+		return 0;
+	return gaps ? code_rows(file, &opts) : 0;
 }
 
-static int convert(struct job *job, struct unwind_file *file)
+static int convert(struct job *job, struct unwind_file *file, const struct table_ask *ask)
 {
 	const struct pack_space space = { job_alloc, job };
 	struct table_pieces pieces = { .inner = &space };
@@ -188,11 +217,14 @@ static int convert(struct job *job, struct unwind_file *file)
 	int err = unwind_file_parse(file, &job->diag);
 
 	if (!err)
-		err = add_code(job, file);
+		err = add_code(job, file, ask);
 	if (!err)
 		err = pack_file(file, &recorded, &packed, &job->diag);
 	if (!err)
 		describe_runtime(file, &packed);
+	/* Machine code in a runtime is that of its language, which has steps of its own. */
+	if (packed.tables.flags & SF_MODULE_LANG)
+		job->answer->code_left = 0;
 	if (err == -ENOSPC)
 		err = -ENOMEM;
 	if (!err && lseek(job->mem, 0, SEEK_SET))
@@ -206,7 +238,7 @@ static int convert(struct job *job, struct unwind_file *file)
 }
 
 /* 0, or -errno as in struct table_answer. */
-static int make_tables(struct job *job, struct unwind_file *file)
+static int make_tables(struct job *job, struct unwind_file *file, const struct table_ask *ask)
 {
 	job->answer->build_id_len = (uint32_t)elf_image_build_id(&file->img, job->answer->build_id,
 								 sizeof(job->answer->build_id));
@@ -214,7 +246,7 @@ static int make_tables(struct job *job, struct unwind_file *file)
 	 * An emulator maps the programs of another machine, perhaps as executable, but only as
 	 * data.
 	 */
-	return file->arch != row_arch_native() || file->img.be ? -ENODATA : convert(job, file);
+	return file->arch != row_arch_native() || file->img.be ? -ENODATA : convert(job, file, ask);
 }
 
 static int serve_file(const struct worker_request *r)
@@ -232,7 +264,7 @@ static int serve_file(const struct worker_request *r)
 	job.start = clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 	a->err = unwind_file_find(&file, r->fds[0], ask->max_bytes, &job.diag);
 	if (!a->err) {
-		a->err = make_tables(&job, &file);
+		a->err = make_tables(&job, &file, ask);
 		unwind_file_close(&file);
 	}
 	a->message = a->err == -EFBIG ? TABLE_LARGE : TABLE_DONE;

@@ -19,11 +19,21 @@
 
 enum table_message { TABLE_LARGE = 1, TABLE_DONE };
 
+/* Which machine code without tables is analysed. */
+enum table_code {
+	CODE_QUICK,    /* the first pass, for which samples wait: little of it */
+	CODE_FUNCTION, /* the function at an address, by its symbol, and what it calls */
+	CODE_ALL,
+};
+
 struct table_ask {
 	/*
 	 * A file with more bytes of tables is answered with TABLE_LARGE and not read; 0: no limit
 	 */
 	uint64_t max_bytes;
+	uint32_t code; /* enum table_code */
+	uint32_t zero;
+	uint64_t code_at; /* CODE_FUNCTION: a file offset in it */
 };
 
 struct table_answer {
@@ -35,6 +45,7 @@ struct table_answer {
 	int32_t err;
 	uint64_t bytes;	    /* of the entry */
 	uint64_t malformed; /* damaged parts of the file that were left out */
+	uint64_t code_left; /* bool: CODE_ALL would look at more machine code */
 	uint64_t cpu_ns;
 	uint8_t build_id[20];
 	uint32_t build_id_len;
