@@ -79,12 +79,15 @@ plain() {
 		c hostile hostile.c -pthread
 		c noend noend.c
 		c keepreg keepreg.c
-		c fat rec.c fat.S ;;
+		c fat rec.c fat.S
+		c rec-gap rec.c gap.S -fomit-frame-pointer -fno-asynchronous-unwind-tables \
+			-fno-unwind-tables ;;
 	*)
 		skip noend "its code is x86-64's"
 		skip keepreg "its code is x86-64's"
 		skip hostile "its code is x86-64's"
-		skip fat "its code is x86-64's" ;;
+		skip fat "its code is x86-64's"
+		skip rec-gap "its code is x86-64's" ;;
 	esac
 	# Walked by frame pointer before its tables are there, so that a stack meets all of its
 	# files at once.
