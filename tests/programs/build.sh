@@ -73,6 +73,9 @@ plain() {
 	c wall wall.c -pthread
 	c memfdexec memfdexec.c
 	c rec-stripped rec.c -s
+	c rec-copy rec.c remap.c -DREMAP=1
+	c rec-memtext rec.c remap.c -DREMAP=2
+	c cb-copy callback.c remap.c -DREMAP=1
 	$HOSTCC $CFLAGS -o "$out/sframe_rewrite" sframe_rewrite.c || fail sframe_rewrite
 	case $($CC -dumpmachine) in
 	x86_64-*)
