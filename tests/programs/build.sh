@@ -144,6 +144,8 @@ rust() {
 	else
 		rustc -D warnings -O -C debuginfo=0 -C strip=debuginfo -o "$out/rust" rust.rs ||
 			fail rust
+		# Its main has no tables, and the standard library's symbols make its file large.
+		rustc -D warnings -O -C panic=abort -o "$out/rust-abort" rust.rs || fail rust-abort
 	fi
 }
 
