@@ -25,18 +25,19 @@
 
 /*
  * Machine code is analysed for this much CPU time, as the first samples of the file and of others
- * wait for its tables; code that is not reached then has no rows. Files with more code outside of
- * tables, and larger files, whose code refers to such code in more places, are not analysed.
+ * wait for its tables. A file that needs more goes to the worker for large files, and there has as
+ * much again for each MB; code that is not reached then has no rows. Files with more code outside
+ * of tables, and larger files, whose code refers to such code in more places, are not analysed.
  */
 #define CODE_NS		100000000ull
 #define CODE_GAPS_MAX	(1u << 20)
 #define CODE_FILE_MAX	(16u << 20)
 /*
- * Above this size, a file with less than one part in CODE_SHARE outside of tables is not analysed,
- * either. Nearly nothing there gets rows: that part is constants in libcrypto (70 ms of analysis)
+ * A file with more code than this, and less than one part in CODE_SHARE of it outside of tables, is
+ * not analysed, either. Nearly nothing there gets rows: that part is constants in libcrypto (70 ms of analysis)
  * and fragments in libc (20 ms).
  */
-#define CODE_FILE_SMALL (1u << 20)
+#define CODE_TEXT_SMALL (1u << 20)
 #define CODE_SHARE	10
 
 static struct {
@@ -53,7 +54,9 @@ struct block {
 struct job {
 	struct table_answer *answer;
 	int mem;
-	uint64_t start; /* CPU time when it began */
+	uint64_t start;	  /* CPU time when it began */
+	uint64_t code_ns; /* for the analysis of machine code */
+	bool quick, cut;  /* files that take long are for another worker; code_ns was too short */
 	struct diag diag;
 	struct block *blocks;
 	uint32_t pieces;
@@ -154,10 +157,11 @@ static void describe_runtime(struct unwind_file *file, struct pack_result *packe
 /* Rests, and says whether there is time for more. */
 static bool more_code(void *ctx)
 {
-	const struct job *job = ctx;
+	struct job *job = ctx;
 
 	rest();
-	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start < CODE_NS;
+	job->cut = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start >= job->code_ns;
+	return !job->cut;
 }
 
 /*
@@ -167,16 +171,23 @@ static bool more_code(void *ctx)
 static int add_code(struct job *job, struct unwind_file *file)
 {
 	const struct code_rows_opts opts = { .tick = more_code, .ctx = job };
-	uint64_t gaps;
+	struct elf_phdr segs[EXEC_SEGMENTS_MAX];
+	uint64_t gaps, text = 0;
+	int err;
 
 	/* Rows of AArch64 are only shown by inspect: some still differ from .eh_frame. */
 	if (file->arch != ROW_ARCH_X86_64 || file->img.size > CODE_FILE_MAX)
 		return 0;
+	for (size_t i = exec_segments(&file->img, segs, EXEC_SEGMENTS_MAX); i;)
+		text += segs[--i].filesz;
 	gaps = code_gap_bytes(file);
-	if (!gaps || gaps > CODE_GAPS_MAX ||
-	    (file->img.size > CODE_FILE_SMALL && gaps < file->img.size / CODE_SHARE))
+	if (!gaps || gaps > CODE_GAPS_MAX || (text > CODE_TEXT_SMALL && gaps < text / CODE_SHARE))
 		return 0;
-	return code_rows(file, &opts);
+	job->code_ns = CODE_NS;
+	if (!job->quick)
+		job->code_ns += (text >> 20) * CODE_NS;
+	err = code_rows(file, &opts);
+	return !err && job->cut && job->quick ? -EFBIG : err;
 }
 
 static int convert(struct job *job, struct unwind_file *file)
@@ -221,7 +232,7 @@ static int serve_file(const struct worker_request *r)
 {
 	const struct table_ask *ask = r->ask;
 	struct table_answer *a = r->answer;
-	struct job job = { .answer = a, .mem = r->mem };
+	struct job job = { .answer = a, .mem = r->mem, .quick = ask->max_bytes };
 	struct unwind_file file;
 
 	rest();
