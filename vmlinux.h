@@ -32,7 +32,8 @@ typedef _Bool bool;
 
 enum {
 	BPF_MAP_TYPE_HASH = 1, BPF_MAP_TYPE_ARRAY = 2, BPF_MAP_TYPE_PERCPU_ARRAY = 6,
-	BPF_MAP_TYPE_ARRAY_OF_MAPS = 12, BPF_MAP_TYPE_RINGBUF = 27, BPF_MAP_TYPE_TASK_STORAGE = 29,
+	BPF_MAP_TYPE_LRU_HASH = 9, BPF_MAP_TYPE_ARRAY_OF_MAPS = 12, BPF_MAP_TYPE_RINGBUF = 27,
+	BPF_MAP_TYPE_TASK_STORAGE = 29,
 };
 enum { BPF_ANY = 0, BPF_NOEXIST = 1 };
 enum { BPF_F_NO_PREALLOC = 1, BPF_F_MMAPABLE = 1024 };
@@ -102,6 +103,7 @@ struct user_namespace {
 };
 struct super_block {
 	unsigned int s_dev;
+	unsigned long s_magic;
 	struct file_system_type *s_type;
 	struct user_namespace *s_user_ns;
 };
@@ -146,7 +148,8 @@ struct vm_area_struct {
 };
 struct mm_struct {
 	struct maple_tree mm_mt;
-	unsigned long task_size, start_code, start_stack;
+	unsigned long task_size, start_code, end_code, start_data, start_stack;
+	struct file *exe_file;
 	mm_context_t context;
 	seqcount_t mm_lock_seq;		/* eb449bd96954 (6.14), with CONFIG_PER_VMA_LOCK */
 };
@@ -231,7 +234,10 @@ struct bpf_iter__task_vma {
 #pragma clang attribute pop
 
 #define PF_KTHREAD 0x00200000	/* include/linux/sched.h */
-#define VM_EXEC 0x4		/* include/linux/mm.h */
+#define VM_WRITE 0x2		/* include/linux/mm.h */
+#define VM_EXEC 0x4
+#define TMPFS_MAGIC 0x01021994	/* include/uapi/linux/magic.h */
+#define HUGETLBFS_MAGIC 0x958458f6
 #define S_PRIVATE 0x200		/* include/linux/fs.h */
 
 #endif

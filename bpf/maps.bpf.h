@@ -352,6 +352,18 @@ struct {
 } files SEC(".maps");
 
 /*
+ * Mappings without a file that may be copies of a file's code. BPF inserts them with the request,
+ * user space fills them in.
+ */
+#define SF_COPIES 512
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, SF_COPIES);
+	__type(key, struct sf_copy_key);
+	__type(value, struct sf_copy);
+} copies SEC(".maps");
+
+/*
  * By the place of a module id. BPF fills in key and owner when it first meets the file, and counts
  * `used`. User space writes the other fields through mmap, assigns the next id of the place, and
  * evicts tables (see userspace/kern/tables.h).

@@ -117,6 +117,7 @@ enum sf_record_type {
 	/* off-CPU: a sampled block; SF_OFF_CHAIN hashes of the wakers' stacks follow the frames */
 	SF_REC_BLOCK = 4,
 	SF_REC_CODE = 5, /* struct sf_code */
+	SF_REC_COPY = 6, /* struct sf_copy_need */
 };
 
 /*
@@ -176,6 +177,31 @@ struct sf_need {
 	char fs[8];	 /* name of the file system type ("ext4", "fuse"), truncated */
 	sf_u32 fs_level; /* depth of the user namespace it was mounted in; 0: the initial one */
 	sf_u32 zero;
+};
+
+/*
+ * A mapping without a file that may hold a copy of a file's code, because a mapping of that file is
+ * next to it (copied.bpf.h). User space compares the bytes.
+ */
+struct sf_copy_key {
+	sf_u64 space, start, end; /* the address space (MM_ID), and the mapping */
+	sf_u32 lock_seq;	  /* changes with the mapping, on kernels where it is known */
+	sf_u32 zero;
+};
+
+/* The part of it that is equal to the file. end 0: the answer is due; start == end: none */
+struct sf_copy {
+	sf_u64 start, end;
+	sf_u64 delta; /* file offset = address + delta */
+};
+
+struct sf_copy_need {
+	sf_u32 type;   /* SF_REC_COPY */
+	sf_u32 module; /* the file */
+	sf_u32 pid, zero;
+	struct sf_copy_key key;
+	sf_u64 at;    /* an address of code in the mapping */
+	sf_u64 delta; /* of the file's mapping next to it */
 };
 
 /* ---- Languages ---- */
@@ -565,6 +591,8 @@ enum sf_module_state {
 #define SF_MODULE_LANG	    2
 /* not a module, but memory that processes share: in sf_vma.flags of SF_MOD_JIT only */
 #define SF_VMA_SHARED	    1
+/* the same: it may be a copy of code, which is not known yet (struct sf_copy) */
+#define SF_VMA_ASKED	    2
 
 struct sf_module {
 	sf_u32 state; /* enum sf_module_state; written last when the rest changes */
@@ -642,6 +670,9 @@ _Static_assert(sizeof(struct sf_off_thread) == 104, "sf_off_thread layout");
 _Static_assert(sizeof(struct sf_sample) == 64, "sf_sample layout");
 _Static_assert(sizeof(struct sf_file_key) == 24, "sf_file_key layout");
 _Static_assert(sizeof(struct sf_need) == 80, "sf_need layout");
+_Static_assert(sizeof(struct sf_copy_key) == 32, "sf_copy_key layout");
+_Static_assert(sizeof(struct sf_copy) == 24, "sf_copy layout");
+_Static_assert(sizeof(struct sf_copy_need) == 64, "sf_copy_need layout");
 _Static_assert(SF_STOP_MAX <= 255, "stop reasons fit a byte");
 
 #endif

@@ -12,6 +12,8 @@
 #ifndef SFBPF_UNWIND_BPF_H
 #define SFBPF_UNWIND_BPF_H
 
+#include "copied.bpf.h"
+#include "file.bpf.h"
 #include "fold.bpf.h"
 #include "lang.bpf.h"
 #include "memory.bpf.h"
@@ -145,83 +147,71 @@ static __always_inline int sf_read_user_regs(u64 addr, u64 *dst)
 	return copy_user(dst, SF_SIGCONTEXT_WORDS * 8, addr);
 }
 
-/* Requests the tables of a file. Wakes the consumer at once: the process may be short-lived. */
-static __always_inline bool send_need(const struct sf_need *need)
+/* Marks slot i as one that the next sample looks up again. */
+static __always_inline void vma_provisional(struct sf_scratch *s, struct sf_space *space, u32 i)
 {
-	struct sf_cpu_stats *st = stats_here();
-
-	if (bpf_ringbuf_output(&ring, (void *)need, sizeof(*need), BPF_RB_FORCE_WAKEUP)) {
-		if (st)
-			st->needs_dropped++;
-		return false;
-	}
-	if (st)
-		st->needs++;
-	return true;
+	space->provisional = 1;
+	seen_at(s, i)->vma = 0;
 }
 
-/* Whether the tables of the file must be requested again. */
-static __always_inline bool retry_due(struct sf_module *m)
+/* After the file of the mapping in slot i was resolved. */
+static __always_inline void vma_used(struct sf_scratch *s, u32 slot, struct sf_space *space, u32 i)
 {
-	u32 state = m->state;
-	u64 now;
+	struct sf_vma *v = vma_at(s, i);
 
-	if (state != SF_MOD_RETRY && state != SF_MOD_FULL)
-		return false;
-	now = bpf_ktime_get_ns();
-	if ((s32)((u32)(now / 1000000) - m->retry_ms) < 0 || !need_allowed(m->owner, now))
-		return false;
-	return __sync_val_compare_and_swap(&m->state, state, SF_MOD_LOADING) == state;
+	if (v->state != SF_MOD_READY) {
+		vma_provisional(s, space, i);
+	} else if (v->flags & SF_MODULE_LANG) {
+		u32 module = v->word >> SF_FRAME_MODULE_SHIFT;
+
+		java_note(slot, i);
+		if (js_lang(module))
+			js_note(s, module);
+	}
 }
 
-static __always_inline void count_refused(void)
+/*
+ * Resolves the file that the code in slot i, which has none, was copied from. vma holds addr.
+ * Global: not in the hot path, and verified once. Always 0.
+ */
+__noinline int copied_learn(u32 slot, u32 i, u64 vma, u64 addr)
 {
-	struct sf_cpu_stats *st = stats_here();
+	struct sf_scratch *s = scratch_of(slot);
+	struct sf_copy_key key = {};
+	struct sf_space *space;
+	struct sf_copy *copy;
+	struct sf_vma *v;
+	u64 near;
 
-	if (st)
-		st->needs_refused++;
-}
-
-/* Resolves the file of a VMA: its module and tables. Requests the tables if the file is new. */
-static __always_inline void vma_file(struct sf_scratch *s, struct sf_vma *v, u64 vma, u64 inode)
-{
-	struct sf_file_key key = {};
-	struct sf_module *m;
-	bool need_it = false;
-	u32 why;
-
-	if (inode)
-		inode_key(inode, &key);
-	else
-		key.ino = SF_KEY_VDSO;
-	m = module_known(&key);
-	if (!m)
-		m = module_new(&key, mm_owner(s->mm), &need_it, &why);
-	if (!m) {
-		v->word = 0;
-		v->state = why;
-		if (why == SF_MOD_REFUSED)
-			count_refused();
-		return;
+	if (!s)
+		return 0;
+	v = vma_at(s, i);
+	space = &s->spaces[s->space & (SF_SPACES - 1)];
+	if ((KLOAD(vma, struct vm_area_struct, vm_flags) & VM_WRITE) || !is_memory(vma_inode(vma)))
+		return 0;
+	key.space = MM_ID(s->mm);
+	key.start = v->start;
+	key.end = v->start + v->len;
+	key.lock_seq = seen_at(s, i)->vma ? seen_at(s, i)->lock_seq : 0;
+	near = copied_from(s, key.start, key.end);
+	if (!near)
+		return 0;
+	vma_file(s, v, near, vma_inode(near));
+	copy = bpf_map_lookup_elem(&copies, &key);
+	if (v->state == SF_MOD_READY && !copy)
+		copied_ask(s, &key, v->word >> SF_FRAME_MODULE_SHIFT, addr, vma_delta(near));
+	if (v->state == SF_MOD_READY && copy && copied_narrow(v, copy, addr)) {
+		v->delta = copy->delta;
+		vma_used(s, slot, space, i);
+		return 0;
 	}
-	if (need_it || retry_due(m)) {
-		struct sf_need need;
-
-		fill_need(&need, vma, inode, m, s->pid);
-		if (!send_need(&need)) { /* retried when it is met again */
-			m->retry_ms = bpf_ktime_get_ns() / 1000000;
-			m->state = SF_MOD_RETRY;
-		}
+	v->flags = 0;
+	if (v->state != SF_MOD_READY || !copy || !copy->end) {
+		vma_provisional(s, space, i);
+		v->flags = SF_VMA_ASKED;
 	}
-	v->word = (u64)m->id << SF_FRAME_MODULE_SHIFT;
-	v->state = *(volatile u32 *)&m->state;
-	v->first_page = m->first_page;
-	v->npages = m->npages;
-	v->dir = m->dir;
-	v->rules = m->rules;
-	v->nrules = m->nrules;
-	v->flags = m->flags;
-	m->used++;
+	v->state = SF_MOD_JIT;
+	return 0;
 }
 
 /* Caches a mapping in slot i. */
@@ -247,16 +237,7 @@ static __always_inline void vma_learn(struct sf_scratch *s, u32 slot, struct sf_
 	    offset <= SF_FRAME_OFFSET_MASK && v->len <= SF_FRAME_OFFSET_MASK - offset) {
 		v->delta = offset - v->start;
 		vma_file(s, v, vma, inode);
-		if (v->state != SF_MOD_READY) {
-			space->provisional = 1;
-			seen_at(s, i)->vma = 0;
-		} else if (v->flags & SF_MODULE_LANG) {
-			u32 module = v->word >> SF_FRAME_MODULE_SHIFT;
-
-			java_note(slot, i);
-			if (js_lang(module))
-				js_note(s, module);
-		}
+		vma_used(s, slot, space, i);
 	} else {
 		v->state = SF_MOD_JIT;
 		v->delta = 0;
@@ -302,6 +283,9 @@ __noinline int vma_find(u32 slot, u64 addr)
 	if (put == SF_SLOTS)
 		put = first + (space->next++ & (SF_VMAS - 1));
 	vma_learn(s, slot, space, put, vma);
+	v = vma_at(s, put);
+	if (v->state == SF_MOD_JIT && !(v->flags & SF_VMA_SHARED))
+		copied_learn(slot, put, vma, addr);
 	s->vma_last = put;
 	return put;
 }
@@ -324,8 +308,7 @@ __noinline int file_of(u32 slot)
 	inode = vma ? vma_inode(vma) : 0;
 	if (!inode)
 		return 0;
-	v->delta = (KLOAD(vma, struct vm_area_struct, vm_pgoff) << cfg_page_shift) -
-		   KLOAD(vma, struct vm_area_struct, vm_start);
+	v->delta = vma_delta(vma);
 	vma_file(s, v, vma, inode);
 	return 0;
 }
@@ -397,7 +380,7 @@ static __always_inline u32 cause_of_state(const struct sf_vma *v)
 	case SF_MOD_READY:
 		return SF_STOP_NO_ROW;
 	case SF_MOD_JIT:
-		return SF_STOP_JIT;
+		return v->flags & SF_VMA_ASKED ? SF_STOP_NOT_LOADED : SF_STOP_JIT;
 	case SF_MOD_LOADING:
 	case SF_MOD_RETRY:
 		return SF_STOP_NOT_LOADED;

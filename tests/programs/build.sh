@@ -73,6 +73,9 @@ plain() {
 	c wall wall.c -pthread
 	c memfdexec memfdexec.c
 	c rec-stripped rec.c -s
+	c rec-copy rec.c remap.c -DREMAP=1
+	c rec-memtext rec.c remap.c -DREMAP=2
+	c cb-copy callback.c remap.c -DREMAP=1
 	$HOSTCC $CFLAGS -o "$out/sframe_rewrite" sframe_rewrite.c || fail sframe_rewrite
 	case $($CC -dumpmachine) in
 	x86_64-*)
@@ -144,6 +147,8 @@ rust() {
 	else
 		rustc -D warnings -O -C debuginfo=0 -C strip=debuginfo -o "$out/rust" rust.rs ||
 			fail rust
+		# Its main has no tables, and the standard library's symbols make its file large.
+		rustc -D warnings -O -C panic=abort -o "$out/rust-abort" rust.rs || fail rust-abort
 	fi
 }
 

@@ -39,6 +39,8 @@ SHAPE(table, "cmp $2, %edi\n ja 1f\n mov %edi, %edi\n lea 9f(%rip), %rax\n"
 	     "2: pop %rbx\n 1: ret\n 3: nop\n jmp 2b\n"
 	     ".balign 4\n 9: .long 2b-9b, 3b-9b, 2b-9b")
 SHAPE(uneven, "test %edi, %edi\n je 1f\n push %rbx\n 1: ret")
+SHAPE(pointer, "push %rbp\n sub $16, %rsp\n mov %rsp, %rbp\n test %edi, %edi\n je 1f\n"
+	       "push %rdi\n 1: lea 16(%rbp), %rsp\n pop %rbp\n ret")
 SHAPE(unknown_sp, "mov (%rdi), %rsp\n ret")
 SHAPE(own_ra, "mov %rdi, (%rsp)\n ret")
 SHAPE(overlap, "test %edi, %edi\n je 1f+1\n 1: mov $0xc3, %eax\n ret")
@@ -181,6 +183,8 @@ TEST(table)
 TEST(no_rows)
 {
 	ANALYSE(uneven);
+	EXPECT_EQ(verdict, CODE_REJECTED);
+	ANALYSE(pointer);
 	EXPECT_EQ(verdict, CODE_REJECTED);
 	ANALYSE(unknown_sp);
 	EXPECT_EQ(verdict, CODE_REJECTED);

@@ -274,6 +274,9 @@ static int on_record(void *ctx, void *data, size_t len)
 	if (len >= sizeof(struct sf_need) && s->type == SF_REC_NEED) {
 		loader_push(c->loader, data);
 		good = true;
+	} else if (len >= sizeof(struct sf_copy_need) && s->type == SF_REC_COPY) {
+		loader_compare(c->loader, data);
+		good = true;
 	} else if (len >= sizeof(*s) && (s->type == SF_REC_SAMPLE || s->type == SF_REC_STACK ||
 					 s->type == SF_REC_BLOCK)) {
 		good = take_sample(c, s, len);
@@ -335,7 +338,9 @@ static int set_up(struct collector *c, struct collector_error *err)
 	const struct collector_opts *o = &c->opts;
 
 	c->tables = make_tables(c);
-	c->loader = c->tables ? loader_new(c->modules, c->tables, o->servers) : NULL;
+	c->loader = c->tables ? loader_new(c->modules, c->tables, bpf_map__fd(c->skel->maps.copies),
+					   o->servers)
+			      : NULL;
 	c->ring = ring_buffer__new(bpf_map__fd(c->skel->maps.ring), on_record, c, NULL);
 	if (!c->loader || !c->ring ||
 	    collector_map_stats(c, c->skel->maps.cpu_stats, &c->cpu_stats))

@@ -24,6 +24,7 @@ static int share_maps(const struct sfbpf_bpf *from, struct offcpu_bpf *to)
 		{ from->maps.ring, to->maps.ring },
 		{ from->maps.files, to->maps.files },
 		{ from->maps.modules, to->maps.modules },
+		{ from->maps.copies, to->maps.copies },
 		{ from->maps.chunks, to->maps.chunks },
 		{ from->maps.pids, to->maps.pids },
 		{ from->maps.tids, to->maps.tids },

@@ -132,6 +132,24 @@ static int maintain(struct loader *l)
 	return ms < (int)period ? ms : (int)period;
 }
 
+static int file_of_module(void *ctx, uint32_t id)
+{
+	const struct loader *l = ctx;
+	const struct module *m = modules_get(l->modules, id);
+
+	return m && m->state == FILE_PUBLISHED ? m->fd : -1;
+}
+
+static bool step_copied(struct loader *l)
+{
+	bool worked;
+
+	pthread_mutex_lock(&l->lock);
+	worked = copied_step(&l->copied, file_of_module, l);
+	pthread_mutex_unlock(&l->lock);
+	return worked;
+}
+
 /* Updates the fields that other threads read. */
 static void count_active(struct loader *l)
 {
@@ -151,7 +169,7 @@ static void count_active(struct loader *l)
 static bool step(struct loader *l)
 {
 	struct table_answer a;
-	bool worked = step_openers(l);
+	bool worked = step_openers(l) | step_copied(l);
 	struct load_job job;
 
 	for (int i = 0; i < LANES; i++) {
@@ -181,10 +199,13 @@ static bool step(struct loader *l)
 /* Waits until a worker or another thread has something to report, at most `ms`. */
 static void wait_for_work(struct loader *l, int ms)
 {
-	struct pollfd p[1 + LANES + OPENERS] = { { .fd = l->wake, .events = POLLIN } };
+	struct pollfd p[2 + LANES + OPENERS] = { { .fd = l->wake, .events = POLLIN } };
+	const struct worker *copied = &l->copied.worker;
 	uint64_t n;
 
-	ms = openers_poll(&l->openers, p + 1 + LANES, ms);
+	ms = openers_poll(&l->openers, p + 2 + LANES, ms);
+	p[1 + LANES] = (struct pollfd){ .fd = copied->busy ? copied->child.sock : -1,
+					.events = copied->killed ? 0 : POLLIN };
 	for (int i = 0; i < LANES; i++) {
 		const struct worker *w = &l->lanes[i].worker;
 
@@ -194,7 +215,7 @@ static void wait_for_work(struct loader *l, int ms)
 		else if (w->child.pid && ms > (int)(WORKER_IDLE_NS / NUM_MS))
 			ms = (int)(WORKER_IDLE_NS / NUM_MS);
 	}
-	if (poll(p, 1 + LANES + OPENERS, ms) > 0 && p[0].revents &&
+	if (poll(p, 2 + LANES + OPENERS, ms) > 0 && p[0].revents &&
 	    read(l->wake, &n, sizeof(n)) < 0)
 		n = 0; /* the next step checks everything anyway */
 }
@@ -226,6 +247,7 @@ static void *loader_main(void *arg)
 
 			for (int i = 0; i < LANES; i++)
 				worker_rest(&l->lanes[i].worker);
+			worker_rest(&l->copied.worker);
 			if (l->lanes[SLOW].worker.busy && !l->lanes[FAST].worker.busy &&
 			    !openers_busy(&l->openers))
 				/*
@@ -257,7 +279,7 @@ void loader_servers_stop(struct loader_servers *s)
 	*s = (struct loader_servers){ NULL, NULL };
 }
 
-struct loader *loader_new(struct modules *modules, struct tables *tables,
+struct loader *loader_new(struct modules *modules, struct tables *tables, int copies_fd,
 			  const struct loader_servers *servers)
 {
 	struct loader *l = calloc(1, sizeof(*l));
@@ -274,6 +296,7 @@ struct loader *loader_new(struct modules *modules, struct tables *tables,
 	openers_init(&l->openers, servers->openers, &l->workers);
 	worker_init(&l->lanes[FAST].worker, servers->parsers, fast_main, &l->workers);
 	worker_init(&l->lanes[SLOW].worker, servers->parsers, slow_main, &l->workers);
+	copied_init(&l->copied, copies_fd, servers->openers, &l->workers);
 	pthread_mutex_init(&l->lock, NULL);
 	return l;
 }
@@ -336,6 +359,14 @@ int loader_push(struct loader *l, const struct sf_need *need)
 	return err;
 }
 
+void loader_compare(struct loader *l, const struct sf_copy_need *need)
+{
+	pthread_mutex_lock(&l->lock);
+	copied_push(&l->copied, need);
+	pthread_mutex_unlock(&l->lock);
+	loader_wake(l);
+}
+
 bool loader_busy(struct loader *l)
 {
 	return !all_done(l);
@@ -361,6 +392,7 @@ void loader_free(struct loader *l)
 	for (int i = 0; i < LANES; i++)
 		worker_end(&l->lanes[i].worker);
 	openers_end(&l->openers);
+	copied_end(&l->copied);
 	pthread_mutex_destroy(&l->lock);
 	close(l->wake);
 	free(l->queue.jobs);

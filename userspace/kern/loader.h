@@ -38,8 +38,8 @@ struct loader_servers { /* make the workers for foreign files */
 int loader_servers_start(struct loader_servers *s);
 void loader_servers_stop(struct loader_servers *s);
 
-/* NULL with errno set. All arguments must outlive the loader. */
-struct loader *loader_new(struct modules *modules, struct tables *tables,
+/* NULL with errno set. All arguments must outlive the loader. copies_fd: the BPF map `copies`. */
+struct loader *loader_new(struct modules *modules, struct tables *tables, int copies_fd,
 			  const struct loader_servers *servers);
 /*
  * Before loader_start: loads a file. 0 or -ENOMEM. loader_settle then waits for all tables, or
@@ -65,6 +65,8 @@ int loader_push(struct loader *l, const struct sf_need *need);
  * of all functions. The consumer's thread.
  */
 void loader_want_code(struct loader *l, uint32_t module, uint64_t offset);
+/* Passes the request to compare memory with a file (kern/copied.h) to the thread. */
+void loader_compare(struct loader *l, const struct sf_copy_need *need);
 bool loader_busy(struct loader *l); /* some files still wait for their tables */
 void loader_totals(struct loader *l, struct loader_totals *ret);
 void loader_free(struct loader *l); /* stops the thread; queued files are dropped */

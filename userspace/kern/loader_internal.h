@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 
+#include "kern/copied.h"
 #include "kern/load_queue.h"
 #include "kern/loader.h"
 #include "kern/opener.h"
@@ -38,8 +39,9 @@ struct loader {
 	bool running, stop;
 	/* eventfd: the queue has a new file, or the thread must stop */
 	int wake;
-	pthread_mutex_t lock; /* protects the queue, `active` and the totals */
+	pthread_mutex_t lock; /* protects the queues, `active` and the totals */
 	struct load_queue queue;
+	struct copied copied; /* its queue */
 	unsigned int active;	     /* number of busy lanes, plus `opening` */
 	loader_unmapped_fn unmapped; /* NULL: unmapped files keep their tables */
 	void *unmapped_ctx;

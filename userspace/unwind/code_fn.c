@@ -167,12 +167,26 @@ static int no_return(struct code_fn *f, uint64_t call)
 	return err ? err : AGAIN;
 }
 
+/*
+ * Whether there is a row although two ways lead here with different heights of the stack: by a
+ * frame pointer, a word in memory, or the bound of a loop that touches pages. A frame pointer that
+ * only happens to point into the frame does not explain the heights.
+ */
+static bool height_may_differ(const struct code_fn *f, const struct code_state *s)
+{
+	const int64_t frame = 2 * f->arch->ra_bytes;
+	struct row row;
+
+	return code_state_row(s, f->arch, &row) &&
+	       (!frame || row.cfa.kind != RULE_REG || row.cfa.reg != f->arch->fp ||
+		row.cfa.off == frame);
+}
+
 /* The state reaches the leader. call: directly after that call, as its return; 0: otherwise. */
 static int edge(struct code_fn *f, uint64_t addr, const struct code_state *s, uint64_t call)
 {
 	struct code_leader *l = leader_at(f, addr);
 	enum code_merge how;
-	struct row row;
 
 	if (!l)
 		return new_leader(f, addr, s, call);
@@ -183,7 +197,7 @@ static int edge(struct code_fn *f, uint64_t addr, const struct code_state *s, ui
 	how = code_state_merge(&l->state, s, f->arch);
 	if (how == MERGE_CONFLICT && !f->outermost && (call || l->from_call))
 		return no_return(f, call ? call : l->from_call);
-	if (how == MERGE_CONFLICT && !f->outermost && !code_state_row(&l->state, f->arch, &row))
+	if (how == MERGE_CONFLICT && !f->outermost && !height_may_differ(f, &l->state))
 		return REJECT;
 	l->from_call = 0;
 	return how == MERGE_SAME ? 0 : enqueue(f, l);

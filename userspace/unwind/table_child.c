@@ -26,16 +26,16 @@
 /*
  * Machine code is analysed for this much CPU time at first, as the first samples of the file and of
  * others wait for its tables. Files with more code outside of tables, and larger files, whose code
- * refers to such code in more places, are not analysed then. Nor are files above CODE_FILE_SMALL
- * with less than one part in CODE_SHARE outside of tables: most of that is constants in libcrypto
- * (70 ms of analysis) and fragments in libc (20 ms).
+ * refers to such code in more places, are not analysed then. Nor are files with more code than
+ * CODE_TEXT_SMALL and less than one part in CODE_SHARE of it outside of tables: most of that is
+ * constants in libcrypto (70 ms of analysis) and fragments in libc (20 ms).
  */
 #define CODE_NS		  100000000ull
 #define CODE_GAPS_MAX	  (1u << 20)
 #define CODE_FILE_MAX	  (16u << 20)
-#define CODE_FILE_SMALL	  (1u << 20)
+#define CODE_TEXT_SMALL	  (1u << 20)
 #define CODE_SHARE	  10
-/* The same for a second pass, for which no sample waits */
+/* A later pass, for which no sample waits, also has CODE_NS for each MB of code, to this limit */
 #define ALL_CODE_NS	  3500000000ull
 #define ALL_CODE_FILE_MAX (256u << 20)
 
@@ -53,8 +53,8 @@ struct block {
 struct job {
 	struct table_answer *answer;
 	int mem;
-	uint64_t start; /* CPU time when it began */
-	uint64_t code_ns;
+	uint64_t start;	  /* CPU time when it began */
+	uint64_t code_ns; /* for the analysis of machine code */
 	struct diag diag;
 	struct block *blocks;
 	uint32_t pieces;
@@ -170,18 +170,28 @@ static bool exec_address(const struct elf_image *img, uint64_t offset, uint64_t 
 /* Rests, and says whether there is time for more. */
 static bool more_code(void *ctx)
 {
-	const struct job *job = ctx;
+	struct job *job = ctx;
 
 	rest();
 	job->answer->code_left = clock_ns(CLOCK_PROCESS_CPUTIME_ID) - job->start >= job->code_ns;
 	return !job->answer->code_left;
 }
 
+static uint64_t text_bytes(const struct elf_image *img)
+{
+	struct elf_phdr segs[EXEC_SEGMENTS_MAX];
+	uint64_t bytes = 0;
+
+	for (size_t i = exec_segments(img, segs, EXEC_SEGMENTS_MAX); i;)
+		bytes += segs[--i].filesz;
+	return bytes;
+}
+
 /* Whether the first pass looks at the code outside of tables. */
-static bool is_quick(const struct unwind_file *file, uint64_t gaps)
+static bool is_quick(const struct unwind_file *file, uint64_t gaps, uint64_t text)
 {
 	return file->img.size <= CODE_FILE_MAX && gaps <= CODE_GAPS_MAX &&
-	       (file->img.size <= CODE_FILE_SMALL || gaps >= file->img.size / CODE_SHARE);
+	       (text <= CODE_TEXT_SMALL || gaps >= text / CODE_SHARE);
 }
 
 /*
@@ -191,14 +201,18 @@ static bool is_quick(const struct unwind_file *file, uint64_t gaps)
 static int add_code(struct job *job, struct unwind_file *file, const struct table_ask *ask)
 {
 	struct code_rows_opts opts = { .tick = more_code, .ctx = job };
-	uint64_t gaps;
+	uint64_t gaps, text = text_bytes(&file->img);
 
 	/* Rows of AArch64 are only shown by inspect: some still differ from .eh_frame. */
 	if (file->arch != ROW_ARCH_X86_64 || file->img.size > ALL_CODE_FILE_MAX)
 		return 0;
 	gaps = code_gap_bytes(file);
-	job->code_ns = ask->code == CODE_ALL ? ALL_CODE_NS : CODE_NS;
-	if (ask->code == CODE_QUICK && !is_quick(file, gaps)) {
+	job->code_ns = CODE_NS;
+	if (ask->code == CODE_ALL)
+		job->code_ns += text / (1 << 20) * CODE_NS;
+	if (job->code_ns > ALL_CODE_NS)
+		job->code_ns = ALL_CODE_NS;
+	if (ask->code == CODE_QUICK && !is_quick(file, gaps, text)) {
 		job->answer->code_left = gaps != 0;
 		return 0;
 	}

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Whether memory of a process is a copy of a file's code, at the addresses that the file's own
+ * mapping would have (bpf/copied.bpf.h). A worker compares both (elf/text_copy.h).
+ *
+ * One worker, one question at a time: such memory is rare. Reading it may wait for ever, as a
+ * process may handle its own page faults. The worker is then ended, and the memory is taken as no
+ * copy.
+ */
+#ifndef SFBPF_KERN_COPIED_H
+#define SFBPF_KERN_COPIED_H
+
+#include "sfbpf_shared.h"
+#include "worker/worker.h"
+
+#define COPIED_QUEUE 64u /* requests above this are dropped; BPF repeats none of them */
+
+struct copied {
+	struct worker worker;
+	int map_fd; /* the BPF map `copies` */
+	struct sf_copy_need queue[COPIED_QUEUE];
+	uint32_t first, n;
+};
+
+/* server: makes processes that may read the memory of others (open_child_rights). */
+void copied_init(struct copied *c, int map_fd, struct fork_server *server,
+		 struct worker_totals *totals);
+void copied_push(struct copied *c, const struct sf_copy_need *need);
+/*
+ * Takes the worker's answer and asks the next question. file: a descriptor of a module's file, or
+ * below 0. Returns whether anything happened. One thread.
+ */
+bool copied_step(struct copied *c, int (*file)(void *ctx, uint32_t module), void *ctx);
+void copied_end(struct copied *c);
+
+#endif
