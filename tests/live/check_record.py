@@ -258,6 +258,29 @@ def check_brief_300_runs(name):
     h.check(name, errors)
 
 
+def check_later_passes(name):
+    """A file with more code outside of tables than the first pass over it looks at: samples in it
+    have no rows at first, and cause the passes that find them.
+    """
+    if not os.path.exists(h.program("rec-gap")):
+        raise h.Skip("no program rec-gap")
+    p = h.start([h.copy_program("rec-gap", name), "120", "60"])
+    h.wait_busy(p)
+    stacks, stats = h.record(["-F", "199", "--comm", name], 10)
+    h.stop_all()
+    mine = [s for s in stacks if s.comm == name]
+    bad = [s for s in mine if h.reason(s)]
+    errors = h.stats_errors(stats, stacks)
+    if h.total(mine) < 100 or h.total(bad) > 0.5 * h.total(mine):
+        errors.append("%d of %d samples are incomplete: %s" %
+                      (h.total(bad), h.total(mine), h.worst(bad)))
+    wrong = {h.reason(s) for s in bad} - {"no_row", "not_loaded"}
+    if wrong:
+        errors.append("reasons: " + ", ".join(sorted(wrong)))
+    h.note("later passes: %d of %d samples incomplete" % (h.total(bad), h.total(mine)))
+    h.check(name, errors)
+
+
 # ---- exit codes
 # ------------------------------------------------------------------------------------------
 
@@ -404,7 +427,7 @@ h.run_checks([
     check_account, check_account_small_ring, check_account_filter,
     check_process_names, check_sframe_alone,
     check_seldom_and_often, check_exec, check_kernel_and_user_only, check_command, check_progress,
-    check_new_file, check_brief_300_runs, check_exit_usage, check_exit_missing_pid,
-    check_exit_not_root, check_exit_unwritable, check_doctor, check_binary_on_terminal,
+    check_new_file, check_brief_300_runs, check_later_passes, check_exit_usage,
+    check_exit_missing_pid, check_exit_not_root, check_exit_unwritable, check_doctor, check_binary_on_terminal,
     check_interrupt
 ])

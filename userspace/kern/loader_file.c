@@ -12,7 +12,7 @@
 
 #define LARGE_BYTES (2u << 20)
 /* Samples are read from the ring within this time */
-#define RING_NS	    (500 * NUM_MS)
+#define RING_NS	    (250 * NUM_MS)
 
 static void set_path(struct module *m, const char *path)
 {

@@ -41,7 +41,7 @@ struct loader {
 	int wake;
 	pthread_mutex_t lock; /* protects the queues, `active` and the totals */
 	struct load_queue queue;
-	struct copied copied; /* its queue */
+	struct copied copied;	     /* its queue */
 	unsigned int active;	     /* number of busy lanes, plus `opening` */
 	loader_unmapped_fn unmapped; /* NULL: unmapped files keep their tables */
 	void *unmapped_ctx;
@@ -54,7 +54,7 @@ bool loader_advance(struct loader *l, struct module *m, enum file_event event);
 /* The module that the need is for. NULL: it has tables, or its id was reused after the request. */
 struct module *loader_wanted(struct loader *l, const struct sf_need *need);
 int loader_enqueue(struct loader *l, const struct load_job *job); /* 0 or -ENOMEM */
-void loader_wake(struct loader *l); /* the thread; any thread */
+void loader_wake(struct loader *l);				  /* the thread; any thread */
 /* Handles the openers' reports. Returns whether there were any. */
 bool loader_handle_openers(struct loader *l);
 /* First step of a file: enqueues it for its lane if it is open, else passes it to an opener. */

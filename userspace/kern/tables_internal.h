@@ -51,8 +51,8 @@ struct tables {
 	uint32_t owner; /* the user that it is charged to */
 	/* Holdings of the tables that tables_publish replaces */
 	struct place old;
-	bool started;	/* tables_maintain has been called */
-	bool pending;	/* some places are leaving */
+	bool started; /* tables_maintain has been called */
+	bool pending; /* some places are leaving */
 	uint64_t scan_ms, ids_ms;
 	pthread_mutex_t hold;
 	tables_lost_fn lost;
