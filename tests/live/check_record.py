@@ -271,7 +271,7 @@ def check_later_passes(name):
     mine = [s for s in stacks if s.comm == name]
     bad = [s for s in mine if h.reason(s)]
     errors = h.stats_errors(stats, stacks)
-    if h.total(mine) < 100 or h.total(bad) > 0.5 * h.total(mine):
+    if h.total(mine) < 100 or h.total(bad) > 0.8 * h.total(mine):
         errors.append("%d of %d samples are incomplete: %s" %
                       (h.total(bad), h.total(mine), h.worst(bad)))
     wrong = {h.reason(s) for s in bad} - {"no_row", "not_loaded"}
