@@ -41,7 +41,7 @@ struct loader {
 	int wake;
 	pthread_mutex_t lock; /* protects the queues, `active` and the totals */
 	struct load_queue queue;
-	struct copied copied; /* its queue */
+	struct copied copied;	     /* its queue */
 	unsigned int active;	     /* number of busy lanes, plus `opening` */
 	loader_unmapped_fn unmapped; /* NULL: unmapped files keep their tables */
 	void *unmapped_ctx;

@@ -34,8 +34,8 @@
 #define CODE_FILE_MAX	(16u << 20)
 /*
  * A file with more code than this, and less than one part in CODE_SHARE of it outside of tables, is
- * not analysed, either. Nearly nothing there gets rows: that part is constants in libcrypto (70 ms of analysis)
- * and fragments in libc (20 ms).
+ * not analysed, either. Nearly nothing there gets rows: that part is constants in libcrypto (70 ms
+ * of analysis) and fragments in libc (20 ms).
  */
 #define CODE_TEXT_SMALL (1u << 20)
 #define CODE_SHARE	10
