@@ -2,8 +2,12 @@
 /* Names of containers from the files of their runtimes, well-formed and hostile. */
 #include "base/container_name.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <seccomp.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "files.h"
@@ -143,7 +147,7 @@ TEST_IN_DIR(container_name_hostile_text)
 }
 
 /* Other kinds of files, and links that lead elsewhere, cost the name only. */
-TEST_IN_DIR(container_name_hostile_files)
+static void check_hostile_files(void)
 {
 	struct container c = { .runtime = "docker", .id = ID };
 	struct container_names *cn;
@@ -154,6 +158,8 @@ TEST_IN_DIR(container_name_hostile_files)
 	EXPECT_STR(name_of("docker", ID), "");
 	EXPECT(run("ln -sf $PWD/outside.json " DOCKER "/config.v2.json"));
 	EXPECT_STR(name_of("docker", ID), "");
+	EXPECT(run("ln -sf /../../..$PWD/outside.json " DOCKER "/config.v2.json"));
+	EXPECT_STR(name_of("docker", ID), "");
 	EXPECT(run("ln -sf config.v2.json " DOCKER "/config.v2.json"));
 	EXPECT_STR(name_of("docker", ID), "");
 	EXPECT(run("rm " DOCKER "/config.v2.json && mkfifo " DOCKER "/config.v2.json"));
@@ -163,7 +169,7 @@ TEST_IN_DIR(container_name_hostile_files)
 	/* A link inside of the root is followed, as /var/lib/docker may be one. */
 	EXPECT(run("rmdir " DOCKER "/config.v2.json && mkdir root/data && "
 		   "mv root/var/lib/docker/* root/data && rmdir root/var/lib/docker && "
-		   "ln -s /data root/var/lib/docker"));
+		   "ln -s ../../../.././data/./ root/var/lib/docker"));
 	put_docker("{\"Name\":\"/web\"}");
 	write_file("root/data/containers/" ID "/config.v2.json", "{\"Name\":\"/web\"}");
 	EXPECT_STR(name_of("docker", ID), "web");
@@ -177,6 +183,35 @@ TEST_IN_DIR(container_name_hostile_files)
 	EXPECT_STR(container_names_get(cn, &c)->name, "");
 	container_names_free(cn);
 	EXPECT_STR(container_names_get(NULL, &c)->name, "");
+}
+
+TEST_IN_DIR(container_name_hostile_files)
+{
+	check_hostile_files();
+}
+
+/* The same where openat2 is refused, as by systemd's DynamicUser=. */
+TEST_IN_DIR(container_name_without_openat2)
+{
+	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
+	int status = -1;
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (!filter ||
+		    seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), SCMP_SYS(openat2), 0) ||
+		    seccomp_load(filter))
+			_exit(77);
+		if (syscall(SYS_openat2, -1, "", NULL, 0) != -1 || errno != ENOSYS)
+			_exit(76);
+		check_hostile_files();
+		_exit(test_errors ? 1 : 0);
+	}
+	waitpid(pid, &status, 0);
+	seccomp_release(filter);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 77)
+		SKIP("no seccomp filters");
+	EXPECT_EQ(status, 0);
 }
 
 /* More containers than are remembered: each has its own name. */
