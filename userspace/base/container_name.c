@@ -206,7 +206,9 @@ struct container_names *container_names_new(int root_fd)
 
 struct container_names *container_names_of_host(void)
 {
-	return container_names_new(root_of_process(1));
+	int root = root_of_process(1);
+
+	return container_names_new(root < 0 ? root_of_process(0) : root);
 }
 
 void container_names_free(struct container_names *cn)

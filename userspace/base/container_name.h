@@ -36,7 +36,10 @@ struct container_names;
  * out of memory, root_fd is closed.
  */
 struct container_names *container_names_new(int root_fd);
-/* The files of the host, also from a pod that has its PID namespace (needs CAP_SYS_PTRACE). */
+/*
+ * The files of the host, also from a pod that has its PID namespace: below the root of process 1
+ * (needs CAP_SYS_PTRACE), or below our own if that cannot be opened.
+ */
 struct container_names *container_names_of_host(void);
 void container_names_free(struct container_names *cn);
 /* Not NULL; valid until the next call. cn may be NULL. */
