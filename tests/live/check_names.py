@@ -230,7 +230,7 @@ def container_shown(pid):
     lines that record writes, and that report makes of JSON and pprof; what top calls it.
     """
     out, roots = h.tmpfile("container"), {}
-    for suffix in ("json", "pb.gz", "folded"):
+    for suffix in ("json", "pb.gz", "folded", "html"):
         subprocess.run([h.SFBPF, "record", "-p", str(pid), "--by", "container", "-o",
                         out + "." + suffix, "1"], check=True)
     for suffix in ("json", "pb.gz"):
@@ -239,6 +239,9 @@ def container_shown(pid):
         roots[suffix] = {s.comm for s in h.read_folded(out + ".report.folded")}
     stacks = h.read_folded(out + ".folded")
     roots["record"] = {s.comm for s in stacks if s.frames[0] == h.comm(pid)}
+    with open(out + ".html", encoding="utf-8") as f:
+        text = f.read()
+    roots["html"] = {r for r in roots["record"] if json.dumps(r) in text}
     with open(out + ".json") as f:
         found = {(k, v) for s in json.load(f)["stacks"] for k, v in s.items()
                  if k.startswith("container")}
@@ -268,7 +271,7 @@ def check_names_container(name):
             if found != [want]:
                 errors.append("%s instead of %s" % (found, want))
             label = want.get("container_name")
-            if roots["record"] != {label or ident[:12]} or any(
+            if roots["record"] != {label or ident[:12]} or roots["html"] != roots["record"] or any(
                     roots[f] != {label or "[no container.name]"} for f in ("json", "pb.gz")):
                 errors.append("roots of %s: %s" % (want, roots))
             if row != (label or "docker:" + ident[:12]):
