@@ -19,10 +19,10 @@ import agents
 from check_identity import attribute
 
 UIDS = ["%08x-1111-2222-3333-444455556666" % (0xabc0 + i) for i in range(3)]
-IDS = ["%02x" % (0xa0 + i) * 32 for i in range(5)]
+IDS = [os.urandom(32).hex() for _ in range(6)]
 TOKEN = "token-of-the-agent"
 NAMES = ("service.name", "k8s.pod.name", "k8s.namespace.name", "k8s.container.name",
-         "k8s.node.name", "k8s.pod.uid", "container.id", "k8s.pod.label.team")
+         "k8s.node.name", "k8s.pod.uid", "container.id", "container.name", "k8s.pod.label.team")
 
 
 def pod(i, name, space, containers, labels):
@@ -188,21 +188,33 @@ def until(a, r, condition, what):
 def check_kube(name):
     pb()
     groups, r, k, errors = Groups(), HttpReceiver(decode=decode_otlp), Kubelet(), []
+    bundles = harness.Bundles()
     try:
+        # The runtime's names: the kubelet's count more, where it has any.
+        bundles.add(IDS[0], container_name="c", sandbox_name="p", sandbox_namespace="s")
+        bundles.add(IDS[2], container_name="web", sandbox_name="p", sandbox_namespace="s")
+        bundles.add(IDS[5], container_name="db", sandbox_name="db-0", sandbox_namespace="data")
         label = groups.run(slice_of(UIDS[0]) + "/cri-containerd-%s.scope" % IDS[0], SPIN)
         container = groups.run("burstable/pod%s/%s" % (UIDS[1], IDS[1]), SPIN)
         half = groups.run(slice_of(UIDS[2]) + "/crio-%s.scope" % IDS[2], SPIN)
         unknown = groups.run(slice_of(UIDS[2].replace("a", "b")) + "/crio-%s.scope" % IDS[3], SPIN)
         itself = groups.run(slice_of(UIDS[0]) + "/cri-containerd-%s.scope" % IDS[4],
                             [sys.executable, os.path.join(HERE, "publisher.py"), "memfd", "own"])
+        runtime = groups.run(slice_of(UIDS[2].replace("a", "c")) + "/cri-containerd-%s.scope" %
+                             IDS[5], SPIN)
         plain = harness.start(SPIN)
         want = {
-            label.pid: ("cart", "cart-5d9c-x2", "shop", "app", "node-1", UIDS[0], IDS[0], "blue"),
-            container.pid: ("main", "worker-0", "batch", "main", "node-1", UIDS[1], IDS[1], ""),
-            half.pid: ("unknown_service", "half", "shop", "", "node-1", UIDS[2], IDS[2], "red"),
+            label.pid: ("cart", "cart-5d9c-x2", "shop", "app", "node-1", UIDS[0], IDS[0], "c",
+                        "blue"),
+            container.pid: ("main", "worker-0", "batch", "main", "node-1", UIDS[1], IDS[1], "",
+                            ""),
+            half.pid: ("web", "half", "shop", "web", "node-1", UIDS[2], IDS[2], "web", "red"),
             unknown.pid: ("unknown_service", "", "", "", "",
-                          UIDS[2].replace("a", "b"), IDS[3], ""),
-            itself.pid: ("own", "cart-5d9c-x2", "shop", "proxy", "node-1", UIDS[0], IDS[4], "blue"),
+                          UIDS[2].replace("a", "b"), IDS[3], "", ""),
+            runtime.pid: ("db", "db-0", "data", "db", "", UIDS[2].replace("a", "c"), IDS[5], "db",
+                          ""),
+            itself.pid: ("own", "cart-5d9c-x2", "shop", "proxy", "node-1", UIDS[0], IDS[4], "",
+                         "blue"),
         }
         a = agent(r, k)
         a.wait(lambda: a.metric("kubelet_answers_total") >= 1 and a.metric(
@@ -228,6 +240,7 @@ def check_kube(name):
             errors.append("exit status %d" % a.p.returncode)
         errors += agents.account_errors(a, len(a.spooled()))
     finally:
+        bundles.remove()
         groups.remove()
         k.stop()
         r.stop()

@@ -127,6 +127,16 @@ def rights_errors(box):
     return errors
 
 
+CONTAINER = """
+ident=$(printf %064x 1) group=/sys/fs/cgroup/docker-$(printf %064x 1).scope
+mkdir -p "/var/lib/docker/containers/$ident" "$group"
+chmod 700 /var/lib/docker
+echo '{"Name":"/web"}' >"/var/lib/docker/containers/$ident/config.v2.json"
+chmod 600 "/var/lib/docker/containers/$ident/config.v2.json"
+sh -c 'echo $$ >"$0/cgroup.procs"; while :; do :; done' "$group" >/dev/null 2>&1 &
+"""
+
+
 def check_unit(name):
     if os.environ.get("SYSTEMD_START") != "1" or os.getuid(
     ) or not os.path.exists("/lib/systemd/systemd"):
@@ -146,8 +156,14 @@ def check_unit(name):
             if secret.stdout != "X-Secret: 1\n":
                 errors.append("the agent's user cannot read its headers: " + secret.stderr)
             box.wait(
-                lambda: box.run("sh", "-c", "ls /var/lib/sfbpf-agent/out/*.off_cpu.pb.gz").
+                lambda: box.run("sh", "-c", "ls /var/lib/sfbpf-agent/out/*/*.off_cpu.pb.gz").
                 returncode == 0, 30, "a window written")
+            # Root's files, with the rights and the system calls that the unit has.
+            box.run("sh", "-c", CONTAINER)
+            box.wait(
+                lambda: "web;sh;" in box.run("/run/units/sfbpf", "report", "--by", "container",
+                                             "--format", "folded", "/var/lib/sfbpf-agent/out").
+                stdout, 30, "a container named")
         harness.check(name + "-start", errors)
         box.run("sh", "-c", "sed -i 's/turn = 1/turn = 2/' /run/units/agent.ini")
         p = box.run("systemctl", "reload", "sfbpf-agent")

@@ -90,7 +90,7 @@ def check_labels(top, now):
           "1 of 3 windows have no label service.name")
     check("no-labels-by-host", folded + ("--by", "host", "--host", "c", d), 0,
           ["c;work;main;f 100"])
-    check("bad-by", folded + ("--by", "cpu", d), 2, None, "is not process, thread, host")
+    check("bad-by", folded + ("--by", "cpu", d), 2, None, "is not process, thread, container, host")
     check("bad-label", folded + ("--label", "x", d), 2, None, "is not NAME=VALUE")
     check("too-many-labels", folded + ("--label", "a=b") * 17 + (d, ), 2, None, "more than 16")
     check("against-two", ("diff", "--against", "a=b", d, d), 2, None, "of one directory")

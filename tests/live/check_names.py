@@ -225,26 +225,61 @@ def cgroup2():
     return None
 
 
+def container_shown(pid):
+    """What JSON says of the process's container; what stacks begin with by container: in folded
+    lines that record writes, and that report makes of JSON and pprof; what top calls it.
+    """
+    out, roots = h.tmpfile("container"), {}
+    for suffix in ("json", "pb.gz", "folded", "html"):
+        subprocess.run([h.SFBPF, "record", "-p", str(pid), "--by", "container", "-o",
+                        out + "." + suffix, "1"], check=True)
+    for suffix in ("json", "pb.gz"):
+        subprocess.run([h.SFBPF, "report", "--by", "container", out + "." + suffix, "-o",
+                        out + ".report.folded"], check=True)
+        roots[suffix] = {s.comm for s in h.read_folded(out + ".report.folded")}
+    stacks = h.read_folded(out + ".folded")
+    roots["record"] = {s.comm for s in stacks if s.frames[0] == h.comm(pid)}
+    with open(out + ".html", encoding="utf-8") as f:
+        text = f.read()
+    roots["html"] = {r for r in roots["record"] if json.dumps(r) in text}
+    with open(out + ".json") as f:
+        found = {(k, v) for s in json.load(f)["stacks"] for k, v in s.items()
+                 if k.startswith("container")}
+    top = subprocess.run([h.SFBPF, "top", "-p", str(pid), "--json", "-d", "1", "-n", "1"],
+                         check=True, capture_output=True, text=True).stdout
+    row = next((p["cgroup"] for p in json.loads(top.splitlines()[-1])["processes"]
+                if p["pid"] == pid), None)
+    return [dict(found)], roots, row
+
+
 def check_names_container(name):
-    """The container's id out of the cgroup's path."""
-    mount, ident = cgroup2(), "ab" * 32
+    """The container's id out of the cgroup's path, its name from its runtime."""
+    mount, ident, bundles = cgroup2(), os.urandom(32).hex(), h.Bundles()
     group = mount and os.path.join(mount, "docker-%s.scope" % ident)
     try:
         os.mkdir(group or "/nonexistent/none")
     except OSError:
         raise h.Skip("no cgroup v2 hierarchy to make a group in")
     try:
-        p = h.start([h.program("rec"), "20"])
+        p = h.start([h.program("rec"), "300"])
         with open(os.path.join(group, "cgroup.procs"), "w") as f:
             f.write(str(p.pid))
         h.wait_busy(p)
-        out = h.tmpfile("container.json")
-        subprocess.run([h.SFBPF, "record", "-p", str(p.pid), "-o", out, "1"], check=True)
-        h.stop(p)
-        with open(out) as f:
-            found = {s.get("container") for s in json.load(f)["stacks"]}
-        h.check(name, [] if found == {ident} else ["%s instead of %s" % (found, ident)])
+        errors = []
+        for want in ({"container": ident}, {"container": ident, "container_name": "cart-5d9c/a.b"}):
+            found, roots, row = container_shown(p.pid)
+            if found != [want]:
+                errors.append("%s instead of %s" % (found, want))
+            label = want.get("container_name")
+            if roots["record"] != {label or ident[:12]} or roots["html"] != roots["record"] or any(
+                    roots[f] != {label or "[no container.name]"} for f in ("json", "pb.gz")):
+                errors.append("roots of %s: %s" % (want, roots))
+            if row != (label or "docker:" + ident[:12]):
+                errors.append("top: %s for %s" % (row, want))
+            bundles.add(ident, container_name="a\033b", sandbox_name="cart-5d9c")
+        h.check(name, errors)
     finally:
+        bundles.remove()
         h.stop_all()
         for _ in range(50):
             try:

@@ -50,7 +50,7 @@ static inline const char *in_dir(const char *name)
 
 static inline void write_file(const char *name, const char *text)
 {
-	char path[128];
+	char path[320];
 	FILE *f;
 
 	snprintf(path, sizeof(path), "%s/%s", dir, name);

@@ -52,7 +52,7 @@ static void make_scene(struct scene *s, int protocol)
 	make_world(&s->w);
 	fill(&s->w);
 	s->w.meta.hz = 19;
-	s->targets = targets_new("dflt");
+	s->targets = targets_new("dflt", NULL);
 	window_open(&s->window, s->targets, 1700000000000000000ull, 19);
 	s->window.groups = calloc(1, sizeof(*s->window.groups));
 	s->window.groups[0] = (struct window_group){ 0, WINDOW_CPU, s->w.p, 0 };
@@ -203,7 +203,7 @@ TEST(clickhouse_rows_are_json)
 
 TEST(windows_forget_processes)
 {
-	struct targets *t = targets_new("dflt");
+	struct targets *t = targets_new("dflt", NULL);
 	struct sf_sample rec = { .type = SF_REC_SAMPLE, .comm = "app", .flags = USER, .weight = 1 };
 	struct window w;
 	struct world world;

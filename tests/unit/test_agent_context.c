@@ -316,7 +316,7 @@ TEST(context_names_target)
 {
 	struct sf_sample rec = { .type = SF_REC_SAMPLE, .comm = "app", .weight = 1 };
 	struct test_paths t = open_paths(path_child_main);
-	struct targets *targets = targets_new("dflt");
+	struct targets *targets = targets_new("dflt", NULL);
 	struct contexts *c = contexts_new(t.o);
 	struct published *p = map_context();
 	struct window w;

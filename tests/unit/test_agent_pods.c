@@ -217,7 +217,7 @@ static void on_label(void *ctx, const char *name, const char *value)
 TEST(labels_of_a_target_in_a_pod)
 {
 	struct agent_config *c = config();
-	struct targets *t = targets_new("host");
+	struct targets *t = targets_new("host", NULL);
 	struct window w = { .targets = t };
 	struct encode_input in = { .cfg = c, .host = "h", .window = &w };
 	struct target context = { .service = "own" };
@@ -253,7 +253,7 @@ TEST(labels_of_a_target_in_a_pod)
 
 TEST(more_targets_than_there_is_room_for)
 {
-	struct targets *t = targets_new("host");
+	struct targets *t = targets_new("host", NULL);
 	struct pod_names n = { 0 };
 	uint32_t last = 1;
 

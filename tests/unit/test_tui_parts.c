@@ -30,20 +30,20 @@ TEST(cgroup_names)
 {
 	char buf[64];
 
-	EXPECT_STR(cgroup_name_short("/", buf, sizeof(buf)), "/");
-	EXPECT_STR(cgroup_name_short("/system.slice/nginx.service", buf, sizeof(buf)),
+	EXPECT_STR(cgroup_name_short(NULL, "/", buf, sizeof(buf)), "/");
+	EXPECT_STR(cgroup_name_short(NULL, "/system.slice/nginx.service", buf, sizeof(buf)),
 		   "nginx.service");
-	EXPECT_STR(cgroup_name_short("/system.slice/docker-" ID ".scope", buf, sizeof(buf)),
+	EXPECT_STR(cgroup_name_short(NULL, "/system.slice/docker-" ID ".scope", buf, sizeof(buf)),
 		   "docker:0123456789ab");
-	EXPECT_STR(cgroup_name_short("/docker/" ID, buf, sizeof(buf)), "docker:0123456789ab");
-	EXPECT_STR(cgroup_name_short("/x/a\033[31mb", buf, sizeof(buf)), "a.[31mb");
-	EXPECT_STR(cgroup_name_short("/user.slice/deadbeef", buf, sizeof(buf)), "deadbeef");
-	EXPECT_STR(cgroup_name_parse("", buf, sizeof(buf)), "/");
-	EXPECT_STR(cgroup_name_parse("no colons\n::\n", buf, sizeof(buf)), "/");
-	EXPECT_STR(cgroup_name_parse("4:memory:/box/a\n1:name=systemd:/x/b\n0::/\n", buf,
+	EXPECT_STR(cgroup_name_short(NULL, "/docker/" ID, buf, sizeof(buf)), "docker:0123456789ab");
+	EXPECT_STR(cgroup_name_short(NULL, "/x/a\033[31mb", buf, sizeof(buf)), "a.[31mb");
+	EXPECT_STR(cgroup_name_short(NULL, "/user.slice/deadbeef", buf, sizeof(buf)), "deadbeef");
+	EXPECT_STR(cgroup_name_parse(NULL, "", buf, sizeof(buf)), "/");
+	EXPECT_STR(cgroup_name_parse(NULL, "no colons\n::\n", buf, sizeof(buf)), "/");
+	EXPECT_STR(cgroup_name_parse(NULL, "4:memory:/box/a\n1:name=systemd:/x/b\n0::/\n", buf,
 				     sizeof(buf)),
 		   "a");
-	EXPECT_STR(cgroup_name_parse("4:memory:/box/a\n0::/system.slice/c:d.service\n", buf,
+	EXPECT_STR(cgroup_name_parse(NULL, "4:memory:/box/a\n0::/system.slice/c:d.service\n", buf,
 				     sizeof(buf)),
 		   "c:d.service");
 }

@@ -96,7 +96,7 @@ bool body_configured(const struct agent_config *cfg, const char *name)
 	return false;
 }
 
-/* What the kubelet knows of the target's pod. */
+/* What is known of the target's pod. */
 static void body_pod_labels(const struct encode_input *in, const struct pod_names *names,
 			    void (*fn)(void *ctx, const char *name, const char *value), void *ctx)
 {
@@ -135,6 +135,7 @@ void body_labels(const struct encode_input *in, const struct target *t,
 		{ "host.name", in->host },
 		{ "systemd.unit", t->unit },
 		{ "container.id", t->container },
+		{ "container.name", t->container_name },
 		{ "k8s.pod.uid", t->pod },
 	};
 

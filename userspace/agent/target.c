@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/container.h"
+#include "base/container_name.h"
 #include "base/idmap.h"
 #include "base/text.h"
 #include "base/vec.h"
@@ -17,6 +17,7 @@
 
 struct targets {
 	char service[TARGET_TEXT];
+	struct container_names *containers;
 	struct idmap cgroups; /* cgroup id -> index into by_cgroup */
 	uint32_t *by_cgroup;
 	size_t by_cgroup_cap;
@@ -132,12 +133,13 @@ static void start_afresh(struct targets *t)
 	add_target(t, &first, &index);
 }
 
-struct targets *targets_new(const char *default_service)
+struct targets *targets_new(const char *default_service, struct container_names *containers)
 {
 	struct targets *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return NULL;
+	t->containers = containers;
 	copy_clean(t->service, default_service, strlen(default_service));
 	start_afresh(t);
 	if (!t->n) {
@@ -158,6 +160,40 @@ void targets_free(struct targets *t)
 	free(t);
 }
 
+/* The index plus 1; 0: there is no memory. */
+static uint32_t add_names(struct targets *t, const struct pod_names *names)
+{
+	for (size_t i = 0; i < t->nnames; i++)
+		if (!memcmp(&t->names[i], names, sizeof(*names)))
+			return (uint32_t)i + 1;
+	if (vec_reserve(&t->names, &t->names_cap, t->nnames + 1, sizeof(*t->names)))
+		return 0;
+	t->names[t->nnames++] = *names;
+	return (uint32_t)t->nnames;
+}
+
+/* What the runtime calls the container of a cgroup. */
+static void name_container(struct targets *t, const char *path, struct target *ret)
+{
+	const struct container_name *name;
+	struct pod_names names = { 0 };
+	struct container c;
+
+	if (!container_of_path(path, &c))
+		return;
+	name = container_names_get(t->containers, &c);
+	if (*name->name) {
+		copy_clean(ret->container_name, name->name, strlen(name->name));
+		memcpy(ret->service, ret->container_name, TARGET_TEXT);
+	}
+	if (!*name->pod)
+		return;
+	snprintf(names.pod, sizeof(names.pod), "%s", name->pod);
+	snprintf(names.space, sizeof(names.space), "%s", name->space);
+	text_clean(names.container, sizeof(names.container), name->name, strlen(name->name), 0);
+	ret->names = add_names(t, &names);
+}
+
 uint32_t targets_of(struct targets *t, uint64_t cgroup_id)
 {
 	size_t before = t->cgroups.n;
@@ -172,6 +208,7 @@ uint32_t targets_of(struct targets *t, uint64_t cgroup_id)
 		t->by_cgroup[id] = 0;
 		if (cgroup_path_of_id(cgroup_id, path, sizeof(path))) {
 			target_parse(path, t->service, &one);
+			name_container(t, path, &one);
 			if (add_target(t, &one, &t->by_cgroup[id]))
 				t->by_cgroup[id] = 0;
 		}
@@ -198,30 +235,22 @@ uint32_t targets_with(struct targets *t, uint32_t index, const struct target *na
 	return t->n >= MAX_TARGETS / 2 || add_target(t, &one, &ret) ? index : ret;
 }
 
-/* The index plus 1; 0: there is no memory. */
-static uint32_t add_names(struct targets *t, const struct pod_names *names)
-{
-	for (size_t i = 0; i < t->nnames; i++)
-		if (!memcmp(&t->names[i], names, sizeof(*names)))
-			return (uint32_t)i + 1;
-	if (vec_reserve(&t->names, &t->names_cap, t->nnames + 1, sizeof(*t->names)))
-		return 0;
-	t->names[t->nnames++] = *names;
-	return (uint32_t)t->nnames;
-}
-
 uint32_t targets_in_pod(struct targets *t, uint32_t index, const struct pod_names *names)
 {
 	struct target one = *targets_at(t, index);
+	const struct pod_names *before = targets_names(t, &one);
+	struct pod_names all = *names;
 	uint32_t ret;
 
 	if (t->n >= MAX_TARGETS / 2)
 		return index;
-	one.names = add_names(t, names);
-	if (*names->service || *names->container) {
+	if (!*all.container && before)
+		memcpy(all.container, before->container, sizeof(all.container));
+	one.names = add_names(t, &all);
+	if (*all.service || *all.container) {
 		memset(one.service, 0, sizeof(one.service));
 		snprintf(one.service, sizeof(one.service), "%s",
-			 *names->service ? names->service : names->container);
+			 *all.service ? all.service : all.container);
 	}
 	return !one.names || add_target(t, &one, &ret) ? index : ret;
 }

@@ -11,9 +11,10 @@
  *   /user.slice/user-1000.slice/session-2.scope                    service user-1000
  *   /                                                              the default service
  *
- * The service of a container is "unknown_service", which OpenTelemetry says for a resource without
- * one: an id is no name. The kubelet (agent/kubelet.h) has names for containers of pods. What a
- * process calls itself (agent/contexts.h) has precedence over all of these.
+ * The service of a container is its name (base/container_name.h), else "unknown_service", which
+ * OpenTelemetry says for a resource without one: an id is no name. What the kubelet calls
+ * containers of pods (agent/kubelet.h) has precedence over that, and what a process calls itself
+ * (agent/contexts.h) over all of these.
  */
 #ifndef SFBPF_AGENT_TARGET_H
 #define SFBPF_AGENT_TARGET_H
@@ -27,6 +28,7 @@
 
 struct target { /* clean text (base/text.h); "": none */
 	char service[TARGET_TEXT], unit[TARGET_TEXT], container[TARGET_TEXT], pod[TARGET_TEXT];
+	char container_name[TARGET_TEXT];
 	/* Only a process's context has these: service.namespace, .version, .instance.id, ... */
 	char space[TARGET_TEXT], version[TARGET_TEXT], instance[TARGET_TEXT],
 		environment[TARGET_TEXT];
@@ -36,9 +38,11 @@ struct target { /* clean text (base/text.h); "": none */
 /* path: relative to the cgroup mount, with a leading '/'. */
 void target_parse(const char *path, const char *default_service, struct target *ret);
 
+struct container_names;
 struct targets;
 
-struct targets *targets_new(const char *default_service); /* NULL: out of memory */
+/* containers must outlive it and may be NULL. NULL: out of memory */
+struct targets *targets_new(const char *default_service, struct container_names *containers);
 void targets_free(struct targets *t);
 /*
  * A dense index, equal for cgroups with equal targets; 0, the default, if the cgroup is unknown or
@@ -52,10 +56,11 @@ uint32_t targets_of(struct targets *t, uint64_t cgroup_id);
 uint32_t targets_with(struct targets *t, uint32_t index, const struct target *names);
 /*
  * The index of a target like `index`, in a pod of those names. Its service is that of the pod, else
- * of the container, else what it was. `index` if there are too many.
+ * of the container, else what it was. The container keeps the name that it had if `names` has none.
+ * `index` if there are too many.
  */
 uint32_t targets_in_pod(struct targets *t, uint32_t index, const struct pod_names *names);
-/* What the kubelet calls a target's pod and container. NULL: not known. */
+/* The names of a target's pod and of the container in it. NULL: not known. */
 const struct pod_names *targets_names(const struct targets *t, const struct target *one);
 const struct target *targets_at(const struct targets *t, uint32_t index);
 /*

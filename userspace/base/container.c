@@ -149,21 +149,21 @@ bool cgroup_path_of_id(uint64_t id, char *dst, size_t cap)
 }
 
 /* A v1 hierarchy may have an id that the v2 path lacks. */
-static bool container_in_proc(uint32_t pid, struct container *ret)
+static enum container_found container_in_proc(uint32_t pid, struct container *ret)
 {
+	enum container_found found = CONTAINER_GONE;
 	char path[32], *line = NULL, *at;
-	bool found = false;
 	size_t cap = 0;
 	ssize_t n;
 	FILE *f;
 
 	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
 	f = fopen(path, "re");
-	while (f && !found && (n = getline(&line, &cap, f)) > 0) {
+	while (f && found != CONTAINER_FOUND && (n = getline(&line, &cap, f)) > 0) {
 		line[n - 1] = 0;
 		at = strchr(line, ':');
 		at = at ? strchr(at + 1, ':') : NULL;
-		found = at && container_of_path(at + 1, ret);
+		found = at && container_of_path(at + 1, ret) ? CONTAINER_FOUND : CONTAINER_NONE;
 	}
 	if (f)
 		fclose(f);
@@ -171,10 +171,15 @@ static bool container_in_proc(uint32_t pid, struct container *ret)
 	return found;
 }
 
-bool container_of_process(uint32_t pid, uint64_t cgroup_id, struct container *ret)
+enum container_found container_of_process(uint32_t pid, uint64_t cgroup_id, struct container *ret)
 {
+	bool known;
+	enum container_found found;
 	char path[PATH_MAX];
 
-	return (cgroup_path_of_id(cgroup_id, path, sizeof(path)) && container_of_path(path, ret)) ||
-	       container_in_proc(pid, ret);
+	known = cgroup_path_of_id(cgroup_id, path, sizeof(path));
+	if (known && container_of_path(path, ret))
+		return CONTAINER_FOUND;
+	found = container_in_proc(pid, ret);
+	return known && found == CONTAINER_GONE ? CONTAINER_NONE : found;
 }

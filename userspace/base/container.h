@@ -36,7 +36,12 @@ bool container_of_path(const char *cgroup_path, struct container *ret);
  * cgroup_id: cgroup v2 id of the process, 0 if unknown. The process may have ended if the cgroup
  * still exists. Reads the cgroup file system, then /proc.
  */
-bool container_of_process(uint32_t pid, uint64_t cgroup_id, struct container *ret);
+enum container_found {
+	CONTAINER_NONE, /* the process is in no container */
+	CONTAINER_FOUND,
+	CONTAINER_GONE /* both the cgroup and the process */
+};
+enum container_found container_of_process(uint32_t pid, uint64_t cgroup_id, struct container *ret);
 /*
  * The path of a v2 cgroup below its mount point, "/" for the root. false: the cgroup is gone, or
  * access is denied.

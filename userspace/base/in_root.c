@@ -4,12 +4,17 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#define WALK_DEPTH 64
+#define WALK_LINKS 40 /* as the kernel's limit */
 
 #define THREADS_MAX 64 /* threads checked; a thread that has ended stays only if it is traced */
 
@@ -53,31 +58,117 @@ int root_of_process(uint32_t pid)
 	return fd < 0 ? -errno : fd;
 }
 
+/* ---- The walk without openat2 ---- */
+
+struct walk {
+	int dirs[WALK_DEPTH]; /* below the root, the last one may be a file */
+	int depth, links;
+	char left[PATH_MAX]; /* of the path */
+};
+
+static void leave_all(struct walk *w)
+{
+	while (w->depth)
+		close(w->dirs[--w->depth]);
+}
+
+/* A symbolic link: what it says, instead of its name. 0 or -errno. */
+static int follow(struct walk *w, const char *link)
+{
+	char path[PATH_MAX];
+
+	if (++w->links > WALK_LINKS)
+		return -ELOOP;
+	if (snprintf(path, sizeof(path), "%s/%s", link, w->left) >= (int)sizeof(path))
+		return -ENAMETOOLONG;
+	strcpy(w->left, path);
+	if (*link == '/')
+		leave_all(w);
+	return 0;
+}
+
+/* 0 or -errno */
+static int enter(struct walk *w, int root_fd, const char *part)
+{
+	char link[PATH_MAX];
+	ssize_t len;
+	int fd;
+
+	if (!strcmp(part, "..")) {
+		if (w->depth)
+			close(w->dirs[--w->depth]);
+		return 0;
+	}
+	if (w->depth == WALK_DEPTH)
+		return -ENAMETOOLONG;
+	fd = openat(w->depth ? w->dirs[w->depth - 1] : root_fd, part,
+		    O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	len = readlinkat(fd, "", link, sizeof(link) - 1);
+	if (len < 0) { /* no link */
+		w->dirs[w->depth++] = fd;
+		return 0;
+	}
+	close(fd);
+	link[len] = 0;
+	return follow(w, link);
+}
+
+/*
+ * Like openat2 with O_PATH and RESOLVE_IN_ROOT, one component after the other. A ".." goes back to
+ * the directory that was entered, wherever it was moved. An fd or -errno.
+ */
+static int walk_in_root(int root_fd, const char *path)
+{
+	struct walk w = { .depth = 0 };
+	char part[NAME_MAX + 1];
+	int err = 0, fd = -ENOENT;
+	size_t len;
+
+	if (snprintf(w.left, sizeof(w.left), "%s", path) >= (int)sizeof(w.left))
+		return -ENAMETOOLONG;
+	while (!err) {
+		size_t from = strspn(w.left, "/");
+
+		len = strcspn(w.left + from, "/");
+		if (!len)
+			break;
+		if (len > NAME_MAX) {
+			err = -ENAMETOOLONG;
+			break;
+		}
+		memcpy(part, w.left + from, len);
+		part[len] = 0;
+		memmove(w.left, w.left + from + len, strlen(w.left + from + len) + 1);
+		if (strcmp(part, ".") != 0)
+			err = enter(&w, root_fd, part);
+	}
+	if (!err && w.depth)
+		fd = w.dirs[--w.depth];
+	leave_all(&w);
+	return err ? err : fd;
+}
+
 int open_in_root(int root_fd, const char *path, struct stat *st)
 {
-	struct open_how how = {
-		.flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY,
+	/* Checked before it is opened, as opening some devices has side effects. */
+	struct open_how look = {
+		.flags = O_PATH | O_CLOEXEC,
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
 	};
-	/* Checked before it is opened, as opening some devices has side effects. */
-	struct open_how look = { .flags = O_PATH | O_CLOEXEC, .resolve = how.resolve };
-	int fd = (int)syscall(SYS_openat2, root_fd, path, &look, sizeof(look)), err = 0;
+	int at = (int)syscall(SYS_openat2, root_fd, path, &look, sizeof(look)), fd = -EINVAL;
+	char self[32];
 
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, st))
-		err = -errno;
-	else if (!S_ISREG(st->st_mode))
-		err = -EINVAL;
-	close(fd);
-	if (err)
-		return err;
-	fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, st) || !S_ISREG(st->st_mode)) {
-		close(fd);
-		return -EINVAL;
+	if (at < 0)
+		at = errno == ENOSYS ? walk_in_root(root_fd, path) : -errno;
+	if (at < 0)
+		return at;
+	if (!fstat(at, st) && S_ISREG(st->st_mode)) {
+		snprintf(self, sizeof(self), "/proc/self/fd/%d", at);
+		fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+		fd = fd < 0 ? -errno : fd;
 	}
+	close(at);
 	return fd;
 }

@@ -2,7 +2,8 @@
 /*
  * Opens files in the file system of another process. The owner of that process controls its paths:
  * a symbolic link must not lead out of the root, a FIFO must not block, a device must not be
- * opened. Needs openat2 (Linux 5.6); -ENOSYS on older kernels.
+ * opened. Uses openat2, and its own walk where that is refused: systemd's DynamicUser=, which the
+ * packaged unit of the agent has, makes it fail with ENOSYS.
  */
 #ifndef SFBPF_BASE_IN_ROOT_H
 #define SFBPF_BASE_IN_ROOT_H

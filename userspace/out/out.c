@@ -161,9 +161,10 @@ bool out_incomplete(const struct out_report *r, const struct profile_stack *s)
 
 enum out_by out_by_named(const char *name)
 {
-	return !strcmp(name, "process")	 ? OUT_BY_PROCESS
-	       : !strcmp(name, "thread") ? OUT_BY_THREAD
-					 : OUT_BY_DEFAULT;
+	return !strcmp(name, "process")	    ? OUT_BY_PROCESS
+	       : !strcmp(name, "thread")    ? OUT_BY_THREAD
+	       : !strcmp(name, "container") ? OUT_BY_CONTAINER
+					    : OUT_BY_DEFAULT;
 }
 
 const char *out_state_frame(const struct out_report *r, size_t i)

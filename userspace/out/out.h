@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "base/container_name.h"
 #include "elf/module.h"
 #include "prof/profile.h"
 #include "prof/run_stats.h"
@@ -24,11 +25,12 @@ struct stacks_text;
 struct timeline;
 
 /*
- * Whose names stacks begin with: a process's, or a thread's. By default folded output has thread
- * names; flame graphs have process names with thread names below.
+ * Whose names stacks begin with: a process's, a thread's, or a container's with the default's
+ * below. By default folded output has thread names; flame graphs have process names with thread
+ * names below.
  */
-enum out_by { OUT_BY_DEFAULT, OUT_BY_PROCESS, OUT_BY_THREAD };
-/* "process", "thread"; OUT_BY_DEFAULT: another name */
+enum out_by { OUT_BY_DEFAULT, OUT_BY_PROCESS, OUT_BY_THREAD, OUT_BY_CONTAINER };
+/* "process", "thread", "container"; OUT_BY_DEFAULT: another name */
 enum out_by out_by_named(const char *name);
 
 /* Whether stacks have what the thread did (prof/wait_notes.h) as a frame. */
@@ -147,14 +149,21 @@ bool out_incomplete(const struct out_report *r, const struct profile_stack *s);
 const char *out_state_frame(const struct out_report *r, size_t i);
 /* Whether samples are taken at even steps of CPU time, 1/hz apart. */
 bool out_is_clock(const struct out_meta *meta);
-/*
- * The clean container id of a stack's process; NULL: none, or no longer known. Valid until the next
- * call.
- */
+/* The container of a stack's process: clean text. id "": none, or no longer known */
+struct out_container {
+	char id[CONTAINER_ID_MAX], name[CONTAINER_TEXT]; /* name "": unknown */
+	bool gone; /* the process and its cgroup: whether it was in a container is not known */
+};
 struct out_containers;
 struct out_containers *out_containers_new(void); /* NULL: out of memory */
 void out_containers_free(struct out_containers *oc);
-const char *out_container(struct out_containers *oc, const struct profile_stack *s);
+/* Not NULL; valid until the next call. */
+const struct out_container *out_container(struct out_containers *oc, const struct profile_stack *s);
+/*
+ * The name that stacks begin with by container: "web", "POD/CONTAINER", else the first 12 digits of
+ * the id, else "[host]" or, of a process that is gone, "[unknown]". dst has CONTAINER_TEXT bytes.
+ */
+char *out_container_root(struct out_containers *oc, const struct profile_stack *s, char *dst);
 int out_finish(FILE *f); /* flushes f; 0 or -errno */
 
 #endif

@@ -1,47 +1,82 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Container ids of the processes in a report, looked up once each. */
+/* Containers of the processes in a report, looked up once each. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/container.h"
+#include "base/container_name.h"
 #include "base/idmap.h"
 #include "base/text.h"
 #include "base/vec.h"
 #include "out/out.h"
 
 struct out_containers {
-	struct idmap known;	       /* pid, cgroup id -> ids */
-	char (*ids)[CONTAINER_ID_MAX]; /* "": none */
+	struct idmap known; /* pid, cgroup id -> list */
+	struct out_container *list;
 	size_t cap;
+	struct container_names *names;
 };
 
 struct out_containers *out_containers_new(void)
 {
-	return calloc(1, sizeof(struct out_containers));
+	struct out_containers *oc = calloc(1, sizeof(*oc));
+
+	if (oc)
+		oc->names = container_names_of_host();
+	return oc;
 }
 
 void out_containers_free(struct out_containers *oc)
 {
 	if (!oc)
 		return;
+	container_names_free(oc->names);
 	idmap_free(&oc->known);
-	free(oc->ids);
+	free(oc->list);
 	free(oc);
 }
 
-const char *out_container(struct out_containers *oc, const struct profile_stack *s)
+static void look_up(struct out_containers *oc, const struct profile_stack *s,
+		    struct out_container *ret)
 {
-	size_t before = oc->known.n;
 	struct container c;
+
+	*ret = (struct out_container){ 0 };
+	switch (container_of_process(s->pid, s->cgroup_id, &c)) {
+	case CONTAINER_GONE:
+		ret->gone = true;
+		break;
+	case CONTAINER_NONE:
+		break;
+	case CONTAINER_FOUND:
+		text_clean(ret->id, sizeof(ret->id), c.id, strlen(c.id), 0);
+		container_name_text(container_names_get(oc->names, &c), ret->name);
+		break;
+	}
+}
+
+const struct out_container *out_container(struct out_containers *oc, const struct profile_stack *s)
+{
+	static const struct out_container none = { .gone = true };
+	size_t before = oc->known.n;
 	uint32_t id;
 
-	if (vec_reserve(&oc->ids, &oc->cap, before + 1, sizeof(*oc->ids)) ||
+	if (vec_reserve(&oc->list, &oc->cap, before + 1, sizeof(*oc->list)) ||
 	    idmap_get(&oc->known, s->pid, s->cgroup_id, &id))
-		return NULL;
-	if (id == before) {
-		*oc->ids[id] = 0;
-		if (container_of_process(s->pid, s->cgroup_id, &c))
-			text_clean(oc->ids[id], sizeof(oc->ids[id]), c.id, strlen(c.id), 0);
-	}
-	return *oc->ids[id] ? oc->ids[id] : NULL;
+		return &none;
+	if (id == before)
+		look_up(oc, s, &oc->list[id]);
+	return &oc->list[id];
+}
+
+char *out_container_root(struct out_containers *oc, const struct profile_stack *s, char *dst)
+{
+	const struct out_container *c = out_container(oc, s);
+
+	if (*c->name)
+		strcpy(dst, c->name);
+	else if (*c->id)
+		snprintf(dst, CONTAINER_TEXT, "%.12s", c->id);
+	else
+		strcpy(dst, c->gone && s->pid ? "[unknown]" : "[host]");
+	return dst;
 }

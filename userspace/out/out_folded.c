@@ -27,6 +27,7 @@ struct line {
 
 struct folded {
 	const struct out_report *r;
+	struct out_containers *containers; /* NULL: not by container */
 	struct strpool *names;
 	uint32_t *by_symbol; /* name id by symbol id; NONE: not interned yet */
 	size_t nsymbols, symbols_cap;
@@ -74,16 +75,19 @@ static int add_word(struct folded *fd, const char *word)
 }
 
 /*
- * Adds the name of the thread or process, what the thread did (NULL: not at the root), then the
- * marker of an incomplete stack.
+ * Adds the names of the container and the thread or process, what the thread did (NULL: not at the
+ * root), then the marker of an incomplete stack.
  */
 static int add_head(struct folded *fd, const struct profile_stack *s, const char *state)
 {
 	const char *name = fd->r->opts.by == OUT_BY_PROCESS ? s->process : s->comm;
-	char marker[64];
-	int err;
+	char marker[64], container[CONTAINER_TEXT];
+	int err = 0;
 
-	err = add_word(fd, *name ? name : "[unknown]");
+	if (fd->containers)
+		err = add_word(fd, out_container_root(fd->containers, s, container));
+	if (!err)
+		err = add_word(fd, *name ? name : "[unknown]");
 	if (!err && state)
 		err = add_word(fd, state);
 	if (err || !out_incomplete(fd->r, s))
@@ -105,7 +109,7 @@ static int add_frames(struct folded *fd, struct profile *p, size_t i)
 									 : NULL;
 	if (profile_frames(p, i, fd->r->symbols, !fd->r->opts.kernel_only, !fd->r->opts.user_only,
 			   f) ||
-	    vec_reserve(&fd->seqs, &fd->seqs_cap, fd->nseqs + 7 + f->n, sizeof(*fd->seqs)))
+	    vec_reserve(&fd->seqs, &fd->seqs_cap, fd->nseqs + 8 + f->n, sizeof(*fd->seqs)))
 		return -ENOMEM;
 	err = add_head(fd, &s, state);
 	for (size_t k = f->n; k-- > 0 && !err;)
@@ -240,11 +244,14 @@ int out_folded(const struct out_report *r, FILE *f)
 	struct folded fd = { .r = r, .names = strpool_new() };
 	int err = fd.names ? 0 : -ENOMEM;
 
+	if (r->opts.by == OUT_BY_CONTAINER && !(fd.containers = out_containers_new()))
+		err = -ENOMEM;
 	for (size_t i = 0; i < profile_count(r->profile) && !err; i++)
 		err = add_stack(&fd, i);
 	if (!err)
 		err = write_lines(&fd, f);
 	strpool_free(fd.names);
+	out_containers_free(fd.containers);
 	free(fd.by_symbol);
 	free(fd.seqs);
 	free(fd.lines);

@@ -424,11 +424,15 @@ int out_path_of(struct out_path *p, size_t i)
 	return append_path(p, i);
 }
 
-/* Under the process's name; the thread's comes next if it has another one. */
+/*
+ * Below the container's name, if by container, comes the process's, and the thread's if it has
+ * another one.
+ */
 static int add_stack(struct out_path *p, size_t i, enum stack_side side, uint32_t *ret_leaf)
 {
 	bool by_thread = p->r->opts.by == OUT_BY_THREAD;
-	char process[64], comm[64];
+	char process[64], comm[64], container[CONTAINER_TEXT];
+	const char *root = process;
 	struct profile_stack s;
 	int err = 0;
 
@@ -436,13 +440,16 @@ static int add_stack(struct out_path *p, size_t i, enum stack_side side, uint32_
 	clean_comm(comm, s.comm);
 	clean_comm(process, by_thread ? s.comm : s.process);
 	p->n = 0;
-	if (strcmp(process, comm) != 0)
+	if (p->containers) {
+		root = out_container_root(p->containers, &s, container);
+		err = add_note(p, process);
+	}
+	if (!err && strcmp(process, comm) != 0)
 		err = add_note(p, comm);
 	if (!err)
 		err = append_path(p, i);
 	if (!err)
-		err = stackset_add(p->ss, process, s.pid, p->frames, p->n, side,
-				   out_value(p->r, &s));
+		err = stackset_add(p->ss, root, s.pid, p->frames, p->n, side, out_value(p->r, &s));
 	if (ret_leaf)
 		*ret_leaf = p->ss->added;
 	return err;
@@ -454,8 +461,11 @@ int out_stackset(const struct out_report *r, struct stackset *ss, enum stack_sid
 	struct out_path p = { .ss = ss, .r = r };
 	int err = 0;
 
+	if (r->opts.by == OUT_BY_CONTAINER && !(p.containers = out_containers_new()))
+		err = -ENOMEM;
 	for (size_t i = 0; i < profile_count(r->profile) && !err; i++)
 		err = add_stack(&p, i, side, leaf_of ? &leaf_of[i] : NULL);
+	out_containers_free(p.containers);
 	free(p.frames);
 	return err;
 }

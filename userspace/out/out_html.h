@@ -62,7 +62,8 @@ size_t out_frame_name(const struct out_report *r, const struct profile_frame *f,
 struct out_path {
 	struct stackset *ss;
 	const struct out_report *r;
-	uint32_t *frames; /* root first; the caller frees them */
+	struct out_containers *containers; /* NULL: not by container */
+	uint32_t *frames;		   /* root first; the caller frees them */
 	size_t n, cap;
 };
 

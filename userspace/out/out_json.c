@@ -5,11 +5,11 @@
  *   meta     schema, tool, host, event, hz (null: no frequency), start_unix_ns (null: unknown),
  *            duration_s, unit ("samples" or "microseconds"), samples, lost
  *   modules  the files that frames lie in: id, name, path, build_id (hex; null if it has none)
- *   stacks   comm, pid, cgroup_id, container (its id, if the process is in one), count (in `unit`),
- *            samples, stop (the stop reason; null for kernel threads and with -K),
- *            frames: root first, user part before kernel part
+ *   stacks   comm, pid, cgroup_id, container (its id, if the process is in one), container_name
+ *            (if known), count (in `unit`), samples, stop (the stop reason; null for kernel
+ *            threads and with -K), frames: root first, user part before kernel part
  *            the agent's windows: labels of the stack's service, an object, in place of cgroup_id
- *            and container
+ *            and the container's
  *            off-CPU also: state (ps's letter), waker (null, or an object with comm, pid, stop,
  *            frames, waker)
  *   frame    name (without line) and module as in folded output; kind "user", "inlined", "kernel",
@@ -243,7 +243,7 @@ static int put_stack(struct json *j, const struct out_report *r, struct out_cont
 {
 	static const char letters[] = SF_OFF_LETTERS;
 	struct profile_stack s;
-	const char *container;
+	const struct out_container *container;
 	int err;
 
 	profile_stack(r->profile, i, &s);
@@ -257,8 +257,10 @@ static int put_stack(struct json *j, const struct out_report *r, struct out_cont
 	} else {
 		json_u64(j, "cgroup_id", s.cgroup_id);
 		container = out_container(oc, &s);
-		if (container)
-			json_str(j, "container", container);
+		if (*container->id)
+			json_str(j, "container", container->id);
+		if (*container->name)
+			json_str(j, "container_name", container->name);
 	}
 	json_u64(j, "count", out_shown(r, out_value(r, &s)));
 	json_u64(j, "samples", s.count);

@@ -10,11 +10,12 @@
  * no mapping.
  *
  * Values: samples, and with a clock event also CPU time at the period; off-CPU: samples and
- * nanoseconds. Labels: comm, pid, tid, cgroup_id, container (its id, if the process is in one), and
- * `incomplete` with the stop reason if the user part did not reach its outermost frame; the agent's
- * also have those of their service (out_report.labels) in place of cgroup_id and container; off-CPU
- * also `state`, `waker` (its comm) and `waker_stack`. Values without a field in profile.proto are
- * comments, as KEY=VALUE: host, event, hz, lost.
+ * nanoseconds. Labels: comm, pid, tid, cgroup_id, container (its id, if the process is in one),
+ * container.name if that is known, and `incomplete` with the stop reason if the user part did not
+ * reach its outermost frame; the agent's also have those of their service (out_report.labels) in
+ * place of cgroup_id and the container's; off-CPU also `state`, `waker` (its comm) and
+ * `waker_stack`. Values without a field in profile.proto are comments, as KEY=VALUE: host, event,
+ * hz, lost.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -455,7 +456,7 @@ static void put_labels(struct pprof *w, const struct profile_stack *s)
 
 static void put_origin(struct pprof *w, const struct profile_stack *s)
 {
-	const char *container = w->r->labels ? NULL : out_container(w->containers, s);
+	const struct out_container *container;
 
 	if (w->r->labels)
 		put_labels(w, s);
@@ -463,10 +464,15 @@ static void put_origin(struct pprof *w, const struct profile_stack *s)
 		put_label(w, "pid", 0, s->pid);
 	if (s->tid)
 		put_label(w, "tid", 0, s->tid);
-	if (s->cgroup_id && !w->r->labels)
+	if (w->r->labels)
+		return;
+	if (s->cgroup_id)
 		put_label(w, "cgroup_id", 0, s->cgroup_id);
-	if (container)
-		put_label(w, "container", string_id(w, container), 0);
+	container = out_container(w->containers, s);
+	if (*container->id)
+		put_label(w, "container", string_id(w, container->id), 0);
+	if (*container->name)
+		put_label(w, "container.name", string_id(w, container->name), 0);
 }
 
 static void put_sample(struct pprof *w, size_t i)

@@ -208,22 +208,27 @@ static void read_waker(struct reader *r)
 			json_skip(&r->j);
 }
 
-static void read_labels(struct reader *r)
+static void read_label(struct reader *r, const char *name)
 {
 	struct stack_choice *c = &r->ss->choice;
 	char value[STACK_LABEL_BYTES];
+
+	if (!stack_choice_wants(c, name, strlen(name))) {
+		json_skip(&r->j);
+		return;
+	}
+	copy_clean(r, value, sizeof(value));
+	stack_choice_label(c, &r->s.labels, name, value);
+}
+
+static void read_labels(struct reader *r)
+{
 	const char *key;
 
 	if (!json_enter(&r->j, '{'))
 		return;
-	while ((key = json_key(&r->j))) {
-		if (!stack_choice_wants(c, key, strlen(key))) {
-			json_skip(&r->j);
-			continue;
-		}
-		copy_clean(r, value, sizeof(value));
-		stack_choice_label(c, &r->s.labels, key, value);
-	}
+	while ((key = json_key(&r->j)))
+		read_label(r, key);
 }
 
 static void read_stack(struct reader *r)
@@ -252,6 +257,8 @@ static void read_stack(struct reader *r)
 			read_waker(r);
 		else if (!strcmp(key, "labels"))
 			read_labels(r);
+		else if (!strcmp(key, "container_name"))
+			read_label(r, STACK_LABEL_CONTAINER);
 		else if (!read_part(r, &s->own, key))
 			json_skip(&r->j);
 	}

@@ -30,6 +30,9 @@ enum stack_kind {
 
 enum stack_side { STACK_AFTER, STACK_BEFORE, STACK_SIDES }; /* a single profile is AFTER */
 
+/* The label that has a container's name, in the agent's windows and in pprof of `record` */
+#define STACK_LABEL_CONTAINER "container.name"
+
 #define STACK_CHOICE_LABELS 16
 #define STACK_LABEL_BYTES   256 /* of a value, with its NUL */
 

@@ -21,6 +21,7 @@
 #include "agent/sender.h"
 #include "agent/window_file.h"
 #include "base/clock.h"
+#include "base/container_name.h"
 #include "base/exitcode.h"
 #include "base/hash.h"
 #include "kern/host_gaps.h"
@@ -43,6 +44,7 @@ struct agent {
 	char host[256];
 	struct identity identity;
 	struct session session;
+	struct container_names *containers;
 	struct targets *targets;
 	struct window window;
 	struct contexts *contexts; /* NULL: processes are not asked for names */
@@ -357,8 +359,8 @@ static void reload(struct agent *a)
 	struct agent_config_error err;
 	struct agent_config *mine = agent_options_config(&a->opts, &err),
 			    *other = mine ? agent_options_config(&a->opts, &err) : NULL;
-	struct targets *targets = other ? targets_new(mine->service ? mine->service : "host")
-					: NULL;
+	struct targets *targets =
+		other ? targets_new(mine->service ? mine->service : "host", a->containers) : NULL;
 	uint64_t before = a->budget.hz;
 
 	notify("RELOADING=1");
@@ -489,7 +491,8 @@ static int start(struct agent *a)
 	setpriority(PRIO_PROCESS, 0, AGENT_NICE);
 	if (privs_drop(a->cfg->user, err, sizeof(err)))
 		return complain(EXIT_FAILED, "%s", err);
-	a->targets = targets_new(a->cfg->service ? a->cfg->service : "host");
+	a->containers = container_names_of_host();
+	a->targets = targets_new(a->cfg->service ? a->cfg->service : "host", a->containers);
 	if (!a->targets)
 		return complain(EXIT_FAILED, "out of memory");
 	rc = session_open(&a->session, o);
@@ -632,6 +635,7 @@ static void clean_up(struct agent *a)
 	spool_close(a->spool);
 	window_free(&a->window);
 	targets_free(a->targets);
+	container_names_free(a->containers);
 	contexts_free(a->contexts);
 	agent_offcpu_stop(&a->off);
 	session_close(&a->session);

@@ -68,7 +68,9 @@ int oneshot_option(struct oneshot *r, int id, const char *arg)
 			       : complain(EXIT_USAGE, "--inline and --lines: built without libdw");
 	case OPT_BY:
 		r->by = out_by_named(arg);
-		return r->by ? 0 : complain(EXIT_USAGE, "--by: '%s' is not process or thread", arg);
+		return r->by ? 0
+			     : complain(EXIT_USAGE,
+					"--by: '%s' is not process, thread or container", arg);
 	case OPT_DEBUGINFOD:
 		return open_debuginfod(r);
 	case 'd':
@@ -247,7 +249,8 @@ int oneshot_prepare(struct oneshot *r)
 	if (r->command && !r->system_wide)
 		r->common.collect.follow_forks = true;
 	r->common.collect.count_run_time = r->common.stats != NULL;
-	r->common.collect.want_cgroup = r->format && r->format->cgroups;
+	r->common.collect.want_cgroup = r->by == OUT_BY_CONTAINER ||
+					(r->format && r->format->cgroups);
 	r->common.collect.want_time = r->format && r->format->timeline;
 	return err;
 }

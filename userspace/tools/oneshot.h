@@ -45,8 +45,8 @@ struct oneshot {
 		{ OPT_DEBUGINFOD, "debuginfod", NULL,                                              \
 		  "fetch missing debug files from the servers in $DEBUGINFOD_URLS" },              \
 		{ OPT_BY, "by", "NAME",                                                            \
-		  "begin stacks with the name of the process or the thread (default: "             \
-		  "folded: thread, html: process)" },                                              \
+		  "begin stacks with the name of the process, the thread or the container "        \
+		  "(default: folded: thread, html: process)" },                                    \
 	{                                                                                          \
 		OPT_STATS, "stats", "FILE",                                                        \
 			"write the account of the run as JSON; - is standard output"               \

@@ -127,6 +127,7 @@ static int take_by(struct view *v, const char *arg)
 		{ "host", STACK_BY_HOST, NULL },
 		{ "service", STACK_BY_LABEL, LABEL_SERVICE },
 		{ "version", STACK_BY_LABEL, LABEL_VERSION },
+		{ "container", STACK_BY_LABEL, STACK_LABEL_CONTAINER },
 	};
 
 	v->by_given = true;
@@ -142,8 +143,8 @@ static int take_by(struct view *v, const char *arg)
 	if (strchr(arg, '.') || strchr(arg, '_'))
 		return 0;
 	return complain(EXIT_USAGE,
-			"--by: '%s' is not process, thread, host, service, version or a label's "
-			"name, like k8s.pod.uid",
+			"--by: '%s' is not process, thread, container, host, service, version or a "
+			"label's name, like k8s.pod.uid",
 			arg);
 }
 

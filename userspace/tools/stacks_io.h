@@ -52,8 +52,8 @@ int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **ar
 		{ OPT_COMM_ONLY, "comm", "NAME", "stacks of threads of this name" },        \
 		{ OPT_BY, "by", "NAME",                                                     \
 		  "begin stacks with the name of the process (JSON has it), the thread, "   \
-		  "the service, version or host, or with a label; default: html and svg "   \
-		  "process, others thread" },                                               \
+		  "the container (JSON and pprof have it), the service, version or host, "  \
+		  "or with a label; default: html and svg process, others thread" },        \
 	{                                                                                   \
 		OPT_OFF_CPU, "off-cpu", NULL, "windows of blocked time instead of CPU time" \
 	}

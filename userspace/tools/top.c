@@ -93,8 +93,8 @@ static int take(struct top *t, int id, const char *arg)
 		return 0;
 	case OPT_BY:
 		t->has_by = true;
-		t->ui.sel.by_thread = out_by_named(arg) == OUT_BY_THREAD;
-		return out_by_named(arg)
+		t->ui.sel.by_thread = !strcmp(arg, "thread");
+		return t->ui.sel.by_thread || !strcmp(arg, "process")
 			       ? 0
 			       : complain(EXIT_USAGE, "--by: '%s' is not process or thread", arg);
 	case OPT_COLOR:

@@ -248,7 +248,7 @@ static int json_processes(struct ui *ui, const struct batch_page *page, struct j
 	json_array(j, "processes");
 	for (size_t i = 0; i < n; i++) {
 		const struct census_process *p = rows_process(ui, &ui->rows[i]);
-		char comm[SF_COMM * 3 + 1], cgroup[64];
+		char comm[SF_COMM * 3 + 1], cgroup[96];
 
 		text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);
 		json_object(j, NULL);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/container.h"
+#include "base/container_name.h"
 #include "base/hash.h"
 #include "base/text.h"
 
@@ -17,39 +17,48 @@
 struct name {
 	uint32_t pid;
 	char comm[16];
-	char text[44];
+	char text[96];
 };
 
 struct cgroup_names {
+	struct container_names *containers;
 	struct name slots[SLOTS + CROWD];
 };
 
 struct cgroup_names *cgroup_names_new(void)
 {
-	return calloc(1, sizeof(struct cgroup_names));
+	struct cgroup_names *cn = calloc(1, sizeof(*cn));
+
+	if (cn)
+		cn->containers = container_names_of_host();
+	return cn;
 }
 
 void cgroup_names_free(struct cgroup_names *cn)
 {
+	if (cn)
+		container_names_free(cn->containers);
 	free(cn);
 }
 
-const char *cgroup_name_short(const char *path, char *dst, size_t cap)
+const char *cgroup_name_short(struct container_names *containers, const char *path, char *dst,
+			      size_t cap)
 {
 	const char *last = strrchr(path, '/');
 	struct container c;
-	char text[128];
+	char text[CONTAINER_TEXT];
 
 	last = last && last[1] ? last + 1 : path;
-	if (container_of_path(path, &c))
-		snprintf(text, sizeof(text), "%s:%.12s", c.runtime, c.id);
-	else
+	if (!container_of_path(path, &c))
 		snprintf(text, sizeof(text), "%.*s", (int)sizeof(text) - 1, last);
+	else if (!*container_name_text(container_names_get(containers, &c), text))
+		snprintf(text, sizeof(text), "%s:%.12s", c.runtime, c.id);
 	text_clean(dst, cap, text, strlen(text), 0);
 	return dst;
 }
 
-const char *cgroup_name_parse(const char *text, char *dst, size_t cap)
+const char *cgroup_name_parse(struct container_names *containers, const char *text, char *dst,
+			      size_t cap)
 {
 	char best[1024] = "", path[1024];
 
@@ -67,7 +76,7 @@ const char *cgroup_name_parse(const char *text, char *dst, size_t cap)
 		}
 		text += len + (text[len] == '\n');
 	}
-	return cgroup_name_short(*best ? best : "/", dst, cap);
+	return cgroup_name_short(containers, *best ? best : "/", dst, cap);
 }
 
 static bool read_cgroup(uint32_t pid, char *dst, size_t cap)
@@ -100,6 +109,6 @@ const char *cgroup_names_get(struct cgroup_names *cn, uint32_t pid, const char *
 	*name = (struct name){ .pid = pid };
 	memcpy(name->comm, comm, strnlen(comm, sizeof(name->comm)));
 	if (read_cgroup(pid, text, sizeof(text)))
-		cgroup_name_parse(text, name->text, sizeof(name->text));
+		cgroup_name_parse(cn->containers, text, name->text, sizeof(name->text));
 	return name->text;
 }
