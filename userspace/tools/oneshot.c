@@ -380,6 +380,20 @@ void oneshot_say_result(const struct oneshot *r, const struct run_stats *st, con
 			 (unsigned long long)st->needs_refused);
 }
 
+void oneshot_say_timeline(const struct timeline *t)
+{
+	if (t->dropped)
+		complain(0,
+			 "%llu samples are not on the timeline, which holds %zu: "
+			 "use a lower frequency (-F) or a shorter time",
+			 (unsigned long long)t->dropped, t->n);
+	if (t->missing)
+		complain(0,
+			 "%llu waits are not on the timeline, which has %zu of %g ms or more: "
+			 "use a larger -m",
+			 (unsigned long long)t->missing, t->nblocks, (double)t->min_block_ns / 1e6);
+}
+
 static void say_fetched(const struct oneshot *r)
 {
 	const struct debuginfod_totals t = debuginfod_totals(r->debuginfod);
