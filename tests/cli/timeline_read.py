@@ -153,14 +153,15 @@ def firefox_problems(p):
 
 
 def firefox_marks(p):
-    """[(thread's name, tid, marker's name, start, end or None, data, (root, ..., leaf))], in ms."""
+    """[(thread's name, tid, marker's name, start, end or None, data, (root, ..., leaf))], in ms.
+    """
     names, stacks, out = p["shared"]["stringArray"], _stacks(p), []
     for t in p["threads"]:
         m = t["markers"]
         for i in range(m["length"]):
             cause = m["data"][i].get("cause")
-            out.append((t["name"], t["tid"], names[m["name"][i]], m["startTime"][i], m["endTime"][i],
-                        m["data"][i], stacks[cause["stack"]] if cause else ()))
+            out.append((t["name"], t["tid"], names[m["name"][i]], m["startTime"][i],
+                        m["endTime"][i], m["data"][i], stacks[cause["stack"]] if cause else ()))
     return out
 
 
@@ -324,8 +325,8 @@ def perfetto_samples(packets, events=None):
 
 
 def perfetto_slices(packets):
-    """[(pid, tid, name, start, end, woken by, (root, ..., leaf))] in ns; instants have no end. Slices
-    that would be drawn wrongly, or flows without two ends, are a ValueError.
+    """[(pid, tid, name, start, end, woken by, (root, ..., leaf))] in ns; instants have no end.
+    Slices that would be drawn wrongly, or flows without two ends, are a ValueError.
     """
     tracks = {p["track_descriptor"]["uuid"]: p["track_descriptor"]["thread"]
               for p in packets if "track_descriptor" in p}

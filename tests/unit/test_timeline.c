@@ -220,8 +220,8 @@ TEST(timeline_perfetto)
 }
 
 /*
- * The thread 9 of "app" is blocked from 52 to 64 ms, woken at 63 ms by the main thread; then from 66
- * to 70 ms without a waker. The main thread is preempted from 64 to 65 ms.
+ * The thread 9 of "app" is blocked from 52 to 64 ms, woken at 63 ms by the main thread; then from
+ * 66 to 70 ms, woken by an interrupt. The main thread is preempted from 64 to 65 ms.
  */
 static struct profile *fill_blocks(struct world *w, struct timeline *t)
 {

@@ -51,16 +51,15 @@ const struct tool_spec record_tool = {
 		"folded elsewhere.",
 	.options = options,
 	.common = true,
-	.examples =
-		"  sudo sfbpf record -o cpu.folded 10       all processes, 10 seconds\n"
-		"  sudo sfbpf record -p 1234 -F 999 5       one process, at 999 Hz\n"
-		"  sudo sfbpf record -- ./program arg       a program from start to end\n"
-		"  sudo sfbpf record --timeline -o run.json.gz 10\n"
-		"                                           for profiler.firefox.com\n"
-		"  sudo sfbpf record --wall -p 1234 -o wall.html 10\n"
-		"                                           where its threads' time went\n"
-		"  sudo sfbpf record --wall -p 1234 -o run.pftrace 10\n"
-		"                                           the same with times, and who woke them\n",
+	.examples = "  sudo sfbpf record -o cpu.folded 10       all processes, 10 seconds\n"
+		    "  sudo sfbpf record -p 1234 -F 999 5       one process, at 999 Hz\n"
+		    "  sudo sfbpf record -- ./program arg       a program from start to end\n"
+		    "  sudo sfbpf record --timeline -o run.json.gz 10\n"
+		    "                                           for profiler.firefox.com\n"
+		    "  sudo sfbpf record --wall -p 1234 -o wall.html 10\n"
+		    "                                           where its threads' time went\n"
+		    "  sudo sfbpf record --wall -o run.pftrace 10\n"
+		    "                                           with times and wakers\n",
 	.run = record_run,
 };
 
