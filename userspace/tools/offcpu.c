@@ -312,12 +312,14 @@ static int tick(void *ctx)
 static int run(struct offcpu_tool *t, struct session *s)
 {
 	struct offcpu_totals totals;
-	int err = oneshot_prepare(&t->one);
+	int err = oneshot_choose(&t->one);
 
 	if (!err && (t->opts.hist || t->opts.threads) && strcmp(t->one.format->name, "text"))
 		return complain(EXIT_USAGE, "--hist and --threads need --format text: they are "
 					    "tables of the text output");
 	t->opts.want_cost_back = !t->thin_given;
+	if (!err)
+		err = oneshot_prepare(&t->one);
 	if (!err)
 		err = session_open(s, &t->one.common.collect);
 	if (err)

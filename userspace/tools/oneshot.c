@@ -119,7 +119,7 @@ static int check_times(const struct oneshot *r)
 	return 0;
 }
 
-static int choose_format(struct oneshot *r)
+int oneshot_choose(struct oneshot *r)
 {
 	const struct common_opts *o = &r->common;
 	bool to_stdout = !o->output || !strcmp(o->output, "-");
@@ -240,10 +240,8 @@ static int sample(struct oneshot *r, struct session *s)
 
 int oneshot_prepare(struct oneshot *r)
 {
-	int err = choose_format(r);
+	int err = open_outputs(r);
 
-	if (!err)
-		err = open_outputs(r);
 	if (r->command && !r->system_wide)
 		r->common.collect.follow_forks = true;
 	r->common.collect.count_run_time = r->common.stats != NULL;

@@ -60,9 +60,10 @@ int oneshot_option(struct oneshot *r, int id, const char *arg);
 int oneshot_next(struct oneshot *r, const struct tool_spec *tool, int argc, char **argv,
 		 const char **ret_arg);
 /*
- * Chooses the format, opens the files. This and the following return 0, or the exit code after
- * printing the error.
+ * Chooses the format, which a tool may then check; opens the files. These and the following return
+ * 0, or the exit code after printing the error.
  */
+int oneshot_choose(struct oneshot *r);
 int oneshot_prepare(struct oneshot *r);
 /*
  * After collecting, before the report and before any frame is named: carries out --inline, --lines

@@ -128,9 +128,11 @@ static int run(struct oneshot *r, struct session *s, struct timeline *timeline,
 	       struct slices *slices)
 {
 	struct run_stats stats;
-	int err = oneshot_prepare(r);
+	int err = oneshot_choose(r);
 
 	session_signals(); /* so that Ctrl-C while tables are made also ends the run cleanly */
+	if (!err)
+		err = oneshot_prepare(r);
 	if (!err && r->format->slices)
 		r->common.collect.want_time = true;
 	if (!err)

@@ -69,6 +69,8 @@ static int report_run(int argc, char **argv)
 				v.output   ? "-o"
 				: v.format ? "--format"
 					   : argv[optind + 1]);
+	if (v.annotate && !*v.annotate)
+		return complain(EXIT_USAGE, "--annotate: '' is not the name of a function");
 	if (v.annotate)
 		return report_code(v.annotate, argv[optind]);
 	if (stackset_init(&v.stacks))

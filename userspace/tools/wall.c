@@ -287,11 +287,13 @@ int wall_run(struct oneshot *r, struct session *s, struct timeline *t)
 			  .kernel_threads = true,
 			  .user_threads = true },
 	};
-	int rc = oneshot_prepare(r);
+	int rc = oneshot_choose(r);
 
 	session_signals(); /* so that Ctrl-C while tables are made also ends the run cleanly */
 	if (!rc)
 		rc = check(&w);
+	if (!rc)
+		rc = oneshot_prepare(r);
 	if (!rc)
 		rc = collect(&w);
 	if (!rc)
