@@ -39,7 +39,7 @@ struct off_scratch {
 	u64 acc;		    /* blocked time of the thread that no sample represents yet */
 	u64 switched_to;	    /* the last task that off_switch saw coming to this CPU */
 	u64 due;		    /* the task whose block off_back must count; 0: none */
-	struct off_block block;	    /* that block */
+	struct off_block block;	    /* the block of the task that comes to this CPU */
 	u64 count;		    /* number of blocks that the current one represents */
 	/* A new entry of the memo. */
 	/* bitmap of the cache lines that hold words of the user part */

@@ -58,11 +58,9 @@ static __always_inline bool off_back_unseen(struct sf_scratch *s, struct off_scr
 					    struct task_struct *task)
 {
 	struct off_task *t = off_task(task);
-	struct off_block b;
 
-	if (!t || !off_close_back(t, off_arrival(task), &b) || !off_chosen(t, &b))
+	if (!t || !off_close_back(t, off_arrival(task), &o->block) || !off_chosen(t, &o->block))
 		return false;
-	o->block = b;
 	off_kernel_part(s, o, slot, task);
 	return true;
 }
@@ -81,7 +79,6 @@ int off_back(u64 *ctx)
 	struct sf_scratch *s = scratch_of(slot);
 	struct off_scratch *o = off_scratch_of(slot);
 	struct off_task *t;
-	struct off_block b;
 	bool seen;
 
 	if (!s || !o)
@@ -98,8 +95,7 @@ int off_back(u64 *ctx)
 		t = off_task(bpf_get_current_task_btf());
 		if (!t)
 			return 0;
-		b = o->block;
-		off_count(s, o, slot, t, &b, OFF_PENDING);
+		off_count(s, o, slot, t, &o->block, OFF_PENDING);
 	}
 	off_cost_end(stats_here(), began, 1);
 	return 0;
@@ -135,20 +131,18 @@ static __always_inline void off_switched_to(struct task_struct *next, u64 now)
 	u32 slot = OFF_SLOT_SELF;
 	struct sf_scratch *s = scratch_of(slot);
 	struct off_scratch *o = off_scratch_of(slot);
-	struct off_block b;
 
 	if (o && !cfg_off_at_leave)
 		*(volatile u64 *)&o->switched_to = (u64)next;
-	if (!s || !o || !t || !off_close_back(t, now, &b))
+	if (!s || !o || !t || !off_close_back(t, now, &o->block))
 		return;
 	if (cfg_off_at_leave) {
-		off_count_left(s, o, slot, next, t, &b);
+		off_count_left(s, o, slot, next, t, &o->block);
 		return;
 	}
-	if (!off_chosen(t, &b))
+	if (!off_chosen(t, &o->block))
 		return;
 	*(volatile u64 *)&o->due = (u64)next;
-	o->block = b;
 	off_kernel_part(s, o, slot, next);
 }
 
