@@ -29,6 +29,7 @@
 #include "off_clock.bpf.h"
 #include "off_count.bpf.h"
 #include "off_scratch.bpf.h"
+#include "off_single.bpf.h"
 #include "off_stack.bpf.h"
 
 /* The kernel has no sched_exit_tp: stacks are taken when threads leave. */
@@ -68,6 +69,7 @@ struct off_task { /* the first cache line has the fields that every switch needs
 	 * so on
 	 */
 	u64 wakers[SF_OFF_CHAIN];
+	u32 waker_tid, zero;   /* the thread that wakers[0] is a stack of; 0: an interrupt */
 	u64 cut_at, cut_stack; /* cut_stack: hash of the block's stack; valid if since == cut_at */
 };
 
@@ -168,11 +170,6 @@ static __always_inline bool off_task_wanted(u64 task)
 
 /* ---- What counts of a block ---- */
 
-struct off_block {
-	u64 blocked, waiting; /* ns; waiting: for a CPU, after the wake-up */
-	u64 count;	      /* number of blocks that it represents */
-};
-
 /*
  * Measures the part of the block that lies within the run, if the block ends now. false: it does
  * not count (outside the run, too short or too long, or not in a chosen state).
@@ -186,6 +183,8 @@ static __always_inline bool off_measure(const struct off_task *t, u64 since, u64
 
 	if (!off_begin || end <= start || end - start < cfg_off_min || end - start > cfg_off_max)
 		return false;
+	b->start = start;
+	b->end = end;
 	b->blocked = end - start;
 	b->waiting = 0;
 	b->count = cfg_off_at_leave && t->count > 1 ? t->count : 1;
@@ -220,8 +219,11 @@ static __always_inline bool off_chosen(struct off_task *t, struct off_block *b)
 	acc += b->blocked;
 	n = acc / period;
 	t->acc = acc - n * period;
-	if (!n)
+	if (!n) {
+		if (off_is_single(b))
+			__sync_fetch_and_add(&off_singles_lost, 1);
 		return false;
+	}
 	/* Rounded up or down at random, so that the mean is the exact quotient. */
 	b->count = b->blocked < period
 			   ? (n * period + bpf_get_prandom_u32() % b->blocked) / b->blocked
@@ -265,12 +267,39 @@ static __always_inline bool off_close_back(struct off_task *t, u64 now, struct o
 	return off_measure(t, since, now, b) && off_cpu_wanted(bpf_get_smp_processor_id());
 }
 
+/* Sends the block by itself. The hash of its stack is in the scratch. */
+static __always_inline void off_single(const struct sf_sample *rec, struct off_scratch *o, u32 slot,
+				       const struct off_task *t, const struct off_block *b)
+{
+	struct sf_off_single *one = &o->single;
+	u64 woken = t->woken;
+
+	one->type = SF_REC_SINGLE;
+	one->state = t->state;
+	one->start_ns = b->start;
+	one->end_ns = one->woken_ns = b->end;
+	if (b->waiting) {
+		one->woken_ns = woken > b->start ? woken : b->start;
+		if (!b->blocked) /* its state was not chosen */
+			one->start_ns = one->woken_ns;
+	}
+	one->stack = o->hash;
+	one->waker = t->state == SF_OFF_R ? 0 : t->wakers[0];
+	one->waker_tid = one->waker ? t->waker_tid : 0;
+	one->pid = rec->pid;
+	one->tid = rec->tid;
+	__builtin_memcpy(one->comm, rec->comm, SF_COMM);
+	off_send_single(slot);
+}
+
 /* Adds the block to the counts, with the stack in the scratch. how: OFF_* of off_count.bpf.h. */
-static __always_inline void off_count(struct off_scratch *o, u32 slot, struct off_task *t,
-				      const struct off_block *b, u32 how)
+static __always_inline void off_count(struct sf_scratch *s, struct off_scratch *o, u32 slot,
+				      struct off_task *t, const struct off_block *b, u32 how)
 {
 	for (u32 i = 0; i < SF_OFF_CHAIN; i++)
-		o->wakers[i] = cfg_off_wakers && t->state != SF_OFF_R ? t->wakers[i] : 0;
+		o->wakers[i] = cfg_off_wakers && !cfg_off_singles && t->state != SF_OFF_R
+				       ? t->wakers[i]
+				       : 0;
 	o->acc = t->acc;
 	o->count = b->count;
 	if (b->blocked)
@@ -278,6 +307,8 @@ static __always_inline void off_count(struct off_scratch *o, u32 slot, struct of
 	if (b->waiting)
 		off_add_block(slot, SF_OFF_R | how, b->waiting);
 	t->acc = o->acc;
+	if (off_is_single(b) && !(how & OFF_OPEN))
+		off_single(&s->sample, o, slot, t, b);
 }
 
 /* The OFF_* flags for a block that is counted by the hash in t->stack. */

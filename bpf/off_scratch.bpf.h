@@ -11,6 +11,12 @@
 #define OFF_MEMO_LINES (OFF_MEMO_SPAN / OFF_MEMO_LINE)
 #define OFF_MEMO_RUNS  16 /* a power of two */
 
+struct off_block {
+	u64 blocked, waiting; /* ns; waiting: for a CPU, after the wake-up */
+	u64 count;	      /* number of blocks that it represents */
+	u64 start, end;	      /* of the block itself, within the run */
+};
+
 /* A run of adjacent cache lines: the first one, counted from the line of sp, and their number. */
 struct off_run {
 	u8 first, lines;
@@ -33,7 +39,7 @@ struct off_scratch {
 	u64 acc;		    /* blocked time of the thread that no sample represents yet */
 	u64 switched_to;	    /* the last task that off_switch saw coming to this CPU */
 	u64 due;		    /* the task whose block off_back must count; 0: none */
-	u64 blocked, waiting;	    /* of that block: struct off_block */
+	struct off_block block;	    /* the block of the task that comes to this CPU */
 	u64 count;		    /* number of blocks that the current one represents */
 	/* A new entry of the memo. */
 	/* bitmap of the cache lines that hold words of the user part */
@@ -44,6 +50,7 @@ struct off_scratch {
 	u32 zero;
 	struct off_run run[OFF_MEMO_RUNS];
 	struct sf_off_count fresh; /* a new count; too large for the BPF stack */
+	struct sf_off_single single;
 } SF_LINE;
 
 /*

@@ -18,6 +18,7 @@
  *   off_clock	the scheduler's clock		off_stack	stacks, hashes, wakers, sending
  *   off_memo	known user stacks		off_count	counts and samples
  *   off_detail	histograms, threads, cost	off_block	states and measuring of blocks
+ *   off_single	blocks sent one by one
  */
 #include "filter.bpf.h"
 #include "kload.bpf.h"
@@ -27,6 +28,7 @@
 #include "off_count.bpf.h"
 #include "off_detail.bpf.h"
 #include "off_scratch.bpf.h"
+#include "off_single.bpf.h"
 #include "off_stack.bpf.h"
 #include "sample.bpf.h"
 
@@ -56,13 +58,9 @@ static __always_inline bool off_back_unseen(struct sf_scratch *s, struct off_scr
 					    struct task_struct *task)
 {
 	struct off_task *t = off_task(task);
-	struct off_block b;
 
-	if (!t || !off_close_back(t, off_arrival(task), &b) || !off_chosen(t, &b))
+	if (!t || !off_close_back(t, off_arrival(task), &o->block) || !off_chosen(t, &o->block))
 		return false;
-	o->blocked = b.blocked;
-	o->waiting = b.waiting;
-	o->count = b.count;
 	off_kernel_part(s, o, slot, task);
 	return true;
 }
@@ -81,7 +79,6 @@ int off_back(u64 *ctx)
 	struct sf_scratch *s = scratch_of(slot);
 	struct off_scratch *o = off_scratch_of(slot);
 	struct off_task *t;
-	struct off_block b;
 	bool seen;
 
 	if (!s || !o)
@@ -98,10 +95,7 @@ int off_back(u64 *ctx)
 		t = off_task(bpf_get_current_task_btf());
 		if (!t)
 			return 0;
-		b.blocked = o->blocked;
-		b.waiting = o->waiting;
-		b.count = o->count;
-		off_count(o, slot, t, &b, OFF_PENDING);
+		off_count(s, o, slot, t, &o->block, OFF_PENDING);
 	}
 	off_cost_end(stats_here(), began, 1);
 	return 0;
@@ -123,7 +117,7 @@ static __always_inline void off_count_left(struct sf_scratch *s, struct off_scra
 	o->hash = t->stack ? t->stack : SF_STACK_UNKNOWN;
 	if (b->count > 1)
 		__sync_fetch_and_add(&off_sampled_ns, b->blocked + b->waiting);
-	off_count(o, slot, t, b, off_by_hash(t));
+	off_count(s, o, slot, t, b, off_by_hash(t));
 }
 
 /*
@@ -137,22 +131,18 @@ static __always_inline void off_switched_to(struct task_struct *next, u64 now)
 	u32 slot = OFF_SLOT_SELF;
 	struct sf_scratch *s = scratch_of(slot);
 	struct off_scratch *o = off_scratch_of(slot);
-	struct off_block b;
 
 	if (o && !cfg_off_at_leave)
 		*(volatile u64 *)&o->switched_to = (u64)next;
-	if (!s || !o || !t || !off_close_back(t, now, &b))
+	if (!s || !o || !t || !off_close_back(t, now, &o->block))
 		return;
 	if (cfg_off_at_leave) {
-		off_count_left(s, o, slot, next, t, &b);
+		off_count_left(s, o, slot, next, t, &o->block);
 		return;
 	}
-	if (!off_chosen(t, &b))
+	if (!off_chosen(t, &o->block))
 		return;
 	*(volatile u64 *)&o->due = (u64)next;
-	o->blocked = b.blocked;
-	o->waiting = b.waiting;
-	o->count = b.count;
 	off_kernel_part(s, o, slot, next);
 }
 
@@ -243,6 +233,7 @@ static __always_inline void off_note_waker(const struct sf_scratch *s, const str
 	u32 i;
 
 	t->wakers[0] = o->hash;
+	t->waker_tid = s->sample.tid;
 	if (!cfg_off_chains || !s->sample.tid) /* a chain ends at an interrupt */
 		return;
 	waker = off_task(bpf_get_current_task_btf());
@@ -279,7 +270,8 @@ int off_waking(u64 *ctx)
 	 * The block may still become long enough while the task waits for a CPU. Then its waker is
 	 * missing.
 	 */
-	if (!off_begin || now - (since > off_begin ? since : off_begin) < cfg_off_min)
+	if (!off_begin || now - (since > off_begin ? since : off_begin) <
+				  (cfg_off_singles ? cfg_off_single_min : cfg_off_min))
 		return 0;
 	slot = OFF_SLOT_WAKER;
 	s = scratch_of(slot);
@@ -367,12 +359,13 @@ static __always_inline bool off_still(const struct off_task *t, u64 since, u64 a
  * Counts the block up to off_cut, by the hash in the scratch. If the compare-and-swap fails, the
  * thread has come back meanwhile. The stack may then belong to its next block, so it is not used.
  */
-static __always_inline void off_cut_block(struct off_scratch *o, u32 slot, struct off_task *t,
-					  u64 since, const struct off_block *b, u32 how)
+static __always_inline void off_cut_block(struct sf_scratch *s, struct off_scratch *o, u32 slot,
+					  struct off_task *t, u64 since, const struct off_block *b,
+					  u32 how)
 {
 	if (__sync_val_compare_and_swap(&t->since, since, off_cut) != since)
 		return;
-	off_count(o, slot, t, b, how | OFF_OPEN);
+	off_count(s, o, slot, t, b, how | OFF_OPEN);
 	t->cut_stack = o->hash;
 	/* Else there was no room for the stack: the next cut reads it again. */
 	if (bpf_map_lookup_elem(&off_stacks, &o->hash))
@@ -395,7 +388,7 @@ static __always_inline void off_cut_known(struct sf_scratch *s, struct off_scrat
 	*(u64 *)&s->sample.comm[0] = kload(KADDR(addr, struct task_struct, comm));
 	*(u64 *)&s->sample.comm[8] = kload(KADDR(addr, struct task_struct, comm) + 8);
 	o->hash = t->stack ? t->stack : t->cut_stack;
-	off_cut_block(o, slot, t, since, b, off_by_hash(t));
+	off_cut_block(s, o, slot, t, since, b, off_by_hash(t));
 }
 
 #ifdef SF_REMOTE
@@ -429,13 +422,13 @@ int off_last(struct bpf_iter__task *ctx)
 		return 0;
 	}
 	if (off_pass == SF_OFF_PASS_CUT) {
-		off_cut_block(o, slot, t, since, &b, 0);
+		off_cut_block(s, o, slot, t, since, &b, 0);
 		return 0;
 	}
 	if (s->sample.stop == SF_STOP_NOT_LOADED && off_pass == SF_OFF_PASS_CLOSE)
 		return 0;
 	if (off_close(t, since))
-		off_count(o, slot, t, &b, 0);
+		off_count(s, o, slot, t, &b, 0);
 	return 0;
 }
 #endif
@@ -495,9 +488,9 @@ int off_last_blind(struct bpf_iter__task *ctx)
 		off_take_kernel_only(s, o, slot, task, addr);
 	}
 	if (off_pass == SF_OFF_PASS_CUT)
-		off_cut_block(o, slot, t, since, &b, how);
+		off_cut_block(s, o, slot, t, since, &b, how);
 	else
-		off_count(o, slot, t, &b, how);
+		off_count(s, o, slot, t, &b, how);
 	return 0;
 }
 

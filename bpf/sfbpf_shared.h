@@ -116,8 +116,9 @@ enum sf_record_type {
 	SF_REC_STACK = 3, /* off-CPU: the frames of a stack; counts refer to it by its hash */
 	/* off-CPU: a sampled block; SF_OFF_CHAIN hashes of the wakers' stacks follow the frames */
 	SF_REC_BLOCK = 4,
-	SF_REC_CODE = 5, /* struct sf_code */
-	SF_REC_COPY = 6, /* struct sf_copy_need */
+	SF_REC_CODE = 5,   /* struct sf_code */
+	SF_REC_COPY = 6,   /* struct sf_copy_need */
+	SF_REC_SINGLE = 7, /* struct sf_off_single */
 };
 
 /*
@@ -452,6 +453,18 @@ struct sf_off_count {
 	char comm[SF_COMM];
 };
 
+/* One block with its times, CLOCK_MONOTONIC. */
+struct sf_off_single {
+	sf_u32 type;  /* SF_REC_SINGLE */
+	sf_u32 state; /* enum sf_off_state; SF_OFF_R: it waited for a CPU from start to end */
+	/* From woken to end it waited for a CPU; woken is end if that is not known. */
+	sf_u64 start_ns, woken_ns, end_ns;
+	sf_u64 stack, waker; /* hashes; a waker of 0 is unknown */
+	sf_u32 pid, tid;
+	sf_u32 waker_tid, zero; /* 0: an interrupt, or unknown */
+	char comm[SF_COMM];
+};
+
 #define SF_OFF_HIST 32
 /* Same key; slot 0: less than 1 us, slot n: 2^(n-1) us or more */
 struct sf_off_hist {
@@ -666,6 +679,7 @@ _Static_assert(sizeof(struct sf_perl) == 16, "sf_perl layout");
 _Static_assert(sizeof(struct sf_lang) == 256, "sf_lang layout");
 _Static_assert(sizeof(struct sf_code) == 24 + 2 * SF_CODE_TEXT + SF_CODE_LINES, "sf_code layout");
 _Static_assert(sizeof(struct sf_off_count) == 88, "sf_off_count layout");
+_Static_assert(sizeof(struct sf_off_single) == 80, "sf_off_single layout");
 _Static_assert(sizeof(struct sf_off_thread) == 104, "sf_off_thread layout");
 _Static_assert(sizeof(struct sf_sample) == 64, "sf_sample layout");
 _Static_assert(sizeof(struct sf_file_key) == 24, "sf_file_key layout");

@@ -205,6 +205,79 @@ def check_exit_codes(name):
     report(name, errors)
 
 
+def symbol_of(elf, function):
+    """(address, file offset, size, build-id) as readelf says."""
+    def out(*options):
+        return subprocess.run(["readelf", "-W", *options, elf], capture_output=True, text=True,
+                              check=True, timeout=60).stdout
+    sym = next(w for w in (line.split() for line in out("-s").splitlines())
+               if len(w) == 8 and w[7] == function)
+    value, size = int(sym[1], 16), int(sym[2], 0)
+    for w in (line.split() for line in out("-l").splitlines()):
+        if w[:1] == ["LOAD"] and int(w[2], 16) <= value < int(w[2], 16) + int(w[4], 16):
+            return (value, value - int(w[2], 16) + int(w[1], 16), size,
+                    re.search(r"Build ID: (\w+)", out("-n"))[1])
+    raise ValueError("no segment has %s" % function)
+
+
+def annotated(function, elf, build_id, offsets):
+    """The profile has one stack per (offset, count), one elsewhere, and one in the kernel."""
+    def frame(name, kind, **more):
+        return dict(name=name, module="x", kind=kind, **more)
+    def stack(count, *frames):
+        return dict(comm="x", pid=1, count=count, stop="complete", frames=list(frames))
+    def user(offset, name=function, kind="user"):
+        return frame(name, kind, module_id=7, offset=offset)
+    main = user(5, "main")
+    profile = {
+        "meta": {"schema": 1, "unit": "samples"},
+        "modules": [{"id": 6, "name": "y", "path": "/nowhere", "build_id": None},
+                    {"id": 7, "name": "x", "path": elf, "build_id": build_id}],
+        "stacks": [stack(n, main, user(o)) for o, n in offsets] + [
+            stack(1, main, user(offsets[0][0]), user(offsets[0][0], "small_[i]", "inlined")),
+            stack(3, user(offsets[0][0]), main),
+            stack(2, user(offsets[0][0]), frame("vfs_read", "kernel"))]
+    }
+    data = json.dumps(profile, separators=(",", ":"))
+    return run("report", "--annotate", function, write("annotate.json", data))
+
+
+def check_annotate(name):
+    elf, function, errors = os.path.realpath(SFBPF), "options_next", []
+    try:
+        address, offset, size, build_id = symbol_of(elf, function)
+    except (OSError, StopIteration, TypeError, subprocess.CalledProcessError) as e:
+        print("SKIP %s: no readelf, or no symbols and build-id in %s (%r)" % (name, elf, e))
+        return
+    r = annotated(function, elf, build_id, [(offset, 2), (offset + size - 1, 1)])
+    if b"disassembler" in r.stderr:
+        print("SKIP %s: built without Zydis" % name)
+        return
+    lines = r.stdout.decode().splitlines()
+    if r.returncode or r.stderr or lines[:2] != ["%s  %s" % (function, elf),
+                                                 "4 samples in it, 44.4% of all"]:
+        errors.append("exit %d, %s, %s" % (r.returncode, r.stderr, lines[:2]))
+    code = [(line[:7].strip(), int(line[7:19], 16), line[21:]) for line in lines[3:]]
+    if [c[0] for c in code if c[0]] != ["75.0", "25.0"] or not code[0][0] or not code[-1][0]:
+        errors.append("shares %s" % [c for c in code if c[0]])
+    if not code or code[0][1] != address or not address < code[-1][1] < address + size or \
+            any(a[1] >= b[1] for a, b in zip(code, code[1:])) or any("bad" in c[2] for c in code):
+        errors.append("%s to %s of %x, %d bytes" % (code[:1], code[-1:], address, size))
+    for want, r in (("build-id", annotated(function, elf, "00" * 20, [(offset, 1)])),
+                    ("no such file", annotated(function, "/nowhere", build_id, [(offset, 1)])),
+                    ("Invalid argument", annotated(function, "/dev/null", build_id, [(offset, 1)])),
+                    ("no such function", annotated(function, elf, build_id, [(1 << 40, 1)])),
+                    ("no stack ends", run("report", "--annotate", "nosuch", path("annotate.json"))),
+                    ("JSON", run("report", "--annotate", "x", os.path.join(CORPUS, "pprof"))),
+                    ("JSON", run("report", "--annotate", "x", os.path.join(CORPUS, "folded"))),
+                    ("JSON", run("report", "--annotate", "x", write("cut", '{"meta":{},"stacks":[')
+                                 ))):
+        if r.returncode != 1 or r.stdout or len(r.stderr.splitlines()) != 1 or want.encode(
+        ) not in r.stderr:
+            errors.append("%s: exit %d, %s" % (want, r.returncode, r.stderr))
+    report(name, errors)
+
+
 def check_pipes(name):
     errors = []
     for file in ("pprof", "json", "folded"):
@@ -320,8 +393,8 @@ def check_diff(name):
 
 
 CHECKS = [
-    check_formats, check_pprof, check_exit_codes, check_pipes, check_terminal, check_diff,
-    check_large
+    check_formats, check_pprof, check_exit_codes, check_annotate, check_pipes, check_terminal,
+    check_diff, check_large
 ]
 
 

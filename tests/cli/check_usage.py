@@ -14,6 +14,8 @@ WRONG = (
     ("recrod", "did you mean record"),
     ("nonsense", "nonsense"),
     ("help recrod", "did you mean record"),
+    ("help top record", "'record'"),
+    ("version extra", "'extra'"),
     ("help --completion fish", "fish"),
     ("record --frequenzy 9 1", "did you mean --frequency"),
     ("record --xyzzy 1", "--xyzzy"),
@@ -41,6 +43,10 @@ WRONG = (
     ("record -o profile.svgz 1", ".folded"),
     ("record -o x.json.gz 1", "add --timeline"),
     ("record --timeline -o x.html 1", "html has no times"),
+    ("record -m 1ms 1", "-m needs --wall"),
+    ("record --wall -m 1x 1", "1x"),
+    ("record --wall -m 1ms --format json 1", "json adds all waits up"),
+    ("record --wall --exact --timeline -o x.json.gz 1", "--exact"),
     ("offcpu --format firefox 1", "firefox cannot be made"),
     ("offcpu -o x.json.gz 1", "firefox cannot be made"),
     ("report - -o x.json", "json cannot be made"),
@@ -56,12 +62,17 @@ WRONG = (
     ("offcpu --state XYZ 1", "XYZ"),
     ("offcpu --take sideways 1", "sideways"),
     ("offcpu --hist --format json 1", "--hist"),
+    ("offcpu --threads -o wrong.html 1", "--threads"),
     ("top extra", "extra"),
     ("top --format pprof", "pprof"),
     ("report", "a file is missing"),
     ("diff a b c", "'c'"),
     ("report - -o x.pdf", "x.pdf"),
     ("report - -n 0", "'0'"),
+    ("report --annotate main a b", "leave out b"),
+    ("report --annotate main - -o x.html", "leave out -o"),
+    ("report --annotate", "needs an argument"),
+    ("report --annotate= x", "--annotate: ''"),
     ("diff a", "a file is missing"),
     ("diff - -", "only one"),
     ("inspect", "FILE"),
@@ -69,6 +80,11 @@ WRONG = (
     ("inspect --json --compare x", "exclude each other"),
     ("doctor extra", "extra"),
     ("agent extra", "extra"),
+    ("agent --interval 0", "from 0.1s to 3600s"),
+    ("agent --spool-size 1x", "a size from"),
+    ("agent --protocol smtp", "one of"),
+    ("agent -F 0", "from 1 to 10000"),
+    ("agent --endpoint ftp://x", "http://HOST"),
 )
 
 
@@ -76,10 +92,13 @@ def complaints(line, needle):
     p = subprocess.run([SFBPF] + line.split(), stdin=subprocess.DEVNULL, capture_output=True,
                        text=True, timeout=30)
     tool = line.split()[0]
-    prefix = "sfbpf: " if tool in ("recrod", "nonsense") else "sfbpf %s: " % tool
+    prefix = "sfbpf: " if tool in ("recrod", "nonsense", "version") else "sfbpf %s: " % tool
     e = []
     if p.returncode != 2:
         e.append("exit status %d" % p.returncode)
+    if os.path.exists("wrong.html"):
+        os.unlink("wrong.html")
+        e.append("a file was made")
     if p.stdout:
         e.append("stdout %r" % p.stdout[:80])
     if p.stderr.count("\n") != 1 or not p.stderr.startswith(prefix):

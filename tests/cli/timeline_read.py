@@ -35,7 +35,16 @@ THREAD = {
     "processName": STRING, "isMainThread": BOOL, "pid": STRING, "tid": (int, STRING),
     "samples": dict, "markers": dict
 }
-MARKERS = ("data", "name", "startTime", "endTime", "phase", "category")
+# src/types/profile.ts and markers.ts. Phase 0 is an instant, which has no end; 1 is an interval.
+MARKERS = {
+    "data": dict, "name": "stringArray", "startTime": NUMBER, "endTime": (int, float, NULL),
+    "phase": int, "category": "categories"
+}
+SCHEMA = {
+    "name": STRING, "tooltipLabel": STRING, "tableLabel": STRING, "chartLabel": STRING,
+    "display": list, "fields": list, "description": STRING
+}
+DISPLAYS = ("marker-chart", "marker-table", "timeline-overview")
 META = {
     "interval": NUMBER, "startTime": NUMBER, "processType": int, "categories": list,
     "product": STRING, "stackwalk": int, "version": int, "preprocessedProfileVersion": int,
@@ -81,6 +90,29 @@ def _samples(where, samples, nstacks):
     return errors
 
 
+def _markers(where, markers, lengths, schemas):
+    errors = [e for key, kind in MARKERS.items()
+              for e in _column(where + " markers", markers, key, kind, lengths)]
+    fields = {s["name"]: {f["key"] for f in s["fields"]} for s in schemas}
+    for s in schemas:
+        errors += ["schema %s" % s for k, kind in SCHEMA.items() if not _is(s.get(k), kind)]
+        if not set(s["display"]) <= set(DISPLAYS) or any(
+                set(f) != {"key", "label", "format"} or f["format"] != "string"
+                for f in s["fields"]):
+            errors.append("schema %s" % s)
+    for i in range(0 if errors else markers["length"]):
+        start, end, data = markers["startTime"][i], markers["endTime"][i], dict(markers["data"][i])
+        cause = data.pop("cause", {"time": start, "stack": 0})
+        if markers["phase"][i] != (0 if end is None else 1) or end is not None and end < start or \
+                start < 0 or i and start < markers["startTime"][i - 1]:
+            errors.append("%s: phase %d, %s to %s" % (where, markers["phase"][i], start, end))
+        if data.pop("type") not in fields or not set(data) <= fields[markers["data"][i]["type"]]:
+            errors.append("%s: no schema has %s" % (where, markers["data"][i]))
+        if cause["time"] != start or not 0 <= cause["stack"] < lengths["stackTable"]:
+            errors.append("%s: cause %s" % (where, cause))
+    return errors
+
+
 def firefox_problems(p):
     """What in a profile breaks the format's type definitions (src/types/profile.ts of version 60).
     """
@@ -116,9 +148,21 @@ def firefox_problems(p):
             if not _is(t.get(k), kind)
         ]
         errors += _samples(where, t["samples"], lengths["stackTable"])
-        if t["markers"]["length"] != 0 or any(t["markers"][k] for k in MARKERS):
-            errors.append("%s: markers" % where)
+        errors += _markers(where, t["markers"], lengths, p["meta"]["markerSchema"])
     return errors
+
+
+def firefox_marks(p):
+    """[(thread's name, tid, marker's name, start, end or None, data, (root, ..., leaf))], in ms.
+    """
+    names, stacks, out = p["shared"]["stringArray"], _stacks(p), []
+    for t in p["threads"]:
+        m = t["markers"]
+        for i in range(m["length"]):
+            cause = m["data"][i].get("cause")
+            out.append((t["name"], t["tid"], names[m["name"][i]], m["startTime"][i],
+                        m["endTime"][i], m["data"][i], stacks[cause["stack"]] if cause else ()))
+    return out
 
 
 def firefox(path):
@@ -130,7 +174,17 @@ def firefox_stacks(p, cpus=False):
     """{(comm, root, ..., leaf): samples} of all threads; with cpus, of the CPUs, without comm,
     process first.
     """
-    s, out = p["shared"], Counter()
+    stacks, out = _stacks(p), Counter()
+    for t in p["threads"]:
+        if (t["pid"] == "CPUs") == cpus:
+            for i in t["samples"]["stack"]:
+                out[(() if cpus else (t["name"],)) + (stacks[i] if i is not None else ())] += 1
+    return out
+
+
+def _stacks(p):
+    """Of each entry of the table of stacks: (root, ..., leaf)."""
+    s = p["shared"]
     names = [s["stringArray"][i] for i in s["funcTable"]["name"]]
     categories = [c["name"] for c in p["meta"]["categories"]]
     frames = [
@@ -140,11 +194,7 @@ def firefox_stacks(p, cpus=False):
     stacks = []
     for frame, prefix in zip(s["stackTable"]["frame"], s["stackTable"]["prefix"]):
         stacks.append((stacks[prefix] if prefix is not None else ()) + (frames[frame],))
-    for t in p["threads"]:
-        if (t["pid"] == "CPUs") == cpus:
-            for i in t["samples"]["stack"]:
-                out[(() if cpus else (t["name"],)) + (stacks[i] if i is not None else ())] += 1
-    return out
+    return stacks
 
 
 # ---- Perfetto ----
@@ -153,8 +203,13 @@ def firefox_stacks(p, cpus=False):
 PERFETTO = {
     "Trace": "packet=1:Packet*",
     "Packet": "process_tree=2:Tree clock_snapshot=6:Snapshot timestamp=8 sequence_id=10 "
-              "interned=12:Interned sequence_flags=13 defaults=59:Defaults "
-    "sample=66:Sample first_on_sequence=87",
+              "track_event=11:Event interned=12:Interned sequence_flags=13 defaults=59:Defaults "
+              "track_descriptor=60:Track sample=66:Sample first_on_sequence=87",
+    "Track": "uuid=1 thread=4:TrackThread",
+    "TrackThread": "pid=1 tid=2 thread_name=5:b",
+    "Event": "annotations=4:Annotation* type=9 track_uuid=11 categories=22:b* name=23:b "
+             "flow_ids=47* terminating_flow_ids=48* callstack_iid=56",
+    "Annotation": "string=6:b name=10:b",
     "Defaults": "perf=12:PerfDefaults",
     "PerfDefaults": "timebase=1:Timebase",
     "Timebase": "frequency=2 name=10:b clock=11",
@@ -195,10 +250,13 @@ def _message(kind, data):
             out[name] = []
     while at < len(data):
         key, at = _varint(data, at)
-        if key >> 3 not in fields or (key & 7) not in (0, 2):
+        if key >> 3 not in fields or (key & 7) not in (0, 1, 2):
             raise ValueError("%s has a field %d of type %d" % (kind, key >> 3, key & 7))
         name, what, many = fields[key >> 3]
-        value, at = _varint(data, at)
+        if key & 7 == 1:
+            value, at = int.from_bytes(data[at:at + 8], "little"), at + 8
+        else:
+            value, at = _varint(data, at)
         if key & 7 == 2:
             if at + value > len(data) or not what:
                 raise ValueError("%s.%s" % (kind, name))
@@ -217,9 +275,9 @@ def perfetto(path):
         return _message("Trace", f.read())["packet"]
 
 
-def perfetto_samples(packets):
+def perfetto_samples(packets, events=None):
     """[(time, cpu, pid, tid, (root, ..., leaf), mapping paths, mode)]; what an importer would
-    refuse is a ValueError.
+    refuse is a ValueError. events: gets (time, event, (root, ..., leaf)) of track events.
     """
     tables, out = {
         key: {}
@@ -240,10 +298,12 @@ def perfetto_samples(packets):
                 if e["iid"] in tables[key] or not e["iid"]:
                     raise ValueError("%s %d twice" % (key, e["iid"]))
                 tables[key][e["iid"]] = e
-        if "sample" not in p or "records_lost" in p["sample"]:
+        event = p.get("track_event")
+        if not event and ("sample" not in p or "records_lost" in p["sample"]):
             continue
-        s, frames, paths = p["sample"], [], []
-        for i in tables["callstacks"][s["callstack_iid"]]["frame_ids"]:
+        s, frames, paths = p.get("sample"), [], []
+        iid = event.get("callstack_iid") if event else s["callstack_iid"]
+        for i in tables["callstacks"][iid]["frame_ids"] if iid else []:
             f = tables["frames"][i]
             m = tables["mappings"][f["mapping_id"]]
             if "build_id" in m:
@@ -252,11 +312,47 @@ def perfetto_samples(packets):
                                   for k in m["path_string_ids"]).decode())
             frames.append(tables["function_names"][f["function_name_id"]]["str"].decode() +
                           KIND_SUFFIX.get(f.get("kind"), ""))
+        if event:
+            if events is not None:
+                events.append((p["timestamp"], event, tuple(frames)))
+            continue
         if not frames:
             raise ValueError("an empty callstack")
         out.append(
             (p["timestamp"], s.get("cpu",
                                    0), s["pid"], s["tid"], tuple(frames), paths, s["cpu_mode"]))
+    return out
+
+
+def perfetto_slices(packets):
+    """[(pid, tid, name, start, end, woken by, (root, ..., leaf))] in ns; instants have no end.
+    Slices that would be drawn wrongly, or flows without two ends, are a ValueError.
+    """
+    tracks = {p["track_descriptor"]["uuid"]: p["track_descriptor"]["thread"]
+              for p in packets if "track_descriptor" in p}
+    events, out, open_slices, flows, last = [], [], {}, {}, 0
+    perfetto_samples(packets, events)
+    for time, e, frames in events:
+        thread, kind = tracks[e["track_uuid"]], e["type"]
+        if time < last or (kind == 2) != (e["track_uuid"] in open_slices) and kind != 3:
+            raise ValueError("%d: %s" % (time, e))
+        last = time
+        for i in e["flow_ids"]:
+            flows[i] = time
+        for i in e["terminating_flow_ids"]:
+            if flows.pop(i, None) != time:
+                raise ValueError("flow %d begins nowhere" % i)
+        if kind == 2:
+            at = open_slices.pop(e["track_uuid"])
+            out[at] = out[at][:4] + (time,) + out[at][5:]
+            continue
+        if kind == 1:
+            open_slices[e["track_uuid"]] = len(out)
+        who = [a["string"].decode() for a in e["annotations"] if a["name"] == b"woken by"]
+        out.append((thread["pid"], thread["tid"], e["name"].decode(), time, None,
+                    who[0] if who else None, frames))
+    if open_slices or flows:
+        raise ValueError("%d slices do not end, %d flows" % (len(open_slices), len(flows)))
     return out
 
 

@@ -177,7 +177,75 @@ def check_formats_perfetto(name):
     h.check(name, errors)
 
 
+# What the worker of tests/programs/wall.c waits for, in seconds, and what wakes it.
+WAITS = {
+    "[blocked: futex]": (2, "main"),
+    "[blocked: sleep]": (1, "[hardirq]"),
+    "[blocked: pipe]": (.5, "main")
+}
+
+
+def wait_errors(found, stats, main):
+    """found: [(tid, thread's name or None, wait, s, waker, stack)]; instants have None seconds."""
+    worker = {f[0] for f in found if "wall_lock" in f[5] and f[3] is not None}
+    waits, errors = [f for f in found if f[0] in worker and f[3] is not None], []
+    if len(worker) != 1:
+        return ["%d workers: %s" % (len(worker), found[:3])]
+    for note, (want, waker) in WAITS.items():
+        mine = [f for f in waits if f[2] == note]
+        if len(mine) != 1 or not want - .06 <= mine[0][3] <= want + .3 or not mine[0][4] or \
+                mine[0][4] != waker.replace("main", main):
+            errors.append("%s: %s" % (note, [f[2:] for f in mine]))
+    if not any(f[3] is None and f[0] != f[4] and "worker" in f[2] and any(
+            "futex_wake" in frame for frame in f[5]) for f in found):
+        errors.append("no wake-up of the worker by a futex")
+    # All waits of a millisecond or more are there. Shorter ones are in the account only.
+    for states, runnable in ((("S", "D"), False), (("R",), True)):
+        got = 1e3 * sum(f[3] for f in found
+                        if f[3] is not None and (f[2] == "[runnable]") == runnable)
+        ms = sum(stats["off_cpu"]["ms"][s] for s in states)
+        if not got - 1 <= ms <= got * 1.02 + 100:
+            errors.append("%.1f ms in %s, %.1f ms in the account" % (got, states, ms))
+    return errors
+
+
+def record_waits(path):
+    """The account; the name of the program's main thread, as wakers are shown."""
+    stats = h.tmpfile("waits-stats.json")
+    subprocess.run([h.SFBPF, "record", "--wall", "--timeline", "-o", path, "--stats", stats, "--",
+                    h.program("wall")], check=True, capture_output=True, timeout=120)
+    with open(stats, encoding="utf-8") as f:
+        return json.load(f)
+
+
+def check_formats_waits_firefox(name):
+    path = h.tmpfile("waits.json.gz")
+    stats = record_waits(path)
+    p = timeline_read.firefox(path)
+    errors = timeline_read.firefox_problems(p)[:5]
+    main = "wall (%d)" % next((t["tid"] for t in p["threads"] if t["isMainThread"]), 0)
+    found = [(tid, comm, "wakes " + d["thread"] if end is None else wait,
+              None if end is None else (end - start) / 1e3, d.get("waker"), stack)
+             for comm, tid, wait, start, end, d, stack in timeline_read.firefox_marks(p)]
+    errors += wait_errors(found, stats, main)
+    if not {"wall", "wall-worker", "wall-idle"} <= {t["name"] for t in p["threads"]}:
+        errors.append("threads: %s" % [t["name"] for t in p["threads"]])
+    h.check(name, errors)
+
+
+def check_formats_waits_perfetto(name):
+    path = h.tmpfile("waits.pftrace")
+    stats = record_waits(path)
+    found, main = [], ""
+    for pid, tid, wait, start, end, waker, stack in timeline_read.perfetto_slices(
+            timeline_read.perfetto(path)):
+        found.append((tid, None, wait, None if end is None else (end - start) / 1e9, waker, stack))
+        main = "wall (%d)" % pid
+    h.check(name, wait_errors(found, stats, main))
+
+
 h.run_checks([
     check_formats_folded, check_formats_json, check_formats_json_off_cpu, check_formats_html,
-    check_formats_pprof, check_formats_firefox, check_formats_perfetto
+    check_formats_pprof, check_formats_firefox, check_formats_perfetto,
+    check_formats_waits_firefox, check_formats_waits_perfetto
 ])

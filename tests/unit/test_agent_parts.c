@@ -66,7 +66,7 @@ TEST(config_says_what_is_wrong)
 		const char *text, *want;
 	} bad[] = {
 		{ "[agent]\ninterval = 12abc\n",
-		  ":2: [agent] interval: interval: '12abc' is not a TIME" },
+		  ":2: [agent] interval: interval: '12abc' is not a time from 0.1s to 3600s" },
 		{ "[agent]\nnonsense = 1\n", ":2: [agent] nonsense: no such key" },
 		{ "[delivery]\nprotocol = smoke\n", "'smoke'" },
 		{ "[delivery]\nendpoint = ftp://x\n", "http://HOST" },
@@ -122,7 +122,7 @@ TEST(config_says_what_is_wrong)
 		{ "[kubernetes]\nkubelet = https://h\nservice-label = a b\n",
 		  "service-label: 'a b' is not" },
 		{ "[kubernetes]\nkubelet = https://h\nkubelet-interval = 1ms\n",
-		  "'1ms' is not a TIME" },
+		  "'1ms' is not a time from 0.1s to 3600s" },
 	};
 
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {

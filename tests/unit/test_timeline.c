@@ -79,7 +79,7 @@ TEST(timeline_tracks)
 
 	fill_times(&w, &t);
 	EXPECT_EQ(timeline_begin(&t), 50 * MS);
-	EXPECT_EQ(timeline_by_thread(&t, w.p, &tracks), 0);
+	EXPECT_EQ(timeline_by_thread(&t, w.p, NULL, &tracks), 0);
 	EXPECT_EQ(tracks.n, 3);
 	/* The main thread comes first, though its id is not the lowest. */
 	EXPECT_EQ(tracks.list[1].tid, 7);
@@ -88,13 +88,13 @@ TEST(timeline_tracks)
 	EXPECT_EQ(tracks.list[2].tid, 5);
 	EXPECT_STR(tracks.list[2].comm, "</w");
 	EXPECT_STR(tracks.list[2].process, "app");
-	free(tracks.list);
+	timeline_tracks_free(&tracks);
 	EXPECT_EQ(timeline_by_cpu(&t, &tracks), 0);
 	EXPECT_EQ(tracks.n, 2);
 	EXPECT_EQ(tracks.list[1].tid, 4);
 	EXPECT_EQ(tracks.list[1].n, 3);
 	EXPECT_EQ(t.list[tracks.list[1].first].time_ns, 60 * MS + 1);
-	free(tracks.list);
+	timeline_tracks_free(&tracks);
 	timeline_free(&t);
 	free_world(&w);
 }
@@ -215,6 +215,156 @@ TEST(timeline_perfetto)
 	EXPECT_EQ(number(field(field(trace, 1, 4), 66, 0), 16), 3);
 	EXPECT_EQ(number(field(field(trace, 1, 7), 66, 0), 17), 6);
 	free(out);
+	timeline_free(&t);
+	free_world(&w);
+}
+
+/*
+ * The thread 9 of "app" is blocked from 52 to 64 ms, woken at 63 ms by the main thread; then from
+ * 66 to 70 ms, woken by an interrupt. The main thread is preempted from 64 to 65 ms.
+ */
+static struct profile *fill_blocks(struct world *w, struct timeline *t)
+{
+	static const struct timeline_block blocks[] = {
+		{ 52 * MS, 63 * MS, 64 * MS, 0, 1, 9, 7 },
+		{ 64 * MS, 65 * MS, 65 * MS, 1, 0, 7, 0 },
+		{ 66 * MS, 70 * MS, 70 * MS, 0, 2, 9, 0 },
+	};
+	static const struct fake waker = { "app", 7, SF_STOP_COMPLETE, USER, 1,
+					   1,	  0, { ROW(1, 0x50) } };
+	static const struct fake interrupt = { "[softirq]", 0, SF_STOP_COMPLETE, KERNEL, 1,
+					       0,	    1, { KADDR } };
+	struct profile *wakers = profile_new();
+	size_t at;
+
+	fill_times(w, t);
+	add_fake(wakers, &waker, 1);
+	add_fake(wakers, &interrupt, 1);
+	for (int i = 0; i < 2; i++) {
+		struct sf_sample *rec = calloc(1, sizeof(*rec) + 8);
+		struct profile_times none = { .state = i ? SF_OFF_R : SF_OFF_D };
+
+		strcpy(rec->comm, "app");
+		rec->pid = 7;
+		rec->flags = USER;
+		rec->n_user = 1;
+		rec->frames[0] = ROW(1, 0x60);
+		EXPECT_EQ(profile_add_times(w->p, rec, &none, &at), 0);
+		free(rec);
+		for (int k = 0; k < 3; k++)
+			if (blocks[k].stack == (uint32_t)i) {
+				struct timeline_block b = blocks[k];
+
+				b.stack = (uint32_t)at;
+				timeline_add_block(t, &b);
+			}
+	}
+	w->r.wakers = wakers;
+	t->has_blocks = true;
+	t->min_block_ns = MS;
+	return wakers;
+}
+
+TEST(timeline_marks)
+{
+	struct timeline_tracks tracks;
+	struct timeline t;
+	struct world w;
+	struct profile *wakers = fill_blocks(&w, &t);
+
+	EXPECT_EQ(timeline_by_thread(&t, w.p, wakers, &tracks), 0);
+	/* Threads 3, 7, 5 and 9; the last one has no samples. */
+	EXPECT_EQ(tracks.n, 4);
+	EXPECT_EQ(tracks.list[1].nmarks, 2);
+	EXPECT_EQ(tracks.marks[tracks.list[1].first_mark].kind, TIMELINE_WAKES);
+	EXPECT_EQ(tracks.list[2].nmarks, 0);
+	EXPECT_EQ(tracks.list[3].tid, 9);
+	EXPECT_EQ(tracks.list[3].n, 0);
+	EXPECT_EQ(tracks.list[3].nmarks, 3);
+	EXPECT_STR(tracks.list[3].comm, "app");
+	timeline_tracks_free(&tracks);
+	EXPECT_EQ(timeline_by_cpu(&t, &tracks), 0);
+	EXPECT_EQ(tracks.n, 2);
+	EXPECT_EQ(tracks.nmarks, 0);
+	timeline_tracks_free(&tracks);
+	t.max = t.nblocks;
+	timeline_add_block(&t, &t.blocks[0]);
+	EXPECT_EQ(t.nblocks, 3);
+	EXPECT_EQ(t.missing, 1);
+	profile_free(wakers);
+	timeline_free(&t);
+	free_world(&w);
+}
+
+TEST(timeline_firefox_marks)
+{
+	static const char *const parts[] = {
+		"\"markerSchema\":[{\"name\":\"Wait\",",
+		"\"label\":\"Waits\",\"format\":\"integer\",\"value\":3}",
+		/* the main thread */
+		"\"markers\":{\"length\":2,\"data\":[{\"type\":\"Wake\",\"thread\":\"app (9)\","
+		"\"cause\":{\"time\":13.000000,\"stack\":",
+		"{\"type\":\"Wait\",\"cause\":{\"time\":14.000000,",
+		"\"startTime\":[13.000000,14.000000],\"endTime\":[null,15.000000],"
+		"\"phase\":[0,1],\"category\":[0,6]}",
+		/* thread 9 */
+		"{\"type\":\"Wait\",\"waker\":\"app (7)\",\"cause\":{\"time\":2.000000,",
+		"{\"type\":\"Wait\",\"waker\":\"[softirq]\",\"cause\":{\"time\":16.000000,",
+		"\"startTime\":[2.000000,13.000000,16.000000],"
+		"\"endTime\":[13.000000,14.000000,20.000000],\"phase\":[1,1,1],"
+		"\"category\":[4,6,4]}",
+		"\"[blocked: io]\"",
+	};
+	struct timeline t;
+	struct world w;
+	struct profile *wakers = fill_blocks(&w, &t);
+	char *out, *text;
+	size_t len;
+
+	out = written_bytes(out_firefox, &w.r, &len);
+	text = unpacked(out, len);
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+		expect_part(text, parts[i]);
+	free(text);
+	free(out);
+	profile_free(wakers);
+	timeline_free(&t);
+	free_world(&w);
+}
+
+TEST(timeline_perfetto_marks)
+{
+	/* Of the packets with events: time, type, track, flow that begins or ends */
+	static const uint64_t want[][4] = {
+		{ 52, 1, 9, 0 }, { 63, 2, 9, 0 }, { 63, 3, 0, 1 }, { 63, 1, 9, 1 }, { 64, 2, 9, 0 },
+		{ 64, 1, 0, 0 }, { 65, 2, 0, 0 }, { 66, 1, 9, 0 }, { 70, 2, 9, 0 },
+	};
+	struct bytes trace, packet, event;
+	struct pb_field f;
+	struct timeline t;
+	struct world w;
+	struct profile *wakers = fill_blocks(&w, &t);
+	size_t len, n = 0;
+	char *out;
+
+	out = written_bytes(out_perfetto, &w.r, &len);
+	trace = bytes_of(out, len, false);
+	while (pb_next(&trace, &f)) {
+		packet = f.bytes;
+		event = field(packet, 11, 0);
+		if (!number(event, 9))
+			continue;
+		EXPECT(n < sizeof(want) / sizeof(want[0]));
+		EXPECT_EQ(number(packet, 8), want[n][0] * MS);
+		EXPECT_EQ(number(event, 9), want[n][1]);
+		EXPECT_EQ(number(event, 11), (UINT64_C(7) << 32 | want[n][2]) + 1);
+		EXPECT_EQ(number(event, 47) + number(event, 48), want[n][3]);
+		EXPECT_EQ(!number(event, 56), want[n][1] == 2);
+		n++;
+	}
+	EXPECT_EQ(n, sizeof(want) / sizeof(want[0]));
+	free(out);
+	profile_free(wakers);
 	timeline_free(&t);
 	free_world(&w);
 }

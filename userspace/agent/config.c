@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <inttypes.h>
 #include <ini.h>
 #include <math.h>
 #include <stdarg.h>
@@ -73,7 +74,9 @@ static const char *const log_formats[] = { "logfmt", "json", NULL };
 		{ s, n, "NAME=VALUE", h }, T_PAIRS, AT(field), 0, 0, NULL \
 	}
 
-#define MAX_NAME 128
+#define MAX_NAME    128
+#define PERCENT_MIN 0.01
+#define PERCENT_MAX 10000.0
 
 static const struct key keys[] = {
 	TIME("agent", "interval", interval_ns, 100 * NUM_MS, 3600 * NUM_S,
@@ -383,7 +386,7 @@ static int set_percent(double *at, const char *value)
 	char *end;
 	double v = strtod(value, &end);
 
-	if (end == value || *end || !isfinite(v) || v < 0.01 || v > 10000)
+	if (end == value || *end || !isfinite(v) || v < PERCENT_MIN || v > PERCENT_MAX)
 		return -EINVAL;
 	*at = v;
 	return 0;
@@ -436,6 +439,54 @@ bool agent_config_given(const struct agent_config *c, const char *name)
 	return false;
 }
 
+/* In the largest unit in which it is a whole number, as num_size reads it. */
+static void size_text(uint64_t v, char *ret, size_t cap)
+{
+	static const char units[] = "kMGT";
+	int unit = -1;
+
+	while (unit < 3 && v && v % 1024 == 0) {
+		v /= 1024;
+		unit++;
+	}
+	snprintf(ret, cap, "%" PRIu64 "%.*s", v, unit >= 0, &units[unit < 0 ? 0 : unit]);
+}
+
+/* What a value of the key must be: "a number from 1 to 10000". */
+static void describe(const struct key *k, char *ret, size_t cap)
+{
+	char least[32], most[32];
+	size_t len;
+
+	switch (k->type) {
+	case T_CHOICE:
+		len = (size_t)snprintf(ret, cap, "one of");
+		for (size_t i = 0; k->choices[i] && len < cap; i++)
+			len += (size_t)snprintf(ret + len, cap - len, " %s", k->choices[i]);
+		return;
+	case T_TIME:
+		snprintf(ret, cap, "a time from %gs to %gs", (double)k->min / 1e9,
+			 (double)k->max / 1e9);
+		return;
+	case T_SIZE:
+		size_text(k->min, least, sizeof(least));
+		size_text(k->max, most, sizeof(most));
+		snprintf(ret, cap, "a size from %s to %s", least, most);
+		return;
+	case T_NUMBER:
+		snprintf(ret, cap, "a number from %" PRIu64 " to %" PRIu64, k->min, k->max);
+		return;
+	case T_PERCENT:
+		snprintf(ret, cap, "a percentage from %g to %g", PERCENT_MIN, PERCENT_MAX);
+		return;
+	case T_SWITCH:
+		snprintf(ret, cap, "yes or no");
+		return;
+	default:
+		snprintf(ret, cap, "%s%s", k->type == T_PAIRS ? "" : "a ", k->pub.arg);
+	}
+}
+
 int agent_config_set(struct agent_config *c, size_t key, const char *value,
 		     struct agent_config_error *err)
 {
@@ -451,9 +502,13 @@ int agent_config_set(struct agent_config *c, size_t key, const char *value,
 		c->given |= 1ull << key;
 	if (!rc && !strcmp(k->pub.name, "endpoint"))
 		c->endpoint_is_base = false;
-	if (rc == -EINVAL)
-		return config_fail(err, "%s: '%s' is not %s%s", k->pub.name, value ? value : "yes",
-				   k->pub.arg ? "a " : "yes or no", k->pub.arg ? k->pub.arg : "");
+	if (rc == -EINVAL) {
+		char wanted[200];
+
+		describe(k, wanted, sizeof(wanted));
+		return config_fail(err, "%s: '%.200s' is not %s", k->pub.name,
+				   value ? value : "yes", wanted);
+	}
 	return rc ? (config_fail(err, "out of memory"), rc) : 0;
 }
 

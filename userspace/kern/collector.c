@@ -280,6 +280,10 @@ static int on_record(void *ctx, void *data, size_t len)
 	} else if (len >= sizeof(*s) && (s->type == SF_REC_SAMPLE || s->type == SF_REC_STACK ||
 					 s->type == SF_REC_BLOCK)) {
 		good = take_sample(c, s, len);
+	} else if (len >= sizeof(struct sf_off_single) && s->type == SF_REC_SINGLE) {
+		if (c->offcpu)
+			offcpu_keep_single(c->offcpu, data);
+		good = true;
 	} else if (len >= sizeof(struct sf_code) - SF_CODE_LINES && s->type == SF_REC_CODE) {
 		good = !c->opts.codes || lang_codes_add(c->opts.codes, data, len);
 	}

@@ -29,6 +29,7 @@ void offcpu_free(struct offcpu *off)
 	if (!off)
 		return;
 	offcpu_stacks_free(off);
+	free(off->singles.list);
 	idmap_free(&off->seen);
 	free(off->counts);
 	if (off->remote)
@@ -188,6 +189,8 @@ void offcpu_totals(const struct offcpu *off, struct offcpu_totals *ret)
 		.full_at = off->opts.max_stacks,
 		.generations = off->generation,
 		.threads_full = off->skel->bss->off_threads_full,
+		.singles = off->skel->bss->off_singles_sent - off->singles.dropped,
+		.singles_lost = off->skel->bss->off_singles_lost + off->singles.dropped,
 		.at_leave = off->at_leave,
 		.remote = off->remote != NULL,
 	};

@@ -24,6 +24,12 @@ struct offcpu_opts {
 	bool running; /* offcpu_threads has the threads' running time */
 	bool chains;  /* the wakers' wakers too */
 	bool kernel_threads, user_threads;
+	/*
+	 * offcpu_singles: blocks of single_min_ns or more one by one, with their wakers; needs
+	 * wakers, and counts do not have them.
+	 */
+	bool singles;
+	uint64_t single_min_ns;
 	/* collector_counters.run_ns without kernel.bpf_stats: one switch in many is timed. */
 	bool want_cost;
 	bool want_cost_back; /* the same, but not if stacks are taken on leaving */
@@ -44,6 +50,14 @@ struct offcpu_block {
 	const struct sf_off_hist *hist;
 };
 
+/* One block. Valid during the callback. */
+struct offcpu_single {
+	const struct sf_off_single *rec;
+	const struct sf_sample *stack;
+	const struct sf_sample *waker; /* NULL: unknown */
+};
+
+typedef void (*offcpu_single_fn)(void *ctx, const struct offcpu_single *one);
 typedef void (*offcpu_block_fn)(void *ctx, const struct offcpu_block *b);
 typedef void (*offcpu_thread_fn)(void *ctx, uint32_t tid, const struct sf_off_thread *t);
 
@@ -65,6 +79,7 @@ void offcpu_free(struct offcpu *off);
 int offcpu_attach(struct offcpu *off); /* 0 or -errno */
 /* Stores an SF_REC_STACK. */
 void offcpu_keep(struct offcpu *off, const struct sf_sample *rec);
+void offcpu_keep_single(struct offcpu *off, const struct sf_off_single *rec);
 /* Calls modules_mark for all frames of stored stacks. */
 void offcpu_mark(const struct offcpu *off, const struct modules *ms);
 /* The stored stack with this hash; NULL: none. */
@@ -106,13 +121,21 @@ int offcpu_merge(struct offcpu *off, offcpu_block_fn fn, void *ctx);
 bool offcpu_wants_merge(const struct offcpu *off);
 int offcpu_threads(struct offcpu *off, offcpu_thread_fn fn, void *ctx);
 
+/*
+ * Passes on the blocks that have come since the last call. Blocks whose stacks have not come yet
+ * stay until the next call. Call it after each collector_poll, before offcpu_merge; last: after the
+ * end of the run.
+ */
+void offcpu_singles(struct offcpu *off, bool last, offcpu_single_fn fn, void *ctx);
+
 struct offcpu_totals {
-	uint64_t sampled_ns;	  /* ns that samples represent: maps were full, or off_thin */
-	uint64_t lost_ns;	  /* ns of lost samples */
-	uint64_t stacks, full_at; /* distinct (stack, state, wakers); capacity of the maps */
-	uint64_t generations;	  /* number of times that the maps were emptied */
-	uint64_t threads_full;	  /* blocks missing in offcpu_threads: too many threads */
-	bool at_leave, remote;	  /* stacks are taken on leaving; stacks of sleepers can be read */
+	uint64_t sampled_ns;		/* ns that samples represent: maps were full, or off_thin */
+	uint64_t lost_ns;		/* ns of lost samples */
+	uint64_t stacks, full_at;	/* distinct (stack, state, wakers); capacity of the maps */
+	uint64_t generations;		/* number of times that the maps were emptied */
+	uint64_t threads_full;		/* blocks missing in offcpu_threads: too many threads */
+	uint64_t singles, singles_lost; /* long enough: passed on, not passed on */
+	bool at_leave, remote; /* stacks are taken on leaving; stacks of sleepers can be read */
 };
 
 void offcpu_totals(const struct offcpu *off, struct offcpu_totals *ret);

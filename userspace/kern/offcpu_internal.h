@@ -6,6 +6,7 @@
  *   offcpu.c		the run: start, end, cuts, sampling
  *   offcpu_stacks.c	stacks that the kernel has sent, by hash
  *   offcpu_counts.c	reading the counts; generations
+ *   offcpu_singles.c	blocks that the kernel sends one by one
  */
 #ifndef SFBPF_KERN_OFFCPU_INTERNAL_H
 #define SFBPF_KERN_OFFCPU_INTERNAL_H
@@ -40,6 +41,13 @@ struct off_transient {
 	size_t cap;
 };
 
+struct off_singles {
+	struct sf_off_single *list;
+	size_t n, cap;
+	size_t seen; /* those that an earlier offcpu_singles left */
+	uint64_t dropped;
+};
+
 struct off_handed_out {
 	uint64_t count, ns;
 };
@@ -51,8 +59,9 @@ struct offcpu {
 	bool at_leave;
 	struct off_stacks stacks;
 	struct off_transient *transient; /* TRANSIENT_PLACES, by thread id; NULL: none yet */
-	struct idmap seen;		 /* keys of the counts of this generation */
-	struct off_handed_out *counts;	 /* by id in seen */
+	struct off_singles singles;
+	struct idmap seen;	       /* keys of the counts of this generation */
+	struct off_handed_out *counts; /* by id in seen */
 	size_t counts_cap;
 	uint32_t generation;
 	bool closing;	     /* the previous generation must still be read for the last time */

@@ -130,6 +130,8 @@ void offcpu_configure(struct offcpu_bpf *skel, const struct offcpu_opts *o,
 	ro->cfg_off_chains = o->chains;
 	ro->cfg_off_hist = o->hist;
 	ro->cfg_off_threads = o->threads;
+	ro->cfg_off_singles = o->singles;
+	ro->cfg_off_single_min = o->single_min_ns;
 	ro->cfg_off_running = o->running;
 	ro->cfg_off_kthreads = o->kernel_threads;
 	ro->cfg_off_users = o->user_threads;

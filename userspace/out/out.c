@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "out/out_html.h"
 #include "out/out_stacks.h"
 #include "prof/stackset.h"
@@ -167,22 +168,41 @@ enum out_by out_by_named(const char *name)
 					    : OUT_BY_DEFAULT;
 }
 
-const char *out_state_frame(const struct out_report *r, size_t i)
+int out_wait_note(const struct out_report *r, size_t i)
 {
-	const uint32_t *ids;
+	const uint32_t *ids = profile_symbols(r->profile, i, r->symbols);
 	struct profile_stack s;
-	enum wait_note note;
 
 	profile_stack(r->profile, i, &s);
+	return ids ? (int)wait_note_of(&s, ids, r->symbols) : -ENOMEM;
+}
+
+void out_thread_text(char ret[OUT_THREAD_TEXT], const char *comm, uint32_t tid)
+{
+	char clean[OUT_THREAD_TEXT - 16];
+
+	text_clean(clean, sizeof(clean), comm, strlen(comm), 0);
+	snprintf(ret, OUT_THREAD_TEXT, tid ? "%s (%u)" : "%s", *clean ? clean : "[unknown]", tid);
+}
+
+const char *out_state_frame(const struct out_report *r, size_t i)
+{
+	struct profile_stack s;
+	int note;
+
+	profile_stack(r->profile, i, &s);
+	if (r->timeline) /* its marks say it */
+		return NULL;
 	if (!r->opts.wall && s.state == SF_OFF_R)
 		return STACK_RUNNABLE;
 	if (!r->opts.wall && !r->opts.mark_idle)
 		return NULL;
-	ids = profile_symbols(r->profile, i, r->symbols);
-	if (!ids)
+	note = out_wait_note(r, i);
+	if (note < 0)
 		return NULL;
-	note = wait_note_of(&s, ids, r->symbols);
-	return r->opts.wall || wait_note_is_idle(note) ? wait_note_text(note) : NULL;
+	return r->opts.wall || wait_note_is_idle((enum wait_note)note)
+		       ? wait_note_text((enum wait_note)note)
+		       : NULL;
 }
 
 int out_finish(FILE *f)

@@ -147,6 +147,11 @@ bool out_incomplete(const struct out_report *r, const struct profile_stack *s);
  * the root. NULL: none
  */
 const char *out_state_frame(const struct out_report *r, size_t i);
+/* What the thread of stack i did: enum wait_note, or -ENOMEM. */
+int out_wait_note(const struct out_report *r, size_t i);
+/* "name (tid)"; tid 0, of an interrupt: "name". */
+#define OUT_THREAD_TEXT 96
+void out_thread_text(char ret[OUT_THREAD_TEXT], const char *comm, uint32_t tid);
 /* Whether samples are taken at even steps of CPU time, 1/hz apart. */
 bool out_is_clock(const struct out_meta *meta);
 /* The container of a stack's process: clean text. id "": none, or no longer known */

@@ -24,43 +24,32 @@
 #include "base/json.h"
 #include "base/text.h"
 #include "out/out.h"
+#include "out/out_firefox.h"
 #include "out/out_html.h"
-#include "prof/stackset.h"
-#include "prof/timeline.h"
 
 #define VERSION	   60 /* of the processed format */
 #define GECKO	   27 /* of the format that browsers write, which the viewer wants to know */
 #define GZIP_LEVEL 6
 #define LIBRARY	   1 /* type of a resource */
 
-struct firefox {
-	const struct out_report *r;
-	struct stackset ss;
-	/* By stack of the profile: its node, and its node below the frame of the process */
-	uint32_t *nodes, *cpu_nodes;
-	struct idmap functions; /* name, module (ids of strings) */
-	struct idmap modules;	/* id of the string */
-	uint32_t *function;	/* by frame */
-	uint64_t begin_ns;	/* time 0 */
-	uint64_t period_ns;	/* 0: no clock event */
-	struct json j;
-};
-
 static const struct {
 	const char *name, *color;
-} categories[] = {
-	{ "Other", "grey" }, { "User", "yellow" }, { "Kernel", "orange" }, { "JIT", "green" }
+} categories[FIREFOX_CATEGORIES] = {
+	[FIREFOX_OTHER] = { "Other", "grey" },	      [FIREFOX_USER] = { "User", "yellow" },
+	[FIREFOX_KERNEL] = { "Kernel", "orange" },    [FIREFOX_JIT] = { "JIT", "green" },
+	[FIREFOX_BLOCKED] = { "Blocked", "red" },     [FIREFOX_IDLE] = { "Idle", "lightblue" },
+	[FIREFOX_RUNNABLE] = { "Runnable", "purple" }
 };
 
-static const uint8_t category_of[STACK_KINDS] = {
-	[STACK_USER] = 1, [STACK_INLINED] = 1, [STACK_KERNEL] = 2, [STACK_JIT] = 3
-};
+static const uint8_t category_of[STACK_KINDS] = { [STACK_USER] = FIREFOX_USER,
+						  [STACK_INLINED] = FIREFOX_USER,
+						  [STACK_KERNEL] = FIREFOX_KERNEL,
+						  [STACK_JIT] = FIREFOX_JIT };
 
 /* ---- Tables ---- */
 
-/* A column of n values, each written by put. */
-static void column(struct firefox *w, const char *key, size_t n,
-		   void (*put)(struct firefox *w, size_t i))
+void firefox_column(struct firefox *w, const char *key, size_t n,
+		    void (*put)(struct firefox *w, size_t i))
 {
 	json_array(&w->j, key);
 	for (size_t i = 0; i < n && !ferror(w->j.f); i++)
@@ -154,7 +143,7 @@ static void put_string(struct firefox *w, size_t i)
 	json_str(&w->j, NULL, strpool_str(w->ss.strings, (uint32_t)i));
 }
 
-static void table(struct firefox *w, const char *key, size_t n)
+void firefox_table(struct firefox *w, const char *key, size_t n)
 {
 	json_newline(&w->j);
 	json_object(&w->j, key);
@@ -165,9 +154,9 @@ static void put_stacks(struct firefox *w)
 {
 	size_t n = w->ss.nodes.n - 1;
 
-	table(w, "stackTable", n);
-	column(w, "frame", n, put_stack_frame);
-	column(w, "prefix", n, put_stack_prefix);
+	firefox_table(w, "stackTable", n);
+	firefox_column(w, "frame", n, put_stack_frame);
+	firefox_column(w, "prefix", n, put_stack_prefix);
 	json_object_end(&w->j);
 }
 
@@ -175,16 +164,16 @@ static void put_frames(struct firefox *w)
 {
 	size_t n = w->ss.frames.n;
 
-	table(w, "frameTable", n);
-	column(w, "address", n, put_no_address);
-	column(w, "inlineDepth", n, put_zero);
-	column(w, "category", n, put_frame_category);
-	column(w, "subcategory", n, put_zero);
-	column(w, "func", n, put_frame_function);
-	column(w, "nativeSymbol", n, put_null);
-	column(w, "innerWindowID", n, put_zero);
-	column(w, "line", n, put_null);
-	column(w, "column", n, put_null);
+	firefox_table(w, "frameTable", n);
+	firefox_column(w, "address", n, put_no_address);
+	firefox_column(w, "inlineDepth", n, put_zero);
+	firefox_column(w, "category", n, put_frame_category);
+	firefox_column(w, "subcategory", n, put_zero);
+	firefox_column(w, "func", n, put_frame_function);
+	firefox_column(w, "nativeSymbol", n, put_null);
+	firefox_column(w, "innerWindowID", n, put_zero);
+	firefox_column(w, "line", n, put_null);
+	firefox_column(w, "column", n, put_null);
 	json_object_end(&w->j);
 }
 
@@ -192,14 +181,14 @@ static void put_functions(struct firefox *w)
 {
 	size_t n = w->functions.n;
 
-	table(w, "funcTable", n);
-	column(w, "name", n, put_function_name);
-	column(w, "isJS", n, put_false);
-	column(w, "relevantForJS", n, put_false);
-	column(w, "resource", n, put_function_resource);
-	column(w, "source", n, put_null);
-	column(w, "lineNumber", n, put_null);
-	column(w, "columnNumber", n, put_null);
+	firefox_table(w, "funcTable", n);
+	firefox_column(w, "name", n, put_function_name);
+	firefox_column(w, "isJS", n, put_false);
+	firefox_column(w, "relevantForJS", n, put_false);
+	firefox_column(w, "resource", n, put_function_resource);
+	firefox_column(w, "source", n, put_null);
+	firefox_column(w, "lineNumber", n, put_null);
+	firefox_column(w, "columnNumber", n, put_null);
 	json_object_end(&w->j);
 }
 
@@ -208,15 +197,15 @@ static void put_resources(struct firefox *w)
 	static const char *const symbols[] = { "libIndex", "address", "name", "functionSize" };
 	size_t n = w->modules.n;
 
-	table(w, "resourceTable", n);
-	column(w, "lib", n, put_module_number);
-	column(w, "name", n, put_module_name);
-	column(w, "host", n, put_null);
-	column(w, "type", n, put_library);
+	firefox_table(w, "resourceTable", n);
+	firefox_column(w, "lib", n, put_module_number);
+	firefox_column(w, "name", n, put_module_name);
+	firefox_column(w, "host", n, put_null);
+	firefox_column(w, "type", n, put_library);
 	json_object_end(&w->j);
-	table(w, "nativeSymbols", 0);
+	firefox_table(w, "nativeSymbols", 0);
 	for (size_t i = 0; i < sizeof(symbols) / sizeof(symbols[0]); i++)
-		column(w, symbols[i], 0, put_null);
+		firefox_column(w, symbols[i], 0, put_null);
 	json_object_end(&w->j);
 }
 
@@ -224,10 +213,10 @@ static void put_shared(struct firefox *w)
 {
 	json_newline(&w->j);
 	json_object(&w->j, "shared");
-	column(w, "stringArray", strpool_count(w->ss.strings), put_string);
-	table(w, "sources", 0);
-	column(w, "uuid", 0, put_null);
-	column(w, "filename", 0, put_null);
+	firefox_column(w, "stringArray", strpool_count(w->ss.strings), put_string);
+	firefox_table(w, "sources", 0);
+	firefox_column(w, "uuid", 0, put_null);
+	firefox_column(w, "filename", 0, put_null);
 	json_object_end(&w->j);
 	put_stacks(w);
 	put_frames(w);
@@ -282,6 +271,10 @@ static void put_extra(struct firefox *w)
 	put_count(w, "Taken", w->r->stats->samples);
 	put_count(w, "Lost", run_lost(w->r->stats));
 	put_count(w, "Not on the timeline", w->r->timeline->dropped);
+	if (w->r->timeline->has_blocks) {
+		put_count(w, "Waits", w->r->timeline->nblocks);
+		put_count(w, "Waits that are not on the timeline", w->r->timeline->missing);
+	}
 	json_array_end(&w->j);
 	json_object_end(&w->j);
 	json_array_end(&w->j);
@@ -322,8 +315,8 @@ static void put_meta(struct firefox *w)
 	json_str(&w->j, "eventDelay", "ms");
 	json_str(&w->j, "threadCPUDelta", "ns");
 	json_object_end(&w->j);
-	column(w, "categories", sizeof(categories) / sizeof(categories[0]), put_category);
-	column(w, "markerSchema", 0, put_null);
+	firefox_column(w, "categories", sizeof(categories) / sizeof(categories[0]), put_category);
+	firefox_marker_schema(w);
 	put_extra(w);
 	json_object_end(&w->j);
 }
@@ -334,7 +327,7 @@ static void put_samples(struct firefox *w, const struct timeline_track *k, const
 {
 	const struct timeline_sample *s = w->r->timeline->list + k->first;
 
-	table(w, "samples", k->n);
+	firefox_table(w, "samples", k->n);
 	json_str(&w->j, "weightType", "samples");
 	json_str(&w->j, "weight", NULL);
 	json_array(&w->j, "time");
@@ -358,17 +351,6 @@ static void put_samples(struct firefox *w, const struct timeline_track *k, const
 	json_object_end(&w->j);
 }
 
-static void put_markers(struct firefox *w)
-{
-	static const char *const columns[] = { "data",	  "name",  "startTime",
-					       "endTime", "phase", "category" };
-
-	table(w, "markers", 0);
-	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++)
-		column(w, columns[i], 0, put_null);
-	json_object_end(&w->j);
-}
-
 static void put_clean(struct json *j, const char *key, const char *s)
 {
 	char buf[256];
@@ -387,13 +369,14 @@ static void thread_begin(struct firefox *w)
 	json_str(&w->j, "processShutdownTime", NULL);
 	json_u64(&w->j, "registerTime", 0);
 	json_str(&w->j, "unregisterTime", NULL);
-	column(w, "pausedRanges", 0, put_null);
+	firefox_column(w, "pausedRanges", 0, put_null);
 }
 
-static void thread_end(struct firefox *w, const struct timeline_track *k, const uint32_t *nodes)
+static void thread_end(struct firefox *w, const struct timeline_track *k, const uint32_t *nodes,
+		       const struct timeline_mark *marks, size_t nmarks)
 {
 	put_samples(w, k, nodes);
-	put_markers(w);
+	firefox_markers(w, marks, nmarks);
 	json_object_end(&w->j);
 }
 
@@ -408,7 +391,7 @@ static void put_thread(struct firefox *w, const struct timeline_track *k)
 	json_bool(&w->j, "isMainThread", k->pid == k->tid);
 	json_str(&w->j, "pid", pid);
 	json_u64(&w->j, "tid", k->tid);
-	thread_end(w, k, w->nodes);
+	thread_end(w, k, w->nodes, w->marks + k->first_mark, k->nmarks);
 }
 
 static void put_cpu(struct firefox *w, const struct timeline_track *k)
@@ -422,7 +405,7 @@ static void put_cpu(struct firefox *w, const struct timeline_track *k)
 	json_bool(&w->j, "isMainThread", false);
 	json_str(&w->j, "pid", "CPUs");
 	json_str(&w->j, "tid", name);
-	thread_end(w, k, w->cpu_nodes);
+	thread_end(w, k, w->cpu_nodes, NULL, 0);
 }
 
 /* ---- The profile ---- */
@@ -496,32 +479,35 @@ static int add_stacks(struct firefox *w, const struct timeline_tracks *threads)
 		for (size_t s = k->first; s < k->first + k->n && !err; s++)
 			err = add_stack(w, k, w->r->timeline->list[s].stack);
 	}
+	if (!err)
+		err = firefox_add_marks(w);
 	return err ? err : add_functions(w);
 }
 
 static int put_all(struct firefox *w)
 {
 	struct timeline_tracks tracks;
-	int err = timeline_by_thread(w->r->timeline, w->r->profile, &tracks);
+	int err = timeline_by_thread(w->r->timeline, w->r->profile, w->r->wakers, &tracks);
 
+	w->marks = tracks.marks;
 	if (!err)
 		err = add_stacks(w, &tracks);
 	if (!err) {
 		json_object(&w->j, NULL);
 		put_meta(w);
-		column(w, "libs", w->modules.n, put_library_entry);
+		firefox_column(w, "libs", w->modules.n, put_library_entry);
 		put_shared(w);
 		json_array(&w->j, "threads");
 		for (size_t i = 0; i < tracks.n; i++)
 			put_thread(w, &tracks.list[i]);
 	}
-	free(tracks.list);
+	timeline_tracks_free(&tracks);
 	if (err)
 		return err;
 	err = timeline_by_cpu(w->r->timeline, &tracks);
-	for (size_t i = 0; i < tracks.n; i++)
+	for (size_t i = 0; i < tracks.n && !err; i++)
 		put_cpu(w, &tracks.list[i]);
-	free(tracks.list);
+	timeline_tracks_free(&tracks);
 	json_array_end(&w->j);
 	json_object_end(&w->j);
 	json_newline(&w->j);
@@ -549,5 +535,7 @@ int out_firefox(const struct out_report *r, FILE *f)
 	free(w.function);
 	free(w.nodes);
 	free(w.cpu_nodes);
+	free(w.waker_nodes);
+	free(w.notes);
 	return err ? err : out_finish(f);
 }

@@ -7,6 +7,8 @@
  *   perf_sample     a sample: CPU, thread, mode and the id of a callstack. The packet also has the
  *                   interned data that no earlier packet had: callstack, frames, function names,
  *                   mappings.
+ *   track_event     the begin or the end of a wait, a slice on its thread's track, with the
+ *                   callstack; or an instant on the waker's track. A flow connects the two.
  *
  * A mapping is a file, with its build-id. rel_pc is a virtual address of the ELF file, which
  * symbolizers expect. The kernel is "/kernel", the name that Perfetto knows it by; code without a
@@ -25,6 +27,7 @@
 #include "out/out_html.h"
 #include "prof/stackset.h"
 #include "prof/timeline.h"
+#include "prof/wait_notes.h"
 
 /* Field numbers of Perfetto's messages. */
 enum {
@@ -33,9 +36,11 @@ enum {
 	PACKET_CLOCK_SNAPSHOT = 6,
 	PACKET_TIMESTAMP = 8,
 	PACKET_SEQUENCE_ID = 10,
+	PACKET_TRACK_EVENT = 11,
 	PACKET_INTERNED = 12,
 	PACKET_SEQUENCE_FLAGS = 13,
 	PACKET_DEFAULTS = 59,
+	PACKET_TRACK_DESCRIPTOR = 60,
 	PACKET_PERF_SAMPLE = 66,
 	PACKET_FIRST_ON_SEQUENCE = 87,
 	DEFAULTS_PERF_SAMPLE = 12,
@@ -73,6 +78,21 @@ enum {
 	FRAME_KIND = 7,
 	CALLSTACK_IID = 1,
 	CALLSTACK_FRAMES = 2,
+	DESCRIPTOR_UUID = 1,
+	DESCRIPTOR_THREAD = 4,
+	DESCRIPTOR_PID = 1,
+	DESCRIPTOR_TID = 2,
+	DESCRIPTOR_THREAD_NAME = 5,
+	EVENT_ANNOTATIONS = 4,
+	EVENT_TYPE = 9,
+	EVENT_TRACK_UUID = 11,
+	EVENT_CATEGORIES = 22,
+	EVENT_NAME = 23,
+	EVENT_FLOW_IDS = 47,
+	EVENT_TERMINATING_FLOW_IDS = 48,
+	EVENT_CALLSTACK = 56,
+	ANNOTATION_STRING = 6,
+	ANNOTATION_NAME = 10,
 	SAMPLE_CPU = 1,
 	SAMPLE_PID = 2,
 	SAMPLE_TID = 3,
@@ -84,6 +104,7 @@ enum {
 
 enum { BUILTIN_REALTIME = 1, BUILTIN_MONOTONIC = 3, BUILTIN_BOOTTIME = 6 };
 enum { PERF_CLOCK_MONOTONIC = 2 };
+enum { TYPE_SLICE_BEGIN = 1, TYPE_SLICE_END = 2, TYPE_INSTANT = 3 };
 enum { FLAG_STATE_CLEARED = 1, FLAG_NEEDS_STATE = 2 };
 enum { MODE_KERNEL = 1, MODE_USER = 2 };
 enum { UNWIND_ERROR_UNWIND_INFO = 3 };
@@ -93,6 +114,13 @@ enum { FRAME_NATIVE = 1, FRAME_KERNEL = 2, FRAME_JIT_CODE = 4 };
 #define FLUSH_BYTES (1u << 20)
 #define NO_FILE	    (UINT64_C(1) << 32) /* mappings that are no module, by kind */
 #define CLEAN_MAX   4096
+
+/* A packet with a track_event. At the same time, they are in the order of their types. */
+struct event {
+	uint64_t time_ns;
+	const struct timeline_mark *mark;
+	enum { ENDS, HAPPENS, BEGINS } type;
+};
 
 /* All ids in the trace are ids of these maps, plus 1. */
 struct perfetto {
@@ -105,8 +133,12 @@ struct perfetto {
 	struct idmap frames;   /* mapping << 32 | name, rel_pc */
 	struct idmap nodes;    /* node + 1 of the caller, frame */
 	struct idmap stacks;   /* node */
-	uint32_t *callstacks;  /* by stack of the profile; 0: not yet interned */
-	uint64_t *ids;	       /* scratch: the frames of a callstack */
+	/* By stack of the profile, and of the profile of wakers; 0: not yet interned */
+	uint32_t *callstacks, *waker_callstacks;
+	struct timeline_tracks tracks;
+	struct event *events; /* in the order of time */
+	size_t nevents;
+	uint64_t *ids; /* scratch: the frames of a callstack */
 	size_t ids_cap;
 	struct profile_frames shown; /* scratch */
 	int err;		     /* first failure */
@@ -199,19 +231,42 @@ static void put_track(struct perfetto *w, const struct timeline_track *k, bool n
 	pb_end(&w->pb, at);
 }
 
+/* The track of a thread's slices. No id is 0. */
+static uint64_t uuid_of(uint64_t thread)
+{
+	return thread + 1;
+}
+
+static void put_descriptor(struct perfetto *w, const struct timeline_track *k)
+{
+	size_t packet = packet_begin(w, timeline_begin(w->r->timeline), FLAG_NEEDS_STATE);
+	size_t at = pb_begin(&w->pb, PACKET_TRACK_DESCRIPTOR), thread;
+
+	pb_u64(&w->pb, DESCRIPTOR_UUID, uuid_of(w->tracks.marks[k->first_mark].thread));
+	thread = pb_begin(&w->pb, DESCRIPTOR_THREAD);
+	pb_u64(&w->pb, DESCRIPTOR_PID, k->pid);
+	pb_u64(&w->pb, DESCRIPTOR_TID, k->tid);
+	put_clean(w, DESCRIPTOR_THREAD_NAME, k->comm);
+	pb_end(&w->pb, thread);
+	pb_end(&w->pb, at);
+	pb_end(&w->pb, packet);
+}
+
 static void put_tree(struct perfetto *w)
 {
-	struct timeline_tracks tracks;
+	struct timeline_tracks *t = &w->tracks;
 	size_t packet, tree;
 
-	w->err = timeline_by_thread(w->r->timeline, w->r->profile, &tracks);
+	w->err = timeline_by_thread(w->r->timeline, w->r->profile, w->r->wakers, t);
 	packet = packet_begin(w, timeline_begin(w->r->timeline), FLAG_NEEDS_STATE);
 	tree = pb_begin(&w->pb, PACKET_PROCESS_TREE);
-	for (size_t i = 0; i < tracks.n; i++)
-		put_track(w, &tracks.list[i], !i || tracks.list[i].pid != tracks.list[i - 1].pid);
+	for (size_t i = 0; i < t->n && !w->err; i++)
+		put_track(w, &t->list[i], !i || t->list[i].pid != t->list[i - 1].pid);
 	pb_end(&w->pb, tree);
 	pb_end(&w->pb, packet);
-	free(tracks.list);
+	for (size_t i = 0; i < t->n && !w->err; i++)
+		if (t->list[i].nmarks)
+			put_descriptor(w, &t->list[i]);
 }
 
 /* ---- Interned data ---- */
@@ -347,13 +402,14 @@ static uint32_t note_id(struct perfetto *w, const char *text)
 }
 
 /* Fills w->ids with the frames of a stack, root first; at least one. Returns their number. */
-static size_t stack_frames(struct perfetto *w, size_t stack, const struct profile_stack *s)
+static size_t stack_frames(struct perfetto *w, struct profile *p, size_t stack,
+			   const struct profile_stack *s)
 {
 	const struct out_report *r = w->r;
 	char marker[64];
 	size_t n = 0;
 
-	if (profile_frames(r->profile, stack, r->symbols, !r->opts.kernel_only, !r->opts.user_only,
+	if (profile_frames(p, stack, r->symbols, !r->opts.kernel_only, !r->opts.user_only,
 			   &w->shown) ||
 	    vec_reserve(&w->ids, &w->ids_cap, w->shown.n + 2, sizeof(*w->ids))) {
 		w->err = -ENOMEM;
@@ -370,27 +426,40 @@ static size_t stack_frames(struct perfetto *w, size_t stack, const struct profil
 	return n;
 }
 
-static uint64_t callstack_id(struct perfetto *w, size_t stack, const struct profile_stack *s)
+/* The callstack of stack i of p; done: by stack of p. */
+static uint64_t callstack_id(struct perfetto *w, struct profile *p, uint32_t *done, size_t stack)
 {
+	struct profile_stack s;
 	size_t n, at;
 	uint32_t node = 0, id;
 	bool is_new;
 
-	if (w->callstacks[stack])
-		return w->callstacks[stack];
-	n = stack_frames(w, stack, s);
+	if (done[stack])
+		return done[stack];
+	profile_stack(p, stack, &s);
+	n = stack_frames(w, p, stack, &s);
 	for (size_t i = 0; i < n; i++)
 		node = id_of(w, &w->nodes, i ? (uint64_t)node + 1 : 0, w->ids[i], &is_new);
 	id = id_of(w, &w->stacks, node, 0, &is_new);
-	w->callstacks[stack] = id + 1;
+	done[stack] = id + 1;
 	if (!is_new)
-		return w->callstacks[stack];
+		return done[stack];
 	at = pb_begin(&w->interned, INTERNED_CALLSTACKS);
 	pb_u64(&w->interned, CALLSTACK_IID, (uint64_t)id + 1);
 	for (size_t i = 0; i < n; i++)
 		pb_u64(&w->interned, CALLSTACK_FRAMES, w->ids[i] + 1);
 	pb_end(&w->interned, at);
-	return w->callstacks[stack];
+	return done[stack];
+}
+
+/* Of a packet: what was interned since the last one. */
+static void put_interned(struct perfetto *w)
+{
+	if (w->interned.len)
+		pb_bytes(&w->pb, PACKET_INTERNED, w->interned.buf, w->interned.len);
+	if (w->interned.err && !w->err)
+		w->err = w->interned.err;
+	w->interned.len = 0;
 }
 
 /* ---- Samples ---- */
@@ -402,13 +471,9 @@ static void put_sample(struct perfetto *w, const struct timeline_sample *sample)
 	size_t packet, at;
 
 	profile_stack(w->r->profile, sample->stack, &s);
-	callstack = callstack_id(w, sample->stack, &s);
+	callstack = callstack_id(w, w->r->profile, w->callstacks, sample->stack);
 	packet = packet_begin(w, sample->time_ns, FLAG_NEEDS_STATE);
-	if (w->interned.len)
-		pb_bytes(&w->pb, PACKET_INTERNED, w->interned.buf, w->interned.len);
-	if (w->interned.err && !w->err)
-		w->err = w->interned.err;
-	w->interned.len = 0;
+	put_interned(w);
 	at = pb_begin(&w->pb, PACKET_PERF_SAMPLE);
 	pb_u64(&w->pb, SAMPLE_CPU, sample->cpu);
 	pb_u64(&w->pb, SAMPLE_PID, s.pid);
@@ -419,6 +484,118 @@ static void put_sample(struct perfetto *w, const struct timeline_sample *sample)
 	       out_incomplete(w->r, &s) ? UNWIND_ERROR_UNWIND_INFO : 0);
 	pb_end(&w->pb, at);
 	pb_end(&w->pb, packet);
+}
+
+/* ---- Waits ---- */
+
+static int by_time(const void *a, const void *b)
+{
+	const struct event *x = a, *y = b;
+
+	if (x->time_ns != y->time_ns)
+		return x->time_ns < y->time_ns ? -1 : 1;
+	return (int)x->type - (int)y->type;
+}
+
+static void make_events(struct perfetto *w)
+{
+	const struct timeline_tracks *t = &w->tracks;
+	struct event *e = malloc((2 * t->nmarks + 1) * sizeof(*e));
+
+	w->events = e;
+	if (!e) {
+		w->err = -ENOMEM;
+		return;
+	}
+	for (const struct timeline_mark *m = t->marks; m < t->marks + t->nmarks; m++) {
+		if (m->kind == TIMELINE_WAKES) {
+			*e++ = (struct event){ m->start_ns, m, HAPPENS };
+			continue;
+		}
+		*e++ = (struct event){ m->start_ns, m, BEGINS };
+		*e++ = (struct event){ m->end_ns, m, ENDS };
+	}
+	w->nevents = (size_t)(e - w->events);
+	qsort(w->events, w->nevents, sizeof(*e), by_time);
+}
+
+/* What a slice or an instant shows. */
+static void put_details(struct perfetto *w, const struct timeline_mark *m, uint64_t callstack)
+{
+	const struct timeline_block *b = &w->r->timeline->blocks[m->block];
+	bool wakes = m->kind == TIMELINE_WAKES;
+	char thread[OUT_THREAD_TEXT], name[OUT_THREAD_TEXT + 8] = STACK_RUNNABLE;
+	struct profile_stack s;
+	size_t at;
+	int note;
+
+	pb_str(&w->pb, EVENT_CATEGORIES, wakes ? "wake" : "wait");
+	if (wakes) {
+		profile_stack(w->r->profile, b->stack, &s);
+		out_thread_text(thread, s.comm, b->tid);
+		snprintf(name, sizeof(name), "wakes %s", thread);
+	} else if (m->kind == TIMELINE_BLOCKED) {
+		note = out_wait_note(w->r, b->stack);
+		if (note < 0)
+			w->err = note;
+		else
+			snprintf(name, sizeof(name), "%s", wait_note_text((enum wait_note)note));
+	}
+	pb_str(&w->pb, EVENT_NAME, name);
+	pb_u64(&w->pb, EVENT_CALLSTACK, callstack);
+	/* From the instant to the slice that begins with it. */
+	if (wakes && b->end_ns > b->woken_ns)
+		pb_fixed64(&w->pb, EVENT_FLOW_IDS, (uint64_t)m->block + 1);
+	if (m->kind == TIMELINE_RUNNABLE && b->waker && b->waker_tid)
+		pb_fixed64(&w->pb, EVENT_TERMINATING_FLOW_IDS, (uint64_t)m->block + 1);
+	if (wakes || !b->waker)
+		return;
+	profile_stack(w->r->wakers, b->waker - 1, &s);
+	out_thread_text(thread, s.comm, b->waker_tid);
+	at = pb_begin(&w->pb, EVENT_ANNOTATIONS);
+	pb_str(&w->pb, ANNOTATION_NAME, "woken by");
+	pb_str(&w->pb, ANNOTATION_STRING, thread);
+	pb_end(&w->pb, at);
+}
+
+static void put_event(struct perfetto *w, const struct event *e)
+{
+	static const uint8_t types[] = {
+		[ENDS] = TYPE_SLICE_END, [HAPPENS] = TYPE_INSTANT, [BEGINS] = TYPE_SLICE_BEGIN
+	};
+	const struct timeline_block *b = &w->r->timeline->blocks[e->mark->block];
+	uint64_t callstack = 0;
+	size_t packet, at;
+
+	if (e->type == HAPPENS)
+		callstack = callstack_id(w, w->r->wakers, w->waker_callstacks, b->waker - 1);
+	else if (e->type == BEGINS)
+		callstack = callstack_id(w, w->r->profile, w->callstacks, b->stack);
+	packet = packet_begin(w, e->time_ns, FLAG_NEEDS_STATE);
+	put_interned(w);
+	at = pb_begin(&w->pb, PACKET_TRACK_EVENT);
+	pb_u64(&w->pb, EVENT_TYPE, types[e->type]);
+	pb_u64(&w->pb, EVENT_TRACK_UUID, uuid_of(e->mark->thread));
+	if (e->type != ENDS)
+		put_details(w, e->mark, callstack);
+	pb_end(&w->pb, at);
+	pb_end(&w->pb, packet);
+}
+
+/* Samples and waits, in the order of time. */
+static void put_times(struct perfetto *w)
+{
+	const struct timeline *t = w->r->timeline;
+	size_t i = 0, k = 0;
+
+	while ((i < t->n || k < w->nevents) && !w->err) {
+		if (k == w->nevents || (i < t->n && t->list[i].time_ns < w->events[k].time_ns))
+			put_sample(w, &t->list[i++]);
+		else
+			put_event(w, &w->events[k++]);
+		if (w->pb.len >= FLUSH_BYTES)
+			flush(w);
+	}
 }
 
 /* Which CPU lost them is not known: they are those of CPU 0, at the end. */
@@ -439,23 +616,22 @@ static void put_lost(struct perfetto *w)
 
 int out_perfetto(const struct out_report *r, FILE *f)
 {
-	struct timeline *t = r->timeline;
 	struct perfetto w = { .r = r, .f = f, .names = strpool_new() };
 
 	w.callstacks = calloc(profile_count(r->profile) + 1, sizeof(*w.callstacks));
-	if (!w.names || !w.callstacks)
+	w.waker_callstacks = calloc((r->wakers ? profile_count(r->wakers) : 0) + 1,
+				    sizeof(*w.waker_callstacks));
+	if (!w.names || !w.callstacks || !w.waker_callstacks)
 		w.err = -ENOMEM;
 	if (!w.err) {
 		put_head(&w);
 		put_tree(&w);
-		timeline_by_time(t);
+		timeline_by_time(r->timeline);
 	}
-	for (size_t i = 0; i < t->n && !w.err; i++) {
-		put_sample(&w, &t->list[i]);
-		if (w.pb.len >= FLUSH_BYTES)
-			flush(&w);
-	}
+	if (!w.err)
+		make_events(&w);
 	if (!w.err) {
+		put_times(&w);
 		put_lost(&w);
 		flush(&w);
 	}
@@ -467,6 +643,9 @@ int out_perfetto(const struct out_report *r, FILE *f)
 	idmap_free(&w.nodes);
 	idmap_free(&w.stacks);
 	free(w.callstacks);
+	free(w.waker_callstacks);
+	free(w.events);
+	timeline_tracks_free(&w.tracks);
 	free(w.ids);
 	free(w.shown.list);
 	return w.err ? w.err : out_finish(f);

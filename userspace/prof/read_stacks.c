@@ -7,7 +7,7 @@
 
 #include "base/vec.h"
 
-static int slurp(FILE *f, uint8_t **ret, size_t *ret_len)
+int read_stacks_slurp(FILE *f, uint8_t **ret, size_t *ret_len)
 {
 	uint8_t *buf = NULL;
 	size_t len = 0, cap = 0, n;
@@ -51,7 +51,7 @@ int read_stacks(FILE *f, struct stackset *ss, enum stack_side side, struct stack
 	*meta = (struct stacks_meta){ 0 };
 	*why = (struct read_error){ 0 };
 	errno = 0;
-	err = slurp(f, &buf, &len);
+	err = read_stacks_slurp(f, &buf, &len);
 	if (err)
 		return err;
 	text = bytes_of(buf, len, false);

@@ -37,6 +37,9 @@ struct read_error {
 int read_stacks(FILE *f, struct stackset *ss, enum stack_side side, struct stacks_meta *meta,
 		struct read_error *why);
 
+/* All bytes of f, at most READ_STACKS_MAX; the caller frees them. 0, -EFBIG, -EIO or -ENOMEM. */
+int read_stacks_slurp(FILE *f, uint8_t **ret, size_t *ret_len);
+
 /* Readers of the formats, from memory. */
 int read_folded(struct bytes text, struct stackset *ss, enum stack_side side,
 		struct stacks_meta *meta, struct read_error *why);

@@ -194,6 +194,46 @@ int blocks_merge(struct blocks *b)
 	return offcpu_merge(collector_offcpu(b->session->collector), on_block, b);
 }
 
+/* Adds a stack without adding to its counts. 0 or -errno. */
+static int add_stack(struct blocks *b, struct profile *p, const struct sf_sample *rec,
+		     uint8_t state, size_t *ret_at)
+{
+	struct profile_times none = { .state = state };
+
+	symbolizer_see(b->session->symbols, rec->frames, rec->n_user, rec->pid, session_now());
+	return profile_add_times(p, without_tracing(b, rec), &none, ret_at);
+}
+
+static void on_single(void *ctx, const struct offcpu_single *one)
+{
+	const struct sf_off_single *rec = one->rec;
+	struct blocks *b = ctx;
+	size_t stack, waker;
+
+	if (profile_count(b->profile) >= b->max_stacks ||
+	    add_stack(b, b->profile, one->stack, (uint8_t)rec->state, &stack)) {
+		b->timeline->missing++;
+		return;
+	}
+	session_name_process(b->session, b->profile, one->stack);
+	if (!one->waker || profile_count(b->wakers) >= b->max_stacks ||
+	    add_stack(b, b->wakers, one->waker, 0, &waker))
+		waker = SIZE_MAX;
+	timeline_add_block(b->timeline, &(struct timeline_block){ .start_ns = rec->start_ns,
+								  .woken_ns = rec->woken_ns,
+								  .end_ns = rec->end_ns,
+								  .stack = (uint32_t)stack,
+								  .waker = (uint32_t)(waker + 1),
+								  .tid = rec->tid,
+								  .waker_tid = rec->waker_tid });
+}
+
+void blocks_singles(struct blocks *b, struct timeline *t, bool last)
+{
+	b->timeline = t;
+	offcpu_singles(collector_offcpu(b->session->collector), last, on_single, b);
+}
+
 int blocks_tick(struct blocks *b)
 {
 	return offcpu_wants_merge(collector_offcpu(b->session->collector)) ? blocks_merge(b) : 0;

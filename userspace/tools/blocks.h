@@ -28,10 +28,11 @@ struct blocks_limit {
 
 struct blocks {
 	struct session *session;
-	struct profile *profile; /* the session's, unless the caller sets another one */
-	struct profile *wakers;	 /* NULL: no wakers requested */
-	bool no_info;		 /* do not fill info */
-	struct block_info *info; /* by index in the profile; sampled stacks have none */
+	struct profile *profile;   /* the session's, unless the caller sets another one */
+	struct profile *wakers;	   /* NULL: no wakers requested */
+	bool no_info;		   /* do not fill info */
+	struct timeline *timeline; /* during blocks_singles */
+	struct block_info *info;   /* by index in the profile; sampled stacks have none */
 	size_t ninfo, info_cap;
 	struct sf_sample *buf; /* room for the longest record */
 	uint64_t ns[SF_OFF_STATES];
@@ -52,6 +53,11 @@ void blocks_take(struct blocks *b, const struct sf_sample *rec);
 int blocks_merge(struct blocks *b);
 /* The same, but only if the kernel's maps are filling up. Called between polls. */
 int blocks_tick(struct blocks *b);
+/*
+ * Adds the blocks that the kernel sent one by one to the timeline. The blocks need wakers. Called
+ * between polls, before blocks_tick; last: after the end of the run.
+ */
+void blocks_singles(struct blocks *b, struct timeline *t, bool last);
 /* Called between polls, before blocks_tick. */
 void blocks_limit_cost(const struct blocks *b, struct blocks_limit *l);
 #define BLOCKS_COST 0.01 /* share of all CPUs that the programs may take */

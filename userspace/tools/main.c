@@ -98,9 +98,11 @@ static int help_run(int argc, char **argv)
 		if (id == OPT_COMPLETION)
 			shell = arg;
 	}
-	name = optind < argc ? argv[optind] : NULL;
+	name = optind < argc ? argv[optind++] : NULL;
 	if (name && !(tool = find_tool(name)))
 		return no_tool(name);
+	if (optind < argc)
+		return complain(EXIT_USAGE, "unexpected '%s'", argv[optind]);
 	if (shell)
 		return help_completion(shell);
 	if (man && tool)
@@ -149,6 +151,8 @@ int main(int argc, char **argv)
 		return EXIT_OK;
 	}
 	if (!strcmp(name, "--version") || !strcmp(name, "version")) {
+		if (argc > 1)
+			return complain(EXIT_USAGE, "unexpected '%s' after %s", argv[1], name);
 		printf("sfbpf %s\n", SFBPF_VERSION);
 		return EXIT_OK;
 	}

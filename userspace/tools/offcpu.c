@@ -117,15 +117,6 @@ static int take_states(const char *arg, uint32_t *ret)
 	return 0;
 }
 
-static int take_time(const char *option, const char *arg, uint64_t *ret)
-{
-	return num_duration(arg, NUM_US, ret)
-		       ? complain(EXIT_USAGE,
-				  "%s: '%s' is not a time such as 100us, 5ms or 250 (microseconds)",
-				  option, arg)
-		       : 0;
-}
-
 static int take_where(const char *arg, enum offcpu_where *ret)
 {
 	if (strcmp(arg, "back") && strcmp(arg, "leave"))
@@ -141,9 +132,9 @@ static int take_option(struct offcpu_tool *t, int id, const char *arg)
 
 	switch (id) {
 	case 'm':
-		return take_time("-m", arg, &o->min_ns);
+		return options_take_time("-m", arg, &o->min_ns);
 	case 'M':
-		return take_time("-M", arg, &o->max_ns);
+		return options_take_time("-M", arg, &o->max_ns);
 	case OPT_PERIOD:
 		if (num_duration(arg, NUM_US, &o->period_ns) || !o->period_ns ||
 		    o->period_ns > NUM_S)
@@ -321,12 +312,14 @@ static int tick(void *ctx)
 static int run(struct offcpu_tool *t, struct session *s)
 {
 	struct offcpu_totals totals;
-	int err = oneshot_prepare(&t->one);
+	int err = oneshot_choose(&t->one);
 
 	if (!err && (t->opts.hist || t->opts.threads) && strcmp(t->one.format->name, "text"))
 		return complain(EXIT_USAGE, "--hist and --threads need --format text: they are "
 					    "tables of the text output");
 	t->opts.want_cost_back = !t->thin_given;
+	if (!err)
+		err = oneshot_prepare(&t->one);
 	if (!err)
 		err = session_open(s, &t->one.common.collect);
 	if (err)

@@ -121,7 +121,7 @@ static int check_times(const struct oneshot *r)
 	return 0;
 }
 
-static int choose_format(struct oneshot *r)
+int oneshot_choose(struct oneshot *r)
 {
 	const struct common_opts *o = &r->common;
 	bool to_stdout = !o->output || !strcmp(o->output, "-");
@@ -242,10 +242,8 @@ static int sample(struct oneshot *r, struct session *s)
 
 int oneshot_prepare(struct oneshot *r)
 {
-	int err = choose_format(r);
+	int err = open_outputs(r);
 
-	if (!err)
-		err = open_outputs(r);
 	if (r->command && !r->system_wide)
 		r->common.collect.follow_forks = true;
 	r->common.collect.count_run_time = r->common.stats != NULL;
@@ -381,6 +379,20 @@ void oneshot_say_result(const struct oneshot *r, const struct run_stats *st, con
 			 "%llu times a new file had to wait: "
 			 "its user mapped too many new files at once",
 			 (unsigned long long)st->needs_refused);
+}
+
+void oneshot_say_timeline(const struct timeline *t)
+{
+	if (t->dropped)
+		complain(0,
+			 "%llu samples are not on the timeline, which holds %zu: "
+			 "use a lower frequency (-F) or a shorter time",
+			 (unsigned long long)t->dropped, t->n);
+	if (t->missing)
+		complain(0,
+			 "%llu waits are not on the timeline, which has %zu of %g ms or more: "
+			 "use a larger -m",
+			 (unsigned long long)t->missing, t->nblocks, (double)t->min_block_ns / 1e6);
 }
 
 static void say_fetched(const struct oneshot *r)

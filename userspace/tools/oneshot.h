@@ -25,6 +25,8 @@ struct oneshot {
 	enum out_by by;		       /* --by */
 	enum out_wall wall;	       /* --wall, --state-at: record */
 	bool exact;		       /* --exact */
+	bool min_block;		       /* -m was given: record */
+	uint64_t min_block_ns;	       /* of waits on a timeline */
 	bool inlined, lines;	       /* show inlined frames, source lines (from DWARF) */
 	struct debuginfod *debuginfod; /* NULL: without --debuginfod */
 	struct allowance *allowance;   /* the session's, for debuginfod requests */
@@ -58,9 +60,10 @@ int oneshot_option(struct oneshot *r, int id, const char *arg);
 int oneshot_next(struct oneshot *r, const struct tool_spec *tool, int argc, char **argv,
 		 const char **ret_arg);
 /*
- * Chooses the format, opens the files. This and the following return 0, or the exit code after
- * printing the error.
+ * Chooses the format, which a tool may then check; opens the files. These and the following return
+ * 0, or the exit code after printing the error.
  */
+int oneshot_choose(struct oneshot *r);
 int oneshot_prepare(struct oneshot *r);
 /*
  * After collecting, before the report and before any frame is named: carries out --inline, --lines
@@ -73,6 +76,8 @@ int oneshot_sample(struct oneshot *r, struct session *s);
 int oneshot_begin(struct oneshot *r);
 /* Says what was written and what was lost; things: "samples", "blocks". */
 void oneshot_say_result(const struct oneshot *r, const struct run_stats *st, const char *things);
+/* Says what is not on the timeline. */
+void oneshot_say_timeline(const struct timeline *t);
 /*
  * Closes the files. Returns rc; if that is 0, the exit code of an error of the files, or of the
  * command (see command_finish).

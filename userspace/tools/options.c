@@ -176,6 +176,15 @@ int options_unknown_format(const char *name, const char *path, enum out_source s
 			out_format_suffixes(source));
 }
 
+int options_take_time(const char *option, const char *arg, uint64_t *ret)
+{
+	return num_duration(arg, NUM_US, ret)
+		       ? complain(EXIT_USAGE,
+				  "%s: '%s' is not a time such as 100us, 5ms or 250 (microseconds)",
+				  option, arg)
+		       : 0;
+}
+
 void common_opts_init(struct common_opts *o, uint64_t hz)
 {
 	*o = (struct common_opts){ 0 };

@@ -80,6 +80,8 @@ const struct option_spec *tool_options(const struct tool_spec *tool);
 int options_next(const struct tool_spec *tool, int argc, char **argv, const char **ret_arg);
 /* Complains that out_format_choose found no format. Returns EXIT_USAGE. */
 int options_unknown_format(const char *name, const char *path, enum out_source source);
+/* A time whose unit is microseconds if it has none. 0, or EXIT_USAGE after complaining. */
+int options_take_time(const char *option, const char *arg, uint64_t *ret);
 void common_opts_init(struct common_opts *o, uint64_t hz);
 /* Takes a common option. 0; an exit code after printing the error; -1: not a common option. */
 int common_opts_take(struct common_opts *o, int id, const char *arg);

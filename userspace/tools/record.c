@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/exitcode.h"
+#include "base/num.h"
 #include "out/out.h"
 #include "tools/oneshot.h"
 #include "tools/session.h"
@@ -18,11 +19,14 @@
 static const struct option_spec options[] = {
 	ONESHOT_OPTIONS,
 	{ OPT_TIMELINE, "timeline", NULL,
-	  "keep the time of each sample, for the formats firefox (.json.gz, the default) and "
-	  "perfetto (.pftrace)" },
+	  "keep the time of each sample, and with --wall of each wait, for the formats firefox "
+	  "(.json.gz, the default) and perfetto (.pftrace)" },
 	{ OPT_WALL, "wall", NULL,
 	  "record the wall clock: samples of running threads, and how long they waited, in "
 	  "microseconds" },
+	{ 'm', "min-block-time", "TIME",
+	  "with --wall and a timeline: show waits of this length or more (100us, 5ms; a plain "
+	  "number is microseconds; default 1ms)" },
 	{ OPT_EXACT, "exact", NULL,
 	  "with --wall: measure the running time of each thread, too; samples divide it among its "
 	  "stacks" },
@@ -53,7 +57,9 @@ const struct tool_spec record_tool = {
 		    "  sudo sfbpf record --timeline -o run.json.gz 10\n"
 		    "                                           for profiler.firefox.com\n"
 		    "  sudo sfbpf record --wall -p 1234 -o wall.html 10\n"
-		    "                                           where its threads' time went\n",
+		    "                                           where its threads' time went\n"
+		    "  sudo sfbpf record --wall -o run.pftrace 10\n"
+		    "                                           with times and wakers\n",
 	.run = record_run,
 };
 
@@ -118,22 +124,15 @@ static void say_work(struct session *s)
 		 (unsigned long long)c.needs);
 }
 
-static void say_dropped(const struct timeline *t)
-{
-	if (t->dropped)
-		complain(0,
-			 "%llu samples are not on the timeline, which holds %zu: "
-			 "use a lower frequency (-F) or a shorter time",
-			 (unsigned long long)t->dropped, t->n);
-}
-
 static int run(struct oneshot *r, struct session *s, struct timeline *timeline,
 	       struct slices *slices)
 {
 	struct run_stats stats;
-	int err = oneshot_prepare(r);
+	int err = oneshot_choose(r);
 
 	session_signals(); /* so that Ctrl-C while tables are made also ends the run cleanly */
+	if (!err)
+		err = oneshot_prepare(r);
 	if (!err && r->format->slices)
 		r->common.collect.want_time = true;
 	if (!err)
@@ -156,7 +155,7 @@ static int run(struct oneshot *r, struct session *s, struct timeline *timeline,
 		return err;
 	session_stats(s, s->profile, &stats);
 	oneshot_say_result(r, &stats, "samples");
-	say_dropped(timeline);
+	oneshot_say_timeline(timeline);
 	if (r->common.collect.verbose)
 		say_work(s);
 	return 0;
@@ -168,6 +167,9 @@ static int take_option(struct oneshot *r, enum out_wall *state_at, int id, const
 	case OPT_TIMELINE:
 		r->timeline = true;
 		return 0;
+	case 'm':
+		r->min_block = true;
+		return options_take_time("-m", arg, &r->min_block_ns);
 	case OPT_WALL:
 		r->wall = OUT_WALL_LEAF;
 		return 0;
@@ -199,8 +201,11 @@ static int parse(struct oneshot *r, int argc, char **argv)
 		if (err)
 			return err < 0 ? EXIT_USAGE : err;
 	}
-	if (r->wall == OUT_WALL_NONE && (state_at || r->exact))
-		return complain(EXIT_USAGE, "%s needs --wall", state_at ? "--state-at" : "--exact");
+	if (r->wall == OUT_WALL_NONE && (state_at || r->exact || r->min_block))
+		return complain(EXIT_USAGE, "%s needs --wall",
+				state_at   ? "--state-at"
+				: r->exact ? "--exact"
+					   : "-m");
 	if (r->wall && state_at)
 		r->wall = state_at;
 	return common_opts_check(&r->common);
@@ -208,7 +213,7 @@ static int parse(struct oneshot *r, int argc, char **argv)
 
 static int record_run(int argc, char **argv)
 {
-	struct oneshot r = { .has_times = true };
+	struct oneshot r = { .has_times = true, .min_block_ns = NUM_MS };
 	struct timeline timeline = { 0 };
 	struct slices slices = { 0 };
 	struct session s = { 0 };
@@ -217,7 +222,7 @@ static int record_run(int argc, char **argv)
 	common_opts_init(&r.common, 99);
 	rc = parse(&r, argc, argv);
 	if (!rc)
-		rc = r.wall ? wall_run(&r, &s) : run(&r, &s, &timeline, &slices);
+		rc = r.wall ? wall_run(&r, &s, &timeline) : run(&r, &s, &timeline, &slices);
 	session_close(&s);
 	timeline_free(&timeline);
 	slices_free(&slices);

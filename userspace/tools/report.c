@@ -5,10 +5,17 @@
 #include <string.h>
 
 #include "base/exitcode.h"
+#include "tools/report_code.h"
 #include "tools/stacks_io.h"
 #include "tools/tools.h"
 
-static const struct option_spec options[] = { VIEW_OPTIONS, { 0 } };
+static const struct option_spec options[] = {
+	VIEW_OPTIONS,
+	{ OPT_ANNOTATE, "annotate", "FUNCTION",
+	  "show the instructions of a function, each with its share of the samples; FILE is "
+	  "JSON of record" },
+	{ 0 },
+};
 
 static int report_run(int argc, char **argv);
 
@@ -27,7 +34,8 @@ const struct tool_spec report_tool = {
 		    "  sfbpf report cpu.pb.gz -o cpu.html      a flame graph\n"
 		    "  sfbpf report --since 1h -o hour.html /var/lib/sfbpf\n"
 		    "  sfbpf report --since 1h --by service /var/lib/sfbpf\n"
-		    "  sfbpf report --format folded - < cpu.json\n",
+		    "  sfbpf report --format folded - < cpu.json\n"
+		    "  sfbpf report --annotate main cpu.json   its instructions\n",
 	.run = report_run,
 };
 
@@ -56,6 +64,15 @@ static int report_run(int argc, char **argv)
 
 	if (err)
 		return err;
+	if (v.annotate && (v.output || v.format || argc - optind > 1))
+		return complain(EXIT_USAGE, "--annotate prints text from one file: leave out %s",
+				v.output   ? "-o"
+				: v.format ? "--format"
+					   : argv[optind + 1]);
+	if (v.annotate && !*v.annotate)
+		return complain(EXIT_USAGE, "--annotate: '' is not the name of a function");
+	if (v.annotate)
+		return report_code(v.annotate, argv[optind]);
 	if (stackset_init(&v.stacks))
 		return complain(EXIT_FAILED, "out of memory");
 	v.title = path_name(argv[optind]);

@@ -216,6 +216,9 @@ static int take_option(struct view *v, int id, const char *arg)
 		return take_label(v, arg);
 	case OPT_AGAINST:
 		return take_against(v, arg);
+	case OPT_ANNOTATE:
+		v->annotate = arg;
+		return 0;
 	case OPT_OFF_CPU:
 		v->choice.off_cpu = true;
 		return 0;

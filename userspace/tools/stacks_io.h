@@ -13,6 +13,7 @@ struct view {
 	uint64_t bytes;		     /* size of all files read */
 	const char *title, *before;  /* before: NULL unless two are compared */
 	const char *output, *format; /* -o, --format; NULL: not given */
+	const char *annotate;	     /* report: a function; NULL: not given */
 	uint64_t rows;
 	struct window_choice choice; /* of the files in directories */
 	uint64_t ago_ns;	     /* diff: how long before the time of AFTER; 0: not given */
@@ -67,7 +68,8 @@ enum {
 	OPT_AGO,
 	OPT_SERVICE,
 	OPT_LABEL,
-	OPT_AGAINST
+	OPT_AGAINST,
+	OPT_ANNOTATE
 };
 
 #endif

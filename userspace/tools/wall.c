@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/exitcode.h"
 #include "base/idmap.h"
 #include "base/num.h"
@@ -22,6 +23,7 @@ struct wall {
 	struct offcpu_opts opts;
 	struct blocks blocks;
 	struct blocks_limit limit;
+	struct timeline *timeline; /* NULL: the format has none */
 	bool limited;
 	uint64_t period_ns; /* of the samples */
 };
@@ -31,14 +33,17 @@ static void take(void *ctx, const struct sf_sample *rec)
 {
 	struct wall *w = ctx;
 	struct profile_times t = { .count = 1, .weight = w->period_ns, .state = PROFILE_RUNNING };
+	size_t stack;
 
 	if (rec->type == SF_REC_BLOCK) {
 		blocks_take(&w->blocks, rec);
 		return;
 	}
 	session_name_process(w->session, w->session->profile, rec);
-	if (profile_add_times(w->session->profile, session_see(w->session, rec), &t, NULL))
+	if (profile_add_times(w->session->profile, session_see(w->session, rec), &t, &stack))
 		w->session->dropped++;
+	else if (w->timeline)
+		timeline_add(w->timeline, rec->time_ns, rec->cpu, stack);
 }
 
 static int tick(void *ctx)
@@ -47,6 +52,8 @@ static int tick(void *ctx)
 
 	if (w->limited)
 		blocks_limit_cost(&w->blocks, &w->limit);
+	if (w->timeline)
+		blocks_singles(&w->blocks, w->timeline, false);
 	return blocks_tick(&w->blocks);
 }
 
@@ -72,8 +79,10 @@ static int report(struct wall *w)
 		.modules = s->modules,
 		.meta = &meta,
 		.stats = &stats,
+		.timeline = w->timeline,
+		.wakers = w->blocks.wakers,
 		.opts = { .by = r->by,
-			  .wall = r->wall,
+			  .wall = r->format->timeline ? OUT_WALL_NONE : r->wall,
 			  .user_only = !r->common.collect.kernel,
 			  .kernel_only = !r->common.collect.user,
 			  .usec = true,
@@ -101,6 +110,8 @@ static int report(struct wall *w)
 			 "%.1f ms of waits are sampled: measuring all of them would cost more than "
 			 "%g %% of the CPUs' time",
 			 (double)stats.off_sampled_ns / 1e6, 100 * BLOCKS_COST);
+	if (w->timeline)
+		oneshot_say_timeline(w->timeline);
 	if (stats.off_lost_ns)
 		complain(0, "%.1f ms of waits are lost", (double)stats.off_lost_ns / 1e6);
 	return 0;
@@ -114,9 +125,17 @@ static int check(struct wall *w)
 	if (strcmp(o->event->name, "cpu-clock"))
 		return complain(EXIT_USAGE, "--wall adds times, so it needs -e cpu-clock, not %s",
 				o->event->name);
-	if (w->one->timeline || w->one->format->timeline)
-		return complain(EXIT_USAGE, "--wall has no timeline: use another format than %s",
+	if (w->one->exact && w->one->format->timeline)
+		return complain(EXIT_USAGE, "--exact divides the sums of stacks, which %s has not",
 				w->one->format->name);
+	if (w->one->min_block && !w->one->format->timeline)
+		return complain(EXIT_USAGE,
+				"-m is for timelines (firefox, perfetto): %s adds all waits up",
+				w->one->format->name);
+	if (w->one->format->timeline)
+		w->timeline->min_block_ns = w->one->min_block_ns;
+	else
+		w->timeline = NULL;
 	w->period_ns = o->hz ? NUM_S / o->hz : o->period;
 	return 0;
 }
@@ -202,6 +221,18 @@ static int make_exact(struct wall *w)
 	return r.err;
 }
 
+static void end_timeline(struct wall *w)
+{
+	struct timeline *t = w->timeline;
+	struct offcpu_totals totals;
+
+	blocks_singles(&w->blocks, t, true);
+	offcpu_totals(collector_offcpu(w->session->collector), &totals);
+	t->missing += totals.singles_lost;
+	t->start_ns = w->session->start_ns;
+	t->suspended_ns = clock_ns(CLOCK_BOOTTIME) - session_now();
+}
+
 static int collect(struct wall *w)
 {
 	struct session *s = w->session;
@@ -209,12 +240,17 @@ static int collect(struct wall *w)
 	int err;
 
 	w->opts.running = w->one->exact;
+	if (w->timeline) {
+		w->opts.wakers = w->opts.singles = true;
+		w->opts.single_min_ns = w->timeline->min_block_ns;
+		w->timeline->has_blocks = true;
+	}
 	w->one->common.collect.offcpu = &w->opts;
 	w->one->common.collect.wall = true;
 	err = session_open(s, &w->one->common.collect);
 	if (err)
 		return err;
-	if (blocks_open(&w->blocks, s, false))
+	if (blocks_open(&w->blocks, s, w->timeline != NULL))
 		return complain(EXIT_FAILED, "out of memory");
 	s->take = take;
 	s->take_ctx = w;
@@ -229,17 +265,20 @@ static int collect(struct wall *w)
 	err = oneshot_sample(w->one, s);
 	if (err)
 		return err;
+	if (w->timeline)
+		end_timeline(w);
 	err = blocks_merge(&w->blocks);
 	if (!err && w->one->exact)
 		err = make_exact(w);
 	return err ? complain(EXIT_FAILED, "reading the counts: %s", strerror(-err)) : 0;
 }
 
-int wall_run(struct oneshot *r, struct session *s)
+int wall_run(struct oneshot *r, struct session *s, struct timeline *t)
 {
 	struct wall w = {
 		.one = r,
 		.session = s,
+		.timeline = t,
 		.opts = { .max_ns = UINT64_MAX,
 			  .period_ns = NUM_MS,
 			  .max_stacks = MAX_STACKS,
@@ -248,11 +287,13 @@ int wall_run(struct oneshot *r, struct session *s)
 			  .kernel_threads = true,
 			  .user_threads = true },
 	};
-	int rc = oneshot_prepare(r);
+	int rc = oneshot_choose(r);
 
 	session_signals(); /* so that Ctrl-C while tables are made also ends the run cleanly */
 	if (!rc)
 		rc = check(&w);
+	if (!rc)
+		rc = oneshot_prepare(r);
 	if (!rc)
 		rc = collect(&w);
 	if (!rc)
