@@ -106,7 +106,7 @@ CORE_SRC := $(sort $(wildcard $(CORE_DIRS:%=userspace/%/*.c))) \
 APP_SRC := $(sort $(wildcard userspace/kern/*.c userspace/tools/*.c)) $(TERM_SRC)
 AGENT_SRC := $(sort $(wildcard userspace/agent/*.c))
 ifeq ($(AGENT),)
-APP_SRC := $(filter-out userspace/tools/agent%.c,$(APP_SRC))
+APP_SRC := $(filter-out userspace/tools/agent%.c userspace/tools/clickhouse.c,$(APP_SRC))
 AGENT_SRC :=
 endif
 ifeq ($(SERVE),)

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """The fleet's store: the real ClickHouse engine takes what the agent sends, a repeated request
 changes nothing, and the queries of docs/fleet.md, on a day of 20 simulated hosts, take less than a
-second each and give the right answer.
+second each and give the right answer. report and diff read the tables, and survive servers that
+answer anything else.
 
 The engine is npm's chdb, from $CHDB (a directory with node_modules) or build/chdb, where
 scripts/deps.sh test puts it.
@@ -37,8 +38,9 @@ def chdb():
 
 
 class Engine:
-    def __init__(self):
-        env = dict(os.environ, NODE_PATH=chdb())
+    def __init__(self, password=""):
+        env = dict(os.environ, NODE_PATH=chdb(), PASSWORD=password)
+        self.headers = {"X-ClickHouse-Key": password}
         self.p = harness.start([
             "node",
             os.path.join(os.path.dirname(os.path.abspath(__file__)), "clickhouse_http.js"),
@@ -49,8 +51,8 @@ class Engine:
             subprocess.run([harness.SFBPF, "agent", "--print-schema"], capture_output=True,
                            text=True, check=True).stdout)
 
-    def post(self, path, body, headers=()):
-        req = urllib.request.Request(self.url + path, body, dict(headers))
+    def post(self, path, body):
+        req = urllib.request.Request(self.url + path, body, self.headers)
         try:
             with urllib.request.urlopen(req, timeout=120) as f:
                 return f.read().decode()
@@ -85,6 +87,19 @@ def engine():
     return _engine
 
 
+def report(*argv, tool="report"):
+    return subprocess.run([harness.SFBPF, tool, *argv], capture_output=True, text=True, timeout=120)
+
+
+def stacks_of(*argv):
+    """{folded stack: samples}, as report has them."""
+    p = report("--format", "folded", *argv)
+    if p.returncode:
+        raise ValueError("report %s: %s" % (argv, p.stderr))
+    lines = (line.rsplit(" ", 1) for line in p.stdout.splitlines())
+    return Counter({stack: int(n) for stack, n in lines})
+
+
 def check_ingest(name):
     e, errors = engine(), []
     a = agents.Agent("--protocol", "clickhouse", "--endpoint", e.url, "--timeout", "10s", "--label",
@@ -115,6 +130,8 @@ def check_ingest(name):
             os.uname().nodename, "1.2", "x"
     ]]:
         errors.append("host and labels")
+    if stacks_of(e.url) != stacks_of(a.copy):
+        errors.append("report: %s" % list((stacks_of(e.url) - stacks_of(a.copy)).items())[:2])
     n, ids = e.run("SELECT count(), countIf(match(build_id, '^[0-9a-f]{40}$')) FROM sfbpf_files")[0]
     if not int(n) or n != ids:
         errors.append("%s files, %s build-ids" % (n, ids))
@@ -145,10 +162,35 @@ def check_repeated(name):
     harness.check(name, errors)
 
 
+def check_functions(name):
+    """The view's sums are those of the samples, after the repeated requests, too. The frames of
+    those are not there.
+    """
+    e = engine()
+    want = e.run(
+        "SELECT service, type, f, sum(value * period_ns * (f = known[-1])), "
+        "sum(value * period_ns) FROM (SELECT *, if(empty(frames), ['[unknown]'], frames) AS known "
+        "FROM sfbpf_samples s LEFT JOIN (SELECT stack_id, any(frames) AS frames FROM sfbpf_stacks "
+        "GROUP BY stack_id) t USING (stack_id)) ARRAY JOIN arrayDistinct(known) AS f "
+        "GROUP BY 1, 2, 3 ORDER BY 1, 2, 3")
+    got = e.run("SELECT service, type, function, sum(self_ns), sum(total_ns) FROM sfbpf_functions "
+                "GROUP BY 1, 2, 3 ORDER BY 1, 2, 3")
+    errors = [str(pair) for pair in zip(got, want) if pair[0] != pair[1]]
+    if len(got) != len(want) or len(got) < 10:
+        errors.append("%d functions, want %d" % (len(got), len(want)))
+    harness.check(name, errors[:3])
+
+
 SIMULATE = """
 TRUNCATE TABLE sfbpf_samples;
 TRUNCATE TABLE sfbpf_stacks;
 TRUNCATE TABLE sfbpf_files;
+TRUNCATE TABLE sfbpf_functions;
+INSERT INTO sfbpf_functions SELECT
+    toDateTime(toDate(now()) - 1, 'UTC') - number % 10080 * 60,
+    concat('svc', toString(intDiv(number, 10080) % 7)), '1.4', 'cpu',
+    concat('f', toString(intDiv(number, 70560))), 1000000 * (1 + number % 9), 60000000
+  FROM numbers(70560 * 50);
 INSERT INTO sfbpf_stacks SELECT number,
     arrayConcat(['_start', 'main'],
                 arrayMap(i -> concat('f', toString((number * (i + 3)) % 997)),
@@ -184,6 +226,7 @@ def queries():
 
 def check_queries(name):
     e = engine()
+    e.run("DROP VIEW sfbpf_functions_view")     # millions of random stacks are not its case
     e.run(SIMULATE.format(hosts=HOSTS, windows=WINDOWS, rows=ROWS, stacks=STACKS))
     build = e.run("SELECT lower(hex(SHA1('77')))")[0][0]
     asked = queries()
@@ -217,6 +260,113 @@ def check_queries(name):
         harness.note("%s: %.2f s, %d rows" % (title, took, len(rows)))
 
 
+# Options of report, and what they mean in SQL.
+CHOICES = (
+    ((), "type = 'cpu'"),
+    (("--service", "svc3"), "type = 'cpu' AND service = 'svc3'"),
+    (("--host", "host2"), "type = 'cpu' AND host = 'host2'"),
+    (("--label", "service.version=1.4", "--comm", "worker"), "type = 'cpu' AND version = '1.4'"),
+    (("--label", "team=blue", "--service", "svc1"), "type = 'cpu' AND service = 'svc1'"),
+    (("--label", "odd name=it's \\ a\t\n'%3"), "labels['odd name'] != ''"),
+    (("--service", "' OR 1 = 1 --"), None),
+    (("--since", "2000-01-01", "--until", "2000-01-02"), None),
+    (("--comm", "nosuch"), None),
+)
+
+
+def check_read(name):
+    """Sums of report against those of SQL, on the simulated day; memory; diff; a password."""
+    e, errors = engine(), []
+    e.run("INSERT INTO sfbpf_samples SELECT now(), 'h', 's', '1', '', 'worker', 'cpu', 5, 7, 1000, "
+          "map('odd name', 'it\\'s \\\\ a\\t\\n\\'%3')")
+    for argv, where in CHOICES:
+        want = where and int(e.run("SELECT sum(value) FROM sfbpf_samples WHERE " + where)[0][0])
+        p = report("--format", "folded", *argv, e.url)
+        if not where:
+            if p.returncode != 1 or "no samples match" not in p.stderr:
+                errors.append("%s: %d, %s" % (argv, p.returncode, p.stderr[-200:]))
+        elif p.returncode or sum(
+                int(l.rsplit(" ", 1)[1]) for l in p.stdout.splitlines()) != want:
+            errors.append("%s: want %d, %s" % (argv, want, p.stderr[-200:]))
+    roots = {s.split(";")[0] for s in stacks_of("--by", "service", "--label", "team=blue", e.url)}
+    if roots != {"svc%d" % n for n in range(7)}:
+        errors.append("--by service: %s" % sorted(roots))
+    off = report("--off-cpu", "-n", "3", e.url).stdout
+    if "SELF TIME" not in off or "h" not in off:
+        errors.append("--off-cpu: %s" % off[:100])
+    d = report("--label", "service.version=1.5", "--against", "service.version=1.4", e.url,
+               tool="diff")
+    if d.returncode or not re.search(r" f\d+\n", d.stdout):
+        errors.append("diff: %s" % d.stderr[-200:])
+    harness.check(name, errors[:3])
+    pages = [harness.tmpfile("ch." + suffix) for suffix in ("html", "pb.gz", "svg")]
+    for page in pages:
+        report("-o", page, e.url)
+    harness.check(name + "-formats", [p for p in pages if not os.path.exists(p)])
+    check_read_memory(name + "-memory", e)
+
+
+def check_read_memory(name, e):
+    out = subprocess.run([
+        "python3", "-c", "import resource, subprocess, sys; subprocess.run(sys.argv[1:], "
+        "stdout=subprocess.DEVNULL, check=True); "
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)", harness.SFBPF, "report",
+        "--format", "folded", "--by", "host", e.url
+    ], capture_output=True, text=True, check=True, timeout=120).stdout
+    harness.note("report by host of %d stacks on %d hosts: %d MB" % (STACKS, HOSTS, int(out) >> 10))
+    harness.check(name, [] if int(out) < 300 << 10 else ["%s kB" % out.strip()])
+
+
+def check_password(name):
+    """From a file, and never in the URL."""
+    e, header, errors = Engine(password="secret"), harness.tmpfile("headers"), []
+    with open(header, "w") as f:
+        f.write("X-ClickHouse-User: sfbpf\nX-ClickHouse-Key: secret\n")
+    for argv, status, text in (
+        ((e.url, ), 1, "Authentication failed"),
+        (("--header-file", header, e.url), 1, "no samples"),
+        (("--header-file", "/nosuch", e.url), 1, "cannot read"),
+        (("--header-file", header, "/tmp"), 2, "need a URL"),
+        ((e.url.replace("//", "//u:secret@"), ), 2, "belong in --header-file"),
+        ((e.url + "/?user=u&password=secret", ), 2, "belong in --header-file")):
+        p = report(*argv)
+        if p.returncode != status or text not in p.stderr:
+            errors.append("%s: %d, %s" % (argv, p.returncode, p.stderr[-200:]))
+    harness.check(name, errors[:3])
+
+
+TOTALS = b"3\t1\th\t52631579\t52631579\t1700000000000\n"
+
+
+def hostile_answers():
+    """(answer to the first request, to the second, what report says of it)"""
+    row, text = b"\tcomm\t3\tmain\x1ff\n", "Code: 241. DB::Exception: Memory limit"
+    yield TOTALS, row + text.encode(), "ends within a row"
+    yield TOTALS, row + text.encode() + b"\n", text
+    yield TOTALS, b"\tcomm\t-3\tmain\n", "no row"
+    yield TOTALS, b"\tcomm\t3\tmain\t\n", "no row"
+    yield TOTALS, b"\tcomm\t18446744073709551615\tf\n" * 2, "2^64"
+    yield TOTALS, b"\tcomm\t3\t" + b"f\x1f" * 5000 + b"\n", "too long"
+    yield TOTALS, b"\0" * (18 << 20), "too long"
+    yield TOTALS, b"\x1b[2J\t\xff\xfe\n", "no row"
+    yield b"\n", b"", "no row"
+    yield b"3\t1\n" * 3, b"", "no row"
+    yield b"", b"", "no samples"
+
+
+def check_hostile(name):
+    errors = []
+    for n, (first, second, text) in enumerate(hostile_answers()):
+        r = HttpReceiver()
+        r.on_accept = lambda got, r=r, first=first, second=second: setattr(
+            r, "reply", first if b"uniqExact" in got.message else second)
+        p = report("--format", "folded", r.url)
+        r.stop()
+        if p.returncode != 1 or text not in p.stderr or "\x1b" in p.stderr:
+            errors.append("answer %d: %d, %s" % (n, p.returncode, p.stderr[-200:]))
+    harness.check(name, errors[:3])
+
+
 def check_schema(name):
     """docs/fleet.md shows the tables that the agent prints."""
     schema = subprocess.run([harness.SFBPF, "agent", "--print-schema"], capture_output=True,
@@ -227,7 +377,10 @@ def check_schema(name):
 
 if __name__ == "__main__":
     try:
-        harness.run_checks([check_schema, check_ingest, check_repeated, check_queries])
+        harness.run_checks([
+            check_schema, check_ingest, check_repeated, check_functions, check_queries, check_read,
+            check_password, check_hostile
+        ])
     finally:
         if _engine:
             harness.stop(_engine.p)

@@ -29,7 +29,7 @@ case $code in
 3 | 4) give_up "record cannot run here: $(tail -n 1 "$log/try")" ;;
 esac
 
-checks='wire rules faults agent identity kube offcpu machine clickhouse'
+checks='wire rules faults agent identity kube offcpu machine clickhouse fleet'
 for check in $checks; do
 	$python -B tests/agent/check_$check.py >"$log/$check" 2>&1 &
 	pids="$pids $!"

@@ -18,6 +18,7 @@
 #include "base/json.h"
 #include "base/num.h"
 #include "base/text.h"
+#include "base/vec.h"
 
 #define RESEND_NS (3600 * NUM_S)
 #define MAX_SENT  262144 /* stacks or files remembered as sent; above it, all are sent again */
@@ -39,7 +40,25 @@ const char clickhouse_schema[] =
 	"CREATE TABLE IF NOT EXISTS sfbpf_files (\n"
 	"    build_id String, path String, host LowCardinality(String), seen DateTime('UTC')\n"
 	") ENGINE = ReplacingMergeTree(seen) ORDER BY (build_id, path, host) "
-	"TTL seen + INTERVAL 15 DAY;\n";
+	"TTL seen + INTERVAL 15 DAY;\n"
+	"CREATE TABLE IF NOT EXISTS sfbpf_functions (\n"
+	"    minute DateTime('UTC'), service LowCardinality(String), "
+	"version LowCardinality(String),\n"
+	"    type LowCardinality(String), function LowCardinality(String), self_ns UInt64, "
+	"total_ns UInt64\n"
+	") ENGINE = SummingMergeTree PARTITION BY toDate(minute)\n"
+	"ORDER BY (service, type, minute, version, function) TTL minute + INTERVAL 90 DAY\n"
+	"SETTINGS non_replicated_deduplication_window = 10000;\n"
+	"CREATE DICTIONARY IF NOT EXISTS sfbpf_frames (stack_id UInt64, frames Array(String))\n"
+	"PRIMARY KEY stack_id SOURCE(CLICKHOUSE(TABLE 'sfbpf_stacks')) LAYOUT(DIRECT());\n"
+	"CREATE MATERIALIZED VIEW IF NOT EXISTS sfbpf_functions_view TO sfbpf_functions AS\n"
+	"SELECT toStartOfMinute(ts) AS minute, service, version, type,\n"
+	"    arrayJoin(arrayDistinct(frames)) AS function,\n"
+	"    sumIf(ns, function = frames[-1]) AS self_ns, sum(ns) AS total_ns\n"
+	"FROM (SELECT ts, service, version, type, value * period_ns AS ns,\n"
+	"          dictGet('sfbpf_frames', 'frames', stack_id) AS known,\n"
+	"          if(empty(known), ['[unknown]'], known) AS frames FROM sfbpf_samples)\n"
+	"GROUP BY minute, service, version, type, function;\n";
 
 /* What was sent within the last hour. Only the encoding thread uses it. */
 static struct {
@@ -58,6 +77,11 @@ static void on_dropped(const struct body *b)
 		atomic_store(&forget, true);
 }
 
+struct stack_ids {
+	uint64_t *list;
+	size_t n, cap;
+};
+
 struct rows {
 	const struct encode_input *in;
 	body_fn fn;
@@ -67,6 +91,12 @@ struct rows {
 	size_t len;
 	FILE *f;
 	uint64_t samples;
+	/*
+	 * Of each stack, in order: what the first pass sent frames for. Names may arrive between
+	 * the passes, and another name would be another id.
+	 */
+	struct stack_ids *ids;
+	size_t next;
 	int err;
 };
 
@@ -283,6 +313,11 @@ static void each_new(struct rows *r, const struct window_group *g, const struct 
 	uint64_t id = stack_id(r->in, st);
 
 	(void)g;
+	if (vec_reserve(&r->ids->list, &r->ids->cap, r->ids->n + 1, sizeof(*r->ids->list))) {
+		r->err = -ENOMEM;
+		return;
+	}
+	r->ids->list[r->ids->n++] = id;
 	if (is_new(r, &sent.stacks, id))
 		put_stack(r, st, id);
 }
@@ -295,13 +330,13 @@ static void each_file(struct rows *r, const struct window_group *g, const struct
 
 static void each_sample(struct rows *r, const struct window_group *g, const struct body_stack *st)
 {
-	put_sample(r, g, &st->s, stack_id(r->in, st));
+	put_sample(r, g, &st->s, r->ids->list[r->next++]);
 }
 
-static int pass(const struct encode_input *in, enum body_kind kind, each_fn each, body_fn fn,
-		void *ctx)
+static int pass(const struct encode_input *in, enum body_kind kind, struct stack_ids *ids,
+		each_fn each, body_fn fn, void *ctx)
 {
-	struct rows r = { .in = in, .fn = fn, .ctx = ctx, .kind = kind };
+	struct rows r = { .in = in, .fn = fn, .ctx = ctx, .kind = kind, .ids = ids };
 	const struct window *w = in->window;
 	struct body_stack st = { 0 };
 
@@ -331,14 +366,16 @@ static void start_hour(uint64_t now_ns)
 
 static int encode_window(const struct encode_input *in, body_fn fn, void *ctx)
 {
+	struct stack_ids ids = { 0 };
 	int err;
 
 	start_hour(in->window->start_unix_ns);
-	err = pass(in, BODY_CH_STACKS, each_new, fn, ctx);
+	err = pass(in, BODY_CH_STACKS, &ids, each_new, fn, ctx);
 	if (!err)
-		err = pass(in, BODY_CH_FILES, each_file, fn, ctx);
+		err = pass(in, BODY_CH_FILES, &ids, each_file, fn, ctx);
 	if (!err)
-		err = pass(in, BODY_CH_SAMPLES, each_sample, fn, ctx);
+		err = pass(in, BODY_CH_SAMPLES, &ids, each_sample, fn, ctx);
+	free(ids.list);
 	if (err)
 		atomic_store(&forget, true);
 	return err;
@@ -357,6 +394,7 @@ static int insert_url(const struct agent_config *cfg, const struct body *b, cons
 	body_id_text(b->id, token);
 	n = snprintf(ret, cap,
 		     "%.*s/?database=%s&insert_deduplication_token=%s"
+		     "&deduplicate_blocks_in_dependent_materialized_views=1"
 		     "&query=INSERT%%20INTO%%20%s%%20FORMAT%%20JSONEachRow",
 		     len, base, database, token, table);
 	return n < (int)cap ? 0 : -EINVAL;

@@ -7,10 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "agent/headers.h"
 #include "agent/receiver.h"
-
-#define MAX_HEADERS  64
-#define HEADER_BYTES 8192
 
 /* ---- The URL ---- */
 
@@ -34,55 +32,6 @@ int deliver_url(const struct agent_config *cfg, const struct body *b, char *ret,
 
 /* ---- Headers ---- */
 
-struct header_list {
-	const char *at[MAX_HEADERS + 1];
-	size_t n, used;
-	char text[HEADER_BYTES];
-};
-
-static void header(struct header_list *l, const char *fmt, const char *a, const char *b)
-{
-	int len = snprintf(l->text + l->used, sizeof(l->text) - l->used, fmt, a, b);
-
-	if (l->n >= MAX_HEADERS || len < 0 || (size_t)len >= sizeof(l->text) - l->used)
-		return;
-	l->at[l->n++] = l->text + l->used;
-	l->at[l->n] = NULL;
-	l->used += (size_t)len + 1;
-}
-
-/*
- * Calls fn for each line of a file of secrets. The file is read for each request because tokens are
- * renewed. False: it cannot be read.
- */
-static bool each_line(const char *path, void (*fn)(struct header_list *l, const char *line),
-		      struct header_list *l)
-{
-	char line[4096];
-	FILE *f = fopen(path, "re");
-
-	if (!f)
-		return false;
-	while (fgets(line, sizeof(line), f)) {
-		line[strcspn(line, "\r\n")] = 0;
-		if (*line && *line != '#')
-			fn(l, line);
-	}
-	fclose(f);
-	return true;
-}
-
-static void plain_header(struct header_list *l, const char *line)
-{
-	if (strchr(line, ':'))
-		header(l, "%s%s", line, "");
-}
-
-static void token_header(struct header_list *l, const char *line)
-{
-	header(l, "Authorization: Bearer %s%s", line, "");
-}
-
 /* False, with a message: a file of secrets cannot be read. */
 static bool all_headers(struct header_list *l, const struct agent_config *cfg, const struct body *b,
 			char *error, size_t cap)
@@ -91,22 +40,22 @@ static bool all_headers(struct header_list *l, const struct agent_config *cfg, c
 	char id[37];
 
 	if (receiver_at(cfg->protocol)->grpc) {
-		header(l, "Content-Type: application/grpc%s%s", "", "");
-		header(l, "TE: trailers%s%s", "", "");
+		headers_add(l, "Content-Type: application/grpc%s%s", "", "");
+		headers_add(l, "TE: trailers%s%s", "", "");
 		if (b->gzip)
-			header(l, "grpc-encoding: gzip%s%s", "", "");
+			headers_add(l, "grpc-encoding: gzip%s%s", "", "");
 	} else {
-		header(l, "Content-Type: %s%s", receiver_at(cfg->protocol)->content_type, "");
+		headers_add(l, "Content-Type: %s%s", receiver_at(cfg->protocol)->content_type, "");
 		if (b->gzip)
-			header(l, "Content-Encoding: gzip%s%s", "", "");
+			headers_add(l, "Content-Encoding: gzip%s%s", "", "");
 	}
 	body_id_text(b->id, id);
-	header(l, "Idempotency-Key: %s%s", id, "");
+	headers_add(l, "Idempotency-Key: %s%s", id, "");
 	for (size_t i = 0; i < cfg->headers.n; i++)
-		header(l, "%s: %s", cfg->headers.list[i].name, cfg->headers.list[i].value);
-	if (cfg->header_file && !each_line(cfg->header_file, plain_header, l))
+		headers_add(l, "%s: %s", cfg->headers.list[i].name, cfg->headers.list[i].value);
+	if (cfg->header_file && !headers_read(l, cfg->header_file))
 		unreadable = cfg->header_file;
-	if (cfg->token_file && !each_line(cfg->token_file, token_header, l))
+	if (cfg->token_file && !headers_read_token(l, cfg->token_file))
 		unreadable = cfg->token_file;
 	if (unreadable)
 		snprintf(error, cap, "%.150s: %s", unreadable, strerror(errno));

@@ -128,7 +128,7 @@ static int on_progress(void *ctx, curl_off_t dltotal, curl_off_t dlnow, curl_off
 	const struct http *h = ctx;
 
 	(void)dltotal, (void)dlnow, (void)ultotal, (void)ulnow;
-	return h->stop(h->stop_ctx);
+	return h->stop && h->stop(h->stop_ctx);
 }
 
 static void set_server(CURL *c, bool insecure, const char *ca_file)
@@ -148,11 +148,20 @@ static void set_tls(CURL *c, const struct agent_config *cfg)
 	}
 }
 
+/* No proxy for this machine, even if http_proxy is set. */
+static void no_proxy_here(CURL *c, const char *url)
+{
+	const char *host = strstr(url, "://") + 3;
+
+	if (!strncmp(host, "127.", 4) || !strncmp(host, "localhost", 9) ||
+	    !strncmp(host, "[::1]", 5))
+		curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
+}
+
 static void set_protocol(struct http *h, const struct agent_config *cfg,
 			 const struct http_request *req)
 {
 	bool tls = !strncmp(req->url, "https:", 6);
-	const char *host = strstr(req->url, "://") + 3;
 
 	if (req->grpc)
 		curl_easy_setopt(h->curl, CURLOPT_HTTP_VERSION,
@@ -168,10 +177,7 @@ static void set_protocol(struct http *h, const struct agent_config *cfg,
 		curl_easy_setopt(h->curl, CURLOPT_FRESH_CONNECT, 1L);
 		curl_easy_setopt(h->curl, CURLOPT_FORBID_REUSE, 1L);
 	}
-	/* No proxy for this machine, even if http_proxy is set. */
-	if (!strncmp(host, "127.", 4) || !strncmp(host, "localhost", 9) ||
-	    !strncmp(host, "[::1]", 5))
-		curl_easy_setopt(h->curl, CURLOPT_NOPROXY, "*");
+	no_proxy_here(h->curl, req->url);
 }
 
 /* Of every request. */
@@ -195,13 +201,13 @@ static void set_common(struct http *h, const char *url, uint64_t timeout_ns, cha
 #endif
 }
 
-static struct curl_slist *headers_of(const struct http_request *req)
+static struct curl_slist *headers_of(const char *const *at)
 {
 	/* Avoids the "100 Continue" round trip. */
 	struct curl_slist *list = curl_slist_append(NULL, "Expect:");
 
-	for (size_t i = 0; req->headers[i] && list; i++) {
-		struct curl_slist *longer = curl_slist_append(list, req->headers[i]);
+	for (size_t i = 0; at && at[i] && list; i++) {
+		struct curl_slist *longer = curl_slist_append(list, at[i]);
 
 		if (!longer)
 			break;
@@ -235,7 +241,7 @@ void http_post(struct http *h, const struct agent_config *cfg, const struct http
 {
 	uint64_t start = clock_ns(CLOCK_MONOTONIC);
 	char error[CURL_ERROR_SIZE] = "";
-	struct curl_slist *headers = headers_of(req);
+	struct curl_slist *headers = headers_of(req->headers);
 	curl_off_t sent = 0;
 	CURLcode rc;
 
@@ -261,9 +267,10 @@ void http_post(struct http *h, const struct agent_config *cfg, const struct http
 	curl_slist_free_all(headers);
 }
 
-/* ---- GET ---- */
+/* ---- Requests whose answer is wanted ---- */
 
 struct getting {
+	CURL *curl;
 	const struct http_get *get;
 	struct http_answer *answer;
 	size_t cap;
@@ -275,7 +282,11 @@ static size_t on_data(char *data, size_t size, size_t n, void *ctx)
 	struct getting *g = ctx;
 	struct http_answer *a = g->answer;
 	size_t len = size * n;
+	long status = 0;
 
+	if (g->get->take && !curl_easy_getinfo(g->curl, CURLINFO_RESPONSE_CODE, &status) &&
+	    status == 200)
+		return g->get->take(g->get->ctx, data, len) ? len : 0;
 	g->too_long = len > g->get->most - a->len;
 	if (g->too_long || vec_reserve(&a->data, &g->cap, a->len + len, 1))
 		return 0; /* ends the request */
@@ -286,23 +297,31 @@ static size_t on_data(char *data, size_t size, size_t n, void *ctx)
 
 int http_get(struct http *h, const struct http_get *get, struct http_answer *ret)
 {
-	struct getting g = { .get = get, .answer = ret };
+	struct getting g = { .curl = h->curl, .get = get, .answer = ret };
 	char error[CURL_ERROR_SIZE] = "", *bearer = NULL;
-	struct curl_slist *headers = NULL;
+	struct curl_slist *headers = headers_of(get->headers), *longer = headers;
 	CURL *c = h->curl;
 	CURLcode rc = CURLE_OUT_OF_MEMORY;
 
 	*ret = (struct http_answer){ 0 };
 	set_common(h, get->url, get->timeout_ns, error);
-	curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
+	if (get->proxy)
+		no_proxy_here(c, get->url);
+	else
+		curl_easy_setopt(c, CURLOPT_NOPROXY, "*");
+	if (get->post)
+		curl_easy_setopt(c, CURLOPT_POSTFIELDS, get->post);
 	curl_easy_setopt(c, CURLOPT_WRITEFUNCTION, on_data);
 	curl_easy_setopt(c, CURLOPT_WRITEDATA, &g);
 	set_server(c, get->insecure, get->ca_file);
-	if (!*get->token || asprintf(&bearer, "Authorization: Bearer %s", get->token) > 0) {
-		headers = bearer ? curl_slist_append(NULL, bearer) : NULL;
+	if (get->token && *get->token)
+		longer = asprintf(&bearer, "Authorization: Bearer %s", get->token) > 0
+				 ? curl_slist_append(headers, bearer)
+				 : NULL;
+	if (longer) {
+		headers = longer;
 		curl_easy_setopt(c, CURLOPT_HTTPHEADER, headers);
-		if (!bearer || headers)
-			rc = curl_easy_perform(c);
+		rc = curl_easy_perform(c);
 	}
 	curl_easy_getinfo(c, CURLINFO_RESPONSE_CODE, &ret->status);
 	if (g.too_long)

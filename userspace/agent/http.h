@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One POST over HTTP/1.1, or over HTTP/2 with trailers for gRPC, or one GET, with libcurl. For one
- * thread only.
+ * One POST over HTTP/1.1, or over HTTP/2 with trailers for gRPC, or one request whose answer is
+ * wanted, with libcurl. For one thread only.
  */
 #ifndef SFBPF_AGENT_HTTP_H
 #define SFBPF_AGENT_HTTP_H
@@ -34,7 +34,10 @@ struct http_reply {
 	double seconds;
 };
 
-/* stop is called during a request and aborts it by returning true. NULL: out of memory. */
+/*
+ * stop is called during a request and aborts it by returning true; it may be NULL. NULL: out of
+ * memory.
+ */
 struct http *http_new(bool (*stop)(void *ctx), void *ctx);
 void http_free(struct http *h);
 /* cfg: timeouts and certificates. Always sets *ret. */
@@ -42,10 +45,20 @@ void http_post(struct http *h, const struct agent_config *cfg, const struct http
 	       struct http_reply *ret);
 
 struct http_get {
-	const char *url, *token, *ca_file; /* token "": none; ca_file NULL: those of the system */
+	const char *url, *token,
+		*ca_file; /* token NULL or "": none; ca_file NULL: those of the system */
 	bool insecure;
+	bool proxy; /* one that the environment names, but never for this machine */
 	uint64_t timeout_ns;
-	size_t most; /* a longer body is an error */
+	size_t most;		    /* a longer body is an error */
+	const char *const *headers; /* "Name: value", NULL-terminated; NULL: none */
+	const char *post;	    /* a text to send; NULL: GET */
+	/*
+	 * Takes the body of an answer with status 200, piece by piece, in place of
+	 * http_answer.data. False ends the request.
+	 */
+	bool (*take)(void *ctx, const char *data, size_t len);
+	void *ctx;
 };
 
 struct http_answer {
@@ -55,7 +68,7 @@ struct http_answer {
 	char error[256];
 };
 
-/* Never through a proxy. 0, or -EIO with a message: there is no whole answer. Always sets *ret. */
+/* 0, or -EIO with a message: there is no whole answer. Always sets *ret. */
 int http_get(struct http *h, const struct http_get *get, struct http_answer *ret);
 
 #endif

@@ -19,16 +19,27 @@ static size_t at_most(size_t n)
 	return n < STEP ? n : STEP;
 }
 
+/* The last four bytes of gzip data are the length of what they unpack to, modulo 2^32. */
+static size_t promised(const struct bytes *in)
+{
+	struct bytes end = in->len < 4 ? bytes_of(NULL, 0, false) : bytes_sub(in, in->len - 4, 4);
+
+	return bytes_u32(&end);
+}
+
 /* Produces up to max + 1 bytes, to distinguish "exactly max" from "more". */
 static int inflate_all(z_stream *z, const struct bytes *in, size_t max, struct output *out)
 {
-	size_t done = 0;
+	size_t done = 0, first = promised(in);
 	int rc = Z_OK;
 
+	/* One allocation where the promise is true; a false one costs at most max. */
+	if (first < max && vec_reserve(&out->buf, &out->cap, first + 1, 1))
+		return -ENOMEM;
 	while (rc == Z_OK) {
 		if (out->len > max)
 			return -EFBIG;
-		if (vec_reserve(&out->buf, &out->cap, out->len + 65536, 1))
+		if (out->len == out->cap && vec_reserve(&out->buf, &out->cap, out->len + 65536, 1))
 			return -ENOMEM;
 		z->next_in = (uint8_t *)in->base + done;
 		z->avail_in = (uInt)at_most(in->len - done);

@@ -75,9 +75,28 @@ static uint64_t hash_of(const void *ctx, size_t id)
 	return sp->entries[id].hash;
 }
 
+uint32_t strpool_hash(const char *str, size_t len)
+{
+	return (uint32_t)hash_bytes(str, len);
+}
+
+void strpool_fetch(const struct strpool *sp, uint32_t hash, enum strpool_stage stage)
+{
+	size_t at = hash & (sp->slots.n - 1);
+
+	if (!sp->count)
+		return;
+	if (stage == STRPOOL_SLOT)
+		__builtin_prefetch(&sp->slots.ids[at]);
+	else if (sp->slots.ids[at] && stage == STRPOOL_ENTRY)
+		__builtin_prefetch(&sp->entries[sp->slots.ids[at] - 1]);
+	else if (sp->slots.ids[at])
+		__builtin_prefetch(sp->entries[sp->slots.ids[at] - 1].str);
+}
+
 int strpool_intern(struct strpool *sp, const char *str, size_t len, uint32_t *ret)
 {
-	uint32_t hash = (uint32_t)hash_bytes(str, len);
+	uint32_t hash = strpool_hash(str, len);
 	size_t at;
 	char *copy;
 

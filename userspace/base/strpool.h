@@ -15,6 +15,13 @@ struct strpool *strpool_new(void); /* NULL: out of memory */
 void strpool_free(struct strpool *sp);
 /* len bytes, none of them NUL. 0 or -ENOMEM. */
 int strpool_intern(struct strpool *sp, const char *str, size_t len, uint32_t *ret);
+/*
+ * Before many strings are interned: has the processor load what the search for each will read, a
+ * slot, an entry and the string. One stage for all strings, by their hashes, then the next one.
+ */
+enum strpool_stage { STRPOOL_SLOT, STRPOOL_ENTRY, STRPOOL_TEXT, STRPOOL_STAGES };
+uint32_t strpool_hash(const char *str, size_t len);
+void strpool_fetch(const struct strpool *sp, uint32_t hash, enum strpool_stage stage);
 /* id must come from strpool_intern */
 const char *strpool_str(const struct strpool *sp, uint32_t id);
 uint32_t strpool_count(const struct strpool *sp);

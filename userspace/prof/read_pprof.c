@@ -22,20 +22,14 @@
 #include "base/vec.h"
 #include "prof/read_stacks.h"
 
-/*
- * In real files a packed byte unpacks to 5 to 10 bytes, and up to 60 where stacks are deep and
- * recursive.
- */
+/* In real files a byte unpacks to 5 to 10 bytes, to 60 where stacks are deep and recursive. */
 #define UNPACKED_SPARE	(32u << 20)
 #define UNPACKED_A_BYTE 64
 #define UNPACKED_MAX	(256u << 20)
 #define NAME_BYTES	2048
 #define COMMENTS_MAX	64
 
-/*
- * Allowed work per packed byte, and per file in addition, in units of about 10 ns. Real files need
- * a quarter of it, or up to three quarters with deep stacks.
- */
+/* In units of about 10 ns. Real files need a quarter of it, to three quarters with deep stacks. */
 #define WORK_A_BYTE 12
 #define WORK_SPARE  (16u << 20)
 /* Work of operations; in addition 1 for each frame and each byte of a name */
@@ -86,7 +80,7 @@ struct mapping {
 
 struct function {
 	uint64_t name;
-	uint32_t name_id;
+	uint32_t name_id, hash;
 	enum stack_kind kind;
 	bool known;
 	bool none; /* "[no stack]", which is not a frame: see locate() in out_pprof.c */
@@ -199,29 +193,40 @@ static uint64_t entry_id(struct reader *r, struct bytes msg)
 							       : number(r, whole, ENTRY_ID);
 }
 
-/* Copies a string, cleaned; "" if there is no such string. */
+/* "" if there is no such string. */
+static struct bytes raw_string(const struct reader *r, uint64_t id)
+{
+	return id < r->strings.n && r->strings.at[id].len ? r->strings.at[id]
+							  : bytes_of("", 0, false);
+}
+
+/* Copies a string, cleaned. */
 static size_t string(const struct reader *r, uint64_t id, char *dst, size_t cap)
 {
-	const struct bytes *s = id < r->strings.n ? &r->strings.at[id] : NULL;
+	struct bytes s = raw_string(r, id);
 
-	return text_clean(dst, cap, s && s->len ? (const char *)s->base : "", s ? s->len : 0, 0);
+	return text_clean(dst, cap, (const char *)s.base, s.len, 0);
 }
 
 static bool string_is(const struct reader *r, uint64_t id, const char *want)
 {
-	const struct bytes *s = id < r->strings.n ? &r->strings.at[id] : NULL;
+	struct bytes s = raw_string(r, id);
 
-	return s && s->len == strlen(want) && memcmp(s->base, want, s->len) == 0;
+	return s.len == strlen(want) && memcmp(s.base, want, s.len) == 0;
 }
 
-static int wrong_id(struct reader *r, const char *what, size_t i)
+/* The names of all functions are searched soon. */
+static void fetch_names(const struct reader *r)
 {
-	return damaged_or_spent(r, what, i + 1);
+	for (enum strpool_stage stage = 0; stage < STRPOOL_STAGES; stage++)
+		for (size_t i = 0; i < r->functions.n; i++)
+			strpool_fetch(r->ss->strings, r->function[i].hash, stage);
 }
 
 static int parse_entries(struct reader *r)
 {
 	uint64_t v[ENTRY_FIELDS];
+	struct bytes name;
 
 	r->mapping = calloc(r->mappings.n + 1, sizeof(*r->mapping));
 	r->function = calloc(r->functions.n + 1, sizeof(*r->function));
@@ -232,20 +237,25 @@ static int parse_entries(struct reader *r)
 	for (size_t i = 0; i < r->mappings.n; i++) {
 		read_numbers(r, r->mappings.at[i], v, ENTRY_FIELDS);
 		if (v[ENTRY_ID] != i + 1)
-			return wrong_id(r, "mapping", i);
+			return damaged_or_spent(r, "mapping", i + 1);
 		r->mapping[i] = (struct mapping){ .start = v[MAPPING_START],
 						  .offset = v[MAPPING_OFFSET],
 						  .file = v[MAPPING_FILE] };
 	}
 	for (size_t i = 0; i < r->locations.n; i++)
 		if (entry_id(r, r->locations.at[i]) != i + 1)
-			return wrong_id(r, "location", i);
+			return damaged_or_spent(r, "location", i + 1);
 	for (size_t i = 0; i < r->functions.n; i++) {
 		read_numbers(r, r->functions.at[i], v, ENTRY_FIELDS);
 		if (v[ENTRY_ID] != i + 1)
-			return wrong_id(r, "function", i);
-		r->function[i].name = v[FUNCTION_NAME];
+			return damaged_or_spent(r, "function", i + 1);
+		name = raw_string(r, v[FUNCTION_NAME]);
+		r->function[i] = (struct function){
+			.name = v[FUNCTION_NAME],
+			.hash = strpool_hash((const char *)name.base, name.len),
+		};
 	}
+	fetch_names(r);
 	return 0;
 }
 
@@ -499,15 +509,15 @@ enum label_key { KEY_NEW, KEY_COMM, KEY_PID, KEY_INCOMPLETE, KEY_WANTED, KEY_OTH
 /* What a label of that name is for; each name is compared once. */
 static enum label_key label_key(struct reader *r, uint64_t id)
 {
-	const struct bytes *s = id < r->strings.n ? &r->strings.at[id] : NULL;
+	struct bytes s = raw_string(r, id);
 
-	if (!s || !s->len)
+	if (!s.len)
 		return KEY_OTHER;
 	if (r->keys[id] == KEY_NEW)
 		r->keys[id] = string_is(r, id, "comm")	       ? KEY_COMM
 			      : string_is(r, id, "pid")	       ? KEY_PID
 			      : string_is(r, id, "incomplete") ? KEY_INCOMPLETE
-			      : stack_choice_wants(&r->ss->choice, (const char *)s->base, s->len)
+			      : stack_choice_wants(&r->ss->choice, (const char *)s.base, s.len)
 				      ? KEY_WANTED
 				      : KEY_OTHER;
 	return (enum label_key)r->keys[id];
@@ -547,6 +557,17 @@ static void read_label(struct reader *r, struct sample *s, struct bytes label)
 	pay(r, WORK_ENTRY);
 }
 
+/* Labels come last, and tell whether the rest of the sample is needed. */
+static int read_labels(struct reader *r, struct sample *s, struct bytes msg)
+{
+	struct pb_field f;
+
+	while (next_field(r, &msg, &f))
+		if (f.number == SAMPLE_LABEL)
+			read_label(r, s, f.bytes);
+	return msg.err ? damaged_or_spent(r, "sample at byte", msg.pos) : 0;
+}
+
 static int read_fields(struct reader *r, struct sample *s, struct bytes msg)
 {
 	struct pb_field f;
@@ -555,8 +576,6 @@ static int read_fields(struct reader *r, struct sample *s, struct bytes msg)
 	int err = 0;
 
 	while (!err && next_field(r, &msg, &f)) {
-		if (f.number == SAMPLE_LABEL)
-			read_label(r, s, f.bytes);
 		while (!err && f.number == SAMPLE_LOCATION && pb_next_number(&f, &value))
 			err = add_location(r, s, value);
 		while (!err && f.number == SAMPLE_VALUE && n < 2 && pb_next_number(&f, &value))
@@ -590,12 +609,14 @@ static int add_sample(struct reader *r, struct bytes msg)
 	struct sample s = { .comm = "[unknown]" };
 	uint64_t lookups = r->ss->lookups;
 	char marker[64];
-	int err = read_fields(r, &s, msg);
+	int err = read_labels(r, &s, msg);
 
+	if (!err && !stack_choice_takes(&r->ss->choice, &s.labels, s.comm))
+		return pay(r, WORK_ENTRY) ? 0 : too_much(r);
+	if (!err)
+		err = read_fields(r, &s, msg);
 	if (err)
 		return err;
-	if (!stack_choice_takes(&r->ss->choice, &s.labels, s.comm))
-		return pay(r, WORK_ENTRY) ? 0 : too_much(r);
 	if (*s.stop) {
 		snprintf(marker, sizeof(marker), "[incomplete:%s]", s.stop);
 		err = add_note(r, &s, marker);
@@ -637,11 +658,10 @@ static size_t unpacked_max(size_t packed)
 
 static void reader_free(struct reader *r)
 {
-	free(r->strings.at);
-	free(r->mappings.at);
-	free(r->locations.at);
-	free(r->functions.at);
-	free(r->types.at);
+	struct table *t[] = { &r->strings, &r->mappings, &r->locations, &r->functions, &r->types };
+
+	for (size_t i = 0; i < sizeof(t) / sizeof(t[0]); i++)
+		free(t[i]->at);
 	free(r->keys);
 	free(r->mapping);
 	free(r->function);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/vec.h"
 
@@ -11,13 +12,19 @@ int read_stacks_slurp(FILE *f, uint8_t **ret, size_t *ret_len)
 {
 	uint8_t *buf = NULL;
 	size_t len = 0, cap = 0, n;
+	struct stat st;
 
+	/* One allocation for a file; a byte more to meet its end. */
+	if (!fstat(fileno(f), &st) && S_ISREG(st.st_mode) && st.st_size > 0 &&
+	    (uint64_t)st.st_size < READ_STACKS_MAX &&
+	    vec_reserve(&buf, &cap, (size_t)st.st_size + 1, 1))
+		return -ENOMEM;
 	do {
 		if (len > READ_STACKS_MAX) {
 			free(buf);
 			return -EFBIG;
 		}
-		if (vec_reserve(&buf, &cap, len + 65536, 1)) {
+		if (len == cap && vec_reserve(&buf, &cap, len + 65536, 1)) {
 			free(buf);
 			return -ENOMEM;
 		}

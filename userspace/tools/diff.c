@@ -27,7 +27,8 @@ const struct tool_spec diff_tool = {
 	.summary = "Compares two profiles that 'sfbpf record' or 'sfbpf offcpu' wrote as folded "
 		   "lines, JSON or pprof, by the share of each function. Writes a table of the "
 		   "largest changes, a red and blue flame graph, or lines 'STACK BEFORE AFTER'. "
-		   "Each may be a directory of windows that 'sfbpf agent' wrote.",
+		   "Each may be a directory of windows that 'sfbpf agent' wrote, or the URL of a "
+		   "ClickHouse that it sends to.",
 	.options = options,
 	.permute = true,
 	.examples = "  sfbpf diff old.folded new.folded           the largest changes\n"

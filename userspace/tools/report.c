@@ -21,19 +21,21 @@ static int report_run(int argc, char **argv);
 
 const struct tool_spec report_tool = {
 	.name = "report",
-	.usage = "report [options] FILE|DIRECTORY...",
+	.usage = "report [options] FILE|DIRECTORY|URL...",
 	.brief = "show recorded profiles as text or a flame graph",
 	.summary =
 		"Shows the sum of profiles that 'sfbpf record' or 'sfbpf offcpu' wrote as folded "
 		"lines, JSON or pprof; - is standard input. Of a directory, the windows that "
-		"'sfbpf agent --protocol file' or --copy wrote there are read. Writes functions by "
-		"self time and the call tree as text, a flame graph, or folded lines.",
+		"'sfbpf agent --protocol file' or --copy wrote there are read; of a URL, the "
+		"tables of 'sfbpf agent --protocol clickhouse'. Writes functions by self time and "
+		"the call tree as text, a flame graph, or folded lines.",
 	.options = options,
 	.permute = true,
 	.examples = "  sfbpf report cpu.folded                 a table and the call tree\n"
 		    "  sfbpf report cpu.pb.gz -o cpu.html      a flame graph\n"
 		    "  sfbpf report --since 1h -o hour.html /var/lib/sfbpf\n"
 		    "  sfbpf report --since 1h --by service /var/lib/sfbpf\n"
+		    "  sfbpf report --since 1h http://127.0.0.1:8123/?database=profiles\n"
 		    "  sfbpf report --format folded - < cpu.json\n"
 		    "  sfbpf report --annotate main cpu.json   its instructions\n",
 	.run = report_run,

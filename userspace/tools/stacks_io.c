@@ -14,6 +14,7 @@
 #include "base/result_file.h"
 #include "out/out_html.h"
 #include "out/out_stacks.h"
+#include "tools/clickhouse.h"
 #include "tools/terminal.h"
 
 #define ROWS	 40
@@ -31,9 +32,9 @@
 
 const char *path_name(const char *path)
 {
-	const char *slash = strrchr(path, '/');
+	const char *slash = strrchr(path, '/'), *host = strstr(path, "://");
 
-	return slash && slash[1] ? slash + 1 : path;
+	return host ? host + 3 : slash && slash[1] ? slash + 1 : path;
 }
 
 static int read_one(struct view *v, FILE *f, const char *path, enum stack_side side)
@@ -87,6 +88,28 @@ static int read_directory(struct view *v, const char *path, enum stack_side side
 	return 0;
 }
 
+static int read_clickhouse(struct view *v, const char *url, enum stack_side side)
+{
+#ifdef HAVE_AGENT
+	struct clickhouse c = { url, v->header_file, v->ca_file };
+	int err;
+
+	v->stacks.choice = v->take;
+	err = clickhouse_read(&c, &v->choice, &v->stacks, side, &v->meta);
+	v->bytes += v->meta.bytes;
+	return err;
+#else
+	(void)v, (void)side;
+	return complain(EXIT_FAILED, "%s: this build does not read ClickHouse: it needs libcurl",
+			url);
+#endif
+}
+
+static bool is_url(const char *path)
+{
+	return !strncmp(path, "http://", 7) || !strncmp(path, "https://", 8);
+}
+
 int view_read(struct view *v, const char *path, enum stack_side side)
 {
 	bool is_stdin = !strcmp(path, "-");
@@ -94,6 +117,8 @@ int view_read(struct view *v, const char *path, enum stack_side side)
 	struct stat st;
 	int err;
 
+	if (is_url(path))
+		return read_clickhouse(v, path, side);
 	if (!is_stdin && !stat(path, &st) && S_ISDIR(st.st_mode))
 		return read_directory(v, path, side);
 	f = is_stdin ? stdin : fopen(path, "re");
@@ -219,6 +244,12 @@ static int take_option(struct view *v, int id, const char *arg)
 	case OPT_ANNOTATE:
 		v->annotate = arg;
 		return 0;
+	case OPT_HEADER_FILE:
+		v->header_file = arg;
+		return 0;
+	case OPT_CA_FILE:
+		v->ca_file = arg;
+		return 0;
 	case OPT_OFF_CPU:
 		v->choice.off_cpu = true;
 		return 0;
@@ -233,6 +264,14 @@ static int take_option(struct view *v, int id, const char *arg)
 					arg);
 		return 0;
 	}
+}
+
+static bool any_url(int argc, char **argv)
+{
+	for (int i = optind; i < argc; i++)
+		if (is_url(argv[i]))
+			return true;
+	return false;
 }
 
 int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **argv, int min,
@@ -252,6 +291,8 @@ int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **ar
 		return complain(EXIT_USAGE, "a file is missing; usage: sfbpf %s", spec->usage);
 	if (argc - optind > max)
 		return complain(EXIT_USAGE, "unexpected '%s'", argv[optind + max]);
+	if ((v->header_file || v->ca_file) && !any_url(argc, argv))
+		return complain(EXIT_USAGE, "--header-file and --ca-file need a URL of ClickHouse");
 	if (v->choice.until_ns && v->choice.until_ns <= v->choice.since_ns)
 		return complain(EXIT_USAGE, "--until is not after --since");
 	v->out = out_format_choose(v->format, v->output, "text", OUT_RECORDED);

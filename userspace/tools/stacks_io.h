@@ -20,13 +20,17 @@ struct view {
 	struct stack_choice take;    /* --comm, --by, --label */
 	struct {
 		const char *name, *value;
-	} against;     /* diff: the label of BEFORE; NULL: not given */
-	bool by_given; /* --by */
+	} against;			   /* diff: the label of BEFORE; NULL: not given */
+	bool by_given;			   /* --by */
+	const char *header_file, *ca_file; /* for ClickHouse; NULL: not given */
 	const struct out_format *out;
 };
 
 /* These return 0, or an exit code after printing the error. */
-/* path: a file; "-", the standard input; or a directory of the agent's windows (v->choice). */
+/*
+ * path: a file; "-", the standard input; a directory of the agent's windows (v->choice); or a URL
+ * of ClickHouse.
+ */
 int view_read(struct view *v, const char *path, enum stack_side side);
 int view_write(struct view *v);
 const char *path_name(const char *path); /* its last component */
@@ -36,27 +40,30 @@ const char *path_name(const char *path); /* its last component */
  */
 int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **argv, int min,
 	       int max);
-#define VIEW_OPTIONS                                                                        \
-	{ 'o', "output", "FILE", "output file; - is standard output" },                     \
-		{ OPT_FORMAT, "format", "FORMAT",                                           \
-		  "text (default), folded, html or svg; overrides the suffix of FILE" },    \
-		{ 'n', "rows", "N", "number of rows in the table (default 40)" },           \
-		{ OPT_SINCE, "since", "TIME",                                               \
-		  "windows in a directory from this time on: 1h (ago), 2026-01-31, "        \
-		  "2026-01-31T12:00" },                                                     \
-		{ OPT_UNTIL, "until", "TIME", "windows up to this time" },                  \
-		{ OPT_HOST, "host", "NAME", "windows of this host" },                       \
-		{ OPT_SERVICE, "service", "NAME",                                           \
-		  "stacks of this service (label service.name) in windows" },               \
-		{ OPT_LABEL, "label", "NAME=VALUE",                                         \
-		  "stacks in windows with this label; may be repeated" },                   \
-		{ OPT_COMM_ONLY, "comm", "NAME", "stacks of threads of this name" },        \
-		{ OPT_BY, "by", "NAME",                                                     \
-		  "begin stacks with the name of the process (JSON has it), the thread, "   \
-		  "the container (JSON and pprof have it), the service, version or host, "  \
-		  "or with a label; default: html and svg process, others thread" },        \
-	{                                                                                   \
-		OPT_OFF_CPU, "off-cpu", NULL, "windows of blocked time instead of CPU time" \
+#define VIEW_OPTIONS                                                                               \
+	{ 'o', "output", "FILE", "output file; - is standard output" },                            \
+		{ OPT_FORMAT, "format", "FORMAT",                                                  \
+		  "text (default), folded, html or svg; overrides the suffix of FILE" },           \
+		{ 'n', "rows", "N", "number of rows in the table (default 40)" },                  \
+		{ OPT_SINCE, "since", "TIME",                                                      \
+		  "windows from this time on: 1h (ago), 2026-01-31, "                              \
+		  "2026-01-31T12:00" },                                                            \
+		{ OPT_UNTIL, "until", "TIME", "windows up to this time" },                         \
+		{ OPT_HOST, "host", "NAME", "windows of this host" },                              \
+		{ OPT_SERVICE, "service", "NAME",                                                  \
+		  "stacks of this service (label service.name) in windows" },                      \
+		{ OPT_LABEL, "label", "NAME=VALUE",                                                \
+		  "stacks in windows with this label; may be repeated" },                          \
+		{ OPT_COMM_ONLY, "comm", "NAME", "stacks of threads of this name" },               \
+		{ OPT_BY, "by", "NAME",                                                            \
+		  "begin stacks with the name of the process (JSON has it), the thread, "          \
+		  "the container (JSON and pprof have it), the service, version or host, "         \
+		  "or with a label; default: html and svg process, others thread" },               \
+		{ OPT_HEADER_FILE, "header-file", "FILE",                                          \
+		  "for ClickHouse: headers to send, one 'Name: value' on each line" },             \
+		{ OPT_CA_FILE, "ca-file", "FILE", "for ClickHouse: trust these CA certificates" }, \
+	{                                                                                          \
+		OPT_OFF_CPU, "off-cpu", NULL, "windows of blocked time instead of CPU time"        \
 	}
 
 enum {
@@ -69,7 +76,9 @@ enum {
 	OPT_SERVICE,
 	OPT_LABEL,
 	OPT_AGAINST,
-	OPT_ANNOTATE
+	OPT_ANNOTATE,
+	OPT_HEADER_FILE,
+	OPT_CA_FILE
 };
 
 #endif

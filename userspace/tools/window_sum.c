@@ -10,8 +10,11 @@
 #include "base/complain.h"
 #include "base/exitcode.h"
 #include "base/hash.h"
+#include "worker/jail.h"
 
 #define MAX_READERS 8
+/* What windows need is not given back to the system after each. */
+#define KEEP_BYTES  (8u << 20)
 
 struct shared {
 	const char *path;
@@ -193,6 +196,7 @@ int window_sum_read(const char *path, const struct window_choice *c, struct stac
 
 	if (dir < 0)
 		return complain(EXIT_FAILED, "cannot read '%s': %s", path, strerror(errno));
+	jail_keep_memory(KEEP_BYTES);
 	s.readers = cpus < 1 ? 1 : cpus > MAX_READERS ? MAX_READERS : (size_t)cpus;
 	if (isatty(STDERR_FILENO))
 		windows_each(dir, c, count_window, &s.all);
