@@ -39,9 +39,22 @@ enum { LANG_NATIVE, LANG_LOOP, LANG_INSIDE }; /* sf_scratch.lang_at */
 #define CODE_BURST   16384
 #define CODE_STEP_NS (1000000000ull / 1024)
 
-#define GLIBC_KEYS   32	   /* in struct pthread; others are in a table */
-#define GLIBC_VALUES 0x318 /* thread pointer -> the value of key 0, x86-64 */
-#define MUSL_TSD     0x80  /* thread pointer -> array of values, x86-64 */
+#define LIBC_KEYS 32 /* that glibc has in struct pthread; others are in a table */
+
+#ifdef __TARGET_ARCH_x86
+#define GLIBC_VALUES 0x318 /* thread pointer -> the value of key 0 */
+#define MUSL_TSD     0x80  /* thread pointer -> array of values */
+#else
+/*
+ * On AArch64 struct pthread ends at the thread pointer, and its size depends on the release: the
+ * value of key 0 is 1512 (2.31), 1576 (2.36) or 1544 (2.41) bytes before.
+ */
+#define GLIBC_VALUES_MOST 1672
+#define GLIBC_VALUES_ENDS 1416
+#define MUSL_TSD	  (-88)
+#define PTHREAD_MAX	  4096 /* its size, in either libc; stacks of threads are further apart */
+#define TLS_OFFSET_MAX	  (1 << 24) /* in a TLS descriptor; above: a pointer */
+#endif
 
 /* The field at `off` of the object in hand. */
 #define OBJECT64(w, off) (*(u64 *)((w)->object + ((off) & (SF_LANG_OBJECT - 1))))
@@ -69,29 +82,84 @@ static __always_inline u64 lang_tls(u32 how, bool musl, u64 tls, u64 delta, u64 
 	u64 pair[2], dtv, block, val = 0;
 	u64 at = tp + tls;
 
+#ifdef __TARGET_ARCH_x86
 	if (how == SF_TLS_GOT) {
 		if (copy_user(pair, sizeof(pair), tls - delta) || user_u64(tp + 8, &dtv) ||
 		    user_u64(dtv + pair[0] * (musl ? 8 : 16), &block) || block + 1 <= 1)
 			return 0;
 		at = block + pair[1];
 	}
+#else
+	if (how == SF_TLS_DESC) {
+		/* ld.so's function, and its argument: an offset, or where {module, offset} is */
+		if (copy_user(pair, sizeof(pair), tls - delta))
+			return 0;
+		at = tp + pair[1];
+		if (pair[1] >= TLS_OFFSET_MAX) {
+			if (musl || copy_user(pair, sizeof(pair), pair[1]) || user_u64(tp, &dtv) ||
+			    user_u64(dtv + pair[0] * 16, &block) || block + 1 <= 1)
+				return 0;
+			at = block + pair[1];
+		}
+	}
+#endif
 	return user_u64(at, &val) ? 0 : val;
 }
 
-/* The value of the pthread key at `key`; 0: none. */
-static __always_inline u64 lang_key(bool musl, u64 key, u64 tp)
+/* Whether pthread_self() is this in the thread with that thread pointer. */
+static __always_inline bool pthread_is(u64 self, u64 tp)
+{
+#ifdef __TARGET_ARCH_x86
+	return self == tp;
+#else
+	return tp - self <= PTHREAD_MAX;
+#endif
+}
+
+#ifndef __TARGET_ARCH_x86
+/*
+ * The value of key n, where glibc may have it: each is {sequence number, value}, and the number is
+ * odd if the key is in use. The value is a structure that has pthread_self() at `owner`.
+ */
+static __always_inline u64 glibc_value(struct sf_lang_walk *w, u32 n, u32 owner, u64 tp)
+{
+	u64 self, *e;
+	u32 i;
+
+	if (copy_user(w->window, GLIBC_VALUES_MOST - GLIBC_VALUES_ENDS,
+		      tp - GLIBC_VALUES_MOST - 8 + 16 * n))
+		return 0;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < GLIBC_VALUES_MOST - GLIBC_VALUES_ENDS; i += 16) {
+		e = (u64 *)(w->window + (i & (SF_LANG_WINDOW - 1)));
+		if ((e[0] & 1) && e[1] && !user_u64(e[1] + owner, &self) && pthread_is(self, tp))
+			return e[1];
+	}
+	return 0;
+}
+#endif
+
+/*
+ * The value of the pthread key at `key`; 0: none. On AArch64 it must point to a structure that has
+ * pthread_self() at `owner`; overwrites the window.
+ */
+static __always_inline u64 lang_key(struct sf_lang_walk *w, bool musl, u64 key, u32 owner, u64 tp)
 {
 	u64 values, val = 0;
 	u32 n = 0;
 
-	if (copy_user(&n, sizeof(n), key) || n >= GLIBC_KEYS)
+	if (copy_user(&n, sizeof(n), key) || n >= LIBC_KEYS)
 		return 0;
 	if (musl) {
 		if (user_u64(tp + MUSL_TSD, &values) || user_u64(values + 8 * n, &val))
 			return 0;
 		return val;
 	}
+#ifdef __TARGET_ARCH_x86
 	return user_u64(tp + GLIBC_VALUES + 16 * n, &val) ? 0 : val;
+#else
+	return glibc_value(w, n, owner, tp);
+#endif
 }
 
 /* The description of the runtime that the mapping's file is, or NULL. */

@@ -27,6 +27,7 @@ enum { JAVA_STUB, JAVA_COMPILED, JAVA_INTERPRETED, JAVA_GAP };
 #define JAVA_HOPS      16	 /* in the segment map */
 #define JAVA_FREE      0xff	 /* in the segment map */
 #define JAVA_FRAME_MAX (1 << 20) /* bytes of a frame */
+#define JAVA_BLOB      128	 /* bytes of a blob that are read, from 11 on */
 #define JAVA_THREAD    15	 /* r15 */
 #define JAVA_BCP       13	 /* r13: the bytecode that the interpreter executes */
 
@@ -94,11 +95,12 @@ static __always_inline int java_by_thread(struct sf_scratch *s)
 /* Reads where the heaps of code are. They do not move. 0 or -1. */
 static __always_inline int java_heaps(struct sf_runtime *rt, const struct sf_java *d)
 {
-	u64 list, data, heap;
-	u32 i, n = 0;
+	u64 list, data = rt->bias + d->heaps, heap;
+	u32 i, n = 1;
 
-	if (user_u64(rt->bias + d->heaps, &list) || copy_user(&n, sizeof(n), list + d->list_len) ||
-	    user_u64(list + d->list_data, &data))
+	if (d->list_data &&
+	    (user_u64(data, &list) || copy_user(&n, sizeof(n), list + d->list_len) ||
+	     user_u64(list + d->list_data, &data)))
 		return -1;
 	for (i = 0; i < SF_JAVA_HEAPS; i++) {
 		if (i >= n)
@@ -207,7 +209,7 @@ __noinline int java_blob(u32 slot, u64 at)
 	const struct sf_java *d;
 	struct sf_java_walk *j;
 	u64 low = 0, map = 0, seg, blob;
-	u32 hop;
+	u32 hop, len;
 
 	if (!s)
 		return -1;
@@ -233,7 +235,8 @@ __noinline int java_blob(u32 slot, u64 at)
 		seg -= tag;
 	}
 	blob = low + (seg << (j->rt.shift & 31)) + d->block_bytes;
-	if (hop == JAVA_HOPS || copy_user(w->object, SF_JAVA_BLOB, blob))
+	len = d->scopes_is_offset ? SF_JAVA_BLOB : JAVA_BLOB;
+	if (hop == JAVA_HOPS || copy_user(w->object, len, blob))
 		return -1;
 	j->kind_here = java_kind(j, OBJECT64(w, d->blob_name));
 	j->words = OBJECT32(w, d->blob_frame_size);
@@ -345,7 +348,7 @@ static __always_inline u32 java_bci(const struct sf_lang_walk *w, const struct s
 	return bci < 0x10000 ? bci : 0;
 }
 
-/* fp - 24: method, mirror, the caller's sp, the caller's rbp, the return address */
+/* fp - 24: method, last sp, the caller's sp, the caller's rbp, the return address */
 static __always_inline int java_interpreted(struct sf_scratch *s, const struct sf_java *d,
 					    bool *ret_named, u32 *ret_position)
 {
@@ -364,7 +367,7 @@ static __always_inline int java_interpreted(struct sf_scratch *s, const struct s
 	if (copy_user(f, sizeof(f), r->fp - 24))
 		return SF_STOP_READ_FAULT;
 	*ret_named = !java_method(&s->lang, d, f[0]);
-	if (cfg_lines && (r->flags & SF_REGS_RA) && user_u64(r->fp - 64, &bcp))
+	if (cfg_lines && (r->flags & SF_REGS_RA) && user_u64(r->fp - d->bcp_below, &bcp))
 		bcp = 0;
 	*ret_position = java_bci(&s->lang, d, bcp);
 	if (f[2] - r->fp - 16 > JAVA_FRAME_MAX)

@@ -228,7 +228,9 @@ static __always_inline int java_tables(struct sf_lang_walk *w, const struct sf_j
 	    copy_user(&at, 4, j->blob + d->metadata))
 		return -1;
 	j->metadata = at + (d->immutable ? OBJECT64(w, d->mutable_data) : j->blob);
-	j->scopes = d->immutable ? data + end : OBJECT64(w, d->scopes);
+	j->scopes = d->immutable	  ? data + end
+		    : d->scopes_is_offset ? data + OBJECT32(w, d->scopes)
+					  : OBJECT64(w, d->scopes);
 	j->low = 0;
 	j->high = (end - pcs) / 16;
 	*ret_pcs = data + pcs;

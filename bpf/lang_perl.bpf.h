@@ -217,7 +217,7 @@ static __always_inline void perl_begin(struct sf_scratch *s, const struct sf_per
 	p->module = v->word;
 	p->vma = s->vma_last;
 	p->si = p->cv = p->empty = p->pass = 0;
-	interp = lang_key(d->musl, d->key - v->delta, user_tp());
+	interp = lang_key(&s->lang, d->musl, d->key - v->delta, 0, user_tp());
 	p->interp = interp;
 	if (!interp)
 		return;

@@ -84,7 +84,8 @@ static __always_inline int python_describe(struct sf_lang_walk *w, const struct 
 /* ---- The thread's state ---- */
 
 /* The state of this thread; 0: not found. */
-static __always_inline u64 python_state(const struct sf_python *d, u64 delta)
+static __always_inline u64 python_state(struct sf_lang_walk *w, const struct sf_python *d,
+					u64 delta)
 {
 	u64 tp = user_tp(), state = 0, owner;
 
@@ -92,10 +93,10 @@ static __always_inline u64 python_state(const struct sf_python *d, u64 delta)
 		state = lang_tls(d->tls_how, d->musl, d->tls, delta, tp);
 	if (!state && d->current &&
 	    (user_u64(d->current - delta, &state) || user_u64(state + d->tstate_thread, &owner) ||
-	     owner != tp))
+	     !pthread_is(owner, tp)))
 		state = 0;
 	if (!state && d->key)
-		state = lang_key(d->musl, d->key - delta, tp);
+		state = lang_key(w, d->musl, d->key - delta, d->tstate_thread, tp);
 	return state;
 }
 
@@ -105,7 +106,7 @@ static __always_inline int python_begin(struct sf_scratch *s, const struct sf_py
 {
 	struct sf_lang_walk *w = &s->lang;
 	struct sf_python_walk *p = &w->python;
-	u64 state = python_state(d, v->delta), at = 0;
+	u64 state = python_state(w, d, v->delta), at = 0;
 
 	p->module = v->word;
 	p->vma = s->vma_last;

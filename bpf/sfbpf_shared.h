@@ -229,6 +229,7 @@ enum sf_py_kind {
 #define SF_TLS_NONE 0
 #define SF_TLS_EXEC 1 /* at thread pointer + tls */
 #define SF_TLS_GOT  2 /* tls: address of the pair {module, offset} */
+#define SF_TLS_DESC 3 /* AArch64; tls: address of the TLS descriptor */
 
 #define SF_PY_FRAME_MAX 112 /* bytes of a frame that are read */
 #define SF_PY_CODE_MAX	168 /* bytes of a code object that are read */
@@ -253,11 +254,11 @@ struct sf_python {
  * offset `off` begins at bias + code_skew + off (code) or bias + data_skew + off (data). The rest
  * are offsets in structures, and sizes.
  */
-#define SF_JAVA_BLOB	  128 /* bytes of a CodeBlob that are read */
+#define SF_JAVA_BLOB	  208 /* bytes of a CodeBlob that are read */
 #define SF_JAVA_FIELD_MAX 4096
 
 struct sf_java {
-	sf_u64 heaps; /* address of CodeCache::_heaps */
+	sf_u64 heaps; /* address of CodeCache::_heaps; list_data 0: of the only heap (8) */
 	sf_u64 code_skew, data_skew;
 	sf_u16 blob_name, blob_frame_size, blob_complete, blob_code, nmethod_method;
 	sf_u16 method_const, const_pool, const_name, pool_holder, pool_bytes;
@@ -267,14 +268,18 @@ struct sf_java {
 	sf_u8 complete_bytes;  /* of blob_complete: 2 or 4 */
 	sf_u8 block_bytes;     /* sizeof(HeapBlock), which is before each blob */
 	sf_u8 number_excluded; /* numbers are UNSIGNED5 without bytes below this: 0 or 1 */
+	sf_u8 bcp_below;       /* an interpreted frame's bytecode pointer is this far below rbp */
+	sf_u8 scopes_is_offset;
 	/*
-	 * Scopes of an nmethod; pcs 0: not known. To 22, `scopes` is a pointer, and the PcDescs and
-	 * the metadata are at an offset from the blob. From 25 on, the PcDescs and then the scopes
-	 * are at an offset from the pointer `immutable`, and the metadata from mutable_data.
+	 * Scopes of an nmethod; pcs 0: not known. To 22, `scopes` is a pointer (8: an offset), and
+	 * the PcDescs and the metadata are at an offset from the blob. From 25 on, the PcDescs and
+	 * then the scopes are at an offset from the pointer `immutable`, and the metadata from
+	 * mutable_data.
 	 */
 	sf_u16 pcs, pcs_end, scopes, metadata, immutable, mutable_data;
 	/* ConstMethod: its size, its words and its bytecode's size. Indices of the source file */
 	sf_u16 const_bytes, const_words, const_code_size, const_flags, pool_source, klass_source;
+	sf_u8 zero[6];
 };
 
 /*
@@ -671,7 +676,7 @@ _Static_assert(SF_MAX_RULES <= 0xffff, "nrules fits");
 
 _Static_assert(SF_LANG_MAX <= 8, "languages fit a frame word");
 _Static_assert(sizeof(struct sf_python) == 72, "sf_python layout");
-_Static_assert(sizeof(struct sf_java) == 88, "sf_java layout");
+_Static_assert(sizeof(struct sf_java) == 96, "sf_java layout");
 _Static_assert(sizeof(struct sf_ruby) == 32, "sf_ruby layout");
 _Static_assert(sizeof(struct sf_javascript) == 64, "sf_javascript layout");
 _Static_assert(sizeof(struct sf_php) == 32, "sf_php layout");

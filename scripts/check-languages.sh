@@ -95,18 +95,19 @@ javas=
 mounted=
 trap 'for d in $mounted; do umount "$d"; done' EXIT
 trap 'exit 1' HUP INT TERM
-for release in "bullseye openjdk-11-jdk-headless" "trixie openjdk-21-jdk-headless" \
-	"sid openjdk-25-jdk-headless"; do
+for release in "sid openjdk-8-jdk-headless" "bullseye openjdk-11-jdk-headless" \
+	"trixie openjdk-21-jdk-headless" "sid openjdk-25-jdk-headless"; do
 	suite=${release% *}
 	number=${release#* openjdk-}
 	number=${number%%-*}
-	root=$dir/$suite-java/root
+	tree=$suite-java-$number
+	root=$dir/$tree/root
 	# shellcheck disable=SC2086
-	if have "$suite-java" $release; then
+	if have "$tree" $release; then
 		javas="$javas $number=$root:/usr/lib/jvm/java-$number-openjdk-amd64"
 		mount -t proc proc "$root/proc" && mounted="$mounted $root/proc"
 	else
-		echo "SKIP java-$number: $(tail -n 1 "$dir/$suite-java.log")"
+		echo "SKIP java-$number: $(tail -n 1 "$dir/$tree.log")"
 	fi
 done
 for home in /usr/lib/jvm/*; do

@@ -77,6 +77,35 @@ TEST(java_17)
 	EXPECT_EQ(l.java.const_code_size, 32);
 	EXPECT_EQ(l.java.const_flags, 28);
 	EXPECT_EQ(l.java.pool_source, 54);
+	EXPECT_EQ(l.java.scopes_is_offset, 0);
+	EXPECT_EQ(l.java.bcp_below, 64);
+}
+
+/* One heap; the scopes are at an offset. From `make check-languages` */
+TEST(java_8)
+{
+	struct sf_lang l;
+	bool ok = false;
+
+	if (!describe("build/userlands/sid-java-8/root/usr/lib/jvm/java-8-openjdk-amd64/jre/lib/*/"
+		      "server/libjvm.so",
+		      &ok, &l))
+		SKIP("no OpenJDK 8");
+	EXPECT(ok);
+	EXPECT_EQ(l.java.list_data, 0);
+	EXPECT_EQ(l.java.bcp_below, 56);
+	EXPECT_EQ(l.java.blob_name, 8);
+	EXPECT_EQ(l.java.blob_frame_size, 44);
+	EXPECT_EQ(l.java.blob_code, 32);
+	EXPECT_EQ(l.java.code_is_offset, 1);
+	EXPECT_EQ(l.java.nmethod_method, 64);
+	EXPECT_EQ(l.java.scopes, 176);
+	EXPECT_EQ(l.java.scopes_is_offset, 1);
+	EXPECT_EQ(l.java.pcs, 180);
+	EXPECT_EQ(l.java.pcs_end, 184);
+	EXPECT_EQ(l.java.metadata, 172);
+	EXPECT_EQ(l.java.immutable, 0);
+	EXPECT_EQ(l.java.klass_source, 258);
 }
 
 /* A blob has distances in place of pointers, and a shorter frame_complete. */

@@ -228,8 +228,134 @@ TEST(unknown_versions_are_refused)
 	put32(RODATA, 2u << 24 | 11u << 16);
 	EXPECT(!describe(&l));
 	put_python(11, 700, 5);
-	image[18] = EM_AARCH64;
+	image[18] = EM_S390;
 	EXPECT(!describe(&l));
+}
+
+/* ---- AArch64: code of Debian's packages, with other pages in adrp ---- */
+
+#define ADRP_MASK 0x9f00001fu
+#define SMALLER	  (SMALL + 0x40)
+
+/* Copies code to `at`; what it addresses is in the page of RUNTIME, which is the next one. */
+static void put_code(size_t at, const uint32_t *code, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		bool adrp = (code[i] & 0x9f000000) == 0x90000000;
+
+		put32(at + 4 * i, adrp ? (code[i] & ADRP_MASK) | 1u << 29 : code[i]);
+	}
+}
+
+/* The function that finds the key, and the one that returns the state; _PyRuntime's place. */
+struct arm64 {
+	uint32_t minor, runtime, size;
+	uint32_t key[16], state[16];
+};
+
+static void put_arm64(const struct arm64 *a)
+{
+	const struct symbol syms[] = {
+		{ "_PyRuntime", a->runtime, a->size },
+		{ "_PyEval_EvalFrameDefault", CODE, 0x20 },
+		{ "PyCode_Type", 0x1c00, 408 },
+		{ "PyGILState_GetThisThreadState", SMALL, 60 },
+		{ a->minor < 13 ? "_PyThreadState_UncheckedGet" : "PyThreadState_GetUnchecked",
+		  SMALLER, 60 },
+		{ "Py_Version", RODATA, 8 },
+	};
+
+	put_headers();
+	image[18] = EM_AARCH64;
+	put_symbols(syms, a->minor < 11 ? 5 : 6); /* 3.11 and later have Py_Version */
+	put32(RODATA, 3u << 24 | a->minor << 16);
+	put_code(SMALL, a->key, 16);
+	put_code(SMALLER, a->state, 16);
+}
+
+TEST(arm64_static)
+{
+	static const struct arm64 py39 = { 9,
+					   RUNTIME + 0x890,
+					   672,
+					   { 0xb0002520, 0x91220002, 0x91004043, 0xf9413041,
+					     0xb4000061, 0xb9425c60, 0x17feb1c2, 0xd2800000,
+					     0xd65f03c0 },
+					   { 0xd0001ba0, 0x912b6001, 0xf9400020, 0xd65f03c0 } };
+	static const struct arm64 py311 = { 11,
+					    RUNTIME + 8,
+					    0xa00,
+					    { 0xb0002e20, 0x91002000, 0xf9412c01, 0xb4000061,
+					      0xb9426400, 0x17feba0e, 0xd2800000, 0xd65f03c0 },
+					    { 0x90002240, 0x91096000, 0xf9400000, 0xd65f03c0 } };
+	struct sf_lang l;
+
+	put_arm64(&py39);
+	EXPECT(describe(&l));
+	EXPECT_EQ(l.version, 0x309);
+	EXPECT_EQ(l.python.key, RUNTIME + 2176 + 16 + 604);
+	EXPECT_EQ(l.python.current, RUNTIME + 2776);
+	EXPECT_EQ(l.python.tls_how, SF_TLS_NONE);
+	put_arm64(&py311);
+	EXPECT(describe(&l));
+	EXPECT_EQ(l.python.key, RUNTIME + 8 + 612);
+	EXPECT_EQ(l.python.current, RUNTIME + 600);
+	EXPECT_EQ(l.python.tls_how, SF_TLS_NONE);
+	EXPECT(lang_sound(&l));
+	put32(SMALL + 16, 0xd2800000); /* mov x0, #0: no key, rather than a wrong one */
+	put32(SMALLER + 8, 0xd503201f);
+	EXPECT(describe(&l));
+	EXPECT_EQ(l.python.key, 0);
+	EXPECT_EQ(l.python.current, 0);
+}
+
+TEST(arm64_thread_local)
+{
+	static const struct arm64 py313 = {
+		13,
+		RUNTIME + 1688,
+		0xa00,
+		{ 0xd503245f, 0xb0002d40, 0x911a6000, 0xb9487001, 0x34000061, 0xb9487400,
+		  0x17fe8556, 0xd2800000, 0xd65f03c0 },
+		{ 0xd503245f, 0xd53bd040, 0x91400000, 0x91006000, 0xf9400000, 0xd65f03c0 }
+	};
+	static const struct arm64 py314 = {
+		14,
+		RUNTIME - 0x280,
+		0xa00,
+		{ 0xd503245f, 0xf0003920, 0xb946a000, 0x34000080, 0xf0003920, 0x911a8000,
+		  0x14023e06, 0xd2800000, 0xd65f03c0 },
+		{ 0xd503245f, 0xd53bd040, 0xd503201f, 0x91006000, 0xf9400000, 0xd65f03c0 }
+	};
+	/* libpython3.13.so: the address of _PyRuntime is in the GOT, the offset in a descriptor. */
+	static const struct arm64 shared = {
+		13,
+		RUNTIME + 0xd00,
+		0xa00,
+		{ 0xd503233f, 0xa9be7bfd, 0x910003fd, 0xf9000bf3, 0xd0001fb3, 0xf9463a73,
+		  0x9121c260, 0x94003981, 0x340000c0, 0x9121c260, 0xf9400bf3, 0xa8c27bfd,
+		  0xd50323bf, 0x14003915, 0xf9400bf3, 0xd2800000 },
+		{ 0xd503233f, 0xd53bd041, 0xa9bf7bfd, 0x910003fd, 0xb0001fe0, 0xf9405802,
+		  0x9102c000, 0xd63f0040, 0xf8606820, 0xa8c17bfd, 0xd50323bf, 0xd65f03c0 }
+	};
+	struct sf_lang l;
+
+	put_arm64(&py313);
+	EXPECT(describe(&l));
+	EXPECT_EQ(l.python.key, RUNTIME + 1688 + 2164);
+	EXPECT_EQ(l.python.tls_how, SF_TLS_EXEC);
+	EXPECT_EQ(l.python.tls, 24);
+	put_arm64(&py314);
+	EXPECT(describe(&l));
+	EXPECT_EQ(l.python.key, RUNTIME + 1696 + 4);
+	EXPECT_EQ(l.python.tls_how, SF_TLS_EXEC);
+	EXPECT_EQ(l.python.tls, 24);
+	put_arm64(&shared);
+	EXPECT(describe(&l));
+	EXPECT_EQ(l.python.key, RUNTIME + 0xd00 + 2160 + 4);
+	EXPECT_EQ(l.python.tls_how, SF_TLS_DESC);
+	EXPECT_EQ(l.python.tls, RUNTIME + 176);
+	EXPECT(lang_sound(&l));
 }
 
 /* _Py_DebugOffsets of 3.13: the words that are read. */

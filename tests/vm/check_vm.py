@@ -25,6 +25,7 @@ import harness as h                     # noqa: E402
 import check_chains as chains           # noqa: E402
 import check_offcpu as offcpu           # noqa: E402
 import guest_agent                      # noqa: E402
+import guest_python                     # noqa: E402
 
 WORK = os.path.join(h.OUTPUT, "vm")
 # Loading the programs takes a guest seconds (the verifier, emulated), so few and long recordings.
@@ -82,7 +83,7 @@ LIB_DIRS = {
     "arm64": [
         "/usr/aarch64-linux-gnu/lib",
         os.path.join(h.TOP, "build", "sysroot-arm64", "musl", "lib")
-    ],
+    ] + guest_python.LIBRARIES,
 }
 LIB_GUEST = {"amd64": "/lib/x86_64-linux-gnu", "arm64": "/lib/aarch64-linux-gnu"}
 SPLAT = re.compile(
@@ -187,6 +188,10 @@ def has_agent(kernel):
         "CASES", "hotplug").split()
 
 
+def has_python(kernel):
+    return KERNELS[kernel][0] == "arm64" and "python" in os.environ.get("CASES", "python").split()
+
+
 def script(kernel, cases):
     """/init of the guest."""
     lines = [
@@ -202,6 +207,8 @@ def script(kernel, cases):
         lines += recording([], "offcpu --wakers", 1)
     if has_agent(kernel):
         lines += guest_agent.lines()
+    if has_python(kernel):
+        lines += guest_python.lines(SECONDS, FREQ)
     lines += ["echo '@@ log'", "dmesg", "echo '@@ finished'", "poweroff -f"]
     return "\n".join(lines) + "\n"
 
@@ -228,6 +235,10 @@ def initramfs(kernel, cases):
         full = os.path.join(h.OUTPUT, "sfbpf")
         run([STRIP[arch], "-o", os.path.join(root, "full", "sfbpf"), full])
         for to, here in libraries(arch, full, {}).items():
+            copy_to(root, to, here)
+    if has_python(kernel):
+        foreign(arch, "unpack", guest_python.TREE, *guest_python.PACKAGES)
+        for to, here in libraries(arch, guest_python.add(root), {}).items():
             copy_to(root, to, here)
     with open(os.path.join(root, "init"), "w") as f:
         f.write(script(kernel, cases))
@@ -309,6 +320,8 @@ def check_kernel(kernel):
         check_verifier(kernel, programs)
     if has_agent(kernel):
         guest_agent.judge(prefix, text)
+    if has_python(kernel):
+        guest_python.judge(prefix, text)
     h.note("%s: %.0f s; recordings took %s s" %
            (kernel, time.monotonic() - began, ", ".join(re.findall(r"^@@ took (.*)$", text, re.M))))
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * HotSpot 11 and later, x86-64: from the tables that libjvm.so exports for debuggers
+ * HotSpot 8, 11 and later, x86-64: from the tables that libjvm.so exports for debuggers
  * (gHotSpotVMStructs, gHotSpotVMTypes). The file has the names of the fields, the sizes of types
  * and the addresses of static fields. The offsets of the others are 0 there, and a static
  * initialiser stores them: their values are in its instructions.
@@ -31,8 +31,8 @@ enum field {
 	BLOB_KIND,
 	METHOD_OF_COMPILED,
 	METHOD_OF_NMETHOD,
-	SCOPES_POINTER, /* to 22 */
-	SCOPES_DATA,	/* from 25 on */
+	SCOPES_POINTER, /* 11 to 22 */
+	SCOPES_DATA,	/* 8, from 25 on */
 	SCOPES_PCS,
 	DEPENDENCIES,
 	METADATA,
@@ -110,7 +110,8 @@ struct vm {
 	uint32_t nstructs;
 	uint32_t entry[FIELDS]; /* 1 + index in the table; 0: the VM has no such field */
 	uint64_t offset[FIELDS];
-	uint64_t heaps; /* address of CodeCache::_heaps */
+	uint64_t heaps; /* address of CodeCache::_heaps, or of _heap */
+	bool one_heap;	/* 8 */
 };
 
 /* ---- Pointers of the file ---- */
@@ -192,8 +193,10 @@ static void note_field(struct vm *vm, uint32_t i, const char *type, const char *
 {
 	uint64_t at = vm->structs + (uint64_t)i * STRUCT_BYTES;
 
-	if (!strcmp(type, "CodeCache") && !strcmp(field, "_heaps"))
+	if (!strcmp(type, "CodeCache") && (!strcmp(field, "_heaps") || !strcmp(field, "_heap"))) {
 		vm->heaps = pointer_at(vm, at + STRUCT_STATIC);
+		vm->one_heap = !strcmp(field, "_heap");
+	}
 	for (uint32_t k = 0; k < FIELDS; k++) {
 		if (strcmp(type, fields[k].type) != 0 || strcmp(field, fields[k].field) != 0)
 			continue;
@@ -349,7 +352,8 @@ static void fill(struct vm *vm, struct sf_java *j)
 	j->heap_segmap = FIELD(vm, HEAP_SEGMAP);
 	j->heap_shift = FIELD(vm, HEAP_SHIFT);
 	j->list_len = FIELD(vm, vm->entry[LIST_LEN] ? LIST_LEN : LIST_LEN_11);
-	j->list_data = FIELD(vm, LIST_DATA);
+	j->list_data = vm->one_heap ? 0 : FIELD(vm, LIST_DATA);
+	j->bcp_below = vm->one_heap ? 56 : 64; /* from 9 on, the method's mirror is above it */
 }
 
 static bool has(const struct vm *vm, enum field a, enum field b, enum field c, enum field d)
@@ -369,6 +373,11 @@ static void fill_scopes(struct vm *vm, struct sf_java *j)
 	} else if (has(vm, SCOPES_POINTER, SCOPES_PCS, DEPENDENCIES, METADATA)) {
 		j->pcs_end = FIELD(vm, DEPENDENCIES);
 		j->scopes = FIELD(vm, SCOPES_POINTER);
+		j->metadata = FIELD(vm, METADATA);
+	} else if (has(vm, SCOPES_DATA, SCOPES_PCS, DEPENDENCIES, METADATA)) {
+		j->pcs_end = FIELD(vm, DEPENDENCIES);
+		j->scopes = FIELD(vm, SCOPES_DATA);
+		j->scopes_is_offset = 1;
 		j->metadata = FIELD(vm, METADATA);
 	} else {
 		return;

@@ -3,11 +3,10 @@
 
 #include <string.h>
 
-#define LOOP_MAX       (1u << 20) /* bytes of a loop's code; CPython's has up to 100,000 */
+#define LOOP_MAX  (1u << 20) /* bytes of a loop's code; CPython's has up to 100,000 */
 /* Jumps into a part of the loop, and back, at least. Bytes that only look like one are fewer. */
-#define JUMPS_MIN      4
-#define PARTS_MAX      32
-#define FUNCTION_BYTES 64 /* of a small function that is looked at */
+#define JUMPS_MIN 4
+#define PARTS_MAX 32
 
 static const struct {
 	bool (*describe)(const struct lang_file *f, struct sf_lang *ret);
@@ -87,7 +86,8 @@ uint8_t lang_tls(const struct lang_file *f, const char *name, uint64_t *ret)
 	struct elf_blob b = { 0 };
 	uint8_t how = SF_TLS_NONE;
 
-	if (!elf_dynsym_find(&f->syms, name, &sym) || !lang_bytes(f, sym.addr, FUNCTION_BYTES, &b))
+	if (!elf_dynsym_find(&f->syms, name, &sym) ||
+	    !lang_bytes(f, sym.addr, LANG_FUNCTION_BYTES, &b))
 		return SF_TLS_NONE;
 	for (; bytes_left(&b.view) && b.view.pos < sym.size && !how; bytes_skip(&b.view, 1)) {
 		struct bytes at = b.view;

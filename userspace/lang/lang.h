@@ -37,6 +37,8 @@ const char *lang_frame_type(uint32_t language);
 
 /* ---- For the languages ---- */
 
+#define LANG_FUNCTION_BYTES 64 /* of a small function that is looked at */
+
 /* The address as BPF needs it: as if the file were mapped as the segment with the loop is. */
 uint64_t lang_address(const struct lang_file *f, uint64_t loop, uint64_t addr);
 /*
@@ -51,6 +53,29 @@ bool lang_bytes(const struct lang_file *f, uint64_t addr, uint64_t size, struct 
  * from the thread pointer, SF_TLS_GOT and the address of the pair, or SF_TLS_NONE.
  */
 uint8_t lang_tls(const struct lang_file *f, const char *name, uint64_t *ret);
+
+/* What code has in a register. */
+enum lang_value_kind {
+	LANG_UNKNOWN,
+	LANG_ADDRESS,	  /* `at` */
+	LANG_WORD,	  /* what is at the address `at` */
+	LANG_THREAD,	  /* the thread pointer plus `at` */
+	LANG_THREAD_WORD, /* what is there */
+	/* A thread-local variable, or its distance from the thread pointer; `at`: TLS descriptor */
+	LANG_TLS_PAIR,
+};
+
+struct lang_value {
+	enum lang_value_kind kind;
+	uint64_t at;
+};
+
+/*
+ * What a small exported function of AArch64 code returns, or passes on to another one. Pointers
+ * that it takes from the GOT point to the variable `global`, of `size` bytes.
+ */
+struct lang_value lang_value_arm64(const struct lang_file *f, const char *name, uint64_t global,
+				   uint64_t size);
 
 bool python_describe(const struct lang_file *f, struct sf_lang *ret);
 bool python_sound(const struct sf_lang *l);

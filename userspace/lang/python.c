@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CPython 3.8 to 3.14, x86-64, with the GIL: from the symbols that python3.x or libpython3.x
- * exports for its extension modules. The layout of its objects follows from the minor version; from
- * 3.13 on the file has a table of them (_Py_DebugOffsets), which is preferred. Where the state of a
- * thread is kept follows from the code of two small exported functions.
+ * CPython with the GIL, 3.8 to 3.14 on x86-64 and 3.9 to 3.14 on AArch64: from the symbols that
+ * python3.x or libpython3.x exports for its extension modules. The layout of its objects follows
+ * from the minor version; from 3.13 on the file has a table of them (_Py_DebugOffsets), which is
+ * preferred. Where the state of a thread is kept follows from the code of two small exported
+ * functions.
  */
 #include <string.h>
 
 #include "lang/lang.h"
-
-#define FUNCTION_BYTES 64 /* of a small function that is looked at */
 
 /* pyconfig and headers of each version: offsets that the versions share */
 #define STR_38	.str_len = 16, .str_state = 32, .str_ascii = 48, .str_compact = 72
@@ -103,10 +102,10 @@ static const struct version *version_of(const struct runtime *rt)
 		elf_blob_free(&b);
 		minor = word >> 24 == 3 ? word >> 16 & 0xff : 0;
 	} else {
-		minor = rt->self.size == 1464  ? 8
-			: rt->self.size == 656 ? 9
-			: rt->self.size == 672 ? 10
-					       : 0;
+		/* A mutex takes 8 bytes more on AArch64, and _PyRuntime has two. */
+		uint64_t size = rt->self.size - (rt->f->img->machine == EM_AARCH64 ? 16 : 0);
+
+		minor = size == 1464 ? 8 : size == 656 ? 9 : size == 672 ? 10 : 0;
 	}
 	for (size_t i = 0; i < sizeof(versions) / sizeof(versions[0]); i++)
 		if (versions[i].minor == minor)
@@ -216,7 +215,7 @@ static bool find_in_code(const struct runtime *rt, const char *name, code_fn is,
 	bool found = false;
 
 	if (!elf_dynsym_find(&rt->f->syms, name, &sym) ||
-	    !lang_bytes(rt->f, sym.addr, FUNCTION_BYTES, &b))
+	    !lang_bytes(rt->f, sym.addr, LANG_FUNCTION_BYTES, &b))
 		return false;
 	for (uint64_t i = 0; bytes_left(&b.view) && i < sym.size && !found; i++) {
 		found = is(rt, b.view, sym.addr + i, ret);
@@ -239,6 +238,32 @@ static void find_tls(const struct runtime *rt, struct sf_python *py)
 	py->tls = py->tls_how == SF_TLS_GOT ? lang_address(rt->f, rt->loop.addr, at) : at;
 }
 
+/* The same on AArch64, where the code says all of it. */
+static void find_state_arm64(const struct runtime *rt, const struct version *v,
+			     struct sf_python *py)
+{
+	uint64_t self = rt->self.addr, size = rt->self.size, loop = rt->loop.addr;
+	struct lang_value key = lang_value_arm64(rt->f, "PyGILState_GetThisThreadState", self,
+						 size),
+			  now = lang_value_arm64(rt->f, "_PyThreadState_UncheckedGet", self, size);
+
+	if (now.kind == LANG_UNKNOWN)
+		now = lang_value_arm64(rt->f, "PyThreadState_GetUnchecked", self, size);
+	if (key.kind == LANG_WORD) /* loads the key, or passes on the Py_tss_t */
+		py->key = lang_address(rt->f, loop, key.at);
+	else if (key.kind == LANG_ADDRESS && in_runtime(rt, key.at))
+		py->key = lang_address(rt->f, loop, key.at + 4);
+	if (v->current && now.kind == LANG_WORD) {
+		py->current = lang_address(rt->f, loop, now.at);
+	} else if (now.kind == LANG_THREAD_WORD) {
+		py->tls_how = SF_TLS_EXEC;
+		py->tls = now.at;
+	} else if (now.kind == LANG_TLS_PAIR) {
+		py->tls_how = SF_TLS_DESC;
+		py->tls = lang_address(rt->f, loop, now.at);
+	}
+}
+
 static void find_state(const struct runtime *rt, const struct version *v, struct sf_python *py)
 {
 	uint64_t at = rt->self.addr + v->key;
@@ -250,7 +275,6 @@ static void find_state(const struct runtime *rt, const struct version *v, struct
 		py->current = lang_address(rt->f, rt->loop.addr, rt->self.addr + v->current);
 	else
 		find_tls(rt, py);
-	py->musl = rt->f->syms.musl;
 }
 
 /* ---- The description ---- */
@@ -260,7 +284,8 @@ bool python_describe(const struct lang_file *f, struct sf_lang *ret)
 	struct runtime rt = { .f = f };
 	const struct version *v;
 
-	if (f->img->machine != EM_X86_64 || !elf_dynsym_find(&f->syms, "_PyRuntime", &rt.self) ||
+	if ((f->img->machine != EM_X86_64 && f->img->machine != EM_AARCH64) ||
+	    !elf_dynsym_find(&f->syms, "_PyRuntime", &rt.self) ||
 	    !elf_dynsym_find(&f->syms, "_PyEval_EvalFrameDefault", &rt.loop) ||
 	    !elf_dynsym_find(&f->syms, "PyCode_Type", &rt.code_type))
 		return false;
@@ -273,7 +298,11 @@ bool python_describe(const struct lang_file *f, struct sf_lang *ret)
 	if (v->minor >= 13 && !debug_offsets(&rt, v->minor, &ret->python))
 		return false;
 	ret->python.code_type = lang_address(f, rt.loop.addr, rt.code_type.addr);
-	find_state(&rt, v, &ret->python);
+	ret->python.musl = f->syms.musl;
+	if (f->img->machine == EM_AARCH64)
+		find_state_arm64(&rt, v, &ret->python);
+	else
+		find_state(&rt, v, &ret->python);
 	return true;
 }
 

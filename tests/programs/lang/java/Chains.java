@@ -4,7 +4,6 @@
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
-import java.util.stream.Collectors;
 import java.util.stream.LongStream;
 
 public class Chains {
@@ -95,18 +94,20 @@ public class Chains {
 		}
 	}
 
-	/* The chain of the caller, as it stands; names of hidden classes have no address. */
+	/*
+	 * The chain of the caller, as it stands, with -XX:+ShowHiddenFrames; names of hidden
+	 * classes have no address.
+	 */
 	static void sayOwn()
 	{
-		expected = StackWalker.getInstance(StackWalker.Option.SHOW_HIDDEN_FRAMES).walk(
-			s -> s.skip(1)
-			      .map(f -> f.getClassName()
-					    .replaceAll("(\\$\\$Lambda).*|[+/.]0x.*", "$1") +
-					"." + f.getMethodName())
-			      .collect(Collectors.toList()))
-				   .stream()
-				   .reduce((outer, inner) -> inner + ";" + outer)
-				   .get();
+		StackTraceElement[] all = new Throwable().getStackTrace();
+		StringBuilder b = new StringBuilder();
+		for (int i = all.length - 1; i > 0; i--)
+			b.append(all[i].getClassName().replaceAll(
+					 "(\\$\\$Lambda).*|[+/.]0x.*|/[0-9]+$", "$1"))
+				.append('.').append(all[i].getMethodName())
+				.append(i > 1 ? ";" : "");
+		expected = b.toString();
 		say();
 	}
 
