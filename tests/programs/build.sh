@@ -79,10 +79,12 @@ plain() {
 		c hostile hostile.c -pthread
 		c noend noend.c
 		c keepreg keepreg.c
+		c jit jit.c
 		c fat rec.c fat.S ;;
 	*)
 		skip noend "its code is x86-64's"
 		skip keepreg "its code is x86-64's"
+		skip jit "its code is x86-64's"
 		skip hostile "its code is x86-64's"
 		skip fat "its code is x86-64's" ;;
 	esac
