@@ -30,7 +30,8 @@ enum later {
 	NOT_MINE = -1,	     /* java_frame, js_frame: no frame of the language */
 };
 
-enum { LANG_NATIVE, LANG_LOOP, LANG_INSIDE }; /* sf_scratch.lang_at */
+/* sf_scratch.lang_at; LANG_BRIDGE: bridge_look takes the next round */
+enum { LANG_NATIVE, LANG_LOOP, LANG_INSIDE, LANG_BRIDGE };
 
 #define CODE_PER_SAMPLE 128 /* new code objects that a sample describes; some 70 us */
 #define CODE_TRIES	8   /* for texts that are not resident */

@@ -251,6 +251,21 @@ struct sf_lang_walk {
 	struct sf_code rec;
 };
 
+#define SF_BRIDGE_CODE 64 /* bytes of a function that are read */
+
+/* A search of the stack above run-time code (bridge.bpf.h). */
+struct sf_bridge {
+	u64 sp, fp;	/* in that code */
+	u64 at;		/* the next word of the stack */
+	u64 ra, before; /* the return address in hand, and the bytes of code before it */
+	u64 to;		/* what the call there calls; 0: not looked up */
+	u32 row;	/* of the return address: SF_RULE_* */
+	u32 left;	/* how many words may still be looked at */
+	u32 stop;	/* enum sf_stop: why the walk ended without a bridge */
+	u32 zero;
+	u8 code[SF_BRIDGE_CODE];
+};
+
 /*
  * The work space of one program on one CPU. It is in map memory, not on the BPF stack: the verifier
  * does not track scalars in maps, so the loop callbacks converge at once (with scalars on the stack
@@ -273,8 +288,13 @@ struct sf_scratch {
 	u32 reads, hits; /* window reads and cache hits of this sample */
 	/* vma_find: the slot for a new mapping; SF_SLOTS: the next one in turn */
 	u32 vma_put;
-	u32 lang_at; /* LANG_NATIVE, LANG_LOOP, LANG_INSIDE */
+	u32 lang_at; /* LANG_NATIVE, LANG_LOOP, LANG_INSIDE, LANG_BRIDGE */
 	u64 go_sp;   /* go_callback: where the next one is; 0: not known yet */
+	/*
+	 * Places in frames[]: behind the last run-time code that the walk met, and of the first
+	 * SF_FRAME_BRIDGE. 0: none
+	 */
+	u32 gap, bridged;
 	struct sf_space spaces[SF_SPACES] SF_LINE;
 	struct sf_vma_seen seen[SF_SLOTS];
 	struct sf_vma vmas[SF_SLOTS] SF_LINE; /* SF_VMAS for each space */
@@ -288,6 +308,7 @@ struct sf_scratch {
 	u64 log_fp; /* source of the frame pointer: LOG_FP_* or the address it was read from */
 	u32 log_n, log_fp_first;
 	u16 log[SF_LOG];
+	struct sf_bridge bridge;
 	struct sf_lang_walk lang SF_LINE;
 	u64 node[32]; /* kernels without bpf_rdonly_cast: copy of a maple tree node */
 } SF_LINE;

@@ -91,6 +91,9 @@ enum sf_language {
 /* The only frame of a task inside execve(), between its old image and the new one */
 #define SF_FRAME_EXEC (SF_FRAME_RAW << SF_FRAME_KIND_SHIFT | SF_FRAME_ADDR_MASK)
 
+/* Frames of code that was made at run time, of unknown number (bpf/bridge.bpf.h) */
+#define SF_FRAME_BRIDGE (SF_FRAME_EXEC - 1)
+
 #define SF_FRAME_KIND(f)   ((sf_u32)((f) >> SF_FRAME_KIND_SHIFT))
 #define SF_FRAME_MODULE(f) ((sf_u32)((f) >> SF_FRAME_MODULE_SHIFT & SF_FRAME_MODULE_MASK))
 #define SF_FRAME_OFFSET(f) (SF_FRAME_OFFSET_MASK & (f))

@@ -324,6 +324,7 @@ static __always_inline bool rule_noted(const struct sf_rule *rule)
 	       rule->ra_kind == SF_K_CFA_MEM && rule->fp_kind < SF_K_REG;
 }
 
+#include "bridge.bpf.h"
 #include "go_step.bpf.h"
 
 /* Steps by a row that is not packed, which are a few percent. Global, so it is verified once. */
@@ -449,6 +450,8 @@ __noinline int frame_without_row(u32 slot, int found)
 	if (cfg_note_words)
 		note_fp(s);
 	cause = cause_of_state(v);
+	if (cause == SF_STOP_JIT)
+		bridge_note(s);
 	return step_unknown(s, cause);
 }
 
@@ -543,7 +546,13 @@ static int unwind_next(u32 round, void *ctx)
 	if (!s || !c)
 		return 1;
 	if (s->lang_at) {
-		stop = lang_step(slot);
+		if (s->lang_at == LANG_BRIDGE) {
+			u64 addr = bridge_next(slot);
+
+			stop = bridge_look(slot, addr ? vma_find(slot, addr) : -1);
+		} else {
+			stop = lang_step(slot);
+		}
 		if (stop == LATER_RUBY_STEP)
 			stop = ruby_open(slot);
 		if (stop == LATER_RUBY_STEP)
@@ -582,7 +591,9 @@ static int unwind_next(u32 round, void *ctx)
 	if (stop == SF_STEP_GO)
 		return 0;
 	s->stop = stop;
-	return 1;
+	if (s->gap)
+		bridge_retry(slot);
+	return s->lang_at != LANG_BRIDGE;
 }
 
 #define WARM_FRAMES 64
@@ -634,6 +645,7 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 	s->lang.java.failed = 0;
 	s->lang.code = 0;
 	s->go_sp = 0;
+	s->gap = s->bridged = 0;
 	if (cfg_note_words) {
 		s->log_base = s->log_hash = s->regs.sp;
 		s->log_far = s->log_n = s->log_fp_first = 0;
@@ -653,6 +665,8 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 	/* A frame-pointer chain through a file that is not loaded yet proves nothing. */
 	if (s->stop == SF_STOP_COMPLETE && s->cause == SF_STOP_NOT_LOADED)
 		s->stop = SF_STOP_NOT_LOADED;
+	if (s->bridged)
+		bridge_end(s);
 }
 
 #endif

@@ -13,9 +13,9 @@ generate() {
 	cat <<-'TEXT'
 	# Why stacks end
 
-	Folded output shows these as `[incomplete:REASON]`, `--stats` counts them, and top shows the
-	most common one. Generated from `bpf/stop_reasons.def` by `scripts/gen-docs.sh`; ids are
-	never reused.
+	Folded output shows these as `[incomplete:REASON]`, except `complete` and `bridged`, which
+	reached their outermost frame. `--stats` counts them, and top shows the most common one.
+	Generated from `bpf/stop_reasons.def` by `scripts/gen-docs.sh`; ids are never reused.
 
 	| reason | meaning |
 	|---|---|

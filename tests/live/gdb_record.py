@@ -109,7 +109,7 @@ def main():
                         n += 1
     with open(option(argv, "--stats"), "w") as out:
         json.dump({"schema": 1, "samples": n, "samples_without_user": 0, "lost": {},
-                   "user_stacks": {"total": n, "complete": n, "incomplete": {}},
+                   "user_stacks": {"total": n, "complete": n, "bridged": 0, "incomplete": {}},
                    "frames": {"total": 0, "sframe": 0, "eh_frame": 0, "fp": 0, "jit": 0}}, out)
 
 

@@ -396,9 +396,9 @@ def stats_errors(stats, stacks=None):
     lost = sum(stats["lost"].values())
     received = stats["samples_without_user"] + users["total"]
 
-    if users["total"] != users["complete"] + sum(users["incomplete"].values()):
-        e.append("stacks: total %d, complete %d, incomplete %s" %
-                 (users["total"], users["complete"], users["incomplete"]))
+    if users["total"] != users["complete"] + users["bridged"] + sum(users["incomplete"].values()):
+        e.append("stacks: total %d, complete %d, bridged %d, incomplete %s" %
+                 (users["total"], users["complete"], users["bridged"], users["incomplete"]))
     if frames["total"] != sources:
         e.append("frames: total %d, by source %d" % (frames["total"], sources))
     if stats["samples"] != received + lost:

@@ -692,7 +692,8 @@ def check_batch(name):
         errors.append("JSON pages")
     for p in pages:
         users = p["user_stacks"]
-        if users["total"] != users["complete"] + sum(users["incomplete"].values()):
+        if users["total"] != (users["complete"] + users["bridged"] +
+                              sum(users["incomplete"].values())):
             errors.append("stacks do not add up")
         lost = sum(v for k, v in p["lost"].items() if k != "need_ring_full")
         if sum(q["samples"] for q in p["processes"]) + lost > p["samples"]:

@@ -82,7 +82,7 @@ int body_stack(const struct encode_input *in, struct profile *p, size_t i, struc
 
 	profile_stack(p, i, &st->s);
 	st->note[0] = 0;
-	if ((st->s.flags & SF_SAMPLE_USER) && st->s.stop != SF_STOP_COMPLETE)
+	if ((st->s.flags & SF_SAMPLE_USER) && !profile_at_root(st->s.stop))
 		snprintf(st->note, sizeof(st->note), "[incomplete:%s]",
 			 profile_stop_name(st->s.stop));
 	return err;

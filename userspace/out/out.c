@@ -157,7 +157,7 @@ uint64_t out_shown(const struct out_report *r, uint64_t sum)
 
 bool out_incomplete(const struct out_report *r, const struct profile_stack *s)
 {
-	return !r->opts.kernel_only && (s->flags & SF_SAMPLE_USER) && s->stop != SF_STOP_COMPLETE;
+	return !r->opts.kernel_only && (s->flags & SF_SAMPLE_USER) && !profile_at_root(s->stop);
 }
 
 enum out_by out_by_named(const char *name)

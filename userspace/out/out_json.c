@@ -13,8 +13,8 @@
  *            off-CPU also: state (ps's letter), waker (null, or an object with comm, pid, stop,
  *            frames, waker)
  *   frame    name (without line) and module as in folded output; kind "user", "inlined", "kernel",
- *            "jit" (code without a file), "unknown" (no code at that address) or "exec" (inside
- *            execve(), between two images)
+ *            "jit" (code without a file), "bridge" (frames of such code, of unknown number),
+ *            "unknown" (no code at that address) or "exec" (inside execve(), between two images)
  *            user, inlined: module_id and offset (bytes into the file), file and line of the source
  *            if requested and known
  *            jit, unknown: address (a hex string, because JSON numbers are doubles)
@@ -171,6 +171,8 @@ static void put_frame(struct json *j, const struct out_report *r, const struct p
 		}
 	} else if (f->word == SF_FRAME_EXEC) {
 		json_str(j, "kind", "exec");
+	} else if (f->word == SF_FRAME_BRIDGE) {
+		json_str(j, "kind", "bridge");
 	} else if (SF_FRAME_KIND(f->word) == SF_FRAME_LANG) {
 		json_str(j, "kind", lang_name(SF_FRAME_LANGUAGE(f->word)));
 		if (*file)

@@ -13,9 +13,10 @@ static void put_account(struct json *j, const struct profile_account *a)
 	json_object(j, "user_stacks");
 	json_u64(j, "total", a->user_total);
 	json_u64(j, "complete", a->stops[SF_STOP_COMPLETE]);
+	json_u64(j, "bridged", a->stops[SF_STOP_BRIDGED]);
 	json_object(j, "incomplete");
 	for (unsigned int i = 0; i < SF_STOP_MAX; i++)
-		if (i != SF_STOP_COMPLETE)
+		if (!profile_at_root((uint8_t)i))
 			json_u64(j, profile_stop_name((uint8_t)i), a->stops[i]);
 	json_object_end(j);
 	json_object_end(j);

@@ -272,7 +272,7 @@ static void count_module(struct census *c, struct place *at, const struct profil
 
 	if (leaf)
 		m->self += value;
-	if (last_user && user && s->stop != SF_STOP_COMPLETE)
+	if (last_user && user && !profile_at_root(s->stop))
 		m->ended[s->stop] += s->count;
 	if (at->stack == stack)
 		return;

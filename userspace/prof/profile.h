@@ -162,6 +162,12 @@ void profile_account(const struct profile *p, const struct modules *ms,
 enum frame_source profile_frame_source(const struct modules *ms, uint64_t frame,
 				       enum frame_source below);
 
+/* Whether the stack has its outermost frame. */
+static inline bool profile_at_root(uint8_t stop)
+{
+	return stop == SF_STOP_COMPLETE || stop == SF_STOP_BRIDGED;
+}
+
 const char *profile_stop_name(uint8_t stop); /* "read_fault"; "?": out of range */
 const char *profile_stop_help(uint8_t stop);
 const char *profile_lost_name(unsigned int cause);

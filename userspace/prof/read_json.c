@@ -144,7 +144,7 @@ static void part_reset(struct part *p)
 
 static bool is_incomplete(const struct part *p)
 {
-	return *p->stop && strcmp(p->stop, "complete") != 0;
+	return *p->stop && strcmp(p->stop, "complete") != 0 && strcmp(p->stop, "bridged") != 0;
 }
 
 static void add_note(struct reader *r, const char *text)

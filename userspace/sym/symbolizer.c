@@ -123,7 +123,8 @@ struct symbolizer *symbolizer_new(struct modules *ms)
 	    symbolizer_intern_name(sz, "", &id) || id != NO_FILE ||
 	    intern(sz, "[unknown]", "[unknown]", &id) || id != SYM_UNKNOWN ||
 	    intern(sz, "[no stack]", "[no stack]", &id) || id != SYM_NO_STACK ||
-	    intern(sz, "[exec]", "[exec]", &id) || id != SYM_EXEC) {
+	    intern(sz, "[exec]", "[exec]", &id) || id != SYM_EXEC ||
+	    intern(sz, "[jit]", "[jit]", &id) || id != SYM_BRIDGE) {
 		symbolizer_free(sz);
 		return NULL;
 	}
@@ -527,7 +528,9 @@ uint32_t symbolizer_user(struct symbolizer *sz, uint64_t frame, uint32_t pid, bo
 		id = symbolizer_lang(sz, frame);
 		break;
 	default:
-		id = frame == SF_FRAME_EXEC ? SYM_EXEC : SYM_UNKNOWN;
+		id = frame == SF_FRAME_EXEC	? SYM_EXEC
+		     : frame == SF_FRAME_BRIDGE ? SYM_BRIDGE
+						: SYM_UNKNOWN;
 		break;
 	}
 	if (ret_final)

@@ -36,6 +36,7 @@
 #define SYM_UNKNOWN  0u /* "[unknown]"; also the result when memory runs out */
 #define SYM_NO_STACK 1u /* "[no stack]", for samples without frames */
 #define SYM_EXEC     2u /* "[exec]": SF_FRAME_EXEC */
+#define SYM_BRIDGE   3u /* "[jit]": SF_FRAME_BRIDGE */
 
 struct symbolizer;
 

@@ -78,7 +78,7 @@ void progress_wrote(const struct progress *p, const char *path, const char *form
 	if (!p->on)
 		return;
 	for (uint8_t i = 0; i < SF_STOP_MAX; i++)
-		if (i != SF_STOP_COMPLETE && a->stops[i] &&
+		if (!profile_at_root(i) && a->stops[i] &&
 		    (worst == SF_STOP_COMPLETE || a->stops[i] > a->stops[worst]))
 			worst = i;
 	if (a->user_total)

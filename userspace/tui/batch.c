@@ -195,9 +195,10 @@ static void json_head(const struct ui *ui, const struct batch_page *page, struct
 	json_object(j, "user_stacks");
 	json_u64(j, "total", c->all.user_stacks);
 	json_u64(j, "complete", c->all.complete);
+	json_u64(j, "bridged", c->all.stops[SF_STOP_BRIDGED]);
 	json_object(j, "incomplete");
 	for (uint8_t i = 0; i < SF_STOP_MAX; i++)
-		if (i != SF_STOP_COMPLETE)
+		if (!profile_at_root(i))
 			json_u64(j, profile_stop_name(i), c->all.stops[i]);
 	json_object_end(j);
 	json_object_end(j);

@@ -143,7 +143,7 @@ static int add_top(struct walk *w, const struct profile_stack *s, const struct s
 	if (!err && !in_thread && (sel->by_thread || strcmp(s->comm, s->process) != 0))
 		err = step_comm(w, LABEL_COMM, s->comm);
 
-	if (!err && (s->flags & SF_SAMPLE_USER) && s->stop != SF_STOP_COMPLETE && !sel->kernel_only)
+	if (!err && (s->flags & SF_SAMPLE_USER) && !profile_at_root(s->stop) && !sel->kernel_only)
 		err = step(w, LABEL_STOP, s->stop, s->stop);
 	return err;
 }

@@ -1,0 +1,309 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Bridges over code that was made at run time and keeps no frame pointer: PCRE2's, LuaJIT's.
+ *
+ * Such code has no rows, so its frame's size is unknown. But its caller's return address is above
+ * sp, and says by the call before it whether the caller could have entered such code. The walk goes
+ * on from the first one that does, in a file with rows, and counts if it reaches the outermost
+ * frame. If it breaks within a few frames, the next return address is tried. A frame of its own
+ * (SF_FRAME_BRIDGE) stands for what lies between.
+ *
+ * The frame of run-time code may hold return addresses of calls that are over, and the walk from
+ * one of them can join the real stack. So the call counts: compiled functions enter run-time code
+ * by an indirect call, or jump there. A direct call of an ordinary function does not lead there.
+ */
+#ifndef SFBPF_BRIDGE_BPF_H
+#define SFBPF_BRIDGE_BPF_H
+
+#include "lang_code.bpf.h"
+#include "ra_check.bpf.h"
+
+#ifdef __TARGET_ARCH_x86
+
+#define BRIDGE_REACH  4096	   /* bytes of the stack above the gap */
+#define BRIDGE_WORDS  1024	   /* words of a stack that are looked at, in all gaps */
+#define BRIDGE_FRAMES 4		   /* a walk that breaks after more than these was the right one */
+#define BRIDGE_SAVED  8		   /* words below the return address that may be the caller's rbp */
+#define BRIDGE_FP_MAX (1u << 20)   /* bytes from the return address to the frame pointer */
+#define BRIDGE_STACK  (8ull << 20) /* words that point this near to sp are no return addresses */
+#define ENTRY_ROW     (8 << 2)	   /* packed: CFA = rsp + 8, as at the entry of each function */
+
+/* The walk ends in the gap: what was found beyond it has no proof. Returns the stop. */
+static __always_inline int bridge_fail(struct sf_scratch *s)
+{
+	s->gap = 0;
+	if (s->lang_at == LANG_BRIDGE)
+		s->lang_at = LANG_NATIVE;
+	if (!s->bridged)
+		return s->bridge.stop;
+	s->n = s->bridged;
+	s->bridged = 0;
+	s->lang.language = SF_LANG_NONE;
+	return SF_STOP_JIT;
+}
+
+/*
+ * After a walk that passed run-time code has ended. Sets s->stop, and lang_at to LANG_BRIDGE if the
+ * walk goes on with a search from where the last one ended. Global: not in the hot path, and
+ * verified once. Always 0.
+ */
+__noinline int bridge_retry(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	u32 stop, broken;
+
+	if (!s)
+		return 0;
+	stop = s->stop;
+	if (stop == SF_STOP_ZERO_RA)
+		s->stop = stop = zero_check(slot);
+	if (stop == SF_STOP_COMPLETE && s->cause != SF_STOP_NOT_LOADED)
+		return 0;
+	if (!s->bridged)
+		s->bridge.stop = stop;
+	broken = s->n == s->gap || stop == SF_STOP_BAD_CFA || stop == SF_STOP_NO_MODULE ||
+		 stop == SF_STOP_ZERO_RA || stop == SF_STOP_READ_FAULT;
+	if (!broken || s->n - s->gap > BRIDGE_FRAMES)
+		s->stop = bridge_fail(s);
+	else
+		s->lang_at = LANG_BRIDGE;
+	return 0;
+}
+
+/* Looks at the next word of the stack. 1: it is the address after a call, or the search is over. */
+static int bridge_word(u32 round, void *ctx)
+{
+	u32 slot = *(u32 *)ctx;
+	struct sf_scratch *s = scratch_of(slot);
+	struct sf_bridge *b;
+	u64 word;
+
+	if (!s)
+		return 1;
+	b = &s->bridge;
+	if (!b->left || b->at - b->sp >= BRIDGE_REACH || sf_read_user(&s->regs, b->at, &word))
+		return 1;
+	b->left--;
+	b->at += 8;
+	if (word < SF_PAGE_MIN || word - b->sp + BRIDGE_STACK < 2 * BRIDGE_STACK ||
+	    copy_user(&b->before, sizeof(b->before), word - SF_CALL_BYTES) ||
+	    !ends_with_call(b->before))
+		return 0;
+	b->ra = word;
+	return 1;
+}
+
+/* Whether there is an indirect jump among the first bytes of the code in hand, but no PLT stub. */
+static __always_inline bool bridge_jumps(const struct sf_bridge *b)
+{
+	u32 i;
+
+#pragma clang loop unroll(disable)
+	for (i = 0; i < SF_BRIDGE_CODE - 1; i++)
+		if (b->code[i] == 0xff && (b->code[i + 1] & 0x38) == 0x20 && b->code[i + 1] != 0x25)
+			return true;
+	return false;
+}
+
+/* Whether a call of the function at b->to, in mapping `found`, may have led to run-time code. */
+static __always_inline bool bridge_leads(struct sf_scratch *s, u32 slot, int found)
+{
+	const struct sf_rule *rule;
+	struct sf_vma *v;
+	u64 to = s->bridge.to;
+	u32 code;
+
+	if (found < 0)
+		return false;
+	v = vma_at(s, found);
+	if (v->state != SF_MOD_READY)
+		return v->state == SF_MOD_JIT;
+	code = row_search(slot, found, (to + v->delta) & SF_FRAME_OFFSET_MASK) & 0xffff;
+	if (code != SF_RULE_GAP && code != ENTRY_ROW) {
+		if (!(code & SF_RULE_INDEXED))
+			return true; /* hand-written, such as LuaJIT's interpreter */
+		rule = rule_find((struct sf_tables *)&v->first_page, code);
+		if (!rule || (rule->flags & SF_RULE_PLT))
+			return false;
+		if (rule->cfa_reg != SF_REG_SP || rule->cfa_off != 8)
+			return true;
+	}
+	return !copy_user(s->bridge.code, SF_BRIDGE_CODE, to) && bridge_jumps(&s->bridge);
+}
+
+/* Sets b->to to what the call before the return address in hand calls; 0: not known. */
+static __always_inline void bridge_called(struct sf_bridge *b)
+{
+	b->to = b->ra + (u64)(long long)(s32)(b->before >> 32);
+	/* through a pointer at a constant address */
+	if ((b->before >> 16 & 0xffff) == 0x15ff) {
+		if (copy_user(&b->to, sizeof(b->to), b->to) || !b->to)
+			b->to = 1; /* nothing is there */
+	} else if ((b->before >> 24 & 0xff) != 0xe8) {
+		b->to = 0;
+	}
+}
+
+/* Whether a word may be a frame pointer above the return address at `above`. */
+static __always_inline bool bridge_is_fp(u64 word, u64 above)
+{
+	u64 ra, before;
+
+	return !(word & 7) && word - above - 8 < BRIDGE_FP_MAX &&
+	       !copy_user(&ra, sizeof(ra), word + 8) && ra > SF_PAGE_MIN &&
+	       !copy_user(&before, sizeof(before), ra - SF_CALL_BYTES) && ends_with_call(before);
+}
+
+/*
+ * Sets the caller's frame pointer, if it has one: run-time code that uses rbp has saved it, which
+ * is done first. The return address is at `above`.
+ */
+static __always_inline void bridge_fp(struct sf_scratch *s, u64 above)
+{
+	u64 word;
+	u32 i;
+
+	s->regs.fp = s->bridge.fp;
+#pragma clang loop unroll(disable)
+	for (i = 1; i <= BRIDGE_SAVED; i++) {
+		if (above - 8 * i < s->bridge.sp || copy_user(&word, sizeof(word), above - 8 * i))
+			break;
+		if (!bridge_is_fp(word, above))
+			continue;
+		s->regs.fp = word;
+		break;
+	}
+}
+
+/* Goes on from the return address in hand. SF_STEP_GO or a stop. */
+static __always_inline int bridge_enter(struct sf_scratch *s)
+{
+	struct sf_bridge *b = &s->bridge;
+	u32 n = s->gap;
+
+	asm volatile("" : "+r"(n)); /* see vma_at */
+	if (b->row == SF_RULE_GAP || n >= SF_MAX_USER)
+		return bridge_fail(s); /* this may be the caller, so a later one is not */
+	bridge_fp(s, b->at - 8);
+	if ((b->row & SF_RULE_BASE_FP) && !(b->row & SF_RULE_INDEXED) &&
+	    !bridge_is_fp(s->regs.fp, b->at - 8))
+		return bridge_fail(s);
+	s->frames[n & (SF_MAX_USER - 1)] = SF_FRAME_BRIDGE;
+	s->n = n + 1;
+	if (!s->bridged)
+		s->bridged = n;
+	s->regs.sp = b->at;
+	s->regs.pc = b->ra;
+	s->regs.flags = SF_REGS_RA;
+	s->cause = 0;
+	s->go_sp = 0;
+	s->lang.language = SF_LANG_NONE;
+	s->lang_at = LANG_NATIVE;
+	return SF_STEP_GO;
+}
+
+/*
+ * The address whose mapping bridge_look needs next: of the function that was called before the
+ * return address in hand, or of the next return address. 0: none is left.
+ */
+__noinline u64 bridge_next(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+
+	if (!s)
+		return 0;
+	if (s->bridge.to)
+		return s->bridge.to;
+	s->bridge.ra = 0;
+	if (cfg_note_words) /* the memo does not know what is read here */
+		s->log_far = ~0ull;
+	bpf_loop(BRIDGE_WORDS, bridge_word, &slot, 0);
+	return s->bridge.ra ? s->bridge.ra - 1 : 0;
+}
+
+/*
+ * Goes on from the return address in hand, if the caller of run-time code can have it. found: the
+ * slot of the mapping that bridge_next asked for; negative: none. SF_STEP_GO, also if the next
+ * round has to look on; or a stop. A call of vma_find from here would need too much stack.
+ */
+__noinline int bridge_look(u32 slot, int found)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	struct sf_bridge *b;
+	struct sf_vma *v;
+	bool leads;
+
+	if (!s)
+		return SF_STOP_JIT;
+	b = &s->bridge;
+	if (b->to) {
+		leads = bridge_leads(s, slot, found);
+		b->to = 0;
+		return leads ? bridge_enter(s) : SF_STEP_GO;
+	}
+	if (!b->ra)
+		return bridge_fail(s);
+	v = vma_at(s, found);
+	if (found < 0 || v->state == SF_MOD_JIT)
+		return SF_STEP_GO;
+	b->row = SF_RULE_GAP;
+	if (v->state == SF_MOD_READY)
+		b->row = row_search(slot, found, (b->ra - 1 + v->delta) & SF_FRAME_OFFSET_MASK) &
+			 0xffff;
+	if (b->row == SF_RULE_END)
+		return SF_STEP_GO;
+	bridge_called(b);
+	return b->to ? SF_STEP_GO : bridge_enter(s);
+}
+
+/* The result of a walk with a bridge. */
+static __always_inline void bridge_end(struct sf_scratch *s)
+{
+	if (s->stop == SF_STOP_COMPLETE)
+		s->stop = SF_STOP_BRIDGED;
+	else
+		s->stop = bridge_fail(s);
+}
+
+/* Notes where the walk is in run-time code, whose frame was recorded. */
+static __always_inline void bridge_note(struct sf_scratch *s)
+{
+	struct sf_bridge *b = &s->bridge;
+
+	if (s->lang.language || s->lang.javascript.module)
+		return;
+	if (!s->gap)
+		b->left = BRIDGE_WORDS;
+	s->gap = s->n;
+	b->sp = b->at = s->regs.sp;
+	b->to = 0;
+	b->fp = s->regs.fp;
+}
+
+#else
+
+static __always_inline int bridge_retry(u32 slot)
+{
+	return 0;
+}
+
+static __always_inline u64 bridge_next(u32 slot)
+{
+	return 0;
+}
+
+static __always_inline int bridge_look(u32 slot, int found)
+{
+	return SF_STOP_JIT;
+}
+
+static __always_inline void bridge_end(struct sf_scratch *s)
+{
+}
+
+static __always_inline void bridge_note(struct sf_scratch *s)
+{
+}
+
+#endif
+#endif

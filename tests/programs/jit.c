@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * jit [SECONDS [WAY]]: code that was made at run time, without tables and frame pointer. It is
+ * copied from the templates below. The WAY:
+ *
+ *   0  a leaf that leaves rbp alone
+ *   1  a leaf in whose frame the return addresses of earlier calls of its caller still are
+ *   2  a leaf with rbp and its frame as a frame with the right return address at a wrong place
+ *   3  it calls back into C
+ *   4  it calls more such code, that calls back into C, which enters such code
+ *   5  entered by a jump, in a function that was called directly
+ *   6  entered by a function that needs its own rbp, which the code has saved
+ *   7  as 1, in a memfd
+ *   8  a leaf whose frame is too large to search
+ */
+#include <sys/mman.h>
+#include "prog.h"
+
+typedef unsigned long code_fn(const volatile sig_atomic_t *stop, void *next);
+
+extern const char code_leaf[], code_stale_leaf[], code_fp_leaf[], code_calls[], code_huge[],
+	code_end[];
+unsigned long ji_jump(const volatile sig_atomic_t *stop, void *next, code_fn *code);
+
+#define SPIN                    \
+	"1:	mov $20000, %ecx\n" \
+	"2:	dec %ecx\n"         \
+	"	jnz 2b\n"             \
+	"	mov (%rdi), %eax\n"   \
+	"	test %eax, %eax\n"    \
+	"	jz 1b\n"
+
+__asm__(".section .rodata\n"
+	"code_leaf:\n"
+	"	sub $72, %rsp\n" SPIN "	add $72, %rsp\n"
+	"	ret\n"
+	"code_stale_leaf:\n"
+	"	push %rbp\n"
+	"	push %rbx\n"
+	"	sub $1000, %rsp\n"
+	"	mov $77, %ebp\n" SPIN "	add $1000, %rsp\n"
+	"	pop %rbx\n"
+	"	pop %rbp\n"
+	"	ret\n"
+	"code_fp_leaf:\n"
+	"	mov (%rsp), %rax\n"
+	"	push %rbp\n"
+	"	sub $400, %rsp\n"
+	"	movq $0, 120(%rsp)\n"
+	"	mov %rax, 128(%rsp)\n"
+	"	lea 120(%rsp), %rbp\n" SPIN "	add $400, %rsp\n"
+	"	pop %rbp\n"
+	"	ret\n"
+	"code_calls:\n"
+	"	push %rbp\n"
+	"	push %r12\n"
+	"	sub $200, %rsp\n"
+	"	xor %ebp, %ebp\n"
+	"	mov %rsi, %rax\n"
+	"	call *%rax\n"
+	"	add $200, %rsp\n"
+	"	pop %r12\n"
+	"	pop %rbp\n"
+	"	ret\n"
+	"code_huge:\n"
+	"	sub $16392, %rsp\n" SPIN "	add $16392, %rsp\n"
+	"	ret\n"
+	"code_end:\n"
+	".text\n"
+	".globl ji_jump\n"
+	".type ji_jump, @function\n"
+	"ji_jump:\n"
+	"	.cfi_startproc\n"
+	"	mov %rdx, %rax\n"
+	"	jmp *%rax\n"
+	"	.cfi_endproc\n"
+	".size ji_jump, . - ji_jump\n");
+
+static char *ji_memory;
+
+static code_fn *ji_code(const char *template)
+{
+	code_fn *fn;
+	char *at = ji_memory + (template - code_leaf);
+
+	memcpy(&fn, &at, sizeof(fn));
+	return fn;
+}
+
+HOT(ji)
+
+static NOIPA unsigned long ji_deep3(unsigned long x)
+{
+	volatile unsigned long a[4] = { x, x, x, x };
+
+	return a[x & 3];
+}
+
+static NOIPA unsigned long ji_deep2(unsigned long x)
+{
+	volatile unsigned long a[12] = { x, x };
+
+	return ji_deep3(a[0]) + a[1];
+}
+
+static NOIPA unsigned long ji_deep(unsigned long x)
+{
+	volatile unsigned long a[20] = { x, x };
+
+	return ji_deep2(a[0]) + a[1];
+}
+
+static NOIPA unsigned long ji_enter(code_fn *fn, void *next)
+{
+	unsigned long r = ji_deep(1);
+
+	return fn(&prog_stop, next) + r;
+}
+
+static NOIPA unsigned long ji_jumped(code_fn *fn, void *next)
+{
+	unsigned long r = ji_deep(1);
+
+	return ji_jump(&prog_stop, next, fn) + r;
+}
+
+static NOIPA unsigned long ji_alloca(code_fn *fn, void *next)
+{
+	volatile char *room = __builtin_alloca(ji_deep(1) * 16 + 16);
+
+	room[0] = 1;
+	return fn(&prog_stop, next) + (unsigned long)room[0];
+}
+
+static NOIPA unsigned long ji_back(const volatile sig_atomic_t *stop, void *next)
+{
+	(void)stop, (void)next;
+	return ji_hot(1) + 1;
+}
+
+static NOIPA unsigned long ji_again(const volatile sig_atomic_t *stop, void *next)
+{
+	(void)next;
+	return ji_code(code_stale_leaf)(stop, NULL) + 1;
+}
+
+/* Run-time code that calls run-time code that calls ji_again. */
+static unsigned long ji_nested(void)
+{
+	static const unsigned char head[] = { 0x48, 0xbe }; /* mov $ji_again, %rsi */
+	char *at = ji_memory + 2048;
+	code_fn *again = ji_again, *fn;
+
+	memcpy(at, head, sizeof(head));
+	memcpy(at + 2, &again, sizeof(again));
+	memcpy(at + 10, code_calls, (size_t)(code_huge - code_calls));
+	memcpy(&fn, &at, sizeof(fn));
+	return ji_enter(ji_code(code_calls), fn);
+}
+
+static NOIPA unsigned long ji_run(long way)
+{
+	switch (way) {
+	case 0:
+		return ji_enter(ji_code(code_leaf), NULL) + 1;
+	case 2:
+		return ji_enter(ji_code(code_fp_leaf), NULL) + 1;
+	case 3:
+		return ji_enter(ji_code(code_calls), ji_back) + 1;
+	case 4:
+		return ji_nested() + 1;
+	case 5:
+		return ji_jumped(ji_code(code_stale_leaf), NULL) + 1;
+	case 6:
+		return ji_alloca(ji_code(code_calls), ji_back) + 1;
+	case 8:
+		return ji_enter(ji_code(code_huge), NULL) + 1;
+	default:
+		return ji_enter(ji_code(code_stale_leaf), NULL) + 1;
+	}
+}
+
+int main(int argc, char **argv)
+{
+	long way = prog_arg(argc, argv, 2, 0);
+	int fd = -1, flags = MAP_PRIVATE | MAP_ANONYMOUS;
+	unsigned long r;
+
+	prog_init(argc, argv);
+	if (way == 7) {
+		fd = memfd_create("jit", MFD_CLOEXEC);
+		flags = MAP_SHARED;
+		if (fd < 0 || ftruncate(fd, 4096))
+			return 77;
+	}
+	ji_memory = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, flags, fd, 0);
+	if (ji_memory == MAP_FAILED)
+		return 77; /* a policy forbids such memory */
+	memcpy(ji_memory, code_leaf, (size_t)(code_end - code_leaf));
+	r = ji_run(way);
+	prog_keep(&r);
+	return 0;
+}
