@@ -157,43 +157,73 @@ __noinline int ruby_owner(u32 slot)
 	return 0;
 }
 
-/* Reads what is needed of an iseq, and checks that it is one. 0 or -1. */
-static __always_inline int ruby_iseq(struct sf_lang_walk *w, u64 iseq)
+/* Reads what is needed of an iseq's body. 0 or -1. */
+static __always_inline int ruby_body(struct sf_lang_walk *w, u64 body)
 {
-	u64 *head = w->ruby.head, h = 0;
+	u64 h = 0;
 
-	if (iseq == w->ruby.iseq)
-		return 0;
 	w->ruby.iseq = w->code = 0;
-	if (copy_user(head, 24, iseq) || RB_T(head[0]) != RB_T_IMEMO ||
-	    RB_IMEMO(head[0]) != RB_IMEMO_ISEQ ||
-	    copy_user(w->object, RB_BODY_HEAD, head[RB_ISEQ_BODY / 8]))
+	if (copy_user(w->object, RB_BODY_HEAD, body))
 		return -1;
-	w->ruby.body = head[RB_ISEQ_BODY / 8];
 	FOLD(h, OBJECT64(w, RB_BODY_CODE), FOLD_MUL1);
 	FOLD(h, OBJECT64(w, RB_BODY_NAME), FOLD_MUL2);
 	FOLD(h, OBJECT64(w, RB_BODY_PATH), FOLD_MUL1);
 	FOLD(h, OBJECT64(w, RB_BODY_LINE), FOLD_MUL2);
-	w->ruby.iseq = iseq;
+	w->ruby.body = body;
 	w->ruby.cookie = h;
 	w->ruby.begun = OBJECT64(w, RB_BODY_CODE);
 	return 0;
 }
 
-/* Takes the code of an iseq, in methods of a class (0: of any). 0 or -1. */
-static __always_inline int ruby_code(struct sf_lang_walk *w, u64 iseq, u64 owner)
+/* The same by the iseq, which is checked to be one. 0 or -1. */
+static __always_inline int ruby_iseq(struct sf_lang_walk *w, u64 iseq)
 {
-	u64 h = iseq;
+	u64 *head = w->ruby.head;
 
-	if (ruby_iseq(w, iseq))
+	if (copy_user(head, 24, iseq) || RB_T(head[0]) != RB_T_IMEMO ||
+	    RB_IMEMO(head[0]) != RB_IMEMO_ISEQ)
 		return -1;
-	if (owner)
-		FOLD(h, owner, FOLD_MUL1);
-	if (h == w->code)
+	return ruby_body(w, head[RB_ISEQ_BODY / 8]);
+}
+
+/*
+ * Reads the body that the iseq had in an earlier sample, to save a read. It is the same code if the
+ * frame runs instructions of that body, and nothing that describes it has changed. Returns its id;
+ * 0: it may be other code.
+ */
+static __always_inline u32 ruby_known(struct sf_scratch *s, u64 code, u64 pc)
+{
+	struct sf_lang_walk *w = &s->lang;
+	struct sf_code_key key = { .space = MM_ID(s->mm), .addr = code };
+	struct sf_code_entry *have = bpf_map_lookup_elem(&codes, &key);
+
+	if (!have || !have->body || have->owed > 1 || ruby_body(w, have->body) ||
+	    w->ruby.cookie != have->cookie || pc - w->ruby.begun > 8ull * OBJECT32(w, RB_BODY_SIZE))
 		return 0;
-	w->code = h;
+	return have->id;
+}
+
+/* Takes the code of an iseq, in methods of a class (0: of any), at a pc. 0 or -1. */
+static __always_inline int ruby_code(struct sf_scratch *s, u64 iseq, u64 owner, u64 pc)
+{
+	struct sf_lang_walk *w = &s->lang;
+	u64 code = iseq;
+	u32 id = 0;
+
+	if (owner)
+		FOLD(code, owner, FOLD_MUL1);
+	if (iseq == w->ruby.iseq) {
+		if (code == w->code)
+			return 0;
+	} else {
+		id = ruby_known(s, code, pc);
+		if (!id && ruby_iseq(w, iseq))
+			return -1;
+		w->ruby.iseq = iseq;
+	}
+	w->code = code;
 	w->cookie = w->ruby.cookie;
-	w->id = 0;
+	w->id = id;
 	return 0;
 }
 
@@ -224,13 +254,14 @@ static __always_inline u64 ruby_method_word(struct sf_scratch *s, u32 slot, u64 
 	code = w->code;
 	cookie = w->cookie;
 	code_id = w->id;
-	if (user_u64(h + RB_ME_DEF, &r->method) || user_u64(r->method + RB_DEF_ID, &r->method) ||
-	    !r->method)
-		goto unknown;
+	if (copy_user(r->head, RB_ME_SIZE, h) || !r->head[RB_ME_DEF / 8])
+		return SF_FRAME_LANG_WORD(SF_LANG_RUBY, 0, 0);
+	r->method = r->head[RB_ME_DEF / 8];
 	FOLD(h, code, FOLD_MUL1);
 	w->code = h;
 	h = cookie;
 	FOLD(h, r->method, FOLD_MUL2);
+	FOLD(h, r->head[RB_ME_CALLED / 8], FOLD_MUL1);
 	w->cookie = h;
 	w->id = 0;
 	r->called = pc != 0;
@@ -240,9 +271,6 @@ static __always_inline u64 ruby_method_word(struct sf_scratch *s, u32 slot, u64 
 	w->cookie = cookie;
 	w->id = code_id;
 	return word;
-unknown:
-	r->method = 0;
-	return SF_FRAME_LANG_WORD(SF_LANG_RUBY, 0, 0);
 }
 
 /* No more frames of the language: the native ones go on. */
@@ -253,17 +281,29 @@ static __always_inline int ruby_lost(struct sf_scratch *s, u32 why)
 	return lang_done(s);
 }
 
-/* The innermost frame from cfp on that runs code of Ruby's, in the window; negative: none. */
-static __always_inline int ruby_caller(struct sf_lang_walk *w, const struct sf_ruby *d, u64 cfp)
+/*
+ * The innermost frame from cfp on that runs code of Ruby's, in the window; negative: none. Global,
+ * to be verified once.
+ */
+__noinline int ruby_caller(u32 slot, u64 cfp)
 {
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_lang *d;
 	u32 i;
 	int at;
 
+	if (!s)
+		return -1;
+	d = lang_at(vma_at(s, s->vma_last)->dir);
+	if (!d)
+		return -1;
+#pragma clang loop unroll(disable)
 	for (i = 0; i < RB_CALLERS; i++) {
-		at = ruby_frame(w, d, cfp);
-		if (at < 0 || (RB_FRAME64(w, at, RB_CFP_ISEQ) && RB_FRAME64(w, at, RB_CFP_PC)))
+		at = ruby_frame(&s->lang, &d->ruby, cfp);
+		if (at < 0 ||
+		    (RB_FRAME64(&s->lang, at, RB_CFP_ISEQ) && RB_FRAME64(&s->lang, at, RB_CFP_PC)))
 			return at;
-		cfp += d->frame_size;
+		cfp += d->ruby.frame_size;
 	}
 	return -1;
 }
@@ -297,11 +337,12 @@ static __always_inline int ruby_one(struct sf_scratch *s, u32 slot, const struct
 	in_c = (r->flags & RB_TYPE) == RB_C;
 	if (in_c || (RB_FRAME64(w, at, RB_CFP_ISEQ) && !(r->flags & RB_CFRAME))) {
 		if (in_c)
-			at = ruby_caller(w, d, cfp);
+			at = ruby_caller(slot, cfp);
 		pc = at < 0 ? 0 : RB_FRAME64(w, at, RB_CFP_PC);
 		if (d->local_iseq)
 			ruby_owner(slot);
-		if (at >= 0 && ruby_code(w, RB_FRAME64(w, at, RB_CFP_ISEQ), in_c ? 0 : r->owner))
+		if (at >= 0 &&
+		    ruby_code(s, RB_FRAME64(w, at, RB_CFP_ISEQ), in_c ? 0 : r->owner, pc))
 			return RUBY_FAULT;
 		word = in_c ? ruby_method_word(s, slot, pc) : ruby_word(s, slot, pc);
 		asm volatile("" : "+r"(n)); /* see vma_at */
@@ -321,7 +362,7 @@ static __always_inline int ruby_one(struct sf_scratch *s, u32 slot, const struct
 	if (!(r->flags & RB_FINISH))
 		return RUBY_GO;
 	/* A fiber may have begun with methods in C, which no code of Ruby called. */
-	if (r->end - cfp <= RB_CALLERS * d->frame_size && ruby_caller(w, d, cfp) < 0)
+	if (r->end - cfp <= RB_CALLERS * d->frame_size && ruby_caller(slot, cfp) < 0)
 		return RUBY_GO;
 	return RUBY_FINISH;
 }

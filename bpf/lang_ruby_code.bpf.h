@@ -32,10 +32,11 @@
 #define RB_EP_BACK 16
 
 /* A method entry and its definition */
-#define RB_ME_DEF   16
-#define RB_ME_OWNER 32
-#define RB_ME_SIZE  40
-#define RB_DEF_ID   32
+#define RB_ME_DEF    16
+#define RB_ME_CALLED 24 /* id that it is called by */
+#define RB_ME_OWNER  32
+#define RB_ME_SIZE   40
+#define RB_DEF_ID    32
 
 /* A class or module of 3.4 */
 #define RB_CLASS_ATTACHED  128 /* the object that a singleton class is of */
@@ -57,7 +58,7 @@
 #define RB_USER_1	(1u << 13) /* a string is not embedded; an array is; a singleton class */
 
 #define RB_LEVELS	8    /* environments around a block that are looked at */
-#define RB_CALLERS	4    /* frames of C between a method in C and code of Ruby */
+#define RB_CALLERS	16   /* frames of C between a method in C and code of Ruby */
 #define RB_INSNS_MAX	1024 /* line entries of an iseq */
 #define RB_INDEX_FIRST	54   /* instructions in the fixed part of the index, in 48 bytes */
 #define RB_INDEX_SMALL	48
@@ -119,9 +120,12 @@ static __always_inline int ruby_element(struct sf_ruby_walk *r, u64 array, u64 i
 /* The name of the method in hand: an index of two levels leads from its id to it. 0 or -1. */
 static __always_inline int ruby_symbol(struct sf_ruby_walk *r, const struct sf_ruby *d, u64 delta)
 {
-	u64 i = r->method > d->last_op ? r->method >> 4 : r->method;
+	u64 id = 0, i;
 
-	if (!d->symbols || user_u64(d->symbols - delta, &r->name) ||
+	if (!d->symbols || user_u64(r->method + RB_DEF_ID, &id) || !id)
+		return -1;
+	i = id > d->last_op ? id >> 4 : id;
+	if (user_u64(d->symbols - delta, &r->name) ||
 	    ruby_element(r, r->name, (u32)i >> RB_SYMBOLS_EACH, &r->name))
 		return -1;
 	return ruby_element(r, r->name, 2 * (i & ((1 << RB_SYMBOLS_EACH) - 1)), &r->name);

@@ -87,7 +87,7 @@ struct sf_ruby_walk {
 	u64 cfp, end; /* the next control frame, and the end of them; cfp 0: none is left */
 	u64 body;     /* of the code in hand */
 	u64 begun;    /* the pc of its first instruction */
-	u64 method;   /* the code in hand is a C method with this id; 0: it is an iseq */
+	u64 method;   /* the code in hand is a C method with this definition; 0: an iseq */
 	u64 ep_base;
 	u32 ep_len;
 	u32 vma;     /* the runtime's slot in vmas[] */
@@ -175,7 +175,8 @@ struct sf_javascript_walk {
 	u32 start, len;
 	u64 word[4]; /* for reads, to save stack */
 	u16 type, zero[3];
-	u32 position_here; /* of the frame in hand */
+	u32 position_here;	   /* of the frame in hand */
+	u64 bytecode, bytecode_at; /* that it interprets, and the place in it; 0: none */
 	/* js_scopes: the last map of an object with code; where to look for it; its Code */
 	u32 owed;
 	u64 stream, stream_space, seek, code;
@@ -400,6 +401,7 @@ struct sf_code_entry {
 	u64 cookie;
 	u32 id;
 	u32 owed; /* not sent yet: 1 + tries left */
+	u64 body; /* of Ruby's code: ruby_known */
 };
 
 struct {
