@@ -175,8 +175,7 @@ struct sf_javascript_walk {
 	u32 start, len;
 	u64 word[4]; /* for reads, to save stack */
 	u16 type, zero[3];
-	u32 position_here;	   /* of the frame in hand */
-	u64 bytecode, bytecode_at; /* that it interprets, and the place in it; 0: none */
+	u32 position_here; /* of the frame in hand */
 	/* js_scopes: the last map of an object with code; where to look for it; its Code */
 	u32 owed;
 	u64 stream, stream_space, seek, code;

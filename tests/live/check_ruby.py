@@ -94,8 +94,9 @@ def shown(frame, lines):
 
 
 # What a leaf calls: the chain goes on with methods in C.
-LEAF = re.compile(r"^(\w+[#.])?(now|to_f|times|deflate|=~|sleep|clock_gettime|block .*|initialize|new|"
-                  r"localtime|at|utc|Integer#\+|match|crunch|\*|&|%) \(|^(now|to_f)$")
+LEAF = re.compile(r"^(\w+[#.])?(now|to_f|times|deflate|=~|sleep|clock_gettime|block .*|"
+                  r"initialize|new|localtime|at|utc|Integer#\+|match|crunch|\*|&|%) \(|"
+                  r"^(now|to_f)$")
 
 
 def judge(stacks, stats, chain, least=0.95, lines=False, root=0.97):
@@ -192,6 +193,23 @@ def check_native(name):
         h.check("ruby-%s-native" % ruby.name, errors)
 
 
+def check_reused(name):
+    """Memory of code that is used again: no name of what was there before."""
+    for ruby in rubies():
+        p = h.start(ruby.command("reuse.rb", "60"))
+        stacks, stats = h.Recording(["-p", str(p.pid), "-F", "997"], 2).finish()
+        h.stop(p)
+        good = bad = 0
+        for s in stacks:
+            numbers = [m[1] for m in (re.search(r"(?:outer|inner)_(\d+) ", f) for f in s.frames)
+                       if m]
+            good += s.count * (len(numbers) == 2 and numbers[0] == numbers[1])
+            bad += s.count * (len(numbers) == 2 and numbers[0] != numbers[1])
+        h.check("ruby-%s-reused" % ruby.name,
+                ["%d right, %d wrong: %s" % (good, bad, h.worst(stacks, 2))]
+                if good < 100 or bad > 0.01 * good else [])
+
+
 def check_short(name):
     """20 processes of 100 ms, one after the other: they are gone when their names are needed."""
     for ruby in rubies():
@@ -225,4 +243,5 @@ def check_offcpu(name):
             h.check("ruby-%s-offcpu-%s" % (ruby.name, case), bad)
 
 
-h.run_checks([check_chains, check_yjit, check_lines, check_native, check_short, check_offcpu])
+h.run_checks([check_chains, check_yjit, check_lines, check_native, check_reused, check_short,
+              check_offcpu])
