@@ -207,6 +207,7 @@ static __always_inline u32 code_id(struct sf_scratch *s, u32 slot)
 		return 0;
 	w->sent++;
 	now.cookie = w->cookie;
+	now.body = w->language == SF_LANG_RUBY ? w->ruby.body : 0;
 	if (have && have->cookie == w->cookie) {
 		now.id = have->id;
 		now.owed = have->owed - 1;

@@ -71,8 +71,14 @@
 #define PERL_HEK_TEXT	 8
 #define PERL_REQUIRE_KEY 128 /* bytes of a file's name by which it is known */
 
-#define PERL_SCAN 4   /* contexts that a round looks at */
-#define PERL_SKIP 256 /* rounds without a frame, beyond one a frame */
+/* Frames in a round of the walk. The reads of the remote program need the stack of a loop. */
+#ifdef SF_REMOTE
+#define PERL_ROUND 1
+#else
+#define PERL_ROUND 4
+#endif
+#define PERL_SCAN 4   /* contexts that are looked at for a frame */
+#define PERL_SKIP 256 /* turns without a frame, beyond one a frame */
 #define PERL_DEEP (1 << 20)
 
 enum { PERL_NEXT = -3, PERL_END, PERL_LOST }; /* perl_one, or SF_STOP_DEPTH */
@@ -462,14 +468,17 @@ static __always_inline int perl_done(struct sf_scratch *s)
 	return SF_STEP_GO;
 }
 
-/* Records the next frame of this activation. Global: verified alone. */
+/*
+ * Records the next frames of this activation, several of them because a round of the walk has a
+ * cost of its own. Global: verified alone.
+ */
 __noinline int perl_step(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
 	const struct sf_lang *d;
 	struct sf_vma *v;
-	u32 first;
-	int what;
+	int what = PERL_NEXT;
+	u32 first, i;
 
 	if (!s)
 		return SF_STOP_NO_ROW;
@@ -488,7 +497,9 @@ __noinline int perl_step(u32 slot)
 	}
 	if (!s->lang.perl.si)
 		return perl_done(s);
-	what = perl_one(s, slot);
+#pragma clang loop unroll(disable)
+	for (i = 0; i < PERL_ROUND && what == PERL_NEXT; i++)
+		what = perl_one(s, slot);
 	if (what == PERL_NEXT)
 		return SF_STEP_GO;
 	if (what == SF_STOP_DEPTH)

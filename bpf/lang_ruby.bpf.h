@@ -18,179 +18,13 @@
 #define SFBPF_LANG_RUBY_BPF_H
 
 #include "lang_code.bpf.h"
+#include "lang_ruby_code.bpf.h"
 #include "ra_check.bpf.h"
 
 #define RB_JIT_PUSHED 3	 /* words that code of YJIT pushes at its entry */
 #define RB_JIT_WORDS  16 /* words of the stack that are searched for the return address */
 #define RB_JIT_ENTRY  3	 /* frames of C between the loop and code of YJIT */
 #define RB_JIT_MISSES 2	 /* frames of other JIT code in a stack that are searched */
-
-/* Offsets in an execution context, a control frame, an iseq and its body */
-#define RB_EC_STACK  0 /* then its size in words, and the innermost control frame */
-#define RB_CFP_PC    0
-#define RB_CFP_ISEQ  16
-#define RB_CFP_EP    32
-#define RB_ISEQ_BODY 16
-#define RB_BODY_SIZE 4 /* in words */
-#define RB_BODY_CODE 8
-#define RB_BODY_PATH 64
-#define RB_BODY_NAME 80
-#define RB_BODY_LINE 88
-#define RB_BODY_HEAD 96 /* bytes that each sample reads: the fields above */
-
-/* The environment: ep[0] has the flags, ep[-2] the method of a frame of C. */
-#define RB_FINISH  0x20
-#define RB_CFRAME  0x80
-#define RB_TYPE	   0x7fff0001
-#define RB_C	   0x55550001
-#define RB_EP_BACK 16
-
-/* A method entry and its definition */
-#define RB_ME_DEF 16
-#define RB_DEF_ID 32
-
-/* The flags of an object: its type, and a bit that has another meaning for each type. */
-#define RB_T(flags)	((flags)&0x1f)
-#define RB_T_STRING	0x05
-#define RB_T_ARRAY	0x07
-#define RB_T_IMEMO	0x1a
-#define RB_IMEMO(flags) ((flags) >> 12 & 15)
-#define RB_IMEMO_ISEQ	7
-#define RB_USER_1	(1u << 13) /* a string is not embedded; an array is */
-
-#define RB_CALLERS	4    /* frames of C between a method in C and code of Ruby */
-#define RB_INSNS_MAX	1024 /* line entries of an iseq */
-#define RB_INDEX_FIRST	54   /* instructions in the fixed part of the index, in 48 bytes */
-#define RB_INDEX_SMALL	48
-#define RB_INDEX_BLOCK	80 /* bytes for each 512 more */
-#define RB_SYMBOLS_EACH 9  /* log2 of the symbols in an array of the array of symbols */
-
-/* Frames in a round of the walk. The reads of the remote program need the stack of a loop. */
-#ifdef SF_REMOTE
-#define RB_ROUND 1
-#else
-#define RB_ROUND 4
-#endif
-
-/* ---- Texts ---- */
-
-/*
- * Reads a string to the record: its first SF_CODE_TEXT bytes, or the last ones. 0, or -1: it cannot
- * be read.
- */
-static __always_inline int ruby_text(struct sf_ruby_walk *r, const struct sf_ruby *d, u64 str,
-				     bool last, u8 *dst, u16 *ret_len)
-{
-	u64 *h = r->head, data, len;
-	u32 n;
-
-	if (copy_user(h, 32, str) || RB_T(h[0]) != RB_T_STRING)
-		return -1;
-	len = h[2];
-	data = str + 24;
-	if (h[0] & RB_USER_1) {
-		data = h[3];
-	} else if (d->short_strings) {
-		len = h[0] >> 14 & 31;
-		data = str + 16;
-	}
-	if (len >> 24)
-		return -1;
-	n = len < SF_CODE_TEXT ? len : SF_CODE_TEXT;
-	if (last)
-		data += len - n;
-	asm volatile("" : "+r"(n)); /* see vma_at */
-	if (n > SF_CODE_TEXT || copy_user(dst, n, data))
-		return -1;
-	*ret_len = n;
-	return 0;
-}
-
-/* Element i of an array. 0 or -1. */
-static __always_inline int ruby_element(struct sf_ruby_walk *r, u64 array, u64 i, u64 *ret)
-{
-	u64 *h = r->head;
-
-	if (copy_user(h, sizeof(r->head), array) || RB_T(h[0]) != RB_T_ARRAY)
-		return -1;
-	if (h[0] & RB_USER_1)
-		return user_u64(array + 16 + 8 * i, ret);
-	return i < h[2] ? user_u64(h[4] + 8 * i, ret) : -1;
-}
-
-/* The name of the method in hand: an index of two levels leads from its id to it. 0 or -1. */
-static __always_inline int ruby_symbol(struct sf_ruby_walk *r, const struct sf_ruby *d, u64 delta)
-{
-	u64 i = r->method > d->last_op ? r->method >> 4 : r->method;
-
-	if (!d->symbols || user_u64(d->symbols - delta, &r->name) ||
-	    ruby_element(r, r->name, (u32)i >> RB_SYMBOLS_EACH, &r->name))
-		return -1;
-	return ruby_element(r, r->name, 2 * (i & ((1 << RB_SYMBOLS_EACH) - 1)), &r->name);
-}
-
-/*
- * The line table: the number of entries (u32), the entries, and the index by position. 0, or -1: to
- * be tried again.
- */
-static __always_inline int ruby_lines(struct sf_lang_walk *w, const struct sf_ruby *d)
-{
-	struct sf_code *rec = &w->rec;
-	u32 count, size, n, index, at;
-
-	rec->lines_len = 0;
-	if (!cfg_lines)
-		return 0;
-	if (copy_user(w->object, SF_RUBY_BODY, w->ruby.body))
-		return -1;
-	count = OBJECT32(w, d->insns_n);
-	size = OBJECT32(w, RB_BODY_SIZE);
-	if (count > RB_INSNS_MAX || size > SF_CODE_LINES * 8)
-		return 0;
-	n = count * d->insn_size;
-	index = RB_INDEX_SMALL;
-	if (size > RB_INDEX_FIRST)
-		index += (size - RB_INDEX_FIRST + 511) / 512 * RB_INDEX_BLOCK;
-	if (4 + n + index > SF_CODE_LINES)
-		return 0;
-	*(u32 *)rec->lines = count;
-	asm volatile("" : "+r"(n)); /* see vma_at */
-	if (n > SF_CODE_LINES - 4 || copy_user(rec->lines + 4, n, OBJECT64(w, d->insns)))
-		return -1;
-	at = 4 + n;
-	asm volatile("" : "+r"(at), "+r"(index)); /* see vma_at */
-	if (at > SF_CODE_LINES / 4 * 3 || index > SF_CODE_LINES / 4)
-		return 0;
-	if (copy_user(rec->lines + at, index, OBJECT64(w, d->insns_index)))
-		return -1;
-	rec->lines_len = at + index;
-	return 0;
-}
-
-/* Describes the code in hand in the record. 0 or -1. */
-static __always_inline int ruby_describe(struct sf_lang_walk *w, const struct sf_ruby *d, u64 delta)
-{
-	struct sf_ruby_walk *r = &w->ruby;
-	struct sf_code *rec = &w->rec;
-
-	r->name = OBJECT64(w, RB_BODY_NAME);
-	r->file = OBJECT64(w, RB_BODY_PATH);
-	rec->first_line = rec->file_len = rec->lines_len = 0;
-	rec->name_unit = rec->file_unit = SF_CODE_UTF8;
-	if (r->method && ruby_symbol(r, d, delta))
-		return -1;
-	if (ruby_text(r, d, r->name, false, rec->name, &rec->name_len))
-		return -1;
-	if (r->method && !r->called)
-		return 0;
-	if (!r->method || cfg_lines) /* else: the same frame in all functions of the file */
-		rec->first_line = d->line_is_value ? OBJECT64(w, RB_BODY_LINE) >> 1
-						   : OBJECT32(w, RB_BODY_LINE);
-	ruby_element(r, r->file, 0, &r->file); /* unless it is the path itself */
-	if (ruby_text(r, d, r->file, true, rec->file, &rec->file_len))
-		return -1;
-	return ruby_lines(w, d);
-}
 
 /* ---- The execution context ---- */
 
@@ -226,7 +60,8 @@ __noinline int ruby_begin(u32 slot)
 	r->module = v->word;
 	r->vma = s->vma_last;
 	r->cfp = r->stack = 0;
-	r->ep_len = 0;
+	r->iseq = r->owner = 0;
+	r->ep_len = r->handler = 0;
 	r->pending = s->lang.first != 0;
 	s->lang.language = SF_LANG_RUBY;
 	s->lang.win_len = 0;
@@ -271,7 +106,7 @@ static __always_inline int ruby_frame(struct sf_lang_walk *w, const struct sf_ru
 
 #define RB_FRAME64(w, at, off) (*(u64 *)((w)->window + (((at) + (off)) & (SF_LANG_WINDOW - 1))))
 
-/* Reads the flags and the method of an environment. 0 or -1. */
+/* Reads an environment: its flags, its method, and the environment around it. 0 or -1. */
 static __always_inline int ruby_env(struct sf_ruby_walk *r, u64 ep)
 {
 	u64 low = ep - RB_EP_BACK, at = low - r->ep_base, start, page = low & ~(SF_PAGE_MIN - 1ull);
@@ -290,31 +125,105 @@ static __always_inline int ruby_env(struct sf_ruby_walk *r, u64 ep)
 		at = low - start;
 	}
 	r->entry = *(u64 *)(r->eps + (at & (SF_RUBY_STACK - 1)));
+	r->outer = *(u64 *)(r->eps + ((at + RB_EP_BACK / 2) & (SF_RUBY_STACK - 1)));
 	r->flags = *(u64 *)(r->eps + ((at + RB_EP_BACK) & (SF_RUBY_STACK - 1)));
 	return 0;
 }
 
-/* Reads what is needed of an iseq, and checks that it is one. 0 or -1. */
-static __always_inline int ruby_code(struct sf_lang_walk *w, u64 iseq)
+/*
+ * Finds the class that the method of the frame in hand belongs to. The method is in the frame's
+ * environment or in one around it. 0: none. Global, to be verified once.
+ */
+__noinline int ruby_owner(u32 slot)
 {
-	u64 *head = w->ruby.head, h = 0;
+	struct sf_scratch *s = scratch_of(slot);
+	struct sf_ruby_walk *r;
+	u64 flags, entry;
+	u32 i;
 
-	if (iseq == w->code)
+	if (!s)
 		return 0;
-	w->code = 0;
-	if (copy_user(head, 24, iseq) || RB_T(head[0]) != RB_T_IMEMO ||
-	    RB_IMEMO(head[0]) != RB_IMEMO_ISEQ ||
-	    copy_user(w->object, RB_BODY_HEAD, head[RB_ISEQ_BODY / 8]))
+	r = &s->lang.ruby;
+	flags = r->flags;
+	entry = r->entry;
+	r->owner = 0;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < RB_LEVELS; i++) {
+		if (!ruby_method(r) || (r->flags & RB_LOCAL) || ruby_env(r, r->outer & ~3ull))
+			break;
+	}
+	r->flags = flags;
+	r->entry = entry;
+	return 0;
+}
+
+/* Reads what is needed of an iseq's body. 0 or -1. */
+static __always_inline int ruby_body(struct sf_lang_walk *w, u64 body)
+{
+	u64 h = 0;
+
+	w->ruby.iseq = w->code = 0;
+	if (copy_user(w->object, RB_BODY_HEAD, body))
 		return -1;
-	w->ruby.body = head[RB_ISEQ_BODY / 8];
 	FOLD(h, OBJECT64(w, RB_BODY_CODE), FOLD_MUL1);
 	FOLD(h, OBJECT64(w, RB_BODY_NAME), FOLD_MUL2);
 	FOLD(h, OBJECT64(w, RB_BODY_PATH), FOLD_MUL1);
 	FOLD(h, OBJECT64(w, RB_BODY_LINE), FOLD_MUL2);
-	w->code = iseq;
-	w->cookie = h;
-	w->id = 0;
+	w->ruby.body = body;
+	w->ruby.cookie = h;
 	w->ruby.begun = OBJECT64(w, RB_BODY_CODE);
+	return 0;
+}
+
+/* The same by the iseq, which is checked to be one. 0 or -1. */
+static __always_inline int ruby_iseq(struct sf_lang_walk *w, u64 iseq)
+{
+	u64 *head = w->ruby.head;
+
+	if (copy_user(head, 24, iseq) || RB_T(head[0]) != RB_T_IMEMO ||
+	    RB_IMEMO(head[0]) != RB_IMEMO_ISEQ)
+		return -1;
+	return ruby_body(w, head[RB_ISEQ_BODY / 8]);
+}
+
+/*
+ * Reads the body that the iseq had in an earlier sample, to save a read. It is the same code if the
+ * frame runs instructions of that body, and nothing that describes it has changed. Returns its id;
+ * 0: it may be other code.
+ */
+static __always_inline u32 ruby_known(struct sf_scratch *s, u64 code, u64 pc)
+{
+	struct sf_lang_walk *w = &s->lang;
+	struct sf_code_key key = { .space = MM_ID(s->mm), .addr = code };
+	struct sf_code_entry *have = bpf_map_lookup_elem(&codes, &key);
+
+	if (!have || !have->body || have->owed > 1 || ruby_body(w, have->body) ||
+	    w->ruby.cookie != have->cookie || pc - w->ruby.begun > 8ull * OBJECT32(w, RB_BODY_SIZE))
+		return 0;
+	return have->id;
+}
+
+/* Takes the code of an iseq, in methods of a class (0: of any), at a pc. 0 or -1. */
+static __always_inline int ruby_code(struct sf_scratch *s, u64 iseq, u64 owner, u64 pc)
+{
+	struct sf_lang_walk *w = &s->lang;
+	u64 code = iseq;
+	u32 id = 0;
+
+	if (owner)
+		FOLD(code, owner, FOLD_MUL1);
+	if (iseq == w->ruby.iseq) {
+		if (code == w->code)
+			return 0;
+	} else {
+		id = ruby_known(s, code, pc);
+		if (!id && ruby_iseq(w, iseq))
+			return -1;
+		w->ruby.iseq = iseq;
+	}
+	w->code = code;
+	w->cookie = w->ruby.cookie;
+	w->id = id;
 	return 0;
 }
 
@@ -345,13 +254,14 @@ static __always_inline u64 ruby_method_word(struct sf_scratch *s, u32 slot, u64 
 	code = w->code;
 	cookie = w->cookie;
 	code_id = w->id;
-	if (user_u64(h + RB_ME_DEF, &r->method) || user_u64(r->method + RB_DEF_ID, &r->method) ||
-	    !r->method)
-		goto unknown;
+	if (copy_user(r->head, RB_ME_SIZE, h) || !r->head[RB_ME_DEF / 8])
+		return SF_FRAME_LANG_WORD(SF_LANG_RUBY, 0, 0);
+	r->method = r->head[RB_ME_DEF / 8];
 	FOLD(h, code, FOLD_MUL1);
 	w->code = h;
 	h = cookie;
 	FOLD(h, r->method, FOLD_MUL2);
+	FOLD(h, r->head[RB_ME_CALLED / 8], FOLD_MUL1);
 	w->cookie = h;
 	w->id = 0;
 	r->called = pc != 0;
@@ -361,9 +271,6 @@ static __always_inline u64 ruby_method_word(struct sf_scratch *s, u32 slot, u64 
 	w->cookie = cookie;
 	w->id = code_id;
 	return word;
-unknown:
-	r->method = 0;
-	return SF_FRAME_LANG_WORD(SF_LANG_RUBY, 0, 0);
 }
 
 /* No more frames of the language: the native ones go on. */
@@ -374,19 +281,43 @@ static __always_inline int ruby_lost(struct sf_scratch *s, u32 why)
 	return lang_done(s);
 }
 
-/* The innermost frame from cfp on that runs code of Ruby's, in the window; negative: none. */
-static __always_inline int ruby_caller(struct sf_lang_walk *w, const struct sf_ruby *d, u64 cfp)
+/*
+ * The innermost frame from cfp on that runs code of Ruby's, in the window; negative: none. Global,
+ * to be verified once.
+ */
+__noinline int ruby_caller(u32 slot, u64 cfp)
 {
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_lang *d;
 	u32 i;
 	int at;
 
+	if (!s)
+		return -1;
+	d = lang_at(vma_at(s, s->vma_last)->dir);
+	if (!d)
+		return -1;
+#pragma clang loop unroll(disable)
 	for (i = 0; i < RB_CALLERS; i++) {
-		at = ruby_frame(w, d, cfp);
-		if (at < 0 || (RB_FRAME64(w, at, RB_CFP_ISEQ) && RB_FRAME64(w, at, RB_CFP_PC)))
+		at = ruby_frame(&s->lang, &d->ruby, cfp);
+		if (at < 0 ||
+		    (RB_FRAME64(&s->lang, at, RB_CFP_ISEQ) && RB_FRAME64(&s->lang, at, RB_CFP_PC)))
 			return at;
-		cfp += d->frame_size;
+		cfp += d->ruby.frame_size;
 	}
 	return -1;
+}
+
+/*
+ * Whether the frame in hand is the caller of a rescue or an ensure: since 3.4, they are one frame
+ * in Ruby's backtraces.
+ */
+static __always_inline bool ruby_handled(struct sf_lang_walk *w, const struct sf_ruby *d)
+{
+	u32 type = OBJECT32(w, RB_BODY_TYPE), handled = w->ruby.handler;
+
+	w->ruby.handler = d->local_iseq && (type == RB_RESCUE || type == RB_ENSURE);
+	return handled;
 }
 
 enum { RUBY_FAULT = -1, RUBY_GO, RUBY_FINISH };
@@ -406,16 +337,21 @@ static __always_inline int ruby_one(struct sf_scratch *s, u32 slot, const struct
 	in_c = (r->flags & RB_TYPE) == RB_C;
 	if (in_c || (RB_FRAME64(w, at, RB_CFP_ISEQ) && !(r->flags & RB_CFRAME))) {
 		if (in_c)
-			at = ruby_caller(w, d, cfp);
+			at = ruby_caller(slot, cfp);
 		pc = at < 0 ? 0 : RB_FRAME64(w, at, RB_CFP_PC);
-		if (at >= 0 && ruby_code(w, RB_FRAME64(w, at, RB_CFP_ISEQ)))
+		if (d->local_iseq)
+			ruby_owner(slot);
+		if (at >= 0 &&
+		    ruby_code(s, RB_FRAME64(w, at, RB_CFP_ISEQ), in_c ? 0 : r->owner, pc))
 			return RUBY_FAULT;
 		word = in_c ? ruby_method_word(s, slot, pc) : ruby_word(s, slot, pc);
 		asm volatile("" : "+r"(n)); /* see vma_at */
 		if (n >= SF_MAX_USER)
 			return RUBY_FAULT;
-		s->frames[n & (SF_MAX_USER - 1)] = word;
-		s->n = n + 1;
+		if (in_c || !ruby_handled(w, d)) {
+			s->frames[n & (SF_MAX_USER - 1)] = word;
+			s->n = n + 1;
+		}
 		/* Pushed for an activation that has not begun: this one's frames follow it. */
 		if (r->pending && !in_c && pc == r->begun)
 			r->flags &= ~(u64)RB_FINISH;
@@ -426,7 +362,7 @@ static __always_inline int ruby_one(struct sf_scratch *s, u32 slot, const struct
 	if (!(r->flags & RB_FINISH))
 		return RUBY_GO;
 	/* A fiber may have begun with methods in C, which no code of Ruby called. */
-	if (r->end - cfp <= RB_CALLERS * d->frame_size && ruby_caller(w, d, cfp) < 0)
+	if (r->end - cfp <= RB_CALLERS * d->frame_size && ruby_caller(slot, cfp) < 0)
 		return RUBY_GO;
 	return RUBY_FINISH;
 }

@@ -86,14 +86,18 @@ struct sf_ruby_walk {
 	u64 stack;    /* the value stack's start */
 	u64 cfp, end; /* the next control frame, and the end of them; cfp 0: none is left */
 	u64 body;     /* of the code in hand */
-	u64 begun;    /* the pc of the code in hand's first instruction */
-	u64 method;   /* the code in hand is a C method with this id; 0: it is an iseq */
+	u64 begun;    /* the pc of its first instruction */
+	u64 method;   /* the code in hand is a C method with this definition; 0: an iseq */
 	u64 ep_base;
 	u32 ep_len;
-	u32 vma;	    /* the runtime's slot in vmas[] */
-	u32 pending;	    /* the innermost activation is not in the native stack yet */
-	u32 called;	    /* the C method has a caller, whose code is in object */
-	u64 flags, entry;   /* of the control frame in hand; entry: of a method in C */
+	u32 vma;     /* the runtime's slot in vmas[] */
+	u32 handler; /* the last frame was a rescue or an ensure */
+	u32 pending; /* the innermost activation is not in the native stack yet */
+	u32 called;  /* the C method has a caller, whose code is in object */
+	/* Of the control frame in hand. entry: its method; outer: the environment around it */
+	u64 flags, entry, outer;
+	u64 owner;	    /* class of the method; 0: none, or a version without it in labels */
+	u64 iseq, cookie;   /* whose body is in object */
 	u64 name, file;	    /* ruby_describe: strings */
 	u64 jit_sp, jit_ra; /* return address of code of YJIT, and where it is */
 	u64 not_jit;	    /* a pc that is not in such code */
@@ -429,6 +433,7 @@ struct sf_code_entry {
 	u64 cookie;
 	u32 id;
 	u32 owed; /* not sent yet: 1 + tries left */
+	u64 body; /* of Ruby's code: ruby_known */
 };
 
 struct {

@@ -288,7 +288,7 @@ struct sf_java {
 /*
  * Ruby. An activation of the loop is a frame of rb_vm_exec, the first nexec of the spans in
  * sf_lang; in the others are the functions that it runs instructions in. Offsets that all versions
- * share are in lang_ruby.bpf.h.
+ * share are in lang_ruby_code.bpf.h.
  */
 #define SF_RUBY_BODY 160 /* bytes of an iseq's body that are read */
 
@@ -301,8 +301,9 @@ struct sf_ruby {
 	sf_u8 ec_thread, thread_pthread;   /* with a global pointer: the owner of the context */
 	sf_u8 insns, insns_n, insns_index; /* in an iseq's body: entries, their number, index */
 	sf_u8 insn_size;		   /* of an entry */
-	sf_u8 short_strings; /* embedded text: its length is in the flags; else as in long ones */
-	sf_u8 line_is_value; /* the first line is a Fixnum */
+	/* Embedded text has its length in the flags, the first line is a Fixnum */
+	sf_u8 before_3_2;
+	sf_u8 local_iseq; /* in the body, behind the parent; 0: labels have no classes */
 };
 
 /*
@@ -393,7 +394,8 @@ struct sf_code {
 	sf_u32 first_line;
 	sf_u16 name_len, file_len, lines_len;	       /* bytes; file: its end, if it is longer */
 	sf_u8 language, name_unit, file_unit, version; /* version: the minor number */
-	sf_u8 zero[2];
+	sf_u8 class_len; /* Ruby: bytes of name that are the class, and "#" or "." */
+	sf_u8 zero;
 	sf_u8 name[SF_CODE_TEXT], file[SF_CODE_TEXT];
 	sf_u8 lines[SF_CODE_LINES]; /* the line table; only lines_len bytes are sent */
 };

@@ -22,7 +22,7 @@ FRAME = re.compile(r"^(.*?) \(([^()]+\.rb|<internal:[^()]+>|\(eval[^()]*\))(?::(
 CASES = os.environ.get(
     "CASES",
     "plain rec60 rec300 blocks each sortby compare inject missing lambda send fiber enumerator "
-    "rescue ensure catch thread eval gsub native regexp tight fork hot").split()
+    "lazy rescue ensure catch thread eval gsub native regexp tight fork hot").split()
 ROUNDS = "40"  # of a case before it works, so that YJIT has compiled its methods
 
 
@@ -83,14 +83,20 @@ def record_case(ruby, case, options=(), tool="record"):
     return stacks, stats, chain
 
 
+def label(frame):
+    """A frame without the class that labels have since Ruby 3.4."""
+    return re.sub(r"\b[A-Z]\w*[#.]", "", frame, count=1)
+
+
 def shown(frame, lines):
     """A frame of the chain as sfbpf shows it."""
     return frame if lines else re.sub(r":\d+\)$", ")", frame)
 
 
 # What a leaf calls: the chain goes on with methods in C.
-LEAF = re.compile(r"^(now|to_f|times|deflate|=~|sleep|clock_gettime|block .*|initialize|new|"
-                  r"localtime|at|utc|Integer#\+|match|crunch|\*|&|%) \(|^(now|to_f)$")
+LEAF = re.compile(r"^(\w+[#.])?(now|to_f|times|deflate|=~|sleep|clock_gettime|block .*|"
+                  r"initialize|new|localtime|at|utc|Integer#\+|match|crunch|\*|&|%) \(|"
+                  r"^(now|to_f)$")
 
 
 def judge(stacks, stats, chain, least=0.95, lines=False, root=0.97):
@@ -123,6 +129,12 @@ def judge(stacks, stats, chain, least=0.95, lines=False, root=0.97):
     return errors
 
 
+def in_method(stacks, method, owner, file):
+    """Since Ruby 3.4, labels have the class."""
+    names = {"%s (%s)" % (method, file), "%s#%s (%s)" % (owner, method, file)}
+    return [s for s in stacks if names & set(s.frames)]
+
+
 def check_chains(name):
     """Names and files, root to leaf, in each way that Ruby calls Ruby."""
     for ruby in rubies():
@@ -130,7 +142,7 @@ def check_chains(name):
             try:
                 stacks, stats, chain = record_case(ruby, case)
                 if case == "fork":
-                    stacks = [s for s in stacks if "spin (chains.rb)" in s.frames]
+                    stacks = in_method(stacks, "spin", "Object", "chains.rb")
                 h.check("ruby-%s-%s" % (ruby.name, case), judge(stacks, stats, chain))
             except ValueError as e:
                 h.fail("ruby-%s-%s" % (ruby.name, case), str(e))
@@ -155,7 +167,7 @@ def check_yjit(name):
             try:
                 stacks, stats, chain = record_case(ruby, case)
                 if case == "fork":
-                    stacks = [s for s in stacks if "spin (chains.rb)" in s.frames]
+                    stacks = in_method(stacks, "spin", "Object", "chains.rb")
                 h.check("ruby-%s-yjit-%s" % (ruby.name, case), judge(stacks, stats, chain))
             except ValueError as e:
                 h.fail("ruby-%s-yjit-%s" % (ruby.name, case), str(e))
@@ -165,7 +177,7 @@ def check_yjit(name):
             errors.append("--native shows no code of YJIT: %s" % h.worst(stacks, 1))
         h.check("ruby-%s-yjit-frames" % ruby.name, errors)
         stacks, stats, chain = record_case(ruby, "sleep", tool="offcpu")
-        mine = [s for s in stacks if "sleep (chains.rb)" in s.frames]
+        mine = in_method(stacks, "sleep", "Kernel", "chains.rb")
         h.check("ruby-%s-yjit-offcpu" % ruby.name, judge(mine, stats, chain, root=0.9))
 
 
@@ -181,17 +193,34 @@ def check_native(name):
         h.check("ruby-%s-native" % ruby.name, errors)
 
 
+def check_reused(name):
+    """Memory of code that is used again: no name of what was there before."""
+    for ruby in rubies():
+        p = h.start(ruby.command("reuse.rb", "60"))
+        stacks, stats = h.Recording(["-p", str(p.pid), "-F", "997"], 2).finish()
+        h.stop(p)
+        good = bad = 0
+        for s in stacks:
+            numbers = [m[1] for m in (re.search(r"(?:outer|inner)_(\d+) ", f) for f in s.frames)
+                       if m]
+            good += s.count * (len(numbers) == 2 and numbers[0] == numbers[1])
+            bad += s.count * (len(numbers) == 2 and numbers[0] != numbers[1])
+        h.check("ruby-%s-reused" % ruby.name,
+                ["%d right, %d wrong: %s" % (good, bad, h.worst(stacks, 2))]
+                if good < 100 or bad > 0.01 * good else [])
+
+
 def check_short(name):
     """20 processes of 100 ms, one after the other: they are gone when their names are needed."""
     for ruby in rubies():
         script = "for i in $(seq 20); do %s; done" % " ".join(ruby.command("short.rb"))
         stacks, stats = h.Recording(["-F", "199"], command=["sh", "-c", script]).finish()
-        mine = [s for s in stacks if "work (short.rb)" in s.frames]
+        mine = in_method(stacks, "work", "Object", "short.rb")
         want = ["<main> (short.rb)", "middle (short.rb)", "each (short.rb)",
                 "block in middle (short.rb)", "work (short.rb)"]
         named = [
             s for s in mine
-            if [f for f in s.frames if f.endswith("(short.rb)")][:5] == want and
+            if [label(f) for f in s.frames if f.endswith("(short.rb)")][:5] == want and
             "[ruby]" not in s.frames
         ]
         errors = []
@@ -209,9 +238,10 @@ def check_offcpu(name):
             if case == "blocked" and "2.7" in ruby.name:
                 continue  # the context of a thread that does not run Ruby is not found there
             stacks, stats, chain = record_case(ruby, case, tool="offcpu")
-            mine = [s for s in stacks if "sleep (chains.rb)" in s.frames]
+            mine = in_method(stacks, "sleep", "Kernel", "chains.rb")
             bad = judge(mine, stats, chain, root=0.9)
             h.check("ruby-%s-offcpu-%s" % (ruby.name, case), bad)
 
 
-h.run_checks([check_chains, check_yjit, check_lines, check_native, check_short, check_offcpu])
+h.run_checks([check_chains, check_yjit, check_lines, check_native, check_reused, check_short,
+              check_offcpu])

@@ -26,8 +26,7 @@ static const struct version {
 	    .insns_n = 136,
 	    .insns_index = 144,
 	    .insn_size = 8,
-	    .short_strings = 1,
-	    .line_is_value = 1 } },
+	    .before_3_2 = 1 } },
 	{ "3.0.",
 	  3 << 8 | 0,
 	  { .frame_size = 56,
@@ -35,8 +34,7 @@ static const struct version {
 	    .insns_n = 136,
 	    .insns_index = 144,
 	    .insn_size = 8,
-	    .short_strings = 1,
-	    .line_is_value = 1 } },
+	    .before_3_2 = 1 } },
 	{ "3.1.",
 	  3 << 8 | 1,
 	  { .frame_size = 64,
@@ -44,8 +42,7 @@ static const struct version {
 	    .insns_n = 136,
 	    .insns_index = 144,
 	    .insn_size = 12,
-	    .short_strings = 1,
-	    .line_is_value = 1 } },
+	    .before_3_2 = 1 } },
 	{ "3.2.",
 	  3 << 8 | 2,
 	  { .frame_size = 64, .insns = 112, .insns_n = 128, .insns_index = 136, .insn_size = 12 } },
@@ -54,7 +51,12 @@ static const struct version {
 	  { .frame_size = 56, .insns = 112, .insns_n = 128, .insns_index = 136, .insn_size = 12 } },
 	{ "3.4.",
 	  3 << 8 | 4,
-	  { .frame_size = 56, .insns = 112, .insns_n = 128, .insns_index = 136, .insn_size = 12 } },
+	  { .frame_size = 56,
+	    .insns = 112,
+	    .insns_n = 128,
+	    .insns_index = 136,
+	    .insn_size = 12,
+	    .local_iseq = 168 } },
 };
 
 static const struct version *version_of(const struct lang_file *f)
@@ -192,13 +194,28 @@ static bool loads_array(const struct lang_file *f, uint64_t addr, uint64_t *ret)
 	return found;
 }
 
+/* The operand of the first cmp $imm32, %rdi or, from 3.4 on, %rax. 0: there is none. */
+static uint32_t compared_with(struct bytes code)
+{
+	static const uint8_t rdi[] = { 0x48, 0x81, 0xff }, rax[] = { 0x48, 0x3d };
+	struct bytes at = code;
+
+	if (bytes_find(&at, rdi, sizeof(rdi))) {
+		bytes_skip(&at, sizeof(rdi));
+		return bytes_u32(&at);
+	}
+	if (!bytes_find(&code, rax, sizeof(rax)))
+		return 0;
+	bytes_skip(&code, sizeof(rax));
+	return bytes_u32(&code);
+}
+
 /*
- * The array of symbols: rb_id2str makes an index from an id (cmp $last operator, %rdi), and jumps
- * to the function that looks it up.
+ * The array of symbols: rb_id2str makes an index from an id, which it compares with the last
+ * operator, and jumps to the function that looks it up.
  */
 static void find_symbols(const struct lang_file *f, uint64_t exec, struct sf_ruby *rb)
 {
-	static const uint8_t cmp[] = { 0x48, 0x81, 0xff };
 	struct elf_dynsym_value sym;
 	struct elf_blob b = { 0 };
 	struct targets t;
@@ -207,12 +224,9 @@ static void find_symbols(const struct lang_file *f, uint64_t exec, struct sf_rub
 	if (!elf_dynsym_find(&f->syms, "rb_id2str", &sym) || sym.size > SYMBOLS_MAX ||
 	    !lang_bytes(f, sym.addr, sym.size, &b))
 		return;
-	if (bytes_find(&b.view, cmp, sizeof(cmp))) {
-		bytes_skip(&b.view, sizeof(cmp));
-		rb->last_op = bytes_u32(&b.view);
-	}
+	rb->last_op = compared_with(b.view);
 	find_targets(f, sym.addr, &t);
-	if (!b.view.err && rb->last_op && t.n == 1 && loads_array(f, t.start[0], &at))
+	if (rb->last_op && t.n == 1 && loads_array(f, t.start[0], &at))
 		rb->symbols = lang_address(f, exec, at);
 	elf_blob_free(&b);
 }

@@ -292,6 +292,39 @@ static int intern_perl(struct lang_codes *lc, const struct sf_code *rec, struct 
 		    : intern_text(lc, rec->file, rec->file_len, SF_CODE_UTF8, &c->file);
 }
 
+/* How many bytes of a label are "block in " or "block (2 levels) in " */
+static size_t ruby_block(const uint8_t *label, size_t len)
+{
+	static const char block[] = "block in ", more[] = "block (", in[] = ") in ";
+	const uint8_t *end = NULL;
+
+	if (len > sizeof(block) && !memcmp(label, block, sizeof(block) - 1))
+		return sizeof(block) - 1;
+	if (len > sizeof(more) && !memcmp(label, more, sizeof(more) - 1))
+		end = memmem(label, len, in, sizeof(in) - 1);
+	return end ? (size_t)(end - label) + sizeof(in) - 1 : 0;
+}
+
+/* Interns a label, since 3.4 with the class of the method: "block in Foo#bar". 0 or -ENOMEM. */
+static int intern_ruby(struct lang_codes *lc, const struct sf_code *rec, struct code *c)
+{
+	uint8_t text[SF_CODE_TEXT];
+	size_t class = rec->class_len, len, n;
+	const uint8_t *label;
+
+	if (class > rec->name_len)
+		class = 0;
+	label = rec->name + class;
+	len = rec->name_len - class;
+	n = class ? ruby_block(label, len) : 0;
+	memcpy(text, label, n);
+	memcpy(text + n, rec->name, class);
+	memcpy(text + n + class, label + n, len - n);
+	if (intern_text(lc, text, class + len, SF_CODE_UTF8, &c->name))
+		return -ENOMEM;
+	return intern_text(lc, rec->file, rec->file_len, SF_CODE_UTF8, &c->file);
+}
+
 /* ---- Code ---- */
 
 static uint64_t hash_of(const void *ctx, size_t i)
@@ -367,6 +400,11 @@ bool lang_codes_add(struct lang_codes *lc, const struct sf_code *rec, size_t len
 	}
 	if (rec->language == SF_LANG_PERL) {
 		if (!intern_perl(lc, rec, &c))
+			known->number = number_of(lc, &c);
+		return true;
+	}
+	if (rec->language == SF_LANG_RUBY) {
+		if (!intern_ruby(lc, rec, &c))
 			known->number = number_of(lc, &c);
 		return true;
 	}

@@ -128,6 +128,8 @@ CASES = {
     e.next
     e.next
   },
+  # Ten control frames of C between two of Ruby
+  'lazy' => -> { (1..3).lazy.map { 1 }.select { nested(1) }.map { 2 }.first(1) },
   'rescue' => lambda {
     begin
       raising
