@@ -137,7 +137,7 @@ TEST(out_stats)
 	EXPECT_STR(
 		out,
 		"{\"schema\":1,\"duration_s\":10.500,\"samples\":25,\"samples_without_user\":4,"
-		"\"user_stacks\":{\"total\":17,\"complete\":9,\"incomplete\":{"
+		"\"user_stacks\":{\"total\":17,\"complete\":9,\"bridged\":0,\"incomplete\":{"
 		"\"no_module\":0,\"not_loaded\":0,\"no_table\":0,\"no_row\":0,\"read_fault\":3,"
 		"\"depth\":0,\"bad_cfa\":0,\"reg_unknown\":0,\"no_rule\":0,\"jit\":0,\"compat\":0,"
 		"\"no_regs\":5,\"modules_full\":0,\"tables_full\":0,\"ring_full\":0,\"asleep\":0,"
