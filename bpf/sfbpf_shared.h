@@ -233,10 +233,8 @@ enum sf_py_kind {
 #define SF_TLS_EXEC 1 /* at thread pointer + tls */
 #define SF_TLS_GOT  2 /* tls: address of the pair {module, offset} */
 #define SF_TLS_DESC 3 /* AArch64; tls: address of the TLS descriptor */
-
 #define SF_PY_FRAME_MAX 112 /* bytes of a frame that are read */
 #define SF_PY_CODE_MAX	168 /* bytes of a code object that are read */
-
 struct sf_python {
 	sf_u64 code_type;    /* address of PyCode_Type */
 	sf_u64 current, key; /* addresses of the current thread state, of a pthread key; 0: none */
@@ -678,7 +676,6 @@ _Static_assert(SF_MODULE_LIVES *SF_MAX_MODULES - 1 == SF_FRAME_MODULE_MASK,
 _Static_assert((sf_u64)SF_DIR_MAX << SF_PAGE_SHIFT == 1ull << SF_FRAME_MODULE_SHIFT,
 	       "a directory covers all offsets");
 _Static_assert(SF_MAX_RULES <= 0xffff, "nrules fits");
-
 _Static_assert(SF_LANG_MAX <= 8, "languages fit a frame word");
 _Static_assert(sizeof(struct sf_python) == 72, "sf_python layout");
 _Static_assert(sizeof(struct sf_java) == 96, "sf_java layout");

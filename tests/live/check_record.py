@@ -428,6 +428,6 @@ h.run_checks([
     check_process_names, check_sframe_alone,
     check_seldom_and_often, check_exec, check_kernel_and_user_only, check_command, check_progress,
     check_new_file, check_brief_300_runs, check_later_passes, check_exit_usage,
-    check_exit_missing_pid, check_exit_not_root, check_exit_unwritable, check_doctor, check_binary_on_terminal,
-    check_interrupt
+    check_exit_missing_pid, check_exit_not_root, check_exit_unwritable, check_doctor,
+    check_binary_on_terminal, check_interrupt
 ])

@@ -89,9 +89,9 @@ struct module {
 	/* The loader's: bytes that its tables take, or needed when there was no room */
 	uint64_t room;
 	/*
-	 * The next pass over its machine code, if a sample that is read after code_ns
-	 * (CLOCK_MONOTONIC) needs one; 0: none (enum table_code). The loader sets both, the consumer
-	 * clears next_code.
+	 * The next pass over its machine code (enum table_code; 0: none), if a sample that is read
+	 * after code_ns (CLOCK_MONOTONIC) needs one. The loader sets both, the consumer clears
+	 * next_code.
 	 */
 	_Atomic uint32_t next_code;
 	_Atomic uint64_t code_ns;
