@@ -229,10 +229,10 @@ enum sf_py_kind {
 	SF_PY_ENTRY,  /* 3.12 on: up to the entry frame, which is in the C frame */
 };
 
-#define SF_TLS_NONE 0
-#define SF_TLS_EXEC 1 /* at thread pointer + tls */
-#define SF_TLS_GOT  2 /* tls: address of the pair {module, offset} */
-#define SF_TLS_DESC 3 /* AArch64; tls: address of the TLS descriptor */
+#define SF_TLS_NONE	0
+#define SF_TLS_EXEC	1   /* at thread pointer + tls */
+#define SF_TLS_GOT	2   /* tls: address of the pair {module, offset} */
+#define SF_TLS_DESC	3   /* AArch64; tls: address of the TLS descriptor */
 #define SF_PY_FRAME_MAX 112 /* bytes of a frame that are read */
 #define SF_PY_CODE_MAX	168 /* bytes of a code object that are read */
 struct sf_python {
