@@ -311,6 +311,7 @@ TEST(urls)
 	expect_url(AGENT_CLICKHOUSE, "http://c:8123", false, BODY_CH_STACKS,
 		   "http://c:8123/?database=default&"
 		   "insert_deduplication_token=00000000-0000-0000-0000-000000000000&"
+		   "deduplicate_blocks_in_dependent_materialized_views=1&"
 		   "query=INSERT%20INTO%20sfbpf_stacks%20FORMAT%20JSONEachRow");
 }
 

@@ -166,9 +166,7 @@ TEST(profile_account)
 	uint64_t stops = 0;
 	struct module *lib = modules_find(w.ms, 2);
 
-	lib->ranges = malloc(sizeof(ranges));
-	memcpy(lib->ranges, ranges, sizeof(ranges));
-	lib->nranges = 2;
+	module_set_ranges(lib, memcpy(malloc(sizeof(ranges)), ranges, sizeof(ranges)), 2);
 	for (int i = 0; i < 5; i++)
 		add_fake(w.p, &fakes[i], i + 1);
 	profile_account(w.p, w.ms, &a);
