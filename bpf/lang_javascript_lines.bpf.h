@@ -105,10 +105,10 @@ static __always_inline int js_source(struct sf_scratch *s, const struct sf_javas
 }
 
 /*
- * The line of a place in the script of the function in hand. 0: it has none, or is not known yet
- * (j->owed). Global, so it is verified once.
+ * Prepares js_count for a place in the script of the function in hand. 0 or -1. Global, so it is
+ * verified once and its stack is not that of js_line.
  */
-__noinline int js_line(u32 slot, u32 place)
+__noinline int js_lines_before(u32 slot, u32 place)
 {
 	struct sf_scratch *s = scratch_of(slot);
 	const struct sf_javascript *d;
@@ -116,21 +116,21 @@ __noinline int js_line(u32 slot, u32 place)
 	struct sf_js_script *script;
 	u32 n;
 
-	if (!s || !cfg_lines || !place)
-		return 0;
+	if (!s)
+		return -1;
 	j = &s->lang.javascript;
 	d = js_lang(j->module);
 	n = (place - 1) / SF_JS_PIECE;
 	if (!d || n >= SF_JS_PIECES || js_source(s, d))
-		return 0;
+		return -1;
 	script = bpf_map_lookup_elem(&js_scripts, &j->script_key);
 	if (!script || script->cookie != j->script_cookie) {
 		j->script.cookie = j->script_cookie;
 		if (bpf_map_update_elem(&js_scripts, &j->script_key, &j->script, BPF_ANY))
-			return 0;
+			return -1;
 		script = bpf_map_lookup_elem(&js_scripts, &j->script_key);
 		if (!script)
-			return 0;
+			return -1;
 	}
 	if (n > script->known)
 		n = script->known;
@@ -138,6 +138,21 @@ __noinline int js_line(u32 slot, u32 place)
 	j->count = script->lines[n];
 	j->count_at = n * SF_JS_PIECE;
 	j->count_end = place - 1;
+	return 0;
+}
+
+/*
+ * The line of a place in the script of the function in hand. 0: it has none, or is not known yet
+ * (j->owed). Global, so it is verified once.
+ */
+__noinline int js_line(u32 slot, u32 place)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	struct sf_javascript_walk *j;
+
+	if (!s || !cfg_lines || !place || js_lines_before(slot, place))
+		return 0;
+	j = &s->lang.javascript;
 	bpf_loop(JS_TEXTS, js_count, &slot, 0);
 	if (j->count_at < j->count_end) {
 		j->owed = 1;

@@ -21,6 +21,11 @@
 
 #define SF_LINE __attribute__((aligned(64))) /* mmapable maps are page-aligned */
 
+/* sf_vma.flags with SF_MOD_JIT; otherwise those are SF_MODULE_* */
+#define SF_VMA_SHARED 1 /* memory that processes share */
+#define SF_VMA_NEW    2 /* copied_learn has not looked at it */
+#define SF_VMA_ASKED  4 /* it may be a copy of code, which is not known yet (struct sf_copy) */
+
 struct sf_vma {
 	u64 start, len; /* virtual address, bytes */
 	u64 delta;	/* file offset = address + delta */
@@ -355,7 +360,6 @@ static __always_inline struct sf_cpu_stats *stats_here(void)
 }
 
 /* Return address -> rule, by scratch slot; direct-mapped and exact (see unwind.bpf.h). */
-#define SF_CACHE_BITS 12
 struct sf_cache {
 	u64 entry[1 << SF_CACHE_BITS];
 };

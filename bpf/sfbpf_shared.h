@@ -512,6 +512,8 @@ struct sf_off_thread { /* by thread id */
 #define SF_PAGE_ROWS	    (SF_PAGE_INDEX * 2 + 2) /* byte offset of the rows in a page */
 #define SF_PAGE_MAX_ROWS    65535
 #define SF_MODULE_BITS	    14
+#define SF_CACHE_BITS	    12 /* cached rules, per scratch slot */
+#define SF_CACHE_BYTES	    (8u << SF_CACHE_BITS)
 #define SF_MAX_MODULES	    (1u << SF_MODULE_BITS)
 #define SF_MODULE_PLACE(id) ((id) & (SF_MAX_MODULES - 1))
 /* How many ids a place has */
@@ -610,10 +612,6 @@ enum sf_module_state {
 #define SF_MODULE_TRACKS_BX 1
 /* the file is a language's runtime: struct sf_lang is before the directory */
 #define SF_MODULE_LANG	    2
-/* not a module, but memory that processes share: in sf_vma.flags of SF_MOD_JIT only */
-#define SF_VMA_SHARED	    1
-/* the same: it may be a copy of code, which is not known yet (struct sf_copy) */
-#define SF_VMA_ASKED	    2
 
 struct sf_module {
 	sf_u32 state; /* enum sf_module_state; written last when the rest changes */

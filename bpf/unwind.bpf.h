@@ -171,23 +171,29 @@ static __always_inline void vma_used(struct sf_scratch *s, u32 slot, struct sf_s
 }
 
 /*
- * Resolves the file that the code in slot i, which has none, was copied from. vma holds addr.
+ * Resolves the file that the code of the current frame, whose mapping has none, was copied from.
  * Global: not in the hot path, and verified once. Always 0.
  */
-__noinline int copied_learn(u32 slot, u32 i, u64 vma, u64 addr)
+__noinline int copied_learn(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
 	struct sf_copy_key key = {};
 	struct sf_space *space;
 	struct sf_copy *copy;
 	struct sf_vma *v;
-	u64 near;
+	u64 addr, vma, near;
+	u32 i;
 
 	if (!s)
 		return 0;
+	i = s->vma_last;
+	addr = s->regs.pc - (s->regs.flags & SF_REGS_RA);
 	v = vma_at(s, i);
+	v->flags = 0;
 	space = &s->spaces[s->space & (SF_SPACES - 1)];
-	if ((KLOAD(vma, struct vm_area_struct, vm_flags) & VM_WRITE) || !is_memory(vma_inode(vma)))
+	vma = vma_near(s, addr);
+	if (!vma || (KLOAD(vma, struct vm_area_struct, vm_flags) & VM_WRITE) ||
+	    !is_memory(vma_inode(vma)))
 		return 0;
 	key.space = MM_ID(s->mm);
 	key.start = v->start;
@@ -241,7 +247,7 @@ static __always_inline void vma_learn(struct sf_scratch *s, u32 slot, struct sf_
 	} else {
 		v->state = SF_MOD_JIT;
 		v->delta = 0;
-		v->flags = 0;
+		v->flags = SF_VMA_NEW;
 	}
 }
 
@@ -283,9 +289,6 @@ __noinline int vma_find(u32 slot, u64 addr)
 	if (put == SF_SLOTS)
 		put = first + (space->next++ & (SF_VMAS - 1));
 	vma_learn(s, slot, space, put, vma);
-	v = vma_at(s, put);
-	if (v->state == SF_MOD_JIT && !(v->flags & SF_VMA_SHARED))
-		copied_learn(slot, put, vma, addr);
 	s->vma_last = put;
 	return put;
 }
@@ -516,7 +519,9 @@ static __always_inline int unwind_frame(struct sf_scratch *s, struct sf_cache *c
 		v = vma_at(s, found);
 	}
 	if (found < 0 || v->state != SF_MOD_READY)
-		return frame_without_row(slot, found);
+		return found >= 0 && v->state == SF_MOD_JIT && (v->flags & SF_VMA_NEW)
+			       ? LATER_COPIED
+			       : frame_without_row(slot, found);
 	offset = (at + v->delta) & SF_FRAME_OFFSET_MASK;
 	code = row_of(s, c, slot, found, offset);
 	if (code == SF_RULE_GAP)
@@ -561,6 +566,8 @@ static int unwind_next(u32 round, void *ctx)
 			stop = perl_step(slot);
 	} else {
 		stop = unwind_frame(s, c, slot);
+		if (stop == LATER_COPIED)
+			return copied_learn(slot);
 		if (stop == LATER_GO_RULE)
 			stop = go_step(slot);
 		if (stop == LATER_JS_EMIT)

@@ -328,6 +328,8 @@ static struct tables *make_tables(struct collector *c)
 		.chunks_fd = bpf_map__fd(c->skel->maps.chunks),
 		.modules_fd = bpf_map__fd(c->skel->maps.modules),
 		.files_fd = bpf_map__fd(c->skel->maps.files),
+		.cache = { bpf_map__fd(c->skel->maps.cache),
+			   bpf_map__max_entries(c->skel->maps.cache) },
 		.free_ids = state->free_ids,
 		.free_head = &state->free_head,
 		.free_tail = &state->free_tail,

@@ -100,6 +100,11 @@ int collector_load_offcpu(struct collector *c)
 		err = load_where(c, false, &at_leave);
 	if (!err)
 		err = collector_map_stats(c, c->off_skel->maps.cpu_stats, &c->off_stats);
+	if (!err)
+		tables_off_cache(c->tables,
+				 (struct tables_cache){
+					 bpf_map__fd(c->off_skel->maps.cache),
+					 bpf_map__max_entries(c->off_skel->maps.cache) });
 	if (!err && !(c->offcpu = offcpu_new(c->off_skel, &c->offcpu_opts, at_leave)))
 		err = -ENOMEM;
 	return err;
@@ -112,6 +117,8 @@ void collector_offcpu_stop(struct collector *c)
 	if (c->off_stats)
 		munmap(c->off_stats, c->cpu_stats_len);
 	c->off_stats = NULL;
+	if (c->tables)
+		tables_off_cache(c->tables, (struct tables_cache){ -1, 0 });
 	if (c->off_skel)
 		offcpu_bpf__destroy(c->off_skel);
 	c->off_skel = NULL;

@@ -27,8 +27,15 @@
 
 struct tables;
 
+/* The map in which programs cache the rules of return addresses; n: its entries, 0: no map */
+struct tables_cache {
+	int fd;
+	uint32_t n;
+};
+
 struct tables_maps {
 	int chunks_fd, modules_fd, files_fd;
+	struct tables_cache cache;
 	uint32_t *free_ids, *free_head, *free_tail, *epoch; /* globals of the BPF programs */
 };
 
@@ -96,6 +103,8 @@ int tables_maintain(struct tables *t);
  * idle_ms.
  */
 void tables_unmapped(struct tables *t, const uint32_t *modules, size_t n, uint64_t idle_ms);
+/* The cache of the off-CPU programs, from before they are attached; { -1, 0 } before it is closed. */
+void tables_off_cache(struct tables *t, struct tables_cache cache);
 /*
  * Nothing is evicted between these calls: for BPF programs that eviction cannot wait for (iterators
  * that sleep). Any thread.

@@ -97,6 +97,24 @@ static bool wait_for_programs(struct tables *t)
 	return !bpf_map_update_elem(t->maps.chunks_fd, &zero, &t->grace_fd, BPF_ANY);
 }
 
+/* The rules that programs cached are those of the old tables. Their numbers may mean others now. */
+static bool empty_cache(struct tables_cache cache, const void *zero)
+{
+	for (uint32_t i = 0; i < cache.n; i++)
+		if (bpf_map_update_elem(cache.fd, &i, zero, BPF_ANY))
+			return false;
+	return true;
+}
+
+static bool empty_caches(const struct tables *t)
+{
+	void *zero = calloc(1, SF_CACHE_BYTES);
+	bool empty = zero && empty_cache(t->maps.cache, zero) && empty_cache(t->off_cache, zero);
+
+	free(zero);
+	return empty;
+}
+
 bool tables_retract(struct tables *t, struct sf_module *m)
 {
 	bool gone;
@@ -104,7 +122,7 @@ bool tables_retract(struct tables *t, struct sf_module *m)
 	if (pthread_mutex_trylock(&t->hold))
 		return false;
 	__atomic_store_n(&m->state, (sf_u32)SF_MOD_LOADING, __ATOMIC_RELEASE);
-	gone = wait_for_programs(t);
+	gone = wait_for_programs(t) && empty_caches(t);
 	if (!gone)
 		__atomic_store_n(&m->state, (sf_u32)SF_MOD_READY, __ATOMIC_RELEASE);
 	pthread_mutex_unlock(&t->hold);
@@ -274,6 +292,13 @@ void tables_unmapped(struct tables *t, const uint32_t *modules, size_t n, uint64
 		t->idle++;
 	}
 	finish(t);
+	pthread_mutex_unlock(&t->hold);
+}
+
+void tables_off_cache(struct tables *t, struct tables_cache cache)
+{
+	pthread_mutex_lock(&t->hold);
+	t->off_cache = cache;
 	pthread_mutex_unlock(&t->hold);
 }
 

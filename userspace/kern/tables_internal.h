@@ -54,7 +54,8 @@ struct tables {
 	bool started; /* tables_maintain has been called */
 	bool pending; /* some places are leaving */
 	uint64_t scan_ms, ids_ms;
-	pthread_mutex_t hold;
+	pthread_mutex_t hold; /* also protects off_cache */
+	struct tables_cache off_cache;
 	tables_lost_fn lost;
 	void *lost_ctx;
 	uint64_t evicted, idle, recycled, full;
