@@ -344,6 +344,8 @@ static int set_up(struct collector *c, struct collector_error *err)
 	const struct collector_opts *o = &c->opts;
 
 	c->tables = make_tables(c);
+	if (c->tables && c->off_skel)
+		collector_off_cache(c);
 	c->loader = c->tables ? loader_new(c->modules, c->tables, bpf_map__fd(c->skel->maps.copies),
 					   o->servers)
 			      : NULL;

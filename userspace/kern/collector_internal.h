@@ -69,5 +69,7 @@ int collector_map_stats(struct collector *c, const struct bpf_map *map, struct s
  * case collector_offcpu_stop frees everything.
  */
 int collector_load_offcpu(struct collector *c);
+/* Tells the tables about the cache of that object. Both exist. */
+void collector_off_cache(struct collector *c);
 
 #endif

@@ -91,6 +91,14 @@ static int load_where(struct collector *c, bool rdonly_cast, bool *ret_at_leave)
 	return err;
 }
 
+void collector_off_cache(struct collector *c)
+{
+	const struct bpf_map *map = c->off_skel->maps.cache;
+
+	tables_off_cache(c->tables,
+			 (struct tables_cache){ bpf_map__fd(map), bpf_map__max_entries(map) });
+}
+
 int collector_load_offcpu(struct collector *c)
 {
 	bool at_leave;
@@ -100,11 +108,8 @@ int collector_load_offcpu(struct collector *c)
 		err = load_where(c, false, &at_leave);
 	if (!err)
 		err = collector_map_stats(c, c->off_skel->maps.cpu_stats, &c->off_stats);
-	if (!err)
-		tables_off_cache(c->tables,
-				 (struct tables_cache){
-					 bpf_map__fd(c->off_skel->maps.cache),
-					 bpf_map__max_entries(c->off_skel->maps.cache) });
+	if (!err && c->tables)
+		collector_off_cache(c);
 	if (!err && !(c->offcpu = offcpu_new(c->off_skel, &c->offcpu_opts, at_leave)))
 		err = -ENOMEM;
 	return err;
