@@ -269,7 +269,8 @@ struct sf_bridge {
 	u64 ra, before; /* the return address in hand, and the bytes of code before it */
 	u64 to;		/* what the call there calls; 0: not looked up */
 	u32 row;	/* of the return address: SF_RULE_* */
-	u32 left;	/* how many words may still be looked at */
+	u64 low, high;	/* addresses of code of files are between these */
+	u32 left;	/* how much may still be looked at (BRIDGE_WORDS) */
 	u32 stop;	/* enum sf_stop: why the walk ended without a bridge */
 	u32 zero;
 	u8 code[SF_BRIDGE_CODE];

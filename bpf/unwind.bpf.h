@@ -244,6 +244,8 @@ static __always_inline void vma_learn(struct sf_scratch *s, u32 slot, struct sf_
 		v->delta = offset - v->start;
 		vma_file(s, v, vma, inode);
 		vma_used(s, slot, space, i);
+		if (v->state == SF_MOD_JIT)
+			v->flags = SF_VMA_NEW;
 	} else {
 		v->state = SF_MOD_JIT;
 		v->delta = 0;
