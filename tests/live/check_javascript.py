@@ -198,7 +198,7 @@ def check_reused(name):
             elif [m[1] for m in found] == ["top", "mid", "leaf"]:
                 good += s.count
         errors = []
-        if good < 10 or bad > 0.1 * good:
+        if good < 10 or bad > 0.06 * good:
             errors.append("%d are right, %d mixed: %s" % (good, bad, h.worst(stacks, 3)))
         h.check("javascript-%s-reused" % version, errors)
 

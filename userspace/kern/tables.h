@@ -103,7 +103,7 @@ int tables_maintain(struct tables *t);
  * idle_ms.
  */
 void tables_unmapped(struct tables *t, const uint32_t *modules, size_t n, uint64_t idle_ms);
-/* The cache of the off-CPU programs, from before they are attached; { -1, 0 } before it is closed. */
+/* Sets the cache of the off-CPU programs. { -1, 0 }: it is about to be closed. Any thread. */
 void tables_off_cache(struct tables *t, struct tables_cache cache);
 /*
  * Nothing is evicted between these calls: for BPF programs that eviction cannot wait for (iterators
