@@ -64,6 +64,9 @@ class Engine:
             out = self.post("/", statement.strip().rstrip(";").encode())
         return [json.loads(line) for line in out.splitlines()]
 
+    def empty(self):
+        for table in ("samples", "stacks", "files", "functions"):
+            self.run("TRUNCATE TABLE sfbpf_" + table)
 
     def timed(self, sql):
         """Best of three: seconds by the clock or, if that is less because others use the
@@ -102,6 +105,7 @@ def stacks_of(*argv):
 
 def check_ingest(name):
     e, errors = engine(), []
+    e.empty()
     a = agents.Agent("--protocol", "clickhouse", "--endpoint", e.url, "--timeout", "10s", "--label",
                      "service.version=1.2", "--label", "team=x")
     a.argv += ["--timeout", "10s"]
@@ -182,10 +186,6 @@ def check_functions(name):
 
 
 SIMULATE = """
-TRUNCATE TABLE sfbpf_samples;
-TRUNCATE TABLE sfbpf_stacks;
-TRUNCATE TABLE sfbpf_files;
-TRUNCATE TABLE sfbpf_functions;
 INSERT INTO sfbpf_functions SELECT
     toDateTime(toDate(now()) - 1, 'UTC') - number % 10080 * 60,
     concat('svc', toString(intDiv(number, 10080) % 7)), '1.4', 'cpu',
@@ -226,7 +226,9 @@ def queries():
 
 def check_queries(name):
     e = engine()
-    e.run("DROP VIEW sfbpf_functions_view")     # millions of random stacks are not its case
+    # Millions of random stacks are not its case.
+    e.run("DROP VIEW IF EXISTS sfbpf_functions_view")
+    e.empty()
     e.run(SIMULATE.format(hosts=HOSTS, windows=WINDOWS, rows=ROWS, stacks=STACKS))
     build = e.run("SELECT lower(hex(SHA1('77')))")[0][0]
     asked = queries()

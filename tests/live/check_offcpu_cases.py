@@ -34,9 +34,10 @@ CASES = {
     ("uring", "S"): (S + ";uring_run;uring_wait;syscall" + K, 1),
     ("signal", "S"): (S + ";signal_run;sleep_for" + C + K, 1),
     ("stopped", "T"): (S + ";stopped_run;stopped_child;stop_here" + C + K, 1),
-    ("stopped", "S"): (S + ";stopped_run;sleep_for" + C + K, 1),
+    # The parent sleeps, and waits until the child has had a CPU to stop on.
+    ("stopped", "S"): (S + ";stopped_run(;sleep_for)?" + C + K, 1),
     ("traced", "t"): (S + ";stopped_run;stopped_child;stop_here" + C + K, 1),
-    ("traced", "S"): (S + ";stopped_run;sleep_for" + C + K, 1),
+    ("traced", "S"): (S + ";stopped_run(;sleep_for)?" + C + K, 1),
     ("killed", "S"): ("(" + S + ";killed_run(;with_two;sleep_on;sleep_for)?|" + T +
                       ";(stay;sleep_on|end_all);sleep_for)" + C + K, 4),
     ("exec", "S"): ("(" + S + ";with_two;sleep_on|" + T + ";(stay;sleep_on|exec_again));sleep_for" +
