@@ -103,7 +103,7 @@ static int bridge_word(u32 round, void *ctx)
 	return 1;
 }
 
-/* Whether there is an indirect jump among the first bytes of the code in hand, but no PLT stub. */
+/* Whether there is an indirect jump among the first bytes of the code at b->to, but no PLT stub. */
 static __always_inline bool bridge_jumps(const struct sf_bridge *b)
 {
 	u32 i;
@@ -141,7 +141,7 @@ static __always_inline bool bridge_leads(struct sf_scratch *s, u32 slot, int fou
 	return !copy_user(s->bridge.code, SF_BRIDGE_CODE, to) && bridge_jumps(&s->bridge);
 }
 
-/* Sets b->to to what the call before the return address in hand calls; 0: not known. */
+/* Sets b->to to what the call before the current return address calls; 0: not known. */
 static __always_inline void bridge_called(struct sf_bridge *b)
 {
 	b->to = b->ra + (u64)(long long)(s32)(b->before >> 32);
@@ -185,7 +185,7 @@ static __always_inline void bridge_fp(struct sf_scratch *s, u64 above)
 	}
 }
 
-/* Goes on from the return address in hand. SF_STEP_GO or a stop. */
+/* Goes on from the current return address. SF_STEP_GO or a stop. */
 static __always_inline int bridge_enter(struct sf_scratch *s)
 {
 	struct sf_bridge *b = &s->bridge;
@@ -214,7 +214,7 @@ static __always_inline int bridge_enter(struct sf_scratch *s)
 
 /*
  * The address whose mapping bridge_look needs next: of the function that was called before the
- * return address in hand, or of the next return address. 0: none is left.
+ * current return address, or of the next return address. 0: none is left.
  */
 __noinline u64 bridge_next(u32 slot)
 {
@@ -235,7 +235,7 @@ __noinline u64 bridge_next(u32 slot)
 }
 
 /*
- * Goes on from the return address in hand, if the caller of run-time code can have it. found: the
+ * Goes on from the current return address, if the caller of run-time code can have it. found: the
  * slot of the mapping that bridge_next asked for; negative: none. SF_STEP_GO, also if the next
  * round has to look on; or a stop. A call of vma_find from here would need too much stack.
  */

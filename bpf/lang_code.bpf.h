@@ -58,7 +58,7 @@ enum { LANG_NATIVE, LANG_LOOP, LANG_INSIDE, LANG_BRIDGE };
 #define TLS_OFFSET_MAX	  (1 << 24) /* in a TLS descriptor; above: a pointer */
 #endif
 
-/* The field at `off` of the object in hand. */
+/* The field at `off` of the current object. */
 #define OBJECT64(w, off) (*(u64 *)((w)->object + ((off) & (SF_LANG_OBJECT - 1))))
 #define OBJECT32(w, off) (*(u32 *)((w)->object + ((off) & (SF_LANG_OBJECT - 1))))
 
@@ -185,12 +185,12 @@ static __always_inline bool code_allowed(u32 owner, u64 now)
 }
 
 /*
- * Sends the description of the code object in hand. 0, or -1: to be tried again. Global, and in
+ * Sends the description of the current code object. 0, or -1: to be tried again. Global, and in
  * lang.bpf.h.
  */
 int code_describe(u32 slot, u32 id);
 
-/* The id of the code object in hand. 0: none could be had. */
+/* The id of the current code object. 0: none could be had. */
 static __always_inline u32 code_id(struct sf_scratch *s, u32 slot)
 {
 	struct sf_lang_walk *w = &s->lang;
@@ -225,7 +225,7 @@ static __always_inline u32 code_id(struct sf_scratch *s, u32 slot)
 	return w->id = now.id;
 }
 
-/* The frame word of the code object in hand, at a position. */
+/* The frame word of the current code object, at a position. */
 static __always_inline u64 lang_word(struct sf_scratch *s, u32 slot, u32 language, u32 position)
 {
 	return SF_FRAME_LANG_WORD(language, code_id(s, slot), cfg_lines ? position : 0);

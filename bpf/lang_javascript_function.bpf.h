@@ -77,8 +77,8 @@ static __always_inline bool js_glue(struct sf_lang_walk *w, const struct sf_java
 }
 
 /*
- * Takes a SharedFunctionInfo in hand. A function is known by it, which its closures have in common.
- * The collector may move it, and its memory is reused. 0 or -1.
+ * Makes a SharedFunctionInfo the current function. A function is known by it: its closures have it
+ * in common. The collector may move it, and its memory is reused. 0 or -1.
  */
 static __always_inline int js_shared(struct sf_scratch *s, const struct sf_javascript *d,
 				     u64 shared)
@@ -105,7 +105,7 @@ static __always_inline int js_shared(struct sf_scratch *s, const struct sf_javas
 	return 0;
 }
 
-/* Takes the function that a closure is of in hand. 0 or -1. */
+/* Makes the function of a closure the current one. 0 or -1. */
 static __always_inline int js_function(struct sf_scratch *s, const struct sf_javascript *d,
 				       u64 function)
 {
@@ -118,7 +118,7 @@ static __always_inline int js_function(struct sf_scratch *s, const struct sf_jav
 
 /* ---- Texts ---- */
 
-/* Adds the flat part in hand to the name, or makes its end the file. 0 or -1. */
+/* Adds the current flat part to the name, or makes its end the file. 0 or -1. */
 static __always_inline int js_part(struct sf_code *rec, const struct sf_javascript_walk *j,
 				   u64 text, bool is_file)
 {
@@ -198,7 +198,7 @@ __noinline int js_text(u32 slot, u64 str, u32 is_file)
 }
 
 /*
- * Describes the name of the function in hand: a string, or in its ScopeInfo, where the name is
+ * Describes the name of the current function: a string, or in its ScopeInfo, where the name is
  * after two words for each variable. Two words further is the name that V8 inferred for a function
  * without one. 0 or -1.
  */
@@ -226,7 +226,7 @@ static __always_inline int js_name(struct sf_scratch *s, u32 slot, const struct 
 	return s->lang.rec.name_len ? 0 : js_text(slot, inferred, 0);
 }
 
-/* Describes the function in hand in the record. 0 or -1. Global, so it is verified once. */
+/* Describes the current function in the record. 0 or -1. Global, so it is verified once. */
 __noinline int js_describe(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
@@ -263,7 +263,7 @@ __noinline int js_describe(u32 slot)
 }
 
 /*
- * Looks up the function in hand, and describes it if it is new: here, because code_describe can be
+ * Looks up the current function, and describes it if it is new: here, because code_describe can be
  * called with too little stack.
  */
 static __always_inline void js_known(struct sf_scratch *s, u32 slot)

@@ -33,7 +33,7 @@
 #define JS_PLACE(position)   ((u32)((position) >> 1) & 0x3fffffff)
 #define JS_INLINED(position) ((u32)((position) >> 31) & 0xffff)
 
-/* What changes when other code takes the place of that with the function in hand. */
+/* What changes when other code takes the place of that with the current function. */
 static __always_inline u64 js_cookie(struct sf_javascript_walk *j, const struct sf_javascript *d,
 				     u64 code, u64 function)
 {
@@ -187,7 +187,7 @@ static int js_table(u32 round, void *ctx)
 
 /* ---- The functions at a position ---- */
 
-/* Adds the function that has the position in hand, and goes on to the one that inlined it. */
+/* Adds the function that has the current position, and goes on to the one that inlined it. */
 static int js_scope(u32 round, void *ctx)
 {
 	struct sf_scratch *s = scratch_of(*(u32 *)ctx);
@@ -221,7 +221,7 @@ static int js_scope(u32 round, void *ctx)
 	return 0;
 }
 
-/* Reads what the code in hand has of tables. 1: there is something to look for. */
+/* Reads what the current code has of tables. 1: there is something to look for. */
 static __always_inline bool js_tables(struct sf_javascript_walk *j, const struct sf_javascript *d)
 {
 	u32 flags = 0;

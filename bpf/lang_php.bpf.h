@@ -71,7 +71,7 @@ static __always_inline int php_text(u64 str, bool last, u8 *dst, u16 *ret_len)
 	return 0;
 }
 
-/* Describes the function in hand in the record. 0 or -1. */
+/* Describes the current function in the record. 0 or -1. */
 static __always_inline int php_describe(struct sf_lang_walk *w, const struct sf_php *d)
 {
 	struct sf_code *rec = &w->rec;

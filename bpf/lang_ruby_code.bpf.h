@@ -117,7 +117,7 @@ static __always_inline int ruby_element(struct sf_ruby_walk *r, u64 array, u64 i
 	return i < h[2] ? user_u64(h[4] + 8 * i, ret) : -1;
 }
 
-/* The name of the method in hand: an index of two levels leads from its id to it. 0 or -1. */
+/* The name of the current method: an index of two levels leads from its id to it. 0 or -1. */
 static __always_inline int ruby_symbol(struct sf_ruby_walk *r, const struct sf_ruby *d, u64 delta)
 {
 	u64 id = 0, i;
@@ -188,7 +188,7 @@ static __always_inline int ruby_method(struct sf_ruby_walk *r)
 }
 
 /*
- * Whether labels have the class in front of the code in hand, which is known by its body: in a
+ * Whether labels have the class in front of the current code, which is known by its body: in a
  * method, and in blocks in it.
  */
 static __always_inline bool ruby_in_method(struct sf_ruby_walk *r, const struct sf_ruby *d)
@@ -200,7 +200,7 @@ static __always_inline bool ruby_in_method(struct sf_ruby_walk *r, const struct 
 			     (u32)h[2] == RB_METHOD);
 }
 
-/* The label of the code in hand: from 3.4 on that of the code around a rescue or an eval. */
+/* The label of the current code: from 3.4 on that of the code around a rescue or an eval. */
 static __always_inline u64 ruby_label(struct sf_ruby_walk *r, const struct sf_ruby *d)
 {
 	u64 *h = r->head, body = r->body;
@@ -260,7 +260,7 @@ static __always_inline int ruby_class(struct sf_ruby_walk *r, const struct sf_ru
 
 /* ---- Descriptions ---- */
 
-/* Describes the code in hand in the record. 0 or -1. */
+/* Describes the current code in the record. 0 or -1. */
 static __always_inline int ruby_describe(struct sf_lang_walk *w, const struct sf_ruby *d, u64 delta)
 {
 	struct sf_ruby_walk *r = &w->ruby;

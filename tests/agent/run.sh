@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# run.sh: the agent's checks, its programs side by side, and what it costs alone. Needs root and a
-# kernel that lets sfbpf record; else one SKIP line.
+# run.sh: the agent's checks, its programs side by side; then, one after the other, the road of
+# docs/fleet.md and what the agent costs. Needs root and a kernel that lets sfbpf record; else one
+# SKIP line.
 set -eu
 cd "$(dirname "$0")/../.."
 : "${OUTPUT:=build}"
@@ -29,7 +30,7 @@ case $code in
 3 | 4) give_up "record cannot run here: $(tail -n 1 "$log/try")" ;;
 esac
 
-checks='wire rules faults agent identity kube offcpu machine clickhouse fleet'
+checks='wire rules faults agent identity kube offcpu machine clickhouse'
 for check in $checks; do
 	$python -B tests/agent/check_$check.py >"$log/$check" 2>&1 &
 	pids="$pids $!"
@@ -50,8 +51,10 @@ for check in $checks; do
 	wait "$pid" || code=$?
 	report "$check" $code
 done
-# What it costs, with no others beside it.
-code=0
-$python -B tests/agent/check_cost.py >"$log/cost" 2>&1 || code=$?
-report cost $code
+# With no others beside them: one builds the package, the other measures.
+for check in fleet cost; do
+	code=0
+	$python -B tests/agent/check_$check.py >"$log/$check" 2>&1 || code=$?
+	report $check $code
+done
 exit $status
