@@ -69,10 +69,26 @@ static int add_named(struct pids *p, const char *name)
 	return err ? err : p->n == before ? -ESRCH : 0;
 }
 
+/* Whether nothing stands before, between or after commas. */
+static bool has_empty_item(const char *list)
+{
+	bool in_item = false;
+
+	for (; *list; list++) {
+		if (*list == ',' && !in_item)
+			return true;
+		if (*list == ',')
+			in_item = false;
+		else if (!strchr(SEPARATORS, *list))
+			in_item = true;
+	}
+	return !in_item;
+}
+
 int pids_parse(const char *list, uint32_t **ret, size_t *ret_n)
 {
 	char *copy = strdup(list), *state, *word = copy ? strtok_r(copy, SEPARATORS, &state) : NULL;
-	int err = copy ? word ? 0 : -EINVAL : -ENOMEM;
+	int err = !copy ? -ENOMEM : has_empty_item(list) ? -EINVAL : 0;
 	struct pids p = { 0 };
 	uint64_t id;
 
