@@ -15,7 +15,7 @@
 #define CAN_CAST false
 #else
 #define CAN_CAST true
-extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym __weak __attribute__((const));
+extern void *bpf_rdonly_cast(const void *obj, u32 btf_id) __ksym __attribute__((const));
 #endif
 
 /* 8 bytes at a kernel address; 0 if it cannot be read. */

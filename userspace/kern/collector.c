@@ -3,7 +3,6 @@
 #include "base/complain.h"
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <stdarg.h>
@@ -170,35 +169,20 @@ static uint64_t ring_size(uint64_t want)
 	return size;
 }
 
-/* Whether the kernel has bpf_rdonly_cast, according to its BTF. */
-static int find_rdonly_cast(bool *ret, struct collector_error *err)
+static int load(struct collector *c, struct collector_error *err)
 {
-	struct btf *btf = btf__parse(KERNEL_BTF, NULL);
+	int rc;
 
-	if (!btf && errno == ENOMEM)
-		return fail(err, 1, "not enough memory for the kernel's BTF");
-	if (!btf)
+	if (access(KERNEL_BTF, R_OK))
 		return fail(err, 4,
 			    "cannot use this kernel's BTF (" KERNEL_BTF ": %s): "
 			    "sfbpf needs a kernel built with CONFIG_DEBUG_INFO_BTF=y",
 			    strerror(errno));
-	*ret = btf__find_by_name_kind(btf, "bpf_rdonly_cast", BTF_KIND_FUNC) > 0;
-	btf__free(btf);
-	return 0;
-}
-
-static int load(struct collector *c, struct collector_error *err)
-{
-	bool cast = false;
-	int rc;
-
 	libbpf_set_print(c->opts.verbose > 1 ? loud : quiet);
-	rc = find_rdonly_cast(&cast, err);
-	if (rc)
-		return rc;
-	rc = open_and_load(c, cast);
-	if (rc && cast && rc != -EPERM && rc != -ENOMEM) {
-		if (c->opts.verbose)
+	rc = open_and_load(c, true);
+	if (rc && rc != -EPERM && rc != -ENOMEM) {
+		/* -ESRCH: the kernel has no bpf_rdonly_cast. */
+		if (rc != -ESRCH && c->opts.verbose)
 			complain(0,
 				 "the kernel refuses the BPF programs that use "
 				 "bpf_rdonly_cast: %s; trying those without it",
