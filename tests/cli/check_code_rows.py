@@ -60,7 +60,10 @@ def differs(eh, code):
 
 def compare(path, verbose=False):
     """Bytes that .eh_frame describes, those that code does too, and bytes that differ."""
-    eh, code = list(rows(path, "eh_frame")), list(rows(path, "code"))
+    eh, code = [], list(rows(path, "code"))
+    for row in rows(path, "eh_frame"):      # each row of a PLT has the range of all of it
+        if not eh or row[:2] != eh[-1][:2]:
+            eh.append(row)
     described = sum(r[1] - r[0] for r in eh)
     claimed = wrong = i = k = 0
     while i < len(eh) and k < len(code):

@@ -38,6 +38,25 @@ SHAPE(table, "cmp $2, %edi\n ja 1f\n mov %edi, %edi\n lea 9f(%rip), %rax\n"
 	     "movslq (%rax,%rdi,4), %rdx\n add %rax, %rdx\n push %rbx\n jmp *%rdx\n"
 	     "2: pop %rbx\n 1: ret\n 3: nop\n jmp 2b\n"
 	     ".balign 4\n 9: .long 2b-9b, 3b-9b, 2b-9b")
+SHAPE(plain_table, "push %rbp\n mov %rsp, %rbp\n cmp $1, %edi\n ja 1f\n mov %edi, %eax\n"
+		   "lea 0(,%rax,4), %rdx\n lea 9f(%rip), %rax\n mov (%rdx,%rax,1), %eax\n"
+		   "cltq\n lea 9f(%rip), %rdx\n add %rdx, %rax\n jmp *%rax\n"
+		   "2: nop\n 1: pop %rbp\n 3: ret\n"
+		   ".balign 4\n 9: .long 2b-9b, 1b-9b, 3b-9b")
+SHAPE(indexed, "cmpb $1, 3(%rdi,%rsi,8)\n ja 1f\n movzbl 3(%rdi,%rsi,8), %eax\n"
+	       "lea 9f(%rip), %rdx\n movslq (%rdx,%rax,4), %rax\n add %rdx, %rax\n push %rbx\n"
+	       "jmp *%rax\n 2: nop\n 3: pop %rbx\n 1: ret\n"
+	       ".balign 4\n 9: .long 2b-9b, 3b-9b, 1b-9b")
+SHAPE(spilled, "sub $24, %rsp\n lea 9f(%rip), %rax\n mov %rax, 8(%rsp)\n call 0f\n"
+	       "mov 8(%rsp), %rdx\n cmp $1, %edi\n ja 1f\n mov %edi, %edi\n"
+	       "movslq (%rdx,%rdi,4), %rax\n add %rdx, %rax\n jmp *%rax\n"
+	       "2: nop\n 1: add $24, %rsp\n 3: ret\n"
+	       ".balign 4\n 9: .long 2b-9b, 1b-9b, 3b-9b\n 0:")
+/* rbx is known at the jump only if the call is known not to return. */
+SHAPE(ends, "push %rbx\n lea 9f(%rip), %rbx\n 4: cmp $1, %edi\n ja 1f\n mov %edi, %edi\n"
+	    "movslq (%rbx,%rdi,4), %rax\n add %rbx, %rax\n jmp *%rax\n"
+	    "2: xor %ebx, %ebx\n call 0f\n jmp 4b\n 1: pop %rbx\n 3: ret\n"
+	    ".balign 4\n 9: .long 2b-9b, 1b-9b, 3b-9b\n 0:")
 SHAPE(uneven, "test %edi, %edi\n je 1f\n push %rbx\n 1: ret")
 SHAPE(pointer, "push %rbp\n sub $16, %rsp\n mov %rsp, %rbp\n test %edi, %edi\n je 1f\n"
 	       "push %rdi\n 1: lea 16(%rbp), %rsp\n pop %rbp\n ret")
@@ -61,6 +80,8 @@ static bool no_part(void *ctx, uint64_t addr, struct code_range *ret)
 
 static struct rowbuf rows;
 static int verdict;
+static bool call_ends; /* the call at the end of the shape does not return */
+static bool is_sized;
 
 static void analyse(const uint8_t *from, const uint8_t *to)
 {
@@ -72,10 +93,13 @@ static void analyse(const uint8_t *from, const uint8_t *to)
 			     .texts = &text,
 			     .ntexts = 1,
 			     .part_of = no_part,
+			     .sized = is_sized,
 			     .budget = 10000 };
 
-	text.blob.view = bytes_of(from, len, false);
-	text.marks = calloc(1, len);
+	text.blob.view = bytes_of(from, len + call_ends, false); /* a byte follows each shape */
+	text.end += call_ends;
+	text.marks = calloc(1, len + 1);
+	text.marks[len] = call_ends ? MARK_ENDS : 0;
 	rowbuf_free(&rows);
 	verdict = code_fn_analyse(&f, (struct code_range){ ADDR, ADDR + len });
 	if (verdict > 0) {
@@ -178,6 +202,34 @@ TEST(table)
 	EXPECT_STR(at(24), "cfa=rsp+16 ra=*(cfa-8) fp=same"); /* the first target */
 	EXPECT_STR(at(25), "cfa=rsp+8 ra=*(cfa-8) fp=same");
 	EXPECT_STR(at(26), "cfa=rsp+16 ra=*(cfa-8) fp=same"); /* the second */
+}
+
+TEST(bounds_of_tables)
+{
+	ANALYSE(plain_table);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	ANALYSE(indexed);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	ANALYSE(spilled);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+}
+
+TEST(call_that_ends)
+{
+	const uint64_t after = 31; /* jmp 4b */
+
+	ANALYSE(ends);
+	EXPECT_EQ(verdict, CODE_REJECTED);
+	call_ends = true;
+	ANALYSE(ends);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(after - 1), "cfa=rsp+16 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(after), "");
+	is_sized = true;
+	ANALYSE(ends);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(after), "cfa=rsp+16 ra=*(cfa-8) fp=same");
+	call_ends = is_sized = false;
 }
 
 TEST(no_rows)

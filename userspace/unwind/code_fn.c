@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/vec.h"
+#include "unwind/code_ends.h"
 #include "unwind/code_jump.h"
 
 #define TRIES	    48 /* analyses of one function, each with one more call known not to return */
@@ -146,8 +147,9 @@ static int new_leader(struct code_fn *f, uint64_t addr, const struct code_state 
 		return err;
 	slots_each(&f->slots, hash_u64(addr), at)
 		;
-	f->leaders[f->nleaders] =
-		(struct code_leader){ .addr = addr, .from_call = call, .passed = passed };
+	f->leaders[f->nleaders] = (struct code_leader){
+		.addr = addr, .from_call = call, .passed = passed, .is_after = f->in_after
+	};
 	f->leaders[f->nleaders].state = *s;
 	f->leaders[f->nleaders].state.cmp_reg = CODE_NO_REG;
 	f->slots.ids[at] = (uint32_t)++f->nleaders;
@@ -188,6 +190,9 @@ static int edge(struct code_fn *f, uint64_t addr, const struct code_state *s, ui
 	struct code_leader *l = leader_at(f, addr);
 	enum code_merge how;
 
+	/* What follows such a call does not change what is known of the other code. */
+	if (f->in_after && (l ? !l->is_after : *mark_of(f, addr) & MARK_START))
+		return l && code_state_conflict(&l->state, s, f->arch) ? REJECT : 0;
 	if (!l)
 		return new_leader(f, addr, s, call);
 	if (call && !l->passed && !l->from_call && !f->outermost &&
@@ -254,6 +259,9 @@ static int jump_table(struct code_fn *f, const struct code_val *v, const struct 
 		return err ? err : f->ntables > 1 ? AGAIN : jump_table(f, v, s);
 	}
 	for (unsigned int i = 0; !err && (!v->n || i < v->n); i++) {
+		/* Tables do not overlap. */
+		if (i && listed(f->tables, f->ntables, (uint64_t)v->off + (uint64_t)i * v->size))
+			return 0;
 		more = code_jump_entry(f, v, i, &target);
 		if (more < 0)
 			return more;
@@ -266,12 +274,42 @@ static int jump_table(struct code_fn *f, const struct code_val *v, const struct 
 	return err;
 }
 
+/* Whether the word at slot is where ld.so puts its resolver of symbols. */
+static bool is_resolver(const struct code_fn *f, uint64_t slot)
+{
+	const struct elf_shdr *got = elf_image_section(f->img, ".got.plt");
+
+	if (!got)
+		got = elf_image_section(f->img, ".got");
+	return got && slot == got->addr + 16;
+}
+
+/* A jump through a word of the file, as in a PLT: before it is bound, it leads back to the stub. */
+static int jump_slot(struct code_fn *f, uint64_t slot, const struct code_state *s)
+{
+	const struct code_val word = { .kind = VAL_TARGET, .size = 8, .off = (int64_t)slot };
+	uint64_t target;
+	int known = code_jump_entry(f, &word, 0, &target);
+
+	f->leaps = true;
+	if (known < 0)
+		return known;
+	if (is_resolver(f, slot))
+		return 0;
+	if (!f->outermost && !code_state_is_entry(s, f->arch))
+		return REJECT;
+	f->loses |= !code_state_restored(s, f->arch);
+	return known && inside(f, target) ? edge(f, target, s, 0) : 0;
+}
+
 static int jump_indirect(struct code_fn *f, const struct code_op *op, struct code_state *s)
 {
 	struct code_val v = code_state_jump(s, op);
 
 	if (v.kind == VAL_TARGET)
 		return jump_table(f, &v, s);
+	if (op->kind == OP_JUMP_TABLE && op->base == CODE_NO_REG && op->index == CODE_NO_REG)
+		return jump_slot(f, (uint64_t)op->imm, s);
 	if (op->kind == OP_JUMP_REG && s->reg[op->src].kind == VAL_CONST)
 		return jump_to(f, (uint64_t)s->reg[op->src].off, s);
 	f->leaps = true;
@@ -295,6 +333,16 @@ static bool pushes_pc(const struct code_fn *f, const struct code_op *op, uint64_
 	return op->kind == OP_CALL && op->target == next && f->arch->ra == CODE_NO_REG;
 }
 
+/* Whether what follows the call is not reached from it. */
+static bool ends_there(const struct code_fn *f, const struct code_op *op, uint64_t addr)
+{
+	const uint8_t *callee = op->target ? mark_of(f, op->target) : NULL;
+
+	return (callee && *callee & MARK_ENDS) || listed(f->noreturn, f->nnoreturn, addr) ||
+	       (!op->target && op->base == CODE_NO_REG && op->index == CODE_NO_REG &&
+		code_ends_at(f, (uint64_t)op->imm));
+}
+
 /* The ways out of an instruction that was applied. *on: whether the next one is reached. */
 static int leave_op(struct code_fn *f, const struct code_op *op, struct code_state *s,
 		    uint64_t addr, bool *on)
@@ -316,7 +364,7 @@ static int leave_op(struct code_fn *f, const struct code_op *op, struct code_sta
 	case OP_JUMP_TABLE:
 		return jump_indirect(f, op, s);
 	case OP_CALL:
-		*on = !listed(f->noreturn, f->nnoreturn, addr);
+		*on = !ends_there(f, op, addr);
 		return 0;
 	case OP_BRANCH:
 		*on = true;
@@ -338,6 +386,24 @@ static bool falls_into_function(const struct code_fn *f, uint64_t addr)
 	       (f->outermost && listed(f->calls, f->ncalls, addr));
 }
 
+static void note_after(struct code_fn *f, uint64_t addr, const struct code_state *s)
+{
+	if (f->sized && f->nafter < CODE_AFTER)
+		f->after[f->nafter++] = (struct code_after){ addr, *s };
+}
+
+/* Goes on after a call that does not return, where no other code leads. 0 or as edge(). */
+static int take_after(struct code_fn *f)
+{
+	const struct code_after *after = &f->after[--f->nafter];
+
+	if (!inside(f, after->addr) || falls_into_function(f, after->addr) ||
+	    *mark_of(f, after->addr) & (MARK_START | MARK_BODY))
+		return 0;
+	f->in_after = true;
+	return new_leader(f, after->addr, &after->state, 0);
+}
+
 /* Follows the code from the leader to where it ends or meets another leader. */
 static int follow(struct code_fn *f, uint64_t addr, struct code_state s)
 {
@@ -350,11 +416,15 @@ static int follow(struct code_fn *f, uint64_t addr, struct code_state s)
 	while (on && !err) {
 		uint64_t at = addr;
 
-		if (!inside(f, addr))
+		if (!inside(f, addr)) {
+			f->leaps |= !call || !f->sized;
 			return call || f->outermost || code_state_is_entry(&s, f->arch) ? 0
 											: REJECT;
-		if (call && falls_into_function(f, addr))
+		}
+		if (call && falls_into_function(f, addr)) {
+			f->leaps |= !f->sized;
 			return 0;
+		}
 		if (addr != from && *mark_of(f, addr) & MARK_LEADER)
 			return edge(f, addr, &s, call);
 		if (!f->left || !f->budget)
@@ -381,6 +451,8 @@ static int follow(struct code_fn *f, uint64_t addr, struct code_state s)
 		err = note(f, &op);
 		if (!err)
 			err = leave_op(f, &op, &s, at, &on);
+		if (op.kind == OP_CALL && !on)
+			note_after(f, addr, &s);
 		if (err == REJECT && op.kind == OP_RET && last)
 			/* Another function's code follows a call that does not return. */
 			return no_return(f, last);
@@ -396,9 +468,14 @@ static int explore(struct code_fn *f)
 {
 	int err = 0;
 
-	while (f->nwork && !err) {
-		struct code_leader *l = &f->leaders[f->work[--f->nwork]];
+	while ((f->nwork || f->nafter) && !err) {
+		struct code_leader *l;
 
+		if (!f->nwork) {
+			err = take_after(f);
+			continue;
+		}
+		l = &f->leaders[f->work[--f->nwork]];
 		l->queued = false;
 		err = vec_reserve(&f->runs, &f->runs_cap, f->nruns + 1, sizeof(*f->runs));
 		if (err)
@@ -469,7 +546,7 @@ static int rows_of(struct code_fn *f, const struct code_leader *l, const struct 
 		err = put(f, at, addr, &s);
 		on = op.kind != OP_RET && op.kind != OP_END && op.kind != OP_JUMP &&
 		     op.kind != OP_JUMP_REG && op.kind != OP_JUMP_TABLE &&
-		     !(op.kind == OP_CALL && listed(f->noreturn, f->nnoreturn, at));
+		     !(op.kind == OP_CALL && ends_there(f, &op, at));
 		if (pushes_pc(f, &op, addr))
 			op = (struct code_op){ .kind = OP_STORE,
 					       .base = f->arch->sp,
@@ -510,7 +587,8 @@ static void clear(struct code_fn *f)
 		*m &= (uint8_t) ~(MARK_START | MARK_BODY | MARK_LEADER);
 	}
 	slots_reset(&f->slots);
-	f->nruns = f->nleaders = f->nwork = f->ncalls = f->naddressed = f->ntails = 0;
+	f->in_after = false;
+	f->nafter = f->nruns = f->nleaders = f->nwork = f->ncalls = f->naddressed = f->ntails = 0;
 	f->rows.n = 0;
 	f->returns = f->leaps = f->loses = false;
 }
@@ -524,7 +602,9 @@ int code_fn_analyse(struct code_fn *f, struct code_range fn)
 	f->left = (fn.end - fn.start) * VISITS + VISITS_MORE;
 	if (!f->cache)
 		f->cache = calloc(CODE_CACHE, sizeof(*f->cache));
-	if (!f->cache)
+	if (!f->after)
+		f->after = calloc(CODE_AFTER, sizeof(*f->after));
+	if (!f->cache || !f->after)
 		return -ENOMEM;
 	code_state_entry(&s, f->arch);
 	for (int i = 0; i < TRIES && err == AGAIN; i++) {
@@ -534,6 +614,10 @@ int code_fn_analyse(struct code_fn *f, struct code_range fn)
 		err = new_leader(f, fn.start, &s, 0);
 		if (!err)
 			err = explore(f);
+		if (err == REJECT && f->in_after) {
+			f->sized = false; /* without that code */
+			err = AGAIN;
+		}
 	}
 	if (!err)
 		err = make_rows(f);
@@ -549,12 +633,14 @@ void code_fn_free(struct code_fn *f)
 	clear(f);
 	free(f->leaders);
 	free(f->cache);
+	free(f->after);
 	slots_free(&f->slots);
 	free(f->work);
 	free(f->runs);
 	free(f->noreturn);
 	free(f->tables);
 	free(f->calls);
+	free(f->ends);
 	free(f->addressed);
 	free(f->tails);
 	rowbuf_free(&f->rows);

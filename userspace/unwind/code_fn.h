@@ -44,19 +44,30 @@ enum {
 	MARK_CALLED = 8,     /* trusted code calls this address */
 	MARK_ADDRESSED = 16, /* trusted code takes this address, or jumps to it */
 	MARK_GAP = 32,	     /* no table describes this byte */
-	MARK_TRIED = 64,     /* was analysed as an addressed start */
-	MARK_DONE = 128,     /* was analysed as a certain start */
+	MARK_ENDS = 64,	     /* the function that starts here does not return */
+	MARK_DONE = 128,     /* a function that starts here was analysed */
 };
 
 struct code_leader {
 	uint64_t addr;
 	uint64_t from_call; /* only the return of that call leads here; 0: other ways do too */
 	bool queued;
-	bool passed; /* code was followed across it before it was known to be one */
+	bool passed;   /* code was followed across it before it was known to be one */
+	bool is_after; /* of code after calls that do not return */
+	struct code_state state;
+};
+
+/*
+ * What follows a call that does not return. No jump leads there if it is a landing pad of
+ * exceptions, which is entered with sp as at a call.
+ */
+struct code_after {
+	uint64_t addr;
 	struct code_state state;
 };
 
 #define CODE_PARTS 32
+#define CODE_AFTER 64
 #define CODE_CACHE 8192 /* decoded instructions that are kept, a power of two */
 
 struct code_cached {
@@ -81,7 +92,10 @@ struct code_fn {
 	uint64_t budget;	   /* instructions that may still be looked at */
 	uint64_t left;		   /* of it, for this function */
 	struct code_cached *cache; /* by the low bits of the address */
-	bool outermost;		   /* the function is the program's entry: all of its rows say so */
+	uint64_t *ends;		   /* GOT slots of functions that do not return (code_ends.h) */
+	size_t nends, ends_cap;
+	bool sized;	/* the function certainly ends where its range does */
+	bool outermost; /* the function is the program's entry: all of its rows say so */
 
 	struct code_range parts[CODE_PARTS];
 	size_t nparts;
@@ -94,6 +108,9 @@ struct code_fn {
 	size_t nruns, runs_cap;
 	uint64_t *noreturn; /* calls that do not return */
 	size_t nnoreturn, noreturn_cap;
+	struct code_after *after;
+	size_t nafter;
+	bool in_after;	  /* the code in progress is that after such a call */
 	uint64_t *tables; /* jump tables of this function, to tell where others end */
 	size_t ntables, tables_cap;
 	/* Results */
@@ -101,7 +118,7 @@ struct code_fn {
 	uint64_t *tails; /* code that it jumps to with stack and registers as at entry */
 	size_t ncalls, calls_cap, naddressed, addressed_cap, ntails, tails_cap;
 	struct rowbuf rows;
-	/* It returns; some jumps were taken for tail calls; the caller's registers are lost */
+	/* It returns; some ways lead to other functions; the caller's registers are lost */
 	bool returns, leaps, loses;
 };
 

@@ -53,9 +53,6 @@ int code_jump_entry(struct code_fn *f, const struct code_val *v, unsigned int i,
 	uint64_t start, entry;
 	int more;
 
-	for (size_t k = 0; k < f->ntables && i && !v->n; k++)
-		if (f->tables[k] == addr)
-			return 0;
 	if (i >= ENTRIES_MAX)
 		return 0;
 	more = data_of(f, addr, &data, &start);

@@ -20,9 +20,9 @@ enum code_kind {
 	OP_NOP,		   /* padding too */
 	OP_LEA,		   /* dst = src + imm */
 	OP_CONST,	   /* dst = imm */
-	OP_ADD,		   /* dst = src + (src2 << shift) */
+	OP_ADD,		   /* dst = src + (src2 << shift); src may be CODE_NO_REG: 0 */
 	OP_AND,		   /* dst = src & imm */
-	OP_COPY,	   /* dst = zero-extended part of src of `size` bytes */
+	OP_COPY,	   /* dst = part of src of `size` bytes, extended as is_signed says */
 	OP_LOAD,	   /* dst [and dst2] = memory */
 	OP_STORE,	   /* memory = src2 [and src3] */
 	OP_COMPARE,	   /* src with imm, or with src2, in `size` bytes */
@@ -59,7 +59,7 @@ struct code_op {
 	uint8_t size;  /* bytes of one register in memory, or of an operand */
 	uint8_t shift; /* of src2, or log2 of the scale of index */
 	uint8_t cond;
-	bool is_signed;	     /* OP_LOAD extends the sign */
+	bool is_signed;	     /* OP_LOAD and OP_COPY extend the sign */
 	bool keeps_flags;    /* what OP_COMPARE said holds after it */
 	bool negative;	     /* OP_ADD subtracts */
 	uint16_t store_size; /* bytes written at base + imm by an op other than OP_STORE */

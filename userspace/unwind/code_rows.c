@@ -6,17 +6,19 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "unwind/code_ends.h"
 #include "unwind/code_scan.h"
 #include "unwind/code_starts.h"
 #include "unwind/fntab.h"
 
-#define TEXT_MAX  (192ull << 20) /* bytes of one segment; larger ones are left out */
-#define DATA_MAX  (32ull << 20)
-#define ROWS_MAX  (8u << 20)
+#define TEXT_MAX   (192ull << 20) /* bytes of one segment; larger ones are left out */
+#define DATA_MAX   (32ull << 20)
+#define ROWS_MAX   (8u << 20)
 /* Bytes of a function outside of tables, if it certainly starts there, and if it may */
-#define FN_MAX	  (1u << 20)
-#define MAYBE_MAX (64u << 10)
-#define TICK	  64 /* functions between two calls of tick() */
+#define FN_MAX	   (1u << 20)
+#define MAYBE_MAX  (64u << 10)
+#define TICK	   64 /* functions between two calls of tick() */
+#define ROUNDS_MAX 8
 
 /* Instructions that are looked at in each byte of code, on average, over all attempts */
 #define BUDGET_PER_BYTE 8
@@ -27,6 +29,11 @@ struct start {
 	bool certain;
 };
 
+struct starts {
+	struct start *v;
+	size_t n, cap;
+};
+
 struct analysis {
 	struct unwind_file *file;
 	const struct code_rows_opts *opts;
@@ -34,8 +41,10 @@ struct analysis {
 	struct code_text texts[EXEC_SEGMENTS_MAX];
 	struct code_ranges described, gaps, whole;
 	struct fntab symbols;
-	struct start *certain, *maybe; /* to be analysed */
-	size_t ncertain, certain_cap, nmaybe, maybe_cap;
+	struct starts certain, maybe; /* to be analysed */
+	struct starts rejected;	      /* certain ones */
+	unsigned int rounds;	      /* in which such were analysed again */
+	bool learnt; /* of functions that do not return, since they were rejected */
 	uint64_t entry;
 	bool has_entry, stopped;
 	unsigned int ticks;
@@ -73,28 +82,27 @@ static bool wanted(const struct analysis *a, uint64_t addr)
 	return m && (*m & MARK_GAP || described_fn(a, addr));
 }
 
+static int push_start(struct starts *to, uint64_t addr, bool certain)
+{
+	int err = vec_reserve(&to->v, &to->cap, to->n + 1, sizeof(*to->v));
+
+	if (!err)
+		to->v[to->n++] = (struct start){ addr, certain };
+	return err;
+}
+
 static int note_start(void *ctx, uint64_t addr, bool certain)
 {
 	struct analysis *a = ctx;
 	const uint8_t mark = certain ? MARK_CALLED : MARK_ADDRESSED;
 	uint8_t *m = mark_of(a, addr);
-	int err;
 
 	if (!m || *m & mark)
 		return 0;
 	*m |= mark;
 	if (!wanted(a, addr) || addr % a->fn.arch->align)
 		return 0;
-	err = certain ? vec_reserve(&a->certain, &a->certain_cap, a->ncertain + 1,
-				    sizeof(*a->certain))
-		      : vec_reserve(&a->maybe, &a->maybe_cap, a->nmaybe + 1, sizeof(*a->maybe));
-	if (err)
-		return err;
-	if (certain)
-		a->certain[a->ncertain++] = (struct start){ addr, true };
-	else
-		a->maybe[a->nmaybe++] = (struct start){ addr, false };
-	return 0;
+	return push_start(certain ? &a->certain : &a->maybe, addr, certain);
 }
 
 /* The first address in [at, end) that trusted code calls; end: none. */
@@ -187,22 +195,48 @@ static int next_start(struct analysis *a)
 
 static int analyse(struct analysis *a, struct start s)
 {
-	const uint8_t done = s.certain ? MARK_DONE : MARK_TRIED;
+	const struct fn *sym = fntab_find(&a->symbols, s.addr);
 	uint8_t *m = mark_of(a, s.addr);
 	int verdict;
 
-	if (*m & (done | MARK_DONE))
+	if (*m & MARK_DONE)
 		return 0;
-	*m |= done;
 	a->fn.outermost = a->has_entry && s.addr == a->entry;
+	a->fn.sized = described_fn(a, s.addr) || (sym && sym->start == s.addr);
 	verdict = code_fn_analyse(&a->fn, range_from(a, s));
 	if (verdict < 0)
 		return verdict;
+	if (s.certain)
+		*m |= MARK_DONE;
+	if (verdict == CODE_REJECTED && s.certain)
+		return push_start(&a->rejected, s.addr, true);
 	if (verdict == CODE_REJECTED || (verdict == CODE_SOUND && !s.certain))
 		return 0;
 	*m |= MARK_DONE;
+	if (!a->fn.returns && !a->fn.leaps) {
+		*m |= MARK_ENDS;
+		a->learnt = true;
+	}
 	verdict = take(a, s, verdict);
 	return verdict ? verdict : next_start(a);
+}
+
+/*
+ * Functions that were rejected may make sense with what is known now of those that they call. True:
+ * there are some.
+ */
+static bool again(struct analysis *a)
+{
+	struct starts done = a->certain;
+
+	if (!a->learnt || !a->rejected.n || a->rounds++ == ROUNDS_MAX)
+		return false;
+	a->learnt = false;
+	a->certain = a->rejected;
+	a->rejected = done; /* empty */
+	for (size_t i = 0; i < a->certain.n; i++)
+		*mark_of(a, a->certain.v[i].addr) &= (uint8_t)~MARK_DONE;
+	return true;
 }
 
 /* Certain starts first: they tell where others end, and need no proof. */
@@ -210,8 +244,9 @@ static int analyse_all(struct analysis *a)
 {
 	int err = 0;
 
-	while (!err && !a->stopped && (a->ncertain || a->nmaybe)) {
-		err = analyse(a, a->ncertain ? a->certain[--a->ncertain] : a->maybe[--a->nmaybe]);
+	while (!err && !a->stopped && (a->certain.n || a->maybe.n || again(a))) {
+		err = analyse(a, a->certain.n ? a->certain.v[--a->certain.n]
+					      : a->maybe.v[--a->maybe.n]);
 		if (a->opts->tick && ++a->ticks % TICK == 0)
 			a->stopped = !a->opts->tick(a->opts->ctx);
 	}
@@ -224,6 +259,44 @@ static int note_functions(struct analysis *a, const struct fntab *t, bool certai
 
 	for (size_t i = 0; i < t->n && !err; i++)
 		err = note_start(a, t->fns[i].start, certain);
+	return err;
+}
+
+/* Whether the table's first row is that of a function's start, not of a part that is elsewhere. */
+static bool starts_as_function(const struct analysis *a, const struct fn *fn,
+			       const struct rowbuf *rows)
+{
+	const struct row *r = rows->n ? &rows->rows[0] : NULL;
+
+	return r && r->start == fn->start && !r->plt_rep && !r->flags && r->cfa.kind == RULE_REG &&
+	       r->cfa.reg == a->fn.arch->sp && r->cfa.off == a->fn.arch->ra_bytes;
+}
+
+/* The functions of the tables: of a file that is analysed as a whole. */
+static int note_described(struct analysis *a)
+{
+	const struct eh_frame *eh = &a->file->eh;
+	const struct sframe *sframe = &a->file->sframe;
+	struct rowbuf rows = { 0 };
+	int err = 0;
+
+	for (size_t i = 0; a->file->has_sframe && i < sframe->fns.n && !err; i++) {
+		const struct fn *fn = &sframe->fns.fns[i];
+
+		rows.n = 0;
+		err = sframe_rows(sframe, fn, &rows, NULL);
+		if (!err)
+			err = note_start(a, fn->start, starts_as_function(a, fn, &rows));
+	}
+	for (size_t i = 0; a->file->has_eh && i < eh->fns.n && !err; i++) {
+		const struct fn *fn = &eh->fns.fns[i];
+
+		rows.n = 0;
+		err = eh_frame_rows(eh, fn, &rows, NULL);
+		if (!err)
+			err = note_start(a, fn->start, starts_as_function(a, fn, &rows));
+	}
+	rowbuf_free(&rows);
 	return err;
 }
 
@@ -274,9 +347,9 @@ static int note_one(struct analysis *a)
 	const struct fn *sym = fntab_find(&a->symbols, a->opts->at);
 	int err = note_functions(a, &a->symbols, true);
 
-	a->ncertain = 0;
+	a->certain.n = 0;
 	if (!err && sym && wanted(a, sym->start) && sym->start % a->fn.arch->align == 0)
-		a->certain[a->ncertain++] = (struct start){ sym->start, true };
+		err = push_start(&a->certain, sym->start, true);
 	return err;
 }
 
@@ -291,10 +364,8 @@ static int note_starts(struct analysis *a)
 		err = note_start(a, a->entry, true);
 	if (!err && a->has_entry)
 		err = note_main(a);
-	if (!err && a->opts->whole && a->file->has_sframe)
-		err = note_functions(a, &a->file->sframe.fns, false);
-	if (!err && a->opts->whole && a->file->has_eh)
-		err = note_functions(a, &a->file->eh.fns, false);
+	if (!err && a->opts->whole)
+		err = note_described(a);
 	for (size_t i = 0; i < a->gaps.n && !err; i++)
 		err = note_start(a, a->gaps.v[i].start, false);
 	if (!err && !a->opts->whole)
@@ -417,6 +488,9 @@ static int run(struct analysis *a)
 		err = code_symbols(&a->file->img, &a->symbols);
 	if (err)
 		return err;
+	err = code_ends(&a->fn);
+	if (err)
+		return err;
 	mark_gaps(a);
 	a->has_entry = code_entry(&a->file->img, &a->entry);
 	err = note_starts(a);
@@ -456,8 +530,9 @@ int code_rows(struct unwind_file *file, const struct code_rows_opts *opts)
 	}
 	free(a->described.v);
 	free(a->gaps.v);
-	free(a->certain);
-	free(a->maybe);
+	free(a->certain.v);
+	free(a->maybe.v);
+	free(a->rejected.v);
 	fntab_free(&a->symbols);
 	rowbuf_free(&a->rows);
 	free(a);

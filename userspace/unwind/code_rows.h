@@ -17,7 +17,11 @@
 #include "unwind/row_stream.h"
 
 struct code_rows_opts {
-	bool whole; /* analyse all functions, and ignore the rows of tables */
+	/*
+	 * Analyse all functions, and ignore the rows of tables, but for the first of each: it tells
+	 * the start of a function from that of a part which is elsewhere.
+	 */
+	bool whole;
 	/* Analyse only the function whose symbol covers this address, and what it calls. 0: all */
 	uint64_t at;
 	/* Called now and then; false: stop here, with what was found. NULL: not called. */

@@ -32,7 +32,7 @@ void code_state_entry(struct code_state *s, const struct code_arch *arch)
 		if (arch->callee_saved >> i & 1 || i == arch->ra)
 			s->reg[i] = orig(i);
 	s->reg[arch->sp] = on_stack(0, -arch->ra_bytes);
-	s->cmp_reg = s->bound_reg = CODE_NO_REG;
+	s->cmp_reg = s->bound_place.base = CODE_NO_REG;
 }
 
 /* ---- The stack ---- */
@@ -63,11 +63,15 @@ static void slots_kill(struct code_state *s, uint64_t sym, int64_t off, int64_t 
 }
 
 /* Sorted, so that equal states are equal bytes. The last one is lost when there are too many. */
+/* Smaller numbers are not the address of a jump table. */
+#define ADDRESS_MIN 4096
+
 static void slot_set(struct code_state *s, uint64_t sym, int64_t off, struct code_val val)
 {
 	uint32_t i = 0;
 
-	if (val.kind != VAL_ORIG && val.kind != VAL_STACK)
+	if (val.kind != VAL_ORIG && val.kind != VAL_STACK &&
+	    (val.kind != VAL_CONST || val.off < ADDRESS_MIN))
 		return;
 	while (i < s->nslots &&
 	       (s->slot[i].sym < sym || (s->slot[i].sym == sym && s->slot[i].off > off)))
@@ -124,6 +128,10 @@ static struct code_val val_sum(const struct code_state *s, const struct code_op 
 
 	const uint64_t by = (uint64_t)b.off << (op->shift & 31);
 
+	if (op->src == CODE_NO_REG) { /* the index of a table, times the size of its entries */
+		b.shift = op->shift;
+		return b.kind == VAL_BOUND && !op->negative ? b : UNKNOWN;
+	}
 	if (b.kind == VAL_CONST && op->shift < 32 && a.kind != VAL_ENTRY)
 		return val_add(a, (int64_t)(op->negative ? -by : by));
 	if (a.kind == VAL_ENTRY && b.kind == VAL_CONST && !op->negative) {
@@ -161,7 +169,11 @@ static struct code_val val_copy(const struct code_state *s, const struct code_op
 
 	if (v.kind == VAL_CONST && op->size >= 4)
 		return v;
-	if (v.kind == VAL_BOUND && (v.size <= op->size || v.off <= most)) {
+	if (v.kind == VAL_ENTRY && v.size == op->size && (!v.is_signed || op->is_signed)) {
+		v.is_signed = op->is_signed;
+		return v;
+	}
+	if (v.kind == VAL_BOUND && !v.shift && (v.size <= op->size || v.off <= most)) {
 		v.size = 8;
 		return v;
 	}
@@ -183,6 +195,17 @@ static bool stack_place(const struct code_state *s, const struct code_op *op, ui
 	return true;
 }
 
+static struct code_place place_of(const struct code_op *op)
+{
+	return (struct code_place){ op->base, op->index, op->shift, op->imm };
+}
+
+static bool is_place(const struct code_place *p, const struct code_op *op)
+{
+	return p->base == op->base && p->index == op->index && p->disp == op->imm &&
+	       (p->index == CODE_NO_REG || p->shift == op->shift);
+}
+
 static struct code_val val_load(const struct code_state *s, const struct code_op *op, int64_t more)
 {
 	struct code_val base = reg_val(s, op->base), index = reg_val(s, op->index);
@@ -194,6 +217,8 @@ static struct code_val val_load(const struct code_state *s, const struct code_op
 		found = slot_at(s, sym, off + more);
 	if (found)
 		return *found;
+	if (op->base != CODE_NO_REG && is_place(&s->bound_place, op) && op->size == s->bound_size)
+		return (struct code_val){ .kind = VAL_BOUND, .size = 8, .off = s->bound };
 	if (op->index != CODE_NO_REG && op->shift <= 3 &&
 	    (op->base == CODE_NO_REG || base.kind == VAL_CONST || index.kind == VAL_CONST)) {
 		struct code_val v = { .kind = VAL_ENTRY,
@@ -204,6 +229,8 @@ static struct code_val val_load(const struct code_state *s, const struct code_op
 
 		if (1 << op->shift != op->size && !(index.kind == VAL_CONST && !op->shift))
 			return UNKNOWN;
+		if (count.shift && 1 << (op->shift + count.shift) != op->size)
+			return UNKNOWN;
 		v.off = (base.kind == VAL_CONST	   ? base.off
 			 : index.kind == VAL_CONST ? index.off
 						   : 0) +
@@ -212,9 +239,6 @@ static struct code_val val_load(const struct code_state *s, const struct code_op
 			v.n = (uint16_t)(count.off + 1);
 		return v;
 	}
-	if (op->base == s->bound_reg && op->base != CODE_NO_REG && op->index == CODE_NO_REG &&
-	    op->imm == s->bound_disp && op->size == s->bound_size)
-		return (struct code_val){ .kind = VAL_BOUND, .size = 8, .off = s->bound };
 	if (op->size <= 2 && !op->is_signed)
 		return (struct code_val){ .kind = VAL_BOUND,
 					  .size = 8,
@@ -263,10 +287,10 @@ static void set(struct code_state *s, uint8_t reg, struct code_val v)
 {
 	if (reg < CODE_REGS)
 		s->reg[reg] = v;
-	if (reg == s->cmp_reg || reg == s->cmp_with)
+	if (reg == s->cmp_reg || reg == s->cmp_with || (s->cmp_memory && reg == s->cmp_place.index))
 		s->cmp_reg = CODE_NO_REG;
-	if (reg == s->bound_reg)
-		s->bound_reg = CODE_NO_REG;
+	if (reg == s->bound_place.base || reg == s->bound_place.index)
+		s->bound_place.base = CODE_NO_REG;
 }
 
 static void clobber(struct code_state *s, const struct code_arch *arch, uint32_t regs, uint64_t at)
@@ -327,7 +351,7 @@ static void compare(struct code_state *s, const struct code_op *op)
 	s->cmp_with = op->src2;
 	s->cmp_size = op->size;
 	s->cmp_imm = s->cmp_memory ? op->imm2 : op->imm;
-	s->cmp_disp = op->imm;
+	s->cmp_place = place_of(op);
 }
 
 /* The value that the op computes for dst. */
@@ -382,7 +406,7 @@ bool code_state_apply(struct code_state *s, const struct code_arch *arch, const 
 	if (op->kind == OP_STORE || op->store_size) {
 		if (!store(s, arch, op))
 			return false;
-		s->bound_reg = CODE_NO_REG;
+		s->bound_place.base = CODE_NO_REG;
 		if (s->cmp_memory)
 			s->cmp_reg = CODE_NO_REG;
 	}
@@ -446,13 +470,13 @@ void code_state_branch(struct code_state *s, const struct code_arch *arch, const
 	else
 		return;
 	if (s->cmp_memory) {
-		s->bound_reg = s->cmp_reg;
-		s->bound_disp = s->cmp_disp;
+		s->bound_place = s->cmp_place;
 		s->bound_size = s->cmp_size;
 		s->bound = most;
 		return;
 	}
-	if (s->reg[s->cmp_reg].kind == VAL_UNKNOWN || s->reg[s->cmp_reg].kind == VAL_BOUND)
+	/* Not as the constant that it may be on one of several ways: it is the index of a table. */
+	if (s->reg[s->cmp_reg].kind != VAL_STACK && s->reg[s->cmp_reg].kind != VAL_ORIG)
 		s->reg[s->cmp_reg] =
 			(struct code_val){ .kind = VAL_BOUND, .size = s->cmp_size, .off = most };
 }
@@ -488,7 +512,7 @@ enum code_merge code_state_merge(struct code_state *into, const struct code_stat
 		slot_drop(into, i);
 		ret = ret == MERGE_SAME ? MERGE_CHANGED : ret;
 	}
-	into->cmp_reg = into->bound_reg = CODE_NO_REG;
+	into->cmp_reg = into->bound_place.base = CODE_NO_REG;
 	return ret;
 }
 
@@ -530,10 +554,13 @@ static bool from_cfa(const struct code_val *v)
 	return v->kind == VAL_STACK && !v->sym;
 }
 
-/* The CFA from a word in memory that a register leads to. */
+/* The CFA from a word in memory that a register leads to: sp, unless fp is a frame pointer. */
 static bool cfa_in_memory(const struct code_state *s, const struct code_arch *arch, struct row *ret)
 {
-	const uint8_t bases[] = { arch->fp, arch->sp };
+	const struct code_val *fp = &s->reg[arch->fp];
+	const struct code_val *link = slot_at(s, fp->sym, fp->off);
+	const bool framed = fp->kind == VAL_STACK && link && is_orig(link, arch->fp);
+	const uint8_t bases[] = { framed ? arch->fp : arch->sp, framed ? arch->sp : arch->fp };
 
 	for (size_t k = 0; k < 2; k++) {
 		const struct code_val *base = &s->reg[bases[k]];

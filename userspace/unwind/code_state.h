@@ -43,20 +43,27 @@ struct code_slot { /* 8 bytes at base `sym` + off hold val */
 
 #define CODE_SLOTS 24
 
+struct code_place { /* base + (index << shift) + disp; index may be CODE_NO_REG */
+	uint8_t base, index, shift;
+	int64_t disp;
+};
+
 struct code_state {
 	struct code_val reg[CODE_REGS];
-	struct code_slot slot[CODE_SLOTS]; /* the caller's values and stack addresses only */
+	struct code_slot slot[CODE_SLOTS]; /* the caller's values, addresses */
 	uint32_t nslots;
 	/*
 	 * The last comparison: of a register with a number or with another register, or of memory
-	 * at cmp_reg + cmp_disp with a number
+	 * at `place` with a number
 	 */
 	uint8_t cmp_reg, cmp_with, cmp_size;
 	bool cmp_memory;
-	int64_t cmp_imm, cmp_disp;
-	/* The memory at bound_reg + bound_disp is at most `bound`; CODE_NO_REG: none is known */
-	uint8_t bound_reg, bound_size;
-	int64_t bound_disp, bound;
+	int64_t cmp_imm;
+	struct code_place cmp_place;
+	/* The memory at bound_place is at most `bound`; its base CODE_NO_REG: none is known */
+	struct code_place bound_place;
+	uint8_t bound_size;
+	int64_t bound;
 };
 
 void code_state_entry(struct code_state *s, const struct code_arch *arch);

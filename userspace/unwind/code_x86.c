@@ -146,7 +146,14 @@ static void take_mov(const struct insn *in, struct code_op *op)
 static void take_lea(const struct insn *in, struct code_op *op)
 {
 	op->keeps_flags = true;
-	if (in->op[0].size != 64 || !memory(in, 1, op) || op->index != CODE_NO_REG)
+	if (in->op[0].size != 64 || !memory(in, 1, op))
+		return;
+	if (op->index != CODE_NO_REG && op->base == CODE_NO_REG && !op->imm) {
+		op->kind = OP_ADD;
+		op->dst = reg_of(in, 0);
+		op->src2 = op->index;
+	}
+	if (op->index != CODE_NO_REG)
 		return;
 	if (op->base == CODE_NO_REG)
 		to_const(op, reg_of(in, 0), op->imm);
@@ -192,7 +199,7 @@ static void take_compare(const struct insn *in, struct code_op *op)
 {
 	op->size = (uint8_t)(in->op[0].size / 8);
 	if (is_mem(in, 0) && is_imm(in, 1)) {
-		if (!memory(in, 0, op) || op->index != CODE_NO_REG || op->base == CODE_NO_REG)
+		if (!memory(in, 0, op) || op->base == CODE_NO_REG)
 			return;
 		op->kind = OP_COMPARE_MEMORY;
 		op->imm2 = unsigned_imm(in, op->size);
@@ -255,6 +262,9 @@ static void take_target(const struct insn *in, struct code_op *op, enum code_kin
 		op->src = reg_of(in, 0);
 	} else if (kind == OP_JUMP && is_mem(in, 0) && memory(in, 0, op)) {
 		op->kind = OP_JUMP_TABLE;
+	} else if (kind == OP_CALL && is_mem(in, 0) && !memory(in, 0, op)) {
+		op->base = op->index = CODE_NO_REG;
+		op->imm = 0;
 	}
 }
 
@@ -351,10 +361,15 @@ static void take_data(const struct insn *in, struct code_op *op)
 		take_mov(in, op);
 		break;
 	case ZYDIS_MNEMONIC_MOVSXD:
-		if (is_reg(in, 0) && is_mem(in, 1))
-			take_mov(in, op);
+		take_mov(in, op);
 		op->is_signed = true;
 		op->keeps_flags = true;
+		break;
+	case ZYDIS_MNEMONIC_CDQE:
+		op->kind = OP_COPY;
+		op->dst = op->src = 0;
+		op->size = 4;
+		op->is_signed = op->keeps_flags = true;
 		break;
 	case ZYDIS_MNEMONIC_LEA:
 		take_lea(in, op);

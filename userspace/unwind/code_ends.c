@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "unwind/code_ends.h"
+
+#include <ctype.h>
+#include <elf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+
+#define STUB_BYTES 16 /* .plt.got of x86-64 has 8 */
+#define STUB_OPS   6  /* instructions of a stub up to its jump */
+#define PLT_MAX	   (16u << 20)
+
+/* Declared noreturn by glibc, libgcc, libstdc++ and GLib. */
+static const char *const names[] = {
+	"_Exit",
+	"_Unwind_Resume",
+	"__assert_fail",
+	"__assert_perror_fail",
+	"__chk_fail",
+	"__cxa_bad_cast",
+	"__cxa_bad_typeid",
+	"__cxa_call_unexpected",
+	"__cxa_pure_virtual",
+	"__cxa_rethrow",
+	"__cxa_throw",
+	"__cxa_throw_bad_array_new_length",
+	"__fortify_fail",
+	"__longjmp_chk",
+	"__stack_chk_fail",
+	"_exit",
+	"_longjmp",
+	"_ZSt9terminatev",
+	"abort",
+	"err",
+	"errx",
+	"exit",
+	"g_abort",
+	"g_assertion_message",
+	"g_assertion_message_expr",
+	"g_thread_exit",
+	"longjmp",
+	"pthread_exit",
+	"quick_exit",
+	"siglongjmp",
+	"thrd_exit",
+	"verr",
+	"verrx",
+};
+
+/* libstdc++'s std::__throw_bad_alloc() and its like: _ZSt17__throw_bad_allocv */
+static bool is_throw(const char *name)
+{
+	if (strncmp(name, "_ZSt", 4) != 0)
+		return false;
+	for (name += 4; isdigit((unsigned char)*name);)
+		name++;
+	return strncmp(name, "__throw_", 8) == 0;
+}
+
+static bool never_returns(const char *name)
+{
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(name, names[i]))
+			return true;
+	return is_throw(name);
+}
+
+static bool leads_to_function(const struct elf_image *img, uint64_t info)
+{
+	const uint64_t type = ELF64_R_TYPE(info);
+
+	return img->machine == EM_X86_64
+		       ? type == R_X86_64_JUMP_SLOT || type == R_X86_64_GLOB_DAT
+		       : type == R_AARCH64_JUMP_SLOT || type == R_AARCH64_GLOB_DAT;
+}
+
+/* Adds the slots of a section of relocations. */
+static int add_slots(struct code_fn *f, const struct elf_shdr *rela, struct bytes syms,
+		     struct bytes str)
+{
+	struct elf_blob all = { 0 };
+	int err = 0;
+
+	if (elf_image_section_bytes(f->img, rela, &all))
+		return 0;
+	while (!err && bytes_left(&all.view) >= sizeof(Elf64_Rela)) {
+		uint64_t slot = bytes_u64(&all.view), info = bytes_u64(&all.view);
+		struct bytes sym = bytes_sub(&syms, ELF64_R_SYM(info) * sizeof(Elf64_Sym),
+					     sizeof(Elf64_Sym));
+		const char *name;
+
+		bytes_skip(&all.view, 8);
+		if (!leads_to_function(f->img, info))
+			continue;
+		str.err = false;
+		bytes_seek(&str, bytes_u32(&sym));
+		name = bytes_str(&str);
+		if (name && never_returns(name))
+			err = vec_reserve(&f->ends, &f->ends_cap, f->nends + 1, sizeof(*f->ends));
+		if (name && never_returns(name) && !err)
+			f->ends[f->nends++] = slot;
+	}
+	elf_blob_free(&all);
+	return err;
+}
+
+static int read_slots(struct code_fn *f)
+{
+	const struct elf_shdr *dynsym = elf_image_section_of_type(f->img, SHT_DYNSYM);
+	struct elf_blob syms = { 0 }, str = { 0 };
+	int err = 0;
+
+	if (!dynsym || dynsym->flags & SHF_COMPRESSED || dynsym->link >= f->img->nshdrs ||
+	    elf_image_section_bytes(f->img, dynsym, &syms))
+		return 0;
+	if (!elf_image_section_bytes(f->img, &f->img->shdrs[dynsym->link], &str))
+		for (uint32_t i = 0; i < f->img->nshdrs && !err; i++)
+			if (f->img->shdrs[i].type == SHT_RELA &&
+			    !(f->img->shdrs[i].flags & SHF_COMPRESSED))
+				err = add_slots(f, &f->img->shdrs[i], syms.view, str.view);
+	elf_blob_free(&syms);
+	elf_blob_free(&str);
+	return err;
+}
+
+bool code_ends_at(const struct code_fn *f, uint64_t slot)
+{
+	for (size_t i = 0; i < f->nends; i++)
+		if (f->ends[i] == slot)
+			return true;
+	return false;
+}
+
+/* The slot of the GOT through which a stub jumps; 0: it is none. */
+static uint64_t slot_of_stub(const struct code_fn *f, uint64_t addr)
+{
+	struct code_op op, page = { .dst = CODE_NO_REG };
+	uint64_t slot = 0;
+
+	for (int i = 0; i < STUB_OPS; i++, addr += op.len) {
+		code_decode(f, addr, &op);
+		if (op.kind == OP_CONST) /* adrp */
+			page = op;
+		else if (op.kind == OP_LOAD && op.base == page.dst && op.index == CODE_NO_REG)
+			slot = (uint64_t)(page.imm + op.imm);
+		else if (op.kind == OP_JUMP_TABLE && op.base == CODE_NO_REG &&
+			 op.index == CODE_NO_REG)
+			return (uint64_t)op.imm;
+		else if (op.kind == OP_JUMP_REG)
+			return slot;
+		else if (op.kind != OP_NOP && op.kind != OP_LEA)
+			break;
+	}
+	return 0;
+}
+
+int code_ends(struct code_fn *f)
+{
+	static const char *const sections[] = { ".plt", ".plt.sec", ".plt.got" };
+	int err = read_slots(f);
+
+	for (size_t i = 0; !err && f->nends && i < sizeof(sections) / sizeof(*sections); i++) {
+		const struct elf_shdr *s = elf_image_section(f->img, sections[i]);
+		uint64_t size = s && s->size < PLT_MAX ? s->size : 0;
+		const uint64_t step = s && s->entsize == 8 ? 8 : STUB_BYTES;
+
+		for (uint64_t at = 0; at < size; at += step) {
+			struct code_text *t = code_text_of(f, s->addr + at);
+
+			if (t && code_ends_at(f, slot_of_stub(f, s->addr + at)))
+				t->marks[s->addr + at - t->start] |= MARK_ENDS;
+		}
+	}
+	return err;
+}
