@@ -21,13 +21,10 @@
 #ifdef __TARGET_ARCH_x86
 
 #define BRIDGE_REACH  4096 /* bytes of the stack above the gap */
-/*
- * What may be looked at in a stack, in all gaps. A word takes 1, the code before an address 4 more,
- * and an address that cannot be read 256, as each is a page fault.
+/* What may be looked at in a stack, in all gaps. A word takes 1, the code before an address 4 more.
  */
 #define BRIDGE_WORDS  1024
 #define BRIDGE_CODE   4
-#define BRIDGE_FAULT  256
 #define BRIDGE_FRAMES 4		   /* a walk that breaks after more than these was the right one */
 #define BRIDGE_SAVED  8		   /* words below the return address that may be the caller's rbp */
 #define BRIDGE_FP_MAX (1u << 20)   /* bytes from the return address to the frame pointer */
@@ -83,7 +80,6 @@ static int bridge_word(u32 round, void *ctx)
 	struct sf_scratch *s = scratch_of(slot);
 	struct sf_bridge *b;
 	u64 word;
-	u32 cost;
 
 	if (!s)
 		return 1;
@@ -94,10 +90,8 @@ static int bridge_word(u32 round, void *ctx)
 	b->at += 8;
 	if (word < b->low || word > b->high || word - b->sp + BRIDGE_STACK < 2 * BRIDGE_STACK)
 		return 0;
-	cost = copy_user(&b->before, sizeof(b->before), word - SF_CALL_BYTES) ? BRIDGE_FAULT
-									      : BRIDGE_CODE;
-	b->left = b->left > cost ? b->left - cost : 0;
-	if (cost == BRIDGE_FAULT || !ends_with_call(b->before))
+	b->left = b->left > BRIDGE_CODE ? b->left - BRIDGE_CODE : 0;
+	if (code_before(s, word, &b->before) || !ends_with_call(b->before))
 		return 0;
 	b->ra = word;
 	return 1;

@@ -266,7 +266,7 @@ struct sf_lang_walk {
 struct sf_bridge {
 	u64 sp, fp;	/* in that code */
 	u64 at;		/* the next word of the stack */
-	u64 ra, before; /* the return address in hand, and the bytes of code before it */
+	u64 ra, before; /* the current return address, and the bytes of code before it */
 	u64 to;		/* what the call there calls; 0: not looked up */
 	u32 row;	/* of the return address: SF_RULE_* */
 	u64 low, high;	/* addresses of code of files are between these */
@@ -300,11 +300,13 @@ struct sf_scratch {
 	u32 vma_put;
 	u32 lang_at; /* LANG_NATIVE, LANG_LOOP, LANG_INSIDE, LANG_BRIDGE */
 	u64 go_sp;   /* go_callback: where the next one is; 0: not known yet */
+	u64 absent;  /* see code_before */
 	/*
 	 * Places in frames[]: behind the last run-time code that the walk met, and of the first
 	 * SF_FRAME_BRIDGE. 0: none
 	 */
 	u32 gap, bridged;
+	u32 faults, unused; /* see code_before */
 	struct sf_space spaces[SF_SPACES] SF_LINE;
 	struct sf_vma_seen seen[SF_SLOTS];
 	struct sf_vma vmas[SF_SLOTS] SF_LINE; /* SF_VMAS for each space */

@@ -5,6 +5,8 @@
 
 #include "regs.bpf.h"
 
+#include "call_insn.h"
+
 static __always_inline const unsigned char *sf_chunk(u32 id)
 {
 	u32 zero = 0;
@@ -31,6 +33,26 @@ static __always_inline long copy_user(void *dst, u32 len, u64 addr)
 #else
 	return bpf_probe_read_user(dst, len, (void *)addr);
 #endif
+}
+
+/*
+ * Reads the code before a return address. Words that are taken for one may point anywhere, and an
+ * address that cannot be read is a page fault. So the page of the last such address is not read
+ * again, and a stack has at most CODE_FAULTS of them. 0 or negative.
+ */
+#define CODE_FAULTS 4
+
+static __always_inline long code_before(struct sf_scratch *s, u64 ra, u64 *ret)
+{
+	u64 page = (ra - SF_CALL_BYTES) >> 12;
+
+	if (page == s->absent || s->faults >= CODE_FAULTS)
+		return -1;
+	if (!copy_user(ret, sizeof(*ret), ra - SF_CALL_BYTES))
+		return 0;
+	s->absent = page;
+	s->faults++;
+	return -1;
 }
 
 /* The thread pointer of that task. */

@@ -653,8 +653,8 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 	s->lang.javascript.pc = 0;
 	s->lang.java.failed = 0;
 	s->lang.code = 0;
-	s->go_sp = 0;
-	s->gap = s->bridged = 0;
+	s->go_sp = s->absent = 0;
+	s->gap = s->bridged = s->faults = 0;
 	if (cfg_note_words) {
 		s->log_base = s->log_hash = s->regs.sp;
 		s->log_far = s->log_n = s->log_fp_first = 0;

@@ -15,7 +15,8 @@ import time
 import harness as h
 
 SHAPES = [
-    "cycle", "pair", "endless", "tables", "elsewhere", "wild", "edge", "absent", "churn", "rewrite"
+    "cycle", "pair", "endless", "endless-read", "endless-spread", "tables", "elsewhere", "wild",
+    "edge", "absent", "churn", "rewrite"
 ]
 SPIN = b"\xf3\x90\xeb\xfc" # pause; jmp
 CODE, TABLE = 0x1000, 0x2000 # file offsets and addresses

@@ -6,6 +6,8 @@
  * 	cycle		a frame whose saved frame pointer is its own
  * 	pair		two frames that name each other
  * 	endless		a million frames by frame pointer, in code without tables
+ * 	endless-read	the same, and the code before each return address can be read
+ * 	endless-spread	the same, each return address in another page that is not mapped
  * 	tables		a million frames in code whose .eh_frame says so
  * 	elsewhere	stack pointer and frame pointer into libc's text
  * 	wild		a stack pointer of 1, a frame pointer in the kernel's half
@@ -24,8 +26,9 @@
 
 #include "prog.h"
 
-#define PAGE   4096
-#define FRAMES (1 << 20)
+#define PAGE	  4096
+#define FRAMES	  (1 << 20)
+#define AFTER_ONE 2 /* bytes: after the first instruction */
 
 static const unsigned char spin_code[] = { 0xf3, 0x90, 0xeb, 0xfc }; /* 1: pause; jmp 1b */
 static const unsigned char return_code[] = { 0xc3 };
@@ -71,15 +74,18 @@ static _Noreturn void run(const void *code, const void *sp, const void *fp)
 	__builtin_unreachable();
 }
 
-/* n frames by frame pointer; the last one names the frame that is step frames on. */
-static _Noreturn void by_frame_pointer(size_t n, ssize_t step)
+/*
+ * n frames by frame pointer; the last one names the frame that is step frames on. ra: where in the
+ * code they return to; of the next frame: spread bytes below.
+ */
+static _Noreturn void by_frame_pointer(size_t n, ssize_t step, int64_t ra, size_t spread)
 {
 	const void *code = anonymous_code();
 	uint64_t *at = map(n * 16, PROT_READ | PROT_WRITE);
 
 	for (size_t i = 0; i < n; i++) {
 		at[2 * i] = (uint64_t)&at[2 * ((ssize_t)i + (i + 1 < n ? 1 : step))];
-		at[2 * i + 1] = (uint64_t)code + 2; /* after an instruction */
+		at[2 * i + 1] = (uint64_t)code + ra - i * spread;
 	}
 	run(code, at, at);
 }
@@ -177,11 +183,15 @@ int main(int argc, char **argv)
 			run_file(fd);
 	}
 	if (!strcmp(shape, "cycle"))
-		by_frame_pointer(1, 0);
+		by_frame_pointer(1, 0, AFTER_ONE, 0);
 	if (!strcmp(shape, "pair"))
-		by_frame_pointer(2, -1);
+		by_frame_pointer(2, -1, AFTER_ONE, 0);
 	if (!strcmp(shape, "endless"))
-		by_frame_pointer(FRAMES, 1);
+		by_frame_pointer(FRAMES, 1, AFTER_ONE, 0);
+	if (!strcmp(shape, "endless-read"))
+		by_frame_pointer(FRAMES, 1, 64, 0);
+	if (!strcmp(shape, "endless-spread"))
+		by_frame_pointer(FRAMES, 1, -(1ll << 32), PAGE);
 	if (!strcmp(shape, "tables"))
 		tables();
 	if (!strcmp(shape, "elsewhere"))
