@@ -14,6 +14,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.parse
@@ -22,6 +23,9 @@ from collections import Counter
 
 from receivers import HttpReceiver, copies, harness
 import agents
+
+sys.path.insert(0, os.path.join(harness.TOP, "tests", "cli"))
+import flame_page  # noqa: E402
 
 HOSTS, WINDOWS, ROWS, STACKS = 20, 8640, 30, 5000
 _engine = None
@@ -319,6 +323,83 @@ def check_read_memory(name, e):
     harness.check(name, [] if int(out) < 300 << 10 else ["%s kB" % out.strip()])
 
 
+class Server:
+    """sfbpf serve of a URL."""
+
+    def __init__(self, *argv):
+        self.p = harness.start([harness.SFBPF, "serve", "--listen", "127.0.0.1:0", *argv],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.url = self.p.stdout.readline().strip()
+
+    def get(self, path):
+        try:
+            with urllib.request.urlopen(self.url + path, timeout=60) as r:
+                return r.status, r.read()
+        except urllib.error.HTTPError as e:
+            return e.code, e.read()
+
+
+def flame_total(body):
+    path = harness.tmpfile("flame.html")
+    with open(path, "wb") as f:
+        f.write(body)
+    return flame_page.total(path)[0]
+
+
+def served_errors(e, s, where, query):
+    """Sums of the page against those of SQL. where, query: the same choice for both."""
+    day = int(e.run("SELECT toUnixTimestamp(toDateTime(toDate(now()) - 1, 'UTC'))")[0][0]) * 1000
+    range_ = "since=%d&until=%d%s" % (day, day + 86400 * 1000, query)
+    status, body = s.get("summary?" + range_)
+    got = json.loads(body) if status == 200 else {"services": [], "hosts": [], "steps": []}
+    rows = e.run("SELECT service, sum(value * period_ns) / 1e9 FROM sfbpf_samples WHERE ts < "
+                 "toDate(now()) AND %s GROUP BY 1" % where)
+    want = {name: float(seconds) for name, seconds in rows}
+    found = {x["name"]: x["amount"] for x in got["services"]}
+    errors = []
+    if found.keys() != want.keys() or any(abs(found[k] - want[k]) > 1 for k in want):
+        errors.append("summary%s: %d, %s, want %s" % (query, status, found, want))
+    if abs(sum(got["steps"]) - sum(want.values())) > 1 or len(got["steps"]) != 120:
+        errors.append("steps%s: %s" % (query, sum(got["steps"])))
+    for service in ("", "svc3"):
+        n = int(e.run("SELECT sum(value) FROM sfbpf_samples WHERE ts < toDate(now()) AND %s%s" %
+                      (where, service and " AND service = 'svc3'"))[0][0])
+        status, body = s.get("flame?" + range_ + (service and "&service=" + service))
+        total = flame_total(body) if status == 200 else body[:100]
+        n = n / 1000 if "off_cpu" in query else n       # microseconds, cut off for each stack
+        if status != 200 or not .9999 * n <= total <= n:
+            errors.append("flame%s %s: %d, %s, want %d" % (query, service, status, total, n))
+    return errors
+
+
+def check_serve(name):
+    """serve of the simulated day: services, hosts, time line, flame graphs, downloads."""
+    e, errors = engine(), []
+    s = Server(e.url)
+    errors += served_errors(e, s, "type = 'cpu'", "")
+    errors += served_errors(e, s, "type = 'cpu' AND host = 'host2'", "&host=host2")
+    errors += served_errors(e, s, "type = 'off_cpu'", "&off_cpu=1")
+    noon = int(e.run("SELECT toUnixTimestamp(toDateTime(toDate(now()) - 1, 'UTC')) + 43200")[0][0])
+    for page in ("summary", "flame"):
+        begin = time.monotonic()
+        s.get("%s?since=%d000&until=%d000" % (page, noon, noon + 3600))
+        harness.note("%s of an hour of %d hosts: %.2f s" % (page, HOSTS, time.monotonic() - begin))
+    for path, status in (("pprof?service=svc1&since=1", 200), ("flame?service=nosuch", 404),
+                         ("flame?service=%27%20OR%201%3D1--", 404), ("flame?since=x", 400)):
+        got = s.get(path)
+        if got[0] != status:
+            errors.append("%s: %d %s" % (path, got[0], got[1][:100]))
+    harness.check(name, errors[:3])
+    s.p.terminate()
+    errors = [] if s.p.wait(30) == 0 else ["exit status %d" % s.p.returncode]
+    gone = Server("http://127.0.0.1:1")     # nothing listens there
+    status, body = gone.get("summary")
+    if status != 500 or gone.p.poll() is not None:
+        errors.append("no ClickHouse: %d %s" % (status, body[:100]))
+    harness.stop(gone.p)
+    harness.check(name + "-ends", errors)
+
+
 def check_password(name):
     """From a file, and never in the URL."""
     e, header, errors = Engine(password="secret"), harness.tmpfile("headers"), []
@@ -381,7 +462,7 @@ if __name__ == "__main__":
     try:
         harness.run_checks([
             check_schema, check_ingest, check_repeated, check_functions, check_queries, check_read,
-            check_password, check_hostile
+            check_serve, check_password, check_hostile
         ])
     finally:
         if _engine:

@@ -328,7 +328,8 @@ def check_memory(d, now):
 
 def check_usage(d):
     errors = []
-    for argv, status, text in (((), 2, "a directory is missing"), ((d, d), 2, "one directory only"),
+    for argv, status, text in (((), 2, "a directory or URL is missing"),
+                               ((d, d), 2, "one directory or URL only"),
                                (("/nosuch", ), 1, "cannot read"), ((__file__, ), 1, "cannot read"),
                                (("--listen", "x:y", d), 2, "is not ADDR:PORT"),
                                (("--memory", "1M", d), 2, "16M or more"),

@@ -79,6 +79,8 @@ WRONG = (
     ("report --annotate= x", "--annotate: ''"),
     ("diff a", "a file is missing"),
     ("diff - -", "only one"),
+    ("serve --ca-file x /tmp", "--ca-file is for ClickHouse"),
+    ("serve http://user@x", "belong in --header-file"),
     ("inspect", "FILE"),
     ("inspect --rows=dwarf x", "dwarf"),
     ("inspect --json --compare x", "exclude each other"),

@@ -32,6 +32,7 @@ struct query {
 	char url[16384];
 	size_t len; /* of url; sizeof(url): it does not fit */
 	FILE *sql;
+	const struct clickhouse_query *sums;
 };
 
 static void put_url(struct query *q, const char *text, const char *escaped)
@@ -150,10 +151,19 @@ static void put_stacks(struct query *q, const struct window_choice *w, const str
 	      q->sql);
 }
 
+static void put_sums(struct query *q, const struct window_choice *w, const struct stack_choice *c)
+{
+	fprintf(q->sql, "SELECT %s", q->sums->select);
+	put_where(q, w, c);
+	fprintf(q->sql, " %s FORMAT TabSeparatedRaw", q->sums->rest);
+	put_parameter(q, "service", 0, q->sums->service ? q->sums->service : "");
+}
+
 /* ---- Rows ---- */
 
 struct answer {
 	struct stackset *ss;
+	const struct clickhouse_query *sums; /* of clickhouse_sums, else NULL */
 	enum stack_side side;
 	struct stacks_meta *meta;
 	bool off_cpu;
@@ -256,6 +266,15 @@ static int totals_row(struct answer *a, char *line)
 	return 0;
 }
 
+static int sums_row(struct answer *a, char *line)
+{
+	char *column[CLICKHOUSE_COLUMNS];
+	int err = cut(line, column, a->sums->columns) ? a->sums->row(a->sums->ctx, column)
+						      : -EINVAL;
+
+	return err == -EINVAL ? damaged(a, line) : err;
+}
+
 /* Takes the rows of a part of the answer. */
 static bool take(void *ctx, const char *data, size_t len)
 {
@@ -263,7 +282,8 @@ static bool take(void *ctx, const char *data, size_t len)
 	size_t done = 0, from = a->len;
 	char *end;
 
-	a->meta->bytes += len;
+	if (a->meta)
+		a->meta->bytes += len;
 	if (vec_reserve(&a->line, &a->cap, a->len + len, 1)) {
 		a->err = -ENOMEM;
 		return false;
@@ -364,6 +384,7 @@ typedef void (*put_fn)(struct query *q, const struct window_choice *w,
 static int ask(const struct clickhouse *c, const struct window_choice *w, put_fn put,
 	       struct answer *a)
 {
+	static const struct stack_choice all;
 	struct query *q = calloc(1, sizeof(*q));
 	char *sql = NULL;
 	size_t len;
@@ -371,9 +392,10 @@ static int ask(const struct clickhouse *c, const struct window_choice *w, put_fn
 	int err = q ? begin_url(q, c) : complain(EXIT_FAILED, "out of memory");
 
 	if (!err) {
+		q->sums = a->sums;
 		q->sql = open_memstream(&sql, &len);
 		if (q->sql)
-			put(q, w, &a->ss->choice);
+			put(q, w, a->ss ? &a->ss->choice : &all);
 		bad = !q->sql || ferror(q->sql);
 		bad |= q->sql && fclose(q->sql);
 		err = bad ? complain(EXIT_FAILED, "out of memory")
@@ -405,4 +427,21 @@ int clickhouse_read(const struct clickhouse *c, const struct window_choice *choi
 	a.row = stack_row;
 	a.rows = 0;
 	return err ? err : ask(c, choice, put_stacks, &a);
+}
+
+int clickhouse_sums(const struct clickhouse *c, const struct window_choice *choice,
+		    const struct clickhouse_query *query)
+{
+	struct answer a = { .sums = query, .off_cpu = choice->off_cpu, .row = sums_row };
+
+	return ask(c, choice, put_sums, &a);
+}
+
+int clickhouse_check(const struct clickhouse *c)
+{
+	struct query *q = calloc(1, sizeof(*q));
+	int err = q ? begin_url(q, c) : complain(EXIT_FAILED, "out of memory");
+
+	free(q);
+	return err;
 }

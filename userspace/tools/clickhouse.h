@@ -6,6 +6,9 @@
 #ifndef SFBPF_TOOLS_CLICKHOUSE_H
 #define SFBPF_TOOLS_CLICKHOUSE_H
 
+#include <stdbool.h>
+#include <string.h>
+
 #include "prof/read_stacks.h"
 #include "tools/windows.h"
 
@@ -15,11 +18,36 @@ struct clickhouse {
 	const char *header_file, *ca_file;
 };
 
+static inline bool clickhouse_is_url(const char *path)
+{
+	return !strncmp(path, "http://", 7) || !strncmp(path, "https://", 8);
+}
+
+/* Whether the URL is one. 0, or an exit code after printing the error. */
+int clickhouse_check(const struct clickhouse *c);
 /*
  * Adds the chosen samples to one side of ss, as ss->choice says. 0, or an exit code after printing
  * the error.
  */
 int clickhouse_read(const struct clickhouse *c, const struct window_choice *choice,
 		    struct stackset *ss, enum stack_side side, struct stacks_meta *meta);
+
+#define CLICKHOUSE_COLUMNS 4
+
+/*
+ * A query of the samples that are chosen. select: its columns, at most CLICKHOUSE_COLUMNS; rest:
+ * what follows the condition. Neither has text of the command line or of a request in it: a name of
+ * a service is {service0:String} in them. row: 0 or -errno; -EINVAL: this is no row of the query.
+ */
+struct clickhouse_query {
+	const char *select, *rest, *service; /* service: NULL if there is none */
+	size_t columns;
+	int (*row)(void *ctx, char **columns);
+	void *ctx;
+};
+
+/* As clickhouse_read. */
+int clickhouse_sums(const struct clickhouse *c, const struct window_choice *choice,
+		    const struct clickhouse_query *query);
 
 #endif

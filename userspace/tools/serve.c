@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* sfbpf serve: the agent's windows of a directory in a browser. */
+/* sfbpf serve: what agents wrote, in a browser. */
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/exitcode.h"
 #include "base/num.h"
+#include "tools/clickhouse.h"
 #include "tools/serve_http.h"
 #include "tools/serve_pages.h"
 #include "tools/tools.h"
@@ -33,7 +34,7 @@
 #define WARM_NS		(120 * NUM_S)
 #define EVERY_NS	(5 * NUM_S)
 
-enum { OPT_LISTEN = OPT_TOOL, OPT_TOKEN, OPT_MEMORY };
+enum { OPT_LISTEN = OPT_TOOL, OPT_TOKEN, OPT_MEMORY, OPT_HEADERS, OPT_CA };
 
 static const struct option_spec options[] = {
 	{ OPT_LISTEN, "listen", "ADDR:PORT",
@@ -42,6 +43,9 @@ static const struct option_spec options[] = {
 	  "ask for the token in FILE; without it a new one is printed where one is needed" },
 	{ OPT_MEMORY, "memory", "SIZE",
 	  "memory for windows that were read (default 512M); a longer range is refused" },
+	{ OPT_HEADERS, "header-file", "FILE",
+	  "HTTP headers for ClickHouse, a line 'Name: value' each, such as its user and key" },
+	{ OPT_CA, "ca-file", "FILE", "certificates to trust for ClickHouse" },
 	{ 0 }
 };
 
@@ -49,22 +53,25 @@ static int serve_run(int argc, char **argv);
 
 const struct tool_spec serve_tool = {
 	.name = "serve",
-	.usage = "serve [options] DIRECTORY",
-	.brief = "show the agent's windows in a browser",
+	.usage = "serve [options] DIRECTORY|URL",
+	.brief = "show what agents wrote in a browser",
 	.summary =
 		"Serves a page with the services in a directory of windows that 'sfbpf agent "
-		"--protocol file' wrote: their share of CPU time, a time line, flame graphs, the "
-		"functions, the difference of two times, and downloads as pprof. It only reads "
-		"below the directory.",
+		"--protocol file' wrote, or in the ClickHouse at a URL, which has the tables of "
+		"'sfbpf agent --protocol clickhouse': their share of CPU time, a time line, flame "
+		"graphs, the functions, the difference of two times, and downloads as pprof. Of a "
+		"directory, it only reads what is below it.",
 	.options = options,
 	.permute = true,
 	.examples = "  sfbpf serve /var/lib/sfbpf               then open the address it prints\n"
-		    "  sfbpf serve --listen 0.0.0.0:9420 /var/lib/sfbpf\n",
+		    "  sfbpf serve --listen 0.0.0.0:9420 /var/lib/sfbpf\n"
+		    "  sfbpf serve http://db:8123/?database=profiles\n",
 	.run = serve_run,
 };
 
 struct serve {
 	const char *path, *listen, *token_file;
+	struct clickhouse tables; /* url: NULL if it is a directory */
 	uint64_t memory;
 	char token[TOKEN_MAX + 2];
 	char host[256];
@@ -81,6 +88,12 @@ static int take_option(struct serve *s, int id, const char *arg)
 		return 0;
 	case OPT_TOKEN:
 		s->token_file = arg;
+		return 0;
+	case OPT_HEADERS:
+		s->tables.header_file = arg;
+		return 0;
+	case OPT_CA:
+		s->tables.ca_file = arg;
 		return 0;
 	default:
 		if (num_size(arg, &s->memory) || s->memory < MIN_MEMORY)
@@ -104,10 +117,16 @@ static int parse(struct serve *s, int argc, char **argv)
 	}
 	if (argc - optind != 1)
 		return complain(EXIT_USAGE, "%s; usage: sfbpf %s",
-				argc == optind ? "a directory is missing" : "one directory only",
+				argc == optind ? "a directory or URL is missing"
+					       : "one directory or URL only",
 				serve_tool.usage);
 	s->path = argv[optind];
-	return 0;
+	if (clickhouse_is_url(s->path))
+		s->tables.url = s->path;
+	else if (s->tables.header_file || s->tables.ca_file)
+		return complain(EXIT_USAGE, "%s is for ClickHouse: it needs a URL",
+				s->tables.header_file ? "--header-file" : "--ca-file");
+	return s->tables.url ? clickhouse_check(&s->tables) : 0;
 }
 
 /* ---- The token ---- */
@@ -212,14 +231,17 @@ static int listen_on(struct serve *s, char port[16])
 
 /* ---- Running ---- */
 
-/* From here on the process reads below the directory, and nothing else. */
+/*
+ * From here on the process reads below the directory, and nothing else. For a URL (dir is -1) it
+ * needs files to resolve names and to check certificates: it reads what its user may.
+ */
 static int drop_rights(int dir)
 {
-	int err = privs_keep(PRIVS_CAP(CAP_DAC_READ));
+	int err = privs_keep(dir < 0 ? 0 : PRIVS_CAP(CAP_DAC_READ));
 
 	if (err)
 		return complain(EXIT_FAILED, "cannot drop capabilities: %s", strerror(-err));
-	err = jail_files(dir);
+	err = dir < 0 ? 0 : jail_files(dir);
 	if (err == -ENOSYS || err == -EOPNOTSUPP)
 		complain(0, "this kernel has no Landlock: only the code keeps the server inside of "
 			    "the directory");
@@ -262,7 +284,7 @@ static int run(struct serve *s, const sigset_t *ends, const char *port)
 	       s->http.token && !s->token_file ? "?token=" : "",
 	       s->http.token && !s->token_file ? s->token : "");
 	fflush(stdout);
-	if (pthread_create(&s->reader, NULL, reader_main, s)) {
+	if (!s->tables.url && pthread_create(&s->reader, NULL, reader_main, s)) {
 		serve_http_stop(http);
 		return complain(EXIT_FAILED, "cannot start a thread");
 	}
@@ -274,14 +296,15 @@ static int run(struct serve *s, const sigset_t *ends, const char *port)
 static int serve_run(int argc, char **argv)
 {
 	struct serve s = { .listen = DEFAULT_ADDRESS, .memory = DEFAULT_MEMORY };
-	int err = parse(&s, argc, argv), dir;
+	int err = parse(&s, argc, argv), dir = -1;
 	char port[16] = "";
 	sigset_t ends;
 
 	if (err)
 		return err;
-	dir = open(s.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (dir < 0)
+	if (!s.tables.url)
+		dir = open(s.path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (!s.tables.url && dir < 0)
 		return complain(EXIT_FAILED, "cannot read '%s': %s", s.path, strerror(errno));
 	err = listen_on(&s, port);
 	if (err)
@@ -296,10 +319,11 @@ static int serve_run(int argc, char **argv)
 	if (err)
 		return err;
 	s.pages.title = s.path;
-	s.pages.store = store_new(dir, s.memory);
+	s.pages.store = s.tables.url ? store_new_tables(&s.tables) : store_new(dir, s.memory);
 	if (!s.pages.store)
 		return complain(EXIT_FAILED, "out of memory");
 	err = run(&s, &ends, port);
-	close(dir);
+	if (dir >= 0)
+		close(dir);
 	return err;
 }

@@ -175,7 +175,8 @@ static int add_range(struct serve_pages *p, const struct store_range *range, enu
 		status = say_error(a, err);
 	else if (sum.windows < sum.all)
 		status = say_unfinished(a, &sum);
-	else if ((err = store_stacks(p->store, range, side, ss)))
+	else if ((range->service ? sum.selected : sum.amount) > 0 &&
+		 (err = store_stacks(p->store, range, side, ss)))
 		status = say_error(a, err);
 	*meta = sum.meta;
 	store_sum_free(&sum);

@@ -21,7 +21,7 @@
 
 struct serve_pages {
 	struct store *store;
-	const char *title; /* of the directory */
+	const char *title; /* the directory or the URL */
 	uint64_t asked_ns; /* CLOCK_MONOTONIC of the last question; atomic */
 };
 

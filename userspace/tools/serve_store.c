@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/vec.h"
+#include "tools/serve_tables.h"
 
 #define BY_LABEL "service.name"
 
@@ -24,6 +25,7 @@ struct chosen { /* a window that the present question needs */
 };
 
 struct store {
+	const struct clickhouse *tables; /* NULL: windows of dir */
 	int dir;
 	uint64_t memory, log_bytes;
 	struct stackset all; /* values are not in it but in entries */
@@ -58,12 +60,13 @@ static void close_sets(struct store *s)
 	s->names = NULL;
 }
 
-struct store *store_new(int dir, uint64_t memory)
+static struct store *make(const struct clickhouse *tables, int dir, uint64_t memory)
 {
 	struct store *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
+	s->tables = tables;
 	s->dir = dir;
 	s->memory = memory;
 	pthread_mutex_init(&s->lock, NULL);
@@ -71,6 +74,16 @@ struct store *store_new(int dir, uint64_t memory)
 		return s;
 	store_free(s);
 	return NULL;
+}
+
+struct store *store_new(int dir, uint64_t memory)
+{
+	return make(NULL, dir, memory);
+}
+
+struct store *store_new_tables(const struct clickhouse *tables)
+{
+	return make(tables, -1, 0);
 }
 
 void store_free(struct store *s)
@@ -347,6 +360,8 @@ int store_ask(struct store *s, const struct store_range *range, uint64_t patienc
 	struct question q = { .s = s, .range = range, .sum = ret };
 	int err;
 
+	if (s->tables)
+		return serve_tables_ask(s->tables, range, s->names, ret);
 	q.until_ns = clock_ns(CLOCK_MONOTONIC) + patience_ns;
 	err = gather(&q);
 	if (err == -EFBIG || err == -ENOMEM) {
@@ -362,11 +377,14 @@ int store_ask(struct store *s, const struct store_range *range, uint64_t patienc
 int store_stacks(struct store *s, const struct store_range *range, enum stack_side side,
 		 struct stackset *ss)
 {
-	uint64_t(*values)[STACK_SIDES] = calloc(s->all.leaves.n + 1, sizeof(*values));
+	uint64_t(*values)[STACK_SIDES];
 	uint32_t service;
 	bool any = service_id(s, range->service, &service);
 	int err;
 
+	if (s->tables)
+		return serve_tables_stacks(s->tables, range, side, ss);
+	values = calloc(s->all.leaves.n + 1, sizeof(*values));
 	if (!values)
 		return -ENOMEM;
 	for (size_t c = 0; c < s->nchosen && any; c++) {

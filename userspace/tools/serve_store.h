@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The windows that `serve` has read, in memory: a set of all their stacks, and of each window which
- * of these it has. A question about a range of time is then a sum of numbers. A window is read from
- * the directory when a question needs it for the first time.
+ * What `serve` answers from: the windows of a directory, or the tables in ClickHouse
+ * (serve_tables.h).
+ *
+ * Windows that were read are in memory: a set of all their stacks, and of each window which of
+ * these it has. A question about a range of time is then a sum of numbers. A window is read when a
+ * question needs it for the first time.
  */
 #ifndef SFBPF_TOOLS_SERVE_STORE_H
 #define SFBPF_TOOLS_SERVE_STORE_H
@@ -48,11 +51,14 @@ struct store_sum {
  * needed at the moment. NULL: out of memory.
  */
 struct store *store_new(int dir, uint64_t memory);
+/* Questions go to ClickHouse, and nothing is kept. tables: not owned. NULL: out of memory. */
+struct clickhouse;
+struct store *store_new_tables(const struct clickhouse *tables);
 void store_free(struct store *s);
 /*
  * Questions are answered one at a time: the answers are valid until unlock. Reading stops after
  * patience_ns, and goes on with the next question (sum->all). 0; -EFBIG: the range needs more
- * memory than it may use; -EIO: the directory cannot be read; -ENOMEM.
+ * memory than it may use; -EIO: the directory cannot be read, or ClickHouse has no answer; -ENOMEM.
  */
 void store_lock(struct store *s);
 void store_unlock(struct store *s);

@@ -105,11 +105,6 @@ static int read_clickhouse(struct view *v, const char *url, enum stack_side side
 #endif
 }
 
-static bool is_url(const char *path)
-{
-	return !strncmp(path, "http://", 7) || !strncmp(path, "https://", 8);
-}
-
 int view_read(struct view *v, const char *path, enum stack_side side)
 {
 	bool is_stdin = !strcmp(path, "-");
@@ -117,7 +112,7 @@ int view_read(struct view *v, const char *path, enum stack_side side)
 	struct stat st;
 	int err;
 
-	if (is_url(path))
+	if (clickhouse_is_url(path))
 		return read_clickhouse(v, path, side);
 	if (!is_stdin && !stat(path, &st) && S_ISDIR(st.st_mode))
 		return read_directory(v, path, side);
@@ -269,7 +264,7 @@ static int take_option(struct view *v, int id, const char *arg)
 static bool any_url(int argc, char **argv)
 {
 	for (int i = optind; i < argc; i++)
-		if (is_url(argv[i]))
+		if (clickhouse_is_url(argv[i]))
 			return true;
 	return false;
 }

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Questions of `serve` to the tables of `sfbpf agent --protocol clickhouse`: the server adds up. */
+#ifndef SFBPF_TOOLS_SERVE_TABLES_H
+#define SFBPF_TOOLS_SERVE_TABLES_H
+
+#include "tools/clickhouse.h"
+#include "tools/serve_store.h"
+
+/*
+ * As store_ask and store_stacks, with all of the range at once. Names of services are interned in
+ * names. 0; -EIO: no answer, the error was printed; -ENOMEM.
+ */
+int serve_tables_ask(const struct clickhouse *c, const struct store_range *range,
+		     struct strpool *names, struct store_sum *ret);
+int serve_tables_stacks(const struct clickhouse *c, const struct store_range *range,
+			enum stack_side side, struct stackset *ss);
+
+#endif
