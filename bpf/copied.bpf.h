@@ -61,21 +61,22 @@ static __always_inline u64 copied_from(struct sf_scratch *s, u64 start, u64 end)
 	return data && exe && vma_inode(data) == exe ? data : 0;
 }
 
-/* Asks user space to compare the mapping with the module. */
-static __always_inline void copied_ask(struct sf_scratch *s, const struct sf_copy_key *key,
-				       u32 module, u64 at, u64 delta)
+/* Asks user space to compare the mapping, whose key is in s->copied, with the module. */
+static __always_inline void copied_ask(struct sf_scratch *s, u32 module, u64 at, u64 delta)
 {
-	struct sf_copy_need need = { .type = SF_REC_COPY, .module = module, .pid = s->pid };
+	struct sf_copy_need *need = &s->copied;
 	struct sf_copy empty = {};
 
 	if (!need_allowed(mm_owner(s->mm), bpf_ktime_get_ns()) ||
-	    bpf_map_update_elem(&copies, key, &empty, BPF_NOEXIST))
+	    bpf_map_update_elem(&copies, &need->key, &empty, BPF_NOEXIST))
 		return;
-	need.key = *key;
-	need.at = at;
-	need.delta = delta;
-	if (bpf_ringbuf_output(&ring, &need, sizeof(need), BPF_RB_FORCE_WAKEUP))
-		bpf_map_delete_elem(&copies, key);
+	need->type = SF_REC_COPY;
+	need->module = module;
+	need->pid = s->pid;
+	need->at = at;
+	need->delta = delta;
+	if (bpf_ringbuf_output(&ring, need, sizeof(*need), BPF_RB_FORCE_WAKEUP))
+		bpf_map_delete_elem(&copies, &need->key);
 }
 
 /*

@@ -171,41 +171,53 @@ static __always_inline void vma_used(struct sf_scratch *s, u32 slot, struct sf_s
 }
 
 /*
- * Resolves the file that the code of the current frame, whose mapping has none, was copied from.
- * Global: not in the hot path, and verified once. Always 0.
+ * A mapping of the file that the code of the current frame, whose mapping has none, may be copied
+ * from. 0: none. In two global functions one after the other, not in the hot path: their stacks do
+ * not add up.
  */
-__noinline int copied_learn(u32 slot)
+__noinline u64 copied_near(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
-	struct sf_copy_key key = {};
+	struct sf_copy_key *key;
+	struct sf_vma *v;
+	u64 vma;
+
+	if (!s)
+		return 0;
+	v = vma_at(s, s->vma_last);
+	v->flags = 0;
+	vma = vma_near(s, s->regs.pc - (s->regs.flags & SF_REGS_RA));
+	if (!vma || (KLOAD(vma, struct vm_area_struct, vm_flags) & VM_WRITE) ||
+	    !is_memory(vma_inode(vma)))
+		return 0;
+	key = &s->copied.key;
+	key->space = MM_ID(s->mm);
+	key->start = v->start;
+	key->end = v->start + v->len;
+	key->lock_seq = seen_at(s, s->vma_last)->vma ? seen_at(s, s->vma_last)->lock_seq : 0;
+	return copied_from(s, key->start, key->end);
+}
+
+/* Resolves the file, if that mapping is known to be of it. Always 0. */
+__noinline int copied_learn(u32 slot, u64 near)
+{
+	struct sf_scratch *s = scratch_of(slot);
 	struct sf_space *space;
 	struct sf_copy *copy;
 	struct sf_vma *v;
-	u64 addr, vma, near;
+	u64 addr;
 	u32 i;
 
-	if (!s)
+	if (!s || !near)
 		return 0;
 	i = s->vma_last;
 	addr = s->regs.pc - (s->regs.flags & SF_REGS_RA);
 	v = vma_at(s, i);
-	v->flags = 0;
 	space = &s->spaces[s->space & (SF_SPACES - 1)];
-	vma = vma_near(s, addr);
-	if (!vma || (KLOAD(vma, struct vm_area_struct, vm_flags) & VM_WRITE) ||
-	    !is_memory(vma_inode(vma)))
-		return 0;
-	key.space = MM_ID(s->mm);
-	key.start = v->start;
-	key.end = v->start + v->len;
-	key.lock_seq = seen_at(s, i)->vma ? seen_at(s, i)->lock_seq : 0;
-	near = copied_from(s, key.start, key.end);
-	if (!near)
-		return 0;
 	vma_file(s, v, near, vma_inode(near));
-	copy = bpf_map_lookup_elem(&copies, &key);
+	copy = bpf_map_lookup_elem(&copies, &s->copied.key);
 	if (v->state == SF_MOD_READY && !copy)
-		copied_ask(s, &key, v->word >> SF_FRAME_MODULE_SHIFT, addr, vma_delta(near));
+		copied_ask(s, v->word >> SF_FRAME_MODULE_SHIFT, addr, vma_delta(near));
 	if (v->state == SF_MOD_READY && copy && copied_narrow(v, copy, addr)) {
 		v->delta = copy->delta;
 		vma_used(s, slot, space, i);
@@ -569,7 +581,7 @@ static int unwind_next(u32 round, void *ctx)
 	} else {
 		stop = unwind_frame(s, c, slot);
 		if (stop == LATER_COPIED)
-			return copied_learn(slot);
+			return copied_learn(slot, copied_near(slot));
 		if (stop == LATER_GO_RULE)
 			stop = go_step(slot);
 		if (stop == LATER_JS_EMIT)

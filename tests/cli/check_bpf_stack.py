@@ -17,8 +17,8 @@ STACK, DEPTH = 512, 8
 
 class Object:
     def __init__(self, path, tool):
-        text = subprocess.run([tool, "-d", "-r", "--no-show-raw-insn", path], check=True,
-                              capture_output=True, text=True).stdout
+        text = subprocess.run([tool, "-d", "-r", path], check=True, capture_output=True,
+                              text=True).stdout
         self.own, self.calls, self.roots = {}, {}, []
         self.read(text.splitlines())
 
@@ -49,6 +49,10 @@ class Object:
                 if target == ".text":
                     target = (int(re.search(r"call (-?\w+)", lines[i - 1])[1], 0) + 1) * 8
                 self.calls[here].add(target)
+            # Of a function in the same section, the compiler knows the distance.
+            if (m := re.match(r"\s+(\d+):\s+85 10 00 00 .*call (-?\w+)", line)) and not re.search(
+                    "R_BPF", (lines + [""])[i + 1]):
+                self.calls[here].add((int(m[1]) + 1 + int(m[2], 0)) * 8)
             if re.search(r"R_BPF_64_64\s+\.text", line):  # a callback of bpf_loop
                 self.calls[here].add(int(re.search(r"= (\w+) ll", lines[i - 1])[1], 0))
         self.calls = {f: {at.get(c, c) for c in calls} for f, calls in self.calls.items()}

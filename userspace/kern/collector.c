@@ -181,8 +181,7 @@ static int load(struct collector *c, struct collector_error *err)
 	libbpf_set_print(c->opts.verbose > 1 ? loud : quiet);
 	rc = open_and_load(c, true);
 	if (rc && rc != -EPERM && rc != -ENOMEM) {
-		/* -ESRCH: the kernel has no bpf_rdonly_cast. */
-		if (rc != -ESRCH && c->opts.verbose)
+		if (c->opts.verbose)
 			complain(0,
 				 "the kernel refuses the BPF programs that use "
 				 "bpf_rdonly_cast: %s; trying those without it",
