@@ -279,8 +279,10 @@ static __always_inline void bridge_note(struct sf_scratch *s)
 
 	if (s->lang.language || s->lang.javascript.module)
 		return;
-	if (!s->gap)
+	if (!s->gap) {
 		b->left = BRIDGE_WORDS;
+		s->faults = 0; /* of the search for code of YJIT */
+	}
 	s->gap = s->n;
 	b->sp = b->at = s->regs.sp;
 	b->to = 0;

@@ -36,9 +36,9 @@ static __always_inline long copy_user(void *dst, u32 len, u64 addr)
 }
 
 /*
- * Reads the code before a return address. Words that are taken for one may point anywhere, and an
- * address that cannot be read is a page fault. So the page of the last such address is not read
- * again, and a stack has at most CODE_FAULTS of them. 0 or negative.
+ * Reads the code before a word that may be a return address. It may point anywhere, and an address
+ * that cannot be read is a page fault. So the page of the last such address is not read again, and
+ * a search has at most CODE_FAULTS of them. 0 or negative.
  */
 #define CODE_FAULTS 4
 

@@ -329,8 +329,7 @@ int off_first(struct bpf_iter__task *ctx)
 		return 0;
 	bpf_probe_read_kernel(&addr, sizeof(addr), &ctx->task);
 	state = off_state(false, KLOAD32(addr, struct task_struct, __state));
-	if (!KLOAD32(addr, struct task_struct, on_cpu) &&
-	    !KLOAD32(addr, struct task_struct, exit_state) && off_tracks(state) &&
+	if (!KLOAD32(addr, struct task_struct, exit_state) && off_tracks(state) &&
 	    (cfg_off_chains || off_task_wanted(addr))) {
 		t->state = state;
 		t->filtered = cfg_off_chains && !off_task_wanted(addr);

@@ -55,7 +55,8 @@ __noinline int guess_check(u32 slot)
 
 	if (!s)
 		return SF_STOP_NO_ROW;
-	if ((!code_before(s, s->regs.pc, &before) && ends_with_call(before)) ||
+	if ((!copy_user(&before, sizeof(before), s->regs.pc - SF_CALL_BYTES) &&
+	     ends_with_call(before)) ||
 	    ra_needs_no_call(s, slot))
 		return SF_STEP_GO;
 	return (s->regs.flags & SF_REGS_BY_FP) && s->cause ? s->cause : SF_STOP_REG_UNKNOWN;
