@@ -22,8 +22,9 @@ while True:
 """
 
 # CPU time of ten seconds after the first one, ms. Of it 20 ms are the questions to the child that
-# demangles: 71 to 83 ms when the main process did so itself, which a hostile name could stop.
-LATER_MS = 120
+# demangles: 71 to 83 ms when the main process did so itself, which a hostile name could stop. A
+# slow machine takes longer for the first second, too, which is mostly the verifier.
+LATER_MS, LATER_SHARE = 120, 0.4
 
 
 def libraries():
@@ -54,7 +55,7 @@ def cpu_ms(pid):
 
 
 def cpu_after_first_second():
-    rec = h.Recording(["-F", "99"], 10)
+    rec = h.Recording(["-F", "99", "--comm", "cost-*"], 10)
     rec.wait_ready()
     time.sleep(0.7)
     first = cpu_ms(rec.p.pid)
@@ -63,22 +64,22 @@ def cpu_after_first_second():
     whole = rec.finish()[1]["self"]["cpu_ms"]
     h.note("self: %.0f ms in the first second, %.0f ms in the next 8 s, %.0f ms in all" %
            (first, nearly - first, whole))
-    return whole - first
+    return whole - first, max(LATER_MS, LATER_SHARE * first)
 
 
 def check_self_cpu(name):
-    """Less than 1.4 % of one CPU outside the first second, the output at the end included. The best
-    of three: new programs that others start meanwhile cost the reading of their tables.
+    """Less than 1.4 % of one CPU outside the first second, the output at the end included. Of two
+    busy programs: those that others start meanwhile cost the reading of their tables. The best of
+    three.
     """
     for p in ("rec", "callback"):
         h.wait_busy(h.start([h.link_program(p, "cost-" + p), "60"]))
-    used = 1e9
     for _ in range(3):
-        used = min(used, cpu_after_first_second())
-        if used < LATER_MS:
+        used, most = cpu_after_first_second()
+        if used < most:
             break
-    h.check(name, ["%.0f ms of CPU time after the first second of ten" %
-                   used] if used >= LATER_MS else [])
+    h.check(name, ["%.0f ms of CPU time after the first second of ten, at most %.0f" %
+                   (used, most)] if used >= most else [])
 
 
 def check_self_memory(name):
