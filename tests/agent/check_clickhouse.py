@@ -48,7 +48,7 @@ class Engine:
         self.p = harness.start([
             "node",
             os.path.join(os.path.dirname(os.path.abspath(__file__)), "clickhouse_http.js"),
-            harness.tmpfile("clickhouse")
+            harness.tmpfile("clickhouse" + ("-locked" if password else ""))
         ], stdout=subprocess.PIPE, env=env)
         self.url = "http://127.0.0.1:%d" % int(self.p.stdout.readline())
         self.run(
