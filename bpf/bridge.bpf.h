@@ -21,8 +21,7 @@
 #ifdef __TARGET_ARCH_x86
 
 #define BRIDGE_REACH  4096 /* bytes of the stack above the gap */
-/* What may be looked at in a stack, in all gaps. A word takes 1, the code before an address 4 more.
- */
+/* What may be looked at in a stack, in all gaps. A word takes 1, the code before it 4 more. */
 #define BRIDGE_WORDS  1024
 #define BRIDGE_CODE   4
 #define BRIDGE_FRAMES 4		   /* a walk that breaks after more than these was the right one */

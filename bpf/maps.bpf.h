@@ -321,7 +321,7 @@ struct sf_scratch {
 	u32 log_n, log_fp_first;
 	u16 log[SF_LOG];
 	struct sf_bridge bridge;
-	struct sf_copy_need copied; /* of copied_learn: too large for the BPF stack, as rule */
+	struct sf_copy_need copied; /* from copied_near to copied_learn */
 	struct sf_lang_walk lang SF_LINE;
 	u64 node[32]; /* kernels without bpf_rdonly_cast: copy of a maple tree node */
 } SF_LINE;

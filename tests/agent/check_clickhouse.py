@@ -339,13 +339,6 @@ class Server:
             return e.code, e.read()
 
 
-def flame_total(body):
-    path = harness.tmpfile("flame.html")
-    with open(path, "wb") as f:
-        f.write(body)
-    return flame_page.total(path)[0]
-
-
 def served_errors(e, s, where, query):
     """Sums of the page against those of SQL. where, query: the same choice for both."""
     day = int(e.run("SELECT toUnixTimestamp(toDateTime(toDate(now()) - 1, 'UTC'))")[0][0]) * 1000
@@ -365,7 +358,7 @@ def served_errors(e, s, where, query):
         n = int(e.run("SELECT sum(value) FROM sfbpf_samples WHERE ts < toDate(now()) AND %s%s" %
                       (where, service and " AND service = 'svc3'"))[0][0])
         status, body = s.get("flame?" + range_ + (service and "&service=" + service))
-        total = flame_total(body) if status == 200 else body[:100]
+        total = flame_page.total_of(body.decode())[0] if status == 200 else body[:100]
         n = n / 1000 if "off_cpu" in query else n       # microseconds, cut off for each stack
         if status != 200 or not .9999 * n <= total <= n:
             errors.append("flame%s %s: %d, %s, want %d" % (query, service, status, total, n))

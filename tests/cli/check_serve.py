@@ -88,13 +88,6 @@ def folded(directory, *argv):
     return sums
 
 
-def page_total(body):
-    with tempfile.NamedTemporaryFile(suffix=".html") as f:
-        f.write(body)
-        f.flush()
-        return flame_page.total(f.name)
-
-
 def check_sums(s, d, now):
     errors, all_ = [], "since=%d&until=%d" % ((now - 3600) * 1000, now * 1000)
     want = folded(d, "--by", "service")
@@ -111,7 +104,8 @@ def check_sums(s, d, now):
     for query, n in (("", sum(want.values())), ("&service=db", want["db"]),
                      ("&host=host-3", sum(folded(d, "--host", "host-3").values()))):
         status, body, head = s.read("/flame?" + all_ + query)
-        if status != 200 or page_total(body)[0] != n or "text/html" not in head["content-type"]:
+        html = status == 200 and "text/html" in head["content-type"]
+        if not html or flame_page.total_of(body.decode())[0] != n:
             errors.append("flame%s: %d, %s, want %d" % (query, status, body[:100], n))
     body = s.read("/flame?%s&before_since=1&before_until=%d" % (all_, now * 1000))[1]
     if b'"before":"before"' not in body:

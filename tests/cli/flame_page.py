@@ -11,9 +11,14 @@ ALPHABET = {
 
 
 def total(path):
-    """The sum of all values, and their unit."""
+    """The sum of all values of a file, and their unit."""
     with open(path, encoding="utf-8") as f:
-        data = json.loads(re.search(r'id="data">(.*?)</script>', f.read(), re.S)[1])
+        return total_of(f.read())
+
+
+def total_of(page):
+    """The same of the text of a page."""
+    data = json.loads(re.search(r'id="data">(.*?)</script>', page, re.S)[1])
     numbers, value, shift = [], 0, 0
     for c in data["tree"]:
         d = ALPHABET[c]

@@ -38,6 +38,8 @@ enum stack_side { STACK_AFTER, STACK_BEFORE, STACK_SIDES }; /* a single profile 
 
 enum stack_by { STACK_BY_THREAD, STACK_BY_PROCESS, STACK_BY_HOST, STACK_BY_LABEL };
 
+#define LABEL_SERVICE "service.name"
+
 /*
  * What readers take from files, and the names that stacks begin with. Labels ("service.name") are
  * those of the agent's windows.

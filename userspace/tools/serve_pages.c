@@ -15,7 +15,6 @@
 
 #define HOUR_NS	    (3600 * NUM_S)
 #define PATIENCE_NS (800 * NUM_MS)
-#define LABEL	    "service.name"
 #define MAX_MS	    (UINT64_MAX / NUM_MS / 2)
 
 static const char page[] =
@@ -224,7 +223,7 @@ static int write_stacks(struct serve_pages *p, struct request *r, struct stackse
 	html.before = r->has_before ? "before" : NULL;
 	a->type = pprof ? "application/octet-stream" : "text/html; charset=utf-8";
 	a->file = pprof ? "sfbpf.pb.gz" : NULL;
-	err = pprof ? stacks_write_pprof(ss, &html, LABEL, a->body)
+	err = pprof ? stacks_write_pprof(ss, &html, LABEL_SERVICE, a->body)
 		    : html_write(ss, &html, a->body);
 	return err ? 500 : 200;
 }

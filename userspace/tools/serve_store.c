@@ -10,8 +10,6 @@
 #include "base/vec.h"
 #include "tools/serve_tables.h"
 
-#define BY_LABEL "service.name"
-
 struct entry { /* a window; by id of its name */
 	struct stack_logged *list;
 	size_t n;
@@ -45,7 +43,7 @@ static int open_sets(struct store *s)
 	if (!s->names || stackset_init(&s->all))
 		return -ENOMEM;
 	s->all.choice.by = STACK_BY_LABEL;
-	s->all.choice.by_label = BY_LABEL;
+	s->all.choice.by_label = LABEL_SERVICE;
 	return 0;
 }
 

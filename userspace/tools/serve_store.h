@@ -13,6 +13,7 @@
 #include "prof/read_stacks.h"
 #include "tools/windows.h"
 
+struct clickhouse;
 struct store;
 
 struct store_range {
@@ -52,7 +53,6 @@ struct store_sum {
  */
 struct store *store_new(int dir, uint64_t memory);
 /* Questions go to ClickHouse, and nothing is kept. tables: not owned. NULL: out of memory. */
-struct clickhouse;
 struct store *store_new_tables(const struct clickhouse *tables);
 void store_free(struct store *s);
 /*

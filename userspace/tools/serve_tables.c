@@ -10,7 +10,6 @@
 #include "base/text.h"
 #include "base/vec.h"
 
-#define BY_LABEL      "service.name"
 #define NS	      "sum(value * period_ns)" /* of off-CPU rows, period_ns is 1 */
 #define SERVICES_MOST 1000
 #define NAME_MOST     256
@@ -122,9 +121,9 @@ int serve_tables_stacks(const struct clickhouse *c, const struct store_range *ra
 {
 	struct stacks_meta meta;
 
-	ss->choice = (struct stack_choice){ .by = STACK_BY_LABEL, .by_label = BY_LABEL };
+	ss->choice = (struct stack_choice){ .by = STACK_BY_LABEL, .by_label = LABEL_SERVICE };
 	if (range->service) {
-		ss->choice.labels[0].name = BY_LABEL;
+		ss->choice.labels[0].name = LABEL_SERVICE;
 		ss->choice.labels[0].value = range->service;
 		ss->choice.n = 1;
 	}

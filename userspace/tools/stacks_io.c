@@ -20,7 +20,6 @@
 #define ROWS	 40
 #define TREE_MIN 1.0 /* percent */
 
-#define LABEL_SERVICE "service.name"
 #define LABEL_VERSION "service.version"
 
 /*

@@ -97,9 +97,10 @@ static int add_slots(struct code_fn *f, const struct elf_shdr *rela, struct byte
 		str.err = false;
 		bytes_seek(&str, bytes_u32(&sym));
 		name = bytes_str(&str);
-		if (name && never_returns(name))
-			err = vec_reserve(&f->ends, &f->ends_cap, f->nends + 1, sizeof(*f->ends));
-		if (name && never_returns(name) && !err)
+		if (!name || !never_returns(name))
+			continue;
+		err = vec_reserve(&f->ends, &f->ends_cap, f->nends + 1, sizeof(*f->ends));
+		if (!err)
 			f->ends[f->nends++] = slot;
 	}
 	elf_blob_free(&all);

@@ -284,37 +284,31 @@ static bool is_resolver(const struct code_fn *f, uint64_t slot)
 	return got && slot == got->addr + 16;
 }
 
-/* A jump through a word of the file, as in a PLT: before it is bound, it leads back to the stub. */
-static int jump_slot(struct code_fn *f, uint64_t slot, const struct code_state *s)
+/* A word of the file, as in a PLT: before it is bound, a jump through it leads back to the stub. */
+static int back_to_stub(struct code_fn *f, uint64_t slot, const struct code_state *s)
 {
 	const struct code_val word = { .kind = VAL_TARGET, .size = 8, .off = (int64_t)slot };
 	uint64_t target;
 	int known = code_jump_entry(f, &word, 0, &target);
 
-	f->leaps = true;
-	if (known < 0)
-		return known;
-	if (is_resolver(f, slot))
-		return 0;
-	if (!f->outermost && !code_state_is_entry(s, f->arch))
-		return REJECT;
-	f->loses |= !code_state_restored(s, f->arch);
-	return known && inside(f, target) ? edge(f, target, s, 0) : 0;
+	return known > 0 && inside(f, target) ? edge(f, target, s, 0) : known < 0 ? known : 0;
 }
 
 static int jump_indirect(struct code_fn *f, const struct code_op *op, struct code_state *s)
 {
+	const bool by_slot = op->kind == OP_JUMP_TABLE && op->base == CODE_NO_REG &&
+			     op->index == CODE_NO_REG;
 	struct code_val v = code_state_jump(s, op);
 
 	if (v.kind == VAL_TARGET)
 		return jump_table(f, &v, s);
-	if (op->kind == OP_JUMP_TABLE && op->base == CODE_NO_REG && op->index == CODE_NO_REG)
-		return jump_slot(f, (uint64_t)op->imm, s);
 	if (op->kind == OP_JUMP_REG && s->reg[op->src].kind == VAL_CONST)
 		return jump_to(f, (uint64_t)s->reg[op->src].off, s);
 	f->leaps = true;
 	f->loses |= !code_state_restored(s, f->arch);
-	return f->outermost || code_state_is_entry(s, f->arch) ? 0 : REJECT;
+	if (!f->outermost && !code_state_is_entry(s, f->arch))
+		return by_slot && is_resolver(f, (uint64_t)op->imm) ? 0 : REJECT;
+	return by_slot ? back_to_stub(f, (uint64_t)op->imm, s) : 0;
 }
 
 static int note(struct code_fn *f, const struct code_op *op)

@@ -272,27 +272,18 @@ static bool starts_as_function(const struct analysis *a, const struct fn *fn,
 	       r->cfa.reg == a->fn.arch->sp && r->cfa.off == a->fn.arch->ra_bytes;
 }
 
-/* The functions of the tables: of a file that is analysed as a whole. */
-static int note_described(struct analysis *a)
+/* The functions of a table: of a file that is analysed as a whole. */
+static int note_described(struct analysis *a, const struct fntab *t, bool is_eh)
 {
-	const struct eh_frame *eh = &a->file->eh;
-	const struct sframe *sframe = &a->file->sframe;
 	struct rowbuf rows = { 0 };
 	int err = 0;
 
-	for (size_t i = 0; a->file->has_sframe && i < sframe->fns.n && !err; i++) {
-		const struct fn *fn = &sframe->fns.fns[i];
+	for (size_t i = 0; i < t->n && !err; i++) {
+		const struct fn *fn = &t->fns[i];
 
 		rows.n = 0;
-		err = sframe_rows(sframe, fn, &rows, NULL);
-		if (!err)
-			err = note_start(a, fn->start, starts_as_function(a, fn, &rows));
-	}
-	for (size_t i = 0; a->file->has_eh && i < eh->fns.n && !err; i++) {
-		const struct fn *fn = &eh->fns.fns[i];
-
-		rows.n = 0;
-		err = eh_frame_rows(eh, fn, &rows, NULL);
+		err = is_eh ? eh_frame_rows(&a->file->eh, fn, &rows, NULL)
+			    : sframe_rows(&a->file->sframe, fn, &rows, NULL);
 		if (!err)
 			err = note_start(a, fn->start, starts_as_function(a, fn, &rows));
 	}
@@ -364,8 +355,10 @@ static int note_starts(struct analysis *a)
 		err = note_start(a, a->entry, true);
 	if (!err && a->has_entry)
 		err = note_main(a);
-	if (!err && a->opts->whole)
-		err = note_described(a);
+	if (!err && a->opts->whole && a->file->has_sframe)
+		err = note_described(a, &a->file->sframe.fns, false);
+	if (!err && a->opts->whole && a->file->has_eh)
+		err = note_described(a, &a->file->eh.fns, true);
 	for (size_t i = 0; i < a->gaps.n && !err; i++)
 		err = note_start(a, a->gaps.v[i].start, false);
 	if (!err && !a->opts->whole)
