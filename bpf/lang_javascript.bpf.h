@@ -18,10 +18,14 @@
 
 #ifdef __TARGET_ARCH_x86
 
-#define JS_FRAME_MAX (16 << 20) /* bytes of a frame; functions may have 65,534 arguments */
-#define JS_TYPES     64		/* types of internal frames are below */
-#define JS_PUSH_RSI  0x56	/* the prologue: push rbp; mov rbp, rsp; push rsi; push rdi */
-#define JS_FUNCTION  5		/* rdi, by DWARF number: the function in the prologue */
+#define JS_FRAME_MAX	   (16 << 20) /* bytes of a frame; functions may have 65,534 arguments */
+#define JS_TYPES	   64	      /* types of internal frames are below */
+#define JS_PUSH_RSI	   0x56	      /* the prologue: push rbp; mov rbp, rsp; push rsi; push rdi */
+/* Registers by DWARF number: the function in the prologue; the interpreter's BytecodeArray */
+#define JS_FUNCTION	   5
+#define JS_ARRAY_REGISTER  12
+#define JS_OFFSET_REGISTER 9  /* and the offset in it */
+#define JS_OFFSET	   40 /* below the frame pointer: this offset */
 
 /* ---- The runtime of the address space ---- */
 
@@ -134,6 +138,33 @@ static __always_inline int js_back(struct sf_scratch *s)
 }
 
 /*
+ * Finds the address of the bytecode that the frame at s->regs runs, and j->array. 0: none. A frame
+ * that calls has stored the offset. In the innermost one, it is in a register as long as the array
+ * is.
+ */
+static __always_inline u64 js_interpreted(struct sf_scratch *s, const struct sf_javascript *d)
+{
+	struct sf_javascript_walk *j = &s->lang.javascript;
+	struct sf_regs *r = &s->regs;
+	bool inner = !(r->flags & SF_REGS_RA);
+	u64 offset;
+
+	/* In ascending order, for the window of the stack */
+	if ((inner && r->fp - r->sp < JS_OFFSET) || sf_read_user(r, r->fp - JS_OFFSET, &offset) ||
+	    js_array(s, d) || user_u64(j->array - JS_TAG + JS_LENGTH, &j->word[0]))
+		goto none;
+	offset = JS_SMI(offset);
+	if (inner && r->r[JS_ARRAY_REGISTER] == j->array)
+		offset = r->r[JS_OFFSET_REGISTER];
+	offset += JS_TAG; /* from the tagged pointer */
+	if (offset - d->bytecode_start < JS_SMI(j->word[0]))
+		return j->array - JS_TAG + offset;
+none:
+	j->array = 0;
+	return 0;
+}
+
+/*
  * Records the functions that the code at an address has inlined there. SF_STEP_GO, or what js_frame
  * returns.
  */
@@ -203,8 +234,12 @@ __noinline int js_frame(u32 slot, u32 found)
 	if (!cfg_native && (kind || !jit))
 		j->native = 0;
 	j->position_here = 0;
-	if (kind && jit && d->stream_code) {
-		kind = js_inlined(s, d, at);
+	j->at = at;
+	j->array = 0;
+	if (kind && !jit && cfg_lines)
+		j->at = js_interpreted(s, d);
+	if (kind && d->stream_code && (jit || j->array)) {
+		kind = js_inlined(s, d, j->at);
 		if (kind != SF_STEP_GO)
 			return kind;
 		kind = 1;

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
- * The functions that optimised code of JavaScript has inlined at a pc.
+ * The functions that optimised code of JavaScript has inlined at a pc, and positions in the source.
  *
  * Code made at run time is an object whose instructions follow its header, so going back from a
  * pc finds it by the map of such objects. A table leads from offsets in the code to positions in
  * the source, and these have the number of the function that was inlined there. Of each number, the
  * deoptimization data has the function, and the position that it was inlined at.
+ *
+ * Bytecode has such a table as well. Code of Sparkplug (baseline) has a table of where the code of
+ * each bytecode ends.
  */
 #ifndef SFBPF_LANG_JAVASCRIPT_INLINED_BPF_H
 #define SFBPF_LANG_JAVASCRIPT_INLINED_BPF_H
@@ -27,6 +30,8 @@
 #define JS_CODE_START 40 /* address of the instructions, if the stream points to a Code */
 #define JS_CODE_KIND  15 /* of the flags */
 #define JS_LENGTH     8	 /* of arrays */
+#define JS_PREFIXES   4	 /* the first opcodes: operands of the next are 2 or 4 times as wide */
+#define JS_ARRAY      32 /* below the frame pointer: BytecodeArray, in frames that have bytecode */
 #define JS_ELEMENTS   16
 
 /* A position: the place in the script from bit 1 on, and the number; both are 1 higher, 0: none */
@@ -133,10 +138,16 @@ static int js_seek(u32 round, void *ctx)
 	return cut != 0;
 }
 
-/* ---- The position of a pc ---- */
+/* ---- Tables ---- */
 
-/* Adds a byte of the table. True: the next entries are for code after the pc. */
-static __always_inline bool js_table_byte(struct sf_javascript_walk *j, u8 byte)
+enum {
+	JS_POSITIONS, /* pairs: how much further in the code, and in the source */
+	JS_ENDS,      /* of the code of each bytecode; the first one is that of the prologue */
+	JS_BYTECODE,
+};
+
+/* Adds a byte of a table of numbers. True: the next entries are for code after the target. */
+static __always_inline bool js_number(struct sf_javascript_walk *j, u8 byte)
 {
 	u64 n = j->number | (u64)(byte & 0x7f) << (j->shift & 63);
 
@@ -145,29 +156,56 @@ static __always_inline bool js_table_byte(struct sf_javascript_walk *j, u8 byte)
 	if (byte & 0x80)
 		return false;
 	j->number = j->shift = 0;
+	if (j->reading == JS_ENDS) {
+		j->offset += n;
+		j->nth += j->offset <= j->target;
+		return j->offset > j->target;
+	}
 	n = n >> 1 ^ -(n & 1);
 	j->second ^= 1;
 	if (j->second) {
 		j->offset += (s64)n < 0 ? ~n : n; /* the sign tells what begins a statement */
-		return j->offset > j->target;
+		return j->offset > j->target + 1; /* they count from -1 */
 	}
 	j->position += n;
 	return false;
 }
 
-/* Reads pairs of numbers: how much further in the code, and in the source. */
+/* Goes over a byte of bytecode. True: the wanted one begins here. */
+static __always_inline bool js_opcode(struct sf_javascript_walk *j, const struct sf_javascript *d,
+				      u8 byte)
+{
+	u32 size = d->bytecodes[byte];
+
+	if (j->operands) {
+		j->operands--;
+	} else if (!j->wider && !j->nth) {
+		return true;
+	} else if (!j->wider && byte < JS_PREFIXES) {
+		j->wider = byte & 1 ? 3 : 1;
+	} else {
+		j->operands = (size & 15) + j->wider * (size >> 4);
+		j->wider = 0;
+		j->nth--;
+	}
+	j->offset++;
+	return false;
+}
+
 static int js_table(u32 round, void *ctx)
 {
 	struct sf_scratch *s = scratch_of(*(u32 *)ctx);
+	const struct sf_javascript *d;
 	struct sf_javascript_walk *j;
 	u32 n, i;
 
 	if (!s)
 		return 1;
 	j = &s->lang.javascript;
+	d = js_lang(j->module);
 	n = j->left < JS_CHUNK ? j->left : JS_CHUNK;
 	asm volatile("" : "+r"(n)); /* see vma_at */
-	if (!n || n > JS_CHUNK)
+	if (!d || !n || n > JS_CHUNK)
 		return 1;
 	if (j->effort++ >= JS_EFFORT || copy_user(s->lang.window, n, j->table)) {
 		j->owed = 1;
@@ -175,14 +213,93 @@ static int js_table(u32 round, void *ctx)
 	}
 #pragma clang loop unroll(disable)
 	for (i = 0; i < JS_CHUNK; i++) {
+		u8 byte = s->lang.window[i & (JS_CHUNK - 1)];
+
 		if (i >= n)
 			break;
-		if (js_table_byte(j, s->lang.window[i & (JS_CHUNK - 1)]))
+		if (j->reading == JS_BYTECODE ? js_opcode(j, d, byte) : js_number(j, byte))
 			return 1;
 	}
 	j->table += n;
 	j->left -= n;
 	return 0;
+}
+
+/*
+ * Reads an array up to the target, or to the bytecode that is wanted. first: its first byte, from
+ * its beginning. 0 or -1. Global, so it is verified once.
+ */
+__noinline int js_read(u32 slot, u64 array, u32 first, u32 reading)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	struct sf_javascript_walk *j;
+
+	if (!s)
+		return -1;
+	j = &s->lang.javascript;
+	j->owed = 1;
+	if (!(array & JS_TAG) || user_u64(array - JS_TAG + JS_LENGTH, &j->word[0]))
+		return -1;
+	j->owed = 0;
+	j->table = array - JS_TAG + first;
+	j->left = JS_SMI(j->word[0]);
+	j->reading = reading;
+	j->number = j->shift = j->second = j->operands = j->wider = 0;
+	j->offset = j->position = 0;
+	if (j->left > JS_TABLE * JS_CHUNK)
+		return -1;
+	bpf_loop(JS_TABLE, js_table, &slot, 0);
+	return j->owed ? -1 : 0;
+}
+
+/* ---- Bytecode ---- */
+
+/* Finds the BytecodeArray of the frame at s->regs. 0 or -1. */
+static __always_inline int js_array(struct sf_scratch *s, const struct sf_javascript *d)
+{
+	struct sf_javascript_walk *j = &s->lang.javascript;
+	struct sf_regs *r = &s->regs;
+
+	if ((!(r->flags & SF_REGS_RA) && r->fp - r->sp < JS_ARRAY + 8) || !d->type_bytecode ||
+	    sf_read_user(r, r->fp - JS_ARRAY, &j->array) || !(j->array & JS_TAG) ||
+	    js_type(j, j->array - JS_TAG) || j->type != d->type_bytecode)
+		return -1;
+	return 0;
+}
+
+/* Finds the position of the bytecode that is j->target bytes from the first one. */
+static __always_inline void js_of_bytecode(struct sf_javascript_walk *j, u32 slot,
+					   const struct sf_javascript *d)
+{
+	u64 positions;
+
+	if (!user_u64(j->array - JS_TAG + d->bytecode_positions, &positions))
+		js_read(slot, positions, JS_ELEMENTS, JS_POSITIONS);
+	else
+		j->owed = 1;
+}
+
+/* Finds the position of the current code, which Sparkplug made: that of its bytecode. */
+static __always_inline void js_of_baseline(struct sf_scratch *s, u32 slot,
+					   const struct sf_javascript *d)
+{
+	struct sf_javascript_walk *j = &s->lang.javascript;
+	u64 ends;
+
+	j->nth = 0;
+	if (js_array(s, d))
+		return;
+	if (user_u64(j->code + d->code_positions, &ends)) {
+		j->owed = 1;
+		return;
+	}
+	if (js_read(slot, ends, JS_ELEMENTS, JS_ENDS))
+		return;
+	j->nth -= !!j->nth; /* of the prologue */
+	if (js_read(slot, j->array, d->bytecode_start, JS_BYTECODE))
+		return;
+	j->target = j->offset;
+	js_of_bytecode(j, slot, d);
 }
 
 /* ---- The functions at a position ---- */
@@ -221,31 +338,51 @@ static int js_scope(u32 round, void *ctx)
 	return 0;
 }
 
-/* Reads what the current code has of tables. 1: there is something to look for. */
-static __always_inline bool js_tables(struct sf_javascript_walk *j, const struct sf_javascript *d)
+/* Finds the position of the current code, which is optimised, and what was inlined there. */
+static __always_inline void js_of_optimised(struct sf_scratch *s, u32 slot,
+					    const struct sf_javascript *d)
 {
-	u32 flags = 0;
+	struct sf_javascript_walk *j = &s->lang.javascript;
+	u64 positions;
 
-	if (copy_user(&flags, sizeof(flags), j->code + d->code_flags) ||
-	    (flags & JS_CODE_KIND) <= d->kind_baseline)
-		return false;
 	j->owed = 1;
-	if (user_u64(j->code + d->code_deopt, &j->table) ||
-	    user_u64(j->table - JS_TAG + d->deopt_literals, &j->literals) ||
-	    user_u64(j->table - JS_TAG + d->deopt_inlining, &j->inlined) ||
-	    user_u64(j->code + d->code_positions, &j->table) ||
+	if (user_u64(j->code + d->code_deopt, &positions) ||
+	    user_u64(positions - JS_TAG + d->deopt_literals, &j->literals) ||
+	    user_u64(positions - JS_TAG + d->deopt_inlining, &j->inlined) ||
+	    user_u64(j->code + d->code_positions, &positions) ||
 	    user_u64(j->literals - JS_TAG + JS_LENGTH, &j->word[0]) ||
-	    user_u64(j->inlined - JS_TAG + JS_LENGTH, &j->word[1]) ||
-	    user_u64(j->table - JS_TAG + JS_LENGTH, &j->word[2]))
-		return false;
+	    user_u64(j->inlined - JS_TAG + JS_LENGTH, &j->word[1]))
+		return;
 	j->literals += JS_ELEMENTS - JS_TAG;
 	j->inlined += JS_ELEMENTS - JS_TAG;
-	j->table += JS_ELEMENTS - JS_TAG;
 	j->nliterals = JS_SMI(j->word[0]);
 	j->ninlined = JS_SMI(j->word[1]) / 16;
-	j->left = JS_SMI(j->word[2]);
 	j->owed = 0;
-	return (cfg_lines || j->ninlined) && j->left <= JS_TABLE * JS_CHUNK;
+	if (cfg_lines || j->ninlined)
+		js_read(slot, positions, JS_ELEMENTS, JS_POSITIONS);
+}
+
+/* Finds the position of the current code or bytecode. */
+static __always_inline void js_position(struct sf_scratch *s, u32 slot,
+					const struct sf_javascript *d)
+{
+	struct sf_javascript_walk *j = &s->lang.javascript;
+	u32 kind = 0;
+
+	j->position = 0;
+	if (j->array) {
+		j->target = j->at - (j->array - JS_TAG) - d->bytecode_start;
+		js_of_bytecode(j, slot, d);
+		return;
+	}
+	j->target = j->at - s->lang.pc.code;
+	if (copy_user(&kind, sizeof(kind), j->code + d->code_flags))
+		return;
+	kind &= JS_CODE_KIND;
+	if (kind > d->kind_baseline)
+		js_of_optimised(s, slot, d);
+	else if (kind == d->kind_baseline && cfg_lines)
+		js_of_baseline(s, slot, d);
 }
 
 /* Keeps what was found for the next samples. */
@@ -274,7 +411,7 @@ __noinline int js_scopes(u32 slot)
 	j = &s->lang.javascript;
 	d = js_lang(j->module);
 	e = &s->lang.pc;
-	e->at = s->regs.pc - (s->regs.flags & SF_REGS_RA);
+	e->at = j->at;
 	e->n = e->position = 0;
 	if (!d)
 		return 0;
@@ -287,15 +424,16 @@ __noinline int js_scopes(u32 slot)
 	j->own = s->lang.code;
 	j->owed = 0;
 	j->seek = (e->at & ~(JS_ALIGN - 1ull)) - d->stream_code + JS_ALIGN;
-	bpf_loop(JS_SEEKS, js_seek, &slot, 0);
+	if (j->array)
+		e->code = j->array - JS_TAG + d->stream_code; /* for js_cookie */
+	else
+		bpf_loop(JS_SEEKS, js_seek, &slot, 0);
 	if (!e->code) { /* the object may be longer, or have another map */
 		j->stream = 0;
 		e->code = e->at & ~(JS_ALIGN - 1ull);
 		j->owed = j->effort >= JS_EFFORT;
-	} else if (js_tables(j, d)) {
-		j->target = e->at - e->code;
-		j->number = j->shift = j->second = j->offset = j->position = 0;
-		bpf_loop(JS_TABLE, js_table, &slot, 0);
+	} else {
+		js_position(s, slot, d);
 		if (!j->owed)
 			bpf_loop(SF_PC_FRAMES, js_scope, &slot, 0);
 		if (JS_INLINED(j->position)) /* the outermost ones are missing */

@@ -185,15 +185,19 @@ struct sf_javascript_walk {
 	u32 owed;
 	u64 stream, stream_space, seek, code;
 	u64 own; /* the function that has the frame */
+	/* Its BytecodeArray, 0: it is not interpreted; the address of the bytecode, or the pc */
+	u64 array, at;
 	/* Tables of the Code, and how many elements they have; left: bytes */
 	u64 table, literals, inlined;
 	u32 left, nliterals, ninlined;
-	/* A table in hand: the number, its bits so far, whether it is the second one of a pair */
+	/* A table in hand: its kind; the number, its bits so far, whether it ends a pair */
+	u32 reading;
 	u32 shift;
 	u32 second;
+	/* Bytecode: the wanted one; bytes left of operands; how much wider the next are */
+	u32 nth, operands, wider;
 	/* js_word: how many functions of sf_lang_walk.pc it has to be called for, and was */
 	u32 words, made;
-	u32 zero3;
 	u64 number, offset, target, position;
 	u32 places[SF_PC_FRAMES]; /* in the source, of the functions in sf_lang_walk.pc */
 	/* js_line: the script in hand; how many lines end between two places in its text */

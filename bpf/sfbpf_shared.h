@@ -304,16 +304,13 @@ struct sf_ruby {
 	sf_u8 local_iseq; /* in the body, behind the parent; 0: labels have no classes */
 };
 
-/*
- * V8. Offsets are from the object's address without its tag; `builtins` are file offsets.
- * SharedFunctionInfo is "shared" here.
- */
+/* V8. Offsets are from an object's address without its tag. shared: SharedFunctionInfo. */
 #define SF_JS_SHARED_MAX 128 /* bytes of a SharedFunctionInfo that are read */
 #define SF_JS_FIELD_MAX	 256
 
 struct sf_javascript {
-	struct sf_span builtins;
-	sf_u16 function_shared; /* in a JSFunction */
+	struct sf_span builtins; /* file offsets */
+	sf_u16 function_shared;	 /* in a JSFunction */
 	sf_u16 shared_data, shared_name, shared_script, shared_token;
 	sf_u16 shared_bytes;		 /* up to the end of the last of them */
 	sf_u16 scope_count, scope_names; /* in a ScopeInfo: number of variables, their names */
@@ -328,6 +325,9 @@ struct sf_javascript {
 	sf_u16 code_size, code_flags, code_deopt, code_positions;
 	sf_u16 deopt_literals, deopt_inlining;
 	sf_u16 kind_baseline; /* CodeKind: optimised code has a higher one */
+	/* BytecodeArray: its type (0: not known), its first bytecode, its table of positions */
+	sf_u16 type_bytecode, bytecode_start, bytecode_positions;
+	sf_u8 bytecodes[256]; /* by opcode: bytes of operands | those that prefixes widen << 4 */
 };
 
 /* PHP. The layout of execute_data is the same in all versions that are supported. */
@@ -371,7 +371,7 @@ struct sf_lang {
 		struct sf_javascript javascript;
 		struct sf_php php;
 		struct sf_perl perl;
-		sf_u8 room[184];
+		sf_u8 room[440];
 	};
 };
 
@@ -678,10 +678,10 @@ _Static_assert(SF_LANG_MAX <= 8, "languages fit a frame word");
 _Static_assert(sizeof(struct sf_python) == 72, "sf_python layout");
 _Static_assert(sizeof(struct sf_java) == 96, "sf_java layout");
 _Static_assert(sizeof(struct sf_ruby) == 32, "sf_ruby layout");
-_Static_assert(sizeof(struct sf_javascript) == 64, "sf_javascript layout");
+_Static_assert(sizeof(struct sf_javascript) == 328, "sf_javascript layout");
 _Static_assert(sizeof(struct sf_php) == 32, "sf_php layout");
 _Static_assert(sizeof(struct sf_perl) == 16, "sf_perl layout");
-_Static_assert(sizeof(struct sf_lang) == 256, "sf_lang layout");
+_Static_assert(sizeof(struct sf_lang) == 512, "sf_lang layout");
 _Static_assert(sizeof(struct sf_code) == 24 + 2 * SF_CODE_TEXT + SF_CODE_LINES, "sf_code layout");
 _Static_assert(sizeof(struct sf_off_count) == 88, "sf_off_count layout");
 _Static_assert(sizeof(struct sf_off_single) == 80, "sf_off_single layout");

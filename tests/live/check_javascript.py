@@ -167,17 +167,55 @@ def check_lines(name):
     frames = [("inlinedTop", "cells.forEach("), ("visit", "sink ^= inlinedMiddle("),
               ("inlinedMiddle", "cell.weigh("), ("weigh", "return fold("), ("fold", "i * by")]
     want = ["%s (chains.js:%d)" % (f, line_of(text)) for f, text in frames]
+    loop = (want[-1], "fold (chains.js:%d)" % (line_of("i * by") - 1))  # its head is run as well
     for version, node in nodes():
         p, _ = start_case(node, "inlined")
         time.sleep(1)
         stacks, _ = record_all([(p, None)], ["-F", "199", "--lines"])
         mine = [s for s in stacks if any(f.startswith("fold (") for f in s.frames)]
-        good = [s for s in mine if [f for f in s.frames if "(chains.js:" in f][-5:] == want]
+        found = lambda s: [f for f in s.frames if "(chains.js:" in f][-5:]
+        good = [s for s in mine if found(s)[:-1] == want[:-1] and found(s)[-1] in loop]
         errors = []
         if h.total(mine) < 10 or h.total(good) < 0.9 * h.total(mine):
             errors.append("%d of %d have %s: %s" % (h.total(good), h.total(mine), want,
                                                     h.worst([s for s in mine if s not in good], 2)))
         h.check("javascript-%s-lines" % version, errors)
+
+
+def check_bytecode_lines(name):
+    """Lines of code that the interpreter and Sparkplug run: of calls, and in the innermost one."""
+    program = os.path.join(os.path.dirname(SOURCE), "lines.js")
+    with open(program) as f:
+        text = f.read().split("\n")
+    at = lambda part: 1 + next(i for i, line in enumerate(text) if part in line)
+    chain = [("(anonymous)", at("\tfirst();")), ("first", at(".map(")),
+             ("each", at("middle(2)")), ("middle", at("middle(n - 1)")),
+             ("middle", at("middle(n - 1)")), ("middle", at("\tleaf()"))]
+    loop = [at("while"), at("x * 31"), at("Date.now() >="), at("\tend)")]
+    want = ["%s (lines.js:%d)" % frame for frame in chain]
+    for version, node in nodes():
+        modes = MODES if version in ("node18", "node20") else MAGLEV
+        for mode in ("ignition", "sparkplug"):
+            p = h.start([node] + modes[mode] + [program, str(SECONDS + 60)])
+            time.sleep(1)
+            stacks, _ = record_all([(p, None)], ["-F", "199", "--lines"])
+            n = callers = unknown = right = 0
+            for s in stacks:
+                found = [f for f in s.frames if " (lines.js" in f]
+                if len(found) != len(want) + 1 or not found[-1].startswith("leaf ("):
+                    continue
+                line = re.search(r":(\d+)\)$", found[-1])
+                n += s.count
+                callers += s.count * (found[:-1] == want)
+                unknown += s.count * (not line)
+                right += s.count * bool(line and int(line[1]) in loop)
+            errors = []
+            # While it runs a builtin, the innermost function may have no line.
+            if n < 100 or callers < 0.98 * n or right < 0.95 * (n - unknown) or unknown > n / 3:
+                errors.append("of %d samples the callers of %d and the leaf of %d have their "
+                              "lines, that of %d is not known: %s" %
+                              (n, callers, right, unknown, h.worst(stacks, 2, 700)))
+            h.check("javascript-%s-lines-%s" % (version, mode), errors)
 
 
 def check_reused(name):
@@ -258,6 +296,6 @@ def check_outputs(name):
 
 
 h.run_checks([
-    check_chains, check_compilers, check_inlined, check_lines, check_reused, check_worker,
-    check_offcpu, check_native, check_outputs
+    check_chains, check_compilers, check_inlined, check_lines, check_bytecode_lines,
+    check_reused, check_worker, check_offcpu, check_native, check_outputs
 ])

@@ -128,11 +128,12 @@ def run_check(fn, name):
 
 def run_checks(checks):
     """Runs functions named check_*."""
-    only = sys.argv[1:]
-    for fn in checks:
-        name = fn.__name__.replace("check_", "").replace("_", "-")
-        if not only or name in only:
-            attempt(run_check, fn, name)
+    named = {fn.__name__.replace("check_", "").replace("_", "-"): fn for fn in checks}
+    unknown = [name for name in sys.argv[1:] if name not in named]
+    if unknown:
+        sys.exit("no such check: %s (there are %s)" % (", ".join(unknown), ", ".join(named)))
+    for name in sys.argv[1:] or named:
+        attempt(run_check, named[name], name)
     sys.exit(exit_status())
 
 

@@ -142,11 +142,12 @@ static bool find_builtins(const struct lang_file *f, struct sf_span *ret)
 static const struct code_layout {
 	int32_t version;
 	uint16_t stream_code, stream_has, size, flags, deopt, positions, literals, inlining;
+	uint16_t bytecode_positions;
 } layouts[] = {
-	{ VERSION(10, 2), 128, 0, 40, 48, 16, 24, 2, 7 },
-	{ VERSION(11, 3), 16, 8, 56, 48, 16, 24, 2, 7 },
-	{ VERSION(12, 4), 32, 8, 52, 48, 8, 16, 2, 7 },
-	{ VERSION(13, 6), 32, 8, 56, 52, 8, 16, 3, 8 },
+	{ VERSION(10, 2), 128, 0, 40, 48, 16, 24, 2, 7, 32 },
+	{ VERSION(11, 3), 16, 8, 56, 48, 16, 24, 2, 7, 32 },
+	{ VERSION(12, 4), 32, 8, 52, 48, 8, 16, 2, 7, 24 },
+	{ VERSION(13, 6), 32, 8, 56, 52, 8, 16, 3, 8, 24 },
 };
 
 /* Whether the constant, if there is one, has this value. */
@@ -186,6 +187,83 @@ static const struct code_layout *find_layout(const struct lang_file *f)
 		       : NULL;
 }
 
+/*
+ * Bytecodes::kBytecodeSizes: a byte for each opcode, in three rows: for operands of single, double
+ * and quadruple width. The first opcodes are prefixes and breakpoints. Not every version exports
+ * the table, so it is found by how its rows begin.
+ */
+static const uint8_t rows[3][12] = {
+	{ 1, 1, 1, 1, 1, 2, 3, 4, 5, 5, 6, 2 },
+	{ 1, 1, 1, 1, 1, 3, 5, 7, 9, 7, 9, 3 },
+	{ 1, 1, 1, 1, 1, 5, 9, 13, 17, 11, 15, 5 },
+};
+#define ROW_MIN	     150 /* opcodes */
+#define ROW_MAX	     256
+#define OPERANDS_MAX 15 /* bytes */
+#define SCAN_BYTES   (1u << 20)
+#define RARE	     10 /* of the first row: the place of a rare value */
+
+/* Reads the table that begins at the cursor. False: it is none. */
+static bool read_sizes(struct bytes b, struct sf_javascript *j)
+{
+	const uint8_t *p;
+	uint32_t n = ROW_MIN;
+
+	while (n < ROW_MAX && !(bytes_are(&b, b.pos + n, rows[1], sizeof(rows[1])) &&
+				bytes_are(&b, b.pos + 2 * n, rows[2], sizeof(rows[2]))))
+		n++;
+	if (n == ROW_MAX)
+		return false;
+	p = bytes_take(&b, 3 * (size_t)n);
+	for (uint32_t i = 0; p && i < n; i++) {
+		int operands = p[i] - 1, wide = p[n + i] - p[i];
+
+		if (operands < 0 || operands > OPERANDS_MAX || wide < 0 || wide > operands ||
+		    p[2 * n + i] - p[n + i] != 2 * wide)
+			return false;
+		j->bytecodes[i] = (sf_u8)(operands | wide << 4);
+	}
+	return p;
+}
+
+static bool find_sizes(const struct lang_file *f, struct sf_javascript *j)
+{
+	const struct elf_shdr *s = elf_image_section(f->img, ".rodata");
+	bool found = false;
+
+	for (uint64_t at = 0; s && at < s->size && !found; at += SCAN_BYTES) {
+		uint64_t left = s->size - at, size = SCAN_BYTES + 3 * ROW_MAX;
+		struct elf_blob b = { 0 };
+
+		if (elf_image_read(f->img, s->offset + at, left < size ? left : size, &b))
+			return false;
+		for (; !found && bytes_find_rare(&b.view, rows[0], sizeof(rows[0]), RARE);
+		     bytes_skip(&b.view, 1))
+			found = read_sizes(b.view, j);
+		elf_blob_free(&b);
+	}
+	return found;
+}
+
+/* Where bytecode says which lines it is of. Without it, functions that run it have no lines. */
+static void find_bytecode(const struct lang_file *f, const struct code_layout *l,
+			  struct sf_javascript *j)
+{
+	int32_t type, start;
+
+	if (agrees(f, "v8dbg_off_fp_bytecode_array", -32) &&
+	    agrees(f, "v8dbg_off_fp_bytecode_offset", -40) &&
+	    agrees(f, "v8dbg_InterpreterBytecodeArrayRegister", 12) &&
+	    agrees(f, "v8dbg_InterpreterBytecodeOffsetRegister", 9) &&
+	    constant(f, "v8dbg_type_BytecodeArray__BYTECODE_ARRAY_TYPE", &type) &&
+	    constant(f, "v8dbg_class_BytecodeArray__data__uintptr_t", &start) && type > 0 &&
+	    type <= UINT16_MAX && start > 0 && start <= SF_JS_FIELD_MAX && find_sizes(f, j)) {
+		j->type_bytecode = (uint16_t)type;
+		j->bytecode_start = (uint16_t)start;
+		j->bytecode_positions = l->bytecode_positions;
+	}
+}
+
 /* Where optimised code says which functions it has inlined. Without it, there are none. */
 static void find_code(const struct lang_file *f, struct sf_javascript *j)
 {
@@ -213,6 +291,7 @@ static void find_code(const struct lang_file *f, struct sf_javascript *j)
 	j->deopt_literals = (uint16_t)(ARRAY_DATA + 8 * l->literals);
 	j->deopt_inlining = (uint16_t)(ARRAY_DATA + 8 * l->inlining);
 	j->kind_baseline = (uint16_t)baseline;
+	find_bytecode(f, l, j);
 }
 
 bool javascript_describe(const struct lang_file *f, struct sf_lang *ret)
@@ -250,7 +329,8 @@ static bool sound_code(const struct sf_javascript *j)
 	       j->stream_has <= SF_JS_FIELD_MAX && j->code_size <= SF_JS_FIELD_MAX &&
 	       j->code_flags <= SF_JS_FIELD_MAX && j->code_deopt <= SF_JS_FIELD_MAX &&
 	       j->code_positions <= SF_JS_FIELD_MAX && j->deopt_literals <= SF_JS_FIELD_MAX &&
-	       j->deopt_inlining <= SF_JS_FIELD_MAX;
+	       j->deopt_inlining <= SF_JS_FIELD_MAX && j->bytecode_start <= SF_JS_FIELD_MAX &&
+	       j->bytecode_positions <= SF_JS_FIELD_MAX;
 }
 
 bool javascript_sound(const struct sf_lang *l)
