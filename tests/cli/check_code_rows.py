@@ -13,6 +13,7 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SFBPF = os.environ.get("SFBPF") or os.path.join(ROOT, os.environ.get("OUTPUT", "build"), "sfbpf")
@@ -29,7 +30,55 @@ FILES = {
     "libelf.so.1": (92, 0.03),
     "liblzma.so.5": (92, 0.03),
     "libncursesw.so.6": (92, 0.03),
+    "goto-pie": (90, 0),
+    "goto-exec": (90, 0),
 }
+
+# Computed gotos: by a table, and by addresses that the program copied. In a file that may be mapped
+# anywhere the labels are relocations, else words of data.
+GOTO = """
+#include <stdlib.h>
+static const void **ops;
+__attribute__((noinline)) long copied(const void **code, long (*fn)(long))
+{
+	static const void *const labels[] = { &&add, &&twice, &&call, &&end };
+	long v = 1;
+	if (!code) { ops = (const void **)labels; return 0; }
+	goto **code;
+add:	v++; goto **++code;
+twice:	v *= 2; goto **++code;
+call:	v = fn(v); goto **++code;
+end:	return fn(v) + v;
+}
+__attribute__((noinline)) long by_table(const unsigned char *code, long (*fn)(long))
+{
+	static const void *const labels[] = { &&add, &&twice, &&call, &&end };
+	long v = 1;
+	goto *labels[*code];
+add:	v++; goto *labels[*++code];
+twice:	v *= 2; goto *labels[*++code];
+call:	v = fn(v); goto *labels[*++code];
+end:	return fn(v) + v;
+}
+int main(int argc, char **argv)
+{
+	const void *code[3];
+	copied(0, labs);
+	for (int i = 0; i < 3; i++)
+		code[i] = ops[i + 1 < 3 ? argc % 3 : 3];
+	return (int)(copied(code, labs) + by_table((const unsigned char *)argv[1], labs));
+}
+"""
+
+
+def goto_programs(directory):
+    source = os.path.join(directory, "goto.c")
+    with open(source, "w", encoding="ascii") as f:
+        f.write(GOTO)
+    for name, flags in (("goto-pie", ["-fPIE", "-pie"]), ("goto-exec", ["-fno-pie", "-no-pie"])):
+        path = os.path.join(directory, name)
+        subprocess.run(["gcc", "-O2", *flags, "-o", path, source], check=True)
+        yield path
 
 
 def rows(path, source):
@@ -85,13 +134,20 @@ def compare(path, verbose=False):
 
 def main():
     args = sys.argv[1:]
-    verbose = "-v" in args
     paths = [a for a in args if a != "-v"]
+    if paths:
+        return check(paths, "-v" in args)
+    with tempfile.TemporaryDirectory(prefix="sfbpf-goto-") as directory:
+        libraries = [LIBS + f for f in FILES if ".so" in f]
+        return check(libraries + list(goto_programs(directory)), "-v" in args)
+
+
+def check(paths, verbose):
     failed = 0
     if not next(rows(LIBS + "libc.so.6", "code"), None):
         print("SKIP code-rows: sfbpf was built without Zydis")
         return 0
-    for path in paths or [LIBS + f for f in FILES]:
+    for path in paths:
         name = "code-rows " + os.path.basename(path)
         least, most = FILES.get(os.path.basename(path), (92, 0.03))
         if not os.path.exists(path):

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Rows of functions written in assembler, one for each shape, and functions that must have none. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "unwind/code_fn.h"
 #include "unwind/row_text.h"
@@ -57,6 +58,9 @@ SHAPE(ends, "push %rbx\n lea 9f(%rip), %rbx\n 4: cmp $1, %edi\n ja 1f\n mov %edi
 	    "movslq (%rbx,%rdi,4), %rax\n add %rbx, %rax\n jmp *%rax\n"
 	    "2: xor %ebx, %ebx\n call 0f\n jmp 4b\n 1: pop %rbx\n 3: ret\n"
 	    ".balign 4\n 9: .long 2b-9b, 1b-9b, 3b-9b\n 0:")
+/* A computed goto: labels at 10 and 12, with the height of the jump. */
+SHAPE(threaded, "push %rbx\n mov (%rdi), %rax\n add $8, %rdi\n jmp *%rax\n"
+		"2: inc %eax\n 3: pop %rbx\n ret\n 0:")
 SHAPE(uneven, "test %edi, %edi\n je 1f\n push %rbx\n 1: ret")
 SHAPE(pointer, "push %rbp\n sub $16, %rsp\n mov %rsp, %rbp\n test %edi, %edi\n je 1f\n"
 	       "push %rdi\n 1: lea 16(%rbp), %rsp\n pop %rbp\n ret")
@@ -82,6 +86,8 @@ static struct rowbuf rows;
 static int verdict;
 static bool call_ends; /* the call at the end of the shape does not return */
 static bool is_sized;
+static uint64_t labels[2];
+static size_t nlabels;
 
 static void analyse(const uint8_t *from, const uint8_t *to)
 {
@@ -94,12 +100,18 @@ static void analyse(const uint8_t *from, const uint8_t *to)
 			     .ntexts = 1,
 			     .part_of = no_part,
 			     .sized = is_sized,
+			     .has_labels = true,
 			     .budget = 10000 };
 
 	text.blob.view = bytes_of(from, len + call_ends, false); /* a byte follows each shape */
 	text.end += call_ends;
 	text.marks = calloc(1, len + 1);
 	text.marks[len] = call_ends ? MARK_ENDS : 0;
+	if (nlabels) {
+		f.labels = malloc(sizeof(labels));
+		memcpy(f.labels, labels, sizeof(labels));
+		f.nlabels = nlabels;
+	}
 	rowbuf_free(&rows);
 	verdict = code_fn_analyse(&f, (struct code_range){ ADDR, ADDR + len });
 	if (verdict > 0) {
@@ -230,6 +242,27 @@ TEST(call_that_ends)
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	EXPECT_STR(at(after), "cfa=rsp+16 ra=*(cfa-8) fp=same");
 	call_ends = is_sized = false;
+}
+
+TEST(computed_goto)
+{
+	ANALYSE(threaded);
+	EXPECT_EQ(verdict, CODE_REJECTED);
+	labels[0] = ADDR + 10;
+	labels[1] = ADDR + 12;
+	nlabels = 2;
+	ANALYSE(threaded);
+	EXPECT_EQ(verdict, CODE_REJECTED); /* the labels may be those of another function */
+	is_sized = true;
+	ANALYSE(threaded);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(10), "cfa=rsp+16 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(13), "cfa=rsp+8 ra=*(cfa-8) fp=same");
+	labels[1] = ADDR + 13; /* its code returns one word higher */
+	ANALYSE(threaded);
+	EXPECT_EQ(verdict, CODE_REJECTED);
+	nlabels = 0;
+	is_sized = false;
 }
 
 TEST(no_rows)

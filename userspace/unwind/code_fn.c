@@ -9,6 +9,7 @@
 #include "base/vec.h"
 #include "unwind/code_ends.h"
 #include "unwind/code_jump.h"
+#include "unwind/code_labels.h"
 
 #define TRIES	    48 /* analyses of one function, each with one more call known not to return */
 #define VISITS	    8  /* instructions looked at in each byte of a function, on average */
@@ -294,20 +295,36 @@ static int back_to_stub(struct code_fn *f, uint64_t slot, const struct code_stat
 	return known > 0 && inside(f, target) ? edge(f, target, s, 0) : known < 0 ? known : 0;
 }
 
+/* To all labels within the function, as a computed goto. */
+static int jump_to_labels(struct code_fn *f, const struct code_state *s)
+{
+	bool found = false;
+	int err = f->sized ? code_labels_load(f) : 0;
+
+	for (size_t i = 0; i < f->nparts && !err && f->sized; i++)
+		for (size_t k = code_label_from(f, f->parts[i].start + 1);
+		     k < f->nlabels && f->labels[k] < f->parts[i].end && !err; k++) {
+			found = true;
+			err = edge(f, f->labels[k], s, 0);
+		}
+	return err || found ? err : REJECT;
+}
+
 static int jump_indirect(struct code_fn *f, const struct code_op *op, struct code_state *s)
 {
 	const bool by_slot = op->kind == OP_JUMP_TABLE && op->base == CODE_NO_REG &&
 			     op->index == CODE_NO_REG;
 	struct code_val v = code_state_jump(s, op);
+	int err = v.kind == VAL_TARGET ? jump_table(f, &v, s) : REJECT;
 
-	if (v.kind == VAL_TARGET)
-		return jump_table(f, &v, s);
+	if (v.kind == VAL_TARGET && (err != REJECT || v.size < 8))
+		return err;
 	if (op->kind == OP_JUMP_REG && s->reg[op->src].kind == VAL_CONST)
 		return jump_to(f, (uint64_t)s->reg[op->src].off, s);
 	f->leaps = true;
 	f->loses |= !code_state_restored(s, f->arch);
 	if (!f->outermost && !code_state_is_entry(s, f->arch))
-		return by_slot && is_resolver(f, (uint64_t)op->imm) ? 0 : REJECT;
+		return by_slot && is_resolver(f, (uint64_t)op->imm) ? 0 : jump_to_labels(f, s);
 	return by_slot ? back_to_stub(f, (uint64_t)op->imm, s) : 0;
 }
 
@@ -633,6 +650,7 @@ void code_fn_free(struct code_fn *f)
 	free(f->runs);
 	free(f->noreturn);
 	free(f->tables);
+	free(f->labels);
 	free(f->calls);
 	free(f->ends);
 	free(f->addressed);

@@ -113,6 +113,9 @@ struct code_fn {
 	bool in_after;	  /* the code in progress is that after such a call */
 	uint64_t *tables; /* jump tables of this function, to tell where others end */
 	size_t ntables, tables_cap;
+	uint64_t *labels; /* of the file (code_labels.h) */
+	size_t nlabels, labels_cap;
+	bool has_labels;
 	/* Results */
 	uint64_t *calls, *addressed; /* code that it calls; code whose address it takes */
 	uint64_t *tails; /* code that it jumps to with stack and registers as at entry */

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "unwind/code_labels.h"
+
+#include <stdlib.h>
+
+#include "base/vec.h"
+
+#define DATA_MAX   (32ull << 20) /* bytes of one segment; larger ones are left out */
+#define LABELS_MAX (1u << 20)
+
+static int by_value(const void *a, const void *b)
+{
+	const uint64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static int add(struct code_fn *f, uint64_t addr)
+{
+	int err;
+
+	if (!code_text_of(f, addr) || f->nlabels > LABELS_MAX)
+		return 0;
+	err = vec_reserve(&f->labels, &f->labels_cap, f->nlabels + 1, sizeof(*f->labels));
+	if (!err)
+		f->labels[f->nlabels++] = addr;
+	return err;
+}
+
+/* Where a file may be mapped anywhere, the addends of its relocations are its addresses. */
+static int take_relocations(struct code_fn *f)
+{
+	const uint64_t relative = f->img->machine == EM_X86_64 ? R_X86_64_RELATIVE
+							       : R_AARCH64_RELATIVE;
+	int err = 0;
+
+	for (uint32_t i = 0; i < f->img->nshdrs && !err; i++) {
+		const struct elf_shdr *s = &f->img->shdrs[i];
+		struct elf_blob all = { 0 };
+
+		if (s->type != SHT_RELA || s->flags & SHF_COMPRESSED ||
+		    elf_image_section_bytes(f->img, s, &all))
+			continue;
+		while (!err && bytes_left(&all.view) >= sizeof(Elf64_Rela)) {
+			uint64_t info, addend;
+
+			bytes_skip(&all.view, 8);
+			info = bytes_u64(&all.view);
+			addend = bytes_u64(&all.view);
+			if (ELF64_R_TYPE(info) == relative)
+				err = add(f, addend);
+		}
+		elf_blob_free(&all);
+	}
+	return err;
+}
+
+/* Otherwise a word that looks like an address is one. */
+static int take_words(struct code_fn *f)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < f->img->nphdrs && !err; i++) {
+		const struct elf_phdr *ph = &f->img->phdrs[i];
+		struct elf_blob data = { 0 };
+
+		if (ph->type != PT_LOAD || ph->flags & PF_X || ph->filesz > DATA_MAX ||
+		    elf_image_read(f->img, ph->offset, ph->filesz, &data))
+			continue;
+		while (!err && bytes_left(&data.view) >= 8)
+			err = add(f, bytes_u64(&data.view));
+		elf_blob_free(&data);
+	}
+	return err;
+}
+
+int code_labels_load(struct code_fn *f)
+{
+	size_t n = 0;
+	int err;
+
+	if (f->has_labels)
+		return 0;
+	f->has_labels = true;
+	err = f->img->type == ET_EXEC ? take_words(f) : take_relocations(f);
+	if (f->nlabels > LABELS_MAX)
+		f->nlabels = 0;
+	qsort(f->labels, f->nlabels, sizeof(*f->labels), by_value);
+	for (size_t i = 0; i < f->nlabels; i++)
+		if (!i || f->labels[i] != f->labels[i - 1])
+			f->labels[n++] = f->labels[i];
+	f->nlabels = n;
+	return err;
+}
+
+size_t code_label_from(const struct code_fn *f, uint64_t addr)
+{
+	size_t lo = 0, hi = f->nlabels;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (f->labels[mid] < addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
