@@ -53,6 +53,7 @@ plain() {
 	c rec rec.c
 	c rec-fp rec.c -fno-omit-frame-pointer
 	c rec-notab rec.c -fno-omit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables
+	c rec-code rec.c -fomit-frame-pointer -fno-asynchronous-unwind-tables -fno-unwind-tables
 	c rec-exec rec.c -no-pie
 	c frames frames.c
 	c frames-clash frames.c -fstack-clash-protection

@@ -89,12 +89,14 @@ static bool is_sized;
 static uint64_t labels[2];
 static size_t nlabels;
 
+static const struct code_arch *arch;
+
 static void analyse(const uint8_t *from, const uint8_t *to)
 {
 	const size_t len = (size_t)(to - from);
 	struct elf_image img = { .fd = -1 };
 	struct code_text text = { .start = ADDR, .end = ADDR + len };
-	struct code_fn f = { .arch = code_arch_x86(),
+	struct code_fn f = { .arch = arch,
 			     .img = &img,
 			     .texts = &text,
 			     .ntexts = 1,
@@ -124,7 +126,8 @@ static void analyse(const uint8_t *from, const uint8_t *to)
 
 #define ANALYSE(name)                                      \
 	do {                                               \
-		if (!code_arch_x86())                      \
+		arch = code_arch_x86();                    \
+		if (!arch)                                 \
 			SKIP("built without Zydis");       \
 		analyse(shape_##name, shape_##name##_end); \
 	} while (0)
@@ -136,7 +139,10 @@ static const char *at(uint64_t offset)
 
 	for (size_t i = 0; i < rows.n; i++)
 		if (ADDR + offset >= rows.rows[i].start && ADDR + offset < rows.rows[i].end) {
-			row_text_rules(text, ROW_ARCH_X86_64, &rows.rows[i]);
+			row_text_rules(text,
+				       arch == &code_arch_arm64 ? ROW_ARCH_AARCH64
+								: ROW_ARCH_X86_64,
+				       &rows.rows[i]);
 			return text;
 		}
 	return "";
@@ -263,6 +269,56 @@ TEST(computed_goto)
 	EXPECT_EQ(verdict, CODE_REJECTED);
 	nlabels = 0;
 	is_sized = false;
+}
+
+static void analyse_arm64(const uint32_t *code, size_t n)
+{
+	arch = &code_arch_arm64;
+	analyse((const uint8_t *)code, (const uint8_t *)(code + n));
+}
+
+/* As GCC's tables: saved values count until sp is above them. */
+TEST(arm64_epilogue)
+{
+	static const uint32_t code[] = {
+		0xd101c3ff, /* sub sp, sp, #112 */
+		0xa9017bfd, /* stp x29, x30, [sp, #16] */
+		0x910043fd, /* add x29, sp, #16 */
+		0xd503201f, /* nop */
+		0xa9417bfd, /* ldp x29, x30, [sp, #16] */
+		0x52800000, /* mov w0, #0 */
+		0x9101c3ff, /* add sp, sp, #112 */
+		0xd65f03c0, /* ret */
+	};
+
+	analyse_arm64(code, sizeof(code) / sizeof(*code));
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(4), "cfa=sp+112 ra=lr fp=same");
+	EXPECT_STR(at(12), "cfa=sp+112 ra=*(cfa-88) fp=*(cfa-96)");
+	EXPECT_STR(at(20), "cfa=sp+112 ra=*(cfa-88) fp=*(cfa-96)");
+	EXPECT_STR(at(28), "cfa=sp+0 ra=lr fp=same");
+}
+
+/* Also where sp is known, before it is moved: the function uses its frame pointer. */
+TEST(arm64_frame_pointer)
+{
+	static const uint32_t code[] = {
+		0xa9be7bfd, /* stp x29, x30, [sp, #-32]! */
+		0x910003fd, /* mov x29, sp */
+		0xd503201f, /* nop */
+		0xcb2063ff, /* sub sp, sp, x0 */
+		0xd503201f, /* nop */
+		0x910003bf, /* mov sp, x29 */
+		0xa8c27bfd, /* ldp x29, x30, [sp], #32 */
+		0xd65f03c0, /* ret */
+	};
+
+	analyse_arm64(code, sizeof(code) / sizeof(*code));
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(4), "cfa=sp+32 ra=*(cfa-24) fp=*(cfa-32)");
+	EXPECT_STR(at(8), "cfa=x29+32 ra=*(cfa-24) fp=*(cfa-32)");
+	EXPECT_STR(at(16), "cfa=x29+32 ra=*(cfa-24) fp=*(cfa-32)");
+	EXPECT_STR(at(28), "cfa=sp+0 ra=lr fp=same");
 }
 
 TEST(no_rows)

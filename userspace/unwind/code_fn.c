@@ -180,7 +180,7 @@ static bool height_may_differ(const struct code_fn *f, const struct code_state *
 	const int64_t frame = 2 * f->arch->ra_bytes;
 	struct row row;
 
-	return code_state_row(s, f->arch, &row) &&
+	return code_state_row(s, f->arch, false, &row) &&
 	       (!frame || row.cfa.kind != RULE_REG || row.cfa.reg != f->arch->fp ||
 		row.cfa.off == frame);
 }
@@ -511,7 +511,7 @@ static int put(struct code_fn *f, uint64_t start, uint64_t end, const struct cod
 	struct row *last = f->rows.n ? &f->rows.rows[f->rows.n - 1] : NULL;
 	struct row row = { .ra = { .kind = RULE_UNDEF }, .source = ROW_CODE };
 
-	if (!f->outermost && !code_state_row(s, f->arch, &row))
+	if (!f->outermost && !code_state_row(s, f->arch, f->by_fp, &row))
 		return 0;
 	row.start = start;
 	row.end = end;
@@ -538,6 +538,16 @@ static void pad(struct code_fn *f, uint64_t addr, const struct code_leader *next
 	}
 	if (addr == next->addr)
 		last->end = addr;
+}
+
+/* Whether the frame is addressed by fp, or can be by nothing else. */
+static bool uses_fp(const struct code_fn *f, const struct code_state *s, const struct code_op *op)
+{
+	const uint8_t fp = f->arch->fp;
+
+	return code_state_fp_gives_cfa(s, f->arch) &&
+	       (op->base == fp || op->src == fp || op->src2 == fp || op->src3 == fp ||
+		!code_state_sp_gives_cfa(s, f->arch));
 }
 
 static int rows_of(struct code_fn *f, const struct code_leader *l, const struct code_leader *next)
@@ -567,6 +577,7 @@ static int rows_of(struct code_fn *f, const struct code_leader *l, const struct 
 					       .size = 8,
 					       .imm = -8,
 					       .writeback = -8 };
+		f->uses_fp |= uses_fp(f, &s, &op);
 		code_state_apply(&s, f->arch, &op, at);
 		if (op.kind == OP_BRANCH)
 			code_state_branch(&s, f->arch, &op, false);
@@ -576,14 +587,28 @@ static int rows_of(struct code_fn *f, const struct code_leader *l, const struct 
 	return err;
 }
 
-static int make_rows(struct code_fn *f)
+static int rows_of_leaders(struct code_fn *f)
 {
 	int err = 0;
 
-	qsort(f->leaders, f->nleaders, sizeof(*f->leaders), by_addr);
+	f->rows.n = 0;
 	for (size_t i = 0; i < f->nleaders && !err; i++)
 		err = rows_of(f, &f->leaders[i], i + 1 < f->nleaders ? &f->leaders[i + 1] : NULL);
 	return err;
+}
+
+static int make_rows(struct code_fn *f)
+{
+	int err;
+
+	qsort(f->leaders, f->nleaders, sizeof(*f->leaders), by_addr);
+	f->by_fp = f->uses_fp = false;
+	err = rows_of_leaders(f);
+	/* On AArch64, tables use fp in all of a function whose code does. */
+	if (err || f->arch->ra == CODE_NO_REG || !f->uses_fp)
+		return err;
+	f->by_fp = true;
+	return rows_of_leaders(f);
 }
 
 static void clear(struct code_fn *f)

@@ -95,6 +95,8 @@ struct code_fn {
 	uint64_t *ends;		   /* GOT slots of functions that do not return (code_ends.h) */
 	size_t nends, ends_cap;
 	bool sized;	/* the function certainly ends where its range does */
+	bool uses_fp;	/* its code addresses the frame by fp */
+	bool by_fp;	/* so the CFA is given by fp, as long as that is known */
 	bool outermost; /* the function is the program's entry: all of its rows say so */
 
 	struct code_range parts[CODE_PARTS];

@@ -25,6 +25,11 @@ static bool is_orig(const struct code_val *v, uint8_t reg)
 	return v->kind == VAL_ORIG && v->off == reg;
 }
 
+static bool from_cfa(const struct code_val *v)
+{
+	return v->kind == VAL_STACK && !v->sym;
+}
+
 void code_state_entry(struct code_state *s, const struct code_arch *arch)
 {
 	memset(s, 0, sizeof(*s));
@@ -375,19 +380,22 @@ static struct code_val result(struct code_state *s, const struct code_op *op, ui
 	}
 }
 
-/*
- * Drops a saved value that was loaded back to its register, where the architecture's unwind tables
- * do so.
- */
-static void popped(struct code_state *s, const struct code_arch *arch, uint8_t reg)
+/* Drops saved values that were loaded back to their registers, once sp has left them below it. */
+static void drop_released(struct code_state *s, const struct code_arch *arch)
 {
-	if (arch->popped_is_valid || !is_orig(&s->reg[reg], reg))
-		return;
-	for (uint32_t i = 0; i < s->nslots; i++)
-		if (is_orig(&s->slot[i].val, reg)) {
+	const struct code_val *sp = &s->reg[arch->sp];
+
+	for (uint32_t i = 0; from_cfa(sp) && i < s->nslots;) {
+		const struct code_slot *slot = &s->slot[i];
+		const uint8_t reg = slot->val.kind == VAL_ORIG ? (uint8_t)slot->val.off
+							       : CODE_NO_REG;
+
+		if (!slot->sym && slot->off < sp->off && reg < CODE_REGS &&
+		    is_orig(&slot->val, reg) && is_orig(&s->reg[reg], reg))
 			slot_drop(s, i);
-			return;
-		}
+		else
+			i++;
+	}
 }
 
 static bool moves(const struct code_op *op)
@@ -420,10 +428,8 @@ bool code_state_apply(struct code_state *s, const struct code_arch *arch, const 
 		if (op->dst2 != CODE_NO_REG)
 			set(s, op->dst2, v2);
 	}
-	if (op->kind == OP_LOAD && op->dst != CODE_NO_REG)
-		popped(s, arch, op->dst);
-	if (op->kind == OP_LOAD && op->dst2 != CODE_NO_REG)
-		popped(s, arch, op->dst2);
+	if (!arch->popped_is_valid)
+		drop_released(s, arch);
 	if (!op->keeps_flags && op->kind != OP_NOP)
 		s->cmp_reg = CODE_NO_REG;
 	switch (op->kind) {
@@ -549,11 +555,6 @@ static struct rule by_reg(uint8_t reg, int64_t off)
 	return (struct rule){ .kind = RULE_REG, .reg = reg, .off = (int32_t)off };
 }
 
-static bool from_cfa(const struct code_val *v)
-{
-	return v->kind == VAL_STACK && !v->sym;
-}
-
 /* The CFA from a word in memory that a register leads to: sp, unless fp is a frame pointer. */
 static bool cfa_in_memory(const struct code_state *s, const struct code_arch *arch, struct row *ret)
 {
@@ -582,14 +583,15 @@ static bool cfa_in_memory(const struct code_state *s, const struct code_arch *ar
 
 /*
  * The register that unwind tables use: fp if it is set up as a frame pointer, else sp, as long as
- * it is known.
+ * it is known. by_fp: fp as long as it is known.
  */
-static bool cfa_of(const struct code_state *s, const struct code_arch *arch, struct row *ret)
+static bool cfa_of(const struct code_state *s, const struct code_arch *arch, bool by_fp,
+		   struct row *ret)
 {
 	const struct code_val *fp = &s->reg[arch->fp], *sp = &s->reg[arch->sp];
 	const bool framed = from_cfa(fp) && arch->ra_bytes && fp->off == -2 * arch->ra_bytes;
 
-	if (from_cfa(sp) && !framed)
+	if (from_cfa(sp) && !framed && !(by_fp && from_cfa(fp)))
 		ret->cfa = by_reg(arch->sp, -sp->off);
 	else if (from_cfa(fp))
 		ret->cfa = by_reg(arch->fp, -fp->off);
@@ -637,12 +639,23 @@ static bool signed_ra(const struct code_state *s, const struct code_arch *arch)
 	return is_orig(&s->reg[arch->ra], arch->ra) && s->reg[arch->ra].n;
 }
 
+bool code_state_fp_gives_cfa(const struct code_state *s, const struct code_arch *arch)
+{
+	return from_cfa(&s->reg[arch->fp]);
+}
+
+bool code_state_sp_gives_cfa(const struct code_state *s, const struct code_arch *arch)
+{
+	return from_cfa(&s->reg[arch->sp]);
+}
+
 #define X86_RBX 3
 
-bool code_state_row(const struct code_state *s, const struct code_arch *arch, struct row *ret)
+bool code_state_row(const struct code_state *s, const struct code_arch *arch, bool by_fp,
+		    struct row *ret)
 {
 	*ret = (struct row){ .source = ROW_CODE };
-	if (!cfa_of(s, arch, ret))
+	if (!cfa_of(s, arch, by_fp, ret))
 		return false;
 	ret->fp = saved(s, arch, arch->fp);
 	if (arch->ra == CODE_NO_REG) {

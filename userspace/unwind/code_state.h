@@ -97,7 +97,13 @@ bool code_state_is_entry(const struct code_state *s, const struct code_arch *arc
 bool code_state_may_return(const struct code_state *s, const struct code_arch *arch);
 /* Whether all of the caller's registers hold its values. */
 bool code_state_restored(const struct code_state *s, const struct code_arch *arch);
-/* The row without its range. False: there is no expression for the CFA or the caller's fp. */
-bool code_state_row(const struct code_state *s, const struct code_arch *arch, struct row *ret);
+bool code_state_fp_gives_cfa(const struct code_state *s, const struct code_arch *arch);
+bool code_state_sp_gives_cfa(const struct code_state *s, const struct code_arch *arch);
+/*
+ * The row without its range. by_fp: the CFA is given by fp as long as that is known. False: there
+ * is no expression for the CFA or the caller's fp.
+ */
+bool code_state_row(const struct code_state *s, const struct code_arch *arch, bool by_fp,
+		    struct row *ret);
 
 #endif

@@ -203,8 +203,7 @@ static int add_code(struct job *job, struct unwind_file *file, const struct tabl
 	struct code_rows_opts opts = { .tick = more_code, .ctx = job };
 	uint64_t gaps, text = text_bytes(&file->img);
 
-	/* Rows of AArch64 are only shown by inspect: some still differ from .eh_frame. */
-	if (file->arch != ROW_ARCH_X86_64 || file->img.size > ALL_CODE_FILE_MAX)
+	if (file->img.size > ALL_CODE_FILE_MAX)
 		return 0;
 	gaps = code_gap_bytes(file);
 	job->code_ns = CODE_NS;
