@@ -17,8 +17,8 @@ for target in "$@"; do
 	clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
 		-D_GNU_SOURCE -w -Iuserspace -Ibpf -Ibuild -DSFBPF_VERSION='"fuzz"' \
 		"tests/fuzz/fuzz_$target.c" $sources \
-		$(pkg-config --cflags --libs liblzma 2>/dev/null) $zydis -lz -liberty -lpthread \
-		-o "$out/fuzz_$target"
+		$(pkg-config --cflags --libs liblzma libseccomp 2>/dev/null) $zydis \
+		-lz -liberty -lpthread -o "$out/fuzz_$target"
 	mkdir -p "$out/corpus/$target"
 	echo "# $target, $seconds s"
 	"$out/fuzz_$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=512 \

@@ -31,6 +31,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!f.arch)
 		return 0;
 	f.budget = 8 * size;
+	f.sized = data[0] & 2;
+	f.has_labels = true;
+	f.labels = data[0] & 4 ? malloc(sizeof(*f.labels)) : NULL;
+	if (f.labels)
+		f.labels[f.nlabels++] = ADDR + data[size - 1];
 	text.blob.view = bytes_of(data + 1, size - 1, false);
 	text.marks = calloc(1, size - 1);
 	if (text.marks && code_fn_analyse(&f, (struct code_range){ text.start, text.end }) > 0)
