@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/u64s.h"
 #include "base/vec.h"
 #include "sym/dwarf_sections.h"
 
@@ -45,22 +46,6 @@ struct reader {
 	int err;
 };
 
-static size_t first_at(const struct dwarf_job *job, uint64_t addr)
-{
-	/* Addresses before lo are below addr, those from hi on are not */
-	size_t lo = 0, hi = job->n;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (job->addrs[mid] < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
-}
-
 /* ---- Entries with code ---- */
 
 /*
@@ -74,8 +59,8 @@ static size_t take_ranges(struct reader *r, Dwarf_Die *die, uint32_t node)
 	size_t n = 0;
 
 	while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0) {
-		for (size_t i = first_at(r->job, start); i < r->job->n && r->job->addrs[i] < end;
-		     i++) {
+		for (size_t i = u64_first_from(r->job->addrs, r->job->n, start);
+		     i < r->job->n && r->job->addrs[i] < end; i++) {
 			struct best *b = &r->best[i];
 
 			if (b->done)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/u64s.h"
 #include "base/vec.h"
 #include "unwind/code_ends.h"
 #include "unwind/code_jump.h"
@@ -299,10 +300,13 @@ static int back_to_stub(struct code_fn *f, uint64_t slot, const struct code_stat
 static int jump_to_labels(struct code_fn *f, const struct code_state *s)
 {
 	bool found = false;
-	int err = f->sized ? code_labels_load(f) : 0;
+	int err;
 
-	for (size_t i = 0; i < f->nparts && !err && f->sized; i++)
-		for (size_t k = code_label_from(f, f->parts[i].start + 1);
+	if (!f->sized)
+		return REJECT;
+	err = code_labels_load(f);
+	for (size_t i = 0; i < f->nparts && !err; i++)
+		for (size_t k = u64_first_from(f->labels, f->nlabels, f->parts[i].start + 1);
 		     k < f->nlabels && f->labels[k] < f->parts[i].end && !err; k++) {
 			found = true;
 			err = edge(f, f->labels[k], s, 0);
@@ -545,9 +549,9 @@ static bool uses_fp(const struct code_fn *f, const struct code_state *s, const s
 {
 	const uint8_t fp = f->arch->fp;
 
-	return code_state_fp_gives_cfa(s, f->arch) &&
+	return code_state_gives_cfa(s, fp) &&
 	       (op->base == fp || op->src == fp || op->src2 == fp || op->src3 == fp ||
-		!code_state_sp_gives_cfa(s, f->arch));
+		!code_state_gives_cfa(s, f->arch->sp));
 }
 
 static int rows_of(struct code_fn *f, const struct code_leader *l, const struct code_leader *next)

@@ -3,20 +3,15 @@
 
 #include <stdlib.h>
 
+#include "base/u64s.h"
 #include "base/vec.h"
 
 #define DATA_MAX   (32ull << 20) /* bytes of one segment; larger ones are left out */
 #define LABELS_MAX (1u << 20)
 
-static int by_value(const void *a, const void *b)
+static int add(void *fn, uint64_t addr)
 {
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
-static int add(struct code_fn *f, uint64_t addr)
-{
+	struct code_fn *f = fn;
 	int err;
 
 	if (!code_text_of(f, addr) || f->nlabels > LABELS_MAX)
@@ -55,20 +50,19 @@ static int take_relocations(struct code_fn *f)
 	return err;
 }
 
-/* Otherwise a word that looks like an address is one. */
-static int take_words(struct code_fn *f)
+int code_each_word(const struct elf_image *img, int (*note)(void *ctx, uint64_t word), void *ctx)
 {
 	int err = 0;
 
-	for (uint32_t i = 0; i < f->img->nphdrs && !err; i++) {
-		const struct elf_phdr *ph = &f->img->phdrs[i];
+	for (uint32_t i = 0; i < img->nphdrs && !err; i++) {
+		const struct elf_phdr *ph = &img->phdrs[i];
 		struct elf_blob data = { 0 };
 
 		if (ph->type != PT_LOAD || ph->flags & PF_X || ph->filesz > DATA_MAX ||
-		    elf_image_read(f->img, ph->offset, ph->filesz, &data))
+		    elf_image_read(img, ph->offset, ph->filesz, &data))
 			continue;
 		while (!err && bytes_left(&data.view) >= 8)
-			err = add(f, bytes_u64(&data.view));
+			err = note(ctx, bytes_u64(&data.view));
 		elf_blob_free(&data);
 	}
 	return err;
@@ -82,28 +76,15 @@ int code_labels_load(struct code_fn *f)
 	if (f->has_labels)
 		return 0;
 	f->has_labels = true;
-	err = f->img->type == ET_EXEC ? take_words(f) : take_relocations(f);
+	/* In a file that cannot be relocated, a word that looks like an address is one. */
+	err = f->img->type == ET_EXEC ? code_each_word(f->img, add, f) : take_relocations(f);
 	if (f->nlabels > LABELS_MAX)
 		f->nlabels = 0;
-	qsort(f->labels, f->nlabels, sizeof(*f->labels), by_value);
+	if (f->nlabels)
+		qsort(f->labels, f->nlabels, sizeof(*f->labels), u64_compare);
 	for (size_t i = 0; i < f->nlabels; i++)
 		if (!i || f->labels[i] != f->labels[i - 1])
 			f->labels[n++] = f->labels[i];
 	f->nlabels = n;
 	return err;
-}
-
-size_t code_label_from(const struct code_fn *f, uint64_t addr)
-{
-	size_t lo = 0, hi = f->nlabels;
-
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (f->labels[mid] < addr)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	return lo;
 }

@@ -9,12 +9,15 @@
 #include "unwind/code_fn.h"
 
 /*
- * Fills f->labels, at the first call: addresses of code in the file's relocations, or of one that
- * is mapped where it was linked, in its data; ascending. None if there are too many. 0 or -ENOMEM.
+ * Fills f->labels at the first call, ascending: the addresses of code that the file's relocations
+ * hold, or, if the file cannot be relocated, its data. None if there are too many. 0 or -ENOMEM.
  */
 int code_labels_load(struct code_fn *f);
 
-/* The first label at addr or above, or f->nlabels. */
-size_t code_label_from(const struct code_fn *f, uint64_t addr);
+/*
+ * Calls note() for each word of data: 8 bytes at a time from the start of each segment that is not
+ * executable. 0, or what note() returned.
+ */
+int code_each_word(const struct elf_image *img, int (*note)(void *ctx, uint64_t word), void *ctx);
 
 #endif

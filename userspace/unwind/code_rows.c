@@ -7,12 +7,12 @@
 
 #include "base/vec.h"
 #include "unwind/code_ends.h"
+#include "unwind/code_labels.h"
 #include "unwind/code_scan.h"
 #include "unwind/code_starts.h"
 #include "unwind/fntab.h"
 
 #define TEXT_MAX   (192ull << 20) /* bytes of one segment; larger ones are left out */
-#define DATA_MAX   (32ull << 20)
 #define ROWS_MAX   (8u << 20)
 /* Bytes of a function outside of tables, if it certainly starts there, and if it may */
 #define FN_MAX	   (1u << 20)
@@ -308,28 +308,12 @@ static int note_main(struct analysis *a)
 	return err;
 }
 
-/* Words of data that may be the address of a function, in the file or in its relocations. */
-static int note_words(struct analysis *a)
+/* A word of data, also of a relocation, that may be the address of a function. */
+static int note_word(void *ctx, uint64_t word)
 {
-	int err = 0;
+	const uint8_t *m = mark_of(ctx, word);
 
-	for (uint32_t i = 0; i < a->file->img.nphdrs && !err; i++) {
-		const struct elf_phdr *ph = &a->file->img.phdrs[i];
-		struct elf_blob data = { 0 };
-
-		if (ph->type != PT_LOAD || ph->flags & PF_X || ph->filesz > DATA_MAX ||
-		    elf_image_read(&a->file->img, ph->offset, ph->filesz, &data))
-			continue;
-		while (!err && bytes_left(&data.view) >= 8) {
-			uint64_t addr = bytes_u64(&data.view);
-			const uint8_t *m = mark_of(a, addr);
-
-			if (m && *m & MARK_GAP)
-				err = note_start(a, addr, false);
-		}
-		elf_blob_free(&data);
-	}
-	return err;
+	return m && *m & MARK_GAP ? note_start(ctx, word, false) : 0;
 }
 
 /* The symbols still tell where functions end. */
@@ -362,7 +346,7 @@ static int note_starts(struct analysis *a)
 	for (size_t i = 0; i < a->gaps.n && !err; i++)
 		err = note_start(a, a->gaps.v[i].start, false);
 	if (!err && !a->opts->whole)
-		err = note_words(a);
+		err = code_each_word(&a->file->img, note_word, a);
 	if (!err && !a->opts->whole)
 		err = code_scan(&a->fn, &a->described, note_start, a);
 	return err;

@@ -387,11 +387,9 @@ static void drop_released(struct code_state *s, const struct code_arch *arch)
 
 	for (uint32_t i = 0; from_cfa(sp) && i < s->nslots;) {
 		const struct code_slot *slot = &s->slot[i];
-		const uint8_t reg = slot->val.kind == VAL_ORIG ? (uint8_t)slot->val.off
-							       : CODE_NO_REG;
 
-		if (!slot->sym && slot->off < sp->off && reg < CODE_REGS &&
-		    is_orig(&slot->val, reg) && is_orig(&s->reg[reg], reg))
+		if (!slot->sym && slot->off < sp->off && slot->val.kind == VAL_ORIG &&
+		    is_orig(&s->reg[slot->val.off], (uint8_t)slot->val.off))
 			slot_drop(s, i);
 		else
 			i++;
@@ -639,14 +637,9 @@ static bool signed_ra(const struct code_state *s, const struct code_arch *arch)
 	return is_orig(&s->reg[arch->ra], arch->ra) && s->reg[arch->ra].n;
 }
 
-bool code_state_fp_gives_cfa(const struct code_state *s, const struct code_arch *arch)
+bool code_state_gives_cfa(const struct code_state *s, uint8_t reg)
 {
-	return from_cfa(&s->reg[arch->fp]);
-}
-
-bool code_state_sp_gives_cfa(const struct code_state *s, const struct code_arch *arch)
-{
-	return from_cfa(&s->reg[arch->sp]);
+	return from_cfa(&s->reg[reg]);
 }
 
 #define X86_RBX 3

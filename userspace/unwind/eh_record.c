@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/u64s.h"
+
 static uint64_t read_format(struct bytes *b, uint8_t format, uint8_t addr_size)
 {
 	switch (format) {
@@ -226,13 +228,6 @@ int eh_hdr_read(const struct elf_image *img, struct eh_hdr *ret)
 	return sound ? 0 : -ENOENT;
 }
 
-static int compare_u64(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
 /* The offset of the CIE that the FDE at `fde` names, if there is one; else UINT64_MAX. */
 static uint64_t cie_of(const struct bytes *sec, uint64_t fde)
 {
@@ -282,7 +277,7 @@ int eh_hdr_offsets(const struct elf_image *img, const struct eh_hdr *hdr, const 
 	elf_blob_free(&blob);
 	if (!offs)
 		return -ENOMEM;
-	qsort(offs, n, sizeof(*offs), compare_u64);
+	qsort(offs, n, sizeof(*offs), u64_compare);
 	*ret = offs;
 	*ret_n = n;
 	return 0;

@@ -20,14 +20,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/u64s.h"
 #include "unwind/sframe_internal.h"
-
-static int by_start(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
 
 int sframe_exec_init(struct sframe_exec *x, const struct sframe_bounds *bounds)
 {
@@ -49,7 +43,8 @@ int sframe_exec_init(struct sframe_exec *x, const struct sframe_bounds *bounds)
 		x->ranges[x->n++].end = ph->memsz > UINT64_MAX - ph->vaddr ? UINT64_MAX
 									   : ph->vaddr + ph->memsz;
 	}
-	qsort(x->ranges, x->n, sizeof(*x->ranges), by_start);
+	/* by start, the first member */
+	qsort(x->ranges, x->n, sizeof(*x->ranges), u64_compare);
 	for (k = 1; k < x->n; k++) {
 		if (x->ranges[k].start > x->ranges[kept].end)
 			x->ranges[++kept] = x->ranges[k];
