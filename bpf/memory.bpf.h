@@ -37,16 +37,19 @@ static __always_inline long copy_user(void *dst, u32 len, u64 addr)
 
 /*
  * Reads the code before a word that may be a return address. It may point anywhere, and an address
- * that cannot be read is a page fault. So the page of the last such address is not read again, and
- * a search has at most CODE_FAULTS of them. 0 or negative.
+ * that cannot be read is a page fault, which costs up to half of an honest deep stack on a virtual
+ * machine. So a search has at most CODE_FAULTS of them, the page of the last such address is not
+ * read again, and a word that points to the start of a page is not looked at: it is the start of a
+ * mapping, whose page before is absent, far more often than it is a return address. 0 or negative.
  */
-#define CODE_FAULTS 4
+#define CODE_FAULTS 2
+#define CODE_PAGE   4096
 
 static __always_inline long code_before(struct sf_scratch *s, u64 ra, u64 *ret)
 {
-	u64 page = (ra - SF_CALL_BYTES) >> 12;
+	u64 page = (ra - SF_CALL_BYTES) / CODE_PAGE;
 
-	if (page == s->absent || s->faults >= CODE_FAULTS)
+	if (!(ra & (CODE_PAGE - 1)) || page == s->absent || s->faults >= CODE_FAULTS)
 		return -1;
 	if (!copy_user(ret, sizeof(*ret), ra - SF_CALL_BYTES))
 		return 0;

@@ -191,7 +191,7 @@ int main(int argc, char **argv)
 	if (!strcmp(shape, "endless-read"))
 		by_frame_pointer(FRAMES, 1, 64, 0);
 	if (!strcmp(shape, "endless-spread"))
-		by_frame_pointer(FRAMES, 1, -(1ll << 32), PAGE);
+		by_frame_pointer(FRAMES, 1, 64 - (1ll << 32), PAGE);
 	if (!strcmp(shape, "tables"))
 		tables();
 	if (!strcmp(shape, "elsewhere"))
