@@ -21,10 +21,12 @@
 #define REGS_MORE(r) 0
 
 /*
- * The kernel clears the registers for a new image. In a system call rax is -ENOSYS, rcx the return
- * address, and r11 the flags.
+ * The kernel clears the registers for a new image, except rax (-ENOSYS until execve(2) returns). In
+ * another system call rcx is the return address and r11 the flags; an entry by FRED keeps both as
+ * they were, so that others are looked at as well.
  */
-#define REGS_CLEARED(regs) (!((regs)->r[0] | (regs)->r[2] | (regs)->r[11]))
+#define REGS_CLEARED(regs) \
+	(!((regs)->r[2] | (regs)->r[3] | (regs)->r[6] | (regs)->r[11] | (regs)->r[12]))
 
 /* By DWARF number. p: pt_regs in any address space that the verifier knows. */
 #define REGS_FROM(dst, p)                \

@@ -312,7 +312,7 @@ def check_exec(name):
     errors = h.stats_errors(stats, stacks)
     if h.total(execs) < 20:
         errors.append("%d of %d samples are inside execve()" % (h.total(execs), h.total(mine)))
-    if h.total(gone) > h.total(execs) // 50:
+    if h.total(gone) > h.total(execs) // 200:
         errors.append("no_module: " + h.worst(gone))
     if any(not f.endswith("_[k]") for s in execs for f in s.frames[1:]):
         errors.append("a user frame inside execve(): " + h.worst(execs))
