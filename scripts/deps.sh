@@ -3,10 +3,8 @@
 # deps.sh [build|test|vm|arm64]: installs the Debian packages that are missing for building, or also
 # for the tests. Says nothing if none is; without root it prints the command instead and ends with
 # 1. test: also ClickHouse's engine (npm's chdb, 546 MB), into build/chdb, where there is npm;
-# without it those checks are skipped. Go, which a few checks compare with, is not installed
-# (tests/README.md); where it is, its gRPC library is. arm64: for building for AArch64 on another
-# machine and running that in a VM; its libraries are not installed but unpacked into
-# build/sysroot-arm64.
+# without it those checks are skipped. arm64: for building for AArch64 on another machine and
+# running that in a VM; its libraries are not installed but unpacked into build/sysroot-arm64.
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -60,11 +58,9 @@ needs() {
 	php8.2-cli command php
 	php8.2-opcache glob /usr/lib/php/*/opcache.so
 	perl command pod2man
+	golang-go command go
+	golang-google-grpc-dev directory /usr/share/gocode/src/google.golang.org/grpc
 	EOF
-	# 10 MB to download, 106 MB of disk. Without go it is of no use, and go itself takes 464 MB.
-	if command -v go >/dev/null 2>&1; then
-		echo golang-google-grpc-dev directory /usr/share/gocode/src/google.golang.org/grpc
-	fi
 	case $what in
 	vm)
 		cat <<-'EOF'
