@@ -55,8 +55,9 @@ enum { LANG_NATIVE, LANG_LOOP, LANG_INSIDE, LANG_BRIDGE };
 #define GLIBC_VALUES_ENDS 1416
 #define MUSL_TSD	  (-88)
 #define PTHREAD_MAX	  4096 /* its size, in either libc; stacks of threads are further apart */
-#define TLS_OFFSET_MAX	  (1 << 24) /* in a TLS descriptor; above: a pointer */
 #endif
+
+#define TLS_OFFSET_MAX (1ll << 24) /* in a TLS descriptor; above: a pointer */
 
 /* The field at `off` of the current object. */
 #define OBJECT64(w, off) (*(u64 *)((w)->object + ((off) & (SF_LANG_OBJECT - 1))))
@@ -78,34 +79,41 @@ static __always_inline const struct sf_lang *lang_at(u32 dir)
 	return (const struct sf_lang *)(chunk + off);
 }
 
+/* The address of {module, offset} in the thread; 0: its block is not allocated yet. */
+static __always_inline u64 tls_address(const u64 pair[2], bool musl, u64 tp)
+{
+	u64 dtv, block;
+
+#ifdef __TARGET_ARCH_x86
+	if (user_u64(tp + 8, &dtv) || user_u64(dtv + pair[0] * (musl ? 8 : 16), &block))
+		return 0;
+#else
+	if (musl || user_u64(tp, &dtv) || user_u64(dtv + pair[0] * 16, &block))
+		return 0;
+#endif
+	return block + 1 <= 1 ? 0 : block + pair[1];
+}
+
 /* The value of the thread-local variable; 0: none, or its block is not allocated yet. */
 static __always_inline u64 lang_tls(u32 how, bool musl, u64 tls, u64 delta, u64 tp)
 {
-	u64 pair[2], dtv, block, val = 0;
-	u64 at = tp + tls;
+	u64 pair[2] = {}, val = 0, at = tp + tls;
+	bool dynamic = how == SF_TLS_GOT;
 
-#ifdef __TARGET_ARCH_x86
-	if (how == SF_TLS_GOT) {
-		if (copy_user(pair, sizeof(pair), tls - delta) || user_u64(tp + 8, &dtv) ||
-		    user_u64(dtv + pair[0] * (musl ? 8 : 16), &block) || block + 1 <= 1)
-			return 0;
-		at = block + pair[1];
-	}
-#else
+	if (how != SF_TLS_EXEC && copy_user(pair, sizeof(pair), tls - delta))
+		return 0;
+	if (how == SF_TLS_WORD)
+		at = tp + pair[0];
+	/* ld.so's function, and its argument: an offset, or where {module, offset} is */
 	if (how == SF_TLS_DESC) {
-		/* ld.so's function, and its argument: an offset, or where {module, offset} is */
-		if (copy_user(pair, sizeof(pair), tls - delta))
-			return 0;
 		at = tp + pair[1];
-		if (pair[1] >= TLS_OFFSET_MAX) {
-			if (musl || copy_user(pair, sizeof(pair), pair[1]) || user_u64(tp, &dtv) ||
-			    user_u64(dtv + pair[0] * 16, &block) || block + 1 <= 1)
-				return 0;
-			at = block + pair[1];
-		}
+		dynamic = (s64)pair[1] >= TLS_OFFSET_MAX;
+		if (dynamic && copy_user(pair, sizeof(pair), pair[1]))
+			return 0;
 	}
-#endif
-	return user_u64(at, &val) ? 0 : val;
+	if (dynamic)
+		at = tls_address(pair, musl, tp);
+	return !at || user_u64(at, &val) ? 0 : val;
 }
 
 /* Whether pthread_self() is this in the thread with that thread pointer. */

@@ -315,8 +315,9 @@ struct sf_scratch {
 	struct sf_vma_seen seen[SF_SLOTS];
 	struct sf_vma vmas[SF_SLOTS] SF_LINE; /* SF_VMAS for each space */
 	struct sf_sample sample SF_LINE;
-	u64 frames[SF_MAX_USER + SF_MAX_KERNEL]; /* directly after sample: one record */
-	u64 pad[SF_HASH_BLOCK];			 /* off-CPU frames are hashed in whole blocks */
+	/* directly after sample: one record */
+	u64 frames[SF_MAX_USER + SF_MAX_KERNEL + SF_LINK_WORDS];
+	u64 pad[SF_HASH_BLOCK]; /* off-CPU frames are hashed in whole blocks */
 	u8 window[SF_WINDOW + 8] SF_LINE;
 	/* Of an indexed row; too large for the BPF stack in off-CPU programs */
 	struct sf_rule rule;
@@ -545,6 +546,7 @@ KNOB bool cfg_note_words = false;  /* note_word */
 KNOB bool cfg_native = false;	   /* record evaluation loops, too */
 KNOB bool cfg_lines = false;	   /* positions in code, and line tables */
 KNOB bool cfg_want_cgroup = false; /* costs 15 ns per sample */
+KNOB bool cfg_want_link = false;   /* SF_SAMPLE_LINKED */
 KNOB bool cfg_want_cost = false;   /* sf_cpu_stats.run_ns */
 KNOB bool cfg_want_time = false;   /* sf_sample.time_ns */
 KNOB __u32 cfg_uid = 0;

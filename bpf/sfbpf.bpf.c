@@ -9,6 +9,7 @@
 #include "sample.bpf.h"
 #include "sfbpf_shared.h"
 #include "space.bpf.h"
+#include "trace_link.bpf.h"
 #include "unwind.bpf.h"
 #include "vma.bpf.h"
 
@@ -27,9 +28,9 @@ static __always_inline void sample_kernel_part(struct sf_scratch *s, void *ctx)
 		s->sample.n_kernel = got / 8;
 }
 
-static __always_inline void sample_send(struct sf_scratch *s, struct sf_cpu_stats *st)
+static __always_inline void sample_send(struct sf_scratch *s, struct sf_cpu_stats *st, u32 more)
 {
-	if (record_send(s, 0))
+	if (record_send(s, more))
 		st->lost[SF_LOST_RING_FULL]++;
 }
 
@@ -66,6 +67,7 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx, u32 cpu)
 	struct sf_scratch *s = scratch_of(cpu);
 	struct sf_cpu_stats *st = bpf_map_lookup_elem(&cpu_stats, &cpu);
 	bool user_mode = regs_user_mode(ctx);
+	u32 linked = 0;
 	u64 mm;
 
 	if (!s || !st)
@@ -95,9 +97,11 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx, u32 cpu)
 	}
 	if (cfg_kernel && !user_mode)
 		sample_kernel_part(s, ctx);
+	if (cfg_want_link && cfg_user && s->sample.flags & SF_SAMPLE_USER)
+		linked = trace_link(cpu);
 	st->window_reads += s->reads;
 	st->cache_hits += s->hits;
-	sample_send(s, st);
+	sample_send(s, st, linked);
 	s->busy = 0;
 	return 0;
 }

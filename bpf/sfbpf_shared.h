@@ -133,6 +133,9 @@ enum sf_record_type {
 #define SF_SAMPLE_TRANSIENT   4 /* SF_REC_STACK: keep it until the thread's next one */
 /* SF_REC_BLOCK: the frames were sent earlier, in the SF_REC_STACK with this hash */
 #define SF_SAMPLE_BY_HASH     8
+/* SF_LINK_WORDS words follow the frames: the current trace's id in two, the span's id */
+#define SF_SAMPLE_LINKED      128
+#define SF_LINK_WORDS	      3
 /* bits 4..6: the language whose frames are in the user part; 0: none */
 #define SF_SAMPLE_LANG_SHIFT  4
 #define SF_SAMPLE_LANG(flags) ((flags) >> SF_SAMPLE_LANG_SHIFT & 7u)
@@ -232,7 +235,8 @@ enum sf_py_kind {
 #define SF_TLS_NONE	0
 #define SF_TLS_EXEC	1   /* at thread pointer + tls */
 #define SF_TLS_GOT	2   /* tls: address of the pair {module, offset} */
-#define SF_TLS_DESC	3   /* AArch64; tls: address of the TLS descriptor */
+#define SF_TLS_DESC	3   /* tls: address of the TLS descriptor */
+#define SF_TLS_WORD	4   /* tls: address of the offset from the thread pointer */
 #define SF_PY_FRAME_MAX 112 /* bytes of a frame that are read */
 #define SF_PY_CODE_MAX	168 /* bytes of a code object that are read */
 struct sf_python {
@@ -398,6 +402,15 @@ struct sf_code {
 	sf_u8 lines[SF_CODE_LINES]; /* the line table; only lines_len bytes are sent */
 };
 
+/*
+ * Where the threads of a process have the pointer to their current span (OTEP 4947), by its pid.
+ * start_stack: of the mm, so that no other process, and no later image of this one, is read.
+ */
+struct sf_thread_link {
+	sf_u64 start_stack, tls; /* tls: an address in the process, or as SF_TLS_EXEC has it */
+	sf_u32 tls_how, musl;	 /* SF_TLS_*; bool: the C library is musl */
+};
+
 /* ---- Off-CPU ---- */
 
 /*
@@ -409,13 +422,9 @@ struct sf_code {
  * Generations keep the maps from filling up. User space begins a new generation, waits until no
  * program counts for the old one, and then deletes the entries of the old one.
  */
-/* wakers of a block: its waker, the waker of the waker's last block, and so on */
-#define SF_OFF_CHAIN 3
+#define SF_OFF_CHAIN 3 /* wakers of a block: its waker, the waker of the waker's last block, ... */
 
-/*
- * Why a thread is off the CPU, in the letters of ps. SF_OFF_R: it is runnable, but the CPU is
- * taken.
- */
+/* Why a thread is off the CPU, in the letters of ps. SF_OFF_R: runnable, but the CPU is taken. */
 enum sf_off_state {
 	SF_OFF_S,
 	SF_OFF_D,
@@ -430,10 +439,7 @@ enum sf_off_state {
 
 /* The purpose of a run of the iterator programs off_first and off_last; in off_pass. */
 enum sf_off_pass {
-	/*
-	 * off_last, at the start, if stacks are taken on leaving: reads the stacks of threads off
-	 * the CPU
-	 */
+	/* off_last, at the start: reads stacks of threads off the CPU, if taken on leaving */
 	SF_OFF_PASS_STACKS,
 	/* off_last, at the end: counts the open blocks whose files all have their tables */
 	SF_OFF_PASS_CLOSE,
@@ -624,19 +630,14 @@ struct sf_module {
 	sf_u16 nrules, flags;
 	/* Lookups of its mappings: counted by BPF, cleared by user space */
 	sf_u32 used;
-	/*
-	 * SF_MOD_RETRY, SF_MOD_FULL: no request before this time (CLOCK_MONOTONIC ms, modulo 2^32)
-	 */
+	/* SF_MOD_RETRY, SF_MOD_FULL: no request before this time (CLOCK_MONOTONIC, ms mod 2^32) */
 	sf_u32 retry_ms;
 	/* The user in whose process it was first met; set by BPF, with the key */
 	sf_u32 owner;
 	struct sf_file_key key;
 };
 
-/*
- * Counters of one CPU, written by BPF only. The first cache line has those that every sample
- * updates.
- */
+/* Counters of a CPU, written by BPF only. Every sample updates those of the first cache line. */
 struct sf_cpu_stats {
 	/* Samples that passed the filters: = records received + lost */
 	sf_u64 taken;
@@ -683,6 +684,7 @@ _Static_assert(sizeof(struct sf_php) == 32, "sf_php layout");
 _Static_assert(sizeof(struct sf_perl) == 16, "sf_perl layout");
 _Static_assert(sizeof(struct sf_lang) == 512, "sf_lang layout");
 _Static_assert(sizeof(struct sf_code) == 24 + 2 * SF_CODE_TEXT + SF_CODE_LINES, "sf_code layout");
+_Static_assert(sizeof(struct sf_thread_link) == 24, "sf_thread_link layout");
 _Static_assert(sizeof(struct sf_off_count) == 88, "sf_off_count layout");
 _Static_assert(sizeof(struct sf_off_single) == 80, "sf_off_single layout");
 _Static_assert(sizeof(struct sf_off_thread) == 104, "sf_off_thread layout");

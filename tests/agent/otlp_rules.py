@@ -147,9 +147,9 @@ class Rules:
         if (off and p.period) or (by_time and not p.period) or off == bool(
                 p.period_type.type_strindex):
             self.e.append("period %d of %s" % (p.period, "off_cpu" if off else "samples"))
-        keys = [(s.stack_index, tuple(s.attribute_indices)) for s in p.samples]
+        keys = [(s.stack_index, tuple(s.attribute_indices), s.link_index) for s in p.samples]
         if len(set(keys)) != len(keys):
-            self.e.append("a stack twice with the same attributes")
+            self.e.append("a stack twice with the same attributes and link")
         for s in p.samples:
             if self.index("stack", s.stack_index, "a sample's stack") and not s.stack_index:
                 self.e.append("a sample of stack 0")

@@ -39,8 +39,8 @@ report() {	# CHECK STATUS
 	fi
 }
 
-# Four programs at once: each makes load of its own.
-for checks in 'wire faults agent identity' 'rules kube offcpu machine'; do
+# Four or five programs at once: each makes load of its own.
+for checks in 'wire faults agent identity' 'rules kube offcpu machine spans'; do
 	pids=
 	for check in $checks; do
 		$python -B tests/agent/check_$check.py >"$log/$check" 2>&1 &

@@ -29,8 +29,9 @@ static void check(const char *text)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct target t;
+	bool threads;
 
-	if (!context_parse(data, size, &t))
+	if (!context_parse(data, size, &t, &threads))
 		return 0;
 	check(t.service);
 	check(t.space);

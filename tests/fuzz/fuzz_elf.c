@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libFuzzer target: an ELF file's headers, sections (also compressed), notes and symbols.
+ * libFuzzer target: an ELF file's headers, sections (also compressed), notes and symbols, and a
+ * thread-local variable.
  * Built by scripts/fuzz.sh.
  */
 #include <stdlib.h>
 
 #include "elf/elf_image.h"
+#include "elf/elf_tls.h"
+#include "sfbpf_shared.h"
 #include "sym/elf_symtab.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -14,6 +17,14 @@ static void require(bool cond)
 {
 	if (!cond)
 		abort();
+}
+
+static void variable(const struct elf_image *img)
+{
+	struct elf_tls tls;
+
+	if (!elf_tls_find(img, "otel_thread_ctx_v1", &tls))
+		require(tls.how > SF_TLS_NONE && tls.how <= SF_TLS_WORD && tls.musl <= 1);
 }
 
 static void all_sections(const struct elf_image *img)
@@ -62,6 +73,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(elf_image_build_id(&img, id, sizeof(id)) <= sizeof(id));
 	all_sections(&img);
 	all_symbols(&img);
+	variable(&img);
 	elf_image_close(&img);
 	return 0;
 }

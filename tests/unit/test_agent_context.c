@@ -40,12 +40,40 @@ static struct pb message(const char *service)
 	return pb;
 }
 
+static bool has_threads(const char *key, const char *schema)
+{
+	struct pb pb = message("cart");
+	size_t pair = pb_begin(&pb, 2), value;
+	struct target t;
+	bool threads;
+
+	pb_str(&pb, 1, key);
+	value = pb_begin(&pb, 2);
+	pb_str(&pb, 1, schema);
+	pb_end(&pb, value);
+	pb_end(&pb, pair);
+	EXPECT(context_parse(pb.buf, pb.len, &t, &threads));
+	pb_free(&pb);
+	return threads;
+}
+
+TEST(context_of_threads)
+{
+	EXPECT(has_threads("threadlocal.schema_version", "tls_v1"));
+	EXPECT(has_threads("threadlocal.schema_version", "tlsdesc_v1_dev"));
+	EXPECT(!has_threads("threadlocal.schema_version", "go_pprof_labels_v1"));
+	EXPECT(!has_threads("threadlocal.schema_version", ""));
+	EXPECT(!has_threads("threadlocal.schema", "tls_v1"));
+}
+
+static bool threads;
+
 static const char *service_in(const char *service)
 {
 	static struct target t;
 	struct pb pb = message(service);
 
-	EXPECT(context_parse(pb.buf, pb.len, &t));
+	EXPECT(context_parse(pb.buf, pb.len, &t, &threads));
 	pb_free(&pb);
 	return t.service;
 }
@@ -56,7 +84,7 @@ TEST(context_texts)
 	char lengthy[300];
 	struct target t;
 
-	EXPECT(context_parse(pb.buf, pb.len, &t));
+	EXPECT(context_parse(pb.buf, pb.len, &t, &threads));
 	EXPECT_STR(t.service, "cart");
 	EXPECT_STR(t.space, "shop");
 	EXPECT_STR(t.version, "1.2");
@@ -64,7 +92,7 @@ TEST(context_texts)
 	EXPECT_STR(t.environment, "production");
 	EXPECT_STR(t.unit, "");
 	pb_free(&pb);
-	EXPECT(context_parse("", 0, &t));
+	EXPECT(context_parse("", 0, &t, &threads));
 	EXPECT_STR(t.service, "");
 	memset(lengthy, 'x', sizeof(lengthy) - 1);
 	lengthy[sizeof(lengthy) - 1] = 0;
@@ -88,7 +116,7 @@ static void expect_bounded(const uint8_t *data, size_t len)
 	struct target t;
 
 	memcpy(copy, data, len);
-	if (context_parse(copy, len, &t))
+	if (context_parse(copy, len, &t, &threads))
 		EXPECT(is_text(t.service) && is_text(t.space) && is_text(t.version) &&
 		       is_text(t.instance) && is_text(t.environment));
 	free(copy);
@@ -103,7 +131,7 @@ TEST(context_damage)
 
 	for (size_t len = 1; len < pb.len; len++)
 		expect_bounded(pb.buf, len);
-	EXPECT(!context_parse(pb.buf, pb.len - 1, &t));
+	EXPECT(!context_parse(pb.buf, pb.len - 1, &t, &threads));
 	for (int i = 0; i < 20000; i++) {
 		uint8_t copy[512];
 
@@ -115,13 +143,13 @@ TEST(context_damage)
 		expect_bounded(copy, pb.len);
 	}
 	memset(endless, 0x80, sizeof(endless));
-	EXPECT(!context_parse(endless, sizeof(endless), &t));
+	EXPECT(!context_parse(endless, sizeof(endless), &t, &threads));
 	endless[0] = 0x0a; /* a resource of an endless length */
-	EXPECT(!context_parse(endless, sizeof(endless), &t));
-	EXPECT(!context_parse("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11, &t));
-	EXPECT(!context_parse("\x0a\xff\xff\xff\xff\x0f", 6, &t));
-	EXPECT(!context_parse("\x0b\x0c", 2, &t)); /* groups */
-	EXPECT(!context_parse("\x0a\x04\x0a\x7f\x0a\x01", 6, &t));
+	EXPECT(!context_parse(endless, sizeof(endless), &t, &threads));
+	EXPECT(!context_parse("\x0a\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", 11, &t, &threads));
+	EXPECT(!context_parse("\x0a\xff\xff\xff\xff\x0f", 6, &t, &threads));
+	EXPECT(!context_parse("\x0b\x0c", 2, &t, &threads)); /* groups */
+	EXPECT(!context_parse("\x0a\x04\x0a\x7f\x0a\x01", 6, &t, &threads));
 	memset(endless, 0x0a, sizeof(endless)); /* lengths within lengths */
 	expect_bounded(endless, sizeof(endless));
 	pb_free(&pb);
@@ -175,7 +203,7 @@ static const char *asked(struct contexts *c, uint64_t second)
 TEST(context_of_process)
 {
 	struct test_paths t = open_paths(path_child_main);
-	struct contexts *c = contexts_new(t.o);
+	struct contexts *c = contexts_new(t.o, NULL);
 	struct published *p = map_context();
 
 	EXPECT_STR(asked(c, 1000), "-"); /* nothing is published yet */
@@ -224,7 +252,7 @@ TEST(context_none)
 {
 	static const int minutes[] = { 1, 2, 4, 8, 8 };
 	struct test_paths t = open_paths(path_child_main);
-	struct contexts *c = contexts_new(t.o);
+	struct contexts *c = contexts_new(t.o, NULL);
 	struct published *p;
 	uint64_t second = 1000;
 
@@ -248,7 +276,7 @@ TEST(context_none)
 TEST(context_forgotten)
 {
 	struct test_paths t = open_paths(path_child_main);
-	struct contexts *c = contexts_new(t.o);
+	struct contexts *c = contexts_new(t.o, NULL);
 	struct published *p = map_context();
 
 	publish(p, "cart");
@@ -281,7 +309,7 @@ static void mute(int sock, int mem)
 TEST(context_silence)
 {
 	struct test_paths t = open_paths(mute);
-	struct contexts *c = contexts_new(t.o);
+	struct contexts *c = contexts_new(t.o, NULL);
 
 	EXPECT_STR(asked(c, 1000), "-");
 	EXPECT_EQ(contexts_totals(c).failed, 1);
@@ -317,7 +345,7 @@ TEST(context_names_target)
 	struct sf_sample rec = { .type = SF_REC_SAMPLE, .comm = "app", .weight = 1 };
 	struct test_paths t = open_paths(path_child_main);
 	struct targets *targets = targets_new("dflt", NULL);
-	struct contexts *c = contexts_new(t.o);
+	struct contexts *c = contexts_new(t.o, NULL);
 	struct published *p = map_context();
 	struct window w;
 

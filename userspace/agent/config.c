@@ -111,6 +111,8 @@ static const struct key keys[] = {
 	       "service.name of processes outside units and containers (default host)"),
 	SWITCH("agent", "process-context", process_context,
 	       "take service.name from processes that publish one in their memory (default yes)"),
+	SWITCH("agent", "trace-links", trace_links,
+	       "link samples to the spans that processes publish for their threads"),
 	STRING("kubernetes", "kubelet", "URL", kubelet,
 	       "kubelet that names pods and containers, https://NODE:10250; off (default): none"),
 	STRING("kubernetes", "kubelet-token-file", "FILE", kubelet_token,

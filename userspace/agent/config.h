@@ -36,7 +36,7 @@ struct agent_pairs {
 struct agent_config {
 	uint64_t interval_ns, jitter_pct, hz;
 	int symbols, redact;
-	bool label_pid, off_cpu, process_context;
+	bool label_pid, off_cpu, process_context, trace_links;
 	uint64_t off_min_ns;
 	char *host, *service; /* NULL: the host name of the machine; "host" */
 	struct agent_pairs labels;

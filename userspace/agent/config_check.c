@@ -151,6 +151,9 @@ static int check_contradictions(const struct agent_config *c, struct agent_confi
 		    (strcmp(of_tls[i], "insecure") || c->insecure))
 			return config_fail(err, "%s needs an endpoint that begins with https://",
 					   of_tls[i]);
+	if (c->trace_links && !c->process_context)
+		return config_fail(err, "trace-links needs process-context, in which a process "
+					"says that its threads have spans");
 	if (c->insecure && agent_config_given(c, "ca-file"))
 		return config_fail(err, "insecure and ca-file contradict each other: "
 					"without a check, nothing needs the certificate");
@@ -200,5 +203,6 @@ bool agent_config_needs_restart(const struct agent_config *a, const struct agent
 	return differ(a->spool, b->spool) || differ(a->user, b->user) ||
 	       differ(a->metrics, b->metrics) || differ(a->host, b->host) ||
 	       a->table_bytes != b->table_bytes || a->ring_bytes != b->ring_bytes ||
-	       a->redact != b->redact || a->seccomp != b->seccomp;
+	       a->redact != b->redact || a->seccomp != b->seccomp ||
+	       a->trace_links != b->trace_links;
 }

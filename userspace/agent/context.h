@@ -14,8 +14,9 @@
 /*
  * Takes the names of the service from hostile bytes; texts that are too long are cut. A service
  * name that the SDK made up because its owner gave none ("unknown_service:java") is left out.
- * false: damaged, *ret is unset.
+ * *ret_threads: its threads publish the span that they work for (bpf/trace_link.bpf.h). false:
+ * damaged, *ret is unset.
  */
-bool context_parse(const void *data, size_t len, struct target *ret);
+bool context_parse(const void *data, size_t len, struct target *ret, bool *ret_threads);
 
 #endif

@@ -34,6 +34,7 @@ struct process {
 
 struct contexts {
 	struct path_opener *opener;
+	struct thread_links *links;
 	struct idmap pids; /* index into processes */
 	struct process *processes;
 	size_t cap;
@@ -44,12 +45,12 @@ struct contexts {
 	struct contexts_totals totals;
 };
 
-struct contexts *contexts_new(struct path_opener *opener)
+struct contexts *contexts_new(struct path_opener *opener, struct thread_links *links)
 {
 	struct contexts *c = calloc(1, sizeof(*c));
 
 	if (c)
-		*c = (struct contexts){ .opener = opener, .trim_at = TRIM_LEAST };
+		*c = (struct contexts){ .opener = opener, .links = links, .trim_at = TRIM_LEAST };
 	return c;
 }
 
@@ -111,20 +112,25 @@ static uint32_t owner_of(uint32_t pid)
 }
 
 /* false: it cannot be read. */
-static bool take(struct contexts *c, struct process *p, int fd, const struct path_answer *a)
+static bool take(struct contexts *c, struct process *p, uint32_t owner, int fd,
+		 const struct path_answer *a)
 {
 	static uint8_t buf[PROCESS_CONTEXT_MOST];
 	struct target *names;
+	bool threads;
 
 	if (!a->size || a->size > sizeof(buf) ||
 	    pread(fd, buf, (size_t)a->size, 0) != (ssize_t)a->size)
 		return false;
 	names = malloc(sizeof(*names));
-	if (!names || !context_parse(buf, (size_t)a->size, names)) {
+	if (!names || !context_parse(buf, (size_t)a->size, names, &threads)) {
 		free(names);
 		return false;
 	}
 	set_names(c, p, names);
+	/* Without an answer it is asked again with the context. */
+	if (threads && c->links)
+		thread_links_find(c->links, p->pid, owner);
 	return true;
 }
 
@@ -134,11 +140,13 @@ static bool ask(struct contexts *c, struct process *p, uint64_t now_ns)
 	static struct path_answer answer;
 	static struct path_ask what;
 	uint64_t started;
+	uint32_t owner;
 	int fd;
 
 	p->gone = kill((pid_t)p->pid, 0) && errno == ESRCH;
 	started = p->gone ? 0 : process_started(p->pid);
 	if (!started) {
+		thread_links_forget(c->links, p->pid);
 		p->due_ns = 0; /* another process may get the pid */
 		return true;
 	}
@@ -147,7 +155,8 @@ static bool ask(struct contexts *c, struct process *p, uint64_t now_ns)
 		p->started = started;
 		p->wait_ns = p->at = 0;
 	}
-	path_ask_begin(&what, PATH_CONTEXT, p->pid, owner_of(p->pid));
+	owner = owner_of(p->pid);
+	path_ask_begin(&what, PATH_CONTEXT, p->pid, owner);
 	what.live = true;
 	what.at = p->at;
 	fd = path_open(c->opener, &what, -1, &answer);
@@ -159,7 +168,7 @@ static bool ask(struct contexts *c, struct process *p, uint64_t now_ns)
 	p->due_ns = now_ns + p->wait_ns;
 	if (fd == -ENOENT)
 		set_names(c, p, NULL);
-	else if (fd >= 0 && take(c, p, fd, &answer))
+	else if (fd >= 0 && take(c, p, owner, fd, &answer))
 		c->totals.read++;
 	else
 		c->totals.failed++;
@@ -221,8 +230,10 @@ void contexts_trim(struct contexts *c, uint64_t now_ns)
 
 		if (!p->gone && now_ns - p->seen_ns < KEEP_NS && !idmap_get(&kept, p->pid, 0, &id))
 			c->processes[n++] = *p;
-		else
+		else {
+			thread_links_forget(c->links, p->pid);
 			set_names(c, p, NULL);
+		}
 	}
 	idmap_free(&c->pids);
 	c->pids = kept;

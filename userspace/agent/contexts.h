@@ -10,6 +10,7 @@
 #define SFBPF_AGENT_CONTEXTS_H
 
 #include "agent/target.h"
+#include "agent/thread_links.h"
 #include "sym/path_opener.h"
 
 struct contexts;
@@ -18,7 +19,11 @@ struct contexts_totals {
 	uint64_t read, failed;
 };
 
-struct contexts *contexts_new(struct path_opener *opener); /* NULL: out of memory */
+/*
+ * links: what to tell of processes whose threads publish spans, not owned; may be NULL. NULL: out
+ * of memory.
+ */
+struct contexts *contexts_new(struct path_opener *opener, struct thread_links *links);
 void contexts_free(struct contexts *c);
 /* The process is in a window. now_ns: CLOCK_MONOTONIC. */
 void contexts_see(struct contexts *c, uint32_t pid, uint64_t now_ns);

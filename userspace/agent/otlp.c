@@ -46,6 +46,7 @@ enum {
 	VALUE_TYPE_UNIT = 2,
 	SAMPLE_STACK = 1,
 	SAMPLE_ATTRIBUTES = 2,
+	SAMPLE_LINK = 3,
 	SAMPLE_VALUES = 4,
 	KEY_VALUE_KEY = 1,
 	KEY_VALUE_VALUE = 2,
@@ -69,7 +70,8 @@ struct otlp {
 	struct process *processes;
 	size_t processes_cap;
 	/*
-	 * Samples of the current Profile: (stack << 32 | attribute of comm, index of process + 1)
+	 * Samples of the current Profile: (stack << 32 | attribute of comm, link << 32 | index of
+	 * process + 1)
 	 */
 	struct idmap samples;
 	uint64_t *values;
@@ -109,8 +111,10 @@ static void put_samples(struct otlp *o)
 		uint64_t attributes[4] = { o->samples.keys[i].a & UINT32_MAX };
 		size_t n = 1, at = pb_begin(pb, PROFILE_SAMPLES);
 
-		if (o->samples.keys[i].b) {
-			const struct process *p = &o->processes[o->samples.keys[i].b - 1];
+		uint32_t process = (uint32_t)o->samples.keys[i].b;
+
+		if (process) {
+			const struct process *p = &o->processes[process - 1];
 
 			while (n <= p->n) {
 				attributes[n] = p->attributes[n - 1];
@@ -119,6 +123,7 @@ static void put_samples(struct otlp *o)
 		}
 		pb_u64(pb, SAMPLE_STACK, o->samples.keys[i].a >> 32);
 		pb_packed(pb, SAMPLE_ATTRIBUTES, attributes, n);
+		pb_u64(pb, SAMPLE_LINK, o->samples.keys[i].b >> 32);
 		pb_packed(pb, SAMPLE_VALUES, &o->values[i], 1);
 		pb_end(pb, at);
 	}
@@ -262,15 +267,18 @@ static uint32_t process_id(struct otlp *o, uint32_t pid)
 static void add_sample(struct otlp *o, enum window_kind kind, const struct body_stack *st)
 {
 	char comm[64];
-	uint32_t stack, comm_attr, process, id;
+	uint32_t stack, comm_attr, id;
+	uint64_t origin;
 	size_t before = o->samples.n;
 
 	text_clean(comm, sizeof(comm), *st->s.comm ? st->s.comm : "[unknown]",
 		   *st->s.comm ? strlen(st->s.comm) : 9, 0);
 	stack = otlp_stack(&o->dict, st);
 	comm_attr = otlp_attribute(&o->dict, "thread.name", comm, 0);
-	process = process_id(o, st->s.pid);
-	if (idmap_get(&o->samples, (uint64_t)stack << 32 | comm_attr, process, &id) ||
+	origin = process_id(o, st->s.pid);
+	if (st->s.link)
+		origin |= (uint64_t)otlp_link(&o->dict, st->s.link) << 32;
+	if (idmap_get(&o->samples, (uint64_t)stack << 32 | comm_attr, origin, &id) ||
 	    vec_reserve(&o->values, &o->values_cap, o->samples.n, sizeof(*o->values))) {
 		o->err = -ENOMEM;
 		return;

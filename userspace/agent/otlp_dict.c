@@ -33,6 +33,8 @@ enum {
 	FUNCTION_NAME = 1,
 	FUNCTION_SYSTEM_NAME = 2,
 	FUNCTION_FILENAME = 3,
+	LINK_TRACE = 1,
+	LINK_SPAN = 2,
 	STACK_LOCATIONS = 1,
 	ATTRIBUTE_KEY = 1,
 	ATTRIBUTE_VALUE = 2,
@@ -67,6 +69,7 @@ void otlp_dict_free(struct otlp_dict *d)
 	idmap_free(&d->locations);
 	idmap_free(&d->attributes);
 	idmap_free(&d->files);
+	idmap_free(&d->links);
 	kernel_map_free(&d->kernel);
 	free(d->code);
 }
@@ -92,6 +95,7 @@ void otlp_dict_reset(struct otlp_dict *d)
 	idmap_reset(&d->functions);
 	idmap_reset(&d->locations);
 	idmap_reset(&d->attributes);
+	idmap_reset(&d->links);
 	d->string_bytes = 0;
 	d->request++;
 	if (!d->err)
@@ -190,6 +194,23 @@ uint32_t otlp_attribute(struct otlp_dict *d, const char *key, const char *text, 
 	at = pb_begin(pb, DICT_ATTRIBUTE);
 	pb_u64(pb, ATTRIBUTE_KEY, key_id);
 	otlp_any(pb, ATTRIBUTE_VALUE, text, number);
+	pb_end(pb, at);
+	return id;
+}
+
+uint32_t otlp_link(struct otlp_dict *d, uint32_t link)
+{
+	struct pb *pb = &d->tables[DICT_LINK];
+	uint64_t ids[SF_LINK_WORDS];
+	uint32_t id;
+	size_t at;
+
+	if (!element(d, &d->links, link, 0, &id))
+		return id;
+	window_link(d->in->window, link, ids);
+	at = pb_begin(pb, DICT_LINK);
+	pb_bytes(pb, LINK_TRACE, ids, 2 * sizeof(*ids));
+	pb_bytes(pb, LINK_SPAN, ids + 2, sizeof(*ids));
 	pb_end(pb, at);
 	return id;
 }

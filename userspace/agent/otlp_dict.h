@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The dictionary of an OTLP request: tables of mappings, locations, functions, strings, attributes
- * and stacks. Element 0 of each table is empty. No table has an element twice, or one that nothing
- * refers to. Errors are sticky: write everything, then check err once.
+ * The dictionary of an OTLP request: tables of mappings, locations, functions, links, strings,
+ * attributes and stacks. Element 0 of each table is empty. No table has an element twice, or one
+ * that nothing refers to. Errors are sticky: write everything, then check err once.
  */
 #ifndef SFBPF_AGENT_OTLP_DICT_H
 #define SFBPF_AGENT_OTLP_DICT_H
@@ -32,7 +32,7 @@ struct otlp_dict {
 	struct strpool *strings, *texts, *mapped, *stacks;
 	size_t string_bytes;
 	struct pb tables[OTLP_DICT_TABLES];
-	struct idmap functions, locations, attributes, files;
+	struct idmap functions, locations, attributes, files, links;
 	struct file_code *code; /* by id in files */
 	size_t code_cap;
 	struct pb packed; /* scratch */
@@ -47,6 +47,8 @@ uint32_t otlp_string(struct otlp_dict *d, const char *s);
 /* The value is text, or number if text is NULL. */
 uint32_t otlp_attribute(struct otlp_dict *d, const char *key, const char *text, uint64_t number);
 uint32_t otlp_stack(struct otlp_dict *d, const struct body_stack *st);
+/* The link of a span of the window. */
+uint32_t otlp_link(struct otlp_dict *d, uint32_t link);
 /* Writes field `field`, an AnyValue: text, or number if text is NULL. */
 void otlp_any(struct pb *pb, uint32_t field, const char *text, uint64_t number);
 /* A path of a process, clean and redacted as configured. */

@@ -10,7 +10,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/idmap.h"
 #include "base/vec.h"
 
 void window_open(struct window *w, struct targets *targets, uint64_t now_unix_ns, double hz)
@@ -32,11 +31,33 @@ static struct profile *profile_of(struct window *w, uint32_t target, enum window
 	return p;
 }
 
+/* 0: the sample has no span, or no memory. */
+static uint32_t link_of(struct window *w, const struct sf_sample *s)
+{
+	const uint64_t *ids = s->frames + s->n_user + s->n_kernel;
+	uint32_t trace, link;
+
+	if (!(s->flags & SF_SAMPLE_LINKED) || idmap_get(&w->traces, ids[0], ids[1], &trace) ||
+	    idmap_get(&w->links, trace, ids[2], &link))
+		return 0;
+	return link + 1;
+}
+
+void window_link(const struct window *w, uint32_t link, uint64_t ret[SF_LINK_WORDS])
+{
+	const struct idmap_key *of = &w->links.keys[link - 1];
+
+	ret[0] = w->traces.keys[of->a].a;
+	ret[1] = w->traces.keys[of->a].b;
+	ret[2] = of->b;
+}
+
 void window_add(struct window *w, const struct sf_sample *s)
 {
 	struct profile *p = profile_of(w, targets_of(w->targets, s->cgroup_id), WINDOW_CPU);
+	struct profile_times once = { .count = 1, .weight = s->weight, .link = link_of(w, s) };
 
-	if (!p || profile_add(p, s))
+	if (!p || profile_add_times(p, s, &once, NULL))
 		w->dropped++;
 	else
 		w->samples++;
@@ -173,7 +194,7 @@ uint64_t window_value(enum window_kind kind, const struct profile_stack *s)
 
 size_t window_bytes(const struct window *w)
 {
-	size_t sum = 0;
+	size_t sum = idmap_bytes(&w->traces) + idmap_bytes(&w->links);
 
 	for (size_t i = 0; i < w->ngroups; i++)
 		sum += profile_bytes(w->groups[i].profile);
@@ -225,5 +246,7 @@ void window_free(struct window *w)
 	for (size_t i = 0; i < w->ngroups; i++)
 		profile_free(w->groups[i].profile);
 	free(w->groups);
+	idmap_free(&w->traces);
+	idmap_free(&w->links);
 	*w = (struct window){ 0 };
 }

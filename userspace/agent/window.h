@@ -13,6 +13,7 @@
 #include "agent/contexts.h"
 #include "agent/kubelet.h"
 #include "agent/target.h"
+#include "base/idmap.h"
 #include "prof/profile.h"
 #include "sfbpf_shared.h"
 
@@ -35,7 +36,9 @@ struct window {
 	double hz;
 	struct window_group *groups;
 	size_t ngroups, cap;
-	uint64_t samples; /* samples in the window */
+	struct idmap traces; /* their ids, as two words */
+	struct idmap links;  /* id in traces, id of the span; a stack's link is the id plus 1 */
+	uint64_t samples;    /* samples in the window */
 	/*
 	 * Blocks that ended in the window; blocked time in it, including blocks that have not ended
 	 */
@@ -77,6 +80,8 @@ int window_close(struct window *w, uint64_t duration_ns, struct symbolizer *symb
  * stack is the index of its target plus 1. NULL: out of memory.
  */
 struct profile *window_merged(const struct window *w, enum window_kind kind, bool by_target);
+/* The ids of the trace (two words) and of the span, as the process wrote them. link: not 0. */
+void window_link(const struct window *w, uint32_t link, uint64_t ret[SF_LINK_WORDS]);
 /* The value of a stack in a group of that kind: samples or nanoseconds. */
 uint64_t window_value(enum window_kind kind, const struct profile_stack *s);
 void window_free(struct window *w);

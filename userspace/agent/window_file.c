@@ -52,12 +52,18 @@ static size_t labels_of(void *ctx, uint64_t target1, const struct out_label **re
 	return l->n;
 }
 
+static void link_of(void *window, uint32_t link, uint64_t ret[SF_LINK_WORDS])
+{
+	window_link(window, link, ret);
+}
+
 int window_file_make(const struct encode_input *in, enum window_kind kind, struct body *ret)
 {
 	const struct out_format *format = out_format_named(in->cfg->format, OUT_PROFILE);
 	struct profile *p = window_merged(in->window, kind, format->cgroups);
 	struct labels labels = { .in = in };
 	struct out_labels out_labels = { labels_of, &labels };
+	struct out_links out_links = { link_of, in->window };
 	struct run_stats stats;
 	struct out_meta meta;
 	struct out_report r = body_report(in, kind, p, &stats, &meta);
@@ -67,6 +73,7 @@ int window_file_make(const struct encode_input *in, enum window_kind kind, struc
 
 	if (format->cgroups)
 		r.labels = &out_labels;
+	r.links = &out_links;
 	*ret = (struct body){
 		.kind = kind == WINDOW_OFF_CPU ? BODY_FILE_OFF_CPU : BODY_FILE,
 		.time_ns = in->window->start_unix_ns,

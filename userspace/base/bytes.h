@@ -184,7 +184,8 @@ static inline struct bytes bytes_sub(const struct bytes *b, uint64_t off, uint64
 		sub.err = true;
 		return sub;
 	}
-	sub.base = b->base + off;
+	/* An empty view may have no base. */
+	sub.base = len ? b->base + off : b->base;
 	sub.len = len;
 	return sub;
 }

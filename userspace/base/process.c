@@ -2,13 +2,13 @@
 #include "base/process.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-/* Field 22 of /proc/PID/stat, after a comm that may hold any bytes. */
-uint64_t process_started(uint32_t pid)
+/* A number of /proc/PID/stat, after a comm that may hold any bytes. 0: it cannot be read. */
+static uint64_t stat_field(uint32_t pid, int number)
 {
-	char path[32], buf[1024], *at;
-	unsigned long long started = 0;
+	char path[32], buf[1024], *at, *save;
 	size_t n;
 	FILE *f;
 
@@ -20,10 +20,18 @@ uint64_t process_started(uint32_t pid)
 	fclose(f);
 	buf[n] = 0;
 	at = strrchr(buf, ')');
-	if (!at || sscanf(at + 1,
-			  " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u"
-			  " %*d %*d %*d %*d %*d %*d %llu",
-			  &started) != 1)
-		return 0;
-	return started;
+	at = at ? strtok_r(at + 1, " ", &save) : NULL; /* field 3 */
+	for (int i = 3; at && i < number; i++)
+		at = strtok_r(NULL, " ", &save);
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+uint64_t process_started(uint32_t pid)
+{
+	return stat_field(pid, 22);
+}
+
+uint64_t process_start_stack(uint32_t pid)
+{
+	return stat_field(pid, 28);
 }

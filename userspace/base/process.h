@@ -9,5 +9,7 @@
  * 0: it is gone.
  */
 uint64_t process_started(uint32_t pid);
+/* Where its first thread's stack began, which differs from image to image. 0: not known. */
+uint64_t process_start_stack(uint32_t pid);
 
 #endif

@@ -68,6 +68,7 @@ bool elf_dynsym_open(struct elf_dynsym *d, const struct elf_image *img)
 	struct elf_blob dyn = { 0 };
 
 	*d = (struct elf_dynsym){ .img = img };
+	d->program = img->type == ET_EXEC || elf_image_segment(img, PT_INTERP);
 	if (!ph ||
 	    !read_at(img, ph->offset, ph->filesz < DYNAMIC_MAX ? ph->filesz : DYNAMIC_MAX, &dyn))
 		return false;
@@ -82,6 +83,8 @@ bool elf_dynsym_open(struct elf_dynsym *d, const struct elf_image *img)
 			strtab = val;
 		else if (tag == DT_GNU_HASH)
 			hash = val;
+		else if (tag == DT_FLAGS_1)
+			d->program |= (val & DF_1_PIE) != 0;
 		else if (tag == DT_NEEDED && nneeded < 32)
 			needed[nneeded++] = val;
 	}
@@ -125,10 +128,12 @@ static bool symbol_is(const struct elf_dynsym *d, uint32_t i, const char *name,
 
 	if (ok) {
 		at = bytes_u32(&b.view);
-		bytes_skip(&b.view, 2);
+		ret->type = ELF64_ST_TYPE(bytes_u8(&b.view));
+		bytes_skip(&b.view, 1);
 		section = bytes_u16(&b.view);
 		ret->addr = bytes_u64(&b.view);
 		ret->size = bytes_u64(&b.view);
+		ret->index = i;
 	}
 	elf_blob_free(&b);
 	return ok && section != SHN_UNDEF && is_at(d->img, d->strtab + at, name);

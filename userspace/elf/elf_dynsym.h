@@ -12,11 +12,14 @@ struct elf_dynsym {
 	const struct elf_image *img;
 	uint64_t symtab, strtab, filter, buckets, chains; /* file offsets */
 	uint32_t nbuckets, first, nfilter, shift;
-	bool musl; /* needs musl's C library rather than glibc's */
+	bool musl;    /* needs musl's C library rather than glibc's */
+	bool program; /* not a library */
 };
 
 struct elf_dynsym_value {
 	uint64_t addr, size;
+	uint32_t index; /* in the table */
+	uint8_t type;	/* STT_* */
 };
 
 /* False: the file has no such table. */

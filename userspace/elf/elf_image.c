@@ -247,7 +247,7 @@ static int parse_phdrs(struct elf_image *img, const struct ehdr *eh, struct diag
 		bytes_skip(b, 8);
 		ph.filesz = bytes_u64(b);
 		ph.memsz = bytes_u64(b);
-		bytes_skip(b, 8);
+		ph.align = bytes_u64(b);
 		if (ph.memsz > UINT64_MAX - ph.vaddr || ph.filesz > UINT64_MAX - ph.offset) {
 			diag_add(diag, DIAG_MALFORMED, "ELF program headers",
 				 eh->phoff + (uint64_t)i * sizeof(Elf64_Phdr),

@@ -31,7 +31,7 @@
 
 struct elf_phdr {
 	uint32_t type, flags;
-	uint64_t offset, vaddr, filesz, memsz;
+	uint64_t offset, vaddr, filesz, memsz, align;
 };
 
 struct elf_shdr {

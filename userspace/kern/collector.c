@@ -101,6 +101,7 @@ static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 	ro->cfg_want_cgroup = o->want_cgroup;
 	ro->cfg_want_cost = o->want_cost;
 	ro->cfg_want_time = o->want_time;
+	ro->cfg_want_link = o->want_link;
 	ro->cfg_wake_bytes = o->ring_bytes / 4;
 	if (o->comm_glob) {
 		ro->cfg_comm_len = (uint32_t)strnlen(o->comm_glob, sizeof(ro->cfg_comm) - 1);
@@ -230,7 +231,8 @@ static void want_code(struct collector *c, const struct sf_sample *s)
 static bool take_sample(struct collector *c, const struct sf_sample *s, size_t len)
 {
 	size_t words = (size_t)s->n_user + s->n_kernel +
-		       (s->type == SF_REC_BLOCK ? SF_OFF_CHAIN : 0);
+		       (s->type == SF_REC_BLOCK ? SF_OFF_CHAIN : 0) +
+		       (s->flags & SF_SAMPLE_LINKED ? SF_LINK_WORDS : 0);
 
 	if (len < sizeof(*s) + 8 * words || s->stop >= SF_STOP_MAX || s->lang_stop >= SF_STOP_MAX)
 		return false;
@@ -469,6 +471,13 @@ int collector_preload(struct collector *c)
 
 	loader_settle(c->loader, c->opts.stopped);
 	return n;
+}
+
+int collector_thread_link(struct collector *c, uint32_t pid, const struct sf_thread_link *link)
+{
+	int fd = bpf_map__fd(c->skel->maps.thread_links);
+
+	return link ? bpf_map_update_elem(fd, &pid, link, BPF_ANY) : bpf_map_delete_elem(fd, &pid);
 }
 
 void collector_look(struct collector *c, uint32_t pid)

@@ -42,6 +42,7 @@ struct collector_opts {
 	bool count_run_time;
 	bool want_cgroup; /* record the cgroup id */
 	bool want_time;	  /* record the time of each sample */
+	bool want_link;	  /* record the span of threads, of processes in collector_thread_link */
 	bool want_cost;	  /* collector_counters.run_ns: costs two clock readings per sample */
 	const struct offcpu_opts *offcpu; /* NULL: on-CPU */
 	bool wall;			  /* with offcpu: on-CPU samples, too */
@@ -99,6 +100,12 @@ int collector_set_hz(struct collector *c, uint64_t hz);
  * for that. Returns the number of sampled CPUs.
  */
 int collector_follow_cpus(struct collector *c);
+
+/*
+ * With want_link: where the threads of a process have their current span; NULL: nowhere any more. 0
+ * or -errno.
+ */
+int collector_thread_link(struct collector *c, uint32_t pid, const struct sf_thread_link *link);
 
 typedef void (*collector_sample_fn)(void *ctx, const struct sf_sample *sample);
 /* Waits up to timeout_ms and passes on all records in the ring. 0, or -errno (not -EINTR). */

@@ -80,6 +80,11 @@ struct out_report {
 		size_t (*of)(void *ctx, uint64_t cgroup_id, const struct out_label **ret);
 		void *ctx;
 	} * labels;
+	/* The ids of a trace (two words) and a span, of profile_stack.link; NULL: none. */
+	const struct out_links {
+		void (*of)(void *ctx, uint32_t link, uint64_t ret[SF_LINK_WORDS]);
+		void *ctx;
+	} * links;
 	struct timeline *timeline;   /* NULL: the times of the samples were not kept */
 	const struct slices *slices; /* html: coarse times of all samples; NULL: likewise */
 };

@@ -454,10 +454,30 @@ static void put_labels(struct pprof *w, const struct profile_stack *s)
 		put_label(w, list[i].name, clean_string_id(w, list[i].value), 0);
 }
 
+static void put_id(struct pprof *w, const char *key, const void *id, size_t len)
+{
+	char hex[33];
+
+	for (size_t i = 0; i < len; i++)
+		sprintf(hex + 2 * i, "%02x", ((const uint8_t *)id)[i]);
+	put_label(w, key, string_id(w, hex), 0);
+}
+
+static void put_link(struct pprof *w, uint32_t link)
+{
+	uint64_t ids[SF_LINK_WORDS];
+
+	w->r->links->of(w->r->links->ctx, link, ids);
+	put_id(w, "trace_id", ids, 2 * sizeof(*ids));
+	put_id(w, "span_id", ids + 2, sizeof(*ids));
+}
+
 static void put_origin(struct pprof *w, const struct profile_stack *s)
 {
 	const struct out_container *container;
 
+	if (w->r->links && s->link)
+		put_link(w, s->link);
 	if (w->r->labels)
 		put_labels(w, s);
 	if (s->pid || !w->r->opts.any_process)

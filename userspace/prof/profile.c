@@ -18,7 +18,7 @@ struct stack {
 	uint16_t n_user, n_kernel;
 	uint8_t stop, flags, state, lang_stop;
 	bool named; /* its symbol ids are final */
-	uint32_t waker, cpu1;
+	uint32_t waker, cpu1, link;
 	char comm[SF_COMM];
 };
 
@@ -82,7 +82,7 @@ static uint32_t hash_stack(const struct stack *s, const uint64_t *frames)
 	uint64_t h = hash_bytes(s->comm, sizeof(s->comm));
 
 	h = hash_mix(h, s->cgroup_id ^ (uint64_t)s->tid << 32);
-	h = hash_mix(h, s->cpu1);
+	h = hash_mix(h, (uint64_t)s->link << 32 | s->cpu1);
 	h = hash_mix(h, (uint64_t)s->pid << 32 | (uint64_t)s->n_user << 16 | s->n_kernel);
 	h = hash_mix(h, (uint64_t)s->waker << 32 | (uint64_t)s->lang_stop << 24 |
 				(uint64_t)s->state << 16 | (uint64_t)s->stop << 8 | s->flags);
@@ -99,7 +99,8 @@ static bool same_stack(const struct profile *p, const struct stack *a, const str
 	       a->cgroup_id == b->cgroup_id && a->n_user == b->n_user &&
 	       a->n_kernel == b->n_kernel && a->stop == b->stop && a->flags == b->flags &&
 	       a->state == b->state && a->lang_stop == b->lang_stop && a->waker == b->waker &&
-	       a->cpu1 == b->cpu1 && memcmp(a->comm, b->comm, sizeof(a->comm)) == 0 &&
+	       a->cpu1 == b->cpu1 && a->link == b->link &&
+	       memcmp(a->comm, b->comm, sizeof(a->comm)) == 0 &&
 	       (!n || memcmp(p->words + a->at, b_frames, n * sizeof(*b_frames)) == 0);
 }
 
@@ -153,11 +154,12 @@ static struct stack key_of(const struct profile *p, const struct sf_sample *rec,
 		.n_user = rec->n_user,
 		.n_kernel = rec->n_kernel,
 		.stop = rec->stop,
-		.flags = rec->flags,
+		.flags = rec->flags & (uint8_t)~SF_SAMPLE_LINKED,
 		.lang_stop = rec->lang_stop,
 		.state = t->state,
 		.waker = t->waker,
 		.cpu1 = t->cpu1,
+		.link = t->link,
 	};
 
 	memcpy(key.comm, rec->comm, strnlen(rec->comm, SF_COMM - 1));
@@ -373,6 +375,7 @@ void profile_stack(const struct profile *p, size_t i, struct profile_stack *ret)
 		.lang_stop = s->lang_stop,
 		.waker = s->waker,
 		.cpu1 = s->cpu1,
+		.link = s->link,
 	};
 }
 

@@ -37,6 +37,7 @@ struct profile_stack {
 	 */
 	uint32_t waker;
 	uint32_t cpu1; /* CPU plus 1; 0: not kept */
+	uint32_t link; /* as the caller of profile_add_times numbers spans; 0: none */
 };
 
 struct profile *profile_new(void); /* NULL: out of memory */
@@ -54,7 +55,7 @@ int profile_add(struct profile *p, const struct sf_sample *rec);
 /* The counts of a record that is not one sample. */
 struct profile_times {
 	uint64_t count, weight;
-	uint32_t waker, cpu1; /* as in struct profile_stack */
+	uint32_t waker, cpu1, link; /* as in struct profile_stack */
 	uint8_t state;
 };
 

@@ -158,6 +158,8 @@ static int reply(const struct elf_ask *ask, const struct worker_request *r, stru
 		err = elf_ids_read(r->fds[0], &img, &a->ids);
 	else if (ask->question == ELF_FACTS)
 		elf_facts_read(&img, &a->facts);
+	else if (ask->question == ELF_TLS)
+		err = elf_tls_find(&img, ELF_TLS_NAME, &a->tls);
 	else if (ask->question == ELF_CODE)
 		err = tell_code(&img, &ask->code, r->mem, a);
 	else

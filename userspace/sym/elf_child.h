@@ -10,10 +10,13 @@
 
 #include <stddef.h>
 
+#include "elf/elf_tls.h"
 #include "sym/elf_code.h"
 #include "sym/elf_facts.h"
 #include "sym/elf_ids.h"
 #include "sym/symtab.h"
+
+#define ELF_TLS_NAME "otel_thread_ctx_v1" /* the pointer to a thread's context (OTEP 4947) */
 
 enum elf_question {
 	ELF_FACTS = 1,
@@ -23,6 +26,7 @@ enum elf_question {
 	ELF_IDS,      /* what identifies its contents */
 	ELF_DEMANGLE, /* the string `raw`; uses no files */
 	ELF_CODE,     /* the instructions of `code`, in the memfd */
+	ELF_TLS,      /* where threads have the variable ELF_TLS_NAME */
 };
 
 /*
@@ -55,6 +59,7 @@ struct elf_answer {
 	union {
 		struct elf_facts facts;
 		struct module_ids ids;
+		struct elf_tls tls;
 		/* As symtab_name; demangled: clean text, below SYM_NAME_MAX */
 		char name[SYMTAB_NAME_MAX];
 	};

@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "base/full_io.h"
 #include "base/text.h"
+#include "sfbpf_shared.h"
 #include "sym/elf_child.h"
 #include "sym/sym_names.h"
 #include "worker/sealed_file.h"
@@ -36,6 +37,8 @@ static bool is_sound(const void *ask, const void *answer)
 		return elf_facts_sound(&a->facts);
 	if (what->question == ELF_IDS && !a->err)
 		return elf_ids_sound(&a->ids);
+	if (what->question == ELF_TLS && !a->err)
+		return a->tls.how > SF_TLS_NONE && a->tls.how <= SF_TLS_WORD && a->tls.musl <= 1;
 	return (what->question != ELF_NAME && !what->demangle) || a->err ||
 	       memchr(a->name, 0, sizeof(a->name));
 }
@@ -97,6 +100,15 @@ int elf_reader_ids(struct elf_reader *r, int fd, struct module_ids *ret)
 
 	if (!err)
 		*ret = r->answer.ids;
+	return err;
+}
+
+int elf_reader_tls(struct elf_reader *r, int fd, struct elf_tls *ret)
+{
+	int err = ask_file(r, &(struct elf_ask){ .question = ELF_TLS }, fd, -1);
+
+	if (!err)
+		*ret = r->answer.tls;
 	return err;
 }
 

@@ -48,6 +48,8 @@ void elf_reader_init(struct elf_reader *r, struct fork_server *server, fork_chil
  */
 int elf_reader_facts(struct elf_reader *r, int fd, struct elf_facts *ret);
 int elf_reader_ids(struct elf_reader *r, int fd, struct module_ids *ret);
+/* Where threads have the variable ELF_TLS_NAME. -ENOENT: the file does not define it. */
+int elf_reader_tls(struct elf_reader *r, int fd, struct elf_tls *ret);
 int elf_reader_crc(struct elf_reader *r, int fd, uint32_t *ret);
 /* debug_fd -1: none. If (*ret)->debug_fd is set, the table has taken over debug_fd. */
 int elf_reader_symbols(struct elf_reader *r, int fd, int debug_fd, struct symtab **ret);

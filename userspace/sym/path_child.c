@@ -135,6 +135,8 @@ static int reply(const struct worker_request *r)
 	if (ask->question == PATH_CONTEXT) {
 		a->at = ask->at;
 		fd = process_context_open(ask->pid, &a->at, &a->size);
+	} else if (ask->question == PATH_MAPS) {
+		fd = process_context_maps(ask->pid, &a->size);
 	} else {
 		fd = open_below(ask, ask->at_root ? dup(r->fds[0]) : root_of_process(ask->pid), a);
 	}

@@ -20,6 +20,7 @@ enum path_question {
 	PATH_FILE,    /* the first of the paths that names a regular file */
 	PATH_DUMP,    /* the jitdump of a process (sym/jit_dump.h) */
 	PATH_CONTEXT, /* a copy of the context of a process (sym/process_context.h) */
+	PATH_MAPS,    /* a copy of the list of its mappings: those of files, with code */
 };
 
 #define PATH_ASK_ROOM (4 * PATH_MAX)

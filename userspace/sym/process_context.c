@@ -98,6 +98,43 @@ static int search(uint32_t thread, int mem, uint64_t *at, uint8_t *buf)
 	return size;
 }
 
+/* Whether a line of the list of mappings is of a file with code. */
+static bool is_code(const char *line)
+{
+	const char *rights = strchr(line, ' '), *name = strchr(line, '/');
+
+	return rights && name && strlen(rights) > 4 && rights[3] == 'x';
+}
+
+int process_context_maps(uint32_t pid, uint64_t *ret_size)
+{
+	char path[32], *line = NULL;
+	size_t cap = 0, seen = 0;
+	int fd, err = 0;
+	ssize_t n;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/maps", living_thread(pid));
+	f = fopen(path, "re");
+	if (!f)
+		return -ENOENT;
+	fd = memfd_create("sfbpf-maps", MFD_CLOEXEC);
+	*ret_size = 0;
+	while (fd >= 0 && !err && seen < LIST_MOST && (n = getline(&line, &cap, f)) > 0) {
+		seen += (size_t)n;
+		if (!is_code(line))
+			continue;
+		if (write(fd, line, (size_t)n) != n)
+			err = -ENOMEM;
+		*ret_size += (uint64_t)n;
+	}
+	fclose(f);
+	free(line);
+	if (fd >= 0 && err)
+		close(fd);
+	return fd < 0 || err ? -ENOMEM : fd;
+}
+
 int process_context_open(uint32_t pid, uint64_t *at, uint64_t *ret_size)
 {
 	static uint8_t buf[PROCESS_CONTEXT_MOST];

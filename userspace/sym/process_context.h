@@ -17,5 +17,10 @@
  * bytes: it has one that cannot be read, because it is being changed or is not of version 2.
  */
 int process_context_open(uint32_t pid, uint64_t *at, uint64_t *ret_size);
+/*
+ * Returns a descriptor of *ret_size bytes: the lines of /proc/PID/maps that are of files with code.
+ * -ENOENT, -ENOMEM.
+ */
+int process_context_maps(uint32_t pid, uint64_t *ret_size);
 
 #endif

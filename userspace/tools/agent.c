@@ -47,8 +47,9 @@ struct agent {
 	struct container_names *containers;
 	struct targets *targets;
 	struct window window;
-	struct contexts *contexts; /* NULL: processes are not asked for names */
-	struct kubelet *kubelet;   /* NULL: not configured */
+	struct contexts *contexts;  /* NULL: processes are not asked for names */
+	struct thread_links *links; /* NULL: not configured */
+	struct kubelet *kubelet;    /* NULL: not configured */
 	struct agent_offcpu off;
 	struct spool *spool;
 	struct sender *sender;
@@ -350,7 +351,7 @@ static void use_config(struct agent *a)
 		contexts_free(a->contexts);
 		a->contexts = NULL;
 	} else if (!a->contexts) {
-		a->contexts = contexts_new(&a->session.paths);
+		a->contexts = contexts_new(&a->session.paths, a->links);
 	}
 }
 
@@ -377,7 +378,7 @@ static void reload(struct agent *a)
 	if (agent_config_needs_restart(a->cfg, mine))
 		agent_log(AGENT_LOG_WARN,
 			  "host, user, spool, metrics-address, table-memory, ring-size, "
-			  "redact-paths and seccomp need a restart",
+			  "redact-paths, seccomp and trace-links need a restart",
 			  NULL);
 	agent_config_free(a->cfg);
 	a->cfg = mine;
@@ -478,6 +479,7 @@ static int start(struct agent *a)
 
 	o->hz = a->budget.hz;
 	o->want_cgroup = true;
+	o->want_link = a->cfg->trace_links;
 	o->table_bytes = a->cfg->table_bytes;
 	o->ring_bytes = a->cfg->ring_bytes;
 	o->servers = &a->servers;
@@ -610,6 +612,9 @@ static int run(struct agent *a)
 
 	set_host(a);
 	identity_read(&a->identity, "/etc");
+	if (a->cfg->trace_links)
+		a->links = thread_links_new(&a->session.paths, &a->session.reader,
+					    session_thread_link, &a->session);
 	use_config(a);
 	a->stop = session_signals();
 	sigaction(SIGHUP, &hup, NULL);
@@ -637,6 +642,7 @@ static void clean_up(struct agent *a)
 	targets_free(a->targets);
 	container_names_free(a->containers);
 	contexts_free(a->contexts);
+	thread_links_free(a->links);
 	agent_offcpu_stop(&a->off);
 	session_close(&a->session);
 	loader_servers_stop(&a->servers);

@@ -235,6 +235,13 @@ int session_poll(struct session *s, int timeout_ms)
 			      s->take ? s->take_ctx : s);
 }
 
+int session_thread_link(void *session, uint32_t pid, const struct sf_thread_link *link)
+{
+	struct session *s = session;
+
+	return s->collector ? collector_thread_link(s->collector, pid, link) : -ENOENT;
+}
+
 /* Half of the file descriptors are reserved for files that are still mapped. */
 static size_t max_retired(void)
 {

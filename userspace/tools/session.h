@@ -54,6 +54,8 @@ int session_start(struct session *s);
 /* Warns if stacks will be incomplete for lack of the host's PID namespace. */
 void session_warn_host(void);
 int session_poll(struct session *s, int timeout_ms); /* 0 or -errno */
+/* collector_thread_link of the session; -ENOENT: it is not open. */
+int session_thread_link(void *session, uint32_t pid, const struct sf_thread_link *link);
 /*
  * Must be called for each sample: collects what naming needs while the process lives. Returns the
  * sample to count, valid until the next call.
