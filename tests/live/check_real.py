@@ -276,6 +276,8 @@ BATCHES = [
 def judge(name, stacks, roots):
     """Share of the stacks that end in a root, and those that do not."""
     mine = [s for s in stacks if s.comm == name and h.user_frames(s)]
+    # Inside execve(2) there is no user stack.
+    mine = [s for s in mine if s.frames[0] != "[exec]"]
     bad = [s for s in mine if not roots.is_root(h.user_frames(s)[0])]
     n = h.total(mine)
     if n < 30:
