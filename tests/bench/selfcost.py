@@ -34,7 +34,8 @@ def once(hz, seconds):
 
 
 FILES = (10, 200, 2000)
-FILES_S = 3
+START_S = 8 # four tools load their programs at once, and name the files of their first samples
+FILES_S = 6
 
 # agent+: with blocked time
 OPTIONS = {
@@ -67,7 +68,7 @@ def with_files(count, tools):
                  str(count), "100", "0"], stdout=subprocess.PIPE)
     p.stdout.readline()
     running = [(name, hz, h.start(tool_line(name, hz, p.pid))) for name in tools for hz in (19, 99)]
-    time.sleep(2.5)
+    time.sleep(START_S)
     before, began = [cpu_ms(r.pid) for _, _, r in running], time.monotonic()
     time.sleep(FILES_S)
     passed = time.monotonic() - began
