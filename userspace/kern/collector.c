@@ -559,6 +559,11 @@ int collector_follow_cpus(struct collector *c)
 	return cpu_events_follow(&c->events, c->skel->progs.on_cpu);
 }
 
+int collector_fd(const struct collector *c)
+{
+	return ring_buffer__epoll_fd(c->ring);
+}
+
 int collector_poll(struct collector *c, int timeout_ms, collector_sample_fn fn, void *ctx)
 {
 	uint64_t retired = modules_retired(c->modules);

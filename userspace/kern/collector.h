@@ -110,6 +110,8 @@ int collector_thread_link(struct collector *c, uint32_t pid, const struct sf_thr
 typedef void (*collector_sample_fn)(void *ctx, const struct sf_sample *sample);
 /* Waits up to timeout_ms and passes on all records in the ring. 0, or -errno (not -EINTR). */
 int collector_poll(struct collector *c, int timeout_ms, collector_sample_fn fn, void *ctx);
+/* Readable when collector_poll should be called before its next turn. Owned by the collector. */
+int collector_fd(const struct collector *c);
 /* NULL unless off-CPU time is currently measured. */
 struct offcpu *collector_offcpu(struct collector *c);
 /*

@@ -467,7 +467,9 @@ static void wait_a_little(const struct top *t)
 		 due = t->slice_ns < t->refresh_ns ? t->slice_ns : t->refresh_ns;
 	uint64_t left = due > now ? (due - now + NUM_MS - 1) / NUM_MS : 0;
 
-	term_wait(t->ui.paused || left > POLL_MS ? POLL_MS : (int)left);
+	/* A request for the tables of a file cannot wait: its process may live for milliseconds. */
+	term_wait(collector_fd(t->session.collector),
+		  t->ui.paused || left > POLL_MS ? POLL_MS : (int)left);
 }
 
 static int live_loop(struct top *t)

@@ -345,9 +345,10 @@ static void suspend(void)
 	resumed = 1;
 }
 
-void term_wait(int timeout_ms)
+void term_wait(int fd, int timeout_ms)
 {
-	struct pollfd fd = { .fd = STDIN_FILENO, .events = POLLIN };
+	struct pollfd fds[] = { { .fd = STDIN_FILENO, .events = POLLIN },
+				{ .fd = fd, .events = POLLIN } };
 
 	if (suspend_wanted)
 		suspend();
@@ -359,7 +360,7 @@ void term_wait(int timeout_ms)
 		term.changed = true;
 		return;
 	}
-	if (poll(&fd, 1, timeout_ms) > 0 && (fd.revents & (POLLHUP | POLLERR | POLLNVAL)))
+	if (poll(fds, 2, timeout_ms) > 0 && (fds[0].revents & (POLLHUP | POLLERR | POLLNVAL)))
 		stop_wanted = 1;
 }
 

@@ -22,8 +22,8 @@ void term_size(int *ret_w, int *ret_h);
 void term_color(bool color); /* switches colours on or off; then redraw everything */
 bool term_unicode(void);     /* the locale is UTF-8 */
 
-/* Waits for input with a timeout. Handles suspension. */
-void term_wait(int timeout_ms);
+/* Waits for input, or until fd is readable, with a timeout. Handles suspension. fd -1: none. */
+void term_wait(int fd, int timeout_ms);
 bool term_read(struct ui_event *ret); /* false: no event */
 bool term_stopped(void);	      /* a signal requested the end, or the terminal is gone */
 /* The size changed, or the program was resumed and must redraw. Clears the flag. */
