@@ -163,6 +163,25 @@ def check_first_screen(name):
     h.check(name, errors)
 
 
+def check_short_lived(name):
+    """A file that only processes of 5 ms map, one after the other, has its tables in seconds: the
+    request for them does not wait for a key.
+    """
+    need()
+    program = h.copy_program("brief", "shortlived")
+    p = h.start(["sh", "-c", 'while :; do "$0" 5; done', program])
+    complete, text = 0, ""
+    with top(options="-d 1 --comm shortlived") as s:
+        end = time.monotonic() + 3 * FIRST_S
+        while time.monotonic() < end and complete <= 90:
+            time.sleep(0.5)
+            text = s.text()
+            found = re.search(r"complete ([\d.]+)%", text)
+            complete = float(found.group(1)) if found else 0
+    h.stop(p)
+    h.check(name, [] if complete > 90 else ["complete %s: %s" % (complete, text[:160])])
+
+
 def check_five_keys(name):
     """Function, callers and process within five keys."""
     need()
@@ -782,9 +801,9 @@ def check_quiet(name):
 if __name__ == "__main__":
     try:
         h.run_checks([
-            check_usage, check_docs, check_batch, check_first_screen, check_five_keys,
-            check_every_key, check_resize, check_ways_out, check_suspend, check_pause,
-            check_write, check_one_cpu, check_search, check_annotate, check_signal, check_user,
+            check_usage, check_docs, check_batch, check_first_screen, check_short_lived,
+            check_five_keys, check_every_key, check_resize, check_ways_out, check_suspend,
+            check_pause, check_write, check_one_cpu, check_search, check_annotate, check_signal, check_user,
             check_setup, check_wall, check_offcpu, check_mouse, check_plain, check_foreign_names,
             check_agrees_with_record, check_quiet
         ])
