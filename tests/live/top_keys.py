@@ -803,9 +803,9 @@ if __name__ == "__main__":
         h.run_checks([
             check_usage, check_docs, check_batch, check_first_screen, check_short_lived,
             check_five_keys, check_every_key, check_resize, check_ways_out, check_suspend,
-            check_pause, check_write, check_one_cpu, check_search, check_annotate, check_signal, check_user,
-            check_setup, check_wall, check_offcpu, check_mouse, check_plain, check_foreign_names,
-            check_agrees_with_record, check_quiet
+            check_pause, check_write, check_one_cpu, check_search, check_annotate, check_signal,
+            check_user, check_setup, check_wall, check_offcpu, check_mouse, check_plain,
+            check_foreign_names, check_agrees_with_record, check_quiet
         ])
     finally:
         subprocess.run(["tmux", "-L", socket(), "kill-server"], stderr=subprocess.DEVNULL,
