@@ -104,6 +104,11 @@ def start(command):
     return p, int(line)
 
 
+def stop(p, pid):
+    harness.stop(p)
+    os.unlink("/tmp/jit-%d.dump" % pid)
+
+
 def collect(a, r, done, what):
     """The links of windows that begin now, until they are enough."""
     now, seen, found = time.time_ns(), len(r.got), {}
@@ -143,8 +148,8 @@ def check_spans(name):
     if a.stop():
         errors.append("exit status %d" % a.p.returncode)
     errors += agents.account_errors(a, len(a.spooled()))
-    for p, _ in running.values():
-        harness.stop(p)
+    for p, pid in running.values():
+        stop(p, pid)
     harness.check(name + "-exec", errors)
     r.stop()
 
@@ -152,7 +157,7 @@ def check_spans(name):
 def check_span_files(name):
     """Windows in files have the ids as labels, by which report selects."""
     where = harness.tmpfile("span-windows")
-    p, _ = start([build("files", "-DOWN", "-rdynamic"), "-"])
+    p, pid = start([build("files", "-DOWN", "-rdynamic"), "-"])
     a = agents.Agent("--protocol", "file", "--endpoint", where, "--trace-links", copy=False)
     a.start().wait_started().wait(lambda: a.metric("process_contexts_read_total") >= 1,
                                   "the context")
@@ -165,7 +170,7 @@ def check_span_files(name):
     a.wait(lambda: os.path.isdir(where) and report("--label", "span_id=" + "b1" * 8),
            "windows with a span")
     a.stop()
-    harness.stop(p)
+    stop(p, pid)
     errors = []
     for number in "12":
         for label in ("span_id=" + ("b" + number) * 8, "trace_id=" + ("a" + number) * 16):

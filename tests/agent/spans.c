@@ -4,7 +4,7 @@
  * this program (-) or of a library that is opened now. It says that in a process context (OTEP
  * 4719), and prints its pid.
  *
- *	span-1, span-2	work for a trace and a span of their number
+ *	span-1, span-2	work for a trace and a span of their number; span-2 in run-time code
  *	turns		works for span 3 and for none, in turns of 10 ms
  *	plain		has no record
  *	unset		has a record without a trace
@@ -51,14 +51,43 @@ static void set_own(void *record)
 
 static void (*set_context)(void *record) = set_own;
 
-static void spin(long ms)
+typedef void burn_fn(unsigned int n);
+
+static void burn(unsigned int n)
+{
+	for (volatile unsigned int i = 0; i < n; i++)
+		;
+}
+
+/* The same in memory without a file; the process has a jitdump (a header alone). */
+static burn_fn *burn_made(void)
+{
+	static const uint8_t code[] = { 0xff, 0xcf, 0x75, 0xfc,
+					0xc3 }; /* 1: dec %edi; jnz 1b; ret */
+	void *at = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS,
+			-1, 0);
+	char path[32];
+	burn_fn *fn;
+	FILE *dump;
+
+	snprintf(path, sizeof(path), "/tmp/jit-%d.dump", getpid());
+	dump = fopen(path, "w");
+	if (at == MAP_FAILED || !dump)
+		exit(1);
+	fwrite((uint32_t[10]){ 0x4a695444, 1, 40, 62 }, 40, 1, dump);
+	fclose(dump);
+	memcpy(at, code, sizeof(code));
+	memcpy(&fn, &at, sizeof(fn));
+	return fn;
+}
+
+static void spin(long ms, burn_fn *fn)
 {
 	struct timespec from, now;
 
 	clock_gettime(CLOCK_MONOTONIC, &from);
 	do {
-		for (volatile int i = 0; i < 10000; i++)
-			;
+		fn(10000);
 		clock_gettime(CLOCK_MONOTONIC, &now);
 	} while ((now.tv_sec - from.tv_sec) * 1000 + (now.tv_nsec - from.tv_nsec) / 1000000 < ms);
 }
@@ -66,6 +95,7 @@ static void spin(long ms)
 static void *work(void *arg)
 {
 	const char *name = arg;
+	burn_fn *fn = strcmp(name, "span-2") ? burn : burn_made();
 	struct record r = { .valid = 1 };
 	int n = name[0] == 's' ? name[5] - '0' : name[0] == 't' ? 3 : 0;
 
@@ -81,7 +111,7 @@ static void *work(void *arg)
 	if (strcmp(name, "plain"))
 		set_context(!strcmp(name, "wild") ? (void *)0x7000 : &r);
 	for (;;) {
-		spin(10);
+		spin(10, fn);
 		if (!strcmp(name, "turns"))
 			r.valid = !r.valid;
 	}

@@ -230,9 +230,7 @@ static void want_code(struct collector *c, const struct sf_sample *s)
 /* false: the record is shorter than its counts require. */
 static bool take_sample(struct collector *c, const struct sf_sample *s, size_t len)
 {
-	size_t words = (size_t)s->n_user + s->n_kernel +
-		       (s->type == SF_REC_BLOCK ? SF_OFF_CHAIN : 0) +
-		       (s->flags & SF_SAMPLE_LINKED ? SF_LINK_WORDS : 0);
+	size_t words = sample_words(s);
 
 	if (len < sizeof(*s) + 8 * words || s->stop >= SF_STOP_MAX || s->lang_stop >= SF_STOP_MAX)
 		return false;

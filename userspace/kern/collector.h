@@ -42,7 +42,7 @@ struct collector_opts {
 	bool count_run_time;
 	bool want_cgroup; /* record the cgroup id */
 	bool want_time;	  /* record the time of each sample */
-	bool want_link;	  /* record the span of threads, of processes in collector_thread_link */
+	bool want_link;	  /* record the current span of threads (collector_thread_link) */
 	bool want_cost;	  /* collector_counters.run_ns: costs two clock readings per sample */
 	const struct offcpu_opts *offcpu; /* NULL: on-CPU */
 	bool wall;			  /* with offcpu: on-CPU samples, too */
@@ -102,10 +102,19 @@ int collector_set_hz(struct collector *c, uint64_t hz);
 int collector_follow_cpus(struct collector *c);
 
 /*
- * With want_link: where the threads of a process have their current span; NULL: nowhere any more. 0
- * or -errno.
+ * With want_link: sets where the threads of a process have their current span; NULL: takes the
+ * process out. 0 or -errno.
  */
 int collector_thread_link(struct collector *c, uint32_t pid, const struct sf_thread_link *link);
+
+#define SAMPLE_WORDS (SF_MAX_USER + SF_MAX_KERNEL + SF_OFF_CHAIN + SF_LINK_WORDS) /* at most */
+
+/* The number of words that follow a sample: its frames, and what its type and flags add. */
+static inline size_t sample_words(const struct sf_sample *s)
+{
+	return (size_t)s->n_user + s->n_kernel + (s->type == SF_REC_BLOCK ? SF_OFF_CHAIN : 0) +
+	       (s->flags & SF_SAMPLE_LINKED ? SF_LINK_WORDS : 0);
+}
 
 typedef void (*collector_sample_fn)(void *ctx, const struct sf_sample *sample);
 /* Waits up to timeout_ms and passes on all records in the ring. 0, or -errno (not -EINTR). */

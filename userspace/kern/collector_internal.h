@@ -44,8 +44,7 @@ struct collector {
 	uint32_t codes_begun; /* the last id of code when the kernel's map was emptied */
 	union {
 		struct sf_sample sample;
-		uint64_t room[sizeof(struct sf_sample) / 8 + SF_MAX_USER + SF_MAX_KERNEL +
-			      SF_OFF_CHAIN + SF_LINK_WORDS];
+		uint64_t room[sizeof(struct sf_sample) / 8 + SAMPLE_WORDS];
 	} copy;			    /* of a sample with frames of languages */
 	struct worker_totals lists; /* iter_read's children */
 	collector_sample_fn fn;

@@ -71,14 +71,13 @@ static const struct sf_sample *in_epoch(const struct sf_sample *sample, uint32_t
 {
 	static union {
 		struct sf_sample sample;
-		char room[sizeof(struct sf_sample) + 8 * (SF_MAX_USER + SF_MAX_KERNEL)];
+		char room[sizeof(struct sf_sample) + 8 * SAMPLE_WORDS];
 	} copy;
 	uint64_t *frames = (uint64_t *)(copy.room + sizeof(struct sf_sample));
 
 	if (sample->n_user > SF_MAX_USER || sample->n_kernel > SF_MAX_KERNEL)
 		return sample;
-	memcpy(copy.room, sample,
-	       sizeof(*sample) + 8 * ((size_t)sample->n_user + sample->n_kernel));
+	memcpy(copy.room, sample, sizeof(*sample) + 8 * sample_words(sample));
 	for (size_t i = 0; i < sample->n_user; i++)
 		if (SF_FRAME_KIND(frames[i]) == SF_FRAME_JIT && !SF_FRAME_JIT_EPOCH(frames[i]))
 			frames[i] = SF_FRAME_IN_EPOCH(frames[i], epoch);
