@@ -398,6 +398,30 @@ int elf_image_section_bytes(const struct elf_image *img, const struct elf_shdr *
 	return err;
 }
 
+int elf_image_each_rela(const struct elf_image *img, int (*fn)(void *ctx, const Elf64_Rela *r),
+			void *ctx)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; i < img->nshdrs && !err; i++) {
+		const struct elf_shdr *s = &img->shdrs[i];
+		struct elf_blob all = { 0 };
+		Elf64_Rela r;
+
+		if (s->type != SHT_RELA || s->flags & SHF_COMPRESSED ||
+		    elf_image_section_bytes(img, s, &all))
+			continue;
+		while (!err && bytes_left(&all.view) >= sizeof(r)) {
+			r.r_offset = bytes_u64(&all.view);
+			r.r_info = bytes_u64(&all.view);
+			r.r_addend = (int64_t)bytes_u64(&all.view);
+			err = fn(ctx, &r);
+		}
+		elf_blob_free(&all);
+	}
+	return err;
+}
+
 bool elf_image_vaddr_to_offset(const struct elf_image *img, uint64_t vaddr, uint64_t *ret_offset)
 {
 	for (uint32_t i = 0; i < img->nphdrs; i++) {

@@ -94,6 +94,13 @@ const struct elf_phdr *elf_image_segment(const struct elf_image *img, uint32_t t
 int elf_image_section_bytes(const struct elf_image *img, const struct elf_shdr *s,
 			    struct elf_blob *ret);
 
+/*
+ * Calls fn() for each entry of the sections of relocations with addends, except compressed ones.
+ * Ends when it returns another value than 0, and returns that.
+ */
+int elf_image_each_rela(const struct elf_image *img, int (*fn)(void *ctx, const Elf64_Rela *r),
+			void *ctx);
+
 /* Both convert through PT_LOAD. False if no segment holds the address or offset. */
 bool elf_image_vaddr_to_offset(const struct elf_image *img, uint64_t vaddr, uint64_t *ret_offset);
 bool elf_image_offset_to_vaddr(const struct elf_image *img, uint64_t offset, uint64_t *ret_vaddr);

@@ -34,46 +34,39 @@ static uint32_t how_of(const struct elf_image *img, uint64_t type)
 									  : SF_TLS_NONE;
 }
 
-/* A relocation of a section that is for the variable. */
-static uint32_t search(const struct elf_image *img, struct bytes *b,
-		       const struct elf_dynsym_value *sym, uint64_t *ret_vaddr)
-{
-	while (bytes_left(b) >= sizeof(Elf64_Rela)) {
-		uint64_t vaddr = bytes_u64(b), info = bytes_u64(b), addend = bytes_u64(b);
-		uint32_t how = how_of(img, ELF64_R_TYPE(info)), symbol = ELF64_R_SYM(info);
+struct place {
+	const struct elf_image *img;
+	const struct elf_dynsym_value *sym;
+	uint64_t vaddr;
+};
 
-		/* A symbol that is bound to the file itself has none, and its value as addend. */
-		if (how != SF_TLS_NONE &&
-		    (symbol ? symbol == sym->index : how != SF_TLS_GOT && addend == sym->addr)) {
-			*ret_vaddr = vaddr;
-			return how;
-		}
-	}
-	return SF_TLS_NONE;
+/* How ld.so fills in the place of a relocation, if it is for the variable; else 0. */
+static int take(void *ctx, const Elf64_Rela *r)
+{
+	struct place *p = ctx;
+	uint32_t how = how_of(p->img, ELF64_R_TYPE(r->r_info)), symbol = ELF64_R_SYM(r->r_info);
+
+	/* A symbol that is bound to the file itself has none, and its value as addend. */
+	if (symbol ? symbol != p->sym->index
+		   : how == SF_TLS_GOT || (uint64_t)r->r_addend != p->sym->addr)
+		return SF_TLS_NONE;
+	p->vaddr = r->r_offset;
+	return (int)how;
 }
 
 static int in_library(const struct elf_image *img, const struct elf_dynsym_value *sym,
 		      struct elf_tls *ret)
 {
+	struct place p = { .img = img, .sym = sym };
 	const struct elf_phdr *code = NULL;
-	uint64_t vaddr = 0;
 
 	for (uint32_t i = 0; i < img->nphdrs && !code; i++)
 		if (img->phdrs[i].type == PT_LOAD && img->phdrs[i].flags & PF_X)
 			code = &img->phdrs[i];
-	ret->how = SF_TLS_NONE;
-	for (uint32_t i = 0; i < img->nshdrs && ret->how == SF_TLS_NONE && code; i++) {
-		const struct elf_shdr *s = &img->shdrs[i];
-		struct elf_blob all = { 0 };
-
-		if (s->type != SHT_RELA || elf_image_section_bytes(img, s, &all))
-			continue;
-		ret->how = search(img, &all.view, sym, &vaddr);
-		elf_blob_free(&all);
-	}
+	ret->how = code ? (uint32_t)elf_image_each_rela(img, take, &p) : SF_TLS_NONE;
 	if (ret->how == SF_TLS_NONE)
 		return -ENOENT;
-	ret->at = vaddr - code->vaddr + code->offset;
+	ret->at = p.vaddr - code->vaddr + code->offset;
 	return 0;
 }
 

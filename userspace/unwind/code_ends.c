@@ -76,34 +76,31 @@ static bool leads_to_function(const struct elf_image *img, uint64_t info)
 		       : type == R_AARCH64_JUMP_SLOT || type == R_AARCH64_GLOB_DAT;
 }
 
-/* Adds the slots of a section of relocations. */
-static int add_slots(struct code_fn *f, const struct elf_shdr *rela, struct bytes syms,
-		     struct bytes str)
+struct imports {
+	struct code_fn *f;
+	struct bytes syms, str; /* .dynsym and its strings */
+};
+
+/* Adds the slot of a relocation for a function that never returns. */
+static int add_slot(void *ctx, const Elf64_Rela *r)
 {
-	struct elf_blob all = { 0 };
-	int err = 0;
+	struct imports *s = ctx;
+	struct code_fn *f = s->f;
+	struct bytes sym = bytes_sub(&s->syms, ELF64_R_SYM(r->r_info) * sizeof(Elf64_Sym),
+				     sizeof(Elf64_Sym));
+	const char *name;
+	int err;
 
-	if (elf_image_section_bytes(f->img, rela, &all))
+	if (!leads_to_function(f->img, r->r_info))
 		return 0;
-	while (!err && bytes_left(&all.view) >= sizeof(Elf64_Rela)) {
-		uint64_t slot = bytes_u64(&all.view), info = bytes_u64(&all.view);
-		struct bytes sym = bytes_sub(&syms, ELF64_R_SYM(info) * sizeof(Elf64_Sym),
-					     sizeof(Elf64_Sym));
-		const char *name;
-
-		bytes_skip(&all.view, 8);
-		if (!leads_to_function(f->img, info))
-			continue;
-		str.err = false;
-		bytes_seek(&str, bytes_u32(&sym));
-		name = bytes_str(&str);
-		if (!name || !never_returns(name))
-			continue;
-		err = vec_reserve(&f->ends, &f->ends_cap, f->nends + 1, sizeof(*f->ends));
-		if (!err)
-			f->ends[f->nends++] = slot;
-	}
-	elf_blob_free(&all);
+	s->str.err = false;
+	bytes_seek(&s->str, bytes_u32(&sym));
+	name = bytes_str(&s->str);
+	if (!name || !never_returns(name))
+		return 0;
+	err = vec_reserve(&f->ends, &f->ends_cap, f->nends + 1, sizeof(*f->ends));
+	if (!err)
+		f->ends[f->nends++] = r->r_offset;
 	return err;
 }
 
@@ -117,10 +114,8 @@ static int read_slots(struct code_fn *f)
 	    elf_image_section_bytes(f->img, dynsym, &syms))
 		return 0;
 	if (!elf_image_section_bytes(f->img, &f->img->shdrs[dynsym->link], &str))
-		for (uint32_t i = 0; i < f->img->nshdrs && !err; i++)
-			if (f->img->shdrs[i].type == SHT_RELA &&
-			    !(f->img->shdrs[i].flags & SHF_COMPRESSED))
-				err = add_slots(f, &f->img->shdrs[i], syms.view, str.view);
+		err = elf_image_each_rela(f->img, add_slot,
+					  &(struct imports){ f, syms.view, str.view });
 	elf_blob_free(&syms);
 	elf_blob_free(&str);
 	return err;

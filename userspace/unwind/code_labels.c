@@ -23,31 +23,13 @@ static int add(void *fn, uint64_t addr)
 }
 
 /* Where a file may be mapped anywhere, the addends of its relocations are its addresses. */
-static int take_relocations(struct code_fn *f)
+static int add_addend(void *ctx, const Elf64_Rela *r)
 {
+	const struct code_fn *f = ctx;
 	const uint64_t relative = f->img->machine == EM_X86_64 ? R_X86_64_RELATIVE
 							       : R_AARCH64_RELATIVE;
-	int err = 0;
 
-	for (uint32_t i = 0; i < f->img->nshdrs && !err; i++) {
-		const struct elf_shdr *s = &f->img->shdrs[i];
-		struct elf_blob all = { 0 };
-
-		if (s->type != SHT_RELA || s->flags & SHF_COMPRESSED ||
-		    elf_image_section_bytes(f->img, s, &all))
-			continue;
-		while (!err && bytes_left(&all.view) >= sizeof(Elf64_Rela)) {
-			uint64_t info, addend;
-
-			bytes_skip(&all.view, 8);
-			info = bytes_u64(&all.view);
-			addend = bytes_u64(&all.view);
-			if (ELF64_R_TYPE(info) == relative)
-				err = add(f, addend);
-		}
-		elf_blob_free(&all);
-	}
-	return err;
+	return ELF64_R_TYPE(r->r_info) == relative ? add(ctx, (uint64_t)r->r_addend) : 0;
 }
 
 int code_each_word(const struct elf_image *img, int (*note)(void *ctx, uint64_t word), void *ctx)
@@ -77,7 +59,8 @@ int code_labels_load(struct code_fn *f)
 		return 0;
 	f->has_labels = true;
 	/* In a file that cannot be relocated, a word that looks like an address is one. */
-	err = f->img->type == ET_EXEC ? code_each_word(f->img, add, f) : take_relocations(f);
+	err = f->img->type == ET_EXEC ? code_each_word(f->img, add, f)
+				      : elf_image_each_rela(f->img, add_addend, f);
 	if (f->nlabels > LABELS_MAX)
 		f->nlabels = 0;
 	if (f->nlabels)
