@@ -43,13 +43,12 @@ static __always_inline long copy_user(void *dst, u32 len, u64 addr)
  * mapping, whose page before is absent, far more often than it is a return address. 0 or negative.
  */
 #define CODE_FAULTS 2
-#define CODE_PAGE   4096
 
 static __always_inline long code_before(struct sf_scratch *s, u64 ra, u64 *ret)
 {
-	u64 page = (ra - SF_CALL_BYTES) / CODE_PAGE;
+	u64 page = (ra - SF_CALL_BYTES) / SF_PAGE_MIN;
 
-	if (!(ra & (CODE_PAGE - 1)) || page == s->absent || s->faults >= CODE_FAULTS)
+	if (!(ra & (SF_PAGE_MIN - 1)) || page == s->absent || s->faults >= CODE_FAULTS)
 		return -1;
 	if (!copy_user(ret, sizeof(*ret), ra - SF_CALL_BYTES))
 		return 0;

@@ -7,10 +7,9 @@ of each are below its name, and those of all others, hostile ones too, below wha
 import os
 import subprocess
 import sys
-import time
 from collections import Counter
 
-from receivers import HERE, HttpReceiver, decode_otlp, harness, otlp_profiles, pb
+from receivers import HERE, HttpReceiver, decode_otlp, harness, pb, windows_from_now
 import agents
 
 GOOD = ("memfd", "anon", "fork", "update")
@@ -73,13 +72,11 @@ def asked(a, read, failed):
 
 def windows(a, r, wanted):
     """Waits until each of the pids has samples in windows that begin now. Returns what came."""
-    now, seen, missing, came = time.time_ns(), len(r.got), set(wanted), []
+    fresh, missing, came = windows_from_now(r), set(wanted), []
 
     def enough():
-        nonlocal seen, missing
-        got = r.got[seen:]
-        seen += len(got)
-        new = [g for g in got if otlp_profiles(g.message)[0].time_unix_nano >= now]
+        nonlocal missing
+        new = fresh()
         missing -= set(services(new))
         came.extend(new)
         return len(came) >= WINDOWS and not missing

@@ -14,7 +14,8 @@ import sys
 import threading
 import time
 
-from receivers import HERE, HttpReceiver, Server, certificate, decode_otlp, harness, pb, windows
+from receivers import (HERE, HttpReceiver, Server, certificate, decode_otlp, harness, pb, windows,
+                       windows_from_now)
 import agents
 from check_identity import attribute
 
@@ -168,17 +169,11 @@ def agent(r, k, *options):
 
 def until(a, r, condition, what):
     """Waits until a window that begins now has what is asked for. Returns the names in it."""
-    now, seen, last = time.time_ns(), len(r.got), {}
+    fresh, last = windows_from_now(r), {}
 
     def enough():
-        nonlocal seen
-        got = r.got[seen:]
-        seen += len(got)
-        for g in got:
-            p = [p for rp in g.message.resource_profiles for sp in rp.scope_profiles
-                 for p in sp.profiles]
-            if p and p[0].time_unix_nano >= now:
-                last.update(named([g]))
+        for g in fresh():
+            last.update(named([g]))
         return condition(last)
 
     a.wait(enough, what)

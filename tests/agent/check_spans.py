@@ -6,10 +6,9 @@ the ways in which a program or a library has a thread-local variable.
 
 import os
 import subprocess
-import time
 from collections import Counter
 
-from receivers import HERE, HttpReceiver, decode_otlp, harness, otlp_profiles, pb
+from receivers import HERE, HttpReceiver, decode_otlp, harness, otlp_profiles, pb, windows_from_now
 import agents
 import otlp_rules
 
@@ -111,13 +110,10 @@ def stop(p, pid):
 
 def collect(a, r, done, what):
     """The links of windows that begin now, until they are enough."""
-    now, seen, found = time.time_ns(), len(r.got), {}
+    fresh, found = windows_from_now(r), {}
 
     def ready():
-        nonlocal seen
-        new = r.got[seen:]
-        seen += len(new)
-        add(found, links(g for g in new if otlp_profiles(g.message)[0].time_unix_nano >= now))
+        add(found, links(fresh()))
         return done(found)
 
     a.wait(ready, what)

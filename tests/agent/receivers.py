@@ -246,6 +246,21 @@ def otlp_profiles(req):
     return [p for rp in req.resource_profiles for sp in rp.scope_profiles for p in sp.profiles]
 
 
+def windows_from_now(r):
+    """A function that returns what came since its last call: of windows that begin now or later."""
+    now, seen = time.time_ns(), len(r.got)
+
+    def fresh():
+        nonlocal seen
+        got = r.got[seen:]
+        seen += len(got)
+        return [
+            g for g in got if any(p.time_unix_nano >= now for p in otlp_profiles(g.message)[:1])
+        ]
+
+    return fresh
+
+
 def otlp_folded(req, into=None, kind="samples"):
     """{window's time in ms: Counter of folded lines} of the profiles of that sample type."""
     d, windows = req.dictionary, {} if into is None else into

@@ -20,8 +20,8 @@ struct contexts_totals {
 };
 
 /*
- * links: what to tell of processes whose threads publish spans, not owned; may be NULL. NULL: out
- * of memory.
+ * links: is told of processes whose threads publish spans; not owned, may be NULL. NULL: out of
+ * memory.
  */
 struct contexts *contexts_new(struct path_opener *opener, struct thread_links *links);
 void contexts_free(struct contexts *c);

@@ -37,7 +37,7 @@ struct profile_stack {
 	 */
 	uint32_t waker;
 	uint32_t cpu1; /* CPU plus 1; 0: not kept */
-	uint32_t link; /* as the caller of profile_add_times numbers spans; 0: none */
+	uint32_t link; /* the caller's number of a span (struct profile_times); 0: none */
 };
 
 struct profile *profile_new(void); /* NULL: out of memory */

@@ -75,7 +75,7 @@ struct code_arch {
 	uint8_t ra;	      /* register of the return address; CODE_NO_REG: it is on the stack */
 	uint8_t ra_bytes;     /* of the return address at entry, on the stack */
 	uint8_t align;	      /* of instructions */
-	bool popped_is_valid; /* a saved value counts even when sp has left it below (x86's CFI) */
+	bool popped_is_valid; /* a saved value still counts below sp (x86's CFI) */
 	uint32_t callee_saved;
 	uint32_t call_clobbers;
 	/* Decodes at most `have` bytes; OP_BAD if they are none, with len 1 or align. */
