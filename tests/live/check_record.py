@@ -407,6 +407,25 @@ def check_binary_on_terminal(name):
     h.check(name, errors)
 
 
+def link_ids(pid):
+    found = set()
+    for entry in os.scandir("/proc/%d/fdinfo" % pid):
+        with open(entry.path) as f:
+            found.update(line.split()[1] for line in f if line.startswith("link_id"))
+    return found
+
+
+def check_events_stay(name):
+    """The events of CPUs are made anew after the machine slept, and not otherwise."""
+    rec = h.Recording(["-F", "99"])
+    rec.wait_ready()
+    before = link_ids(rec.p.pid)
+    time.sleep(4)
+    after = link_ids(rec.p.pid)
+    rec.interrupt()
+    h.check(name, [] if before and before == after else ["%s became %s" % (before, after)])
+
+
 def check_interrupt(name):
     """The first Ctrl-C ends the recording with its result and 0."""
     h.wait_busy(h.start([h.link_program("rec", "ctrlc"), "60"]))
@@ -429,5 +448,5 @@ h.run_checks([
     check_seldom_and_often, check_exec, check_kernel_and_user_only, check_command, check_progress,
     check_new_file, check_brief_300_runs, check_later_passes, check_exit_usage,
     check_exit_missing_pid, check_exit_not_root, check_exit_unwritable, check_doctor,
-    check_binary_on_terminal, check_interrupt
+    check_binary_on_terminal, check_events_stay, check_interrupt
 ])

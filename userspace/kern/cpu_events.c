@@ -109,7 +109,8 @@ static bool online_cpus(struct num_cpus *ret)
 /* Whether the machine was suspended since the last call: CPUs went offline and came back. */
 static bool has_slept(struct cpu_events *e)
 {
-	uint64_t asleep = clock_ns(CLOCK_BOOTTIME) - clock_ns(CLOCK_MONOTONIC);
+	/* This order: the difference is never negative. */
+	uint64_t awake = clock_ns(CLOCK_MONOTONIC), asleep = clock_ns(CLOCK_BOOTTIME) - awake;
 	bool slept = e->asleep_ns && asleep > e->asleep_ns + NUM_S / 2;
 
 	if (!e->asleep_ns || slept)
