@@ -112,6 +112,46 @@ TEST(profile_merge)
 	free_world(&w);
 }
 
+TEST(profile_forgets_processes)
+{
+	struct world w = make_world();
+	struct fake a = { "a", 1, SF_STOP_COMPLETE, USER, 2, 2, 0, { ROW(1, 1), ROW(2, 2) } },
+		    other_pid = a, other_comm = a, jit = a, jit_other;
+	struct profile_stack s;
+
+	other_pid.pid = 2;
+	other_comm.comm = "b";
+	other_comm.pid = 3;
+	jit.frames[0] = JIT(16);
+	jit_other = jit;
+	jit_other.pid = 2;
+	add_fake(w.p, &a, 2);
+	add_fake(w.p, &jit, 1);
+	add_fake(w.p, &other_comm, 1);
+	add_fake(w.p, &other_pid, 3);
+	add_fake(w.p, &jit_other, 1);
+	EXPECT_EQ(profile_resolve(w.p, w.sz), 0);
+	profile_forget_processes(w.p);
+	EXPECT_EQ(profile_count(w.p), 4);
+	EXPECT_EQ(profile_samples(w.p), 8);
+	profile_stack(w.p, 0, &s);
+	EXPECT(s.pid == 0 && s.count == 5 && s.weight == 10 && s.frames[1] == ROW(2, 2));
+	EXPECT_STR(symbolizer_name(w.sz, profile_symbols(w.p, 0, w.sz)[1]), "[lib+0x2]");
+	profile_stack(w.p, 1, &s);
+	EXPECT(s.pid == 1 && s.count == 1 && s.frames[0] == JIT(16));
+	profile_stack(w.p, 2, &s);
+	EXPECT(s.pid == 0 && s.count == 1);
+	EXPECT_STR(s.comm, "b");
+	profile_stack(w.p, 3, &s);
+	EXPECT(s.pid == 2 && s.count == 1);
+	a.pid = 0;
+	EXPECT_EQ(add_fake(w.p, &a, 1), 0); /* the stacks are still found */
+	EXPECT_EQ(profile_count(w.p), 4);
+	profile_stack(w.p, 0, &s);
+	EXPECT_EQ(s.count, 6);
+	free_world(&w);
+}
+
 /* A frame whose file is still being read gets its name later. */
 TEST(profile_names_late_files)
 {

@@ -301,7 +301,7 @@ static void *sender_main(void *arg)
 		take_config(s);
 		err = spool_take(s->spool, &b, &seq, &again);
 		if (err == -ENOENT) {
-			spool_wait(s->spool, 1000);
+			spool_wait(s->spool);
 			continue;
 		}
 		if (err) {

@@ -198,7 +198,6 @@ static int open_dir(struct spool *sp, char *err, size_t cap)
 struct spool *spool_open(const struct spool_opts *opts, char *err, size_t cap)
 {
 	struct spool *sp = calloc(1, sizeof(*sp));
-	pthread_condattr_t attr;
 
 	if (!sp) {
 		snprintf(err, cap, "out of memory");
@@ -207,10 +206,7 @@ struct spool *spool_open(const struct spool_opts *opts, char *err, size_t cap)
 	sp->opts = *opts;
 	sp->dir = -1;
 	pthread_mutex_init(&sp->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&sp->more, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&sp->more, NULL);
 	snprintf(err, cap, "out of memory");
 	if (account_open(&sp->account, -1) || (opts->dir && open_dir(sp, err, cap))) {
 		spool_close(sp);
@@ -431,15 +427,11 @@ void spool_keep(struct spool *sp, uint64_t seq)
 	pthread_mutex_unlock(&sp->lock);
 }
 
-void spool_wait(struct spool *sp, int timeout_ms)
+void spool_wait(struct spool *sp)
 {
-	uint64_t until = clock_ns(CLOCK_MONOTONIC) + (uint64_t)timeout_ms * NUM_MS;
-	struct timespec ts = { .tv_sec = (time_t)(until / NUM_S),
-			       .tv_nsec = (long)(until % NUM_S) };
-
 	pthread_mutex_lock(&sp->lock);
-	while (!sp->n && !sp->woken && !pthread_cond_timedwait(&sp->more, &sp->lock, &ts))
-		;
+	while (!sp->n && !sp->woken)
+		pthread_cond_wait(&sp->more, &sp->lock);
 	sp->woken = false;
 	pthread_mutex_unlock(&sp->lock);
 }

@@ -85,8 +85,8 @@ void spool_sending(struct spool *sp, uint64_t seq);
 /* Ends the taken entry with an outcome, or puts it back. */
 void spool_done(struct spool *sp, uint64_t seq, enum spool_outcome outcome);
 void spool_keep(struct spool *sp, uint64_t seq);
-/* Waits for an entry, for timeout_ms, or for spool_wake. */
-void spool_wait(struct spool *sp, int timeout_ms);
+/* Waits for an entry or for spool_wake. */
+void spool_wait(struct spool *sp);
 void spool_wake(struct spool *sp);
 void spool_account(struct spool *sp, struct spool_account *ret);
 /* Entries whose files are in the directory now, for the next start. */

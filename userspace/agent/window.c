@@ -205,19 +205,10 @@ int window_close(struct window *w, uint64_t duration_ns, struct symbolizer *symb
 {
 	w->duration_ns = duration_ns ? duration_ns : 1;
 	for (size_t i = 0; i < w->ngroups; i++) {
-		struct profile *p = w->groups[i].profile, *merged;
-
-		if (profile_resolve(p, symbols))
+		if (profile_resolve(w->groups[i].profile, symbols))
 			return -ENOMEM;
-		if (keep_pids)
-			continue;
-		merged = profile_new();
-		if (!merged || profile_merge_code(merged, p)) {
-			profile_free(merged);
-			return -ENOMEM;
-		}
-		profile_free(p);
-		w->groups[i].profile = merged;
+		if (!keep_pids)
+			profile_forget_processes(w->groups[i].profile);
 	}
 	return 0;
 }

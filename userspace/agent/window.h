@@ -72,7 +72,7 @@ void window_pods(struct window *w, struct kubelet *k, bool closing);
  */
 void window_name(struct window *w, struct contexts *c);
 size_t window_bytes(const struct window *w); /* memory used */
-/* 0, or -ENOMEM: stacks may then occur twice or have no names, but none is lost. */
+/* 0, or -ENOMEM: stacks may then have their processes or no names, but none is lost. */
 int window_close(struct window *w, uint64_t duration_ns, struct symbolizer *symbols,
 		 bool keep_pids);
 /*

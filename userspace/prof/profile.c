@@ -14,7 +14,8 @@ struct stack {
 	/* Index of its first word in profile.words and of its first id in profile.ids */
 	uint64_t at;
 	uint64_t count, weight, cgroup_id;
-	uint32_t pid, tid, hash;
+	uint32_t pid, tid;
+	uint32_t frames_hash, hash; /* of its words; of all that makes it distinct */
 	uint16_t n_user, n_kernel;
 	uint8_t stop, flags, state, lang_stop;
 	bool named; /* its symbol ids are final */
@@ -77,7 +78,7 @@ static uint64_t hash_of(const void *ctx, size_t i)
 	return p->stacks[i].hash;
 }
 
-static uint32_t hash_stack(const struct stack *s, const uint64_t *frames)
+static uint32_t hash_stack(const struct stack *s)
 {
 	uint64_t h = hash_bytes(s->comm, sizeof(s->comm));
 
@@ -86,7 +87,7 @@ static uint32_t hash_stack(const struct stack *s, const uint64_t *frames)
 	h = hash_mix(h, (uint64_t)s->pid << 32 | (uint64_t)s->n_user << 16 | s->n_kernel);
 	h = hash_mix(h, (uint64_t)s->waker << 32 | (uint64_t)s->lang_stop << 24 |
 				(uint64_t)s->state << 16 | (uint64_t)s->stop << 8 | s->flags);
-	h = hash_mix(h, hash_bytes(frames, ((size_t)s->n_user + s->n_kernel) * sizeof(*frames)));
+	h = hash_mix(h, s->frames_hash);
 	return (uint32_t)(h ^ h >> 32);
 }
 
@@ -104,6 +105,21 @@ static bool same_stack(const struct profile *p, const struct stack *a, const str
 	       (!n || memcmp(p->words + a->at, b_frames, n * sizeof(*b_frames)) == 0);
 }
 
+/* The stack that is equal to key, or NULL; *ret_slot is the slot of it or for it. */
+static struct stack *find_stack(const struct profile *p, const struct stack *key,
+				const uint64_t *frames, size_t *ret_slot)
+{
+	size_t at;
+
+	slots_each(&p->slots, key->hash, at) {
+		*ret_slot = at;
+		if (same_stack(p, &p->stacks[p->slots.ids[at] - 1], key, frames))
+			return &p->stacks[p->slots.ids[at] - 1];
+	}
+	*ret_slot = at;
+	return NULL;
+}
+
 /*
  * Adds the count and weight of key to the equal stack, which is created if needed. NULL: out of
  * memory.
@@ -115,10 +131,8 @@ static struct stack *add_stack(struct profile *p, const struct stack *key, const
 
 	if (slots_reserve(&p->slots, p->nstacks, hash_of, p))
 		return NULL;
-	slots_each(&p->slots, key->hash, at) {
-		s = &p->stacks[p->slots.ids[at] - 1];
-		if (!same_stack(p, s, key, frames))
-			continue;
+	s = find_stack(p, key, frames, &at);
+	if (s) {
 		s->count += key->count;
 		s->weight += key->weight;
 		goto counted;
@@ -163,7 +177,9 @@ static struct stack key_of(const struct profile *p, const struct sf_sample *rec,
 	};
 
 	memcpy(key.comm, rec->comm, strnlen(rec->comm, SF_COMM - 1));
-	key.hash = hash_stack(&key, rec->frames);
+	key.frames_hash = (uint32_t)hash_bytes(rec->frames, ((size_t)key.n_user + key.n_kernel) *
+								    sizeof(*rec->frames));
+	key.hash = hash_stack(&key);
 	return key;
 }
 
@@ -176,18 +192,17 @@ static bool in_range(const struct sf_sample *rec)
 bool profile_has(const struct profile *p, const struct sf_sample *rec,
 		 const struct profile_times *t, size_t *ret_index)
 {
+	const struct stack *s;
 	struct stack key;
-	size_t at;
+	size_t slot;
 
 	if (!p->slots.n || !in_range(rec))
 		return false;
 	key = key_of(p, rec, t);
-	slots_each(&p->slots, key.hash, at) {
-		*ret_index = p->slots.ids[at] - 1;
-		if (same_stack(p, &p->stacks[*ret_index], &key, rec->frames))
-			return true;
-	}
-	return false;
+	s = find_stack(p, &key, rec->frames, &slot);
+	if (s)
+		*ret_index = (size_t)(s - p->stacks);
+	return s;
 }
 
 int profile_add_times(struct profile *p, const struct sf_sample *rec, const struct profile_times *t,
@@ -304,22 +319,34 @@ void profile_mark(const struct profile *p, const struct modules *ms)
 			modules_mark(ms, p->words[p->stacks[i].at + k]);
 }
 
-int profile_merge_code(struct profile *dst, const struct profile *src)
+void profile_forget_processes(struct profile *p)
 {
-	int err = 0;
+	size_t n = p->nstacks, slot;
 
-	for (size_t i = 0; i < src->nstacks && !err; i++) {
-		const uint64_t *frames = src->words + src->stacks[i].at;
-		struct stack key = src->stacks[i];
+	slots_reset(&p->slots);
+	p->nstacks = 0;
+	for (size_t i = 0; i < n; i++) {
+		struct stack key = p->stacks[i], *s;
+		const uint64_t *frames = p->words + key.at;
 
 		key.cgroup_id = 0;
 		key.tid = 0;
 		if (!needs_pid(&key, frames))
 			key.pid = 0;
-		key.hash = hash_stack(&key, frames);
-		err = merge_as(dst, src, i, &key);
+		key.hash = hash_stack(&key);
+		s = find_stack(p, &key, frames, &slot);
+		if (s) {
+			key.count += s->count;
+			key.weight += s->weight;
+			if (s->named) /* the words of both are equal, their ids may not be */
+				key.at = s->at;
+			key.named |= s->named;
+			*s = key;
+		} else {
+			p->stacks[p->nstacks++] = key;
+			p->slots.ids[slot] = (uint32_t)p->nstacks;
+		}
 	}
-	return err;
 }
 
 int profile_merge_cgroup(struct profile *dst, const struct profile *src, uint64_t cgroup_id)
@@ -330,7 +357,7 @@ int profile_merge_cgroup(struct profile *dst, const struct profile *src, uint64_
 		struct stack key = src->stacks[i];
 
 		key.cgroup_id = cgroup_id;
-		key.hash = hash_stack(&key, src->words + key.at);
+		key.hash = hash_stack(&key);
 		err = merge_as(dst, src, i, &key);
 	}
 	return err;

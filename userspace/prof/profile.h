@@ -77,10 +77,10 @@ const char *profile_process_name(const struct profile *p, uint32_t pid);
  */
 int profile_merge(struct profile *dst, const struct profile *src);
 /*
- * Like profile_merge, but merges stacks that differ only in pid and cgroup, with 0 for both. Stacks
- * with JIT code keep their pid, which their names depend on.
+ * Merges stacks that differ only in process, thread and cgroup, with 0 for all three. Stacks with
+ * JIT code keep their pid, which their names depend on.
  */
-int profile_merge_code(struct profile *dst, const struct profile *src);
+void profile_forget_processes(struct profile *p);
 /* Like profile_merge, but all stacks get this cgroup id. */
 int profile_merge_cgroup(struct profile *dst, const struct profile *src, uint64_t cgroup_id);
 /* Adds stack i of src only. */

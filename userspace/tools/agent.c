@@ -203,6 +203,7 @@ static void close_window(struct agent *a)
 	a->window.duration_ns = mono_ns - a->window_mono;
 	window_ask(&a->window, a->contexts, true);
 	err = encode(a);
+	a->values.symbol_bytes = symbolizer_bytes(a->session.symbols);
 	count_window(a);
 	a->values.encode_s += (double)(clock_ns(CLOCK_THREAD_CPUTIME_ID) - before) / 1e9;
 	if (err) {
@@ -287,7 +288,6 @@ static void publish(struct agent *a)
 	v->rows = c.loader.rows;
 	v->table_bytes = c.tables.bytes;
 	v->parsers = session_parsers(&a->session, &c);
-	v->symbol_bytes = symbolizer_bytes(a->session.symbols);
 	if (a->contexts)
 		v->contexts = contexts_totals(a->contexts);
 	v->kubelet = kubelet_totals(a->kubelet);
