@@ -235,7 +235,7 @@ def check_every_key(name):
         keys = help_keys(s)
         if len(keys) < 45:
             errors.append("%dx%d: the help lists only %s" % (w, ht, keys))
-        for view in "1234567":
+        for view in "12345678":
             s.key(view)
             for k in keys:
                 if k in ("q", "F10", "d", "F12", "W"):

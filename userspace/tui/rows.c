@@ -206,26 +206,30 @@ static int by_key(const void *a, const void *b)
 
 static int compare_with_baseline(struct ui *ui)
 {
-	const struct census *c = &ui->before;
-	size_t n = c->nfunctions + c->nprocesses + c->nmodules + ui->off.before.n;
+	const struct view_spec *view = view_at(ui->view);
 	bool off = ui->view == VIEW_OFFCPU;
 	uint64_t sum = off ? ui->off.now.ns : ui->census.sum,
-		 sum_then = off ? ui->off.before.ns : c->sum;
-	struct row_then *v;
+		 sum_then = off ? ui->off.before.ns : ui->before.sum;
+	struct row_then *v = NULL;
+	size_t n = 0, cap = 0;
 
-	if (!ui_has_baseline(ui))
+	if (!view->then || !ui_has_baseline(ui))
 		return 0;
-	v = malloc((n + 1) * sizeof(*v));
-	if (!v)
-		return -ENOMEM;
-	n = view_at(ui->view)->then(ui, v);
+	for (;; n++) {
+		if (vec_reserve(&v, &cap, n + 1, sizeof(*v))) {
+			free(v);
+			return -ENOMEM;
+		}
+		if (!view->then(ui, n, &v[n]))
+			break;
+	}
 	qsort(v, n, sizeof(*v), by_key);
 	for (size_t i = 0; i < ui->nrows; i++) {
 		struct ui_row *row = &ui->rows[i];
 		const struct row_then key = { .key = row->key },
 				      *then = bsearch(&key, v, n, sizeof(*v), by_key);
 
-		row->diff = ui_share(view_at(ui->view)->self(ui, row), sum) -
+		row->diff = ui_share(view->self(ui, row), sum) -
 			    ui_share(then ? then->self : 0, sum_then);
 	}
 	free(v);

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "tui/rows.h"
+#include "tui/view.h"
 
 const char *rows_node_name(const struct ui *ui, const struct calltree_node *node, char *dst,
 			   size_t cap)
@@ -40,6 +41,40 @@ const char *rows_module_name(const struct census_module *m, char *dst, size_t ca
 
 	text_clean(dst, cap, raw, strlen(raw), 0);
 	return dst;
+}
+
+/* ---- Of rows: struct view_spec ---- */
+
+const char *name_of_function(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap)
+{
+	(void)dst, (void)cap;
+	return ui->census.functions[row->index].name;
+}
+
+const char *name_of_process(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap)
+{
+	const struct census_process *p = rows_process(ui, row);
+	char comm[SF_COMM * 3 + 1];
+
+	text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);
+	snprintf(dst, cap, "%s %u", comm, p->pid);
+	return dst;
+}
+
+const char *name_of_module(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap)
+{
+	return rows_module_name(&ui->census.modules[row->index], dst, cap);
+}
+
+const char *name_of_blocked(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap)
+{
+	(void)dst, (void)cap;
+	return rows_blocked_leaf(ui, &ui->off.now.v[row->index]);
+}
+
+const char *name_of_node(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap)
+{
+	return row->folded ? "" : rows_node_name(ui, &ui->tree.nodes[row->index], dst, cap);
 }
 
 const char *rows_cgroup(const struct ui *ui, const struct census_process *p, char *dst, size_t cap)

@@ -197,35 +197,38 @@ int compare_blocked(const struct ui *ui, enum column by, const struct ui_row *a,
 
 /* ---- Values in the baseline ---- */
 
-size_t then_functions(const struct ui *ui, struct row_then *v)
+bool then_function(const struct ui *ui, size_t i, struct row_then *ret)
 {
-	for (size_t i = 0; i < ui->before.nfunctions; i++)
-		v[i] = (struct row_then){ ui->before.functions[i].symbol,
-					  ui->before.functions[i].self };
-	return ui->before.nfunctions;
+	const struct census *c = &ui->before;
+
+	if (i < c->nfunctions)
+		*ret = (struct row_then){ c->functions[i].symbol, c->functions[i].self };
+	return i < c->nfunctions;
 }
 
-size_t then_processes(const struct ui *ui, struct row_then *v)
+bool then_process(const struct ui *ui, size_t i, struct row_then *ret)
 {
-	for (size_t i = 0; i < ui->before.nprocesses; i++)
-		v[i] = (struct row_then){ ui->before.processes[i].pid,
-					  ui->before.processes[i].self };
-	return ui->before.nprocesses;
+	const struct census *c = &ui->before;
+
+	if (i < c->nprocesses)
+		*ret = (struct row_then){ c->processes[i].pid, c->processes[i].self };
+	return i < c->nprocesses;
 }
 
-size_t then_modules(const struct ui *ui, struct row_then *v)
+bool then_module(const struct ui *ui, size_t i, struct row_then *ret)
 {
-	for (size_t i = 0; i < ui->before.nmodules; i++)
-		v[i] = (struct row_then){ rows_module_key(&ui->before.modules[i]),
-					  ui->before.modules[i].self };
-	return ui->before.nmodules;
+	const struct census *c = &ui->before;
+
+	if (i < c->nmodules)
+		*ret = (struct row_then){ rows_module_key(&c->modules[i]), c->modules[i].self };
+	return i < c->nmodules;
 }
 
-size_t then_blocked(const struct ui *ui, struct row_then *v)
+bool then_blocked(const struct ui *ui, size_t i, struct row_then *ret)
 {
-	for (size_t i = 0; i < ui->off.before.n; i++)
-		v[i] = (struct row_then){ ui->off.before.v[i].key, ui->off.before.v[i].ns };
-	return ui->off.before.n;
+	if (i < ui->off.before.n)
+		*ret = (struct row_then){ ui->off.before.v[i].key, ui->off.before.v[i].ns };
+	return i < ui->off.before.n;
 }
 
 uint64_t self_of_function(const struct ui *ui, const struct ui_row *row)

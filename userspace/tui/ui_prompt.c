@@ -95,42 +95,19 @@ static unsigned int answer_signal(struct ui *ui)
 
 /* ---- Search ---- */
 
-static const char *row_text(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap)
-{
-	const struct census_process *p;
-	char comm[SF_COMM * 3 + 1];
-
-	if (row->kind == ROW_FUNCTION)
-		return symbolizer_name(ui->symbols, row->symbol);
-	switch (ui->view) {
-	case VIEW_FUNCTIONS:
-		return ui->census.functions[row->index].name;
-	case VIEW_MODULES:
-		return rows_module_name(&ui->census.modules[row->index], dst, cap);
-	case VIEW_OFFCPU:
-		return rows_blocked_leaf(ui, &ui->off.now.v[row->index]);
-	case VIEW_WALL:
-		return rows_wall_name(ui, row, dst, cap);
-	case VIEW_PROCESSES:
-		p = rows_process(ui, row);
-		text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);
-		snprintf(dst, cap, "%s %u", comm, p->pid);
-		return dst;
-	default:
-		return row->folded ? "" : rows_node_name(ui, &ui->tree.nodes[row->index], dst, cap);
-	}
-}
-
 /* Moves to the first row from `from` on, or from the top again, whose name has what is typed. */
 static void search(struct ui *ui, size_t from)
 {
 	char text[512];
 
 	for (size_t i = 0; i < ui->nrows && ui->typed[0]; i++) {
-		size_t row = (from + i) % ui->nrows;
+		const struct ui_row *row = &ui->rows[(from + i) % ui->nrows];
+		const char *name = row->kind == ROW_FUNCTION
+					   ? symbolizer_name(ui->symbols, row->symbol)
+					   : view_at(ui->view)->name(ui, row, text, sizeof(text));
 
-		if (rows_filter(ui->typed, row_text(ui, &ui->rows[row], text, sizeof(text)))) {
-			ui_move_to(ui, row);
+		if (rows_filter(ui->typed, name)) {
+			ui_move_to(ui, (size_t)(row - ui->rows));
 			return;
 		}
 	}

@@ -12,7 +12,8 @@ static const struct view_spec view_functions = {
 	.cell = draw_function_cell,
 	.compare = compare_functions,
 	.self = self_of_function,
-	.then = then_functions,
+	.then = then_function,
+	.name = name_of_function,
 };
 
 static const struct view_spec view_processes = {
@@ -26,7 +27,8 @@ static const struct view_spec view_processes = {
 	.cell = draw_process_cell,
 	.compare = compare_processes,
 	.self = self_of_process,
-	.then = then_processes,
+	.then = then_process,
+	.name = name_of_process,
 	.add_parts = rows_process_parts,
 };
 
@@ -41,7 +43,8 @@ static const struct view_spec view_modules = {
 	.cell = draw_module_cell,
 	.compare = compare_modules,
 	.self = self_of_module,
-	.then = then_modules,
+	.then = then_module,
+	.name = name_of_module,
 };
 
 static const struct view_spec view_offcpu = {
@@ -55,6 +58,7 @@ static const struct view_spec view_offcpu = {
 	.compare = compare_blocked,
 	.self = self_of_blocked,
 	.then = then_blocked,
+	.name = name_of_blocked,
 	.add_parts = rows_blocked_parts,
 };
 
@@ -67,6 +71,7 @@ static const struct view_spec view_wall = {
 	.columns = wall_columns,
 	.cell = draw_wall_cell,
 	.compare = compare_wall,
+	.name = rows_wall_name,
 	.add_parts = rows_wall_parts,
 };
 
@@ -77,6 +82,7 @@ static const struct view_spec view_tree = {
 	.rows = rows_tree,
 	.draw = draw_table,
 	.zoom = zoom_tree_row,
+	.name = name_of_node,
 	.columns = tree_columns,
 	.cell = draw_tree_cell,
 };
@@ -88,6 +94,7 @@ static const struct view_spec view_callers = {
 	.rows = rows_tree,
 	.draw = draw_table,
 	.zoom = zoom_tree_row,
+	.name = name_of_node,
 	.columns = caller_columns,
 	.cell = draw_tree_cell,
 };
@@ -99,6 +106,7 @@ static const struct view_spec view_flame = {
 	.rows = rows_flame,
 	.draw = draw_flame,
 	.zoom = zoom_tree_row,
+	.name = name_of_node,
 };
 
 const struct view_spec *view_at(enum view view)

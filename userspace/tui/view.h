@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Everything that is specific to one view. */
+/* What is specific to one view. CONTRIBUTING.md lists the other places. */
 #ifndef SFBPF_TUI_VIEW_H
 #define SFBPF_TUI_VIEW_H
 
@@ -31,7 +31,9 @@ struct view_spec {
 	enum calltree_order order;  /* TREE and FLAME: order of the tree */
 	int (*rows)(struct ui *ui); /* adds to ui->rows. 0 or -ENOMEM */
 	void (*draw)(const struct ui *ui, struct grid *g, const struct layout *l);
-	void (*zoom)(struct ui *ui, const struct ui_row *row); /* the Enter key */
+	void (*zoom)(struct ui *ui, const struct ui_row *row); /* the Enter key; not NULL */
+	/* A row's name, for F3. May be in dst. */
+	const char *(*name)(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap);
 
 	/* With draw_table: */
 	const struct column_spec *columns; /* the last one has no title */
@@ -40,9 +42,10 @@ struct view_spec {
 	/* LIST: */
 	int (*compare)(const struct ui *ui, enum column by, const struct ui_row *a,
 		       const struct ui_row *b);
+	/* With `then`: of a row */
 	uint64_t (*self)(const struct ui *ui, const struct ui_row *row);
-	size_t (*then)(const struct ui *ui,
-		       struct row_then *v); /* v has room for all; NULL: none */
+	/* Row i of the baseline; false: it has no more. NULL: the view has no baseline. */
+	bool (*then)(const struct ui *ui, size_t i, struct row_then *ret);
 	/* Adds the rows below an opened row. 0 or -ENOMEM. NULL: rows cannot be opened. */
 	int (*add_parts)(struct ui *ui, const struct ui_row *top, struct hot_list *hot);
 };
@@ -94,9 +97,14 @@ uint64_t self_of_process(const struct ui *ui, const struct ui_row *row);
 uint64_t self_of_module(const struct ui *ui, const struct ui_row *row);
 uint64_t self_of_blocked(const struct ui *ui, const struct ui_row *row);
 
-size_t then_functions(const struct ui *ui, struct row_then *v);
-size_t then_processes(const struct ui *ui, struct row_then *v);
-size_t then_modules(const struct ui *ui, struct row_then *v);
-size_t then_blocked(const struct ui *ui, struct row_then *v);
+const char *name_of_function(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap);
+const char *name_of_process(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap);
+const char *name_of_module(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap);
+const char *name_of_blocked(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap);
+const char *name_of_node(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap);
+bool then_function(const struct ui *ui, size_t i, struct row_then *ret);
+bool then_process(const struct ui *ui, size_t i, struct row_then *ret);
+bool then_module(const struct ui *ui, size_t i, struct row_then *ret);
+bool then_blocked(const struct ui *ui, size_t i, struct row_then *ret);
 
 #endif
