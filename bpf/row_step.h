@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * One step up the stack: from the registers in a frame and its row to the registers in its caller.
- * step_x86.h and step_arm64.h hold the parts that differ. Pure apart from reading the stack.
- * Compiled for BPF and for the host (tests on recorded memory). The including file defines
- * __TARGET_ARCH_x86 or __TARGET_ARCH_arm64, and these functions, which return 0, or non-zero if the
- * address cannot be read:
+ * step_x86.h and step_arm64.h hold the parts that differ, and step_packed, which most frames take.
+ * Pure apart from reading the stack. Compiled for BPF and for the host (tests on recorded memory).
+ * The including file defines __TARGET_ARCH_x86 or __TARGET_ARCH_arm64, and these functions, which
+ * return 0, or non-zero if the address cannot be read:
  *
  *   static int sf_read_user(struct sf_regs *r, sf_u64 addr, sf_u64 *val);
  *   static int sf_read_user_regs(sf_u64 addr, sf_u64 *dst);

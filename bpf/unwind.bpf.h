@@ -344,7 +344,7 @@ static __always_inline bool rule_noted(const struct sf_rule *rule)
 #include "bridge.bpf.h"
 #include "go_step.bpf.h"
 
-/* Steps by a row that is not packed, which are a few percent. Global, so it is verified once. */
+/* Steps by a row that is not packed: a few percent. Global, so it is verified once. */
 __noinline int step_indexed(u32 slot, u32 code, u32 offset)
 {
 	struct sf_scratch *s = scratch_of(slot);

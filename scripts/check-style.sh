@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
 # check-style.sh: the rules that keep the tree readable, one line each. Files have fewer than 700
-# lines and functions fewer than 60; C is as clang-format writes it; no line has more than 100
+# lines and functions at most 60; C is as clang-format writes it; no line has more than 100
 # columns; userspace/ directories include only lower ones; each bpf/*.bpf.h compiles alone; no
 # constant is defined on both sides of the kernel border; only userspace/kern knows libbpf.
 set -eu
@@ -46,7 +46,8 @@ case $("${formatter:-true}" --version) in
 *" 14."*)
 	verdict style-clang-format "$(sources | grep '\.\([ch]\|cc\)$' |
 		xargs "$formatter" --dry-run 2>&1 |
-		sed -n 's/:.*code should be clang-formatted.*//p' | sort -u)" ;;
+		sed -n 's/:.*code should be clang-formatted.*//p' | sort -u |
+		sed "s/^/$(basename "$formatter") -i /")" ;;
 *)
 	echo "SKIP style-clang-format: needs clang-format 14, as other versions differ" ;;
 esac

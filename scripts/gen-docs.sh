@@ -15,7 +15,7 @@ generate() {
 
 	Folded output shows these as `[incomplete:REASON]`, except `complete` and `bridged`, which
 	reached their outermost frame. `--stats` counts them, and top shows the most common one.
-	Generated from `bpf/stop_reasons.def` by `scripts/gen-docs.sh`; ids are never reused.
+	Generated from `bpf/stop_reasons.def` by `scripts/gen-docs.sh`.
 
 	| reason | meaning |
 	|---|---|

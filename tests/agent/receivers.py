@@ -149,8 +149,9 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 class HttpReceiver:
-    """faults: what to do with the requests, in turn; then `then`. decode: body to message; None:
-    kept as bytes.
+    """faults: what to do with the requests, in turn; then `then`: ok, slow, cut, lost, reset,
+    garbage, loris, or "STATUS[:RETRY-AFTER]", which answers without keeping the body. decode: body
+    to message; None: kept as bytes.
     """
 
     def __init__(self, faults=(), then="ok", tls=None, decode=None, reply=b"", port=0,

@@ -13,7 +13,10 @@
 #include "out/out.h"
 #include "sym/symbolizer.h"
 
-/* The values are stored in the spool: append only. */
+/*
+ * The values are stored in the spool: append before BODY_KINDS. Bodies that a receiver need not
+ * tell apart can have one value.
+ */
 enum body_kind {
 	BODY_OTLP = 1,
 	BODY_PYROSCOPE,
@@ -53,7 +56,7 @@ struct encode_input {
 /* Takes over b->data. 0, or -errno, which stops the encoding. */
 typedef int (*body_fn)(void *ctx, struct body *b);
 
-/* Makes a body of data, which is freed or taken over. gzip: compress it. id NULL: a new one. */
+/* Makes a body of data, which it frees or passes on. gzip: compress it. id NULL: a new one. */
 int body_emit(const struct encode_input *in, enum body_kind kind, bool gzip, uint8_t *data,
 	      size_t len, uint64_t samples, const uint8_t *id, body_fn fn, void *ctx);
 void body_new_id(uint8_t id[16]);

@@ -138,7 +138,7 @@ static const struct key keys[] = {
 	STRING("delivery", "database", "NAME", database,
 	       "database for clickhouse (default: default)"),
 	STRING("delivery", "format", "F", format,
-	       "format of files for protocol file and copy: folded, pprof, json, text, html"),
+	       "format of files for protocol file and copy: folded, pprof, json, text, html, svg"),
 	TIME("delivery", "keep", keep_ns, 60 * NUM_S, 3660 * 86400 * NUM_S,
 	     "protocol file: remove this host's windows that are older (default: never)"),
 	SIZE("delivery", "keep-bytes", keep_bytes, 1 << 20, 1ull << 50,

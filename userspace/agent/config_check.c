@@ -48,8 +48,9 @@ static int check_endpoint(struct agent_config *c, struct agent_config_error *err
 	const char *host;
 
 	if (!c->endpoint && !r->endpoint)
-		return config_fail(err, "protocol %s needs an endpoint: a directory",
-				   agent_protocol_name(c->protocol));
+		return config_fail(err, "protocol %s needs an endpoint: %s",
+				   agent_protocol_name(c->protocol),
+				   r->write ? "a directory" : "a URL");
 	if (!c->endpoint && config_set_string(&c->endpoint, r->endpoint))
 		return -ENOMEM;
 	if (r->write)

@@ -12,7 +12,7 @@
 #define BODY_BIT(kind) (1u << (kind))
 
 struct receiver {
-	const char *endpoint; /* the default; NULL: must be configured */
+	const char *endpoint; /* the default; NULL: the user must give one */
 	/* BODY_BIT of each kind it accepts; other kinds in the spool belong to another receiver. */
 	unsigned int bodies;
 	/* Encodes all bodies of a window. 0 or -errno. */
@@ -29,7 +29,7 @@ struct receiver {
 	 */
 	bool path_in_endpoint;
 	const char *content_type; /* of a plain POST */
-	const char *path;	  /* below the endpoint */
+	const char *path;	  /* appended to the endpoint; not NULL without url and write */
 	/* Used instead of path: makes the URL from a base of len bytes. 0 or -EINVAL. */
 	int (*url)(const struct agent_config *cfg, const struct body *b, const char *base, int len,
 		   char *ret, size_t cap);

@@ -43,7 +43,8 @@ int view_parse(struct view *v, const struct tool_spec *spec, int argc, char **ar
 #define VIEW_OPTIONS                                                                               \
 	{ 'o', "output", "FILE", "output file; - is standard output" },                            \
 		{ OPT_FORMAT, "format", "FORMAT",                                                  \
-		  "text (default), folded, html or svg; overrides the suffix of FILE" },           \
+		  "text (default), folded, pprof, html or svg; "                                   \
+		  "overrides the suffix of FILE" },                                                \
 		{ 'n', "rows", "N", "number of rows in the table (default 40)" },                  \
 		{ OPT_SINCE, "since", "TIME",                                                      \
 		  "windows from this time on: 1h (ago), 2026-01-31, "                              \
