@@ -11,10 +11,8 @@
 
 #include "lang_code.bpf.h"
 
-#ifdef __TARGET_ARCH_x86
-
 #define JAVA_PCS_BITS	 17 /* PcDescs in an nmethod */
-#define JAVA_JUMP_BYTES	 13 /* of a poll, a comparison and a jump */
+#define JAVA_JUMP_BYTES	 13 /* of a poll, a comparison and a jump, on either architecture */
 #define JAVA_HAS_LINES	 1  /* ConstMethod: flags */
 #define JAVA_SCOPE_BYTES 16 /* three numbers of 1 to 5 bytes */
 
@@ -258,14 +256,18 @@ static __always_inline int java_search(struct sf_java_walk *j, u64 pcs, s32 offs
 	return 0;
 }
 
-/* Whether there is a safepoint poll: test [register], eax */
+/* Whether there is a safepoint poll: test [register], eax, or ldr wzr, [register] */
 static __always_inline bool java_poll(u64 at)
 {
 	u8 b[4];
 
 	if (copy_user(b, sizeof(b), at))
 		return false;
+#if defined(__TARGET_ARCH_x86)
 	return b[0] == 0x41 ? b[1] == 0x85 && b[2] < 8 : b[0] == 0x85 && b[1] < 8;
+#else
+	return (b[0] & 0x1f) == 0x1f && !(b[1] & 0xfc) && b[2] == 0x40 && b[3] == 0xb9;
+#endif
 }
 
 /*
@@ -333,5 +335,4 @@ __noinline int java_scopes(u32 slot)
 	return 0;
 }
 
-#endif
 #endif

@@ -358,6 +358,92 @@ TEST(arm64_thread_local)
 	EXPECT(lang_sound(&l));
 }
 
+/* ---- Constants that code stores ---- */
+
+struct stored {
+	uint64_t addr, value;
+};
+
+struct stored_list {
+	struct stored v[16];
+	size_t n;
+};
+
+static void note_store(void *ctx, uint64_t addr, uint64_t value)
+{
+	struct stored_list *l = ctx;
+
+	if (l->n < 16)
+		l->v[l->n++] = (struct stored){ addr, value };
+}
+
+static struct stored_list stores_of_image(void)
+{
+	struct stored_list l = { .n = 0 };
+	struct elf_image img;
+	struct lang_file f = { .img = &img };
+
+	if (!elf_image_open_mem(&img, image, SIZE, NULL)) {
+		lang_each_store(&f, note_store, &l);
+		elf_image_close(&img);
+	}
+	return l;
+}
+
+static bool has_store(const struct stored_list *l, uint64_t addr, uint64_t value)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->v[i].addr == addr && l->v[i].value == value)
+			return true;
+	return false;
+}
+
+TEST(stores_x86)
+{
+	struct stored_list l;
+
+	put_headers();
+	memcpy(image + CODE, "\x48\xc7\x05", 3); /* movq $20, RUNTIME(%rip) */
+	put32(CODE + 3, RUNTIME - CODE - 11);
+	put32(CODE + 7, 20);
+	l = stores_of_image();
+	EXPECT_EQ(l.n, 1);
+	EXPECT(has_store(&l, BASE + RUNTIME, 20));
+}
+
+TEST(stores_arm64)
+{
+	static const uint32_t code[] = {
+		0x90000000, /* adrp x0, page */
+		0x9109c000, /* add x0, x0, #0x270 */
+		0xd2806f03, /* mov x3, #0x378 */
+		0xf901c003, /* str x3, [x0, #0x380] */
+		0xf900101f, /* str xzr, [x0, #32] */
+		0xaa0303e4, /* mov x4, x3 */
+		0xa9010c04, /* stp x4, x3, [x0, #16] */
+		0x92800005, /* mov x5, #-1 */
+		0xf2c00025, /* movk x5, #1, lsl #32 */
+		0xf9002005, /* str x5, [x0, #64] */
+		0xf9400003, /* ldr x3, [x0] */
+		0xf9002403, /* str x3, [x0, #72]: unknown */
+		0xb9004805, /* str w5, [x0, #72]: not 64 bits */
+		0x94000001, /* bl */
+		0xf9002805, /* str x5, [x0, #80]: after a call */
+	};
+	const uint64_t at = BASE + RUNTIME + 0x270;
+	struct stored_list l;
+
+	put_headers();
+	image[18] = EM_AARCH64;
+	put_code(CODE, code, sizeof(code) / sizeof(code[0]));
+	l = stores_of_image();
+	EXPECT_EQ(l.n, 5);
+	EXPECT(has_store(&l, at + 0x380, 0x378));
+	EXPECT(has_store(&l, at + 32, 0));
+	EXPECT(has_store(&l, at + 16, 0x378) && has_store(&l, at + 24, 0x378));
+	EXPECT(has_store(&l, at + 64, 0xffff0001ffffffff));
+}
+
 /* _Py_DebugOffsets of 3.13: the words that are read. */
 static void put_offsets(uint64_t version, uint64_t free_threaded)
 {

@@ -25,7 +25,7 @@ import harness as h                     # noqa: E402
 import check_chains as chains           # noqa: E402
 import check_offcpu as offcpu           # noqa: E402
 import guest_agent                      # noqa: E402
-import guest_python                     # noqa: E402
+import guest_languages                  # noqa: E402
 
 WORK = os.path.join(h.OUTPUT, "vm")
 # Loading the programs takes a guest seconds (the verifier, emulated), so few and long recordings.
@@ -86,7 +86,7 @@ LIB_DIRS = {
     "arm64": [
         "/usr/aarch64-linux-gnu/lib",
         os.path.join(h.TOP, "build", "sysroot-arm64", "musl", "lib")
-    ] + guest_python.LIBRARIES,
+    ] + guest_languages.lib_dirs(),
 }
 LIB_GUEST = {"amd64": "/lib/x86_64-linux-gnu", "arm64": "/lib/aarch64-linux-gnu"}
 SPLAT = re.compile(
@@ -191,10 +191,6 @@ def has_agent(kernel):
         "CASES", "hotplug").split()
 
 
-def has_python(kernel):
-    return KERNELS[kernel][0] == "arm64" and "python" in os.environ.get("CASES", "python").split()
-
-
 def batches_of(kernel, cases):
     size = BATCH[arch_of(kernel)]
     return [cases[i:i + size] for i in range(0, len(cases), size)]
@@ -215,8 +211,8 @@ def script(kernel, cases):
         lines += recording([], "offcpu --wakers", 1)
     if has_agent(kernel):
         lines += guest_agent.lines()
-    if has_python(kernel):
-        lines += guest_python.lines(SECONDS, FREQ)
+    for language in guest_languages.chosen(arch_of(kernel)):
+        lines += guest_languages.lines(language, SECONDS, FREQ)
     lines += ["echo '@@ log'", "dmesg", "echo '@@ finished'", "poweroff -f"]
     return "\n".join(lines) + "\n"
 
@@ -244,10 +240,11 @@ def initramfs(kernel, cases):
         run([STRIP[arch], "-o", os.path.join(root, "full", "sfbpf"), full])
         for to, here in libraries(arch, full, {}).items():
             copy_to(root, to, here)
-    if has_python(kernel):
-        foreign(arch, "unpack", guest_python.TREE, *guest_python.PACKAGES)
-        for to, here in libraries(arch, guest_python.add(root), {}).items():
-            copy_to(root, to, here)
+    for language in guest_languages.chosen(arch):
+        foreign(arch, "unpack", guest_languages.tree(language), *language.packages)
+        for path in guest_languages.add(language, root):
+            for to, here in libraries(arch, path, {}).items():
+                copy_to(root, to, here)
     with open(os.path.join(root, "init"), "w") as f:
         f.write(script(kernel, cases))
     os.chmod(os.path.join(root, "init"), 0o755)
@@ -260,7 +257,7 @@ def initramfs(kernel, cases):
 
 def boot(arch, kernel, image):
     argv = QEMU[arch] + [
-        "-smp", "2", "-m", "1G", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+        "-smp", "2", "-m", "2G", "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
         "-serial", "stdio", "-monitor", "none", "-kernel", kernel, "-initrd", image, "-append",
         "console=" + CONSOLE[arch] + " panic=-1 oops=panic panic_on_warn=1 softlockup_panic=1 "
         "quiet no_console_suspend"
@@ -328,8 +325,8 @@ def check_kernel(kernel):
         check_verifier(kernel, programs)
     if has_agent(kernel):
         guest_agent.judge(prefix, text)
-    if has_python(kernel):
-        guest_python.judge(prefix, text)
+    for language in guest_languages.chosen(arch):
+        guest_languages.judge(language, prefix, text)
     h.note("%s: %.0f s; recordings took %s s" %
            (kernel, time.monotonic() - began, ", ".join(re.findall(r"^@@ took (.*)$", text, re.M))))
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * HotSpot 8, 11 and later, x86-64: from the tables that libjvm.so exports for debuggers
+ * HotSpot 8, 11 and later, x86-64 and AArch64: from the tables that libjvm.so exports for debuggers
  * (gHotSpotVMStructs, gHotSpotVMTypes). The file has the names of the fields, the sizes of types
  * and the addresses of static fields. The offsets of the others are 0 there, and a static
  * initialiser stores them: their values are in its instructions.
@@ -11,7 +11,6 @@
 
 #define ENTRIES_MAX  8192
 #define NAME_MAX_LEN 48
-#define PIECE	     (1u << 20) /* bytes of code that are looked at at once */
 
 /* An entry of gHotSpotVMStructs */
 #define STRUCT_BYTES  48
@@ -126,13 +125,13 @@ static uint64_t reloc_word(const struct vm *vm, size_t i, size_t word)
 static bool open_relocs(struct vm *vm)
 {
 	const struct elf_image *img = vm->f->img;
+	uint32_t relative = img->machine == EM_AARCH64 ? R_AARCH64_RELATIVE : R_X86_64_RELATIVE;
 	size_t n;
 
 	if (elf_image_section_bytes(img, elf_image_section(img, ".rela.dyn"), &vm->relocs))
 		return false;
 	n = vm->relocs.view.len / sizeof(Elf64_Rela);
-	while (vm->nrelative < n &&
-	       ELF64_R_TYPE(reloc_word(vm, vm->nrelative, 1)) == R_X86_64_RELATIVE)
+	while (vm->nrelative < n && ELF64_R_TYPE(reloc_word(vm, vm->nrelative, 1)) == relative)
 		vm->nrelative++;
 	return true;
 }
@@ -238,59 +237,16 @@ static uint64_t size_of_type(const struct vm *vm, uint64_t types, const char *wa
 	return 0;
 }
 
-/* Takes the value of movq $imm32, disp32(%rip), if it is stored to the offset of a wanted field. */
-static void take_store(struct vm *vm, struct bytes code, uint64_t addr)
+static void take_store(void *ctx, uint64_t addr, uint64_t value)
 {
-	uint64_t to, value;
+	struct vm *vm = ctx;
+	uint64_t at = addr - vm->structs;
 
-	bytes_skip(&code, 3);
-	to = addr + 11 + (uint64_t)(int64_t)bytes_s32(&code) - vm->structs;
-	value = (uint64_t)(int64_t)bytes_s32(&code);
-	if (code.err || to / STRUCT_BYTES >= vm->nstructs || to % STRUCT_BYTES != STRUCT_OFFSET)
+	if (at / STRUCT_BYTES >= vm->nstructs || at % STRUCT_BYTES != STRUCT_OFFSET)
 		return;
 	for (uint32_t k = 0; k < FIELDS; k++)
-		if (vm->entry[k] == to / STRUCT_BYTES + 1)
+		if (vm->entry[k] == at / STRUCT_BYTES + 1)
 			vm->offset[k] = value;
-}
-
-static void scan_code(struct vm *vm, struct bytes code, uint64_t addr)
-{
-	static const uint8_t mov[] = { 0x48, 0xc7, 0x05 };
-
-	while (bytes_left(&code)) {
-		const uint8_t *at = bytes_here(&code), *hit = memchr(at, mov[1], bytes_left(&code));
-
-		if (!hit)
-			return;
-		bytes_skip(&code, (size_t)(hit - at));
-		if (code.pos && bytes_are(&code, code.pos - 1, mov, sizeof(mov))) {
-			struct bytes insn = code;
-
-			bytes_seek(&insn, code.pos - 1);
-			take_store(vm, insn, addr + code.pos - 1);
-		}
-		bytes_skip(&code, 1);
-	}
-}
-
-static void scan_stores(struct vm *vm)
-{
-	const struct elf_image *img = vm->f->img;
-
-	for (uint32_t i = 0; i < img->nphdrs; i++) {
-		const struct elf_phdr *p = &img->phdrs[i];
-
-		if (p->type != PT_LOAD || !(p->flags & PF_X))
-			continue;
-		for (uint64_t at = 0; at < p->filesz; at += PIECE) {
-			uint64_t len = p->filesz - at < PIECE + 16 ? p->filesz - at : PIECE + 16;
-			struct elf_blob b = { 0 };
-
-			if (!elf_image_read(img, p->offset + at, len, &b))
-				scan_code(vm, b.view, p->vaddr + at);
-			elf_blob_free(&b);
-		}
-	}
 }
 
 /* ---- The description ---- */
@@ -353,7 +309,8 @@ static void fill(struct vm *vm, struct sf_java *j)
 	j->heap_shift = FIELD(vm, HEAP_SHIFT);
 	j->list_len = FIELD(vm, vm->entry[LIST_LEN] ? LIST_LEN : LIST_LEN_11);
 	j->list_data = vm->one_heap ? 0 : FIELD(vm, LIST_DATA);
-	j->bcp_below = vm->one_heap ? 56 : 64; /* from 9 on, the method's mirror is above it */
+	/* From 9 on, the method's mirror is above it; AArch64 has a word for alignment, too. */
+	j->bcp_below = vm->one_heap ? 56 : vm->f->img->machine == EM_AARCH64 ? 72 : 64;
 }
 
 static bool has(const struct vm *vm, enum field a, enum field b, enum field c, enum field d)
@@ -405,7 +362,7 @@ static bool describe(struct vm *vm, struct sf_java *j)
 	if (!vm->structs || !types)
 		return false;
 	read_structs(vm);
-	scan_stores(vm);
+	lang_each_store(vm->f, take_store, vm);
 	block = size_of_type(vm, types, "HeapBlock");
 	pool = size_of_type(vm, types, "ConstantPool");
 	method = size_of_type(vm, types, "ConstMethod");
@@ -427,7 +384,8 @@ bool java_describe(const struct lang_file *f, struct sf_lang *ret)
 	struct vm vm = { .f = f };
 	bool ok;
 
-	if (f->img->machine != EM_X86_64 || !elf_dynsym_find(&f->syms, "gHotSpotVMStructs", &sym))
+	if ((f->img->machine != EM_X86_64 && f->img->machine != EM_AARCH64) ||
+	    !elf_dynsym_find(&f->syms, "gHotSpotVMStructs", &sym))
 		return false;
 	ok = open_relocs(&vm) && describe(&vm, &ret->java);
 	elf_blob_free(&vm.relocs);

@@ -90,4 +90,11 @@ bool php_sound(const struct sf_lang *l);
 bool perl_describe(const struct lang_file *f, struct sf_lang *ret);
 bool perl_sound(const struct sf_lang *l);
 
+/*
+ * Calls fn for each instruction of the file that stores a constant of 64 bits to an address of the
+ * file. What other instructions have left in registers is not known after a jump or a call.
+ */
+void lang_each_store(const struct lang_file *f,
+		     void (*fn)(void *ctx, uint64_t addr, uint64_t value), void *ctx);
+
 #endif
