@@ -14,7 +14,8 @@ log=$(mktemp -d)
 trap 'rm -rf "$log"' EXIT
 : > "$log/all"
 
-heading() { printf '\n== %s\n' "$1"; }
+began=$(date +%s)
+heading() { printf '\n== %s, after %d s\n' "$1" "$(($(date +%s) - began))"; }
 result() { echo "$*" | tee -a "$log/all"; }
 
 # run NAME COMMAND...: a test program. One that ends badly without a FAIL line, or says nothing,

@@ -35,12 +35,19 @@ else
 	echo "FAIL live-programs-build: tests/programs/build.sh failed"
 fi
 
+# run FILE: a check, and how long it took.
+run() {
+	began=$(date +%s)
+	$python -B "tests/live/$1" || status=1
+	echo "# $1 took $(($(date +%s) - began)) s"
+}
+
 status=0
 for check in chains go languages java ruby javascript php perl record formats damage names real \
 	cost offcpu offcpu_cases wall evict hostile names_hostile jit_hostile security; do
-	$python -B tests/live/check_$check.py || status=1
+	run check_$check.py
 done
-$python -B tests/live/top_keys.py || status=1
+run top_keys.py
 
 if [ $have_dmesg = 1 ]; then
 	dmesg >"$log/after"
