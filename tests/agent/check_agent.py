@@ -49,6 +49,7 @@ def check_config(name):
                                                                "Is a directory"),
                              (("--config", write("twice.ini", "[agent]\nhost = a\nhost = b\n")), 2,
                               "twice.ini:3"), (("--user", "no-such-user"), 2, "no user"),
+                             (("--window-share", "101"), 2, "window-share"),
                              (("--endpoint", "http://a:99999"), 2,
                               "port"), (("--label", "a b=1"), 2,
                                         "label's name"), (("--spool-size", "64K"), 0, "= 65536"),
@@ -440,6 +441,28 @@ def check_budget(name):
     harness.check(name, errors)
 
 
+def check_window_share(name):
+    """Two of five windows are sampled, by chance, and these as a whole; the others are not sent."""
+    r = HttpReceiver()
+    a = agents.Agent("--endpoint", r.url, "--window-share", "40", copy=False)
+    busy = agents.load()
+    a.start().wait_started().wait(lambda: a.metric("windows_total") >= 40, "forty windows")
+    windows, skipped = a.metric("windows_total"), a.metric("windows_skipped_total")
+    sampled, samples = windows - skipped, a.metric("window_samples_total")
+    sent, errors = len(r.got), []
+    if not 0.3 * windows < skipped < 0.9 * windows: # 4 standard deviations
+        errors.append("%d of %d windows are skipped" % (skipped, windows))
+    if not sampled - 3 <= sent <= sampled:
+        errors.append("%d windows sent, %d sampled" % (sent, sampled))
+    cpus = min(2, os.cpu_count())
+    if not 0.6 * cpus < samples / sampled / (49 * 0.3) < 1.3 * os.cpu_count():
+        errors.append("%.1f samples in a window" % (samples / sampled))
+    a.stop()
+    for p in busy:
+        harness.stop(p)
+    harness.check(name, errors)
+
+
 def windows_apart(out, services, ids):
     """Windows keep services apart, for report: by name, by label, and all of them."""
     errors, sums = [], {}
@@ -548,5 +571,5 @@ if __name__ == "__main__":
     harness.run_checks([
         check_config, check_privileges, check_without_capabilities, check_host_gaps,
         check_kubernetes, check_metrics, check_prometheus, check_reload, check_notify, check_unit,
-        check_budget, check_services, check_hotplug
+        check_budget, check_window_share, check_services, check_hotplug
     ])

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "agent/budget.h"
 
+#include <malloc.h>
 #include <stdio.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+
+#define BUFFER_BYTES (128 << 10) /* larger allocations get their own mapping */
 
 uint64_t budget_step(struct budget *b, uint64_t cpu_ns, uint64_t wall_ns)
 {
@@ -54,4 +57,11 @@ uint64_t budget_heap(void)
 uint64_t budget_cpu_ns(void)
 {
 	return clock_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+void budget_return_memory(void)
+{
+	mallopt(M_MMAP_THRESHOLD, BUFFER_BYTES);
+	mallopt(M_TRIM_THRESHOLD, BUFFER_BYTES);
+	mallopt(M_ARENA_MAX, 2);
 }

@@ -23,5 +23,11 @@ uint64_t budget_step(struct budget *b, uint64_t cpu_ns, uint64_t wall_ns);
 uint64_t budget_rss(void);
 uint64_t budget_heap(void);   /* anonymous memory only */
 uint64_t budget_cpu_ns(void); /* CPU time of this process, all threads */
+/*
+ * Before the first thread. Returns large buffers (conversions, requests) to the kernel when they
+ * are freed. By default, malloc raises its thresholds to the sizes it has seen and keeps up to 32
+ * MB in each arena.
+ */
+void budget_return_memory(void);
 
 #endif

@@ -187,6 +187,8 @@ static const struct key keys[] = {
 	PERCENT("budget", "off-cpu-limit", off_pct,
 		"limit on the CPU time for measuring blocked time, of all CPUs; "
 		"above it the agent samples short blocks (default 1)"),
+	PERCENT("budget", "window-share", window_share,
+		"share of windows that are sampled, chosen at random (default 100)"),
 	SIZE("budget", "table-memory", table_bytes, 1 << 20, 1ull << 40,
 	     "limit on kernel memory for unwind tables (default 256M)"),
 	SIZE("budget", "ring-size", ring_bytes, 4096, 1 << 30,
@@ -249,6 +251,7 @@ struct agent_config *agent_config_new(void)
 		.spool_bytes = 64 << 20,
 		.spool_age_ns = 86400 * NUM_S,
 		.cpu_pct = 1,
+		.window_share = 100,
 		.kubelet_interval_ns = 10 * NUM_S,
 		.memory_bytes = 64 << 20,
 		.table_bytes = 256 << 20,

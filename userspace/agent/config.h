@@ -56,7 +56,7 @@ struct agent_config {
 	char *spool;
 	uint64_t spool_bytes, spool_age_ns;
 
-	double cpu_pct, off_pct;
+	double cpu_pct, off_pct, window_share;
 	uint64_t memory_bytes, table_bytes, ring_bytes;
 	char *user;
 	bool seccomp;

@@ -175,6 +175,8 @@ static int check_limits(struct agent_config *c, struct agent_config_error *err)
 		else
 			c->retry_max_ns = c->retry_min_ns;
 	}
+	if (c->window_share > 100)
+		return config_fail(err, "window-share is more than 100 %%");
 	if (c->request_bytes > c->spool_bytes / 2) {
 		if (agent_config_given(c, "request-size") && agent_config_given(c, "spool-size"))
 			return config_fail(err, "request-size is more than half of spool-size");

@@ -60,6 +60,8 @@ static void write_sampling(FILE *f, const struct metrics_values *v)
 	for (unsigned int i = 0; i < SF_STOP_MAX; i++)
 		labelled(f, "stacks_total", "end", profile_stop_name((uint8_t)i), v->stops[i]);
 	one(f, "windows_total", "counter", "Windows closed.", (double)v->windows);
+	one(f, "windows_skipped_total", "counter",
+	    "Windows closed without samples, because of window-share.", (double)v->windows_skipped);
 	one(f, "windows_failed_total", "counter", "Windows that could not be encoded completely.",
 	    (double)v->windows_failed);
 	one(f, "window_samples_total", "counter", "Samples in closed windows.",

@@ -32,8 +32,8 @@ struct metrics_values {
 	uint64_t start_unix_ns, alive_ns;
 	/* If the ring was not polled for this long, /healthz reports "stuck" */
 	uint64_t stale_ns;
-	uint64_t windows, windows_failed, window_samples, samples_taken, samples_dropped,
-		lost[SF_LOST_MAX];
+	uint64_t windows, windows_skipped, windows_failed, window_samples, samples_taken,
+		samples_dropped, lost[SF_LOST_MAX];
 	uint64_t user_stacks, stops[SF_STOP_MAX];
 	uint64_t modules, rows, table_bytes, needs;
 	struct worker_totals parsers;

@@ -552,6 +552,11 @@ int collector_set_hz(struct collector *c, uint64_t hz)
 	return cpu_events_set_hz(&c->events, hz);
 }
 
+int collector_pause(struct collector *c, bool pause)
+{
+	return cpu_events_pause(&c->events, pause);
+}
+
 int collector_follow_cpus(struct collector *c)
 {
 	return cpu_events_follow(&c->events, c->skel->progs.on_cpu);

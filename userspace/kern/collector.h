@@ -95,6 +95,8 @@ int collector_attach(struct collector *c, struct collector_error *err);
 
 /* During sampling: changes the frequency; 0 or -errno. */
 int collector_set_hz(struct collector *c, uint64_t hz);
+/* During sampling: takes no samples until it is called with false. 0 or -errno. */
+int collector_pause(struct collector *c, bool pause);
 /*
  * Follows CPU hotplug: samples the CPUs that are online now. Opens events, so it needs the rights
  * for that. Returns the number of sampled CPUs.

@@ -28,7 +28,9 @@ static int attach_one(struct cpu_events *e, int cpu, const struct bpf_program *p
 {
 	struct cpu_event *event = &e->of[cpu];
 
-	event->link = bpf_program__attach_perf_event(prog, event->fd);
+	event->link = bpf_program__attach_perf_event(prog, event->fd); /* enables it */
+	if (event->link && e->paused)
+		ioctl(event->fd, PERF_EVENT_IOC_DISABLE, 0);
 	return event->link ? 0 : -errno;
 }
 
@@ -91,6 +93,18 @@ int cpu_events_set_hz(struct cpu_events *e, uint64_t hz)
 	period = new_period(e);
 	for (int cpu = 0; e->of && cpu < e->ncpus; cpu++)
 		if (e->of[cpu].fd >= 0 && ioctl(e->of[cpu].fd, PERF_EVENT_IOC_PERIOD, &period))
+			err = -errno;
+	return err;
+}
+
+int cpu_events_pause(struct cpu_events *e, bool pause)
+{
+	unsigned long request = pause ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE;
+	int err = 0;
+
+	e->paused = pause;
+	for (int cpu = 0; e->of && cpu < e->ncpus; cpu++)
+		if (e->of[cpu].fd >= 0 && ioctl(e->of[cpu].fd, request, 0))
 			err = -errno;
 	return err;
 }

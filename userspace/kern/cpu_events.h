@@ -27,6 +27,7 @@ struct cpu_events {
 	struct cpu_event *of;	     /* by CPU; NULL: not opened */
 	/* Time suspended since boot, at the last check; 0: not checked yet */
 	uint64_t asleep_ns;
+	bool paused;
 };
 
 /* The caller fills e except `of`. 0 or -errno; -ENODEV: none of the CPUs is online. */
@@ -35,6 +36,8 @@ int cpu_events_open(struct cpu_events *e);
 int cpu_events_attach(struct cpu_events *e, const struct bpf_program *prog);
 /* During sampling: changes the frequency. 0 or -errno. */
 int cpu_events_set_hz(struct cpu_events *e, uint64_t hz);
+/* During sampling: takes no samples until it is called with false. 0 or -errno. */
+int cpu_events_pause(struct cpu_events *e, bool pause);
 /* Follows CPU hotplug. Returns the number of CPUs that are sampled now. */
 int cpu_events_follow(struct cpu_events *e, const struct bpf_program *prog);
 void cpu_events_close(struct cpu_events *e);

@@ -16,6 +16,7 @@
 #include "agent/log.h"
 #include "agent/metrics.h"
 #include "agent/notify.h"
+#include "agent/pace.h"
 #include "agent/privs.h"
 #include "agent/receiver.h"
 #include "agent/sender.h"
@@ -23,7 +24,6 @@
 #include "base/clock.h"
 #include "base/container_name.h"
 #include "base/exitcode.h"
-#include "base/hash.h"
 #include "kern/host_gaps.h"
 #include "tools/agent_offcpu.h"
 #include "tools/agent_options.h"
@@ -35,7 +35,6 @@
 #define AGENT_NICE    (-10)
 #define POLL_MS	      1000
 #define WINDOW_BYTES  (32u << 20) /* a larger window is closed early */
-#define BUFFER_BYTES  (128 << 10) /* larger allocations get their own mapping */
 #define RESET_WINDOWS 6		  /* minimum number of windows between symbol resets */
 
 struct agent {
@@ -59,6 +58,7 @@ struct agent {
 	struct budget budget;
 	uint64_t window_mono, cpu_ns, windows_since_reset;
 	const volatile sig_atomic_t *stop;
+	bool skips; /* the window has no samples: window-share */
 };
 
 static volatile sig_atomic_t reload_requested;
@@ -102,15 +102,9 @@ static void open_window(struct agent *a, uint64_t mono_ns, uint64_t unix_ns)
 	a->window_mono = mono_ns;
 }
 
-/* Window lengths are randomised, so that a fleet started at once does not send at once. */
 static uint64_t window_length(const struct agent *a)
 {
-	uint64_t spread = a->cfg->interval_ns * a->cfg->jitter_pct / 100;
-
-	if (!spread || a->opts.once)
-		return a->cfg->interval_ns;
-	return a->cfg->interval_ns - spread / 2 +
-	       hash_mix(clock_ns(CLOCK_REALTIME), (uint64_t)getpid()) % (spread + 1);
+	return a->opts.once ? a->cfg->interval_ns : pace_window_ns(a->cfg);
 }
 
 static int push_body(void *ctx, struct body *b)
@@ -149,6 +143,7 @@ static void count_window(struct agent *a)
 			a->values.stops[i] += account.stops[i];
 	}
 	a->values.windows++;
+	a->values.windows_skipped += a->skips;
 	a->values.window_samples += a->window.samples;
 	a->values.samples_dropped += a->window.dropped;
 	a->values.last_window_s = (double)a->window.duration_ns / 1e9;
@@ -510,8 +505,19 @@ static int start(struct agent *a)
 	return rc ? rc : start_threads(a);
 }
 
-static void between_windows(struct agent *a)
+/* Ends the window, and chooses whether the next one is sampled. */
+static void next_window(struct agent *a)
 {
+	struct collector *c = a->session.collector;
+	bool skip = !pace_samples(a->cfg), failed = skip && collector_pause(c, true);
+
+	if (skip)
+		session_poll(&a->session, 0); /* what was sampled until now is of this window */
+	close_window(a);
+	failed |= a->skips && !skip && collector_pause(c, false);
+	a->skips = skip;
+	if (failed)
+		agent_log(AGENT_LOG_ERROR, "not all CPUs could be paused or continued", NULL);
 	keep_cpu(a);
 	keep_memory(a);
 	a->values.cpus = a->session.cpus;
@@ -543,8 +549,7 @@ static int sample(struct agent *a)
 			continue;
 		if (a->opts.once)
 			break;
-		close_window(a);
-		between_windows(a);
+		next_window(a);
 		end = session_now() + window_length(a);
 	}
 	return err ? complain(EXIT_FAILED, "reading the ring buffer: %s", strerror(-err)) : 0;
@@ -650,24 +655,13 @@ static void clean_up(struct agent *a)
 	common_opts_free(&a->opts.common);
 }
 
-/*
- * Returns large buffers (conversions, requests) to the kernel when they are freed. By default,
- * malloc raises its thresholds to the sizes it has seen and keeps up to 32 MB in each arena.
- */
-static void return_memory(void)
-{
-	mallopt(M_MMAP_THRESHOLD, BUFFER_BYTES);
-	mallopt(M_TRIM_THRESHOLD, BUFFER_BYTES);
-	mallopt(M_ARENA_MAX, 2);
-}
-
 int agent_run(int argc, char **argv)
 {
 	struct agent_config_error err;
 	static struct agent a;
 	int rc;
 
-	return_memory();
+	budget_return_memory();
 	rc = agent_options_parse(&a.opts, argc, argv);
 	if (rc)
 		return rc < 0 ? EXIT_OK : rc;
