@@ -21,45 +21,6 @@
 /* Beyond 0 and -errno */
 enum { AGAIN = 1, REJECT = 2 };
 
-struct code_text *code_text_of(const struct code_fn *f, uint64_t addr)
-{
-	for (size_t i = 0; i < f->ntexts; i++)
-		if (addr >= f->texts[i].start && addr < f->texts[i].end)
-			return &f->texts[i];
-	return NULL;
-}
-
-void code_decode(const struct code_fn *f, uint64_t addr, struct code_op *ret)
-{
-	const struct code_text *t = code_text_of(f, addr);
-	struct bytes at;
-
-	*ret = (struct code_op){ .kind = OP_BAD, .len = 1 };
-	if (!t)
-		return;
-	at = bytes_sub(&t->blob.view, addr - t->start, t->end - addr);
-	f->arch->decode(bytes_here(&at), bytes_left(&at), addr, ret);
-}
-
-/* The same, from the cache: code is looked at several times. */
-static const struct code_op *op_at(const struct code_fn *f, uint64_t addr)
-{
-	struct code_cached *c = &f->cache[addr & (CODE_CACHE - 1)];
-
-	if (c->addr != addr) {
-		code_decode(f, addr, &c->op);
-		c->addr = addr;
-	}
-	return &c->op;
-}
-
-static uint8_t *mark_of(const struct code_fn *f, uint64_t addr)
-{
-	struct code_text *t = code_text_of(f, addr);
-
-	return t ? &t->marks[addr - t->start] : NULL;
-}
-
 static bool inside(const struct code_fn *f, uint64_t addr)
 {
 	for (size_t i = 0; i < f->nparts; i++)
@@ -134,7 +95,7 @@ static int split(struct code_fn *f, uint64_t addr)
 
 static int new_leader(struct code_fn *f, uint64_t addr, const struct code_state *s, uint64_t call)
 {
-	uint8_t *mark = mark_of(f, addr);
+	uint8_t *mark = code_mark_of(f, addr);
 	bool passed = *mark & MARK_START;
 	size_t at;
 	int err;
@@ -149,9 +110,11 @@ static int new_leader(struct code_fn *f, uint64_t addr, const struct code_state 
 		return err;
 	slots_each(&f->slots, hash_u64(addr), at)
 		;
-	f->leaders[f->nleaders] = (struct code_leader){
-		.addr = addr, .from_call = call, .passed = passed, .is_after = f->in_after
-	};
+	f->leaders[f->nleaders] = (struct code_leader){ .addr = addr,
+							.from_call = call,
+							.passed = passed,
+							.is_after = f->in_after,
+							.pushed = f->pushed };
 	f->leaders[f->nleaders].state = *s;
 	f->leaders[f->nleaders].state.cmp_reg = CODE_NO_REG;
 	f->slots.ids[at] = (uint32_t)++f->nleaders;
@@ -186,14 +149,38 @@ static bool height_may_differ(const struct code_fn *f, const struct code_state *
 		row.cfa.off == frame);
 }
 
+static bool height_of(const struct code_fn *f, const struct code_state *s, int64_t *ret)
+{
+	*ret = s->reg[f->arch->sp].off;
+	return s->reg[f->arch->sp].kind == VAL_STACK && !s->reg[f->arch->sp].sym;
+}
+
+/*
+ * The call that explains why two heights of the stack meet at the leader: arguments were pushed for
+ * it, nothing has removed them, and they are the difference. So it does not return. 0: there is
+ * none.
+ */
+static uint64_t pushed_for(const struct code_fn *f, const struct code_leader *l,
+			   const struct code_state *s)
+{
+	int64_t here, there;
+
+	if (!height_of(f, s, &here) || !height_of(f, &l->state, &there))
+		return 0;
+	if (f->pushed.call && here + f->pushed.bytes == there)
+		return f->pushed.call;
+	return l->pushed.call && there + l->pushed.bytes == here ? l->pushed.call : 0;
+}
+
 /* The state reaches the leader. call: directly after that call, as its return; 0: otherwise. */
 static int edge(struct code_fn *f, uint64_t addr, const struct code_state *s, uint64_t call)
 {
 	struct code_leader *l = leader_at(f, addr);
+	uint64_t pushed;
 	enum code_merge how;
 
 	/* What follows such a call does not change what is known of the other code. */
-	if (f->in_after && (l ? !l->is_after : *mark_of(f, addr) & MARK_START))
+	if (f->in_after && (l ? !l->is_after : *code_mark_of(f, addr) & MARK_START))
 		return l && code_state_conflict(&l->state, s, f->arch) ? REJECT : 0;
 	if (!l)
 		return new_leader(f, addr, s, call);
@@ -201,12 +188,15 @@ static int edge(struct code_fn *f, uint64_t addr, const struct code_state *s, ui
 	    code_state_conflict(&l->state, s, f->arch))
 		/* The call does not return, and nothing was concluded from it. */
 		return push_u64(&f->noreturn, &f->nnoreturn, &f->noreturn_cap, call);
+	pushed = pushed_for(f, l, s);
 	how = code_state_merge(&l->state, s, f->arch);
 	if (how == MERGE_CONFLICT && !f->outermost && (call || l->from_call))
 		return no_return(f, call ? call : l->from_call);
 	if (how == MERGE_CONFLICT && !f->outermost && !height_may_differ(f, &l->state))
-		return REJECT;
+		return no_return(f, pushed);
 	l->from_call = 0;
+	if (!f->pushed.call)
+		l->pushed = (struct code_pushed){ 0 };
 	return how == MERGE_SAME ? 0 : enqueue(f, l);
 }
 
@@ -276,16 +266,6 @@ static int jump_table(struct code_fn *f, const struct code_val *v, const struct 
 	return err;
 }
 
-/* Whether the word at slot is where ld.so puts its resolver of symbols. */
-static bool is_resolver(const struct code_fn *f, uint64_t slot)
-{
-	const struct elf_shdr *got = elf_image_section(f->img, ".got.plt");
-
-	if (!got)
-		got = elf_image_section(f->img, ".got");
-	return got && slot == got->addr + 16;
-}
-
 /* A word of the file, as in a PLT: before it is bound, a jump through it leads back to the stub. */
 static int back_to_stub(struct code_fn *f, uint64_t slot, const struct code_state *s)
 {
@@ -314,12 +294,16 @@ static int jump_to_labels(struct code_fn *f, const struct code_state *s)
 	return err || found ? err : REJECT;
 }
 
-static int jump_indirect(struct code_fn *f, const struct code_op *op, struct code_state *s)
+static int jump_indirect(struct code_fn *f, const struct code_op *op, struct code_state *s,
+			 uint64_t addr)
 {
 	const bool by_slot = op->kind == OP_JUMP_TABLE && op->base == CODE_NO_REG &&
 			     op->index == CODE_NO_REG;
 	struct code_val v = code_state_jump(s, op);
-	int err = v.kind == VAL_TARGET ? jump_table(f, &v, s) : REJECT;
+	int err = code_jump_known(f, addr, &v);
+
+	if (!err)
+		err = v.kind == VAL_TARGET ? jump_table(f, &v, s) : REJECT;
 
 	if (v.kind == VAL_TARGET && (err != REJECT || v.size < 8))
 		return err;
@@ -328,7 +312,9 @@ static int jump_indirect(struct code_fn *f, const struct code_op *op, struct cod
 	f->leaps = true;
 	f->loses |= !code_state_restored(s, f->arch);
 	if (!f->outermost && !code_state_is_entry(s, f->arch))
-		return by_slot && is_resolver(f, (uint64_t)op->imm) ? 0 : jump_to_labels(f, s);
+		return by_slot && code_jump_to_resolver(f, (uint64_t)op->imm)
+			       ? 0
+			       : jump_to_labels(f, s);
 	return by_slot ? back_to_stub(f, (uint64_t)op->imm, s) : 0;
 }
 
@@ -351,7 +337,7 @@ static bool pushes_pc(const struct code_fn *f, const struct code_op *op, uint64_
 /* Whether what follows the call is not reached from it. */
 static bool ends_there(const struct code_fn *f, const struct code_op *op, uint64_t addr)
 {
-	const uint8_t *callee = op->target ? mark_of(f, op->target) : NULL;
+	const uint8_t *callee = op->target ? code_mark_of(f, op->target) : NULL;
 
 	return (callee && *callee & MARK_ENDS) || listed(f->noreturn, f->nnoreturn, addr) ||
 	       (!op->target && op->base == CODE_NO_REG && op->index == CODE_NO_REG &&
@@ -374,10 +360,10 @@ static int leave_op(struct code_fn *f, const struct code_op *op, struct code_sta
 	case OP_END:
 		return 0;
 	case OP_JUMP:
-		return op->target ? jump_to(f, op->target, s) : jump_indirect(f, op, s);
+		return op->target ? jump_to(f, op->target, s) : jump_indirect(f, op, s, addr);
 	case OP_JUMP_REG:
 	case OP_JUMP_TABLE:
-		return jump_indirect(f, op, s);
+		return jump_indirect(f, op, s, addr);
 	case OP_CALL:
 		*on = !ends_there(f, op, addr);
 		return 0;
@@ -397,8 +383,24 @@ static int leave_op(struct code_fn *f, const struct code_op *op, struct code_sta
 /* Whether a function starts after a call, which therefore does not return. */
 static bool falls_into_function(const struct code_fn *f, uint64_t addr)
 {
-	return *mark_of(f, addr) & MARK_CALLED ||
+	return *code_mark_of(f, addr) & MARK_CALLED ||
 	       (f->outermost && listed(f->calls, f->ncalls, addr));
+}
+
+/* first: the height of the stack at the beginning of this code; NULL: unknown */
+static void note_pushed(struct code_fn *f, const struct code_op *op, const struct code_state *s,
+			uint64_t at, const int64_t *first)
+{
+	int64_t height;
+
+	if (!first || !height_of(f, s, &height)) {
+		f->pushed = (struct code_pushed){ 0 };
+		return;
+	}
+	if (height + f->pushed.bytes != *first)
+		f->pushed = (struct code_pushed){ 0 };
+	if (op->kind == OP_CALL && height < *first)
+		f->pushed = (struct code_pushed){ at, *first - height };
 }
 
 static void note_after(struct code_fn *f, uint64_t addr, const struct code_state *s)
@@ -413,7 +415,7 @@ static int take_after(struct code_fn *f)
 	const struct code_after *after = &f->after[--f->nafter];
 
 	if (!inside(f, after->addr) || falls_into_function(f, after->addr) ||
-	    *mark_of(f, after->addr) & (MARK_START | MARK_BODY))
+	    *code_mark_of(f, after->addr) & (MARK_START | MARK_BODY))
 		return 0;
 	f->in_after = true;
 	return new_leader(f, after->addr, &after->state, 0);
@@ -424,10 +426,12 @@ static int follow(struct code_fn *f, uint64_t addr, struct code_state s)
 {
 	const uint64_t from = addr;
 	uint64_t call = 0, last = 0; /* the call right before; the last one */
+	int64_t first = 0;
+	bool on = true, known = height_of(f, &s, &first);
 	struct code_op op;
-	bool on = true;
 	int err = 0;
 
+	first += f->pushed.bytes;
 	while (on && !err) {
 		uint64_t at = addr;
 
@@ -440,13 +444,13 @@ static int follow(struct code_fn *f, uint64_t addr, struct code_state s)
 			f->leaps |= !f->sized;
 			return 0;
 		}
-		if (addr != from && *mark_of(f, addr) & MARK_LEADER)
+		if (addr != from && *code_mark_of(f, addr) & MARK_LEADER)
 			return edge(f, addr, &s, call);
 		if (!f->left || !f->budget)
 			return REJECT;
 		f->left--;
 		f->budget--;
-		op = *op_at(f, addr);
+		op = *code_op_at(f, addr);
 		if (op.kind == OP_BAD || !mark(f, addr, op.len))
 			return f->outermost ? 0 : no_return(f, call);
 		addr += op.len;
@@ -463,6 +467,7 @@ static int follow(struct code_fn *f, uint64_t addr, struct code_state s)
 		}
 		if (!code_state_apply(&s, f->arch, &op, at) && !f->outermost)
 			return REJECT;
+		note_pushed(f, &op, &s, at, known ? &first : NULL);
 		err = note(f, &op);
 		if (!err)
 			err = leave_op(f, &op, &s, at, &on);
@@ -496,6 +501,7 @@ static int explore(struct code_fn *f)
 		if (err)
 			break;
 		f->runs[f->nruns++] = (struct code_range){ l->addr, l->addr };
+		f->pushed = l->pushed;
 		err = follow(f, l->addr, l->state);
 	}
 	return err;
@@ -534,8 +540,8 @@ static void pad(struct code_fn *f, uint64_t addr, const struct code_leader *next
 
 	if (!next || !last || last->end != addr || next->addr - addr > PADDING_MAX)
 		return;
-	while (addr < next->addr && !(*mark_of(f, addr) & (MARK_START | MARK_BODY))) {
-		op = *op_at(f, addr);
+	while (addr < next->addr && !(*code_mark_of(f, addr) & (MARK_START | MARK_BODY))) {
+		op = *code_op_at(f, addr);
 		if (op.kind != OP_NOP)
 			return;
 		addr += op.len;
@@ -563,10 +569,10 @@ static int rows_of(struct code_fn *f, const struct code_leader *l, const struct 
 	int err = 0;
 
 	while (on && !err && inside(f, addr) && (!next || addr < next->addr) &&
-	       *mark_of(f, addr) & MARK_START) {
+	       *code_mark_of(f, addr) & MARK_START) {
 		uint64_t at = addr;
 
-		op = *op_at(f, addr);
+		op = *code_op_at(f, addr);
 		addr += op.len;
 		err = put(f, at, addr, &s);
 		on = op.kind != OP_RET && op.kind != OP_END && op.kind != OP_JUMP &&
@@ -621,14 +627,15 @@ static void clear(struct code_fn *f)
 
 	for (size_t i = 0; i < f->nruns; i++)
 		for (uint64_t a = f->runs[i].start; a < f->runs[i].end; a++)
-			*mark_of(f, a) &= (uint8_t) ~(MARK_START | MARK_BODY | MARK_LEADER);
+			*code_mark_of(f, a) &= (uint8_t) ~(MARK_START | MARK_BODY | MARK_LEADER);
 	for (size_t i = 0; i < f->nleaders; i++) {
-		m = mark_of(f, f->leaders[i].addr);
+		m = code_mark_of(f, f->leaders[i].addr);
 		*m &= (uint8_t) ~(MARK_START | MARK_BODY | MARK_LEADER);
 	}
 	slots_reset(&f->slots);
 	f->in_after = false;
 	f->nafter = f->nruns = f->nleaders = f->nwork = f->ncalls = f->naddressed = f->ntails = 0;
+	f->njumps = 0;
 	f->rows.n = 0;
 	f->returns = f->leaps = f->loses = false;
 }
@@ -679,6 +686,7 @@ void code_fn_free(struct code_fn *f)
 	free(f->runs);
 	free(f->noreturn);
 	free(f->tables);
+	free(f->jumps);
 	free(f->labels);
 	free(f->calls);
 	free(f->ends);

@@ -48,12 +48,19 @@ enum {
 	MARK_DONE = 128,     /* a function that starts here was analysed */
 };
 
+/* The last call, and the bytes that were pushed before it and are still there */
+struct code_pushed {
+	uint64_t call; /* 0: none */
+	int64_t bytes;
+};
+
 struct code_leader {
 	uint64_t addr;
 	uint64_t from_call; /* only the return of that call leads here; 0: other ways do too */
 	bool queued;
-	bool passed;   /* code was followed across it before it was known to be one */
-	bool is_after; /* of code after calls that do not return */
+	bool passed;		   /* code was followed across it before it was known to be one */
+	bool is_after;		   /* of code after calls that do not return */
+	struct code_pushed pushed; /* on the way that led here; no call: there are several */
 	struct code_state state;
 };
 
@@ -64,6 +71,11 @@ struct code_leader {
 struct code_after {
 	uint64_t addr;
 	struct code_state state;
+};
+
+struct code_jump { /* an indirect jump, and the table that it was found to use */
+	uint64_t at;
+	struct code_val table;
 };
 
 #define CODE_PARTS 32
@@ -112,9 +124,12 @@ struct code_fn {
 	size_t nnoreturn, noreturn_cap;
 	struct code_after *after;
 	size_t nafter;
-	bool in_after;	  /* the code in progress is that after such a call */
-	uint64_t *tables; /* jump tables of this function, to tell where others end */
+	bool in_after;		   /* the code in progress is that after such a call */
+	struct code_pushed pushed; /* in the code in progress */
+	uint64_t *tables;	   /* jump tables of this function, to tell where others end */
 	size_t ntables, tables_cap;
+	struct code_jump *jumps;
+	size_t njumps, jumps_cap;
 	uint64_t *labels; /* of the file (code_labels.h) */
 	size_t nlabels, labels_cap;
 	bool has_labels;
@@ -145,5 +160,8 @@ void code_fn_free(struct code_fn *f);
 struct code_text *code_text_of(const struct code_fn *f, uint64_t addr);
 /* Decodes the instruction; OP_BAD outside of text. */
 void code_decode(const struct code_fn *f, uint64_t addr, struct code_op *ret);
+/* The same, from f->cache: code is looked at several times. */
+const struct code_op *code_op_at(const struct code_fn *f, uint64_t addr);
+uint8_t *code_mark_of(const struct code_fn *f, uint64_t addr); /* NULL: outside of text */
 
 #endif

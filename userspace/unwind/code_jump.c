@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/vec.h"
+
 #define ENTRIES_MAX 8192
 #define DATA_MAX    (64u << 20) /* bytes of a segment that are read to find jump tables */
 
@@ -74,4 +76,31 @@ int code_jump_entry(struct code_fn *f, const struct code_val *v, unsigned int i,
 	}
 	*ret_target = v->sym + (entry << v->shift);
 	return !data.err && code_text_of(f, *ret_target) && !(*ret_target % f->arch->align);
+}
+
+int code_jump_known(struct code_fn *f, uint64_t at, struct code_val *v)
+{
+	for (size_t i = 0; i < f->njumps; i++) {
+		if (f->jumps[i].at != at)
+			continue;
+		if (v->kind != VAL_TARGET || !v->n)
+			*v = f->jumps[i].table;
+		return 0;
+	}
+	/* Those of 8 bytes may be one word, a pointer to another function. */
+	if (v->kind != VAL_TARGET || v->size == 8)
+		return 0;
+	if (vec_reserve(&f->jumps, &f->jumps_cap, f->njumps + 1, sizeof(*f->jumps)))
+		return -ENOMEM;
+	f->jumps[f->njumps++] = (struct code_jump){ at, *v };
+	return 0;
+}
+
+bool code_jump_to_resolver(const struct code_fn *f, uint64_t slot)
+{
+	const struct elf_shdr *got = elf_image_section(f->img, ".got.plt");
+
+	if (!got)
+		got = elf_image_section(f->img, ".got");
+	return got && slot == got->addr + 16;
 }

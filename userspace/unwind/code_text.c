@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The bytes of code that is analysed, its instructions and the marks on them. */
+#include "unwind/code_fn.h"
+
+struct code_text *code_text_of(const struct code_fn *f, uint64_t addr)
+{
+	for (size_t i = 0; i < f->ntexts; i++)
+		if (addr >= f->texts[i].start && addr < f->texts[i].end)
+			return &f->texts[i];
+	return NULL;
+}
+
+void code_decode(const struct code_fn *f, uint64_t addr, struct code_op *ret)
+{
+	const struct code_text *t = code_text_of(f, addr);
+	struct bytes at;
+
+	*ret = (struct code_op){ .kind = OP_BAD, .len = 1 };
+	if (!t)
+		return;
+	at = bytes_sub(&t->blob.view, addr - t->start, t->end - addr);
+	f->arch->decode(bytes_here(&at), bytes_left(&at), addr, ret);
+}
+
+const struct code_op *code_op_at(const struct code_fn *f, uint64_t addr)
+{
+	struct code_cached *c = &f->cache[addr & (CODE_CACHE - 1)];
+
+	if (c->addr != addr) {
+		code_decode(f, addr, &c->op);
+		c->addr = addr;
+	}
+	return &c->op;
+}
+
+uint8_t *code_mark_of(const struct code_fn *f, uint64_t addr)
+{
+	struct code_text *t = code_text_of(f, addr);
+
+	return t ? &t->marks[addr - t->start] : NULL;
+}
