@@ -180,7 +180,8 @@ TEST(perf_map_many)
 	EXPECT_STR(name(pm, pid, 0x100000 + 199999 * 16 + 15), "function number 199999");
 	EXPECT_STR(name(pm, pid, 0x100000 + 77 * 16), "function number 77");
 	for (pid_t other = 1; other < 1000; other++)
-		perf_maps_find(pm, (uint32_t)other, 0x1000, 0);
+		if (other != pid) /* numbers of processes begin anew */
+			perf_maps_find(pm, (uint32_t)other, 0x1000, 0);
 	EXPECT(perf_maps_bytes(pm) < 1 << 20);
 	/* On a busy machine the others may have used up the time for reading. */
 	allowance_init(paths.allowance);
