@@ -28,6 +28,17 @@ MODES = {
     "c2": ["-XX:-TieredCompilation"],
 }
 
+FLAGS = ["-XX:+UnlockDiagnosticVMOptions", "-XX:+ShowHiddenFrames", "-XX:+UseSerialGC"]
+# Function -> texts of the lines that it can be at.
+LINES = {
+    "Chains.step": ["next.go(depth - 1);", "spin();"],
+    "Chains.inlined": ["sink = outer(sink);"],
+    "Chains.outer": ["return middle(x) - 1;"],
+    "Chains.middle": ["return inner(x) + 1;"],
+    "Chains.inner": ["return leaf(x) ^ 1;"],
+    "Chains.leaf": ["x = x * 6364136223846793005L", "} while ((x >>> 50) != 0);"],
+}
+
 Jdk = namedtuple("Jdk", "name root home")
 Program = namedtuple("Program", "case mode comm process chain")
 
@@ -65,9 +76,8 @@ def start(jdk, case, mode, number):
     inside = "/tmp" if jdk.root else h.tmpdir()
     p = h.start((["chroot", jdk.root] if jdk.root else []) + [os.path.join(inside, comm)] +
                 MODES[mode] +
-                ["-XX:+UnlockDiagnosticVMOptions", "-XX:+ShowHiddenFrames", "-XX:+UseSerialGC",
-                 "-Xmx128m", "-cp", os.path.join(inside, "java-classes"),
-                 "Chains", case, "90"],
+                FLAGS + ["-Xmx128m", "-cp", os.path.join(inside, "java-classes"), "Chains", case,
+                         "90"],
                 stdout=subprocess.PIPE)
     return p, comm
 
@@ -144,35 +154,34 @@ def check_chains(name):
             h.check("java-%s-%s-account" % (jdk.name, mode), account_errors(stats))
 
 
-def lines_of(texts):
-    """Function -> the lines of its source that have one of these texts."""
+def frames_with_lines():
+    """Function -> the frames that LINES allows."""
     with open(SOURCE) as f:
         source = f.read().splitlines()
     return {
         name: ["%s (Chains.java:%d)" % (name, i + 1) for i, text in enumerate(source)
                if any(w in text for w in wanted)]
-        for name, wanted in texts.items()
+        for name, wanted in LINES.items()
     }
+
+
+def at_other_lines(stacks, functions=tuple(LINES)):
+    """Those with another line in one of these functions, or without one."""
+    good = {name: frames for name, frames in frames_with_lines().items() if name in functions}
+    return [s for s in stacks
+            if any(f not in good.get(f.split(" ")[0], [f]) for f in s.frames)]
 
 
 def check_lines(name):
     """The line of each frame, interpreted and inlined."""
-    good = lines_of({
-        "Chains.inlined": ["sink = outer(sink);"],
-        "Chains.outer": ["return middle(x) - 1;"],
-        "Chains.middle": ["return inner(x) + 1;"],
-        "Chains.inner": ["return leaf(x) ^ 1;"],
-        "Chains.leaf": ["x = x * 6364136223846793005L", "} while ((x >>> 50) != 0);"],
-    })
+    leaf = frames_with_lines()["Chains.leaf"]
     for jdk in javas():
         programs = start_all(jdk, [("inlined", mode) for mode in ("int", "c1", "c2")])
         stacks, _ = record(programs, options=["-F", "397", "--lines"])
         for p in programs:
             mine = [s for s in stacks if s.comm == p.comm and "Chains.leaf" in ";".join(s.frames)]
-            bad = [s for s in mine
-                   if any(f.split(" ")[0] in good and f not in good[f.split(" ")[0]]
-                          for f in s.frames)
-                   or not any(f in good["Chains.leaf"] for f in s.frames)]
+            other = at_other_lines(mine)
+            bad = [s for s in mine if s in other or not any(f in leaf for f in s.frames)]
             n = h.total(mine)
             errors = ["%d samples" % n] if n < 20 else []
             if h.total(bad) > 0.05 * n:
@@ -225,4 +234,5 @@ def check_offcpu(name):
         h.check("java-%s-offcpu" % jdk.name, errors)
 
 
-h.run_checks([check_chains, check_lines, check_virtual, check_offcpu])
+if __name__ == "__main__":
+    h.run_checks([check_chains, check_lines, check_virtual, check_offcpu])

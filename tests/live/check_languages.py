@@ -247,7 +247,8 @@ def check_hostile(name):
     h.check("languages-hostile", errors)
 
 
-h.run_checks([
-    check_chains, check_lines, check_native, check_short, check_redefined, check_offcpu,
-    check_outputs, check_hostile
-])
+if __name__ == "__main__":
+    h.run_checks([
+        check_chains, check_lines, check_native, check_short, check_redefined, check_offcpu,
+        check_outputs, check_hostile
+    ])

@@ -226,7 +226,7 @@ TEST(perf_map_one_copy)
 
 /* ---- The budget ---- */
 
-/* Long names: much memory for little reading, after each of which a file rests ten times as long */
+/* After it was read, a file rests ten times as long. Long names take memory, and little reading. */
 #define LINES	   16000
 #define NAME_BYTES 240
 #define FILE_BYTES (LINES * (sizeof("10000000 10 \n") - 1 + NAME_BYTES))

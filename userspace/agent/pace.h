@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a fleet leaves to chance: how long a window is, and whether it is sampled. */
+/* What is random about an agent's windows: how long one is, and whether it is sampled. */
 #ifndef SFBPF_AGENT_PACE_H
 #define SFBPF_AGENT_PACE_H
 

@@ -2,6 +2,7 @@
 /* Constants that the code of a file stores to fixed addresses, as static initialisers do. */
 #include <string.h>
 
+#include "base/arm64.h"
 #include "lang/lang.h"
 
 #define PIECE (1u << 20) /* bytes of code that are looked at at once */
@@ -67,21 +68,25 @@ static bool knows(const struct constants *c, uint32_t reg)
 	return c->known >> reg & 1;
 }
 
+/* A store of xT to [xN + off] */
+static void take_arm64(const struct constants *c, uint32_t t, uint32_t n, int64_t off,
+		       const struct stores *s)
+{
+	if (n != REG_ZERO && knows(c, n) && knows(c, t))
+		s->fn(s->ctx, c->value[n] + (uint64_t)off, c->value[t]);
+}
+
 /* str xT, [xN, #imm] and stp xT, xU, [xN, #imm]. False: another instruction. */
 static bool store(const struct constants *c, uint32_t insn, const struct stores *s)
 {
-	uint32_t n = insn >> 5 & 31, t = insn & 31, u = insn >> 10 & 31;
-	uint64_t to = c->value[n];
+	uint32_t t = insn & 31, n = insn >> 5 & 31, u = insn >> 10 & 31;
+	int64_t pair = ((int32_t)(insn << 10) >> 25) * 8ll;
 
 	if ((insn & 0xffc00000) == 0xf9000000) {
-		if (n != REG_ZERO && knows(c, n) && knows(c, t))
-			s->fn(s->ctx, to + (insn >> 10 & 0xfff) * 8, c->value[t]);
+		take_arm64(c, t, n, (insn >> 10 & 0xfff) * 8, s);
 	} else if ((insn & 0xffc00000) == 0xa9000000) {
-		to += (uint64_t)((int64_t)((uint64_t)insn << 42) >> 57) * 8;
-		if (n != REG_ZERO && knows(c, n) && knows(c, t))
-			s->fn(s->ctx, to, c->value[t]);
-		if (n != REG_ZERO && knows(c, n) && knows(c, u))
-			s->fn(s->ctx, to + 8, c->value[u]);
+		take_arm64(c, t, n, pair, s);
+		take_arm64(c, u, n, pair + 8, s);
 	} else {
 		return false;
 	}
@@ -90,25 +95,25 @@ static bool store(const struct constants *c, uint32_t insn, const struct stores 
 
 static void step(struct constants *c, uint32_t insn, uint64_t pc)
 {
-	uint32_t d = insn & 31, n = insn >> 5 & 31, shift = (insn >> 21 & 3) * 16;
-	uint64_t imm12 = insn >> 10 & 0xfff, imm16 = insn >> 5 & 0xffff;
-	int64_t page = ((int32_t)(insn << 8) >> 13) * 4ll + (insn >> 29 & 3);
+	uint32_t d = insn & 31, n = insn >> 5 & 31, m = insn >> 16 & 31;
+	uint32_t shift = (insn >> 21 & 3) * 16;
+	uint64_t imm12 = insn >> 10 & 0xfff, imm16 = (uint64_t)(insn >> 5 & 0xffff) << shift;
 
-	if ((insn & 0x7c000000) == 0x14000000 || (insn & 0xfe000000) == 0xd6000000)
-		c->known = 1u << REG_ZERO;	    /* b, bl, br, blr, ret */
-	else if ((insn & 0x9f000000) == 0x90000000) /* adrp */
-		set(c, d, true, (pc & ~0xfffull) + (uint64_t)page * 4096);
+	if (arm64_is_jump(insn))
+		c->known = 1u << REG_ZERO;
+	else if (arm64_is_adr(insn))
+		set(c, d, true, arm64_adr_target(insn, pc));
 	else if ((insn & 0xff800000) == 0x91000000) /* add xD, xN, #imm */
 		set(c, d, n != REG_ZERO && knows(c, n),
 		    c->value[n] + (insn & 1u << 22 ? imm12 << 12 : imm12));
 	else if ((insn & 0xff800000) == 0xd2800000) /* mov xD, #imm */
-		set(c, d, true, imm16 << shift);
+		set(c, d, true, imm16);
 	else if ((insn & 0xff800000) == 0x92800000) /* mov xD, #~imm */
-		set(c, d, true, ~(imm16 << shift));
+		set(c, d, true, ~imm16);
 	else if ((insn & 0xff800000) == 0xf2800000) /* movk */
-		set(c, d, knows(c, d), (c->value[d] & ~(0xffffull << shift)) | imm16 << shift);
+		set(c, d, knows(c, d), (c->value[d] & ~(0xffffull << shift)) | imm16);
 	else if ((insn & 0xffe0ffe0) == 0xaa0003e0) /* mov xD, xM */
-		set(c, d, knows(c, insn >> 16 & 31), c->value[insn >> 16 & 31]);
+		set(c, d, knows(c, m), c->value[m]);
 	else
 		set(c, d, false, 0);
 }

@@ -4,6 +4,7 @@
  * what it reads from one. Only the instructions that compilers make addresses of are known. Any
  * other one makes the register unknown that it may write.
  */
+#include "base/arm64.h"
 #include "lang/lang.h"
 
 #define REG_ZERO 31
@@ -49,13 +50,6 @@ static struct lang_value sum(const struct lang_value *a, const struct lang_value
 	return (struct lang_value){ 0 };
 }
 
-static uint64_t adr_target(uint32_t insn, uint64_t pc)
-{
-	int64_t imm = ((int32_t)(insn << 8) >> 13) * 4ll + (insn >> 29 & 3);
-
-	return insn >> 31 ? (pc & ~0xfffull) + (uint64_t)imm * 4096 : pc + (uint64_t)imm;
-}
-
 /* False: the function ends, or calls another one. */
 static bool step(struct machine *m, uint32_t insn, uint64_t pc)
 {
@@ -69,8 +63,8 @@ static bool step(struct machine *m, uint32_t insn, uint64_t pc)
 		return true;			 /* hints, cbz, cbnz */
 	if ((insn & 0xfffffc1f) == 0xd63f0000) { /* blr: of a TLS descriptor, only x0 changes */
 		m->reg[0].kind = m->reg[0].kind == LANG_ADDRESS ? LANG_TLS_PAIR : LANG_UNKNOWN;
-	} else if ((insn & 0x1f000000) == 0x10000000) { /* adr, adrp */
-		*d = (struct lang_value){ LANG_ADDRESS, adr_target(insn, pc) };
+	} else if (arm64_is_adr(insn)) {
+		*d = (struct lang_value){ LANG_ADDRESS, arm64_adr_target(insn, pc) };
 	} else if ((insn & ~0x1fu) == THREAD) {
 		*d = (struct lang_value){ LANG_THREAD, 0 };
 	} else if ((insn & 0xff800000) == 0x91000000 && is_address(n)) { /* add xD, xN, #imm */

@@ -110,7 +110,7 @@ int symbolizer_want_debug(struct symbolizer *sz, uint64_t frame, uint32_t pid)
 {
 	uint32_t kind = SF_FRAME_KIND(frame);
 
-	if (kind != SF_FRAME_ROW && kind != SF_FRAME_NOROW)
+	if ((kind != SF_FRAME_ROW && kind != SF_FRAME_NOROW) || !dwarf_supported())
 		return 0;
 	return frame_debug_want(sz->debug, SF_FRAME_MODULE(frame), SF_FRAME_OFFSET(frame), pid);
 }

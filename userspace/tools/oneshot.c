@@ -63,11 +63,11 @@ int oneshot_option(struct oneshot *r, int id, const char *arg)
 	case OPT_LINES:
 		*(id == OPT_INLINE ? &r->inlined : &r->lines) = true;
 		r->common.collect.lines |= id == OPT_LINES;
-		if (id == OPT_LINES && !dwarf_supported())
-			complain(0, "--lines: native code has none: built without libdw");
-		return id == OPT_LINES || dwarf_supported()
-			       ? 0
-			       : complain(EXIT_USAGE, "--inline: built without libdw");
+		if (dwarf_supported())
+			return 0;
+		return id == OPT_INLINE
+			       ? complain(EXIT_USAGE, "--inline: built without libdw")
+			       : complain(0, "--lines: native code has none: built without libdw");
 	case OPT_BY:
 		r->by = out_by_named(arg);
 		return r->by ? 0

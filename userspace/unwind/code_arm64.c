@@ -5,6 +5,7 @@
  */
 #include <string.h>
 
+#include "base/arm64.h"
 #include "unwind/code_op.h"
 
 #define FP 29
@@ -108,13 +109,8 @@ static void take_immediate(uint32_t i, uint64_t addr, struct code_op *op)
 {
 	const bool wide = i >> 31;
 
-	if ((i & 0x1f000000) == 0x10000000) { /* adr, adrp */
-		int64_t by = (field(i, 5, 19) * 4) | (i >> 29 & 3);
-		uint64_t page = addr & ~0xfffull;
-
-		to_const(op, gpr(RD(i)),
-			 wide ? (int64_t)(page + ((uint64_t)by << 12))
-			      : (int64_t)(addr + (uint64_t)by));
+	if (arm64_is_adr(i)) {
+		to_const(op, gpr(RD(i)), (int64_t)arm64_adr_target(i, addr));
 	} else if ((i & 0x1f800000) == 0x11000000) { /* add, sub */
 		int64_t imm = (int64_t)(i >> 10 & 0xfff) << (i & 0x400000 ? 12 : 0);
 		const bool flags = i & 0x20000000;

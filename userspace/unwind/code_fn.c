@@ -304,7 +304,6 @@ static int jump_indirect(struct code_fn *f, const struct code_op *op, struct cod
 
 	if (!err)
 		err = v.kind == VAL_TARGET ? jump_table(f, &v, s) : REJECT;
-
 	if (v.kind == VAL_TARGET && (err != REJECT || v.size < 8))
 		return err;
 	if (op->kind == OP_JUMP_REG && s->reg[op->src].kind == VAL_CONST)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arm64.h"
 #include "elf/known_code.h"
 #include "unwind/fntab.h"
 #include "unwind/vdso_arm64.h"
@@ -291,7 +292,7 @@ static uint64_t a64_until_branch(struct bytes code)
 	while (bytes_left(&code) >= 4) {
 		uint32_t insn = bytes_u32(&code);
 
-		if ((insn & 0x7c000000) == 0x14000000 || (insn & 0xfe000000) == 0xd6000000)
+		if (arm64_is_jump(insn))
 			return code.pos;
 	}
 	return 0;
