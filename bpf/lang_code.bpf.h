@@ -239,13 +239,13 @@ static __always_inline u64 lang_word(struct sf_scratch *s, u32 slot, u32 languag
 	return SF_FRAME_LANG_WORD(language, code_id(s, slot), cfg_lines ? position : 0);
 }
 
-/* Ends the frames of this activation: the loop is shown as well, if wanted or if it had none. */
-static __always_inline int lang_done(struct sf_scratch *s)
+/* Ends the frames of this activation. The loop is shown if wanted, or if frames are missing. */
+static __always_inline int lang_end(struct sf_scratch *s, bool missing)
 {
 	u32 n = s->n;
 
 	s->lang_at = LANG_NATIVE;
-	if (!cfg_native && n != s->lang.first)
+	if (!cfg_native && !missing)
 		return SF_STEP_GO;
 	asm volatile("" : "+r"(n)); /* see vma_at */
 	if (n >= SF_MAX_USER)
@@ -254,6 +254,44 @@ static __always_inline int lang_done(struct sf_scratch *s)
 	s->n = n + 1;
 	return SF_STEP_GO;
 }
+
+static __always_inline int lang_done(struct sf_scratch *s)
+{
+	return lang_end(s, s->n == s->lang.first);
+}
+
+/*
+ * The offset in the window of the `size` bytes of a frame at `at`; negative: they cannot be read.
+ * The window is filled from `at` or, with `below`, to the end of the frame, for interpreters whose
+ * callers' frames lie below their callees' in one piece of memory that begins at `first`.
+ */
+static __always_inline int lang_window(struct sf_lang_walk *w, u64 at, u32 size, bool below,
+				       u64 first)
+{
+	u64 off = at - w->win_base, start = at, page = at & ~(SF_PAGE_MIN - 1ull);
+	u32 len;
+
+	if (off < SF_LANG_WINDOW && off + size <= w->win_len)
+		return off;
+	if (below && at + size <= page + SF_PAGE_MIN) {
+		start = at + size - SF_LANG_WINDOW;
+		start = start < page ? page : start;
+		start = start < first ? first : start;
+	}
+	len = at + size - start;
+	w->win_len = 0;
+	asm volatile("" : "+r"(len)); /* see vma_at */
+	if (len > SF_LANG_WINDOW || copy_user(w->window, len, start))
+		return -1;
+	w->win_base = start;
+	w->win_len = len;
+	return at - start;
+}
+
+/* A field of the frame at the offset `at` in the window. */
+#define WINDOW64(w, at, off) (*(u64 *)((w)->window + (((at) + (off)) & (SF_LANG_WINDOW - 1))))
+#define WINDOW32(w, at, off) (*(u32 *)((w)->window + (((at) + (off)) & (SF_LANG_WINDOW - 1))))
+#define WINDOW8(w, at, off)  ((w)->window[((at) + (off)) & (SF_LANG_WINDOW - 1)])
 
 /* ---- The frames at a pc of compiled code ---- */
 

@@ -238,32 +238,14 @@ static __always_inline void perl_begin(struct sf_scratch *s, const struct sf_per
 
 /* ---- Contexts ---- */
 
-/* The offset of the next context in the window, which is filled if needed; negative: no. */
+/* The offset of the next context in the window; negative: it cannot be read. */
 static __always_inline int perl_context(struct sf_lang_walk *w)
 {
 	struct sf_perl_walk *p = &w->perl;
-	u64 cx = p->contexts + PERL_CX_SIZE * (u64)p->index, at = cx - w->win_base, start = cx,
-	    page = cx & ~(SF_PAGE_MIN - 1ull);
-	u32 len;
 
-	if (at < SF_LANG_WINDOW && at + PERL_CX_SIZE <= w->win_len)
-		return at;
-	if (cx + PERL_CX_SIZE <= page + SF_PAGE_MIN) {
-		start = cx + PERL_CX_SIZE - SF_LANG_WINDOW;
-		start = start < page ? page : start;
-		start = start < p->contexts ? p->contexts : start;
-	}
-	len = cx + PERL_CX_SIZE - start;
-	w->win_len = 0;
-	asm volatile("" : "+r"(len)); /* see vma_at */
-	if (len > SF_LANG_WINDOW || copy_user(w->window, len, start))
-		return -1;
-	w->win_base = start;
-	w->win_len = len;
-	return cx - start;
+	return lang_window(w, p->contexts + PERL_CX_SIZE * (u64)p->index, PERL_CX_SIZE, true,
+			   p->contexts);
 }
-
-#define PERL_AT64(w, at, off) (*(u64 *)((w)->window + (((at) + (off)) & (SF_LANG_WINDOW - 1))))
 
 /* Takes a sub. Its code is known by its ops, which all closures of a declaration share. */
 static __always_inline int perl_sub(struct sf_lang_walk *w, u64 cv)
@@ -353,14 +335,14 @@ static __always_inline int perl_take(struct sf_lang_walk *w, u32 type, u32 at)
 			return 0;
 		/* fall through */
 	case PERL_FORMAT:
-		cv = PERL_AT64(w, at, PERL_CX_CV);
+		cv = WINDOW64(w, at, PERL_CX_CV);
 		if (!cv) /* it is being entered or left */
 			return 0;
 		return perl_sub(w, cv) ? -1 : 1;
 	case PERL_EVAL:
 		if (type & PERL_TRY)
 			return 0;
-		name = PERL_AT64(w, at, PERL_CX_NAME);
+		name = WINDOW64(w, at, PERL_CX_NAME);
 		if (name)
 			return perl_require(w, name) ? -1 : 1;
 		perl_code(w, SF_PERL_EVAL, p->interp | 2, SF_PERL_EVAL);
@@ -384,7 +366,7 @@ static __always_inline bool perl_begins(struct sf_lang_walk *w, u32 type, u32 at
 	if (kind == PERL_NULL)
 		return true;
 	return (kind == PERL_SUB || kind == PERL_FORMAT) &&
-	       (!PERL_AT64(w, at, PERL_CX_RET) || (type & PERL_FAKE));
+	       (!WINDOW64(w, at, PERL_CX_RET) || (type & PERL_FAKE));
 }
 
 /* Looks at the next context, and records its frame if it is one. 0: none; PERL_*, or a stop. */
@@ -415,7 +397,7 @@ static __always_inline int perl_look(struct sf_scratch *s, u32 slot)
 	}
 	/* Blocks and loops were entered from statements of the same frame. */
 	if (frame || begins || (type & PERL_CX_KIND) == PERL_SUB)
-		p->cop = PERL_AT64(w, at, PERL_CX_COP);
+		p->cop = WINDOW64(w, at, PERL_CX_COP);
 	p->index--;
 	if (begins && p->pass)
 		p->pass = 0;
@@ -451,21 +433,10 @@ static __always_inline int perl_one(struct sf_scratch *s, u32 slot)
 
 /* ---- The walk ---- */
 
-/* Ends the frames of this activation. The loop is shown if wanted, or if frames are missing. */
 static __always_inline int perl_done(struct sf_scratch *s)
 {
-	u32 n = s->n;
-
-	s->lang_at = LANG_NATIVE;
-	s->lang.perl.last = n;
-	if (!cfg_native && s->lang.stop == SF_STOP_COMPLETE)
-		return SF_STEP_GO;
-	asm volatile("" : "+r"(n)); /* see vma_at */
-	if (n >= SF_MAX_USER)
-		return SF_STOP_DEPTH;
-	s->frames[n & (SF_MAX_USER - 1)] = s->lang.word;
-	s->n = n + 1;
-	return SF_STEP_GO;
+	s->lang.perl.last = s->n;
+	return lang_end(s, s->lang.stop != SF_STOP_COMPLETE);
 }
 
 /*

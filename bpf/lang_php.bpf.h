@@ -96,36 +96,6 @@ static __always_inline int php_describe(struct sf_lang_walk *w, const struct sf_
 /* ---- Frames ---- */
 
 /*
- * The offset of a frame in the window, which is filled if needed; negative: it cannot be read. The
- * frames of callers lie below their callees in one piece of memory, so the window ends with the
- * frame.
- */
-static __always_inline int php_frame(struct sf_lang_walk *w, u64 frame)
-{
-	u64 at = frame - w->win_base, start = frame, page = frame & ~(SF_PAGE_MIN - 1ull);
-	u32 len;
-
-	if (at < SF_LANG_WINDOW && at + PHP_FRAME_SIZE <= w->win_len)
-		return at;
-	if (frame + PHP_FRAME_SIZE <= page + SF_PAGE_MIN) {
-		start = frame + PHP_FRAME_SIZE - SF_LANG_WINDOW;
-		start = start < page ? page : start;
-	}
-	len = frame + PHP_FRAME_SIZE - start;
-	w->win_len = 0;
-	asm volatile("" : "+r"(len)); /* see vma_at */
-	if (len > SF_LANG_WINDOW || copy_user(w->window, len, start))
-		return -1;
-	w->win_base = start;
-	w->win_len = len;
-	return frame - start;
-}
-
-/* A field of the frame at `at` in the window. */
-#define PHP_AT64(w, at, off) (*(u64 *)((w)->window + (((at) + (off)) & (SF_LANG_WINDOW - 1))))
-#define PHP_AT32(w, at, off) (*(u32 *)((w)->window + (((at) + (off)) & (SF_LANG_WINDOW - 1))))
-
-/*
  * Reads the function of a frame; outermost: the frame has no caller. Its code is known by its
  * instructions, which all closures of a declaration share. 0; 1: it has no name; -1: it is invalid.
  */
@@ -192,22 +162,6 @@ static __always_inline u32 php_line(struct sf_scratch *s, const struct sf_php *d
 	return line ? line : php_line_at(w, d, opline);
 }
 
-/* Ends the frames of this activation: the loop is shown as well, if wanted or if it had none. */
-static __always_inline int php_done(struct sf_scratch *s)
-{
-	u32 n = s->n;
-
-	s->lang_at = LANG_NATIVE;
-	if (!cfg_native && n != s->lang.first)
-		return SF_STEP_GO;
-	asm volatile("" : "+r"(n)); /* see vma_at */
-	if (n >= SF_MAX_USER)
-		return SF_STOP_DEPTH;
-	s->frames[n & (SF_MAX_USER - 1)] = s->lang.word;
-	s->n = n + 1;
-	return SF_STEP_GO;
-}
-
 enum { PHP_NEXT = -3, PHP_TOP, PHP_LOST }; /* php_emit: what follows a frame, or a stop */
 
 /*
@@ -218,7 +172,7 @@ static __always_inline void php_waiting(struct sf_lang_walk *w, const struct sf_
 {
 	u64 frame;
 
-	if (user_u64(PHP_AT64(w, at, PHP_FRAME_THIS) + d->generator_frame, &frame) || !frame)
+	if (user_u64(WINDOW64(w, at, PHP_FRAME_THIS) + d->generator_frame, &frame) || !frame)
 		return;
 	w->php.caller = w->php.frame;
 	w->php.frame = frame;
@@ -229,17 +183,17 @@ static __always_inline int php_emit(struct sf_scratch *s, u32 slot, const struct
 {
 	struct sf_lang_walk *w = &s->lang;
 	u64 frame = w->php.frame, back, func, opline, word;
-	int at = php_frame(w, frame);
+	int at = lang_window(w, frame, PHP_FRAME_SIZE, true, 0);
 	u32 n, info;
 	int named;
 
 	w->php.frame = 0;
 	if (at < 0)
 		return PHP_LOST;
-	back = PHP_AT64(w, at, PHP_FRAME_BACK);
-	func = PHP_AT64(w, at, PHP_FRAME_FUNC);
-	info = PHP_AT32(w, at, PHP_FRAME_INFO);
-	opline = PHP_AT64(w, at, PHP_FRAME_OPLINE);
+	back = WINDOW64(w, at, PHP_FRAME_BACK);
+	func = WINDOW64(w, at, PHP_FRAME_FUNC);
+	info = WINDOW32(w, at, PHP_FRAME_INFO);
+	opline = WINDOW64(w, at, PHP_FRAME_OPLINE);
 	if (w->php.caller) {
 		back = w->php.caller;
 		info = w->php.caller = 0;
@@ -273,16 +227,16 @@ static __always_inline int php_next(struct sf_scratch *s, u32 slot, const struct
 	int next;
 
 	if (!s->lang.php.frame)
-		return php_done(s);
+		return lang_done(s);
 	next = php_emit(s, slot, d);
 	if (next == PHP_NEXT)
 		return SF_STEP_GO;
 	if (next == PHP_TOP)
-		return php_done(s);
+		return lang_done(s);
 	if (next == SF_STOP_DEPTH)
 		return SF_STOP_DEPTH;
 	s->lang.stop = SF_STOP_LANG_FAULT;
-	return php_done(s);
+	return lang_done(s);
 }
 
 /*
@@ -302,14 +256,14 @@ static __always_inline void php_unborn(struct sf_scratch *s, const struct sf_php
 	for (i = 0; i < 2; i++)
 		calls |= i < s->lang.first &&
 			 SF_FRAME_ADDR(s->frames[i]) - v->word - d->call.start < d->call.size;
-	at = calls ? php_frame(w, w->php.frame) : -1;
-	if (at < 0 || !(PHP_AT32(w, at, PHP_FRAME_INFO) & PHP_INFO_TOP))
+	at = calls ? lang_window(w, w->php.frame, PHP_FRAME_SIZE, true, 0) : -1;
+	if (at < 0 || !(WINDOW32(w, at, PHP_FRAME_INFO) & PHP_INFO_TOP))
 		return;
-	func = PHP_AT64(w, at, PHP_FRAME_FUNC);
-	opline = PHP_AT64(w, at, PHP_FRAME_OPLINE);
+	func = WINDOW64(w, at, PHP_FRAME_FUNC);
+	opline = WINDOW64(w, at, PHP_FRAME_OPLINE);
 	if (func && !php_func(w, d, func, false) && w->object[0] != PHP_TYPE_INTERNAL &&
 	    opline - w->code <= PHP_OPLINE_SIZE * (u64)OBJECT32(w, PHP_FUNC_ARGS))
-		w->php.frame = PHP_AT64(w, at, PHP_FRAME_BACK);
+		w->php.frame = WINDOW64(w, at, PHP_FRAME_BACK);
 }
 
 /* Finds the innermost frame, once for each stack. opline: the register's value; 0: not known */

@@ -129,36 +129,16 @@ static __always_inline int python_begin(struct sf_scratch *s, const struct sf_py
 /* ---- Frames ---- */
 
 /*
- * The offset of a frame in the window, which is filled if needed; negative: it cannot be read. From
- * 3.11 on, the frames of callers lie below their callees in one piece of memory, so the window ends
- * with the frame. Where the last caller did not, as in frames that are made up, one frame is read.
+ * The offset of a frame in the window. From 3.11 on, callers lie below their callees. Where the
+ * last caller did not, as in frames that are made up, one frame is read.
  */
 static __always_inline int python_frame(struct sf_lang_walk *w, const struct sf_python *d,
 					u64 frame)
 {
-	u64 at = frame - w->win_base, start = frame, page = frame & ~(SF_PAGE_MIN - 1ull);
-	u32 len;
+	bool below = d->kind != SF_PY_BACK && (!w->win_len || frame < w->win_base);
 
-	if (at < SF_LANG_WINDOW && at + d->frame_size <= w->win_len)
-		return at;
-	if (d->kind != SF_PY_BACK && frame + d->frame_size <= page + SF_PAGE_MIN &&
-	    (!w->win_len || frame < w->win_base)) {
-		start = frame + d->frame_size - SF_LANG_WINDOW;
-		start = start < page ? page : start;
-	}
-	len = frame + d->frame_size - start;
-	w->win_len = 0;
-	asm volatile("" : "+r"(len)); /* see vma_at */
-	if (len > SF_LANG_WINDOW || copy_user(w->window, len, start))
-		return -1;
-	w->win_base = start;
-	w->win_len = len;
-	return frame - start;
+	return lang_window(w, frame, d->frame_size, below, 0);
 }
-
-/* A field of the frame at `at` in the window. */
-#define PY_FRAME64(w, at, off) (*(u64 *)((w)->window + (((at) + (off)) & (SF_LANG_WINDOW - 1))))
-#define PY_FRAME8(w, at, off)  ((w)->window[((at) + (off)) & (SF_LANG_WINDOW - 1)])
 
 /* Reads the code object, and checks that it is one. 0 or -1. */
 static __always_inline int python_code(struct sf_lang_walk *w, const struct sf_python *d, u64 delta,
@@ -235,11 +215,11 @@ static __always_inline int python_next(struct sf_scratch *s, u32 slot, const str
 
 	if (at < 0)
 		return frame ? python_lost(s, SF_STOP_LANG_FAULT) : lang_done(s);
-	back = PY_FRAME64(w, at, d->frame_back);
-	owner = PY_FRAME8(w, at, d->frame_owner);
+	back = WINDOW64(w, at, d->frame_back);
+	owner = WINDOW8(w, at, d->frame_owner);
 	if (d->kind == SF_PY_ENTRY && owner >= PY_OWNED_BY_LOOP)
 		return python_entry(s, frame, back);
-	code = PY_FRAME64(w, at, d->frame_code) & ~PY_TAG_MASK;
+	code = WINDOW64(w, at, d->frame_code) & ~PY_TAG_MASK;
 	if (back == frame || python_code(w, d, delta, code))
 		return python_lost(s, SF_STOP_LANG_FAULT);
 	asm volatile("" : "+r"(n)); /* see vma_at */
@@ -247,7 +227,7 @@ static __always_inline int python_next(struct sf_scratch *s, u32 slot, const str
 		return SF_STOP_DEPTH;
 	s->frames[n & (SF_MAX_USER - 1)] =
 		lang_word(s, slot, SF_LANG_PYTHON,
-			  python_position(d, code, PY_FRAME64(w, at, d->frame_lasti)));
+			  python_position(d, code, WINDOW64(w, at, d->frame_lasti)));
 	s->n = n + 1;
 	p->frame = back;
 	if (d->kind == SF_PY_BACK || (d->kind == SF_PY_CFRAME && owner))
@@ -299,17 +279,17 @@ static __always_inline bool python_rest(struct sf_scratch *s, u32 slot, const st
 	asm volatile("" : "+r"(n)); /* see vma_at */
 	if (at < 0 || n >= SF_MAX_USER)
 		return false;
-	back = PY_FRAME64(w, at, d->frame_back);
-	if (d->kind == SF_PY_ENTRY && PY_FRAME8(w, at, d->frame_owner) >= PY_OWNED_BY_LOOP) {
+	back = WINDOW64(w, at, d->frame_back);
+	if (d->kind == SF_PY_ENTRY && WINDOW8(w, at, d->frame_owner) >= PY_OWNED_BY_LOOP) {
 		p->frame = back;
 		return back != frame;
 	}
-	code = PY_FRAME64(w, at, d->frame_code) & ~PY_TAG_MASK;
+	code = WINDOW64(w, at, d->frame_code) & ~PY_TAG_MASK;
 	if (back == frame || python_code(w, d, delta, code))
 		return false;
 	s->frames[n & (SF_MAX_USER - 1)] =
 		lang_word(s, slot, SF_LANG_PYTHON,
-			  python_position(d, code, PY_FRAME64(w, at, d->frame_lasti)));
+			  python_position(d, code, WINDOW64(w, at, d->frame_lasti)));
 	s->n = n + 1;
 	p->frame = back;
 	return true;

@@ -94,23 +94,6 @@ void contexts_see(struct contexts *c, uint32_t pid, uint64_t now_ns)
 	p->due_ns = now_ns + AGAIN_NS;
 }
 
-/* The real user of a process. Of one that is gone: a user other than root. */
-static uint32_t owner_of(uint32_t pid)
-{
-	uint32_t user = UINT32_MAX;
-	char path[32], line[256];
-	FILE *f;
-
-	snprintf(path, sizeof(path), "/proc/%u/status", pid);
-	f = fopen(path, "re");
-	while (f && fgets(line, sizeof(line), f))
-		if (sscanf(line, "Uid: %u", &user) == 1)
-			break;
-	if (f)
-		fclose(f);
-	return user;
-}
-
 /* false: it cannot be read. */
 static bool take(struct contexts *c, struct process *p, uint32_t owner, int fd,
 		 const struct path_answer *a)
@@ -155,7 +138,7 @@ static bool ask(struct contexts *c, struct process *p, uint64_t now_ns)
 		p->started = started;
 		p->wait_ns = p->at = 0;
 	}
-	owner = owner_of(p->pid);
+	owner = process_user(p->pid);
 	path_ask_begin(&what, PATH_CONTEXT, p->pid, owner);
 	what.live = true;
 	what.at = p->at;

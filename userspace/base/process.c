@@ -35,3 +35,19 @@ uint64_t process_start_stack(uint32_t pid)
 {
 	return stat_field(pid, 28);
 }
+
+uint32_t process_user(uint32_t pid)
+{
+	uint32_t user = PROCESS_NO_USER;
+	char path[32], line[256];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%u/status", pid);
+	f = fopen(path, "re");
+	while (f && fgets(line, sizeof(line), f))
+		if (sscanf(line, "Uid: %u", &user) == 1)
+			break;
+	if (f)
+		fclose(f);
+	return user;
+}

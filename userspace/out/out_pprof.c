@@ -30,48 +30,9 @@
 #include "base/vec.h"
 #include "elf/elf_image.h"
 #include "out/out.h"
+#include "prof/pprof_fields.h"
 #include "prof/stackset.h"
 #include "prof/wait_notes.h"
-
-/* Field numbers of profile.proto. */
-enum {
-	PROFILE_SAMPLE_TYPE = 1,
-	PROFILE_SAMPLE = 2,
-	PROFILE_MAPPING = 3,
-	PROFILE_LOCATION = 4,
-	PROFILE_FUNCTION = 5,
-	PROFILE_STRING = 6,
-	PROFILE_TIME_NANOS = 9,
-	PROFILE_DURATION_NANOS = 10,
-	PROFILE_PERIOD_TYPE = 11,
-	PROFILE_PERIOD = 12,
-	PROFILE_COMMENT = 13,
-	TYPE_TYPE = 1,
-	TYPE_UNIT = 2,
-	SAMPLE_LOCATION = 1,
-	SAMPLE_VALUE = 2,
-	SAMPLE_LABEL = 3,
-	LABEL_KEY = 1,
-	LABEL_STR = 2,
-	LABEL_NUM = 3,
-	MAPPING_ID = 1,
-	MAPPING_START = 2,
-	MAPPING_LIMIT = 3,
-	MAPPING_OFFSET = 4,
-	MAPPING_FILE = 5,
-	MAPPING_BUILD_ID = 6,
-	MAPPING_HAS_FUNCTIONS = 7,
-	LOCATION_ID = 1,
-	LOCATION_MAPPING = 2,
-	LOCATION_ADDRESS = 3,
-	LOCATION_LINE = 4,
-	LINE_FUNCTION = 1,
-	LINE_LINE = 2,
-	FUNCTION_ID = 1,
-	FUNCTION_NAME = 2,
-	FUNCTION_SYSTEM_NAME = 3,
-	FUNCTION_FILE = 4,
-};
 
 /* Above fixed-address executables, below the usual mappings */
 #define FIRST_BASE   0x100000000000ull
@@ -240,7 +201,7 @@ static void put_mapping(struct pprof *w, uint32_t id)
 	for (size_t i = 0; i < n && i < sizeof(build_id); i++)
 		snprintf(hex + 2 * i, 3, "%02x", build_id[i]);
 	at = pb_begin(&w->pb, PROFILE_MAPPING);
-	pb_u64(&w->pb, MAPPING_ID, (uint64_t)id + 1);
+	pb_u64(&w->pb, ENTRY_ID, (uint64_t)id + 1);
 	pb_u64(&w->pb, MAPPING_START, map->start);
 	pb_u64(&w->pb, MAPPING_LIMIT, map->limit);
 	pb_u64(&w->pb, MAPPING_OFFSET, map->offset);
@@ -283,7 +244,7 @@ static uint64_t function_id(struct pprof *w, uint32_t symbol)
 	}
 	if (id == before) {
 		at = pb_begin(&w->pb, PROFILE_FUNCTION);
-		pb_u64(&w->pb, FUNCTION_ID, (uint64_t)id + 1);
+		pb_u64(&w->pb, ENTRY_ID, (uint64_t)id + 1);
 		pb_u64(&w->pb, FUNCTION_NAME, name);
 		pb_u64(&w->pb, FUNCTION_SYSTEM_NAME, name);
 		pb_u64(&w->pb, FUNCTION_FILE, path);
@@ -326,7 +287,7 @@ static uint64_t location_id(struct pprof *w, uint32_t mapping, uint64_t address,
 		function_id(w, inlined[i]);
 	function_id(w, symbol);
 	at = pb_begin(&w->pb, PROFILE_LOCATION);
-	pb_u64(&w->pb, LOCATION_ID, (uint64_t)id + 1);
+	pb_u64(&w->pb, ENTRY_ID, (uint64_t)id + 1);
 	if (mapping != NO_MAPPING)
 		pb_u64(&w->pb, LOCATION_MAPPING, (uint64_t)mapping + 1);
 	pb_u64(&w->pb, LOCATION_ADDRESS, address);

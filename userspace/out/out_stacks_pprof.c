@@ -16,38 +16,7 @@
 #include "out/out.h"
 #include "out/out_html.h"
 #include "out/out_stacks.h"
-
-/* Field numbers of profile.proto. */
-enum {
-	PROFILE_SAMPLE_TYPE = 1,
-	PROFILE_SAMPLE = 2,
-	PROFILE_MAPPING = 3,
-	PROFILE_LOCATION = 4,
-	PROFILE_FUNCTION = 5,
-	PROFILE_STRING = 6,
-	PROFILE_TIME_NANOS = 9,
-	PROFILE_DURATION_NANOS = 10,
-	PROFILE_PERIOD_TYPE = 11,
-	PROFILE_PERIOD = 12,
-	PROFILE_COMMENT = 13,
-	TYPE_TYPE = 1,
-	TYPE_UNIT = 2,
-	SAMPLE_LOCATION = 1,
-	SAMPLE_VALUE = 2,
-	SAMPLE_LABEL = 3,
-	LABEL_KEY = 1,
-	LABEL_STR = 2,
-	LABEL_NUM = 3,
-	ID = 1, /* of mappings, locations and functions */
-	MAPPING_FILE = 5,
-	MAPPING_HAS_FUNCTIONS = 7,
-	LOCATION_MAPPING = 2,
-	LOCATION_ADDRESS = 3,
-	LOCATION_LINE = 4,
-	LINE_FUNCTION = 1,
-	FUNCTION_NAME = 2,
-	FUNCTION_SYSTEM_NAME = 3,
-};
+#include "prof/pprof_fields.h"
 
 enum { GZIP_LEVEL = 1 };
 
@@ -101,12 +70,12 @@ static uint64_t location_of(struct writer *w, uint32_t frame)
 		 stack_kind_suffix(stackset_frame_kind(w->ss, frame)));
 	mapping = mapping_of(w, frame);
 	at = pb_begin(&w->pb, PROFILE_FUNCTION);
-	pb_u64(&w->pb, ID, id);
+	pb_u64(&w->pb, ENTRY_ID, id);
 	pb_u64(&w->pb, FUNCTION_NAME, text_id(w, name));
 	pb_u64(&w->pb, FUNCTION_SYSTEM_NAME, text_id(w, name));
 	pb_end(&w->pb, at);
 	at = pb_begin(&w->pb, PROFILE_LOCATION);
-	pb_u64(&w->pb, ID, id);
+	pb_u64(&w->pb, ENTRY_ID, id);
 	pb_u64(&w->pb, LOCATION_MAPPING, mapping);
 	pb_u64(&w->pb, LOCATION_ADDRESS, id);
 	line = pb_begin(&w->pb, LOCATION_LINE);
@@ -225,7 +194,7 @@ static void put_tables(struct writer *w)
 	for (uint32_t id = 0; id < w->mappings.n; id++) {
 		size_t at = pb_begin(&w->pb, PROFILE_MAPPING);
 
-		pb_u64(&w->pb, ID, (uint64_t)id + 1);
+		pb_u64(&w->pb, ENTRY_ID, (uint64_t)id + 1);
 		pb_u64(&w->pb, MAPPING_FILE, w->mappings.keys[id].a);
 		pb_u64(&w->pb, MAPPING_HAS_FUNCTIONS, 1);
 		pb_end(&w->pb, at);

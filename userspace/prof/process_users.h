@@ -8,15 +8,13 @@
 
 #include <stdint.h>
 
-#define PROCESS_USER_UNKNOWN UINT32_MAX
-
 struct process_users;
 
 struct process_users *process_users_new(void); /* NULL: out of memory */
 void process_users_free(struct process_users *pu);
 /*
- * comm: a thread name of the process. PROCESS_USER_UNKNOWN: the process ended before the first
- * call, or memory ran out.
+ * comm: a thread name of the process. PROCESS_NO_USER (base/process.h): the process ended before
+ * the first call, or memory ran out.
  */
 uint32_t process_users_get(struct process_users *pu, uint32_t pid, const char *comm);
 

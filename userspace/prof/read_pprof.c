@@ -20,6 +20,7 @@
 #include "base/pb.h"
 #include "base/text.h"
 #include "base/vec.h"
+#include "prof/pprof_fields.h"
 #include "prof/read_stacks.h"
 
 /* In real files a byte unpacks to 5 to 10 bytes, to 60 where stacks are deep and recursive. */
@@ -35,35 +36,8 @@
 /* Work of operations; in addition 1 for each frame and each byte of a name */
 enum { WORK_FIELD = 1, WORK_ENTRY = 8, WORK_LOOKUP = 12, WORK_NEW = 32 };
 
-enum {
-	PROFILE_SAMPLE_TYPE = 1,
-	PROFILE_SAMPLE = 2,
-	PROFILE_MAPPING = 3,
-	PROFILE_LOCATION = 4,
-	PROFILE_FUNCTION = 5,
-	PROFILE_STRING = 6,
-	PROFILE_TIME_NANOS = 9,
-	PROFILE_DURATION_NANOS = 10,
-	PROFILE_COMMENT = 13,
-	TYPE_TYPE = 1,
-	TYPE_UNIT = 2,
-	SAMPLE_LOCATION = 1,
-	SAMPLE_VALUE = 2,
-	SAMPLE_LABEL = 3,
-	LABEL_KEY = 1,
-	LABEL_STR = 2,
-	LABEL_NUM = 3,
-	ENTRY_ID = 1, /* of mappings, locations and functions */
-	MAPPING_START = 2,
-	MAPPING_OFFSET = 4,
-	MAPPING_FILE = 5,
-	LOCATION_MAPPING = 2,
-	LOCATION_ADDRESS = 3,
-	LOCATION_LINE = 4,
-	LINE_FUNCTION = 1,
-	FUNCTION_NAME = 2,
-	ENTRY_FIELDS = 6, /* larger than all numbers above */
-};
+/* More than all numbers of fields of mappings, locations and functions that are read */
+enum { ENTRY_FIELDS = 6 };
 
 /* Entries of a repeated message, indexed by id - 1. */
 struct table {
