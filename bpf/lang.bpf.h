@@ -78,6 +78,7 @@ __noinline int lang_see(u32 slot, u32 found, u64 offset)
 		return 0;
 	d = lang_of(vma_at(s, found));
 	n = d ? d->nloops : 0;
+	s->lang.seen = found;
 	for (i = 0; i < SF_LANG_LOOPS; i++) {
 		if (i >= n || offset - d->loops[i].start < d->loops[i].size)
 			break;

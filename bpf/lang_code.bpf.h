@@ -20,6 +20,7 @@ enum later {
 	LATER_GO_RULE = -16, /* go_step */
 	LATER_JAVA_FILE,     /* file_of for java.file_addr, then java_frame again */
 	LATER_JAVA_SCOPES,   /* java_scopes, then java_frame again */
+	LATER_JAVA_CHUNK,    /* java_chunk */
 	LATER_JS_EMIT,	     /* js_emit */
 	LATER_JS_SCOPES,     /* js_scopes, then js_frame again */
 	LATER_JS_WORD,	     /* js_word, then js_frame again */

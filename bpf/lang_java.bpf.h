@@ -15,6 +15,7 @@
 
 #include "lang_code.bpf.h"
 #include "lang_java_blob.bpf.h"
+#include "lang_java_chunk.bpf.h"
 #include "lang_java_scopes.bpf.h"
 #if defined(__TARGET_ARCH_x86)
 #include "lang_java_x86.bpf.h"
@@ -52,6 +53,12 @@ static __always_inline int java_interpreted(struct sf_scratch *s, const struct s
 	if (cfg_lines && (r->flags & SF_REGS_RA) && user_u64(r->fp - d->bcp_below, &bcp))
 		bcp = 0;
 	*ret_position = java_bci(&s->lang, d, bcp);
+	if (s->lang.java.chunk) {
+		if (user_u64(r->fp - d->bcp_below + 8, &f[0]))
+			return SF_STOP_READ_FAULT;
+		f[2] = java_chunk_sender(&s->lang.java, r->fp, f[2], f[0]);
+		f[3] = r->fp + 8 * f[3];
+	}
 	f[2] = java_sender(f[2], r->fp + 16);
 	if (f[2] - r->fp - 16 > JAVA_FRAME_MAX)
 		return SF_STOP_JIT;
@@ -90,6 +97,19 @@ static __always_inline int java_one(struct sf_scratch *s, u32 slot, bool named, 
 	return pc_record(s, word);
 }
 
+/* After a step within a chunk: whether it has more frames. */
+static __always_inline int java_in_chunk(struct sf_scratch *s, int stop)
+{
+	struct sf_java_walk *j = &s->lang.java;
+
+	if (j->kind_here != JAVA_INTERPRETED)
+		s->regs.fp = s->regs.sp - 16 + 8 * s->regs.fp;
+	if (s->regs.sp + 16 > j->chunk_end)
+		return LATER_JAVA_CHUNK;
+	j->chunk_lost = stop != SF_STEP_GO;
+	return stop == SF_STEP_GO ? stop : LATER_JAVA_CHUNK;
+}
+
 /*
  * Records the frames at s->regs, if they are of Java, and steps to their caller. NOT_MINE,
  * SF_STEP_GO or a stop.
@@ -112,16 +132,18 @@ __noinline int java_frame(u32 slot)
 	at = s->regs.pc - (flags & SF_REGS_RA);
 	if (j->state == JAVA_UNKNOWN && java_enter(slot) == LATER_JAVA_FILE)
 		return LATER_JAVA_FILE;
-	if (j->state != JAVA_KNOWN || java_blob(slot, at))
-		return NOT_MINE;
-	d = java_lang(j->rt.module);
-	if (!d)
-		return NOT_MINE;
+	d = j->state == JAVA_KNOWN && !java_blob(slot, at) ? java_lang(j->rt.module) : NULL;
+	if (!d) {
+		j->chunk_lost = j->chunk != 0;
+		return j->chunk ? LATER_JAVA_CHUNK : NOT_MINE;
+	}
 	if (cfg_note_words) /* the memo does not know what is read here */
 		s->log_far = ~0ull;
 	if (s->lang.language != SF_LANG_JAVA)
 		s->lang.stop = SF_STOP_COMPLETE;
 	s->lang.language = SF_LANG_JAVA;
+	if (j->kind_here == JAVA_GAP)
+		return LATER_JAVA_CHUNK;
 	if (j->kind_here == JAVA_INTERPRETED) {
 		stop = java_interpreted(s, d, &named, &position);
 	} else {
@@ -144,8 +166,8 @@ __noinline int java_frame(u32 slot)
 	}
 	if (!e && java_one(s, slot, named, stop, at, flags, position) != SF_STEP_GO)
 		return SF_STOP_DEPTH;
-	if (j->kind_here == JAVA_GAP)
-		s->lang.stop = SF_STOP_LANG_ANCHOR;
+	if (j->chunk)
+		return java_in_chunk(s, stop);
 	if (stop != SF_STEP_GO)
 		s->lang.stop = stop;
 	return stop;

@@ -174,8 +174,8 @@ static __always_inline bool java_in_code(const struct sf_runtime *rt, u64 addr)
 }
 
 /*
- * A virtual thread that goes on after a pause has its innermost frames on the stack. The return
- * address below them is in the stubs of continuations, and the others are still in the heap.
+ * JAVA_GAP: the stubs of continuations. The return address of frames of a virtual thread that went
+ * on after a pause is in one of them (lang_java_chunk.bpf.h).
  */
 static __always_inline u32 java_kind(struct sf_java_walk *j, u64 name)
 {

@@ -148,7 +148,7 @@ static __always_inline u32 java_number(struct sf_lang_walk *w, u32 excluded)
 	u32 at = w->java.byte, sum = 0, i;
 
 	for (i = 0; i < 5; i++) {
-		u32 b = w->window[(at + i) & (JAVA_SCOPE_BYTES - 1)];
+		u32 b = w->window[(at + i) & (SF_LANG_WINDOW - 1)];
 
 		sum += (b - excluded) << 6 * i;
 		if (b < 192)

@@ -395,10 +395,11 @@ __noinline int php_jit(u32 slot)
 }
 
 /*
- * After a stack that ended in other code made at run time, PCRE's say, before it met the loop: its
- * chain is known all the same, if this is the main thread, which is the one that runs PHP.
+ * After a stack that ended before it met the loop, in other code made at run time (PCRE's) or in
+ * code without rows (fibers' assembler): the chain is known all the same, if this is the main
+ * thread, which is the one that runs PHP.
  */
-__noinline int php_above_jit(u32 slot)
+__noinline int php_without_loop(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
 	const struct sf_php *d;

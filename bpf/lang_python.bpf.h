@@ -6,7 +6,8 @@
  * evaluation loop runs one frame (to 3.10), those up to the one with is_entry (3.11), or those up
  * to the entry frame, which lies in the loop's C frame (3.12 on). In 3.11 the loop's _PyCFrame lies
  * there. What lies in the C frame is compared with it, so that a loop that has not linked its
- * frames yet is not taken for its caller's.
+ * frames yet is not taken for its caller's. Generators that throw() passes on keep is_entry from
+ * the loop that they ran in before, so in 3.11 the frame's caller is the outer loop's, too.
  */
 #ifndef SFBPF_LANG_PYTHON_BPF_H
 #define SFBPF_LANG_PYTHON_BPF_H
@@ -230,7 +231,7 @@ static __always_inline int python_next(struct sf_scratch *s, u32 slot, const str
 			  python_position(d, code, WINDOW64(w, at, d->frame_lasti)));
 	s->n = n + 1;
 	p->frame = back;
-	if (d->kind == SF_PY_BACK || (d->kind == SF_PY_CFRAME && owner))
+	if (d->kind == SF_PY_BACK || (d->kind == SF_PY_CFRAME && owner && back == p->outer))
 		return lang_done(s);
 	return SF_STEP_GO;
 }
@@ -256,8 +257,9 @@ static __always_inline bool python_enter(struct sf_scratch *s, const struct sf_p
 	if (d->kind == SF_PY_CFRAME) {
 		if (!python_in_loop(s, p->cframe))
 			return false;
-		if (user_u64(p->cframe + d->cframe_back, &p->cframe))
-			p->cframe = 0;
+		if (user_u64(p->cframe + d->cframe_back, &p->cframe) ||
+		    user_u64(p->cframe + d->cframe_frame, &p->outer))
+			p->cframe = p->outer = 0;
 	}
 	p->begun = p->frame;
 	return true;

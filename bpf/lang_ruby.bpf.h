@@ -58,6 +58,7 @@ __noinline int ruby_begin(u32 slot)
 	v = vma_at(s, s->vma_last);
 	d = lang_at(v->dir);
 	r->module = v->word;
+	r->alone = 0;
 	r->vma = s->vma_last;
 	r->cfp = r->stack = 0;
 	r->iseq = r->owner = 0;
@@ -572,30 +573,33 @@ __noinline int ruby_jit(u32 slot, int found)
 }
 
 /*
- * After a stack that ended in other code made at run time before it met the loop: the thread's
- * chain is known all the same, if the runtime was met in this address space.
+ * After a stack that did not meet the loop: the thread's chain is known all the same, if the
+ * runtime is on the stack, as in a fiber or a thread of a method written in C. If the stack ended
+ * in other code made at run time, it is enough that the runtime was met in this address space.
  */
-__noinline int ruby_above_jit(u32 slot)
+__noinline int ruby_without_loop(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
 	const struct sf_lang *d;
 	struct sf_vma *v;
-	u32 first, i;
+	u32 first, i, at;
 
 	if (!s)
 		return 0;
 	first = (s->space & (SF_SPACES - 1)) * SF_VMAS;
 #pragma clang loop unroll(disable)
 	for (i = 0; i < SF_VMAS; i++) {
-		v = vma_at(s, first + i);
+		at = s->lang.seen >= 0 ? (u32)s->lang.seen : first + i;
+		v = vma_at(s, at);
 		if (!v->len || v->state != SF_MOD_READY || !(v->flags & SF_MODULE_LANG))
 			continue;
 		d = lang_of(v);
 		if (!d || d->language != SF_LANG_RUBY)
 			continue;
-		s->vma_last = first + i;
+		s->vma_last = at;
 		ruby_begin(slot);
 		s->lang.ruby.pending = 0;
+		s->lang.ruby.alone = 1;
 		break;
 	}
 	return 0;
@@ -613,7 +617,7 @@ static __always_inline bool ruby_rest(struct sf_scratch *s, u32 slot, const stru
 
 	if (!cfp || ruby_one(s, slot, d) == RUBY_FAULT)
 		return false;
-	if (s->stop == SF_STOP_COMPLETE && s->n != n) {
+	if (s->stop == SF_STOP_COMPLETE && s->n != n && !r->alone) {
 		s->n = n;
 		r->cfp = cfp;
 		return false;

@@ -81,6 +81,7 @@ struct sf_python_walk {
 	u64 module;	   /* bits of the frame word of the runtime it is about */
 	u64 frame, cframe; /* the next ones; frame 0: none is left */
 	u64 begun;	   /* frame at the beginning of this activation */
+	u64 outer;	   /* 3.11: the frame that the outer loop goes on with */
 	u32 vma, zero;	   /* the runtime's slot in vmas[] */
 };
 
@@ -109,6 +110,7 @@ struct sf_ruby_walk {
 	u32 jit_hidden;	    /* code of YJIT would be at jit_at of the frames */
 	u32 jit_at;
 	u32 misses;  /* pcs of that kind in this stack */
+	u32 alone;   /* no activation of the loop is on the stack */
 	u64 head[5]; /* of an object that is read; not on the BPF stack, which is small */
 	u8 eps[SF_RUBY_STACK + 8]; /* environments, from ep_base on */
 };
@@ -126,6 +128,12 @@ struct sf_runtime {
 	struct {
 		u64 low, high, segmap;
 	} heaps[SF_JAVA_HEAPS]; /* of code */
+	/* java_learn: how objects are found, offsets of fields; chunk_sp 0: not known */
+	u64 oop_base, class_base;
+	u16 oop_shift, oop_form, class_shift, class_form, learns;
+	u16 entry_object, tail, child, chunk_parent, chunk_sp, chunk_size, chunk_bottom, chunk_args;
+	u16 zero[3];
+	u32 chunk_stack;
 };
 
 struct sf_java_walk {
@@ -142,6 +150,9 @@ struct sf_java_walk {
 	u32 low, high, scope, byte, owed;
 	u32 failed; /* how many it could not read, in this sample */
 	u16 len, zero[3];
+	u64 chunk, chunk_end;	    /* chunk: whose frames s->regs are in; 0: those of the stack */
+	u64 carrier[2], carrier_sp; /* the frame that follows those in chunks: fp, pc and sp */
+	u32 chunk_lost, chunk_zero; /* chunk_lost: its frames do not lead on */
 	/* java_describe */
 	u64 pool, holder, text;
 	u64 file_addr;	    /* what `file` was asked for; 0: nothing yet */
@@ -244,6 +255,7 @@ struct sf_lang_walk {
 	u32 stop;     /* enum sf_stop: why frames are missing */
 	u32 first;    /* the place of this activation's first frame in frames[] */
 	u32 sent;     /* records of code that this sample sent */
+	s32 seen;     /* slot of the outermost file of a runtime on the stack; -1: none */
 	/* The frame of the evaluation loop: its word, and its sp. Its CFA is the caller's sp. */
 	u64 word, sp;
 	/* The code object in hand: its address, cookie, and id (0: not looked up yet) */

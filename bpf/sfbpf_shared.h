@@ -256,8 +256,7 @@ struct sf_python {
 
 /*
  * HotSpot. Addresses are those of the file: address in memory = bias + address. A mapping of file
- * offset `off` begins at bias + code_skew + off (code) or bias + data_skew + off (data). The rest
- * are offsets in structures, and sizes.
+ * offset `off` begins at bias + code_skew or data_skew + off. The rest are offsets, and sizes.
  */
 #define SF_JAVA_BLOB	  208 /* bytes of a CodeBlob that are read */
 #define SF_JAVA_FIELD_MAX 4096
@@ -265,10 +264,11 @@ struct sf_python {
 struct sf_java {
 	sf_u64 heaps; /* address of CodeCache::_heaps; list_data 0: of the only heap (8) */
 	sf_u64 code_skew, data_skew;
+	sf_u64 oop_base, oop_shift, class_base, class_shift; /* addresses, of compressed pointers */
 	sf_u16 blob_name, blob_frame_size, blob_complete, blob_code, nmethod_method;
 	sf_u16 method_const, const_pool, const_name, pool_holder, pool_bytes;
-	sf_u16 klass_name, symbol_len, symbol_body;
-	sf_u16 heap_memory, heap_segmap, heap_shift, list_len, list_data;
+	sf_u16 klass_name, klass_super, klass_layout, klass_fields, klass_pool;
+	sf_u16 heap_memory, heap_segmap, heap_shift, list_len, list_data, symbol_len, symbol_body;
 	sf_u8 code_is_offset;  /* blob_code: u32, distance from the blob; else a pointer */
 	sf_u8 complete_bytes;  /* of blob_complete: 2 or 4 */
 	sf_u8 block_bytes;     /* sizeof(HeapBlock), which is before each blob */
@@ -677,7 +677,7 @@ _Static_assert((sf_u64)SF_DIR_MAX << SF_PAGE_SHIFT == 1ull << SF_FRAME_MODULE_SH
 _Static_assert(SF_MAX_RULES <= 0xffff, "nrules fits");
 _Static_assert(SF_LANG_MAX <= 8, "languages fit a frame word");
 _Static_assert(sizeof(struct sf_python) == 72, "sf_python layout");
-_Static_assert(sizeof(struct sf_java) == 96, "sf_java layout");
+_Static_assert(sizeof(struct sf_java) == 136, "sf_java layout");
 _Static_assert(sizeof(struct sf_ruby) == 32, "sf_ruby layout");
 _Static_assert(sizeof(struct sf_javascript) == 328, "sf_javascript layout");
 _Static_assert(sizeof(struct sf_php) == 32, "sf_php layout");

@@ -555,6 +555,13 @@ static __always_inline int unwind_frame(struct sf_scratch *s, struct sf_cache *c
 	return step_packed(&s->regs, code, v->flags);
 }
 
+static __always_inline int bridge_step(u32 slot)
+{
+	u64 addr = bridge_next(slot);
+
+	return bridge_look(slot, addr ? vma_find(slot, addr) : -1);
+}
+
 static int unwind_next(u32 round, void *ctx)
 {
 	u32 slot = *(u32 *)ctx;
@@ -565,13 +572,7 @@ static int unwind_next(u32 round, void *ctx)
 	if (!s || !c)
 		return 1;
 	if (s->lang_at) {
-		if (s->lang_at == LANG_BRIDGE) {
-			u64 addr = bridge_next(slot);
-
-			stop = bridge_look(slot, addr ? vma_find(slot, addr) : -1);
-		} else {
-			stop = lang_step(slot);
-		}
+		stop = s->lang_at == LANG_BRIDGE ? bridge_step(slot) : lang_step(slot);
 		if (stop == LATER_RUBY_STEP)
 			stop = ruby_open(slot);
 		if (stop == LATER_RUBY_STEP)
@@ -602,6 +603,8 @@ static int unwind_next(u32 round, void *ctx)
 			return file_of(slot);
 		if (stop == LATER_JAVA_SCOPES)
 			return java_scopes(slot);
+		if (stop == LATER_JAVA_CHUNK)
+			return java_chunk(slot);
 		if (stop == LATER_JS_SCOPES)
 			return js_scopes(slot);
 		if (stop == LATER_JS_WORD)
@@ -653,6 +656,7 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 	s->lang_at = LANG_NATIVE;
 	s->lang.language = SF_LANG_NONE;
 	s->lang.sent = 0;
+	s->lang.seen = -1;
 	s->lang.php.none = 0;
 	s->lang.ruby.misses = s->lang.ruby.jit_hidden = 0;
 	s->lang.ruby.not_jit = 0;
@@ -664,6 +668,7 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 	s->lang.javascript.effort = s->lang.javascript.texts = 0;
 	s->lang.javascript.pc = 0;
 	s->lang.java.failed = 0;
+	s->lang.java.chunk = 0;
 	s->lang.code = 0;
 	s->go_sp = s->absent = 0;
 	s->gap = s->bridged = s->faults = 0;
@@ -677,10 +682,10 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 	bpf_loop(2 * SF_MAX_USER + 1, unwind_next, &slot, 0);
 	if (s->stop == SF_STOP_ZERO_RA)
 		s->stop = zero_check(slot);
-	if (s->stop == SF_STOP_JIT && !s->lang.language)
-		php_above_jit(slot);
-	if (s->stop == SF_STOP_JIT && !s->lang.language)
-		ruby_above_jit(slot);
+	if ((s->stop == SF_STOP_JIT || s->stop == SF_STOP_NO_ROW) && !s->lang.language)
+		php_without_loop(slot);
+	if ((s->stop == SF_STOP_JIT || s->lang.seen >= 0) && !s->lang.language)
+		ruby_without_loop(slot);
 	if (s->lang.language)
 		lang_finish(slot);
 	/* A frame-pointer chain through a file that is not loaded yet proves nothing. */

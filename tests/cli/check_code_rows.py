@@ -6,8 +6,8 @@
 usage: check_code_rows.py [-v] [FILE...]    (default: some of the libraries that are installed) Of
 the code that .eh_frame describes, a share must have rows from code, and nearly all of those must
 agree. Two ways to say the same count as equal: a frame pointer that was popped, and is still in its
-slot; a CFA by r10 or rax, as in functions that align their stack, while sp or a saved word gives it
-too.
+slot; a CFA by r10, r13 or rax, as in functions that align their stack, while sp or a saved word
+gives it too.
 """
 import os
 import platform
@@ -100,7 +100,7 @@ def differs(eh, code):
     if eh[3] == "undef" or code[3] == "undef":
         return "ra" if eh[3] != code[3] else None
     if eh[2] != code[2]:
-        if len({base_of(eh[2]), base_of(code[2])} & {"r10", "rax"}) == 1:
+        if len({base_of(eh[2]), base_of(code[2])} & {"r10", "r13", "rax"}) == 1:
             return None
         return "cfa"
     if eh[3] != code[3]:

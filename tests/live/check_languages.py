@@ -22,9 +22,8 @@ SOURCES = os.path.join(h.TOP, "tests/programs/lang/python")
 FRAME = re.compile(r"^(.*) \(([^()]+\.py|<[^()]+>)(?::(\d+))?\)$")
 CASES = os.environ.get(
     "CASES",
-    "plain rec60 rec300 sorted resub qsort classes closure generator genexpr async thread except "
-    "native middle "
-    "eval fork").split()
+    "plain rec60 rec300 sorted resub qsort classes closure generator throw genexpr async thread "
+    "except native middle eval fork").split()
 
 
 class Python:

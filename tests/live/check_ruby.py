@@ -21,8 +21,8 @@ SOURCES = os.path.join(h.TOP, "tests/programs/lang/ruby")
 FRAME = re.compile(r"^(.*?) \(([^()]+\.rb|<internal:[^()]+>|\(eval[^()]*\))(?::(\d+))?\)$")
 CASES = os.environ.get(
     "CASES",
-    "plain rec60 rec300 blocks each sortby compare inject missing lambda send fiber enumerator "
-    "lazy rescue ensure catch thread eval gsub native regexp tight fork hot").split()
+    "plain rec60 rec300 blocks each sortby compare inject missing lambda send cfiber cthread fiber "
+    "enumerator lazy rescue ensure catch thread eval gsub native regexp tight fork hot").split()
 ROUNDS = "40"  # of a case before it works, so that YJIT has compiled its methods
 
 

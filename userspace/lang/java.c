@@ -49,6 +49,10 @@ enum field {
 	KLASS_SOURCE, /* to 14 */
 	POOL_HOLDER,
 	KLASS_NAME,
+	KLASS_SUPER,
+	KLASS_LAYOUT,
+	KLASS_POOL,
+	KLASS_FIELDS, /* from 21 on */
 	SYMBOL_LEN,
 	SYMBOL_BODY,
 	HEAP_MEMORY,
@@ -91,6 +95,10 @@ static const struct {
 	[KLASS_SOURCE] = { "InstanceKlass", "_source_file_name_index", true },
 	[POOL_HOLDER] = { "ConstantPool", "_pool_holder" },
 	[KLASS_NAME] = { "Klass", "_name" },
+	[KLASS_SUPER] = { "Klass", "_super" },
+	[KLASS_LAYOUT] = { "Klass", "_layout_helper" },
+	[KLASS_POOL] = { "InstanceKlass", "_constants" },
+	[KLASS_FIELDS] = { "InstanceKlass", "_fieldinfo_stream", true },
 	[SYMBOL_LEN] = { "Symbol", "_length" },
 	[SYMBOL_BODY] = { "Symbol", "_body" },
 	[HEAP_MEMORY] = { "CodeHeap", "_memory" },
@@ -101,6 +109,20 @@ static const struct {
 	[LIST_DATA] = { "GrowableArray<int>", "_data" },
 };
 
+enum variable { HEAPS, ONE_HEAP, OOP_BASE, OOP_SHIFT, CLASS_BASE, CLASS_SHIFT, VARIABLES };
+
+/* Static fields, with the names of versions from 24 on and of those before */
+static const struct {
+	const char *type, *field, *older;
+} variables[VARIABLES] = {
+	[HEAPS] = { "CodeCache", "_heaps", "" },
+	[ONE_HEAP] = { "CodeCache", "_heap", "" }, /* 8 */
+	[OOP_BASE] = { "CompressedOops", "_base", "_narrow_oop._base" },
+	[OOP_SHIFT] = { "CompressedOops", "_shift", "_narrow_oop._shift" },
+	[CLASS_BASE] = { "CompressedKlassPointers", "_base", "_narrow_klass._base" },
+	[CLASS_SHIFT] = { "CompressedKlassPointers", "_shift", "_narrow_klass._shift" },
+};
+
 struct vm {
 	const struct lang_file *f;
 	struct elf_blob relocs; /* struct Elf64_Rela */
@@ -109,8 +131,7 @@ struct vm {
 	uint32_t nstructs;
 	uint32_t entry[FIELDS]; /* 1 + index in the table; 0: the VM has no such field */
 	uint64_t offset[FIELDS];
-	uint64_t heaps; /* address of CodeCache::_heaps, or of _heap */
-	bool one_heap;	/* 8 */
+	uint64_t variable[VARIABLES]; /* addresses; 0: the VM has no such variable */
 };
 
 /* ---- Pointers of the file ---- */
@@ -192,10 +213,10 @@ static void note_field(struct vm *vm, uint32_t i, const char *type, const char *
 {
 	uint64_t at = vm->structs + (uint64_t)i * STRUCT_BYTES;
 
-	if (!strcmp(type, "CodeCache") && (!strcmp(field, "_heaps") || !strcmp(field, "_heap"))) {
-		vm->heaps = pointer_at(vm, at + STRUCT_STATIC);
-		vm->one_heap = !strcmp(field, "_heap");
-	}
+	for (uint32_t k = 0; k < VARIABLES; k++)
+		if (!strcmp(type, variables[k].type) &&
+		    (!strcmp(field, variables[k].field) || !strcmp(field, variables[k].older)))
+			vm->variable[k] = pointer_at(vm, at + STRUCT_STATIC);
 	for (uint32_t k = 0; k < FIELDS; k++) {
 		if (strcmp(type, fields[k].type) != 0 || strcmp(field, fields[k].field) != 0)
 			continue;
@@ -278,7 +299,8 @@ static bool has_fields(struct vm *vm)
 	for (uint32_t k = 0; k < FIELDS; k++)
 		if (!vm->entry[k] && !fields[k].some)
 			return false;
-	return (vm->entry[BLOB_CODE_BEGIN] || vm->entry[BLOB_CODE_OFFSET]) && vm->heaps &&
+	return (vm->entry[BLOB_CODE_BEGIN] || vm->entry[BLOB_CODE_OFFSET]) &&
+	       (vm->variable[HEAPS] || vm->variable[ONE_HEAP]) &&
 	       (vm->entry[METHOD_OF_COMPILED] || vm->entry[METHOD_OF_NMETHOD]);
 }
 
@@ -286,9 +308,9 @@ static bool has_fields(struct vm *vm)
 
 static void fill(struct vm *vm, struct sf_java *j)
 {
-	bool pointers = vm->entry[BLOB_CODE_BEGIN];
+	bool pointers = vm->entry[BLOB_CODE_BEGIN], one_heap = vm->variable[ONE_HEAP];
 
-	j->heaps = vm->heaps;
+	j->heaps = vm->variable[one_heap ? ONE_HEAP : HEAPS];
 	j->blob_name = FIELD(vm, BLOB_NAME);
 	j->blob_frame_size = FIELD(vm, BLOB_FRAME_SIZE);
 	j->blob_complete = FIELD(vm, BLOB_COMPLETE);
@@ -308,9 +330,9 @@ static void fill(struct vm *vm, struct sf_java *j)
 	j->heap_segmap = FIELD(vm, HEAP_SEGMAP);
 	j->heap_shift = FIELD(vm, HEAP_SHIFT);
 	j->list_len = FIELD(vm, vm->entry[LIST_LEN] ? LIST_LEN : LIST_LEN_11);
-	j->list_data = vm->one_heap ? 0 : FIELD(vm, LIST_DATA);
+	j->list_data = one_heap ? 0 : FIELD(vm, LIST_DATA);
 	/* From 9 on, the method's mirror is above it; AArch64 has a word for alignment, too. */
-	j->bcp_below = vm->one_heap ? 56 : vm->f->img->machine == EM_AARCH64 ? 72 : 64;
+	j->bcp_below = one_heap ? 56 : vm->f->img->machine == EM_AARCH64 ? 72 : 64;
 }
 
 static bool has(const struct vm *vm, enum field a, enum field b, enum field c, enum field d)
@@ -340,6 +362,22 @@ static void fill_scopes(struct vm *vm, struct sf_java *j)
 		return;
 	}
 	j->pcs = FIELD(vm, SCOPES_PCS);
+}
+
+/* What leads to the frames of virtual threads that are in the heap. */
+static void fill_objects(struct vm *vm, struct sf_java *j)
+{
+	for (uint32_t k = OOP_BASE; k <= CLASS_SHIFT; k++)
+		if (!vm->variable[k])
+			return;
+	j->oop_base = vm->variable[OOP_BASE];
+	j->oop_shift = vm->variable[OOP_SHIFT];
+	j->class_base = vm->variable[CLASS_BASE];
+	j->class_shift = vm->variable[CLASS_SHIFT];
+	j->klass_super = FIELD(vm, KLASS_SUPER);
+	j->klass_layout = FIELD(vm, KLASS_LAYOUT);
+	j->klass_pool = FIELD(vm, KLASS_POOL);
+	j->klass_fields = FIELD(vm, KLASS_FIELDS);
 }
 
 static void fill_lines(struct vm *vm, uint64_t const_bytes, struct sf_java *j)
@@ -372,6 +410,7 @@ static bool describe(struct vm *vm, struct sf_java *j)
 	fill(vm, j);
 	fill_scopes(vm, j);
 	fill_lines(vm, method, j);
+	fill_objects(vm, j);
 	j->block_bytes = (uint8_t)block;
 	j->pool_bytes = (uint16_t)pool;
 	return skew_of(vm->f->img, first_code(vm->f->img), &j->code_skew) &&

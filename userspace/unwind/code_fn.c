@@ -242,17 +242,22 @@ static bool mark(struct code_fn *f, uint64_t addr, unsigned int len)
 
 static int jump_table(struct code_fn *f, const struct code_val *v, const struct code_state *s)
 {
+	const bool open = !v->n && v->size < 8;
 	uint64_t target;
-	int err = 0, more;
+	int err = open ? code_labels_load_data(f) : 0, more;
 
+	if (err)
+		return err;
 	if (!listed(f->tables, f->ntables, (uint64_t)v->off)) {
 		err = push_u64(&f->tables, &f->ntables, &f->tables_cap, (uint64_t)v->off);
 		/* Another table may have been read too far. */
 		return err ? err : f->ntables > 1 ? AGAIN : jump_table(f, v, s);
 	}
 	for (unsigned int i = 0; !err && (!v->n || i < v->n); i++) {
-		/* Tables do not overlap. */
-		if (i && listed(f->tables, f->ntables, (uint64_t)v->off + (uint64_t)i * v->size))
+		/* Tables do not overlap each other or other data. */
+		uint64_t at = (uint64_t)v->off + (uint64_t)i * v->size;
+
+		if (i && (listed(f->tables, f->ntables, at) || (open && code_is_data_label(f, at))))
 			return 0;
 		more = code_jump_entry(f, v, i, &target);
 		if (more < 0)
@@ -327,10 +332,18 @@ static int note(struct code_fn *f, const struct code_op *op)
 	return 0;
 }
 
-/* A call of the next instruction is how position-independent code reads its address. */
-static bool pushes_pc(const struct code_fn *f, const struct code_op *op, uint64_t next)
+/* Position-independent code reads its address by a call of the next instruction: it is a push. */
+static void call_as_push(const struct code_fn *f, struct code_op *op, uint64_t next)
 {
-	return op->kind == OP_CALL && op->target == next && f->arch->ra == CODE_NO_REG;
+	if (op->kind == OP_CALL && op->target == next && f->arch->ra == CODE_NO_REG)
+		*op = (struct code_op){ .kind = OP_STORE,
+					.base = f->arch->sp,
+					.index = CODE_NO_REG,
+					.src2 = CODE_NO_REG,
+					.src3 = CODE_NO_REG,
+					.size = 8,
+					.imm = -8,
+					.writeback = -8 };
 }
 
 /* Whether what follows the call is not reached from it. */
@@ -454,23 +467,14 @@ static int follow(struct code_fn *f, uint64_t addr, struct code_state s)
 			return f->outermost ? 0 : no_return(f, call);
 		addr += op.len;
 		f->runs[f->nruns - 1].end = addr;
-		if (pushes_pc(f, &op, addr)) {
-			op = (struct code_op){ .kind = OP_STORE,
-					       .base = f->arch->sp,
-					       .index = CODE_NO_REG,
-					       .src2 = CODE_NO_REG,
-					       .src3 = CODE_NO_REG,
-					       .size = 8,
-					       .imm = -8,
-					       .writeback = -8 };
-		}
+		call_as_push(f, &op, addr);
 		if (!code_state_apply(&s, f->arch, &op, at) && !f->outermost)
 			return REJECT;
 		note_pushed(f, &op, &s, at, known ? &first : NULL);
 		err = note(f, &op);
 		if (!err)
 			err = leave_op(f, &op, &s, at, &on);
-		if (op.kind == OP_CALL && !on)
+		if (!on && (op.kind == OP_CALL || (op.kind == OP_END && call)))
 			note_after(f, addr, &s);
 		if (err == REJECT && op.kind == OP_RET && last)
 			/* Another function's code follows a call that does not return. */
@@ -577,15 +581,7 @@ static int rows_of(struct code_fn *f, const struct code_leader *l, const struct 
 		on = op.kind != OP_RET && op.kind != OP_END && op.kind != OP_JUMP &&
 		     op.kind != OP_JUMP_REG && op.kind != OP_JUMP_TABLE &&
 		     !(op.kind == OP_CALL && ends_there(f, &op, at));
-		if (pushes_pc(f, &op, addr))
-			op = (struct code_op){ .kind = OP_STORE,
-					       .base = f->arch->sp,
-					       .index = CODE_NO_REG,
-					       .src2 = CODE_NO_REG,
-					       .src3 = CODE_NO_REG,
-					       .size = 8,
-					       .imm = -8,
-					       .writeback = -8 };
+		call_as_push(f, &op, addr);
 		f->uses_fp |= uses_fp(f, &s, &op);
 		code_state_apply(&s, f->arch, &op, at);
 		if (op.kind == OP_BRANCH)
@@ -687,6 +683,7 @@ void code_fn_free(struct code_fn *f)
 	free(f->tables);
 	free(f->jumps);
 	free(f->labels);
+	free(f->data_labels);
 	free(f->calls);
 	free(f->ends);
 	free(f->addressed);

@@ -132,7 +132,9 @@ struct code_fn {
 	size_t njumps, jumps_cap;
 	uint64_t *labels; /* of the file (code_labels.h) */
 	size_t nlabels, labels_cap;
-	bool has_labels;
+	uint64_t *data_labels;
+	size_t ndata_labels, data_labels_cap;
+	bool has_labels, has_data_labels;
 	/* Results */
 	uint64_t *calls, *addressed; /* code that it calls; code whose address it takes */
 	uint64_t *tails; /* code that it jumps to with stack and registers as at entry */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Labels of computed gotos. A jump that its code does not explain may go to each label of its
- * function whose address is in the file's data: compilers assume the same.
+ * function whose address is in the file's data: compilers assume the same. And labels of data: a
+ * jump table of unknown length ends where code refers to other data.
  */
 #ifndef SFBPF_UNWIND_CODE_LABELS_H
 #define SFBPF_UNWIND_CODE_LABELS_H
@@ -13,6 +14,13 @@
  * hold, or, if the file cannot be relocated, its data. None if there are too many. 0 or -ENOMEM.
  */
 int code_labels_load(struct code_fn *f);
+
+/*
+ * Fills f->data_labels at the first call, ascending: the addresses outside code that any bytes of
+ * code would take with lea, relative to rip. x86-64 only. None if there are too many. 0 or -ENOMEM.
+ */
+int code_labels_load_data(struct code_fn *f);
+bool code_is_data_label(const struct code_fn *f, uint64_t addr);
 
 /*
  * Calls note() for each word of data: 8 bytes at a time from the start of each segment that is not

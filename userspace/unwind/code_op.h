@@ -62,6 +62,7 @@ struct code_op {
 	bool is_signed;	     /* OP_LOAD and OP_COPY extend the sign */
 	bool keeps_flags;    /* what OP_COMPARE said holds after it */
 	bool negative;	     /* OP_ADD subtracts */
+	bool keeps_result;   /* OP_CALL does not change the result's register */
 	uint16_t store_size; /* bytes written at base + imm by an op other than OP_STORE */
 	int32_t writeback;
 	uint32_t writes; /* registers whose new value is unknown, unless it is dst */
@@ -71,7 +72,7 @@ struct code_op {
 
 /* What the calling convention and the machine say. */
 struct code_arch {
-	uint8_t nregs, sp, fp;
+	uint8_t nregs, sp, fp, result;
 	uint8_t ra;	      /* register of the return address; CODE_NO_REG: it is on the stack */
 	uint8_t ra_bytes;     /* of the return address at entry, on the stack */
 	uint8_t align;	      /* of instructions */

@@ -159,6 +159,15 @@ static bool part_of(void *ctx, uint64_t addr, struct code_range *ret)
 
 /* ---- Functions ---- */
 
+/* Whether a table or a symbol says that a function has begun before the address. */
+static bool within_function(const struct analysis *a, uint64_t addr)
+{
+	const struct fn *fn = described_fn(a, addr);
+	const struct fn *sym = fntab_find(&a->symbols, addr);
+
+	return (fn && fn->start < addr) || (sym && sym->start < addr);
+}
+
 static int take(struct analysis *a, struct start s, int verdict)
 {
 	const bool propagate = verdict == CODE_PROVEN || s.certain;
@@ -169,7 +178,8 @@ static int take(struct analysis *a, struct start s, int verdict)
 	for (size_t i = 0; i < a->fn.ncalls && !err && propagate; i++)
 		err = note_start(a, a->fn.calls[i], true);
 	for (size_t i = 0; i < a->fn.ntails && !err && propagate; i++)
-		err = note_start(a, a->fn.tails[i], true);
+		if (!within_function(a, a->fn.tails[i]))
+			err = note_start(a, a->fn.tails[i], true);
 	for (size_t i = 0; i < a->fn.naddressed && !err && propagate; i++)
 		err = note_start(a, a->fn.addressed[i], false);
 	return err;
@@ -262,12 +272,19 @@ static int note_functions(struct analysis *a, const struct fntab *t, bool certai
 	return err;
 }
 
-/* Whether the table's first row is that of a function's start, not of a part that is elsewhere. */
+/*
+ * Whether the table's first row is that of a function's start, not of a part that is elsewhere. A
+ * part that begins with a no-op may have another row after it.
+ */
 static bool starts_as_function(const struct analysis *a, const struct fn *fn,
 			       const struct rowbuf *rows)
 {
 	const struct row *r = rows->n ? &rows->rows[0] : NULL;
+	struct code_op op;
 
+	code_decode(&a->fn, fn->start, &op);
+	if (rows->n > 1 && op.kind == OP_NOP && r->end == fn->start + op.len)
+		return false;
 	return r && r->start == fn->start && !r->plt_rep && !r->flags && r->cfa.kind == RULE_REG &&
 	       r->cfa.reg == a->fn.arch->sp && r->cfa.off == a->fn.arch->ra_bytes;
 }

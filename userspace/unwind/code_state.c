@@ -305,11 +305,12 @@ static void clobber(struct code_state *s, const struct code_arch *arch, uint32_t
 			set(s, i, i == arch->sp ? fresh(s, at) : UNKNOWN);
 }
 
-static void call(struct code_state *s, const struct code_arch *arch, uint64_t at)
+static void call(struct code_state *s, const struct code_arch *arch, const struct code_op *op,
+		 uint64_t at)
 {
 	struct code_val sp = s->reg[arch->sp];
 
-	clobber(s, arch, arch->call_clobbers, at);
+	clobber(s, arch, arch->call_clobbers & ~(op->keeps_result ? 1u << arch->result : 0), at);
 	if (sp.kind != VAL_STACK)
 		return;
 	for (uint32_t i = 0; i < s->nslots;)
@@ -432,7 +433,7 @@ bool code_state_apply(struct code_state *s, const struct code_arch *arch, const 
 		s->cmp_reg = CODE_NO_REG;
 	switch (op->kind) {
 	case OP_CALL:
-		call(s, arch, at);
+		call(s, arch, op, at);
 		break;
 	case OP_COMPARE:
 	case OP_COMPARE_MEMORY:

@@ -409,6 +409,8 @@ static const ZydisDecoder *decoder(void)
 	return &d;
 }
 
+static const uint8_t sub_rsp_rax[] = { 0x48, 0x29, 0xc4 };
+
 static void decode(const uint8_t *at, size_t have, uint64_t addr, struct code_op *ret)
 {
 	struct insn in;
@@ -429,6 +431,9 @@ static void decode(const uint8_t *at, size_t have, uint64_t addr, struct code_op
 	ret->len = in.i.length;
 	effects(&in, ret);
 	take_data(&in, ret);
+	/* Functions that probe the stack for a large frame return the size, which is in rax. */
+	ret->keeps_result = ret->kind == OP_CALL && have - ret->len >= sizeof(sub_rsp_rax) &&
+			    !memcmp(at + ret->len, sub_rsp_rax, sizeof(sub_rsp_rax));
 }
 
 const struct code_arch *code_arch_x86(void)
@@ -437,6 +442,7 @@ const struct code_arch *code_arch_x86(void)
 		.nregs = X86_REGS,
 		.sp = X86_RSP,
 		.fp = X86_RBP,
+		.result = X86_RAX,
 		.ra = CODE_NO_REG,
 		.ra_bytes = 8,
 		.align = 1,

@@ -8,7 +8,6 @@
 #include "unwind/go_switch_internal.h"
 #include "unwind/pack_rule.h"
 
-#define X86_RAX 0
 #define X86_RDX 1
 #define X86_RBX 3
 

@@ -9,6 +9,7 @@
 #include "sfbpf_shared.h"
 #include "unwind/row.h"
 
+#define X86_RAX 0
 #define X86_RBP 6
 #define X86_RSP 7
 

@@ -153,6 +153,25 @@ def case_generator():
         pass
 
 
+def catching(n):
+    if n:
+        yield from catching(n - 1)
+        return
+    try:
+        yield 1
+    except ValueError:
+        spin()
+
+
+def case_throw():
+    g = catching(4)
+    next(g)
+    try:
+        g.throw(ValueError)
+    except StopIteration:
+        pass
+
+
 def case_genexpr():
     sum(spin() or 1 for _ in range(2))
 

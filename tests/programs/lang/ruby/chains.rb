@@ -106,6 +106,15 @@ def raising
   raise ArgumentError, 'no'
 end
 
+# Yields a method in C that works for a second or so.
+def sorting
+  data = Array.new(3_000_000) { |i| i * 7_919 % 1_000_003 * 0.5 }
+  $end = Time.now.to_f + $seconds
+  $stdout.puts('CHAIN sort')
+  $stdout.flush
+  yield data.method(:sort) while Time.now.to_f < $end
+end
+
 CASES = {
   'plain' => -> { spin },
   'rec60' => -> { nested(60) },
@@ -118,6 +127,9 @@ CASES = {
   'missing' => -> { Derived.new(1).unknown(1) },
   'lambda' => -> { [1].each(&->(_) { %w[a].map(&:to_sym).each { nested(2) } }) },
   'send' => -> { Object.new.send(:instance_eval) { public_send(:then) { nested(1) } } },
+  # No code of Ruby's is on these stacks.
+  'cfiber' => -> { sorting { |sort| Fiber.new(&sort).resume } },
+  'cthread' => -> { sorting { |sort| Thread.new(&sort).join } },
   'fiber' => -> { Fiber.new { nested(4) }.resume },
   'enumerator' => lambda {
     e = Enumerator.new do |y|
