@@ -25,7 +25,9 @@
 #define JAVA_MARK_CLASS	 42 /* or the shift of the class in its first word (compact headers) */
 #define JAVA_FIELDS	 32 /* of a class */
 #define JAVA_FIELDS_LEN	 512
-#define JAVA_CHUNKS	 8 /* of a continuation that are looked at, until one has frames */
+#define JAVA_CHUNKS	 8  /* of a continuation that are looked at, until one has frames */
+#define JAVA_CHUNKS_ALL	 64 /* in a sample */
+#define JAVA_SAMPLE	 64 /* and in one sample */
 #define JAVA_LEARNS	 16
 
 /* sf_runtime.class_form and oop_form: how objects refer to their class, and to one another */
@@ -228,7 +230,7 @@ static __always_inline int java_chunk_enter(struct sf_scratch *s, u64 chunk)
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < JAVA_CHUNKS && chunk; i++) {
 		args = 0;
-		if (copy_user(&sp, 4, chunk + rt->chunk_sp) ||
+		if (j->chunks++ >= JAVA_CHUNKS_ALL || copy_user(&sp, 4, chunk + rt->chunk_sp) ||
 		    copy_user(&end, 4,
 			      chunk + (rt->chunk_bottom ? rt->chunk_bottom : rt->chunk_size)) ||
 		    (!rt->chunk_bottom && copy_user(&args, 4, chunk + rt->chunk_args)))

@@ -152,7 +152,8 @@ struct sf_java_walk {
 	u16 len, zero[3];
 	u64 chunk, chunk_end;	    /* chunk: whose frames s->regs are in; 0: those of the stack */
 	u64 carrier[2], carrier_sp; /* the frame that follows those in chunks: fp, pc and sp */
-	u32 chunk_lost, chunk_zero; /* chunk_lost: its frames do not lead on */
+	u32 chunk_lost;		    /* its frames do not lead on */
+	u32 chunks;		    /* that were looked at in this sample */
 	/* java_describe */
 	u64 pool, holder, text;
 	u64 file_addr;	    /* what `file` was asked for; 0: nothing yet */

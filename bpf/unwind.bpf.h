@@ -667,7 +667,7 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 	s->lang.javascript.module = s->lang.javascript.asked = s->lang.javascript.work = 0;
 	s->lang.javascript.effort = s->lang.javascript.texts = 0;
 	s->lang.javascript.pc = 0;
-	s->lang.java.failed = 0;
+	s->lang.java.failed = s->lang.java.chunks = 0;
 	s->lang.java.chunk = 0;
 	s->lang.code = 0;
 	s->go_sp = s->absent = 0;
