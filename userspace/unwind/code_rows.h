@@ -6,7 +6,7 @@
  * Where a function starts decides whether its rows are right. These starts are certain: sized
  * symbols of functions, the entry of a program and the functions that it names, and the targets of
  * calls in trusted code, which has tables or was analysed itself; of analysed code also the targets
- * of jumps with stack and registers as at entry. Other addresses that trusted code takes or jumps
+ * of jumps with stack and registers as at entry, unless they are within another function. Other addresses that trusted code takes or jumps
  * to, words of data, and the first byte after a function only count if the code there proves it: it
  * returns at the height at which it was entered, with all of the caller's registers restored.
  * Padding, landing pads and the look of a prologue never count.
