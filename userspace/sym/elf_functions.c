@@ -1,18 +1,29 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Functions without a symbol, in files without .symtab. The unwind tables say where each function
- * begins and ends. So all addresses of a function get one name, "[file+0xSTART]".
+ * begins and ends, or the analysis of code that they leave out. So all addresses of a function get
+ * one name, "[file+0xSTART]".
  */
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/clock.h"
 #include "base/radix.h"
 #include "base/vec.h"
 #include "sfbpf_shared.h"
 #include "sym/elf_symtab_internal.h"
+#include "unwind/code_rows.h"
 #include "unwind/row_stream.h"
 
 #define TABLES_MAX (64u << 20) /* bytes of unwind tables to read */
+
+/*
+ * Code outside of tables is analysed if it is more than the few functions of the C runtime, in
+ * small files, and for so long: names must not be late.
+ */
+#define CODE_GAP_MIN  512	 /* bytes */
+#define CODE_FILE_MAX (2u << 20) /* bytes */
+#define CODE_NS	      20000000ull
 
 struct gaps {
 	struct symtab_sym *syms;
@@ -67,6 +78,23 @@ static int merge(struct symtab *t, const struct gaps *gaps)
 	return 0;
 }
 
+static bool in_time(void *ctx)
+{
+	const uint64_t *until = ctx;
+
+	return clock_ns(CLOCK_PROCESS_CPUTIME_ID) < *until;
+}
+
+static int analyse(struct unwind_file *f)
+{
+	uint64_t until = clock_ns(CLOCK_PROCESS_CPUTIME_ID) + CODE_NS;
+	struct code_rows_opts opts = { .tick = in_time, .ctx = &until };
+
+	return f->img.size <= CODE_FILE_MAX && code_gap_bytes(f) >= CODE_GAP_MIN
+		       ? code_rows(f, &opts)
+		       : 0;
+}
+
 int builder_add_functions(const struct builder *b, struct symtab *t)
 {
 	const struct elf_image *img = b->img;
@@ -86,6 +114,10 @@ int builder_add_functions(const struct builder *b, struct symtab *t)
 		err = look(b, t, &f.sframe.fns.fns[i], &gaps);
 	for (size_t i = 0; f.has_eh && i < f.eh.fns.n && !err; i++)
 		err = look(b, t, &f.eh.fns.fns[i], &gaps);
+	if (!err)
+		err = analyse(&f);
+	for (size_t i = 0; i < f.code_fns.n && !err; i++)
+		err = look(b, t, &f.code_fns.fns[i], &gaps);
 	unwind_file_close(&f);
 	if (!err)
 		err = merge(t, &gaps);

@@ -49,6 +49,7 @@ struct analysis {
 	bool has_entry, stopped;
 	unsigned int ticks;
 	struct rowbuf rows;
+	struct fntab found;
 };
 
 static uint8_t *mark_of(const struct analysis *a, uint64_t addr)
@@ -168,10 +169,18 @@ static bool within_function(const struct analysis *a, uint64_t addr)
 	return (fn && fn->start < addr) || (sym && sym->start < addr);
 }
 
+static int note_found(struct analysis *a, uint64_t addr)
+{
+	const struct rowbuf *rows = &a->fn.rows;
+	uint64_t end = rows->n ? rows->rows[rows->n - 1].end : 0;
+
+	return end > addr ? fntab_push(&a->found, addr, end, 0) : 0;
+}
+
 static int take(struct analysis *a, struct start s, int verdict)
 {
 	const bool propagate = verdict == CODE_PROVEN || s.certain;
-	int err = 0;
+	int err = a->opts->whole ? 0 : note_found(a, s.addr);
 
 	for (size_t i = 0; i < a->fn.rows.n && !err; i++)
 		err = a->rows.n < ROWS_MAX ? rowbuf_push(&a->rows, &a->fn.rows.rows[i]) : 0;
@@ -511,7 +520,12 @@ int code_rows(struct unwind_file *file, const struct code_rows_opts *opts)
 	a->fn.ctx = a;
 	if (a->fn.arch)
 		err = run(a);
+	if (!err)
+		err = fntab_arrange(&a->found, &file->img);
 	if (!err) {
+		fntab_free(&file->code_fns);
+		file->code_fns = a->found;
+		a->found = (struct fntab){ 0 };
 		settle(&a->rows);
 		rowbuf_free(&file->code);
 		file->code = a->rows;
@@ -528,6 +542,7 @@ int code_rows(struct unwind_file *file, const struct code_rows_opts *opts)
 	free(a->maybe.v);
 	free(a->rejected.v);
 	fntab_free(&a->symbols);
+	fntab_free(&a->found);
 	rowbuf_free(&a->rows);
 	free(a);
 	return err;

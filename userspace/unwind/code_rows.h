@@ -6,10 +6,11 @@
  * Where a function starts decides whether its rows are right. These starts are certain: sized
  * symbols of functions, the entry of a program and the functions that it names, and the targets of
  * calls in trusted code, which has tables or was analysed itself; of analysed code also the targets
- * of jumps with stack and registers as at entry, unless they are within another function. Other addresses that trusted code takes or jumps
- * to, words of data, and the first byte after a function only count if the code there proves it: it
- * returns at the height at which it was entered, with all of the caller's registers restored.
- * Padding, landing pads and the look of a prologue never count.
+ * of jumps with stack and registers as at entry, unless they are within another function. Other
+ * addresses that trusted code takes or jumps to, words of data, and the first byte after a function
+ * only count if the code there proves it: it returns at the height at which it was entered, with
+ * all of the caller's registers restored. Padding, landing pads and the look of a prologue never
+ * count.
  */
 #ifndef SFBPF_UNWIND_CODE_ROWS_H
 #define SFBPF_UNWIND_CODE_ROWS_H
@@ -30,8 +31,8 @@ struct code_rows_opts {
 };
 
 /*
- * Fills file->code, ascending and without overlaps. 0, also for a machine whose code is not
- * analysed; -ENOMEM.
+ * Fills file->code and file->code_fns, ascending and without overlaps. 0, also for a machine whose
+ * code is not analysed; -ENOMEM.
  */
 int code_rows(struct unwind_file *file, const struct code_rows_opts *opts);
 

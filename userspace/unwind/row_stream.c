@@ -159,6 +159,7 @@ void unwind_file_close(struct unwind_file *f)
 	elf_blob_free(&f->eh_bytes);
 	rowbuf_free(&f->known);
 	rowbuf_free(&f->code);
+	fntab_free(&f->code_fns);
 	elf_image_close(&f->img);
 	memset(f, 0, sizeof(*f));
 }

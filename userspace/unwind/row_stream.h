@@ -33,6 +33,7 @@ struct unwind_file {
 	struct rowbuf known;
 	/* Rows from machine code (unwind/code_rows.h), if it was analysed */
 	struct rowbuf code;
+	struct fntab code_fns; /* the functions that it found, unless with `whole` */
 	struct sframe sframe;
 	struct eh_frame eh;
 	struct go_rows go;
