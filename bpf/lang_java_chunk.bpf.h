@@ -150,73 +150,78 @@ __noinline int java_fields(u32 slot)
 	return 0;
 }
 
-/* Finds the continuation of the ContinuationEntry at an address, and its field `tail`. 0 or -1. */
-static __always_inline int java_continuation(struct sf_scratch *s, u32 slot, u64 entry)
+/* One of the places that the continuation may be at, and its class or that of which it is one. */
+static int java_try(u32 round, void *ctx)
 {
-	struct sf_java_walk *j = &s->lang.java;
-	struct sf_runtime *rt = &j->rt;
-	const struct sf_java *d = java_lang(rt->module);
+	u32 slot = *(u32 *)ctx;
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_java *d;
+	struct sf_java_walk *j;
+	struct sf_runtime *rt;
 	u64 object;
 
-	if (!d)
-		return -1;
-#pragma clang loop unroll(disable)
-	for (u32 i = 0; i < 2 * 2 * CLASS_FORMS; i++) {
-		rt->entry_object = i & 1 ? 16 : 8;
-		rt->class_form = i >> 2;
-		if (user_u64(entry + rt->entry_object, &object))
-			return -1;
-		j->holder = java_class(rt, object, rt->class_form);
-		if ((i & 2) && j->holder && user_u64(j->holder + d->klass_super, &j->holder))
-			j->holder = 0;
-		rt->tail = 0;
-		java_fields(slot);
-		if (rt->tail)
-			return 0;
-	}
-	return -1;
+	if (!s)
+		return 1;
+	j = &s->lang.java;
+	rt = &j->rt;
+	d = java_lang(rt->module);
+	rt->entry_object = round & 1 ? 16 : 8;
+	rt->class_form = round >> 2;
+	if (!d || user_u64(j->entry + rt->entry_object, &object))
+		return 1;
+	j->holder = java_class(rt, object, rt->class_form);
+	if ((round & 2) && j->holder && user_u64(j->holder + d->klass_super, &j->holder))
+		j->holder = 0;
+	rt->tail = 0;
+	java_fields(slot);
+	return rt->tail != 0;
 }
 
-/*
- * Finds the offsets of fields, from the ContinuationEntry at an address. 0 or -1. rt->chunk_sp 0:
- * they are not known.
- */
-static __always_inline int java_learn(struct sf_scratch *s, u32 slot, u64 entry)
+/* Reads the layout of a chunk, the object that the field is about. Whether it is one. */
+static __always_inline bool java_layout(struct sf_scratch *s, u32 slot, const struct sf_java *d,
+					u64 field)
+{
+	struct sf_java_walk *j = &s->lang.java;
+	struct sf_runtime *rt = &j->rt;
+	u32 layout = 0;
+
+	j->holder = java_class(rt, java_oop(rt, field), rt->class_form);
+	rt->chunk_sp = rt->chunk_bottom = rt->chunk_args = 0;
+	java_fields(slot);
+	if ((!rt->chunk_bottom && !(rt->chunk_args && rt->chunk_size)) ||
+	    copy_user(&layout, 4, j->holder + d->klass_layout))
+		rt->chunk_sp = 0;
+	rt->chunk_stack = layout & ~7u;
+	return rt->chunk_sp;
+}
+
+/* Finds the offsets of fields, from j->entry. rt->chunk_sp 0: they are not known. */
+static __always_inline void java_learn(struct sf_scratch *s, u32 slot)
 {
 	struct sf_java_walk *j = &s->lang.java;
 	struct sf_runtime *rt = &j->rt;
 	const struct sf_java *d = java_lang(rt->module);
-	u32 layout = 0, shift[2];
+	u32 shift[2];
 	u64 object;
 
 	rt->learns++;
+	rt->tail = 0;
 	if (!d || !d->klass_fields || user_u64(rt->bias + d->oop_base, &rt->oop_base) ||
 	    user_u64(rt->bias + d->class_base, &rt->class_base) ||
 	    copy_user(&shift[0], 4, rt->bias + d->oop_shift) ||
 	    copy_user(&shift[1], 4, rt->bias + d->class_shift))
-		return -1;
+		return;
 	rt->oop_shift = shift[0] & 31;
 	rt->class_shift = shift[1] & 31;
-	if (java_continuation(s, slot, entry) || user_u64(entry + rt->entry_object, &object))
-		return -1;
+	bpf_loop(2 * 2 * CLASS_FORMS, java_try, &slot, 0);
+	if (!rt->tail || user_u64(j->entry + rt->entry_object, &object))
+		return;
 	/* Of these neighbours one is between two words, if they have 4 bytes. */
 	rt->oop_form = (rt->tail | rt->child | rt->chunk_parent) & 7 ? OOP_NARROW : OOP_WHOLE;
-#pragma clang loop unroll(disable)
-	for (u32 i = 0; i < OOP_COLOURED; i++) {
-		j->holder = java_class(rt, java_oop(rt, object + rt->tail), rt->class_form);
-		rt->chunk_sp = rt->chunk_bottom = rt->chunk_args = 0;
-		java_fields(slot);
-		if (rt->chunk_sp && (rt->chunk_bottom || (rt->chunk_args && rt->chunk_size)) &&
-		    !copy_user(&layout, 4, j->holder + d->klass_layout)) {
-			rt->chunk_stack = layout & ~7u;
-			return 0;
-		}
-		if (rt->oop_form == OOP_NARROW)
-			break;
-		rt->oop_form = OOP_COLOURED;
-	}
-	rt->chunk_sp = 0;
-	return -1;
+	if (java_layout(s, slot, d, object + rt->tail) || rt->oop_form == OOP_NARROW)
+		return;
+	rt->oop_form = OOP_COLOURED;
+	java_layout(s, slot, d, object + rt->tail);
 }
 
 /* Goes on in the chunk, or in one of those before it. 0; 1: none has frames; -1: not readable. */
@@ -304,7 +309,7 @@ __noinline int java_chunk(u32 slot)
 	struct sf_scratch *s = scratch_of(slot);
 	struct sf_java_walk *j;
 	struct sf_runtime *rt;
-	u64 next = 0, entry;
+	u64 next = 0;
 	bool lost;
 	int more;
 
@@ -317,12 +322,12 @@ __noinline int java_chunk(u32 slot)
 		if (!lost)
 			next = java_oop(rt, j->chunk + rt->chunk_parent);
 	} else {
-		entry = java_entry(s);
-		if (entry && !rt->chunk_sp && rt->learns < JAVA_LEARNS) {
-			java_learn(s, slot, entry);
+		j->entry = java_entry(s);
+		if (j->entry && !rt->chunk_sp && rt->learns < JAVA_LEARNS) {
+			java_learn(s, slot);
 			java_store(s, rt);
 		}
-		lost = !entry || !rt->chunk_sp || user_u64(entry + rt->entry_object, &next);
+		lost = !j->entry || !rt->chunk_sp || user_u64(j->entry + rt->entry_object, &next);
 		if (!lost)
 			next = java_oop(rt, next + rt->tail);
 		lost |= !next;

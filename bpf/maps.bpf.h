@@ -151,6 +151,7 @@ struct sf_java_walk {
 	u32 failed; /* how many it could not read, in this sample */
 	u16 len, zero[3];
 	u64 chunk, chunk_end;	    /* chunk: whose frames s->regs are in; 0: those of the stack */
+	u64 entry;		    /* the ContinuationEntry */
 	u64 carrier[2], carrier_sp; /* the frame that follows those in chunks: fp, pc and sp */
 	u32 chunk_lost;		    /* its frames do not lead on */
 	u32 chunks;		    /* that were looked at in this sample */
