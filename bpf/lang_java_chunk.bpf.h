@@ -9,9 +9,9 @@
  * sp of its caller, are distances in words from where they are saved.
  *
  * The frame of Continuation.enterSpecial follows those on the stack. It has a ContinuationEntry,
- * which leads to the Continuation, and that to its newest chunk. The offsets of the
- * fields of these objects are in their classes' descriptions of fields (FieldInfo), and are read
- * once for an address space.
+ * which leads to the Continuation, and that to its newest chunk. The offsets of the fields of these
+ * objects are in their classes' descriptions of fields (FieldInfo), and are read once for an
+ * address space.
  */
 #ifndef SFBPF_LANG_JAVA_CHUNK_BPF_H
 #define SFBPF_LANG_JAVA_CHUNK_BPF_H
@@ -27,12 +27,11 @@
 #define JAVA_FIELDS_LEN	 512
 #define JAVA_CHUNKS	 8  /* of a continuation that are looked at, until one has frames */
 #define JAVA_CHUNKS_ALL	 64 /* in a sample */
-#define JAVA_SAMPLE	 64 /* and in one sample */
 #define JAVA_LEARNS	 16
 
 /* sf_runtime.class_form and oop_form: how objects refer to their class, and to one another */
 enum { CLASS_NARROW, CLASS_COMPACT, CLASS_WHOLE, CLASS_FORMS };
-enum { OOP_NARROW, OOP_WHOLE, OOP_COLOURED, OOP_FORMS };
+enum { OOP_NARROW, OOP_WHOLE, OOP_COLOURED };
 
 /* Flags of a field that numbers of its description depend on */
 #define JAVA_FIELD_INITIAL   (1 << 0)
@@ -150,7 +149,10 @@ __noinline int java_fields(u32 slot)
 	return 0;
 }
 
-/* One of the places that the continuation may be at, and its class or that of which it is one. */
+/*
+ * Tries one combination: where the entry has the continuation, how objects refer to their class,
+ * and whether that class or its superclass declares `tail`. 1: found, or the entry is unreadable.
+ */
 static int java_try(u32 round, void *ctx)
 {
 	u32 slot = *(u32 *)ctx;
@@ -177,7 +179,7 @@ static int java_try(u32 round, void *ctx)
 	return rt->tail != 0;
 }
 
-/* Reads the layout of a chunk, the object that the field is about. Whether it is one. */
+/* Reads the layout of the StackChunk that a field refers to. false: it is no StackChunk. */
 static __always_inline bool java_layout(struct sf_scratch *s, u32 slot, const struct sf_java *d,
 					u64 field)
 {

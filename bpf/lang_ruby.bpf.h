@@ -582,14 +582,20 @@ __noinline int ruby_without_loop(u32 slot)
 	struct sf_scratch *s = scratch_of(slot);
 	const struct sf_lang *d;
 	struct sf_vma *v;
-	u32 first, i, at;
+	u32 first, n = SF_VMAS, i, at;
 
 	if (!s)
 		return 0;
 	first = (s->space & (SF_SPACES - 1)) * SF_VMAS;
+	if (s->lang.seen >= 0) {
+		first = s->lang.seen;
+		n = 1;
+	}
 #pragma clang loop unroll(disable)
 	for (i = 0; i < SF_VMAS; i++) {
-		at = s->lang.seen >= 0 ? (u32)s->lang.seen : first + i;
+		if (i >= n)
+			break;
+		at = first + i;
 		v = vma_at(s, at);
 		if (!v->len || v->state != SF_MOD_READY || !(v->flags & SF_MODULE_LANG))
 			continue;

@@ -18,8 +18,8 @@
 #define TABLES_MAX (64u << 20) /* bytes of unwind tables to read */
 
 /*
- * Code outside of tables is analysed if it is more than the few functions of the C runtime, in
- * small files, and for so long: names must not be late.
+ * Code outside of tables is analysed if it is more than the few functions of the C runtime. The
+ * analysis delays the names of the whole file, so the file must be small, and the time is short.
  */
 #define CODE_GAP_MIN  512	 /* bytes */
 #define CODE_FILE_MAX (2u << 20) /* bytes */

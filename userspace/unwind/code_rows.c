@@ -291,11 +291,13 @@ static bool starts_as_function(const struct analysis *a, const struct fn *fn,
 	const struct row *r = rows->n ? &rows->rows[0] : NULL;
 	struct code_op op;
 
-	code_decode(&a->fn, fn->start, &op);
-	if (rows->n > 1 && op.kind == OP_NOP && r->end == fn->start + op.len)
+	if (!r || r->start != fn->start || r->plt_rep || r->flags || r->cfa.kind != RULE_REG ||
+	    r->cfa.reg != a->fn.arch->sp || r->cfa.off != a->fn.arch->ra_bytes)
 		return false;
-	return r && r->start == fn->start && !r->plt_rep && !r->flags && r->cfa.kind == RULE_REG &&
-	       r->cfa.reg == a->fn.arch->sp && r->cfa.off == a->fn.arch->ra_bytes;
+	if (rows->n == 1)
+		return true;
+	code_decode(&a->fn, fn->start, &op);
+	return op.kind != OP_NOP || r->end != fn->start + op.len;
 }
 
 /* The functions of a table: of a file that is analysed as a whole. */
