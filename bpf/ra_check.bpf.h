@@ -43,10 +43,25 @@ static __always_inline bool ra_needs_no_call(struct sf_scratch *s, u32 slot)
 	return rule && (rule->flags & SF_RULE_SIGNAL);
 }
 
+#if defined(__TARGET_ARCH_x86)
+/* Whether a step down stayed in the mapping of the stack that it left. */
+static __always_inline bool stack_went_down(struct sf_scratch *s)
+{
+	return (s->regs.flags & SF_REGS_DOWN) &&
+	       vma_walk(s, s->regs.sp - 8) == vma_walk(s, s->regs.left);
+}
+#else
+static __always_inline bool stack_went_down(struct sf_scratch *s)
+{
+	return false;
+}
+#endif
+
 /*
- * After a step that may be wrong (SF_REGS_GUESS). SF_STEP_GO: its return address follows a call.
- * That the address is executable is seen when the next frame's mapping is looked up. Global: not in
- * the hot path, and verified once.
+ * After a step that may be wrong (SF_REGS_GUESS, SF_REGS_DOWN). SF_STEP_GO: its return address
+ * follows a call. That the address is executable is seen when the next frame's mapping is looked
+ * up. A step down must lead to another mapping: below sp, a stack holds what calls that are over
+ * have left. Global: not in the hot path, and verified once.
  */
 __noinline int guess_check(u32 slot)
 {
@@ -55,6 +70,8 @@ __noinline int guess_check(u32 slot)
 
 	if (!s)
 		return SF_STOP_NO_ROW;
+	if (stack_went_down(s))
+		return SF_STOP_BAD_CFA;
 	if ((!copy_user(&before, sizeof(before), s->regs.pc - SF_CALL_BYTES) &&
 	     ends_with_call(before)) ||
 	    ra_needs_no_call(s, slot))

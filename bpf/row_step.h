@@ -24,6 +24,11 @@
 #define SF_REGS_GUESS 4
 #define SF_REGS_FULL  8	 /* all of r[] is known: innermost frame, or just above a signal frame */
 #define SF_REGS_BX    16 /* bx is known */
+/*
+ * The CFA is below the last one: a frame pointer led to another stack, as where Rust's stacker or
+ * gcc's -fsplit-stack has switched to a new one. pc may be wrong: guess_check()
+ */
+#define SF_REGS_DOWN  32
 
 /* Bytes: the largest frame whose CFA is a guess */
 #define SF_GUESS_MAX (1u << 20)
@@ -75,7 +80,7 @@ SF_INLINE int step_cfa(struct sf_regs *r, const struct sf_rule *rule, sf_u32 off
 	sf_u64 base = 0;
 	int err;
 
-	if (rule->cfa_kind != SF_K_REG && rule->cfa_kind != SF_K_REG_MEM)
+	if (rule->cfa_kind < SF_K_REG)
 		return SF_STOP_NO_RULE;
 	err = step_reg(r, rule->cfa_reg, &base);
 	if (err == SF_STOP_REG_UNKNOWN && rule->cfa_reg < STEP_KEPT_REGS) {
@@ -84,8 +89,10 @@ SF_INLINE int step_cfa(struct sf_regs *r, const struct sf_rule *rule, sf_u32 off
 	} else if (err != SF_STEP_GO) {
 		return err;
 	}
+	if (rule->cfa_kind == SF_K_INDEX_MEM)
+		base = r->sp + 8 * base;
 	*cfa = base + (sf_u64)(long long)rule->cfa_off;
-	if (rule->cfa_kind == SF_K_REG_MEM) {
+	if (rule->cfa_kind != SF_K_REG) {
 		if (sf_read_user(r, *cfa, cfa))
 			return SF_STOP_READ_FAULT;
 		*cfa += (sf_u64)(long long)rule->cfa_off2;

@@ -522,8 +522,7 @@ struct sf_off_thread { /* by thread id */
 #define SF_CACHE_BYTES	    (8u << SF_CACHE_BITS)
 #define SF_MAX_MODULES	    (1u << SF_MODULE_BITS)
 #define SF_MODULE_PLACE(id) ((id) & (SF_MAX_MODULES - 1))
-/* How many ids a place has */
-#define SF_MODULE_LIVES	    ((sf_u32)(SF_FRAME_MODULE_MASK >> SF_MODULE_BITS) + 1)
+#define SF_MODULE_LIVES	    ((sf_u32)(SF_FRAME_MODULE_MASK >> SF_MODULE_BITS) + 1) /* of a place */
 #define SF_DIR_MAX	    (SF_CHUNK / 4) /* directory entries per module */
 
 /*
@@ -557,6 +556,7 @@ enum sf_rule_kind { /* same values as enum rule_kind in userspace/unwind/row.h *
 		    SF_K_CFA_MEM,
 		    SF_K_REG,
 		    SF_K_REG_MEM,
+		    SF_K_INDEX_MEM,
 };
 
 #define SF_RULE_SIGNAL 1 /* flags: a signal frame */

@@ -16,6 +16,7 @@
 struct sf_regs {
 	sf_u64 pc, sp, fp, bx;
 	sf_u64 entry_sp; /* mm->start_stack: the process's stack pointer at its entry */
+	sf_u64 left;	 /* SF_REGS_DOWN: sp on the stack that was left */
 	sf_u32 flags, zero;
 	sf_u64 r[16]; /* by DWARF number */
 };
@@ -58,18 +59,26 @@ SF_INLINE int step_packed(struct sf_regs *r, sf_u32 code, sf_u32 module_flags)
 {
 	sf_u64 cfa = (code & SF_RULE_BASE_FP ? r->fp : r->sp) + ((code >> 2) & 0xff8);
 	sf_u64 fp = r->fp, ra = 0;
+	sf_u32 down = 0;
 
-	if (cfa <= r->sp)
-		return SF_STOP_BAD_CFA;
+	if (cfa <= r->sp) {
+		if (!(code & SF_RULE_BASE_FP))
+			return SF_STOP_BAD_CFA;
+		down = SF_REGS_DOWN;
+		r->left = r->sp;
+	}
 	if (step_is_entry(r, cfa))
 		return SF_STOP_COMPLETE;
 	if (sf_read_frame(r, cfa, code & 31, &fp, &ra))
-		return SF_STOP_READ_FAULT;
+		return down ? SF_STOP_BAD_CFA : SF_STOP_READ_FAULT;
 	r->pc = ra;
 	r->sp = cfa;
 	r->fp = fp;
-	r->flags = SF_REGS_RA | (module_flags & SF_MODULE_TRACKS_BX ? r->flags & SF_REGS_BX : 0);
-	return ra ? SF_STEP_GO : SF_STOP_ZERO_RA;
+	r->flags = SF_REGS_RA | down |
+		   (module_flags & SF_MODULE_TRACKS_BX ? r->flags & SF_REGS_BX : 0);
+	if (ra)
+		return SF_STEP_GO;
+	return down ? SF_STOP_BAD_CFA : SF_STOP_ZERO_RA;
 }
 
 /*

@@ -609,7 +609,7 @@ static int unwind_next(u32 round, void *ctx)
 			return js_scopes(slot);
 		if (stop == LATER_JS_WORD)
 			return js_word(slot);
-		if (stop == SF_STEP_GO && (s->regs.flags & SF_REGS_GUESS))
+		if (stop == SF_STEP_GO && (s->regs.flags & (SF_REGS_GUESS | SF_REGS_DOWN)))
 			stop = guess_check(slot);
 	}
 	if (stop == SF_STEP_GO)

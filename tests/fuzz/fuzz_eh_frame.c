@@ -42,9 +42,9 @@ static void check_rows(const struct fn *fn, const struct rowbuf *b)
 				r->plt_at > r[-1].plt_at && r->plt_at < r->plt_rep);
 		else
 			require(r->start == at);
-		require(r->source == ROW_EH_FRAME && r->cfa.kind <= RULE_REG_MEM &&
+		require(r->source == ROW_EH_FRAME && r->cfa.kind <= RULE_INDEX_MEM &&
 			r->ra.kind <= RULE_REG_MEM);
-		require(r->cfa_off2 == 0 || r->cfa.kind == RULE_REG_MEM);
+		require(r->cfa_off2 == 0 || r->cfa.kind >= RULE_REG_MEM);
 		at = r->end;
 	}
 }

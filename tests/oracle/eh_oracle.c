@@ -77,6 +77,10 @@ static void our_rule(char *out, const struct oracle *o, const struct rule *r)
 		reg_off(at, o->regs, r->reg, r->off);
 		snprintf(out, TEXT, "*(%s)", at);
 		return;
+	case RULE_INDEX_MEM:
+		reg_off(at, o->regs, o->regs->sp, r->off);
+		snprintf(out, TEXT, "*(%.40s+%s*8)", at, o->regs->names[r->reg]);
+		return;
 	default:
 		strcpy(out, "?");
 		return;
@@ -138,6 +142,24 @@ static bool plt_text(char *out, const struct oracle *o, const Dwarf_Op *ops, siz
 	return true;
 }
 
+/* OpenSSL's: sp+off, reg, 8, mul, plus, deref, add */
+static bool index_text(char *out, const struct oracle *o, const Dwarf_Op *ops, size_t n)
+{
+	uint64_t sp, reg, words;
+	int64_t off, reg_add;
+	char at[TEXT];
+
+	if (n != 7 || !is_breg(&ops[0], &sp, &off) || sp != o->regs->sp ||
+	    !is_breg(&ops[1], &reg, &reg_add) || reg_add || reg >= o->regs->nnames ||
+	    !is_lit(&ops[2], &words) || words != 8 || ops[3].atom != DW_OP_mul ||
+	    ops[4].atom != DW_OP_plus || ops[5].atom != DW_OP_deref ||
+	    ops[6].atom != DW_OP_plus_uconst)
+		return false;
+	reg_off(at, o->regs, sp, off);
+	snprintf(out, TEXT, "*(%.40s+%s*8)%+d", at, o->regs->names[reg], (int)ops[6].number);
+	return true;
+}
+
 static void show_ops(const char *what, const Dwarf_Op *ops, size_t n)
 {
 	printf("  ? %s:", what);
@@ -154,7 +176,7 @@ static void cfa_text(char *out, struct oracle *o, const Dwarf_Op *ops, size_t n)
 	char at[TEXT];
 
 	strcpy(out, "?");
-	if (plt_text(out, o, ops, n))
+	if (plt_text(out, o, ops, n) || index_text(out, o, ops, n))
 		return;
 	if (n && is_breg(&ops[0], &reg, &off)) {
 		reg_off(at, o->regs, reg, off);

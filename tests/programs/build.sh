@@ -83,6 +83,7 @@ plain() {
 		c hostile hostile.c -pthread
 		c noend noend.c
 		c keepreg keepreg.c
+		c down down.c -pthread
 		c jit jit.c
 		c fat rec.c fat.S
 		c rec-gap rec.c gap.S -fomit-frame-pointer -fno-asynchronous-unwind-tables \
@@ -90,6 +91,7 @@ plain() {
 	*)
 		skip noend "its code is x86-64's"
 		skip keepreg "its code is x86-64's"
+		skip down "its code is x86-64's"
 		skip jit "its code is x86-64's"
 		skip hostile "its code is x86-64's"
 		skip fat "its code is x86-64's"

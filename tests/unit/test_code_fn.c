@@ -64,6 +64,13 @@ SHAPE(pushed, "push %rbx\n test %edi, %edi\n jne 1f\n 2: pop %rbx\n ret\n"
 /* A computed goto: labels at 10 and 12, with the height of the jump. */
 SHAPE(threaded, "push %rbx\n mov (%rdi), %rax\n add $8, %rdi\n jmp *%rax\n"
 		"2: inc %eax\n 3: pop %rbx\n ret\n 0:")
+/* The labels are taken in the function. GMP's multiplication has such jumps. */
+SHAPE(stepped, "push %rbx\n lea 2f(%rip), %rax\n test %edi, %edi\n je 1f\n"
+	       "lea 3f(%rip), %rax\n 1: jmp *%rax\n 2: inc %eax\n 3: pop %rbx\n ret\n 0:")
+/* No index leads to the first entry. */
+SHAPE(from_one, "mov %edi, %edi\n cmp $2, %edi\n ja 3f\n lea 9f(%rip), %rdx\n"
+		"movslq (%rdx,%rdi,4), %rax\n add %rdx, %rax\n jmp *%rax\n"
+		"2: inc %eax\n 3: ret\n .balign 4\n 9: .long 0, 2b-9b, 3b-9b\n 0:")
 SHAPE(uneven, "test %edi, %edi\n je 1f\n push %rbx\n 1: ret")
 SHAPE(pointer, "push %rbp\n sub $16, %rsp\n mov %rsp, %rbp\n test %edi, %edi\n je 1f\n"
 	       "push %rdi\n 1: lea 16(%rbp), %rsp\n pop %rbp\n ret")
@@ -97,7 +104,9 @@ static const struct code_arch *arch;
 static void analyse(const uint8_t *from, const uint8_t *to)
 {
 	const size_t len = (size_t)(to - from);
-	struct elf_image img = { .fd = -1 };
+	struct elf_image img = { .fd = -1,
+				 .type = ET_DYN,
+				 .machine = arch == &code_arch_arm64 ? EM_AARCH64 : EM_X86_64 };
 	struct code_text text = { .start = ADDR, .end = ADDR + len };
 	struct code_fn f = { .arch = arch,
 			     .img = &img,
@@ -105,7 +114,7 @@ static void analyse(const uint8_t *from, const uint8_t *to)
 			     .ntexts = 1,
 			     .part_of = no_part,
 			     .sized = is_sized,
-			     .has_labels = true,
+			     .has_labels = nlabels,
 			     .budget = 10000 };
 
 	text.blob.view = bytes_of(from, len + call_ends, false); /* a byte follows each shape */
@@ -231,6 +240,8 @@ TEST(bounds_of_tables)
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	ANALYSE(indexed);
 	EXPECT_EQ(verdict, CODE_PROVEN);
+	ANALYSE(from_one);
+	EXPECT_EQ(verdict, CODE_PROVEN);
 	ANALYSE(spilled);
 	EXPECT_EQ(verdict, CODE_PROVEN);
 }
@@ -281,6 +292,18 @@ TEST(computed_goto)
 	ANALYSE(threaded);
 	EXPECT_EQ(verdict, CODE_REJECTED);
 	nlabels = 0;
+	is_sized = false;
+}
+
+TEST(jump_to_labels_that_are_taken)
+{
+	ANALYSE(stepped);
+	EXPECT_EQ(verdict, CODE_REJECTED);
+	is_sized = true;
+	ANALYSE(stepped);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(21), "cfa=rsp+16 ra=*(cfa-8) fp=same"); /* 2 */
+	EXPECT_STR(at(23), "cfa=rsp+16 ra=*(cfa-8) fp=same"); /* 3 */
 	is_sized = false;
 }
 

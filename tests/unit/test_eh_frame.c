@@ -143,6 +143,9 @@ static void say_rule(const struct row_regs *regs, const struct rule *r)
 	case RULE_REG_MEM:
 		say(" *(%s%+d)", name, r->off);
 		break;
+	case RULE_INDEX_MEM:
+		say(" *(%s%+d+%s*8)", regs->names[regs->sp], r->off, name);
+		break;
 	}
 }
 
@@ -428,8 +431,16 @@ TEST(eh_expressions)
 		{ I("\x0f\x06\x77\x00\x23\x10\x06\x96"), "0-100 *(rsp+16) *(cfa-8) same;", false },
 		/* *(*(rsp+8)) */
 		{ I("\x0f\x05\x77\x08\x06\x06\x96"), "0-100 ? *(cfa-8) same;", false },
-		{ I("\x0f\x0a\x77\x08\x79\x00\x38\x1e\x22\x06\x23\x08"), "0-100 ? *(cfa-8) same;",
-		  false },
+		/* A word of an array; OpenSSL: lit8 mul. lit3 shl, operands in the other order */
+		{ I("\x0f\x0a\x77\x08\x79\x00\x38\x1e\x22\x06\x23\x08"),
+		  "0-100 *(rsp+8+r9*8)+8 *(cfa-8) same;", false },
+		{ I("\x0f\x0a\x79\x00\x33\x24\x77\x08\x22\x06\x23\x10"),
+		  "0-100 *(rsp+8+r9*8)+16 *(cfa-8) same;", false },
+		/* No load; a factor of 4; an index with an offset; an array not on the stack */
+		{ I("\x0f\x07\x77\x08\x79\x00\x38\x1e\x22"), "0-100 ? *(cfa-8) same;", false },
+		{ I("\x0f\x08\x77\x08\x79\x00\x34\x1e\x22\x06"), "0-100 ? *(cfa-8) same;", false },
+		{ I("\x0f\x08\x77\x08\x79\x01\x38\x1e\x22\x06"), "0-100 ? *(cfa-8) same;", false },
+		{ I("\x0f\x08\x76\x08\x79\x00\x38\x1e\x22\x06"), "0-100 ? *(cfa-8) same;", false },
 		/* underflow */
 		{ I("\x0f\x01\x22"), "0-100 ? *(cfa-8) same;", false },
 		{ I("\x0f\x00"), "0-100 ? *(cfa-8) same;", false },

@@ -60,6 +60,11 @@ TEST(row_text_x86_64)
 					  .fp = AT_CFA(-16),
 					  .flags = ROW_SIGNAL }),
 		   "cfa=*(rsp+152)+8 ra=*(rsp+168) fp=*(cfa-16) signal");
+	EXPECT_STR(rules(a, (struct row){ .cfa = { .kind = RULE_INDEX_MEM, .reg = 9, .off = 8 },
+					  .cfa_off2 = 8,
+					  .ra = AT_CFA(-8),
+					  .fp = AT_CFA(-24) }),
+		   "cfa=*(rsp+8+r9*8)+8 ra=*(cfa-8) fp=*(cfa-24)");
 	EXPECT_STR(rules(a, (struct row){ .cfa = REG(10, 0),
 					  .ra = REG(11, 0),
 					  .fp = KIND(RULE_UNDEF) }),

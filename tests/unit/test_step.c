@@ -119,6 +119,21 @@ TEST(step_packed_bad)
 	expect(0x401000, STACK, 0, SF_REGS_FULL | SF_REGS_BX);
 }
 
+/* A frame pointer may lead to another stack; then the return address must be checked. */
+TEST(step_packed_down)
+{
+	fresh(STACK + 64, STACK + 16);
+	EXPECT_EQ(step_packed(&r, PACKED(SF_RULE_BASE_FP, 16, 2), 0), SF_STEP_GO);
+	expect(0x1003, STACK + 32, 0x1002, SF_REGS_RA | SF_REGS_DOWN);
+	EXPECT_EQ(r.left, STACK + 64);
+	/* The frame after it is one as any other. */
+	EXPECT_EQ(step_packed(&r, PACKED(0, 16, 2), 0), SF_STEP_GO);
+	EXPECT_EQ(r.flags, SF_REGS_RA);
+	fresh(STACK + 64, STACK + 16);
+	words[3] = 0;
+	EXPECT_EQ(step_packed(&r, PACKED(SF_RULE_BASE_FP, 16, 2), 0), SF_STOP_BAD_CFA);
+}
+
 /* May be the end of a stack; its place decides (zero_check). */
 TEST(step_packed_ra_0)
 {
@@ -247,6 +262,34 @@ TEST(step_rule_ra)
 	EXPECT_EQ(step(RULE(.cfa_kind = SF_K_NONE, RA_AT_CFA)), SF_STOP_NO_RULE);
 	words[0] = 0;
 	EXPECT_EQ(step(RULE(CFA_REG(7, 8), RA_AT_CFA)), SF_STOP_ZERO_RA);
+}
+
+/* The CFA is in an array of words on the stack, of which a register holds the length. */
+TEST(step_rule_indexed)
+{
+	const struct sf_rule rule = RULE(.cfa_kind = SF_K_INDEX_MEM, .cfa_reg = 9, .cfa_off = 8,
+					 .cfa_off2 = 16, RA_AT_CFA);
+
+	fresh(STACK, 0xf0);
+	r.r[9] = 2;
+	words[3] = STACK + 24;
+	EXPECT_EQ(step(rule), SF_STEP_GO);
+	expect(0x1004, STACK + 40, 0xf0, SF_REGS_RA);
+	fresh(STACK, 0xf0);
+	r.r[9] = 1ull << 40;
+	EXPECT_EQ(step(rule), SF_STOP_READ_FAULT);
+	/* The index is not tracked: its innermost value is tried, and the CFA must be near. */
+	fresh(STACK, 0xf0);
+	r.flags = SF_REGS_RA;
+	r.r[9] = 2;
+	words[3] = STACK + 24;
+	EXPECT_EQ(step(rule), SF_STEP_GO);
+	expect(0x1004, STACK + 40, 0xf0, SF_REGS_RA | SF_REGS_GUESS);
+	fresh(STACK, 0xf0);
+	r.flags = SF_REGS_RA;
+	r.r[9] = 2;
+	words[3] = STACK - 16;
+	EXPECT_EQ(step(rule), SF_STOP_REG_UNKNOWN);
 }
 
 /* A register that is not tracked: its innermost value is tried, and the result must be checked. */

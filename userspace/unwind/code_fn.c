@@ -262,6 +262,8 @@ static int jump_table(struct code_fn *f, const struct code_val *v, const struct 
 		more = code_jump_entry(f, v, i, &target);
 		if (more < 0)
 			return more;
+		if (!i && target == v->sym) /* an entry of 0: the index is never 0 */
+			continue;
 		if (!more)
 			return i && !v->n ? 0 : REJECT;
 		if (!v->n && !inside(f, target))

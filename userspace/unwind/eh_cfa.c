@@ -305,6 +305,11 @@ static void def_cfa_expression(struct cfa_run *r)
 	} else if (e.kind == EXPR_MEM && fits_s32(e.off) && fits_s32(e.off2)) {
 		st->cfa = rule_at(r, RULE_REG_MEM, e.base, e.off);
 		st->off2 = e.base < r->nregs ? (int32_t)e.off2 : 0;
+	} else if (e.kind == EXPR_INDEX_MEM && r->arch == ROW_ARCH_X86_64 &&
+		   e.base == row_arch_regs(r->arch)->sp && e.index < r->nregs && fits_s32(e.off) &&
+		   fits_s32(e.off2)) {
+		st->cfa = rule_at(r, RULE_INDEX_MEM, e.index, e.off);
+		st->off2 = (int32_t)e.off2;
 	} else if (e.kind == EXPR_PLT && e.base < r->nregs && fits_s32(e.off) && fits_s32(e.add) &&
 		   fits_s32(e.off + e.add)) {
 		if (e.at == 0)

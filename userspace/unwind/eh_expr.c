@@ -77,16 +77,18 @@ static int64_t wrap_add(int64_t a, int64_t b)
 
 static struct eh_expr add(struct eh_expr a, struct eh_expr b)
 {
-	if (a.kind == EXPR_CONST || (a.kind == EXPR_PC_STEP && b.kind == EXPR_LIN)) {
+	if (a.kind == EXPR_CONST ||
+	    ((a.kind == EXPR_PC_STEP || a.kind == EXPR_WORDS) && b.kind == EXPR_LIN)) {
 		struct eh_expr t = a;
 
 		a = b;
 		b = t;
 	}
 	if (b.kind == EXPR_CONST) {
-		if (a.kind == EXPR_MEM)
+		if (a.kind == EXPR_MEM || a.kind == EXPR_INDEX_MEM)
 			a.off2 = wrap_add(a.off2, b.off);
-		else if (a.kind == EXPR_CONST || a.kind == EXPR_LIN || a.kind == EXPR_PLT)
+		else if (a.kind == EXPR_CONST || a.kind == EXPR_LIN || a.kind == EXPR_PLT ||
+			 a.kind == EXPR_INDEX)
 			a.off = wrap_add(a.off, b.off);
 		else
 			a.kind = EXPR_NONE;
@@ -95,6 +97,9 @@ static struct eh_expr add(struct eh_expr a, struct eh_expr b)
 		b.base = a.base;
 		b.off = a.off;
 		a = b;
+	} else if (a.kind == EXPR_LIN && b.kind == EXPR_WORDS) {
+		a.kind = EXPR_INDEX;
+		a.index = b.index;
 	} else {
 		a.kind = EXPR_NONE;
 	}
@@ -135,6 +140,9 @@ static struct eh_expr scale(struct eh_expr a, struct eh_expr by, bool shift)
 {
 	int64_t factor = shift ? (int64_t)1 << (by.off & 31) : by.off;
 
+	if (a.kind == EXPR_LIN && a.off == 0 && a.base != EXPR_CFA && by.kind == EXPR_CONST &&
+	    factor == 8)
+		return (struct eh_expr){ .kind = EXPR_WORDS, .index = a.base };
 	if (a.kind != EXPR_PC_STEP || by.kind != EXPR_CONST || by.off < 0 ||
 	    by.off > (shift ? 16 : 1 << 16) || a.add > 1 << 16)
 		a.kind = EXPR_NONE;
@@ -183,7 +191,10 @@ static void deref(struct expr_stack *s)
 {
 	struct eh_expr a = pop(s);
 
-	a.kind = a.kind == EXPR_LIN ? EXPR_MEM : EXPR_NONE;
+	if (a.kind == EXPR_INDEX)
+		a.kind = EXPR_INDEX_MEM;
+	else
+		a.kind = a.kind == EXPR_LIN ? EXPR_MEM : EXPR_NONE;
 	a.off2 = 0;
 	push(s, &a);
 }

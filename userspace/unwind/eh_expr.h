@@ -3,9 +3,9 @@
  * DWARF expressions in call frame information (DWARF 5, 2.5 and 6.4.2), read as rules.
  *
  * The expression is evaluated symbolically: a value is a constant, reg + off, *(reg + off) + off2,
- * or the step of a PLT. An expression with any other value has no rule. This accepts every spelling
- * of a shape (breg/bregx, lit/const, plus/plus_uconst/minus, either order of operands) without a
- * list of patterns.
+ * an element of an array of words (reg + off + 8 * reg), or the step of a PLT. An expression with
+ * any other value has no rule. This accepts every spelling of a shape (breg/bregx, lit/const,
+ * plus/plus_uconst/minus, either order of operands) without a list of patterns.
  */
 #ifndef SFBPF_UNWIND_EH_EXPR_H
 #define SFBPF_UNWIND_EH_EXPR_H
@@ -14,20 +14,24 @@
 #include "unwind/row.h"
 
 enum eh_expr_kind {
-	EXPR_NONE,    /* none of the shapes */
-	EXPR_CONST,   /* off */
-	EXPR_LIN,     /* base + off */
-	EXPR_MEM,     /* *(base + off) + off2 */
-	EXPR_PC_BITS, /* pc & (rep - 1) */
-	EXPR_PC_STEP, /* (pc & (rep - 1)) >= at ? add : 0 */
-	EXPR_PLT,     /* base + off + PC_STEP */
+	EXPR_NONE,	/* none of the shapes */
+	EXPR_CONST,	/* off */
+	EXPR_LIN,	/* base + off */
+	EXPR_MEM,	/* *(base + off) + off2 */
+	EXPR_WORDS,	/* 8 * index */
+	EXPR_INDEX,	/* base + off + 8 * index */
+	EXPR_INDEX_MEM, /* *(base + off + 8 * index) + off2 */
+	EXPR_PC_BITS,	/* pc & (rep - 1) */
+	EXPR_PC_STEP,	/* (pc & (rep - 1)) >= at ? add : 0 */
+	EXPR_PLT,	/* base + off + PC_STEP */
 };
 
 #define EXPR_CFA 0xffffffffu /* base: the CFA instead of a register */
 
 struct eh_expr {
 	enum eh_expr_kind kind;
-	uint32_t base; /* DWARF register number or EXPR_CFA */
+	uint32_t base;	/* DWARF register number or EXPR_CFA */
+	uint32_t index; /* DWARF register number */
 	uint32_t rep, at;
 	int64_t off, off2, add;
 };

@@ -13,7 +13,8 @@
 _Static_assert((int)SF_K_NONE == (int)RULE_NONE && (int)SF_K_SAME == (int)RULE_SAME &&
 		       (int)SF_K_UNDEF == (int)RULE_UNDEF && (int)SF_K_CFA == (int)RULE_CFA &&
 		       (int)SF_K_CFA_MEM == (int)RULE_CFA_MEM && (int)SF_K_REG == (int)RULE_REG &&
-		       (int)SF_K_REG_MEM == (int)RULE_REG_MEM,
+		       (int)SF_K_REG_MEM == (int)RULE_REG_MEM &&
+		       (int)SF_K_INDEX_MEM == (int)RULE_INDEX_MEM,
 	       "rule kinds are the same on both sides");
 
 #define X86_RBX 3

@@ -26,11 +26,13 @@ enum rule_kind {
 	RULE_CFA_MEM, /* *(CFA + off) */
 	RULE_REG,     /* reg + off */
 	RULE_REG_MEM, /* *(reg + off); a CFA rule adds the row's cfa_off2 */
+	/* CFA only: *(sp + off + 8 * reg) + cfa_off2; OpenSSL's Montgomery multiplication */
+	RULE_INDEX_MEM,
 };
 
 struct rule {	      /* 8 bytes, so that it can be handled as a word */
 	uint8_t kind; /* enum rule_kind */
-	uint8_t reg;  /* DWARF number, for RULE_REG and RULE_REG_MEM */
+	uint8_t reg;  /* DWARF number, for RULE_REG and the kinds after it */
 	uint16_t zero;
 	int32_t off; /* bytes */
 };
@@ -84,7 +86,7 @@ struct row {
 	struct rule cfa, ra, fp;
 	/* x86-64 rbx, from .eh_frame only: ld.so's lazy resolver has a CFA based on it */
 	struct rule bx;
-	int32_t cfa_off2; /* bytes, of a CFA that is RULE_REG_MEM */
+	int32_t cfa_off2; /* bytes, of a CFA that is in memory */
 	uint32_t plt_rep, plt_at;
 	uint8_t source; /* enum row_source */
 	uint8_t flags;	/* ROW_* */

@@ -66,6 +66,10 @@ static char *put_rule(char *p, enum row_arch arch, const struct rule *r)
 		p = put_offset(put_reg(append(p, "*("), arch, r->reg), r->off);
 		*p++ = ')';
 		return p;
+	case RULE_INDEX_MEM:
+		p = put_reg(append(p, "*("), arch, row_arch_regs(arch)->sp);
+		p = put_reg(append(put_offset(p, r->off), "+"), arch, r->reg);
+		return append(p, "*8)");
 	default:
 		*p++ = '?';
 		return p;
