@@ -43,15 +43,23 @@ static __always_inline bool ra_needs_no_call(struct sf_scratch *s, u32 slot)
 	return rule && (rule->flags & SF_RULE_SIGNAL);
 }
 
+/* vma_walk() for all callers here. Global: verified once. */
+__noinline u64 vma_of_stack(u32 slot, u64 addr)
+{
+	struct sf_scratch *s = scratch_of(slot);
+
+	return s ? vma_walk(s, addr) : 0;
+}
+
 #if defined(__TARGET_ARCH_x86)
 /* Whether a step down stayed in the mapping of the stack that it left. */
-static __always_inline bool stack_went_down(struct sf_scratch *s)
+static __always_inline bool stack_went_down(struct sf_scratch *s, u32 slot)
 {
 	return (s->regs.flags & SF_REGS_DOWN) &&
-	       vma_walk(s, s->regs.sp - 8) == vma_walk(s, s->regs.left);
+	       vma_of_stack(slot, s->regs.sp - 8) == vma_of_stack(slot, s->regs.left);
 }
 #else
-static __always_inline bool stack_went_down(struct sf_scratch *s)
+static __always_inline bool stack_went_down(struct sf_scratch *s, u32 slot)
 {
 	return false;
 }
@@ -70,7 +78,7 @@ __noinline int guess_check(u32 slot)
 
 	if (!s)
 		return SF_STOP_NO_ROW;
-	if (stack_went_down(s))
+	if (stack_went_down(s, slot))
 		return SF_STOP_BAD_CFA;
 	if ((!copy_user(&before, sizeof(before), s->regs.pc - SF_CALL_BYTES) &&
 	     ends_with_call(before)) ||
@@ -94,7 +102,7 @@ __noinline int zero_check(u32 slot)
 		return SF_STOP_ZERO_RA;
 	sp = s->regs.sp;
 	top = s->regs.entry_sp;
-	vma = vma_walk(s, sp - 8);
+	vma = vma_of_stack(slot, sp - 8);
 	if (vma && (KLOAD(vma, struct vm_area_struct, vm_start) > top ||
 		    KLOAD(vma, struct vm_area_struct, vm_end) <= top))
 		top = KLOAD(vma, struct vm_area_struct, vm_end);
