@@ -40,7 +40,7 @@ static uint8_t *put64(uint8_t *p, uint64_t v)
 	return put(p, &v, 8);
 }
 
-#define NFUNCS 4
+#define NFUNCS 5
 static const struct {
 	uint32_t start, name, pcsp;
 	uint8_t flags;
@@ -49,16 +49,18 @@ static const struct {
 	{ 0x40, 8, 10, GO_TOP_FRAME | GO_ASM }, /* runtime.goexit */
 	{ 0x60, 23, 10, GO_SP_WRITE | GO_ASM }, /* asm.f: writes sp after 5 bytes */
 	{ 0x80, 29, 13, GO_SP_WRITE | GO_ASM }, /* runtime.systemstack */
+	{ 0x100, 49, 10, GO_ASM },		/* runtime.sigreturn */
 };
-#define END_OF_TEXT 0x100
+#define END_OF_TEXT 0x120
 
 /* Heights: +1 0 for 4 bytes, +24 for 16, back to 0 for 1 byte; all 0; 0 for 1, 8 for the rest. */
 static const uint8_t heights[] = { 0, 2, 4, 48, 16, 47, 1, 0, 0, 0, 2, 64, 0, 2, 1, 16, 127, 0 };
-static const char names[] = "\0main.f\0runtime.goexit\0asm.f\0runtime.systemstack";
+static const char names[] =
+	"\0main.f\0runtime.goexit\0asm.f\0runtime.systemstack\0runtime.sigreturn";
 
 static size_t make_table(uint8_t *t)
 {
-	const size_t name_at = 72, pcs = name_at + 64, functions = pcs + 32;
+	const size_t name_at = 72, pcs = name_at + 80, functions = pcs + 32;
 	uint8_t *p = put32(t, 0xfffffff1), *record = t + functions + 8 * NFUNCS + 8;
 
 	p = put32(p, 0x08010000);
@@ -94,6 +96,7 @@ static void put_section(uint8_t *file, int i, uint32_t name, uint32_t type, uint
 static uint8_t *make_file(size_t *ret_table)
 {
 	static const char shstrtab[] = "\0.text\0.gopclntab\0.shstrtab";
+	static const uint8_t sigreturn[] = { 0x48, 0xc7, 0xc0, 0x0f, 0x00, 0x00, 0x00, 0x0f, 0x05 };
 	static const uint8_t writes_sp[] = { 0x90, 0x90, 0x90, 0x90, 0x90, 0x48, 0x89, 0xc4 };
 	uint8_t *file = calloc(1, FILE_SIZE);
 	Elf64_Ehdr eh = { .e_ident = { 0x7f, 'E', 'L', 'F', ELFCLASS64, ELFDATA2LSB, EV_CURRENT },
@@ -119,6 +122,7 @@ static uint8_t *make_file(size_t *ret_table)
 	memcpy(file + 0x800, shstrtab, sizeof(shstrtab));
 	memcpy(file + 0x1060, writes_sp, sizeof(writes_sp));
 	memcpy(file + 0x1080, systemstack, sizeof(systemstack));
+	memcpy(file + 0x1100, sigreturn, sizeof(sigreturn));
 	*ret_table = make_table(file + 0x2000);
 	put_section(file, 1, 1, SHT_PROGBITS, TEXT, 0x1000, END_OF_TEXT);
 	put_section(file, 2, 7, SHT_PROGBITS, TABLE, 0x2000, *ret_table);
@@ -163,7 +167,8 @@ TEST(go_rows)
 			 "80-81 cfa=rsp+8 ra=*(cfa-8) fp=same op=0\n"
 			 "81-b2 cfa=rsp+16 ra=*(cfa-8) fp=*(cfa-16) op=0\n"
 			 "b2-eb cfa=? ra=? fp=? op=1\n"
-			 "eb-100 cfa=rsp+16 ra=*(cfa-8) fp=*(cfa-16) op=0\n");
+			 "eb-100 cfa=rsp+16 ra=*(cfa-8) fp=*(cfa-16) op=0\n"
+			 "100-120 cfa=rsp+8 ra=*(cfa-8) fp=same op=0\n");
 	free(file);
 }
 
@@ -178,6 +183,27 @@ TEST(go_rows_switch_rule)
 	EXPECT(file.go.rules[0].tls == -8 && file.go.rules[0].m_off == 0xb8);
 	EXPECT(file.go.rules[0].g_m == 0x30 && file.go.rules[0].g_sched == 0x38);
 	EXPECT(file.go.rules[0].cfa_off == 16 && file.go.rules[0].flags == SF_RULE_GO);
+	unwind_file_close(&file);
+	free(mem);
+}
+
+/* A program with a dynamic linker is not searched for trampolines, but the table has this one. */
+TEST(go_rows_restorer)
+{
+	struct unwind_file file;
+	size_t table;
+	uint8_t *mem = make_file(&table);
+
+	for (int searched = 0; searched < 2; searched++) {
+		((Elf64_Ehdr *)(void *)mem)->e_type = searched ? ET_EXEC : ET_DYN;
+		EXPECT(!unwind_file_open_mem(&file, mem, FILE_SIZE, NULL));
+		EXPECT_EQ(file.known.n, 1);
+		EXPECT(file.known.n && file.known.rows[0].start == TEXT + 0xff);
+		unwind_file_close(&file);
+	}
+	mem[0x1100] ^= 1;
+	EXPECT(!unwind_file_open_mem(&file, mem, FILE_SIZE, NULL));
+	EXPECT_EQ(file.known.n, 0);
 	unwind_file_close(&file);
 	free(mem);
 }

@@ -38,13 +38,17 @@ static uint32_t find_named_code(const struct builder *b, struct root *ret)
 	bool found[NNAMED], some = false; /* found[k]: already found, or not searched for */
 	uint64_t start;
 	uint32_t n = 0;
+	/* A Go program has its own restorer, whatever it is linked with. */
+	bool is_go = elf_image_section(b->img, ".gopclntab") ||
+		     elf_image_section(b->img, ".data.rel.ro.gopclntab");
 	/* A program without an interpreter contains all of libc. */
 	bool has_libc = !elf_image_segment(b->img, PT_INTERP) && builder_is_program(b);
 
 	for (size_t k = 0; k < NNAMED; k++) {
 		found[k] = b->img->be || b->img->machine != named[k].machine;
 		if (!found[k] && !builder_is_named(b, named[k].soname))
-			found[k] = !has_libc || strcmp(named[k].soname, LIBC) != 0;
+			found[k] = strcmp(named[k].soname, LIBC) != 0 ||
+				   !(has_libc || (is_go && named[k].code == KNOWN_RESTORE_RT));
 		some |= !found[k];
 	}
 	for (uint32_t i = 0; some && i < b->nareas; i++) {

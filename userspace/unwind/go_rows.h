@@ -24,6 +24,7 @@ struct go_rows {
 	struct rowbuf special;		       /* rows that override heights; ascending */
 	struct sf_go_rule rules[GO_RULES_MAX]; /* of the rows with `go`, which is the number + 1 */
 	uint32_t nrules;
+	uint64_t restorer; /* where signal handlers return to; 0: not known */
 };
 
 /* 0; -ENOENT: not a Go program, or one of a machine that is not known; -ENOMEM, -EIO. */

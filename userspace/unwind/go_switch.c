@@ -166,6 +166,7 @@ int go_switch_find(struct go_rows *g, const struct elf_image *img)
 	struct go_search s = { .rows = g, .img = img };
 
 	find_functions(&s);
+	g->restorer = s.fns[GO_RESTORER].start;
 	if (g->arch == ROW_ARCH_X86_64)
 		go_switch_x86(&s);
 	else

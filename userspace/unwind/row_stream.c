@@ -73,7 +73,9 @@ int unwind_file_parse(struct unwind_file *f, struct diag *diag)
 	if (!err) {
 		err = go_rows_open(&f->go, &f->img, f->arch);
 		f->has_go = !err;
-		err = fatal(err);
+		err = f->has_go ? trampolines_add_restorer(&f->img, f->arch, f->go.restorer,
+							   &f->known)
+				: fatal(err);
 	}
 	if (err)
 		unwind_file_close(f);

@@ -353,3 +353,27 @@ int trampolines_find(const struct elf_image *img, enum row_arch arch, struct row
 		qsort(out->rows, out->n, sizeof(*out->rows), by_start);
 	return err;
 }
+
+int trampolines_add_restorer(const struct elf_image *img, enum row_arch arch, uint64_t addr,
+			     struct rowbuf *out)
+{
+	const uint32_t size = known_code_size(KNOWN_RESTORE_RT);
+	const uint64_t from = addr - known_code_before(KNOWN_RESTORE_RT);
+	struct elf_blob code = { 0 };
+	uint64_t offset, start;
+	bool found;
+	int err;
+
+	for (size_t i = 0; i < out->n; i++)
+		if (out->rows[i].start == from)
+			return 0;
+	if (arch != ROW_ARCH_X86_64 || !addr || !elf_image_vaddr_to_offset(img, from, &offset) ||
+	    elf_image_read(img, offset, size, &code))
+		return 0;
+	found = known_code_next(&code.view, KNOWN_RESTORE_RT, &start);
+	elf_blob_free(&code);
+	err = found ? push_range(out, &restorer_row, from, from + size) : 0;
+	if (out->n)
+		qsort(out->rows, out->n, sizeof(*out->rows), by_start);
+	return err;
+}

@@ -23,5 +23,11 @@
  * entries, and of AArch64 PLTs. Nothing else is searched. Ascending. 0 or -ENOMEM.
  */
 int trampolines_find(const struct elf_image *img, enum row_arch arch, struct rowbuf *out);
+/*
+ * Adds the row of a signal restorer, unless there is one, or other code is at the address: Go
+ * programs have their own, also those with a dynamic linker. 0 or -ENOMEM.
+ */
+int trampolines_add_restorer(const struct elf_image *img, enum row_arch arch, uint64_t addr,
+			     struct rowbuf *out);
 
 #endif
