@@ -81,6 +81,9 @@ SHAPE(privileged, "cli\n ret")
 SHAPE(unresolved, "push %rbx\n jmp *%rdi")
 SHAPE(tail, "jmp *%rdi")
 SHAPE(loses, "xor %ebx, %ebx\n ret")
+/* musl's _start calls the function right behind it. */
+SHAPE(entry, "mov %rsp, %rdi\n and $-16, %rsp\n call 1f\n 1: push %rbx\n pop %rbx\n ret")
+SHAPE(own_pc, "call 1f\n 1: pop %rbx\n mov %rbx, %rdi\n call 0f\n 0:")
 
 static bool no_part(void *ctx, uint64_t addr, struct code_range *ret)
 {
@@ -96,6 +99,7 @@ static struct rowbuf rows;
 static int verdict;
 static bool call_ends; /* the call at the end of the shape does not return */
 static bool is_sized;
+static bool is_entry;
 static uint64_t labels[2];
 static size_t nlabels;
 
@@ -115,6 +119,7 @@ static void analyse(const uint8_t *from, const uint8_t *to)
 			     .part_of = no_part,
 			     .sized = is_sized,
 			     .has_labels = nlabels,
+			     .outermost = is_entry,
 			     .budget = 10000 };
 
 	text.blob.view = bytes_of(from, len + call_ends, false); /* a byte follows each shape */
@@ -200,6 +205,17 @@ TEST(in_memory)
 	ANALYSE(in_memory);
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	EXPECT_STR(at(22), "cfa=*(rsp+152)+8 ra=*(cfa-8) fp=same");
+}
+
+TEST(entry)
+{
+	is_entry = true;
+	ANALYSE(entry);
+	EXPECT_STR(at(7), "cfa=? ra=undef fp=?");
+	EXPECT_STR(at(12), "");
+	ANALYSE(own_pc);
+	is_entry = false;
+	EXPECT_STR(at(6), "cfa=? ra=undef fp=?");
 }
 
 TEST(early)

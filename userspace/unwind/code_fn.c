@@ -334,18 +334,16 @@ static int note(struct code_fn *f, const struct code_op *op)
 	return 0;
 }
 
-/* Position-independent code reads its address by a call of the next instruction: it is a push. */
+/*
+ * Position-independent code reads its address by a call of the next instruction: it is a push. At a
+ * program's entry it is so only if a pop follows: musl's _start calls the function behind it.
+ */
 static void call_as_push(const struct code_fn *f, struct code_op *op, uint64_t next)
 {
-	if (op->kind == OP_CALL && op->target == next && f->arch->ra == CODE_NO_REG)
-		*op = (struct code_op){ .kind = OP_STORE,
-					.base = f->arch->sp,
-					.index = CODE_NO_REG,
-					.src2 = CODE_NO_REG,
-					.src3 = CODE_NO_REG,
-					.size = 8,
-					.imm = -8,
-					.writeback = -8 };
+	if (op->kind != OP_CALL || op->target != next || f->arch->ra != CODE_NO_REG ||
+	    (f->outermost && !(inside(f, next) && code_op_pops(code_op_at(f, next), f->arch))))
+		return;
+	*op = code_op_push(f->arch);
 }
 
 /* Whether what follows the call is not reached from it. */
