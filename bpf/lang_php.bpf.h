@@ -19,6 +19,7 @@
 
 /* struct _zend_execute_data, 7.4 to 8.4 */
 #define PHP_FRAME_OPLINE 0
+#define PHP_FRAME_RETURN 16 /* of a generator's function: the generator */
 #define PHP_FRAME_FUNC	 24
 #define PHP_FRAME_THIS	 32
 #define PHP_FRAME_INFO	 40 /* its lowest byte: the type of This */
@@ -28,7 +29,14 @@
 #define PHP_INFO_TOP	 (1u << 17) /* called from C */
 #define PHP_SKIP	 256	    /* frames without a name in a stack */
 
+/* struct _zend_generator */
+#define PHP_GENERATOR_MAX 512 /* bytes that it has at most */
+#define PHP_CHILDREN	  104 /* from the pointer to its frame: how many wait for it */
+
+#define PHP_STUB_WORDS 2 /* on the stack while code runs that the JIT's functions share */
+
 /* union _zend_function */
+#define PHP_FUNC_FLAGS	  4
 #define PHP_FUNC_NAME	  8
 #define PHP_FUNC_CLASS	  16
 #define PHP_FUNC_ARGS	  32 /* number of parameters; an instruction receives each */
@@ -36,6 +44,7 @@
 #define PHP_TYPE_INTERNAL 1
 #define PHP_TYPE_USER	  2
 #define PHP_TYPE_EVAL	  4
+#define PHP_TRAMPOLINE	  (1u << 18) /* in the flags: stands for __call until that is entered */
 
 #define PHP_CLASS_NAME	8
 #define PHP_OPLINE_LINE 24
@@ -123,6 +132,8 @@ static __always_inline int php_func(struct sf_lang_walk *w, const struct sf_php 
 		if (!name)
 			return 1;
 		w->code = func;
+	} else if (type == PHP_TYPE_USER && (OBJECT32(w, PHP_FUNC_FLAGS) & PHP_TRAMPOLINE)) {
+		return 1; /* it has the name that was called; the time is the caller's */
 	} else if (type == PHP_TYPE_USER || type == PHP_TYPE_EVAL) {
 		w->code = OBJECT64(w, d->func_opcodes);
 		FOLD(h, OBJECT64(w, d->func_file), FOLD_MUL1);
@@ -165,17 +176,26 @@ static __always_inline u32 php_line(struct sf_scratch *s, const struct sf_php *d
 enum { PHP_NEXT = -3, PHP_TOP, PHP_LOST }; /* php_emit: what follows a frame, or a stop */
 
 /*
- * The next frame, after the place holder at `at`, is that of the generator that waits in a `yield
- * from`. Its own link to a caller is stale.
+ * The frame `frame` is the place holder, kept in a generator, of all that wait in a `yield from`:
+ * that generator is the outermost of them. Each has a link to the next one; their links to callers
+ * are stale. Place holders that 7.4 has on the C stack stand for nothing.
  */
-static __always_inline void php_waiting(struct sf_lang_walk *w, const struct sf_php *d, int at)
+static __always_inline void php_waiting(struct sf_lang_walk *w, const struct sf_php *d, u64 frame,
+					u64 last)
 {
-	u64 frame;
+	u64 next = 0, waiting;
+	u32 children = 0;
 
-	if (user_u64(WINDOW64(w, at, PHP_FRAME_THIS) + d->generator_frame, &frame) || !frame)
+	if (frame - last >= PHP_GENERATOR_MAX)
 		return;
-	w->php.caller = w->php.frame;
-	w->php.frame = frame;
+	if (copy_user(&children, sizeof(children),
+		      w->php.generator + d->generator_frame + PHP_CHILDREN) ||
+	    children != 1 || user_u64(w->php.generator + d->generator_child, &next) || !next)
+		next = last; /* several generators wait for this one: those between are left out */
+	if (user_u64(next + d->generator_frame, &waiting) || !waiting)
+		return;
+	w->php.caller = next == last ? w->php.frame : frame;
+	w->php.frame = waiting;
 }
 
 /* Records the next frame of the chain. PHP_* or SF_STOP_DEPTH. */
@@ -186,6 +206,7 @@ static __always_inline int php_emit(struct sf_scratch *s, u32 slot, const struct
 	int at = lang_window(w, frame, PHP_FRAME_SIZE, true, 0);
 	u32 n, info;
 	int named;
+	bool top;
 
 	w->php.frame = 0;
 	if (at < 0)
@@ -208,9 +229,13 @@ static __always_inline int php_emit(struct sf_scratch *s, u32 slot, const struct
 	if (named && w->php.skipped++ > PHP_SKIP)
 		w->php.frame = 0;
 	if (!func && w->php.frame && (info & 0xff) == PHP_IS_OBJECT)
-		php_waiting(w, d, at);
+		php_waiting(w, d, frame, WINDOW64(w, at, PHP_FRAME_THIS));
+	if (named && !w->php.frame)
+		return PHP_LOST;
+	top = (info & PHP_INFO_TOP) && func && w->object[0] != PHP_TYPE_INTERNAL;
 	if (named)
-		return w->php.frame ? PHP_NEXT : PHP_LOST;
+		return top ? PHP_TOP : PHP_NEXT;
+	w->php.generator = WINDOW64(w, at, PHP_FRAME_RETURN);
 	word = lang_word(s, slot, SF_LANG_PHP, php_line(s, d, opline));
 	n = s->n; /* checked here: the verifier of 6.1 forgets the range of what is spilled */
 	asm volatile("" : "+r"(n)); /* see vma_at */
@@ -218,7 +243,7 @@ static __always_inline int php_emit(struct sf_scratch *s, u32 slot, const struct
 		return SF_STOP_DEPTH;
 	s->frames[n & (SF_MAX_USER - 1)] = word;
 	s->n = n + 1;
-	return (info & PHP_INFO_TOP) && w->object[0] != PHP_TYPE_INTERNAL ? PHP_TOP : PHP_NEXT;
+	return top ? PHP_TOP : PHP_NEXT;
 }
 
 /* Records the next frame of this activation. */
@@ -250,7 +275,7 @@ static __always_inline void php_unborn(struct sf_scratch *s, const struct sf_php
 	struct sf_lang_walk *w = &s->lang;
 	bool calls = false;
 	u64 func, opline;
-	int at;
+	int at, named;
 	u32 i;
 
 	for (i = 0; i < 2; i++)
@@ -261,8 +286,9 @@ static __always_inline void php_unborn(struct sf_scratch *s, const struct sf_php
 		return;
 	func = WINDOW64(w, at, PHP_FRAME_FUNC);
 	opline = WINDOW64(w, at, PHP_FRAME_OPLINE);
-	if (func && !php_func(w, d, func, false) && w->object[0] != PHP_TYPE_INTERNAL &&
-	    opline - w->code <= PHP_OPLINE_SIZE * (u64)OBJECT32(w, PHP_FUNC_ARGS))
+	named = func ? php_func(w, d, func, false) : -1;
+	if (named >= 0 && w->object[0] != PHP_TYPE_INTERNAL &&
+	    (named || opline - w->code <= PHP_OPLINE_SIZE * (u64)OBJECT32(w, PHP_FUNC_ARGS)))
 		w->php.frame = WINDOW64(w, at, PHP_FRAME_BACK);
 }
 
@@ -282,7 +308,7 @@ static __always_inline void php_begin(struct sf_scratch *s, const struct sf_php 
 	w->php.frame = w->php.func = 0;
 	w->php.opline = opline;
 	w->php.skipped = 0;
-	w->php.caller = 0;
+	w->php.caller = w->php.generator = 0;
 	if (user_u64(d->current - v->delta, &w->php.frame)) {
 		w->php.frame = 0;
 		w->stop = SF_STOP_LANG_FAULT;
@@ -354,6 +380,25 @@ __noinline u64 php_unknown(u32 slot)
 }
 
 /*
+ * How far the stack pointer is below the frame of the loop. The JIT's functions share some code,
+ * for assignments say, which they call and which aligns the stack. The return address of the loop
+ * lies in PHP, after a call.
+ */
+static __always_inline u64 php_pushed(struct sf_scratch *s, const struct sf_php *d,
+				      const struct sf_vma *v)
+{
+	u64 at = s->regs.sp + 8 * (d->rule >> 5) - 8, ra, before;
+	u32 i;
+
+#pragma clang loop unroll(disable)
+	for (i = 0; i <= PHP_STUB_WORDS; i++)
+		if (!user_u64(at + 8 * i, &ra) && ra - 1 - v->start < v->len &&
+		    !code_before(s, ra, &before) && ends_with_call(before))
+			return 8 * i;
+	return 0;
+}
+
+/*
  * Records a frame in code that PHP's JIT made, if it is one, and steps to its caller. Such code
  * runs in the frame of the evaluation loop, so it stands for the loop.
  */
@@ -387,6 +432,7 @@ __noinline int php_jit(u32 slot)
 	s->vma_last = found;
 	s->lang_at = LANG_LOOP;
 	s->lang.first = n;
+	s->regs.sp += php_pushed(s, d, v);
 	s->lang.sp = s->regs.sp;
 	if (cfg_note_words)
 		s->log_far = ~0ull;

@@ -221,14 +221,15 @@ struct sf_javascript_walk {
 };
 
 struct sf_php_walk {
-	u64 module; /* bits of the frame word of the runtime it is about */
-	u64 frame;  /* the next one; 0: none is left */
-	u64 func;   /* in hand */
-	u64 caller; /* of the next one, in place of its own; 0: its own */
-	u64 opline; /* of the innermost frame, from its register; 0: not known */
-	u32 vma;    /* the runtime's slot in vmas[] */
-	u32 code;   /* enum sf_php_code of the function in hand */
-	u32 none;   /* the address space has no PHP */
+	u64 module;    /* bits of the frame word of the runtime it is about */
+	u64 frame;     /* the next one; 0: none is left */
+	u64 func;      /* in hand */
+	u64 caller;    /* of the next one, in place of its own; 0: its own */
+	u64 opline;    /* of the innermost frame, from its register; 0: not known */
+	u64 generator; /* of the frame before, if it has one */
+	u32 vma;       /* the runtime's slot in vmas[] */
+	u32 code;      /* enum sf_php_code of the function in hand */
+	u32 none;      /* the address space has no PHP */
 	u32 skipped;
 };
 

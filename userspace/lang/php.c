@@ -156,6 +156,7 @@ bool php_describe(const struct lang_file *f, struct sf_lang *ret)
 	ret->php.func_opcodes = v->opcodes;
 	ret->php.func_file = v->file;
 	ret->php.generator_frame = v->version < 8 << 8 ? 64 : 56;
+	ret->php.generator_child = v->version < 8 << 8 ? 184 : 168;
 	return true;
 }
 

@@ -133,6 +133,47 @@ function delegate()
     yield from numbers();
 }
 
+// Each level waits in a `yield from` for the one below.
+function tree(int $n)
+{
+    enter("tree");
+    if ($n == 0)
+        spin();
+    else
+        yield from tree($n - 1);
+    yield $n;
+}
+
+// Assignments call what the JIT's functions share, and that calls the destructor.
+class Chained
+{
+    public $next;
+
+    public function __destruct()
+    {
+        if ($this->next)
+            $this->next = null;
+        else
+            spin();
+    }
+}
+
+// Called by instructions of a method, not by calls.
+class Getter
+{
+    public function method(): void
+    {
+        enter("Getter::method");
+        $this->missing;
+    }
+
+    public function __get(string $name)
+    {
+        enter("Getter::__get");
+        spin();
+    }
+}
+
 function thrower(): void
 {
     enter("thrower");
@@ -214,6 +255,20 @@ case "generator":
 case "delegate":
     foreach (delegate() as $x)
         ;
+    break;
+case "tree":
+    foreach (tree(6) as $x)
+        ;
+    break;
+case "release":
+    enter("Chained::__destruct");
+    enter("Chained::__destruct");
+    $x = new Chained();
+    $x->next = new Chained();
+    unset($x);
+    break;
+case "getter":
+    (new Getter())->method();
     break;
 case "include":
     include __DIR__ . "/included.php";

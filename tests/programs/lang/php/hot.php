@@ -44,6 +44,16 @@ class Node
     {
         return mix($x) * 2;
     }
+
+    public function __call(string $name, array $args)
+    {
+        return $name;
+    }
+
+    public static function __callStatic(string $name, array $args)
+    {
+        return $name;
+    }
 }
 
 function hot(): int
@@ -58,6 +68,9 @@ function hot(): int
     }, $list);
     foreach ($list as $x)
         $sum += $x & 1;
+    $node = new Node(1);
+    for ($i = 0; $i < 3000; $i++)
+        $sum += $node->nothing($i) === Node::nowhere($i);
     return $sum;
 }
 
