@@ -18,19 +18,21 @@
 #define PHP_MAIN_STACK (128u << 20) /* the kernel maps nothing that near to the first stack */
 
 /* struct _zend_execute_data, 7.4 to 8.4 */
-#define PHP_FRAME_OPLINE 0
-#define PHP_FRAME_RETURN 16 /* of a generator's function: the generator */
-#define PHP_FRAME_FUNC	 24
-#define PHP_FRAME_THIS	 32
-#define PHP_FRAME_INFO	 40 /* its lowest byte: the type of This */
-#define PHP_FRAME_BACK	 48
-#define PHP_FRAME_SIZE	 56
-#define PHP_IS_OBJECT	 8
-#define PHP_INFO_TOP	 (1u << 17) /* called from C */
-#define PHP_SKIP	 256	    /* frames without a name in a stack */
+#define PHP_FRAME_OPLINE   0
+#define PHP_FRAME_RETURN   16 /* of a generator's function: the generator */
+#define PHP_FRAME_FUNC	   24
+#define PHP_FRAME_THIS	   32
+#define PHP_FRAME_INFO	   40 /* its lowest byte: the type of This */
+#define PHP_FRAME_BACK	   48
+#define PHP_FRAME_SIZE	   56
+#define PHP_IS_OBJECT	   8
+#define PHP_INFO_TOP	   (1u << 17) /* called from C */
+#define PHP_INFO_GENERATOR (1u << 24)
+#define PHP_SKIP	   256 /* frames without a name in a stack */
 
 /* struct _zend_generator */
 #define PHP_GENERATOR_MAX 512 /* bytes that it has at most */
+#define PHP_RUNNING	  1   /* in its flags: its activation of the loop has begun */
 #define PHP_CHILDREN	  104 /* from the pointer to its frame: how many wait for it */
 
 #define PHP_STUB_WORDS 2 /* on the stack while code runs that the JIT's functions share */
@@ -198,6 +200,22 @@ static __always_inline void php_waiting(struct sf_lang_walk *w, const struct sf_
 	w->php.frame = waiting;
 }
 
+/*
+ * Whether a frame has an activation of the loop that C called. PHP links the frame of a generator
+ * before that begins, and while it takes values of another iterator for it.
+ */
+static __always_inline bool php_top(struct sf_lang_walk *w, const struct sf_php *d, u32 info)
+{
+	u8 flags = PHP_RUNNING;
+
+	if (!(info & PHP_INFO_TOP) || w->object[0] == PHP_TYPE_INTERNAL)
+		return false;
+	if ((info & PHP_INFO_GENERATOR) && d->generator_flags &&
+	    copy_user(&flags, 1, w->php.generator + d->generator_flags))
+		return true;
+	return flags & PHP_RUNNING;
+}
+
 /* Records the next frame of the chain. PHP_* or SF_STOP_DEPTH. */
 static __always_inline int php_emit(struct sf_scratch *s, u32 slot, const struct sf_php *d)
 {
@@ -232,10 +250,11 @@ static __always_inline int php_emit(struct sf_scratch *s, u32 slot, const struct
 		php_waiting(w, d, frame, WINDOW64(w, at, PHP_FRAME_THIS));
 	if (named && !w->php.frame)
 		return PHP_LOST;
-	top = (info & PHP_INFO_TOP) && func && w->object[0] != PHP_TYPE_INTERNAL;
+	if (func)
+		w->php.generator = WINDOW64(w, at, PHP_FRAME_RETURN);
+	top = func && php_top(w, d, info);
 	if (named)
 		return top ? PHP_TOP : PHP_NEXT;
-	w->php.generator = WINDOW64(w, at, PHP_FRAME_RETURN);
 	word = lang_word(s, slot, SF_LANG_PHP, php_line(s, d, opline));
 	n = s->n; /* checked here: the verifier of 6.1 forgets the range of what is spilled */
 	asm volatile("" : "+r"(n)); /* see vma_at */

@@ -342,7 +342,7 @@ struct sf_php {
 	struct sf_span call; /* zend_call_function, file offsets */
 	sf_u16 rule;	     /* packed, of the loop after its prologue; 0: not known */
 	sf_u8 func_opcodes, func_file, generator_frame, generator_child;
-	sf_u8 zero[2];
+	sf_u16 generator_flags; /* 0: not known */
 };
 
 /* sf_code.version of PHP: what code without a name is */

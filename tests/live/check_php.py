@@ -20,7 +20,7 @@ SOURCES = os.path.join(h.TOP, "tests/programs/lang/php")
 FRAME = re.compile(r"^(.*) \(([^()]+\.php)(?::(\d+))?\)$")
 CASES = os.environ.get(
     "CASES", "plain rec60 rec300 deep60 methods closures usort array_map generator delegate "
-    "tree release getter include eval except call destruct anonymous preg zlib").split()
+    "tree release getter values include eval except call destruct anonymous preg zlib").split()
 # Those that a JIT changes
 JIT_CASES = "deep60 methods usort array_map generator tree release except zlib".split()
 OPCACHE = ["-d", "zend_extension=opcache", "-d", "opcache.enable_cli=1"]
@@ -161,6 +161,8 @@ def check_chains(name):
             jit = mode in ("tracing", "function")
             cases = [c for c in CASES if c in JIT_CASES] if jit else CASES
             cases = cases if mode != "opcache" else cases[:AT_ONCE]
+            # Later versions mark the generator as running before that.
+            cases = [c for c in cases if c != "values" or php.version < 80400]
             shares = []
             for i in range(0, len(cases), AT_ONCE):
                 found, stats = record_cases(php, mode, cases[i:i + AT_ONCE])

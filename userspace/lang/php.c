@@ -12,6 +12,7 @@
 #define RODATA_MAX     (16u << 20)
 #define FUNCTION_BYTES 64
 #define PROLOGUE_BYTES 64
+#define RESUME_BYTES   512
 
 /* zend_op_array, of which struct _zend_function has the same head */
 static const struct version {
@@ -133,6 +134,27 @@ static uint16_t rule_of(const struct lang_file *f, uint64_t loop)
 	return (uint16_t)(room / 8 << 5 | fp);
 }
 
+/* The offset of a generator's flags, in which zend_generator_resume() sets bit 0. 0: not found */
+static uint16_t generator_flags(const struct lang_file *f)
+{
+	struct elf_dynsym_value fn;
+	struct elf_blob b = { 0 };
+	uint32_t disp = 0;
+
+	if (!elf_dynsym_find(&f->syms, "zend_generator_resume", &fn) ||
+	    !lang_bytes(f, fn.addr, RESUME_BYTES, &b))
+		return 0;
+	for (; bytes_left(&b.view) && !disp; bytes_skip(&b.view, 1)) {
+		uint64_t op = bytes_peek64le(&b.view);
+
+		/* orb $1, DISP(reg) */
+		if ((op & 0xff00000000f8ff) == 0x01000000008880 && (uint32_t)(op >> 16) < 1024)
+			disp = (uint32_t)(op >> 16);
+	}
+	elf_blob_free(&b);
+	return (uint16_t)disp;
+}
+
 bool php_describe(const struct lang_file *f, struct sf_lang *ret)
 {
 	struct elf_dynsym_value globals, loop, call;
@@ -156,6 +178,7 @@ bool php_describe(const struct lang_file *f, struct sf_lang *ret)
 	ret->php.func_opcodes = v->opcodes;
 	ret->php.func_file = v->file;
 	ret->php.generator_frame = v->version < 8 << 8 ? 64 : 56;
+	ret->php.generator_flags = generator_flags(f);
 	ret->php.generator_child = v->version < 8 << 8 ? 184 : 168;
 	return true;
 }

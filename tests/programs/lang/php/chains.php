@@ -144,6 +144,23 @@ function tree(int $n)
     yield $n;
 }
 
+class Slow extends ArrayIterator
+{
+    #[ReturnTypeWillChange]
+    public function next()
+    {
+        enter("Slow::next");
+        spin();
+    }
+}
+
+// Asks another iterator for values before its own code goes on.
+function values()
+{
+    enter("values");
+    yield from new Slow([1, 2]);
+}
+
 // Assignments call what the JIT's functions share, and that calls the destructor.
 class Chained
 {
@@ -258,6 +275,10 @@ case "delegate":
     break;
 case "tree":
     foreach (tree(6) as $x)
+        ;
+    break;
+case "values":
+    foreach (values() as $x)
         ;
     break;
 case "release":
