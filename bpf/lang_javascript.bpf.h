@@ -165,6 +165,27 @@ none:
 }
 
 /*
+ * Finds the call of the builtin that the frame at s->regs, which is a function's, is in. 0: the
+ * function runs in the interpreter. Builtins that compare strings, search arrays or tell the
+ * collector about pointers, for example, have no frame of their own: the return address is the
+ * first word of the stack, or the second one after the first instruction of a prologue.
+ */
+static __always_inline u64 js_call(struct sf_scratch *s, const struct sf_javascript *d,
+				   const struct sf_vma *v)
+{
+	struct sf_regs *r = &s->regs;
+	u64 *ra = &s->lang.javascript.word[0], *before = &s->lang.javascript.word[1];
+
+	if ((r->flags & SF_REGS_RA) || r->fp == r->sp || user_u64(r->sp, ra) ||
+	    (*ra == r->fp && user_u64(r->sp + 8, ra)))
+		return 0;
+	if (*ra + v->delta - d->builtins.start < d->builtins.size ||
+	    user_u64(*ra - SF_CALL_BYTES, before) || !ends_with_call(*before))
+		return 0;
+	return *ra - 1;
+}
+
+/*
  * Records the functions that the code at an address has inlined there. SF_STEP_GO, or what js_frame
  * returns.
  */
@@ -236,9 +257,11 @@ __noinline int js_frame(u32 slot, u32 found)
 	j->position_here = 0;
 	j->at = at;
 	j->array = 0;
-	if (kind && !jit && cfg_lines)
+	if (kind && !jit)
+		j->at = js_call(s, d, v);
+	if (kind && !j->at && cfg_lines)
 		j->at = js_interpreted(s, d);
-	if (kind && d->stream_code && (jit || j->array)) {
+	if (kind && d->stream_code && j->at) {
 		kind = js_inlined(s, d, j->at);
 		if (kind != SF_STEP_GO)
 			return kind;
