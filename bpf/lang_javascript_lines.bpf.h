@@ -14,6 +14,7 @@
 #define JS_SCRIPT_SOURCE 8
 #define JS_TEXT		 512 /* bytes of a text per read */
 #define JS_TEXTS	 192 /* reads in a sample */
+#define JS_SOURCE_HOPS	 4   /* strings from the script to the one with its text */
 
 /* How many of the characters in a word, which have 1 or 2 bytes, end a line */
 static __always_inline u32 js_ends(u64 word, bool wide)
@@ -76,15 +77,40 @@ static int js_count(u32 round, void *ctx)
 	return 0;
 }
 
+/*
+ * Goes from the string at j->text, whose type is in hand, to the one that has its text. Scripts of
+ * vm.Script and eval are strings that programs have put together, or cut out of others. 1: it is
+ * this one; 0: it is another one, now in hand; -1: none.
+ */
+static __always_inline int js_source_hop(struct sf_javascript_walk *j)
+{
+	u32 kind = j->type & 7;
+
+	if (j->type >= JS_STRING_TYPES || copy_user(j->word, 32, j->text - JS_TAG))
+		return -1;
+	if (kind == JS_SEQ || kind == JS_EXTERNAL) {
+		j->text = kind == JS_SEQ ? j->text + JS_STRING_TEXT - JS_TAG : j->word[3];
+		return 1;
+	}
+	/* A chain that was made flat: its first part has all of it */
+	if (kind == JS_CONS && (user_u64(j->word[3] - JS_TAG + 8, &j->word[0]) || j->word[0] >> 32))
+		return -1;
+	if (kind == JS_SLICED)
+		j->start += JS_SMI(j->word[3]);
+	j->text = j->word[2];
+	return js_type(j, j->text - JS_TAG);
+}
+
 /* Finds the text of the script that the function in hand is from. 0 or -1. */
 static __always_inline int js_source(struct sf_scratch *s, const struct sf_javascript *d)
 {
 	struct sf_javascript_walk *j = &s->lang.javascript;
 	u64 script = OBJECT64(&s->lang, d->shared_script) - JS_TAG, h;
+	int hop, found = 0;
 
 	if (js_type(j, script) || j->type != d->type_script ||
 	    user_u64(script + JS_SCRIPT_SOURCE, &j->text) || js_type(j, j->text - JS_TAG) ||
-	    copy_user(j->word, 24, j->text - JS_TAG))
+	    user_u64(j->text - JS_TAG + 8, &j->word[1]))
 		return -1;
 	h = MM_ID(s->mm);
 	FOLD(h, script, FOLD_MUL1);
@@ -92,16 +118,13 @@ static __always_inline int js_source(struct sf_scratch *s, const struct sf_javas
 	FOLD(h, j->word[1], FOLD_MUL1);
 	j->script_cookie = h;
 	j->script_key = js_script_key(MM_ID(s->mm), script);
-	if (j->type < JS_STRING_TYPES && (j->type & 7) == JS_THIN) {
-		j->text = j->word[2];
-		if (js_type(j, j->text - JS_TAG))
-			return -1;
-	}
+	j->start = 0;
+#pragma clang loop unroll(disable)
+	for (hop = 0; hop < JS_SOURCE_HOPS && !found; hop++)
+		found = js_source_hop(j);
 	j->count_wide = !(j->type & JS_ONE_BYTE);
-	if (j->type < JS_STRING_TYPES && (j->type & 7) == JS_EXTERNAL)
-		return user_u64(j->text - JS_TAG + JS_STRING_MORE, &j->text) ? -1 : 0;
-	j->text += JS_STRING_TEXT - JS_TAG;
-	return j->type < JS_STRING_TYPES && (j->type & 7) == JS_SEQ ? 0 : -1;
+	j->text += (u64)j->start << j->count_wide;
+	return found > 0 ? 0 : -1;
 }
 
 /*
@@ -126,11 +149,13 @@ __noinline int js_lines_before(u32 slot, u32 place)
 	script = bpf_map_lookup_elem(&js_scripts, &j->script_key);
 	if (!script || script->cookie != j->script_cookie) {
 		j->script.cookie = j->script_cookie;
-		if (bpf_map_update_elem(&js_scripts, &j->script_key, &j->script, BPF_ANY))
+		script = NULL;
+		if (!bpf_map_update_elem(&js_scripts, &j->script_key, &j->script, BPF_ANY))
+			script = bpf_map_lookup_elem(&js_scripts, &j->script_key);
+		if (!script) { /* the kernel has little memory at hand for each sample */
+			j->owed = 1;
 			return -1;
-		script = bpf_map_lookup_elem(&js_scripts, &j->script_key);
-		if (!script)
-			return -1;
+		}
 	}
 	if (n > script->known)
 		n = script->known;
