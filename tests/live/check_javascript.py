@@ -218,6 +218,44 @@ def check_bytecode_lines(name):
             h.check("javascript-%s-lines-%s" % (version, mode), errors)
 
 
+def check_frameless(name):
+    """Inlined functions are frames while they are in a builtin that has no frame."""
+    for version, node in nodes():
+        p, chain = start_case(node, "frameless")
+        time.sleep(1)  # for compilers
+        stacks, _ = record_all([(p, None)], ["-F", "199", "--lines"])
+        lined = [[re.sub(r":\d+\)$", ")", f) for f in s.frames] for s in stacks]
+        mine = [(s, [m[1] for m in map(FRAME.match, f) if m]) for s, f in zip(stacks, lined)]
+        good = sum(s.count for s, found in mine if found == chain)
+        n = sum(s.count for s, found in mine if found)
+        errors = []
+        if n < 10 or good < 0.9 * n:
+            errors.append("%d of %d: %s" % (good, n, h.worst(stacks, 2)))
+        h.check("javascript-%s-frameless" % version, errors)
+
+
+def check_texts(name):
+    """Lines where the text of a script is no plain string, and where many scripts are new."""
+    program = os.path.join(os.path.dirname(SOURCE), "texts.js")
+    wanted = {
+        "joined": ["top (text.js:10)", "leaf (text.js:4)"],
+        "cut": ["top (text.js:10)", "leaf (text.js:4)"],
+        "many": ["step%d (<anonymous>:3)" % i for i in range(12, 0, -1)],
+    }
+    for version, node in nodes():
+        started = [(h.start([node, program, way, str(SECONDS + 60)]), None) for way in wanted]
+        time.sleep(1)  # for compilers
+        stacks, _ = record_all(started, ["-F", "199", "--lines"])
+        for way, want in wanted.items():
+            mine = [s for s in stacks if s.comm == way and any("leaf (" in f for f in s.frames)]
+            good = [s for s in mine if [f for f in s.frames if f in want] == want]
+            errors = []
+            if h.total(mine) < 10 or h.total(good) < 0.95 * h.total(mine):
+                errors.append("%d of %d: %s" %
+                              (h.total(good), h.total(mine), h.worst(mine, 2)))
+            h.check("javascript-%s-text-%s" % (version, way), errors)
+
+
 def check_reused(name):
     """Memory of optimised code is used again: what was found at a pc is not believed then.
 
@@ -297,5 +335,6 @@ def check_outputs(name):
 
 h.run_checks([
     check_chains, check_compilers, check_inlined, check_lines, check_bytecode_lines,
-    check_reused, check_worker, check_offcpu, check_native, check_outputs
+    check_frameless, check_texts, check_reused, check_worker, check_offcpu, check_native,
+    check_outputs
 ])

@@ -153,6 +153,27 @@ function nestTop() {
 			sink ^= nest(12, i);
 }
 
+/* Inlined functions that call builtins without a frame. */
+const copies = [0, 1].map(() => JSON.parse('"' + 'k'.repeat(500) + '"'));
+const objects = Array.from({ length: 200 }, (_, i) => ({ i }));
+
+function frameless(n) {
+	let s = n;
+	for (let i = 0; i < 50; i++)
+		s += (copies[0] === copies[1]) + objects.indexOf(copies);
+	return s;
+}
+
+function framelessMiddle(n) {
+	return frameless(n) + 1;
+}
+
+function framelessTop() {
+	while (Date.now() < end)
+		for (let i = 0; i < 100; i++)
+			sink ^= framelessMiddle(i);
+}
+
 function garbage() {
 	let keep = [];
 	while (Date.now() < end) {
@@ -241,6 +262,9 @@ function main() {
 	case 'nested':
 		announce('main', 'nestTop', ...Array(13).fill('nest'), 'hotLeaf');
 		return nestTop();
+	case 'frameless':
+		announce('main', 'framelessTop', 'framelessMiddle', 'frameless');
+		return framelessTop();
 	case 'garbage':
 		announce('main', 'garbage');
 		return garbage();
