@@ -166,9 +166,9 @@ none:
 
 /*
  * Finds the call of the builtin that the frame at s->regs, which is a function's, is in. 0: the
- * function runs in the interpreter. Builtins that compare strings, search arrays or tell the
- * collector about pointers, for example, have no frame of their own: the return address is the
- * first word of the stack, or the second one after the first instruction of a prologue.
+ * function runs in the interpreter. Builtins that compare strings or search arrays, for example,
+ * have no frame of their own: the return address is the first word of the stack, or the second one
+ * after the first instruction of a prologue.
  */
 static __always_inline u64 js_call(struct sf_scratch *s, const struct sf_javascript *d,
 				   const struct sf_vma *v)
