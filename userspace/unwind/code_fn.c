@@ -9,6 +9,7 @@
 #include "base/u64s.h"
 #include "base/vec.h"
 #include "unwind/code_ends.h"
+#include "unwind/code_fn_internal.h"
 #include "unwind/code_jump.h"
 #include "unwind/code_labels.h"
 
@@ -16,12 +17,14 @@
 #define VISITS	    8  /* instructions looked at in each byte of a function, on average */
 #define VISITS_MORE 4096
 #define LEADERS_MAX 65536
-#define PADDING_MAX 64 /* bytes */
+#define OWN_MAX	    256
+/* First entries of a table that no index leads to: of widths of 4 pixels or more, say */
+#define UNUSED_MAX  4
 
 /* Beyond 0 and -errno */
 enum { AGAIN = 1, REJECT = 2 };
 
-static bool inside(const struct code_fn *f, uint64_t addr)
+bool code_fn_inside(const struct code_fn *f, uint64_t addr)
 {
 	for (size_t i = 0; i < f->nparts; i++)
 		if (addr >= f->parts[i].start && addr < f->parts[i].end)
@@ -204,10 +207,11 @@ static int jump_to(struct code_fn *f, uint64_t target, const struct code_state *
 {
 	struct code_range part;
 
-	if (inside(f, target))
+	if (code_fn_inside(f, target))
 		return edge(f, target, s, 0);
 	if (f->outermost || code_state_is_entry(s, f->arch)) {
 		f->leaps = true;
+		f->tail_loses |= !code_state_restored(s, f->arch);
 		return f->outermost ? 0 : push_u64(&f->tails, &f->ntails, &f->tails_cap, target);
 	}
 	/* A part of this function that the compiler placed elsewhere. */
@@ -243,6 +247,7 @@ static bool mark(struct code_fn *f, uint64_t addr, unsigned int len)
 static int jump_table(struct code_fn *f, const struct code_val *v, const struct code_state *s)
 {
 	const bool open = !v->n && v->size < 8;
+	unsigned int to = 0; /* targets so far */
 	uint64_t target;
 	int err = open ? code_labels_load_data(f) : 0, more;
 
@@ -257,17 +262,22 @@ static int jump_table(struct code_fn *f, const struct code_val *v, const struct 
 		/* Tables do not overlap each other or other data. */
 		uint64_t at = (uint64_t)v->off + (uint64_t)i * v->size;
 
-		if (i && (listed(f->tables, f->ntables, at) || (open && code_is_data_label(f, at))))
+		if (to &&
+		    (listed(f->tables, f->ntables, at) || (open && code_is_data_label(f, at))))
 			return 0;
 		more = code_jump_entry(f, v, i, &target);
 		if (more < 0)
 			return more;
 		if (!i && target == v->sym) /* an entry of 0: the index is never 0 */
 			continue;
-		if (!more)
-			return i && !v->n ? 0 : REJECT;
-		if (!v->n && !inside(f, target))
-			return i ? 0 : REJECT;
+		if (!v->n && !to && !code_fn_inside(f, target) && i < UNUSED_MAX)
+			continue;
+		if (!more || (!v->n && !code_fn_inside(f, target)))
+			return to && !v->n ? 0 : REJECT;
+		/* Into an instruction: the end of the table was missed. */
+		if (to && !v->n && *code_mark_of(f, target) & MARK_BODY)
+			return 0;
+		to++;
 		err = jump_to(f, target, s);
 	}
 	return err;
@@ -280,15 +290,45 @@ static int back_to_stub(struct code_fn *f, uint64_t slot, const struct code_stat
 	uint64_t target;
 	int known = code_jump_entry(f, &word, 0, &target);
 
-	return known > 0 && inside(f, target) ? edge(f, target, s, 0) : known < 0 ? known : 0;
+	return known > 0 && code_fn_inside(f, target) ? edge(f, target, s, 0)
+	       : known < 0			      ? known
+						      : 0;
 }
 
-/* To all labels within the function, as a computed goto. */
-static int jump_to_labels(struct code_fn *f, const struct code_state *s)
+static int note_own(struct code_fn *f, const struct code_op *op)
+{
+	for (size_t i = 0; i < f->nown; i++)
+		if (f->own[i].reg == op->dst && f->own[i].addr == (uint64_t)op->imm)
+			return 0;
+	if (f->nown == OWN_MAX)
+		return 0;
+	if (vec_reserve(&f->own, &f->own_cap, f->nown + 1, sizeof(*f->own)))
+		return -ENOMEM;
+	f->own[f->nown++] = (struct code_own){ (uint64_t)op->imm, op->dst };
+	f->own_late |= f->own_jumps >> op->dst & 1;
+	return 0;
+}
+
+/*
+ * To all labels, as a computed goto: to those that the function loads into the register, or else,
+ * if it is not a jump to another function, to those within it.
+ */
+static int jump_to_labels(struct code_fn *f, const struct code_op *op, const struct code_state *s)
 {
 	bool found = false;
-	int err;
+	int err = 0;
 
+	for (size_t i = 0; i < f->nown && op->kind == OP_JUMP_REG && !err; i++)
+		if (f->own[i].reg == op->src) {
+			found = true;
+			err = jump_to(f, f->own[i].addr, s);
+		}
+	if (found) {
+		f->own_jumps |= 1u << op->src;
+		return err;
+	}
+	if (code_state_is_entry(s, f->arch))
+		return 0;
 	if (!f->sized)
 		return REJECT;
 	err = code_labels_load(f);
@@ -317,37 +357,39 @@ static int jump_indirect(struct code_fn *f, const struct code_op *op, struct cod
 		return jump_to(f, (uint64_t)s->reg[op->src].off, s);
 	f->leaps = true;
 	f->loses |= !code_state_restored(s, f->arch);
-	if (!f->outermost && !code_state_is_entry(s, f->arch))
-		return by_slot && code_jump_to_resolver(f, (uint64_t)op->imm)
-			       ? 0
-			       : jump_to_labels(f, s);
-	return by_slot ? back_to_stub(f, (uint64_t)op->imm, s) : 0;
+	if (by_slot && (f->outermost || code_state_is_entry(s, f->arch)))
+		return back_to_stub(f, (uint64_t)op->imm, s);
+	if (f->outermost || (by_slot && code_jump_to_resolver(f, (uint64_t)op->imm)))
+		return 0;
+	return jump_to_labels(f, op, s);
 }
 
 static int note(struct code_fn *f, const struct code_op *op)
 {
 	if (op->kind == OP_CALL && op->target)
 		return push_u64(&f->calls, &f->ncalls, &f->calls_cap, op->target);
-	if (op->kind == OP_CONST && code_text_of(f, (uint64_t)op->imm))
-		return push_u64(&f->addressed, &f->naddressed, &f->addressed_cap,
-				(uint64_t)op->imm);
-	return 0;
+	if (op->kind != OP_CONST || !code_text_of(f, (uint64_t)op->imm))
+		return 0;
+	if (note_own(f, op))
+		return -ENOMEM;
+	return push_u64(&f->addressed, &f->naddressed, &f->addressed_cap, (uint64_t)op->imm);
 }
 
 /*
  * Position-independent code reads its address by a call of the next instruction: it is a push. At a
  * program's entry it is so only if a pop follows: musl's _start calls the function behind it.
  */
-static void call_as_push(const struct code_fn *f, struct code_op *op, uint64_t next)
+void code_fn_call_as_push(const struct code_fn *f, struct code_op *op, uint64_t next)
 {
 	if (op->kind != OP_CALL || op->target != next || f->arch->ra != CODE_NO_REG ||
-	    (f->outermost && !(inside(f, next) && code_op_pops(code_op_at(f, next), f->arch))))
+	    (f->outermost &&
+	     !(code_fn_inside(f, next) && code_op_pops(code_op_at(f, next), f->arch))))
 		return;
 	*op = code_op_push(f->arch);
 }
 
 /* Whether what follows the call is not reached from it. */
-static bool ends_there(const struct code_fn *f, const struct code_op *op, uint64_t addr)
+bool code_fn_ends_there(const struct code_fn *f, const struct code_op *op, uint64_t addr)
 {
 	const uint8_t *callee = op->target ? code_mark_of(f, op->target) : NULL;
 
@@ -377,7 +419,7 @@ static int leave_op(struct code_fn *f, const struct code_op *op, struct code_sta
 	case OP_JUMP_TABLE:
 		return jump_indirect(f, op, s, addr);
 	case OP_CALL:
-		*on = !ends_there(f, op, addr);
+		*on = !code_fn_ends_there(f, op, addr);
 		return 0;
 	case OP_BRANCH:
 		*on = true;
@@ -426,7 +468,7 @@ static int take_after(struct code_fn *f)
 {
 	const struct code_after *after = &f->after[--f->nafter];
 
-	if (!inside(f, after->addr) || falls_into_function(f, after->addr) ||
+	if (!code_fn_inside(f, after->addr) || falls_into_function(f, after->addr) ||
 	    *code_mark_of(f, after->addr) & (MARK_START | MARK_BODY))
 		return 0;
 	f->in_after = true;
@@ -447,10 +489,12 @@ static int follow(struct code_fn *f, uint64_t addr, struct code_state s)
 	while (on && !err) {
 		uint64_t at = addr;
 
-		if (!inside(f, addr)) {
+		if (!code_fn_inside(f, addr)) {
+			if (!call && !f->outermost) /* on into the next function */
+				return code_state_is_entry(&s, f->arch) ? jump_to(f, addr, &s)
+									: REJECT;
 			f->leaps |= !call || !f->sized;
-			return call || f->outermost || code_state_is_entry(&s, f->arch) ? 0
-											: REJECT;
+			return 0;
 		}
 		if (call && falls_into_function(f, addr)) {
 			f->leaps |= !f->sized;
@@ -467,7 +511,7 @@ static int follow(struct code_fn *f, uint64_t addr, struct code_state s)
 			return f->outermost ? 0 : no_return(f, call);
 		addr += op.len;
 		f->runs[f->nruns - 1].end = addr;
-		call_as_push(f, &op, addr);
+		code_fn_call_as_push(f, &op, addr);
 		if (!code_state_apply(&s, f->arch, &op, at) && !f->outermost)
 			return REJECT;
 		note_pushed(f, &op, &s, at, known ? &first : NULL);
@@ -510,112 +554,6 @@ static int explore(struct code_fn *f)
 	return err;
 }
 
-/* ---- Rows ---- */
-
-static int by_addr(const void *a, const void *b)
-{
-	const struct code_leader *x = a, *y = b;
-
-	return x->addr < y->addr ? -1 : x->addr > y->addr;
-}
-
-static int put(struct code_fn *f, uint64_t start, uint64_t end, const struct code_state *s)
-{
-	struct row *last = f->rows.n ? &f->rows.rows[f->rows.n - 1] : NULL;
-	struct row row = { .ra = { .kind = RULE_UNDEF }, .source = ROW_CODE };
-
-	if (!f->outermost && !code_state_row(s, f->arch, f->by_fp, &row))
-		return 0;
-	row.start = start;
-	row.end = end;
-	if (last && last->end == start && row_same_rules(last, &row)) {
-		last->end = end;
-		return 0;
-	}
-	return rowbuf_push(&f->rows, &row);
-}
-
-/* Padding between two pieces of the function has the row before it, as in compilers' tables. */
-static void pad(struct code_fn *f, uint64_t addr, const struct code_leader *next)
-{
-	struct row *last = f->rows.n ? &f->rows.rows[f->rows.n - 1] : NULL;
-	struct code_op op;
-
-	if (!next || !last || last->end != addr || next->addr - addr > PADDING_MAX)
-		return;
-	while (addr < next->addr && !(*code_mark_of(f, addr) & (MARK_START | MARK_BODY))) {
-		op = *code_op_at(f, addr);
-		if (op.kind != OP_NOP)
-			return;
-		addr += op.len;
-	}
-	if (addr == next->addr)
-		last->end = addr;
-}
-
-/* Whether the frame is addressed by fp, or can be by nothing else. */
-static bool uses_fp(const struct code_fn *f, const struct code_state *s, const struct code_op *op)
-{
-	const uint8_t fp = f->arch->fp;
-
-	return code_state_gives_cfa(s, fp) &&
-	       (op->base == fp || op->src == fp || op->src2 == fp || op->src3 == fp ||
-		!code_state_gives_cfa(s, f->arch->sp));
-}
-
-static int rows_of(struct code_fn *f, const struct code_leader *l, const struct code_leader *next)
-{
-	struct code_state s = l->state;
-	uint64_t addr = l->addr;
-	struct code_op op;
-	bool on = true;
-	int err = 0;
-
-	while (on && !err && inside(f, addr) && (!next || addr < next->addr) &&
-	       *code_mark_of(f, addr) & MARK_START) {
-		uint64_t at = addr;
-
-		op = *code_op_at(f, addr);
-		addr += op.len;
-		err = put(f, at, addr, &s);
-		on = op.kind != OP_RET && op.kind != OP_END && op.kind != OP_JUMP &&
-		     op.kind != OP_JUMP_REG && op.kind != OP_JUMP_TABLE &&
-		     !(op.kind == OP_CALL && ends_there(f, &op, at));
-		call_as_push(f, &op, addr);
-		f->uses_fp |= uses_fp(f, &s, &op);
-		code_state_apply(&s, f->arch, &op, at);
-		if (op.kind == OP_BRANCH)
-			code_state_branch(&s, f->arch, &op, false);
-	}
-	if (!err && !on)
-		pad(f, addr, next);
-	return err;
-}
-
-static int rows_of_leaders(struct code_fn *f)
-{
-	int err = 0;
-
-	f->rows.n = 0;
-	for (size_t i = 0; i < f->nleaders && !err; i++)
-		err = rows_of(f, &f->leaders[i], i + 1 < f->nleaders ? &f->leaders[i + 1] : NULL);
-	return err;
-}
-
-static int make_rows(struct code_fn *f)
-{
-	int err;
-
-	qsort(f->leaders, f->nleaders, sizeof(*f->leaders), by_addr);
-	f->by_fp = f->uses_fp = false;
-	err = rows_of_leaders(f);
-	/* On AArch64, tables use fp in all of a function whose code does. */
-	if (err || f->arch->ra == CODE_NO_REG || !f->uses_fp)
-		return err;
-	f->by_fp = true;
-	return rows_of_leaders(f);
-}
-
 static void clear(struct code_fn *f)
 {
 	uint8_t *m;
@@ -632,7 +570,8 @@ static void clear(struct code_fn *f)
 	f->nafter = f->nruns = f->nleaders = f->nwork = f->ncalls = f->naddressed = f->ntails = 0;
 	f->njumps = 0;
 	f->rows.n = 0;
-	f->returns = f->leaps = f->loses = false;
+	f->returns = f->leaps = f->loses = f->tail_loses = f->own_late = false;
+	f->own_jumps = 0;
 }
 
 int code_fn_analyse(struct code_fn *f, struct code_range fn)
@@ -640,7 +579,7 @@ int code_fn_analyse(struct code_fn *f, struct code_range fn)
 	struct code_state s;
 	int err = AGAIN;
 
-	f->nnoreturn = f->ntables = 0;
+	f->nnoreturn = f->ntables = f->nown = 0;
 	f->left = (fn.end - fn.start) * VISITS + VISITS_MORE;
 	if (!f->cache)
 		f->cache = calloc(CODE_CACHE, sizeof(*f->cache));
@@ -656,39 +595,20 @@ int code_fn_analyse(struct code_fn *f, struct code_range fn)
 		err = new_leader(f, fn.start, &s, 0);
 		if (!err)
 			err = explore(f);
+		if (!err && f->own_late)
+			err = AGAIN;
 		if (err == REJECT && f->in_after) {
 			f->sized = false; /* without that code */
 			err = AGAIN;
 		}
 	}
 	if (!err)
-		err = make_rows(f);
+		err = code_fn_make_rows(f);
 	if (err < 0)
 		return err;
 	if (err)
 		return CODE_REJECTED;
-	return f->returns && !f->loses ? CODE_PROVEN : CODE_SOUND;
-}
-
-void code_fn_free(struct code_fn *f)
-{
-	clear(f);
-	free(f->leaders);
-	free(f->cache);
-	free(f->after);
-	slots_free(&f->slots);
-	free(f->work);
-	free(f->runs);
-	free(f->noreturn);
-	free(f->tables);
-	free(f->jumps);
-	free(f->labels);
-	free(f->data_labels);
-	free(f->calls);
-	free(f->ends);
-	free(f->addressed);
-	free(f->tails);
-	rowbuf_free(&f->rows);
-	for (size_t i = 0; i < f->ndata; i++)
-		elf_blob_free(&f->data[i].blob);
+	if (f->returns && !f->loses)
+		return CODE_PROVEN;
+	return f->ntails && !f->tail_loses && !f->loses ? CODE_TAILS : CODE_SOUND;
 }

@@ -78,6 +78,11 @@ struct code_jump { /* an indirect jump, and the table that it was found to use *
 	struct code_val table;
 };
 
+struct code_own { /* an address of code that the function loads into a register */
+	uint64_t addr;
+	uint8_t reg;
+};
+
 #define CODE_PARTS 32
 #define CODE_AFTER 64
 #define CODE_CACHE 8192 /* decoded instructions that are kept, a power of two */
@@ -130,7 +135,11 @@ struct code_fn {
 	size_t ntables, tables_cap;
 	struct code_jump *jumps;
 	size_t njumps, jumps_cap;
-	uint64_t *labels; /* of the file (code_labels.h) */
+	struct code_own *own;
+	size_t nown, own_cap;
+	uint32_t own_jumps; /* registers whose addresses in `own` a jump was followed to */
+	bool own_late;	    /* such an address was found after that */
+	uint64_t *labels;   /* of the file (code_labels.h) */
 	size_t nlabels, labels_cap;
 	uint64_t *data_labels;
 	size_t ndata_labels, data_labels_cap;
@@ -140,13 +149,18 @@ struct code_fn {
 	uint64_t *tails; /* code that it jumps to with stack and registers as at entry */
 	size_t ncalls, calls_cap, naddressed, addressed_cap, ntails, tails_cap;
 	struct rowbuf rows;
-	/* It returns; some ways lead to other functions; the caller's registers are lost */
-	bool returns, leaps, loses;
+	/*
+	 * It returns; some ways lead to other functions; the caller's registers are lost; they are
+	 * on a way to `tails`
+	 */
+	bool returns, leaps, loses, tail_loses;
 };
 
 enum code_verdict {
 	CODE_REJECTED,
 	CODE_SOUND,
+	/* Besides, it does not return, but jumps to `tails`: its start is one if those are. */
+	CODE_TAILS,
 	/*
 	 * Besides, its code shows that its start is one: it returns at the height of its entry,
 	 * with all of the caller's registers restored.

@@ -65,29 +65,6 @@ static size_t sort_unique(uint64_t *v, size_t n)
 	return kept;
 }
 
-/* Calls note() for each address that any bytes of x86-64 code would take with lea. */
-static int each_lea(struct code_fn *f, int (*note)(void *fn, uint64_t addr))
-{
-	int err = 0;
-
-	for (size_t k = 0; k < f->ntexts && f->img->machine == EM_X86_64; k++) {
-		const struct code_text *t = &f->texts[k];
-		struct bytes code = bytes_sub(&t->blob.view, 0, t->end - t->start);
-		const uint8_t *at = bytes_here(&code);
-
-		for (size_t i = 0; i + LEA_BYTES <= code.len && !err; i++) {
-			int32_t by;
-
-			if ((at[i] & 0xfb) != 0x48 || at[i + 1] != 0x8d ||
-			    (at[i + 2] & 0xc7) != 0x05)
-				continue;
-			memcpy(&by, at + i + 3, 4);
-			err = note(f, t->start + i + LEA_BYTES + (uint64_t)(int64_t)by);
-		}
-	}
-	return err;
-}
-
 int code_labels_load(struct code_fn *f)
 {
 	int err;
@@ -98,36 +75,45 @@ int code_labels_load(struct code_fn *f)
 	/* In a file that cannot be relocated, a word that looks like an address is one. */
 	err = f->img->type == ET_EXEC ? code_each_word(f->img, add, f)
 				      : elf_image_each_rela(f->img, add_addend, f);
-	if (!err)
-		err = each_lea(f, add);
 	if (f->nlabels > LABELS_MAX)
 		f->nlabels = 0;
 	f->nlabels = sort_unique(f->labels, f->nlabels);
 	return err;
 }
 
-static int add_data_label(void *fn, uint64_t addr)
+static int add_data_labels(struct code_fn *f, const struct code_text *t)
 {
-	struct code_fn *f = fn;
-	int err;
+	struct bytes code = bytes_sub(&t->blob.view, 0, t->end - t->start);
+	const uint8_t *at = bytes_here(&code);
+	int err = 0;
 
-	if (code_text_of(f, addr) || f->ndata_labels > DATA_LABELS_MAX)
-		return 0;
-	err = vec_reserve(&f->data_labels, &f->data_labels_cap, f->ndata_labels + 1,
-			  sizeof(*f->data_labels));
-	if (!err)
-		f->data_labels[f->ndata_labels++] = addr;
+	for (size_t i = 0; i + LEA_BYTES <= code.len && !err; i++) {
+		uint64_t to;
+		int32_t by;
+
+		if ((at[i] & 0xfb) != 0x48 || at[i + 1] != 0x8d || (at[i + 2] & 0xc7) != 0x05)
+			continue;
+		memcpy(&by, at + i + 3, 4);
+		to = t->start + i + LEA_BYTES + (uint64_t)(int64_t)by;
+		if (code_text_of(f, to) || f->ndata_labels > DATA_LABELS_MAX)
+			continue;
+		err = vec_reserve(&f->data_labels, &f->data_labels_cap, f->ndata_labels + 1,
+				  sizeof(*f->data_labels));
+		if (!err)
+			f->data_labels[f->ndata_labels++] = to;
+	}
 	return err;
 }
 
 int code_labels_load_data(struct code_fn *f)
 {
-	int err;
+	int err = 0;
 
-	if (f->has_data_labels)
+	if (f->has_data_labels || f->img->machine != EM_X86_64)
 		return 0;
 	f->has_data_labels = true;
-	err = each_lea(f, add_data_label);
+	for (size_t i = 0; i < f->ntexts && !err; i++)
+		err = add_data_labels(f, &f->texts[i]);
 	if (f->ndata_labels > DATA_LABELS_MAX)
 		f->ndata_labels = 0;
 	f->ndata_labels = sort_unique(f->data_labels, f->ndata_labels);

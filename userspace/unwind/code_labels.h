@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Labels of computed gotos. A jump that its code does not explain may go to each label of its
- * function whose address is in the file's data, or is taken with lea: compilers assume the same.
- * And labels of data: a jump table of unknown length ends where code refers to other data.
+ * function whose address is in the file's data: compilers assume the same. And labels of data: a
+ * jump table of unknown length ends where code refers to other data.
  */
 #ifndef SFBPF_UNWIND_CODE_LABELS_H
 #define SFBPF_UNWIND_CODE_LABELS_H
@@ -11,8 +11,7 @@
 
 /*
  * Fills f->labels at the first call, ascending: the addresses of code that the file's relocations
- * hold, or, if the file cannot be relocated, its data; and those that any bytes of x86-64 code
- * would take with lea, relative to rip. None if there are too many. 0 or -ENOMEM.
+ * hold, or, if the file cannot be relocated, its data. None if there are too many. 0 or -ENOMEM.
  */
 int code_labels_load(struct code_fn *f);
 

@@ -43,8 +43,10 @@ struct analysis {
 	struct fntab symbols;
 	struct starts certain, maybe; /* to be analysed */
 	struct starts rejected;	      /* certain ones */
+	struct starts waiting;	      /* CODE_TAILS: for a proof of those */
 	unsigned int rounds;	      /* in which such were analysed again */
 	bool learnt; /* of functions that do not return, since they were rejected */
+	bool proved; /* a start, since one began to wait */
 	uint64_t entry;
 	bool has_entry, stopped;
 	unsigned int ticks;
@@ -212,6 +214,27 @@ static int next_start(struct analysis *a)
 	return wanted(a, end) ? note_start(a, end, false) : 0;
 }
 
+/* Whether all that the function jumps to was accepted; what was not is to be analysed. 1, 0, err */
+static int tails_proven(struct analysis *a)
+{
+	int proven = 1;
+
+	for (size_t i = 0; i < a->fn.ntails; i++) {
+		const uint64_t to = a->fn.tails[i];
+		const uint8_t *m = mark_of(a, to);
+		const struct fn *fn = a->file->has_eh ? fntab_find(&a->file->eh.fns, to) : NULL;
+		int err;
+
+		if ((m && *m & MARK_DONE) || (fn && fn->start == to))
+			continue;
+		proven = 0;
+		err = note_start(a, to, false);
+		if (err)
+			return err;
+	}
+	return proven;
+}
+
 static int analyse(struct analysis *a, struct start s)
 {
 	const struct fn *sym = fntab_find(&a->symbols, s.addr);
@@ -229,9 +252,17 @@ static int analyse(struct analysis *a, struct start s)
 		*m |= MARK_DONE;
 	if (verdict == CODE_REJECTED && s.certain)
 		return push_start(&a->rejected, s.addr, true);
+	if (verdict == CODE_TAILS && !s.certain) {
+		int proven = tails_proven(a);
+
+		if (proven <= 0)
+			return proven ? proven : push_start(&a->waiting, s.addr, false);
+		verdict = CODE_PROVEN;
+	}
 	if (verdict == CODE_REJECTED || (verdict == CODE_SOUND && !s.certain))
 		return 0;
 	*m |= MARK_DONE;
+	a->proved = true;
 	if (!a->fn.returns && !a->fn.leaps) {
 		*m |= MARK_ENDS;
 		a->learnt = true;
@@ -241,13 +272,20 @@ static int analyse(struct analysis *a, struct start s)
 }
 
 /*
- * Functions that were rejected may make sense with what is known now of those that they call. True:
- * there are some.
+ * Functions that were rejected may make sense with what is known now of those that they call, and
+ * those that end in jumps are proven if their targets are. True: there are some.
  */
 static bool again(struct analysis *a)
 {
 	struct starts done = a->certain;
 
+	if (a->waiting.n && a->proved && a->rounds++ < ROUNDS_MAX) {
+		a->proved = false;
+		done = a->maybe;
+		a->maybe = a->waiting;
+		a->waiting = done; /* empty */
+		return true;
+	}
 	if (!a->learnt || !a->rejected.n || a->rounds++ == ROUNDS_MAX)
 		return false;
 	a->learnt = false;
@@ -543,6 +581,7 @@ int code_rows(struct unwind_file *file, const struct code_rows_opts *opts)
 	free(a->certain.v);
 	free(a->maybe.v);
 	free(a->rejected.v);
+	free(a->waiting.v);
 	fntab_free(&a->symbols);
 	fntab_free(&a->found);
 	rowbuf_free(&a->rows);

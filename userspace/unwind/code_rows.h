@@ -9,8 +9,8 @@
  * of jumps with stack and registers as at entry, unless they are within another function. Other
  * addresses that trusted code takes or jumps to, words of data, and the first byte after a function
  * only count if the code there proves it: it returns at the height at which it was entered, with
- * all of the caller's registers restored. Padding, landing pads and the look of a prologue never
- * count.
+ * all of the caller's registers restored, or jumps so to functions that are certain or proven.
+ * Padding, landing pads and the look of a prologue never count.
  */
 #ifndef SFBPF_UNWIND_CODE_ROWS_H
 #define SFBPF_UNWIND_CODE_ROWS_H
@@ -35,6 +35,9 @@ struct code_rows_opts {
  * code is not analysed; -ENOMEM.
  */
 int code_rows(struct unwind_file *file, const struct code_rows_opts *opts);
+
+/* Whether a symbol's function holds the address. 1, 0 or -ENOMEM. */
+int code_has_symbol(const struct unwind_file *file, uint64_t addr);
 
 /*
  * Functions that no table describes: by symbols, else the whole range between two described ones.

@@ -243,6 +243,17 @@ bool code_entry(const struct elf_image *img, uint64_t *ret)
 	return program && img->entry;
 }
 
+int code_has_symbol(const struct unwind_file *file, uint64_t addr)
+{
+	struct fntab symbols = { 0 };
+	int err = code_symbols(&file->img, &symbols);
+
+	if (!err)
+		err = fntab_find(&symbols, addr) != NULL;
+	fntab_free(&symbols);
+	return err;
+}
+
 int code_undescribed(const struct unwind_file *file, struct fntab *ret)
 {
 	struct code_ranges described = { 0 }, gaps = { 0 };

@@ -2,6 +2,8 @@
 /* The bytes of code that is analysed, its instructions and the marks on them. */
 #include "unwind/code_fn.h"
 
+#include <stdlib.h>
+
 struct code_text *code_text_of(const struct code_fn *f, uint64_t addr)
 {
 	for (size_t i = 0; i < f->ntexts; i++)
@@ -38,4 +40,27 @@ uint8_t *code_mark_of(const struct code_fn *f, uint64_t addr)
 	struct code_text *t = code_text_of(f, addr);
 
 	return t ? &t->marks[addr - t->start] : NULL;
+}
+
+void code_fn_free(struct code_fn *f)
+{
+	free(f->leaders);
+	free(f->cache);
+	free(f->after);
+	slots_free(&f->slots);
+	free(f->work);
+	free(f->runs);
+	free(f->noreturn);
+	free(f->tables);
+	free(f->own);
+	free(f->jumps);
+	free(f->labels);
+	free(f->data_labels);
+	free(f->calls);
+	free(f->ends);
+	free(f->addressed);
+	free(f->tails);
+	rowbuf_free(&f->rows);
+	for (size_t i = 0; i < f->ndata; i++)
+		elf_blob_free(&f->data[i].blob);
 }

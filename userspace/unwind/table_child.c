@@ -202,23 +202,36 @@ static int add_code(struct job *job, struct unwind_file *file, const struct tabl
 {
 	struct code_rows_opts opts = { .tick = more_code, .ctx = job };
 	uint64_t gaps, text = text_bytes(&file->img);
+	uint32_t code = ask->code;
+	int err;
 
 	if (file->img.size > ALL_CODE_FILE_MAX)
 		return 0;
 	gaps = code_gap_bytes(file);
-	job->code_ns = CODE_NS;
-	if (ask->code == CODE_ALL)
-		job->code_ns += text / (1 << 20) * CODE_NS;
-	if (job->code_ns > ALL_CODE_NS)
-		job->code_ns = ALL_CODE_NS;
-	if (ask->code == CODE_QUICK && !is_quick(file, gaps, text)) {
+	if (code == CODE_QUICK && !is_quick(file, gaps, text)) {
 		job->answer->code_left = gaps != 0;
 		return 0;
 	}
-	if (ask->code == CODE_FUNCTION &&
-	    (!exec_address(&file->img, ask->code_at, &opts.at) || !opts.at))
-		return 0;
-	return gaps ? code_rows(file, &opts) : 0;
+	if (code == CODE_FUNCTION) {
+		if (!exec_address(&file->img, ask->code_at, &opts.at) || !opts.at)
+			return 0;
+		err = code_has_symbol(file, opts.at);
+		if (err < 0)
+			return err;
+		if (!err) { /* where the function starts is only found with all others */
+			code = CODE_ALL;
+			opts.at = 0;
+		}
+	}
+	job->code_ns = CODE_NS;
+	if (code == CODE_ALL)
+		job->code_ns += text / (1 << 20) * CODE_NS;
+	if (job->code_ns > ALL_CODE_NS)
+		job->code_ns = ALL_CODE_NS;
+	err = gaps ? code_rows(file, &opts) : 0;
+	if (code != CODE_QUICK)
+		job->answer->code_left = code == CODE_FUNCTION;
+	return err;
 }
 
 static int convert(struct job *job, struct unwind_file *file, const struct table_ask *ask)

@@ -21,8 +21,9 @@ enum table_message { TABLE_LARGE = 1, TABLE_DONE };
 
 /* Which machine code without tables is analysed. */
 enum table_code {
-	CODE_QUICK,    /* the first pass, for which samples wait: little of it */
-	CODE_FUNCTION, /* the function at an address, by its symbol, and what it calls */
+	CODE_QUICK, /* the first pass, for which samples wait: little of it */
+	/* The function at an address, by its symbol, and what it calls; all, if it has none */
+	CODE_FUNCTION,
 	CODE_ALL,
 };
 

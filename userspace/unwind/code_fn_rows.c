@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The rows of a function that was explored (code_fn.c): its code is gone through once more. */
+#include <stdlib.h>
+
+#include "unwind/code_fn_internal.h"
+
+#define PADDING_MAX 64 /* bytes */
+
+static int by_addr(const void *a, const void *b)
+{
+	const struct code_leader *x = a, *y = b;
+
+	return x->addr < y->addr ? -1 : x->addr > y->addr;
+}
+
+static int put(struct code_fn *f, uint64_t start, uint64_t end, const struct code_state *s)
+{
+	struct row *last = f->rows.n ? &f->rows.rows[f->rows.n - 1] : NULL;
+	struct row row = { .ra = { .kind = RULE_UNDEF }, .source = ROW_CODE };
+
+	if (!f->outermost && !code_state_row(s, f->arch, f->by_fp, &row))
+		return 0;
+	row.start = start;
+	row.end = end;
+	if (last && last->end == start && row_same_rules(last, &row)) {
+		last->end = end;
+		return 0;
+	}
+	return rowbuf_push(&f->rows, &row);
+}
+
+/* Padding between two pieces of the function has the row before it, as in compilers' tables. */
+static void pad(struct code_fn *f, uint64_t addr, const struct code_leader *next)
+{
+	struct row *last = f->rows.n ? &f->rows.rows[f->rows.n - 1] : NULL;
+	struct code_op op;
+
+	if (!next || !last || last->end != addr || next->addr - addr > PADDING_MAX)
+		return;
+	while (addr < next->addr && !(*code_mark_of(f, addr) & (MARK_START | MARK_BODY))) {
+		op = *code_op_at(f, addr);
+		if (op.kind != OP_NOP)
+			return;
+		addr += op.len;
+	}
+	if (addr == next->addr)
+		last->end = addr;
+}
+
+/* Whether the frame is addressed by fp, or can be by nothing else. */
+static bool uses_fp(const struct code_fn *f, const struct code_state *s, const struct code_op *op)
+{
+	const uint8_t fp = f->arch->fp;
+
+	return code_state_gives_cfa(s, fp) &&
+	       (op->base == fp || op->src == fp || op->src2 == fp || op->src3 == fp ||
+		!code_state_gives_cfa(s, f->arch->sp));
+}
+
+static int rows_of(struct code_fn *f, const struct code_leader *l, const struct code_leader *next)
+{
+	struct code_state s = l->state;
+	uint64_t addr = l->addr;
+	struct code_op op;
+	bool on = true;
+	int err = 0;
+
+	while (on && !err && code_fn_inside(f, addr) && (!next || addr < next->addr) &&
+	       *code_mark_of(f, addr) & MARK_START) {
+		uint64_t at = addr;
+
+		op = *code_op_at(f, addr);
+		addr += op.len;
+		err = put(f, at, addr, &s);
+		on = op.kind != OP_RET && op.kind != OP_END && op.kind != OP_JUMP &&
+		     op.kind != OP_JUMP_REG && op.kind != OP_JUMP_TABLE &&
+		     !(op.kind == OP_CALL && code_fn_ends_there(f, &op, at));
+		code_fn_call_as_push(f, &op, addr);
+		f->uses_fp |= uses_fp(f, &s, &op);
+		code_state_apply(&s, f->arch, &op, at);
+		if (op.kind == OP_BRANCH)
+			code_state_branch(&s, f->arch, &op, false);
+	}
+	if (!err && !on)
+		pad(f, addr, next);
+	return err;
+}
+
+static int rows_of_leaders(struct code_fn *f)
+{
+	int err = 0;
+
+	f->rows.n = 0;
+	for (size_t i = 0; i < f->nleaders && !err; i++)
+		err = rows_of(f, &f->leaders[i], i + 1 < f->nleaders ? &f->leaders[i + 1] : NULL);
+	return err;
+}
+
+int code_fn_make_rows(struct code_fn *f)
+{
+	int err;
+
+	qsort(f->leaders, f->nleaders, sizeof(*f->leaders), by_addr);
+	f->by_fp = f->uses_fp = false;
+	err = rows_of_leaders(f);
+	/* On AArch64, tables use fp in all of a function whose code does. */
+	if (err || f->arch->ra == CODE_NO_REG || !f->uses_fp)
+		return err;
+	f->by_fp = true;
+	return rows_of_leaders(f);
+}
