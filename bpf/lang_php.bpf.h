@@ -371,6 +371,33 @@ static __always_inline bool php_rest(struct sf_scratch *s, u32 slot)
 	return next == PHP_NEXT || next == PHP_TOP;
 }
 
+/*
+ * If the native stack is that of a fiber, PHP's frames go on to those of the code that resumed it.
+ * They belong before the start of the fiber, which is taken off here, and put back after them. 0:
+ * not a fiber's.
+ */
+static __always_inline u64 php_leave_fiber(struct sf_scratch *s)
+{
+	u32 last = s->n - 1;
+
+	if (s->stop != SF_STOP_COMPLETE || s->regs.entry_sp - s->regs.sp <= PHP_MAIN_STACK ||
+	    last >= SF_MAX_USER)
+		return 0;
+	s->n = last;
+	return s->frames[last & (SF_MAX_USER - 1)];
+}
+
+static __always_inline void php_fiber_start(struct sf_scratch *s, u64 frame)
+{
+	u32 n = s->n;
+
+	asm volatile("" : "+r"(n)); /* see vma_at */
+	if (n >= SF_MAX_USER)
+		return;
+	s->frames[n & (SF_MAX_USER - 1)] = frame;
+	s->n = n + 1;
+}
+
 /* ---- Code of the JIT ---- */
 
 /* The slot of s->vmas with the PHP of this address space. -1: none. */

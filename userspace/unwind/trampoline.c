@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arm64.h"
+#include "elf/elf_dynsym.h"
 #include "elf/known_code.h"
 #include "unwind/fntab.h"
 #include "unwind/vdso_arm64.h"
@@ -102,6 +103,13 @@ static const struct row clone_row = {
 	.bx = { .kind = RULE_SAME },
 	.source = ROW_EH_FRAME,
 	.flags = ROW_CHILD,
+};
+static const struct row leaf_row = {
+	.cfa = { .kind = RULE_REG, .reg = 7, .off = 8 },
+	.ra = { .kind = RULE_CFA_MEM, .off = -8 },
+	.fp = { .kind = RULE_SAME },
+	.bx = { .kind = RULE_SAME },
+	.source = ROW_EH_FRAME,
 };
 static const struct row outermost_row = { .ra = { .kind = RULE_UNDEF }, .source = ROW_EH_FRAME };
 
@@ -328,6 +336,97 @@ static int entry_row(const struct elf_image *img, enum row_arch arch, struct row
 	return 0;
 }
 
+#define FCONTEXT_MAX 256u /* bytes of jump_fcontext() or make_fcontext() */
+
+static bool read_symbol(const struct elf_image *img, const char *name, struct elf_blob *ret,
+			uint64_t *ret_addr)
+{
+	struct elf_dynsym_value sym;
+	struct elf_dynsym syms;
+	uint64_t off;
+
+	if (!elf_dynsym_open(&syms, img) || !elf_dynsym_find(&syms, name, &sym) || !sym.size ||
+	    sym.size > FCONTEXT_MAX || !elf_image_vaddr_to_offset(img, sym.addr, &off) ||
+	    elf_image_read(img, off, sym.size, ret))
+		return false;
+	*ret_addr = sym.addr;
+	return true;
+}
+
+/* lea BY(%rsp), %rsp */
+static bool next_lea_rsp(struct bytes *code, int8_t *ret_by)
+{
+	static const uint8_t lea[] = { 0x48, 0x8d, 0x64, 0x24 };
+
+	if (!bytes_find(code, lea, sizeof(lea)))
+		return false;
+	bytes_skip(code, sizeof(lea));
+	*ret_by = (int8_t)bytes_u8(code);
+	return !code->err;
+}
+
+/*
+ * jump_fcontext() saves all registers on the stack, goes to another stack where it had saved them
+ * before, and restores them. So the CFA is where it was, until the last instructions, which have
+ * the return address in r8.
+ */
+static int jump_fcontext_rows(struct bytes code, uint64_t at, struct rowbuf *out)
+{
+	static const uint8_t other_stack[] = { 0x48, 0x89, 0xfc }; /* mov %rdi, %rsp */
+	static const uint8_t jump[] = { 0x41, 0xff, 0xe0 };	   /* jmp *%r8 */
+	struct row row = leaf_row;
+	uint64_t saved, moved, restored;
+	int8_t down, up;
+	int err;
+
+	if (!next_lea_rsp(&code, &down) || code.pos != 5 || down >= 0)
+		return 0;
+	saved = code.pos;
+	if (!bytes_find(&code, other_stack, sizeof(other_stack)))
+		return 0;
+	moved = code.pos + sizeof(other_stack);
+	if (!next_lea_rsp(&code, &up) || up != 8 - down)
+		return 0;
+	restored = code.pos;
+	if (!bytes_find(&code, jump, sizeof(jump)))
+		return 0;
+	err = push_range(out, &row, at, at + saved);
+	row.cfa.off = 8 - down;
+	if (!err)
+		err = push_range(out, &row, at + saved, at + moved);
+	row.fp = (struct rule){ .kind = RULE_CFA_MEM, .off = -16 };
+	row.bx = (struct rule){ .kind = RULE_CFA_MEM, .off = -24 };
+	if (!err)
+		err = push_range(out, &row, at + moved, at + restored);
+	row.cfa.off = 0;
+	row.ra = (struct rule){ .kind = RULE_REG, .reg = 8 };
+	row.fp = row.bx = (struct rule){ .kind = RULE_SAME };
+	return err ? err : push_range(out, &row, at + restored, at + code.pos + sizeof(jump));
+}
+
+/* Boost's Context, which other projects have copied, has no unwind tables. */
+static int fcontext_rows(const struct elf_image *img, struct rowbuf *out)
+{
+	struct elf_blob code = { 0 };
+	uint64_t at, start;
+	int err = 0;
+
+	if (!read_symbol(img, "make_fcontext", &code, &at))
+		return 0;
+	if (known_code_next(&code.view, KNOWN_FCONTEXT, &start)) {
+		err = push_range(out, &leaf_row, at, at + start);
+		if (!err)
+			err = push_range(out, &outermost_row, at + start,
+					 at + start + known_code_size(KNOWN_FCONTEXT));
+	}
+	elf_blob_free(&code);
+	if (err || !read_symbol(img, "jump_fcontext", &code, &at))
+		return err;
+	err = jump_fcontext_rows(code.view, at, out);
+	elf_blob_free(&code);
+	return err;
+}
+
 static bool is_bare_vdso(const struct elf_image *img)
 {
 	char name[32];
@@ -349,6 +448,8 @@ int trampolines_find(const struct elf_image *img, enum row_arch arch, struct row
 		err = entry_row(img, arch, out);
 	if (!err && arch == ROW_ARCH_AARCH64 && !img->be)
 		err = a64_plt(img, out);
+	if (!err && arch == ROW_ARCH_X86_64)
+		err = fcontext_rows(img, out);
 	if (out->n)
 		qsort(out->rows, out->n, sizeof(*out->rows), by_start);
 	return err;

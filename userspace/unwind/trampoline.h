@@ -9,6 +9,8 @@
  * - The end of clone() and clone3() has none in glibc. Both the caller's thread and the new
  *   one execute it (on AArch64 the CFI there is right for the caller's thread only).
  * - AArch64's vDSO and PLTs, which neither linker nor assembler describes.
+ * - Boost's Context, which PHP has too, has none: jump_fcontext() goes to another stack, and
+ *   make_fcontext() begins one. They are found by their dynamic symbols. x86-64 only.
  * - A program's entry, from which the kernel starts processes. Its frame is outermost, which SFrame
  *   cannot say, and hand-written _start often has no tables.
  */
@@ -20,7 +22,8 @@
 
 /*
  * Appends the rows of a C library or AArch64's vDSO (by their SONAMEs), of a static program, of
- * entries, and of AArch64 PLTs. Nothing else is searched. Ascending. 0 or -ENOMEM.
+ * entries, of AArch64 PLTs, and of Boost's Context. Nothing else is searched. Ascending. 0 or
+ * -ENOMEM.
  */
 int trampolines_find(const struct elf_image *img, enum row_arch arch, struct rowbuf *out);
 /*

@@ -154,6 +154,22 @@ class Slow extends ArrayIterator
     }
 }
 
+// On a stack of its own, which begins where PHP's assembler made it.
+function in_fiber()
+{
+    enter("in_fiber");
+    Fiber::suspend();
+    spin();
+}
+
+function resume()
+{
+    enter("resume");
+    $fiber = new Fiber('in_fiber');
+    $fiber->start();
+    $fiber->resume();
+}
+
 // Asks another iterator for values before its own code goes on.
 function values()
 {
@@ -276,6 +292,9 @@ case "delegate":
 case "tree":
     foreach (tree(6) as $x)
         ;
+    break;
+case "fiber":
+    resume();
     break;
 case "values":
     foreach (values() as $x)
