@@ -437,8 +437,7 @@ static int leave_op(struct code_fn *f, const struct code_op *op, struct code_sta
 /* Whether a function starts after a call, which therefore does not return. */
 static bool falls_into_function(const struct code_fn *f, uint64_t addr)
 {
-	return *code_mark_of(f, addr) & MARK_CALLED ||
-	       (f->outermost && listed(f->calls, f->ncalls, addr));
+	return *code_mark_of(f, addr) & MARK_CALLED || listed(f->calls, f->ncalls, addr);
 }
 
 /* first: the height of the stack at the beginning of this code; NULL: unknown */

@@ -34,6 +34,11 @@ struct starts {
 	size_t n, cap;
 };
 
+struct taken { /* a function whose rows count: n of them from `first` on */
+	struct start start;
+	size_t first, n;
+};
+
 struct analysis {
 	struct unwind_file *file;
 	const struct code_rows_opts *opts;
@@ -47,6 +52,8 @@ struct analysis {
 	unsigned int rounds;	      /* in which such were analysed again */
 	bool learnt; /* of functions that do not return, since they were rejected */
 	bool proved; /* a start, since one began to wait */
+	struct taken *taken;
+	size_t ntaken, taken_cap;
 	uint64_t entry;
 	bool has_entry, stopped;
 	unsigned int ticks;
@@ -184,6 +191,10 @@ static int take(struct analysis *a, struct start s, int verdict)
 	const bool propagate = verdict == CODE_PROVEN || s.certain;
 	int err = a->opts->whole ? 0 : note_found(a, s.addr);
 
+	if (!err)
+		err = vec_reserve(&a->taken, &a->taken_cap, a->ntaken + 1, sizeof(*a->taken));
+	if (!err)
+		a->taken[a->ntaken++] = (struct taken){ s, a->rows.n, a->fn.rows.n };
 	for (size_t i = 0; i < a->fn.rows.n && !err; i++)
 		err = a->rows.n < ROWS_MAX ? rowbuf_push(&a->rows, &a->fn.rows.rows[i]) : 0;
 	for (size_t i = 0; i < a->fn.ncalls && !err && propagate; i++)
@@ -235,17 +246,23 @@ static int tails_proven(struct analysis *a)
 	return proven;
 }
 
-static int analyse(struct analysis *a, struct start s)
+static int look_at(struct analysis *a, struct start s)
 {
 	const struct fn *sym = fntab_find(&a->symbols, s.addr);
+
+	a->fn.outermost = a->has_entry && s.addr == a->entry;
+	a->fn.sized = described_fn(a, s.addr) || (sym && sym->start == s.addr);
+	return code_fn_analyse(&a->fn, range_from(a, s));
+}
+
+static int analyse(struct analysis *a, struct start s)
+{
 	uint8_t *m = mark_of(a, s.addr);
 	int verdict;
 
 	if (*m & MARK_DONE)
 		return 0;
-	a->fn.outermost = a->has_entry && s.addr == a->entry;
-	a->fn.sized = described_fn(a, s.addr) || (sym && sym->start == s.addr);
-	verdict = code_fn_analyse(&a->fn, range_from(a, s));
+	verdict = look_at(a, s);
 	if (verdict < 0)
 		return verdict;
 	if (s.certain)
@@ -304,6 +321,47 @@ static int analyse_all(struct analysis *a)
 	while (!err && !a->stopped && (a->certain.n || a->maybe.n || again(a))) {
 		err = analyse(a, a->certain.n ? a->certain.v[--a->certain.n]
 					      : a->maybe.v[--a->maybe.n]);
+		if (a->opts->tick && ++a->ticks % TICK == 0)
+			a->stopped = !a->opts->tick(a->opts->ctx);
+	}
+	return err;
+}
+
+/* Whether its rows go on into a function, of which a call told later that it starts there. */
+static bool runs_into_function(const struct analysis *a, const struct taken *t)
+{
+	for (size_t i = t->first; i < t->first + t->n; i++) {
+		const struct row *r = &a->rows.rows[i];
+		const struct code_text *text = code_text_of(&a->fn, r->start);
+		const uint64_t from = r->start == t->start.addr ? r->start + 1 : r->start;
+
+		if (text && from < r->end && next_called(text, from, r->end) < r->end)
+			return true;
+	}
+	return false;
+}
+
+/* Analyses such functions once more. Where that fails, their rows stay. */
+static int look_again(struct analysis *a)
+{
+	const size_t n = a->ntaken;
+	int err = 0;
+
+	for (size_t i = 0; i < n && !err && !a->stopped; i++) {
+		const struct taken t = a->taken[i];
+
+		if (!runs_into_function(a, &t))
+			continue;
+		err = look_at(a, t.start);
+		if (err < 0)
+			return err;
+		if (err == CODE_REJECTED || (err != CODE_PROVEN && !t.start.certain)) {
+			err = 0;
+			continue;
+		}
+		for (size_t k = t.first; k < t.first + t.n; k++)
+			a->rows.rows[k].end = a->rows.rows[k].start;
+		err = take(a, t.start, err);
 		if (a->opts->tick && ++a->ticks % TICK == 0)
 			a->stopped = !a->opts->tick(a->opts->ctx);
 	}
@@ -414,7 +472,7 @@ static int note_starts(struct analysis *a)
 	if (!err && !a->opts->whole)
 		err = code_each_word(&a->file->img, note_word, a);
 	if (!err && !a->opts->whole)
-		err = code_scan(&a->fn, &a->described, note_start, a);
+		err = code_scan(&a->fn, &a->described, &a->file->eh.fns, note_start, a);
 	return err;
 }
 
@@ -537,6 +595,10 @@ static int run(struct analysis *a)
 	mark_gaps(a);
 	a->has_entry = code_entry(&a->file->img, &a->entry);
 	err = note_starts(a);
+	if (!err)
+		err = analyse_all(a);
+	if (!err)
+		err = look_again(a);
 	return err ? err : analyse_all(a);
 }
 
@@ -582,6 +644,7 @@ int code_rows(struct unwind_file *file, const struct code_rows_opts *opts)
 	free(a->maybe.v);
 	free(a->rejected.v);
 	free(a->waiting.v);
+	free(a->taken);
 	fntab_free(&a->symbols);
 	fntab_free(&a->found);
 	rowbuf_free(&a->rows);

@@ -10,28 +10,39 @@ static inline bool in_gap(const struct code_fn *f, uint64_t addr)
 	return false;
 }
 
+/* Whether a distance may follow the n bytes: of a call, a jump, or an operand relative to rip. */
+static inline bool before_distance(const uint8_t *bytes, size_t n)
+{
+	const uint8_t last = n ? bytes[n - 1] : 0;
+
+	return (last & 0xfe) == 0xe8 || (last & 0xc7) == 0x05 ||
+	       ((last & 0xf0) == 0x80 && n > 1 && bytes[n - 2] == 0x0f);
+}
+
 /*
- * Whether any four bytes may be an x86 instruction's distance to a gap. Calls, jumps and addresses
- * relative to the pc all end in one.
+ * The first four bytes that may be an x86 instruction's distance to a gap; the range's end: none.
+ * Calls, jumps and addresses relative to the pc all end in one.
  */
-static bool x86_refers(const struct code_fn *f, const struct code_range *r)
+static uint64_t x86_reference(const struct code_fn *f, const struct code_range *r)
 {
 	const struct code_text *t = code_text_of(f, r->start);
 	struct bytes code;
 	const uint8_t *at;
 
 	if (!t || r->end > t->end)
-		return false;
+		return r->end;
 	code = bytes_sub(&t->blob.view, r->start - t->start, r->end - r->start);
 	at = bytes_here(&code);
 	for (size_t i = 0; i + 4 <= code.len; i++) {
 		int32_t by;
 
+		if (!before_distance(at, i))
+			continue;
 		memcpy(&by, at + i, 4);
 		if (by && in_gap(f, r->start + i + 4 + (uint64_t)(int64_t)by))
-			return true;
+			return r->start + i;
 	}
-	return false;
+	return r->end;
 }
 
 /* Notes the references to gaps of code that is instructions from its first byte on. */
@@ -55,13 +66,36 @@ static int references(const struct code_fn *f, const struct code_range *r,
 	return err;
 }
 
-int code_scan(const struct code_fn *f, const struct code_ranges *described,
+/* The same for x86 code, of which only the functions that may have a reference are decoded. */
+static int x86_references(const struct code_fn *f, struct code_range r, const struct fntab *fns,
+			  int (*note)(void *ctx, uint64_t addr, bool certain), void *ctx)
+{
+	int err = 0;
+
+	while (r.start < r.end && !err) {
+		const uint64_t at = x86_reference(f, &r);
+		const struct fn *fn = at < r.end ? fntab_find(fns, at) : NULL;
+		struct code_range part = r;
+
+		if (at >= r.end)
+			break;
+		if (fn && fn->start >= r.start)
+			part.start = fn->start;
+		if (fn && fn->end < r.end)
+			part.end = fn->end;
+		err = references(f, &part, note, ctx);
+		r.start = part.end;
+	}
+	return err;
+}
+
+int code_scan(const struct code_fn *f, const struct code_ranges *described, const struct fntab *fns,
 	      int (*note)(void *ctx, uint64_t addr, bool certain), void *ctx)
 {
 	int err = 0;
 
 	for (size_t i = 0; i < described->n && !err; i++)
-		if (f->arch->align > 1 || x86_refers(f, &described->v[i]))
-			err = references(f, &described->v[i], note, ctx);
+		err = f->arch->align > 1 ? references(f, &described->v[i], note, ctx)
+					 : x86_references(f, described->v[i], fns, note, ctx);
 	return err;
 }

@@ -7,9 +7,10 @@
 
 /*
  * Calls note() for each address in a gap that code of the described ranges calls (certain), jumps
- * to or loads. 0, or what note() returned.
+ * to or loads. fns: functions in them, to decode only some; it may be empty. 0, or what note()
+ * returned.
  */
-int code_scan(const struct code_fn *f, const struct code_ranges *described,
+int code_scan(const struct code_fn *f, const struct code_ranges *described, const struct fntab *fns,
 	      int (*note)(void *ctx, uint64_t addr, bool certain), void *ctx);
 
 #endif
