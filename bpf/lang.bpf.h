@@ -174,12 +174,12 @@ __noinline int lang_finish(u32 slot)
 		if (s->lang.stop == SF_STOP_COMPLETE)
 			perl_finish(slot);
 	} else if (s->lang.stop == SF_STOP_COMPLETE && lang_left(&s->lang)) {
-		u64 start = s->lang.language == SF_LANG_PHP ? php_leave_fiber(s) : 0;
+		u64 start = s->lang.language == SF_LANG_PHP ? php_fiber(slot, 0) : 0;
 
 		if (start || s->stop != SF_STOP_COMPLETE || s->lang.language == SF_LANG_RUBY)
 			bpf_loop(2 * SF_MAX_USER, lang_rest, &slot, 0);
 		if (start)
-			php_fiber_start(s, start);
+			php_fiber(slot, start);
 	}
 	if (s->lang.stop == SF_STOP_COMPLETE && lang_left(&s->lang))
 		s->lang.stop = s->stop == SF_STOP_COMPLETE ? SF_STOP_LANG_ANCHOR : s->stop;

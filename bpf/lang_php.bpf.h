@@ -373,29 +373,24 @@ static __always_inline bool php_rest(struct sf_scratch *s, u32 slot)
 
 /*
  * If the native stack is that of a fiber, PHP's frames go on to those of the code that resumed it.
- * They belong before the start of the fiber, which is taken off here, and put back after them. 0:
- * not a fiber's.
+ * They belong before the start of the fiber: without `start`, it is taken off the stack, and
+ * returned; 0: not a fiber's. With it, it is put back after them. Global: verified once.
  */
-static __always_inline u64 php_leave_fiber(struct sf_scratch *s)
+__noinline u64 php_fiber(u32 slot, u64 start)
 {
-	u32 last = s->n - 1;
+	struct sf_scratch *s = scratch_of(slot);
+	u32 n;
 
-	if (s->stop != SF_STOP_COMPLETE || s->regs.entry_sp - s->regs.sp <= PHP_MAIN_STACK ||
-	    last >= SF_MAX_USER)
+	if (!s || s->stop != SF_STOP_COMPLETE || s->regs.entry_sp - s->regs.sp <= PHP_MAIN_STACK)
 		return 0;
-	s->n = last;
-	return s->frames[last & (SF_MAX_USER - 1)];
-}
-
-static __always_inline void php_fiber_start(struct sf_scratch *s, u64 frame)
-{
-	u32 n = s->n;
-
+	n = s->n - !start;
 	asm volatile("" : "+r"(n)); /* see vma_at */
 	if (n >= SF_MAX_USER)
-		return;
-	s->frames[n & (SF_MAX_USER - 1)] = frame;
-	s->n = n + 1;
+		return 0;
+	s->n = n + !!start;
+	if (start)
+		s->frames[n & (SF_MAX_USER - 1)] = start;
+	return s->frames[n & (SF_MAX_USER - 1)];
 }
 
 /* ---- Code of the JIT ---- */
