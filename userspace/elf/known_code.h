@@ -13,9 +13,6 @@
  * 				address of a makecontext() function
  * 	__clone's child		pop %rdi; call *%r9; mov %eax, %edi; ...; syscall: musl, a thread's
  * 				first frame
- * 	make_fcontext		push %rbp; jmp *%rbx; xor %rdi, %rdi; call _exit: the start of a
- * 				stack that it made, and where its function returns to; Boost's
- * 				Context, and PHP, which has a copy of it
  *
  * AArch64:
  *
@@ -40,7 +37,6 @@ enum known_code {
 	KNOWN_RESTORE_RT,
 	KNOWN_START_CONTEXT,
 	KNOWN_MUSL_THREAD,
-	KNOWN_FCONTEXT,
 	KNOWN_A64_RESTORE_RT,
 	KNOWN_A64_MUSL_THREAD,
 	KNOWN_A64_CLONE_RETURN,

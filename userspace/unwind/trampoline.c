@@ -337,6 +337,7 @@ static int entry_row(const struct elf_image *img, enum row_arch arch, struct row
 }
 
 #define FCONTEXT_MAX 256u /* bytes of jump_fcontext() or make_fcontext() */
+#define JUMP_SAVES   9	  /* bytes of the former up to where sp is below what it saves */
 
 static bool read_symbol(const struct elf_image *img, const char *name, struct elf_blob *ret,
 			uint64_t *ret_addr)
@@ -379,7 +380,7 @@ static int jump_fcontext_rows(struct bytes code, uint64_t at, struct rowbuf *out
 	int8_t down, up;
 	int err;
 
-	if (!next_lea_rsp(&code, &down) || code.pos != 5 || down >= 0)
+	if (!next_lea_rsp(&code, &down) || code.pos > JUMP_SAVES || down >= 0)
 		return 0;
 	saved = code.pos;
 	if (!bytes_find(&code, other_stack, sizeof(other_stack)))
@@ -404,21 +405,44 @@ static int jump_fcontext_rows(struct bytes code, uint64_t at, struct rowbuf *out
 	return err ? err : push_range(out, &row, at + restored, at + code.pos + sizeof(jump));
 }
 
+/*
+ * make_fcontext() returns, and is followed by the code with which a stack begins that it made: a
+ * jump to the stack's function, and what that returns to, which ends the process.
+ */
+static int make_fcontext_rows(struct bytes code, uint64_t at, struct rowbuf *out)
+{
+	static const uint8_t enter[] = { 0x55, 0xff, 0xe3 };	   /* push %rbp; jmp *%rbx */
+	static const uint8_t leave[] = { 0x48, 0x31, 0xff, 0xe8 }; /* xor %rdi, %rdi; call */
+	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
+	static const uint8_t ret[] = { 0xc3 };
+	uint64_t begin;
+	int err;
+
+	if (!bytes_find(&code, enter, sizeof(enter)) || code.pos < sizeof(endbr64))
+		return 0;
+	begin = code.pos;
+	if (bytes_are(&code, begin - sizeof(endbr64), endbr64, sizeof(endbr64)))
+		begin -= sizeof(endbr64);
+	bytes_skip(&code, sizeof(enter));
+	if (bytes_are(&code, code.pos, endbr64, sizeof(endbr64)))
+		bytes_skip(&code, sizeof(endbr64));
+	if (!begin || !bytes_are(&code, begin - 1, ret, 1) ||
+	    !bytes_are(&code, code.pos, leave, sizeof(leave)))
+		return 0;
+	err = push_range(out, &leaf_row, at, at + begin);
+	return err ? err : push_range(out, &outermost_row, at + begin, at + code.len);
+}
+
 /* Boost's Context, which other projects have copied, has no unwind tables. */
 static int fcontext_rows(const struct elf_image *img, struct rowbuf *out)
 {
 	struct elf_blob code = { 0 };
-	uint64_t at, start;
-	int err = 0;
+	uint64_t at;
+	int err;
 
 	if (!read_symbol(img, "make_fcontext", &code, &at))
 		return 0;
-	if (known_code_next(&code.view, KNOWN_FCONTEXT, &start)) {
-		err = push_range(out, &leaf_row, at, at + start);
-		if (!err)
-			err = push_range(out, &outermost_row, at + start,
-					 at + start + known_code_size(KNOWN_FCONTEXT));
-	}
+	err = make_fcontext_rows(code.view, at, out);
 	elf_blob_free(&code);
 	if (err || !read_symbol(img, "jump_fcontext", &code, &at))
 		return err;
