@@ -14,12 +14,6 @@
 #include "space.bpf.h"
 #include "vma.bpf.h"
 
-/* As a function, so that there is one walk for all callers here. */
-static __noinline u64 vma_near(struct sf_scratch *s, u64 addr)
-{
-	return vma_walk(s, addr);
-}
-
 static __always_inline u64 vma_delta(u64 vma)
 {
 	return (KLOAD(vma, struct vm_area_struct, vm_pgoff) << cfg_page_shift) -
@@ -41,9 +35,9 @@ static __always_inline bool is_memory(u64 inode)
  * A mapping of the file in whose hole the mapping lies: the same file is before and after it, or it
  * holds the program's own code. 0: none.
  */
-static __always_inline u64 copied_from(struct sf_scratch *s, u64 start, u64 end)
+static __always_inline u64 copied_from(struct sf_scratch *s, u32 slot, u64 start, u64 end)
 {
-	u64 before = vma_near(s, start - 1), after = vma_near(s, end), exe, data;
+	u64 before = vma_near(slot, start - 1), after = vma_near(slot, end), exe, data;
 	u64 first = before ? vma_inode(before) : 0, last = after ? vma_inode(after) : 0;
 
 	if (first && first == last)
@@ -57,7 +51,7 @@ static __always_inline u64 copied_from(struct sf_scratch *s, u64 start, u64 end)
 		return before;
 	if (exe && last == exe)
 		return after;
-	data = vma_near(s, KLOAD(s->mm, struct mm_struct, start_data));
+	data = vma_near(slot, KLOAD(s->mm, struct mm_struct, start_data));
 	return data && exe && vma_inode(data) == exe ? data : 0;
 }
 

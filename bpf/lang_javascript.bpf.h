@@ -165,8 +165,8 @@ none:
 }
 
 /*
- * Finds the call of the builtin that the frame at s->regs, which is a function's, is in. 0: the
- * function runs in the interpreter. Builtins that compare strings or search arrays, for example,
+ * Finds the call of the builtin that the frame at s->regs, which is a function's, is in. 0: there
+ * is none, as in the interpreter. Builtins that compare strings or search arrays, for example,
  * have no frame of their own: the return address is the first word of the stack, or the second one
  * after the first instruction of a prologue.
  */

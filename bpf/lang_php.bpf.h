@@ -178,9 +178,9 @@ static __always_inline u32 php_line(struct sf_scratch *s, const struct sf_php *d
 enum { PHP_NEXT = -3, PHP_TOP, PHP_LOST }; /* php_emit: what follows a frame, or a stop */
 
 /*
- * The frame `frame` is the place holder, kept in a generator, of all that wait in a `yield from`:
- * that generator is the outermost of them. Each has a link to the next one; their links to callers
- * are stale. Place holders that 7.4 has on the C stack stand for nothing.
+ * Goes on with the generators that wait in a `yield from`. `frame` stands for all of them: it is a
+ * part of `last`, the outermost one. Each generator links to the next; its link to a caller is
+ * stale. Such frames on the C stack, as in 7.4, stand for nothing.
  */
 static __always_inline void php_waiting(struct sf_lang_walk *w, const struct sf_php *d, u64 frame,
 					u64 last)

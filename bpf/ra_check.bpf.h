@@ -43,20 +43,12 @@ static __always_inline bool ra_needs_no_call(struct sf_scratch *s, u32 slot)
 	return rule && (rule->flags & SF_RULE_SIGNAL);
 }
 
-/* vma_walk() for all callers here. Global: verified once. */
-__noinline u64 vma_of_stack(u32 slot, u64 addr)
-{
-	struct sf_scratch *s = scratch_of(slot);
-
-	return s ? vma_walk(s, addr) : 0;
-}
-
 #if defined(__TARGET_ARCH_x86)
 /* Whether a step down stayed in the mapping of the stack that it left. */
 static __always_inline bool stack_went_down(struct sf_scratch *s, u32 slot)
 {
 	return (s->regs.flags & SF_REGS_DOWN) &&
-	       vma_of_stack(slot, s->regs.sp - 8) == vma_of_stack(slot, s->regs.left);
+	       vma_near(slot, s->regs.sp - 8) == vma_near(slot, s->regs.left);
 }
 #else
 static __always_inline bool stack_went_down(struct sf_scratch *s, u32 slot)
@@ -102,7 +94,7 @@ __noinline int zero_check(u32 slot)
 		return SF_STOP_ZERO_RA;
 	sp = s->regs.sp;
 	top = s->regs.entry_sp;
-	vma = vma_of_stack(slot, sp - 8);
+	vma = vma_near(slot, sp - 8);
 	if (vma && (KLOAD(vma, struct vm_area_struct, vm_start) > top ||
 		    KLOAD(vma, struct vm_area_struct, vm_end) <= top))
 		top = KLOAD(vma, struct vm_area_struct, vm_end);

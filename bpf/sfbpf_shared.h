@@ -521,8 +521,8 @@ struct sf_off_thread { /* by thread id */
 #define SF_CACHE_BITS	    12 /* cached rules, per scratch slot */
 #define SF_CACHE_BYTES	    (8u << SF_CACHE_BITS)
 #define SF_MAX_MODULES	    (1u << SF_MODULE_BITS)
-#define SF_MODULE_PLACE(id) ((id) & (SF_MAX_MODULES - 1))
-#define SF_MODULE_LIVES	    ((sf_u32)(SF_FRAME_MODULE_MASK >> SF_MODULE_BITS) + 1) /* of a place */
+#define SF_MODULE_PLACE(id) ((id) & (SF_MAX_MODULES - 1)) /* SF_MODULE_LIVES ids share a place */
+#define SF_MODULE_LIVES	    ((sf_u32)(SF_FRAME_MODULE_MASK >> SF_MODULE_BITS) + 1)
 #define SF_DIR_MAX	    (SF_CHUNK / 4) /* directory entries per module */
 
 /*

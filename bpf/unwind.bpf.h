@@ -186,7 +186,7 @@ __noinline u64 copied_near(u32 slot)
 		return 0;
 	v = vma_at(s, s->vma_last);
 	v->flags = 0;
-	vma = vma_near(s, s->regs.pc - (s->regs.flags & SF_REGS_RA));
+	vma = vma_near(slot, s->regs.pc - (s->regs.flags & SF_REGS_RA));
 	if (!vma || (KLOAD(vma, struct vm_area_struct, vm_flags) & VM_WRITE) ||
 	    !is_memory(vma_inode(vma)))
 		return 0;
@@ -195,7 +195,7 @@ __noinline u64 copied_near(u32 slot)
 	key->start = v->start;
 	key->end = v->start + v->len;
 	key->lock_seq = seen_at(s, s->vma_last)->vma ? seen_at(s, s->vma_last)->lock_seq : 0;
-	return copied_from(s, key->start, key->end);
+	return copied_from(s, slot, key->start, key->end);
 }
 
 /* Resolves the file, if that mapping is known to be of it. Always 0. */

@@ -35,16 +35,23 @@ static bool search_header(struct bytes *all)
 	return false;
 }
 
-/* Sets blob, offset, addr and size. */
-static int find_table(const struct elf_image *img, struct go_table *t)
+const struct elf_shdr *go_table_section(const struct elf_image *img)
 {
 	const struct elf_shdr *s = elf_image_section(img, ".gopclntab");
-	int err;
 
 	if (!s)
 		s = elf_image_section(img, ".data.rel.ro.gopclntab");
 	if (!s && elf_image_section(img, ".note.go.buildid"))
 		s = elf_image_section(img, ".data.rel.ro");
+	return s;
+}
+
+/* Sets blob, offset, addr and size. */
+static int find_table(const struct elf_image *img, struct go_table *t)
+{
+	const struct elf_shdr *s = go_table_section(img);
+	int err;
+
 	if (!s || s->size > TABLE_MAX || s->flags & SHF_COMPRESSED)
 		return -ENOENT;
 	err = elf_image_section_bytes(img, s, &t->blob);

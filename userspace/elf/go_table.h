@@ -39,6 +39,8 @@ struct go_func {
 	uint8_t flags;
 };
 
+/* The section that has the table, or begins with other data before it. NULL: not a Go program. */
+const struct elf_shdr *go_table_section(const struct elf_image *img);
 /* 0; -ENOENT: the file has none, or one that cannot be read; -ENOMEM, -EIO. */
 int go_table_open(const struct elf_image *img, struct go_table *ret);
 void go_table_close(struct go_table *t); /* also on a zeroed table */

@@ -357,7 +357,8 @@ static void replace_tables(struct loader *l, struct lane *from, const struct tab
 	else
 		set_facts(m, &packed);
 	if (m)
-		expect_code(m, !err && a->code_left ? CODE_ALL : CODE_QUICK);
+		expect_code(m, (err ? from->job.code == CODE_FUNCTION : a->code_left) ? CODE_ALL
+										      : CODE_QUICK);
 }
 
 void loader_want_code(struct loader *l, uint32_t module, uint64_t offset)

@@ -8,6 +8,7 @@
  */
 #include <string.h>
 
+#include "elf/go_table.h"
 #include "elf/known_code.h"
 #include "sym/elf_symtab_internal.h"
 
@@ -39,8 +40,7 @@ static uint32_t find_named_code(const struct builder *b, struct root *ret)
 	uint64_t start;
 	uint32_t n = 0;
 	/* A Go program has its own restorer, whatever it is linked with. */
-	bool is_go = elf_image_section(b->img, ".gopclntab") ||
-		     elf_image_section(b->img, ".data.rel.ro.gopclntab");
+	bool is_go = go_table_section(b->img) != NULL;
 	/* A program without an interpreter contains all of libc. */
 	bool has_libc = !elf_image_segment(b->img, PT_INTERP) && builder_is_program(b);
 

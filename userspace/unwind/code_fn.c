@@ -18,7 +18,7 @@
 #define VISITS_MORE 4096
 #define LEADERS_MAX 65536
 #define OWN_MAX	    256
-/* First entries of a table that no index leads to: of widths of 4 pixels or more, say */
+/* Entries at the start of a table that no index reaches: it may be the log2 of a width from 4 on */
 #define UNUSED_MAX  4
 
 /* Beyond 0 and -errno */
@@ -375,17 +375,30 @@ static int note(struct code_fn *f, const struct code_op *op)
 	return push_u64(&f->addressed, &f->naddressed, &f->addressed_cap, (uint64_t)op->imm);
 }
 
+static bool is_pop(const struct code_fn *f, uint64_t addr)
+{
+	const struct code_op *op = code_fn_inside(f, addr) ? code_op_at(f, addr) : NULL;
+
+	return op && op->kind == OP_LOAD && op->base == f->arch->sp && op->writeback == op->size;
+}
+
 /*
  * Position-independent code reads its address by a call of the next instruction: it is a push. At a
- * program's entry it is so only if a pop follows: musl's _start calls the function behind it.
+ * program's entry, a pop must follow: musl's _start calls the function that comes next in the file.
  */
 void code_fn_call_as_push(const struct code_fn *f, struct code_op *op, uint64_t next)
 {
 	if (op->kind != OP_CALL || op->target != next || f->arch->ra != CODE_NO_REG ||
-	    (f->outermost &&
-	     !(code_fn_inside(f, next) && code_op_pops(code_op_at(f, next), f->arch))))
+	    (f->outermost && !is_pop(f, next)))
 		return;
-	*op = code_op_push(f->arch);
+	*op = (struct code_op){ .kind = OP_STORE,
+				.base = f->arch->sp,
+				.index = CODE_NO_REG,
+				.src2 = CODE_NO_REG,
+				.src3 = CODE_NO_REG,
+				.size = 8,
+				.imm = -8,
+				.writeback = -8 };
 }
 
 /* Whether what follows the call is not reached from it. */

@@ -83,25 +83,6 @@ struct code_arch {
 	void (*decode)(const uint8_t *at, size_t have, uint64_t addr, struct code_op *ret);
 };
 
-/* Whether it loads the word that sp points to, and removes it. */
-static inline bool code_op_pops(const struct code_op *op, const struct code_arch *arch)
-{
-	return op->kind == OP_LOAD && op->base == arch->sp && op->writeback == op->size;
-}
-
-/* As a push of a register without a name. */
-static inline struct code_op code_op_push(const struct code_arch *arch)
-{
-	return (struct code_op){ .kind = OP_STORE,
-				 .base = arch->sp,
-				 .index = CODE_NO_REG,
-				 .src2 = CODE_NO_REG,
-				 .src3 = CODE_NO_REG,
-				 .size = 8,
-				 .imm = -8,
-				 .writeback = -8 };
-}
-
 extern const struct code_arch code_arch_arm64;
 /* NULL if this program was built without Zydis. */
 const struct code_arch *code_arch_x86(void);

@@ -49,7 +49,7 @@ struct analysis {
 	struct starts certain, maybe; /* to be analysed */
 	struct starts rejected;	      /* certain ones */
 	struct starts waiting;	      /* CODE_TAILS: for a proof of those */
-	unsigned int rounds;	      /* in which such were analysed again */
+	unsigned int rounds;	      /* in which the last two were analysed again */
 	bool learnt; /* of functions that do not return, since they were rejected */
 	bool proved; /* a start, since one began to wait */
 	struct taken *taken;
@@ -288,26 +288,33 @@ static int analyse(struct analysis *a, struct start s)
 	return verdict ? verdict : next_start(a);
 }
 
+static void swap(struct starts *empty, struct starts *full)
+{
+	struct starts t = *empty;
+
+	*empty = *full;
+	*full = t;
+}
+
 /*
  * Functions that were rejected may make sense with what is known now of those that they call, and
  * those that end in jumps are proven if their targets are. True: there are some.
  */
 static bool again(struct analysis *a)
 {
-	struct starts done = a->certain;
-
-	if (a->waiting.n && a->proved && a->rounds++ < ROUNDS_MAX) {
+	if (a->rounds == ROUNDS_MAX)
+		return false;
+	if (a->waiting.n && a->proved) {
+		a->rounds++;
 		a->proved = false;
-		done = a->maybe;
-		a->maybe = a->waiting;
-		a->waiting = done; /* empty */
+		swap(&a->maybe, &a->waiting);
 		return true;
 	}
-	if (!a->learnt || !a->rejected.n || a->rounds++ == ROUNDS_MAX)
+	if (!a->learnt || !a->rejected.n)
 		return false;
+	a->rounds++;
 	a->learnt = false;
-	a->certain = a->rejected;
-	a->rejected = done; /* empty */
+	swap(&a->certain, &a->rejected);
 	for (size_t i = 0; i < a->certain.n; i++)
 		*mark_of(a, a->certain.v[i].addr) &= (uint8_t)~MARK_DONE;
 	return true;

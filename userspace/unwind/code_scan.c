@@ -74,10 +74,10 @@ static int x86_references(const struct code_fn *f, struct code_range r, const st
 
 	while (r.start < r.end && !err) {
 		const uint64_t at = x86_reference(f, &r);
-		const struct fn *fn = at < r.end ? fntab_find(fns, at) : NULL;
+		const struct fn *fn = fntab_find(fns, at);
 		struct code_range part = r;
 
-		if (at >= r.end)
+		if (at == r.end)
 			break;
 		if (fn && fn->start >= r.start)
 			part.start = fn->start;

@@ -96,21 +96,14 @@ static const struct row restorer_row = {
 	.source = ROW_EH_FRAME,
 	.flags = ROW_SIGNAL,
 };
-static const struct row clone_row = {
-	.cfa = { .kind = RULE_REG, .reg = 7, .off = 8 },
-	.ra = { .kind = RULE_CFA_MEM, .off = -8 },
-	.fp = { .kind = RULE_SAME },
-	.bx = { .kind = RULE_SAME },
-	.source = ROW_EH_FRAME,
-	.flags = ROW_CHILD,
-};
-static const struct row leaf_row = {
-	.cfa = { .kind = RULE_REG, .reg = 7, .off = 8 },
-	.ra = { .kind = RULE_CFA_MEM, .off = -8 },
-	.fp = { .kind = RULE_SAME },
-	.bx = { .kind = RULE_SAME },
-	.source = ROW_EH_FRAME,
-};
+#define LEAF(flag)                                                                      \
+	{                                                                               \
+		.cfa = { .kind = RULE_REG, .reg = 7, .off = 8 },                        \
+		.ra = { .kind = RULE_CFA_MEM, .off = -8 }, .fp = { .kind = RULE_SAME }, \
+		.bx = { .kind = RULE_SAME }, .source = ROW_EH_FRAME, .flags = (flag),   \
+	}
+static const struct row leaf_row = LEAF(0);
+static const struct row clone_row = LEAF(ROW_CHILD);
 static const struct row outermost_row = { .ra = { .kind = RULE_UNDEF }, .source = ROW_EH_FRAME };
 
 static const struct row a64_stub_row = {
@@ -193,6 +186,12 @@ static int by_start(const void *a, const void *b)
 	const struct row *x = a, *y = b;
 
 	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+static void sort_rows(struct rowbuf *b)
+{
+	if (b->n)
+		qsort(b->rows, b->n, sizeof(*b->rows), by_start);
 }
 
 static int push_range(struct rowbuf *out, const struct row *rules, uint64_t start, uint64_t end)
@@ -339,16 +338,15 @@ static int entry_row(const struct elf_image *img, enum row_arch arch, struct row
 #define FCONTEXT_MAX 256u /* bytes of jump_fcontext() or make_fcontext() */
 #define JUMP_SAVES   9	  /* bytes of the former up to where sp is below what it saves */
 
-static bool read_symbol(const struct elf_image *img, const char *name, struct elf_blob *ret,
+static bool read_symbol(const struct elf_dynsym *syms, const char *name, struct elf_blob *ret,
 			uint64_t *ret_addr)
 {
 	struct elf_dynsym_value sym;
-	struct elf_dynsym syms;
 	uint64_t off;
 
-	if (!elf_dynsym_open(&syms, img) || !elf_dynsym_find(&syms, name, &sym) || !sym.size ||
-	    sym.size > FCONTEXT_MAX || !elf_image_vaddr_to_offset(img, sym.addr, &off) ||
-	    elf_image_read(img, off, sym.size, ret))
+	if (!elf_dynsym_find(syms, name, &sym) || !sym.size || sym.size > FCONTEXT_MAX ||
+	    !elf_image_vaddr_to_offset(syms->img, sym.addr, &off) ||
+	    elf_image_read(syms->img, off, sym.size, ret))
 		return false;
 	*ret_addr = sym.addr;
 	return true;
@@ -437,14 +435,15 @@ static int make_fcontext_rows(struct bytes code, uint64_t at, struct rowbuf *out
 static int fcontext_rows(const struct elf_image *img, struct rowbuf *out)
 {
 	struct elf_blob code = { 0 };
+	struct elf_dynsym syms;
 	uint64_t at;
 	int err;
 
-	if (!read_symbol(img, "make_fcontext", &code, &at))
+	if (!elf_dynsym_open(&syms, img) || !read_symbol(&syms, "make_fcontext", &code, &at))
 		return 0;
 	err = make_fcontext_rows(code.view, at, out);
 	elf_blob_free(&code);
-	if (err || !read_symbol(img, "jump_fcontext", &code, &at))
+	if (err || !read_symbol(&syms, "jump_fcontext", &code, &at))
 		return err;
 	err = jump_fcontext_rows(code.view, at, out);
 	elf_blob_free(&code);
@@ -474,8 +473,7 @@ int trampolines_find(const struct elf_image *img, enum row_arch arch, struct row
 		err = a64_plt(img, out);
 	if (!err && arch == ROW_ARCH_X86_64)
 		err = fcontext_rows(img, out);
-	if (out->n)
-		qsort(out->rows, out->n, sizeof(*out->rows), by_start);
+	sort_rows(out);
 	return err;
 }
 
@@ -498,7 +496,6 @@ int trampolines_add_restorer(const struct elf_image *img, enum row_arch arch, ui
 	found = known_code_next(&code.view, KNOWN_RESTORE_RT, &start);
 	elf_blob_free(&code);
 	err = found ? push_range(out, &restorer_row, from, from + size) : 0;
-	if (out->n)
-		qsort(out->rows, out->n, sizeof(*out->rows), by_start);
+	sort_rows(out);
 	return err;
 }
