@@ -13,6 +13,7 @@
 #endif
 
 #include "base/full_io.h"
+#include "base/huge.h"
 #include "base/vec.h"
 
 /* Bytes of a section name with its NUL; no known name is longer */
@@ -40,7 +41,7 @@ int elf_image_read(const struct elf_image *img, uint64_t offset, uint64_t size,
 	if (img->mem) {
 		blob.view = bytes_of(img->mem + offset, size, img->be);
 	} else {
-		blob.owned = malloc(size ? size : 1);
+		blob.owned = huge_alloc(size, false);
 		if (!blob.owned)
 			return -ENOMEM;
 		err = pread_full(img->fd, blob.owned, size, offset);

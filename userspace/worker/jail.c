@@ -13,6 +13,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/huge.h"
+
 void jail_close_others(const int *keep, size_t n)
 {
 	int next = 3;
@@ -123,21 +125,6 @@ void jail_keep_memory(uint64_t keep)
 	mallopt(M_TRIM_THRESHOLD, (int)keep);
 }
 
-/*
- * Uses huge pages for the heap that follows. A free range keeps them, and an unused one costs
- * nothing.
- */
-static void want_huge_pages(uint64_t bytes)
-{
-	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-	void *mem = malloc(bytes);
-	uintptr_t from = ((uintptr_t)mem + page - 1) & -page, to = ((uintptr_t)mem + bytes) & -page;
-
-	if (mem)
-		madvise((void *)from, to - from, MADV_HUGEPAGE);
-	free(mem);
-}
-
 /* The first large qsort reads the memory size of the machine, so make it call that now. */
 static void prepare_libc(uint64_t keep, bool huge)
 {
@@ -145,9 +132,12 @@ static void prepare_libc(uint64_t keep, bool huge)
 
 	qsort(some, sizeof(some), 1, by_byte);
 	jail_keep_memory(keep);
+	/*
+	 * Huge pages for the heap, below the size that malloc would map separately or trim. A free
+	 * range keeps them, and an unused one costs nothing.
+	 */
 	if (huge)
-		/* Below the size that malloc would map separately or trim */
-		want_huge_pages(keep - keep / 16);
+		free(huge_alloc(keep - keep / 16, false));
 }
 
 void jail_enter_reader(const struct jail_reader *limits)
