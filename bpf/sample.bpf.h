@@ -65,10 +65,21 @@ static __always_inline void sample_head(struct sf_scratch *s, u64 task, u32 cpu,
 	*(u64 *)&rec->comm[8] = kload(KADDR(task, struct task_struct, comm) + 8);
 }
 
+/* Whether the stack ended where user space can make more rows. */
+static __always_inline bool more_rows_due(struct sf_scratch *s)
+{
+	u32 last = (u32)s->sample.n_user - 1;
+	struct sf_module *m = NULL;
+
+	if (s->sample.stop == SF_STOP_NO_ROW && last < SF_MAX_USER)
+		m = module_at(SF_FRAME_MODULE(s->frames[last & (SF_MAX_USER - 1)]));
+	return m && m->flags & SF_MODULE_MORE_ROWS;
+}
+
 /*
  * Sends the scratch's record with its frames and `more` words after them. 0, or negative if the
  * ring is full. The consumer polls on a timer, because a wake-up is an interrupt (5 us in a VM). It
- * is woken only if the ring holds cfg_wake_bytes.
+ * is woken only if the ring holds cfg_wake_bytes, or if it is to make rows.
  */
 static __always_inline long record_send(struct sf_scratch *s, u32 more)
 {
@@ -78,7 +89,7 @@ static __always_inline long record_send(struct sf_scratch *s, u32 more)
 
 	if (len > sizeof(struct sf_sample) + 8 * (SF_MAX_USER + SF_MAX_KERNEL + SF_OFF_CHAIN))
 		return -1;
-	if (bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= cfg_wake_bytes)
+	if (more_rows_due(s) || bpf_ringbuf_query(&ring, BPF_RB_AVAIL_DATA) >= cfg_wake_bytes)
 		flags = BPF_RB_FORCE_WAKEUP;
 	return bpf_ringbuf_output(&ring, &s->sample, len, flags);
 }

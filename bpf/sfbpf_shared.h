@@ -614,10 +614,9 @@ enum sf_module_state {
 	SF_MOD_REFUSED,	 /* in BPF only: its user meets too many new files */
 };
 
-/* packed rows preserve rbx; in other modules it is unknown after them */
-#define SF_MODULE_TRACKS_BX 1
-/* the file is a language's runtime: struct sf_lang is before the directory */
-#define SF_MODULE_LANG	    2
+#define SF_MODULE_TRACKS_BX 1 /* packed rows preserve rbx; else it is unknown after them */
+#define SF_MODULE_LANG	    2 /* a language's runtime: struct sf_lang is before the directory */
+#define SF_MODULE_MORE_ROWS 4 /* after an SF_STOP_NO_ROW, user space will make more rows */
 
 struct sf_module {
 	sf_u32 state; /* enum sf_module_state; written last when the rest changes */

@@ -11,8 +11,8 @@
 #include "unwind/row_stream.h"
 
 #define LARGE_BYTES (2u << 20)
-/* Samples are read from the ring within this time */
-#define RING_NS	    (250 * NUM_MS)
+/* Samples with SF_MODULE_MORE_ROWS are read from the ring within this time */
+#define RING_NS	    (50 * NUM_MS)
 
 static void set_path(struct module *m, const char *path)
 {

@@ -31,11 +31,11 @@
  * constants in libcrypto (70 ms of analysis) and fragments in libc (20 ms).
  */
 #define CODE_NS		  100000000ull
-#define CODE_GAPS_MAX	  (1u << 20)
+#define CODE_GAPS_MAX	  (128u << 10)
 #define CODE_FILE_MAX	  (16u << 20)
 #define CODE_TEXT_SMALL	  (1u << 20)
 #define CODE_SHARE	  10
-/* A later pass, for which no sample waits, also has CODE_NS for each MB of code, to this limit */
+/* A later pass, for which no sample waits, has as much more for each MB of code, to this limit */
 #define ALL_CODE_NS	  3500000000ull
 #define ALL_CODE_FILE_MAX (256u << 20)
 
@@ -251,6 +251,8 @@ static int convert(struct job *job, struct unwind_file *file, const struct table
 	/* Machine code in a runtime is that of its language, which has steps of its own. */
 	if (packed.tables.flags & SF_MODULE_LANG)
 		job->answer->code_left = 0;
+	if (job->answer->code_left)
+		packed.tables.flags |= SF_MODULE_MORE_ROWS;
 	if (err == -ENOSPC)
 		err = -ENOMEM;
 	if (!err && lseek(job->mem, 0, SEEK_SET))
