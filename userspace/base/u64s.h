@@ -1,10 +1,31 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Sorted arrays of u64. */
+/* Arrays of u64. */
 #ifndef SFBPF_BASE_U64S_H
 #define SFBPF_BASE_U64S_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/vec.h"
+
+/* Appends v. 0 or -ENOMEM. */
+static inline int u64_push(uint64_t **list, size_t *n, size_t *cap, uint64_t v)
+{
+	int err = vec_reserve(list, cap, *n + 1, sizeof(**list));
+
+	if (!err)
+		(*list)[(*n)++] = v;
+	return err;
+}
+
+static inline bool u64_has(const uint64_t *list, size_t n, uint64_t v)
+{
+	for (size_t i = 0; i < n; i++)
+		if (list[i] == v)
+			return true;
+	return false;
+}
 
 /* For qsort. */
 static inline int u64_compare(const void *a, const void *b)

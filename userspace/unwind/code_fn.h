@@ -78,6 +78,20 @@ struct code_jump { /* an indirect jump, and the table that it was found to use *
 	struct code_val table;
 };
 
+struct code_table {	    /* no other table is read across its first entry */
+	uint64_t addr, end; /* end: of what was read of it so far */
+};
+
+/*
+ * A table whose length the code does not tell. Its entries are followed one after the other: an
+ * entry that leads to a contradiction is beyond the end.
+ */
+struct code_pending {
+	struct code_val table;
+	struct code_state state; /* at the jump */
+	unsigned int next, to;	 /* the next entry; how many before it lead to code */
+};
+
 struct code_own { /* an address of code that the function loads into a register */
 	uint64_t addr;
 	uint8_t reg;
@@ -105,6 +119,8 @@ struct code_fn {
 	 * belong to; false: it belongs to other code.
 	 */
 	bool (*part_of)(void *ctx, uint64_t addr, struct code_range *ret);
+	/* Registers that the function at `addr` writes, if it was analysed to its end; else all */
+	uint32_t (*writes_of)(void *ctx, uint64_t addr);
 	void *ctx;
 	uint64_t budget;	   /* instructions that may still be looked at */
 	uint64_t left;		   /* of it, for this function */
@@ -131,8 +147,15 @@ struct code_fn {
 	size_t nafter;
 	bool in_after;		   /* the code in progress is that after such a call */
 	struct code_pushed pushed; /* in the code in progress */
-	uint64_t *tables;	   /* jump tables of this function, to tell where others end */
+	struct code_table *tables; /* of this function, and ends that were found */
 	size_t ntables, tables_cap;
+	struct code_pending *pending;
+	size_t npending, pending_cap;
+	uint64_t entry; /* the address of the entry whose code is in progress; 0: none */
+	unsigned int entry_index;
+	bool has_open;		/* there is such a table */
+	unsigned int unused;	/* entries at the start of such tables that are not followed */
+	unsigned int cut_early; /* index of one of the first entries that contradicts; 0: none */
 	struct code_jump *jumps;
 	size_t njumps, jumps_cap;
 	struct code_own *own;
@@ -146,14 +169,19 @@ struct code_fn {
 	bool has_labels, has_data_labels;
 	/* Results */
 	uint64_t *calls, *addressed; /* code that it calls; code whose address it takes */
-	uint64_t *tails; /* code that it jumps to with stack and registers as at entry */
-	size_t ncalls, calls_cap, naddressed, addressed_cap, ntails, tails_cap;
+	uint64_t *tails;  /* code that it jumps to with stack and registers as at entry */
+	uint64_t *joined; /* functions that it goes on into with other registers than at entry */
+	size_t ncalls, calls_cap, naddressed, addressed_cap, ntails, tails_cap, njoined, joined_cap;
 	struct rowbuf rows;
 	/*
 	 * It returns; some ways lead to other functions; the caller's registers are lost; they are
 	 * on a way to `tails`
 	 */
 	bool returns, leaps, loses, tail_loses;
+	bool loses_fp;	 /* it returns with another fp */
+	uint32_t writes; /* registers, by it and by what it calls */
+	bool guessed;	 /* a call was taken not to return, as what follows makes no sense */
+	bool saves;	 /* at a call, a register of the caller is saved and overwritten */
 };
 
 enum code_verdict {
@@ -163,7 +191,8 @@ enum code_verdict {
 	CODE_TAILS,
 	/*
 	 * Besides, its code shows that its start is one: it returns at the height of its entry,
-	 * with all of the caller's registers restored.
+	 * with all of the caller's registers restored; or it never leaves, and saves the caller's
+	 * registers first.
 	 */
 	CODE_PROVEN,
 };

@@ -1,17 +1,42 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What code_fn.c and code_fn_rows.c share. */
+/* What code_fn.c, code_leaders.c, code_jump.c and code_fn_rows.c share. */
 #ifndef SFBPF_UNWIND_CODE_FN_INTERNAL_H
 #define SFBPF_UNWIND_CODE_FN_INTERNAL_H
 
 #include "unwind/code_fn.h"
 
+#define CODE_FN_VISITS 8 /* instructions looked at in each byte of a function, on average */
+/* Entries at the start of a table that no index reaches: it may be the log2 of a width from 4 on */
+#define CODE_FN_UNUSED 4u
+
+/* Results beyond 0 and -errno: start over with what was learnt; the function has no rows. */
+enum { CODE_FN_AGAIN = 1, CODE_FN_REJECT = 2 };
+
 /* Whether the address is within a part of the function. */
 bool code_fn_inside(const struct code_fn *f, uint64_t addr);
 /* Whether what follows the call at `addr` is not reached from it. */
 bool code_fn_ends_there(const struct code_fn *f, const struct code_op *op, uint64_t addr);
-/* Makes a call that only pushes its return address a push. next: what follows it */
-void code_fn_call_as_push(const struct code_fn *f, struct code_op *op, uint64_t next);
+/*
+ * What is known of a call: it may only push its return address, and the callee may spare registers.
+ * next: what follows it
+ */
+void code_fn_refine_call(const struct code_fn *f, struct code_op *op, uint64_t next);
 /* Fills f->rows from f->leaders. 0 or -ENOMEM. */
 int code_fn_make_rows(struct code_fn *f);
+
+/* Notes that a table starts there, or ends. 0 or -ENOMEM. */
+int code_note_table(struct code_fn *f, uint64_t addr);
+
+/* Where ways meet. All return 0, CODE_FN_* or -ENOMEM. */
+
+/* call: directly after that call, as its return; 0: otherwise */
+int code_new_leader(struct code_fn *f, uint64_t addr, const struct code_state *s, uint64_t call);
+/* The state reaches the leader, which may be new. */
+int code_edge(struct code_fn *f, uint64_t addr, const struct code_state *s, uint64_t call);
+int code_jump_to(struct code_fn *f, uint64_t target, const struct code_state *s);
+/* What follows the call makes no sense, so it does not return. 0: there is none. */
+int code_no_return(struct code_fn *f, uint64_t call);
+/* The height of the stack; false: unknown. */
+bool code_height_of(const struct code_fn *f, const struct code_state *s, int64_t *ret);
 
 #endif

@@ -20,6 +20,11 @@ static int put(struct code_fn *f, uint64_t start, uint64_t end, const struct cod
 
 	if (!f->outermost && !code_state_row(s, f->arch, f->by_fp, &row))
 		return 0;
+	if (!f->outermost && row.fp.kind == RULE_NONE) {
+		if (!f->loses_fp) /* it is not known where it is */
+			return 0;
+		row.fp.kind = RULE_UNDEF;
+	}
 	row.start = start;
 	row.end = end;
 	if (last && last->end == start && row_same_rules(last, &row)) {
@@ -75,7 +80,7 @@ static int rows_of(struct code_fn *f, const struct code_leader *l, const struct 
 		on = op.kind != OP_RET && op.kind != OP_END && op.kind != OP_JUMP &&
 		     op.kind != OP_JUMP_REG && op.kind != OP_JUMP_TABLE &&
 		     !(op.kind == OP_CALL && code_fn_ends_there(f, &op, at));
-		code_fn_call_as_push(f, &op, addr);
+		code_fn_refine_call(f, &op, addr);
 		f->uses_fp |= uses_fp(f, &s, &op);
 		code_state_apply(&s, f->arch, &op, at);
 		if (op.kind == OP_BRANCH)

@@ -4,8 +4,12 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/u64s.h"
 #include "base/vec.h"
+#include "unwind/code_fn_internal.h"
+#include "unwind/code_labels.h"
 
+#define OWN_MAX	    256
 #define ENTRIES_MAX 8192
 #define DATA_MAX    (64u << 20) /* bytes of a segment that are read to find jump tables */
 
@@ -47,8 +51,9 @@ static int data_of(struct code_fn *f, uint64_t addr, struct bytes *ret, uint64_t
 	return 0;
 }
 
-int code_jump_entry(struct code_fn *f, const struct code_val *v, unsigned int i,
-		    uint64_t *ret_target)
+/* Where entry i of the table leads (v: VAL_TARGET). 1; 0: not to code; -ENOMEM. */
+static int read_entry(struct code_fn *f, const struct code_val *v, unsigned int i,
+		      uint64_t *ret_target)
 {
 	const uint64_t addr = (uint64_t)v->off + (uint64_t)i * v->size;
 	struct bytes data;
@@ -78,7 +83,11 @@ int code_jump_entry(struct code_fn *f, const struct code_val *v, unsigned int i,
 	return !data.err && code_text_of(f, *ret_target) && !(*ret_target % f->arch->align);
 }
 
-int code_jump_known(struct code_fn *f, uint64_t at, struct code_val *v)
+/*
+ * The table of the jump at `at`. On one of several ways to it less may be known, such as after a
+ * call that does not return: then v becomes what it was on another way. 0 or -ENOMEM.
+ */
+static int known_table(struct code_fn *f, uint64_t at, struct code_val *v)
 {
 	for (size_t i = 0; i < f->njumps; i++) {
 		if (f->jumps[i].at != at)
@@ -96,11 +105,194 @@ int code_jump_known(struct code_fn *f, uint64_t at, struct code_val *v)
 	return 0;
 }
 
-bool code_jump_to_resolver(const struct code_fn *f, uint64_t slot)
+/* Whether the word at slot is where ld.so puts its resolver of symbols. */
+static bool leads_to_resolver(const struct code_fn *f, uint64_t slot)
 {
 	const struct elf_shdr *got = elf_image_section(f->img, ".got.plt");
 
 	if (!got)
 		got = elf_image_section(f->img, ".got");
 	return got && slot == got->addr + 16;
+}
+
+int code_note_table(struct code_fn *f, uint64_t addr)
+{
+	int err = vec_reserve(&f->tables, &f->tables_cap, f->ntables + 1, sizeof(*f->tables));
+
+	if (!err)
+		f->tables[f->ntables++] = (struct code_table){ addr, addr };
+	return err;
+}
+
+static struct code_table *table_at(const struct code_fn *f, uint64_t addr)
+{
+	for (size_t i = 0; i < f->ntables; i++)
+		if (f->tables[i].addr == addr)
+			return &f->tables[i];
+	return NULL;
+}
+
+/* The next entries of such a table are due when all code that is known was followed. */
+static int put_off(struct code_fn *f, const struct code_val *v, const struct code_state *s,
+		   unsigned int next, unsigned int to)
+{
+	int err = vec_reserve(&f->pending, &f->pending_cap, f->npending + 1, sizeof(*f->pending));
+
+	if (!err)
+		f->pending[f->npending++] = (struct code_pending){ *v, *s, next, to };
+	return err;
+}
+
+/* to: how many entries before the first one lead to code */
+static int table_entries(struct code_fn *f, const struct code_val *v, const struct code_state *s,
+			 unsigned int first, unsigned int to)
+{
+	const bool open = !v->n && v->size < 8;
+	uint64_t target;
+	int err = 0, more;
+
+	for (unsigned int i = first; !err && (!v->n || i < v->n); i++) {
+		/* Tables do not overlap each other or other data. */
+		uint64_t at = (uint64_t)v->off + (uint64_t)i * v->size;
+
+		if (to && (table_at(f, at) || (open && code_is_data_label(f, at))))
+			return 0;
+		more = read_entry(f, v, i, &target);
+		if (more < 0)
+			return more;
+		if (!i && target == v->sym) /* an entry of 0: the index is never 0 */
+			continue;
+		if (!v->n && !to &&
+		    (i < f->unused || (!code_fn_inside(f, target) && i < CODE_FN_UNUSED)))
+			continue;
+		if (more && !v->n && !to && !code_fn_inside(f, target) &&
+		    code_state_is_entry(s, f->arch)) {
+			/* Into another function, which shares the rest of its code */
+			f->leaps = true;
+			f->loses |= !code_state_restored(s, f->arch);
+			return 0;
+		}
+		if (!more || (!v->n && !code_fn_inside(f, target)))
+			return to && !v->n ? 0 : CODE_FN_REJECT;
+		/* Into an instruction: the end of the table was missed. */
+		if (to && !v->n && *code_mark_of(f, target) & MARK_BODY)
+			return 0;
+		if (!v->n && to) {
+			f->entry = at;
+			f->entry_index = i;
+		}
+		table_at(f, (uint64_t)v->off)->end = at + v->size;
+		err = code_jump_to(f, target, s);
+		if (!err && !v->n)
+			return put_off(f, v, s, i + 1, to + 1);
+		to++;
+	}
+	return err;
+}
+
+static int jump_table(struct code_fn *f, const struct code_val *v, const struct code_state *s)
+{
+	int err = !v->n && v->size < 8 ? code_labels_load_data(f) : 0;
+
+	if (err)
+		return err;
+	f->has_open |= !v->n;
+	if (!table_at(f, (uint64_t)v->off)) {
+		for (size_t i = 0; i < f->ntables; i++) /* read too far */
+			err |= (uint64_t)v->off > f->tables[i].addr &&
+			       (uint64_t)v->off < f->tables[i].end;
+		if (code_note_table(f, (uint64_t)v->off))
+			return -ENOMEM;
+		if (err)
+			return CODE_FN_AGAIN;
+	}
+	return table_entries(f, v, s, 0, 0);
+}
+
+int code_jump_go_on(struct code_fn *f)
+{
+	const struct code_pending p = f->pending[--f->npending];
+
+	return table_entries(f, &p.table, &p.state, p.next, p.to);
+}
+
+/* A word of the file, as in a PLT: before it is bound, a jump through it leads back to the stub. */
+static int back_to_stub(struct code_fn *f, uint64_t slot, const struct code_state *s)
+{
+	const struct code_val word = { .kind = VAL_TARGET, .size = 8, .off = (int64_t)slot };
+	uint64_t target;
+	int known = read_entry(f, &word, 0, &target);
+
+	return known > 0 && code_fn_inside(f, target) ? code_edge(f, target, s, 0)
+	       : known < 0			      ? known
+						      : 0;
+}
+
+int code_jump_note_own(struct code_fn *f, const struct code_op *op)
+{
+	for (size_t i = 0; i < f->nown; i++)
+		if (f->own[i].reg == op->dst && f->own[i].addr == (uint64_t)op->imm)
+			return 0;
+	if (f->nown == OWN_MAX)
+		return 0;
+	if (vec_reserve(&f->own, &f->own_cap, f->nown + 1, sizeof(*f->own)))
+		return -ENOMEM;
+	f->own[f->nown++] = (struct code_own){ (uint64_t)op->imm, op->dst };
+	f->own_late |= f->own_jumps >> op->dst & 1;
+	return 0;
+}
+
+/*
+ * To all labels, as a computed goto: to those that the function loads into the register, or else,
+ * if it is not a jump to another function, to those within it.
+ */
+static int jump_to_labels(struct code_fn *f, const struct code_op *op, const struct code_state *s)
+{
+	bool found = false;
+	int err = 0;
+
+	for (size_t i = 0; i < f->nown && op->kind == OP_JUMP_REG && !err; i++)
+		if (f->own[i].reg == op->src) {
+			found = true;
+			err = code_jump_to(f, f->own[i].addr, s);
+		}
+	if (found) {
+		f->own_jumps |= 1u << op->src;
+		return err;
+	}
+	if (code_state_is_entry(s, f->arch))
+		return 0;
+	if (!f->sized)
+		return CODE_FN_REJECT;
+	err = code_labels_load(f);
+	for (size_t i = 0; i < f->nparts && !err; i++)
+		for (size_t k = u64_first_from(f->labels, f->nlabels, f->parts[i].start + 1);
+		     k < f->nlabels && f->labels[k] < f->parts[i].end && !err; k++) {
+			found = true;
+			err = code_edge(f, f->labels[k], s, 0);
+		}
+	return err || found ? err : CODE_FN_REJECT;
+}
+
+int code_jump_indirect(struct code_fn *f, const struct code_op *op, struct code_state *s,
+		       uint64_t addr)
+{
+	const bool by_slot = op->kind == OP_JUMP_TABLE && op->base == CODE_NO_REG &&
+			     op->index == CODE_NO_REG;
+	struct code_val v = code_state_jump(s, op);
+	int err = known_table(f, addr, &v);
+
+	if (!err)
+		err = v.kind == VAL_TARGET ? jump_table(f, &v, s) : CODE_FN_REJECT;
+	if (v.kind == VAL_TARGET && (err != CODE_FN_REJECT || v.size < 8))
+		return err;
+	if (op->kind == OP_JUMP_REG && s->reg[op->src].kind == VAL_CONST)
+		return code_jump_to(f, (uint64_t)s->reg[op->src].off, s);
+	f->leaps = true;
+	f->loses |= !code_state_restored(s, f->arch);
+	if (by_slot && (f->outermost || code_state_is_entry(s, f->arch)))
+		return back_to_stub(f, (uint64_t)op->imm, s);
+	if (f->outermost || (by_slot && leads_to_resolver(f, (uint64_t)op->imm)))
+		return 0;
+	return jump_to_labels(f, op, s);
 }

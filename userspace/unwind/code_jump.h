@@ -1,24 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Jump tables, read from the file. */
+/* Indirect jumps: by tables, which are read from the file, and to labels. */
 #ifndef SFBPF_UNWIND_CODE_JUMP_H
 #define SFBPF_UNWIND_CODE_JUMP_H
 
 #include "unwind/code_fn.h"
 
-/*
- * Where entry i of the table leads (v: VAL_TARGET). 1; 0: it does not lead to code, or another
- * table of the function starts there; -ENOMEM.
- */
-int code_jump_entry(struct code_fn *f, const struct code_val *v, unsigned int i,
-		    uint64_t *ret_target);
-
-/*
- * The table of the jump at `at`. On one of several ways to it less may be known, such as after a
- * call that does not return: then v becomes what it was on another way. 0 or -ENOMEM.
- */
-int code_jump_known(struct code_fn *f, uint64_t at, struct code_val *v);
-
-/* Whether the word at slot is where ld.so puts its resolver of symbols. */
-bool code_jump_to_resolver(const struct code_fn *f, uint64_t slot);
+/* The jump at addr. 0, CODE_FN_*, -ENOMEM. */
+int code_jump_indirect(struct code_fn *f, const struct code_op *op, struct code_state *s,
+		       uint64_t addr);
+/* Goes on in a table whose length is not told, with its next entry. The same results. */
+int code_jump_go_on(struct code_fn *f);
+/* Notes an address of code that the function loads. 0 or -ENOMEM. */
+int code_jump_note_own(struct code_fn *f, const struct code_op *op);
 
 #endif

@@ -65,7 +65,10 @@ struct code_op {
 	bool keeps_result;   /* OP_CALL does not change the result's register */
 	uint16_t store_size; /* bytes written at base + imm by an op other than OP_STORE */
 	int32_t writeback;
-	uint32_t writes; /* registers whose new value is unknown, unless it is dst */
+	/* registers whose new value is unknown, unless it is dst; OP_CALL: not of the callee's */
+	uint32_t writes;
+	/* OP_CALL: registers that the callee leaves alone, beyond the calling convention */
+	uint32_t spared;
 	int64_t imm, imm2;
 	uint64_t target; /* virtual address; 0: not known */
 };

@@ -5,7 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/huge.h"
 #include "base/vec.h"
+#include "unwind/code_accepted.h"
 #include "unwind/code_ends.h"
 #include "unwind/code_labels.h"
 #include "unwind/code_scan.h"
@@ -13,7 +15,6 @@
 #include "unwind/fntab.h"
 
 #define TEXT_MAX   (192ull << 20) /* bytes of one segment; larger ones are left out */
-#define ROWS_MAX   (8u << 20)
 /* Bytes of a function outside of tables, if it certainly starts there, and if it may */
 #define FN_MAX	   (1u << 20)
 #define MAYBE_MAX  (64u << 10)
@@ -34,11 +35,6 @@ struct starts {
 	size_t n, cap;
 };
 
-struct taken { /* a function whose rows count: n of them from `first` on */
-	struct start start;
-	size_t first, n;
-};
-
 struct analysis {
 	struct unwind_file *file;
 	const struct code_rows_opts *opts;
@@ -52,12 +48,10 @@ struct analysis {
 	unsigned int rounds;	      /* in which the last two were analysed again */
 	bool learnt; /* of functions that do not return, since they were rejected */
 	bool proved; /* a start, since one began to wait */
-	struct taken *taken;
-	size_t ntaken, taken_cap;
+	struct code_accepted accepted;
 	uint64_t entry;
 	bool has_entry, stopped;
 	unsigned int ticks;
-	struct rowbuf rows;
 	struct fntab found;
 };
 
@@ -87,9 +81,7 @@ static const struct fn *described_fn(const struct analysis *a, uint64_t addr)
 /* Whether the address is code that may be analysed here. */
 static bool wanted(const struct analysis *a, uint64_t addr)
 {
-	const uint8_t *m = mark_of(a, addr);
-
-	return m && (*m & MARK_GAP || described_fn(a, addr));
+	return mark_of(a, addr) && (code_range_of(&a->gaps, addr) || described_fn(a, addr));
 }
 
 static int push_start(struct starts *to, uint64_t addr, bool certain)
@@ -162,6 +154,8 @@ static bool part_of(void *ctx, uint64_t addr, struct code_range *ret)
 
 	if (fn)
 		*ret = (struct code_range){ fn->start, fn->end };
+	else if (gap && *mark_of(a, addr) & MARK_CALLED)
+		*ret = range_from(a, (struct start){ addr, true });
 	else if (gap)
 		*ret = (struct code_range){ gap->start, gap->end };
 	return fn || gap;
@@ -186,17 +180,34 @@ static int note_found(struct analysis *a, uint64_t addr)
 	return end > addr ? fntab_push(&a->found, addr, end, 0) : 0;
 }
 
+/* The functions that this one goes on into with other registers are part of it. */
+static void take_joined(struct analysis *a)
+{
+	for (size_t i = 0; i < a->fn.njoined; i++) {
+		const struct code_accepted_fn *fn = code_accepted_at(&a->accepted, a->fn.joined[i]);
+
+		*mark_of(a, a->fn.joined[i]) |= MARK_DONE;
+		if (fn)
+			code_drop_rows(&a->accepted, fn);
+	}
+}
+
+static uint32_t writes_of(void *ctx, uint64_t addr)
+{
+	const struct analysis *a = ctx;
+	const struct code_accepted_fn *fn = code_accepted_at(&a->accepted, addr);
+
+	return fn ? fn->writes : UINT32_MAX;
+}
+
 static int take(struct analysis *a, struct start s, int verdict)
 {
 	const bool propagate = verdict == CODE_PROVEN || s.certain;
 	int err = a->opts->whole ? 0 : note_found(a, s.addr);
 
+	take_joined(a);
 	if (!err)
-		err = vec_reserve(&a->taken, &a->taken_cap, a->ntaken + 1, sizeof(*a->taken));
-	if (!err)
-		a->taken[a->ntaken++] = (struct taken){ s, a->rows.n, a->fn.rows.n };
-	for (size_t i = 0; i < a->fn.rows.n && !err; i++)
-		err = a->rows.n < ROWS_MAX ? rowbuf_push(&a->rows, &a->fn.rows.rows[i]) : 0;
+		err = code_accept(&a->accepted, &a->fn, s.addr, s.certain);
 	for (size_t i = 0; i < a->fn.ncalls && !err && propagate; i++)
 		err = note_start(a, a->fn.calls[i], true);
 	for (size_t i = 0; i < a->fn.ntails && !err && propagate; i++)
@@ -255,6 +266,16 @@ static int look_at(struct analysis *a, struct start s)
 	return code_fn_analyse(&a->fn, range_from(a, s));
 }
 
+/* Analyses the function once more. Where that fails, its rows stay. 0 or -ENOMEM. */
+static int analyse_again(struct analysis *a, struct start s)
+{
+	int verdict = look_at(a, s);
+
+	if (verdict <= 0 || (verdict != CODE_PROVEN && !s.certain))
+		return verdict < 0 ? verdict : 0;
+	return take(a, s, verdict);
+}
+
 static int analyse(struct analysis *a, struct start s)
 {
 	uint8_t *m = mark_of(a, s.addr);
@@ -267,8 +288,8 @@ static int analyse(struct analysis *a, struct start s)
 		return verdict;
 	if (s.certain)
 		*m |= MARK_DONE;
-	if (verdict == CODE_REJECTED && s.certain)
-		return push_start(&a->rejected, s.addr, true);
+	if (verdict == CODE_REJECTED)
+		return push_start(&a->rejected, s.addr, s.certain);
 	if (verdict == CODE_TAILS && !s.certain) {
 		int proven = tails_proven(a);
 
@@ -276,11 +297,11 @@ static int analyse(struct analysis *a, struct start s)
 			return proven ? proven : push_start(&a->waiting, s.addr, false);
 		verdict = CODE_PROVEN;
 	}
-	if (verdict == CODE_REJECTED || (verdict == CODE_SOUND && !s.certain))
+	if (verdict == CODE_SOUND && !s.certain)
 		return 0;
 	*m |= MARK_DONE;
 	a->proved = true;
-	if (!a->fn.returns && !a->fn.leaps) {
+	if (!a->fn.returns && !a->fn.leaps && !a->fn.guessed) {
 		*m |= MARK_ENDS;
 		a->learnt = true;
 	}
@@ -335,12 +356,12 @@ static int analyse_all(struct analysis *a)
 }
 
 /* Whether its rows go on into a function, of which a call told later that it starts there. */
-static bool runs_into_function(const struct analysis *a, const struct taken *t)
+static bool runs_into_function(const struct analysis *a, const struct code_accepted_fn *fn)
 {
-	for (size_t i = t->first; i < t->first + t->n; i++) {
-		const struct row *r = &a->rows.rows[i];
+	for (size_t i = fn->first; i < fn->first + fn->n; i++) {
+		const struct row *r = &a->accepted.rows.rows[i];
 		const struct code_text *text = code_text_of(&a->fn, r->start);
-		const uint64_t from = r->start == t->start.addr ? r->start + 1 : r->start;
+		const uint64_t from = r->start == fn->start ? r->start + 1 : r->start;
 
 		if (text && from < r->end && next_called(text, from, r->end) < r->end)
 			return true;
@@ -348,27 +369,18 @@ static bool runs_into_function(const struct analysis *a, const struct taken *t)
 	return false;
 }
 
-/* Analyses such functions once more. Where that fails, their rows stay. */
+/* Analyses those that run into functions once more, and those whose callees are known better. */
 static int look_again(struct analysis *a)
 {
-	const size_t n = a->ntaken;
+	const size_t n = a->accepted.n;
 	int err = 0;
 
 	for (size_t i = 0; i < n && !err && !a->stopped; i++) {
-		const struct taken t = a->taken[i];
+		const struct code_accepted_fn *fn = &a->accepted.fns[i];
 
-		if (!runs_into_function(a, &t))
+		if (!fn->guessed && !runs_into_function(a, fn))
 			continue;
-		err = look_at(a, t.start);
-		if (err < 0)
-			return err;
-		if (err == CODE_REJECTED || (err != CODE_PROVEN && !t.start.certain)) {
-			err = 0;
-			continue;
-		}
-		for (size_t k = t.first; k < t.first + t.n; k++)
-			a->rows.rows[k].end = a->rows.rows[k].start;
-		err = take(a, t.start, err);
+		err = analyse_again(a, (struct start){ fn->start, fn->certain });
 		if (a->opts->tick && ++a->ticks % TICK == 0)
 			a->stopped = !a->opts->tick(a->opts->ctx);
 	}
@@ -447,12 +459,15 @@ static int note_word(void *ctx, uint64_t word)
 	return m && *m & MARK_GAP ? note_start(ctx, word, false) : 0;
 }
 
-/* The symbols still tell where functions end. */
+/* The symbols nearby still tell where functions end. */
 static int note_one(struct analysis *a)
 {
 	const struct fn *sym = fntab_find(&a->symbols, a->opts->at);
-	int err = note_functions(a, &a->symbols, true);
+	int err = 0;
 
+	for (size_t i = 0; i < a->symbols.n && !err; i++)
+		if (a->symbols.fns[i].start - (a->opts->at - FN_MAX) < 2 * FN_MAX)
+			err = note_start(a, a->symbols.fns[i].start, true);
 	a->certain.n = 0;
 	if (!err && sym && wanted(a, sym->start) && sym->start % a->fn.arch->align == 0)
 		err = push_start(&a->certain, sym->start, true);
@@ -504,7 +519,9 @@ static int load_text(struct analysis *a)
 			continue;
 		t->start = segs[i].vaddr;
 		t->end = t->start + segs[i].filesz;
-		t->marks = calloc(1, segs[i].filesz);
+		/* For one function, few pages of it are used. */
+		t->marks = a->opts->at ? calloc(1, segs[i].filesz)
+				       : huge_alloc(segs[i].filesz, true);
 		a->fn.ntexts++;
 		if (!t->marks)
 			return -ENOMEM;
@@ -514,64 +531,21 @@ static int load_text(struct analysis *a)
 	return 0;
 }
 
+static void mark_gap(struct code_text *t, const struct code_range *gap)
+{
+	uint64_t start = gap->start > t->start ? gap->start : t->start,
+		 end = gap->end < t->end ? gap->end : t->end;
+
+	for (; start < end; start++)
+		t->marks[start - t->start] |= MARK_GAP;
+}
+
+/* For all that looks at many addresses */
 static void mark_gaps(struct analysis *a)
 {
 	for (size_t i = 0; i < a->gaps.n; i++)
-		for (uint64_t at = a->gaps.v[i].start; at < a->gaps.v[i].end; at++) {
-			uint8_t *m = mark_of(a, at);
-
-			if (m)
-				*m |= MARK_GAP;
-		}
-}
-
-static int by_start(const void *a, const void *b)
-{
-	const struct row *x = a, *y = b;
-
-	return x->start != y->start ? (x->start < y->start ? -1 : 1)
-	       : x->end < y->end    ? -1
-				    : x->end > y->end;
-}
-
-/*
- * Sorts the rows, and joins those of code that several functions share. Where they disagree, none
- * counts.
- */
-static void settle(struct rowbuf *b)
-{
-	uint64_t bad = 0; /* no row counts below */
-	size_t n = 0;
-
-	if (b->n)
-		qsort(b->rows, b->n, sizeof(*b->rows), by_start);
-	for (size_t i = 0; i < b->n; i++) {
-		struct row r = b->rows[i];
-
-		if (r.start < bad)
-			r.start = bad;
-		if (r.start >= r.end)
-			continue;
-		if (n && r.start < b->rows[n - 1].end) {
-			struct row *last = &b->rows[n - 1];
-			uint64_t both = last->end < r.end ? last->end : r.end;
-
-			if (row_same_rules(last, &r)) {
-				if (r.end > last->end)
-					last->end = r.end;
-				continue;
-			}
-			/* The rest of the longer one is lost too, if it is the first. */
-			bad = both;
-			last->end = r.start;
-			r.start = both;
-			n -= last->start >= last->end;
-			if (r.start >= r.end)
-				continue;
-		}
-		b->rows[n++] = r;
-	}
-	b->n = n;
+		for (size_t k = 0; k < a->fn.ntexts; k++)
+			mark_gap(&a->texts[k], &a->gaps.v[i]);
 }
 
 static const struct code_arch *arch_of(const struct unwind_file *file)
@@ -599,7 +573,8 @@ static int run(struct analysis *a)
 	err = code_ends(&a->fn);
 	if (err)
 		return err;
-	mark_gaps(a);
+	if (!a->opts->at)
+		mark_gaps(a);
 	a->has_entry = code_entry(&a->file->img, &a->entry);
 	err = note_starts(a);
 	if (!err)
@@ -626,6 +601,7 @@ int code_rows(struct unwind_file *file, const struct code_rows_opts *opts)
 	a->fn.img = &file->img;
 	a->fn.texts = a->texts;
 	a->fn.part_of = part_of;
+	a->fn.writes_of = writes_of;
 	a->fn.ctx = a;
 	if (a->fn.arch)
 		err = run(a);
@@ -635,10 +611,10 @@ int code_rows(struct unwind_file *file, const struct code_rows_opts *opts)
 		fntab_free(&file->code_fns);
 		file->code_fns = a->found;
 		a->found = (struct fntab){ 0 };
-		settle(&a->rows);
+		code_settle(&a->accepted);
 		rowbuf_free(&file->code);
-		file->code = a->rows;
-		a->rows = (struct rowbuf){ 0 };
+		file->code = a->accepted.rows;
+		a->accepted.rows = (struct rowbuf){ 0 };
 	}
 	code_fn_free(&a->fn);
 	for (size_t i = 0; i < a->fn.ntexts; i++) {
@@ -651,10 +627,9 @@ int code_rows(struct unwind_file *file, const struct code_rows_opts *opts)
 	free(a->maybe.v);
 	free(a->rejected.v);
 	free(a->waiting.v);
-	free(a->taken);
+	code_accepted_free(&a->accepted);
 	fntab_free(&a->symbols);
 	fntab_free(&a->found);
-	rowbuf_free(&a->rows);
 	free(a);
 	return err;
 }

@@ -9,7 +9,8 @@
  * of jumps with stack and registers as at entry, unless they are within another function. Other
  * addresses that trusted code takes or jumps to, words of data, and the first byte after a function
  * only count if the code there proves it: it returns at the height at which it was entered, with
- * all of the caller's registers restored, or jumps so to functions that are certain or proven.
+ * all of the caller's registers restored, or jumps so to functions that are certain or proven, or
+ * never leaves and saves registers of the caller first.
  * Padding, landing pads and the look of a prologue never count.
  */
 #ifndef SFBPF_UNWIND_CODE_ROWS_H

@@ -310,7 +310,9 @@ static void call(struct code_state *s, const struct code_arch *arch, const struc
 {
 	struct code_val sp = s->reg[arch->sp];
 
-	clobber(s, arch, arch->call_clobbers & ~(op->keeps_result ? 1u << arch->result : 0), at);
+	const uint32_t kept = op->spared | (op->keeps_result ? 1u << arch->result : 0);
+
+	clobber(s, arch, arch->call_clobbers & ~kept, at);
 	if (sp.kind != VAL_STACK)
 		return;
 	for (uint32_t i = 0; i < s->nslots;)
@@ -549,6 +551,21 @@ bool code_state_restored(const struct code_state *s, const struct code_arch *arc
 	return true;
 }
 
+bool code_state_saves(const struct code_state *s, const struct code_arch *arch)
+{
+	for (uint32_t i = 0; i < s->nslots; i++) {
+		const struct code_slot *slot = &s->slot[i];
+
+		if (slot->sym || slot->val.kind != VAL_ORIG ||
+		    is_orig(&s->reg[slot->val.off], (uint8_t)slot->val.off))
+			continue;
+		if (arch->ra == CODE_NO_REG ? slot->off == -2 * arch->ra_bytes
+					    : slot->val.off == arch->ra)
+			return true;
+	}
+	return false;
+}
+
 static struct rule by_reg(uint8_t reg, int64_t off)
 {
 	return (struct rule){ .kind = RULE_REG, .reg = reg, .off = (int32_t)off };
@@ -663,5 +680,5 @@ bool code_state_row(const struct code_state *s, const struct code_arch *arch, bo
 			ret->ra = by_reg(arch->ra, 0);
 		ret->flags = signed_ra(s, arch) ? ROW_PAC : 0;
 	}
-	return ret->fp.kind != RULE_NONE && ret->ra.kind != RULE_NONE;
+	return ret->ra.kind != RULE_NONE;
 }

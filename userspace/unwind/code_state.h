@@ -97,11 +97,16 @@ bool code_state_is_entry(const struct code_state *s, const struct code_arch *arc
 bool code_state_may_return(const struct code_state *s, const struct code_arch *arch);
 /* Whether all of the caller's registers hold its values. */
 bool code_state_restored(const struct code_state *s, const struct code_arch *arch);
+/*
+ * Whether a register of the caller was saved where functions save the first one, and overwritten
+ * then.
+ */
+bool code_state_saves(const struct code_state *s, const struct code_arch *arch);
 /* Whether the register is known to lie at a constant distance from the CFA. */
 bool code_state_gives_cfa(const struct code_state *s, uint8_t reg);
 /*
  * The row without its range. by_fp: the CFA is given by fp as long as that is known. False: there
- * is no expression for the CFA or the caller's fp.
+ * is no expression for the CFA or the return address. That of the caller's fp may be RULE_NONE.
  */
 bool code_state_row(const struct code_state *s, const struct code_arch *arch, bool by_fp,
 		    struct row *ret);

@@ -52,6 +52,8 @@ void code_fn_free(struct code_fn *f)
 	free(f->runs);
 	free(f->noreturn);
 	free(f->tables);
+	free(f->joined);
+	free(f->pending);
 	free(f->own);
 	free(f->jumps);
 	free(f->labels);

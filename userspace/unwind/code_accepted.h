@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The functions whose rows count, by their start, and all of those rows. */
+#ifndef SFBPF_UNWIND_CODE_ACCEPTED_H
+#define SFBPF_UNWIND_CODE_ACCEPTED_H
+
+#include "unwind/code_fn.h"
+
+struct code_accepted_fn {
+	uint64_t start;
+	bool certain;
+	bool guessed;	 /* as in struct code_fn */
+	uint32_t writes; /* as in struct code_fn; all, if it was not analysed to its end */
+	size_t first, n; /* its rows */
+};
+
+struct code_accepted {
+	struct code_accepted_fn *fns;
+	size_t n, cap;
+	struct slots by_start;
+	struct rowbuf rows; /* ascending and without overlaps only after code_settle() */
+};
+
+/* Takes the function that was analysed last, in place of one with the same start. 0 or -ENOMEM. */
+int code_accept(struct code_accepted *a, const struct code_fn *f, uint64_t start, bool certain);
+/* NULL: there is none. */
+const struct code_accepted_fn *code_accepted_at(const struct code_accepted *a, uint64_t start);
+void code_drop_rows(struct code_accepted *a, const struct code_accepted_fn *fn);
+/*
+ * Sorts the rows, and joins those of code that several functions share. Where they disagree, none
+ * counts.
+ */
+void code_settle(struct code_accepted *a);
+void code_accepted_free(struct code_accepted *a);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Where ways through a function meet: what is known there, and what contradictions mean. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/u64s.h"
+#include "base/vec.h"
+#include "unwind/code_fn_internal.h"
+
+#define LEADERS_MAX 65536
+
+static uint64_t hash_of_leader(const void *ctx, size_t i)
+{
+	return hash_u64(((const struct code_fn *)ctx)->leaders[i].addr);
+}
+
+static struct code_leader *leader_at(const struct code_fn *f, uint64_t addr)
+{
+	size_t at;
+
+	if (!f->slots.n)
+		return NULL;
+	slots_each(&f->slots, hash_u64(addr), at)
+		if (f->leaders[f->slots.ids[at] - 1].addr == addr)
+			return &f->leaders[f->slots.ids[at] - 1];
+	return NULL;
+}
+
+static int enqueue(struct code_fn *f, struct code_leader *l)
+{
+	int err = l->queued ? 0
+			    : vec_reserve(&f->work, &f->work_cap, f->nwork + 1, sizeof(*f->work));
+
+	if (err || l->queued)
+		return err;
+	l->queued = true;
+	f->work[f->nwork++] = (uint32_t)(l - f->leaders);
+	return 0;
+}
+
+/* Code was followed across addr before it was a leader: follows it again up to there. */
+static int split(struct code_fn *f, uint64_t addr)
+{
+	const struct code_text *t = code_text_of(f, addr);
+	struct code_leader *l;
+
+	while (addr > t->start && (t->marks[addr - t->start - 1] & (MARK_START | MARK_BODY))) {
+		addr--;
+		if (t->marks[addr - t->start] & MARK_LEADER) {
+			l = leader_at(f, addr);
+			return l ? enqueue(f, l) : 0;
+		}
+	}
+	return 0;
+}
+
+int code_new_leader(struct code_fn *f, uint64_t addr, const struct code_state *s, uint64_t call)
+{
+	uint8_t *mark = code_mark_of(f, addr);
+	bool passed = *mark & MARK_START;
+	size_t at;
+	int err;
+
+	if (*mark & MARK_BODY || f->nleaders >= LEADERS_MAX)
+		return CODE_FN_REJECT;
+	err = slots_reserve(&f->slots, f->nleaders, hash_of_leader, f);
+	if (!err)
+		err = vec_reserve(&f->leaders, &f->leaders_cap, f->nleaders + 1,
+				  sizeof(*f->leaders));
+	if (err)
+		return err;
+	slots_each(&f->slots, hash_u64(addr), at)
+		;
+	f->leaders[f->nleaders] = (struct code_leader){ .addr = addr,
+							.from_call = call,
+							.passed = passed,
+							.is_after = f->in_after,
+							.pushed = f->pushed };
+	f->leaders[f->nleaders].state = *s;
+	f->leaders[f->nleaders].state.cmp_reg = CODE_NO_REG;
+	f->slots.ids[at] = (uint32_t)++f->nleaders;
+	*mark |= MARK_LEADER;
+	err = enqueue(f, &f->leaders[f->nleaders - 1]);
+	return err || !passed ? err : split(f, addr);
+}
+
+int code_no_return(struct code_fn *f, uint64_t call)
+{
+	int err;
+
+	if (!call || u64_has(f->noreturn, f->nnoreturn, call))
+		return CODE_FN_REJECT;
+	err = u64_push(&f->noreturn, &f->nnoreturn, &f->noreturn_cap, call);
+	return err ? err : CODE_FN_AGAIN;
+}
+
+/*
+ * Whether there is a row although two ways lead here with different heights of the stack: by a
+ * frame pointer, a word in memory, or the bound of a loop that touches pages. A frame pointer that
+ * only happens to point into the frame does not explain the heights.
+ */
+static bool height_may_differ(const struct code_fn *f, const struct code_state *s)
+{
+	const int64_t frame = 2 * f->arch->ra_bytes;
+	struct row row;
+
+	return code_state_row(s, f->arch, false, &row) && row.fp.kind != RULE_NONE &&
+	       (!frame || row.cfa.kind != RULE_REG || row.cfa.reg != f->arch->fp ||
+		row.cfa.off == frame);
+}
+
+bool code_height_of(const struct code_fn *f, const struct code_state *s, int64_t *ret)
+{
+	*ret = s->reg[f->arch->sp].off;
+	return s->reg[f->arch->sp].kind == VAL_STACK && !s->reg[f->arch->sp].sym;
+}
+
+/*
+ * The call that explains why two heights of the stack meet at the leader: arguments were pushed for
+ * it, nothing has removed them, and they are the difference. So it does not return. 0: there is
+ * none.
+ */
+static uint64_t pushed_for(const struct code_fn *f, const struct code_leader *l,
+			   const struct code_state *s)
+{
+	int64_t here, there;
+
+	if (!code_height_of(f, s, &here) || !code_height_of(f, &l->state, &there))
+		return 0;
+	if (f->pushed.call && here + f->pushed.bytes == there)
+		return f->pushed.call;
+	return l->pushed.call && there + l->pushed.bytes == here ? l->pushed.call : 0;
+}
+
+int code_edge(struct code_fn *f, uint64_t addr, const struct code_state *s, uint64_t call)
+{
+	struct code_leader *l = leader_at(f, addr);
+	uint64_t pushed;
+	enum code_merge how;
+
+	/* What follows such a call does not change what is known of the other code. */
+	if (f->in_after && (l ? !l->is_after : *code_mark_of(f, addr) & MARK_START))
+		return l && code_state_conflict(&l->state, s, f->arch) ? CODE_FN_REJECT : 0;
+	if (!l)
+		return code_new_leader(f, addr, s, call);
+	if (call && !l->passed && !l->from_call && !f->outermost &&
+	    code_state_conflict(&l->state, s, f->arch))
+		/* The call does not return, and nothing was concluded from it. */
+		return u64_push(&f->noreturn, &f->nnoreturn, &f->noreturn_cap, call);
+	pushed = pushed_for(f, l, s);
+	how = code_state_merge(&l->state, s, f->arch);
+	if (how == MERGE_CONFLICT && !f->outermost && (call || l->from_call))
+		return code_no_return(f, call ? call : l->from_call);
+	if (how == MERGE_CONFLICT && !f->outermost && !height_may_differ(f, &l->state))
+		return code_no_return(f, pushed);
+	l->from_call = 0;
+	if (!f->pushed.call)
+		l->pushed = (struct code_pushed){ 0 };
+	return how == MERGE_SAME ? 0 : enqueue(f, l);
+}
+
+/* The code there is that of a function, too. */
+static int join(struct code_fn *f, uint64_t start)
+{
+	struct code_state entry;
+	int err = u64_push(&f->joined, &f->njoined, &f->joined_cap, start);
+
+	code_state_entry(&entry, f->arch);
+	return err ? err : code_edge(f, start, &entry, 0);
+}
+
+int code_jump_to(struct code_fn *f, uint64_t target, const struct code_state *s)
+{
+	struct code_range part;
+	int err;
+
+	if (code_fn_inside(f, target))
+		return code_edge(f, target, s, 0);
+	if (f->outermost || code_state_is_entry(s, f->arch)) {
+		f->leaps = true;
+		f->tail_loses |= !code_state_restored(s, f->arch);
+		return f->outermost ? 0 : u64_push(&f->tails, &f->ntails, &f->tails_cap, target);
+	}
+	/* A part of this function that the compiler placed elsewhere. */
+	if (f->nparts == CODE_PARTS || !code_text_of(f, target) ||
+	    !f->part_of(f->ctx, target, &part) || target < part.start || target >= part.end)
+		return CODE_FN_REJECT;
+	f->parts[f->nparts++] = part;
+	f->left += (part.end - part.start) * CODE_FN_VISITS;
+	err = *code_mark_of(f, target) & MARK_CALLED ? join(f, target) : 0;
+	return err ? err : code_edge(f, target, s, 0);
+}
