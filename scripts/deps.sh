@@ -58,6 +58,8 @@ needs() {
 	php8.2-cli command php
 	php8.2-opcache glob /usr/lib/php/*/opcache.so
 	perl command pod2man
+	zstd command zstd
+	libjpeg-turbo-progs command djpeg
 	golang-go command go
 	golang-google-grpc-dev directory /usr/share/gocode/src/google.golang.org/grpc
 	EOF

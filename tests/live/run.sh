@@ -43,8 +43,8 @@ run() {
 }
 
 status=0
-for check in chains go languages java ruby javascript php perl record formats damage names real \
-	cost offcpu offcpu_cases wall evict hostile names_hostile jit_hostile security; do
+for check in chains steps go languages java ruby javascript php perl record formats damage names \
+	real cost offcpu offcpu_cases wall evict hostile names_hostile jit_hostile security; do
 	run check_$check.py
 done
 run top_keys.py

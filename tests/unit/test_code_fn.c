@@ -95,12 +95,36 @@ SHAPE(loses, "xor %ebx, %ebx\n ret")
 SHAPE(entry, "mov %rsp, %rdi\n and $-16, %rsp\n call 1f\n 1: push %rbx\n pop %rbx\n ret")
 SHAPE(own_pc, "call 1f\n 1: pop %rbx\n mov %rbx, %rdi\n call 0f\n 0:")
 
+/* It never returns, and saves a register of the caller first. */
+SHAPE(forever, "push %rbx\n mov %rdi, %rbx\n 1: call 0f\n jmp 1b\n 0:")
+SHAPE(forever_unsaved, "sub $8, %rsp\n 1: call 0f\n jmp 1b\n 0:")
+SHAPE(loses_fp, "mov %edi, %ebp\n nop\n ret")
+/* Words that are not entries follow the table, or precede it: they lead into an instruction. */
+#define OPEN_TABLE(entries)                                                           \
+	"mov %edi, %edi\n lea 9f(%rip), %rdx\n movslq (%rdx,%rdi,4), %rax\n"          \
+	"add %rdx, %rax\n jmp *%rax\n 2: inc %eax\n 3: mov $0x11c3c3c3, %ecx\n ret\n" \
+	".balign 4\n 9: .long " entries "\n 0:"
+SHAPE(table_and_more, OPEN_TABLE("2b-9b, 3b-9b, 3b+2-9b"))
+SHAPE(more_and_table, OPEN_TABLE("3b+2-9b, 2b-9b, 3b-9b"))
+/* Assembly calls its own, which leave rcx alone. */
+SHAPE(keeps_sp, "mov %rsp, %rcx\n and $-16, %rsp\n sub $48, %rsp\n call 0f\n mov %rcx, %rsp\n"
+		"ret\n 0:")
+
 static bool no_part(void *ctx, uint64_t addr, struct code_range *ret)
 {
 	(void)ctx;
 	(void)addr;
 	(void)ret;
 	return false;
+}
+
+static uint32_t callee_writes = UINT32_MAX;
+
+static uint32_t writes_of(void *ctx, uint64_t addr)
+{
+	(void)ctx;
+	(void)addr;
+	return callee_writes;
 }
 
 #define ADDR 0x1000
@@ -127,6 +151,7 @@ static void analyse(const uint8_t *from, const uint8_t *to)
 			     .texts = &text,
 			     .ntexts = 1,
 			     .part_of = no_part,
+			     .writes_of = writes_of,
 			     .sized = is_sized,
 			     .has_labels = nlabels,
 			     .outermost = is_entry,
@@ -272,6 +297,47 @@ TEST(bounds_of_tables)
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	ANALYSE(spilled);
 	EXPECT_EQ(verdict, CODE_PROVEN);
+}
+
+TEST(tables_without_a_length)
+{
+	ANALYSE(table_and_more);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(25), "cfa=rsp+8 ra=*(cfa-8) fp=same"); /* ret */
+	ANALYSE(more_and_table);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(25), "cfa=rsp+8 ra=*(cfa-8) fp=same");
+}
+
+TEST(never_returns)
+{
+	ANALYSE(forever);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(4), "cfa=rsp+16 ra=*(cfa-8) fp=same");
+	ANALYSE(forever_unsaved);
+	EXPECT_EQ(verdict, CODE_SOUND);
+}
+
+TEST(fp_that_is_lost)
+{
+	ANALYSE(loses_fp);
+	EXPECT_EQ(verdict, CODE_SOUND);
+	EXPECT_STR(at(0), "cfa=rsp+8 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(2), "cfa=rsp+8 ra=*(cfa-8) fp=?");
+}
+
+TEST(registers_that_a_callee_spares)
+{
+	const uint64_t ret = (uint64_t)(shape_keeps_sp_end - shape_keeps_sp) - 1;
+
+	ANALYSE(keeps_sp);
+	EXPECT_STR(at(ret), "");
+	callee_writes = 1; /* rax */
+	ANALYSE(keeps_sp);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(ret - 3), "cfa=rcx+8 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(ret), "cfa=rsp+8 ra=*(cfa-8) fp=same");
+	callee_writes = UINT32_MAX;
 }
 
 TEST(call_that_ends)
