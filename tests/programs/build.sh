@@ -84,6 +84,7 @@ plain() {
 		c noend noend.c
 		c keepreg keepreg.c
 		c down down.c -pthread
+		c stg stg.c
 		c jit jit.c
 		c fat rec.c fat.S
 		c rec-gap rec.c gap.S -fomit-frame-pointer -fno-asynchronous-unwind-tables \
@@ -92,6 +93,7 @@ plain() {
 		skip noend "its code is x86-64's"
 		skip keepreg "its code is x86-64's"
 		skip down "its code is x86-64's"
+		skip stg "its code is x86-64's"
 		skip jit "its code is x86-64's"
 		skip hostile "its code is x86-64's"
 		skip fat "its code is x86-64's"

@@ -217,12 +217,17 @@ int collector_map_stats(struct collector *c, const struct bpf_map *map, struct s
 	return 0;
 }
 
-/* A user stack that ended in a file's code without a row: the file may need a second pass. */
+/*
+ * A user stack that ended in a file's code without a row, or that a row led nowhere: the file may
+ * need a second pass.
+ */
 static void want_code(struct collector *c, const struct sf_sample *s)
 {
-	uint64_t last = s->n_user ? s->frames[s->n_user - 1] : 0;
+	const uint32_t from_end = s->stop == SF_STOP_NO_MODULE ? 2 : 1;
+	uint64_t last = s->n_user < from_end ? 0 : s->frames[s->n_user - from_end];
 
-	if (s->stop == SF_STOP_NO_ROW && SF_FRAME_KIND(last) == SF_FRAME_NOROW)
+	if ((s->stop == SF_STOP_NO_ROW && SF_FRAME_KIND(last) == SF_FRAME_NOROW) ||
+	    (s->stop == SF_STOP_NO_MODULE && SF_FRAME_KIND(last) == SF_FRAME_ROW))
 		loader_want_code(c->loader, SF_FRAME_MODULE(last),
 				 SF_FRAME_OFFSET(last) - !!(last & SF_FRAME_RA));
 }

@@ -13,6 +13,7 @@
 #include "unwind/code_scan.h"
 #include "unwind/code_starts.h"
 #include "unwind/fntab.h"
+#include "unwind/stg_rows.h"
 
 #define TEXT_MAX   (192ull << 20) /* bytes of one segment; larger ones are left out */
 /* Bytes of a function outside of tables, if it certainly starts there, and if it may */
@@ -557,14 +558,28 @@ static const struct code_arch *arch_of(const struct unwind_file *file)
 						: NULL;
 }
 
+/* All gaps have the row. 0 or -ENOMEM. */
+static int fill_gaps(struct analysis *a, struct row row)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < a->gaps.n && !err; i++)
+		err = stg_fill(a->file, row, a->opts->brief, a->gaps.v[i].start, a->gaps.v[i].end,
+			       &a->accepted.rows);
+	return err == -ENOMEM ? err : 0;
+}
+
 static int run(struct analysis *a)
 {
 	int err = code_described(a->file, &a->described);
+	struct row row;
 
 	if (!err)
 		err = code_gaps(a->file, &a->described, &a->gaps);
 	if (err || (!a->gaps.n && !a->opts->whole))
 		return err;
+	if (!a->opts->whole && stg_row(a->file, &row))
+		return fill_gaps(a, row);
 	err = load_text(a);
 	if (!err)
 		err = code_symbols(&a->file->img, &a->symbols);

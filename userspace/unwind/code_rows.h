@@ -26,6 +26,8 @@ struct code_rows_opts {
 	bool whole;
 	/* Analyse only the function whose symbol covers this address, and what it calls. 0: all */
 	uint64_t at;
+	/* The code of GHC programs is not read: calls with a lower rsp have the row of others. */
+	bool brief;
 	/* Called now and then; false: stop here, with what was found. NULL: not called. */
 	bool (*tick)(void *ctx);
 	void *ctx;

@@ -338,6 +338,31 @@ static uint64_t expression_rule(struct cfa_run *r, bool is_value)
 	return rule_at(r, mem ? RULE_REG_MEM : RULE_REG, e.base, e.off);
 }
 
+/*
+ * A rule for the caller's sp, which is the CFA of a row. GHC's StgRun() has another CFA, and gives
+ * sp last.
+ */
+static void caller_sp(struct cfa_run *r, uint64_t packed)
+{
+	static const enum cfa_column columns[] = { COL_RA, COL_FP, COL_BX };
+	const uint8_t sp = row_arch_regs(r->arch)->sp;
+	struct rule at, cfa;
+
+	rule_unpack(&at, packed);
+	rule_unpack(&cfa, r->cur.cfa);
+	if (at.kind != RULE_REG || at.reg != sp || cfa.kind != RULE_REG || cfa.reg != sp)
+		return;
+	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
+		struct rule saved;
+
+		rule_unpack(&saved, r->cur.col[columns[i]]);
+		if (saved.kind == RULE_CFA_MEM)
+			set_rule(r, columns[i],
+				 rule_cfa(RULE_CFA_MEM, (int64_t)saved.off - at.off + cfa.off));
+	}
+	def_cfa(r, sp, at.off);
+}
+
 static inline bool restore(struct cfa_run *r, uint64_t reg)
 {
 	enum cfa_column col = column(r, reg);
@@ -388,6 +413,8 @@ static bool op_column(struct cfa_run *r, uint8_t op)
 		break;
 	case DW_CFA_val_expression:
 		rule = expression_rule(r, true);
+		if (reg == row_arch_regs(r->arch)->sp)
+			caller_sp(r, rule);
 		break;
 	default:
 		return restore(r, reg);

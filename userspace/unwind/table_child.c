@@ -11,6 +11,7 @@
 #include "unwind/code_rows.h"
 #include "unwind/fntab.h"
 #include "unwind/row_stream.h"
+#include "unwind/stg_rows.h"
 #include "unwind/table_entry.h"
 
 /*
@@ -35,6 +36,7 @@
 #define CODE_FILE_MAX	  (16u << 20)
 #define CODE_TEXT_SMALL	  (1u << 20)
 #define CODE_SHARE	  10
+#define STG_TEXT_MAX	  (8u << 20) /* that of GHC's programs is searched then */
 /* A later pass, for which no sample waits, has as much more for each MB of code, to this limit */
 #define ALL_CODE_NS	  3500000000ull
 #define ALL_CODE_FILE_MAX (256u << 20)
@@ -203,12 +205,16 @@ static int add_code(struct job *job, struct unwind_file *file, const struct tabl
 	struct code_rows_opts opts = { .tick = more_code, .ctx = job };
 	uint64_t gaps, text = text_bytes(&file->img);
 	uint32_t code = ask->code;
+	struct row row;
 	int err;
 
 	if (file->img.size > ALL_CODE_FILE_MAX)
 		return 0;
 	gaps = code_gap_bytes(file);
-	if (code == CODE_QUICK && !is_quick(file, gaps, text)) {
+	if (code == CODE_QUICK && gaps && stg_row(file, &row)) {
+		opts.brief = text > STG_TEXT_MAX;
+		job->answer->code_left = opts.brief;
+	} else if (code == CODE_QUICK && !is_quick(file, gaps, text)) {
 		job->answer->code_left = gaps != 0;
 		return 0;
 	}
