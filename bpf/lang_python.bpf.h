@@ -101,6 +101,8 @@ static __always_inline u64 python_state(struct sf_lang_walk *w, const struct sf_
 	return state;
 }
 
+#define PY_RUNS 128 /* the high byte of f_stackdepth, -1 while the frame is in its loop */
+
 /* Finds the innermost frame of the thread. 0, or a stop. */
 static __always_inline int python_begin(struct sf_scratch *s, const struct sf_python *d,
 					const struct sf_vma *v)
@@ -231,6 +233,9 @@ static __always_inline int python_next(struct sf_scratch *s, u32 slot, const str
 			  python_position(d, code, WINDOW64(w, at, d->frame_lasti)));
 	s->n = n + 1;
 	p->frame = back;
+	/* 3.10: throw() goes through generators that wait without a C frame. */
+	if (d->kind == SF_PY_BACK && d->frame_owner && owner < PY_RUNS)
+		return SF_STEP_GO;
 	if (d->kind == SF_PY_BACK || (d->kind == SF_PY_CFRAME && owner && back == p->outer))
 		return lang_done(s);
 	return SF_STEP_GO;

@@ -34,7 +34,10 @@ static const struct version {
 } versions[] = {
 	{ 8, 1368, 1392, { FRAME_38, CODE_38, STR_38, BYTES, .frame_lasti = 104, .lasti = 1 } },
 	{ 9, 568, 584, { FRAME_38, CODE_38, STR_38, BYTES, .frame_lasti = 104, .lasti = 1 } },
-	{ 10, 568, 584, { FRAME_38, CODE_38, STR_38, BYTES, .frame_lasti = 96, .lasti = 2 } },
+	{ 10,
+	  568,
+	  584,
+	  { FRAME_38, CODE_38, STR_38, BYTES, .frame_lasti = 96, .frame_owner = 83, .lasti = 2 } },
 	{ 11,
 	  576,
 	  592,
