@@ -105,6 +105,9 @@ def check_chains(name):
                 stacks, stats, chain = record_case(python, case)
                 if case == "fork":
                     stacks = [s for s in stacks if any(f[0] == "spin" for f in language_frames(s))]
+                if case == "rec300" and all("[incomplete:depth]" in s.frames for s in stacks):
+                    h.skip("languages-%s-rec300" % python.name, "with its frames of C too deep")
+                    continue
                 h.check("languages-%s-%s" % (python.name, case), judge(stacks, stats, chain))
             except ValueError as e:
                 h.fail("languages-%s-%s" % (python.name, case), str(e))

@@ -19,10 +19,10 @@ static uint32_t line_of(const struct lang_code *c, uint32_t position)
 {
 	switch (c->language) {
 	case SF_LANG_PYTHON:
-		/* Up to 3.9, code of one line has an empty table. Without --lines, position is 0. */
-		return c->lines || position ? python_line(c->lines, c->lines_len, c->version,
-							  c->first_line, position)
-					    : 0;
+		/* 3.8, 3.9: one line of code has no table. Without --lines, position is 0. */
+		if (!c->lines && !position)
+			return 0;
+		return python_line(c->lines, c->lines_len, c->version, c->first_line, position);
 	case SF_LANG_JAVA:
 		return c->lines ? java_line(c->lines, c->lines_len, c->version, position) : 0;
 	case SF_LANG_RUBY:
