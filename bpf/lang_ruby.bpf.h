@@ -606,6 +606,11 @@ __noinline int ruby_without_loop(u32 slot)
 		ruby_begin(slot);
 		s->lang.ruby.pending = 0;
 		s->lang.ruby.alone = 1;
+		/* A thread of the runtime, such as its timer. Up to 2.7, others have none, too. */
+		if (s->lang.stop == SF_STOP_LANG_STATE && d->ruby.tls_how != SF_TLS_NONE) {
+			s->lang.language = SF_LANG_NONE;
+			s->lang.stop = SF_STOP_COMPLETE;
+		}
 		break;
 	}
 	return 0;
