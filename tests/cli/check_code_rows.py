@@ -128,6 +128,30 @@ def check_late(directory):
     return 1
 
 
+# As small as GCC's own functions without tables, which are right before it, and have no rows.
+SMALL = """
+__attribute__((noinline)) int inner(int n) { int s = 1; while (n-- > 0) s = s * 31 + n; return s; }
+int outer(int n) { return inner(n) + 1; }
+"""
+
+
+def check_small(directory):
+    source, path = os.path.join(directory, "small.c"), os.path.join(directory, "small.so")
+    with open(source, "w", encoding="ascii") as f:
+        f.write(SMALL)
+    subprocess.run(["gcc", "-O1", "-fPIC", "-shared", "-fno-asynchronous-unwind-tables", "-o", path,
+                    source], check=True)
+    names = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
+    starts = [int(line.split()[0], 16) for line in names.splitlines()
+              if line.endswith((" inner", " outer"))]
+    found = [start for start in starts if any(a <= start < b for a, b, *_ in rows(path, "merged"))]
+    if len(found) == 2:
+        print("ok code-rows small")
+        return 0
+    print("FAIL code-rows small: %d of 2 functions have rows from code" % len(found))
+    return 1
+
+
 def goto_programs(directory):
     source = os.path.join(directory, "goto.c")
     with open(source, "w", encoding="ascii") as f:
@@ -197,7 +221,9 @@ def main():
     with tempfile.TemporaryDirectory(prefix="sfbpf-goto-") as directory:
         libraries = [LIBS + f for f in FILES if ".so" in f]
         failed = check(libraries + list(goto_programs(directory)), "-v" in args)
-        return failed | (check_late(directory) if platform.machine() == "x86_64" else 0)
+        if platform.machine() == "x86_64":
+            failed |= check_late(directory) | check_small(directory)
+        return failed
 
 
 def check(paths, verbose):
