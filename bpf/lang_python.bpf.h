@@ -16,6 +16,7 @@
 
 #define PY_TAG_MASK	  3ull /* 3.14: references are tagged */
 #define PY_OWNED_BY_LOOP  3    /* owner: the entry frame; above: frames of the thread itself */
+#define PY_RUNS		  128  /* owner in 3.10: at least this while the frame is in its loop */
 #define PY_STATE_COMPACT  (1u << 5)
 #define PY_STATE_ASCII	  (1u << 6)
 #define PY_STATE_KIND(st) ((st) >> 2 & 7)
@@ -100,8 +101,6 @@ static __always_inline u64 python_state(struct sf_lang_walk *w, const struct sf_
 		state = lang_key(w, d->musl, d->key - delta, d->tstate_thread, tp);
 	return state;
 }
-
-#define PY_RUNS 128 /* the high byte of f_stackdepth, -1 while the frame is in its loop */
 
 /* Finds the innermost frame of the thread. 0, or a stop. */
 static __always_inline int python_begin(struct sf_scratch *s, const struct sf_python *d,

@@ -246,7 +246,7 @@ struct sf_python {
 	sf_u16 tstate_frame, tstate_thread; /* frame or cframe, and thread id, in the state */
 	sf_u8 kind, tls_how, musl, lasti;   /* lasti: bytes of a unit of f_lasti; 0: an address */
 	sf_u8 cframe_frame, cframe_back;    /* cframe_back 0: the frame's address is in the state */
-	/* frame_owner: 3.10: of a byte that is negative while the frame runs; 3.8, 3.9: 0 */
+	/* frame_owner: in 3.10 the high byte of f_stackdepth, -1 while it runs; before, 0 */
 	sf_u8 frame_size, frame_code, frame_back, frame_lasti, frame_owner;
 	sf_u8 code_first_line, code_file, code_name, code_qualname, code_lines;
 	sf_u8 code_start, ob_type;

@@ -132,6 +132,15 @@ static struct code_table *table_at(const struct code_fn *f, uint64_t addr)
 	return NULL;
 }
 
+/* Whether another table was read across the address. */
+static bool is_in_table(const struct code_fn *f, uint64_t addr)
+{
+	for (size_t i = 0; i < f->ntables; i++)
+		if (addr > f->tables[i].addr && addr < f->tables[i].end)
+			return true;
+	return false;
+}
+
 /* The next entries of such a table are due when all code that is known was followed. */
 static int put_off(struct code_fn *f, const struct code_val *v, const struct code_state *s,
 		   unsigned int next, unsigned int to)
@@ -198,13 +207,11 @@ static int jump_table(struct code_fn *f, const struct code_val *v, const struct 
 		return err;
 	f->has_open |= !v->n;
 	if (!table_at(f, (uint64_t)v->off)) {
-		for (size_t i = 0; i < f->ntables; i++) /* read too far */
-			err |= (uint64_t)v->off > f->tables[i].addr &&
-			       (uint64_t)v->off < f->tables[i].end;
-		if (code_note_table(f, (uint64_t)v->off))
-			return -ENOMEM;
-		if (err)
-			return CODE_FN_AGAIN;
+		const bool read_too_far = is_in_table(f, (uint64_t)v->off);
+
+		err = code_note_table(f, (uint64_t)v->off);
+		if (err || read_too_far)
+			return err ? err : CODE_FN_AGAIN;
 	}
 	return table_entries(f, v, s, 0, 0);
 }

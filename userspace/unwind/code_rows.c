@@ -44,11 +44,11 @@ struct analysis {
 	struct code_ranges described, gaps, whole;
 	struct fntab symbols;
 	struct starts certain, maybe; /* to be analysed */
-	struct starts rejected;	      /* certain ones */
-	struct starts waiting;	      /* CODE_TAILS: for a proof of those */
-	unsigned int rounds;	      /* in which the last two were analysed again */
-	bool learnt; /* of functions that do not return, since they were rejected */
-	bool proved; /* a start, since one began to wait */
+	struct starts rejected;
+	struct starts waiting; /* CODE_TAILS: for a proof of those */
+	unsigned int rounds;   /* in which the last two were analysed again */
+	bool learnt;	       /* of functions that do not return, since they were rejected */
+	bool proved;	       /* a start, since one began to wait */
 	struct code_accepted accepted;
 	uint64_t entry;
 	bool has_entry, stopped;

@@ -309,7 +309,6 @@ static void call(struct code_state *s, const struct code_arch *arch, const struc
 		 uint64_t at)
 {
 	struct code_val sp = s->reg[arch->sp];
-
 	const uint32_t kept = op->spared | (op->keeps_result ? 1u << arch->result : 0);
 
 	clobber(s, arch, arch->call_clobbers & ~kept, at);

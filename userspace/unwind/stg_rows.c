@@ -52,8 +52,7 @@ static int put(struct rowbuf *out, struct row row, uint64_t start, uint64_t end,
 	row.source = ROW_CODE;
 	row.start = start;
 	row.end = end;
-	row.cfa.off += lower;
-	/* The saved registers stay where they are. */
+	row.cfa.off += lower; /* the same CFA, which the other rules are relative to */
 	return start < end ? rowbuf_push(out, &row) : 0;
 }
 

@@ -37,7 +37,7 @@
 #define CODE_TEXT_SMALL	  (1u << 20)
 #define CODE_SHARE	  10
 #define STG_TEXT_MAX	  (8u << 20) /* that of GHC's programs is searched then */
-/* A later pass, for which no sample waits, has as much more for each MB of code, to this limit */
+/* A later pass, for which no sample waits, also has CODE_NS for each MB of code, to this limit */
 #define ALL_CODE_NS	  3500000000ull
 #define ALL_CODE_FILE_MAX (256u << 20)
 
