@@ -60,6 +60,7 @@ plain() {
 	c alloca alloca.c
 	c turns turns.c
 	c callback callback.c
+	c init init.c
 	c sig sig.c
 	c threads threads.c -pthread
 	c leaderless leaderless.c -pthread

@@ -450,6 +450,71 @@ static int fcontext_rows(const struct elf_image *img, struct rowbuf *out)
 	return err;
 }
 
+#define INIT_MAX 4096u /* bytes of .init or .fini */
+
+/*
+ * The first instructions of .init and .fini, which move sp by 16 bytes from the CFA, and the last
+ * ones, which return: of glibc and musl. Calls are between them.
+ */
+static const struct init_shape {
+	enum row_arch arch;
+	uint8_t nfirst, nlast, nreturn;
+	uint8_t first[4], last[8];
+} init_shapes[] = {
+	{ ROW_ARCH_X86_64, 4, 5, 1, { 0x48, 0x83, 0xec, 0x08 }, { 0x48, 0x83, 0xc4, 0x08, 0xc3 } },
+	{ ROW_ARCH_X86_64, 1, 2, 1, { 0x50 }, { 0x58, 0xc3 } },
+	{ ROW_ARCH_AARCH64,
+	  4,
+	  8,
+	  4,
+	  { 0xfd, 0x7b, 0xbf, 0xa9 },
+	  { 0xfd, 0x7b, 0xc1, 0xa8, 0xc0, 0x03, 0x5f, 0xd6 } },
+};
+
+static int init_shape_rows(struct bytes code, uint64_t at, const struct init_shape *shape,
+			   struct rowbuf *out)
+{
+	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa },
+			     nop[] = { 0x1f, 0x20, 3, 0xd5 };
+	const bool arm = shape->arch == ROW_ARCH_AARCH64;
+	const struct row *outside = arm ? &a64_stub_row : &leaf_row;
+	uint64_t pushed = bytes_are(&code, 0, arm ? nop : endbr64, 4) ? 4 : 0,
+		 end = code.len - shape->nreturn;
+	struct row inside = arm ? a64_pushed_row : leaf_row;
+	int err;
+
+	if (code.len < pushed + shape->nfirst + shape->nlast ||
+	    !bytes_are(&code, pushed, shape->first, shape->nfirst) ||
+	    !bytes_are(&code, code.len - shape->nlast, shape->last, shape->nlast))
+		return 0;
+	pushed += shape->nfirst;
+	inside.cfa.off = 16;
+	if (arm)
+		inside.fp = (struct rule){ .kind = RULE_CFA_MEM, .off = -16 };
+	err = push_range(out, outside, at, at + pushed);
+	if (!err)
+		err = push_range(out, &inside, at + pushed, at + end);
+	return err ? err : push_range(out, outside, at + end, at + code.len);
+}
+
+/* No file's .init and .fini have tables. Constructors that are slow run below the former. */
+static int init_rows(const struct elf_image *img, enum row_arch arch, const char *section,
+		     struct rowbuf *out)
+{
+	const struct elf_shdr *s = elf_image_section(img, section);
+	struct elf_blob code = { 0 };
+	int err = 0;
+
+	if (!s || !s->size || s->size > INIT_MAX || s->addr > UINT64_MAX - s->size ||
+	    elf_image_read(img, s->offset, s->size, &code))
+		return 0;
+	for (size_t i = 0; i < sizeof(init_shapes) / sizeof(init_shapes[0]) && !err; i++)
+		if (init_shapes[i].arch == arch)
+			err = init_shape_rows(code.view, s->addr, &init_shapes[i], out);
+	elf_blob_free(&code);
+	return err;
+}
+
 static bool is_bare_vdso(const struct elf_image *img)
 {
 	char name[32];
@@ -469,6 +534,10 @@ int trampolines_find(const struct elf_image *img, enum row_arch arch, struct row
 		err = search_text(img, arch, out);
 	if (!err && (arch == ROW_ARCH_X86_64 || arch == ROW_ARCH_AARCH64) && !img->be)
 		err = entry_row(img, arch, out);
+	if (!err && !img->be)
+		err = init_rows(img, arch, ".init", out);
+	if (!err && !img->be)
+		err = init_rows(img, arch, ".fini", out);
 	if (!err && arch == ROW_ARCH_AARCH64 && !img->be)
 		err = a64_plt(img, out);
 	if (!err && arch == ROW_ARCH_X86_64)

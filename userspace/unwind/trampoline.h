@@ -11,6 +11,7 @@
  * - AArch64's vDSO and PLTs, which neither linker nor assembler describes.
  * - Boost's Context, which PHP has too, has none: jump_fcontext() goes to another stack, and
  *   make_fcontext() begins one. They are found by their dynamic symbols. x86-64 only.
+ * - .init and .fini, whose first and last bytes come from the C library, have none in any file.
  * - A program's entry, from which the kernel starts processes. Its frame is outermost, which SFrame
  *   cannot say, and hand-written _start often has no tables.
  */
@@ -22,8 +23,8 @@
 
 /*
  * Appends the rows of a C library or AArch64's vDSO (by their SONAMEs), of a static program, of
- * entries, of AArch64 PLTs, and of Boost's Context. Nothing else is searched. Ascending. 0 or
- * -ENOMEM.
+ * entries, of .init and .fini, of AArch64 PLTs, and of Boost's Context. Nothing else is searched.
+ * Ascending. 0 or -ENOMEM.
  */
 int trampolines_find(const struct elf_image *img, enum row_arch arch, struct rowbuf *out);
 /*
