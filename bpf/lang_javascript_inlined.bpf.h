@@ -34,6 +34,16 @@
 #define JS_ARRAY      32 /* below the frame pointer: BytecodeArray, in frames that have bytecode */
 #define JS_ELEMENTS   16
 
+#define JS_RARE	 128 /* bytes of code at the end of a function that are searched */
+#define JS_CALL	 64  /* bytes of the instructions of a call, at most */
+/* Instructions; JS_REX_B: those with r8 to r15 */
+#define JS_REX_B 0x41
+#define JS_POP	 0x58
+#define JS_JMP8	 0xeb
+#define JS_JMP32 0xe9
+#define JS_0F	 0x0f
+#define JS_JE32	 0x84
+
 /* A position: the place in the script from bit 1 on, and the number; both are 1 higher, 0: none */
 #define JS_PLACE(position)   ((u32)((position) >> 1) & 0x3fffffff)
 #define JS_INLINED(position) ((u32)((position) >> 31) & 0xffff)
@@ -168,6 +178,7 @@ static __always_inline bool js_number(struct sf_javascript_walk *j, u8 byte)
 		return j->offset > j->target + 1; /* they count from -1 */
 	}
 	j->position += n;
+	j->placed = j->offset;
 	return false;
 }
 
@@ -245,7 +256,7 @@ __noinline int js_read(u32 slot, u64 array, u32 first, u32 reading)
 	j->left = JS_SMI(j->word[0]);
 	j->reading = reading;
 	j->number = j->shift = j->second = j->operands = j->wider = 0;
-	j->offset = j->position = 0;
+	j->offset = j->position = j->placed = 0;
 	if (j->left > JS_TABLE * JS_CHUNK)
 		return -1;
 	bpf_loop(JS_TABLE, js_table, &slot, 0);
@@ -338,12 +349,45 @@ static int js_scope(u32 round, void *ctx)
 	return 0;
 }
 
+/*
+ * V8 puts code for rare cases, such as write barriers and allocation, at the end of a function, and
+ * writes no positions for it. What it belongs to is where it goes on, at the target of its first
+ * jump back. Returns that target; 0: the code has a position, or does not jump back.
+ */
+static __always_inline u64 js_goes_on(struct sf_scratch *s)
+{
+	struct sf_javascript_walk *j = &s->lang.javascript;
+	u8 *code = s->lang.window, before = 0;
+	bool called = s->regs.flags & SF_REGS_RA || j->at != s->regs.pc, restores = called;
+	u64 next = j->at + called, on;
+	u32 i;
+
+	if ((called ? j->target + 2 - j->placed <= JS_CALL : j->left) ||
+	    copy_user(code, JS_RARE, next))
+		return 0;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < JS_RARE - 4; i++) {
+		u8 insn = code[i & (JS_RARE - 1)];
+		u32 far = *(u32 *)(code + (i & (JS_RARE - 1)) + 1);
+
+		if (restores && insn == JS_JMP8)
+			return next + i + 2 + (signed char)far;
+		on = next + i + 5 + (s32)far;
+		if ((insn == JS_JMP32 || (!j->left && insn == JS_JE32 && before == JS_0F)) &&
+		    on - s->lang.pc.code < j->target)
+			return on;
+		restores &= insn == JS_REX_B || (insn & ~7) == JS_POP;
+		before = insn;
+	}
+	return 0;
+}
+
 /* Finds the position of the current code, which is optimised, and what was inlined there. */
 static __always_inline void js_of_optimised(struct sf_scratch *s, u32 slot,
 					    const struct sf_javascript *d)
 {
 	struct sf_javascript_walk *j = &s->lang.javascript;
-	u64 positions;
+	u64 positions, on;
 
 	j->owed = 1;
 	if (user_u64(j->code + d->code_deopt, &positions) ||
@@ -358,8 +402,13 @@ static __always_inline void js_of_optimised(struct sf_scratch *s, u32 slot,
 	j->nliterals = JS_SMI(j->word[0]);
 	j->ninlined = JS_SMI(j->word[1]) / 16;
 	j->owed = 0;
-	if (cfg_lines || j->ninlined)
+	if ((!cfg_lines && !j->ninlined) || js_read(slot, positions, JS_ELEMENTS, JS_POSITIONS))
+		return;
+	on = js_goes_on(s) - s->lang.pc.code;
+	if (on && on < j->target) {
+		j->target = on - 1;
 		js_read(slot, positions, JS_ELEMENTS, JS_POSITIONS);
+	}
 }
 
 /* Finds the position of the current code or bytecode. */

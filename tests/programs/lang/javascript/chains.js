@@ -155,7 +155,7 @@ function nestTop() {
 
 /* Inlined functions that call builtins without a frame. */
 const copies = [0, 1].map(() => JSON.parse('"' + 'k'.repeat(500) + '"'));
-const objects = Array.from({ length: 200 }, (_, i) => ({ i }));
+const objects = Array.from({ length: 200 }, (_, i) => ({ i, a: null, b: null }));
 
 function frameless(n) {
 	let s = n;
@@ -172,6 +172,36 @@ function framelessTop() {
 	while (Date.now() < end)
 		for (let i = 0; i < 100; i++)
 			sink ^= framelessMiddle(i);
+}
+
+/* Young objects in old ones: the write barriers are at the end of the optimised code. */
+let young;
+
+function barrier(to, from) {
+	for (let i = 0; i < 10; i++) {
+		to.a = from;
+		to.b = from;
+	}
+}
+
+function barrierMiddle(n) {
+	barrier(objects[n & 127], young[n & 63]);
+}
+
+function barrierTop() {
+	while (Date.now() < end)
+		for (let i = 0; i < 10000; i++)
+			barrierMiddle(i);
+}
+
+/* The collector moves the old ones first. */
+function barrierBegin() {
+	const until = Date.now() + 300;
+	let waste = [];
+	while (Date.now() < until)
+		waste = waste.length < 10000 ? waste.concat([waste.length]) : [];
+	young = objects.map(({ i }) => ({ i }));
+	sink ^= waste.length;
 }
 
 function garbage() {
@@ -265,6 +295,10 @@ function main() {
 	case 'frameless':
 		announce('main', 'framelessTop', 'framelessMiddle', 'frameless');
 		return framelessTop();
+	case 'barrier':
+		barrierBegin();
+		announce('main', 'barrierTop', 'barrierMiddle', 'barrier');
+		return barrierTop();
 	case 'garbage':
 		announce('main', 'garbage');
 		return garbage();
