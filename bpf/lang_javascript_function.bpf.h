@@ -12,17 +12,18 @@
 #define JS_FUNCTION_WORK 8
 
 /* Objects: tagged pointers have bit 0 set, small integers are in the upper half of the word. */
-#define JS_TAG		1ull
-#define JS_SMI(word)	((word) >> 32)
-#define JS_MAP_TYPE	12 /* in a map: the type of its objects, u16 */
+#define JS_TAG		 1ull
+#define JS_SMI(word)	 ((word) >> 32)
+#define JS_MAP_TYPE	 12 /* in a map: the type of its objects, u16 */
 /* A string: map, hash and length, text or a pointer, for some types another word */
-#define JS_STRING_LEN	12
-#define JS_STRING_TEXT	16
-#define JS_STRING_MORE	24
-#define JS_STRING_TYPES 128 /* types of strings are below */
-#define JS_ONE_BYTE	8   /* in such a type; else units of two bytes */
-#define JS_PARTS	16  /* of a string: chains, and parts of them */
-#define JS_NAMES_MAX	75  /* variables; the names of more are in a table of one word */
+#define JS_STRING_LEN	 12
+#define JS_STRING_TEXT	 16
+#define JS_STRING_MORE	 24
+#define JS_STRING_TYPES	 128 /* types of strings are below */
+#define JS_ONE_BYTE	 8   /* in such a type; else units of two bytes */
+#define JS_PARTS	 16  /* of a string: chains, and parts of them */
+#define JS_FUNCTION_KIND 31  /* of the flags of a function */
+#define JS_NAMES_MAX	 75  /* variables; the names of more are in a table of one word */
 
 enum { JS_SEQ, JS_CONS, JS_EXTERNAL, JS_SLICED, JS_THIN = 5 }; /* type & 7 */
 
@@ -226,6 +227,26 @@ static __always_inline int js_name(struct sf_scratch *s, u32 slot, const struct 
 	return s->lang.rec.name_len ? 0 : js_text(slot, inferred, 0);
 }
 
+/* Describes the name of a class's static or an object's fields' initializer, or of another one. */
+static __always_inline int js_name_by_kind(struct sf_scratch *s, u32 slot,
+					   const struct sf_javascript *d)
+{
+	u32 kind = OBJECT32(&s->lang, d->shared_flags) & JS_FUNCTION_KIND;
+	struct sf_code *rec = &s->lang.rec;
+
+	if (d->kind_fields && kind == d->kind_fields) {
+		__builtin_memcpy(rec->name, "<instance_members_initializer>", 30);
+		rec->name_len = 30;
+		return 0;
+	}
+	if (d->kind_fields && kind == d->kind_fields + 1u) {
+		__builtin_memcpy(rec->name, "<static_initializer>", 20);
+		rec->name_len = 20;
+		return 0;
+	}
+	return js_name(s, slot, d);
+}
+
 /* Describes the current function in the record. 0 or -1. Global, so it is verified once. */
 __noinline int js_describe(u32 slot)
 {
@@ -245,7 +266,7 @@ __noinline int js_describe(u32 slot)
 	rec->first_line = 0;
 	rec->name_len = rec->file_len = rec->lines_len = 0;
 	rec->name_unit = rec->file_unit = SF_CODE_UTF8;
-	if (!d || js_name(s, slot, d))
+	if (!d || js_name_by_kind(s, slot, d))
 		return -1;
 	if (!(OBJECT64(&s->lang, d->shared_data) & JS_TAG)) /* a builtin */
 		return 0;

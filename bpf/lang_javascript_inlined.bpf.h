@@ -349,37 +349,49 @@ static int js_scope(u32 round, void *ctx)
 	return 0;
 }
 
+/* Whether the code in the window jumps back at this byte. 1: j->on is the target. */
+static int js_jump(u32 i, void *ctx)
+{
+	struct sf_scratch *s = scratch_of(*(u32 *)ctx);
+	struct sf_javascript_walk *j;
+	u8 insn, before;
+	u64 next;
+	u32 far;
+
+	if (!s)
+		return 1;
+	j = &s->lang.javascript;
+	next = j->at + j->called + i;
+	before = i ? s->lang.window[(i - 1) & (JS_RARE - 1)] : 0;
+	insn = s->lang.window[i & (JS_RARE - 1)];
+	far = *(u32 *)(s->lang.window + (i & (JS_RARE - 1)) + 1);
+	if (j->restores && insn == JS_JMP8) {
+		j->on = next + 2 + (signed char)far;
+		return 1;
+	}
+	j->restores &= insn == JS_REX_B || (insn & ~7) == JS_POP;
+	j->on = next + 5 + (s32)far;
+	return (insn == JS_JMP32 || (!j->left && insn == JS_JE32 && before == JS_0F)) &&
+	       j->on - s->lang.pc.code < j->target;
+}
+
 /*
  * V8 puts code for rare cases, such as write barriers and allocation, at the end of a function, and
  * writes no positions for it. What it belongs to is where it goes on, at the target of its first
- * jump back. Returns that target; 0: the code has a position, or does not jump back.
+ * jump back. Finds that offset; ~0: the code has a position, or does not jump back.
  */
-static __always_inline u64 js_goes_on(struct sf_scratch *s)
+static __always_inline u64 js_goes_on(struct sf_scratch *s, u32 slot)
 {
 	struct sf_javascript_walk *j = &s->lang.javascript;
-	u8 *code = s->lang.window, before = 0;
-	bool called = s->regs.flags & SF_REGS_RA || j->at != s->regs.pc, restores = called;
-	u64 next = j->at + called, on;
-	u32 i;
 
-	if ((called ? j->target + 2 - j->placed <= JS_CALL : j->left) ||
-	    copy_user(code, JS_RARE, next))
-		return 0;
-#pragma clang loop unroll(disable)
-	for (i = 0; i < JS_RARE - 4; i++) {
-		u8 insn = code[i & (JS_RARE - 1)];
-		u32 far = *(u32 *)(code + (i & (JS_RARE - 1)) + 1);
-
-		if (restores && insn == JS_JMP8)
-			return next + i + 2 + (signed char)far;
-		on = next + i + 5 + (s32)far;
-		if ((insn == JS_JMP32 || (!j->left && insn == JS_JE32 && before == JS_0F)) &&
-		    on - s->lang.pc.code < j->target)
-			return on;
-		restores &= insn == JS_REX_B || (insn & ~7) == JS_POP;
-		before = insn;
-	}
-	return 0;
+	j->called = s->regs.flags & SF_REGS_RA || j->at != s->regs.pc;
+	j->restores = j->called;
+	if ((j->called ? j->target + 2 - j->placed <= JS_CALL : j->left) ||
+	    copy_user(s->lang.window, JS_RARE, j->at + j->called))
+		return ~0ull;
+	j->on = 0;
+	bpf_loop(JS_RARE - 4, js_jump, &slot, 0);
+	return j->on - s->lang.pc.code;
 }
 
 /* Finds the position of the current code, which is optimised, and what was inlined there. */
@@ -404,7 +416,7 @@ static __always_inline void js_of_optimised(struct sf_scratch *s, u32 slot,
 	j->owed = 0;
 	if ((!cfg_lines && !j->ninlined) || js_read(slot, positions, JS_ELEMENTS, JS_POSITIONS))
 		return;
-	on = js_goes_on(s) - s->lang.pc.code;
+	on = js_goes_on(s, slot);
 	if (on && on < j->target) {
 		j->target = on - 1;
 		js_read(slot, positions, JS_ELEMENTS, JS_POSITIONS);

@@ -212,7 +212,10 @@ struct sf_javascript_walk {
 	/* js_word: how many functions of sf_lang_walk.pc it has to be called for, and was */
 	u32 words, made;
 	u64 number, offset, target, position;
-	u64 placed;		  /* the offset that the position was written for */
+	u64 placed; /* the offset that the position was written for */
+	/* js_jump: the target; whether j->at is in a call; whether only registers were restored */
+	u64 on;
+	u32 called, restores;
 	u32 places[SF_PC_FRAMES]; /* in the source, of the functions in sf_lang_walk.pc */
 	/* js_line: the script in hand; how many lines end between two places in its text */
 	u64 text, script_cookie;

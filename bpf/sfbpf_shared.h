@@ -316,7 +316,7 @@ struct sf_ruby {
 struct sf_javascript {
 	struct sf_span builtins; /* file offsets */
 	sf_u16 function_shared;	 /* in a JSFunction */
-	sf_u16 shared_data, shared_name, shared_script, shared_token;
+	sf_u16 shared_data, shared_name, shared_script, shared_token, shared_flags;
 	sf_u16 shared_bytes;		 /* up to the end of the last of them */
 	sf_u16 scope_count, scope_names; /* in a ScopeInfo: number of variables, their names */
 	sf_u16 script_name;
@@ -330,6 +330,7 @@ struct sf_javascript {
 	sf_u16 code_size, code_flags, code_deopt, code_positions;
 	sf_u16 deopt_literals, deopt_inlining;
 	sf_u16 kind_baseline; /* CodeKind: optimised code has a higher one */
+	sf_u16 kind_fields;   /* FunctionKind: initialises fields, next: a class; 0: have names */
 	/* BytecodeArray: its type (0: not known), its first bytecode, its table of positions */
 	sf_u16 type_bytecode, bytecode_start, bytecode_positions;
 	sf_u8 bytecodes[256]; /* by opcode: bytes of operands | those that prefixes widen << 4 */

@@ -19,8 +19,8 @@ SECONDS = float(os.environ.get("SECONDS", "3"))
 SOURCE = os.path.join(h.TOP, "tests/programs/lang/javascript/chains.js")
 FRAME = re.compile(r"^(.*) \(chains\.js\)$")
 CASES = os.environ.get(
-    "CASES", "recurse sort reviver classes closures callbacks generator accessor replace apply "
-    "async timer many garbage regexp").split()
+    "CASES", "recurse sort reviver classes fields closures callbacks generator accessor replace "
+    "apply async timer many garbage regexp").split()
 TOGETHER = 5  # cases in one recording
 # One compiler each, and nothing inlined. Node 18 and 20 are built without Maglev.
 MODES = {

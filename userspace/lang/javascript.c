@@ -43,6 +43,7 @@ enum field {
 	SHARED_NAME,
 	SHARED_SCRIPT,
 	SHARED_TOKEN,
+	SHARED_FLAGS,
 	SCRIPT_NAME,
 	SCOPE_COUNT,
 	SCOPE_FIRST,
@@ -62,6 +63,7 @@ static const char *const fields[FIELDS][NAMES] = {
 	[SHARED_SCRIPT] = { SHARED "script_or_debug_info__HeapObject",
 			    SHARED "script__Tagged_HeapObject_" },
 	[SHARED_TOKEN] = { SHARED "raw_function_token_offset__int16_t" },
+	[SHARED_FLAGS] = { SHARED "flags__int" },
 	[SCRIPT_NAME] = { "v8dbg_class_Script__name__Object" },
 	[SCOPE_COUNT] = { "v8dbg_scopeinfo_idx_ncontextlocals" },
 	[SCOPE_FIRST] = { "v8dbg_scopeinfo_idx_first_vars" },
@@ -142,12 +144,12 @@ static bool find_builtins(const struct lang_file *f, struct sf_span *ret)
 static const struct code_layout {
 	int32_t version;
 	uint16_t stream_code, stream_has, size, flags, deopt, positions, literals, inlining;
-	uint16_t bytecode_positions;
+	uint16_t bytecode_positions, kind_fields;
 } layouts[] = {
-	{ VERSION(10, 2), 128, 0, 40, 48, 16, 24, 2, 7, 32 },
-	{ VERSION(11, 3), 16, 8, 56, 48, 16, 24, 2, 7, 32 },
-	{ VERSION(12, 4), 32, 8, 52, 48, 8, 16, 2, 7, 24 },
-	{ VERSION(13, 6), 32, 8, 56, 52, 8, 16, 3, 8, 24 },
+	{ VERSION(10, 2), 128, 0, 40, 48, 16, 24, 2, 7, 32, 0 },
+	{ VERSION(11, 3), 16, 8, 56, 48, 16, 24, 2, 7, 32, 0 },
+	{ VERSION(12, 4), 32, 8, 52, 48, 8, 16, 2, 7, 24, 24 },
+	{ VERSION(13, 6), 32, 8, 56, 52, 8, 16, 3, 8, 24, 24 },
 };
 
 /* Whether the constant, if there is one, has this value. */
@@ -291,6 +293,7 @@ static void find_code(const struct lang_file *f, struct sf_javascript *j)
 	j->deopt_literals = (uint16_t)(ARRAY_DATA + 8 * l->literals);
 	j->deopt_inlining = (uint16_t)(ARRAY_DATA + 8 * l->inlining);
 	j->kind_baseline = (uint16_t)baseline;
+	j->kind_fields = l->kind_fields;
 	find_bytecode(f, l, j);
 }
 
@@ -307,7 +310,8 @@ bool javascript_describe(const struct lang_file *f, struct sf_lang *ret)
 	j->shared_name = at[SHARED_NAME];
 	j->shared_script = at[SHARED_SCRIPT];
 	j->shared_token = at[SHARED_TOKEN];
-	j->shared_bytes = (uint16_t)((at[SHARED_TOKEN] + 4u + 7) & ~7u);
+	j->shared_flags = at[SHARED_FLAGS];
+	j->shared_bytes = (uint16_t)((at[SHARED_FLAGS] + 4u + 7) & ~7u);
 	j->script_name = at[SCRIPT_NAME];
 	j->scope_count = (uint16_t)(SCOPE_WORDS + 8 * at[SCOPE_COUNT]);
 	j->scope_names = (uint16_t)(SCOPE_WORDS + 8 * at[SCOPE_FIRST]);
@@ -340,7 +344,8 @@ bool javascript_sound(const struct sf_lang *l)
 	return !l->nloops && j->builtins.size >= BUILTINS_MIN && j->builtins.size <= BUILTINS_MAX &&
 	       j->shared_bytes <= SF_JS_SHARED_MAX && in_shared(j, j->shared_data, 8) &&
 	       in_shared(j, j->shared_name, 8) && in_shared(j, j->shared_script, 8) &&
-	       in_shared(j, j->shared_token, 4) && j->function_shared <= SF_JS_FIELD_MAX &&
-	       j->script_name <= SF_JS_FIELD_MAX && j->scope_count <= SF_JS_FIELD_MAX &&
-	       j->scope_names <= SF_JS_FIELD_MAX && sound_code(j);
+	       in_shared(j, j->shared_token, 4) && in_shared(j, j->shared_flags, 4) &&
+	       j->function_shared <= SF_JS_FIELD_MAX && j->script_name <= SF_JS_FIELD_MAX &&
+	       j->scope_count <= SF_JS_FIELD_MAX && j->scope_names <= SF_JS_FIELD_MAX &&
+	       sound_code(j);
 }

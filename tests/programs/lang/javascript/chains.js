@@ -53,6 +53,18 @@ class Circle extends Shape {
 	}
 }
 
+class Field {
+	n = spin();
+}
+
+function staticBlock() {
+	return class {
+		static {
+			new Field();
+		}
+	};
+}
+
 function* generate() {
 	yield 1;
 	spin();
@@ -256,6 +268,10 @@ function main() {
 	case 'classes':
 		announce('main', 'Circle', 'Shape', 'area', 'area', 'measure', 'spin');
 		return new Circle(5);
+	case 'fields':
+		announce('main', 'staticBlock', '<static_initializer>', 'Field',
+			'<instance_members_initializer>', 'spin');
+		return staticBlock();
 	case 'closures':
 		announce('main', 'outer', 'inferred', 'deeper', 'spin');
 		return outer();
