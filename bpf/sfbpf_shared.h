@@ -319,8 +319,7 @@ struct sf_javascript {
 	sf_u16 shared_data, shared_name, shared_script, shared_token, shared_flags;
 	sf_u16 shared_bytes;		 /* up to the end of the last of them */
 	sf_u16 scope_count, scope_names; /* in a ScopeInfo: number of variables, their names */
-	sf_u16 script_name;
-	sf_u16 type_shared, type_scope, type_script;
+	sf_u16 script_name, type_shared, type_scope, type_script;
 	/*
 	 * Code made at run time: an object ("stream") of stream_code bytes, then the instructions.
 	 * It has a pointer to the Code, or it is the Code itself (stream_has 0). stream_code 0: the

@@ -52,7 +52,8 @@ TEST(javascript_node)
 	EXPECT_EQ(l.javascript.shared_name, newest ? 24 : 16);
 	EXPECT_EQ(l.javascript.shared_script, newest ? 40 : 32);
 	EXPECT_EQ(l.javascript.shared_token, newest ? 52 : 44);
-	EXPECT_EQ(l.javascript.shared_bytes, newest ? 56 : 48);
+	EXPECT_EQ(l.javascript.shared_flags, newest ? 56 : 48);
+	EXPECT_EQ(l.javascript.shared_bytes, newest ? 64 : 56);
 	EXPECT_EQ(l.javascript.scope_count, 8 + 2 * 8);
 	EXPECT_EQ(l.javascript.script_name, 16);
 	EXPECT(l.javascript.function_shared == 24 || l.javascript.function_shared == 32);
@@ -85,6 +86,10 @@ TEST(javascript_sound)
 	l.javascript.shared_token = 45;
 	EXPECT(!lang_sound(&l));
 	l.javascript.shared_token = 44;
+	EXPECT(javascript_sound(&l));
+	l.javascript.shared_flags = 45;
+	EXPECT(!javascript_sound(&l));
+	l.javascript.shared_flags = 44;
 	EXPECT(lang_sound(&l));
 	l.javascript.stream_code = 36;
 	EXPECT(!lang_sound(&l));
