@@ -21,10 +21,12 @@
 #include "lang_ruby_code.bpf.h"
 #include "ra_check.bpf.h"
 
-#define RB_JIT_PUSHED 3	 /* words that code of YJIT pushes at its entry */
-#define RB_JIT_WORDS  16 /* words of the stack that are searched for the return address */
-#define RB_JIT_ENTRY  3	 /* frames of C between the loop and code of YJIT */
-#define RB_JIT_MISSES 2	 /* frames of other JIT code in a stack that are searched */
+#define RB_JIT_PUSHED	3     /* words that code of YJIT pushes at its entry */
+#define RB_JIT_WORDS	16    /* words of the stack that are searched for the return address */
+#define RB_JIT_ENTRY	3     /* frames of C between the loop and code of YJIT */
+#define RB_THREAD_PAGES 16384 /* at most of the native stack of a ractor's thread, */
+#define RB_THREAD_UNIT	16    /* of which it has a multiple */
+#define RB_JIT_MISSES	2     /* frames of other JIT code in a stack that are searched */
 
 /* ---- The execution context ---- */
 
@@ -74,8 +76,12 @@ __noinline int ruby_begin(u32 slot)
 	if (copy_user(stack, 24, ec + RB_EC_STACK))
 		return 0;
 	r->stack = stack[0];
-	/* The last frame has no code. */
+	/* The last frame has no code. A thread that begins, or ends, has no stack or no other one. */
 	r->end = stack[0] + 8 * stack[1] - d->ruby.frame_size;
+	if (!stack[0] || stack[2] == r->end) {
+		s->lang.stop = SF_STOP_COMPLETE;
+		return 0;
+	}
 	if (stack[2] <= stack[0] || stack[2] >= r->end || stack[2] & 7)
 		return 0;
 	r->cfp = stack[2];
@@ -336,7 +342,11 @@ static __always_inline int ruby_one(struct sf_scratch *s, u32 slot, const struct
 	if (at < 0 || ruby_env(r, RB_FRAME64(w, at, RB_CFP_EP)))
 		return RUBY_FAULT;
 	in_c = (r->flags & RB_TYPE) == RB_C;
-	if (in_c || (RB_FRAME64(w, at, RB_CFP_ISEQ) && !(r->flags & RB_CFRAME))) {
+	/* A file that is parsed has a frame with an iseq for its path, and no pc: nothing runs it. */
+	if (!in_c && RB_FRAME64(w, at, RB_CFP_ISEQ) && !RB_FRAME64(w, at, RB_CFP_PC))
+		r->flags &= ~(u64)RB_FINISH;
+	if (in_c || (RB_FRAME64(w, at, RB_CFP_ISEQ) && RB_FRAME64(w, at, RB_CFP_PC) &&
+		     !(r->flags & RB_CFRAME))) {
 		if (in_c)
 			at = ruby_caller(slot, cfp);
 		pc = at < 0 ? 0 : RB_FRAME64(w, at, RB_CFP_PC);
@@ -483,12 +493,20 @@ __noinline int ruby_step(u32 slot)
 }
 
 /*
- * Whether the stack that ended with a return address of 0 is at its end: a fiber's native stack
- * ends where its value stack begins.
+ * Whether the stack that ended with a return address of 0 is at its end. A fiber's native stack
+ * ends where its value stack begins. That of a ractor's thread follows the value stack and a page
+ * that guards it.
  */
 static __always_inline bool ruby_top(const struct sf_scratch *s)
 {
-	return s->lang.ruby.stack - s->regs.sp <= TOP_SLACK;
+	const struct sf_ruby_walk *r = &s->lang.ruby;
+	u64 end = (s->regs.sp + SF_PAGE_MIN - 1) & ~(SF_PAGE_MIN - 1ull),
+	    pages = (end - r->end) / SF_PAGE_MIN;
+
+	if (r->stack - s->regs.sp <= TOP_SLACK)
+		return true;
+	return r->stack && end - s->regs.sp <= TOP_SLACK && pages <= RB_THREAD_PAGES &&
+	       pages % RB_THREAD_UNIT == 1;
 }
 
 /* ---- Code of YJIT ---- */
@@ -606,6 +624,8 @@ __noinline int ruby_without_loop(u32 slot)
 		ruby_begin(slot);
 		s->lang.ruby.pending = 0;
 		s->lang.ruby.alone = 1;
+		if (s->lang.stop == SF_STOP_COMPLETE && !s->lang.ruby.cfp)
+			s->lang.language = SF_LANG_NONE;
 		/* A thread of the runtime, such as its timer. Up to 2.7, others have none, too. */
 		if (s->lang.stop == SF_STOP_LANG_STATE && d->ruby.tls_how != SF_TLS_NONE) {
 			s->lang.language = SF_LANG_NONE;

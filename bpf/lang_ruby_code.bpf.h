@@ -57,7 +57,7 @@
 #define RB_IMEMO_ISEQ	7
 #define RB_USER_1	(1u << 13) /* a string is not embedded; an array is; a singleton class */
 
-#define RB_LEVELS	8    /* environments around a block that are looked at */
+#define RB_LEVELS	32   /* environments around a block that are looked at */
 #define RB_CALLERS	16   /* frames of C between a method in C and code of Ruby */
 #define RB_INSNS_MAX	1024 /* line entries of an iseq */
 #define RB_INDEX_FIRST	54   /* instructions in the fixed part of the index, in 48 bytes */

@@ -12,6 +12,7 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 
 import harness as h
 
@@ -22,7 +23,7 @@ FRAME = re.compile(r"^(.*?) \(([^()]+\.rb|<internal:[^()]+>|\(eval[^()]*\))(?::(
 CASES = os.environ.get(
     "CASES",
     "plain rec60 rec300 blocks each sortby compare inject missing lambda send cfiber cthread fiber "
-    "enumerator lazy rescue ensure catch thread eval gsub native regexp tight fork hot").split()
+    "enumerator lazy rescue ensure catch thread mnthread eval gsub native regexp tight fork hot").split()
 ROUNDS = "40"  # of a case before it works, so that YJIT has compiled its methods
 
 
@@ -64,7 +65,10 @@ def rubies():
 def start_case(ruby, case, seconds):
     """The program when it has reached its leaf, and the chain that it printed."""
     rounds = [ROUNDS] if ruby.flags and case not in ("blocked", "fork") else []
-    p = h.start(ruby.command("chains.rb", case, str(seconds), *rounds), stdout=subprocess.PIPE)
+    # From 3.3 on, threads have stacks like those of ractors then.
+    env = dict(os.environ, RUBY_MN_THREADS="1") if case == "mnthread" else None
+    p = h.start(ruby.command("chains.rb", case, str(seconds), *rounds), stdout=subprocess.PIPE,
+                env=env)
     line = p.stdout.readline().decode()
     if not line.startswith("CHAIN "):
         raise ValueError("%s: no chain: %r" % (case, line))
@@ -99,6 +103,13 @@ LEAF = re.compile(r"^(\w+[#.])?(now|to_f|times|deflate|=~|sleep|clock_gettime|bl
                   r"^(now|to_f)$")
 
 
+def judge_account(stats):
+    ruby = stats["languages"]["ruby"]
+    if ruby["complete"] < 0.95 * ruby["stacks"] or ruby["unnamed"] > 0.02 * ruby["frames"]:
+        return ["account: %s" % json.dumps(ruby)]
+    return []
+
+
 def judge(stacks, stats, chain, least=0.95, lines=False, root=0.97):
     """Complaints if the chain is not exact in that share of the samples."""
     want = [shown(f, lines) for f in chain]
@@ -120,9 +131,7 @@ def judge(stacks, stats, chain, least=0.95, lines=False, root=0.97):
     if h.total(bad) > (1 - least) * n:
         errors.append("%d of %d have another chain than %s: %s" %
                       (h.total(bad), n, ";".join(want)[-400:], h.worst(bad, 2, 900)))
-    ruby = stats["languages"]["ruby"]
-    if ruby["complete"] < 0.95 * ruby["stacks"] or ruby["unnamed"] > 0.02 * ruby["frames"]:
-        errors.append("account: %s" % json.dumps(ruby))
+    errors += judge_account(stats)
     user = stats["user_stacks"]
     if user["complete"] < root * user["total"]:
         errors.append("native: %s" % json.dumps(user))
@@ -146,6 +155,31 @@ def check_chains(name):
                 h.check("ruby-%s-%s" % (ruby.name, case), judge(stacks, stats, chain))
             except ValueError as e:
                 h.fail("ruby-%s-%s" % (ruby.name, case), str(e))
+
+
+def check_parse(name):
+    """While a file is parsed, Ruby has a frame that runs nothing; at its start it has no frames."""
+    for ruby in rubies():
+        with tempfile.NamedTemporaryFile("w", suffix=".rb", dir=ruby.root + "/tmp") as f:
+            f.write("".join("def f%d(a, b)\n  a + b * [%d, a]\nend\n" % (i, i)
+                            for i in range(60000)))
+            f.flush()
+            path = f.name[len(ruby.root):]
+            script = "def parse(path) = load(path)\nparse(%r) while true" % path
+            if ruby.name.endswith("2.7"):
+                script = script.replace(" = load(path)", "; load(path); end")
+            p = h.start(ruby.interpreter() + ["-e", script])
+            try:
+                stacks, stats = h.Recording(["-p", str(p.pid), "-F", "499"], 1.5).finish()
+            finally:
+                h.stop(p)
+        mine = [s for s in stacks if any("yyparse" in f or "compile" in f for f in s.frames)]
+        bad = [s for s in mine if "[ruby]" in s.frames or
+               not any("parse (-e)" in f or "<main> (-e)" in f for f in s.frames)]
+        errors = judge_account(stats)
+        if h.total(mine) < 10 or h.total(bad) > 0.03 * h.total(mine):
+            errors.append("%d of %d: %s" % (h.total(bad), h.total(mine), h.worst(bad or stacks, 2)))
+        h.check("ruby-%s-parse" % ruby.name, errors)
 
 
 def check_lines(name):
@@ -243,5 +277,5 @@ def check_offcpu(name):
             h.check("ruby-%s-offcpu-%s" % (ruby.name, case), bad)
 
 
-h.run_checks([check_chains, check_yjit, check_lines, check_native, check_reused, check_short,
-              check_offcpu])
+h.run_checks([check_chains, check_parse, check_yjit, check_lines, check_native, check_reused,
+              check_short, check_offcpu])

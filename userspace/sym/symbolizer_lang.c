@@ -46,8 +46,14 @@ static int intern_frame(struct symbolizer *sz, const struct lang_code *c, uint32
 	const char *base = strrchr(c->file, '/'), *name = c->name[0] ? c->name : "(anonymous)";
 	bool java = c->language == SF_LANG_JAVA;
 	char shown[SYM_NAME_MAX + 64]; /* the texts have at most 512 bytes each */
+	char eval[SF_CODE_TEXT + 16];
 
 	base = base && base[1] ? base + 1 : c->file;
+	/* Ruby 3.3 and later: "(eval at PATH:LINE)" */
+	if (base != c->file && !strncmp(c->file, "(eval at ", 9)) {
+		snprintf(eval, sizeof(eval), "(eval at %.256s", base);
+		base = eval;
+	}
 	if (!c->file[0] && c->language == SF_LANG_JAVASCRIPT) /* V8's own function */
 		base = "native";
 	/* Java's names have the class. A method in C has no file. */

@@ -166,6 +166,7 @@ CASES = {
   },
   'catch' => -> { catch(:done) { [1].each { throw(:done, nested(1)) } } },
   'thread' => -> { Thread.new { nested(5) }.join },
+  'mnthread' => -> { Thread.new { nested(5) }.join },
   'eval' => -> { eval('nested(1)', binding, 'evaluated.rb', 7) },
   'gsub' => -> { 'a'.gsub(/a/) { nested(1) || 'b' } },
   'native' => lambda {
