@@ -76,7 +76,7 @@ __noinline int ruby_begin(u32 slot)
 	if (copy_user(stack, 24, ec + RB_EC_STACK))
 		return 0;
 	r->stack = stack[0];
-	/* The last frame has no code. A thread that begins, or ends, has no stack or no other one. */
+	/* The last frame has no code. A thread that begins or ends has no other one. */
 	r->end = stack[0] + 8 * stack[1] - d->ruby.frame_size;
 	if (!stack[0] || stack[2] == r->end) {
 		s->lang.stop = SF_STOP_COMPLETE;
@@ -342,7 +342,7 @@ static __always_inline int ruby_one(struct sf_scratch *s, u32 slot, const struct
 	if (at < 0 || ruby_env(r, RB_FRAME64(w, at, RB_CFP_EP)))
 		return RUBY_FAULT;
 	in_c = (r->flags & RB_TYPE) == RB_C;
-	/* A file that is parsed has a frame with an iseq for its path, and no pc: nothing runs it. */
+	/* A file that is parsed has a frame with an iseq for its path, and no pc. */
 	if (!in_c && RB_FRAME64(w, at, RB_CFP_ISEQ) && !RB_FRAME64(w, at, RB_CFP_PC))
 		r->flags &= ~(u64)RB_FINISH;
 	if (in_c || (RB_FRAME64(w, at, RB_CFP_ISEQ) && RB_FRAME64(w, at, RB_CFP_PC) &&

@@ -46,6 +46,7 @@ SHAPES = {
     "maps": ("main.maps", MAIN + r"main\.maps(;(?!main\.).*)?"),
     "syscalls": ("main.syscalls", MAIN + r"main\.syscalls(;(?!main\.).*)?"),
     "clocks": ("main.clocks", MAIN + r"main\.clocks(;(?!main\.).*)?"),
+    "execs": ("main.execs", MAIN + r"main\.execs(;(?!main\.).*)?"),
 }
 ONCE = (r"main\.call(\.func\d+)?;main\._Cfunc_c_call;runtime\.cgocall;runtime\.asmcgocall;"
         r"([^;]+;){1,4}crosscall2;runtime\.cgocallback;(runtime\.cgocallbackg;)+"
@@ -55,14 +56,14 @@ SPIN = MAIN + (r"(main\.main\.func\d+;)?main\._Cfunc_c_spin;runtime\.cgocall;"
                r"runtime\.asmcgocall;([^;]+;)*c_leaf")
 
 
-def build(name, source, *options, cgo="0"):
+def build(name, source, *options, cgo="0", cflags=""):
     path = os.path.join(h.PROGRAMS, "go-" + name)
     source = os.path.join(h.TOP, "tests/programs/go", source)
     if not shutil.which(GO):
         raise h.Skip("%s is not installed" % GO)
     os.makedirs(h.PROGRAMS, exist_ok=True)
-    env = dict(os.environ, CGO_ENABLED=cgo, GO111MODULE="off", GOFLAGS="",
-               GOCACHE=os.path.join(h.PROGRAMS, "go-cache"))
+    env = dict(os.environ, CGO_ENABLED=cgo, CGO_CFLAGS="-O2 " + cflags, GO111MODULE="off",
+               GOFLAGS="", GOCACHE=os.path.join(h.PROGRAMS, "go-cache"))
     r = subprocess.run([GO, "build"] + list(options) + ["-o", path, source], capture_output=True,
                        text=True, env=env, check=False)
     if r.returncode:
@@ -130,6 +131,13 @@ def check_callback(name):
                                                                     ("c_leaf", SPIN)])
 
 
+def check_callback_notab(name):
+    """C code without unwind tables, as that of a static C library."""
+    path = build("callback-notab", "callback.go", cgo="1",
+                 cflags="-fno-asynchronous-unwind-tables -fno-unwind-tables")
+    shape_check(name, [path], [("main.leaf", CALLBACK), ("c_leaf", SPIN)])
+
+
 def check_callback_stripped(name):
     """Names of static C functions are gone; Go's are in its table."""
     shape_check(name, [build("callback-stripped", "callback.go", "-ldflags=-s -w", cgo="1")],
@@ -140,5 +148,5 @@ if __name__ == "__main__":
     CHECKS = [shape(n, "", []) for n in SHAPES]
     CHECKS += [shape(n, "-stripped", ["-ldflags=-s -w"]) for n in ("rec", "channels", "clocks")]
     CHECKS += [shape(n, "-pie", ["-buildmode=pie"]) for n in ("rec", "channels", "clocks")]
-    h.run_checks(CHECKS + [check_callback, check_callback_stripped])
+    h.run_checks(CHECKS + [check_callback, check_callback_notab, check_callback_stripped])
     sys.exit(h.exit_status())

@@ -23,7 +23,8 @@ FRAME = re.compile(r"^(.*?) \(([^()]+\.rb|<internal:[^()]+>|\(eval[^()]*\))(?::(
 CASES = os.environ.get(
     "CASES",
     "plain rec60 rec300 blocks each sortby compare inject missing lambda send cfiber cthread fiber "
-    "enumerator lazy rescue ensure catch thread mnthread eval gsub native regexp tight fork hot").split()
+    "enumerator lazy rescue ensure catch thread mnthread eval gsub native regexp tight fork "
+    "hot").split()
 ROUNDS = "40"  # of a case before it works, so that YJIT has compiled its methods
 
 

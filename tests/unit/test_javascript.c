@@ -86,9 +86,9 @@ TEST(javascript_sound)
 	l.javascript.shared_token = 45;
 	EXPECT(!lang_sound(&l));
 	l.javascript.shared_token = 44;
-	EXPECT(javascript_sound(&l));
+	EXPECT(lang_sound(&l));
 	l.javascript.shared_flags = 45;
-	EXPECT(!javascript_sound(&l));
+	EXPECT(!lang_sound(&l));
 	l.javascript.shared_flags = 44;
 	EXPECT(lang_sound(&l));
 	l.javascript.stream_code = 36;

@@ -11,6 +11,7 @@
  * 	__restore_rt		mov $15, %rax; syscall: the frame below every signal handler
  * 	__start_context		mov %rbx, %rsp; mov (%rsp), %rdi; test %rdi, %rdi: glibc, the return
  * 				address of a makecontext() function
+ * 	__clone			test %eax, %eax; jne; xor %ebp, %ebp: musl's, for parent and child
  * 	__clone's child		pop %rdi; call *%r9; mov %eax, %edi; ...; syscall: musl, a thread's
  * 				first frame
  *
@@ -36,6 +37,7 @@ enum known_code {
 	KNOWN_CLONE_RETURN,
 	KNOWN_RESTORE_RT,
 	KNOWN_START_CONTEXT,
+	KNOWN_MUSL_CLONE,
 	KNOWN_MUSL_THREAD,
 	KNOWN_A64_RESTORE_RT,
 	KNOWN_A64_MUSL_THREAD,

@@ -604,8 +604,6 @@ int code_rows(struct unwind_file *file, const struct code_rows_opts *opts)
 	struct analysis *a;
 	int err;
 
-	if (file->has_go) /* its own table describes all of Go's code */
-		return 0;
 	a = calloc(1, sizeof(*a));
 	err = a ? 0 : -ENOMEM;
 	if (err)
@@ -654,8 +652,7 @@ uint64_t code_gap_bytes(const struct unwind_file *file)
 	struct code_ranges described = { 0 }, gaps = { 0 };
 	uint64_t sum = 0;
 
-	if (!file->has_go && !code_described(file, &described) &&
-	    !code_gaps(file, &described, &gaps))
+	if (!code_described(file, &described) && !code_gaps(file, &described, &gaps))
 		for (size_t i = 0; i < gaps.n; i++)
 			sum += gaps.v[i].end - gaps.v[i].start;
 	free(described.v);

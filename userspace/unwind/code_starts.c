@@ -34,7 +34,9 @@ static int push(struct code_ranges *r, uint64_t start, uint64_t end)
 
 int code_described(const struct unwind_file *file, struct code_ranges *ret)
 {
-	const struct fntab none = { 0 }, *b = file->has_eh ? &file->eh.fns : &none,
+	/* Go's own table is preferred to the .debug_frame that its linker makes. */
+	const bool eh = file->has_eh && !(file->has_go && file->debug_frame);
+	const struct fntab none = { 0 }, *b = eh ? &file->eh.fns : &none,
 			   *a = file->has_go	   ? &file->go.fns
 				: file->has_sframe ? &file->sframe.fns
 						   : &none;

@@ -5,6 +5,8 @@
 
 #define UNKNOWN ((struct code_val){ 0 })
 
+#define SET_SP_MAX 4 /* bytes of an instruction that sets sp to another register, or aligns it */
+
 static struct code_val on_stack(uint64_t sym, int64_t off)
 {
 	return (struct code_val){ .kind = VAL_STACK, .sym = sym, .off = off };
@@ -540,6 +542,13 @@ bool code_state_may_return(const struct code_state *s, const struct code_arch *a
 bool code_state_is_entry(const struct code_state *s, const struct code_arch *arch)
 {
 	return code_state_may_return(s, arch) && is_orig(&s->reg[arch->fp], arch->fp);
+}
+
+bool code_state_left(const struct code_state *s, const struct code_arch *arch, uint64_t addr)
+{
+	const struct code_val *sp = &s->reg[arch->sp];
+
+	return sp->kind == VAL_STACK && sp->sym && !sp->off && addr - sp->sym <= SET_SP_MAX;
 }
 
 bool code_state_restored(const struct code_state *s, const struct code_arch *arch)

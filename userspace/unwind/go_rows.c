@@ -8,6 +8,7 @@
 #include "unwind/go_switch.h"
 #include "unwind/go_switch_internal.h"
 
+#define X86_R12	      12	  /* DWARF number */
 #define SP_WRITER_MAX (64u << 10) /* bytes of a function in assembly; SHA-512's has 10,000 */
 
 /* A function in evaluation. */
@@ -87,6 +88,24 @@ static void rules_arm64(struct row *row, int32_t height)
 					  .reg = row_arch_regs(ROW_ARCH_AARCH64)->ra };
 }
 
+/*
+ * x86-64: vfork()'s child and parent share the stack, so this function pops its RA into r12 before
+ * the system call.
+ */
+static bool rules_vfork(const struct go_rows *g, const struct go_func *f, int64_t height,
+			struct row *row)
+{
+	const char *name = height == -8 && g->arch == ROW_ARCH_X86_64 ? go_table_name(&g->table, f)
+								      : NULL;
+
+	if (!name || strcmp(name, "syscall.rawVforkSyscall") != 0)
+		return false;
+	row->cfa.off = 0;
+	row->ra = (struct rule){ .kind = RULE_REG, .reg = X86_R12 };
+	row->fp = (struct rule){ .kind = RULE_SAME };
+	return true;
+}
+
 static int put_heights(struct evaluation *e, const struct go_func *f)
 {
 	const struct row_regs *regs = row_arch_regs(e->g->arch);
@@ -97,6 +116,10 @@ static int put_heights(struct evaluation *e, const struct go_func *f)
 	row.cfa = (struct rule){ .kind = RULE_REG, .reg = regs->sp };
 	while (!err && go_heights_next(&e->g->table, &h, &row.start) && row.start < e->known) {
 		row.end = h.pc;
+		if (rules_vfork(e->g, f, h.height, &row)) {
+			err = put(e, row);
+			continue;
+		}
 		if (h.height < 0 || h.height > INT32_MAX - 16)
 			continue;
 		if (e->g->arch == ROW_ARCH_X86_64)

@@ -12,7 +12,7 @@
 #include "unwind/fntab.h"
 #include "unwind/vdso_arm64.h"
 
-#define TEXT_MAX (32u << 20) /* bytes; no C library's text is near this */
+#define TEXT_MAX (512u << 20) /* bytes of a segment */
 
 /* stp x16, x30, [sp, #-16]! */
 static const uint8_t a64_plt0_push[] = { 0xf0, 0x7b, 0xbf, 0xa9 };
@@ -134,6 +134,7 @@ static const struct trampoline {
 	{ ROW_ARCH_X86_64, KNOWN_CLONE_RETURN, &clone_row },
 	{ ROW_ARCH_X86_64, KNOWN_RESTORE_RT, &restorer_row },
 	{ ROW_ARCH_X86_64, KNOWN_START_CONTEXT, &outermost_row },
+	{ ROW_ARCH_X86_64, KNOWN_MUSL_CLONE, &clone_row },
 	{ ROW_ARCH_X86_64, KNOWN_MUSL_THREAD, &outermost_row },
 	{ ROW_ARCH_AARCH64, KNOWN_A64_CLONE_RETURN, &a64_clone_row },
 	{ ROW_ARCH_AARCH64, KNOWN_A64_RESTORE_RT, &a64_restorer_row },
@@ -238,6 +239,16 @@ static int search_text(const struct elf_image *img, enum row_arch arch, struct r
 	return err;
 }
 
+/* Debian's libc of musl has no name; its entry has one. */
+static bool is_musl_linker(const struct elf_image *img)
+{
+	struct elf_dynsym_value sym;
+	struct elf_dynsym syms;
+
+	return elf_dynsym_open(&syms, img) && elf_dynsym_find(&syms, "_dlstart", &sym) &&
+	       sym.addr == img->entry;
+}
+
 /*
  * Whether the kernel starts processes at e_entry. In other libraries it means nothing. *ret_linker:
  * the file is a dynamic linker.
@@ -249,7 +260,7 @@ static bool is_program(const struct elf_image *img, bool *ret_linker)
 
 	*ret_linker = dynamic && (!strncmp(name, "ld-", 3) || !strncmp(name, "ld64", 4));
 	return *ret_linker || img->type == ET_EXEC || elf_image_segment(img, PT_INTERP) || pie ||
-	       (dynamic && is_c_library(name));
+	       (dynamic && (name[0] ? is_c_library(name) : is_musl_linker(img)));
 }
 
 #define ENTRY_MAX 96u /* bytes; _start is shorter than this up to its first call */
@@ -279,7 +290,7 @@ static uint64_t until_program(struct bytes code, enum row_arch arch)
  */
 static uint64_t x86_until_branch(struct bytes code)
 {
-	for (; bytes_left(&code) >= 6; bytes_skip(&code, 1)) {
+	for (; bytes_left(&code) >= 5; bytes_skip(&code, 1)) {
 		uint64_t next = bytes_peek64le(&code);
 		unsigned int op = next & 0xff, modrm = next >> 8 & 0xff, reg = modrm >> 3 & 7;
 

@@ -10,6 +10,7 @@ import (
 	"sort"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -113,6 +114,15 @@ func syscalls() {
 	}
 }
 
+/* The new process finds that it has nothing to run. */
+func execs() {
+	for {
+		if _, err := syscall.ForkExec("/dev/null", nil, nil); err == nil {
+			panic("/dev/null runs")
+		}
+	}
+}
+
 func clocks() {
 	for {
 		for t := time.Now(); time.Since(t) < time.Millisecond; {
@@ -145,6 +155,7 @@ func main() {
 		"maps":     maps,
 		"syscalls": syscalls,
 		"clocks":   clocks,
+		"execs":    execs,
 	}
 	shapes[os.Args[1]]()
 }
