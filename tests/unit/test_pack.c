@@ -226,6 +226,14 @@ static const struct row *row_at(size_t near, uint64_t addr)
 	return found;
 }
 
+static void note_neighbours(const struct row *r, uint64_t addr, uint64_t *before, uint64_t *after)
+{
+	if (r->end <= addr && r->end > *before)
+		*before = r->end;
+	if (r->start > addr && r->start < *after)
+		*after = r->start;
+}
+
 /*
  * Padding between functions may keep the rule before it, as no code runs there; at most 15 bytes.
  */
@@ -233,15 +241,10 @@ static bool is_padding(size_t near, uint64_t addr)
 {
 	uint64_t before = 0, after = UINT64_MAX;
 
-	for (size_t i = near > 20 ? near - 20 : 0; i < all.n && i < near + 20; i++) {
-		if (all.rows[i].end <= addr && all.rows[i].end > before)
-			before = all.rows[i].end;
-		if (all.rows[i].start > addr && all.rows[i].start < after)
-			after = all.rows[i].start;
-	}
+	for (size_t i = near > 20 ? near - 20 : 0; i < all.n && i < near + 20; i++)
+		note_neighbours(&all.rows[i], addr, &before, &after);
 	for (size_t i = 0; i < known.n; i++)
-		if (known.rows[i].end <= addr && known.rows[i].end > before)
-			before = known.rows[i].end;
+		note_neighbours(&known.rows[i], addr, &before, &after);
 	return before && after - before < 16;
 }
 
