@@ -99,6 +99,10 @@ SHAPE(own_pc, "call 1f\n 1: pop %rbx\n mov %rbx, %rdi\n call 0f\n 0:")
 SHAPE(forever, "push %rbx\n mov %rdi, %rbx\n 1: call 0f\n jmp 1b\n 0:")
 SHAPE(forever_unsaved, "sub $8, %rsp\n 1: call 0f\n jmp 1b\n 0:")
 SHAPE(loses_fp, "mov %edi, %ebp\n nop\n ret")
+/* The stub that Free Pascal puts between a C library and a program. */
+SHAPE(reads_ra, "pop %rax\n push %rax\n push %rax\n xor %ebp, %ebp\n call 0f\n hlt\n 0:")
+/* It ends a dynamic linker: the program has another stack. */
+SHAPE(leaves_stack, "push %rbx\n mov %rdi, %rbx\n call 0f\n mov %rbx, %rsp\n jmp *%rax\n 0:")
 /* Words that are not entries follow the table, or precede it: they lead into an instruction. */
 #define OPEN_TABLE(entries)                                                           \
 	"mov %edi, %edi\n lea 9f(%rip), %rdx\n movslq (%rdx,%rdi,4), %rax\n"          \
@@ -324,6 +328,24 @@ TEST(fp_that_is_lost)
 	EXPECT_EQ(verdict, CODE_SOUND);
 	EXPECT_STR(at(0), "cfa=rsp+8 ra=*(cfa-8) fp=same");
 	EXPECT_STR(at(2), "cfa=rsp+8 ra=*(cfa-8) fp=?");
+}
+
+TEST(return_address_that_is_read)
+{
+	ANALYSE(reads_ra);
+	EXPECT_EQ(verdict, CODE_SOUND);
+	EXPECT_STR(at(1), "cfa=rsp+0 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(3), "cfa=rsp+16 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(5), "cfa=rsp+16 ra=*(cfa-8) fp=?");
+}
+
+TEST(stack_that_is_left)
+{
+	ANALYSE(leaves_stack);
+	EXPECT_EQ(verdict, CODE_SOUND);
+	EXPECT_STR(at(4), "cfa=rsp+16 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(9), "cfa=rsp+16 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(12), "");
 }
 
 TEST(registers_that_a_callee_spares)

@@ -21,7 +21,8 @@ static int put(struct code_fn *f, uint64_t start, uint64_t end, const struct cod
 	if (!f->outermost && !code_state_row(s, f->arch, f->by_fp, &row))
 		return 0;
 	if (!f->outermost && row.fp.kind == RULE_NONE) {
-		if (!f->loses_fp) /* it is not known where it is */
+		/* It is not known where it is, unless the function changes it for good. */
+		if (!f->loses_fp && (f->returns || f->leaps))
 			return 0;
 		row.fp.kind = RULE_UNDEF;
 	}

@@ -5,7 +5,8 @@
 
 #define UNKNOWN ((struct code_val){ 0 })
 
-#define SET_SP_MAX 4 /* bytes of an instruction that sets sp to another register, or aligns it */
+#define RETURN_ADDRESS 16 /* x86-64's number for it, which no register has */
+#define SET_SP_MAX     4 /* bytes of an instruction that sets sp to another register, or aligns it */
 
 static struct code_val on_stack(uint64_t sym, int64_t off)
 {
@@ -30,16 +31,6 @@ static bool is_orig(const struct code_val *v, uint8_t reg)
 static bool from_cfa(const struct code_val *v)
 {
 	return v->kind == VAL_STACK && !v->sym;
-}
-
-void code_state_entry(struct code_state *s, const struct code_arch *arch)
-{
-	memset(s, 0, sizeof(*s));
-	for (uint8_t i = 0; i < arch->nregs; i++)
-		if (arch->callee_saved >> i & 1 || i == arch->ra)
-			s->reg[i] = orig(i);
-	s->reg[arch->sp] = on_stack(0, -arch->ra_bytes);
-	s->cmp_reg = s->bound_place.base = CODE_NO_REG;
 }
 
 /* ---- The stack ---- */
@@ -90,6 +81,18 @@ static void slot_set(struct code_state *s, uint64_t sym, int64_t off, struct cod
 	memmove(&s->slot[i + 1], &s->slot[i], (s->nslots - i) * sizeof(s->slot[0]));
 	s->slot[i] = (struct code_slot){ sym, off, val };
 	s->nslots++;
+}
+
+void code_state_entry(struct code_state *s, const struct code_arch *arch)
+{
+	memset(s, 0, sizeof(*s));
+	for (uint8_t i = 0; i < arch->nregs; i++)
+		if (arch->callee_saved >> i & 1 || i == arch->ra)
+			s->reg[i] = orig(i);
+	s->reg[arch->sp] = on_stack(0, -arch->ra_bytes);
+	s->cmp_reg = s->bound_place.base = CODE_NO_REG;
+	if (arch->ra == CODE_NO_REG)
+		slot_set(s, 0, -arch->ra_bytes, orig(RETURN_ADDRESS));
 }
 
 /* Forgets all that is relative to sym, which is about to name another value. */
@@ -269,21 +272,23 @@ struct code_val code_state_jump(const struct code_state *s, const struct code_op
 	return v.kind == VAL_TARGET ? v : UNKNOWN;
 }
 
-/* False: the return address was overwritten. */
+/* False: the return address was overwritten, and not by itself. */
 static bool store(struct code_state *s, const struct code_arch *arch, const struct code_op *op)
 {
 	const int64_t each = op->kind == OP_STORE ? op->size : op->store_size,
 		      size = each * (op->kind == OP_STORE && op->src3 != CODE_NO_REG ? 2 : 1);
+	const struct code_val v = reg_val(s, op->src2);
 	uint64_t sym;
 	int64_t off;
 
 	if (!stack_place(s, op, &sym, &off))
 		return true;
-	if (!sym && off < 0 && off + size > -arch->ra_bytes)
+	if (!sym && off < 0 && off + size > -arch->ra_bytes &&
+	    (op->kind != OP_STORE || size != 8 || off != -8 || !is_orig(&v, RETURN_ADDRESS)))
 		return false;
 	slots_kill(s, sym, off, size);
 	if (op->kind == OP_STORE && op->size == 8) {
-		slot_set(s, sym, off, reg_val(s, op->src2));
+		slot_set(s, sym, off, v);
 		if (op->src3 != CODE_NO_REG)
 			slot_set(s, sym, off + 8, reg_val(s, op->src3));
 	}
@@ -564,7 +569,7 @@ bool code_state_saves(const struct code_state *s, const struct code_arch *arch)
 	for (uint32_t i = 0; i < s->nslots; i++) {
 		const struct code_slot *slot = &s->slot[i];
 
-		if (slot->sym || slot->val.kind != VAL_ORIG ||
+		if (slot->sym || slot->val.kind != VAL_ORIG || slot->val.off == RETURN_ADDRESS ||
 		    is_orig(&s->reg[slot->val.off], (uint8_t)slot->val.off))
 			continue;
 		if (arch->ra == CODE_NO_REG ? slot->off == -2 * arch->ra_bytes
