@@ -5,7 +5,7 @@
 
 #define UNKNOWN ((struct code_val){ 0 })
 
-#define RETURN_ADDRESS 16 /* x86-64's number for it, which no register has */
+#define RETURN_ADDRESS 16 /* its number on x86-64, which no register has */
 #define SET_SP_MAX     4 /* bytes of an instruction that sets sp to another register, or aligns it */
 
 static struct code_val on_stack(uint64_t sym, int64_t off)
@@ -307,9 +307,11 @@ static void set(struct code_state *s, uint8_t reg, struct code_val v)
 
 static void clobber(struct code_state *s, const struct code_arch *arch, uint32_t regs, uint64_t at)
 {
-	for (uint8_t i = 0; i < arch->nregs; i++)
-		if (regs >> i & 1)
-			set(s, i, i == arch->sp ? fresh(s, at) : UNKNOWN);
+	for (; regs; regs &= regs - 1) {
+		const uint8_t i = (uint8_t)__builtin_ctz(regs);
+
+		set(s, i, i == arch->sp ? fresh(s, at) : UNKNOWN);
+	}
 }
 
 static void call(struct code_state *s, const struct code_arch *arch, const struct code_op *op,

@@ -37,8 +37,12 @@
 #define CODE_TEXT_SMALL	  (1u << 20)
 #define CODE_SHARE	  10
 #define STG_TEXT_MAX	  (8u << 20) /* that of GHC's programs is searched then */
-/* A later pass, for which no sample waits, also has CODE_NS for each MB of code, to this limit */
-#define ALL_CODE_NS	  3500000000ull
+/*
+ * A later pass, for which no sample waits, has more for each MB of code. It needs 40 to 150 ms on an
+ * idle CPU, but rows are of use to deep stacks only when there are all of them.
+ */
+#define CODE_MB_NS	  250000000ull
+#define ALL_CODE_NS	  5000000000ull /* at most, for a whole file */
 #define ALL_CODE_FILE_MAX (256u << 20)
 
 static struct {
@@ -231,7 +235,7 @@ static int add_code(struct job *job, struct unwind_file *file, const struct tabl
 	}
 	job->code_ns = CODE_NS;
 	if (code == CODE_ALL)
-		job->code_ns += text / (1 << 20) * CODE_NS;
+		job->code_ns += (text >> 10) * (CODE_MB_NS >> 10);
 	if (job->code_ns > ALL_CODE_NS)
 		job->code_ns = ALL_CODE_NS;
 	err = gaps ? code_rows(file, &opts) : 0;
