@@ -38,8 +38,8 @@
 #define CODE_SHARE	  10
 #define STG_TEXT_MAX	  (8u << 20) /* that of GHC's programs is searched then */
 /*
- * A later pass, for which no sample waits, has more for each MB of code. It needs 40 to 150 ms on an
- * idle CPU, but rows are of use to deep stacks only when there are all of them.
+ * A later pass, for which no sample waits, has more for each MB of code. It needs 40 to 150 ms on
+ * an idle CPU, but rows are of use to deep stacks only when there are all of them.
  */
 #define CODE_MB_NS	  250000000ull
 #define ALL_CODE_NS	  5000000000ull /* at most, for a whole file */
