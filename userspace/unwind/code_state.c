@@ -6,7 +6,7 @@
 #define UNKNOWN ((struct code_val){ 0 })
 
 #define RETURN_ADDRESS 16 /* its number on x86-64, which no register has */
-#define SET_SP_MAX     4 /* bytes of an instruction that sets sp to a register, or aligns it */
+#define SET_SP_MAX     4  /* bytes of an instruction that sets sp to a register, or aligns it */
 
 static struct code_val on_stack(uint64_t sym, int64_t off)
 {
