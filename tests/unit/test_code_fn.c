@@ -334,7 +334,7 @@ TEST(return_address_that_is_read)
 {
 	ANALYSE(reads_ra);
 	EXPECT_EQ(verdict, CODE_SOUND);
-	EXPECT_STR(at(1), "cfa=rsp+0 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(1), "cfa=rsp+0 ra=rax+0 fp=same");
 	EXPECT_STR(at(3), "cfa=rsp+16 ra=*(cfa-8) fp=same");
 	EXPECT_STR(at(5), "cfa=rsp+16 ra=*(cfa-8) fp=?");
 }

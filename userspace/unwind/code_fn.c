@@ -122,7 +122,7 @@ static int leave_op(struct code_fn *f, const struct code_op *op, struct code_sta
 		return 0;
 	case OP_BRANCH:
 		*on = true;
-		taken = *s;
+		code_state_copy(&taken, s);
 		code_state_branch(&taken, f->arch, op, true);
 		err = code_jump_to(f, op->target, &taken);
 		code_state_branch(s, f->arch, op, false);
@@ -159,8 +159,10 @@ static void note_pushed(struct code_fn *f, const struct code_op *op, const struc
 
 static void note_after(struct code_fn *f, uint64_t addr, const struct code_state *s)
 {
-	if (f->sized && f->nafter < CODE_AFTER)
-		f->after[f->nafter++] = (struct code_after){ addr, *s };
+	if (!f->sized || f->nafter == CODE_AFTER)
+		return;
+	f->after[f->nafter].addr = addr;
+	code_state_copy(&f->after[f->nafter++].state, s);
 }
 
 /* Goes on after a call that does not return, where no other code leads. 0 or as code_edge(). */
@@ -189,15 +191,17 @@ static uint32_t written(const struct code_fn *f, const struct code_op *op)
 }
 
 /* Follows the code from the leader to where it ends or meets another leader. */
-static int follow(struct code_fn *f, uint64_t addr, struct code_state s)
+static int follow(struct code_fn *f, uint64_t addr, const struct code_state *from_state)
 {
 	const uint64_t from = addr;
 	uint64_t call = 0, last = 0; /* the call right before; the last one */
 	int64_t first = 0;
-	bool on = true, known = code_height_of(f, &s, &first);
+	bool on = true, known = code_height_of(f, from_state, &first);
+	struct code_state s;
 	struct code_op op;
 	int err = 0;
 
+	code_state_copy(&s, from_state);
 	first += f->pushed.bytes;
 	while (on && !err) {
 		uint64_t at = addr;
@@ -260,7 +264,7 @@ static int explore_leader(struct code_fn *f)
 		return err;
 	f->runs[f->nruns++] = (struct code_range){ l->addr, l->addr };
 	f->pushed = l->pushed;
-	return follow(f, l->addr, l->state);
+	return follow(f, l->addr, &l->state);
 }
 
 static int explore(struct code_fn *f)

@@ -65,12 +65,13 @@ static bool uses_fp(const struct code_fn *f, const struct code_state *s, const s
 
 static int rows_of(struct code_fn *f, const struct code_leader *l, const struct code_leader *next)
 {
-	struct code_state s = l->state;
+	struct code_state s;
 	uint64_t addr = l->addr;
 	struct code_op op;
 	bool on = true;
 	int err = 0;
 
+	code_state_copy(&s, &l->state);
 	while (on && !err && code_fn_inside(f, addr) && (!next || addr < next->addr) &&
 	       *code_mark_of(f, addr) & MARK_START) {
 		uint64_t at = addr;

@@ -147,9 +147,16 @@ static int put_off(struct code_fn *f, const struct code_val *v, const struct cod
 {
 	int err = vec_reserve(&f->pending, &f->pending_cap, f->npending + 1, sizeof(*f->pending));
 
-	if (!err)
-		f->pending[f->npending++] = (struct code_pending){ *v, *s, next, to };
-	return err;
+	struct code_pending *p;
+
+	if (err)
+		return err;
+	p = &f->pending[f->npending++];
+	p->table = *v;
+	p->next = next;
+	p->to = to;
+	code_state_copy(&p->state, s);
+	return 0;
 }
 
 /* to: how many entries before the first one lead to code */

@@ -59,6 +59,7 @@ int code_new_leader(struct code_fn *f, uint64_t addr, const struct code_state *s
 {
 	uint8_t *mark = code_mark_of(f, addr);
 	bool passed = *mark & MARK_START;
+	struct code_leader *l;
 	size_t at;
 	int err;
 
@@ -72,16 +73,18 @@ int code_new_leader(struct code_fn *f, uint64_t addr, const struct code_state *s
 		return err;
 	slots_each(&f->slots, hash_u64(addr), at)
 		;
-	f->leaders[f->nleaders] = (struct code_leader){ .addr = addr,
-							.from_call = call,
-							.passed = passed,
-							.is_after = f->in_after,
-							.pushed = f->pushed };
-	f->leaders[f->nleaders].state = *s;
-	f->leaders[f->nleaders].state.cmp_reg = CODE_NO_REG;
+	l = &f->leaders[f->nleaders];
+	l->addr = addr;
+	l->from_call = call;
+	l->queued = false;
+	l->passed = passed;
+	l->is_after = f->in_after;
+	l->pushed = f->pushed;
+	code_state_copy(&l->state, s);
+	l->state.cmp_reg = CODE_NO_REG;
 	f->slots.ids[at] = (uint32_t)++f->nleaders;
 	*mark |= MARK_LEADER;
-	err = enqueue(f, &f->leaders[f->nleaders - 1]);
+	err = enqueue(f, l);
 	return err || !passed ? err : split(f, addr);
 }
 

@@ -7,6 +7,9 @@
 #ifndef SFBPF_UNWIND_CODE_STATE_H
 #define SFBPF_UNWIND_CODE_STATE_H
 
+#include <stddef.h>
+#include <string.h>
+
 #include "unwind/code_op.h"
 #include "unwind/row.h"
 
@@ -50,7 +53,6 @@ struct code_place { /* base + (index << shift) + disp; index may be CODE_NO_REG 
 
 struct code_state {
 	struct code_val reg[CODE_REGS];
-	struct code_slot slot[CODE_SLOTS]; /* the caller's values, addresses */
 	uint32_t nslots;
 	/*
 	 * The last comparison: of a register with a number or with another register, or of memory
@@ -64,7 +66,14 @@ struct code_state {
 	struct code_place bound_place;
 	uint8_t bound_size;
 	int64_t bound;
+	struct code_slot slot[CODE_SLOTS]; /* the caller's values, addresses; last: see below */
 };
+
+/* A state is 2 KB, and is copied at each jump. Slots that are not used are left out. */
+static inline void code_state_copy(struct code_state *to, const struct code_state *from)
+{
+	memcpy(to, from, offsetof(struct code_state, slot) + from->nslots * sizeof(from->slot[0]));
+}
 
 void code_state_entry(struct code_state *s, const struct code_arch *arch);
 /*
