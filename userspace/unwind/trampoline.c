@@ -298,8 +298,11 @@ static uint64_t x86_until_branch(struct bytes code)
 			return code.pos + 5;
 		if (op == 0xeb) /* jmp rel8 */
 			return code.pos + 2;
-		if (op == 0xff && (reg == 2 || reg == 4)) /* call, jmp through memory at rip */
-			return code.pos + ((modrm & 0xc7) == 5 ? 6 : 2);
+		if (op == 0xff && (reg == 2 || reg == 4)) { /* call, jmp through memory at rip */
+			const unsigned int len = (modrm & 0xc7) == 5 ? 6 : 2;
+
+			return bytes_left(&code) < len ? 0 : code.pos + len;
+		}
 	}
 	return 0;
 }
