@@ -247,7 +247,7 @@ int code_jump_note_own(struct code_fn *f, const struct code_op *op)
 	for (size_t i = 0; i < f->nown; i++)
 		if (f->own[i].reg == op->dst && f->own[i].addr == (uint64_t)op->imm)
 			return 0;
-	if (f->nown == OWN_MAX)
+	if (f->nown == OWN_MAX || op->dst == CODE_NO_REG)
 		return 0;
 	if (vec_reserve(&f->own, &f->own_cap, f->nown + 1, sizeof(*f->own)))
 		return -ENOMEM;
