@@ -355,7 +355,7 @@ static int js_jump(u32 i, void *ctx)
 	struct sf_scratch *s = scratch_of(*(u32 *)ctx);
 	struct sf_javascript_walk *j;
 	u8 insn, before;
-	u64 next;
+	u64 next, to;
 	u32 far;
 
 	if (!s)
@@ -370,15 +370,19 @@ static int js_jump(u32 i, void *ctx)
 		return 1;
 	}
 	j->restores &= insn == JS_REX_B || (insn & ~7) == JS_POP;
-	j->on = next + 5 + (s32)far;
-	return (insn == JS_JMP32 || (!j->left && insn == JS_JE32 && before == JS_0F)) &&
-	       j->on - s->lang.pc.code < j->target;
+	to = next + 5 + (s32)far;
+	if ((insn != JS_JMP32 && (j->left || insn != JS_JE32 || before != JS_0F)) ||
+	    to - s->lang.pc.code >= j->target)
+		return 0;
+	j->on = to;
+	return 1;
 }
 
 /*
  * V8 puts code for rare cases, such as write barriers and allocation, at the end of a function, and
- * writes no positions for it. What it belongs to is where it goes on, at the target of its first
- * jump back. Finds that offset; ~0: the code has a position, or does not jump back.
+ * writes no positions for it. Such code has the position of the target of its first jump back.
+ * Finds the offset of that target. At or above j->target: the code has a position of its own, or
+ * does not jump back.
  */
 static __always_inline u64 js_goes_on(struct sf_scratch *s, u32 slot)
 {
