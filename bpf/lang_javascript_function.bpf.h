@@ -227,24 +227,26 @@ static __always_inline int js_name(struct sf_scratch *s, u32 slot, const struct 
 	return s->lang.rec.name_len ? 0 : js_text(slot, inferred, 0);
 }
 
-/* Describes the name of a class's static or an object's fields' initializer, or of another one. */
+/*
+ * Describes the name of the current function. Some versions of V8 keep none for the functions that
+ * initialise the fields of objects, and classes. 0 or -1.
+ */
 static __always_inline int js_name_by_kind(struct sf_scratch *s, u32 slot,
 					   const struct sf_javascript *d)
 {
-	u32 kind = OBJECT32(&s->lang, d->shared_flags) & JS_FUNCTION_KIND;
+	u32 kind = OBJECT32(&s->lang, d->shared_flags) & JS_FUNCTION_KIND, fields = d->kind_fields;
 	struct sf_code *rec = &s->lang.rec;
 
-	if (d->kind_fields && kind == d->kind_fields) {
+	if (!fields || kind < fields || kind > fields + 1)
+		return js_name(s, slot, d);
+	if (kind == fields) {
 		__builtin_memcpy(rec->name, "<instance_members_initializer>", 30);
 		rec->name_len = 30;
-		return 0;
-	}
-	if (d->kind_fields && kind == d->kind_fields + 1u) {
+	} else {
 		__builtin_memcpy(rec->name, "<static_initializer>", 20);
 		rec->name_len = 20;
-		return 0;
 	}
-	return js_name(s, slot, d);
+	return 0;
 }
 
 /* Describes the current function in the record. 0 or -1. Global, so it is verified once. */

@@ -21,12 +21,13 @@
 #include "lang_ruby_code.bpf.h"
 #include "ra_check.bpf.h"
 
-#define RB_JIT_PUSHED	3     /* words that code of YJIT pushes at its entry */
-#define RB_JIT_WORDS	16    /* words of the stack that are searched for the return address */
-#define RB_JIT_ENTRY	3     /* frames of C between the loop and code of YJIT */
-#define RB_THREAD_PAGES 16384 /* at most of the native stack of a ractor's thread, */
-#define RB_THREAD_UNIT	16    /* of which it has a multiple */
-#define RB_JIT_MISSES	2     /* frames of other JIT code in a stack that are searched */
+#define RB_JIT_PUSHED	3  /* words that code of YJIT pushes at its entry */
+#define RB_JIT_WORDS	16 /* words of the stack that are searched for the return address */
+#define RB_JIT_ENTRY	3  /* frames of C between the loop and code of YJIT */
+#define RB_JIT_MISSES	2  /* frames of other JIT code in a stack that are searched */
+/* Pages of the native stack of a ractor's thread: at most PAGES, and a multiple of UNIT */
+#define RB_THREAD_PAGES 16384
+#define RB_THREAD_UNIT	16
 
 /* ---- The execution context ---- */
 
@@ -288,6 +289,12 @@ static __always_inline int ruby_lost(struct sf_scratch *s, u32 why)
 	return lang_done(s);
 }
 
+/* Whether the frame in the window runs code of Ruby's. One without a pc has a path only. */
+static __always_inline bool ruby_runs(const struct sf_lang_walk *w, int at)
+{
+	return RB_FRAME64(w, at, RB_CFP_ISEQ) && RB_FRAME64(w, at, RB_CFP_PC);
+}
+
 /*
  * The innermost frame from cfp on that runs code of Ruby's, in the window; negative: none. Global,
  * to be verified once.
@@ -307,8 +314,7 @@ __noinline int ruby_caller(u32 slot, u64 cfp)
 #pragma clang loop unroll(disable)
 	for (i = 0; i < RB_CALLERS; i++) {
 		at = ruby_frame(&s->lang, &d->ruby, cfp);
-		if (at < 0 ||
-		    (RB_FRAME64(&s->lang, at, RB_CFP_ISEQ) && RB_FRAME64(&s->lang, at, RB_CFP_PC)))
+		if (at < 0 || ruby_runs(&s->lang, at))
 			return at;
 		cfp += d->ruby.frame_size;
 	}
@@ -342,11 +348,10 @@ static __always_inline int ruby_one(struct sf_scratch *s, u32 slot, const struct
 	if (at < 0 || ruby_env(r, RB_FRAME64(w, at, RB_CFP_EP)))
 		return RUBY_FAULT;
 	in_c = (r->flags & RB_TYPE) == RB_C;
-	/* A file that is parsed has a frame with an iseq for its path, and no pc. */
-	if (!in_c && RB_FRAME64(w, at, RB_CFP_ISEQ) && !RB_FRAME64(w, at, RB_CFP_PC))
+	/* A file that is parsed has a frame, but no activation. */
+	if (!in_c && RB_FRAME64(w, at, RB_CFP_ISEQ) && !ruby_runs(w, at))
 		r->flags &= ~(u64)RB_FINISH;
-	if (in_c || (RB_FRAME64(w, at, RB_CFP_ISEQ) && RB_FRAME64(w, at, RB_CFP_PC) &&
-		     !(r->flags & RB_CFRAME))) {
+	if (in_c || (ruby_runs(w, at) && !(r->flags & RB_CFRAME))) {
 		if (in_c)
 			at = ruby_caller(slot, cfp);
 		pc = at < 0 ? 0 : RB_FRAME64(w, at, RB_CFP_PC);
@@ -624,13 +629,11 @@ __noinline int ruby_without_loop(u32 slot)
 		ruby_begin(slot);
 		s->lang.ruby.pending = 0;
 		s->lang.ruby.alone = 1;
+		/* A thread of the runtime, such as its timer. Up to 2.7, others have none, too. */
+		if (s->lang.stop == SF_STOP_LANG_STATE && d->ruby.tls_how != SF_TLS_NONE)
+			s->lang.stop = SF_STOP_COMPLETE;
 		if (s->lang.stop == SF_STOP_COMPLETE && !s->lang.ruby.cfp)
 			s->lang.language = SF_LANG_NONE;
-		/* A thread of the runtime, such as its timer. Up to 2.7, others have none, too. */
-		if (s->lang.stop == SF_STOP_LANG_STATE && d->ruby.tls_how != SF_TLS_NONE) {
-			s->lang.language = SF_LANG_NONE;
-			s->lang.stop = SF_STOP_COMPLETE;
-		}
 		break;
 	}
 	return 0;

@@ -329,7 +329,7 @@ struct sf_javascript {
 	sf_u16 code_size, code_flags, code_deopt, code_positions;
 	sf_u16 deopt_literals, deopt_inlining;
 	sf_u16 kind_baseline; /* CodeKind: optimised code has a higher one */
-	sf_u16 kind_fields;   /* FunctionKind: initialises fields, next: a class; 0: have names */
+	sf_u16 kind_fields; /* FunctionKind: initialises fields; next: classes; 0: V8 names them */
 	/* BytecodeArray: its type (0: not known), its first bytecode, its table of positions */
 	sf_u16 type_bytecode, bytecode_start, bytecode_positions;
 	sf_u8 bytecodes[256]; /* by opcode: bytes of operands | those that prefixes widen << 4 */

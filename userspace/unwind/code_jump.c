@@ -146,7 +146,6 @@ static int put_off(struct code_fn *f, const struct code_val *v, const struct cod
 		   unsigned int next, unsigned int to)
 {
 	int err = vec_reserve(&f->pending, &f->pending_cap, f->npending + 1, sizeof(*f->pending));
-
 	struct code_pending *p;
 
 	if (err)

@@ -112,8 +112,6 @@ bool code_state_gives_cfa(const struct code_state *s, uint8_t reg)
 	return from_cfa(&s->reg[reg]);
 }
 
-#define X86_RBX 3
-
 bool code_state_row(const struct code_state *s, const struct code_arch *arch, bool by_fp,
 		    struct row *ret)
 {

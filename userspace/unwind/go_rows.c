@@ -8,7 +8,6 @@
 #include "unwind/go_switch.h"
 #include "unwind/go_switch_internal.h"
 
-#define X86_R12	      12	  /* DWARF number */
 #define SP_WRITER_MAX (64u << 10) /* bytes of a function in assembly; SHA-512's has 10,000 */
 
 /* A function in evaluation. */

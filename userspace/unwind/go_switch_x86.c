@@ -8,9 +8,6 @@
 #include "unwind/go_switch_internal.h"
 #include "unwind/pack_rule.h"
 
-#define X86_RDX 1
-#define X86_RBX 3
-
 /* The rest of a pattern is the number. Patterns have NUL bytes, hence sizeof. */
 #define NEXT(c, bytes, size, ret) go_code_next(c, bytes, sizeof(bytes) - 1, size, ret)
 

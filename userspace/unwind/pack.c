@@ -17,8 +17,6 @@ _Static_assert((int)SF_K_NONE == (int)RULE_NONE && (int)SF_K_SAME == (int)RULE_S
 		       (int)SF_K_INDEX_MEM == (int)RULE_INDEX_MEM,
 	       "rule kinds are the same on both sides");
 
-#define X86_RBX 3
-
 /*
  * Limit of the tables: this many bytes more than the file has. Real tables take a tenth of the
  * code; only a file that is made to fill table memory, with a rule for each byte, exceeds this.

@@ -9,10 +9,6 @@
 #include "sfbpf_shared.h"
 #include "unwind/row.h"
 
-#define X86_RAX 0
-#define X86_RBP 6
-#define X86_RSP 7
-
 /* SF_RULE_INDEXED: it does not fit. tracks_bx (x86-64): rows of this file say where rbx is. */
 uint16_t pack_rule(enum row_arch arch, const struct row *r, bool tracks_bx);
 

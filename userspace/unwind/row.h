@@ -16,6 +16,14 @@
 #include <stdint.h>
 #include <string.h>
 
+/* DWARF numbers of x86-64's registers */
+#define X86_RAX 0
+#define X86_RDX 1
+#define X86_RBX 3
+#define X86_RBP 6
+#define X86_RSP 7
+#define X86_R12 12
+
 enum row_arch { ROW_ARCH_NONE, ROW_ARCH_X86_64, ROW_ARCH_AARCH64, ROW_ARCH_S390X };
 
 enum rule_kind {

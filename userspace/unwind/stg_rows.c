@@ -5,7 +5,6 @@
 
 #include "unwind/eh_cfa.h"
 
-#define X86_RSP	  7
 /* Of the frame, which has room for the stack of C functions */
 #define FRAME_MIN 4096
 

@@ -14,6 +14,7 @@
 
 #define TEXT_MAX (512u << 20) /* bytes of a segment */
 
+static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 /* stp x16, x30, [sp, #-16]! */
 static const uint8_t a64_plt0_push[] = { 0xf0, 0x7b, 0xbf, 0xa9 };
 
@@ -245,8 +246,8 @@ static bool is_musl_linker(const struct elf_image *img)
 	struct elf_dynsym_value sym;
 	struct elf_dynsym syms;
 
-	return elf_dynsym_open(&syms, img) && elf_dynsym_find(&syms, "_dlstart", &sym) &&
-	       sym.addr == img->entry;
+	return img->entry && elf_dynsym_open(&syms, img) &&
+	       elf_dynsym_find(&syms, "_dlstart", &sym) && sym.addr == img->entry;
 }
 
 /*
@@ -425,7 +426,6 @@ static int make_fcontext_rows(struct bytes code, uint64_t at, struct rowbuf *out
 {
 	static const uint8_t enter[] = { 0x55, 0xff, 0xe3 };	   /* push %rbp; jmp *%rbx */
 	static const uint8_t leave[] = { 0x48, 0x31, 0xff, 0xe8 }; /* xor %rdi, %rdi; call */
-	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	static const uint8_t ret[] = { 0xc3 };
 	uint64_t begin;
 	int err;
@@ -467,20 +467,19 @@ static int fcontext_rows(const struct elf_image *img, struct rowbuf *out)
 #define INIT_MAX 4096u /* bytes of .init or .fini */
 
 /*
- * The first instructions of .init and .fini, which move sp by 16 bytes from the CFA, and the last
- * ones, which return: of glibc and musl. Calls are between them.
+ * How .init and .fini begin and end with glibc and musl. After the first instruction, the CFA is
+ * 16 bytes above sp, up to the return. The calls between come from other object files.
  */
 static const struct init_shape {
 	enum row_arch arch;
-	uint8_t nfirst, nlast, nreturn;
+	uint8_t nfirst, nlast;
 	uint8_t first[4], last[8];
 } init_shapes[] = {
-	{ ROW_ARCH_X86_64, 4, 5, 1, { 0x48, 0x83, 0xec, 0x08 }, { 0x48, 0x83, 0xc4, 0x08, 0xc3 } },
-	{ ROW_ARCH_X86_64, 1, 2, 1, { 0x50 }, { 0x58, 0xc3 } },
+	{ ROW_ARCH_X86_64, 4, 5, { 0x48, 0x83, 0xec, 0x08 }, { 0x48, 0x83, 0xc4, 0x08, 0xc3 } },
+	{ ROW_ARCH_X86_64, 1, 2, { 0x50 }, { 0x58, 0xc3 } },
 	{ ROW_ARCH_AARCH64,
 	  4,
 	  8,
-	  4,
 	  { 0xfd, 0x7b, 0xbf, 0xa9 },
 	  { 0xfd, 0x7b, 0xc1, 0xa8, 0xc0, 0x03, 0x5f, 0xd6 } },
 };
@@ -488,12 +487,11 @@ static const struct init_shape {
 static int init_shape_rows(struct bytes code, uint64_t at, const struct init_shape *shape,
 			   struct rowbuf *out)
 {
-	static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa },
-			     nop[] = { 0x1f, 0x20, 3, 0xd5 };
+	static const uint8_t nop[] = { 0x1f, 0x20, 3, 0xd5 };
 	const bool arm = shape->arch == ROW_ARCH_AARCH64;
 	const struct row *outside = arm ? &a64_stub_row : &leaf_row;
 	uint64_t pushed = bytes_are(&code, 0, arm ? nop : endbr64, 4) ? 4 : 0,
-		 end = code.len - shape->nreturn;
+		 end = code.len - (arm ? 4 : 1); /* the return */
 	struct row inside = arm ? a64_pushed_row : leaf_row;
 	int err;
 
@@ -511,7 +509,7 @@ static int init_shape_rows(struct bytes code, uint64_t at, const struct init_sha
 	return err ? err : push_range(out, outside, at + end, at + code.len);
 }
 
-/* No file's .init and .fini have tables. Constructors that are slow run below the former. */
+/* These sections have tables in no file. Slow constructors are called from .init. */
 static int init_rows(const struct elf_image *img, enum row_arch arch, const char *section,
 		     struct rowbuf *out)
 {
@@ -541,21 +539,20 @@ int trampolines_find(const struct elf_image *img, enum row_arch arch, struct row
 {
 	int err = 0;
 
-	if (arch == ROW_ARCH_AARCH64 && !img->be && is_bare_vdso(img))
+	if ((arch != ROW_ARCH_X86_64 && arch != ROW_ARCH_AARCH64) || img->be)
+		return 0;
+	if (arch == ROW_ARCH_AARCH64 && is_bare_vdso(img))
 		return vdso_arm64_rows(img, out);
-	if ((arch == ROW_ARCH_X86_64 || arch == ROW_ARCH_AARCH64) && !img->be &&
-	    worth_searching(img))
+	if (worth_searching(img))
 		err = search_text(img, arch, out);
-	if (!err && (arch == ROW_ARCH_X86_64 || arch == ROW_ARCH_AARCH64) && !img->be)
+	if (!err)
 		err = entry_row(img, arch, out);
-	if (!err && !img->be)
+	if (!err)
 		err = init_rows(img, arch, ".init", out);
-	if (!err && !img->be)
+	if (!err)
 		err = init_rows(img, arch, ".fini", out);
-	if (!err && arch == ROW_ARCH_AARCH64 && !img->be)
-		err = a64_plt(img, out);
-	if (!err && arch == ROW_ARCH_X86_64)
-		err = fcontext_rows(img, out);
+	if (!err)
+		err = arch == ROW_ARCH_AARCH64 ? a64_plt(img, out) : fcontext_rows(img, out);
 	sort_rows(out);
 	return err;
 }
