@@ -67,22 +67,27 @@ static bool is_pop(const struct code_fn *f, uint64_t addr)
  * Position-independent code reads its address by a call of the next instruction: it is a push. At a
  * program's entry, a pop must follow: musl's _start calls the function that comes next in the file.
  */
-void code_fn_refine_call(const struct code_fn *f, struct code_op *op, uint64_t next)
+const struct code_op *code_fn_refine_call(const struct code_fn *f, const struct code_op *op,
+					  uint64_t next, struct code_op *refined)
 {
-	if (op->kind != OP_CALL)
-		return;
-	if (op->target && op->target != next)
-		op->spared = ~f->writes_of(f->ctx, op->target);
-	if (op->target != next || f->arch->ra != CODE_NO_REG || (f->outermost && !is_pop(f, next)))
-		return;
-	*op = (struct code_op){ .kind = OP_STORE,
-				.base = f->arch->sp,
-				.index = CODE_NO_REG,
-				.src2 = CODE_NO_REG,
-				.src3 = CODE_NO_REG,
-				.size = 8,
-				.imm = -8,
-				.writeback = -8 };
+	if (op->kind != OP_CALL || !op->target)
+		return op;
+	if (op->target != next) {
+		*refined = *op;
+		refined->spared = ~f->writes_of(f->ctx, op->target);
+		return refined;
+	}
+	if (f->arch->ra != CODE_NO_REG || (f->outermost && !is_pop(f, next)))
+		return op;
+	*refined = (struct code_op){ .kind = OP_STORE,
+				     .base = f->arch->sp,
+				     .index = CODE_NO_REG,
+				     .src2 = CODE_NO_REG,
+				     .src3 = CODE_NO_REG,
+				     .size = 8,
+				     .imm = -8,
+				     .writeback = -8 };
+	return refined;
 }
 
 /* Whether what follows the call is not reached from it. */
@@ -122,6 +127,8 @@ static int leave_op(struct code_fn *f, const struct code_op *op, struct code_sta
 		return 0;
 	case OP_BRANCH:
 		*on = true;
+		if (!code_state_branch_tells(s, op))
+			return code_jump_to(f, op->target, s);
 		code_state_copy(&taken, s);
 		code_state_branch(&taken, f->arch, op, true);
 		err = code_jump_to(f, op->target, &taken);
@@ -190,6 +197,18 @@ static uint32_t written(const struct code_fn *f, const struct code_op *op)
 	return regs;
 }
 
+/* The code goes on at addr, outside of the function; call: the call right before, or 0 */
+static int run_out(struct code_fn *f, uint64_t addr, const struct code_state *s, uint64_t call)
+{
+	if (!call && !f->outermost) /* on into the next function */
+		return code_state_is_entry(s, f->arch) || (falls_into_function(f, addr) &&
+							   code_state_may_return(s, f->arch))
+			       ? code_jump_to(f, addr, s)
+			       : CODE_FN_REJECT;
+	f->leaps |= !call || !(f->sized || falls_into_function(f, addr));
+	return 0;
+}
+
 /* Follows the code from the leader to where it ends or meets another leader. */
 static int follow(struct code_fn *f, uint64_t addr, const struct code_state *from_state)
 {
@@ -197,8 +216,10 @@ static int follow(struct code_fn *f, uint64_t addr, const struct code_state *fro
 	uint64_t call = 0, last = 0; /* the call right before; the last one */
 	int64_t first = 0;
 	bool on = true, known = code_height_of(f, from_state, &first);
+	const struct code_op *op; /* in the cache, so not valid after leave_op() */
+	struct code_op refined;
 	struct code_state s;
-	struct code_op op;
+	uint8_t kind;
 	int err = 0;
 
 	code_state_copy(&s, from_state);
@@ -206,16 +227,8 @@ static int follow(struct code_fn *f, uint64_t addr, const struct code_state *fro
 	while (on && !err) {
 		uint64_t at = addr;
 
-		if (!code_fn_inside(f, addr)) {
-			if (!call && !f->outermost) /* on into the next function */
-				return code_state_is_entry(&s, f->arch) ||
-						       (falls_into_function(f, addr) &&
-							code_state_may_return(&s, f->arch))
-					       ? code_jump_to(f, addr, &s)
-					       : CODE_FN_REJECT;
-			f->leaps |= !call || !(f->sized || falls_into_function(f, addr));
-			return 0;
-		}
+		if (!code_fn_inside(f, addr))
+			return run_out(f, addr, &s, call);
 		if (call && falls_into_function(f, addr))
 			return 0;
 		if (addr != from && *code_mark_of(f, addr) & MARK_LEADER)
@@ -224,31 +237,32 @@ static int follow(struct code_fn *f, uint64_t addr, const struct code_state *fro
 			return CODE_FN_REJECT;
 		f->left--;
 		f->budget--;
-		op = *code_op_at(f, addr);
-		if (op.kind == OP_BAD || !mark(f, addr, op.len))
+		op = code_op_at(f, addr);
+		if (op->kind == OP_BAD || !mark(f, addr, op->len))
 			return f->outermost ? 0 : code_no_return(f, call);
-		addr += op.len;
+		addr += op->len;
 		f->runs[f->nruns - 1].end = addr;
-		code_fn_refine_call(f, &op, addr);
-		f->saves |= op.kind == OP_CALL && code_state_saves(&s, f->arch);
-		if (!code_state_apply(&s, f->arch, &op, at) && !f->outermost)
+		op = code_fn_refine_call(f, op, addr, &refined);
+		kind = op->kind;
+		f->saves |= kind == OP_CALL && code_state_saves(&s, f->arch);
+		if (!code_state_apply(&s, f->arch, op, at) && !f->outermost)
 			return CODE_FN_REJECT;
-		f->writes |= written(f, &op);
-		note_pushed(f, &op, &s, at, known ? &first : NULL);
-		err = note(f, &op);
+		f->writes |= written(f, op);
+		note_pushed(f, op, &s, at, known ? &first : NULL);
+		err = note(f, op);
 		if (!err)
-			err = leave_op(f, &op, &s, at, &on);
-		if (!on && (op.kind == OP_CALL || (op.kind == OP_END && call)))
+			err = leave_op(f, op, &s, at, &on);
+		if (!on && (kind == OP_CALL || (kind == OP_END && call)))
 			note_after(f, addr, &s);
-		if (err == CODE_FN_REJECT && op.kind == OP_RET && last) {
+		if (err == CODE_FN_REJECT && kind == OP_RET && last) {
 			/* Another function's code follows a call that does not return. */
 			f->guessed = true;
 			return code_no_return(f, last);
 		}
-		if (op.kind == OP_CALL)
+		if (kind == OP_CALL)
 			last = at;
-		if (op.kind != OP_NOP)
-			call = op.kind == OP_CALL ? at : 0;
+		if (kind != OP_NOP)
+			call = kind == OP_CALL ? at : 0;
 	}
 	return err;
 }
@@ -288,17 +302,20 @@ static int explore(struct code_fn *f)
 	return err ? err : CODE_FN_AGAIN;
 }
 
-static void clear(struct code_fn *f)
+/* Removes the marks of the last function. */
+static void clear_marks(struct code_fn *f)
 {
-	uint8_t *m;
+	const uint8_t of_function = MARK_START | MARK_BODY | MARK_LEADER;
 
 	for (size_t i = 0; i < f->nruns; i++)
-		for (uint64_t a = f->runs[i].start; a < f->runs[i].end; a++)
-			*code_mark_of(f, a) &= (uint8_t) ~(MARK_START | MARK_BODY | MARK_LEADER);
-	for (size_t i = 0; i < f->nleaders; i++) {
-		m = code_mark_of(f, f->leaders[i].addr);
-		*m &= (uint8_t) ~(MARK_START | MARK_BODY | MARK_LEADER);
-	}
+		code_unmark(f, f->runs[i], of_function);
+	for (size_t i = 0; i < f->nleaders; i++)
+		*code_mark_of(f, f->leaders[i].addr) &= (uint8_t)~of_function;
+}
+
+static void clear(struct code_fn *f)
+{
+	clear_marks(f);
 	slots_reset(&f->slots);
 	f->in_after = false;
 	f->nafter = f->nruns = f->nleaders = f->nwork = f->ncalls = f->naddressed = f->ntails = 0;

@@ -208,5 +208,7 @@ void code_decode(const struct code_fn *f, uint64_t addr, struct code_op *ret);
 /* The same, from f->cache: code is looked at several times. */
 const struct code_op *code_op_at(const struct code_fn *f, uint64_t addr);
 uint8_t *code_mark_of(const struct code_fn *f, uint64_t addr); /* NULL: outside of text */
+/* Removes these marks from the range. */
+void code_unmark(const struct code_fn *f, struct code_range range, uint8_t marks);
 
 #endif

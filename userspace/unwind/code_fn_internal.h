@@ -17,10 +17,11 @@ bool code_fn_inside(const struct code_fn *f, uint64_t addr);
 /* Whether what follows the call at `addr` is not reached from it. */
 bool code_fn_ends_there(const struct code_fn *f, const struct code_op *op, uint64_t addr);
 /*
- * What is known of a call: it may only push its return address, and the callee may spare registers.
- * next: what follows it
+ * The op, or a copy in *refined with what is known of a call: it may only push its return address,
+ * and the callee may spare registers. next: what follows it
  */
-void code_fn_refine_call(const struct code_fn *f, struct code_op *op, uint64_t next);
+const struct code_op *code_fn_refine_call(const struct code_fn *f, const struct code_op *op,
+					  uint64_t next, struct code_op *refined);
 /* Fills f->rows from f->leaders. 0 or -ENOMEM. */
 int code_fn_make_rows(struct code_fn *f);
 

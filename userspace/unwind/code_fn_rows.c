@@ -67,7 +67,8 @@ static int rows_of(struct code_fn *f, const struct code_leader *l, const struct 
 {
 	struct code_state s;
 	uint64_t addr = l->addr;
-	struct code_op op;
+	const struct code_op *op;
+	struct code_op refined;
 	bool on = true;
 	int err = 0;
 
@@ -76,17 +77,17 @@ static int rows_of(struct code_fn *f, const struct code_leader *l, const struct 
 	       *code_mark_of(f, addr) & MARK_START) {
 		uint64_t at = addr;
 
-		op = *code_op_at(f, addr);
-		addr += op.len;
+		op = code_op_at(f, addr);
+		addr += op->len;
 		err = put(f, at, addr, &s);
-		on = op.kind != OP_RET && op.kind != OP_END && op.kind != OP_JUMP &&
-		     op.kind != OP_JUMP_REG && op.kind != OP_JUMP_TABLE &&
-		     !(op.kind == OP_CALL && code_fn_ends_there(f, &op, at));
-		code_fn_refine_call(f, &op, addr);
-		f->uses_fp |= uses_fp(f, &s, &op);
-		code_state_apply(&s, f->arch, &op, at);
-		if (op.kind == OP_BRANCH)
-			code_state_branch(&s, f->arch, &op, false);
+		on = op->kind != OP_RET && op->kind != OP_END && op->kind != OP_JUMP &&
+		     op->kind != OP_JUMP_REG && op->kind != OP_JUMP_TABLE &&
+		     !(op->kind == OP_CALL && code_fn_ends_there(f, op, at));
+		op = code_fn_refine_call(f, op, addr, &refined);
+		f->uses_fp |= uses_fp(f, &s, op);
+		code_state_apply(&s, f->arch, op, at);
+		if (op->kind == OP_BRANCH)
+			code_state_branch(&s, f->arch, op, false);
 	}
 	if (!err && !on)
 		pad(f, addr, next);

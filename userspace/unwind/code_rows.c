@@ -359,12 +359,19 @@ static int analyse_all(struct analysis *a)
 /* Whether its rows go on into a function, of which a call told later that it starts there. */
 static bool runs_into_function(const struct analysis *a, const struct code_accepted_fn *fn)
 {
-	for (size_t i = fn->first; i < fn->first + fn->n; i++) {
-		const struct row *r = &a->accepted.rows.rows[i];
-		const struct code_text *text = code_text_of(&a->fn, r->start);
-		const uint64_t from = r->start == fn->start ? r->start + 1 : r->start;
+	const size_t last = fn->first + fn->n;
+	const struct row *rows = a->accepted.rows.rows;
 
-		if (text && from < r->end && next_called(text, from, r->end) < r->end)
+	for (size_t i = fn->first; i < last; i++) {
+		const struct code_text *text = code_text_of(&a->fn, rows[i].start);
+		const uint64_t from = rows[i].start == fn->start ? rows[i].start + 1
+								 : rows[i].start;
+		uint64_t end;
+
+		while (i + 1 < last && rows[i + 1].start == rows[i].end)
+			i++;
+		end = text && text->end < rows[i].end ? text->end : rows[i].end;
+		if (text && from < end && next_called(text, from, end) < end)
 			return true;
 	}
 	return false;
@@ -537,11 +544,11 @@ static void mark_gap(struct code_text *t, const struct code_range *gap)
 	uint64_t start = gap->start > t->start ? gap->start : t->start,
 		 end = gap->end < t->end ? gap->end : t->end;
 
-	for (; start < end; start++)
-		t->marks[start - t->start] |= MARK_GAP;
+	if (start < end)
+		memset(&t->marks[start - t->start], MARK_GAP, end - start);
 }
 
-/* For all that looks at many addresses */
+/* For all that looks at many addresses, before there are other marks */
 static void mark_gaps(struct analysis *a)
 {
 	for (size_t i = 0; i < a->gaps.n; i++)
@@ -581,6 +588,8 @@ static int run(struct analysis *a)
 	if (!a->opts->whole && stg_row(a->file, &row))
 		return fill_gaps(a, row);
 	err = load_text(a);
+	if (!err && !a->opts->at)
+		mark_gaps(a);
 	if (!err)
 		err = code_symbols(&a->file->img, &a->symbols);
 	if (err)
@@ -588,8 +597,6 @@ static int run(struct analysis *a)
 	err = code_ends(&a->fn);
 	if (err)
 		return err;
-	if (!a->opts->at)
-		mark_gaps(a);
 	a->has_entry = code_entry(&a->file->img, &a->entry);
 	err = note_starts(a);
 	if (!err)

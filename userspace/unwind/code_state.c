@@ -276,22 +276,32 @@ static bool store(struct code_state *s, const struct code_arch *arch, const stru
 	return true;
 }
 
-static void set(struct code_state *s, uint8_t reg, struct code_val v)
+/* What was known by a comparison of the register, or of memory that it addresses, is void. */
+static void forget_compared(struct code_state *s, uint8_t reg)
 {
-	if (reg < CODE_REGS)
-		s->reg[reg] = v;
 	if (reg == s->cmp_reg || reg == s->cmp_with || (s->cmp_memory && reg == s->cmp_place.index))
 		s->cmp_reg = CODE_NO_REG;
 	if (reg == s->bound_place.base || reg == s->bound_place.index)
 		s->bound_place.base = CODE_NO_REG;
 }
 
+static void set(struct code_state *s, uint8_t reg, struct code_val v)
+{
+	if (reg < CODE_REGS)
+		s->reg[reg] = v;
+	forget_compared(s, reg);
+}
+
 static void clobber(struct code_state *s, const struct code_arch *arch, uint32_t regs, uint64_t at)
 {
+	const bool compared = s->cmp_reg != CODE_NO_REG || s->bound_place.base != CODE_NO_REG;
+
 	for (; regs; regs &= regs - 1) {
 		const uint8_t i = (uint8_t)__builtin_ctz(regs);
 
-		set(s, i, i == arch->sp ? fresh(s, at) : UNKNOWN);
+		s->reg[i] = i == arch->sp ? fresh(s, at) : UNKNOWN;
+		if (compared)
+			forget_compared(s, i);
 	}
 }
 
@@ -397,8 +407,11 @@ static bool moves(const struct code_op *op)
 bool code_state_apply(struct code_state *s, const struct code_arch *arch, const struct code_op *op,
 		      uint64_t at)
 {
-	struct code_val v = result(s, op, at), v2 = UNKNOWN;
+	const bool moved = moves(op);
+	struct code_val v = UNKNOWN, v2 = UNKNOWN;
 
+	if (moved)
+		v = result(s, op, at);
 	if (op->kind == OP_LOAD && op->dst2 != CODE_NO_REG)
 		v2 = val_load(s, op, op->size);
 	if (op->kind == OP_STORE || op->store_size) {
@@ -411,7 +424,7 @@ bool code_state_apply(struct code_state *s, const struct code_arch *arch, const 
 	if (op->writeback)
 		set(s, op->base, val_add(reg_val(s, op->base), op->writeback));
 	clobber(s, arch, op->writes, at);
-	if (moves(op)) {
+	if (moved) {
 		if (op->dst == arch->sp && v.kind != VAL_STACK)
 			v = fresh(s, at);
 		set(s, op->dst, v);
@@ -449,7 +462,7 @@ void code_state_branch(struct code_state *s, const struct code_arch *arch, const
 {
 	int64_t most;
 
-	if (s->cmp_reg == CODE_NO_REG)
+	if (!code_state_branch_tells(s, op))
 		return;
 	if (op->cond == COND_NOT_EQ && !taken && !s->cmp_memory && s->cmp_reg == arch->sp &&
 	    s->cmp_with != CODE_NO_REG) {

@@ -82,7 +82,12 @@ void code_state_entry(struct code_state *s, const struct code_arch *arch);
  */
 bool code_state_apply(struct code_state *s, const struct code_arch *arch, const struct code_op *op,
 		      uint64_t at);
-/* Narrows the state on one way of a branch: taken, or not. */
+/* Whether the branch depends on a comparison that tells something. */
+static inline bool code_state_branch_tells(const struct code_state *s, const struct code_op *op)
+{
+	return s->cmp_reg != CODE_NO_REG && op->cond != COND_OTHER;
+}
+/* Narrows the state on one way of such a branch: taken, or not. */
 void code_state_branch(struct code_state *s, const struct code_arch *arch, const struct code_op *op,
 		       bool taken);
 

@@ -3,6 +3,7 @@
 #include "unwind/code_fn.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 struct code_text *code_text_of(const struct code_fn *f, uint64_t addr)
 {
@@ -40,6 +41,24 @@ uint8_t *code_mark_of(const struct code_fn *f, uint64_t addr)
 	struct code_text *t = code_text_of(f, addr);
 
 	return t ? &t->marks[addr - t->start] : NULL;
+}
+
+void code_unmark(const struct code_fn *f, struct code_range range, uint8_t marks)
+{
+	const uint64_t keep = 0x0101010101010101ull * (uint8_t)~marks;
+	uint64_t at = range.start, end, word;
+	struct code_text *t;
+
+	for (; at < range.end && (t = code_text_of(f, at)); at = end) {
+		end = range.end < t->end ? range.end : t->end;
+		for (; end - at >= 8; at += 8) {
+			memcpy(&word, &t->marks[at - t->start], 8);
+			word &= keep;
+			memcpy(&t->marks[at - t->start], &word, 8);
+		}
+		for (; at < end; at++)
+			t->marks[at - t->start] &= (uint8_t)~marks;
+	}
 }
 
 void code_fn_free(struct code_fn *f)
