@@ -202,13 +202,16 @@ static __always_inline void php_waiting(struct sf_lang_walk *w, const struct sf_
 
 /*
  * Whether a frame has an activation of the loop that C called. PHP links the frame of a generator
- * before that begins, and while it takes values of another iterator for it.
+ * before that begins, unlinks it after that has ended, and links it while it takes values of
+ * another iterator for it.
  */
 static __always_inline bool php_top(struct sf_lang_walk *w, const struct sf_php *d, u32 info)
 {
 	u8 flags = PHP_RUNNING;
 
 	if (!(info & PHP_INFO_TOP) || w->object[0] == PHP_TYPE_INTERNAL)
+		return false;
+	if ((info & PHP_INFO_GENERATOR) && w->php.resumes)
 		return false;
 	if ((info & PHP_INFO_GENERATOR) && d->generator_flags &&
 	    copy_user(&flags, 1, w->php.generator + d->generator_flags))
@@ -253,6 +256,7 @@ static __always_inline int php_emit(struct sf_scratch *s, u32 slot, const struct
 	if (func)
 		w->php.generator = WINDOW64(w, at, PHP_FRAME_RETURN);
 	top = func && php_top(w, d, info);
+	w->php.resumes = 0;
 	if (named)
 		return top ? PHP_TOP : PHP_NEXT;
 	word = lang_word(s, slot, SF_LANG_PHP, php_line(s, d, opline));
@@ -327,6 +331,8 @@ static __always_inline void php_begin(struct sf_scratch *s, const struct sf_php 
 	w->php.frame = w->php.func = 0;
 	w->php.opline = opline;
 	w->php.skipped = 0;
+	w->php.resumes = s->lang.first &&
+			 SF_FRAME_ADDR(s->frames[0]) - v->word - d->resume.start < d->resume.size;
 	w->php.caller = w->php.generator = 0;
 	if (user_u64(d->current - v->delta, &w->php.frame)) {
 		w->php.frame = 0;

@@ -235,6 +235,7 @@ struct sf_php_walk {
 	u32 code;      /* enum sf_php_code of the function in hand */
 	u32 none;      /* the address space has no PHP */
 	u32 skipped;
+	u32 resumes; /* the innermost code starts or ends the activation of a generator */
 };
 
 struct sf_perl_walk {

@@ -339,9 +339,9 @@ struct sf_javascript {
 #define SF_PHP_FUNC_MAX 192 /* bytes of a function that are read */
 
 struct sf_php {
-	sf_u64 current;	     /* address of executor_globals.current_execute_data */
-	struct sf_span call; /* zend_call_function, file offsets */
-	sf_u16 rule;	     /* packed, of the loop after its prologue; 0: not known */
+	sf_u64 current;		     /* address of executor_globals.current_execute_data */
+	struct sf_span call, resume; /* zend_call_function, zend_generator_resume: file offsets */
+	sf_u16 rule;		     /* packed, of the loop after its prologue; 0: not known */
 	sf_u8 func_opcodes, func_file, generator_frame, generator_child;
 	sf_u16 generator_flags; /* 0: not known */
 };
@@ -680,7 +680,7 @@ _Static_assert(sizeof(struct sf_python) == 72, "sf_python layout");
 _Static_assert(sizeof(struct sf_java) == 136, "sf_java layout");
 _Static_assert(sizeof(struct sf_ruby) == 32, "sf_ruby layout");
 _Static_assert(sizeof(struct sf_javascript) == 328, "sf_javascript layout");
-_Static_assert(sizeof(struct sf_php) == 32, "sf_php layout");
+_Static_assert(sizeof(struct sf_php) == 48, "sf_php layout");
 _Static_assert(sizeof(struct sf_perl) == 16, "sf_perl layout");
 _Static_assert(sizeof(struct sf_lang) == 512, "sf_lang layout");
 _Static_assert(sizeof(struct sf_code) == 24 + 2 * SF_CODE_TEXT + SF_CODE_LINES, "sf_code layout");

@@ -49,6 +49,15 @@ HOT = {
     "Node::__callStatic": set(),
     "mix": set()
 }
+# The same of resume.php
+RESUME = {
+    "{main}": {"consume"},
+    "consume": {"counted", "mapped", "total"},
+    "mapped": {"delegated"},
+    "delegated": {"counted"},
+    "counted": set(),
+    "total": set()
+}
 
 
 class Php:
@@ -179,6 +188,37 @@ def check_chains(name):
                    (php.name, mode, sum(shares[::3]), sum(shares[1::3]), sum(shares[2::3])))
 
 
+def against(calls, stacks):
+    """The stacks that do not begin with {main}, or with a call that the program never makes."""
+    bad = []
+    for s in stacks:
+        names = [f[0] for f in language_frames(s)]
+        if names[:1] != ["{main}"] or any(
+                b not in calls.get(a, ()) for a, b in zip(names, names[1:])):
+            bad.append(s)
+    return bad
+
+
+def check_resume(name):
+    """Generators that only yield: they have their callers also right before and after they run."""
+    for php in phps():
+        for mode in php.modes():
+            p, _ = php.start(mode, "resume.php", "200")
+            try:
+                stacks, stats = h.Recording(["-p", str(p.pid), "-F", "997"], SECONDS / 2).finish()
+            finally:
+                h.stop(p)
+            n, bad = h.total(stacks), against(RESUME, stacks)
+            errors = account(stats)
+            seen = {f[0] for s in stacks for f in language_frames(s)}
+            if seen != set(RESUME):
+                errors.append("seen: %s" % seen)
+            if n < 100 or h.total(bad) > 0.01 * n:
+                errors.append("%d of %d wrong: %s" % (h.total(bad), n, h.worst(bad, 3, 600)))
+            h.note("%s %s: %d of %d wrong" % (php.name, mode, h.total(bad), n))
+            h.check("php-%s-%s-resume" % (php.name, mode), errors)
+
+
 def check_hot(name):
     """Functions that call each other all the time: each frame's caller is one that calls it."""
     for php in phps():
@@ -188,12 +228,7 @@ def check_hot(name):
                 stacks, stats = h.Recording(["-p", str(p.pid), "-F", "499"], SECONDS / 2).finish()
             finally:
                 h.stop(p)
-            n, bad = h.total(stacks), []
-            for s in stacks:
-                names = [f[0] for f in language_frames(s)]
-                if names[:1] != ["{main}"] or any(
-                        b not in HOT.get(a, ()) for a, b in zip(names, names[1:])):
-                    bad.append(s)
+            n, bad = h.total(stacks), against(HOT, stacks)
             errors = account(stats)
             seen = {f[0] for s in stacks for f in language_frames(s)}
             # The name that __call stands for is not a function's.
@@ -319,5 +354,6 @@ def check_hostile(name):
 
 
 h.run_checks([
-    check_chains, check_hot, check_lines, check_native, check_short, check_offcpu, check_hostile
+    check_chains, check_hot, check_resume, check_lines, check_native, check_short, check_offcpu,
+    check_hostile
 ])

@@ -155,9 +155,21 @@ static uint16_t generator_flags(const struct lang_file *f)
 	return (uint16_t)disp;
 }
 
+/* Where the code of a function is in the file; no bytes: not known */
+static struct sf_span span_of(const struct lang_file *f, const char *name)
+{
+	struct sf_span span = { 0 };
+	struct elf_dynsym_value fn;
+
+	if (elf_dynsym_find(&f->syms, name, &fn) &&
+	    elf_image_vaddr_to_offset(f->img, fn.addr, &span.start))
+		span.size = fn.size;
+	return span;
+}
+
 bool php_describe(const struct lang_file *f, struct sf_lang *ret)
 {
-	struct elf_dynsym_value globals, loop, call;
+	struct elf_dynsym_value globals, loop;
 	const struct version *v;
 
 	if (f->img->machine != EM_X86_64 ||
@@ -171,9 +183,8 @@ bool php_describe(const struct lang_file *f, struct sf_lang *ret)
 	ret->version = v->version;
 	ret->nloops = lang_loops(f, loop.addr, ret->loops);
 	ret->php.current = lang_address(f, loop.addr, globals.addr + CURRENT);
-	if (elf_dynsym_find(&f->syms, "zend_call_function", &call) &&
-	    elf_image_vaddr_to_offset(f->img, call.addr, &ret->php.call.start))
-		ret->php.call.size = call.size;
+	ret->php.call = span_of(f, "zend_call_function");
+	ret->php.resume = span_of(f, "zend_generator_resume");
 	ret->php.rule = rule_of(f, loop.addr);
 	ret->php.func_opcodes = v->opcodes;
 	ret->php.func_file = v->file;
