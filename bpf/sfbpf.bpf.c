@@ -182,6 +182,10 @@ int on_free(u64 *ctx)
 	return 0;
 }
 
+/* mapped_files: only these addresses, but of any process, if list_len is not 0. By user space. */
+__u64 list_start = 0;
+__u64 list_len = 0;
+
 /*
  * Lists every file that a process has mapped executable, once: before sampling starts, and later
  * for single processes. Records are struct sf_need.
@@ -206,7 +210,8 @@ int mapped_files(struct bpf_iter__task_vma *ctx)
 	if (!vma || !task || !(KLOAD(vma, struct vm_area_struct, vm_flags) & VM_EXEC))
 		return 0;
 	pid = KLOAD32(task, struct task_struct, tgid);
-	if (!pid_wanted(pid))
+	if (list_len ? KLOAD(vma, struct vm_area_struct, vm_start) - list_start >= list_len
+		     : !pid_wanted(pid))
 		return 0;
 	inode = vma_inode(vma);
 	if (!inode)

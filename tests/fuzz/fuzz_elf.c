@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * libFuzzer target: an ELF file's headers, sections (also compressed), notes and symbols, and a
- * thread-local variable.
+ * libFuzzer target: an ELF file's headers, sections (also compressed), notes and symbols, what it
+ * needs, and a thread-local variable.
  * Built by scripts/fuzz.sh.
  */
 #include <stdlib.h>
+#include <string.h>
 
 #include "elf/elf_image.h"
+#include "elf/elf_needed.h"
 #include "elf/elf_tls.h"
 #include "sfbpf_shared.h"
 #include "sym/elf_symtab.h"
@@ -25,6 +27,12 @@ static void variable(const struct elf_image *img)
 
 	if (!elf_tls_find(img, "otel_thread_ctx_v1", &tls))
 		require(tls.how > SF_TLS_NONE && tls.how <= SF_TLS_WORD && tls.musl <= 1);
+}
+
+static void need(void *ctx, enum elf_needed kind, const char *text)
+{
+	(void)ctx;
+	require(kind <= ELF_LIBRARY && *text && strlen(text) < ELF_NEEDED_TEXT);
 }
 
 static void all_sections(const struct elf_image *img)
@@ -74,6 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	all_sections(&img);
 	all_symbols(&img);
 	variable(&img);
+	elf_needed(&img, need, NULL);
 	elf_image_close(&img);
 	return 0;
 }

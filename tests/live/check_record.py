@@ -177,6 +177,27 @@ def check_command(name):
     h.check(name, errors)
 
 
+def check_command_files(name):
+    """The tables of a command's files are there for its first samples: of the program, what it is
+    linked to, and the interpreter of a script.
+    """
+    path = h.copy_program("brief", "first-brief")
+    script = h.tmpfile("script")
+    with open(script, "w") as f:
+        f.write("#!%s 200\n" % path)
+    os.chmod(script, 0o755)
+    errors = []
+    for what, argv in (("program", [path, "200"]), ("script", [script])):
+        stacks, stats = h.Recording(["-F", "997"], command=argv).finish()
+        errors += h.stats_errors(stats, stacks)
+        late = [s for s in stacks if h.reason(s) == "not_loaded"]
+        h.note("%s: %d of %d samples before the tables" % (what, h.total(late), h.total(stacks)))
+        if h.total(stacks) < 140 or h.total(late) > 2:
+            errors.append("%s: %d of %d samples before the tables: %s" %
+                          (what, h.total(late), h.total(stacks), h.worst(late)))
+    h.check(name, errors)
+
+
 def said(argv, terminal):
     """What a run writes to stderr, with stderr on a terminal or a pipe."""
     ours, theirs = pty.openpty() if terminal else os.pipe()
@@ -447,7 +468,8 @@ def check_interrupt(name):
 h.run_checks([
     check_account, check_account_small_ring, check_account_filter,
     check_process_names, check_sframe_alone,
-    check_seldom_and_often, check_exec, check_kernel_and_user_only, check_command, check_progress,
+    check_seldom_and_often, check_exec, check_kernel_and_user_only, check_command,
+    check_command_files, check_progress,
     check_new_file, check_brief_300_runs, check_later_passes, check_exit_usage,
     check_exit_missing_pid, check_exit_not_root, check_exit_unwritable, check_doctor,
     check_binary_on_terminal, check_events_stay, check_interrupt

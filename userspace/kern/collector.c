@@ -18,7 +18,6 @@
 
 #include "kern/caps.h"
 #include "kern/collector_internal.h"
-#include "kern/iter_reader.h"
 #include "nocast.skel.h"
 
 #define VERIFIER_STATS 4 /* log level: statistics only */
@@ -427,91 +426,11 @@ struct collector *collector_new(const struct collector_opts *opts, struct module
 	return NULL;
 }
 
-struct listing {
-	struct loader *loader;
-	int (*take)(struct loader *l, const struct sf_need *need);
-	int n;
-};
-
-static void take_listed(void *ctx, const void *record)
-{
-	struct listing *l = ctx;
-
-	l->take(l->loader, record);
-	l->n++;
-}
-
-/*
- * Passes every file that a process has mapped executable, and that is new, to take(). Returns their
- * number. pid 0: all processes. If the list ends early, the missing files are loaded when they are
- * sampled.
- */
-static int list_mapped(struct collector *c, uint32_t pid,
-		       int (*take)(struct loader *l, const struct sf_need *need))
-{
-	union bpf_iter_link_info info = { .task = { .pid = pid } };
-	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
-	struct bpf_link *link = bpf_program__attach_iter(c->skel->progs.mapped_files,
-							 pid ? &opts : NULL);
-	struct listing listing = { .loader = c->loader, .take = take };
-	int fd;
-
-	if (!link)
-		return 0;
-	fd = bpf_iter_create(bpf_link__fd(link));
-	if (fd >= 0) {
-		iter_read(c->opts.servers->openers, fd, sizeof(struct sf_need), take_listed,
-			  &listing, c->opts.stopped, &c->lists);
-		close(fd);
-	}
-	bpf_link__destroy(link);
-	return listing.n;
-}
-
-int collector_preload(struct collector *c)
-{
-	int n = list_mapped(c, 0, loader_load_now);
-
-	loader_settle(c->loader, c->opts.stopped);
-	return n;
-}
-
 int collector_thread_link(struct collector *c, uint32_t pid, const struct sf_thread_link *link)
 {
 	int fd = bpf_map__fd(c->skel->maps.thread_links);
 
 	return link ? bpf_map_update_elem(fd, &pid, link, BPF_ANY) : bpf_map_delete_elem(fd, &pid);
-}
-
-void collector_look(struct collector *c, uint32_t pid)
-{
-	list_mapped(c, pid, loader_push);
-}
-
-/*
- * A loader_unmapped_fn. Needs an iterator over the files of one process (kernel 6.1): of this
- * process, which keeps all files open.
- */
-static long list_unmapped(void *ctx, uint32_t *ids, size_t cap)
-{
-	struct collector *c = ctx;
-	union bpf_iter_link_info info = { .task = { .pid = (uint32_t)getpid() } };
-	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
-	struct bpf_link *link = bpf_program__attach_iter(c->skel->progs.unmapped_files, &opts);
-	size_t have = 0;
-	ssize_t got;
-	int fd;
-
-	if (!link)
-		return -errno;
-	fd = bpf_iter_create(bpf_link__fd(link));
-	while (fd >= 0 && have < cap * sizeof(*ids) &&
-	       (got = read(fd, (char *)ids + have, cap * sizeof(*ids) - have)) > 0)
-		have += (size_t)got;
-	if (fd >= 0)
-		close(fd);
-	bpf_link__destroy(link);
-	return fd < 0 ? fd : (long)(have / sizeof(*ids));
 }
 
 /* Evictions cannot wait for its iterators, which sleep, so tables are held meanwhile. */
@@ -530,7 +449,8 @@ int collector_attach(struct collector *c, struct collector_error *err)
 	int rc;
 
 	if (c->opts.table_idle_ns && bpf_program__fd(c->skel->progs.unmapped_files) >= 0)
-		loader_drop_unmapped(c->loader, c->opts.table_idle_ns / NUM_MS, list_unmapped, c);
+		loader_drop_unmapped(c->loader, c->opts.table_idle_ns / NUM_MS,
+				     collector_list_unmapped, c);
 	rc = loader_start(c->loader);
 	if (rc)
 		return fail(err, 1, "cannot start a thread: %s", strerror(-rc));

@@ -83,6 +83,11 @@ struct collector *collector_new(const struct collector_opts *opts, struct module
 /* Makes the tables of all files that running processes have mapped. Returns the number of files. */
 int collector_preload(struct collector *c);
 /*
+ * Before collector_attach: the same of the files that a process, of any kind, has mapped in
+ * [start, start + len). Waits a second at most; the rest of the tables come later.
+ */
+void collector_preload_range(struct collector *c, uint32_t pid, uint64_t start, uint64_t len);
+/*
  * During sampling: requests the tables of files that the process has mapped, before the first
  * sample meets them.
  */

@@ -6,6 +6,7 @@
  *   collector_offcpu.c	loads the off-CPU object, on the maps of the first one
  *   collector_account.c	the kernel's counters
  *   collector_codes.c		code of languages
+ *   collector_lists.c		files that processes have mapped
  */
 #ifndef SFBPF_KERN_COLLECTOR_INTERNAL_H
 #define SFBPF_KERN_COLLECTOR_INTERNAL_H
@@ -59,6 +60,9 @@ const struct sf_sample *collector_number(struct collector *c, const struct sf_sa
 					 size_t words);
 /* Empties the kernel's map of code before it is full. */
 void collector_codes_sweep(struct collector *c);
+
+/* A loader_unmapped_fn; ctx is the collector. */
+long collector_list_unmapped(void *ctx, uint32_t *ids, size_t cap);
 
 /* Makes the verifier write its statistics of each program to (*said)[i]. Call before loading. */
 void collector_log_verifier(struct bpf_object *obj, char (**said)[VERIFIER_LOG]);

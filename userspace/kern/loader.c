@@ -312,9 +312,9 @@ int loader_load_now(struct loader *l, const struct sf_need *need)
 	return err;
 }
 
-void loader_settle(struct loader *l, bool (*stopped)(void))
+void loader_settle(struct loader *l, bool (*stopped)(void), uint64_t until_ns)
 {
-	while (!stopped || !stopped()) {
+	while ((!stopped || !stopped()) && clock_ns(CLOCK_MONOTONIC) < until_ns) {
 		if (step(l))
 			continue;
 		if (all_done(l))

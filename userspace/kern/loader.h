@@ -42,11 +42,11 @@ void loader_servers_stop(struct loader_servers *s);
 struct loader *loader_new(struct modules *modules, struct tables *tables, int copies_fd,
 			  const struct loader_servers *servers);
 /*
- * Before loader_start: loads a file. 0 or -ENOMEM. loader_settle then waits for all tables, or
- * until stopped() returns true.
+ * Before loader_start: loads a file. 0 or -ENOMEM. loader_settle then waits for all tables, until
+ * the time until_ns (CLOCK_MONOTONIC), or until stopped() returns true.
  */
 int loader_load_now(struct loader *l, const struct sf_need *need);
-void loader_settle(struct loader *l, bool (*stopped)(void));
+void loader_settle(struct loader *l, bool (*stopped)(void), uint64_t until_ns);
 /* Loads the 64-bit vDSO, from this process's image. module: its id. */
 void loader_load_vdso(struct loader *l, uint32_t module, const struct sf_file_key *key);
 /*

@@ -13,6 +13,7 @@
 #include "base/result_file.h"
 #include "sym/debuginfod.h"
 #include "sym/dwarf_reader.h"
+#include "tools/command_files.h"
 #include "worker/privs.h"
 
 #define POLL_MS	      100
@@ -255,6 +256,17 @@ int oneshot_prepare(struct oneshot *r)
 	return err;
 }
 
+/* Without it, the command's first samples are incomplete. */
+static void preload(struct session *s, const char *program)
+{
+	struct command_files files;
+
+	if (!command_files_start(&files, program))
+		collector_preload_range(s->collector, (uint32_t)files.pid, (uintptr_t)files.room,
+					files.room_len);
+	command_files_end(&files);
+}
+
 int oneshot_sample(struct oneshot *r, struct session *s)
 {
 	int err;
@@ -264,6 +276,7 @@ int oneshot_sample(struct oneshot *r, struct session *s)
 			return complain(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
 		if (!r->system_wide && !collector_add_pid(s->collector, (uint32_t)r->child.pid))
 			return complain(EXIT_FAILED, "cannot follow process %d", r->child.pid);
+		preload(s, r->command[0]);
 	}
 	err = sample(r, s);
 	progress_clear(&r->progress);

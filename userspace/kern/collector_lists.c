@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Lists of files that processes have mapped, from BPF iterators. */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/num.h"
+#include "kern/collector_internal.h"
+#include "kern/iter_reader.h"
+
+#define COMMAND_MS 1000 /* that a command waits for tables */
+
+struct listing {
+	struct loader *loader;
+	int (*take)(struct loader *l, const struct sf_need *need);
+	int n;
+};
+
+static void take_listed(void *ctx, const void *record)
+{
+	struct listing *l = ctx;
+
+	l->take(l->loader, record);
+	l->n++;
+}
+
+/*
+ * Passes every file that a process has mapped executable, and that is new, to take(). Returns their
+ * number. pid 0: all processes. If the list ends early, the missing files are loaded when they are
+ * sampled.
+ */
+static int list_mapped(struct collector *c, uint32_t pid,
+		       int (*take)(struct loader *l, const struct sf_need *need))
+{
+	union bpf_iter_link_info info = { .task = { .pid = pid } };
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+	struct bpf_link *link = bpf_program__attach_iter(c->skel->progs.mapped_files,
+							 pid ? &opts : NULL);
+	struct listing listing = { .loader = c->loader, .take = take };
+	int fd;
+
+	if (!link)
+		return 0;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	if (fd >= 0) {
+		iter_read(c->opts.servers->openers, fd, sizeof(struct sf_need), take_listed,
+			  &listing, c->opts.stopped, &c->lists);
+		close(fd);
+	}
+	bpf_link__destroy(link);
+	return listing.n;
+}
+
+int collector_preload(struct collector *c)
+{
+	int n = list_mapped(c, 0, loader_load_now);
+
+	loader_settle(c->loader, c->opts.stopped, UINT64_MAX);
+	return n;
+}
+
+void collector_preload_range(struct collector *c, uint32_t pid, uint64_t start, uint64_t len)
+{
+	c->skel->bss->list_start = start;
+	c->skel->bss->list_len = len;
+	list_mapped(c, pid, loader_load_now);
+	c->skel->bss->list_len = 0;
+	loader_settle(c->loader, c->opts.stopped, clock_ns(CLOCK_MONOTONIC) + COMMAND_MS * NUM_MS);
+}
+
+void collector_look(struct collector *c, uint32_t pid)
+{
+	list_mapped(c, pid, loader_push);
+}
+
+/* Needs an iterator over the files of one process (kernel 6.1): this one keeps all files open. */
+long collector_list_unmapped(void *ctx, uint32_t *ids, size_t cap)
+{
+	struct collector *c = ctx;
+	union bpf_iter_link_info info = { .task = { .pid = (uint32_t)getpid() } };
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+	struct bpf_link *link = bpf_program__attach_iter(c->skel->progs.unmapped_files, &opts);
+	size_t have = 0;
+	ssize_t got;
+	int fd;
+
+	if (!link)
+		return -errno;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	while (fd >= 0 && have < cap * sizeof(*ids) &&
+	       (got = read(fd, (char *)ids + have, cap * sizeof(*ids) - have)) > 0)
+		have += (size_t)got;
+	if (fd >= 0)
+		close(fd);
+	bpf_link__destroy(link);
+	return fd < 0 ? fd : (long)(have / sizeof(*ids));
+}

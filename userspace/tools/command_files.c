@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "tools/command_files.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "elf/elf_image.h"
+#include "elf/elf_needed.h"
+#include "worker/child_end.h"
+
+#define READY_MS    500
+#define FILES_MAX   128
+#define DIRS_MAX    16
+#define SCRIPT_LINE 256 /* bytes of the kernel's buffer for the first line of a script */
+
+struct search {
+	char *files[FILES_MAX]; /* canonical paths */
+	char *dirs[DIRS_MAX];
+	size_t nfiles, ndirs;
+	const char *in_hand; /* the file whose needs are being found */
+	uint8_t *room;
+	size_t nmapped;
+};
+
+static void add_file(struct search *s, const char *path)
+{
+	char *real = s->nfiles < FILES_MAX ? realpath(path, NULL) : NULL;
+
+	for (size_t i = 0; real && i < s->nfiles; i++)
+		if (!strcmp(s->files[i], real)) {
+			free(real);
+			return;
+		}
+	if (real)
+		s->files[s->nfiles++] = real;
+}
+
+static void add_dir(struct search *s, const char *dir, size_t len)
+{
+	if (len && s->ndirs < DIRS_MAX && (s->dirs[s->ndirs] = strndup(dir, len)))
+		s->ndirs++;
+}
+
+static size_t dir_len(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? (size_t)(slash - path) : 0;
+}
+
+/* Adds directories that are separated by colons. $ORIGIN is that of the file in hand. */
+static void add_dirs(struct search *s, const char *list)
+{
+	char dir[PATH_MAX];
+
+	for (size_t n; *list; list += n + (list[n] == ':')) {
+		const char *rest = list;
+
+		n = strcspn(list, ":");
+		dir[0] = 0;
+		for (size_t i = 0; i < 2 && s->in_hand; i++) {
+			static const char *const origin[] = { "$ORIGIN", "${ORIGIN}" };
+			size_t len = strlen(origin[i]);
+
+			if (n < len || strncmp(list, origin[i], len))
+				continue;
+			snprintf(dir, sizeof(dir), "%.*s", (int)dir_len(s->in_hand), s->in_hand);
+			rest = list + len;
+		}
+		snprintf(dir + strlen(dir), sizeof(dir) - strlen(dir), "%.*s",
+			 (int)(list + n - rest), rest);
+		add_dir(s, dir, strlen(dir));
+	}
+}
+
+/* Finds a file in the directories from `first` on that may be opened in this way. */
+static void find_in(struct search *s, size_t first, const char *name, int mode)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	if (strchr(name, '/')) {
+		add_file(s, name);
+		return;
+	}
+	for (size_t i = first; i < s->ndirs; i++) {
+		int n = snprintf(path, sizeof(path), "%s/%s", s->dirs[i], name);
+
+		if (n < (int)sizeof(path) && !access(path, mode) && !stat(path, &st) &&
+		    S_ISREG(st.st_mode)) {
+			add_file(s, path);
+			return;
+		}
+	}
+}
+
+/* As execvp(3) finds it. Its directories are of no use later. */
+static void find_program(struct search *s, const char *name)
+{
+	const char *path = getenv("PATH");
+	size_t first = s->ndirs;
+
+	add_dirs(s, path ? path : "/bin:/usr/bin");
+	find_in(s, first, name, X_OK);
+	while (s->ndirs > first)
+		free(s->dirs[--s->ndirs]);
+}
+
+static void take_need(void *ctx, enum elf_needed kind, const char *text)
+{
+	struct search *s = ctx;
+	char *real;
+
+	switch (kind) {
+	case ELF_RUNPATH:
+		add_dirs(s, text);
+		break;
+	case ELF_INTERP:
+		add_file(s, text);
+		real = realpath(text, NULL);
+		if (real)
+			add_dir(s, real, dir_len(real));
+		free(real);
+		break;
+	case ELF_LIBRARY:
+		find_in(s, 0, text, R_OK);
+		break;
+	}
+}
+
+/* The interpreter of a script, and the program that it finds if it is env(1). */
+static void take_script(struct search *s, int fd)
+{
+	char line[SCRIPT_LINE + 1], *word, *rest;
+	ssize_t n = pread(fd, line, SCRIPT_LINE, 0);
+
+	if (n < 2 || line[0] != '#' || line[1] != '!')
+		return;
+	line[n] = 0;
+	line[strcspn(line, "\n")] = 0;
+	word = strtok_r(line + 2, " \t", &rest);
+	if (!word)
+		return;
+	add_file(s, word);
+	if (!strcmp(word + dir_len(word), "/env") && (word = strtok_r(NULL, " \t", &rest)))
+		find_program(s, word);
+}
+
+static void map_code(struct search *s, const struct elf_image *img, int fd)
+{
+	const long page = sysconf(_SC_PAGESIZE);
+
+	for (uint32_t i = 0; i < img->nphdrs; i++) {
+		const struct elf_phdr *ph = &img->phdrs[i];
+
+		if (ph->type != PT_LOAD || !(ph->flags & PF_X) || !ph->filesz)
+			continue;
+		if (mmap(s->room + s->nmapped * (size_t)page, (size_t)page, PROT_READ | PROT_EXEC,
+			 MAP_PRIVATE | MAP_FIXED, fd, (off_t)ph->offset & -page) != MAP_FAILED)
+			s->nmapped++;
+		return;
+	}
+}
+
+static void look_at(struct search *s, const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	struct diag diag = { 0 };
+	struct elf_image img;
+	struct stat st;
+
+	if (fd < 0)
+		return;
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode)) {
+		if (elf_image_open_fd(&img, fd, &diag)) {
+			take_script(s, fd);
+		} else {
+			s->in_hand = path;
+			elf_needed(&img, take_need, s);
+			map_code(s, &img, fd);
+			elf_image_close(&img);
+		}
+	}
+	close(fd);
+}
+
+static void map_files(const char *program, void *room)
+{
+	struct search s = { .room = room };
+	const char *dirs = getenv("LD_LIBRARY_PATH");
+
+	find_program(&s, program);
+	if (dirs)
+		add_dirs(&s, dirs);
+	for (size_t i = 0; i < s.nfiles; i++)
+		look_at(&s, s.files[i]);
+	for (size_t i = 0; i < s.nfiles; i++)
+		free(s.files[i]);
+	for (size_t i = 0; i < s.ndirs; i++)
+		free(s.dirs[i]);
+}
+
+/* stop: a pipe that nothing is written to */
+static _Noreturn void run(const char *program, void *room, int ready, int stop)
+{
+	char byte = 0;
+
+	map_files(program, room);
+	if (write(ready, &byte, 1) == 1 && read(stop, &byte, 1) < 0)
+		_exit(1);
+	_exit(0);
+}
+
+int command_files_start(struct command_files *f, const char *program)
+{
+	struct pollfd ready = { .fd = -1, .events = POLLIN };
+	int up[2], down[2], err = 0;
+	char byte;
+
+	*f = (struct command_files){ .pid = -1, .stop_fd = -1, .room = MAP_FAILED };
+	f->room_len = (size_t)sysconf(_SC_PAGESIZE) * FILES_MAX;
+	f->room = mmap(NULL, f->room_len, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (f->room == MAP_FAILED || pipe2(up, O_CLOEXEC))
+		return -errno;
+	if (pipe2(down, O_CLOEXEC)) {
+		err = -errno;
+		close(up[0]);
+		close(up[1]);
+		return err;
+	}
+	f->pid = fork();
+	if (!f->pid) {
+		close(down[1]);
+		run(program, f->room, up[1], down[0]);
+	}
+	if (f->pid < 0)
+		err = -errno;
+	close(up[1]);
+	close(down[0]);
+	f->stop_fd = down[1];
+	ready.fd = up[0];
+	if (!err && poll(&ready, 1, READY_MS) < 1)
+		err = -ETIMEDOUT;
+	if (!err && read(up[0], &byte, 1) != 1)
+		err = -ECHILD;
+	close(up[0]);
+	return err;
+}
+
+void command_files_end(struct command_files *f)
+{
+	int status;
+
+	if (f->stop_fd >= 0)
+		close(f->stop_fd);
+	if (f->pid > 0)
+		child_kill(f->pid, &status);
+	if (f->room != MAP_FAILED)
+		munmap(f->room, f->room_len);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The files that a command will map, found before it starts, so that its first samples have their
+ * tables. The search is the dynamic linker's, without its cache: $LD_LIBRARY_PATH, the directories
+ * that files name, and that of the interpreter. What it misses is found when it is mapped.
+ */
+#ifndef SFBPF_TOOLS_COMMAND_FILES_H
+#define SFBPF_TOOLS_COMMAND_FILES_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+/* A process that has mapped a page of code of each file. */
+struct command_files {
+	pid_t pid;
+	int stop_fd; /* closed: it ends */
+	void *room;  /* where they are mapped, room_len bytes */
+	size_t room_len;
+};
+
+/*
+ * Starts the process, and waits until it is ready. 0, or -errno: -ETIMEDOUT if it takes too long.
+ * command_files_end in either case.
+ */
+int command_files_start(struct command_files *f, const char *program);
+void command_files_end(struct command_files *f);
+
+#endif
