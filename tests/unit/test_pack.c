@@ -526,6 +526,30 @@ TEST(pack_segments_out_of_order)
 	done_all();
 }
 
+TEST(pack_known_code_at_the_end_of_a_segment)
+{
+	const struct row plt = { .start = 0x1000f0,
+				 .end = 0x100100,
+				 .cfa = REG(X86_RSP, 8),
+				 .ra = AT_CFA(-8),
+				 .fp = KIND(RULE_SAME) };
+
+	begin();
+	image_code(&im, 0x100000, 0x20000, 0x1000);
+	image_code(&im, 0x200000, 0x30000, 0x1000);
+	IMAGE_FDE(&im, 0x100010, 0x10, CFA_OFFSET(16));
+	IMAGE_FDE(&im, 0x200010, 0x10, CFA_OFFSET(24));
+	image_finish(&im);
+	EXPECT_EQ(unwind_file_open_mem(&file, im.file.buf, im.file.len, &diag), 0);
+	EXPECT_EQ(rowbuf_push(&file.known, &plt), 0);
+	EXPECT_EQ(pack_opened(), 0);
+	EXPECT_EQ(packed.lost_rows, 0);
+	EXPECT_EQ(code_at(0x20010), 2 << 5);
+	EXPECT_EQ(code_at(0x200f0), 1 << 5);
+	EXPECT_EQ(code_at(0x30010), 3 << 5);
+	done_all();
+}
+
 TEST(pack_failures)
 {
 	begin();

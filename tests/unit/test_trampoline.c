@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The row of a program's entry (unwind/trampoline.c). */
+/* The rows of a program's entry and of PLTs (unwind/trampoline.c). */
 #include <elf.h>
 #include <stddef.h>
 #include <string.h>
@@ -81,4 +81,48 @@ TEST(entry_arm64)
 
 	expect_entry(EM_AARCH64, jump, sizeof(jump), 12);
 	expect_entry(EM_AARCH64, call, sizeof(call), 8);
+}
+
+/* CFA - rsp at each byte of a PLT; 0: there is no row */
+static void expect_plt(const uint8_t *code, size_t len, const char *want)
+{
+	const struct elf_shdr plt = { .addr = CODE, .offset = CODE, .size = len };
+	struct rowbuf rows = { 0 };
+	struct unwind_file file;
+	struct image im;
+	char got[65] = "";
+
+	image_init(&im);
+	image_code(&im, CODE, CODE, 0x1000);
+	image_finish(&im);
+	memcpy(im.file.buf + CODE, code, len);
+	EXPECT_EQ(unwind_file_open_mem(&file, im.file.buf, im.file.len, NULL), 0);
+	EXPECT_EQ(trampolines_add_plt(&file.img, &plt, &rows), 0);
+	memset(got, '0', len);
+	for (size_t i = 0; i < rows.n; i++)
+		for (uint64_t at = rows.rows[i].start; at < rows.rows[i].end; at++)
+			got[at - CODE] = (char)('0' + rows.rows[i].cfa.off / 8);
+	EXPECT_STR(got, want);
+	rowbuf_free(&rows);
+	unwind_file_close(&file);
+	image_free(&im);
+}
+
+TEST(plts)
+{
+	uint8_t lazy[] = { 0xff, 0x35, 1, 2, 3, 0, 0xff, 0x25, 1, 2, 3, 0,    0x0f, 0x1f, 0x40, 0,
+			   0xff, 0x25, 1, 2, 3, 0, 0x68, 0,    0, 0, 0, 0xe9, 1,    0,	  0,	0,
+			   0xff, 0x25, 1, 2, 3, 0, 0x68, 1,    0, 0, 0, 0xe9, 1,    0,	  0,	0 };
+	const uint8_t second[] = { 0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, 1, 2,
+				   3,	 0,    0x66, 0x0f, 0x1f, 0x44, 0, 0 };
+	const uint8_t ibt[] = { 0xf3, 0x0f, 0x1e, 0xfa, 0x68, 7, 0,    0,
+				0,    0xe9, 1,	  0,	0,    0, 0x66, 0x90 };
+
+	expect_plt(lazy, sizeof(lazy), "222222333333333311111111111222221111111111122222");
+	expect_plt(second, sizeof(second), "1111111111111111");
+	expect_plt(ibt, sizeof(ibt), "1111111112222222");
+	lazy[38] = 0x90;
+	expect_plt(lazy, sizeof(lazy), "000000000000000000000000000000000000000000000000");
+	expect_plt(lazy, 16, "0000000000000000");
+	expect_plt(second, 15, "000000000000000");
 }

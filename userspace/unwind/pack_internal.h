@@ -57,9 +57,11 @@ struct packer {
 	size_t next_known;
 };
 
-/* The segment that holds the address, or NULL. Addresses must ascend within a pass. */
+/* The segment that holds the address, or NULL. Nearly all addresses ascend within a pass. */
 static inline const struct elf_phdr *pack_segment_of(struct packer *p, uint64_t addr)
 {
+	if (p->seg && (p->seg == p->nsegs || addr < p->segs[p->seg].vaddr))
+		p->seg = 0; /* a trampoline behind the last function of a segment */
 	while (p->seg < p->nsegs && addr >= p->segs[p->seg].vaddr + p->segs[p->seg].filesz)
 		p->seg++;
 	return p->seg < p->nsegs && addr >= p->segs[p->seg].vaddr ? &p->segs[p->seg] : NULL;

@@ -64,12 +64,32 @@ static int parse_eh_frame(struct unwind_file *f, struct diag *diag)
 	return err;
 }
 
+/* The PLTs that no table describes. */
+static int add_plts(struct unwind_file *f)
+{
+	static const char *const names[] = { ".plt", ".plt.sec", ".iplt" };
+	int err = 0;
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]) && !err; i++) {
+		const struct elf_shdr *s = f->arch == ROW_ARCH_X86_64 && !f->img.be
+						   ? elf_image_section(&f->img, names[i])
+						   : NULL;
+
+		if (s && !(f->has_eh && fntab_find(&f->eh.fns, s->addr)) &&
+		    !(f->has_sframe && fntab_find(&f->sframe.fns, s->addr)))
+			err = trampolines_add_plt(&f->img, s, &f->known);
+	}
+	return err;
+}
+
 int unwind_file_parse(struct unwind_file *f, struct diag *diag)
 {
 	int err = f->found_sframe ? parse_sframe(f, diag) : 0;
 
 	if (!err && f->found_eh)
 		err = parse_eh_frame(f, diag);
+	if (!err)
+		err = add_plts(f);
 	if (!err) {
 		err = go_rows_open(&f->go, &f->img, f->arch);
 		f->has_go = !err;

@@ -527,6 +527,86 @@ static int init_rows(const struct elf_image *img, enum row_arch arch, const char
 	return err;
 }
 
+#define PLT_MAX	  (64u << 10) /* bytes of a PLT */
+#define PLT_ENTRY 16
+
+/*
+ * One entry of a PLT of x86-64: the bytes that are the same in all entries, -1 for others, and from
+ * where on an index was pushed. The first entry of a lazy PLT pushes another word.
+ */
+static const struct plt_shape {
+	int16_t bytes[PLT_ENTRY];
+	uint8_t pushed; /* PLT_ENTRY: nothing is */
+} plt_shapes[] = {
+	/* jmp *SLOT(%rip); push $INDEX; jmp PLT0 */
+	{ { 0xff, 0x25, -1, -1, -1, -1, 0x68, -1, -1, -1, -1, 0xe9, -1, -1, -1, -1 }, 11 },
+	/* endbr64; push $INDEX; jmp PLT0 */
+	{ { 0xf3, 0x0f, 0x1e, 0xfa, 0x68, -1, -1, -1, -1, 0xe9, -1, -1, -1, -1, -1, -1 }, 9 },
+	/* endbr64; jmp *SLOT(%rip) */
+	{ { 0xf3, 0x0f, 0x1e, 0xfa, 0xff, 0x25, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1 },
+	  PLT_ENTRY },
+};
+
+static bool is_plt_entry(const struct bytes *code, uint64_t at, const struct plt_shape *shape)
+{
+	for (size_t i = 0; i < PLT_ENTRY; i++)
+		if (shape->bytes[i] >= 0 && code->base[at + i] != (uint8_t)shape->bytes[i])
+			return false;
+	return true;
+}
+
+/* first: of the entries that are like the shape; those before it are PLT0 */
+static int plt_rows(struct bytes code, uint64_t at, uint64_t first, const struct plt_shape *shape,
+		    struct rowbuf *out)
+{
+	struct row pushed = leaf_row;
+	int err;
+
+	pushed.cfa.off = 16;
+	err = first ? push_range(out, &pushed, at, at + 6) : 0;
+	pushed.cfa.off = 24;
+	if (!err && first)
+		err = push_range(out, &pushed, at + 6, at + first);
+	pushed.cfa.off = 16;
+	if (shape->pushed == PLT_ENTRY)
+		return err ? err : push_range(out, &leaf_row, at + first, at + code.len);
+	for (uint64_t i = first; i < code.len && !err; i += PLT_ENTRY) {
+		err = push_range(out, &leaf_row, at + i, at + i + shape->pushed);
+		if (!err)
+			err = push_range(out, &pushed, at + i + shape->pushed, at + i + PLT_ENTRY);
+	}
+	return err;
+}
+
+static bool all_like(const struct bytes *code, uint64_t first, const struct plt_shape *shape)
+{
+	for (uint64_t i = first; i < code->len; i += PLT_ENTRY)
+		if (!is_plt_entry(code, i, shape))
+			return false;
+	return first < code->len;
+}
+
+int trampolines_add_plt(const struct elf_image *img, const struct elf_shdr *s, struct rowbuf *out)
+{
+	static const uint8_t push_slot[] = { 0xff, 0x35 };
+	struct elf_blob code = { 0 };
+	uint64_t first;
+	int err = 0;
+
+	if (!s->size || s->size > PLT_MAX || s->size % PLT_ENTRY ||
+	    s->addr > UINT64_MAX - s->size || elf_image_read(img, s->offset, s->size, &code))
+		return 0;
+	first = bytes_are(&code.view, 0, push_slot, sizeof(push_slot)) ? PLT_ENTRY : 0;
+	for (size_t i = 0; i < sizeof(plt_shapes) / sizeof(plt_shapes[0]); i++)
+		if (all_like(&code.view, first, &plt_shapes[i])) {
+			err = plt_rows(code.view, s->addr, first, &plt_shapes[i], out);
+			break;
+		}
+	elf_blob_free(&code);
+	sort_rows(out);
+	return err;
+}
+
 static bool is_bare_vdso(const struct elf_image *img)
 {
 	char name[32];

@@ -8,7 +8,8 @@
  * - A thread's first frame has no CFI in musl.
  * - The end of clone() and clone3() has none in glibc. Both the caller's thread and the new
  *   one execute it (on AArch64 the CFI there is right for the caller's thread only).
- * - AArch64's vDSO and PLTs, which neither linker nor assembler describes.
+ * - AArch64's vDSO and PLTs, which neither linker nor assembler describes. lld does not describe
+ *   those of x86-64 either.
  * - Boost's Context, which PHP has too, has none: jump_fcontext() goes to another stack, and
  *   make_fcontext() begins one. They are found by their dynamic symbols. x86-64 only.
  * - .init and .fini, whose first and last bytes come from the C library, have none in any file.
@@ -33,5 +34,11 @@ int trampolines_find(const struct elf_image *img, enum row_arch arch, struct row
  */
 int trampolines_add_restorer(const struct elf_image *img, enum row_arch arch, uint64_t addr,
 			     struct rowbuf *out);
+
+/*
+ * Adds the rows of a section that is a PLT of x86-64, as linkers make it. For those that no table
+ * describes (lld's).
+ */
+int trampolines_add_plt(const struct elf_image *img, const struct elf_shdr *s, struct rowbuf *out);
 
 #endif
