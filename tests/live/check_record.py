@@ -179,7 +179,7 @@ def check_command(name):
 
 def check_command_files(name):
     """The tables of a command's files are there for its first samples: of the program, what it is
-    linked to, and the interpreter of a script.
+    linked to, the interpreter of a script, and what env(1) and its like execute.
     """
     path = h.copy_program("brief", "first-brief")
     script = h.tmpfile("script")
@@ -187,7 +187,8 @@ def check_command_files(name):
         f.write("#!%s 200\n" % path)
     os.chmod(script, 0o755)
     errors = []
-    for what, argv in (("program", [path, "200"]), ("script", [script])):
+    for what, argv in (("program", [path, "200"]), ("script", [script]),
+                       ("wrapped", ["timeout", "9", "env", "-u", "NO", path, "200"])):
         stacks, stats = h.Recording(["-F", "997"], command=argv).finish()
         errors += h.stats_errors(stats, stacks)
         late = [s for s in stacks if h.reason(s) == "not_loaded"]

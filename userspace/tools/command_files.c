@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,10 +18,11 @@
 #include "elf/elf_needed.h"
 #include "worker/child_end.h"
 
-#define READY_MS    500
-#define FILES_MAX   128
-#define DIRS_MAX    16
-#define SCRIPT_LINE 256 /* bytes of the kernel's buffer for the first line of a script */
+#define READY_MS     500
+#define FILES_MAX    128
+#define DIRS_MAX     16
+#define SCRIPT_LINE  256 /* bytes of the kernel's buffer for the first line of a script */
+#define SCRIPT_WORDS 8
 
 struct search {
 	char *files[FILES_MAX]; /* canonical paths */
@@ -82,37 +84,69 @@ static void add_dirs(struct search *s, const char *list)
 	}
 }
 
-/* Finds a file in the directories from `first` on that may be opened in this way. */
-static void find_in(struct search *s, size_t first, const char *name, int mode)
+static bool is_file(const char *path, int mode)
 {
-	char path[PATH_MAX];
 	struct stat st;
 
-	if (strchr(name, '/')) {
+	return !access(path, mode) && !stat(path, &st) && S_ISREG(st.st_mode);
+}
+
+/*
+ * Adds a file that may be opened in this way, from one of the directories from `first` on. False:
+ * there is none.
+ */
+static bool find_in(struct search *s, size_t first, const char *name, int mode)
+{
+	char path[PATH_MAX];
+	bool found = strchr(name, '/') && is_file(name, mode);
+
+	if (found)
 		add_file(s, name);
-		return;
-	}
-	for (size_t i = first; i < s->ndirs; i++) {
+	for (size_t i = first; i < s->ndirs && !found && !strchr(name, '/'); i++) {
 		int n = snprintf(path, sizeof(path), "%s/%s", s->dirs[i], name);
 
-		if (n < (int)sizeof(path) && !access(path, mode) && !stat(path, &st) &&
-		    S_ISREG(st.st_mode)) {
+		found = n < (int)sizeof(path) && is_file(path, mode);
+		if (found)
 			add_file(s, path);
-			return;
-		}
 	}
+	return found;
 }
 
 /* As execvp(3) finds it. Its directories are of no use later. */
-static void find_program(struct search *s, const char *name)
+static bool find_program(struct search *s, const char *name)
 {
 	const char *path = getenv("PATH");
 	size_t first = s->ndirs;
+	bool found;
 
 	add_dirs(s, path ? path : "/bin:/usr/bin");
-	find_in(s, first, name, X_OK);
+	found = find_in(s, first, name, X_OK);
 	while (s->ndirs > first)
 		free(s->dirs[--s->ndirs]);
+	return found;
+}
+
+/* Programs that execute another one, which is the first of their operands that is a program */
+static const char *const wrappers[] = { "chrt",	   "env",    "ionice", "nice",	  "nohup",
+					"numactl", "setsid", "stdbuf", "taskset", "timeout" };
+
+static bool is_wrapper(const char *program)
+{
+	const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
+
+	for (size_t i = 0; i < sizeof(wrappers) / sizeof(wrappers[0]); i++)
+		if (!strcmp(name, wrappers[i]))
+			return true;
+	return false;
+}
+
+static void find_command(struct search *s, char *const *argv)
+{
+	bool found = find_program(s, argv[0]), wrapped = found && is_wrapper(argv[0]);
+
+	for (size_t i = 1; wrapped && argv[i]; i++)
+		if (find_program(s, argv[i]))
+			wrapped = is_wrapper(argv[i]);
 }
 
 static void take_need(void *ctx, enum elf_needed kind, const char *text)
@@ -137,22 +171,21 @@ static void take_need(void *ctx, enum elf_needed kind, const char *text)
 	}
 }
 
-/* The interpreter of a script, and the program that it finds if it is env(1). */
+/* The interpreter of a script, and the program that it executes if it is env(1). */
 static void take_script(struct search *s, int fd)
 {
-	char line[SCRIPT_LINE + 1], *word, *rest;
+	char line[SCRIPT_LINE + 1], *words[SCRIPT_WORDS + 1] = { NULL }, *rest;
 	ssize_t n = pread(fd, line, SCRIPT_LINE, 0);
 
 	if (n < 2 || line[0] != '#' || line[1] != '!')
 		return;
 	line[n] = 0;
 	line[strcspn(line, "\n")] = 0;
-	word = strtok_r(line + 2, " \t", &rest);
-	if (!word)
-		return;
-	add_file(s, word);
-	if (!strcmp(word + dir_len(word), "/env") && (word = strtok_r(NULL, " \t", &rest)))
-		find_program(s, word);
+	words[0] = strtok_r(line + 2, " \t", &rest);
+	for (size_t i = 1; i < SCRIPT_WORDS && words[i - 1]; i++)
+		words[i] = strtok_r(NULL, " \t", &rest);
+	if (words[0])
+		find_command(s, words);
 }
 
 static void map_code(struct search *s, const struct elf_image *img, int fd)
@@ -193,12 +226,12 @@ static void look_at(struct search *s, const char *path)
 	close(fd);
 }
 
-static void map_files(const char *program, void *room)
+static void map_files(char *const *argv, void *room)
 {
 	struct search s = { .room = room };
 	const char *dirs = getenv("LD_LIBRARY_PATH");
 
-	find_program(&s, program);
+	find_command(&s, argv);
 	if (dirs)
 		add_dirs(&s, dirs);
 	for (size_t i = 0; i < s.nfiles; i++)
@@ -210,17 +243,17 @@ static void map_files(const char *program, void *room)
 }
 
 /* stop: a pipe that nothing is written to */
-static _Noreturn void run(const char *program, void *room, int ready, int stop)
+static _Noreturn void run(char *const *argv, void *room, int ready, int stop)
 {
 	char byte = 0;
 
-	map_files(program, room);
+	map_files(argv, room);
 	if (write(ready, &byte, 1) == 1 && read(stop, &byte, 1) < 0)
 		_exit(1);
 	_exit(0);
 }
 
-int command_files_start(struct command_files *f, const char *program)
+int command_files_start(struct command_files *f, char *const *argv)
 {
 	struct pollfd ready = { .fd = -1, .events = POLLIN };
 	int up[2], down[2], err = 0;
@@ -240,7 +273,7 @@ int command_files_start(struct command_files *f, const char *program)
 	f->pid = fork();
 	if (!f->pid) {
 		close(down[1]);
-		run(program, f->room, up[1], down[0]);
+		run(argv, f->room, up[1], down[0]);
 	}
 	if (f->pid < 0)
 		err = -errno;

@@ -22,7 +22,7 @@ struct command_files {
  * Starts the process, and waits until it is ready. 0, or -errno: -ETIMEDOUT if it takes too long.
  * command_files_end in either case.
  */
-int command_files_start(struct command_files *f, const char *program);
+int command_files_start(struct command_files *f, char *const *argv);
 void command_files_end(struct command_files *f);
 
 #endif

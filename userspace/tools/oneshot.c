@@ -257,11 +257,11 @@ int oneshot_prepare(struct oneshot *r)
 }
 
 /* Without it, the command's first samples are incomplete. */
-static void preload(struct session *s, const char *program)
+static void preload(struct session *s, char *const *argv)
 {
 	struct command_files files;
 
-	if (!command_files_start(&files, program))
+	if (!command_files_start(&files, argv))
 		collector_preload_range(s->collector, (uint32_t)files.pid, (uintptr_t)files.room,
 					files.room_len);
 	command_files_end(&files);
@@ -276,7 +276,7 @@ int oneshot_sample(struct oneshot *r, struct session *s)
 			return complain(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
 		if (!r->system_wide && !collector_add_pid(s->collector, (uint32_t)r->child.pid))
 			return complain(EXIT_FAILED, "cannot follow process %d", r->child.pid);
-		preload(s, r->command[0]);
+		preload(s, r->command);
 	}
 	err = sample(r, s);
 	progress_clear(&r->progress);
