@@ -22,11 +22,14 @@ struct code_range {
 	uint64_t start, end; /* virtual addresses, half-open */
 };
 
+#define CODE_LINE 64 /* bytes of code for a bit of gap_lines: a cache line of marks */
+
 /* An executable segment in memory. Each byte of code has a byte of marks. */
 struct code_text {
 	uint64_t start, end;
 	struct elf_blob blob;
 	uint8_t *marks;
+	uint8_t *gap_lines; /* a bit: bytes there have MARK_GAP */
 };
 
 /* A PT_LOAD segment that was read because a jump table lies in it. */
@@ -207,6 +210,21 @@ struct code_text *code_text_of(const struct code_fn *f, uint64_t addr);
 void code_decode(const struct code_fn *f, uint64_t addr, struct code_op *ret);
 /* The same, from f->cache: code is looked at several times. */
 const struct code_op *code_op_at(const struct code_fn *f, uint64_t addr);
+/*
+ * Whether no table describes the byte at the address. Most are described, which the bits tell: each
+ * reference of a large file is a cache miss in its marks.
+ */
+static inline bool code_in_gap(const struct code_fn *f, uint64_t addr)
+{
+	for (size_t i = 0; i < f->ntexts; i++) {
+		const struct code_text *t = &f->texts[i];
+		const uint64_t at = addr - t->start, line = at / CODE_LINE;
+
+		if (at < t->end - t->start)
+			return t->gap_lines[line / 8] >> line % 8 & 1 && t->marks[at] & MARK_GAP;
+	}
+	return false;
+}
 uint8_t *code_mark_of(const struct code_fn *f, uint64_t addr); /* NULL: outside of text */
 /* Removes these marks from the range. */
 void code_unmark(const struct code_fn *f, struct code_range range, uint8_t marks);

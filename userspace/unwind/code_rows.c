@@ -462,9 +462,9 @@ static int note_main(struct analysis *a)
 /* A word of data, also of a relocation, that may be the address of a function. */
 static int note_word(void *ctx, uint64_t word)
 {
-	const uint8_t *m = mark_of(ctx, word);
+	const struct analysis *a = ctx;
 
-	return m && *m & MARK_GAP ? note_start(ctx, word, false) : 0;
+	return code_in_gap(&a->fn, word) ? note_start(ctx, word, false) : 0;
 }
 
 /* The symbols nearby still tell where functions end. */
@@ -530,8 +530,9 @@ static int load_text(struct analysis *a)
 		/* For one function, few pages of it are used. */
 		t->marks = a->opts->at ? calloc(1, segs[i].filesz)
 				       : huge_alloc(segs[i].filesz, true);
+		t->gap_lines = calloc(1, segs[i].filesz / CODE_LINE / 8 + 1);
 		a->fn.ntexts++;
-		if (!t->marks)
+		if (!t->marks || !t->gap_lines)
 			return -ENOMEM;
 		a->fn.budget += segs[i].filesz * BUDGET_PER_BYTE;
 	}
@@ -544,8 +545,13 @@ static void mark_gap(struct code_text *t, const struct code_range *gap)
 	uint64_t start = gap->start > t->start ? gap->start : t->start,
 		 end = gap->end < t->end ? gap->end : t->end;
 
-	if (start < end)
-		memset(&t->marks[start - t->start], MARK_GAP, end - start);
+	if (start >= end)
+		return;
+	start -= t->start;
+	end -= t->start;
+	memset(&t->marks[start], MARK_GAP, end - start);
+	for (uint64_t line = start / CODE_LINE; line <= (end - 1) / CODE_LINE; line++)
+		t->gap_lines[line / 8] |= (uint8_t)(1u << line % 8);
 }
 
 /* For all that looks at many addresses, before there are other marks */
@@ -640,6 +646,7 @@ int code_rows(struct unwind_file *file, const struct code_rows_opts *opts)
 	for (size_t i = 0; i < a->fn.ntexts; i++) {
 		elf_blob_free(&a->texts[i].blob);
 		free(a->texts[i].marks);
+		free(a->texts[i].gap_lines);
 	}
 	free(a->described.v);
 	free(a->gaps.v);

@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "unwind/code_scan.h"
 
-/* A byte of a gap at the address? */
-static inline bool in_gap(const struct code_fn *f, uint64_t addr)
-{
-	for (size_t i = 0; i < f->ntexts; i++)
-		if (addr - f->texts[i].start < f->texts[i].end - f->texts[i].start)
-			return f->texts[i].marks[addr - f->texts[i].start] & MARK_GAP;
-	return false;
-}
-
 /* Whether a distance may follow the n bytes: of a call, a jump, or an operand relative to rip. */
 static inline bool before_distance(const uint8_t *bytes, size_t n)
 {
@@ -39,7 +30,7 @@ static uint64_t x86_reference(const struct code_fn *f, const struct code_range *
 		if (!before_distance(at, i))
 			continue;
 		memcpy(&by, at + i, 4);
-		if (by && in_gap(f, r->start + i + 4 + (uint64_t)(int64_t)by))
+		if (by && code_in_gap(f, r->start + i + 4 + (uint64_t)(int64_t)by))
 			return r->start + i;
 	}
 	return r->end;
@@ -60,7 +51,7 @@ static int references(const struct code_fn *f, const struct code_range *r,
 			to = op.target;
 		else if (op.kind == OP_CONST)
 			to = (uint64_t)op.imm;
-		if (to && in_gap(f, to))
+		if (to && code_in_gap(f, to))
 			err = note(ctx, to, op.kind == OP_CALL);
 	}
 	return err;
