@@ -303,6 +303,23 @@ def check_later_passes(name):
     h.check(name, errors)
 
 
+def check_static_without_tables(name):
+    """A static program that begins in code without tables, and has more such code than the first
+    pass looks at: another pass follows at once, before the command starts.
+    """
+    if not os.path.exists(h.program("start-gap")):
+        raise h.Skip("no program start-gap")
+    path = h.copy_program("start-gap", name)
+    stacks, stats = h.Recording(["-F", "499"], command=[path, "1", "20"]).finish()
+    bad = [s for s in stacks if h.reason(s)]
+    errors = h.stats_errors(stats, stacks)
+    if h.total(stacks) < 300 or h.total(bad) > 0.02 * h.total(stacks):
+        errors.append("%d of %d samples are incomplete: %s" %
+                      (h.total(bad), h.total(stacks), h.worst(bad)))
+    h.note("static: %d of %d samples incomplete" % (h.total(bad), h.total(stacks)))
+    h.check(name, errors)
+
+
 # ---- exit codes
 # ------------------------------------------------------------------------------------------
 
@@ -471,7 +488,8 @@ h.run_checks([
     check_process_names, check_sframe_alone,
     check_seldom_and_often, check_exec, check_kernel_and_user_only, check_command,
     check_command_files, check_progress,
-    check_new_file, check_brief_300_runs, check_later_passes, check_exit_usage,
+    check_new_file, check_brief_300_runs, check_later_passes,
+    check_static_without_tables, check_exit_usage,
     check_exit_missing_pid, check_exit_not_root, check_exit_unwritable, check_doctor,
     check_binary_on_terminal, check_events_stay, check_interrupt
 ])

@@ -89,7 +89,10 @@ plain() {
 		c jit jit.c
 		c fat rec.c fat.S
 		c rec-gap rec.c gap.S -fomit-frame-pointer -fno-asynchronous-unwind-tables \
-			-fno-unwind-tables ;;
+			-fno-unwind-tables
+		c start-gap rec.c gap.S start.S -fomit-frame-pointer \
+			-fno-asynchronous-unwind-tables -fno-unwind-tables -static -no-pie -nostartfiles \
+			"$($CC -print-file-name=crti.o)" "$($CC -print-file-name=crtn.o)" ;;
 	*)
 		skip noend "its code is x86-64's"
 		skip keepreg "its code is x86-64's"
@@ -98,7 +101,8 @@ plain() {
 		skip jit "its code is x86-64's"
 		skip hostile "its code is x86-64's"
 		skip fat "its code is x86-64's"
-		skip rec-gap "its code is x86-64's" ;;
+		skip rec-gap "its code is x86-64's"
+		skip start-gap "its code is x86-64's" ;;
 	esac
 	# Walked by frame pointer before its tables are there, so that a stack meets all of its
 	# files at once.

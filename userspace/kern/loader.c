@@ -321,6 +321,7 @@ void loader_settle(struct loader *l, bool (*stopped)(void), uint64_t until_ns)
 			break;
 		wait_for_work(l, WATCH_MS);
 	}
+	l->started = true;
 }
 
 void loader_drop_unmapped(struct loader *l, uint64_t idle_ms, loader_unmapped_fn list, void *ctx)

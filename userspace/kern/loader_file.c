@@ -307,6 +307,22 @@ static void expect_code(struct module *m, enum table_code next)
 	m->next_code = next;
 }
 
+/* What follows the first pass over machine code: nothing, all of it, or what a sample needs. */
+static void plan_code(struct loader *l, struct module *m, const struct table_answer *a)
+{
+	const struct load_job job = {
+		.need = { .module = m->id, .owner = m->owner },
+		.lane = SLOW,
+		.code = CODE_ALL,
+	};
+
+	m->next_code = CODE_QUICK;
+	if (m->state != FILE_PUBLISHED || !a->code_left)
+		return;
+	if (!a->code_soon || !l->started || loader_enqueue(l, &job))
+		m->next_code = CODE_FUNCTION;
+}
+
 static void take_tables(struct loader *l, struct lane *from, struct module *m,
 			const struct table_answer *a)
 {
@@ -324,8 +340,7 @@ static void take_tables(struct loader *l, struct lane *from, struct module *m,
 		give_up(l, m);
 	} else {
 		conclude(l, m, &o);
-		m->next_code = a->code_left && m->state == FILE_PUBLISHED ? CODE_FUNCTION
-									  : CODE_QUICK;
+		plan_code(l, m, a);
 	}
 }
 

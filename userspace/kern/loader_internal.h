@@ -37,6 +37,8 @@ struct loader {
 	struct worker_totals workers;
 	pthread_t thread;
 	bool running, stop;
+	/* New files are those of processes that begin now, no longer of all that exist */
+	bool started;
 	/* eventfd: the queue has a new file, or the thread must stop */
 	int wake;
 	pthread_mutex_t lock; /* protects the queues, `active` and the totals */

@@ -18,7 +18,7 @@
 #include "elf/elf_needed.h"
 #include "worker/child_end.h"
 
-#define READY_MS     500
+#define READY_MS     500 /* that the search may take */
 #define FILES_MAX    128
 #define DIRS_MAX     16
 #define SCRIPT_LINE  256 /* bytes of the kernel's buffer for the first line of a script */

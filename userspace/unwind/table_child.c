@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "lang/lang.h"
 #include "unwind/code_rows.h"
+#include "unwind/code_starts.h"
 #include "unwind/fntab.h"
 #include "unwind/row_stream.h"
 #include "unwind/stg_rows.h"
@@ -36,9 +37,10 @@
 #define CODE_FILE_MAX	  (16u << 20)
 #define CODE_TEXT_SMALL	  (1u << 20)
 #define CODE_SHARE	  10
-#define STG_TEXT_MAX	  (8u << 20) /* that of GHC's programs is searched then */
+#define CODE_SOON_MIN	  (16u << 10) /* bytes of gaps that may be a C library */
+#define STG_TEXT_MAX	  (8u << 20)  /* that of GHC's programs is searched then */
 /*
- * A later pass, for which no sample waits, has more for each MB of code. It needs 40 to 150 ms on
+ * A later pass, for which no sample waits, has more for each MB of code. It needs 40 to 130 ms on
  * an idle CPU, but rows are of use to deep stacks only when there are all of them.
  */
 #define CODE_MB_NS	  250000000ull
@@ -193,6 +195,20 @@ static uint64_t text_bytes(const struct elf_image *img)
 	return bytes;
 }
 
+/*
+ * Whether the C library that begins the program's threads has no tables: of a static program, by
+ * its entry. In musl and Free Pascal, stacks end there.
+ */
+static bool begins_without_tables(const struct unwind_file *file)
+{
+	uint64_t entry;
+
+	return !file->has_go && !elf_image_segment(&file->img, PT_INTERP) &&
+	       code_entry(&file->img, &entry) &&
+	       !(file->has_eh && fntab_find(&file->eh.fns, entry)) &&
+	       !(file->has_sframe && fntab_find(&file->sframe.fns, entry));
+}
+
 /* Whether the first pass looks at the code outside of tables. */
 static bool is_quick(const struct unwind_file *file, uint64_t gaps, uint64_t text)
 {
@@ -220,6 +236,7 @@ static int add_code(struct job *job, struct unwind_file *file, const struct tabl
 		job->answer->code_left = opts.brief;
 	} else if (code == CODE_QUICK && !is_quick(file, gaps, text)) {
 		job->answer->code_left = gaps != 0;
+		job->answer->code_soon = gaps >= CODE_SOON_MIN && begins_without_tables(file);
 		return 0;
 	}
 	if (code == CODE_FUNCTION) {
@@ -260,7 +277,7 @@ static int convert(struct job *job, struct unwind_file *file, const struct table
 		describe_runtime(file, &packed);
 	/* Machine code in a runtime is that of its language, which has steps of its own. */
 	if (packed.tables.flags & SF_MODULE_LANG)
-		job->answer->code_left = 0;
+		job->answer->code_left = job->answer->code_soon = 0;
 	if (job->answer->code_left)
 		packed.tables.flags |= SF_MODULE_MORE_ROWS;
 	if (err == -ENOSPC)

@@ -47,6 +47,7 @@ struct table_answer {
 	uint64_t bytes;	    /* of the entry */
 	uint64_t malformed; /* damaged parts of the file that were left out */
 	uint64_t code_left; /* bool: CODE_ALL would look at more machine code */
+	uint64_t code_soon; /* bool: all stacks need that, so it should not wait for a sample */
 	uint64_t cpu_ns;
 	uint8_t build_id[20];
 	uint32_t build_id_len;
