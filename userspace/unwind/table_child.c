@@ -37,7 +37,7 @@
 #define CODE_FILE_MAX	  (16u << 20)
 #define CODE_TEXT_SMALL	  (1u << 20)
 #define CODE_SHARE	  10
-#define CODE_SOON_MIN	  (16u << 10) /* bytes of gaps that may be a C library */
+#define CODE_SOON_MIN	  (16u << 10) /* bytes of gaps: a C library's at least */
 #define STG_TEXT_MAX	  (8u << 20)  /* that of GHC's programs is searched then */
 /*
  * A later pass, for which no sample waits, has more for each MB of code. It needs 40 to 130 ms on
@@ -196,13 +196,15 @@ static uint64_t text_bytes(const struct elf_image *img)
 }
 
 /*
- * Whether the C library that begins the program's threads has no tables: of a static program, by
- * its entry. In musl and Free Pascal, stacks end there.
+ * Whether nearly all stacks need rows from machine code: the file was built without tables, or it
+ * is a static program, and the C library that begins its threads was. That is told by its entry.
  */
-static bool begins_without_tables(const struct unwind_file *file)
+static bool stacks_need_code(const struct unwind_file *file, uint64_t gaps, uint64_t text)
 {
 	uint64_t entry;
 
+	if (gaps < CODE_SOON_MIN || gaps >= text - text / 10)
+		return gaps >= CODE_SOON_MIN;
 	return !file->has_go && !elf_image_segment(&file->img, PT_INTERP) &&
 	       code_entry(&file->img, &entry) &&
 	       !(file->has_eh && fntab_find(&file->eh.fns, entry)) &&
@@ -236,7 +238,7 @@ static int add_code(struct job *job, struct unwind_file *file, const struct tabl
 		job->answer->code_left = opts.brief;
 	} else if (code == CODE_QUICK && !is_quick(file, gaps, text)) {
 		job->answer->code_left = gaps != 0;
-		job->answer->code_soon = gaps >= CODE_SOON_MIN && begins_without_tables(file);
+		job->answer->code_soon = stacks_need_code(file, gaps, text);
 		return 0;
 	}
 	if (code == CODE_FUNCTION) {
