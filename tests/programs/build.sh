@@ -91,7 +91,8 @@ plain() {
 		c rec-gap rec.c gap.S -fomit-frame-pointer -fno-asynchronous-unwind-tables \
 			-fno-unwind-tables
 		c start-gap rec.c gap.S start.S -fomit-frame-pointer \
-			-fno-asynchronous-unwind-tables -fno-unwind-tables -static -no-pie -nostartfiles \
+			-fno-asynchronous-unwind-tables -fno-unwind-tables -static -no-pie \
+			-nostartfiles \
 			"$($CC -print-file-name=crti.o)" "$($CC -print-file-name=crtn.o)" ;;
 	*)
 		skip noend "its code is x86-64's"
