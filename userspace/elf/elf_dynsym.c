@@ -3,8 +3,7 @@
 
 #include <string.h>
 
-#define DYNAMIC_MAX 65536
-#define CHAIN_MAX   64 /* symbols of one hash bucket; linkers make two or three */
+#define CHAIN_MAX 64 /* symbols of one hash bucket; linkers make two or three */
 
 static bool read_at(const struct elf_image *img, uint64_t off, uint64_t size, struct elf_blob *ret)
 {
@@ -63,20 +62,14 @@ static bool read_hash(struct elf_dynsym *d, uint64_t off)
 
 bool elf_dynsym_open(struct elf_dynsym *d, const struct elf_image *img)
 {
-	const struct elf_phdr *ph = elf_image_segment(img, PT_DYNAMIC);
-	uint64_t symtab = 0, strtab = 0, hash = 0, needed[32], nneeded = 0;
+	uint64_t tag, val, symtab = 0, strtab = 0, hash = 0, needed[32], nneeded = 0;
 	struct elf_blob dyn = { 0 };
 
 	*d = (struct elf_dynsym){ .img = img };
 	d->program = img->type == ET_EXEC || elf_image_segment(img, PT_INTERP);
-	if (!ph ||
-	    !read_at(img, ph->offset, ph->filesz < DYNAMIC_MAX ? ph->filesz : DYNAMIC_MAX, &dyn))
+	if (elf_image_dynamic(img, &dyn))
 		return false;
-	while (bytes_left(&dyn.view) >= sizeof(Elf64_Dyn)) {
-		uint64_t tag = bytes_u64(&dyn.view), val = bytes_u64(&dyn.view);
-
-		if (tag == DT_NULL)
-			break;
+	while (elf_dynamic_next(&dyn.view, &tag, &val)) {
 		if (tag == DT_SYMTAB)
 			symtab = val;
 		else if (tag == DT_STRTAB)

@@ -17,6 +17,7 @@
 #include "base/vec.h"
 
 /* Bytes of a section name with its NUL; no known name is longer */
+#define DYNAMIC_MAX    65536
 #define NAME_MAX_BYTES 256
 #define NOTES_MAX      (4u << 20) /* bytes of all notes that are searched for a build-id */
 
@@ -330,6 +331,15 @@ const struct elf_phdr *elf_image_segment(const struct elf_image *img, uint32_t t
 		if (img->phdrs[i].type == type)
 			return &img->phdrs[i];
 	return NULL;
+}
+
+int elf_image_dynamic(const struct elf_image *img, struct elf_blob *ret)
+{
+	const struct elf_phdr *ph = elf_image_segment(img, PT_DYNAMIC);
+
+	return ph ? elf_image_read(img, ph->offset,
+				   ph->filesz < DYNAMIC_MAX ? ph->filesz : DYNAMIC_MAX, ret)
+		  : -ENOENT;
 }
 
 #ifndef ELFCOMPRESS_ZSTD

@@ -87,6 +87,17 @@ bool elf_may_unpack(uint64_t packed, uint64_t size);
 const struct elf_shdr *elf_image_section(const struct elf_image *img, const char *name);
 const struct elf_shdr *elf_image_section_of_type(const struct elf_image *img, uint32_t type);
 const struct elf_phdr *elf_image_segment(const struct elf_image *img, uint32_t type);
+/* The bytes of PT_DYNAMIC, 64 KB at most. 0, -ENOENT: there is none, or as elf_image_read. */
+int elf_image_dynamic(const struct elf_image *img, struct elf_blob *ret);
+/* Reads its next entry. False: DT_NULL or its end was reached. */
+static inline bool elf_dynamic_next(struct bytes *dyn, uint64_t *ret_tag, uint64_t *ret_value)
+{
+	if (bytes_left(dyn) < sizeof(Elf64_Dyn))
+		return false;
+	*ret_tag = bytes_u64(dyn);
+	*ret_value = bytes_u64(dyn);
+	return *ret_tag != DT_NULL;
+}
 /*
  * A section's bytes, decompressed when SHF_COMPRESSED (zlib; zstd if built with it). -ENOENT when s
  * is NULL or SHT_NOBITS.

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#define DYNAMIC_MAX 65536
-
 struct sink {
 	void (*take)(void *ctx, enum elf_needed kind, const char *text);
 	void *ctx;
@@ -32,43 +30,34 @@ static void take_text(const struct elf_image *img, uint64_t at, uint64_t most, e
 static void take_tags(const struct elf_image *img, struct bytes dyn, uint64_t strtab, uint64_t tag,
 		      uint64_t other, enum elf_needed kind, const struct sink *to)
 {
-	while (bytes_left(&dyn) >= sizeof(Elf64_Dyn)) {
-		uint64_t t = bytes_u64(&dyn), val = bytes_u64(&dyn);
+	uint64_t t, val;
 
-		if (t == DT_NULL)
-			return;
+	while (elf_dynamic_next(&dyn, &t, &val))
 		if ((t == tag || t == other) && val < img->size)
 			take_text(img, strtab + val, ELF_NEEDED_TEXT, kind, to);
-	}
 }
 
 /* The file offset of DT_STRTAB. False: there is none. */
 static bool find_strtab(const struct elf_image *img, struct bytes dyn, uint64_t *ret)
 {
-	while (bytes_left(&dyn) >= sizeof(Elf64_Dyn)) {
-		uint64_t t = bytes_u64(&dyn), val = bytes_u64(&dyn);
+	uint64_t t, val;
 
+	while (elf_dynamic_next(&dyn, &t, &val))
 		if (t == DT_STRTAB)
 			return elf_image_vaddr_to_offset(img, val, ret);
-		if (t == DT_NULL)
-			break;
-	}
 	return false;
 }
 
 void elf_needed(const struct elf_image *img,
 		void (*take)(void *ctx, enum elf_needed kind, const char *text), void *ctx)
 {
-	const struct elf_phdr *interp = elf_image_segment(img, PT_INTERP),
-			      *ph = elf_image_segment(img, PT_DYNAMIC);
+	const struct elf_phdr *interp = elf_image_segment(img, PT_INTERP);
 	const struct sink to = { take, ctx };
 	struct elf_blob dyn = { 0 };
 	uint64_t strtab = 0;
 	bool dynamic;
 
-	dynamic = ph && !elf_image_read(img, ph->offset,
-					ph->filesz < DYNAMIC_MAX ? ph->filesz : DYNAMIC_MAX, &dyn);
-	dynamic = dynamic && find_strtab(img, dyn.view, &strtab);
+	dynamic = !elf_image_dynamic(img, &dyn) && find_strtab(img, dyn.view, &strtab);
 	if (dynamic)
 		take_tags(img, dyn.view, strtab, DT_RUNPATH, DT_RPATH, ELF_RUNPATH, &to);
 	if (interp)

@@ -112,7 +112,7 @@ static struct dynamic read_dynamic(const struct elf_image *img)
 	const struct elf_phdr *ph = elf_image_segment(img, PT_DYNAMIC);
 	struct elf_blob blob = { 0 };
 	struct dynamic d = { 0 };
-	uint64_t size;
+	uint64_t size, tag, value;
 
 	if (!ph)
 		return d;
@@ -121,13 +121,8 @@ static struct dynamic read_dynamic(const struct elf_image *img)
 		size = 65536;
 	if (elf_image_read(img, ph->offset, size, &blob))
 		return d;
-	while (bytes_left(&blob.view) >= sizeof(Elf64_Dyn)) {
-		uint64_t tag = bytes_u64(&blob.view), value = bytes_u64(&blob.view);
-
+	while (elf_dynamic_next(&blob.view, &tag, &value)) {
 		switch (tag) {
-		case DT_NULL:
-			bytes_skip(&blob.view, bytes_left(&blob.view));
-			break;
 		case DT_SYMTAB:
 			d.symtab = value;
 			break;

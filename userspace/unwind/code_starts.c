@@ -239,17 +239,14 @@ int code_symbols(const struct elf_image *img, struct fntab *ret)
 
 static bool is_pie(const struct elf_image *img)
 {
-	const struct elf_phdr *ph = elf_image_segment(img, PT_DYNAMIC);
 	struct elf_blob dyn = { 0 };
+	uint64_t tag, val;
 	bool pie = false;
 
-	if (!ph || elf_image_read(img, ph->offset, ph->filesz < 65536 ? ph->filesz : 65536, &dyn))
+	if (elf_image_dynamic(img, &dyn))
 		return false;
-	while (bytes_left(&dyn.view) >= sizeof(Elf64_Dyn) && !pie) {
-		uint64_t tag = bytes_u64(&dyn.view), val = bytes_u64(&dyn.view);
-
+	while (!pie && elf_dynamic_next(&dyn.view, &tag, &val))
 		pie = tag == DT_FLAGS_1 && val & DF_1_PIE;
-	}
 	elf_blob_free(&dyn);
 	return pie;
 }

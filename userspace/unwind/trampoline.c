@@ -24,18 +24,15 @@ static const uint8_t a64_plt0_push[] = { 0xf0, 0x7b, 0xbf, 0xa9 };
  */
 static bool dynamic_facts(const struct elf_image *img, char *ret, size_t cap, bool *ret_pie)
 {
-	const struct elf_phdr *ph = elf_image_segment(img, PT_DYNAMIC);
-	uint64_t name = 0, strtab = 0, off;
+	uint64_t tag, val, name = 0, strtab = 0, off;
 	struct elf_blob dyn = { 0 }, str = { 0 };
 	bool named = false;
 
 	ret[0] = 0;
 	*ret_pie = false;
-	if (!ph || elf_image_read(img, ph->offset, ph->filesz < 65536 ? ph->filesz : 65536, &dyn))
+	if (elf_image_dynamic(img, &dyn))
 		return false;
-	while (bytes_left(&dyn.view) >= sizeof(Elf64_Dyn)) {
-		uint64_t tag = bytes_u64(&dyn.view), val = bytes_u64(&dyn.view);
-
+	while (elf_dynamic_next(&dyn.view, &tag, &val)) {
 		if (tag == DT_SONAME) {
 			name = val;
 			named = true;
