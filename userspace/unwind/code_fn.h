@@ -211,8 +211,8 @@ void code_decode(const struct code_fn *f, uint64_t addr, struct code_op *ret);
 /* The same, from f->cache: code is looked at several times. */
 const struct code_op *code_op_at(const struct code_fn *f, uint64_t addr);
 /*
- * Whether no table describes the byte at the address. Most are described, which the bits tell: each
- * reference of a large file is a cache miss in its marks.
+ * Whether no table describes the byte at the address. The bits of gap_lines answer that for most
+ * addresses; to read the mark of one in a large file is a cache miss.
  */
 static inline bool code_in_gap(const struct code_fn *f, uint64_t addr)
 {

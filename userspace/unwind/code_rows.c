@@ -68,15 +68,7 @@ static uint8_t *mark_of(const struct analysis *a, uint64_t addr)
 /* The function of a table that holds the address, in a file that is analysed as a whole. */
 static const struct fn *described_fn(const struct analysis *a, uint64_t addr)
 {
-	const struct fn *fn = NULL;
-
-	if (!a->opts->whole)
-		return NULL;
-	if (a->file->has_eh)
-		fn = fntab_find(&a->file->eh.fns, addr);
-	if (!fn && a->file->has_sframe)
-		fn = fntab_find(&a->file->sframe.fns, addr);
-	return fn;
+	return a->opts->whole ? unwind_file_fn_at(a->file, addr) : NULL;
 }
 
 /* Whether the address is code that may be analysed here. */

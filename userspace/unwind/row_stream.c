@@ -64,6 +64,13 @@ static int parse_eh_frame(struct unwind_file *f, struct diag *diag)
 	return err;
 }
 
+const struct fn *unwind_file_fn_at(const struct unwind_file *f, uint64_t addr)
+{
+	const struct fn *fn = f->has_eh ? fntab_find(&f->eh.fns, addr) : NULL;
+
+	return fn || !f->has_sframe ? fn : fntab_find(&f->sframe.fns, addr);
+}
+
 /* The PLTs that no table describes. */
 static int add_plts(struct unwind_file *f)
 {
@@ -75,8 +82,7 @@ static int add_plts(struct unwind_file *f)
 						   ? elf_image_section(&f->img, names[i])
 						   : NULL;
 
-		if (s && !(f->has_eh && fntab_find(&f->eh.fns, s->addr)) &&
-		    !(f->has_sframe && fntab_find(&f->sframe.fns, s->addr)))
+		if (s && !unwind_file_fn_at(f, s->addr))
 			err = trampolines_add_plt(&f->img, s, &f->known);
 	}
 	return err;

@@ -55,6 +55,8 @@ void unwind_file_close(struct unwind_file *f); /* also on a zeroed file */
  */
 int unwind_file_find(struct unwind_file *f, int fd, uint64_t max_bytes, struct diag *diag);
 int unwind_file_parse(struct unwind_file *f, struct diag *diag);
+/* The function of .eh_frame or else of .sframe that holds the address. NULL: neither has one. */
+const struct fn *unwind_file_fn_at(const struct unwind_file *f, uint64_t addr);
 
 #define ROWS_SFRAME   1
 #define ROWS_EH_FRAME 2

@@ -203,12 +203,11 @@ static bool stacks_need_code(const struct unwind_file *file, uint64_t gaps, uint
 {
 	uint64_t entry;
 
-	if (gaps < CODE_SOON_MIN || gaps >= text - text / 10)
-		return gaps >= CODE_SOON_MIN;
-	return !file->has_go && !elf_image_segment(&file->img, PT_INTERP) &&
-	       code_entry(&file->img, &entry) &&
-	       !(file->has_eh && fntab_find(&file->eh.fns, entry)) &&
-	       !(file->has_sframe && fntab_find(&file->sframe.fns, entry));
+	if (gaps < CODE_SOON_MIN)
+		return false;
+	return gaps >= text - text / 10 ||
+	       (!file->has_go && !elf_image_segment(&file->img, PT_INTERP) &&
+		code_entry(&file->img, &entry) && !unwind_file_fn_at(file, entry));
 }
 
 /* Whether the first pass looks at the code outside of tables. */
