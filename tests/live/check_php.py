@@ -188,6 +188,15 @@ def check_chains(name):
                    (php.name, mode, sum(shares[::3]), sum(shares[1::3]), sum(shares[2::3])))
 
 
+def record_program(php, mode, program, hz):
+    """Its stacks and account, in half of SECONDS."""
+    p, _ = php.start(mode, program, "200")
+    try:
+        return h.Recording(["-p", str(p.pid), "-F", str(hz)], SECONDS / 2).finish()
+    finally:
+        h.stop(p)
+
+
 def against(calls, stacks):
     """The stacks that do not begin with {main}, or with a call that the program never makes."""
     bad = []
@@ -203,11 +212,7 @@ def check_resume(name):
     """Generators that only yield: they have their callers also right before and after they run."""
     for php in phps():
         for mode in php.modes():
-            p, _ = php.start(mode, "resume.php", "200")
-            try:
-                stacks, stats = h.Recording(["-p", str(p.pid), "-F", "997"], SECONDS / 2).finish()
-            finally:
-                h.stop(p)
+            stacks, stats = record_program(php, mode, "resume.php", 997)
             n, bad = h.total(stacks), against(RESUME, stacks)
             errors = account(stats)
             seen = {f[0] for s in stacks for f in language_frames(s)}
@@ -223,11 +228,7 @@ def check_hot(name):
     """Functions that call each other all the time: each frame's caller is one that calls it."""
     for php in phps():
         for mode in php.modes():
-            p, _ = php.start(mode, "hot.php", "200")
-            try:
-                stacks, stats = h.Recording(["-p", str(p.pid), "-F", "499"], SECONDS / 2).finish()
-            finally:
-                h.stop(p)
+            stacks, stats = record_program(php, mode, "hot.php", 499)
             n, bad = h.total(stacks), against(HOT, stacks)
             errors = account(stats)
             seen = {f[0] for s in stacks for f in language_frames(s)}

@@ -6,42 +6,37 @@
 
 #include "elf/elf_needed.h"
 
+#include "image_build.h"
 #include "test.h"
 
-#define SIZE	0x400
+#define SIZE	0x2400 /* of the file */
 #define BASE	0x10000
-#define INTERP	0x200
-#define STRTAB	0x240
-#define DYNAMIC 0x300
+#define INTERP	0x2200
+#define STRTAB	0x2240
+#define DYNAMIC 0x2300
 
-static uint8_t image[SIZE];
+static struct image im;
+
+static void segment(uint32_t type, uint64_t vaddr, uint64_t offset, uint64_t size)
+{
+	im.segs[im.nsegs++] = (struct elf_phdr){
+		.type = type, .vaddr = vaddr, .offset = offset, .filesz = size, .memsz = size
+	};
+}
 
 static void put(const Elf64_Dyn *dyn, size_t n)
 {
-	Elf64_Ehdr eh = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS64, ELFDATA2LSB,
-				       EV_CURRENT },
-			  .e_type = ET_DYN,
-			  .e_machine = EM_X86_64,
-			  .e_version = EV_CURRENT,
-			  .e_phoff = sizeof(eh),
-			  .e_ehsize = sizeof(eh),
-			  .e_phentsize = sizeof(Elf64_Phdr),
-			  .e_phnum = 3,
-			  .e_shentsize = sizeof(Elf64_Shdr) };
-	Elf64_Phdr ph[3] = {
-		{ .p_type = PT_LOAD, .p_vaddr = BASE, .p_filesz = SIZE, .p_memsz = SIZE },
-		{ .p_type = PT_INTERP, .p_offset = INTERP, .p_filesz = 16 },
-		{ .p_type = PT_DYNAMIC, .p_offset = DYNAMIC, .p_filesz = SIZE - DYNAMIC },
-	};
-
-	memset(image, 0, sizeof(image));
-	memcpy(image, &eh, sizeof(eh));
-	memcpy(image + sizeof(eh), ph, sizeof(ph));
-	strcpy((char *)image + INTERP, "/lib/ld.so");
-	strcpy((char *)image + STRTAB + 1, "libone.so");
-	strcpy((char *)image + STRTAB + 16, "$ORIGIN/../lib:/opt");
-	strcpy((char *)image + STRTAB + 48, "libtwo.so");
-	memcpy(image + DYNAMIC, dyn, n * sizeof(*dyn));
+	image_free(&im);
+	image_init(&im);
+	segment(PT_LOAD, BASE, 0, SIZE);
+	segment(PT_INTERP, 0, INTERP, 16);
+	segment(PT_DYNAMIC, 0, DYNAMIC, SIZE - DYNAMIC);
+	image_finish(&im);
+	strcpy((char *)im.file.buf + INTERP, "/lib/ld.so");
+	strcpy((char *)im.file.buf + STRTAB + 1, "libone.so");
+	strcpy((char *)im.file.buf + STRTAB + 16, "$ORIGIN/../lib:/opt");
+	strcpy((char *)im.file.buf + STRTAB + 48, "libtwo.so");
+	memcpy(im.file.buf + DYNAMIC, dyn, n * sizeof(*dyn));
 }
 
 static void add(void *ctx, enum elf_needed kind, const char *text)
@@ -57,7 +52,7 @@ static const char *found(void)
 	struct elf_image img;
 
 	text[0] = 0;
-	EXPECT(!elf_image_open_mem(&img, image, SIZE, NULL));
+	EXPECT(!elf_image_open_mem(&img, im.file.buf, im.file.len, NULL));
 	elf_needed(&img, add, text);
 	elf_image_close(&img);
 	return text;
@@ -97,8 +92,9 @@ TEST(damaged_names_are_left_out)
 	EXPECT_STR(found(), "0 /lib/ld.so|");
 	/* It goes on to the end of the file. */
 	put(endless, sizeof(endless) / sizeof(endless[0]));
-	memset(image + SIZE - 4, 'x', 4);
-	memset(image + INTERP, 'y', STRTAB - INTERP);
-	memset(image + STRTAB, 'y', DYNAMIC - STRTAB);
+	memset(im.file.buf + SIZE - 4, 'x', 4);
+	memset(im.file.buf + INTERP, 'y', STRTAB - INTERP);
+	memset(im.file.buf + STRTAB, 'y', DYNAMIC - STRTAB);
 	EXPECT_STR(found(), "");
+	image_free(&im);
 }
