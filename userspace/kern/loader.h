@@ -43,7 +43,8 @@ struct loader *loader_new(struct modules *modules, struct tables *tables, int co
 			  const struct loader_servers *servers);
 /*
  * Before loader_start: loads a file. 0 or -ENOMEM. loader_settle then waits for all tables, until
- * the time until_ns (CLOCK_MONOTONIC), or until stopped() returns true.
+ * the time until_ns (CLOCK_MONOTONIC), or until stopped() returns true. Files that come after it
+ * may get rows from all of their machine code at once (loader_want_code).
  */
 int loader_load_now(struct loader *l, const struct sf_need *need);
 void loader_settle(struct loader *l, bool (*stopped)(void), uint64_t until_ns);

@@ -37,7 +37,7 @@ struct loader {
 	struct worker_totals workers;
 	pthread_t thread;
 	bool running, stop;
-	/* New files are those of processes that begin now, no longer of all that exist */
+	/* The files that were mapped at the start are listed: new ones are in use from now on */
 	bool started;
 	/* eventfd: the queue has a new file, or the thread must stop */
 	int wake;

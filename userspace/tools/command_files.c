@@ -126,7 +126,7 @@ static bool find_program(struct search *s, const char *name)
 	return found;
 }
 
-/* Programs that execute another one, which is the first of their operands that is a program */
+/* They execute another program: the first of their operands that names one */
 static const char *const wrappers[] = { "chrt",	   "env",    "ionice", "nice",	  "nohup",
 					"numactl", "setsid", "stdbuf", "taskset", "timeout" };
 
