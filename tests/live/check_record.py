@@ -199,6 +199,28 @@ def check_command_files(name):
     h.check(name, errors)
 
 
+def check_busy_machine(name):
+    """Ten busy programs for each CPU: all names are read in time, because sfbpf has priority. The
+    command has none.
+    """
+    for _ in range(10 * os.cpu_count()):
+        h.start([h.link_program("rec", "busy"), "0", "200"])
+    nice = h.tmpfile("nice")
+    script = "nice >%s; exec %s 300" % (nice, h.copy_program("brief", "busy-brief"))
+    stacks, stats = h.Recording(["-a", "-F", "99"], command=["sh", "-c", script]).finish()
+    errors = h.stats_errors(stats, stacks)
+    late = {k: v for k, v in stats["parsers"].items() if k in ("late", "deferred", "mangled") and v}
+    if late:
+        errors.append("names that were not read in time: %s" % late)
+    with open(nice) as f:
+        if f.read() != "%d\n" % os.nice(0):
+            errors.append("the command has another nice value")
+    busy = [s for s in stacks if s.comm == "busy"]
+    if h.total(busy) < 10 or not all("main" in s.frames for s in busy if not h.reason(s)):
+        errors.append("%d samples: %s" % (h.total(busy), h.worst(busy)))
+    h.check(name, errors)
+
+
 def said(argv, terminal):
     """What a run writes to stderr, with stderr on a terminal or a pipe."""
     ours, theirs = pty.openpty() if terminal else os.pipe()
@@ -487,7 +509,7 @@ h.run_checks([
     check_account, check_account_small_ring, check_account_filter,
     check_process_names, check_sframe_alone,
     check_seldom_and_often, check_exec, check_kernel_and_user_only, check_command,
-    check_command_files, check_progress,
+    check_command_files, check_busy_machine, check_progress,
     check_new_file, check_brief_300_runs, check_later_passes,
     check_static_without_tables, check_exit_usage,
     check_exit_missing_pid, check_exit_not_root, check_exit_unwritable, check_doctor,

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -192,7 +191,5 @@ void elf_child_main(int sock, int mem)
 	prctl(PR_SET_NAME, "sfbpf-names");
 	jail_enter_reader(&(struct jail_reader){
 		.memory = ELF_CHILD_MEMORY, .output = SYMTAB_MAX_BYTES, .keep = KEEP_BYTES });
-	/* The main process waits for the answer. If this fails, the priority stays as it is. */
-	setpriority(PRIO_PROCESS, 0, FORK_CHILD_NICE);
 	worker_serve(sock, mem, &service);
 }

@@ -13,7 +13,7 @@
 #include "sym/sym_names.h"
 #include "worker/sealed_file.h"
 
-#define NAME_MOST_NS (250 * NUM_MS) /* wall clock for one name, on a busy machine */
+#define NAME_MOST_NS (250 * NUM_MS) /* wall clock for one name, times allowance->busy */
 #define SLOW_FOR_NS  (60 * NUM_S)
 
 void elf_reader_init(struct elf_reader *r, struct fork_server *server, fork_child_fn child,
@@ -216,7 +216,7 @@ static int demangle(struct elf_reader *r, struct elf_source from, const char *ra
 	if (is_refused(r, from))
 		return -ETIME;
 	memcpy(what.raw, raw, what.len);
-	err = ask(r, &what, (const int[]){ -1, -1 }, from.owner, NAME_MOST_NS);
+	err = ask(r, &what, (const int[]){ -1, -1 }, from.owner, NAME_MOST_NS * r->allowance->busy);
 	if (!err || err == -EAGAIN || err == -ENOENT)
 		return err;
 	/* A wait that ended before the child used its CPU time says nothing about the name. */

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -158,7 +157,5 @@ void path_child_main(int sock, int mem)
 	};
 
 	prctl(PR_SET_NAME, "sfbpf-paths");
-	/* The main process waits for the answer. If this fails, the priority stays as it is. */
-	setpriority(PRIO_PROCESS, 0, FORK_CHILD_NICE);
 	worker_serve(sock, mem, &service);
 }

@@ -123,7 +123,7 @@ static uint64_t less_for_silence(struct path_opener *o, const struct path_ask *a
 	if (ending || ask->live)
 		most = ending ? ALLOWANCE_LEAST_NS : LIVE_NS;
 	most >>= n < HALVED_MAX ? n : HALVED_MAX;
-	return most < least ? least : most;
+	return (most < least ? least : most) * o->allowance->busy;
 }
 
 int path_open(struct path_opener *o, struct path_ask *ask, int root, struct path_answer *ret)

@@ -247,6 +247,9 @@ int oneshot_prepare(struct oneshot *r)
 {
 	int err = open_outputs(r);
 
+	/* Before session_open raises the priority, which the command would inherit. */
+	if (!err && r->command && command_prepare(&r->child, r->command))
+		err = complain(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
 	if (r->command && !r->system_wide)
 		r->common.collect.follow_forks = true;
 	r->common.collect.count_run_time = r->common.stats != NULL;
@@ -272,8 +275,6 @@ int oneshot_sample(struct oneshot *r, struct session *s)
 	int err;
 
 	if (r->command) {
-		if (command_prepare(&r->child, r->command))
-			return complain(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
 		if (!r->system_wide && !collector_add_pid(s->collector, (uint32_t)r->child.pid))
 			return complain(EXIT_FAILED, "cannot follow process %d", r->child.pid);
 		preload(s, r->command);

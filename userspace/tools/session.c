@@ -146,6 +146,11 @@ int session_open(struct session *s, const struct collector_opts *opts)
 		if (err)
 			return complain(EXIT_FAILED, "cannot start a process: %s", strerror(-err));
 	}
+	/*
+	 * A busy machine is one of the reasons to profile it: without priority, loading BPF and
+	 * tables takes a minute there, and the ring is not emptied on time. Best effort.
+	 */
+	setpriority(PRIO_PROCESS, (id_t)gettid(), SESSION_NICE);
 	with_servers.stopped = session_stopped;
 	s->retired_limit = RETIRED_MIN;
 	allowance_init(&s->allowance);
@@ -195,11 +200,6 @@ int session_start(struct session *s)
 	struct collector_error err = { 0 };
 	int rc;
 
-	/*
-	 * The ring must be emptied on time even on a busy machine. This thread uses a fraction of a
-	 * percent of a CPU.
-	 */
-	setpriority(PRIO_PROCESS, (id_t)gettid(), SESSION_NICE);
 	/* Before collector_attach starts a thread, which inherits the capabilities. */
 	rc = result_file_keep_caller();
 	if (!rc)

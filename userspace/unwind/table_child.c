@@ -50,7 +50,7 @@
 static struct {
 	uint64_t rest_cpu, rest_wall; /* clocks when the last burst began */
 	bool slow;		      /* the process runs at nice 0 */
-} child = { .slow = true };
+} child;
 
 struct block {
 	struct block *next;

@@ -2,7 +2,9 @@
 #include "worker/allowance.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "worker/privs.h"
@@ -11,9 +13,12 @@
 /* Waits may take one part in SHARE of the wall clock in the long run */
 #define SHARE	     10
 #define END_SHARE    4 /* one question may take this fraction of what is left at the end */
-/* at the end, for each user except root and the caller */
+/*
+ * At the end, times p->busy: for each user except root and the caller; the least for one
+ * question, if that much is left.
+ */
 #define USER_END_NS  (ALLOWANCE_END_NS / 2)
-#define END_LEAST_NS (50 * NUM_MS) /* the least for one question at the end, if that much is left */
+#define END_LEAST_NS (50 * NUM_MS)
 
 static int kind_of(uint32_t owner)
 {
@@ -22,17 +27,36 @@ static int kind_of(uint32_t owner)
 
 void allowance_init(struct allowance *p)
 {
-	*p = (struct allowance){ .end_ns = 0 };
+	*p = (struct allowance){ .busy = 1 };
 	for (int i = 0; i < ALLOWANCES; i++) {
 		p->left[i].ns = SAVED_NS;
 		p->left[i].since = clock_ns(CLOCK_MONOTONIC);
 	}
 }
 
+/* The workers wait for a CPU, too. */
+static unsigned int busy(void)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	unsigned long running = 0, factor;
+	FILE *f = fopen("/proc/loadavg", "re");
+
+	if (!f || cpus <= 0 || fscanf(f, "%*s %*s %*s %lu/", &running) != 1)
+		running = 0;
+	if (f)
+		fclose(f);
+	factor = cpus > 0 ? running / (2 * (unsigned long)cpus) : 0;
+	if (factor > ALLOWANCE_BUSY_MAX)
+		return ALLOWANCE_BUSY_MAX;
+	return factor ? (unsigned int)factor : 1;
+}
+
 void allowance_end(struct allowance *p)
 {
-	if (!p->end_ns)
-		p->end_ns = clock_ns(CLOCK_MONOTONIC) + ALLOWANCE_END_NS;
+	if (p->end_ns)
+		return;
+	p->busy = busy();
+	p->end_ns = clock_ns(CLOCK_MONOTONIC) + ALLOWANCE_END_NS * p->busy;
 }
 
 bool allowance_ending(struct allowance *p)
@@ -58,11 +82,12 @@ static uint64_t have_at_end(const struct allowance *p, uint32_t owner)
 {
 	uint64_t now = p->held ? p->held_ns : clock_ns(CLOCK_MONOTONIC);
 	uint64_t left = p->end_ns > now ? p->end_ns - now : 0,
-		 spent = p->user_ns[owner % ALLOWANCE_USERS];
-	uint64_t have = left / END_SHARE > END_LEAST_NS ? left / END_SHARE : END_LEAST_NS;
+		 spent = p->user_ns[owner % ALLOWANCE_USERS], least = END_LEAST_NS * p->busy,
+		 most = USER_END_NS * p->busy,
+		 have = left / END_SHARE > least ? left / END_SHARE : least;
 
-	if (owner && owner != p->caller && have > USER_END_NS - spent)
-		have = USER_END_NS - spent;
+	if (owner && owner != p->caller && have > most - spent)
+		have = most - spent;
 	return have < left ? have : left;
 }
 
@@ -95,7 +120,7 @@ void allowance_spend(struct allowance *p, uint32_t owner, uint64_t ns)
 
 	*left = *left > ns ? *left - ns : 0;
 	if (owner && p->end_ns)
-		*user = ns < USER_END_NS - *user ? *user + ns : USER_END_NS;
+		*user = ns < USER_END_NS * p->busy - *user ? *user + ns : USER_END_NS * p->busy;
 }
 
 uint32_t allowance_owner(int fd)

@@ -4,9 +4,9 @@
  * while it waits, so all waits together may take only a share of the wall clock. Files of root have
  * one share, files of all other users another. One thread only.
  *
- * At the end of a run, all waits together may take ALLOWANCE_END_NS. One question may take a
- * quarter of what is left, and each user except root and the caller half of the total, so that the
- * first slow file leaves time for others.
+ * At the end of a run, all waits together may take ALLOWANCE_END_NS, and up to ALLOWANCE_BUSY_MAX
+ * times that on a busy machine. One question may take a quarter of what is left, and each user
+ * except root and the caller half of the total, so that the first slow file leaves time for others.
  */
 #ifndef SFBPF_WORKER_ALLOWANCE_H
 #define SFBPF_WORKER_ALLOWANCE_H
@@ -20,6 +20,7 @@
 #define ALLOWANCE_MOST_NS  (2 * NUM_S)	  /* for one question; a file of 600 MB takes 50 ms */
 #define ALLOWANCE_LEAST_NS (250 * NUM_MS) /* with less left, no question is asked */
 #define ALLOWANCE_END_NS   (2 * NUM_S)
+#define ALLOWANCE_BUSY_MAX 5
 /* counted at the end; user ids that are equal modulo this share one */
 #define ALLOWANCE_USERS	   64
 
@@ -31,6 +32,7 @@ struct allowance {
 	/* Whether the run ends although allowance_end was not called; NULL: never */
 	bool (*stopped)(void);
 	uint64_t end_ns;		   /* 0: the run goes on */
+	unsigned int busy;		   /* factor for waits at the end; 1: the run goes on */
 	uint64_t held_ns;		   /* when the countdown was paused */
 	unsigned int held;		   /* nesting of pauses; 0: not paused */
 	uint64_t user_ns[ALLOWANCE_USERS]; /* spent at the end */
@@ -42,7 +44,8 @@ struct allowance {
 
 void allowance_init(struct allowance *p);
 /*
- * The run ends: from now on, all waits together may take ALLOWANCE_END_NS. Only the first call
+ * The run ends: from now on, all waits together may take ALLOWANCE_END_NS times p->busy, which is
+ * half of the runnable tasks for each CPU, from 1 to ALLOWANCE_BUSY_MAX. Only the first call
  * counts.
  */
 void allowance_end(struct allowance *p);

@@ -236,7 +236,7 @@ static _Noreturn void be_server(uint64_t rights, int sock, pid_t parent)
 	signal(SIGXFSZ, SIG_IGN);
 	prctl(PR_SET_NAME, "sfbpf-parse");
 	setrlimit(RLIMIT_NICE, &nice);
-	setpriority(PRIO_PROCESS, 0, 0);
+	setpriority(PRIO_PROCESS, 0, FORK_CHILD_NICE);
 	if (sock < 3)
 		sock = fcntl(sock, F_DUPFD_CLOEXEC, 3);
 #ifndef __SANITIZE_ADDRESS__ /* the sanitizer reports to stderr */

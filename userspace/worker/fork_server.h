@@ -32,8 +32,13 @@ struct fork_child {
 };
 
 #define FORK_CHILD_NONE ((struct fork_child){ 0, -1, -1 })
-#define FORK_FDS_MAX	3     /* descriptors in one message */
-#define FORK_CHILD_NICE (-10) /* nice value that a child may set, if the main process may now */
+#define FORK_FDS_MAX	3 /* descriptors in one message */
+/*
+ * Nice value of the server and its children, for which the main process waits, also on a busy
+ * machine. A child may change its own between this and 0. Best effort: without the capability, it
+ * is that of the main process.
+ */
+#define FORK_CHILD_NICE (-10)
 
 /*
  * Call it while there is only one thread. rights: capabilities (PRIVS_CAP) to keep, of those that
