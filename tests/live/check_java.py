@@ -84,8 +84,9 @@ class Jdk(language.Interpreter):
         return ("%s-%s" % (mode[:3], method))[:15]
 
     def names(self, stack):
-        """Without Thread.runWith, which is Java 21's"""
-        return [f for f in self.frames(stack) if f != "java.lang.Thread.runWith"]
+        """Of the program's threads, without Thread.runWith, which is Java 21's"""
+        found = [f for f in self.frames(stack) if f != "java.lang.Thread.runWith"]
+        return found if any(f.startswith("Chains") for f in found) else []
 
     def right(self, stack, chain, lines=False):
         return self.names(stack)[:len(chain)] == chain

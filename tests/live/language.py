@@ -184,6 +184,7 @@ class Interpreter:
         """Names and files, root to leaf, in each way that the language calls itself. ACCOUNT: the
         name of a check of its own.
         """
+        self.shares.clear()
         for first in range(0, len(cases), self.at_once):
             found, stats = self.record(cases[first:first + self.at_once])
             for case, (stacks, chain) in found.items():
