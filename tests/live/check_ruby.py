@@ -89,7 +89,7 @@ def check_chains(ruby):
 def check_parse(ruby):
     """While a file is parsed, Ruby has a frame that runs nothing; at its start it has no frames."""
     with tempfile.NamedTemporaryFile("w", suffix=".rb", dir=ruby.root + "/tmp") as f:
-        f.write("".join("def f%d(a, b)\n  a + b * [%d, a]\nend\n" % (i, i) for i in range(60000)))
+        f.write("".join("def f%d(a, b)\n  a + b * [%d, a]\nend\n" % (i, i) for i in range(6000)))
         f.flush()
         path = f.name[len(ruby.root):]
         script = "def parse(path) = load(path)\nparse(%r) while true" % path
