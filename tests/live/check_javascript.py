@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Frames of JavaScript, on programs that know their own chain (tests/programs/lang/javascript).
 
-check_javascript.py [CHECK...]    NODES: node binaries, by default that in PATH; SECONDS for each
-case; CASES; MODES.
+check_javascript.py [CHECK...]    NODES: node binaries, by default that in PATH; SECONDS of a
+recording; CASES. An entry ROOT:PATH is the node at PATH below another root directory.
 """
 
 import json
@@ -31,8 +31,6 @@ MAGLEV = {
     "maglev": ["--maglev", "--no-maglev-inlining", "--max-optimized-bytecode-size=0"],
     "turbofan": MODES["turbofan"] + ["--no-maglev"],
 }
-
-
 # Inlined functions
 INLINED = {"": [], "maglev": ["--maglev", "--max-optimized-bytecode-size=0"]}
 
