@@ -27,7 +27,8 @@ def too_many(bad, stacks, share, least=10, what="wrong", spare=0):
     n, k = h.total(stacks), h.total(bad)
     if n >= least and k <= share * n + spare:
         return []
-    return ["%d of %d %s: %s" % (k, n, what, h.worst(bad or stacks, 2, 700))]
+    return ["%d of %d (at least %d) %s: %s" %
+            (k, n, least, what, h.worst(bad or stacks, 2, 700))]
 
 
 def without_line(frame):
