@@ -8,7 +8,6 @@
 set -eu
 cd "$(dirname "$0")/.."
 dir=$(realpath -m "${1:-build/userlands}")
-: "${SECONDS_PER_CASE:=1}"
 : "${CHECKS:=chains lines short redefined offcpu}"
 : "${PHP_CHECKS:=chains hot lines native short offcpu}"
 
@@ -115,12 +114,10 @@ for home in /usr/lib/jvm/*; do
 done
 status=0
 # shellcheck disable=SC2086
-PYTHONS=$pythons SECONDS=$SECONDS_PER_CASE \
-	/usr/bin/python3 -B tests/live/check_languages.py $CHECKS || status=1
+PYTHONS=$pythons /usr/bin/python3 -B tests/live/check_languages.py $CHECKS || status=1
 [ -z "$javas" ] || JAVAS=$javas JAVAC=$(command -v javac) \
 	/usr/bin/python3 -B tests/live/check_java.py || status=1
-[ -z "$rubies" ] || RUBIES=$rubies SECONDS=$SECONDS_PER_CASE \
-	/usr/bin/python3 -B tests/live/check_ruby.py || status=1
+[ -z "$rubies" ] || RUBIES=$rubies /usr/bin/python3 -B tests/live/check_ruby.py || status=1
 [ ! -x /usr/bin/php8.2 ] || phps="$phps /usr/bin/php8.2"
 # shellcheck disable=SC2086
 [ -z "$phps" ] || PHPS=$phps /usr/bin/python3 -B tests/live/check_php.py $PHP_CHECKS || status=1

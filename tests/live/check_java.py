@@ -6,20 +6,15 @@ check_java.py [CHECK...]    JAVAS: NAME=ROOT:HOME of JDKs, where ROOT may be emp
                             default that of the java in PATH. JAVAC: a javac, by default that JDK's.
 """
 
-import json
 import os
 import re
 import shutil
 import subprocess
-import time
-from collections import namedtuple
 
 import harness as h
+import language
 
-SECONDS = float(os.environ.get("SECONDS", "3"))
-WARM = float(os.environ.get("WARM", "3"))  # until compilers have done their work
-SOURCE = os.path.join(h.TOP, "tests/programs/lang/java/Chains.java")
-FRAME = re.compile(r"^(Chains|java\.|jdk\.|\[java\])")
+SOURCE = os.path.join(language.SOURCES, "java/Chains.java")
 CASES = "recurse300 interface thread calls alloc inlined inlinedRecursion stream osr".split()
 MODES = {
     "default": [],
@@ -46,119 +41,79 @@ LINES = {
     "Chains.leaf": ["x = x * 6364136223846793005L", "} while ((x >>> 50) != 0);"],
 }
 
-Jdk = namedtuple("Jdk", "name root home")
-Program = namedtuple("Program", "case mode comm process chain")
+
+class Jdk(language.Interpreter):
+    """NAME=ROOT:HOME"""
+
+    language = "java"
+    frame = re.compile(r"^(Chains|java\.|jdk\.|\[java\])")
+    hz, seconds = 397, float(os.environ.get("SECONDS", "3"))
+    warm = float(os.environ.get("WARM", "3"))
+    complete = 0.97
+    least, spare = 20, 2  # the first ones, while tables are made
+    has_threads = True
+
+    def __init__(self, entry):
+        super().__init__(entry + "/bin/java")
+        self.home = os.path.dirname(os.path.dirname(self.path))
+        path = "%s%s/release" % (self.root, self.home)
+        self.version = 8  # Debian's has no such file
+        if os.path.exists(path):
+            with open(path) as f:
+                self.version = int(re.search(r'JAVA_VERSION="(\d+)', f.read()).group(1))
+
+    def sources(self):
+        """The compiled program, for all versions."""
+        path = h.tmpfile("java-classes")
+        if not os.path.isdir(path):
+            javac = os.environ.get("JAVAC") or \
+                os.path.join(entries()[0].rpartition(":")[2], "bin/javac")
+            if not os.access(javac, os.X_OK):
+                raise h.Skip("no javac")
+            subprocess.run([javac, "--release", "8", "-g", "-d", path, SOURCE], check=True)
+        return path
+
+    def arguments(self, case):
+        """Of MODE/METHOD"""
+        mode, method = case.split("/")
+        return FLAGS + {**MODES, **HEAPS}[mode] + ["-Xmx128m", "-cp", self.dir, "Chains", method,
+                                                   "90"]
+
+    def comm(self, case):
+        mode, method = case.split("/")
+        return ("%s-%s" % (mode[:3], method))[:15]
+
+    def names(self, stack):
+        """Of the program's threads, without Thread.runWith, which is Java 21's"""
+        found = [f for f in self.frames(stack) if f != "java.lang.Thread.runWith"]
+        return found if any(f.startswith("Chains") for f in found) else []
+
+    def right(self, stack, chain, lines=False):
+        return self.names(stack)[:len(chain)] == chain
+
+    def rooted(self, stack):
+        """Not every release's libc has the name of start_thread."""
+        return not h.reason(stack)
+
+
+def entries():
+    path = shutil.which("java")
+    given = os.environ.get("JAVAS", "").split()
+    if not path and not given:
+        raise h.Skip("no JDK")
+    home = os.path.dirname(os.path.dirname(os.path.realpath(path or "")))
+    return given or ["%s=:%s" % (os.path.basename(home), home)]
 
 
 def javas():
-    path = shutil.which("java")
-    given = os.environ.get("JAVAS", "").split()
-    if given:
-        return [Jdk(*re.match(r"([^=]*)=([^:]*):(.*)", g).groups()) for g in given]
-    if not path:
-        raise h.Skip("no JDK")
-    home = os.path.dirname(os.path.dirname(os.path.realpath(path)))
-    return [Jdk(os.path.basename(home), "", home)]
+    return [Jdk(entry) for entry in entries()]
 
 
-def classes():
-    """The compiled program, for all versions."""
-    path = h.tmpfile("java-classes")
-    if not os.path.isdir(path):
-        javac = os.environ.get("JAVAC") or os.path.join(javas()[0].home, "bin/javac")
-        if not os.access(javac, os.X_OK):
-            raise h.Skip("no javac")
-        subprocess.run([javac, "--release", "8", "-g", "-d", path, SOURCE], check=True)
-    return path
-
-
-def start(jdk, case, mode, number):
-    """Starts a program whose threads have a name of their own."""
-    comm = "j%d-%s" % (number, case[:10])
-    top = "%s/tmp" % jdk.root if jdk.root else h.tmpdir()
-    link = os.path.join(top, comm)
-    if os.path.lexists(link):
-        os.unlink(link)
-    os.symlink(os.path.join(jdk.home, "bin/java"), link)
-    inside = "/tmp" if jdk.root else h.tmpdir()
-    p = h.start((["chroot", jdk.root] if jdk.root else []) + [os.path.join(inside, comm)] +
-                FLAGS + {**MODES, **HEAPS}[mode] +
-                ["-Xmx128m", "-cp", os.path.join(inside, "java-classes"), "Chains", case,
-                         "90"],
-                stdout=subprocess.PIPE)
-    return p, comm
-
-
-def start_all(jdk, wanted):
-    """Starts programs (case, mode) side by side, and waits until they run."""
-    path = classes()
-    if jdk.root:
-        shutil.copytree(path, jdk.root + "/tmp/java-classes", dirs_exist_ok=True)
-    started = [(w,) + start(jdk, *w, number=i) for i, w in enumerate(wanted)]
-    programs = []
-    for (case, mode), p, comm in started:
-        line = p.stdout.readline().decode()
-        if not line.startswith("CHAIN "):
-            raise ValueError("%s: no chain: %r" % (case, line))
-        programs.append(Program(case, mode, comm, p, line[6:].strip().split(";")))
-    time.sleep(WARM)
-    return programs
-
-
-def record(programs, tool="record", options=()):
-    pids = ",".join(str(p.process.pid) for p in programs)
-    try:
-        return h.Recording(["-p", pids] + list(options), SECONDS, tool=tool).finish()
-    finally:
-        for p in programs:
-            h.stop(p.process)
-
-
-def frames_of(stack):
-    got = [f for f in h.user_frames(stack) if FRAME.match(f)]
-    # Thread.runWith is Java 21's
-    return [f for f in got if f != "java.lang.Thread.runWith"]
-
-
-def judge(stacks, program, exact, rooted=0.97):
-    """Complaints if the chain, or the way to the thread's start, is missing in too many samples."""
-    mine = [s for s in stacks if any(f.startswith("Chains") for f in s.frames)]
-    n = h.total(mine)
-    chain = program.chain
-    bad = [s for s in mine if frames_of(s)[:len(chain)] != chain]
-    # Not every release's libc has the name of start_thread.
-    starts = h.total([s for s in mine if not h.reason(s)])
-    errors = []
-    if n < 20:
-        errors.append("%d samples" % n)
-    if h.total(bad) > (1 - exact) * n:
-        errors.append("%d of %d have another chain than %s: %s" %
-                      (h.total(bad), n, ";".join(chain)[-300:], h.worst(bad, 2, 600)))
-    if starts < rooted * n - 2:  # the first ones, while tables are made
-        errors.append("%d of %d reach the start of the thread" % (starts, n))
-    h.note("%s %s: %d of %d exact" % (program.mode, program.case, n - h.total(bad), n))
-    return errors
-
-
-def account_errors(stats):
-    java = stats["languages"]["java"]
-    if java["complete"] < 0.97 * java["stacks"] or java["unnamed"] > 0.02 * java["frames"]:
-        return ["account: %s" % json.dumps(java)]
-    return []
-
-
-def check_chains(name):
+def check_chains(jdk):
     """Names, root to leaf, by the interpreter and by each compiler, which inline methods."""
-    for jdk in javas():
-        for mode in MODES:
-            programs = start_all(jdk, [(case, mode) for case in CASES])
-            stacks, stats = record(programs, options=["-F", "397"])
-            for p in programs:
-                comm = "Thread-0" if p.case == "thread" else p.comm
-                h.check("java-%s-%s-%s" % (jdk.name, mode, p.case),
-                        judge([s for s in stacks if s.comm == comm], p,
-                              0.95 if mode == "int" else 0.90))
-            h.check("java-%s-%s-account" % (jdk.name, mode), account_errors(stats))
+    for mode in MODES:
+        jdk.check_cases(["%s/%s" % (mode, case) for case in CASES], mode + "-account",
+                        exact=0.95 if mode == "int" else 0.90)
 
 
 def frames_with_lines():
@@ -179,67 +134,46 @@ def at_other_lines(stacks, functions=tuple(LINES)):
             if any(f not in good.get(f.split(" ")[0], [f]) for f in s.frames)]
 
 
-def check_lines(name):
+def check_lines(jdk):
     """The line of each frame, interpreted and inlined."""
     leaf = frames_with_lines()["Chains.leaf"]
-    for jdk in javas():
-        programs = start_all(jdk, [("inlined", mode) for mode in ("int", "c1", "c2")])
-        stacks, _ = record(programs, options=["-F", "397", "--lines"])
-        for p in programs:
-            mine = [s for s in stacks if s.comm == p.comm and "Chains.leaf" in ";".join(s.frames)]
-            other = at_other_lines(mine)
-            bad = [s for s in mine if s in other or not any(f in leaf for f in s.frames)]
-            n = h.total(mine)
-            errors = ["%d samples" % n] if n < 20 else []
-            if h.total(bad) > 0.05 * n:
-                errors.append("%d of %d have another line: %s" % (h.total(bad), n, h.worst(bad)))
-            h.note("%s lines: %d of %d" % (p.mode, n - h.total(bad), n))
-            h.check("java-%s-lines-%s" % (jdk.name, p.mode), errors)
+    for case, (stacks, _) in jdk.record([mode + "/inlined" for mode in ("int", "c1", "c2")],
+                                        ["--lines"])[0].items():
+        mine = [s for s in stacks if "Chains.leaf" in ";".join(s.frames)]
+        other = at_other_lines(mine)
+        bad = [s for s in mine if s in other or not any(f in leaf for f in s.frames)]
+        jdk.check("lines-" + case.split("/")[0],
+                  language.too_many(bad, mine, 0.05, 20, "have another line"))
 
 
-def version(jdk):
-    path = "%s%s/release" % (jdk.root, jdk.home)
-    if not os.path.exists(path):  # Debian's 8
-        return 8
-    with open(path) as f:
-        return int(re.search(r'JAVA_VERSION="(\d+)', f.read()).group(1))
-
-
-def check_virtual(name):
+def check_virtual(jdk):
     """Virtual threads: whole chains, also after a pause, when most frames are in the heap."""
-    for jdk in javas():
-        if version(jdk) < 21:
-            h.skip("java-%s-virtual" % jdk.name, "Java %d has no virtual threads" % version(jdk))
-            continue
-        for case, mode in [("virtual", "default"), ("yielding", "default"), ("yielding", "int")] + \
-                [("yielding", m) for m in HEAPS]:
-            programs = start_all(jdk, [(case, mode)])
-            stacks, stats = record(programs, options=["-F", "397"])
-            mine = [s for s in stacks if "Chains.leaf" in s.frames]
-            chain = [f for f in programs[0].chain if f.startswith("Chains")]
-            bad = [s for s in mine if h.reason(s) or
-                   [f for f in frames_of(s) if f[0] in "C["] != chain]
-            java = stats["languages"]["java"]
-            errors = ["%d samples" % h.total(mine)] if h.total(mine) < 20 else []
-            if h.total(bad) > 0.05 * h.total(mine):
-                errors.append("%d of %d are not %s: %s" % (h.total(bad), h.total(mine),
-                                                           ";".join(chain), h.worst(bad, 2, 900)))
-            if java["complete"] < 0.95 * java["stacks"]:
-                errors.append("account: %s" % json.dumps(java))
-            h.check("java-%s-%s-%s" % (jdk.name, case, mode), errors)
+    if jdk.version < 21:
+        h.skip("java-%s-virtual" % jdk.name, "Java %d has no virtual threads" % jdk.version)
+        return
+    for mode, case in [("default", "virtual"), ("default", "yielding"), ("int", "yielding")] + \
+            [(mode, "yielding") for mode in HEAPS]:
+        stacks, chain, stats = jdk.record_case("%s/%s" % (mode, case))
+        mine = [s for s in stacks if "Chains.leaf" in s.frames]
+        chain = [f for f in chain if f.startswith("Chains")]
+        bad = [s for s in mine if h.reason(s) or
+               [f for f in jdk.names(s) if f[0] in "C["] != chain]
+        java = stats["languages"]["java"]
+        errors = language.too_many(bad, mine, 0.05, 20, "are not " + ";".join(chain))
+        if java["complete"] < 0.95 * java["stacks"]:
+            errors.append("account: %s" % java)
+        jdk.check("%s-%s" % (case, mode), errors)
 
 
-def check_offcpu(name):
+def check_offcpu(jdk):
     """Blocked time under its chain."""
-    for jdk in javas():
-        programs = start_all(jdk, [("sleep", "default")])
-        stacks, stats = record(programs, tool="offcpu")
-        mine = [s for s in stacks if "Chains.sleep" in s.frames]
-        errors = [] if mine else ["no stack with Chains.sleep"]
-        errors += ["%s: %s" % (s.frames, programs[0].chain) for s in mine
-                   if [f for f in s.frames if f.startswith("Chains")] != programs[0].chain]
-        h.check("java-%s-offcpu" % jdk.name, errors)
+    stacks, chain, _ = jdk.record_case("default/sleep", tool="offcpu")
+    mine = [s for s in stacks if "Chains.sleep" in s.frames]
+    errors = [] if mine else ["no stack with Chains.sleep"]
+    errors += ["%s: %s" % (s.frames, chain) for s in mine
+               if [f for f in s.frames if f.startswith("Chains")] != chain]
+    jdk.check("offcpu", errors)
 
 
 if __name__ == "__main__":
-    h.run_checks([check_chains, check_lines, check_virtual, check_offcpu])
+    language.run_checks(javas, [check_chains, check_lines, check_virtual, check_offcpu])

@@ -2,12 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Frames of Ruby, on programs that print their own chain (tests/programs/lang/ruby).
 
-check_ruby.py [CHECK...]    RUBIES: interpreters, by default the ruby in PATH; SECONDS for each
-case; CASES. An entry NAME=ROOT:PATH is the interpreter at PATH below another root directory.
+check_ruby.py [CHECK...]    RUBIES: interpreters, by default the ruby in PATH; SECONDS of a
+recording; CASES. An entry NAME=ROOT:PATH is the interpreter at PATH below another root directory.
 """
 
-import copy
-import json
 import os
 import re
 import shutil
@@ -15,11 +13,8 @@ import subprocess
 import tempfile
 
 import harness as h
+import language
 
-SECONDS = float(os.environ.get("SECONDS", "0.7"))
-RUBIES = os.environ.get("RUBIES", "").split()
-SOURCES = os.path.join(h.TOP, "tests/programs/lang/ruby")
-FRAME = re.compile(r"^(.*?) \(([^()]+\.rb|<internal:[^()]+>|\(eval[^()]*\))(?::(\d+))?\)$")
 CASES = os.environ.get(
     "CASES",
     "plain rec60 rec300 blocks each sortby compare inject missing lambda send cfiber cthread fiber "
@@ -27,116 +22,57 @@ CASES = os.environ.get(
     "hot").split()
 ROUNDS = "40"  # of a case before it works, so that YJIT has compiled its methods
 
-
-class Ruby:
-    def __init__(self, entry):
-        self.name, _, where = entry.rpartition("=")
-        self.root, _, self.path = where.rpartition(":")
-        self.name = self.name or os.path.basename(os.path.realpath(self.path))
-        if not os.access(self.root + self.path, os.X_OK):
-            raise h.Skip("no %s" % self.path)
-        self.flags = []
-
-    def with_yjit(self):
-        """This interpreter with YJIT; None: it has none."""
-        jit = copy.copy(self)
-        jit.flags = ["--yjit"]
-        out = subprocess.run(jit.interpreter() + ["-e", "print RubyVM::YJIT.enabled?"],
-                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
-        return jit if out == b"true" else None
-
-    def interpreter(self):
-        return (["chroot", self.root] if self.root else []) + [self.path] + self.flags
-
-    def command(self, script, *args):
-        source = os.path.join(SOURCES, script)
-        if self.root:
-            shutil.copy(source, self.root + "/tmp/" + script)
-            source = "/tmp/" + script
-        return self.interpreter() + [source] + list(args)
-
-
-def rubies():
-    found = RUBIES or [p for p in [shutil.which("ruby")] if p]
-    if not found:
-        raise h.Skip("no ruby")
-    return [Ruby(entry) for entry in found]
-
-
-def start_case(ruby, case, seconds):
-    """The program when it has reached its leaf, and the chain that it printed."""
-    rounds = [ROUNDS] if ruby.flags and case not in ("blocked", "fork") else []
-    # From 3.3 on, threads have stacks like those of ractors then.
-    env = dict(os.environ, RUBY_MN_THREADS="1") if case == "mnthread" else None
-    p = h.start(ruby.command("chains.rb", case, str(seconds), *rounds), stdout=subprocess.PIPE,
-                env=env)
-    line = p.stdout.readline().decode()
-    if not line.startswith("CHAIN "):
-        raise ValueError("%s: no chain: %r" % (case, line))
-    return p, line[6:].rstrip("\n").split(";")
-
-
-def record_case(ruby, case, options=(), tool="record"):
-    p, chain = start_case(ruby, case, SECONDS + 60)
-    try:
-        pids = ",".join(map(str, h.family(p.pid)))
-        if tool == "record":
-            options = ["-F", "499"] + list(options)
-        stacks, stats = h.Recording(["-p", pids] + list(options), SECONDS, tool=tool).finish()
-    finally:
-        h.stop(p)
-    return stacks, stats, chain
-
-
-def label(frame):
-    """A frame without the class that labels have since Ruby 3.4."""
-    return re.sub(r"\b[A-Z]\w*[#.]", "", frame, count=1)
-
-
-def shown(frame, lines):
-    """A frame of the chain as sfbpf shows it."""
-    return frame if lines else re.sub(r":\d+\)$", ")", frame)
-
-
 # What a leaf calls: the chain goes on with methods in C.
 LEAF = re.compile(r"^(\w+[#.])?(now|to_f|times|deflate|=~|sleep|clock_gettime|block .*|"
                   r"initialize|new|localtime|at|utc|Integer#\+|match|crunch|\*|&|%) \(|"
                   r"^(now|to_f)$")
 
 
-def judge_account(stats):
-    ruby = stats["languages"]["ruby"]
-    if ruby["complete"] < 0.95 * ruby["stacks"] or ruby["unnamed"] > 0.02 * ruby["frames"]:
-        return ["account: %s" % json.dumps(ruby)]
-    return []
+class Ruby(language.Interpreter):
+    language = "ruby"
+    suffix = ".rb"
+    frame = re.compile(r"^(.*?) \(([^()]+\.rb|<internal:[^()]+>|\(eval[^()]*\))(?::(\d+))?\)$")
+    at_once, hz, seconds = 7, 997, float(os.environ.get("SECONDS", "1.5"))
 
+    def with_yjit(self):
+        """This interpreter with YJIT; None: it has none."""
+        jit = self.variant("yjit", ["--yjit"])
+        out = subprocess.run(jit.command("-e", "print RubyVM::YJIT.enabled?"),
+                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
+        return jit if out == b"true" else None
 
-def judge(stacks, stats, chain, least=0.95, lines=False, root=0.97):
-    """Complaints if the chain is not exact in that share of the samples."""
-    want = [shown(f, lines) for f in chain]
-    if lines:  # the leaf's line is one of its loop
-        want[-1] = shown(want[-1], False)
-    bad = []
-    for s in stacks:
-        frames = h.user_frames(s)
+    def arguments(self, case):
+        rounds = self.options and case not in ("blocked", "fork")
+        return super().arguments(case) + [ROUNDS] * bool(rounds)
+
+    def command(self, *args, name=None):
+        """From 3.3 on, threads have stacks like those of ractors with RUBY_MN_THREADS."""
+        environment = ["env", "RUBY_MN_THREADS=1"] if name == "mnthread" else []
+        return environment + super().command(*args, name=name)
+
+    def names(self, stack):
+        """Without the class that labels have since Ruby 3.4."""
+        return [re.sub(r"\b[A-Z]\w*[#.]", "", n, count=1) for n in super().names(stack)]
+
+    def right(self, stack, chain, lines=False):
+        want = self.shown(chain, lines)
         # Methods in C at the start of a fiber look like native frames.
-        got = [f for f in frames if FRAME.match(f) or (f in want and "(" not in f)]
-        if lines and len(got) >= len(want):
-            got[len(want) - 1] = shown(got[len(want) - 1], False)
-        if got[:len(want)] != want or not all(map(LEAF.match, got[len(want):])):
-            bad.append(s)
-    n = h.total(stacks)
-    errors = []
-    if n < 10:
-        errors.append("%d samples" % n)
-    if h.total(bad) > (1 - least) * n:
-        errors.append("%d of %d have another chain than %s: %s" %
-                      (h.total(bad), n, ";".join(want)[-400:], h.worst(bad, 2, 900)))
-    errors += judge_account(stats)
-    user = stats["user_stacks"]
-    if user["complete"] < root * user["total"]:
-        errors.append("native: %s" % json.dumps(user))
-    return errors
+        frames = [f for f in h.user_frames(stack)
+                  if self.frame.match(f) or (f in want and "(" not in f)]
+        return self.shown(frames[:len(want)], lines) == want and \
+            all(map(LEAF.match, frames[len(want):]))
+
+    def account(self, stats, root=0.97):
+        user = stats["user_stacks"]
+        return super().account(stats) + (
+            ["native: %s" % user] if user["complete"] < root * user["total"] else [])
+
+
+def rubies():
+    found = os.environ.get("RUBIES", "").split() or [p for p in [shutil.which("ruby")] if p]
+    if not found:
+        raise h.Skip("no ruby")
+    return [Ruby(entry) for entry in found]
 
 
 def in_method(stacks, method, owner, file):
@@ -145,51 +81,40 @@ def in_method(stacks, method, owner, file):
     return [s for s in stacks if names & set(s.frames)]
 
 
-def check_chains(name):
+def check_chains(ruby):
     """Names and files, root to leaf, in each way that Ruby calls Ruby."""
-    for ruby in rubies():
-        for case in CASES:
-            try:
-                stacks, stats, chain = record_case(ruby, case)
-                if case == "fork":
-                    stacks = in_method(stacks, "spin", "Object", "chains.rb")
-                h.check("ruby-%s-%s" % (ruby.name, case), judge(stacks, stats, chain))
-            except ValueError as e:
-                h.fail("ruby-%s-%s" % (ruby.name, case), str(e))
+    ruby.check_cases(CASES)
 
 
-def check_parse(name):
+def check_parse(ruby):
     """While a file is parsed, Ruby has a frame that runs nothing; at its start it has no frames."""
-    for ruby in rubies():
-        with tempfile.NamedTemporaryFile("w", suffix=".rb", dir=ruby.root + "/tmp") as f:
-            f.write("".join("def f%d(a, b)\n  a + b * [%d, a]\nend\n" % (i, i)
-                            for i in range(60000)))
-            f.flush()
-            path = f.name[len(ruby.root):]
-            script = "def parse(path) = load(path)\nparse(%r) while true" % path
-            if ruby.name.endswith("2.7"):
-                script = script.replace(" = load(path)", "; load(path); end")
-            p = h.start(ruby.interpreter() + ["-e", script])
-            try:
-                stacks, stats = h.Recording(["-p", str(p.pid), "-F", "499"], 1.5).finish()
-            finally:
-                h.stop(p)
-        mine = [s for s in stacks if any("yyparse" in f or "compile" in f for f in s.frames)]
-        bad = [s for s in mine if "[ruby]" in s.frames or
-               not any("parse (-e)" in f or "<main> (-e)" in f for f in s.frames)]
-        errors = judge_account(stats)
-        if h.total(mine) < 10 or h.total(bad) > 0.03 * h.total(mine):
-            errors.append("%d of %d: %s" % (h.total(bad), h.total(mine), h.worst(bad or stacks, 2)))
-        h.check("ruby-%s-parse" % ruby.name, errors)
+    with tempfile.NamedTemporaryFile("w", suffix=".rb", dir=ruby.root + "/tmp") as f:
+        f.write("".join("def f%d(a, b)\n  a + b * [%d, a]\nend\n" % (i, i) for i in range(6000)))
+        f.flush()
+        path = f.name[len(ruby.root):]
+        script = "def parse(path) = load(path)\nparse(%r) while true" % path
+        if ruby.name.endswith("2.7"):
+            script = script.replace(" = load(path)", "; load(path); end")
+        p = h.start(ruby.command("-e", script))
+        stacks, stats = language.record([p], ["-F", "499"], 1.5)
+    mine = [s for s in stacks if any("yyparse" in f or "compile" in f for f in s.frames)]
+    bad = [s for s in mine if "[ruby]" in s.frames or
+           not any("parse (-e)" in f or "<main> (-e)" in f for f in s.frames)]
+    ruby.check("parse", ruby.account(stats, 0) + language.too_many(bad, mine, 0.03))
 
 
-def check_lines(name):
+def check_lines(ruby):
     """Each caller's line, that of a method's caller in C among them."""
-    for ruby in rubies():
-        for case in ("blocks", "each", "missing", "rescue"):
-            stacks, stats, chain = record_case(ruby, case, ["--lines"])
-            h.check("ruby-%s-lines-%s" % (ruby.name, case),
-                    judge(stacks, stats, chain, lines=True))
+    found, stats = ruby.record(["blocks", "each", "missing", "rescue"], ["--lines"])
+    for case, (stacks, chain) in found.items():
+        ruby.check("lines-" + case,
+                   ruby.judge(stacks, chain, lines=True) + ruby.account(stats))
+
+
+def check_blocked(ruby, case, name):
+    stacks, chain, stats = ruby.record_case(case, tool="offcpu")
+    mine = in_method(stacks, "sleep", "Kernel", "chains.rb")
+    ruby.check(name, ruby.judge(mine, chain, root=0.9) + ruby.account(stats, 0.9))
 
 
 def check_yjit(name):
@@ -198,85 +123,48 @@ def check_yjit(name):
     if not jits:
         raise h.Skip("no Ruby with YJIT")
     for ruby in jits:
-        for case in CASES:
-            try:
-                stacks, stats, chain = record_case(ruby, case)
-                if case == "fork":
-                    stacks = in_method(stacks, "spin", "Object", "chains.rb")
-                h.check("ruby-%s-yjit-%s" % (ruby.name, case), judge(stacks, stats, chain))
-            except ValueError as e:
-                h.fail("ruby-%s-yjit-%s" % (ruby.name, case), str(e))
-        stacks, stats, chain = record_case(ruby, "hot", ["--native"])
-        errors = judge(stacks, stats, chain)
-        if h.total([s for s in stacks if "[unknown]_[j]" in s.frames]) < 0.8 * h.total(stacks):
-            errors.append("--native shows no code of YJIT: %s" % h.worst(stacks, 1))
-        h.check("ruby-%s-yjit-frames" % ruby.name, errors)
-        stacks, stats, chain = record_case(ruby, "sleep", tool="offcpu")
-        mine = in_method(stacks, "sleep", "Kernel", "chains.rb")
-        h.check("ruby-%s-yjit-offcpu" % ruby.name, judge(mine, stats, chain, root=0.9))
+        ruby.check_cases(CASES)
+        stacks, chain, stats = ruby.record_case("hot", ["--native"])
+        hidden = [s for s in stacks if "[unknown]_[j]" not in s.frames]
+        ruby.check("frames", ruby.judge(stacks, chain) + ruby.account(stats) +
+                   language.too_many(hidden, stacks, 0.2, what="without code of YJIT"))
+        check_blocked(ruby, "sleep", "offcpu")
 
 
-def check_native(name):
+def check_native(ruby):
     """--native shows the loops as well; without it no loop is left."""
-    for ruby in rubies():
-        stacks, stats, chain = record_case(ruby, "each")
-        plain = {len(s.frames) for s in stacks}
-        stacks, stats, chain = record_case(ruby, "each", ["--native"])
-        errors = judge(stacks, stats, chain)
-        if min(len(s.frames) for s in stacks) < min(plain) + 6:
-            errors.append("--native shows no loops: %s" % h.worst(stacks, 1))
-        h.check("ruby-%s-native" % ruby.name, errors)
+    plain = {len(s.frames) for s in ruby.record_case("each")[0]}
+    stacks, chain, stats = ruby.record_case("each", ["--native"])
+    errors = ruby.judge(stacks, chain) + ruby.account(stats)
+    if min(len(s.frames) for s in stacks) < min(plain) + 6:
+        errors.append("--native shows no loops: %s" % h.worst(stacks, 1))
+    ruby.check("native", errors)
 
 
-def check_reused(name):
+def check_reused(ruby):
     """Memory of code that is used again: no name of what was there before."""
-    for ruby in rubies():
-        p = h.start(ruby.command("reuse.rb", "60"))
-        stacks, stats = h.Recording(["-p", str(p.pid), "-F", "997"], 2).finish()
-        h.stop(p)
-        good = bad = 0
-        for s in stacks:
-            numbers = [m[1] for m in (re.search(r"(?:outer|inner)_(\d+) ", f) for f in s.frames)
-                       if m]
-            good += s.count * (len(numbers) == 2 and numbers[0] == numbers[1])
-            bad += s.count * (len(numbers) == 2 and numbers[0] != numbers[1])
-        h.check("ruby-%s-reused" % ruby.name,
-                ["%d right, %d wrong: %s" % (good, bad, h.worst(stacks, 2))]
-                if good < 100 or bad > 0.01 * good else [])
+    p = h.start(ruby.command(ruby.file("reuse.rb"), "60"))
+    stacks, _ = language.record([p], ["-F", "997"], 2)
+    good, bad = [], []
+    for s in stacks:
+        numbers = [m[1] for m in (re.search(r"(?:outer|inner)_(\d+) ", f) for f in s.frames) if m]
+        if len(numbers) == 2:
+            (good if numbers[0] == numbers[1] else bad).append(s)
+    ruby.check("reused", language.too_many(bad, good, 0.01, 100))
 
 
-def check_short(name):
+def check_short(ruby):
     """20 processes of 100 ms, one after the other: they are gone when their names are needed."""
-    for ruby in rubies():
-        script = "for i in $(seq 20); do %s; done" % " ".join(ruby.command("short.rb"))
-        stacks, stats = h.Recording(["-F", "199"], command=["sh", "-c", script]).finish()
-        mine = in_method(stacks, "work", "Object", "short.rb")
-        want = ["<main> (short.rb)", "middle (short.rb)", "each (short.rb)",
-                "block in middle (short.rb)", "work (short.rb)"]
-        named = [
-            s for s in mine
-            if [label(f) for f in s.frames if f.endswith("(short.rb)")][:5] == want and
-            "[ruby]" not in s.frames
-        ]
-        errors = []
-        if h.total(mine) < 20 * 8:
-            errors.append("%d samples in work()" % h.total(mine))
-        if h.total(named) < 0.95 * h.total(mine):
-            errors.append("%d of %d named: %s" % (h.total(named), h.total(mine), h.worst(mine, 2)))
-        h.check("ruby-%s-short" % ruby.name, errors)
+    ruby.check_short(["<main>", "middle", "each", "block in middle", "work"], {"[ruby]"},
+                     calls=True)
 
 
-def check_offcpu(name):
+def check_offcpu(ruby):
     """Blocked time under its chain: alone, and while another thread runs Ruby."""
-    for ruby in rubies():
-        for case in ("sleep", "blocked"):
-            if case == "blocked" and "2.7" in ruby.name:
-                continue  # the context of a thread that does not run Ruby is not found there
-            stacks, stats, chain = record_case(ruby, case, tool="offcpu")
-            mine = in_method(stacks, "sleep", "Kernel", "chains.rb")
-            bad = judge(mine, stats, chain, root=0.9)
-            h.check("ruby-%s-offcpu-%s" % (ruby.name, case), bad)
+    check_blocked(ruby, "sleep", "offcpu-sleep")
+    if "2.7" not in ruby.name:  # where the context of a thread that does not run Ruby is not found
+        check_blocked(ruby, "blocked", "offcpu-blocked")
 
 
-h.run_checks([check_chains, check_parse, check_yjit, check_lines, check_native, check_reused,
-              check_short, check_offcpu])
+language.run_checks(rubies, [check_chains, check_parse, check_lines, check_native, check_reused,
+                             check_short, check_offcpu], [check_yjit])

@@ -1,39 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The description of HotSpot, on the libjvm of this machine. */
-#include <fcntl.h>
-#include <glob.h>
-#include <unistd.h>
-
-#include "elf/elf_image.h"
-#include "lang/lang.h"
 #include "sym/java_lines.h"
 
+#include "runtime_file.h"
 #include "test.h"
-
-static bool no_function(void *ctx, uint64_t addr, uint64_t *ret_start, uint64_t *ret_end)
-{
-	(void)ctx, (void)addr, (void)ret_start, (void)ret_end;
-	return false;
-}
-
-/* Describes the first file that matches; false: there is none. */
-static bool describe(const char *pattern, bool *ret_ok, struct sf_lang *ret)
-{
-	const struct lang_functions functions = { .at = no_function };
-	struct elf_image img = { 0 };
-	struct diag diag = { 0 };
-	glob_t files;
-	int fd;
-
-	if (glob(pattern, 0, NULL, &files))
-		return false;
-	fd = open(files.gl_pathv[0], O_RDONLY | O_CLOEXEC);
-	globfree(&files);
-	*ret_ok = !elf_image_open_fd(&img, fd, &diag) && lang_describe(&img, &functions, ret);
-	elf_image_close(&img);
-	close(fd);
-	return true;
-}
 
 /* Layouts of 17, as its headers have them */
 TEST(java_17)
@@ -41,7 +11,8 @@ TEST(java_17)
 	struct sf_lang l;
 	bool ok = false;
 
-	if (!describe("/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so", &ok, &l))
+	if (!runtime_describe("/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so", NULL, &ok,
+			      &l))
 		SKIP("no OpenJDK 17");
 	EXPECT(ok);
 	EXPECT_EQ(l.language, SF_LANG_JAVA);
@@ -87,9 +58,10 @@ TEST(java_8)
 	struct sf_lang l;
 	bool ok = false;
 
-	if (!describe("build/userlands/sid-java-8/root/usr/lib/jvm/java-8-openjdk-amd64/jre/lib/*/"
-		      "server/libjvm.so",
-		      &ok, &l))
+	if (!runtime_describe(
+		    "build/userlands/sid-java-8/root/usr/lib/jvm/java-8-openjdk-amd64/jre/lib/*/"
+		    "server/libjvm.so",
+		    NULL, &ok, &l))
 		SKIP("no OpenJDK 8");
 	EXPECT(ok);
 	EXPECT_EQ(l.java.list_data, 0);
@@ -114,7 +86,7 @@ TEST(java_25)
 	struct sf_lang l;
 	bool ok = false;
 
-	if (!describe("/usr/lib/jvm/*25*/lib/server/libjvm.so", &ok, &l))
+	if (!runtime_describe("/usr/lib/jvm/*25*/lib/server/libjvm.so", NULL, &ok, &l))
 		SKIP("no OpenJDK 25");
 	EXPECT(ok);
 	EXPECT_EQ(l.java.code_is_offset, 1);

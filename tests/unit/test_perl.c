@@ -1,52 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Perl: its description, on the perl of this machine, and the names of its subs. */
-#include <fcntl.h>
-#include <glob.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "elf/elf_dynsym.h"
-#include "elf/elf_image.h"
-#include "lang/lang.h"
 #include "sym/lang_codes.h"
 
+#include "runtime_file.h"
 #include "test.h"
-
-/* Of Perl_runops_standard; found in the file */
-static uint64_t loop_start, loop_end;
-
-static bool the_loop(void *ctx, uint64_t addr, uint64_t *ret_start, uint64_t *ret_end)
-{
-	(void)ctx;
-	*ret_start = loop_start;
-	*ret_end = loop_end;
-	return addr >= loop_start && addr < loop_end;
-}
-
-/* Describes the first file that matches; false: there is none. */
-static bool describe(const char *pattern, bool *ret_ok, struct sf_lang *ret)
-{
-	const struct lang_functions functions = { .at = the_loop };
-	struct elf_dynsym_value sym = { 0 };
-	struct elf_image img = { 0 };
-	struct elf_dynsym syms;
-	struct diag diag = { 0 };
-	glob_t files;
-	int fd;
-
-	if (glob(pattern, 0, NULL, &files))
-		return false;
-	fd = open(files.gl_pathv[0], O_RDONLY | O_CLOEXEC);
-	globfree(&files);
-	*ret_ok = !elf_image_open_fd(&img, fd, &diag) && elf_dynsym_open(&syms, &img) &&
-		  elf_dynsym_find(&syms, "Perl_runops_standard", &sym);
-	loop_start = sym.addr;
-	loop_end = sym.addr + sym.size;
-	*ret_ok = *ret_ok && lang_describe(&img, &functions, ret);
-	elf_image_close(&img);
-	close(fd);
-	return true;
-}
 
 TEST(perl_536)
 {
@@ -59,7 +19,7 @@ TEST(perl_536)
 	if (access(files[0], R_OK) && access(files[1], R_OK))
 		SKIP("no Perl 5.36");
 	for (size_t i = 0; i < 2; i++) {
-		if (!describe(patterns[i], &ok, &l))
+		if (!runtime_describe(patterns[i], "Perl_runops_standard", &ok, &l))
 			continue;
 		EXPECT(ok);
 		EXPECT_EQ(l.language, SF_LANG_PERL);

@@ -13,6 +13,7 @@ from collections import namedtuple
 import harness as h
 import check_java
 import check_languages
+from language import SOURCES
 
 # add: copies the runtime and the programs into the guest; returns the files here whose libraries
 # are needed. runtime: its path there. cases: {name: arguments}. frames: the language's frames of a
@@ -42,12 +43,12 @@ def add_python(source, root):
     shutil.copytree(source + "/usr/lib/python3.11", root + "/usr/lib/python3.11")
     os.makedirs(root + "/usr/bin", exist_ok=True)
     shutil.copy(source + PYTHON, root + PYTHON)
-    shutil.copy(os.path.join(check_languages.SOURCES, "chains.py"), root)
+    shutil.copy(os.path.join(SOURCES, "python/chains.py"), root)
     return [source + PYTHON]
 
 
 def python_frames(texts):
-    return [m.groups()[:2] for m in map(check_languages.FRAME.match, texts) if m]
+    return [m.groups()[:2] for m in map(check_languages.Python.frame.match, texts) if m]
 
 
 def add_java(source, root):
@@ -68,7 +69,7 @@ def add_java(source, root):
 
 def java_frames(texts):
     """Without lines."""
-    return [f.split(" (")[0] for f in texts if check_java.FRAME.match(f)]
+    return [f.split(" (")[0] for f in texts if check_java.Jdk.frame.match(f)]
 
 
 def java_cases(wanted):
