@@ -3,14 +3,12 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/num.h"
 #include "kern/loader_internal.h"
 
-#define LOADER_NICE (-10)
 /* Interval of the search for unmapped files, unless the idle time is shorter */
 #define UNMAPPED_MS 60000u
 #define WATCH_MS    50 /* how often the clock of a busy worker is checked */
@@ -236,11 +234,6 @@ static void *loader_main(void *arg)
 	struct loader *l = arg;
 	bool stop = false;
 
-	/*
-	 * On a busy machine the first samples of a file wait for this thread, which runs for
-	 * milliseconds. Best effort: without the capability the priority is unchanged.
-	 */
-	setpriority(PRIO_PROCESS, (id_t)gettid(), LOADER_NICE);
 	while (!stop) {
 		if (!step(l)) {
 			bool done = all_done(l);

@@ -113,7 +113,8 @@ static bool is_sound(const void *question, const void *answer)
 
 /*
  * The more questions are unanswered, the shorter the deadline of the next one, for all users
- * together. Thus they take a few seconds in total, and a part of a second at the end of a run.
+ * together. Thus they take a few seconds in total, and a part of a second at the end of a run, or
+ * up to ALLOWANCE_BUSY_MAX times that on a busy machine.
  */
 static uint64_t less_for_silence(struct path_opener *o, const struct path_ask *ask, int n)
 {

@@ -32,7 +32,6 @@
 #include "worker/privs.h"
 
 /* As for the loader and record: the main thread uses a fraction of a percent of a CPU. */
-#define AGENT_NICE    (-10)
 #define POLL_MS	      1000
 #define WINDOW_BYTES  (32u << 20) /* a larger window is closed early */
 #define RESET_WINDOWS 6		  /* minimum number of windows between symbol resets */
@@ -481,11 +480,8 @@ static int start(struct agent *a)
 	notify_setup();
 	if ((rc = open_spool(a)) || (rc = open_metrics(a)))
 		return rc;
-	/*
-	 * Before threads start and privileges are dropped: the loader thread inherits the priority
-	 * and could not raise it itself.
-	 */
-	setpriority(PRIO_PROCESS, 0, AGENT_NICE);
+	/* As session_open does, which cannot any more after privileges are dropped. */
+	setpriority(PRIO_PROCESS, 0, SESSION_NICE);
 	if (privs_drop(a->cfg->user, err, sizeof(err)))
 		return complain(EXIT_FAILED, "%s", err);
 	a->containers = container_names_of_host();

@@ -60,7 +60,8 @@ int oneshot_option(struct oneshot *r, int id, const char *arg);
 int oneshot_next(struct oneshot *r, const struct tool_spec *tool, int argc, char **argv,
 		 const char **ret_arg);
 /*
- * Chooses the format, which a tool may then check; opens the files. These and the following return
+ * Chooses the format, which a tool may then check; then, before session_open, opens the files and
+ * makes the process of COMMAND, which waits until sampling begins. These and the following return
  * 0, or the exit code after printing the error.
  */
 int oneshot_choose(struct oneshot *r);

@@ -15,9 +15,8 @@
 #include "sym/elf_child.h"
 #include "tools/options.h"
 
-#define SESSION_NICE (-10)
-#define RETIRED_MIN  1024
-#define CPUS_MS	     1000
+#define RETIRED_MIN 1024
+#define CPUS_MS	    1000
 
 static volatile sig_atomic_t stop_requested, skip_requested;
 
@@ -147,8 +146,9 @@ int session_open(struct session *s, const struct collector_opts *opts)
 			return complain(EXIT_FAILED, "cannot start a process: %s", strerror(-err));
 	}
 	/*
-	 * A busy machine is one of the reasons to profile it: without priority, loading BPF and
-	 * tables takes a minute there, and the ring is not emptied on time. Best effort.
+	 * People profile busy machines. Without priority, loading BPF and tables takes a minute
+	 * there, and the ring is not emptied on time. The loader's thread, for which the first
+	 * samples of a file wait, inherits it. Best effort: it needs a capability.
 	 */
 	setpriority(PRIO_PROCESS, (id_t)gettid(), SESSION_NICE);
 	with_servers.stopped = session_stopped;

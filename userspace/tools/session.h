@@ -16,6 +16,8 @@
 #include "prof/timeline.h"
 #include "sym/symbolizer.h"
 
+#define SESSION_NICE (-10) /* nice value of the thread that calls session_open */
+
 struct session {
 	struct loader_servers servers; /* used if the options have none */
 	struct allowance allowance;    /* of the naming thread */

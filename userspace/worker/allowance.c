@@ -13,11 +13,9 @@
 /* Waits may take one part in SHARE of the wall clock in the long run */
 #define SHARE	     10
 #define END_SHARE    4 /* one question may take this fraction of what is left at the end */
-/*
- * At the end, times p->busy: for each user except root and the caller; the least for one
- * question, if that much is left.
- */
+/* At the end, times p->busy. For each user except root and the caller: */
 #define USER_END_NS  (ALLOWANCE_END_NS / 2)
+/* The least for one question, if that much is left: */
 #define END_LEAST_NS (50 * NUM_MS)
 
 static int kind_of(uint32_t owner)
@@ -34,21 +32,21 @@ void allowance_init(struct allowance *p)
 	}
 }
 
-/* The workers wait for a CPU, too. */
+/* Where many tasks wait for a CPU, the workers do so, too: see allowance_end. */
 static unsigned int busy(void)
 {
-	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
-	unsigned long running = 0, factor;
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN), running = 0, factor;
 	FILE *f = fopen("/proc/loadavg", "re");
 
-	if (!f || cpus <= 0 || fscanf(f, "%*s %*s %*s %lu/", &running) != 1)
-		running = 0;
-	if (f)
+	if (f) {
+		if (fscanf(f, "%*s %*s %*s %ld/", &running) != 1)
+			running = 0;
 		fclose(f);
-	factor = cpus > 0 ? running / (2 * (unsigned long)cpus) : 0;
-	if (factor > ALLOWANCE_BUSY_MAX)
-		return ALLOWANCE_BUSY_MAX;
-	return factor ? (unsigned int)factor : 1;
+	}
+	factor = running / (2 * (cpus > 0 ? cpus : 1));
+	if (factor < 1)
+		return 1;
+	return factor < ALLOWANCE_BUSY_MAX ? (unsigned int)factor : ALLOWANCE_BUSY_MAX;
 }
 
 void allowance_end(struct allowance *p)
@@ -116,11 +114,12 @@ uint64_t allowance_cut(struct allowance *p, uint64_t until_ns)
 
 void allowance_spend(struct allowance *p, uint32_t owner, uint64_t ns)
 {
-	uint64_t *left = &p->left[kind_of(owner)].ns, *user = &p->user_ns[owner % ALLOWANCE_USERS];
+	uint64_t *left = &p->left[kind_of(owner)].ns, *user = &p->user_ns[owner % ALLOWANCE_USERS],
+		 most = USER_END_NS * p->busy;
 
 	*left = *left > ns ? *left - ns : 0;
 	if (owner && p->end_ns)
-		*user = ns < USER_END_NS * p->busy - *user ? *user + ns : USER_END_NS * p->busy;
+		*user = ns < most - *user ? *user + ns : most;
 }
 
 uint32_t allowance_owner(int fd)
