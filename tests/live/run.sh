@@ -38,13 +38,14 @@ fi
 status=0
 # Chains and names are the same on a busy machine: as many of these at once as there are CPUs, the
 # longest first.
+export log python
 printf 'check_%s.py\n' php ruby languages formats names steps go javascript java perl damage |
 	xargs -P "$(nproc)" -I CHECK sh -c '
 		began=$(date +%s)
-		$1 -B tests/live/CHECK >"$0/CHECK" 2>&1 || code=1
-		echo "# CHECK took $(($(date +%s) - began)) s" >>"$0/CHECK"
-		flock "$0" cat "$0/CHECK"
-		exit ${code:-0}' "$log" $python || status=1
+		$python -B tests/live/CHECK >"$log/CHECK" 2>&1 || code=1
+		echo "# CHECK took $(($(date +%s) - began)) s" >>"$log/CHECK"
+		flock "$log" cat "$log/CHECK"
+		exit ${code:-0}' || status=1
 
 # These measure time, load the machine themselves, or need all of it.
 for check in check_chains check_record check_real check_cost check_offcpu check_offcpu_cases \

@@ -25,8 +25,10 @@ static inline bool runtime_loop_at(void *ctx, uint64_t addr, uint64_t *ret_start
 	return addr >= loop->start && addr < loop->end;
 }
 
-/* Describes the first file that matches; false: there is none. loop: the function that interprets,
- * or NULL: no function has a known extent. */
+/*
+ * Describes the first file that matches; false: there is none. loop: the function that interprets,
+ * or NULL: no function has a known extent.
+ */
 static inline bool runtime_describe(const char *pattern, const char *loop, bool *ret_ok,
 				    struct sf_lang *ret)
 {
