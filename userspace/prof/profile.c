@@ -262,9 +262,10 @@ int profile_name_process(struct profile *p, uint32_t pid, const char *name)
 	struct process_name *to;
 	uint32_t id;
 
-	if (idmap_get(&p->pids, pid, 0, &id) ||
-	    vec_reserve(&p->process_names, &p->process_names_cap, p->pids.n,
-			sizeof(*p->process_names)))
+	/* Room first: an id without a name must not remain if memory runs out. */
+	if (vec_reserve(&p->process_names, &p->process_names_cap, p->pids.n + 1,
+			sizeof(*p->process_names)) ||
+	    idmap_get(&p->pids, pid, 0, &id))
 		return -ENOMEM;
 	to = &p->process_names[id];
 	*to = (struct process_name){ 0 };
