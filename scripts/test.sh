@@ -12,11 +12,12 @@ export PATH
 jobs=$(nproc)
 log=$(mktemp -d)
 trap 'rm -rf "$log"' EXIT
-: > "$log/all"
+all=$log/all
+: > "$all"
 
 began=$(date +%s)
 heading() { printf '\n== %s, after %d s\n' "$1" "$(($(date +%s) - began))"; }
-result() { echo "$*" | tee -a "$log/all"; }
+result() { echo "$*" | tee -a "$all"; }
 
 # run NAME COMMAND...: a test program. One that ends badly without a FAIL line, or says nothing,
 # failed as a whole.
@@ -27,7 +28,7 @@ run() {
 	{ "$@" </dev/null 2>&1 || echo $? >"$log/status"; } | tee "$log/one"
 	if [ -e "$log/status" ]; then status=$(cat "$log/status"); fi
 	rm -f "$log/status"
-	grep -E '^(ok|FAIL|SKIP) ' "$log/one" >> "$log/all" || true
+	grep -E '^(ok|FAIL|SKIP) ' "$log/one" >> "$all" || true
 	if [ "$status" != 0 ] && ! grep -q '^FAIL ' "$log/one"; then
 		result "FAIL $name: exit status $status: $(tail -n 1 "$log/one")"
 	elif ! grep -qE '^(ok|FAIL|SKIP) ' "$log/one"; then
@@ -46,6 +47,26 @@ run_again() {
 		sed -E 's/^(ok|FAIL|SKIP) /# first try: &/' "$log/first"
 		run "$name" "$@"
 	fi
+}
+
+# run_all SUFFIX PROGRAM...: run_again of each program, as many at once as there are CPUs. The name
+# of a test is that of its program and the suffix.
+run_all() {
+	suffix=$1
+	shift
+	taken=$(mktemp -d "$log/taken.XXXXXX")
+	for worker in $(seq "$jobs"); do
+		(
+			log=$taken/log$worker
+			mkdir "$log"
+			for program; do
+				mkdir "$taken/$(basename "$program")" 2>/dev/null || continue
+				run_again "$(basename "$program")$suffix" "$program" >"$log/out"
+				flock "$all" cat "$log/out"
+			done
+		) &
+	done
+	wait
 }
 
 # step NAME COMMAND...: one test that is a command's success; its output only shows if it failed.
@@ -72,12 +93,12 @@ touching_rebuilds_both() {
 }
 
 summary() {
-	passed=$(grep -c '^ok ' "$log/all" || true)
-	failed=$(grep -c '^FAIL ' "$log/all" || true)
-	skipped=$(grep -c '^SKIP ' "$log/all" || true)
+	passed=$(grep -c '^ok ' "$all" || true)
+	failed=$(grep -c '^FAIL ' "$all" || true)
+	skipped=$(grep -c '^SKIP ' "$all" || true)
 	echo
-	grep '^SKIP ' "$log/all" || true
-	grep '^FAIL ' "$log/all" || true
+	grep '^SKIP ' "$all" || true
+	grep '^FAIL ' "$all" || true
 	echo "$passed passed, $failed failed, $skipped skipped"
 	[ "$failed" = 0 ]
 }
@@ -94,17 +115,14 @@ run docs scripts/gen-docs.sh --check
 
 heading unit
 make -s -j"$jobs" units
-for t in tests/unit/test_*.c; do
-	t=$(basename "$t" .c)
-	run_again "$t" "build/unit/$t"
-done
+tests=$(cd tests/unit && ls test_*.c | sed 's/\.c$//')
+# shellcheck disable=SC2046,SC2086
+run_all "" $(printf 'build/unit/%s\n' $tests)
 
 heading 'unit, with sanitizers'
 if step build-sanitized make -s -j"$jobs" units SAN=1; then
-	for t in tests/unit/test_*.c; do
-		t=$(basename "$t" .c)
-		run_again "$t-san" "build-san/unit/$t"
-	done
+	# shellcheck disable=SC2046,SC2086
+	run_all -san $(printf 'build-san/unit/%s\n' $tests)
 	heading 'corpora of the fuzz targets'
 	if [ -d tests/fuzz ]; then run corpora scripts/replay-corpus.sh; fi
 fi
@@ -122,9 +140,8 @@ else
 fi
 
 heading cli
-for t in tests/cli/*.sh tests/cli/*.py; do
-	if [ -x "$t" ]; then run_again "$(basename "$t")" "$t"; fi
-done
+# shellcheck disable=SC2046
+run_all "" $(find tests/cli -maxdepth 1 -name '*.[sp][hy]' -perm /111 | sort)
 
 heading live
 run live tests/live/run.sh

@@ -12,6 +12,7 @@ asked for. build-san/fault/sfbpf: see inject.c.
 """
 
 import argparse
+import concurrent.futures
 import json
 import os
 import pty
@@ -192,10 +193,10 @@ def check(name, n, inputs):
         chosen = points = []
     finally:
         bench.close()
-    print("# %s: %d of %d places and times, %d reached" % (name, len(chosen), len(points), hit))
-    for line in bad[1:]:
-        print("# " + line)
-    print("FAIL faults-%s: %s" % (name, bad[0]) if bad else "ok faults-" + name, flush=True)
+    lines = ["# %s: %d of %d places and times, %d reached" % (name, len(chosen), len(points), hit)]
+    lines += ["# " + line for line in bad[1:]]
+    lines.append("FAIL faults-%s: %s" % (name, bad[0]) if bad else "ok faults-" + name)
+    print("\n".join(lines), flush=True)
     return not bad
 
 
@@ -221,7 +222,9 @@ def main():
         return 0
     with tempfile.TemporaryDirectory() as where:
         inputs = make_inputs(where)
-        good = [check(name, args.points, inputs) for name in args.workload or WORKLOADS]
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            good = list(pool.map(lambda name: check(name, args.points, inputs),
+                                 args.workload or WORKLOADS))
     return 0 if all(good) else 1
 
 

@@ -36,25 +36,26 @@ else
 fi
 
 status=0
-# Chains and names are the same on a busy machine: as many of these at once as there are CPUs, the
-# longest first.
 export log python
-printf 'check_%s.py\n' php ruby languages formats names steps go javascript java perl damage |
-	xargs -P "$(nproc)" -I CHECK sh -c '
+run_checks() {	# AT-ONCE CHECK...
+	at_once=$1
+	shift
+	printf '%s.py\n' "$@" | xargs -P "$at_once" -I CHECK sh -c '
 		began=$(date +%s)
 		$python -B tests/live/CHECK >"$log/CHECK" 2>&1 || code=1
 		echo "# CHECK took $(($(date +%s) - began)) s" >>"$log/CHECK"
 		flock "$log" cat "$log/CHECK"
 		exit ${code:-0}' || status=1
+}
 
-# These measure time, load the machine themselves, or need all of it.
-for check in check_chains check_record check_real check_cost check_offcpu check_offcpu_cases \
-	check_wall check_evict check_hostile check_names_hostile check_jit_hostile check_security \
-	top_keys; do
-	began=$(date +%s)
-	$python -B tests/live/$check.py || status=1
-	echo "# $check.py took $(($(date +%s) - began)) s"
-done
+# Chains and names are the same on a busy machine. The others wait most of the time. The longest
+# first.
+run_checks "$(nproc)" check_php check_ruby check_languages check_formats check_names check_steps \
+	check_go check_javascript check_java check_perl check_damage
+run_checks "$(nproc)" check_offcpu check_security check_hostile check_jit_hostile \
+	check_names_hostile check_offcpu_cases
+# These measure time, or need all of the machine.
+run_checks 1 check_chains check_record check_real check_cost check_wall check_evict top_keys
 
 if [ $have_dmesg = 1 ]; then
 	dmesg >"$log/after"
