@@ -9,6 +9,23 @@ struct text_case {
 	const char *in, *want;
 };
 
+TEST(text_encode)
+{
+	static const uint32_t chars[] = { 0,	  0x7f,	  0x80,	   0x7ff,   0x800,
+					  0xd7ff, 0xffff, 0x10000, 0x10ffff };
+	char utf8[TEXT_CHAR_MAX];
+	uint32_t back;
+	size_t n;
+
+	for (size_t i = 0; i < sizeof(chars) / sizeof(*chars); i++) {
+		n = text_encode(utf8, chars[i]);
+		EXPECT_EQ(text_decode(utf8, n, &back), n);
+		EXPECT_EQ(back, chars[i]);
+	}
+	EXPECT_EQ(text_encode(utf8, 0xdc00), 3);
+	EXPECT_EQ(text_encode(utf8, UINT32_MAX), 4);
+}
+
 TEST(text_clean)
 {
 	static const struct text_case cases[] = {

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "base/vec.h"
 
 void json_reader_init(struct json_reader *j, const void *text, size_t len)
@@ -76,6 +77,7 @@ static void put_escaped(struct json_reader *j, size_t *len)
 {
 	uint32_t c = hex4(j);
 	struct bytes back = j->bytes;
+	char utf8[TEXT_CHAR_MAX];
 
 	if (c >= 0xd800 && c < 0xdc00 && bytes_u8(&j->bytes) == '\\' &&
 	    bytes_u8(&j->bytes) == 'u') {
@@ -90,21 +92,8 @@ static void put_escaped(struct json_reader *j, size_t *len)
 	}
 	if (!c)
 		c = 0xfffd;
-	if (c < 0x80) {
-		append_byte(j, len, (uint8_t)c);
-	} else if (c < 0x800) {
-		append_byte(j, len, (uint8_t)(0xc0 | c >> 6));
-		append_byte(j, len, (uint8_t)(0x80 | (c & 63)));
-	} else if (c < 0x10000) {
-		append_byte(j, len, (uint8_t)(0xe0 | c >> 12));
-		append_byte(j, len, (uint8_t)(0x80 | (c >> 6 & 63)));
-		append_byte(j, len, (uint8_t)(0x80 | (c & 63)));
-	} else {
-		append_byte(j, len, (uint8_t)(0xf0 | c >> 18));
-		append_byte(j, len, (uint8_t)(0x80 | (c >> 12 & 63)));
-		append_byte(j, len, (uint8_t)(0x80 | (c >> 6 & 63)));
-		append_byte(j, len, (uint8_t)(0x80 | (c & 63)));
-	}
+	for (size_t i = 0, n = text_encode(utf8, c); i < n; i++)
+		append_byte(j, len, (uint8_t)utf8[i]);
 }
 
 static const char *take_string(struct json_reader *j)

@@ -45,6 +45,17 @@ size_t text_decode(const char *s, size_t len, uint32_t *ret)
 	return n;
 }
 
+size_t text_encode(char *dst, uint32_t c)
+{
+	size_t n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+	static const uint8_t first[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
+
+	for (size_t i = n - 1; i; i--, c >>= 6)
+		dst[i] = (char)(0x80 | (c & 0x3f));
+	dst[0] = (char)(n == 4 ? first[n] | (c & 7) : first[n] | c);
+	return n;
+}
+
 /* Valid characters that move or reorder the surrounding text. */
 static bool moves_text(uint32_t c)
 {

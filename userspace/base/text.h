@@ -28,6 +28,11 @@ size_t text_clean(char *dst, size_t cap, const char *src, size_t len, unsigned i
  */
 size_t text_decode(const char *s, size_t len, uint32_t *ret);
 
+#define TEXT_CHAR_MAX 4 /* bytes of a character */
+
+/* Writes the low 21 bits of c as UTF-8, surrogates as WTF-8 has them. Returns the bytes. */
+size_t text_encode(char *dst, uint32_t c);
+
 /* Columns of one character: 0 combining, 2 East Asian wide and emoji, else 1. */
 int text_char_width(uint32_t c);
 /* Columns of a clean string. */

@@ -92,30 +92,6 @@ static size_t held_bytes(const struct lang_codes *lc)
 
 /* ---- Texts ---- */
 
-static size_t put_utf8(char *dst, uint32_t c)
-{
-	if (c < 0x80) {
-		dst[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		dst[0] = (char)(0xc0 | c >> 6);
-		dst[1] = (char)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c < 0x10000) {
-		dst[0] = (char)(0xe0 | c >> 12);
-		dst[1] = (char)(0x80 | (c >> 6 & 0x3f));
-		dst[2] = (char)(0x80 | (c & 0x3f));
-		return 3;
-	}
-	dst[0] = (char)(0xf0 | (c >> 18 & 7));
-	dst[1] = (char)(0x80 | (c >> 12 & 0x3f));
-	dst[2] = (char)(0x80 | (c >> 6 & 0x3f));
-	dst[3] = (char)(0x80 | (c & 0x3f));
-	return 4;
-}
-
 /* Interns a text of units of 1, 2 or 4 bytes as clean UTF-8. 0 or -ENOMEM. */
 static int intern_text(struct lang_codes *lc, const uint8_t *text, size_t len, uint8_t unit,
 		       uint32_t *ret)
@@ -128,10 +104,10 @@ static int intern_text(struct lang_codes *lc, const uint8_t *text, size_t len, u
 		n = text_clean(clean, sizeof(clean), (const char *)text, len, 0);
 		return strpool_intern(lc->strings, clean, n, ret);
 	}
-	while (bytes_left(&b) >= unit && n + 4 <= sizeof(utf8))
-		n += put_utf8(utf8 + n, unit == 1   ? bytes_u8(&b)
-					: unit == 2 ? bytes_u16(&b)
-						    : bytes_u32(&b));
+	while (bytes_left(&b) >= unit && n + TEXT_CHAR_MAX <= sizeof(utf8))
+		n += text_encode(utf8 + n, unit == 1   ? bytes_u8(&b)
+					   : unit == 2 ? bytes_u16(&b)
+						       : bytes_u32(&b));
 	n = text_clean(clean, sizeof(clean), utf8, n, 0);
 	return strpool_intern(lc->strings, clean, n, ret);
 }

@@ -123,40 +123,16 @@ void grid_role(struct grid *g, int x, int y, int width, enum role role)
 		row_of(g, y)[x + i].role = role;
 }
 
-static size_t encode(uint32_t c, char *dst)
-{
-	if (c < 0x80) {
-		dst[0] = (char)c;
-		return 1;
-	}
-	if (c < 0x800) {
-		dst[0] = (char)(0xc0 | c >> 6);
-		dst[1] = (char)(0x80 | (c & 0x3f));
-		return 2;
-	}
-	if (c < 0x10000) {
-		dst[0] = (char)(0xe0 | c >> 12);
-		dst[1] = (char)(0x80 | (c >> 6 & 0x3f));
-		dst[2] = (char)(0x80 | (c & 0x3f));
-		return 3;
-	}
-	dst[0] = (char)(0xf0 | c >> 18);
-	dst[1] = (char)(0x80 | (c >> 12 & 0x3f));
-	dst[2] = (char)(0x80 | (c >> 6 & 0x3f));
-	dst[3] = (char)(0x80 | (c & 0x3f));
-	return 4;
-}
-
 size_t grid_line(const struct grid *g, int y, char *dst, size_t cap)
 {
 	size_t n = 0, end = 0;
 
-	for (int x = 0; x < g->w && n + 5 < cap; x++) {
+	for (int x = 0; x < g->w && n + TEXT_CHAR_MAX + 1 < cap; x++) {
 		const struct cell *c = grid_cell(g, x, y);
 
 		if (!c->ch)
 			continue;
-		n += encode(c->ch, dst + n);
+		n += text_encode(dst + n, c->ch);
 		if (c->ch != ' ')
 			end = n;
 	}
