@@ -109,7 +109,6 @@ later:	push %rbx
 	ret
 die:	mov $60, %eax
 	syscall
-	hlt
 """
 
 

@@ -18,7 +18,7 @@ static bool no_part(void *ctx, uint64_t addr, struct code_range *ret)
 }
 
 /* What a callee writes: any of the registers, by its address. */
-static uint32_t writes_of(void *ctx, uint64_t addr)
+static struct code_callee callee_at(void *ctx, uint64_t addr)
 {
 	(void)ctx;
 	return (uint32_t)(addr * 0x9e3779b1u);
@@ -31,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct elf_image img = { .fd = -1 };
 	struct code_text text = { .start = ADDR, .end = ADDR + size - 1 };
 	struct code_fn f = {
-		.img = &img, .texts = &text, .ntexts = 1, .part_of = no_part, .writes_of = writes_of
+		.img = &img, .texts = &text, .ntexts = 1, .part_of = no_part, .callee_at = callee_at
 	};
 
 	if (size < 2)

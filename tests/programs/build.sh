@@ -88,6 +88,7 @@ plain() {
 		c stg stg.c
 		c jit jit.c
 		c fat rec.c fat.S
+		c asm asm.S -static -nostdlib
 		c rec-gap rec.c gap.S -fomit-frame-pointer -fno-asynchronous-unwind-tables \
 			-fno-unwind-tables
 		c start-gap rec.c gap.S start.S -fomit-frame-pointer \
@@ -102,6 +103,7 @@ plain() {
 		skip jit "its code is x86-64's"
 		skip hostile "its code is x86-64's"
 		skip fat "its code is x86-64's"
+		skip asm "its code is x86-64's"
 		skip rec-gap "its code is x86-64's"
 		skip start-gap "its code is x86-64's" ;;
 	esac

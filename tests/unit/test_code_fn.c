@@ -114,6 +114,15 @@ SHAPE(more_and_table, OPEN_TABLE("3b+2-9b, 2b-9b, 3b-9b"))
 SHAPE(keeps_sp, "mov %rsp, %rcx\n and $-16, %rsp\n sub $48, %rsp\n call 0f\n mov %rcx, %rsp\n"
 		"ret\n 0:")
 
+/* Returns that remove arguments, and calls of such functions */
+SHAPE(removes, "mov 8(%rsp), %rax\n ret $8")
+SHAPE(removes_or_not, "test %edi, %edi\n je 1f\n ret\n 1: ret $8")
+SHAPE(calls_remover, "push %rdi\n call 0f\n ret\n 0:")
+/* exit and exit_group; no instructions follow */
+SHAPE(exits, "test %edi, %edi\n jne 1f\n ret\n 1: mov $60, %eax\n syscall\n .byte 6, 6")
+SHAPE(exits_group, "mov $231, %eax\n xor %edi, %edi\n syscall\n .byte 6, 6")
+SHAPE(calls_system, "mov $39, %eax\n syscall\n .byte 6, 6")
+
 static bool no_part(void *ctx, uint64_t addr, struct code_range *ret)
 {
 	(void)ctx;
@@ -122,13 +131,13 @@ static bool no_part(void *ctx, uint64_t addr, struct code_range *ret)
 	return false;
 }
 
-static uint32_t callee_writes = UINT32_MAX;
+static struct code_callee callee = { UINT32_MAX, 0 };
 
-static uint32_t writes_of(void *ctx, uint64_t addr)
+static struct code_callee callee_at(void *ctx, uint64_t addr)
 {
 	(void)ctx;
 	(void)addr;
-	return callee_writes;
+	return callee;
 }
 
 #define ADDR 0x1000
@@ -155,7 +164,7 @@ static void analyse(const uint8_t *from, const uint8_t *to)
 			     .texts = &text,
 			     .ntexts = 1,
 			     .part_of = no_part,
-			     .writes_of = writes_of,
+			     .callee_at = callee_at,
 			     .sized = is_sized,
 			     .has_labels = nlabels,
 			     .outermost = is_entry,
@@ -354,12 +363,43 @@ TEST(registers_that_a_callee_spares)
 
 	ANALYSE(keeps_sp);
 	EXPECT_STR(at(ret), "");
-	callee_writes = 1; /* rax */
+	callee.writes = 1; /* rax */
 	ANALYSE(keeps_sp);
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	EXPECT_STR(at(ret - 3), "cfa=rcx+8 ra=*(cfa-8) fp=same");
 	EXPECT_STR(at(ret), "cfa=rsp+8 ra=*(cfa-8) fp=same");
-	callee_writes = UINT32_MAX;
+	callee.writes = UINT32_MAX;
+}
+
+TEST(arguments_that_a_callee_removes)
+{
+	ANALYSE(removes);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(5), "cfa=rsp+8 ra=*(cfa-8) fp=same");
+	ANALYSE(removes_or_not);
+	EXPECT_EQ(verdict, CODE_REJECTED);
+	callee.pops = 8;
+	ANALYSE(calls_remover);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(1), "cfa=rsp+16 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(6), "cfa=rsp+8 ra=*(cfa-8) fp=same");
+	callee.pops = CODE_POPS_UNKNOWN;
+	ANALYSE(calls_remover);
+	EXPECT(verdict != CODE_PROVEN);
+	EXPECT_STR(at(6), "");
+	callee.pops = 0;
+}
+
+TEST(system_call_that_exits)
+{
+	ANALYSE(exits);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(10), "cfa=rsp+8 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(12), "");
+	ANALYSE(exits_group);
+	EXPECT_EQ(verdict, CODE_SOUND);
+	ANALYSE(calls_system);
+	EXPECT_EQ(verdict, CODE_REJECTED);
 }
 
 TEST(call_that_ends)

@@ -38,6 +38,12 @@ void code_drop_rows(struct code_accepted *a, const struct code_accepted_fn *fn)
 		a->rows.rows[i].end = a->rows.rows[i].start;
 }
 
+void code_reject(struct code_accepted *a, const struct code_accepted_fn *fn)
+{
+	code_drop_rows(a, fn);
+	a->fns[fn - a->fns].callee = (struct code_callee){ UINT32_MAX, CODE_POPS_UNKNOWN };
+}
+
 int code_accept(struct code_accepted *a, const struct code_fn *f, uint64_t start, bool certain)
 {
 	const bool all_seen = !f->nnoreturn && !f->leaps;
@@ -49,7 +55,8 @@ int code_accept(struct code_accepted *a, const struct code_fn *f, uint64_t start
 		err = vec_reserve(&a->fns, &a->cap, a->n + 1, sizeof(*a->fns));
 	if (err)
 		return err;
-	fn.writes = all_seen ? f->writes : UINT32_MAX;
+	fn.callee.writes = all_seen ? f->writes : UINT32_MAX;
+	fn.callee.pops = f->has_poppers && f->ntails ? CODE_POPS_UNKNOWN : f->pops;
 	fn.first = a->rows.n;
 	for (size_t i = 0; i < f->rows.n && !err; i++)
 		err = a->rows.n < ROWS_MAX ? rowbuf_push(&a->rows, &f->rows.rows[i]) : 0;

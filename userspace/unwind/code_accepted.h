@@ -8,8 +8,8 @@
 struct code_accepted_fn {
 	uint64_t start;
 	bool certain;
-	bool guessed;	 /* as in struct code_fn */
-	uint32_t writes; /* as in struct code_fn; all, if it was not analysed to its end */
+	bool guessed; /* as in struct code_fn */
+	struct code_callee callee;
 	size_t first, n; /* its rows */
 };
 
@@ -24,6 +24,8 @@ struct code_accepted {
 int code_accept(struct code_accepted *a, const struct code_fn *f, uint64_t start, bool certain);
 /* NULL: there is none. */
 const struct code_accepted_fn *code_accepted_at(const struct code_accepted *a, uint64_t start);
+/* The function has no rows, and is no longer known. */
+void code_reject(struct code_accepted *a, const struct code_accepted_fn *fn);
 void code_drop_rows(struct code_accepted *a, const struct code_accepted_fn *fn);
 /*
  * Sorts the rows, and joins those of code that several functions share. Where they disagree, none

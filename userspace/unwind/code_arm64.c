@@ -92,8 +92,8 @@ static void take_branch(uint32_t i, uint64_t addr, struct code_op *op)
 		op->kind = OP_JUMP_REG;
 		op->src = RN(i);
 	} else if ((i & 0xff000000) == 0xd4000000) { /* svc, brk, udf: exceptions */
-		op->kind = (i & 0xffe0001f) == 0xd4000001 ? OP_OTHER : OP_END;
-		op->writes = op->kind == OP_OTHER ? BIT(0) : 0;
+		op->kind = (i & 0xffe0001f) == 0xd4000001 ? OP_SYSCALL : OP_END;
+		op->writes = op->kind == OP_SYSCALL ? BIT(0) : 0;
 	} else if ((i & 0xfffff01f) == 0xd503201f) { /* hints */
 		/* paciasp, pacibsp, paciaz, autiasp, ...: CRm 3 with the key and sign in op2 */
 		op->kind = (i >> 8 & 15) == 3 ? OP_SIGN : OP_NOP;
@@ -351,6 +351,8 @@ const struct code_arch code_arch_arm64 = {
 	.sp = SP,
 	.fp = FP,
 	.ra = LR,
+	.syscall = 8,
+	.exits = { 93, 94 },
 	.ra_bytes = 0,
 	.align = 4,
 	.callee_saved = 0x3ff80000,  /* x19 to x29 */

@@ -63,20 +63,37 @@ static bool is_pop(const struct code_fn *f, uint64_t addr)
 	return op && op->kind == OP_LOAD && op->base == f->arch->sp && op->writeback == op->size;
 }
 
+/* An indirect call through a fixed place */
+static bool is_import(const struct code_op *op)
+{
+	return op->base == CODE_NO_REG && op->index == CODE_NO_REG && op->imm;
+}
+
+static const struct code_op *with_callee(const struct code_fn *f, const struct code_op *op,
+					 struct code_callee callee, struct code_op *refined)
+{
+	*refined = *op;
+	refined->spared = ~callee.writes;
+	if (callee.pops == CODE_POPS_UNKNOWN)
+		refined->writes |= 1u << f->arch->sp;
+	else
+		refined->pops = callee.pops;
+	return refined;
+}
+
 /*
  * Position-independent code reads its address by a call of the next instruction: it is a push. At a
  * program's entry, a pop must follow: musl's _start calls the function that comes next in the file.
  */
-const struct code_op *code_fn_refine_call(const struct code_fn *f, const struct code_op *op,
-					  uint64_t next, struct code_op *refined)
+static const struct code_op *refine_call(const struct code_fn *f, const struct code_op *op,
+					 uint64_t next, struct code_op *refined)
 {
-	if (op->kind != OP_CALL || !op->target)
-		return op;
-	if (op->target != next) {
-		*refined = *op;
-		refined->spared = ~f->writes_of(f->ctx, op->target);
-		return refined;
-	}
+	static const struct code_callee unknown = { UINT32_MAX, CODE_POPS_UNKNOWN };
+
+	if (!op->target)
+		return f->has_poppers && !is_import(op) ? with_callee(f, op, unknown, refined) : op;
+	if (op->target != next)
+		return with_callee(f, op, f->callee_at(f->ctx, op->target), refined);
 	if (f->arch->ra != CODE_NO_REG || (f->outermost && !is_pop(f, next)))
 		return op;
 	*refined = (struct code_op){ .kind = OP_STORE,
@@ -87,6 +104,19 @@ const struct code_op *code_fn_refine_call(const struct code_fn *f, const struct 
 				     .size = 8,
 				     .imm = -8,
 				     .writeback = -8 };
+	return refined;
+}
+
+const struct code_op *code_fn_refine(const struct code_fn *f, const struct code_op *op,
+				     const struct code_state *s, uint64_t next,
+				     struct code_op *refined)
+{
+	if (op->kind == OP_CALL)
+		return refine_call(f, op, next, refined);
+	if (op->kind != OP_SYSCALL || !code_state_exits(s, f->arch))
+		return op;
+	*refined = *op;
+	refined->kind = OP_END;
 	return refined;
 }
 
@@ -110,6 +140,11 @@ static int leave_op(struct code_fn *f, const struct code_op *op, struct code_sta
 	*on = false;
 	switch (op->kind) {
 	case OP_RET:
+		if (code_state_may_return(s, f->arch))
+			f->has_poppers |= op->pops;
+		if (f->returns && f->pops != op->pops)
+			return CODE_FN_REJECT;
+		f->pops = op->pops;
 		f->returns = true;
 		f->loses |= !code_state_restored(s, f->arch);
 		f->loses_fp |= !code_state_is_entry(s, f->arch);
@@ -242,7 +277,7 @@ static int follow(struct code_fn *f, uint64_t addr, const struct code_state *fro
 			return f->outermost ? 0 : code_no_return(f, call);
 		addr += op->len;
 		f->runs[f->nruns - 1].end = addr;
-		op = code_fn_refine_call(f, op, addr, &refined);
+		op = code_fn_refine(f, op, &s, addr, &refined);
 		kind = op->kind;
 		f->saves |= kind == OP_CALL && code_state_saves(&s, f->arch);
 		if (!code_state_apply(&s, f->arch, op, at) && !f->outermost)
@@ -329,6 +364,7 @@ static void clear(struct code_fn *f)
 	f->returns = f->leaps = f->loses = f->loses_fp = f->tail_loses = f->saves = false;
 	f->own_late = false;
 	f->writes = 0;
+	f->pops = 0;
 	f->own_jumps = 0;
 }
 

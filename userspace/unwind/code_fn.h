@@ -95,6 +95,17 @@ struct code_pending {
 	unsigned int next, to;	 /* the next entry; how many before it lead to code */
 };
 
+/*
+ * What a call of a function does. Some remove their arguments from the stack (x86's `ret 8`), but
+ * none in most files.
+ */
+struct code_callee {
+	uint32_t writes; /* registers; all, if the function was not analysed to its end */
+	int32_t pops;	 /* bytes, beyond the return address */
+};
+
+#define CODE_POPS_UNKNOWN (-1)
+
 struct code_own { /* an address of code that the function loads into a register */
 	uint64_t addr;
 	uint8_t reg;
@@ -122,8 +133,8 @@ struct code_fn {
 	 * belong to; false: it belongs to other code.
 	 */
 	bool (*part_of)(void *ctx, uint64_t addr, struct code_range *ret);
-	/* Registers that the function at `addr` writes, if it was analysed to its end; else all */
-	uint32_t (*writes_of)(void *ctx, uint64_t addr);
+	/* What is known of the function at `addr`, which is called */
+	struct code_callee (*callee_at)(void *ctx, uint64_t addr);
 	void *ctx;
 	uint64_t budget;	   /* instructions that may still be looked at */
 	uint64_t left;		   /* of it, for this function */
@@ -170,6 +181,7 @@ struct code_fn {
 	uint64_t *data_labels;
 	size_t ndata_labels, data_labels_cap;
 	bool has_labels, has_data_labels;
+	bool has_poppers; /* of the file: a function removes its arguments */
 	/* Results */
 	uint64_t *calls, *addressed; /* code that it calls; code whose address it takes */
 	uint64_t *tails;  /* code that it jumps to with stack and registers as at entry */
@@ -183,6 +195,7 @@ struct code_fn {
 	bool returns, leaps, loses, tail_loses;
 	bool loses_fp;	 /* it returns with another fp */
 	uint32_t writes; /* registers, by it and by what it calls */
+	int32_t pops;	 /* bytes of arguments that it removes when it returns */
 	bool guessed;	 /* a call was taken not to return, as what follows makes no sense */
 	bool saves;	 /* at a call, a register of the caller is saved and overwritten */
 };

@@ -80,10 +80,10 @@ static int rows_of(struct code_fn *f, const struct code_leader *l, const struct 
 		op = code_op_at(f, addr);
 		addr += op->len;
 		err = put(f, at, addr, &s);
+		op = code_fn_refine(f, op, &s, addr, &refined);
 		on = op->kind != OP_RET && op->kind != OP_END && op->kind != OP_JUMP &&
 		     op->kind != OP_JUMP_REG && op->kind != OP_JUMP_TABLE &&
 		     !(op->kind == OP_CALL && code_fn_ends_there(f, op, at));
-		op = code_fn_refine_call(f, op, addr, &refined);
 		f->uses_fp |= uses_fp(f, &s, op);
 		code_state_apply(&s, f->arch, op, at);
 		if (op->kind == OP_BRANCH)

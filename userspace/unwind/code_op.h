@@ -27,9 +27,10 @@ enum code_kind {
 	OP_STORE,	   /* memory = src2 [and src3] */
 	OP_COMPARE,	   /* src with imm, or with src2, in `size` bytes */
 	OP_COMPARE_MEMORY, /* memory of `size` bytes with imm2 */
-	OP_SIGN,	   /* the return address register is signed, or authenticated */
-	OP_LEAVE,	   /* x86: sp = fp, pop fp */
-	OP_ENTER,	   /* x86: push fp, fp = sp, sp -= imm */
+	OP_SYSCALL,
+	OP_SIGN,  /* the return address register is signed, or authenticated */
+	OP_LEAVE, /* x86: sp = fp, pop fp */
+	OP_ENTER, /* x86: push fp, fp = sp, sp -= imm */
 	OP_CALL,
 	OP_RET,
 	OP_JUMP,       /* to target, or unknown if target is 0 */
@@ -69,6 +70,7 @@ struct code_op {
 	uint32_t writes;
 	/* OP_CALL: registers that the callee leaves alone, beyond the calling convention */
 	uint32_t spared;
+	int32_t pops; /* OP_CALL, OP_RET: bytes of arguments that are removed from the stack */
 	int64_t imm, imm2;
 	uint64_t target; /* virtual address; 0: not known */
 };
@@ -80,6 +82,9 @@ struct code_arch {
 	uint8_t ra_bytes;     /* of the return address at entry, on the stack */
 	uint8_t align;	      /* of instructions */
 	bool popped_is_valid; /* a saved value still counts below sp (x86's CFI) */
+	uint8_t syscall;      /* register of the number of a system call */
+	/* exit and exit_group (asm/unistd_64.h, asm-generic/unistd.h of Linux) */
+	uint8_t exits[2];
 	uint32_t callee_saved;
 	uint32_t call_clobbers;
 	/* Decodes at most `have` bytes; OP_BAD if they are none, with len 1 or align. */

@@ -47,8 +47,9 @@ struct analysis {
 	struct starts rejected;
 	struct starts waiting; /* CODE_TAILS: for a proof of those */
 	unsigned int rounds;   /* in which the last two were analysed again */
-	bool learnt;	       /* of functions that do not return, since they were rejected */
+	bool learnt;	       /* of callees, since functions were rejected */
 	bool proved;	       /* a start, since one began to wait */
+	bool pops_learnt;      /* what a function removes from the stack, since all were analysed */
 	struct code_accepted accepted;
 	uint64_t entry;
 	bool has_entry, stopped;
@@ -185,22 +186,28 @@ static void take_joined(struct analysis *a)
 	}
 }
 
-static uint32_t writes_of(void *ctx, uint64_t addr)
+/* In a file with functions that remove their arguments, each that is called must be known. */
+static struct code_callee callee_at(void *ctx, uint64_t addr)
 {
 	const struct analysis *a = ctx;
 	const struct code_accepted_fn *fn = code_accepted_at(&a->accepted, addr);
+	const bool unknown = a->fn.has_poppers && wanted(a, addr);
 
-	return fn ? fn->writes : UINT32_MAX;
+	return fn ? fn->callee
+		  : (struct code_callee){ UINT32_MAX, unknown ? CODE_POPS_UNKNOWN : 0 };
 }
 
 static int take(struct analysis *a, struct start s, int verdict)
 {
 	const bool propagate = verdict == CODE_PROVEN || s.certain;
+	const int32_t pops = callee_at(a, s.addr).pops;
 	int err = a->opts->whole ? 0 : note_found(a, s.addr);
 
 	take_joined(a);
 	if (!err)
 		err = code_accept(&a->accepted, &a->fn, s.addr, s.certain);
+	if (!err && callee_at(a, s.addr).pops != pops)
+		a->pops_learnt = a->learnt = true;
 	for (size_t i = 0; i < a->fn.ncalls && !err && propagate; i++)
 		err = note_start(a, a->fn.calls[i], true);
 	for (size_t i = 0; i < a->fn.ntails && !err && propagate; i++)
@@ -253,20 +260,33 @@ static int tails_proven(struct analysis *a)
 static int look_at(struct analysis *a, struct start s)
 {
 	const struct fn *sym = fntab_find(&a->symbols, s.addr);
+	const bool had_poppers = a->fn.has_poppers;
+	int verdict;
 
 	a->fn.outermost = a->has_entry && s.addr == a->entry;
 	a->fn.sized = described_fn(a, s.addr) || (sym && sym->start == s.addr);
-	return code_fn_analyse(&a->fn, range_from(a, s));
+	verdict = code_fn_analyse(&a->fn, range_from(a, s));
+	if (a->fn.has_poppers != had_poppers)
+		a->pops_learnt = a->learnt = true;
+	return verdict;
 }
 
-/* Analyses the function once more. Where that fails, its rows stay. 0 or -ENOMEM. */
+/*
+ * Analyses the function once more. Where that fails, its rows stay, if they do not depend on what
+ * its callees remove from the stack. 0 or -ENOMEM.
+ */
 static int analyse_again(struct analysis *a, struct start s)
 {
 	int verdict = look_at(a, s);
 
-	if (verdict <= 0 || (verdict != CODE_PROVEN && !s.certain))
-		return verdict < 0 ? verdict : 0;
-	return take(a, s, verdict);
+	if (verdict < 0)
+		return verdict;
+	if (verdict == CODE_PROVEN || (verdict != CODE_REJECTED && s.certain))
+		return take(a, s, verdict);
+	if (!a->fn.has_poppers)
+		return 0;
+	code_reject(&a->accepted, code_accepted_at(&a->accepted, s.addr));
+	return push_start(&a->rejected, s.addr, s.certain);
 }
 
 static int analyse(struct analysis *a, struct start s)
@@ -373,12 +393,14 @@ static bool runs_into_function(const struct analysis *a, const struct code_accep
 static int look_again(struct analysis *a)
 {
 	const size_t n = a->accepted.n;
+	const bool all = a->pops_learnt;
 	int err = 0;
 
+	a->pops_learnt = false;
 	for (size_t i = 0; i < n && !err && !a->stopped; i++) {
 		const struct code_accepted_fn *fn = &a->accepted.fns[i];
 
-		if (!fn->guessed && !runs_into_function(a, fn))
+		if (!all && !fn->guessed && !runs_into_function(a, fn))
 			continue;
 		err = analyse_again(a, (struct start){ fn->start, fn->certain });
 		if (a->opts->tick && ++a->ticks % TICK == 0)
@@ -599,9 +621,12 @@ static int run(struct analysis *a)
 	err = note_starts(a);
 	if (!err)
 		err = analyse_all(a);
-	if (!err)
+	for (int i = 0; !err && (!i || a->pops_learnt) && i < ROUNDS_MAX; i++) {
 		err = look_again(a);
-	return err ? err : analyse_all(a);
+		if (!err)
+			err = analyse_all(a);
+	}
+	return err;
 }
 
 int code_rows(struct unwind_file *file, const struct code_rows_opts *opts)
@@ -619,7 +644,7 @@ int code_rows(struct unwind_file *file, const struct code_rows_opts *opts)
 	a->fn.img = &file->img;
 	a->fn.texts = a->texts;
 	a->fn.part_of = part_of;
-	a->fn.writes_of = writes_of;
+	a->fn.callee_at = callee_at;
 	a->fn.ctx = a;
 	if (a->fn.arch)
 		err = run(a);

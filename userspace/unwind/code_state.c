@@ -308,10 +308,11 @@ static void clobber(struct code_state *s, const struct code_arch *arch, uint32_t
 static void call(struct code_state *s, const struct code_arch *arch, const struct code_op *op,
 		 uint64_t at)
 {
-	struct code_val sp = s->reg[arch->sp];
+	struct code_val sp = val_add(s->reg[arch->sp], op->pops);
 	const uint32_t kept = op->spared | (op->keeps_result ? 1u << arch->result : 0);
 
 	clobber(s, arch, arch->call_clobbers & ~kept, at);
+	s->reg[arch->sp] = sp;
 	if (sp.kind != VAL_STACK)
 		return;
 	for (uint32_t i = 0; i < s->nslots;)
@@ -543,6 +544,13 @@ bool code_state_may_return(const struct code_state *s, const struct code_arch *a
 bool code_state_is_entry(const struct code_state *s, const struct code_arch *arch)
 {
 	return code_state_may_return(s, arch) && is_orig(&s->reg[arch->fp], arch->fp);
+}
+
+bool code_state_exits(const struct code_state *s, const struct code_arch *arch)
+{
+	const struct code_val *nr = &s->reg[arch->syscall];
+
+	return nr->kind == VAL_CONST && (nr->off == arch->exits[0] || nr->off == arch->exits[1]);
 }
 
 bool code_state_left(const struct code_state *s, const struct code_arch *arch, uint64_t addr)

@@ -309,6 +309,26 @@ static bool forbidden(const struct insn *in)
 	}
 }
 
+static void take_syscall(const struct insn *in, struct code_op *op)
+{
+	op->writes |= BIT(X86_RAX); /* the tables know of rcx and r11 */
+	if (in->i.mnemonic == ZYDIS_MNEMONIC_SYSCALL)
+		op->kind = OP_SYSCALL;
+}
+
+#define POPS_MAX 128 /* bytes; more are no arguments of a function */
+
+/* Such a return is not SysV's: most are not code at all. */
+static void take_pops(const struct insn *in, struct code_op *op)
+{
+	const uint64_t pops = in->op[0].imm.value.u;
+
+	if (pops % 8 || pops > POPS_MAX)
+		op->kind = OP_BAD;
+	else
+		op->pops = (int32_t)pops;
+}
+
 static void take_control(const struct insn *in, struct code_op *op)
 {
 	switch (in->i.mnemonic) {
@@ -318,9 +338,11 @@ static void take_control(const struct insn *in, struct code_op *op)
 	case ZYDIS_MNEMONIC_JMP:
 		take_target(in, op, OP_JUMP);
 		break;
-	case ZYDIS_MNEMONIC_RET: /* one that also pops arguments is not SysV's */
-		op->kind = is_imm(in, 0) && in->op[0].imm.value.u ? OP_BAD : OP_RET;
+	case ZYDIS_MNEMONIC_RET:
+		op->kind = OP_RET;
 		op->writes = 0;
+		if (is_imm(in, 0))
+			take_pops(in, op);
 		break;
 	case ZYDIS_MNEMONIC_HLT:
 	case ZYDIS_MNEMONIC_UD0:
@@ -346,7 +368,7 @@ static void take_control(const struct insn *in, struct code_op *op)
 		else if (forbidden(in))
 			op->kind = OP_BAD;
 		else if (in->i.meta.category == ZYDIS_CATEGORY_SYSCALL)
-			op->writes |= BIT(0); /* rax; the tables know of rcx and r11 */
+			take_syscall(in, op);
 		else if (in->i.meta.category == ZYDIS_CATEGORY_NOP ||
 			 in->i.meta.category == ZYDIS_CATEGORY_WIDENOP)
 			op->kind = OP_NOP;
@@ -474,6 +496,8 @@ const struct code_arch *code_arch_x86(void)
 		.sp = X86_RSP,
 		.fp = X86_RBP,
 		.result = X86_RAX,
+		.syscall = X86_RAX,
+		.exits = { 60, 231 },
 		.ra = CODE_NO_REG,
 		.ra_bytes = 8,
 		.align = 1,
