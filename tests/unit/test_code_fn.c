@@ -121,6 +121,9 @@ SHAPE(calls_remover, "push %rdi\n call 0f\n ret\n 0:")
 /* exit and exit_group; no instructions follow */
 SHAPE(exits, "test %edi, %edi\n jne 1f\n ret\n 1: mov $60, %eax\n syscall\n .byte 6, 6")
 SHAPE(exits_group, "mov $231, %eax\n xor %edi, %edi\n syscall\n .byte 6, 6")
+/* The child has another stack. */
+SHAPE(clones, "mov $56, %eax\n syscall\n test %eax, %eax\n jz 1f\n ret\n"
+	      "1: pop %rax\n call *%rax\n hlt")
 SHAPE(calls_system, "mov $39, %eax\n syscall\n .byte 6, 6")
 
 static bool no_part(void *ctx, uint64_t addr, struct code_range *ret)
@@ -399,6 +402,8 @@ TEST(system_call_that_exits)
 	ANALYSE(exits_group);
 	EXPECT_EQ(verdict, CODE_SOUND);
 	ANALYSE(calls_system);
+	EXPECT_EQ(verdict, CODE_REJECTED);
+	ANALYSE(clones);
 	EXPECT_EQ(verdict, CODE_REJECTED);
 }
 

@@ -353,6 +353,7 @@ const struct code_arch code_arch_arm64 = {
 	.ra = LR,
 	.syscall = 8,
 	.exits = { 93, 94 },
+	.clones = { 220, 435 },
 	.ra_bytes = 0,
 	.align = 4,
 	.callee_saved = 0x3ff80000,  /* x19 to x29 */

@@ -113,10 +113,13 @@ const struct code_op *code_fn_refine(const struct code_fn *f, const struct code_
 {
 	if (op->kind == OP_CALL)
 		return refine_call(f, op, next, refined);
-	if (op->kind != OP_SYSCALL || !code_state_exits(s, f->arch))
+	if (op->kind != OP_SYSCALL || s->reg[f->arch->syscall].kind != VAL_CONST)
 		return op;
 	*refined = *op;
-	refined->kind = OP_END;
+	if (code_state_syscall_is(s, f->arch, f->arch->exits))
+		refined->kind = OP_END;
+	else if (code_state_syscall_is(s, f->arch, f->arch->clones))
+		refined->kind = OP_BAD;
 	return refined;
 }
 
@@ -151,6 +154,8 @@ static int leave_op(struct code_fn *f, const struct code_op *op, struct code_sta
 		return code_state_may_return(s, f->arch) ? 0 : CODE_FN_REJECT;
 	case OP_END:
 		return 0;
+	case OP_BAD:
+		return f->outermost ? 0 : CODE_FN_REJECT;
 	case OP_JUMP:
 		return op->target ? code_jump_to(f, op->target, s)
 				  : code_jump_indirect(f, op, s, addr);

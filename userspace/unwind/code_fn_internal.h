@@ -18,8 +18,8 @@ bool code_fn_inside(const struct code_fn *f, uint64_t addr);
 bool code_fn_ends_there(const struct code_fn *f, const struct code_op *op, uint64_t addr);
 /*
  * The op, or a copy in *refined with what is known of a call: it may only push its return address,
- * and the callee may spare registers, or remove its arguments. A system call may be an exit.
- * next: what follows it
+ * and the callee may spare registers, or remove its arguments. A system call may be an exit, or
+ * start a thread on another stack: then the op is OP_BAD. next: what follows it
  */
 const struct code_op *code_fn_refine(const struct code_fn *f, const struct code_op *op,
 				     const struct code_state *s, uint64_t next,

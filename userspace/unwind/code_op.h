@@ -83,8 +83,8 @@ struct code_arch {
 	uint8_t align;	      /* of instructions */
 	bool popped_is_valid; /* a saved value still counts below sp (x86's CFI) */
 	uint8_t syscall;      /* register of the number of a system call */
-	/* exit and exit_group (asm/unistd_64.h, asm-generic/unistd.h of Linux) */
-	uint8_t exits[2];
+	/* exit and exit_group, clone and clone3 (asm/unistd_64.h, asm-generic/unistd.h of Linux) */
+	uint16_t exits[2], clones[2];
 	uint32_t callee_saved;
 	uint32_t call_clobbers;
 	/* Decodes at most `have` bytes; OP_BAD if they are none, with len 1 or align. */

@@ -428,8 +428,9 @@ static bool starts_as_function(const struct analysis *a, const struct fn *fn,
 	const struct row *r = rows->n ? &rows->rows[0] : NULL;
 	struct code_op op;
 
-	if (!r || r->start != fn->start || r->plt_rep || r->flags || r->cfa.kind != RULE_REG ||
-	    r->cfa.reg != a->fn.arch->sp || r->cfa.off != a->fn.arch->ra_bytes)
+	if (!r || r->start != fn->start || r->plt_rep || r->flags || r->ra.kind == RULE_UNDEF ||
+	    r->cfa.kind != RULE_REG || r->cfa.reg != a->fn.arch->sp ||
+	    r->cfa.off != a->fn.arch->ra_bytes)
 		return false;
 	if (rows->n == 1)
 		return true;

@@ -546,11 +546,12 @@ bool code_state_is_entry(const struct code_state *s, const struct code_arch *arc
 	return code_state_may_return(s, arch) && is_orig(&s->reg[arch->fp], arch->fp);
 }
 
-bool code_state_exits(const struct code_state *s, const struct code_arch *arch)
+bool code_state_syscall_is(const struct code_state *s, const struct code_arch *arch,
+			   const uint16_t numbers[2])
 {
 	const struct code_val *nr = &s->reg[arch->syscall];
 
-	return nr->kind == VAL_CONST && (nr->off == arch->exits[0] || nr->off == arch->exits[1]);
+	return nr->kind == VAL_CONST && (nr->off == numbers[0] || nr->off == numbers[1]);
 }
 
 bool code_state_left(const struct code_state *s, const struct code_arch *arch, uint64_t addr)

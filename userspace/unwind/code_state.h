@@ -109,8 +109,9 @@ bool code_state_conflict(const struct code_state *a, const struct code_state *b,
 bool code_state_is_entry(const struct code_state *s, const struct code_arch *arch);
 /* Whether a return here is one: sp and the return address are as at entry. */
 bool code_state_may_return(const struct code_state *s, const struct code_arch *arch);
-/* Whether a system call here ends the thread or the process. */
-bool code_state_exits(const struct code_state *s, const struct code_arch *arch);
+/* Whether a system call here has one of two numbers. */
+bool code_state_syscall_is(const struct code_state *s, const struct code_arch *arch,
+			   const uint16_t numbers[2]);
 /* Whether the instruction before this one went to another stack: nothing returns from there. */
 bool code_state_left(const struct code_state *s, const struct code_arch *arch, uint64_t addr);
 /* Whether all of the caller's registers hold its values. */

@@ -498,6 +498,7 @@ const struct code_arch *code_arch_x86(void)
 		.result = X86_RAX,
 		.syscall = X86_RAX,
 		.exits = { 60, 231 },
+		.clones = { 56, 435 },
 		.ra = CODE_NO_REG,
 		.ra_bytes = 8,
 		.align = 1,
