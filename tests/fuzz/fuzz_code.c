@@ -9,11 +9,12 @@
 
 #define ADDR 0x1000
 
-static bool no_part(void *ctx, uint64_t addr, struct code_range *ret)
+static bool no_part(void *ctx, uint64_t addr, struct code_range *ret, bool *sized)
 {
 	(void)ctx;
 	(void)addr;
 	(void)ret;
+	(void)sized;
 	return false;
 }
 

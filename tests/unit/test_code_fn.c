@@ -126,11 +126,17 @@ SHAPE(clones, "mov $56, %eax\n syscall\n test %eax, %eax\n jz 1f\n ret\n"
 	      "1: pop %rax\n call *%rax\n hlt")
 SHAPE(calls_system, "mov $39, %eax\n syscall\n .byte 6, 6")
 
-static bool no_part(void *ctx, uint64_t addr, struct code_range *ret)
+/* A landing pad: what no jump leads to, and what is none, as its stack has another height */
+SHAPE(landing_pad, "push %rbx\n call *%rdi\n pop %rbx\n ret\n mov %rax, %rdi\n"
+		   "call 0f\n nop\n 0:")
+SHAPE(no_pad, "push %rbx\n call *%rdi\n pop %rbx\n ret\n nop\n ret\n 0:")
+
+static bool no_part(void *ctx, uint64_t addr, struct code_range *ret, bool *sized)
 {
 	(void)ctx;
 	(void)addr;
 	(void)ret;
+	(void)sized;
 	return false;
 }
 
@@ -424,6 +430,23 @@ TEST(call_that_ends)
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	EXPECT_STR(at(after), "cfa=rsp+16 ra=*(cfa-8) fp=same");
 	call_ends = is_sized = false;
+}
+
+TEST(landing_pads)
+{
+	ANALYSE(landing_pad);
+	EXPECT_STR(at(5), "");
+	call_ends = is_sized = true;
+	ANALYSE(landing_pad);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(5), "cfa=rsp+16 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(8), "cfa=rsp+16 ra=*(cfa-8) fp=same");
+	call_ends = false;
+	ANALYSE(no_pad);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(4), "cfa=rsp+8 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(6), "");
+	is_sized = false;
 }
 
 TEST(call_with_arguments_on_the_stack)

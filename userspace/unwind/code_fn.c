@@ -36,12 +36,12 @@ static bool mark(struct code_fn *f, uint64_t addr, unsigned int len)
 		return false;
 	if (*m & MARK_START)
 		return true;
-	*m |= MARK_START;
-	for (unsigned int i = 1; i < len; i++) {
+	for (unsigned int i = 1; i < len; i++)
 		if (m[i] & (MARK_START | MARK_LEADER))
 			return false;
+	*m |= MARK_START;
+	for (unsigned int i = 1; i < len; i++)
 		m[i] |= MARK_BODY;
-	}
 	return true;
 }
 
@@ -204,26 +204,6 @@ static void note_pushed(struct code_fn *f, const struct code_op *op, const struc
 		f->pushed = (struct code_pushed){ at, *first - height };
 }
 
-static void note_after(struct code_fn *f, uint64_t addr, const struct code_state *s)
-{
-	if (!f->sized || f->nafter == CODE_AFTER)
-		return;
-	f->after[f->nafter].addr = addr;
-	code_state_copy(&f->after[f->nafter++].state, s);
-}
-
-/* Goes on after a call that does not return, where no other code leads. 0 or as code_edge(). */
-static int take_after(struct code_fn *f)
-{
-	const struct code_after *after = &f->after[--f->nafter];
-
-	if (!code_fn_inside(f, after->addr) || falls_into_function(f, after->addr) ||
-	    *code_mark_of(f, after->addr) & (MARK_START | MARK_BODY))
-		return 0;
-	f->in_after = true;
-	return code_new_leader(f, after->addr, &after->state, 0);
-}
-
 static uint32_t written(const struct code_fn *f, const struct code_op *op)
 {
 	uint32_t regs = op->writes;
@@ -252,6 +232,7 @@ static int run_out(struct code_fn *f, uint64_t addr, const struct code_state *s,
 /* Follows the code from the leader to where it ends or meets another leader. */
 static int follow(struct code_fn *f, uint64_t addr, const struct code_state *from_state)
 {
+	const uint8_t met = f->in_pad ? MARK_LEADER | MARK_START : MARK_LEADER;
 	const uint64_t from = addr;
 	uint64_t call = 0, last = 0; /* the call right before; the last one */
 	int64_t first = 0;
@@ -271,7 +252,7 @@ static int follow(struct code_fn *f, uint64_t addr, const struct code_state *fro
 			return run_out(f, addr, &s, call);
 		if (call && falls_into_function(f, addr))
 			return 0;
-		if (addr != from && *code_mark_of(f, addr) & MARK_LEADER)
+		if (addr != from && *code_mark_of(f, addr) & met)
 			return code_edge(f, addr, &s, call);
 		if (!f->left || !f->budget)
 			return CODE_FN_REJECT;
@@ -292,8 +273,6 @@ static int follow(struct code_fn *f, uint64_t addr, const struct code_state *fro
 		err = note(f, op);
 		if (!err)
 			err = leave_op(f, op, &s, at, &on);
-		if (!on && (kind == OP_CALL || (kind == OP_END && call)))
-			note_after(f, addr, &s);
 		if (err == CODE_FN_REJECT && kind == OP_RET && last) {
 			/* Another function's code follows a call that does not return. */
 			f->guessed = true;
@@ -321,18 +300,18 @@ static int explore_leader(struct code_fn *f)
 	return follow(f, l->addr, &l->state);
 }
 
-static int explore(struct code_fn *f)
+int code_fn_explore(struct code_fn *f)
 {
 	int err = 0;
 
-	while ((f->nwork || f->npending || f->nafter) && !err) {
+	while ((f->nwork || f->npending) && !err) {
 		if (f->nwork) {
 			err = explore_leader(f);
 			continue;
 		}
 		f->entry = 0;
 		f->pushed = (struct code_pushed){ 0 };
-		err = f->npending ? code_jump_go_on(f) : take_after(f);
+		err = code_jump_go_on(f);
 	}
 	if (err != CODE_FN_REJECT || !f->entry)
 		return err;
@@ -342,23 +321,18 @@ static int explore(struct code_fn *f)
 	return err ? err : CODE_FN_AGAIN;
 }
 
-/* Removes the marks of the last function. */
-static void clear_marks(struct code_fn *f)
+void code_fn_drop_runs(struct code_fn *f, size_t n)
 {
-	const uint8_t of_function = MARK_START | MARK_BODY | MARK_LEADER;
-
-	for (size_t i = 0; i < f->nruns; i++)
-		code_unmark(f, f->runs[i], of_function);
-	for (size_t i = 0; i < f->nleaders; i++)
-		*code_mark_of(f, f->leaders[i].addr) &= (uint8_t)~of_function;
+	while (f->nruns > n)
+		code_unmark(f, f->runs[--f->nruns], MARK_START | MARK_BODY | MARK_LEADER);
 }
 
 static void clear(struct code_fn *f)
 {
-	clear_marks(f);
-	slots_reset(&f->slots);
-	f->in_after = false;
-	f->nafter = f->nruns = f->nleaders = f->nwork = f->ncalls = f->naddressed = f->ntails = 0;
+	code_fn_drop_runs(f, 0);
+	code_drop_leaders(f, 0);
+	f->in_pad = false;
+	f->nwork = f->ncalls = f->naddressed = f->ntails = 0;
 	f->njoined = 0;
 	f->njumps = f->npending = 0;
 	for (size_t i = 0; i < f->ntables; i++)
@@ -390,11 +364,13 @@ static int explore_fn(struct code_fn *f, struct code_range fn)
 		f->nparts = 1;
 		err = code_new_leader(f, fn.start, &s, 0);
 		if (!err)
-			err = explore(f);
+			err = code_fn_explore(f);
 		if (!err && f->own_late)
 			err = CODE_FN_AGAIN;
-		if (err == CODE_FN_REJECT && f->in_after) {
-			f->sized = false; /* without that code */
+		if (!err && f->sized)
+			err = code_pads(f);
+		if (err == CODE_FN_REJECT && f->in_pad) {
+			f->sized = false; /* without landing pads */
 			err = CODE_FN_AGAIN;
 		}
 	}
@@ -440,9 +416,7 @@ int code_fn_analyse(struct code_fn *f, struct code_range fn)
 
 	if (!f->cache)
 		f->cache = calloc(CODE_CACHE, sizeof(*f->cache));
-	if (!f->after)
-		f->after = calloc(CODE_AFTER, sizeof(*f->after));
-	if (!f->cache || !f->after)
+	if (!f->cache)
 		return -ENOMEM;
 	err = explore_tables(f, fn);
 	if (!err)

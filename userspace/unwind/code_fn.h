@@ -62,17 +62,8 @@ struct code_leader {
 	uint64_t from_call; /* only the return of that call leads here; 0: other ways do too */
 	bool queued;
 	bool passed;		   /* code was followed across it before it was known to be one */
-	bool is_after;		   /* of code after calls that do not return */
+	bool is_pad;		   /* of a landing pad */
 	struct code_pushed pushed; /* on the way that led here; no call: there are several */
-	struct code_state state;
-};
-
-/*
- * What follows a call that does not return. No jump leads there if it is a landing pad of
- * exceptions, which is entered with sp as at a call.
- */
-struct code_after {
-	uint64_t addr;
 	struct code_state state;
 };
 
@@ -112,7 +103,6 @@ struct code_own { /* an address of code that the function loads into a register 
 };
 
 #define CODE_PARTS 32
-#define CODE_AFTER 64
 #define CODE_CACHE 8192 /* decoded instructions that are kept, a power of two */
 
 struct code_cached {
@@ -130,9 +120,9 @@ struct code_fn {
 	size_t ndata;
 	/*
 	 * The part of the file that addr, the target of a jump from the middle of a function, may
-	 * belong to; false: it belongs to other code.
+	 * belong to; false: it belongs to other code. *sized: all of it is the function's.
 	 */
-	bool (*part_of)(void *ctx, uint64_t addr, struct code_range *ret);
+	bool (*part_of)(void *ctx, uint64_t addr, struct code_range *ret, bool *sized);
 	/* What is known of the function at `addr`, which is called */
 	struct code_callee (*callee_at)(void *ctx, uint64_t addr);
 	void *ctx;
@@ -147,6 +137,7 @@ struct code_fn {
 	bool outermost; /* the function is the program's entry: all of its rows say so */
 
 	struct code_range parts[CODE_PARTS];
+	bool sized_part[CODE_PARTS]; /* beyond the first, which `sized` is about */
 	size_t nparts;
 	struct code_leader *leaders;
 	size_t nleaders, leaders_cap;
@@ -157,9 +148,7 @@ struct code_fn {
 	size_t nruns, runs_cap;
 	uint64_t *noreturn; /* calls that do not return */
 	size_t nnoreturn, noreturn_cap;
-	struct code_after *after;
-	size_t nafter;
-	bool in_after;		   /* the code in progress is that after such a call */
+	bool in_pad;		   /* the code in progress is that of a landing pad */
 	struct code_pushed pushed; /* in the code in progress */
 	struct code_table *tables; /* of this function, and ends that were found */
 	size_t ntables, tables_cap;

@@ -24,6 +24,28 @@ bool code_fn_ends_there(const struct code_fn *f, const struct code_op *op, uint6
 const struct code_op *code_fn_refine(const struct code_fn *f, const struct code_op *op,
 				     const struct code_state *s, uint64_t next,
 				     struct code_op *refined);
+/* Follows the code of all leaders that are queued. As code_edge(). */
+int code_fn_explore(struct code_fn *f);
+/* All but the first n pieces of code that was followed are no longer marked. */
+void code_fn_drop_runs(struct code_fn *f, size_t n);
+
+/* Goes through the instructions of a leader, with what is known before each. */
+struct code_walk {
+	struct code_state state;
+	uint64_t at, end; /* of the instruction */
+	const struct code_op *op;
+	struct code_op refined;
+	bool on; /* the next one is reached */
+};
+
+void code_walk_begin(struct code_walk *w, const struct code_leader *l);
+/* Decodes the next instruction; false: there is none, w->end is where the code ends. */
+bool code_walk_next(const struct code_fn *f, struct code_walk *w);
+void code_walk_apply(const struct code_fn *f, struct code_walk *w);
+
+/* Follows landing pads, to which no jump leads. 0; CODE_FN_REJECT: start over without; -ENOMEM. */
+int code_pads(struct code_fn *f);
+
 /* Fills f->rows from f->leaders. 0 or -ENOMEM. */
 int code_fn_make_rows(struct code_fn *f);
 
@@ -37,6 +59,8 @@ int code_new_leader(struct code_fn *f, uint64_t addr, const struct code_state *s
 /* The state reaches the leader, which may be new. */
 int code_edge(struct code_fn *f, uint64_t addr, const struct code_state *s, uint64_t call);
 int code_jump_to(struct code_fn *f, uint64_t target, const struct code_state *s);
+/* Only the first n leaders remain. */
+void code_drop_leaders(struct code_fn *f, size_t n);
 /* What follows the call makes no sense, so it does not return. 0: there is none. */
 int code_no_return(struct code_fn *f, uint64_t call);
 /* The height of the stack; false: unknown. */

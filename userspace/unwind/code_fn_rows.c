@@ -6,6 +6,37 @@
 
 #define PADDING_MAX 64 /* bytes */
 
+void code_walk_begin(struct code_walk *w, const struct code_leader *l)
+{
+	code_state_copy(&w->state, &l->state);
+	w->at = w->end = l->addr;
+	w->on = true;
+}
+
+bool code_walk_next(const struct code_fn *f, struct code_walk *w)
+{
+	const bool first = w->at == w->end;
+	const uint8_t *mark = w->on && code_fn_inside(f, w->end) ? code_mark_of(f, w->end) : NULL;
+
+	if (!mark || !(*mark & MARK_START) || (!first && *mark & MARK_LEADER))
+		return false;
+	w->at = w->end;
+	w->op = code_op_at(f, w->at);
+	w->end += w->op->len;
+	w->op = code_fn_refine(f, w->op, &w->state, w->end, &w->refined);
+	w->on = w->op->kind != OP_RET && w->op->kind != OP_END && w->op->kind != OP_JUMP &&
+		w->op->kind != OP_JUMP_REG && w->op->kind != OP_JUMP_TABLE &&
+		!(w->op->kind == OP_CALL && code_fn_ends_there(f, w->op, w->at));
+	return true;
+}
+
+void code_walk_apply(const struct code_fn *f, struct code_walk *w)
+{
+	code_state_apply(&w->state, f->arch, w->op, w->at);
+	if (w->op->kind == OP_BRANCH)
+		code_state_branch(&w->state, f->arch, w->op, false);
+}
+
 static int by_addr(const void *a, const void *b)
 {
 	const struct code_leader *x = a, *y = b;
@@ -65,32 +96,17 @@ static bool uses_fp(const struct code_fn *f, const struct code_state *s, const s
 
 static int rows_of(struct code_fn *f, const struct code_leader *l, const struct code_leader *next)
 {
-	struct code_state s;
-	uint64_t addr = l->addr;
-	const struct code_op *op;
-	struct code_op refined;
-	bool on = true;
+	struct code_walk w;
 	int err = 0;
 
-	code_state_copy(&s, &l->state);
-	while (on && !err && code_fn_inside(f, addr) && (!next || addr < next->addr) &&
-	       *code_mark_of(f, addr) & MARK_START) {
-		uint64_t at = addr;
-
-		op = code_op_at(f, addr);
-		addr += op->len;
-		err = put(f, at, addr, &s);
-		op = code_fn_refine(f, op, &s, addr, &refined);
-		on = op->kind != OP_RET && op->kind != OP_END && op->kind != OP_JUMP &&
-		     op->kind != OP_JUMP_REG && op->kind != OP_JUMP_TABLE &&
-		     !(op->kind == OP_CALL && code_fn_ends_there(f, op, at));
-		f->uses_fp |= uses_fp(f, &s, op);
-		code_state_apply(&s, f->arch, op, at);
-		if (op->kind == OP_BRANCH)
-			code_state_branch(&s, f->arch, op, false);
+	code_walk_begin(&w, l);
+	while (!err && code_walk_next(f, &w)) {
+		err = put(f, w.at, w.end, &w.state);
+		f->uses_fp |= uses_fp(f, &w.state, w.op);
+		code_walk_apply(f, &w);
 	}
-	if (!err && !on)
-		pad(f, addr, next);
+	if (!err && !w.on)
+		pad(f, w.end, next);
 	return err;
 }
 

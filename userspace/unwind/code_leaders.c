@@ -78,7 +78,7 @@ int code_new_leader(struct code_fn *f, uint64_t addr, const struct code_state *s
 	l->from_call = call;
 	l->queued = false;
 	l->passed = passed;
-	l->is_after = f->in_after;
+	l->is_pad = f->in_pad;
 	l->pushed = f->pushed;
 	code_state_copy(&l->state, s);
 	l->state.cmp_reg = CODE_NO_REG;
@@ -86,6 +86,23 @@ int code_new_leader(struct code_fn *f, uint64_t addr, const struct code_state *s
 	*mark |= MARK_LEADER;
 	err = enqueue(f, l);
 	return err || !passed ? err : split(f, addr);
+}
+
+void code_drop_leaders(struct code_fn *f, size_t n)
+{
+	size_t at;
+
+	if (f->nleaders == n)
+		return;
+	while (f->nleaders > n)
+		*code_mark_of(f, f->leaders[--f->nleaders].addr) &=
+			(uint8_t) ~(MARK_START | MARK_BODY | MARK_LEADER);
+	slots_reset(&f->slots);
+	for (size_t i = 0; i < n; i++) {
+		slots_each(&f->slots, hash_u64(f->leaders[i].addr), at)
+			;
+		f->slots.ids[at] = (uint32_t)i + 1;
+	}
 }
 
 int code_no_return(struct code_fn *f, uint64_t call)
@@ -142,8 +159,8 @@ int code_edge(struct code_fn *f, uint64_t addr, const struct code_state *s, uint
 	uint64_t pushed;
 	enum code_merge how;
 
-	/* What follows such a call does not change what is known of the other code. */
-	if (f->in_after && (l ? !l->is_after : *code_mark_of(f, addr) & MARK_START))
+	/* A landing pad does not change what is known of the other code. */
+	if (f->in_pad && (l ? !l->is_pad : *code_mark_of(f, addr) & MARK_START))
 		return l && code_state_conflict(&l->state, s, f->arch) ? CODE_FN_REJECT : 0;
 	if (!l)
 		return code_new_leader(f, addr, s, call);
@@ -187,7 +204,8 @@ int code_jump_to(struct code_fn *f, uint64_t target, const struct code_state *s)
 	}
 	/* A part of this function that the compiler placed elsewhere. */
 	if (f->nparts == CODE_PARTS || !code_text_of(f, target) ||
-	    !f->part_of(f->ctx, target, &part) || target < part.start || target >= part.end)
+	    !f->part_of(f->ctx, target, &part, &f->sized_part[f->nparts]) || target < part.start ||
+	    target >= part.end)
 		return CODE_FN_REJECT;
 	f->parts[f->nparts++] = part;
 	f->left += (part.end - part.start) * CODE_FN_VISITS;

@@ -140,12 +140,13 @@ static struct code_range range_from(const struct analysis *a, struct start s)
 	return (struct code_range){ s.addr, fn ? fn->end : end_in_gap(a, s) };
 }
 
-static bool part_of(void *ctx, uint64_t addr, struct code_range *ret)
+static bool part_of(void *ctx, uint64_t addr, struct code_range *ret, bool *sized)
 {
 	const struct analysis *a = ctx;
 	const struct fn *fn = described_fn(a, addr);
 	const struct code_range *gap = code_range_of(&a->gaps, addr);
 
+	*sized = fn;
 	if (fn)
 		*ret = (struct code_range){ fn->start, fn->end };
 	else if (gap && *mark_of(a, addr) & MARK_CALLED)

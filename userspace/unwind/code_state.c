@@ -491,6 +491,14 @@ void code_state_branch(struct code_state *s, const struct code_arch *arch, const
 			(struct code_val){ .kind = VAL_BOUND, .size = s->cmp_size, .off = most };
 }
 
+void code_state_forget(struct code_state *s, const struct code_arch *arch, uint32_t regs)
+{
+	for (uint8_t i = 0; i < arch->nregs; i++)
+		if (regs >> i & 1)
+			s->reg[i] = UNKNOWN;
+	s->cmp_reg = s->bound_place.base = CODE_NO_REG;
+}
+
 bool code_state_conflict(const struct code_state *a, const struct code_state *b,
 			 const struct code_arch *arch)
 {

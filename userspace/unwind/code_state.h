@@ -102,6 +102,9 @@ enum code_merge { MERGE_SAME, MERGE_CHANGED, MERGE_CONFLICT };
 enum code_merge code_state_merge(struct code_state *into, const struct code_state *from,
 				 const struct code_arch *arch);
 
+/* The registers' values are not known. */
+void code_state_forget(struct code_state *s, const struct code_arch *arch, uint32_t regs);
+
 bool code_state_conflict(const struct code_state *a, const struct code_state *b,
 			 const struct code_arch *arch);
 

@@ -65,7 +65,6 @@ void code_fn_free(struct code_fn *f)
 {
 	free(f->leaders);
 	free(f->cache);
-	free(f->after);
 	slots_free(&f->slots);
 	free(f->work);
 	free(f->runs);

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Landing pads of exceptions. No jump leads to them: the unwinder enters them with the stack and
+ * the callee-saved registers as after a call of the function. In a function whose end is certain,
+ * what nothing else leads to is one, if that makes sense. It does not change what is known of the
+ * other code, and where it leads does not count.
+ */
+#include "unwind/code_fn_internal.h"
+
+#define FAILED_MAX 8 /* pads in a function that make no sense, before the others are left out */
+#define TRIES	   4 /* of a pad, each with one more call known not to return */
+
+/* What all calls leave behind. False: there is none. */
+static bool state_after_calls(const struct code_fn *f, struct code_state *ret)
+{
+	struct code_walk w;
+	bool any = false;
+
+	for (size_t i = 0; i < f->nleaders; i++) {
+		code_walk_begin(&w, &f->leaders[i]);
+		while (code_walk_next(f, &w)) {
+			code_walk_apply(f, &w);
+			if (w.op->kind != OP_CALL || w.op->pops)
+				continue;
+			if (any)
+				code_state_merge(ret, &w.state, f->arch);
+			else
+				code_state_copy(ret, &w.state);
+			any = true;
+		}
+	}
+	if (any)
+		code_state_forget(ret, f->arch, f->arch->call_clobbers);
+	return any;
+}
+
+/* The first byte of the hole that is code and no padding; end: none. */
+static uint64_t skip_padding(const struct code_fn *f, uint64_t at, uint64_t end)
+{
+	while (at < end && !(*code_mark_of(f, at) & (MARK_START | MARK_BODY))) {
+		const struct code_op *op = code_op_at(f, at);
+
+		if (op->kind != OP_NOP)
+			break;
+		at += op->len;
+	}
+	return at < end ? at : end;
+}
+
+/* Back to what was known before the last pad. As code_fn_explore(). */
+static int undo(struct code_fn *f, const struct code_fn *before)
+{
+	size_t n = 0;
+
+	code_fn_drop_runs(f, before->nruns);
+	code_drop_leaders(f, before->nleaders);
+	f->nparts = before->nparts;
+	f->npending = 0;
+	for (size_t i = 0; i < f->nwork; i++)
+		if (f->work[i] < f->nleaders)
+			f->work[n++] = f->work[i];
+	f->nwork = n;
+	return code_fn_explore(f);
+}
+
+/* *failed: the code makes no sense as a pad. 0 or as code_fn_explore(). */
+static int follow_pad(struct code_fn *f, uint64_t addr, const struct code_state *s, bool *failed)
+{
+	const struct code_fn before = *f;
+	int err = CODE_FN_AGAIN, err2 = 0;
+
+	for (int i = 0; i < TRIES && err == CODE_FN_AGAIN && !err2; i++) {
+		f->pushed = (struct code_pushed){ 0 };
+		err = code_new_leader(f, addr, s, 0);
+		if (!err)
+			err = code_fn_explore(f);
+		if (err > 0)
+			err2 = undo(f, &before);
+	}
+	*failed = err > 0;
+	return err < 0 ? err : err2;
+}
+
+static int pads_of_part(struct code_fn *f, struct code_range part, struct code_state *s,
+			bool *has_state, unsigned int *failures)
+{
+	uint64_t at = part.start;
+	bool failed = false;
+	int err = 0;
+
+	while (at < part.end && !err && *failures < FAILED_MAX) {
+		if (*code_mark_of(f, at) & (MARK_START | MARK_BODY)) {
+			failed = false;
+			at++;
+			continue;
+		}
+		if (!failed)
+			at = skip_padding(f, at, part.end);
+		if (failed || at == part.end || *code_mark_of(f, at) & MARK_START) {
+			at += failed;
+			continue;
+		}
+		if (!*has_state && !state_after_calls(f, s))
+			return 0;
+		*has_state = true;
+		err = follow_pad(f, at, s, &failed);
+		*failures += failed;
+	}
+	return err;
+}
+
+/* What the rest of the function does remains. */
+static void restore(struct code_fn *f, const struct code_fn *before)
+{
+	f->ncalls = before->ncalls;
+	f->naddressed = before->naddressed;
+	f->ntails = before->ntails;
+	f->njoined = before->njoined;
+	f->returns = before->returns;
+	f->leaps = before->leaps;
+	f->loses = before->loses;
+	f->loses_fp = before->loses_fp;
+	f->tail_loses = before->tail_loses;
+	f->saves = before->saves;
+	f->pops = before->pops;
+	f->left = before->left;
+}
+
+int code_pads(struct code_fn *f)
+{
+	const struct code_fn before = *f;
+	unsigned int failures = 0;
+	bool has_state = false;
+	struct code_state s;
+	int err = 0;
+
+	f->in_pad = true;
+	for (size_t i = 0; i < f->nparts && !err; i++)
+		if (!i || f->sized_part[i])
+			err = pads_of_part(f, f->parts[i], &s, &has_state, &failures);
+	restore(f, &before);
+	f->in_pad = err;
+	return err == CODE_FN_AGAIN ? CODE_FN_REJECT : err;
+}
