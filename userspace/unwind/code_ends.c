@@ -12,10 +12,14 @@
 #define STUB_OPS   6  /* instructions of a stub up to its jump */
 #define PLT_MAX	   (16u << 20)
 
-/* Declared noreturn by glibc, libgcc, libstdc++ and GLib. */
+/* Declared noreturn by glibc, libgcc, libstdc++, GLib and Perl; sorted. */
 static const char *const names[] = {
+	"Perl_abort_execution",
+	"Perl_my_exit",
+	"Perl_my_failure_exit",
 	"_Exit",
 	"_Unwind_Resume",
+	"_ZSt9terminatev",
 	"__assert_fail",
 	"__assert_perror_fail",
 	"__chk_fail",
@@ -31,7 +35,6 @@ static const char *const names[] = {
 	"__stack_chk_fail",
 	"_exit",
 	"_longjmp",
-	"_ZSt9terminatev",
 	"abort",
 	"err",
 	"errx",
@@ -64,7 +67,8 @@ static bool never_returns(const char *name)
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strcmp(name, names[i]))
 			return true;
-	return is_throw(name);
+	/* Perl_croak_xs_usage and its like */
+	return !strncmp(name, "Perl_croak", 10) || !strncmp(name, "Perl_die", 8) || is_throw(name);
 }
 
 static bool leads_to_function(const struct elf_image *img, uint64_t info)
