@@ -84,7 +84,7 @@ SHAPE(from_one, "mov %edi, %edi\n cmp $2, %edi\n ja 3f\n lea 9f(%rip), %rdx\n"
 SHAPE(uneven, "test %edi, %edi\n je 1f\n push %rbx\n 1: ret")
 SHAPE(pointer, "push %rbp\n sub $16, %rsp\n mov %rsp, %rbp\n test %edi, %edi\n je 1f\n"
 	       "push %rdi\n 1: lea 16(%rbp), %rsp\n pop %rbp\n ret")
-SHAPE(unknown_sp, "mov (%rdi), %rsp\n ret")
+SHAPE(unknown_sp, "sub %rdi, %rsp\n ret")
 SHAPE(own_ra, "mov %rdi, (%rsp)\n ret")
 SHAPE(overlap, "test %edi, %edi\n je 1f+1\n 1: mov $0xc3, %eax\n ret")
 SHAPE(privileged, "cli\n ret")
@@ -130,6 +130,12 @@ SHAPE(calls_system, "mov $39, %eax\n syscall\n .byte 6, 6")
 SHAPE(landing_pad, "push %rbx\n call *%rdi\n pop %rbx\n ret\n mov %rax, %rdi\n"
 		   "call 0f\n nop\n 0:")
 SHAPE(no_pad, "push %rbx\n call *%rdi\n pop %rbx\n ret\n nop\n ret\n 0:")
+
+/* OCaml's: a handler is pushed and popped; an exception leaves the frame. */
+SHAPE(handler, "sub $8, %rsp\n push 16(%r14)\n mov %rsp, 16(%r14)\n call *%rdi\n pop 16(%r14)\n"
+	       "add $8, %rsp\n ret")
+SHAPE(raises, "test %edi, %edi\n jne 1f\n ret\n 1: mov 16(%r14), %rsp\n pop 16(%r14)\n ret")
+SHAPE(pops_own_slot, "push %rbp\n push %rax\n mov %rsp, %rbp\n pop 8(%rbp)\n pop %rbp\n ret")
 
 static bool no_part(void *ctx, uint64_t addr, struct code_range *ret, bool *sized)
 {
@@ -447,6 +453,20 @@ TEST(landing_pads)
 	EXPECT_STR(at(4), "cfa=rsp+8 ra=*(cfa-8) fp=same");
 	EXPECT_STR(at(6), "");
 	is_sized = false;
+}
+
+TEST(exceptions_of_ocaml)
+{
+	ANALYSE(handler);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(8), "cfa=rsp+24 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(18), "cfa=rsp+16 ra=*(cfa-8) fp=same");
+	ANALYSE(raises);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(5), "cfa=rsp+8 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(9), "");
+	ANALYSE(pops_own_slot);
+	EXPECT(verdict != CODE_PROVEN);
 }
 
 TEST(call_with_arguments_on_the_stack)

@@ -133,6 +133,21 @@ bool code_fn_ends_there(const struct code_fn *f, const struct code_op *op, uint6
 		code_ends_at(f, (uint64_t)op->imm));
 }
 
+/*
+ * Whether sp was loaded from memory that holds no known value: of another stack, or of an outer
+ * frame, as OCaml raises exceptions.
+ */
+static bool left_frame(const struct code_fn *f, const struct code_state *s)
+{
+	const struct code_val *sp = &s->reg[f->arch->sp];
+	struct code_op op;
+
+	if (sp->kind != VAL_STACK || !sp->sym)
+		return false;
+	code_decode(f, sp->sym, &op);
+	return op.kind == OP_LOAD && op.dst == f->arch->sp;
+}
+
 /* The ways out of an instruction that was applied. *on: whether the next one is reached. */
 static int leave_op(struct code_fn *f, const struct code_op *op, struct code_state *s,
 		    uint64_t addr, bool *on)
@@ -143,6 +158,10 @@ static int leave_op(struct code_fn *f, const struct code_op *op, struct code_sta
 	*on = false;
 	switch (op->kind) {
 	case OP_RET:
+		if (left_frame(f, s)) {
+			f->leaps = true;
+			return 0;
+		}
 		if (code_state_may_return(s, f->arch))
 			f->has_poppers |= op->pops;
 		if (f->returns && f->pops != op->pops)

@@ -4,7 +4,9 @@
 
 #include "unwind/code_fn_internal.h"
 
-#define PADDING_MAX 64 /* bytes */
+/* Bytes. OCaml aligns labels to 4 bytes, and its tables give that padding the row after it. */
+#define PADDING_MIN 4
+#define PADDING_MAX 64
 
 void code_walk_begin(struct code_walk *w, const struct code_leader *l)
 {
@@ -72,7 +74,8 @@ static void pad(struct code_fn *f, uint64_t addr, const struct code_leader *next
 	struct row *last = f->rows.n ? &f->rows.rows[f->rows.n - 1] : NULL;
 	struct code_op op;
 
-	if (!next || !last || last->end != addr || next->addr - addr > PADDING_MAX)
+	if (!next || !last || last->end != addr || next->addr - addr < PADDING_MIN ||
+	    next->addr - addr > PADDING_MAX)
 		return;
 	while (addr < next->addr && !(*code_mark_of(f, addr) & (MARK_START | MARK_BODY))) {
 		op = *code_op_at(f, addr);

@@ -70,7 +70,11 @@ struct code_op {
 	uint32_t writes;
 	/* OP_CALL: registers that the callee leaves alone, beyond the calling convention */
 	uint32_t spared;
-	int32_t pops; /* OP_CALL, OP_RET: bytes of arguments that are removed from the stack */
+	/*
+	 * OP_CALL, OP_RET: bytes of arguments that are removed from the stack. OP_OTHER: bytes that
+	 * are, before it stores to memory
+	 */
+	int32_t pops;
 	int64_t imm, imm2;
 	uint64_t target; /* virtual address; 0: not known */
 };

@@ -415,6 +415,8 @@ bool code_state_apply(struct code_state *s, const struct code_arch *arch, const 
 		v = result(s, op, at);
 	if (op->kind == OP_LOAD && op->dst2 != CODE_NO_REG)
 		v2 = val_load(s, op, op->size);
+	if (op->kind == OP_OTHER && op->pops)
+		set(s, arch->sp, val_add(s->reg[arch->sp], op->pops));
 	if (op->kind == OP_STORE || op->store_size) {
 		if (!store(s, arch, op))
 			return false;

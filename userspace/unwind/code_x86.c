@@ -234,8 +234,11 @@ static void take_pop(const struct insn *in, struct code_op *op)
 {
 	const bool mem = is_mem(in, 0) && in->op[0].visibility == ZYDIS_OPERAND_VISIBILITY_EXPLICIT;
 
-	if (mem) { /* the store is not tracked; compilers do not emit it */
-		op->kind = OP_BAD;
+	if (mem) {
+		if (op->store_size == 8)
+			op->pops = 8;
+		else
+			op->kind = OP_BAD;
 		return;
 	}
 	op->kind = OP_LOAD;
