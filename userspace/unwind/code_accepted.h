@@ -9,6 +9,7 @@ struct code_accepted_fn {
 	uint64_t start;
 	bool certain;
 	bool guessed; /* as in struct code_fn */
+	bool again;   /* to be analysed again */
 	struct code_callee callee;
 	size_t first, n; /* its rows */
 };

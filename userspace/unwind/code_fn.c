@@ -15,6 +15,7 @@
 
 #define TRIES	    48 /* analyses of one function, each with one more call known not to return */
 #define VISITS_MORE 4096
+#define FN_ALIGN    16
 
 bool code_fn_inside(const struct code_fn *f, uint64_t addr)
 {
@@ -162,8 +163,6 @@ static int leave_op(struct code_fn *f, const struct code_op *op, struct code_sta
 			f->leaps = true;
 			return 0;
 		}
-		if (code_state_may_return(s, f->arch))
-			f->has_poppers |= op->pops;
 		if (f->returns && f->pops != op->pops)
 			return CODE_FN_REJECT;
 		f->pops = op->pops;
@@ -248,12 +247,19 @@ static int run_out(struct code_fn *f, uint64_t addr, const struct code_state *s,
 	return 0;
 }
 
+/* Whether compilers start a function there, after padding. */
+static bool may_start(uint64_t addr, const struct code_op *op)
+{
+	return op->kind == OP_NOP || addr % FN_ALIGN == 0;
+}
+
 /* Follows the code from the leader to where it ends or meets another leader. */
 static int follow(struct code_fn *f, uint64_t addr, const struct code_state *from_state)
 {
 	const uint8_t met = f->in_pad ? MARK_LEADER | MARK_START : MARK_LEADER;
 	const uint64_t from = addr;
 	uint64_t call = 0, last = 0; /* the call right before; the last one */
+	uint64_t callee = 0, target; /* of the call right before; of the instruction */
 	int64_t first = 0;
 	bool on = true, known = code_height_of(f, from_state, &first);
 	const struct code_op *op; /* in the cache, so not valid after leave_op() */
@@ -278,12 +284,16 @@ static int follow(struct code_fn *f, uint64_t addr, const struct code_state *fro
 		f->left--;
 		f->budget--;
 		op = code_op_at(f, addr);
+		if (callee && may_start(addr, op) &&
+		    u64_push(&f->last, &f->nlast, &f->last_cap, callee))
+			return -ENOMEM;
 		if (op->kind == OP_BAD || !mark(f, addr, op->len))
 			return f->outermost ? 0 : code_no_return(f, call);
 		addr += op->len;
 		f->runs[f->nruns - 1].end = addr;
 		op = code_fn_refine(f, op, &s, addr, &refined);
 		kind = op->kind;
+		target = op->target;
 		f->saves |= kind == OP_CALL && code_state_saves(&s, f->arch);
 		if (!code_state_apply(&s, f->arch, op, at) && !f->outermost)
 			return CODE_FN_REJECT;
@@ -299,6 +309,7 @@ static int follow(struct code_fn *f, uint64_t addr, const struct code_state *fro
 		}
 		if (kind == OP_CALL)
 			last = at;
+		callee = kind == OP_CALL ? target : 0;
 		if (kind != OP_NOP)
 			call = kind == OP_CALL ? at : 0;
 	}
@@ -352,7 +363,7 @@ static void clear(struct code_fn *f)
 	code_drop_leaders(f, 0);
 	f->in_pad = false;
 	f->nwork = f->ncalls = f->naddressed = f->ntails = 0;
-	f->njoined = 0;
+	f->njoined = f->nlast = 0;
 	f->njumps = f->npending = 0;
 	for (size_t i = 0; i < f->ntables; i++)
 		f->tables[i].end = f->tables[i].addr;

@@ -175,7 +175,9 @@ struct code_fn {
 	uint64_t *calls, *addressed; /* code that it calls; code whose address it takes */
 	uint64_t *tails;  /* code that it jumps to with stack and registers as at entry */
 	uint64_t *joined; /* functions that it goes on into with other registers than at entry */
+	uint64_t *last;	  /* callees of calls after which another function may start */
 	size_t ncalls, calls_cap, naddressed, addressed_cap, ntails, tails_cap, njoined, joined_cap;
+	size_t nlast, last_cap;
 	struct rowbuf rows;
 	/*
 	 * It returns; some ways lead to other functions; the caller's registers are lost; they are

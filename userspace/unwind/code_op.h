@@ -81,7 +81,7 @@ struct code_op {
 
 /* What the calling convention and the machine say. */
 struct code_arch {
-	uint8_t nregs, sp, fp, result;
+	uint8_t nregs, sp, fp, result, argument; /* argument: the first one */
 	uint8_t ra;	      /* register of the return address; CODE_NO_REG: it is on the stack */
 	uint8_t ra_bytes;     /* of the return address at entry, on the stack */
 	uint8_t align;	      /* of instructions */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "unwind/code_rows.h"
+#include "unwind/code_rows_internal.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -7,17 +7,12 @@
 
 #include "base/huge.h"
 #include "base/vec.h"
-#include "unwind/code_accepted.h"
 #include "unwind/code_ends.h"
-#include "unwind/code_labels.h"
-#include "unwind/code_scan.h"
-#include "unwind/code_starts.h"
 #include "unwind/fntab.h"
 #include "unwind/stg_rows.h"
 
 #define TEXT_MAX   (192ull << 20) /* bytes of one segment; larger ones are left out */
-/* Bytes of a function outside of tables, if it certainly starts there, and if it may */
-#define FN_MAX	   (1u << 20)
+/* Bytes of a function outside of tables that may start there */
 #define MAYBE_MAX  (64u << 10)
 #define TICK	   64 /* functions between two calls of tick() */
 #define ROUNDS_MAX 8
@@ -25,44 +20,6 @@
 /* Instructions that are looked at in each byte of code, on average, over all attempts */
 #define BUDGET_PER_BYTE 8
 #define BUDGET_MORE	100000
-
-struct start {
-	uint64_t addr;
-	bool certain;
-};
-
-struct starts {
-	struct start *v;
-	size_t n, cap;
-};
-
-struct analysis {
-	struct unwind_file *file;
-	const struct code_rows_opts *opts;
-	struct code_fn fn;
-	struct code_text texts[EXEC_SEGMENTS_MAX];
-	struct code_ranges described, gaps, whole;
-	struct fntab symbols;
-	struct starts certain, maybe; /* to be analysed */
-	struct starts rejected;
-	struct starts waiting; /* CODE_TAILS: for a proof of those */
-	unsigned int rounds;   /* in which the last two were analysed again */
-	bool learnt;	       /* of callees, since functions were rejected */
-	bool proved;	       /* a start, since one began to wait */
-	bool pops_learnt;      /* what a function removes from the stack, since all were analysed */
-	struct code_accepted accepted;
-	uint64_t entry;
-	bool has_entry, stopped;
-	unsigned int ticks;
-	struct fntab found;
-};
-
-static uint8_t *mark_of(const struct analysis *a, uint64_t addr)
-{
-	struct code_text *t = code_text_of(&a->fn, addr);
-
-	return t ? &t->marks[addr - t->start] : NULL;
-}
 
 /* ---- Where a function may extend ---- */
 
@@ -73,12 +30,13 @@ static const struct fn *described_fn(const struct analysis *a, uint64_t addr)
 }
 
 /* Whether the address is code that may be analysed here. */
-static bool wanted(const struct analysis *a, uint64_t addr)
+bool code_wanted(const struct analysis *a, uint64_t addr)
 {
-	return mark_of(a, addr) && (code_range_of(&a->gaps, addr) || described_fn(a, addr));
+	return code_mark_of(&a->fn, addr) &&
+	       (code_range_of(&a->gaps, addr) || described_fn(a, addr));
 }
 
-static int push_start(struct starts *to, uint64_t addr, bool certain)
+int code_push_start(struct starts *to, uint64_t addr, bool certain)
 {
 	int err = vec_reserve(&to->v, &to->cap, to->n + 1, sizeof(*to->v));
 
@@ -87,18 +45,18 @@ static int push_start(struct starts *to, uint64_t addr, bool certain)
 	return err;
 }
 
-static int note_start(void *ctx, uint64_t addr, bool certain)
+int code_note_start(void *ctx, uint64_t addr, bool certain)
 {
 	struct analysis *a = ctx;
 	const uint8_t mark = certain ? MARK_CALLED : MARK_ADDRESSED;
-	uint8_t *m = mark_of(a, addr);
+	uint8_t *m = code_mark_of(&a->fn, addr);
 
 	if (!m || *m & mark)
 		return 0;
 	*m |= mark;
-	if (!wanted(a, addr) || addr % a->fn.arch->align)
+	if (!code_wanted(a, addr) || addr % a->fn.arch->align)
 		return 0;
-	return push_start(certain ? &a->certain : &a->maybe, addr, certain);
+	return code_push_start(certain ? &a->certain : &a->maybe, addr, certain);
 }
 
 /* The first address in [at, end) that trusted code calls; end: none. */
@@ -149,7 +107,7 @@ static bool part_of(void *ctx, uint64_t addr, struct code_range *ret, bool *size
 	*sized = fn;
 	if (fn)
 		*ret = (struct code_range){ fn->start, fn->end };
-	else if (gap && *mark_of(a, addr) & MARK_CALLED)
+	else if (gap && *code_mark_of(&a->fn, addr) & MARK_CALLED)
 		*ret = range_from(a, (struct start){ addr, true });
 	else if (gap)
 		*ret = (struct code_range){ gap->start, gap->end };
@@ -181,7 +139,7 @@ static void take_joined(struct analysis *a)
 	for (size_t i = 0; i < a->fn.njoined; i++) {
 		const struct code_accepted_fn *fn = code_accepted_at(&a->accepted, a->fn.joined[i]);
 
-		*mark_of(a, a->fn.joined[i]) |= MARK_DONE;
+		*code_mark_of(&a->fn, a->fn.joined[i]) |= MARK_DONE;
 		if (fn)
 			code_drop_rows(&a->accepted, fn);
 	}
@@ -192,10 +150,37 @@ static struct code_callee callee_at(void *ctx, uint64_t addr)
 {
 	const struct analysis *a = ctx;
 	const struct code_accepted_fn *fn = code_accepted_at(&a->accepted, addr);
-	const bool unknown = a->fn.has_poppers && wanted(a, addr);
+	const bool unknown = a->fn.has_poppers && code_wanted(a, addr);
 
 	return fn ? fn->callee
 		  : (struct code_callee){ UINT32_MAX, unknown ? CODE_POPS_UNKNOWN : 0 };
+}
+
+/* Functions that it calls last may turn out not to return. */
+static int note_late(struct analysis *a, uint64_t start)
+{
+	int err = 0;
+
+	for (size_t i = 0; i < a->fn.nlast && !err; i++) {
+		const uint64_t callee = a->fn.last[i];
+
+		if (!code_wanted(a, callee) || *code_mark_of(&a->fn, callee) & MARK_DONE)
+			continue;
+		err = vec_reserve(&a->late, &a->late_cap, a->nlate + 1, sizeof(*a->late));
+		if (!err)
+			a->late[a->nlate++] = (struct late){ start, callee };
+	}
+	return err;
+}
+
+static void note_end(struct analysis *a, uint64_t addr)
+{
+	uint8_t *m = code_mark_of(&a->fn, addr);
+
+	if (a->fn.returns || a->fn.leaps || a->fn.guessed || *m & MARK_ENDS)
+		return;
+	*m |= MARK_ENDS;
+	a->learnt = a->ends_learnt = true;
 }
 
 static int take(struct analysis *a, struct start s, int verdict)
@@ -204,18 +189,21 @@ static int take(struct analysis *a, struct start s, int verdict)
 	const int32_t pops = callee_at(a, s.addr).pops;
 	int err = a->opts->whole ? 0 : note_found(a, s.addr);
 
+	a->fn.has_poppers |= a->fn.pops != 0;
 	take_joined(a);
 	if (!err)
 		err = code_accept(&a->accepted, &a->fn, s.addr, s.certain);
+	if (!err)
+		err = note_late(a, s.addr);
 	if (!err && callee_at(a, s.addr).pops != pops)
 		a->pops_learnt = a->learnt = true;
 	for (size_t i = 0; i < a->fn.ncalls && !err && propagate; i++)
-		err = note_start(a, a->fn.calls[i], true);
+		err = code_note_start(a, a->fn.calls[i], true);
 	for (size_t i = 0; i < a->fn.ntails && !err && propagate; i++)
 		if (!within_function(a, a->fn.tails[i]))
-			err = note_start(a, a->fn.tails[i], true);
+			err = code_note_start(a, a->fn.tails[i], true);
 	for (size_t i = 0; i < a->fn.naddressed && !err && propagate; i++)
-		err = note_start(a, a->fn.addressed[i], false);
+		err = code_note_start(a, a->fn.addressed[i], false);
 	return err;
 }
 
@@ -228,13 +216,13 @@ static int next_start(struct analysis *a)
 	if (!a->fn.rows.n || a->opts->whole)
 		return 0;
 	end = a->fn.rows.rows[a->fn.rows.n - 1].end;
-	for (int i = 0; i < 16 && wanted(a, end); i++) {
+	for (int i = 0; i < 16 && code_wanted(a, end); i++) {
 		code_decode(&a->fn, end, &op);
 		if (op.kind != OP_NOP && op.kind != OP_END)
 			break;
 		end += op.len;
 	}
-	return wanted(a, end) ? note_start(a, end, false) : 0;
+	return code_wanted(a, end) ? code_note_start(a, end, false) : 0;
 }
 
 /* Whether all that the function jumps to was accepted; what was not is to be analysed. 1, 0, err */
@@ -244,14 +232,14 @@ static int tails_proven(struct analysis *a)
 
 	for (size_t i = 0; i < a->fn.ntails; i++) {
 		const uint64_t to = a->fn.tails[i];
-		const uint8_t *m = mark_of(a, to);
+		const uint8_t *m = code_mark_of(&a->fn, to);
 		const struct fn *fn = a->file->has_eh ? fntab_find(&a->file->eh.fns, to) : NULL;
 		int err;
 
 		if ((m && *m & MARK_DONE) || (fn && fn->start == to))
 			continue;
 		proven = 0;
-		err = note_start(a, to, false);
+		err = code_note_start(a, to, false);
 		if (err)
 			return err;
 	}
@@ -261,15 +249,10 @@ static int tails_proven(struct analysis *a)
 static int look_at(struct analysis *a, struct start s)
 {
 	const struct fn *sym = fntab_find(&a->symbols, s.addr);
-	const bool had_poppers = a->fn.has_poppers;
-	int verdict;
 
 	a->fn.outermost = a->has_entry && s.addr == a->entry;
 	a->fn.sized = described_fn(a, s.addr) || (sym && sym->start == s.addr);
-	verdict = code_fn_analyse(&a->fn, range_from(a, s));
-	if (a->fn.has_poppers != had_poppers)
-		a->pops_learnt = a->learnt = true;
-	return verdict;
+	return code_fn_analyse(&a->fn, range_from(a, s));
 }
 
 /*
@@ -282,17 +265,19 @@ static int analyse_again(struct analysis *a, struct start s)
 
 	if (verdict < 0)
 		return verdict;
-	if (verdict == CODE_PROVEN || (verdict != CODE_REJECTED && s.certain))
+	if (verdict == CODE_PROVEN || (verdict != CODE_REJECTED && s.certain)) {
+		note_end(a, s.addr);
 		return take(a, s, verdict);
+	}
 	if (!a->fn.has_poppers)
 		return 0;
 	code_reject(&a->accepted, code_accepted_at(&a->accepted, s.addr));
-	return push_start(&a->rejected, s.addr, s.certain);
+	return code_push_start(&a->rejected, s.addr, s.certain);
 }
 
 static int analyse(struct analysis *a, struct start s)
 {
-	uint8_t *m = mark_of(a, s.addr);
+	uint8_t *m = code_mark_of(&a->fn, s.addr);
 	int verdict;
 
 	if (*m & MARK_DONE)
@@ -303,22 +288,19 @@ static int analyse(struct analysis *a, struct start s)
 	if (s.certain)
 		*m |= MARK_DONE;
 	if (verdict == CODE_REJECTED)
-		return push_start(&a->rejected, s.addr, s.certain);
+		return code_push_start(&a->rejected, s.addr, s.certain);
 	if (verdict == CODE_TAILS && !s.certain) {
 		int proven = tails_proven(a);
 
 		if (proven <= 0)
-			return proven ? proven : push_start(&a->waiting, s.addr, false);
+			return proven ? proven : code_push_start(&a->waiting, s.addr, false);
 		verdict = CODE_PROVEN;
 	}
 	if (verdict == CODE_SOUND && !s.certain)
 		return 0;
 	*m |= MARK_DONE;
 	a->proved = true;
-	if (!a->fn.returns && !a->fn.leaps && !a->fn.guessed) {
-		*m |= MARK_ENDS;
-		a->learnt = true;
-	}
+	note_end(a, s.addr);
 	verdict = take(a, s, verdict);
 	return verdict ? verdict : next_start(a);
 }
@@ -351,7 +333,7 @@ static bool again(struct analysis *a)
 	a->learnt = false;
 	swap(&a->certain, &a->rejected);
 	for (size_t i = 0; i < a->certain.n; i++)
-		*mark_of(a, a->certain.v[i].addr) &= (uint8_t)~MARK_DONE;
+		*code_mark_of(&a->fn, a->certain.v[i].addr) &= (uint8_t)~MARK_DONE;
 	return true;
 }
 
@@ -390,135 +372,41 @@ static bool runs_into_function(const struct analysis *a, const struct code_accep
 	return false;
 }
 
+/* Functions that go on after a call of one that does not return are to be analysed again. */
+static void compare_late(struct analysis *a)
+{
+	const struct code_accepted_fn *fn;
+	size_t n = 0;
+
+	a->ends_learnt = false;
+	for (size_t i = 0; i < a->nlate; i++) {
+		fn = code_accepted_at(&a->accepted, a->late[i].start);
+		if (!fn || !(*code_mark_of(&a->fn, a->late[i].callee) & MARK_ENDS))
+			a->late[n++] = a->late[i];
+		else
+			a->accepted.fns[fn - a->accepted.fns].again = true;
+	}
+	a->nlate = n;
+}
+
 /* Analyses those that run into functions once more, and those whose callees are known better. */
-static int look_again(struct analysis *a)
+static int look_again(struct analysis *a, bool first)
 {
 	const size_t n = a->accepted.n;
 	const bool all = a->pops_learnt;
 	int err = 0;
 
 	a->pops_learnt = false;
+	compare_late(a);
 	for (size_t i = 0; i < n && !err && !a->stopped; i++) {
 		const struct code_accepted_fn *fn = &a->accepted.fns[i];
 
-		if (!all && !fn->guessed && !runs_into_function(a, fn))
+		if (!all && !fn->again && (!first || (!fn->guessed && !runs_into_function(a, fn))))
 			continue;
 		err = analyse_again(a, (struct start){ fn->start, fn->certain });
 		if (a->opts->tick && ++a->ticks % TICK == 0)
 			a->stopped = !a->opts->tick(a->opts->ctx);
 	}
-	return err;
-}
-
-static int note_functions(struct analysis *a, const struct fntab *t, bool certain)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < t->n && !err; i++)
-		err = note_start(a, t->fns[i].start, certain);
-	return err;
-}
-
-/*
- * Whether the table's first row is that of a function's start, not of a part that is elsewhere. A
- * part that begins with a no-op may have another row after it.
- */
-static bool starts_as_function(const struct analysis *a, const struct fn *fn,
-			       const struct rowbuf *rows)
-{
-	const struct row *r = rows->n ? &rows->rows[0] : NULL;
-	struct code_op op;
-
-	if (!r || r->start != fn->start || r->plt_rep || r->flags || r->ra.kind == RULE_UNDEF ||
-	    r->cfa.kind != RULE_REG || r->cfa.reg != a->fn.arch->sp ||
-	    r->cfa.off != a->fn.arch->ra_bytes)
-		return false;
-	if (rows->n == 1)
-		return true;
-	code_decode(&a->fn, fn->start, &op);
-	return op.kind != OP_NOP || r->end != fn->start + op.len;
-}
-
-/* The functions of a table: of a file that is analysed as a whole. */
-static int note_described(struct analysis *a, const struct fntab *t, bool is_eh)
-{
-	struct rowbuf rows = { 0 };
-	int err = 0;
-
-	for (size_t i = 0; i < t->n && !err; i++) {
-		const struct fn *fn = &t->fns[i];
-
-		rows.n = 0;
-		err = is_eh ? eh_frame_rows(&a->file->eh, fn, &rows, NULL)
-			    : sframe_rows(&a->file->sframe, fn, &rows, NULL);
-		if (!err)
-			err = note_start(a, fn->start, starts_as_function(a, fn, &rows));
-	}
-	rowbuf_free(&rows);
-	return err;
-}
-
-/* The code at the entry takes the addresses of main and its like, and of no other code. */
-static int note_main(struct analysis *a)
-{
-	uint64_t at = a->entry;
-	struct code_op op;
-	int err = 0;
-
-	for (int i = 0; i < 24 && !err; i++, at += op.len) {
-		code_decode(&a->fn, at, &op);
-		if (op.kind == OP_CONST)
-			err = note_start(a, (uint64_t)op.imm, true);
-		if (op.kind == OP_BAD || op.kind == OP_CALL || op.kind == OP_END)
-			break;
-	}
-	return err;
-}
-
-/* A word of data, also of a relocation, that may be the address of a function. */
-static int note_word(void *ctx, uint64_t word)
-{
-	const struct analysis *a = ctx;
-
-	return code_in_gap(&a->fn, word) ? note_start(ctx, word, false) : 0;
-}
-
-/* The symbols nearby still tell where functions end. */
-static int note_one(struct analysis *a)
-{
-	const struct fn *sym = fntab_find(&a->symbols, a->opts->at);
-	int err = 0;
-
-	for (size_t i = 0; i < a->symbols.n && !err; i++)
-		if (a->symbols.fns[i].start - (a->opts->at - FN_MAX) < 2 * FN_MAX)
-			err = note_start(a, a->symbols.fns[i].start, true);
-	a->certain.n = 0;
-	if (!err && sym && wanted(a, sym->start) && sym->start % a->fn.arch->align == 0)
-		err = push_start(&a->certain, sym->start, true);
-	return err;
-}
-
-static int note_starts(struct analysis *a)
-{
-	int err;
-
-	if (a->opts->at)
-		return note_one(a);
-	err = note_functions(a, &a->symbols, true);
-	if (!err && a->has_entry)
-		err = note_start(a, a->entry, true);
-	if (!err && a->has_entry)
-		err = note_main(a);
-	if (!err && a->opts->whole && a->file->has_sframe)
-		err = note_described(a, &a->file->sframe.fns, false);
-	if (!err && a->opts->whole && a->file->has_eh)
-		err = note_described(a, &a->file->eh.fns, true);
-	for (size_t i = 0; i < a->gaps.n && !err; i++)
-		err = note_start(a, a->gaps.v[i].start, false);
-	if (!err && !a->opts->whole)
-		err = code_each_word(&a->file->img, note_word, a);
-	if (!err && !a->opts->whole)
-		err = code_scan(&a->fn, &a->described, &a->file->eh.fns, note_start, a);
 	return err;
 }
 
@@ -620,11 +508,11 @@ static int run(struct analysis *a)
 	if (err)
 		return err;
 	a->has_entry = code_entry(&a->file->img, &a->entry);
-	err = note_starts(a);
+	err = code_note_starts(a);
 	if (!err)
 		err = analyse_all(a);
-	for (int i = 0; !err && (!i || a->pops_learnt) && i < ROUNDS_MAX; i++) {
-		err = look_again(a);
+	for (int i = 0; !err && (!i || a->pops_learnt || a->ends_learnt) && i < ROUNDS_MAX; i++) {
+		err = look_again(a, !i);
 		if (!err)
 			err = analyse_all(a);
 	}
@@ -673,6 +561,7 @@ int code_rows(struct unwind_file *file, const struct code_rows_opts *opts)
 	free(a->maybe.v);
 	free(a->rejected.v);
 	free(a->waiting.v);
+	free(a->late);
 	code_accepted_free(&a->accepted);
 	fntab_free(&a->symbols);
 	fntab_free(&a->found);

@@ -71,6 +71,7 @@ void code_fn_free(struct code_fn *f)
 	free(f->noreturn);
 	free(f->tables);
 	free(f->joined);
+	free(f->last);
 	free(f->pending);
 	free(f->own);
 	free(f->jumps);

@@ -499,6 +499,7 @@ const struct code_arch *code_arch_x86(void)
 		.sp = X86_RSP,
 		.fp = X86_RBP,
 		.result = X86_RAX,
+		.argument = 5, /* rdi */
 		.syscall = X86_RAX,
 		.exits = { 60, 231 },
 		.clones = { 56, 435 },
