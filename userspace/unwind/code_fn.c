@@ -46,10 +46,39 @@ static bool mark(struct code_fn *f, uint64_t addr, unsigned int len)
 	return true;
 }
 
+static uint64_t hash_of_call(const void *ctx, size_t i)
+{
+	return hash_u64(((const struct code_fn *)ctx)->calls[i]);
+}
+
+/* The slot of a function that is called, or a free one */
+static uint32_t *call_slot(const struct code_fn *f, uint64_t target)
+{
+	size_t at;
+
+	slots_each(&f->call_slots, hash_u64(target), at)
+		if (f->calls[f->call_slots.ids[at] - 1] == target)
+			break;
+	return &f->call_slots.ids[at];
+}
+
+static int note_call(struct code_fn *f, uint64_t target)
+{
+	int err = slots_reserve(&f->call_slots, f->ncalls, hash_of_call, f);
+	uint32_t *slot = err ? NULL : call_slot(f, target);
+
+	if (err || *slot)
+		return err;
+	err = u64_push(&f->calls, &f->ncalls, &f->calls_cap, target);
+	if (!err)
+		*slot = (uint32_t)f->ncalls;
+	return err;
+}
+
 static int note(struct code_fn *f, const struct code_op *op)
 {
 	if (op->kind == OP_CALL && op->target)
-		return u64_push(&f->calls, &f->ncalls, &f->calls_cap, op->target);
+		return note_call(f, op->target);
 	if (op->kind != OP_CONST || !code_text_of(f, (uint64_t)op->imm))
 		return 0;
 	if (code_jump_note_own(f, op))
@@ -203,7 +232,7 @@ static bool falls_into_function(const struct code_fn *f, uint64_t addr)
 {
 	const uint8_t *m = code_mark_of(f, addr);
 
-	return (m && *m & MARK_CALLED) || u64_has(f->calls, f->ncalls, addr);
+	return (m && *m & MARK_CALLED) || (f->ncalls && *call_slot(f, addr));
 }
 
 /* first: the height of the stack at the beginning of this code; NULL: unknown */
@@ -361,6 +390,7 @@ static void clear(struct code_fn *f)
 {
 	code_fn_drop_runs(f, 0);
 	code_drop_leaders(f, 0);
+	code_empty_slots(&f->call_slots);
 	f->in_pad = false;
 	f->nwork = f->ncalls = f->naddressed = f->ntails = 0;
 	f->njoined = f->nlast = 0;

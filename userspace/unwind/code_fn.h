@@ -173,6 +173,7 @@ struct code_fn {
 	bool has_poppers; /* of the file: a function removes its arguments */
 	/* Results */
 	uint64_t *calls, *addressed; /* code that it calls; code whose address it takes */
+	struct slots call_slots;     /* of calls */
 	uint64_t *tails;  /* code that it jumps to with stack and registers as at entry */
 	uint64_t *joined; /* functions that it goes on into with other registers than at entry */
 	uint64_t *last;	  /* callees of calls after which another function may start */

@@ -12,6 +12,17 @@
 /* Results beyond 0 and -errno: start over with what was learnt; the function has no rows. */
 enum { CODE_FN_AGAIN = 1, CODE_FN_REJECT = 2 };
 
+#define SLOTS_KEPT 4096
+
+/* After a large function, its slots are not emptied for each small one. */
+static inline void code_empty_slots(struct slots *s)
+{
+	if (s->n > SLOTS_KEPT)
+		slots_free(s);
+	else
+		slots_reset(s);
+}
+
 /* Whether the address is within a part of the function. */
 bool code_fn_inside(const struct code_fn *f, uint64_t addr);
 /* Whether what follows the call at `addr` is not reached from it. */

@@ -97,6 +97,10 @@ void code_drop_leaders(struct code_fn *f, size_t n)
 	while (f->nleaders > n)
 		*code_mark_of(f, f->leaders[--f->nleaders].addr) &=
 			(uint8_t) ~(MARK_START | MARK_BODY | MARK_LEADER);
+	if (!n) {
+		code_empty_slots(&f->slots);
+		return;
+	}
 	slots_reset(&f->slots);
 	for (size_t i = 0; i < n; i++) {
 		slots_each(&f->slots, hash_u64(f->leaders[i].addr), at)

@@ -78,6 +78,7 @@ void code_fn_free(struct code_fn *f)
 	free(f->labels);
 	free(f->data_labels);
 	free(f->calls);
+	slots_free(&f->call_slots);
 	free(f->ends);
 	free(f->addressed);
 	free(f->tails);
