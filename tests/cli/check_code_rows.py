@@ -171,6 +171,40 @@ def check_last(directory):
     return 1
 
 
+# The cold part of f() comes first in the file, right before GCC's own functions.
+COLD = """
+__attribute__((cold)) int bad(int x, int *p);
+int other(int);
+int f(int x, int *p)
+{
+	int t[8];
+
+	for (int i = 0; i < x; i++)
+		t[i & 7] = other(i);
+	if (__builtin_expect(x > 1000, 0))
+		t[0] = bad(x, t);
+	return p[t[x & 7] & 3] * 3 + x;
+}
+"""
+
+
+def check_cold(directory):
+    source, path = os.path.join(directory, "cold.c"), os.path.join(directory, "libcold.so")
+    with open(source, "w", encoding="ascii") as f:
+        f.write(COLD)
+    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-s", "-fno-asynchronous-unwind-tables",
+                    "-fno-unwind-tables", "-o", path, source], check=True)
+    out = subprocess.run([SFBPF, "inspect", "--rows=code", path], capture_output=True, check=True)
+    names = subprocess.run(["nm", "-D", path], capture_output=True, check=True).stdout.decode()
+    start = [int(x.split()[0], 16) for x in names.splitlines() if x.endswith(" T f")][0]
+    rows = [line.split()[:2] for line in out.stdout.decode().splitlines()]
+    if any(int(a, 16) <= start < int(b, 16) for a, b in rows):
+        print("ok code-rows cold")
+        return 0
+    print("FAIL code-rows cold: f has no rows")
+    return 1
+
+
 # As small as GCC's own functions without tables, which are right before it, and have no rows.
 SMALL = """
 __attribute__((noinline)) int inner(int n) { int s = 1; while (n-- > 0) s = s * 31 + n; return s; }
@@ -265,7 +299,8 @@ def main():
         libraries = [LIBS + f for f in FILES if ".so" in f]
         failed = check(libraries + list(goto_programs(directory)), "-v" in args)
         if platform.machine() == "x86_64":
-            failed |= check_late(directory) | check_last(directory) | check_small(directory)
+            for test in (check_late, check_last, check_cold, check_small):
+                failed |= test(directory)
         return failed
 
 

@@ -74,36 +74,44 @@ static size_t code_sections(const struct elf_image *img, const struct elf_shdr *
 	return n;
 }
 
-/* Most bytes of the functions of GCC's crtbegin.o, and in front of what tells the first of them */
+/*
+ * Most bytes of the functions of GCC's crtbegin.o, and of the gap in front of what tells the first
+ * of them
+ */
 #define STARTUP_MAX   192
 #define STARTUP_FIRST 64
+#define STARTUP_ALIGN 16
 
 /*
- * The end of GCC's deregister_tm_clones and its like, if the gap begins with them; else its start.
- * They are in every x86-64 file, have no tables, and run once at start and once at exit. Files with
- * no other gap cost nothing. The last one, frame_dummy, is a jump to the one before it.
+ * GCC's deregister_tm_clones and its like, if the gap begins with them, or with a short cold part
+ * and them; else nothing. They are in every x86-64 file, have no tables, and run once at start and
+ * once at exit. Files with no other gap cost nothing. The last one, frame_dummy, is a jump to the
+ * one before it.
  */
-static uint64_t startup_end(const struct elf_image *img, uint64_t start, uint64_t end)
+static struct code_range startup_of(const struct elf_image *img, uint64_t start, uint64_t end)
 {
 	static const uint8_t pie[] = { 0x48, 0x39, 0xf8, 0x74, 0x15, 0x48, 0x8b, 0x05 },
 			     fixed[] = { 0x74, 0x13, 0xb8, 0, 0, 0, 0, 0x48, 0x85, 0xc0, 0x74 },
 			     endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	const uint64_t most = STARTUP_FIRST + STARTUP_MAX,
 		       size = end - start < most ? end - start : most;
+	struct code_range ret = { start, start };
 	struct elf_blob code = { 0 };
-	uint64_t offset, found = 0;
+	uint64_t offset, found;
 	struct bytes b;
 
 	if (img->machine != EM_X86_64 || (img->entry >= start && img->entry < start + size) ||
 	    !elf_image_vaddr_to_offset(img, start, &offset) ||
 	    elf_image_read(img, offset, size, &code))
-		return start;
+		return ret;
 	b = code.view;
 	if ((bytes_find(&b, pie, sizeof(pie)) ||
 	     (bytes_seek(&b, 0), bytes_find(&b, fixed, sizeof(fixed)))) &&
 	    b.pos <= STARTUP_FIRST) {
 		const uint64_t limit = b.pos + STARTUP_MAX;
 
+		ret.start = (start + b.pos) & -(uint64_t)STARTUP_ALIGN;
+		ret.start = ret.start > start ? ret.start : start;
 		found = limit;
 		while (bytes_find(&b, endbr, sizeof(endbr)) && b.pos < limit) {
 			uint8_t jump;
@@ -113,29 +121,32 @@ static uint64_t startup_end(const struct elf_image *img, uint64_t start, uint64_
 			if (jump == 0xe9 || jump == 0xeb)
 				found = b.pos + (jump == 0xe9 ? 4 : 1);
 		}
+		ret.end = start + (found < size ? found : size);
 	}
 	elf_blob_free(&code);
-	return found < size ? start + found : found ? start + size : start;
+	return ret;
 }
 
 /* Adds the part of [start, end) that is code: some linkers put data into the same segment. */
 static int push_code(const struct elf_image *img, const struct elf_shdr **sections, size_t n,
 		     struct code_ranges *r, uint64_t start, uint64_t end)
 {
+	struct code_range startup;
 	int err = 0;
 
-	if (!n)
-		return push(r, startup_end(img, start, end), end);
-	for (size_t i = 0; i < n && !err; i++) {
-		uint64_t from = sections[i]->addr, to = from + sections[i]->size;
+	for (size_t i = 0; i < (n ? n : 1) && !err; i++) {
+		uint64_t from = n ? sections[i]->addr : start,
+			 to = n ? from + sections[i]->size : end;
 
 		from = from > start ? from : start;
 		to = to < end ? to : end;
 		if (from >= to || to - from < PADDING || (r->n && from < r->v[r->n - 1].end))
 			continue;
-		from = startup_end(img, from, to);
-		if (to - from >= PADDING)
-			err = push(r, from, to);
+		startup = startup_of(img, from, to);
+		if (startup.start - from >= PADDING)
+			err = push(r, from, startup.start);
+		if (!err && to - startup.end >= PADDING)
+			err = push(r, startup.end, to);
 	}
 	return err;
 }
