@@ -137,6 +137,11 @@ SHAPE(handler, "sub $8, %rsp\n push 16(%r14)\n mov %rsp, 16(%r14)\n call *%rdi\n
 SHAPE(raises, "test %edi, %edi\n jne 1f\n ret\n 1: mov 16(%r14), %rsp\n pop 16(%r14)\n ret")
 SHAPE(pops_own_slot, "push %rbp\n push %rax\n mov %rsp, %rbp\n pop 8(%rbp)\n pop %rbp\n ret")
 
+/* The index is never 3: the table has three entries, and other data follows. */
+SHAPE(masked, "and $3, %edi\n lea 9f(%rip), %rdx\n movslq (%rdx,%rdi,4), %rax\n add %rdx, %rax\n"
+	      "jmp *%rax\n 2: inc %eax\n 3: ret\n"
+	      ".balign 4\n 9: .long 2b-9b, 3b-9b, 2b-9b, -0x400\n 0:")
+
 static bool no_part(void *ctx, uint64_t addr, struct code_range *ret, bool *sized)
 {
 	(void)ctx;
@@ -335,6 +340,16 @@ TEST(tables_without_a_length)
 	ANALYSE(more_and_table);
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	EXPECT_STR(at(25), "cfa=rsp+8 ra=*(cfa-8) fp=same");
+}
+
+TEST(table_shorter_than_its_mask)
+{
+	const uint64_t ret = (uint64_t)(shape_masked_end - shape_masked) - 17;
+
+	ANALYSE(masked);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(16), "cfa=rsp+8 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(ret - 4), "cfa=rsp+8 ra=*(cfa-8) fp=same");
 }
 
 TEST(never_returns)

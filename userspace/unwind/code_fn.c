@@ -397,7 +397,7 @@ static void clear(struct code_fn *f)
 	f->njumps = f->npending = 0;
 	for (size_t i = 0; i < f->ntables; i++)
 		f->tables[i].end = f->tables[i].addr;
-	f->has_open = false;
+	f->has_open = f->has_masked = false;
 	f->entry = 0;
 	f->rows.n = 0;
 	f->returns = f->leaps = f->loses = f->loses_fp = f->tail_loses = f->saves = false;
@@ -450,7 +450,13 @@ static int explore_tables(struct code_fn *f, struct code_range fn)
 	int err;
 
 	f->unused = 0;
+	f->doubt_masks = false;
 	err = explore_fn(f, fn);
+	if (err == CODE_FN_REJECT && f->has_masked) {
+		f->doubt_masks = true;
+		f->sized = sized;
+		err = explore_fn(f, fn);
+	}
 	while (err == CODE_FN_REJECT && f->has_open && f->unused < CODE_FN_UNUSED) {
 		f->unused++;
 		f->sized = sized;

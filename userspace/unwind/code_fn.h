@@ -157,6 +157,8 @@ struct code_fn {
 	uint64_t entry; /* the address of the entry whose code is in progress; 0: none */
 	unsigned int entry_index;
 	bool has_open;		/* there is such a table */
+	bool has_masked;	/* there is a table whose length only a mask tells */
+	bool doubt_masks;	/* those are taken to be shorter */
 	unsigned int unused;	/* entries at the start of such tables that are not followed */
 	unsigned int cut_early; /* index of one of the first entries that contradicts; 0: none */
 	struct code_jump *jumps;

@@ -158,11 +158,16 @@ static int put_off(struct code_fn *f, const struct code_val *v, const struct cod
 	return 0;
 }
 
+static bool is_unbound(const struct code_fn *f, const struct code_val *v)
+{
+	return !v->n || (v->masked && f->doubt_masks);
+}
+
 /* to: how many entries before the first one lead to code */
 static int table_entries(struct code_fn *f, const struct code_val *v, const struct code_state *s,
 			 unsigned int first, unsigned int to)
 {
-	const bool open = !v->n && v->size < 8;
+	const bool unbound = is_unbound(f, v), open = unbound && v->size < 8;
 	uint64_t target;
 	int err = 0, more;
 
@@ -177,28 +182,28 @@ static int table_entries(struct code_fn *f, const struct code_val *v, const stru
 			return more;
 		if (!i && target == v->sym) /* an entry of 0: the index is never 0 */
 			continue;
-		if (!v->n && !to &&
+		if (unbound && !to &&
 		    (i < f->unused || (!code_fn_inside(f, target) && i < CODE_FN_UNUSED)))
 			continue;
-		if (more && !v->n && !to && !code_fn_inside(f, target) &&
+		if (more && unbound && !to && !code_fn_inside(f, target) &&
 		    code_state_is_entry(s, f->arch)) {
 			/* Into another function, which shares the rest of its code */
 			f->leaps = true;
 			f->loses |= !code_state_restored(s, f->arch);
 			return 0;
 		}
-		if (!more || (!v->n && !code_fn_inside(f, target)))
-			return to && !v->n ? 0 : CODE_FN_REJECT;
+		if (!more || (unbound && !code_fn_inside(f, target)))
+			return to && unbound ? 0 : CODE_FN_REJECT;
 		/* Into an instruction: the end of the table was missed. */
-		if (to && !v->n && *code_mark_of(f, target) & MARK_BODY)
+		if (to && unbound && *code_mark_of(f, target) & MARK_BODY)
 			return 0;
-		if (!v->n && to) {
+		if (unbound && to) {
 			f->entry = at;
 			f->entry_index = i;
 		}
 		table_at(f, (uint64_t)v->off)->end = at + v->size;
 		err = code_jump_to(f, target, s);
-		if (!err && !v->n)
+		if (!err && unbound)
 			return put_off(f, v, s, i + 1, to + 1);
 		to++;
 	}
@@ -207,11 +212,12 @@ static int table_entries(struct code_fn *f, const struct code_val *v, const stru
 
 static int jump_table(struct code_fn *f, const struct code_val *v, const struct code_state *s)
 {
-	int err = !v->n && v->size < 8 ? code_labels_load_data(f) : 0;
+	int err = is_unbound(f, v) && v->size < 8 ? code_labels_load_data(f) : 0;
 
 	if (err)
 		return err;
 	f->has_open |= !v->n;
+	f->has_masked |= v->masked;
 	if (!table_at(f, (uint64_t)v->off)) {
 		const bool read_too_far = is_in_table(f, (uint64_t)v->off);
 

@@ -149,7 +149,9 @@ static struct code_val val_and(struct code_state *s, const struct code_op *op, u
 	if (v.kind == VAL_STACK && op->imm < 0)
 		return fresh(s, at);
 	if (op->imm >= 0 && op->imm < UINT16_MAX)
-		return (struct code_val){ .kind = VAL_BOUND, .size = 8, .off = op->imm };
+		return (struct code_val){
+			.kind = VAL_BOUND, .size = 8, .masked = 1, .off = op->imm
+		};
 	return UNKNOWN;
 }
 
@@ -228,6 +230,7 @@ static struct code_val val_load(const struct code_state *s, const struct code_op
 			op->imm;
 		if (count.kind == VAL_BOUND && !count.n && count.off < UINT16_MAX)
 			v.n = (uint16_t)(count.off + 1);
+		v.masked = v.n ? count.masked : 0;
 		return v;
 	}
 	if (op->size <= 2 && !op->is_signed)

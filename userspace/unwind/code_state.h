@@ -29,7 +29,8 @@ struct code_val { /* zeroed beyond what the kind uses, so that it can be compare
 	uint8_t shift;
 	uint8_t is_signed;
 	uint16_t n;
-	uint16_t zero;
+	uint8_t masked; /* VAL_BOUND, VAL_ENTRY, VAL_TARGET: a mask says so; fewer may occur */
+	uint8_t zero;
 	/*
 	 * VAL_STACK: 0: the CFA; else a value of sp that could not be computed, such as an aligned
 	 * one, named by the address of the instruction that made it. VAL_TARGET: the address.
