@@ -298,7 +298,7 @@ static int analyse(struct analysis *a, struct start s)
 	}
 	if (verdict == CODE_SOUND && !s.certain)
 		return 0;
-	*m |= MARK_DONE;
+	*m |= MARK_DONE | (within_function(a, s.addr) ? 0 : MARK_CALLED);
 	a->proved = true;
 	note_end(a, s.addr);
 	verdict = take(a, s, verdict);

@@ -10,7 +10,8 @@
  * addresses that trusted code takes or jumps to, words of data, and the first byte after a function
  * only count if the code there proves it: it returns at the height at which it was entered, with
  * all of the caller's registers restored, or jumps so to functions that are certain or proven, or
- * never leaves and saves registers of the caller first.
+ * never leaves and saves registers of the caller first. Once proven, such a start counts as a
+ * certain one: no other function goes on across it.
  * Padding, landing pads and the look of a prologue never count.
  */
 #ifndef SFBPF_UNWIND_CODE_ROWS_H
