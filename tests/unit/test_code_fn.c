@@ -129,6 +129,10 @@ SHAPE(calls_system, "mov $39, %eax\n syscall\n .byte 6, 6")
 /* A landing pad: what no jump leads to, and what is none, as its stack has another height */
 SHAPE(landing_pad, "push %rbx\n call *%rdi\n pop %rbx\n ret\n mov %rax, %rdi\n"
 		   "call 0f\n nop\n 0:")
+/* As OCaml's handlers of exceptions: rax is not pushed where the last code is entered. */
+SHAPE(own_handler, "push %rbx\n lea 1f(%rip), %rax\n push %rax\n call *%rdi\n add $8, %rsp\n"
+		   "2: pop %rbx\n ret\n 1: call *%rdi\n jmp 2b\n 0:")
+SHAPE(unlocked, "cmpl $0, %fs:24\n je 1f\n .byte 0xf0\n 1: cmpxchg %rbx, (%rcx)\n ret")
 SHAPE(no_pad, "push %rbx\n call *%rdi\n pop %rbx\n ret\n nop\n ret\n 0:")
 
 /* OCaml's: a handler is pushed and popped; an exception leaves the frame. */
@@ -467,7 +471,17 @@ TEST(landing_pads)
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	EXPECT_STR(at(4), "cfa=rsp+8 ra=*(cfa-8) fp=same");
 	EXPECT_STR(at(6), "");
+	ANALYSE(own_handler);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at((uint64_t)(shape_own_handler_end - shape_own_handler) - 4), "");
 	is_sized = false;
+}
+
+TEST(jump_behind_a_prefix)
+{
+	ANALYSE(unlocked);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_EQ(rows.n, 1);
 }
 
 TEST(exceptions_of_ocaml)

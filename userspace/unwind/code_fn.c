@@ -399,6 +399,7 @@ static void clear(struct code_fn *f)
 		f->tables[i].end = f->tables[i].addr;
 	f->has_open = f->has_masked = false;
 	f->entry = 0;
+	f->pushed = (struct code_pushed){ 0 };
 	f->rows.n = 0;
 	f->returns = f->leaps = f->loses = f->loses_fp = f->tail_loses = f->saves = false;
 	f->own_late = false;

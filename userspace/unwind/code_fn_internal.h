@@ -62,6 +62,8 @@ int code_fn_make_rows(struct code_fn *f);
 
 /* Notes that a table starts there, or ends. 0 or -ENOMEM. */
 int code_note_table(struct code_fn *f, uint64_t addr);
+/* Whether a table that was noted starts there. */
+bool code_is_table(const struct code_fn *f, uint64_t addr);
 
 /* Where ways meet. All return 0, CODE_FN_* or -ENOMEM. */
 

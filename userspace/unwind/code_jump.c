@@ -132,6 +132,11 @@ static struct code_table *table_at(const struct code_fn *f, uint64_t addr)
 	return NULL;
 }
 
+bool code_is_table(const struct code_fn *f, uint64_t addr)
+{
+	return table_at(f, addr);
+}
+
 /* Whether another table was read across the address. */
 static bool is_in_table(const struct code_fn *f, uint64_t addr)
 {

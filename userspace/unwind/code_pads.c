@@ -3,12 +3,12 @@
  * Landing pads of exceptions. No jump leads to them: the unwinder enters them with the stack and
  * the callee-saved registers as after a call of the function. In a function whose end is certain,
  * what nothing else leads to is one, if that makes sense. It does not change what is known of the
- * other code, and where it leads does not count.
+ * other code, and where it leads does not count. What is left after one that makes no sense may be
+ * no landing pads.
  */
 #include "unwind/code_fn_internal.h"
 
-#define FAILED_MAX 8 /* pads in a function that make no sense, before the others are left out */
-#define TRIES	   4 /* of a pad, each with one more call known not to return */
+#define TRIES 4 /* of a pad, each with one more call known not to return */
 
 /* What all calls leave behind. False: there is none. */
 static bool state_after_calls(const struct code_fn *f, struct code_state *ret)
@@ -81,43 +81,55 @@ static int follow_pad(struct code_fn *f, uint64_t addr, const struct code_state 
 	return err < 0 ? err : err2;
 }
 
+/* *failed: what is left is not followed. As follow_pad(). */
 static int pads_of_part(struct code_fn *f, struct code_range part, struct code_state *s,
-			bool *has_state, unsigned int *failures)
+			bool *has_state, bool *failed)
 {
 	uint64_t at = part.start;
-	bool failed = false;
 	int err = 0;
 
-	while (at < part.end && !err && *failures < FAILED_MAX) {
+	while (at < part.end && !err && !*failed) {
 		if (*code_mark_of(f, at) & (MARK_START | MARK_BODY)) {
-			failed = false;
 			at++;
 			continue;
 		}
-		if (!failed)
-			at = skip_padding(f, at, part.end);
-		if (failed || at == part.end || *code_mark_of(f, at) & MARK_START) {
-			at += failed;
+		at = skip_padding(f, at, part.end);
+		if (at == part.end || *code_mark_of(f, at) & MARK_START)
 			continue;
-		}
 		if (!*has_state && !state_after_calls(f, s))
 			return 0;
 		*has_state = true;
-		err = follow_pad(f, at, s, &failed);
-		*failures += failed;
+		if (*code_mark_of(f, at) & MARK_CALLED)
+			*failed = true;
+		else
+			err = follow_pad(f, at, s, failed);
 	}
 	return err;
 }
 
-/* What the rest of the function does remains. */
-static void restore(struct code_fn *f, const struct code_fn *before)
+/*
+ * Whether the function takes the address of code of its own that nothing leads to. OCaml's handlers
+ * of exceptions are such code, and are entered with the stack as where the address was pushed.
+ */
+static bool has_handlers(const struct code_fn *f)
 {
+	for (size_t i = 0; i < f->naddressed; i++)
+		if (f->addressed[i] >= f->parts[0].start && f->addressed[i] < f->parts[0].end &&
+		    !(*code_mark_of(f, f->addressed[i]) & (MARK_START | MARK_BODY)) &&
+		    !code_is_table(f, f->addressed[i]))
+			return true;
+	return false;
+}
+
+/* What the rest of the function does remains, but the function may return from a pad. */
+static void restore(struct code_fn *f, const struct code_fn *before, bool failed)
+{
+	f->leaps = before->leaps || failed || (f->returns && !before->returns);
 	f->ncalls = before->ncalls;
 	f->naddressed = before->naddressed;
 	f->ntails = before->ntails;
 	f->njoined = before->njoined;
 	f->returns = before->returns;
-	f->leaps = before->leaps;
 	f->loses = before->loses;
 	f->loses_fp = before->loses_fp;
 	f->tail_loses = before->tail_loses;
@@ -129,16 +141,22 @@ static void restore(struct code_fn *f, const struct code_fn *before)
 int code_pads(struct code_fn *f)
 {
 	const struct code_fn before = *f;
-	unsigned int failures = 0;
-	bool has_state = false;
+	bool has_state = false, failed = false;
 	struct code_state s;
 	int err = 0;
 
+	if (f->outermost || f->njoined)
+		return 0;
+	if (has_handlers(f)) {
+		f->leaps = true; /* it may return there */
+		return 0;
+	}
 	f->in_pad = true;
+	f->returns = false;
 	for (size_t i = 0; i < f->nparts && !err; i++)
 		if (!i || f->sized_part[i])
-			err = pads_of_part(f, f->parts[i], &s, &has_state, &failures);
-	restore(f, &before);
+			err = pads_of_part(f, f->parts[i], &s, &has_state, &failed);
+	restore(f, &before, failed);
 	f->in_pad = err;
 	return err == CODE_FN_AGAIN ? CODE_FN_REJECT : err;
 }

@@ -459,6 +459,9 @@ static bool hidden_operands_count(const ZydisDecodedInstruction *i)
 	}
 }
 
+/* A prefix. A jump may lead behind it: glibc's malloc() leaves it out if there is one thread. */
+#define LOCK	 0xf0
+
 static const uint8_t sub_rsp_rax[] = { 0x48, 0x29, 0xc4 };
 
 static void decode(const uint8_t *at, size_t have, uint64_t addr, struct code_op *ret)
@@ -477,6 +480,11 @@ static void decode(const uint8_t *at, size_t have, uint64_t addr, struct code_op
 				 .index = CODE_NO_REG };
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeInstruction(decoder(), &context, at, have, &in.i)))
 		return;
+	if (*at == LOCK) {
+		ret->kind = OP_OTHER;
+		ret->keeps_flags = true;
+		return;
+	}
 	if (!hidden_operands_count(&in.i))
 		in.i.operand_count = in.i.operand_count_visible;
 	if (!ZYAN_SUCCESS(ZydisDecoderDecodeOperands(decoder(), &context, &in.i, in.op,
