@@ -34,15 +34,16 @@
 #define JS_ARRAY      32 /* below the frame pointer: BytecodeArray, in frames that have bytecode */
 #define JS_ELEMENTS   16
 
-#define JS_RARE	 128 /* bytes of code at the end of a function that are searched */
-#define JS_CALL	 64  /* bytes of the instructions of a call, at most */
+#define JS_RARE	    128 /* bytes of code at the end of a function that are searched */
+#define JS_CALL	    64	/* bytes of the instructions of a call, at most */
 /* Instructions; JS_REX_B: those with r8 to r15 */
-#define JS_REX_B 0x41
-#define JS_POP	 0x58
-#define JS_JMP8	 0xeb
-#define JS_JMP32 0xe9
-#define JS_0F	 0x0f
-#define JS_JE32	 0x84
+#define JS_REX_B    0x41
+#define JS_POP	    0x58
+#define JS_JMP8	    0xeb
+#define JS_JMP32    0xe9
+#define JS_0F	    0x0f
+#define JS_JE32	    0x84
+#define JS_CALL_RCX 0xd1ff /* calls a function of JavaScript */
 
 /* A position: the place in the script from bit 1 on, and the number; both are 1 higher, 0: none */
 #define JS_PLACE(position)   ((u32)((position) >> 1) & 0x3fffffff)
@@ -381,17 +382,21 @@ static int js_jump(u32 i, void *ctx)
 /*
  * V8 puts code for rare cases, such as write barriers and allocation, at the end of a function, and
  * writes no positions for it. Such code has the position of the target of its first jump back.
+ * A call of a function is no rare case, wherever its code is.
  * Finds the offset of that target. At or above j->target: the code has a position of its own, or
  * does not jump back.
  */
 static __always_inline u64 js_goes_on(struct sf_scratch *s, u32 slot)
 {
 	struct sf_javascript_walk *j = &s->lang.javascript;
+	u16 call = 0;
 
 	j->called = s->regs.flags & SF_REGS_RA || j->at != s->regs.pc;
 	j->restores = j->called;
 	if ((j->called ? j->target + 2 - j->placed <= JS_CALL : j->left) ||
 	    copy_user(s->lang.window, JS_RARE, j->at + j->called))
+		return ~0ull;
+	if (j->called && (copy_user(&call, sizeof(call), j->at - 1) || call == JS_CALL_RCX))
 		return ~0ull;
 	j->on = 0;
 	bpf_loop(JS_RARE - 4, js_jump, &slot, 0);

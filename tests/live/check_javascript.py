@@ -117,6 +117,16 @@ def check_inlined(node):
                        language.too_many(alone, leaf, 0.1, what="have nothing inlined"))
 
 
+def check_calls(node):
+    """A call in optimised code has its position, however long the code of its arguments is."""
+    variant = node.variant("", [])
+    variant.warm = 3
+    found, _ = variant.record(["mutual", "product"])
+    for case, (stacks, chain) in found.items():
+        leaf = at_leaf(node, stacks, chain)
+        node.check(case, node.judge(leaf, chain))
+
+
 def line_of(node, text):
     """The line of the program that has it."""
     with open(node.file("chains.js")) as f:
@@ -266,6 +276,6 @@ def check_outputs(name):
 
 
 language.run_checks(nodes, [
-    check_chains, check_compilers, check_inlined, check_lines, check_bytecode_lines,
+    check_chains, check_compilers, check_inlined, check_calls, check_lines, check_bytecode_lines,
     check_frameless, check_texts, check_reused, check_worker, check_offcpu, check_native
 ], [check_outputs])

@@ -165,6 +165,33 @@ function nestTop() {
 			sink ^= nest(12, i);
 }
 
+/* Calls whose arguments take long code, before jumps back: they are not those of rare cases. */
+function slowLeaf(n) {
+	for (let i = 0; i < 200000; i++)
+		sink = (sink * 31 + i) | 0;
+	return n;
+}
+
+function mutual(n) {
+	const even = m => m ? odd(m - 1) : slowLeaf(n);
+	const odd = m => m ? even(m - 1) : slowLeaf(m);
+	return even(n);
+}
+
+function mutualTop() {
+	while (Date.now() < end)
+		mutual(9);
+}
+
+function product(n) {
+	return n > 1n ? n * product(n - 1n) : slowLeaf(1n);
+}
+
+function productTop() {
+	while (Date.now() < end)
+		product(8n);
+}
+
 /* Inlined functions that call builtins without a frame. */
 const copies = [0, 1].map(() => JSON.parse('"' + 'k'.repeat(500) + '"'));
 const objects = Array.from({ length: 200 }, (_, i) => ({ i, a: null, b: null }));
@@ -308,6 +335,13 @@ function main() {
 	case 'nested':
 		announce('main', 'nestTop', ...Array(13).fill('nest'), 'hotLeaf');
 		return nestTop();
+	case 'mutual':
+		announce('main', 'mutualTop', 'mutual', ...Array(5).fill(['even', 'odd']).flat(),
+			'slowLeaf');
+		return mutualTop();
+	case 'product':
+		announce('main', 'productTop', ...Array(8).fill('product'), 'slowLeaf');
+		return productTop();
 	case 'frameless':
 		announce('main', 'framelessTop', 'framelessMiddle', 'frameless');
 		return framelessTop();
