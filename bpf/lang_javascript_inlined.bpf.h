@@ -42,6 +42,7 @@
 #define JS_JMP8	    0xeb
 #define JS_JMP32    0xe9
 #define JS_0F	    0x0f
+#define JS_JCC32    0x80
 #define JS_JE32	    0x84
 #define JS_CALL_RCX 0xd1ff /* calls a function of JavaScript */
 
@@ -372,6 +373,10 @@ static int js_jump(u32 i, void *ctx)
 	}
 	j->restores &= insn == JS_REX_B || (insn & ~7) == JS_POP;
 	to = next + 5 + (s32)far;
+	/* What comes after a call in code for rare cases has no conditions */
+	if (j->called && before == JS_0F && (insn & ~15) == JS_JCC32 &&
+	    to - s->lang.pc.code < JS_SEEKS * JS_STREAM * JS_ALIGN)
+		return 1;
 	if ((insn != JS_JMP32 && (j->left || insn != JS_JE32 || before != JS_0F)) ||
 	    to - s->lang.pc.code >= j->target)
 		return 0;

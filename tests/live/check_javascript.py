@@ -118,10 +118,12 @@ def check_inlined(node):
 
 
 def check_calls(node):
-    """A call in optimised code has its position, however long the code of its arguments is."""
+    """A call in optimised code has its position, however long the code of its arguments is, and
+    also in code that is there several times.
+    """
     variant = node.variant("", [])
     variant.warm = 3
-    found, _ = variant.record(["mutual", "product"])
+    found, _ = variant.record(["mutual", "product", "unrolled"])
     for case, (stacks, chain) in found.items():
         leaf = at_leaf(node, stacks, chain)
         node.check(case, node.judge(leaf, chain))

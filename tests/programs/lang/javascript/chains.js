@@ -192,6 +192,23 @@ function productTop() {
 		product(8n);
 }
 
+/* A loop that is unrolled: the copies of its call have one position. */
+const trapped = new Proxy({}, {
+	get(target, key) {
+		return slowLeaf(key.length);
+	}
+});
+const reader = {
+	read() {
+		return trapped.x;
+	}
+};
+
+function unrolledTop(read) {
+	for (;;)
+		read();
+}
+
 /* Inlined functions that call builtins without a frame. */
 const copies = [0, 1].map(() => JSON.parse('"' + 'k'.repeat(500) + '"'));
 const objects = Array.from({ length: 200 }, (_, i) => ({ i, a: null, b: null }));
@@ -342,6 +359,9 @@ function main() {
 	case 'product':
 		announce('main', 'productTop', ...Array(8).fill('product'), 'slowLeaf');
 		return productTop();
+	case 'unrolled':
+		announce('main', 'unrolledTop', 'read', 'get', 'slowLeaf');
+		return unrolledTop(reader.read);
 	case 'frameless':
 		announce('main', 'framelessTop', 'framelessMiddle', 'frameless');
 		return framelessTop();
