@@ -14,7 +14,9 @@
 /* Objects: tagged pointers have bit 0 set, small integers are in the upper half of the word. */
 #define JS_TAG		 1ull
 #define JS_SMI(word)	 ((word) >> 32)
-#define JS_MAP_TYPE	 12 /* in a map: the type of its objects, u16 */
+/* In a map: the size of its objects and where their properties begin, words, u8; their type, u16 */
+#define JS_MAP_SIZE	 8
+#define JS_MAP_TYPE	 12
 /* A string: map, hash and length, text or a pointer, for some types another word */
 #define JS_STRING_LEN	 12
 #define JS_STRING_TEXT	 16
@@ -112,6 +114,7 @@ static __always_inline int js_function(struct sf_scratch *s, const struct sf_jav
 {
 	u64 *shared = &s->lang.javascript.word[0];
 
+	s->lang.javascript.closure = function;
 	if (!(function & JS_TAG) || user_u64(function - JS_TAG + d->function_shared, shared))
 		return -1;
 	return js_shared(s, d, *shared);
@@ -150,8 +153,8 @@ static __always_inline int js_part(struct sf_code *rec, const struct sf_javascri
 
 /*
  * Reads a string to the record, as the name or the file. What is no string is empty. The names that
- * V8 infers are chains: a flat part, and a string that is the rest. A chain that was made flat has
- * an empty rest. 0, or -1: it cannot be read. Global, so it is verified once.
+ * V8 infers or computes are pairs of strings, of which either can be such a pair; one that was made
+ * flat has an empty second string. 0, or -1: it cannot be read. Global, so it is verified once.
  */
 __noinline int js_text(u32 slot, u64 str, u32 is_file)
 {
@@ -162,7 +165,7 @@ __noinline int js_text(u32 slot, u64 str, u32 is_file)
 	if (!s)
 		return -1;
 	j = &s->lang.javascript;
-	j->rest = 0;
+	j->nrests = 0;
 	j->start = 0;
 	j->len = ~0u;
 	for (hop = 0; hop < JS_PARTS && (str & JS_TAG); hop++) {
@@ -178,8 +181,9 @@ __noinline int js_text(u32 slot, u64 str, u32 is_file)
 		if ((j->type & 7) == JS_SEQ) {
 			if (js_part(&s->lang.rec, j, str + JS_STRING_TEXT, is_file))
 				return -1;
-			str = j->rest;
-			j->rest = 0;
+			if (!j->nrests)
+				return 0;
+			str = j->rests[--j->nrests & (SF_JS_RESTS - 1)];
 			j->start = 0;
 			j->len = ~0u;
 			continue;
@@ -190,12 +194,33 @@ __noinline int js_text(u32 slot, u64 str, u32 is_file)
 		if ((j->type & 7) == JS_SLICED) {
 			j->start += JS_SMI(j->word[0]);
 		} else if ((j->type & 7) == JS_CONS) {
-			j->rest = j->word[0];
+			if (j->nrests >= SF_JS_RESTS)
+				return -1;
+			j->rests[j->nrests++ & (SF_JS_RESTS - 1)] = j->word[0];
 			j->len = ~0u;
 		}
 		str = j->word[2];
 	}
 	return 0;
+}
+
+/*
+ * Describes the name that the program has computed for the current function: the first property of
+ * its closure, as no other functions have properties in the object itself. 0 or -1.
+ */
+static __always_inline int js_computed_name(struct sf_javascript_walk *j, u32 slot)
+{
+	u64 closure = j->closure - JS_TAG;
+	u8 map[2]; /* size, properties */
+
+	if (!j->closure)
+		return 0;
+	if (user_u64(closure, &j->word[0]) ||
+	    copy_user(map, sizeof(map), j->word[0] - JS_TAG + JS_MAP_SIZE))
+		return -1;
+	if (map[1] >= map[0])
+		return 0;
+	return user_u64(closure + 8 * map[1], &j->word[0]) ? -1 : js_text(slot, j->word[0], 0);
 }
 
 /*
@@ -222,7 +247,7 @@ static __always_inline int js_name(struct sf_scratch *s, u32 slot, const struct 
 	if (copy_user(j->word, sizeof(j->word), info))
 		return -1;
 	inferred = j->word[2];
-	if (js_text(slot, j->word[0], 0))
+	if (js_text(slot, j->word[0], 0) || (!s->lang.rec.name_len && js_computed_name(j, slot)))
 		return -1;
 	return s->lang.rec.name_len ? 0 : js_text(slot, inferred, 0);
 }

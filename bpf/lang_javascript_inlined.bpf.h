@@ -550,6 +550,7 @@ __noinline int js_word(u32 slot)
 	s->lang.owed = 1;
 	if (d && !js_shared(s, d, s->lang.pc.words[i])) {
 		s->lang.owed = 0;
+		j->closure = 0;
 		j->places[i] = js_line(slot, j->places[i]);
 		js_known(s, slot);
 		word = lang_word(s, slot, SF_LANG_JAVASCRIPT, j->places[i]);

@@ -164,6 +164,7 @@ struct sf_java_walk {
 #define SF_JS_SCRIPTS 1024 /* a power of two */
 #define SF_JS_PIECE   4096 /* characters */
 #define SF_JS_PIECES  256  /* a power of two */
+#define SF_JS_RESTS   4	   /* a power of two */
 
 /* How many lines end in the first pieces of a script's text. */
 struct sf_js_script {
@@ -178,6 +179,7 @@ struct sf_javascript_walk {
 	u32 asked;	/* the runtime of this address space was looked up */
 	u64 space, map; /* the last map of a SharedFunctionInfo, and the address space it is in */
 	u32 glue;	/* the function in hand is not to be shown */
+	u64 closure;	/* of the function in hand; 0: not known */
 	/* The frame in hand: whether it is the function's; what the step to its caller returned */
 	u32 kind, stop;
 	u32 work;      /* spent on descriptions in this sample */
@@ -188,9 +190,10 @@ struct sf_javascript_walk {
 	u32 n, cause, flags;
 	u64 pc, sp, fp;
 	u64 native; /* the word of its machine code; 0: not to be shown */
-	/* A string in hand: what follows it, and which of its characters are meant */
-	u64 rest;
-	u32 start, len;
+	/* A string in hand: what follows it, the last first; which of its characters are meant */
+	u64 rests[SF_JS_RESTS];
+	u32 nrests;
+	u32 start, len, zero3;
 	u64 word[4]; /* for reads, to save stack */
 	u16 type, zero[3];
 	u32 position_here; /* of the frame in hand */

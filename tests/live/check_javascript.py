@@ -17,8 +17,8 @@ import harness as h
 import language
 
 CASES = os.environ.get(
-    "CASES", "recurse sort reviver classes fields closures callbacks generator accessor replace "
-    "apply async timer many garbage regexp").split()
+    "CASES", "recurse sort reviver classes fields closures callbacks generator computed "
+    "accessor replace apply async timer many garbage regexp").split()
 # One compiler each, and nothing inlined. Node 18 and 20 are built without Maglev.
 MODES = {
     "ignition": ["--no-opt", "--no-sparkplug"],

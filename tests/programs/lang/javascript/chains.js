@@ -103,6 +103,27 @@ const held = {
 	},
 };
 
+/* Names that the program computes */
+const word = 'word';
+class Computed {
+	*[Symbol.iterator]() {
+		yield this[word + 's']();
+	}
+
+	[word + 's']() {
+		return `${this}`;
+	}
+
+	[Symbol.toPrimitive]() {
+		return Object.prototype.toString.call(this);
+	}
+
+	get [Symbol.toStringTag]() {
+		spin();
+		return word;
+	}
+}
+
 /* Hot code: called often enough for each compiler. The caller says when to stop. */
 function hotLeaf(n) {
 	let s = n;
@@ -331,6 +352,10 @@ function main() {
 	case 'generator':
 		announce('main', 'drain', 'generate', 'spin');
 		return drain(generate());
+	case 'computed':
+		announce('main', 'drain', '[Symbol.iterator]', 'words', '[Symbol.toPrimitive]',
+			'get [Symbol.toStringTag]', 'spin');
+		return drain(new Computed());
 	case 'accessor':
 		announce('main', 'get value', 'method', 'spin');
 		return held.value;
