@@ -71,6 +71,9 @@ SHAPE(stepped, "push %rbx\n lea 2f(%rip), %rax\n test %edi, %edi\n je 1f\n"
 SHAPE(own_tail, "lea 2f(%rip), %r8\n test %edi, %edi\n je 1f\n lea 3f(%rip), %r8\n 1: jmp *%r8\n"
 		"2: inc %eax\n 3: ret\n 0:")
 SHAPE(hands_over, "push %rbx\n xor %ebx, %ebx\n pop %rbx\n jmp 0f\n 0:")
+/* Code of a frame that was entered elsewhere: what follows the call returns at another height. */
+SHAPE(hands_over_late, "call *%rdi\n test %edi, %edi\n je 0f\n call *%rdi\n"
+		       "lea -8(%rbp), %rsp\n pop %rbx\n pop %rbp\n ret\n 0:")
 SHAPE(hands_over_rbx, "xor %ebx, %ebx\n jmp 0f\n 0:")
 SHAPE(goes_on, "push %rbx\n pop %rbx")
 /* No index leads to the first entry, which is another table's. */
@@ -545,6 +548,8 @@ TEST(ends_in_a_jump)
 	ANALYSE(goes_on);
 	EXPECT_EQ(verdict, CODE_TAILS);
 	ANALYSE(hands_over_rbx);
+	EXPECT_EQ(verdict, CODE_SOUND);
+	ANALYSE(hands_over_late);
 	EXPECT_EQ(verdict, CODE_SOUND);
 }
 

@@ -494,5 +494,5 @@ int code_fn_analyse(struct code_fn *f, struct code_range fn)
 		return CODE_REJECTED;
 	if (f->returns ? !f->loses : !f->leaps && f->saves)
 		return CODE_PROVEN;
-	return f->ntails && !f->tail_loses && !f->loses ? CODE_TAILS : CODE_SOUND;
+	return f->ntails && !f->tail_loses && !f->loses && !f->guessed ? CODE_TAILS : CODE_SOUND;
 }

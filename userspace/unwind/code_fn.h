@@ -197,7 +197,10 @@ struct code_fn {
 enum code_verdict {
 	CODE_REJECTED,
 	CODE_SOUND,
-	/* Besides, it does not return, but jumps to `tails`: its start is one if those are. */
+	/*
+	 * Besides, it does not return, but jumps to `tails`, and all of it makes sense: its start
+	 * is one if those are.
+	 */
 	CODE_TAILS,
 	/*
 	 * Besides, its code shows that its start is one: it returns at the height of its entry,

@@ -34,6 +34,21 @@ static bool starts_as_function(const struct analysis *a, const struct fn *fn,
 	return op.kind != OP_NOP || r->end != fn->start + op.len;
 }
 
+int code_described_start(const struct analysis *a, uint64_t addr)
+{
+	const struct fn *fn = a->file->has_eh ? fntab_find(&a->file->eh.fns, addr) : NULL;
+	struct rowbuf rows = { 0 };
+	int ret;
+
+	if (!fn || fn->start != addr)
+		return 0;
+	ret = eh_frame_rows(&a->file->eh, fn, &rows, NULL);
+	if (!ret)
+		ret = starts_as_function(a, fn, &rows);
+	rowbuf_free(&rows);
+	return ret;
+}
+
 /* The functions of a table: of a file that is analysed as a whole. */
 static int note_described(struct analysis *a, const struct fntab *t, bool is_eh)
 {

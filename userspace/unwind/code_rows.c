@@ -233,10 +233,11 @@ static int tails_proven(struct analysis *a)
 	for (size_t i = 0; i < a->fn.ntails; i++) {
 		const uint64_t to = a->fn.tails[i];
 		const uint8_t *m = code_mark_of(&a->fn, to);
-		const struct fn *fn = a->file->has_eh ? fntab_find(&a->file->eh.fns, to) : NULL;
-		int err;
+		int err = m && *m & MARK_DONE ? 1 : code_described_start(a, to);
 
-		if ((m && *m & MARK_DONE) || (fn && fn->start == to))
+		if (err < 0)
+			return err;
+		if (err)
 			continue;
 		proven = 0;
 		err = code_note_start(a, to, false);

@@ -56,5 +56,10 @@ int code_note_start(void *ctx, uint64_t addr, bool certain);
 
 /* The functions that symbols, the entry, tables, data and other code tell of. 0 or -ENOMEM. */
 int code_note_starts(struct analysis *a);
+/*
+ * Whether .eh_frame says that a function starts there, and not a part of one that is elsewhere.
+ * 1, 0 or -ENOMEM.
+ */
+int code_described_start(const struct analysis *a, uint64_t addr);
 
 #endif
