@@ -107,7 +107,7 @@ static __always_inline int perl_file(struct sf_code *rec, u64 text)
 
 #pragma clang loop unroll(disable)
 	for (i = 0; i < 4; i++) {
-		n = bpf_probe_read_user_str(rec->file, SF_CODE_TEXT, (void *)text);
+		n = copy_user_text(rec->file, SF_CODE_TEXT, text);
 		if (n <= 0)
 			return -1;
 		if (n < SF_CODE_TEXT)
@@ -292,7 +292,7 @@ static __always_inline int perl_require(struct sf_lang_walk *w, u64 name)
 
 	if (user_u64(name + PERL_SV_U, &w->perl.file))
 		return -1;
-	n = bpf_probe_read_user_str(w->object, PERL_REQUIRE_KEY, (void *)w->perl.file);
+	n = copy_user_text(w->object, PERL_REQUIRE_KEY, w->perl.file);
 	if (n <= 0)
 		return -1;
 #pragma clang loop unroll(disable)

@@ -36,6 +36,33 @@ static __always_inline long copy_user(void *dst, u32 len, u64 addr)
 }
 
 /*
+ * Reads a text that a zero byte ends: at most len bytes, of which the last is zero. Returns how
+ * many, with that byte, or negative. The helper for a text reads the current task only.
+ */
+static __always_inline long copy_user_text(u8 *dst, u32 len, u64 addr)
+{
+#ifdef SF_REMOTE
+	u32 n = len, i;
+
+	if (copy_user(dst, len, addr)) { /* the next page is not there */
+		n = SF_PAGE_MIN - (addr & (SF_PAGE_MIN - 1));
+		asm volatile("" : "+r"(n)); /* see vma_at */
+		if (n >= len || copy_user(dst, n, addr))
+			return -1;
+	}
+#pragma clang loop unroll(disable)
+	for (i = 0; i < len - 1; i++) {
+		if (i >= n - 1 || !dst[i])
+			break;
+	}
+	dst[i] = 0;
+	return i + 1;
+#else
+	return bpf_probe_read_user_str(dst, len, (void *)addr);
+#endif
+}
+
+/*
  * Reads the code before a word that may be a return address. It may point anywhere, and an address
  * that cannot be read is a page fault, which costs up to half of an honest deep stack on a virtual
  * machine. So a search has at most CODE_FAULTS of them, the page of the last such address is not

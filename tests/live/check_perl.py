@@ -105,11 +105,14 @@ def check_short(perl):
 
 
 def check_offcpu(perl):
-    """Blocked time under its chain."""
-    stacks, chain, _ = perl.record_case("sleep", seconds=1.5, tool="offcpu")
-    awake = [s for s in stacks if not any("nanosleep" in f for f in s.frames)]
-    perl.check("offcpu", perl.judge(stacks, chain) +
-               language.too_many(awake, stacks, 0.05, what="without nanosleep"))
+    """Blocked time under its chain; in one block that lasts from before the start to after the end,
+    whose stack an iterator reads.
+    """
+    for case, name in (("sleep", "offcpu"), ("rest", "offcpu-rest")):
+        stacks, chain, _ = perl.record_case(case, seconds=1.5, tool="offcpu")
+        awake = [s for s in stacks if not any("nanosleep" in f for f in s.frames)]
+        perl.check(name, perl.judge(stacks, chain) +
+                   language.too_many(awake, stacks, 0.05, what="without nanosleep"))
 
 
 def check_hostile(name):

@@ -215,6 +215,16 @@ my %cases = (
 	numbers => sub { loop_native("sort"); },
 	md5 => sub { require Digest::MD5; loop_native("md5"); },
 	sleep => sub { nap() },
+	rest => sub {
+		eval q{
+			enter("eval", "eval");
+			outer(sub {
+				enter("main::__ANON__", "eval");
+				ready();
+				CORE::sleep($seconds);
+			});
+		};
+	},
 	begin => sub { exit 0 },
 	end => sub { exit 0 },
 );
