@@ -124,6 +124,9 @@ SHAPE(calls_remover, "push %rdi\n call 0f\n ret\n 0:")
 /* exit and exit_group; no instructions follow */
 SHAPE(exits, "test %edi, %edi\n jne 1f\n ret\n 1: mov $60, %eax\n syscall\n .byte 6, 6")
 SHAPE(exits_group, "mov $231, %eax\n xor %edi, %edi\n syscall\n .byte 6, 6")
+/* As in haproxy: a store to an address of the first page ends a path on purpose. */
+SHAPE(traps, "push %rbx\n test %edi, %edi\n jne 1f\n pop %rbx\n ret\n 1: call *%rdi\n"
+	     "movb $0, 1\n .byte 6, 6")
 /* The child has another stack. */
 SHAPE(clones, "mov $56, %eax\n syscall\n test %eax, %eax\n jz 1f\n ret\n"
 	      "1: pop %rax\n call *%rax\n hlt")
@@ -425,6 +428,14 @@ TEST(arguments_that_a_callee_removes)
 	EXPECT(verdict != CODE_PROVEN);
 	EXPECT_STR(at(6), "");
 	callee.pops = 0;
+}
+
+TEST(store_that_traps)
+{
+	ANALYSE(traps);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(7), "cfa=rsp+16 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(9), "cfa=rsp+16 ra=*(cfa-8) fp=same");
 }
 
 TEST(system_call_that_exits)

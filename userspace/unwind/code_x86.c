@@ -101,6 +101,15 @@ static void effects(const struct insn *in, struct code_op *op)
 		op->base = op->index = CODE_NO_REG;
 }
 
+#define FIRST_PAGE 4096 /* bytes of virtual addresses, where nothing is mapped */
+
+/* A store there is a trap: some programs end so on purpose, and the compiler knows it. */
+static bool stores_to_first_page(const struct code_op *op)
+{
+	return (op->store_size || op->kind == OP_STORE) && op->base == CODE_NO_REG &&
+	       op->index == CODE_NO_REG && op->imm >= 0 && op->imm < FIRST_PAGE;
+}
+
 static void to_lea(struct code_op *op, uint8_t dst, uint8_t src, int64_t imm)
 {
 	op->kind = OP_LEA;
@@ -495,6 +504,8 @@ static void decode(const uint8_t *at, size_t have, uint64_t addr, struct code_op
 	ret->len = in.i.length;
 	effects(&in, ret);
 	take_data(&in, ret);
+	if (stores_to_first_page(ret))
+		ret->kind = OP_END;
 	/* Functions that probe the stack for a large frame return the size, which is in rax. */
 	ret->keeps_result = ret->kind == OP_CALL && have - ret->len >= sizeof(sub_rsp_rax) &&
 			    !memcmp(at + ret->len, sub_rsp_rax, sizeof(sub_rsp_rax));
