@@ -116,6 +116,22 @@ __noinline int lang_step(u32 slot)
 	return SF_STEP_GO;
 }
 
+/* As lang_step, with what it leaves to other functions. Not in a function of its own: see later. */
+static __always_inline int lang_next(u32 slot)
+{
+	int stop = lang_step(slot);
+
+	if (stop == LATER_RUBY_STEP)
+		stop = ruby_open(slot);
+	if (stop == LATER_RUBY_STEP)
+		stop = ruby_step(slot);
+	if (stop == LATER_PERL_STEP)
+		stop = perl_step(slot);
+	if (stop == LATER_PERL_LINE)
+		stop = perl_search(slot);
+	return stop;
+}
+
 /* Whether frames of the language are left. */
 static __always_inline bool lang_left(const struct sf_lang_walk *w)
 {

@@ -28,6 +28,7 @@ enum later {
 	LATER_RUBY_JIT,	     /* ruby_jit */
 	LATER_PHP_JIT,	     /* php_jit */
 	LATER_PERL_STEP,     /* perl_step */
+	LATER_PERL_LINE,     /* perl_search */
 	LATER_COPIED,	     /* copied_learn, then unwind_frame again */
 	NOT_MINE = -1,	     /* java_frame, js_frame: no frame of the language */
 };

@@ -45,31 +45,45 @@
 #define PERL_FAKE    0x80 /* a sub: code in a regular expression, in the scope around it */
 #define PERL_TRY     0xc0 /* an eval: of a block */
 
-#define PERL_COP_LINE 36
-#define PERL_COP_FILE 48
+/* An op. A statement's op, a COP, has a line in place of what the last of its flags are for. */
+#define PERL_OP_NEXT	0
+#define PERL_OP_SIBLING 8  /* or the op around it */
+#define PERL_OP_WAS	24 /* the type of an op that was optimized away */
+#define PERL_OP_BITS	32
+#define PERL_OP_FIRST	40
+#define PERL_OP_SIZE	48
+#define PERL_OP_TYPE	0x1ff
+#define PERL_OP_MORE	(1 << 14) /* it has a sibling */
+#define PERL_OP_KIDS	(4 << 16)
+#define PERL_OP_SCOPE	5 /* the type less that of a statement */
+#define PERL_COP_LINE	36
+#define PERL_COP_FILE	48
+#define PERL_OPS	512  /* that are looked at for a line */
+#define PERL_OPS_EACH	2048 /* the same in a sample; some 200 us */
 
 /* An SV: its body, flags with the type, and a pointer; a CV's body; those of a GV and a stash */
-#define PERL_SV_FLAGS	 12
-#define PERL_SV_U	 16
-#define PERL_PVCV	 13
-#define PERL_PVFM	 14
-#define PERL_CV_STASH	 32
-#define PERL_CV_ROOT	 48
-#define PERL_CV_GV	 56
-#define PERL_CV_FILE	 64
-#define PERL_CV_FLAGS	 92
-#define PERL_CV_SIZE	 104
-#define PERL_CV_NAMED	 0x8000	 /* its name is there in place of its GV */
-#define PERL_CV_LEXICAL	 0x10000 /* it has no package */
-#define PERL_GV_NAME	 32
-#define PERL_GV_STASH	 40
-#define PERL_GP_EGV	 56
-#define PERL_STASH_MAX	 24 /* the size of the hash, less 1 */
-#define PERL_STASH_BODY	 32
-#define PERL_AUX_COUNT	 28 /* int; not 0: the name is an array of names */
-#define PERL_HEK_LEN	 4
-#define PERL_HEK_TEXT	 8
-#define PERL_REQUIRE_KEY 128 /* bytes of a file's name by which it is known */
+#define PERL_SV_FLAGS	12
+#define PERL_SV_U	16
+#define PERL_PVCV	13
+#define PERL_PVFM	14
+#define PERL_CV_STASH	32
+#define PERL_CV_ROOT	48
+#define PERL_CV_GV	56
+#define PERL_CV_FILE	64
+#define PERL_CV_FLAGS	92
+#define PERL_CV_SIZE	104
+#define PERL_CV_NAMED	0x8000	/* its name is there in place of its GV */
+#define PERL_CV_LEXICAL 0x10000 /* it has no package */
+#define PERL_GV_NAME	32
+#define PERL_GV_STASH	40
+#define PERL_GP_EGV	56
+#define PERL_STASH_MAX	24 /* the size of the hash, less 1 */
+#define PERL_STASH_BODY 32
+#define PERL_AUX_COUNT	28 /* int; not 0: the name is an array of names */
+#define PERL_HEK_LEN	4
+#define PERL_HEK_TEXT	8
+#define PERL_FILE_KEY	128	   /* bytes of a file's name by which it is known */
+#define PERL_EVAL_NAME	0x61766528 /* "(eva": the text of an eval, unless it says #line */
 
 /* Frames in a round of the walk. The reads of the remote program need the stack of a loop. */
 #ifdef SF_REMOTE
@@ -81,7 +95,7 @@
 #define PERL_SKIP 256 /* turns without a frame, beyond one a frame */
 #define PERL_DEEP (1 << 20)
 
-enum { PERL_NEXT = -3, PERL_END, PERL_LOST }; /* perl_one, or SF_STOP_DEPTH */
+enum { PERL_LINE = -4, PERL_NEXT, PERL_END, PERL_LOST }; /* perl_one, or SF_STOP_DEPTH */
 
 /* ---- Texts ---- */
 
@@ -175,13 +189,11 @@ static __always_inline int perl_describe(struct sf_lang_walk *w, const struct sf
 	rec->first_line = 0;
 	rec->name_unit = rec->file_unit = SF_CODE_UTF8;
 	rec->name_len = rec->file_len = rec->lines_len = 0;
-	if (p->kind == SF_PERL_EVAL)
-		return 0;
 	if (p->kind == SF_PERL_MAIN && user_u64(p->cop + PERL_COP_FILE, &p->file))
 		return -1;
 	if (p->kind <= SF_PERL_LEXICAL)
 		p->file = OBJECT64(w, PERL_CV_FILE);
-	if ((p->file || p->kind > SF_PERL_LEXICAL) && perl_file(rec, p->file))
+	if ((p->file || p->kind == SF_PERL_MAIN) && perl_file(rec, p->file))
 		return -1;
 	return p->kind <= SF_PERL_LEXICAL ? perl_name(w, d) : 0;
 }
@@ -223,6 +235,8 @@ static __always_inline void perl_begin(struct sf_scratch *s, const struct sf_per
 	p->module = v->word;
 	p->vma = s->vma_last;
 	p->si = p->cv = p->empty = p->pass = 0;
+	p->ops = p->lined = 0;
+	p->here = 1;
 	interp = lang_key(&s->lang, d->musl, d->key - v->delta, 0, user_tp());
 	p->interp = interp;
 	if (!interp)
@@ -232,6 +246,7 @@ static __always_inline void perl_begin(struct sf_scratch *s, const struct sf_per
 	    user_u64(interp + d->stack, &interp) || perl_stack(w, interp))
 		return;
 	w->stop = SF_STOP_COMPLETE;
+	p->ret = op;
 	/* The loop has returned: the context waits for the next comparison, say. */
 	p->pass = !op && (p->type == PERL_SI_SORT || p->type == PERL_SI_MULTICALL);
 }
@@ -283,20 +298,31 @@ static __always_inline void perl_code(struct sf_lang_walk *w, u32 kind, u64 code
 	w->id = 0;
 }
 
-/* Takes the file that a require runs: its name is all that identifies it. 0 or -1. */
-static __always_inline int perl_require(struct sf_lang_walk *w, u64 name)
+/*
+ * Takes code that is no sub by the name of its file, which is all that identifies it. 0 or -1.
+ * Global, to be verified once.
+ */
+__noinline int perl_in_file(u32 slot, u32 kind)
 {
-	u64 h = 0;
+	struct sf_scratch *s = scratch_of(slot);
+	struct sf_lang_walk *w;
+	u64 h = kind;
 	long n;
 	u32 i;
 
-	if (user_u64(name + PERL_SV_U, &w->perl.file))
+	if (!s)
 		return -1;
-	n = copy_user_text(w->object, PERL_REQUIRE_KEY, w->perl.file);
-	if (n <= 0)
+	w = &s->lang;
+	n = copy_user_text(w->object, PERL_FILE_KEY, w->perl.file);
+	if (n <= 0 && kind != SF_PERL_EVAL)
 		return -1;
+	if (n <= 0 || (kind == SF_PERL_EVAL && OBJECT32(w, 0) == PERL_EVAL_NAME)) {
+		w->perl.file = 0;
+		perl_code(w, SF_PERL_EVAL, w->perl.interp | 2, SF_PERL_EVAL);
+		return 0;
+	}
 #pragma clang loop unroll(disable)
-	for (i = 0; i < PERL_REQUIRE_KEY / 8; i++) {
+	for (i = 0; i < PERL_FILE_KEY / 8; i++) {
 		if (i >= (u32)n / 8) /* what follows the text is old */
 			break;
 		FOLD(h, OBJECT64(w, 8 * i), FOLD_MUL1);
@@ -309,22 +335,131 @@ static __always_inline int perl_require(struct sf_lang_walk *w, u64 name)
 			break;
 		FOLD(h, w->object[at & (SF_LANG_OBJECT - 1)], FOLD_MUL2);
 	}
-	perl_code(w, SF_PERL_REQUIRE, h | 1, h);
+	perl_code(w, kind, h | 1, h);
 	return 0;
 }
 
-/* The line that runs in the frame; 0: not known. */
-static __always_inline u32 perl_line(const struct sf_perl_walk *p)
-{
-	u32 line = 0;
+/* ---- Lines ---- */
 
-	if (!cfg_lines || !p->cop || copy_user(&line, sizeof(line), p->cop + PERL_COP_LINE))
+/*
+ * The line that runs in the frame; 0: not known; PERL_LINE: perl_search is to find it. It was found
+ * before for the same op in the same statement.
+ */
+static __always_inline int perl_line(struct sf_scratch *s)
+{
+	struct sf_perl_walk *p = &s->lang.perl;
+	struct sf_code_pc *e;
+	u64 *h = p->head, cookie = p->here;
+	u32 key;
+
+	if (!cfg_lines || !p->cop)
 		return 0;
-	return line & 0xffffff;
+	if (p->lined) {
+		p->lined = 0;
+		return p->line;
+	}
+	if (copy_user(h, PERL_OP_SIZE, p->cop))
+		return 0;
+	p->line = h[PERL_OP_BITS / 8] >> 32 & 0xffffff;
+	p->statement = h[PERL_OP_BITS / 8] & PERL_OP_TYPE;
+	if (!p->ret || !p->statement)
+		return p->line;
+	FOLD(cookie, p->cop, FOLD_MUL1);
+	FOLD(cookie, h[PERL_OP_SIBLING / 8], FOLD_MUL2);
+	FOLD(cookie, h[PERL_OP_BITS / 8], FOLD_MUL1);
+	key = code_pc_key(MM_ID(s->mm), p->ret);
+	e = bpf_map_lookup_elem(&code_pcs, &key);
+	if (e && e->at == p->ret && e->space == MM_ID(s->mm) && e->cookie == cookie)
+		return e->n;
+	s->lang.pc.cookie = cookie;
+	p->near = p->cop;
+	p->op = h[PERL_OP_SIBLING / 8];
+	return PERL_LINE;
 }
 
+enum perl_found { PERL_LOOKS, PERL_FOUND, PERL_NOWHERE, PERL_UNREADABLE };
+
+/* Looks at an op of a statement. What the op is in comes before it, and again after its kids. */
+static int perl_look_op(u32 round, void *ctx)
+{
+	struct sf_scratch *s = scratch_of(*(u32 *)ctx);
+	struct sf_perl_walk *p;
+	u32 bits, depth;
+	u64 *h;
+
+	if (!s)
+		return 1;
+	p = &s->lang.perl;
+	h = p->head;
+	depth = p->depth;
+	p->what = PERL_UNREADABLE;
+	if (p->ops++ >= PERL_OPS_EACH || copy_user(h, PERL_OP_SIZE, p->op))
+		return 1;
+	bits = h[PERL_OP_BITS / 8];
+	if (p->up) {
+		p->near = p->nest[depth & (SF_PERL_NEST - 1)];
+	} else {
+		p->what = PERL_FOUND;
+		if (depth && !(bits & PERL_OP_TYPE) && h[PERL_OP_WAS / 8] == p->statement)
+			p->near = p->op;
+		if (p->op == p->ret || (!p->here && h[PERL_OP_NEXT / 8] == p->ret &&
+					(bits & PERL_OP_TYPE) != p->statement + PERL_OP_SCOPE))
+			return 1;
+		p->what = PERL_NOWHERE;
+		if (bits & PERL_OP_KIDS) {
+			if (depth >= SF_PERL_NEST)
+				return 1;
+			p->nest[depth & (SF_PERL_NEST - 1)] = p->near;
+			p->depth = depth + 1;
+			p->op = h[PERL_OP_FIRST / 8];
+			return 0;
+		}
+	}
+	p->what = PERL_NOWHERE;
+	if (!depth)
+		return 1;
+	p->up = !(bits & PERL_OP_MORE);
+	p->depth = depth - p->up;
+	p->op = h[PERL_OP_SIBLING / 8];
+	return 0;
+}
+
+/*
+ * Finds the line of the frame in hand as Perl's messages do. The first statement in a block may be
+ * optimized away: its op does nothing, but has its line. So the statement that runs is the nearest
+ * such op before the one that runs, in the ops of the last statement that Perl knows of.
+ */
+__noinline int perl_search(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	struct sf_perl_walk *p;
+	struct sf_code_pc *e;
+	u32 line, key;
+
+	if (!s)
+		return SF_STEP_GO;
+	p = &s->lang.perl;
+	p->lined = 1;
+	p->depth = p->up = 0;
+	p->what = PERL_UNREADABLE;
+	bpf_loop(PERL_OPS, perl_look_op, &slot, 0);
+	if (p->what == PERL_UNREADABLE)
+		return SF_STEP_GO;
+	if (p->what == PERL_FOUND && !copy_user(&line, sizeof(line), p->near + PERL_COP_LINE))
+		p->line = line & 0xffffff;
+	e = &s->lang.pc;
+	e->space = MM_ID(s->mm);
+	e->at = p->ret;
+	e->n = p->line;
+	key = code_pc_key(e->space, e->at);
+	bpf_map_update_elem(&code_pcs, &key, e, BPF_ANY);
+	return SF_STEP_GO;
+}
+
+/* ---- Frames ---- */
+
 /* Whether a context is a frame, whose code is taken then: 1, 0, or -1: it cannot be read. */
-static __always_inline int perl_take(struct sf_lang_walk *w, u32 type, u32 at)
+static __always_inline int perl_take(struct sf_lang_walk *w, u32 slot, u32 type, u32 at)
 {
 	struct sf_perl_walk *p = &w->perl;
 	u64 name, cv;
@@ -343,10 +478,10 @@ static __always_inline int perl_take(struct sf_lang_walk *w, u32 type, u32 at)
 		if (type & PERL_TRY)
 			return 0;
 		name = WINDOW64(w, at, PERL_CX_NAME);
-		if (name)
-			return perl_require(w, name) ? -1 : 1;
-		perl_code(w, SF_PERL_EVAL, p->interp | 2, SF_PERL_EVAL);
-		return 1;
+		p->file = 0;
+		if (user_u64(name ? name + PERL_SV_U : p->cop + PERL_COP_FILE, &p->file) && name)
+			return -1;
+		return perl_in_file(slot, name ? SF_PERL_REQUIRE : SF_PERL_EVAL) ? -1 : 1;
 	case PERL_BLOCK:
 		/* That of the program itself */
 		if (p->type != PERL_SI_MAIN || p->index)
@@ -374,7 +509,7 @@ static __always_inline int perl_look(struct sf_scratch *s, u32 slot)
 {
 	struct sf_lang_walk *w = &s->lang;
 	struct sf_perl_walk *p = &w->perl;
-	int at = perl_context(w), frame;
+	int at = perl_context(w), frame, line;
 	bool begins;
 	u32 n, type;
 	u64 word;
@@ -383,11 +518,14 @@ static __always_inline int perl_look(struct sf_scratch *s, u32 slot)
 		return PERL_LOST;
 	type = w->window[at & (SF_LANG_WINDOW - 1)];
 	begins = perl_begins(w, type, at);
-	frame = begins && p->pass ? 0 : perl_take(w, type, at);
+	frame = begins && p->pass ? 0 : perl_take(w, slot, type, at);
 	if (frame < 0)
 		return PERL_LOST;
 	if (frame) {
-		word = lang_word(s, slot, SF_LANG_PERL, perl_line(p));
+		line = perl_line(s);
+		if (line == PERL_LINE)
+			return PERL_LINE;
+		word = lang_word(s, slot, SF_LANG_PERL, line);
 		n = s->n;		    /* checked here: see php_emit */
 		asm volatile("" : "+r"(n)); /* see vma_at */
 		if (n >= SF_MAX_USER)
@@ -395,9 +533,12 @@ static __always_inline int perl_look(struct sf_scratch *s, u32 slot)
 		s->frames[n & (SF_MAX_USER - 1)] = word;
 		s->n = n + 1;
 	}
-	/* Blocks and loops were entered from statements of the same frame. */
-	if (frame || begins || (type & PERL_CX_KIND) == PERL_SUB)
+	/* Blocks, loops, and code in a regular expression are entered in their frame. */
+	if (frame || ((type & PERL_CX_KIND) == PERL_SUB && !(type & PERL_FAKE))) {
 		p->cop = WINDOW64(w, at, PERL_CX_COP);
+		p->ret = WINDOW64(w, at, PERL_CX_RET);
+		p->here = 0;
+	}
 	p->index--;
 	if (begins && p->pass)
 		p->pass = 0;
@@ -471,6 +612,8 @@ __noinline int perl_step(u32 slot)
 #pragma clang loop unroll(disable)
 	for (i = 0; i < PERL_ROUND && what == PERL_NEXT; i++)
 		what = perl_one(s, slot);
+	if (what == PERL_LINE)
+		return LATER_PERL_LINE;
 	if (what == PERL_NEXT)
 		return SF_STEP_GO;
 	if (what == SF_STOP_DEPTH)
@@ -496,6 +639,10 @@ static int perl_rest(u32 round, void *ctx)
 		return 1;
 	s->vma_last = s->lang.perl.vma; /* for code_describe */
 	what = perl_one(s, slot);
+	if (what == PERL_LINE) {
+		perl_search(slot);
+		return 0;
+	}
 	return what != PERL_NEXT && what != PERL_END;
 }
 

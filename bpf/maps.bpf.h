@@ -241,6 +241,8 @@ struct sf_php_walk {
 	u32 resumes; /* the innermost code starts or ends the activation of a generator */
 };
 
+#define SF_PERL_NEST 32 /* a power of two */
+
 struct sf_perl_walk {
 	u64 module; /* bits of the frame word of the runtime it is about */
 	u64 interp;
@@ -248,6 +250,7 @@ struct sf_perl_walk {
 	u64 contexts;	 /* its array */
 	s32 index, type; /* the next context; what the stack is for */
 	u64 cop;	 /* the statement that runs in the next frame */
+	u64 ret;	 /* the op in it that runs (here), or runs after the call; 0: not known */
 	u64 cv;		 /* the sub in hand; 0: no sub */
 	u64 file;	 /* name of a file that is required */
 	u32 kind;	 /* enum sf_perl_code of the code in hand */
@@ -256,9 +259,19 @@ struct sf_perl_walk {
 	u32 vma;	 /* the runtime's slot in vmas[] */
 	u32 last;	 /* the place after the frames of the outermost activation */
 	u32 ntail;
-	u32 len, zero; /* a number that was read */
-	u64 head[6];   /* for reads, to save stack */
+	u32 len; /* a number that was read */
+	u32 here;
+	u64 head[6]; /* for reads, to save stack */
 	u64 tail[SF_PERL_TAIL];
+	/* perl_search: an op, and the statement that it belongs to; those of the ops around it */
+	u64 op, near;
+	u64 nest[SF_PERL_NEST];
+	u32 depth, up;
+	u32 statement;	 /* type of an op that begins a statement */
+	u32 ops;	 /* that were looked at in this sample */
+	u32 what;	 /* enum perl_found */
+	u32 line, lined; /* of the frame in hand; whether it was searched */
+	u32 zero;
 };
 
 struct sf_lang_walk {
@@ -492,7 +505,7 @@ struct {
 
 /*
  * By code_pc_key. Pcs with the same key replace each other, and are found again. It takes memory
- * only once there is Java or JavaScript.
+ * only once there is Java or JavaScript, or Perl and lines.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -572,13 +572,7 @@ static int unwind_next(u32 round, void *ctx)
 	if (!s || !c)
 		return 1;
 	if (s->lang_at) {
-		stop = s->lang_at == LANG_BRIDGE ? bridge_step(slot) : lang_step(slot);
-		if (stop == LATER_RUBY_STEP)
-			stop = ruby_open(slot);
-		if (stop == LATER_RUBY_STEP)
-			stop = ruby_step(slot);
-		if (stop == LATER_PERL_STEP)
-			stop = perl_step(slot);
+		stop = s->lang_at == LANG_BRIDGE ? bridge_step(slot) : lang_next(slot);
 	} else {
 		stop = unwind_frame(s, c, slot);
 		if (stop == LATER_COPIED)

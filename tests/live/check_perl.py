@@ -16,8 +16,8 @@ import language
 
 CASES = os.environ.get(
     "CASES", "plain rec60 rec300 closures sortblock sortsub sortanon map first reduce methods "
-    "autoload destroy tie overload text evalblock evaltext require regex subst signal warn die "
-    "goto lexical renamed freeze fork thread begin end match numbers md5").split()
+    "autoload destroy tie overload text evalblock evaltext evalline require regex subst signal "
+    "warn die goto lexical renamed freeze fork thread begin end match numbers md5").split()
 LOOP = "Perl_runops_standard"
 os.environ["LC_ALL"] = "C"  # other roots have no locales
 
@@ -80,6 +80,8 @@ def check_lines(perl):
     """The line of each caller's call, and the leaf's within its loop."""
     texts = ["$run->()", "recurse(60)"] + ["recurse($n - 1)"] * 59 + ["spin()"]
     perl.check_callers("rec60", texts, "sub spin {", 11)
+    texts = ["$run->()", "branches(3)"] + ["branches($n - 1);"] * 2 + ["spin();"]
+    perl.check_callers("branches", texts, "sub spin {", 11, "statements")
 
 
 def check_native(perl):

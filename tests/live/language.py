@@ -211,7 +211,7 @@ class Interpreter:
         h.note("%s %s: %d of %d wrong" % (self.name, program, h.total(bad), h.total(stacks)))
         return stacks, seen, self.account(stats) + too_many(bad, stacks, share, least)
 
-    def check_callers(self, case, texts, leaf, span):
+    def check_callers(self, case, texts, leaf, span, name="lines"):
         """The line of each caller has its text; the innermost is of the SPAN lines from LEAF on."""
         with open(os.path.join(self.sources(), "chains" + self.suffix)) as f:
             source = f.read().split("\n")
@@ -223,7 +223,7 @@ class Interpreter:
             if len(lines) != len(texts) + 1 or lines[-1] not in loop or \
                     any(text not in source[line - 1] for text, line in zip(texts, lines)):
                 bad.append(s)
-        self.check("lines", too_many(bad, stacks, 0.05))
+        self.check(name, too_many(bad, stacks, 0.05))
 
     def check_short(self, chain, unnamed, times=20, least=160, comm="", calls=False):
         """Processes of 100 ms, one after the other: they are gone when their names are needed.

@@ -93,6 +93,7 @@ TEST(perl_names)
 	expect_code("", "", SF_PERL_MAIN, "-e", "main", "-e");
 	expect_code("", "", SF_PERL_REQUIRE, "A/B.pm", "require", "A/B.pm");
 	expect_code("", "", SF_PERL_EVAL, "", "eval", "eval");
+	expect_code("", "", SF_PERL_EVAL, "/page.ep", "eval", "/page.ep");
 	expect_code("A", "f", 200, "/a.pl", "A::f", "/a.pl");
 	memset(longest, 'x', SF_CODE_TEXT);
 	longest[SF_CODE_TEXT] = 0;

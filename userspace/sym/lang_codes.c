@@ -242,7 +242,7 @@ static int intern_perl(struct lang_codes *lc, const struct sf_code *rec, struct 
 	uint8_t text[2 * SF_CODE_TEXT + 4];
 	size_t n = 0, package = rec->lines_len < SF_CODE_TEXT ? rec->lines_len : SF_CODE_TEXT;
 	uint32_t kind = rec->version <= SF_PERL_EVAL ? rec->version : SF_PERL_SUB;
-	bool eval = kind == SF_PERL_EVAL || perl_eval(rec->file, rec->file_len);
+	bool eval = perl_eval(rec->file, rec->file_len) || (kind == SF_PERL_EVAL && !rec->file_len);
 
 	c->lines_len = 0;
 	if (kind == SF_PERL_SUB) {

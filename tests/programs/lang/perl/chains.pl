@@ -66,6 +66,25 @@ sub nap {
 	usleep(20000) while CORE::time() < $end;
 }
 
+# Calls whose statements have no op of their own, and from code in its sub.
+sub branches {
+	enter("main::branches");
+	my $n = shift;
+	if ($n > 2) {
+		return branches($n - 1);
+	} elsif ($n > 1) {
+		my @x = sort {
+			branches($n - 1);
+			0;
+		} 1, 2;
+	} elsif ($n) {
+		"a" =~ /a(?{
+			1;
+			spin();
+		})/;
+	}
+}
+
 # The time is spent in functions in C.
 sub loop_native {
 	my $name = shift;
@@ -167,6 +186,11 @@ my %cases = (
 		eval 'enter("eval", "eval"); sub made { enter("main::made", "eval"); '
 			. 'main::recurse(2) } made(); 1' or die $@;
 	},
+	evalline => sub {
+		eval qq{#line 7 "made/page.pm"\nenter("eval", "page.pm"); page();}
+			. 'sub page { enter("main::page", "page.pm"); recurse(2) } 1' or die $@;
+	},
+	branches => sub { branches(3) },
 	require => sub { require Included; },
 	regex => sub { "aab" =~ /a+(?{ recurse(2) })b/; },
 	subst => sub { (my $x = "aab") =~ s/a/compare()/e; },
