@@ -5,7 +5,7 @@
 
 #include "unwind/code_fn.h"
 
-#define CODE_FN_VISITS 8 /* instructions looked at in each byte of a function, on average */
+#define CODE_FN_VISITS 16 /* instructions looked at in each byte of a function, on average */
 /* Entries at the start of a table that no index reaches: it may be the log2 of a width from 4 on */
 #define CODE_FN_UNUSED 4u
 
