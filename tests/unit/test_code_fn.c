@@ -61,6 +61,10 @@ SHAPE(ends, "push %rbx\n lea 9f(%rip), %rbx\n 4: cmp $1, %edi\n ja 1f\n mov %edi
 /* The call does not return: what was pushed for it would never be popped. */
 SHAPE(pushed, "push %rbx\n test %edi, %edi\n jne 1f\n 2: pop %rbx\n ret\n"
 	      "1: push %rax\n push %rax\n call 0f\n mov $1, %ebx\n jmp 2b\n 0:")
+/* The same, where rbx happens to point into the frame. */
+SHAPE(pushed_kept, "push %rbx\n sub $16, %rsp\n mov %rsp, %rbx\n test %edi, %edi\n jne 1f\n"
+		   "2: mov %rbx, %rdi\n add $16, %rsp\n pop %rbx\n ret\n"
+		   "1: push %rax\n push %rax\n call 0f\n jmp 2b\n 0:")
 /* A computed goto: labels at 10 and 12, with the height of the jump. */
 SHAPE(threaded, "push %rbx\n mov (%rdi), %rax\n add $8, %rdi\n jmp *%rax\n"
 		"2: inc %eax\n 3: pop %rbx\n ret\n 0:")
@@ -519,6 +523,10 @@ TEST(call_with_arguments_on_the_stack)
 	EXPECT_STR(at(9), "cfa=rsp+32 ra=*(cfa-8) fp=same");
 	EXPECT_STR(at(14), "");
 	EXPECT_STR(at(5), "cfa=rsp+16 ra=*(cfa-8) fp=same");
+	ANALYSE(pushed_kept);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(12), "cfa=rsp+32 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(28), "");
 }
 
 TEST(computed_goto)

@@ -121,17 +121,19 @@ int code_no_return(struct code_fn *f, uint64_t call)
 
 /*
  * Whether there is a row although two ways lead here with different heights of the stack: by a
- * frame pointer, a word in memory, or the bound of a loop that touches pages. A frame pointer that
- * only happens to point into the frame does not explain the heights.
+ * frame pointer, a word in memory, or the bound of a loop that touches pages. A register that only
+ * happens to point into the frame does not explain the heights, if what was pushed for a call does.
  */
-static bool height_may_differ(const struct code_fn *f, const struct code_state *s)
+static bool height_may_differ(const struct code_fn *f, const struct code_state *s, bool pushed)
 {
 	const int64_t frame = 2 * f->arch->ra_bytes;
 	struct row row;
 
-	return code_state_row(s, f->arch, false, &row) && row.fp.kind != RULE_NONE &&
-	       (!frame || row.cfa.kind != RULE_REG || row.cfa.reg != f->arch->fp ||
-		row.cfa.off == frame);
+	if (!code_state_row(s, f->arch, false, &row) || row.fp.kind == RULE_NONE)
+		return false;
+	if (!frame || row.cfa.kind != RULE_REG)
+		return true;
+	return row.cfa.reg == f->arch->fp ? row.cfa.off == frame : !pushed;
 }
 
 bool code_height_of(const struct code_fn *f, const struct code_state *s, int64_t *ret)
@@ -176,7 +178,7 @@ int code_edge(struct code_fn *f, uint64_t addr, const struct code_state *s, uint
 	how = code_state_merge(&l->state, s, f->arch);
 	if (how == MERGE_CONFLICT && !f->outermost && (call || l->from_call))
 		return code_no_return(f, call ? call : l->from_call);
-	if (how == MERGE_CONFLICT && !f->outermost && !height_may_differ(f, &l->state))
+	if (how == MERGE_CONFLICT && !f->outermost && !height_may_differ(f, &l->state, pushed))
 		return code_no_return(f, pushed);
 	l->from_call = 0;
 	if (!f->pushed.call)
