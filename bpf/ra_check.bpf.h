@@ -81,9 +81,25 @@ __noinline int guess_check(u32 slot)
 
 #define TOP_SLACK 64 /* bytes that the code which starts a thread may use before its first call */
 
+/* Whether one of the words from `at` to `top` is the address after a call. */
+static __always_inline bool calls_between(u64 at, u64 top)
+{
+	u64 ra, before;
+	u32 i;
+
+#pragma clang loop unroll(disable)
+	for (i = 0; i < TOP_SLACK / 8 && at < top; i++, at += 8)
+		if (!copy_user(&ra, sizeof(ra), at) && ra > SF_PAGE_MIN &&
+		    !copy_user(&before, sizeof(before), ra - SF_CALL_BYTES) &&
+		    ends_with_call(before))
+			return true;
+	return false;
+}
+
 /*
  * After a return address or a frame pointer of 0 (SF_STOP_ZERO_RA). It ends the stack if sp is
  * where the kernel put it at the process's entry, or at the end of the mapping of another stack.
+ * A frame pointer of 0 does not, if a function without one has called this one.
  */
 __noinline int zero_check(u32 slot)
 {
@@ -98,7 +114,8 @@ __noinline int zero_check(u32 slot)
 	if (vma && (KLOAD(vma, struct vm_area_struct, vm_start) > top ||
 		    KLOAD(vma, struct vm_area_struct, vm_end) <= top))
 		top = KLOAD(vma, struct vm_area_struct, vm_end);
-	if (top - sp + TOP_SLACK <= 2 * TOP_SLACK)
+	if (top - sp + TOP_SLACK <= 2 * TOP_SLACK &&
+	    !((s->regs.flags & SF_REGS_BY_FP) && calls_between(sp, top)))
 		return SF_STOP_COMPLETE;
 	return (s->regs.flags & SF_REGS_BY_FP) && s->cause ? s->cause : SF_STOP_ZERO_RA;
 }

@@ -89,6 +89,7 @@ plain() {
 		c jit jit.c
 		c fat rec.c fat.S
 		c asm asm.S -static -nostdlib
+		c fp-stub fp_stub.S -static -nostdlib
 		c rec-gap rec.c gap.S -fomit-frame-pointer -fno-asynchronous-unwind-tables \
 			-fno-unwind-tables
 		c start-gap rec.c gap.S start.S -fomit-frame-pointer \
@@ -104,6 +105,7 @@ plain() {
 		skip hostile "its code is x86-64's"
 		skip fat "its code is x86-64's"
 		skip asm "its code is x86-64's"
+		skip fp-stub "its code is x86-64's"
 		skip rec-gap "its code is x86-64's"
 		skip start-gap "its code is x86-64's" ;;
 	esac
