@@ -5,8 +5,9 @@
  * Such code has no rows, so its frame's size is unknown. But its caller's return address is above
  * sp, and says by the call before it whether the caller could have entered such code. The walk goes
  * on from the first one that does, in a file with rows, and counts if it reaches the outermost
- * frame. If it breaks within a few frames, the next return address is tried. A frame of its own
- * (SF_FRAME_BRIDGE) stands for what lies between.
+ * frame. If it breaks within a few frames, the next return address is tried. If it breaks later,
+ * only those are that follow a call of run-time code. A frame of its own (SF_FRAME_BRIDGE) stands
+ * for what lies between.
  *
  * The frame of run-time code may hold return addresses of calls that are over, and the walk from
  * one of them can join the real stack. So the call counts: compiled functions enter run-time code
@@ -24,7 +25,7 @@
 /* What may be looked at in a stack, in all gaps. A word takes 1, the code before it 4 more. */
 #define BRIDGE_WORDS  1024
 #define BRIDGE_CODE   4
-#define BRIDGE_FRAMES 4		   /* a walk that breaks after more than these was the right one */
+#define BRIDGE_FRAMES 4		   /* a walk that breaks after more than these may be right */
 #define BRIDGE_SAVED  8		   /* words below the return address that may be the caller's rbp */
 #define BRIDGE_FP_MAX (1u << 20)   /* bytes from the return address to the frame pointer */
 #define BRIDGE_STACK  (8ull << 20) /* words that point this near to sp are no return addresses */
@@ -65,10 +66,12 @@ __noinline int bridge_retry(u32 slot)
 		s->bridge.stop = stop;
 	broken = s->n == s->gap || stop == SF_STOP_BAD_CFA || stop == SF_STOP_NO_MODULE ||
 		 stop == SF_STOP_ZERO_RA || stop == SF_STOP_READ_FAULT;
-	if (!broken || s->n - s->gap > BRIDGE_FRAMES)
-		s->stop = bridge_fail(s);
-	else
+	if (broken) {
+		s->bridge.sure |= s->n - s->gap > BRIDGE_FRAMES;
 		s->lang_at = LANG_BRIDGE;
+	} else {
+		s->stop = bridge_fail(s);
+	}
 	return 0;
 }
 
@@ -119,7 +122,7 @@ static __always_inline bool bridge_leads(struct sf_scratch *s, u32 slot, int fou
 	if (found < 0)
 		return false;
 	v = vma_at(s, found);
-	if (v->state != SF_MOD_READY)
+	if (v->state != SF_MOD_READY || s->bridge.sure)
 		return v->state == SF_MOD_JIT;
 	code = row_search(slot, found, (to + v->delta) & SF_FRAME_OFFSET_MASK) & 0xffff;
 	if (code != SF_RULE_GAP && code != ENTRY_ROW) {
@@ -259,7 +262,7 @@ __noinline int bridge_look(u32 slot, int found)
 	if (b->row == SF_RULE_END)
 		return SF_STEP_GO;
 	bridge_called(b);
-	return b->to ? SF_STEP_GO : bridge_enter(s);
+	return b->to || b->sure ? SF_STEP_GO : bridge_enter(s);
 }
 
 /* The result of a walk with a bridge. */
@@ -284,7 +287,7 @@ static __always_inline void bridge_note(struct sf_scratch *s)
 	}
 	s->gap = s->n;
 	b->sp = b->at = s->regs.sp;
-	b->to = 0;
+	b->to = b->sure = 0;
 	b->fp = s->regs.fp;
 }
 

@@ -12,6 +12,8 @@
  *   6  entered by a function that needs its own rbp, which the code has saved
  *   7  as 1, in a memfd
  *   8  a leaf whose frame is too large to search
+ *   9  a leaf in whose frame the inner part of a longer chain of earlier calls still is, entered
+ *      through a pointer at a constant address
  */
 #include <sys/mman.h>
 #include "prog.h"
@@ -19,7 +21,7 @@
 typedef unsigned long code_fn(const volatile sig_atomic_t *stop, void *next);
 
 extern const char code_leaf[], code_stale_leaf[], code_fp_leaf[], code_calls[], code_huge[],
-	code_end[];
+	code_wiped[], code_end[];
 unsigned long ji_jump(const volatile sig_atomic_t *stop, void *next, code_fn *code);
 
 #define SPIN                    \
@@ -64,6 +66,15 @@ __asm__(".section .rodata\n"
 	"	ret\n"
 	"code_huge:\n"
 	"	sub $16392, %rsp\n" SPIN "	add $16392, %rsp\n"
+	"	ret\n"
+	"code_wiped:\n"
+	"	sub $1208, %rsp\n"
+	"	lea 800(%rsp), %rcx\n"
+	"3:	movq $0, (%rcx)\n"
+	"	add $8, %rcx\n"
+	"	lea 1208(%rsp), %rax\n"
+	"	cmp %rax, %rcx\n"
+	"	jb 3b\n" SPIN "	add $1208, %rsp\n"
 	"	ret\n"
 	"code_end:\n"
 	".text\n"
@@ -124,6 +135,22 @@ static NOIPA unsigned long ji_jumped(code_fn *fn, void *next)
 	return ji_jump(&prog_stop, next, fn) + r;
 }
 
+code_fn *ji_entry;
+
+static NOIPA unsigned long ji_chain(unsigned long n, unsigned long (*volatile last)(unsigned long))
+{
+	volatile unsigned long a[4] = { n, n };
+
+	return (n ? ji_chain(n - 1, last) : last(a[0])) + a[1];
+}
+
+static NOIPA unsigned long ji_sure(void)
+{
+	unsigned long r = ji_chain(11, ji_deep3);
+
+	return ji_entry(&prog_stop, NULL) + r;
+}
+
 static NOIPA unsigned long ji_alloca(code_fn *fn, void *next)
 {
 	volatile char *room = __builtin_alloca(ji_deep(1) * 16 + 16);
@@ -175,6 +202,9 @@ static NOIPA unsigned long ji_run(long way)
 		return ji_alloca(ji_code(code_calls), ji_back) + 1;
 	case 8:
 		return ji_enter(ji_code(code_huge), NULL) + 1;
+	case 9:
+		ji_entry = ji_code(code_wiped);
+		return ji_sure() + 1;
 	default:
 		return ji_enter(ji_code(code_stale_leaf), NULL) + 1;
 	}
