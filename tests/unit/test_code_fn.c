@@ -143,6 +143,12 @@ SHAPE(landing_pad, "push %rbx\n call *%rdi\n pop %rbx\n ret\n mov %rax, %rdi\n"
 SHAPE(own_handler, "push %rbx\n lea 1f(%rip), %rax\n push %rax\n call *%rdi\n add $8, %rsp\n"
 		   "2: pop %rbx\n ret\n 1: call *%rdi\n jmp 2b\n 0:")
 SHAPE(unlocked, "cmpl $0, %fs:24\n je 1f\n .byte 0xf0\n 1: cmpxchg %rbx, (%rcx)\n ret")
+/* Arguments of a call are removed where its pad begins. */
+SHAPE(pad_of_pushed, "push %rbx\n call *%rdi\n push %rax\n push %rax\n call *%rdi\n"
+		     "add $16, %rsp\n pop %rbx\n ret\n mov %rax, %rdi\n call 0f\n nop\n 0:")
+/* All calls have arguments. The pad goes on in the middle of other code. */
+SHAPE(pad_joins, "push %rbx\n push %rax\n push %rax\n call *%rdi\n add $16, %rsp\n"
+		 "2: mov %rbx, %rax\n pop %rbx\n ret\n mov %rax, %rdi\n jmp 2b\n 0:")
 SHAPE(no_pad, "push %rbx\n call *%rdi\n pop %rbx\n ret\n nop\n ret\n 0:")
 
 /* OCaml's: a handler is pushed and popped; an exception leaves the frame. */
@@ -484,7 +490,14 @@ TEST(landing_pads)
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	EXPECT_STR(at(5), "cfa=rsp+16 ra=*(cfa-8) fp=same");
 	EXPECT_STR(at(8), "cfa=rsp+16 ra=*(cfa-8) fp=same");
+	ANALYSE(pad_of_pushed);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(5), "cfa=rsp+32 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(13), "cfa=rsp+16 ra=*(cfa-8) fp=same");
 	call_ends = false;
+	ANALYSE(pad_joins);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(14), "");
 	ANALYSE(no_pad);
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	EXPECT_STR(at(4), "cfa=rsp+8 ra=*(cfa-8) fp=same");

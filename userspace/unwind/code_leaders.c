@@ -39,20 +39,25 @@ static int enqueue(struct code_fn *f, struct code_leader *l)
 	return 0;
 }
 
-/* Code was followed across addr before it was a leader: follows it again up to there. */
-static int split(struct code_fn *f, uint64_t addr)
+/* The leader from which the code before addr was followed; NULL: there is none. */
+static struct code_leader *leader_before(const struct code_fn *f, uint64_t addr)
 {
 	const struct code_text *t = code_text_of(f, addr);
-	struct code_leader *l;
 
 	while (addr > t->start && (t->marks[addr - t->start - 1] & (MARK_START | MARK_BODY))) {
 		addr--;
-		if (t->marks[addr - t->start] & MARK_LEADER) {
-			l = leader_at(f, addr);
-			return l ? enqueue(f, l) : 0;
-		}
+		if (t->marks[addr - t->start] & MARK_LEADER)
+			return leader_at(f, addr);
 	}
-	return 0;
+	return NULL;
+}
+
+/* Code was followed across addr before it was a leader: follows it again up to there. */
+static int split(struct code_fn *f, uint64_t addr)
+{
+	struct code_leader *l = leader_before(f, addr);
+
+	return l ? enqueue(f, l) : 0;
 }
 
 int code_new_leader(struct code_fn *f, uint64_t addr, const struct code_state *s, uint64_t call)
@@ -159,6 +164,27 @@ static uint64_t pushed_for(const struct code_fn *f, const struct code_leader *l,
 	return l->pushed.call && there + l->pushed.bytes == here ? l->pushed.call : 0;
 }
 
+/* Whether the code there, between two leaders, was followed with another height of the stack. */
+static bool height_differs(struct code_fn *f, uint64_t addr, const struct code_state *s)
+{
+	const struct code_leader *l = leader_before(f, addr);
+	struct code_walk w;
+
+	if (!l)
+		return false;
+	code_walk_begin(&w, l);
+	while (code_walk_next(f, &w)) {
+		if (w.at == addr)
+			return code_state_conflict(&w.state, s, f->arch);
+		if (!f->left || !f->budget)
+			break;
+		f->left--;
+		f->budget--;
+		code_walk_apply(f, &w);
+	}
+	return false;
+}
+
 int code_edge(struct code_fn *f, uint64_t addr, const struct code_state *s, uint64_t call)
 {
 	struct code_leader *l = leader_at(f, addr);
@@ -167,7 +193,9 @@ int code_edge(struct code_fn *f, uint64_t addr, const struct code_state *s, uint
 
 	/* A landing pad does not change what is known of the other code. */
 	if (f->in_pad && (l ? !l->is_pad : *code_mark_of(f, addr) & MARK_START))
-		return l && code_state_conflict(&l->state, s, f->arch) ? CODE_FN_REJECT : 0;
+		return (l ? code_state_conflict(&l->state, s, f->arch) : height_differs(f, addr, s))
+			       ? CODE_FN_REJECT
+			       : 0;
 	if (!l)
 		return code_new_leader(f, addr, s, call);
 	if (call && !l->passed && !l->from_call && !f->outermost &&

@@ -8,7 +8,35 @@
  */
 #include "unwind/code_fn_internal.h"
 
-#define TRIES 4 /* of a pad, each with one more call known not to return */
+#define TRIES	      4	  /* of a pad, each with one more call known not to return */
+#define ARGUMENTS_MAX 256 /* bytes that are pushed for a call */
+
+/*
+ * The unwinder removes the arguments of a call: of two heights, a pad has that with less on the
+ * stack. More than arguments is a frame that another call is to make.
+ */
+static void merge_calls(struct code_state *ret, const struct code_state *s,
+			const struct code_arch *arch)
+{
+	struct code_state other;
+
+	code_state_copy(&other, s);
+	if (code_state_conflict(ret, s, arch)) {
+		int64_t *a = &ret->reg[arch->sp].off, *b = &other.reg[arch->sp].off;
+		const int64_t least = *a > *b ? *a : *b;
+
+		if (2 * least - *a - *b <= ARGUMENTS_MAX)
+			*a = *b = least;
+	}
+	code_state_merge(ret, &other, arch);
+}
+
+/* Whether a pad may belong to the call; not to one that removes arguments, or makes the frame. */
+static bool may_throw(const struct code_walk *w, const struct code_arch *arch)
+{
+	return w->op->kind == OP_CALL && !w->op->pops && !w->op->keeps_result &&
+	       !code_state_may_return(&w->state, arch);
+}
 
 /* What all calls leave behind. False: there is none. */
 static bool state_after_calls(const struct code_fn *f, struct code_state *ret)
@@ -20,10 +48,10 @@ static bool state_after_calls(const struct code_fn *f, struct code_state *ret)
 		code_walk_begin(&w, &f->leaders[i]);
 		while (code_walk_next(f, &w)) {
 			code_walk_apply(f, &w);
-			if (w.op->kind != OP_CALL || w.op->pops)
+			if (!may_throw(&w, f->arch))
 				continue;
 			if (any)
-				code_state_merge(ret, &w.state, f->arch);
+				merge_calls(ret, &w.state, f->arch);
 			else
 				code_state_copy(ret, &w.state);
 			any = true;
