@@ -614,6 +614,21 @@ TEST(arm64_epilogue)
 }
 
 /* Also where sp is known, before it is moved: the function uses its frame pointer. */
+TEST(arm64_return_address_as_data)
+{
+	static const uint32_t code[] = {
+		0xa9bc7bfd, /* stp x29, x30, [sp, #-64]! */
+		0xf9001bfe, /* str x30, [sp, #48] */
+		0xd503201f, /* nop */
+		0xa8c47bfd, /* ldp x29, x30, [sp], #64 */
+		0xd65f03c0, /* ret */
+	};
+
+	analyse_arm64(code, sizeof(code) / sizeof(*code));
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(8), "cfa=sp+64 ra=*(cfa-56) fp=*(cfa-64)");
+}
+
 TEST(arm64_frame_pointer)
 {
 	static const uint32_t code[] = {

@@ -83,6 +83,23 @@ static struct rule saved(const struct code_state *s, const struct code_arch *arc
 	return (struct rule){ .kind = RULE_NONE };
 }
 
+/*
+ * Where the return address is on AArch64. Programs also store it as data: the word of the frame
+ * record, after the caller's fp, is the one that stays.
+ */
+static struct rule saved_ra(const struct code_state *s, const struct code_arch *arch)
+{
+	for (uint32_t i = 0; i < s->nslots; i++) {
+		const struct code_slot *slot = &s->slot[i];
+		const struct code_val *next = slot_at(s, 0, slot->off + 8);
+
+		if (!slot->sym && is_orig(&slot->val, arch->fp) && next && is_orig(next, arch->ra))
+			return (struct rule){ .kind = RULE_CFA_MEM,
+					      .off = (int32_t)(slot->off + 8) };
+	}
+	return saved(s, arch, arch->ra);
+}
+
 static bool signed_ra(const struct code_state *s, const struct code_arch *arch)
 {
 	for (uint32_t i = 0; i < s->nslots; i++)
@@ -125,7 +142,7 @@ bool code_state_row(const struct code_state *s, const struct code_arch *arch, bo
 		if (ret->bx.kind != RULE_SAME && ret->bx.kind != RULE_CFA_MEM)
 			ret->bx = (struct rule){ .kind = RULE_NONE };
 	} else {
-		ret->ra = saved(s, arch, arch->ra);
+		ret->ra = saved_ra(s, arch);
 		if (ret->ra.kind == RULE_SAME)
 			ret->ra = by_reg(arch->ra, 0);
 		ret->flags = signed_ra(s, arch) ? ROW_PAC : 0;
