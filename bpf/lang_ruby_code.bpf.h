@@ -59,7 +59,7 @@
 
 #define RB_LEVELS	32   /* environments around a block that are looked at */
 #define RB_CALLERS	16   /* frames of C between a method in C and code of Ruby */
-#define RB_INSNS_MAX	1024 /* line entries of an iseq */
+#define RB_INSNS_MAX	2048 /* line entries of an iseq */
 #define RB_INDEX_FIRST	54   /* instructions in the fixed part of the index, in 48 bytes */
 #define RB_INDEX_SMALL	48
 #define RB_INDEX_BLOCK	80 /* bytes for each 512 more */

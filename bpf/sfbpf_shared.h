@@ -388,7 +388,7 @@ struct sf_lang {
 #define SF_MAX_CODES   32768 /* code objects that BPF knows at a time */
 #define SF_CODE_TEXT   256
 #define SF_CODE_UTF8   0 /* as a unit */
-#define SF_CODE_LINES  8192
+#define SF_CODE_LINES  16384
 #define SF_JAVA_SOURCE 128
 
 struct sf_code {

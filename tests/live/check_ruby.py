@@ -105,7 +105,7 @@ def check_parse(ruby):
 
 def check_lines(ruby):
     """Each caller's line, that of a method's caller in C among them."""
-    found, stats = ruby.record(["blocks", "each", "missing", "rescue"], ["--lines"])
+    found, stats = ruby.record(["blocks", "each", "missing", "rescue", "long"], ["--lines"])
     for case, (stacks, chain) in found.items():
         ruby.check("lines-" + case,
                    ruby.judge(stacks, chain, lines=True) + ruby.account(stats))

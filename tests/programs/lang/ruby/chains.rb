@@ -95,6 +95,9 @@ Pair = Struct.new(:left) do
   end
 end
 
+# A method with many entries in its table of lines
+eval("def long\n#{"x = 1\n" * 450}spin\nend", TOPLEVEL_BINDING, 'long.rb', 1)
+
 def warm_up(rounds)
   $said = true
   $end = 0
@@ -119,6 +122,7 @@ CASES = {
   'plain' => -> { spin },
   'rec60' => -> { nested(60) },
   'rec300' => -> { nested(300) },
+  'long' => -> { long },
   'blocks' => -> { twice { twice { nested(2) { twice { spin } } } } },
   'each' => -> { [1].each { |a| [a].map { 1.times { { a => 1 }.each_pair { nested(3) } } } } },
   'sortby' => -> { [2, 1].sort_by { |a| nested(2) || a } },
