@@ -111,7 +111,31 @@ static __always_inline bool bridge_jumps(const struct sf_bridge *b)
 	return false;
 }
 
-/* Whether a call of the function at b->to, in mapping `found`, may have led to run-time code. */
+/* b->to is a PLT stub: sets b->to to what it jumps to; 0: not known. */
+static __always_inline void bridge_stub(struct sf_bridge *b)
+{
+	u64 stub = b->to, at;
+	u32 i;
+
+	b->to = 0;
+	b->left = b->left > BRIDGE_CODE ? b->left - BRIDGE_CODE : 0;
+	if (!b->left || copy_user(b->code, 16, stub))
+		return;
+#pragma clang loop unroll(disable)
+	for (i = 0; i < 8; i++)
+		if (b->code[i] == 0xff && b->code[i + 1] == 0x25) {
+			at = stub + i + 6;
+			at += (u64)(long long)*(s32 *)&b->code[i + 2];
+			if (copy_user(&b->to, sizeof(b->to), at))
+				b->to = 0;
+			return;
+		}
+}
+
+/*
+ * Whether a call of the function at b->to, in mapping `found`, may have led to run-time code. Else
+ * sets b->to to what is to be looked at next, if it was a PLT stub, or to 0.
+ */
 static __always_inline bool bridge_leads(struct sf_scratch *s, u32 slot, int found)
 {
 	const struct sf_rule *rule;
@@ -119,6 +143,7 @@ static __always_inline bool bridge_leads(struct sf_scratch *s, u32 slot, int fou
 	u64 to = s->bridge.to;
 	u32 code;
 
+	s->bridge.to = 0;
 	if (found < 0)
 		return false;
 	v = vma_at(s, found);
@@ -129,8 +154,13 @@ static __always_inline bool bridge_leads(struct sf_scratch *s, u32 slot, int fou
 		if (!(code & SF_RULE_INDEXED))
 			return true; /* hand-written, such as LuaJIT's interpreter */
 		rule = rule_find((struct sf_tables *)&v->first_page, code);
-		if (!rule || (rule->flags & SF_RULE_PLT))
+		if (!rule)
 			return false;
+		if (rule->flags & SF_RULE_PLT) {
+			s->bridge.to = to;
+			bridge_stub(&s->bridge);
+			return false;
+		}
 		if (rule->cfa_reg != SF_REG_SP || rule->cfa_off != 8)
 			return true;
 	}
@@ -247,7 +277,6 @@ __noinline int bridge_look(u32 slot, int found)
 	b = &s->bridge;
 	if (b->to) {
 		leads = bridge_leads(s, slot, found);
-		b->to = 0;
 		return leads ? bridge_enter(s) : SF_STEP_GO;
 	}
 	if (!b->ra)

@@ -86,7 +86,8 @@ plain() {
 		c keepreg keepreg.c
 		c down down.c -pthread
 		c stg stg.c
-		c jit jit.c
+		c libjit_far.so jit_far.S -shared
+		c jit jit.c -L"$out" -ljit_far -Wl,-rpath,'$ORIGIN',-z,lazy
 		c fat rec.c fat.S
 		c asm asm.S -static -nostdlib
 		c fp-stub fp_stub.S -static -nostdlib

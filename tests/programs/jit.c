@@ -14,6 +14,7 @@
  *   8  a leaf whose frame is too large to search
  *   9  a leaf in whose frame the inner part of a longer chain of earlier calls still is, entered
  *      through a pointer at a constant address
+ *  10  as 5, by a function of another file
  */
 #include <sys/mman.h>
 #include "prog.h"
@@ -87,6 +88,8 @@ __asm__(".section .rodata\n"
 	"	.cfi_endproc\n"
 	".size ji_jump, . - ji_jump\n");
 
+unsigned long ji_far_jump(const volatile sig_atomic_t *stop, void *next, code_fn *code);
+
 static char *ji_memory;
 
 static code_fn *ji_code(const char *template)
@@ -151,6 +154,13 @@ static NOIPA unsigned long ji_sure(void)
 	return ji_entry(&prog_stop, NULL) + r;
 }
 
+static NOIPA unsigned long ji_far(code_fn *fn)
+{
+	unsigned long r = ji_deep(1);
+
+	return ji_far_jump(&prog_stop, NULL, fn) + r;
+}
+
 static NOIPA unsigned long ji_alloca(code_fn *fn, void *next)
 {
 	volatile char *room = __builtin_alloca(ji_deep(1) * 16 + 16);
@@ -205,6 +215,8 @@ static NOIPA unsigned long ji_run(long way)
 	case 9:
 		ji_entry = ji_code(code_wiped);
 		return ji_sure() + 1;
+	case 10:
+		return ji_far(ji_code(code_stale_leaf)) + 1;
 	default:
 		return ji_enter(ji_code(code_stale_leaf), NULL) + 1;
 	}
