@@ -269,18 +269,55 @@ part:	call *%rsi
 """
 
 
-def check_part(directory):
-    source, path = os.path.join(directory, "part.S"), os.path.join(directory, "part.so")
+def check_library(directory, name, text):
+    source, path = os.path.join(directory, name + ".S"), os.path.join(directory, name + ".so")
     with open(source, "w", encoding="ascii") as f:
-        f.write(PART)
+        f.write(text)
     subprocess.run(["gcc", "-nostdlib", "-shared", "-o", path, source], check=True)
     _, claimed, wrong = compare(path)
     if claimed and not wrong:
-        print("ok code-rows part")
+        print("ok code-rows " + name)
         return 0
-    print("FAIL code-rows part: of %d bytes with rows from code, %d have wrong ones" %
-          (claimed, wrong))
+    print("FAIL code-rows %s: of %d bytes with rows from code, %d have wrong ones" %
+          (name, claimed, wrong))
     return 1
+
+
+# error(1, ...) does not return. If it did, the store would be to the place of rbp.
+ERROR = """
+	.text
+	.cfi_startproc
+	.globl f
+f:	push %rbp
+	.cfi_def_cfa_offset 16
+	.cfi_offset 6, -16
+	push %rbx
+	.cfi_def_cfa_offset 24
+	sub $8, %rsp
+	.cfi_def_cfa_offset 32
+	xor %ebp, %ebp
+	test %esi, %esi
+	je 1f
+	mov %rsp, %rbx
+	mov $1, %edi
+	xor %esi, %esi
+	call error@PLT
+2:	mov %rdi, 16(%rbx)
+	test %rdi, %rdi
+	je 3f
+	call *%rdi
+3:	add $8, %rsp
+	.cfi_def_cfa_offset 24
+	pop %rbx
+	.cfi_def_cfa_offset 16
+	pop %rbp
+	.cfi_def_cfa_offset 8
+	ret
+	.cfi_def_cfa_offset 32
+1:	mov %rdi, %rbx
+	jmp 2b
+	.cfi_endproc
+"""
 
 
 # As small as GCC's own functions without tables, which are right before it, and have no rows.
@@ -379,7 +416,9 @@ def main():
         if platform.machine() == "x86_64":
             for name, text in (("late", LATE), ("taken", TAKEN)):
                 failed |= check_asm(directory, name, text)
-            for test in (check_last, check_cold, check_part, check_small):
+            for name, text in (("part", PART), ("error", ERROR)):
+                failed |= check_library(directory, name, text)
+            for test in (check_last, check_cold, check_small):
                 failed |= test(directory)
         return failed
 

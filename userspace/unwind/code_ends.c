@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/vec.h"
+#include "base/u64s.h"
 
 #define STUB_BYTES 16 /* .plt.got of x86-64 has 8 */
 #define STUB_OPS   6  /* instructions of a stub up to its jump */
@@ -71,6 +71,12 @@ static bool never_returns(const char *name)
 	return !strncmp(name, "Perl_croak", 10) || !strncmp(name, "Perl_die", 8) || is_throw(name);
 }
 
+/* Functions of glibc that return only if their first argument is 0 */
+static bool may_end(const char *name)
+{
+	return !strcmp(name, "error") || !strcmp(name, "error_at_line");
+}
+
 static bool leads_to_function(const struct elf_image *img, uint64_t info)
 {
 	const uint64_t type = ELF64_R_TYPE(info);
@@ -93,18 +99,17 @@ static int add_slot(void *ctx, const Elf64_Rela *r)
 	struct bytes sym = bytes_sub(&s->syms, ELF64_R_SYM(r->r_info) * sizeof(Elf64_Sym),
 				     sizeof(Elf64_Sym));
 	const char *name;
-	int err;
+	int err = 0;
 
 	if (!leads_to_function(f->img, r->r_info))
 		return 0;
 	s->str.err = false;
 	bytes_seek(&s->str, bytes_u32(&sym));
 	name = bytes_str(&s->str);
-	if (!name || !never_returns(name))
-		return 0;
-	err = vec_reserve(&f->ends, &f->ends_cap, f->nends + 1, sizeof(*f->ends));
-	if (!err)
-		f->ends[f->nends++] = r->r_offset;
+	if (name && never_returns(name))
+		err = u64_push(&f->ends, &f->nends, &f->ends_cap, r->r_offset);
+	else if (name && may_end(name))
+		err = u64_push(&f->may_end, &f->nmay_end, &f->may_end_cap, r->r_offset);
 	return err;
 }
 
@@ -127,10 +132,7 @@ static int read_slots(struct code_fn *f)
 
 bool code_ends_at(const struct code_fn *f, uint64_t slot)
 {
-	for (size_t i = 0; i < f->nends; i++)
-		if (f->ends[i] == slot)
-			return true;
-	return false;
+	return u64_has(f->ends, f->nends, slot);
 }
 
 /* The slot of the GOT through which a stub jumps; 0: it is none. */
@@ -156,22 +158,31 @@ static uint64_t slot_of_stub(const struct code_fn *f, uint64_t addr)
 	return 0;
 }
 
+static int note_stub(struct code_fn *f, uint64_t addr)
+{
+	struct code_text *t = code_text_of(f, addr);
+	const uint64_t slot = t ? slot_of_stub(f, addr) : 0;
+
+	if (slot && code_ends_at(f, slot))
+		t->marks[addr - t->start] |= MARK_ENDS;
+	if (!slot || !u64_has(f->may_end, f->nmay_end, slot))
+		return 0;
+	return u64_push(&f->may_end, &f->nmay_end, &f->may_end_cap, addr);
+}
+
 int code_ends(struct code_fn *f)
 {
 	static const char *const sections[] = { ".plt", ".plt.sec", ".plt.got" };
 	int err = read_slots(f);
+	const size_t nslots = f->nends + f->nmay_end;
 
-	for (size_t i = 0; !err && f->nends && i < sizeof(sections) / sizeof(*sections); i++) {
+	for (size_t i = 0; !err && nslots && i < sizeof(sections) / sizeof(*sections); i++) {
 		const struct elf_shdr *s = elf_image_section(f->img, sections[i]);
 		uint64_t size = s && s->size < PLT_MAX ? s->size : 0;
 		const uint64_t step = s && s->entsize == 8 ? 8 : STUB_BYTES;
 
-		for (uint64_t at = 0; at < size; at += step) {
-			struct code_text *t = code_text_of(f, s->addr + at);
-
-			if (t && code_ends_at(f, slot_of_stub(f, s->addr + at)))
-				t->marks[s->addr + at - t->start] |= MARK_ENDS;
-		}
+		for (uint64_t at = 0; at < size && !err; at += step)
+			err = note_stub(f, s->addr + at);
 	}
 	return err;
 }

@@ -10,7 +10,8 @@
 
 /*
  * Fills f->ends with the GOT slots of such functions, and marks the PLT stubs that jump through
- * them with MARK_ENDS. f->arch, f->img and f->texts are set. 0 or -ENOMEM.
+ * them with MARK_ENDS. Fills f->may_end with the slots and stubs of error() and its like.
+ * f->arch, f->img and f->texts are set. 0 or -ENOMEM.
  */
 int code_ends(struct code_fn *f);
 /* Whether it is such a slot. */

@@ -137,10 +137,26 @@ static const struct code_op *refine_call(const struct code_fn *f, const struct c
 	return refined;
 }
 
+/* Whether it is a call of error() or its like that does not return. */
+static bool error_ends(const struct code_fn *f, const struct code_op *op,
+		       const struct code_state *s)
+{
+	const struct code_val *status = &s->reg[f->arch->argument];
+
+	return f->nmay_end && status->kind == VAL_CONST && (uint32_t)status->off &&
+	       (op->target || is_import(op)) &&
+	       u64_has(f->may_end, f->nmay_end, op->target ? op->target : (uint64_t)op->imm);
+}
+
 const struct code_op *code_fn_refine(const struct code_fn *f, const struct code_op *op,
 				     const struct code_state *s, uint64_t next,
 				     struct code_op *refined)
 {
+	if (op->kind == OP_CALL && error_ends(f, op, s)) {
+		*refined = *op;
+		refined->kind = OP_END;
+		return refined;
+	}
 	if (op->kind == OP_CALL)
 		return refine_call(f, op, next, refined);
 	if (op->kind != OP_SYSCALL || s->reg[f->arch->syscall].kind != VAL_CONST)

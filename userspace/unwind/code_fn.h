@@ -131,6 +131,8 @@ struct code_fn {
 	struct code_cached *cache; /* by the low bits of the address */
 	uint64_t *ends;		   /* GOT slots of functions that do not return (code_ends.h) */
 	size_t nends, ends_cap;
+	uint64_t *may_end; /* GOT slots and stubs of those that return if their argument is 0 */
+	size_t nmay_end, may_end_cap;
 	bool sized;	/* the function certainly ends where its range does */
 	bool uses_fp;	/* its code addresses the frame by fp */
 	bool by_fp;	/* so the CFA is given by fp, as long as that is known */

@@ -80,6 +80,7 @@ void code_fn_free(struct code_fn *f)
 	free(f->calls);
 	slots_free(&f->call_slots);
 	free(f->ends);
+	free(f->may_end);
 	free(f->addressed);
 	free(f->tails);
 	rowbuf_free(&f->rows);
