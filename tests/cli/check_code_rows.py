@@ -320,6 +320,23 @@ f:	push %rbp
 """
 
 
+# The number is as large as the address of its own third byte.
+NUMBER = """
+	.text
+	.cfi_startproc
+	.globl f
+f:	push %rbx
+	.cfi_def_cfa_offset 16
+	mov $0x1003, %eax
+	call *%rdi
+	mov (%rax), %rax
+	pop %rbx
+	.cfi_def_cfa_offset 8
+	jmp *%rax
+	.cfi_endproc
+"""
+
+
 # As small as GCC's own functions without tables, which are right before it, and have no rows.
 SMALL = """
 __attribute__((noinline)) int inner(int n) { int s = 1; while (n-- > 0) s = s * 31 + n; return s; }
@@ -416,7 +433,7 @@ def main():
         if platform.machine() == "x86_64":
             for name, text in (("late", LATE), ("taken", TAKEN)):
                 failed |= check_asm(directory, name, text)
-            for name, text in (("part", PART), ("error", ERROR)):
+            for name, text in (("part", PART), ("error", ERROR), ("number", NUMBER)):
                 failed |= check_library(directory, name, text)
             for test in (check_last, check_cold, check_small):
                 failed |= test(directory)

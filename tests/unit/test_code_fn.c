@@ -78,6 +78,9 @@ SHAPE(hands_over, "push %rbx\n xor %ebx, %ebx\n pop %rbx\n jmp 0f\n 0:")
 /* Code of a frame that was entered elsewhere: what follows the call returns at another height. */
 SHAPE(hands_over_late, "call *%rdi\n test %edi, %edi\n je 0f\n call *%rdi\n"
 		       "lea -8(%rbp), %rsp\n pop %rbx\n pop %rbp\n ret\n 0:")
+/* The call does not return: the jump after it leads out of the function with its frame. */
+SHAPE(jumps_out, "push %rbx\n test %edi, %edi\n jne 1f\n pop %rbx\n ret\n"
+		 "1: call *%rdi\n jmp 0f\n 0:")
 SHAPE(hands_over_rbx, "xor %ebx, %ebx\n jmp 0f\n 0:")
 SHAPE(goes_on, "push %rbx\n pop %rbx")
 /* No index leads to the first entry, which is another table's. */
@@ -583,6 +586,10 @@ TEST(ends_in_a_jump)
 	EXPECT_EQ(verdict, CODE_SOUND);
 	ANALYSE(hands_over_late);
 	EXPECT_EQ(verdict, CODE_SOUND);
+	ANALYSE(jumps_out);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(7), "cfa=rsp+16 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(9), "");
 }
 
 static void analyse_arm64(const uint32_t *code, size_t n)

@@ -139,6 +139,7 @@ static void take_immediate(uint32_t i, uint64_t addr, struct code_op *op)
 
 		op->writes = written(RD(i));
 		op->keeps_flags = true;
+		op->is_number = true;
 		if ((i >> 29 & 3) == 2)
 			to_const(op, gpr(RD(i)), v);
 		else if (!(i >> 29 & 3))

@@ -79,7 +79,7 @@ static int note(struct code_fn *f, const struct code_op *op)
 {
 	if (op->kind == OP_CALL && op->target)
 		return note_call(f, op->target);
-	if (op->kind != OP_CONST || !code_text_of(f, (uint64_t)op->imm))
+	if (!code_text_of(f, code_address_of(f, op)))
 		return 0;
 	if (code_jump_note_own(f, op))
 		return -ENOMEM;
@@ -347,10 +347,11 @@ static int follow(struct code_fn *f, uint64_t addr, const struct code_state *fro
 		err = note(f, op);
 		if (!err)
 			err = leave_op(f, op, &s, at, &on);
-		if (err == CODE_FN_REJECT && kind == OP_RET && last) {
-			/* Another function's code follows a call that does not return. */
+		/* Another function's code, or none, follows a call that does not return. */
+		if (err == CODE_FN_REJECT &&
+		    ((kind == OP_RET && last) || (kind == OP_JUMP && call))) {
 			f->guessed = true;
-			return code_no_return(f, last);
+			return code_no_return(f, kind == OP_RET ? last : call);
 		}
 		if (kind == OP_CALL)
 			last = at;

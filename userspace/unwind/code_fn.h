@@ -237,6 +237,16 @@ static inline bool code_in_gap(const struct code_fn *f, uint64_t addr)
 	}
 	return false;
 }
+/*
+ * The address that the instruction takes; 0: none. In files that may be mapped anywhere, a number
+ * is none: some are as small as the addresses of small files.
+ */
+static inline uint64_t code_address_of(const struct code_fn *f, const struct code_op *op)
+{
+	return op->kind != OP_CONST || (op->is_number && f->img->type == ET_DYN)
+		       ? 0
+		       : (uint64_t)op->imm;
+}
 uint8_t *code_mark_of(const struct code_fn *f, uint64_t addr); /* NULL: outside of text */
 /* Removes these marks from the range. */
 void code_unmark(const struct code_fn *f, struct code_range range, uint8_t marks);

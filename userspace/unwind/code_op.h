@@ -63,6 +63,7 @@ struct code_op {
 	bool is_signed;	     /* OP_LOAD and OP_COPY extend the sign */
 	bool keeps_flags;    /* what OP_COMPARE said holds after it */
 	bool negative;	     /* OP_ADD subtracts */
+	bool is_number;	     /* OP_CONST: imm is there as it is, not relative to the instruction */
 	bool keeps_result;   /* OP_CALL does not change the result's register */
 	uint16_t store_size; /* bytes written at base + imm by an op other than OP_STORE */
 	int32_t writeback;

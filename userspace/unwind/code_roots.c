@@ -77,15 +77,16 @@ static int note_described(struct analysis *a, const struct fntab *t, bool is_eh)
 static int note_main(struct analysis *a)
 {
 	bool taken = false, called = false;
-	uint64_t at = a->entry;
+	uint64_t at = a->entry, to;
 	struct code_op op;
 	int err = 0;
 
 	for (int i = 0; i < 2 * ENTRY_OPS && !err; i++, at += op.len) {
 		code_decode(&a->fn, at, &op);
-		if (op.kind == OP_CONST && (!called || op.dst == a->fn.arch->argument)) {
-			taken |= code_wanted(a, (uint64_t)op.imm);
-			err = code_note_start(a, (uint64_t)op.imm, true);
+		to = code_address_of(&a->fn, &op);
+		if (to && (!called || op.dst == a->fn.arch->argument)) {
+			taken |= code_wanted(a, to);
+			err = code_note_start(a, to, true);
 		}
 		if (op.kind == OP_CALL && op.target && !taken && !called && i < ENTRY_OPS) {
 			called = true;

@@ -49,8 +49,8 @@ static int references(const struct code_fn *f, const struct code_range *r,
 		code_decode(f, at, &op);
 		if (op.kind == OP_CALL || op.kind == OP_JUMP || op.kind == OP_BRANCH)
 			to = op.target;
-		else if (op.kind == OP_CONST)
-			to = (uint64_t)op.imm;
+		else
+			to = code_address_of(f, &op);
 		if (to && code_in_gap(f, to))
 			err = note(ctx, to, op.kind == OP_CALL);
 	}

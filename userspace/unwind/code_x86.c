@@ -132,6 +132,7 @@ static void take_mov(const struct insn *in, struct code_op *op)
 	op->keeps_flags = true;
 	op->size = (uint8_t)from;
 	if (is_reg(in, 0) && is_imm(in, 1) && bytes >= 4) {
+		op->is_number = true;
 		to_const(op, reg_of(in, 0),
 			 bytes == 8 ? in->op[1].imm.value.s
 				    : (int64_t)(uint32_t)in->op[1].imm.value.u);
