@@ -211,6 +211,7 @@ static void analyse(const uint8_t *from, const uint8_t *to)
 			     .sized = is_sized,
 			     .has_labels = nlabels,
 			     .outermost = is_entry,
+			     .has_pads = true,
 			     .budget = 10000 };
 
 	text.blob.view = bytes_of(from, len + call_ends, false); /* a byte follows each shape */

@@ -347,9 +347,8 @@ static int follow(struct code_fn *f, uint64_t addr, const struct code_state *fro
 		err = note(f, op);
 		if (!err)
 			err = leave_op(f, op, &s, at, &on);
-		/* Another function's code, or none, follows a call that does not return. */
-		if (err == CODE_FN_REJECT &&
-		    ((kind == OP_RET && last) || (kind == OP_JUMP && call))) {
+		if (err == CODE_FN_REJECT && (kind == OP_RET ? last : kind == OP_JUMP && call)) {
+			/* Another function's code, or none, follows a call that does not return. */
 			f->guessed = true;
 			return code_no_return(f, kind == OP_RET ? last : call);
 		}
@@ -445,7 +444,7 @@ static int explore_fn(struct code_fn *f, struct code_range fn)
 			err = code_fn_explore(f);
 		if (!err && f->own_late)
 			err = CODE_FN_AGAIN;
-		if (!err && f->sized)
+		if (!err && f->sized && f->has_pads)
 			err = code_pads(f);
 		if (err == CODE_FN_REJECT && f->in_pad) {
 			f->sized = false; /* without landing pads */

@@ -174,6 +174,7 @@ struct code_fn {
 	uint64_t *data_labels;
 	size_t ndata_labels, data_labels_cap;
 	bool has_labels, has_data_labels;
+	bool has_pads;	  /* the file has landing pads, as its tables for exceptions say */
 	bool has_poppers; /* of the file: a function removes its arguments */
 	/* Results */
 	uint64_t *calls, *addressed; /* code that it calls; code whose address it takes */

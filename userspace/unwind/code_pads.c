@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Landing pads of exceptions. No jump leads to them: the unwinder enters them with the stack and
- * the callee-saved registers as after a call of the function. In a function whose end is certain,
- * what nothing else leads to is one, if that makes sense. It does not change what is known of the
- * other code, and where it leads does not count. What is left after one that makes no sense may be
- * no landing pads.
+ * the callee-saved registers as after a call of the function. In a file with tables of exceptions,
+ * and a function whose end is certain, what nothing else leads to is one, if that makes sense. It
+ * does not change what is known of the other code, and where it leads does not count. What is left
+ * after one that makes no sense may be no landing pads.
  */
 #include "unwind/code_fn_internal.h"
 

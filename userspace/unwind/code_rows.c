@@ -508,6 +508,7 @@ static int run(struct analysis *a)
 	err = code_ends(&a->fn);
 	if (err)
 		return err;
+	a->fn.has_pads = elf_image_section(&a->file->img, ".gcc_except_table");
 	a->has_entry = code_entry(&a->file->img, &a->entry);
 	err = code_note_starts(a);
 	if (!err)
