@@ -145,11 +145,17 @@ die:	mov $60, %eax
 """
 
 
-def check_asm(directory, name, text):
-    source, path = os.path.join(directory, name + ".S"), os.path.join(directory, name)
+def build(directory, source, text, output, *options):
+    """The path of the built file."""
+    source, path = os.path.join(directory, source), os.path.join(directory, output)
     with open(source, "w", encoding="ascii") as f:
         f.write(text)
-    subprocess.run(["gcc", "-nostdlib", "-static", "-s", "-o", path, source], check=True)
+    subprocess.run(["gcc", *options, "-o", path, source], check=True)
+    return path
+
+
+def check_asm(directory, name, text):
+    path = build(directory, name + ".S", text, name, "-nostdlib", "-static", "-s")
     out = subprocess.run([SFBPF, "inspect", "--json", path], capture_output=True, check=True)
     found = json.loads(out.stdout)["coverage"]
     if found["code_bytes"] == found["exec_bytes"]:
@@ -191,10 +197,7 @@ out:	mov $60, %eax
 
 
 def check_last(directory):
-    source, path = os.path.join(directory, "last.S"), os.path.join(directory, "last")
-    with open(source, "w", encoding="ascii") as f:
-        f.write(LAST)
-    subprocess.run(["gcc", "-nostdlib", "-static", "-s", "-o", path, source], check=True)
+    path = build(directory, "last.S", LAST, "last", "-nostdlib", "-static", "-s")
     out = subprocess.run([SFBPF, "inspect", "--rows=code", path], capture_output=True, check=True)
     rows = out.stdout.decode()
     if "cfa=rsp+16" in rows and "cfa=rsp+40" not in rows:
@@ -222,11 +225,8 @@ int f(int x, int *p)
 
 
 def check_cold(directory):
-    source, path = os.path.join(directory, "cold.c"), os.path.join(directory, "libcold.so")
-    with open(source, "w", encoding="ascii") as f:
-        f.write(COLD)
-    subprocess.run(["gcc", "-O2", "-shared", "-fPIC", "-s", "-fno-asynchronous-unwind-tables",
-                    "-fno-unwind-tables", "-o", path, source], check=True)
+    path = build(directory, "cold.c", COLD, "libcold.so", "-O2", "-shared", "-fPIC", "-s",
+                 "-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
     out = subprocess.run([SFBPF, "inspect", "--rows=code", path], capture_output=True, check=True)
     names = subprocess.run(["nm", "-D", path], capture_output=True, check=True).stdout.decode()
     start = [int(x.split()[0], 16) for x in names.splitlines() if x.endswith(" T f")][0]
@@ -270,10 +270,7 @@ part:	call *%rsi
 
 
 def check_library(directory, name, text):
-    source, path = os.path.join(directory, name + ".S"), os.path.join(directory, name + ".so")
-    with open(source, "w", encoding="ascii") as f:
-        f.write(text)
-    subprocess.run(["gcc", "-nostdlib", "-shared", "-o", path, source], check=True)
+    path = build(directory, name + ".S", text, name + ".so", "-nostdlib", "-shared")
     _, claimed, wrong = compare(path)
     if claimed and not wrong:
         print("ok code-rows " + name)
@@ -345,11 +342,8 @@ int outer(int n) { return inner(n) + 1; }
 
 
 def check_small(directory):
-    source, path = os.path.join(directory, "small.c"), os.path.join(directory, "small.so")
-    with open(source, "w", encoding="ascii") as f:
-        f.write(SMALL)
-    subprocess.run(["gcc", "-O1", "-fPIC", "-shared", "-fno-asynchronous-unwind-tables", "-o", path,
-                    source], check=True)
+    path = build(directory, "small.c", SMALL, "small.so", "-O1", "-fPIC", "-shared",
+                 "-fno-asynchronous-unwind-tables")
     names = subprocess.run(["nm", path], capture_output=True, text=True, check=True).stdout
     starts = [int(line.split()[0], 16) for line in names.splitlines()
               if line.endswith((" inner", " outer"))]
