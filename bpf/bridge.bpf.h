@@ -6,8 +6,8 @@
  * sp, and says by the call before it whether the caller could have entered such code. The walk goes
  * on from the first one that does, in a file with rows, and counts if it reaches the outermost
  * frame. If it breaks within a few frames, the next return address is tried. If it breaks later,
- * only those are that follow a call of run-time code. A frame of its own (SF_FRAME_BRIDGE) stands
- * for what lies between.
+ * only addresses that follow a call of run-time code are tried. A frame of its own
+ * (SF_FRAME_BRIDGE) stands for what lies between.
  *
  * The frame of run-time code may hold return addresses of calls that are over, and the walk from
  * one of them can join the real stack. So the call counts: compiled functions enter run-time code
@@ -183,11 +183,7 @@ static __always_inline void bridge_called(struct sf_bridge *b)
 /* Whether a word may be a frame pointer above the return address at `above`. */
 static __always_inline bool bridge_is_fp(u64 word, u64 above)
 {
-	u64 ra, before;
-
-	return !(word & 7) && word - above - 8 < BRIDGE_FP_MAX &&
-	       !copy_user(&ra, sizeof(ra), word + 8) && ra > SF_PAGE_MIN &&
-	       !copy_user(&before, sizeof(before), ra - SF_CALL_BYTES) && ends_with_call(before);
+	return !(word & 7) && word - above - 8 < BRIDGE_FP_MAX && holds_return(word + 8);
 }
 
 /*

@@ -62,6 +62,22 @@ static __always_inline long copy_user_text(u8 *dst, u32 len, u64 addr)
 #endif
 }
 
+/* Whether the address follows a call. */
+static __always_inline bool follows_call(u64 ra)
+{
+	u64 before;
+
+	return !copy_user(&before, sizeof(before), ra - SF_CALL_BYTES) && ends_with_call(before);
+}
+
+/* Whether the word at `at` is an address that follows a call. For few words: see code_before. */
+static __always_inline bool holds_return(u64 at)
+{
+	u64 ra;
+
+	return !copy_user(&ra, sizeof(ra), at) && ra > SF_PAGE_MIN && follows_call(ra);
+}
+
 /*
  * Reads the code before a word that may be a return address. It may point anywhere, and an address
  * that cannot be read is a page fault, which costs up to half of an honest deep stack on a virtual

@@ -66,15 +66,12 @@ static __always_inline bool stack_went_down(struct sf_scratch *s, u32 slot)
 __noinline int guess_check(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
-	u64 before = 0;
 
 	if (!s)
 		return SF_STOP_NO_ROW;
 	if (stack_went_down(s, slot))
 		return SF_STOP_BAD_CFA;
-	if ((!copy_user(&before, sizeof(before), s->regs.pc - SF_CALL_BYTES) &&
-	     ends_with_call(before)) ||
-	    ra_needs_no_call(s, slot))
+	if (follows_call(s->regs.pc) || ra_needs_no_call(s, slot))
 		return SF_STEP_GO;
 	return (s->regs.flags & SF_REGS_BY_FP) && s->cause ? s->cause : SF_STOP_REG_UNKNOWN;
 }
@@ -84,14 +81,11 @@ __noinline int guess_check(u32 slot)
 /* Whether one of the words from `at` to `top` is the address after a call. */
 static __always_inline bool calls_between(u64 at, u64 top)
 {
-	u64 ra, before;
 	u32 i;
 
 #pragma clang loop unroll(disable)
 	for (i = 0; i < TOP_SLACK / 8 && at < top; i++, at += 8)
-		if (!copy_user(&ra, sizeof(ra), at) && ra > SF_PAGE_MIN &&
-		    !copy_user(&before, sizeof(before), ra - SF_CALL_BYTES) &&
-		    ends_with_call(before))
+		if (holds_return(at))
 			return true;
 	return false;
 }
