@@ -621,7 +621,7 @@ TEST(arm64_epilogue)
 	EXPECT_STR(at(28), "cfa=sp+0 ra=lr fp=same");
 }
 
-/* Also where sp is known, before it is moved: the function uses its frame pointer. */
+/* Stored as data, too. The word of the frame record counts. */
 TEST(arm64_return_address_as_data)
 {
 	static const uint32_t code[] = {
@@ -637,6 +637,7 @@ TEST(arm64_return_address_as_data)
 	EXPECT_STR(at(8), "cfa=sp+64 ra=*(cfa-56) fp=*(cfa-64)");
 }
 
+/* Also where sp is known, before it is moved: the function uses its frame pointer. */
 TEST(arm64_frame_pointer)
 {
 	static const uint32_t code[] = {

@@ -175,8 +175,7 @@ bool code_fn_ends_there(const struct code_fn *f, const struct code_op *op, uint6
 	const uint8_t *callee = op->target ? code_mark_of(f, op->target) : NULL;
 
 	return (callee && *callee & MARK_ENDS) || u64_has(f->noreturn, f->nnoreturn, addr) ||
-	       (!op->target && op->base == CODE_NO_REG && op->index == CODE_NO_REG &&
-		code_ends_at(f, (uint64_t)op->imm));
+	       (!op->target && is_import(op) && code_ends_at(f, (uint64_t)op->imm));
 }
 
 /*

@@ -201,8 +201,8 @@ enum code_verdict {
 	CODE_REJECTED,
 	CODE_SOUND,
 	/*
-	 * Besides, it does not return, but jumps to `tails`, and all of it makes sense: its start
-	 * is one if those are.
+	 * Besides, it does not return, but jumps to `tails`, and no call was guessed not to return:
+	 * its start is one if those are.
 	 */
 	CODE_TAILS,
 	/*

@@ -6,6 +6,8 @@
  * does not change what is known of the other code, and where it leads does not count. What is left
  * after one that makes no sense may be no landing pads.
  */
+#include <stdlib.h>
+
 #include "unwind/code_fn_internal.h"
 
 #define TRIES	      4	  /* of a pad, each with one more call known not to return */
@@ -19,15 +21,15 @@ static void merge_calls(struct code_state *ret, const struct code_state *s,
 			const struct code_arch *arch)
 {
 	struct code_state other;
+	int64_t *a = &ret->reg[arch->sp].off, *b = &other.reg[arch->sp].off;
 
-	code_state_copy(&other, s);
-	if (code_state_conflict(ret, s, arch)) {
-		int64_t *a = &ret->reg[arch->sp].off, *b = &other.reg[arch->sp].off;
-		const int64_t least = *a > *b ? *a : *b;
-
-		if (2 * least - *a - *b <= ARGUMENTS_MAX)
-			*a = *b = least;
+	if (!code_state_conflict(ret, s, arch)) {
+		code_state_merge(ret, s, arch);
+		return;
 	}
+	code_state_copy(&other, s);
+	if (llabs(*a - *b) <= ARGUMENTS_MAX)
+		*a = *b = *a > *b ? *a : *b;
 	code_state_merge(ret, &other, arch);
 }
 
