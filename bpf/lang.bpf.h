@@ -116,7 +116,10 @@ __noinline int lang_step(u32 slot)
 	return SF_STEP_GO;
 }
 
-/* As lang_step, with what it leaves to other functions. Not in a function of its own: see later. */
+/*
+ * As lang_step, with what it leaves to other functions. Inlined, as the stack of BPF is too small
+ * for one more function: see enum later.
+ */
 static __always_inline int lang_next(u32 slot)
 {
 	int stop = lang_step(slot);

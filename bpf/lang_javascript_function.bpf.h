@@ -154,7 +154,8 @@ static __always_inline int js_part(struct sf_code *rec, const struct sf_javascri
 /*
  * Reads a string to the record, as the name or the file. What is no string is empty. The names that
  * V8 infers or computes are pairs of strings, of which either can be such a pair; one that was made
- * flat has an empty second string. 0, or -1: it cannot be read. Global, so it is verified once.
+ * flat has an empty second string. 0, or -1: it cannot be read, or too many pairs are in one
+ * another. Global, so it is verified once.
  */
 __noinline int js_text(u32 slot, u64 str, u32 is_file)
 {

@@ -164,7 +164,7 @@ struct sf_java_walk {
 #define SF_JS_SCRIPTS 1024 /* a power of two */
 #define SF_JS_PIECE   4096 /* characters */
 #define SF_JS_PIECES  256  /* a power of two */
-#define SF_JS_RESTS   4	   /* a power of two */
+#define SF_JS_RESTS   4	   /* strings that follow parts of one; a power of two */
 
 /* How many lines end in the first pieces of a script's text. */
 struct sf_js_script {
@@ -179,7 +179,7 @@ struct sf_javascript_walk {
 	u32 asked;	/* the runtime of this address space was looked up */
 	u64 space, map; /* the last map of a SharedFunctionInfo, and the address space it is in */
 	u32 glue;	/* the function in hand is not to be shown */
-	u64 closure;	/* of the function in hand; 0: not known */
+	u64 closure;	/* of the function in hand; 0: not known, as it is inlined */
 	/* The frame in hand: whether it is the function's; what the step to its caller returned */
 	u32 kind, stop;
 	u32 work;      /* spent on descriptions in this sample */
@@ -250,17 +250,17 @@ struct sf_perl_walk {
 	u64 contexts;	 /* its array */
 	s32 index, type; /* the next context; what the stack is for */
 	u64 cop;	 /* the statement that runs in the next frame */
-	u64 ret;	 /* the op in it that runs (here), or runs after the call; 0: not known */
-	u64 cv;		 /* the sub in hand; 0: no sub */
-	u64 file;	 /* name of a file that is required */
-	u32 kind;	 /* enum sf_perl_code of the code in hand */
-	u32 pass;	 /* the first context that an activation begins with is not running */
-	u32 empty;	 /* rounds without a frame */
-	u32 vma;	 /* the runtime's slot in vmas[] */
-	u32 last;	 /* the place after the frames of the outermost activation */
+	u64 ret;   /* an op in it: the one that runs (here), or the one after the call; 0: none */
+	u64 cv;	   /* the sub in hand; 0: no sub */
+	u64 file;  /* name of a file that is required, or that #line in an eval gives */
+	u32 kind;  /* enum sf_perl_code of the code in hand */
+	u32 pass;  /* the first context that an activation begins with is not running */
+	u32 empty; /* rounds without a frame */
+	u32 vma;   /* the runtime's slot in vmas[] */
+	u32 last;  /* the place after the frames of the outermost activation */
 	u32 ntail;
-	u32 len; /* a number that was read */
-	u32 here;
+	u32 len;     /* a number that was read */
+	u32 here;    /* the next frame is the innermost one */
 	u64 head[6]; /* for reads, to save stack */
 	u64 tail[SF_PERL_TAIL];
 	/* perl_search: an op, and the statement that it belongs to; those of the ops around it */
