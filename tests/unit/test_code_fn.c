@@ -659,6 +659,27 @@ TEST(arm64_frame_pointer)
 	EXPECT_STR(at(28), "cfa=sp+0 ra=lr fp=same");
 }
 
+/* The load of fp does not move sp. */
+TEST(arm64_frame_pointer_of_large_frame)
+{
+	static const uint32_t code[] = {
+		0xd11a03ff, /* sub sp, sp, #1664 */
+		0xa9007bfd, /* stp x29, x30, [sp] */
+		0x910003fd, /* mov x29, sp */
+		0xcb2063ff, /* sub sp, sp, x0 */
+		0x910003bf, /* mov sp, x29 */
+		0xd503201f, /* nop */
+		0xa9407bfd, /* ldp x29, x30, [sp] */
+		0x911a03ff, /* add sp, sp, #1664 */
+		0xd65f03c0, /* ret */
+	};
+
+	analyse_arm64(code, sizeof(code) / sizeof(*code));
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(16), "cfa=x29+1664 ra=*(cfa-1656) fp=*(cfa-1664)");
+	EXPECT_STR(at(20), "cfa=sp+1664 ra=*(cfa-1656) fp=*(cfa-1664)");
+}
+
 TEST(no_rows)
 {
 	ANALYSE(uneven);

@@ -221,7 +221,6 @@ static void take_pair(uint32_t i, struct code_op *op)
 	op->writeback = mode & 1 ? by : 0;
 	if (simd) {
 		op->store_size = load ? 0 : (uint16_t)(2 * each);
-		op->writes = op->writeback ? 0 : 0;
 		return;
 	}
 	op->size = (uint8_t)each;

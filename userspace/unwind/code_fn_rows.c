@@ -46,12 +46,13 @@ static int by_addr(const void *a, const void *b)
 	return x->addr < y->addr ? -1 : x->addr > y->addr;
 }
 
-static int put(struct code_fn *f, uint64_t start, uint64_t end, const struct code_state *s)
+static int put(struct code_fn *f, uint64_t start, uint64_t end, const struct code_state *s,
+	       bool by_fp)
 {
 	struct row *last = f->rows.n ? &f->rows.rows[f->rows.n - 1] : NULL;
 	struct row row = { .ra = { .kind = RULE_UNDEF }, .source = ROW_CODE };
 
-	if (!f->outermost && !code_state_row(s, f->arch, f->by_fp, &row))
+	if (!f->outermost && !code_state_row(s, f->arch, by_fp, &row))
 		return 0;
 	if (!f->outermost && row.fp.kind == RULE_NONE) {
 		/* It is not known where it is, unless the function changes it for good. */
@@ -97,15 +98,37 @@ static bool uses_fp(const struct code_fn *f, const struct code_state *s, const s
 		!code_state_gives_cfa(s, f->arch->sp));
 }
 
+/*
+ * Whether sp was taken from fp, fp is loaded next, and sp is moved after that. Tables of a function
+ * that uses fp give the CFA by sp then, but by fp if the load moves sp.
+ */
+static bool moves_sp_later(const struct code_fn *f, const struct code_walk *w)
+{
+	const uint8_t fp = f->arch->fp;
+	struct code_walk next = *w;
+
+	if (w->op->kind != OP_LEA || w->op->dst != f->arch->sp || w->op->src != fp)
+		return false;
+	do {
+		code_walk_apply(f, &next);
+		if (!code_walk_next(f, &next))
+			return false;
+	} while (next.op->kind != OP_LOAD || (next.op->dst != fp && next.op->dst2 != fp));
+	return !next.op->writeback;
+}
+
 static int rows_of(struct code_fn *f, const struct code_leader *l, const struct code_leader *next)
 {
 	struct code_walk w;
+	bool by_fp = f->by_fp;
 	int err = 0;
 
 	code_walk_begin(&w, l);
 	while (!err && code_walk_next(f, &w)) {
-		err = put(f, w.at, w.end, &w.state);
+		err = put(f, w.at, w.end, &w.state, by_fp);
 		f->uses_fp |= uses_fp(f, &w.state, w.op);
+		if (by_fp && moves_sp_later(f, &w))
+			by_fp = false;
 		code_walk_apply(f, &w);
 	}
 	if (!err && !w.on)
