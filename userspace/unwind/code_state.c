@@ -41,9 +41,13 @@ static void slots_kill(struct code_state *s, uint64_t sym, int64_t off, int64_t 
 			i++;
 }
 
-/* Sorted, so that equal states are equal bytes. The last one is lost when there are too many. */
 /* Smaller numbers are not the address of a jump table. */
 #define ADDRESS_MIN 4096
+
+/*
+ * Sorted, so that equal states are equal bytes. When there are too many, the last one is lost that
+ * is not the caller's: AArch64's functions save registers below all else.
+ */
 
 static void slot_set(struct code_state *s, uint64_t sym, int64_t off, struct code_val val)
 {
@@ -55,10 +59,16 @@ static void slot_set(struct code_state *s, uint64_t sym, int64_t off, struct cod
 	while (i < s->nslots &&
 	       (s->slot[i].sym < sym || (s->slot[i].sym == sym && s->slot[i].off > off)))
 		i++;
-	if (i == CODE_SLOTS)
-		return;
-	if (s->nslots == CODE_SLOTS)
-		s->nslots--;
+	if (s->nslots == CODE_SLOTS) {
+		uint32_t end = CODE_SLOTS; /* of the slots up to the one that is lost */
+
+		while (end && s->slot[end - 1].val.kind == VAL_ORIG)
+			end--;
+		if (!end || (val.kind != VAL_ORIG && end <= i))
+			return;
+		slot_drop(s, end - 1);
+		i -= end <= i;
+	}
 	memmove(&s->slot[i + 1], &s->slot[i], (s->nslots - i) * sizeof(s->slot[0]));
 	s->slot[i] = (struct code_slot){ sym, off, val };
 	s->nslots++;
