@@ -298,6 +298,17 @@ static void take_memory(uint32_t i, uint64_t addr, struct code_op *op)
 	}
 }
 
+/*
+ * SIMD and floating point: only conversions, FMOV, UMOV and SMOV write general registers (Arm ARM,
+ * C4.1.96). Compilers clear all of v0 to v31 before a return (-fzero-call-used-regs).
+ */
+static bool writes_general(uint32_t i)
+{
+	return ((i & 0x7f200000) == 0x1e000000) || /* fixed point */
+	       ((i & 0x7f20fc00) == 0x1e200000) || /* integers */
+	       ((i & 0xbfe0ec00) == 0x0e002c00);
+}
+
 static void decode(const uint8_t *at, size_t have, uint64_t addr, struct code_op *ret)
 {
 	uint32_t i;
@@ -335,8 +346,8 @@ static void decode(const uint8_t *at, size_t have, uint64_t addr, struct code_op
 		take_register(i, ret);
 		break;
 	case 7:
-	case 15: /* SIMD and floating point; a few move to general registers, or set flags */
-		ret->writes = written(RD(i));
+	case 15: /* SIMD and floating point */
+		ret->writes = writes_general(i) ? written(RD(i)) : 0;
 		break;
 	case 2: /* SVE */
 		ret->writes = written(RD(i));
