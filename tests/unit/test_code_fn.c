@@ -201,11 +201,18 @@ static void analyse(const uint8_t *from, const uint8_t *to)
 	struct elf_image img = { .fd = -1,
 				 .type = ET_DYN,
 				 .machine = arch == &code_arch_arm64 ? EM_AARCH64 : EM_X86_64 };
-	struct code_text text = { .start = ADDR, .end = ADDR + len };
+	uint8_t header[64] = { 0 }; /* as in AArch64's files, also at address 0 */
+	struct code_text texts[2] = {
+		{ .end = sizeof(header),
+		  .blob.view = bytes_of(header, sizeof(header), false),
+		  .marks = calloc(1, sizeof(header)) },
+		{ .start = ADDR, .end = ADDR + len },
+	};
+	struct code_text *text = &texts[1];
 	struct code_fn f = { .arch = arch,
 			     .img = &img,
-			     .texts = &text,
-			     .ntexts = 1,
+			     .texts = texts,
+			     .ntexts = 2,
 			     .part_of = no_part,
 			     .callee_at = callee_at,
 			     .sized = is_sized,
@@ -214,10 +221,10 @@ static void analyse(const uint8_t *from, const uint8_t *to)
 			     .has_pads = true,
 			     .budget = 10000 };
 
-	text.blob.view = bytes_of(from, len + call_ends, false); /* a byte follows each shape */
-	text.end += call_ends;
-	text.marks = calloc(1, len + 1);
-	text.marks[len] = call_ends ? MARK_ENDS : 0;
+	text->blob.view = bytes_of(from, len + call_ends, false); /* a byte follows each shape */
+	text->end += call_ends;
+	text->marks = calloc(1, len + 1);
+	text->marks[len] = call_ends ? MARK_ENDS : 0;
 	if (nlabels) {
 		f.labels = malloc(sizeof(labels));
 		memcpy(f.labels, labels, sizeof(labels));
@@ -230,7 +237,8 @@ static void analyse(const uint8_t *from, const uint8_t *to)
 		f.rows = (struct rowbuf){ 0 };
 	}
 	code_fn_free(&f);
-	free(text.marks);
+	free(texts[0].marks);
+	free(text->marks);
 }
 
 #define ANALYSE(name)                                      \
@@ -678,6 +686,88 @@ TEST(arm64_frame_pointer_of_large_frame)
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	EXPECT_STR(at(16), "cfa=x29+1664 ra=*(cfa-1656) fp=*(cfa-1664)");
 	EXPECT_STR(at(20), "cfa=sp+1664 ra=*(cfa-1656) fp=*(cfa-1664)");
+}
+
+/* SIMD: v29 and v30 are not x29 and x30. umov writes x29. */
+TEST(arm64_clears_vectors)
+{
+	static const uint32_t code[] = {
+		0x6f00e41d, /* movi v29.2d, #0 */
+		0x6f00e41e, /* movi v30.2d, #0 */
+		0xd65f03c0, /* ret */
+	};
+	static const uint32_t moves[] = {
+		0x0e013c1e, /* umov w30, v0.b[0] */
+		0xd65f03c0, /* ret */
+	};
+
+	analyse_arm64(code, sizeof(code) / sizeof(*code));
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(8), "cfa=sp+0 ra=lr fp=same");
+	analyse_arm64(moves, sizeof(moves) / sizeof(*moves));
+	EXPECT_EQ(verdict, CODE_REJECTED);
+}
+
+/* The offset of the load is no address, though there is code at address 0. */
+TEST(arm64_computed_goto)
+{
+	static const uint32_t code[] = {
+		0xa9bf7bfd, /* stp x29, x30, [sp, #-16]! */
+		0xf9400402, /* ldr x2, [x0, #8] */
+		0xd61f0040, /* br x2 */
+		0xd503201f, /* nop */
+		0xa8c17bfd, /* ldp x29, x30, [sp], #16 */
+		0xd65f03c0, /* ret */
+	};
+
+	labels[0] = ADDR + 12;
+	labels[1] = ADDR + 16;
+	nlabels = 2;
+	is_sized = true;
+	analyse_arm64(code, sizeof(code) / sizeof(*code));
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(16), "cfa=sp+16 ra=*(cfa-8) fp=*(cfa-16)");
+	nlabels = 0;
+	is_sized = false;
+}
+
+/* GCC leaves a store after a call that does not return. */
+TEST(arm64_store_after_last_call)
+{
+	static const uint32_t code[] = {
+		0xa9be7bfd, /* stp x29, x30, [sp, #-32]! */
+		0xb4000080, /* cbz x0, 1f */
+		0xd63f0000, /* blr x0 */
+		0xa8c27bfd, /* ldp x29, x30, [sp], #32 */
+		0xd65f03c0, /* ret */
+		0xd63f0020, /* 1: blr x1 */
+		0xf9000bf3, /* str x19, [sp, #16] */
+	};
+
+	is_sized = true;
+	analyse_arm64(code, sizeof(code) / sizeof(*code));
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(20), "cfa=sp+32 ra=*(cfa-24) fp=*(cfa-32)");
+	is_sized = false;
+}
+
+/* Registers are saved below many addresses of the frame. */
+TEST(arm64_many_addresses_on_the_stack)
+{
+	enum { SLOTS = 30 };
+	uint32_t code[2 * SLOTS + 4];
+	size_t n = 0;
+
+	code[n++] = 0xd11003ff; /* sub sp, sp, #1024 */
+	code[n++] = 0xa9007bfd; /* stp x29, x30, [sp] */
+	for (uint32_t i = 0; i < SLOTS; i++) {
+		code[n++] = 0x910083e8;			/* add x8, sp, #32 */
+		code[n++] = 0xf9000fe8 | (i + 1) << 12; /* str x8, [sp, #...] */
+	}
+	code[n++] = 0x911003ff; /* add sp, sp, #1024 */
+	code[n++] = 0xd65f03c0; /* ret */
+	analyse_arm64(code, n);
+	EXPECT_STR(at(8 * SLOTS + 8), "cfa=sp+1024 ra=*(cfa-1016) fp=*(cfa-1024)");
 }
 
 TEST(no_rows)

@@ -77,13 +77,15 @@ static int note_call(struct code_fn *f, uint64_t target)
 
 static int note(struct code_fn *f, const struct code_op *op)
 {
+	const uint64_t address = code_address_of(f, op);
+
 	if (op->kind == OP_CALL && op->target)
 		return note_call(f, op->target);
-	if (!code_text_of(f, code_address_of(f, op)))
+	if (!address || !code_text_of(f, address))
 		return 0;
 	if (code_jump_note_own(f, op))
 		return -ENOMEM;
-	return u64_push(&f->addressed, &f->naddressed, &f->addressed_cap, (uint64_t)op->imm);
+	return u64_push(&f->addressed, &f->naddressed, &f->addressed_cap, address);
 }
 
 static bool is_pop(const struct code_fn *f, uint64_t addr)
@@ -279,14 +281,22 @@ static uint32_t written(const struct code_fn *f, const struct code_op *op)
 	return regs;
 }
 
-/* The code goes on at addr, outside of the function; call: the call right before, or 0 */
-static int run_out(struct code_fn *f, uint64_t addr, const struct code_state *s, uint64_t call)
+/*
+ * The code goes on at addr, outside of the function. call: the call right before, or 0; last: the
+ * last one. GCC may leave a store after a call that does not return.
+ */
+static int run_out(struct code_fn *f, uint64_t addr, const struct code_state *s, uint64_t call,
+		   uint64_t last)
 {
-	if (!call && !f->outermost) /* on into the next function */
-		return code_state_is_entry(s, f->arch) || (falls_into_function(f, addr) &&
-							   code_state_may_return(s, f->arch))
-			       ? code_jump_to(f, addr, s)
-			       : CODE_FN_REJECT;
+	if (!call && !f->outermost) {
+		if (code_state_is_entry(s, f->arch) ||
+		    (falls_into_function(f, addr) && code_state_may_return(s, f->arch)))
+			return code_jump_to(f, addr, s); /* on into the next function */
+		if (!last)
+			return CODE_FN_REJECT;
+		f->guessed = true;
+		return code_no_return(f, last);
+	}
 	f->leaps |= !call || !(f->sized || falls_into_function(f, addr));
 	return 0;
 }
@@ -318,7 +328,7 @@ static int follow(struct code_fn *f, uint64_t addr, const struct code_state *fro
 		uint64_t at = addr;
 
 		if (!code_fn_inside(f, addr))
-			return run_out(f, addr, &s, call);
+			return run_out(f, addr, &s, call, last);
 		if (call && falls_into_function(f, addr))
 			return 0;
 		if (addr != from && *code_mark_of(f, addr) & met)
