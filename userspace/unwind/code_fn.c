@@ -81,7 +81,7 @@ static int note(struct code_fn *f, const struct code_op *op)
 
 	if (op->kind == OP_CALL && op->target)
 		return note_call(f, op->target);
-	if (!address || !code_text_of(f, address))
+	if (!code_text_of(f, address))
 		return 0;
 	if (code_jump_note_own(f, op))
 		return -ENOMEM;

@@ -217,7 +217,7 @@ enum code_verdict {
 int code_fn_analyse(struct code_fn *f, struct code_range fn);
 void code_fn_free(struct code_fn *f);
 
-/* The text that holds the address, or NULL. */
+/* The text that holds the address, or NULL. None holds 0: AArch64's files have a header there. */
 struct code_text *code_text_of(const struct code_fn *f, uint64_t addr);
 /* Decodes the instruction; OP_BAD outside of text. */
 void code_decode(const struct code_fn *f, uint64_t addr, struct code_op *ret);

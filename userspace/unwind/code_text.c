@@ -7,7 +7,7 @@
 
 struct code_text *code_text_of(const struct code_fn *f, uint64_t addr)
 {
-	for (size_t i = 0; i < f->ntexts; i++)
+	for (size_t i = 0; addr && i < f->ntexts; i++)
 		if (addr >= f->texts[i].start && addr < f->texts[i].end)
 			return &f->texts[i];
 	return NULL;
