@@ -317,6 +317,51 @@ f:	push %rbp
 """
 
 
+# The end of first() shows that fatal() does not return. After its call in second() is a part of
+# another height.
+FINAL = """
+	.text
+	.cfi_startproc
+	.globl second
+second:	push %rbx
+	.cfi_def_cfa_offset 16
+	mov %edi, %ebx
+	cmp $5, %edi
+	ja 5f
+	test %edi, %edi
+	js 2f
+1:	mov %ebx, %edi
+	call *%rsi
+	pop %rbx
+	.cfi_def_cfa_offset 8
+	ret
+	.cfi_def_cfa_offset 16
+2:	sub $16, %rsp
+	.cfi_def_cfa_offset 32
+	test %edx, %edx
+	je 3f
+	call *%rsi
+	add $16, %rsp
+	.cfi_def_cfa_offset 16
+	jmp 1b
+	.cfi_def_cfa_offset 32
+3:	call fatal@PLT
+	.cfi_def_cfa_offset 16
+4:	mov $1, %ebx
+	jmp 1b
+5:	mov $2, %esi
+	jmp 4b
+	.cfi_endproc
+	.cfi_startproc
+	.globl first
+first:	push %rbx
+	.cfi_def_cfa_offset 16
+	call *%rdi
+	call fatal@PLT
+	.cfi_endproc
+"""
+
+
 # The number is as large as the address of its own third byte.
 NUMBER = """
 	.text
@@ -427,7 +472,8 @@ def main():
         if platform.machine() == "x86_64":
             for name, text in (("late", LATE), ("taken", TAKEN)):
                 failed |= check_asm(directory, name, text)
-            for name, text in (("part", PART), ("error", ERROR), ("number", NUMBER)):
+            for name, text in (("part", PART), ("error", ERROR), ("final", FINAL),
+                               ("number", NUMBER)):
                 failed |= check_library(directory, name, text)
             for test in (check_last, check_cold, check_small):
                 failed |= test(directory)

@@ -62,6 +62,11 @@ static uint32_t *call_slot(const struct code_fn *f, uint64_t target)
 	return &f->call_slots.ids[at];
 }
 
+bool code_calls(const struct code_fn *f, uint64_t target)
+{
+	return f->ncalls && *call_slot(f, target);
+}
+
 static int note_call(struct code_fn *f, uint64_t target)
 {
 	int err = slots_reserve(&f->call_slots, f->ncalls, hash_of_call, f);
@@ -177,6 +182,7 @@ bool code_fn_ends_there(const struct code_fn *f, const struct code_op *op, uint6
 	const uint8_t *callee = op->target ? code_mark_of(f, op->target) : NULL;
 
 	return (callee && *callee & MARK_ENDS) || u64_has(f->noreturn, f->nnoreturn, addr) ||
+	       (f->by_finals && op->target && u64_has(f->finals, f->nfinals, op->target)) ||
 	       (!op->target && is_import(op) && code_ends_at(f, (uint64_t)op->imm));
 }
 
@@ -249,7 +255,7 @@ static bool falls_into_function(const struct code_fn *f, uint64_t addr)
 {
 	const uint8_t *m = code_mark_of(f, addr);
 
-	return (m && *m & MARK_CALLED) || (f->ncalls && *call_slot(f, addr));
+	return (m && *m & MARK_CALLED) || code_calls(f, addr);
 }
 
 /* first: the height of the stack at the beginning of this code; NULL: unknown */
@@ -281,12 +287,20 @@ static uint32_t written(const struct code_fn *f, const struct code_op *op)
 	return regs;
 }
 
+/* Other code follows a call of the function. */
+static int note_final(struct code_fn *f, uint64_t callee)
+{
+	if (!callee || u64_has(f->finals, f->nfinals, callee))
+		return 0;
+	return u64_push(&f->finals, &f->nfinals, &f->finals_cap, callee);
+}
+
 /*
- * The code goes on at addr, outside of the function. call: the call right before, or 0; last: the
- * last one. GCC may leave a store after a call that does not return.
+ * The code goes on at addr, outside of the function. call: the call before, or 0; callee: that of a
+ * call right before; last: the last call. GCC may leave a store after one that does not return.
  */
 static int run_out(struct code_fn *f, uint64_t addr, const struct code_state *s, uint64_t call,
-		   uint64_t last)
+		   uint64_t callee, uint64_t last)
 {
 	if (!call && !f->outermost) {
 		if (code_state_is_entry(s, f->arch) ||
@@ -297,7 +311,9 @@ static int run_out(struct code_fn *f, uint64_t addr, const struct code_state *s,
 		f->guessed = true;
 		return code_no_return(f, last);
 	}
-	f->leaps |= !call || !(f->sized || falls_into_function(f, addr));
+	if (call && (f->sized || falls_into_function(f, addr)))
+		return note_final(f, callee);
+	f->leaps = true;
 	return 0;
 }
 
@@ -328,9 +344,9 @@ static int follow(struct code_fn *f, uint64_t addr, const struct code_state *fro
 		uint64_t at = addr;
 
 		if (!code_fn_inside(f, addr))
-			return run_out(f, addr, &s, call, last);
+			return run_out(f, addr, &s, call, callee, last);
 		if (call && falls_into_function(f, addr))
-			return 0;
+			return note_final(f, callee);
 		if (addr != from && *code_mark_of(f, addr) & met)
 			return code_edge(f, addr, &s, call);
 		if (!f->left || !f->budget)

@@ -133,6 +133,9 @@ struct code_fn {
 	size_t nends, ends_cap;
 	uint64_t *may_end; /* GOT slots and stubs of those that return if their argument is 0 */
 	size_t nmay_end, may_end_cap;
+	uint64_t *finals; /* functions after one of whose calls another function starts */
+	size_t nfinals, finals_cap;
+	bool by_finals; /* those are taken not to return */
 	bool sized;	/* the function certainly ends where its range does */
 	bool uses_fp;	/* its code addresses the frame by fp */
 	bool by_fp;	/* so the CFA is given by fp, as long as that is known */
@@ -216,6 +219,8 @@ enum code_verdict {
 /* f->rows, f->calls and f->addressed are the function's. CODE_*, -ENOMEM. */
 int code_fn_analyse(struct code_fn *f, struct code_range fn);
 void code_fn_free(struct code_fn *f);
+/* Whether the function that was analysed last calls the one at target. */
+bool code_calls(const struct code_fn *f, uint64_t target);
 
 /* The text that holds the address, or NULL. None holds 0: AArch64's files have a header there. */
 struct code_text *code_text_of(const struct code_fn *f, uint64_t addr);

@@ -247,13 +247,39 @@ static int tails_proven(struct analysis *a)
 	return proven;
 }
 
+static bool calls_finals(const struct code_fn *f)
+{
+	for (size_t i = 0; i < f->nfinals; i++)
+		if (code_calls(f, f->finals[i]))
+			return true;
+	return false;
+}
+
+/*
+ * A function that makes no sense may call one of another file that does not return, as other code
+ * follows another call of it.
+ */
 static int look_at(struct analysis *a, struct start s)
 {
 	const struct fn *sym = fntab_find(&a->symbols, s.addr);
+	const bool sized = described_fn(a, s.addr) || (sym && sym->start == s.addr);
+	const size_t nfinals = a->fn.nfinals;
+	int verdict;
 
 	a->fn.outermost = a->has_entry && s.addr == a->entry;
-	a->fn.sized = described_fn(a, s.addr) || (sym && sym->start == s.addr);
-	return code_fn_analyse(&a->fn, range_from(a, s));
+	a->fn.sized = sized;
+	verdict = code_fn_analyse(&a->fn, range_from(a, s));
+	if (verdict != CODE_PROVEN && (verdict == CODE_REJECTED || !s.certain))
+		a->fn.nfinals = nfinals;
+	a->learnt |= a->fn.nfinals > nfinals;
+	if (verdict != CODE_REJECTED || !s.certain || !calls_finals(&a->fn))
+		return verdict;
+	a->fn.by_finals = true;
+	a->fn.sized = sized;
+	verdict = code_fn_analyse(&a->fn, range_from(a, s));
+	a->fn.by_finals = false;
+	a->fn.guessed = true;
+	return verdict;
 }
 
 /*

@@ -72,6 +72,7 @@ void code_fn_free(struct code_fn *f)
 	free(f->tables);
 	free(f->joined);
 	free(f->last);
+	free(f->finals);
 	free(f->pending);
 	free(f->own);
 	free(f->jumps);
