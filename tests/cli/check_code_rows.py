@@ -269,10 +269,10 @@ part:	call *%rsi
 """
 
 
-def check_library(directory, name, text):
-    path = build(directory, name + ".S", text, name + ".so", "-nostdlib", "-shared")
+def check_library(directory, name, text, least=1, options=()):
+    path = build(directory, name + ".S", text, name + ".so", "-nostdlib", "-shared", *options)
     _, claimed, wrong = compare(path)
-    if claimed and not wrong:
+    if claimed >= least and not wrong:
         print("ok code-rows " + name)
         return 0
     print("FAIL code-rows %s: of %d bytes with rows from code, %d have wrong ones" %
@@ -358,6 +358,23 @@ first:	push %rbx
 	.cfi_def_cfa_offset 16
 	call *%rdi
 	call fatal@PLT
+	.cfi_endproc
+"""
+
+
+# f() has no rows, as it writes its return address. Only it uses the stubs of the PLT.
+STUBS = """
+	.text
+	.cfi_startproc
+	.globl f
+f:	push %rbx
+	.cfi_def_cfa_offset 16
+	mov %rdi, 8(%rsp)
+	call *%rsi
+	call other@PLT
+	pop %rbx
+	.cfi_def_cfa_offset 8
+	ret
 	.cfi_endproc
 """
 
@@ -475,6 +492,8 @@ def main():
             for name, text in (("part", PART), ("error", ERROR), ("final", FINAL),
                                ("number", NUMBER)):
                 failed |= check_library(directory, name, text)
+            failed |= check_library(directory, "stubs", STUBS, 32)
+            failed |= check_library(directory, "stubs-ibt", STUBS, 40, ["-Wl,-z,ibtplt"])
             for test in (check_last, check_cold, check_small):
                 failed |= test(directory)
         return failed

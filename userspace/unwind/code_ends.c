@@ -135,6 +135,12 @@ bool code_ends_at(const struct code_fn *f, uint64_t slot)
 	return u64_has(f->ends, f->nends, slot);
 }
 
+/* A no-op, or endbr64 */
+static bool is_idle(const struct code_op *op)
+{
+	return op->kind == OP_NOP || (op->kind == OP_OTHER && !op->writes && !op->store_size);
+}
+
 /* The slot of the GOT through which a stub jumps; 0: it is none. */
 static uint64_t slot_of_stub(const struct code_fn *f, uint64_t addr)
 {
@@ -152,37 +158,53 @@ static uint64_t slot_of_stub(const struct code_fn *f, uint64_t addr)
 			return (uint64_t)op.imm;
 		else if (op.kind == OP_JUMP_REG)
 			return slot;
-		else if (op.kind != OP_NOP && op.kind != OP_LEA)
+		else if (op.kind != OP_LEA && !is_idle(&op))
 			break;
 	}
 	return 0;
 }
 
-static int note_stub(struct code_fn *f, uint64_t addr)
+/* Whether a stub begins there that only passes its number to the resolver: of a file with IBT. */
+static bool passes_number(const struct code_fn *f, uint64_t addr)
+{
+	struct code_op op;
+
+	code_decode(f, addr, &op);
+	if (is_idle(&op)) {
+		addr += op.len;
+		code_decode(f, addr, &op);
+	}
+	if (op.kind != OP_STORE || op.base != f->arch->sp)
+		return false;
+	code_decode(f, addr + op.len, &op);
+	return op.kind == OP_JUMP && op.target;
+}
+
+static int note_stub(struct code_fn *f, uint64_t addr, code_note_fn note, void *ctx)
 {
 	struct code_text *t = code_text_of(f, addr);
 	const uint64_t slot = t ? slot_of_stub(f, addr) : 0;
+	int err = slot || (t && passes_number(f, addr)) ? note(ctx, addr, true) : 0;
 
 	if (slot && code_ends_at(f, slot))
 		t->marks[addr - t->start] |= MARK_ENDS;
-	if (!slot || !u64_has(f->may_end, f->nmay_end, slot))
-		return 0;
+	if (err || !slot || !u64_has(f->may_end, f->nmay_end, slot))
+		return err;
 	return u64_push(&f->may_end, &f->nmay_end, &f->may_end_cap, addr);
 }
 
-int code_ends(struct code_fn *f)
+int code_ends(struct code_fn *f, code_note_fn note, void *ctx)
 {
 	static const char *const sections[] = { ".plt", ".plt.sec", ".plt.got" };
 	int err = read_slots(f);
-	const size_t nslots = f->nends + f->nmay_end;
 
-	for (size_t i = 0; !err && nslots && i < sizeof(sections) / sizeof(*sections); i++) {
+	for (size_t i = 0; !err && i < sizeof(sections) / sizeof(*sections); i++) {
 		const struct elf_shdr *s = elf_image_section(f->img, sections[i]);
 		uint64_t size = s && s->size < PLT_MAX ? s->size : 0;
 		const uint64_t step = s && s->entsize == 8 ? 8 : STUB_BYTES;
 
 		for (uint64_t at = 0; at < size && !err; at += step)
-			err = note_stub(f, s->addr + at);
+			err = note_stub(f, s->addr + at, note, ctx);
 	}
 	return err;
 }

@@ -531,7 +531,7 @@ static int run(struct analysis *a)
 		err = code_symbols(&a->file->img, &a->symbols);
 	if (err)
 		return err;
-	err = code_ends(&a->fn);
+	err = code_ends(&a->fn, code_note_start, a);
 	if (err)
 		return err;
 	a->fn.has_pads = elf_image_section(&a->file->img, ".gcc_except_table");
