@@ -51,7 +51,8 @@ run_checks() {	# AT-ONCE CHECK...
 # Chains and names are the same on a busy machine. The others wait most of the time. The longest
 # first.
 run_checks "$(nproc)" check_php check_ruby check_languages check_formats check_names check_steps \
-	check_go check_javascript check_java check_perl check_damage
+	check_go check_javascript check_java check_perl check_damage \
+	check_runtimes
 run_checks "$(nproc)" check_offcpu check_security check_hostile check_jit_hostile \
 	check_names_hostile check_offcpu_cases
 # These measure time, or need all of the machine.

@@ -17,6 +17,19 @@ int rowbuf_push(struct rowbuf *b, const struct row *row)
 	return 0;
 }
 
+static int by_start(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	return x->start < y->start ? -1 : x->start > y->start;
+}
+
+void rowbuf_sort(struct rowbuf *b)
+{
+	if (b->n)
+		qsort(b->rows, b->n, sizeof(*b->rows), by_start);
+}
+
 void rowbuf_free(struct rowbuf *b)
 {
 	free(b->rows);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/code_inner.h"
 #include "unwind/eh_brief.h"
 #include "unwind/fntab.h"
 #include "unwind/sframe_brief.h"
@@ -88,6 +89,19 @@ static int add_plts(struct unwind_file *f)
 	return err;
 }
 
+/* Adds the rows of functions inside of code with one row, among those of trampolines. */
+static int add_inner(struct unwind_file *f)
+{
+	const size_t n = f->known.n;
+	int err = f->arch == ROW_ARCH_X86_64 && !f->img.be
+			  ? code_inner_rows(&f->eh, &f->img, &f->known)
+			  : 0;
+
+	if (f->known.n > n)
+		rowbuf_sort(&f->known);
+	return err;
+}
+
 int unwind_file_parse(struct unwind_file *f, struct diag *diag)
 {
 	int err = f->found_sframe ? parse_sframe(f, diag) : 0;
@@ -96,6 +110,8 @@ int unwind_file_parse(struct unwind_file *f, struct diag *diag)
 		err = parse_eh_frame(f, diag);
 	if (!err)
 		err = add_plts(f);
+	if (!err && f->has_eh)
+		err = add_inner(f);
 	if (!err) {
 		err = go_rows_open(&f->go, &f->img, f->arch);
 		f->has_go = !err;

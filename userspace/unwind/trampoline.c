@@ -180,19 +180,6 @@ static int search_window(const struct elf_image *img, const struct elf_phdr *seg
 	return err;
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct row *x = a, *y = b;
-
-	return x->start < y->start ? -1 : x->start > y->start;
-}
-
-static void sort_rows(struct rowbuf *b)
-{
-	if (b->n)
-		qsort(b->rows, b->n, sizeof(*b->rows), by_start);
-}
-
 static int push_range(struct rowbuf *out, const struct row *rules, uint64_t start, uint64_t end)
 {
 	struct row row = *rules;
@@ -600,7 +587,7 @@ int trampolines_add_plt(const struct elf_image *img, const struct elf_shdr *s, s
 			break;
 		}
 	elf_blob_free(&code);
-	sort_rows(out);
+	rowbuf_sort(out);
 	return err;
 }
 
@@ -630,7 +617,7 @@ int trampolines_find(const struct elf_image *img, enum row_arch arch, struct row
 		err = init_rows(img, arch, ".fini", out);
 	if (!err)
 		err = arch == ROW_ARCH_AARCH64 ? a64_plt(img, out) : fcontext_rows(img, out);
-	sort_rows(out);
+	rowbuf_sort(out);
 	return err;
 }
 
@@ -653,6 +640,6 @@ int trampolines_add_restorer(const struct elf_image *img, enum row_arch arch, ui
 	found = known_code_next(&code.view, KNOWN_RESTORE_RT, &start);
 	elf_blob_free(&code);
 	err = found ? push_range(out, &restorer_row, from, from + size) : 0;
-	sort_rows(out);
+	rowbuf_sort(out);
 	return err;
 }

@@ -1,0 +1,85 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runtimes with code that no table describes, or that one row describes: how many stacks reach
+their root, and whether all that are said to do have the root of a process or a thread.
+
+check_runtimes.py [CHECK...]    SECONDS: of a recording
+"""
+
+import os
+import shutil
+
+import harness as h
+
+SECONDS = os.environ.get("SECONDS", "4")
+ROOTS = {"_start", "__clone", "clone", "__clone3", "clone3", "__GI___clone3"}
+
+LUA = """
+local function fib(n) if n < 2 then return n end return fib(n - 1) + fib(n - 2) end
+local function add(k) return function(x) return x + k end end
+local T = {
+	function() fib(18) end,
+	function() local s = {} for i = 1, 500 do s[i] = tostring(i) .. ("x"):rep(5) end
+		table.concat(s, ","):gsub("x+", "y") end,
+	function() local t = {} for i = 1, 5000 do t[i] = i % 97; t["k" .. i % 50] = i end end,
+	function() local a = 0 for i = 1, 3000 do a = add(i)(a) end end,
+	function() local t = {} for i = 1, 500 do t[i] = i * 7919 % 2003 end
+		table.sort(t, function(a, b) return a < b end) end,
+	function() for i = 1, 500 do pcall(function() if i % 3 == 0 then error("x") end end) end
+		end,
+	function() local yield = coroutine.yield
+		local c = coroutine.wrap(function() while true do yield(fib(3)) end end)
+		for i = 1, 2000 do c() end end,
+	function() ("abc "):rep(200):gsub("%w+", function(w) return w:upper() end) end,
+	function() local a = 0 for i = 1, 9000 do a = a + math.floor(i / 3) % 7.5 + i ^ 0.5 end end,
+}
+local seconds = tonumber(arg[1])
+while os.clock() < seconds do for _, f in ipairs(T) do f() end end
+"""
+
+
+def needs(*programs):
+    for name in programs:
+        if not shutil.which(name):
+            raise h.Skip("no " + name)
+
+
+def source(name, text):
+    path = h.tmpfile(name)
+    with open(path, "w") as f:
+        f.write(text)
+    return path
+
+
+def judge(name, command, least, bridged):
+    """At least that share of the stacks is at its root, by a bridge only if that may be."""
+    stacks, stats = h.Recording(["-F", "499"], command=command).finish()
+    errors = h.stats_errors(stats, stacks)
+    mine = [s for s in stacks if h.user_frames(s) and h.user_frames(s) != ["[exec]"]]
+    rooted = [s for s in mine if not h.reason(s)]
+    wrong = [s for s in rooted if h.user_frames(s)[0] not in ROOTS]
+    over = [s for s in rooted if "[jit]" in s.frames]
+    h.note("%s: %d of %d stacks are at their root, %d by a bridge" %
+           (name, h.total(rooted), h.total(mine), h.total(over)))
+    if wrong:
+        errors.append("another root: %s" % h.worst(wrong))
+    if over and not bridged:
+        errors.append("bridged: %s" % h.worst(over))
+    if h.total(mine) < 100 or h.total(rooted) < least * h.total(mine):
+        errors.append("%d of %d stacks are at their root; others: %s" %
+                      (h.total(rooted), h.total(mine), h.worst(s for s in mine if h.reason(s))))
+    h.check(name, errors)
+
+
+def check_luajit_interpreter(name):
+    """Its interpreter has one row, and functions inside that this row is wrong for."""
+    needs("luajit")
+    judge(name, ["luajit", "-joff", source("a.lua", LUA), SECONDS], 0.97, False)
+
+
+def check_luajit(name):
+    needs("luajit")
+    judge(name, ["luajit", source("a.lua", LUA), SECONDS], 0.90, True)
+
+
+h.run_checks([check_luajit_interpreter, check_luajit])

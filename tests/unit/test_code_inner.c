@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Rows of functions inside of code with one row (unwind/code_inner.c): of this program's own. */
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "test.h"
+#include "unwind/row_stream.h"
+
+#ifdef __x86_64__
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+
+#define LABELS(X)                                                                              \
+	X(inner_begin), X(inner_main), X(inner_enter), X(inner_entered), X(inner_other),       \
+		X(inner_reached), X(inner_leave), X(inner_ret), X(inner_leaf), X(inner_after), \
+		X(inner_deep), X(inner_wrong), X(inner_end)
+#define DECLARE(x) x[]
+extern const char LABELS(DECLARE);
+
+/* As an interpreter: a frame of 48 bytes with rbp and rbx saved, all of it with one row. */
+asm(".text\n"
+    "inner_begin: .cfi_startproc\n"
+    ".cfi_def_cfa_offset 48; .cfi_offset rbp, -16; .cfi_offset rbx, -24\n"
+    "nop; jmp inner_main\n"
+    "inner_enter: push %rbp; push %rbx; sub $24, %rsp\n"
+    "inner_entered: mov $1, %ebx\n"
+    "inner_main: call inner_leaf; call inner_deep; cmp $3, %ebx; je inner_leave; jmp inner_main\n"
+    /* another order than that of the row; pushes that code runs on into */
+    "inner_other: push %rbx; push %rbp; sub $24, %rsp; mov $2, %ebx\n"
+    "inner_reached: push %rbp; push %rbx; sub $24, %rsp; jmp inner_main\n"
+    "inner_leave: add $24, %rsp; pop %rbx; pop %rbp\n"
+    "inner_ret: ret\n"
+    "inner_leaf: test %eax, %eax; je 1f; xor %eax, %eax; ret; 1: inc %eax; ret\n"
+    "inner_after: jmp inner_main\n"
+    /* a function with a frame of its own, and pops that are too few */
+    "inner_deep: push %rax; test %eax, %eax; pop %rax; ret\n"
+    "inner_wrong: pop %rbx; pop %rbp; ret\n"
+    ".skip 1100, 0x90\n"
+    ".cfi_endproc\n"
+    "inner_end:\n");
+
+static struct unwind_file file;
+
+/* The row at that label; a range of 0: there is none. */
+static struct row row_at(const char *label, int more)
+{
+	const uint64_t addr = (uintptr_t)label - (uintptr_t)__ehdr_start + (uint64_t)more;
+
+	for (size_t i = 0; i < file.known.n; i++)
+		if (addr >= file.known.rows[i].start && addr < file.known.rows[i].end)
+			return file.known.rows[i];
+	return (struct row){ .start = 0 };
+}
+
+static void expect_row(const char *label, int more, int32_t cfa, bool fp_saved)
+{
+	const struct row row = row_at(label, more);
+
+	EXPECT_EQ(row.cfa.off, cfa);
+	EXPECT_EQ(row.fp.kind, fp_saved ? RULE_CFA_MEM : RULE_SAME);
+	EXPECT_EQ(row.ra.off, -8);
+}
+
+TEST(code_with_one_row)
+{
+	const int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	EXPECT_EQ(unwind_file_open_fd(&file, fd, NULL), 0);
+	expect_row(inner_enter, 0, 8, false);
+	expect_row(inner_enter, 1, 16, true);
+	expect_row(inner_entered, -1, 24, true);
+	EXPECT_EQ(row_at(inner_entered, 0).end, 0);
+	EXPECT_EQ(row_at(inner_begin, 0).end, 0);
+	EXPECT_EQ(row_at(inner_main, 0).end, 0);
+	EXPECT_EQ(row_at(inner_other, 0).end, 0);
+	EXPECT_EQ(row_at(inner_reached, 0).end, 0);
+	expect_row(inner_leave, 0, 48, true);
+	expect_row(inner_ret, -1, 16, true);
+	expect_row(inner_ret, 0, 8, false);
+	expect_row(inner_leaf, 0, 8, false);
+	expect_row(inner_after, -1, 8, false);
+	EXPECT_EQ(row_at(inner_after, 0).end, 0);
+	EXPECT_EQ(row_at(inner_deep, 0).end, 0);
+	EXPECT_EQ(row_at(inner_wrong, 0).end, 0);
+	unwind_file_close(&file);
+	close(fd);
+}
+#endif
