@@ -335,7 +335,7 @@ def check_static_without_tables(name):
     stacks, stats = h.Recording(["-F", "499"], command=[path, "1", "20"]).finish()
     bad = [s for s in stacks if h.reason(s)]
     errors = h.stats_errors(stats, stacks)
-    if h.total(stacks) < 300 or h.total(bad) > 0.02 * h.total(stacks):
+    if h.total(stacks) < 100 or h.total(bad) > 0.02 * h.total(stacks):
         errors.append("%d of %d samples are incomplete: %s" %
                       (h.total(bad), h.total(stacks), h.worst(bad)))
     h.note("static: %d of %d samples incomplete" % (h.total(bad), h.total(stacks)))
