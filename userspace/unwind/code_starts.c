@@ -248,27 +248,31 @@ int code_symbols(const struct elf_image *img, struct fntab *ret)
 	return err ? err : fntab_arrange(ret, img);
 }
 
-static bool is_pie(const struct elf_image *img)
+/*
+ * Whether processes start at the file's entry. Old linkers set that of libraries to the start of
+ * their code. Libraries that can be run, such as libcap, have a name, and their tables describe the
+ * entry like any function.
+ */
+static bool is_program(const struct elf_image *img)
 {
-	struct elf_blob dyn = { 0 };
+	struct elf_blob dyn;
 	uint64_t tag, val;
-	bool pie = false;
+	bool pie = false, named = false;
 
 	if (elf_image_dynamic(img, &dyn))
-		return false;
-	while (!pie && elf_dynamic_next(&dyn.view, &tag, &val))
-		pie = tag == DT_FLAGS_1 && val & DF_1_PIE;
+		return img->type == ET_EXEC || elf_image_segment(img, PT_INTERP);
+	while (elf_dynamic_next(&dyn.view, &tag, &val)) {
+		pie |= tag == DT_FLAGS_1 && val & DF_1_PIE;
+		named |= tag == DT_SONAME;
+	}
 	elf_blob_free(&dyn);
-	return pie;
+	return img->type == ET_EXEC || pie || (!named && elf_image_segment(img, PT_INTERP));
 }
 
 bool code_entry(const struct elf_image *img, uint64_t *ret)
 {
-	/* Old linkers set the entry of libraries to the start of their code. */
-	bool program = img->type == ET_EXEC || elf_image_segment(img, PT_INTERP) || is_pie(img);
-
 	*ret = img->entry;
-	return program && img->entry;
+	return img->entry && is_program(img);
 }
 
 int code_has_symbol(const struct unwind_file *file, uint64_t addr)
