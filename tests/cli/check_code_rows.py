@@ -19,8 +19,8 @@ import tempfile
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 SFBPF = os.environ.get("SFBPF") or os.path.join(ROOT, os.environ.get("OUTPUT", "build"), "sfbpf")
 LIBS = "/lib/%s-linux-gnu/" % platform.machine()
-# Least share of code with a row, most bytes with another CFA or RA (in percent). glibc's getcontext
-# and its like push without saying so in .eh_frame, as objdump shows. libcap can be run.
+# Least share of code with a row, most bytes with another CFA or RA (in percent). Assembly of glibc
+# pushes without saying so in .eh_frame (docs/eh-frame-errors.md). libcap can be run.
 FILES = {
     "libc.so.6": (85, 0.05),
     "libz.so.1": (92, 0.03),
