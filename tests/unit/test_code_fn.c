@@ -165,6 +165,12 @@ SHAPE(masked, "and $3, %edi\n lea 9f(%rip), %rdx\n movslq (%rdx,%rdi,4), %rax\n 
 	      "jmp *%rax\n 2: inc %eax\n 3: ret\n"
 	      ".balign 4\n 9: .long 2b-9b, 3b-9b, 2b-9b, -0x400\n 0:")
 
+/* Its return address is in a register from the pop on, but during the call. */
+SHAPE(pops_ra, "pop %r11\n push %r11\n push %rbx\n pop %rbx\n pop %r11\n nop\n jmp *%r11")
+/* The words of the table are in the relocations. */
+SHAPE(table_of_lld, "lea 9f(%rip), %rdx\n jmp *(%rdx,%rdi,8)\n push %rbx\n pop %rbx\n ret\n"
+		    ".balign 8\n 9: .quad 0, 0\n")
+
 static bool no_part(void *ctx, uint64_t addr, struct code_range *ret, bool *sized)
 {
 	(void)ctx;
@@ -573,6 +579,31 @@ TEST(computed_goto)
 	EXPECT_EQ(verdict, CODE_REJECTED);
 	nlabels = 0;
 	is_sized = false;
+}
+
+TEST(jump_through_relocated_table)
+{
+	ANALYSE(table_of_lld);
+	EXPECT_STR(at(11), ""); /* another function's, for all that is known */
+	labels[0] = ADDR + 10;
+	labels[1] = ADDR + 12;
+	nlabels = 2;
+	is_sized = true;
+	ANALYSE(table_of_lld);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(11), "cfa=rsp+16 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(12), "cfa=rsp+8 ra=*(cfa-8) fp=same");
+	nlabels = 0;
+	is_sized = false;
+}
+
+TEST(return_by_jump)
+{
+	ANALYSE(pops_ra);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(2), "cfa=rsp+0 ra=r11+0 fp=same");
+	EXPECT_STR(at(4), "cfa=rsp+8 ra=*(cfa-8) fp=same");
+	EXPECT_STR(at(8), "cfa=rsp+0 ra=r11+0 fp=same");
 }
 
 TEST(jump_to_labels_that_are_taken)

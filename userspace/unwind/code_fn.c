@@ -201,6 +201,21 @@ static bool left_frame(const struct code_fn *f, const struct code_state *s)
 	return op.kind == OP_LOAD && op.dst == f->arch->sp;
 }
 
+static int returns(struct code_fn *f, const struct code_state *s, int32_t pops)
+{
+	if (left_frame(f, s)) {
+		f->leaps = true;
+		return 0;
+	}
+	if (f->returns && f->pops != pops)
+		return CODE_FN_REJECT;
+	f->pops = pops;
+	f->returns = true;
+	f->loses |= !code_state_restored(s, f->arch);
+	f->loses_fp |= !code_state_is_entry(s, f->arch);
+	return code_state_may_return(s, f->arch) ? 0 : CODE_FN_REJECT;
+}
+
 /* The ways out of an instruction that was applied. *on: whether the next one is reached. */
 static int leave_op(struct code_fn *f, const struct code_op *op, struct code_state *s,
 		    uint64_t addr, bool *on)
@@ -211,17 +226,7 @@ static int leave_op(struct code_fn *f, const struct code_op *op, struct code_sta
 	*on = false;
 	switch (op->kind) {
 	case OP_RET:
-		if (left_frame(f, s)) {
-			f->leaps = true;
-			return 0;
-		}
-		if (f->returns && f->pops != op->pops)
-			return CODE_FN_REJECT;
-		f->pops = op->pops;
-		f->returns = true;
-		f->loses |= !code_state_restored(s, f->arch);
-		f->loses_fp |= !code_state_is_entry(s, f->arch);
-		return code_state_may_return(s, f->arch) ? 0 : CODE_FN_REJECT;
+		return returns(f, s, op->pops);
 	case OP_END:
 		return 0;
 	case OP_BAD:
@@ -230,6 +235,9 @@ static int leave_op(struct code_fn *f, const struct code_op *op, struct code_sta
 		return op->target ? code_jump_to(f, op->target, s)
 				  : code_jump_indirect(f, op, s, addr);
 	case OP_JUMP_REG:
+		if (code_state_unpop_ra(s, f->arch, op->src))
+			return returns(f, s, 0);
+		return code_jump_indirect(f, op, s, addr);
 	case OP_JUMP_TABLE:
 		return code_jump_indirect(f, op, s, addr);
 	case OP_CALL:

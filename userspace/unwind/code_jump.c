@@ -268,10 +268,13 @@ int code_jump_note_own(struct code_fn *f, const struct code_op *op)
 
 /*
  * To all labels, as a computed goto: to those that the function loads into the register, or else,
- * if it is not a jump to another function, to those within it.
+ * if it is not a jump to another function, to those within it. by_table: through a table of which
+ * the file does not have the words (lld leaves them to the relocations)
  */
-static int jump_to_labels(struct code_fn *f, const struct code_op *op, const struct code_state *s)
+static int jump_to_labels(struct code_fn *f, const struct code_op *op, const struct code_state *s,
+			  bool by_table)
 {
+	const bool may_leave = code_state_is_entry(s, f->arch);
 	bool found = false;
 	int err = 0;
 
@@ -284,7 +287,7 @@ static int jump_to_labels(struct code_fn *f, const struct code_op *op, const str
 		f->own_jumps |= 1u << op->src;
 		return err;
 	}
-	if (code_state_is_entry(s, f->arch))
+	if (may_leave && !(by_table && f->sized))
 		return 0;
 	if (!f->sized)
 		return CODE_FN_REJECT;
@@ -295,7 +298,7 @@ static int jump_to_labels(struct code_fn *f, const struct code_op *op, const str
 			found = true;
 			err = code_edge(f, f->labels[k], s, 0);
 		}
-	return err || found ? err : CODE_FN_REJECT;
+	return err || found || may_leave ? err : CODE_FN_REJECT;
 }
 
 int code_jump_indirect(struct code_fn *f, const struct code_op *op, struct code_state *s,
@@ -320,5 +323,5 @@ int code_jump_indirect(struct code_fn *f, const struct code_op *op, struct code_
 		return back_to_stub(f, (uint64_t)op->imm, s);
 	if (f->outermost || (by_slot && leads_to_resolver(f, (uint64_t)op->imm)))
 		return 0;
-	return jump_to_labels(f, op, s);
+	return jump_to_labels(f, op, s, v.kind == VAL_TARGET);
 }

@@ -569,6 +569,14 @@ bool code_state_is_entry(const struct code_state *s, const struct code_arch *arc
 	return code_state_may_return(s, arch) && is_orig(&s->reg[arch->fp], arch->fp);
 }
 
+bool code_state_unpop_ra(struct code_state *s, const struct code_arch *arch, uint8_t reg)
+{
+	if (!sp_is(s, arch, 0) || !is_orig(&s->reg[reg], RETURN_ADDRESS))
+		return false;
+	s->reg[arch->sp] = on_stack(0, -arch->ra_bytes);
+	return true;
+}
+
 bool code_state_syscall_is(const struct code_state *s, const struct code_arch *arch,
 			   const uint16_t numbers[2])
 {

@@ -113,6 +113,11 @@ bool code_state_conflict(const struct code_state *a, const struct code_state *b,
 bool code_state_is_entry(const struct code_state *s, const struct code_arch *arch);
 /* Whether a return here is one: sp and the return address are as at entry. */
 bool code_state_may_return(const struct code_state *s, const struct code_arch *arch);
+/*
+ * x86-64: whether a jump to the register is a return: its address was popped into it. Then sp is
+ * set as before a return instruction.
+ */
+bool code_state_unpop_ra(struct code_state *s, const struct code_arch *arch, uint8_t reg);
 /* Whether a system call here has one of two numbers. */
 bool code_state_syscall_is(const struct code_state *s, const struct code_arch *arch,
 			   const uint16_t numbers[2]);
