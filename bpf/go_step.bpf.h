@@ -19,16 +19,19 @@ static __always_inline bool go_word(u64 addr, u64 *val)
 }
 
 /* The thread's m. */
-static __always_inline bool go_m(const struct sf_scratch *s, const struct sf_go_rule *rule, u64 *m)
+static __always_inline bool go_m(struct sf_scratch *s, const struct sf_go_rule *rule, u64 *m)
 {
-	u64 g;
+	u64 g, tls = (u64)(long long)rule->tls;
 
+	/* In a shared library, a word that the dynamic linker has set */
+	if (rule->tls_slot && !go_word((u64)(u32)rule->tls - vma_at(s, s->vma_last)->delta, &tls))
+		return false;
 #if defined(__TARGET_ARCH_arm64)
 	if (!rule->tls)
 		g = s->regs.r[28];
 	else
 #endif
-		if (!go_word(user_tp() + (u64)(long long)rule->tls, &g))
+		if (!go_word(user_tp() + tls, &g))
 		return false;
 	return go_word(g + rule->g_m, m);
 }
@@ -79,20 +82,18 @@ static __always_inline int go_more(struct sf_scratch *s, const struct sf_go_rule
  */
 static __always_inline int go_thread(struct sf_scratch *s, const struct sf_go_rule *rule, u64 m)
 {
-	u64 delta = vma_at(s, s->vma_last)->delta, g0, ra;
-	int stop;
+	u64 delta = vma_at(s, s->vma_last)->delta, g0, sp, ra;
 
-	if (!go_word(m, &g0))
+	if (!go_word(m, &g0) || !go_word(g0 + rule->g_sched, &sp) || (sp & 7))
 		return SF_STOP_GO_STACK;
-	stop = go_saved(s, rule, g0);
-	if (stop != SF_STEP_GO)
-		return stop;
-	if (go_word(s->regs.sp + (u64)(long long)rule->cfa_off, &ra) &&
+	if (go_word(sp + (u64)(long long)rule->cfa_off, &ra) &&
 	    ra + delta == (u64)(u32)rule->ra_off)
-		return SF_STEP_GO;
+		return go_saved(s, rule, g0);
 	if (!rule->callback)
 		return SF_STOP_GO_STACK;
-	s->regs.pc = (u64)(u32)rule->callback - delta;
+	s->regs.sp = sp;
+	s->regs.pc = (u64)(u32)rule->callback - delta; /* g0's own is 0 on a thread of C's */
+	s->regs.flags = SF_REGS_RA;
 	return SF_STEP_GO;
 }
 

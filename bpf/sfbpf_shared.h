@@ -592,9 +592,9 @@ struct sf_go_rule {    /* in the place of a struct sf_rule */
 	sf_u8 g_sched; /* where sp is in a g; pc follows */
 	sf_u8 call_g;  /* SF_GO_CALL: where the g and its depth are, from sp */
 	sf_u8 call_depth;
-	sf_u8 zero[2];
-	sf_u8 flags;	/* SF_RULE_GO */
-	sf_s32 tls;	/* where g is, from the thread pointer; AArch64: 0: it is in x28 */
+	sf_u8 tls_slot, zero; /* tls is the place of a word with it, as an offset in the file */
+	sf_u8 flags;	      /* SF_RULE_GO */
+	sf_s32 tls;	      /* where g is, from the thread pointer; AArch64: 0: it is in x28 */
 	sf_s32 m_off;	/* where the goroutine is in m; SF_GO_VDSO: where CFA is, RA follows */
 	sf_s32 cfa_off; /* CFA = sp + this */
 	sf_s32 ra_off;	/* RA = *(CFA + this); SF_GO_THREAD: the right RA, as a file offset */

@@ -144,9 +144,34 @@ def check_callback_stripped(name):
                 [("main.leaf", CALLBACK)])
 
 
+def library_user(name, mode, suffix):
+    """A C program that calls a library, which waits on its thread for other goroutines."""
+    library = build(name + suffix, "library.go", "-buildmode=" + mode, cgo="1")
+    path = os.path.join(h.PROGRAMS, "go-" + name)
+    subprocess.run(["gcc", "-O1", "-I", h.PROGRAMS, "-include", library[:-len(suffix)] + ".h", "-o",
+                    path, os.path.join(h.TOP, "tests/programs/go/library_user.c"), library,
+                    "-lpthread"], check=True)
+    main = r"_start;__libc_start_main;__libc_start_call_main;main;go_work;crosscall2;"
+    shape_check(name, [path], [
+        ("runtime.park_m", r"(runtime\.mstart;runtime\.mstart0|%sruntime\.cgocallback);"
+         r"runtime\.mcall;runtime\.park_m(;.*)?" % main),
+        ("main.spin", r"(runtime\.goexit;main\.go_work\.func1|%sruntime\.cgocallback;"
+         r"(runtime\.cgocallbackg;)+runtime\.cgocallbackg1;_cgoexp_[0-9a-f]+_go_work;"
+         r"main\.go_work);main\.spin(;.*)?" % main)])
+
+
+def check_c_shared(name):
+    library_user(name, "c-shared", ".so")
+
+
+def check_c_archive(name):
+    library_user(name, "c-archive", ".a")
+
+
 if __name__ == "__main__":
     CHECKS = [shape(n, "", []) for n in SHAPES]
     CHECKS += [shape(n, "-stripped", ["-ldflags=-s -w"]) for n in ("rec", "channels", "clocks")]
     CHECKS += [shape(n, "-pie", ["-buildmode=pie"]) for n in ("rec", "channels", "clocks")]
-    h.run_checks(CHECKS + [check_callback, check_callback_notab, check_callback_stripped])
+    h.run_checks(CHECKS + [check_callback, check_callback_notab, check_callback_stripped,
+                           check_c_shared, check_c_archive])
     sys.exit(h.exit_status())

@@ -180,9 +180,29 @@ TEST(go_rows_switch_rule)
 
 	EXPECT(!unwind_file_open_mem(&file, mem, FILE_SIZE, NULL));
 	EXPECT(file.go.nrules == 1);
+	EXPECT(!file.go.rules[0].tls_slot);
 	EXPECT(file.go.rules[0].tls == -8 && file.go.rules[0].m_off == 0xb8);
 	EXPECT(file.go.rules[0].g_m == 0x30 && file.go.rules[0].g_sched == 0x38);
 	EXPECT(file.go.rules[0].cfa_off == 16 && file.go.rules[0].flags == SF_RULE_GO);
+	unwind_file_close(&file);
+	free(mem);
+}
+
+/* A shared library: nopl (%rax); mov slot(%rip), %rcx; mov %fs:(%rcx), %rax */
+TEST(go_rows_switch_rule_of_library)
+{
+	static const uint8_t of_got[] = { 0x0f, 0x1f, 0x00, 0x48, 0x8b, 0x0d, 0x00,
+					  0x20, 0x00, 0x00, 0x64, 0x48, 0x8b, 0x01 };
+	struct unwind_file file;
+	size_t table;
+	uint8_t *mem = make_file(&table);
+
+	memcpy(mem + 0x1084, of_got, sizeof(of_got));
+	mem[0x10ca] = 0x65; /* no other read of the variable */
+	EXPECT(!unwind_file_open_mem(&file, mem, FILE_SIZE, NULL));
+	EXPECT(file.go.nrules == 1);
+	EXPECT(file.go.rules[0].tls_slot && file.go.rules[0].tls == 0x108e + 0x2000);
+	EXPECT(file.go.rules[0].m_off == 0xb8 && file.go.rules[0].g_m == 0x30);
 	unwind_file_close(&file);
 	free(mem);
 }

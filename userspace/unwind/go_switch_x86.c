@@ -53,27 +53,46 @@ static bool fits(int32_t off)
 }
 
 /*
+ * mov %fs:(tls), %rax; or in two instructions, with tls in %rcx: a number, or in shared libraries a
+ * word of the GOT.
+ */
+static bool thread_variable(struct go_search *s, struct go_code *c, struct sf_go_rule *ret)
+{
+	const uint64_t start = s->fns[GO_SYSTEMSTACK].start;
+	int32_t tls;
+
+	if (NEXT(c, "\x64\x48\x8b\x04\x25", 4, &ret->tls) ||
+	    (NEXT(c, "\x48\xc7\xc1", 4, &ret->tls) && NEXT(c, "\x64\x48\x8b\x01", 0, NULL)))
+		return true;
+	if (!NEXT(c, "\x48\x8b\x0d", 4, &tls))
+		return false;
+	ret->tls = go_file_offset(s, start) + (int32_t)(go_code_pc(c) - start) + tls;
+	ret->tls_slot = ret->tls > 0;
+	return ret->tls_slot && NEXT(c, "\x64\x48\x8b\x01", 0, NULL);
+}
+
+/*
  * mov %fs:(tls), %rax; mov g_m(%rax), %rbx; cmp m_curg(%rbx), %rax; call; ...; mov sp(%rax), %rsp
  */
 static void systemstack(struct go_search *s)
 {
-	int32_t tls, m, curg, sched;
+	struct sf_go_rule var = { 0 };
+	int32_t m, curg, sched;
 	struct go_code c;
 	uint64_t start;
 
 	if (!go_code_open(s, GO_SYSTEMSTACK, &c))
 		return;
-	if ((NEXT(&c, "\x64\x48\x8b\x04\x25", 4, &tls) ||
-	     (NEXT(&c, "\x48\xc7\xc1", 4, &tls) && NEXT(&c, "\x64\x48\x8b\x01", 0, NULL))) &&
-	    NEXT(&c, "\x48\x8b\x58", 1, &m) && NEXT(&c, "\x48\x3b\x83", 4, &curg) &&
-	    NEXT(&c, "\xe8", 4, NULL)) {
+	if (thread_variable(s, &c, &var) && NEXT(&c, "\x48\x8b\x58", 1, &m) &&
+	    NEXT(&c, "\x48\x3b\x83", 4, &curg) && NEXT(&c, "\xe8", 4, NULL)) {
 		start = go_code_pc(&c);
 		if (NEXT(&c, "\x48\x8b\x60", 1, &sched) && fits(m) && fits(sched) && curg > 0) {
 			struct sf_go_rule rule;
 
 			s->layout = (struct sf_go_rule){ .g_m = (uint8_t)m,
 							 .g_sched = (uint8_t)sched,
-							 .tls = tls,
+							 .tls = var.tls,
+							 .tls_slot = var.tls_slot,
 							 .m_off = curg };
 			rule = frame_rule(s, SF_GO_GOROUTINE,
 					  go_height_at(s, GO_SYSTEMSTACK, start));
