@@ -17,7 +17,8 @@ int inspect_rows(struct inspected *in, unsigned int which)
 	struct row_stream stream;
 	char line[ROW_TEXT_MAX];
 	struct row row;
-	const struct code_rows_opts opts = { .whole = which == ROWS_CODE && !in->file.has_go };
+	const struct code_rows_opts opts = { .whole = which == ROWS_CODE &&
+						      !(in->file.has_go && in->file.debug_frame) };
 	int more = which & ROWS_CODE ? code_rows(&in->file, &opts) : 0;
 
 	if (more)
