@@ -44,6 +44,11 @@ SHAPE(plain_table, "push %rbp\n mov %rsp, %rbp\n cmp $1, %edi\n ja 1f\n mov %edi
 		   "cltq\n lea 9f(%rip), %rdx\n add %rdx, %rax\n jmp *%rax\n"
 		   "2: nop\n 1: pop %rbp\n 3: ret\n"
 		   ".balign 4\n 9: .long 2b-9b, 1b-9b, 3b-9b")
+/* glibc's strcmp() adds by lea. */
+SHAPE(lea_table, "push %rbx\n cmp $1, %edi\n ja 1f\n mov %edi, %edi\n lea 9f(%rip), %r10\n"
+		 "movslq (%r10,%rdi,4), %r9\n lea (%r10,%r9,1), %r10\n jmp *%r10\n"
+		 "2: nop\n 1: pop %rbx\n 3: ret\n"
+		 ".balign 4\n 9: .long 2b-9b, 1b-9b, 3b-9b")
 SHAPE(indexed, "cmpb $1, 3(%rdi,%rsi,8)\n ja 1f\n movzbl 3(%rdi,%rsi,8), %eax\n"
 	       "lea 9f(%rip), %rdx\n movslq (%rdx,%rax,4), %rax\n add %rdx, %rax\n push %rbx\n"
 	       "jmp *%rax\n 2: nop\n 3: pop %rbx\n 1: ret\n"
@@ -359,6 +364,8 @@ TEST(table)
 TEST(bounds_of_tables)
 {
 	ANALYSE(plain_table);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	ANALYSE(lea_table);
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	ANALYSE(indexed);
 	EXPECT_EQ(verdict, CODE_PROVEN);

@@ -135,7 +135,7 @@ static struct code_val val_sum(const struct code_state *s, const struct code_op 
 	}
 	if (b.kind == VAL_CONST && op->shift < 32 && a.kind != VAL_ENTRY)
 		return val_add(a, (int64_t)(op->negative ? -by : by));
-	if (a.kind == VAL_ENTRY && b.kind == VAL_CONST && !op->negative) {
+	if (a.kind == VAL_ENTRY && b.kind == VAL_CONST && !op->negative && !op->shift) {
 		struct code_val t = a;
 
 		a = b;

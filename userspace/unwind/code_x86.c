@@ -158,9 +158,10 @@ static void take_lea(const struct insn *in, struct code_op *op)
 	op->keeps_flags = true;
 	if (in->op[0].size != 64 || !memory(in, 1, op))
 		return;
-	if (op->index != CODE_NO_REG && op->base == CODE_NO_REG && !op->imm) {
+	if (op->index != CODE_NO_REG && !op->imm) {
 		op->kind = OP_ADD;
 		op->dst = reg_of(in, 0);
+		op->src = op->base;
 		op->src2 = op->index;
 	}
 	if (op->index != CODE_NO_REG)
