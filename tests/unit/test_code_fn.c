@@ -35,6 +35,8 @@ SHAPE(probed, "lea -0x3000(%rsp), %r11\n 1: sub $0x1000, %rsp\n orq $0, (%rsp)\n
 	      "cmp %r11, %rsp\n jne 1b\n sub $8, %rsp\n add $0x3008, %rsp\n ret")
 SHAPE(noreturn, "sub $8, %rsp\n test %edi, %edi\n jne 1f\n add $8, %rsp\n 2: ret\n"
 		"1: call 0f\n jmp 2b\n 0:")
+/* glibc's abort() is after the code that calls it. */
+SHAPE(calls_next, "push %rbx\n test %edi, %edi\n jne 1f\n pop %rbx\n ret\n 1: call 0f\n 0:")
 SHAPE(table, "cmp $2, %edi\n ja 1f\n mov %edi, %edi\n lea 9f(%rip), %rax\n"
 	     "movslq (%rax,%rdi,4), %rdx\n add %rax, %rdx\n push %rbx\n jmp *%rdx\n"
 	     "2: pop %rbx\n 1: ret\n 3: nop\n jmp 2b\n"
@@ -350,6 +352,8 @@ TEST(noreturn)
 {
 	ANALYSE(noreturn); /* the jump after the call would return at another height */
 	EXPECT_EQ(verdict, CODE_REJECTED);
+	ANALYSE(calls_next);
+	EXPECT_EQ(verdict, CODE_PROVEN);
 }
 
 TEST(table)

@@ -119,8 +119,9 @@ static const struct code_op *with_callee(const struct code_fn *f, const struct c
 }
 
 /*
- * Position-independent code reads its address by a call of the next instruction: it is a push. At a
- * program's entry, a pop must follow: musl's _start calls the function that comes next in the file.
+ * Position-independent code reads its address by a call of the next instruction: it is a push. A
+ * call of the function that comes next in the file is none. At a program's entry, a pop must
+ * follow: musl's _start calls such a function.
  */
 static const struct code_op *refine_call(const struct code_fn *f, const struct code_op *op,
 					 uint64_t next, struct code_op *refined)
@@ -129,7 +130,7 @@ static const struct code_op *refine_call(const struct code_fn *f, const struct c
 
 	if (!op->target)
 		return f->has_poppers && !is_import(op) ? with_callee(f, op, unknown, refined) : op;
-	if (op->target != next)
+	if (op->target != next || !code_fn_inside(f, next))
 		return with_callee(f, op, f->callee_at(f->ctx, op->target), refined);
 	if (f->arch->ra != CODE_NO_REG || (f->outermost && !is_pop(f, next)))
 		return op;
