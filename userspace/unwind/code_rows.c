@@ -257,7 +257,7 @@ static bool calls_finals(const struct code_fn *f)
 
 /*
  * A function that makes no sense may call one of another file that does not return, as other code
- * follows another call of it.
+ * follows another call of it. Where the end is not known, it might go on into the next function.
  */
 static int look_at(struct analysis *a, struct start s)
 {
@@ -272,7 +272,7 @@ static int look_at(struct analysis *a, struct start s)
 	if (verdict != CODE_PROVEN && (verdict == CODE_REJECTED || !s.certain))
 		a->fn.nfinals = nfinals;
 	a->learnt |= a->fn.nfinals > nfinals;
-	if (verdict != CODE_REJECTED || !s.certain || !calls_finals(&a->fn))
+	if (verdict != CODE_REJECTED || !sized || !s.certain || !calls_finals(&a->fn))
 		return verdict;
 	a->fn.by_finals = true;
 	a->fn.sized = sized;
