@@ -25,8 +25,9 @@
 /* What may be looked at in a stack, in all gaps. A word takes 1, the code before it 4 more. */
 #define BRIDGE_WORDS  1024
 #define BRIDGE_CODE   4
-#define BRIDGE_FRAMES 4		   /* a walk that breaks after more than these may be right */
-#define BRIDGE_SAVED  8		   /* words below the return address that may be the caller's rbp */
+#define BRIDGE_FRAMES 4	 /* a walk that breaks after more than these may be right */
+#define BRIDGE_SAVED  8	 /* words below the return address that may be the caller's rbp */
+#define BRIDGE_FAR    32 /* the same, if rbp is not that itself: Mono saves it below locals */
 #define BRIDGE_FP_MAX (1u << 20)   /* bytes from the return address to the frame pointer */
 #define BRIDGE_STACK  (8ull << 20) /* words that point this near to sp are no return addresses */
 #define ENTRY_ROW     (8 << 2)	   /* packed: CFA = rsp + 8, as at the entry of each function */
@@ -75,6 +76,17 @@ __noinline int bridge_retry(u32 slot)
 	return 0;
 }
 
+/*
+ * Whether the address is in code. Of pointers to data, so many can lead to absent pages that the
+ * search would end before a return address is found (CODE_FAULTS).
+ */
+static __always_inline bool bridge_is_code(u32 slot, u64 addr)
+{
+	u64 vma = vma_near(slot, addr);
+
+	return vma && (KLOAD(vma, struct vm_area_struct, vm_flags) & VM_EXEC);
+}
+
 /* Looks at the next word of the stack. 1: it is the address after a call, or the search is over. */
 static int bridge_word(u32 round, void *ctx)
 {
@@ -93,6 +105,8 @@ static int bridge_word(u32 round, void *ctx)
 	if (word < b->low || word > b->high || word - b->sp + BRIDGE_STACK < 2 * BRIDGE_STACK)
 		return 0;
 	b->left = b->left > BRIDGE_CODE ? b->left - BRIDGE_CODE : 0;
+	if (s->faults && !bridge_is_code(slot, word - 1))
+		return 0;
 	if (code_before(s, word, &b->before) || !ends_with_call(b->before))
 		return 0;
 	b->ra = word;
@@ -164,17 +178,30 @@ static __always_inline bool bridge_leads(struct sf_scratch *s, u32 slot, int fou
 		if (rule->cfa_reg != SF_REG_SP || rule->cfa_off != 8)
 			return true;
 	}
-	return !copy_user(s->bridge.code, SF_BRIDGE_CODE, to) && bridge_jumps(&s->bridge);
+	if (copy_user(s->bridge.code, SF_BRIDGE_CODE, to))
+		return false;
+	if (*(u16 *)s->bridge.code == 0x25ff) { /* a stub of Mono's, whose tables have none */
+		s->bridge.to = to;
+		bridge_stub(&s->bridge);
+		return false;
+	}
+	return bridge_jumps(&s->bridge);
 }
 
 /* Sets b->to to what the call before the current return address calls; 0: not known. */
 static __always_inline void bridge_called(struct sf_bridge *b)
 {
+	u64 slot = b->at + (u64)(long long)(signed char)(b->before >> 56);
+
 	b->to = b->ra + (u64)(long long)(s32)(b->before >> 32);
 	/* through a pointer at a constant address */
 	if ((b->before >> 16 & 0xffff) == 0x15ff) {
 		if (copy_user(&b->to, sizeof(b->to), b->to) || !b->to)
 			b->to = 1; /* nothing is there */
+	} else if ((b->before >> 32 & 0xffffff) == 0x2454ff) {
+		/* through a word of the caller's frame: its rsp was b->at */
+		if (copy_user(&b->to, sizeof(b->to), slot) || !b->to)
+			b->to = 1;
 	} else if ((b->before >> 24 & 0xff) != 0xe8) {
 		b->to = 0;
 	}
@@ -192,12 +219,14 @@ static __always_inline bool bridge_is_fp(u64 word, u64 above)
  */
 static __always_inline void bridge_fp(struct sf_scratch *s, u64 above)
 {
+	u32 i, n = bridge_is_fp(s->bridge.fp, above) ? BRIDGE_SAVED : BRIDGE_FAR;
 	u64 word;
-	u32 i;
 
 	s->regs.fp = s->bridge.fp;
 #pragma clang loop unroll(disable)
-	for (i = 1; i <= BRIDGE_SAVED; i++) {
+	for (i = 1; i <= BRIDGE_FAR; i++) {
+		if (i > n)
+			break;
 		if (above - 8 * i < s->bridge.sp || copy_user(&word, sizeof(word), above - 8 * i))
 			break;
 		if (!bridge_is_fp(word, above))

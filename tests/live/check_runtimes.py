@@ -8,6 +8,7 @@ check_runtimes.py [CHECK...]    SECONDS: of a recording
 
 import os
 import shutil
+import subprocess
 
 import harness as h
 
@@ -35,6 +36,51 @@ local T = {
 }
 local seconds = tonumber(arg[1])
 while os.clock() < seconds do for _, f in ipairs(T) do f() end end
+"""
+
+# Strings and tables in the class library, which is compiled ahead of time and calls run-time code
+# by stubs; threads with large frames above such code.
+CSHARP = """
+using System;
+using System.Collections.Generic;
+using System.Linq;
+using System.Text;
+using System.Threading.Tasks;
+class P {
+	static int Fib(int n) { return n < 2 ? n : Fib(n - 1) + Fib(n - 2); }
+	static void Table() {
+		var d = new Dictionary<string, int>();
+		for (int i = 0; i < 5000; i++) {
+			var k = "k" + (i % 100);
+			int v;
+			d.TryGetValue(k, out v);
+			d[k] = v + 1;
+		}
+	}
+	static void Text() {
+		var b = new StringBuilder();
+		for (int i = 0; i < 2000; i++)
+			b.Append(i.ToString("X4")).Append(',');
+		var s = b.ToString().Split(',');
+		Array.Sort(s, StringComparer.Ordinal);
+		string.Join(";", s);
+	}
+	static void Sorted() {
+		Enumerable.Range(0, 3000).Select(x => x * x % 997).OrderBy(x => x).ToList();
+	}
+	static void Main(string[] a) {
+		var end = DateTime.UtcNow.AddSeconds(double.Parse(a[0]));
+		while (DateTime.UtcNow < end) {
+			if (a[1] == "text") {
+				Table();
+				Text();
+			} else {
+				Sorted();
+				Parallel.For(0, 64, i => Fib(10));
+			}
+		}
+	}
+}
 """
 
 
@@ -82,4 +128,12 @@ def check_luajit(name):
     judge(name, ["luajit", source("a.lua", LUA), SECONDS], 0.90, True)
 
 
-h.run_checks([check_luajit_interpreter, check_luajit])
+def check_mono(name):
+    needs("mono", "mcs")
+    program = h.tmpfile("a.exe")
+    subprocess.run(["mcs", "-out:" + program, source("a.cs", CSHARP)], check=True)
+    for work in "text", "threads":
+        judge("%s-%s" % (name, work), ["mono", program, SECONDS, work], 0.92, True)
+
+
+h.run_checks([check_luajit_interpreter, check_luajit, check_mono])

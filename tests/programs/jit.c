@@ -15,6 +15,9 @@
  *   9  a leaf in whose frame the inner part of a longer chain of earlier calls still is, entered
  *      through a pointer at a constant address
  *  10  as 5, by a function of another file
+ *  11  as Mono's: called through a stub without tables, by a function that needs its own rbp. It
+ *      saves that far below its return address, and it holds pointers to absent pages.
+ *  12  as 1, but an earlier call went through a word of its frame
  */
 #include <sys/mman.h>
 #include "prog.h"
@@ -22,7 +25,7 @@
 typedef unsigned long code_fn(const volatile sig_atomic_t *stop, void *next);
 
 extern const char code_leaf[], code_stale_leaf[], code_fp_leaf[], code_calls[], code_huge[],
-	code_wiped[], code_end[];
+	code_wiped[], code_mono[], code_end[];
 unsigned long ji_jump(const volatile sig_atomic_t *stop, void *next, code_fn *code);
 
 #define SPIN                    \
@@ -77,8 +80,47 @@ __asm__(".section .rodata\n"
 	"	cmp %rax, %rcx\n"
 	"	jb 3b\n" SPIN "	add $1208, %rsp\n"
 	"	ret\n"
+	"code_mono:\n"
+	"	sub $328, %rsp\n"
+	"	mov %rbp, 160(%rsp)\n"
+	"	mov %rsi, (%rsp)\n"
+	"	add $4096, %rsi\n"
+	"	mov %rsi, 8(%rsp)\n"
+	"	add $4096, %rsi\n"
+	"	mov %rsi, 16(%rsp)\n"
+	"	mov $77, %ebp\n" SPIN "	mov 160(%rsp), %rbp\n"
+	"	add $328, %rsp\n"
+	"	ret\n"
 	"code_end:\n"
 	".text\n"
+	"ji_stub: jmp *ji_entry(%rip)\n"
+	".type ji_mono, @function\n"
+	"ji_mono:\n"
+	"	.cfi_startproc\n"
+	"	push %rbp\n"
+	"	.cfi_def_cfa_offset 16\n"
+	"	.cfi_offset rbp, -16\n"
+	"	mov %rsp, %rbp\n"
+	"	.cfi_def_cfa_register rbp\n"
+	"	sub $64, %rsp\n"
+	"	call ji_stub\n"
+	"	leave\n"
+	"	.cfi_def_cfa rsp, 8\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	".size ji_mono, . - ji_mono\n"
+	".type ji_through, @function\n"
+	"ji_through:\n"
+	"	.cfi_startproc\n"
+	"	sub $24, %rsp\n"
+	"	.cfi_def_cfa_offset 32\n"
+	"	mov %rsi, 8(%rsp)\n"
+	"	call *8(%rsp)\n"
+	"	add $24, %rsp\n"
+	"	.cfi_def_cfa_offset 8\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	".size ji_through, . - ji_through\n"
 	".globl ji_jump\n"
 	".type ji_jump, @function\n"
 	"ji_jump:\n"
@@ -88,6 +130,8 @@ __asm__(".section .rodata\n"
 	"	.cfi_endproc\n"
 	".size ji_jump, . - ji_jump\n");
 
+unsigned long ji_mono(const volatile sig_atomic_t *stop, void *next);
+unsigned long ji_through(unsigned long x, unsigned long (*fn)(unsigned long));
 unsigned long ji_far_jump(const volatile sig_atomic_t *stop, void *next, code_fn *code);
 
 static char *ji_memory;
@@ -161,6 +205,21 @@ static NOIPA unsigned long ji_far(code_fn *fn)
 	return ji_far_jump(&prog_stop, NULL, fn) + r;
 }
 
+static NOIPA unsigned long ji_after(code_fn *fn)
+{
+	unsigned long r = ji_through(1, ji_deep3);
+
+	return fn(&prog_stop, NULL) + r;
+}
+
+static NOIPA unsigned long ji_stubbed(void)
+{
+	char *absent = mmap(NULL, 4 * 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	ji_entry = ji_code(code_mono);
+	return ji_mono(&prog_stop, absent + 64) + 1;
+}
+
 static NOIPA unsigned long ji_alloca(code_fn *fn, void *next)
 {
 	volatile char *room = __builtin_alloca(ji_deep(1) * 16 + 16);
@@ -217,6 +276,10 @@ static NOIPA unsigned long ji_run(long way)
 		return ji_sure() + 1;
 	case 10:
 		return ji_far(ji_code(code_stale_leaf)) + 1;
+	case 11:
+		return ji_stubbed() + 1;
+	case 12:
+		return ji_after(ji_code(code_stale_leaf)) + 1;
 	default:
 		return ji_enter(ji_code(code_stale_leaf), NULL) + 1;
 	}
