@@ -773,6 +773,45 @@ TEST(arm64_computed_goto)
 	is_sized = false;
 }
 
+/* The first label is loaded by one instruction, the other by two, as the base of a table is. */
+TEST(arm64_jump_to_labels_that_are_taken)
+{
+	static uint32_t code[] = {
+		0xa9bf7bfd, /* stp x29, x30, [sp, #-16]! */
+		0x100000e2, /* adr x2, 2f */
+		0xb4000060, /* cbz x0, 1f */
+		0x90000002, /* adrp x2, 0x1000 */
+		0x91008042, /* add x2, x2, #32 */
+		0xd61f0040, /* 1: br x2 */
+		0xd4200000, /* brk */
+		0xd4200000, /* brk */
+		0xa8c17bfd, /* 2: ldp x29, x30, [sp], #16 */
+		0xd65f03c0, /* ret */
+	};
+
+	analyse_arm64(code, sizeof(code) / sizeof(*code));
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(32), "cfa=sp+16 ra=*(cfa-8) fp=*(cfa-16)");
+	EXPECT_STR(at(36), "cfa=sp+0 ra=lr fp=same");
+	code[1] = 0xd503201f; /* nop */
+	analyse_arm64(code, sizeof(code) / sizeof(*code));
+	EXPECT_EQ(verdict, CODE_REJECTED);
+}
+
+/* No function saves the return address in its caller's frame. */
+TEST(arm64_return_address_in_callers_frame)
+{
+	static const uint32_t code[] = {
+		0xf90007fe, /* str x30, [sp, #8] */
+		0xd63f0000, /* blr x0 */
+		0xf94007fe, /* ldr x30, [sp, #8] */
+		0xd65f03c0, /* ret */
+	};
+
+	analyse_arm64(code, sizeof(code) / sizeof(*code));
+	EXPECT_STR(at(8), "");
+}
+
 /* GCC leaves a store after a call that does not return. */
 TEST(arm64_store_after_last_call)
 {

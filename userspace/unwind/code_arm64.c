@@ -309,6 +309,23 @@ static bool writes_general(uint32_t i)
 	       ((i & 0xbfe0ec00) == 0x0e002c00);
 }
 
+#define ADD_AHEAD 8 /* instructions between adrp and add, at most */
+
+/* What an add after adrp adds to the page's address in reg; -page: there is none. */
+static int64_t added_to_page(const uint8_t *at, size_t have, uint8_t reg, int64_t page)
+{
+	uint32_t i;
+
+	for (size_t k = 1; k <= ADD_AHEAD && 4 * k + 4 <= have; k++) {
+		memcpy(&i, at + 4 * k, 4);
+		if ((i & 0xffc00000) == 0x91000000 && RN(i) == reg && RD(i) == reg)
+			return i >> 10 & 0xfff;
+		if (arm64_is_jump(i))
+			break;
+	}
+	return -page;
+}
+
 static void decode(const uint8_t *at, size_t have, uint64_t addr, struct code_op *ret)
 {
 	uint32_t i;
@@ -330,6 +347,8 @@ static void decode(const uint8_t *at, size_t have, uint64_t addr, struct code_op
 	case 8:
 	case 9:
 		take_immediate(i, addr, ret);
+		if (arm64_is_adr(i) && i >> 31)
+			ret->imm2 = added_to_page(at, have, RD(i), ret->imm);
 		break;
 	case 10:
 	case 11:

@@ -88,7 +88,8 @@ static int note(struct code_fn *f, const struct code_op *op)
 		return note_call(f, op->target);
 	if (!code_text_of(f, address))
 		return 0;
-	if (code_jump_note_own(f, op))
+	/* AArch64's tables hold distances from a label, which two instructions load. */
+	if (!op->imm2 && code_jump_note_own(f, op->dst, address))
 		return -ENOMEM;
 	return u64_push(&f->addressed, &f->naddressed, &f->addressed_cap, address);
 }

@@ -251,7 +251,7 @@ static inline uint64_t code_address_of(const struct code_fn *f, const struct cod
 {
 	return op->kind != OP_CONST || (op->is_number && f->img->type == ET_DYN)
 		       ? 0
-		       : (uint64_t)op->imm;
+		       : (uint64_t)(op->imm + op->imm2);
 }
 uint8_t *code_mark_of(const struct code_fn *f, uint64_t addr); /* NULL: outside of text */
 /* Removes these marks from the range. */

@@ -252,17 +252,17 @@ static int back_to_stub(struct code_fn *f, uint64_t slot, const struct code_stat
 						      : 0;
 }
 
-int code_jump_note_own(struct code_fn *f, const struct code_op *op)
+int code_jump_note_own(struct code_fn *f, uint8_t reg, uint64_t label)
 {
 	for (size_t i = 0; i < f->nown; i++)
-		if (f->own[i].reg == op->dst && f->own[i].addr == (uint64_t)op->imm)
+		if (f->own[i].reg == reg && f->own[i].addr == label)
 			return 0;
-	if (f->nown == OWN_MAX || op->dst == CODE_NO_REG)
+	if (f->nown == OWN_MAX || reg == CODE_NO_REG)
 		return 0;
 	if (vec_reserve(&f->own, &f->own_cap, f->nown + 1, sizeof(*f->own)))
 		return -ENOMEM;
-	f->own[f->nown++] = (struct code_own){ (uint64_t)op->imm, op->dst };
-	f->own_late |= f->own_jumps >> op->dst & 1;
+	f->own[f->nown++] = (struct code_own){ label, reg };
+	f->own_late |= f->own_jumps >> reg & 1;
 	return 0;
 }
 

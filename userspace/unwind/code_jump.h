@@ -11,6 +11,6 @@ int code_jump_indirect(struct code_fn *f, const struct code_op *op, struct code_
 /* Goes on in a table whose length is not told, with its next entry. The same results. */
 int code_jump_go_on(struct code_fn *f);
 /* Notes an address of code that the function loads. 0 or -ENOMEM. */
-int code_jump_note_own(struct code_fn *f, const struct code_op *op);
+int code_jump_note_own(struct code_fn *f, uint8_t reg, uint64_t label);
 
 #endif

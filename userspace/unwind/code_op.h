@@ -76,7 +76,8 @@ struct code_op {
 	 * are, before it stores to memory
 	 */
 	int32_t pops;
-	int64_t imm, imm2;
+	int64_t imm;
+	int64_t imm2; /* OP_CONST: what another instruction adds for an address of code; or -imm */
 	uint64_t target; /* virtual address; 0: not known */
 };
 

@@ -609,7 +609,7 @@ bool code_state_saves(const struct code_state *s, const struct code_arch *arch)
 		    is_orig(&s->reg[slot->val.off], (uint8_t)slot->val.off))
 			continue;
 		if (arch->ra == CODE_NO_REG ? slot->off == -2 * arch->ra_bytes
-					    : slot->val.off == arch->ra)
+					    : slot->val.off == arch->ra && slot->off < 0)
 			return true;
 	}
 	return false;
