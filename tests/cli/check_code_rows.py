@@ -238,6 +238,46 @@ def check_cold(directory):
     return 1
 
 
+# The cold part of f() is no longer than padding; a function that a table describes follows.
+COLD_GAP = """
+	.text
+	.type f.cold, @function
+f.cold:	call stop
+	.size f.cold, . - f.cold
+	.cfi_startproc
+stop:	ud2
+	.cfi_endproc
+	.globl f
+	.type f, @function
+f:	push %rbx
+	test %edi, %edi
+	jne f.cold
+	mov %rsi, %rbx
+	call *%rsi
+	call *%rbx
+	call *%rbx
+	call *%rbx
+	call *%rbx
+	pop %rbx
+	ret
+	.size f, . - f
+	.cfi_startproc
+	.globl _start
+_start:	nop
+	.cfi_endproc
+"""
+
+
+def check_cold_gap(directory):
+    path = build(directory, "cold_gap.S", COLD_GAP, "cold_gap", "-nostdlib", "-static")
+    out = subprocess.run([SFBPF, "inspect", "--rows=code", path], capture_output=True, check=True)
+    if "cfa=rsp+16" in out.stdout.decode():
+        print("ok code-rows cold-gap")
+        return 0
+    print("FAIL code-rows cold-gap: f has no rows")
+    return 1
+
+
 # The analysis of f() fails, as it writes its return address. Its label, whose address is taken, is
 # no function: the jump there leads to a part of f(), although a table begins with that part.
 PART = """
@@ -494,7 +534,7 @@ def main():
                 failed |= check_library(directory, name, text)
             failed |= check_library(directory, "stubs", STUBS, 32)
             failed |= check_library(directory, "stubs-ibt", STUBS, 40, ["-Wl,-z,ibtplt"])
-            for test in (check_last, check_cold, check_small):
+            for test in (check_last, check_cold, check_cold_gap, check_small):
                 failed |= test(directory)
         return failed
 

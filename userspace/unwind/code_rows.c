@@ -98,6 +98,27 @@ static struct code_range range_from(const struct analysis *a, struct start s)
 	return (struct code_range){ s.addr, fn ? fn->end : end_in_gap(a, s) };
 }
 
+#define GAP_MIN 16 /* bytes; less between described functions is padding, unless code jumps there */
+
+/* From the address to the described function that soon follows; false: it is described. */
+static bool small_gap(const struct analysis *a, uint64_t addr, struct code_range *ret)
+{
+	size_t lo = 0, hi = a->described.n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (addr >= a->described.v[mid].end)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (lo == a->described.n || a->described.v[lo].start - addr >= GAP_MIN)
+		return false;
+	*ret = (struct code_range){ addr, a->described.v[lo].start };
+	return ret->end > addr;
+}
+
 static bool part_of(void *ctx, uint64_t addr, struct code_range *ret, bool *sized)
 {
 	const struct analysis *a = ctx;
@@ -111,7 +132,9 @@ static bool part_of(void *ctx, uint64_t addr, struct code_range *ret, bool *size
 		*ret = range_from(a, (struct start){ addr, true });
 	else if (gap)
 		*ret = (struct code_range){ gap->start, gap->end };
-	return fn || gap;
+	else
+		return *sized = small_gap(a, addr, ret);
+	return true;
 }
 
 /* ---- Functions ---- */
