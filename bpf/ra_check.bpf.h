@@ -108,7 +108,8 @@ __noinline int zero_check(u32 slot)
 	if (vma && (KLOAD(vma, struct vm_area_struct, vm_start) > top ||
 		    KLOAD(vma, struct vm_area_struct, vm_end) <= top))
 		top = KLOAD(vma, struct vm_area_struct, vm_end);
-	if (top - sp + TOP_SLACK <= 2 * TOP_SLACK &&
+	/* sp is right above the slot of a return address, which lies at argc or below. */
+	if (top + 8 - sp <= TOP_SLACK + 8 &&
 	    !((s->regs.flags & SF_REGS_BY_FP) && calls_between(sp, top)))
 		return SF_STOP_COMPLETE;
 	return (s->regs.flags & SF_REGS_BY_FP) && s->cause ? s->cause : SF_STOP_ZERO_RA;

@@ -11,18 +11,19 @@
  *   5  a helper is called within a function whose tables say nothing of that call: the word that
  *      they take for the return address is 0
  *   6  rbp points to itself
+ *   7  rbp points to the last element of argv, above which is a 0, as in a loop of main()
  */
 #include "prog.h"
 
 typedef void ne_way(const volatile sig_atomic_t *stop, const void *ra);
 
-ne_way ne_junk, ne_off, ne_none, ne_self;
+ne_way ne_junk, ne_off, ne_none, ne_self, ne_argv;
 void ne_call(ne_way *way, const void *ra);
 extern const char ne_after_call[];
 
 /* 4 KiB of zeros below the caller's frame; rbp points into them, to 0 and the second argument. */
 __asm__(".text\n"
-	".globl ne_junk, ne_off, ne_none, ne_self, ne_after_call\n"
+	".globl ne_junk, ne_off, ne_none, ne_self, ne_argv, ne_after_call\n"
 	".type ne_junk, @function\n"
 	"ne_junk:\n"
 	"	push %rbp\n"
@@ -71,6 +72,21 @@ __asm__(".text\n"
 	"	pop %rbp\n"
 	"	ret\n"
 	".size ne_self, . - ne_self\n"
+	/* No rows: the jump that is always taken leads to a place with two heights of the stack. */
+	".type ne_argv, @function\n"
+	"ne_argv:\n"
+	"	push %rbp\n"
+	"	mov %rsi, %rbp\n"
+	"	xor %eax, %eax\n"
+	"	test %eax, %eax\n"
+	"	jz 1f\n"
+	"	push %rax\n"
+	"1:	mov (%rdi), %eax\n"
+	"	test %eax, %eax\n"
+	"	jz 1b\n"
+	"	pop %rbp\n"
+	"	ret\n"
+	".size ne_argv, . - ne_argv\n"
 	".type ne_off, @function\n"
 	"ne_off:\n"
 	"	.cfi_startproc\n"
@@ -128,6 +144,9 @@ int main(int argc, char **argv)
 		break;
 	case 6:
 		ne_call(ne_self, ra);
+		break;
+	case 7:
+		ne_call(ne_argv, argv + argc - 1);
 		break;
 	}
 	return 0;
