@@ -21,16 +21,20 @@
 
 #ifdef __TARGET_ARCH_x86
 
-#define BRIDGE_REACH  4096 /* bytes of the stack above the gap */
+#define BRIDGE_REACH   4096 /* bytes of the stack above the gap */
 /* What may be looked at in a stack, in all gaps. A word takes 1, the code before it 4 more. */
-#define BRIDGE_WORDS  1024
-#define BRIDGE_CODE   4
-#define BRIDGE_FRAMES 4	 /* a walk that breaks after more than these may be right */
-#define BRIDGE_SAVED  8	 /* words below the return address that may be the caller's rbp */
-#define BRIDGE_FAR    32 /* the same, if rbp is not that itself: Mono saves it below locals */
-#define BRIDGE_FP_MAX (1u << 20)   /* bytes from the return address to the frame pointer */
-#define BRIDGE_STACK  (8ull << 20) /* words that point this near to sp are no return addresses */
-#define ENTRY_ROW     (8 << 2)	   /* packed: CFA = rsp + 8, as at the entry of each function */
+#define BRIDGE_WORDS   1024
+#define BRIDGE_CODE    4
+#define BRIDGE_WIDE    4096 /* words, once in a stack, where nothing was found */
+#define BRIDGE_REGS    1    /* sf_bridge.far: all registers are that code's */
+#define BRIDGE_WIDENED 2    /* the same: bridge_widen() */
+#define BRIDGE_ABSENT  512  /* what a page of it that is absent takes */
+#define BRIDGE_FRAMES  4    /* a walk that breaks after more than these may be right */
+#define BRIDGE_SAVED   8    /* words below the return address that may be the caller's rbp */
+#define BRIDGE_FAR     32   /* the same, if rbp is not that itself: Mono saves it below locals */
+#define BRIDGE_FP_MAX  (1u << 20)   /* bytes from the return address to the frame pointer */
+#define BRIDGE_STACK   (8ull << 20) /* words that point this near to sp are no return addresses */
+#define ENTRY_ROW      (8 << 2)	    /* packed: CFA = rsp + 8, as at the entry of each function */
 
 /* The walk ends in the gap: what was found beyond it has no proof. Returns the stop. */
 static __always_inline int bridge_fail(struct sf_scratch *s)
@@ -98,8 +102,15 @@ static int bridge_word(u32 round, void *ctx)
 	if (!s)
 		return 1;
 	b = &s->bridge;
-	if (!b->left || b->at - b->sp >= BRIDGE_REACH || sf_read_user(&s->regs, b->at, &word))
+	if (!b->left || b->at - b->sp >= b->reach)
 		return 1;
+	if (sf_read_user(&s->regs, b->at, &word)) {
+		if (b->far != BRIDGE_WIDENED || b->left <= BRIDGE_ABSENT)
+			return 1;
+		b->left -= BRIDGE_ABSENT;
+		b->at = (b->at | (SF_PAGE_MIN - 1)) + 1;
+		return 0;
+	}
 	b->left--;
 	b->at += 8;
 	if (word < b->low || word > b->high || word - b->sp + BRIDGE_STACK < 2 * BRIDGE_STACK)
@@ -161,7 +172,7 @@ static __always_inline bool bridge_leads(struct sf_scratch *s, u32 slot, int fou
 	if (found < 0)
 		return false;
 	v = vma_at(s, found);
-	if (v->state != SF_MOD_READY || s->bridge.sure)
+	if (v->state != SF_MOD_READY || (s->bridge.sure && s->bridge.far != BRIDGE_WIDENED))
 		return v->state == SF_MOD_JIT;
 	code = row_search(slot, found, (to + v->delta) & SF_FRAME_OFFSET_MASK) & 0xffff;
 	if (code != SF_RULE_GAP && code != ENTRY_ROW) {
@@ -185,6 +196,7 @@ static __always_inline bool bridge_leads(struct sf_scratch *s, u32 slot, int fou
 		bridge_stub(&s->bridge);
 		return false;
 	}
+	barrier(); /* else the loop is entered in its middle, which 6.1's verifier refuses */
 	return bridge_jumps(&s->bridge);
 }
 
@@ -281,8 +293,61 @@ __noinline u64 bridge_next(u32 slot)
 	s->bridge.high = KLOAD(s->mm, struct mm_struct, start_stack);
 	if (cfg_note_words) /* the memo does not know what is read here */
 		s->log_far = ~0ull;
-	bpf_loop(BRIDGE_WORDS, bridge_word, &slot, 0);
+	bpf_loop(BRIDGE_WIDE, bridge_word, &slot, 0);
 	return s->bridge.ra ? s->bridge.ra - 1 : 0;
+}
+
+/* Where the thread's own stack is: its top, and the mapping's start in *ret_start. 0: not there. */
+static __always_inline u64 own_stack(u32 slot, u64 top, u64 *ret_start)
+{
+	u64 vma = top ? vma_near(slot, top) : 0;
+
+	*ret_start = vma ? KLOAD(vma, struct vm_area_struct, vm_start) : 0;
+	return vma ? top : 0;
+}
+
+/* What holds an address in that code: sp, or a register that calls do not change. */
+static __always_inline u64 bridge_held(const struct sf_scratch *s, u32 i)
+{
+	return i ? s->regs.r[0xfedc630u >> 4 * i & 15] : s->bridge.sp; /* rbx, rbp, r12 .. r15 */
+}
+
+/*
+ * Nothing was found in reach. Erlang's code runs on a stack of its own, and a register points into
+ * the stack of the thread, which has 16 KiB of data there. So the search goes on up to the stack's
+ * top: from sp, or else from such a register. The top is where the process's stack began, or the
+ * thread's descriptor, which C libraries put there. So much of a stack holds return addresses of
+ * many calls that are over: of a call through a register, nothing tells that it led to this code,
+ * and it does not count. 1: there is something to search.
+ */
+__noinline int bridge_widen(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	u32 i, n, k;
+
+	if (!s || s->bridge.far == BRIDGE_WIDENED)
+		return 0;
+	n = s->bridge.far ? 7 : 1;
+	s->bridge.far = BRIDGE_WIDENED;
+#pragma clang loop unroll(disable)
+	for (k = 0; k < 2; k++) {
+		u64 start, top = own_stack(slot, k ? user_tp() : s->regs.entry_sp, &start);
+
+#pragma clang loop unroll(disable)
+		for (i = 0; i < 7; i++) {
+			u64 at = bridge_held(s, i);
+
+			if (i >= n || at - start >= top - start || (at & 7))
+				continue;
+			if (i)
+				s->bridge.sp = s->bridge.at = at;
+			s->bridge.sure = 1;
+			s->bridge.left = BRIDGE_WIDE;
+			s->bridge.reach = top - at < 8 * BRIDGE_WIDE ? top - at : 8 * BRIDGE_WIDE;
+			return 1;
+		}
+	}
+	return 0;
 }
 
 /*
@@ -305,7 +370,7 @@ __noinline int bridge_look(u32 slot, int found)
 		return leads ? bridge_enter(s) : SF_STEP_GO;
 	}
 	if (!b->ra)
-		return bridge_fail(s);
+		return bridge_widen(slot) ? SF_STEP_GO : bridge_fail(s);
 	v = vma_at(s, found);
 	if (found < 0 || v->state == SF_MOD_JIT)
 		return SF_STEP_GO;
@@ -337,8 +402,12 @@ static __always_inline void bridge_note(struct sf_scratch *s)
 		return;
 	if (!s->gap) {
 		b->left = BRIDGE_WORDS;
+		b->far = s->regs.flags & SF_REGS_FULL ? BRIDGE_REGS : 0;
 		s->faults = 0; /* of the search for code of YJIT */
+	} else if (b->far == BRIDGE_REGS && s->n != s->gap + 1) {
+		b->far = 0; /* other code than this may have changed them */
 	}
+	b->reach = BRIDGE_REACH;
 	s->gap = s->n;
 	b->sp = b->at = s->regs.sp;
 	b->to = b->sure = 0;

@@ -83,6 +83,35 @@ class P {
 }
 """
 
+ERLANG = """
+-module(busy).
+-export([main/1]).
+fib(N) when N < 2 -> N;
+fib(N) -> fib(N - 1) + fib(N - 2).
+table(0, M) -> maps:size(M);
+table(N, M) -> table(N - 1, M#{N rem 100 => maps:get(N rem 100, M, 0) + N}).
+sorted() -> lists:sort(lists:map(fun(X) -> X + 1 end, [X * X rem 97 || X <- lists:seq(1, 3000)])).
+text() -> iolist_to_binary([integer_to_list(X) || X <- lists:seq(1, 500)]).
+echo(0, P) -> P ! done;
+echo(N, P) -> receive X -> P ! X, echo(N - 1, P) end.
+talk() ->
+    S = self(),
+    P = spawn(fun() -> echo(200, S) end),
+    [begin P ! X, receive X -> ok end end || X <- lists:seq(1, 200)],
+    receive done -> ok end.
+loop(End) ->
+    case erlang:monotonic_time(millisecond) > End of
+        true -> ok;
+        false -> fib(16), table(1000, #{}), sorted(), text(), talk(), loop(End)
+    end.
+main([S]) ->
+    End = erlang:monotonic_time(millisecond) + list_to_integer(atom_to_list(S)) * 1000,
+    Self = self(),
+    [spawn(fun() -> loop(End), Self ! ok end) || _ <- [1, 2, 3]],
+    [receive ok -> ok end || _ <- [1, 2, 3]],
+    halt().
+"""
+
 
 def needs(*programs):
     for name in programs:
@@ -97,11 +126,14 @@ def source(name, text):
     return path
 
 
-def judge(name, command, least, bridged):
-    """At least that share of the stacks is at its root, by a bridge only if that may be."""
+def judge(name, command, least, bridged, comm=""):
+    """At least that share of the stacks is at its root, by a bridge only if that may be. comm: part
+    of the names of the threads.
+    """
     stacks, stats = h.Recording(["-F", "499"], command=command).finish()
     errors = h.stats_errors(stats, stacks)
-    mine = [s for s in stacks if h.user_frames(s) and h.user_frames(s) != ["[exec]"]]
+    mine = [s for s in stacks
+            if comm in s.comm and h.user_frames(s) and h.user_frames(s) != ["[exec]"]]
     rooted = [s for s in mine if not h.reason(s)]
     wrong = [s for s in rooted if h.user_frames(s)[0] not in ROOTS]
     over = [s for s in rooted if "[jit]" in s.frames]
@@ -136,4 +168,12 @@ def check_mono(name):
         judge("%s-%s" % (name, work), ["mono", program, SECONDS, work], 0.92, True)
 
 
-h.run_checks([check_luajit_interpreter, check_luajit, check_mono])
+def check_erlang(name):
+    """Its code runs on stacks of its processes."""
+    needs("erl", "erlc")
+    subprocess.run(["erlc", "-o", h.tmpdir(), source("busy.erl", ERLANG)], check=True)
+    judge(name, ["erl", "-noshell", "-pa", h.tmpdir(), "-s", "busy", "main", SECONDS], 0.88, True,
+          "scheduler")
+
+
+h.run_checks([check_luajit_interpreter, check_luajit, check_mono, check_erlang])

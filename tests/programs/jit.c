@@ -18,6 +18,7 @@
  *  11  as Mono's: called through a stub without tables, by a function that needs its own rbp. It
  *      saves that far below its return address, and it holds pointers to absent pages.
  *  12  as 1, but an earlier call went through a word of its frame
+ *  13  on a stack of its own, as Erlang's: rbx points to a large frame on the thread's stack
  */
 #include <sys/mman.h>
 #include "prog.h"
@@ -25,7 +26,7 @@
 typedef unsigned long code_fn(const volatile sig_atomic_t *stop, void *next);
 
 extern const char code_leaf[], code_stale_leaf[], code_fp_leaf[], code_calls[], code_huge[],
-	code_wiped[], code_mono[], code_end[];
+	code_wiped[], code_mono[], code_other[], code_end[];
 unsigned long ji_jump(const volatile sig_atomic_t *stop, void *next, code_fn *code);
 
 #define SPIN                    \
@@ -69,7 +70,7 @@ __asm__(".section .rodata\n"
 	"	pop %rbp\n"
 	"	ret\n"
 	"code_huge:\n"
-	"	sub $16392, %rsp\n" SPIN "	add $16392, %rsp\n"
+	"	sub $65544, %rsp\n" SPIN "	add $65544, %rsp\n"
 	"	ret\n"
 	"code_wiped:\n"
 	"	sub $1208, %rsp\n"
@@ -90,6 +91,17 @@ __asm__(".section .rodata\n"
 	"	mov %rsi, 16(%rsp)\n"
 	"	mov $77, %ebp\n" SPIN "	mov 160(%rsp), %rbp\n"
 	"	add $328, %rsp\n"
+	"	ret\n"
+	"code_other:\n"
+	"	push %rbp\n"
+	"	push %rbx\n"
+	"	sub $17000, %rsp\n"
+	"	mov %rsp, %rbx\n"
+	"	mov %rsi, %rsp\n"
+	"	mov $77, %ebp\n" SPIN "	mov %rbx, %rsp\n"
+	"	add $17000, %rsp\n"
+	"	pop %rbx\n"
+	"	pop %rbp\n"
 	"	ret\n"
 	"code_end:\n"
 	".text\n"
@@ -220,6 +232,15 @@ static NOIPA unsigned long ji_stubbed(void)
 	return ji_mono(&prog_stop, absent + 64) + 1;
 }
 
+static unsigned long ji_other(void)
+{
+	char *stack = mmap(NULL, 1 << 16, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			   0);
+
+	memset(stack, 1, 1 << 16);
+	return ji_jumped(ji_code(code_other), stack + (1 << 15));
+}
+
 static NOIPA unsigned long ji_alloca(code_fn *fn, void *next)
 {
 	volatile char *room = __builtin_alloca(ji_deep(1) * 16 + 16);
@@ -280,6 +301,8 @@ static NOIPA unsigned long ji_run(long way)
 		return ji_stubbed() + 1;
 	case 12:
 		return ji_after(ji_code(code_stale_leaf)) + 1;
+	case 13:
+		return ji_other() + 1;
 	default:
 		return ji_enter(ji_code(code_stale_leaf), NULL) + 1;
 	}
