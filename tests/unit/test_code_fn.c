@@ -72,6 +72,9 @@ SHAPE(pushed, "push %rbx\n test %edi, %edi\n jne 1f\n 2: pop %rbx\n ret\n"
 SHAPE(pushed_kept, "push %rbx\n sub $16, %rsp\n mov %rsp, %rbx\n test %edi, %edi\n jne 1f\n"
 		   "2: mov %rbx, %rdi\n add $16, %rsp\n pop %rbx\n ret\n"
 		   "1: push %rax\n push %rax\n call 0f\n jmp 2b\n 0:")
+/* OCaml raises an exception: sp is loaded, and what is there leads on. */
+SHAPE(raises_by_jump, "sub $8, %rsp\n test %eax, %eax\n je 1f\n add $8, %rsp\n ret\n"
+		      "1: mov 16(%r14), %rsp\n pop 16(%r14)\n pop %r11\n jmp *%r11")
 /* A computed goto: labels at 10 and 12, with the height of the jump. */
 SHAPE(threaded, "push %rbx\n mov (%rdi), %rax\n add $8, %rdi\n jmp *%rax\n"
 		"2: inc %eax\n 3: pop %rbx\n ret\n 0:")
@@ -353,6 +356,8 @@ TEST(noreturn)
 	ANALYSE(noreturn); /* the jump after the call would return at another height */
 	EXPECT_EQ(verdict, CODE_REJECTED);
 	ANALYSE(calls_next);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	ANALYSE(raises_by_jump);
 	EXPECT_EQ(verdict, CODE_PROVEN);
 }
 

@@ -188,11 +188,7 @@ bool code_fn_ends_there(const struct code_fn *f, const struct code_op *op, uint6
 	       (!op->target && is_import(op) && code_ends_at(f, (uint64_t)op->imm));
 }
 
-/*
- * Whether sp was loaded from memory that holds no known value: of another stack, or of an outer
- * frame, as OCaml raises exceptions.
- */
-static bool left_frame(const struct code_fn *f, const struct code_state *s)
+bool code_fn_left_frame(const struct code_fn *f, const struct code_state *s)
 {
 	const struct code_val *sp = &s->reg[f->arch->sp];
 	struct code_op op;
@@ -205,7 +201,7 @@ static bool left_frame(const struct code_fn *f, const struct code_state *s)
 
 static int returns(struct code_fn *f, const struct code_state *s, int32_t pops)
 {
-	if (left_frame(f, s)) {
+	if (code_fn_left_frame(f, s)) {
 		f->leaps = true;
 		return 0;
 	}

@@ -25,6 +25,11 @@ static inline void code_empty_slots(struct slots *s)
 
 /* Whether the address is within a part of the function. */
 bool code_fn_inside(const struct code_fn *f, uint64_t addr);
+/*
+ * Whether sp was loaded from memory that holds no known value: of another stack, or of an outer
+ * frame, as OCaml raises exceptions.
+ */
+bool code_fn_left_frame(const struct code_fn *f, const struct code_state *s);
 /* Whether what follows the call at `addr` is not reached from it. */
 bool code_fn_ends_there(const struct code_fn *f, const struct code_op *op, uint64_t addr);
 /*

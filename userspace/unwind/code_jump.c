@@ -316,7 +316,8 @@ int code_jump_indirect(struct code_fn *f, const struct code_op *op, struct code_
 	if (op->kind == OP_JUMP_REG && s->reg[op->src].kind == VAL_CONST)
 		return code_jump_to(f, (uint64_t)s->reg[op->src].off, s);
 	f->leaps = true;
-	if (op->kind == OP_JUMP_REG && code_state_left(s, f->arch, addr))
+	if (op->kind == OP_JUMP_REG &&
+	    (code_state_left(s, f->arch, addr) || code_fn_left_frame(f, s)))
 		return 0;
 	f->loses |= !code_state_restored(s, f->arch);
 	if (by_slot && (f->outermost || code_state_is_entry(s, f->arch)))
