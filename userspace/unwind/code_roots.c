@@ -5,12 +5,17 @@
 #include "unwind/code_labels.h"
 #include "unwind/code_scan.h"
 
-static int note_functions(struct analysis *a, const struct fntab *t, bool certain)
+/* A symbol within a function of a table may name a part of it, as LuaJIT's do. */
+static int note_symbols(struct analysis *a)
 {
 	int err = 0;
 
-	for (size_t i = 0; i < t->n && !err; i++)
-		err = code_note_start(a, t->fns[i].start, certain);
+	for (size_t i = 0; i < a->symbols.n && !err; i++) {
+		const uint64_t start = a->symbols.fns[i].start;
+		const struct fn *fn = a->opts->whole ? unwind_file_fn_at(a->file, start) : NULL;
+
+		err = code_note_start(a, start, !fn || fn->start == start);
+	}
 	return err;
 }
 
@@ -128,7 +133,7 @@ int code_note_starts(struct analysis *a)
 
 	if (a->opts->at)
 		return note_one(a);
-	err = note_functions(a, &a->symbols, true);
+	err = note_symbols(a);
 	if (!err && a->has_entry)
 		err = code_note_start(a, a->entry, true);
 	if (!err && a->has_entry)
