@@ -227,29 +227,34 @@ static __always_inline bool bridge_is_fp(u64 word, u64 above)
 
 /*
  * Sets the caller's frame pointer, if it has one: run-time code that uses rbp has saved it, which
- * is done first. The return address is at `above`.
+ * is done first. Global: verified once. Always 0.
  */
-static __always_inline void bridge_fp(struct sf_scratch *s, u64 above)
+__noinline int bridge_fp(u32 slot)
 {
-	u32 i, n = bridge_is_fp(s->bridge.fp, above) ? BRIDGE_SAVED : BRIDGE_FAR;
-	u64 word;
+	struct sf_scratch *s = scratch_of(slot);
+	u64 word, above;
+	u32 i, n;
 
+	if (!s)
+		return 0;
+	above = s->bridge.at - 8; /* where the return address is */
+	n = bridge_is_fp(s->bridge.fp, above) ? BRIDGE_SAVED : BRIDGE_FAR;
 	s->regs.fp = s->bridge.fp;
 #pragma clang loop unroll(disable)
 	for (i = 1; i <= BRIDGE_FAR; i++) {
-		if (i > n)
-			break;
-		if (above - 8 * i < s->bridge.sp || copy_user(&word, sizeof(word), above - 8 * i))
+		if (i > n || above - 8 * i < s->bridge.sp ||
+		    copy_user(&word, sizeof(word), above - 8 * i))
 			break;
 		if (!bridge_is_fp(word, above))
 			continue;
 		s->regs.fp = word;
 		break;
 	}
+	return 0;
 }
 
 /* Goes on from the current return address. SF_STEP_GO or a stop. */
-static __always_inline int bridge_enter(struct sf_scratch *s)
+static __always_inline int bridge_enter(struct sf_scratch *s, u32 slot)
 {
 	struct sf_bridge *b = &s->bridge;
 	u32 n = s->gap;
@@ -257,7 +262,7 @@ static __always_inline int bridge_enter(struct sf_scratch *s)
 	asm volatile("" : "+r"(n)); /* see vma_at */
 	if (b->row == SF_RULE_GAP || n >= SF_MAX_USER)
 		return bridge_fail(s); /* this may be the caller, so a later one is not */
-	bridge_fp(s, b->at - 8);
+	bridge_fp(slot);
 	if ((b->row & SF_RULE_BASE_FP) && !(b->row & SF_RULE_INDEXED) &&
 	    !bridge_is_fp(s->regs.fp, b->at - 8))
 		return bridge_fail(s);
@@ -367,7 +372,7 @@ __noinline int bridge_look(u32 slot, int found)
 	b = &s->bridge;
 	if (b->to) {
 		leads = bridge_leads(s, slot, found);
-		return leads ? bridge_enter(s) : SF_STEP_GO;
+		return leads ? bridge_enter(s, slot) : SF_STEP_GO;
 	}
 	if (!b->ra)
 		return bridge_widen(slot) ? SF_STEP_GO : bridge_fail(s);
@@ -381,7 +386,7 @@ __noinline int bridge_look(u32 slot, int found)
 	if (b->row == SF_RULE_END)
 		return SF_STEP_GO;
 	bridge_called(b);
-	return b->to || b->sure ? SF_STEP_GO : bridge_enter(s);
+	return b->to || b->sure ? SF_STEP_GO : bridge_enter(s, slot);
 }
 
 /* The result of a walk with a bridge. */
