@@ -105,10 +105,11 @@ static bool uses_fp(const struct code_fn *f, const struct code_state *s, const s
 static bool moves_sp_later(const struct code_fn *f, const struct code_walk *w)
 {
 	const uint8_t fp = f->arch->fp;
-	struct code_walk next = *w;
+	struct code_walk next;
 
 	if (w->op->kind != OP_LEA || w->op->dst != f->arch->sp || w->op->src != fp)
 		return false;
+	next = *w;
 	do {
 		code_walk_apply(f, &next);
 		if (!code_walk_next(f, &next))
@@ -117,18 +118,52 @@ static bool moves_sp_later(const struct code_fn *f, const struct code_walk *w)
 	return !next.op->writeback;
 }
 
+static bool by_sp_or_fp(const struct code_arch *arch, const struct rule *rule)
+{
+	return rule->kind == RULE_CFA_MEM || rule->kind == RULE_SAME ||
+	       (rule->kind == RULE_REG && (rule->reg == arch->sp || rule->reg == arch->fp));
+}
+
+/*
+ * Whether the row before the instruction, which is the last one, also holds after it. False does
+ * not say that it differs.
+ */
+static bool keeps_row(const struct code_fn *f, const struct code_walk *w)
+{
+	const struct code_arch *arch = f->arch;
+	const struct row *last = f->rows.n ? &f->rows.rows[f->rows.n - 1] : NULL;
+	const struct code_op *op = w->op;
+	uint32_t writes = op->writes;
+
+	if (op->kind > OP_COMPARE_MEMORY || op->kind == OP_STORE || op->store_size ||
+	    op->writeback || op->pops || !last || last->end != w->end ||
+	    !by_sp_or_fp(arch, &last->cfa) || !by_sp_or_fp(arch, &last->ra) ||
+	    !by_sp_or_fp(arch, &last->fp))
+		return false;
+	if (op->dst != CODE_NO_REG)
+		writes |= 1u << op->dst;
+	if (op->dst2 != CODE_NO_REG)
+		writes |= 1u << op->dst2;
+	return !(writes >> arch->sp & 1 || writes >> arch->fp & 1 ||
+		 (arch->ra == CODE_NO_REG && writes >> X86_RBX & 1));
+}
+
 static int rows_of(struct code_fn *f, const struct code_leader *l, const struct code_leader *next)
 {
 	struct code_walk w;
-	bool by_fp = f->by_fp;
+	bool by_fp = f->by_fp, kept = false;
 	int err = 0;
 
 	code_walk_begin(&w, l);
 	while (!err && code_walk_next(f, &w)) {
-		err = put(f, w.at, w.end, &w.state, by_fp);
+		if (kept)
+			f->rows.rows[f->rows.n - 1].end = w.end;
+		else
+			err = put(f, w.at, w.end, &w.state, by_fp);
+		kept = !err && keeps_row(f, &w);
 		f->uses_fp |= uses_fp(f, &w.state, w.op);
 		if (by_fp && moves_sp_later(f, &w))
-			by_fp = false;
+			by_fp = false; /* sp was written, so the row is not kept */
 		code_walk_apply(f, &w);
 	}
 	if (!err && !w.on)
