@@ -328,15 +328,19 @@ static __always_inline u64 bridge_held(const struct sf_scratch *s, u32 i)
 __noinline int bridge_widen(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
+	u64 entry, tp;
 	u32 i, n, k;
 
 	if (!s || s->bridge.far == BRIDGE_WIDENED)
 		return 0;
 	n = s->bridge.far ? 7 : 1;
+	entry = s->regs.entry_sp;
+	tp = user_tp();
+	asm volatile("" : "+r"(entry), "+r"(tp)); /* or one instruction loads either */
 	s->bridge.far = BRIDGE_WIDENED;
 #pragma clang loop unroll(disable)
 	for (k = 0; k < 2; k++) {
-		u64 start, top = own_stack(slot, k ? user_tp() : s->regs.entry_sp, &start);
+		u64 start, top = own_stack(slot, k ? tp : entry, &start);
 
 #pragma clang loop unroll(disable)
 		for (i = 0; i < 7; i++) {
