@@ -21,20 +21,25 @@
 
 #ifdef __TARGET_ARCH_x86
 
-#define BRIDGE_REACH   4096 /* bytes of the stack above the gap */
+#define BRIDGE_REACH  4096 /* bytes of the stack above the gap */
 /* What may be looked at in a stack, in all gaps. A word takes 1, the code before it 4 more. */
-#define BRIDGE_WORDS   1024
-#define BRIDGE_CODE    4
-#define BRIDGE_WIDE    4096 /* words, once in a stack, where nothing was found */
-#define BRIDGE_REGS    1    /* sf_bridge.far: all registers are that code's */
-#define BRIDGE_WIDENED 2    /* the same: bridge_widen() */
-#define BRIDGE_ABSENT  512  /* what a page of it that is absent takes */
-#define BRIDGE_FRAMES  4    /* a walk that breaks after more than these may be right */
-#define BRIDGE_SAVED   8    /* words below the return address that may be the caller's rbp */
-#define BRIDGE_FAR     32   /* the same, if rbp is not that itself: Mono saves it below locals */
-#define BRIDGE_FP_MAX  (1u << 20)   /* bytes from the return address to the frame pointer */
-#define BRIDGE_STACK   (8ull << 20) /* words that point this near to sp are no return addresses */
-#define ENTRY_ROW      (8 << 2)	    /* packed: CFA = rsp + 8, as at the entry of each function */
+#define BRIDGE_WORDS  1024
+#define BRIDGE_CODE   4
+#define BRIDGE_WIDE   4096 /* words, once in a stack, where nothing was found */
+#define BRIDGE_ABSENT 512  /* what an absent page takes of these */
+#define BRIDGE_FRAMES 4	   /* a walk that breaks after more than these may be right */
+#define BRIDGE_SAVED  8	   /* words below the return address that may be the caller's rbp */
+#define BRIDGE_FAR    32   /* the same, if rbp is not that itself: Mono saves it below locals */
+#define BRIDGE_FP_MAX (1u << 20)   /* bytes from the return address to the frame pointer */
+#define BRIDGE_STACK  (8ull << 20) /* words that point this near to sp are no return addresses */
+#define ENTRY_ROW     (8 << 2)	   /* packed: CFA = rsp + 8, as at the entry of each function */
+
+/* sf_bridge.far: where a wider search may begin. Registers: as the run-time code left them. */
+enum bridge_far {
+	BRIDGE_SP,
+	BRIDGE_REGS,	/* at sp, or where a callee-saved register points */
+	BRIDGE_WIDENED, /* nowhere: there was one in this stack */
+};
 
 /* The walk ends in the gap: what was found beyond it has no proof. Returns the stop. */
 static __always_inline int bridge_fail(struct sf_scratch *s)
@@ -333,7 +338,7 @@ __noinline int bridge_widen(u32 slot)
 
 	if (!s || s->bridge.far == BRIDGE_WIDENED)
 		return 0;
-	n = s->bridge.far ? 7 : 1;
+	n = s->bridge.far == BRIDGE_REGS ? 7 : 1;
 	entry = s->regs.entry_sp;
 	tp = user_tp();
 	asm volatile("" : "+r"(entry), "+r"(tp)); /* or one instruction loads either */
@@ -411,10 +416,10 @@ static __always_inline void bridge_note(struct sf_scratch *s)
 		return;
 	if (!s->gap) {
 		b->left = BRIDGE_WORDS;
-		b->far = s->regs.flags & SF_REGS_FULL ? BRIDGE_REGS : 0;
+		b->far = s->regs.flags & SF_REGS_FULL ? BRIDGE_REGS : BRIDGE_SP;
 		s->faults = 0; /* of the search for code of YJIT */
 	} else if (b->far == BRIDGE_REGS && s->n != s->gap + 1) {
-		b->far = 0; /* other code than this may have changed them */
+		b->far = BRIDGE_SP; /* other code than this may have changed them */
 	}
 	b->reach = BRIDGE_REACH;
 	s->gap = s->n;

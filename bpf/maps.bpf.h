@@ -312,7 +312,7 @@ struct sf_bridge {
 	u64 low, high;	/* addresses of code of files are between these */
 	u32 left;	/* how much may still be looked at (BRIDGE_WORDS) */
 	u32 reach;	/* bytes above sp */
-	u32 far;	/* BRIDGE_REGS, BRIDGE_WIDENED */
+	u32 far;	/* enum bridge_far */
 	u32 stop;	/* enum sf_stop: why the walk ended without a bridge */
 	u32 sure;	/* only a call that leads into run-time code counts */
 	u8 code[SF_BRIDGE_CODE];
