@@ -70,23 +70,13 @@ int code_accept(struct code_accepted *a, const struct code_fn *f, uint64_t start
 	return err;
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct row *x = a, *y = b;
-
-	return x->start != y->start ? (x->start < y->start ? -1 : 1)
-	       : x->end < y->end    ? -1
-				    : x->end > y->end;
-}
-
 void code_settle(struct code_accepted *a)
 {
 	struct rowbuf *b = &a->rows;
 	uint64_t bad = 0; /* no row counts below */
 	size_t n = 0;
 
-	if (b->n)
-		qsort(b->rows, b->n, sizeof(*b->rows), by_start);
+	rowbuf_sort(b);
 	for (size_t i = 0; i < b->n; i++) {
 		struct row r = b->rows[i];
 

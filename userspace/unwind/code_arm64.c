@@ -300,7 +300,7 @@ static void take_memory(uint32_t i, uint64_t addr, struct code_op *op)
 
 /*
  * SIMD and floating point: only conversions, FMOV, UMOV and SMOV write general registers (Arm ARM,
- * C4.1.96). Compilers clear all of v0 to v31 before a return (-fzero-call-used-regs).
+ * C4.1). Compilers clear all of v0 to v31 before a return (-fzero-call-used-regs).
  */
 static bool writes_general(uint32_t i)
 {

@@ -282,15 +282,9 @@ static void note_pushed(struct code_fn *f, const struct code_op *op, const struc
 
 static uint32_t written(const struct code_fn *f, const struct code_op *op)
 {
-	uint32_t regs = op->writes;
+	const uint32_t clobbers = op->kind == OP_CALL ? f->arch->call_clobbers & ~op->spared : 0;
 
-	if (op->kind == OP_CALL)
-		regs |= f->arch->call_clobbers & ~op->spared;
-	if (op->dst != CODE_NO_REG)
-		regs |= 1u << op->dst;
-	if (op->dst2 != CODE_NO_REG)
-		regs |= 1u << op->dst2;
-	return regs;
+	return code_op_writes(op) | clobbers;
 }
 
 /* Other code follows a call of the function. */

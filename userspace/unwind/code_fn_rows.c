@@ -118,6 +118,7 @@ static bool moves_sp_later(const struct code_fn *f, const struct code_walk *w)
 	return !next.op->writeback;
 }
 
+/* Whether the rule depends on no register but these. */
 static bool by_sp_or_fp(const struct code_arch *arch, const struct rule *rule)
 {
 	return rule->kind == RULE_CFA_MEM || rule->kind == RULE_SAME ||
@@ -133,17 +134,13 @@ static bool keeps_row(const struct code_fn *f, const struct code_walk *w)
 	const struct code_arch *arch = f->arch;
 	const struct row *last = f->rows.n ? &f->rows.rows[f->rows.n - 1] : NULL;
 	const struct code_op *op = w->op;
-	uint32_t writes = op->writes;
+	const uint32_t writes = code_op_writes(op);
 
 	if (op->kind > OP_COMPARE_MEMORY || op->kind == OP_STORE || op->store_size ||
 	    op->writeback || op->pops || !last || last->end != w->end ||
 	    !by_sp_or_fp(arch, &last->cfa) || !by_sp_or_fp(arch, &last->ra) ||
 	    !by_sp_or_fp(arch, &last->fp))
 		return false;
-	if (op->dst != CODE_NO_REG)
-		writes |= 1u << op->dst;
-	if (op->dst2 != CODE_NO_REG)
-		writes |= 1u << op->dst2;
 	return !(writes >> arch->sp & 1 || writes >> arch->fp & 1 ||
 		 (arch->ra == CODE_NO_REG && writes >> X86_RBX & 1));
 }

@@ -167,8 +167,7 @@ struct leaf {
 
 static bool changes(const struct code_op *op, uint8_t reg)
 {
-	return op->dst == reg || op->dst2 == reg || op->writes >> reg & 1 ||
-	       (op->writeback && op->base == reg);
+	return code_op_writes(op) >> reg & 1 || (op->writeback && op->base == reg);
 }
 
 static bool was_done(const struct leaf *l, uint64_t at)

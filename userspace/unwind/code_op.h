@@ -77,9 +77,20 @@ struct code_op {
 	 */
 	int32_t pops;
 	int64_t imm;
-	int64_t imm2; /* OP_CONST: what another instruction adds for an address of code; or -imm */
+	/*
+	 * OP_COMPARE_MEMORY: the number. OP_CONST: imm + imm2 is the address of code that this
+	 * instruction takes, with a later one that adds imm2; -imm: it takes none
+	 */
+	int64_t imm2;
 	uint64_t target; /* virtual address; 0: not known */
 };
+
+/* The registers with another value after it; of a call, those that the callee changes are not. */
+static inline uint32_t code_op_writes(const struct code_op *op)
+{
+	return op->writes | (op->dst != CODE_NO_REG ? 1u << op->dst : 0) |
+	       (op->dst2 != CODE_NO_REG ? 1u << op->dst2 : 0);
+}
 
 /* What the calling convention and the machine say. */
 struct code_arch {

@@ -98,25 +98,18 @@ static struct code_range range_from(const struct analysis *a, struct start s)
 	return (struct code_range){ s.addr, fn ? fn->end : end_in_gap(a, s) };
 }
 
-#define GAP_MIN 16 /* bytes; less between described functions is padding, unless code jumps there */
-
-/* From the address to the described function that soon follows; false: it is described. */
+/*
+ * What is left of the padding between described functions: code may jump there, as to the cold part
+ * of a function. False: the address is described, or in a larger gap.
+ */
 static bool small_gap(const struct analysis *a, uint64_t addr, struct code_range *ret)
 {
-	size_t lo = 0, hi = a->described.n;
+	const struct code_range *next = code_range_from(&a->described, addr);
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (addr >= a->described.v[mid].end)
-			lo = mid + 1;
-		else
-			hi = mid;
-	}
-	if (lo == a->described.n || a->described.v[lo].start - addr >= GAP_MIN)
+	if (!next || next->start <= addr || next->start - addr >= CODE_PADDING)
 		return false;
-	*ret = (struct code_range){ addr, a->described.v[lo].start };
-	return ret->end > addr;
+	*ret = (struct code_range){ addr, next->start };
+	return true;
 }
 
 static bool part_of(void *ctx, uint64_t addr, struct code_range *ret, bool *sized)

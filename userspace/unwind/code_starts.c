@@ -7,13 +7,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-
-#ifndef DF_1_PIE
-#define DF_1_PIE 0x08000000
-#endif
-
-/* Bytes. Shorter holes between functions are padding (as in pack_internal.h). */
-#define PADDING 16
+#include "elf/elf_dynamic.h"
 
 static int push(struct code_ranges *r, uint64_t start, uint64_t end)
 {
@@ -140,12 +134,12 @@ static int push_code(const struct elf_image *img, const struct elf_shdr **sectio
 
 		from = from > start ? from : start;
 		to = to < end ? to : end;
-		if (from >= to || to - from < PADDING || (r->n && from < r->v[r->n - 1].end))
+		if (from >= to || to - from < CODE_PADDING || (r->n && from < r->v[r->n - 1].end))
 			continue;
 		startup = startup_of(img, from, to);
-		if (startup.start - from >= PADDING)
+		if (startup.start - from >= CODE_PADDING)
 			err = push(r, from, startup.start);
-		if (!err && to - startup.end >= PADDING)
+		if (!err && to - startup.end >= CODE_PADDING)
 			err = push(r, startup.end, to);
 	}
 	return err;
@@ -172,7 +166,7 @@ int code_gaps(const struct unwind_file *file, const struct code_ranges *describe
 				stop = described->v[k].start;
 				next = described->v[k].end;
 			}
-			if (stop > at && stop - at >= PADDING)
+			if (stop > at && stop - at >= CODE_PADDING)
 				err = push_code(&file->img, sections, nsections, ret, at, stop);
 			at = next > at ? next : end;
 		}
@@ -180,7 +174,7 @@ int code_gaps(const struct unwind_file *file, const struct code_ranges *describe
 	return err;
 }
 
-const struct code_range *code_range_of(const struct code_ranges *r, uint64_t addr)
+const struct code_range *code_range_from(const struct code_ranges *r, uint64_t addr)
 {
 	size_t lo = 0, hi = r->n;
 
@@ -189,12 +183,17 @@ const struct code_range *code_range_of(const struct code_ranges *r, uint64_t add
 
 		if (addr >= r->v[mid].end)
 			lo = mid + 1;
-		else if (addr < r->v[mid].start)
-			hi = mid;
 		else
-			return &r->v[mid];
+			hi = mid;
 	}
-	return NULL;
+	return lo < r->n ? &r->v[lo] : NULL;
+}
+
+const struct code_range *code_range_of(const struct code_ranges *r, uint64_t addr)
+{
+	const struct code_range *found = code_range_from(r, addr);
+
+	return found && addr >= found->start ? found : NULL;
 }
 
 /* GCC's name.cold and name.cold.12: the rest of a function, which is entered by jumps. */
@@ -255,18 +254,10 @@ int code_symbols(const struct elf_image *img, struct fntab *ret)
  */
 static bool is_program(const struct elf_image *img)
 {
-	struct elf_blob dyn;
-	uint64_t tag, val;
-	bool pie = false, named = false;
+	struct elf_dynamic dyn;
 
-	if (elf_image_dynamic(img, &dyn))
-		return img->type == ET_EXEC || elf_image_segment(img, PT_INTERP);
-	while (elf_dynamic_next(&dyn.view, &tag, &val)) {
-		pie |= tag == DT_FLAGS_1 && val & DF_1_PIE;
-		named |= tag == DT_SONAME;
-	}
-	elf_blob_free(&dyn);
-	return img->type == ET_EXEC || pie || (!named && elf_image_segment(img, PT_INTERP));
+	elf_dynamic_read(img, &dyn);
+	return img->type == ET_EXEC || dyn.pie || (!dyn.named && elf_image_segment(img, PT_INTERP));
 }
 
 bool code_entry(const struct elf_image *img, uint64_t *ret)
@@ -305,13 +296,13 @@ int code_undescribed(const struct unwind_file *file, struct fntab *ret)
 		for (; k < symbols.n && symbols.fns[k].start < gaps.v[i].end && !err; k++) {
 			const struct fn *fn = &symbols.fns[k];
 
-			if (fn->start - at >= PADDING)
+			if (fn->start - at >= CODE_PADDING)
 				err = fntab_push(ret, at, fn->start, 0);
 			if (!err)
 				err = fntab_push(ret, fn->start, fn->end, 0);
 			at = fn->end;
 		}
-		if (!err && at < gaps.v[i].end && gaps.v[i].end - at >= PADDING)
+		if (!err && at < gaps.v[i].end && gaps.v[i].end - at >= CODE_PADDING)
 			err = fntab_push(ret, at, gaps.v[i].end, 0);
 	}
 	free(described.v);

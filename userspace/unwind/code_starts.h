@@ -6,6 +6,9 @@
 #include "unwind/code_fn.h"
 #include "unwind/row_stream.h"
 
+/* Bytes. Shorter holes between functions are padding (as in pack_internal.h). */
+#define CODE_PADDING 16
+
 struct code_ranges {
 	struct code_range *v; /* ascending, disjoint */
 	size_t n, cap;
@@ -22,7 +25,8 @@ int code_gaps(const struct unwind_file *file, const struct code_ranges *describe
 int code_symbols(const struct elf_image *img, struct fntab *ret);
 /* The first address that a process executes in this file. False: it is no program. */
 bool code_entry(const struct elf_image *img, uint64_t *ret);
-/* The range that holds the address, or NULL. */
+/* The first range that ends after the address, or NULL; the range that holds it, or NULL. */
+const struct code_range *code_range_from(const struct code_ranges *r, uint64_t addr);
 const struct code_range *code_range_of(const struct code_ranges *r, uint64_t addr);
 
 #endif

@@ -48,7 +48,6 @@ static void slots_kill(struct code_state *s, uint64_t sym, int64_t off, int64_t 
  * Sorted, so that equal states are equal bytes. When there are too many, the last one is lost that
  * is not the caller's: AArch64's functions save registers below all else.
  */
-
 static void slot_set(struct code_state *s, uint64_t sym, int64_t off, struct code_val val)
 {
 	uint32_t i = 0;

@@ -21,7 +21,9 @@ static int by_start(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
 
-	return x->start < y->start ? -1 : x->start > y->start;
+	return x->start != y->start ? (x->start < y->start ? -1 : 1)
+	       : x->end < y->end    ? -1
+				    : x->end > y->end;
 }
 
 void rowbuf_sort(struct rowbuf *b)

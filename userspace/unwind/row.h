@@ -117,7 +117,7 @@ struct rowbuf {
 /* 0 or -ENOMEM. */
 int rowbuf_push(struct rowbuf *b, const struct row *row);
 void rowbuf_free(struct rowbuf *b);
-void rowbuf_sort(struct rowbuf *b); /* by start */
+void rowbuf_sort(struct rowbuf *b); /* by start, then by end */
 
 /*
  * One function of a table. ref identifies it to its reader. fntab_arrange sorts functions, clips

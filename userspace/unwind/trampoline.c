@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/arm64.h"
+#include "elf/elf_dynamic.h"
 #include "elf/elf_dynsym.h"
 #include "elf/known_code.h"
 #include "unwind/fntab.h"
@@ -18,47 +19,11 @@ static const uint8_t endbr64[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 /* stp x16, x30, [sp, #-16]! */
 static const uint8_t a64_plt0_push[] = { 0xf0, 0x7b, 0xbf, 0xa9 };
 
-/*
- * DT_SONAME of the file, "" if it has none; false: no dynamic section at all. *ret_pie: it says
- * that it is a program.
- */
-static bool dynamic_facts(const struct elf_image *img, char *ret, size_t cap, bool *ret_pie)
+/* Reads what the dynamic section says. False: there is none, or the name in it cannot be read. */
+static bool dynamic_facts(const struct elf_image *img, struct elf_dynamic *ret)
 {
-	uint64_t tag, val, name = 0, strtab = 0, off;
-	struct elf_blob dyn = { 0 }, str = { 0 };
-	bool named = false;
-
-	ret[0] = 0;
-	*ret_pie = false;
-	if (elf_image_dynamic(img, &dyn))
-		return false;
-	while (elf_dynamic_next(&dyn.view, &tag, &val)) {
-		if (tag == DT_SONAME) {
-			name = val;
-			named = true;
-		} else if (tag == DT_STRTAB) {
-			strtab = val;
-		} else if (tag == DT_FLAGS_1) {
-			*ret_pie = val & DF_1_PIE;
-		}
-	}
-	elf_blob_free(&dyn);
-	if (named && elf_image_vaddr_to_offset(img, strtab, &off) && name < img->size &&
-	    !elf_image_read(img, off + name, cap - 1, &str)) {
-		const char *s = bytes_str(&str.view);
-
-		if (s)
-			memcpy(ret, s, strlen(s) + 1);
-		elf_blob_free(&str);
-	}
-	return named ? ret[0] != 0 : true;
-}
-
-static bool soname(const struct elf_image *img, char *ret, size_t cap)
-{
-	bool pie;
-
-	return dynamic_facts(img, ret, cap, &pie);
+	elf_dynamic_read(img, ret);
+	return ret->found && (!ret->named || ret->name[0]);
 }
 
 static bool is_c_library(const char *name)
@@ -71,11 +36,11 @@ static bool worth_searching(const struct elf_image *img)
 {
 	/* glibc's libc.so.6 has one too */
 	bool interp = elf_image_segment(img, PT_INTERP) != NULL;
-	char name[32];
+	struct elf_dynamic dyn;
 
-	if (!soname(img, name, sizeof(name)))
+	if (!dynamic_facts(img, &dyn))
 		return !interp && img->type == ET_EXEC;
-	return (!name[0] && !interp) || is_c_library(name);
+	return (!dyn.name[0] && !interp) || is_c_library(dyn.name);
 }
 
 /*
@@ -240,12 +205,12 @@ static bool is_musl_linker(const struct elf_image *img)
  */
 static bool is_program(const struct elf_image *img, bool *ret_linker)
 {
-	char name[32];
-	bool pie, dynamic = dynamic_facts(img, name, sizeof(name), &pie);
+	struct elf_dynamic dyn;
+	const bool dynamic = dynamic_facts(img, &dyn);
 
-	*ret_linker = dynamic && (!strncmp(name, "ld-", 3) || !strncmp(name, "ld64", 4));
-	return *ret_linker || img->type == ET_EXEC || elf_image_segment(img, PT_INTERP) || pie ||
-	       (dynamic && (name[0] ? is_c_library(name) : is_musl_linker(img)));
+	*ret_linker = dynamic && (!strncmp(dyn.name, "ld-", 3) || !strncmp(dyn.name, "ld64", 4));
+	return *ret_linker || img->type == ET_EXEC || elf_image_segment(img, PT_INTERP) ||
+	       dyn.pie || (dynamic && (dyn.name[0] ? is_c_library(dyn.name) : is_musl_linker(img)));
 }
 
 #define ENTRY_MAX 96u /* bytes; _start is shorter than this up to its first call */
@@ -593,9 +558,9 @@ int trampolines_add_plt(const struct elf_image *img, const struct elf_shdr *s, s
 
 static bool is_bare_vdso(const struct elf_image *img)
 {
-	char name[32];
+	struct elf_dynamic dyn;
 
-	return soname(img, name, sizeof(name)) && !strcmp(name, "linux-vdso.so.1") &&
+	return dynamic_facts(img, &dyn) && !strcmp(dyn.name, "linux-vdso.so.1") &&
 	       !elf_image_segment(img, PT_GNU_EH_FRAME) && !elf_image_section(img, ".eh_frame");
 }
 
