@@ -198,12 +198,11 @@ out:	mov $60, %eax
 
 def check_last(directory):
     path = build(directory, "last.S", LAST, "last", "-nostdlib", "-static", "-s")
-    out = subprocess.run([SFBPF, "inspect", "--rows=code", path], capture_output=True, check=True)
-    rows = out.stdout.decode()
-    if "cfa=rsp+16" in rows and "cfa=rsp+40" not in rows:
+    text = shown(path, "code")
+    if "cfa=rsp+16" in text and "cfa=rsp+40" not in text:
         print("ok code-rows last")
         return 0
-    print("FAIL code-rows last: " + rows.replace("\n", "; "))
+    print("FAIL code-rows last: " + text.replace("\n", "; "))
     return 1
 
 
@@ -227,11 +226,9 @@ int f(int x, int *p)
 def check_cold(directory):
     path = build(directory, "cold.c", COLD, "libcold.so", "-O2", "-shared", "-fPIC", "-s",
                  "-fno-asynchronous-unwind-tables", "-fno-unwind-tables")
-    out = subprocess.run([SFBPF, "inspect", "--rows=code", path], capture_output=True, check=True)
     names = subprocess.run(["nm", "-D", path], capture_output=True, check=True).stdout.decode()
     start = [int(x.split()[0], 16) for x in names.splitlines() if x.endswith(" T f")][0]
-    rows = [line.split()[:2] for line in out.stdout.decode().splitlines()]
-    if any(int(a, 16) <= start < int(b, 16) for a, b in rows):
+    if any(row[0] <= start < row[1] for row in rows(path, "code")):
         print("ok code-rows cold")
         return 0
     print("FAIL code-rows cold: f has no rows")
@@ -270,8 +267,7 @@ _start:	nop
 
 def check_cold_gap(directory):
     path = build(directory, "cold_gap.S", COLD_GAP, "cold_gap", "-nostdlib", "-static")
-    out = subprocess.run([SFBPF, "inspect", "--rows=code", path], capture_output=True, check=True)
-    if "cfa=rsp+16" in out.stdout.decode():
+    if "cfa=rsp+16" in shown(path, "code"):
         print("ok code-rows cold-gap")
         return 0
     print("FAIL code-rows cold-gap: f has no rows")
@@ -490,10 +486,13 @@ def goto_programs(directory):
         yield path
 
 
+def shown(path, source):
+    return subprocess.run([SFBPF, "inspect", "--rows=" + source, path], stdout=subprocess.PIPE,
+                          text=True, check=True).stdout
+
+
 def rows(path, source):
-    out = subprocess.run([SFBPF, "inspect", "--rows=" + source, path], stdout=subprocess.PIPE,
-                         text=True, check=True).stdout
-    for line in out.splitlines():
+    for line in shown(path, source).splitlines():
         start, end, _, cfa, ra, fp, *flags = line.split(" ")
         yield int(start, 16), int(end, 16), cfa[4:], ra[3:], fp[3:], flags
 

@@ -654,6 +654,8 @@ static void analyse_arm64(const uint32_t *code, size_t n)
 	analyse((const uint8_t *)code, (const uint8_t *)(code + n));
 }
 
+#define ANALYSE_ARM64(code) analyse_arm64(code, sizeof(code) / sizeof(*(code)))
+
 /* As GCC's tables: saved values count until sp is above them. */
 TEST(arm64_epilogue)
 {
@@ -668,7 +670,7 @@ TEST(arm64_epilogue)
 		0xd65f03c0, /* ret */
 	};
 
-	analyse_arm64(code, sizeof(code) / sizeof(*code));
+	ANALYSE_ARM64(code);
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	EXPECT_STR(at(4), "cfa=sp+112 ra=lr fp=same");
 	EXPECT_STR(at(12), "cfa=sp+112 ra=*(cfa-88) fp=*(cfa-96)");
@@ -687,7 +689,7 @@ TEST(arm64_return_address_as_data)
 		0xd65f03c0, /* ret */
 	};
 
-	analyse_arm64(code, sizeof(code) / sizeof(*code));
+	ANALYSE_ARM64(code);
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	EXPECT_STR(at(8), "cfa=sp+64 ra=*(cfa-56) fp=*(cfa-64)");
 }
@@ -706,7 +708,7 @@ TEST(arm64_frame_pointer)
 		0xd65f03c0, /* ret */
 	};
 
-	analyse_arm64(code, sizeof(code) / sizeof(*code));
+	ANALYSE_ARM64(code);
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	EXPECT_STR(at(4), "cfa=sp+32 ra=*(cfa-24) fp=*(cfa-32)");
 	EXPECT_STR(at(8), "cfa=x29+32 ra=*(cfa-24) fp=*(cfa-32)");
@@ -729,7 +731,7 @@ TEST(arm64_frame_pointer_of_large_frame)
 		0xd65f03c0, /* ret */
 	};
 
-	analyse_arm64(code, sizeof(code) / sizeof(*code));
+	ANALYSE_ARM64(code);
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	EXPECT_STR(at(16), "cfa=x29+1664 ra=*(cfa-1656) fp=*(cfa-1664)");
 	EXPECT_STR(at(20), "cfa=sp+1664 ra=*(cfa-1656) fp=*(cfa-1664)");
@@ -748,10 +750,10 @@ TEST(arm64_clears_vectors)
 		0xd65f03c0, /* ret */
 	};
 
-	analyse_arm64(code, sizeof(code) / sizeof(*code));
+	ANALYSE_ARM64(code);
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	EXPECT_STR(at(8), "cfa=sp+0 ra=lr fp=same");
-	analyse_arm64(moves, sizeof(moves) / sizeof(*moves));
+	ANALYSE_ARM64(moves);
 	EXPECT_EQ(verdict, CODE_REJECTED);
 }
 
@@ -771,7 +773,7 @@ TEST(arm64_computed_goto)
 	labels[1] = ADDR + 16;
 	nlabels = 2;
 	is_sized = true;
-	analyse_arm64(code, sizeof(code) / sizeof(*code));
+	ANALYSE_ARM64(code);
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	EXPECT_STR(at(16), "cfa=sp+16 ra=*(cfa-8) fp=*(cfa-16)");
 	nlabels = 0;
@@ -794,12 +796,12 @@ TEST(arm64_jump_to_labels_that_are_taken)
 		0xd65f03c0, /* ret */
 	};
 
-	analyse_arm64(code, sizeof(code) / sizeof(*code));
+	ANALYSE_ARM64(code);
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	EXPECT_STR(at(32), "cfa=sp+16 ra=*(cfa-8) fp=*(cfa-16)");
 	EXPECT_STR(at(36), "cfa=sp+0 ra=lr fp=same");
 	code[1] = 0xd503201f; /* nop */
-	analyse_arm64(code, sizeof(code) / sizeof(*code));
+	ANALYSE_ARM64(code);
 	EXPECT_EQ(verdict, CODE_REJECTED);
 }
 
@@ -813,7 +815,7 @@ TEST(arm64_return_address_in_callers_frame)
 		0xd65f03c0, /* ret */
 	};
 
-	analyse_arm64(code, sizeof(code) / sizeof(*code));
+	ANALYSE_ARM64(code);
 	EXPECT_STR(at(8), "");
 }
 
@@ -831,7 +833,7 @@ TEST(arm64_store_after_last_call)
 	};
 
 	is_sized = true;
-	analyse_arm64(code, sizeof(code) / sizeof(*code));
+	ANALYSE_ARM64(code);
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	EXPECT_STR(at(20), "cfa=sp+32 ra=*(cfa-24) fp=*(cfa-32)");
 	is_sized = false;
