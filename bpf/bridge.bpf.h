@@ -264,14 +264,13 @@ static __always_inline int bridge_enter(struct sf_scratch *s, u32 slot)
 	struct sf_bridge *b = &s->bridge;
 	u32 n = s->gap;
 
-	asm volatile("" : "+r"(n)); /* see vma_at */
 	if (b->row == SF_RULE_GAP || n >= SF_MAX_USER)
 		return bridge_fail(s); /* this may be the caller, so a later one is not */
 	bridge_fp(slot);
 	if ((b->row & SF_RULE_BASE_FP) && !(b->row & SF_RULE_INDEXED) &&
 	    !bridge_is_fp(s->regs.fp, b->at - 8))
 		return bridge_fail(s);
-	s->frames[n & (SF_MAX_USER - 1)] = SF_FRAME_BRIDGE;
+	*frame_at(s, n) = SF_FRAME_BRIDGE;
 	s->n = n + 1;
 	if (!s->bridged)
 		s->bridged = n;
@@ -339,9 +338,9 @@ __noinline int bridge_widen(u32 slot)
 	if (!s || s->bridge.far == BRIDGE_WIDENED)
 		return 0;
 	n = s->bridge.far == BRIDGE_REGS ? 7 : 1;
-	entry = s->regs.entry_sp;
-	tp = user_tp();
-	asm volatile("" : "+r"(entry), "+r"(tp)); /* or one instruction loads either */
+	/* Opaque, or one instruction loads either, which the verifier refuses. */
+	entry = OPAQUE(s->regs.entry_sp);
+	tp = OPAQUE(user_tp());
 	s->bridge.far = BRIDGE_WIDENED;
 #pragma clang loop unroll(disable)
 	for (k = 0; k < 2; k++) {

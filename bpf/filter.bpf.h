@@ -22,7 +22,7 @@ struct glob {
 static int glob_step(u32 i, void *ctx)
 {
 	struct glob *g = ctx;
-	char have = g->comm[g->c & (SF_COMM - 1)];
+	char have = g->comm[INDEX(g->c, SF_COMM)];
 	char want = g->p < cfg_comm_len ? cfg_comm[g->p & 63] : 0;
 
 	if (g->c >= SF_COMM)

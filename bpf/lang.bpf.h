@@ -58,9 +58,9 @@ __noinline int code_describe(u32 slot, u32 id)
 			return -1;
 	}
 	len = sizeof(*rec) - SF_CODE_LINES + rec->lines_len;
-	asm volatile("" : "+r"(len)); /* see vma_at */
 	if (len > sizeof(*rec))
 		return -1;
+	len = AT_MOST(len, sizeof(*rec));
 	return bpf_ringbuf_output(&ring, rec, len, BPF_RB_NO_WAKEUP) ? -1 : 0;
 }
 

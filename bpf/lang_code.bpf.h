@@ -62,8 +62,8 @@ enum { LANG_NATIVE, LANG_LOOP, LANG_INSIDE, LANG_BRIDGE };
 #define TLS_OFFSET_MAX (1ll << 24) /* in a TLS descriptor; above: a pointer */
 
 /* The field at `off` of the current object. */
-#define OBJECT64(w, off) (*(u64 *)((w)->object + ((off) & (SF_LANG_OBJECT - 1))))
-#define OBJECT32(w, off) (*(u32 *)((w)->object + ((off) & (SF_LANG_OBJECT - 1))))
+#define OBJECT64(w, off) (*(u64 *)((w)->object + INDEX(off, SF_LANG_OBJECT)))
+#define OBJECT32(w, off) (*(u32 *)((w)->object + INDEX(off, SF_LANG_OBJECT)))
 
 static __always_inline int user_u64(u64 addr, u64 *ret)
 {
@@ -143,7 +143,7 @@ static __always_inline u64 glibc_value(struct sf_lang_walk *w, u32 n, u32 owner,
 		return 0;
 #pragma clang loop unroll(disable)
 	for (i = 0; i < GLIBC_VALUES_MOST - GLIBC_VALUES_ENDS; i += 16) {
-		e = (u64 *)(w->window + (i & (SF_LANG_WINDOW - 1)));
+		e = (u64 *)(w->window + INDEX(i, SF_LANG_WINDOW));
 		if ((e[0] & 1) && e[1] && !user_u64(e[1] + owner, &self) && pthread_is(self, tp))
 			return e[1];
 	}
@@ -244,17 +244,10 @@ static __always_inline u64 lang_word(struct sf_scratch *s, u32 slot, u32 languag
 /* Ends the frames of this activation. The loop is shown if wanted, or if frames are missing. */
 static __always_inline int lang_end(struct sf_scratch *s, bool missing)
 {
-	u32 n = s->n;
-
 	s->lang_at = LANG_NATIVE;
 	if (!cfg_native && !missing)
 		return SF_STEP_GO;
-	asm volatile("" : "+r"(n)); /* see vma_at */
-	if (n >= SF_MAX_USER)
-		return SF_STOP_DEPTH;
-	s->frames[n & (SF_MAX_USER - 1)] = s->lang.word;
-	s->n = n + 1;
-	return SF_STEP_GO;
+	return frame_push(s, s->lang.word) ? SF_STEP_GO : SF_STOP_DEPTH;
 }
 
 static __always_inline int lang_done(struct sf_scratch *s)
@@ -282,8 +275,7 @@ static __always_inline int lang_window(struct sf_lang_walk *w, u64 at, u32 size,
 	}
 	len = at + size - start;
 	w->win_len = 0;
-	asm volatile("" : "+r"(len)); /* see vma_at */
-	if (len > SF_LANG_WINDOW || copy_user(w->window, len, start))
+	if (copy_user_part(w->window, len, SF_LANG_WINDOW, start))
 		return -1;
 	w->win_base = start;
 	w->win_len = len;
@@ -291,9 +283,9 @@ static __always_inline int lang_window(struct sf_lang_walk *w, u64 at, u32 size,
 }
 
 /* A field of the frame at the offset `at` in the window. */
-#define WINDOW64(w, at, off) (*(u64 *)((w)->window + (((at) + (off)) & (SF_LANG_WINDOW - 1))))
-#define WINDOW32(w, at, off) (*(u32 *)((w)->window + (((at) + (off)) & (SF_LANG_WINDOW - 1))))
-#define WINDOW8(w, at, off)  ((w)->window[((at) + (off)) & (SF_LANG_WINDOW - 1)])
+#define WINDOW64(w, at, off) (*(u64 *)((w)->window + INDEX((at) + (off), SF_LANG_WINDOW)))
+#define WINDOW32(w, at, off) (*(u32 *)((w)->window + INDEX((at) + (off), SF_LANG_WINDOW)))
+#define WINDOW8(w, at, off)  ((w)->window[INDEX((at) + (off), SF_LANG_WINDOW)])
 
 /* ---- The frames at a pc of compiled code ---- */
 
@@ -307,14 +299,7 @@ static __always_inline u32 code_pc_key(u64 space, u64 at)
 
 static __always_inline int pc_record(struct sf_scratch *s, u64 word)
 {
-	u32 n = s->n;
-
-	asm volatile("" : "+r"(n)); /* see vma_at */
-	if (n >= SF_MAX_USER)
-		return SF_STOP_DEPTH;
-	s->frames[n & (SF_MAX_USER - 1)] = word;
-	s->n = n + 1;
-	return SF_STEP_GO;
+	return frame_push(s, word) ? SF_STEP_GO : SF_STOP_DEPTH;
 }
 
 static __always_inline int pc_record_all(struct sf_scratch *s, const struct sf_code_pc *e)

@@ -24,7 +24,8 @@
 	(((insn)&0xff8003ff) == 0x910003ff || ((insn)&0xffe0ffff) == 0x8b2063ff)
 
 /* The instruction that is n before pc, of those in the window */
-#define JAVA_INSN(w, n) (*(u32 *)((w)->window + ((4 * (JAVA_BEFORE - (n))) & (SF_LANG_WINDOW - 4))))
+#define JAVA_INSN(w, n) \
+	(*(u32 *)((w)->window + MASKED(4 * (JAVA_BEFORE - (n)), SF_LANG_WINDOW - 4)))
 
 /*
  * A small frame: sub sp; stp x29, x30, [sp, #n]. A larger one: stp x29, x30, [sp, #-16]!; sub sp.

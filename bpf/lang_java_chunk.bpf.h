@@ -137,10 +137,7 @@ __noinline int java_fields(u32 slot)
 	if (!d || !j->holder || user_u64(j->holder + d->klass_pool, &j->pool) ||
 	    user_u64(j->holder + d->klass_fields, &list) || copy_user(&n, 4, list))
 		return 0;
-	if (n > JAVA_FIELDS_LEN)
-		n = JAVA_FIELDS_LEN;
-	asm volatile("" : "+r"(n)); /* see vma_at */
-	if (n > JAVA_FIELDS_LEN || copy_user(s->lang.window, n, list + 4))
+	if (copy_user(s->lang.window, AT_MOST(n, JAVA_FIELDS_LEN), list + 4))
 		return 0;
 	j->byte = 0;
 	j->high = java_number(&s->lang, 1);

@@ -55,8 +55,7 @@ static __always_inline int java_symbol(struct sf_java_walk *j, const struct sf_j
 		return -1;
 	n = j->len < most ? j->len : most;
 	*ret_len = n;
-	asm volatile("" : "+r"(n)); /* see vma_at */
-	return n > most || copy_user(dst, n, sym + d->symbol_body) ? -1 : 0;
+	return copy_user(dst, AT_MOST(n, most), sym + d->symbol_body) ? -1 : 0;
 }
 
 /* The text at an index of the constant pool in hand. 0 or -1. */
@@ -93,9 +92,8 @@ static __always_inline void java_lines(struct sf_lang_walk *w, const struct sf_j
 	n = j->byte * 8 - d->const_bytes - j->len;
 	if (n > SF_CODE_LINES - SF_JAVA_SOURCE)
 		n = SF_CODE_LINES - SF_JAVA_SOURCE;
-	asm volatile("" : "+r"(n)); /* see vma_at */
-	if (n > SF_CODE_LINES - SF_JAVA_SOURCE ||
-	    copy_user(rec->lines + SF_JAVA_SOURCE, n, w->cookie + d->const_bytes + j->len))
+	if (copy_user_part(rec->lines + SF_JAVA_SOURCE, n, SF_CODE_LINES - SF_JAVA_SOURCE,
+			   w->cookie + d->const_bytes + j->len))
 		return;
 	rec->lines_len = SF_JAVA_SOURCE + n;
 }
@@ -148,7 +146,7 @@ static __always_inline u32 java_number(struct sf_lang_walk *w, u32 excluded)
 	u32 at = w->java.byte, sum = 0, i;
 
 	for (i = 0; i < 5; i++) {
-		u32 b = w->window[(at + i) & (SF_LANG_WINDOW - 1)];
+		u32 b = w->window[INDEX(at + i, SF_LANG_WINDOW)];
 
 		sum += (b - excluded) << 6 * i;
 		if (b < 192)
@@ -182,7 +180,7 @@ static int java_scope(u32 round, void *ctx)
 	if (!index || user_u64(j->metadata + 8ull * (index - 1), &method))
 		return 1;
 	n = s->lang.pc.n;
-	s->lang.pc.words[n & (SF_PC_FRAMES - 1)] =
+	s->lang.pc.words[INDEX(n, SF_PC_FRAMES)] =
 		JAVA_PAIR(method, java_number(&s->lang, d->number_excluded) - 1);
 	s->lang.pc.n = n + 1;
 	j->scope = sender;
@@ -200,7 +198,7 @@ static int java_word(u32 round, void *ctx)
 	if (!s || round >= s->lang.pc.n)
 		return 1;
 	d = java_lang(s->lang.java.rt.module);
-	word = &s->lang.pc.words[round & (SF_PC_FRAMES - 1)];
+	word = &s->lang.pc.words[INDEX(round, SF_PC_FRAMES)];
 	bci = *word & 0xffff;
 	if (d && !java_method(&s->lang, d, *word >> 16)) {
 		*word = lang_word(s, slot, SF_LANG_JAVA, bci == 0xffff ? 0 : bci);
@@ -319,7 +317,7 @@ __noinline int java_scopes(u32 slot)
 	j->owed = java_tables(&s->lang, d, &pcs) || java_desc(j, pcs, s->regs.pc);
 	if (!j->owed && j->scope)
 		bpf_loop(SF_PC_FRAMES, java_scope, &slot, 0);
-	last = e->words[(e->n - 1) & (SF_PC_FRAMES - 1)] >> 16;
+	last = e->words[INDEX(e->n - 1, SF_PC_FRAMES)] >> 16;
 	if (j->scope && e->n == SF_PC_FRAMES) { /* the outermost ones are missing */
 		e->words[SF_PC_FRAMES - 1] = 0;
 	} else if (!e->n || j->scope || last != j->method) {

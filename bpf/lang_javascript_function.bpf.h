@@ -93,9 +93,9 @@ static __always_inline int js_shared(struct sf_scratch *s, const struct sf_javas
 	if (shared == w->code)
 		return 0;
 	w->code = 0;
-	asm volatile("" : "+r"(len)); /* see vma_at */
-	if (!(shared & JS_TAG) || len > SF_JS_SHARED_MAX ||
-	    copy_user(w->object, len, shared - JS_TAG) || !js_shared_map(s, d, OBJECT64(w, 0)))
+	if (!(shared & JS_TAG) ||
+	    copy_user_part(w->object, len, SF_JS_SHARED_MAX, shared - JS_TAG) ||
+	    !js_shared_map(s, d, OBJECT64(w, 0)))
 		return -1;
 	FOLD(h, OBJECT64(w, 0), FOLD_MUL1);
 	FOLD(h, OBJECT64(w, d->shared_name), FOLD_MUL2);
@@ -137,9 +137,8 @@ static __always_inline int js_part(struct sf_code *rec, const struct sf_javascri
 			text += n - SF_CODE_TEXT;
 		n = SF_CODE_TEXT - at;
 	}
-	asm volatile("" : "+r"(n), "+r"(at)); /* see vma_at */
-	if (n > SF_CODE_TEXT || at >= SF_CODE_TEXT ||
-	    copy_user((is_file ? rec->file : rec->name) + at, n, text))
+	if (copy_user_part((is_file ? rec->file : rec->name) + AT_MOST(at, SF_CODE_TEXT - 1), n,
+			   SF_CODE_TEXT, text))
 		return -1;
 	if (is_file) {
 		rec->file_len = n;
@@ -184,7 +183,7 @@ __noinline int js_text(u32 slot, u64 str, u32 is_file)
 				return -1;
 			if (!j->nrests)
 				return 0;
-			str = j->rests[--j->nrests & (SF_JS_RESTS - 1)];
+			str = j->rests[INDEX(--j->nrests, SF_JS_RESTS)];
 			j->start = 0;
 			j->len = ~0u;
 			continue;
@@ -197,7 +196,7 @@ __noinline int js_text(u32 slot, u64 str, u32 is_file)
 		} else if ((j->type & 7) == JS_CONS) {
 			if (j->nrests >= SF_JS_RESTS)
 				return -1;
-			j->rests[j->nrests++ & (SF_JS_RESTS - 1)] = j->word[0];
+			j->rests[INDEX(j->nrests++, SF_JS_RESTS)] = j->word[0];
 			j->len = ~0u;
 		}
 		str = j->word[2];

@@ -132,15 +132,14 @@ static int js_seek(u32 round, void *ctx)
 		cut = -(u32)j->seek & (SF_PAGE_MIN - 1);
 		if (cut >= JS_STREAM * JS_ALIGN)
 			return 1;
-		asm volatile("" : "+r"(cut)); /* see vma_at */
-		if (cut >= JS_STREAM * JS_ALIGN ||
-		    copy_user(s->lang.window + cut, JS_STREAM * JS_ALIGN - cut, j->seek + cut))
+		if (copy_user_part(s->lang.window + INDEX(cut, SF_LANG_WINDOW),
+				   JS_STREAM * JS_ALIGN - cut, JS_STREAM * JS_ALIGN, j->seek + cut))
 			return 1;
 	}
 #pragma clang loop unroll(disable)
 	for (i = JS_STREAM; i > 0; i--) {
 		u32 at = (i - 1) * JS_ALIGN;
-		u64 word = *(u64 *)(s->lang.window + (at & (SF_LANG_WINDOW - 1)));
+		u64 word = *(u64 *)(s->lang.window + INDEX(at, SF_LANG_WINDOW));
 
 		if (at < cut)
 			return 1;
@@ -216,17 +215,16 @@ static int js_table(u32 round, void *ctx)
 		return 1;
 	j = &s->lang.javascript;
 	d = js_lang(j->module);
-	n = j->left < JS_CHUNK ? j->left : JS_CHUNK;
-	asm volatile("" : "+r"(n)); /* see vma_at */
-	if (!d || !n || n > JS_CHUNK)
+	n = AT_MOST(j->left, JS_CHUNK);
+	if (!d || !n)
 		return 1;
-	if (j->effort++ >= JS_EFFORT || copy_user(s->lang.window, n, j->table)) {
+	if (j->effort++ >= JS_EFFORT || copy_user_part(s->lang.window, n, JS_CHUNK, j->table)) {
 		j->owed = 1;
 		return 1;
 	}
 #pragma clang loop unroll(disable)
 	for (i = 0; i < JS_CHUNK; i++) {
-		u8 byte = s->lang.window[i & (JS_CHUNK - 1)];
+		u8 byte = s->lang.window[INDEX(i, JS_CHUNK)];
 
 		if (i >= n)
 			break;
@@ -344,8 +342,8 @@ static int js_scope(u32 round, void *ctx)
 		j->word[0] = j->own;
 	else if (literal >= j->nliterals || user_u64(j->literals + 8ull * literal, &j->word[0]))
 		j->word[0] = 0;
-	s->lang.pc.words[n & (SF_PC_FRAMES - 1)] = j->word[0] & ~2ull; /* weak pointers */
-	j->places[n & (SF_PC_FRAMES - 1)] = JS_PLACE(j->position);
+	s->lang.pc.words[INDEX(n, SF_PC_FRAMES)] = j->word[0] & ~2ull; /* weak pointers */
+	j->places[INDEX(n, SF_PC_FRAMES)] = JS_PLACE(j->position);
 	s->lang.pc.n = n + 1;
 	j->position = position;
 	return 0;
@@ -364,9 +362,9 @@ static int js_jump(u32 i, void *ctx)
 		return 1;
 	j = &s->lang.javascript;
 	next = j->at + j->called + i;
-	before = i ? s->lang.window[(i - 1) & (JS_RARE - 1)] : 0;
-	insn = s->lang.window[i & (JS_RARE - 1)];
-	far = *(u32 *)(s->lang.window + (i & (JS_RARE - 1)) + 1);
+	before = i ? s->lang.window[INDEX(i - 1, JS_RARE)] : 0;
+	insn = s->lang.window[INDEX(i, JS_RARE)];
+	far = *(u32 *)(s->lang.window + INDEX(i, JS_RARE) + 1);
 	if (j->restores && insn == JS_JMP8) {
 		j->on = next + 2 + (signed char)far;
 		return 1;

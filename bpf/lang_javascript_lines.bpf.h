@@ -52,11 +52,10 @@ static int js_count(u32 round, void *ctx)
 	if (n > JS_TEXT >> j->count_wide)
 		n = JS_TEXT >> j->count_wide;
 	bytes = n << j->count_wide;
-	asm volatile("" : "+r"(bytes)); /* see vma_at */
-	if (!bytes || bytes > JS_TEXT ||
-	    copy_user(s->lang.window, bytes, j->text + ((u64)j->count_at << j->count_wide)))
+	if (!bytes || copy_user_part(s->lang.window, bytes, JS_TEXT,
+				     j->text + ((u64)j->count_at << j->count_wide)))
 		return 1;
-	*(u64 *)(s->lang.window + bytes) = 0;
+	*(u64 *)(s->lang.window + AT_MOST(bytes, JS_TEXT)) = 0;
 #pragma clang loop unroll(disable)
 	for (i = 0; i < JS_TEXT; i += 8) {
 		if (i >= bytes)
@@ -70,7 +69,7 @@ static int js_count(u32 round, void *ctx)
 	script = bpf_map_lookup_elem(&js_scripts, &j->script_key);
 	n = j->count_at / SF_JS_PIECE;
 	if (script && n < SF_JS_PIECES && script->cookie == j->script_cookie) {
-		script->lines[n & (SF_JS_PIECES - 1)] = j->count;
+		script->lines[INDEX(n, SF_JS_PIECES)] = j->count;
 		if (script->known < n)
 			script->known = n;
 	}

@@ -106,8 +106,7 @@ static __always_inline int perl_hek(struct sf_perl_walk *p, u64 hek, u8 *dst, u1
 	if (copy_user(&p->len, sizeof(p->len), hek + PERL_HEK_LEN) || p->len >> 24)
 		return -1;
 	n = p->len < SF_CODE_TEXT ? p->len : SF_CODE_TEXT;
-	asm volatile("" : "+r"(n)); /* see vma_at */
-	if (n > SF_CODE_TEXT || copy_user(dst, n, hek + PERL_HEK_TEXT))
+	if (copy_user_part(dst, n, SF_CODE_TEXT, hek + PERL_HEK_TEXT))
 		return -1;
 	*ret_len = n;
 	return 0;
@@ -333,7 +332,7 @@ __noinline int perl_in_file(u32 slot, u32 kind)
 
 		if (at >= (u32)n)
 			break;
-		FOLD(h, w->object[at & (SF_LANG_OBJECT - 1)], FOLD_MUL2);
+		FOLD(h, w->object[INDEX(at, SF_LANG_OBJECT)], FOLD_MUL2);
 	}
 	perl_code(w, kind, h | 1, h);
 	return 0;
@@ -397,7 +396,7 @@ static int perl_look_op(u32 round, void *ctx)
 		return 1;
 	bits = h[PERL_OP_BITS / 8];
 	if (p->up) {
-		p->near = p->nest[depth & (SF_PERL_NEST - 1)];
+		p->near = p->nest[INDEX(depth, SF_PERL_NEST)];
 	} else {
 		p->what = PERL_FOUND;
 		if (depth && !(bits & PERL_OP_TYPE) && h[PERL_OP_WAS / 8] == p->statement)
@@ -409,7 +408,7 @@ static int perl_look_op(u32 round, void *ctx)
 		if (bits & PERL_OP_KIDS) {
 			if (depth >= SF_PERL_NEST)
 				return 1;
-			p->nest[depth & (SF_PERL_NEST - 1)] = p->near;
+			p->nest[INDEX(depth, SF_PERL_NEST)] = p->near;
 			p->depth = depth + 1;
 			p->op = h[PERL_OP_FIRST / 8];
 			return 0;
@@ -511,12 +510,12 @@ static __always_inline int perl_look(struct sf_scratch *s, u32 slot)
 	struct sf_perl_walk *p = &w->perl;
 	int at = perl_context(w), frame, line;
 	bool begins;
-	u32 n, type;
+	u32 type;
 	u64 word;
 
 	if (at < 0)
 		return PERL_LOST;
-	type = w->window[at & (SF_LANG_WINDOW - 1)];
+	type = w->window[INDEX(at, SF_LANG_WINDOW)];
 	begins = perl_begins(w, type, at);
 	frame = begins && p->pass ? 0 : perl_take(w, slot, type, at);
 	if (frame < 0)
@@ -526,12 +525,8 @@ static __always_inline int perl_look(struct sf_scratch *s, u32 slot)
 		if (line == PERL_LINE)
 			return PERL_LINE;
 		word = lang_word(s, slot, SF_LANG_PERL, line);
-		n = s->n;		    /* checked here: see php_emit */
-		asm volatile("" : "+r"(n)); /* see vma_at */
-		if (n >= SF_MAX_USER)
+		if (!frame_push(s, word))
 			return SF_STOP_DEPTH;
-		s->frames[n & (SF_MAX_USER - 1)] = word;
-		s->n = n + 1;
 	}
 	/* Blocks, loops, and code in a regular expression are entered in their frame. */
 	if (frame || ((type & PERL_CX_KIND) == PERL_SUB && !(type & PERL_FAKE))) {
@@ -600,8 +595,7 @@ __noinline int perl_step(u32 slot)
 		return SF_STOP_NO_ROW;
 	if (s->lang_at == LANG_LOOP) {
 		first = s->lang.first;
-		asm volatile("" : "+r"(first)); /* see vma_at */
-		s->lang.word = s->frames[first & (SF_MAX_USER - 1)];
+		s->lang.word = *frame_at(s, first);
 		s->n = first;
 		s->lang_at = LANG_INSIDE;
 		if (s->lang.language != SF_LANG_PERL || s->lang.perl.module != v->word)
@@ -666,9 +660,7 @@ __noinline int perl_finish(u32 slot)
 	n -= tail;
 #pragma clang loop unroll(disable)
 	for (i = 0; i < SF_PERL_TAIL; i++) {
-		at = (n + i) & (SF_MAX_USER - 1);
-		asm volatile("" : "+r"(at)); /* see vma_at */
-		s->lang.perl.tail[i] = s->frames[at & (SF_MAX_USER - 1)];
+		s->lang.perl.tail[i] = *frame_at(s, n + i);
 	}
 	s->n = n;
 	bpf_loop(2 * SF_MAX_USER, perl_rest, &slot, 0);
@@ -679,12 +671,11 @@ __noinline int perl_finish(u32 slot)
 		if (i >= tail)
 			break;
 		at = n + i;
-		asm volatile("" : "+r"(at)); /* see vma_at */
 		if (at >= SF_MAX_USER) {
 			s->stop = SF_STOP_DEPTH;
 			break;
 		}
-		s->frames[at & (SF_MAX_USER - 1)] = s->lang.perl.tail[i];
+		*frame_at(s, at) = s->lang.perl.tail[i];
 	}
 	s->n = n + i;
 	return 0;

@@ -75,8 +75,7 @@ static __always_inline int php_text(u64 str, bool last, u8 *dst, u16 *ret_len)
 	n = len < SF_CODE_TEXT ? len : SF_CODE_TEXT;
 	if (last)
 		data += len - n;
-	asm volatile("" : "+r"(n)); /* see vma_at */
-	if (n > SF_CODE_TEXT || copy_user(dst, n, data))
+	if (copy_user_part(dst, n, SF_CODE_TEXT, data))
 		return -1;
 	*ret_len = n;
 	return 0;
@@ -225,7 +224,7 @@ static __always_inline int php_emit(struct sf_scratch *s, u32 slot, const struct
 	struct sf_lang_walk *w = &s->lang;
 	u64 frame = w->php.frame, back, func, opline, word;
 	int at = lang_window(w, frame, PHP_FRAME_SIZE, true, 0);
-	u32 n, info;
+	u32 info;
 	int named;
 	bool top;
 
@@ -260,12 +259,8 @@ static __always_inline int php_emit(struct sf_scratch *s, u32 slot, const struct
 	if (named)
 		return top ? PHP_TOP : PHP_NEXT;
 	word = lang_word(s, slot, SF_LANG_PHP, php_line(s, d, opline));
-	n = s->n; /* checked here: the verifier of 6.1 forgets the range of what is spilled */
-	asm volatile("" : "+r"(n)); /* see vma_at */
-	if (n >= SF_MAX_USER)
+	if (!frame_push(s, word))
 		return SF_STOP_DEPTH;
-	s->frames[n & (SF_MAX_USER - 1)] = word;
-	s->n = n + 1;
 	return top ? PHP_TOP : PHP_NEXT;
 }
 
@@ -352,8 +347,7 @@ static __always_inline int php_step(struct sf_scratch *s, u32 slot, const struct
 		php_begin(s, d, v, first ? 0 : PHP_OPLINE(s));
 		if (!s->lang.php.frame)
 			return SF_STEP_GO;
-		asm volatile("" : "+r"(first)); /* see vma_at */
-		s->lang.word = s->frames[first & (SF_MAX_USER - 1)];
+		s->lang.word = *frame_at(s, first);
 		s->n = first;
 		s->lang_at = LANG_INSIDE;
 	}
@@ -390,13 +384,12 @@ __noinline u64 php_fiber(u32 slot, u64 start)
 	if (!s || s->stop != SF_STOP_COMPLETE || s->regs.entry_sp - s->regs.sp <= PHP_MAIN_STACK)
 		return 0;
 	n = s->n - !start;
-	asm volatile("" : "+r"(n)); /* see vma_at */
 	if (n >= SF_MAX_USER)
 		return 0;
 	s->n = n + !!start;
 	if (start)
-		s->frames[n & (SF_MAX_USER - 1)] = start;
-	return s->frames[n & (SF_MAX_USER - 1)];
+		*frame_at(s, n) = start;
+	return *frame_at(s, n);
 }
 
 /* ---- Code of the JIT ---- */
@@ -469,12 +462,10 @@ __noinline int php_jit(u32 slot)
 	}
 	at = s->regs.pc - (s->regs.flags & SF_REGS_RA);
 	n = s->n;
-	asm volatile("" : "+r"(n)); /* see vma_at */
 	if (n >= SF_MAX_USER)
 		return SF_STOP_DEPTH;
-	s->frames[n & (SF_MAX_USER - 1)] = SF_FRAME_JIT << SF_FRAME_KIND_SHIFT |
-					   (at & SF_FRAME_ADDR_MASK) |
-					   (u64)(s->regs.flags & SF_REGS_RA) << 59;
+	*frame_at(s, n) = SF_FRAME_JIT << SF_FRAME_KIND_SHIFT | (at & SF_FRAME_ADDR_MASK) |
+			  (u64)(s->regs.flags & SF_REGS_RA) << 59;
 	s->n = n + 1;
 	s->vma_last = found;
 	s->lang_at = LANG_LOOP;

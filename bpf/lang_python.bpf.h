@@ -43,8 +43,7 @@ static __always_inline int python_text(const struct sf_python *d, u64 str, bool 
 	n = len < SF_CODE_TEXT ? len : SF_CODE_TEXT;
 	if (last)
 		data += len - n;
-	asm volatile("" : "+r"(n)); /* see vma_at */
-	if (n > SF_CODE_TEXT || copy_user(dst, n, data))
+	if (copy_user_part(dst, n, SF_CODE_TEXT, data))
 		return -1;
 	*ret_len = n;
 	*ret_unit = unit;
@@ -62,8 +61,7 @@ static __always_inline int python_lines(const struct sf_python *d, struct sf_cod
 	if (user_u64(table + d->bytes_len, &len))
 		return -1;
 	n = len < SF_CODE_LINES ? len : SF_CODE_LINES;
-	asm volatile("" : "+r"(n)); /* see vma_at */
-	if (n > SF_CODE_LINES || copy_user(rec->lines, n, table + d->bytes_data))
+	if (copy_user_part(rec->lines, n, SF_CODE_LINES, table + d->bytes_data))
 		return -1;
 	rec->lines_len = n;
 	return 0;
@@ -211,7 +209,7 @@ static __always_inline int python_next(struct sf_scratch *s, u32 slot, const str
 {
 	struct sf_lang_walk *w = &s->lang;
 	struct sf_python_walk *p = &w->python;
-	u64 frame = p->frame, code, back;
+	u64 frame = p->frame, code, back, word;
 	int at = frame ? python_frame(w, d, frame) : -1;
 	u32 n = s->n, owner;
 
@@ -224,12 +222,11 @@ static __always_inline int python_next(struct sf_scratch *s, u32 slot, const str
 	code = WINDOW64(w, at, d->frame_code) & ~PY_TAG_MASK;
 	if (back == frame || python_code(w, d, delta, code))
 		return python_lost(s, SF_STOP_LANG_FAULT);
-	asm volatile("" : "+r"(n)); /* see vma_at */
 	if (n >= SF_MAX_USER)
 		return SF_STOP_DEPTH;
-	s->frames[n & (SF_MAX_USER - 1)] =
-		lang_word(s, slot, SF_LANG_PYTHON,
-			  python_position(d, code, WINDOW64(w, at, d->frame_lasti)));
+	word = lang_word(s, slot, SF_LANG_PYTHON,
+			 python_position(d, code, WINDOW64(w, at, d->frame_lasti)));
+	*frame_at(s, n) = word;
 	s->n = n + 1;
 	p->frame = back;
 	/* 3.10: throw() goes through generators that wait without a C frame. */
@@ -278,11 +275,10 @@ static __always_inline bool python_rest(struct sf_scratch *s, u32 slot, const st
 {
 	struct sf_lang_walk *w = &s->lang;
 	struct sf_python_walk *p = &w->python;
-	u64 frame = p->frame, code, back;
+	u64 frame = p->frame, code, back, word;
 	int at = frame ? python_frame(w, d, frame) : -1;
 	u32 n = s->n;
 
-	asm volatile("" : "+r"(n)); /* see vma_at */
 	if (at < 0 || n >= SF_MAX_USER)
 		return false;
 	back = WINDOW64(w, at, d->frame_back);
@@ -293,9 +289,9 @@ static __always_inline bool python_rest(struct sf_scratch *s, u32 slot, const st
 	code = WINDOW64(w, at, d->frame_code) & ~PY_TAG_MASK;
 	if (back == frame || python_code(w, d, delta, code))
 		return false;
-	s->frames[n & (SF_MAX_USER - 1)] =
-		lang_word(s, slot, SF_LANG_PYTHON,
-			  python_position(d, code, WINDOW64(w, at, d->frame_lasti)));
+	word = lang_word(s, slot, SF_LANG_PYTHON,
+			 python_position(d, code, WINDOW64(w, at, d->frame_lasti)));
+	*frame_at(s, n) = word;
 	s->n = n + 1;
 	p->frame = back;
 	return true;
@@ -310,8 +306,7 @@ static __always_inline int python_step(struct sf_scratch *s, u32 slot, const str
 		s->lang_at = LANG_NATIVE;
 		if (!python_enter(s, d, v))
 			return SF_STEP_GO;
-		asm volatile("" : "+r"(first)); /* see vma_at */
-		s->lang.word = s->frames[first & (SF_MAX_USER - 1)];
+		s->lang.word = *frame_at(s, first);
 		s->n = first;
 		s->lang_at = LANG_INSIDE;
 	}

@@ -104,15 +104,14 @@ static __always_inline int ruby_frame(struct sf_lang_walk *w, const struct sf_ru
 		return at;
 	len = left < SF_LANG_WINDOW ? left : SF_LANG_WINDOW;
 	w->win_len = 0;
-	asm volatile("" : "+r"(len)); /* see vma_at */
-	if (len > SF_LANG_WINDOW || copy_user(w->window, len, cfp))
+	if (copy_user_part(w->window, len, SF_LANG_WINDOW, cfp))
 		return -1;
 	w->win_base = cfp;
 	w->win_len = len;
 	return 0;
 }
 
-#define RB_FRAME64(w, at, off) (*(u64 *)((w)->window + (((at) + (off)) & (SF_LANG_WINDOW - 1))))
+#define RB_FRAME64(w, at, off) (*(u64 *)((w)->window + INDEX((at) + (off), SF_LANG_WINDOW)))
 
 /* Reads an environment: its flags, its method, and the environment around it. 0 or -1. */
 static __always_inline int ruby_env(struct sf_ruby_walk *r, u64 ep)
@@ -125,16 +124,15 @@ static __always_inline int ruby_env(struct sf_ruby_walk *r, u64 ep)
 		start = start < page ? page : start;
 		len = ep + 8 - start;
 		r->ep_len = 0;
-		asm volatile("" : "+r"(len)); /* see vma_at */
-		if (len > SF_RUBY_STACK || copy_user(r->eps, len, start))
+		if (copy_user_part(r->eps, len, SF_RUBY_STACK, start))
 			return -1;
 		r->ep_base = start;
 		r->ep_len = len;
 		at = low - start;
 	}
-	r->entry = *(u64 *)(r->eps + (at & (SF_RUBY_STACK - 1)));
-	r->outer = *(u64 *)(r->eps + ((at + RB_EP_BACK / 2) & (SF_RUBY_STACK - 1)));
-	r->flags = *(u64 *)(r->eps + ((at + RB_EP_BACK) & (SF_RUBY_STACK - 1)));
+	r->entry = *(u64 *)(r->eps + INDEX(at, SF_RUBY_STACK));
+	r->outer = *(u64 *)(r->eps + INDEX(at + RB_EP_BACK / 2, SF_RUBY_STACK));
+	r->flags = *(u64 *)(r->eps + INDEX(at + RB_EP_BACK, SF_RUBY_STACK));
 	return 0;
 }
 
@@ -361,11 +359,10 @@ static __always_inline int ruby_one(struct sf_scratch *s, u32 slot, const struct
 		    ruby_code(s, RB_FRAME64(w, at, RB_CFP_ISEQ), in_c ? 0 : r->owner, pc))
 			return RUBY_FAULT;
 		word = in_c ? ruby_method_word(s, slot, pc) : ruby_word(s, slot, pc);
-		asm volatile("" : "+r"(n)); /* see vma_at */
 		if (n >= SF_MAX_USER)
 			return RUBY_FAULT;
 		if (in_c || !ruby_handled(w, d)) {
-			s->frames[n & (SF_MAX_USER - 1)] = word;
+			*frame_at(s, n) = word;
 			s->n = n + 1;
 		}
 		/* Pushed for an activation that has not begun: this one's frames follow it. */
@@ -430,8 +427,7 @@ static __always_inline u32 ruby_hide_entry(struct sf_scratch *s, u32 first)
 	r->jit_hidden = 0;
 	if (first - at > RB_JIT_ENTRY)
 		return first;
-	asm volatile("" : "+r"(at)); /* see vma_at */
-	s->frames[at & (SF_MAX_USER - 1)] = s->lang.word;
+	*frame_at(s, at) = s->lang.word;
 	s->n = at + 1;
 	s->lang.first = at;
 	return at;
@@ -458,8 +454,7 @@ __noinline int ruby_open(u32 slot)
 		return SF_STOP_NO_ROW;
 	first = s->lang.first;
 	s->lang_at = LANG_NATIVE;
-	asm volatile("" : "+r"(first)); /* see vma_at */
-	s->lang.word = s->frames[first & (SF_MAX_USER - 1)];
+	s->lang.word = *frame_at(s, first);
 	first = ruby_hide_entry(s, first);
 	if (!ruby_enter(s, slot, d, v, s->lang.word))
 		return SF_STEP_GO;
@@ -536,7 +531,7 @@ __noinline u64 ruby_jit_ra(u32 slot)
 #pragma clang loop unroll(disable)
 	for (i = 0; i < RB_JIT_WORDS; i++) {
 		at = i > RB_JIT_PUSHED ? i : i ? i - 1 : RB_JIT_PUSHED;
-		ra = *(u64 *)(r->eps + (8 * at & (SF_RUBY_STACK - 1)));
+		ra = *(u64 *)(r->eps + INDEX(8 * at, SF_RUBY_STACK));
 		if (ra < SF_PAGE_MIN || code_before(s, ra, &before) || !ends_with_call(before))
 			continue;
 		r->jit_sp = s->regs.sp + 8 * at;
@@ -578,13 +573,12 @@ __noinline int ruby_jit(u32 slot, int found)
 	r->jit_hidden = !cfg_native && r->cfp;
 	r->jit_at = n;
 	if (!r->jit_hidden) {
-		asm volatile("" : "+r"(n)); /* see vma_at */
 		if (n >= SF_MAX_USER)
 			return SF_STOP_DEPTH;
-		s->frames[n & (SF_MAX_USER - 1)] = SF_FRAME_JIT << SF_FRAME_KIND_SHIFT |
-						   ((s->regs.pc - (s->regs.flags & SF_REGS_RA)) &
-						    SF_FRAME_ADDR_MASK) |
-						   (u64)(s->regs.flags & SF_REGS_RA) << 59;
+		*frame_at(s,
+			  n) = SF_FRAME_JIT << SF_FRAME_KIND_SHIFT |
+			       ((s->regs.pc - (s->regs.flags & SF_REGS_RA)) & SF_FRAME_ADDR_MASK) |
+			       (u64)(s->regs.flags & SF_REGS_RA) << 59;
 		s->n = n + 1;
 	}
 	if (cfg_note_words) /* the memo does not know what is read here */

@@ -99,8 +99,7 @@ static __always_inline int ruby_text(struct sf_ruby_walk *r, const struct sf_rub
 	n = len < max ? len : max;
 	if (last)
 		data += len - n;
-	asm volatile("" : "+r"(n)); /* see vma_at */
-	if (n > max || copy_user(dst, n, data))
+	if (n > max || copy_user(dst, AT_MOST(n, max), data))
 		return -1;
 	return n;
 }
@@ -156,14 +155,13 @@ static __always_inline int ruby_lines(struct sf_lang_walk *w, const struct sf_ru
 	if (4 + n + index > SF_CODE_LINES)
 		return 0;
 	*(u32 *)rec->lines = count;
-	asm volatile("" : "+r"(n)); /* see vma_at */
-	if (n > SF_CODE_LINES - 4 || copy_user(rec->lines + 4, n, OBJECT64(w, d->insns)))
+	if (copy_user_part(rec->lines + 4, n, SF_CODE_LINES - 4, OBJECT64(w, d->insns)))
 		return -1;
 	at = 4 + n;
-	asm volatile("" : "+r"(at), "+r"(index)); /* see vma_at */
 	if (at > SF_CODE_LINES / 4 * 3 || index > SF_CODE_LINES / 4)
 		return 0;
-	if (copy_user(rec->lines + at, index, OBJECT64(w, d->insns_index)))
+	if (copy_user_part(rec->lines + AT_MOST(at, SF_CODE_LINES / 4 * 3), index,
+			   SF_CODE_LINES / 4, OBJECT64(w, d->insns_index)))
 		return -1;
 	rec->lines_len = at + index;
 	return 0;

@@ -8,6 +8,7 @@
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
 
+#include "bounds.h"
 #include "row_step.h"
 #include "sfbpf_shared.h"
 
@@ -389,6 +390,24 @@ struct {
 static __always_inline struct sf_scratch *scratch_of(u32 slot)
 {
 	return bpf_map_lookup_elem(&scratch, &slot);
+}
+
+/* Place i, below SF_MAX_USER, among the user frames. */
+static __always_inline u64 *frame_at(struct sf_scratch *s, u32 i)
+{
+	return &s->frames[INDEX(i, SF_MAX_USER)];
+}
+
+/* Appends a user frame. false: there is no room. */
+static __always_inline bool frame_push(struct sf_scratch *s, u64 word)
+{
+	u32 n = s->n;
+
+	if (n >= SF_MAX_USER)
+		return false;
+	*frame_at(s, n) = word;
+	s->n = n + 1;
+	return true;
 }
 
 struct {

@@ -35,6 +35,14 @@ static __always_inline long copy_user(void *dst, u32 len, u64 addr)
 #endif
 }
 
+/* Reads len bytes; -1 if they are more than the constant `most`, or cannot be read. */
+#define copy_user_part(dst, len, most, addr)                                      \
+	({                                                                        \
+		u32 part_ = (len);                                                \
+                                                                                  \
+		part_ > (most) ? -1 : copy_user(dst, AT_MOST(part_, most), addr); \
+	})
+
 /*
  * Reads a text that a zero byte ends: at most len bytes, of which the last is zero. Returns how
  * many, with that byte, or negative. The helper for a text reads the current task only.
@@ -46,8 +54,7 @@ static __always_inline long copy_user_text(u8 *dst, u32 len, u64 addr)
 
 	if (copy_user(dst, len, addr)) { /* the next page is not there */
 		n = SF_PAGE_MIN - (addr & (SF_PAGE_MIN - 1));
-		asm volatile("" : "+r"(n)); /* see vma_at */
-		if (n >= len || copy_user(dst, n, addr))
+		if (n >= len || copy_user(dst, AT_MOST(n, len), addr))
 			return -1;
 	}
 #pragma clang loop unroll(disable)

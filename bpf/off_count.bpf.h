@@ -55,11 +55,10 @@ static __always_inline void off_append_wakers(struct sf_scratch *s, const struct
 	u32 n = (u32)s->sample.n_user + s->sample.n_kernel;
 	u64 *after;
 
-	asm volatile("" : "+r"(n)); /* see vma_at */
 	if (n > SF_MAX_USER + SF_MAX_KERNEL)
 		return;
-	after = &s->frames[n];
-	asm volatile("" : "+r"(after)); /* see off_hash_block */
+	after = OPAQUE(
+		&s->frames[AT_MOST(n, SF_MAX_USER + SF_MAX_KERNEL)]); /* see off_hash_block */
 	for (u32 i = 0; i < SF_OFF_CHAIN; i++)
 		after[i] = o->wakers[i];
 }

@@ -70,7 +70,7 @@ static __always_inline void off_add_hist(u64 key, u64 each, u64 count)
 		h = bpf_map_lookup_elem(&off_hists, &key);
 	}
 	if (h)
-		__sync_fetch_and_add(&h->slot[off_hist_slot(each) & (SF_OFF_HIST - 1)], count);
+		__sync_fetch_and_add(&h->slot[INDEX(off_hist_slot(each), SF_OFF_HIST)], count);
 }
 
 static const struct sf_off_thread off_no_thread; /* not on the stack, which is small */

@@ -100,10 +100,10 @@ static __always_inline bool off_memo_read(struct off_stack_copy *copy,
 	for (u32 i = 0; i < OFF_MEMO_RUNS && i < p->nruns; i++) {
 		u32 from = p->run[i].first * OFF_MEMO_LINE, len = p->run[i].lines * OFF_MEMO_LINE;
 
-		asm volatile("" : "+r"(from), "+r"(len)); /* see vma_at */
-		if (from >= OFF_MEMO_SPAN || len > OFF_MEMO_LONGEST)
+		if (from >= OFF_MEMO_SPAN)
 			return false;
-		if (copy_user((char *)copy + from, len, base + from))
+		if (copy_user_part((char *)copy + AT_MOST(from, OFF_MEMO_SPAN - 1), len,
+				   OFF_MEMO_LONGEST, base + from))
 			return false;
 	}
 	return true;
@@ -154,7 +154,7 @@ __noinline int off_memo_lookup(u32 slot)
 	for (i = 0; i < OFF_MEMO_WORDS; i++) {
 		if (i >= p->nwords)
 			break;
-		FOLD(h, copy->word[p->word[i] & (OFF_MEMO_SPAN / 8 - 1)], FOLD_MUL1);
+		FOLD(h, copy->word[INDEX(p->word[i], OFF_MEMO_SPAN / 8)], FOLD_MUL1);
 	}
 	if (h != p->words_hash)
 		return 0;
@@ -170,19 +170,19 @@ static int off_memo_add_line(u32 i, void *ctx)
 
 	if (!o)
 		return 1;
-	if (!(o->lines[i / 64 & (OFF_MEMO_LINES / 64 - 1)] >> (i & 63) & 1))
+	if (!(o->lines[INDEX(i / 64, OFF_MEMO_LINES / 64)] >> (i & 63) & 1))
 		return 0;
 	n = o->nruns;
 	first = o->run_first;
 	if (n && i - o->run_end <= OFF_MEMO_GAP && i - first < OFF_MEMO_LONGEST / OFF_MEMO_LINE) {
-		o->run[(n - 1) & (OFF_MEMO_RUNS - 1)].lines = i + 1 - first;
+		o->run[INDEX(n - 1, OFF_MEMO_RUNS)].lines = i + 1 - first;
 	} else {
 		o->nruns = n + 1;
 		if (n >= OFF_MEMO_RUNS)
 			return 1;
 		o->run_first = i;
-		o->run[n & (OFF_MEMO_RUNS - 1)].first = i;
-		o->run[n & (OFF_MEMO_RUNS - 1)].lines = 1;
+		o->run[INDEX(n, OFF_MEMO_RUNS)].first = i;
+		o->run[INDEX(n, OFF_MEMO_RUNS)].lines = 1;
 	}
 	o->run_end = i + 1;
 	return 0;
@@ -199,8 +199,8 @@ static __always_inline void off_memo_store(struct sf_scratch *s, struct off_scra
 	u32 shift = off_memo_shift(s->log_base), bits = 0;
 
 	if (i < OFF_MEMO_PLACES)
-		m->key[i & (OFF_MEMO_PLACES - 1)] = 0;
-	if (s->stop != SF_STOP_COMPLETE || s->spaces[s->space & (SF_SPACES - 1)].provisional ||
+		m->key[INDEX(i, OFF_MEMO_PLACES)] = 0;
+	if (s->stop != SF_STOP_COMPLETE || s->spaces[INDEX(s->space, SF_SPACES)].provisional ||
 	    n > OFF_MEMO_WORDS || (s->log_far & ~(OFF_MEMO_SPAN - 8ull)))
 		return;
 	if (i >= OFF_MEMO_PLACES)
@@ -219,7 +219,7 @@ static __always_inline void off_memo_store(struct sf_scratch *s, struct off_scra
 			break;
 		p->word[k] = s->log[k] + shift;
 		bits |= p->word[k];
-		o->lines[p->word[k] / (8 * 64) & (OFF_MEMO_LINES / 64 - 1)] |=
+		o->lines[INDEX(p->word[k] / (8 * 64), OFF_MEMO_LINES / 64)] |=
 			1ull << (p->word[k] / 8 & 63);
 	}
 	if (bits >= OFF_MEMO_SPAN / 8)

@@ -54,9 +54,8 @@ static int off_hash_block(u32 i, void *ctx)
 	at = o->hash_at + i * SF_HASH_BLOCK;
 	if (at > SF_MAX_USER + SF_MAX_KERNEL)
 		return 1;
-	f = &s->frames[at];
-	/* Keeps clang from computing offsets as `at | k`, whose bounds the verifier loses. */
-	asm volatile("" : "+r"(f));
+	/* Opaque, or clang computes offsets as `at | k`, whose bounds the verifier loses. */
+	f = OPAQUE(&s->frames[AT_MOST(at, SF_MAX_USER + SF_MAX_KERNEL)]);
 	a = o->lane[0];
 	b = o->lane[1];
 #pragma unroll
@@ -73,14 +72,15 @@ static int off_hash_block(u32 i, void *ctx)
 static __always_inline u64 off_hash_frames(struct sf_scratch *s, struct off_scratch *o, u32 slot,
 					   u64 first, u64 n, u64 seed)
 {
-	u64 h;
+	u64 *after, h;
 
-	asm volatile("" : "+r"(first), "+r"(n)); /* see vma_at */
 	if (first > SF_MAX_USER || n > SF_MAX_USER || first + n > SF_MAX_USER + SF_MAX_KERNEL)
 		return 0;
+	/* Opaque: see off_hash_block */
+	after = OPAQUE(&s->frames[AT_MOST(first + n, SF_MAX_USER + SF_MAX_KERNEL)]);
 #pragma unroll
 	for (u32 k = 0; k < SF_HASH_BLOCK; k++)
-		s->frames[first + n + k] = 0;
+		after[k] = 0;
 	o->lane[0] = n;
 	o->lane[1] = seed;
 	o->hash_at = first;
@@ -185,10 +185,10 @@ static __always_inline void off_unstage_kernel(struct sf_scratch *s, struct off_
 {
 	u32 n = s->sample.n_user, n_kernel = o->n_staged;
 
-	asm volatile("" : "+r"(n), "+r"(n_kernel)); /* see vma_at */
 	if (!cfg_kernel || !n_kernel || n_kernel > SF_MAX_KERNEL || n > SF_MAX_USER)
 		return;
-	bpf_probe_read_kernel(&s->frames[n], n_kernel * 8, &s->frames[SF_MAX_USER]);
+	bpf_probe_read_kernel(&s->frames[AT_MOST(n, SF_MAX_USER)],
+			      AT_MOST(n_kernel, SF_MAX_KERNEL) * 8, &s->frames[SF_MAX_USER]);
 	s->sample.n_kernel = n_kernel;
 }
 
@@ -205,9 +205,9 @@ static __always_inline void off_take(struct sf_scratch *s, struct off_scratch *o
 	if (cfg_user && (s->sample.flags & SF_SAMPLE_USER))
 		off_user_part(s, o, slot, t, KLOAD(task, struct task_struct, mm));
 	n = s->sample.n_user;
-	asm volatile("" : "+r"(n)); /* see vma_at */
 	if (cfg_kernel && n <= SF_MAX_USER) {
-		got = bpf_get_task_stack(t, &s->frames[n], SF_MAX_KERNEL * 8, 0);
+		got = bpf_get_task_stack(t, &s->frames[AT_MOST(n, SF_MAX_USER)], SF_MAX_KERNEL * 8,
+					 0);
 		if (got > 0)
 			s->sample.n_kernel = got / 8;
 	}

@@ -8,6 +8,7 @@
 #ifndef SFBPF_ROW_FIND_H
 #define SFBPF_ROW_FIND_H
 
+#include "bounds.h"
 #include "sfbpf_shared.h"
 
 /* Locations of a module's tables, copied from struct sf_module. */
@@ -15,11 +16,9 @@ struct sf_tables {
 	sf_u32 first_page, npages, dir, rules, nrules, flags;
 };
 
-/*
- * The mask keeps every access inside the chunk, whatever the tables contain, and proves it to the
- * verifier.
- */
-#define SF_AT32(chunk, off) (*(const sf_u32 *)((chunk) + ((off) & (SF_CHUNK - 4))))
+/* The mask keeps every access inside the chunk, whatever the tables contain. */
+#define SF_AT16(chunk, off) (*(const sf_u16 *)((chunk) + MASKED(off, SF_CHUNK - 2)))
+#define SF_AT32(chunk, off) (*(const sf_u32 *)((chunk) + MASKED(off, SF_CHUNK - 4)))
 
 /*
  * Returns the rule's 16 bits, or SF_RULE_GAP if no row covers the offset.
@@ -49,8 +48,8 @@ static __attribute__((always_inline)) inline sf_u32 row_find(const struct sf_tab
 	if (!chunk)
 		return SF_RULE_GAP;
 	base = SF_LOC_OFFSET(loc);
-	lo = *(const sf_u16 *)(chunk + ((base + (low >> 8) * 2) & (SF_CHUNK - 2)));
-	hi = *(const sf_u16 *)(chunk + ((base + (low >> 8) * 2 + 2) & (SF_CHUNK - 2)));
+	lo = SF_AT16(chunk, base + (low >> 8) * 2);
+	hi = SF_AT16(chunk, base + (low >> 8) * 2 + 2);
 	rows = base + SF_PAGE_ROWS;
 	for (int i = 0; i < 9 && lo < hi; i++) {
 		sf_u32 mid = (lo + hi) >> 1;

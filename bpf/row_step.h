@@ -15,6 +15,7 @@
 #ifndef SFBPF_ROW_STEP_H
 #define SFBPF_ROW_STEP_H
 
+#include "bounds.h"
 #include "sfbpf_shared.h"
 
 /* The first two are in the order of the frame word's bits 59 and 60. */
@@ -84,7 +85,7 @@ SF_INLINE int step_cfa(struct sf_regs *r, const struct sf_rule *rule, sf_u32 off
 		return SF_STOP_NO_RULE;
 	err = step_reg(r, rule->cfa_reg, &base);
 	if (err == SF_STOP_REG_UNKNOWN && rule->cfa_reg < STEP_KEPT_REGS) {
-		base = r->r[rule->cfa_reg & (STEP_KEPT_REGS - 1)];
+		base = r->r[INDEX(rule->cfa_reg, STEP_KEPT_REGS)];
 		*guess = SF_REGS_GUESS;
 	} else if (err != SF_STEP_GO) {
 		return err;

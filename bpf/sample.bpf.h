@@ -72,7 +72,7 @@ static __always_inline bool more_rows_due(struct sf_scratch *s)
 	struct sf_module *m = NULL;
 
 	if (s->sample.stop == SF_STOP_NO_ROW && last < SF_MAX_USER)
-		m = module_at(SF_FRAME_MODULE(s->frames[last & (SF_MAX_USER - 1)]));
+		m = module_at(SF_FRAME_MODULE(*frame_at(s, last)));
 	return m && m->flags & SF_MODULE_MORE_ROWS;
 }
 

@@ -20,10 +20,9 @@ static __always_inline void sample_kernel_part(struct sf_scratch *s, void *ctx)
 	u32 n = s->sample.n_user;
 	long got;
 
-	asm volatile("" : "+r"(n)); /* see vma_at */
 	if (n > SF_MAX_USER)
 		return;
-	got = bpf_get_stack(ctx, &s->frames[n], SF_MAX_KERNEL * 8, 0);
+	got = bpf_get_stack(ctx, &s->frames[AT_MOST(n, SF_MAX_USER)], SF_MAX_KERNEL * 8, 0);
 	if (got > 0)
 		s->sample.n_kernel = got / 8;
 }

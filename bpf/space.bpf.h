@@ -9,20 +9,14 @@
 #include "regs.bpf.h"
 #include "vma.bpf.h"
 
-/*
- * The barrier keeps clang from dropping a mask that clang can prove redundant but the verifier
- * (6.1) cannot.
- */
 static __always_inline struct sf_vma *vma_at(struct sf_scratch *s, u32 i)
 {
-	asm volatile("" : "+r"(i));
-	return &s->vmas[i & (SF_SLOTS - 1)];
+	return &s->vmas[INDEX(i, SF_SLOTS)];
 }
 
 static __always_inline struct sf_vma_seen *seen_at(struct sf_scratch *s, u32 i)
 {
-	asm volatile("" : "+r"(i));
-	return &s->seen[i & (SF_SLOTS - 1)];
+	return &s->seen[INDEX(i, SF_SLOTS)];
 }
 
 /* Reads mm_lock_seq. false: the kernel has none. */
@@ -147,7 +141,7 @@ static __always_inline void space_enter(struct sf_scratch *s, u32 slot)
 
 	s->space = id & (SF_SPACES - 1);
 	s->vma_last = s->space * SF_VMAS;
-	space = &s->spaces[id & (SF_SPACES - 1)];
+	space = &s->spaces[INDEX(id, SF_SPACES)];
 	fresh = space->ctx_id != id || space->epoch != epoch || !id;
 	if (!fresh && space->seq == seq && !space->provisional && exact)
 		return;

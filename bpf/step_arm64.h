@@ -69,7 +69,7 @@ SF_INLINE int step_reg(const struct sf_regs *r, sf_u32 reg, sf_u64 *val)
 	else if (reg == SF_ARM64_FP)
 		*val = r->fp;
 	else if (reg < 31 && (r->flags & SF_REGS_FULL))
-		*val = r->r[reg & 31];
+		*val = r->r[INDEX(reg, 32)];
 	else if (reg == SF_ARM64_LR &&
 		 /* AAPCS64 6.4.6: the end of the chain, e.g. above a makecontext() function */
 		 !r->fp)

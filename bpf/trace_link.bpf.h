@@ -39,7 +39,7 @@ __noinline u32 trace_link(u32 slot)
 	struct sf_scratch *s = scratch_of(slot);
 	struct link_record record = {};
 	struct sf_thread_link *link;
-	u64 at;
+	u64 at, *after;
 	u32 n;
 
 	if (!s)
@@ -53,9 +53,10 @@ __noinline u32 trace_link(u32 slot)
 	n = (u32)s->sample.n_user + s->sample.n_kernel;
 	if (n > SF_MAX_USER + SF_MAX_KERNEL || !(record.trace[0] | record.trace[1]) || !record.span)
 		return 0;
-	s->frames[n] = record.trace[0];
-	s->frames[n + 1] = record.trace[1];
-	s->frames[n + 2] = record.span;
+	after = &s->frames[AT_MOST(n, SF_MAX_USER + SF_MAX_KERNEL)];
+	after[0] = record.trace[0];
+	after[1] = record.trace[1];
+	after[2] = record.span;
 	s->sample.flags |= SF_SAMPLE_LINKED;
 	return SF_LINK_WORDS;
 }

@@ -40,8 +40,7 @@ static __noinline int window_fill(struct sf_scratch *s, u64 addr)
 		len = 8;
 	s->win_len = 0;
 	s->reads++;
-	asm volatile("" : "+r"(len)); /* see vma_at */
-	if (len > SF_WINDOW || copy_user(s->window, len, addr))
+	if (copy_user_part(s->window, len, SF_WINDOW, addr))
 		return -1;
 	s->win_base = addr;
 	s->win_len = len;
@@ -59,7 +58,7 @@ static __always_inline void note_word(struct sf_scratch *s, u64 addr, u64 val)
 	u32 n = s->log_n;
 
 	s->log_far |= at;
-	s->log[n & (SF_LOG - 1)] = at / 8;
+	s->log[INDEX(n, SF_LOG)] = at / 8;
 	s->log_n = n + 1;
 	FOLD(s->log_hash, val, FOLD_MUL1);
 }
@@ -82,7 +81,7 @@ static __always_inline void note_fp(struct sf_scratch *s)
 	s->log_fp = LOG_FP_NOTED;
 }
 
-#define WINDOW_AT(s, d) (*(u64 *)((s)->window + ((d) & (SF_WINDOW - 1))))
+#define WINDOW_AT(s, d) (*(u64 *)((s)->window + INDEX(d, SF_WINDOW)))
 
 static __always_inline int sf_read_user(struct sf_regs *r, u64 addr, u64 *val)
 {
@@ -213,7 +212,7 @@ __noinline int copied_learn(u32 slot, u64 near)
 	i = s->vma_last;
 	addr = s->regs.pc - (s->regs.flags & SF_REGS_RA);
 	v = vma_at(s, i);
-	space = &s->spaces[s->space & (SF_SPACES - 1)];
+	space = &s->spaces[INDEX(s->space, SF_SPACES)];
 	vma_file(s, v, near, vma_inode(near));
 	copy = bpf_map_lookup_elem(&copies, &s->copied.key);
 	if (v->state == SF_MOD_READY && !copy)
@@ -280,7 +279,7 @@ __noinline int vma_find(u32 slot, u64 addr)
 
 	if (!s)
 		return -1;
-	space = &s->spaces[s->space & (SF_SPACES - 1)];
+	space = &s->spaces[INDEX(s->space, SF_SPACES)];
 	first = (s->space & (SF_SPACES - 1)) * SF_VMAS;
 	s->vma_put = SF_SLOTS; /* in map memory, so that the verifier does not track its values */
 #pragma clang loop unroll(disable)
@@ -460,7 +459,7 @@ __noinline int frame_without_row(u32 slot, int found)
 			((at + v->delta) & SF_FRAME_OFFSET_MASK);
 	if (n >= SF_MAX_USER)
 		return SF_STOP_DEPTH;
-	s->frames[n & (SF_MAX_USER - 1)] = word;
+	*frame_at(s, n) = word;
 	s->n = n + 1;
 	if (found < 0)
 		return SF_STOP_NO_MODULE;
@@ -525,7 +524,7 @@ static __always_inline int unwind_frame(struct sf_scratch *s, struct sf_cache *c
 	u32 flags = s->regs.flags, n = s->n, code;
 	u64 at = s->regs.pc - (flags & SF_REGS_RA);
 	int found = s->vma_last & (SF_SLOTS - 1);
-	struct sf_vma *v = &s->vmas[found];
+	struct sf_vma *v = vma_at(s, found);
 	u64 offset;
 
 	if (at - v->start >= v->len) {
@@ -542,13 +541,11 @@ static __always_inline int unwind_frame(struct sf_scratch *s, struct sf_cache *c
 		return frame_without_row(slot, found);
 	if (n >= SF_MAX_USER)
 		return SF_STOP_DEPTH;
-	asm volatile("" : "+r"(n)); /* see vma_at */
 	if (v->flags & SF_MODULE_LANG)
 		lang_see(slot, found, offset);
 	if (cfg_note_words && ((code & SF_RULE_BASE_FP) || (flags & SF_REGS_BY_FP)))
 		note_fp(s);
-	s->frames[n & (SF_MAX_USER - 1)] = v->word | offset |
-					   (u64)(flags & (SF_REGS_RA | SF_REGS_BY_FP)) << 59;
+	*frame_at(s, n) = v->word | offset | (u64)(flags & (SF_REGS_RA | SF_REGS_BY_FP)) << 59;
 	s->n = n + 1;
 	if (code & SF_RULE_INDEXED)
 		return step_indexed(slot, code, offset);
@@ -630,12 +627,14 @@ static __always_inline void cache_warm(struct sf_scratch *s, u32 slot)
 #pragma clang loop unroll(disable)
 	for (i = 0; i < WARM_FRAMES; i++) {
 		u32 at = n - 1 - i;
+		u64 word;
 
 		if (at >= SF_MAX_USER)
 			break;
-		if (SF_FRAME_KIND(s->frames[at]) == SF_FRAME_LANG)
+		word = *frame_at(s, at);
+		if (SF_FRAME_KIND(word) == SF_FRAME_LANG)
 			continue;
-		*(volatile u64 *)&c->entry[CACHE_SLOT(s->frames[at] * CACHE_FACTOR)];
+		*(volatile u64 *)&c->entry[CACHE_SLOT(word * CACHE_FACTOR)];
 	}
 }
 

@@ -24,7 +24,7 @@
 /* Word i (8 bytes) of a node: word 0 is the parent, pivots start at 1. */
 static __always_inline u64 maple_word(struct sf_scratch *s, u64 node, u32 i)
 {
-	return CAN_CAST ? kload(node + 8 * i) : s->node[i & 31];
+	return CAN_CAST ? kload(node + 8 * i) : s->node[INDEX(i, 32)];
 }
 
 /* The vm_area_struct that holds addr, as a kernel address; 0 if none. */
@@ -159,7 +159,7 @@ static __always_inline u32 take_id(void)
 
 		if (head == *(volatile u32 *)&free_tail)
 			return 0;
-		id = *(volatile u32 *)&free_ids[head & (SF_MAX_MODULES - 1)];
+		id = *(volatile u32 *)&free_ids[INDEX(head, SF_MAX_MODULES)];
 		/*
 		 * The entry is not rewritten before head moves on, so the id is valid if head has
 		 * not moved.
