@@ -6,8 +6,8 @@
  * prove. A mask or a comparison in C does not guarantee it: a compiler drops a mask that it can
  * prove redundant, tests the 32-bit half of a 64-bit register, or compares a copy of the value. The
  * verifier then does not know the bound, and which compiler does what changes from release to
- * release. These macros bound a value by an instruction in inline assembler. The compiler cannot see
- * through it, so it stays, it works on the whole register, and its result is what is used.
+ * release. These macros bound a value by an instruction in inline assembler. The compiler cannot
+ * see through it, so it stays, it works on the whole register, and its result is what is used.
  *
  * Use the result at once: then it is in a register. Linux 6.1 forgets the bounds of a value that is
  * stored to the stack in less than 8 bytes.

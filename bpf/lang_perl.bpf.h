@@ -503,16 +503,25 @@ static __always_inline bool perl_begins(struct sf_lang_walk *w, u32 type, u32 at
 	       (!WINDOW64(w, at, PERL_CX_RET) || (type & PERL_FAKE));
 }
 
-/* Looks at the next context, and records its frame if it is one. 0: none; PERL_*, or a stop. */
-static __always_inline int perl_look(struct sf_scratch *s, u32 slot)
+/*
+ * Looks at the next context, and records its frame if it is one. 0: none; PERL_*, or a stop.
+ * Global: verified once, and not for each of the contexts that perl_one and perl_step look at.
+ */
+__noinline int perl_look(u32 slot)
 {
-	struct sf_lang_walk *w = &s->lang;
-	struct sf_perl_walk *p = &w->perl;
-	int at = perl_context(w), frame, line;
+	struct sf_scratch *s = scratch_of(slot);
+	struct sf_lang_walk *w;
+	struct sf_perl_walk *p;
+	int at, frame, line;
 	bool begins;
 	u32 type;
 	u64 word;
 
+	if (!s)
+		return PERL_LOST;
+	w = &s->lang;
+	p = &w->perl;
+	at = perl_context(w);
 	if (at < 0)
 		return PERL_LOST;
 	type = w->window[INDEX(at, SF_LANG_WINDOW)];
@@ -553,7 +562,7 @@ static __always_inline int perl_one(struct sf_scratch *s, u32 slot)
 	for (i = 0; i < PERL_SCAN; i++) {
 		if (p->index < 0)
 			break;
-		what = perl_look(s, slot);
+		what = perl_look(slot);
 		if (what)
 			return what;
 	}
