@@ -179,8 +179,11 @@ static int add_label(struct view *v, const char *option, const char *name, const
 	return 0;
 }
 
-/* "NAME=VALUE" of the command line, which is cut in two. False: it is something else. */
-static bool cut_label(const char *arg, const char **ret_name, const char **ret_value)
+/*
+ * "NAME=VALUE" of the command line, which is cut in two: getopt's optarg, as options_next gives a
+ * constant. False: it is something else.
+ */
+static bool cut_label(char *arg, const char **ret_name, const char **ret_value)
 {
 	char *equals = strchr(arg, '=');
 
@@ -196,14 +199,14 @@ static int take_label(struct view *v, const char *arg)
 {
 	const char *name, *value;
 
-	if (!cut_label(arg, &name, &value))
+	if (!cut_label(optarg, &name, &value))
 		return complain(EXIT_USAGE, "--label: '%s' is not NAME=VALUE", arg);
 	return add_label(v, "label", name, value);
 }
 
 static int take_against(struct view *v, const char *arg)
 {
-	if (cut_label(arg, &v->against.name, &v->against.value))
+	if (cut_label(optarg, &v->against.name, &v->against.value))
 		return 0;
 	return complain(EXIT_USAGE, "--against: '%s' is not NAME=VALUE", arg);
 }

@@ -170,8 +170,8 @@ static const char *why_not(int err)
 void annotate_open(struct ui *ui)
 {
 	struct annotate *a = &ui->annotate;
-	uint32_t symbol, pid;
-	uint64_t frame;
+	uint32_t symbol, pid = 0;
+	uint64_t frame = 0;
 	char text[160];
 	int err;
 

@@ -176,7 +176,7 @@ int worker_wait(struct worker *w, void *answer, size_t least, size_t most, int *
 	}
 }
 
-static int call_once(struct worker *w, struct allowance *a, const struct worker_question *q)
+static int try_call(struct worker *w, struct allowance *a, const struct worker_question *q)
 {
 	uint64_t have = allowance_have(a, q->owner), start = clock_ns(CLOCK_MONOTONIC);
 	const struct worker_limits limits = {
@@ -204,9 +204,9 @@ static int call_once(struct worker *w, struct allowance *a, const struct worker_
 
 int worker_call(struct worker *w, struct allowance *allowance, const struct worker_question *q)
 {
-	int err = call_once(w, allowance, q);
+	int err = try_call(w, allowance, q);
 
-	return err == -ECHILD ? call_once(w, allowance, q) : err;
+	return err == -ECHILD ? try_call(w, allowance, q) : err;
 }
 
 /* ---- The child ---- */
