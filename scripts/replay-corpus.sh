@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # replay-corpus.sh: feeds every file of tests/fuzz/corpus/NAME (and reject/NAME) to the fuzz target
 # tests/fuzz/fuzz_NAME.c, built with sanitizers and without libFuzzer. Needs build-san/libcore.a
-# (make SAN=1 units).
+# (make SAN=1 units, with the same CC).
 set -eu
+cc=${CC:-cc}
 cd "$(dirname "$0")/.."
 
 work=$(mktemp -d)
@@ -52,7 +53,7 @@ for target in tests/fuzz/fuzz_*.c; do
 	if [ ! -d "$corpus" ]; then
 		echo "FAIL corpus-$name: no $corpus"
 		status=1
-	elif ! gcc -std=gnu11 -g -O1 -D_GNU_SOURCE -Iuserspace -Ibpf -fsanitize=address,undefined \
+	elif ! $cc -std=gnu11 -g -O1 -D_GNU_SOURCE -Iuserspace -Ibpf -fsanitize=address,undefined \
 		-fno-sanitize-recover=undefined -o "$work/$name" "$work/driver.c" "$target" \
 		build-san/libcore.a $libs -lz -liberty -lelf -lpthread 2>"$work/err"; then
 		echo "FAIL corpus-$name: does not build: $(head -n 1 "$work/err")"

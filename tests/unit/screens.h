@@ -22,10 +22,10 @@
 /* ---- A window ---- */
 
 /* Functions of the made-up program: their names are read from our own file's symbol table. */
-#define FUNCTION(name)                                      \
-	__attribute__((noipa, used)) static int name(int x) \
-	{                                                   \
-		return x * (int)sizeof(#name) + 1;          \
+#define FUNCTION(name)                                         \
+	__attribute__((noinline, used)) static int name(int x) \
+	{                                                      \
+		return x * (int)sizeof(#name) + 1;             \
 	}
 FUNCTION(demo_main)
 FUNCTION(parse_line)
@@ -88,9 +88,9 @@ struct made {
 /* A blocked stack: so many blocks, and their time. */
 static inline void add_blocked(struct profile *p, const struct made *m, uint8_t state, uint64_t ms)
 {
-	struct {
+	union {
 		struct sf_sample s;
-		uint64_t frames[8];
+		uint64_t room[sizeof(struct sf_sample) / 8 + 8];
 	} rec = { .s = {
 			  .type = SF_REC_STACK,
 			  .pid = m->pid,
@@ -106,15 +106,15 @@ static inline void add_blocked(struct profile *p, const struct made *m, uint8_t 
 				   .state = state };
 
 	memcpy(rec.s.comm, m->comm, strnlen(m->comm, SF_COMM - 1));
-	memcpy(rec.frames, m->frames, sizeof(rec.frames));
+	memcpy(rec.s.frames, m->frames, sizeof(m->frames));
 	EXPECT_EQ(profile_add_times(p, &rec.s, &t, NULL), 0);
 }
 
 static inline void add_on_cpu(struct profile *p, const struct made *m, uint32_t cpu)
 {
-	struct {
+	union {
 		struct sf_sample s;
-		uint64_t frames[8];
+		uint64_t room[sizeof(struct sf_sample) / 8 + 8];
 	} rec = { .s = {
 			  .type = SF_REC_SAMPLE,
 			  .pid = m->pid,
@@ -128,15 +128,15 @@ static inline void add_on_cpu(struct profile *p, const struct made *m, uint32_t 
 				   .cpu1 = cpu + 1 };
 
 	memcpy(rec.s.comm, m->comm, strnlen(m->comm, SF_COMM - 1));
-	memcpy(rec.frames, m->frames, sizeof(rec.frames));
+	memcpy(rec.s.frames, m->frames, sizeof(m->frames));
 	EXPECT_EQ(profile_add_times(p, &rec.s, &t, NULL), 0);
 }
 
 static inline void add(struct profile *p, const struct made *m)
 {
-	struct {
+	union {
 		struct sf_sample s;
-		uint64_t frames[8];
+		uint64_t room[sizeof(struct sf_sample) / 8 + 8];
 	} rec = { .s = {
 			  .type = SF_REC_SAMPLE,
 			  .pid = m->pid,
@@ -150,7 +150,7 @@ static inline void add(struct profile *p, const struct made *m)
 		  } };
 
 	memcpy(rec.s.comm, m->comm, strnlen(m->comm, SF_COMM - 1));
-	memcpy(rec.frames, m->frames, sizeof(rec.frames));
+	memcpy(rec.s.frames, m->frames, sizeof(m->frames));
 	for (int i = 0; i < m->count; i++)
 		EXPECT_EQ(profile_add(p, &rec.s), 0);
 }

@@ -147,8 +147,8 @@ TEST(config_accepts)
 		"[labels]\napp.kubernetes.io/name = \xc3\xa4\n[headers]\nX-Scope-OrgID = 1\n",
 		"[spool]\nspool-size = 64K\nspool-age = 1h30m\n",
 		"[kubernetes]\nkubelet = off\npod-labels = app\n",
-		"[kubernetes]\nkubelet = https://[::1]:10250/\nkubelet-token-file = /etc/passwd\n"
-		"kubelet-ca-file = /etc/passwd\npod-labels = app, app.kubernetes.io/part-of\n",
+		("[kubernetes]\nkubelet = https://[::1]:10250/\nkubelet-token-file = /etc/passwd\n"
+		 "kubelet-ca-file = /etc/passwd\npod-labels = app, app.kubernetes.io/part-of\n"),
 	};
 
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {

@@ -86,9 +86,8 @@ TEST(file_limits)
 }
 
 #ifdef __x86_64__
-__attribute__((naked, noipa, used)) static int hot_loop(int x)
+__attribute__((naked, noinline, used)) static int hot_loop(int x __attribute__((unused)))
 {
-	(void)x;
 	__asm__("xor %eax,%eax\n1: inc %eax\ncmp $9,%eax\njne 1b\nret");
 }
 

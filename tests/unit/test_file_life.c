@@ -35,7 +35,7 @@ TEST(file_life_from_first_sample_to_eviction_and_back)
 TEST(file_life_of_what_cannot_be_opened)
 {
 	struct module m = { .fd = -1 };
-	uint32_t gone, silent, blocked;
+	uint32_t gone = 0, silent = 0, blocked = 0;
 
 	EXPECT(WALK(&m, EVENT_ASKED) && module_advance(&m, EVENT_GONE, &gone));
 	EXPECT(m.state == FILE_UNREACHABLE && m.known == KNOWN_PATH);

@@ -170,8 +170,8 @@ static const char *const seeds[] = {
 	"_RNvNtNtCs1234_7mycrate3foo3bar3baz",
 	"_RNCNvC4main4main0",
 	"_RNvC6_123foo3bar",
-	"_RINbNbCskIICzLVDPPb_5alloc5alloc8box_freeDINbNiB4_5boxed5FnBoxuEp6OutputuEL_E"
-	"Cs1iopQbuBiw2_3std",
+	("_RINbNbCskIICzLVDPPb_5alloc5alloc8box_freeDINbNiB4_5boxed5FnBoxuEp6OutputuEL_E"
+	 "Cs1iopQbuBiw2_3std"),
 	"_RNvMsr_NtCs3ssYzQotkvD_3std4pathNtB5_7PathBuf3newCs15kBYyAo9fc_7mycrate",
 	"_RMC0INtC8arrayvec8ArrayVechKj7b_E",
 	"_RNvC9backtrace3foou30____7hkackfecea1cbdathfdh9hlq6y",

@@ -30,9 +30,9 @@ static uint64_t next(uint64_t *state)
 /* Symbols from `first` on, in a module without a symbol table: each offset is one. */
 static void add_many(struct profile *p, uint32_t nstacks, uint32_t first, uint8_t state)
 {
-	struct {
+	union {
 		struct sf_sample s;
-		uint64_t frames[DEPTH];
+		uint64_t room[sizeof(struct sf_sample) / 8 + DEPTH];
 	} rec = { .s = {
 			  .type = SF_REC_SAMPLE,
 			  .n_user = DEPTH,
@@ -46,9 +46,9 @@ static void add_many(struct profile *p, uint32_t nstacks, uint32_t first, uint8_
 		rec.s.pid = i % PROCESSES + 1;
 		snprintf(rec.s.comm, sizeof(rec.s.comm), "comm%u", i % PROCESSES / 10);
 		for (int k = 0; k < DEPTH; k++) /* the roots have few names, the leaves many */
-			rec.frames[k] = 1ull << SF_FRAME_KIND_SHIFT |
-					3ull << SF_FRAME_MODULE_SHIFT |
-					(first + next(&seed) % (k < 10 ? SYMBOLS : 50)) * 16;
+			rec.s.frames[k] = 1ull << SF_FRAME_KIND_SHIFT |
+					  3ull << SF_FRAME_MODULE_SHIFT |
+					  (first + next(&seed) % (k < 10 ? SYMBOLS : 50)) * 16;
 		EXPECT_EQ(profile_add_times(p, &rec.s, &t, NULL), 0);
 	}
 }

@@ -43,13 +43,13 @@ struct collector {
 	char (*off_said)[VERIFIER_LOG];	     /* the same, off-CPU programs */
 	uint64_t bad_records;
 	uint32_t codes_begun; /* the last id of code when the kernel's map was emptied */
-	union {
-		struct sf_sample sample;
-		uint64_t room[sizeof(struct sf_sample) / 8 + SAMPLE_WORDS];
-	} copy;			    /* of a sample with frames of languages */
 	struct worker_totals lists; /* iter_read's children */
 	collector_sample_fn fn;
 	void *fn_ctx;
+	union {
+		struct sf_sample sample;
+		uint64_t room[sizeof(struct sf_sample) / 8 + SAMPLE_WORDS];
+	} copy; /* of a sample with frames of languages; last, as its type has no fixed size */
 };
 
 /*

@@ -168,9 +168,10 @@ static void count_active(struct loader *l)
 static bool step(struct loader *l)
 {
 	struct table_answer a;
-	bool worked = step_openers(l) | step_copied(l);
+	bool worked = step_openers(l);
 	struct load_job job;
 
+	worked |= step_copied(l);
 	for (int i = 0; i < LANES; i++) {
 		struct lane *lane = &l->lanes[i];
 		bool was_busy = lane->worker.busy;

@@ -47,7 +47,7 @@ int agent_offcpu_start(struct agent_offcpu *o, struct session *s, const struct a
 	void *ctx = s->take_ctx;
 	int rc;
 
-	*err = (struct collector_error){ EXIT_FAILED, "out of memory" };
+	*err = (struct collector_error){ .exit_code = EXIT_FAILED, .text = "out of memory" };
 	rc = blocks_open(&o->blocks, s, false);
 	s->take = take;
 	s->take_ctx = ctx;

@@ -499,7 +499,8 @@ static int live_loop(struct top *t)
 			if (delay != t->ui.delay_ns)
 				t->refresh_ns = session_now() + t->ui.delay_ns;
 		}
-		changed |= term_changed() | tick(t);
+		changed |= term_changed();
+		changed |= tick(t);
 	}
 	return 0;
 }

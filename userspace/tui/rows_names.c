@@ -105,13 +105,16 @@ static const char *tables_of(const struct module *m)
 
 const char *rows_module_tables(const struct census_module *m)
 {
+	uint8_t known;
+
 	if (!m->file)
 		return "-";
 	if (m->file->state == FILE_PUBLISHED)
 		return tables_of(m->file);
 	if (m->file->state == FILE_RETIRED)
 		return "evicted";
-	switch (m->file->known) {
+	known = m->file->known;
+	switch (known) {
 	case KNOWN_ID:
 		return "loading";
 	case KNOWN_PATH:
