@@ -15,7 +15,10 @@ OUTPUT ?= $(if $(filter 1,$(SAN)),build-san,$(if $(CROSS_COMPILE),build-$(ARCH),
 O := $(OUTPUT)
 
 CC ?= gcc
-CLANG ?= clang
+CSTD ?= gnu11
+ifeq ($(origin CLANG),undefined)
+CLANG := $(shell scripts/find-clang.sh)
+endif
 BPFTOOL ?= $(or $(shell command -v bpftool 2>/dev/null),/usr/sbin/bpftool)
 PKG_CONFIG ?= pkg-config
 ifneq ($(CROSS_COMPILE),)
@@ -64,7 +67,7 @@ VERSION := 0.1.0
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 CFLAGS ?= -O2 -g
 # IDIR: all of our headers are named from userspace/ or bpf/ ("unwind/row.h", "sfbpf_shared.h").
-override CFLAGS += -std=gnu11 $(WARN) -D_GNU_SOURCE -DSFBPF_VERSION='"$(VERSION)"' \
+override CFLAGS += -std=$(CSTD) $(WARN) -D_GNU_SOURCE -DSFBPF_VERSION='"$(VERSION)"' \
 	-Iuserspace -Ibpf -I$(O) $(CROSS_CFLAGS) $(shell $(PKG_CONFIG) --cflags $(LIBS))
 override LDFLAGS += $(CROSS_LDFLAGS)
 override CFLAGS += $(if $(LZMA),-DHAVE_LZMA) $(if $(DW),-DHAVE_LIBDW) $(if $(ZSTD),-DHAVE_ZSTD) \
@@ -87,6 +90,19 @@ endif
 BPF_CFLAGS := -O2 -g -target bpf -mcpu=v3 -D__TARGET_ARCH_$(ARCH) -Wall -Wextra \
 	-Wno-unused-parameter -Wno-missing-declarations \
 	-Wno-gnu-variable-sized-type-not-at-end -I. -Ibpf
+
+# What compiles: everything that it made is made again when it changes.
+version_of = $(shell $(1) 2>/dev/null | head -n 1 | tr -d '\042\047\134')
+CC_VERSION := $(call version_of,$(CC) --version)
+CLANG_VERSION := $(call version_of,$(CLANG) --version)
+CC_STAMP := $(CC) | $(CC_VERSION) | $(CFLAGS) | $(LDFLAGS) | $(LDLIBS)
+BPF_STAMP := $(CLANG) | $(CLANG_VERSION) | $(BPF_CFLAGS) | $(call version_of,$(BPFTOOL) version)
+ifneq ($(file <$(O)/cc.stamp),$(CC_STAMP))
+.PHONY: $(O)/cc.stamp
+endif
+ifneq ($(file <$(O)/bpf.stamp),$(BPF_STAMP))
+.PHONY: $(O)/bpf.stamp
+endif
 
 ifeq ($(V),1)
 Q :=
@@ -145,7 +161,14 @@ $(O)/libagent.a: $(AGENT_OBJ)
 	$(call msg,AR,$@)
 	$(Q)rm -f $@; $(AR) rcs $@ $^
 
-$(O)/%.o: %.c Makefile
+# Phony if what it should say differs, so a second make finds it up to date.
+$(O)/cc.stamp:
+	$(shell mkdir -p $(@D))$(file >$@,$(CC_STAMP))@:
+
+$(O)/bpf.stamp:
+	$(shell mkdir -p $(@D))$(file >$@,$(BPF_STAMP))@:
+
+$(O)/%.o: %.c Makefile $(O)/cc.stamp
 	$(call msg,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
@@ -176,7 +199,7 @@ $(O)/serve.html.h: $(addprefix userspace/tools/serve,.html .css .js) Makefile
 
 $(O)/userspace/tools/serve_pages.o: | $(O)/serve.html.h
 
-$(O)/%.bpf.o: bpf/%.bpf.c Makefile
+$(O)/%.bpf.o: bpf/%.bpf.c Makefile $(O)/bpf.stamp
 	$(call msg,BPF,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $(@:.o=.tmp.o) $<

@@ -104,7 +104,7 @@ verdict style-layers "$(grep -n '^#include "' userspace/*/*.[ch] |
 	}')"
 
 # A BPF header includes what it uses, so each compiles alone, for both architectures.
-clang=${CLANG:-clang}
+clang=${CLANG:-$(scripts/find-clang.sh)}
 if command -v "$clang" >/dev/null && [ -f vmlinux.h ]; then
 	verdict style-bpf-headers "$(for h in bpf/*.bpf.h; do
 		case $h in

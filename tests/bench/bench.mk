@@ -7,7 +7,7 @@ BENCH_TOOLS := $(addprefix $(BENCH)/,fp convert late thrash sleeper sleeper-fp)
 bench-tools: $(O)/sfbpf $(BENCH_TOOLS)
 	$(Q)tests/programs/build.sh $(O)/programs
 
-$(BENCH)/fp.bpf.o: tests/bench/fp.bpf.c tests/bench/bench.mk
+$(BENCH)/fp.bpf.o: tests/bench/fp.bpf.c tests/bench/bench.mk $(O)/bpf.stamp
 	$(call msg,BPF,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -c -o $(BENCH)/fp.tmp.o $<

@@ -8,9 +8,10 @@
 # fails on any difference
 # make oracle ORACLE_FILES=...	compares these
 
-ORACLE_LIB := /usr/lib/$(shell $(CC) -print-multiarch)
+ORACLE_LIB := /usr/lib/$(notdir $(patsubst %/,%,$(dir $(shell $(CC) -print-file-name=libc.so.6))))
+ORACLE_LLVM := $(firstword $(wildcard $(ORACLE_LIB)/libLLVM*.so.*))
 ORACLE_FILES ?= $(wildcard $(addprefix $(ORACLE_LIB)/,libc.so.6 ld-linux-x86-64.so.2 \
-	libcrypto.so.3 libstdc++.so.6 libgcrypt.so.20 libLLVM-14.so.1) \
+	libcrypto.so.3 libstdc++.so.6 libgcrypt.so.20) $(ORACLE_LLVM) \
 	/usr/bin/python3 /usr/bin/gdb /usr/bin/node $(shell $(CC) -print-prog-name=cc1))
 
 $(O)/eh_oracle: $(O)/tests/oracle/eh_oracle.o $(O)/libcore.a
