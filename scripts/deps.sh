@@ -17,7 +17,7 @@ needs() {
 	libc6-dev header stdio.h
 	make command make
 	pkg-config command pkg-config
-	clang command clang
+	clang clang bpf
 	bpftool command bpftool
 	libbpf-dev library libbpf
 	libelf-dev library libelf
@@ -124,9 +124,11 @@ present() {
 	glob) for f in $2; do [ -e "$f" ] && break; done ;;
 	python) /usr/bin/python3 -c "import $2" >/dev/null 2>&1 ;;
 	busybox) command -v busybox >/dev/null && ! ldd "$(command -v busybox)" >/dev/null 2>&1 ;;
-	clang) command -v clang >/dev/null 2>&1 &&
-		echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
-		clang -xc - -fsanitize=fuzzer -o /dev/null 2>/dev/null ;;
+	clang) clang=${CLANG:-$(scripts/find-clang.sh)}
+		command -v "$clang" >/dev/null 2>&1 || return 1
+		[ "$2" != fuzzer ] ||
+			echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
+			"$clang" -xc - -fsanitize=fuzzer -o /dev/null 2>/dev/null ;;
 	esac
 }
 
