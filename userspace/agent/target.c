@@ -41,17 +41,23 @@ static bool ends_with(const char *s, size_t len, const char *suffix)
 	return len > n && !memcmp(s + len - n, suffix, n);
 }
 
+/* "pod" at the beginning or behind '-': "kubepods" contains it, too, but no uid. */
+static const char *find_pod(const char *s, size_t len)
+{
+	for (size_t i = 0; i + 3 <= len; i++)
+		if ((!i || s[i - 1] == '-') && s[i] == 'p' && s[i + 1] == 'o' && s[i + 2] == 'd')
+			return s + i;
+	return NULL;
+}
+
 /*
  * Parses "...-pod0a1b_..." or "pod0a1b-...": systemd replaces '-' inside a part of a name with '_'.
  */
 static void take_pod(struct target *t, const char *s, size_t len)
 {
-	const char *pod = memmem(s, len, "pod", 3);
+	const char *pod = find_pod(s, len);
 	size_t n;
 
-	/* "kubepods" contains "pod" too, but no uid. */
-	while (pod && !(pod == s || pod[-1] == '-'))
-		pod = memmem(pod + 1, len - (size_t)(pod + 1 - s), "pod", 3);
 	if (!pod)
 		return;
 	n = strspn(pod + 3, "0123456789abcdefABCDEF-_");
