@@ -113,13 +113,15 @@ Q := @
 msg = $(if $(findstring s,$(firstword -$(MAKEFLAGS))),@true,@printf '  %-7s %s\n' $(1) $(2))
 endif
 
-# core: readers, tables, symbols, profile, outputs, views; no libbpf, no ncurses, so the unit tests
-# need neither.
+# core: readers, tables, symbols, profile, outputs, views, what libbpf says; no libbpf, no ncurses,
+# so the unit tests need neither.
 TERM_SRC := userspace/tui/term.c
+REFUSAL_SRC := userspace/kern/refusal.c
 CORE_DIRS := base worker elf lang unwind sym prof out
 CORE_SRC := $(sort $(wildcard $(CORE_DIRS:%=userspace/%/*.c))) \
-	$(filter-out $(TERM_SRC),$(sort $(wildcard userspace/tui/*.c)))
-APP_SRC := $(sort $(wildcard userspace/kern/*.c userspace/tools/*.c)) $(TERM_SRC)
+	$(filter-out $(TERM_SRC),$(sort $(wildcard userspace/tui/*.c))) $(REFUSAL_SRC)
+APP_SRC := $(filter-out $(REFUSAL_SRC),$(sort $(wildcard userspace/kern/*.c userspace/tools/*.c))) \
+	$(TERM_SRC)
 AGENT_SRC := $(sort $(wildcard userspace/agent/*.c))
 ifeq ($(AGENT),)
 APP_SRC := $(filter-out userspace/tools/agent%.c userspace/tools/clickhouse.c,$(APP_SRC))
@@ -137,6 +139,7 @@ UNIT_HELP := $(sort $(filter-out tests/unit/test_%,$(wildcard tests/unit/*.c)))
 
 CORE_OBJ := $(CORE_SRC:%.c=$(O)/%.o)
 APP_OBJ := $(APP_SRC:%.c=$(O)/%.o)
+VERSIONS_OBJ := $(O)/userspace/kern/versions.o
 AGENT_OBJ := $(AGENT_SRC:%.c=$(O)/%.o)
 AGENT_LIB := $(if $(AGENT),$(O)/libagent.a)
 SKELS := $(BPF_SRC:bpf/%.bpf.c=$(O)/%.skel.h)
@@ -174,6 +177,9 @@ $(O)/%.o: %.c Makefile $(O)/cc.stamp
 	$(Q)$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 $(APP_OBJ): | $(SKELS)
+
+$(VERSIONS_OBJ): override CFLAGS += -DSFBPF_CC='"$(CC_VERSION)"' -DSFBPF_CLANG='"$(CLANG_VERSION)"'
+$(VERSIONS_OBJ): $(O)/bpf.stamp
 
 # The flame graph's page as a C string literal, a line each.
 PAGE := $(addprefix userspace/out/flame,.html .css _model.js _strip.js _view.js)

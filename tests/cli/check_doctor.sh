@@ -9,10 +9,11 @@ trap 'rm -rf "$dir"' EXIT
 
 fail() { echo "FAIL $1: $2"; rc=1; }
 
-# Every line is "ok|warn|FAIL  what: detail[ (fix: ...)]"; a failing doctor has a FAIL line, a happy
-# one has none.
+# Every line is "ok|warn|FAIL  what: detail[ (fix: ...)]", or "| ..." of a report behind them; a
+# failing doctor has a FAIL line, a happy one has none.
 well_formed() {
-	bad=$(grep -vE '^(ok   |warn |FAIL ) [A-Za-z_ -]+: .+$' "$dir/out")
+	bad=$(sed '/^| To report/,$ { /^| ./d }' "$dir/out" |
+		grep -vE '^(ok   |warn |FAIL ) [A-Za-z_ -]+: .+$')
 	if [ -n "$bad" ]; then
 		fail "$1" "odd line: $bad"
 	elif [ "$2" -eq 0 ] && grep -q ^FAIL "$dir/out"; then
@@ -32,6 +33,17 @@ case $status in
 0|3|4) well_formed doctor_here $status ;;
 *) fail doctor_here "exit $status" ;;
 esac
+
+# What built it, and with which libraries.
+for line in 'build: sfbpf [0-9.]+, built by .+ [0-9]+\.[0-9]+' \
+	'BPF programs: built by .*clang version [0-9]+' \
+	'libbpf: [0-9]+\.[0-9]+, built with [0-9]+\.[0-9]+'; do
+	if grep -qE "^ok +$line" "$dir/out"; then
+		echo "ok doctor_${line%%:*}" | tr ' ' _ | sed 's/_/ /'
+	else
+		fail doctor_build "no line '$line'"
+	fi
+done
 
 # The self-test's verdict is what a recording would find.
 if [ $status -ne 0 ]; then

@@ -146,6 +146,7 @@ libraries() {
 	c libagaina.so libagain.c -shared -fPIC -DAGAIN=aga
 	c libagainb.so libagain.c -shared -fPIC -DAGAIN=agb
 	c again again.c -pthread
+	c librefuse.so refuse.c -shared -fPIC -ldl
 	c libplt.so libplt.c -shared -fPIC
 	set -- plt.c "$out/libplt.so" "-Wl,-rpath,\$ORIGIN" -fplt
 	c plt-lazy "$@" -Wl,-z,lazy

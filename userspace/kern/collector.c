@@ -18,6 +18,7 @@
 
 #include "kern/caps.h"
 #include "kern/collector_internal.h"
+#include "kern/libbpf_log.h"
 #include "nocast.skel.h"
 
 #define VERIFIER_STATS 4 /* log level: statistics only */
@@ -34,18 +35,6 @@ static int fail(struct collector_error *err, int exit_code, const char *fmt, ...
 	va_end(args);
 	err->exit_code = exit_code;
 	return exit_code;
-}
-
-/* libbpf's messages are shown with -vv only. */
-static int quiet(enum libbpf_print_level level, const char *fmt, va_list args)
-{
-	(void)level, (void)fmt, (void)args;
-	return 0;
-}
-
-static int loud(enum libbpf_print_level level, const char *fmt, va_list args)
-{
-	return level == LIBBPF_DEBUG ? 0 : vfprintf(stderr, fmt, args);
 }
 
 #define KERNEL_BTF "/sys/kernel/btf/vmlinux"
@@ -126,6 +115,20 @@ void collector_log_verifier(struct bpf_object *obj, char (**said)[VERIFIER_LOG])
 		}
 }
 
+void collector_read_verifier(struct refusal *r, struct bpf_object *obj, char (*said)[VERIFIER_LOG])
+{
+	struct bpf_program *prog;
+	size_t n = 0;
+
+	if (said && r->program[0])
+		bpf_object__for_each_program(prog, obj)
+		{
+			if (!strcmp(bpf_program__name(prog), r->program))
+				refusal_take_log(r, said[n]);
+			n++;
+		}
+}
+
 static bool has_samples(const struct collector *c)
 {
 	return !c->opts.offcpu || c->opts.wall;
@@ -138,6 +141,7 @@ static int open_and_load(struct collector *c, bool rdonly_cast)
 	int err;
 
 	c->rdonly_cast = rdonly_cast;
+	c->refused = (struct refusal){ 0 };
 	skel = open_object(c);
 	if (!skel)
 		return -errno;
@@ -152,8 +156,11 @@ static int open_and_load(struct collector *c, bool rdonly_cast)
 	bpf_program__set_autoload(skel->progs.on_fork, c->opts.follow_forks);
 	bpf_program__set_autoload(skel->progs.on_free, c->opts.follow_forks);
 	bpf_program__set_autoload(skel->progs.on_cpu, has_samples(c));
+	libbpf_log_into(&c->refused);
 	err = sfbpf_bpf__load(skel);
+	libbpf_log_into(NULL);
 	if (err) {
+		collector_read_verifier(&c->refused, skel->obj, c->verifier_said);
 		sfbpf_bpf__destroy(skel);
 		c->skel = NULL;
 	}
@@ -169,8 +176,27 @@ static uint64_t ring_size(uint64_t want)
 	return size;
 }
 
+static int explain_load(const struct collector *c, int rc, struct collector_error *err)
+{
+	char why[REFUSAL_LINE + sizeof(c->refused.program)];
+
+	if (rc == -EPERM)
+		return caps_explain(err->text, sizeof(err->text), "loading BPF programs"),
+		       err->exit_code = 3;
+	if (rc == -ENOMEM)
+		return fail(err, 1, "not enough memory for the BPF maps");
+	err->refusal = c->refused;
+	refusal_text(&c->refused, why, sizeof(why));
+	return fail(err, 4,
+		    "this kernel refuses %s%s (%s); 'sfbpf doctor' prints what to report, "
+		    "docs/doctor.md (\"Programs that the kernel refuses\") says what to do",
+		    c->refused.program[0] ? "the BPF program " : "the BPF programs: ", why,
+		    strerror(-rc));
+}
+
 static int load(struct collector *c, struct collector_error *err)
 {
+	char why[REFUSAL_LINE + sizeof(c->refused.program)];
 	int rc;
 
 	if (access(KERNEL_BTF, R_OK))
@@ -178,28 +204,20 @@ static int load(struct collector *c, struct collector_error *err)
 			    "cannot use this kernel's BTF (" KERNEL_BTF ": %s): "
 			    "sfbpf needs a kernel built with CONFIG_DEBUG_INFO_BTF=y",
 			    strerror(errno));
-	libbpf_set_print(c->opts.verbose > 1 ? loud : quiet);
+	libbpf_log_show(c->opts.verbose > 1);
 	rc = open_and_load(c, true);
 	if (rc && rc != -EPERM && rc != -ENOMEM) {
+		refusal_text(&c->refused, why, sizeof(why));
 		if (c->opts.verbose)
 			complain(0,
-				 "the kernel refuses the BPF programs that use "
-				 "bpf_rdonly_cast: %s; trying those without it",
-				 strerror(-rc));
+				 "the kernel refuses the BPF programs that use bpf_rdonly_cast "
+				 "(%s: %s); trying those without it",
+				 why, strerror(-rc));
 		rc = open_and_load(c, false);
 	}
 	if (!rc && c->opts.offcpu)
 		rc = collector_load_offcpu(c);
-	if (!rc)
-		return 0;
-	if (rc == -EPERM)
-		return caps_explain(err->text, sizeof(err->text), "loading BPF programs"),
-		       err->exit_code = 3;
-	if (rc == -ENOMEM)
-		return fail(err, 1, "not enough memory for the BPF maps");
-	return fail(err, 4,
-		    "this kernel refuses the BPF programs: %s (-vv shows the verifier's log)",
-		    strerror(-rc));
+	return rc ? explain_load(c, rc, err) : 0;
 }
 
 int collector_map_stats(struct collector *c, const struct bpf_map *map, struct sf_cpu_stats **ret)
@@ -552,13 +570,25 @@ int collector_offcpu_start(struct collector *c, const struct offcpu_opts *opts,
 	*err = (struct collector_error){ 0 };
 	c->offcpu_opts = *opts;
 	rc = collector_load_offcpu(c);
-	if (!rc)
-		rc = attach_offcpu(c);
-	if (rc) {
+	if (rc)
+		explain_load(c, rc, err);
+	else if ((rc = attach_offcpu(c)))
+		fail(err, 4, "this kernel cannot trace its scheduler: %s", strerror(-rc));
+	if (rc)
 		collector_offcpu_stop(c);
-		return fail(err, 4, "this kernel cannot trace its scheduler: %s", strerror(-rc));
-	}
-	return 0;
+	return err->exit_code;
+}
+
+int collector_offcpu_try(struct collector *c, const struct offcpu_opts *opts,
+			 struct collector_error *err)
+{
+	int rc;
+
+	*err = (struct collector_error){ 0 };
+	c->offcpu_opts = *opts;
+	rc = collector_load_offcpu(c);
+	collector_offcpu_stop(c);
+	return rc ? explain_load(c, rc, err) : 0;
 }
 
 int collector_offcpu_cut(struct collector *c)

@@ -15,6 +15,7 @@
 #include "kern/loader.h"
 #include "kern/offcpu.h"
 #include "kern/perf_event.h"
+#include "kern/refusal.h"
 #include "sfbpf_shared.h"
 #include "sym/lang_codes.h"
 
@@ -75,6 +76,7 @@ struct collector;
 struct collector_error {
 	int exit_code;
 	char text[512];
+	struct refusal refusal; /* with code 4: of the programs that were tried last, if any */
 };
 
 /* Loads everything, attaches nothing. NULL on error, with *err filled. */
@@ -136,6 +138,12 @@ struct offcpu *collector_offcpu(struct collector *c);
  */
 int collector_offcpu_start(struct collector *c, const struct offcpu_opts *opts,
 			   struct collector_error *err);
+/*
+ * Whether the kernel accepts the programs for that: loads them, attaches none. Not while off-CPU
+ * time is measured. Results as above.
+ */
+int collector_offcpu_try(struct collector *c, const struct offcpu_opts *opts,
+			 struct collector_error *err);
 int collector_offcpu_cut(struct collector *c); /* offcpu_cut */
 void collector_offcpu_stop(struct collector *c);
 /*

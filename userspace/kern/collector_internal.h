@@ -36,13 +36,14 @@ struct collector {
 	size_t cpu_stats_len;
 	struct sf_cpu_stats *off_stats; /* the off-CPU programs' */
 	bool rdonly_cast;
-	int ncpus; /* possible */
+	struct refusal refused; /* of the programs that were loaded last */
+	int ncpus;		/* possible */
 	struct cpu_events events;
 	int stats_fd;
 	char (*verifier_said)[VERIFIER_LOG]; /* by program; NULL unless count_run_time */
 	char (*off_said)[VERIFIER_LOG];	     /* the same, off-CPU programs */
 	uint64_t bad_records;
-	uint32_t codes_begun; /* the last id of code when the kernel's map was emptied */
+	uint32_t codes_begun;	    /* the last id of code when the kernel's map was emptied */
 	struct worker_totals lists; /* iter_read's children */
 	collector_sample_fn fn;
 	void *fn_ctx;
@@ -66,6 +67,8 @@ long collector_list_unmapped(void *ctx, uint32_t *ids, size_t cap);
 
 /* Makes the verifier write its statistics of each program to (*said)[i]. Call before loading. */
 void collector_log_verifier(struct bpf_object *obj, char (**said)[VERIFIER_LOG]);
+/* After loading failed: adds what collector_log_verifier made the verifier write. */
+void collector_read_verifier(struct refusal *r, struct bpf_object *obj, char (*said)[VERIFIER_LOG]);
 int collector_map_stats(struct collector *c, const struct bpf_map *map, struct sf_cpu_stats **ret);
 /*
  * Loads the off-CPU object with offcpu_opts, after the first one was loaded. 0 or -errno; in either

@@ -9,6 +9,8 @@
 
 #include "base/complain.h"
 #include "kern/collector_internal.h"
+#include "kern/libbpf_log.h"
+#include "kern/offcpu_internal.h"
 
 _Static_assert(sizeof(struct sfbpf_bpf__rodata_knobs) == sizeof(struct offcpu_bpf__rodata_knobs) &&
 		       sizeof(struct sfbpf_bpf__data_tables) ==
@@ -47,6 +49,7 @@ static int open_and_load(struct collector *c, bool rdonly_cast, bool at_leave)
 	struct offcpu_bpf *skel = offcpu_open(rdonly_cast);
 	int err;
 
+	c->refused = (struct refusal){ 0 };
 	if (!skel)
 		return -errno;
 	if (c->opts.offcpu && c->opts.count_run_time && c->opts.verbose <= 1)
@@ -54,23 +57,32 @@ static int open_and_load(struct collector *c, bool rdonly_cast, bool at_leave)
 	memcpy(skel->rodata_knobs, c->skel->rodata_knobs, sizeof(*skel->rodata_knobs));
 	offcpu_configure(skel, &c->offcpu_opts, c->opts.cpus, c->ncpus, at_leave);
 	err = share_maps(c->skel, skel);
+	libbpf_log_into(&c->refused);
 	if (!err)
 		err = offcpu_bpf__load(skel);
-	if (err)
+	libbpf_log_into(NULL);
+	if (err) {
+		collector_read_verifier(&c->refused, skel->obj, c->off_said);
 		offcpu_bpf__destroy(skel);
-	else
+	} else {
 		c->off_skel = skel;
+	}
 	return err;
 }
 
 /* Whether another form of the programs may avoid the error. */
 static bool refused(const struct collector *c, int err, const char *what)
 {
+	char why[REFUSAL_LINE + sizeof(c->refused.program)];
+
 	if (!err || err == -EPERM || err == -ENOMEM)
 		return false;
+	refusal_text(&c->refused, why, sizeof(why));
 	if (c->opts.verbose)
-		complain(0, "the kernel refuses the off-CPU programs that %s: %s", what,
-			 strerror(-err));
+		complain(0,
+			 "the kernel refuses the off-CPU programs that %s (%s: %s); trying those "
+			 "that do not",
+			 what, why, strerror(-err));
 	return true;
 }
 
@@ -99,6 +111,25 @@ void collector_off_cache(struct collector *c)
 			 (struct tables_cache){ bpf_map__fd(map), bpf_map__max_entries(map) });
 }
 
+/* c->off_skel is loaded. 0 or -ENOMEM. */
+static int make_offcpu(struct collector *c, bool at_leave)
+{
+	struct refusal refused;
+	char why[REFUSAL_LINE + sizeof(refused.program)];
+
+	libbpf_log_into(&refused);
+	c->offcpu = offcpu_new(c->off_skel, &c->offcpu_opts, at_leave);
+	libbpf_log_into(NULL);
+	if (!c->offcpu)
+		return -ENOMEM;
+	if (!c->offcpu->remote && c->opts.verbose) {
+		refusal_text(&refused, why, sizeof(why));
+		complain(0, "the kernel refuses the program that reads stacks of sleepers (%s)",
+			 why);
+	}
+	return 0;
+}
+
 int collector_load_offcpu(struct collector *c)
 {
 	bool at_leave;
@@ -110,9 +141,7 @@ int collector_load_offcpu(struct collector *c)
 		err = collector_map_stats(c, c->off_skel->maps.cpu_stats, &c->off_stats);
 	if (!err && c->tables)
 		collector_off_cache(c);
-	if (!err && !(c->offcpu = offcpu_new(c->off_skel, &c->offcpu_opts, at_leave)))
-		err = -ENOMEM;
-	return err;
+	return err ? err : make_offcpu(c, at_leave);
 }
 
 void collector_offcpu_stop(struct collector *c)

@@ -20,6 +20,7 @@
 #include "kern/caps.h"
 #include "kern/host_gaps.h"
 #include "kern/perf_event.h"
+#include "kern/versions.h"
 #include "tools/options.h"
 #include "tools/selftest.h"
 #include "tools/tools.h"
@@ -35,6 +36,7 @@ struct doctor {
 	bool told_caps; /* the setcap command has been printed */
 	char *btf;	/* the kernel's BTF; NULL: not readable */
 	size_t btf_len;
+	struct refusal refused; /* by the self-test; empty if all programs were accepted */
 };
 
 static void say(enum level level, const char *what, const char *fix, const char *fmt, ...)
@@ -84,6 +86,16 @@ static bool read_number(const char *path, long *ret)
 		return false;
 	*ret = strtol(line, &end, 10);
 	return end != line;
+}
+
+/* ---- This binary ---- */
+
+static void check_build(void)
+{
+	say(LEVEL_OK, "build", NULL, "sfbpf %s, built by %s", SFBPF_VERSION, versions_cc());
+	say(LEVEL_OK, "BPF programs", NULL, "built by %s", versions_clang());
+	say(LEVEL_OK, "libbpf", NULL, "%s, built with %s", versions_libbpf_now(),
+	    versions_libbpf());
 }
 
 /* ---- The kernel ---- */
@@ -401,16 +413,41 @@ static void check_events(struct doctor *d)
 
 /* ---- A recording ---- */
 
+static bool any_refused(const struct refusal *r)
+{
+	return r->program[0] || r->reason[0];
+}
+
+static const char *how_to_report(const struct doctor *d)
+{
+	return any_refused(&d->refused) ? "another build; please report it with the last lines"
+					: NULL;
+}
+
+/* The off-CPU programs, which 'sfbpf record' does not need. */
+static void check_blocked(struct doctor *d, const struct selftest *t)
+{
+	if (!t->blocked.exit_code) {
+		say(LEVEL_OK, "off-CPU", NULL, "the kernel accepts the programs for blocked time");
+		return;
+	}
+	d->refused = t->blocked.refusal;
+	say(LEVEL_WARN, "off-CPU", how_to_report(d), "%s", t->blocked.text);
+}
+
 static void check_unwinding(struct doctor *d)
 {
 	struct selftest t;
 
 	selftest_run(&t);
-	if (t.exit_code) {
-		say(LEVEL_FAIL, "unwinding", NULL, "not tried: %s", t.text);
-		verdict(d, t.exit_code == EXIT_PERMISSION ? EXIT_PERMISSION : EXIT_UNSUPPORTED);
+	if (t.error.exit_code) {
+		d->refused = t.error.refusal;
+		say(LEVEL_FAIL, "unwinding", how_to_report(d), "not tried: %s", t.error.text);
+		verdict(d,
+			t.error.exit_code == EXIT_PERMISSION ? EXIT_PERMISSION : EXIT_UNSUPPORTED);
 		return;
 	}
+	check_blocked(d, &t);
 	if (t.judged && t.known * 100 >= t.judged * 97) {
 		say(LEVEL_OK, "unwinding", NULL,
 		    "%u of %u stacks of a known thread were right to the last frame "
@@ -428,6 +465,31 @@ static void check_unwinding(struct doctor *d)
 	verdict(d, EXIT_UNSUPPORTED);
 }
 
+/*
+ * What to paste into a report of a refused program. Lines that begin with "|" cannot be mistaken
+ * for checks.
+ */
+static void print_report(const struct refusal *r)
+{
+	struct utsname u;
+	const char *line;
+
+	if (!any_refused(r))
+		return;
+	printf("| To report a refused program, send these lines to where this sfbpf came from:\n");
+	printf("| sfbpf %s, built by %s\n", SFBPF_VERSION, versions_cc());
+	printf("| BPF programs built by %s\n", versions_clang());
+	printf("| libbpf %s, built with %s\n", versions_libbpf_now(), versions_libbpf());
+	if (!uname(&u))
+		printf("| %s %s %s %s\n", u.sysname, u.release, u.version, u.machine);
+	printf("| program %s: %s\n", r->program[0] ? r->program : "(none: loading failed before)",
+	       r->error[0] ? r->error : r->reason);
+	if (r->source[0])
+		printf("| source %s\n", r->source);
+	for (size_t i = 0; (line = refusal_line(r, i)); i++)
+		printf("|   %s\n", line);
+}
+
 static const struct option_spec options[] = { { 0 } };
 
 static int doctor_run(int argc, char **argv);
@@ -440,7 +502,8 @@ const struct tool_spec doctor_tool = {
 		"Checks what this kernel and user can do. Prints one line for each check, with a "
 		"fix for each problem. Then it records a thread whose stack is known. Exits with "
 		"0 if 'sfbpf record' would work, 3 if a permission is missing, 4 if the kernel "
-		"lacks a feature.",
+		"lacks a feature. If the kernel refuses a BPF program, the last lines tell what "
+		"to report: versions, the program, and the end of the verifier's log.",
 	.options = options,
 	.run = doctor_run,
 };
@@ -457,6 +520,7 @@ static int doctor_run(int argc, char **argv)
 	if (optind < argc)
 		return complain(EXIT_USAGE, "unexpected '%s': doctor takes no operands",
 				argv[optind]);
+	check_build();
 	check_kernel(&d);
 	check_btf(&d);
 	check_features(&d);
@@ -473,6 +537,7 @@ static int doctor_run(int argc, char **argv)
 	check_map_files(&d);
 	check_events(&d);
 	check_unwinding(&d);
+	print_report(&d.refused);
 	free(d.btf);
 	return d.rc;
 }

@@ -204,6 +204,12 @@ void selftest_run(struct selftest *ret)
 		.servers = &servers,
 	};
 	struct collector_error err = { .exit_code = EXIT_FAILED, .text = "out of memory" };
+	const struct offcpu_opts blocked = {
+		.states = ~0u,
+		.max_stacks = 1024,
+		.wakers = true,
+		.where = OFFCPU_AUTO,
+	};
 	struct modules *modules = modules_new();
 	struct collector *c = modules && started ? collector_new(&opts, modules, &err) : NULL;
 	pthread_t thread;
@@ -211,20 +217,20 @@ void selftest_run(struct selftest *ret)
 	memset(ret, 0, sizeof(*ret));
 	stop = false;
 	if (!c) {
-		ret->exit_code = err.exit_code;
+		ret->error = err;
 	} else if (pthread_create(&thread, NULL, burn, NULL)) {
-		ret->exit_code = EXIT_FAILED;
-		snprintf(err.text, sizeof(err.text), "cannot start a thread");
+		ret->error = (struct collector_error){ .exit_code = EXIT_FAILED,
+						       .text = "cannot start a thread" };
 	} else {
-		if (wait_for_chain(&j))
-			ret->exit_code = record(c, &j, &err);
+		if (wait_for_chain(&j) && record(c, &j, &err))
+			ret->error = err;
 		stop = true;
 		pthread_join(thread, NULL);
 	}
-	if (ret->exit_code)
-		snprintf(ret->text, sizeof(ret->text), "%s", err.text);
-	else
+	if (!ret->error.exit_code) {
 		name_reason(&j);
+		collector_offcpu_try(c, &blocked, &ret->blocked);
+	}
 	collector_free(c);
 	modules_free(modules);
 	loader_servers_stop(&servers);

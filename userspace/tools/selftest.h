@@ -6,12 +6,15 @@
 #ifndef SFBPF_TOOLS_SELFTEST_H
 #define SFBPF_TOOLS_SELFTEST_H
 
+#include "kern/collector.h"
+
 struct selftest {
-	int exit_code;	     /* not 0: recording failed, text has the reason */
-	char text[512];	     /* else the most common reason for a wrong stack */
-	unsigned int early;  /* samples taken before the tables were loaded */
-	unsigned int judged; /* all other samples */
-	unsigned int known;  /* judged samples that are complete and contain the chain */
+	struct collector_error error;	/* exit_code not 0: recording failed */
+	struct collector_error blocked; /* the same of the off-CPU programs, if it worked */
+	char text[512];			/* the most common reason for a wrong stack */
+	unsigned int early;		/* samples taken before the tables were loaded */
+	unsigned int judged;		/* all other samples */
+	unsigned int known;		/* judged samples that are complete and contain the chain */
 };
 
 /* Takes about 0.4 s, and up to 3 s on a very busy machine. */
