@@ -75,7 +75,7 @@ static void our_rule(char *out, const struct oracle *o, const struct rule *r)
 		return;
 	case RULE_REG_MEM:
 		reg_off(at, o->regs, r->reg, r->off);
-		snprintf(out, TEXT, "*(%s)", at);
+		snprintf(out, TEXT, "*(%.90s)", at);
 		return;
 	case RULE_INDEX_MEM:
 		reg_off(at, o->regs, o->regs->sp, r->off);

@@ -4,7 +4,11 @@
  * in this file and its unwind tables can be swapped for others. Small, 3 kB, 70 kB and alloca
  * frames.
  */
+#ifdef __clang__
+#define NOIPA __attribute__((noinline))
+#else
 #define NOIPA __attribute__((noipa))
+#endif
 
 #ifdef __aarch64__
 #define ENTRY                   \
@@ -137,7 +141,7 @@ static NOIPA unsigned long nl_down(long depth, unsigned long x)
 }
 
 /* The alarm keeps its default action: there is no signal trampoline without a C library. */
-__attribute__((noipa, used)) void nl_main(long *sp)
+NOIPA __attribute__((used)) void nl_main(long *sp)
 {
 	long argc = sp[0];
 	char **argv = (char **)(sp + 1);

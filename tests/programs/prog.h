@@ -16,7 +16,11 @@
 #include <unistd.h>
 
 /* No inlining, cloning, folding of equal functions or passing of knowledge between functions. */
-#define NOIPA	    __attribute__((noipa))
+#ifdef __clang__
+#define NOIPA __attribute__((noinline))
+#else
+#define NOIPA __attribute__((noipa))
+#endif
 /* No frame of its own, whatever the flags. */
 #define PROG_HELPER __attribute__((always_inline))
 

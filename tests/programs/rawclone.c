@@ -20,7 +20,7 @@ static char rc_stack_b[RC_STACK] __attribute__((aligned(16)));
 long rc_spawn(unsigned long flags, void *stack);
 void rca_main(void);
 
-__attribute__((noipa, used)) void rca_main(void)
+NOIPA __attribute__((used)) void rca_main(void)
 {
 	unsigned long r = rca_hot(1);
 

@@ -57,7 +57,7 @@ struct out {
 
 enum format { V2_OLD, V2_PCREL, V3 };
 
-static void die(const char *fmt, ...)
+static __attribute__((noreturn)) void die(const char *fmt, ...)
 {
 	va_list ap;
 

@@ -35,7 +35,7 @@ static NOIPA void wall_run(double s)
 
 	while (seconds(CLOCK_THREAD_CPUTIME_ID) < end)
 		for (int i = 0; i < 100000; i++)
-			n++;
+			n = n + 1;
 }
 
 static NOIPA void wall_lock(void)
