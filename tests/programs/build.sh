@@ -171,40 +171,48 @@ rust() {
 	fi
 }
 
-# Copies of C programs assembled with .sframe: sf1-NAME; and in the newer encodings: sf2-NAME,
-# sf3-NAME.
+# in_version VERSION IN OUT: the same rows in that version; IN itself if it is 1, as linked. A 3 is
+# always rewritten, as its outermost frame is marked.
+in_version() {
+	if [ "$1" = 1 ] && [ "$("$out/sframe_rewrite" version "$out/$2")" = 1 ]; then
+		cp "$out/$2" "$out/$3"
+	else
+		"$out/sframe_rewrite" "$1" "$out/$2" "$out/$3" || fail "$3"
+	fi
+}
+
+# Copies of C programs assembled with .sframe: sf-NAME in the assembler's version, sf1-NAME to
+# sf3-NAME in each.
 sframe() {
 	if ! can -Wa,--gsframe; then
 		skip sf1-rec "the assembler makes no .sframe"
 		return 0
 	fi
 	for p in rec frames alloca callback sig threads coro; do
-		c "sf1-$p" "$p.c" -Wa,--gsframe -pthread
-		for v in 2 3; do
-			"$out/sframe_rewrite" $v "$out/sf1-$p" "$out/sf$v-$p" || fail "sf$v-$p"
-		done
+		c "sf-$p" "$p.c" -Wa,--gsframe -pthread
+		for v in 1 2 3; do in_version $v "sf-$p" "sf$v-$p"; done
 	done
-	if can -mavx2; then c sf1-drap drap.c -Wa,--gsframe -mavx2; fi
-	c libplt-sf1.so libplt.c -shared -fPIC -Wa,--gsframe
+	if can -mavx2; then
+		c sf-drap drap.c -Wa,--gsframe -mavx2
+		in_version 1 sf-drap sf1-drap
+	fi
+	c libplt-sf.so libplt.c -shared -fPIC -Wa,--gsframe
+	in_version 1 libplt-sf.so libplt-sf1.so
 	for v in lazy now; do
-		c sf1-plt-$v plt.c "$out/libplt-sf1.so" "-Wl,-rpath,\$ORIGIN" -fplt -Wl,-z,$v \
+		c sf-plt-$v plt.c "$out/libplt-sf1.so" "-Wl,-rpath,\$ORIGIN" -fplt -Wl,-z,$v \
 			-Wa,--gsframe
+		in_version 1 sf-plt-$v sf1-plt-$v
 	done
 	# Only .sframe: the one unwind table of a program without C library ...
 	c nl-eh nolibc.c -nostdlib -static -ffreestanding -Wl,--build-id
 	c nl-both nolibc.c -nostdlib -static -ffreestanding -Wl,--build-id -Wa,--gsframe \
 		-Wl,--no-eh-frame-hdr
-	"$OBJCOPY" -R .eh_frame "$out/nl-both" "$out/nl-sf1"
-	for v in 2old 2 3; do
-		"$out/sframe_rewrite" $v "$out/nl-sf1" "$out/nl-sf$v" || fail "nl-sf$v"
-	done
+	"$OBJCOPY" -R .eh_frame "$out/nl-both" "$out/nl-sf"
+	for v in 1 2old 2 3; do in_version $v nl-sf nl-sf$v; done
 	# ... and of a dynamic program, whose libraries keep theirs.
 	c noeh-tmp rec.c -Wa,--gsframe -Wl,--no-eh-frame-hdr
-	"$OBJCOPY" -R .eh_frame "$out/noeh-tmp" "$out/rec-sf1-noeh"
-	for v in 2 3; do
-		"$out/sframe_rewrite" $v "$out/rec-sf1-noeh" "$out/rec-sf$v-noeh" ||
-			fail "rec-sf$v-noeh"
-	done
+	"$OBJCOPY" -R .eh_frame "$out/noeh-tmp" "$out/rec-sf-noeh"
+	for v in 1 2 3; do in_version $v rec-sf-noeh rec-sf$v-noeh; done
 	rm -f "$out/noeh-tmp" "$out/nl-both"
 }
 
@@ -216,14 +224,12 @@ pac() {
 	done
 	c pacb-rec rec.c -mbranch-protection=pac-ret+leaf+b-key
 	can -Wa,--gsframe || return 0
-	c sf1-pac-rec rec.c -mbranch-protection=standard -Wa,--gsframe
+	c sf-pac-rec rec.c -mbranch-protection=standard -Wa,--gsframe
 	c noeh-tmp rec.c -mbranch-protection=pac-ret+leaf+b-key -Wa,--gsframe -Wl,--no-eh-frame-hdr
-	"$OBJCOPY" -R .eh_frame "$out/noeh-tmp" "$out/pac-sf1-noeh"
-	for v in 2 3; do
-		"$out/sframe_rewrite" $v "$out/sf1-pac-rec" "$out/sf$v-pac-rec" ||
-			fail "sf$v-pac-rec"
-		"$out/sframe_rewrite" $v "$out/pac-sf1-noeh" "$out/pac-sf$v-noeh" ||
-			fail "pac-sf$v-noeh"
+	"$OBJCOPY" -R .eh_frame "$out/noeh-tmp" "$out/pac-sf-noeh"
+	for v in 1 2 3; do
+		in_version $v sf-pac-rec sf$v-pac-rec
+		in_version $v pac-sf-noeh pac-sf$v-noeh
 	done
 	rm -f "$out/noeh-tmp"
 }

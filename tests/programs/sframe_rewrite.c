@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * sframe_rewrite VERSION IN OUT: copies an x86-64 or AArch64 program whose .sframe is version 1, as
- * Debian 12's assembler and linker make it, with the same rows in another version's encoding:
+ * sframe_rewrite VERSION IN OUT: copies an x86-64 or AArch64 program with the rows of its .sframe
+ * (of any version: Debian 12's assembler makes 1, Debian 13's 2, later ones 3) in the encoding of
+ *   1     version 1; functions that it cannot describe, with rows of version 3, have none
  *   2old  version 2 of binutils 2.41-2.44: starts count from the section, no flag says so
  *   2     version 2 with the PCREL flag (2.45)
  *   3     version 3 (2.46); the function at the entry point becomes the outermost frame (a row
@@ -9,6 +10,7 @@
  * The bigger table goes to the end of the file. Its segment takes the place of PT_NOTE, so that it
  * is mapped; a file without that header keeps the table reachable by its section and PT_GNU_SFRAME
  * only.
+ * sframe_rewrite version IN: prints the version of its .sframe.
  */
 #include <elf.h>
 #include <stdarg.h>
@@ -33,7 +35,7 @@
 struct function {
 	uint64_t start;
 	uint32_t size, nrows;
-	uint8_t info;
+	uint8_t info, info2; /* info2: of version 3 */
 	const uint8_t *rows;
 	size_t rows_len;
 };
@@ -55,7 +57,7 @@ struct out {
 	size_t len, cap;
 };
 
-enum format { V2_OLD, V2_PCREL, V3 };
+enum format { V1, V2_OLD, V2_PCREL, V3 };
 
 static __attribute__((noreturn)) void die(const char *fmt, ...)
 {
@@ -155,34 +157,81 @@ static int by_start(const void *a, const void *b)
 	return (x->start > y->start) - (x->start < y->start);
 }
 
-static void read_v1(struct program *p)
+/* The function whose descriptor is at `at`; with the rows of the sub-section at `fres`. */
+static void read_function(struct program *p, struct function *f, const uint8_t *at,
+			  const uint8_t *fres)
 {
-	const uint8_t *sec = p->data + p->sframe->sh_offset, *fde, *fres;
+	const uint8_t *sec = p->data + p->sframe->sh_offset, *end = sec + p->sframe->sh_size;
+	uint64_t base = p->sframe->sh_addr + (sec[3] & FLAG_PCREL ? (uint64_t)(at - sec) : 0);
+
+	if (sec[2] == 3) {
+		f->start = base + get(at, 8);
+		f->size = (uint32_t)get(at + 8, 4);
+		f->rows = fres + get(at + 12, 4);
+		if (f->rows + V3_ATTR > end)
+			die("a function's rows lie outside the section");
+		f->nrows = (uint32_t)get(f->rows, 2);
+		f->info = f->rows[2];
+		f->info2 = f->rows[3];
+		f->rows += V3_ATTR;
+	} else {
+		f->start = base + (uint64_t)(int64_t)(int32_t)get(at, 4);
+		f->size = (uint32_t)get(at + 4, 4);
+		f->rows = fres + get(at + 8, 4);
+		f->nrows = (uint32_t)get(at + 12, 4);
+		f->info = at[16];
+	}
+	f->rows_len = rows_length(f->rows, end, f->info, f->nrows);
+}
+
+static const uint8_t *header(const struct program *p)
+{
+	const uint8_t *sec = p->data + p->sframe->sh_offset;
+
+	if (p->sframe->sh_size < SFRAME_HEADER || get(sec, 2) != SFRAME_MAGIC || sec[2] < 1 ||
+	    sec[2] > 3)
+		die(".sframe is of no version from 1 to 3");
+	return sec;
+}
+
+static void read_table(struct program *p)
+{
+	static const unsigned int sizes[] = { 0, V1_FDE, V2_FDE, V3_FDE };
+	const uint8_t *sec = header(p), *fde, *fres;
 	uint32_t i;
 
-	if (p->sframe->sh_size < SFRAME_HEADER || get(sec, 2) != SFRAME_MAGIC || sec[2] != 1)
-		die(".sframe is not version 1");
 	if (!(sec[3] & FLAG_SORTED))
 		die(".sframe was not sorted by the linker");
 	p->abi = sec[4];
 	p->fixed_ra = (int8_t)sec[6];
 	p->nfns = (uint32_t)get(sec + 8, 4);
+	fde = sec + SFRAME_HEADER + sec[7] + get(sec + 20, 4);
+	fres = sec + SFRAME_HEADER + sec[7] + get(sec + 24, 4);
+	if (fde + (uint64_t)p->nfns * sizes[sec[2]] > sec + p->sframe->sh_size)
+		die("the functions lie outside the section");
 	p->fns = calloc(p->nfns + 1, sizeof(*p->fns));
 	if (!p->fns)
 		die("out of memory");
-	fde = sec + SFRAME_HEADER + get(sec + 20, 4);
-	fres = sec + SFRAME_HEADER + get(sec + 24, 4);
-	for (i = 0; i < p->nfns; i++, fde += V1_FDE) {
-		struct function *f = &p->fns[i];
-
-		f->start = p->sframe->sh_addr + (uint64_t)(int64_t)(int32_t)get(fde, 4);
-		f->size = (uint32_t)get(fde + 4, 4);
-		f->rows = fres + get(fde + 8, 4);
-		f->nrows = (uint32_t)get(fde + 12, 4);
-		f->info = fde[16];
-		f->rows_len = rows_length(f->rows, sec + p->sframe->sh_size, f->info, f->nrows);
-	}
+	for (i = 0; i < p->nfns; i++)
+		read_function(p, &p->fns[i], fde + i * sizes[sec[2]], fres);
 	qsort(p->fns, p->nfns, sizeof(*p->fns), by_start);
+}
+
+/* Versions before 3 have neither rows without words nor functions whose rows name registers. */
+static void drop_version_3(struct program *p)
+{
+	uint32_t i, n = 0;
+
+	for (i = 0; i < p->nfns; i++) {
+		struct function *f = &p->fns[i];
+		const uint8_t *info = f->rows + (1u << (f->info & 15));
+
+		if (f->info2 || (f->nrows && !(*info >> 1 & 15)))
+			continue;
+		f->info &= 0x3f;
+		p->fns[n++] = *f;
+	}
+	p->nfns = n;
 }
 
 /* In version 3 the entry point's function has no caller: one row, at 0, without words. */
@@ -196,7 +245,7 @@ static void mark_outermost(struct program *p)
 
 		if (p->eh->e_entry < f->start || p->eh->e_entry >= f->start + f->size)
 			continue;
-		f->info = 0;
+		f->info = f->info2 = 0;
 		f->nrows = 1;
 		f->rows = row;
 		f->rows_len = sizeof(row);
@@ -217,19 +266,23 @@ static void write_fdes(struct out *o, const struct program *p, enum format forma
 			fre_off += (uint32_t)f->rows_len + V3_ATTR;
 			continue;
 		}
-		put(o, f->start - (format == V2_OLD ? addr : addr + o->len), 4);
+		put(o, f->start - (format == V2_PCREL ? addr + o->len : addr), 4);
 		put(o, f->size, 4);
 		put(o, fre_off, 4);
 		put(o, f->nrows, 4);
 		put(o, f->info, 1);
-		put(o, f->info & 16 ? 16 : 0, 1);
-		put(o, 0, 2);
+		if (format != V1) {
+			put(o, f->info & 16 ? 16 : 0, 1);
+			put(o, 0, 2);
+		}
 		fre_off += (uint32_t)f->rows_len;
 	}
 }
 
 static void write_table(struct out *o, const struct program *p, enum format format, uint64_t addr)
 {
+	static const unsigned int versions[] = { 1, 2, 2, 3 };
+	static const unsigned int sizes[] = { V1_FDE, V2_FDE, V2_FDE, V3_FDE };
 	uint64_t rows = 0, bytes = 0;
 	uint32_t i;
 
@@ -238,8 +291,8 @@ static void write_table(struct out *o, const struct program *p, enum format form
 		bytes += p->fns[i].rows_len + (format == V3 ? V3_ATTR : 0);
 	}
 	put(o, SFRAME_MAGIC, 2);
-	put(o, format == V3 ? 3 : 2, 1);
-	put(o, format == V2_OLD ? FLAG_SORTED : FLAG_SORTED | FLAG_PCREL, 1);
+	put(o, versions[format], 1);
+	put(o, format < V2_PCREL ? FLAG_SORTED : FLAG_SORTED | FLAG_PCREL, 1);
 	put(o, p->abi, 1);
 	put(o, 0, 1);
 	put(o, (uint8_t)p->fixed_ra, 1);
@@ -248,7 +301,7 @@ static void write_table(struct out *o, const struct program *p, enum format form
 	put(o, rows, 4);
 	put(o, bytes, 4);
 	put(o, 0, 4);
-	put(o, (uint64_t)p->nfns * (format == V3 ? V3_FDE : V2_FDE), 4);
+	put(o, (uint64_t)p->nfns * sizes[format], 4);
 	write_fdes(o, p, format, addr);
 	for (i = 0; i < p->nfns; i++) {
 		const struct function *f = &p->fns[i];
@@ -256,7 +309,7 @@ static void write_table(struct out *o, const struct program *p, enum format form
 		if (format == V3) {
 			put(o, f->nrows, 2);
 			put(o, f->info, 1);
-			put(o, 0, 1);
+			put(o, f->info2, 1);
 			put(o, f->info & 16 ? 16 : 0, 1);
 		}
 		put_bytes(o, f->rows, f->rows_len);
@@ -284,7 +337,7 @@ static void move_headers(struct program *p, enum format format, uint64_t offset,
 	p->sframe->sh_offset = offset;
 	p->sframe->sh_addr = addr;
 	p->sframe->sh_size = size;
-	p->sframe->sh_type = format == V2_OLD ? SHT_PROGBITS : SHT_GNU_SFRAME_;
+	p->sframe->sh_type = format < V2_PCREL ? SHT_PROGBITS : SHT_GNU_SFRAME_;
 	for (i = 0; i < p->eh->e_phnum; i++) {
 		Elf64_Phdr *ph = &p->ph[i];
 
@@ -331,9 +384,18 @@ int main(int argc, char **argv)
 	enum format format;
 	uint64_t addr, offset;
 
+	if (argc == 3 && !strcmp(argv[1], "version")) {
+		read_file(argv[2], &p);
+		find_sections(&p);
+		printf("%u\n", header(&p)[2]);
+		free(p.data);
+		return 0;
+	}
 	if (argc != 4)
-		die("usage: sframe_rewrite 2old|2|3 IN OUT");
-	if (!strcmp(argv[1], "2old"))
+		die("usage: sframe_rewrite 1|2old|2|3 IN OUT | version IN");
+	if (!strcmp(argv[1], "1"))
+		format = V1;
+	else if (!strcmp(argv[1], "2old"))
 		format = V2_OLD;
 	else if (!strcmp(argv[1], "2"))
 		format = V2_PCREL;
@@ -343,9 +405,11 @@ int main(int argc, char **argv)
 		die("unknown version %s", argv[1]);
 	read_file(argv[2], &p);
 	find_sections(&p);
-	read_v1(&p);
+	read_table(&p);
 	if (format == V3)
 		mark_outermost(&p);
+	else
+		drop_version_3(&p);
 	addr = free_address(&p);
 	offset = (p.len + PAGE - 1) / PAGE * PAGE;
 	write_table(&table, &p, format, addr);
