@@ -21,7 +21,7 @@
 
 /* binutils 2.40 finds no inlined code in clang's DWARF 5. */
 #define BINUTILS "addr2line"
-#define LLVM	 "llvm-addr2line-14"
+#define LLVM	 "llvm-addr2line"
 
 struct seen { /* by address: "name file:line" lines, innermost first; NULL: nothing */
 	char *names[ADDRS], *lines[ADDRS];
@@ -340,7 +340,10 @@ TEST_IN_DIR(dwarf_cpp)
 {
 	write_file("a.cc", cpp);
 	check_program("g++", BINUTILS, "g++ -O2 -g -o out a.cc");
-	check_program("clang++", LLVM, "clang++ -O2 -g -o out a.cc");
+	if (system("command -v " LLVM " >/dev/null") == 0)
+		check_program("clang++", LLVM, "clang++ -O2 -g -o out a.cc");
+	else
+		printf("# no " LLVM " to compare with\n");
 }
 
 TEST_IN_DIR(dwarf_rust)

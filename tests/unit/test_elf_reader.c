@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +52,7 @@ static void same_names(const char *path)
 
 	EXPECT_EQ(elf_reader_symbols(reader.r, fd, -1, &b), 0);
 	if (a && b) {
-		EXPECT(a->n == b->n && a->n > 100);
+		EXPECT(a->n == b->n && a->n > 0);
 		step = b->names ? 1 : 97;
 		for (uint32_t i = 0; symtab_at(a, i, &x) && symtab_at(b, i, &y); i += step) {
 			int err = elf_reader_name(reader.r, fd, 1, b, &y, got, sizeof(got));
@@ -74,13 +75,13 @@ static void same_names(const char *path)
 
 TEST(reader_names_as_in_process)
 {
-	static const char *const large[] = { "/usr/lib/x86_64-linux-gnu/libLLVM-14.so.1",
-					     "/usr/bin/node" };
+	glob_t large;
 
 	same_names("/proc/self/exe");
-	for (int i = 0; i < 2; i++)
-		if (!access(large[i], R_OK))
-			same_names(large[i]);
+	if (glob("/usr/lib/*/libLLVM*.so.*", 0, NULL, &large))
+		return;
+	same_names(large.gl_pathv[0]);
+	globfree(&large);
 }
 
 TEST(reader_has_no_rights)

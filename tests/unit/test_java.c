@@ -5,15 +5,14 @@
 #include "runtime_file.h"
 #include "test.h"
 
-/* Layouts of 17, as its headers have them */
-TEST(java_17)
+static bool java_17(void)
 {
 	struct sf_lang l;
 	bool ok = false;
 
 	if (!runtime_describe("/usr/lib/jvm/java-17-openjdk-amd64/lib/server/libjvm.so", NULL, &ok,
 			      &l))
-		SKIP("no OpenJDK 17");
+		return false;
 	EXPECT(ok);
 	EXPECT_EQ(l.language, SF_LANG_JAVA);
 	EXPECT_EQ(l.nloops, 0);
@@ -50,10 +49,11 @@ TEST(java_17)
 	EXPECT_EQ(l.java.pool_source, 54);
 	EXPECT_EQ(l.java.scopes_is_offset, 0);
 	EXPECT_EQ(l.java.bcp_below, 64);
+	return true;
 }
 
 /* One heap; the scopes are at an offset. From `make check-languages` */
-TEST(java_8)
+static bool java_8(void)
 {
 	struct sf_lang l;
 	bool ok = false;
@@ -62,7 +62,7 @@ TEST(java_8)
 		    "build/userlands/sid-java-8/root/usr/lib/jvm/java-8-openjdk-amd64/jre/lib/*/"
 		    "server/libjvm.so",
 		    NULL, &ok, &l))
-		SKIP("no OpenJDK 8");
+		return false;
 	EXPECT(ok);
 	EXPECT_EQ(l.java.list_data, 0);
 	EXPECT_EQ(l.java.bcp_below, 56);
@@ -78,16 +78,17 @@ TEST(java_8)
 	EXPECT_EQ(l.java.metadata, 172);
 	EXPECT_EQ(l.java.immutable, 0);
 	EXPECT_EQ(l.java.klass_source, 258);
+	return true;
 }
 
 /* A blob has distances in place of pointers, and a shorter frame_complete. */
-TEST(java_25)
+static bool java_25(void)
 {
 	struct sf_lang l;
 	bool ok = false;
 
 	if (!runtime_describe("/usr/lib/jvm/*25*/lib/server/libjvm.so", NULL, &ok, &l))
-		SKIP("no OpenJDK 25");
+		return false;
 	EXPECT(ok);
 	EXPECT_EQ(l.java.code_is_offset, 1);
 	EXPECT_EQ(l.java.complete_bytes, 2);
@@ -101,6 +102,32 @@ TEST(java_25)
 	EXPECT_EQ(l.java.immutable, 96);
 	EXPECT_EQ(l.java.mutable_data, 16);
 	EXPECT_EQ(l.java.const_flags, 28);
+	return true;
+}
+
+/* Any other, of 8 to 25 */
+static bool java_other(void)
+{
+	struct sf_lang l;
+	bool ok = false;
+
+	if (!runtime_describe("/usr/lib/jvm/*/lib/server/libjvm.so", NULL, &ok, &l))
+		return false;
+	EXPECT(ok);
+	EXPECT_EQ(l.language, SF_LANG_JAVA);
+	EXPECT(l.java.heaps != 0);
+	EXPECT(lang_sound(&l));
+	return true;
+}
+
+/* Those that this machine has: layouts as the headers of their versions have them */
+TEST(java_here)
+{
+	bool is_17 = java_17(), is_8 = java_8(), is_25 = java_25();
+
+	printf("# OpenJDK 17 %d, 8 %d, 25 %d\n", is_17, is_8, is_25);
+	if (!java_other() && !is_8)
+		SKIP("no OpenJDK");
 }
 
 /* A description that an untrusted process made must stay inside what BPF reads. */

@@ -1,35 +1,37 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Perl: its description, on the perl of this machine, and the names of its subs. */
 #include <string.h>
-#include <unistd.h>
 
 #include "sym/lang_codes.h"
 
 #include "runtime_file.h"
 #include "test.h"
 
-TEST(perl_536)
+/* One of 5.32 to 5.42; the layout of 5.36 is known. */
+TEST(perl_here)
 {
-	static const char *const files[] = { "/usr/bin/perl5.36.0",
-					     "/usr/lib/x86_64-linux-gnu/libperl.so.5.36" };
-	static const char *const patterns[] = { "/usr/bin/perl", "/usr/lib/*/libperl.so.5.36" };
+	static const char *const patterns[] = { "/usr/bin/perl", "/usr/lib/*/libperl.so.5.[34]*" };
 	struct sf_lang l;
-	bool ok = false;
+	bool ok = false, found = false;
 
-	if (access(files[0], R_OK) && access(files[1], R_OK))
-		SKIP("no Perl 5.36");
 	for (size_t i = 0; i < 2; i++) {
 		if (!runtime_describe(patterns[i], "Perl_runops_standard", &ok, &l))
 			continue;
+		found = true;
 		EXPECT(ok);
 		EXPECT_EQ(l.language, SF_LANG_PERL);
-		EXPECT_EQ(l.version, 5 << 8 | 36);
+		EXPECT_EQ(l.version >> 8, 5);
 		EXPECT_EQ(l.nloops, 1);
 		EXPECT(l.perl.key != 0);
+		EXPECT_EQ(l.perl.aux_in_body, 1);
+		EXPECT(lang_sound(&l));
+		if ((l.version & 0xff) != 36)
+			continue;
 		EXPECT_EQ(l.perl.cop, 208);
 		EXPECT_EQ(l.perl.stack, 224);
-		EXPECT_EQ(l.perl.aux_in_body, 1);
 	}
+	if (!found)
+		SKIP("no Perl");
 }
 
 TEST(perl_sound)
