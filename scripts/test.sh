@@ -1,12 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# test.sh: installs what is missing, builds, runs every test that this machine can run. Ends with "N
+# test.sh [--quick]: installs what is missing, builds, runs every test that this machine can run;
+# with --quick, in five minutes, one of each kind, to see that sfbpf works here. Ends with "N
 # passed, N failed, N skipped" and exits 1 if any failed. Each test prints lines "ok NAME", "FAIL
 # NAME: why", "SKIP NAME: why"; see tests/README.md.
 set -eu
 cd "$(dirname "$0")/.."
 
-scripts/deps.sh test
+quick=
+case $#:${1:-} in
+0:) ;;
+1:--quick) quick=1 ;;
+*)
+	echo "usage: scripts/test.sh [--quick]" >&2
+	exit 2
+	;;
+esac
+if [ "$quick" ]; then scripts/deps.sh quick; else scripts/deps.sh test; fi
 PATH=$PATH:/usr/sbin:/sbin
 export PATH
 jobs=$(nproc)
@@ -114,10 +124,20 @@ run style scripts/check-style.sh
 run docs scripts/gen-docs.sh --check
 
 heading unit
-make -s -j"$jobs" units
+make -s -j"$jobs" units fixtures
 tests=$(cd tests/unit && ls test_*.c | sed 's/\.c$//')
 # shellcheck disable=SC2046,SC2086
 run_all "" $(printf 'build/unit/%s\n' $tests)
+
+if [ "$quick" ]; then
+	heading cli
+	run_all "" tests/cli/check_help.sh tests/cli/check_doctor.sh tests/cli/check_usage.py \
+		tests/cli/check_windows.py
+	heading 'live, and each tool'
+	run live tests/live/run.sh --quick
+	summary
+	exit
+fi
 
 heading 'unit, with sanitizers'
 if step build-sanitized make -s -j"$jobs" units SAN=1; then

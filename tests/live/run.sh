@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# run.sh: all live checks. Needs root and a kernel that lets sfbpf record; else one SKIP line.
+# run.sh [--quick]: all live checks, or one of each kind. Needs root and a kernel that lets sfbpf
+# record; else one SKIP line.
 set -eu
 cd "$(dirname "$0")/../.."
 : "${OUTPUT:=build}"
@@ -43,6 +44,22 @@ fi
 
 status=0
 export log python
+# One chain of each kind, one recording of each language that is here, each tool.
+quick() {
+	chains="rec60 rec-fp rec-code rec-static rec-strip rec-memfd frames alloca drap callback
+		except sig threads leaderless dlmid plt-lazy vdso coro jit-calls rust chroot-a
+		sf-rec60 sf1-frames sf3-sig-alt nl-sf2"
+	for check in "check_chains $chains" "check_tools" "check_languages chains" \
+		"check_perl native" "check_ruby native" "check_php native" \
+		"check_javascript native" "check_java lines" "check_go rec"; do
+		# shellcheck disable=SC2086
+		set -- $check
+		name=$1
+		shift
+		$python -B "tests/live/$name.py" "$@" || status=1
+	done
+}
+
 run_checks() {	# AT-ONCE CHECK...
 	at_once=$1
 	shift
@@ -54,6 +71,11 @@ run_checks() {	# AT-ONCE CHECK...
 		exit ${code:-0}' || status=1
 }
 
+if [ "${1:-}" = --quick ]; then
+	quick
+	exit $status
+fi
+
 # Chains and names are the same on a busy machine. The others wait most of the time. The longest
 # first.
 run_checks "$(nproc)" check_php check_ruby check_languages check_formats check_names check_steps \
@@ -62,7 +84,8 @@ run_checks "$(nproc)" check_php check_ruby check_languages check_formats check_n
 run_checks "$(nproc)" check_offcpu check_security check_hostile check_jit_hostile \
 	check_names_hostile check_offcpu_cases
 # These measure time, or need all of the machine.
-run_checks 1 check_chains check_record check_real check_cost check_wall check_evict top_keys
+run_checks 1 check_tools check_chains check_record check_real check_cost check_wall check_evict \
+	top_keys
 
 if [ $have_dmesg = 1 ]; then
 	dmesg >"$log/after"
