@@ -1,24 +1,36 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# deps.sh [build|test|vm|arm64]: installs the Debian packages that are missing for building, or also
-# for the tests. Says nothing if none is; without root it prints the command instead and ends with
-# 1. test: also ClickHouse's engine (npm's chdb, 546 MB), into build/chdb, where there is npm;
-# without it those checks are skipped. arm64: for building for AArch64 on another machine and
-# running that in a VM; its libraries are not installed but unpacked into build/sysroot-arm64.
+# deps.sh [build|quick|test|vm|arm64|distros]: installs the packages that are missing for building,
+# or also for the tests, on Debian and Ubuntu. It asks apt which of them the release has. Says
+# nothing if none is missing; without root it prints the command instead and ends with 1; on other
+# systems it prints that of their package manager and ends with 1.
+#   quick    for test.sh --quick
+#   test     for test.sh. Starts no server that it installs, nor does the next boot. Also
+#            ClickHouse's engine (npm's chdb, 546 MB), into build/chdb
+#   vm       for other kernels
+#   arm64    for building for AArch64 on another machine and running that in a VM; its libraries
+#            are not installed but unpacked into build/sysroot-arm64
+#   distros  for making trees of other releases
 set -eu
 
 cd "$(dirname "$0")/.."
 what=${1:-build}
 
-# PACKAGE PROBE...: what shows that the package, or another source of the same, is there.
+# PACKAGE[|PACKAGE...][?] PROBE...: the first of these that the release has is installed. PROBE
+# shows that it, or another source of the same, is there. ?: what needs it is left out, or its tests
+# are skipped, where the release has none of them.
 needs() {
+	if [ "$what" = distros ]; then
+		echo "debootstrap command debootstrap"
+		return 0
+	fi
 	cat <<-'EOF'
 	gcc command gcc
 	libc6-dev header stdio.h
 	make command make
-	pkg-config command pkg-config
+	pkg-config|pkgconf command pkg-config
 	clang clang bpf
-	bpftool command bpftool
+	bpftool|linux-tools-generic bpftool -
 	libbpf-dev library libbpf
 	libelf-dev library libelf
 	zlib1g-dev library zlib
@@ -27,43 +39,78 @@ needs() {
 	libzstd-dev library libzstd
 	libcurl4-openssl-dev library libcurl
 	libmicrohttpd-dev library libmicrohttpd
-	libdebuginfod-dev library libdebuginfod
+	libdebuginfod-dev? library libdebuginfod
 	libncurses-dev library ncursesw
 	libiberty-dev header libiberty/demangle.h
 	libinih-dev library inih
 	nettle-dev library nettle
 	libseccomp-dev library libseccomp
-	libzydis-dev header Zydis/Zydis.h
+	libzydis-dev? header Zydis/Zydis.h
 	binutils command objcopy
 	EOF
-	[ "$what" != build ] || return 0
+	case $what in
+	build) ;;
+	quick) needs_quick ;;
+	*)
+		needs_quick
+		needs_tests ;;
+	esac
+}
+
+# The programs that know their chains, and the interpreters that cost little.
+needs_quick() {
 	cat <<-'EOF'
 	python3 python sys
 	g++ command g++
+	groff-base command groff
+	zsh command zsh
+	perl command pod2man
+	ruby command ruby
+	php-cli? command php
+	EOF
+}
+
+needs_tests() {
+	cat <<-'EOF'
 	gdb command gdb
 	tmux command tmux
-	debuginfod command debuginfod
+	debuginfod? command debuginfod
 	dwz command dwz
 	libc6-dbg directory /usr/lib/debug/.build-id
 	openssl command openssl
 	protobuf-compiler command protoc
 	python3-protobuf python google.protobuf
-	python3-grpcio python grpc
-	prometheus command promtool
+	python3-grpcio? python grpc
+	prometheus? command promtool
 	xz-utils command xz
-	groff-base command groff
-	zsh command zsh
-	libclang-rt-14-dev clang fuzzer
-	ruby command ruby
-	php8.2-cli command php
-	php8.2-opcache glob /usr/lib/php/*/opcache.so
-	perl command pod2man
+	libclang-rt-VERSION-dev|libclang-common-VERSION-dev fuzzer -
 	zstd command zstd
 	libjpeg-turbo-progs command djpeg
 	golang-go command go
 	golang-google-grpc-dev directory /usr/share/gocode/src/google.golang.org/grpc
 	EOF
 	case $what in
+	test)
+		cat <<-'EOF'
+		chromium? command chromium
+		nodejs command node
+		npm? command npm
+		default-jdk-headless? command javac
+		rustc? command rustc
+		luajit? command luajit
+		mono-mcs|mono-devel? command mcs
+		erlang-base? command erlc
+		redis-server? command redis-server
+		nginx? command nginx
+		sqlite3 command sqlite3
+		x264? command x264
+		dav1d? command dav1d
+		ffmpeg? command ffmpeg
+		busybox-static? command busybox
+		libc6-arm64-cross? directory /usr/aarch64-linux-gnu/lib
+		llvm command llvm-objdump
+		EOF
+		;;
 	vm)
 		cat <<-'EOF'
 		qemu-system-x86 command qemu-system-x86_64
@@ -79,6 +126,30 @@ needs() {
 		cpio command cpio
 		EOF
 		;;
+	esac
+}
+
+# MANAGER: its command that installs what a build needs, with its names of the packages.
+elsewhere() {
+	case $1 in
+	dnf)
+		echo "dnf install gcc make pkgconf-pkg-config clang bpftool libbpf-devel" \
+			"elfutils-devel elfutils-debuginfod-client-devel zlib-devel xz-devel" \
+			"libzstd-devel libcurl-devel libmicrohttpd-devel ncurses-devel" \
+			"binutils-devel inih-devel nettle-devel libseccomp-devel zydis-devel" ;;
+	zypper)
+		echo "zypper install gcc make pkgconf clang bpftool libbpf-devel libdw-devel" \
+			"libelf-devel libdebuginfod-devel zlib-devel xz-devel libzstd-devel" \
+			"libcurl-devel libmicrohttpd-devel ncurses-devel binutils-devel" \
+			"inih-devel libnettle-devel libseccomp-devel zydis-devel" ;;
+	pacman)
+		echo "pacman -S --needed gcc make pkgconf clang bpf libbpf libelf debuginfod" \
+			"zlib xz zstd curl libmicrohttpd ncurses binutils libinih nettle" \
+			"libseccomp zydis" ;;
+	apk)
+		echo "apk add build-base pkgconf clang llvm linux-headers bpftool libbpf-dev" \
+			"elfutils-dev zlib-dev xz-dev zstd-dev curl-dev libmicrohttpd-dev" \
+			"ncurses-dev binutils-dev inih-dev nettle-dev libseccomp-dev zydis-dev" ;;
 	esac
 }
 
@@ -115,43 +186,143 @@ also() {
 	esac
 }
 
+# Ubuntu's bpftool in the PATH fails unless the running kernel's own is installed.
+bpftool_runs() {
+	for tool in bpftool /usr/sbin/bpftool /usr/lib/linux-tools/*/bpftool; do
+		! "$tool" version >/dev/null 2>&1 || return 0
+	done
+	return 1
+}
+
 present() {
 	case $1 in
 	command) command -v "$2" >/dev/null 2>&1 || [ -x "/usr/sbin/$2" ] ;;
 	header) [ -e "/usr/include/$2" ] ;;
 	library) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "$2" ;;
 	directory) [ -d "$2" ] ;;
-	glob) for f in $2; do [ -e "$f" ] && break; done ;;
 	python) /usr/bin/python3 -c "import $2" >/dev/null 2>&1 ;;
+	bpftool) bpftool_runs ;;
 	busybox) command -v busybox >/dev/null && ! ldd "$(command -v busybox)" >/dev/null 2>&1 ;;
-	clang) clang=${CLANG:-$(scripts/find-clang.sh)}
+	clang | fuzzer)
+		clang=${CLANG:-$(scripts/find-clang.sh)}
 		command -v "$clang" >/dev/null 2>&1 || return 1
-		[ "$2" != fuzzer ] ||
+		[ "$1" != fuzzer ] ||
 			echo 'int LLVMFuzzerTestOneInput(void) { return 0; }' |
-			"$clang" -xc - -fsanitize=fuzzer -o /dev/null 2>/dev/null ;;
+			"$clang" -xc - -fsanitize=fuzzer -o /dev/null 2>/dev/null
+		;;
 	esac
 }
 
-missing=$(needs | while read -r package kind name; do
-	present "$kind" "$name" </dev/null || printf ' %s' "$package"
+missing=$(needs | while read -r packages kind name; do
+	present "$kind" "$name" </dev/null || echo "$packages"
 done)
 if [ -z "$missing" ]; then
 	also
 	exit 0
 fi
 
-install="apt-get install -y --no-install-recommends$missing"
-if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null 2>&1; then
-	echo "missing:$missing" >&2
+if ! command -v apt-get >/dev/null 2>&1; then
+	echo "deps.sh: this system has no apt-get; missing here:" >&2
+	echo "$missing" | sed 's/[|?].*//' | tr '\n' ' ' | fold -s -w 90 | sed 's/^/  /' >&2
+	for manager in dnf zypper pacman apk; do
+		command -v "$manager" >/dev/null 2>&1 || continue
+		printf '\nfor building, as root: %s\n' "$(elsewhere "$manager")" >&2
+		break
+	done
+	exit 1
+fi
+
+log=$(mktemp)
+offered=$(mktemp)
+policy=
+quiet() { "$@" >"$log" 2>&1 </dev/null || { tail -n 20 "$log" >&2; exit 1; }; }
+trap 'rm -f "$log" "$offered" $policy' EXIT
+trap 'exit 1' INT TERM
+export DEBIAN_FRONTEND=noninteractive
+[ "$(id -u)" != 0 ] || quiet apt-get update -q
+
+# The version of the compiler that `clang` is or will be.
+version=$(apt-cache depends clang 2>/dev/null | sed -n 's/^ *Depends: clang-\([0-9]*\)$/\1/p' |
+	head -n 1)
+! command -v clang >/dev/null 2>&1 ||
+	version=$(clang -dumpversion | sed 's/\..*//')
+missing=$(echo "$missing" | sed "s/VERSION/${version:-14}/g")
+
+# Which of them the release has, with their versions.
+# shellcheck disable=SC2046
+apt-cache policy $(echo "$missing" | tr '|?' '  ') 2>/dev/null | awk '
+	/^[^ ].*:$/ { name = substr($1, 1, length($1) - 1) }
+	$1 == "Candidate:" && $2 != "(none)" { print name, $2 }' >"$offered"
+if [ ! -s "$offered" ]; then
+	echo "deps.sh: apt knows none of these packages; as root: apt-get update" >&2
+	echo "missing: $(echo "$missing" | tr '\n' ' ')" >&2
+	exit 1
+fi
+
+chosen=
+lacking=
+left_out=
+for packages in $missing; do
+	names=${packages%\?}
+	found=
+	for name in $(echo "$names" | tr '|' ' '); do
+		! grep -q "^$name " "$offered" || { found=$name; break; }
+	done
+	if [ -n "$found" ]; then
+		chosen="$chosen $found"
+	elif [ "$names" = "$packages" ]; then
+		lacking="$lacking ${names%%|*}"
+	else
+		left_out="$left_out ${names%%|*}"
+	fi
+done
+libbpf=$(sed -n 's/^libbpf-dev //p' "$offered")
+if [ -n "$libbpf" ] && dpkg --compare-versions "$libbpf" lt 1:1.0; then
+	lacking="$lacking libbpf-dev>=1.0 (it has $libbpf)"
+fi
+if [ -n "$lacking" ]; then
+	echo "deps.sh: this release does not have:$lacking" >&2
+	echo "sfbpf cannot be built here. The archive that scripts/release.sh makes on another" \
+		"machine runs here, too." >&2
+	exit 1
+fi
+[ -z "$left_out" ] || echo "deps.sh: not in this release, so left out:$left_out" >&2
+if [ -z "$chosen" ]; then
+	also
+	exit 0
+fi
+
+install="apt-get install -y --no-install-recommends$chosen"
+if [ "$(id -u)" != 0 ]; then
+	echo "missing:$chosen" >&2
 	echo "as root: $install" >&2
 	exit 1
 fi
-echo "installing$missing" >&2
-log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-export DEBIAN_FRONTEND=noninteractive
-if ! { apt-get update -q && $install; } >"$log" 2>&1 </dev/null; then
-	tail -n 20 "$log" >&2
-	exit 1
+
+# The packages of servers start nothing: not now, by the file that Debian's scripts ask, and not
+# with the next boot.
+units_of() {
+	case $1 in
+	debuginfod | nginx | prometheus | redis-server) echo "$1.service" ;;
+	erlang-base) echo "epmd.service epmd.socket" ;;
+	esac
+}
+
+policy_file=/usr/sbin/policy-rc.d
+if [ ! -e $policy_file ] || grep -q "of deps.sh" $policy_file; then
+	policy=$policy_file
+	printf '#!/bin/sh\n# of deps.sh of sfbpf, while it installs packages\nexit 101\n' >$policy
+	chmod 755 $policy
 fi
+echo "installing$chosen" >&2
+quiet $install
+for package in $chosen; do
+	for unit in $(units_of "$package"); do
+		if command -v systemctl >/dev/null 2>&1; then
+			systemctl --quiet disable "$unit" >/dev/null 2>&1 || true
+		elif [ -e "/etc/init.d/${unit%.service}" ]; then
+			update-rc.d "${unit%.service}" disable >/dev/null 2>&1 || true
+		fi
+	done
+done
 also
