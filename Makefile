@@ -19,7 +19,9 @@ CSTD ?= gnu11
 ifeq ($(origin CLANG),undefined)
 CLANG := $(shell scripts/find-clang.sh)
 endif
-BPFTOOL ?= $(or $(shell command -v bpftool 2>/dev/null),/usr/sbin/bpftool)
+# Ubuntu's in the PATH only works where the running kernel's own is installed.
+BPFTOOL ?= $(or $(shell for t in bpftool /usr/sbin/bpftool /usr/lib/linux-tools/*/bpftool; do \
+	$$t version >/dev/null 2>&1 && echo $$t && break; done),bpftool)
 PKG_CONFIG ?= pkg-config
 ifneq ($(CROSS_COMPILE),)
 # Libraries of the other architecture are below SYSROOT; the C library comes with the compiler.
