@@ -41,47 +41,63 @@ LZMA := $(shell $(PKG_CONFIG) --exists liblzma 2>/dev/null && echo liblzma)
 # (--debuginfod), libzstd unpacks sections.
 DW := $(shell $(PKG_CONFIG) --exists libdw 2>/dev/null && echo libdw)
 ZSTD := $(shell $(PKG_CONFIG) --exists libzstd 2>/dev/null && echo libzstd)
-# There is no static libdebuginfod.
-DEBUGINFOD :=
+# Zydis decodes x86-64 for rows from machine code; without it x86-64 has none of them. Debian has no
+# .pc file. The agent needs libcurl and nettle (SHA-256). libmicrohttpd is for `serve`, which is
+# part of builds with the agent.
+NCURSES := ncursesw
 ifneq ($(STATIC),1)
 DEBUGINFOD := $(shell $(PKG_CONFIG) --exists libdebuginfod 2>/dev/null && echo libdebuginfod)
+ZYDIS := $(shell echo '\#include <Zydis/Zydis.h>' | \
+	$(CC) $(CROSS_CFLAGS) -E - >/dev/null 2>&1 && echo -lZydis)
+AGENT := $(shell $(PKG_CONFIG) --exists libcurl nettle 2>/dev/null && echo libcurl nettle)
+HAVE_HTTPD := $(shell $(PKG_CONFIG) --exists libmicrohttpd 2>/dev/null && echo libmicrohttpd)
+else
+# Debian has no static libraries of these, or none that can be linked: scripts/static-libs.sh builds
+# them. Without them a static sfbpf has no agent and the like. The names are those of what they
+# need.
+STATIC_ROOT ?= build/static-$(ARCH)
+ifneq ($(wildcard $(STATIC_ROOT)/ready),)
+STATIC_CFLAGS := -I$(STATIC_ROOT)/include -DZYDIS_STATIC_BUILD -DZYCORE_STATIC_BUILD
+STATIC_LIBS := -L$(STATIC_ROOT)/lib -ldebuginfod -lcurl -lmicrohttpd -lncursesw -lZydis
+NCURSES :=
+ZYDIS := -lZydis
+AGENT := nettle openssl libnghttp2
+HAVE_HTTPD := zlib
+DEBUGINFOD := openssl
 endif
-# Zydis decodes x86-64 for rows from machine code; without it x86-64 has none of them. Debian has no
-# static library and no .pc file.
-ZYDIS := $(if $(filter 1,$(STATIC)),,$(shell echo '\#include <Zydis/Zydis.h>' | \
-	$(CC) $(CROSS_CFLAGS) -E - >/dev/null 2>&1 && echo -lZydis))
+endif
 SYM_LIBS := $(DW) $(ZSTD) $(DEBUGINFOD) $(LZMA)
 # libseccomp is required in every build: the processes that read foreign files have no other
 # protection from them.
-LIBS := libbpf libelf zlib libseccomp ncursesw inih $(SYM_LIBS)
-# The agent needs libcurl and nettle (SHA-256). A static sfbpf has no agent: name services
-# and TLS need shared libraries.
-ifneq ($(STATIC),1)
-AGENT := $(shell $(PKG_CONFIG) --exists libcurl nettle 2>/dev/null && echo libcurl nettle)
-endif
-LIBS += $(AGENT)
-# libmicrohttpd is for `serve`, which is part of builds with the agent.
-HAVE_HTTPD := $(shell $(PKG_CONFIG) --exists libmicrohttpd 2>/dev/null && echo libmicrohttpd)
 SERVE := $(if $(AGENT),$(HAVE_HTTPD))
-LIBS += $(SERVE)
+LIBS := libbpf libelf zlib libseccomp $(NCURSES) inih $(SYM_LIBS) $(AGENT) $(SERVE)
 VERSION := 0.1.0
 
 WARN := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wvla
 CFLAGS ?= -O2 -g
 # IDIR: all of our headers are named from userspace/ or bpf/ ("unwind/row.h", "sfbpf_shared.h").
 override CFLAGS += -std=$(CSTD) $(WARN) -D_GNU_SOURCE -DSFBPF_VERSION='"$(VERSION)"' \
-	-Iuserspace -Ibpf -I$(O) $(CROSS_CFLAGS) $(shell $(PKG_CONFIG) --cflags $(LIBS))
+	-Iuserspace -Ibpf -I$(O) $(STATIC_CFLAGS) $(CROSS_CFLAGS) \
+	$(shell $(PKG_CONFIG) --cflags $(LIBS))
 override LDFLAGS += $(CROSS_LDFLAGS)
 override CFLAGS += $(if $(LZMA),-DHAVE_LZMA) $(if $(DW),-DHAVE_LIBDW) $(if $(ZSTD),-DHAVE_ZSTD) \
 	$(if $(DEBUGINFOD),-DHAVE_DEBUGINFOD) $(if $(ZYDIS),-DHAVE_ZYDIS)
 SYM_LDLIBS := $(if $(SYM_LIBS),$(shell $(PKG_CONFIG) --libs $(SYM_LIBS)))
 override CFLAGS += $(if $(AGENT),-DHAVE_AGENT) $(if $(SERVE),-DHAVE_SERVE)
 AGENT_LDLIBS := $(if $(AGENT),$(shell $(PKG_CONFIG) --libs $(AGENT)))
-# STATIC=1: one file that runs without libraries (build it in an OUTPUT of its own).
+# STATIC=1: one file that runs without libraries (build it in an OUTPUT of its own), position
+# independent as others are. base/libc_static.h says what is wrapped and why.
 ifeq ($(STATIC),1)
-LDLIBS := -static $(shell $(PKG_CONFIG) --static --libs $(LIBS)) -liberty -lpthread
+WRAPPED := setlocale nl_langinfo wcwidth iswprint btowc wctob mblen mbtowc mbrtowc \
+	wcrtomb wcsrtombs X509_get_default_cert_file X509_get_default_cert_dir
+override CFLAGS += -fPIE -DSFBPF_STATIC
+override LDFLAGS += -static-pie $(WRAPPED:%=-Wl,--wrap=%)
+LDLIBS := $(STATIC_LIBS) $(shell $(PKG_CONFIG) --static --libs $(LIBS)) -liberty -lpthread
+UNIT_LDLIBS = $(LDLIBS)
 else
 LDLIBS := $(shell $(PKG_CONFIG) --libs $(LIBS)) $(ZYDIS) -liberty -lpthread
+UNIT_LDLIBS = $(SYM_LDLIBS) $(AGENT_LDLIBS) -linih -lz $(ZYDIS) -liberty -lelf -lseccomp \
+	-lpthread
 endif
 ifeq ($(SAN),1)
 override CFLAGS += -fsanitize=address,undefined -fno-sanitize-recover=undefined \
@@ -220,8 +236,7 @@ $(O)/%.skel.h: $(O)/%.bpf.o
 $(O)/unit/%: $(O)/tests/unit/%.o $(UNIT_HELP_OBJ) $(AGENT_LIB) $(O)/libcore.a
 	$(call msg,LINK,$@)
 	@mkdir -p $(@D)
-	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(SYM_LDLIBS) $(AGENT_LDLIBS) -linih -lz $(ZYDIS) \
-		-liberty -lelf -lseccomp -lpthread $(UNIT_LIBS)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(UNIT_LDLIBS) $(UNIT_LIBS)
 
 units: $(UNIT_BIN)
 
@@ -279,6 +294,11 @@ ifneq ($(MAN),)
 	install -m 644 $(O)/completion/zsh $(SHARE)/zsh/site-functions/_sfbpf
 endif
 
+# What this build has of what not every build has, for release.sh.
+features:
+	@echo $(if $(AGENT),agent) $(if $(SERVE),serve) $(if $(ZYDIS),code) $(if $(DW),inline) \
+		$(if $(DEBUGINFOD),debuginfod) $(LZMA) $(ZSTD)
+
 # A Debian package of this build, with the agent's systemd unit.
 deb: all
 	@scripts/make-deb.sh $(O) $(VERSION)
@@ -289,6 +309,6 @@ clean:
 -include $(CORE_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(AGENT_OBJ:.o=.d)
 -include $(BPF_SRC:bpf/%.bpf.c=$(O)/%.bpf.d) $(UNIT_SRC:%.c=$(O)/%.d) $(UNIT_HELP_OBJ:.o=.d)
 
-.PHONY: all man units check check-vm check-languages bench bench-quick install deb clean
+.PHONY: all man units features check check-vm check-languages bench bench-quick install deb clean
 .DELETE_ON_ERROR:
 .SECONDARY:

@@ -6,6 +6,9 @@
 #     downloads them and unpacks them below ROOT, unless they are there
 # apt-foreign.sh ARCH[/SUITE] DIR kernel ROOT PACKAGE
 #     the same, but only the kernel's image: ROOT/boot/vmlinuz-VERSION
+# apt-foreign.sh ARCH[/SUITE] DIR source ROOT PACKAGE
+#     downloads the package's source and unpacks it to ROOT/PACKAGE, unless this version is there,
+#     and prints the version; needs dpkg-source
 # Debian packages of another architecture or suite, from this machine's own sources, without
 # installing anything: apt keeps its state below DIR, so dpkg's list of architectures stays as it
 # is. SUITE (default: this machine's): a release of Debian, such as sid.
@@ -19,12 +22,27 @@ dir=$(cd "$dir" && pwd)
 : >> "$dir/status"
 
 : > "$dir/apt.conf"
-if [ -n "$suite" ]; then
+if [ "$do" = source ] && [ -z "$suite" ]; then
+	# The machine's own sources, of source packages. Those without any are skipped by apt.
+	mkdir -p "$dir/parts"
+	for f in /etc/apt/sources.list /etc/apt/sources.list.d/*; do
+		case $f in
+		*.sources) sed 's/^Types:.*/Types: deb-src/' "$f" ;;
+		*.list) sed -n 's/^deb /deb-src /p' "$f" ;;
+		esac >"$dir/parts/${f##*/}" 2>/dev/null || true
+	done
+	cat >"$dir/apt.conf" <<-END
+	Dir::Etc::sourcelist "/dev/null";
+	Dir::Etc::sourceparts "$dir/parts";
+	END
+elif [ -n "$suite" ]; then
 	sources=$(cat /etc/apt/sources.list.d/*.sources 2>/dev/null || true)
 	uri=$(echo "$sources" | sed -n 's/^URIs: *//p' | head -n 1)
 	key=$(echo "$sources" | sed -n 's/^Signed-By: *//p' | head -n 1)
 	[ -n "$uri" ] || { echo "apt-foreign.sh: no source of packages for $suite" >&2; exit 1; }
-	echo "deb${key:+ [signed-by=$key]} $uri $suite main" >"$dir/sources.list"
+	type=deb
+	[ "$do" != source ] || type=deb-src
+	echo "$type${key:+ [signed-by=$key]} $uri $suite main" >"$dir/sources.list"
 	cat >"$dir/apt.conf" <<-END
 	Dir::Etc::sourcelist "$dir/sources.list";
 	Dir::Etc::sourceparts "/dev/null";
@@ -55,6 +73,24 @@ download() {
 		return 1
 	}
 	ls -t "$dir/$1"_*.deb | head -n 1
+}
+
+# source_to DIRECTORY PACKAGE: sets $version.
+source_to() {
+	fresh_lists
+	version=$(cd "$dir" && foreign apt-get --print-uris source "$2" 2>"$dir/log" |
+		sed -n "s/^'[^']*' \\([^ ]*\\)\\.dsc .*/\\1/p" | head -n 1)
+	[ -n "$version" ] || { echo "apt-foreign.sh: no source of $2" >&2; exit 1; }
+	[ ! -e "$1/.have/$version" ] || return 0
+	rm -rf "${1:?}/$2" "$dir/fetched"
+	mkdir -p "$1/.have" "$dir/fetched"
+	(cd "$dir/fetched" && foreign apt-get --download-only source "$2" >"$dir/log" 2>&1 &&
+		dpkg-source --no-check -x "$version.dsc" "$1/$2" >>"$dir/log" 2>&1) || {
+		tail -n 5 "$dir/log" >&2
+		exit 1
+	}
+	rm -rf "$dir/fetched"
+	touch "$1/.have/$version"
 }
 
 case $do in
@@ -88,8 +124,13 @@ kernel)
 	fi
 	[ -e "$1/boot/vmlinuz-$version" ] || { echo "no kernel in $2" >&2; exit 1; }
 	;;
+source)
+	mkdir -p "$1"
+	source_to "$(cd "$1" && pwd)" "$2"
+	echo "$version"
+	;;
 *)
-	echo "usage: apt-foreign.sh ARCH DIR depends|unpack|kernel ..." >&2
+	echo "usage: apt-foreign.sh ARCH DIR depends|unpack|kernel|source ..." >&2
 	exit 2
 	;;
 esac

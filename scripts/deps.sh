@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# deps.sh [build|quick|test|vm|arm64|distros]: installs the packages that are missing for building,
-# or also for the tests, on Debian and Ubuntu. It asks apt which of them the release has. Says
-# nothing if none is missing; without root it prints the command instead and ends with 1; on other
-# systems it prints that of their package manager and ends with 1.
+# deps.sh [build|quick|test|vm|arm64|distros|release]: installs the packages that are missing for
+# building, or also for the tests, on Debian and Ubuntu. It asks apt which of them the release has.
+# Says nothing if none is missing; without root it prints the command instead and ends with 1; on
+# other systems it prints that of their package manager and ends with 1.
 #   quick    for test.sh --quick
 #   test     for test.sh. Starts no server that it installs, nor does the next boot. Also
 #            ClickHouse's engine (npm's chdb, 546 MB), into build/chdb
@@ -11,6 +11,7 @@
 #   arm64    for building for AArch64 on another machine and running that in a VM; its libraries
 #            are not installed but unpacked into build/sysroot-arm64
 #   distros  for making trees of other releases
+#   release  for the archives of release.sh
 set -eu
 
 cd "$(dirname "$0")/.."
@@ -50,11 +51,25 @@ needs() {
 	EOF
 	case $what in
 	build) ;;
+	release) needs_release ;;
 	quick) needs_quick ;;
 	*)
 		needs_quick
 		needs_tests ;;
 	esac
+}
+
+needs_release() {
+	cat <<-'EOF'
+	libbz2-dev header bzlib.h
+	libssl-dev library openssl
+	libnghttp2-dev library libnghttp2
+	dpkg-dev command dpkg-source
+	patch command patch
+	ncurses-bin command tic
+	ncurses-base file /lib/terminfo/x/xterm
+	EOF
+	[ "$(uname -m)" != x86_64 ] || echo gcc-aarch64-linux-gnu command aarch64-linux-gnu-gcc
 }
 
 # The programs that know their chains, and the interpreters that cost little.
@@ -163,6 +178,15 @@ sysroot_arm64() {
 		musl musl-dev
 }
 
+# Of an archive for AArch64. Its shared libraries are only for configure scripts.
+release_arm64() {
+	[ "$(uname -m)" = x86_64 ] || return 0
+	scripts/apt-foreign.sh arm64 build/foreign-arm64 unpack build/sysroot-arm64 \
+		libbpf-dev libbpf1 libelf-dev libelf1 zlib1g-dev zlib1g liblzma-dev liblzma5 \
+		libseccomp-dev libseccomp2 libinih-dev libinih1 libiberty-dev libdw-dev \
+		libbz2-dev libzstd-dev nettle-dev libssl-dev libnghttp2-dev
+}
+
 clickhouse_engine() {
 	[ ! -d build/chdb/node_modules/chdb ] && [ -z "${CHDB:-}" ] &&
 		command -v npm >/dev/null 2>&1 || return 0
@@ -183,6 +207,7 @@ also() {
 	case $what in
 	test) clickhouse_engine ;;
 	arm64) sysroot_arm64 ;;
+	release) release_arm64 ;;
 	esac
 }
 
@@ -200,6 +225,7 @@ present() {
 	header) [ -e "/usr/include/$2" ] ;;
 	library) command -v pkg-config >/dev/null 2>&1 && pkg-config --exists "$2" ;;
 	directory) [ -d "$2" ] ;;
+	file) [ -e "$2" ] ;;
 	python) /usr/bin/python3 -c "import $2" >/dev/null 2>&1 ;;
 	bpftool) bpftool_runs ;;
 	busybox) command -v busybox >/dev/null && ! ldd "$(command -v busybox)" >/dev/null 2>&1 ;;

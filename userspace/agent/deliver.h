@@ -33,7 +33,7 @@ struct delivery {
 	uint64_t rejected;
 	bool poison; /* retried, but the body itself may cause the error */
 	double seconds;
-	char error[256];
+	char error[512];
 };
 
 void deliver(struct http *h, const struct agent_config *cfg, const char *host, const struct body *b,

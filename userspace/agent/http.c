@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/ca_file.h"
 #include "base/clock.h"
 #include "base/num.h"
 #include "base/text.h"
@@ -120,6 +121,17 @@ static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 	else if ((v = value_of(data, len, "grpc-retry-pushback-ms", buf, sizeof(buf))))
 		r->retry_after_s = atof(v) / 1000;
 	return len;
+}
+
+/* Why a request failed: libcurl's words, and what this system lacks. */
+static void set_error(char *ret, size_t cap, CURLcode rc, const char *words, const char *ca_file)
+{
+	const char *missing = NULL;
+
+	if (!ca_file && (rc == CURLE_PEER_FAILED_VERIFICATION || rc == CURLE_SSL_CACERT_BADFILE))
+		missing = ca_file_missing();
+	snprintf(ret, cap, "%s%s%s", *words ? words : curl_easy_strerror(rc), missing ? "; " : "",
+		 missing ? missing : "");
 }
 
 static int on_progress(void *ctx, curl_off_t dltotal, curl_off_t dlnow, curl_off_t ultotal,
@@ -258,8 +270,7 @@ void http_post(struct http *h, const struct agent_config *cfg, const struct http
 	ret->answered = req->grpc ? ret->grpc_status >= 0 || (rc == CURLE_OK && ret->status != 200)
 				  : ret->status >= 200;
 	if (rc != CURLE_OK)
-		snprintf(ret->error, sizeof(ret->error), "%s",
-			 *error ? error : curl_easy_strerror(rc));
+		set_error(ret->error, sizeof(ret->error), rc, error, cfg->ca_file);
 	else if (!*ret->error && ret->status >= 300)
 		text_clean(ret->error, sizeof(ret->error), ret->body,
 			   ret->body_len < 200 ? ret->body_len : 200, 0);
@@ -327,8 +338,7 @@ int http_get(struct http *h, const struct http_get *get, struct http_answer *ret
 	if (g.too_long)
 		snprintf(ret->error, sizeof(ret->error), "the answer is too long");
 	else if (rc != CURLE_OK)
-		snprintf(ret->error, sizeof(ret->error), "%s",
-			 *error ? error : curl_easy_strerror(rc));
+		set_error(ret->error, sizeof(ret->error), rc, error, get->ca_file);
 	curl_easy_reset(c); /* it refers to what ends here */
 	curl_slist_free_all(headers);
 	free(bearer);

@@ -30,7 +30,7 @@ struct http_reply {
 	double retry_after_s; /* < 0: not given */
 	char body[4096];      /* its first bytes */
 	size_t body_len;
-	char error[256]; /* a message for the user, from the server or libcurl */
+	char error[512]; /* a message for the user, from the server or libcurl */
 	double seconds;
 };
 
@@ -65,7 +65,7 @@ struct http_answer {
 	long status;
 	char *data; /* malloc'ed; NULL: empty */
 	size_t len;
-	char error[256];
+	char error[512];
 };
 
 /* 0, or -EIO with a message: there is no whole answer. Always sets *ret. */

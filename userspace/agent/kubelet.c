@@ -147,7 +147,7 @@ static void *kubelet_main(void *arg)
 	struct kubelet *k = arg;
 	struct http *h = http_new(stopping, k);
 	uint64_t interval = k->cfg->kubelet_interval_ns, wait = interval, until = 0;
-	char error[256];
+	char error[512];
 	sigset_t all;
 
 	sigfillset(&all);

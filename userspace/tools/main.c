@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/exitcode.h"
+#include "base/libc_static.h"
 #include "base/text.h"
 #include "tools/help.h"
 #include "tools/tools.h"
@@ -131,6 +132,7 @@ int main(int argc, char **argv)
 	const char *name = slash ? slash + 1 : argv[0] ? argv[0] : "sfbpf";
 	const struct tool_spec *tool;
 
+	libc_static_init();
 	if (!strncmp(name, "sfbpf-", 6)) {
 		name += 6;
 	} else if (argc < 2) {
