@@ -183,11 +183,13 @@ $(O)/libagent.a: $(AGENT_OBJ)
 	$(Q)rm -f $@; $(AR) rcs $@ $^
 
 # Phony if what it should say differs, so a second make finds it up to date.
+quoted = '$(subst ','\'',$(1))'
+
 $(O)/cc.stamp:
-	$(shell mkdir -p $(@D))$(file >$@,$(CC_STAMP))@:
+	@mkdir -p $(@D); printf '%s\n' $(call quoted,$(CC_STAMP)) > $@
 
 $(O)/bpf.stamp:
-	$(shell mkdir -p $(@D))$(file >$@,$(BPF_STAMP))@:
+	@mkdir -p $(@D); printf '%s\n' $(call quoted,$(BPF_STAMP)) > $@
 
 $(O)/%.o: %.c Makefile $(O)/cc.stamp
 	$(call msg,CC,$<)
