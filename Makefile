@@ -13,6 +13,10 @@ PREFIX ?= /usr/local
 ARCH ?= $(shell uname -m | sed 's/x86_64/x86/; s/aarch64/arm64/')
 OUTPUT ?= $(if $(filter 1,$(SAN)),build-san,$(if $(CROSS_COMPILE),build-$(ARCH),build))
 O := $(OUTPUT)
+# The BPF programs and what includes them may be in a folder of their own: the programs of another
+# compiler, with all else as it is (tests/live/check_compilers.py).
+BPF_OUTPUT ?= $(O)
+B := $(BPF_OUTPUT)
 
 CC ?= gcc
 CSTD ?= gnu11
@@ -118,8 +122,8 @@ BPF_STAMP := $(CLANG) | $(CLANG_VERSION) | $(BPF_CFLAGS) | $(call version_of,$(B
 ifneq ($(file <$(O)/cc.stamp),$(CC_STAMP))
 .PHONY: $(O)/cc.stamp
 endif
-ifneq ($(file <$(O)/bpf.stamp),$(BPF_STAMP))
-.PHONY: $(O)/bpf.stamp
+ifneq ($(file <$(B)/bpf.stamp),$(BPF_STAMP))
+.PHONY: $(B)/bpf.stamp
 endif
 
 ifeq ($(V),1)
@@ -156,18 +160,20 @@ endif
 UNIT_HELP := $(sort $(filter-out tests/unit/test_%,$(wildcard tests/unit/*.c)))
 
 CORE_OBJ := $(CORE_SRC:%.c=$(O)/%.o)
-APP_OBJ := $(APP_SRC:%.c=$(O)/%.o)
-VERSIONS_OBJ := $(O)/userspace/kern/versions.o
+KERN_SRC := $(filter userspace/kern/%,$(APP_SRC))
+KERN_OBJ := $(KERN_SRC:%.c=$(B)/%.o)
+APP_OBJ := $(KERN_OBJ) $(patsubst %.c,$(O)/%.o,$(filter-out $(KERN_SRC),$(APP_SRC)))
+VERSIONS_OBJ := $(B)/userspace/kern/versions.o
 AGENT_OBJ := $(AGENT_SRC:%.c=$(O)/%.o)
 AGENT_LIB := $(if $(AGENT),$(O)/libagent.a)
-SKELS := $(BPF_SRC:bpf/%.bpf.c=$(O)/%.skel.h)
+SKELS := $(BPF_SRC:bpf/%.bpf.c=$(B)/%.skel.h)
 UNIT_BIN := $(UNIT_SRC:tests/unit/%.c=$(O)/unit/%)
 UNIT_HELP_OBJ := $(UNIT_HELP:%.c=$(O)/%.o)
 NAMES := top record offcpu agent inspect doctor
 
 all: $(O)/sfbpf $(NAMES:%=$(O)/sfbpf-%)
 
-$(O)/sfbpf: $(APP_OBJ) $(AGENT_LIB) $(O)/libcore.a
+$(B)/sfbpf: $(APP_OBJ) $(AGENT_LIB) $(O)/libcore.a
 	$(call msg,LINK,$@)
 	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -188,7 +194,7 @@ quoted = '$(subst ','\'',$(1))'
 $(O)/cc.stamp:
 	@mkdir -p $(@D); printf '%s\n' $(call quoted,$(CC_STAMP)) > $@
 
-$(O)/bpf.stamp:
+$(B)/bpf.stamp:
 	@mkdir -p $(@D); printf '%s\n' $(call quoted,$(BPF_STAMP)) > $@
 
 $(O)/%.o: %.c Makefile $(O)/cc.stamp
@@ -196,10 +202,17 @@ $(O)/%.o: %.c Makefile $(O)/cc.stamp
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-$(APP_OBJ): | $(SKELS)
+ifneq ($(B),$(O))
+$(B)/%.o: %.c Makefile $(O)/cc.stamp
+	$(call msg,CC,$<)
+	@mkdir -p $(@D)
+	$(Q)$(CC) -I$(B) $(CFLAGS) -MMD -MP -c -o $@ $<
+endif
+
+$(KERN_OBJ): | $(SKELS)
 
 $(VERSIONS_OBJ): override CFLAGS += -DSFBPF_CC='"$(CC_VERSION)"' -DSFBPF_CLANG='"$(CLANG_VERSION)"'
-$(VERSIONS_OBJ): $(O)/bpf.stamp
+$(VERSIONS_OBJ): $(B)/bpf.stamp
 
 # The flame graph's page as a C string literal, a line each.
 PAGE := $(addprefix userspace/out/flame,.html .css _model.js _strip.js _view.js)
@@ -225,13 +238,13 @@ $(O)/serve.html.h: $(addprefix userspace/tools/serve,.html .css .js) Makefile
 
 $(O)/userspace/tools/serve_pages.o: | $(O)/serve.html.h
 
-$(O)/%.bpf.o: bpf/%.bpf.c Makefile $(O)/bpf.stamp
+$(B)/%.bpf.o: bpf/%.bpf.c Makefile $(B)/bpf.stamp
 	$(call msg,BPF,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CLANG) $(BPF_CFLAGS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $(@:.o=.tmp.o) $<
 	$(Q)$(BPFTOOL) gen object $@ $(@:.o=.tmp.o)
 
-$(O)/%.skel.h: $(O)/%.bpf.o
+$(B)/%.skel.h: $(B)/%.bpf.o
 	$(call msg,SKEL,$@)
 	$(Q)$(BPFTOOL) gen skeleton $< name $(subst -,_,$*)_bpf > $@.tmp && mv $@.tmp $@
 
@@ -309,7 +322,7 @@ clean:
 	rm -rf build build-san
 
 -include $(CORE_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(AGENT_OBJ:.o=.d)
--include $(BPF_SRC:bpf/%.bpf.c=$(O)/%.bpf.d) $(UNIT_SRC:%.c=$(O)/%.d) $(UNIT_HELP_OBJ:.o=.d)
+-include $(BPF_SRC:bpf/%.bpf.c=$(B)/%.bpf.d) $(UNIT_SRC:%.c=$(O)/%.d) $(UNIT_HELP_OBJ:.o=.d)
 
 .PHONY: all man units features check check-vm check-languages bench bench-quick install deb clean
 .DELETE_ON_ERROR:
