@@ -318,7 +318,8 @@ static __always_inline u64 own_stack(u32 slot, u64 top, u64 *ret_start)
 /* What holds an address in that code: sp, or a register that calls do not change. */
 static __always_inline u64 bridge_held(const struct sf_scratch *s, u32 i)
 {
-	return i ? s->regs.r[0xfedc630u >> 4 * i & 15] : s->bridge.sp; /* rbx, rbp, r12 .. r15 */
+	return i ? s->regs.r[INDEX(0xfedc630u >> 4 * i, 16)]
+		 : s->bridge.sp; /* rbx, rbp, r12 .. r15 */
 }
 
 /*

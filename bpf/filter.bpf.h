@@ -23,7 +23,7 @@ static int glob_step(u32 i, void *ctx)
 {
 	struct glob *g = ctx;
 	char have = g->comm[INDEX(g->c, SF_COMM)];
-	char want = g->p < cfg_comm_len ? cfg_comm[g->p & 63] : 0;
+	char want = g->p < cfg_comm_len ? cfg_comm[INDEX(g->p, sizeof(cfg_comm))] : 0;
 
 	if (g->c >= SF_COMM)
 		have = 0;

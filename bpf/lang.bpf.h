@@ -150,6 +150,7 @@ static __always_inline bool lang_left(const struct sf_lang_walk *w)
 	}
 }
 
+/* The languages' functions are not inlined: each has its part of the BPF stack while it runs. */
 static int lang_rest(u32 round, void *ctx)
 {
 	u32 slot = *(u32 *)ctx, i;
@@ -171,7 +172,7 @@ static int lang_rest(u32 round, void *ctx)
 	s->vma_last = i; /* for code_describe */
 	if (!d)
 		return 1;
-	return ruby ? !ruby_rest(s, slot, &d->ruby) : !python_rest(s, slot, &d->python, v->delta);
+	return ruby ? !ruby_rest(s, slot) : !python_rest(s, slot, &d->python, v->delta);
 }
 
 /* After the walk: finds the rest of the language's frames, and whether these are all. */

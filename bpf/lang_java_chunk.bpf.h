@@ -223,8 +223,11 @@ static __always_inline void java_learn(struct sf_scratch *s, u32 slot)
 	java_layout(s, slot, d, object + rt->tail);
 }
 
-/* Goes on in the chunk, or in one of those before it. 0; 1: none has frames; -1: not readable. */
-static __always_inline int java_chunk_enter(struct sf_scratch *s, u64 chunk)
+/*
+ * Goes on in the chunk, or in one of those before it. 0; 1: none has frames; -1: not readable. Not
+ * inlined: java_learn calls deep functions, and the caller's part of the BPF stack adds to theirs.
+ */
+static __noinline int java_chunk_enter(struct sf_scratch *s, u64 chunk)
 {
 	struct sf_java_walk *j = &s->lang.java;
 	struct sf_runtime *rt = &j->rt;

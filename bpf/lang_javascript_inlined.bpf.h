@@ -536,7 +536,7 @@ __noinline int js_word(u32 slot)
 		return 0;
 	j = &s->lang.javascript;
 	d = js_lang(j->module);
-	i = j->made & (SF_PC_FRAMES - 1);
+	i = j->made;
 	if (j->made >= s->lang.pc.n) {
 		if (!d || js_shared(s, d, j->own))
 			s->lang.pc.position = 0;
@@ -546,14 +546,15 @@ __noinline int js_word(u32 slot)
 		return 0;
 	}
 	s->lang.owed = 1;
-	if (d && !js_shared(s, d, s->lang.pc.words[i])) {
+	if (d && !js_shared(s, d, s->lang.pc.words[INDEX(i, SF_PC_FRAMES)])) {
 		s->lang.owed = 0;
 		j->closure = 0;
-		j->places[i] = js_line(slot, j->places[i]);
+		j->places[INDEX(i, SF_PC_FRAMES)] = js_line(slot,
+							    j->places[INDEX(i, SF_PC_FRAMES)]);
 		js_known(s, slot);
-		word = lang_word(s, slot, SF_LANG_JAVASCRIPT, j->places[i]);
+		word = lang_word(s, slot, SF_LANG_JAVASCRIPT, j->places[INDEX(i, SF_PC_FRAMES)]);
 	}
-	s->lang.pc.words[i] = word;
+	s->lang.pc.words[INDEX(i, SF_PC_FRAMES)] = word;
 	j->owed |= s->lang.owed || !s->lang.id;
 	j->made++;
 	if (j->made >= j->words)

@@ -158,8 +158,7 @@ __noinline int js_lines_before(u32 slot, u32 place)
 	}
 	if (n > script->known)
 		n = script->known;
-	n &= SF_JS_PIECES - 1;
-	j->count = script->lines[n];
+	j->count = script->lines[INDEX(n, SF_JS_PIECES)];
 	j->count_at = n * SF_JS_PIECE;
 	j->count_end = place - 1;
 	return 0;

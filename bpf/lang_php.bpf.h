@@ -355,7 +355,7 @@ static __always_inline int php_step(struct sf_scratch *s, u32 slot, const struct
 }
 
 /* After a native stack that ended early: as php_next. false: no frame is left. */
-static __always_inline bool php_rest(struct sf_scratch *s, u32 slot)
+static __noinline bool php_rest(struct sf_scratch *s, u32 slot)
 {
 	struct sf_vma *v = vma_at(s, s->lang.php.vma);
 	const struct sf_php *d;

@@ -270,8 +270,8 @@ static __always_inline bool python_enter(struct sf_scratch *s, const struct sf_p
  * Records the next frame after a native stack that ended early: the rest of the chain is known all
  * the same. false: no frame is left.
  */
-static __always_inline bool python_rest(struct sf_scratch *s, u32 slot, const struct sf_python *d,
-					u64 delta)
+static __noinline bool python_rest(struct sf_scratch *s, u32 slot, const struct sf_python *d,
+				   u64 delta)
 {
 	struct sf_lang_walk *w = &s->lang;
 	struct sf_python_walk *p = &w->python;

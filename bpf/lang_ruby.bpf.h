@@ -333,16 +333,33 @@ static __always_inline bool ruby_handled(struct sf_lang_walk *w, const struct sf
 
 enum { RUBY_FAULT = -1, RUBY_GO, RUBY_FINISH };
 
-/* Records the next control frame, or steps over it: not all are code of Ruby's or a method. */
-static __always_inline int ruby_one(struct sf_scratch *s, u32 slot, const struct sf_ruby *d)
+/*
+ * Records the next control frame, or steps over it: not all are code of Ruby's or a method. Global:
+ * inlined into the loop of ruby_step, it makes compilers keep many addresses on the BPF stack.
+ */
+__noinline int ruby_one(u32 slot)
 {
-	struct sf_lang_walk *w = &s->lang;
-	struct sf_ruby_walk *r = &w->ruby;
-	u64 cfp = r->cfp, pc, word;
-	int at = ruby_frame(w, d, cfp);
-	u32 n = s->n;
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_lang *lang;
+	const struct sf_ruby *d;
+	struct sf_lang_walk *w;
+	struct sf_ruby_walk *r;
+	u64 cfp, pc, word;
 	bool in_c;
+	int at;
+	u32 n;
 
+	if (!s)
+		return RUBY_FAULT;
+	lang = lang_at(vma_at(s, s->vma_last)->dir);
+	if (!lang)
+		return RUBY_FAULT;
+	d = &lang->ruby;
+	w = &s->lang;
+	r = &w->ruby;
+	cfp = r->cfp;
+	n = s->n;
+	at = ruby_frame(w, d, cfp);
 	if (at < 0 || ruby_env(r, RB_FRAME64(w, at, RB_CFP_EP)))
 		return RUBY_FAULT;
 	in_c = (r->flags & RB_TYPE) == RB_C;
@@ -470,20 +487,16 @@ __noinline int ruby_open(u32 slot)
 __noinline int ruby_step(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
-	const struct sf_lang *d;
 	int what = RUBY_GO;
 	u32 i;
 
 	if (!s)
 		return SF_STOP_NO_ROW;
-	d = lang_at(vma_at(s, s->vma_last)->dir);
-	if (!d)
-		return SF_STOP_NO_ROW;
 #pragma clang loop unroll(disable)
 	for (i = 0; i < RB_ROUND; i++) {
 		if (!s->lang.ruby.cfp)
 			return lang_done(s);
-		what = ruby_one(s, slot, &d->ruby);
+		what = ruby_one(slot);
 		if (what != RUBY_GO)
 			break;
 	}
@@ -637,13 +650,13 @@ __noinline int ruby_without_loop(u32 slot)
  * After the walk. Records the next frame if the native stack ended early: the rest of the chain is
  * known all the same. Else no frame should be left. false: that is all.
  */
-static __always_inline bool ruby_rest(struct sf_scratch *s, u32 slot, const struct sf_ruby *d)
+static __always_inline bool ruby_rest(struct sf_scratch *s, u32 slot)
 {
 	struct sf_ruby_walk *r = &s->lang.ruby;
 	u64 cfp = r->cfp;
 	u32 n = s->n;
 
-	if (!cfp || ruby_one(s, slot, d) == RUBY_FAULT)
+	if (!cfp || ruby_one(slot) == RUBY_FAULT)
 		return false;
 	if (s->stop == SF_STOP_COMPLETE && s->n != n && !r->alone) {
 		s->n = n;

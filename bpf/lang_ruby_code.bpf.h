@@ -251,7 +251,7 @@ static __always_inline int ruby_class(struct sf_ruby_walk *r, const struct sf_ru
 	n = ruby_text(r, d, h[1], false, rec->name, RB_CLASS_TEXT);
 	if (n < 0)
 		return -1;
-	rec->name[n & (RB_CLASS_TEXT | 1)] = mark;
+	rec->name[INDEX(n, RB_CLASS_TEXT + 2)] = mark;
 	rec->class_len = n + 1;
 	return 0;
 }
@@ -274,7 +274,7 @@ static __always_inline int ruby_describe(struct sf_lang_walk *w, const struct sf
 	r->file = OBJECT64(w, RB_BODY_PATH);
 	if (r->method && ruby_symbol(r, d, delta))
 		return -1;
-	n = ruby_text(r, d, r->name, false, rec->name + (rec->class_len & 127),
+	n = ruby_text(r, d, r->name, false, rec->name + INDEX(rec->class_len, RB_CLASS_TEXT + 2),
 		      SF_CODE_TEXT - RB_CLASS_TEXT - 1);
 	if (n < 0)
 		return -1;

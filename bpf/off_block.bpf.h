@@ -136,7 +136,7 @@ static __always_inline bool off_kind_wanted(u64 task)
 
 static __always_inline bool off_cpu_wanted(u32 cpu)
 {
-	return !cfg_by_cpu || (cfg_cpu_mask[cpu / 64 & 127] >> (cpu & 63) & 1);
+	return !cfg_by_cpu || (cfg_cpu_mask[INDEX(cpu / 64, 128)] >> (cpu & 63) & 1);
 }
 
 static __always_inline bool off_in_cgroup(u64 task)

@@ -147,7 +147,7 @@ __noinline int off_memo_lookup(u32 slot)
 	i = *(volatile u32 *)&o->memo_place; /* unknown to the verifier */
 	if (i >= OFF_MEMO_PLACES)
 		return 0;
-	p = &m->place[i];
+	p = &m->place[INDEX(i, OFF_MEMO_PLACES)];
 	if ((p->fp_used && p->fp != s->regs.fp) || !off_memo_read(copy, p, s->regs.sp))
 		return 0;
 	h = s->regs.sp;
@@ -205,9 +205,8 @@ static __always_inline void off_memo_store(struct sf_scratch *s, struct off_scra
 		return;
 	if (i >= OFF_MEMO_PLACES)
 		i = m->next++;
-	i &= OFF_MEMO_PLACES - 1;
-	p = &m->place[i];
-	m->key[i] = 0;
+	p = &m->place[INDEX(i, OFF_MEMO_PLACES)];
+	m->key[INDEX(i, OFF_MEMO_PLACES)] = 0;
 	p->fp = o->memo_fp;
 	p->fp_used = s->log_fp_first;
 	p->words_hash = s->log_hash;
@@ -230,7 +229,7 @@ static __always_inline void off_memo_store(struct sf_scratch *s, struct off_scra
 		return;
 	p->nruns = o->nruns;
 	__builtin_memcpy(p->run, o->run, sizeof(p->run));
-	m->key[i] = o->memo_key;
+	m->key[INDEX(i, OFF_MEMO_PLACES)] = o->memo_key;
 }
 
 #endif

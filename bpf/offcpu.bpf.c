@@ -123,9 +123,10 @@ static __always_inline void off_count_left(struct sf_scratch *s, struct off_scra
 /*
  * Closes the block of a task that is being switched to. Its kernel stack does not change now, and
  * walking it here takes half the time that it takes from a BPF program inside the task. Its user
- * stack is not mapped yet, so off_back does the rest.
+ * stack is not mapped yet, so off_back does the rest. Not inlined: its part of the BPF stack is gone
+ * when off_open takes a stack, or some compilers' programs need more than 512 bytes.
  */
-static __always_inline void off_switched_to(struct task_struct *next, u64 now)
+static __noinline int off_switched_to(struct task_struct *next, u64 now)
 {
 	struct off_task *t = next->pid ? off_task(next) : NULL;
 	u32 slot = OFF_SLOT_SELF;
@@ -135,15 +136,16 @@ static __always_inline void off_switched_to(struct task_struct *next, u64 now)
 	if (o && !cfg_off_at_leave)
 		*(volatile u64 *)&o->switched_to = (u64)next;
 	if (!s || !o || !t || !off_close_back(t, now, &o->block))
-		return;
+		return 0;
 	if (cfg_off_at_leave) {
 		off_count_left(s, o, slot, next, t, &o->block);
-		return;
+		return 0;
 	}
 	if (!off_chosen(t, &o->block))
-		return;
+		return 0;
 	*(volatile u64 *)&o->due = (u64)next;
 	off_kernel_part(s, o, slot, next);
+	return 0;
 }
 
 static __always_inline void off_stack_at_leave(struct off_task *t)

@@ -49,7 +49,7 @@ SF_INLINE int step_reg(const struct sf_regs *r, sf_u32 reg, sf_u64 *val)
 	else if (reg == SF_X86_RBX && (r->flags & SF_REGS_BX))
 		*val = r->bx;
 	else if (reg < 16 && (r->flags & SF_REGS_FULL))
-		*val = r->r[reg & 15];
+		*val = r->r[INDEX(reg, 16)];
 	else
 		return SF_STOP_REG_UNKNOWN;
 	return SF_STEP_GO;

@@ -3,7 +3,8 @@
 # check-style.sh: the rules that keep the tree readable, one line each. Files have fewer than 700
 # lines and functions at most 60; C is as clang-format writes it; no line has more than 100
 # columns; userspace/ directories include only lower ones; each bpf/*.bpf.h compiles alone; no
-# constant is defined on both sides of the kernel border; only userspace/kern knows libbpf.
+# constant is defined on both sides of the kernel border; only userspace/kern knows libbpf; BPF code
+# masks no index by itself.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -52,11 +53,13 @@ case $("${formatter:-true}" --version) in
 	echo "SKIP style-clang-format: needs clang-format 14, as other versions differ" ;;
 esac
 
-# All files but the fuzzers' inputs and what the VM check measured. Tables, URLs and quoted output
-# in Markdown may be wider, and so may the rows of tests/programs/chains.txt and its kind.
+# All files but the fuzzers' inputs and the references of the verifier's work. Tables, URLs and
+# quoted output in Markdown may be wider, and so may the rows of tests/programs/chains.txt and its
+# kind.
 verdict style-columns "$(find Makefile .clang-format ./*.md bpf docs packaging scripts tests \
 	userspace -type f | sed 's,^\./,,' | grep -vE '/__pycache__/|^tests/fuzz/(corpus|reject)/' |
-	grep -vxF tests/vm/verifier.json | sort | /usr/bin/python3 -c '
+	grep -vxF -e tests/vm/verifier.json -e tests/live/compilers.json | sort |
+	/usr/bin/python3 -c '
 import sys
 for path in sys.stdin.read().splitlines():
     quoted = False
@@ -119,6 +122,10 @@ if command -v "$clang" >/dev/null && [ -f vmlinux.h ]; then
 		done
 	done)"
 fi
+
+# What the verifier must see is bounded by the macros of bpf/bounds.h.
+verdict style-bpf-bounds "$(grep -nE '\basm (volatile)?\(|\[[^]"]*[^]&]&[^]&][^]]*\]' bpf/*.[ch] |
+	grep -v '^bpf/bounds\.h:' | cut -d: -f1,2)"
 
 verdict style-libbpf "$(grep -lE '^#include <(bpf|linux/bpf)' userspace/*/*.[ch] |
 	grep -v '^userspace/kern/' || true)"

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# find-clang.sh: prints the name of the clang to use: "clang", or without that the newest clang-NN
-# of PATH. Prints "clang", too, if there is none, so that the error names what is missing.
+# find-clang.sh [newest]: prints the name of the clang to use: "clang", or without that the newest
+# clang-NN of PATH. Prints "clang", too, if there is none, so that the error names what is missing.
+# newest: the newest clang-NN in any case.
 set -eu
 
-if command -v clang >/dev/null 2>&1; then
+if [ "${1:-}" != newest ] && command -v clang >/dev/null 2>&1; then
 	echo clang
 	exit 0
 fi

@@ -20,11 +20,15 @@ REFERENCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "compilers.
 # another compiler's next release as well.
 MOST = 500000
 TOOLS = {
+    "filters": ["record", "-p", "1", "-u", "root", "--comm", "x*", "-C", "0", "-o", "/dev/null"],
+    "threads": ["offcpu", "-t", "1", "-u", "root", "--comm", "x*", "-C", "0", "-o", "/dev/null"],
     "record": ["record", "-o", "/dev/null"],
     "wall": ["record", "--wall", "--lines", "-o", "/dev/null"],
     "offcpu": ["offcpu", "-o", "/dev/null"],
     "wakers": ["offcpu", "--wakers", "--native", "-o", "/dev/null"],
+    "command": ["record", "-o", "/dev/null"],
 }
+TIME = {"command": ["--", "true"]}
 
 
 def installed():
@@ -54,8 +58,8 @@ def built(clang):
 
 def run(sfbpf, name, argv, programs, errors):
     stats = h.tmpfile("compilers.json")
-    p = subprocess.run([sfbpf] + argv + ["--stats", stats, "1"], capture_output=True, text=True,
-                       check=False)
+    p = subprocess.run([sfbpf] + argv + ["--stats", stats] + TIME.get(name, ["1"]),
+                       capture_output=True, text=True, check=False)
     if p.returncode:
         errors.append("%s: %s" % (name, p.stderr.strip()[-300:]))
         return

@@ -84,8 +84,8 @@ run_checks "$(nproc)" check_php check_ruby check_languages check_formats check_n
 run_checks "$(nproc)" check_offcpu check_security check_hostile check_jit_hostile \
 	check_names_hostile check_offcpu_cases
 # These measure time, or need all of the machine.
-run_checks 1 check_compilers check_tools check_chains check_record check_real check_cost check_wall check_evict \
-	top_keys
+run_checks 1 check_compilers check_tools check_chains check_record check_real check_cost \
+	check_wall check_evict top_keys
 
 if [ $have_dmesg = 1 ]; then
 	dmesg >"$log/after"

@@ -45,8 +45,11 @@ CASES = (
 ).split()
 # Off-CPU: those of check_offcpu.py that need no disk and no children.
 BLOCKED = "bl-sleep10 bl-epoll bl-futex bl-pipe bl-convoy".split()
+# Again with the BPF programs of the newest clang at hand, which have a reference of their own.
+NEWEST = ["record --wall --lines", "offcpu --wakers"]
 # What the verifier went through for each program and kernel; UPDATE=1 writes it anew.
 REFERENCE = os.path.join(HERE, "verifier.json")
+MOST = 500000 # instructions: half of what the verifier allows
 # More of one architecture.
 OWN_CASES = {"arm64": os.path.join(HERE, "chains-arm64.txt")}
 # "amd64/sid": of another release than this machine's.
@@ -58,12 +61,16 @@ KERNELS = {
     "6.12-rt": ("amd64", "linux-image-6.12-rt-amd64"),
     "6.12": ("amd64", "linux-image-6.12-amd64"),
     "sid-cloud": ("amd64/sid", "linux-image-cloud-amd64"),
+    "rc-cloud": ("amd64/experimental", "linux-image-cloud-amd64"),
     "arm64-6.1-cloud": ("arm64", "linux-image-cloud-arm64"),
     "arm64-6.1-rt": ("arm64", "linux-image-rt-arm64"),
     "arm64-6.12-cloud": ("arm64", "linux-image-6.12-cloud-arm64"),
     "arm64-6.12-16k": ("arm64", "linux-image-6.12-arm64-16k"),
 }
-DEFAULT = ["6.1-cloud", "6.12-cloud", "6.1-rt", "sid-cloud", "arm64-6.1-cloud", "arm64-6.12-16k"]
+DEFAULT = [
+    "6.1-cloud", "6.12-cloud", "6.1-rt", "sid-cloud", "rc-cloud", "arm64-6.1-cloud",
+    "arm64-6.12-16k"
+]
 QEMU = {
     "amd64": [
         "qemu-system-x86_64", "-accel",
@@ -166,7 +173,7 @@ def copy_to(root, path, here):
         shutil.copy(os.path.realpath(here), to)
 
 
-def recording(programs, tool, seconds):
+def recording(programs, tool, seconds, sfbpf="sfbpf"):
     """Lines that start programs (name, file, arguments), record them and print what came out."""
     lines = [
         "ln -s %s /tmp/%s; /tmp/%s %s &" % (h.program(program), name, name, args)
@@ -174,7 +181,7 @@ def recording(programs, tool, seconds):
     ]
     lines += [
         "sleep 2" if programs else ":", "echo '@@ recording'", "began=$(cut -d. -f1 /proc/uptime)",
-        "sfbpf %s -o /tmp/o --stats /tmp/s %d 2>&1" % (tool, seconds), "echo '@@ exit' $?",
+        "%s %s -o /tmp/o --stats /tmp/s %d 2>&1" % (sfbpf, tool, seconds), "echo '@@ exit' $?",
         "cat /tmp/o", "echo '@@ stats'", "cat /tmp/s", "echo '@@ end'",
         "echo '@@ took' $(($(cut -d. -f1 /proc/uptime) - began)) of %d" % seconds
     ]
@@ -184,6 +191,12 @@ def recording(programs, tool, seconds):
             "killall -9 " + " ".join(p[0] for p in programs) + " 2>/dev/null"
         ]
     return lines
+
+
+def newest(arch):
+    """The program with the BPF objects of the newest clang, ".../clang-NN/sfbpf", or None."""
+    path = os.environ.get("NEWEST_" + arch.upper(), "")
+    return path if os.path.exists(path) else None
 
 
 def has_agent(kernel):
@@ -209,6 +222,8 @@ def script(kernel, cases):
         lines += recording([(name, "block", "600 " + args)
                             for name, args, _, _ in offcpu.CHAINS if name in BLOCKED], "offcpu", 4)
         lines += recording([], "offcpu --wakers", 1)
+        for tool in NEWEST if newest(arch_of(kernel)) else []:
+            lines += recording([], tool, 1, "/newest/sfbpf")
     if has_agent(kernel):
         lines += guest_agent.lines()
     for language in guest_languages.chosen(arch_of(kernel)):
@@ -221,13 +236,15 @@ def initramfs(kernel, cases):
     arch = arch_of(kernel)
     root = os.path.join(WORK, "root-" + arch)
     shutil.rmtree(root, ignore_errors=True)
-    for d in ("bin", "full", "proc", "sys", "dev", "tmp"):
+    for d in ("bin", "full", "newest", "proc", "sys", "dev", "tmp"):
         os.makedirs(os.path.join(root, d))
     shutil.copy(BUSYBOX[arch], os.path.join(root, "bin", "busybox"))
     run([
         STRIP[arch], "-o",
         os.path.join(root, "bin", "sfbpf"), os.environ["SFBPF_" + arch.upper()]
     ])
+    if newest(arch):
+        run([STRIP[arch], "-o", os.path.join(root, "newest", "sfbpf"), newest(arch)])
     needed = {h.program(c.program) for c in cases} | {h.program("block")}
     needed |= set(glob.glob(os.path.join(h.PROGRAMS, "*.so")))
     for path in sorted(needed):
@@ -299,11 +316,11 @@ def check_kernel(kernel):
     splats = [l for l in log.splitlines() if SPLAT.search(l)]
     h.check(prefix + "kernel-log", splats[:3])
     batches = batches_of(kernel, cases)
-    expected = len(batches) + 2 if cases else 0
+    expected = len(batches) + 2 + len(NEWEST) * bool(newest(arch)) if cases else 0
     if len(recordings) != expected:
         h.fail(prefix + "recordings", "%d of %d" % (len(recordings), expected))
         return
-    programs = {}
+    programs, by_newest = {}, {}
     for i, (code, folded, stats, said) in enumerate(recordings):
         name = batches[i][0].name if i < len(batches) else "offcpu"
         if code:
@@ -314,7 +331,7 @@ def check_kernel(kernel):
             f.write(folded)
         stacks, account = h.read_folded(path), json.loads(stats)
         # With --wakers, its programs are larger; without, the sums are what is compared.
-        programs.update(
+        (programs if i < len(batches) + 2 else by_newest).update(
             {k: [v["verified_insns"], v["verifier_states"]]
              for k, v in account["bpf"].items()})
         for c in batches[i] if i < len(batches) else []:
@@ -323,6 +340,8 @@ def check_kernel(kernel):
             judge_blocked(prefix, stacks, account)
     if cases:
         check_verifier(kernel, programs)
+        if by_newest:
+            check_verifier("%s %s" % (kernel, newest(arch).split("/")[-2]), by_newest)
     if has_agent(kernel):
         guest_agent.judge(prefix, text)
     for language in guest_languages.chosen(arch):
@@ -361,7 +380,7 @@ def check_verifier(kernel, programs):
         h.note("%-16s %-15s %8d instructions %7d states%s" %
                (kernel, name, now[0], now[1], "" if old else "; no reference"))
         for what, was, value in zip(("instructions", "states"), old or now, now):
-            if value > 1.1 * was + 10:
+            if value > 1.1 * was + 10 or (what == "instructions" and value > MOST):
                 errors.append("%s: %d %s, %d before" % (name, value, what, was))
     if os.environ.get("UPDATE"):
         reference[kernel] = programs
@@ -371,7 +390,7 @@ def check_verifier(kernel, programs):
                                                                     for p in sorted(reference[k])))
                                        for k in sorted(reference)) + "\n}\n")
     else:
-        h.check("vm-%s-verifier" % kernel, errors)
+        h.check("vm-%s-verifier" % kernel.replace(" ", "-"), errors)
 
 
 def judge(prefix, case, stacks):

@@ -20,7 +20,11 @@
 #include "offcpu.skel.h"
 #include "sfbpf.skel.h"
 
-#define VERIFIER_LOG 4096 /* bytes; the statistics alone take a tenth of that */
+/*
+ * Bytes. Since 7.3 the statistics have a line for each function, and a log that does not fit makes
+ * the load fail (ENOSPC).
+ */
+#define VERIFIER_LOG 65536
 
 struct collector {
 	struct collector_opts opts;
