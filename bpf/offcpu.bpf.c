@@ -123,8 +123,8 @@ static __always_inline void off_count_left(struct sf_scratch *s, struct off_scra
 /*
  * Closes the block of a task that is being switched to. Its kernel stack does not change now, and
  * walking it here takes half the time that it takes from a BPF program inside the task. Its user
- * stack is not mapped yet, so off_back does the rest. Not inlined: its part of the BPF stack is gone
- * when off_open takes a stack, or some compilers' programs need more than 512 bytes.
+ * stack is not mapped yet, so off_back does the rest. Not inlined: its part of the BPF stack is
+ * gone when off_open takes a stack. Otherwise programs of some compilers need more than 512 bytes.
  */
 static __noinline int off_switched_to(struct task_struct *next, u64 now)
 {
