@@ -262,6 +262,10 @@ check: $(UNIT_BIN)
 check-vm:
 	scripts/vm-test.sh
 
+# Debian's releases, with each of their compilers: as root; downloads trees of them.
+check-distros:
+	scripts/check-distros.sh
+
 # Languages on the interpreters of other releases: as root; downloads their packages.
 check-languages: all
 	scripts/check-languages.sh

@@ -1,7 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# gen-docs.sh: docs/stop-reasons.md from the lists in bpf/. With --check: fails if the committed
-# file differs.
+# gen-docs.sh: docs/stop-reasons.md from the lists in bpf/, and the table of releases in README.md
+# from docs/distros.txt, which check-distros.sh writes. With --check: fails if a committed file
+# differs.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -33,14 +34,33 @@ generate() {
 	table LOST bpf/lost.def
 }
 
-if [ "${1:-}" = --check ]; then
-	if generate | cmp -s - docs/stop-reasons.md; then
-		echo "ok docs-generated"
+# README.md with the rows in place of those between the two comments.
+readme() {
+	awk '
+		/^<!-- end -->$/ { inside = 0 }
+		!inside { print }
+		/^<!-- docs\/distros\.txt,/ {
+			inside = 1
+			print "| | gcc | glibc | libbpf | clang |"
+			print "|---|---|---|---|---|"
+			while ((getline row < "docs/distros.txt") > 0)
+				print row
+		}' README.md
+}
+
+new=$(mktemp)
+trap 'rm -f "$new"' EXIT
+status=0
+for file in docs/stop-reasons.md README.md; do
+	if [ $file = README.md ]; then readme >"$new"; else generate >"$new"; fi
+	if cmp -s "$new" $file; then
+		continue
+	elif [ "${1:-}" = --check ]; then
+		echo "FAIL docs-generated: $file is not what scripts/gen-docs.sh makes"
+		status=1
 	else
-		echo "FAIL docs-generated: docs/stop-reasons.md is not what" \
-			"scripts/gen-docs.sh makes"
-		exit 1
+		cat "$new" >$file
 	fi
-else
-	generate > docs/stop-reasons.md
-fi
+done
+[ "${1:-}" != --check ] || [ $status != 0 ] || echo "ok docs-generated"
+exit $status
