@@ -26,7 +26,7 @@ X = r"0x[0-9a-f]+"
 L = r"\[libc(-2\.[0-9]+)?\.so(\.6)?\+" + X + r"\]"
 MACROS = [
     ("%S", r"_start;(__libc_start_main[^;]*|%L);(__libc_start_call_main|%L)"),
-    ("%T", r"((__)?clone3?|%L);(start_thread|%L)"),
+    ("%T", r"((__GI_)?(__)?clone3?|%L);(start_thread|%L)"),
     ("%R", r"(__restore_rt|__kernel_rt_sigreturn|%L)"),
     ("%G", r"(__GI_)?_*"),
     ("%L", L),

@@ -19,7 +19,8 @@ GO = os.environ.get("GO", "go")
 SECONDS = int(os.environ.get("SECONDS", "3"))
 # Where a goroutine and a thread begin. On a thread that Go did not make, C's own.
 ROOTS = {
-    "runtime.goexit", "runtime.mstart", "runtime.rt0_go", "_start", "clone3", "__clone3", "clone"
+    "runtime.goexit", "runtime.mstart", "runtime.rt0_go", "_start", "clone3", "__clone3", "clone",
+    "__GI___clone3"
 }
 MAIN = "runtime.goexit;runtime.main;main.main;"
 

@@ -20,7 +20,7 @@ SECONDS = int(os.environ.get("SECONDS", "4"))
 L = r"\[libc(-2\.[0-9]+)?\.so(\.6)?\+0x[0-9a-f]+\]"
 S0 = r"_start;(__libc_start_main[^;]*|" + L + r");(__libc_start_call_main|" + L + r");main"
 S = S0 + ";start;run"
-T = r"((__)?clone3?|" + L + r");(start_thread|" + L + r");thread;start;run"
+T = r"((__GI_)?(__)?clone3?|" + L + r");(start_thread|" + L + r");thread;start;run"
 C = r"(;[^;]+(?<!_\[k\])){1,4}"             # the C library's part, down to the system call
 K = r"(;[^;]+_\[k\])+"
 
@@ -518,7 +518,8 @@ AGAIN = {
     "exchanged": (S0 + ";exchanged_run;exchanged_block;syscall" + K, "pipe_read_[k]",
                   ";unix_stream_", (0.31, 0.38)),
     "named": (S0 + ";named_run;named_block;syscall" + K, "again-a;", "again-b;", (0.31, 0.38)),
-    "ended": ("(" + S0 + ";ended_run;join_block" + C + "|((__)?clone3?|" + L + ");(start_thread|" +
+    "ended": ("(" + S0 + ";ended_run;join_block" + C +
+              "|((__GI_)?(__)?clone3?|" + L + ");(start_thread|" +
               L + ");ended_thread;ended_block;syscall)" + K, ";ended_block;", ";join_block;",
               (0.40, 0.55))
 }

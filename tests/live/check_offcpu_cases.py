@@ -22,7 +22,7 @@ import harness as h  # noqa: E402
 W = "w%03x-" % (os.getpid() & 0xfff)      # names of this run's programs
 L = r"\[libc(-2\.[0-9]+)?\.so(\.6)?\+0x[0-9a-f]+\]"
 S = r"_start;(__libc_start_main[^;]*|" + L + r");(__libc_start_call_main|" + L + r");main"
-T = r"((__)?clone3?|" + L + r");(start_thread|" + L + r")"
+T = r"((__GI_)?(__)?clone3?|" + L + r");(start_thread|" + L + r")"
 C = r"(;[^;]+(?<!_\[k\])){1,4}"
 K = r"(;[^;]+_\[k\])+"
 USEC = 20000

@@ -42,7 +42,7 @@ HOT = {
 
 
 def from_root(stack):
-    roots = (["_start"], ["clone3"], ["__clone3"], ["__clone"], ["clone"])
+    roots = (["_start"], ["clone3"], ["__clone3"], ["__GI___clone3"], ["__clone"], ["clone"])
     return h.user_frames(stack)[:1] in roots
 
 
