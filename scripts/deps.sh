@@ -107,6 +107,7 @@ needs_tests() {
 	case $what in
 	test)
 		cat <<-'EOF'
+		clang-format-14? command clang-format-14
 		chromium? command chromium
 		nodejs command node
 		npm? command npm
