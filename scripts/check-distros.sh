@@ -160,7 +160,7 @@ clangs_of() {	# of the release, from 14 on
 }
 
 live() {	# PREFIX CHECK ARGUMENT...
-	prefix=$1-$2
+	prefix=$1
 	check=tests/live/check_$2.py
 	shift 2
 	status=0
