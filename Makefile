@@ -60,9 +60,11 @@ else
 # them. Without them a static sfbpf has no agent and the like. The names are those of what they
 # need.
 STATIC_ROOT ?= build/static-$(ARCH)
-ifneq ($(wildcard $(STATIC_ROOT)/ready),)
+STATIC_READY := $(wildcard $(STATIC_ROOT)/ready)
+ifneq ($(STATIC_READY),)
 STATIC_CFLAGS := -I$(STATIC_ROOT)/include -DZYDIS_STATIC_BUILD -DZYCORE_STATIC_BUILD
-STATIC_LIBS := -L$(STATIC_ROOT)/lib -ldebuginfod -lcurl -lmicrohttpd -lncursesw -lZydis
+STATIC_LDFLAGS := -L$(STATIC_ROOT)/lib
+STATIC_LIBS := -ldebuginfod -lcurl -lmicrohttpd -lncursesw -lZydis
 NCURSES :=
 ZYDIS := -lZydis
 AGENT := nettle openssl libnghttp2
@@ -83,7 +85,7 @@ CFLAGS ?= -O2 -g
 override CFLAGS += -std=$(CSTD) $(WARN) -D_GNU_SOURCE -DSFBPF_VERSION='"$(VERSION)"' \
 	-Iuserspace -Ibpf -I$(O) $(STATIC_CFLAGS) $(CROSS_CFLAGS) \
 	$(shell $(PKG_CONFIG) --cflags $(LIBS))
-override LDFLAGS += $(CROSS_LDFLAGS)
+override LDFLAGS += $(STATIC_LDFLAGS) $(CROSS_LDFLAGS)
 override CFLAGS += $(if $(LZMA),-DHAVE_LZMA) $(if $(DW),-DHAVE_LIBDW) $(if $(ZSTD),-DHAVE_ZSTD) \
 	$(if $(DEBUGINFOD),-DHAVE_DEBUGINFOD) $(if $(ZYDIS),-DHAVE_ZYDIS)
 SYM_LDLIBS := $(if $(SYM_LIBS),$(shell $(PKG_CONFIG) --libs $(SYM_LIBS)))
@@ -197,13 +199,13 @@ $(O)/cc.stamp:
 $(B)/bpf.stamp:
 	@mkdir -p $(@D); printf '%s\n' $(call quoted,$(BPF_STAMP)) > $@
 
-$(O)/%.o: %.c Makefile $(O)/cc.stamp
+$(O)/%.o: %.c Makefile $(O)/cc.stamp $(STATIC_READY)
 	$(call msg,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) $(CFLAGS) -MMD -MP -c -o $@ $<
 
 ifneq ($(B),$(O))
-$(B)/%.o: %.c Makefile $(O)/cc.stamp
+$(B)/%.o: %.c Makefile $(O)/cc.stamp $(STATIC_READY)
 	$(call msg,CC,$<)
 	@mkdir -p $(@D)
 	$(Q)$(CC) -I$(B) $(CFLAGS) -MMD -MP -c -o $@ $<
@@ -270,6 +272,11 @@ check-distros:
 check-languages: all
 	scripts/check-languages.sh
 
+# The archive of release.sh in an empty root, an old Debian and a root of musl, and the one for
+# AArch64 in QEMU: as root.
+check-archive:
+	scripts/check-archive.sh
+
 include tests/bench/bench.mk
 include tests/fault/fault.mk
 # make oracle: .eh_frame rows against libdw's, where that is installed.
@@ -328,6 +335,7 @@ clean:
 -include $(CORE_OBJ:.o=.d) $(APP_OBJ:.o=.d) $(AGENT_OBJ:.o=.d)
 -include $(BPF_SRC:bpf/%.bpf.c=$(B)/%.bpf.d) $(UNIT_SRC:%.c=$(O)/%.d) $(UNIT_HELP_OBJ:.o=.d)
 
-.PHONY: all man units features check check-vm check-languages bench bench-quick install deb clean
+.PHONY: all man units features check check-vm check-languages \
+	check-archive bench bench-quick install deb clean
 .DELETE_ON_ERROR:
 .SECONDARY:

@@ -133,5 +133,6 @@ for package in curl ncurses libmicrohttpd elfutils zydis; do
 	cp "build/sources/unpacked/$package/debian/copyright" "$root/copyright/$package"
 	rm -rf "$root/have/${package}"_* "$root/build/$package"
 	touch "$root/have/$version"
+	rm -f "$root/ready"
 done
-touch "$root/ready"
+[ -e "$root/ready" ] || touch "$root/ready"
