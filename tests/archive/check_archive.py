@@ -39,7 +39,8 @@ CA_FILES = {"nothing": "etc/pki/tls/certs/ca-bundle.crt", "musl": "etc/ssl/cert.
 CHAIN = {
     "spin-c": r"main;outer;middle;leaf",
     "spin-go": r"main\.main;main\.outer;main\.middle;main\.leaf",
-    "python3": r"outer \(spin\.py\);middle \(spin\.py\);leaf \(spin\.py\)",
+    # Up to 3.10, calls go through C.
+    "python3": r"outer \(spin\.py\);(_Py\w+;)*middle \(spin\.py\);(_Py\w+;)*leaf \(spin\.py\)",
 }
 
 
