@@ -522,6 +522,9 @@ def check_serve(root, name):
         page = r.read()
         if r.status != 200 or b"<html" not in page.lower():
             errors.append("GET / is %d, %d bytes" % (r.status, len(page)))
+        # It has looked up a name and a user by now: nothing of this root's C library came with it.
+        with open("/proc/%d/maps" % s.pid) as f:
+            errors += ["serve maps " + line.split()[-1] for line in f if ".so" in line][:3]
     finally:
         harness.stop(s)
     harness.check(name, errors)
