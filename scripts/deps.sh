@@ -98,6 +98,9 @@ needs_tests() {
 	python3-grpcio? python grpc
 	prometheus? command promtool
 	xz-utils command xz
+	clang-16? command clang-16
+	clang-19? command clang-19
+	clang-22? command clang-22
 	libclang-rt-VERSION-dev|libclang-common-VERSION-dev fuzzer -
 	zstd command zstd
 	libjpeg-turbo-progs command djpeg

@@ -113,6 +113,14 @@ summary() {
 	[ "$failed" = 0 ]
 }
 
+# Said once, and not by each test that reads them.
+if [ -z "${SFBPF_FIXTURES-}" ] && [ ! -d ../shared/fixtures ]; then
+	result "SKIP sframe-fixtures: no ../shared/fixtures: files with .sframe of all versions, and" \
+		"the dump of each"
+	SFBPF_FIXTURES=
+	export SFBPF_FIXTURES
+fi
+
 heading build
 if ! step build-without-warnings build_is_silent; then
 	summary

@@ -506,6 +506,14 @@ static bool has_suffix(const char *s, const char *suffix)
 	return n >= m && strcmp(s + n - m, suffix) == 0;
 }
 
+/* Set but empty: scripts/test.sh says once that there are none. */
+static const char *without_fixtures(void)
+{
+	const char *dir = getenv("SFBPF_FIXTURES");
+
+	return dir && !*dir ? "" : "no fixtures";
+}
+
 static const char *fixtures(void)
 {
 	const char *dir = getenv("SFBPF_FIXTURES");
@@ -526,7 +534,7 @@ TEST(sframe_fixtures)
 	char path[256];
 
 	if (!fixtures())
-		SKIP("no fixtures");
+		SKIP(without_fixtures());
 	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
 		struct dirent *de;
 		DIR *dir;
@@ -551,7 +559,7 @@ TEST(sframe_fixtures_big_endian)
 	char path[256];
 
 	if (!fixtures())
-		SKIP("no fixtures");
+		SKIP(without_fixtures());
 	for (unsigned int v = 1; v <= 3; v++) {
 		struct sframe_text be = { 0 };
 		struct file f;
@@ -644,7 +652,7 @@ TEST(sframe_fixtures_odd)
 	DIR *dir;
 
 	if (!fixtures())
-		SKIP("no fixtures");
+		SKIP(without_fixtures());
 	snprintf(path, sizeof(path), "%s/odd", fixtures());
 	dir = opendir(path);
 	EXPECT(dir);
