@@ -56,7 +56,7 @@ def blocked(stacks):
 def check_record(name):
     load()
     stacks, stats = h.record(["-F", "199"], 1)
-    h.check(name, chain_errors(stacks, 30) + h.stats_errors(stats, stacks))
+    h.check(name, chain_errors(stacks, 10) + h.stats_errors(stats, stacks))
 
 
 def check_offcpu(name):
@@ -116,7 +116,7 @@ def check_report(name):
         sfbpf("record", "-F", "199", "-o", path, "1")
     folded = h.tmpfile("again.folded")
     sfbpf("report", before, "-o", folded)
-    errors = chain_errors(h.read_folded(folded), 30)
+    errors = chain_errors(h.read_folded(folded), 10)
     if "rec_leaf" not in sfbpf("report", before):
         errors.append("report: no rec_leaf")
     sfbpf("diff", before, after, "-o", page)
