@@ -16,6 +16,7 @@
 #define SFBPF_LANG_PERL_BPF_H
 
 #include "lang_code.bpf.h"
+#include "space.bpf.h"
 
 /* struct interpreter. The offsets of the other fields are in struct sf_perl. */
 #define PERL_OP 8

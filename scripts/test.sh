@@ -115,8 +115,7 @@ summary() {
 
 # Said once, and not by each test that reads them.
 if [ -z "${SFBPF_FIXTURES-}" ] && [ ! -d ../shared/fixtures ]; then
-	result "SKIP sframe-fixtures: no ../shared/fixtures: files with .sframe of all versions, and" \
-		"the dump of each"
+	result "SKIP sframe-fixtures: no ../shared/fixtures (files with .sframe, and their dumps)"
 	SFBPF_FIXTURES=
 	export SFBPF_FIXTURES
 fi
