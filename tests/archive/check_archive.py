@@ -450,8 +450,9 @@ def dns():
 
 
 def agent(root, *options, env=None):
-    return root.run(SFBPF, "agent", "--once", "--interval", "2s", "-F", "99", "--metrics-address", "none",
-                    "--spool", "/tmp/spool", "--timeout", "10s", *options, env=env)
+    return root.run(SFBPF, "agent", "--once", "--interval", "2s", "-F", "99",
+                    "--metrics-address", "none", "--spool", "/tmp/spool", "--timeout", "10s",
+                    *options, env=env)
 
 
 def sent_chains(root, messages):
