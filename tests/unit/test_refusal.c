@@ -73,6 +73,7 @@ TEST(refusal_of_the_last_program)
 		 "BPF program is too large. Processed 1000001 insn\n"
 		 "verification time 2034567 usec\n"
 		 "stack depth 496+64\n"
+		 "subprog 66 (lang_rest) static insns_self 21116 insns_total 21116 stack 136\n"
 		 "processed 1000001 insns (limit 1000000)\n"
 		 "-- END PROG LOAD LOG --\n");
 	EXPECT_STR(r.error, "-E2BIG");

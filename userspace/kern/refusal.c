@@ -65,11 +65,11 @@ static bool is_instruction(const char *line)
 	return (digits && line[digits] == ':') || starts(line, "from ");
 }
 
-/* What follows the verifier's reason. */
+/* What follows the verifier's reason; "subprog N (NAME) ..." since 7.3. */
 static bool is_statistics(const char *line)
 {
 	return starts(line, "processed ") || starts(line, "verification time ") ||
-	       starts(line, "stack depth ");
+	       starts(line, "stack depth ") || starts(line, "subprog ");
 }
 
 static void take_log(struct refusal *r, const char *line)
