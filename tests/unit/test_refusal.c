@@ -78,7 +78,7 @@ TEST(refusal_of_the_last_program)
 		 "-- END PROG LOAD LOG --\n");
 	EXPECT_STR(r.error, "-E2BIG");
 	EXPECT_STR(r.source, "");
-	EXPECT_EQ(r.lines, 4);
+	EXPECT_EQ(r.lines, 5);
 	expect_text(&r, "off_switch: BPF program is too large. Processed 1000001 insn");
 }
 
