@@ -131,7 +131,7 @@ run style scripts/check-style.sh
 run docs scripts/gen-docs.sh --check
 
 heading unit
-make -s -j"$jobs" units fixtures
+make -s -j"$jobs" units
 tests=$(cd tests/unit && ls test_*.c | sed 's/\.c$//')
 # shellcheck disable=SC2046,SC2086
 run_all "" $(printf 'build/unit/%s\n' $tests)
