@@ -4,6 +4,7 @@ down here, and go's pprof.
 """
 
 import gzip
+import os
 import re
 import shutil
 import subprocess
@@ -100,7 +101,7 @@ def with_go(path, home):
         "go", "tool", "pprof", "-symbolize=none", "-top", "-nodefraction=0", "-nodecount=1000000",
         "-sample_index=samples", path
     ], capture_output=True, text=True, check=True, env={
-        "HOME": home, "PATH": "/usr/bin:/bin:/usr/local/bin", "PPROF_TMPDIR": home
+        "HOME": home, "PATH": os.environ["PATH"], "PPROF_TMPDIR": home
     })
     total = re.search(r" of (\d+) total", r.stdout)
     selfs = Counter()
