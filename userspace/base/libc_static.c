@@ -167,7 +167,7 @@ size_t __wrap_wcrtomb(char *s, wchar_t c, mbstate_t *state)
 	return text_encode(s, u);
 }
 
-/* Only a whole string: it is short, and whoever asks has the room or wants the length. */
+/* Converts whole strings only: callers have room for all of it, or ask for its length. */
 size_t __wrap_wcsrtombs(char *dst, const wchar_t **src, size_t cap, mbstate_t *state)
 {
 	const wchar_t *p = *src;

@@ -40,7 +40,7 @@ struct collector {
 	size_t cpu_stats_len;
 	struct sf_cpu_stats *off_stats; /* the off-CPU programs' */
 	bool rdonly_cast;
-	struct refusal refused; /* of the programs that were loaded last */
+	struct refusal refused; /* why the kernel refused the last programs */
 	int ncpus;		/* possible */
 	struct cpu_events events;
 	int stats_fd;

@@ -22,8 +22,8 @@ struct refusal {
 	 */
 	char reason[REFUSAL_LINE];
 	char source[REFUSAL_LINE];		/* the last line of C in the log; "": none */
-	char last[REFUSAL_LINES][REFUSAL_LINE]; /* of the log; see refusal_line */
-	size_t lines;				/* of the log, all of them */
+	char last[REFUSAL_LINES][REFUSAL_LINE]; /* lines of the log; see refusal_line */
+	size_t lines;				/* how many lines the log had */
 
 	/* The line that is not complete yet */
 	bool in_log;

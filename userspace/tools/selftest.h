@@ -10,7 +10,7 @@
 
 struct selftest {
 	struct collector_error error;	/* exit_code not 0: recording failed */
-	struct collector_error blocked; /* the same of the off-CPU programs, if it worked */
+	struct collector_error blocked; /* error of the off-CPU programs, if recording worked */
 	char text[512];			/* the most common reason for a wrong stack */
 	unsigned int early;		/* samples taken before the tables were loaded */
 	unsigned int judged;		/* all other samples */
