@@ -20,7 +20,7 @@ import timeline_read  # noqa: E402
 
 
 def record(suffix, seconds=2, tool="record", options=()):
-    """(path, the account)"""
+    """(path, the account, the pid of rec)"""
     out, stats = h.tmpfile("run" + suffix), h.tmpfile("stats.json")
     p = h.start([h.program("rec"), "20"])
     h.start(["dd", "if=/dev/zero", "of=/dev/null", "bs=512",
@@ -30,7 +30,7 @@ def record(suffix, seconds=2, tool="record", options=()):
                     str(seconds)], check=True, stderr=subprocess.DEVNULL)
     h.stop_all()
     with open(stats, encoding="utf-8") as f:
-        return out, json.load(f)
+        return out, json.load(f), p.pid
 
 
 def received(stats):
@@ -48,14 +48,14 @@ def report(path):
 
 
 def check_formats_folded(name):
-    path, stats = record(".folded")
+    path, stats, _ = record(".folded")
     got = sum(report(path).values())
     h.check(name, [] if got == received(stats) else
             ["%d in the lines, %d in the account" % (got, received(stats))])
 
 
 def check_formats_json(name):
-    path, stats = record(".json")
+    path, stats, _ = record(".json")
     with open(path, encoding="utf-8") as f:
         errors = json_schema.problems(json.load(f))
     got = sum(report(path).values())
@@ -65,7 +65,7 @@ def check_formats_json(name):
 
 
 def check_formats_json_off_cpu(name):
-    path, _ = record(".json", tool="offcpu", options=["--wakers", "--state", "S,D,R"])
+    path, _, _ = record(".json", tool="offcpu", options=["--wakers", "--state", "S,D,R"])
     with open(path, encoding="utf-8") as f:
         profile = json.load(f)
     errors = json_schema.problems(profile)
@@ -78,7 +78,7 @@ def check_formats_json_off_cpu(name):
 
 
 def check_formats_html(name):
-    path, stats = record(".html")
+    path, stats, _ = record(".html")
     with open(path, encoding="utf-8") as f:
         data = json.loads(re.search(r'id="data">(.*?)</script>', f.read(), re.S)[1])
     meta, times = data["meta"], data["times"]
@@ -93,7 +93,7 @@ def check_formats_html(name):
 
 
 def check_formats_pprof(name):
-    path, stats = record(".pb.gz")
+    path, stats, _ = record(".pb.gz")
     want, errors = report(path), []
     if sum(want.values()) != received(stats):
         errors.append("report has %d, the account %d" % (sum(want.values()), received(stats)))
@@ -133,16 +133,17 @@ def without_root(stacks):
 
 
 def check_formats_firefox(name):
-    path, stats = record(".json.gz", options=["--timeline"])
+    path, stats, pid = record(".json.gz", options=["--timeline"])
     p = timeline_read.firefox(path)
     errors = timeline_read.firefox_problems(p)[:5]
     threads, cpus = timeline_read.firefox_stacks(p), timeline_read.firefox_stacks(p, cpus=True)
     if sum(threads.values()) != received(stats) or without_root(threads) != without_root(cpus):
         errors.append("%d samples of threads, %d of CPUs, %d in the account" %
                       (sum(threads.values()), sum(cpus.values()), received(stats)))
-    rec = [t for t in p["threads"] if t["name"] == "rec"]
-    if len(rec) != 1 or not rec[0]["isMainThread"] or rec[0]["pid"] != str(rec[0]["tid"]):
-        errors.append("threads of rec: %s" % [(t["pid"], t["tid"]) for t in rec])
+    rec = [t for t in p["threads"] if t["pid"] == str(pid)]
+    if len(rec) != 1 or not rec[0]["isMainThread"] or rec[0]["tid"] != pid or \
+            rec[0]["name"] != "rec":
+        errors.append("threads of %d: %s" % (pid, [(t["name"], t["tid"]) for t in rec]))
     times = sorted(t for r in rec for t in r["samples"]["time"])
     period = p["meta"]["interval"]
     if len(times) < 20 or not 0.9 * period < times[len(times) // 2] - times[
@@ -156,7 +157,7 @@ def check_formats_firefox(name):
 
 
 def check_formats_perfetto(name):
-    path, stats = record(".pftrace")
+    path, stats, _ = record(".pftrace")
     packets = timeline_read.perfetto(path)
     samples, errors = timeline_read.perfetto_samples(packets), []
     if len(samples) != received(stats):
