@@ -29,6 +29,7 @@ MACROS = [
     ("%T", r"((__GI_)?(__)?clone3?|%L);(start_thread|%L)"),
     ("%R", r"(__restore_rt|__kernel_rt_sigreturn|%L)"),
     ("%G", r"(__GI_)?_*"),
+    ("%C", r"_*(internal_)?syscall_cancel(_arch)?"),    # glibc 2.41
     ("%L", L),
     ("%X", X),
     ("%A", r"(\([^;]*\))?( const)?( \[clone [^;]*\])?"),

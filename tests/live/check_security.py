@@ -78,7 +78,7 @@ def wait_sampling(pid, seconds=20.0):
 
 def check_rights_record(name):
     r = h.Recording(["-F", "499"], 6)
-    r.wait_ready()
+    wait_sampling(r.p.pid)
     errors = rights_errors(r.p.pid, mask())
     h.start([h.copy_program("rec", "newfile"), "0", "40"])
     stacks, stats = r.finish()
@@ -96,7 +96,7 @@ def check_rights_command(name):
               "exec setpriv --reuid %d --clear-groups sleep 60" % (out, ALICE))
     start = time.monotonic()
     r = h.Recording(["-F", "99"], 2, ["sh", "-c", script])
-    r.wait_ready()
+    wait_sampling(r.p.pid)
     errors = rights_errors(r.p.pid, mask(KILL))
     r.finish()
     if time.monotonic() - start > 20:
