@@ -146,11 +146,29 @@ struct vm_area_struct {
 	struct file *vm_file;
 	unsigned int vm_lock_seq;	/* 5e31275cc997 (6.4), with CONFIG_PER_VMA_LOCK */
 };
+struct xol_area {
+	unsigned long vaddr;
+};
+struct uprobes_state {
+	struct xol_area *xol_area;	/* with CONFIG_UPROBES */
+};
+struct return_instance {
+	unsigned long stack, orig_ret_vaddr;
+	struct return_instance *next;
+};
+struct uprobe;
+struct uprobe_task {
+	unsigned long vaddr, xol_vaddr;
+	struct uprobe *active_uprobe;
+	struct return_instance *return_instances;
+	struct return_instance *ri_pool;	/* 8622e45b5da1 (6.14): entries that are free */
+};
 struct mm_struct {
 	struct maple_tree mm_mt;
 	unsigned long task_size, start_code, end_code, start_data, start_stack;
 	struct file *exe_file;
 	mm_context_t context;
+	struct uprobes_state uprobes_state;
 	seqcount_t mm_lock_seq;		/* eb449bd96954 (6.14), with CONFIG_PER_VMA_LOCK */
 };
 struct mm_struct___memcg {
@@ -210,6 +228,7 @@ struct task_struct {
 	const struct cred *cred;
 	char comm[16];
 	struct css_set *cgroups;
+	struct uprobe_task *utask;	/* with CONFIG_UPROBES */
 	struct thread_struct thread;
 };
 struct seq_file;
@@ -233,7 +252,11 @@ struct bpf_iter__task_vma {
 
 #pragma clang attribute pop
 
-#define PF_KTHREAD 0x00200000	/* include/linux/sched.h */
+/* include/linux/sched.h: threads of the kernel, of io_uring, and others of a process (vhost; 6.4) */
+#define PF_KTHREAD 0x00200000
+#define PF_IO_WORKER 0x00000010
+#define PF_USER_WORKER 0x00004000
+#define PF_NO_USER (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER)
 #define VM_WRITE 0x2		/* include/linux/mm.h */
 #define VM_EXEC 0x4
 #define TMPFS_MAGIC 0x01021994	/* include/uapi/linux/magic.h */

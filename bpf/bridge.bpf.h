@@ -41,7 +41,10 @@ enum bridge_far {
 	BRIDGE_WIDENED, /* nowhere: there was one in this stack */
 };
 
-/* The walk ends in the gap: what was found beyond it has no proof. Returns the stop. */
+/*
+ * The walk ends in the gap: what was found beyond it has no proof. Frames that were dropped with it
+ * may be those of a language that was met before. Returns the stop.
+ */
 static __always_inline int bridge_fail(struct sf_scratch *s)
 {
 	s->gap = 0;
@@ -51,7 +54,9 @@ static __always_inline int bridge_fail(struct sf_scratch *s)
 		return s->bridge.stop;
 	s->n = s->bridged;
 	s->bridged = 0;
-	s->lang.language = SF_LANG_NONE;
+	if (s->bridge.language && s->lang.first >= s->n)
+		s->lang.stop = SF_STOP_JIT;
+	s->lang.language = s->bridge.language;
 	return SF_STOP_JIT;
 }
 
@@ -76,6 +81,8 @@ __noinline int bridge_retry(u32 slot)
 		s->bridge.stop = stop;
 	broken = s->n == s->gap || stop == SF_STOP_BAD_CFA || stop == SF_STOP_NO_MODULE ||
 		 stop == SF_STOP_ZERO_RA || stop == SF_STOP_READ_FAULT;
+	/* The language's frames that the walk has taken cannot be taken again. */
+	broken &= !s->bridge.here || s->lang.first < s->gap;
 	if (broken) {
 		s->bridge.sure |= s->n - s->gap > BRIDGE_FRAMES;
 		s->lang_at = LANG_BRIDGE;
@@ -279,7 +286,7 @@ static __always_inline int bridge_enter(struct sf_scratch *s, u32 slot)
 	s->regs.flags = SF_REGS_RA;
 	s->cause = 0;
 	s->go_sp = 0;
-	s->lang.language = SF_LANG_NONE;
+	s->lang.language = b->here;
 	s->lang_at = LANG_NATIVE;
 	return SF_STEP_GO;
 }
@@ -412,7 +419,7 @@ static __always_inline void bridge_note(struct sf_scratch *s)
 {
 	struct sf_bridge *b = &s->bridge;
 
-	if (s->lang.language || s->lang.javascript.module)
+	if (s->lang.language == SF_LANG_JAVA || s->lang.javascript.module)
 		return;
 	if (!s->gap) {
 		b->left = BRIDGE_WORDS;
@@ -426,6 +433,9 @@ static __always_inline void bridge_note(struct sf_scratch *s)
 	b->sp = b->at = s->regs.sp;
 	b->to = b->sure = 0;
 	b->fp = s->regs.fp;
+	b->here = s->lang.language;
+	if (!s->bridged)
+		b->language = b->here;
 }
 
 #else

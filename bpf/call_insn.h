@@ -30,11 +30,13 @@ static __attribute__((always_inline)) inline sf_u32 modrm_len(sf_u32 modrm, sf_u
 
 /*
  * before: the bytes before the return address, in memory order. e8: call rel32; ff /2: call through
- * a register or memory. Prefixes stand in front of these and need no test.
+ * a register or memory. Prefixes stand in front of these and need no test. A call of the address
+ * after it counts as none: it is the last instruction before a function that does not return, and
+ * the address is that function's.
  */
 static __attribute__((always_inline)) inline int ends_with_call(sf_u64 before)
 {
-	if ((before >> 24 & 0xff) == 0xe8)
+	if ((before >> 24 & 0xff) == 0xe8 && before >> 32)
 		return 1;
 	for (sf_u32 len = 2; len <= 7; len++) {
 		sf_u64 insn = before >> (64 - 8 * len);

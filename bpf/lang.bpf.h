@@ -65,8 +65,18 @@ __noinline int code_describe(u32 slot, u32 id)
 }
 
 /*
- * Notes a frame, before it is recorded, if its pc lies in the evaluation loop of a runtime. Global,
- * as only files of runtimes need it.
+ * A greenlet's Python frames are a list of its own, which ends at the function that the greenlet
+ * began with. The library's code has called that function. What lies above on the stack belongs to
+ * other greenlets, whose frames are copied there and away.
+ */
+static __always_inline bool starts_here(const struct sf_lang_walk *w)
+{
+	return w->language == SF_LANG_PYTHON && !w->python.frame && w->stop == SF_STOP_COMPLETE;
+}
+
+/*
+ * Notes a frame, before it is recorded, if its pc lies in the evaluation loop of a runtime. Returns
+ * 1 if it is the first frame of its stack. Global, as only such files need it.
  */
 __noinline int lang_see(u32 slot, u32 found, u64 offset)
 {
@@ -76,6 +86,8 @@ __noinline int lang_see(u32 slot, u32 found, u64 offset)
 
 	if (!s)
 		return 0;
+	if (vma_at(s, found)->flags & SF_MODULE_STARTS)
+		return starts_here(&s->lang);
 	d = lang_of(vma_at(s, found));
 	n = d ? d->nloops : 0;
 	s->lang.seen = found;

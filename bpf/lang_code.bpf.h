@@ -30,6 +30,7 @@ enum later {
 	LATER_PERL_STEP,     /* perl_step */
 	LATER_PERL_LINE,     /* perl_search */
 	LATER_COPIED,	     /* copied_learn, then unwind_frame again */
+	LATER_PROBE,	     /* probe_step, then unwind_frame again, or a frame without mapping */
 	NOT_MINE = -1,	     /* java_frame, js_frame: no frame of the language */
 };
 
@@ -245,6 +246,7 @@ static __always_inline u64 lang_word(struct sf_scratch *s, u32 slot, u32 languag
 static __always_inline int lang_end(struct sf_scratch *s, bool missing)
 {
 	s->lang_at = LANG_NATIVE;
+	s->lang.end = s->n;
 	if (!cfg_native && !missing)
 		return SF_STEP_GO;
 	return frame_push(s, s->lang.word) ? SF_STEP_GO : SF_STOP_DEPTH;

@@ -25,6 +25,7 @@
 /* sf_vma.flags with SF_MOD_JIT; otherwise those are SF_MODULE_* */
 #define SF_VMA_SHARED 1 /* memory that processes share */
 #define SF_VMA_NEW    2 /* copied_learn has not looked at it */
+#define SF_VMA_PROBES 8 /* [uprobes]: see probe.bpf.h */
 #define SF_VMA_ASKED  4 /* it may be a copy of code, which is not known yet (struct sf_copy) */
 
 struct sf_vma {
@@ -280,6 +281,7 @@ struct sf_lang_walk {
 	u32 stop;     /* enum sf_stop: why frames are missing */
 	u32 first;    /* the place of this activation's first frame in frames[] */
 	u32 sent;     /* records of code that this sample sent */
+	u32 end;      /* the place after the last activation's frames */
 	s32 seen;     /* slot of the outermost file of a runtime on the stack; -1: none */
 	/* The frame of the evaluation loop: its word, and its sp. Its CFA is the caller's sp. */
 	u64 word, sp;
@@ -301,6 +303,19 @@ struct sf_lang_walk {
 	struct sf_code rec;
 };
 
+#define SF_LEAVE_CODE 64 /* bytes; a power of two */
+
+/* A walk along the instructions of run-time code to its return (leave.bpf.h). */
+struct sf_leave {
+	u64 sp, fp, bx; /* after the instructions so far */
+	u32 flags;	/* SF_REGS_BX: bx is known */
+	u32 at, len;	/* the next instruction; bytes in code */
+	u32 state;	/* LEAVE_ON, LEAVE_RETURN, LEAVE_UNKNOWN */
+	u32 loaded;	/* r10 or r11 has a new value */
+	u32 zero;
+	u8 code[SF_LEAVE_CODE + 8];
+};
+
 #define SF_BRIDGE_CODE 64 /* bytes of a function that are read */
 
 /* A search of the stack above run-time code (bridge.bpf.h). */
@@ -316,6 +331,8 @@ struct sf_bridge {
 	u32 far;	/* enum bridge_far */
 	u32 stop;	/* enum sf_stop: why the walk ended without a bridge */
 	u32 sure;	/* only a call that leads into run-time code counts */
+	u32 language;	/* of the frames before the first gap */
+	u32 here;	/* the same, before the last gap */
 	u8 code[SF_BRIDGE_CODE];
 };
 
@@ -349,7 +366,11 @@ struct sf_scratch {
 	 * SF_FRAME_BRIDGE. 0: none
 	 */
 	u32 gap, bridged;
-	u32 faults, unused; /* see code_before */
+	u32 faults; /* see code_before */
+	/* SF_REGS_GUESS: the walk broke, and was begun again with all return addresses checked */
+	u32 checked;
+	u64 begin_pc, begin_sp; /* of the innermost frame */
+	u32 begin_flags, zero;
 	struct sf_space spaces[SF_SPACES] SF_LINE;
 	struct sf_vma_seen seen[SF_SLOTS];
 	struct sf_vma vmas[SF_SLOTS] SF_LINE; /* SF_VMAS for each space */
@@ -365,6 +386,7 @@ struct sf_scratch {
 	u32 log_n, log_fp_first;
 	u16 log[SF_LOG];
 	struct sf_bridge bridge;
+	struct sf_leave leave;
 	struct sf_copy_need copied; /* from copied_near to copied_learn */
 	struct sf_lang_walk lang SF_LINE;
 	u64 node[32]; /* kernels without bpf_rdonly_cast: copy of a maple tree node */

@@ -117,7 +117,7 @@ static __always_inline void off_hash(struct sf_scratch *s, struct off_scratch *o
 static __always_inline bool off_has_user_part(u64 task)
 {
 	return KLOAD(task, struct task_struct, mm) &&
-	       !(KLOAD32(task, struct task_struct, flags) & PF_KTHREAD);
+	       !(KLOAD32(task, struct task_struct, flags) & PF_NO_USER);
 }
 
 /* Fills the head of an SF_REC_STACK. */

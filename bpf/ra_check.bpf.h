@@ -10,6 +10,7 @@
 
 #include "space.bpf.h"
 #include "memory.bpf.h"
+#include "probe.bpf.h"
 #include "vma.bpf.h"
 
 #include "call_insn.h"
@@ -30,7 +31,7 @@ static __always_inline bool ra_needs_no_call(struct sf_scratch *s, u32 slot)
 	int i = vma_find(slot, at);
 
 	if (i < 0)
-		return false;
+		return probe_replaced(s, s->regs.pc);
 	v = vma_at(s, i);
 	if (v->state != SF_MOD_READY)
 		return false;
@@ -71,8 +72,10 @@ __noinline int guess_check(u32 slot)
 		return SF_STOP_NO_ROW;
 	if (stack_went_down(s, slot))
 		return SF_STOP_BAD_CFA;
-	if (follows_call(s->regs.pc) || ra_needs_no_call(s, slot))
+	if (!(s->regs.flags & SF_REGS_RA) || follows_call(s->regs.pc) || ra_needs_no_call(s, slot))
 		return SF_STEP_GO;
+	if (!(s->regs.flags & SF_REGS_GUESS))
+		return SF_STOP_ZERO_RA; /* s->checked: no better than a 0 */
 	return (s->regs.flags & SF_REGS_BY_FP) && s->cause ? s->cause : SF_STOP_REG_UNKNOWN;
 }
 

@@ -88,7 +88,7 @@ static __always_inline int take_sample(struct bpf_perf_event_data *ctx, u32 cpu)
 	if (!user_mode)
 		s->sample.flags |= SF_SAMPLE_IN_KERNEL;
 	mm = KLOAD(task, struct task_struct, mm);
-	if (mm && !(KLOAD32(task, struct task_struct, flags) & PF_KTHREAD)) {
+	if (mm && !(KLOAD32(task, struct task_struct, flags) & PF_NO_USER)) {
 		if (cfg_user)
 			sample_user_part(s, ctx, task, mm, cpu, user_mode);
 		else

@@ -618,6 +618,7 @@ enum sf_module_state {
 #define SF_MODULE_TRACKS_BX 1 /* packed rows preserve rbx; else it is unknown after them */
 #define SF_MODULE_LANG	    2 /* a language's runtime: struct sf_lang is before the directory */
 #define SF_MODULE_MORE_ROWS 4 /* after an SF_STOP_NO_ROW, user space will make more rows */
+#define SF_MODULE_STARTS    8 /* greenlet's library, whose code is the first of stacks */
 
 struct sf_module {
 	sf_u32 state; /* enum sf_module_state; written last when the rest changes */
@@ -674,8 +675,8 @@ _Static_assert(SF_MODULE_LIVES *SF_MAX_MODULES - 1 == SF_FRAME_MODULE_MASK,
 	       "module ids fit a frame word");
 _Static_assert((sf_u64)SF_DIR_MAX << SF_PAGE_SHIFT == 1ull << SF_FRAME_MODULE_SHIFT,
 	       "a directory covers all offsets");
-_Static_assert(SF_MAX_RULES <= 0xffff, "nrules fits");
-_Static_assert(SF_LANG_MAX <= 8, "languages fit a frame word");
+_Static_assert(SF_MAX_RULES <= 0xffff && SF_LANG_MAX <= 8 && SF_STOP_MAX <= 255,
+	       "nrules, languages of a frame word and stop reasons fit");
 _Static_assert(sizeof(struct sf_python) == 72, "sf_python layout");
 _Static_assert(sizeof(struct sf_java) == 136, "sf_java layout");
 _Static_assert(sizeof(struct sf_ruby) == 32, "sf_ruby layout");
@@ -694,6 +695,5 @@ _Static_assert(sizeof(struct sf_need) == 80, "sf_need layout");
 _Static_assert(sizeof(struct sf_copy_key) == 32, "sf_copy_key layout");
 _Static_assert(sizeof(struct sf_copy) == 24, "sf_copy layout");
 _Static_assert(sizeof(struct sf_copy_need) == 64, "sf_copy_need layout");
-_Static_assert(SF_STOP_MAX <= 255, "stop reasons fit a byte");
 
 #endif

@@ -12,11 +12,11 @@
 #ifndef SFBPF_UNWIND_BPF_H
 #define SFBPF_UNWIND_BPF_H
 
-#include "copied.bpf.h"
-#include "file.bpf.h"
 #include "fold.bpf.h"
 #include "lang.bpf.h"
+#include "mapping.bpf.h"
 #include "memory.bpf.h"
+#include "probe.bpf.h"
 #include "ra_check.bpf.h"
 #include "regs.bpf.h"
 #include "space.bpf.h"
@@ -146,189 +146,6 @@ static __always_inline int sf_read_user_regs(u64 addr, u64 *dst)
 	return copy_user(dst, SF_SIGCONTEXT_WORDS * 8, addr);
 }
 
-/* Marks slot i as one that the next sample looks up again. */
-static __always_inline void vma_provisional(struct sf_scratch *s, struct sf_space *space, u32 i)
-{
-	space->provisional = 1;
-	seen_at(s, i)->vma = 0;
-}
-
-/* After the file of the mapping in slot i was resolved. */
-static __always_inline void vma_used(struct sf_scratch *s, u32 slot, struct sf_space *space, u32 i)
-{
-	struct sf_vma *v = vma_at(s, i);
-
-	if (v->state != SF_MOD_READY) {
-		vma_provisional(s, space, i);
-	} else if (v->flags & SF_MODULE_LANG) {
-		u32 module = v->word >> SF_FRAME_MODULE_SHIFT;
-
-		java_note(slot, i);
-		if (js_lang(module))
-			js_note(s, module);
-	}
-}
-
-/*
- * A mapping of the file that the code of the current frame, whose mapping has none, may be copied
- * from. 0: none. In two global functions one after the other, not in the hot path: their stacks do
- * not add up.
- */
-__noinline u64 copied_near(u32 slot)
-{
-	struct sf_scratch *s = scratch_of(slot);
-	struct sf_copy_key *key;
-	struct sf_vma *v;
-	u64 vma;
-
-	if (!s)
-		return 0;
-	v = vma_at(s, s->vma_last);
-	v->flags = 0;
-	vma = vma_near(slot, s->regs.pc - (s->regs.flags & SF_REGS_RA));
-	if (!vma || (KLOAD(vma, struct vm_area_struct, vm_flags) & VM_WRITE) ||
-	    !is_memory(vma_inode(vma)))
-		return 0;
-	key = &s->copied.key;
-	key->space = MM_ID(s->mm);
-	key->start = v->start;
-	key->end = v->start + v->len;
-	key->lock_seq = seen_at(s, s->vma_last)->vma ? seen_at(s, s->vma_last)->lock_seq : 0;
-	return copied_from(s, slot, key->start, key->end);
-}
-
-/* Resolves the file, if that mapping is known to be of it. Always 0. */
-__noinline int copied_learn(u32 slot, u64 near)
-{
-	struct sf_scratch *s = scratch_of(slot);
-	struct sf_space *space;
-	struct sf_copy *copy;
-	struct sf_vma *v;
-	u64 addr;
-	u32 i;
-
-	if (!s || !near)
-		return 0;
-	i = s->vma_last;
-	addr = s->regs.pc - (s->regs.flags & SF_REGS_RA);
-	v = vma_at(s, i);
-	space = &s->spaces[INDEX(s->space, SF_SPACES)];
-	vma_file(s, v, near, vma_inode(near));
-	copy = bpf_map_lookup_elem(&copies, &s->copied.key);
-	if (v->state == SF_MOD_READY && !copy)
-		copied_ask(s, v->word >> SF_FRAME_MODULE_SHIFT, addr, vma_delta(near));
-	if (v->state == SF_MOD_READY && copy && copied_narrow(v, copy, addr)) {
-		v->delta = copy->delta;
-		vma_used(s, slot, space, i);
-		return 0;
-	}
-	v->flags = 0;
-	if (v->state != SF_MOD_READY || !copy || !copy->end) {
-		vma_provisional(s, space, i);
-		v->flags = SF_VMA_ASKED;
-	}
-	v->state = SF_MOD_JIT;
-	return 0;
-}
-
-/* Caches a mapping in slot i. */
-static __always_inline void vma_learn(struct sf_scratch *s, u32 slot, struct sf_space *space, u32 i,
-				      u64 vma)
-{
-	struct sf_vma *v = vma_at(s, i);
-	u64 inode, offset;
-
-	vma_note(s, space, i, vma);
-	v->start = KLOAD(vma, struct vm_area_struct, vm_start);
-	v->len = KLOAD(vma, struct vm_area_struct, vm_end) - v->start;
-	inode = vma_inode(vma);
-	offset = inode ? KLOAD(vma, struct vm_area_struct, vm_pgoff) << cfg_page_shift : 0;
-	if (inode && inode_is_anonymous(inode)) {
-		v->state = SF_MOD_JIT;
-		v->delta = 0;
-		v->flags = SF_VMA_SHARED;
-		return;
-	}
-	/* Offsets that no frame word can hold are treated as memory without a file. */
-	if ((inode || v->start == KLOAD(s->mm, struct mm_struct, context.vdso)) &&
-	    offset <= SF_FRAME_OFFSET_MASK && v->len <= SF_FRAME_OFFSET_MASK - offset) {
-		v->delta = offset - v->start;
-		vma_file(s, v, vma, inode);
-		vma_used(s, slot, space, i);
-		if (v->state == SF_MOD_JIT)
-			v->flags = SF_VMA_NEW;
-	} else {
-		v->state = SF_MOD_JIT;
-		v->delta = 0;
-		v->flags = SF_VMA_NEW;
-	}
-}
-
-/*
- * The slot of s->vmas that holds addr, after a walk of the VMA tree if it is not cached. -1: no
- * executable mapping. A global function, so it is verified once for all callers.
- */
-__noinline int vma_find(u32 slot, u64 addr)
-{
-	struct sf_scratch *s = scratch_of(slot);
-	struct sf_cpu_stats *st;
-	struct sf_space *space;
-	struct sf_vma *v;
-	u32 i, first, put;
-	u64 vma;
-
-	if (!s)
-		return -1;
-	space = &s->spaces[INDEX(s->space, SF_SPACES)];
-	first = (s->space & (SF_SPACES - 1)) * SF_VMAS;
-	s->vma_put = SF_SLOTS; /* in map memory, so that the verifier does not track its values */
-#pragma clang loop unroll(disable)
-	for (i = 0; i < SF_VMAS; i++) {
-		v = vma_at(s, first + i);
-		if (addr - v->start < v->len) {
-			s->vma_last = first + i;
-			return first + i;
-		}
-		if (!v->len && s->vma_put == SF_SLOTS)
-			s->vma_put = first + i;
-	}
-	st = stats_here();
-	if (st)
-		st->vma_walks++;
-	vma = vma_walk(s, addr);
-	if (!vma || !(KLOAD(vma, struct vm_area_struct, vm_flags) & VM_EXEC))
-		return -1;
-	put = s->vma_put;
-	if (put == SF_SLOTS)
-		put = first + (space->next++ & (SF_VMAS - 1));
-	vma_learn(s, slot, space, put, vma);
-	s->vma_last = put;
-	return put;
-}
-
-/*
- * Resolves the file that is mapped at s->lang.java.file_addr, as s->lang.java.file. Its state is
- * SF_MOD_JIT if there is none. Always 0.
- */
-__noinline int file_of(u32 slot)
-{
-	struct sf_scratch *s = scratch_of(slot);
-	u64 vma, inode;
-	struct sf_vma *v;
-
-	if (!s)
-		return 0;
-	v = &s->lang.java.file;
-	v->state = SF_MOD_JIT;
-	vma = vma_walk(s, s->lang.java.file_addr);
-	inode = vma ? vma_inode(vma) : 0;
-	if (!inode)
-		return 0;
-	v->delta = vma_delta(vma);
-	vma_file(s, v, vma, inode);
-	return 0;
-}
-
 /*
  * Whether its step depends only on sp, fp and noted words. The steps of signal frames and of clone
  * do not.
@@ -342,6 +159,7 @@ static __always_inline bool rule_noted(const struct sf_rule *rule)
 
 #include "bridge.bpf.h"
 #include "go_step.bpf.h"
+#include "leave.bpf.h"
 
 /* Steps by a row that is not packed: a few percent. Global, so it is verified once. */
 __noinline int step_indexed(u32 slot, u32 code, u32 offset)
@@ -466,6 +284,12 @@ __noinline int frame_without_row(u32 slot, int found)
 	if (cfg_note_words)
 		note_fp(s);
 	cause = cause_of_state(v);
+	if (cause == SF_STOP_JIT && leave_step(slot) == SF_STEP_GO) {
+		/* What stands between an evaluation loop and its caller is Python's own. */
+		if (s->lang.language == SF_LANG_PYTHON && n == s->lang.end && !cfg_native)
+			s->n = n;
+		return SF_STEP_GO;
+	}
 	if (cause == SF_STOP_JIT)
 		bridge_note(s);
 	return step_unknown(s, cause);
@@ -526,27 +350,32 @@ static __always_inline int unwind_frame(struct sf_scratch *s, struct sf_cache *c
 	int found = s->vma_last & (SF_SLOTS - 1);
 	struct sf_vma *v = vma_at(s, found);
 	u64 offset;
+	bool first;
 
 	if (at - v->start >= v->len) {
 		found = vma_find(slot, at);
 		v = vma_at(s, found);
 	}
-	if (found < 0 || v->state != SF_MOD_READY)
-		return found >= 0 && v->state == SF_MOD_JIT && (v->flags & SF_VMA_NEW)
-			       ? LATER_COPIED
-			       : frame_without_row(slot, found);
+	if (found < 0 || v->state != SF_MOD_READY) {
+		u32 memory = found >= 0 && v->state == SF_MOD_JIT ? v->flags : 0;
+
+		if (found < 0 || (memory & SF_VMA_PROBES))
+			return LATER_PROBE;
+		return memory & SF_VMA_NEW ? LATER_COPIED : frame_without_row(slot, found);
+	}
 	offset = (at + v->delta) & SF_FRAME_OFFSET_MASK;
 	code = row_of(s, c, slot, found, offset);
 	if (code == SF_RULE_GAP)
 		return frame_without_row(slot, found);
 	if (n >= SF_MAX_USER)
 		return SF_STOP_DEPTH;
-	if (v->flags & SF_MODULE_LANG)
-		lang_see(slot, found, offset);
+	first = (v->flags & (SF_MODULE_LANG | SF_MODULE_STARTS)) && lang_see(slot, found, offset);
 	if (cfg_note_words && ((code & SF_RULE_BASE_FP) || (flags & SF_REGS_BY_FP)))
 		note_fp(s);
 	*frame_at(s, n) = v->word | offset | (u64)(flags & (SF_REGS_RA | SF_REGS_BY_FP)) << 59;
 	s->n = n + 1;
+	if (first)
+		return SF_STOP_COMPLETE;
 	if (code & SF_RULE_INDEXED)
 		return step_indexed(slot, code, offset);
 	return step_packed(&s->regs, code, v->flags);
@@ -557,6 +386,58 @@ static __always_inline int bridge_step(u32 slot)
 	u64 addr = bridge_next(slot);
 
 	return bridge_look(slot, addr ? vma_find(slot, addr) : -1);
+}
+
+/* The walk is at the innermost frame. */
+static __always_inline void walk_begin(struct sf_scratch *s)
+{
+	s->n = 0;
+	s->cause = 0;
+	s->win_len = 0;
+	s->lang_at = LANG_NATIVE;
+	s->lang.language = SF_LANG_NONE;
+	s->lang.seen = -1;
+	s->lang.end = 0;
+	s->lang.php.none = 0;
+	s->lang.ruby.misses = s->lang.ruby.jit_hidden = 0;
+	s->lang.ruby.not_jit = 0;
+	s->lang.java.state = 0;
+	s->lang.java.name = 0;
+	s->lang.java.file_addr = 0;
+	s->lang.pc.at = 0;
+	s->lang.javascript.module = s->lang.javascript.asked = 0;
+	s->lang.javascript.pc = 0;
+	s->lang.java.chunk = 0;
+	s->lang.code = 0;
+	s->go_sp = s->absent = 0;
+	s->gap = s->bridged = s->faults = 0;
+}
+
+/*
+ * A walk that broke may have gone through a word that is no return address: what a library put
+ * there when it made a stack, or data. So the walk is made once more, and ends at such a word. A
+ * walk through a signal frame is not: the registers that it began with are lost. 1: the walk is at
+ * the innermost frame again. Global: not in the hot path, and verified once.
+ */
+__noinline int walk_again(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	u32 stop;
+
+	if (!s)
+		return 0;
+	stop = s->stop;
+	if (stop == SF_STOP_ZERO_RA)
+		stop = zero_check(slot);
+	if (s->checked || s->regs.r[SF_REG_SP] != s->begin_sp ||
+	    (stop != SF_STOP_NO_MODULE && stop != SF_STOP_ZERO_RA && stop != SF_STOP_READ_FAULT &&
+	     stop != SF_STOP_BAD_CFA))
+		return 0;
+	s->checked = SF_REGS_GUESS;
+	s->regs.pc = s->begin_pc;
+	regs_finish(&s->regs, s->begin_flags & SF_REGS_RA);
+	walk_begin(s);
+	return 1;
 }
 
 static int unwind_next(u32 round, void *ctx)
@@ -574,6 +455,11 @@ static int unwind_next(u32 round, void *ctx)
 		stop = unwind_frame(s, c, slot);
 		if (stop == LATER_COPIED)
 			return copied_learn(slot, copied_near(slot));
+		if (stop == LATER_PROBE) {
+			if (probe_step(slot) == SF_STEP_GO)
+				return 0;
+			stop = frame_without_row(slot, -1);
+		}
 		if (stop == LATER_GO_RULE)
 			stop = go_step(slot);
 		if (stop == LATER_JS_EMIT)
@@ -600,7 +486,8 @@ static int unwind_next(u32 round, void *ctx)
 			return js_scopes(slot);
 		if (stop == LATER_JS_WORD)
 			return js_word(slot);
-		if (stop == SF_STEP_GO && (s->regs.flags & (SF_REGS_GUESS | SF_REGS_DOWN)))
+		if (stop == SF_STEP_GO &&
+		    ((s->regs.flags | s->checked) & (SF_REGS_GUESS | SF_REGS_DOWN)))
 			stop = guess_check(slot);
 	}
 	if (stop == SF_STEP_GO)
@@ -608,6 +495,8 @@ static int unwind_next(u32 round, void *ctx)
 	s->stop = stop;
 	if (s->gap)
 		bridge_retry(slot);
+	else if (walk_again(slot))
+		return 0;
 	return s->lang_at != LANG_BRIDGE;
 }
 
@@ -642,37 +531,26 @@ static __always_inline void cache_warm(struct sf_scratch *s, u32 slot)
 static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 {
 	cache_warm(s, slot);
-	s->n = 0;
 	s->stop = SF_STOP_DEPTH;
-	s->cause = 0;
-	s->win_len = 0;
-	s->lang_at = LANG_NATIVE;
-	s->lang.language = SF_LANG_NONE;
 	s->lang.sent = 0;
-	s->lang.seen = -1;
-	s->lang.php.none = 0;
-	s->lang.ruby.misses = s->lang.ruby.jit_hidden = 0;
-	s->lang.ruby.not_jit = 0;
-	s->lang.java.state = 0;
-	s->lang.java.name = 0;
-	s->lang.java.file_addr = 0;
-	s->lang.pc.at = 0;
-	s->lang.javascript.module = s->lang.javascript.asked = s->lang.javascript.work = 0;
-	s->lang.javascript.effort = s->lang.javascript.texts = 0;
-	s->lang.javascript.pc = 0;
+	s->lang.javascript.work = s->lang.javascript.effort = s->lang.javascript.texts = 0;
 	s->lang.java.failed = s->lang.java.chunks = 0;
-	s->lang.java.chunk = 0;
-	s->lang.code = 0;
-	s->go_sp = s->absent = 0;
-	s->gap = s->bridged = s->faults = 0;
+	s->checked = 0;
+	s->begin_pc = s->regs.pc;
+	s->begin_sp = s->regs.sp;
+	s->begin_flags = s->regs.flags;
+	walk_begin(s);
 	if (cfg_note_words) {
 		s->log_base = s->log_hash = s->regs.sp;
 		s->log_far = s->log_n = s->log_fp_first = 0;
 		s->log_fp = LOG_FP_FIRST;
 	}
 	space_enter(s, slot);
-	/* An evaluation loop takes a round, and its frame is replaced by those of its language. */
-	bpf_loop(2 * SF_MAX_USER + 1, unwind_next, &slot, 0);
+	/*
+	 * An evaluation loop takes a round, and its frame is replaced by those of its language. A
+	 * walk may be made twice.
+	 */
+	bpf_loop(4 * SF_MAX_USER + 1, unwind_next, &slot, 0);
 	if (s->stop == SF_STOP_ZERO_RA)
 		s->stop = zero_check(slot);
 	if ((s->stop == SF_STOP_JIT || s->stop == SF_STOP_NO_ROW) && !s->lang.language)

@@ -117,6 +117,7 @@ needs_tests() {
 		default-jdk-headless? command javac
 		rustc? command rustc
 		luajit? command luajit
+		python3-greenlet? python greenlet
 		mono-mcs|mono-devel? command mcs
 		erlang-base? command erlc
 		redis-server? command redis-server

@@ -44,6 +44,33 @@ def check_chains(python):
             python.check("rec300", python.judge(stacks, chain) + python.account(stats))
 
 
+def check_greenlet(python):
+    """Their stacks end where they begin: what lies above belongs to other greenlets."""
+    if subprocess.run(python.command("-c", "import greenlet"), capture_output=True).returncode:
+        raise h.Skip("%s has no greenlet" % python.name)
+    stacks, chain, stats = python.record_case("greenlet")
+    first = [s for s in stacks if h.user_frames(s)[0].split("::")[-1] != "inner_bootstrap" and
+             "_greenlet" not in h.user_frames(s)[0]]
+    python.check("greenlet", python.judge(stacks, chain, root=1) + python.account(stats) +
+                 language.too_many(first, stacks, 0.02, what="begin elsewhere"))
+
+
+def check_perf(python):
+    """-X perf puts run-time code around each function, which is not shown a second time."""
+    said = subprocess.run(python.command("-X", "perf", "-c", "import sys; print(sys.version_info "
+                                         ">= (3, 12) and sys.is_stack_trampoline_active())"),
+                          capture_output=True, text=True).stdout
+    if said.strip() != "True":
+        h.note("%s has no trampolines for perf" % python.name)
+        return
+    python = python.variant("perf", ["-X", "perf"])
+    for case in ("sorted", "plain"):
+        stacks, chain, stats = python.record_case(case)
+        twice = [s for s in stacks if any("py::" in f for f in s.frames)]
+        python.check(case, python.judge(stacks, chain, root=0.99) + python.account(stats) +
+                     language.too_many(twice, stacks, 0.1, what="with a name twice"))
+
+
 def check_lines(python):
     """Each caller's line, and the leaf's within its loop."""
     found, stats = python.record(["sorted", "classes", "generator", "async"], ["--lines"])
@@ -140,5 +167,6 @@ def check_hostile(name):
 
 
 if __name__ == "__main__":
-    language.run_checks(pythons, [check_chains, check_lines, check_native, check_short,
-                                  check_redefined, check_offcpu], [check_outputs, check_hostile])
+    language.run_checks(pythons, [check_chains, check_greenlet, check_perf, check_lines,
+                                  check_native, check_short, check_redefined, check_offcpu],
+                        [check_outputs, check_hostile])

@@ -146,6 +146,22 @@ def check_seldom_and_often(name):
     h.check(name, errors)
 
 
+def check_workers(name):
+    """Threads of io_uring have kernel frames only, and are no broken user stacks."""
+    p = h.start([h.program("iouring"), "60"])
+    if not h.wait_busy(p):
+        raise h.Skip("no io_uring")
+    stacks, stats = h.record(["-F", "499", "-p", str(p.pid)], 2)
+    mine = [s for s in stacks if s.comm.startswith("iou-wrk")]
+    bad = [s for s in mine if not all(f.endswith("_[k]") for f in s.frames)]
+    users, errors = stats["user_stacks"], []
+    if h.total(mine) < 100 or bad:
+        errors.append("%d samples; with other frames: %s" % (h.total(mine), h.worst(bad, 1)))
+    if users["total"] - users["complete"] > 0.05 * users["total"] + 2:
+        errors.append("user stacks: %s" % users)
+    h.check(name, errors)
+
+
 def check_kernel_and_user_only(name):
     h.wait_busy(h.start([h.link_program("readzero", "parts"), "60"]))
     errors = []
@@ -508,7 +524,7 @@ def check_interrupt(name):
 h.run_checks([
     check_account, check_account_small_ring, check_account_filter,
     check_process_names, check_sframe_alone,
-    check_seldom_and_often, check_exec, check_kernel_and_user_only, check_command,
+    check_seldom_and_often, check_exec, check_workers, check_kernel_and_user_only, check_command,
     check_command_files, check_busy_machine, check_progress,
     check_new_file, check_brief_300_runs, check_later_passes,
     check_static_without_tables, check_exit_usage,

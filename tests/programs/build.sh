@@ -49,6 +49,17 @@ cxx() {
 # Whether an empty program builds with the flags.
 can() { echo 'int main(void) { return 0; }' | "$CC" -xc - -o "$out/.probe" "$@" 2>/dev/null; }
 
+nested() {
+	if echo 'int main(void) { int f(void) { return 0; } return f(); }' |
+		$CC -xc - -o "$out/.probe" 2>/dev/null; then
+		c nested nested.c -Wl,-z,execstack
+		c nested-fp nested.c -fno-omit-frame-pointer -Wl,-z,execstack
+	else
+		skip nested "the compiler has no nested functions"
+		skip nested-fp "the compiler has no nested functions"
+	fi
+}
+
 plain() {
 	c rec rec.c
 	c rec-fp rec.c -fno-omit-frame-pointer
@@ -68,6 +79,10 @@ plain() {
 	c vdso vdso.c
 	c readzero readzero.c
 	c coro coro.c
+	c iouring iouring.c
+	c probe probe.c
+	c probe-fp probe.c -fno-omit-frame-pointer
+	nested
 	c forker forker.c
 	c brief brief.c
 	c block block.c -pthread
@@ -86,6 +101,7 @@ plain() {
 		c keepreg keepreg.c
 		c down down.c -pthread
 		c stg stg.c
+		c made-stack made_stack.c
 		c libjit_far.so jit_far.S -shared
 		c jit jit.c -L"$out" -ljit_far -Wl,-rpath,'$ORIGIN',-z,lazy
 		c fat rec.c fat.S
@@ -102,6 +118,7 @@ plain() {
 		skip keepreg "its code is x86-64's"
 		skip down "its code is x86-64's"
 		skip stg "its code is x86-64's"
+		skip made-stack "its code is x86-64's"
 		skip jit "its code is x86-64's"
 		skip hostile "its code is x86-64's"
 		skip fat "its code is x86-64's"

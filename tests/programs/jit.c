@@ -19,6 +19,7 @@
  *      saves that far below its return address, and it holds pointers to absent pages.
  *  12  as 1, but an earlier call went through a word of its frame
  *  13  on a stack of its own, as Erlang's: rbx points to a large frame on the thread's stack
+ *  14  as 3, but the way to its return is not straight
  */
 #include <sys/mman.h>
 #include "prog.h"
@@ -26,7 +27,7 @@
 typedef unsigned long code_fn(const volatile sig_atomic_t *stop, void *next);
 
 extern const char code_leaf[], code_stale_leaf[], code_fp_leaf[], code_calls[], code_huge[],
-	code_wiped[], code_mono[], code_other[], code_end[];
+	code_wiped[], code_mono[], code_other[], code_loads[], code_end[];
 unsigned long ji_jump(const volatile sig_atomic_t *stop, void *next, code_fn *code);
 
 #define SPIN                    \
@@ -101,6 +102,15 @@ __asm__(".section .rodata\n"
 	"	mov $77, %ebp\n" SPIN "	mov %rbx, %rsp\n"
 	"	add $17000, %rsp\n"
 	"	pop %rbx\n"
+	"	pop %rbp\n"
+	"	ret\n"
+	"code_loads:\n"
+	"	push %rbp\n"
+	"	sub $208, %rsp\n"
+	"	xor %ebp, %ebp\n"
+	"	call *%rsi\n"
+	"	mov (%rsp), %rcx\n"
+	"	add $208, %rsp\n"
 	"	pop %rbp\n"
 	"	ret\n"
 	"code_end:\n"
@@ -303,6 +313,8 @@ static NOIPA unsigned long ji_run(long way)
 		return ji_after(ji_code(code_stale_leaf)) + 1;
 	case 13:
 		return ji_other() + 1;
+	case 14:
+		return ji_enter(ji_code(code_loads), ji_back) + 1;
 	default:
 		return ji_enter(ji_code(code_stale_leaf), NULL) + 1;
 	}

@@ -54,6 +54,14 @@ bool lang_describe(const struct elf_image *img, const struct lang_functions *fun
 	return false;
 }
 
+bool lang_starts_stacks(const struct elf_image *img)
+{
+	struct elf_dynsym_value sym;
+	struct elf_dynsym syms;
+
+	return elf_dynsym_open(&syms, img) && elf_dynsym_find(&syms, "PyInit__greenlet", &sym);
+}
+
 bool lang_sound(const struct sf_lang *l)
 {
 	if (l->language == SF_LANG_NONE || l->language >= SF_LANG_MAX || l->nloops > SF_LANG_LOOPS)

@@ -28,6 +28,8 @@ struct lang_file {
 /* Whether the file is the runtime of a language that is supported. */
 bool lang_describe(const struct elf_image *img, const struct lang_functions *functions,
 		   struct sf_lang *ret);
+/* Whether the file is a library that gives Python's frames stacks of their own: greenlet. */
+bool lang_starts_stacks(const struct elf_image *img);
 /* Whether BPF can rely on a description that an untrusted process made. */
 bool lang_sound(const struct sf_lang *l);
 /* "python"; "?": out of range */

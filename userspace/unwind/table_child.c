@@ -158,6 +158,8 @@ static void describe_runtime(struct unwind_file *file, struct pack_result *packe
 	if (packed->tables.npages < SF_DIR_MAX / 2 &&
 	    lang_describe(&file->img, &functions, &packed->lang))
 		packed->tables.flags |= SF_MODULE_LANG;
+	else if (lang_starts_stacks(&file->img))
+		packed->tables.flags |= SF_MODULE_STARTS;
 }
 
 /* The address at which an executable segment has that byte of the file. */

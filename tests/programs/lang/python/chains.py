@@ -64,6 +64,21 @@ def case_sorted():
     sorted([2, 1], key=lambda x: nested(3))
 
 
+def case_greenlet():
+    """Begun in one place, and resumed in another one, whose frames are not as deep."""
+    import greenlet
+
+    main = greenlet.getcurrent()
+
+    def inner():
+        main.switch()
+        nested(3)
+
+    g = greenlet.greenlet(inner)
+    sorted([1], key=lambda x: nested(5, g.switch) or 1)
+    g.switch()
+
+
 def case_resub():
     import re
 
