@@ -167,6 +167,8 @@ static void say_row(enum row_arch arch, const struct fn *fn, const struct row *r
 		say_rule(regs, &r->bx);
 	if (r->flags & ROW_SIGNAL)
 		say(" signal");
+	if (r->flags & ROW_LOST)
+		say(" lost");
 	if (r->flags & ROW_PAC)
 		say(" pac");
 	if (r->plt_rep)
@@ -321,6 +323,14 @@ TEST(eh_instructions_columns)
 		{ I("\x07\x10"), "0-100 rsp+8 undef same;", false },
 		/* register */
 		{ I("\x09\x06\x0a\x09\x10\x02"), "0-100 rsp+8 rcx+0 r10+0;", false },
+		/* The caller's sp is not the CFA: longjmp(), setcontext() */
+		{ I("\x0c\x05\x00\x09\x07\x08\x09\x06\x09\x09\x10\x01"),
+		  "0-100 r8+0 rdx+0 r9+0 signal;", false },
+		{ I("\x0c\x01\x00\x11\x06\x71\x11\x07\x6c\x11\x10\x6b"),
+		  "0-100 *(rdx+160) *(rdx+168) *(rdx+120) signal;", false },
+		/* It is not told: the caller is lost, in all rows of that buffer */
+		{ I("\x0c\x05\x00\x09\x10\x01\x41\x11\x10\x6b"),
+		  "0-1 rdi+0 rdx+0 same lost;1-100 rdi+0 *(cfa+168) same lost;", false },
 		/* In xmm0 */
 		{ I("\x09\x06\x11"), "0-100 rsp+8 *(cfa-8) ?;", false },
 		/* same_value of rip */

@@ -31,6 +31,7 @@ static const struct pattern {
 				8,
 				0,
 				12 },
+	[KNOWN_SWAPCONTEXT] = { { 0x48, 0x8b, 0x8a, 0xa8, 0, 0, 0, 0x51 }, 8, 2, 34, 42 },
 	[KNOWN_A64_CLONE_RETURN] = { { 0x01, 0, 0, 0xd4, 0x1f, 0, 0, 0xf1 }, 8, 7, 0, 20 },
 	[KNOWN_A64_RESTORE_RT] = { { 0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4 }, 8, 1, 4, 12 },
 	[KNOWN_A64_MUSL_THREAD] = { { 0xe1, 0x03, 0xc1, 0xa8, 0x20, 0, 0x3f, 0xd6, 0xa8, 0x0b, 0x80,
@@ -46,6 +47,7 @@ static const struct {
 	uint8_t bytes[6], len;
 } leads[KNOWN_CODES] = {
 	[KNOWN_CLONE_RETURN] = { { 0x0f, 0x05, 0x48, 0x85, 0xc0, 0x7c }, 6 },
+	[KNOWN_SWAPCONTEXT] = { { 0x48, 0x8b, 0xa2, 0xa0, 0, 0 }, 6 },
 };
 
 bool known_code_next(struct bytes *text, enum known_code which, uint64_t *ret_start)

@@ -14,6 +14,8 @@
  * 	__clone			test %eax, %eax; jne; xor %ebp, %ebp: musl's, for parent and child
  * 	__clone's child		pop %rdi; call *%r9; mov %eax, %edi; ...; syscall: musl, a thread's
  * 				first frame
+ * 	swapcontext		mov 0xa0(%rdx), %rsp; ...; mov 0xa8(%rdx), %rcx; push %rcx: glibc,
+ * 				up to where the return address is on the other stack
  *
  * AArch64:
  *
@@ -39,6 +41,7 @@ enum known_code {
 	KNOWN_START_CONTEXT,
 	KNOWN_MUSL_CLONE,
 	KNOWN_MUSL_THREAD,
+	KNOWN_SWAPCONTEXT,
 	KNOWN_A64_RESTORE_RT,
 	KNOWN_A64_MUSL_THREAD,
 	KNOWN_A64_CLONE_RETURN,

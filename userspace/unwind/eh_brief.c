@@ -134,16 +134,18 @@ static uint64_t hash_state(const void *ctx, size_t i)
 }
 
 /*
- * 1 and the state's number; 0: there are too many states, or it is a PLT's, which has no brief
- * form; -ENOMEM.
+ * 1 and the state's number; 0: there are too many states, or it is a PLT's or one with a lost
+ * caller, which have no brief form; -ENOMEM.
  */
 static int number(struct eh_brief *m, const struct cfa_state *rules, uint64_t cie, uint32_t *ret)
 {
 	struct state s = { .rules = *rules, .cie = cie };
+	struct row row;
 	size_t at;
 	int err;
 
-	if (s.rules.plt_rep)
+	eh_cfa_row(rules, &row);
+	if (s.rules.plt_rep || row.flags & ROW_LOST)
 		return 0;
 	s.rules.start = s.rules.col[COL_SINK] = 0;
 	s.rules.plt_add = 0;
@@ -188,8 +190,9 @@ static void fill_slots(struct eh_brief *m, const struct eh_cie *cie)
 	for (unsigned int arg = 0; arg < QUICK_OFFSETS; arg++)
 		for (unsigned int reg = 0; reg < sizeof(cie->column); reg++)
 			m->slot[arg << 8 | DW_CFA_offset | reg] =
-				cie->column[reg] == COL_SINK
-					? SLOT_SINK
+				cie->column[reg] == COL_SINK ? SLOT_SINK
+				: cie->column[reg] == COL_SP
+					? SLOT_NONE
 					: (uint8_t)(SLOT_OFFSET + cie->column[reg] * QUICK_OFFSETS +
 						    arg);
 	for (unsigned int arg = 0; arg < 16; arg++)

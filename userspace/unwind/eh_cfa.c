@@ -36,6 +36,7 @@ struct cfa_run {
 	size_t first;	 /* the function's first row in out */
 	bool initial;	 /* evaluating a CIE's initial instructions */
 	bool changed;	 /* a rule was set since the last row */
+	bool lost;	 /* there is a row with ROW_LOST */
 	const char *bad; /* why it stopped early */
 	int err;
 	unsigned int depth;
@@ -77,6 +78,8 @@ static enum cfa_column column_of(const struct eh_cie *cie, enum row_arch arch, u
 		return COL_RA;
 	if (reg == row_arch_regs(arch)->fp)
 		return COL_FP;
+	if (reg == row_arch_regs(arch)->sp)
+		return COL_SP;
 	return arch == ROW_ARCH_X86_64 && reg == REG_BX ? COL_BX : COL_SINK;
 }
 
@@ -170,22 +173,6 @@ static inline bool same_rules(const struct row *row, const struct cfa_state *st)
 	       row->flags == st->flags && row->plt_rep == 0;
 }
 
-static inline void fill(struct row *row, const struct cfa_state *st, uint64_t end)
-{
-	row->start = st->start;
-	row->end = end;
-	rule_unpack(&row->cfa, st->cfa);
-	rule_unpack(&row->ra, st->col[COL_RA]);
-	rule_unpack(&row->fp, st->col[COL_FP]);
-	rule_unpack(&row->bx, st->col[COL_BX]);
-	row->cfa_off2 = st->off2;
-	row->plt_rep = 0;
-	row->plt_at = 0;
-	row->source = ROW_EH_FRAME;
-	row->flags = st->flags;
-	row->go = 0;
-}
-
 /*
  * A PLT's CFA grows by plt_add inside each block of plt_rep bytes. Blocks are aligned to plt_rep,
  * but a row counts from its start, which need not be aligned and may then lie inside a block.
@@ -200,13 +187,22 @@ static void append_plt(struct cfa_run *r, uint64_t end)
 		bool high = pc >= st->plt_at;
 		struct row *row = &r->out->rows[r->out->n++];
 
-		fill(row, st, end);
+		eh_cfa_row(st, row);
+		row->end = end;
 		row->plt_rep = rep;
 		row->plt_at = at;
 		if (high)
 			row->cfa.off += st->plt_add;
 		at += (high ? rep : st->plt_at) - pc;
 	}
+}
+
+static void append(struct cfa_run *r, uint64_t end)
+{
+	struct row *row = &r->out->rows[r->out->n++];
+
+	eh_cfa_row(&r->cur, row);
+	row->end = end;
 }
 
 /* Appends the current rules as a row up to `end`, which is above the state's start. */
@@ -220,10 +216,12 @@ static void emit(struct cfa_run *r, uint64_t end)
 		return;
 	if (r->cur.plt_rep)
 		append_plt(r, end);
-	else if (!r->changed || (out->n > r->first && same_rules(&out->rows[out->n - 1], &r->cur)))
+	else if (!r->changed || (out->n > r->first && r->cur.col[COL_SP] == SP_IS_CFA &&
+				 same_rules(&out->rows[out->n - 1], &r->cur)))
 		out->rows[out->n - 1].end = end;
 	else
-		fill(&out->rows[out->n++], &r->cur, end);
+		append(r, end);
+	r->lost |= out->rows[out->n - 1].flags & ROW_LOST;
 	r->cur.start = end;
 	r->changed = false;
 }
@@ -338,31 +336,6 @@ static uint64_t expression_rule(struct cfa_run *r, bool is_value)
 	return rule_at(r, mem ? RULE_REG_MEM : RULE_REG, e.base, e.off);
 }
 
-/*
- * A rule for the caller's sp, which is the CFA of a row. GHC's StgRun() has another CFA, and gives
- * sp last.
- */
-static void caller_sp(struct cfa_run *r, uint64_t packed)
-{
-	static const enum cfa_column columns[] = { COL_RA, COL_FP, COL_BX };
-	const uint8_t sp = row_arch_regs(r->arch)->sp;
-	struct rule at, cfa;
-
-	rule_unpack(&at, packed);
-	rule_unpack(&cfa, r->cur.cfa);
-	if (at.kind != RULE_REG || at.reg != sp || cfa.kind != RULE_REG || cfa.reg != sp)
-		return;
-	for (size_t i = 0; i < sizeof(columns) / sizeof(columns[0]); i++) {
-		struct rule saved;
-
-		rule_unpack(&saved, r->cur.col[columns[i]]);
-		if (saved.kind == RULE_CFA_MEM)
-			set_rule(r, columns[i],
-				 rule_cfa(RULE_CFA_MEM, (int64_t)saved.off - at.off + cfa.off));
-	}
-	def_cfa(r, sp, at.off);
-}
-
 static inline bool restore(struct cfa_run *r, uint64_t reg)
 {
 	enum cfa_column col = column(r, reg);
@@ -402,8 +375,9 @@ static bool op_column(struct cfa_run *r, uint8_t op)
 		rule = rule_pack(RULE_UNDEF, 0, 0);
 		break;
 	case DW_CFA_same_value:
-		rule = col == COL_RA ? ra_unspecified(r->arch, r->cie->ra_reg, r->nregs)
-				     : rule_pack(RULE_SAME, 0, 0);
+		rule = col == COL_RA   ? ra_unspecified(r->arch, r->cie->ra_reg, r->nregs)
+		       : col == COL_SP ? rule_pack(RULE_REG, row_arch_regs(r->arch)->sp, 0)
+				       : rule_pack(RULE_SAME, 0, 0);
 		break;
 	case DW_CFA_register:
 		rule = rule_at(r, RULE_REG, bytes_uleb(b), 0);
@@ -413,8 +387,6 @@ static bool op_column(struct cfa_run *r, uint8_t op)
 		break;
 	case DW_CFA_val_expression:
 		rule = expression_rule(r, true);
-		if (reg == row_arch_regs(r->arch)->sp)
-			caller_sp(r, rule);
 		break;
 	default:
 		return restore(r, reg);
@@ -600,6 +572,7 @@ static inline void prepare(struct cfa_run *r, const struct eh_cie *cie,
 	r->out = NULL;
 	r->initial = false;
 	r->changed = true;
+	r->lost = false;
 	r->bad = NULL;
 	r->err = 0;
 	r->depth = 0;
@@ -617,6 +590,7 @@ bool eh_cfa_init(struct eh_cie *cie, const struct eh_insns *insns, struct diag *
 								  r.nregs),
 				    .col[COL_FP] = rule_pack(RULE_SAME, 0, 0),
 				    .col[COL_BX] = rule_pack(RULE_SAME, 0, 0),
+				    .col[COL_SP] = SP_IS_CFA,
 				    .cfa_reg = UINT16_MAX, /* no rule yet */
 				    .flags = cie->signal ? ROW_SIGNAL : 0 };
 	if (cie->ra_reg == row_arch_regs(insns->arch)->fp)
@@ -626,6 +600,19 @@ bool eh_cfa_init(struct eh_cie *cie, const struct eh_insns *insns, struct diag *
 	run(&r, insns->section, diag);
 	cie->init = r.cur;
 	return !r.bad;
+}
+
+/* Where the CFA of one row is a buffer, it is one in all rows of the function. */
+static void lose_buffer(struct rowbuf *out, size_t first)
+{
+	const struct rule *buffer = NULL;
+
+	for (size_t i = first; i < out->n && !buffer; i++)
+		if (out->rows[i].flags & ROW_LOST)
+			buffer = &out->rows[i].cfa;
+	for (size_t i = first; i < out->n && buffer; i++)
+		if (rule_equal(&out->rows[i].cfa, buffer))
+			out->rows[i].flags |= ROW_LOST;
 }
 
 int eh_cfa_rows(const struct eh_cie *cie, const struct eh_insns *insns, uint64_t start,
@@ -644,6 +631,8 @@ int eh_cfa_rows(const struct eh_cie *cie, const struct eh_insns *insns, uint64_t
 	run(&r, insns->section, diag);
 	if (!r.bad && !r.err && r.cur.start < end)
 		emit(&r, end);
+	if (r.lost)
+		lose_buffer(out, r.first);
 	return r.err;
 }
 
@@ -689,9 +678,4 @@ bool eh_cfa_same(const struct eh_cie *a, const struct eh_cie *b)
 {
 	return a->data_align == b->data_align && a->ra_reg == b->ra_reg &&
 	       a->addr_size == b->addr_size && !memcmp(&a->init, &b->init, sizeof(a->init));
-}
-
-void eh_cfa_row(const struct cfa_state *rules, struct row *ret)
-{
-	fill(ret, rules, 0);
 }

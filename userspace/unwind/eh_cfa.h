@@ -62,8 +62,13 @@ enum {
  * The rules at one location. Each is a rule_pack() word, so that setting, comparing and appending
  * it are single instructions. Only the CFA has a second offset.
  */
-/* COL_SINK takes the rules of registers that no row has; it is never read. */
-enum cfa_column { COL_RA, COL_FP, COL_BX, COL_SINK, NCOLS };
+/*
+ * COL_SINK takes the rules of registers that no row has; it is never read. COL_SP is SP_IS_CFA
+ * unless an instruction says otherwise, as in code that jumps to another frame.
+ */
+enum cfa_column { COL_RA, COL_FP, COL_BX, COL_SINK, COL_SP, NCOLS };
+
+#define SP_IS_CFA rule_pack(RULE_CFA, 0, 0)
 
 struct cfa_state {
 	uint64_t start;		  /* where the rules start to hold */
@@ -81,7 +86,7 @@ struct cfa_state {
 	uint8_t zero;
 };
 
-_Static_assert(sizeof(struct cfa_state) == 72, "no padding: equal states have equal bytes");
+_Static_assert(sizeof(struct cfa_state) == 80, "no padding: equal states have equal bytes");
 
 struct eh_cie {
 	uint64_t offset, end; /* of its record, bytes from the section's start */

@@ -314,6 +314,10 @@ static int code_of_unpackable(struct packer *p, const struct row *r, uint16_t *r
 		memcpy(&rule, &p->go->rules[r->go - 1], sizeof(rule));
 		return indexed_code(p, &rule, ret);
 	}
+	if (r->flags & ROW_LOST) {
+		rule = (struct sf_rule){ .cfa_kind = SF_K_NONE };
+		return indexed_code(p, &rule, ret);
+	}
 	if (r->cfa.kind == RULE_NONE || r->ra.kind == RULE_NONE) {
 		*ret = SF_RULE_GAP;
 		return 0;

@@ -19,6 +19,7 @@
 /* DWARF numbers of x86-64's registers */
 #define X86_RAX 0
 #define X86_RDX 1
+#define X86_RCX 2
 #define X86_RBX 3
 #define X86_RBP 6
 #define X86_RSP 7
@@ -83,6 +84,11 @@ enum row_source { ROW_SFRAME, ROW_EH_FRAME, ROW_CODE };
  * If innermost and 0 is in the result register, it is a new thread's outermost frame (trampoline.h)
  */
 #define ROW_CHILD  0x4
+/*
+ * The caller is not known, whatever the rules and the frame pointer say: the code is about to jump
+ * to another frame
+ */
+#define ROW_LOST   0x8
 #define ROW_PAC	   0x2 /* AArch64: the RA (saved or in LR) carries a pointer authentication code */
 
 /*
@@ -102,9 +108,20 @@ struct row {
 	uint8_t go;
 };
 
+/*
+ * Whether the RA is in the caller's frame. No function saves it there: the CFA is another address
+ * than the caller's sp, and the table does not say so (__longjmp() of AArch64).
+ */
+static inline bool ra_is_foreign(const struct rule *ra, uint8_t flags)
+{
+	return ra->kind == RULE_CFA_MEM && ra->off >= 0 && !(flags & ROW_SIGNAL);
+}
+
 /* Whether the row says where the caller is, or that there is none. */
 static inline bool row_usable(const struct row *r)
 {
+	if (r->flags & ROW_LOST)
+		return false;
 	return r->ra.kind == RULE_UNDEF || r->go ||
 	       (r->cfa.kind != RULE_NONE && r->ra.kind != RULE_NONE);
 }

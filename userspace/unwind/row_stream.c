@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "unwind/code_inner.h"
+#include "unwind/eh_return.h"
 #include "unwind/eh_brief.h"
 #include "unwind/fntab.h"
 #include "unwind/sframe_brief.h"
@@ -89,7 +90,7 @@ static int add_plts(struct unwind_file *f)
 	return err;
 }
 
-/* Adds the rows of functions inside of code with one row, among those of trampolines. */
+/* Adds rows of code whose tables are wrong, among those of trampolines. */
 static int add_inner(struct unwind_file *f)
 {
 	const size_t n = f->known.n;
@@ -97,6 +98,8 @@ static int add_inner(struct unwind_file *f)
 			  ? code_inner_rows(&f->eh, &f->img, &f->known)
 			  : 0;
 
+	if (!err && f->arch == ROW_ARCH_X86_64 && !f->img.be)
+		err = eh_return_rows(&f->eh, &f->img, &f->known);
 	if (f->known.n > n)
 		rowbuf_sort(&f->known);
 	return err;
@@ -311,7 +314,9 @@ static int advance(struct row_stream *s, enum row_source which, bool merging)
 			rewind_block(src);
 		if (src->at < src->buf.n) {
 			src->cur = src->buf.rows[src->at++];
-			if (merging && which == ROW_SFRAME && !row_usable(&src->cur))
+			if (merging && which == ROW_SFRAME && !row_usable(&src->cur) &&
+			    !(src->cur.flags & ROW_LOST &&
+			      !fntab_find(&s->file->eh.fns, src->cur.start)))
 				continue;
 			if (which == ROW_EH_FRAME)
 				cut_head(&src->cur, s->sframe_end);

@@ -99,6 +99,8 @@ static char *put_rules(char *p, enum row_arch arch, const struct row *row)
 	p = row->fp.kind == RULE_SAME ? append(p, "same") : put_rule(p, arch, &row->fp);
 	if (row->flags & ROW_SIGNAL)
 		p = append(p, " signal");
+	if (row->flags & ROW_LOST)
+		p = append(p, " lost");
 	if (row->flags & ROW_PAC)
 		p = append(p, " pac");
 	if (row->plt_rep) {

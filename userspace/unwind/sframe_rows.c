@@ -216,6 +216,7 @@ static enum damage read_row(struct walk *w, struct row *r)
 	uint8_t info = bytes_u8(&w->b);
 	unsigned int n = INFO_WORDS(info);
 	int32_t words[WORDS_MAX];
+	enum damage damage;
 
 	if (!n) {
 		if (w->b.err)
@@ -235,7 +236,10 @@ static enum damage read_row(struct walk *w, struct row *r)
 		return DAMAGE_CUT;
 	if (info & w->mangled)
 		r->flags |= ROW_PAC;
-	return row_rules(w, r, info, words);
+	damage = row_rules(w, r, info, words);
+	if (ra_is_foreign(&r->ra, r->flags))
+		r->flags |= ROW_LOST;
+	return damage;
 }
 
 /*

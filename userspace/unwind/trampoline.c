@@ -69,6 +69,19 @@ static const struct row leaf_row = LEAF(0);
 static const struct row clone_row = LEAF(ROW_CHILD);
 static const struct row outermost_row = { .ra = { .kind = RULE_UNDEF }, .source = ROW_EH_FRAME };
 
+/* The next context's ucontext is at rdx. As after a signal: its address need not follow a call. */
+#define AT_RDX(offset)                                                \
+	{                                                             \
+		.kind = RULE_REG_MEM, .reg = X86_RDX, .off = (offset) \
+	}
+static const struct row swap_row = {
+	.cfa = AT_RDX(160),
+	.ra = AT_RDX(168),
+	.fp = AT_RDX(120),
+	.source = ROW_EH_FRAME,
+	.flags = ROW_SIGNAL,
+};
+
 static const struct row a64_stub_row = {
 	.cfa = { .kind = RULE_REG, .reg = 31 },
 	.ra = { .kind = RULE_REG, .reg = 30 },
@@ -99,6 +112,7 @@ static const struct trampoline {
 	{ ROW_ARCH_X86_64, KNOWN_START_CONTEXT, &outermost_row },
 	{ ROW_ARCH_X86_64, KNOWN_MUSL_CLONE, &clone_row },
 	{ ROW_ARCH_X86_64, KNOWN_MUSL_THREAD, &outermost_row },
+	{ ROW_ARCH_X86_64, KNOWN_SWAPCONTEXT, &swap_row },
 	{ ROW_ARCH_AARCH64, KNOWN_A64_CLONE_RETURN, &a64_clone_row },
 	{ ROW_ARCH_AARCH64, KNOWN_A64_RESTORE_RT, &a64_restorer_row },
 	{ ROW_ARCH_AARCH64, KNOWN_A64_MUSL_THREAD, &outermost_row },

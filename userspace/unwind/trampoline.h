@@ -5,6 +5,7 @@
  *
  * - Signal restorers have no CFI in musl and others, and SFrame cannot describe them.
  * - glibc's __start_context is outermost, though its CFI says otherwise.
+ * - glibc's swapcontext() has the CFI of its caller's stack where it is on another.
  * - A thread's first frame has no CFI in musl.
  * - The end of clone() and clone3() has none in glibc. Both the caller's thread and the new
  *   one execute it (on AArch64 the CFI there is right for the caller's thread only).
