@@ -83,6 +83,8 @@ plain() {
 	c probe probe.c
 	c probe-fp probe.c -fno-omit-frame-pointer
 	nested
+	c leap leap.c
+	c leap-fp leap.c -fno-omit-frame-pointer
 	c forker forker.c
 	c brief brief.c
 	c block block.c -pthread

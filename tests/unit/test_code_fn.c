@@ -168,6 +168,27 @@ SHAPE(no_pad, "push %rbx\n call *%rdi\n pop %rbx\n ret\n nop\n ret\n 0:")
 SHAPE(handler, "sub $8, %rsp\n push 16(%r14)\n mov %rsp, 16(%r14)\n call *%rdi\n pop 16(%r14)\n"
 	       "add $8, %rsp\n ret")
 SHAPE(raises, "test %edi, %edi\n jne 1f\n ret\n 1: mov 16(%r14), %rsp\n pop 16(%r14)\n ret")
+
+/* Jumps to another frame: from a buffer in the order of musl; glibc, which scrambles its words */
+SHAPE(leaps, "mov (%rdi), %rbx\n mov 8(%rdi), %rbp\n mov 16(%rdi), %r12\n mov 48(%rdi), %rsp\n"
+	     "jmp *56(%rdi)")
+SHAPE(leaps_scrambled, "mov 48(%rdi), %r8\n mov 8(%rdi), %r9\n mov 56(%rdi), %rdx\n"
+		       "xor %fs:48, %r8\n xor %fs:48, %r9\n xor %fs:48, %rdx\n mov (%rdi), %rbx\n"
+		       "mov %r8, %rsp\n mov %r9, %rbp\n jmp *%rdx")
+/* As setcontext(): the address is pushed on the other stack. */
+SHAPE(leaps_by_push, "mov 160(%rdx), %rsp\n mov 120(%rdx), %rbp\n mov 168(%rdx), %rcx\n"
+		     "push %rcx\n mov 136(%rdx), %rdx\n ret")
+/* As LLVM's unwinder, which has put the address there first */
+SHAPE(leaps_to_stored, "mov 56(%rdi), %rax\n mov 128(%rdi), %rbx\n mov %rbx, 8(%rax)\n"
+		       "mov 48(%rdi), %rbp\n mov 56(%rdi), %rsp\n pop %rdi\n ret")
+/* A coroutine switches stacks. */
+SHAPE(switches, "push %rbp\n push %rbx\n mov %rsp, (%rdi)\n mov (%rsi), %rsp\n pop %rbx\n"
+		"pop %rbp\n ret")
+/* The buffer's address is overwritten while it is needed. */
+SHAPE(leaps_lost, "mov 8(%rdi), %rbp\n mov 64(%rdi), %rdi\n mov 48(%rdi), %rsp\n"
+		  "jmp *56(%rdi)")
+/* Of a function with arrays on its stack; a computed goto follows. */
+SHAPE(no_leap, "push %rbp\n mov %rsp, %rbp\n mov %rdi, %rsp\n jmp *%rax")
 SHAPE(pops_own_slot, "push %rbp\n push %rax\n mov %rsp, %rbp\n pop 8(%rbp)\n pop %rbp\n ret")
 
 /* The index is never 3: the table has three entries, and other data follows. */
@@ -359,6 +380,31 @@ TEST(noreturn)
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	ANALYSE(raises_by_jump);
 	EXPECT_EQ(verdict, CODE_PROVEN);
+}
+
+TEST(jumps_to_another_frame)
+{
+	ANALYSE(leaps);
+	EXPECT_EQ(verdict, CODE_PROVEN);
+	EXPECT_STR(at(7), "cfa=*(rdi+48) ra=*(rdi+56) fp=same signal");
+	EXPECT_STR(at(15), "cfa=rsp+0 ra=*(rdi+56) fp=same signal");
+	ANALYSE(leaps_scrambled);
+	EXPECT_STR(at(45), "cfa=rsp+0 ra=rdx+0 fp=r9+0 signal");
+	EXPECT_STR(at(48), "cfa=rsp+0 ra=rdx+0 fp=same signal");
+	ANALYSE(leaps_by_push);
+	EXPECT_STR(at(7), "cfa=rsp+0 ra=*(rdx+168) fp=*(rdx+120) signal");
+	EXPECT_STR(at(18), "cfa=rsp+0 ra=rcx+0 fp=same signal");
+	EXPECT_STR(at(19), "cfa=rsp+8 ra=*(cfa-8) fp=same signal");
+	ANALYSE(leaps_to_stored);
+	EXPECT_STR(at(19), "cfa=*(rdi+56)+16 ra=*(cfa-8) fp=same signal");
+	ANALYSE(switches);
+	EXPECT_STR(at(5), "cfa=rsp+24 ra=*(cfa-8) fp=*(cfa-16)");
+	EXPECT_STR(at(8), "cfa=rsp+24 ra=*(cfa-8) fp=*(cfa-16) signal");
+	ANALYSE(leaps_lost);
+	EXPECT_STR(at(4), "cfa=? ra=? fp=same signal lost");
+	EXPECT_STR(at(8), "cfa=*(rdi+48) ra=*(rdi+56) fp=same signal");
+	ANALYSE(no_leap);
+	EXPECT_STR(at(7), "cfa=rbp+16 ra=*(cfa-8) fp=*(cfa-16)");
 }
 
 TEST(table)
@@ -558,7 +604,7 @@ TEST(exceptions_of_ocaml)
 	ANALYSE(raises);
 	EXPECT_EQ(verdict, CODE_PROVEN);
 	EXPECT_STR(at(5), "cfa=rsp+8 ra=*(cfa-8) fp=same");
-	EXPECT_STR(at(9), "");
+	EXPECT_STR(at(9), "cfa=rsp+16 ra=*(cfa-8) fp=same signal");
 	ANALYSE(pops_own_slot);
 	EXPECT(verdict != CODE_PROVEN);
 }
@@ -657,6 +703,20 @@ static void analyse_arm64(const uint32_t *code, size_t n)
 #define ANALYSE_ARM64(code) analyse_arm64(code, sizeof(code) / sizeof(*(code)))
 
 /* As GCC's tables: saved values count until sp is above them. */
+/* musl's longjmp() */
+TEST(arm64_jump_to_another_frame)
+{
+	/* ldp x19, x20, [x0]; ldp x29, x30, [x0, #80]; ldr x2, [x0, #104]; mov sp, x2; br x30 */
+	static const uint32_t code[] = { 0xa9405013, 0xa945781d, 0xf9403402, 0x9100005f,
+					 0xd61f03c0 };
+
+	ANALYSE_ARM64(code);
+	EXPECT_STR(at(4), "cfa=sp+0 ra=lr fp=same");
+	EXPECT_STR(at(8), "cfa=*(x0+104) ra=lr fp=same signal");
+	EXPECT_STR(at(12), "cfa=x2+0 ra=lr fp=same signal");
+	EXPECT_STR(at(16), "cfa=sp+0 ra=lr fp=same signal");
+}
+
 TEST(arm64_epilogue)
 {
 	static const uint32_t code[] = {

@@ -188,7 +188,7 @@ bool code_fn_ends_there(const struct code_fn *f, const struct code_op *op, uint6
 	       (!op->target && is_import(op) && code_ends_at(f, (uint64_t)op->imm));
 }
 
-bool code_fn_left_frame(const struct code_fn *f, const struct code_state *s)
+bool code_fn_left_frame(const struct code_fn *f, const struct code_state *s, bool by_jump)
 {
 	const struct code_val *sp = &s->reg[f->arch->sp];
 	struct code_op op;
@@ -196,12 +196,15 @@ bool code_fn_left_frame(const struct code_fn *f, const struct code_state *s)
 	if (sp->kind != VAL_STACK || !sp->sym)
 		return false;
 	code_decode(f, sp->sym, &op);
+	if (op.kind == OP_LEA) /* glibc's longjmp() */
+		return by_jump && op.dst == f->arch->sp && !op.imm && op.src != f->arch->sp &&
+		       op.src != f->arch->fp;
 	return op.kind == OP_LOAD && op.dst == f->arch->sp;
 }
 
 static int returns(struct code_fn *f, const struct code_state *s, int32_t pops)
 {
-	if (code_fn_left_frame(f, s)) {
+	if (code_fn_left_frame(f, s, f->arch->ra != CODE_NO_REG)) {
 		f->leaps = true;
 		return 0;
 	}
@@ -313,7 +316,7 @@ static int run_out(struct code_fn *f, uint64_t addr, const struct code_state *s,
 	}
 	if (call && (f->sized || falls_into_function(f, addr)))
 		return note_final(f, callee);
-	f->leaps = true;
+	f->leaps = f->strays = true;
 	return 0;
 }
 
@@ -443,6 +446,7 @@ static void clear(struct code_fn *f)
 	f->pushed = (struct code_pushed){ 0 };
 	f->rows.n = 0;
 	f->returns = f->leaps = f->loses = f->loses_fp = f->tail_loses = f->saves = false;
+	f->strays = f->hands_over = f->goes_away = false;
 	f->own_late = false;
 	f->writes = 0;
 	f->pops = 0;
@@ -534,6 +538,9 @@ int code_fn_analyse(struct code_fn *f, struct code_range fn)
 	if (err)
 		return CODE_REJECTED;
 	if (f->returns ? !f->loses : !f->leaps && f->saves)
+		return CODE_PROVEN;
+	if (!f->returns && !f->ntails && !f->strays && !f->guessed &&
+	    (f->hands_over ? f->saves && !f->loses : f->goes_away))
 		return CODE_PROVEN;
 	return f->ntails && !f->tail_loses && !f->loses && !f->guessed ? CODE_TAILS : CODE_SOUND;
 }

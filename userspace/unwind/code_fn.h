@@ -193,6 +193,11 @@ struct code_fn {
 	 * on a way to `tails`
 	 */
 	bool returns, leaps, loses, tail_loses;
+	/*
+	 * It ends in a jump through a pointer, with sp and fp as at entry; it goes to another frame
+	 * (code_leap.c); it leads to other functions in yet another way than by `tails`
+	 */
+	bool hands_over, goes_away, strays;
 	bool loses_fp;	 /* it returns with another fp */
 	uint32_t writes; /* registers, by it and by what it calls */
 	int32_t pops;	 /* bytes of arguments that it removes when it returns */
@@ -210,8 +215,9 @@ enum code_verdict {
 	CODE_TAILS,
 	/*
 	 * Besides, its code shows that its start is one: it returns at the height of its entry,
-	 * with all of the caller's registers restored; or it never leaves, and saves the caller's
-	 * registers first.
+	 * with all of the caller's registers restored; or it never leaves, or leaves by jumps
+	 * through pointers as it would return, and saves the caller's registers first; or it goes
+	 * to another frame.
 	 */
 	CODE_PROVEN,
 };

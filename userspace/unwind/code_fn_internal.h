@@ -27,9 +27,9 @@ static inline void code_empty_slots(struct slots *s)
 bool code_fn_inside(const struct code_fn *f, uint64_t addr);
 /*
  * Whether sp was loaded from memory that holds no known value: of another stack, or of an outer
- * frame, as OCaml raises exceptions.
+ * frame, as OCaml raises exceptions. by_jump: or was set to a register that holds none
  */
-bool code_fn_left_frame(const struct code_fn *f, const struct code_state *s);
+bool code_fn_left_frame(const struct code_fn *f, const struct code_state *s, bool by_jump);
 /* Whether what follows the call at `addr` is not reached from it. */
 bool code_fn_ends_there(const struct code_fn *f, const struct code_op *op, uint64_t addr);
 /*
@@ -64,6 +64,12 @@ int code_pads(struct code_fn *f);
 
 /* Fills f->rows from f->leaders. 0 or -ENOMEM. */
 int code_fn_make_rows(struct code_fn *f);
+
+/*
+ * Puts the rows of the leader's code in the place of its last ones, where it jumps to another
+ * frame. 0 or -ENOMEM.
+ */
+int code_leap_rows(struct code_fn *f, const struct code_leader *l, struct rowbuf *rows);
 
 /* Notes that a table starts there, or ends. 0 or -ENOMEM. */
 int code_note_table(struct code_fn *f, uint64_t addr);

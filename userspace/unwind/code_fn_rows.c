@@ -163,6 +163,8 @@ static int rows_of(struct code_fn *f, const struct code_leader *l, const struct 
 			by_fp = false; /* sp was written, so the row is not kept */
 		code_walk_apply(f, &w);
 	}
+	if (!err && !w.on && f->leaps && !f->outermost)
+		err = code_leap_rows(f, l, &f->rows);
 	if (!err && !w.on)
 		pad(f, w.end, next);
 	return err;

@@ -193,7 +193,7 @@ static int table_entries(struct code_fn *f, const struct code_val *v, const stru
 		if (more && unbound && !to && !code_fn_inside(f, target) &&
 		    code_state_is_entry(s, f->arch)) {
 			/* Into another function, which shares the rest of its code */
-			f->leaps = true;
+			f->leaps = f->strays = true;
 			f->loses |= !code_state_restored(s, f->arch);
 			return 0;
 		}
@@ -316,8 +316,11 @@ int code_jump_indirect(struct code_fn *f, const struct code_op *op, struct code_
 	if (op->kind == OP_JUMP_REG && s->reg[op->src].kind == VAL_CONST)
 		return code_jump_to(f, (uint64_t)s->reg[op->src].off, s);
 	f->leaps = true;
-	if (op->kind == OP_JUMP_REG &&
-	    (code_state_left(s, f->arch, addr) || code_fn_left_frame(f, s)))
+	if (code_state_is_entry(s, f->arch) && !by_slot && v.kind != VAL_TARGET)
+		f->hands_over = true;
+	else if (!code_fn_left_frame(f, s, true))
+		f->strays = true;
+	if ((op->kind == OP_JUMP_REG || op->index == CODE_NO_REG) && code_fn_left_frame(f, s, true))
 		return 0;
 	f->loses |= !code_state_restored(s, f->arch);
 	if (by_slot && (f->outermost || code_state_is_entry(s, f->arch)))

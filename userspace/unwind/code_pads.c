@@ -155,6 +155,8 @@ static bool has_handlers(const struct code_fn *f)
 static void restore(struct code_fn *f, const struct code_fn *before, bool failed)
 {
 	f->leaps = before->leaps || failed || (f->returns && !before->returns);
+	f->strays = before->strays || f->leaps != before->leaps;
+	f->hands_over = before->hands_over;
 	f->ncalls = before->ncalls;
 	f->naddressed = before->naddressed;
 	f->ntails = before->ntails;
@@ -178,7 +180,7 @@ int code_pads(struct code_fn *f)
 	if (f->outermost || f->njoined)
 		return 0;
 	if (has_handlers(f)) {
-		f->leaps = true; /* it may return there */
+		f->leaps = f->strays = true; /* it may return there */
 		return 0;
 	}
 	f->in_pad = true;

@@ -5,8 +5,6 @@
 
 #define UNKNOWN ((struct code_val){ 0 })
 
-#define SET_SP_MAX 4 /* bytes of an instruction that sets sp to a register, or aligns it */
-
 static struct code_val on_stack(uint64_t sym, int64_t off)
 {
 	return (struct code_val){ .kind = VAL_STACK, .sym = sym, .off = off };
@@ -582,13 +580,6 @@ bool code_state_syscall_is(const struct code_state *s, const struct code_arch *a
 	const struct code_val *nr = &s->reg[arch->syscall];
 
 	return nr->kind == VAL_CONST && (nr->off == numbers[0] || nr->off == numbers[1]);
-}
-
-bool code_state_left(const struct code_state *s, const struct code_arch *arch, uint64_t addr)
-{
-	const struct code_val *sp = &s->reg[arch->sp];
-
-	return sp->kind == VAL_STACK && sp->sym && !sp->off && addr - sp->sym <= SET_SP_MAX;
 }
 
 bool code_state_restored(const struct code_state *s, const struct code_arch *arch)

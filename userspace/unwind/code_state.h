@@ -121,8 +121,6 @@ bool code_state_unpop_ra(struct code_state *s, const struct code_arch *arch, uin
 /* Whether a system call here has one of two numbers. */
 bool code_state_syscall_is(const struct code_state *s, const struct code_arch *arch,
 			   const uint16_t numbers[2]);
-/* Whether the instruction before this one went to another stack: nothing returns from there. */
-bool code_state_left(const struct code_state *s, const struct code_arch *arch, uint64_t addr);
 /* Whether all of the caller's registers hold its values. */
 bool code_state_restored(const struct code_state *s, const struct code_arch *arch);
 /*
