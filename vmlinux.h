@@ -101,8 +101,12 @@ struct file_system_type {
 struct user_namespace {
 	int level;
 };
+struct backing_dev_info {
+	unsigned long long id;
+};
 struct super_block {
 	unsigned int s_dev;
+	struct backing_dev_info *s_bdi;
 	unsigned long s_magic;
 	struct file_system_type *s_type;
 	struct user_namespace *s_user_ns;
@@ -124,18 +128,18 @@ struct inode {
 	unsigned int i_flags;
 	long long i_size;
 	unsigned int i_generation;
-	long long i_mtime_sec;		/* since 3aa63a569c64 (6.11) */
-	unsigned int i_mtime_nsec;
+	long long i_ctime_sec;		/* since 3aa63a569c64 (6.11) */
+	unsigned int i_ctime_nsec;
 };
 struct timespec64 {
 	long long tv_sec;
 	long tv_nsec;
 };
-struct inode___v67 {
-	struct timespec64 __i_mtime;	/* 12cd44023651 (6.7) to 6.10 */
+struct inode___v66 {
+	struct timespec64 __i_ctime;	/* 13bc24457850 (6.6) to 6.10 */
 };
 struct inode___v61 {
-	struct timespec64 i_mtime;	/* before 6.7 */
+	struct timespec64 i_ctime;	/* before 6.6 */
 };
 struct file {
 	struct inode *f_inode;

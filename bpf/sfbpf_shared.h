@@ -161,14 +161,14 @@ struct sf_sample {
 };
 
 /*
- * Identifies a file by the mapped inode, never by path. mtime is part of the key, so a file that
- * was rewritten in place counts as another file.
+ * Identifies a file by the mapped inode, never by path. The change time is part of the key, so a
+ * file that was rewritten in place counts as another file. Unlike mtime, no program can set it.
  */
 struct sf_file_key {
 	sf_u64 ino;
 	sf_u32 dev;	 /* the kernel's dev_t: major << 20 | minor */
-	sf_u32 gen;	 /* i_generation */
-	sf_u64 mtime_ns; /* i_mtime, nanoseconds since the epoch */
+	sf_u32 instance; /* inode_instance() in vma.bpf.h */
+	sf_u64 ctime_ns; /* i_ctime, nanoseconds since the epoch */
 };
 
 #define SF_KEY_VDSO 0xfffffffffffffff0ull /* ino of the 64-bit vDSO's key; the rest 0 */

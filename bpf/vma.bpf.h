@@ -75,16 +75,19 @@ __noinline u64 vma_near(u32 slot, u64 addr)
 	return s ? vma_walk(s, addr) : 0;
 }
 
-static __always_inline u64 inode_mtime_ns(u64 inode)
+/* Set by a stat() since 4e40eff0b573 (6.13), so that the next change gets another time */
+#define CTIME_QUERIED (1u << 31)
+
+static __always_inline u64 inode_ctime_ns(u64 inode)
 {
-	if (bpf_core_field_exists(struct inode, i_mtime_sec))
-		return KLOAD(inode, struct inode, i_mtime_sec) * 1000000000ull +
-		       KLOAD32(inode, struct inode, i_mtime_nsec);
-	if (bpf_core_field_exists(struct inode___v67, __i_mtime))
-		return KLOAD(inode, struct inode___v67, __i_mtime.tv_sec) * 1000000000ull +
-		       KLOAD(inode, struct inode___v67, __i_mtime.tv_nsec);
-	return KLOAD(inode, struct inode___v61, i_mtime.tv_sec) * 1000000000ull +
-	       KLOAD(inode, struct inode___v61, i_mtime.tv_nsec);
+	if (bpf_core_field_exists(struct inode, i_ctime_sec))
+		return KLOAD(inode, struct inode, i_ctime_sec) * 1000000000ull +
+		       (KLOAD32(inode, struct inode, i_ctime_nsec) & ~CTIME_QUERIED);
+	if (bpf_core_field_exists(struct inode___v66, __i_ctime))
+		return KLOAD(inode, struct inode___v66, __i_ctime.tv_sec) * 1000000000ull +
+		       KLOAD(inode, struct inode___v66, __i_ctime.tv_nsec);
+	return KLOAD(inode, struct inode___v61, i_ctime.tv_sec) * 1000000000ull +
+	       KLOAD(inode, struct inode___v61, i_ctime.tv_nsec);
 }
 
 static __always_inline u64 vma_inode(u64 vma)
@@ -103,12 +106,31 @@ static __always_inline bool inode_is_anonymous(u64 inode)
 	return KLOAD32(inode, struct inode, i_flags) & S_PRIVATE;
 }
 
+#define BDI_SPREAD 0x9e3779b1u /* odd: different ids give different products */
+
+/*
+ * What tells files with equal device, inode number and change time apart: a mix of i_generation,
+ * the id of the file system's bdi, and the inode's address. FUSE and network file systems have no
+ * generations, and a device number is used again after an unmount, but the id is not. Files of two
+ * btrfs subvolumes may have all else in common. A module keeps its file open, so its inode stays
+ * where it is.
+ */
+static __always_inline u32 inode_instance(u64 inode, u64 sb)
+{
+	u64 bdi = KLOAD(sb, struct super_block, s_bdi);
+	u32 id = KLOAD32(bdi, struct backing_dev_info, id);
+
+	return (KLOAD32(inode, struct inode, i_generation) + id * BDI_SPREAD) ^ (u32)(inode >> 4);
+}
+
 static __always_inline void inode_key(u64 inode, struct sf_file_key *key)
 {
+	u64 sb = KLOAD(inode, struct inode, i_sb);
+
 	key->ino = KLOAD(inode, struct inode, i_ino);
-	key->dev = KLOAD32(KLOAD(inode, struct inode, i_sb), struct super_block, s_dev);
-	key->gen = KLOAD32(inode, struct inode, i_generation);
-	key->mtime_ns = inode_mtime_ns(inode);
+	key->dev = KLOAD32(sb, struct super_block, s_dev);
+	key->instance = inode_instance(inode, sb);
+	key->ctime_ns = inode_ctime_ns(inode);
 }
 
 /*
@@ -179,8 +201,8 @@ static __always_inline struct sf_module *module_at(u32 id)
 
 static __always_inline bool same_key(const struct sf_file_key *a, const struct sf_file_key *b)
 {
-	return a->ino == b->ino && a->dev == b->dev && a->gen == b->gen &&
-	       a->mtime_ns == b->mtime_ns;
+	return a->ino == b->ino && a->dev == b->dev && a->instance == b->instance &&
+	       a->ctime_ns == b->ctime_ns;
 }
 
 /*

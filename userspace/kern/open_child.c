@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fs_kind.h"
 #include "base/in_root.h"
 #include "kern/caps.h"
 #include "worker/privs.h"
@@ -24,23 +25,25 @@ uint64_t open_child_rights(void)
 }
 
 /*
- * Opens the mapped file itself. Inode and mtime detect a reused pid or a replaced mapping. Returns
- * an fd or -errno.
+ * The change time detects a reused pid, a replaced mapping and a file that was written since. An
+ * overlay may show the change time of a layer that is not the mapped one; then the inode number
+ * must match, which other stacking and snapshotting file systems may show differently.
  */
+static bool is_expected(const struct open_ask *ask, int fd, const struct stat *st)
+{
+	return S_ISREG(st->st_mode) &&
+	       (clock_timespec_ns(st->st_ctim) == ask->ctime_ns ||
+		(st->st_ino == ask->ino && fs_kind_of_file(fd) == FS_STACKED));
+}
+
+/* Opens the mapped file itself. Returns an fd or -errno. */
 static int open_mapped(const struct open_ask *ask, const char *link, struct stat *st)
 {
-	uint64_t mtime_ns;
 	int fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	if (fd < 0)
 		return -errno;
-	mtime_ns = fstat(fd, st) ? 0 : clock_timespec_ns(st->st_mtim);
-	/*
-	 * Stacking and snapshotting file systems may show another inode number; then mtime must
-	 * match.
-	 */
-	if (!mtime_ns || !S_ISREG(st->st_mode) ||
-	    (st->st_ino != ask->ino && mtime_ns != ask->mtime_ns)) {
+	if (fstat(fd, st) || !is_expected(ask, fd, st)) {
 		close(fd);
 		return -ESTALE;
 	}
@@ -50,10 +53,16 @@ static int open_mapped(const struct open_ask *ask, const char *link, struct stat
 /* Returns a copy of the file, or -errno. Closes `from`. */
 static int copy_of(int from, const struct stat *st, uint64_t most, uint32_t *ret_bytes)
 {
+	struct stat now;
 	int to = (uint64_t)st->st_size > most
 			 ? -EFBIG
 			 : sealed_file_copy("sfbpf-file", from, 0, st->st_size, ret_bytes);
 
+	if (to >= 0 && (fstat(from, &now) ||
+			clock_timespec_ns(now.st_ctim) != clock_timespec_ns(st->st_ctim))) {
+		close(to);
+		to = -ESTALE;
+	}
 	close(from);
 	return to;
 }
@@ -75,6 +84,7 @@ static int open_file(const struct worker_request *r)
 	if (ask->copy && fork_send(r->sock, answer, sizeof(*answer), &r->mem, 1, 0))
 		_exit(1);
 	fd = open_mapped(ask, link, &st);
+	answer->ctime_ns = fd < 0 || ask->copy ? 0 : clock_timespec_ns(st.st_ctim);
 	if (fd >= 0 && ask->copy)
 		fd = copy_of(fd, &st, ask->most, &answer->bytes);
 	answer->err = fd < 0 ? fd : 0;

@@ -103,7 +103,7 @@ int openers_ask(struct openers *o, const struct sf_need *need, uint64_t copied)
 		.start = need->vm_start,
 		.end = need->vm_end,
 		.ino = need->key.ino,
-		.mtime_ns = need->key.mtime_ns,
+		.ctime_ns = need->key.ctime_ns,
 		.most = copied < COPIES_MAX - COPY_MAX ? COPY_MAX
 			: copied < COPIES_MAX	       ? COPIES_MAX - copied
 						       : 0,
