@@ -126,6 +126,7 @@ TEST(out_stats)
 	w.st.parsers.deferred = 7;
 	w.st.parsers.cut = 8;
 	w.st.parsers.mangled = 9;
+	w.st.parsers.changed = 10;
 	w.st.parsers.failed = 6;
 	w.st.programs = programs;
 	w.st.nprograms = 2;
@@ -164,7 +165,7 @@ TEST(out_stats)
 		"\"evicted\":0,\"recycled\":0,\"full\":0},"
 		"\"needs\":{\"sent\":0,\"dropped\":0,\"refused\":0},"
 		"\"parsers\":{\"died\":4,\"late\":5,\"failed\":6,\"deferred\":7,\"cut\":8,"
-		"\"mangled\":9},"
+		"\"mangled\":9,\"changed\":10},"
 		"\"bpf\":{\"sf_sample\":{\"run_cnt\":12,\"run_ns\":3456,\"verified_insns\":2500,"
 		"\"verifier_states\":90,\"code_bytes\":800},"
 		"\"sf_switch\":{\"run_cnt\":0,\"run_ns\":0,\"verified_insns\":0,"

@@ -156,6 +156,9 @@ static void write_memory(FILE *f, const struct metrics_values *v)
 	one(f, "names_mangled_total", "counter",
 	    "Names shown mangled because they take too long to demangle.",
 	    (double)v->parsers.mangled);
+	one(f, "names_changed_total", "counter",
+	    "Files that were written before their names were read: they have none.",
+	    (double)v->parsers.changed);
 	one(f, "process_contexts_read_total", "counter",
 	    "Times that the context of a process, which has its service's name, was read.",
 	    (double)v->contexts.read);

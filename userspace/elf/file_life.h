@@ -14,7 +14,8 @@
  *           |  |        +-----+          |    | still open                            | still open
  *           |  +--- still open ----------+----+---------------------------------------+
  *           |
- *           +-- "no answer", from any state in which an opener has the file or could get it
+ *           +-- "no answer", from any state in which an opener has the file or could get it;
+ *               "gone", from CONVERTING, if the file was written meanwhile
  *
  * CONVERTING ends as NO_TABLES or NOT_ELF if the file has no tables. A file that cannot be read
  * ends as FAILED. These three are final. UNREACHABLE, FULL and EVICTED: once the retry time has
@@ -54,7 +55,11 @@ enum file_event {
 	EVENT_PUT_BACK,
 	EVENT_PUBLISHED,
 	EVENT_NO_ROOM,
-	EVENT_GONE, /* the process that mapped it is gone; the next process may just be starting */
+	/*
+	 * The process that mapped it is gone, and the next process may just be starting; or it has
+	 * other bytes now, and BPF will meet those as another file.
+	 */
+	EVENT_GONE,
 	EVENT_NO_ANSWER, /* its file system did not answer, or there was no opener */
 	EVENT_BLOCKED,	 /* opening it could block like another file that has not been answered */
 	EVENT_NO_TABLES,

@@ -2,7 +2,9 @@
 #include "elf/module.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/vec.h"
@@ -40,11 +42,32 @@ struct modules *modules_new(void)
 
 static _Atomic uint64_t copied;
 
-void module_set_file(struct module *m, int fd, uint32_t bytes)
+void module_set_file(struct module *m, int fd, uint32_t bytes, uint64_t ctime_ns)
 {
 	m->fd = fd;
 	m->copied = bytes;
+	m->ctime_ns = bytes ? 0 : ctime_ns;
 	copied += bytes;
+}
+
+static uint64_t nanoseconds(const struct statx_timestamp *t)
+{
+	return (uint64_t)t->tv_sec * 1000000000u + t->tv_nsec;
+}
+
+enum module_change module_change(const struct module *m, uint64_t *ret_ns)
+{
+	struct statx st;
+
+	*ret_ns = m->ctime_ns;
+	if (!m->ctime_ns || m->fd < 0)
+		return MODULE_SAME;
+	if (statx(m->fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_CTIME | STATX_MTIME, &st))
+		return MODULE_WRITTEN;
+	*ret_ns = nanoseconds(&st.stx_ctime);
+	if (*ret_ns == m->ctime_ns)
+		return MODULE_SAME;
+	return nanoseconds(&st.stx_mtime) > m->ctime_ns ? MODULE_WRITTEN : MODULE_TOUCHED;
 }
 
 void module_close_file(struct module *m)

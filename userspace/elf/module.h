@@ -68,9 +68,12 @@ struct module {
 	int fd;
 	/* fd is a copy of the file, which takes this many bytes of memory; 0: it is no copy */
 	uint32_t copied;
-	const void *mem; /* the vDSO's image, used instead of fd */
+	uint64_t ctime_ns; /* of fd when it was opened; 0: its bytes cannot change */
+	const void *mem;   /* the vDSO's image, used instead of fd */
 
 	/* KNOWN_TABLES. A build-id may be known earlier; its length is written last. */
+	/* elf/elf_digest.h, of the bytes that the tables are from; 0: unknown */
+	_Atomic uint64_t digest;
 	uint8_t build_id[20];
 	_Atomic uint32_t build_id_len;
 	/* These change when a second pass replaces the tables. NULL: all rows are .eh_frame's */
@@ -81,6 +84,9 @@ struct module {
 	struct module_code *code; /* module_set_code's; NULL: not known yet */
 	uint32_t ncode;
 	struct module_ids *ids; /* symbolizer_ids'; NULL: not known yet */
+	/* Another change time that it was found to have, and whether its bytes are the same then */
+	uint64_t seen_ctime_ns;
+	bool seen_same;
 	/* sym/ has symbols of it; modules_sweep keeps it until symbolizer_forget */
 	bool has_symbols;
 	/* Frames of it may be kept somewhere; modules_sweep keeps it */
@@ -162,8 +168,17 @@ int module_image(const struct module *m, struct elf_image *ret);
 int module_set_code(struct module *m, const struct module_code *segments, uint32_t n);
 /* Sets the ranges, and takes over v. 0 or -ENOMEM, and v is freed. The loader's thread. */
 int module_set_ranges(struct module *m, struct module_range *v, uint32_t n);
-/* Sets fd and copied (see struct module). */
-void module_set_file(struct module *m, int fd, uint32_t copied);
+/* Sets fd, copied and ctime_ns (see struct module). */
+void module_set_file(struct module *m, int fd, uint32_t copied, uint64_t ctime_ns);
+
+enum module_change {
+	MODULE_SAME,	/* as it was opened */
+	MODULE_TOUCHED, /* renamed, linked, deleted; or written, and its mtime set back */
+	MODULE_WRITTEN,
+};
+
+/* What happened to the file since it was opened. *ret_ns: its change time. Asks no server. */
+enum module_change module_change(const struct module *m, uint64_t *ret_ns);
 void module_close_file(struct module *m);
 uint64_t modules_copied(void); /* bytes of memory that all copies take */
 

@@ -123,10 +123,12 @@ static int maintain(struct loader *l)
 	if (now - l->unmapped_ns >= period * NUM_MS) {
 		l->unmapped_ns = now;
 		n = l->unmapped(l->unmapped_ctx, ids, SF_MAX_MODULES);
-		if (n < 0)
+		if (n < 0) {
 			l->unmapped = NULL;
-		else
-			tables_unmapped(l->tables, ids, (size_t)n, l->idle_ms);
+			n = 0;
+		}
+		n += (long)loader_stale(l, ids + n, SF_MAX_MODULES - (size_t)n);
+		tables_unmapped(l->tables, ids, (size_t)n, l->idle_ms);
 	}
 	return ms < (int)period ? ms : (int)period;
 }
@@ -238,7 +240,7 @@ static void *loader_main(void *arg)
 	while (!stop) {
 		if (!step(l)) {
 			bool done = all_done(l);
-			int ms = done ? maintain(l) : WATCH_MS;
+			int soon = loader_look_for_changes(l), ms = done ? maintain(l) : WATCH_MS;
 
 			for (int i = 0; i < LANES; i++)
 				worker_rest(&l->lanes[i].worker);
@@ -250,7 +252,7 @@ static void *loader_main(void *arg)
 				 * of the file
 				 */
 				tables_reserve(l->tables, l->lanes[SLOW].job.need.size / 15);
-			wait_for_work(l, ms);
+			wait_for_work(l, ms < soon ? ms : soon);
 		}
 		pthread_mutex_lock(&l->lock);
 		stop = l->stop;
@@ -392,5 +394,6 @@ void loader_free(struct loader *l)
 	pthread_mutex_destroy(&l->lock);
 	close(l->wake);
 	free(l->queue.jobs);
+	free(l->watched.ids);
 	free(l);
 }

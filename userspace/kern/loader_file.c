@@ -98,10 +98,12 @@ static void conclude(struct loader *l, struct module *m, struct outcome *o)
 		o->err = tables_publish(l->tables, m->id, &o->packed.tables);
 	if (o->err)
 		tables_abort(l->tables);
-	if (m->known < KNOWN_TABLES && !o->err)
+	if (m->known < KNOWN_TABLES && !o->err) {
 		set_facts(m, &o->packed);
-	else
+		loader_watch(l, m);
+	} else {
 		free(o->packed.ranges);
+	}
 	loader_advance(l, m, event_of(o->err));
 	pthread_mutex_lock(&l->lock);
 	l->totals.build_ns += o->cpu_ns;
@@ -217,7 +219,7 @@ static void opened(struct loader *l, struct module *m, const struct sf_need *nee
 	} else if (a->err) {
 		loader_advance(l, m, EVENT_GONE);
 	} else {
-		module_set_file(m, fd, a->bytes);
+		module_set_file(m, fd, a->bytes, a->ctime_ns);
 		loader_advance(l, m, EVENT_OPENED);
 		enqueue(l, m, &job);
 	}
@@ -344,13 +346,26 @@ static void take_tables(struct loader *l, struct lane *from, struct module *m,
 	}
 }
 
+/*
+ * Whether the answer is about the bytes that BPF has met: those of the time when the file was
+ * opened, or of that of its first tables.
+ */
+static bool has_bytes_of(const struct module *m, const struct table_answer *a)
+{
+	uint64_t ns;
+
+	if (m->known >= KNOWN_TABLES && m->digest)
+		return a->message == TABLE_LARGE || a->digest == m->digest;
+	return module_change(m, &ns) != MODULE_WRITTEN;
+}
+
 /* The answer of a later pass. After an error the module keeps the tables that it has. */
 static void replace_tables(struct loader *l, struct lane *from, const struct table_answer *a)
 {
 	const struct pack_space space = tables_space(l->tables);
 	struct module *m = later_pass(l, &from->job);
 	struct pack_result packed = { 0 };
-	int err = !m ? -ESRCH : a->message == TABLE_DONE ? a->err : -EFBIG;
+	int err = !m || !has_bytes_of(m, a) ? -ESRCH : a->message == TABLE_DONE ? a->err : -EFBIG;
 
 	if (!err)
 		err = tables_begin(l->tables, m->id, 0);
@@ -403,6 +418,10 @@ void loader_answered(struct loader *l, struct lane *from, const struct table_ans
 	m = loader_wanted(l, &job.need);
 	if (!m)
 		return;
+	if (!has_bytes_of(m, a)) {
+		loader_advance(l, m, EVENT_GONE);
+		return;
+	}
 	if (a->message == TABLE_LARGE) {
 		if (job.lane == FAST)
 			put_back(l, m, &job);
@@ -411,6 +430,7 @@ void loader_answered(struct loader *l, struct lane *from, const struct table_ans
 		return;
 	}
 	if (m->known < KNOWN_TABLES) {
+		m->digest = a->digest;
 		memcpy(m->build_id, a->build_id, sizeof(m->build_id));
 		m->build_id_len = a->build_id_len;
 	}

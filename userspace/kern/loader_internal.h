@@ -4,6 +4,7 @@
  *
  *   loader.c		the thread: chooses the next file for each worker
  *   loader_file.c	one file: acts on each answer
+ *   loader_watch.c	files that change while they are mapped
  */
 #ifndef SFBPF_KERN_LOADER_INTERNAL_H
 #define SFBPF_KERN_LOADER_INTERNAL_H
@@ -28,6 +29,13 @@ struct lane {
 	struct load_job job;  /* valid if the worker is busy */
 };
 
+struct watched {
+	/* Modules with tables; the first nstale of them have changed, and no mapping is theirs */
+	uint32_t *ids;
+	size_t n, nstale, cap;
+	uint64_t looked_ns; /* CLOCK_MONOTONIC */
+};
+
 struct loader {
 	struct modules *modules;
 	struct tables *tables;
@@ -48,6 +56,7 @@ struct loader {
 	loader_unmapped_fn unmapped; /* NULL: unmapped files keep their tables */
 	void *unmapped_ctx;
 	uint64_t idle_ms, unmapped_ns; /* unmapped_ns: time of the last call */
+	struct watched watched;
 	struct loader_totals totals;
 };
 
@@ -65,6 +74,12 @@ void loader_open(struct loader *l, struct load_job *job);
 void loader_convert(struct loader *l, int lane, const struct load_job *job,
 		    const struct worker_limits *limits);
 void loader_answered(struct loader *l, struct lane *from, const struct table_answer *a);
+/* Looks for changes of this file from now on. */
+void loader_watch(struct loader *l, const struct module *m);
+/* Returns the time until the next call, ms. */
+int loader_look_for_changes(struct loader *l);
+/* The modules that no mapping has any more because their files have changed. */
+size_t loader_stale(struct loader *l, uint32_t *ids, size_t max);
 /* The worker died, took too long (late) or ran out of memory. */
 void loader_try_again(struct loader *l, struct load_job *job, bool late);
 

@@ -268,6 +268,11 @@ bool tables_missing(const struct tables *t, uint32_t module)
 	       !t->places[SF_MODULE_PLACE(module)].leaving;
 }
 
+bool tables_has(const struct tables *t, uint32_t module)
+{
+	return t->modules[SF_MODULE_PLACE(module)].id == module;
+}
+
 static uint64_t free_cells(const struct tables *t)
 {
 	uint64_t n = (uint64_t)(t->max_chunks - t->nchunks) * CHUNK_CELLS;

@@ -61,6 +61,7 @@ void tables_free(struct tables *t);
 
 /* Whether the id is valid and has no tables, so that a request for it must be served. */
 bool tables_missing(const struct tables *t, uint32_t module);
+bool tables_has(const struct tables *t, uint32_t module); /* whether the id is valid */
 /*
  * Makes one module's tables: begin, write (pack_file with tables_space), then publish or abort. A
  * module may have tables already: publish replaces them, and programs do not find any while they
@@ -103,6 +104,8 @@ int tables_maintain(struct tables *t);
  * idle_ms.
  */
 void tables_unmapped(struct tables *t, const uint32_t *modules, size_t n, uint64_t idle_ms);
+/* BPF looks up the file of each mapping again. */
+void tables_forget_mappings(struct tables *t);
 /* Sets the cache of the off-CPU programs. { -1, 0 }: it is about to be closed. Any thread. */
 void tables_off_cache(struct tables *t, struct tables_cache cache);
 /*

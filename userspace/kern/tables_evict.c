@@ -30,6 +30,11 @@ static bool has_file(const struct sf_module *m)
 	return m->key.ino || m->key.dev || m->state == SF_MOD_VOID;
 }
 
+void tables_forget_mappings(struct tables *t)
+{
+	__atomic_fetch_add(t->maps.epoch, 1, __ATOMIC_SEQ_CST);
+}
+
 /*
  * Modules used since the last scan count as used now. BPF does not look up cached mappings again,
  * so its cache is dropped.
@@ -48,7 +53,7 @@ static void scan(struct tables *t, uint64_t now)
 			p->last_ms = now;
 		}
 	}
-	__atomic_fetch_add(t->maps.epoch, 1, __ATOMIC_SEQ_CST);
+	tables_forget_mappings(t);
 	t->scan_ms = now;
 }
 

@@ -106,6 +106,7 @@ int out_stats(const struct run_stats *st, FILE *f)
 	json_u64(&j, "deferred", st->parsers.deferred);
 	json_u64(&j, "cut", st->parsers.cut);
 	json_u64(&j, "mangled", st->parsers.mangled);
+	json_u64(&j, "changed", st->parsers.changed);
 	json_object_end(&j);
 	json_object(&j, "bpf");
 	for (size_t i = 0; i < st->nprograms; i++) {

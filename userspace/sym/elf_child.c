@@ -9,6 +9,7 @@
 #include <zlib.h>
 
 #include "base/full_io.h"
+#include "elf/elf_digest.h"
 #include "sym/elf_symtab.h"
 #include "sym/packed_symbols.h"
 #include "sym/sym_names.h"
@@ -157,6 +158,8 @@ static int reply(const struct elf_ask *ask, const struct worker_request *r, stru
 		err = elf_ids_read(r->fds[0], &img, &a->ids);
 	else if (ask->question == ELF_FACTS)
 		elf_facts_read(&img, &a->facts);
+	else if (ask->question == ELF_DIGEST)
+		err = (a->digest = elf_digest(&img)) ? 0 : -EIO;
 	else if (ask->question == ELF_TLS)
 		err = elf_tls_find(&img, ELF_TLS_NAME, &a->tls);
 	else if (ask->question == ELF_CODE)

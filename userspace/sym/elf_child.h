@@ -27,6 +27,7 @@ enum elf_question {
 	ELF_DEMANGLE, /* the string `raw`; uses no files */
 	ELF_CODE,     /* the instructions of `code`, in the memfd */
 	ELF_TLS,      /* where threads have the variable ELF_TLS_NAME */
+	ELF_DIGEST,   /* elf_digest() */
 };
 
 /*
@@ -60,6 +61,7 @@ struct elf_answer {
 		struct elf_facts facts;
 		struct module_ids ids;
 		struct elf_tls tls;
+		uint64_t digest;
 		/* As symtab_name; demangled: clean text, below SYM_NAME_MAX */
 		char name[SYMTAB_NAME_MAX];
 	};

@@ -121,6 +121,34 @@ int elf_reader_crc(struct elf_reader *r, int fd, uint32_t *ret)
 	return err;
 }
 
+int elf_reader_digest(struct elf_reader *r, int fd, uint64_t *ret)
+{
+	int err = ask_file(r, &(struct elf_ask){ .question = ELF_DIGEST }, fd, -1);
+
+	if (!err)
+		*ret = r->answer.digest;
+	return err;
+}
+
+int elf_reader_check(struct elf_reader *r, struct module *m)
+{
+	uint64_t ns, digest;
+	int err;
+
+	if (module_change(m, &ns) == MODULE_SAME)
+		return 0;
+	if (ns != m->seen_ctime_ns) {
+		err = elf_reader_digest(r, m->fd, &digest);
+		if (err == -EAGAIN)
+			return err;
+		m->seen_ctime_ns = ns;
+		m->seen_same = !err && digest == m->digest;
+		if (!m->seen_same && r)
+			r->allowance->totals.changed++;
+	}
+	return m->seen_same ? 0 : -ESTALE;
+}
+
 int elf_reader_symbols(struct elf_reader *r, int fd, int debug_fd, struct symtab **ret)
 {
 	/* A copy takes memory and is closed afterwards, so take all names now. */

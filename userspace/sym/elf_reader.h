@@ -51,6 +51,12 @@ int elf_reader_ids(struct elf_reader *r, int fd, struct module_ids *ret);
 /* Where threads have the variable ELF_TLS_NAME. -ENOENT: the file does not define it. */
 int elf_reader_tls(struct elf_reader *r, int fd, struct elf_tls *ret);
 int elf_reader_crc(struct elf_reader *r, int fd, uint32_t *ret);
+int elf_reader_digest(struct elf_reader *r, int fd, uint64_t *ret);
+/*
+ * To be called after something was read from the file of a module. 0: the bytes are those that
+ * processes have executed under its id. -ESTALE: the file has other bytes. -EAGAIN: try later.
+ */
+int elf_reader_check(struct elf_reader *r, struct module *m);
 /* debug_fd -1: none. If (*ret)->debug_fd is set, the table has taken over debug_fd. */
 int elf_reader_symbols(struct elf_reader *r, int fd, int debug_fd, struct symtab **ret);
 /*

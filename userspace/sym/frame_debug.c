@@ -205,7 +205,8 @@ int frame_debug_read(struct frame_debug *fd, struct modules *ms,
 		if (opts->limits.stopped && opts->limits.stopped())
 			break;
 		if (!p.m || p.m->known < KNOWN_FILE || p.m->fd < 0 ||
-		    elf_reader_facts(opts->reader, p.m->fd, &p.facts))
+		    elf_reader_facts(opts->reader, p.m->fd, &p.facts) ||
+		    elf_reader_check(opts->reader, p.m))
 			continue;
 		rc = read_part(&p, &fd->wanted[from], to - from);
 		if (rc == -ENOMEM)

@@ -223,6 +223,8 @@ static int read_facts(const struct symbolizer *sz, struct module *m, struct elf_
 		elf_image_close(&img);
 	} else {
 		err = m->fd < 0 ? -ENOENT : elf_reader_facts(sz->reader, m->fd, ret);
+		if (!err)
+			err = elf_reader_check(sz->reader, m);
 	}
 	if (!m->code && err != -EAGAIN && module_set_code(m, ret->code, err ? 0 : ret->ncode))
 		err = -ENOMEM;
@@ -268,6 +270,10 @@ static int read_table(const struct symbolizer *sz, struct module *m, uint32_t pi
 	if (!err && (*ret)->debug_fd >= 0)
 		debug.fd = -1;
 	debug_file_close(&debug);
+	if (!err && (err = elf_reader_check(sz->reader, m))) {
+		symtab_free(*ret);
+		*ret = NULL;
+	}
 	return err;
 }
 
@@ -350,6 +356,8 @@ const struct module_ids *symbolizer_ids(const struct symbolizer *sz, struct modu
 		elf_image_close(&img);
 	} else {
 		err = m->fd < 0 ? -ENOENT : elf_reader_ids(sz->reader, m->fd, &ids);
+		if (!err && (err = elf_reader_check(sz->reader, m)))
+			ids = (struct module_ids){ .hashed = 0 };
 	}
 	/* A file that cannot be read is not asked again. */
 	if (err == -EAGAIN || !(m->ids = malloc(sizeof(*m->ids))))
@@ -382,7 +390,9 @@ int symbolizer_disassemble(struct symbolizer *sz, uint64_t frame, uint32_t pid,
 	ret->start = what.off;
 	ret->end = what.off + what.size;
 	ret->addr = what.addr;
-	return m->fd < 0 ? -ENOENT : elf_reader_code(sz->reader, m->fd, &what, &ret->code, &ret->n);
+	if (m->fd < 0 || elf_reader_check(sz->reader, m))
+		return -ENOENT;
+	return elf_reader_code(sz->reader, m->fd, &what, &ret->code, &ret->n);
 }
 
 /*
@@ -434,8 +444,9 @@ uint32_t symbolizer_by_symbol(struct symbolizer *sz, struct module *m, uint64_t 
 {
 	const struct symtab *t = load_table(sz, m, pid, ret_final);
 	struct symtab_hit hit;
-	uint64_t key;
-	uint32_t id;
+	uint64_t key, place;
+	uint32_t id, len;
+	bool debug;
 	int err;
 
 	if (!t || !symtab_find(t, offset, &hit))
@@ -445,7 +456,11 @@ uint32_t symbolizer_by_symbol(struct symbolizer *sz, struct module *m, uint64_t 
 		return id;
 	err = elf_reader_name(sz->reader, m->fd, m->id, t, &hit, sz->name,
 			      sizeof(sz->name) - sizeof("@plt"));
-	if (err == -ETIMEDOUT || err == -ECHILD) { /* do not try again for each of its functions */
+	if (!err && symtab_name_place(t, &hit, &place, &len, &debug) &&
+	    (err = elf_reader_check(sz->reader, m)))
+		*sz->name = 0;
+	/* Do not try again for each of its functions. */
+	if (err == -ETIMEDOUT || err == -ECHILD || err == -ESTALE) {
 		free_table(sz, m);
 		m->has_symbols = true;
 	}

@@ -390,6 +390,11 @@ void oneshot_say_result(const struct oneshot *r, const struct run_stats *st, con
 	if (st->parsers.cut)
 		complain(0, "%llu functions have no names: their files have too many",
 			 (unsigned long long)st->parsers.cut);
+	if (st->parsers.changed)
+		complain(0,
+			 "%llu files were written while they were in use: "
+			 "what ran before has no names",
+			 (unsigned long long)st->parsers.changed);
 	if (st->needs_refused)
 		complain(0,
 			 "%llu times a new file had to wait: "

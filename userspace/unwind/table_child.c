@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "elf/elf_digest.h"
 #include "lang/lang.h"
 #include "unwind/code_rows.h"
 #include "unwind/code_starts.h"
@@ -323,6 +324,7 @@ static int serve_file(const struct worker_request *r)
 	a->err = unwind_file_find(&file, r->fds[0], ask->max_bytes, &job.diag);
 	if (!a->err) {
 		a->err = make_tables(&job, &file, ask);
+		a->digest = elf_digest(&file.img);
 		unwind_file_close(&file);
 	}
 	a->message = a->err == -EFBIG ? TABLE_LARGE : TABLE_DONE;

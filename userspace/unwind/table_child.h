@@ -49,6 +49,7 @@ struct table_answer {
 	uint64_t code_left; /* bool: CODE_ALL would look at more machine code */
 	uint64_t code_soon; /* bool: all stacks need that, so it should not wait for a sample */
 	uint64_t cpu_ns;
+	uint64_t digest; /* as in struct module; made after all else was read */
 	uint8_t build_id[20];
 	uint32_t build_id_len;
 };

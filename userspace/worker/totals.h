@@ -14,6 +14,7 @@ struct worker_totals {
 	/* Functions left out because their files have too many; JIT files read in part */
 	uint64_t cut;
 	uint64_t mangled; /* names shown mangled because they take too long to demangle */
+	uint64_t changed; /* files that were written before their names were read */
 	uint64_t cpu_ns;  /* of all workers, as of their last answers */
 };
 
@@ -24,7 +25,7 @@ static inline uint64_t worker_totals_ended(const struct worker_totals *t)
 
 static inline uint64_t worker_totals_names_lost(const struct worker_totals *t)
 {
-	return t->deferred + t->cut + t->mangled;
+	return t->deferred + t->cut + t->mangled + t->changed;
 }
 
 static inline void worker_totals_add(struct worker_totals *to, const struct worker_totals *more)
@@ -35,6 +36,7 @@ static inline void worker_totals_add(struct worker_totals *to, const struct work
 	to->deferred += more->deferred;
 	to->cut += more->cut;
 	to->mangled += more->mangled;
+	to->changed += more->changed;
 	to->cpu_ns += more->cpu_ns;
 }
 

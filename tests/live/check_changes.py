@@ -1,0 +1,267 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""What changes while it is recorded: files that are written, deleted or replaced under the same
+identity. A frame has the name of what ran when the sample was taken, or none.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import time
+
+import harness as h
+
+C = r"""
+#include <stdlib.h>
+#include <time.h>
+volatile unsigned long n;
+#ifdef PAD
+__attribute__((noinline)) void NAME_pad(void) { for (int i = 0; i < 3; i++) n += i * n; }
+#endif
+__attribute__((noinline)) void NAME_leaf(void) { for (int i = 0; i < 100000; i++) n++; }
+__attribute__((noinline)) void NAME(void)
+{
+#ifdef PAD
+	volatile char big[3000];
+	big[n % 3000] = 1;
+	NAME_pad();
+#endif
+	NAME_leaf();
+	n++;
+}
+#ifndef LIB
+int main(int c, char **v)
+{
+	struct timespec t;
+	double end;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	end = t.tv_sec + t.tv_nsec / 1e9 + atof(v[1]);
+	do {
+		NAME();
+		clock_gettime(CLOCK_MONOTONIC, &t);
+	} while (t.tv_sec + t.tv_nsec / 1e9 < end);
+	return 0;
+}
+#endif
+"""
+
+LOADER = r"""
+#include <dlfcn.h>
+int main(int c, char **v)
+{
+	void (*fn)(void) = (void (*)(void))dlsym(dlopen(v[1], RTLD_NOW), v[2]);
+
+	for (;;)
+		fn();
+}
+"""
+
+
+def compiled(name, *options, text=C, out=None):
+    """A program whose functions are NAME, NAME_leaf and, with -DPAD, NAME_pad."""
+    out = out or h.tmpfile(name)
+    subprocess.run(["gcc", "-O1", "-fomit-frame-pointer", "-x", "c", "-", "-o", out] +
+                   list(options), input=text.replace("NAME", name).encode(), check=True)
+    return out
+
+
+def by_process(path, comm):
+    """{pid: {(stop, names from the root): count}} of a recording in JSON"""
+    found = {}
+    with open(path) as f:
+        for s in json.load(f)["stacks"]:
+            if s["comm"] == comm:
+                key = (s["stop"], ";".join(frame["name"] for frame in s["frames"]))
+                of = found.setdefault(s["pid"], {})
+                of[key] = of.get(key, 0) + s["count"]
+    return found
+
+
+def errors_of(stacks, name, other, least, nameless=False):
+    """Names of the other program, or too few of this one among the complete stacks."""
+    whole = sum(n for (stop, _), n in stacks.items() if stop == "complete")
+    wrong = sum(n for (_, text), n in stacks.items() if other in text)
+    right = sum(n for (stop, text), n in stacks.items() if stop == "complete" and
+                re.search(r"main;%s(;%s_leaf)?$" % (name, name), text))
+    bare = sum(n for (stop, text), n in stacks.items() if stop == "complete" and
+               re.search(r"__libc_start_call_main(;\[[^;]*\+0x[0-9a-f]+\]){2,3}$", text))
+    good = right + (bare if nameless else 0)
+    if wrong or whole < 10 or good < least * whole:
+        return ["%s: %d of %d samples have names of %s, %d are right: %s" % (
+            name, wrong, whole, other, good, sorted(stacks.items(), key=lambda x: -x[1])[:3])]
+    return []
+
+
+def record_script(text, path):
+    script = h.tmpfile("script.sh")
+    with open(script, "w") as f:
+        f.write(text)
+    p = subprocess.run([h.SFBPF, "record", "-q", "-U", "-F", "499", "-o", path, "--", "sh", script],
+                       capture_output=True, text=True, timeout=90, check=True)
+    return p.stderr
+
+
+def check_changes_written(name):
+    """A program is written anew in place, after it ran; also with the mtime that it had, and with
+    the build-id that it had, or none.
+    """
+    errors = []
+    for options in ((), ("-Wl,--build-id=none", ), ("-Wl,--build-id=0x1234", )):
+        a, b = compiled("fnaaa", *options), compiled("fnbbb", *options)
+        d = compiled("fnbbb", "-DPAD", *options, out=h.tmpfile("fnddd"))
+        for second in (b, d):
+            prog, out = h.tmpfile("prog"), h.tmpfile("written.json")
+            err = record_script("cat %s > %s; chmod +x %s; touch -d @1 %s; %s 0.6\n"
+                                "cat %s > %s; touch -d @1 %s; %s 0.6\n" %
+                                (a, prog, prog, prog, prog, second, prog, prog, prog), out)
+            found = by_process(out, "prog")
+            if len(found) != 2:
+                errors.append("%d processes" % len(found))
+                continue
+            first, last = (found[pid] for pid in sorted(found))
+            errors += errors_of(first, "fnaaa", "fnbbb", 0.9, nameless=True)
+            errors += errors_of(last, "fnbbb", "fnaaa", 0.9)
+            if "1 files were written" not in err:
+                errors.append("no line says that the file was written: %s" % err)
+            os.unlink(prog)
+    h.check(name, errors)
+
+
+def check_changes_deleted(name):
+    """What is deleted, renamed or linked keeps its names and tables."""
+    errors = []
+    for options in ((), ("-Wl,--build-id=none", )):
+        a, out = compiled("fnaaa", *options), h.tmpfile("deleted.json")
+        for what in ("rm P", "mv P P.old", "ln P P.link; chmod 700 P", "cp F P"):
+            prog = h.tmpfile("prog")
+            record_script("cp F P; P 0.7; WHAT\n".replace("WHAT", what).replace("F", a)
+                          .replace("P", prog), out)
+            for of in by_process(out, "prog").values():
+                errors += ["%s: %s" % (what, e) for e in errors_of(of, "fnaaa", "fnbbb", 0.9)]
+            prog = h.tmpfile("prog2")
+            record_script("cp F P; P 1.2 & sleep 0.5; WHAT; wait\n".replace(
+                "WHAT", what.replace("cp F", ":")).replace("F", a).replace("P", prog), out)
+            for of in by_process(out, "prog2").values():
+                errors += ["%s while it runs: %s" % (what, e)
+                           for e in errors_of(of, "fnaaa", "fnbbb", 0.9)]
+            for left in (prog, prog + ".old", prog + ".link", h.tmpfile("prog")):
+                if os.path.exists(left):
+                    os.unlink(left)
+    h.check(name, errors)
+
+
+def check_changes_mapped(name):
+    """A library is written while a program is in it: no name of the other bytes."""
+    a = compiled("fnaaa", "-DLIB", "-shared", "-fPIC")
+    b = compiled("fnbbb", "-DLIB", "-shared", "-fPIC")
+    loader = compiled("loader", text=LOADER)
+    lib = h.tmpfile("lib.so")
+    shutil.copy(a, lib)
+    p = h.start([loader, lib, "fnaaa"])
+    h.wait_busy(p)
+    r = h.Recording(["-p", str(p.pid), "-U", "-F", "499"], 3)
+    r.wait_ready()
+    time.sleep(0.8)
+    with open(b, "rb") as new, open(lib, "r+b") as f:
+        f.write(new.read())
+    written = time.monotonic()
+    stacks, _ = r.finish()
+    late = h.record(["-p", str(p.pid), "-U", "-F", "499"], 1)[0]
+    errors = []
+    names = {f for s in stacks for f in s.frames}
+    if "fnaaa" in names or not any(f.startswith("[lib.so+") for f in names):
+        errors.append("the bytes from before: %s" % h.worst(stacks))
+    share = sum(s.count for s in stacks if "fnbbb" in s.frames) / (h.total(stacks) or 1)
+    want = (3.3 - 0.8) / 3.3
+    if share > want + 0.15 or share < 0.4:
+        errors.append("%.2f are named after the new bytes: %s" % (share, h.worst(stacks)))
+    if sum(s.count for s in late if "fnbbb" in s.frames) < 0.95 * h.total(late):
+        errors.append("%.1f s later: %s" % (time.monotonic() - written, h.worst(late)))
+    h.check(name, errors)
+
+
+def mounted(argv):
+    p = h.start(argv, stdout=subprocess.PIPE)
+    if p.stdout.readline() != b"mounted\n":
+        raise h.Skip("no FUSE here")
+    return p
+
+
+def shares(stacks, least):
+    """Both programs have that share of the samples, and all complete stacks are theirs."""
+    errors = []
+    whole = [s for s in stacks if not h.reason(s)]
+    for which in ("fnaaa", "fnbbb"):
+        n = sum(s.count for s in whole if "main" in s.frames and which in s.frames)
+        if n < least * h.total(stacks):
+            errors.append("%s: %d of %d: %s" % (which, n, h.total(stacks), h.worst(stacks)))
+    strange = [s for s in whole if not {"fnaaa", "fnbbb", "clock_gettime"} & set(s.frames)]
+    if h.total(strange) > 0.1 * h.total(stacks):
+        errors.append("neither: %s" % h.worst(strange))
+    return errors
+
+
+def check_changes_fuse(name):
+    """Two FUSE mounts, one after the other, have the same device and the same file attributes."""
+    if not os.path.exists("/dev/fuse"):
+        raise h.Skip("no /dev/fuse")
+    errors = []
+    serve = os.path.join(os.path.dirname(os.path.abspath(__file__)), "fuse_files.py")
+    r = h.Recording(["-U", "-F", "499", "--comm", "prog"])
+    r.wait_ready()
+    for which in ("fnaaa", "fnbbb"):
+        prog = compiled(which, "-DPAD" if which == "fnbbb" else "-DNONE")
+        where = h.tmpfile("mnt")
+        os.makedirs(where, exist_ok=True)
+        server = mounted([serve, where, prog, "prog=none"])
+        subprocess.run([os.path.join(where, "prog"), "1"], check=True)
+        subprocess.run(["umount", "-l", where], check=True)
+        h.stop(server)
+    stacks = r.interrupt()[0]
+    errors += shares(stacks, 0.1)
+    h.check(name, errors)
+
+
+def check_changes_subvolumes(name):
+    """Files of two btrfs subvolumes with equal device, inode number, generation and times."""
+    if not shutil.which("mkfs.btrfs"):
+        raise h.Skip("no mkfs.btrfs")
+    a, b = compiled("fnaaa"), compiled("fnbbb", "-DPAD")
+    image, where = h.tmpfile("image"), h.tmpfile("btrfs")
+    os.mkdir(where)
+    with open(image, "wb") as f:
+        f.truncate(200 << 20)
+    subprocess.run(["mkfs.btrfs", "-q", image], check=True, capture_output=True)
+    p = subprocess.run(["mount", "-o", "loop,commit=300", image, where], capture_output=True,
+                       check=False)
+    if p.returncode:
+        raise h.Skip("no loop device or no btrfs")
+    errors = []
+    try:
+        subprocess.run("""set -e; cd %s; for v in a b; do btrfs -q subvolume create $v; done
+sync -f .; cp %s a/prog; cp %s b/prog; touch -d @1 a/prog b/prog""" % (where, a, b), shell=True,
+                       check=True)
+        for first, second in (("a", "b"), ("b", "a")):
+            r = h.Recording(["-U", "-F", "499", "--comm", "prog"])
+            r.wait_ready()
+            ps = []
+            for v in (first, second):
+                ps.append(h.start([os.path.join(where, v, "prog"), "1.5"]))
+                time.sleep(0.2)
+            for p in ps:
+                p.wait()
+            stacks = r.interrupt()[0]
+            errors += shares(stacks, 0.2)
+    finally:
+        for _ in range(50):
+            if not subprocess.run(["umount", where], capture_output=True, check=False).returncode:
+                break
+            time.sleep(0.1)
+    h.check(name, errors)
+
+
+h.run_checks([check_changes_written, check_changes_deleted, check_changes_mapped,
+              check_changes_fuse, check_changes_subvolumes])
