@@ -8,6 +8,7 @@
 
 #include "files.h"
 #include "test.h"
+#include "unwind/code_op.h"
 
 /* ---- Files to read ---- */
 
@@ -260,6 +261,137 @@ TEST_IN_DIR(symtab_stripped)
 	EXPECT(open_file(&f, "c"));
 	EXPECT(f.img.entry != 0);
 	EXPECT_STR(name_at(&f, f.img.entry), "?");
+	close_file(&f);
+}
+
+/* Exported functions without a size, and functions without a symbol after them. */
+static const char sizeless_text[] = "	.text\n"
+				    "	.globl plain, loop, table, ends, tail, last\n"
+				    "plain:	CFI_START\n"
+				    "	test	%rdi, %rdi\n"
+				    "	jz	1f\n"
+				    "	mov	%rdi, %rax\n"
+				    "plain_mid:	ret\n"
+				    "1:	xor	%eax, %eax\n"
+				    "plain_last:	ret\n"
+				    "	CFI_END\n"
+				    "hidden1:	CFI_START\n"
+				    "	lea	1(%rdi), %rax\n"
+				    "hidden1_last:	ret\n"
+				    "	CFI_END\n"
+				    "loop:	CFI_START\n"
+				    "	jmp	2f\n"
+				    "1:	add	%rdi, %rax\n"
+				    "2:	dec	%rdi\n"
+				    "	jnz	1b\n"
+				    "loop_last:	ret\n"
+				    "	CFI_END\n"
+				    "hidden2:	CFI_START\n"
+				    "hidden2_last:	ret\n"
+				    "	CFI_END\n"
+				    "table:	CFI_START\n"
+				    "	jmp	*%rax\n"
+				    "table_more:	ret\n"
+				    "	CFI_END\n"
+				    "ends:	CFI_START\n"
+				    "	call	*%rdi\n"
+				    "	CFI_END\n"
+				    "	.p2align 4, 0x90\n"
+				    "	nop\n"
+				    "	.p2align 4, 0x90\n"
+				    "hidden3:	CFI_START\n"
+				    "hidden3_last:	ret\n"
+				    "	CFI_END\n"
+				    "tail:	CFI_START\n"
+				    "tail_last:	jmp	hidden5\n"
+				    "	CFI_END\n"
+				    "hidden4:	CFI_START\n"
+				    "hidden4_last:	ret\n"
+				    "	CFI_END\n"
+				    "hidden5:	CFI_START\n"
+				    "hidden5_last:	ret\n"
+				    "	CFI_END\n"
+				    "last:	ret\n"
+				    "hidden6:	ret\n"
+				    "	.section .note.GNU-stack,\"\",@progbits\n";
+
+/* cfi: each function has an unwind table. */
+static void check_sizeless(bool cfi, const char *strip)
+{
+	static const struct {
+		const char *at, *want;
+	} cases[] = {
+		{ "plain", "plain" },	{ "plain_mid", "plain" }, { "plain_last", "plain" },
+		{ "loop", "loop" },	{ "loop_last", "loop" },  { "table", "table" },
+		{ "ends", "ends" },	{ "tail", "tail" },	  { "tail_last", "tail" },
+		{ "last", "last" },	{ "hidden1", "" },	  { "hidden1_last", "" },
+		{ "hidden2_last", "" }, { "hidden3", "" },	  { "hidden4_last", "" },
+		{ "hidden5_last", "" }, { "hidden6", "" },
+	};
+	char cmd[256];
+	struct file f;
+
+	snprintf(cmd, sizeof(cmd),
+		 "sed 's/CFI_START/%s/;s/CFI_END/%s/' s.s > s1.s && "
+		 "gcc -shared -nostdlib -o full.so s1.s && strip %s -o s.so full.so",
+		 cfi ? ".cfi_startproc" : "", cfi ? ".cfi_endproc" : "", strip);
+	EXPECT(run(cmd));
+	EXPECT(open_file(&f, "s.so"));
+	for (size_t i = 0; f.t && i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *name = name_at(&f, nm("full.so", cases[i].at)), *want = cases[i].want;
+
+		if (*want ? strcmp(name, want) : strcmp(name, "?") && strcmp(name, "-")) {
+			printf("  cfi %d, strip %s, %s: %s\n", cfi, strip, cases[i].at, name);
+			EXPECT(!"the name of its function");
+		}
+	}
+	/* Only a table tells what an indirect jump leads to. */
+	if (f.t && cfi)
+		EXPECT_STR(name_at(&f, nm("full.so", "table_more")), "table");
+	close_file(&f);
+}
+
+TEST_IN_DIR(symtab_symbols_without_size)
+{
+	write_file("s.s", sizeless_text);
+	if (!run("gcc --version > /dev/null && strip --version > /dev/null && "
+		 "uname -m | grep -q x86_64"))
+		SKIP("no gcc, no binutils or not x86-64");
+	if (!code_arch_x86())
+		SKIP("built without Zydis");
+	for (int cfi = 0; cfi < 2; cfi++) {
+		check_sizeless(cfi, "-s");
+		check_sizeless(cfi, "-x");
+	}
+}
+
+/* One table entry for several functions says nothing about where each ends. */
+TEST_IN_DIR(symtab_one_table_entry_for_all)
+{
+	struct file f;
+
+	write_file("o.s", "	.text\n"
+			  "	.globl first, second\n"
+			  "	.type second, @function\n"
+			  "first:	.cfi_startproc\n"
+			  "	ret\n"
+			  "hidden:	nop\n"
+			  "	ret\n"
+			  "second:	ret\n"
+			  "	.size second, 1\n"
+			  "hidden2:	nop\n"
+			  "	ret\n"
+			  "	.cfi_endproc\n"
+			  "	.section .note.GNU-stack,\"\",@progbits\n");
+	if (!run("uname -m | grep -q x86_64 && gcc -shared -nostdlib -o full.so o.s && "
+		 "strip -o o.so full.so") ||
+	    !code_arch_x86())
+		SKIP("no gcc, no binutils, no Zydis, or not x86-64");
+	EXPECT(open_file(&f, "o.so"));
+	EXPECT_STR(name_at(&f, nm("full.so", "first")), "first");
+	EXPECT_STR(name_at(&f, nm("full.so", "second")), "second");
+	EXPECT(strcmp(name_at(&f, nm("full.so", "hidden")), "first"));
+	EXPECT(strcmp(name_at(&f, nm("full.so", "hidden2")), "second"));
 	close_file(&f);
 }
 

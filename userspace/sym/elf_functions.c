@@ -24,6 +24,7 @@
 #define CODE_GAP_MIN  512	 /* bytes */
 #define CODE_FILE_MAX (2u << 20) /* bytes */
 #define CODE_NS	      20000000ull
+#define PADDING	      16 /* bytes; less code after a function is none */
 
 struct gaps {
 	struct symtab_sym *syms;
@@ -40,10 +41,17 @@ static int look(const struct builder *b, struct symtab *t, const struct fn *fn, 
 	    off > SF_FRAME_OFFSET_MASK)
 		return 0;
 	if (symtab_find(t, off, &hit)) {
-		/* The rest of a function has the name of the symbol at its start. */
-		if (hit.start == off && hit.size < size && !hit.plt)
+		if (hit.start != off || hit.size >= size || hit.plt)
+			return 0;
+		/* A root has no size of its own. The rest of any other function has no name. */
+		if (t->syms[hit.index].name >= NAME_LOWEST) {
 			t->syms[hit.index].size = (uint32_t)size;
-		return 0;
+			return 0;
+		}
+		off += hit.size;
+		size -= hit.size;
+		if (size < PADDING || symtab_find(t, off, &hit))
+			return 0;
 	}
 	err = vec_reserve(&to->syms, &to->cap, to->n + 1, sizeof(*to->syms));
 	if (!err)
@@ -95,30 +103,57 @@ static int analyse(struct unwind_file *f)
 		       : 0;
 }
 
-int builder_add_functions(const struct builder *b, struct symtab *t)
+bool builder_is_stripped(const struct builder *b)
+{
+	return b->syms == b->img && !elf_image_section_of_type(b->img, SHT_SYMTAB);
+}
+
+struct unwind_file *builder_tables(struct builder *b, bool open)
 {
 	const struct elf_image *img = b->img;
-	struct gaps gaps = { .n = 0 };
-	struct unwind_file f;
+	struct unwind_file *f;
 	int err;
 
-	if (b->syms != img || elf_image_section_of_type(img, SHT_SYMTAB))
-		return 0;
+	if (b->tables_tried || !open)
+		return b->tables;
+	b->tables_tried = true;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return NULL;
 	if (img->fd < 0)
-		err = unwind_file_open_mem(&f, img->mem, img->size, NULL);
-	else if (!(err = unwind_file_find(&f, img->fd, TABLES_MAX, NULL)))
-		err = unwind_file_parse(&f, NULL);
+		err = unwind_file_open_mem(f, img->mem, img->size, NULL);
+	else if (!(err = unwind_file_find(f, img->fd, TABLES_MAX, NULL)))
+		err = unwind_file_parse(f, NULL);
 	if (err)
-		return err == -ENOMEM ? err : 0;
-	for (size_t i = 0; f.has_sframe && i < f.sframe.fns.n && !err; i++)
-		err = look(b, t, &f.sframe.fns.fns[i], &gaps);
-	for (size_t i = 0; f.has_eh && i < f.eh.fns.n && !err; i++)
-		err = look(b, t, &f.eh.fns.fns[i], &gaps);
+		free(f);
+	else
+		b->tables = f;
+	return b->tables;
+}
+
+void builder_close_tables(struct builder *b)
+{
+	if (b->tables)
+		unwind_file_close(b->tables);
+	free(b->tables);
+}
+
+int builder_add_functions(struct builder *b, struct symtab *t)
+{
+	struct unwind_file *f = builder_is_stripped(b) ? builder_tables(b, true) : NULL;
+	struct gaps gaps = { .n = 0 };
+	int err = 0;
+
+	if (!f)
+		return 0;
+	for (size_t i = 0; f->has_sframe && i < f->sframe.fns.n && !err; i++)
+		err = look(b, t, &f->sframe.fns.fns[i], &gaps);
+	for (size_t i = 0; f->has_eh && i < f->eh.fns.n && !err; i++)
+		err = look(b, t, &f->eh.fns.fns[i], &gaps);
 	if (!err)
-		err = analyse(&f);
-	for (size_t i = 0; i < f.code_fns.n && !err; i++)
-		err = look(b, t, &f.code_fns.fns[i], &gaps);
-	unwind_file_close(&f);
+		err = analyse(f);
+	for (size_t i = 0; i < f->code_fns.n && !err; i++)
+		err = look(b, t, &f->code_fns.fns[i], &gaps);
 	if (!err)
 		err = merge(t, &gaps);
 	free(gaps.syms);

@@ -166,12 +166,17 @@ static void choose(struct builder *b, struct symtab *t)
 	}
 }
 
-static void extend(const struct builder *b, struct symtab *t)
+/* Sizes of symbols without one, each up to the next symbol or the end of the section at most. */
+static int extend(struct builder *b, struct symtab *t)
 {
+	struct extents x;
 	uint64_t covered = 0;
-	uint32_t i;
+	int err = 0;
 
-	for (i = 0; i < t->n; i++) {
+	if (builder_is_stripped(b))
+		builder_tables(b, true);
+	extents_open(&x, b);
+	for (uint32_t i = 0; i < t->n && !err; i++) {
 		struct symtab_sym *s = &t->syms[i];
 		uint64_t end = area_end(b, s->off), size = s->size & ~SYMTAB_PLT;
 
@@ -181,11 +186,16 @@ static void extend(const struct builder *b, struct symtab *t)
 			if (s->off < covered && covered < end)
 				end = covered;
 			size = end - s->off < INT32_MAX ? end - s->off : INT32_MAX;
+			err = extents_find(&x, s->off, size, &size);
+			if (err == -ENOENT)
+				err = 0;
 			s->size |= (uint32_t)size;
 		}
 		if (s->off + size > covered)
 			covered = s->off + size;
 	}
+	extents_close(&x);
+	return err;
 }
 
 /* t->syms must have room for it. */
@@ -232,7 +242,9 @@ static int build_table(struct builder *b, uint32_t along, struct symtab *t)
 	if (!t->syms)
 		return -ENOMEM;
 	choose(b, t);
-	extend(b, t);
+	err = extend(b, t);
+	if (err)
+		return err;
 	nroots = builder_find_roots(b, roots);
 	for (uint32_t i = 0; i < nroots; i++)
 		add_root(t, &roots[i]);
@@ -262,6 +274,7 @@ int symtab_build(const struct elf_image *img, const struct elf_image *debug, uin
 	t->cut = !debug && elf_image_section(img, ".gnu_debugdata") &&
 		 !elf_image_section_of_type(img, SHT_SYMTAB);
 	err = build_table(&b, along, t);
+	builder_close_tables(&b);
 	free(b.areas);
 	free(b.cands);
 	if (err == -ERANGE || err == -ENOSPC)

@@ -17,8 +17,9 @@
  *
  * In a file without .symtab, functions that only unwind tables describe are listed without a name.
  *
- * A size of 0 extends to the next symbol or the end of the section. An address past its symbol's
- * size has no name. Sizes, indices and counts in the file are not trusted.
+ * A symbol without a size ends where its code does (sym/elf_extent.c), at the next symbol or
+ * function at the latest. An address past its symbol's size has no name. Sizes, indices and counts
+ * in the file are not trusted.
  */
 #ifndef SFBPF_SYM_ELF_SYMTAB_H
 #define SFBPF_SYM_ELF_SYMTAB_H

@@ -9,6 +9,9 @@
 
 #define SYMTAB_MAX_CODE 64 /* executable PT_LOADs considered; linkers make one or two */
 
+struct code_arch;
+struct unwind_file;
+
 struct cand {
 	uint64_t off; /* file offset */
 	uint32_t size, name;
@@ -33,6 +36,8 @@ struct builder {
 	uint32_t nareas;
 	struct cand *cands;
 	size_t n, cap;
+	struct unwind_file *tables; /* of img, once they were wanted; NULL: none */
+	bool tables_tried;
 };
 
 /* A table of symbols in the file: by section header or PT_DYNAMIC. */
@@ -44,6 +49,8 @@ struct symbol_source {
 
 /* Converts vaddr in an executable segment to a file offset. false: no such segment. */
 bool builder_code_offset(const struct builder *b, uint64_t vaddr, uint64_t *ret);
+/* The opposite, of an offset in an executable segment. */
+bool builder_code_address(const struct builder *b, uint64_t off, uint64_t *ret);
 /*
  * 0, also if c is skipped because its name is outside the string table or its offset does not fit
  * into a frame word; -ENOMEM.
@@ -57,11 +64,30 @@ bool builder_is_program(const struct builder *b);
 bool builder_is_named(const struct builder *b, const char *soname);
 /* Reads Go's runtime table, for a file without .symtab. */
 int builder_read_go(struct builder *b);
+/* Whether neither the file nor a debug file has .symtab. */
+bool builder_is_stripped(const struct builder *b);
 /*
- * Adds functions without a name to a sorted table, if neither the file nor a debug file has
- * .symtab. 0 or -ENOMEM.
+ * The unwind tables of the file; NULL: none, or they cannot be read. open: opens them if that was
+ * not done yet. builder_close_tables() frees them.
  */
-int builder_add_functions(const struct builder *b, struct symtab *t);
+struct unwind_file *builder_tables(struct builder *b, bool open);
+void builder_close_tables(struct builder *b);
+/* Adds functions without a name to a sorted table, if builder_is_stripped(). 0 or -ENOMEM. */
+int builder_add_functions(struct builder *b, struct symtab *t);
+
+/* Finds the ends of functions whose symbols have no size, in ascending order of offsets. */
+struct extents {
+	struct builder *b;
+	const struct elf_image *img;
+	const struct code_arch *arch; /* NULL: the code cannot be decoded */
+	struct elf_blob code;	      /* a window of it, from file offset `from` */
+	uint64_t from, scanned;
+};
+void extents_open(struct extents *x, struct builder *b);
+void extents_close(struct extents *x);
+/* The size of the function at off, from 1 to most. 0, -ENOENT: not code, -ENOMEM, -EIO. */
+int extents_find(struct extents *x, uint64_t off, uint64_t most, uint64_t *ret);
+
 /*
  * A window of a string table. Initialize with zeros and table -1; free with
  * elf_blob_free(&w->blob).

@@ -23,6 +23,17 @@ bool builder_code_offset(const struct builder *b, uint64_t vaddr, uint64_t *ret)
 	return false;
 }
 
+bool builder_code_address(const struct builder *b, uint64_t off, uint64_t *ret)
+{
+	for (uint32_t i = 0; i < b->nsegs; i++) {
+		if (off >= b->segs[i].off && off - b->segs[i].off < b->segs[i].size) {
+			*ret = off - b->segs[i].off + b->segs[i].vaddr;
+			return true;
+		}
+	}
+	return false;
+}
+
 int builder_add(struct builder *b, const struct cand *c)
 {
 	const struct string_table *st = &b->str[c->name & NAME_DYNSTR ? 1 : 0];
