@@ -17,6 +17,7 @@
 #include "base/clock.h"
 #include "base/full_io.h"
 #include "elf_reader.h"
+#include "files.h"
 #include "proc_status.h"
 #include "sym/elf_symtab.h"
 #include "sym/sym_names.h"
@@ -82,6 +83,43 @@ TEST(reader_names_as_in_process)
 		return;
 	same_names(large.gl_pathv[0]);
 	globfree(&large);
+}
+
+/* A table whose names are asked for one by one, with versions and other names with an @. */
+TEST_IN_DIR(reader_names_with_versions)
+{
+	struct test_reader reader = open_reader(elf_child_main);
+	FILE *to = fopen(in_dir("v.s"), "w");
+	char name[SYM_NAME_MAX];
+	struct symtab *t = NULL;
+	struct symtab_hit hit;
+	int fd, versioned = 0, whole = 0;
+
+	for (int i = 0; to && i < 8000; i++) {
+		fprintf(to, ".type \"own_%d@of_a_language_that_has_long_names\", @function\n", i);
+		fprintf(to, "\"own_%d@of_a_language_that_has_long_names\": nop\n", i);
+		fprintf(to, ".size \"own_%d@of_a_language_that_has_long_names\", 1\n", i);
+		fprintf(to, ".type f_%d, @function\n f_%d: nop\n .size f_%d, 1\n", i, i, i);
+		fprintf(to, ".symver f_%d, a_long_name_too_which_has_a_version_%d@V1\n", i, i);
+	}
+	if (to)
+		fclose(to);
+	write_file("v.map", "V1 { a_*; };\n");
+	if (!run("gcc -shared -nostdlib -Wl,--version-script=v.map -o v.so v.s"))
+		SKIP("no gcc");
+	fd = open(in_dir("v.so"), O_RDONLY | O_CLOEXEC);
+	EXPECT_EQ(elf_reader_symbols(reader.r, fd, -1, &t), 0);
+	EXPECT(t && !t->names);
+	for (uint32_t i = 0; t && symtab_at(t, i, &hit); i += 7) {
+		EXPECT_EQ(elf_reader_name(reader.r, fd, 1, t, &hit, name, sizeof(name)), 0);
+		EXPECT(!strchr(name, '@') || strstr(name, "@of_a_language_that_has_long_names"));
+		whole += strchr(name, '@') != NULL;
+		versioned += strstr(name, "a_long_name_too") != NULL;
+	}
+	EXPECT(whole > 500 && versioned > 500);
+	symtab_free(t);
+	close(fd);
+	close_reader(&reader);
 }
 
 TEST(reader_has_no_rights)

@@ -112,6 +112,21 @@ static const char asm_text[] = "	.text\n"
 			       "old_version:	.skip 16, 0x90\n"
 			       "	.size old_version, 16\n"
 			       "	.symver old_version, versioned@@V1\n"
+			       "two_versions:\n"
+			       "	.type \"base@V0\", @function\n"
+			       "\"base@V0\":	.skip 16, 0x90\n"
+			       "	.size \"base@V0\", 16\n"
+			       "no_version:\n"
+			       "	.type \"Bag@Walk#each\", @function\n"
+			       "\"Bag@Walk#each\":	.skip 16, 0x90\n"
+			       "	.size \"Bag@Walk#each\", 16\n"
+			       "msvc:\n"
+			       "	.type \"?foo@@YAXH@Z\", @function\n"
+			       "\"?foo@@YAXH@Z\":	.skip 16, 0x90\n"
+			       "	.size \"?foo@@YAXH@Z\", 16\n"
+			       "	.type \"$s4main3fooyyF\", @function\n"
+			       "\"$s4main3fooyyF\":	.skip 16, 0x90\n"
+			       "	.size \"$s4main3fooyyF\", 16\n"
 			       "	.data\n"
 			       "	.globl thing\n"
 			       "thing:	.quad 1\n"
@@ -144,6 +159,11 @@ TEST_IN_DIR(symtab_rules)
 		{ "short_one", 3, "longer_name" },
 		{ "short_one", 4, "-" },
 		{ "old_version", 2, "versioned" },
+		/* Only a version that the file has is none of the name. */
+		{ "two_versions", 2, "base@V0" },
+		{ "no_version", 2, "Bag@Walk#each" },
+		{ "msvc", 2, "?foo@@YAXH@Z" },
+		{ "$s4main3fooyyF", 2, "$s4main3fooyyF" },
 		{ "thing", 0, "-" },
 	};
 	struct file f = { 0 };

@@ -11,6 +11,7 @@
 #include "base/full_io.h"
 #include "elf/elf_digest.h"
 #include "sym/elf_symtab.h"
+#include "sym/elf_versions.h"
 #include "sym/packed_symbols.h"
 #include "sym/sym_names.h"
 #include "worker/jail.h"
@@ -114,8 +115,24 @@ static int tell_symbols(const struct elf_image *img, int debug_fd, uint32_t alon
 	return err;
 }
 
-static int read_name(int fd, const struct elf_ask *ask, char *ret)
+/* Most names have no version, so the file is opened only for those with an @. */
+static size_t cut_version(int fd, const char *name, size_t most)
 {
+	struct elf_versions versions = { .read = false };
+	size_t len = strnlen(name, most);
+	struct elf_image img;
+
+	if (!memchr(name, '@', len) || elf_image_open_fd(&img, fd, NULL))
+		return len;
+	len = elf_versions_cut(&versions, &img, name, len);
+	elf_versions_free(&versions);
+	elf_image_close(&img);
+	return len;
+}
+
+static int read_name(const int *fds, const struct elf_ask *ask, char *ret)
+{
+	int fd = fds[ask->debug ? 1 : 0];
 	uint32_t len = ask->len < SYMTAB_NAME_MAX ? ask->len : SYMTAB_NAME_MAX - 1,
 		 want = len < SHORT_NAME ? len : SHORT_NAME;
 
@@ -124,7 +141,7 @@ static int read_name(int fd, const struct elf_ask *ask, char *ret)
 		return -EIO;
 	if (want < len && strnlen(ret, want) == want && pread_full(fd, ret, want = len, ask->off))
 		return -EIO;
-	ret[symtab_name_len(ret, want)] = 0;
+	ret[cut_version(fds[0], ret, want)] = 0;
 	return *ret ? 0 : -ENOENT;
 }
 
@@ -134,8 +151,8 @@ static int tell_name(const struct elf_ask *ask, const int *fds, char *ret)
 	int err;
 
 	if (!ask->demangle)
-		return read_name(fds[ask->debug ? 1 : 0], ask, ret);
-	err = ask->question == ELF_NAME ? read_name(fds[ask->debug ? 1 : 0], ask, raw) : 0;
+		return read_name(fds, ask, ret);
+	err = ask->question == ELF_NAME ? read_name(fds, ask, raw) : 0;
 	/* The byte after the bytes of ask->raw that were sent is 0. */
 	if (!err && !sym_demangle(ask->question == ELF_NAME ? raw : ask->raw, ret, SYM_NAME_MAX))
 		err = -ENOENT;

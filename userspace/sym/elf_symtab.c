@@ -67,16 +67,23 @@ static uint64_t area_end(const struct builder *b, uint64_t off)
 
 /* ---- Choosing between names ---- */
 
+/* Mapping symbols: $x, $d, $d.12 (AAELF64 4.6.9). Swift's names begin with $s. */
+static bool is_mapping(const uint8_t *name, size_t len)
+{
+	return len > 1 && name[0] == '$' && (name[1] == 'x' || name[1] == 'd') &&
+	       (len == 2 || name[2] == '.');
+}
+
 /*
  * Bits 15..12: leading underscores; 11..0: 4095 - length. Less is better. UINT16_MAX: not a name:
- * mapping symbols ($x, $d: AAELF64 4.6.9) and assembler-local labels.
+ * mapping symbols and assembler-local labels.
  */
 static uint16_t rank_of(struct bytes name)
 {
 	const uint8_t *p = name.base;
 	size_t len = strnlen((const char *)p, name.len), under = 0;
 
-	if (!len || p[0] == '$' || (len > 1 && p[0] == '.' && p[1] == 'L'))
+	if (!len || is_mapping(p, len) || (len > 1 && p[0] == '.' && p[1] == 'L'))
 		return UINT16_MAX;
 	while (under < len && under < 14 && p[under] == '_')
 		under++;
@@ -275,6 +282,7 @@ int symtab_build(const struct elf_image *img, const struct elf_image *debug, uin
 		 !elf_image_section_of_type(img, SHT_SYMTAB);
 	err = build_table(&b, along, t);
 	builder_close_tables(&b);
+	elf_versions_free(&b.versions);
 	free(b.areas);
 	free(b.cands);
 	if (err == -ERANGE || err == -ENOSPC)

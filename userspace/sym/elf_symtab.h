@@ -37,7 +37,5 @@
  */
 int symtab_build(const struct elf_image *img, const struct elf_image *debug, uint32_t along,
 		 struct symtab **ret);
-/* The length of a name without its symbol version. */
-size_t symtab_name_len(const char *name, size_t most);
 
 #endif

@@ -6,6 +6,7 @@
 #include <elf.h>
 
 #include "sym/elf_symtab.h"
+#include "sym/elf_versions.h"
 
 #define SYMTAB_MAX_CODE 64 /* executable PT_LOADs considered; linkers make one or two */
 
@@ -38,6 +39,7 @@ struct builder {
 	size_t n, cap;
 	struct unwind_file *tables; /* of img, once they were wanted; NULL: none */
 	bool tables_tried;
+	struct elf_versions versions;
 };
 
 /* A table of symbols in the file: by section header or PT_DYNAMIC. */
@@ -108,7 +110,7 @@ int name_window_at(struct name_window *w, const struct builder *b, uint32_t name
  * Copies the names to t->names if they take at most `along` bytes. Otherwise t->syms[].name stays
  * their position in the file. 0, -ENOMEM, -EIO.
  */
-int builder_name_symbols(const struct builder *b, struct symtab *t, uint32_t along);
+int builder_name_symbols(struct builder *b, struct symtab *t, uint32_t along);
 /* Adds func@plt symbols (x86-64). */
 int builder_read_plt(struct builder *b);
 

@@ -32,16 +32,8 @@ int name_window_at(struct name_window *w, const struct builder *b, uint32_t name
 	return 0;
 }
 
-size_t symtab_name_len(const char *name, size_t most)
-{
-	size_t len = strnlen(name, most);
-	const char *version = len > 1 ? memchr(name + 1, '@', len - 1) : NULL;
-
-	return version ? (size_t)(version - name) : len;
-}
-
-static int read_name(struct name_window *w, const struct builder *b, uint32_t name,
-		     const char **ret, size_t *ret_len)
+static int read_name(struct name_window *w, struct builder *b, uint32_t name, const char **ret,
+		     size_t *ret_len)
 {
 	struct bytes bytes;
 	int err;
@@ -55,8 +47,9 @@ static int read_name(struct name_window *w, const struct builder *b, uint32_t na
 	if (err)
 		return err;
 	*ret = (const char *)bytes.base;
-	*ret_len = symtab_name_len(*ret, bytes.len < SYMTAB_NAME_MAX - 1 ? bytes.len
-									 : SYMTAB_NAME_MAX - 1);
+	*ret_len = elf_versions_cut(&b->versions, b->img, *ret,
+				    bytes.len < SYMTAB_NAME_MAX - 1 ? bytes.len
+								    : SYMTAB_NAME_MAX - 1);
 	return 0;
 }
 
@@ -82,7 +75,7 @@ static int append(struct names *to, const char *name, size_t len)
  * keys: name << 32 | symbol, sorted. Symbols with the same name share it. ret receives the new name
  * offsets, parallel to t->syms.
  */
-static int copy_names(const struct builder *b, const uint64_t *keys, uint32_t n, struct names *to,
+static int copy_names(struct builder *b, const uint64_t *keys, uint32_t n, struct names *to,
 		      uint32_t *ret)
 {
 	struct name_window w = { .table = -1 };
@@ -109,7 +102,7 @@ static int copy_names(const struct builder *b, const uint64_t *keys, uint32_t n,
 	return err;
 }
 
-static int try_names(const struct builder *b, struct symtab *t, size_t most)
+static int try_names(struct builder *b, struct symtab *t, size_t most)
 {
 	struct names to = { .most = most };
 	uint64_t *keys;
@@ -151,7 +144,7 @@ static void leave_out(struct symtab *t, uint32_t below)
 	t->n = n;
 }
 
-int builder_name_symbols(const struct builder *b, struct symtab *t, uint32_t along)
+int builder_name_symbols(struct builder *b, struct symtab *t, uint32_t along)
 {
 	uint32_t below = SMALL;
 	int err = 0;
