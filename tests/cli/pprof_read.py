@@ -92,16 +92,18 @@ def stacks(p, value=0):
 
 
 def with_go(path, home):
-    """(the total of samples, {function: self}) as `go tool pprof -top` has them; None if go is not
-    installed.
+    """(the total of samples, {function: self}) as `go tool pprof -top` shows them, which changes
+    names that it takes for mangled ones; None if go is not installed.
     """
     if not shutil.which("go"):
         return None
     r = subprocess.run([
-        "go", "tool", "pprof", "-symbolize=none", "-top", "-nodefraction=0", "-nodecount=1000000",
+        "go", "tool", "pprof", "-symbolize=local", "-top", "-nodefraction=0", "-nodecount=1000000",
         "-sample_index=samples", path
     ], capture_output=True, text=True, check=True, env={
-        "HOME": home, "PATH": os.environ["PATH"], "PPROF_TMPDIR": home
+        "HOME": home, "PATH": os.environ["PATH"], "PPROF_TMPDIR": home,
+        # Go 1.25 and later build pprof when it is first used.
+        "GOCACHE": os.environ.get("GOCACHE", os.path.expanduser("~/.cache/go-build"))
     })
     total = re.search(r" of (\d+) total", r.stdout)
     selfs = Counter()

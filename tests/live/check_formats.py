@@ -4,6 +4,7 @@
 agree.
 """
 
+import gzip
 import json
 import os
 import re
@@ -122,6 +123,69 @@ def check_formats_pprof(name):
         if not {"comm", "pid", "tid", "cgroup_id"} <= have.keys() and have.get("pid"):
             errors.append("labels: %s" % have)
             break
+    h.check(name, errors)
+
+
+# Names as languages and their demanglers make them, each of them a function of its own.
+NAMES = [
+    "<module> (a.py)", "<P as Work>::go", "<Q as Work>::go", "A::operator()", "B::operator()",
+    "(anonymous namespace)::A::run", "std::vector<int>::f", "std::vector<long>::f", "f(int, int)",
+    "f(long, int)", "main.(*T[...]).run", "Foo.<init>", "a@b", "a@c", "[x]", "operator<",
+    "a<b>::c()",
+    "{closure#0}", "block in Foo#bar (a.rb)"
+]
+
+
+def build_names():
+    """The path of a program that is most of the time in functions of these names."""
+    text = ["\t.text"]
+    for i, name in enumerate(NAMES):
+        text += ['%s"%s"%s' % (before, name, after) for before, after in (
+            ("\t.type ", ", @function"), ("", ":\t.cfi_startproc"))]
+        text += ["\tmov $300000, %ecx", "1:\tdec %ecx", "\tjnz 1b", "\tret", "\t.cfi_endproc",
+                 '\t.size "%s", .-"%s"' % (name, name),
+                 "\t.globl name%d" % i, '\t.set name%d, "%s"' % (i, name)]
+    text.append('\t.section .note.GNU-stack,"",@progbits')
+    source, path = h.tmpfile("names.s"), h.tmpfile("names")
+    with open(source, "w", encoding="utf-8") as f:
+        f.write("\n".join(text) + "\n")
+    with open(h.tmpfile("names.c"), "w", encoding="utf-8") as f:
+        f.write("".join("void name%d(void);\n" % i for i in range(len(NAMES))))
+        f.write("int main(void) { for (;;) { %s } }\n" %
+                " ".join("name%d();" % i for i in range(len(NAMES))))
+    subprocess.run(["gcc", "-O1", "-o", path, f.name, source], check=True)
+    # Of two names at one address, the one that is no more than a label is not shown.
+    subprocess.run(["objcopy", "--wildcard", "-N", "name[0-9]*", path], check=True)
+    return path
+
+
+def check_formats_names(name):
+    """Whole names in pprof's own tool, and the path of a file that was deleted."""
+    if os.uname().machine != "x86_64":
+        h.skip(name, "the program is x86-64 assembly")
+        return
+    path, errors = build_names(), []
+    p = h.start([path])
+    h.wait_busy(p)
+    os.unlink(path)
+    for suffix, options in ((".pb.gz", []), (".json", []), (".pftrace", []),
+                            (".json.gz", ["--timeline"])):
+        out = h.tmpfile("names" + suffix)
+        subprocess.run([h.SFBPF, "record", "-q", "-U", "-F", "997", "-p", str(p.pid), "-o", out,
+                        *options, "1"], check=True)
+        with (gzip.open if suffix.endswith("gz") else open)(out, "rb") as f:
+            data = f.read()
+        if b"(deleted)" in data or b"names" not in data:
+            errors.append("path in %s" % suffix)
+    h.stop_all()
+    files = {"record": h.tmpfile("names.pb.gz"), "report": h.tmpfile("report.pb.gz")}
+    subprocess.run([h.SFBPF, "report", "-o", files["report"], h.tmpfile("names.json")], check=True)
+    for writer, file in files.items():
+        go = pprof_read.with_go(file, h.tmpdir())
+        if not go:
+            h.note("go is not installed")
+        elif not set(NAMES) <= set(go[1]):
+            errors.append("pprof of %s: %s" % (writer, sorted(set(go[1]) ^ set(NAMES))))
     h.check(name, errors)
 
 
@@ -247,6 +311,6 @@ def check_formats_waits_perfetto(name):
 
 h.run_checks([
     check_formats_folded, check_formats_json, check_formats_json_off_cpu, check_formats_html,
-    check_formats_pprof, check_formats_firefox, check_formats_perfetto,
+    check_formats_pprof, check_formats_names, check_formats_firefox, check_formats_perfetto,
     check_formats_waits_firefox, check_formats_waits_perfetto
 ])

@@ -93,7 +93,7 @@ TEST(symbolizer_names)
 	uint32_t a, b;
 
 	add_in_state(ms, 1, "libfoo.so.1", FILE_NO_TABLES);
-	add_in_state(ms, 2, "gone (deleted)", FILE_UNREACHABLE);
+	add_in_state(ms, 2, "gone", FILE_UNREACHABLE);
 	add_in_state(ms, 4, "e\x1bvil;\xff", FILE_PUBLISHED);
 	modules_get(ms, 3); /* loading */
 	a = symbolizer_user(sz, ROW(1, 0x1a2b), 1, &is_final);

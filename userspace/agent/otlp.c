@@ -224,7 +224,6 @@ static void end_group(struct otlp *o, const struct window_group *g)
 static void add_executable(struct otlp *o, struct process *p, uint32_t pid)
 {
 	char link[64], target[4096], path[4096], *name;
-	static const char deleted[] = " (deleted)";
 	ssize_t len;
 
 	snprintf(link, sizeof(link), "/proc/%u/exe", pid);
@@ -232,8 +231,7 @@ static void add_executable(struct otlp *o, struct process *p, uint32_t pid)
 	if (len <= 0)
 		return;
 	target[len] = 0;
-	if ((size_t)len > strlen(deleted) && !strcmp(target + len - strlen(deleted), deleted))
-		target[(size_t)len - strlen(deleted)] = 0;
+	target[text_path_len(target)] = 0;
 	otlp_path(&o->dict, target, path, sizeof(path));
 	name = strrchr(path, '/');
 	p->attributes[p->n++] = otlp_attribute(&o->dict, "process.executable.name",

@@ -31,7 +31,6 @@ enum {
 	LOCATION_ATTRIBUTES = 4,
 	LINE_FUNCTION = 1,
 	FUNCTION_NAME = 1,
-	FUNCTION_SYSTEM_NAME = 2,
 	FUNCTION_FILENAME = 3,
 	LINK_TRACE = 1,
 	LINK_SPAN = 2,
@@ -368,7 +367,6 @@ static uint32_t function_id(struct otlp_dict *d, const char *name, const char *f
 		return id;
 	at = pb_begin(pb, DICT_FUNCTION);
 	pb_u64(pb, FUNCTION_NAME, name_id);
-	pb_u64(pb, FUNCTION_SYSTEM_NAME, name_id);
 	if (file_id)
 		pb_u64(pb, FUNCTION_FILENAME, file_id);
 	pb_end(pb, at);

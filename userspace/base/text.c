@@ -63,6 +63,14 @@ static bool moves_text(uint32_t c)
 	       (c >= 0x2066 && c <= 0x2069) || c == 0xfeff || (c >= 0xfff9 && c <= 0xfffb);
 }
 
+size_t text_path_len(const char *path)
+{
+	static const char deleted[] = " (deleted)";
+	const size_t len = strlen(path), more = sizeof(deleted) - 1;
+
+	return len > more && strcmp(path + len - more, deleted) == 0 ? len - more : len;
+}
+
 size_t text_clean(char *dst, size_t cap, const char *src, size_t len, unsigned int flags)
 {
 	size_t out = 0, i = 0;

@@ -28,6 +28,9 @@ size_t text_clean(char *dst, size_t cap, const char *src, size_t len, unsigned i
  */
 size_t text_decode(const char *s, size_t len, uint32_t *ret);
 
+/* Bytes of a path without the " (deleted)" that the kernel appends when the file has no name. */
+size_t text_path_len(const char *path);
+
 #define TEXT_CHAR_MAX 4 /* bytes of a character */
 
 /* Writes the low 21 bits of c as UTF-8, surrogates as WTF-8 has them. Returns the bytes. */

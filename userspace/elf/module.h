@@ -59,7 +59,7 @@ struct module {
 	struct sf_file_key key;
 	uint64_t size;	/* bytes of the file or image */
 	uint32_t owner; /* as in struct sf_need */
-	/* As the process sees it, perhaps with " (deleted)"; "[vdso]"; NULL: not known (yet) */
+	/* As the process sees it, or saw a file that was deleted; "[vdso]"; NULL: not known */
 	char *path;
 	const char *name; /* last component of path, inside path; "" if path is NULL */
 

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/num.h"
+#include "base/text.h"
 #include "kern/loader_internal.h"
 #include "unwind/row_stream.h"
 
@@ -18,7 +19,7 @@ static void set_path(struct module *m, const char *path)
 {
 	char *slash;
 
-	m->path = strdup(path);
+	m->path = strndup(path, text_path_len(path));
 	slash = m->path ? strrchr(m->path, '/') : NULL;
 	m->name = slash ? slash + 1 : m->path ? m->path : "";
 }

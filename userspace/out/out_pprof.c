@@ -9,6 +9,9 @@
  * frames have their real addresses, in [kernel.kallsyms]. Code without a file has its address and
  * no mapping.
  *
+ * Functions have no system_name: pprof takes a name that equals it for one that is not demangled,
+ * and cuts what looks like parameters, such as "<module> (a.py)".
+ *
  * Values: samples, and with a clock event also CPU time at the period; off-CPU: samples and
  * nanoseconds. Labels: comm, pid, tid, cgroup_id, container (its id, if the process is in one),
  * container.name if that is known, and `incomplete` with the stop reason if the user part did not
@@ -246,7 +249,6 @@ static uint64_t function_id(struct pprof *w, uint32_t symbol)
 		at = pb_begin(&w->pb, PROFILE_FUNCTION);
 		pb_u64(&w->pb, ENTRY_ID, (uint64_t)id + 1);
 		pb_u64(&w->pb, FUNCTION_NAME, name);
-		pb_u64(&w->pb, FUNCTION_SYSTEM_NAME, name);
 		pb_u64(&w->pb, FUNCTION_FILE, path);
 		pb_end(&w->pb, at);
 	}

@@ -72,7 +72,6 @@ static uint64_t location_of(struct writer *w, uint32_t frame)
 	at = pb_begin(&w->pb, PROFILE_FUNCTION);
 	pb_u64(&w->pb, ENTRY_ID, id);
 	pb_u64(&w->pb, FUNCTION_NAME, text_id(w, name));
-	pb_u64(&w->pb, FUNCTION_SYSTEM_NAME, text_id(w, name));
 	pb_end(&w->pb, at);
 	at = pb_begin(&w->pb, PROFILE_LOCATION);
 	pb_u64(&w->pb, ENTRY_ID, id);

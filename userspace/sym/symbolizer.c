@@ -395,18 +395,12 @@ int symbolizer_disassemble(struct symbolizer *sz, uint64_t frame, uint32_t pid,
 	return elf_reader_code(sz->reader, m->fd, &what, &ret->code, &ret->n);
 }
 
-/*
- * The name of the module as shown, in sz->module, without " (deleted)", which says nothing about
- * the code.
- */
+/* The name of the module as shown, in sz->module. */
 static const char *display_name(struct symbolizer *sz, const struct module *m)
 {
-	static const char deleted[] = " (deleted)";
 	const char *name = m->name ? m->name : "";
 	size_t len = strlen(name);
 
-	if (len > strlen(deleted) && strcmp(name + len - strlen(deleted), deleted) == 0)
-		len -= strlen(deleted);
 	if (!len)
 		return "[unknown]";
 	text_clean(sz->module, sizeof(sz->module), name, len, 0);
