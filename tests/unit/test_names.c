@@ -175,6 +175,12 @@ static const char *const seeds[] = {
 	"_RNvMsr_NtCs3ssYzQotkvD_3std4pathNtB5_7PathBuf3newCs15kBYyAo9fc_7mycrate",
 	"_RMC0INtC8arrayvec8ArrayVechKj7b_E",
 	"_RNvC9backtrace3foou30____7hkackfecea1cbdathfdh9hlq6y",
+	"_D3std5stdio__T7writelnTAyaZQnFNfQjZv",
+	"_D5dprog__T3fooVAyaa3_612962ZQsFiZv",
+	"_D3std5array__T8AppenderTAyaZQo4Data11__xopEqualsMxFKxSQCbQCa__TQBxTQBrZQCfQBsZb",
+	"camlStdlib__List__map_236",
+	"camlStdlib.$2b._123",
+	"camlFib$$$5e$$2a_272",
 };
 
 static uint64_t random_state = 88172645463325252ull;

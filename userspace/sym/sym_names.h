@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Demangles the linker's symbols: C++ (Itanium ABI) and Rust (v0, and legacy without its hash).
- * Other names stay as they are. The result is the qualified name with template arguments but
- * without parameter list and return type: `std::vector<int>::push_back`, not `void
- * std::vector<int>::push_back(int&&)`. Overloads therefore share one name: a profile is read by
- * function, and lines stay short.
+ * Demangles the linker's symbols: C++ (Itanium ABI), Rust (v0, and legacy without its hash), D and
+ * OCaml (sym/ocaml_names.h). Other names stay as they are.
+ *
+ * The result is the qualified name with template arguments but without parameter list and return
+ * type: `std::vector<int>::push_back`, not `void std::vector<int>::push_back(int&&)`. Overloads
+ * therefore share one name: a profile is read by function, and lines stay short.
  */
 #ifndef SFBPF_SYM_SYM_NAMES_H
 #define SFBPF_SYM_SYM_NAMES_H
@@ -15,7 +16,7 @@
 /* Bytes of a shown name, with its NUL; longer names are cut */
 #define SYM_NAME_MAX 1024
 
-/* Decides by the first two bytes. Other names need no worker. */
+/* Decides by the first few bytes. Other names need no worker. */
 bool sym_is_mangled(const char *raw);
 /*
  * Writes raw (NUL-terminated), demangled, to buf as clean text (base/text.h). Returns the bytes
