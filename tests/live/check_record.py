@@ -449,6 +449,72 @@ def check_exit_unwritable(name):
     h.check(name, complaint("-o into a folder that is not there", p, 1))
 
 
+def check_exit_full_disk(name):
+    """An older result stays, and the new one is kept where there is room."""
+    full = h.tmpfile("full")
+    os.mkdir(full)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", full], check=True)
+    errors = []
+    try:
+        with open(full + "/a.json", "w", encoding="utf-8") as f:
+            f.write("old")
+        try:
+            with open(full + "/rest", "wb", buffering=0) as f:
+                while f.write(b"x" * 4096):
+                    pass
+        except OSError:
+            pass
+        cases = {"full": (full + "/a.json", None), "device": ("/dev/full", "json"),
+                 "stdout": ("-", "json")}
+        for case, (path, form) in cases.items():
+            with open("/dev/full", "wb") as out:
+                p = subprocess.run([
+                    h.SFBPF, "record", "-o", path, *(["--format", form] if form else []), "0.5"
+                ], stdout=out, stderr=subprocess.PIPE, text=True, timeout=60, check=False,
+                                   env=dict(os.environ, TMPDIR=h.tmpdir()))
+            kept = re.search(r"what was recorded is in (\S+)", p.stderr)
+            if p.returncode != 1 or "No space left" not in p.stderr or not kept:
+                errors.append("%s: exit code %d, %r" % (case, p.returncode, p.stderr[-300:]))
+                continue
+            with open(kept[1], encoding="utf-8") as f:
+                if "stacks" not in json.load(f):
+                    errors.append("%s: no stacks" % case)
+        with open(full + "/a.json", encoding="utf-8") as f:
+            if f.read() != "old":
+                errors.append("the older result was changed")
+    finally:
+        subprocess.run(["umount", full], check=True)
+    h.check(name, errors)
+
+
+def check_exit_closed_stdout(name):
+    """Nothing that is opened later takes the place of the descriptor."""
+    errors = []
+    for args in (["record", "-o", "-", "0.5"], ["record", "0.5"], ["--version"], ["doctor"]):
+        p = subprocess.run(["sh", "-c", 'exec "$@" >&-', "sh", h.SFBPF, *args],
+                           stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                           timeout=60, check=False)
+        if p.returncode != 1 or not p.stderr.strip():
+            errors.append("%s: exit code %d, %r" % (args, p.returncode, p.stderr))
+    h.check(name, errors)
+
+
+def check_exit_namespaces(name):
+    """Ids of another namespace select no processes, and its capabilities do not count."""
+    errors = []
+    for flags, args, code, word in (
+            (["-p", "-f", "--mount-proc"], ["record", "--", "true"], 1, "PID namespace"),
+            (["-p", "-f", "--mount-proc"], ["record", "-p", "1", "1"], 1, "PID namespace"),
+            (["-U", "-r"], ["record", "1"], 3, "user namespace")):
+        p = subprocess.run(["unshare", *flags, h.SFBPF, *args], stdin=subprocess.DEVNULL,
+                           capture_output=True, text=True, timeout=60, check=False)
+        if "unshare:" in p.stderr:
+            raise h.Skip(p.stderr.strip())
+        if p.returncode != code or word not in p.stderr:
+            errors.append("%s: exit code %d, %r" % (args, p.returncode, p.stderr[-300:]))
+    h.check(name, errors)
+
+
 def check_doctor(name):
     """Where record works, doctor must say so, with a line for each thing it looked at."""
     p = run("doctor")
@@ -528,6 +594,7 @@ h.run_checks([
     check_command_files, check_busy_machine, check_progress,
     check_new_file, check_brief_300_runs, check_later_passes,
     check_static_without_tables, check_exit_usage,
-    check_exit_missing_pid, check_exit_not_root, check_exit_unwritable, check_doctor,
+    check_exit_missing_pid, check_exit_not_root, check_exit_unwritable,
+    check_exit_full_disk, check_exit_closed_stdout, check_exit_namespaces, check_doctor,
     check_binary_on_terminal, check_events_stay, check_interrupt
 ])

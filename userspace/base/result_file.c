@@ -7,9 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/fsuid.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/full_io.h"
 #include "base/num.h"
 
 #define LINKS_MAX 8
@@ -250,16 +252,87 @@ int result_file_create(const char *path, FILE **ret)
 	return stream(create(path), ret);
 }
 
-int result_file_begin(FILE *f)
+/*
+ * Whether the file is ours from its start: not one that a shell opened with >>, or that has been
+ * written to already. -errno.
+ */
+static int is_whole(FILE *f, off_t *ret_size)
 {
 	int fd = fileno(f), flags = fcntl(fd, F_GETFL);
 	struct stat st;
 
 	if (fstat(fd, &st))
 		return -errno;
-	/* Keep files that a shell opened with >>, or that have been written to already. */
-	if (!S_ISREG(st.st_mode) || flags < 0 || flags & O_APPEND || lseek(fd, 0, SEEK_CUR) != 0 ||
-	    ftell(f) != 0)
+	*ret_size = st.st_size;
+	return S_ISREG(st.st_mode) && flags >= 0 && !(flags & O_APPEND) &&
+	       lseek(fd, 0, SEEK_CUR) == 0 && ftell(f) == 0;
+}
+
+int result_file_begin(FILE *f)
+{
+	off_t size;
+	int whole = is_whole(f, &size);
+
+	if (whole <= 0)
+		return whole;
+	return ftruncate(fileno(f), 0) ? -errno : 0;
+}
+
+FILE *result_file_stage(void)
+{
+	int fd = memfd_create("sfbpf-result", MFD_CLOEXEC), err;
+	FILE *f = fd < 0 ? NULL : fdopen(fd, "w+");
+
+	if (!f && fd >= 0) {
+		err = errno;
+		close(fd);
+		errno = err;
+	}
+	return f;
+}
+
+/* A file system that cannot reserve room is written to as it is. */
+static int reserve(int fd, off_t size, off_t old_size)
+{
+	int err;
+
+	if (size <= 0 || !fallocate(fd, 0, 0, size) ||
+	    (errno != ENOSPC && errno != EDQUOT && errno != EFBIG))
 		return 0;
-	return ftruncate(fd, 0) ? -errno : 0;
+	err = -errno;
+	return ftruncate(fd, old_size) ? -errno : err;
+}
+
+static int copy(int from, int to)
+{
+	char buf[65536];
+	off_t at = 0;
+	ssize_t n;
+	int err = 0;
+
+	while (!err && (n = pread(from, buf, sizeof(buf), at)) > 0) {
+		err = write_full(to, buf, (size_t)n);
+		at += n;
+	}
+	return err ? err : n < 0 ? -errno : 0;
+}
+
+int result_file_fill(FILE *f, FILE *stage)
+{
+	int from = fileno(stage), to = fileno(f), whole, err = 0;
+	off_t old_size, size;
+
+	if (fflush(stage) || ferror(stage) || fflush(f))
+		return errno ? -errno : -EIO;
+	whole = is_whole(f, &old_size);
+	size = lseek(from, 0, SEEK_END);
+	if (whole < 0 || size < 0)
+		return whole < 0 ? whole : -errno;
+	if (whole)
+		err = reserve(to, size, old_size);
+	if (!err)
+		err = copy(from, to);
+	if (!err && whole && ftruncate(to, size))
+		err = -errno;
+	return err;
 }

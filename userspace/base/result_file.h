@@ -35,4 +35,12 @@ int result_file_make_directory(const char *path);
 /* Removes what an older run left in the file. Call it before the first write. 0 or -errno. */
 int result_file_begin(FILE *f);
 
+/* A file in memory, to make a result in. NULL, and errno. */
+FILE *result_file_stage(void);
+/*
+ * Copies what was made to f, in place of what an older run left there. 0 or -errno. A regular file
+ * without room for it keeps its old contents.
+ */
+int result_file_fill(FILE *f, FILE *stage);
+
 #endif

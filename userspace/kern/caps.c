@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "worker/privs.h"
@@ -25,11 +26,21 @@ const struct cap_need *caps_needed(unsigned int i)
 	return i < sizeof(needs) / sizeof(needs[0]) ? &needs[i] : NULL;
 }
 
+/* include/linux/proc_ns.h: the inode number of the first user namespace, the host's */
+#define FIRST_USER_NS 0xeffffffdu
+
+bool caps_in_user_namespace(void)
+{
+	struct stat st;
+
+	return !stat("/proc/self/ns/user", &st) && st.st_ino != FIRST_USER_NS;
+}
+
 static uint64_t effective_caps(void)
 {
 	uint64_t effective = 0;
 	char line[256];
-	FILE *f = fopen("/proc/self/status", "re");
+	FILE *f = caps_in_user_namespace() ? NULL : fopen("/proc/self/status", "re");
 
 	while (f && fgets(line, sizeof(line), f))
 		if (sscanf(line, "CapEff: %" SCNx64, &effective) == 1)
@@ -60,7 +71,13 @@ void caps_explain(char *text, size_t cap, const char *refused)
 		if (!caps_have(need->number) && n < sizeof(missing))
 			n += (size_t)snprintf(missing + n, sizeof(missing) - n, "%s%s",
 					      n ? "," : "", need->name);
-	if (!n)
+	if (caps_in_user_namespace())
+		snprintf(text, cap,
+			 "no permission: %s was refused; this is not the host's user namespace, "
+			 "and its capabilities do not count for the kernel. Run it outside "
+			 "(rootless containers cannot)",
+			 refused);
+	else if (!n)
 		snprintf(text, cap,
 			 "no permission: %s was refused although no capability is missing "
 			 "(check kernel.perf_event_paranoid (above 2?), lockdown, and the "

@@ -214,9 +214,12 @@ static void check_memlock(void)
 /* The fix for missing capabilities, in full only once. */
 static const char *grant(struct doctor *d)
 {
-	const char *fix = "run as root, or once: setcap "
-			  "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore,"
-			  "cap_dac_read_search,cap_syslog+ep sfbpf";
+	const char *fix = caps_in_user_namespace()
+				  ? "run it in the host's user namespace: capabilities do not "
+				    "count in this one"
+				  : "run as root, or once: setcap "
+				    "cap_bpf,cap_perfmon,cap_sys_ptrace,cap_checkpoint_restore,"
+				    "cap_dac_read_search,cap_syslog+ep sfbpf";
 
 	if (d->told_caps)
 		return "as above";

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* sfbpf TOOL, or sfbpf-TOOL through a link with that name. */
+#include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/exitcode.h"
 #include "base/libc_static.h"
@@ -126,12 +129,32 @@ const struct tool_spec help_tool = {
 	.run = help_run,
 };
 
+/*
+ * A file that is opened while a standard descriptor is closed would take its place, and get what is
+ * written there. A descriptor that cannot be written to makes that an error.
+ */
+static void fill_descriptors(void)
+{
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0)
+			_exit(EXIT_FAILED);
+}
+
+/* What stdio still holds may be the end of a result. */
+static int all_printed(int rc)
+{
+	if (!fflush(stdout) && !ferror(stdout))
+		return rc;
+	return rc ? rc : complain(EXIT_FAILED, "writing the output: %s", strerror(errno));
+}
+
 int main(int argc, char **argv)
 {
 	const char *slash = strrchr(argv[0] ? argv[0] : "sfbpf", '/');
 	const char *name = slash ? slash + 1 : argv[0] ? argv[0] : "sfbpf";
 	const struct tool_spec *tool;
 
+	fill_descriptors();
 	libc_static_init();
 	if (!strncmp(name, "sfbpf-", 6)) {
 		name += 6;
@@ -146,17 +169,17 @@ int main(int argc, char **argv)
 	tool = find_tool(name);
 	if (tool) {
 		complain_as(tool->name);
-		return tool->run(argc, argv);
+		return all_printed(tool->run(argc, argv));
 	}
 	if (!strcmp(name, "--help") || !strcmp(name, "-h")) {
 		usage(stdout);
-		return EXIT_OK;
+		return all_printed(EXIT_OK);
 	}
 	if (!strcmp(name, "--version") || !strcmp(name, "version")) {
 		if (argc > 1)
 			return complain(EXIT_USAGE, "unexpected '%s' after %s", argv[1], name);
 		printf("sfbpf %s\n", SFBPF_VERSION);
-		return EXIT_OK;
+		return all_printed(EXIT_OK);
 	}
 	return no_tool(name);
 }

@@ -231,6 +231,7 @@ static int report(struct offcpu_tool *t, struct session *s)
 			  .columns = t->one.out == stdout ? terminal_columns() : 0 },
 		.wakers = t->blocks.wakers,
 	};
+	FILE *made;
 	int err;
 
 	err = oneshot_debug(&t->one, s, t->blocks.wakers);
@@ -239,20 +240,19 @@ static int report(struct offcpu_tool *t, struct session *s)
 	gethostname(host, sizeof(host) - 1);
 	session_stats(s, s->profile, &stats);
 	blocks_stats(&t->blocks, &stats);
-	err = oneshot_begin(&t->one);
-	if (err)
-		return err;
-	err = t->one.format->write(&rep, t->one.out);
+	made = oneshot_begin();
+	if (!made)
+		return EXIT_FAILED;
+	err = t->one.format->write(&rep, made);
 	if (!err && !strcmp(t->one.format->name, "text"))
-		err = offcpu_tables(&rep, &t->blocks, &t->opts, t->one.out);
-	if (err)
-		return complain(EXIT_FAILED, "writing the output: %s", strerror(-err));
+		err = offcpu_tables(&rep, &t->blocks, &t->opts, made);
+	err = oneshot_end(&t->one, made, err);
 	session_stats(s, s->profile, &stats); /* with the symbols' own cost */
 	blocks_stats(&t->blocks, &stats);
-	if (t->one.stats)
-		err = out_stats(&stats, t->one.stats);
+	if (!err)
+		err = oneshot_stats(&t->one, &stats);
 	if (err)
-		return complain(EXIT_FAILED, "writing %s: %s", t->one.common.stats, strerror(-err));
+		return err;
 	oneshot_say_result(&t->one, &stats, "blocks");
 	return 0;
 }

@@ -2,10 +2,13 @@
 #include "tools/oneshot.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <linux/capability.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/exitcode.h"
@@ -58,8 +61,7 @@ int oneshot_option(struct oneshot *r, int id, const char *arg)
 		r->common.quiet = true;
 		return 0;
 	case OPT_STATS:
-		r->common.stats = arg;
-		return 0;
+		return options_take_once("--stats", arg, &r->common.stats);
 	case OPT_INLINE:
 	case OPT_LINES:
 		*(id == OPT_INLINE ? &r->inlined : &r->lines) = true;
@@ -157,12 +159,22 @@ static int open_file(const char *path, FILE **ret)
 
 	if (!path || !strcmp(path, "-")) {
 		*ret = stdout;
-		return 0;
+		return (fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY
+			       ? complain(EXIT_FAILED, "standard output is closed")
+			       : 0;
 	}
 	err = result_file_open(path, ret, &why);
 	return err ? complain(EXIT_FAILED, "cannot write '%s': %s", path,
 			      why ? why : strerror(-err))
 		   : 0;
+}
+
+static bool is_same_file(FILE *a, FILE *b)
+{
+	struct stat x, y;
+
+	return !fstat(fileno(a), &x) && !fstat(fileno(b), &y) && S_ISREG(x.st_mode) &&
+	       x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
 static int open_outputs(struct oneshot *r)
@@ -171,6 +183,8 @@ static int open_outputs(struct oneshot *r)
 
 	if (!err && r->common.stats)
 		err = open_file(r->common.stats, &r->stats);
+	if (!err && r->stats && r->stats != stdout && is_same_file(r->out, r->stats))
+		err = complain(EXIT_USAGE, "-o and --stats are the same file");
 	return err;
 }
 
@@ -245,8 +259,10 @@ static int sample(struct oneshot *r, struct session *s)
 
 int oneshot_prepare(struct oneshot *r)
 {
-	int err = open_outputs(r);
+	int err = r->command && !r->system_wide ? options_need_host_pids("a command") : 0;
 
+	if (!err)
+		err = open_outputs(r);
 	/* Before session_open raises the priority, which the command would inherit. */
 	if (!err && r->command && command_prepare(&r->child, r->command))
 		err = complain(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
@@ -341,13 +357,68 @@ int oneshot_debug(struct oneshot *r, struct session *s, const struct profile *mo
 	return 0;
 }
 
-int oneshot_begin(struct oneshot *r)
+FILE *oneshot_begin(void)
 {
-	int err = r->out == stdout ? 0 : result_file_begin(r->out);
+	FILE *f = result_file_stage();
 
-	if (!err && r->stats && r->stats != stdout)
-		err = result_file_begin(r->stats);
-	return err ? complain(EXIT_FAILED, "writing the output: %s", strerror(-err)) : 0;
+	if (!f)
+		complain(EXIT_FAILED, "writing the output: %s", strerror(errno));
+	return f;
+}
+
+/* Where there may be room for what could not be written */
+static void keep(const struct oneshot *r, FILE *made)
+{
+	const char *const dirs[] = { getenv("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm" };
+	const char *suffix = r->format->suffixes[0] ? r->format->suffixes[0] : "";
+	char path[PATH_MAX];
+	FILE *f;
+
+	for (size_t i = 0; i < sizeof(dirs) / sizeof(dirs[0]); i++) {
+		if (!dirs[i] ||
+		    snprintf(path, sizeof(path), "%s/sfbpf-%d%s", dirs[i], (int)getpid(), suffix) >=
+			    (int)sizeof(path) ||
+		    result_file_create(path, &f))
+			continue;
+		if (!result_file_fill(f, made) && !fclose(f)) {
+			complain(0, "what was recorded is in %s", path);
+			return;
+		}
+		unlink(path);
+	}
+	complain(0, "what was recorded is lost: there is no room for it in $TMPDIR, /tmp, "
+		    "/var/tmp or /dev/shm");
+}
+
+int oneshot_end(struct oneshot *r, FILE *made, int err)
+{
+	if (!err) {
+		err = result_file_fill(r->out, made);
+		if (err)
+			complain(EXIT_FAILED, "writing %s: %s",
+				 r->out == stdout ? "the output" : r->common.output,
+				 strerror(-err));
+		if (err)
+			keep(r, made);
+	} else {
+		complain(EXIT_FAILED, "making the output: %s", strerror(-err));
+	}
+	fclose(made);
+	return err ? EXIT_FAILED : 0;
+}
+
+int oneshot_stats(struct oneshot *r, const struct run_stats *stats)
+{
+	FILE *made = r->stats ? oneshot_begin() : NULL;
+	int err;
+
+	if (!made)
+		return r->stats ? EXIT_FAILED : 0;
+	err = out_stats(stats, made);
+	if (!err)
+		err = result_file_fill(r->stats, made);
+	fclose(made);
+	return err ? complain(EXIT_FAILED, "writing %s: %s", r->common.stats, strerror(-err)) : 0;
 }
 
 static void say_empty(const struct oneshot *r, const struct run_stats *st, const char *things)

@@ -73,8 +73,15 @@ int oneshot_prepare(struct oneshot *r);
 int oneshot_debug(struct oneshot *r, struct session *s, const struct profile *more);
 /* Collects until Ctrl-C, SECONDS, or the end of the targets or of COMMAND. The session is open. */
 int oneshot_sample(struct oneshot *r, struct session *s);
-/* Before the first byte of output: truncates older results. */
-int oneshot_begin(struct oneshot *r);
+/*
+ * The output is written to the file that oneshot_begin returns; NULL, after printing the error: out
+ * of memory. oneshot_end then copies it to where the user wants it, if err, of the writer, is 0. If
+ * there is no room, an older result stays as it is, and this one is kept elsewhere.
+ */
+FILE *oneshot_begin(void);
+int oneshot_end(struct oneshot *r, FILE *made, int err);
+/* The account, to the file of --stats if there is one. */
+int oneshot_stats(struct oneshot *r, const struct run_stats *stats);
 /* Says what was written and what was lost; things: "samples", "blocks". */
 void oneshot_say_result(const struct oneshot *r, const struct run_stats *st, const char *things);
 /* Says what is not on the timeline. */

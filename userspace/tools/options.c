@@ -12,6 +12,7 @@
 #include "base/exitcode.h"
 #include "base/num.h"
 #include "base/text.h"
+#include "kern/host_gaps.h"
 #include "out/out.h"
 #include "tools/cgroup.h"
 #include "tools/help.h"
@@ -176,6 +177,14 @@ int options_unknown_format(const char *name, const char *path, enum out_source s
 			out_format_suffixes(source));
 }
 
+int options_take_once(const char *option, const char *arg, const char **ret)
+{
+	if (*ret)
+		return complain(EXIT_USAGE, "%s is given twice: '%s' and '%s'", option, *ret, arg);
+	*ret = arg;
+	return 0;
+}
+
 int options_take_time(const char *option, const char *arg, uint64_t *ret)
 {
 	return num_duration(arg, NUM_US, ret)
@@ -328,8 +337,7 @@ int common_opts_take(struct common_opts *o, int id, const char *arg)
 		o->collect.user = false;
 		return 0;
 	case 'o':
-		o->output = arg;
-		return 0;
+		return options_take_once("-o", arg, &o->output);
 	case OPT_FORMAT:
 		o->format = arg;
 		return 0;
@@ -355,9 +363,20 @@ static int check_exist(const char *what, const uint32_t *ids, size_t n)
 	return 0;
 }
 
+int options_need_host_pids(const char *what)
+{
+	if (!host_gap_open(HOST_GAP_PID_NAMESPACE))
+		return 0;
+	return complain(EXIT_FAILED,
+			"%s needs the host's PID namespace: the kernel's samples have other ids "
+			"than the processes here. Fix: %s; or record all processes, or select "
+			"with --comm, -u or -G",
+			what, host_gap_at(HOST_GAP_PID_NAMESPACE)->fix);
+}
+
 int common_opts_check(struct common_opts *o)
 {
-	int err;
+	int err = 0;
 
 	if (!o->collect.user && !o->collect.kernel)
 		return complain(EXIT_USAGE,
@@ -370,7 +389,10 @@ int common_opts_check(struct common_opts *o)
 		o->collect.hz = 0;
 	o->collect.pids = o->pids;
 	o->collect.tids = o->tids;
-	err = check_exist("process", o->pids, o->collect.npids);
+	if (o->collect.npids || o->collect.ntids)
+		err = options_need_host_pids(o->collect.npids ? "-p" : "-t");
+	if (!err)
+		err = check_exist("process", o->pids, o->collect.npids);
 	return err ? err : check_exist("thread", o->tids, o->collect.ntids);
 }
 

@@ -80,6 +80,13 @@ const struct option_spec *tool_options(const struct tool_spec *tool);
 int options_next(const struct tool_spec *tool, int argc, char **argv, const char **ret_arg);
 /* Complains that out_format_choose found no format. Returns EXIT_USAGE. */
 int options_unknown_format(const char *name, const char *path, enum out_source source);
+/* The file of an output, which may be given once. 0, or EXIT_USAGE after complaining. */
+int options_take_once(const char *option, const char *arg, const char **ret);
+/*
+ * 0, or EXIT_FAILED after complaining: in another PID namespace than the host's, `what` cannot
+ * select processes.
+ */
+int options_need_host_pids(const char *what);
 /* A time whose unit is microseconds if it has none. 0, or EXIT_USAGE after complaining. */
 int options_take_time(const char *option, const char *arg, uint64_t *ret);
 void common_opts_init(struct common_opts *o, uint64_t hz);

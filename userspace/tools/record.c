@@ -86,6 +86,7 @@ static int report(struct oneshot *r, struct session *s)
 			  .kernel_only = !r->common.collect.user,
 			  .columns = r->out == stdout ? terminal_columns() : 0 },
 	};
+	FILE *made;
 	int err;
 
 	err = oneshot_debug(r, s, NULL);
@@ -93,21 +94,12 @@ static int report(struct oneshot *r, struct session *s)
 		return err;
 	gethostname(host, sizeof(host) - 1);
 	session_stats(s, s->profile, &stats);
-	err = oneshot_begin(r);
-	if (err)
-		return err;
-	err = r->format->write(&rep, r->out);
-	if (err)
-		return complain(EXIT_FAILED, "writing %s: %s",
-				r->common.output ? r->common.output : "the output", strerror(-err));
+	made = oneshot_begin();
+	if (!made)
+		return EXIT_FAILED;
+	err = oneshot_end(r, made, r->format->write(&rep, made));
 	session_stats(s, s->profile, &stats); /* with the symbols' own cost */
-	if (r->stats) {
-		err = out_stats(&stats, r->stats);
-		if (err)
-			return complain(EXIT_FAILED, "writing %s: %s", r->common.stats,
-					strerror(-err));
-	}
-	return 0;
+	return err ? err : oneshot_stats(r, &stats);
 }
 
 static void say_work(struct session *s)

@@ -215,8 +215,7 @@ static int take_option(struct view *v, int id, const char *arg)
 {
 	switch (id) {
 	case 'o':
-		v->output = arg;
-		return 0;
+		return options_take_once("-o", arg, &v->output);
 	case OPT_FORMAT:
 		v->format = arg;
 		return 0;
@@ -338,7 +337,7 @@ int view_write(struct view *v)
 	struct html_meta meta = html_meta_of(v);
 	uint64_t max = FOLDED_SPARE + FOLDED_A_BYTE * v->bytes;
 	const char *why = NULL;
-	FILE *f = stdout;
+	FILE *f = stdout, *made;
 	int err;
 
 	if (to_stdout && v->out->binary && isatty(STDOUT_FILENO))
@@ -350,13 +349,15 @@ int view_write(struct view *v)
 		if (err)
 			return complain(EXIT_FAILED, "cannot write '%s': %s", v->output,
 					why ? why : strerror(-err));
-		err = result_file_begin(f);
-		if (err) {
-			fclose(f);
-			return complain(EXIT_FAILED, "writing %s: %s", v->output, strerror(-err));
-		}
 	}
-	err = v->out->write_recorded(&(struct out_recorded){ &v->stacks, &meta, &text, max }, f);
+	made = result_file_stage();
+	err = made ? v->out->write_recorded(&(struct out_recorded){ &v->stacks, &meta, &text, max },
+					    made)
+		   : -errno;
+	if (!err)
+		err = result_file_fill(f, made);
+	if (made)
+		fclose(made);
 	if (err == -EFBIG)
 		err = complain(EXIT_FAILED,
 			       "the folded lines would exceed %llu MB, the limit for "

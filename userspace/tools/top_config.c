@@ -249,7 +249,7 @@ void top_config_save(struct top *t)
 {
 	struct ui_settings s = ui_settings(&t->ui);
 	const char *why = NULL;
-	FILE *f = NULL;
+	FILE *f = NULL, *made;
 	int err;
 
 	if (!t->ui.config_path)
@@ -257,10 +257,15 @@ void top_config_save(struct top *t)
 	err = make_directories(t->config_path);
 	if (!err)
 		err = result_file_open(t->config_path, &f, &why);
-	if (!err)
-		err = result_file_begin(f);
-	if (!err)
-		write_settings(f, &s);
+	made = result_file_stage();
+	if (!err && !made)
+		err = -errno;
+	if (!err) {
+		write_settings(made, &s);
+		err = result_file_fill(f, made);
+	}
+	if (made)
+		fclose(made);
 	if (f && fclose(f) && !err)
 		err = -errno;
 	if (err)

@@ -89,21 +89,21 @@ static int report(struct wall *w)
 			  .columns = r->out == stdout ? terminal_columns() : 0 },
 	};
 	int err = oneshot_debug(r, s, NULL);
+	FILE *made;
 
 	if (err)
 		return err;
 	gethostname(host, sizeof(host) - 1);
 	count(w, &stats);
-	err = oneshot_begin(r);
+	made = oneshot_begin();
+	if (!made)
+		return EXIT_FAILED;
+	err = oneshot_end(r, made, r->format->write(&rep, made));
+	count(w, &stats); /* with the symbols' own cost */
+	if (!err)
+		err = oneshot_stats(r, &stats);
 	if (err)
 		return err;
-	err = r->format->write(&rep, r->out);
-	if (err)
-		return complain(EXIT_FAILED, "writing the output: %s", strerror(-err));
-	count(w, &stats); /* with the symbols' own cost */
-	err = r->stats ? out_stats(&stats, r->stats) : 0;
-	if (err)
-		return complain(EXIT_FAILED, "writing %s: %s", r->common.stats, strerror(-err));
 	oneshot_say_result(r, &stats, "samples and blocks");
 	if (w->limit.thinnest_ns && stats.off_sampled_ns)
 		complain(0,
