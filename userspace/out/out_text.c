@@ -205,7 +205,10 @@ static struct profile *without_idle(const struct out_report *r)
 static int put_tables(const struct out_report *r, struct profile *p, FILE *f)
 {
 	const struct selection sel = { .user_only = r->opts.user_only,
-				       .kernel_only = r->opts.kernel_only };
+				       .kernel_only = r->opts.kernel_only,
+				       /* All blocks end in the same few functions of the kernel. */
+				       .user_first = r->opts.usec && !r->opts.wall &&
+						     !r->opts.kernel_only };
 	struct census c = { 0 };
 	int err = census_build(&c, p, r->symbols, r->modules, &sel,
 			       CENSUS_FUNCTIONS | CENSUS_PROCESSES |
@@ -225,10 +228,10 @@ static int put_tables(const struct out_report *r, struct profile *p, FILE *f)
 
 int out_text(const struct out_report *r, FILE *f)
 {
-	struct profile *p = r->opts.wall ? without_idle(r) : r->profile;
+	struct profile *p = r->opts.usec ? without_idle(r) : r->profile;
 	int err = p ? put_tables(r, p, f) : -ENOMEM;
 
-	if (r->opts.wall)
+	if (r->opts.usec)
 		profile_free(p);
 	if (err)
 		return err;

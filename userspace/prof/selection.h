@@ -32,6 +32,7 @@ struct selection {
 	struct zoom levels[ZOOM_MAX];
 	unsigned int n;
 	bool user_only, kernel_only; /* frames of the other part are left out */
+	bool user_first;	     /* the kernel's are, where there is a user part */
 	uint32_t cpu1;		     /* only stacks of this CPU (plus 1); 0: all */
 	/* off-CPU: leave out what blocked_is_idle */
 	bool no_idle;
@@ -51,7 +52,7 @@ static inline struct shown shown_frames(const struct selection *sel, const struc
 {
 	return (struct shown){
 		.nu = sel->kernel_only ? 0 : s->n_user,
-		.nk = sel->user_only ? 0 : s->n_kernel,
+		.nk = sel->user_only || (sel->user_first && s->n_user) ? 0 : s->n_kernel,
 		.kernel_at = s->n_user,
 	};
 }

@@ -6,11 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+#include "base/idmap.h"
 #include "base/text.h"
 #include "base/vec.h"
 #include "out/out_table.h"
+#include "prof/wait_notes.h"
 
 #define STACKS	    10
+#define WAKERS	    3 /* of each */
 #define THREAD_ROWS 100
 #define BAR	    40
 
@@ -34,6 +38,94 @@ static void put_states(const struct run_stats *st, FILE *f)
 
 /* ---- Stacks ---- */
 
+/* Stacks that look the same: of the same process, with the same names of functions. */
+struct alike {
+	uint64_t ns, count, max_ns;
+	size_t first; /* one of them */
+	struct sf_off_hist hist;
+};
+
+struct stacks {
+	const struct out_report *r;
+	const struct blocks *b;
+	struct idmap ids; /* look and pid -> v */
+	struct alike *v;
+	size_t cap;
+	uint32_t *group; /* of each stack; NO_GROUP: the thread was idle */
+	uint64_t all_ns, idle_ns;
+};
+
+#define NO_GROUP UINT32_MAX
+
+/* What is shown of stack i of p, as a hash. 0 or -ENOMEM. */
+static int look_of(const struct out_report *r, struct profile *p, size_t i, uint64_t *ret)
+{
+	const uint32_t *ids = profile_symbols(p, i, r->symbols);
+	struct profile_stack s;
+
+	if (!ids)
+		return -ENOMEM;
+	profile_stack(p, i, &s);
+	*ret = hash_mix(hash_bytes(s.comm, strnlen(s.comm, SF_COMM)),
+			(uint64_t)s.state << 8 | (out_incomplete(r, &s) ? s.stop + 1u : 0));
+	for (size_t k = 0; k < s.n_user && !r->opts.kernel_only; k++)
+		*ret = hash_mix(*ret, ids[k]);
+	*ret = hash_mix(*ret, UINT32_MAX);
+	for (size_t k = 0; k < s.n_kernel && !r->opts.user_only; k++)
+		*ret = hash_mix(*ret, ids[s.n_user + k]);
+	return 0;
+}
+
+static void add_hist(struct sf_off_hist *to, const struct sf_off_hist *from)
+{
+	for (unsigned int i = 0; i < SF_OFF_HIST; i++)
+		to->slot[i] += from->slot[i];
+}
+
+static int add_to_group(struct stacks *st, size_t i, const struct profile_stack *s)
+{
+	size_t before = st->ids.n;
+	struct alike *a;
+	uint64_t look;
+	uint32_t id;
+
+	if (look_of(st->r, st->r->profile, i, &look) || idmap_get(&st->ids, look, s->pid, &id) ||
+	    vec_reserve(&st->v, &st->cap, st->ids.n, sizeof(*st->v)))
+		return -ENOMEM;
+	a = &st->v[id];
+	if (id == before)
+		*a = (struct alike){ .first = i };
+	a->ns += s->weight;
+	a->count += s->count;
+	if (st->b->info[i].max_ns > a->max_ns)
+		a->max_ns = st->b->info[i].max_ns;
+	add_hist(&a->hist, &st->b->info[i].hist);
+	st->group[i] = id;
+	st->all_ns += s->weight;
+	return 0;
+}
+
+/* Idle threads, which wait for work to arrive, would come first. */
+static int group_stacks(struct stacks *st)
+{
+	struct profile_stack s;
+	int err = 0;
+
+	for (size_t i = 0; i < st->b->ninfo && !err; i++) {
+		int note = out_wait_note(st->r, i);
+
+		st->group[i] = NO_GROUP;
+		profile_stack(st->r->profile, i, &s);
+		if (note < 0)
+			err = note;
+		else if (wait_note_is_idle((enum wait_note)note))
+			st->idle_ns += s.weight;
+		else
+			err = add_to_group(st, i, &s);
+	}
+	return err;
+}
+
 struct heavy {
 	uint64_t ns;
 	size_t at;
@@ -46,7 +138,7 @@ static int heavier(const void *a, const void *b)
 	return x->ns != y->ns ? (x->ns < y->ns ? 1 : -1) : (x->at > y->at) - (x->at < y->at);
 }
 
-/* The frames of a stack, innermost first, kernel before user. */
+/* The frames of a stack from the outermost one on, user before kernel. */
 static int put_frames(const struct out_report *r, struct profile *p, size_t i, FILE *f)
 {
 	const uint32_t *ids = profile_symbols(p, i, r->symbols);
@@ -55,12 +147,12 @@ static int put_frames(const struct out_report *r, struct profile *p, size_t i, F
 	if (!ids)
 		return -ENOMEM;
 	profile_stack(p, i, &s);
-	for (size_t k = 0; k < s.n_kernel && !r->opts.user_only; k++)
-		fprintf(f, "    %s\n", symbolizer_name(r->symbols, ids[s.n_user + k]));
-	for (size_t k = 0; k < s.n_user && !r->opts.kernel_only; k++)
-		fprintf(f, "    %s\n", symbolizer_name(r->symbols, ids[k]));
 	if (out_incomplete(r, &s))
 		fprintf(f, "    [incomplete:%s]\n", profile_stop_name(s.stop));
+	for (size_t k = s.n_user; k > 0 && !r->opts.kernel_only; k--)
+		fprintf(f, "    %s\n", symbolizer_name(r->symbols, ids[k - 1]));
+	for (size_t k = s.n_kernel; k > 0 && !r->opts.user_only; k--)
+		fprintf(f, "    %s\n", symbolizer_name(r->symbols, ids[s.n_user + k - 1]));
 	return 0;
 }
 
@@ -70,38 +162,98 @@ static const char *comm_of(const struct profile_stack *s, char buf[4 * SF_COMM])
 	return buf;
 }
 
-/* The stacks that woke a blocked stack, the last waker first. */
-static int put_wakers(const struct out_report *r, uint32_t waker, FILE *f)
+/* The stacks that woke a blocked one, for `pct` of its time, the last waker first. */
+static int put_wakers(const struct out_report *r, uint32_t waker, double pct, FILE *f)
 {
 	char comm[4 * SF_COMM];
 	struct profile_stack s;
+	bool first = true;
 	int err = 0;
 
-	for (; waker && !err; waker = s.waker) {
+	for (; waker && !err; waker = s.waker, first = false) {
 		profile_stack(r->wakers, waker - 1, &s);
-		fprintf(f, "  woken by %s (%" PRIu32 "):\n", comm_of(&s, comm), s.pid);
+		fprintf(f, "  woken by %s (%" PRIu32 ")", comm_of(&s, comm), s.pid);
+		if (first)
+			fprintf(f, ", %.0f %% of it", pct);
+		fputs(":\n", f);
 		err = put_frames(r, r->wakers, waker - 1, f);
 	}
 	return err;
 }
 
-static int put_stack(const struct out_report *r, const struct blocks *b, size_t i, double all_ns,
-		     FILE *f)
+/* Wakers that look the same are one; a chain of wakers is one waker. */
+static int look_of_wakers(const struct out_report *r, uint32_t waker, uint64_t *ret)
+{
+	struct profile_stack s;
+	uint64_t look;
+	int err = 0;
+
+	for (*ret = 0; waker && !err; waker = s.waker) {
+		profile_stack(r->wakers, waker - 1, &s);
+		err = look_of(r, r->wakers, waker - 1, &look);
+		*ret = hash_mix(hash_mix(*ret, look), s.pid);
+	}
+	return err;
+}
+
+static int put_group_wakers(const struct stacks *st, uint32_t group, FILE *f)
+{
+	struct idmap looks = { 0 };
+	struct heavy *v = NULL;
+	size_t cap = 0, more;
+	int err = 0;
+
+	for (size_t i = 0; i < st->b->ninfo && !err; i++) {
+		struct profile_stack s;
+		size_t before = looks.n;
+		uint64_t look;
+		uint32_t id;
+
+		if (st->group[i] != group)
+			continue;
+		profile_stack(st->r->profile, i, &s);
+		if (!s.waker)
+			continue;
+		err = look_of_wakers(st->r, s.waker, &look);
+		if (err || idmap_get(&looks, look, 0, &id) ||
+		    vec_reserve(&v, &cap, looks.n, sizeof(*v))) {
+			err = -ENOMEM;
+			break;
+		}
+		if (id == before)
+			v[id] = (struct heavy){ 0, s.waker };
+		v[id].ns += s.weight;
+	}
+	if (looks.n)
+		qsort(v, looks.n, sizeof(*v), heavier);
+	for (size_t i = 0; i < looks.n && i < WAKERS && !err; i++)
+		err = put_wakers(st->r, (uint32_t)v[i].at,
+				 100 * (double)v[i].ns / (double)st->v[group].ns, f);
+	more = looks.n > WAKERS ? looks.n - WAKERS : 0;
+	if (more)
+		fprintf(f, "  ... and %zu more waker%s\n", more, more == 1 ? "" : "s");
+	idmap_free(&looks);
+	free(v);
+	return err;
+}
+
+static int put_group(const struct stacks *st, uint32_t group, FILE *f)
 {
 	char comm[4 * SF_COMM], sum[OUT_TIME], average[OUT_TIME], most[OUT_TIME];
+	const struct alike *a = &st->v[group];
 	struct profile_stack s;
 	int err;
 
-	profile_stack(r->profile, i, &s);
+	profile_stack(st->r->profile, a->first, &s);
 	fprintf(f,
 		"\n%.2f %%  %s (%" PRIu32 "): %s in %" PRIu64 " block%s, %s on average, "
 		"%s at most, state %c\n",
-		all_ns > 0 ? 100 * (double)s.weight / all_ns : 0, comm_of(&s, comm), s.pid,
-		out_table_time(sum, s.weight / 1000), s.count, s.count == 1 ? "" : "s",
-		out_table_time(average, s.weight / 1000 / (s.count ? s.count : 1)),
-		out_table_time(most, b->info[i].max_ns / 1000), letters[s.state]);
-	err = put_frames(r, r->profile, i, f);
-	return err || !r->wakers ? err : put_wakers(r, s.waker, f);
+		st->all_ns ? 100 * (double)a->ns / (double)st->all_ns : 0, comm_of(&s, comm), s.pid,
+		out_table_time(sum, a->ns / 1000), a->count, a->count == 1 ? "" : "s",
+		out_table_time(average, a->ns / 1000 / (a->count ? a->count : 1)),
+		out_table_time(most, a->max_ns / 1000), letters[s.state]);
+	err = put_frames(st->r, st->r->profile, a->first, f);
+	return err || !st->r->wakers ? err : put_group_wakers(st, group, f);
 }
 
 static void put_hist(const struct sf_off_hist *h, FILE *f)
@@ -125,30 +277,43 @@ static void put_hist(const struct sf_off_hist *h, FILE *f)
 	}
 }
 
-static int put_stacks(const struct out_report *r, const struct blocks *b, bool hist, FILE *f)
+static int put_heaviest(const struct stacks *st, bool hist, FILE *f)
 {
-	size_t n = b->ninfo;
-	struct heavy *order = malloc((n ? n : 1) * sizeof(*order));
-	double all_ns = 0;
+	struct heavy *order = malloc((st->ids.n ? st->ids.n : 1) * sizeof(*order));
+	char time[OUT_TIME];
 	int err = 0;
 
 	if (!order)
 		return -ENOMEM;
-	for (size_t i = 0; i < n; i++) {
-		struct profile_stack s;
-
-		profile_stack(r->profile, i, &s);
-		order[i] = (struct heavy){ s.weight, i };
-		all_ns += (double)s.weight;
-	}
-	qsort(order, n, sizeof(*order), heavier);
-	fputs("\nStacks with the longest blocked time:\n", f);
-	for (size_t i = 0; i < n && i < STACKS && !err; i++) {
-		err = put_stack(r, b, order[i].at, all_ns, f);
+	for (size_t i = 0; i < st->ids.n; i++)
+		order[i] = (struct heavy){ st->v[i].ns, i };
+	qsort(order, st->ids.n, sizeof(*order), heavier);
+	fputs("\nStacks with the longest blocked time", f);
+	if (st->idle_ns)
+		fprintf(f, ", without %s of idle threads, which wait for work",
+			out_table_time(time, st->idle_ns / 1000));
+	fputs(":\n", f);
+	for (size_t i = 0; i < st->ids.n && i < STACKS && !err; i++) {
+		err = put_group(st, (uint32_t)order[i].at, f);
 		if (!err && hist)
-			put_hist(&b->info[order[i].at].hist, f);
+			put_hist(&st->v[order[i].at].hist, f);
 	}
 	free(order);
+	return err;
+}
+
+static int put_stacks(const struct out_report *r, const struct blocks *b, bool hist, FILE *f)
+{
+	struct stacks st = { .r = r, .b = b };
+	int err;
+
+	st.group = malloc((b->ninfo ? b->ninfo : 1) * sizeof(*st.group));
+	err = st.group ? group_stacks(&st) : -ENOMEM;
+	if (!err)
+		err = put_heaviest(&st, hist, f);
+	idmap_free(&st.ids);
+	free(st.v);
+	free(st.group);
 	return err;
 }
 
