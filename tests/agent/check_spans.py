@@ -176,4 +176,45 @@ def check_span_files(name):
     harness.check(name, errors)
 
 
-harness.run_checks([check_spans, check_span_files])
+# Maps the library whose directory another file system covers then: its path leads to nothing.
+COVERED = "exec 3<$0/lib.so; mount -t tmpfs none $0 && exec $1 /proc/self/fd/3"
+
+
+def check_span_others(name):
+    """A user whose view of a library's path is another one does not hide it from others."""
+    pb()
+    where = harness.tmpfile("span-library")
+    os.mkdir(where)
+    main, lib = build("covered"), build("covered.so", "-DLIBRARY", "-shared", "-fPIC")
+    os.rename(lib, os.path.join(where, "lib.so"))
+    for path in (os.path.dirname(where), where):
+        os.chmod(path, 0o755)
+    r = HttpReceiver(decode=decode_otlp)
+    a = agents.Agent("--endpoint", r.url, "--label-pid", "--trace-links", "--interval", "500ms",
+                     copy=False)
+    try:
+        other, pid = start([
+            "setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups", "unshare", "-Urm",
+            "sh", "-c", COVERED, where, main
+        ])
+    except ValueError:
+        harness.skip(name, "users cannot have namespaces")
+        return
+    a.start().wait(lambda: a.p and "started" in a.text() and a.metric("process_contexts_read_total")
+                   >= 1, "the other user's context")
+    p, victim = start([main, os.path.join(where, "lib.so")])
+    found = collect(a, r, lambda f: all(
+        sum(f.get(q, {}).get("span-1", Counter()).values()) >= 20 for q in (pid, victim)),
+                    "samples of both")
+    errors = [] if LINKED["span-1"] in found[victim]["span-1"] else ["no sample is linked: %s" %
+                                                                     dict(found[victim]["span-1"])]
+    if LINKED["span-1"] not in found[pid]["span-1"]:
+        errors.append("the mapped file was not read: %s" % dict(found[pid]["span-1"]))
+    a.stop()
+    for q, number in ((other, pid), (p, victim)):
+        stop(q, number)
+    harness.check(name, errors)
+    r.stop()
+
+
+harness.run_checks([check_spans, check_span_files, check_span_others])

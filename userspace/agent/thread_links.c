@@ -8,16 +8,14 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/full_io.h"
 #include "base/idmap.h"
 #include "base/process.h"
 #include "base/vec.h"
 
 #define FILES_MOST 16384
-#define FILES_NS   (10 * 60 * NUM_S) /* an inode may be another file later */
-#define LIST_MOST  (1u << 20)	     /* bytes of a list of mappings: some 10,000 */
-#define FILE_MOST  (1ull << 30)	     /* bytes of a file that is read as a copy */
+#define LIST_MOST  (1u << 20)	/* bytes of a list of mappings: some 10,000 */
+#define FILE_MOST  (1ull << 30) /* bytes of a file that is read as a copy */
 
 struct thread_links {
 	struct path_opener *opener;
@@ -25,15 +23,17 @@ struct thread_links {
 	thread_links_fn fn;
 	void *ctx;
 	struct idmap ids; /* device, inode -> index into files */
-	struct elf_tls *files;
+	struct known_file {
+		struct elf_tls tls;
+		uint64_t ctime_ns;
+	} * files;
 	size_t cap;
-	uint64_t since_ns;
 };
 
 /* A mapping of a file with code. */
 struct mapping {
-	uint64_t start, offset, dev, ino;
-	const char *path;
+	uint64_t start, end, offset;
+	struct mapped_id id;
 };
 
 struct thread_links *thread_links_new(struct path_opener *opener, struct elf_reader *reader,
@@ -90,20 +90,10 @@ static int list_maps(struct thread_links *l, uint32_t pid, uint32_t owner, char 
 	return 0;
 }
 
-/* START-END r-xp OFFSET MAJOR:MINOR INODE PATH, without the newline. */
-static bool parse(char *line, struct mapping *ret)
-{
-	unsigned int major, minor;
-
-	if (sscanf(line, "%" SCNx64 "-%*x %*4s %" SCNx64 " %x:%x %" SCNu64, &ret->start,
-		   &ret->offset, &major, &minor, &ret->ino) != 5)
-		return false;
-	ret->dev = (uint64_t)major << 32 | minor;
-	ret->path = strchr(line, '/');
-	return ret->path != NULL;
-}
-
-/* Opens the file as the process sees it, and asks for the variable. */
+/*
+ * Opens the mapped file and asks for the variable. 0: *ret; -ENOENT, -ENOEXEC: it has none; -EAGAIN:
+ * ask later; or the file gave no answer.
+ */
 static int read_file(struct thread_links *l, uint32_t pid, uint32_t owner, const struct mapping *m,
 		     struct elf_tls *ret)
 {
@@ -111,37 +101,61 @@ static int read_file(struct thread_links *l, uint32_t pid, uint32_t owner, const
 	static struct path_ask what;
 	int fd, err;
 
-	path_ask_begin(&what, PATH_FILE, pid, owner);
+	path_ask_begin(&what, PATH_MAPPED, pid, owner);
 	what.live = true;
 	what.most = FILE_MOST;
-	path_ask_add(&what, "%s", m->path);
+	what.mapping.start = m->start;
+	what.mapping.end = m->end;
 	fd = path_open(l->opener, &what, -1, &answer);
 	if (fd < 0)
-		return fd;
-	err = answer.ino == m->ino ? elf_reader_tls(l->reader, fd, ret) : -ENOENT;
+		return fd == -ENOENT ? -ESTALE : fd;
+	err = memcmp(&answer.id, &m->id, sizeof(m->id)) ? -ESTALE
+							: elf_reader_tls(l->reader, fd, ret);
 	close(fd);
 	return err;
 }
 
-/* *ret: of the file; SF_TLS_NONE: it has no such variable. 0, -EAGAIN or -ENOMEM. */
+/* What is known of the file; NULL: nothing. */
+static struct known_file *find(struct thread_links *l, const struct mapped_id *file)
+{
+	uint32_t id;
+
+	return idmap_find(&l->ids, file->dev, file->ino, &id) &&
+			       l->files[id].ctime_ns == file->ctime_ns
+		       ? &l->files[id]
+		       : NULL;
+}
+
+/* Without room all is forgotten: those who fill it must not keep others out. */
+static void remember(struct thread_links *l, const struct mapped_id *file,
+		     const struct elf_tls *tls)
+{
+	uint32_t id;
+
+	if (l->ids.n >= FILES_MOST)
+		idmap_reset(&l->ids);
+	if (!vec_reserve(&l->files, &l->cap, l->ids.n + 1, sizeof(*l->files)) &&
+	    !idmap_get(&l->ids, file->dev, file->ino, &id))
+		l->files[id] = (struct known_file){ *tls, file->ctime_ns };
+}
+
+/*
+ * *ret: of the file; SF_TLS_NONE: it has no such variable, or that is unknown. Only what was read
+ * of the file itself is remembered: a failure may be due to the process that maps it, or to others.
+ * 0 or -EAGAIN.
+ */
 static int look_at(struct thread_links *l, uint32_t pid, uint32_t owner, const struct mapping *m,
 		   struct elf_tls *ret)
 {
-	struct elf_tls found = { .how = SF_TLS_NONE };
-	size_t before = l->ids.n;
-	uint32_t id;
+	const struct known_file *known = find(l, &m->id);
+	int err = 0;
 
-	if (idmap_find(&l->ids, m->dev, m->ino, &id)) {
-		*ret = l->files[id];
-		return 0;
-	}
-	if (read_file(l, pid, owner, m, &found) == -EAGAIN)
-		return -EAGAIN;
-	if (before >= FILES_MOST || vec_reserve(&l->files, &l->cap, before + 1, sizeof(found)) ||
-	    idmap_get(&l->ids, m->dev, m->ino, &id))
-		return -ENOMEM;
-	l->files[id] = *ret = found;
-	return 0;
+	*ret = known ? known->tls : (struct elf_tls){ .how = SF_TLS_NONE };
+	if (!known)
+		err = read_file(l, pid, owner, m, ret);
+	if (!known && (!err || err == -ENOENT || err == -ENOEXEC))
+		remember(l, &m->id, ret);
+	return err == -EAGAIN ? err : 0;
 }
 
 static int search(struct thread_links *l, uint32_t pid, uint32_t owner, char *list)
@@ -154,7 +168,8 @@ static int search(struct thread_links *l, uint32_t pid, uint32_t owner, char *li
 
 	for (line = strtok_r(list, "\n", &save); line && !err && tls.how == SF_TLS_NONE;
 	     line = strtok_r(NULL, "\n", &save))
-		if (parse(line, &m))
+		if (sscanf(line, PROCESS_CONTEXT_SCAN, &m.start, &m.end, &m.offset, &m.id.dev,
+			   &m.id.ino, &m.id.ctime_ns) == 6)
 			err = look_at(l, pid, owner, &m, &tls);
 	if (err || tls.how == SF_TLS_NONE || !link.start_stack)
 		return err ? err : -ENOENT;
@@ -166,15 +181,9 @@ static int search(struct thread_links *l, uint32_t pid, uint32_t owner, char *li
 
 int thread_links_find(struct thread_links *l, uint32_t pid, uint32_t owner)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	char *list = NULL;
-	int err;
+	int err = list_maps(l, pid, owner, &list);
 
-	if (now - l->since_ns > FILES_NS) {
-		idmap_reset(&l->ids);
-		l->since_ns = now;
-	}
-	err = list_maps(l, pid, owner, &list);
 	if (!err)
 		err = search(l, pid, owner, list);
 	free(list);

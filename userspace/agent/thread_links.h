@@ -2,7 +2,8 @@
 /*
  * The processes whose threads publish the span that they work for (OTEP 4947), for BPF
  * (bpf/trace_link.bpf.h): which of the files that a process maps has the variable, and where. Files
- * are read by workers and remembered for some minutes. One thread only.
+ * are read by workers, through the mapping itself, and remembered by device, inode and time of
+ * change. One thread only.
  */
 #ifndef SFBPF_AGENT_THREAD_LINKS_H
 #define SFBPF_AGENT_THREAD_LINKS_H

@@ -13,7 +13,6 @@
 #include "base/fs_kind.h"
 #include "base/in_root.h"
 #include "sym/jit_dump.h"
-#include "sym/process_context.h"
 #include "worker/sealed_file.h"
 #include "worker/worker.h"
 
@@ -79,6 +78,21 @@ static int open_file(const struct path_ask *ask, int root, const char *path, str
 	return to_hand_over(ask, fd, &st, a);
 }
 
+/* The file itself: it is not the path that leads to it. */
+static int open_mapped(const struct path_ask *ask, struct path_answer *a)
+{
+	int fd = process_context_mapped(ask->pid, ask->mapping.start, ask->mapping.end, &a->id);
+	struct stat st;
+
+	if (fd < 0)
+		return fd;
+	if (fstat(fd, &st) || st.st_size < 0) {
+		close(fd);
+		return -EINVAL;
+	}
+	return to_hand_over(ask, fd, &st, a);
+}
+
 static int open_first(const struct path_ask *ask, int root, struct path_answer *a)
 {
 	const char *path = ask->paths, *end = ask->paths + ask->len;
@@ -136,6 +150,8 @@ static int reply(const struct worker_request *r)
 		fd = process_context_open(ask->pid, &a->at, &a->size);
 	} else if (ask->question == PATH_MAPS) {
 		fd = process_context_maps(ask->pid, &a->size);
+	} else if (ask->question == PATH_MAPPED) {
+		fd = open_mapped(ask, a);
 	} else {
 		fd = open_below(ask, ask->at_root ? dup(r->fds[0]) : root_of_process(ask->pid), a);
 	}

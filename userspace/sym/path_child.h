@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "sym/process_context.h"
+
 enum path_question {
 	/* Root directory of a process (O_PATH), only to open files below it */
 	PATH_ROOT = 1,
@@ -21,6 +23,7 @@ enum path_question {
 	PATH_DUMP,    /* the jitdump of a process (sym/jit_dump.h) */
 	PATH_CONTEXT, /* a copy of the context of a process (sym/process_context.h) */
 	PATH_MAPS,    /* a copy of the list of its mappings: those of files, with code */
+	PATH_MAPPED,  /* the file that a process maps */
 };
 
 #define PATH_ASK_ROOM (4 * PATH_MAX)
@@ -40,8 +43,11 @@ struct path_ask { /* sent with only the bytes of paths in use */
 	uint8_t live; /* samples are waiting: use a short deadline */
 	/* part: the file that `from` applies to; another file is read from 0. ino 0: none */
 	uint64_t from, ino;
-	uint64_t most;		   /* bytes to copy; a larger file gives -EFBIG, or is cut (part) */
-	uint64_t at;		   /* PATH_CONTEXT: address where it was before; 0: unknown */
+	uint64_t most; /* bytes to copy; a larger file gives -EFBIG, or is cut (part) */
+	uint64_t at;   /* PATH_CONTEXT: address where it was before; 0: unknown */
+	struct {       /* PATH_MAPPED: the mapping */
+		uint64_t start, end;
+	} mapping;
 	uint32_t first, n;	   /* PATH_FILE: the first path to try, and the number of paths */
 	uint32_t len;		   /* bytes of paths */
 	char paths[PATH_ASK_ROOM]; /* each with its NUL */
@@ -59,6 +65,7 @@ struct path_answer {
 	uint64_t dev, ino;
 	uint64_t size;	     /* size of the file or copy */
 	uint64_t at;	     /* PATH_CONTEXT: its address */
+	struct mapped_id id; /* PATH_MAPPED */
 	uint32_t copied;     /* bool */
 	char path[PATH_MAX]; /* PATH_DUMP */
 };

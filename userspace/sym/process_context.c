@@ -3,14 +3,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/in_root.h"
+#include "base/num.h"
 
 #define VERSION	  2
 #define TRIES	  4
@@ -106,15 +109,74 @@ static bool is_code(const char *line)
 	return rights && name && strlen(rights) > 4 && rights[3] == 'x';
 }
 
+/* The mapped file itself, whatever its path leads to. O_PATH: nothing is asked of it. */
+static int mapped_file(uint32_t thread, uint64_t start, uint64_t end)
+{
+	char link[80];
+
+	snprintf(link, sizeof(link), "/proc/%u/map_files/%" PRIx64 "-%" PRIx64, thread, start, end);
+	return open(link, O_PATH | O_CLOEXEC);
+}
+
+/* Which file fd is, without asking its file system. false: it is no regular file. */
+static bool identify(int fd, struct mapped_id *ret)
+{
+	struct statx st;
+
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_BASIC_STATS, &st) ||
+	    !S_ISREG(st.stx_mode))
+		return false;
+	ret->dev = (uint64_t)st.stx_dev_major << 32 | st.stx_dev_minor;
+	ret->ino = st.stx_ino;
+	ret->ctime_ns = (uint64_t)st.stx_ctime.tv_sec * NUM_S + st.stx_ctime.tv_nsec;
+	return true;
+}
+
+/* Writes the line of a mapping to fd. The bytes that were written; 0: it is left out; -ENOMEM. */
+static int write_mapping(int fd, uint32_t thread, const char *line)
+{
+	uint64_t start, end, offset;
+	struct mapped_id id;
+	char text[160];
+	int len = 0, at;
+
+	if (!is_code(line) ||
+	    sscanf(line, "%" SCNx64 "-%" SCNx64 " %*4s %" SCNx64, &start, &end, &offset) != 3)
+		return 0;
+	at = mapped_file(thread, start, end);
+	if (at < 0)
+		return 0;
+	if (identify(at, &id))
+		len = snprintf(text, sizeof(text), PROCESS_CONTEXT_MAP "\n", start, end, offset,
+			       id.dev, id.ino, id.ctime_ns);
+	close(at);
+	return write(fd, text, (size_t)len) == len ? len : -ENOMEM;
+}
+
+int process_context_mapped(uint32_t pid, uint64_t start, uint64_t end, struct mapped_id *ret)
+{
+	int at = mapped_file(living_thread(pid), start, end), fd = -1;
+	char self[32];
+
+	if (at < 0)
+		return -errno;
+	snprintf(self, sizeof(self), "/proc/self/fd/%d", at);
+	if (identify(at, ret))
+		fd = open(self, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	close(at);
+	return fd < 0 ? -ENOENT : fd;
+}
+
 int process_context_maps(uint32_t pid, uint64_t *ret_size)
 {
+	uint32_t thread = living_thread(pid);
 	char path[32], *line = NULL;
 	size_t cap = 0, seen = 0;
 	int fd, err = 0;
 	ssize_t n;
 	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%u/maps", living_thread(pid));
+	snprintf(path, sizeof(path), "/proc/%u/maps", thread);
 	f = fopen(path, "re");
 	if (!f)
 		return -ENOENT;
@@ -122,11 +184,11 @@ int process_context_maps(uint32_t pid, uint64_t *ret_size)
 	*ret_size = 0;
 	while (fd >= 0 && !err && seen < LIST_MOST && (n = getline(&line, &cap, f)) > 0) {
 		seen += (size_t)n;
-		if (!is_code(line))
-			continue;
-		if (write(fd, line, (size_t)n) != n)
+		n = write_mapping(fd, thread, line);
+		if (n < 0)
 			err = -ENOMEM;
-		*ret_size += (uint64_t)n;
+		else
+			*ret_size += (uint64_t)n;
 	}
 	fclose(f);
 	free(line);
