@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""A program of another user has symbol names whose demangling never ends. All other stacks keep
-their names, every tool ends within 3 s of the signal, and names that stay as linked are counted."""
+"""Programs of other users have symbol names whose demangling never ends, or very many symbols. All
+other stacks keep their names, every tool ends within 3 s of the signal, and names that stay as
+linked are counted."""
 
+import array
 import glob
 import json
 import os
 import shutil
 import signal
+import struct
 import subprocess
 import time
 import urllib.request
@@ -205,5 +208,60 @@ def check_endless_agent(name):
     h.check(name, errors + agent_errors(windows, "agent") + agent_errors(once, "agent --once"))
 
 
+BOMBS, BOMB_SYMBOLS, SPINNERS = 8, 1200000, 8
+
+
+def build_bomb():
+    """The program rec with a symbol for each byte of an address space of its own."""
+    with open(h.program("rec"), "rb") as f:
+        data = bytearray(f.read())
+    names = b"\0" + b"".join(b"f%06x\0" % i for i in range(1 << 14))
+    words = array.array("Q")
+    for i in range(BOMB_SYMBOLS):
+        # A global function in section 1, at i << 8, of 200 bytes
+        words.extend((1 + 8 * (i & (1 << 14) - 1) | 0x12 << 32 | 1 << 48, i << 8, 200))
+    at = [len(data), len(data) + len(names)]
+    data += names + words.tobytes()
+    struct.pack_into("<Q", data, 40, len(data))
+    struct.pack_into("<HH", data, 60, 3, 2)
+    for kind, off, size, link, entry in ((0, 0, 0, 0, 0), (2, at[1], 24 * BOMB_SYMBOLS, 2, 24),
+                                         (3, at[0], len(names), 0, 0)):
+        data += struct.pack("<IIQQQQIIQQ", 0, kind, 0, 0, off, size, link, 0, 8, entry)
+    return data
+
+
+def check_end_bombs(name):
+    """Many users' files that take long to read, while others keep the CPUs busy."""
+    bomb, running = build_bomb(), [h.start([h.link_program("rec", "bystander"), "0", "60"])]
+    for i in range(BOMBS):
+        path, uid = h.tmpfile("bomb%d" % i), 60400 + i
+        with open(path, "wb") as f:
+            f.write(bomb)
+        os.chmod(path, 0o755)
+        os.chown(path, uid, uid)
+        running.append(h.start([path, "0", "60"], user=uid, group=uid, extra_groups=[]))
+    for _ in range(SPINNERS):
+        running.append(h.start(["sh", "-c", "while :; do :; done"], user=NOBODY, group=NOBODY,
+                               extra_groups=[]))
+    for p in running[:1 + BOMBS]:
+        h.wait_busy(p)
+    r = h.Recording(["-F", "199"])
+    r.wait_ready()
+    time.sleep(6)
+    errors = signalled(r.p, signal.SIGINT, "record")
+    stacks = [] if errors else h.read_folded(r.folded)
+    bystander = [s for s in stacks if s.comm == "bystander"]
+    named = sum(s.count for s in bystander if any(f.startswith("rec_") for f in s.frames))
+    # On few CPUs it may get no more than some samples.
+    if not errors and named < 0.9 * h.total(bystander) - 10:
+        errors.append("%d of %d samples of the bystander have names" % (named,
+                                                                        h.total(bystander)))
+    for p in running:
+        h.stop(p)
+    for i in range(BOMBS):
+        os.unlink(h.tmpfile("bomb%d" % i))
+    h.check(name, errors)
+
+
 h.run_checks([check_endless_record, check_endless_offcpu, check_endless_top,
-              check_endless_agent])
+              check_endless_agent, check_end_bombs])

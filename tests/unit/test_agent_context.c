@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What processes say about themselves: the message, when it is read, and what becomes of it. */
+#include <signal.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -319,6 +320,71 @@ TEST(context_silence)
 	EXPECT_STR(asked(c, 1061), "-"); /* it is not asked: it was silent a moment ago */
 	EXPECT_EQ(contexts_totals(c).failed, 2);
 	EXPECT_EQ(t.allowance->totals.late, 1);
+	contexts_free(c);
+	close_paths(&t);
+}
+
+/* A process of that user with what this one maps. */
+static pid_t start_as(uid_t uid)
+{
+	int said[2];
+	pid_t pid;
+	char c;
+
+	EXPECT(!pipe(said));
+	pid = fork();
+	if (!pid) {
+		if (setgid(uid) || setuid(uid))
+			_exit(1);
+		prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+		if (write(said[1], "", 1) == 1)
+			pause();
+		_exit(1);
+	}
+	EXPECT_EQ(read(said[0], &c, 1), 1);
+	close(said[0]);
+	close(said[1]);
+	return pid;
+}
+
+static const char *service_of(struct contexts *c, pid_t pid)
+{
+	const struct target *t = contexts_of(c, (uint32_t)pid);
+
+	return t ? t->service : "-";
+}
+
+/* A user who has spent his time waits, and nobody else does. */
+TEST(context_turns)
+{
+	enum { MANY = 30, SPENDER = 60500, OTHER = SPENDER + 255 * 64 };
+	struct test_paths t = open_paths(path_child_main);
+	struct contexts *c = contexts_new(t.o, NULL);
+	struct published *p = map_context();
+	pid_t spender[MANY], other;
+
+	if (geteuid())
+		SKIP("other users need root");
+	publish(p, "cart");
+	for (int i = 0; i < MANY; i++) {
+		spender[i] = start_as(SPENDER);
+		contexts_see(c, (uint32_t)spender[i], NUM_S);
+	}
+	other = start_as(OTHER);
+	contexts_see(c, (uint32_t)other, NUM_S);
+	allowance_spend(t.allowance, SPENDER, 100 * NUM_S);
+	EXPECT_STR(asked(c, 1), "cart");
+	EXPECT_STR(service_of(c, other), "cart");
+	EXPECT_STR(service_of(c, spender[0]), "-");
+	EXPECT_EQ(t.allowance->totals.deferred, 1); /* not asked once for each of them */
+	allowance_init(t.allowance);
+	contexts_ask(c, 2 * NUM_S);
+	for (int i = 0; i < MANY; i++) {
+		EXPECT_STR(service_of(c, spender[i]), "cart");
+		kill(spender[i], SIGKILL);
+	}
+	kill(other, SIGKILL);
+	munmap(p, 4096);
 	contexts_free(c);
 	close_paths(&t);
 }

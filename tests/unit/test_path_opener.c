@@ -345,7 +345,10 @@ TEST(path_silence)
 	close_paths(&t);
 }
 
-/* Where others have had their share of the time they wait, and root does not. */
+/*
+ * Where others have had their share of the time a user has a little of his own; then they wait, and
+ * root does not.
+ */
 TEST(path_later)
 {
 	struct test_paths t = open_paths(liar);
@@ -354,6 +357,8 @@ TEST(path_later)
 
 	t.allowance->left[ALLOWANCE_OTHERS].ns = 0;
 	ask = ask_for(9, 1000, "/honest");
+	EXPECT_STR(text_at(t.o, &ask, -1), "");
+	allowance_spend(t.allowance, 1000, NUM_S);
 	EXPECT_EQ(path_open(t.o, &ask, -1, &answer), -EAGAIN);
 	ask = ask_for(9, 0, "/honest");
 	EXPECT_STR(text_at(t.o, &ask, -1), "");

@@ -12,6 +12,7 @@
 #include "base/idmap.h"
 #include "base/num.h"
 #include "base/process.h"
+#include "base/user_account.h"
 #include "base/vec.h"
 #include "sym/process_context.h"
 
@@ -23,7 +24,7 @@
 #define PAUSE_NS      NUM_S
 
 struct process {
-	uint32_t pid;
+	uint32_t pid, owner;
 	bool gone;
 	uint64_t started; /* process_started */
 	uint64_t seen_ns, due_ns;
@@ -38,8 +39,14 @@ struct contexts {
 	struct idmap pids; /* index into processes */
 	struct process *processes;
 	size_t cap;
-	uint32_t *asked; /* indices of processes that are to be asked */
+	struct asked {
+		uint32_t id;   /* index into processes */
+		uint32_t turn; /* how many of the same user come before it; 0 for root */
+	} * asked;	       /* they are to be asked, in the order in which they were seen */
 	size_t nasked, asked_cap;
+	struct idmap users; /* owner -> index into turns */
+	uint32_t *turns;
+	size_t turns_cap;
 	size_t named, trim_at;
 	uint64_t last_ns;
 	struct contexts_totals totals;
@@ -70,6 +77,8 @@ void contexts_free(struct contexts *c)
 	idmap_free(&c->pids);
 	free(c->processes);
 	free(c->asked);
+	idmap_free(&c->users);
+	free(c->turns);
 	free(c);
 }
 
@@ -90,13 +99,13 @@ void contexts_see(struct contexts *c, uint32_t pid, uint64_t now_ns)
 	if (p->due_ns > now_ns ||
 	    vec_reserve(&c->asked, &c->asked_cap, c->nasked + 1, sizeof(*c->asked)))
 		return;
-	c->asked[c->nasked++] = id;
+	p->owner = process_user(pid);
+	c->asked[c->nasked++] = (struct asked){ .id = id };
 	p->due_ns = now_ns + AGAIN_NS;
 }
 
-/* false: it cannot be read. */
-static bool take(struct contexts *c, struct process *p, uint32_t owner, int fd,
-		 const struct path_answer *a)
+/* 0, -EINVAL: it cannot be read; -EAGAIN: what its threads publish must be asked for later. */
+static int take(struct contexts *c, struct process *p, int fd, const struct path_answer *a)
 {
 	static uint8_t buf[PROCESS_CONTEXT_MOST];
 	struct target *names;
@@ -104,17 +113,17 @@ static bool take(struct contexts *c, struct process *p, uint32_t owner, int fd,
 
 	if (!a->size || a->size > sizeof(buf) ||
 	    pread(fd, buf, (size_t)a->size, 0) != (ssize_t)a->size)
-		return false;
+		return -EINVAL;
 	names = malloc(sizeof(*names));
 	if (!names || !context_parse(buf, (size_t)a->size, names, &threads)) {
 		free(names);
-		return false;
+		return -EINVAL;
 	}
 	set_names(c, p, names);
-	/* Without an answer it is asked again with the context. */
-	if (threads && c->links)
-		thread_links_find(c->links, p->pid, owner);
-	return true;
+	/* Without another answer it is asked again with the context. */
+	return threads && c->links && thread_links_find(c->links, p->pid, p->owner) == -EAGAIN
+		       ? -EAGAIN
+		       : 0;
 }
 
 /* false: it must be asked later, as earlier questions for names took too long. */
@@ -123,8 +132,7 @@ static bool ask(struct contexts *c, struct process *p, uint64_t now_ns)
 	static struct path_answer answer;
 	static struct path_ask what;
 	uint64_t started;
-	uint32_t owner;
-	int fd;
+	int fd, err;
 
 	p->gone = kill((pid_t)p->pid, 0) && errno == ESRCH;
 	started = p->gone ? 0 : process_started(p->pid);
@@ -138,8 +146,8 @@ static bool ask(struct contexts *c, struct process *p, uint64_t now_ns)
 		p->started = started;
 		p->wait_ns = p->at = 0;
 	}
-	owner = process_user(p->pid);
-	path_ask_begin(&what, PATH_CONTEXT, p->pid, owner);
+	p->owner = process_user(p->pid);
+	path_ask_begin(&what, PATH_CONTEXT, p->pid, p->owner);
 	what.live = true;
 	what.at = p->at;
 	fd = path_open(c->opener, &what, -1, &answer);
@@ -149,16 +157,17 @@ static bool ask(struct contexts *c, struct process *p, uint64_t now_ns)
 		     : 2 * p->wait_ns < AGAIN_MOST_NS	      ? 2 * p->wait_ns
 							      : AGAIN_MOST_NS;
 	p->due_ns = now_ns + p->wait_ns;
+	err = fd < 0 ? fd : take(c, p, fd, &answer);
 	if (fd == -ENOENT)
 		set_names(c, p, NULL);
-	else if (fd >= 0 && take(c, p, owner, fd, &answer))
+	else if (!err)
 		c->totals.read++;
-	else
+	else if (err != -EAGAIN)
 		c->totals.failed++;
 	p->at = fd >= 0 ? answer.at : 0;
 	if (fd >= 0)
 		close(fd);
-	return true;
+	return err != -EAGAIN;
 }
 
 bool contexts_due(const struct contexts *c, uint64_t now_ns)
@@ -166,16 +175,60 @@ bool contexts_due(const struct contexts *c, uint64_t now_ns)
 	return now_ns - c->last_ns > PAUSE_NS;
 }
 
+/* The entry of a user in turns. NULL: no memory. */
+static uint32_t *turn_of(struct contexts *c, uint32_t owner)
+{
+	size_t before = c->users.n;
+	uint32_t id;
+
+	if (vec_reserve(&c->turns, &c->turns_cap, before + 1, sizeof(*c->turns)) ||
+	    idmap_get(&c->users, user_account(owner), 0, &id))
+		return NULL;
+	if (id == before)
+		c->turns[id] = 0;
+	return &c->turns[id];
+}
+
+static int by_turn(const void *a, const void *b)
+{
+	const struct asked *x = a, *y = b;
+
+	return x->turn != y->turn ? (x->turn < y->turn ? -1 : 1)
+	       : x->id != y->id	  ? (x->id < y->id ? -1 : 1)
+				  : 0;
+}
+
+/* Root's processes first, then one of each user, the next one of each, ... */
+static void take_turns(struct contexts *c)
+{
+	idmap_reset(&c->users);
+	for (size_t i = 0; i < c->nasked; i++) {
+		uint32_t owner = c->processes[c->asked[i].id].owner,
+			 *turn = owner ? turn_of(c, owner) : NULL;
+
+		c->asked[i].turn = turn ? ++*turn : 0;
+	}
+	qsort(c->asked, c->nasked, sizeof(*c->asked), by_turn);
+}
+
 void contexts_ask(struct contexts *c, uint64_t now_ns)
 {
-	size_t i = 0;
+	size_t left = 0;
 
 	c->last_ns = now_ns;
-	while (i < c->nasked && ask(c, &c->processes[c->asked[i]], now_ns))
-		i++;
-	c->nasked -= i;
-	if (c->nasked)
-		memmove(c->asked, c->asked + i, c->nasked * sizeof(*c->asked));
+	take_turns(c);
+	/* In turns, what was refused to a user is UINT32_MAX: the others are still asked. */
+	for (size_t i = 0; i < c->nasked; i++) {
+		struct process *p = &c->processes[c->asked[i].id];
+		uint32_t *turn = turn_of(c, p->owner);
+
+		if ((turn && *turn == UINT32_MAX) || !ask(c, p, now_ns)) {
+			c->asked[left++] = c->asked[i];
+			if (turn)
+				*turn = UINT32_MAX;
+		}
+	}
+	c->nasked = left;
 }
 
 bool contexts_any(const struct contexts *c)

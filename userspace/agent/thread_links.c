@@ -91,8 +91,8 @@ static int list_maps(struct thread_links *l, uint32_t pid, uint32_t owner, char 
 }
 
 /*
- * Opens the mapped file and asks for the variable. 0: *ret; -ENOENT, -ENOEXEC: it has none; -EAGAIN:
- * ask later; or the file gave no answer.
+ * Opens the mapped file and asks for the variable. 0: *ret; -ENOENT, -ENOEXEC: it has none;
+ * -EAGAIN: ask later; or the file gave no answer.
  */
 static int read_file(struct thread_links *l, uint32_t pid, uint32_t owner, const struct mapping *m,
 		     struct elf_tls *ret)

@@ -10,11 +10,12 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/user_account.h"
 
 #define LIVE_NS	     (500 * NUM_MS) /* deadline while samples wait */
 #define END_LEAST_NS (150 * NUM_MS)
-#define OTHERS_MAX   8 /* of them, owned by users other than root */
-#define USER_MAX     2 /* and by one user */
+#define OTHERS_MAX   32 /* of them, owned by users other than root */
+#define USER_MAX     2	/* and by one user */
 #define HALVED_MAX   3
 
 void path_opener_init(struct path_opener *o, struct fork_server *server, fork_child_fn child,
@@ -41,6 +42,7 @@ void path_opener_end(struct path_opener *o)
 static int count_silent(struct path_opener *o, const struct path_ask *ask, bool *ret_same)
 {
 	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	uint32_t user = user_account(ask->owner);
 	int n = 0, of_others = 0, of_user = 0;
 
 	*ret_same = false;
@@ -53,7 +55,7 @@ static int count_silent(struct path_opener *o, const struct path_ask *ask, bool 
 			continue;
 		n++;
 		of_others += s->owner != 0;
-		of_user += s->owner == ask->owner;
+		of_user += user_account(s->owner) == user;
 		*ret_same |= s->pid == ask->pid && ask->pid;
 	}
 	*ret_same |= n == PATH_SILENT_MAX ||
@@ -113,8 +115,8 @@ static bool is_sound(const void *question, const void *answer)
 
 /*
  * The more questions are unanswered, the shorter the deadline of the next one, for all users
- * together. Thus they take a few seconds in total, and a part of a second at the end of a run, or
- * up to ALLOWANCE_BUSY_MAX times that on a busy machine.
+ * together. Thus they take a few seconds in total, and a part of a second at the end of a run. A
+ * single one may take up to ALLOWANCE_BUSY_MAX times as long on a busy machine.
  */
 static uint64_t less_for_silence(struct path_opener *o, const struct path_ask *ask, int n)
 {

@@ -15,7 +15,7 @@
 #define PATH_SILENT_NS (60 * NUM_S)
 
 /* Unanswered questions that are remembered; with this many no further question is asked */
-#define PATH_SILENT_MAX 12
+#define PATH_SILENT_MAX 40
 
 struct path_opener {
 	struct worker worker;

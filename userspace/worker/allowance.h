@@ -2,11 +2,12 @@
 /*
  * How long the naming thread may wait for files and workers of other users. It can do nothing else
  * while it waits, so all waits together may take only a share of the wall clock. Files of root have
- * one share, files of all other users another. One thread only.
+ * one share, files of all other users another. When that is used up, each user still has a little
+ * of his own. One thread only.
  *
- * At the end of a run, all waits together may take ALLOWANCE_END_NS, and up to ALLOWANCE_BUSY_MAX
- * times that on a busy machine. One question may take a quarter of what is left, and each user
- * except root and the caller half of the total, so that the first slow file leaves time for others.
+ * At the end of a run, all waits together may take ALLOWANCE_END_NS, those for users other than
+ * root and the caller half of that, and each of these users a quarter. One question may take a
+ * quarter of what is left, so that the first slow file leaves time for others.
  */
 #ifndef SFBPF_WORKER_ALLOWANCE_H
 #define SFBPF_WORKER_ALLOWANCE_H
@@ -21,8 +22,7 @@
 #define ALLOWANCE_LEAST_NS (250 * NUM_MS) /* with less left, no question is asked */
 #define ALLOWANCE_END_NS   (2 * NUM_S)
 #define ALLOWANCE_BUSY_MAX 5
-/* counted at the end; user ids that are equal modulo this share one */
-#define ALLOWANCE_USERS	   64
+#define ALLOWANCE_USERS	   64 /* users with an account at a time, except root */
 
 /* Two owners, so that slow files of users do not delay the files of the distribution. */
 enum { ALLOWANCE_ROOT, ALLOWANCE_OTHERS, ALLOWANCES };
@@ -31,12 +31,18 @@ struct allowance {
 	uint32_t caller; /* the user who started the program; treated like root at the end */
 	/* Whether the run ends although allowance_end was not called; NULL: never */
 	bool (*stopped)(void);
-	uint64_t end_ns;		   /* 0: the run goes on */
-	unsigned int busy;		   /* factor for waits at the end; 1: the run goes on */
-	uint64_t held_ns;		   /* when the countdown was paused */
-	unsigned int held;		   /* nesting of pauses; 0: not paused */
-	uint64_t user_ns[ALLOWANCE_USERS]; /* spent at the end */
-	struct worker_totals totals;	   /* of the workers whose questions are charged here */
+	uint64_t end_ns;	/* 0: the run goes on */
+	unsigned int busy;	/* factor for waits at the end; 1: the run goes on */
+	uint64_t held_ns;	/* when the countdown was paused */
+	unsigned int held;	/* nesting of pauses; 0: not paused */
+	uint64_t others_end_ns; /* spent at the end, for all users but root and the caller */
+	struct allowance_user {
+		uint32_t id; /* user_account; 0: the entry is free */
+		uint64_t ns; /* what is left of his own at `since` */
+		uint64_t since;
+		uint64_t end_ns; /* spent at the end */
+	} users[ALLOWANCE_USERS];
+	struct worker_totals totals; /* of the workers whose questions are charged here */
 	struct {
 		uint64_t ns, since; /* the time left at `since` */
 	} left[ALLOWANCES];
@@ -44,9 +50,9 @@ struct allowance {
 
 void allowance_init(struct allowance *p);
 /*
- * The run ends: from now on, all waits together may take ALLOWANCE_END_NS times p->busy, which is
- * half of the runnable tasks for each CPU, from 1 to ALLOWANCE_BUSY_MAX. Only the first call
- * counts.
+ * The run ends: from now on, all waits together may take ALLOWANCE_END_NS. p->busy is half of the
+ * runnable tasks for each CPU, from 1 to ALLOWANCE_BUSY_MAX: a question is given that many times as
+ * long, within the same total. Only the first call counts.
  */
 void allowance_end(struct allowance *p);
 bool allowance_ending(struct allowance *p);
