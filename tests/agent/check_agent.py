@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 import time
 import urllib.error
 from collections import Counter
@@ -441,6 +442,64 @@ def check_budget(name):
     harness.check(name, errors)
 
 
+# Maps a new file after another, each a copy of a large library.
+CHURN = """import ctypes, os, shutil, sys, time
+n = 0
+while True:
+    n += 1
+    copy = "%s/churn-%d.so" % (sys.argv[1], n)
+    shutil.copy(sys.argv[2], copy)
+    library = ctypes.CDLL(copy)
+    os.unlink(copy)
+    end = time.monotonic() + 0.1
+    while time.monotonic() < end:
+        library.ZSTD_versionNumber()
+"""
+
+
+def flood(a, stop):
+    while not stop.is_set():
+        try:
+            a.get()
+        except OSError:
+            pass
+        time.sleep(0.003)
+
+
+def check_budget_of_others(name):
+    """Those who ask for pages and map new files without end do not make the agent sample less."""
+    a = agents.Agent("--endpoint", "http://127.0.0.1:1", copy=False)
+    a.argv += ["--cpu-limit", "2", "-F", "19", "--interval", "1s"]
+    where = harness.tmpfile("churn")
+    os.mkdir(where)
+    os.chmod(where, 0o777)
+    a.start().wait_started()
+    library = next((p for p in ("/lib/x86_64-linux-gnu/libzstd.so.1",
+                                "/lib/aarch64-linux-gnu/libzstd.so.1") if os.path.exists(p)), None)
+    running = [
+        harness.start(["/usr/bin/python3", "-c", CHURN, where, library], user=65534, group=65534,
+                      extra_groups=[]) for _ in range(2 if library else 0)
+    ]
+    stop = threading.Event()
+    clients = [threading.Thread(target=flood, args=(a, stop)) for _ in range(3)]
+    for c in clients:
+        c.start()
+    time.sleep(12)
+    stop.set()
+    for c in clients:
+        c.join()
+    errors, hz, lowered = [], a.metric("frequency_hertz"), a.metric("throttled_total")
+    harness.note("%s: %.2f s of CPU time, %d files" % (name, a.metric("cpu_seconds_total"),
+                                                       a.metric("files_seen_total")))
+    if hz != 19 or lowered:
+        errors.append("%g Hz, lowered %d times" % (hz, lowered))
+    a.stop()
+    for p in running:
+        harness.stop(p)
+    shutil.rmtree(where)
+    harness.check(name, errors)
+
+
 def check_window_share(name):
     """Two of five windows are sampled, by chance, and these as a whole; the others are not sent."""
     r = HttpReceiver()
@@ -571,5 +630,5 @@ if __name__ == "__main__":
     harness.run_checks([
         check_config, check_privileges, check_without_capabilities, check_host_gaps,
         check_kubernetes, check_metrics, check_prometheus, check_reload, check_notify, check_unit,
-        check_budget, check_window_share, check_services, check_hotplug
+        check_budget, check_budget_of_others, check_window_share, check_services, check_hotplug
     ])

@@ -27,6 +27,13 @@ static int answer(void *ctx, const char *path, FILE *f)
 		fputs("ok\n", f);
 		return 200;
 	}
+	if (!strcmp(path, "/costly")) {
+		uint64_t until = clock_ns(CLOCK_THREAD_CPUTIME_ID) + 20 * NUM_MS;
+
+		while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < until)
+			;
+		return 200;
+	}
 	if (strcmp(path, "/medium") && strcmp(path, "/large"))
 		return 404;
 	for (unsigned int i = 0; i < (path[1] == 'm' ? MEDIUM : LARGE) / 16; i++)
@@ -115,7 +122,7 @@ TEST(answers)
 	struct page_server *s = start(&at);
 	char buf[512];
 
-	ask(&at, "GET /small HTTP/1.1\r\nHost: x\r\n\r\n", buf, sizeof(buf));
+	ask(&at, "GET /small HTTP/1.1\r\nHost: localhost:9419\r\n\r\n", buf, sizeof(buf));
 	EXPECT(!strncmp(buf, "HTTP/1.1 200 OK\r\n", 17));
 	EXPECT(strstr(buf, "Content-Length: 3\r\n") && strstr(buf, "\r\n\r\nok\n"));
 	ask(&at, "GET /small?x=1 HTTP/1.0\n\n", buf, sizeof(buf));
@@ -227,6 +234,57 @@ TEST(endless_request)
 	EXPECT(send(fd, buf, sizeof(buf), MSG_NOSIGNAL) > 0);
 	EXPECT(hung_up_after(fd, begin) < PAGE_SERVER_CLIENT_MS);
 	close(fd);
+	page_server_stop(s);
+}
+
+/* A page of that name in a browser must not read ours. */
+TEST(other_hosts)
+{
+	static const char *const own[] = { "127.0.0.1", "127.0.0.1:1", "LocalHost", "[::1]:9419" },
+				 *const others[] = { "a.example",
+						     "a.example:9419",
+						     "localhost.a",
+						     "127.0.0.1.a.example",
+						     "",
+						     ":9419" };
+	struct sockaddr_in at;
+	struct page_server *s = start(&at);
+	char buf[512], request[200];
+
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
+		snprintf(request, sizeof(request), "GET /small HTTP/1.1\r\nhost:%s\r\n\r\n",
+			 own[i]);
+		ask(&at, request, buf, sizeof(buf));
+		EXPECT(!strncmp(buf, "HTTP/1.1 200 ", 13));
+	}
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		snprintf(request, sizeof(request), "GET /small HTTP/1.1\r\nHost: %s\r\n\r\n",
+			 others[i]);
+		ask(&at, request, buf, sizeof(buf));
+		EXPECT(!strncmp(buf, "HTTP/1.1 403 ", 13));
+	}
+	page_server_stop(s);
+}
+
+/* Who asks for more than the server's share of the CPU is hung up on, and served later again. */
+TEST(flood)
+{
+	struct sockaddr_in at;
+	struct page_server *s = start(&at);
+	uint64_t begin = clock_ns(CLOCK_MONOTONIC), most;
+	char buf[512];
+	int refused = 0;
+
+	while (ms_since(begin) < 5000)
+		refused += !ask(&at, "GET /costly HTTP/1.1\r\n\r\n", buf, sizeof(buf));
+	/* What is saved, its share, 5 pages a second, and hanging up. */
+	most = (500 + 5000 * PAGE_SERVER_CPU_PCT / 100) * NUM_MS;
+	printf("# %d refused, %d ms of CPU time\n", refused, (int)(page_server_cpu_ns(s) / NUM_MS));
+	EXPECT(refused > 0);
+	EXPECT(page_server_cpu_ns(s) < 2 * most + NUM_S);
+	poll(NULL, 0, 3000);
+	ask(&at, "GET /small HTTP/1.1\r\n\r\n", buf, sizeof(buf));
+	EXPECT(!strncmp(buf, "HTTP/1.1 200 OK\r\n", 17));
 	page_server_stop(s);
 }
 

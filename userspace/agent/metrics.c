@@ -10,6 +10,7 @@
 #include "agent/log.h"
 #include "agent/page_server.h"
 #include "base/clock.h"
+#include "base/num.h"
 #include "kern/host_gaps.h"
 
 struct metrics {
@@ -18,6 +19,9 @@ struct metrics {
 	struct metrics_values values;
 	struct sender *sender;
 	struct spool *spool;
+	char *page; /* the last one, for all who ask within PAGE_NS */
+	size_t page_len;
+	uint64_t page_ns;
 };
 
 /* ---- The page ---- */
@@ -241,6 +245,28 @@ void metrics_write(FILE *f, const struct metrics_values *v, const struct sender_
 
 /* ---- Serving ---- */
 
+#define PAGE_NS (100 * NUM_MS)
+
+static void make_page(struct metrics *m, const struct metrics_values *v)
+{
+	struct sender_stats s;
+	struct spool_account a;
+	FILE *f;
+
+	free(m->page);
+	m->page = NULL;
+	f = open_memstream(&m->page, &m->page_len);
+	if (!f)
+		return;
+	sender_stats(m->sender, &s);
+	spool_account(m->spool, &a);
+	metrics_write(f, v, &s, &a);
+	if (fclose(f)) {
+		free(m->page);
+		m->page = NULL;
+	}
+}
+
 /* Not ready: what is collected would be incomplete. */
 static int answer_ready(const struct metrics_values *v, FILE *f)
 {
@@ -262,16 +288,15 @@ static int answer_ready(const struct metrics_values *v, FILE *f)
 static int answer(void *ctx, const char *path, FILE *f)
 {
 	struct metrics *m = ctx;
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct metrics_values v;
-	struct sender_stats s;
-	struct spool_account a;
 	bool stale;
 
 	pthread_mutex_lock(&m->lock);
 	v = m->values;
 	pthread_mutex_unlock(&m->lock);
 	if (!strcmp(path, "/healthz")) {
-		stale = clock_ns(CLOCK_MONOTONIC) - v.alive_ns > v.stale_ns;
+		stale = now - v.alive_ns > v.stale_ns;
 		fputs(stale ? "stuck\n" : "ok\n", f);
 		return stale ? 503 : 200;
 	}
@@ -279,9 +304,13 @@ static int answer(void *ctx, const char *path, FILE *f)
 		return answer_ready(&v, f);
 	if (strcmp(path, "/metrics"))
 		return 404;
-	sender_stats(m->sender, &s);
-	spool_account(m->spool, &a);
-	metrics_write(f, &v, &s, &a);
+	if (!m->page || now - m->page_ns > PAGE_NS) {
+		make_page(m, &v);
+		m->page_ns = now;
+	}
+	if (!m->page)
+		return 503;
+	fwrite(m->page, 1, m->page_len, f);
 	return 200;
 }
 
@@ -318,11 +347,17 @@ void metrics_set(struct metrics *m, const struct metrics_values *v)
 	pthread_mutex_unlock(&m->lock);
 }
 
+uint64_t metrics_cpu_ns(const struct metrics *m)
+{
+	return m ? page_server_cpu_ns(m->server) : 0;
+}
+
 void metrics_stop(struct metrics *m)
 {
 	if (!m)
 		return;
 	page_server_stop(m->server);
+	free(m->page);
 	pthread_mutex_destroy(&m->lock);
 	free(m);
 }

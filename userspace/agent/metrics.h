@@ -58,6 +58,7 @@ struct metrics *metrics_listen(const char *address, char *err, size_t cap);
 int metrics_start(struct metrics *m, struct sender *sender, struct spool *spool,
 		  void (*on_thread)(void));
 void metrics_set(struct metrics *m, const struct metrics_values *v); /* m may be NULL */
+uint64_t metrics_cpu_ns(const struct metrics *m);		     /* of serving; m may be NULL */
 void metrics_stop(struct metrics *m);
 /* Writes the page of /metrics. */
 void metrics_write(FILE *f, const struct metrics_values *v, const struct sender_stats *s,

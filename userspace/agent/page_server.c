@@ -3,12 +3,13 @@
 
 #include <errno.h>
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,6 +20,9 @@
 #define REQUEST_MAX	4096
 /* after accept4() failed for lack of descriptors or memory */
 #define ACCEPT_PAUSE_NS (100 * NUM_MS)
+#define CPU_MOST_NS	(500 * NUM_MS) /* unused CPU time that is saved */
+#define PEERS		64	       /* addresses that are remembered */
+#define RATE_SAVED	10	       /* requests of an address that come at once */
 
 enum client_state {
 	CLIENT_NONE,	/* the slot is free */
@@ -29,6 +33,7 @@ enum client_state {
 struct client {
 	enum client_state state;
 	int fd;
+	uint64_t peer;	/* whose it is: peer_of */
 	uint64_t until; /* CLOCK_MONOTONIC, when the connection is closed */
 	size_t len;	/* bytes of the request read so far, or of the whole reply */
 	size_t done;	/* of len: searched for the empty line, or sent */
@@ -44,6 +49,14 @@ struct page_server {
 	void *ctx;
 	void (*on_thread)(void);
 	uint64_t accept_from; /* CLOCK_MONOTONIC: no accept before this time */
+	char host[256];	      /* of the address that is listened on */
+	bool loopback;	      /* and whether that is one of loopback */
+	/* CPU time that is left at `since`, and that the thread had used then */
+	uint64_t cpu_left, cpu_used, since;
+	struct peer {
+		uint64_t peer;
+		uint64_t until; /* the time up to which its requests have used up its rate */
+	} peers[PEERS];
 	struct client clients[PAGE_SERVER_CLIENTS];
 };
 
@@ -79,6 +92,8 @@ static const char *status_text(int status)
 	switch (status) {
 	case 200:
 		return "OK";
+	case 403:
+		return "Forbidden";
 	case 404:
 		return "Not Found";
 	case 405:
@@ -88,20 +103,58 @@ static const char *status_text(int status)
 	}
 }
 
+/* The value of the header Host, cut at its end. NULL: there is none. */
+static const char *host_of(char *request)
+{
+	char *at = strcasestr(request, "\nhost:");
+
+	if (!at)
+		return NULL;
+	at += strlen("\nhost:");
+	at += strspn(at, " \t");
+	at[strcspn(at, " \t\r\n")] = 0;
+	return at;
+}
+
+bool page_server_own_host(const char *said, const char *host)
+{
+	static const char *const loopback[] = { "localhost", "127.0.0.1", "[::1]" };
+	size_t n = strlen(said);
+	const char *colon = strrchr(said, ':');
+
+	if (colon && strspn(colon + 1, "0123456789") == strlen(colon + 1))
+		n = (size_t)(colon - said);
+	for (size_t i = 0; i < sizeof(loopback) / sizeof(loopback[0]); i++)
+		if (n == strlen(loopback[i]) && !strncasecmp(said, loopback[i], n))
+			return true;
+	return n && n == strlen(host) && !strncasecmp(said, host, n);
+}
+
+static int status_of(const struct page_server *s, char *request, FILE *body)
+{
+	char *path = request + 4;
+	const char *host;
+
+	if (strncmp(request, "GET ", 4))
+		return 405;
+	host = host_of(request);
+	if (s->loopback && host && !page_server_own_host(host, s->host))
+		return 403;
+	path[strcspn(path, " ?\r\n")] = 0;
+	return s->answer(s->ctx, path, body);
+}
+
 /* NULL: out of memory. */
 static char *reply_of(const struct page_server *s, char *request, size_t *ret_len)
 {
-	char *body = NULL, *all = NULL, *path = request + 4;
+	char *body = NULL, *all = NULL;
 	size_t len = 0;
 	FILE *f = open_memstream(&body, &len);
-	int status = 405;
+	int status;
 
 	if (!f)
 		return NULL;
-	if (!strncmp(request, "GET ", 4)) {
-		path[strcspn(path, " ?\r\n")] = 0;
-		status = s->answer(s->ctx, path, f);
-	}
+	status = status_of(s, request, f);
 	if (!fclose(f) && (f = open_memstream(&all, ret_len))) {
 		fprintf(f,
 			"HTTP/1.1 %d %s\r\n"
@@ -164,26 +217,98 @@ static void serve(const struct page_server *s, struct client *c)
 		write_reply(c);
 }
 
-/* A free slot, or that of the oldest client, whose connection is closed. */
+/* ---- Who is served ---- */
+
+/* Tells addresses apart. All of loopback are one, and all of an IPv6 network of 64 bits. */
+static uint64_t peer_of(const struct sockaddr_storage *a)
+{
+	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)a;
+	uint32_t four = ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr);
+	uint64_t network;
+
+	if (a->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&six->sin6_addr)) {
+		memcpy(&four, six->sin6_addr.s6_addr + 12, sizeof(four));
+		four = ntohl(four);
+	} else if (a->ss_family == AF_INET6) {
+		memcpy(&network, six->sin6_addr.s6_addr, sizeof(network));
+		return network;
+	}
+	return four >> 24 == 127 ? 0 : four;
+}
+
+/* Whether the address keeps to its rate. Without an entry it does not: there are too many. */
+static bool in_rate(struct page_server *s, uint64_t peer, uint64_t now)
+{
+	struct peer *found = NULL;
+
+	for (size_t i = 0; i < PEERS; i++) {
+		struct peer *p = &s->peers[i];
+
+		if (p->peer == peer || (p->until < now && (!found || found->peer != peer)))
+			found = p;
+	}
+	if (!found)
+		return false;
+	if (found->peer != peer || found->until < now)
+		*found = (struct peer){ peer, now };
+	if (found->until > now + RATE_SAVED * NUM_S / PAGE_SERVER_RATE)
+		return false;
+	found->until += NUM_S / PAGE_SERVER_RATE;
+	return true;
+}
+
+static bool may_ask(struct page_server *s, uint64_t peer, uint64_t now)
+{
+	uint64_t used = clock_ns(CLOCK_THREAD_CPUTIME_ID), cost = used - s->cpu_used,
+		 more = (now - s->since) * PAGE_SERVER_CPU_PCT / 100;
+
+	s->cpu_left += more < CPU_MOST_NS ? more : CPU_MOST_NS;
+	if (s->cpu_left > CPU_MOST_NS)
+		s->cpu_left = CPU_MOST_NS;
+	s->cpu_left -= cost < s->cpu_left ? cost : s->cpu_left;
+	s->cpu_used = used;
+	s->since = now;
+	return in_rate(s, peer, now) || s->cpu_left;
+}
+
+static size_t clients_of(const struct page_server *s, uint64_t peer)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < PAGE_SERVER_CLIENTS; i++)
+		n += s->clients[i].state != CLIENT_NONE && s->clients[i].peer == peer;
+	return n;
+}
+
+/*
+ * A free slot, or that of the oldest client of the address with the most, whose connection is
+ * closed.
+ */
 static struct client *next_slot(struct page_server *s)
 {
-	struct client *oldest = s->clients;
+	struct client *worst = NULL;
+	size_t most = 0;
 
 	for (size_t i = 0; i < PAGE_SERVER_CLIENTS; i++) {
 		struct client *c = &s->clients[i];
+		size_t n = c->state == CLIENT_NONE ? 0 : clients_of(s, c->peer);
 
-		if (c->state == CLIENT_NONE)
+		if (!n)
 			return c;
-		if (c->until < oldest->until)
-			oldest = c;
+		if (n > most || (n == most && c->until < worst->until)) {
+			worst = c;
+			most = n;
+		}
 	}
-	drop(oldest);
-	return oldest;
+	drop(worst);
+	return worst;
 }
 
 static void accept_one(struct page_server *s, uint64_t now)
 {
-	int fd = accept4(s->fd, NULL, NULL, SOCK_CLOEXEC);
+	struct sockaddr_storage from = { 0 };
+	socklen_t len = sizeof(from);
+	int fd = accept4(s->fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC);
 	struct client *c;
 
 	if (fd < 0) {
@@ -191,9 +316,14 @@ static void accept_one(struct page_server *s, uint64_t now)
 			s->accept_from = now + ACCEPT_PAUSE_NS;
 		return;
 	}
+	if (!may_ask(s, peer_of(&from), now)) {
+		close(fd);
+		return;
+	}
 	c = next_slot(s);
 	c->state = CLIENT_ASKS;
 	c->fd = fd;
+	c->peer = peer_of(&from);
 	c->until = now + PAGE_SERVER_CLIENT_MS * NUM_MS;
 	c->len = c->done = 0;
 	serve(s, c); /* the request is often there already */
@@ -236,6 +366,9 @@ static void *server_main(void *arg)
 	sigfillset(&all);
 	pthread_sigmask(SIG_BLOCK, &all, NULL);
 	s->on_thread();
+	s->since = clock_ns(CLOCK_MONOTONIC);
+	s->cpu_used = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	s->cpu_left = CPU_MOST_NS;
 	for (;;) {
 		int timeout = fill(s, p, clock_ns(CLOCK_MONOTONIC));
 
@@ -274,11 +407,27 @@ const char *page_server_address(const char *address, char *host, size_t cap)
 	return strpbrk(host, " []/\"@") ? NULL : port;
 }
 
-static bool resolve(const char *address, struct addrinfo **ret, char *err, size_t cap)
+bool page_server_loopback(const struct sockaddr *a)
+{
+	if (a->sa_family == AF_INET)
+		return ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127;
+	return a->sa_family == AF_INET6 &&
+	       IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
+}
+
+void page_server_name(const char *host, char *ret, size_t cap)
+{
+	bool v6 = strchr(host, ':') != NULL;
+
+	snprintf(ret, cap, "%s%s%s", v6 ? "[" : "", host, v6 ? "]" : "");
+}
+
+static bool resolve(struct page_server *s, const char *address, struct addrinfo **ret, char *err,
+		    size_t cap)
 {
 	struct addrinfo hints = { .ai_socktype = SOCK_STREAM,
 				  .ai_flags = AI_PASSIVE | AI_NUMERICSERV };
-	char host[256];
+	char host[200];
 	const char *port = page_server_address(address, host, sizeof(host));
 	int rc;
 
@@ -289,7 +438,11 @@ static bool resolve(const char *address, struct addrinfo **ret, char *err, size_
 	rc = getaddrinfo(host, port, &hints, ret);
 	if (rc)
 		snprintf(err, cap, "%s: %s", host, gai_strerror(rc));
-	return !rc;
+	if (rc)
+		return false;
+	page_server_name(host, s->host, sizeof(s->host));
+	s->loopback = page_server_loopback((*ret)->ai_addr);
+	return true;
 }
 
 static bool open_socket(struct page_server *s, const struct addrinfo *ai)
@@ -313,7 +466,7 @@ struct page_server *page_server_listen(const char *address, char *err, size_t ca
 		snprintf(err, cap, "out of memory");
 		return NULL;
 	}
-	if (!resolve(address, &ai, err, cap)) {
+	if (!resolve(s, address, &ai, err, cap)) {
 		free(s);
 		return NULL;
 	}
@@ -336,6 +489,13 @@ int page_server_start(struct page_server *s, page_answer answer, void *ctx, void
 	rc = pthread_create(&s->thread, NULL, server_main, s);
 	s->running = !rc;
 	return -rc;
+}
+
+uint64_t page_server_cpu_ns(const struct page_server *s)
+{
+	clockid_t clock;
+
+	return s->running && !pthread_getcpuclockid(s->thread, &clock) ? clock_ns(clock) : 0;
 }
 
 void page_server_stop(struct page_server *s)

@@ -1,13 +1,57 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "kern/load_queue.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/user_account.h"
 #include "base/vec.h"
 
-static uint64_t *owner_served(struct load_queue *q, uint32_t owner)
+/* CPU time of workers for the files of a user other than root: of one CPU, and what is saved */
+#define CPU_SHARE    50
+#define CPU_NS	     (20 * NUM_S)
+#define CPU_LEAST_NS (250 * NUM_MS) /* with less left, no file is read */
+#define OWNERS_MOST  4096
+
+/* The entry of a user; valid until the next call. */
+static struct load_owner *owner_of(struct load_queue *q, uint32_t owner)
 {
-	return &q->owner_served[owner ? 1 + owner % (LOAD_OWNERS - 1) : 0];
+	static struct load_owner none;
+	size_t before;
+	uint32_t id;
+
+	if (q->owners.n >= OWNERS_MOST) /* far more than are served at a time */
+		idmap_reset(&q->owners);
+	before = q->owners.n;
+	if (vec_reserve(&q->of_owner, &q->owners_cap, before + 1, sizeof(none)) ||
+	    idmap_get(&q->owners, user_account(owner), 0, &id))
+		return &none;
+	if (id == before)
+		q->of_owner[id] = (struct load_owner){ .cpu_ns = CPU_NS };
+	return &q->of_owner[id];
+}
+
+static uint64_t owner_served(struct load_queue *q, uint32_t owner)
+{
+	return owner_of(q, owner)->served;
+}
+
+bool load_queue_may(struct load_queue *q, uint32_t owner)
+{
+	struct load_owner *o = owner_of(q, owner);
+	uint64_t now = clock_ns(CLOCK_MONOTONIC), more = (now - o->since) / CPU_SHARE;
+
+	o->cpu_ns = more < CPU_NS - o->cpu_ns ? o->cpu_ns + more : CPU_NS;
+	o->since = now;
+	return !owner || o->cpu_ns >= CPU_LEAST_NS;
+}
+
+void load_queue_spend(struct load_queue *q, uint32_t owner, uint64_t cpu_ns)
+{
+	struct load_owner *o = owner_of(q, owner);
+
+	o->cpu_ns -= cpu_ns < o->cpu_ns ? cpu_ns : o->cpu_ns;
 }
 
 static uint64_t *pid_served(struct load_queue *q, uint32_t pid)
@@ -23,7 +67,7 @@ static uint64_t *pid_served(struct load_queue *q, uint32_t pid)
  */
 static bool before(struct load_queue *q, const struct sf_need *a, const struct sf_need *b)
 {
-	uint64_t a_last = *owner_served(q, a->owner), b_last = *owner_served(q, b->owner);
+	uint64_t a_last = owner_served(q, a->owner), b_last = owner_served(q, b->owner);
 
 	if (a_last != b_last)
 		return a_last < b_last;
@@ -64,5 +108,12 @@ bool load_queue_next(struct load_queue *q, load_pick_fn pick, void *ctx, struct 
 
 void load_queue_served(struct load_queue *q, const struct sf_need *need)
 {
-	*owner_served(q, need->owner) = *pid_served(q, need->pid) = ++q->served;
+	owner_of(q, need->owner)->served = *pid_served(q, need->pid) = ++q->served;
+}
+
+void load_queue_free(struct load_queue *q)
+{
+	free(q->jobs);
+	free(q->of_owner);
+	idmap_free(&q->owners);
 }

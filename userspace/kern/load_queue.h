@@ -10,12 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/idmap.h"
 #include "sfbpf_shared.h"
 #include "unwind/table_child.h"
 
-/* Users that share an entry count as one; root has its own entry */
-#define LOAD_OWNERS 256
-#define LOAD_PIDS   1024 /* the same for processes */
+#define LOAD_PIDS 1024 /* a user's processes that share an entry count as one */
 
 /* A file that waits for a worker, or is in one. */
 struct load_job {
@@ -30,10 +29,14 @@ struct load_job {
 struct load_queue {
 	struct load_job *jobs;
 	size_t n, cap;
-	uint64_t served; /* files so far */
-	/* By user: `served` when one of its files was last served */
-	uint64_t owner_served[LOAD_OWNERS];
-	uint64_t pid_served[LOAD_PIDS]; /* the same by process */
+	uint64_t served;     /* files so far */
+	struct idmap owners; /* user_account -> index into of_owner */
+	struct load_owner {
+		uint64_t served; /* the queue's `served` when one of its files was last served */
+		uint64_t cpu_ns, since; /* what is left of its CPU time at `since` */
+	} * of_owner;
+	size_t owners_cap;
+	uint64_t pid_served[LOAD_PIDS]; /* as served, by process */
 };
 
 /* Not now; in its turn; before all others */
@@ -43,7 +46,14 @@ typedef enum load_pick (*load_pick_fn)(void *ctx, const struct load_job *job);
 int load_queue_push(struct load_queue *q, const struct load_job *job); /* 0 or -ENOMEM */
 /* Removes the next job that pick accepts from the queue. false: no such job. */
 bool load_queue_next(struct load_queue *q, load_pick_fn pick, void *ctx, struct load_job *ret);
+/*
+ * Whether the user has CPU time left for files. All have as much as a compiler's libraries take
+ * many times over, and two percent of a CPU in the long run; root's is not limited.
+ */
+bool load_queue_may(struct load_queue *q, uint32_t owner);
+void load_queue_spend(struct load_queue *q, uint32_t owner, uint64_t cpu_ns);
 /* Moves its user and process to the end of the round. */
 void load_queue_served(struct load_queue *q, const struct sf_need *need);
+void load_queue_free(struct load_queue *q); /* also of a zeroed struct */
 
 #endif

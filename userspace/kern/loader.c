@@ -44,8 +44,9 @@ struct pick {
 static enum load_pick for_lane(void *ctx, const struct load_job *job)
 {
 	const struct pick *pick = ctx;
+	bool may = job->lane == pick->lane && load_queue_may(&pick->l->queue, job->need.owner);
 
-	return job->lane == pick->lane ? LOAD_READY : LOAD_PASS;
+	return may ? LOAD_READY : LOAD_PASS;
 }
 
 /* A file that can be opened now, or that cannot be opened for a while. */
@@ -78,7 +79,7 @@ static bool next_job(struct loader *l, load_pick_fn fn, struct pick *pick, struc
 
 static bool next_for_lane(struct loader *l, int lane, struct load_job *ret)
 {
-	return next_job(l, for_lane, &(struct pick){ .lane = lane }, ret);
+	return next_job(l, for_lane, &(struct pick){ .l = l, .lane = lane }, ret);
 }
 
 /*
@@ -163,6 +164,19 @@ static void count_active(struct loader *l)
 	pthread_mutex_unlock(&l->lock);
 }
 
+/* The worker's report. Its CPU time is charged to the user whose file it has. */
+static int look_at(struct loader *l, struct lane *lane, struct table_answer *ret)
+{
+	uint64_t before = l->workers.cpu_ns;
+	int event = table_child_look(&lane->worker, ret);
+
+	pthread_mutex_lock(&l->lock);
+	if (l->workers.cpu_ns != before)
+		load_queue_spend(&l->queue, lane->job.need.owner, l->workers.cpu_ns - before);
+	pthread_mutex_unlock(&l->lock);
+	return event;
+}
+
 /*
  * Handles the workers' reports and gives idle workers the next files. Returns whether anything
  * happened.
@@ -177,7 +191,7 @@ static bool step(struct loader *l)
 	for (int i = 0; i < LANES; i++) {
 		struct lane *lane = &l->lanes[i];
 		bool was_busy = lane->worker.busy;
-		int event = table_child_look(&lane->worker, &a);
+		int event = look_at(l, lane, &a);
 
 		if (!event)
 			loader_answered(l, lane, &a);
@@ -372,9 +386,13 @@ bool loader_busy(struct loader *l)
 
 void loader_totals(struct loader *l, struct loader_totals *ret)
 {
+	clockid_t clock;
+
 	pthread_mutex_lock(&l->lock);
 	*ret = l->totals;
 	pthread_mutex_unlock(&l->lock);
+	if (l->running && !pthread_getcpuclockid(l->thread, &clock))
+		ret->thread_ns = clock_ns(clock);
 }
 
 void loader_free(struct loader *l)
@@ -393,7 +411,7 @@ void loader_free(struct loader *l)
 	copied_end(&l->copied);
 	pthread_mutex_destroy(&l->lock);
 	close(l->wake);
-	free(l->queue.jobs);
+	load_queue_free(&l->queue);
 	free(l->watched.ids);
 	free(l);
 }

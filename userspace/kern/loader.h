@@ -25,6 +25,7 @@ struct loader_totals {
 	uint64_t loaded, no_table, gone;
 	uint64_t rows, rules, bytes; /* of loaded files, each counted once */
 	uint64_t build_ns;	     /* of all conversions */
+	uint64_t thread_ns;	     /* CPU time of the loader's thread */
 	struct worker_totals workers;
 };
 

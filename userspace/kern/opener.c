@@ -7,12 +7,14 @@
 #include "base/clock.h"
 #include "base/fs_kind.h"
 #include "base/num.h"
+#include "base/user_account.h"
 
 #define SOON_NS	   (OPENER_SOON_MS * NUM_MS)
 /* No answer for this long: files that would block for the same cause are deferred */
 #define SLOW_NS	   (1000 * NUM_MS)
 #define GIVE_UP_NS (10000 * NUM_MS)
-#define USER_MAX   2 /* blocked openers per user, except root */
+#define USER_MAX   2  /* blocked openers per user, except root */
+#define OTHERS_MAX 36 /* of all users but root */
 #define COPY_MAX   (128ull << 20)
 #define COPIES_MAX (256ull << 20)
 
@@ -40,7 +42,7 @@ void openers_init(struct openers *o, struct fork_server *server, struct worker_t
  */
 static bool same_cause(const struct sf_need *a, const struct sf_need *b)
 {
-	return a->owner == b->owner &&
+	return user_account(a->owner) == user_account(b->owner) &&
 	       (opener_is_local(a) ? a->pid == b->pid : a->key.dev == b->key.dev);
 }
 
@@ -70,7 +72,8 @@ bool openers_ready(const struct openers *o, uint64_t now)
 enum open_may openers_may(const struct openers *o, const struct sf_need *need, uint64_t now)
 {
 	uint64_t youngest = UINT64_MAX, of_cause = UINT64_MAX, of_user = UINT64_MAX, age;
-	int user = 0;
+	uint32_t account = user_account(need->owner);
+	int user = 0, others = 0;
 
 	for (int i = 0; i < OPENERS; i++) {
 		const struct opener *one = &o->all[i];
@@ -81,7 +84,8 @@ enum open_may openers_may(const struct openers *o, const struct sf_need *need, u
 		youngest = age < youngest ? age : youngest;
 		if (same_cause(need, &one->need))
 			of_cause = age;
-		if (need->owner == one->need.owner && need->owner) {
+		others += one->need.owner != 0;
+		if (account && account == user_account(one->need.owner)) {
 			of_user = age < of_user ? age : of_user;
 			user++;
 		}
@@ -90,7 +94,7 @@ enum open_may openers_may(const struct openers *o, const struct sf_need *need, u
 		return of_cause < SLOW_NS ? OPEN_WAIT : OPEN_BLOCKED;
 	if (user >= USER_MAX)
 		return of_user < SLOW_NS ? OPEN_WAIT : OPEN_BLOCKED;
-	if (idle_opener(o))
+	if (idle_opener(o) && (!account || others < OTHERS_MAX))
 		return OPEN_NOW;
 	return youngest < SLOW_NS ? OPEN_WAIT : OPEN_BLOCKED;
 }

@@ -15,7 +15,7 @@
 #include "kern/open_child.h"
 #include "sfbpf_shared.h"
 
-#define OPENERS	       12
+#define OPENERS	       40
 /* After this time the next file no longer waits for the current one */
 #define OPENER_SOON_MS 20
 

@@ -158,6 +158,7 @@ int elf_reader_symbols(struct elf_reader *r, int fd, int debug_fd, struct symtab
 				      .all_names = copy };
 	int err = ask_file(r, &what, fd, debug_fd);
 	struct symtab head = { .names = NULL };
+	uint64_t cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	if (err)
 		return err;
@@ -166,6 +167,7 @@ int elf_reader_symbols(struct elf_reader *r, int fd, int debug_fd, struct symtab
 	head.cut = r->answer.cut;
 	memcpy(head.str, r->answer.str, sizeof(head.str));
 	err = symtab_read(r->worker.child.mem, &head, ret);
+	r->allowance->cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	if (err == -EBADMSG) {
 		r->allowance->totals.failed++;
 		worker_lose(&r->worker);

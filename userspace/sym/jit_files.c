@@ -223,7 +223,7 @@ static void read_rest(struct jit_files *fs, struct jit_file *f, int fd, uint64_t
 void jit_file_read(struct jit_files *fs, struct jit_file *f, int fd, uint64_t size,
 		   struct allowance *p)
 {
-	uint64_t start = clock_ns(CLOCK_MONOTONIC), limit, spent;
+	uint64_t start = clock_ns(CLOCK_MONOTONIC), cpu, limit, spent;
 
 	if (size < f->done)
 		forget(f);
@@ -237,7 +237,9 @@ void jit_file_read(struct jit_files *fs, struct jit_file *f, int fd, uint64_t si
 		return;
 	}
 	f->evicted = false;
+	cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	read_rest(fs, f, fd, size, start + limit / READ_PART, p);
+	p->cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	spent = clock_ns(CLOCK_MONOTONIC) - start;
 	allowance_spend(p, f->uid, spent);
 	f->next_ns = start + (PAUSE + 1) * spent;
@@ -268,7 +270,9 @@ const char *jit_file_find(struct jit_files *fs, struct jit_file *f, uint64_t add
 	spent = clock_ns(CLOCK_MONOTONIC) - start;
 	f->lookups++;
 	f->lookup_ns += spent;
-	if (slow)
+	if (slow) {
 		allowance_spend(p, f->uid, spent);
+		p->cpu_ns += spent;
+	}
 	return name;
 }

@@ -55,7 +55,9 @@ struct agent {
 	struct loader_servers servers;
 	struct metrics_values values;
 	struct budget budget;
-	uint64_t window_mono, cpu_ns, windows_since_reset;
+	uint64_t window_mono, windows_since_reset;
+	uint64_t cpu_ns; /* sampling_cpu_ns at the start of the window */
+	uint64_t loader_cpu_ns;
 	const volatile sig_atomic_t *stop;
 	bool skips; /* the window has no samples: window-share */
 };
@@ -213,15 +215,21 @@ static void close_window(struct agent *a)
 
 /* ---- Cost limits ---- */
 
-/* Includes the workers, as of the last publish(). */
-static uint64_t all_cpu_ns(const struct agent *a)
+/*
+ * What sampling costs: it grows with the frequency. Whoever maps many files or asks for many pages
+ * must not make the agent sample less: reading files and serving pages have limits of their own.
+ */
+static uint64_t sampling_cpu_ns(const struct agent *a)
 {
-	return budget_cpu_ns() + a->values.parsers.cpu_ns;
+	uint64_t all = budget_cpu_ns(),
+		 rest = a->loader_cpu_ns + a->session.allowance.cpu_ns + metrics_cpu_ns(a->metrics);
+
+	return all > rest ? all - rest : 0;
 }
 
 static void keep_cpu(struct agent *a)
 {
-	uint64_t now = all_cpu_ns(a), before = a->budget.hz,
+	uint64_t now = sampling_cpu_ns(a), before = a->budget.hz,
 		 wall = (uint64_t)(a->values.last_window_s * 1e9), hz;
 
 	hz = budget_step(&a->budget, now - a->cpu_ns, wall);
@@ -282,6 +290,7 @@ static void publish(struct agent *a)
 	v->rows = c.loader.rows;
 	v->table_bytes = c.tables.bytes;
 	v->parsers = session_parsers(&a->session, &c);
+	a->loader_cpu_ns = c.loader.thread_ns;
 	if (a->contexts)
 		v->contexts = contexts_totals(a->contexts);
 	v->kubelet = kubelet_totals(a->kubelet);
@@ -626,7 +635,7 @@ static int run(struct agent *a)
 		return rc;
 	spool_account(a->spool, &before);
 	publish(a);
-	a->cpu_ns = all_cpu_ns(a);
+	a->cpu_ns = sampling_cpu_ns(a);
 	log_config(a, "started");
 	log_host_gaps(a);
 	publish(a);

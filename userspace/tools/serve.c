@@ -167,14 +167,6 @@ static int make_token(struct serve *s)
 
 /* ---- The address ---- */
 
-static bool is_loopback(const struct sockaddr *a)
-{
-	if (a->sa_family == AF_INET)
-		return ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127;
-	return a->sa_family == AF_INET6 &&
-	       IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
-}
-
 static int open_socket(const struct addrinfo *ai)
 {
 	int on = 1, fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -185,15 +177,6 @@ static int open_socket(const struct addrinfo *ai)
 		fd = -1;
 	}
 	return fd;
-}
-
-/* The name of the host in a URL, and as browsers send it. */
-static void set_host(struct serve *s, const char *host)
-{
-	bool v6 = strchr(host, ':') != NULL;
-
-	snprintf(s->host, sizeof(s->host), "%s%.200s%s", v6 ? "[" : "", host, v6 ? "]" : "");
-	s->http.host = s->host;
 }
 
 static int listen_on(struct serve *s, char port[16])
@@ -214,13 +197,14 @@ static int listen_on(struct serve *s, char port[16])
 	if (rc)
 		return complain(EXIT_FAILED, "--listen: %s: %s", host, gai_strerror(rc));
 	s->http.fd = open_socket(list);
-	loopback = is_loopback(list->ai_addr);
+	loopback = page_server_loopback(list->ai_addr);
 	freeaddrinfo(list);
 	if (s->http.fd < 0)
 		return complain(EXIT_FAILED, "cannot listen on %s: %s", s->listen, strerror(errno));
 	getsockname(s->http.fd, (struct sockaddr *)&bound, &len);
 	getnameinfo((struct sockaddr *)&bound, len, NULL, 0, port, 16, NI_NUMERICSERV);
-	set_host(s, host);
+	page_server_name(host, s->host, sizeof(s->host));
+	s->http.host = s->host;
 	if (s->token_file)
 		rc = read_token(s);
 	else if (!loopback)

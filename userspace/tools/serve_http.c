@@ -8,6 +8,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "agent/page_server.h"
+
 #define CONNECTIONS 64
 #define IDLE_S	    5
 #define THREADS	    3
@@ -51,19 +53,9 @@ static bool has_token(const struct serve_http *h, struct MHD_Connection *c)
 	return cookie && same_token(h->config.token, cookie);
 }
 
-/* "localhost:8080", "[::1]": whether the host is ours, whatever the port. */
 static bool own_host(const struct serve_http *h, const char *said)
 {
-	static const char *const loopback[] = { "localhost", "127.0.0.1", "[::1]" };
-	size_t n = said ? strlen(said) : 0;
-	const char *colon = said ? strrchr(said, ':') : NULL;
-
-	if (colon && strspn(colon + 1, "0123456789") == strlen(colon + 1))
-		n = (size_t)(colon - said);
-	for (size_t i = 0; i < sizeof(loopback) / sizeof(loopback[0]); i++)
-		if (n == strlen(loopback[i]) && !strncasecmp(said, loopback[i], n))
-			return true;
-	return n && n == strlen(h->config.host) && !strncasecmp(said, h->config.host, n);
+	return said && page_server_own_host(said, h->config.host);
 }
 
 /* ---- What is sent ---- */

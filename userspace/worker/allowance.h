@@ -42,6 +42,7 @@ struct allowance {
 		uint64_t since;
 		uint64_t end_ns; /* spent at the end */
 	} users[ALLOWANCE_USERS];
+	uint64_t cpu_ns; /* of this thread, for files: as large as their owners make it */
 	struct worker_totals totals; /* of the workers whose questions are charged here */
 	struct {
 		uint64_t ns, since; /* the time left at `since` */

@@ -178,7 +178,8 @@ int worker_wait(struct worker *w, void *answer, size_t least, size_t most, int *
 
 static int try_call(struct worker *w, struct allowance *a, const struct worker_question *q)
 {
-	uint64_t have = allowance_have(a, q->owner), start = clock_ns(CLOCK_MONOTONIC);
+	uint64_t have = allowance_have(a, q->owner), start = clock_ns(CLOCK_MONOTONIC),
+		 cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	const struct worker_limits limits = {
 		.wall_ns = q->wall_ns && q->wall_ns < have ? q->wall_ns : have,
 		.cpu_ns = q->cpu_ns,
@@ -194,6 +195,7 @@ static int try_call(struct worker *w, struct allowance *a, const struct worker_q
 	if (!err)
 		err = worker_wait(w, q->answer, q->answer_len, q->answer_len, q->ret_fd);
 	allowance_spend(a, q->owner, clock_ns(CLOCK_MONOTONIC) - start);
+	a->cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	if (err || q->sound(q->ask, q->answer))
 		return err;
 	if (q->ret_fd)
