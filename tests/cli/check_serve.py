@@ -262,6 +262,54 @@ def check_hosts(s):
     report("hosts", errors)
 
 
+def slow_client(s, line):
+    c = socket.create_connection(("127.0.0.1", s.port), 5)
+    c.sendall(line)
+    return c
+
+
+def check_slow(d):
+    """Clients that write a line of their request now and then, forever, keep nobody out: neither
+    more of them than there are places, nor with a token that is not known yet.
+    """
+    s = Server("--listen", "0.0.0.0:0", d)
+    errors, slow = [], []
+    end, asked = time.monotonic() + 9, 0
+    while time.monotonic() < end:
+        while len(slow) < 200:
+            slow.append(slow_client(s, b"GET / HTTP/1.1\r\nHost: x\r\n"))
+        begin = time.monotonic()
+        try:
+            status = s.get("/", Authorization="Bearer " + s.token)[0]
+        except OSError as e:
+            status = e
+        asked += 1
+        if status != 200 or time.monotonic() - begin > 2:
+            errors.append("%s after %.1f s" % (status, time.monotonic() - begin))
+        time.sleep(0.5)
+        for c in list(slow):
+            try:
+                c.sendall(b"X-a: b\r\n")
+            except OSError:
+                slow.remove(c)
+                c.close()
+    for c in slow:
+        c.close()
+    # One alone is closed when its time is over.
+    one, begin = slow_client(s, b"GET / HTTP/1.1\r\n"), time.monotonic()
+    try:
+        while time.monotonic() - begin < 20:
+            one.sendall(b"X-a: b\r\n")
+            time.sleep(0.2)
+        errors.append("a slow request is never given up")
+    except OSError:
+        pass
+    one.close()
+    if s.stop() != (0, ""):
+        errors.append("exit code")
+    report("slow", errors[:3])
+
+
 def check_token(d):
     s, errors = Server("--listen", "0.0.0.0:0", d), []
     cookie = "sfbpf-token=%s" % s.token
@@ -361,6 +409,7 @@ def main():
         check_hostile(s, secret, secret_path)
         report("end", [] if s.p.poll() is None and s.stop() == (0, "") else [s.p.returncode])
         check_token(d)
+        check_slow(d)
         check_memory(d, now)
         check_usage(d)
     return failed

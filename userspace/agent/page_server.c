@@ -33,7 +33,7 @@ enum client_state {
 struct client {
 	enum client_state state;
 	int fd;
-	uint64_t peer;	/* whose it is: peer_of */
+	uint64_t peer;	/* page_server_peer */
 	uint64_t until; /* CLOCK_MONOTONIC, when the connection is closed */
 	size_t len;	/* bytes of the request read so far, or of the whole reply */
 	size_t done;	/* of len: searched for the empty line, or sent */
@@ -219,21 +219,30 @@ static void serve(const struct page_server *s, struct client *c)
 
 /* ---- Who is served ---- */
 
-/* Tells addresses apart. All of loopback are one, and all of an IPv6 network of 64 bits. */
-static uint64_t peer_of(const struct sockaddr_storage *a)
+bool page_server_loopback(const struct sockaddr *a)
 {
-	const struct sockaddr_in6 *six = (const struct sockaddr_in6 *)a;
-	uint32_t four = ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr);
+	if (a->sa_family == AF_INET)
+		return ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127;
+	return a->sa_family == AF_INET6 &&
+	       IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
+}
+
+uint64_t page_server_peer(const struct sockaddr *a)
+{
+	const struct in6_addr *six = &((const struct sockaddr_in6 *)a)->sin6_addr;
+	uint32_t four = ((const struct sockaddr_in *)a)->sin_addr.s_addr;
 	uint64_t network;
 
-	if (a->ss_family == AF_INET6 && IN6_IS_ADDR_V4MAPPED(&six->sin6_addr)) {
-		memcpy(&four, six->sin6_addr.s6_addr + 12, sizeof(four));
-		four = ntohl(four);
-	} else if (a->ss_family == AF_INET6) {
-		memcpy(&network, six->sin6_addr.s6_addr, sizeof(network));
-		return network;
+	if (page_server_loopback(a))
+		return 0;
+	if (a->sa_family == AF_INET)
+		return four;
+	if (IN6_IS_ADDR_V4MAPPED(six)) {
+		memcpy(&four, six->s6_addr + 12, sizeof(four));
+		return four;
 	}
-	return four >> 24 == 127 ? 0 : four;
+	memcpy(&network, six->s6_addr, sizeof(network));
+	return network;
 }
 
 /* Whether the address keeps to its rate. Without an entry it does not: there are too many. */
@@ -310,20 +319,22 @@ static void accept_one(struct page_server *s, uint64_t now)
 	socklen_t len = sizeof(from);
 	int fd = accept4(s->fd, (struct sockaddr *)&from, &len, SOCK_CLOEXEC);
 	struct client *c;
+	uint64_t peer;
 
 	if (fd < 0) {
 		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
 			s->accept_from = now + ACCEPT_PAUSE_NS;
 		return;
 	}
-	if (!may_ask(s, peer_of(&from), now)) {
+	peer = page_server_peer((struct sockaddr *)&from);
+	if (!may_ask(s, peer, now)) {
 		close(fd);
 		return;
 	}
 	c = next_slot(s);
 	c->state = CLIENT_ASKS;
 	c->fd = fd;
-	c->peer = peer_of(&from);
+	c->peer = peer;
 	c->until = now + PAGE_SERVER_CLIENT_MS * NUM_MS;
 	c->len = c->done = 0;
 	serve(s, c); /* the request is often there already */
@@ -405,14 +416,6 @@ const char *page_server_address(const char *address, char *host, size_t cap)
 	else
 		snprintf(host, cap, "127.0.0.1");
 	return strpbrk(host, " []/\"@") ? NULL : port;
-}
-
-bool page_server_loopback(const struct sockaddr *a)
-{
-	if (a->sa_family == AF_INET)
-		return ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127;
-	return a->sa_family == AF_INET6 &&
-	       IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
 }
 
 void page_server_name(const char *host, char *ret, size_t cap)

@@ -35,6 +35,8 @@ const char *page_server_address(const char *address, char *host, size_t cap);
  * Another name leads here after DNS rebinding, and the page of that name would read ours.
  */
 bool page_server_own_host(const char *said, const char *host);
+/* Tells addresses apart. All of loopback are one, and all of an IPv6 network of 64 bits. */
+uint64_t page_server_peer(const struct sockaddr *a);
 bool page_server_loopback(const struct sockaddr *a);
 /* A host as it is in a URL, and as browsers send it. */
 void page_server_name(const char *host, char *ret, size_t cap);

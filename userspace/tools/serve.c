@@ -256,7 +256,6 @@ static void *reader_main(void *arg)
 static int run(struct serve *s, const sigset_t *ends, const char *port)
 {
 	struct serve_http *http;
-	int number;
 
 	s->http.page = serve_pages_answer;
 	s->http.ctx = &s->pages;
@@ -272,7 +271,8 @@ static int run(struct serve *s, const sigset_t *ends, const char *port)
 		serve_http_stop(http);
 		return complain(EXIT_FAILED, "cannot start a thread");
 	}
-	sigwait(ends, &number);
+	while (sigtimedwait(ends, NULL, &(struct timespec){ .tv_sec = 1 }) < 0)
+		serve_http_look(http);
 	serve_http_stop(http);
 	return EXIT_OK; /* the reader ends with the process */
 }

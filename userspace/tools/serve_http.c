@@ -9,8 +9,9 @@
 #include <strings.h>
 
 #include "agent/page_server.h"
+#include "tools/serve_guests.h"
 
-#define CONNECTIONS 64
+#define CONNECTIONS (2 * GUESTS) /* those who were sent away stay for a moment */
 #define IDLE_S	    5
 #define THREADS	    3
 #define HEAD_BYTES  16384
@@ -18,6 +19,7 @@
 
 struct serve_http {
 	struct serve_config config;
+	struct guests guests;
 	struct MHD_Daemon *daemon;
 };
 
@@ -123,6 +125,14 @@ static enum MHD_Result take_token(const struct serve_http *h, struct MHD_Connect
 	return sent;
 }
 
+static struct guest *guest_of(struct MHD_Connection *c)
+{
+	const union MHD_ConnectionInfo *info =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return info ? info->socket_context : NULL;
+}
+
 static enum MHD_Result send_page(struct serve_http *h, struct MHD_Connection *c, const char *name)
 {
 	struct serve_query q = { c };
@@ -136,6 +146,7 @@ static enum MHD_Result send_page(struct serve_http *h, struct MHD_Connection *c,
 	a.body = open_memstream(&body, &len);
 	if (!a.body)
 		return MHD_NO;
+	guests_answer(&h->guests, guest_of(c));
 	status = h->config.page(h->config.ctx, name, &q, &a);
 	if (fclose(a.body)) {
 		free(body);
@@ -186,6 +197,33 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *c, const cha
 	return send_page(h, c, url);
 }
 
+static void on_completed(void *cls, struct MHD_Connection *c, void **state,
+			 enum MHD_RequestTerminationCode why)
+{
+	struct serve_http *h = cls;
+
+	(void)state, (void)why;
+	guests_answered(&h->guests, guest_of(c));
+}
+
+static void on_connection(void *cls, struct MHD_Connection *c, void **guest,
+			  enum MHD_ConnectionNotificationCode what)
+{
+	const union MHD_ConnectionInfo *fd =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+	const union MHD_ConnectionInfo *from =
+		MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	struct serve_http *h = cls;
+
+	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
+		guests_go(&h->guests, *guest);
+	} else if (fd && from) {
+		*guest = guests_come(&h->guests, fd->connect_fd, from->client_addr);
+		if (!*guest)
+			shutdown(fd->connect_fd, SHUT_RDWR);
+	}
+}
+
 static void no_log(void *cls, const char *format, va_list args)
 {
 	(void)cls, (void)format, (void)args;
@@ -198,6 +236,7 @@ struct serve_http *serve_http_start(const struct serve_config *config)
 	if (!h)
 		return NULL;
 	h->config = *config;
+	guests_init(&h->guests);
 	h->daemon = MHD_start_daemon(MHD_USE_EPOLL_INTERNAL_THREAD | MHD_USE_ERROR_LOG, 0, NULL,
 				     NULL, on_request, h, MHD_OPTION_EXTERNAL_LOGGER, no_log, NULL,
 				     MHD_OPTION_LISTEN_SOCKET, config->fd,
@@ -205,12 +244,19 @@ struct serve_http *serve_http_start(const struct serve_config *config)
 				     MHD_OPTION_CONNECTION_TIMEOUT, (unsigned int)IDLE_S,
 				     MHD_OPTION_THREAD_POOL_SIZE, (unsigned int)THREADS,
 				     MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)HEAD_BYTES,
+				     MHD_OPTION_NOTIFY_CONNECTION, on_connection, h,
+				     MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
 				     MHD_OPTION_STRICT_FOR_CLIENT, 1, MHD_OPTION_END);
 	if (!h->daemon) {
 		free(h);
 		return NULL;
 	}
 	return h;
+}
+
+void serve_http_look(struct serve_http *h)
+{
+	guests_look(&h->guests);
 }
 
 void serve_http_stop(struct serve_http *h)

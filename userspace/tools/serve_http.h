@@ -38,6 +38,8 @@ struct serve_config {
 struct serve_http;
 
 struct serve_http *serve_http_start(const struct serve_config *config); /* NULL: it failed */
+/* Once a second: closes the connections whose time is over. */
+void serve_http_look(struct serve_http *h);
 void serve_http_stop(struct serve_http *h);
 
 #endif
