@@ -64,6 +64,8 @@ def check_labels(top, now):
     check("service", folded + ("--service", "web", d), 0, ["work;main;f 7"])
     check("by-service", folded + ("--by", "service", d), 0,
           ["db;pg;main;g 20", "web;work;main;f 7"])
+    check("no-such-service", ("report", "--service", "wbe", d), 1, [],
+          "no stack has service.name=wbe")
     check("by-version", folded + ("--by", "version", "--service", "web", d), 0,
           ["1;work;main;f 3", "2;work;main;f 4"])
     check("by-host", folded + ("--by", "host", d), 0,
@@ -71,7 +73,8 @@ def check_labels(top, now):
     check("by-label", folded + ("--by", "service.version", "--comm", "pg", d), 0,
           ["[no service.version];pg;main;g 20"])
     check("label", folded + ("--label", "service.version=2", d), 0, ["work;main;f 4"])
-    check("labels", folded + ("--label", "service.version=2", "--service", "db", d), 0, [])
+    check("labels", folded + ("--label", "service.version=2", "--service", "db", d), 1, [],
+          "and the rest of the options")
     check("days", ("report", "--format", "folded", "--service", "web", d), 0, ["work;main;f 12"])
     check("day-ago", ("diff", "--format", "folded", "--since", "1h", "--ago", "1d", "--service",
                       "web", d), 0, ["work;main;f 5 7"])
@@ -82,8 +85,8 @@ def check_labels(top, now):
     check("from-pprof", ("report", "--format", "folded", "--by", "service", merged), 0,
           ["web;work;main;f 12", "db;pg;main;g 30"])
     table = run("report", "--by", "service", d).stdout.splitlines()[:3]
-    if [line.split() for line in table] != [["SHARE%", "service.name"], ["71.43", "db"],
-                                            ["28.57", "web"]]:
+    if [line.split() for line in table] != [["SHARE%", "samples", "service.name"],
+                                            ["71.43", "30", "db"], ["28.57", "12", "web"]]:
         check("table: %s" % table, ("--help", ), 3, None)
     write("%s/sfbpf-c-%d-000000ff.folded" % (d, now - 5000), "work;main;f 100\n")
     check("no-labels", folded + ("--service", "web", d), 0, ["work;main;f 7"],

@@ -253,6 +253,50 @@ TEST(read_off_cpu_back)
 	free_world(&w);
 }
 
+/* With --by, each name has a tree of its own, and functions of other stacks are not listed. */
+TEST(stacks_text_by_name)
+{
+	static const char text[] = "one;main;a 6\ntwo;main;b 2\n";
+	const struct html_meta about = { .event = "cpu-clock",
+					 .host = "h",
+					 .hz = 99,
+					 .duration_s = 2.5,
+					 .user_stacks = 8,
+					 .complete = 4,
+					 .lost = 1 };
+	struct stacks_text opts = {
+		.unit = "samples", .rows = 10, .tree_min = 1, .by = "thread", .meta = &about
+	};
+	struct stackset ss;
+	struct stacks_meta meta;
+	struct read_error why;
+	char *out = NULL;
+	size_t len;
+	FILE *f;
+
+	EXPECT_EQ(stackset_init(&ss), 0);
+	EXPECT_EQ(read_text(text, strlen(text), &ss, STACK_AFTER, &meta, &why), 0);
+	f = open_memstream(&out, &len);
+	EXPECT_EQ(stacks_write_text(&ss, &opts, f), 0);
+	fclose(f);
+	EXPECT(strstr(out, "  SHARE%       samples  thread\n"
+			   "   75.00             6  one\n"
+			   "   25.00             2  two\n"));
+	EXPECT(strstr(out, "  75.00  one:\n  75.00  main\n  75.00  a\n"
+			   "  25.00  two:\n  25.00  main\n  25.00  b\n"));
+	EXPECT(strstr(out, "\n8 samples of cpu-clock at 99 Hz in 2.5 s on h, 1 lost, "
+			   "50.0 % of 8 user stacks complete\n"));
+	free(out);
+	ss.choice.comm = "none";
+	EXPECT_EQ(read_text("one;main;c 1\n", 13, &ss, STACK_AFTER, &meta, &why), 0);
+	f = open_memstream(&out, &len);
+	EXPECT_EQ(stacks_write_text(&ss, &opts, f), 0);
+	fclose(f);
+	EXPECT(!strstr(out, "  c\n"));
+	free(out);
+	stackset_free(&ss);
+}
+
 TEST(stacks_text)
 {
 	static const char text[] = "t;main;a;b;a 6\nt;main;a 2\nt;main;c_[k] 2\n";

@@ -9,23 +9,32 @@
 
 #include "base/vec.h"
 #include "out/out.h"
+#include "out/out_html.h"
 #include "out/out_table.h"
 
 /* ---- Tables ---- */
+
+/* What the stack of a leaf begins with, in the pool of names */
+static const char *group_name(const struct stackset *ss, size_t leaf)
+{
+	return strpool_str(ss->strings, (uint32_t)ss->groups.keys[ss->leaves.keys[leaf].b].a);
+}
 
 struct node { /* a node of the trie; total includes its descendants */
 	uint64_t total[STACK_SIDES];
 	uint32_t child, sibling; /* 0: none */
 };
 
-static int sum_nodes(const struct stackset *ss, struct node **ret)
+/* group: only the stacks that begin with this name; NULL: all */
+static int sum_nodes(const struct stackset *ss, const char *group, struct node **ret)
 {
 	struct node *nodes = calloc(ss->nodes.n, sizeof(*nodes));
 
 	if (!nodes)
 		return -ENOMEM;
 	for (size_t l = 0; l < ss->leaves.n; l++)
-		for (int side = 0; side < STACK_SIDES; side++)
+		for (int side = 0; side < STACK_SIDES && (!group || group == group_name(ss, l));
+		     side++)
 			nodes[ss->leaves.keys[l].a].total[side] += ss->values[l][side];
 	for (size_t i = ss->nodes.n - 1; i > 0; i--) {
 		struct node *parent = &nodes[ss->nodes.keys[i].a];
@@ -86,7 +95,7 @@ int stacks_tally(const struct stackset *ss, struct stacks_tally **ret)
 {
 	struct stacks_tally *tally = calloc(ss->frames.n + 1, sizeof(*tally));
 	struct node *nodes = NULL;
-	int err = tally ? sum_nodes(ss, &nodes) : -ENOMEM;
+	int err = tally ? sum_nodes(ss, NULL, &nodes) : -ENOMEM;
 
 	if (!err) {
 		tally_self(ss, tally);
@@ -146,8 +155,11 @@ static void put_name(const struct stackset *ss, uint32_t frame, int used, int co
 static void put_functions(const struct stackset *ss, const struct stacks_text *o,
 			  const struct stacks_tally *t, FILE *f)
 {
-	size_t n = ss->frames.n, shown = n < o->rows ? n : o->rows;
+	size_t n = 0, shown;
 
+	while (n < ss->frames.n && t[n].total[STACK_AFTER]) /* others are of stacks left out */
+		n++;
+	shown = n < o->rows ? n : o->rows;
 	out_table_head(f, o->unit);
 	for (size_t i = 0; i < shown; i++) {
 		struct out_table_row row = {
@@ -225,28 +237,27 @@ int stacks_groups(const struct stackset *ss, struct stacks_group **ret, size_t *
 	return 0;
 }
 
-static int put_groups(const struct stackset *ss, const struct stacks_text *o, FILE *f)
+static void put_groups(const struct stackset *ss, const struct stacks_text *o,
+		       const struct stacks_group *list, size_t n, FILE *f)
 {
-	struct stacks_group *list;
-	size_t n, shown;
-	int err = stacks_groups(ss, &list, &n);
+	size_t shown = n < o->rows ? n : o->rows;
 
-	if (err)
-		return err;
-	shown = n < o->rows ? n : o->rows;
-	fprintf(f, o->two_sides ? " BEFORE%%   AFTER%%  %s\n" : "  SHARE%%  %s\n", o->by);
+	if (o->two_sides)
+		fprintf(f, " BEFORE%%   AFTER%%  %s\n", o->by);
+	else
+		fprintf(f, "  SHARE%%  %12s  %s\n", o->unit, o->by);
 	for (size_t i = 0; i < shown; i++) {
 		if (o->two_sides)
 			fprintf(f, "%8.2f",
 				pct(list[i].sum[STACK_BEFORE], ss->totals[STACK_BEFORE]));
 		fprintf(f, "%8.2f  ", pct(list[i].sum[STACK_AFTER], ss->totals[STACK_AFTER]));
-		out_table_name(f, list[i].name, "", o->two_sides ? 18 : 10, o->columns);
+		if (!o->two_sides)
+			fprintf(f, "%12" PRIu64 "  ", list[i].sum[STACK_AFTER]);
+		out_table_name(f, list[i].name, "", o->two_sides ? 18 : 24, o->columns);
 	}
 	if (n > shown)
 		fprintf(f, "  ... and %zu more\n", n - shown);
 	putc('\n', f);
-	free(list);
-	return 0;
 }
 
 /* ---- The call tree ---- */
@@ -343,39 +354,87 @@ static void put_tree(struct tree *t)
 	}
 }
 
-static int put_call_tree(const struct stackset *ss, const struct stacks_text *o, FILE *f)
+/* group: NULL: of all stacks */
+static int put_call_tree(const struct stackset *ss, const struct stacks_text *o,
+			 const struct stacks_group *group, FILE *f)
 {
 	struct tree t = { .ss = ss, .columns = o->columns, .unicode = o->unicode, .f = f };
-	int err = sum_nodes(ss, &t.nodes);
+	int err;
 
+	t.min = (uint64_t)((double)ss->totals[STACK_AFTER] * o->tree_min / 100) + 1;
+	if (group && group->sum[STACK_AFTER] < t.min)
+		return 0;
+	err = sum_nodes(ss, group ? group->name : NULL, &t.nodes);
 	if (err)
 		return err;
-	t.min = (uint64_t)((double)ss->totals[STACK_AFTER] * o->tree_min / 100) + 1;
-	fprintf(f, "\n TOTAL%%  CALL TREE, branches of %g %% and more\n", o->tree_min);
+	if (group) {
+		fprintf(f, "%7.2f  ", pct(group->sum[STACK_AFTER], ss->totals[STACK_AFTER]));
+		out_table_name(f, group->name, ":", 9, o->columns);
+	}
 	put_tree(&t);
 	free(t.nodes);
 	return 0;
 }
 
+/* One tree for each name that stacks begin with, if these were asked for */
+static int put_call_trees(const struct stackset *ss, const struct stacks_text *o,
+			  const struct stacks_group *list, size_t n, FILE *f)
+{
+	int err = 0;
+
+	fprintf(f, "\n TOTAL%%  CALL TREE, branches of %g %% and more\n", o->tree_min);
+	if (!o->by)
+		return put_call_tree(ss, o, NULL, f);
+	for (size_t i = 0; i < n && !err; i++)
+		err = put_call_tree(ss, o, &list[i], f);
+	return err;
+}
+
+static void put_summary(const struct stackset *ss, const struct stacks_text *o, FILE *f)
+{
+	const struct html_meta *m = o->meta;
+
+	fprintf(f, "\n%" PRIu64 " %s", ss->totals[STACK_AFTER], o->unit);
+	if (m && m->event)
+		fprintf(f, " of %s", m->event);
+	if (m && m->hz > 0)
+		fprintf(f, " at %g Hz", m->hz);
+	if (m && m->duration_s > 0)
+		fprintf(f, " in %.1f s", m->duration_s);
+	if (m && m->host)
+		fprintf(f, " on %s", m->host);
+	if (m && m->lost)
+		fprintf(f, ", %" PRIu64 " lost", m->lost);
+	if (m && m->user_stacks)
+		fprintf(f, ", %.1f %% of %" PRIu64 " user stacks complete",
+			pct(m->complete, m->user_stacks), m->user_stacks);
+	putc('\n', f);
+}
+
 int stacks_write_text(const struct stackset *ss, const struct stacks_text *o, FILE *f)
 {
+	struct stacks_group *groups = NULL;
 	struct stacks_tally *tally;
+	size_t ngroups = 0;
 	int err = stacks_tally(ss, &tally);
 
+	if (!err && o->by && (err = stacks_groups(ss, &groups, &ngroups)))
+		free(tally);
 	if (err)
 		return err;
 	comparing = ss;
 	if (ss->frames.n)
 		qsort(tally, ss->frames.n, sizeof(*tally), o->two_sides ? by_change : by_self);
 	if (o->by)
-		err = put_groups(ss, o, f);
+		put_groups(ss, o, groups, ngroups, f);
 	if (o->two_sides) {
 		put_changes(ss, o, tally, f);
 	} else {
 		put_functions(ss, o, tally, f);
-		err = err ? err : put_call_tree(ss, o, f);
-		fprintf(f, "\n%" PRIu64 " %s\n", ss->totals[STACK_AFTER], o->unit);
+		err = put_call_trees(ss, o, groups, ngroups, f);
+		put_summary(ss, o, f);
 	}
+	free(groups);
 	free(tally);
 	return err ? err : out_finish(f);
 }

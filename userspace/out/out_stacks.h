@@ -17,9 +17,10 @@ struct stacks_text {
 	int columns;	  /* width of the screen; 0: lines are not cut */
 	/* Branches below this percentage of all are left out of the call tree */
 	double tree_min;
-	/* The name of what stacks begin with ("service"), for a table of it; NULL: none */
+	/* The name of what stacks begin with ("service"), for a table and call trees; NULL: none */
 	const char *by;
-	bool unicode; /* draw the lines of the tree with box characters */
+	const struct html_meta *meta; /* of one profile; NULL: unknown */
+	bool unicode;		      /* draw the lines of the tree with box characters */
 };
 
 /*

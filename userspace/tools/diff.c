@@ -67,6 +67,8 @@ static int read_against(struct view *v, const char *path)
 	v->take.labels[i].value = v->against.value;
 	v->take.n += i == v->take.n;
 	err = view_read(v, path, STACK_BEFORE);
+	if (!err)
+		err = view_check(v, STACK_BEFORE);
 	v->take = after;
 	return err;
 }
@@ -96,6 +98,9 @@ static int compare(struct view *v, const char *const paths[2])
 	if (!err && strcmp(unit, v->meta.unit) != 0)
 		err = complain(EXIT_FAILED, "%s counts %s, %s counts %s", paths[0], unit, paths[1],
 			       v->meta.unit);
+	/* What is on one side only is a difference, but not of two labels. */
+	if (!err && (v->against.name || !v->stacks.totals[STACK_BEFORE]))
+		err = view_check(v, STACK_AFTER);
 	return err ? err : view_write(v);
 }
 

@@ -320,6 +320,21 @@ static struct html_meta html_meta_of(const struct view *v)
 	return meta;
 }
 
+int view_check(const struct view *v, enum stack_side side)
+{
+	const char *label = v->take.n ? v->take.labels[0].name : NULL;
+
+	if (v->stacks.totals[side] || (!label && !v->take.comm))
+		return 0;
+	return complain(EXIT_FAILED,
+			"no stack has %s%s%s%s; 'sfbpf report --by %s' lists what there is",
+			label ? label : "a thread of the name ", label ? "=" : "",
+			label ? v->take.labels[0].value : v->take.comm,
+			v->take.n + (v->take.comm != NULL) > 1 ? " and the rest of the options"
+							       : "",
+			label ? label : "thread");
+}
+
 int view_write(struct view *v)
 {
 	struct stacks_text text = {
@@ -328,18 +343,21 @@ int view_write(struct view *v)
 		.rows = v->rows ? v->rows : ROWS,
 		.columns = v->output ? 0 : terminal_columns(),
 		.tree_min = TREE_MIN,
-		.by = v->take.by == STACK_BY_HOST    ? "host.name"
-		      : v->take.by == STACK_BY_LABEL ? v->take.by_label
-						     : NULL,
+		.by = v->take.by == STACK_BY_HOST      ? "host.name"
+		      : v->take.by == STACK_BY_LABEL   ? v->take.by_label
+		      : !v->by_given		       ? NULL
+		      : v->take.by == STACK_BY_PROCESS ? "process"
+						       : "thread",
 		.unicode = terminal_unicode(),
 	};
 	bool to_stdout = !v->output || !strcmp(v->output, "-");
-	struct html_meta meta = html_meta_of(v);
+	const struct html_meta meta = html_meta_of(v);
 	uint64_t max = FOLDED_SPARE + FOLDED_A_BYTE * v->bytes;
 	const char *why = NULL;
 	FILE *f = stdout, *made;
 	int err;
 
+	text.meta = v->before ? NULL : &meta;
 	if (to_stdout && v->out->binary && isatty(STDOUT_FILENO))
 		return complain(EXIT_USAGE,
 				"%s is a binary format and not written to a terminal: use -o FILE",

@@ -32,6 +32,8 @@ struct view {
  * of ClickHouse.
  */
 int view_read(struct view *v, const char *path, enum stack_side side);
+/* Whether options that select stacks leave some on that side. */
+int view_check(const struct view *v, enum stack_side side);
 int view_write(struct view *v);
 const char *path_name(const char *path); /* its last component */
 /*
