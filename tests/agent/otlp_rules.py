@@ -206,6 +206,11 @@ def htlhash(path):
     return hashlib.sha256(head + tail + size.to_bytes(8, "big")).hexdigest()[:32]
 
 
+def has_id(path, build_id):
+    with open(path, "rb") as f:
+        return bytes.fromhex(build_id) in f.read()
+
+
 def hash_errors(req):
     """(errors, files compared)"""
     d, e, n = req.dictionary, [], 0
@@ -220,6 +225,8 @@ def hash_errors(req):
             continue
         if BUILD_ID + "htlhash" not in ids:
             continue        # counted by errors()
+        if not has_id(path, ids.get(BUILD_ID + "gnu", "")):
+            continue        # that of another root directory
         n += 1
         if ids.get(BUILD_ID + "htlhash") != htlhash(path):
             e.append("%s: htlhash %s, not %s" %
