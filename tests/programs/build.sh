@@ -83,6 +83,7 @@ plain() {
 	c probe probe.c
 	c probe-fp probe.c -fno-omit-frame-pointer
 	nested
+	c onerow onerow.c
 	c leap leap.c
 	c leap-fp leap.c -fno-omit-frame-pointer
 	c forker forker.c

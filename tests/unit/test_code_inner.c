@@ -38,6 +38,28 @@ asm(".text\n"
     ".cfi_endproc\n"
     "inner_end:\n");
 
+#define FRAMED(X)                                                                        \
+	X(framed_begin), X(framed_frame), X(framed_end), X(framed_tail), X(framed_leaf), \
+		X(framed_push), X(framed_late), X(framed_thrown), X(framed_after), X(framed_last)
+extern const char FRAMED(DECLARE);
+
+/* As Dart's code: one row, CFA = rbp + 16 */
+asm(".text\n"
+    "framed_begin: .cfi_startproc\n"
+    ".cfi_def_cfa rbp, 16; .cfi_offset rbp, -16\n"
+    "push %rbp; mov %rsp, %rbp\n"
+    "framed_frame: push %rbx; call framed_tail; pop %rbx; mov %rbp, %rsp; pop %rbp\n"
+    "framed_end: ret\n"
+    "framed_tail: nop; jmp framed_leaf\n"
+    "framed_leaf: test %eax, %eax; je 1f; push %rax\n"
+    "framed_push: pop %rax\n"
+    "1: ret\n"
+    /* entered by nothing: a landing pad of a frame; a call that does not return ends it */
+    "framed_late: lea -8(%rbp), %rsp; jmp framed_thrown\n"
+    "framed_thrown: call framed_tail; nop\n"
+    "framed_after: push %rbp; mov %rsp, %rbp; leave\n"
+    "framed_last: ret; .cfi_endproc\n");
+
 static struct unwind_file file;
 
 /* The row at that label; a range of 0: there is none. */
@@ -81,6 +103,29 @@ TEST(code_with_one_row)
 	EXPECT_EQ(row_at(inner_after, 0).end, 0);
 	EXPECT_EQ(row_at(inner_deep, 0).end, 0);
 	EXPECT_EQ(row_at(inner_wrong, 0).end, 0);
+	unwind_file_close(&file);
+	close(fd);
+}
+
+TEST(code_with_one_frame_row)
+{
+	const int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+
+	EXPECT_EQ(unwind_file_open_fd(&file, fd, NULL), 0);
+	expect_row(framed_begin, 0, 8, false);
+	expect_row(framed_begin, 1, 16, false);
+	EXPECT_EQ(row_at(framed_frame, 0).end, 0);
+	EXPECT_EQ(row_at(framed_end, -1).end, 0);
+	expect_row(framed_end, 0, 8, false);
+	expect_row(framed_tail, 0, 8, false);
+	expect_row(framed_leaf, 0, 8, false);
+	expect_row(framed_push, 0, 16, false);
+	expect_row(framed_push, 1, 8, false);
+	EXPECT_EQ(row_at(framed_late, 0).end, 0);
+	EXPECT_EQ(row_at(framed_thrown, 0).end, 0);
+	expect_row(framed_after, 0, 8, false);
+	EXPECT_EQ(row_at(framed_last, -1).end, 0);
+	expect_row(framed_last, 0, 8, false);
 	unwind_file_close(&file);
 	close(fd);
 }

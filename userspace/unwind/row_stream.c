@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "unwind/code_framed.h"
 #include "unwind/code_inner.h"
 #include "unwind/eh_return.h"
 #include "unwind/eh_brief.h"
@@ -94,11 +95,14 @@ static int add_plts(struct unwind_file *f)
 static int add_inner(struct unwind_file *f)
 {
 	const size_t n = f->known.n;
-	int err = f->arch == ROW_ARCH_X86_64 && !f->img.be
-			  ? code_inner_rows(&f->eh, &f->img, &f->known)
-			  : 0;
+	int err;
 
-	if (!err && f->arch == ROW_ARCH_X86_64 && !f->img.be)
+	if (f->arch != ROW_ARCH_X86_64 || f->img.be)
+		return 0;
+	err = code_inner_rows(&f->eh, &f->img, &f->known);
+	if (!err)
+		err = code_framed_rows(&f->eh, &f->img, &f->known);
+	if (!err)
 		err = eh_return_rows(&f->eh, &f->img, &f->known);
 	if (f->known.n > n)
 		rowbuf_sort(&f->known);
