@@ -198,7 +198,8 @@ static __always_inline bool bridge_leads(struct sf_scratch *s, u32 slot, int fou
 			bridge_stub(&s->bridge);
 			return false;
 		}
-		if (rule->cfa_reg != SF_REG_SP || rule->cfa_off != 8)
+		if (rule->cfa_reg != SF_REG_SP || rule->cfa_off != 8 ||
+		    (rule->flags & SF_RULE_LEADS))
 			return true;
 	}
 	if (copy_user(s->bridge.code, SF_BRIDGE_CODE, to))

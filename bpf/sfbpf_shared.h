@@ -560,10 +560,11 @@ enum sf_rule_kind { /* same values as enum rule_kind in userspace/unwind/row.h *
 		    SF_K_INDEX_MEM,
 };
 
-#define SF_RULE_SIGNAL 1 /* flags: a signal frame */
-#define SF_RULE_CHILD  4 /* after a system call that creates a thread: see step_rule */
-#define SF_RULE_PLT    2 /* cfa_off2 is added where (offset & 15) >= plt_at */
-#define SF_RULE_GO     8 /* Go's runtime on another stack: it is a struct sf_go_rule */
+#define SF_RULE_SIGNAL 1  /* flags: a signal frame */
+#define SF_RULE_CHILD  4  /* after a system call that creates a thread: see step_rule */
+#define SF_RULE_PLT    2  /* cfa_off2 is added where (offset & 15) >= plt_at */
+#define SF_RULE_LEADS  16 /* at an entry of hand-written code, which may lead to run-time code */
+#define SF_RULE_GO     8  /* Go's runtime on another stack: it is a struct sf_go_rule */
 
 struct sf_rule {
 	sf_u8 cfa_kind, cfa_reg, ra_kind, ra_reg, fp_kind, fp_reg, bx_kind, flags;

@@ -6,13 +6,17 @@ their root, and whether all that are said to do have the root of a process or a 
 check_runtimes.py [CHECK...]    SECONDS: of a recording
 """
 
+import glob
 import os
+import re
 import shutil
 import subprocess
 
 import harness as h
 
 SECONDS = os.environ.get("SECONDS", "4")
+LUAJIT = "_start;__libc_start_main[^;]*;(__libc_start_call_main;)?main;lua_cpcall" \
+         "(;[^;]+){1,5};lua_pcall(;.*)?"
 ROOTS = {"_start", "__clone", "clone", "__clone3", "clone3", "__GI___clone3"}
 
 LUA = """
@@ -36,6 +40,42 @@ local T = {
 }
 local seconds = tonumber(arg[1])
 while os.clock() < seconds do for _, f in ipairs(T) do f() end end
+"""
+
+# The program knows what is between main() and the interpreter, which calls run-time code.
+EMBEDS = """
+#include <stdlib.h>
+#include <time.h>
+typedef struct lua_State lua_State;
+lua_State *luaL_newstate(void);
+void luaL_openlibs(lua_State *);
+int luaL_loadstring(lua_State *, const char *);
+int lua_pcall(lua_State *, int, int, int);
+void lua_getfield(lua_State *, int, const char *);
+volatile int n;
+static lua_State *l;
+__attribute__((noinline)) void e_call(void)
+{
+	lua_getfield(l, -10002, "mid");
+	if (lua_pcall(l, 0, 0, 0))
+		exit(1);
+	n++;
+}
+__attribute__((noinline)) void e_outer(void) { e_call(); n++; }
+int main(int c, char **v)
+{
+	time_t end = time(0) + (c > 1 ? atoi(v[1]) : 4);
+	l = luaL_newstate();
+	luaL_openlibs(l);
+	if (luaL_loadstring(l, "local function hot(n) local x = 0; for i = 1, n do "
+			       "x = (x * 31 + i) % 1000003 end; return x end\\n"
+			       "function mid() for i = 1, 20 do hot(50000 + i) end end") ||
+	    lua_pcall(l, 0, 0, 0))
+		return 1;
+	while (time(0) < end)
+		e_outer();
+	return 0;
+}
 """
 
 # Strings and tables in the class library, which is compiled ahead of time and calls run-time code
@@ -126,9 +166,9 @@ def source(name, text):
     return path
 
 
-def judge(name, command, least, bridged, comm=""):
-    """At least that share of the stacks is at its root, by a bridge only if that may be. comm: part
-    of the names of the threads.
+def judge(name, command, least, bridged, comm="", chain=".*"):
+    """At least that share of the stacks is at its root, by a bridge only if that may be, and all but
+    1 % of these have the chain. comm: part of the names of the threads.
     """
     stacks, stats = h.Recording(["-F", "499"], command=command).finish()
     errors = h.stats_errors(stats, stacks)
@@ -137,10 +177,13 @@ def judge(name, command, least, bridged, comm=""):
     rooted = [s for s in mine if not h.reason(s)]
     wrong = [s for s in rooted if h.user_frames(s)[0] not in ROOTS]
     over = [s for s in rooted if "[jit]" in s.frames]
+    other = [s for s in rooted if not re.fullmatch(chain, ";".join(h.user_frames(s)))]
     h.note("%s: %d of %d stacks are at their root, %d by a bridge" %
            (name, h.total(rooted), h.total(mine), h.total(over)))
     if wrong:
         errors.append("another root: %s" % h.worst(wrong))
+    if h.total(other) > 0.01 * h.total(rooted):
+        errors.append("another chain: %s" % h.worst(other))
     if over and not bridged:
         errors.append("bridged: %s" % h.worst(over))
     if h.total(mine) < 100 or h.total(rooted) < least * h.total(mine):
@@ -152,12 +195,24 @@ def judge(name, command, least, bridged, comm=""):
 def check_luajit_interpreter(name):
     """Its interpreter has one row, and functions inside that this row is wrong for."""
     needs("luajit")
-    judge(name, ["luajit", "-joff", source("a.lua", LUA), SECONDS], 0.97, False)
+    judge(name, ["luajit", "-joff", source("a.lua", LUA), SECONDS], 0.97, False, "luajit", LUAJIT)
 
 
 def check_luajit(name):
     needs("luajit")
-    judge(name, ["luajit", source("a.lua", LUA), SECONDS], 0.90, True)
+    judge(name, ["luajit", source("a.lua", LUA), SECONDS], 0.90, True, "luajit", LUAJIT)
+
+
+def check_luajit_embedded(name):
+    libraries = glob.glob("/usr/lib/*/libluajit-5.1.so.2")
+    if not libraries:
+        raise h.Skip("no libluajit-5.1.so.2")
+    program = h.tmpfile("embeds")
+    subprocess.run(["gcc", "-O1", "-fno-optimize-sibling-calls", "-o", program,
+                    source("a.c", EMBEDS), libraries[0]], check=True)
+    judge(name, [program, SECONDS], 0.95, True, "embeds",
+          "_start;__libc_start_main[^;]*;(__libc_start_call_main;)?main"
+          "(;(time|luaL?_)[^;]*(;.*)?|;e_outer(;e_call(;lua_getfield.*|;lua_pcall(;.*)?)?)?)?")
 
 
 def check_mono(name):
@@ -176,4 +231,4 @@ def check_erlang(name):
           "sched")
 
 
-h.run_checks([check_luajit_interpreter, check_luajit, check_mono, check_erlang])
+h.run_checks([check_luajit_interpreter, check_luajit, check_luajit_embedded, check_mono, check_erlang])

@@ -88,6 +88,8 @@ TEST(code_with_one_row)
 
 	EXPECT_EQ(unwind_file_open_fd(&file, fd, NULL), 0);
 	expect_row(inner_enter, 0, 8, false);
+	EXPECT_EQ(row_at(inner_enter, 0).flags, ROW_LEADS);
+	EXPECT_EQ(row_at(inner_enter, 1).flags, 0);
 	expect_row(inner_enter, 1, 16, true);
 	expect_row(inner_entered, -1, 24, true);
 	EXPECT_EQ(row_at(inner_entered, 0).end, 0);
@@ -118,6 +120,8 @@ TEST(code_with_one_frame_row)
 	EXPECT_EQ(row_at(framed_end, -1).end, 0);
 	expect_row(framed_end, 0, 8, false);
 	expect_row(framed_tail, 0, 8, false);
+	EXPECT_EQ(row_at(framed_tail, 0).flags, ROW_LEADS);
+	EXPECT_EQ(row_at(framed_leaf, 0).flags, 0);
 	expect_row(framed_leaf, 0, 8, false);
 	expect_row(framed_push, 0, 16, false);
 	expect_row(framed_push, 1, 8, false);

@@ -322,9 +322,12 @@ static int push_rows(const struct framed *f, struct rowbuf *out)
 	row.fp = row.bx = (struct rule){ .kind = RULE_SAME };
 	for (size_t i = 0, next; i < f->n && !err; i = next) {
 		const uint16_t state = f->steps[i].state;
+		const bool entry = f->steps[i].entry;
 
-		for (next = i + 1; next < f->n && f->steps[next].state == state;)
+		for (next = i + 1; next < f->n && f->steps[next].state == state && !entry &&
+				   !f->steps[next].entry;)
 			next++;
+		row.flags = entry ? ROW_LEADS : 0;
 		row.cfa = (struct rule){ .kind = RULE_REG, .reg = X86_RSP, .off = state };
 		row.start = f->start + f->steps[i].at;
 		row.end = f->start + f->steps[next - 1].at + f->steps[next - 1].len;
@@ -381,7 +384,7 @@ static int has_one_row(const struct eh_frame *eh, const struct fn *fn, struct ro
 
 int code_framed_rows(const struct eh_frame *eh, const struct elf_image *img, struct rowbuf *out)
 {
-	/* Parts of functions that compilers place elsewhere have such a row, too, and no prologue. */
+	/* Parts of functions that are placed elsewhere have such a row, too, and no prologue. */
 	static const uint8_t sets_up[] = { 0x55, 0x48, 0x89, 0xe5 },
 			     other[] = { 0x55, 0x48, 0x8b, 0xec };
 	struct framed f = { .arch = code_arch_x86() };

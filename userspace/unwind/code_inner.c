@@ -12,6 +12,7 @@
 #define INSNS_MAX  64u	      /* bytes of call frame instructions that may make one row */
 #define FRAME_MAX  2048	      /* bytes */
 #define ENTRY	   8	      /* height of the stack at an entry: the return address */
+#define LEADS	   1	      /* added to it at one that makes the frame: it leads into the code */
 #define RUN_MAX	   64u	      /* bytes of pushes or pops */
 #define CALLS_MAX  256u	      /* functions inside */
 #define LEAF_MAX   1024u      /* instructions of one of them */
@@ -116,6 +117,9 @@ static uint64_t take_run(struct inner *in, uint64_t at, const struct code_op *op
 		end = pass_run(in, at, by < 0, false);
 	if (end)
 		pass_run(in, at, by < 0, true);
+	if (end && by < 0)
+		for (unsigned int i = 0; i < op->len; i++)
+			in->height[at + i] |= LEADS;
 	return end;
 }
 
@@ -245,9 +249,10 @@ static int push_rows(const struct inner *in, struct rowbuf *out)
 			end++;
 		row.start = in->start + at;
 		row.end = in->start + end;
-		row.cfa.off = height;
-		row.fp = rule_at(&in->row.fp, height);
-		row.bx = rule_at(&in->row.bx, height);
+		row.cfa.off = height & ~LEADS;
+		row.flags = height & LEADS ? ROW_LEADS : 0;
+		row.fp = rule_at(&in->row.fp, row.cfa.off);
+		row.bx = rule_at(&in->row.bx, row.cfa.off);
 		err = height ? rowbuf_push(out, &row) : 0;
 	}
 	return err;

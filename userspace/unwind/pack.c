@@ -48,7 +48,8 @@ static struct sf_rule full_rule(const struct row *r, bool tracks_bx)
 		.fp_off = r->fp.off,
 		.bx_kind = SF_K_NONE,
 		.flags = (r->flags & ROW_SIGNAL ? SF_RULE_SIGNAL : 0) |
-			 (r->flags & ROW_CHILD ? SF_RULE_CHILD : 0),
+			 (r->flags & ROW_CHILD ? SF_RULE_CHILD : 0) |
+			 (r->flags & ROW_LEADS ? SF_RULE_LEADS : 0),
 	};
 
 	if (tracks_bx && (r->bx.kind == RULE_SAME || r->bx.kind == RULE_CFA_MEM)) {

@@ -43,7 +43,7 @@ uint16_t pack_rule(enum row_arch arch, const struct row *r, bool tracks_bx)
 		return pack_rule_x86(r, tracks_bx);
 	if (r->ra.kind == RULE_UNDEF)
 		return SF_RULE_END;
-	if ((r->flags & (ROW_SIGNAL | ROW_CHILD | ROW_LOST)) || r->plt_rep ||
+	if ((r->flags & (ROW_SIGNAL | ROW_CHILD | ROW_LOST | ROW_LEADS)) || r->plt_rep ||
 	    r->cfa.kind != RULE_REG)
 		return SF_RULE_INDEXED;
 	return arch == ROW_ARCH_AARCH64 ? pack_arm64(r, row_arch_regs(arch)) : SF_RULE_INDEXED;

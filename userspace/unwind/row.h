@@ -89,6 +89,8 @@ enum row_source { ROW_SFRAME, ROW_EH_FRAME, ROW_CODE };
  * to another frame
  */
 #define ROW_LOST   0x8
+/* A function begins here, of code that one row describes: it may call code made at run time */
+#define ROW_LEADS  0x10
 #define ROW_PAC	   0x2 /* AArch64: the RA (saved or in LR) carries a pointer authentication code */
 
 /*
