@@ -18,6 +18,7 @@
 #define JS_MAP_SIZE	 8
 #define JS_MAP_TYPE	 12
 /* A string: map, hash and length, text or a pointer, for some types another word */
+#define JS_SCRIPT_ID	 48 /* from the script's name on */
 #define JS_STRING_LEN	 12
 #define JS_STRING_TEXT	 16
 #define JS_STRING_MORE	 24
@@ -101,6 +102,10 @@ static __always_inline int js_shared(struct sf_scratch *s, const struct sf_javas
 	FOLD(h, OBJECT64(w, d->shared_name), FOLD_MUL2);
 	FOLD(h, OBJECT64(w, d->shared_script), FOLD_MUL1);
 	FOLD(h, (u16)OBJECT32(w, d->shared_token), FOLD_MUL2);
+	/* The number of the script: all the rest may be equal in another one at the same place. */
+	if (!user_u64(OBJECT64(w, d->shared_script) - JS_TAG + d->script_name + JS_SCRIPT_ID,
+		      &s->lang.javascript.word[0]))
+		FOLD(h, s->lang.javascript.word[0], FOLD_MUL1);
 	w->code = shared;
 	w->cookie = h;
 	w->id = 0;

@@ -77,7 +77,7 @@ static __always_inline const struct sf_code_pc *js_pc(struct sf_scratch *s,
 		return e;
 	e = bpf_map_lookup_elem(&code_pcs, &key);
 	if (e && e->at == at && e->space == space && e->epoch == *(volatile u32 *)&code_epoch &&
-	    e->cookie == js_cookie(&s->lang.javascript, d, e->code, s->lang.code))
+	    e->cookie == js_cookie(&s->lang.javascript, d, e->code, s->lang.code ^ s->lang.cookie))
 		return e;
 	return NULL;
 }
@@ -512,7 +512,7 @@ __noinline int js_scopes(u32 slot)
 		if (JS_INLINED(j->position)) /* the outermost ones are missing */
 			e->words[SF_PC_FRAMES - 1] = 0;
 	}
-	e->cookie = js_cookie(j, d, e->code, j->own);
+	e->cookie = js_cookie(j, d, e->code, j->own ^ s->lang.cookie);
 	j->made = 0;
 	j->words = e->n + !!e->position;
 	if (!j->words)

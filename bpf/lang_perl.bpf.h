@@ -71,10 +71,12 @@
 #define PERL_CV_ROOT	48
 #define PERL_CV_GV	56
 #define PERL_CV_FILE	64
+#define PERL_CV_SEQ	88 /* counts what was compiled; closures have that of their declaration */
 #define PERL_CV_FLAGS	92
 #define PERL_CV_SIZE	104
 #define PERL_CV_NAMED	0x8000	/* its name is there in place of its GV */
 #define PERL_CV_LEXICAL 0x10000 /* it has no package */
+#define PERL_CV_KIND	((u64)(PERL_CV_NAMED | PERL_CV_LEXICAL) << 32 | ~0u) /* and PERL_CV_SEQ */
 #define PERL_GV_NAME	32
 #define PERL_GV_STASH	40
 #define PERL_GP_EGV	56
@@ -281,7 +283,8 @@ static __always_inline int perl_sub(struct sf_lang_walk *w, u64 cv)
 	FOLD(h, OBJECT64(w, PERL_CV_GV), FOLD_MUL2);
 	w->code = h;
 	FOLD(h, OBJECT64(w, PERL_CV_STASH), FOLD_MUL1);
-	FOLD(h, OBJECT32(w, PERL_CV_FLAGS) & (PERL_CV_NAMED | PERL_CV_LEXICAL), FOLD_MUL2);
+	/* Memory of ops, GVs and names is used again, even all of it in the same places. */
+	FOLD(h, OBJECT64(w, PERL_CV_SEQ) & PERL_CV_KIND, FOLD_MUL2);
 	w->cookie = h;
 	w->perl.cv = cv;
 	w->id = 0;
