@@ -203,8 +203,16 @@ def check_command_files(name):
         f.write("#!%s 200\n" % path)
     os.chmod(script, 0o755)
     errors = []
+    shell = h.tmpfile("shell")
+    with open(shell, "w") as f:
+        f.write("cd /\nA=1 %s 200 | cat\n" % path)
+    linker = "/lib64/ld-linux-x86-64.so.2"
     for what, argv in (("program", [path, "200"]), ("script", [script]),
-                       ("wrapped", ["timeout", "9", "env", "-u", "NO", path, "200"])):
+                       ("wrapped", ["timeout", "9", "env", "-u", "NO", path, "200"]),
+                       ("prlimit", ["prlimit", "--nofile=1000", path, "200"]),
+                       ("shell", ["setarch", "-R", "sh", "-c", "nice %s 200; true" % path]),
+                       ("shell script", ["sh", shell]),
+                       ("linker", [linker] * os.path.exists(linker) + [path, "200"])):
         stacks, stats = h.Recording(["-F", "997"], command=argv).finish()
         errors += h.stats_errors(stats, stacks)
         late = [s for s in stacks if h.reason(s) == "not_loaded"]

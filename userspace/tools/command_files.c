@@ -18,11 +18,11 @@
 #include "elf/elf_needed.h"
 #include "worker/child_end.h"
 
-#define READY_MS     500 /* that the search may take */
-#define FILES_MAX    128
-#define DIRS_MAX     16
-#define SCRIPT_LINE  256 /* bytes of the kernel's buffer for the first line of a script */
-#define SCRIPT_WORDS 8
+#define READY_MS    500 /* that the search may take */
+#define FILES_MAX   128
+#define DIRS_MAX    16
+#define WORDS_MAX   1024
+#define SCRIPT_TEXT 16384 /* bytes of a script, or of a word, that are looked at */
 
 struct search {
 	char *files[FILES_MAX]; /* canonical paths */
@@ -30,7 +30,8 @@ struct search {
 	size_t nfiles, ndirs;
 	const char *in_hand; /* the file whose needs are being found */
 	uint8_t *room;
-	size_t nmapped;
+	size_t nmapped, nwords;
+	bool shell; /* a shell is among the programs, so a file may be its script */
 };
 
 static void add_file(struct search *s, const char *path)
@@ -126,27 +127,51 @@ static bool find_program(struct search *s, const char *name)
 	return found;
 }
 
-/* They execute another program: the first of their operands that names one */
-static const char *const wrappers[] = { "chrt",	   "env",    "ionice", "nice",	  "nohup",
-					"numactl", "setsid", "stdbuf", "taskset", "timeout" };
-
-static bool is_wrapper(const char *program)
+static bool is_shell(const char *path)
 {
-	const char *slash = strrchr(program, '/'), *name = slash ? slash + 1 : program;
+	size_t len = strlen(path);
 
-	for (size_t i = 0; i < sizeof(wrappers) / sizeof(wrappers[0]); i++)
-		if (!strcmp(name, wrappers[i]))
-			return true;
-	return false;
+	return len >= 2 && !strcmp(path + len - 2, "sh");
+}
+
+/*
+ * Whatever starts a program has its name among its words: nice, prlimit, a dynamic linker, a shell.
+ * So each word that names a program counts. Others that have such a name are few and small.
+ */
+static void take_word(struct search *s, const char *word)
+{
+	if (s->nwords++ >= WORDS_MAX)
+		return;
+	if (find_program(s, word))
+		s->shell |= is_shell(word);
+	else if (s->shell && is_file(word, R_OK)) /* its script */
+		add_file(s, word);
+}
+
+/* The words of a script, or of a command line: `sh -c`, `env -S`. Overwrites the text. */
+static void take_words(struct search *s, char *text)
+{
+	char *rest, *word = strtok_r(text, " \t\n;|&()<>{}`\"'$=", &rest);
+
+	for (; word && s->nwords < WORDS_MAX; word = strtok_r(NULL, " \t\n;|&()<>{}`\"'$=", &rest))
+		take_word(s, word);
+}
+
+static void take_argument(struct search *s, const char *arg)
+{
+	char text[SCRIPT_TEXT];
+
+	take_word(s, arg);
+	if (!arg[strcspn(arg, " \t\n=")])
+		return;
+	snprintf(text, sizeof(text), "%s", arg);
+	take_words(s, text);
 }
 
 static void find_command(struct search *s, char *const *argv)
 {
-	bool found = find_program(s, argv[0]), wrapped = found && is_wrapper(argv[0]);
-
-	for (size_t i = 1; wrapped && argv[i]; i++)
-		if (find_program(s, argv[i]))
-			wrapped = is_wrapper(argv[i]);
+	for (size_t i = 0; argv[i]; i++)
+		take_argument(s, argv[i]);
 }
 
 static void take_need(void *ctx, enum elf_needed kind, const char *text)
@@ -171,21 +196,32 @@ static void take_need(void *ctx, enum elf_needed kind, const char *text)
 	}
 }
 
-/* The interpreter of a script, and the program that it executes if it is env(1). */
+/* The interpreter of a script, and what it says after that; all words of a shell's. */
 static void take_script(struct search *s, int fd)
 {
-	char line[SCRIPT_LINE + 1], *words[SCRIPT_WORDS + 1] = { NULL }, *rest;
-	ssize_t n = pread(fd, line, SCRIPT_LINE, 0);
+	char text[SCRIPT_TEXT];
+	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+	size_t line;
 
-	if (n < 2 || line[0] != '#' || line[1] != '!')
+	if (n < 2 || memchr(text, 0, (size_t)n))
 		return;
-	line[n] = 0;
-	line[strcspn(line, "\n")] = 0;
-	words[0] = strtok_r(line + 2, " \t", &rest);
-	for (size_t i = 1; i < SCRIPT_WORDS && words[i - 1]; i++)
-		words[i] = strtok_r(NULL, " \t", &rest);
-	if (words[0])
-		find_command(s, words);
+	text[n] = 0;
+	line = strcspn(text, "\n");
+	if (text[0] == '#' && text[1] == '!') {
+		char end = text[line];
+
+		text[line] = 0;
+		line += end != 0;
+		s->shell = false;
+		take_words(s, text + 2);
+		if (!s->shell)
+			return;
+	} else if (s->shell) {
+		line = 0;
+	} else {
+		return;
+	}
+	take_words(s, text + line);
 }
 
 static void map_code(struct search *s, const struct elf_image *img, int fd)
