@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """What changes while it is recorded: files that are written, deleted or replaced under the same
-identity. A frame has the name of what ran when the sample was taken, or none.
+identity, and BPF programs that come and go. A frame has the name of what ran when the sample was
+taken, or none.
 """
 
 import json
@@ -10,6 +11,8 @@ import re
 import shutil
 import subprocess
 import time
+from collections import Counter
+from types import SimpleNamespace
 
 import harness as h
 
@@ -56,6 +59,54 @@ int main(int c, char **v)
 
 	for (;;)
 		fn();
+}
+"""
+
+
+# turns SECONDS NAME...: runs one BPF program after the other; their memory is used again.
+TURNS = r"""
+#include <linux/bpf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+static struct bpf_insn code[3002];
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec + t.tv_nsec / 1e9;
+}
+int main(int c, char **v)
+{
+	char packet[64] = "";
+
+	code[0] = (struct bpf_insn){ .code = BPF_ALU64 | BPF_MOV | BPF_K, .imm = 1 };
+	for (int i = 1; i <= 3000; i++)
+		code[i] = (struct bpf_insn){ .code = BPF_ALU64 | BPF_MUL | BPF_K, .imm = 3 };
+	code[3001].code = BPF_JMP | BPF_EXIT;
+	for (int i = 2; i < c; i++) {
+		union bpf_attr load = { .prog_type = BPF_PROG_TYPE_SOCKET_FILTER }, run = { 0 };
+		double end = now() + atof(v[1]);
+
+		load.insns = (unsigned long)code;
+		load.insn_cnt = 3002;
+		load.license = (unsigned long)"GPL";
+		strcpy(load.prog_name, v[i]);
+		run.test.prog_fd = syscall(SYS_bpf, BPF_PROG_LOAD, &load, sizeof(load));
+		run.test.data_in = (unsigned long)packet;
+		run.test.data_size_in = sizeof(packet);
+		run.test.repeat = 2000;
+		while (now() < end)
+			if (syscall(SYS_bpf, BPF_PROG_TEST_RUN, &run, sizeof(run)))
+				return 1;
+		close(run.test.prog_fd);
+		usleep(200000); /* its memory is given back after a grace period */
+	}
+	return 0;
 }
 """
 
@@ -263,5 +314,55 @@ sync -f .; cp %s a/prog; cp %s b/prog; touch -d @1 a/prog b/prog""" % (where, a,
     h.check(name, errors)
 
 
+def of_programs(stacks):
+    """Samples by the BPF program at the leaf, None: of other kernel code without a name"""
+    found = Counter()
+    for s in stacks:
+        leaf = s.frames[-1] if s.frames else ""
+        m = re.match(r"bpf_prog_[0-9a-f]{16}_(alpha|beta|gamma)_\[k\]$", leaf)
+        if m or leaf.startswith("["):
+            found[m and m.group(1)] += s.count
+    return found
+
+
+def check_changes_bpf(name):
+    """Three BPF programs, one after the other, all gone when names are shown; in the agent's
+    windows, too.
+    """
+    turns = compiled("turns", text=TURNS)
+    r = h.Recording(["-F", "499", "--comm", "turns"])
+    r.wait_ready()
+    p = h.start([turns, "1.2", "alpha", "beta", "gamma"])
+    p.wait()
+    errors = [] if not p.returncode else ["the program ended with %d" % p.returncode]
+    found = of_programs(r.interrupt()[0])
+    whole = sum(found.values())
+    if not whole or found[None] > 0.1 * whole or \
+            min(found[k] for k in ("alpha", "beta", "gamma")) < 0.15 * whole:
+        errors.append("record: %s" % dict(found))
+    spool = h.tmpfile("windows")
+    agent = h.start([h.SFBPF, "agent", "-F", "499", "--protocol", "file", "--endpoint", spool,
+                     "--interval", "1s", "--jitter", "0", "--metrics-address", "none"],
+                    stderr=subprocess.DEVNULL)
+    h.Recording.wait_ready(SimpleNamespace(p=agent))
+    p = h.start([turns, "2.3", "alpha", "beta", "gamma"])
+    p.wait()
+    time.sleep(1.2)
+    agent.terminate()
+    agent.wait()
+    order = []
+    files = [os.path.join(d, f) for d, _, names in os.walk(spool) for f in names]
+    for path in sorted(files, key=os.path.basename):
+        out = h.tmpfile("window.folded")
+        subprocess.run([h.SFBPF, "report", "--comm", "turns", "-o", out, path], check=True,
+                       capture_output=True)
+        found = of_programs(h.read_folded(out))
+        order.append([k for k in ("alpha", "beta", "gamma") if found[k]])
+    seen = [k for ks in order for k in ks]
+    if seen != sorted(seen) or set(seen) != {"alpha", "beta", "gamma"}:
+        errors.append("windows of the agent: %s" % order)
+    h.check(name, errors)
+
+
 h.run_checks([check_changes_written, check_changes_deleted, check_changes_mapped,
-              check_changes_fuse, check_changes_subvolumes])
+              check_changes_fuse, check_changes_subvolumes, check_changes_bpf])

@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <linux/perf_event.h>
 
+#include "base/clock.h"
 #include "kern/caps.h"
 #include "kern/collector_internal.h"
 #include "kern/libbpf_log.h"
@@ -260,6 +261,7 @@ static bool take_sample(struct collector *c, const struct sf_sample *s, size_t l
 		return true; /* left in the ring when off-CPU stopped */
 	if (SF_SAMPLE_LANG(s->flags) && c->opts.codes)
 		s = collector_number(c, s, words);
+	s = collector_kernel_words(c, s, words);
 	for (size_t i = 0; i < s->n_user; i++)
 		modules_mark(c->modules, s->frames[i]);
 	want_code(c, s);
@@ -355,13 +357,16 @@ static int set_up(struct collector *c, struct collector_error *err)
 					   o->servers)
 			      : NULL;
 	c->ring = ring_buffer__new(bpf_map__fd(c->skel->maps.ring), on_record, c, NULL);
-	if (!c->loader || !c->ring ||
+	c->names = kernel_names_new(collector_ask_kernel, c, "/proc/modules");
+	if (!c->loader || !c->ring || !c->names ||
 	    collector_map_stats(c, c->skel->maps.cpu_stats, &c->cpu_stats))
 		return fail(err, 1, "cannot map the BPF maps: %s", strerror(errno));
 	if (!fill_set(bpf_map__fd(c->skel->maps.pids), o->pids, o->npids) ||
 	    !fill_set(bpf_map__fd(c->skel->maps.tids), o->tids, o->ntids))
 		return fail(err, 1, "too many process or thread ids to filter by");
 	add_vdso(c);
+	/* Where the kernel does not report changes, names are those of their first sight. */
+	kernel_names_follow(c->names, c->ncpus);
 	return 0;
 }
 
@@ -502,6 +507,7 @@ int collector_pause(struct collector *c, bool pause)
 
 int collector_follow_cpus(struct collector *c)
 {
+	kernel_names_follow(c->names, c->ncpus);
 	return cpu_events_follow(&c->events, c->skel->progs.on_cpu);
 }
 
@@ -527,6 +533,7 @@ int collector_poll(struct collector *c, int timeout_ms, collector_sample_fn fn, 
 	if (n >= 0)
 		modules_drained(c->modules, retired);
 	collector_codes_sweep(c);
+	kernel_names_round(c->names, clock_ns(CLOCK_MONOTONIC));
 	return n < 0 && n != -EINTR ? n : 0;
 }
 
@@ -601,19 +608,6 @@ int collector_offcpu_cut(struct collector *c)
 	return err;
 }
 
-bool collector_kernel_name(void *ctx, uint64_t addr, char *ret, size_t cap)
-{
-	struct collector *c = ctx;
-	LIBBPF_OPTS(bpf_test_run_opts, opts);
-
-	c->skel->bss->kname_addr = addr;
-	if (bpf_prog_test_run_opts(bpf_program__fd(c->skel->progs.kernel_name), &opts))
-		return false;
-	/* "%ps" prints a plain number for an unknown address. */
-	snprintf(ret, cap, "%s", c->skel->bss->kname_text);
-	return ret[0] && strncmp(ret, "0x", 2) != 0;
-}
-
 void collector_free(struct collector *c)
 {
 	if (!c)
@@ -627,6 +621,7 @@ void collector_free(struct collector *c)
 		munmap(c->cpu_stats, c->cpu_stats_len);
 	if (c->stats_fd >= 0)
 		close(c->stats_fd);
+	kernel_names_free(c->names);
 	if (c->skel)
 		sfbpf_bpf__destroy(c->skel);
 	free(c->verifier_said);

@@ -155,8 +155,11 @@ void collector_offcpu_counters(struct collector *c, struct collector_counters *r
 void collector_detach(struct collector *c);
 void collector_counters(struct collector *c, struct collector_counters *ret);
 size_t collector_programs(struct collector *c, struct collector_program *ret, size_t cap);
-/* A symbolizer_kernel_fn; ctx is the collector. */
-bool collector_kernel_name(void *ctx, uint64_t addr, char *ret, size_t cap);
+/*
+ * A symbolizer_kernel_fn; ctx is the collector. word: of a kernel frame of a sample that
+ * collector_poll passed on.
+ */
+bool collector_kernel_name(void *ctx, uint64_t word, char *ret, size_t cap);
 void collector_free(struct collector *c);
 
 #endif

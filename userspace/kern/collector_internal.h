@@ -6,6 +6,7 @@
  *   collector_offcpu.c	loads the off-CPU object, on the maps of the first one
  *   collector_account.c	the kernel's counters
  *   collector_codes.c		code of languages
+ *   collector_kernel.c		names of kernel addresses
  *   collector_lists.c		files that processes have mapped
  */
 #ifndef SFBPF_KERN_COLLECTOR_INTERNAL_H
@@ -15,6 +16,7 @@
 
 #include "kern/collector.h"
 #include "kern/cpu_events.h"
+#include "kern/kernel_names.h"
 #include "kern/offcpu.h"
 #include "kern/tables.h"
 #include "offcpu.skel.h"
@@ -43,6 +45,7 @@ struct collector {
 	struct refusal refused; /* why the kernel refused the last programs */
 	int ncpus;		/* possible */
 	struct cpu_events events;
+	struct kernel_names *names;
 	int stats_fd;
 	char (*verifier_said)[VERIFIER_LOG]; /* by program; NULL unless count_run_time */
 	char (*off_said)[VERIFIER_LOG];	     /* the same, off-CPU programs */
@@ -54,7 +57,7 @@ struct collector {
 	union {
 		struct sf_sample sample;
 		uint64_t room[sizeof(struct sf_sample) / 8 + SAMPLE_WORDS];
-	} copy; /* of a sample with frames of languages; last, as its type has no fixed size */
+	} copy; /* of a sample with other words; last, as its type has no fixed size */
 };
 
 /*
@@ -63,6 +66,14 @@ struct collector {
  */
 const struct sf_sample *collector_number(struct collector *c, const struct sf_sample *s,
 					 size_t words);
+/*
+ * The same sample with words for kernel addresses whose code may change (kern/kernel_names.h);
+ * valid until the next call of either.
+ */
+const struct sf_sample *collector_kernel_words(struct collector *c, const struct sf_sample *s,
+					       size_t words);
+/* A kernel_ask_fn; ctx is the collector. */
+bool collector_ask_kernel(void *ctx, uint64_t addr, char *ret, size_t cap);
 /* Empties the kernel's map of code before it is full. */
 void collector_codes_sweep(struct collector *c);
 

@@ -27,6 +27,7 @@
 
 #include "base/gzip.h"
 #include "base/idmap.h"
+#include "base/kernel_word.h"
 #include "base/pb.h"
 #include "base/strpool.h"
 #include "base/text.h"
@@ -322,7 +323,7 @@ static size_t locate(struct pprof *w, size_t i, const struct profile_stack *s)
 	if (state && w->r->opts.wall != OUT_WALL_ROOT)
 		w->ids[n++] = location_id(w, NO_MAPPING, 0, state, 0);
 	for (size_t k = 0; k < s->n_kernel && !w->r->opts.user_only; k++) {
-		uint64_t addr = s->frames[s->n_user + k];
+		uint64_t addr = kernel_word_addr(s->frames[s->n_user + k]);
 
 		w->ids[n++] = location_id(w, place_kernel(w, addr), addr, symbols[s->n_user + k],
 					  0);

@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/idmap.h"
+#include "base/kernel_word.h"
 #include "base/slots.h"
 #include "base/vec.h"
 
@@ -460,7 +461,7 @@ int profile_frames(struct profile *p, size_t i, struct symbolizer *sz, bool user
 	profile_stack(p, i, &s);
 	ret->n = 0;
 	for (size_t k = s.n_user; k < (size_t)s.n_user + s.n_kernel && kernel && !err; k++)
-		err = add_shown(ret, s.frames[k], ids[k], true, false);
+		err = add_shown(ret, kernel_word_addr(s.frames[k]), ids[k], true, false);
 	for (size_t k = 0; k < s.n_user && user && !err; k++) {
 		size_t n = symbolizer_inlined(sz, s.frames[k], &inlined);
 
