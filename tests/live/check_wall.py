@@ -6,8 +6,10 @@ microsecond of a thread is there once, under what the thread did, in all formats
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import time
 from collections import Counter
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "cli"))
@@ -110,4 +112,101 @@ def check_wall_formats(name):
     h.check(name, errors)
 
 
-h.run_checks([check_wall, check_wall_exact, check_wall_formats])
+def notes_of(argv, done=None):
+    """Seconds by note of a program that has started; calls done() after it was recorded."""
+    p = h.start(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL)
+    time.sleep(2)
+    path = h.tmpfile("notes.folded")
+    subprocess.run([h.SFBPF, "record", "--wall", "-q", "-p", str(p.pid), "-o", path, "1.5"],
+                   check=True, timeout=60)
+    if done:
+        done()
+    h.stop(p)
+    found = Counter()
+    with open(path, errors="replace") as f:
+        for stack, s in lines(f.read()):
+            found[stack[-1]] += s
+    return found
+
+
+def mostly(found, note, share=0.9):
+    whole = sum(found.values())
+    return [] if whole and found[note] >= share * whole else ["%s: %s" % (note, dict(found))]
+
+
+PYTHON = "import ctypes, os, signal, time\n"
+RCU = PYTHON + "c = ctypes.CDLL(None)\nwhile True: c.syscall(%d, 1, 0, 0)"
+
+
+def check_wall_kernel(name):
+    """Waits that are no input or output, and waits for a signal."""
+    errors = []
+    for text, note in ((RCU % (324 if os.uname().machine == "x86_64" else 283), "[blocked: other]"),
+                       (PYTHON + "signal.pause()", "[idle: signal]"),
+                       (PYTHON + "signal.sigwait([signal.SIGUSR1])", "[idle: signal]")):
+        errors += mostly(notes_of(["/usr/bin/python3", "-c", text]), note, 0.8)
+    h.check(name, errors)
+
+
+def write(path, text):
+    if os.path.exists(path):
+        with open(path, "w") as f:
+            f.write(text)
+
+
+def check_wall_frozen(name):
+    """A frozen cgroup, of either version."""
+    errors = []
+    tried = 0
+    for base, knob, on, off in (("/sys/fs/cgroup/freezer", "freezer.state", "FROZEN", "THAWED"),
+                                ("/sys/fs/cgroup/unified", "cgroup.freeze", "1", "0"),
+                                ("/sys/fs/cgroup", "cgroup.freeze", "1", "0")):
+        d = os.path.join(base, "sfbpf-frozen-%d" % os.getpid())
+        try:
+            os.mkdir(d)
+        except OSError:
+            continue
+        knob = os.path.join(d, knob)
+        try:
+            if not os.path.exists(knob):
+                continue
+            tried += 1
+            script = "(sleep 1; echo %s >%s) & echo $$ >%s/cgroup.procs; while :; do :; done"
+            errors += mostly(notes_of(["bash", "-c", script % (on, knob, d)],
+                                      lambda: write(knob, off)), "[blocked: stopped]")
+        finally:
+            write(knob, off)
+            for _ in range(50):
+                try:
+                    os.rmdir(d)
+                    break
+                except OSError:
+                    time.sleep(0.1)
+    if not tried:
+        raise h.Skip("no cgroup can be frozen here")
+    h.check(name, errors)
+
+
+def check_wall_runtimes(name):
+    """Threads of runtimes that wait for work are idle, and a thread that sleeps sleeps."""
+    errors = []
+    java = h.tmpfile("Sleeps.java")
+    with open(java, "w") as f:
+        f.write("class Sleeps { public static void main(String[] a) throws Exception "
+                "{ Thread.sleep(100000); } }")
+    for tool, argv, sleeps in (("java", [java], 1), ("node", ["-e", "setInterval(()=>{},1e6)"], 0),
+                               ("erl", ["-noshell", "-eval", "timer:sleep(100000)"], 0)):
+        if not shutil.which(tool):
+            h.note("no %s" % tool)
+            continue
+        found = notes_of([tool] + argv)
+        busy = {k: v for k, v in found.items() if k.startswith("[blocked") and v > 0.05}
+        asleep = busy.pop("[blocked: sleep]", 0)
+        if busy or asleep > 1.6 * sleeps or asleep < 1.3 * sleeps or sum(found.values()) < 3:
+            errors.append("%s: %s" % (tool, dict(found)))
+    h.check(name, errors)
+
+
+h.run_checks([check_wall, check_wall_exact, check_wall_formats, check_wall_kernel,
+              check_wall_frozen, check_wall_runtimes])
