@@ -70,6 +70,57 @@ TEST(svg_hostile_names)
 	stackset_free(&ss);
 }
 
+/* The colours that flame_model.js gives the same frames by day, and its legend. */
+TEST(svg_colours_of_the_page)
+{
+	static const struct {
+		const char *name, *module;
+		enum stack_kind kind;
+		const char *colour;
+	} cases[] = {
+		{ "main", "libc.so.6", STACK_USER, "#f7da7a" },
+		{ "gr\xc3\xb6\xc3\x9f"
+		  "e\xf0\x9f\x98\x80",
+		  "", STACK_USER, "#f48c58" },
+		{ "schedule", "[kernel]", STACK_KERNEL, "#9db5e8" },
+		{ "f (a.py:12)", "", STACK_USER, "#f4e66a" },
+		{ "[running]", "", STACK_NOTE, "#94d19c" },
+	};
+	const struct html_meta meta = { 0 };
+	struct stackset ss;
+	uint32_t frame;
+	char *out, part[128];
+
+	EXPECT_EQ(stackset_init(&ss), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		EXPECT_EQ(stackset_frame(&ss, cases[i].name, strlen(cases[i].name), cases[i].module,
+					 cases[i].kind, &frame),
+			  0);
+		EXPECT_EQ(stackset_add(&ss, "c", 1, &frame, 1, STACK_AFTER, 1), 0);
+	}
+	out = svg_of(&ss, &meta);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *box = strstr(out, cases[i].name), *end = box ? strstr(box, "/>") : NULL,
+			   *fill = box ? strstr(box, cases[i].colour) : NULL;
+
+		if (!fill || fill > end)
+			printf("  %s: %.*s\n", cases[i].name, end ? (int)(end - box) : 0, box);
+		EXPECT(fill && fill < end);
+	}
+	snprintf(part, sizeof(part), "fill=\"#f6b76a\"/>");
+	expect_part(out, part, true);
+	for (const char *const *text =
+		     (const char *const[]){ "user", "kernel", "process, thread, state", "Python",
+					    NULL };
+	     *text; text++) {
+		snprintf(part, sizeof(part), "\">%s</text>", *text);
+		expect_part(out, part, true);
+	}
+	expect_part(out, ">JIT</text>", false);
+	free(out);
+	stackset_free(&ss);
+}
+
 TEST(svg_diff)
 {
 	struct html_meta meta = { .title = "new", .before = "old" };

@@ -13,7 +13,10 @@ const $ = id => document.getElementById(id);
 const D = JSON.parse($('data').textContent);
 const M = D.meta, S = D.strings, DIFF = M.before !== null;
 const USER = 0, KERNEL = 1, INLINED = 2, JIT = 3, NOTE = 4, NONAME = 5, GROUP = 6, LANGUAGE = 7;
-/* Name, module, names without a module (folded), hue, saturation in dark and in light colours */
+/*
+ * Name, module, names without a module (folded), hue, saturation in dark and in light colours.
+ * out_svg.c has the same colours.
+ */
 const LANGUAGES = [
 	['Python', '[python]', /\.py(:\d+)?\)$/, 48, 62, 86],
 	['Java', '[java]', /\.java:\d+\)$/, 245, 36, 60],

@@ -752,7 +752,7 @@ function legend() {
 		add(diffColour(-.05), 'less');
 		add(diffColour(0), 'the same');
 	} else {
-		for (const k of seen.size ? [...seen].sort() : []) {
+		for (const k of [...seen].sort((a, b) => a - b)) {
 			if (state.colour === 'module' && k !== NOTE && k !== GROUP)
 				continue;
 			const [h, s, l] = kindColour(k, .5, .5);

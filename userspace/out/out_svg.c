@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/text.h"
 #include "out/out.h"
 #include "out/out_html.h"
@@ -221,58 +220,192 @@ static void put_rgb(struct svg *w, double hue, double saturation, double light)
 	}
 }
 
-/* 0 to 1, the same for equal text. */
+/* The kinds of the page (flame_model.js), in the same order; then the languages */
+enum kind {
+	KIND_USER,
+	KIND_KERNEL,
+	KIND_INLINED,
+	KIND_JIT,
+	KIND_NOTE,
+	KIND_NONAME,
+	KIND_GROUP,
+	KIND_LANGUAGES,
+};
+
+static const struct {
+	const char *name;
+	/* Percent but for hue and its span by module; span: of the lightness, by name */
+	double hue, hue_span, saturation, light, span;
+} kinds[] = {
+	[KIND_USER] = { "user", 18, 30, 88, 69, 8 },
+	[KIND_KERNEL] = { "kernel", 208, 16, 62, 75, 7 },
+	[KIND_INLINED] = { "inlined", 168, 14, 46, 70, 7 },
+	[KIND_JIT] = { "JIT", 92, 24, 50, 69, 7 },
+	[KIND_NOTE] = { "incomplete", 345, 0, 52, 83, 2 },
+	[KIND_NONAME] = { "no symbol", 40, 0, 24, 79, 6 },
+	[KIND_GROUP] = { "process, thread, state", 40, 0, 6, 86, 3 },
+};
+
+static const struct {
+	const char *name, *module, *suffixes[4];
+	double hue, saturation;
+} languages[] = {
+	{ "Python", "[python]", { ".py" }, 48, 86 },
+	{ "Java", "[java]", { ".java" }, 245, 60 },
+	{ "Ruby", "[ruby]", { ".rb" }, 352, 64 },
+	{ "JavaScript", "[javascript]", { ".js", ".cjs", ".mjs" }, 64, 70 },
+	{ "PHP", "[php]", { ".php", ".inc", ".phtml" }, 286, 58 },
+	{ "Perl", "[perl]", { ".pl", ".pm", ".t" }, 172, 58 },
+};
+
+#define LANGUAGES     (sizeof(languages) / sizeof(languages[0]))
+#define LANGUAGE_JAVA 1
+
+/* What a thread of the wall clock did */
+static const struct {
+	const char *start;
+	double hue, saturation, light;
+} states[] = {
+	{ "[running]", 128, 40, 70 },
+	{ "[runnable]", 44, 85, 66 },
+	{ "[blocked: ", 280, 36, 79 },
+};
+
+static bool begins(const char *s, const char *start)
+{
+	return strncmp(s, start, strlen(start)) == 0;
+}
+
+/* Whether the name ends in the language's file, "f (a.py:12)"; Java's always has a line. */
+static bool in_file_of(const char *name, size_t language)
+{
+	size_t len = strlen(name), digits = 0;
+
+	if (!len || name[len - 1] != ')')
+		return false;
+	for (len--; len && name[len - 1] >= '0' && name[len - 1] <= '9'; len--)
+		digits++;
+	if (digits && len && name[len - 1] == ':')
+		len--;
+	else if (digits || language == LANGUAGE_JAVA)
+		return false;
+	for (size_t i = 0; i < 4 && languages[language].suffixes[i]; i++) {
+		const char *suffix = languages[language].suffixes[i];
+		size_t n = strlen(suffix);
+
+		if (len >= n && strncmp(name + len - n, suffix, n) == 0)
+			return true;
+	}
+	return false;
+}
+
+static unsigned int kind_of_frame(const struct stackset *ss, uint32_t frame)
+{
+	const char *name = stackset_frame_name(ss, frame),
+		   *module = stackset_frame_module(ss, frame);
+	enum stack_kind kind = stackset_frame_kind(ss, frame);
+
+	if (kind == STACK_NOTE)
+		return begins(name, "[incomplete:") ? KIND_NOTE : KIND_GROUP;
+	if (kind != STACK_USER)
+		return kind == STACK_KERNEL    ? KIND_KERNEL
+		       : kind == STACK_INLINED ? KIND_INLINED
+					       : KIND_JIT;
+	for (size_t i = 0; i < LANGUAGES; i++)
+		if (!strcmp(module, languages[i].module) || in_file_of(name, i))
+			return KIND_LANGUAGES + (unsigned int)i;
+	return name[0] == '[' && strcmp(name, "[vdso]") != 0 ? KIND_NONAME : KIND_USER;
+}
+
+/* textHash of the page: FNV-1a of UTF-16, 0 to 1 */
 static double shade(const char *s)
 {
-	return (double)(hash_stable(s, strlen(s)) & 1023) / 1023;
+	uint32_t h = 2166136261u, c;
+
+	for (size_t len = strlen(s), n; len; s += n, len -= n) {
+		n = text_decode(s, len, &c);
+		if (c > 0xffff && c != UINT32_MAX)
+			h = (h ^ (0xd7c0 + (c >> 10))) * 16777619u;
+		h = (h ^ (c > 0xffff ? 0xdc00 + (c & 0x3ff) : c)) * 16777619u;
+	}
+	return (h ^ h >> 15) / 4294967296.0;
 }
 
-/* Hue by kind and module, lightness by name. */
+static double rounded(double v, int parts)
+{
+	return (double)(uint64_t)(v * parts + .5) / parts;
+}
+
+/* Hue and saturation show the kind. The hue varies by module, the lightness by name. */
+static void put_kind(struct svg *w, unsigned int kind, double by_module, double by_name)
+{
+	size_t language = kind - KIND_LANGUAGES;
+
+	if (kind >= KIND_LANGUAGES)
+		put_rgb(w, rounded(languages[language].hue + by_name * 8, 1),
+			languages[language].saturation / 100,
+			rounded(66 + (by_name - .5) * 8, 10) / 100);
+	else
+		put_rgb(w, rounded(kinds[kind].hue + by_module * kinds[kind].hue_span, 1),
+			kinds[kind].saturation / 100,
+			rounded(kinds[kind].light + (by_name - .5) * kinds[kind].span, 10) / 100);
+}
+
 static void put_kind_colour(struct svg *w, uint32_t node)
 {
-	static const struct {
-		double hue, span, saturation, light;
-	} kinds[STACK_KINDS] = {
-		[STACK_USER] = { 18, 30, .88, .69 },	 [STACK_KERNEL] = { 208, 16, .62, .75 },
-		[STACK_INLINED] = { 168, 14, .46, .70 }, [STACK_JIT] = { 92, 24, .50, .69 },
-		[STACK_NOTE] = { 345, 0, .52, .83 },
-	};
 	uint64_t id = w->nodes.keys[node].b;
-	enum stack_kind kind;
+	bool frame = node && !(id & GROUP);
+	unsigned int kind = frame ? kind_of_frame(w->ss, (uint32_t)id) : KIND_GROUP;
+	const char *name = name_of(w, node), *module = module_of(w, node);
+	double by_name = shade(name), by_module = by_name * 7;
 
-	if (!node || id & GROUP) {
-		put_rgb(w, 40, .06, .86);
-		return;
+	for (size_t i = 0; kind == KIND_GROUP && i < sizeof(states) / sizeof(states[0]); i++) {
+		if (begins(name, states[i].start)) {
+			put_rgb(w, states[i].hue, states[i].saturation / 100,
+				states[i].light / 100);
+			return;
+		}
 	}
-	kind = stackset_frame_kind(w->ss, (uint32_t)id);
-	put_rgb(w, kinds[kind].hue + kinds[kind].span * shade(module_of(w, node)),
-		kinds[kind].saturation, kinds[kind].light + (shade(name_of(w, node)) - .5) * .08);
+	by_module = *module ? shade(module) : by_module - (double)(int)by_module;
+	put_kind(w, kind, by_module, by_name);
 }
 
-/* About the logarithm to base 2; v is at least 1. */
+/* The logarithm to base 2; v is at least 1. */
 static double log_of(double v)
 {
-	double whole = 0;
+	double ret = 0;
 
 	for (; v >= 2; v /= 2)
-		whole++;
-	return whole + v - 1;
+		ret++;
+	for (double part = .5; part > 1e-6; part /= 2) {
+		v *= v;
+		if (v >= 2) {
+			v /= 2;
+			ret += part;
+		}
+	}
+	return ret;
 }
 
-/* The change of the share of all, on a logarithmic scale that shows a tenth of a percent. */
+/* A change of the share of all, on a logarithmic scale that shows a tenth of a percent. */
+static void put_change(struct svg *w, double change)
+{
+	double much = least(1, log_of(1 + 400 * (change > 0 ? change : -change)) / log_of(41));
+
+	if (much < .02)
+		fputs("#e9e7e2", w->f);
+	else
+		put_rgb(w, change > 0 ? 6 : 214, .6 + .25 * much, .9 - .25 * much);
+}
+
 static void put_change_colour(struct svg *w, uint32_t node)
 {
-	double shares[STACK_SIDES] = { 0 }, change, much;
+	double shares[STACK_SIDES] = { 0 };
 
 	for (int side = 0; side < STACK_SIDES; side++)
 		if (w->total[0][side])
 			shares[side] = (double)w->total[node][side] / (double)w->total[0][side];
-	change = shares[STACK_AFTER] - shares[STACK_BEFORE];
-	much = least(1, log_of(1 + 400 * (change > 0 ? change : -change)) / log_of(41));
-	if (much < .02)
-		put_rgb(w, 40, .1, .9);
-	else
-		put_rgb(w, change > 0 ? 6 : 214, .6 + .25 * much, .9 - .25 * much);
+	put_change(w, shares[STACK_AFTER] - shares[STACK_BEFORE]);
 }
 
 /* ---- The picture ---- */
@@ -378,26 +511,46 @@ static void put_head(struct svg *w)
 	fputs("</text>\n", w->f);
 }
 
+/* Begins an item of the legend, up to the value of its colour; end_item() ends it. */
+static void begin_item(struct svg *w, uint32_t x)
+{
+	fprintf(w->f, "<rect x=\"%u\" y=\"%u\" width=\"10\" height=\"10\" fill=\"", x,
+		HEAD + (w->depth + 1) * ROW + 10);
+}
+
+/* Returns the place of the next one. */
+static uint32_t end_item(struct svg *w, uint32_t x, const char *text)
+{
+	fprintf(w->f, "\"/><text class=\"soft\" x=\"%u\" y=\"%u\">%s</text>\n", x + 15,
+		HEAD + (w->depth + 1) * ROW + 19, text);
+	return x + 35 + 7 * (uint32_t)strlen(text);
+}
+
+/* The kinds that occur, or the meaning of red and blue */
 static void put_legend(struct svg *w)
 {
-	static const char *const kinds[][2] = { { "#f6b48a", "user" },
-						{ "#a0c8e8", "kernel" },
-						{ "#8fd6c9", "inlined" },
-						{ "#b0d88a", "JIT" },
-						{ "#eac4cd", "incomplete, state" } };
-	static const char *const changes[][2] = { { "#ee9d93", "more than before" },
-						  { "#93b9ee", "less" },
-						  { "#e9e7e2", "the same" } };
-	const char *const(*list)[2] = w->meta->before ? changes : kinds;
-	size_t n = w->meta->before ? 3 : 5;
-	uint32_t y = HEAD + (w->depth + 1) * ROW + 10, x = MARGIN;
+	static const struct {
+		double change;
+		const char *text;
+	} changes[] = { { .05, "more than before" }, { -.05, "less" }, { 0, "the same" } };
+	bool seen[KIND_LANGUAGES + LANGUAGES] = { false };
+	uint32_t x = MARGIN;
 
-	for (size_t i = 0; i < n; i++) {
-		fprintf(w->f,
-			"<rect x=\"%u\" y=\"%u\" width=\"10\" height=\"10\" fill=\"%s\"/>"
-			"<text class=\"soft\" x=\"%u\" y=\"%u\">%s</text>\n",
-			x, y, list[i][0], x + 15, y + 9, list[i][1]);
-		x += 35 + 7 * (uint32_t)strlen(list[i][1]);
+	for (size_t i = 0; w->meta->before && i < sizeof(changes) / sizeof(changes[0]); i++) {
+		begin_item(w, x);
+		put_change(w, changes[i].change);
+		x = end_item(w, x, changes[i].text);
+	}
+	for (uint32_t i = 0; !w->meta->before && i < w->ss->frames.n; i++)
+		seen[kind_of_frame(w->ss, i)] = true;
+	for (unsigned int kind = 0; kind < sizeof(seen); kind++) {
+		if (!seen[kind])
+			continue;
+		begin_item(w, x);
+		put_kind(w, kind, .5, .5);
+		x = end_item(w, x,
+			     kind < KIND_LANGUAGES ? kinds[kind].name
+						   : languages[kind - KIND_LANGUAGES].name);
 	}
 	fputs("</svg>\n", w->f);
 }
