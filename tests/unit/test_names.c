@@ -181,6 +181,8 @@ static const char *const seeds[] = {
 	"camlStdlib__List__map_236",
 	"camlStdlib.$2b._123",
 	"camlFib$$$5e$$2a_272",
+	"containerszm0zi6zi5zi1_DataziMapziInternal_insert_info",
+	"ghczmprim_GHCziTuple_Z2T_con_info",
 };
 
 static uint64_t random_state = 88172645463325252ull;

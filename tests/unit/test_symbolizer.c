@@ -14,11 +14,25 @@
 
 /* ---- Names ---- */
 
+struct shown_name {
+	const char *in, *want;
+};
+
+static void expect_shown(const struct shown_name *cases, size_t n)
+{
+	char buf[SYM_NAME_MAX];
+
+	for (size_t i = 0; i < n; i++) {
+		size_t len = sym_demangle(cases[i].in, buf, sizeof(buf));
+
+		EXPECT_STR(buf, cases[i].want);
+		EXPECT_EQ(len, strlen(buf));
+	}
+}
+
 TEST(sym_demangle)
 {
-	static const struct {
-		const char *in, *want;
-	} cases[] = {
+	static const struct shown_name cases[] = {
 		{ "malloc", "malloc" },
 		{ "_start", "_start" },
 		{ "_ZNSt6vectorIiSaIiEE9push_backEOi",
@@ -33,6 +47,17 @@ TEST(sym_demangle)
 		  "<mycrate::Foo as core::fmt::Debug>::fmt" },
 		{ "_RINvNtC3std3mem8align_ofjdE", "std::mem::align_of::<usize, f64>" },
 		{ "_Znonsense", "_Znonsense" },
+	};
+	char buf[SYM_NAME_MAX];
+
+	expect_shown(cases, sizeof(cases) / sizeof(cases[0]));
+	EXPECT_EQ(sym_demangle("_Z3fooIiEvT_", buf, 4), 3);
+	EXPECT_STR(buf, "foo");
+}
+
+TEST(sym_demangle_other_languages)
+{
+	static const struct shown_name cases[] = {
 		/* D: without the last parameters only */
 		{ "_D5dprog3Bag4methMFiZv", "dprog.Bag.meth" },
 		{ "_D5dprog3Bag4methMxFiZv", "dprog.Bag.meth" },
@@ -75,20 +100,30 @@ TEST(sym_demangle)
 		{ "camlO__f$0a_12", "camlO__f$0a_12" },
 		{ "camlibert_12", "camlibert_12" },
 		{ "camlInit", "camlInit" },
+		/* Haskell */
+		{ "base_GHCziBase_map_info", "GHC.Base.map" },
+		{ "containerszm0zi6zi5zi1_DataziMapziInternal_insert_info",
+		  "Data.Map.Internal.insert" },
+		{ "ghczmprim_GHCziTuple_Z2T_con_info", "GHC.Tuple.(,)" },
+		{ "ghczmprim_GHCziTypes_ZC_con_info", "GHC.Types.:" },
+		{ "base_GHCziBase_zlzg_info", "GHC.Base.<>" },
+		{ "Main_zdwgo_info", "Main.$wgo" },
+		{ "base_GHCziShow_lvl9_r4bX_info", "GHC.Show.lvl9" },
+		{ "Main_z0f7U_info", "Main_z0f7U_info" },
+		{ "DataziX_z3bbU_info", "Data.X.\xce\xbb" },
+		{ "Main_go_info", "Main_go_info" },
+		{ "SDL_Resize_info", "SDL_Resize_info" },
+		{ "stg_ap_zz_info", "stg_ap_zz_info" },
+		{ "base_GHCziBase_zy_info", "base_GHCziBase_zy_info" },
+		{ "base_GHCziBase_z_info", "base_GHCziBase_z_info" },
+		{ "base_GHCziBase_Z99999T_info", "base_GHCziBase_Z99999T_info" },
+		{ "base_GHCziBase__info", "base_GHCziBase__info" },
 		{ "foo.part.0", "foo.part.0" },
 		{ "bad\x1b[0m\xff", "bad.[0m\xef\xbf\xbd" },
 		{ "", "" },
 	};
-	char buf[SYM_NAME_MAX];
 
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		size_t n = sym_demangle(cases[i].in, buf, sizeof(buf));
-
-		EXPECT_STR(buf, cases[i].want);
-		EXPECT_EQ(n, strlen(buf));
-	}
-	EXPECT_EQ(sym_demangle("_Z3fooIiEvT_", buf, 4), 3);
-	EXPECT_STR(buf, "foo");
+	expect_shown(cases, sizeof(cases) / sizeof(cases[0]));
 }
 
 /*

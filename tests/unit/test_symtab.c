@@ -415,6 +415,50 @@ TEST_IN_DIR(symtab_one_table_entry_for_all)
 	close_file(&f);
 }
 
+/* Names of Ada and Nim are those of units whose source the file lists; others are of C. */
+TEST_IN_DIR(symtab_names_by_source)
+{
+	static const struct {
+		const char *symbol, *want;
+	} cases[] = {
+		{ "pack__child__run", "pack.child.run" },
+		{ "pack__child__Oadd", "pack.child.\"+\"" },
+		{ "pack__child__local.3", "pack.child.local" },
+		{ "_ada_tool", "tool" },
+		{ "tool__inner.2", "tool.inner" },
+		{ "my__c_function", "my__c_function" },
+		{ "system__run", "system__run" },
+		{ "work__digits_u12", "digits.work" },
+		{ "add__stdZdigits_164.part.0", "digits.add" },
+		{ "push__vec_u8", "push__vec_u8" },
+		{ "__digits_u8", "__digits_u8" },
+		{ "digits_u8", "digits_u8" },
+	};
+	static const char *const sources[] = { "pack-child.adb", "tool.adb",
+					       "@m..@sstd@sdigits.nim.c", "c.c" };
+	char text[4096] = "", cmd[128];
+	struct file f;
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text),
+			 "\t.globl %1$s\n\t.type %1$s, @function\n%1$s:\tnop\n"
+			 "\t.size %1$s, 1\n",
+			 cases[i].symbol);
+	write_file("all.s", text);
+	for (size_t i = 0; i < sizeof(sources) / sizeof(sources[0]); i++) {
+		snprintf(text, sizeof(text), "\t.file \"%s\"\n\t.local l%zu\nl%zu:\n", sources[i],
+			 i, i);
+		snprintf(cmd, sizeof(cmd), "s%zu.s", i);
+		write_file(cmd, text);
+	}
+	if (!run("gcc -shared -nostdlib -o n.so all.s s0.s s1.s s2.s s3.s"))
+		SKIP("no gcc");
+	EXPECT(open_file(&f, "n.so"));
+	for (size_t i = 0; f.t && i < sizeof(cases) / sizeof(cases[0]); i++)
+		EXPECT_STR(name_at(&f, nm("n.so", cases[i].symbol)), cases[i].want);
+	close_file(&f);
+}
+
 /* Zeroes e_shoff, e_shnum, e_shstrndx. */
 static void drop_sections(uint8_t *mem)
 {

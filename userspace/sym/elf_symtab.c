@@ -237,6 +237,8 @@ static int build_table(struct builder *b, uint32_t along, struct symtab *t)
 	if (!err)
 		err = builder_read_symbols(b);
 	if (!err)
+		err = builder_read_sources(b);
+	if (!err)
 		err = builder_read_plt(b);
 	if (err)
 		return err;
@@ -261,7 +263,8 @@ static int build_table(struct builder *b, uint32_t along, struct symtab *t)
 	free(b->cands);
 	b->cands = NULL;
 	memcpy(t->str, b->str, sizeof(t->str));
-	return builder_name_symbols(b, t, along);
+	/* Names that are asked for later would stay as linked. */
+	return builder_name_symbols(b, t, b->units.n || b->gnat ? UINT32_MAX : along);
 }
 
 int symtab_build(const struct elf_image *img, const struct elf_image *debug, uint32_t along,
@@ -283,6 +286,8 @@ int symtab_build(const struct elf_image *img, const struct elf_image *debug, uin
 	err = build_table(&b, along, t);
 	builder_close_tables(&b);
 	elf_versions_free(&b.versions);
+	idmap_free(&b.units);
+	free(b.sources);
 	free(b.areas);
 	free(b.cands);
 	if (err == -ERANGE || err == -ENOSPC)

@@ -5,6 +5,7 @@
 
 #include <elf.h>
 
+#include "base/idmap.h"
 #include "sym/elf_symtab.h"
 #include "sym/elf_versions.h"
 
@@ -40,6 +41,10 @@ struct builder {
 	struct unwind_file *tables; /* of img, once they were wanted; NULL: none */
 	bool tables_tried;
 	struct elf_versions versions;
+	uint32_t *sources; /* names of source files, in .strtab */
+	size_t nsources, sources_cap;
+	struct idmap units; /* of Ada and Nim (source_names.c), by hash and language */
+	bool gnat;	    /* it is, or contains, GNAT's library */
 };
 
 /* A table of symbols in the file: by section header or PT_DYNAMIC. */
@@ -62,8 +67,18 @@ int builder_add(struct builder *b, const struct cand *c);
 int builder_read_symbols(struct builder *b);
 /* Whether it is a PIE or a fixed-address executable: its entry point starts a process. */
 bool builder_is_program(const struct builder *b);
-/* Whether DT_SONAME is soname. */
+/* Whether DT_SONAME is soname, or begins with it. */
 bool builder_is_named(const struct builder *b, const char *soname);
+bool builder_name_begins(const struct builder *b, const char *start);
+/* The name of a source file of .symtab. 0 or -ENOMEM. */
+int builder_note_source(struct builder *b, uint32_t name);
+/* Finds the units of Ada and the modules of Nim among those. 0, -ENOMEM, -EIO. */
+int builder_read_sources(struct builder *b);
+/*
+ * Writes a function's name in Ada or Nim to ret, of SYMTAB_NAME_MAX bytes. Returns its bytes; 0:
+ * the name is not one of these.
+ */
+size_t builder_source_name(const struct builder *b, const char *name, size_t len, char *ret);
 /* Reads Go's runtime table, for a file without .symtab. */
 int builder_read_go(struct builder *b);
 /* Whether neither the file nor a debug file has .symtab. */

@@ -80,16 +80,22 @@ static int copy_names(struct builder *b, const uint64_t *keys, uint32_t n, struc
 {
 	struct name_window w = { .table = -1 };
 	uint32_t last = 0, at = 0;
+	char own[SYMTAB_NAME_MAX];
 	int err = 0;
 
 	for (uint32_t i = 0; i < n && !err; i++) {
 		uint32_t name = (uint32_t)(keys[i] >> 32);
 		const char *str;
-		size_t len;
+		size_t len, shown;
 
 		if (name != last) {
 			at = (uint32_t)to->len;
 			err = read_name(&w, b, name, &str, &len);
+			shown = err ? 0 : builder_source_name(b, str, len, own);
+			if (shown) {
+				str = own;
+				len = shown;
+			}
 			if (!err && len)
 				err = append(to, str, len);
 			else

@@ -58,6 +58,8 @@ static int add_symbol(struct builder *b, struct bytes *at, uint32_t name_flag)
 	shndx = bytes_u16(at);
 	value = bytes_u64(at);
 	size = bytes_u64(at);
+	if (type == STT_FILE && name && !(name & NAME_DYNSTR) && !name_flag)
+		return builder_note_source(b, name);
 	if (type != STT_FUNC && type != STT_GNU_IFUNC && type != STT_NOTYPE)
 		return 0;
 	if (!name || name & NAME_DYNSTR || shndx == SHN_UNDEF || shndx == SHN_ABS ||
@@ -237,7 +239,7 @@ bool builder_is_program(const struct builder *b)
 	return b->img->type == ET_DYN && (read_dynamic(b->img).flags_1 & DF_1_PIE);
 }
 
-bool builder_is_named(const struct builder *b, const char *soname)
+static bool is_named(const struct builder *b, const char *soname, bool whole)
 {
 	struct dynamic d = read_dynamic(b->img);
 	struct elf_blob blob = { 0 };
@@ -248,9 +250,19 @@ bool builder_is_named(const struct builder *b, const char *soname)
 	    read_at_vaddr(b->img, d.strtab + d.soname, 256, &blob))
 		return false;
 	name = bytes_str(&blob.view);
-	same = name && strcmp(name, soname) == 0;
+	same = name && (whole ? strcmp(name, soname) : strncmp(name, soname, strlen(soname))) == 0;
 	elf_blob_free(&blob);
 	return same;
+}
+
+bool builder_is_named(const struct builder *b, const char *soname)
+{
+	return is_named(b, soname, true);
+}
+
+bool builder_name_begins(const struct builder *b, const char *start)
+{
+	return is_named(b, start, false);
 }
 
 int builder_read_symbols(struct builder *b)

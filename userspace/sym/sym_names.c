@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "sym/haskell_names.h"
 #include "sym/ocaml_names.h"
 
 #define MANGLED_MAX 4096 /* bytes, with the NUL */
@@ -93,8 +94,10 @@ static int demangle(const char *raw, struct sink *k)
 {
 	if (setjmp(k->full))
 		return 1; /* the name is cut */
-	if (raw[0] == 'c') {
+	if (raw[0] != '_') {
 		k->len = ocaml_demangle(raw, k->buf, k->cap);
+		if (!k->len)
+			k->len = haskell_demangle(raw, k->buf, k->cap);
 		return k->len > 0;
 	}
 	if (d_is_mangled(raw)) {
@@ -114,7 +117,7 @@ static int demangle(const char *raw, struct sink *k)
 bool sym_is_mangled(const char *raw)
 {
 	return (raw[0] == '_' && (raw[1] == 'Z' || raw[1] == 'R')) || d_is_mangled(raw) ||
-	       ocaml_is_mangled(raw);
+	       ocaml_is_mangled(raw) || haskell_is_mangled(raw);
 }
 
 size_t sym_demangle(const char *raw, char *buf, size_t cap)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Demangles the linker's symbols: C++ (Itanium ABI), Rust (v0, and legacy without its hash), D and
- * OCaml (sym/ocaml_names.h). Other names stay as they are.
+ * Demangles the linker's symbols: C++ (Itanium ABI), Rust (v0, and legacy without its hash), D,
+ * OCaml and Haskell (sym/ocaml_names.h, sym/haskell_names.h). Other names stay as they are. Those
+ * of Ada and Nim are in the symbol table as shown (sym/source_names.c).
  *
  * The result is the qualified name with template arguments but without parameter list and return
  * type: `std::vector<int>::push_back`, not `void std::vector<int>::push_back(int&&)`. Overloads
@@ -16,7 +17,7 @@
 /* Bytes of a shown name, with its NUL; longer names are cut */
 #define SYM_NAME_MAX 1024
 
-/* Decides by the first few bytes. Other names need no worker. */
+/* Decides by how the name begins and ends. Other names need no worker. */
 bool sym_is_mangled(const char *raw);
 /*
  * Writes raw (NUL-terminated), demangled, to buf as clean text (base/text.h). Returns the bytes
