@@ -137,10 +137,10 @@ Q := @
 msg = $(if $(findstring s,$(firstword -$(MAKEFLAGS))),@true,@printf '  %-7s %s\n' $(1) $(2))
 endif
 
-# core: readers, tables, symbols, profile, outputs, views, what libbpf says, names of kernel code,
-# the loader's queue; no libbpf, no ncurses, so the unit tests need neither.
+# core: readers, tables, symbols, profile, outputs, views, and parts of kern; no libbpf, no ncurses,
+# so the unit tests need neither.
 TERM_SRC := userspace/tui/term.c
-KERN_CORE_SRC := $(patsubst %,userspace/kern/%.c,kernel_names ksymbols load_queue refusal)
+KERN_CORE_SRC := $(patsubst %,userspace/kern/%.c,irq_code kernel_names ksymbols load_queue refusal)
 CORE_DIRS := base worker elf lang unwind sym prof out
 CORE_SRC := $(sort $(wildcard $(CORE_DIRS:%=userspace/%/*.c))) \
 	$(filter-out $(TERM_SRC),$(sort $(wildcard userspace/tui/*.c))) $(KERN_CORE_SRC)

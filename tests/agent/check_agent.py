@@ -18,6 +18,7 @@ from collections import Counter
 
 from receivers import HttpReceiver, decode_otlp, free_port, harness, pb
 import agents
+import receivers
 
 SIX = {
     "bpf": 39, "perfmon": 38, "sys_ptrace": 19, "checkpoint_restore": 40, "dac_read_search": 2,
@@ -211,6 +212,39 @@ def check_host_gaps(name):
         if (code == 200) != (not gaps) or any(g not in text for g in gaps):
             errors.append("%s: readyz %d %s" % (gap, code, text))
         a.kill()
+    harness.check(name, errors)
+
+
+def check_kptr(name):
+    """Kernel frames have names whatever kernel.kptr_restrict is, so the agent is ready."""
+    path = "/proc/sys/kernel/kptr_restrict"
+    with open(path) as f:
+        before = f.read()
+    busy, errors = harness.start(["dd", "if=/dev/zero", "of=/dev/null", "bs=64k"],
+                                 stderr=subprocess.DEVNULL), []
+    r = HttpReceiver()
+    a = agents.Agent("--endpoint", r.url)
+    try:
+        with open(path, "w") as f:
+            f.write("2")
+        a.start().wait_started()
+        a.wait(lambda: not_ready(a)[1] != "starting\n", "to an answer of /readyz")
+        a.wait(lambda: a.metric("windows_total") > 5, "windows")
+        if not_ready(a) != (200, "ok\n") or "kernel" in a.text():
+            errors.append("%s, the log: %s" % (not_ready(a), a.text()[-300:]))
+        doctor = run(harness.SFBPF, "doctor").stdout
+        if not re.search("ok +kernel symbols", doctor):
+            errors.append(doctor[-300:])
+        a.stop()
+    finally:
+        with open(path, "w") as f:
+            f.write(before)
+        harness.stop(busy)
+    stacks = sum(receivers.copies(a.copy).values(), Counter())
+    kernel = [f for s in stacks if s.startswith("dd") for f in s.split(";") if "_[k]" in f]
+    if not kernel or any("0x" in f for f in kernel):
+        errors.append("frames of the kernel: %s" % kernel[:5])
+    r.stop()
     harness.check(name, errors)
 
 
@@ -628,7 +662,7 @@ def check_hotplug(name):
 
 if __name__ == "__main__":
     harness.run_checks([
-        check_config, check_privileges, check_without_capabilities, check_host_gaps,
+        check_config, check_privileges, check_without_capabilities, check_host_gaps, check_kptr,
         check_kubernetes, check_metrics, check_prometheus, check_reload, check_notify, check_unit,
         check_budget, check_budget_of_others, check_window_share, check_services, check_hotplug
     ])

@@ -327,6 +327,30 @@ def check_wakers(name):
         h.check("offcpu-wakers-" + take, errors)
 
 
+def check_hidden_addresses(name):
+    """Where kernel.kptr_restrict hides addresses, an interrupt is still told from the task that it
+    interrupted.
+    """
+    path = "/proc/sys/kernel/kptr_restrict"
+    with open(path) as f:
+        before = f.read()
+    p = launch(BL + "sleep", "sleep 5000")
+    try:
+        with open(path, "w") as f:
+            f.write("2")
+        stacks, _ = offcpu(["--wakers", "-p", str(p.pid)], SECONDS)
+    finally:
+        with open(path, "w") as f:
+            f.write(before)
+        h.stop(p)
+    interrupt = re.compile(r";--;\[(hardirq|softirq)\](;[^;]+_\[k\])+$")
+    timer = [s for s in stacks if interrupt.search(";".join(s.frames))]
+    errors = [] if stacks and h.total(timer) >= 0.98 * h.total(stacks) else [
+        "%d of %d us ended by an interrupt: %s" % (h.total(timer), h.total(stacks), h.worst(stacks))
+    ]
+    h.check(name, errors)
+
+
 def check_chains_of_wakers(name):
     """--chains: who woke the waker, three deep; the clock that began it all is an interrupt. With
     -p, too, and in JSON.
@@ -582,6 +606,6 @@ if __name__ == "__main__":
     h.run_checks([
         check_chains_back, check_chains_leave, check_totals, check_delay, check_first_block,
         check_pingpong, check_thin, check_full_maps, check_generations, check_wakers,
-        check_chains_of_wakers, check_limits, check_filters, check_tables, check_alike, check_again,
-        check_usage
+        check_hidden_addresses, check_chains_of_wakers, check_limits, check_filters, check_tables,
+        check_alike, check_again, check_usage
     ])

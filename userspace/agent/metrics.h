@@ -46,7 +46,7 @@ struct metrics_values {
 	double last_window_s, encode_s;
 	bool off_cpu; /* configured */
 	struct metrics_off_cpu off;
-	uint64_t host_gaps; /* 1 << i: host_gap_open(i) at the start */
+	uint64_t host_gaps; /* 1 << i: host_gap_open(i) at the last window */
 	char config_hash[17];
 };
 

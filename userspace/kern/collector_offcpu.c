@@ -9,6 +9,7 @@
 
 #include "base/complain.h"
 #include "kern/collector_internal.h"
+#include "kern/irq_code.h"
 #include "kern/libbpf_log.h"
 #include "kern/offcpu_internal.h"
 
@@ -47,6 +48,7 @@ static int share_maps(const struct sfbpf_bpf *from, struct offcpu_bpf *to)
 static int open_and_load(struct collector *c, bool rdonly_cast, bool at_leave)
 {
 	struct offcpu_bpf *skel = offcpu_open(rdonly_cast);
+	struct irq_code irq = { 0 };
 	int err;
 
 	c->refused = (struct refusal){ 0 };
@@ -55,7 +57,9 @@ static int open_and_load(struct collector *c, bool rdonly_cast, bool at_leave)
 	if (c->opts.offcpu && c->opts.count_run_time && c->opts.verbose <= 1)
 		collector_log_verifier(skel->obj, &c->off_said);
 	memcpy(skel->rodata_knobs, c->skel->rodata_knobs, sizeof(*skel->rodata_knobs));
-	offcpu_configure(skel, &c->offcpu_opts, c->opts.cpus, c->ncpus, at_leave);
+	if (c->offcpu_opts.wakers)
+		irq_code_find(collector_kernel_name, c, &irq);
+	offcpu_configure(skel, &c->offcpu_opts, c->opts.cpus, c->ncpus, at_leave, &irq);
 	err = share_maps(c->skel, skel);
 	libbpf_log_into(&c->refused);
 	if (!err)

@@ -28,20 +28,6 @@ static bool in_cgroup_namespace(void)
 	return is_not("/proc/self/ns/cgroup", FIRST_CGROUP_NS);
 }
 
-/* The addresses in /proc/kallsyms are 0. Those of per-CPU symbols, which come first, may be 0. */
-static bool no_kernel_symbols(void)
-{
-	FILE *f = fopen("/proc/kallsyms", "re");
-	unsigned long long addr = 0;
-	char line[256];
-
-	for (int i = 0; f && !addr && i < 1000 && fgets(line, sizeof(line), f); i++)
-		sscanf(line, "%llx", &addr);
-	if (f)
-		fclose(f);
-	return !addr;
-}
-
 static bool no_ptrace(void)
 {
 	return !caps_have(CAP_SYS_PTRACE);
@@ -82,9 +68,6 @@ static const struct {
 	    "CAP_DAC_READ_SEARCH is missing: files that this user may not read have no tables",
 	    "add the capability DAC_READ_SEARCH" },
 	  no_read_search },
-	{ { "kernel_symbols", "kernel addresses are hidden: kernel frames have no names",
-	    "add the capability SYSLOG, or sysctl kernel.kptr_restrict=0" },
-	  no_kernel_symbols },
 };
 
 const struct host_gap *host_gap_at(size_t i)

@@ -61,6 +61,7 @@ typedef void (*offcpu_single_fn)(void *ctx, const struct offcpu_single *one);
 typedef void (*offcpu_block_fn)(void *ctx, const struct offcpu_block *b);
 typedef void (*offcpu_thread_fn)(void *ctx, uint32_t tid, const struct sf_off_thread *t);
 
+struct irq_code;
 struct offcpu;
 struct offcpu_bpf;
 
@@ -71,7 +72,8 @@ struct offcpu_bpf *offcpu_open(bool rdonly_cast);
  * sizes and programs.
  */
 void offcpu_configure(struct offcpu_bpf *skel, const struct offcpu_opts *o,
-		      const struct num_cpus *cpus, int ncpus, bool at_leave);
+		      const struct num_cpus *cpus, int ncpus, bool at_leave,
+		      const struct irq_code *irq);
 
 /* skel is loaded, and remains owned by the caller. NULL: out of memory. */
 struct offcpu *offcpu_new(struct offcpu_bpf *skel, const struct offcpu_opts *o, bool at_leave);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kern/irq_code.h"
 #include "kern/offcpu_internal.h"
 #include "offcpu_nocast.skel.h"
 
@@ -68,56 +69,17 @@ static void choose_programs(struct offcpu_bpf *skel, const struct offcpu_opts *o
 	bpf_program__set_autoload(skel->progs.off_still_running, o->running);
 }
 
-struct ksyms { /* 0: not there */
-	uint64_t irq_start, irq_end, softirq_start, softirq_end;
-};
-
-static void see_symbol(struct ksyms *k, uint64_t addr, const char *name)
+static void set_irq_code(struct offcpu_bpf *skel, const struct irq_code *k)
 {
-	if ((!strcmp(name, "asm_common_interrupt") || !strncmp(name, "asm_sysvec_", 11)) &&
-	    (!k->irq_start || addr < k->irq_start))
-		k->irq_start = addr;
-	else if (!strcmp(name, "__irqentry_text_end"))
-		k->irq_end = addr;
-	else if (!strcmp(name, "handle_softirqs") ||
-		 (!strcmp(name, "__do_softirq") && !k->softirq_start))
-		k->softirq_start = addr, k->softirq_end = UINT64_MAX; /* 6.9 and later; before */
-	if (k->softirq_start && addr > k->softirq_start && addr < k->softirq_end)
-		k->softirq_end = addr;
-}
-
-/*
- * x86: the interrupt entry points are adjacent in .irqentry.text, after those of exceptions, which
- * belong to the task. Without kernel addresses (kptr_restrict), a task that was interrupted counts
- * as the waker although the interrupt was. Two passes: a function ends at the next symbol, and the
- * symbols may be unordered.
- */
-static void find_irq_code(struct offcpu_bpf *skel)
-{
-	struct ksyms k = { 0 };
-	unsigned long long addr;
-	char line[512], name[256];
-	FILE *f = fopen("/proc/kallsyms", "re");
-
-	for (int pass = 0; f && pass < 2; pass++) {
-		while (fgets(line, sizeof(line), f) &&
-		       sscanf(line, "%llx %*c %255s", &addr, name) == 2)
-			if (addr && !strchr(line, '['))
-				see_symbol(&k, addr, name);
-		rewind(f);
-	}
-	if (f)
-		fclose(f);
-	if (!k.irq_start || k.irq_start >= k.irq_end)
-		return;
-	skel->rodata->cfg_irq_start = k.irq_start;
-	skel->rodata->cfg_irq_len = k.irq_end - k.irq_start;
-	skel->rodata->cfg_softirq_start = k.softirq_start;
-	skel->rodata->cfg_softirq_len = k.softirq_start ? k.softirq_end - k.softirq_start : 0;
+	skel->rodata->cfg_irq_start = k->irq_start;
+	skel->rodata->cfg_irq_len = k->irq_end - k->irq_start;
+	skel->rodata->cfg_softirq_start = k->softirq_start;
+	skel->rodata->cfg_softirq_len = k->softirq_end - k->softirq_start;
 }
 
 void offcpu_configure(struct offcpu_bpf *skel, const struct offcpu_opts *o,
-		      const struct num_cpus *cpus, int ncpus, bool at_leave)
+		      const struct num_cpus *cpus, int ncpus, bool at_leave,
+		      const struct irq_code *irq)
 {
 	struct offcpu_bpf__rodata_knobs *knobs = skel->rodata_knobs;
 	struct offcpu_bpf__rodata *ro = skel->rodata;
@@ -142,8 +104,7 @@ void offcpu_configure(struct offcpu_bpf *skel, const struct offcpu_opts *o,
 	ro->cfg_by_cpu = cpus != NULL;
 	if (cpus)
 		memcpy((void *)ro->cfg_cpu_mask, cpus->bits, sizeof(ro->cfg_cpu_mask));
-	if (o->wakers)
-		find_irq_code(skel);
+	set_irq_code(skel, irq);
 	size_maps(skel, o, (uint32_t)ncpus, at_leave);
 	choose_programs(skel, o, at_leave);
 }

@@ -313,16 +313,19 @@ static void log_config(const struct agent *a, const char *what)
 		  a->cfg->endpoint, "spool", "%s", a->cfg->spool ? a->cfg->spool : "", NULL);
 }
 
-static void log_host_gaps(struct agent *a)
+/* Each is logged when it opens and when it closes. */
+static void look_for_gaps(struct agent *a)
 {
 	const struct host_gap *gap;
 
 	for (size_t i = 0; (gap = host_gap_at(i)); i++) {
-		if (!host_gap_open(i))
+		bool open = host_gap_open(i), was = a->values.host_gaps >> i & 1;
+
+		if (open == was)
 			continue;
-		a->values.host_gaps |= 1ull << i;
-		agent_log(AGENT_LOG_WARN, gap->what, "gap", "%s", gap->id, "fix", "%s", gap->fix,
-			  NULL);
+		a->values.host_gaps ^= 1ull << i;
+		agent_log(open ? AGENT_LOG_WARN : AGENT_LOG_INFO, open ? gap->what : "mended",
+			  "gap", "%s", gap->id, "fix", "%s", gap->fix, NULL);
 	}
 }
 
@@ -526,6 +529,7 @@ static void next_window(struct agent *a)
 	keep_cpu(a);
 	keep_memory(a);
 	a->values.cpus = a->session.cpus;
+	look_for_gaps(a);
 	publish(a);
 }
 
@@ -637,7 +641,7 @@ static int run(struct agent *a)
 	publish(a);
 	a->cpu_ns = sampling_cpu_ns(a);
 	log_config(a, "started");
-	log_host_gaps(a);
+	look_for_gaps(a);
 	publish(a);
 	notify("READY=1");
 	rc = sample(a);

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * x86: the interrupt entry points are adjacent in .irqentry.text, after those of exceptions, which
+ * belong to the task.
+ */
+#include "kern/irq_code.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* arch/x86: the kernel's code is in this gigabyte, and begins at a multiple of 2 MB */
+#define TEXT_FROM 0xffffffff80000000ull
+#define TEXT_TO	  0xffffffffc0000000ull
+#define TEXT_STEP (2ull << 20)
+#define TEXT_MOST (64ull << 20)
+#define STEP	  128 /* the code that is looked for is longer */
+
+static bool is_irq(const char *name)
+{
+	return !strcmp(name, "asm_common_interrupt") || !strncmp(name, "asm_sysvec_", 11);
+}
+
+/* Linux 6.9 and later. Before, it was part of __do_softirq, which is now a few bytes. */
+static bool is_softirq(const char *name)
+{
+	return !strcmp(name, "handle_softirqs");
+}
+
+static bool is_old_softirq(const char *name)
+{
+	return !strcmp(name, "__do_softirq");
+}
+
+static void see_symbol(struct irq_code *k, uint64_t addr, const char *name)
+{
+	if (is_irq(name) && (!k->irq_start || addr < k->irq_start))
+		k->irq_start = addr;
+	else if (!strcmp(name, "__irqentry_text_end"))
+		k->irq_end = addr;
+	else if (is_softirq(name) || (is_old_softirq(name) && !k->softirq_start))
+		k->softirq_start = addr, k->softirq_end = UINT64_MAX;
+	if (k->softirq_start && addr > k->softirq_start && addr < k->softirq_end)
+		k->softirq_end = addr;
+}
+
+/* Two passes: a function ends at the next symbol, and the symbols may be unordered. */
+static void read_kallsyms(struct irq_code *ret)
+{
+	unsigned long long addr;
+	char line[512], name[256];
+	FILE *f = fopen("/proc/kallsyms", "re");
+
+	for (int pass = 0; f && pass < 2; pass++) {
+		while (fgets(line, sizeof(line), f) &&
+		       sscanf(line, "%llx %*c %255s", &addr, name) == 2)
+			if (addr && !strchr(line, '['))
+				see_symbol(ret, addr, name);
+		rewind(f);
+	}
+	if (f)
+		fclose(f);
+}
+
+/* ---- By names alone ---- */
+
+struct names {
+	symbolizer_kernel_fn fn;
+	void *ctx;
+	char name[256]; /* of the address that was asked for last */
+};
+
+static bool has_name(struct names *n, uint64_t addr)
+{
+	return n->fn(n->ctx, addr, n->name, sizeof(n->name));
+}
+
+static bool names_like(struct names *n, uint64_t addr, bool (*is)(const char *name))
+{
+	return has_name(n, addr) && is(n->name);
+}
+
+/* Code whose names are like that was met at addr: extends [*start, *end) to its whole. */
+static void extend(struct names *n, bool (*is)(const char *name), uint64_t addr, uint64_t *start,
+		   uint64_t *end)
+{
+	if (!*start) {
+		*start = addr;
+		while (names_like(n, *start - 1, is))
+			--*start;
+	}
+	if (addr >= *end)
+		*end = addr + 1;
+	while (names_like(n, *end, is))
+		++*end;
+}
+
+void irq_code_search(symbolizer_kernel_fn name, void *ctx, struct irq_code *ret)
+{
+	struct names n = { .fn = name, .ctx = ctx };
+	struct irq_code old = { 0 };
+	uint64_t addr = TEXT_FROM, from;
+
+	while (addr < TEXT_TO && !has_name(&n, addr))
+		addr += TEXT_STEP;
+	for (from = addr; addr < from + TEXT_MOST && addr < TEXT_TO; addr += STEP) {
+		if (!has_name(&n, addr))
+			continue;
+		if (is_irq(n.name))
+			extend(&n, is_irq, addr, &ret->irq_start, &ret->irq_end);
+		else if (is_softirq(n.name))
+			extend(&n, is_softirq, addr, &ret->softirq_start, &ret->softirq_end);
+		else if (is_old_softirq(n.name))
+			extend(&n, is_old_softirq, addr, &old.softirq_start, &old.softirq_end);
+		else if (ret->irq_start && ret->softirq_start)
+			break;
+	}
+	if (!ret->softirq_start) {
+		ret->softirq_start = old.softirq_start;
+		ret->softirq_end = old.softirq_end;
+	}
+}
+
+void irq_code_find(symbolizer_kernel_fn name, void *ctx, struct irq_code *ret)
+{
+	*ret = (struct irq_code){ 0 };
+#ifdef __x86_64__
+	read_kallsyms(ret);
+	if (!ret->irq_start)
+		irq_code_search(name, ctx, ret);
+#else
+	(void)name, (void)ctx, (void)read_kallsyms;
+#endif
+	if (ret->irq_start >= ret->irq_end)
+		*ret = (struct irq_code){ 0 };
+}
