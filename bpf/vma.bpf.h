@@ -110,17 +110,18 @@ static __always_inline bool inode_is_anonymous(u64 inode)
 
 /*
  * What tells files with equal device, inode number and change time apart: a mix of i_generation,
- * the id of the file system's bdi, and the inode's address. FUSE and network file systems have no
- * generations, and a device number is used again after an unmount, but the id is not. Files of two
- * btrfs subvolumes may have all else in common. A module keeps its file open, so its inode stays
- * where it is.
+ * the id of the file system's bdi, and the address of the file's pages. FUSE and network file
+ * systems have no generations, and a device number is used again after an unmount, but the id is
+ * not. Files of two btrfs subvolumes may have all else in common. A module keeps its file open, so
+ * its inode stays where it is.
  */
 static __always_inline u32 inode_instance(u64 inode, u64 sb)
 {
 	u64 bdi = KLOAD(sb, struct super_block, s_bdi);
 	u32 id = KLOAD32(bdi, struct backing_dev_info, id);
 
-	return (KLOAD32(inode, struct inode, i_generation) + id * BDI_SPREAD) ^ (u32)(inode >> 4);
+	return KLOAD32(inode, struct inode, i_generation) + id * BDI_SPREAD +
+	       (u32)kload(KADDR(inode, struct inode, i_mapping));
 }
 
 static __always_inline void inode_key(u64 inode, struct sf_file_key *key)
