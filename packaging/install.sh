@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # install.sh [--prefix DIR] [--systemd|--no-systemd]: installs this archive below DIR (/usr/local):
 # the program and its names, man pages, completions, documentation and, where systemd is, the
-# agent's unit and /etc/sfbpf/agent.ini. Neither enables nor starts the agent. $DESTDIR is put
-# before all paths.
+# agent's unit and /etc/sfbpf/agent.ini. Neither enables nor starts the agent; one that runs is
+# restarted. $DESTDIR is put before all paths.
 # install.sh [--prefix DIR] --uninstall: removes what was installed below DIR.
 # For any POSIX shell, busybox's too.
 set -eu
@@ -146,6 +146,10 @@ if [ -r "$dest$list" ]; then
 	done <"$dest$list"
 fi
 mv -f "$dest$list.new" "$dest$list"
+# An agent of the version before goes on as this one; one that does not run is not started.
+if [ "$systemd" = yes ] && [ -z "$dest" ] && [ -d /run/systemd/system ]; then
+	systemctl daemon-reload && systemctl try-restart sfbpf-agent.service || true
+fi
 echo "installed: $dest$prefix/bin/sfbpf"
 [ "$systemd" != yes ] || echo "the agent's unit: $dest$unit; its configuration:" \
 	"$dest/etc/sfbpf/agent.ini. To start it: systemctl daemon-reload &&" \

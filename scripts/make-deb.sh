@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # make-deb.sh OUTPUT VERSION: a Debian package of what is built in OUTPUT, with the agent's unit and
 # configuration, as OUTPUT/sfbpf_VERSION_ARCH.deb. The agent is neither enabled nor started by
-# installing it.
+# installing it; an upgrade restarts it if it runs.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -45,19 +45,6 @@ Description: system-wide sampling profiler
  .eh_frame tables. With sfbpf-agent.service, an always-on agent that sends profiles to
  OpenTelemetry collectors, Pyroscope, Parca or ClickHouse.
 EOF
-cat > "$root/pkg/DEBIAN/postinst" <<'EOF'
-#!/bin/sh
-set -e
-[ ! -d /run/systemd/system ] || systemctl daemon-reload || true
-EOF
-cat > "$root/pkg/DEBIAN/prerm" <<'EOF'
-#!/bin/sh
-set -e
-if [ "$1" = remove ] && [ -d /run/systemd/system ]; then
-	systemctl stop sfbpf-agent.service || true
-fi
-EOF
-cp "$root/pkg/DEBIAN/postinst" "$root/pkg/DEBIAN/postrm"
-chmod 755 "$root/pkg/DEBIAN/postinst" "$root/pkg/DEBIAN/prerm" "$root/pkg/DEBIAN/postrm"
+install -m 755 packaging/deb/postinst packaging/deb/prerm packaging/deb/postrm "$root/pkg/DEBIAN/"
 dpkg-deb --root-owner-group -b "$root/pkg" "$out/sfbpf_${version}_$arch.deb" >/dev/null
 echo "$1/sfbpf_${version}_$arch.deb"

@@ -431,6 +431,43 @@ def check_notify(name):
     harness.check(name, errors[:2])
 
 
+# A systemd that runs, for scripts which ask it: it writes down what they want.
+SYSTEMD = """set -e
+mount -t tmpfs none /run
+mkdir -p /run/systemd/system /run/bin
+for n in systemctl deb-systemd-invoke; do
+	printf '#!/bin/sh\\necho %s "$@"\\n' "$n" > /run/bin/$n
+done
+[ "$1" = deb ] || rm /run/bin/deb-systemd-invoke
+shift
+chmod 755 /run/bin/*
+PATH=/run/bin exec "$@"
+"""
+
+
+def asked_of_systemd(kind, *argv):
+    r = run("unshare", "-m", "sh", "-c", SYSTEMD, "sh", kind, *argv)
+    return [r.stderr] if r.returncode else r.stdout.splitlines()
+
+
+def check_upgrade(name):
+    """The package's scripts restart an agent that runs, at an upgrade only."""
+    scripts = os.path.join(harness.TOP, "packaging", "deb")
+    restart = "try-restart sfbpf-agent.service"
+    reload, stop = "systemctl daemon-reload", "systemctl stop sfbpf-agent.service"
+    errors = []
+    for kind, script, args, want in (
+        ("deb", "postinst", ("configure", ""), [reload]),
+        ("deb", "postinst", ("configure", "0.1.0"), [reload, "deb-systemd-invoke " + restart]),
+        ("other", "postinst", ("configure", "0.1.0"), [reload, "systemctl " + restart]),
+        ("deb", "prerm", ("upgrade", "0.2.0"), []), ("deb", "prerm", ("remove", ), [stop]),
+        ("deb", "postrm", ("upgrade", "0.2.0"), [reload])):
+        got = asked_of_systemd(kind, "/bin/sh", os.path.join(scripts, script), *args)
+        if got != want:
+            errors.append("%s %s: %s" % (script, " ".join(args), got))
+    harness.check(name, errors)
+
+
 def check_unit(name):
     unit = os.path.join(harness.TOP, "packaging", "sfbpf-agent.service")
     if not shutil.which("systemd-analyze"):
@@ -664,5 +701,6 @@ if __name__ == "__main__":
     harness.run_checks([
         check_config, check_privileges, check_without_capabilities, check_host_gaps, check_kptr,
         check_kubernetes, check_metrics, check_prometheus, check_reload, check_notify, check_unit,
-        check_budget, check_budget_of_others, check_window_share, check_services, check_hotplug
+        check_upgrade, check_budget, check_budget_of_others, check_window_share, check_services,
+        check_hotplug
     ])
