@@ -693,8 +693,7 @@ _Static_assert(sizeof(struct sf_off_thread) == 104, "sf_off_thread layout");
 _Static_assert(sizeof(struct sf_sample) == 64, "sf_sample layout");
 _Static_assert(sizeof(struct sf_file_key) == 24, "sf_file_key layout");
 _Static_assert(sizeof(struct sf_need) == 80, "sf_need layout");
-_Static_assert(sizeof(struct sf_copy_key) == 32, "sf_copy_key layout");
-_Static_assert(sizeof(struct sf_copy) == 24, "sf_copy layout");
+_Static_assert(sizeof(struct sf_copy_key) == 32 && sizeof(struct sf_copy) == 24, "sf_copy layout");
 _Static_assert(sizeof(struct sf_copy_need) == 64, "sf_copy_need layout");
 
 #endif

@@ -167,8 +167,8 @@ def source(name, text):
 
 
 def judge(name, command, least, bridged, comm="", chain=".*"):
-    """At least that share of the stacks is at its root, by a bridge only if that may be, and all but
-    1 % of these have the chain. comm: part of the names of the threads.
+    """At least that share of the stacks is at its root, by a bridge only if that may be, and all
+    but 1 % of these have the chain. comm: part of the names of the threads.
     """
     stacks, stats = h.Recording(["-F", "499"], command=command).finish()
     errors = h.stats_errors(stats, stacks)
@@ -231,4 +231,5 @@ def check_erlang(name):
           "sched")
 
 
-h.run_checks([check_luajit_interpreter, check_luajit, check_luajit_embedded, check_mono, check_erlang])
+h.run_checks([check_luajit_interpreter, check_luajit, check_luajit_embedded, check_mono,
+              check_erlang])

@@ -539,9 +539,10 @@ TEST(ends_with_call)
 		INSN(0xff, 0x15, 0, 0x10, 0, 0),	     /* *4096(%rip) */
 		INSN(0x64, 0xff, 0x14, 0x25, 0x10, 0, 0, 0), /* *%fs:16 */
 		INSN(0xe8, 0xfb, 0x0f, 0, 0),
-		INSN(0x67, 0xe8, 0, 0, 0, 0), /* rel32 */
+		INSN(0x67, 0xe8, 1, 0, 0, 0), /* rel32 */
 	};
 	const uint64_t others[] = {
+		INSN(0xe8, 0, 0, 0, 0),	      /* of the next function, before which it stands */
 		INSN(0xff, 0xe0),	      /* jmp *%rax */
 		INSN(0xe9, 0xfb, 0x0f, 0, 0), /* jmp rel32 */
 		INSN(0xff, 0x25, 8, 0, 0, 0), /* jmp *8(%rip) */
