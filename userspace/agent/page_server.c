@@ -20,9 +20,12 @@
 #define REQUEST_MAX	4096
 /* after accept4() failed for lack of descriptors or memory */
 #define ACCEPT_PAUSE_NS (100 * NUM_MS)
-#define CPU_MOST_NS	(500 * NUM_MS) /* unused CPU time that is saved */
-#define PEERS		64	       /* addresses that are remembered */
-#define RATE_SAVED	10	       /* requests of an address that come at once */
+/* A flood of connections that are hung up on takes a part of a CPU, and waits for the rest. */
+#define REFUSED_AT_ONCE 8
+#define REFUSE_PAUSE_NS NUM_MS
+#define CPU_MOST_NS	(500 * (int64_t)NUM_MS) /* unused CPU time that is saved */
+#define PEERS		64			/* addresses that are remembered */
+#define RATE_SAVED	10			/* requests of an address that come at once */
 
 enum client_state {
 	CLIENT_NONE,	/* the slot is free */
@@ -49,10 +52,12 @@ struct page_server {
 	void *ctx;
 	void (*on_thread)(void);
 	uint64_t accept_from; /* CLOCK_MONOTONIC: no accept before this time */
+	uint64_t refused;     /* connections */
 	char host[256];	      /* of the address that is listened on */
 	bool loopback;	      /* and whether that is one of loopback */
-	/* CPU time that is left at `since`, and that the thread had used then */
-	uint64_t cpu_left, cpu_used, since;
+	/* CPU time that is left at `since`, or owed, and that the thread had used then */
+	int64_t cpu_left;
+	uint64_t cpu_used, since;
 	struct peer {
 		uint64_t peer;
 		uint64_t until; /* the time up to which its requests have used up its rate */
@@ -268,16 +273,17 @@ static bool in_rate(struct page_server *s, uint64_t peer, uint64_t now)
 
 static bool may_ask(struct page_server *s, uint64_t peer, uint64_t now)
 {
-	uint64_t used = clock_ns(CLOCK_THREAD_CPUTIME_ID), cost = used - s->cpu_used,
-		 more = (now - s->since) * PAGE_SERVER_CPU_PCT / 100;
+	const uint64_t used = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
-	s->cpu_left += more < CPU_MOST_NS ? more : CPU_MOST_NS;
+	s->cpu_left += (int64_t)((now - s->since) * PAGE_SERVER_CPU_PCT / 100);
+	s->cpu_left -= (int64_t)(used - s->cpu_used);
 	if (s->cpu_left > CPU_MOST_NS)
 		s->cpu_left = CPU_MOST_NS;
-	s->cpu_left -= cost < s->cpu_left ? cost : s->cpu_left;
+	if (s->cpu_left < -CPU_MOST_NS)
+		s->cpu_left = -CPU_MOST_NS;
 	s->cpu_used = used;
 	s->since = now;
-	return in_rate(s, peer, now) || s->cpu_left;
+	return in_rate(s, peer, now) || s->cpu_left > 0;
 }
 
 static size_t clients_of(const struct page_server *s, uint64_t peer)
@@ -329,6 +335,8 @@ static void accept_one(struct page_server *s, uint64_t now)
 	peer = page_server_peer((struct sockaddr *)&from);
 	if (!may_ask(s, peer, now)) {
 		close(fd);
+		if (++s->refused % REFUSED_AT_ONCE == 0)
+			s->accept_from = now + REFUSE_PAUSE_NS;
 		return;
 	}
 	c = next_slot(s);
