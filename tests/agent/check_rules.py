@@ -88,6 +88,15 @@ def file_errors(got, plain, go):
     return e
 
 
+def all_have_processes(message):
+    d = message.dictionary
+    pids = {
+        i for i, a in enumerate(d.attribute_table)
+        if d.string_table[a.key_strindex] == "process.pid" and a.value.int_value
+    }
+    return all(pids & set(s.attribute_indices) for p in otlp_profiles(message) for s in p.samples)
+
+
 def setting_errors(name, got):
     e, compared = [], 0
     for g in got:
@@ -109,9 +118,13 @@ def setting_errors(name, got):
         for g in got for a in g.message.dictionary.attribute_table
         if g.message.dictionary.string_table[a.key_strindex] == "process.executable.path"
     }
-    if bool(executables) != (name in ("label-pid", "all")) or executables and not any(
+    if not executables or name != "other-event" and not any(
             x.endswith("dash") or "python" in x for x in executables):
         e.append("executables %s" % executables)
+    if any("[unknown]" in d.string_table[m.filename_strindex]
+           for d in (g.message.dictionary for g in got) for m in d.mapping_table):
+        e.append("a mapping without a file")
+    e += ["a sample without a process" for g in got if not all_have_processes(g.message)]
     return e
 
 

@@ -65,7 +65,7 @@ static void make_scene(struct scene *s, int protocol)
 	s->cfg->gzip = false;
 	EXPECT_EQ(agent_config_check(s->cfg, &err), 0);
 	s->in = (struct encode_input){ s->cfg,	   "host\"1", &s->window, s->w.sz, s->w.ms,
-				       &s->w.meta, &s->w.st,  NULL,	  0 };
+				       &s->w.meta, &s->w.st,  NULL,	  0,	   false };
 }
 
 static void free_scene(struct scene *s)
@@ -277,6 +277,52 @@ TEST(blocked_time_in_every_protocol)
 		profile_free(s.window.groups[1].profile);
 		free_scene(&s);
 	}
+}
+
+/* The mappings in a body's dictionary, with the empty one. */
+static unsigned int mappings_of(const struct body *body)
+{
+	struct bytes b = bytes_of(body->data, body->len, false), part, element;
+	unsigned int n = 0;
+
+	while (bytes_left(&b))
+		if (next_field(&b, &part) == 2)
+			while (bytes_left(&part))
+				n += next_field(&part, &element) == 1;
+	return n;
+}
+
+/* A mapping says which file it is of. */
+TEST(no_mapping_without_a_file)
+{
+	unsigned int before = 0, after = 0, files = 0;
+	struct encoded e = { .n = 0 };
+	struct scene s;
+
+	make_scene(&s, AGENT_OTLP_HTTP);
+	EXPECT_EQ(receiver_at(s.in.cfg->protocol)->encode(&s.in, keep, &e), 0);
+	for (size_t i = 0; i < e.n; i++)
+		before += mappings_of(&e.list[i]);
+	drop(&e);
+	for (uint32_t i = 0; i < modules_count(s.w.ms); i++) {
+		struct module *m = modules_at(s.w.ms, i);
+
+		if (m && m->path) {
+			free(m->path);
+			m->path = NULL;
+			m->name = "";
+			files++;
+		}
+	}
+	EXPECT_EQ(receiver_at(s.in.cfg->protocol)->encode(&s.in, keep, &e), 0);
+	for (size_t i = 0; i < e.n; i++) {
+		after += mappings_of(&e.list[i]);
+		expect_dictionary(&e.list[i]);
+	}
+	EXPECT(files > 0 && before >= 2 + files);
+	EXPECT_EQ(after, 2); /* the empty one and the kernel's */
+	drop(&e);
+	free_scene(&s);
 }
 
 TEST(blocked_time_alone_is_sent)

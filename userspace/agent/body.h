@@ -51,6 +51,7 @@ struct encode_input {
 	const struct run_stats *stats;
 	const struct identity *identity; /* NULL: not known */
 	uint64_t period;		 /* events per sample; 0: sampled at a frequency */
+	bool foreign_pids;		 /* samples have pids of another PID namespace */
 };
 
 /* Takes over b->data. 0, or -errno, which stops the encoding. */

@@ -220,14 +220,17 @@ static void end_group(struct otlp *o, const struct window_group *g)
 	o->samples = (struct idmap){ 0 };
 }
 
-/* The executable of a process that still runs. */
+/*
+ * The executable of a process that still runs. In another PID namespace, the pids of samples are
+ * other processes.
+ */
 static void add_executable(struct otlp *o, struct process *p, uint32_t pid)
 {
 	char link[64], target[4096], path[4096], *name;
 	ssize_t len;
 
 	snprintf(link, sizeof(link), "/proc/%u/exe", pid);
-	len = readlink(link, target, sizeof(target) - 1);
+	len = o->in->foreign_pids ? 0 : readlink(link, target, sizeof(target) - 1);
 	if (len <= 0)
 		return;
 	target[len] = 0;
@@ -239,14 +242,14 @@ static void add_executable(struct otlp *o, struct process *p, uint32_t pid)
 	p->attributes[p->n++] = otlp_attribute(&o->dict, "process.executable.path", path, 0);
 }
 
-/* The index of the process plus 1; 0: processes are not told apart. */
+/* The index of the process plus 1; 0: it is not known. */
 static uint32_t process_id(struct otlp *o, uint32_t pid)
 {
 	size_t before = o->process_of.n;
 	struct process *p;
 	uint32_t id;
 
-	if (!pid || !o->in->cfg->label_pid)
+	if (!pid)
 		return 0;
 	if (idmap_get(&o->process_of, pid, 0, &id) ||
 	    vec_reserve(&o->processes, &o->processes_cap, o->process_of.n, sizeof(*p))) {
@@ -399,6 +402,7 @@ static uint64_t otlp_rejected(const void *data, size_t len, char *why, size_t ca
 const struct receiver receiver_otlphttp = {
 	.endpoint = "http://127.0.0.1:4318",
 	.bodies = BODY_BIT(BODY_OTLP),
+	.processes = true,
 	.encode = encode_window,
 	.path_in_endpoint = true,
 	.content_type = "application/x-protobuf",
@@ -409,6 +413,7 @@ const struct receiver receiver_otlphttp = {
 const struct receiver receiver_otlpgrpc = {
 	.endpoint = "http://127.0.0.1:4317",
 	.bodies = BODY_BIT(BODY_OTLP),
+	.processes = true,
 	.encode = encode_window,
 	.grpc = true,
 	.path = "/opentelemetry.proto.collector.profiles.v1development.ProfilesService/Export",

@@ -293,7 +293,7 @@ static uint32_t file_mapping(struct otlp_dict *d, struct module *mod, const stru
 	struct mapping m = *range;
 	char path[4096];
 
-	otlp_path(d, mod->path ? mod->path : "[unknown]", path, sizeof(path));
+	otlp_path(d, mod->path, path, sizeof(path));
 	m.name = path;
 	add_hex_id(d, &m, gnu_key, mod->build_id,
 		   mod->build_id_len < sizeof(mod->build_id) ? mod->build_id_len
@@ -440,7 +440,7 @@ static uint32_t frame_location(struct otlp_dict *d, const struct profile_frame *
 	m = kind == SF_FRAME_ROW || kind == SF_FRAME_NOROW
 		    ? modules_find(d->in->modules, SF_FRAME_MODULE(f->word))
 		    : NULL;
-	if (m && m->known != KNOWN_ID) {
+	if (m && m->known != KNOWN_ID && m->path) {
 		mapping = user_mapping(d, m, SF_FRAME_OFFSET(f->word), &addr);
 		type = file_type(d, m, name);
 	} else if (m) {

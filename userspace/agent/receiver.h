@@ -15,6 +15,7 @@ struct receiver {
 	const char *endpoint; /* the default; NULL: the user must give one */
 	/* BODY_BIT of each kind it accepts; other kinds in the spool belong to another receiver. */
 	unsigned int bodies;
+	bool processes; /* its bodies tell processes apart, with and without label-pid */
 	/* Encodes all bodies of a window. 0 or -errno. */
 	int (*encode)(const struct encode_input *in, body_fn fn, void *ctx);
 	/* One of these bodies was dropped before it was delivered. NULL: nothing to do. */

@@ -169,6 +169,7 @@ static int encode(struct agent *a)
 		.stats = &stats,
 		.identity = &a->identity,
 		.period = a->opts.common.collect.period,
+		.foreign_pids = a->values.host_gaps >> HOST_GAP_PID_NAMESPACE & 1,
 	};
 	int err;
 
@@ -179,7 +180,7 @@ static int encode(struct agent *a)
 	window_pods(&a->window, a->kubelet, true);
 	window_name(&a->window, a->contexts);
 	err = window_close(&a->window, a->window.duration_ns, a->session.symbols,
-			   a->cfg->label_pid);
+			   a->cfg->label_pid || receiver_at(a->cfg->protocol)->processes);
 	if (!err && a->window.ngroups)
 		err = receiver_at(a->cfg->protocol)->encode(&in, push_body, a);
 	if (!err && a->cfg->copy)
