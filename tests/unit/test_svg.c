@@ -107,8 +107,7 @@ TEST(svg_colours_of_the_page)
 			printf("  %s: %.*s\n", cases[i].name, end ? (int)(end - box) : 0, box);
 		EXPECT(fill && fill < end);
 	}
-	snprintf(part, sizeof(part), "fill=\"#f6b76a\"/>");
-	expect_part(out, part, true);
+	expect_part(out, "fill=\"#f6b76a\"/>", true);
 	for (const char *const *text =
 		     (const char *const[]){ "user", "kernel", "process, thread, state", "Python",
 					    NULL };

@@ -68,7 +68,7 @@ TEST(sym_demangle_other_languages)
 		{ "_D5dprog__T3fooVAyaa3_612962ZQsFiZv", "dprog.foo!(\"a)b\").foo" },
 		{ "_D5dprog3fooFiZv.part.0", "dprog.foo" },
 		{ "_D5dprog3Bag6__initZ", "initializer for dprog.Bag" },
-		{ "_Dmain", "_Dmain" },
+		{ "_Dmain", "D main" },
 		{ "_D5dprog", "_D5dprog" },
 		{ "_D9", "_D9" },
 		/* OCaml up to 5.0, and later */

@@ -9,6 +9,15 @@ struct text_case {
 	const char *in, *want;
 };
 
+TEST(text_path_of_deleted_file)
+{
+	EXPECT_EQ(text_path_len("/bin/a (deleted)"), 6);
+	EXPECT_EQ(text_path_len("/bin/a"), 6);
+	EXPECT_EQ(text_path_len("/bin/a (deleted) b"), 18);
+	EXPECT_EQ(text_path_len(" (deleted)"), 10);
+	EXPECT_EQ(text_path_len(""), 0);
+}
+
 TEST(text_encode)
 {
 	static const uint32_t chars[] = { 0,	  0x7f,	  0x80,	   0x7ff,   0x800,

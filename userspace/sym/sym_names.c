@@ -70,7 +70,8 @@ static size_t d_name_len(const char *s)
 
 static bool d_is_mangled(const char *raw)
 {
-	return raw[0] == '_' && raw[1] == 'D' && raw[2] >= '0' && raw[2] <= '9';
+	return raw[0] == '_' && raw[1] == 'D' &&
+	       ((raw[2] >= '0' && raw[2] <= '9') || !strcmp(raw, "_Dmain"));
 }
 
 /* GCC's clones end in .part.0 and the like. */
