@@ -211,7 +211,7 @@ static __always_inline int python_next(struct sf_scratch *s, u32 slot, const str
 	struct sf_python_walk *p = &w->python;
 	u64 frame = p->frame, code, back, word;
 	int at = frame ? python_frame(w, d, frame) : -1;
-	u32 n = s->n, owner;
+	u32 owner;
 
 	if (at < 0)
 		return frame ? python_lost(s, SF_STOP_LANG_FAULT) : lang_done(s);
@@ -222,12 +222,10 @@ static __always_inline int python_next(struct sf_scratch *s, u32 slot, const str
 	code = WINDOW64(w, at, d->frame_code) & ~PY_TAG_MASK;
 	if (back == frame || python_code(w, d, delta, code))
 		return python_lost(s, SF_STOP_LANG_FAULT);
-	if (n >= SF_MAX_USER)
-		return SF_STOP_DEPTH;
 	word = lang_word(s, slot, SF_LANG_PYTHON,
 			 python_position(d, code, WINDOW64(w, at, d->frame_lasti)));
-	*frame_at(s, n) = word;
-	s->n = n + 1;
+	if (!frame_push(s, word))
+		return SF_STOP_DEPTH;
 	p->frame = back;
 	/* 3.10: throw() goes through generators that wait without a C frame. */
 	if (d->kind == SF_PY_BACK && d->frame_owner && owner < PY_RUNS)
@@ -277,9 +275,8 @@ static __noinline bool python_rest(struct sf_scratch *s, u32 slot, const struct 
 	struct sf_python_walk *p = &w->python;
 	u64 frame = p->frame, code, back, word;
 	int at = frame ? python_frame(w, d, frame) : -1;
-	u32 n = s->n;
 
-	if (at < 0 || n >= SF_MAX_USER)
+	if (at < 0)
 		return false;
 	back = WINDOW64(w, at, d->frame_back);
 	if (d->kind == SF_PY_ENTRY && WINDOW8(w, at, d->frame_owner) >= PY_OWNED_BY_LOOP) {
@@ -291,8 +288,8 @@ static __noinline bool python_rest(struct sf_scratch *s, u32 slot, const struct 
 		return false;
 	word = lang_word(s, slot, SF_LANG_PYTHON,
 			 python_position(d, code, WINDOW64(w, at, d->frame_lasti)));
-	*frame_at(s, n) = word;
-	s->n = n + 1;
+	if (!frame_push(s, word))
+		return false;
 	p->frame = back;
 	return true;
 }

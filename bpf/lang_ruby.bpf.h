@@ -347,7 +347,6 @@ __noinline int ruby_one(u32 slot)
 	u64 cfp, pc, word;
 	bool in_c;
 	int at;
-	u32 n;
 
 	if (!s)
 		return RUBY_FAULT;
@@ -358,7 +357,6 @@ __noinline int ruby_one(u32 slot)
 	w = &s->lang;
 	r = &w->ruby;
 	cfp = r->cfp;
-	n = s->n;
 	at = ruby_frame(w, d, cfp);
 	if (at < 0 || ruby_env(r, RB_FRAME64(w, at, RB_CFP_EP)))
 		return RUBY_FAULT;
@@ -376,12 +374,8 @@ __noinline int ruby_one(u32 slot)
 		    ruby_code(s, RB_FRAME64(w, at, RB_CFP_ISEQ), in_c ? 0 : r->owner, pc))
 			return RUBY_FAULT;
 		word = in_c ? ruby_method_word(s, slot, pc) : ruby_word(s, slot, pc);
-		if (n >= SF_MAX_USER)
+		if ((in_c || !ruby_handled(w, d)) && !frame_push(s, word))
 			return RUBY_FAULT;
-		if (in_c || !ruby_handled(w, d)) {
-			*frame_at(s, n) = word;
-			s->n = n + 1;
-		}
 		/* Pushed for an activation that has not begun: this one's frames follow it. */
 		if (r->pending && !in_c && pc == r->begun)
 			r->flags &= ~(u64)RB_FINISH;

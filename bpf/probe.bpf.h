@@ -140,23 +140,27 @@ __noinline int probe_step(u32 slot)
 /*
  * Sets the pc back to a breakpoint that the kernel has not handled yet: it points after the
  * breakpoint, and the instruction there is not done. If the instruction is, because the kernel has
- * emulated it, the pc is right. At a function's first instruction sp tells which.
+ * emulated it, the pc is right. At a function's first instruction sp tells which. Global: its
+ * variables are on the BPF stack only while it runs. Always 0.
  */
-static __always_inline void probe_hit(struct sf_scratch *s)
+__noinline int probe_hit(u32 slot)
 {
+	struct sf_scratch *s = scratch_of(slot);
 	u64 ra;
 	u8 insn;
 
-	if ((s->regs.flags & SF_REGS_RA) || !probe_task() ||
+	if (!s || (s->regs.flags & SF_REGS_RA) || !probe_task() ||
 	    copy_user(&insn, sizeof(insn), s->regs.pc - 1) || insn != PROBE_INT3 ||
 	    copy_user(&ra, sizeof(ra), s->regs.sp))
-		return;
+		return 0;
 	if (probe_replaced(s, ra) || follows_call(ra))
 		s->regs.pc--;
+	return 0;
 }
 #else
-static __always_inline void probe_hit(struct sf_scratch *s)
+static __always_inline int probe_hit(u32 slot)
 {
+	return 0;
 }
 #endif
 

@@ -39,7 +39,7 @@ static __always_inline void sample_unwind(struct sf_scratch *s, u32 slot, int er
 		return;
 	}
 	if (s->sample.flags & SF_SAMPLE_IN_KERNEL)
-		probe_hit(s);
+		probe_hit(slot);
 	unwind_user(s, slot);
 	s->sample.n_user = s->n;
 	s->sample.stop = s->stop;
