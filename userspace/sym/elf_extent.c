@@ -16,11 +16,13 @@
 #define SCAN_MOST   (8u << 20) /* bytes of code read for all symbols of a file */
 #define PAD_ALIGN   16
 
-/* The code at `at`, at least one instruction unless the file ends. */
+/* The code at off, at least one instruction unless the file ends. */
 static int code_at(struct extents *x, uint64_t off, struct bytes *ret)
 {
 	uint64_t left = x->img->size - off, at = off - x->from;
 
+	if (off >= x->img->size)
+		return -ERANGE;
 	if (off < x->from || at > x->code.view.len ||
 	    (x->code.view.len - at < INSTRUCTION && x->code.view.len - at < left)) {
 		int err;
@@ -69,7 +71,7 @@ static bool is_last(struct scan *s, const struct code_op *op)
 	       op->kind == OP_JUMP_REG || op->kind == OP_JUMP_TABLE;
 }
 
-/* The end of the function. 0, -ENOMEM, -EIO. */
+/* The end of the function. 0 or -ENOMEM. */
 static int scan_code(struct extents *x, uint64_t off, struct scan *s, uint64_t *ret)
 {
 	uint64_t at = s->start, called = 0;
@@ -80,8 +82,12 @@ static int scan_code(struct extents *x, uint64_t off, struct scan *s, uint64_t *
 		struct code_op op;
 
 		err = code_at(x, off + (at - s->start), &code);
-		if (err)
-			return err == -ENOMEM ? err : -EIO;
+		if (err == -ENOMEM)
+			return err;
+		if (err) { /* a segment may claim more than the file has */
+			s->unsure = true;
+			break;
+		}
 		x->arch->decode(bytes_here(&code), bytes_left(&code), at, &op);
 		if (op.kind == OP_BAD || x->scanned > SCAN_MOST) {
 			s->unsure = true;

@@ -102,7 +102,7 @@ struct extents {
 };
 void extents_open(struct extents *x, struct builder *b);
 void extents_close(struct extents *x);
-/* The size of the function at off, from 1 to most. 0, -ENOENT: not code, -ENOMEM, -EIO. */
+/* The size of the function at off, from 1 to most. 0, -ENOENT: not code, -ENOMEM. */
 int extents_find(struct extents *x, uint64_t off, uint64_t most, uint64_t *ret);
 
 /*
