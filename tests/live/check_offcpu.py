@@ -495,7 +495,23 @@ def check_tables(name):
             r"^[0-9.]+ %%  %s \(%d\): .* blocks.*, state S\n(    .*\n)+  woken by .*\n    " %
         (BL + "table", p.pid), r.stdout, re.M):
         errors.append("no stack with its waker: %s" % r.stdout[-600:])
+    listed = re.findall(r"^[0-9.]+ %  (.*): .*, state (\w)\n((?:    .*\n)+)", r.stdout, re.M)
+    if len(set(listed)) != len(listed):
+        errors.append("a stack is listed twice: %s" % listed)
+    if any(frames.split("\n")[0].endswith("_[k]") for _, _, frames in listed):
+        errors.append("a stack begins in the kernel: %s" % listed)
+    if r.stdout.splitlines()[1].endswith("_[k]"):
+        errors.append("functions of the kernel first: %s" % r.stdout[:300])
     h.check("offcpu-tables", errors)
+
+
+def check_idle_text(name):
+    """The text leaves out threads that wait for work, such as most of the kernel's."""
+    r = subprocess.run([h.SFBPF, "offcpu", "--kernel-threads-only", "--format", "text", "1"],
+                       capture_output=True, text=True, timeout=60)
+    idle = re.search(r"without ([0-9.]+) s of idle threads", r.stdout)
+    left_out = idle and float(idle[1]) > 1 and "kthreadd_[k]" not in r.stdout
+    h.check("offcpu-idle-text", [] if left_out else [r.stdout[-600:]])
 
 
 ALIKE = [("alike_first", "nanosleep"), ("alike_second", "nanosleep"), ("alike_first", "poll"),
@@ -607,5 +623,6 @@ if __name__ == "__main__":
         check_chains_back, check_chains_leave, check_totals, check_delay, check_first_block,
         check_pingpong, check_thin, check_full_maps, check_generations, check_wakers,
         check_hidden_addresses, check_chains_of_wakers, check_limits, check_filters, check_tables,
+        check_idle_text,
         check_alike, check_again, check_usage
     ])
