@@ -183,7 +183,7 @@ static __always_inline const struct sf_lang *lang_of(const struct sf_vma *v)
 
 static __always_inline bool code_allowed(u32 owner, u64 now)
 {
-	u32 at = owner ? 1 + owner % (SF_GRANTS - 1) : 0;
+	u32 at = grant_at(owner);
 	u64 *until = bpf_map_lookup_elem(&code_grants, &at), t;
 
 	if (!until)

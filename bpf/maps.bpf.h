@@ -495,12 +495,13 @@ struct {
 
 /*
  * By user: the time up to which requests for tables have used up the user's grant (see
- * need_allowed). Users that share an entry share the grant; root has its own entry.
+ * need_allowed). Users that share an entry share the grant. Which do depends on a key that is
+ * different in each run (grant_at); root has its own entry.
  */
-#define SF_GRANTS 256
+#define SF_GRANTS 4096 /* of users other than root; root's is the last one */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, SF_GRANTS);
+	__uint(max_entries, SF_GRANTS + 1);
 	__type(key, u32);
 	__type(value, u64);
 } grants SEC(".maps");
@@ -508,7 +509,7 @@ struct {
 /* As grants, for new code objects (code_allowed). */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, SF_GRANTS);
+	__uint(max_entries, SF_GRANTS + 1);
 	__type(key, u32);
 	__type(value, u64);
 } code_grants SEC(".maps");
@@ -635,6 +636,14 @@ KNOB char cfg_comm[64] = "";
 KNOB __u32 cfg_comm_len = 0;
 KNOB __u32 cfg_ncpus = 1;
 KNOB __u32 cfg_page_shift = 12;
+/*
+ * Ranges of ids of which each belongs to one user (userspace/base/user_account.h): he could be all
+ * of them, and counts as the first one.
+ */
+#define SF_USER_RANGES 64
+KNOB __u32 cfg_nranges = 0;
+KNOB __u32 cfg_range_first[SF_USER_RANGES] = {}, cfg_range_count[SF_USER_RANGES] = {};
+KNOB __u64 cfg_grant_key = 1;	     /* odd; random in each run */
 KNOB __u64 cfg_wake_bytes = 1 << 18; /* wake the consumer when the ring holds this much */
 
 /*

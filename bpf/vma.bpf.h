@@ -134,13 +134,25 @@ static __always_inline void inode_key(u64 inode, struct sf_file_key *key)
 	key->ctime_ns = inode_ctime_ns(inode);
 }
 
+/* Whose share a user spends. */
+__noinline u32 user_account(u32 uid)
+{
+	for (u32 i = 0; i < SF_USER_RANGES && i < cfg_nranges; i++) {
+		u32 at = INDEX(i, SF_USER_RANGES), first = cfg_range_first[at];
+
+		if (uid - first < cfg_range_count[at])
+			return first;
+	}
+	return uid;
+}
+
 /*
  * The owner of a process. The real user, not the effective one: files that a set-user-id program
  * maps are charged to the user who runs it.
  */
 static __always_inline u32 task_owner(u64 task)
 {
-	return KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid.val);
+	return user_account(KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid.val));
 }
 
 static __always_inline u32 mm_owner(u64 mm)
@@ -149,7 +161,7 @@ static __always_inline u32 mm_owner(u64 mm)
 
 	if (bpf_core_field_exists(struct mm_struct___memcg, owner))
 		task = KLOAD(mm, struct mm_struct___memcg, owner);
-	return task ? task_owner(task) : (u32)bpf_get_current_uid_gid();
+	return task ? task_owner(task) : user_account((u32)bpf_get_current_uid_gid());
 }
 
 /*
@@ -160,9 +172,14 @@ static __always_inline u32 mm_owner(u64 mm)
 #define NEED_BURST   4096
 #define NEED_STEP_NS (1000000000ull / 128)
 
+static __always_inline u32 grant_at(u32 owner)
+{
+	return owner ? (u32)INDEX((owner * cfg_grant_key) >> 32, SF_GRANTS) : SF_GRANTS;
+}
+
 static __always_inline bool need_allowed(u32 owner, u64 now)
 {
-	u32 at = owner ? 1 + owner % (SF_GRANTS - 1) : 0;
+	u32 at = grant_at(owner);
 	u64 *until = bpf_map_lookup_elem(&grants, &at), t;
 
 	if (!until)

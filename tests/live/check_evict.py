@@ -161,6 +161,31 @@ def check_evict_flood(name):
     h.check(name, errors)
 
 
+def check_evict_share(name):
+    """A user with more files than he may have read spends his own share, not that of a user whose
+    number is the same modulo the entries of a small table.
+    """
+    victim, spender = FLOOD_UID + 50, FLOOD_UID + 50 + 255 * 4096
+    r = h.Recording(["-F", "499"], 60)
+    r.wait_ready()
+    flood = as_user(spender, [h.program("manyfiles"), "18", h.program("stub.so"), "8000", "120",
+                              str(spender)], stdout=subprocess.PIPE)
+    flood.stdout.readline()
+    time.sleep(6)
+    as_user(victim, [h.link_program("manyfiles", "victim"), "4", h.program("stub.so"), "400", "20",
+                     str(victim)], stdout=subprocess.DEVNULL).wait()
+    h.stop(flood)
+    stacks, stats = r.interrupt()
+    n, complete, _ = shares(stacks).get("victim", (0, 0, 0))
+    errors = h.stats_errors(stats, stacks)
+    h.note("%s: %d of %d complete, refused %d" % (name, complete, n, stats["needs"]["refused"]))
+    if not stats["needs"]["refused"]:
+        errors.append("nothing was refused")
+    if n < 100 or complete < 0.9 * n:
+        errors.append("%d of %d samples are complete" % (complete, n))
+    h.check(name, errors)
+
+
 def check_evict_unmapped(name):
     """Tables of a program that has ended go, after a while; when it runs again it has complete
     stacks again.
@@ -185,4 +210,4 @@ def check_evict_unmapped(name):
     h.check(name, errors)
 
 
-h.run_checks([check_evict_memory, check_evict_flood, check_evict_unmapped])
+h.run_checks([check_evict_memory, check_evict_flood, check_evict_share, check_evict_unmapped])

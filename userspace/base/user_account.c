@@ -45,6 +45,13 @@ static void read_ranges(void)
 		fclose(f);
 }
 
+size_t user_ranges(const struct user_range **ret)
+{
+	pthread_once(&once, read_ranges);
+	*ret = ranges;
+	return nranges;
+}
+
 uint32_t user_account(uint32_t uid)
 {
 	pthread_once(&once, read_ranges);

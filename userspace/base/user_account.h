@@ -15,6 +15,8 @@ struct user_range {
 
 /* Reads the ranges of lines NAME:FIRST:COUNT. Returns their number; others are left out. */
 size_t user_ranges_parse(const char *text, struct user_range *ret, size_t most);
+/* The ranges of this machine. Returns their number. */
+size_t user_ranges(const struct user_range **ret);
 /* The account of a user. The ranges are read once, at the first call in any thread. */
 uint32_t user_account(uint32_t uid);
 

@@ -17,6 +17,8 @@
 #include <linux/perf_event.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
+#include "base/user_account.h"
 #include "kern/caps.h"
 #include "kern/collector_internal.h"
 #include "kern/libbpf_log.h"
@@ -66,6 +68,21 @@ static struct sfbpf_bpf *open_object(const struct collector *c)
 	return NULL;
 }
 
+/* Ranges beyond those that BPF has room for are not folded there. */
+static void set_users(struct sfbpf_bpf__rodata_knobs *ro)
+{
+	const size_t most = sizeof(ro->cfg_range_first) / sizeof(ro->cfg_range_first[0]);
+	const struct user_range *ranges;
+	size_t n = user_ranges(&ranges);
+
+	ro->cfg_grant_key = hash_u64(1) | 1;
+	ro->cfg_nranges = (uint32_t)(n < most ? n : most);
+	for (size_t i = 0; i < ro->cfg_nranges; i++) {
+		((uint32_t *)ro->cfg_range_first)[i] = ranges[i].first;
+		((uint32_t *)ro->cfg_range_count)[i] = ranges[i].count;
+	}
+}
+
 static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 {
 	const struct collector_opts *o = &c->opts;
@@ -92,6 +109,7 @@ static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 	ro->cfg_want_time = o->want_time;
 	ro->cfg_want_link = o->want_link;
 	ro->cfg_wake_bytes = o->ring_bytes / 4;
+	set_users(ro);
 	if (o->comm_glob) {
 		ro->cfg_comm_len = (uint32_t)strnlen(o->comm_glob, sizeof(ro->cfg_comm) - 1);
 		memcpy((char *)ro->cfg_comm, o->comm_glob, ro->cfg_comm_len);
