@@ -77,6 +77,9 @@ static __always_inline bool java_inlined(struct sf_lang_walk *w, const struct sf
 	FOLD(h, OBJECT64(w, d->immutable ? d->immutable : d->scopes), FOLD_MUL1);
 	FOLD(h, j->complete, FOLD_MUL2);
 	FOLD(h, j->words, FOLD_MUL1);
+	/* The number of the compilation. What is left may be the same in other code. */
+	if (d->nmethod_id && !copy_user(&j->byte, 4, j->blob + d->nmethod_id))
+		FOLD(h, j->byte, FOLD_MUL2);
 	j->cookie = h;
 	return true;
 }

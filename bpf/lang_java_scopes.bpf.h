@@ -15,6 +15,8 @@
 #define JAVA_JUMP_BYTES	 13 /* of a poll, a comparison and a jump, on either architecture */
 #define JAVA_HAS_LINES	 1  /* ConstMethod: flags */
 #define JAVA_SCOPE_BYTES 16 /* three numbers of 1 to 5 bytes */
+/* The first 8 bytes of a Symbol without its reference count; from JDK 11 on, and before */
+#define JAVA_SYMBOL(d)	 ((d)->symbol_len ? ~0xffffull : ~0xffff0000ull)
 
 static __always_inline const struct sf_java *java_lang(u32 id)
 {
@@ -27,19 +29,30 @@ static __always_inline const struct sf_java *java_lang(u32 id)
 	return d && d->language == SF_LANG_JAVA ? &d->java : NULL;
 }
 
-/* Reads the method at the address into scratch. 0, or -1: no method is there. */
+/*
+ * Reads the method at the address into scratch. 0, or -1: no method is there. When classes are
+ * unloaded, others get the same memory, with all in the same places: so a method is known by its
+ * address and by its name and that of its class. A name that was freed has another hash, too.
+ */
 static __always_inline int java_method(struct sf_lang_walk *w, const struct sf_java *d, u64 method)
 {
-	u64 pool;
+	struct sf_java_walk *j = &w->java;
 
-	w->code = method;
+	w->code = 0;
 	w->id = 0;
 	if (!method || (method & 7) || user_u64(method + d->method_const, &w->cookie) ||
-	    !w->cookie || (w->cookie & 7) || user_u64(w->cookie + d->const_pool, &pool) || !pool ||
-	    (pool & 7)) {
-		w->code = 0;
+	    !w->cookie || (w->cookie & 7) || user_u64(w->cookie + d->const_pool, &j->pool) ||
+	    !j->pool || (j->pool & 7))
 		return -1;
-	}
+	if (!user_u64(j->pool + d->pool_holder, &j->holder) &&
+	    !user_u64(j->holder + d->klass_name, &j->text))
+		FOLD(method, j->text, FOLD_MUL1);
+	if (!copy_user(&j->len, sizeof(j->len), w->cookie + d->const_name) &&
+	    !user_u64(j->pool + d->pool_bytes + 8ull * j->len, &j->text))
+		FOLD(method, j->text, FOLD_MUL2);
+	if (!user_u64(j->text & ~1ull, &j->text))
+		FOLD(method, j->text & JAVA_SYMBOL(d), FOLD_MUL1);
+	w->code = method;
 	return 0;
 }
 

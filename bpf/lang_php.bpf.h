@@ -51,6 +51,7 @@
 #define PHP_CLASS_NAME	8
 #define PHP_OPLINE_LINE 24
 #define PHP_OPLINE_SIZE 32
+#define PHP_STR_HASH	8 /* 0: not computed */
 #define PHP_STR_LEN	16
 #define PHP_STR_DATA	24
 #define PHP_OPLINE(s)	((s)->regs.r[15]) /* in the loop, if it is the innermost frame */
@@ -106,6 +107,20 @@ static __always_inline int php_describe(struct sf_lang_walk *w, const struct sf_
 /* ---- Frames ---- */
 
 /*
+ * Mixes a text into a hash by its own hash, if it has one, its length and its beginning: requests
+ * of a server get the same memory, and their code may be in the same places of it.
+ */
+static __always_inline u64 php_string(struct sf_php_walk *p, u64 text, u64 h)
+{
+	if (!text || copy_user(p->text, sizeof(p->text), text + PHP_STR_HASH))
+		return h;
+	FOLD(h, p->text[0], FOLD_MUL1);
+	FOLD(h, p->text[1], FOLD_MUL2);
+	FOLD(h, p->text[2], FOLD_MUL1);
+	return h;
+}
+
+/*
  * Reads the function of a frame; outermost: the frame has no caller. Its code is known by its
  * instructions, which all closures of a declaration share. 0; 1: it has no name; -1: it is invalid.
  */
@@ -145,6 +160,9 @@ static __always_inline int php_func(struct sf_lang_walk *w, const struct sf_php 
 	FOLD(h, name, FOLD_MUL1);
 	FOLD(h, OBJECT64(w, PHP_FUNC_CLASS), FOLD_MUL2);
 	FOLD(h, w->php.code, FOLD_MUL1);
+	h = php_string(&w->php, name, h);
+	if (type != PHP_TYPE_INTERNAL)
+		h = php_string(&w->php, OBJECT64(w, d->func_file), h);
 	w->php.func = func;
 	w->cookie = h;
 	w->id = 0;

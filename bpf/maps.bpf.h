@@ -241,6 +241,8 @@ struct sf_php_walk {
 	u32 none;      /* the address space has no PHP */
 	u32 skipped;
 	u32 resumes; /* the innermost code starts or ends the activation of a generator */
+	u32 zero;
+	u64 text[3]; /* for reads, to save stack */
 };
 
 #define SF_PERL_NEST 32 /* a power of two */

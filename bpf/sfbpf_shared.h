@@ -266,7 +266,7 @@ struct sf_java {
 	sf_u64 heaps; /* address of CodeCache::_heaps; list_data 0: of the only heap (8) */
 	sf_u64 code_skew, data_skew;
 	sf_u64 oop_base, oop_shift, class_base, class_shift; /* addresses, of compressed pointers */
-	sf_u16 blob_name, blob_frame_size, blob_complete, blob_code, nmethod_method;
+	sf_u16 blob_name, blob_frame_size, blob_complete, blob_code, nmethod_method, nmethod_id;
 	sf_u16 method_const, const_pool, const_name, pool_holder, pool_bytes;
 	sf_u16 klass_name, klass_super, klass_layout, klass_fields, klass_pool;
 	sf_u16 heap_memory, heap_segmap, heap_shift, list_len, list_data, symbol_len, symbol_body;
@@ -285,7 +285,7 @@ struct sf_java {
 	sf_u16 pcs, pcs_end, scopes, metadata, immutable, mutable_data;
 	/* ConstMethod: its size, its words and its bytecode's size. Indices of the source file */
 	sf_u16 const_bytes, const_words, const_code_size, const_flags, pool_source, klass_source;
-	sf_u8 zero[6];
+	sf_u8 zero[4];
 };
 
 /*

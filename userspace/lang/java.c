@@ -30,6 +30,7 @@ enum field {
 	BLOB_KIND,
 	METHOD_OF_COMPILED,
 	METHOD_OF_NMETHOD,
+	NMETHOD_ID,
 	SCOPES_POINTER, /* 11 to 22 */
 	SCOPES_DATA,	/* 8, from 25 on */
 	SCOPES_PCS,
@@ -76,6 +77,7 @@ static const struct {
 	[BLOB_KIND] = { "CodeBlob", "_kind", true },
 	[METHOD_OF_COMPILED] = { "CompiledMethod", "_method", true },
 	[METHOD_OF_NMETHOD] = { "nmethod", "_method", true },
+	[NMETHOD_ID] = { "nmethod", "_compile_id", true },
 	[SCOPES_POINTER] = { "CompiledMethod", "_scopes_data_begin", true },
 	[SCOPES_DATA] = { "nmethod", "_scopes_data_offset", true },
 	[SCOPES_PCS] = { "nmethod", "_scopes_pcs_offset", true },
@@ -319,6 +321,7 @@ static void fill(struct vm *vm, struct sf_java *j)
 	j->complete_bytes = vm->entry[BLOB_KIND] ? 2 : 4;
 	j->nmethod_method = FIELD(vm, vm->entry[METHOD_OF_NMETHOD] ? METHOD_OF_NMETHOD
 								   : METHOD_OF_COMPILED);
+	j->nmethod_id = FIELD(vm, NMETHOD_ID);
 	j->method_const = FIELD(vm, METHOD_CONST);
 	j->const_pool = FIELD(vm, CONST_POOL);
 	j->const_name = FIELD(vm, CONST_NAME);
