@@ -1,16 +1,18 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: BSD-2-Clause
 """What changes while it is recorded: files that are written, deleted or replaced under the same
-identity, and BPF programs that come and go. A frame has the name of what ran when the sample was
-taken, or none.
+identity, BPF programs that come and go, functions of languages whose memory is used again. A frame
+has the name of what ran when the sample was taken, or none.
 """
 
 import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import time
+import urllib.request
 from collections import Counter
 from types import SimpleNamespace
 
@@ -108,6 +110,61 @@ int main(int c, char **v)
 	}
 	return 0;
 }
+"""
+
+
+# Thirty functions, one after the other, in memory that is used again: fn_001 to fn_030.
+AGAIN = {
+    "perl": ["-e", """use Time::HiRes "time"; for my $n (1 .. 30) { my $f = sprintf "fn_%03d", $n;
+eval "sub $f { my \\$e = time + 0.06; my \\$x; while (time < \\$e) { \\$x += \\$_ for 1..200 } } 1"
+or die; &{\\&{"main::$f"}}(); delete $main::{$f} }"""],
+    "ruby": ["-e", """1.upto(30) { |n| f = "fn_%03d" % n; eval "def #{f}; e =
+Process.clock_gettime(1) + 0.06; x = 0; (i = 0; (x += i; i += 1) while i < 200) while
+Process.clock_gettime(1) < e; end"
+send f; Object.send :remove_method, f; GC.start }"""],
+    "/usr/bin/python3": ["-c", """import time, gc
+for n in range(1, 31):
+    f, names = "fn_%03d" % n, {"time": time}
+    exec("def %s():\\n e = time.time() + 0.06\\n while time.time() < e:\\n"
+         "  for i in range(200): pass" % f, names)
+    names[f](); names.clear(); gc.collect()"""],
+    "node": ["--expose-gc", "-e", """for (let n = 1; n <= 30; n++) { let f = new Function(
+`return function fn_${String(n).padStart(3, "0")}() { const e = Date.now() + 60; let x = 0;
+while (Date.now() < e) for (let i = 0; i < 200; i++) x += i; return x }`)();
+f(); f = null; gc() }"""],
+}
+JAVA = """import java.nio.file.*;
+public class Again {
+	static class Loader extends ClassLoader {
+		Class<?> make(byte[] b) { return defineClass("Body", b, 0, b.length); }
+	}
+	public static void main(String[] a) throws Exception {
+		String base = new String(Files.readAllBytes(Paths.get(a[0])), "ISO-8859-1");
+		for (int n = 1; n <= 30; n++) {
+			String f = String.format("fn_%03d", n);
+			var m = new Loader().make(base.replace("fn_000", f).getBytes("ISO-8859-1"))
+				.getMethod(f);
+			m.setAccessible(true);
+			m.invoke(null);
+			m = null;
+			System.gc();
+		}
+	}
+}
+class Body {
+	public static long fn_000() {
+		long e = System.currentTimeMillis() + 60, x = 0;
+		while (System.currentTimeMillis() < e)
+			for (int i = 0; i < 200; i++)
+				x += i;
+		return x;
+	}
+}
+"""
+PHP = """<?php
+function fn_%03d() { $e = microtime(true) + 0.25; $x = 0;
+while (microtime(true) < $e) for ($i = 0; $i < 200; $i++) $x += $i; }
+fn_%03d();
 """
 
 
@@ -364,5 +421,69 @@ def check_changes_bpf(name):
     h.check(name, errors)
 
 
+def names_of_turns(stacks):
+    found = Counter()
+    for s in stacks:
+        m = re.findall(r"fn_(\d{3})\b", ";".join(s.frames))
+        if m:
+            found[m[-1]] += s.count
+    return found
+
+
+def turn_errors(what, found, turns):
+    """Each had its turn, and none has much more than its share."""
+    whole = sum(found.values())
+    extra = sum(max(0, n - 2 * whole / turns) for n in found.values())
+    if whole < 5 * turns or len(found) < turns or extra > 0.1 * whole:
+        return ["%s: %d names of %d in %d samples: %s" %
+                (what, len(found), turns, whole, found.most_common(4))]
+    return []
+
+
+def check_changes_code(name):
+    """Code of languages that is gone, and other code in its memory."""
+    errors = []
+    runs = [(tool, [tool] + argv) for tool, argv in AGAIN.items()]
+    if shutil.which("javac"):
+        source = h.tmpfile("Again.java")
+        with open(source, "w") as f:
+            f.write(JAVA)
+        subprocess.run(["javac", "-d", h.tmpdir(), source], check=True, capture_output=True)
+        for options in ([], ["-Xint"]):
+            runs.append(("java" + "".join(options),
+                         ["java"] + options + ["-cp", h.tmpdir(), "Again",
+                                               h.tmpfile("Body.class")]))
+    for what, argv in runs:
+        if not shutil.which(argv[0]):
+            h.note("no %s" % what)
+            continue
+        stacks = h.Recording(["-F", "499"], command=argv).finish()[0]
+        errors += turn_errors(what, names_of_turns(stacks), 30)
+    h.check(name, errors)
+
+
+def check_changes_requests(name):
+    """Requests of PHP's server whose scripts are alike have the same memory."""
+    if not shutil.which("php"):
+        raise h.Skip("no php")
+    where = h.tmpfile("php")
+    os.mkdir(where)
+    for n in range(4):
+        with open(os.path.join(where, "%d.php" % n), "w") as f:
+            f.write(PHP % (n, n))
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        address = "127.0.0.1:%d" % s.getsockname()[1]
+    p = h.start(["php", "-n", "-S", address, "-t", where])
+    r = h.Recording(["-F", "499", "-p", str(p.pid)])
+    r.wait_ready()
+    for _ in range(2):
+        for n in range(4):
+            with urllib.request.urlopen("http://%s/%d.php" % (address, n), timeout=30) as answer:
+                answer.read()
+    h.check(name, turn_errors("php -S", names_of_turns(r.interrupt()[0]), 4))
+
+
 h.run_checks([check_changes_written, check_changes_deleted, check_changes_mapped,
-              check_changes_fuse, check_changes_subvolumes, check_changes_bpf])
+              check_changes_fuse, check_changes_subvolumes, check_changes_bpf, check_changes_code,
+              check_changes_requests])
