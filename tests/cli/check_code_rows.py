@@ -275,6 +275,70 @@ def check_cold_gap(directory):
     return 1
 
 
+# f() jumps to where its cold part would be, in what does not occur, as compiled by GCC 15. It is
+# empty, so the cold part of g() is there, which has another height of the stack. h() ends in a jump
+# through a pointer only, and nothing calls it.
+EMPTY_COLD = """
+	.section .text.unlikely, "ax"
+g_cold:	lea f(%rip), %rax
+	jmp g_back
+	.text
+	.p2align 4
+f:	push %rbp
+	push %rbx
+	sub $72, %rsp
+	cmp $5, %edi
+	ja g_cold
+	mov %edi, %edi
+	lea table(%rip), %rcx
+	movslq (%rcx,%rdi,4), %rax
+	add %rcx, %rax
+	jmp *%rax
+f_case:	mov %edi, 8(%rsp)
+	call stop
+	add $72, %rsp
+	pop %rbx
+	pop %rbp
+	ret
+	.p2align 4
+g:	push %r12
+	test %edi, %edi
+	je g_cold
+	lea h(%rip), %rax
+g_back:	call stop
+	pop %r12
+	ret
+	.p2align 4
+h:	push %rbx
+	mov %rdi, %rbx
+	call stop
+	mov (%rbx), %rax
+	pop %rbx
+	jmp *%rax
+	.p2align 4
+	.cfi_startproc
+	.globl _start
+_start:	call f
+	call g
+stop:	ud2
+	.cfi_endproc
+	.section .rodata
+	.p2align 2
+table:	.long f_case - table, g_cold - table, f_case - table, g_cold - table
+	.long g_cold - table, f_case - table
+"""
+
+
+def check_empty_cold(directory):
+    path = build(directory, "empty_cold.S", EMPTY_COLD, "empty_cold", "-nostdlib", "-static", "-s")
+    text = shown(path, "merged")
+    if text.count("cfa=rsp+96 ") == 1 and text.count("cfa=rsp+16 ra=*(cfa-8) fp=same") == 3:
+        print("ok code-rows empty-cold")
+        return 0
+    print("FAIL code-rows empty-cold: a row of f, g, its cold part or h is missing: " + text)
+    return 1
+
+
 # The analysis of f() fails, as it writes its return address. Its label, whose address is taken, is
 # no function: the jump there leads to a part of f(), although a table begins with that part.
 PART = """
@@ -557,7 +621,7 @@ def main():
                 failed |= check_library(directory, name, text)
             failed |= check_library(directory, "stubs", STUBS, 32)
             failed |= check_library(directory, "stubs-ibt", STUBS, 40, ["-Wl,-z,ibtplt"])
-            for test in (check_last, check_cold, check_cold_gap, check_small):
+            for test in (check_last, check_cold, check_cold_gap, check_empty_cold, check_small):
                 failed |= test(directory)
         return failed
 

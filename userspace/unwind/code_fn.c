@@ -224,6 +224,7 @@ static int leave_op(struct code_fn *f, const struct code_op *op, struct code_sta
 	struct code_state taken;
 	int err;
 
+	f->at = addr;
 	*on = false;
 	switch (op->kind) {
 	case OP_RET:
@@ -459,7 +460,7 @@ static int explore_fn(struct code_fn *f, struct code_range fn)
 	struct code_state s;
 	int err = CODE_FN_AGAIN;
 
-	f->nnoreturn = f->ntables = f->nown = 0;
+	f->nnoreturn = f->ntables = f->nown = f->ndead = 0;
 	f->guessed = false;
 	f->cut_early = 0;
 	f->left = (fn.end - fn.start) * CODE_FN_VISITS + VISITS_MORE;

@@ -83,7 +83,8 @@ struct code_table {	    /* no other table is read across its first entry */
 struct code_pending {
 	struct code_val table;
 	struct code_state state; /* at the jump */
-	unsigned int next, to;	 /* the next entry; how many before it lead to code */
+	uint64_t at;
+	unsigned int next, to; /* the next entry; how many before it lead to code */
 };
 
 /*
@@ -142,7 +143,11 @@ struct code_fn {
 	bool outermost; /* the function is the program's entry: all of its rows say so */
 
 	struct code_range parts[CODE_PARTS];
-	bool sized_part[CODE_PARTS]; /* beyond the first, which `sized` is about */
+	bool sized_part[CODE_PARTS];	 /* beyond the first, which `sized` is about */
+	uint64_t part_entry[CODE_PARTS]; /* where it was entered; 0: at a function's start */
+	uint64_t at;			 /* the instruction in progress */
+	uint64_t *dead; /* what the function does not jump to, though it seems so */
+	size_t ndead, dead_cap;
 	size_t nparts;
 	struct code_leader *leaders;
 	size_t nleaders, leaders_cap;

@@ -157,6 +157,7 @@ static int put_off(struct code_fn *f, const struct code_val *v, const struct cod
 		return err;
 	p = &f->pending[f->npending++];
 	p->table = *v;
+	p->at = f->at;
 	p->next = next;
 	p->to = to;
 	code_state_copy(&p->state, s);
@@ -237,6 +238,7 @@ int code_jump_go_on(struct code_fn *f)
 {
 	const struct code_pending p = f->pending[--f->npending];
 
+	f->at = p.at;
 	return table_entries(f, &p.table, &p.state, p.next, p.to);
 }
 

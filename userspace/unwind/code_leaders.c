@@ -224,11 +224,40 @@ static int join(struct code_fn *f, uint64_t start)
 	return err ? err : code_edge(f, start, &entry, 0);
 }
 
+static bool in_part(const struct code_fn *f, size_t k, uint64_t addr)
+{
+	return addr >= f->parts[k].start && addr < f->parts[k].end;
+}
+
+/*
+ * Whether a part that the code in progress jumped to, with a frame, leads on to a third place. Then
+ * it is another function's: GCC 15 lets what does not occur jump to where the function's cold part
+ * would be, and if that is empty, the next one is there.
+ */
+static bool is_foreign(const struct code_fn *f, uint64_t target, size_t *ret_part)
+{
+	for (size_t k = 1; k < f->nparts; k++)
+		if (in_part(f, k, f->at)) {
+			*ret_part = k;
+			return f->part_entry[k] && !in_part(f, 0, f->at) &&
+			       !in_part(f, 0, target) && !in_part(f, k, target);
+		}
+	return false;
+}
+
 int code_jump_to(struct code_fn *f, uint64_t target, const struct code_state *s)
 {
 	struct code_range part;
+	bool called;
+	size_t k;
 	int err;
 
+	if (u64_has(f->dead, f->ndead, target))
+		return 0;
+	if (!code_state_is_entry(s, f->arch) && is_foreign(f, target, &k)) {
+		err = u64_push(&f->dead, &f->ndead, &f->dead_cap, f->part_entry[k]);
+		return err ? err : CODE_FN_AGAIN;
+	}
 	if (code_fn_inside(f, target))
 		return code_edge(f, target, s, 0);
 	if (f->outermost || code_state_is_entry(s, f->arch)) {
@@ -241,8 +270,10 @@ int code_jump_to(struct code_fn *f, uint64_t target, const struct code_state *s)
 	    !f->part_of(f->ctx, target, &part, &f->sized_part[f->nparts]) || target < part.start ||
 	    target >= part.end)
 		return CODE_FN_REJECT;
+	called = *code_mark_of(f, target) & MARK_CALLED;
+	f->part_entry[f->nparts] = called ? 0 : target;
 	f->parts[f->nparts++] = part;
 	f->left += (part.end - part.start) * CODE_FN_VISITS;
-	err = *code_mark_of(f, target) & MARK_CALLED ? join(f, target) : 0;
+	err = called ? join(f, target) : 0;
 	return err ? err : code_edge(f, target, s, 0);
 }

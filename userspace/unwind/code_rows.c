@@ -75,6 +75,15 @@ static uint64_t next_called(const struct code_text *t, uint64_t at, uint64_t end
 	return at;
 }
 
+/* The last address in [start, at] that trusted code calls; start: none. */
+static uint64_t last_called(const struct code_text *t, uint64_t start, uint64_t at)
+{
+	start = start > t->start ? start : t->start;
+	while (at > start && !(t->marks[at - t->start] & MARK_CALLED))
+		at--;
+	return at;
+}
+
 /* The end of a function in a gap: where the next certain start is, or the gap ends. */
 static uint64_t end_in_gap(const struct analysis *a, struct start s)
 {
@@ -121,10 +130,12 @@ static bool part_of(void *ctx, uint64_t addr, struct code_range *ret, bool *size
 	*sized = fn;
 	if (fn)
 		*ret = (struct code_range){ fn->start, fn->end };
-	else if (gap && *code_mark_of(&a->fn, addr) & MARK_CALLED)
-		*ret = range_from(a, (struct start){ addr, true });
 	else if (gap)
-		*ret = (struct code_range){ gap->start, gap->end };
+		*ret = (struct code_range){
+			last_called(code_text_of(&a->fn, addr),
+				    addr - gap->start < FN_MAX ? gap->start : addr - FN_MAX, addr),
+			end_in_gap(a, (struct start){ addr, true })
+		};
 	else
 		return *sized = small_gap(a, addr, ret);
 	return true;

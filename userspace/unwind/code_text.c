@@ -69,6 +69,7 @@ void code_fn_free(struct code_fn *f)
 	free(f->work);
 	free(f->runs);
 	free(f->noreturn);
+	free(f->dead);
 	free(f->tables);
 	free(f->joined);
 	free(f->last);
