@@ -178,15 +178,27 @@ static bool take_jump(struct leap *leap)
 	return op->base != leap->arch->sp;
 }
 
+/*
+ * Whether the step may store to the buffer at reg. What saves the caller's registers elsewhere does
+ * not: a coroutine has a buffer of its own.
+ */
+static bool may_store(const struct leap *leap, const struct code_op *op, uint8_t reg)
+{
+	if (op->kind != OP_STORE)
+		return op->store_size && op->base != leap->arch->sp;
+	return op->base != leap->arch->sp &&
+	       (op->base == reg || op->index != CODE_NO_REG || op->src2 >= CODE_REGS ||
+		!(leap->arch->callee_saved >> op->src2 & 1));
+}
+
 /* Whether the register and memory are the same at both steps. */
 static bool unchanged(const struct leap *leap, uint8_t reg, size_t from, size_t to)
 {
 	for (size_t i = from; i < to; i++) {
 		const struct code_op *op = &leap->op[i];
-		const bool stores = op->kind == OP_STORE || op->store_size;
 
 		if (code_op_writes(op) >> reg & 1 || (op->writeback && op->base == reg) ||
-		    (stores && op->base != leap->arch->sp))
+		    may_store(leap, op, reg))
 			return false;
 	}
 	return true;
