@@ -9,7 +9,7 @@
 #include "unwind/code_op.h"
 #include "unwind/eh_cfa.h"
 
-#define CODE_MIN   16u	      /* bytes */
+#define CODE_MIN   6u	      /* bytes */
 #define CODE_MAX   (8u << 20) /* bytes of such code, in all of a file */
 #define STEPS_MAX  (2u << 20) /* instructions */
 #define INSNS_MAX  16u	      /* bytes of call frame instructions */
@@ -357,18 +357,37 @@ static int take_code(struct framed *f, struct rowbuf *out)
 	return err == -E2BIG ? 0 : err;
 }
 
+/* Whether the instructions only set rules, and the frame pointer gives the CFA then. */
+static bool may_be_one_row(const struct eh_frame *eh, const struct eh_fde *fde, uint64_t cfa)
+{
+	bool by_fp = eh->cies[fde->cie].init.cfa == cfa;
+	struct bytes b = bytes_sub(&eh->sec, fde->insns, fde->insns_end - fde->insns);
+
+	while (bytes_left(&b) && !b.err) {
+		const uint8_t op = bytes_u8(&b);
+
+		if (op == DW_CFA_def_cfa || op == DW_CFA_def_cfa_register) {
+			by_fp = bytes_u8(&b) == X86_RBP;
+			bytes_skip(&b, op == DW_CFA_def_cfa);
+		} else if ((op & 0xc0) == DW_CFA_offset || op == DW_CFA_def_cfa_offset) {
+			bytes_skip(&b, 1); /* offsets of one byte */
+		} else if (op != DW_CFA_nop) {
+			return false;
+		}
+	}
+	return by_fp && !b.err;
+}
+
 /* Whether the function has one row, with a frame pointer. 1, 0 or -ENOMEM. */
 static int has_one_row(const struct eh_frame *eh, const struct fn *fn, struct row *ret)
 {
-	static const uint8_t by_rbp[] = { DW_CFA_def_cfa, X86_RBP };
 	const struct eh_fde *fde = &eh->fdes[fn->ref];
 	const uint64_t cfa = rule_pack(RULE_REG, X86_RBP, 16);
 	struct rowbuf rows = { 0 };
 	int ok;
 
 	if (fn->end - fn->start < CODE_MIN || fde->insns_end - fde->insns > INSNS_MAX ||
-	    (eh->cies[fde->cie].init.cfa != cfa &&
-	     !bytes_are(&eh->sec, fde->insns, by_rbp, sizeof(by_rbp))))
+	    !may_be_one_row(eh, fde, cfa))
 		return 0;
 	ok = eh_frame_rows(eh, fn, &rows, NULL);
 	if (!ok && rows.n == 1) {
