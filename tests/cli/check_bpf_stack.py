@@ -14,6 +14,7 @@ TOP = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 OUTPUT = os.path.join(TOP, os.environ.get("OUTPUT", "build"))
 STACK, DEPTH = 512, 8
 LOADED = {"remote": ["off_last"]}   # by object, where not all programs are
+NEWER = {"off_back"}    # of kernels with sched_exit_tp, which is newer than the limit
 
 
 class Object:
@@ -76,7 +77,7 @@ def main():
         kind = os.path.basename(path)[:-len(".bpf.o")]
         name = "bpf-stack-" + kind
         obj = Object(path, tool)
-        used, chain = max(obj.deepest(r) for r in LOADED.get(kind, obj.roots))
+        used, chain = max(obj.deepest(r) for r in LOADED.get(kind, obj.roots) if r not in NEWER)
         print("# %s: at most %d bytes" % (name, used))
         if used > STACK or len(chain) > DEPTH:
             print("FAIL %s: %d bytes: %s" % (name, used, " -> ".join(chain)))
