@@ -212,21 +212,30 @@ BOMBS, BOMB_SYMBOLS, SPINNERS = 8, 1200000, 8
 
 
 def build_bomb():
-    """The program rec with a symbol for each byte of an address space of its own."""
+    """The program rec with a function for each byte of a large segment, which replaces a note."""
     with open(h.program("rec"), "rb") as f:
         data = bytearray(f.read())
-    names = b"\0" + b"".join(b"f%06x\0" % i for i in range(1 << 14))
+    data += bytes(-len(data) % 4096)
+    code, addr = len(data), 0x10000000
+    headers, count = struct.unpack_from("<Q", data, 32)[0], struct.unpack_from("<H", data, 56)[0]
+    note = next(p for p in range(headers, headers + 56 * count, 56)
+                if struct.unpack_from("<I", data, p)[0] == 4)
+    struct.pack_into("<IIQQQQQQ", data, note, 1, 5, code, addr, addr, BOMB_SYMBOLS, BOMB_SYMBOLS,
+                     4096)
+    data += b"\x90" * BOMB_SYMBOLS
+    names = b"\0" + b"".join(b"function_%06x\0" % i for i in range(BOMB_SYMBOLS))
     words = array.array("Q")
     for i in range(BOMB_SYMBOLS):
-        # A global function in section 1, at i << 8, of 200 bytes
-        words.extend((1 + 8 * (i & (1 << 14) - 1) | 0x12 << 32 | 1 << 48, i << 8, 200))
+        # A global function in section 3, of one byte
+        words.extend((1 + 16 * i | 0x12 << 32 | 3 << 48, addr + i, 1))
     at = [len(data), len(data) + len(names)]
     data += names + words.tobytes()
     struct.pack_into("<Q", data, 40, len(data))
-    struct.pack_into("<HH", data, 60, 3, 2)
-    for kind, off, size, link, entry in ((0, 0, 0, 0, 0), (2, at[1], 24 * BOMB_SYMBOLS, 2, 24),
-                                         (3, at[0], len(names), 0, 0)):
-        data += struct.pack("<IIQQQQIIQQ", 0, kind, 0, 0, off, size, link, 0, 8, entry)
+    struct.pack_into("<HH", data, 60, 4, 2)
+    for kind, flags, where, off, size, link, entry in (
+        (0, 0, 0, 0, 0, 0, 0), (2, 0, 0, at[1], 24 * BOMB_SYMBOLS, 2, 24),
+        (3, 0, 0, at[0], len(names), 0, 0), (1, 6, addr, code, BOMB_SYMBOLS, 0, 0)):
+        data += struct.pack("<IIQQQQIIQQ", 0, kind, flags, where, off, size, link, 0, 1, entry)
     return data
 
 
