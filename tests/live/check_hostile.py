@@ -412,7 +412,8 @@ def check_silent_names(name):
                 account = json.load(f)
             h.note("interrupted: it ended after %.1f s; %d samples, %s" %
                    (time.monotonic() - begin, account["samples"], account["parsers"]))
-            if account["parsers"]["late"] != 4:
+            # On a busy machine another question may be late.
+            if not 4 <= account["parsers"]["late"] <= 6:
                 errors.append("SIGINT: %s" % account["parsers"])
         if not errors:
             tool = h.start([h.SFBPF, "top", "--batch", "-n", "10"])
