@@ -51,13 +51,17 @@ lua_State *luaL_newstate(void);
 void luaL_openlibs(lua_State *);
 int luaL_loadstring(lua_State *, const char *);
 int lua_pcall(lua_State *, int, int, int);
+void lua_call(lua_State *, int, int);
 void lua_getfield(lua_State *, int, const char *);
 volatile int n;
 static lua_State *l;
+static int by_jump; /* lua_call() jumps to the interpreter */
 __attribute__((noinline)) void e_call(void)
 {
 	lua_getfield(l, -10002, "mid");
-	if (lua_pcall(l, 0, 0, 0))
+	if (by_jump)
+		lua_call(l, 0, 0);
+	else if (lua_pcall(l, 0, 0, 0))
 		exit(1);
 	n++;
 }
@@ -65,6 +69,7 @@ __attribute__((noinline)) void e_outer(void) { e_call(); n++; }
 int main(int c, char **v)
 {
 	time_t end = time(0) + (c > 1 ? atoi(v[1]) : 4);
+	by_jump = c > 2;
 	l = luaL_newstate();
 	luaL_openlibs(l);
 	if (luaL_loadstring(l, "local function hot(n) local x = 0; for i = 1, n do "
@@ -210,9 +215,11 @@ def check_luajit_embedded(name):
     program = h.tmpfile("embeds")
     subprocess.run(["gcc", "-O1", "-fno-optimize-sibling-calls", "-o", program,
                     source("a.c", EMBEDS), libraries[0]], check=True)
-    judge(name, [program, SECONDS], 0.95, True, "embeds",
-          "_start;__libc_start_main[^;]*;(__libc_start_call_main;)?main"
-          "(;(time|luaL?_)[^;]*(;.*)?|;e_outer(;e_call(;lua_getfield.*|;lua_pcall(;.*)?)?)?)?")
+    chain = ("_start;__libc_start_main[^;]*;(__libc_start_call_main;)?main"
+             r"(;(time|luaL?_)[^;]*(;.*)?|;e_outer(;e_call(;lua_getfield.*|%s(;.*)?)?)?)?")
+    judge(name, [program, SECONDS], 0.95, True, "embeds", chain % ";lua_pcall")
+    judge(name + "-call", [program, SECONDS, "call"], 0.95, True, "embeds",
+          chain % r";(\[jit\]|lua_call|\[libluajit[^;]*)")
 
 
 def check_mono(name):

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "unwind/code_op.h"
 #include "unwind/eh_cfa.h"
+#include "unwind/fntab.h"
 
 #define CODE_MIN   1024u /* bytes of code with one row; most cold parts of functions have less */
 #define CODE_MAX   (1u << 20) /* bytes of it, in all of a file */
@@ -258,6 +260,96 @@ static int push_rows(const struct inner *in, struct rowbuf *out)
 	return err;
 }
 
+/* ---- Functions that end in a jump to such code ---- */
+
+#define LEADS_MAX 64 /* in a file: entries, and functions that jump to them */
+
+struct leads {
+	uint64_t to[LEADS_MAX];
+	size_t n;
+};
+
+static bool has_lead(const struct leads *l, uint64_t addr)
+{
+	for (size_t i = 0; i < l->n; i++)
+		if (l->to[i] == addr)
+			return true;
+	return false;
+}
+
+/* A function that holds a jump to one of these leads to run-time code, too. 0 or -ENOMEM. */
+static int take_jump(const struct eh_frame *eh, uint64_t from, struct leads *l, struct rowbuf *out)
+{
+	const struct fn *fn = fntab_find(&eh->fns, from);
+	struct rowbuf rows = { 0 };
+	struct row row;
+	int err;
+
+	if (!fn || l->n == LEADS_MAX || has_lead(l, fn->start))
+		return 0;
+	err = eh_frame_rows(eh, fn, &rows, NULL);
+	if (!err && rows.n) {
+		row = rows.rows[0];
+		row.end = row.start + 1;
+		row.flags |= ROW_LEADS;
+		if (row.start == fn->start && row.cfa.kind == RULE_REG && row.cfa.reg == X86_RSP &&
+		    row.cfa.off == ENTRY && row.ra.kind == RULE_CFA_MEM && !row.plt_rep) {
+			l->to[l->n++] = fn->start;
+			err = rowbuf_push(out, &row);
+		}
+	}
+	rowbuf_free(&rows);
+	return err;
+}
+
+/* Direct jumps in the segment. */
+static int take_jumps(const struct eh_frame *eh, const struct elf_image *img,
+		      const struct elf_phdr *seg, struct leads *l, struct rowbuf *out)
+{
+	struct elf_blob text;
+	int err = seg->filesz <= CODE_MAX ? elf_image_read(img, seg->offset, seg->filesz, &text)
+					  : -EFBIG;
+
+	if (err)
+		return err == -ENOMEM ? err : 0;
+	for (uint64_t i = 0; i + 5 <= text.view.len && !err; i++) {
+		const uint8_t *code = text.view.base + i;
+		int32_t by;
+
+		if (*code != 0xe9)
+			continue;
+		memcpy(&by, code + 1, sizeof(by));
+		if (has_lead(l, seg->vaddr + i + 5 + (uint64_t)(int64_t)by))
+			err = take_jump(eh, seg->vaddr + i, l, out);
+	}
+	elf_blob_free(&text);
+	return err;
+}
+
+/*
+ * lua_call() and others end in a jump to an entry of the interpreter, so a call of them leads
+ * there. first: of the rows that were added to out
+ */
+static int push_leads(const struct eh_frame *eh, const struct elf_image *img, size_t first,
+		      struct rowbuf *out)
+{
+	struct elf_phdr segs[EXEC_SEGMENTS_MAX];
+	struct leads l = { .n = 0 };
+	size_t n = 0, nsegs;
+	int err = 0;
+
+	for (size_t i = first; i < out->n && l.n < LEADS_MAX; i++)
+		if (out->rows[i].flags & ROW_LEADS)
+			l.to[l.n++] = out->rows[i].start;
+	nsegs = l.n ? exec_segments(img, segs, EXEC_SEGMENTS_MAX) : 0;
+	for (int round = 0; l.n > n && round < 4 && !err; round++) {
+		n = l.n;
+		for (size_t i = 0; i < nsegs && !err; i++)
+			err = take_jumps(eh, img, &segs[i], &l, out);
+	}
+	return err;
+}
+
 /*
  * Whether there may be an instruction that returns after two pops or an addition to rsp. Compilers
  * describe that by more than one row, and to decode their code would take time.
@@ -319,6 +411,7 @@ int code_inner_rows(const struct eh_frame *eh, const struct elf_image *img, stru
 {
 	struct inner in = { .arch = code_arch_x86() };
 	uint64_t left = CODE_MAX, off;
+	const size_t first = out->n;
 	int err = 0;
 
 	for (size_t i = 0; i < eh->fns.n && in.arch && err >= 0; i++) {
@@ -341,5 +434,7 @@ int code_inner_rows(const struct eh_frame *eh, const struct elf_image *img, stru
 			err = take_code(&in, out);
 		elf_blob_free(&blob);
 	}
+	if (err >= 0)
+		err = push_leads(eh, img, first, out);
 	return err < 0 ? err : 0;
 }
