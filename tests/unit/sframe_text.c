@@ -69,6 +69,8 @@ void sframe_text_row(struct sframe_text *t, enum row_arch arch, const struct row
 		add_rule(t, arch, "bx", &row->bx);
 	if (row->flags & ROW_SIGNAL)
 		add(t, " signal");
+	if (row->flags & ROW_LOST)
+		add(t, " lost");
 	if (row->flags & ROW_PAC)
 		add(t, " pac");
 	if (row->plt_rep)

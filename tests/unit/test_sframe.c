@@ -36,6 +36,9 @@ static const struct rule_case rule_cases[] = {
 	{ 3, SENC_AMD64, 1, 0, 0, 1, "0x3b 8 0x02 -16 0x00", "cfa=*(rsp+8) ra=*(cfa-16) fp=same" },
 	{ 3, SENC_AMD64, 1, 0, 0, 1, "0x39 8 0x3b 120 0x02 -24",
 	  "cfa=rsp+8 ra=*(rsp+120) fp=*(cfa-24)" },
+	/* The CFA is a buffer, and where sp is is not said. */
+	{ 3, SENC_AMD64, 1, 0, 0, 2, "0x09 0 0x02 168", "cfa=rdx+0 ra=*(cfa+168) fp=same lost" },
+	{ 3, SENC_AMD64, 1, 0, 0, 1, "0x29 0 0x09 0", "cfa=rdi+0 ra=rdx+0 fp=same lost" },
 	/* The model has names for x86-64's registers 0 to 16. */
 	{ 3, SENC_AMD64, 1, 0, 0, 1, "0x39 8 0x89 0", "cfa=rsp+8 ra=? fp=same" },
 	{ 3, SENC_AMD64, 1, 1, 0, 1, "", "cfa=? ra=undef fp=? signal" },

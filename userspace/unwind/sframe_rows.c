@@ -210,6 +210,17 @@ static int32_t read_word(struct bytes *b, unsigned int size)
 	return size == 0 ? bytes_s8(b) : size == 1 ? bytes_s16(b) : bytes_s32(b);
 }
 
+/*
+ * Whether the CFA is a buffer to jump by, as in glibc's __longjmp(): it is given by another
+ * register than sp and fp, and so is the RA. The table has no rule for sp.
+ */
+static inline bool is_buffer(const struct walk *w, const struct row *r)
+{
+	return (r->ra.kind == RULE_REG || r->ra.kind == RULE_REG_MEM) &&
+	       w->decoder == DECODE_FLEX && r->cfa.kind == RULE_REG && r->cfa.reg != w->sp &&
+	       r->cfa.reg != w->fp && !(r->flags & ROW_SIGNAL) && !w->s390x;
+}
+
 /* Reads info and words of a row. */
 static enum damage read_row(struct walk *w, struct row *r)
 {
@@ -237,7 +248,7 @@ static enum damage read_row(struct walk *w, struct row *r)
 	if (info & w->mangled)
 		r->flags |= ROW_PAC;
 	damage = row_rules(w, r, info, words);
-	if (ra_is_foreign(&r->ra, r->flags))
+	if (ra_is_foreign(&r->ra, r->flags) || is_buffer(w, r))
 		r->flags |= ROW_LOST;
 	return damage;
 }
