@@ -313,7 +313,7 @@ TEST(timeline_firefox_marks)
 		"\"startTime\":[2.000000,13.000000,16.000000],"
 		"\"endTime\":[13.000000,14.000000,20.000000],\"phase\":[1,1,1],"
 		"\"category\":[4,6,4]}",
-		"\"[blocked: io]\"",
+		"\"[blocked: other]\"",
 	};
 	struct timeline t;
 	struct world w;

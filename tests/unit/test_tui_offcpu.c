@@ -273,7 +273,7 @@ TEST(what_is_written_is_what_is_shown)
 
 /*
  * In 5 s: demo's threads waited 6 s in read and 1 s for a CPU, one is idle; the kernel thread
- * waited 3 s for a disk. A sample stands for 10 ms.
+ * waited 3 s for what is not known. A sample stands for 10 ms.
  */
 TEST_BLOCKED(wall_80x24, 80, 24)
 {
@@ -292,7 +292,7 @@ TEST_BLOCKED(wall_80x24, 80, 24)
 	EXPECT_STR(line(f, 5),
 		   "     100   1.14   0.14  0.20  0.00  0.00  0.00   0.00   0.80 ▸ demo");
 	EXPECT_STR(line(f, 6),
-		   "     300   0.62   0.02  0.00  0.00  0.60  0.00   0.00   0.00 ▸ kworker/0:1");
+		   "     300   0.62   0.02  0.00  0.00  0.00  0.00   0.00   0.60 ▸ kworker/0:1");
 	EXPECT_STR(line(f, 9), "");
 	press(f, ' ');
 	EXPECT_STR(line(f, 6),
