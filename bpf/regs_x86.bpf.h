@@ -71,15 +71,33 @@ static __always_inline int regs_of_event(struct sf_regs *r, const struct bpf_per
 	return (u16)ctx->regs.cs == USER32_CS ? SF_STOP_COMPAT : SF_STEP_GO;
 }
 
+#define INSN_SYSCALL  0x050f
+#define INSN_SYSENTER 0x340f
+#define INSN_INT80    0x80cd
+
+/*
+ * Whether ip points after the instruction of a system call: orig_ax is -1 unless the kernel was
+ * entered by one. The kernel may have changed ip since, to a signal handler's first instruction.
+ * Where ip is not in rcx, as after an entry by FRED, the instruction tells.
+ */
+static __always_inline bool after_syscall(const struct pt_regs *p)
+{
+	u16 insn = INSN_SYSCALL;
+
+	if ((long long)p->orig_ax < 0)
+		return false;
+#ifndef SF_REMOTE
+	if (p->cx != p->ip)
+		bpf_probe_read_user(&insn, sizeof(insn), (void *)(p->ip - sizeof(insn)));
+#endif
+	return insn == INSN_SYSCALL || insn == INSN_SYSENTER || insn == INSN_INT80;
+}
+
 /* The registers that the task saved on kernel entry. SF_STEP_GO or a stop. */
 static __always_inline int regs_of_entry(struct sf_regs *r, const struct pt_regs *p)
 {
 	REGS_FROM(r, p);
-	/*
-	 * orig_ax is -1 unless the kernel was entered by a system call. In a system call, ip points
-	 * after the syscall instruction.
-	 */
-	regs_finish(r, (long long)p->orig_ax >= 0 ? SF_REGS_RA : 0);
+	regs_finish(r, after_syscall(p) ? SF_REGS_RA : 0);
 	if ((u16)p->cs == USER32_CS)
 		return SF_STOP_COMPAT;
 	return r->pc ? SF_STEP_GO : SF_STOP_NO_REGS;
