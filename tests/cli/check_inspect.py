@@ -186,6 +186,9 @@ def place(text):
 
 
 def expect_eh(columns):
+    # A rule for sp, as in code that jumps to another frame: a row has that sp as its CFA.
+    if columns.get("rsp", "c+0") != "c+0":
+        return None, None, (None,)
     cfa, ra, fp = columns.get("CFA", "exp"), columns.get("ra", "u"), columns.get("rbp", "u")
     return (cfa if re.match(r"^r\w+[+-]\d+$", cfa) else None, "undef" if ra == "u" else place(ra),
             ("same", "?") if fp in ("u", "s") else (place(fp),))

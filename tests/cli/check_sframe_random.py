@@ -13,6 +13,7 @@ PCMASK blocks, FLEX rows, signal frames, RA undefined, signed RA, registers in V
 
 import os
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -98,6 +99,16 @@ class Table:
         text = "cfa=%s%+d ra=%s fp=%s" % (m.register(m.sp if sp_based else m.fp), cfa, ra, fp)
         return sp_based | (0x80 if signed else 0), self.pack_words(size,
                                                                    words), len(words), text, signed
+
+    def lost(self, text, flex):
+        """The RA is in the caller's frame, or it and the CFA are in a buffer to jump by."""
+        m = re.match(r"cfa=(\w+)[+-]\d+ ra=(\*\()?(\w+)([+-]\d+)?\)? ", text)
+        if not m or m[3] in ("undef", "lr", "same"):
+            return bool(re.search(r" ra=\*\(cfa\+", text))
+        if m[3] == "cfa":
+            return bool(m[2]) and int(m[4]) >= 0
+        return flex and self.m.name != "s390x" and m[1] not in (
+            self.m.register(self.m.sp), self.m.register(self.m.fp))
 
     def s390x_slot(self, word):
         """V2 gives registers as odd words."""
@@ -197,7 +208,9 @@ class Table:
         for at in self.row_starts(min(rep, size) if mask else size, width):
             data, text, signed = self.row(flex)
             blob += struct.pack(self.m.order + letter, at) + data
-            rows.append((at, text + (" signal" if signal else "") + (" pac" if signed else "")))
+            lost = not signal and self.lost(text, flex)
+            rows.append((at, text + (" signal" if signal else "") + (" lost" if lost else "") +
+                         (" pac" if signed else "")))
         info = row_type | (PCMASK if mask else 0) | (SIGNAL if signal else 0)
         if self.m.name.startswith("aarch64") and r.random() < 0.5:
             info |= KEY_B

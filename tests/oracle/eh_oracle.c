@@ -237,7 +237,19 @@ static void register_text(char *out, struct oracle *o, Dwarf_Frame *frame, int c
 	}
 }
 
-/* 0; 1: libdw has no row at pc; 2: it has one without a CFA. */
+/* Whether the table says that the caller's sp is not the CFA, which is what a row has for it. */
+static bool jumps_to_a_frame(const struct oracle *o, Dwarf_Frame *frame)
+{
+	Dwarf_Op mem[3], *ops;
+	size_t n;
+
+	return !dwarf_frame_register(frame, o->regs->sp, mem, &ops, &n) && n > 0 &&
+	       (n != 2 || ops[0].atom != DW_OP_call_frame_cfa ||
+		ops[1].atom != DW_OP_stack_value) &&
+	       o->arch == ROW_ARCH_X86_64;
+}
+
+/* 0; 1: libdw has no row at pc; 2: it has one without a CFA, or with another sp. */
 static int their_rules(struct rules *out, struct oracle *o, uint64_t pc, uint64_t *ret_start,
 		       uint64_t *ret_end)
 {
@@ -251,7 +263,7 @@ static int their_rules(struct rules *out, struct oracle *o, uint64_t pc, uint64_
 	if (dwarf_cfi_addrframe(o->cfi, pc, &frame))
 		return 1;
 	ra = dwarf_frame_info(frame, &start, &end, &signal);
-	if (dwarf_frame_cfa(frame, &ops, &n) || n == 0) {
+	if (dwarf_frame_cfa(frame, &ops, &n) || n == 0 || jumps_to_a_frame(o, frame)) {
 		free(frame);
 		*ret_start = start;
 		*ret_end = end;

@@ -78,7 +78,8 @@ static enum cfa_column column_of(const struct eh_cie *cie, enum row_arch arch, u
 		return COL_RA;
 	if (reg == row_arch_regs(arch)->fp)
 		return COL_FP;
-	if (reg == row_arch_regs(arch)->sp)
+	/* On s390x the CFA is above the caller's sp, and each table has a rule for that. */
+	if (reg == row_arch_regs(arch)->sp && arch != ROW_ARCH_S390X)
 		return COL_SP;
 	return arch == ROW_ARCH_X86_64 && reg == REG_BX ? COL_BX : COL_SINK;
 }
