@@ -347,7 +347,9 @@ static __always_inline void php_begin(struct sf_scratch *s, const struct sf_php 
 	w->php.resumes = s->lang.first &&
 			 SF_FRAME_ADDR(s->frames[0]) - v->word - d->resume.start < d->resume.size;
 	w->php.caller = w->php.generator = 0;
-	if (user_u64(d->current - v->delta, &w->php.frame)) {
+	w->php.frame = d->current - v->delta;
+	if ((d->current_off && user_u64(w->php.frame, &w->php.frame)) ||
+	    user_u64(w->php.frame + d->current_off, &w->php.frame)) {
 		w->php.frame = 0;
 		w->stop = SF_STOP_LANG_FAULT;
 	}

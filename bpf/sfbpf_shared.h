@@ -339,11 +339,13 @@ struct sf_javascript {
 #define SF_PHP_FUNC_MAX 192 /* bytes of a function that are read */
 
 struct sf_php {
-	sf_u64 current;		     /* address of executor_globals.current_execute_data */
+	sf_u64 current; /* address of executor_globals.current_execute_data, see current_off */
 	struct sf_span call, resume; /* zend_call_function, zend_generator_resume: file offsets */
 	sf_u16 rule;		     /* packed, of the loop after its prologue; 0: not known */
 	sf_u8 func_opcodes, func_file, generator_frame, generator_child;
 	sf_u16 generator_flags; /* 0: not known */
+	/* Not 0: `current` is the address of a pointer to executor_globals, which has it there */
+	sf_u16 current_off, zero[3];
 };
 
 /* sf_code.version of PHP: what code without a name is */
@@ -682,13 +684,11 @@ _Static_assert(sizeof(struct sf_python) == 72, "sf_python layout");
 _Static_assert(sizeof(struct sf_java) == 136, "sf_java layout");
 _Static_assert(sizeof(struct sf_ruby) == 32, "sf_ruby layout");
 _Static_assert(sizeof(struct sf_javascript) == 328, "sf_javascript layout");
-_Static_assert(sizeof(struct sf_php) == 48, "sf_php layout");
-_Static_assert(sizeof(struct sf_perl) == 16, "sf_perl layout");
+_Static_assert(sizeof(struct sf_php) == 56 && sizeof(struct sf_perl) == 16, "sf_php layout");
 _Static_assert(sizeof(struct sf_lang) == 512, "sf_lang layout");
 _Static_assert(sizeof(struct sf_code) == 24 + 2 * SF_CODE_TEXT + SF_CODE_LINES, "sf_code layout");
 _Static_assert(sizeof(struct sf_thread_link) == 24, "sf_thread_link layout");
-_Static_assert(sizeof(struct sf_off_count) == 88, "sf_off_count layout");
-_Static_assert(sizeof(struct sf_off_single) == 80, "sf_off_single layout");
+_Static_assert(sizeof(struct sf_off_count) == 88 && sizeof(struct sf_off_single) == 80, "sf_off");
 _Static_assert(sizeof(struct sf_off_thread) == 104, "sf_off_thread layout");
 _Static_assert(sizeof(struct sf_sample) == 64, "sf_sample layout");
 _Static_assert(sizeof(struct sf_file_key) == 24, "sf_file_key layout");

@@ -70,12 +70,24 @@ static const struct version *version_of(const struct lang_file *f)
 	return NULL;
 }
 
-/* Whether the function reads a word at executor_globals + CURRENT. */
-static bool current_is_there(const struct lang_file *f, uint64_t globals)
+/* The register that an instruction with a ModRM byte names in its reg field. */
+static uint32_t reg_of(uint32_t op)
+{
+	return (op >> 19 & 7) | (op & 4 ? 8 : 0);
+}
+
+/*
+ * Whether the function reads a word at executor_globals + CURRENT. A program has the address in the
+ * instruction, or that of executor_globals before it. A library loads the latter from its GOT, as
+ * the program may have a copy of it: *ret_got is where, or 0.
+ */
+static bool current_is_there(const struct lang_file *f, uint64_t globals, uint64_t *ret_got)
 {
 	struct elf_dynsym_value fn;
 	struct elf_blob b = { 0 };
-	bool lea = false, load = false;
+	bool found = false;
+	uint32_t held = 0; /* the registers that hold the address of executor_globals */
+	uint64_t got = 0;
 
 	if (!elf_dynsym_find(&f->syms, "zend_get_executed_lineno", &fn) ||
 	    !lang_bytes(f, fn.addr, FUNCTION_BYTES, &b))
@@ -83,17 +95,27 @@ static bool current_is_there(const struct lang_file *f, uint64_t globals)
 	for (uint64_t i = 0; bytes_left(&b.view); i++, bytes_skip(&b.view, 1)) {
 		struct bytes code = b.view;
 		uint32_t op = bytes_u32(&code);
-		uint64_t disp;
+		uint64_t disp, to;
 
 		code = b.view;
 		bytes_skip(&code, 3);
 		disp = (uint64_t)(int64_t)bytes_s32(&code);
-		/* lea globals(%rip), reg; mov CURRENT(reg), reg */
-		lea |= (op & 0xc7fffb) == 0x058d48 && fn.addr + i + 7 + disp == globals;
-		load |= (op & 0xc0fff8) == 0x808b48 && disp == CURRENT;
+		to = fn.addr + i + 7 + disp;
+		/* lea globals(%rip), reg; mov GOT(%rip), reg */
+		if ((op & 0xc7fffb) == 0x058d48 && to == globals) {
+			held |= 1u << reg_of(op);
+		} else if ((op & 0xc7fffb) == 0x058b48 && to != globals + CURRENT && !held) {
+			held |= 1u << reg_of(op);
+			got = to;
+		}
+		/* mov CURRENT(reg), reg; mov globals + CURRENT(%rip), reg */
+		found |= (op & 0xc0fff8) == 0x808b48 && disp == CURRENT &&
+			 (held >> ((op >> 16 & 7) | (op & 1 ? 8 : 0)) & 1);
+		found |= (op & 0xc7fffb) == 0x058b48 && to == globals + CURRENT;
 	}
 	elf_blob_free(&b);
-	return lea && load;
+	*ret_got = got;
+	return found;
 }
 
 /*
@@ -171,18 +193,20 @@ bool php_describe(const struct lang_file *f, struct sf_lang *ret)
 {
 	struct elf_dynsym_value globals, loop;
 	const struct version *v;
+	uint64_t got;
 
 	if (f->img->machine != EM_X86_64 ||
 	    !elf_dynsym_find(&f->syms, "executor_globals", &globals) ||
 	    !elf_dynsym_find(&f->syms, "execute_ex", &loop) || globals.size < CURRENT + 8 ||
-	    !current_is_there(f, globals.addr))
+	    !current_is_there(f, globals.addr, &got))
 		return false;
 	v = version_of(f);
 	if (!v)
 		return false;
 	ret->version = v->version;
 	ret->nloops = lang_loops(f, loop.addr, ret->loops);
-	ret->php.current = lang_address(f, loop.addr, globals.addr + CURRENT);
+	ret->php.current = lang_address(f, loop.addr, got ? got : globals.addr + CURRENT);
+	ret->php.current_off = got ? CURRENT : 0;
 	ret->php.call = span_of(f, "zend_call_function");
 	ret->php.resume = span_of(f, "zend_generator_resume");
 	ret->php.rule = rule_of(f, loop.addr);
