@@ -118,6 +118,7 @@ needs_tests() {
 		rustc? command rustc
 		luajit? command luajit
 		python3-greenlet? python greenlet
+		libphp-embed? file /usr/lib/libphp.so
 		mono-mcs|mono-devel? command mcs
 		erlang-base? command erlc
 		redis-server? command redis-server

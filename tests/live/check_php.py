@@ -6,6 +6,7 @@ check_php.py [CHECK...]    PHPS: interpreters, by default Debian's; SECONDS of a
 MODES. An entry NAME=ROOT:PATH is the interpreter at PATH below another root directory.
 """
 
+import glob
 import os
 import re
 import subprocess
@@ -176,5 +177,28 @@ def check_hostile(name):
     h.check("php-hostile", errors)
 
 
+def check_embedded(name):
+    """PHP in a library, whose program may have a copy of its variables."""
+    libraries = sorted(glob.glob("/usr/lib/libphp[0-9].[0-9].so"))
+    if not libraries:
+        raise h.Skip("no libphp")
+    program = h.tmpfile("php-embed")
+    subprocess.run(["gcc", "-O1", "-o", program, os.path.join(h.TOP, "tests/programs/php_embed.c"),
+                    libraries[-1]], check=True)
+    p = h.start([program])
+    h.wait_busy(p)
+    stacks, _ = h.record(["-F", "499", "-p", str(p.pid)], 2)
+    h.stop(p)
+    chain = ["eval (embedded)", "emb_mid (embedded)", "emb_leaf (embedded)"]
+    late = [s for s in stacks if any(f.startswith("emb_mid") for f in s.frames)]
+    bad = [s for s in late if [f for f in s.frames if f.endswith("(embedded)")][:2] != chain[:2] or
+           h.reason(s) or s.frames[0] != "_start"]
+    errors = language.too_many(bad, late, 0.02, 100)
+    if h.total(late) < 0.9 * h.total(stacks):
+        errors.append("%d of %d in emb_mid: %s" % (h.total(late), h.total(stacks),
+                                                   h.worst(stacks, 2)))
+    h.check("php-embedded", errors)
+
+
 language.run_checks(phps, [check_chains, check_hot, check_resume, check_lines, check_native,
-                           check_short, check_offcpu], [check_hostile])
+                           check_short, check_offcpu], [check_hostile, check_embedded])
