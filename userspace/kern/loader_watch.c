@@ -9,7 +9,7 @@
 #include "base/vec.h"
 #include "kern/loader_internal.h"
 
-#define CHANGE_MS 1000
+#define CHANGE_MS 500
 
 void loader_watch(struct loader *l, const struct module *m)
 {
