@@ -24,7 +24,7 @@
 
 enum { LEAVE_RBX = 3, LEAVE_RSP = 4, LEAVE_RBP = 5, LEAVE_R10 = 10, LEAVE_R11 = 11 };
 
-/* Of the walk in the instructions: it found the return, or what it does not know. */
+/* sf_leave.state: still among known instructions, at the return, at one that is not known */
 enum { LEAVE_ON, LEAVE_RETURN, LEAVE_UNKNOWN };
 
 /* Moves sp up, over `bytes`. */

@@ -333,8 +333,8 @@ struct sf_bridge {
 	u32 far;	/* enum bridge_far */
 	u32 stop;	/* enum sf_stop: why the walk ended without a bridge */
 	u32 sure;	/* only a call that leads into run-time code counts */
-	u32 language;	/* of the frames before the first gap */
-	u32 here;	/* the same, before the last gap */
+	u32 language;	/* sf_lang_walk.language where the first gap begins */
+	u32 here;	/* sf_lang_walk.language where the last gap begins */
 	u8 code[SF_BRIDGE_CODE];
 };
 
@@ -371,7 +371,7 @@ struct sf_scratch {
 	u32 faults; /* see code_before */
 	/* SF_REGS_GUESS: the walk broke, and was begun again with all return addresses checked */
 	u32 checked;
-	u64 begin_pc, begin_sp; /* of the innermost frame */
+	u64 begin_pc, begin_sp; /* pc and sp of the innermost frame, for walk_again */
 	u32 begin_flags, zero;
 	struct sf_space spaces[SF_SPACES] SF_LINE;
 	struct sf_vma_seen seen[SF_SLOTS];

@@ -11,7 +11,7 @@ struct irq_code { /* 0: not found */
 
 /* name: of kernel addresses, for kernels that hide those of /proc/kallsyms (kptr_restrict). */
 void irq_code_find(symbolizer_kernel_fn name, void *ctx, struct irq_code *ret);
-/* The same by names alone. Takes some tenths of a second. */
+/* As irq_code_find, but by names alone, without kallsyms. Takes some tenths of a second. */
 void irq_code_search(symbolizer_kernel_fn name, void *ctx, struct irq_code *ret);
 
 #endif

@@ -26,7 +26,7 @@ static int open_cpu(int cpu)
 		.ksymbol = 1,
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
-		.watermark = 1, /* nobody waits for it */
+		.watermark = 1, /* the buffer is read on a timer, without wake-ups */
 		.wakeup_watermark = UINT32_MAX,
 	};
 

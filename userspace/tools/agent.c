@@ -217,8 +217,8 @@ static void close_window(struct agent *a)
 /* ---- Cost limits ---- */
 
 /*
- * What sampling costs: it grows with the frequency. Whoever maps many files or asks for many pages
- * must not make the agent sample less: reading files and serving pages have limits of their own.
+ * The CPU time of sampling, which grows with the frequency. Reading files and serving pages have
+ * limits of their own, so that a process with many files or a client cannot lower the frequency.
  */
 static uint64_t sampling_cpu_ns(const struct agent *a)
 {
