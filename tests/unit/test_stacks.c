@@ -253,6 +253,18 @@ TEST(read_off_cpu_back)
 	free_world(&w);
 }
 
+/* The text that is written of the stacks; to be freed. */
+static char *text_of(struct stackset *ss, const struct stacks_text *opts)
+{
+	char *out = NULL;
+	size_t len;
+	FILE *f = open_memstream(&out, &len);
+
+	EXPECT_EQ(stacks_write_text(ss, opts, f), 0);
+	fclose(f);
+	return out;
+}
+
 /* With --by, each name has a tree of its own, and functions of other stacks are not listed. */
 TEST(stacks_text_by_name)
 {
@@ -270,15 +282,11 @@ TEST(stacks_text_by_name)
 	struct stackset ss;
 	struct stacks_meta meta;
 	struct read_error why;
-	char *out = NULL;
-	size_t len;
-	FILE *f;
+	char *out;
 
 	EXPECT_EQ(stackset_init(&ss), 0);
 	EXPECT_EQ(read_text(text, strlen(text), &ss, STACK_AFTER, &meta, &why), 0);
-	f = open_memstream(&out, &len);
-	EXPECT_EQ(stacks_write_text(&ss, &opts, f), 0);
-	fclose(f);
+	out = text_of(&ss, &opts);
 	EXPECT(strstr(out, "  SHARE%       samples  thread\n"
 			   "   75.00             6  one\n"
 			   "   25.00             2  two\n"));
@@ -289,9 +297,7 @@ TEST(stacks_text_by_name)
 	free(out);
 	ss.choice.comm = "none";
 	EXPECT_EQ(read_text("one;main;c 1\n", 13, &ss, STACK_AFTER, &meta, &why), 0);
-	f = open_memstream(&out, &len);
-	EXPECT_EQ(stacks_write_text(&ss, &opts, f), 0);
-	fclose(f);
+	out = text_of(&ss, &opts);
 	EXPECT(!strstr(out, "  c\n"));
 	free(out);
 	stackset_free(&ss);
@@ -304,15 +310,11 @@ TEST(stacks_text)
 	struct stackset ss;
 	struct stacks_meta meta;
 	struct read_error why;
-	char *out = NULL;
-	size_t len;
-	FILE *f;
+	char *out;
 
 	EXPECT_EQ(stackset_init(&ss), 0);
 	EXPECT_EQ(read_text(text, strlen(text), &ss, STACK_AFTER, &meta, &why), 0);
-	f = open_memstream(&out, &len);
-	EXPECT_EQ(stacks_write_text(&ss, &opts, f), 0);
-	fclose(f);
+	out = text_of(&ss, &opts);
 	EXPECT_STR(out, "  SELF%  TOTAL%       SELF  MODULE                FUNCTION\n"
 			"  80.00   80.00          8  -                     a\n"
 			"  20.00   20.00          2  -                     c_[k]\n"
@@ -330,9 +332,7 @@ TEST(stacks_text)
 	free(out);
 	EXPECT_EQ(read_text("t;main;a 5\nt;main;d 5\n", 22, &ss, STACK_BEFORE, &meta, &why), 0);
 	opts.two_sides = true;
-	f = open_memstream(&out, &len);
-	EXPECT_EQ(stacks_write_text(&ss, &opts, f), 0);
-	fclose(f);
+	out = text_of(&ss, &opts);
 	EXPECT(strstr(out, "  50.00    0.00   -50.00    50.00    0.00   -50.00  d\n"));
 	EXPECT(strstr(out, "  50.00   80.00   +30.00    50.00   80.00   +30.00  a\n"));
 	EXPECT(strstr(out, "\n10 samples before, 10 after; percentages are of each\n"));
@@ -342,9 +342,7 @@ TEST(stacks_text)
 		  0);
 	opts.columns = 80;
 	opts.two_sides = false;
-	f = open_memstream(&out, &len);
-	EXPECT_EQ(stacks_write_text(&ss, &opts, f), 0);
-	fclose(f);
+	out = text_of(&ss, &opts);
 	EXPECT(strstr(out, "   9.09    9.09          1  -                     "
 			   "std::vector<std::basic_strin~\n"));
 	EXPECT(strstr(out, "   9.09  `- std::vector<std::basic_string<char>>::emplace_back\n"));
