@@ -57,19 +57,33 @@ static __always_inline int regs_of_event(struct sf_regs *r, const struct bpf_per
 	return regs_finish(r, 0);
 }
 
+/* -1: the kernel was not entered by a system call */
+static __always_inline int syscall_number(const struct pt_regs *p)
+{
+	int n = -1;
+
+	bpf_probe_read_kernel(&n, sizeof(n), &p->syscallno);
+	return n;
+}
+
+/* __NR_execve and __NR_execveat, include/uapi/asm-generic/unistd.h */
+static __always_inline bool regs_of_execve(const struct pt_regs *p)
+{
+	int n = syscall_number(p);
+
+	return n == 221 || n == 281;
+}
+
 /*
  * The registers that the task saved on kernel entry, at the head of its pt_regs. SF_STEP_GO or a
  * stop.
  */
 static __always_inline int regs_of_entry(struct sf_regs *r, const struct pt_regs *p)
 {
-	int syscallno = -1;
-
 	if (!p || bpf_probe_read_kernel(r->r, sizeof(r->r), p) || (r->r[33] & PSR_MODE_MASK))
 		return SF_STOP_NO_REGS;
 	/* In a system call, pc points after the svc instruction. */
-	bpf_probe_read_kernel(&syscallno, sizeof(syscallno), &p->syscallno);
-	return regs_finish(r, syscallno >= 0 ? SF_REGS_RA : 0);
+	return regs_finish(r, syscall_number(p) >= 0 ? SF_REGS_RA : 0);
 }
 
 static __always_inline int regs_of_task(struct sf_regs *r, struct task_struct *task)

@@ -78,7 +78,8 @@ static __always_inline int regs_of_event(struct sf_regs *r, const struct bpf_per
 /*
  * Whether ip points after the instruction of a system call: orig_ax is -1 unless the kernel was
  * entered by one. The kernel may have changed ip since, to a signal handler's first instruction.
- * Where ip is not in rcx, as after an entry by FRED, the instruction tells.
+ * Where ip is not in rcx, as after an entry by FRED, the instruction tells. execve(2) clears all
+ * registers of the new image, and the old instruction is gone.
  */
 static __always_inline bool after_syscall(const struct pt_regs *p)
 {
@@ -87,10 +88,16 @@ static __always_inline bool after_syscall(const struct pt_regs *p)
 	if ((long long)p->orig_ax < 0)
 		return false;
 #ifndef SF_REMOTE
-	if (p->cx != p->ip)
+	if (p->cx != p->ip && (p->cx | p->r11))
 		bpf_probe_read_user(&insn, sizeof(insn), (void *)(p->ip - sizeof(insn)));
 #endif
 	return insn == INSN_SYSCALL || insn == INSN_SYSENTER || insn == INSN_INT80;
+}
+
+/* __NR_execve and __NR_execveat, arch/x86/entry/syscalls/syscall_64.tbl */
+static __always_inline bool regs_of_execve(const struct pt_regs *p)
+{
+	return p->orig_ax == 59 || p->orig_ax == 322;
 }
 
 /* The registers that the task saved on kernel entry. SF_STEP_GO or a stop. */

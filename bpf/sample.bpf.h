@@ -8,9 +8,9 @@
 #include "unwind.bpf.h"
 
 /*
- * Whether the task is inside execve(2) and its old image is gone. Until the new image is mapped,
- * its mm has no start_code, and the registers are those of the old one. Then the kernel clears the
- * registers, and the task is still in the system call.
+ * A task inside execve(2) has no user part from the time when its old image is gone. First, the new
+ * mm has no start_code and the registers are those of the old image; then there is a start_code;
+ * then the registers are cleared, and the task is still in the system call.
  */
 static __always_inline bool in_exec(const struct sf_scratch *s)
 {
@@ -20,15 +20,31 @@ static __always_inline bool in_exec(const struct sf_scratch *s)
 	       !KLOAD(s->mm, struct mm_struct, start_code);
 }
 
+/* In the second of these stages the old pc is in no mapping. */
+static __always_inline bool old_image_gone(const struct sf_scratch *s)
+{
+	const struct pt_regs *p;
+
+	if (s->stop != SF_STOP_NO_MODULE || s->n > 1 || !(s->sample.flags & SF_SAMPLE_IN_KERNEL))
+		return false;
+	p = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	return p && regs_of_execve(p);
+}
+
+static __always_inline void sample_without_image(struct sf_scratch *s)
+{
+	s->frames[0] = SF_FRAME_EXEC;
+	s->sample.n_user = 1;
+	s->sample.stop = SF_STOP_COMPLETE;
+	s->sample.flags &= ~SF_SAMPLE_USER;
+	s->stop = SF_STOP_NO_REGS; /* nothing for off_memo_store */
+}
+
 /* Unwinds the user part from s->regs. err: the result of reading them, SF_STEP_GO or a stop. */
 static __always_inline void sample_unwind(struct sf_scratch *s, u32 slot, int err)
 {
 	if (in_exec(s)) {
-		s->frames[0] = SF_FRAME_EXEC;
-		s->sample.n_user = 1;
-		s->sample.stop = SF_STOP_COMPLETE;
-		s->sample.flags &= ~SF_SAMPLE_USER;
-		s->stop = SF_STOP_NO_REGS; /* nothing for off_memo_store */
+		sample_without_image(s);
 		return;
 	}
 	if (err != SF_STEP_GO) {
@@ -41,6 +57,10 @@ static __always_inline void sample_unwind(struct sf_scratch *s, u32 slot, int er
 	if (s->sample.flags & SF_SAMPLE_IN_KERNEL)
 		probe_hit(slot);
 	unwind_user(s, slot);
+	if (old_image_gone(s)) {
+		sample_without_image(s);
+		return;
+	}
 	s->sample.n_user = s->n;
 	s->sample.stop = s->stop;
 	s->sample.flags |= s->lang.language << SF_SAMPLE_LANG_SHIFT;
