@@ -212,14 +212,18 @@ static bool step(struct loader *l)
 	return worked;
 }
 
-/* Waits until a worker or another thread has something to report, at most `ms`. */
-static void wait_for_work(struct loader *l, int ms)
+/*
+ * Waits until a worker or another thread has something to report, or `fd` can be read, at most
+ * `ms`.
+ */
+static void wait_for_work(struct loader *l, int fd, int ms)
 {
-	struct pollfd p[2 + LANES + OPENERS] = { { .fd = l->wake, .events = POLLIN } };
+	struct pollfd p[3 + LANES + OPENERS] = { { .fd = l->wake, .events = POLLIN } };
 	const struct worker *copied = &l->copied.worker;
 	uint64_t n;
 
 	ms = openers_poll(&l->openers, p + 2 + LANES, ms);
+	p[2 + LANES + OPENERS] = (struct pollfd){ .fd = fd, .events = POLLIN };
 	p[1 + LANES] = (struct pollfd){ .fd = copied->busy ? copied->child.sock : -1,
 					.events = copied->killed ? 0 : POLLIN };
 	for (int i = 0; i < LANES; i++) {
@@ -231,7 +235,7 @@ static void wait_for_work(struct loader *l, int ms)
 		else if (w->child.pid && ms > (int)(WORKER_IDLE_NS / NUM_MS))
 			ms = (int)(WORKER_IDLE_NS / NUM_MS);
 	}
-	if (poll(p, 2 + LANES + OPENERS, ms) > 0 && p[0].revents &&
+	if (poll(p, 3 + LANES + OPENERS, ms) > 0 && p[0].revents &&
 	    read(l->wake, &n, sizeof(n)) < 0)
 		n = 0; /* the next step checks everything anyway */
 }
@@ -254,7 +258,8 @@ static void *loader_main(void *arg)
 	while (!stop) {
 		if (!step(l)) {
 			bool done = all_done(l);
-			int soon = loader_look_for_changes(l), ms = done ? maintain(l) : WATCH_MS;
+			int fd, soon = loader_look_for_changes(l, &fd),
+				ms = done ? maintain(l) : WATCH_MS;
 
 			for (int i = 0; i < LANES; i++)
 				worker_rest(&l->lanes[i].worker);
@@ -266,7 +271,7 @@ static void *loader_main(void *arg)
 				 * of the file
 				 */
 				tables_reserve(l->tables, l->lanes[SLOW].job.need.size / 15);
-			wait_for_work(l, ms < soon ? ms : soon);
+			wait_for_work(l, fd, ms < soon ? ms : soon);
 		}
 		pthread_mutex_lock(&l->lock);
 		stop = l->stop;
@@ -307,6 +312,7 @@ struct loader *loader_new(struct modules *modules, struct tables *tables, int co
 	openers_init(&l->openers, servers->openers, &l->workers);
 	worker_init(&l->lanes[FAST].worker, servers->parsers, fast_main, &l->workers);
 	worker_init(&l->lanes[SLOW].worker, servers->parsers, slow_main, &l->workers);
+	loader_watch_start(l);
 	copied_init(&l->copied, copies_fd, servers->openers, &l->workers);
 	pthread_mutex_init(&l->lock, NULL);
 	return l;
@@ -318,7 +324,7 @@ int loader_load_now(struct loader *l, const struct sf_need *need)
 	int err = loader_enqueue(l, &job);
 
 	if (!err && !step(l) && l->queue.n > QUEUE_LONG)
-		wait_for_work(l, WATCH_MS);
+		wait_for_work(l, -1, WATCH_MS);
 	return err;
 }
 
@@ -329,7 +335,7 @@ void loader_settle(struct loader *l, bool (*stopped)(void), uint64_t until_ns)
 			continue;
 		if (all_done(l))
 			break;
-		wait_for_work(l, WATCH_MS);
+		wait_for_work(l, -1, WATCH_MS);
 	}
 	l->started = true;
 }
@@ -412,6 +418,6 @@ void loader_free(struct loader *l)
 	pthread_mutex_destroy(&l->lock);
 	close(l->wake);
 	load_queue_free(&l->queue);
-	free(l->watched.ids);
+	loader_watch_end(l);
 	free(l);
 }

@@ -29,10 +29,16 @@ struct lane {
 	struct load_job job;  /* valid if the worker is busy */
 };
 
+struct watched_file {
+	uint32_t module;
+	int wd; /* inotify's watch; -1: none */
+};
+
 struct watched {
 	/* Modules with tables; the first nstale of them have changed, and no mapping is theirs */
-	uint32_t *ids;
+	struct watched_file *v;
 	size_t n, nstale, cap;
+	int inotify;	    /* -1: none */
 	uint64_t looked_ns; /* CLOCK_MONOTONIC */
 };
 
@@ -74,10 +80,15 @@ void loader_open(struct loader *l, struct load_job *job);
 void loader_convert(struct loader *l, int lane, const struct load_job *job,
 		    const struct worker_limits *limits);
 void loader_answered(struct loader *l, struct lane *from, const struct table_answer *a);
+void loader_watch_start(struct loader *l);
+void loader_watch_end(struct loader *l);
 /* Looks for changes of this file from now on. */
 void loader_watch(struct loader *l, const struct module *m);
-/* Returns the time until the next call, ms. */
-int loader_look_for_changes(struct loader *l);
+/*
+ * Returns the time until the next call, ms. The call is also due when *ret_fd can be read; -1: not
+ * before that time.
+ */
+int loader_look_for_changes(struct loader *l, int *ret_fd);
 /* The modules that no mapping has any more because their files have changed. */
 size_t loader_stale(struct loader *l, uint32_t *ids, size_t max);
 /* The worker died, took too long (late) or ran out of memory. */
