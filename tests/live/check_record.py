@@ -462,6 +462,7 @@ def check_exit_full_disk(name):
     full = h.tmpfile("full")
     os.mkdir(full)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", full], check=True)
+    busy = h.start(["sh", "-c", "while :; do :; done"])
     errors = []
     try:
         with open(full + "/a.json", "w", encoding="utf-8") as f:
@@ -491,6 +492,7 @@ def check_exit_full_disk(name):
             if f.read() != "old":
                 errors.append("the older result was changed")
     finally:
+        h.stop(busy)
         subprocess.run(["umount", full], check=True)
     h.check(name, errors)
 
