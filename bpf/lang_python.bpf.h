@@ -235,6 +235,39 @@ static __always_inline int python_next(struct sf_scratch *s, u32 slot, const str
 	return SF_STEP_GO;
 }
 
+/* Takes the frames of this state if its innermost activation is the one at hand (3.11). */
+static __always_inline bool python_take(struct sf_scratch *s, const struct sf_python *d, u64 state)
+{
+	struct sf_python_walk *p = &s->lang.python;
+	u64 cframe, frame;
+
+	if (!state || user_u64(state + d->tstate_frame, &cframe) || !python_in_loop(s, cframe) ||
+	    user_u64(cframe + d->cframe_frame, &frame))
+		return false;
+	p->cframe = cframe;
+	p->frame = frame;
+	s->lang.win_len = 0;
+	if (s->lang.stop == SF_STOP_LANG_STATE)
+		s->lang.stop = SF_STOP_COMPLETE;
+	return true;
+}
+
+/*
+ * A thread that runs a sub-interpreter has a state in it, and one in the interpreter that called
+ * it. Until 3.11, the former may have the thread id of the thread that created the interpreter.
+ */
+static __noinline bool python_other_state(struct sf_scratch *s, const struct sf_python *d,
+					  u64 delta)
+{
+	u64 state = 0;
+
+	if (d->current && !user_u64(d->current - delta, &state) && python_take(s, d, state))
+		return true;
+	return d->key && python_take(s, d,
+				     lang_key(&s->lang, d->musl, d->key - delta, d->tstate_thread,
+					      user_tp()));
+}
+
 /* Begins an activation. false: it has no frames. */
 static __always_inline bool python_enter(struct sf_scratch *s, const struct sf_python *d,
 					 const struct sf_vma *v)
@@ -251,11 +284,12 @@ static __always_inline bool python_enter(struct sf_scratch *s, const struct sf_p
 			w->stop = stop;
 		}
 	}
+	if (d->kind == SF_PY_CFRAME && !python_in_loop(s, p->cframe) &&
+	    !python_other_state(s, d, v->delta))
+		return false;
 	if (!p->frame)
 		return false;
 	if (d->kind == SF_PY_CFRAME) {
-		if (!python_in_loop(s, p->cframe))
-			return false;
 		if (user_u64(p->cframe + d->cframe_back, &p->cframe) ||
 		    user_u64(p->cframe + d->cframe_frame, &p->outer))
 			p->cframe = p->outer = 0;

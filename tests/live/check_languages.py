@@ -71,6 +71,13 @@ def check_perf(python):
                      language.too_many(twice, stacks, 0.1, what="with a name twice"))
 
 
+def check_subinterpreters(python):
+    """The frames of the interpreter that runs and of the one that called it, in 3.11."""
+    if python.name != "python3.11":
+        return
+    python.check_cases(["subinterpreter", "subthread"])
+
+
 def check_lines(python):
     """Each caller's line, and the leaf's within its loop."""
     found, stats = python.record(["sorted", "classes", "generator", "async"], ["--lines"])
@@ -167,6 +174,7 @@ def check_hostile(name):
 
 
 if __name__ == "__main__":
-    language.run_checks(pythons, [check_chains, check_greenlet, check_perf, check_lines,
+    language.run_checks(pythons, [check_chains, check_greenlet, check_perf,
+                                  check_subinterpreters, check_lines,
                                   check_native, check_short, check_redefined, check_offcpu],
                         [check_outputs, check_hostile])

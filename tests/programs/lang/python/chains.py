@@ -14,6 +14,7 @@ import time
 END = 0.0
 SECONDS = 0.0
 said = False
+callers = ""    # of a sub-interpreter's frames
 
 
 def chain():
@@ -31,7 +32,7 @@ def say_once():
     global said, END
     if not said:
         said = True
-        print("CHAIN " + chain(), flush=True)
+        print("CHAIN " + callers + chain(), flush=True)
         END = time.time() + SECONDS
 
 
@@ -269,6 +270,34 @@ def case_sleep():
         time.sleep(0.002)
 
 
+def chain_here():
+    return chain()
+
+
+def run_subinterpreter(sub, made):
+    before = chain_here() + ";"
+    sub.run_string(
+        made, "import sys\n"
+        "sys.path.insert(0, %r)\n"
+        "import chains\n"
+        "chains.callers, chains.SECONDS = %r, %r\n"
+        "chains.nested(3)\n" % (os.path.dirname(os.path.abspath(__file__)), before, SECONDS))
+
+
+def case_subinterpreter():
+    """3.11. The state of the sub-interpreter is of the thread that calls it."""
+    sub = __import__("_xxsubinterpreters")
+    run_subinterpreter(sub, sub.create())
+
+
+def case_subthread():
+    """3.11. The first state of a sub-interpreter has the id of the thread that created it."""
+    sub = __import__("_xxsubinterpreters")
+    t = threading.Thread(target=run_subinterpreter, args=(sub, sub.create()))
+    t.start()
+    t.join()
+
+
 def case_redefined():
     """Functions that live for some milliseconds: their memory is reused. The names of a pair agree.
     """
@@ -292,4 +321,5 @@ def main():
     globals()["case_" + sys.argv[1]]()
 
 
-main()
+if __name__ == "__main__":
+    main()
