@@ -136,7 +136,8 @@ def run_tool(what, argv, seconds, out=None):
     while p.poll() is None:
         peak = max(peak, peak_kb(p.pid))
         now = time.monotonic()
-        if ready is None and handles_sigint(p.pid):
+        if ready is None and (h.samples_now(p.pid) or
+                              what == "offcpu" and handles_sigint(p.pid)):
             ready = now
         if asked is None and (ready and now - ready > seconds or now - begin > 30):
             p.send_signal(signal.SIGINT)

@@ -4,6 +4,8 @@ report lines.
 """
 
 import atexit
+import contextlib
+import glob
 import json
 import os
 import re
@@ -289,6 +291,15 @@ def family(pid):
 # ---- recording
 # -------------------------------------------------------------------------------------------
 
+def samples_now(pid):
+    """Whether its program is attached to a perf event of each CPU."""
+    n = 0
+    for path in glob.glob("/proc/%d/fdinfo/*" % pid):
+        with contextlib.suppress(OSError), open(path) as f:
+            n += "link_type:\tperf\n" in f.read()
+    return n >= len(os.sched_getaffinity(0))
+
+
 class Recording:
     """`sfbpf record` (or another tool) in the background; finish() gives its stacks and its
     account.
@@ -310,20 +321,12 @@ class Recording:
         self.limit = (seconds or 30) + 60
 
     def wait_ready(self, seconds=30.0):
-        """Until its perf events are open, however busy the machine is."""
+        """Until it samples all CPUs, however busy the machine is."""
         end = time.monotonic() + seconds
         while time.monotonic() < end and self.p.poll() is None:
-            try:
-                fds = [
-                    "/proc/%d/fd/%s" % (self.p.pid, fd)
-                    for fd in os.listdir("/proc/%d/fd" % self.p.pid)
-                ]
-                if sum("perf_event" in os.readlink(fd)
-                       for fd in fds) >= len(os.sched_getaffinity(0)):
-                    time.sleep(0.3)
-                    return
-            except OSError:
-                pass
+            if samples_now(self.p.pid):
+                time.sleep(0.3)
+                return
             time.sleep(0.02)
 
     def interrupt(self):

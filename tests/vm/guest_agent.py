@@ -40,7 +40,8 @@ def lines():
         % HZ, "agent=$!",
         "until %s >/dev/null 2>&1 || ! kill -0 $agent; do sleep 1; done" % METRICS,
         "sfbpf record -C 1 -F %d -o /tmp/c1 %d 2>/tmp/c1.log & record=$!" % (HZ, 600),
-        "until ls -l /proc/$record/fd | grep -q perf_event || ! kill -0 $record; do sleep 1; done"
+        "until grep -q link_type:.perf /proc/$record/fdinfo/* || ! kill -0 $record; do sleep 1;"
+        " done"
     ]
     found += phase("both") + ["echo 0 >%s" % cpu1] + phase("one") + ["echo 1 >%s" % cpu1]
     # The recording's CPU is back: its events have to be new ones.
