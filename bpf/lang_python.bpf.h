@@ -246,7 +246,6 @@ static __always_inline bool python_take(struct sf_scratch *s, const struct sf_py
 		return false;
 	p->cframe = cframe;
 	p->frame = frame;
-	s->lang.win_len = 0;
 	if (s->lang.stop == SF_STOP_LANG_STATE)
 		s->lang.stop = SF_STOP_COMPLETE;
 	return true;
@@ -261,6 +260,7 @@ static __noinline bool python_other_state(struct sf_scratch *s, const struct sf_
 {
 	u64 state = 0;
 
+	s->lang.win_len = 0; /* lang_key may use the window, too */
 	if (d->current && !user_u64(d->current - delta, &state) && python_take(s, d, state))
 		return true;
 	return d->key && python_take(s, d,
