@@ -199,7 +199,7 @@ row() {
 		echo "Debian ${VERSION_ID:-sid} | $(gcc -dumpversion) |" \
 			"$(ldd --version | sed -n "1s/.* //p") |" \
 			"$(pkg-config --modversion libbpf | cut -d. -f1,2) |" \
-			"$(clang -dumpversion | cut -d. -f1)"'
+			"$("$(scripts/find-clang.sh)" -dumpversion | cut -d. -f1)"'
 }
 
 # Compares with docs/distros.txt, or writes there.
