@@ -20,7 +20,10 @@ static __always_inline bool in_exec(const struct sf_scratch *s)
 	       !KLOAD(s->mm, struct mm_struct, start_code);
 }
 
-/* In the second of these stages the old pc is in no mapping. */
+/*
+ * Whether the task is inside execve(2), and the new mm has its start_code, but the registers are
+ * still those of the old image: their pc is in no mapping.
+ */
 static __always_inline bool old_image_gone(const struct sf_scratch *s)
 {
 	const struct pt_regs *p;

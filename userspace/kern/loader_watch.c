@@ -50,7 +50,10 @@ void loader_watch(struct loader *l, const struct module *m)
 		w->looked_ns = 0;
 }
 
-/* Two modules have one watch if a file was changed and loaded again. */
+/*
+ * Removes an entry, and its watch unless another entry has it: a file that was changed and loaded
+ * again is two modules with one watch.
+ */
 static void forget(struct watched *w, size_t at)
 {
 	int wd = w->v[at].wd, users = 0;
