@@ -165,11 +165,17 @@ static const struct pattern *kernel_wait(const struct profile_stack *s, const ui
  * never waits there by itself.
  */
 static const struct runtime {
-	const char *module;
+	const char *prefix; /* of the module's name */
 	bool runs_code;
+	bool serves; /* it is a library of other runtimes, too */
 } runtimes[] = {
-	{ "libjvm.so", false }, { "libcoreclr.so", false }, { "libSystem.Native.so", false },
-	{ "mono-sgen", false }, { "beam.smp", true },
+	{ "libjvm.so", false, false },
+	{ "libcoreclr.so", false, false },
+	{ "libSystem.Native.so", false, false },
+	{ "mono-sgen", false, false },
+	{ "libnode.so", false, false },
+	{ "libuv.so", false, true },
+	{ "beam.smp", true, false },
 };
 
 static bool is_c_library(const char *module)
@@ -179,26 +185,32 @@ static bool is_c_library(const char *module)
 	       !strcmp(module, "[vdso]");
 }
 
+static const struct runtime *runtime_named(const char *module)
+{
+	for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
+		if (!strncmp(module, runtimes[i].prefix, strlen(runtimes[i].prefix)))
+			return &runtimes[i];
+	return NULL;
+}
+
 /* The runtime that the thread is one of; NULL: none. */
 static const struct runtime *runtime_of(const struct profile_stack *s, const uint32_t *ids,
 					const struct symbolizer *sz)
 {
-	const struct runtime *r = NULL;
+	const struct runtime *r = NULL, *here;
 
 	if (!profile_at_root(s->stop))
 		return NULL;
 	for (size_t k = 0; k < s->n_user; k++) {
 		const char *module = symbolizer_module(sz, ids[k]);
 
-		if (is_c_library(module) || (r && (r->runs_code || !strcmp(module, r->module))))
+		if (is_c_library(module) || (r && r->runs_code))
 			continue;
-		if (r)
+		here = runtime_named(module);
+		if (!here || (r && r != here && !r->serves && !here->serves))
 			return NULL;
-		for (size_t i = 0; i < sizeof(runtimes) / sizeof(runtimes[0]); i++)
-			if (!strcmp(module, runtimes[i].module))
-				r = &runtimes[i];
-		if (!r)
-			return NULL;
+		if (!r || r->serves)
+			r = here;
 	}
 	return r;
 }
@@ -210,7 +222,9 @@ static bool is_idle(const struct profile_stack *s, const uint32_t *ids, const st
 	const struct runtime *r = note == WAIT_FUTEX || note == WAIT_PIPE ? runtime_of(s, ids, sz)
 									  : NULL;
 
-	return r && (note == WAIT_FUTEX || !r->runs_code || !strcmp(s->comm, "sys_sig_dispatc"));
+	/* Erlang's threads that wait for signals, before and since OTP 26 */
+	return r && (note == WAIT_FUTEX || !r->runs_code || !strcmp(s->comm, "sys_sig_dispatc") ||
+		     !strcmp(s->comm, "erts_ssig_disp"));
 }
 
 static enum wait_note blocked(const struct profile_stack *s, const uint32_t *ids,

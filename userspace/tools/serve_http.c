@@ -209,19 +209,23 @@ static void on_completed(void *cls, struct MHD_Connection *c, void **state,
 static void on_connection(void *cls, struct MHD_Connection *c, void **guest,
 			  enum MHD_ConnectionNotificationCode what)
 {
-	const union MHD_ConnectionInfo *fd =
+	const union MHD_ConnectionInfo *info =
 		MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
-	const union MHD_ConnectionInfo *from =
-		MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 	struct serve_http *h = cls;
+	int fd;
 
 	if (what == MHD_CONNECTION_NOTIFY_CLOSED) {
 		guests_go(&h->guests, *guest);
-	} else if (fd && from) {
-		*guest = guests_come(&h->guests, fd->connect_fd, from->client_addr);
-		if (!*guest)
-			shutdown(fd->connect_fd, SHUT_RDWR);
+		return;
 	}
+	if (!info)
+		return;
+	fd = info->connect_fd;
+	/* Since libmicrohttpd 1.0, the result of the next call takes the place of this one's. */
+	info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	*guest = info ? guests_come(&h->guests, fd, info->client_addr) : NULL;
+	if (!*guest)
+		shutdown(fd, SHUT_RDWR);
 }
 
 static void no_log(void *cls, const char *format, va_list args)
