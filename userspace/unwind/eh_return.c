@@ -2,15 +2,20 @@
 #include "unwind/eh_return.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "unwind/code_op.h"
 #include "unwind/eh_cfa.h"
+#include "unwind/fntab.h"
 
 /* Bytes of call frame instructions: such functions save all registers. */
 #define INSNS_MIN 32
 #define INSNS_MAX 512
 #define CODE_MAX  65536 /* bytes of one function */
+#define NODES_MAX 1024	/* instructions of the function that overwrites */
+/* From the CFA: an address below sp, with which every row that needs the frame pointer fails */
+#define NOWHERE	  (-(1 << 20))
 
 /* Whether the return address is in rcx at the end: GCC's only way to return to another address. */
 static bool has_eh_return(const struct eh_frame *eh, const struct eh_fde *fde)
@@ -38,52 +43,193 @@ static bool leaves(const struct code_op *op, uint64_t from, uint64_t to)
 	}
 }
 
+/* The call that overwrites the saved registers. */
+struct overwriting {
+	uint64_t ret;	 /* its return address */
+	uint64_t target; /* 0: not known */
+	bool called;
+};
+
 /*
- * Where the saved registers are overwritten, in the code from the instruction `from` up to `end`:
- * its last part, which nothing leaves before the end, calls a function that does it.
+ * In the code from the instruction `from` up to `end`: its last part, which nothing leaves before
+ * the end, begins with the call, or the registers are overwritten there. false: it is not known.
  */
-static uint64_t overwritten_from(const struct bytes *text, uint64_t from, uint64_t end)
+static bool find_call(const struct bytes *text, uint64_t from, uint64_t end,
+		      struct overwriting *ret)
 {
 	const struct code_arch *arch = code_arch_x86();
-	uint64_t start = from, ret = from;
-	bool called = false;
+	uint64_t start = from;
 	struct code_op op;
 
+	*ret = (struct overwriting){ .ret = from };
 	for (uint64_t at = from; at < end && arch; at += op.len) {
 		const struct bytes rest = bytes_sub(text, at - from, end - at);
 
 		arch->decode(bytes_here(&rest), bytes_left(&rest), at, &op);
 		if (op.kind == OP_BAD || op.len > end - at)
-			return end;
+			return false;
 		if (leaves(&op, start, end)) {
-			start = ret = at + op.len;
-			called = false;
-		} else if (op.kind == OP_CALL && !called) {
-			ret = at + op.len;
-			called = true;
+			start = at + op.len;
+			*ret = (struct overwriting){ .ret = start };
+		} else if (op.kind == OP_CALL && !ret->called) {
+			*ret = (struct overwriting){ at + op.len, op.target, true };
 		}
 	}
-	return arch ? ret : end;
+	return arch;
 }
 
-static int take(const struct elf_image *img, const struct rowbuf *rows, size_t k,
-		struct rowbuf *out)
+/* ---- The function that overwrites ---- */
+
+struct node {
+	uint64_t addr, target; /* target: of a jump or branch within the function, else 0 */
+	uint8_t kind;
+	bool tail; /* no loop can be reached from here */
+};
+
+static size_t decode(const struct bytes *text, const struct fn *fn, struct node *ret)
+{
+	const struct code_arch *arch = code_arch_x86();
+	struct code_op op;
+	size_t n = 0;
+
+	for (uint64_t at = fn->start; at < fn->end; at += op.len) {
+		const struct bytes rest = bytes_sub(text, at - fn->start, fn->end - at);
+
+		arch->decode(bytes_here(&rest), bytes_left(&rest), at, &op);
+		if (op.kind == OP_BAD || op.len > fn->end - at || n == NODES_MAX)
+			return 0;
+		ret[n++] = (struct node){
+			.addr = at,
+			.target = op.target >= fn->start && op.target < fn->end ? op.target : 0,
+			.kind = op.kind,
+		};
+	}
+	return n;
+}
+
+static bool is_tail_at(const struct node *nodes, size_t n, uint64_t addr)
+{
+	for (size_t i = 0; i < n; i++)
+		if (nodes[i].addr == addr)
+			return nodes[i].tail;
+	return false;
+}
+
+static bool is_tail(const struct node *nodes, size_t n, size_t i)
+{
+	const struct node *x = &nodes[i];
+	const bool next = i + 1 < n && nodes[i + 1].tail,
+		   there = !x->target || is_tail_at(nodes, n, x->target);
+
+	switch (x->kind) {
+	case OP_RET:
+	case OP_END:
+		return true;
+	case OP_JUMP_REG:
+	case OP_JUMP_TABLE:
+		return false;
+	case OP_JUMP:
+		return there;
+	case OP_BRANCH:
+		return next && there;
+	default:
+		return next;
+	}
+}
+
+/*
+ * The return address is overwritten in the last round of the function's loop, so the caller is lost
+ * where no loop is ahead. -ENOENT: there is no such loop.
+ */
+static int take_tails(const struct bytes *text, const struct fn *fn, struct rowbuf *out)
+{
+	struct row row = { .source = ROW_EH_FRAME, .flags = ROW_LOST };
+	struct node *nodes = calloc(NODES_MAX, sizeof(*nodes));
+	size_t n = nodes ? decode(text, fn, nodes) : 0;
+	bool more = true;
+	int err = nodes ? 0 : -ENOMEM;
+
+	while (more) {
+		more = false;
+		for (size_t i = n; i-- > 0;) {
+			if (nodes[i].tail || !is_tail(nodes, n, i))
+				continue;
+			nodes[i].tail = more = true;
+		}
+	}
+	if (!err && (!n || nodes[0].tail))
+		err = -ENOENT;
+	for (size_t i = 0; i < n && !err; i++) {
+		if (!nodes[i].tail)
+			continue;
+		row.start = nodes[i].addr;
+		while (i + 1 < n && nodes[i + 1].tail)
+			i++;
+		row.end = i + 1 < n ? nodes[i + 1].addr : fn->end;
+		err = rowbuf_push(out, &row);
+	}
+	free(nodes);
+	return err;
+}
+
+static int read_code(const struct elf_image *img, uint64_t start, uint64_t end,
+		     struct elf_blob *ret)
+{
+	uint64_t off;
+
+	return end - start > CODE_MAX || !elf_image_vaddr_to_offset(img, start, &off)
+		       ? -ENOENT
+		       : elf_image_read(img, off, end - start, ret);
+}
+
+/* As take_tails, for the function at addr. */
+static int take_function(const struct eh_frame *eh, const struct elf_image *img, uint64_t addr,
+			 struct rowbuf *out)
+{
+	const struct fn *fn = fntab_find(&eh->fns, addr);
+	struct elf_blob text;
+	bool known = false;
+	int err = fn && fn->start == addr ? read_code(img, fn->start, fn->end, &text) : -ENOENT;
+
+	if (err)
+		return err;
+	for (size_t i = 0; i < out->n; i++) /* several functions call it */
+		if (out->rows[i].start >= fn->start && out->rows[i].start < fn->end)
+			known = true;
+	err = known ? 0 : take_tails(&text.view, fn, out);
+	elf_blob_free(&text);
+	return err;
+}
+
+/* ---- The function that returns elsewhere ---- */
+
+static int take(const struct eh_frame *eh, const struct elf_image *img, const struct rowbuf *rows,
+		size_t k, struct rowbuf *out)
 {
 	struct row row = rows->rows[k - 1];
+	struct overwriting call;
 	struct elf_blob text;
-	uint64_t off;
 	int err;
 
-	if (row.end != rows->rows[k].start || row.end - row.start > CODE_MAX ||
-	    !elf_image_vaddr_to_offset(img, row.start, &off))
+	if (row.end != rows->rows[k].start)
 		return 0;
-	err = elf_image_read(img, off, row.end - row.start, &text);
+	err = read_code(img, row.start, row.end, &text);
 	if (err)
 		return err == -ENOMEM ? err : 0;
-	row.start = overwritten_from(&text.view, row.start, row.end);
+	if (find_call(&text.view, row.start, row.end, &call)) {
+		/* The row of a caller is that of the byte before the return address. */
+		row.start = call.ret - 1;
+		row.end = call.ret;
+		err = call.target ? take_function(eh, img, call.target, out) : -ENOENT;
+		row.flags |= err ? ROW_LOST : 0;
+		rule_unpack(&row.fp, rule_pack(RULE_CFA, 0, NOWHERE));
+		err = err == -ENOMEM ? err : call.called ? rowbuf_push(out, &row) : 0;
+		row.start = call.ret;
+		row.end = rows->rows[k].start;
+		row.flags |= ROW_LOST;
+		err = !err && row.start < row.end ? rowbuf_push(out, &row) : err;
+	}
 	elf_blob_free(&text);
-	row.flags |= ROW_LOST;
-	err = row.start < row.end ? rowbuf_push(out, &row) : 0;
 	for (; k < rows->n && !err; k++) {
 		row = rows->rows[k];
 		row.flags |= ROW_SIGNAL;
@@ -112,7 +258,7 @@ int eh_return_rows(const struct eh_frame *eh, const struct elf_image *img, struc
 			if (row->cfa.kind != RULE_REG || row->cfa.reg != X86_RCX ||
 			    row->fp.kind != RULE_SAME || row->plt_rep)
 				continue;
-			err = take(img, &rows, k, out);
+			err = take(eh, img, &rows, k, out);
 			break;
 		}
 	}
