@@ -630,7 +630,6 @@ KNOB bool cfg_lines = false;	   /* positions in code, and line tables */
 KNOB bool cfg_want_cgroup = false; /* costs 15 ns per sample */
 KNOB bool cfg_want_link = false;   /* SF_SAMPLE_LINKED */
 KNOB bool cfg_want_cost = false;   /* sf_cpu_stats.run_ns */
-KNOB bool cfg_want_time = false;   /* sf_sample.time_ns */
 KNOB __u32 cfg_uid = 0;
 KNOB __u64 cfg_cgroup = 0;
 KNOB int cfg_cgroup_level = 0;

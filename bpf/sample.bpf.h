@@ -77,7 +77,7 @@ static __always_inline void sample_head(struct sf_scratch *s, u64 task, u32 cpu,
 
 	rec->type = SF_REC_SAMPLE;
 	rec->cpu = cpu;
-	rec->time_ns = cfg_want_time ? bpf_ktime_get_ns() : 0;
+	rec->time_ns = bpf_ktime_get_ns();
 	rec->pid = pid;
 	rec->tid = tid;
 	rec->cgroup_id = cfg_want_cgroup ? bpf_get_current_cgroup_id() : 0;

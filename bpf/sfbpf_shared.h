@@ -145,7 +145,7 @@ struct sf_sample {
 	sf_u32 cpu;
 	union {
 		sf_u64 hash;	/* off-CPU: of the stack */
-		sf_u64 time_ns; /* SF_REC_SAMPLE: CLOCK_MONOTONIC; 0 without cfg_want_time */
+		sf_u64 time_ns; /* SF_REC_SAMPLE: CLOCK_MONOTONIC */
 	};
 	sf_u32 pid, tid;  /* the kernel's tgid and pid, initial namespace */
 	sf_u64 cgroup_id; /* cgroup v2 id */

@@ -486,6 +486,45 @@ def check_changes_requests(name):
     h.check(name, turn_errors("php -S", names_of_turns(r.interrupt()[0]), 4))
 
 
+def jit_errors(what, stacks, least):
+    """What calls the code tells its name."""
+    right = unsure = 0
+    wrong = Counter()
+    for s in stacks:
+        at = [k for k, f in enumerate(s.frames) if re.match(r"ja_\d$", f)]
+        name = s.frames[at[0] + 1] if at and at[0] + 1 < len(s.frames) else "[jit]"
+        if name == "[jit]":         # a bridge
+            continue
+        if name == "[replaced code]_[j]":
+            unsure += s.count
+        elif name in ("turn_%s_[j]" % s.frames[at[0]][3:], "steady_[j]"):
+            right += s.count
+        else:
+            wrong["%s under %s" % (name, s.frames[at[0]])] += s.count
+    h.note("%s: %d right, %d unsure, %d wrong" % (what, right, unsure, sum(wrong.values())))
+    whole = right + unsure + sum(wrong.values())
+    if whole < 100 or wrong or right < least * whole:
+        return ["%s: %d of %d right, %d unsure, wrong: %s" %
+                (what, right, whole, unsure, wrong.most_common(3))]
+    return []
+
+
+def check_changes_jit(name):
+    """Code of a user's program in memory that is used again, with names in a perf map."""
+    program = h.program("jit_again")
+    if not os.path.exists(program):
+        raise h.Skip("its code is x86-64's")
+    command = [program, "4"]
+    errors = jit_errors("record", h.Recording(["-F", "499"], command=command).finish()[0], 0.5)
+    p = h.start(command)
+    errors += jit_errors("while it runs", h.Recording(["-F", "499", "-p", str(p.pid), "2"])
+                         .finish()[0], 0.5)
+    # Faster than the file is looked at
+    errors += jit_errors("fast", h.Recording(["-F", "499"], command=command[:1] + ["2", "7"])
+                         .finish()[0], 0.05)
+    h.check(name, errors)
+
+
 h.run_checks([check_changes_written, check_changes_deleted, check_changes_mapped,
               check_changes_fuse, check_changes_subvolumes, check_changes_bpf, check_changes_code,
-              check_changes_requests])
+              check_changes_jit, check_changes_requests])

@@ -64,9 +64,19 @@ static int by_definition(uint64_t addr, uint64_t from, uint64_t to)
 
 static void compare(const struct code_table *t, uint64_t addr, uint64_t from, uint64_t to)
 {
-	const char *got = code_table_find(t, addr, from, to);
+	const char *got = code_table_find(t, addr, from, to, NULL);
 
 	EXPECT_EQ(got ? atoi(got) : -1, by_definition(addr, from, to));
+}
+
+static bool replaces(const struct code_table *t)
+{
+	for (size_t i = t->indexed; i < t->n; i++)
+		for (size_t k = 0; k < i; k++)
+			if (t->codes[k].start < t->codes[i].start + t->codes[i].size &&
+			    t->codes[i].start < t->codes[k].start + t->codes[k].size)
+				return true;
+	return false;
 }
 
 static uint64_t below(uint64_t n)
@@ -88,6 +98,7 @@ TEST(code_table_random)
 			for (int k = rand() % 40; k >= 0; k--)
 				add(&t, below(range), 1 + below(rand() % 3 ? 20 : range),
 				    1 + below(times));
+			EXPECT_EQ(code_table_replaces(&t), replaces(&t));
 			EXPECT_EQ(code_table_index(&t, 1 << 20, &cut), 0);
 			EXPECT(!cut);
 		}
@@ -108,7 +119,7 @@ TEST(code_table_edges)
 	bool cut;
 
 	npieces = 0;
-	EXPECT(!code_table_find(&t, 0, 0, 0));
+	EXPECT(!code_table_find(&t, 0, 0, 0, NULL));
 	EXPECT_EQ(code_table_add(&t, (struct code){ .start = 5, .size = 0 }, "x", 1), 0);
 	EXPECT_EQ(code_table_add(&t, (struct code){ .start = UINT64_MAX, .size = 1 }, "x", 1), 0);
 	EXPECT_EQ(t.n, 0);
@@ -164,6 +175,6 @@ TEST(code_table_growth)
 	start = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
 	printf("# 50,000 reads of a piece each: %.0f ms\n", (double)start / 1e6);
 	EXPECT(start < 20 * NUM_S);
-	EXPECT(code_table_find(&t, 16 * 77, 0, 0));
+	EXPECT(code_table_find(&t, 16 * 77, 0, 0, NULL));
 	code_table_free(&t);
 }

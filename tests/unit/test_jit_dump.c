@@ -103,7 +103,7 @@ static void look(struct dump *d, int fd)
 	while (!jit_file_due(d->f))
 		usleep(100);
 	EXPECT(!fstat(fd, &st));
-	jit_file_read(d->fs, d->f, fd, (uint64_t)st.st_size, &d->allowance);
+	jit_file_read(d->fs, d->f, fd, (uint64_t)st.st_size, 1, &d->allowance);
 }
 
 /* A busy machine may take more time than one reading has. */
@@ -119,7 +119,8 @@ static void look_at_all(struct dump *d, int fd)
 
 static const char *at(struct dump *d, uint64_t addr, uint64_t from, uint64_t to)
 {
-	const char *s = jit_file_find(d->fs, d->f, addr, from, to, &d->allowance);
+	const char *s = jit_file_find(d->fs, d->f, addr, (struct jit_span){ from, to },
+				      &d->allowance);
 
 	return s ? s : "-";
 }
@@ -169,9 +170,9 @@ TEST(jit_dump_by_time)
 	EXPECT_STR(at(d, 0x1010, 25 * S, 26 * S), "one");
 	EXPECT_STR(at(d, 0x1090, 35 * S, 36 * S), "three");
 	EXPECT_STR(at(d, 0x1090, 0, 0), "three");
-	/* The one that was there for the most of the second. */
-	EXPECT_STR(at(d, 0x1090, 30 * S - S / 4, 31 * S - S / 4), "three");
-	EXPECT_STR(at(d, 0x1090, 29 * S + S / 4, 30 * S + S / 4), "two");
+	/* Both were there in this second. */
+	EXPECT_STR(at(d, 0x1090, 30 * S - S / 4, 31 * S - S / 4), JIT_REPLACED);
+	EXPECT_STR(at(d, 0x1090, 29 * S + S / 4, 30 * S + S / 4), JIT_REPLACED);
 	EXPECT_STR(at(d, 0x1010, 1 * S, 2 * S), "one"); /* before all of them: the nearest */
 	EXPECT_STR(at(d, 0x9008, 45 * S, 46 * S), "three");
 	EXPECT_STR(at(d, 0x9008, 55 * S, 56 * S), "four");
@@ -246,7 +247,7 @@ TEST(jit_dump_same_range)
 	start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	for (uint64_t i = 0; i < 900; i++) {
 		EXPECT_STR(at(d, 0x1000 + i, 0, 0), "version 9999");
-		EXPECT_STR(at(d, 0x1000 + i, 10 * S, 11 * S), "version 9999");
+		EXPECT_STR(at(d, 0x1000 + i, 10 * S, 11 * S), JIT_REPLACED);
 		EXPECT_STR(at(d, 0x1000 + i, 1 * S, 2 * S), "version 0");
 	}
 	printf("# 2,700 lookups: %" PRIu64 " ms\n", ms_since(start));
@@ -367,9 +368,9 @@ TEST(jit_dump_of_process)
 	const char *name;
 
 	load(fd, 100 * S, 0x1000, 0x100, "old");
-	early = perf_maps_see(pm, pid, 101 * S);
+	early = perf_maps_see(pm, pid, 101 * S, 101 * S);
 	EXPECT(early);
-	late = perf_maps_see(pm, pid, 105 * S);
+	late = perf_maps_see(pm, pid, 105 * S, 105 * S);
 	EXPECT(late > early);
 	load(fd, 103 * S, 0x1000, 0x100, "new");
 	name = perf_maps_find(pm, pid, 0x1010, early);

@@ -8,8 +8,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "elf_reader.h"
 #include "samples.h"
+#include "sym/map_ages.h"
 #include "sym/symbolizer.h"
 #include "test.h"
 
@@ -103,6 +105,126 @@ TEST(perf_map_lines)
 	close_paths(&paths);
 }
 
+static const char *name_then(struct perf_maps *pm, pid_t pid, uint32_t epoch)
+{
+	const char *s = perf_maps_find(pm, (uint32_t)pid, 0x1010, epoch);
+
+	return s ? s : "-";
+}
+
+/* A sample that is taken now */
+static uint32_t see(struct perf_maps *pm, pid_t pid)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+
+	return perf_maps_see(pm, (uint32_t)pid, now, now);
+}
+
+/* Samples of code whose memory is used again have the name of what was there. */
+TEST(perf_map_replaced)
+{
+	struct test_paths paths = open_paths(path_child_main);
+	struct perf_maps *pm = open_maps(&paths);
+	uint32_t early, first, unsure, second, third;
+	pid_t pid = start();
+
+	early = see(pm, pid);
+	append("1000 100 zero\n1000 100 one\n");
+	wait_to_look_again();
+	see(pm, pid);
+	first = see(pm, pid);
+	EXPECT_EQ(see(pm, pid), first);
+	append("2000 100 elsewhere\n");
+	usleep(30000);
+	EXPECT_EQ(see(pm, pid), first);
+	append("1000 80 two\n");
+	usleep(30000);
+	unsure = perf_maps_see(pm, (uint32_t)pid, clock_ns(CLOCK_MONOTONIC) - 10000000,
+			       clock_ns(CLOCK_MONOTONIC) - 10000000);
+	EXPECT(unsure != first);
+	usleep(30000);
+	second = see(pm, pid);
+	EXPECT(second != unsure && second != first);
+	append("1000 100 three\n1000 100 two\n");
+	usleep(30000);
+	see(pm, pid);
+	third = see(pm, pid);
+	EXPECT_STR(name_then(pm, pid, early), JIT_REPLACED);
+	EXPECT_STR(name_then(pm, pid, first), "one");
+	EXPECT_STR(name_then(pm, pid, unsure), JIT_REPLACED);
+	EXPECT_STR(name_then(pm, pid, second), "two");
+	EXPECT_STR(name_then(pm, pid, third - 1), JIT_REPLACED); /* two, three, two */
+	EXPECT_STR(name_then(pm, pid, third), "two");
+	EXPECT_STR(name_then(pm, pid, 0), "two");
+	stop(pid);
+	unlink(path);
+	perf_maps_free(pm);
+	close_paths(&paths);
+}
+
+/* What was read before a file was written anew is not known any more. */
+TEST(perf_map_written_anew)
+{
+	struct test_paths paths = open_paths(path_child_main);
+	struct perf_maps *pm = open_maps(&paths);
+	pid_t pid = start();
+	uint32_t old, fresh;
+
+	append("1000 100 one, with a long name\n");
+	old = see(pm, pid);
+	EXPECT_EQ(truncate(path, 0), 0);
+	append("1000 80 two\n1000 90 2\n");
+	usleep(30000);
+	see(pm, pid);
+	fresh = see(pm, pid);
+	EXPECT_STR(name_then(pm, pid, old), JIT_REPLACED);
+	EXPECT_STR(name_then(pm, pid, fresh), "2");
+	unlink(path);
+	append("1000 100 three\n1000 100 four\n");
+	wait_to_look_again();
+	EXPECT_STR(name_then(pm, pid, 0), "four");
+	EXPECT_STR(name_then(pm, pid, fresh), JIT_REPLACED);
+	EXPECT_STR(name_then(pm, pid, see(pm, pid)), "four");
+	stop(pid);
+	unlink(path);
+	perf_maps_free(pm);
+	close_paths(&paths);
+}
+
+/* Many changes: epochs are used again, and mean the latest generation. */
+TEST(map_ages_many)
+{
+	struct map_ages a = { 0 };
+	uint64_t from, to;
+	uint32_t epoch;
+
+	map_ages_read(&a, false, true, 10, 11);
+	for (uint64_t i = 1; i < 5000; i++) {
+		EXPECT_EQ(map_ages_next(&a), 2 * i);
+		map_ages_read(&a, false, true, 20 * i - 10, 20 * i - 9);
+		map_ages_read(&a, true, true, 20 * i, 20 * i + 5);
+		epoch = map_ages_epoch(&a, 20 * i + 5, 20 * i + 5, false);
+		EXPECT(map_ages_span(&a, epoch, &from, &to));
+		EXPECT(from == 2 * i && to == 2 * i + 1);
+		epoch = map_ages_epoch(&a, 20 * i + 4, 20 * i + 4, false);
+		EXPECT(map_ages_span(&a, epoch, &from, &to));
+		EXPECT(from == 2 * i - 2 && to == 2 * i + 1);
+		epoch = map_ages_epoch(&a, 20 * i - 15, 20 * i - 15, false);
+		EXPECT(map_ages_span(&a, epoch, &from, &to));
+		EXPECT(from == 2 * i - 2 && to == 2 * i - 1);
+	}
+	/* Lines that cannot be read now */
+	epoch = map_ages_epoch(&a, 200000, 200000, true);
+	EXPECT(!map_ages_span(&a, epoch, &from, &to));
+	map_ages_read(&a, false, false, 200000, 200001);
+	EXPECT(!map_ages_span(&a, epoch, &from, &to));
+	map_ages_read(&a, false, true, 200010, 200011);
+	EXPECT(map_ages_span(&a, epoch, &from, &to));
+	EXPECT(from == 9998 && to == 10001);
+	EXPECT(map_ages_span(&a, 0, &from, &to));
+	EXPECT(!from && !to);
+}
+
 TEST(perf_map_not_its_own)
 {
 	struct test_paths paths = open_paths(path_child_main);
@@ -148,7 +270,7 @@ TEST(perf_map_names)
 	uint32_t id;
 
 	symbolizer_set_reader(sz, NULL, paths.o);
-	symbolizer_see(sz, &frame, 1, (uint32_t)pid, 1);
+	symbolizer_see(sz, &frame, 1, (uint32_t)pid, 1, 1);
 	id = symbolizer_user(sz, frame, (uint32_t)pid, &is_final);
 	EXPECT_STR(symbolizer_name(sz, id), "[unknown]_[j]");
 	EXPECT(!is_final);
@@ -257,7 +379,7 @@ static struct jit_file *read_as(struct jit_files *fs, int fd, uint64_t ino, uint
 		while (!jit_file_due(f))
 			usleep(100);
 		allowance_init(&allowance);
-		jit_file_read(fs, f, fd, (uint64_t)st.st_size, &allowance);
+		jit_file_read(fs, f, fd, (uint64_t)st.st_size, 1, &allowance);
 		worker_totals_add(&totals, &allowance.totals);
 	} while (jit_file_wish(f).more && jit_file_wish(f).from < (uint64_t)st.st_size);
 	return f;
@@ -269,7 +391,7 @@ static bool has(struct jit_files *fs, struct jit_file *f, unsigned int line)
 	bool found;
 
 	allowance_init(&allowance);
-	found = jit_file_find(fs, f, 0x10000000 + line * 32, 0, 0, &allowance);
+	found = jit_file_find(fs, f, 0x10000000 + line * 32, (struct jit_span){ 0 }, &allowance);
 	worker_totals_add(&totals, &allowance.totals);
 	return found;
 }
@@ -337,13 +459,13 @@ TEST(jit_files_no_time)
 
 	allowance_init(&allowance);
 	allowance_spend(&allowance, 1000, 100 * NUM_S);
-	jit_file_read(fs, f, fd, FILE_BYTES, &allowance);
+	jit_file_read(fs, f, fd, FILE_BYTES, 1, &allowance);
 	EXPECT_EQ(allowance.totals.deferred, 1);
 	EXPECT(!has(fs, f, 5) && !jit_file_due(f));
 	allowance_init(&allowance);
 	wait_to_look_again();
 	EXPECT(jit_file_due(f));
-	jit_file_read(fs, f, fd, FILE_BYTES, &allowance);
+	jit_file_read(fs, f, fd, FILE_BYTES, 1, &allowance);
 	EXPECT(has(fs, f, 5));
 	EXPECT(!jit_file_due(f)); /* not before some time that reading took has passed */
 	jit_files_free(fs);

@@ -106,7 +106,6 @@ static void set_knobs(const struct collector *c, struct sfbpf_bpf *skel)
 	ro->cfg_page_shift = (uint32_t)__builtin_ctzl((unsigned long)sysconf(_SC_PAGESIZE));
 	ro->cfg_want_cgroup = o->want_cgroup;
 	ro->cfg_want_cost = o->want_cost;
-	ro->cfg_want_time = o->want_time;
 	ro->cfg_want_link = o->want_link;
 	ro->cfg_wake_bytes = o->ring_bytes / 4;
 	set_users(ro);

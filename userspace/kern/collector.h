@@ -42,7 +42,6 @@ struct collector_opts {
 	/* enable kernel.bpf_stats for the run, and collect the verifier's statistics */
 	bool count_run_time;
 	bool want_cgroup; /* record the cgroup id */
-	bool want_time;	  /* record the time of each sample */
 	bool want_link;	  /* record the current span of threads (collector_thread_link) */
 	bool want_cost;	  /* collector_counters.run_ns: costs two clock readings per sample */
 	const struct offcpu_opts *offcpu; /* NULL: on-CPU */

@@ -337,10 +337,50 @@ static const struct code *oldest(const struct code_table *t, const struct cover 
 	return best;
 }
 
-const char *code_table_find(const struct code_table *t, uint64_t addr, uint64_t from, uint64_t to)
+static bool is_indexed(const struct code_table *t, uint64_t start, uint64_t end)
+{
+	struct cover cover;
+
+	for (size_t i = 0; i < t->nparts; i++)
+		if (points_upto(&t->parts[i], start) != points_upto(&t->parts[i], end - 1))
+			return true;
+	find_cover(t, start, &cover);
+	return cover.n;
+}
+
+bool code_table_replaces(const struct code_table *t)
+{
+	const struct code *fresh = t->codes + t->indexed;
+	const size_t n = t->n - t->indexed;
+	struct {
+		uint64_t start, end;
+	} *s = malloc((n + 1) * sizeof(*s));
+	bool some = !s;
+
+	for (size_t i = 0; i < n && !some; i++) {
+		s[i].start = fresh[i].start;
+		s[i].end = fresh[i].start + fresh[i].size;
+		some = is_indexed(t, s[i].start, s[i].end);
+	}
+	if (!some && radix_sort(s, n, sizeof(*s)))
+		some = true;
+	for (size_t i = 1; i < n && !some; i++)
+		some = s[i].start < s[i - 1].end;
+	free(s);
+	return some;
+}
+
+static bool is_renamed(const struct code_table *t, const struct code *a, const struct code *b)
+{
+	return a && a->name != b->name && strcmp(t->names + a->name, t->names + b->name);
+}
+
+const char *code_table_find(const struct code_table *t, uint64_t addr, uint64_t from, uint64_t to,
+			    bool *ret_several)
 {
 	const struct code *best = NULL, *c;
 	uint64_t end = to, most = 0;
+	bool several = false;
 	struct cover cover;
 
 	find_cover(t, addr, &cover);
@@ -349,6 +389,7 @@ const char *code_table_find(const struct code_table *t, uint64_t addr, uint64_t 
 	for (int i = 0; i < VERSIONS && (c = next_older(t, &cover)); i++) {
 		uint64_t since = c->time > from ? c->time : from;
 
+		several |= is_renamed(t, best, c);
 		if (!best || end - since > most) {
 			best = c;
 			most = to ? end - since : 0;
@@ -359,5 +400,7 @@ const char *code_table_find(const struct code_table *t, uint64_t addr, uint64_t 
 	}
 	if (!best)
 		best = oldest(t, &cover);
+	if (ret_several)
+		*ret_several = several;
 	return best ? t->names + best->name : NULL;
 }

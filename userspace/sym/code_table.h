@@ -62,8 +62,15 @@ int code_table_add_named(struct code_table *t, struct code c);
 int code_table_index(struct code_table *t, size_t most, bool *ret_cut);
 /*
  * The name of the piece that was at addr for the longest part of [from, to). If all pieces are
- * newer, that of the oldest. to 0: that of the newest piece. NULL: none.
+ * newer, that of the oldest. to 0: that of the newest piece. NULL: none. *ret_several (may be
+ * NULL): whether pieces with other names were at addr in [from, to), too.
  */
-const char *code_table_find(const struct code_table *t, uint64_t addr, uint64_t from, uint64_t to);
+const char *code_table_find(const struct code_table *t, uint64_t addr, uint64_t from, uint64_t to,
+			    bool *ret_several);
+/*
+ * Whether a piece that is not indexed yet has a byte in common with any other piece; true if memory
+ * runs out.
+ */
+bool code_table_replaces(const struct code_table *t);
 
 #endif

@@ -2,6 +2,7 @@
 #include "sym/jit_files.h"
 
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -9,6 +10,7 @@
 #include "base/vec.h"
 #include "sym/code_table.h"
 #include "sym/jit_dump.h"
+#include "sym/map_ages.h"
 #include "sym/perf_lines.h"
 
 #define WINDOW	     (256u << 10)
@@ -27,10 +29,14 @@ struct jit_file {
 	uint64_t used;	  /* last use, a counter */
 	uint64_t next_ns; /* CLOCK_MONOTONIC; not read again before that */
 	uint64_t done;	  /* bytes of the file read so far */
+	bool unread;	  /* it had more lines when it was last looked at */
+	uint64_t look_ns; /* the last look, if its descriptor is kept */
+	int fd;		  /* the descriptor; -1: none */
 	bool cut;	  /* the rest of the file is not read */
 	bool evicted;	  /* its table was dropped to free memory */
 	struct code_table codes;
 	struct jit_dump dump;
+	struct map_ages ages;
 	uint64_t lookups, lookup_ns;
 };
 
@@ -51,8 +57,17 @@ static void forget(struct jit_file *f)
 {
 	code_table_free(&f->codes);
 	jit_dump_free(&f->dump);
+	map_ages_lost(&f->ages);
 	f->done = f->lookups = f->lookup_ns = 0;
 	f->cut = f->evicted = false;
+}
+
+static void free_file(struct jit_file *f)
+{
+	forget(f);
+	if (f->fd >= 0)
+		close(f->fd);
+	free(f);
 }
 
 struct jit_files *jit_files_new(void)
@@ -62,10 +77,8 @@ struct jit_files *jit_files_new(void)
 
 void jit_files_free(struct jit_files *fs)
 {
-	for (size_t i = 0; fs && i < fs->n; i++) {
-		forget(fs->list[i]);
-		free(fs->list[i]);
-	}
+	for (size_t i = 0; fs && i < fs->n; i++)
+		free_file(fs->list[i]);
 	if (fs)
 		free(fs->list);
 	free(fs);
@@ -99,7 +112,9 @@ struct jit_file *jit_file_get(struct jit_files *fs, enum jit_kind kind, uint64_t
 		free(f);
 		return NULL;
 	}
-	*f = (struct jit_file){ .kind = kind, .dev = dev, .ino = ino, .uid = uid, .refs = 1 };
+	*f = (struct jit_file){
+		.kind = kind, .dev = dev, .ino = ino, .uid = uid, .refs = 1, .fd = -1
+	};
 	fs->list[fs->n++] = f;
 	return f;
 }
@@ -111,8 +126,23 @@ void jit_file_put(struct jit_files *fs, struct jit_file *f)
 	for (size_t i = 0; i < fs->n; i++)
 		if (fs->list[i] == f)
 			fs->list[i--] = fs->list[--fs->n];
-	forget(f);
-	free(f);
+	free_file(f);
+}
+
+void jit_file_follow(struct jit_file *f, const struct jit_file *before)
+{
+	if (f->ages.whole_ns)
+		return; /* another process's */
+	f->ages = before->ages;
+	map_ages_lost(&f->ages);
+}
+
+void jit_file_keep(struct jit_file *f, int fd)
+{
+	if (f->fd >= 0)
+		close(fd);
+	else
+		f->fd = fd;
 }
 
 bool jit_file_due(const struct jit_file *f)
@@ -189,7 +219,7 @@ static bool read_window(struct jit_files *fs, struct jit_file *f, int fd, uint64
 	if (f->kind == JIT_DUMP)
 		used = jit_dump_take(&f->dump, &f->codes, window, f->done, size - f->done);
 	else
-		used = perf_lines_take(&f->codes, window);
+		used = perf_lines_take(&f->codes, window, map_ages_next(&f->ages));
 	if (used < 0)
 		cut(f, p);
 	if (used > 0)
@@ -197,11 +227,15 @@ static bool read_window(struct jit_files *fs, struct jit_file *f, int fd, uint64
 	return used > 0 && f->done < size;
 }
 
-static void read_rest(struct jit_files *fs, struct jit_file *f, int fd, uint64_t size,
-		      uint64_t until, struct allowance *p)
+/*
+ * *ret_replaces: whether what was read has memory of other pieces. Returns whether no more of the
+ * file can be read now.
+ */
+static bool read_rest(struct jit_files *fs, struct jit_file *f, int fd, uint64_t size,
+		      uint64_t until, bool *ret_replaces, struct allowance *p)
 {
 	size_t dump, limit;
-	bool some;
+	bool some, whole = true;
 
 	do {
 		limit = limit_of(fs, f);
@@ -211,23 +245,30 @@ static void read_rest(struct jit_files *fs, struct jit_file *f, int fd, uint64_t
 		}
 		if (clock_ns(CLOCK_MONOTONIC) >= until) {
 			p->totals.deferred++;
+			whole = false;
 			break;
 		}
 	} while (read_window(fs, f, fd, size, p));
+	*ret_replaces = f->kind == JIT_MAP && code_table_replaces(&f->codes);
 	limit = limit_of(fs, f);
 	dump = sizeof(*f) + jit_dump_bytes(&f->dump);
 	if (code_table_index(&f->codes, limit > dump ? limit - dump : 0, &some) || some)
 		cut(f, p);
+	return whole;
 }
 
 void jit_file_read(struct jit_files *fs, struct jit_file *f, int fd, uint64_t size,
-		   struct allowance *p)
+		   uint64_t look_ns, struct allowance *p)
 {
 	uint64_t start = clock_ns(CLOCK_MONOTONIC), cpu, limit, spent;
+	bool replaces, whole;
 
 	if (size < f->done)
 		forget(f);
-	if (size == f->done || f->cut || start < f->next_ns)
+	f->unread = size > f->done && !f->cut;
+	if (!f->unread)
+		map_ages_read(&f->ages, false, true, look_ns, start);
+	if (!f->unread || start < f->next_ns)
 		return;
 	f->used = ++fs->uses;
 	limit = allowance_have(p, f->uid);
@@ -238,21 +279,45 @@ void jit_file_read(struct jit_files *fs, struct jit_file *f, int fd, uint64_t si
 	}
 	f->evicted = false;
 	cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
-	read_rest(fs, f, fd, size, start + limit / READ_PART, p);
+	whole = read_rest(fs, f, fd, size, start + limit / READ_PART, &replaces, p);
 	p->cpu_ns += clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
 	spent = clock_ns(CLOCK_MONOTONIC) - start;
 	allowance_spend(p, f->uid, spent);
 	f->next_ns = start + (PAUSE + 1) * spent;
+	f->unread = !whole;
+	map_ages_read(&f->ages, replaces, whole, look_ns, start + spent);
+}
+
+uint32_t jit_file_epoch(struct jit_files *fs, struct jit_file *f, uint64_t from_ns, uint64_t to_ns,
+			struct allowance *p)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	struct stat st;
+
+	if (f->fd < 0)
+		return 0;
+	if (to_ns > f->look_ns) {
+		f->look_ns = now;
+		if (!fstat(f->fd, &st) && st.st_size >= 0)
+			jit_file_read(fs, f, f->fd, (uint64_t)st.st_size, now, p);
+	}
+	return map_ages_epoch(&f->ages, from_ns, to_ns, f->unread);
 }
 
 /* ---- Finding ---- */
 
-const char *jit_file_find(struct jit_files *fs, struct jit_file *f, uint64_t addr, uint64_t from,
-			  uint64_t to, struct allowance *p)
+bool jit_file_span(const struct jit_file *f, uint32_t epoch, struct jit_span *ret)
+{
+	*ret = (struct jit_span){ 0 };
+	return !f || f->kind != JIT_MAP || map_ages_span(&f->ages, epoch, &ret->from, &ret->to);
+}
+
+const char *jit_file_find(struct jit_files *fs, struct jit_file *f, uint64_t addr,
+			  struct jit_span span, struct allowance *p)
 {
 	uint64_t start, spent;
 	const char *name;
-	bool slow;
+	bool slow, several;
 
 	if (f && f->evicted)
 		p->totals.deferred++;
@@ -266,7 +331,8 @@ const char *jit_file_find(struct jit_files *fs, struct jit_file *f, uint64_t add
 		return NULL;
 	}
 	start = clock_ns(CLOCK_MONOTONIC);
-	name = code_table_find(&f->codes, addr, from, f->dump.own_clock ? 0 : to);
+	name = code_table_find(&f->codes, addr, span.from, f->dump.own_clock ? 0 : span.to,
+			       &several);
 	spent = clock_ns(CLOCK_MONOTONIC) - start;
 	f->lookups++;
 	f->lookup_ns += spent;
@@ -274,5 +340,5 @@ const char *jit_file_find(struct jit_files *fs, struct jit_file *f, uint64_t add
 		allowance_spend(p, f->uid, spent);
 		p->cpu_ns += spent;
 	}
-	return name;
+	return name && several ? JIT_REPLACED : name;
 }

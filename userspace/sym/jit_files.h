@@ -29,6 +29,9 @@
 #define JIT_FILE_MAX  (JIT_FILES_MAX / 2)
 #define JIT_AGAIN_NS  (200 * NUM_MS) /* interval at which a file is checked for growth */
 
+/* The name of an address where several pieces may have been at the time */
+#define JIT_REPLACED "[replaced code]"
+
 enum jit_kind { JIT_MAP, JIT_DUMP };
 
 struct jit_files;
@@ -52,16 +55,33 @@ struct jit_file_wish {
 /* f NULL: the file is not known yet. */
 struct jit_file_wish jit_file_wish(const struct jit_file *f);
 /*
- * Reads the bytes added to fd since the last call. size: current size of the file; a file that has
- * shrunk is read from its start.
+ * Reads the bytes added to fd since the last call. size: size of the file at look_ns; a file that
+ * has shrunk is read from its start.
  */
 void jit_file_read(struct jit_files *fs, struct jit_file *f, int fd, uint64_t size,
-		   struct allowance *p);
+		   uint64_t look_ns, struct allowance *p);
+/* f, not read yet, has taken the place of another file of the process. */
+void jit_file_follow(struct jit_file *f, const struct jit_file *before);
+/* Takes over a descriptor of a JIT_MAP whose calls never block, to look at it later. */
+void jit_file_keep(struct jit_file *f, int fd);
 /*
- * The name of the code that was at addr for the longest part of [from, to), CLOCK_MONOTONIC; to 0:
- * now. As in the file (foreign bytes), valid until the next call. NULL: none.
+ * The epoch (sym/map_ages.h) of a sample taken in [from_ns, to_ns], CLOCK_MONOTONIC. Looks at the
+ * JIT_MAP, and reads its new lines. 0: the file's descriptor is not kept.
  */
-const char *jit_file_find(struct jit_files *fs, struct jit_file *f, uint64_t addr, uint64_t from,
-			  uint64_t to, struct allowance *p);
+uint32_t jit_file_epoch(struct jit_files *fs, struct jit_file *f, uint64_t from_ns, uint64_t to_ns,
+			struct allowance *p);
+/* Times [from, to) of code: CLOCK_MONOTONIC for a JIT_DUMP, from epochs for a JIT_MAP; 0, 0: now */
+struct jit_span {
+	uint64_t from, to;
+};
+
+/* The times of an epoch in a JIT_MAP. false: what was there is not known yet. f may be NULL. */
+bool jit_file_span(const struct jit_file *f, uint32_t epoch, struct jit_span *ret);
+/*
+ * The name of the code that was at addr at the time; JIT_REPLACED if code with other names was
+ * there, too. As in the file (foreign bytes), valid until the next call. NULL: none.
+ */
+const char *jit_file_find(struct jit_files *fs, struct jit_file *f, uint64_t addr,
+			  struct jit_span span, struct allowance *p);
 
 #endif

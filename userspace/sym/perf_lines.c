@@ -24,9 +24,9 @@ static bool next_hex(struct bytes *line, uint64_t *ret)
 	return digits && digits <= 16;
 }
 
-static int take_line(struct code_table *t, struct bytes line)
+static int take_line(struct code_table *t, struct bytes line, uint64_t time)
 {
-	struct code c = { .time = 0 };
+	struct code c = { .time = time };
 	struct bytes at = line;
 	const char *name;
 	size_t len;
@@ -39,12 +39,12 @@ static int take_line(struct code_table *t, struct bytes line)
 	return len ? code_table_add(t, c, name, len) : 0;
 }
 
-ssize_t perf_lines_take(struct code_table *t, struct bytes text)
+ssize_t perf_lines_take(struct code_table *t, struct bytes text, uint64_t time)
 {
 	struct bytes end = text;
 
 	while (bytes_find(&end, "\n", 1)) {
-		int err = take_line(t, bytes_sub(&text, text.pos, end.pos - text.pos));
+		int err = take_line(t, bytes_sub(&text, text.pos, end.pos - text.pos), time);
 
 		if (err)
 			return err;

@@ -12,9 +12,9 @@
 #include "sym/code_table.h"
 
 /*
- * Takes the complete lines at the start of a text. Returns the bytes that they take; 0: no complete
- * line; -ENOMEM; -ENOSPC: the table is full.
+ * Takes the complete lines at the start of a text. time: of the pieces, as the lines have none.
+ * Returns the bytes that the lines take; 0: no complete line; -ENOMEM; -ENOSPC: the table is full.
  */
-ssize_t perf_lines_take(struct code_table *t, struct bytes text);
+ssize_t perf_lines_take(struct code_table *t, struct bytes text, uint64_t time);
 
 #endif

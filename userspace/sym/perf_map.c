@@ -12,10 +12,11 @@
 #include "base/num.h"
 #include "base/process.h"
 #include "base/vec.h"
+#include "sym/map_ages.h"
 #include "sym/path_opener.h"
 
-#define COPY_MAX   (16u << 20) /* bytes per read of a file that is copied */
-#define DUMP_TRIES 50	       /* attempts to find a dump of a running process */
+#define COPY_MAX (16u << 20) /* bytes per read of a file that is copied */
+#define TRIES	 50	     /* attempts to find the files of a running process */
 
 struct process {
 	uint32_t pid, ns_pid; /* pid in our namespace, and in that of the process */
@@ -31,7 +32,7 @@ struct process {
 	struct jit_file *map, *dump; /* NULL: not found yet */
 	char *dump_path;	     /* NULL: not found yet */
 	bool dump_found;
-	unsigned int dump_tries;
+	unsigned int tries;
 	uint64_t tried_ns;
 };
 
@@ -225,6 +226,7 @@ static void read_file(struct perf_maps *pm, struct process *p, struct path_ask *
 	struct jit_file_wish wish = jit_file_wish(*slot);
 	struct path_answer a;
 	struct jit_file *f;
+	uint64_t look_ns = clock_ns(CLOCK_MONOTONIC);
 	int fd;
 
 	if (*slot && !jit_file_due(*slot))
@@ -238,11 +240,16 @@ static void read_file(struct perf_maps *pm, struct process *p, struct path_ask *
 		return;
 	f = a.uid == p->uid ? jit_file_get(pm->files, kind, a.dev, a.ino, a.uid) : NULL;
 	if (f) {
+		if (*slot && *slot != f)
+			jit_file_follow(f, *slot);
 		jit_file_put(pm->files, *slot);
 		*slot = f;
-		jit_file_read(pm->files, f, fd, a.size, pm->opener->allowance);
+		jit_file_read(pm->files, f, fd, a.size, look_ns, pm->opener->allowance);
 	}
-	close(fd);
+	if (f && kind == JIT_MAP && !a.copied)
+		jit_file_keep(f, fd);
+	else
+		close(fd);
 }
 
 static void read_map(struct perf_maps *pm, struct process *p)
@@ -320,35 +327,43 @@ static struct process *known(struct perf_maps *pm, uint32_t pid)
 	return p;
 }
 
-uint32_t perf_maps_see(struct perf_maps *pm, uint32_t pid, uint64_t time_ns)
+static uint32_t second(struct perf_maps *pm, uint64_t time_ns)
 {
-	struct process *p = lookup(pm, pid);
 	uint64_t epoch;
 
-	if (!p) {
-		p = known(pm, pid);
-		if (!p || p->root < 0)
-			return 0;
-	}
-	if (!p->dump_found && p->root >= 0 && p->dump_tries < DUMP_TRIES &&
-	    time_ns - p->tried_ns >= JIT_AGAIN_NS) {
-		p->dump_tries++;
-		p->tried_ns = time_ns;
-		find_dump(pm, p, true);
-	}
-	if (!p->dump_found)
-		return 0;
 	if (!pm->start_ns)
 		pm->start_ns = time_ns;
 	epoch = time_ns < pm->start_ns ? 1 : (time_ns - pm->start_ns) / JIT_EPOCH_NS + 1;
 	return epoch < JIT_EPOCHS ? (uint32_t)epoch : JIT_EPOCHS - 1;
 }
 
+uint32_t perf_maps_see(struct perf_maps *pm, uint32_t pid, uint64_t from_ns, uint64_t to_ns)
+{
+	struct process *p = lookup(pm, pid);
+
+	if (!p)
+		p = known(pm, pid);
+	if (!p || p->root < 0)
+		return 0;
+	if ((!p->dump_found || !p->map) && p->tries < TRIES &&
+	    now_ns() - p->tried_ns >= JIT_AGAIN_NS) {
+		p->tries++;
+		p->tried_ns = now_ns();
+		find_dump(pm, p, true);
+		if (!p->map)
+			read_map(pm, p);
+	}
+	if (p->dump_found)
+		return second(pm, from_ns);
+	return p->map ? jit_file_epoch(pm->files, p->map, from_ns, to_ns, pm->opener->allowance)
+		      : MAP_AGES_NO_FILE;
+}
+
 const char *perf_maps_find(struct perf_maps *pm, uint32_t pid, uint64_t addr, uint32_t epoch)
 {
 	struct process *p = known(pm, pid);
+	struct jit_span dumped = { 0 }, listed = { 0 };
 	struct allowance *allowance;
-	uint64_t from = 0, to = 0;
 	const char *name;
 
 	if (!p || p->root < 0)
@@ -358,13 +373,15 @@ const char *perf_maps_find(struct perf_maps *pm, uint32_t pid, uint64_t addr, ui
 		read_dump(pm, p);
 		p->looked_ns = now_ns();
 	}
-	if (epoch && epoch != JIT_EPOCHS - 1) {
-		from = pm->start_ns + (epoch - 1ull) * JIT_EPOCH_NS;
-		to = from + JIT_EPOCH_NS;
+	if (p->dump_found && epoch && epoch != JIT_EPOCHS - 1) {
+		dumped.from = pm->start_ns + (epoch - 1ull) * JIT_EPOCH_NS;
+		dumped.to = dumped.from + JIT_EPOCH_NS;
+	} else if (!p->dump_found && !jit_file_span(p->map, epoch, &listed)) {
+		return NULL;
 	}
 	allowance = pm->opener ? pm->opener->allowance : NULL;
-	name = jit_file_find(pm->files, p->dump, addr, from, to, allowance);
-	return name ? name : jit_file_find(pm->files, p->map, addr, 0, 0, allowance);
+	name = jit_file_find(pm->files, p->dump, addr, dumped, allowance);
+	return name ? name : jit_file_find(pm->files, p->map, addr, listed, allowance);
 }
 
 size_t perf_maps_bytes(const struct perf_maps *pm)

@@ -10,8 +10,8 @@
  * after its end.
  *
  * If a process has a dump (jit_dump.h), that is used first. Code may be replaced between sample and
- * report, and stacks have no time. So JIT frames of such processes carry an epoch, the second of
- * the sample.
+ * report, and stacks have no time. So JIT frames carry an epoch: with a dump, the second of the
+ * sample; else what the map had at the time (map_ages.h).
  */
 #ifndef SFBPF_SYM_PERF_MAP_H
 #define SFBPF_SYM_PERF_MAP_H
@@ -38,12 +38,13 @@ void perf_maps_set_opener(struct perf_maps *pm, struct path_opener *opener);
 
 /*
  * Opens what is needed to read the files of the process later. Cheap if the process is known.
- * time_ns: time of the sample, CLOCK_MONOTONIC. Returns the epoch to ask with; 0: the process has
- * no dump.
+ * [from_ns, to_ns]: when the sample was taken, CLOCK_MONOTONIC. Returns the epoch to ask with; 0:
+ * the files of the process cannot be read.
  */
-uint32_t perf_maps_see(struct perf_maps *pm, uint32_t pid, uint64_t time_ns);
+uint32_t perf_maps_see(struct perf_maps *pm, uint32_t pid, uint64_t from_ns, uint64_t to_ns);
 /*
- * The name of the function at addr, as in the file (foreign bytes), valid until the next call.
+ * The name of the function at addr, as in the file (foreign bytes), valid until the next call;
+ * JIT_REPLACED if the epoch has several.
  * NULL: none. epoch 0: now.
  */
 const char *perf_maps_find(struct perf_maps *pm, uint32_t pid, uint64_t addr, uint32_t epoch);

@@ -488,11 +488,11 @@ static uint32_t name_jit(struct symbolizer *sz, uint64_t frame, uint32_t pid, bo
 }
 
 uint32_t symbolizer_see(struct symbolizer *sz, const uint64_t *frames, size_t n, uint32_t pid,
-			uint64_t time_ns)
+			uint64_t from_ns, uint64_t to_ns)
 {
 	for (size_t i = 0; i < n; i++)
 		if (SF_FRAME_KIND(frames[i]) == SF_FRAME_JIT)
-			return perf_maps_see(sz->jit, pid, time_ns);
+			return perf_maps_see(sz->jit, pid, from_ns, to_ns);
 	return 0;
 }
 

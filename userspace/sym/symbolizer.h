@@ -100,11 +100,12 @@ uint32_t symbolizer_user(struct symbolizer *sz, uint64_t frame, uint32_t pid, bo
 uint32_t symbolizer_kernel(struct symbolizer *sz, uint64_t addr);
 /*
  * Call it with the user frames of a running process as they arrive: some names can be read after
- * its end only if it was seen before. Returns the epoch that its JIT frames must carry
- * (SF_FRAME_IN_EPOCH) to be named as of time_ns (CLOCK_MONOTONIC); 0: none.
+ * its end only if it was seen before. [from_ns, to_ns]: when they were taken, CLOCK_MONOTONIC.
+ * Returns the epoch that its JIT frames must carry (SF_FRAME_IN_EPOCH) to be named as of that time;
+ * 0: none.
  */
 uint32_t symbolizer_see(struct symbolizer *sz, const uint64_t *frames, size_t n, uint32_t pid,
-			uint64_t time_ns);
+			uint64_t from_ns, uint64_t to_ns);
 
 /*
  * Inlined frames and lines, for reports. First collect the frames, then read the DWARF for all of

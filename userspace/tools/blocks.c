@@ -115,7 +115,7 @@ static int add_block(struct blocks *b, const struct offcpu_block *blk, bool is_s
 		}
 	}
 	symbolizer_see(b->session->symbols, blk->stack->frames, blk->stack->n_user, blk->stack->pid,
-		       session_now());
+		       session_now(), session_now());
 	if (b->wakers)
 		err = add_wakers(b, blk, true, &t.waker);
 	session_name_process(b->session, p, blk->stack);
@@ -200,7 +200,8 @@ static int add_stack(struct blocks *b, struct profile *p, const struct sf_sample
 {
 	struct profile_times none = { .state = state };
 
-	symbolizer_see(b->session->symbols, rec->frames, rec->n_user, rec->pid, session_now());
+	symbolizer_see(b->session->symbols, rec->frames, rec->n_user, rec->pid, session_now(),
+		       session_now());
 	return profile_add_times(p, without_tracing(b, rec), &none, ret_at);
 }
 

@@ -271,7 +271,6 @@ int oneshot_prepare(struct oneshot *r)
 	r->common.collect.count_run_time = r->common.stats != NULL;
 	r->common.collect.want_cgroup = r->by == OUT_BY_CONTAINER ||
 					(r->format && r->format->cgroups);
-	r->common.collect.want_time = r->format && r->format->timeline;
 	return err;
 }
 

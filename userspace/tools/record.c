@@ -125,8 +125,6 @@ static int run(struct oneshot *r, struct session *s, struct timeline *timeline,
 	session_signals(); /* so that Ctrl-C while tables are made also ends the run cleanly */
 	if (!err)
 		err = oneshot_prepare(r);
-	if (!err && r->format->slices)
-		r->common.collect.want_time = true;
 	if (!err)
 		err = session_open(s, &r->common.collect);
 	if (!err && r->format->threads)

@@ -85,8 +85,11 @@ static const struct sf_sample *in_epoch(const struct sf_sample *sample, uint32_t
 
 const struct sf_sample *session_see(struct session *s, const struct sf_sample *sample)
 {
+	const bool has_time = sample->type == SF_REC_SAMPLE;
+	const uint64_t to = has_time ? sample->time_ns : session_now(),
+		       from = has_time || !s->polled_ns ? to : s->polled_ns;
 	uint32_t epoch = symbolizer_see(s->symbols, sample->frames, sample->n_user, sample->pid,
-					session_now());
+					from, to);
 
 	return epoch ? in_epoch(sample, epoch) : sample;
 }
@@ -227,11 +230,16 @@ static void follow_cpus(struct session *s)
 
 int session_poll(struct session *s, int timeout_ms)
 {
+	uint64_t now = session_now();
+	int err;
+
 	follow_cpus(s);
 	worker_rest(&s->reader.worker);
 	worker_rest(&s->paths.worker);
-	return collector_poll(s->collector, timeout_ms, s->take ? s->take : add_to_profile,
-			      s->take ? s->take_ctx : s);
+	err = collector_poll(s->collector, timeout_ms, s->take ? s->take : add_to_profile,
+			     s->take ? s->take_ctx : s);
+	s->polled_ns = now;
+	return err;
 }
 
 int session_thread_link(void *session, uint32_t pid, const struct sf_thread_link *link)

@@ -29,6 +29,7 @@ struct session {
 	struct symbolizer *symbols;
 	struct profile *profile;   /* takes the samples; a tool may replace it between polls */
 	uint64_t start_ns, end_ns; /* CLOCK_MONOTONIC; end 0 while running */
+	uint64_t polled_ns;	   /* when the last poll began; 0: none has ended */
 	/* Number of sampled CPUs; when session_poll next checks for CPUs going on- or offline */
 	uint64_t cpus, next_cpus_ns;
 	uint64_t start_unix_ns;
