@@ -502,7 +502,8 @@ def check_agent(root, name):
                 errors.append("the name server was not asked")
             r.stop()
     root.clean()
-    p = agent(root, "--endpoint", "https://elsewhere.test:1")
+    with load(root):
+        p = agent(root, "--endpoint", "https://elsewhere.test:1")
     if p.returncode != 1 or "resolve" not in p.stderr.lower():
         errors.append("a name that nobody knows: " + said(p))
     harness.check(name, errors)
