@@ -30,9 +30,8 @@
 #define BRIDGE_FRAMES 4	   /* a walk that breaks after more than these may be right */
 #define BRIDGE_SAVED  8	   /* words below the return address that may be the caller's rbp */
 #define BRIDGE_FAR    32   /* the same, if rbp is not that itself: Mono saves it below locals */
-#define BRIDGE_FP_MAX (1u << 20)   /* bytes from the return address to the frame pointer */
-#define BRIDGE_STACK  (8ull << 20) /* words that point this near to sp are no return addresses */
-#define ENTRY_ROW     (8 << 2)	   /* packed: CFA = rsp + 8, as at the entry of each function */
+#define BRIDGE_FP_MAX (1u << 20) /* bytes from the return address to the frame pointer */
+#define ENTRY_ROW     (8 << 2)	 /* packed: CFA = rsp + 8, as at the entry of each function */
 
 /* sf_bridge.far: where a wider search may begin. Registers: as the run-time code left them. */
 enum bridge_far {
@@ -125,7 +124,7 @@ static int bridge_word(u32 round, void *ctx)
 	}
 	b->left--;
 	b->at += 8;
-	if (word < b->low || word > b->high || word - b->sp + BRIDGE_STACK < 2 * BRIDGE_STACK)
+	if (word < b->low || word > b->high || word - b->stack < b->stack_len)
 		return 0;
 	b->left = b->left > BRIDGE_CODE ? b->left - BRIDGE_CODE : 0;
 	if (s->faults && !bridge_is_code(slot, word - 1))
@@ -299,11 +298,15 @@ static __always_inline int bridge_enter(struct sf_scratch *s, u32 slot)
 __noinline u64 bridge_next(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
+	u64 vma;
 
 	if (!s)
 		return 0;
 	if (s->bridge.to)
 		return s->bridge.to;
+	vma = vma_near(slot, s->bridge.sp);
+	s->bridge.stack = vma ? KLOAD(vma, struct vm_area_struct, vm_start) : 0;
+	s->bridge.stack_len = vma ? KLOAD(vma, struct vm_area_struct, vm_end) - s->bridge.stack : 0;
 	s->bridge.ra = 0;
 	/* Files are mapped between the program and its stack. */
 	s->bridge.low = KLOAD(s->mm, struct mm_struct, start_code);

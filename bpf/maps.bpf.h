@@ -322,19 +322,20 @@ struct sf_leave {
 
 /* A search of the stack above run-time code (bridge.bpf.h). */
 struct sf_bridge {
-	u64 sp, fp;	/* in that code */
-	u64 at;		/* the next word of the stack */
-	u64 ra, before; /* the current return address, and the bytes of code before it */
-	u64 to;		/* what the call there calls; 0: not looked up */
-	u32 row;	/* of the return address: SF_RULE_* */
-	u64 low, high;	/* addresses of code of files are between these */
-	u32 left;	/* how much may still be looked at (BRIDGE_WORDS) */
-	u32 reach;	/* bytes above sp */
-	u32 far;	/* enum bridge_far */
-	u32 stop;	/* enum sf_stop: why the walk ended without a bridge */
-	u32 sure;	/* only a call that leads into run-time code counts */
-	u32 language;	/* sf_lang_walk.language where the first gap begins */
-	u32 here;	/* sf_lang_walk.language where the last gap begins */
+	u64 sp, fp;	      /* in that code */
+	u64 at;		      /* the next word of the stack */
+	u64 ra, before;	      /* the current return address, and the bytes of code before it */
+	u64 to;		      /* what the call there calls; 0: not looked up */
+	u32 row;	      /* of the return address: SF_RULE_* */
+	u64 low, high;	      /* addresses of code of files are between these */
+	u64 stack, stack_len; /* the mapping with sp, which has no code */
+	u32 left;	      /* how much may still be looked at (BRIDGE_WORDS) */
+	u32 reach;	      /* bytes above sp */
+	u32 far;	      /* enum bridge_far */
+	u32 stop;	      /* enum sf_stop: why the walk ended without a bridge */
+	u32 sure;	      /* only a call that leads into run-time code counts */
+	u32 language;	      /* sf_lang_walk.language where the first gap begins */
+	u32 here;	      /* sf_lang_walk.language where the last gap begins */
 	u8 code[SF_BRIDGE_CODE];
 };
 

@@ -107,7 +107,12 @@ plain() {
 		c made-stack made_stack.c
 		c libjit_far.so jit_far.S -shared
 		c jit_again jit_again.c
-		c jit jit.c -L"$out" -ljit_far -Wl,-rpath,'$ORIGIN',-z,lazy
+		if can -static-pie; then
+			c jit-near jit.c jit_far.S -pthread -static-pie
+		else
+			skip jit-near "no static C library"
+		fi
+		c jit jit.c -pthread -L"$out" -ljit_far -Wl,-rpath,'$ORIGIN',-z,lazy
 		c fat rec.c fat.S
 		c asm asm.S -static -nostdlib
 		c fp-stub fp_stub.S -static -nostdlib
@@ -124,6 +129,7 @@ plain() {
 		skip stg "its code is x86-64's"
 		skip made-stack "its code is x86-64's"
 		skip jit_again "its code is x86-64's"
+		skip jit-near "its code is x86-64's"
 		skip jit "its code is x86-64's"
 		skip hostile "its code is x86-64's"
 		skip fat "its code is x86-64's"

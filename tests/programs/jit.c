@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * jit [SECONDS [WAY]]: code that was made at run time, without tables and frame pointer. It is
+ * jit [SECONDS [WAY [1]]]: code that was made at run time, without tables and frame pointer. It is
  * copied from the templates below. The WAY:
  *
  *   0  a leaf that leaves rbp alone
@@ -20,7 +20,10 @@
  *  12  as 1, but an earlier call went through a word of its frame
  *  13  on a stack of its own, as Erlang's: rbx points to a large frame on the thread's stack
  *  14  as 3, but the way to its return is not straight
+ *
+ * 1: in a thread, whose stack is next to the code and to libraries.
  */
+#include <pthread.h>
 #include <sys/mman.h>
 #include "prog.h"
 
@@ -320,9 +323,18 @@ static NOIPA unsigned long ji_run(long way)
 	}
 }
 
+static void *ji_thread(void *way)
+{
+	unsigned long r = ji_run((long)way);
+
+	prog_keep(&r);
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	long way = prog_arg(argc, argv, 2, 0);
+	pthread_t thread;
 	int fd = -1, flags = MAP_PRIVATE | MAP_ANONYMOUS;
 	unsigned long r;
 
@@ -337,6 +349,12 @@ int main(int argc, char **argv)
 	if (ji_memory == MAP_FAILED)
 		return 77; /* a policy forbids such memory */
 	memcpy(ji_memory, code_leaf, (size_t)(code_end - code_leaf));
+	if (prog_arg(argc, argv, 3, 0)) {
+		if (pthread_create(&thread, NULL, ji_thread, (void *)way))
+			return 1;
+		pthread_join(thread, NULL);
+		return 0;
+	}
 	r = ji_run(way);
 	prog_keep(&r);
 	return 0;
