@@ -151,7 +151,8 @@ def one_setting(name, setting, options, files):
 def check_settings(name):
     pb()
     files = small_file("plain"), go_file()
-    faulting = ["/bin/sh", "-c", "while /bin/true; do :; done"] # an idle machine has no page faults
+    # An idle machine has no page faults, and a process that has ended has no path.
+    faulting = ["/usr/bin/python3", "-c", "import mmap\nwhile True: mmap.mmap(-1, 4096)[0] = 1"]
     busy = agents.load() + [harness.start(p) for p in [faulting, *([f] for f in files if f)]]
     for setting, options in SETTINGS.items():
         one_setting(name, setting, options, files)
