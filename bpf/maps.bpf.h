@@ -326,7 +326,7 @@ struct sf_bridge {
 	u64 at;		      /* the next word of the stack */
 	u64 ra, before;	      /* the current return address, and the bytes of code before it */
 	u64 to;		      /* what the call there calls; 0: not looked up */
-	u32 row;	      /* of the return address: SF_RULE_* */
+	u32 row;	      /* the return address's row: SF_RULE_* */
 	u64 low, high;	      /* addresses of code of files are between these */
 	u64 stack, stack_len; /* the mapping with sp, which has no code */
 	u32 left;	      /* how much may still be looked at (BRIDGE_WORDS) */

@@ -36,6 +36,14 @@ static void stop(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
+static void end(pid_t pid, struct perf_maps *pm, struct test_paths *paths)
+{
+	stop(pid);
+	unlink(path);
+	perf_maps_free(pm);
+	close_paths(paths);
+}
+
 static void append(const char *text)
 {
 	FILE *f = fopen(path, "a");
@@ -156,10 +164,7 @@ TEST(perf_map_replaced)
 	EXPECT_STR(name_then(pm, pid, third - 1), JIT_REPLACED); /* two, three, two */
 	EXPECT_STR(name_then(pm, pid, third), "two");
 	EXPECT_STR(name_then(pm, pid, 0), "two");
-	stop(pid);
-	unlink(path);
-	perf_maps_free(pm);
-	close_paths(&paths);
+	end(pid, pm, &paths);
 }
 
 /* What was read before a file was written anew is not known any more. */
@@ -185,10 +190,7 @@ TEST(perf_map_written_anew)
 	EXPECT_STR(name_then(pm, pid, 0), "four");
 	EXPECT_STR(name_then(pm, pid, fresh), JIT_REPLACED);
 	EXPECT_STR(name_then(pm, pid, see(pm, pid)), "four");
-	stop(pid);
-	unlink(path);
-	perf_maps_free(pm);
-	close_paths(&paths);
+	end(pid, pm, &paths);
 }
 
 /* Many changes: epochs are used again, and mean the latest generation. */
@@ -308,10 +310,7 @@ TEST(perf_map_many)
 	/* On a busy machine the others may have used up the time for reading. */
 	allowance_init(paths.allowance);
 	EXPECT_STR(name(pm, pid, 0x100000), "function number 0");
-	stop(pid);
-	unlink(path);
-	perf_maps_free(pm);
-	close_paths(&paths);
+	end(pid, pm, &paths);
 }
 
 /* One file under eight processes' names is read once. */

@@ -165,9 +165,9 @@ static const struct pattern *kernel_wait(const struct profile_stack *s, const ui
  * never waits there by itself.
  */
 static const struct runtime {
-	const char *prefix; /* of the module's name */
+	const char *prefix; /* the module's name begins with this */
 	bool runs_code;
-	bool serves; /* it is a library of other runtimes, too */
+	bool serves; /* the module is a library that other runtimes use */
 } runtimes[] = {
 	{ "libjvm.so", false, false },
 	{ "libcoreclr.so", false, false },

@@ -29,9 +29,9 @@ struct jit_file {
 	uint64_t used;	  /* last use, a counter */
 	uint64_t next_ns; /* CLOCK_MONOTONIC; not read again before that */
 	uint64_t done;	  /* bytes of the file read so far */
-	bool unread;	  /* it had more lines when it was last looked at */
-	uint64_t look_ns; /* the last look, if its descriptor is kept */
-	int fd;		  /* the descriptor; -1: none */
+	bool unread;	  /* at the last look, the file had lines that were not read */
+	uint64_t look_ns; /* the last look by jit_file_epoch() */
+	int fd;		  /* kept for jit_file_epoch(); -1: none */
 	bool cut;	  /* the rest of the file is not read */
 	bool evicted;	  /* its table was dropped to free memory */
 	struct code_table codes;
@@ -132,7 +132,7 @@ void jit_file_put(struct jit_files *fs, struct jit_file *f)
 void jit_file_follow(struct jit_file *f, const struct jit_file *before)
 {
 	if (f->ages.whole_ns)
-		return; /* another process's */
+		return; /* it was read for another process */
 	f->ages = before->ages;
 	map_ages_lost(&f->ages);
 }
@@ -291,15 +291,14 @@ void jit_file_read(struct jit_files *fs, struct jit_file *f, int fd, uint64_t si
 uint32_t jit_file_epoch(struct jit_files *fs, struct jit_file *f, uint64_t from_ns, uint64_t to_ns,
 			struct allowance *p)
 {
-	uint64_t now = clock_ns(CLOCK_MONOTONIC);
 	struct stat st;
 
 	if (f->fd < 0)
 		return 0;
 	if (to_ns > f->look_ns) {
-		f->look_ns = now;
+		f->look_ns = clock_ns(CLOCK_MONOTONIC);
 		if (!fstat(f->fd, &st) && st.st_size >= 0)
-			jit_file_read(fs, f, f->fd, (uint64_t)st.st_size, now, p);
+			jit_file_read(fs, f, f->fd, (uint64_t)st.st_size, f->look_ns, p);
 	}
 	return map_ages_epoch(&f->ages, from_ns, to_ns, f->unread);
 }

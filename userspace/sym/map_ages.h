@@ -25,7 +25,7 @@
 
 struct map_ages {	     /* zeroed: nothing was read yet */
 	uint64_t whole_ns;   /* look at which no line was unread, CLOCK_MONOTONIC; 0: none yet */
-	uint32_t generation; /* of the newest pieces that are known, even */
+	uint32_t generation; /* the newest pieces' generation, an even number */
 	uint32_t since;	     /* generation from which on the pieces have their real ages */
 	bool replaces;	     /* lines read since whole_ns replace others */
 	bool expected;	     /* generation + 1 was given to samples */

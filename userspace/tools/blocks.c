@@ -95,6 +95,14 @@ static bool sample(struct blocks *b, struct profile_times *t)
 	return true;
 }
 
+/* Collects what naming the stack needs while its process lives. Such frames carry no epoch. */
+static void see(struct blocks *b, const struct sf_sample *stack)
+{
+	uint64_t now = session_now();
+
+	symbolizer_see(b->session->symbols, stack->frames, stack->n_user, stack->pid, now, now);
+}
+
 /* 0; 1: its stack is new, and it was skipped; -errno. */
 static int add_block(struct blocks *b, const struct offcpu_block *blk, bool is_sample,
 		     size_t *ret_at)
@@ -114,8 +122,7 @@ static int add_block(struct blocks *b, const struct offcpu_block *blk, bool is_s
 			}
 		}
 	}
-	symbolizer_see(b->session->symbols, blk->stack->frames, blk->stack->n_user, blk->stack->pid,
-		       session_now(), session_now());
+	see(b, blk->stack);
 	if (b->wakers)
 		err = add_wakers(b, blk, true, &t.waker);
 	session_name_process(b->session, p, blk->stack);
@@ -200,8 +207,7 @@ static int add_stack(struct blocks *b, struct profile *p, const struct sf_sample
 {
 	struct profile_times none = { .state = state };
 
-	symbolizer_see(b->session->symbols, rec->frames, rec->n_user, rec->pid, session_now(),
-		       session_now());
+	see(b, rec);
 	return profile_add_times(p, without_tracing(b, rec), &none, ret_at);
 }
 

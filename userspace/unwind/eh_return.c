@@ -43,6 +43,16 @@ static bool leaves(const struct code_op *op, uint64_t from, uint64_t to)
 	}
 }
 
+/* Decodes the instruction at `at`, in the text of [start, end). False: it is none. */
+static bool op_at(const struct bytes *text, uint64_t start, uint64_t end, uint64_t at,
+		  struct code_op *ret)
+{
+	const struct bytes rest = bytes_sub(text, at - start, end - at);
+
+	code_arch_x86()->decode(bytes_here(&rest), bytes_left(&rest), at, ret);
+	return ret->kind != OP_BAD && ret->len <= end - at;
+}
+
 /* The call that overwrites the saved registers. */
 struct overwriting {
 	uint64_t ret;	 /* its return address */
@@ -57,16 +67,12 @@ struct overwriting {
 static bool find_call(const struct bytes *text, uint64_t from, uint64_t end,
 		      struct overwriting *ret)
 {
-	const struct code_arch *arch = code_arch_x86();
 	uint64_t start = from;
 	struct code_op op;
 
 	*ret = (struct overwriting){ .ret = from };
-	for (uint64_t at = from; at < end && arch; at += op.len) {
-		const struct bytes rest = bytes_sub(text, at - from, end - at);
-
-		arch->decode(bytes_here(&rest), bytes_left(&rest), at, &op);
-		if (op.kind == OP_BAD || op.len > end - at)
+	for (uint64_t at = from; at < end; at += op.len) {
+		if (!op_at(text, from, end, at, &op))
 			return false;
 		if (leaves(&op, start, end)) {
 			start = at + op.len;
@@ -75,7 +81,7 @@ static bool find_call(const struct bytes *text, uint64_t from, uint64_t end,
 			*ret = (struct overwriting){ at + op.len, op.target, true };
 		}
 	}
-	return arch;
+	return true;
 }
 
 /* ---- The function that overwrites ---- */
@@ -88,15 +94,11 @@ struct node {
 
 static size_t decode(const struct bytes *text, const struct fn *fn, struct node *ret)
 {
-	const struct code_arch *arch = code_arch_x86();
 	struct code_op op;
 	size_t n = 0;
 
 	for (uint64_t at = fn->start; at < fn->end; at += op.len) {
-		const struct bytes rest = bytes_sub(text, at - fn->start, fn->end - at);
-
-		arch->decode(bytes_here(&rest), bytes_left(&rest), at, &op);
-		if (op.kind == OP_BAD || op.len > fn->end - at || n == NODES_MAX)
+		if (n == NODES_MAX || !op_at(text, fn->start, fn->end, at, &op))
 			return 0;
 		ret[n++] = (struct node){
 			.addr = at,
@@ -109,10 +111,17 @@ static size_t decode(const struct bytes *text, const struct fn *fn, struct node 
 
 static bool is_tail_at(const struct node *nodes, size_t n, uint64_t addr)
 {
-	for (size_t i = 0; i < n; i++)
-		if (nodes[i].addr == addr)
-			return nodes[i].tail;
-	return false;
+	size_t lo = 0, hi = n;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (nodes[mid].addr < addr)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo < n && nodes[lo].addr == addr && nodes[lo].tail;
 }
 
 static bool is_tail(const struct node *nodes, size_t n, size_t i)
@@ -182,26 +191,49 @@ static int read_code(const struct elf_image *img, uint64_t start, uint64_t end,
 		       : elf_image_read(img, off, end - start, ret);
 }
 
-/* As take_tails, for the function at addr. */
+/* Takes the tails of the function at addr, unless `out` has them: several functions call it. */
 static int take_function(const struct eh_frame *eh, const struct elf_image *img, uint64_t addr,
 			 struct rowbuf *out)
 {
 	const struct fn *fn = fntab_find(&eh->fns, addr);
 	struct elf_blob text;
-	bool known = false;
-	int err = fn && fn->start == addr ? read_code(img, fn->start, fn->end, &text) : -ENOENT;
+	int err;
 
+	if (!fn || fn->start != addr)
+		return -ENOENT;
+	for (size_t i = 0; i < out->n; i++)
+		if (out->rows[i].start >= fn->start && out->rows[i].start < fn->end)
+			return 0;
+	err = read_code(img, fn->start, fn->end, &text);
 	if (err)
 		return err;
-	for (size_t i = 0; i < out->n; i++) /* several functions call it */
-		if (out->rows[i].start >= fn->start && out->rows[i].start < fn->end)
-			known = true;
-	err = known ? 0 : take_tails(&text.view, fn, out);
+	err = take_tails(&text.view, fn, out);
 	elf_blob_free(&text);
 	return err;
 }
 
 /* ---- The function that returns elsewhere ---- */
+
+/* The rows from the call on, in the code of `row`. */
+static int take_call(const struct eh_frame *eh, const struct elf_image *img, struct row row,
+		     const struct overwriting *call, struct rowbuf *out)
+{
+	const uint64_t end = row.end;
+	int err = call->target ? take_function(eh, img, call->target, out) : -ENOENT;
+
+	if (err == -ENOMEM)
+		return err;
+	/* The row of a caller is that of the byte before the return address. */
+	row.start = call->ret - 1;
+	row.end = call->ret;
+	row.flags |= err ? ROW_LOST : 0;
+	rule_unpack(&row.fp, rule_pack(RULE_CFA, 0, NOWHERE));
+	err = call->called ? rowbuf_push(out, &row) : 0;
+	row.start = call->ret;
+	row.end = end;
+	row.flags |= ROW_LOST;
+	return !err && row.start < row.end ? rowbuf_push(out, &row) : err;
+}
 
 static int take(const struct eh_frame *eh, const struct elf_image *img, const struct rowbuf *rows,
 		size_t k, struct rowbuf *out)
@@ -216,19 +248,8 @@ static int take(const struct eh_frame *eh, const struct elf_image *img, const st
 	err = read_code(img, row.start, row.end, &text);
 	if (err)
 		return err == -ENOMEM ? err : 0;
-	if (find_call(&text.view, row.start, row.end, &call)) {
-		/* The row of a caller is that of the byte before the return address. */
-		row.start = call.ret - 1;
-		row.end = call.ret;
-		err = call.target ? take_function(eh, img, call.target, out) : -ENOENT;
-		row.flags |= err ? ROW_LOST : 0;
-		rule_unpack(&row.fp, rule_pack(RULE_CFA, 0, NOWHERE));
-		err = err == -ENOMEM ? err : call.called ? rowbuf_push(out, &row) : 0;
-		row.start = call.ret;
-		row.end = rows->rows[k].start;
-		row.flags |= ROW_LOST;
-		err = !err && row.start < row.end ? rowbuf_push(out, &row) : err;
-	}
+	if (code_arch_x86() && find_call(&text.view, row.start, row.end, &call))
+		err = take_call(eh, img, row, &call, out);
 	elf_blob_free(&text);
 	for (; k < rows->n && !err; k++) {
 		row = rows->rows[k];
