@@ -423,7 +423,7 @@ static __always_inline void bridge_note(struct sf_scratch *s)
 {
 	struct sf_bridge *b = &s->bridge;
 
-	if (s->lang.language == SF_LANG_JAVA || s->lang.javascript.module)
+	if (s->lang.language == SF_LANG_JAVA || s->lang.begin.js_module)
 		return;
 	if (!s->gap) {
 		b->left = BRIDGE_WORDS;

@@ -215,9 +215,9 @@ static __always_inline u32 code_id(struct sf_scratch *s, u32 slot)
 	if (have && have->cookie == w->cookie && have->owed <= 1)
 		return w->id = have->id;
 	w->owed = 1;
-	if (w->sent >= CODE_PER_SAMPLE || !code_allowed(mm_owner(s->mm), bpf_ktime_get_ns()))
+	if (w->spent.sent >= CODE_PER_SAMPLE || !code_allowed(mm_owner(s->mm), bpf_ktime_get_ns()))
 		return 0;
-	w->sent++;
+	w->spent.sent++;
 	now.cookie = w->cookie;
 	now.body = w->language == SF_LANG_RUBY ? w->ruby.body : 0;
 	if (have && have->cookie == w->cookie) {

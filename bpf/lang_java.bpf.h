@@ -53,7 +53,7 @@ static __always_inline int java_interpreted(struct sf_scratch *s, const struct s
 	if (cfg_lines && (r->flags & SF_REGS_RA) && user_u64(r->fp - d->bcp_below, &bcp))
 		bcp = 0;
 	*ret_position = java_bci(&s->lang, d, bcp);
-	if (s->lang.java.chunk) {
+	if (s->lang.begin.java_chunk) {
 		if (user_u64(r->fp - d->bcp_below + 8, &f[0]))
 			return SF_STOP_READ_FAULT;
 		f[2] = java_chunk_sender(&s->lang.java, r->fp, f[2], f[0]);
@@ -72,7 +72,8 @@ static __always_inline bool java_inlined(struct sf_lang_walk *w, const struct sf
 	struct sf_java_walk *j = &w->java;
 	u64 h = j->method;
 
-	if (!d->pcs || made != FRAME_WHOLE || at < j->complete || j->failed >= JAVA_FAILURES)
+	if (!d->pcs || made != FRAME_WHOLE || at < j->complete ||
+	    w->spent.java_failed >= JAVA_FAILURES)
 		return false;
 	FOLD(h, OBJECT64(w, d->immutable ? d->immutable : d->scopes), FOLD_MUL1);
 	FOLD(h, j->complete, FOLD_MUL2);
@@ -133,12 +134,13 @@ __noinline int java_frame(u32 slot)
 	j = &s->lang.java;
 	flags = s->regs.flags;
 	at = s->regs.pc - (flags & SF_REGS_RA);
-	if (j->state == JAVA_UNKNOWN && java_enter(slot) == LATER_JAVA_FILE)
+	if (s->lang.begin.java_state == JAVA_UNKNOWN && java_enter(slot) == LATER_JAVA_FILE)
 		return LATER_JAVA_FILE;
-	d = j->state == JAVA_KNOWN && !java_blob(slot, at) ? java_lang(j->rt.module) : NULL;
+	d = s->lang.begin.java_state == JAVA_KNOWN && !java_blob(slot, at) ? java_lang(j->rt.module)
+									   : NULL;
 	if (!d) {
-		j->chunk_lost = j->chunk != 0;
-		return j->chunk ? LATER_JAVA_CHUNK : NOT_MINE;
+		j->chunk_lost = s->lang.begin.java_chunk != 0;
+		return s->lang.begin.java_chunk ? LATER_JAVA_CHUNK : NOT_MINE;
 	}
 	if (cfg_note_words) /* the memo does not know what is read here */
 		s->log_far = ~0ull;
@@ -169,7 +171,7 @@ __noinline int java_frame(u32 slot)
 	}
 	if (!e && java_one(s, slot, named, stop, at, flags, position) != SF_STEP_GO)
 		return SF_STOP_DEPTH;
-	if (j->chunk)
+	if (s->lang.begin.java_chunk)
 		return java_in_chunk(s, stop);
 	if (stop != SF_STEP_GO)
 		s->lang.stop = stop;

@@ -8,7 +8,7 @@
 #include "lang_java_scopes.bpf.h"
 #include "space.bpf.h"
 
-enum { JAVA_UNKNOWN, JAVA_NONE, JAVA_KNOWN }; /* sf_java_walk.state */
+enum { JAVA_UNKNOWN, JAVA_NONE, JAVA_KNOWN }; /* java_state */
 enum { JAVA_STUB, JAVA_COMPILED, JAVA_INTERPRETED, JAVA_GAP };
 
 #define JAVA_FAILURES  16	 /* scopes that could not be read, in a sample */
@@ -56,7 +56,7 @@ static __always_inline int java_note(u32 slot, u32 i)
 	rt->module = v->word >> SF_FRAME_MODULE_SHIFT;
 	rt->bias = -v->delta - d->code_skew;
 	java_store(s, rt);
-	s->lang.java.state = JAVA_UNKNOWN;
+	s->lang.begin.java_state = JAVA_UNKNOWN;
 	return 0;
 }
 
@@ -70,8 +70,8 @@ static __always_inline int java_by_thread(struct sf_scratch *s)
 
 	if (!(s->regs.flags & SF_REGS_FULL) || user_u64(s->regs.r[JAVA_THREAD], &table) || !table)
 		return -1;
-	if (s->lang.java.file_addr != table) {
-		s->lang.java.file_addr = table;
+	if (s->lang.begin.java_file != table) {
+		s->lang.begin.java_file = table;
 		return LATER_JAVA_FILE;
 	}
 	if (v->state == SF_MOD_LOADING || v->state == SF_MOD_RETRY) {
@@ -125,7 +125,7 @@ __noinline int java_enter(u32 slot)
 	if (!s)
 		return -1;
 	rt = &s->lang.java.rt;
-	s->lang.java.state = JAVA_NONE;
+	s->lang.begin.java_state = JAVA_NONE;
 	id = MM_ID(s->mm);
 	key = id & (SF_RUNTIMES - 1);
 	have = bpf_map_lookup_elem(&runtimes, &key);
@@ -135,7 +135,7 @@ __noinline int java_enter(u32 slot)
 		__builtin_memset(rt, 0, sizeof(*rt));
 	d = rt->module ? java_lang(rt->module) : NULL;
 	if (d && rt->nheaps && rt->space == id) {
-		s->lang.java.state = JAVA_KNOWN;
+		s->lang.begin.java_state = JAVA_KNOWN;
 		return 0;
 	}
 	rt->space = id;
@@ -146,7 +146,7 @@ __noinline int java_enter(u32 slot)
 		rt->tries++;
 		err = java_by_thread(s);
 		if (err == LATER_JAVA_FILE) {
-			s->lang.java.state = JAVA_UNKNOWN;
+			s->lang.begin.java_state = JAVA_UNKNOWN;
 			return err;
 		}
 		if (err) {
@@ -158,7 +158,7 @@ __noinline int java_enter(u32 slot)
 	if (!d || java_heaps(rt, d))
 		return -1;
 	java_store(s, rt);
-	s->lang.java.state = JAVA_KNOWN;
+	s->lang.begin.java_state = JAVA_KNOWN;
 	return 0;
 }
 
@@ -177,15 +177,16 @@ static __always_inline bool java_in_code(const struct sf_runtime *rt, u64 addr)
  * JAVA_GAP: the stubs of continuations. The return address of frames of a virtual thread that went
  * on after a pause is in one of them (lang_java_chunk.bpf.h).
  */
-static __always_inline u32 java_kind(struct sf_java_walk *j, u64 name)
+static __always_inline u32 java_kind(struct sf_lang_walk *w, u64 name)
 {
+	struct sf_java_walk *j = &w->java;
 	u64 text, more = 0;
 
-	if (name == j->name)
+	if (name == w->begin.java_name)
 		return j->kind;
 	if (user_u64(name, &text))
 		return JAVA_STUB;
-	j->name = name;
+	w->begin.java_name = name;
 	j->kind = JAVA_STUB;
 	if (text == 0x00646f6874656d6eull || text == 0x6e2065766974616eull) /* nmethod, native n */
 		j->kind = JAVA_COMPILED;
@@ -234,7 +235,7 @@ __noinline int java_blob(u32 slot, u64 at)
 	len = d->scopes_is_offset ? SF_JAVA_BLOB : JAVA_BLOB;
 	if (hop == JAVA_HOPS || copy_user(w->object, len, blob))
 		return -1;
-	j->kind_here = java_kind(j, OBJECT64(w, d->blob_name));
+	j->kind_here = java_kind(w, OBJECT64(w, d->blob_name));
 	j->words = OBJECT32(w, d->blob_frame_size);
 	j->blob = blob;
 	j->code = d->code_is_offset ? blob + OBJECT32(w, d->blob_code) : OBJECT64(w, d->blob_code);

@@ -237,7 +237,8 @@ static __noinline int java_chunk_enter(struct sf_scratch *s, u64 chunk)
 #pragma clang loop unroll(disable)
 	for (u32 i = 0; i < JAVA_CHUNKS && chunk; i++) {
 		args = 0;
-		if (j->chunks++ >= JAVA_CHUNKS_ALL || copy_user(&sp, 4, chunk + rt->chunk_sp) ||
+		if (s->lang.spent.java_chunks++ >= JAVA_CHUNKS_ALL ||
+		    copy_user(&sp, 4, chunk + rt->chunk_sp) ||
 		    copy_user(&end, 4,
 			      chunk + (rt->chunk_bottom ? rt->chunk_bottom : rt->chunk_size)) ||
 		    (!rt->chunk_bottom && copy_user(&args, 4, chunk + rt->chunk_args)))
@@ -247,7 +248,7 @@ static __noinline int java_chunk_enter(struct sf_scratch *s, u64 chunk)
 			stack = chunk + rt->chunk_stack + 8ull * sp;
 			if (copy_user(pair, sizeof(pair), stack - 16))
 				return -1;
-			j->chunk = chunk;
+			s->lang.begin.java_chunk = chunk;
 			j->chunk_end = chunk + rt->chunk_stack + 8ull * end;
 			s->regs.pc = STEP_RA(&s->regs, pair[1]);
 			s->regs.sp = stack;
@@ -319,10 +320,10 @@ __noinline int java_chunk(u32 slot)
 		return 0;
 	j = &s->lang.java;
 	rt = &j->rt;
-	if (j->chunk) {
+	if (s->lang.begin.java_chunk) {
 		lost = j->chunk_lost;
 		if (!lost)
-			next = java_oop(rt, j->chunk + rt->chunk_parent);
+			next = java_oop(rt, s->lang.begin.java_chunk + rt->chunk_parent);
 	} else {
 		j->entry = java_entry(s);
 		if (j->entry && !rt->chunk_sp && rt->learns < JAVA_LEARNS) {
@@ -337,12 +338,12 @@ __noinline int java_chunk(u32 slot)
 	more = lost || !next ? 1 : java_chunk_enter(s, next);
 	if (!more)
 		return 0;
-	lost |= more < 0 || !j->chunk;
+	lost |= more < 0 || !s->lang.begin.java_chunk;
 	s->regs.pc = STEP_RA(&s->regs, j->carrier[1]);
 	s->regs.sp = j->carrier_sp;
 	s->regs.fp = j->carrier[0];
 	s->regs.flags = SF_REGS_RA;
-	j->chunk = 0;
+	s->lang.begin.java_chunk = 0;
 	return lost ? java_unknown(s) : 0;
 }
 

@@ -338,7 +338,7 @@ __noinline int java_scopes(u32 slot)
 		e->n = 1;
 		e->words[0] = JAVA_PAIR(j->method, 0);
 	}
-	j->failed += j->owed;
+	s->lang.spent.java_failed += j->owed;
 	bpf_loop(SF_PC_FRAMES, java_word, &slot, 0);
 	key = code_pc_key(e->space, e->at);
 	if (!j->owed)

@@ -49,27 +49,26 @@ static __always_inline void js_note(struct sf_scratch *s, u32 module)
 static __always_inline const struct sf_javascript *js_here(struct sf_scratch *s,
 							   const struct sf_vma *v)
 {
-	struct sf_javascript_walk *j = &s->lang.javascript;
 	const struct sf_javascript *d;
 	u32 module = v->word >> SF_FRAME_MODULE_SHIFT, key;
 	struct sf_runtime *have;
 
 	if (v->state == SF_MOD_READY) {
 		d = js_lang(module);
-		if (d && j->module != module) {
-			j->module = module;
+		if (d && s->lang.begin.js_module != module) {
+			s->lang.begin.js_module = module;
 			js_note(s, module);
 		}
 		return d;
 	}
-	if (!j->module && !j->asked) {
-		j->asked = 1;
+	if (!s->lang.begin.js_module && !s->lang.begin.js_asked) {
+		s->lang.begin.js_asked = 1;
 		key = MM_ID(s->mm) & (SF_RUNTIMES - 1);
 		have = bpf_map_lookup_elem(&runtimes, &key);
 		if (have && have->space == MM_ID(s->mm))
-			j->module = have->module;
+			s->lang.begin.js_module = have->module;
 	}
-	return j->module ? js_lang(j->module) : NULL;
+	return s->lang.begin.js_module ? js_lang(s->lang.begin.js_module) : NULL;
 }
 
 /* ---- Frames ---- */
@@ -112,9 +111,9 @@ static __always_inline void js_leave(struct sf_scratch *s)
 {
 	struct sf_javascript_walk *j = &s->lang.javascript;
 
-	if (j->pc)
+	if (s->lang.begin.js_pc)
 		return;
-	j->pc = s->regs.pc;
+	s->lang.begin.js_pc = s->regs.pc;
 	j->sp = s->regs.sp;
 	j->fp = s->regs.fp;
 	j->flags = s->regs.flags;
@@ -127,13 +126,13 @@ static __always_inline int js_back(struct sf_scratch *s)
 {
 	struct sf_javascript_walk *j = &s->lang.javascript;
 
-	s->regs.pc = j->pc;
+	s->regs.pc = s->lang.begin.js_pc;
 	s->regs.sp = j->sp;
 	s->regs.fp = j->fp;
 	s->regs.flags = j->flags;
 	s->n = j->n;
 	s->cause = j->cause;
-	j->pc = 0;
+	s->lang.begin.js_pc = 0;
 	return SF_STEP_GO;
 }
 
@@ -226,13 +225,13 @@ __noinline int js_frame(u32 slot, u32 found)
 		return NOT_MINE;
 	v = vma_at(s, found);
 	j = &s->lang.javascript;
-	known = j->module;
+	known = s->lang.begin.js_module;
 	d = js_here(s, v);
 	at = s->regs.pc - (s->regs.flags & SF_REGS_RA);
 	jit = v->state == SF_MOD_JIT;
 	if (!d && jit)
 		js_leave(s);
-	if (d && !known && j->pc) /* the process's first sample */
+	if (d && !known && s->lang.begin.js_pc) /* the process's first sample */
 		return js_back(s);
 	if (!d || (!jit && at + v->delta - d->builtins.start >= d->builtins.size) ||
 	    (s->regs.fp & 7) || s->regs.fp - s->regs.sp > JS_FRAME_MAX)

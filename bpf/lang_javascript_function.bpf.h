@@ -175,7 +175,7 @@ __noinline int js_text(u32 slot, u64 str, u32 is_file)
 	j->len = ~0u;
 	for (hop = 0; hop < JS_PARTS && (str & JS_TAG); hop++) {
 		str -= JS_TAG;
-		if (j->work++ >= JS_WORK || js_type(j, str) ||
+		if (s->lang.spent.js_work++ >= JS_WORK || js_type(j, str) ||
 		    copy_user(j->word, sizeof(j->word), str))
 			return -1;
 		if (j->type >= JS_STRING_TYPES)
@@ -291,7 +291,7 @@ __noinline int js_describe(u32 slot)
 	if (!s)
 		return -1;
 	j = &s->lang.javascript;
-	d = js_lang(j->module);
+	d = js_lang(s->lang.begin.js_module);
 	rec = &s->lang.rec;
 	rec->language = SF_LANG_JAVASCRIPT;
 	rec->version = 0;
@@ -335,8 +335,8 @@ static __always_inline void js_known(struct sf_scratch *s, u32 slot)
 		return;
 	}
 	w->javascript.described = 0;
-	w->javascript.work += JS_FUNCTION_WORK;
-	if (w->javascript.work <= JS_WORK)
+	w->spent.js_work += JS_FUNCTION_WORK;
+	if (w->spent.js_work <= JS_WORK)
 		w->javascript.described = !js_describe(slot);
 }
 

@@ -123,8 +123,8 @@ static int js_seek(u32 round, void *ctx)
 	if (!s)
 		return 1;
 	j = &s->lang.javascript;
-	d = js_lang(j->module);
-	if (!d || j->effort++ >= JS_EFFORT)
+	d = js_lang(s->lang.begin.js_module);
+	if (!d || s->lang.spent.js_effort++ >= JS_EFFORT)
 		return 1;
 	j->seek -= JS_STREAM * JS_ALIGN;
 	if (copy_user(s->lang.window, JS_STREAM * JS_ALIGN, j->seek)) {
@@ -214,11 +214,12 @@ static int js_table(u32 round, void *ctx)
 	if (!s)
 		return 1;
 	j = &s->lang.javascript;
-	d = js_lang(j->module);
+	d = js_lang(s->lang.begin.js_module);
 	n = AT_MOST(j->left, JS_CHUNK);
 	if (!d || !n)
 		return 1;
-	if (j->effort++ >= JS_EFFORT || copy_user_part(s->lang.window, n, JS_CHUNK, j->table)) {
+	if (s->lang.spent.js_effort++ >= JS_EFFORT ||
+	    copy_user_part(s->lang.window, n, JS_CHUNK, j->table)) {
 		j->owed = 1;
 		return 1;
 	}
@@ -482,7 +483,7 @@ __noinline int js_scopes(u32 slot)
 	if (!s)
 		return 0;
 	j = &s->lang.javascript;
-	d = js_lang(j->module);
+	d = js_lang(s->lang.begin.js_module);
 	e = &s->lang.pc;
 	e->at = j->at;
 	e->n = e->position = 0;
@@ -504,7 +505,7 @@ __noinline int js_scopes(u32 slot)
 	if (!e->code) { /* the object may be longer, or have another map */
 		j->stream = 0;
 		e->code = e->at & ~(JS_ALIGN - 1ull);
-		j->owed = j->effort >= JS_EFFORT;
+		j->owed = s->lang.spent.js_effort >= JS_EFFORT;
 	} else {
 		js_position(s, slot, d);
 		if (!j->owed)
@@ -535,7 +536,7 @@ __noinline int js_word(u32 slot)
 	if (!s)
 		return 0;
 	j = &s->lang.javascript;
-	d = js_lang(j->module);
+	d = js_lang(s->lang.begin.js_module);
 	i = j->made;
 	if (j->made >= s->lang.pc.n) {
 		if (!d || js_shared(s, d, j->own))

@@ -47,7 +47,7 @@ static int js_count(u32 round, void *ctx)
 		return 1;
 	j = &s->lang.javascript;
 	n = j->count_end - j->count_at;
-	if (j->count_at >= j->count_end || j->texts++ >= JS_TEXTS)
+	if (j->count_at >= j->count_end || s->lang.spent.js_texts++ >= JS_TEXTS)
 		return 1;
 	if (n > JS_TEXT >> j->count_wide)
 		n = JS_TEXT >> j->count_wide;
@@ -141,7 +141,7 @@ __noinline int js_lines_before(u32 slot, u32 place)
 	if (!s)
 		return -1;
 	j = &s->lang.javascript;
-	d = js_lang(j->module);
+	d = js_lang(s->lang.begin.js_module);
 	n = (place - 1) / SF_JS_PIECE;
 	if (!d || n >= SF_JS_PIECES || js_source(s, d))
 		return -1;

@@ -477,7 +477,7 @@ __noinline int php_jit(u32 slot)
 	v = vma_at(s, found);
 	d = php_of(v);
 	if (found < 0 || !d) {
-		s->lang.php.none = 1; /* the next round takes it for any other code */
+		s->lang.begin.php_none = 1; /* the next round takes it for any other code */
 		return SF_STEP_GO;
 	}
 	at = s->regs.pc - (s->regs.flags & SF_REGS_RA);

@@ -433,9 +433,9 @@ static __always_inline u32 ruby_hide_entry(struct sf_scratch *s, u32 first)
 	struct sf_ruby_walk *r = &s->lang.ruby;
 	u32 at = r->jit_at;
 
-	if (!r->jit_hidden)
+	if (!s->lang.begin.ruby_jit_hidden)
 		return first;
-	r->jit_hidden = 0;
+	s->lang.begin.ruby_jit_hidden = 0;
 	if (first - at > RB_JIT_ENTRY)
 		return first;
 	*frame_at(s, at) = s->lang.word;
@@ -568,8 +568,9 @@ __noinline int ruby_jit(u32 slot, int found)
 	if (found >= 0 && v->state == SF_MOD_READY && (v->flags & SF_MODULE_LANG))
 		d = lang_of(v);
 	if (!d || d->language != SF_LANG_RUBY) {
-		r->misses++;
-		r->not_jit = s->regs.pc; /* the next round takes it for any other code */
+		s->lang.begin.ruby_misses++;
+		s->lang.begin.ruby_not_jit =
+			s->regs.pc; /* the next round takes it for any other code */
 		return SF_STEP_GO;
 	}
 	n = s->n;
@@ -577,9 +578,9 @@ __noinline int ruby_jit(u32 slot, int found)
 	if (s->lang.language != SF_LANG_RUBY || r->module != v->word)
 		ruby_begin(slot);
 	r->pending = 0;
-	r->jit_hidden = !cfg_native && r->cfp;
+	s->lang.begin.ruby_jit_hidden = !cfg_native && r->cfp;
 	r->jit_at = n;
-	if (!r->jit_hidden) {
+	if (!s->lang.begin.ruby_jit_hidden) {
 		if (n >= SF_MAX_USER)
 			return SF_STOP_DEPTH;
 		*frame_at(s,

@@ -173,7 +173,7 @@ __noinline int vma_find(u32 slot, u64 addr)
 }
 
 /*
- * Resolves the file that is mapped at s->lang.java.file_addr, as s->lang.java.file. Its state is
+ * Resolves the file that is mapped at s->lang.begin.java_file, as s->lang.java.file. Its state is
  * SF_MOD_JIT if there is none. Always 0.
  */
 __noinline int file_of(u32 slot)
@@ -186,7 +186,7 @@ __noinline int file_of(u32 slot)
 		return 0;
 	v = &s->lang.java.file;
 	v->state = SF_MOD_JIT;
-	vma = vma_walk(s, s->lang.java.file_addr);
+	vma = vma_walk(s, s->lang.begin.java_file);
 	inode = vma ? vma_inode(vma) : 0;
 	if (!inode)
 		return 0;

@@ -108,12 +108,9 @@ struct sf_ruby_walk {
 	u64 iseq, cookie;   /* whose body is in object */
 	u64 name, file;	    /* ruby_describe: strings */
 	u64 jit_sp, jit_ra; /* return address of code of YJIT, and where it is */
-	u64 not_jit;	    /* a pc that is not in such code */
-	u32 jit_hidden;	    /* code of YJIT would be at jit_at of the frames */
-	u32 jit_at;
-	u32 misses;  /* pcs of that kind in this stack */
-	u32 alone;   /* no activation of the loop is on the stack */
-	u64 head[5]; /* of an object that is read; not on the BPF stack, which is small */
+	u32 jit_at;	    /* see ruby_jit_hidden */
+	u32 alone;	    /* no activation of the loop is on the stack */
+	u64 head[5];	    /* of an object that is read; not on the BPF stack, which is small */
 	u8 eps[SF_RUBY_STACK + 8]; /* environments, from ep_base on */
 };
 
@@ -139,28 +136,23 @@ struct sf_runtime {
 };
 
 struct sf_java_walk {
-	u32 state;
 	u32 kind_here, words; /* of the blob in hand; words: size of its frames */
-	u32 kind;	      /* of blobs with this name */
-	u64 name;
-	u64 complete; /* the code before this address has no whole frame */
+	u32 kind, zero2;      /* kind: of blobs with the name java_name */
+	u64 complete;	      /* the code before this address has no whole frame */
 	u64 method;
 	u64 blob, code, cookie; /* code: its first address */
 	struct sf_runtime rt;
 	/* java_scopes: addresses of the nmethod's tables, a search, the scope in hand */
 	u64 scopes, metadata;
 	u32 low, high, scope, byte, owed;
-	u32 failed; /* how many it could not read, in this sample */
-	u16 len, zero[3];
-	u64 chunk, chunk_end;	    /* chunk: whose frames s->regs are in; 0: those of the stack */
+	u16 len, zero;
+	u64 chunk_end;
 	u64 entry;		    /* the ContinuationEntry */
 	u64 carrier[2], carrier_sp; /* the frame that follows those in chunks: fp, pc and sp */
-	u32 chunk_lost;		    /* its frames do not lead on */
-	u32 chunks;		    /* that were looked at in this sample */
+	u32 chunk_lost, zero3;	    /* its frames do not lead on */
 	/* java_describe */
 	u64 pool, holder, text;
-	u64 file_addr;	    /* what `file` was asked for; 0: nothing yet */
-	struct sf_vma file; /* file_of */
+	struct sf_vma file; /* file_of, for java_file */
 };
 
 #define SF_JS_SCRIPTS 1024 /* a power of two */
@@ -177,20 +169,15 @@ struct sf_js_script {
 };
 
 struct sf_javascript_walk {
-	u32 module;	/* with V8; 0: none known */
-	u32 asked;	/* the runtime of this address space was looked up */
 	u64 space, map; /* the last map of a SharedFunctionInfo, and the address space it is in */
 	u32 glue;	/* the function in hand is not to be shown */
 	u64 closure;	/* of the function in hand; 0: not known, as it is inlined */
 	/* The frame in hand: whether it is the function's; what the step to its caller returned */
 	u32 kind, stop;
-	u32 work;      /* spent on descriptions in this sample */
-	u32 effort;    /* reads by js_seek and js_table in this sample */
-	u32 texts;     /* reads by js_count in this sample */
 	u32 described; /* the record has that of the function in hand */
-	/* The first frame without a file, while V8 was not known; pc 0: none */
+	/* Of js_pc */
 	u32 n, cause, flags;
-	u64 pc, sp, fp;
+	u64 sp, fp;
 	u64 native; /* the word of its machine code; 0: not to be shown */
 	/* A string in hand: what follows it, the last first; which of its characters are meant */
 	u64 rests[SF_JS_RESTS];
@@ -238,10 +225,8 @@ struct sf_php_walk {
 	u64 generator; /* of the frame before, if it has one */
 	u32 vma;       /* the runtime's slot in vmas[] */
 	u32 code;      /* enum sf_php_code of the function in hand */
-	u32 none;      /* the address space has no PHP */
 	u32 skipped;
 	u32 resumes; /* the innermost code starts or ends the activation of a generator */
-	u32 zero;
 	u64 text[3]; /* for reads, to save stack */
 };
 
@@ -278,22 +263,52 @@ struct sf_perl_walk {
 	u32 zero;
 };
 
+/*
+ * What a walk begins with: all zero. Each sample clears it, also in processes without a language,
+ * so it is one cache line.
+ */
+struct sf_lang_begin {
+	u64 ruby_not_jit;    /* a pc that is not in code of YJIT */
+	u64 java_name;	     /* of the kind of blobs that is known */
+	u64 java_file;	     /* the address that java.file was asked for; 0: none yet */
+	u64 java_chunk;	     /* whose frames s->regs are in; 0: those of the stack */
+	u64 js_pc;	     /* the first frame without a file, while V8 was not known; 0: none */
+	u32 js_module;	     /* with V8; 0: none known */
+	u32 js_asked;	     /* the runtime of this address space was looked up */
+	u32 java_state;	     /* JAVA_UNKNOWN, JAVA_NONE, JAVA_KNOWN */
+	u32 ruby_misses;     /* pcs as ruby_not_jit in this stack */
+	u32 ruby_jit_hidden; /* code of YJIT would be at ruby.jit_at of the frames */
+	u32 php_none;	     /* the address space has no PHP */
+};
+
+/* What languages spent of a sample's limits. */
+struct sf_lang_spent {
+	u32 sent;	 /* records of code */
+	u32 java_failed; /* scopes that could not be read */
+	u32 java_chunks; /* that were looked at */
+	u32 js_work;	 /* on descriptions */
+	u32 js_effort;	 /* reads by js_seek and js_table */
+	u32 js_texts;	 /* reads by js_count */
+};
+
+/* Each sample sets fields of the first two cache lines: those up to pc.at. */
 struct sf_lang_walk {
-	u32 language; /* of the last frames; SF_LANG_NONE: none in this stack */
-	u32 stop;     /* enum sf_stop: why frames are missing */
-	u32 first;    /* the place of this activation's first frame in frames[] */
-	u32 sent;     /* records of code that this sample sent */
-	u32 end;      /* the place after the last activation's frames */
-	s32 seen;     /* slot of the outermost file of a runtime on the stack; -1: none */
+	struct sf_lang_begin begin;
+	struct sf_lang_spent spent;
+	u32 language;	      /* of the last frames; SF_LANG_NONE: none in this stack */
+	u32 stop;	      /* enum sf_stop: why frames are missing */
+	u32 end;	      /* the place after the last activation's frames */
+	s32 seen;	      /* slot of the outermost file of a runtime on the stack; -1: none */
+	u64 code;	      /* the code object in hand: its address */
+	struct sf_code_pc pc; /* what java_scopes or js_scopes found */
+	u64 cookie;	      /* of the code object in hand */
+	u32 id;		      /* of that object; 0: not looked up yet */
+	u32 owed;	      /* code_id: its description was not sent yet */
+	u32 first;	      /* the place of this activation's first frame in frames[] */
+	u32 win_len;
+	u64 win_base;
 	/* The frame of the evaluation loop: its word, and its sp. Its CFA is the caller's sp. */
 	u64 word, sp;
-	/* The code object in hand: its address, cookie, and id (0: not looked up yet) */
-	u64 code, cookie;
-	u32 id;
-	u32 owed; /* code_id: its description was not sent yet */
-	u32 win_len, zero;
-	u64 win_base;
-	struct sf_code_pc pc; /* what java_scopes or js_scopes found */
 	struct sf_python_walk python;
 	struct sf_java_walk java;
 	struct sf_ruby_walk ruby;
@@ -398,6 +413,8 @@ struct sf_scratch {
 _Static_assert(__builtin_offsetof(struct sf_scratch, frames) ==
 		       __builtin_offsetof(struct sf_scratch, sample) + sizeof(struct sf_sample),
 	       "frames follow the sample");
+_Static_assert(__builtin_offsetof(struct sf_lang_walk, pc.space) == 112,
+	       "what each sample sets of sf_lang_walk is two cache lines");
 
 /*
  * By slot. Programs that can interrupt one another on a CPU use different slots. User space sets

@@ -254,13 +254,14 @@ __noinline int frame_without_row(u32 slot, int found)
 	if (found >= 0 && v->state == SF_MOD_JIT) {
 		int stop;
 
-		if ((v->flags & SF_VMA_SHARED) && !s->lang.php.none)
+		if ((v->flags & SF_VMA_SHARED) && !s->lang.begin.php_none)
 			return LATER_PHP_JIT;
 		stop = java_frame(slot);
 
 		if (stop != NOT_MINE)
 			return stop;
-		if (s->regs.pc != s->lang.ruby.not_jit && s->lang.ruby.misses < RB_JIT_MISSES)
+		if (s->regs.pc != s->lang.begin.ruby_not_jit &&
+		    s->lang.begin.ruby_misses < RB_JIT_MISSES)
 			return LATER_RUBY_JIT;
 	}
 	at = s->regs.pc - (s->regs.flags & SF_REGS_RA);
@@ -398,16 +399,8 @@ static __always_inline void walk_begin(struct sf_scratch *s)
 	s->lang.language = SF_LANG_NONE;
 	s->lang.seen = -1;
 	s->lang.end = 0;
-	s->lang.php.none = 0;
-	s->lang.ruby.misses = s->lang.ruby.jit_hidden = 0;
-	s->lang.ruby.not_jit = 0;
-	s->lang.java.state = 0;
-	s->lang.java.name = 0;
-	s->lang.java.file_addr = 0;
+	s->lang.begin = (struct sf_lang_begin){};
 	s->lang.pc.at = 0;
-	s->lang.javascript.module = s->lang.javascript.asked = 0;
-	s->lang.javascript.pc = 0;
-	s->lang.java.chunk = 0;
 	s->lang.code = 0;
 	s->go_sp = s->absent = 0;
 	s->gap = s->bridged = s->faults = 0;
@@ -532,9 +525,7 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 {
 	cache_warm(s, slot);
 	s->stop = SF_STOP_DEPTH;
-	s->lang.sent = 0;
-	s->lang.javascript.work = s->lang.javascript.effort = s->lang.javascript.texts = 0;
-	s->lang.java.failed = s->lang.java.chunks = 0;
+	s->lang.spent = (struct sf_lang_spent){};
 	s->checked = 0;
 	s->begin_pc = s->regs.pc;
 	s->begin_sp = s->regs.sp;
