@@ -78,6 +78,19 @@ static __always_inline bool tid_wanted(u32 tid)
 	       (cfg_only_tid ? tid == cfg_only_tid : bpf_map_lookup_elem(&tids, &tid) != NULL);
 }
 
+/* Whether the task's cgroup is cfg_cgroup or below it. */
+static __always_inline bool in_cgroup(u64 task)
+{
+	u64 cgrp = KLOAD(KLOAD(task, struct task_struct, cgroups), struct css_set, dfl_cgrp);
+	u64 at;
+
+	if ((int)KLOAD32(cgrp, struct cgroup, level) < cfg_cgroup_level)
+		return false;
+	at = kload(KADDR(cgrp, struct cgroup, ancestors) + 8ull * cfg_cgroup_level);
+	return KLOAD(KLOAD(at, struct cgroup, kn), struct kernfs_node, id) == cfg_cgroup;
+}
+
+/* Whether a task, which need not be the current one, passes all filters. */
 static __always_inline bool task_wanted(u64 task, u32 pid, u32 tid)
 {
 	if (!pid_wanted(pid) || !tid_wanted(tid))
@@ -85,7 +98,7 @@ static __always_inline bool task_wanted(u64 task, u32 pid, u32 tid)
 	if (cfg_by_uid &&
 	    KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid.val) != cfg_uid)
 		return false;
-	if (cfg_by_cgroup && bpf_get_current_ancestor_cgroup_id(cfg_cgroup_level) != cfg_cgroup)
+	if (cfg_by_cgroup && !in_cgroup(task))
 		return false;
 	if (cfg_by_comm && !comm_matches(task))
 		return false;

@@ -139,33 +139,10 @@ static __always_inline bool off_cpu_wanted(u32 cpu)
 	return !cfg_by_cpu || (cfg_cpu_mask[INDEX(cpu / 64, 128)] >> (cpu & 63) & 1);
 }
 
-static __always_inline bool off_in_cgroup(u64 task)
-{
-	u64 cgrp = KLOAD(KLOAD(task, struct task_struct, cgroups), struct css_set, dfl_cgrp);
-	u64 at;
-
-	if ((int)KLOAD32(cgrp, struct cgroup, level) < cfg_cgroup_level)
-		return false;
-	at = kload(KADDR(cgrp, struct cgroup, ancestors) + 8ull * cfg_cgroup_level);
-	return KLOAD(KLOAD(at, struct cgroup, kn), struct kernfs_node, id) == cfg_cgroup;
-}
-
-/* task_wanted() for a task that is not current. */
 static __always_inline bool off_task_wanted(u64 task)
 {
-	u32 pid = KLOAD32(task, struct task_struct, tgid),
-	    tid = KLOAD32(task, struct task_struct, pid);
-
-	if (!pid_wanted(pid) || !tid_wanted(tid))
-		return false;
-	if (cfg_by_uid &&
-	    KLOAD32(KLOAD(task, struct task_struct, cred), struct cred, uid.val) != cfg_uid)
-		return false;
-	if (cfg_by_cgroup && !off_in_cgroup(task))
-		return false;
-	if (cfg_by_comm && !comm_matches(task))
-		return false;
-	return off_kind_wanted(task);
+	return off_kind_wanted(task) && task_wanted(task, KLOAD32(task, struct task_struct, tgid),
+						    KLOAD32(task, struct task_struct, pid));
 }
 
 /* ---- What counts of a block ---- */
