@@ -349,6 +349,46 @@ def make_root(name, fn):
     return root
 
 
+def check_names_forged(name):
+    """A file that two processes map in roots of their own: the debug file that another user wrote
+    in one of these roots, with the build-id of the file, names nobody's code.
+    """
+    if not shutil.which("gcc"):
+        raise h.Skip("no gcc")
+    roots = [h.tmpfile("forged-%d" % i) for i in range(2)]
+    for root in roots:
+        os.makedirs(os.path.join(root, "srv"))
+    app, lie = os.path.join(roots[0], "srv/app"), h.tmpfile("lie")
+    for path, fn in ((app, "true_name"), (lie, "forged_name")):
+        with open(h.tmpfile("forged.c"), "w") as f:
+            f.write("__attribute__((noinline)) void %s(volatile long *p) { for (int i = 0; i < "
+                    "100000; i++) ++*p; }\n" % fn + C % fn)
+        if subprocess.run(["gcc", "-O1", "-g", "-static", "-Wl,--build-id=0x1234567890", "-o", path,
+                           h.tmpfile("forged.c")], check=False, capture_output=True).returncode:
+            raise h.Skip("no static libc")
+    debug = os.path.join(roots[0], "usr/lib/debug/.build-id/12/34567890.debug")
+    os.makedirs(os.path.dirname(debug))
+    subprocess.run(["objcopy", "--only-keep-debug", lie, debug], check=True)
+    os.chown(debug, 65534, 65534)
+    subprocess.run(["strip", app], check=True)
+    os.link(app, os.path.join(roots[1], "srv/app"))
+    os.chmod(h.tmpdir(), 0o755)
+    pids = [h.start(["chroot", "--userspec=65534:65534", root, "/srv/app"]) for root in roots]
+    if not all(h.wait_busy(p) for p in pids):
+        raise h.Skip("no chroot here")
+    errors = []
+    for p in pids:
+        stacks = h.record(["-p", str(p.pid)], 1)[0]
+        n, (hits,), mine = shares(stacks, "app", "forged_name")
+        if not n or hits:
+            errors.append("%d of %d have the forged name: %s" % (hits, n, h.worst(mine)))
+    os.chown(debug, 0, 0)  # and root's names it
+    n, (hits,), mine = shares(h.record(["-p", str(pids[0].pid)], 1)[0], "app", "forged_name")
+    if not n or hits < 0.98 * n:
+        errors.append("root's debug file: %d of %d: %s" % (hits, n, h.worst(mine)))
+    h.check(name, errors)
+
+
 def check_names_containers(name):
     """Two builds at the same path in two roots, mount and PID namespaces, in one recording."""
     if not shutil.which("unshare") or not shutil.which("gcc"):
@@ -399,5 +439,5 @@ def check_names_node_pid_namespace(name):
 h.run_checks([
     check_names_debug_package, check_names_node, check_names_node_dead, check_names_node_jitdump,
     check_names_inlined, check_names_stripped, check_names_container, check_names_two_roots,
-    check_names_containers, check_names_node_pid_namespace
+    check_names_containers, check_names_forged, check_names_node_pid_namespace
 ])

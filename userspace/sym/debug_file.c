@@ -76,6 +76,18 @@ static int take(const struct wanted *w, int fd, bool by_link, struct debug_file 
 }
 
 /*
+ * Whether the owner of a debug file may name the code. A build-id proves nothing, as anyone can
+ * write any into a file, and the names are shown in every process that maps the code. So the debug
+ * file must belong to whoever owns the code and can change it anyway. In our own file system it may
+ * also be root's, or the caller's.
+ */
+static bool may_name(const struct wanted *w, uint32_t owner)
+{
+	return owner == w->q->owner ||
+	       (!w->foreign && (!owner || owner == w->q->paths->allowance->caller));
+}
+
+/*
  * Finds the first path whose file belongs to the same code. The first n_by_id paths come from a
  * build-id, the others from a link. 0; -ENOENT; -EAGAIN. If path_open fails, the remaining paths
  * are not tried.
@@ -90,7 +102,14 @@ static int try_paths(const struct wanted *w, struct path_ask *ask, uint32_t n_by
 	ask->most = COPY_MAX;
 	do {
 		fd = path_open(w->q->paths, ask, -1, &a);
-		err = fd == -EAGAIN ? fd : fd < 0 ? -ENOENT : take(w, fd, a.place >= n_by_id, ret);
+		if (fd < 0) {
+			err = fd == -EAGAIN ? fd : -ENOENT;
+		} else if (!may_name(w, a.uid)) {
+			close(fd);
+			err = -ENOENT;
+		} else {
+			err = take(w, fd, a.place >= n_by_id, ret);
+		}
 		ask->first = a.place + 1;
 	} while (fd >= 0 && err == -ENOENT);
 	if (err)

@@ -10,8 +10,8 @@
  *   a debuginfod server, if enabled             the build-id
  *
  * The search begins in our own file system. It continues in that of a process that has the file
- * mapped, because containers bring their own debug files. The owner of that process controls what
- * is found there, so such names are not trusted.
+ * mapped, because containers bring their own debug files. A debug file counts only if it belongs
+ * to the owner of the mapped file; in our own file system also if it belongs to root or the caller.
  */
 #ifndef SFBPF_SYM_DEBUG_FILE_H
 #define SFBPF_SYM_DEBUG_FILE_H
@@ -39,8 +39,8 @@ struct debug_query {
 	struct path_opener *paths;     /* NULL: only fetched debug files are found */
 	const struct elf_facts *facts; /* of the file whose debug file is wanted */
 	const char *path;	       /* as the process sees it; NULL: unknown */
-	uint32_t owner; /* owner of the mapped file, who may control the files next to it */
-	uint32_t pid;	/* 0: search only our own file system */
+	uint32_t owner;		       /* owner of the mapped file, who may name its code */
+	uint32_t pid;		       /* 0: search only our own file system */
 	struct debug_fetch fetch;
 };
 
