@@ -334,7 +334,7 @@ static pid_t start_as(uid_t uid)
 	EXPECT(!pipe(said));
 	pid = fork();
 	if (!pid) {
-		if (setgid(uid) || setuid(uid))
+		if (uid != getuid() && (setgid(uid) || setuid(uid)))
 			_exit(1);
 		prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
 		if (write(said[1], "", 1) == 1)
@@ -389,6 +389,55 @@ TEST(context_turns)
 	close_paths(&t);
 }
 
+/* One who waits for time is asked once, however long he waits. */
+TEST(context_asked_once)
+{
+	struct test_paths t = open_paths(path_child_main);
+	struct contexts *c = contexts_new(t.o, NULL);
+	struct published *p = map_context();
+
+	publish(p, "cart");
+	allowance_spend(t.allowance, getuid(), 100 * NUM_S);
+	for (uint64_t minute = 0; minute < 5; minute++)
+		EXPECT_STR(asked(c, 1000 + minute * 61), "-");
+	EXPECT_EQ(t.allowance->totals.deferred, 5);
+	allowance_init(t.allowance);
+	EXPECT_STR(asked(c, 1000 + 5 * 61), "cart");
+	EXPECT_EQ(contexts_totals(c).read, 1);
+	munmap(p, 4096);
+	contexts_free(c);
+	close_paths(&t);
+}
+
+/* Processes that ended take no places, also while others wait to be asked. */
+TEST(context_room)
+{
+	struct test_paths t = open_paths(path_child_main);
+	struct contexts *c = contexts_new(t.o, NULL);
+	struct published *p = map_context();
+	pid_t waits;
+
+	publish(p, "cart");
+	waits = start_as(getuid());
+	allowance_spend(t.allowance, getuid(), 100 * NUM_S);
+	contexts_see(c, (uint32_t)waits, 1000 * NUM_S);
+	for (uint32_t pid = 0x70000000; pid < 0x70000000 + 20000; pid++)
+		contexts_see(c, pid, 1000 * NUM_S);
+	contexts_ask(c, 1000 * NUM_S);
+	EXPECT_EQ(t.allowance->totals.deferred, 1);
+	for (uint32_t pid = 0x70000000; pid < 0x70000000 + 20000; pid++)
+		contexts_see(c, pid, 1001 * NUM_S);
+	contexts_trim(c, 1001 * NUM_S);
+	allowance_init(t.allowance);
+	EXPECT_STR(asked(c, 1002), "cart");
+	if (!geteuid()) /* others may not read its memory */
+		EXPECT_STR(service_of(c, waits), "cart");
+	kill(waits, SIGKILL);
+	munmap(p, 4096);
+	contexts_free(c);
+	close_paths(&t);
+}
+
 /* ---- Windows ---- */
 
 static const struct window_group *group_of(const struct window *w, const char *service)
@@ -413,6 +462,7 @@ TEST(context_names_target)
 	struct targets *targets = targets_new("dflt", NULL);
 	struct contexts *c = contexts_new(t.o, NULL);
 	struct published *p = map_context();
+	struct target known = { .service = "n5" };
 	struct window w;
 
 	publish(p, "cart");
@@ -442,6 +492,7 @@ TEST(context_names_target)
 			break;
 		EXPECT(i < 1024);
 	}
+	EXPECT(targets_with(targets, 0, &known) != 0); /* those that there are stay in use */
 	munmap(p, 4096);
 	contexts_free(c);
 	targets_free(targets);

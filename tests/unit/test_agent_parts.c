@@ -3,7 +3,10 @@
  * The agent's smaller parts: configuration, names of cgroups, redaction, the CPU budget, URLs and
  * answers.
  */
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/budget.h"
@@ -229,6 +232,38 @@ TEST(cgroup_paths)
 		EXPECT_STR(t.container, cases[i].container);
 		EXPECT_STR(t.pod, cases[i].pod);
 	}
+}
+
+/* A cgroup of this machine with a target of its own. 0: none can be looked up. */
+static uint64_t some_cgroup(struct targets *t)
+{
+	DIR *d = opendir("/sys/fs/cgroup");
+	uint64_t id = 0;
+	struct dirent *e;
+	struct stat st;
+
+	while (d && !id && (e = readdir(d)))
+		if (*e->d_name != '.' && !fstatat(dirfd(d), e->d_name, &st, 0) &&
+		    S_ISDIR(st.st_mode) && targets_of(t, st.st_ino))
+			id = st.st_ino;
+	if (d)
+		closedir(d);
+	return id;
+}
+
+/* When there are too many cgroups, those that are known keep their targets. */
+TEST(cgroups_full)
+{
+	struct targets *t = targets_new("dflt", NULL);
+	uint64_t known = some_cgroup(t);
+	uint32_t target = targets_of(t, known);
+
+	for (uint64_t i = 0; i < 20000; i++)
+		EXPECT(!targets_of(t, (1ull << 60) + i));
+	EXPECT_EQ(targets_of(t, known), target);
+	targets_free(t);
+	if (!known)
+		SKIP("cgroups cannot be looked up");
 }
 
 TEST(redaction)

@@ -4,8 +4,11 @@
  * killed.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -226,6 +229,56 @@ TEST_IN_DIR(spool_knows_what_was_being_sent)
 	EXPECT_EQ(spool_take(sp, &b, &seq, &again), 0);
 	EXPECT(!again);
 	free(b.data);
+	spool_close(sp);
+}
+
+static void *add_one(void *sp)
+{
+	EXPECT_EQ(add(sp, 1, 10), 0);
+	return NULL;
+}
+
+/* A pipe in the place of the file does not open until it is read: a disk that does not answer. */
+TEST_IN_DIR(spool_shows_its_state_meanwhile)
+{
+	struct spool_opts o = { .max_bytes = 2 << 20, .max_age_ns = 3600000000000ull };
+	struct spool *sp = open_spool(dir, 1 << 20);
+	struct spool_account a;
+	pthread_t writer;
+	char path[300];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%016x.tmp", dir, 1);
+	EXPECT(!mkfifo(path, 0600));
+	EXPECT(!pthread_create(&writer, NULL, add_one, sp));
+	usleep(100000);
+	spool_account(sp, &a);
+	EXPECT_EQ(a.held.entries, 0);
+	spool_limits(sp, &o);
+	spool_wake(sp);
+	spool_wait(sp);
+	fd = open(path, O_RDONLY | O_NONBLOCK);
+	EXPECT(fd >= 0);
+	pthread_join(writer, NULL);
+	close(fd);
+	spool_account(sp, &a);
+	EXPECT_EQ(a.held.entries, 1);
+	EXPECT_EQ(a.in_memory, 1); /* a pipe cannot be fsync'ed */
+	expect_next(sp, 1, SPOOL_DELIVERED);
+	spool_close(sp);
+}
+
+/* Lower bounds hold for what is there. */
+TEST_IN_DIR(spool_limits_later)
+{
+	struct spool_opts o = { .max_bytes = 64 << 10, .max_age_ns = 3600000000000ull };
+	struct spool *sp = open_spool(dir, 1 << 20);
+
+	for (uint64_t i = 1; i <= 10; i++)
+		EXPECT_EQ(add(sp, i, 15000), 0);
+	spool_limits(sp, &o);
+	expect_next(sp, 7, SPOOL_DELIVERED);
+	expect_balance(sp, 10, 1, 3);
 	spool_close(sp);
 }
 

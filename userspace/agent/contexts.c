@@ -12,11 +12,13 @@
 #include "base/idmap.h"
 #include "base/num.h"
 #include "base/process.h"
+#include "base/share.h"
 #include "base/user_account.h"
 #include "base/vec.h"
 #include "sym/process_context.h"
 
 #define MAX_PROCESSES 16384
+#define SHARED	      (MAX_PROCESSES / 4 * 3) /* of them, after some were dropped for others */
 #define TRIM_LEAST    1024
 #define AGAIN_NS      (60 * NUM_S)
 #define AGAIN_MOST_NS (8 * AGAIN_NS)
@@ -25,12 +27,21 @@
 
 struct process {
 	uint32_t pid, owner;
+	uint32_t next; /* in its queue: index into processes plus 1; 0: it is the last */
+	bool queued;
 	bool gone;
 	uint64_t started; /* process_started */
 	uint64_t seen_ns, due_ns;
 	uint64_t wait_ns;     /* after the last question; 0: none was asked */
+	uint64_t moved_ns;    /* when it last went to the queue of another user */
 	uint64_t at;	      /* address of the context; 0: unknown */
 	struct target *names; /* NULL: none */
+};
+
+/* The processes of a user that are to be asked, in the order in which they were seen. */
+struct queue {
+	uint32_t account;     /* of the user; root's is 0 */
+	uint32_t first, last; /* indices into processes plus 1; 0: there are none */
 };
 
 struct contexts {
@@ -39,13 +50,10 @@ struct contexts {
 	struct idmap pids; /* index into processes */
 	struct process *processes;
 	size_t cap;
-	struct asked {
-		uint32_t id;   /* index into processes */
-		uint32_t turn; /* how many of the same user come before it; 0 for root */
-	} * asked;	       /* they are to be asked, in the order in which they were seen */
-	size_t nasked, asked_cap;
-	struct idmap users; /* owner -> index into turns */
-	uint32_t *turns;
+	struct idmap users; /* account -> index into queues */
+	struct queue *queues;
+	size_t queues_cap;
+	uint32_t *turns; /* indices into queues, while processes are asked */
 	size_t turns_cap;
 	size_t named, trim_at;
 	uint64_t last_ns;
@@ -76,32 +84,17 @@ void contexts_free(struct contexts *c)
 		free(c->processes[i].names);
 	idmap_free(&c->pids);
 	free(c->processes);
-	free(c->asked);
 	idmap_free(&c->users);
+	free(c->queues);
 	free(c->turns);
 	free(c);
 }
 
-void contexts_see(struct contexts *c, uint32_t pid, uint64_t now_ns)
-{
-	size_t before = c->pids.n;
-	struct process *p;
-	uint32_t id;
+/* ---- Questions ---- */
 
-	if (before >= MAX_PROCESSES ? !idmap_find(&c->pids, pid, 0, &id)
-				    : vec_reserve(&c->processes, &c->cap, before + 1, sizeof(*p)) ||
-					      idmap_get(&c->pids, pid, 0, &id))
-		return;
-	p = &c->processes[id];
-	if (id == before)
-		*p = (struct process){ .pid = pid };
-	p->seen_ns = now_ns;
-	if (p->due_ns > now_ns ||
-	    vec_reserve(&c->asked, &c->asked_cap, c->nasked + 1, sizeof(*c->asked)))
-		return;
-	p->owner = process_user(pid);
-	c->asked[c->nasked++] = (struct asked){ .id = id };
-	p->due_ns = now_ns + AGAIN_NS;
+static bool has_ended(uint32_t pid)
+{
+	return kill((pid_t)pid, 0) && errno == ESRCH;
 }
 
 /* 0, -EINVAL: it cannot be read; -EAGAIN: what its threads publish must be asked for later. */
@@ -134,7 +127,7 @@ static bool ask(struct contexts *c, struct process *p, uint64_t now_ns)
 	uint64_t started;
 	int fd, err;
 
-	p->gone = kill((pid_t)p->pid, 0) && errno == ESRCH;
+	p->gone = has_ended(p->pid);
 	started = p->gone ? 0 : process_started(p->pid);
 	if (!started) {
 		thread_links_forget(c->links, p->pid);
@@ -146,7 +139,6 @@ static bool ask(struct contexts *c, struct process *p, uint64_t now_ns)
 		p->started = started;
 		p->wait_ns = p->at = 0;
 	}
-	p->owner = process_user(p->pid);
 	path_ask_begin(&what, PATH_CONTEXT, p->pid, p->owner);
 	what.live = true;
 	what.at = p->at;
@@ -175,60 +167,87 @@ bool contexts_due(const struct contexts *c, uint64_t now_ns)
 	return now_ns - c->last_ns > PAUSE_NS;
 }
 
-/* The entry of a user in turns. NULL: no memory. */
-static uint32_t *turn_of(struct contexts *c, uint32_t owner)
+/* ---- Who is asked next ---- */
+
+/* The index of a user's queue. false: no memory. */
+static bool queue_of(struct contexts *c, uint32_t owner, uint32_t *ret)
 {
 	size_t before = c->users.n;
-	uint32_t id;
+	uint32_t account = user_account(owner);
 
-	if (vec_reserve(&c->turns, &c->turns_cap, before + 1, sizeof(*c->turns)) ||
-	    idmap_get(&c->users, user_account(owner), 0, &id))
-		return NULL;
-	if (id == before)
-		c->turns[id] = 0;
-	return &c->turns[id];
+	if (vec_reserve(&c->queues, &c->queues_cap, before + 1, sizeof(*c->queues)) ||
+	    idmap_get(&c->users, account, 0, ret))
+		return false;
+	if (*ret == before)
+		c->queues[*ret] = (struct queue){ .account = account };
+	return true;
 }
 
-static int by_turn(const void *a, const void *b)
+static void enqueue(struct contexts *c, uint32_t user, uint32_t id)
 {
-	const struct asked *x = a, *y = b;
+	struct process *p = &c->processes[id];
+	struct queue *q = &c->queues[user];
 
-	return x->turn != y->turn ? (x->turn < y->turn ? -1 : 1)
-	       : x->id != y->id	  ? (x->id < y->id ? -1 : 1)
-				  : 0;
+	p->queued = true;
+	p->next = 0;
+	if (q->first)
+		c->processes[q->last - 1].next = id + 1;
+	else
+		q->first = id + 1;
+	q->last = id + 1;
 }
 
-/* Root's processes first, then one of each user, the next one of each, ... */
-static void take_turns(struct contexts *c)
+/*
+ * Asks the first one of a queue. false: there is none, or it must be asked later. A process that
+ * has become another user's goes to that user's queue: those behind it shall not wait until that
+ * user has time again.
+ */
+static bool ask_first(struct contexts *c, uint32_t user, uint64_t now_ns)
 {
-	idmap_reset(&c->users);
-	for (size_t i = 0; i < c->nasked; i++) {
-		uint32_t owner = c->processes[c->asked[i].id].owner,
-			 *turn = owner ? turn_of(c, owner) : NULL;
+	uint32_t first = c->queues[user].first, now = user;
+	struct process *p;
 
-		c->asked[i].turn = turn ? ++*turn : 0;
-	}
-	qsort(c->asked, c->nasked, sizeof(*c->asked), by_turn);
+	if (!first)
+		return false;
+	p = &c->processes[first - 1];
+	if (p->moved_ns == now_ns) /* once in each call: a process may change its user any time */
+		return false;
+	p->owner = process_user(p->pid);
+	if (queue_of(c, p->owner, &now) && now != user)
+		p->moved_ns = now_ns;
+	else if (!ask(c, p, now_ns))
+		return false;
+	c->queues[user].first = p->next;
+	p->queued = false;
+	if (now != user)
+		enqueue(c, now, first - 1);
+	return true;
 }
 
+/*
+ * Root's processes first, then one of each user, the next one of each, ... When one must be asked
+ * later, so must the others of the same user.
+ */
 void contexts_ask(struct contexts *c, uint64_t now_ns)
 {
-	size_t left = 0;
+	size_t n = 0, left;
+	uint32_t root;
 
 	c->last_ns = now_ns;
-	take_turns(c);
-	/* In turns, what was refused to a user is UINT32_MAX: the others are still asked. */
-	for (size_t i = 0; i < c->nasked; i++) {
-		struct process *p = &c->processes[c->asked[i].id];
-		uint32_t *turn = turn_of(c, p->owner);
-
-		if ((turn && *turn == UINT32_MAX) || !ask(c, p, now_ns)) {
-			c->asked[left++] = c->asked[i];
-			if (turn)
-				*turn = UINT32_MAX;
-		}
+	if (idmap_find(&c->users, 0, 0, &root))
+		while (ask_first(c, root, now_ns))
+			;
+	if (vec_reserve(&c->turns, &c->turns_cap, c->users.n, sizeof(*c->turns)))
+		return;
+	for (uint32_t i = 0; i < c->users.n; i++)
+		if (c->queues[i].first && c->queues[i].account)
+			c->turns[n++] = i;
+	for (; n; n = left) {
+		left = 0;
+		for (size_t i = 0; i < n; i++)
+			if (ask_first(c, c->turns[i], now_ns))
+				c->turns[left++] = c->turns[i];
 	}
-	c->nasked = left;
 }
 
 bool contexts_any(const struct contexts *c)
@@ -253,27 +272,153 @@ const struct target *contexts_of(struct contexts *c, uint32_t pid)
 	return p->names;
 }
 
-void contexts_trim(struct contexts *c, uint64_t now_ns)
+/* ---- Which processes are known ---- */
+
+/* Marks as gone what users have above a share of SHARED: what was not seen for longest. */
+static void mark_above_share(struct contexts *c, size_t kept)
+{
+	const struct share_request ask = { .owner = SHARE_NO_USER,
+					   .want = kept - SHARED,
+					   .hot_since = UINT64_MAX };
+	struct share_item *items = malloc(kept * sizeof(*items));
+	size_t k = 0;
+	long n = 0;
+
+	for (size_t i = 0; items && i < c->pids.n; i++)
+		if (!c->processes[i].gone)
+			items[k++] = (struct share_item){
+				.id = (uint32_t)i,
+				.owner = user_account(c->processes[i].owner),
+				.size = 1,
+				.last = c->processes[i].seen_ns,
+			};
+	if (items)
+		n = share_choose(items, k, &ask);
+	for (long i = 0; i < n; i++)
+		c->processes[items[i].id].gone = true;
+	free(items);
+}
+
+/* Leaves out what is forgotten. to: the index that a process will have plus 1; 0: forgotten. */
+static void renumber_queues(struct contexts *c, const uint32_t *to)
+{
+	for (size_t i = 0; i < c->users.n; i++) {
+		struct queue *q = &c->queues[i];
+		uint32_t next, *link = &q->first;
+
+		q->last = 0;
+		for (uint32_t at = q->first; at; at = next) {
+			next = c->processes[at - 1].next;
+			if (!to[at - 1])
+				continue;
+			*link = q->last = to[at - 1];
+			link = &c->processes[at - 1].next;
+		}
+		*link = 0;
+	}
+}
+
+/* Forgets the users without a process that is to be asked. */
+static void drop_empty_queues(struct contexts *c)
 {
 	struct idmap kept = { 0 };
 	size_t n = 0;
 	uint32_t id;
 
-	if (c->pids.n < c->trim_at || c->nasked)
+	for (size_t i = 0; i < c->users.n; i++) {
+		if (c->queues[i].first && idmap_get(&kept, c->queues[i].account, 0, &id)) {
+			idmap_free(&kept);
+			return;
+		}
+	}
+	for (size_t i = 0; i < c->users.n; i++)
+		if (c->queues[i].first)
+			c->queues[n++] = c->queues[i];
+	idmap_free(&c->users);
+	c->users = kept;
+}
+
+/* Forgets the processes that are gone. */
+static void drop_gone(struct contexts *c)
+{
+	uint32_t *to = malloc((c->pids.n + 1) * sizeof(*to)), id;
+	struct idmap kept = { 0 };
+
+	if (!to)
 		return;
 	for (size_t i = 0; i < c->pids.n; i++) {
 		struct process *p = &c->processes[i];
 
-		if (!p->gone && now_ns - p->seen_ns < KEEP_NS && !idmap_get(&kept, p->pid, 0, &id))
-			c->processes[n++] = *p;
-		else {
+		to[i] = p->gone || idmap_get(&kept, p->pid, 0, &id) ? 0 : id + 1;
+		if (!to[i]) {
 			thread_links_forget(c->links, p->pid);
 			set_names(c, p, NULL);
 		}
 	}
+	renumber_queues(c, to);
+	drop_empty_queues(c);
+	for (size_t i = 0; i < c->pids.n; i++)
+		if (to[i])
+			c->processes[to[i] - 1] = c->processes[i];
+	free(to);
 	idmap_free(&c->pids);
 	c->pids = kept;
-	c->trim_at = 2 * n > TRIM_LEAST ? 2 * n : TRIM_LEAST;
+}
+
+/*
+ * Forgets processes that have ended or were not seen for long, and what users have above their
+ * shares; also those that are to be asked.
+ */
+static void make_room(struct contexts *c, uint64_t now_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < c->pids.n; i++) {
+		struct process *p = &c->processes[i];
+
+		p->gone = now_ns - p->seen_ns >= KEEP_NS || has_ended(p->pid);
+		kept += !p->gone;
+	}
+	if (kept > SHARED)
+		mark_above_share(c, kept);
+	drop_gone(c);
+}
+
+/* false: there is no room, or no memory. */
+static bool meet(struct contexts *c, uint32_t pid, uint64_t now_ns, uint32_t *ret)
+{
+	if (c->pids.n >= MAX_PROCESSES || c->users.n >= MAX_PROCESSES)
+		make_room(c, now_ns);
+	if (c->pids.n >= MAX_PROCESSES ||
+	    vec_reserve(&c->processes, &c->cap, c->pids.n + 1, sizeof(*c->processes)) ||
+	    idmap_get(&c->pids, pid, 0, ret))
+		return false;
+	c->processes[*ret] = (struct process){ .pid = pid };
+	return true;
+}
+
+void contexts_see(struct contexts *c, uint32_t pid, uint64_t now_ns)
+{
+	struct process *p;
+	uint32_t id, user;
+
+	if (!idmap_find(&c->pids, pid, 0, &id) && !meet(c, pid, now_ns, &id))
+		return;
+	p = &c->processes[id];
+	p->seen_ns = now_ns;
+	if (p->queued || p->due_ns > now_ns)
+		return;
+	p->owner = process_user(pid);
+	if (queue_of(c, p->owner, &user))
+		enqueue(c, user, id);
+}
+
+void contexts_trim(struct contexts *c, uint64_t now_ns)
+{
+	if (c->pids.n < c->trim_at)
+		return;
+	make_room(c, now_ns);
+	c->trim_at = 2 * c->pids.n > TRIM_LEAST ? 2 * c->pids.n : TRIM_LEAST;
 }
 
 struct contexts_totals contexts_totals(const struct contexts *c)

@@ -29,13 +29,19 @@ void contexts_free(struct contexts *c);
 void contexts_see(struct contexts *c, uint32_t pid, uint64_t now_ns);
 /* Whether it was more than a second ago that processes were last asked. */
 bool contexts_due(const struct contexts *c, uint64_t now_ns);
-/* Asks the processes that were seen and are due, or as many as the allowance for names lets it. */
+/*
+ * Asks the processes that were seen and are due, or as many as the allowance for names lets it. The
+ * others are asked in a later call.
+ */
 void contexts_ask(struct contexts *c, uint64_t now_ns);
 /* Whether a process has a context. */
 bool contexts_any(const struct contexts *c);
 /* The names that a process has for itself; NULL: none. Valid until the next call. */
 const struct target *contexts_of(struct contexts *c, uint32_t pid);
-/* Forgets processes that are gone or were not seen for some minutes, if there are many. */
+/*
+ * Forgets processes that are gone or were not seen for some minutes, if there are many. At most
+ * 16,384 are known: when all places are taken, users have fair shares of them (base/share.h).
+ */
 void contexts_trim(struct contexts *c, uint64_t now_ns);
 struct contexts_totals contexts_totals(const struct contexts *c);
 

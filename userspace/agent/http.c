@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/ca_file.h"
 #include "base/clock.h"
@@ -15,6 +16,7 @@
 #include "base/vec.h"
 
 #define GRPC_UNKNOWN 2
+#define THREADS_MOST 64 /* of this process; with this many, libcurl leaves none behind */
 
 struct http {
 	CURL *curl;
@@ -123,15 +125,18 @@ static size_t on_header(char *data, size_t size, size_t n, void *ctx)
 	return len;
 }
 
-/* Why a request failed: libcurl's words, and what this system lacks. */
+/* Why a request failed: libcurl's words, which may quote the server, and what this system lacks. */
 static void set_error(char *ret, size_t cap, CURLcode rc, const char *words, const char *ca_file)
 {
 	const char *missing = NULL;
+	char clean[CURL_ERROR_SIZE];
 
+	if (!*words)
+		words = curl_easy_strerror(rc);
+	text_clean(clean, sizeof(clean), words, strlen(words), 0);
 	if (!ca_file && (rc == CURLE_PEER_FAILED_VERIFICATION || rc == CURLE_SSL_CACERT_BADFILE))
 		missing = ca_file_missing();
-	snprintf(ret, cap, "%s%s%s", *words ? words : curl_easy_strerror(rc), missing ? "; " : "",
-		 missing ? missing : "");
+	snprintf(ret, cap, "%s%s%s", clean, missing ? "; " : "", missing ? missing : "");
 }
 
 static int on_progress(void *ctx, curl_off_t dltotal, curl_off_t dlnow, curl_off_t ultotal,
@@ -192,6 +197,26 @@ static void set_protocol(struct http *h, const struct agent_config *cfg,
 	no_proxy_here(h->curl, req->url);
 }
 
+/*
+ * libcurl resolves names in a thread. When a request is given up, it waits for that thread: as long
+ * as the resolver does, which may be half a minute, without asking whether to stop. With
+ * CURLOPT_QUICK_EXIT it leaves the thread behind, which ends, and frees what it has, when the
+ * resolver is done. This is set for all requests, because one that was given up may be waiting
+ * already when this process is to end. If a resolver is never done, the number of threads limits
+ * how many are left behind. libcurl before 7.87 waits.
+ */
+static void set_quick_exit(CURL *c)
+{
+#if LIBCURL_VERSION_NUM >= 0x075700
+	struct stat task; /* its links are . and .. and one for each thread */
+	bool many = !stat("/proc/self/task", &task) && task.st_nlink >= THREADS_MOST;
+
+	curl_easy_setopt(c, CURLOPT_QUICK_EXIT, many ? 0L : 1L);
+#else
+	(void)c;
+#endif
+}
+
 /* Of every request. */
 static void set_common(struct http *h, const char *url, uint64_t timeout_ns, char *error)
 {
@@ -200,6 +225,7 @@ static void set_common(struct http *h, const char *url, uint64_t timeout_ns, cha
 	curl_easy_reset(c); /* keeps connections and TLS sessions */
 	curl_easy_setopt(c, CURLOPT_URL, url);
 	curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L);
+	set_quick_exit(c);
 	curl_easy_setopt(c, CURLOPT_ERRORBUFFER, error);
 	curl_easy_setopt(c, CURLOPT_USERAGENT, "sfbpf-agent/" SFBPF_VERSION);
 	curl_easy_setopt(c, CURLOPT_TIMEOUT_MS, (long)(timeout_ns / NUM_MS));

@@ -33,9 +33,11 @@ struct entry {
 };
 
 struct spool {
+	/*
+	 * Protects all but `front`. It is held while the disk is used, which may take long: only
+	 * the threads that may wait for the disk take it, those that add and take entries.
+	 */
 	pthread_mutex_t lock;
-	pthread_cond_t more;
-	bool woken;
 	int dir; /* -1: in memory */
 	struct spool_opts opts;
 	struct entry *entries; /* by seq, ascending */
@@ -43,6 +45,13 @@ struct spool {
 	uint64_t bytes, mem_bytes, disk_errors;
 	bool disk_failing, full; /* as logged */
 	struct account account;
+	struct {
+		pthread_mutex_t lock; /* never held while the disk is used */
+		pthread_cond_t more;
+		bool woken;
+		struct spool_opts opts;	    /* those of spool_limits */
+		struct spool_account state; /* after the last change that is complete */
+	} front;
 };
 
 /* ---- Entries ---- */
@@ -128,6 +137,46 @@ static void enforce(struct spool *sp, uint64_t coming)
 		say_full(sp);
 }
 
+/* ---- Locks ---- */
+
+static void enter(struct spool *sp)
+{
+	struct spool_opts now;
+
+	pthread_mutex_lock(&sp->lock);
+	pthread_mutex_lock(&sp->front.lock);
+	now = sp->front.opts;
+	pthread_mutex_unlock(&sp->front.lock);
+	if (now.max_bytes == sp->opts.max_bytes && now.max_age_ns == sp->opts.max_age_ns)
+		return;
+	sp->opts = now;
+	enforce(sp, 0);
+}
+
+/* Shows the state to the other threads. */
+static void show(struct spool *sp)
+{
+	struct spool_account a = { .bytes = sp->bytes, .disk_errors = sp->disk_errors };
+
+	account_get(&sp->account, &a.added, a.done);
+	for (size_t i = 0; i < sp->n; i++) {
+		a.held.entries++;
+		a.held.samples += sp->entries[i].samples;
+		a.in_memory += sp->entries[i].mem != NULL;
+	}
+	a.oldest_ns = sp->n ? sp->entries[0].time_ns : 0;
+	pthread_mutex_lock(&sp->front.lock);
+	sp->front.state = a;
+	pthread_cond_signal(&sp->front.more);
+	pthread_mutex_unlock(&sp->front.lock);
+}
+
+static void leave(struct spool *sp)
+{
+	show(sp);
+	pthread_mutex_unlock(&sp->lock);
+}
+
 /* ---- Opening ---- */
 
 static int found_file(void *ctx, const struct spool_head *h)
@@ -203,15 +252,17 @@ struct spool *spool_open(const struct spool_opts *opts, char *err, size_t cap)
 		snprintf(err, cap, "out of memory");
 		return NULL;
 	}
-	sp->opts = *opts;
+	sp->opts = sp->front.opts = *opts;
 	sp->dir = -1;
 	pthread_mutex_init(&sp->lock, NULL);
-	pthread_cond_init(&sp->more, NULL);
+	pthread_mutex_init(&sp->front.lock, NULL);
+	pthread_cond_init(&sp->front.more, NULL);
 	snprintf(err, cap, "out of memory");
 	if (account_open(&sp->account, -1) || (opts->dir && open_dir(sp, err, cap))) {
 		spool_close(sp);
 		return NULL;
 	}
+	show(sp);
 	return sp;
 }
 
@@ -224,7 +275,8 @@ void spool_close(struct spool *sp)
 	account_close(&sp->account);
 	if (sp->dir >= 0)
 		close(sp->dir);
-	pthread_cond_destroy(&sp->more);
+	pthread_cond_destroy(&sp->front.more);
+	pthread_mutex_destroy(&sp->front.lock);
 	pthread_mutex_destroy(&sp->lock);
 	free(sp->entries);
 	free(sp);
@@ -244,11 +296,10 @@ int spool_give(struct spool *sp, uid_t uid, gid_t gid)
 
 void spool_limits(struct spool *sp, const struct spool_opts *opts)
 {
-	pthread_mutex_lock(&sp->lock);
-	sp->opts.max_bytes = opts->max_bytes;
-	sp->opts.max_age_ns = opts->max_age_ns;
-	enforce(sp, 0);
-	pthread_mutex_unlock(&sp->lock);
+	pthread_mutex_lock(&sp->front.lock);
+	sp->front.opts.max_bytes = opts->max_bytes;
+	sp->front.opts.max_age_ns = opts->max_age_ns;
+	pthread_mutex_unlock(&sp->front.lock);
 }
 
 /* ---- Adding ---- */
@@ -322,7 +373,7 @@ int spool_add(struct spool *sp, struct body *b)
 	struct body *mem = NULL;
 	int err = 0;
 
-	pthread_mutex_lock(&sp->lock);
+	enter(sp);
 	if (bytes > sp->opts.max_bytes) {
 		count_dropped(sp, b);
 		err = -ENOSPC;
@@ -336,10 +387,6 @@ int spool_add(struct spool *sp, struct body *b)
 	if (!err) {
 		uint64_t seq = account_next(&sp->account, b->samples);
 
-		/*
-		 * The lock is held while writing to disk. Only the sender thread waits for it, and
-		 * delays there are harmless.
-		 */
 		err = store(sp, b, seq, &mem);
 		account_added(&sp->account, !err);
 		if (err) {
@@ -348,10 +395,9 @@ int spool_add(struct spool *sp, struct body *b)
 			sp->entries[sp->n++] = (struct entry){ seq,	   bytes, b->time_ns,
 							       b->samples, mem,	  false };
 			sp->bytes += bytes;
-			pthread_cond_signal(&sp->more);
 		}
 	}
-	pthread_mutex_unlock(&sp->lock);
+	leave(sp);
 	free(b->data);
 	b->data = NULL;
 	return err;
@@ -375,7 +421,7 @@ int spool_take(struct spool *sp, struct body *b, uint64_t *seq, bool *again)
 {
 	int err = -ENOENT;
 
-	pthread_mutex_lock(&sp->lock);
+	enter(sp);
 	drop_old(sp);
 	while (sp->n) {
 		struct entry *e = &sp->entries[0];
@@ -393,7 +439,7 @@ int spool_take(struct spool *sp, struct body *b, uint64_t *seq, bool *again)
 		}
 		break;
 	}
-	pthread_mutex_unlock(&sp->lock);
+	leave(sp);
 	return err;
 }
 
@@ -408,12 +454,12 @@ void spool_done(struct spool *sp, uint64_t seq, enum spool_outcome outcome)
 {
 	size_t i;
 
-	pthread_mutex_lock(&sp->lock);
+	enter(sp);
 	i = find(sp, seq);
 	if (i < sp->n)
 		finish(sp, i, outcome);
 	account_sending(&sp->account, 0);
-	pthread_mutex_unlock(&sp->lock);
+	leave(sp);
 }
 
 void spool_keep(struct spool *sp, uint64_t seq)
@@ -429,19 +475,19 @@ void spool_keep(struct spool *sp, uint64_t seq)
 
 void spool_wait(struct spool *sp)
 {
-	pthread_mutex_lock(&sp->lock);
-	while (!sp->n && !sp->woken)
-		pthread_cond_wait(&sp->more, &sp->lock);
-	sp->woken = false;
-	pthread_mutex_unlock(&sp->lock);
+	pthread_mutex_lock(&sp->front.lock);
+	while (!sp->front.state.held.entries && !sp->front.woken)
+		pthread_cond_wait(&sp->front.more, &sp->front.lock);
+	sp->front.woken = false;
+	pthread_mutex_unlock(&sp->front.lock);
 }
 
 void spool_wake(struct spool *sp)
 {
-	pthread_mutex_lock(&sp->lock);
-	sp->woken = true;
-	pthread_cond_signal(&sp->more);
-	pthread_mutex_unlock(&sp->lock);
+	pthread_mutex_lock(&sp->front.lock);
+	sp->front.woken = true;
+	pthread_cond_signal(&sp->front.more);
+	pthread_mutex_unlock(&sp->front.lock);
 }
 
 uint64_t spool_kept(struct spool *sp)
@@ -457,14 +503,7 @@ uint64_t spool_kept(struct spool *sp)
 
 void spool_account(struct spool *sp, struct spool_account *ret)
 {
-	pthread_mutex_lock(&sp->lock);
-	*ret = (struct spool_account){ .bytes = sp->bytes, .disk_errors = sp->disk_errors };
-	account_get(&sp->account, &ret->added, ret->done);
-	for (size_t i = 0; i < sp->n; i++) {
-		ret->held.entries++;
-		ret->held.samples += sp->entries[i].samples;
-		ret->in_memory += sp->entries[i].mem != NULL;
-	}
-	ret->oldest_ns = sp->n ? sp->entries[0].time_ns : 0;
-	pthread_mutex_unlock(&sp->lock);
+	pthread_mutex_lock(&sp->front.lock);
+	*ret = sp->front.state;
+	pthread_mutex_unlock(&sp->front.lock);
 }

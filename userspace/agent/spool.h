@@ -64,7 +64,10 @@ struct spool *spool_open(const struct spool_opts *opts, char *err, size_t cap);
 void spool_close(struct spool *sp);
 /* Changes the owner of the directory and its files. 0 or -errno */
 int spool_give(struct spool *sp, uid_t uid, gid_t gid);
-/* Sets new bounds; opts->dir is ignored */
+/*
+ * Sets new bounds, which hold when an entry is next added or taken; opts->dir is ignored. Like
+ * spool_wait, spool_wake and spool_account, it does not wait for the disk.
+ */
 void spool_limits(struct spool *sp, const struct spool_opts *opts);
 /*
  * Takes over b->data, also on failure. 0; -ENOSPC: larger than the bound, dropped and counted;
@@ -88,6 +91,7 @@ void spool_keep(struct spool *sp, uint64_t seq);
 /* Waits for an entry or for spool_wake. */
 void spool_wait(struct spool *sp);
 void spool_wake(struct spool *sp);
+/* The state after the last step that is complete. */
 void spool_account(struct spool *sp, struct spool_account *ret);
 /* Entries whose files are in the directory now, for the next start. */
 uint64_t spool_kept(struct spool *sp);

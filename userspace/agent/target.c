@@ -112,7 +112,8 @@ void target_parse(const char *path, const char *default_service, struct target *
 
 /* ---- Cgroup ids ---- */
 
-static int add_target(struct targets *t, const struct target *one, uint32_t *ret)
+/* Where there are `most` targets, it finds those that there are, and adds none. */
+static int add_target(struct targets *t, const struct target *one, size_t most, uint32_t *ret)
 {
 	for (size_t i = 0; i < t->n; i++) {
 		if (!memcmp(&t->list[i], one, sizeof(*one))) {
@@ -120,7 +121,7 @@ static int add_target(struct targets *t, const struct target *one, uint32_t *ret
 			return 0;
 		}
 	}
-	if (t->n >= MAX_TARGETS || vec_reserve(&t->list, &t->cap, t->n + 1, sizeof(*t->list)))
+	if (t->n >= most || vec_reserve(&t->list, &t->cap, t->n + 1, sizeof(*t->list)))
 		return -ENOMEM;
 	t->list[t->n] = *one;
 	*ret = (uint32_t)t->n++;
@@ -136,7 +137,7 @@ static void start_afresh(struct targets *t)
 	t->cgroups = (struct idmap){ 0 };
 	t->n = t->nnames = 0;
 	target_parse("/", t->service, &first);
-	add_target(t, &first, &index);
+	add_target(t, &first, MAX_TARGETS, &index);
 }
 
 struct targets *targets_new(const char *default_service, struct container_names *containers)
@@ -166,13 +167,14 @@ void targets_free(struct targets *t)
 	free(t);
 }
 
-/* The index plus 1; 0: there is no memory. */
+/* The index plus 1; 0: there are too many, or there is no memory. */
 static uint32_t add_names(struct targets *t, const struct pod_names *names)
 {
 	for (size_t i = 0; i < t->nnames; i++)
 		if (!memcmp(&t->names[i], names, sizeof(*names)))
 			return (uint32_t)i + 1;
-	if (vec_reserve(&t->names, &t->names_cap, t->nnames + 1, sizeof(*t->names)))
+	if (t->nnames >= MAX_TARGETS ||
+	    vec_reserve(&t->names, &t->names_cap, t->nnames + 1, sizeof(*t->names)))
 		return 0;
 	t->names[t->nnames++] = *names;
 	return (uint32_t)t->nnames;
@@ -207,17 +209,18 @@ uint32_t targets_of(struct targets *t, uint64_t cgroup_id)
 	char path[4096];
 	uint32_t id;
 
-	if (!cgroup_id || before >= MAX_CGROUPS || idmap_get(&t->cgroups, cgroup_id, 0, &id) ||
-	    vec_reserve(&t->by_cgroup, &t->by_cgroup_cap, t->cgroups.n, sizeof(*t->by_cgroup)))
+	if (idmap_find(&t->cgroups, cgroup_id, 0, &id))
+		return t->by_cgroup[id];
+	if (!cgroup_id || before >= MAX_CGROUPS ||
+	    vec_reserve(&t->by_cgroup, &t->by_cgroup_cap, before + 1, sizeof(*t->by_cgroup)) ||
+	    idmap_get(&t->cgroups, cgroup_id, 0, &id))
 		return 0;
-	if (id == before) {
-		t->by_cgroup[id] = 0;
-		if (cgroup_path_of_id(cgroup_id, path, sizeof(path))) {
-			target_parse(path, t->service, &one);
-			name_container(t, path, &one);
-			if (add_target(t, &one, &t->by_cgroup[id]))
-				t->by_cgroup[id] = 0;
-		}
+	t->by_cgroup[id] = 0;
+	if (cgroup_path_of_id(cgroup_id, path, sizeof(path))) {
+		target_parse(path, t->service, &one);
+		name_container(t, path, &one);
+		if (add_target(t, &one, MAX_TARGETS, &t->by_cgroup[id]))
+			t->by_cgroup[id] = 0;
 	}
 	return t->by_cgroup[id];
 }
@@ -238,7 +241,7 @@ uint32_t targets_with(struct targets *t, uint32_t index, const struct target *na
 	replace(one.version, names->version);
 	replace(one.instance, names->instance);
 	replace(one.environment, names->environment);
-	return t->n >= MAX_TARGETS / 2 || add_target(t, &one, &ret) ? index : ret;
+	return add_target(t, &one, MAX_TARGETS / 2, &ret) ? index : ret;
 }
 
 uint32_t targets_in_pod(struct targets *t, uint32_t index, const struct pod_names *names)
@@ -248,8 +251,6 @@ uint32_t targets_in_pod(struct targets *t, uint32_t index, const struct pod_name
 	struct pod_names all = *names;
 	uint32_t ret;
 
-	if (t->n >= MAX_TARGETS / 2)
-		return index;
 	if (!*all.container && before)
 		memcpy(all.container, before->container, sizeof(all.container));
 	one.names = add_names(t, &all);
@@ -258,7 +259,7 @@ uint32_t targets_in_pod(struct targets *t, uint32_t index, const struct pod_name
 		snprintf(one.service, sizeof(one.service), "%s",
 			 *all.service ? all.service : all.container);
 	}
-	return !one.names || add_target(t, &one, &ret) ? index : ret;
+	return !one.names || add_target(t, &one, MAX_TARGETS / 2, &ret) ? index : ret;
 }
 
 const struct pod_names *targets_names(const struct targets *t, const struct target *one)

@@ -45,19 +45,19 @@ struct targets;
 struct targets *targets_new(const char *default_service, struct container_names *containers);
 void targets_free(struct targets *t);
 /*
- * A dense index, equal for cgroups with equal targets; 0, the default, if the cgroup is unknown or
- * there are too many.
+ * A dense index, equal for cgroups with equal targets; 0, the default, if the cgroup is unknown. If
+ * there are too many, new ones have it, too, and those that are known keep theirs.
  */
 uint32_t targets_of(struct targets *t, uint64_t cgroup_id);
 /*
  * The index of a target like `index`, but with the names that are set in `names`. Half of the
- * targets are for these: `index` if there are too many.
+ * targets are for these: if there are too many, `index`, unless there is such a target.
  */
 uint32_t targets_with(struct targets *t, uint32_t index, const struct target *names);
 /*
  * The index of a target like `index`, in a pod of those names. Its service is that of the pod, else
  * of the container, else what it was. The container keeps the name that it had if `names` has none.
- * `index` if there are too many.
+ * If there are too many, `index`, unless there is such a target.
  */
 uint32_t targets_in_pod(struct targets *t, uint32_t index, const struct pod_names *names);
 /* The names of a target's pod and of the container in it. NULL: not known. */

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/share.h"
+#include "base/user_account.h"
 #include "base/vec.h"
 #include "sym/code_table.h"
 #include "sym/jit_dump.h"
@@ -24,7 +25,7 @@
 struct jit_file {
 	enum jit_kind kind;
 	uint64_t dev, ino;
-	uint32_t uid;
+	uint32_t uid, account; /* account: whose share of the memory it takes */
 	uint32_t refs;
 	uint64_t used;	  /* last use, a counter */
 	uint64_t next_ns; /* CLOCK_MONOTONIC; not read again before that */
@@ -113,7 +114,13 @@ struct jit_file *jit_file_get(struct jit_files *fs, enum jit_kind kind, uint64_t
 		return NULL;
 	}
 	*f = (struct jit_file){
-		.kind = kind, .dev = dev, .ino = ino, .uid = uid, .refs = 1, .fd = -1
+		.kind = kind,
+		.dev = dev,
+		.ino = ino,
+		.uid = uid,
+		.account = user_account(uid),
+		.refs = 1,
+		.fd = -1,
 	};
 	fs->list[fs->n++] = f;
 	return f;
@@ -162,7 +169,7 @@ struct jit_file_wish jit_file_wish(const struct jit_file *f)
 /* Frees memory for f from files of users above their share. */
 static void make_room(struct jit_files *fs, const struct jit_file *f)
 {
-	const struct share_request ask = { .owner = f->uid,
+	const struct share_request ask = { .owner = f->account,
 					   .want = FREE_AT_ONCE,
 					   .hot_since = UINT64_MAX };
 	struct share_item *items = malloc(fs->n * sizeof(*items));
@@ -171,7 +178,7 @@ static void make_room(struct jit_files *fs, const struct jit_file *f)
 	for (size_t i = 0; items && i < fs->n; i++)
 		items[i] = (struct share_item){
 			.id = (uint32_t)i,
-			.owner = fs->list[i]->uid,
+			.owner = fs->list[i]->account,
 			.size = file_bytes(fs->list[i]),
 			.last = fs->list[i]->used,
 			.fixed = fs->list[i] == f,

@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -304,6 +305,19 @@ static bool take(void *ctx, const char *data, size_t len)
 
 /* ---- Requests ---- */
 
+static atomic_bool stopped;
+
+void clickhouse_stop(void)
+{
+	atomic_store(&stopped, true);
+}
+
+static bool is_stopped(void *ctx)
+{
+	(void)ctx;
+	return atomic_load(&stopped);
+}
+
 static int begin_url(struct query *q, const struct clickhouse *c)
 {
 	const char *query = strchr(c->url, '?'), *host = strstr(c->url, "://") + 3;
@@ -352,13 +366,13 @@ static int request(const struct clickhouse *c, const struct query *q, const char
 	struct http_get get = { .url = q->url,
 				.ca_file = c->ca_file,
 				.proxy = true,
-				.timeout_ns = TIMEOUT_NS,
+				.timeout_ns = c->timeout_ns ? c->timeout_ns : TIMEOUT_NS,
 				.most = 65536,
 				.headers = headers.at,
 				.post = sql,
 				.take = take,
 				.ctx = a };
-	struct http *h = http_new(NULL, NULL);
+	struct http *h = http_new(is_stopped, NULL);
 	struct http_answer answer;
 	int err;
 
@@ -372,7 +386,7 @@ static int request(const struct clickhouse *c, const struct query *q, const char
 	}
 	err = http_get(h, &get, &answer);
 	if (a->err || err || answer.status != 200 || a->len)
-		err = complain_about(c, a, &answer);
+		err = is_stopped(NULL) ? EXIT_FAILED : complain_about(c, a, &answer);
 	free(answer.data);
 	http_free(h);
 	return err;

@@ -7,6 +7,7 @@
 #define SFBPF_TOOLS_CLICKHOUSE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
 
 #include "prof/read_stacks.h"
@@ -16,6 +17,7 @@ struct clickhouse {
 	const char *url; /* "http[s]://HOST[:PORT][/PATH][?database=NAME]" */
 	/* A file of 'Name: value' lines; NULL: none. CA certificates; NULL: those of the system */
 	const char *header_file, *ca_file;
+	uint64_t timeout_ns; /* of each query; 0: ten minutes */
 };
 
 static inline bool clickhouse_is_url(const char *path)
@@ -23,6 +25,8 @@ static inline bool clickhouse_is_url(const char *path)
 	return !strncmp(path, "http://", 7) || !strncmp(path, "https://", 8);
 }
 
+/* Ends all queries at once, and those that come, without a message. Any thread. */
+void clickhouse_stop(void);
 /* Whether the URL is one. 0, or an exit code after printing the error. */
 int clickhouse_check(const struct clickhouse *c);
 /*

@@ -14,6 +14,7 @@
 #include "base/exitcode.h"
 #include "base/num.h"
 #include "base/result_file.h"
+#include "base/text.h"
 #include "sym/debuginfod.h"
 #include "sym/dwarf_reader.h"
 #include "tools/command_files.h"
@@ -304,9 +305,12 @@ int oneshot_sample(struct oneshot *r, struct session *s)
 
 static void say_failed(void *ctx, const struct module *m, int err)
 {
+	const char *name = m->name ? m->name : "a file";
+	char clean[PATH_MAX];
+
 	(void)ctx;
-	complain(0, "the debug information of %s could not be read completely: %s",
-		 m->name ? m->name : "a file",
+	text_clean(clean, sizeof(clean), name, strlen(name), 0);
+	complain(0, "the debug information of %s could not be read completely: %s", clean,
 		 err == -ETIMEDOUT ? "it takes too long" : "it is damaged, or too large");
 }
 

@@ -33,6 +33,8 @@
 /* Windows of the last hour are read as they come for so long after a question. */
 #define WARM_NS		(120 * NUM_S)
 #define EVERY_NS	(5 * NUM_S)
+/* While a query runs, other questions wait. */
+#define QUERY_NS	(30 * NUM_S)
 
 enum { OPT_LISTEN = OPT_TOOL, OPT_TOKEN, OPT_MEMORY, OPT_HEADERS, OPT_CA };
 
@@ -273,13 +275,16 @@ static int run(struct serve *s, const sigset_t *ends, const char *port)
 	}
 	while (sigtimedwait(ends, NULL, &(struct timespec){ .tv_sec = 1 }) < 0)
 		serve_http_look(http);
+	clickhouse_stop(); /* serve_http_stop waits for the pages that are made */
 	serve_http_stop(http);
 	return EXIT_OK; /* the reader ends with the process */
 }
 
 static int serve_run(int argc, char **argv)
 {
-	struct serve s = { .listen = DEFAULT_ADDRESS, .memory = DEFAULT_MEMORY };
+	struct serve s = { .listen = DEFAULT_ADDRESS,
+			   .memory = DEFAULT_MEMORY,
+			   .tables.timeout_ns = QUERY_NS };
 	int err = parse(&s, argc, argv), dir = -1;
 	char port[16] = "";
 	sigset_t ends;

@@ -90,7 +90,7 @@ static int read_directory(struct view *v, const char *path, enum stack_side side
 static int read_clickhouse(struct view *v, const char *url, enum stack_side side)
 {
 #ifdef HAVE_AGENT
-	struct clickhouse c = { url, v->header_file, v->ca_file };
+	struct clickhouse c = { .url = url, .header_file = v->header_file, .ca_file = v->ca_file };
 	int err;
 
 	v->stacks.choice = v->take;

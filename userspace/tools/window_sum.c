@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <string.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include "base/complain.h"
 #include "base/exitcode.h"
 #include "base/hash.h"
+#include "base/text.h"
 #include "worker/jail.h"
 
 #define MAX_READERS 8
@@ -77,14 +79,23 @@ static void show_progress(struct shared *s)
 			100 * done / s->all);
 }
 
+/* Whoever may write to the directory chose the names in it. */
+static const char *clean_name(char buf[NAME_MAX + 1], const char *name)
+{
+	text_clean(buf, NAME_MAX + 1, name, strlen(name), 0);
+	return buf;
+}
+
 /* The first damaged window is named; none keeps the others from being read. */
 static bool read_one(struct reader *r, FILE *f, const char *name, struct stacks_meta *meta)
 {
+	char clean[NAME_MAX + 1];
 	struct read_error why;
 	int err = read_stacks(f, r->ss, r->s->side, meta, &why);
 
 	if (err && !r->sum.unread)
-		complain(0, "%s: %s", name, err == -EINVAL ? why.text : strerror(-err));
+		complain(0, "%s: %s", clean_name(clean, name),
+			 err == -EINVAL ? why.text : strerror(-err));
 	return !err;
 }
 
@@ -93,6 +104,7 @@ static int read_window(void *ctx, int folder, const char *name, const struct win
 	struct reader *r = ctx;
 	struct stacks_meta meta = { 0 };
 	const char *unit = r->sum.meta.unit;
+	char clean[NAME_MAX + 1];
 	FILE *f;
 
 	if (hash_mix(w->start_ns, strlen(w->host)) % r->s->readers != r->index)
@@ -110,7 +122,7 @@ static int read_window(void *ctx, int folder, const char *name, const struct win
 	fclose(f);
 	if (*unit && strcmp(unit, meta.unit) != 0)
 		return complain(EXIT_FAILED, "%s: %s counts %s, the windows before it %s",
-				r->s->path, name, meta.unit, unit);
+				r->s->path, clean_name(clean, name), meta.unit, unit);
 	count_lacking(r);
 	if (!*meta.host)
 		strcpy(meta.host, w->host);

@@ -22,7 +22,14 @@
 #include "worker/privs.h"
 
 #define ANSWER_S  10 /* seconds for a fork; the server is given up if it does not answer in time */
-#define MAX_STUCK 32 /* killed children that have not exited; with this many no new child is made */
+/*
+ * Killed children that have not exited; with this many no new child is made. What asks for children
+ * limits those of each user, and those of all users but root: kern/opener.h to 40 in all, and
+ * sym/path_opener.h to 40 more of the same server, beside a few that read lists and memory. This
+ * is above their sum. Otherwise users who reach those limits would keep the children of all others
+ * from being made, root's too.
+ */
+#define MAX_STUCK 128
 
 struct fork_server {
 	pthread_mutex_t lock;

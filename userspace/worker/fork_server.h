@@ -9,7 +9,7 @@
  * its socket is closed, and its children end with it.
  *
  * A child that is blocked in the kernel on a file system that does not answer cannot be ended. It
- * is not waited for. With 32 such children no new ones are made.
+ * is not waited for. With 128 such children no new ones are made.
  */
 #ifndef SFBPF_WORKER_FORK_SERVER_H
 #define SFBPF_WORKER_FORK_SERVER_H
