@@ -7,9 +7,11 @@ has the name of what ran when the sample was taken, or none.
 
 import json
 import os
+import platform
 import re
 import shutil
 import socket
+import struct
 import subprocess
 import time
 import urllib.request
@@ -109,6 +111,22 @@ int main(int c, char **v)
 		usleep(200000); /* its memory is given back after a grace period */
 	}
 	return 0;
+}
+"""
+
+
+SPIN_AT = 0x7d0000000000
+# push %rbp; mov %rsp, %rbp; 1: pause; jmp 1b
+SPIN = r"""
+#include <string.h>
+#include <sys/mman.h>
+int main(void)
+{
+	unsigned char *p = mmap((void *)SPIN_AT, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
+				MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+
+	memcpy(p, "\x55\x48\x89\xe5\xf3\x90\xeb\xfc", 8);
+	((void (*)(void))p)();
 }
 """
 
@@ -509,6 +527,82 @@ def jit_errors(what, stacks, least):
     return []
 
 
+def spinner():
+    """Spins in code made at run time, at SPIN_AT."""
+    if platform.machine() != "x86_64":
+        raise h.Skip("its code is x86-64's")
+    p = h.start([compiled("spins", text=SPIN.replace("SPIN_AT", hex(SPIN_AT)))])
+    h.wait_busy(p)
+    return p
+
+
+def dump_head(pid):
+    """A jitdump, as perf's specification has it."""
+    return struct.pack("<IIIIIIQQ", 0x4a695444, 1, 40, 62, 0, pid, 0, 0)
+
+
+def dump_load(pid, time_ns, name):
+    body = struct.pack("<IIQQQQ", pid, pid, SPIN_AT, SPIN_AT, 64, 1) + name + b"\0"
+    return struct.pack("<IIQ", 0, 16 + len(body), time_ns) + body
+
+
+def jit_names(stacks):
+    found = Counter()
+    for s in stacks:
+        names = [f for f in s.frames if f.endswith("_[j]")]
+        found[names[-1] if names else None] += s.count
+    return found
+
+
+def check_changes_left_over(name):
+    """The files of an earlier process with the same pid; the process itself writes them later."""
+    errors = []
+    files = (("/tmp/perf-%d.map", lambda pid: b"%x 40 left\n" % SPIN_AT),
+             ("/tmp/jit-%d.dump", lambda pid: dump_head(pid) + dump_load(pid, 1, b"left")))
+    for path, text in files:
+        p = spinner()
+        path = path % p.pid
+        try:
+            with open(path, "wb") as f:
+                f.write(text(p.pid))
+            os.utime(path, (time.time() - 60, time.time() - 60))
+            before = jit_names(h.record(["-p", str(p.pid)], 1)[0])
+            os.utime(path)
+            after = jit_names(h.record(["-p", str(p.pid)], 1)[0])
+        finally:
+            os.unlink(path)
+        if before["left_[j]"] or before["[unknown]_[j]"] < 0.9 * sum(before.values()):
+            errors.append("%s from before it began: %s" % (path, dict(before)))
+        if after["left_[j]"] < 0.9 * sum(after.values()) or not after:
+            errors.append("%s of its own: %s" % (path, dict(after)))
+    h.check(name, errors)
+
+
+def check_changes_dump(name):
+    """What a jitdump names later does not say what ran before."""
+    p = spinner()
+    path = "/tmp/jit-%d.dump" % p.pid
+    try:
+        with open(path, "wb") as f:
+            f.write(dump_head(p.pid))
+        r = h.Recording(["-F", "199", "-p", str(p.pid)])
+        r.wait_ready()
+        time.sleep(2.5)
+        with open(path, "ab") as f:
+            f.write(dump_load(p.pid, time.clock_gettime_ns(time.CLOCK_MONOTONIC), b"later"))
+        time.sleep(2.5)
+        found = jit_names(r.interrupt()[0])
+    finally:
+        os.unlink(path)
+    whole = sum(found.values())
+    errors = []
+    # Times are known by the second.
+    if whole < 100 or not 0.2 * whole < found["[replaced code]_[j]"] < 0.7 * whole or \
+            found["[replaced code]_[j]"] + found["later_[j]"] < 0.95 * whole:
+        errors.append("%s" % dict(found))
+    h.check(name, errors)
+
+
 def check_changes_jit(name):
     """Code of a user's program in memory that is used again, with names in a perf map."""
     program = h.program("jit_again")
@@ -527,4 +621,5 @@ def check_changes_jit(name):
 
 h.run_checks([check_changes_written, check_changes_deleted, check_changes_mapped,
               check_changes_fuse, check_changes_subvolumes, check_changes_bpf, check_changes_code,
-              check_changes_jit, check_changes_requests])
+              check_changes_jit, check_changes_left_over, check_changes_dump,
+              check_changes_requests])

@@ -112,6 +112,32 @@ TEST(code_table_random)
 	}
 }
 
+/* What was there before the first piece is not known, unless the piece's time may be late. */
+TEST(code_table_late)
+{
+	struct code_table t = { .late = 10 };
+	bool cut, several;
+
+	npieces = 0;
+	add(&t, 0x100, 0x10, 50);
+	add(&t, 0x100, 0x10, 90);
+	EXPECT_EQ(code_table_index(&t, 1 << 20, &cut), 0);
+	EXPECT_STR(code_table_find(&t, 0x108, 30, 40, &several), "0");
+	EXPECT(several);
+	EXPECT_STR(code_table_find(&t, 0x108, 31, 41, &several), "0");
+	EXPECT(!several);
+	EXPECT_STR(code_table_find(&t, 0x108, 41, 51, &several), "0");
+	EXPECT(!several);
+	EXPECT_STR(code_table_find(&t, 0x108, 0, 0, &several), "1");
+	EXPECT(!several);
+	EXPECT(!code_table_find(&t, 0x110, 30, 40, &several));
+	EXPECT(!several);
+	t.late = 0;
+	EXPECT_STR(code_table_find(&t, 0x108, 30, 40, &several), "0");
+	EXPECT(!several);
+	code_table_free(&t);
+}
+
 /* Edges of the address space, and pieces that are none. */
 TEST(code_table_edges)
 {

@@ -14,6 +14,7 @@
 #include "elf_reader.h"
 #include "files.h"
 #include "sym/debug_file.h"
+#include "sym/dwarf_lines.h"
 #include "sym/elf_symtab.h"
 #include "test.h"
 
@@ -473,6 +474,171 @@ TEST_IN_DIR(dwarf_dwz_common)
 	close_reader(&reader);
 	close_paths(&paths);
 	close(fd);
+}
+
+/* ---- Functions that the linker drops ---- */
+
+/* main and what is inlined into it begin at line 20. */
+static const char dropped_c[] =
+	"volatile unsigned long n;\n"
+	"static inline __attribute__((always_inline)) int leafy(int x) { n += x; return x * 7; }\n"
+	"#define A x = leafy(x) + (x >> 2);\n#define B A A A A A A A A\n"
+	"#define C B B B B B B B B\n__attribute__((noinline)) int dropped(int x) {\n"
+	"  C C C C C C C C\n  return x; }\n"
+	"\n\n\n\n\n\n\n\n\n\n\n"
+	"static inline __attribute__((always_inline)) void tick(void) { n++; }\n"
+	"int main(void) {\n  for (int i = 0; i < 100000; i++)\n    tick();\n  return 0; }\n";
+
+/* One template in two files: the linker keeps one of two functions of different sizes. */
+static const char shared_h[] =
+	"extern volatile unsigned long n;\n"
+	"template <int N> __attribute__((noinline)) int big(int x) {\n"
+	"#define A n += x, x = x * 3 + (x >> 2) + N;\n#define B A A A A A A A A\n"
+	"#define C B B B B B B B B\n  C C C C C C C C\n  return x; }\n"
+	"int other(int x);\n";
+static const char first_cc[] = "#include \"shared.h\"\nint other(int x) { return big<1>(x); }\n";
+static const char second_cc[] =
+	"#include \"shared.h\"\nvolatile unsigned long n;\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n\n"
+	"static inline __attribute__((always_inline)) void tick(void) { n = n + 1; }\n"
+	"int main(void) {\n  for (int i = 0; i < 100000; i++)\n    tick();\n"
+	"  return big<1>(other(1)); }\n";
+
+static bool lines_from(const char *lines, unsigned int least)
+{
+	unsigned int line;
+
+	for (const char *at = lines; at && (at = strchr(at, ':')); at++)
+		if (sscanf(at, ":%u", &line) != 1 || line < least)
+			return false;
+	return lines != NULL;
+}
+
+/* Nothing is said of main that is not so. */
+static void check_main(const char *file, bool inlined)
+{
+	uint64_t from = nm(file, "main");
+	size_t deep = 0, wrong = 0;
+	char path[128];
+
+	forget(&ours);
+	for (ours.n = 0; ours.n < 0x20; ours.n++)
+		ours.addrs[ours.n] = from + ours.n;
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	EXPECT_EQ(ask_us(path, NULL, inlined, true), 0);
+	for (size_t i = 0; i < ours.n; i++) {
+		const char *names = ours.names[i] ? ours.names[i] : "-",
+			   *want = inlined ? "main\n" : "??\n";
+		bool is_tick = inlined && (!strcmp(names, "tick\nmain\n") ||
+					   !strcmp(names, "_ZL4tickv\nmain\n"));
+
+		deep += is_tick;
+		if ((is_tick || !strcmp(names, want)) && lines_from(ours.lines[i], 20))
+			continue;
+		if (!wrong++)
+			printf("  main+%zu:\n%s%s", i, names, ours.lines[i] ? ours.lines[i] : "-");
+	}
+	EXPECT_EQ(wrong, 0);
+	EXPECT(deep > 5 || !inlined);
+}
+
+static void check_linkers(const char *cc, const char *objects)
+{
+#define LLD	      "-fuse-ld=lld -Blld"
+#define HIGH(section) " -Wl,-z,dead-reloc-in-nonalloc=" section "=0xffffffffffffffff"
+	static const char *const linkers[] = { "", "-fuse-ld=gold", "-fuse-ld=mold", LLD,
+					       LLD HIGH(".debug_info") HIGH(".debug_line")
+						       HIGH(".debug_addr")
+							       HIGH(".debug_rnglists") };
+
+	for (size_t i = 0; i < sizeof(linkers) / sizeof(linkers[0]); i++) {
+		char cmd[512];
+		int before = test_errors;
+
+		snprintf(cmd, sizeof(cmd), "%s -pie -Wl,--gc-sections %s %s -o linked", cc,
+			 linkers[i], objects);
+		if (!build(cmd, "linked")) {
+			printf("# not here: %s\n", cmd);
+			EXPECT(i > 0);
+			continue;
+		}
+		check_main("linked", true);
+		check_main("linked", false);
+		if (test_errors != before)
+			printf("  %s\n", cmd);
+	}
+}
+
+/* The debug information of what is dropped stays, at an address where other code may be. */
+TEST_IN_DIR(dwarf_dropped)
+{
+	static const char *const ccs[] = { "gcc -gdwarf-5", "gcc -gdwarf-4", "clang -gdwarf-5",
+					   "clang -gdwarf-4", "gcc -gdwarf-5 -gsplit-dwarf" };
+	char cmd[256];
+
+	write_file("a.c", dropped_c);
+	write_file("shared.h", shared_h);
+	write_file("1.cc", first_cc);
+	write_file("2.cc", second_cc);
+	/* rustc brings lld along. */
+	if (!run("ln -s $(rustc --print sysroot)/lib/rustlib/*/bin/gcc-ld lld"))
+		printf("# no rustc\n");
+	for (size_t i = 0; i < sizeof(ccs) / sizeof(ccs[0]); i++) {
+		snprintf(cmd, sizeof(cmd), "%s -O1 -fPIE -ffunction-sections -c a.c", ccs[i]);
+		if (build(cmd, "a.o"))
+			check_linkers(ccs[i], "a.o");
+		else
+			EXPECT(ccs[i][0] == 'c');
+		run("rm -f a.o a.dwo");
+	}
+	EXPECT(run("g++ -g -O2 -fPIE -c 1.cc && g++ -g -O1 -fPIE -c 2.cc"));
+	check_linkers("g++", "1.o 2.o");
+}
+
+static void note_row(void *ctx, const struct dwarf_row *row)
+{
+	char *text = ctx;
+
+	snprintf(text + strlen(text), 100, "%" PRIx64 " %" PRIx64 " %" PRIx64 " %u:%u\n",
+		 row->sequence, row->start, row->end, row->file, row->line);
+}
+
+/* A line program in bytes: special opcodes, two sequences, and damage. */
+TEST(dwarf_line_program)
+{
+	static const uint8_t program[] = {
+		76, 0, 0, 0, 4, 0, 27, 0, 0, 0, /* length, version, bytes of the header's rest */
+		/* Of an instruction; operations; is_stmt; -5 and 14 lines; first special opcode */
+		1, 1, 1, 0xfb, 14, 13, 0, 1, 1, 1, 1, 0, 0, 0, 1, 0, 0, 1, /* operands */
+		0, 'a', '.', 'c', 0, 0, 0, 0, 0, /* no directories, one file */
+		/* From -1 on: it wraps */
+		0, 9, 2, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, 2, 0x90, 0x02, 1, 2, 4,
+		0, 1, 1,
+		/* 0x1000: line 3, file 2; line 4; line 5 at the same address; then 17 bytes */
+		0, 9, 2, 0, 0x10, 0, 0, 0, 0, 0, 0, 3, 2, 4, 2, 1, 47, 19, 8, 0, 1, 1
+	};
+	uint8_t copy[sizeof(program)];
+	struct bytes b = bytes_of(program, sizeof(program), false);
+	char text[2048] = "";
+
+	dwarf_lines_read(&b, 0, note_row, text);
+	EXPECT_STR(text, "ffffffffffffffff 10f 113 1:1\n"
+			 "1000 1000 1002 2:3\n"
+			 "1000 1002 1013 2:5\n");
+	/* Any bytes at all: each row takes a byte of the program. */
+	srand(3);
+	for (int i = 0; i < 20000; i++) {
+		size_t len = (size_t)rand() % sizeof(copy);
+
+		memcpy(copy, program, sizeof(copy));
+		for (int k = 0; k < 1 + i % 4; k++)
+			copy[(size_t)rand() % sizeof(copy)] = (uint8_t)rand();
+		b = bytes_of(copy, i % 2 ? sizeof(copy) : len, i % 7 == 0);
+		*text = 0;
+		dwarf_lines_read(&b, 0, note_row, text);
+	}
+	b = bytes_of(program, sizeof(program), false);
+	dwarf_lines_read(&b, sizeof(program), note_row, text);
+	dwarf_lines_read(&b, UINT64_MAX, note_row, text);
 }
 
 /* A reader that dies or does not end costs its own frames only. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sym/perf_map.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/user_account.h"
 #include "elf_reader.h"
 #include "samples.h"
 #include "sym/map_ages.h"
@@ -261,6 +263,54 @@ TEST(perf_map_not_its_own)
 	close_paths(&paths);
 }
 
+/* Sets the time of the file's last write, by the clock of the day. */
+static void set_written(const char *file, int64_t ns_from_now, bool whole)
+{
+	int64_t at = (int64_t)clock_ns(CLOCK_REALTIME) + ns_from_now;
+	struct timespec ts[2] = { { .tv_nsec = UTIME_OMIT },
+				  { at / (int64_t)NUM_S, whole ? 0 : at % (int64_t)NUM_S } };
+
+	EXPECT_EQ(utimensat(AT_FDCWD, file, ts, 0), 0);
+}
+
+/* A map or a dump of an earlier process with the same PID. */
+TEST(perf_map_left_over)
+{
+	struct test_paths paths = open_paths(path_child_main);
+	struct perf_maps *pm = open_maps(&paths);
+	pid_t pid = start();
+	char dump[64];
+	FILE *f;
+
+	snprintf(dump, sizeof(dump), "/tmp/jit-%d.dump", pid);
+	f = fopen(dump, "w");
+	EXPECT(f);
+	if (f)
+		fclose(f);
+	append("1000 100 old\n");
+	set_written(path, -(int64_t)(NUM_S / 4), false);
+	set_written(dump, -(int64_t)(10 * NUM_S), false);
+	EXPECT_EQ(see(pm, pid), MAP_AGES_NO_FILE); /* a dump would have seconds */
+	EXPECT_STR(name(pm, pid, 0x1000), "-");
+	/* A process that goes on with it */
+	append("2000 100 new\n");
+	wait_to_look_again();
+	EXPECT_STR(name(pm, pid, 0x2000), "new");
+	end(pid, pm, &paths);
+	/* As soon as it begins, and where times are whole seconds */
+	for (int i = 0; i < 2; i++) {
+		paths = open_paths(path_child_main);
+		pm = open_maps(&paths);
+		pid = start();
+		append("1000 100 own\n");
+		if (i)
+			set_written(path, 0, true);
+		EXPECT_STR(name(pm, pid, 0x1000), "own");
+		end(pid, pm, &paths);
+	}
+	unlink(dump);
+}
+
 TEST(perf_map_names)
 {
 	struct modules *ms = modules_new();
@@ -326,8 +376,9 @@ TEST(perf_map_one_copy)
 	for (int i = 0; i < 8; i++) {
 		pids[i] = start();
 		memcpy(names[i], path, sizeof(path));
+		/* A file from before the process began is not its own. */
 		if (i)
-			EXPECT(!link(names[0], path));
+			EXPECT(!link(names[0], path) && !utimensat(AT_FDCWD, path, NULL, 0));
 		f = i ? NULL : fopen(path, "w");
 		for (unsigned int k = 0; f && k < 100000; k++)
 			fprintf(f, "%x 10 function number %u\n", 0x100000 + k * 16, k);
@@ -444,6 +495,26 @@ TEST(jit_files_shares)
 	late = read_as(fs, fd, 200, 3);
 	EXPECT(has(fs, late, LINES - 1));
 	EXPECT(has(fs, own, LINES - 1) && has(fs, small, LINES - 1));
+	jit_files_free(fs);
+	close(fd);
+}
+
+/* All ids of a range of subordinate ids have one share. */
+TEST(jit_files_one_account)
+{
+	const struct user_range *range;
+	struct jit_files *fs;
+	struct jit_file *own;
+	int fd;
+
+	if (!user_ranges(&range) || range->count < 32)
+		SKIP("/etc/subuid has no range");
+	fs = jit_files_new();
+	fd = big_file();
+	own = read_as(fs, fd, 100, 1);
+	for (uint32_t i = 1; i < 24; i++)
+		read_as(fs, fd, i, range->first + i);
+	EXPECT(has(fs, own, LINES - 1));
 	jit_files_free(fs);
 	close(fd);
 }

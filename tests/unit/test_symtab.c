@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "files.h"
+#include "sym/sym_names.h"
 #include "test.h"
 #include "unwind/code_op.h"
 
@@ -415,6 +416,122 @@ TEST_IN_DIR(symtab_one_table_entry_for_all)
 	close_file(&f);
 }
 
+/* Names of one address, and how the one that is shown begins. Marked ones are demangled. */
+static const struct {
+	const char *names[6], *want, *mark;
+} folded[] = {
+	{ { "_ZN5Alpha3runEv", "_ZN1B2goEv" }, "Alpha::run", " [+1]" },
+	{ { "_ZN5Alpha4walkEv", "_ZN1B4walkEv", "_ZN1C4walkEv" }, "Alpha::walk", " [+2]" },
+	/* Constructors and destructors of one class, and of two */
+	{ { "_ZN3FooC1Ev", "_ZN3FooC2Ev" }, "_ZN3FooC", "" },
+	{ { "_ZN3FooD0Ev", "_ZN3FooD1Ev", "_ZN3FooD2Ev" }, "_ZN3FooD", "" },
+	{ { "_ZN5LargeIiED1Ev", "_ZN5LargeIiED2Ev", "_ZN2LiD1Ev", "_ZN2LiD2Ev" },
+	  "Large<int>::~Large",
+	  " [+1]" },
+	{ { "_ZN1a9makeFooC1Ev", "_ZN1a9makeFooC2Ev" }, "a::makeFooC", " [+1]" },
+	/* Overloads, clones and thunks share a name. */
+	{ { "_ZN3Foo1fEi", "_ZN3Foo1fEj" }, "_ZN3Foo1fE", "" },
+	{ { "_ZN3Foo1hEv", "_ZN3Foo1hEv.localalias", "_ZN3Foo1hEv.part.0", "_ZN3Foo1hEv.llvm.12" },
+	  "_ZN3Foo1hEv",
+	  "" },
+	{ { "_ZN3Foo1tEv", "_ZThn16_N3Foo1tEv", "_ZTv0_n24_N3Foo1tEv", "_ZTch0_h16_N3Foo1tEv" },
+	  "_Z",
+	  "" },
+	{ { "_ZN3Foo1uEv", "_ZThn16_N7Another1vEv" }, "non-virtual thunk to Another::v", " [+1]" },
+	/* Rust: the hash is not shown. */
+	{ { "_ZN4core3fmt3run17h0123456789abcdefE", "_ZN4core3fmt3run17hfedcba9876543210E" },
+	  "_ZN4core3fmt3run17h",
+	  "" },
+	{ { "_ZN4core3fmt4stop17h0123456789abcdefE", "_ZN4core3fmt2go17hfedcba9876543210E" },
+	  "core::fmt::stop",
+	  " [+1]" },
+	{ { "_ZN4core3fmt4halt17h0123456789abcdefE",
+	    "_ZN4core3fmt4halt17hfedcba9876543210E.llvm.1" },
+	  "_ZN4core3fmt4halt17h",
+	  "" },
+	{ { "_RNvC4long3foo", "_RNvC1a3bar" }, "long::foo", " [+1]" },
+	/* Names of C are aliases on purpose. */
+	{ { "read_it", "__read_it", "pread_it" }, "pread_it", "" },
+	{ { "_ZN1A1cEv", "name_of_c" }, "name_of_c", "" },
+	{ { "_Reader", "_Rest" }, "_Reader", "" },
+};
+
+/* Functions that a linker or a compiler has folded into one. */
+TEST_IN_DIR(symtab_folded)
+{
+	static char text[16384];
+	struct file f;
+	size_t n = 0;
+
+	for (size_t i = 0; i < sizeof(folded) / sizeof(folded[0]); i++) {
+		for (const char *const *name = folded[i].names; *name; name++)
+			n += (size_t)snprintf(text + n, sizeof(text) - n,
+					      "\t.globl \"%s\"\n\t.type \"%s\", @function\n"
+					      "\"%s\":\n\t.size \"%s\", 16\n",
+					      *name, *name, *name, *name);
+		n += (size_t)snprintf(text + n, sizeof(text) - n, "\t.skip 16, 0x90\n");
+	}
+	/* A function without code has the address of the next one. */
+	snprintf(text + n, sizeof(text) - n,
+		 "\t.type _ZN9Unreached1fEv, @function\n_ZN9Unreached1fEv:\n"
+		 "\t.type _ZN4Next1fEv, @function\n_ZN4Next1fEv:\n\t.skip 16, 0x90\n"
+		 "\t.size _ZN4Next1fEv, 16\n");
+	write_file("f.s", text);
+	if (!run("gcc -shared -nostdlib -o f.so f.s"))
+		SKIP("no gcc");
+	EXPECT(open_file(&f, "f.so"));
+	for (size_t i = 0; f.t && i < sizeof(folded) / sizeof(folded[0]); i++) {
+		const char *got = name_at(&f, nm("f.so", *folded[i].names)), *want = folded[i].want;
+		const char *mark = strstr(got, " [");
+
+		if (strncmp(got, want, strlen(want)) || strcmp(mark ? mark : "", folded[i].mark)) {
+			printf("  %s%s:\n", want, folded[i].mark);
+			EXPECT_STR(got, want);
+		}
+	}
+	if (f.t)
+		EXPECT_STR(name_at(&f, nm("f.so", "_ZN4Next1fEv")), "_ZN4Next1fEv");
+	close_file(&f);
+}
+
+/* A resolver is not the function that it chooses. */
+TEST_IN_DIR(symtab_resolvers)
+{
+	static const struct {
+		const char *symbol, *want;
+	} cases[] = {
+		{ "copy", "copy [resolver]" },
+		{ "other_copy", "copy_ifunc" },
+		{ "_ZN1A4moveEv", "A::move [resolver]" },
+		{ "plain", "plain" },
+	};
+	struct file f;
+
+	write_file("i.s", "	.globl copy, other_copy, _ZN1A4moveEv, _ZN1B4moveEv, plain\n"
+			  "	.type copy, @gnu_indirect_function\n"
+			  "copy:	.skip 16, 0x90\n"
+			  "	.size copy, 16\n"
+			  "	.type other_copy, @gnu_indirect_function\n"
+			  "	.type copy_ifunc, @function\n"
+			  "copy_ifunc:\n"
+			  "other_copy:	.skip 16, 0x90\n"
+			  "	.size copy_ifunc, 16\n"
+			  "	.size other_copy, 16\n"
+			  "	.type _ZN1A4moveEv, @gnu_indirect_function\n"
+			  "_ZN1A4moveEv:	.skip 16, 0x90\n"
+			  "	.size _ZN1A4moveEv, 16\n"
+			  "	.type plain, @function\n"
+			  "plain:	.skip 16, 0x90\n"
+			  "	.size plain, 16\n"
+			  "	.section .note.GNU-stack,\"\",@progbits\n");
+	if (!run("gcc -shared -nostdlib -o i.so i.s"))
+		SKIP("no gcc, or no such functions here");
+	EXPECT(open_file(&f, "i.so"));
+	for (size_t i = 0; f.t && i < sizeof(cases) / sizeof(cases[0]); i++)
+		EXPECT_STR(name_at(&f, nm("i.so", cases[i].symbol)), cases[i].want);
+	close_file(&f);
+}
+
 /* Names of Ada and Nim are those of units whose source the file lists; others are of C. */
 TEST_IN_DIR(symtab_names_by_source)
 {
@@ -541,12 +658,23 @@ static size_t read_listed(const char *path, struct listed *list, size_t cap)
 	return n;
 }
 
+/* A marked name is shown demangled. */
 static bool is_listed(const struct listed *list, size_t n, uint64_t value, const char *name)
 {
-	for (size_t i = 0; i < n; i++)
-		if (list[i].value == value &&
-		    strncmp(list[i].name, name, sizeof(list[i].name) - 1) == 0)
+	const char *mark = strrchr(name, '[');
+	bool marked = mark && mark > name && mark[-1] == ' ';
+	char shown[SYM_NAME_MAX];
+
+	for (size_t i = 0; i < n; i++) {
+		if (list[i].value != value)
+			continue;
+		if (strncmp(list[i].name, name, sizeof(list[i].name) - 1) == 0)
 			return true;
+		sym_demangle(list[i].name, shown, sizeof(shown));
+		if (marked && strlen(shown) == (size_t)(mark - 1 - name) &&
+		    strncmp(shown, name, strlen(shown)) == 0)
+			return true;
+	}
 	return false;
 }
 

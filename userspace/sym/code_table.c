@@ -398,8 +398,10 @@ const char *code_table_find(const struct code_table *t, uint64_t addr, uint64_t 
 			break;
 		end = c->time;
 	}
-	if (!best)
+	if (!best) {
 		best = oldest(t, &cover);
+		several = best && t->late && best->time - to >= t->late;
+	}
 	if (ret_several)
 		*ret_several = several;
 	return best ? t->names + best->name : NULL;

@@ -45,6 +45,11 @@ struct code_table {	    /* zeroed: empty */
 	size_t names_len, names_cap;
 	struct code_part parts[CODE_PARTS]; /* each at least four times as large as the next */
 	size_t nparts, indexed;		    /* codes[0 .. indexed) are in parts */
+	/*
+	 * How long code may run before the time of its piece. A piece that is newer by more says
+	 * nothing about an address. 0: each newer piece says what was there.
+	 */
+	uint64_t late;
 };
 
 /* Bytes held. Pieces that are not indexed yet count with a typical index size. */
@@ -63,7 +68,8 @@ int code_table_index(struct code_table *t, size_t most, bool *ret_cut);
 /*
  * The name of the piece that was at addr for the longest part of [from, to). If all pieces are
  * newer, that of the oldest. to 0: that of the newest piece. NULL: none. *ret_several (may be
- * NULL): whether pieces with other names were at addr in [from, to), too.
+ * NULL): whether code with other names may have been at addr in [from, to): other pieces, or what
+ * was there before a piece that is newer by t->late or more.
  */
 const char *code_table_find(const struct code_table *t, uint64_t addr, uint64_t from, uint64_t to,
 			    bool *ret_several);

@@ -12,6 +12,7 @@
 
 #include "base/u64s.h"
 #include "base/vec.h"
+#include "sym/dwarf_lines.h"
 #include "sym/dwarf_sections.h"
 
 #define MAX_DEPTH   256		/* nested entries; compilers stay below 60 */
@@ -19,6 +20,7 @@
 #define MAX_HOPS    16		/* references followed from an entry to the one with its name */
 #define KEPT_MAX    (48u << 20) /* bytes that libdw may keep of finished units */
 #define NONE	    UINT32_MAX
+#define DROPPED	    (UINT32_MAX - 1) /* in place of a node: a function that the linker dropped */
 
 struct node { /* a function, or one inlined instance of it */
 	Dwarf_Die die;
@@ -29,20 +31,22 @@ struct best { /* for one address: the function with the smallest range around it
 	uint64_t len;
 	uint32_t node;	 /* NONE: none yet */
 	bool done, here; /* done: emitted; here: in the current unit */
+	bool has_row;	 /* file, line: of the current unit's line program */
+	uint32_t file, line;
 };
 
 struct reader {
 	const struct dwarf_job *job;
+	const struct dwarf_open *main;
 	dwarf_emit_fn emit;
 	void *ctx;
 	struct best *best;  /* by address */
 	struct node *nodes; /* of the current unit */
 	size_t nnodes, nodes_cap;
 	uint64_t entries;
-	bool everywhere; /* also walk functions that hold none of the addresses */
-	Dwarf_Lines *lines;
-	size_t nlines;
-	Dwarf_Files *files;
+	bool everywhere;		 /* also walk functions that hold none of the addresses */
+	size_t next;			 /* the address after those of the last row */
+	Dwarf_Files *files, *line_files; /* of calls, and of the line program */
 	int err;
 };
 
@@ -50,15 +54,21 @@ struct reader {
 
 /*
  * Visits the addresses in die's ranges. With a node, records it for each address that has no
- * smaller range yet. Returns the number of addresses in the ranges.
+ * smaller range yet. Returns the number of addresses in the ranges. *ret_dropped: it has ranges,
+ * but no code.
  */
-static size_t take_ranges(struct reader *r, Dwarf_Die *die, uint32_t node)
+static size_t take_ranges(struct reader *r, Dwarf_Die *die, uint32_t node, bool *ret_dropped)
 {
 	Dwarf_Addr base, start, end;
+	bool some = false, code = false;
 	ptrdiff_t at = 0;
 	size_t n = 0;
 
 	while ((at = dwarf_ranges(die, at, &base, &start, &end)) > 0) {
+		some = true;
+		if (!dwarf_is_code(r->main, start))
+			continue;
+		code = true;
 		for (size_t i = u64_first_from(r->job->addrs, r->job->n, start);
 		     i < r->job->n && r->job->addrs[i] < end; i++) {
 			struct best *b = &r->best[i];
@@ -74,6 +84,7 @@ static size_t take_ranges(struct reader *r, Dwarf_Die *die, uint32_t node)
 						    .here = b->here };
 		}
 	}
+	*ret_dropped = some && !code;
 	return n;
 }
 
@@ -91,17 +102,20 @@ static void walk(struct reader *r, Dwarf_Die *parent, uint32_t function, unsigne
 
 static void visit(struct reader *r, Dwarf_Die *die, uint32_t function, unsigned int depth)
 {
+	bool inlined = dwarf_tag(die) == DW_TAG_inlined_subroutine, dropped;
 	uint32_t node;
 
 	switch (dwarf_tag(die)) {
 	case DW_TAG_subprogram:
 	case DW_TAG_inlined_subroutine:
-		node = add_node(r, die, dwarf_tag(die) == DW_TAG_subprogram ? NONE : function);
+		/* What is inlined into a dropped function may have ranges that look like code. */
+		if (inlined && function == DROPPED)
+			return;
+		node = add_node(r, die, inlined ? function : NONE);
 		if (node == NONE)
 			return;
-		if (take_ranges(r, die, node) || dwarf_tag(die) == DW_TAG_inlined_subroutine ||
-		    r->everywhere)
-			walk(r, die, node, depth + 1);
+		if (take_ranges(r, die, node, &dropped) || inlined || r->everywhere)
+			walk(r, die, dropped ? DROPPED : node, depth + 1);
 		else
 			r->nnodes--;
 		return;
@@ -169,30 +183,42 @@ static const char *name_of(Dwarf_Die *die)
 	return plain;
 }
 
-/* The line table row that holds addr: the last one that begins at or below it. */
-static void find_line(const struct reader *r, uint64_t addr, struct dwarf_frame *ret)
+/* A dwarf_row_fn. Rows of a sequence ascend, so the next address is mostly known. */
+static void take_row(void *ctx, const struct dwarf_row *row)
 {
-	/* Rows before lo begin at or below addr, those from hi on above it */
-	size_t lo = 0, hi = r->nlines;
-	Dwarf_Line *row = NULL;
-	bool end = true;
-	Dwarf_Addr at;
-	int line;
+	struct reader *r = ctx;
+	const uint64_t *addrs = r->job->addrs;
+	size_t n = r->job->n, i = r->next;
 
-	while (lo < hi) {
-		size_t mid = lo + (hi - lo) / 2;
-
-		if (dwarf_lineaddr(dwarf_onesrcline(r->lines, mid), &at) || at > addr)
-			hi = mid;
-		else
-			lo = mid + 1;
-	}
-	if (lo)
-		row = dwarf_onesrcline(r->lines, lo - 1);
-	if (!row || dwarf_lineendsequence(row, &end) || end)
+	if ((i < n && addrs[i] < row->start) || (i && addrs[i - 1] >= row->start))
+		i = u64_first_from(addrs, n, row->start);
+	r->next = i;
+	if (i == n || addrs[i] >= row->end || !dwarf_is_code(r->main, row->sequence))
 		return;
-	ret->file = dwarf_linesrc(row, NULL, NULL);
-	ret->line = dwarf_lineno(row, &line) || line < 0 ? 0 : (uint32_t)line;
+	for (; i < n && addrs[i] < row->end; i++) {
+		if (r->best[i].has_row)
+			continue;
+		r->best[i].has_row = true;
+		r->best[i].file = row->file;
+		r->best[i].line = row->line;
+	}
+	r->next = i;
+}
+
+static void find_lines(struct reader *r, Dwarf_Die *unit, Dwarf_Die *top)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word off;
+	size_t n;
+
+	r->next = 0;
+	if (dwarf_getsrcfiles(top, &r->files, &n))
+		r->files = NULL;
+	if (dwarf_getsrcfiles(unit, &r->line_files, &n))
+		r->line_files = NULL;
+	if (r->line_files && dwarf_attr(unit, DW_AT_stmt_list, &attr) &&
+	    !dwarf_formudata(&attr, &off))
+		dwarf_lines_read(&r->main->lines, off, take_row, r);
 }
 
 static uint64_t number_of(Dwarf_Die *die, unsigned int name)
@@ -219,8 +245,10 @@ static void tell(struct reader *r, size_t i)
 	struct best *b = &r->best[i];
 	size_t n = 0;
 
-	if (r->job->lines)
-		find_line(r, r->job->addrs[i], &frames[0]);
+	if (b->has_row) {
+		frames[0].file = dwarf_filesrc(r->line_files, b->file, NULL, NULL);
+		frames[0].line = b->line > INT32_MAX ? 0 : b->line;
+	}
 	for (uint32_t at = b->node; at != NONE && n < DWARF_MAX_CHAIN; at = r->nodes[at].caller) {
 		Dwarf_Die *die = &r->nodes[at].die;
 
@@ -260,28 +288,21 @@ static void find_functions(struct reader *r, Dwarf_Die *top)
 static bool read_unit(struct reader *r, Dwarf_Die *unit, Dwarf_Die *split)
 {
 	Dwarf_Die *top = dwarf_tag(split) == DW_TAG_invalid ? unit : split;
-	size_t nfiles;
+	bool dropped;
 
-	if (dwarf_tag(unit) == DW_TAG_type_unit || !take_ranges(r, unit, NONE))
+	if (dwarf_tag(unit) == DW_TAG_type_unit || !take_ranges(r, unit, NONE, &dropped))
 		return false;
 	if (r->job->inlined)
 		find_functions(r, top);
-	r->lines = NULL;
-	r->files = NULL;
-	r->nlines = 0;
-	if (r->job->lines) {
-		if (dwarf_getsrclines(unit, &r->lines, &r->nlines))
-			r->nlines = 0;
-		if (dwarf_getsrcfiles(top, &r->files, &nfiles))
-			r->files = NULL;
-	}
+	if (r->job->lines)
+		find_lines(r, unit, top);
 	for (size_t i = 0; i < r->job->n && !r->err; i++) {
 		struct best *b = &r->best[i];
 
 		if (!b->done && (b->here || b->node != NONE))
 			tell(r, i);
 		b->node = NONE; /* nodes belong to this unit */
-		b->here = false;
+		b->here = b->has_row = false;
 	}
 	return true;
 }
@@ -329,8 +350,8 @@ bool dwarf_supported(void)
 
 int dwarf_read(const struct dwarf_job *job, dwarf_emit_fn emit, void *ctx)
 {
-	struct reader r = { .job = job, .emit = emit, .ctx = ctx };
 	struct dwarf_open main = { .fd = job->fd }, alt = { .fd = job->alt_fd };
+	struct reader r = { .job = job, .main = &main, .emit = emit, .ctx = ctx };
 	int err = dwarf_open(&main);
 
 	if (err)

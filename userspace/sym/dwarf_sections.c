@@ -3,6 +3,7 @@
 #include "sym/dwarf_sections.h"
 
 #include <errno.h>
+#include <gelf.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -114,11 +115,50 @@ static int copy_sections(const struct elf_image *img, struct copy *c)
 	return err;
 }
 
+/* ---- Where code is ---- */
+
+/*
+ * Of sections, because the first executable segment of some files begins at address 0 with the
+ * headers. A file of debug information alone has the headers of these sections, too.
+ */
+static int find_code(struct dwarf_open *d, const struct elf_image *img)
+{
+	if (img->type == ET_REL)
+		return 0;
+	d->code = calloc((size_t)img->nshdrs + img->nphdrs + 1, sizeof(*d->code));
+	if (!d->code)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < img->nshdrs; i++) {
+		const struct elf_shdr *s = &img->shdrs[i];
+
+		if (s->flags & SHF_EXECINSTR && s->flags & SHF_ALLOC && s->size)
+			d->code[d->ncode++] = (struct dwarf_code){ s->addr, s->size };
+	}
+	for (uint32_t i = 0, n = d->ncode; i < img->nphdrs && !n; i++) {
+		const struct elf_phdr *ph = &img->phdrs[i];
+
+		if (ph->type == PT_LOAD && ph->flags & PF_X && ph->memsz)
+			d->code[d->ncode++] = (struct dwarf_code){ ph->vaddr, ph->memsz };
+	}
+	return 0;
+}
+
+bool dwarf_is_code(const struct dwarf_open *d, uint64_t addr)
+{
+	for (size_t i = 0; i < d->ncode; i++)
+		if (addr - d->code[i].addr < d->code[i].size)
+			return true;
+	return !d->ncode;
+}
+
+/* ---- Opening ---- */
+
 static int open_elf(struct dwarf_open *d)
 {
 	struct elf_image img;
 	struct copy c = { 0 };
 	bool plain = elf_image_open_fd(&img, d->fd, NULL) == 0;
+	int err = plain ? find_code(d, &img) : 0;
 
 	if (plain && needs_copy(&img) && !copy_sections(&img, &c)) {
 		d->copy = c.buf;
@@ -129,19 +169,46 @@ static int open_elf(struct dwarf_open *d)
 	}
 	if (plain)
 		elf_image_close(&img);
-	return d->elf ? 0 : -ENOENT;
+	return err ? err : d->elf ? 0 : -ENOENT;
+}
+
+/* libdw has unpacked it. */
+static struct bytes find_lines(Elf *elf)
+{
+	const char *ident = elf_getident(elf, NULL), *name;
+	Elf_Scn *scn = NULL;
+	Elf_Data *data;
+	GElf_Shdr head;
+	size_t names;
+
+	if (!ident || elf_getshdrstrndx(elf, &names))
+		return bytes_of(NULL, 0, false);
+	while ((scn = elf_nextscn(elf, scn))) {
+		name = gelf_getshdr(scn, &head) ? elf_strptr(elf, names, head.sh_name) : NULL;
+		if (!name ||
+		    (strcmp(name, ".debug_line") != 0 && strcmp(name, ".zdebug_line") != 0))
+			continue;
+		data = elf_rawdata(scn, NULL);
+		if (data && data->d_buf)
+			return bytes_of(data->d_buf, data->d_size, ident[EI_DATA] == ELFDATA2MSB);
+	}
+	return bytes_of(NULL, 0, false);
 }
 
 int dwarf_open(struct dwarf_open *d)
 {
+	int err;
+
 	elf_version(EV_CURRENT);
-	if (open_elf(d))
-		return -ENOENT;
-	d->dw = dwarf_begin_elf(d->elf, DWARF_C_READ, NULL);
-	if (d->dw)
+	err = open_elf(d);
+	if (!err)
+		d->dw = dwarf_begin_elf(d->elf, DWARF_C_READ, NULL);
+	if (d->dw) {
+		d->lines = find_lines(d->elf);
 		return 0;
+	}
 	dwarf_close(d);
-	return -ENOENT;
+	return err ? err : -ENOENT;
 }
 
 void dwarf_close(struct dwarf_open *d)
@@ -151,9 +218,8 @@ void dwarf_close(struct dwarf_open *d)
 	if (d->elf)
 		elf_end(d->elf);
 	free(d->copy);
-	d->dw = NULL;
-	d->elf = NULL;
-	d->copy = NULL;
+	free(d->code);
+	*d = (struct dwarf_open){ .fd = d->fd };
 }
 #else
 typedef int without_libdw; /* a file must not be empty */

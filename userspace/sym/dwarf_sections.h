@@ -9,15 +9,29 @@
 #include <elfutils/libdw.h>
 #include <stddef.h>
 
+#include "base/bytes.h"
+
+struct dwarf_code {
+	uint64_t addr, size;
+};
+
 struct dwarf_open {
 	int fd;
 	Elf *elf;
 	Dwarf *dw; /* NULL: not open */
 	char *copy;
+	struct dwarf_code *code; /* where the file has code; ncode 0: unknown */
+	size_t ncode;
+	struct bytes lines; /* .debug_line */
 };
 
 /* fd must be set. 0; -ENOENT: the file has no DWARF; -ENOMEM. */
 int dwarf_open(struct dwarf_open *d);
 void dwarf_close(struct dwarf_open *d); /* also if d is not open */
+/*
+ * Whether code may begin at addr. The linker leaves the debug information of functions that it
+ * drops, at addresses where nothing is: 0, 1, -1 or -2.
+ */
+bool dwarf_is_code(const struct dwarf_open *d, uint64_t addr);
 
 #endif

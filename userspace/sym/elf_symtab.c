@@ -90,6 +90,12 @@ static uint16_t rank_of(struct bytes name)
 	return (uint16_t)(under << 12 | (4095 - (len < 4095 ? len : 4095)));
 }
 
+static bool has_rival(const struct builder *b, size_t i)
+{
+	return (i && b->cands[i - 1].off == b->cands[i].off) ||
+	       (i + 1 < b->n && b->cands[i + 1].off == b->cands[i].off);
+}
+
 /* keys: name << 32 | candidate. Sorting them reads the string table once, in order. */
 static int rank_names(struct builder *b, uint64_t *keys, size_t n)
 {
@@ -98,18 +104,18 @@ static int rank_names(struct builder *b, uint64_t *keys, size_t n)
 	int err = radix_sort(keys, n, sizeof(*keys));
 
 	for (size_t i = 0; i < n && !err; i++) {
-		err = name_window_at(&w, b, (uint32_t)(keys[i] >> 32), &name);
-		if (!err)
-			b->cands[(uint32_t)keys[i]].rank = rank_of(name);
+		struct cand *c = &b->cands[(uint32_t)keys[i]];
+
+		err = name_window_at(&w, b, c->name, &name);
+		if (err)
+			break;
+		c->rank = rank_of(name);
+		if (!c->notype && !c->ifunc && !c->plt)
+			c->kin = builder_kin((const char *)name.base,
+					     strnlen((const char *)name.base, name.len));
 	}
 	elf_blob_free(&w.blob);
 	return err;
-}
-
-static bool has_rival(const struct builder *b, size_t i)
-{
-	return (i && b->cands[i - 1].off == b->cands[i].off) ||
-	       (i + 1 < b->n && b->cands[i + 1].off == b->cands[i].off);
 }
 
 /* Names are read only where they decide: between aliases, and between labels and functions. */
@@ -126,7 +132,7 @@ static int rank_candidates(struct builder *b)
 			keys[n++] = (uint64_t)b->cands[i].name << 32 | i;
 	err = rank_names(b, keys, n);
 	free(keys);
-	return err;
+	return err ? err : builder_compare_kins(b);
 }
 
 /* See elf_symtab.h for the order. */
@@ -136,6 +142,8 @@ static bool is_better(const struct cand *a, const struct cand *b)
 		return b->rank == UINT16_MAX;
 	if (a->notype != b->notype)
 		return b->notype;
+	if (a->ifunc != b->ifunc)
+		return b->ifunc;
 	if (!a->size != !b->size)
 		return !b->size;
 	if (a->rank >> 12 != b->rank >> 12)
@@ -150,13 +158,13 @@ static bool is_better(const struct cand *a, const struct cand *b)
 /* ---- The table ---- */
 
 /* Takes one symbol per address and drops labels inside functions. extend() sets sizes of 0. */
-static void choose(struct builder *b, struct symtab *t)
+static int choose(struct builder *b, struct symtab *t)
 {
 	uint64_t covered = 0; /* sized symbols so far end here at most */
 	size_t i = 0;
 
 	while (i < b->n) {
-		const struct cand *best = &b->cands[i];
+		const struct cand *first = &b->cands[i], *best = first;
 		uint64_t off = best->off;
 
 		for (; i < b->n && b->cands[i].off == off; i++)
@@ -167,10 +175,13 @@ static void choose(struct builder *b, struct symtab *t)
 			continue;
 		if (off + best->size > covered)
 			covered = off + best->size;
+		if (builder_mark(b, first, (size_t)(&b->cands[i] - first), best))
+			return -ENOMEM;
 		t->syms[t->n++] = (struct symtab_sym){ off,
 						       best->size | (best->plt ? SYMTAB_PLT : 0),
 						       best->name };
 	}
+	return 0;
 }
 
 /* Sizes of symbols without one, each up to the next symbol or the end of the section at most. */
@@ -250,8 +261,9 @@ static int build_table(struct builder *b, uint32_t along, struct symtab *t)
 	t->syms = malloc((b->n + MAX_ROOTS) * sizeof(*t->syms));
 	if (!t->syms)
 		return -ENOMEM;
-	choose(b, t);
-	err = extend(b, t);
+	err = choose(b, t);
+	if (!err)
+		err = extend(b, t);
 	if (err)
 		return err;
 	nroots = builder_find_roots(b, roots);
@@ -288,6 +300,7 @@ int symtab_build(const struct elf_image *img, const struct elf_image *debug, uin
 	elf_versions_free(&b.versions);
 	idmap_free(&b.units);
 	free(b.sources);
+	free(b.marks);
 	free(b.areas);
 	free(b.cands);
 	if (err == -ERANGE || err == -ENOSPC)

@@ -11,9 +11,16 @@
  * stripped file: the entry point of an executable is _start, and the code in libc that makes the
  * clone3 call is clone3.
  *
- * Of several names at one address, the best one by this order is used: function before NOTYPE; with
- * a size before without; fewer leading underscores; GLOBAL, WEAK, LOCAL; longer name; earlier in
- * the file's string table. So libc's read is "read", not "__read", as perf prints it.
+ * Of several names at one address, the best one by this order is used: function before NOTYPE;
+ * STT_FUNC before STT_GNU_IFUNC; with a size before without; fewer leading underscores; GLOBAL,
+ * WEAK, LOCAL; longer name; earlier in the file's string table. So libc's read is "read", not
+ * "__read", as perf prints it.
+ *
+ * Two marks follow a name that alone would mislead (elf_symtab_marks.c). "f [+2]": f and two
+ * functions of other names were folded into one, as their code is equal. Only names of C++ and Rust
+ * count, as those of C have aliases on purpose. "memcpy [resolver]": the code is not memcpy but
+ * chooses one. A marked name is in the table as shown, demangled. Names that stay in the file have
+ * no marks.
  *
  * In a file without .symtab, functions that only unwind tables describe are listed without a name.
  *

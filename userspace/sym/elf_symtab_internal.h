@@ -17,9 +17,15 @@ struct unwind_file;
 struct cand {
 	uint64_t off; /* file offset */
 	uint32_t size, name;
-	uint16_t rank;	      /* rank of its name, see rank_of(); UINT16_MAX: no name to show */
-	uint8_t notype, bind; /* 1: not a function; 0 global, 1 weak, 2 local */
-	bool plt;
+	uint32_t kin;  /* equal for names of one function; 0: not mangled, or not compared */
+	uint16_t rank; /* rank of its name, see rank_of(); UINT16_MAX: no name to show */
+	uint8_t bind;  /* 0 global, 1 weak, 2 local */
+	bool notype : 1, ifunc : 1, plt : 1;
+};
+
+struct mark {
+	uint64_t off;
+	uint32_t others; /* functions with other names; 0: it is a resolver */
 };
 
 _Static_assert(offsetof(struct cand, off) == 0, "the sort key comes first");
@@ -38,6 +44,8 @@ struct builder {
 	uint32_t nareas;
 	struct cand *cands;
 	size_t n, cap;
+	struct mark *marks; /* by off */
+	size_t nmarks, marks_cap;
 	struct unwind_file *tables; /* of img, once they were wanted; NULL: none */
 	bool tables_tried;
 	struct elf_versions versions;
@@ -79,6 +87,19 @@ int builder_read_sources(struct builder *b);
  * the name is not one of these.
  */
 size_t builder_source_name(const struct builder *b, const char *name, size_t len, char *ret);
+/* What equal names as linked have in common, and names of other functions hardly ever; 0: none. */
+uint32_t builder_kin(const char *name, size_t len);
+/* Compares names of different kins at one address as they are shown. 0, -ENOMEM, -EIO. */
+int builder_compare_kins(struct builder *b);
+/* Notes what the best of n candidates at one address is marked with. Ascending. 0 or -ENOMEM. */
+int builder_mark(struct builder *b, const struct cand *group, size_t n, const struct cand *best);
+bool builder_is_marked(const struct builder *b, uint64_t off);
+/*
+ * Writes the marked name, as shown, of the marked function at off to ret, of SYMTAB_NAME_MAX bytes.
+ * Returns its bytes. len: below SYMTAB_NAME_MAX
+ */
+size_t builder_marked_name(const struct builder *b, uint64_t off, const char *name, size_t len,
+			   char *ret);
 /* Reads Go's runtime table, for a file without .symtab. */
 int builder_read_go(struct builder *b);
 /* Whether neither the file nor a debug file has .symtab. */

@@ -72,26 +72,30 @@ static int append(struct names *to, const char *name, size_t len)
 }
 
 /*
- * keys: name << 32 | symbol, sorted. Symbols with the same name share it. ret receives the new name
- * offsets, parallel to t->syms.
+ * keys: name << 32 | symbol, sorted. Symbols with the same name share it, unless it is marked. ret
+ * receives the new name offsets, parallel to t->syms.
  */
-static int copy_names(struct builder *b, const uint64_t *keys, uint32_t n, struct names *to,
-		      uint32_t *ret)
+static int copy_names(struct builder *b, const struct symtab *t, const uint64_t *keys,
+		      struct names *to, uint32_t *ret)
 {
 	struct name_window w = { .table = -1 };
 	uint32_t last = 0, at = 0;
 	char own[SYMTAB_NAME_MAX];
 	int err = 0;
 
-	for (uint32_t i = 0; i < n && !err; i++) {
+	for (uint32_t i = 0; i < t->n && !err; i++) {
 		uint32_t name = (uint32_t)(keys[i] >> 32);
+		uint64_t off = t->syms[(uint32_t)keys[i]].off;
+		bool marked = builder_is_marked(b, off);
 		const char *str;
 		size_t len, shown;
 
-		if (name != last) {
+		if (name != last || marked) {
 			at = (uint32_t)to->len;
 			err = read_name(&w, b, name, &str, &len);
-			shown = err ? 0 : builder_source_name(b, str, len, own);
+			shown = err	 ? 0
+				: marked ? builder_marked_name(b, off, str, len, own)
+					 : builder_source_name(b, str, len, own);
 			if (shown) {
 				str = own;
 				len = shown;
@@ -100,7 +104,7 @@ static int copy_names(struct builder *b, const uint64_t *keys, uint32_t n, struc
 				err = append(to, str, len);
 			else
 				at = 0;
-			last = name;
+			last = marked ? 0 : name;
 		}
 		ret[(uint32_t)keys[i]] = at;
 	}
@@ -125,7 +129,7 @@ static int try_names(struct builder *b, struct symtab *t, size_t most)
 	if (!err)
 		err = radix_sort(keys, t->n, sizeof(*keys));
 	if (!err)
-		err = copy_names(b, keys, t->n, &to, names);
+		err = copy_names(b, t, keys, &to, names);
 	for (uint32_t i = 0; i < t->n && !err; i++)
 		t->syms[i].name = names[i];
 	if (!err) {

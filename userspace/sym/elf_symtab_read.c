@@ -52,7 +52,7 @@ static int add_symbol(struct builder *b, struct bytes *at, uint32_t name_flag)
 	uint8_t info = bytes_u8(at), type = ELF64_ST_TYPE(info), bind = ELF64_ST_BIND(info);
 	uint16_t shndx;
 	uint64_t value, size;
-	struct cand c = { .notype = type == STT_NOTYPE };
+	struct cand c = { .notype = type == STT_NOTYPE, .ifunc = type == STT_GNU_IFUNC };
 
 	bytes_skip(at, 1);
 	shndx = bytes_u16(at);

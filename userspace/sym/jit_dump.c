@@ -16,6 +16,11 @@
 #define HEADER_MIN     40
 #define RECORD_HEAD    16
 #define ARCH_TIMESTAMP 1 /* header flag: times are CPU timestamps, not comparable with ours */
+/*
+ * V8, LLVM's listener and others write a record before its code runs. HotSpot queues it for another
+ * thread, which tells perf's agent while the code may run already.
+ */
+#define LATE_NS	       (100 * NUM_MS)
 
 enum record { CODE_LOAD = 0, CODE_MOVE = 1 };
 
@@ -128,7 +133,7 @@ static ssize_t take_records(struct jit_dump *d, struct code_table *t, struct byt
 	return (ssize_t)used;
 }
 
-static ssize_t take_header(struct jit_dump *d, struct bytes b)
+static ssize_t take_header(struct jit_dump *d, struct code_table *t, struct bytes b)
 {
 	uint32_t magic = bytes_u32(&b), version = bytes_u32(&b), size = bytes_u32(&b);
 	uint64_t flags;
@@ -138,6 +143,7 @@ static ssize_t take_header(struct jit_dump *d, struct bytes b)
 	if (b.err || magic != MAGIC || !version || size < HEADER_MIN)
 		return -ENOEXEC;
 	d->own_clock = flags & ARCH_TIMESTAMP;
+	t->late = LATE_NS;
 	if (getrandom(&d->key, sizeof(d->key), GRND_NONBLOCK) != sizeof(d->key))
 		d->key = clock_ns(CLOCK_MONOTONIC);
 	return size;
@@ -147,7 +153,7 @@ ssize_t jit_dump_take(struct jit_dump *d, struct code_table *t, struct bytes win
 		      uint64_t left)
 {
 	window.be = __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__;
-	return at ? take_records(d, t, window, left) : take_header(d, window);
+	return at ? take_records(d, t, window, left) : take_header(d, t, window);
 }
 
 size_t jit_dump_bytes(const struct jit_dump *d)

@@ -11,17 +11,20 @@
 #include "base/clock.h"
 #include "base/num.h"
 #include "base/process.h"
+#include "base/user_account.h"
 #include "base/vec.h"
 #include "sym/map_ages.h"
 #include "sym/path_opener.h"
 
 #define COPY_MAX (16u << 20) /* bytes per read of a file that is copied */
 #define TRIES	 50	     /* attempts to find the files of a running process */
+/* How much older than the write the time of a file may be: two ticks of the slowest kernel */
+#define GRAIN_NS (20 * NUM_MS)
 
 struct process {
-	uint32_t pid, ns_pid; /* pid in our namespace, and in that of the process */
-	uint32_t uid;
-	uint64_t started; /* start time from /proc/PID/stat, to detect a reused PID */
+	uint32_t pid, ns_pid;  /* pid in our namespace, and in that of the process */
+	uint32_t uid, account; /* account: the user it counts for */
+	uint64_t started;      /* start time from /proc/PID/stat, to detect a reused PID */
 	/* Its root directory, kept open because /proc/PID ends with the process */
 	int root;
 	uint64_t checked_ns;	     /* last check that the PID is still this process */
@@ -110,6 +113,7 @@ static int read_status(struct process *p)
 	while (fgets(line, sizeof(line), f)) {
 		if (sscanf(line, "Uid: %*u %u", &uid) == 1) {
 			p->uid = uid;
+			p->account = user_account(uid);
 			has_uid = true;
 		} else if (!strncmp(line, "NSpid:", 6)) {
 			last = strrchr(line, '\t');
@@ -134,12 +138,12 @@ static struct process *lookup(struct perf_maps *pm, uint32_t pid)
 	return NULL;
 }
 
-static size_t of_user(const struct perf_maps *pm, uint32_t uid)
+static size_t of_user(const struct perf_maps *pm, uint32_t account)
 {
 	size_t n = 0;
 
 	for (size_t i = 0; i < pm->n; i++)
-		n += pm->list[i].uid == uid;
+		n += pm->list[i].account == account;
 	return n;
 }
 
@@ -156,7 +160,7 @@ static struct process *make_room(struct perf_maps *pm)
 		return &pm->list[pm->n++];
 	}
 	for (size_t i = 0; i < pm->n; i++) {
-		size_t n = of_user(pm, pm->list[i].uid);
+		size_t n = of_user(pm, pm->list[i].account);
 
 		if (n > most || (n == most && pm->list[i].used < oldest->used)) {
 			oldest = &pm->list[i];
@@ -219,6 +223,32 @@ static struct process *meet(struct perf_maps *pm, uint32_t pid)
 
 /* ---- Files ---- */
 
+/*
+ * Whether the file was last written before the process began: it is of an earlier process with the
+ * same PID. The first process of a container has PID 1 each time. Both are times of day; if the
+ * clock was set forward since, a file that was not written since then counts as older, and names
+ * are missing. A file system that counts whole seconds may be a second behind.
+ */
+static bool is_left_over(const struct process *p, int fd, const struct path_answer *a)
+{
+	const int64_t tick = (int64_t)NUM_S / sysconf(_SC_CLK_TCK);
+	int64_t written, now, began;
+	struct stat st;
+
+	/* The time of a copy says nothing. */
+	if (!p->started || a->copied || fstat(fd, &st))
+		return false;
+	written = (int64_t)clock_timespec_ns(st.st_mtim);
+	now = (int64_t)clock_ns(CLOCK_REALTIME);
+	began = now - (int64_t)clock_ns(CLOCK_BOOTTIME) + (int64_t)p->started * tick;
+	return written + (int64_t)(st.st_mtim.tv_nsec ? GRAIN_NS : NUM_S) < began;
+}
+
+static bool is_own(const struct process *p, int fd, const struct path_answer *a)
+{
+	return a->uid == p->uid && !is_left_over(p, fd, a);
+}
+
 /* Reads the new part of a file. Processes that share a file share what is read. */
 static void read_file(struct perf_maps *pm, struct process *p, struct path_ask *what,
 		      enum jit_kind kind, struct jit_file **slot)
@@ -238,7 +268,7 @@ static void read_file(struct perf_maps *pm, struct process *p, struct path_ask *
 	fd = ask(pm, p, what, &a);
 	if (fd < 0)
 		return;
-	f = a.uid == p->uid ? jit_file_get(pm->files, kind, a.dev, a.ino, a.uid) : NULL;
+	f = is_own(p, fd, &a) ? jit_file_get(pm->files, kind, a.dev, a.ino, a.uid) : NULL;
 	if (f) {
 		if (*slot && *slot != f)
 			jit_file_follow(f, *slot);
@@ -278,7 +308,7 @@ static void find_dump(struct perf_maps *pm, struct process *p, bool live)
 	what.part = true; /* but with no bytes of it */
 	what.live = live;
 	fd = ask(pm, p, &what, &a);
-	if (fd >= 0 && a.uid == p->uid) {
+	if (fd >= 0 && is_own(p, fd, &a)) {
 		p->dump_path = strdup(a.path);
 		p->dump_found = p->dump_path != NULL;
 	}
