@@ -112,8 +112,10 @@ def check_wall_formats(name):
     h.check(name, errors)
 
 
-def notes_of(argv, done=None):
-    """Seconds by note of a program that has started; calls done() after it was recorded."""
+def notes_of(argv, done=None, below=""):
+    """Seconds by note of a program that has started, of the stacks with the frame BELOW; calls
+    done() after it was recorded.
+    """
     p = h.start(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL)
     time.sleep(2)
@@ -126,7 +128,8 @@ def notes_of(argv, done=None):
     found = Counter()
     with open(path, errors="replace") as f:
         for stack, s in lines(f.read()):
-            found[stack[-1]] += s
+            if not below or below in stack:
+                found[stack[-1]] += s
     return found
 
 
@@ -208,5 +211,51 @@ def check_wall_runtimes(name):
     h.check(name, errors)
 
 
+POOL = """import socket, threading, time
+from concurrent.futures import ThreadPoolExecutor
+a, b = socket.socketpair()
+b.settimeout(1000)
+lock = threading.Lock()
+lock.acquire()
+pool = ThreadPoolExecutor(1)
+pool.submit(lambda: %s)
+threading.Event().wait()
+"""
+
+
+def check_wall_pool(name):
+    """A worker of a pool without a task is idle, one that waits inside of a task is not."""
+    errors = []
+    for task, note in (("None", "[idle: work queue]"), ("a.recv(1)", "[blocked: socket]"),
+                       ("b.recv(1)", "[blocked: other]"), ("time.sleep(1000)", "[blocked: sleep]"),
+                       ("lock.acquire()", "[blocked: futex]")):
+        found = notes_of(["/usr/bin/python3", "-c", POOL % task], below="_worker (thread.py)")
+        errors += ["%s: %s" % (task, e) for e in mostly(found, note)]
+    h.check(name, errors)
+
+
+PEER = PYTHON + """import socket
+a, b = socket.socketpair()
+a.settimeout(1000)
+a.recv(1)
+"""
+CHILD = PYTHON + """import subprocess as s
+s.Popen(["sleep", "9"], stdin=s.PIPE, stdout=s.PIPE, stderr=s.PIPE).communicate()
+"""
+# bash itself calls select()
+READ = "coproc sleep 9; read -t 8 -u ${COPROC[0]} x"
+
+
+def check_wall_poll(name):
+    """poll() and select() are idle in loops, and not where one waits for an answer."""
+    errors = []
+    for argv, note in ((["/usr/bin/python3", "-m", "http.server", "0"], "[idle: poll]"),
+                       (["bash", "-c", READ], "[idle: poll]"),
+                       (["/usr/bin/python3", "-c", PEER], "[blocked: other]"),
+                       (["/usr/bin/python3", "-c", CHILD], "[blocked: other]")):
+        errors += ["%s: %s" % (argv[-1], e) for e in mostly(notes_of(argv), note)]
+    h.check(name, errors)
+
+
 h.run_checks([check_wall, check_wall_exact, check_wall_formats, check_wall_kernel,
-              check_wall_frozen, check_wall_runtimes])
+              check_wall_frozen, check_wall_runtimes, check_wall_pool, check_wall_poll])

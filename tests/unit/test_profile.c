@@ -10,6 +10,7 @@
 
 #define USER   SF_SAMPLE_USER
 #define KERNEL SF_SAMPLE_IN_KERNEL
+#define KTEXT  0xffffffff81000000ull
 
 struct world {
 	struct modules *ms;
@@ -162,6 +163,47 @@ TEST(profile_names_late_files)
 	EXPECT_STR(symbolizer_name(w.sz, profile_symbols(w.p, 0, w.sz)[0]), "[unknown]");
 	add_module(w.ms, 5, "late");
 	EXPECT_STR(symbolizer_name(w.sz, profile_symbols(w.p, 0, w.sz)[0]), "[late+0x10]");
+	free_world(&w);
+}
+
+/* do_group_exit() ends with the call of do_exit(), and an interrupt meets the first byte of f(). */
+static bool kernel_function(void *ctx, uint64_t addr, char *ret, size_t cap)
+{
+	static const char *const names[] = { "asm_sysvec_x",  "before_f", "f",
+					     "do_group_exit", "do_exit",  "leaf" };
+	size_t i = (addr - KTEXT) >> 8;
+
+	(void)ctx;
+	if (addr < KTEXT || i >= sizeof(names) / sizeof(names[0]))
+		return false;
+	snprintf(ret, cap, "%s", names[i]);
+	return true;
+}
+
+TEST(profile_names_callers_in_the_kernel)
+{
+	static const char *const want[] = { "f_[k]", "do_exit_[k]", "do_group_exit_[k]",
+					    "asm_sysvec_x_[k]", "f_[k]" };
+	struct fake a = { "a",
+			  1,
+			  SF_STOP_COMPLETE,
+			  USER | KERNEL,
+			  1,
+			  1,
+			  5,
+			  { ROW(1, 1), KTEXT + 0x200, KTEXT + 0x450, KTEXT + 0x400, KTEXT + 0x80,
+			    KTEXT + 0x200 } };
+	struct world w = make_world();
+	const uint32_t *ids;
+	struct profile_stack s;
+
+	symbolizer_set_kernel_names(w.sz, kernel_function, NULL);
+	add_fake(w.p, &a, 1);
+	ids = profile_symbols(w.p, 0, w.sz);
+	for (size_t k = 0; k < 5; k++)
+		EXPECT_STR(symbolizer_name(w.sz, ids[1 + k]), want[k]);
+	profile_stack(w.p, 0, &s);
+	EXPECT_EQ(s.frames[3], KTEXT + 0x400);
 	free_world(&w);
 }
 

@@ -408,6 +408,29 @@ void profile_stack(const struct profile *p, size_t i, struct profile_stack *ret)
 	};
 }
 
+/*
+ * Whether the kernel's frame outside of this one was interrupted there, by the name of the entry
+ * code of exceptions and interrupts. Else it called.
+ */
+static bool was_interrupted(const char *inner)
+{
+	return !strncmp(inner, "asm_", 4) || !strncmp(inner, "el1h_64_", 8);
+}
+
+/*
+ * A return address belongs to the call before it, which may be the last instruction of its
+ * function. The innermost address is one only in waits, where that call returns.
+ */
+static void name_kernel(const struct stack *s, const uint64_t *frames, uint32_t *ids,
+			struct symbolizer *sz)
+{
+	for (size_t k = s->n_user; k < (size_t)s->n_user + s->n_kernel; k++) {
+		bool exact = k == s->n_user || was_interrupted(symbolizer_name(sz, ids[k - 1]));
+
+		ids[k] = symbolizer_kernel(sz, frames[k] - !exact);
+	}
+}
+
 const uint32_t *profile_symbols(struct profile *p, size_t i, struct symbolizer *sz)
 {
 	struct stack *s = &p->stacks[i];
@@ -423,8 +446,7 @@ const uint32_t *profile_symbols(struct profile *p, size_t i, struct symbolizer *
 			ids[k] = symbolizer_user(sz, frames[k], s->pid, &is_final);
 			all_final &= is_final;
 		}
-		for (size_t k = s->n_user; k < (size_t)s->n_user + s->n_kernel; k++)
-			ids[k] = symbolizer_kernel(sz, frames[k]);
+		name_kernel(s, frames, ids, sz);
 		s->named = all_final;
 	}
 	return p->ids + s->at;

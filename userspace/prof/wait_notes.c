@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "prof/wait_notes.h"
 
+#include <ctype.h>
 #include <string.h>
 
 struct pattern {
@@ -95,18 +96,19 @@ static const struct pattern disk_waits[] = {
 };
 
 /*
- * Functions in which worker threads wait for their next task. A thread that waits below them does
- * no request's work.
+ * Functions that do nothing but wait for the next task. A thread that waits below them does no
+ * request's work.
  */
-static const struct pattern worker_waits[] = {
-	/* Java: thread pools, timers, references, the launcher's first thread */
+static const struct pattern task_waits[] = {
+	/* Java: thread pools, references, servers */
 	{ "java.util.concurrent.ThreadPoolExecutor.getTask", WAIT_QUEUE },
 	{ "java.util.concurrent.ForkJoinPool.awaitWork", WAIT_QUEUE },
-	{ "java.util.TimerThread.mainLoop", WAIT_QUEUE },
 	{ "java.lang.ref.ReferenceQueue.remove", WAIT_QUEUE },
 	{ "java.lang.ref.Reference.waitForReferencePendingList", WAIT_QUEUE },
 	{ "java.lang.Thread.sleep", WAIT_SLEEP },
-	{ "JLI_Launch", WAIT_QUEUE },
+	{ "sun.nio.ch.NioSocketImpl.accept", WAIT_ACCEPT },
+	{ "sun.nio.ch.ServerSocketChannelImpl.accept", WAIT_ACCEPT },
+	{ "java.net.PlainSocketImpl.socketAccept", WAIT_ACCEPT },
 	/* Go: threads without a goroutine */
 	{ "runtime.findRunnable", WAIT_QUEUE },
 	{ "runtime.findrunnable", WAIT_QUEUE },
@@ -115,24 +117,60 @@ static const struct pattern worker_waits[] = {
 	{ "runtime.stoplockedm", WAIT_QUEUE },
 	{ "runtime.templateThread", WAIT_QUEUE },
 	{ "os/signal.signal_recv", WAIT_SIGNAL },
-	/* Python */
-	{ "_worker (thread.py", WAIT_QUEUE },
-	/* node, V8, libuv */
-	{ "uv__worker", WAIT_QUEUE },
-	{ "node::WorkerThreadsTaskRunner", WAIT_QUEUE },
-	{ "node::(anonymous namespace)::PlatformWorkerThread", WAIT_QUEUE },
-	{ "v8::platform::DefaultWorkerThreadsTaskRunner", WAIT_QUEUE },
-	{ "node::inspector::(anonymous namespace)::StartIoThreadMain", WAIT_QUEUE },
-	/* GLib, OpenMP, Rust's tokio and rayon, nginx */
+	/* GLib, Rust's tokio and rayon */
 	{ "g_thread_pool_wait_for_new_task", WAIT_QUEUE },
 	{ "g_async_queue_", WAIT_QUEUE },
-	{ "gomp_team_barrier_wait", WAIT_QUEUE },
-	{ "gomp_barrier_wait", WAIT_QUEUE },
 	{ "tokio::runtime::scheduler::multi_thread::worker::Context::park", WAIT_QUEUE },
 	{ "rayon_core::sleep::Sleep::sleep", WAIT_QUEUE },
-	{ "ngx_thread_pool_cycle", WAIT_QUEUE },
-	/* sfbpf's own */
-	{ "worker_serve", WAIT_QUEUE },
+};
+
+#define THROUGH_MAX 5
+
+/*
+ * Functions that wait for tasks and also run them. A thread is idle if nothing but the waiting
+ * itself lies between the function and the kernel: the C library, and what `through` names.
+ */
+static const struct task_loop {
+	const char *name;
+	const char *module; /* the module's name begins with this; NULL: any */
+	enum wait_note by;  /* how the kernel calls this wait */
+	/* Beginnings of names, or after '@' of modules */
+	const char *through[THROUGH_MAX];
+} workers[] = {
+	/* Java: timers, the launcher's first thread */
+	{ "java.util.TimerThread.mainLoop",
+	  NULL,
+	  WAIT_FUTEX,
+	  { "java.lang.Object.wait", "@libjvm.so", "[jit]" } },
+	{ "JLI_Launch", NULL, WAIT_FUTEX, { "@libjli.so" } },
+	/* Python's ThreadPoolExecutor. A task is below _WorkItem.run(). */
+	{ "_worker (thread.py",
+	  NULL,
+	  WAIT_FUTEX,
+	  { "get (queue.py", "wait (threading.py", "@python", "@libpython", "@_queue." } },
+	/* node, V8, libuv */
+	{ "worker", "node", WAIT_FUTEX, { "uv_cond_", "uv_sem_" } },
+	{ "worker", "libuv.so", WAIT_FUTEX, { "uv_cond_", "uv_sem_" } },
+	{ "node::(anonymous namespace)::PlatformWorkerThread",
+	  NULL,
+	  WAIT_FUTEX,
+	  { "uv_cond_", "node::TaskQueue<", "node::ConditionVariableBase<" } },
+	{ "node::inspector::(anonymous namespace)::StartIoThreadMain",
+	  NULL,
+	  WAIT_FUTEX,
+	  { "uv_sem_", "uv__custom_sem_" } },
+	{ "v8::platform::DefaultWorkerThreadsTaskRunner::WorkerThread::Run",
+	  NULL,
+	  WAIT_FUTEX,
+	  { "v8::platform::DelayedTaskQueue::GetNext",
+	    "v8::platform::DefaultWorkerThreadsTaskRunner::GetNext",
+	    "v8::base::ConditionVariable::", "v8::base::Semaphore::" } },
+	/* OpenMP's threads run tasks while they wait for each other. */
+	{ "gomp_team_barrier_wait", NULL, WAIT_FUTEX, { "gomp_", "do_wait", "futex_wait" } },
+	{ "gomp_barrier_wait", NULL, WAIT_FUTEX, { "gomp_", "do_wait", "futex_wait" } },
+	/* nginx; sfbpf's own */
+	{ "ngx_thread_pool_cycle", "nginx", WAIT_FUTEX, { "ngx_thread_cond_wait" } },
+	{ "worker_serve", "sfbpf", WAIT_SOCKET, { "fork_receive_most" } },
 };
 
 static const struct pattern *match(const struct pattern *list, size_t n, const char *name)
@@ -159,6 +197,34 @@ static const struct pattern *kernel_wait(const struct profile_stack *s, const ui
 	return p;
 }
 
+static bool begins(const char *text, const char *with)
+{
+	return !strncmp(text, with, strlen(with));
+}
+
+static bool is_c_library(const char *module)
+{
+	return begins(module, "libc.so") || begins(module, "libpthread") ||
+	       begins(module, "libc-") || begins(module, "libc.musl-") || begins(module, "ld-") ||
+	       !strcmp(module, "[vdso]");
+}
+
+/*
+ * `with` may be a name with a file, as "wait (threading.py". What languages put before such a name
+ * does not count: "Condition.wait", "Server#wait", "Class::wait", "block in wait".
+ */
+static bool name_begins(const char *name, const char *with)
+{
+	const char *at;
+
+	if (*name == *with && begins(name, with))
+		return true;
+	at = strstr(with, " (") ? strstr(name, " (") : NULL;
+	for (; at && at > name && !strchr(".#: ", at[-1]); at--)
+		;
+	return at && begins(at, with);
+}
+
 /*
  * Runtimes whose own threads wait when they have nothing to do. No code of a program is on the
  * stack then, only the runtime's and the C library's. Schedulers of Erlang run such code, but it
@@ -177,13 +243,6 @@ static const struct runtime {
 	{ "libuv.so", false, true },
 	{ "beam.smp", true, false },
 };
-
-static bool is_c_library(const char *module)
-{
-	return !strncmp(module, "libc.so", 7) || !strncmp(module, "libpthread", 10) ||
-	       !strncmp(module, "libc-", 5) || !strncmp(module, "ld-", 3) ||
-	       !strcmp(module, "[vdso]");
-}
 
 static const struct runtime *runtime_named(const char *module)
 {
@@ -227,19 +286,201 @@ static bool is_idle(const struct profile_stack *s, const uint32_t *ids, const st
 		     !strcmp(s->comm, "erts_ssig_disp"));
 }
 
+/* ---- Workers ---- */
+
+/* The C library's functions that wait, in programs that are linked statically */
+static const char *const c_waits[] = {
+	"pthread_",	 "__pthread_",	"sem_",	       "__new_sem_",  "__futex_",
+	"do_futex_wait", "__timedwait", "__syscall_c", "__libc_recv", "recvmsg",
+};
+
+/* A thread that waits for Python's lock has got something to do. */
+static const char *const lock_waits[] = { "PyEval_RestoreThread", "_PyThreadState_Attach",
+					  "take_gil" };
+
+#define IN_LIST(list, name) in_list(list, sizeof(list) / sizeof(list[0]), name)
+
+static bool in_list(const char *const *list, size_t n, const char *name)
+{
+	for (size_t i = 0; i < n; i++)
+		if (name_begins(name, list[i]))
+			return true;
+	return false;
+}
+
+/* Whether the whole name matches, apart from suffixes of compilers, parameters and lines. */
+static bool is_worker(const struct task_loop *w, const char *name, const char *module)
+{
+	size_t n = strlen(w->name);
+
+	if ((w->module && !begins(module, w->module)) || !name_begins(name, w->name))
+		return false;
+	name = strstr(name, w->name);
+	return name && !(name[n] == '_' || isalnum((unsigned char)name[n]));
+}
+
+/* Whether a frame is part of how the worker waits. */
+static bool is_waiting(const struct task_loop *w, const char *name, const char *module)
+{
+	if (IN_LIST(lock_waits, name))
+		return false;
+	for (size_t i = 0; i < THROUGH_MAX && w->through[i]; i++)
+		if (*w->through[i] == '@' ? begins(module, w->through[i] + 1)
+					  : name_begins(name, w->through[i]))
+			return true;
+	return is_c_library(module) || IN_LIST(c_waits, name);
+}
+
+/* Whether frame k is a worker's function, and the frames inside of it are how it waits. */
+static bool waits_for_task(const uint32_t *ids, const struct symbolizer *sz, enum wait_note by,
+			   size_t k)
+{
+	const char *name = symbolizer_name(sz, ids[k]), *module = symbolizer_module(sz, ids[k]);
+
+	for (size_t i = 0; i < sizeof(workers) / sizeof(workers[0]); i++) {
+		const struct task_loop *w = &workers[i];
+		size_t inner = k;
+
+		if (w->by != by || !is_worker(w, name, module))
+			continue;
+		while (inner && is_waiting(w, symbolizer_name(sz, ids[inner - 1]),
+					   symbolizer_module(sz, ids[inner - 1])))
+			inner--;
+		if (!inner)
+			return true;
+	}
+	return false;
+}
+
+/* ---- poll() ---- */
+
+/* Functions of the C library that wait for descriptors */
+static const char *const poll_calls[] = { "poll",     "__poll",	 "ppoll",     "__ppoll", "select",
+					  "__select", "pselect", "__pselect", "syscall" };
+/* Libraries that wait for the work of the whole program */
+static const char *const loop_libraries[] = {
+	"libglib-2.0.so", "libuv.so",	   "libev.so",		 "libevent",
+	"libQt5Core.so",  "libQt6Core.so", "libtevent.so",	 "libavahi-common.so",
+	"libpulse",	  "libpcap.so",	   "libmicrohttpd.so",	 "libdovecot.so",
+	"libtcl",	  "libverto",	   "libpostfix-util.so", "libusbmuxd",
+};
+/* Functions of other libraries that do */
+static const char *const loops[] = { "svc_run", "xcb_wait_for_event", "XNextEvent",
+				     "_XReadEvents" };
+/* Functions of languages that wait for the descriptors of a loop */
+static const char *const language_loops[] = {
+	"select (selectors.py",
+	"poll (asyncore.py",
+	"poll2 (asyncore.py",
+	"doPoll (pollreactor.py",
+	"doSelect (selectreactor.py",
+	"poll (poller.py",
+	"wait (sync.py",
+	"accept (socket.py",
+	"sun.nio.ch.PollSelectorImpl.",
+	"can_read (Select.pm",
+	"Net::Server::",
+	"IO::Async::",
+	"AnyEvent::",
+	"POE::",
+	"Mojo::Reactor::",
+	"React\\EventLoop\\",
+	"Revolt\\EventLoop\\",
+	"Workerman\\Events\\",
+	"stream_select",
+	"socket_select",
+};
+/* Callers of these that wait for an answer */
+static const char *const language_answers[] = { "_communicate (subprocess.py",
+						"wait (connection.py" };
+
+static bool is_language(const struct profile_stack *s, size_t k)
+{
+	return SF_FRAME_KIND(s->frames[k]) == SF_FRAME_LANG;
+}
+
+static size_t next_language(const struct profile_stack *s, size_t k)
+{
+	while (k < s->n_user && !is_language(s, k))
+		k++;
+	return k;
+}
+
+/*
+ * Whether a thread waits in poll() for a loop of the language's program. at: its innermost frame
+ * of a language. Ruby's methods in C are frames, so `select` there is Ruby's own.
+ */
+static bool is_language_loop(const struct profile_stack *s, const uint32_t *ids,
+			     const struct symbolizer *sz, size_t at)
+{
+	const char *name = symbolizer_name(sz, ids[at]);
+	size_t next = next_language(s, at + 1);
+	bool ruby = SF_FRAME_LANGUAGE(s->frames[at]) == SF_LANG_RUBY,
+	     loop = IN_LIST(language_loops, name) ||
+		    (ruby && (name_begins(name, "select (") || name_begins(name, "accept (")));
+
+	for (size_t k = 0; k < at && !loop; k++) /* Python's */
+		loop = begins(symbolizer_module(sz, ids[k]), "select.") ||
+		       begins(symbolizer_name(sz, ids[k]), "select_");
+	return loop &&
+	       (next == s->n_user || !IN_LIST(language_answers, symbolizer_name(sz, ids[next])));
+}
+
+static bool is_library(const char *module)
+{
+	const char *at = strstr(module, ".so");
+
+	return at && (!at[3] || at[3] == '.');
+}
+
+/*
+ * Whether a thread in poll() waits for work to arrive. A program's own loop calls poll() itself, or
+ * a library that is known to be a loop does. Any other library, the C library and the code of a
+ * language wait for an answer, for the sake of the function that called them.
+ */
+static bool polls_for_work(const struct profile_stack *s, const uint32_t *ids,
+			   const struct symbolizer *sz)
+{
+	size_t k = 0, at;
+	const char *caller;
+
+	while (k < s->n_user && is_c_library(symbolizer_module(sz, ids[k])))
+		k++;
+	if (k && !IN_LIST(poll_calls, symbolizer_name(sz, ids[k - 1])))
+		return false;
+	if (k == s->n_user || runtime_of(s, ids, sz))
+		return true;
+	caller = symbolizer_module(sz, ids[k]);
+	at = next_language(s, k);
+	if (IN_LIST(loop_libraries, caller))
+		return true;
+	for (; k < at && !strcmp(symbolizer_module(sz, ids[k]), caller); k++)
+		if (IN_LIST(loops, symbolizer_name(sz, ids[k])))
+			return true;
+	return at < s->n_user ? is_language_loop(s, ids, sz, at) : !is_library(caller);
+}
+
+/* ---- All waits ---- */
+
 static enum wait_note blocked(const struct profile_stack *s, const uint32_t *ids,
 			      const struct symbolizer *sz)
 {
 	const struct pattern *p = kernel_wait(s, ids, sz);
 	enum wait_note note = p ? p->note : WAIT_OTHER;
+	bool polls = note == WAIT_POLL && strcmp(p->prefix, "io_cqring_wait") != 0;
 
-	if (s->state == SF_OFF_D || note == WAIT_STOPPED || note > WAIT_OTHER)
+	if (s->state == SF_OFF_D || note == WAIT_STOPPED ||
+	    (note > WAIT_OTHER && note != WAIT_POLL))
 		return note;
 	for (size_t k = 0; k < s->n_user; k++) {
-		p = MATCH(worker_waits, symbolizer_name(sz, ids[k]));
+		p = MATCH(task_waits, symbolizer_name(sz, ids[k]));
 		if (p)
 			return p->note;
+		if (waits_for_task(ids, sz, note, k))
+			return WAIT_QUEUE;
 	}
+	if (polls && !polls_for_work(s, ids, sz))
+		return WAIT_OTHER;
 	return is_idle(s, ids, sz, note) ? WAIT_QUEUE : note;
 }
 
