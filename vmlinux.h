@@ -238,6 +238,7 @@ struct task_struct {
 struct seq_file;
 struct bpf_iter_meta {
 	struct seq_file *seq;
+	u64 session_id;
 };
 struct bpf_iter__task {
 	struct bpf_iter_meta *meta;

@@ -198,6 +198,8 @@ __noinline int leave_step(u32 slot)
 	s->regs.fp = l->fp;
 	s->regs.bx = l->bx;
 	s->regs.flags = SF_REGS_RA | l->flags;
+	if (cfg_note_words) /* the memo does not know what was read here */
+		s->log_far = ~0ull;
 	return SF_STEP_GO;
 }
 

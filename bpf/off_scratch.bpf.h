@@ -39,7 +39,7 @@ struct off_scratch {
 	u64 acc;		    /* blocked time of the thread that no sample represents yet */
 	u64 switched_to;	    /* the last task that off_switch saw coming to this CPU */
 	u64 due;		    /* the task whose block off_back must count; 0: none */
-	struct off_block block;	    /* the block of the task that comes to this CPU */
+	struct off_block block;	    /* of the task that comes to this CPU, or that is asleep */
 	u64 count;		    /* number of blocks that the current one represents */
 	/* A new entry of the memo. */
 	/* bitmap of the cache lines that hold words of the user part */
@@ -51,12 +51,17 @@ struct off_scratch {
 	struct off_run run[OFF_MEMO_RUNS];
 	struct sf_off_count fresh; /* a new count; too large for the BPF stack */
 	struct sf_off_single single;
+	/* Slots of off_last (off_enter) */
+	u64 reader;		 /* session id of the iterator whose program is here; 0: none */
+	u64 barred;		 /* CLOCK_MONOTONIC ns; until then the slot is not used */
+	u64 since;		 /* off_task.since of the block; `block` is what counts of it */
+	u32 read_tid, read_user; /* whose memory is read, or was */
 } SF_LINE;
 
 /*
  * By slot, like the maps scratch and cache. With n possible CPUs, threads that leave or come back
- * use [0, n) (preemption is off there); wake-ups, which can interrupt those, use [n, 2n); the
- * iterator uses 2n.
+ * use [0, n) (preemption is off there); wake-ups, which can interrupt those, use [n, 2n);
+ * off_last_blind uses 2n, and off_last those after it.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -68,6 +73,10 @@ struct {
 #define OFF_SLOT_SELF  bpf_get_smp_processor_id()
 #define OFF_SLOT_WAKER (cfg_ncpus + bpf_get_smp_processor_id())
 #define OFF_SLOT_ITER  (2 * cfg_ncpus)
+#define OFF_SLOT_READ  (2 * cfg_ncpus + 1)
+#define OFF_READERS    4
+
+const volatile __u32 off_readers = OFF_READERS; /* for user space, which sizes the maps */
 
 static __always_inline struct off_scratch *off_scratch_of(u32 slot)
 {

@@ -22,9 +22,8 @@
 #define OFF_PENDING_USER   1
 #define OFF_PENDING_KERNEL 2
 
-/* The interrupt entry code of the kernel. */
+/* What tells of interrupts: see userspace/kern/irq_code.h. */
 const volatile __u64 cfg_irq_start = 0, cfg_irq_len = 0;
-/* The function that runs softirqs. */
 const volatile __u64 cfg_softirq_start = 0, cfg_softirq_len = 0;
 
 __u32 off_generation = 0; /* written by user space */
@@ -153,8 +152,7 @@ static __always_inline void off_user_part(struct sf_scratch *s, struct off_scrat
 static __always_inline void off_stage_kernel(struct sf_scratch *s, struct off_scratch *o,
 					     struct task_struct *t)
 {
-	long got = cfg_kernel ? bpf_get_task_stack(t, &s->frames[SF_MAX_USER], SF_MAX_KERNEL * 8, 0)
-			      : 0;
+	long got = bpf_get_task_stack(t, &s->frames[SF_MAX_USER], SF_MAX_KERNEL * 8, 0);
 
 	o->n_staged = got > 0 ? (u32)got / 8 : 0;
 }
@@ -165,8 +163,7 @@ static __always_inline void off_stage_kernel(struct sf_scratch *s, struct off_sc
  */
 static __always_inline void off_stage_idle(struct sf_scratch *s, struct off_scratch *o, void *ctx)
 {
-	long got = cfg_kernel ? bpf_get_stack(ctx, &s->frames[SF_MAX_USER], SF_MAX_KERNEL * 8, 0)
-			      : 0;
+	long got = bpf_get_stack(ctx, &s->frames[SF_MAX_USER], SF_MAX_KERNEL * 8, 0);
 
 	o->n_staged = got > 0 ? (u32)got / 8 : 0;
 }
@@ -176,7 +173,9 @@ static __always_inline void off_kernel_part(struct sf_scratch *s, struct off_scr
 					    struct task_struct *task)
 {
 	o->pending = OFF_PENDING_KERNEL;
-	off_stage_kernel(s, o, task);
+	o->n_staged = 0;
+	if (cfg_kernel)
+		off_stage_kernel(s, o, task);
 	off_hash_kernel(s, o, slot, SF_MAX_USER, o->n_staged);
 }
 
@@ -294,18 +293,36 @@ __noinline int off_frames(u32 slot)
 /* ---- Wakers ---- */
 
 #define OFF_SOFTIRQ 0x100
+#define OFF_EITHER  0x200 /* the interrupt itself, or a softirq on its way out */
+
+#ifdef __TARGET_ARCH_arm64
+
+/* arch/arm64/include/asm/thread_info.h */
+struct thread_info___count {
+	u64 preempt_count;
+} __attribute__((preserve_access_index));
+
+#define SOFTIRQ_OFFSET 0x100 /* in preempt_count: softirqs are run; include/linux/preempt.h */
+
+#endif
 
 /*
  * How many of the n staged kernel frames belong to an interrupt; the frames after them belong to
- * the interrupted context. OFF_SOFTIRQ is set if the interrupt ran softirqs on its way out. 0: no
- * interrupt. A global function: if it were inlined, the verifier would walk all following code once
- * per result.
+ * the interrupted context. OFF_SOFTIRQ is set if the interrupt ran softirqs on its way out,
+ * OFF_EITHER (AArch64) if that is possible. 0: no interrupt. A global function: if it were inlined,
+ * the verifier would walk all following code once per result.
  */
 __noinline int off_irq_frames(u32 slot, u32 n)
 {
 	struct sf_scratch *s = scratch_of(slot);
 	u32 i, soft = 0;
 
+#ifdef __TARGET_ARCH_arm64
+	if (KLOAD(KADDR(bpf_get_current_task(), struct task_struct, thread_info),
+		  struct thread_info___count, preempt_count) &
+	    SOFTIRQ_OFFSET) /* those of the interrupt, or of the interrupted context */
+		soft = OFF_EITHER;
+#endif
 	if (!s)
 		return 0;
 	for (i = 0; i < SF_MAX_KERNEL; i++) {
@@ -316,9 +333,50 @@ __noinline int off_irq_frames(u32 slot, u32 n)
 		if (addr - cfg_irq_start < cfg_irq_len)
 			return (i + 1) | soft;
 		if (addr - cfg_softirq_start < cfg_softirq_len)
+#ifdef __TARGET_ARCH_arm64
+			return (i + 1) | soft; /* entered from user mode */
+#else
 			soft = OFF_SOFTIRQ;
+#endif
 	}
 	return 0;
+}
+
+enum off_waker { OFF_TASK, OFF_INTERRUPT, OFF_NOT_KNOWN };
+
+/*
+ * Whether the frames cannot tell an interrupt from the current task. irq: off_irq_frames(). user:
+ * the task has a user part.
+ */
+static __always_inline bool off_irq_hidden(u32 irq, bool user)
+{
+	struct pt_regs *p = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+
+	if (!cfg_irq_len || !p)
+		return true;
+#ifdef __TARGET_ARCH_arm64
+	u64 pstate = 0;
+
+	/* 32-bit code is interrupted by entries that are in neither range. */
+	if (irq || !user || syscall_number(p) >= 0)
+		return false;
+	bpf_probe_read_kernel(&pstate, sizeof(pstate), &((struct user_pt_regs *)p)->pstate);
+	return pstate & PSR_MODE32_BIT;
+#else
+	/*
+	 * With FRED, exceptions enter by the same code as interrupts, and from user mode system
+	 * calls do, too. The kernel sets orig_ax to -1 except for these.
+	 */
+	return cfg_softirq_start == cfg_irq_start && (irq || (user && (long long)p->orig_ax < 0));
+#endif
+}
+
+/* Who wakes: enum off_waker. */
+static __always_inline u32 off_who(u32 irq, bool user)
+{
+	if (off_irq_hidden(irq, user))
+		return OFF_NOT_KNOWN;
+	return irq ? OFF_INTERRUPT : OFF_TASK;
 }
 
 const char off_irq_comm[SF_COMM] = "[interrupt]", off_hardirq_comm[SF_COMM] = "[hardirq]",
@@ -333,7 +391,7 @@ static __always_inline void off_irq_head(struct sf_scratch *s, u32 irq)
 	s->sample.pid = s->sample.tid = 0;
 	s->sample.cgroup_id = 0;
 	s->sample.flags = SF_SAMPLE_IN_KERNEL;
-	if (!irq)
+	if (!irq || irq & OFF_EITHER)
 		__builtin_memcpy(s->sample.comm, off_irq_comm, SF_COMM);
 	else if (irq & OFF_SOFTIRQ)
 		__builtin_memcpy(s->sample.comm, off_softirq_comm, SF_COMM);
@@ -345,14 +403,14 @@ static __always_inline void off_irq_head(struct sf_scratch *s, u32 irq)
  * Takes the stack of a waker: the current task, or an interrupt in it. An interrupt is recorded
  * with its own frames only and under a separate name, because the interrupted task did not cause
  * the wake-up. (A softirq at the end of a system call counts as part of the task.) For the idle
- * task, call off_stage_idle first.
+ * task, call off_stage_idle first. 0; -1: the waker is not known.
  */
 __noinline int off_take_waker(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
 	struct off_scratch *o = off_scratch_of(slot);
 	u64 task = bpf_get_current_task();
-	u32 irq;
+	u32 irq, who = OFF_INTERRUPT; /* the idle task itself wakes no thread */
 
 	if (!s || !o)
 		return -1;
@@ -360,14 +418,19 @@ __noinline int off_take_waker(u32 slot)
 	if (s->sample.tid)
 		off_stage_kernel(s, o, bpf_get_current_task_btf());
 	irq = off_irq_frames(slot, o->n_staged);
-	/* The idle task itself wakes no thread. */
-	if (irq || !s->sample.tid) {
+	if (s->sample.tid)
+		who = off_who(irq, s->sample.flags & SF_SAMPLE_USER);
+	if (who == OFF_NOT_KNOWN)
+		return -1;
+	if (who == OFF_INTERRUPT) {
 		off_irq_head(s, irq);
 		o->n_staged = irq & 0xff;
 	} else if (cfg_user && (s->sample.flags & SF_SAMPLE_USER)) {
 		off_user_part(s, o, slot, bpf_get_current_task_btf(),
 			      KLOAD(task, struct task_struct, mm));
 	}
+	if (!cfg_kernel)
+		o->n_staged = 0;
 	off_hash_kernel(s, o, slot, SF_MAX_USER, o->n_staged);
 	off_unstage_kernel(s, o);
 	off_hash(s, o);

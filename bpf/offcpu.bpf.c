@@ -392,45 +392,160 @@ static __always_inline void off_cut_known(struct sf_scratch *s, struct off_scrat
 	off_cut_block(s, o, slot, t, since, b, off_by_hash(t));
 }
 
+/* ---- Memory that does not come ---- */
+
+/*
+ * A page of a thread's stack may lie in a file whose file system does not answer. off_last then
+ * waits in the middle of a walk, and nothing can end it. User space gives that pass up, runs
+ * off_fence and goes on without it. Later the program may go on, too, while another pass runs:
+ *
+ * - Each run of off_last has a slot to itself, from off_enter to off_leave.
+ * - What it has read after it was given up is dropped. The memory may be that of the thread that
+ *   the other pass is at (remote_tid), and the tables are not those that it began with.
+ * - The other passes leave out that thread, and if its user is not root, all threads of that user.
+ */
+__u64 off_session = 0; /* iterators with smaller ids were given up; 0: none was */
+
+/* Gives up all iterators that were made before this one. */
+SEC("?iter/task")
+int off_fence(struct bpf_iter__task *ctx)
+{
+	*(volatile u64 *)&off_session = ctx->meta->session_id;
+	return 0;
+}
+
 #ifdef SF_REMOTE
-/* Visits the open blocks and reads their stacks. off_pass is the purpose. */
-SEC("?iter.s/task")
-int off_last(struct bpf_iter__task *ctx)
+#define OFF_BARRED 60000000000ull /* ns for which a thread or user is left out, at least */
+
+static __always_inline bool off_given_up(u64 session)
+{
+	return session < *(volatile u64 *)&off_session;
+}
+
+/* Takes a slot to read a thread's memory in. 0: there is none, or this thread is left out. */
+static __always_inline u32 off_enter(u64 session, u32 tid, u32 user)
+{
+	u64 now = bpf_ktime_get_ns();
+	struct off_scratch *o;
+	u32 slot = 0;
+
+	for (u32 i = 0; i < OFF_READERS; i++) {
+		o = off_scratch_of(OFF_SLOT_READ + i);
+		if (!o)
+			return 0;
+		if (!*(volatile u64 *)&o->reader && now >= o->barred)
+			slot = OFF_SLOT_READ + i;
+		else if (o->read_tid == tid || (user && o->read_user == user))
+			return 0;
+	}
+	o = off_scratch_of(slot);
+	if (!slot || !o || __sync_val_compare_and_swap(&o->reader, 0, session))
+		return 0;
+	o->read_tid = tid;
+	o->read_user = user;
+	return slot;
+}
+
+static __always_inline void off_leave(struct off_scratch *o, u32 slot, u64 session)
+{
+	u32 blind = OFF_SLOT_ITER;
+	struct sf_cache *empty = bpf_map_lookup_elem(&cache, &blind);
+
+	if (off_given_up(session)) {
+		o->barred = bpf_ktime_get_ns() + OFF_BARRED;
+		/* Rules of tables that may have been evicted: off_last_blind has none. */
+		if (empty)
+			bpf_map_update_elem(&cache, &slot, empty, BPF_ANY);
+	}
+	__sync_val_compare_and_swap(&o->reader, session, 0);
+}
+
+static __always_inline void off_last_taken(struct sf_scratch *s, struct off_scratch *o, u32 slot,
+					   struct off_task *t, u64 since, const struct off_block *b)
+{
+	if (off_pass == SF_OFF_PASS_STACKS) {
+		if (t->since == since)
+			off_leave_stack(s, o, slot, t);
+	} else if (off_pass == SF_OFF_PASS_CUT) {
+		off_cut_block(s, o, slot, t, since, b, 0);
+	} else if (s->sample.stop != SF_STOP_NOT_LOADED || off_pass != SF_OFF_PASS_CLOSE) {
+		if (off_close(t, since))
+			off_count(s, o, slot, t, b, 0);
+	}
+}
+
+/*
+ * Prepares to read the stack of a thread, if this pass handles its block. Returns the slot; 0:
+ * there is nothing to read. Not inlined, nor is off_last_end: their parts of the BPF stack are not
+ * there while the stack is unwound.
+ */
+static __noinline u32 off_last_begin(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
 	struct off_task *t = task ? off_task(task) : NULL;
-	u32 slot = OFF_SLOT_ITER;
-	struct sf_scratch *s = scratch_of(slot);
-	struct off_scratch *o = off_scratch_of(slot);
+	u64 since, addr = 0, session = ctx->meta->session_id;
 	struct off_block b = {};
-	u64 since, addr = 0;
+	struct off_scratch *o;
+	struct sf_scratch *s;
+	u32 slot;
 
-	if (!task || !t || !s || !o)
+	if (!task || !t || off_given_up(session))
 		return 0;
 	since = t->since;
 	bpf_probe_read_kernel(&addr, sizeof(addr), &ctx->task);
 	if (!off_still(t, since, addr, &b))
 		return 0;
+	slot = off_enter(session, KLOAD32(addr, struct task_struct, pid), task_owner(addr));
+	s = scratch_of(slot);
+	o = off_scratch_of(slot);
+	if (!slot || !s || !o)
+		return 0;
 	if (off_stack_known(t, since)) {
 		off_cut_known(s, o, slot, t, since, addr, &b);
+		off_leave(o, slot, session);
 		return 0;
 	}
-	remote_tid = KLOAD32(addr, struct task_struct, pid);
-	off_take(s, o, slot, task, addr);
-	if (off_pass == SF_OFF_PASS_STACKS) {
-		if (t->since == since)
-			off_leave_stack(s, o, slot, t);
+	o->since = since;
+	o->block = b;
+	remote_tid = o->read_tid;
+	return slot;
+}
+
+/* Does with the stack that was read what the pass is for. */
+static __noinline int off_last_end(struct bpf_iter__task *ctx, u32 slot)
+{
+	struct task_struct *task = ctx->task;
+	struct off_task *t = task ? off_task(task) : NULL;
+	struct sf_scratch *s = scratch_of(slot);
+	struct off_scratch *o = off_scratch_of(slot);
+	u64 session = ctx->meta->session_id;
+
+	if (!s || !o)
 		return 0;
-	}
-	if (off_pass == SF_OFF_PASS_CUT) {
-		off_cut_block(s, o, slot, t, since, &b, 0);
-		return 0;
-	}
-	if (s->sample.stop == SF_STOP_NOT_LOADED && off_pass == SF_OFF_PASS_CLOSE)
-		return 0;
-	if (off_close(t, since))
-		off_count(s, o, slot, t, &b, 0);
+	if (t && !off_given_up(session) && *(volatile u32 *)&remote_tid == o->read_tid)
+		off_last_taken(s, o, slot, t, o->since, &o->block);
+	off_leave(o, slot, session);
 	return 0;
+}
+
+/*
+ * Visits the open blocks and reads their stacks. off_pass is the purpose. Blocks that it leaves are
+ * for off_last_blind.
+ */
+SEC("?iter.s/task")
+int off_last(struct bpf_iter__task *ctx)
+{
+	u32 slot = off_last_begin(ctx);
+	struct sf_scratch *s = scratch_of(slot);
+	struct off_scratch *o = off_scratch_of(slot);
+	struct task_struct *task = ctx->task;
+	u64 addr = 0;
+
+	if (!slot || !s || !o || !task)
+		return 0;
+	bpf_probe_read_kernel(&addr, sizeof(addr), &ctx->task);
+	off_take(s, o, slot, task, addr);
+	return off_last_end(ctx, slot);
 }
 #endif
 
@@ -452,8 +567,8 @@ static __always_inline void off_take_kernel_only(struct sf_scratch *s, struct of
 }
 
 /*
- * off_last for kernels that refuse it (before 6.2): uses the stack that was taken on leaving, or
- * only the kernel part.
+ * off_last for kernels that refuse it (before 6.2), and for the threads that it left out: uses the
+ * stack that was taken on leaving, or only the kernel part.
  */
 SEC("?iter/task")
 int off_last_blind(struct bpf_iter__task *ctx)
@@ -488,10 +603,13 @@ int off_last_blind(struct bpf_iter__task *ctx)
 	} else {
 		off_take_kernel_only(s, o, slot, task, addr);
 	}
-	if (off_pass == SF_OFF_PASS_CUT)
-		off_cut_block(s, o, slot, t, since, &b, how);
-	else
+	if (off_pass != SF_OFF_PASS_CUT) {
 		off_count(s, o, slot, t, &b, how);
+		return 0;
+	}
+	off_cut_block(s, o, slot, t, since, &b, how);
+	if (off_session) /* off_last may have more at the next cut */
+		t->cut_at = 0;
 	return 0;
 }
 

@@ -229,6 +229,28 @@ int mapped_files(struct bpf_iter__task_vma *ctx)
 }
 
 /*
+ * Writes the key of the file that the process has mapped at SF_OPENED_AT. A path under /proc may
+ * lead to another file than the one that was mapped when the file was requested, and no attribute
+ * that stat(2) shows tells them apart: users choose these in file systems of their own.
+ */
+SEC("iter/task_vma")
+int opened_file(struct bpf_iter__task_vma *ctx)
+{
+	struct sf_file_key key = {};
+	u64 vma = 0, inode;
+
+	bpf_probe_read_kernel(&vma, sizeof(vma), &ctx->vma); /* see mapped_files */
+	if (!vma || KLOAD(vma, struct vm_area_struct, vm_start) != SF_OPENED_AT)
+		return 0;
+	inode = vma_inode(vma);
+	if (!inode)
+		return 0;
+	inode_key(inode, &key);
+	bpf_seq_write(ctx->meta->seq, &key, sizeof(key));
+	return 0;
+}
+
+/*
  * Lists the module ids of files that user space has open and that no process maps any more. An
  * inode knows its mappings, so the cost depends on the number of files, not of processes.
  */

@@ -4,6 +4,8 @@
 complete, a sample's cost and sfbpf's memory stay bounded.
 """
 
+import contextlib
+import glob
 import json
 import os
 import shutil
@@ -485,6 +487,84 @@ def check_silent_mappings(name):
     h.check(name, errors)
 
 
+# What reads stacks of threads that stay asleep: at the end, and (--take leave) also at the start.
+SLEEPERS = {
+    "offcpu": ["offcpu"],
+    "offcpu --take leave": ["offcpu", "--take", "leave"],
+    "record --wall": ["record", "--wall"],
+}
+
+
+def wait_for_offcpu(p):
+    """Until its programs see threads leave the CPU."""
+    end, n = time.monotonic() + 60, 0
+    while time.monotonic() < end and p.poll() is None and n < 3:
+        n = 0
+        for path in glob.glob("/proc/%d/fdinfo/*" % p.pid):
+            with contextlib.suppress(OSError), open(path) as f:
+                text = f.read()
+                n += "link_type:\traw_tracepoint" in text or "link_type:\ttracing" in text
+        time.sleep(0.05)
+
+
+def silent_stack_errors(what, options, started):
+    """Of a run that Ctrl-C ends. It may hang as long as the file system is there."""
+    folded, stats = h.tmpfile("stacks.folded"), h.tmpfile("stacks.json")
+    p = h.start([h.SFBPF] + options + ["-o", folded, "--stats", stats])
+    started.append(p)
+    wait_for_offcpu(p)
+    time.sleep(3)
+    begin = time.monotonic()
+    os.kill(p.pid, signal.SIGINT)
+    errors = ended(p, 30, what)
+    took = time.monotonic() - begin
+    if errors:
+        return errors
+    with open(stats, encoding="utf-8") as f:
+        account = json.load(f)
+    found, usec = {}, account["duration_s"] * 1e6
+    for comm, want in ("bystander", None), ("sleeper", "asleep"):
+        mine = [s for s in h.read_folded(folded) if s.comm == comm]
+        found[comm] = h.total(mine) / usec
+        if abs(found[comm] - 1) > 0.01 or any(h.reason(s) != want for s in mine):
+            errors.append("%s: %s: %.3f of %d us: %s" %
+                          (what, comm, found[comm], usec, h.worst(mine)))
+    h.note("%s of %.1f s: it ended after %.2f s; of it %s; %s" %
+           (what, usec / 1e6, took, found, account["parsers"]))
+    # A loaded machine may add files that are late.
+    if took > 3 or usec < 1e6 or not 1 <= account["parsers"]["late"] <= 4:
+        errors.append("%s: %.2f s, %s" % (what, took, account["parsers"]))
+    return errors
+
+
+def check_silent_stacks(name):
+    """A thread that sleeps with its stack in a page that never comes costs its own stack: those of
+    others that stay asleep are complete, and the end is in time.
+    """
+    system = FileSystem("read", program=False)
+    others, errors = [], []
+    try:
+        # The kernel lists it before the bystander, which is younger.
+        others.append(h.start([h.copy_program("hostile", "sleeper"), "sleep",
+                               os.path.join(system.where, "fs-read")],
+                              user=65534, group=65534, extra_groups=[]))
+        time.sleep(0.5)
+        others.append(h.start([h.link_program("block", "bystander"), "600", "still", "0"]))
+        time.sleep(0.5)
+        if any(p.poll() is not None for p in others):
+            raise h.Skip("its page cannot be mapped here")
+        for what, options in SLEEPERS.items():
+            errors += silent_stack_errors(what, options, others)
+    finally:
+        # At once: who has locked its mappings, or waits for them, waits until then.
+        system.stop()
+        for p in others:
+            h.stop(p)
+    h.check(name, errors)
+
+
 if __name__ == "__main__":
-    h.run_checks(
-        [check_cost, check_files, check_silent_files, check_silent_names, check_silent_mappings])
+    h.run_checks([
+        check_cost, check_files, check_silent_files, check_silent_names, check_silent_mappings,
+        check_silent_stacks
+    ])

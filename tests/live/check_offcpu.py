@@ -351,6 +351,24 @@ def check_hidden_addresses(name):
     h.check(name, errors)
 
 
+def check_interrupted(name):
+    """Without the kernel's frames, an interrupt is still told from the task that it interrupted."""
+    busy = launch(BL + "busy", "busy 0 4")
+    p = launch(BL + "sleep", "sleep 5000")
+    try:
+        stacks, _ = offcpu(["--wakers", "-U", "-p", str(p.pid)], SECONDS)
+    finally:
+        h.stop(p)
+        h.stop(busy)
+    own = [s for s in stacks if BL + "busy" in s.frames]
+    interrupt = [s for s in stacks if re.search(r";--;\[(hardirq|softirq)\]$", ";".join(s.frames))]
+    errors = [] if h.total(interrupt) > 0.9 * h.total(stacks) > 0 == h.total(own) else [
+        "%d of %d us ended by an interrupt, %d by the interrupted program: %s" %
+        (h.total(interrupt), h.total(stacks), h.total(own), h.worst(stacks))
+    ]
+    h.check("offcpu-" + name, errors)
+
+
 def check_chains_of_wakers(name):
     """--chains: who woke the waker, three deep; the clock that began it all is an interrupt. With
     -p, too, and in JSON.
@@ -622,7 +640,6 @@ if __name__ == "__main__":
     h.run_checks([
         check_chains_back, check_chains_leave, check_totals, check_delay, check_first_block,
         check_pingpong, check_thin, check_full_maps, check_generations, check_wakers,
-        check_hidden_addresses, check_chains_of_wakers, check_limits, check_filters, check_tables,
-        check_idle_text,
-        check_alike, check_again, check_usage
+        check_hidden_addresses, check_interrupted, check_chains_of_wakers, check_limits,
+        check_filters, check_tables, check_idle_text, check_alike, check_again, check_usage
     ])

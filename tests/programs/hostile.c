@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a process can do to a profiler: hostile SHAPE, or hostile run FILE. Runs until killed.
+ * What a process can do to a profiler: hostile SHAPE, hostile run FILE, or hostile sleep FILE. Runs
+ * until killed.
  *
  * The shapes spin for ever with registers and a stack that no compiler makes:
  * 	cycle		a frame whose saved frame pointer is its own
@@ -16,6 +17,7 @@
  * 	churn		maps, runs and unmaps a file without a pause
  * 	rewrite		rewrites the head of a file that it maps and runs
  * run: maps FILE from offset 4096 on and jumps there.
+ * sleep: sleeps with the stack pointer in a page of FILE that was never read.
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -46,6 +48,14 @@ __asm__(".text\n"
 	"	nop\n"
 	"	.cfi_endproc\n"
 	".size spin_by_table, . - spin_by_table\n");
+
+/* Waits for a signal, without a word of the stack. */
+extern const char pause_for_ever[];
+__asm__(".text\n"
+	"pause_for_ever:\n"
+	"	mov $34, %eax\n"
+	"	syscall\n"
+	"	jmp pause_for_ever\n");
 
 static void *map(size_t n, int prot)
 {
@@ -161,6 +171,15 @@ static _Noreturn void run_file(int fd)
 	run(p, __builtin_frame_address(0), __builtin_frame_address(0));
 }
 
+static _Noreturn void sleep_on(int fd)
+{
+	char *p = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+
+	if (p == MAP_FAILED)
+		exit(1);
+	run(pause_for_ever, p + PAGE / 2, p + PAGE / 2);
+}
+
 static _Noreturn void rewrite(void)
 {
 	pthread_t t;
@@ -176,11 +195,13 @@ int main(int argc, char **argv)
 {
 	const char *shape = argc > 1 ? argv[1] : "";
 
-	if (argc > 2 && !strcmp(shape, "run")) {
+	if (argc > 2) {
 		int fd = open(argv[2], O_RDONLY | O_CLOEXEC);
 
-		if (fd >= 0)
+		if (fd >= 0 && !strcmp(shape, "run"))
 			run_file(fd);
+		if (fd >= 0 && !strcmp(shape, "sleep"))
+			sleep_on(fd);
 	}
 	if (!strcmp(shape, "cycle"))
 		by_frame_pointer(1, 0, AFTER_ONE, 0);

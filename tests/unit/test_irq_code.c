@@ -58,3 +58,57 @@ TEST(irq_code_by_names)
 	EXPECT_EQ(k.softirq_start, TEXT + 0x8001);
 	EXPECT_EQ(k.softirq_end, TEXT + 0x8301);
 }
+
+static struct irq_code read_text(const char *text, enum irq_entry entry)
+{
+	FILE *f = fmemopen((char *)text, strlen(text), "r");
+	struct irq_code k;
+
+	irq_code_read(f, entry, &k);
+	fclose(f);
+	return k;
+}
+
+TEST(irq_code_of_kallsyms)
+{
+	static const char x86[] = "ffffffff81001340 T asm_common_interrupt\n"
+				  "ffffffff81001380 T asm_sysvec_reboot\n"
+				  "ffffffff81001570 T __irqentry_text_end\n"
+				  "ffffffff81009007 t handle_softirqs\n"
+				  "ffffffff81009287 t __irq_exit_rcu\n"
+				  "ffffffff81ffe000 T asm_fred_entrypoint_user\n"
+				  "ffffffff81ffe06e T asm_fred_exit_user\n"
+				  "ffffffff81ffe100 T asm_fred_entrypoint_kernel\n"
+				  "ffffffff81ffe180 T asm_fred_entry_from_kvm\n"
+				  "ffffffffc0000000 t asm_sysvec_other\t[module]\n";
+	static const char arm64[] = "ffff800080010000 t el1t_64_irq\n"
+				    "ffff800080010a00 t el1h_64_sync\n"
+				    "ffff800080010a80 t el1h_64_irq\n"
+				    "ffff800080010b00 t el1h_64_fiq\n"
+				    "ffff800080010b80 t el1h_64_error\n"
+				    "ffff800080010c00 t el0t_64_sync\n"
+				    "ffff800080010d00 t el0t_64_irq\n"
+				    "ffff800080010e00 t el0t_64_fiq\n"
+				    "ffff800080010e80 t el0t_64_error\n"
+				    "ffff800080010f00 T __irqentry_text_end\n"
+				    "ffff800080090000 t handle_softirqs\n";
+	struct irq_code k = read_text(x86, IRQ_IDT);
+
+	EXPECT_EQ(k.irq_start, 0xffffffff81001340);
+	EXPECT_EQ(k.irq_end, 0xffffffff81001570);
+	EXPECT_EQ(k.softirq_start, 0xffffffff81009007);
+	EXPECT_EQ(k.softirq_end, 0xffffffff81009287);
+	k = read_text(x86, IRQ_FRED);
+	EXPECT_EQ(k.irq_start, 0xffffffff81ffe100);
+	EXPECT_EQ(k.irq_end, 0xffffffff81ffe180);
+	EXPECT(k.softirq_start == k.irq_start && k.softirq_end == k.irq_end);
+	k = read_text(arm64, IRQ_ARM64);
+	EXPECT_EQ(k.irq_start, 0xffff800080010a80);
+	EXPECT_EQ(k.irq_end, 0xffff800080010b80);
+	EXPECT_EQ(k.softirq_start, 0xffff800080010d00);
+	EXPECT_EQ(k.softirq_end, 0xffff800080010e80);
+	/* Hidden by kptr_restrict */
+	k = read_text("0000000000000000 t el1h_64_irq\n0000000000000000 t el1h_64_error\n",
+		      IRQ_ARM64);
+	EXPECT(!k.irq_start && !k.irq_end);
+}

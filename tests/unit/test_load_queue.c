@@ -10,7 +10,7 @@
 
 static enum load_pick ready(void *ctx, const struct load_job *job)
 {
-	return load_queue_may(ctx, job->need.owner) ? LOAD_READY : LOAD_PASS;
+	return load_queue_may(ctx, job->need.owner) ? LOAD_READY : LOAD_PUT_OFF;
 }
 
 static void push(struct load_queue *q, uint32_t owner, uint64_t size)
@@ -57,7 +57,7 @@ TEST(load_costs)
 		push(&q, SPENDER, 100);
 		push(&q, 0, 1000);
 	}
-	push(&q, VICTIM, 1000);
+	push(&q, VICTIM, 2000);
 	EXPECT(load_queue_may(&q, SPENDER));
 	load_queue_spend(&q, SPENDER, 3600 * NUM_S);
 	load_queue_spend(&q, 0, 3600 * NUM_S);
@@ -66,6 +66,87 @@ TEST(load_costs)
 	EXPECT_EQ(next(&q), 0);
 	EXPECT_EQ(next(&q), 0);
 	EXPECT_EQ(q.n, 3);
+	EXPECT_EQ(q.ready, 0);
+	load_queue_free(&q);
+}
+
+/* As if that much time had passed. */
+static void let_pass(struct load_queue *q, uint64_t ns)
+{
+	for (size_t i = 0; i < q->owners.n; i++)
+		q->of_owner[i].since -= ns;
+}
+
+/* Files of users without CPU time are out of the way until their users have some again. */
+TEST(load_put_off)
+{
+	struct load_queue q = { 0 };
+
+	for (int i = 0; i < 10; i++)
+		push(&q, SPENDER, 100);
+	EXPECT(load_queue_may(&q, SPENDER));
+	load_queue_spend(&q, SPENDER, 3600 * NUM_S);
+	EXPECT_EQ(q.ready, 10);
+	EXPECT_EQ(next(&q), 1);
+	EXPECT_EQ(q.ready, 0);
+	push(&q, VICTIM, 1000);
+	push(&q, SPENDER, 10);
+	push(&q, VICTIM, 1000);
+	EXPECT_EQ(q.ready, 3);
+	EXPECT_EQ(next(&q), VICTIM);
+	EXPECT_EQ(next(&q), VICTIM);
+	EXPECT_EQ(next(&q), 1);
+	EXPECT_EQ(q.ready, 0);
+	EXPECT_EQ(q.n, 11);
+
+	let_pass(&q, 5 * NUM_S); /* 100 ms of CPU time: too little for a file */
+	load_queue_readmit(&q);
+	EXPECT_EQ(q.ready, 0);
+	let_pass(&q, 10 * NUM_S);
+	load_queue_readmit(&q);
+	EXPECT_EQ(q.ready, 11);
+	for (int i = 0; i < 11; i++)
+		EXPECT_EQ(next(&q), SPENDER);
+	EXPECT_EQ(q.n, 0);
+	load_queue_free(&q);
+}
+
+static bool is_small(void *ctx, const struct load_job *job)
+{
+	const uint64_t *most = ctx;
+
+	return job->need.size <= *most;
+}
+
+/* Jobs that nobody wants are dropped, in the round and out of it; the others keep their places. */
+TEST(load_purge)
+{
+	struct load_queue q = { 0 };
+	uint64_t most = 3;
+
+	EXPECT(load_queue_may(&q, SPENDER));
+	load_queue_spend(&q, SPENDER, 3600 * NUM_S);
+	for (uint64_t size = 1; size <= 6; size++) {
+		push(&q, SPENDER, size);
+		push(&q, VICTIM, size);
+	}
+	EXPECT_EQ(next(&q), VICTIM);
+	EXPECT_EQ(q.ready, 5);
+	EXPECT_EQ(q.n, 11);
+	load_queue_purge(&q, is_small, &most);
+	EXPECT_EQ(q.ready, 2);
+	EXPECT_EQ(q.n, 5);
+	for (size_t i = 0; i < q.n; i++) {
+		EXPECT(q.jobs[i].need.size <= most);
+		EXPECT_EQ(q.jobs[i].need.owner, i < q.ready ? VICTIM : SPENDER);
+	}
+	EXPECT_EQ(next(&q), VICTIM);
+	EXPECT_EQ(next(&q), VICTIM);
+	EXPECT_EQ(next(&q), 1);
+	most = 0;
+	load_queue_purge(&q, is_small, &most);
+	EXPECT_EQ(q.n, 0);
+	EXPECT_EQ(next(&q), 1);
 	load_queue_free(&q);
 }
 

@@ -381,6 +381,7 @@ static int set_up(struct collector *c, struct collector_error *err)
 	if (!fill_set(bpf_map__fd(c->skel->maps.pids), o->pids, o->npids) ||
 	    !fill_set(bpf_map__fd(c->skel->maps.tids), o->tids, o->ntids))
 		return fail(err, 1, "too many process or thread ids to filter by");
+	loader_prove_files(c->loader, collector_opened_file, c);
 	add_vdso(c);
 	/* Where the kernel does not report changes, names are those of their first sight. */
 	kernel_names_follow(c->names, c->ncpus);

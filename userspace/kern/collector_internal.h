@@ -79,6 +79,8 @@ void collector_codes_sweep(struct collector *c);
 
 /* A loader_unmapped_fn; ctx is the collector. */
 long collector_list_unmapped(void *ctx, uint32_t *ids, size_t cap);
+/* An opener_iter_fn. ctx: the collector */
+int collector_opened_file(void *ctx, pid_t pid);
 
 /* Makes the verifier write its statistics of each program to (*said)[i]. Call before loading. */
 void collector_log_verifier(struct bpf_object *obj, char (**said)[VERIFIER_LOG]);

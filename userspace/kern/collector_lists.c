@@ -11,6 +11,12 @@
 #include "kern/iter_reader.h"
 
 #define COMMAND_MS 1000 /* that a command waits for tables */
+/*
+ * The most that the start waits for tables. An emulated machine needs 15 s for honest files; other
+ * users' files must not keep anybody from profiling. What is not loaded by then is `not_loaded` in
+ * stacks until the loader's thread has loaded it.
+ */
+#define PRELOAD_MS 20000
 
 struct listing {
 	struct loader *loader;
@@ -55,9 +61,11 @@ static int list_mapped(struct collector *c, uint32_t pid,
 
 int collector_preload(struct collector *c)
 {
-	int n = list_mapped(c, 0, loader_load_now);
+	int n;
 
-	loader_settle(c->loader, c->opts.stopped, UINT64_MAX);
+	loader_load_by(c->loader, clock_ns(CLOCK_MONOTONIC) + PRELOAD_MS * NUM_MS);
+	n = list_mapped(c, 0, loader_load_now);
+	loader_settle(c->loader, c->opts.stopped);
 	return n;
 }
 
@@ -65,14 +73,27 @@ void collector_preload_range(struct collector *c, uint32_t pid, uint64_t start, 
 {
 	c->skel->bss->list_start = start;
 	c->skel->bss->list_len = len;
+	loader_load_by(c->loader, clock_ns(CLOCK_MONOTONIC) + COMMAND_MS * NUM_MS);
 	list_mapped(c, pid, loader_load_now);
 	c->skel->bss->list_len = 0;
-	loader_settle(c->loader, c->opts.stopped, clock_ns(CLOCK_MONOTONIC) + COMMAND_MS * NUM_MS);
+	loader_settle(c->loader, c->opts.stopped);
 }
 
 void collector_look(struct collector *c, uint32_t pid)
 {
 	list_mapped(c, pid, loader_push);
+}
+
+int collector_opened_file(void *ctx, pid_t pid)
+{
+	struct collector *c = ctx;
+	union bpf_iter_link_info info = { .task = { .pid = (uint32_t)pid } };
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+	struct bpf_link *link = bpf_program__attach_iter(c->skel->progs.opened_file, &opts);
+	int fd = link ? bpf_iter_create(bpf_link__fd(link)) : -errno;
+
+	bpf_link__destroy(link);
+	return fd;
 }
 
 /* Needs an iterator over the files of one process (kernel 6.1): this one keeps all files open. */

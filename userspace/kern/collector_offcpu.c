@@ -122,7 +122,8 @@ static int make_offcpu(struct collector *c, bool at_leave)
 	char why[REFUSAL_LINE + sizeof(refused.program)];
 
 	libbpf_log_into(&refused);
-	c->offcpu = offcpu_new(c->off_skel, &c->offcpu_opts, at_leave);
+	c->offcpu = offcpu_new(c->off_skel, &c->offcpu_opts, at_leave, c->opts.servers->openers,
+			       &c->lists);
 	libbpf_log_into(NULL);
 	if (!c->offcpu)
 		return -ENOMEM;

@@ -58,15 +58,22 @@ void copied_init(struct copied *c, int map_fd, struct fork_server *server,
 	worker_init(&c->worker, server, copied_child_main, totals);
 }
 
-void copied_push(struct copied *c, const struct sf_copy_need *need)
+void copied_push(struct copied *c, const struct sf_copy_need *need, uint32_t account)
 {
-	if (c->n < COPIED_QUEUE)
-		c->queue[(c->first + c->n++) % COPIED_QUEUE] = *need;
+	uint32_t of_user = 0;
+
+	for (uint32_t i = 0; i < c->n; i++)
+		of_user += c->queue[(c->first + i) % COPIED_QUEUE].account == account;
+	if (c->n < COPIED_QUEUE && of_user < COPIED_OF_USER)
+		c->queue[(c->first + c->n++) % COPIED_QUEUE] = (struct copied_request){ *need,
+											account };
+	else
+		bpf_map_delete_elem(c->map_fd, &need->key);
 }
 
 static void answer(struct copied *c, const struct sf_copy *copy)
 {
-	const struct sf_copy_need *need = &c->queue[c->first];
+	const struct sf_copy_need *need = &c->queue[c->first].need;
 	bool sound = copy->start >= need->key.start && copy->start < copy->end &&
 		     copy->end <= need->key.end &&
 		     copy->end + copy->delta <= SF_FRAME_OFFSET_MASK &&
@@ -81,7 +88,7 @@ static void answer(struct copied *c, const struct sf_copy *copy)
 static bool ask(struct copied *c, int fd)
 {
 	static const struct worker_limits limits = { .wall_ns = WALL_NS };
-	const struct sf_copy_need *need = &c->queue[c->first];
+	const struct sf_copy_need *need = &c->queue[c->first].need;
 
 	return fd >= 0 && !worker_ask(&c->worker, &limits, need, sizeof(*need), &fd, 1);
 }
@@ -98,7 +105,7 @@ bool copied_step(struct copied *c, int (*file)(void *ctx, uint32_t module), void
 		worked = true;
 	}
 	while (c->n && (!c->worker.busy || c->worker.killed) &&
-	       !ask(c, file(ctx, c->queue[c->first].module))) {
+	       !ask(c, file(ctx, c->queue[c->first].need.module))) {
 		answer(c, &none);
 		worked = true;
 	}

@@ -13,19 +13,31 @@
 #include "sfbpf_shared.h"
 #include "worker/worker.h"
 
-#define COPIED_QUEUE 64u /* requests above this are dropped; BPF repeats none of them */
+/*
+ * The most requests that wait, and the most of one user's: for each one whose memory is never
+ * read to its end, all later requests wait 5 s.
+ */
+#define COPIED_QUEUE   64u
+#define COPIED_OF_USER 8u
 
 struct copied {
 	struct worker worker;
 	int map_fd; /* the BPF map `copies` */
-	struct sf_copy_need queue[COPIED_QUEUE];
+	struct copied_request {
+		struct sf_copy_need need;
+		uint32_t account; /* base/user_account.h */
+	} queue[COPIED_QUEUE];
 	uint32_t first, n;
 };
 
 /* server: makes processes that may read the memory of others (open_child_rights). */
 void copied_init(struct copied *c, int map_fd, struct fork_server *server,
 		 struct worker_totals *totals);
-void copied_push(struct copied *c, const struct sf_copy_need *need);
+/*
+ * Queues a request of the user with that account. One that there is no room for is forgotten: BPF
+ * asks again when it next meets the memory.
+ */
+void copied_push(struct copied *c, const struct sf_copy_need *need, uint32_t account);
 /*
  * Takes the worker's answer and asks the next question. file: a descriptor of a module's file, or
  * below 0. Returns whether anything happened. One thread.

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * x86: the interrupt entry points are adjacent in .irqentry.text, after those of exceptions, which
- * belong to the task.
+ * belong to the task. AArch64: arch/arm64/kernel/entry.S has the entry points of a mode in the
+ * order sync, irq, fiq, error.
  */
 #include "kern/irq_code.h"
 
@@ -31,34 +32,84 @@ static bool is_old_softirq(const char *name)
 	return !strcmp(name, "__do_softirq");
 }
 
-static void see_symbol(struct irq_code *k, uint64_t addr, const char *name)
+/* [*start, *end) is the symbol that begins at *start: it ends at the next one. */
+static void see_end(uint64_t addr, uint64_t start, uint64_t *end)
+{
+	if (start && addr > start && addr < *end)
+		*end = addr;
+}
+
+static void see_idt(struct irq_code *k, uint64_t addr, const char *name)
 {
 	if (is_irq(name) && (!k->irq_start || addr < k->irq_start))
 		k->irq_start = addr;
 	else if (!strcmp(name, "__irqentry_text_end"))
 		k->irq_end = addr;
-	else if (is_softirq(name) || (is_old_softirq(name) && !k->softirq_start))
+	else if ((is_softirq(name) && k->softirq_start != addr) ||
+		 (is_old_softirq(name) && !k->softirq_start))
 		k->softirq_start = addr, k->softirq_end = UINT64_MAX;
-	if (k->softirq_start && addr > k->softirq_start && addr < k->softirq_end)
+	see_end(addr, k->softirq_start, &k->softirq_end);
+}
+
+static void see_fred(struct irq_code *k, uint64_t addr, const char *name)
+{
+	if (!k->irq_start && !strcmp(name, "asm_fred_entrypoint_kernel"))
+		k->irq_start = addr, k->irq_end = UINT64_MAX;
+	see_end(addr, k->irq_start, &k->irq_end);
+	k->softirq_start = k->irq_start;
+	k->softirq_end = k->irq_end;
+}
+
+static void see_arm64(struct irq_code *k, uint64_t addr, const char *name)
+{
+	if (!strcmp(name, "el1h_64_irq"))
+		k->irq_start = addr;
+	else if (!strcmp(name, "el1h_64_error"))
+		k->irq_end = addr;
+	else if (!strcmp(name, "el0t_64_irq"))
+		k->softirq_start = addr;
+	else if (!strcmp(name, "el0t_64_error"))
 		k->softirq_end = addr;
 }
 
 /* Two passes: a function ends at the next symbol, and the symbols may be unordered. */
-static void read_kallsyms(struct irq_code *ret)
+void irq_code_read(FILE *kallsyms, enum irq_entry entry, struct irq_code *ret)
 {
+	static void (*const see[])(struct irq_code * k, uint64_t addr, const char *name) = {
+		[IRQ_IDT] = see_idt, [IRQ_FRED] = see_fred, [IRQ_ARM64] = see_arm64
+	};
 	unsigned long long addr;
 	char line[512], name[256];
-	FILE *f = fopen("/proc/kallsyms", "re");
 
-	for (int pass = 0; f && pass < 2; pass++) {
-		while (fgets(line, sizeof(line), f) &&
+	*ret = (struct irq_code){ 0 };
+	for (int pass = 0; pass < 2; pass++) {
+		while (fgets(line, sizeof(line), kallsyms) &&
 		       sscanf(line, "%llx %*c %255s", &addr, name) == 2)
 			if (addr && !strchr(line, '['))
-				see_symbol(ret, addr, name);
-		rewind(f);
+				see[entry](ret, addr, name);
+		rewind(kallsyms);
 	}
+	if (ret->irq_start >= ret->irq_end ||
+	    (entry == IRQ_ARM64 && ret->softirq_start >= ret->softirq_end))
+		*ret = (struct irq_code){ 0 };
+}
+
+static enum irq_entry entry_here(void)
+{
+	enum irq_entry entry = IRQ_IDT;
+	char word[64];
+	FILE *f;
+
+#ifdef __aarch64__
+	return IRQ_ARM64;
+#endif
+	f = fopen("/proc/cpuinfo", "re");
+	while (f && entry == IRQ_IDT && fscanf(f, "%63s", word) == 1)
+		if (!strcmp(word, "fred"))
+			entry = IRQ_FRED;
 	if (f)
 		fclose(f);
+	return entry;
 }
 
 /* ---- By names alone ---- */
@@ -122,14 +173,16 @@ void irq_code_search(symbolizer_kernel_fn name, void *ctx, struct irq_code *ret)
 
 void irq_code_find(symbolizer_kernel_fn name, void *ctx, struct irq_code *ret)
 {
+	enum irq_entry entry = entry_here();
+	FILE *f = fopen("/proc/kallsyms", "re");
+
 	*ret = (struct irq_code){ 0 };
-#ifdef __x86_64__
-	read_kallsyms(ret);
-	if (!ret->irq_start)
+	if (f) {
+		irq_code_read(f, entry, ret);
+		fclose(f);
+	}
+	if (!ret->irq_start && entry == IRQ_IDT)
 		irq_code_search(name, ctx, ret);
-#else
-	(void)name, (void)ctx, (void)read_kallsyms;
-#endif
 	if (ret->irq_start >= ret->irq_end)
 		*ret = (struct irq_code){ 0 };
 }

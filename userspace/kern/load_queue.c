@@ -76,34 +76,72 @@ static bool before(struct load_queue *q, const struct sf_need *a, const struct s
 	return a_last == b_last ? a->size < b->size : a_last < b_last;
 }
 
+static void swap(struct load_queue *q, size_t a, size_t b)
+{
+	struct load_job job = q->jobs[a];
+
+	q->jobs[a] = q->jobs[b];
+	q->jobs[b] = job;
+}
+
 int load_queue_push(struct load_queue *q, const struct load_job *job)
 {
 	int err = vec_reserve(&q->jobs, &q->cap, q->n + 1, sizeof(*q->jobs));
 
-	if (!err)
+	if (!err) {
 		q->jobs[q->n++] = *job;
+		swap(q, q->ready++, q->n - 1);
+	}
 	return err;
 }
 
 bool load_queue_next(struct load_queue *q, load_pick_fn pick, void *ctx, struct load_job *ret)
 {
-	size_t best = SIZE_MAX;
+	size_t best = SIZE_MAX, i = 0;
 	bool at_once = false;
 
-	for (size_t i = 0; i < q->n && !at_once; i++) {
+	while (i < q->ready && !at_once) {
 		enum load_pick how = pick(ctx, &q->jobs[i]);
 
+		if (how == LOAD_PUT_OFF) { /* the job that takes its place is next */
+			swap(q, i, --q->ready);
+			continue;
+		}
 		at_once = how == LOAD_AT_ONCE;
 		if (at_once ||
 		    (how == LOAD_READY &&
 		     (best == SIZE_MAX || before(q, &q->jobs[i].need, &q->jobs[best].need))))
 			best = i;
+		i++;
 	}
 	if (best == SIZE_MAX)
 		return false;
 	*ret = q->jobs[best];
-	memmove(q->jobs + best, q->jobs + best + 1, (--q->n - best) * sizeof(*q->jobs));
+	memmove(q->jobs + best, q->jobs + best + 1, (--q->ready - best) * sizeof(*q->jobs));
+	q->jobs[q->ready] = q->jobs[--q->n]; /* the order of those that are put off is free */
 	return true;
+}
+
+void load_queue_readmit(struct load_queue *q)
+{
+	for (size_t i = q->ready; i < q->n; i++)
+		if (load_queue_may(q, q->jobs[i].need.owner))
+			swap(q, i, q->ready++);
+}
+
+void load_queue_purge(struct load_queue *q, bool (*wanted)(void *ctx, const struct load_job *job),
+		      void *ctx)
+{
+	size_t ready = 0, n = 0;
+
+	for (size_t i = 0; i < q->n; i++) {
+		if (!wanted(ctx, &q->jobs[i]))
+			continue;
+		ready += i < q->ready;
+		q->jobs[n++] = q->jobs[i];
+	}
+	q->ready = ready;
+	q->n = n;
 }
 
 void load_queue_served(struct load_queue *q, const struct sf_need *need)

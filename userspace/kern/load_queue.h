@@ -27,8 +27,12 @@ struct load_job {
 };
 
 struct load_queue {
+	/*
+	 * jobs[0, ready) are in the round. jobs[ready, n) are put off: their users had no CPU time
+	 * left when they were looked at. Nobody waits for these, and no search looks at them.
+	 */
 	struct load_job *jobs;
-	size_t n, cap;
+	size_t ready, n, cap;
 	uint64_t served;     /* files so far */
 	struct idmap owners; /* user_account -> index into of_owner */
 	struct load_owner {
@@ -39,13 +43,21 @@ struct load_queue {
 	uint64_t pid_served[LOAD_PIDS]; /* as served, by process */
 };
 
-/* Not now; in its turn; before all others */
-enum load_pick { LOAD_PASS, LOAD_READY, LOAD_AT_ONCE };
+/* Not now; in its turn; before all others; not before load_queue_readmit */
+enum load_pick { LOAD_PASS, LOAD_READY, LOAD_AT_ONCE, LOAD_PUT_OFF };
 typedef enum load_pick (*load_pick_fn)(void *ctx, const struct load_job *job);
 
 int load_queue_push(struct load_queue *q, const struct load_job *job); /* 0 or -ENOMEM */
-/* Removes the next job that pick accepts from the queue. false: no such job. */
+/*
+ * Removes the next job that pick accepts from the round, and puts off those for which it returns
+ * LOAD_PUT_OFF. false: no job is accepted.
+ */
 bool load_queue_next(struct load_queue *q, load_pick_fn pick, void *ctx, struct load_job *ret);
+/* Takes the jobs back into the round that were put off and whose users have CPU time again. */
+void load_queue_readmit(struct load_queue *q);
+/* Drops the jobs that are not wanted any more, whether they are put off or not. */
+void load_queue_purge(struct load_queue *q, bool (*wanted)(void *ctx, const struct load_job *job),
+		      void *ctx);
 /*
  * Whether the user has CPU time left for files. All have as much as a compiler's libraries take
  * many times over, and two percent of a CPU in the long run; root's is not limited.

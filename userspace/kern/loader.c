@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -7,12 +8,15 @@
 
 #include "base/clock.h"
 #include "base/num.h"
+#include "base/process.h"
+#include "base/user_account.h"
 #include "kern/loader_internal.h"
 
 /* Interval of the search for unmapped files, unless the idle time is shorter */
 #define UNMAPPED_MS 60000u
-#define WATCH_MS    50 /* how often the clock of a busy worker is checked */
-/* With more files than this in the queue, loader_load_now waits for the workers */
+#define WATCH_MS    50	 /* how often the clock of a busy worker is checked */
+#define TEND_MS	    1000 /* how often the queue is purged, and users without CPU time looked at */
+/* With more files than this in the round, loader_load_now waits for the workers */
 #define QUEUE_LONG  64u
 
 /* SLOW: 5 s of the analysis of machine code (unwind/table_child.c), and the tables of its rows */
@@ -44,9 +48,12 @@ struct pick {
 static enum load_pick for_lane(void *ctx, const struct load_job *job)
 {
 	const struct pick *pick = ctx;
-	bool may = job->lane == pick->lane && load_queue_may(&pick->l->queue, job->need.owner);
 
-	return may ? LOAD_READY : LOAD_PASS;
+	if (job->lane == OPENING) /* users are not charged for it */
+		return LOAD_PASS;
+	if (!load_queue_may(&pick->l->queue, job->need.owner))
+		return LOAD_PUT_OFF;
+	return job->lane == pick->lane ? LOAD_READY : LOAD_PASS;
 }
 
 /* A file that can be opened now, or that cannot be opened for a while. */
@@ -108,6 +115,33 @@ static bool step_openers(struct loader *l)
 			loader_open(l, &job);
 	}
 	return worked;
+}
+
+static bool is_wanted(void *ctx, const struct load_job *job)
+{
+	return loader_wants_job(ctx, job);
+}
+
+/*
+ * Drops the jobs that nobody wants any more: the id was reused, or the tables that a later pass was
+ * to replace were evicted. So the length of the queue is bounded by the number of modules, however
+ * many files come and go while their user has no CPU time left. Then takes the jobs of users who
+ * have some again back into the round. Returns the time until the next call, ms.
+ */
+static int tend_queue(struct loader *l)
+{
+	uint64_t now = clock_ns(CLOCK_MONOTONIC);
+	bool any_put_off;
+
+	pthread_mutex_lock(&l->lock);
+	if (now - l->tended_ns >= TEND_MS * NUM_MS) {
+		l->tended_ns = now;
+		load_queue_purge(&l->queue, is_wanted, l);
+		load_queue_readmit(&l->queue);
+	}
+	any_put_off = l->queue.n > l->queue.ready;
+	pthread_mutex_unlock(&l->lock);
+	return any_put_off ? TEND_MS : INT_MAX;
 }
 
 /* Called when there is nothing to load. Returns the time until the next call, ms. */
@@ -245,7 +279,7 @@ static bool all_done(struct loader *l)
 	bool busy;
 
 	pthread_mutex_lock(&l->lock);
-	busy = l->queue.n || l->active;
+	busy = l->queue.ready || l->active;
 	pthread_mutex_unlock(&l->lock);
 	return !busy;
 }
@@ -257,10 +291,10 @@ static void *loader_main(void *arg)
 
 	while (!stop) {
 		if (!step(l)) {
-			bool done = all_done(l);
-			int fd, soon = loader_look_for_changes(l, &fd),
-				ms = done ? maintain(l) : WATCH_MS;
+			int fd, soon = loader_look_for_changes(l, &fd), tend = tend_queue(l),
+				ms = all_done(l) ? maintain(l) : WATCH_MS;
 
+			soon = tend < soon ? tend : soon;
 			for (int i = 0; i < LANES; i++)
 				worker_rest(&l->lanes[i].worker);
 			worker_rest(&l->copied.worker);
@@ -318,19 +352,25 @@ struct loader *loader_new(struct modules *modules, struct tables *tables, int co
 	return l;
 }
 
+void loader_load_by(struct loader *l, uint64_t until_ns)
+{
+	l->load_until_ns = until_ns;
+}
+
 int loader_load_now(struct loader *l, const struct sf_need *need)
 {
 	const struct load_job job = { .need = *need, .lane = OPENING };
 	int err = loader_enqueue(l, &job);
 
-	if (!err && !step(l) && l->queue.n > QUEUE_LONG)
+	if (!err && clock_ns(CLOCK_MONOTONIC) < l->load_until_ns && !step(l) &&
+	    l->queue.ready > QUEUE_LONG)
 		wait_for_work(l, -1, WATCH_MS);
 	return err;
 }
 
-void loader_settle(struct loader *l, bool (*stopped)(void), uint64_t until_ns)
+void loader_settle(struct loader *l, bool (*stopped)(void))
 {
-	while ((!stopped || !stopped()) && clock_ns(CLOCK_MONOTONIC) < until_ns) {
+	while ((!stopped || !stopped()) && clock_ns(CLOCK_MONOTONIC) < l->load_until_ns) {
 		if (step(l))
 			continue;
 		if (all_done(l))
@@ -346,6 +386,12 @@ void loader_drop_unmapped(struct loader *l, uint64_t idle_ms, loader_unmapped_fn
 	l->unmapped = list;
 	l->unmapped_ctx = ctx;
 	l->unmapped_ns = clock_ns(CLOCK_MONOTONIC);
+}
+
+void loader_prove_files(struct loader *l, int (*iter)(void *ctx, pid_t pid), void *ctx)
+{
+	l->openers.iter = iter;
+	l->openers.iter_ctx = ctx;
 }
 
 int loader_start(struct loader *l)
@@ -379,8 +425,10 @@ int loader_push(struct loader *l, const struct sf_need *need)
 
 void loader_compare(struct loader *l, const struct sf_copy_need *need)
 {
+	const uint32_t account = user_account(process_user(need->pid));
+
 	pthread_mutex_lock(&l->lock);
-	copied_push(&l->copied, need);
+	copied_push(&l->copied, need, account);
 	pthread_mutex_unlock(&l->lock);
 	loader_wake(l);
 }

@@ -43,12 +43,15 @@ void loader_servers_stop(struct loader_servers *s);
 struct loader *loader_new(struct modules *modules, struct tables *tables, int copies_fd,
 			  const struct loader_servers *servers);
 /*
- * Before loader_start: loads a file. 0 or -ENOMEM. loader_settle then waits for all tables, until
- * the time until_ns (CLOCK_MONOTONIC), or until stopped() returns true. Files that come after it
- * may get rows from all of their machine code at once (loader_want_code).
+ * Before loader_start, in this order. loader_load_by: the time (CLOCK_MONOTONIC) after which the
+ * others do not wait any more. loader_load_now: loads a file; 0 or -ENOMEM. loader_settle: waits
+ * for all tables, or until stopped() returns true. It does not wait for files whose users have no
+ * CPU time left; the loader's thread loads what is missing. Files that come after it may get rows
+ * from all of their machine code at once (loader_want_code).
  */
+void loader_load_by(struct loader *l, uint64_t until_ns);
 int loader_load_now(struct loader *l, const struct sf_need *need);
-void loader_settle(struct loader *l, bool (*stopped)(void), uint64_t until_ns);
+void loader_settle(struct loader *l, bool (*stopped)(void));
 /* Loads the 64-bit vDSO, from this process's image. module: its id. */
 void loader_load_vdso(struct loader *l, uint32_t module, const struct sf_file_key *key);
 /*
@@ -58,6 +61,8 @@ void loader_load_vdso(struct loader *l, uint32_t module, const struct sf_file_ke
  */
 typedef long (*loader_unmapped_fn)(void *ctx, uint32_t *ids, size_t cap);
 void loader_drop_unmapped(struct loader *l, uint64_t idle_ms, loader_unmapped_fn list, void *ctx);
+/* What proves that an opened file is the requested one. Call before any file is loaded. */
+void loader_prove_files(struct loader *l, int (*iter)(void *ctx, pid_t pid), void *ctx);
 int loader_start(struct loader *l); /* 0 or -errno */
 /* Passes the need to the thread. -ENOMEM: it is dropped. */
 int loader_push(struct loader *l, const struct sf_need *need);
@@ -69,7 +74,8 @@ int loader_push(struct loader *l, const struct sf_need *need);
 void loader_want_code(struct loader *l, uint32_t module, uint64_t offset);
 /* Passes the request to compare memory with a file (kern/copied.h) to the thread. */
 void loader_compare(struct loader *l, const struct sf_copy_need *need);
-bool loader_busy(struct loader *l); /* some files still wait for their tables */
+/* Some files still wait for their tables, and their users have CPU time left. */
+bool loader_busy(struct loader *l);
 void loader_totals(struct loader *l, struct loader_totals *ret);
 void loader_free(struct loader *l); /* stops the thread; queued files are dropped */
 

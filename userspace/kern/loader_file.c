@@ -251,12 +251,22 @@ bool loader_handle_openers(struct loader *l)
 	return any;
 }
 
-/* The module of a later pass, if it still has tables. */
+/*
+ * The module of a later pass, if it still has tables. One whose id was given up may be freed
+ * already, and modules_get would make another of that id, which nothing frees.
+ */
 static struct module *later_pass(struct loader *l, const struct load_job *job)
 {
-	struct module *m = modules_get(l->modules, job->need.module);
+	struct module *m = tables_has(l->tables, job->need.module)
+				   ? modules_get(l->modules, job->need.module)
+				   : NULL;
 
 	return m && m->state == FILE_PUBLISHED && m->fd >= 0 ? m : NULL;
+}
+
+bool loader_wants_job(struct loader *l, const struct load_job *job)
+{
+	return job->code ? later_pass(l, job) != NULL : tables_missing(l->tables, job->need.module);
 }
 
 static void convert_again(struct loader *l, int lane, const struct load_job *job,

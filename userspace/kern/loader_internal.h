@@ -59,6 +59,8 @@ struct loader {
 	struct load_queue queue;
 	struct copied copied;	     /* its queue */
 	unsigned int active;	     /* number of busy lanes, plus `opening` */
+	uint64_t load_until_ns;	     /* loader_load_by's */
+	uint64_t tended_ns;	     /* time of the last purge of the queue */
 	loader_unmapped_fn unmapped; /* NULL: unmapped files keep their tables */
 	void *unmapped_ctx;
 	uint64_t idle_ms, unmapped_ns; /* unmapped_ns: time of the last call */
@@ -70,6 +72,11 @@ struct loader {
 bool loader_advance(struct loader *l, struct module *m, enum file_event event);
 /* The module that the need is for. NULL: it has tables, or its id was reused after the request. */
 struct module *loader_wanted(struct loader *l, const struct sf_need *need);
+/*
+ * Whether the file of a queued job still needs it: its first tables are missing, or it has tables
+ * that a later pass can replace.
+ */
+bool loader_wants_job(struct loader *l, const struct load_job *job);
 int loader_enqueue(struct loader *l, const struct load_job *job); /* 0 or -ENOMEM */
 void loader_wake(struct loader *l);				  /* the thread; any thread */
 /* Handles the openers' reports. Returns whether there were any. */

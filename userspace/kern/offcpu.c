@@ -11,7 +11,8 @@
 
 #define CALIBRATIONS 8
 
-struct offcpu *offcpu_new(struct offcpu_bpf *skel, const struct offcpu_opts *o, bool at_leave)
+struct offcpu *offcpu_new(struct offcpu_bpf *skel, const struct offcpu_opts *o, bool at_leave,
+			  struct fork_server *readers, struct worker_totals *totals)
 {
 	struct offcpu *off = calloc(1, sizeof(*off));
 
@@ -21,6 +22,8 @@ struct offcpu *offcpu_new(struct offcpu_bpf *skel, const struct offcpu_opts *o, 
 	off->remote = offcpu_load_remote(skel);
 	off->opts = *o;
 	off->at_leave = at_leave;
+	off->readers = readers;
+	off->totals = totals;
 	return off;
 }
 
@@ -37,26 +40,29 @@ void offcpu_free(struct offcpu *off)
 	free(off);
 }
 
-int offcpu_run_iterator(struct bpf_program *prog, off_words_fn take, struct offcpu *off)
+int offcpu_open_iterator(const struct bpf_program *prog)
 {
 	struct bpf_link *link = bpf_program__attach_iter(prog, NULL);
+	int fd = link ? bpf_iter_create(bpf_link__fd(link)) : -errno;
+
+	bpf_link__destroy(link);
+	return fd;
+}
+
+int offcpu_run_iterator(const struct bpf_program *prog, off_words_fn take, struct offcpu *off)
+{
+	int fd = offcpu_open_iterator(prog);
 	uint64_t words[512];
 	ssize_t got;
-	int fd, err = 0;
 
-	if (!link)
-		return -errno;
-	fd = bpf_iter_create(bpf_link__fd(link));
 	if (fd < 0)
-		err = fd;
-	while (fd >= 0 && ((got = read(fd, words, sizeof(words))) > 0 ||
-			   (got < 0 && (errno == EAGAIN || errno == EINTR))))
+		return fd;
+	while ((got = read(fd, words, sizeof(words))) > 0 ||
+	       (got < 0 && (errno == EAGAIN || errno == EINTR)))
 		if (take && got > 0)
 			take(off, words, (size_t)got / sizeof(words[0]));
-	if (fd >= 0)
-		close(fd);
-	bpf_link__destroy(link);
-	return err;
+	close(fd);
+	return 0;
 }
 
 /*
@@ -121,8 +127,9 @@ int offcpu_attach(struct offcpu *off)
 	skel->bss->off_pass = SF_OFF_PASS_STACKS;
 	if (err)
 		return err;
+	offcpu_patience(off);
 	if (off->at_leave && off->remote)
-		offcpu_run_iterator(off->remote->progs.off_last, NULL, off);
+		offcpu_read_sleepers(off);
 	__atomic_store_n(&skel->bss->off_begin, clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
 	return 0;
 }
@@ -130,19 +137,20 @@ int offcpu_attach(struct offcpu *off)
 void offcpu_finish(struct offcpu *off, void (*drain)(void *ctx), void *ctx)
 {
 	struct offcpu_bpf__bss *bss = off->skel->bss;
-	struct bpf_program *last = off->remote ? off->remote->progs.off_last
-					       : off->skel->progs.off_last_blind;
 
 	if (!bss->off_begin || bss->off_finish)
 		return;
 	__atomic_store_n(&bss->off_finish, clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
 	if (off->opts.running)
 		offcpu_run_iterator(off->skel->progs.off_still_running, NULL, off);
-	for (bss->off_pass = SF_OFF_PASS_CLOSE; bss->off_pass <= SF_OFF_PASS_REST;
-	     bss->off_pass++) {
-		offcpu_run_iterator(last, NULL, off);
-		drain(ctx);
-	}
+	offcpu_patience(off);
+	bss->off_pass = SF_OFF_PASS_CLOSE;
+	if (off->remote)
+		offcpu_read_sleepers(off);
+	drain(ctx);
+	bss->off_pass = SF_OFF_PASS_REST;
+	offcpu_visit_open(off);
+	drain(ctx);
 }
 
 int offcpu_cut(struct offcpu *off)
@@ -154,9 +162,8 @@ int offcpu_cut(struct offcpu *off)
 		return 0;
 	bss->off_cut = clock_ns(CLOCK_MONOTONIC);
 	bss->off_pass = SF_OFF_PASS_CUT;
-	err = offcpu_run_iterator(off->remote ? off->remote->progs.off_last
-					      : off->skel->progs.off_last_blind,
-				  NULL, off);
+	offcpu_patience(off);
+	err = offcpu_visit_open(off);
 	bss->off_pass = SF_OFF_PASS_STACKS;
 	return err;
 }

@@ -61,9 +61,11 @@ typedef void (*offcpu_single_fn)(void *ctx, const struct offcpu_single *one);
 typedef void (*offcpu_block_fn)(void *ctx, const struct offcpu_block *b);
 typedef void (*offcpu_thread_fn)(void *ctx, uint32_t tid, const struct sf_off_thread *t);
 
+struct fork_server;
 struct irq_code;
 struct offcpu;
 struct offcpu_bpf;
+struct worker_totals;
 
 /* NULL with errno set. rdonly_cast: the kernel has bpf_rdonly_cast. */
 struct offcpu_bpf *offcpu_open(bool rdonly_cast);
@@ -75,8 +77,12 @@ void offcpu_configure(struct offcpu_bpf *skel, const struct offcpu_opts *o,
 		      const struct num_cpus *cpus, int ncpus, bool at_leave,
 		      const struct irq_code *irq);
 
-/* skel is loaded, and remains owned by the caller. NULL: out of memory. */
-struct offcpu *offcpu_new(struct offcpu_bpf *skel, const struct offcpu_opts *o, bool at_leave);
+/*
+ * skel is loaded, and remains owned by the caller, as are the server of the processes that read
+ * stacks of sleepers, and their totals. NULL: out of memory.
+ */
+struct offcpu *offcpu_new(struct offcpu_bpf *skel, const struct offcpu_opts *o, bool at_leave,
+			  struct fork_server *readers, struct worker_totals *totals);
 void offcpu_free(struct offcpu *off);
 int offcpu_attach(struct offcpu *off); /* 0 or -errno */
 /* Stores an SF_REC_STACK. */

@@ -4,6 +4,7 @@
  *
  *   offcpu_load.c	loading: knobs, map sizes, programs, the object for sleeping threads
  *   offcpu.c		the run: start, end, cuts, sampling
+ *   offcpu_sleepers.c	stacks of threads that stay asleep
  *   offcpu_stacks.c	stacks that the kernel has sent, by hash
  *   offcpu_counts.c	reading the counts; generations
  *   offcpu_singles.c	blocks that the kernel sends one by one
@@ -55,6 +56,9 @@ struct off_handed_out {
 struct offcpu {
 	struct offcpu_bpf *skel;
 	struct remote_bpf *remote; /* NULL: the kernel refuses it */
+	struct fork_server *readers;
+	struct worker_totals *totals; /* of its children */
+	uint64_t patience_ns;	      /* what is left of it: offcpu_patience() */
 	struct offcpu_opts opts;
 	bool at_leave;
 	struct off_stacks stacks;
@@ -80,7 +84,19 @@ void offcpu_calibrate(struct offcpu_bpf__bss *bss);
  * Runs an iterator program. take: gets the words that the program writes; may be NULL. 0 or -errno.
  */
 typedef void (*off_words_fn)(struct offcpu *off, const uint64_t *words, size_t n);
-int offcpu_run_iterator(struct bpf_program *prog, off_words_fn take, struct offcpu *off);
+int offcpu_run_iterator(const struct bpf_program *prog, off_words_fn take, struct offcpu *off);
+/* A descriptor that runs the program when it is read, or -errno. */
+int offcpu_open_iterator(const struct bpf_program *prog);
+
+/* offcpu_sleepers.c: from now on, 0.7 s may be spent waiting for memory that does not come. */
+void offcpu_patience(struct offcpu *off);
+/*
+ * Does what off_pass says with the open blocks whose stacks can be read. off->remote exists. Tables
+ * are held. 0 or -errno: not all threads were visited.
+ */
+int offcpu_read_sleepers(struct offcpu *off);
+/* The same with all open blocks: where stacks cannot be read, they have the kernel part only. */
+int offcpu_visit_open(struct offcpu *off);
 
 /* offcpu_stacks.c */
 void offcpu_stacks_free(struct offcpu *off);

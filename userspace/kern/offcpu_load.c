@@ -41,10 +41,12 @@ struct offcpu_bpf *offcpu_open(bool rdonly_cast)
 static void size_maps(struct offcpu_bpf *skel, const struct offcpu_opts *o, uint32_t ncpus,
 		      bool at_leave)
 {
-	/* off_scratch.bpf.h: two slots per CPU, and one for the iterator */
-	bpf_map__set_max_entries(skel->maps.scratch, 2 * ncpus + 1);
-	bpf_map__set_max_entries(skel->maps.off_scratches, 2 * ncpus + 1);
-	bpf_map__set_max_entries(skel->maps.cache, 2 * ncpus + 1);
+	/* off_scratch.bpf.h: two slots per CPU, and those of the iterators */
+	uint32_t slots = 2 * ncpus + 1 + skel->rodata->off_readers;
+
+	bpf_map__set_max_entries(skel->maps.scratch, slots);
+	bpf_map__set_max_entries(skel->maps.off_scratches, slots);
+	bpf_map__set_max_entries(skel->maps.cache, slots);
 	bpf_map__set_max_entries(skel->maps.cpu_stats, ncpus);
 	bpf_map__set_max_entries(skel->maps.off_counts, o->max_stacks);
 	bpf_map__set_max_entries(skel->maps.off_stacks, o->max_stacks);
@@ -65,6 +67,7 @@ static void choose_programs(struct offcpu_bpf *skel, const struct offcpu_opts *o
 	bpf_program__set_autoload(skel->progs.off_fork, true);
 	bpf_program__set_autoload(skel->progs.off_first, true);
 	bpf_program__set_autoload(skel->progs.off_last_blind, true);
+	bpf_program__set_autoload(skel->progs.off_fence, true);
 	bpf_program__set_autoload(skel->progs.off_held, true);
 	bpf_program__set_autoload(skel->progs.off_still_running, o->running);
 }

@@ -5,12 +5,13 @@
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/fs_kind.h"
 #include "base/in_root.h"
 #include "kern/caps.h"
 #include "worker/privs.h"
@@ -24,26 +25,46 @@ uint64_t open_child_rights(void)
 	return rights | (caps_needed_mask() & PRIVS_CAP(CAP_SYS_ADMIN));
 }
 
-/*
- * The change time detects a reused pid, a replaced mapping and a file that was written since. An
- * overlay may show the change time of a layer that is not the mapped one; then the inode number
- * must match, which other stacking and snapshotting file systems may show differently.
- */
-static bool is_expected(const struct open_ask *ask, int fd, const struct stat *st)
+/* Reads the key that BPF sees of the file at SF_OPENED_AT. false: BPF sees none. */
+static bool read_key(int iter_fd, struct sf_file_key *ret)
 {
-	return S_ISREG(st->st_mode) &&
-	       (clock_timespec_ns(st->st_ctim) == ask->ctime_ns ||
-		(st->st_ino == ask->ino && fs_kind_of_file(fd) == FS_STACKED));
+	ssize_t got;
+
+	do
+		got = read(iter_fd, ret, sizeof(*ret));
+	while (got < 0 && (errno == EINTR || errno == EAGAIN));
+	return got == (ssize_t)sizeof(*ret);
+}
+
+/*
+ * Whether the file is the one that was requested: a mapping of it has the requested key. The key
+ * tells a replaced mapping, a reused pid and a file that was written since from the file. On an
+ * overlay it is the key of the layer's file, which stat(2) does not show.
+ */
+static bool is_expected(const struct open_ask *ask, int fd, int iter_fd)
+{
+	struct sf_file_key key;
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	void *at = mmap((void *)SF_OPENED_AT, page, PROT_READ, MAP_PRIVATE | MAP_FIXED_NOREPLACE,
+			fd, 0);
+	bool same;
+
+	if (at == MAP_FAILED)
+		return false;
+	same = at == (void *)SF_OPENED_AT && read_key(iter_fd, &key) &&
+	       !memcmp(&key, &ask->key, sizeof(key));
+	munmap(at, page);
+	return same;
 }
 
 /* Opens the mapped file itself. Returns an fd or -errno. */
-static int open_mapped(const struct open_ask *ask, const char *link, struct stat *st)
+static int open_mapped(const struct open_ask *ask, int iter_fd, const char *link, struct stat *st)
 {
 	int fd = open(link, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
 	if (fd < 0)
 		return -errno;
-	if (fstat(fd, st) || !is_expected(ask, fd, st)) {
+	if (fstat(fd, st) || !S_ISREG(st->st_mode) || !is_expected(ask, fd, iter_fd)) {
 		close(fd);
 		return -ESTALE;
 	}
@@ -83,7 +104,7 @@ static int open_file(const struct worker_request *r)
 	/* The path is useful even if the open never returns. */
 	if (ask->copy && fork_send(r->sock, answer, sizeof(*answer), &r->mem, 1, 0))
 		_exit(1);
-	fd = open_mapped(ask, link, &st);
+	fd = open_mapped(ask, r->fds[0], link, &st);
 	answer->ctime_ns = fd < 0 || ask->copy ? 0 : clock_timespec_ns(st.st_ctim);
 	if (fd >= 0 && ask->copy)
 		fd = copy_of(fd, &st, ask->most, &answer->bytes);
@@ -96,6 +117,7 @@ void open_child_main(int sock, int mem)
 	static const struct worker_service service = {
 		.least = sizeof(struct open_ask),
 		.most = sizeof(struct open_ask),
+		.nfds = 1,
 		.answer_len = sizeof(struct open_answer),
 		.sends_fd = true,
 		.reply = open_file,

@@ -8,13 +8,15 @@
 #ifndef SFBPF_KERN_OPEN_CHILD_H
 #define SFBPF_KERN_OPEN_CHILD_H
 
+#include "sfbpf_shared.h"
 #include "worker/worker.h"
 
+/* Sent with the BPF iterator opened_file over the worker itself. */
 struct open_ask {
 	uint32_t pid;
 	uint32_t copy;		/* bool: return a copy of the file instead of the file */
 	uint64_t start, end;	/* the mapping */
-	uint64_t ino, ctime_ns; /* the file that is expected there */
+	struct sf_file_key key; /* of the file that is expected there */
 	uint64_t most;		/* most bytes to copy; -EFBIG for a larger file */
 };
 

@@ -106,19 +106,33 @@ int openers_ask(struct openers *o, const struct sf_need *need, uint64_t copied)
 		.copy = kind_of(need) == FS_USERS,
 		.start = need->vm_start,
 		.end = need->vm_end,
-		.ino = need->key.ino,
-		.ctime_ns = need->key.ctime_ns,
+		.key = need->key,
 		.most = copied < COPIES_MAX - COPY_MAX ? COPY_MAX
 			: copied < COPIES_MAX	       ? COPIES_MAX - copied
 						       : 0,
 	};
 	static const struct worker_limits limits = { .wall_ns = GIVE_UP_NS };
 	struct opener *one = (struct opener *)idle_opener(o);
+	int err, iter;
+	pid_t pid;
 
 	if (!one)
 		return -EAGAIN;
 	one->need = *need;
-	return worker_ask(&one->worker, &limits, &ask, sizeof(ask), NULL, 0);
+	for (int tries = 0; tries < 2; tries++) {
+		err = worker_start(&one->worker);
+		pid = one->worker.child.pid;
+		iter = err ? err : o->iter(o->iter_ctx, pid);
+		if (iter < 0)
+			return iter;
+		err = worker_ask(&one->worker, &limits, &ask, sizeof(ask), &iter, 1);
+		close(iter);
+		if (err || one->worker.child.pid == pid)
+			return err;
+		/* The child had ended while it was idle, and the iterator is not the next one's. */
+		worker_lose(&one->worker);
+	}
+	return -ECHILD;
 }
 
 /* One idle opener is enough. */

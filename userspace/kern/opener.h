@@ -24,8 +24,16 @@ struct opener {
 	struct sf_need need;  /* the current request, if busy */
 };
 
+/*
+ * Returns the BPF iterator opened_file over a process, or -errno. The descriptor is closed after
+ * use.
+ */
+typedef int (*opener_iter_fn)(void *ctx, pid_t pid);
+
 struct openers {
 	struct opener all[OPENERS];
+	opener_iter_fn iter; /* set before the first file is opened */
+	void *iter_ctx;
 };
 
 enum open_may {
