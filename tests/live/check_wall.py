@@ -227,7 +227,7 @@ def check_wall_pool(name):
     """A worker of a pool without a task is idle, one that waits inside of a task is not."""
     errors = []
     for task, note in (("None", "[idle: work queue]"), ("a.recv(1)", "[blocked: socket]"),
-                       ("b.recv(1)", "[blocked: other]"), ("time.sleep(1000)", "[blocked: sleep]"),
+                       ("b.recv(1)", "[blocked: poll]"), ("time.sleep(1000)", "[blocked: sleep]"),
                        ("lock.acquire()", "[blocked: futex]")):
         found = notes_of(["/usr/bin/python3", "-c", POOL % task], below="_worker (thread.py)")
         errors += ["%s: %s" % (task, e) for e in mostly(found, note)]
@@ -251,8 +251,8 @@ def check_wall_poll(name):
     errors = []
     for argv, note in ((["/usr/bin/python3", "-m", "http.server", "0"], "[idle: poll]"),
                        (["bash", "-c", READ], "[idle: poll]"),
-                       (["/usr/bin/python3", "-c", PEER], "[blocked: other]"),
-                       (["/usr/bin/python3", "-c", CHILD], "[blocked: other]")):
+                       (["/usr/bin/python3", "-c", PEER], "[blocked: poll]"),
+                       (["/usr/bin/python3", "-c", CHILD], "[blocked: poll]")):
         errors += ["%s: %s" % (argv[-1], e) for e in mostly(notes_of(argv), note)]
     h.check(name, errors)
 

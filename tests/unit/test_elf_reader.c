@@ -54,9 +54,14 @@ static void same_names(const char *path)
 	EXPECT_EQ(elf_reader_symbols(reader.r, fd, -1, &b), 0);
 	if (a && b) {
 		EXPECT(a->n == b->n && a->n > 0);
-		step = b->names ? 1 : 97;
-		for (uint32_t i = 0; symtab_at(a, i, &x) && symtab_at(b, i, &y); i += step) {
-			int err = elf_reader_name(reader.r, fd, 1, b, &y, got, sizeof(got));
+		step = b->n < 20000 ? 1 : 97;
+		for (uint32_t i = 0; symtab_at(a, i, &x) && symtab_at(b, i, &y); i++) {
+			int err;
+
+			/* All that are in the table, as marked ones are, and some of the others */
+			if (i % step && symtab_name(b, &y, got, sizeof(got)) <= 0)
+				continue;
+			err = elf_reader_name(reader.r, fd, 1, b, &y, got, sizeof(got));
 			bool named = symtab_name(a, &x, want, sizeof(want)) > 0;
 
 			sym_demangle(want, shown, sizeof(shown));
@@ -66,7 +71,7 @@ static void same_names(const char *path)
 				EXPECT_STR(got, shown);
 		}
 		printf("# %s: %u functions, names %s\n", path, a->n,
-		       b->names ? "along" : "asked for");
+		       step == 1 ? "along" : "asked for");
 	}
 	symtab_free(a);
 	symtab_free(b);

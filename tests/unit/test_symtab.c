@@ -416,40 +416,72 @@ TEST_IN_DIR(symtab_one_table_entry_for_all)
 	close_file(&f);
 }
 
-/* Names of one address, and how the one that is shown begins. Marked ones are demangled. */
+static const char *shown_at(const struct file *f, uint64_t vaddr)
+{
+	static char shown[SYM_NAME_MAX];
+
+	sym_demangle(name_at(f, vaddr), shown, sizeof(shown));
+	return shown;
+}
+
+/* Names of one address, and how the one that is shown begins. */
 static const struct {
 	const char *names[6], *want, *mark;
 } folded[] = {
 	{ { "_ZN5Alpha3runEv", "_ZN1B2goEv" }, "Alpha::run", " [+1]" },
 	{ { "_ZN5Alpha4walkEv", "_ZN1B4walkEv", "_ZN1C4walkEv" }, "Alpha::walk", " [+2]" },
 	/* Constructors and destructors of one class, and of two */
-	{ { "_ZN3FooC1Ev", "_ZN3FooC2Ev" }, "_ZN3FooC", "" },
-	{ { "_ZN3FooD0Ev", "_ZN3FooD1Ev", "_ZN3FooD2Ev" }, "_ZN3FooD", "" },
+	{ { "_ZN3FooC1Ev", "_ZN3FooC2Ev" }, "Foo::Foo", "" },
+	{ { "_ZN3FooD0Ev", "_ZN3FooD1Ev", "_ZN3FooD2Ev" }, "Foo::~Foo", "" },
 	{ { "_ZN5LargeIiED1Ev", "_ZN5LargeIiED2Ev", "_ZN2LiD1Ev", "_ZN2LiD2Ev" },
 	  "Large<int>::~Large",
 	  " [+1]" },
 	{ { "_ZN1a9makeFooC1Ev", "_ZN1a9makeFooC2Ev" }, "a::makeFooC", " [+1]" },
-	/* Overloads, clones and thunks share a name. */
-	{ { "_ZN3Foo1fEi", "_ZN3Foo1fEj" }, "_ZN3Foo1fE", "" },
+	/* Overloads and thunks are functions of their own, clones are not. */
+	{ { "_ZN3Foo1fEi", "_ZN3Foo1fEj" }, "Foo::f", " [+1]" },
 	{ { "_ZN3Foo1hEv", "_ZN3Foo1hEv.localalias", "_ZN3Foo1hEv.part.0", "_ZN3Foo1hEv.llvm.12" },
-	  "_ZN3Foo1hEv",
+	  "Foo::h",
 	  "" },
 	{ { "_ZN3Foo1tEv", "_ZThn16_N3Foo1tEv", "_ZTv0_n24_N3Foo1tEv", "_ZTch0_h16_N3Foo1tEv" },
-	  "_Z",
-	  "" },
+	  "",
+	  " [+3]" },
 	{ { "_ZN3Foo1uEv", "_ZThn16_N7Another1vEv" }, "non-virtual thunk to Another::v", " [+1]" },
 	/* Rust: the hash is not shown. */
 	{ { "_ZN4core3fmt3run17h0123456789abcdefE", "_ZN4core3fmt3run17hfedcba9876543210E" },
-	  "_ZN4core3fmt3run17h",
+	  "core::fmt::run",
 	  "" },
 	{ { "_ZN4core3fmt4stop17h0123456789abcdefE", "_ZN4core3fmt2go17hfedcba9876543210E" },
 	  "core::fmt::stop",
 	  " [+1]" },
 	{ { "_ZN4core3fmt4halt17h0123456789abcdefE",
 	    "_ZN4core3fmt4halt17hfedcba9876543210E.llvm.1" },
-	  "_ZN4core3fmt4halt17h",
+	  "core::fmt::halt",
 	  "" },
 	{ { "_RNvC4long3foo", "_RNvC1a3bar" }, "long::foo", " [+1]" },
+	{ { "_RINvNtCs1_4core3ptr4dropNtCs2_1a1TECs3_3bin",
+	    "_RINvNtCs12_4core3ptr4dropNtCs34_1a1TECs56_5other" },
+	  "core::ptr::drop::<a::T>",
+	  " [+1]" },
+	{ { "_RINvNtCs1_4core3ptr4keepNtCs2_1a1TECs3_3bin",
+	    "_RINvNtCs1_4core3ptr4keepNtCs2_1a4LongE" },
+	  "core::ptr::keep::<a::",
+	  " [+1]" },
+	{ { "_RNCNvC4long3foo0B3_", "_RNCNvC4long3foos_0B3_" }, "long::foo::", " [+1]" },
+	/* Parts that differ, and variants of constructors after numbers of all kinds */
+	{ { "_ZN1AILi12EEC1Ev", "_ZN1AILi12EEC2Ev" }, "A<12>::A", "" },
+	{ { "_ZN1AILin3EEC1ERKS0_", "_ZN1AILin3EEC2ERKS0_" }, "A<-3>::A", "" },
+	{ { "_ZN3AC1C1Ev", "_ZN3AC1C2Ev" }, "AC1::AC1", "" },
+	{ { "_ZN3BC12goEv", "_ZN3BC22goEv" }, "BC1::go", " [+1]" },
+	{ { "_Z4stepIiLi128EEvT_", "_Z4stepIiLi128EEiT_" }, "step<", " [+1]" },
+	{ { "_Z4turnIiLi128EEvT_", "_Z4turnIiLi127EEvT_" }, "turn<", " [+1]" },
+	{ { "_ZN3VecaSERKS_", "_ZN3VecaSEOS_" }, "Vec::operator=", " [+1]" },
+	{ { "_ZNK3VeccvbEv", "_ZNK3VeccviEv" }, "Vec::operator ", " [+1]" },
+	{ { "_ZZN3Foo2okEvENKUlvE_clEv", "_ZZN3Foo2okEvENKUlvE0_clEv" }, "Foo::ok", " [+1]" },
+	{ { "_ZN1AIXadL_Z1fvEEE3runEi", "_ZN1AIXadL_Z1fvEEE3runEj" }, "A<", " [+1]" },
+	{ { "_ZN1BILN1N4KindE5EE3runEi", "_ZN1BILN1N4KindE6EE3runEi" }, "B<", " [+1]" },
+	{ { "_ZNSt6vectorIiSaIiEE4sizeEv", "_ZNSt6vectorIlSaIlEE4sizeEv" },
+	  "std::vector<",
+	  " [+1]" },
 	/* Names of C are aliases on purpose. */
 	{ { "read_it", "__read_it", "pread_it" }, "pread_it", "" },
 	{ { "_ZN1A1cEv", "name_of_c" }, "name_of_c", "" },
@@ -459,7 +491,8 @@ static const struct {
 /* Functions that a linker or a compiler has folded into one. */
 TEST_IN_DIR(symtab_folded)
 {
-	static char text[16384];
+	static char text[32768];
+	struct symtab_hit hit;
 	struct file f;
 	size_t n = 0;
 
@@ -477,11 +510,13 @@ TEST_IN_DIR(symtab_folded)
 		 "\t.type _ZN4Next1fEv, @function\n_ZN4Next1fEv:\n\t.skip 16, 0x90\n"
 		 "\t.size _ZN4Next1fEv, 16\n");
 	write_file("f.s", text);
-	if (!run("gcc -shared -nostdlib -o f.so f.s"))
+	if (!run("gcc --version"))
 		SKIP("no gcc");
+	EXPECT(run("gcc -shared -nostdlib -o f.so f.s"));
 	EXPECT(open_file(&f, "f.so"));
 	for (size_t i = 0; f.t && i < sizeof(folded) / sizeof(folded[0]); i++) {
-		const char *got = name_at(&f, nm("f.so", *folded[i].names)), *want = folded[i].want;
+		const char *want = folded[i].want,
+			   *got = shown_at(&f, nm("f.so", *folded[i].names));
 		const char *mark = strstr(got, " [");
 
 		if (strncmp(got, want, strlen(want)) || strcmp(mark ? mark : "", folded[i].mark)) {
@@ -491,6 +526,19 @@ TEST_IN_DIR(symtab_folded)
 	}
 	if (f.t)
 		EXPECT_STR(name_at(&f, nm("f.so", "_ZN4Next1fEv")), "_ZN4Next1fEv");
+	/* Where other names stay in the file, marked ones are in the table. */
+	symtab_free(f.t);
+	EXPECT_EQ(symtab_build(&f.img, NULL, 64, &f.t), 0);
+	EXPECT_STR(shown_at(&f, nm("f.so", "_ZN5Alpha4walkEv")), "Alpha::walk [+2]");
+	EXPECT_STR(shown_at(&f, nm("f.so", "_RNvC1a3bar")), "long::foo [+1]");
+	EXPECT_STR(name_at(&f, nm("f.so", "_ZN4Next1fEv")), "?");
+	for (uint32_t i = 0; symtab_at(f.t, i, &hit); i++) {
+		bool debug, own = symtab_name(f.t, &hit, text, sizeof(text)) > 0;
+		uint64_t at;
+		uint32_t len;
+
+		EXPECT(hit.size == 16 && own != symtab_name_place(f.t, &hit, &at, &len, &debug));
+	}
 	close_file(&f);
 }
 
@@ -502,7 +550,8 @@ TEST_IN_DIR(symtab_resolvers)
 	} cases[] = {
 		{ "copy", "copy [resolver]" },
 		{ "other_copy", "copy_ifunc" },
-		{ "_ZN1A4moveEv", "A::move [resolver]" },
+		{ "_ZN1A4moveEv", "_ZN1A4moveEv [resolver]" },
+		{ "_ZN1A2cpEv", "_ZN1A2cpEv.resolver [resolver]" },
 		{ "plain", "plain" },
 	};
 	struct file f;
@@ -520,6 +569,12 @@ TEST_IN_DIR(symtab_resolvers)
 			  "	.type _ZN1A4moveEv, @gnu_indirect_function\n"
 			  "_ZN1A4moveEv:	.skip 16, 0x90\n"
 			  "	.size _ZN1A4moveEv, 16\n"
+			  "	.type _ZN1A2cpEv, @gnu_indirect_function\n"
+			  "	.type _ZN1A2cpEv.resolver, @function\n"
+			  "_ZN1A2cpEv.resolver:\n"
+			  "_ZN1A2cpEv:	.skip 16, 0x90\n"
+			  "	.size _ZN1A2cpEv, 16\n"
+			  "	.size _ZN1A2cpEv.resolver, 16\n"
 			  "	.type plain, @function\n"
 			  "plain:	.skip 16, 0x90\n"
 			  "	.size plain, 16\n"
@@ -658,23 +713,18 @@ static size_t read_listed(const char *path, struct listed *list, size_t cap)
 	return n;
 }
 
-/* A marked name is shown demangled. */
+/* A name may have a mark. */
 static bool is_listed(const struct listed *list, size_t n, uint64_t value, const char *name)
 {
-	const char *mark = strrchr(name, '[');
-	bool marked = mark && mark > name && mark[-1] == ' ';
-	char shown[SYM_NAME_MAX];
+	const char *mark = strstr(name, " [");
+	size_t len = mark ? (size_t)(mark - name) : strlen(name), most = sizeof(list[0].name) - 1;
 
-	for (size_t i = 0; i < n; i++) {
-		if (list[i].value != value)
-			continue;
-		if (strncmp(list[i].name, name, sizeof(list[i].name) - 1) == 0)
+	if (len > most)
+		len = most;
+	for (size_t i = 0; i < n; i++)
+		if (list[i].value == value && strlen(list[i].name) == len &&
+		    strncmp(list[i].name, name, len) == 0)
 			return true;
-		sym_demangle(list[i].name, shown, sizeof(shown));
-		if (marked && strlen(shown) == (size_t)(mark - 1 - name) &&
-		    strncmp(shown, name, strlen(shown)) == 0)
-			return true;
-	}
 	return false;
 }
 

@@ -121,7 +121,7 @@ TEST(notes_of_python_workers)
 		  "[blocked: futex]" },
 		{ TASK "sock_recv|libc.so.6!recv", SOCKET, "[blocked: socket]" },
 		{ TASK "time_sleep|libc.so.6!clock_nanosleep", SLEEP, "[blocked: sleep]" },
-		{ TASK "sock_recv|libc.so.6!poll", POLL, "[blocked: other]" },
+		{ TASK "sock_recv|libc.so.6!poll", POLL, "[blocked: poll]" },
 		/* It has a task, and waits for Python's lock. */
 		{ WORKER "python3.11!lock_acquire|PyEval_RestoreThread|" LOCK, FUTEX,
 		  "[blocked: futex]" },
@@ -220,21 +220,20 @@ TEST(notes_of_poll)
 		{ THREAD "libcoreclr.so!ds_ipc_poll|libc.so.6!poll", POLL, "[idle: poll]" },
 		/* Answers: of a database, of a name server, of a child, of a peer */
 		{ MAIN("psql") "SendQuery|libpq.so.5!PQexec|pqSocketPoll|libc.so.6!poll", POLL,
-		  "[blocked: other]" },
+		  "[blocked: poll]" },
 		{ MAIN("wget") "connect_to|libc.so.6!getaddrinfo|__res_nsend|__poll", POLL,
-		  "[blocked: other]" },
-		{ PYTHON "read (db.py)|libpq.so.5!PQexec|libc.so.6!poll", POLL,
-		  "[blocked: other]" },
+		  "[blocked: poll]" },
+		{ PYTHON "read (db.py)|libpq.so.5!PQexec|libc.so.6!poll", POLL, "[blocked: poll]" },
 		{ PYTHON "read (db.py)|python3.11!sock_recv|libc.so.6!poll", POLL,
-		  "[blocked: other]" },
+		  "[blocked: poll]" },
 		{ PYTHON "Popen._communicate (subprocess.py)|"
 			 "_PollLikeSelector.select (selectors.py)|python3.11!f|libc.so.6!poll",
-		  POLL, "[blocked: other]" },
+		  POLL, "[blocked: poll]" },
 		{ MAIN("ruby") "[ruby]!read (a.rb)|libruby.so.3!rb_io_wait|libc.so.6!ppoll", POLL,
-		  "[blocked: other]" },
+		  "[blocked: poll]" },
 		{ THREAD "[java]!sun.nio.ch.NioSocketImpl.read|sun.nio.ch.Net.poll|"
 			 "libnio.so!Java_sun_nio_ch_Net_poll|libc.so.6!poll",
-		  POLL, "[blocked: other]" },
+		  POLL, "[blocked: poll]" },
 		{ THREAD "[java]!sun.nio.ch.NioSocketImpl.accept|sun.nio.ch.Net.poll|"
 			 "libnio.so!Java_sun_nio_ch_Net_poll|libc.so.6!poll",
 		  POLL, "[idle: accept]" },

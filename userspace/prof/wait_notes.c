@@ -480,7 +480,7 @@ static enum wait_note blocked(const struct profile_stack *s, const uint32_t *ids
 			return WAIT_QUEUE;
 	}
 	if (polls && !polls_for_work(s, ids, sz))
-		return WAIT_OTHER;
+		return WAIT_ANSWER;
 	return is_idle(s, ids, sz, note) ? WAIT_QUEUE : note;
 }
 

@@ -37,7 +37,7 @@ static int look(const struct builder *b, struct symtab *t, const struct fn *fn, 
 	struct symtab_hit hit;
 	int err;
 
-	if (!size || size > INT32_MAX || !builder_code_offset(b, fn->start, &off) ||
+	if (!size || size > SYMTAB_SIZE || !builder_code_offset(b, fn->start, &off) ||
 	    off > SF_FRAME_OFFSET_MASK)
 		return 0;
 	if (symtab_find(t, off, &hit)) {

@@ -132,7 +132,7 @@ static int rank_candidates(struct builder *b)
 			keys[n++] = (uint64_t)b->cands[i].name << 32 | i;
 	err = rank_names(b, keys, n);
 	free(keys);
-	return err ? err : builder_compare_kins(b);
+	return err;
 }
 
 /* See elf_symtab.h for the order. */
@@ -196,14 +196,14 @@ static int extend(struct builder *b, struct symtab *t)
 	extents_open(&x, b);
 	for (uint32_t i = 0; i < t->n && !err; i++) {
 		struct symtab_sym *s = &t->syms[i];
-		uint64_t end = area_end(b, s->off), size = s->size & ~SYMTAB_PLT;
+		uint64_t end = area_end(b, s->off), size = s->size & SYMTAB_SIZE;
 
 		if (!size) {
 			if (!end || (i + 1 < t->n && t->syms[i + 1].off < end))
 				end = i + 1 < t->n ? t->syms[i + 1].off : s->off + 1;
 			if (s->off < covered && covered < end)
 				end = covered;
-			size = end - s->off < INT32_MAX ? end - s->off : INT32_MAX;
+			size = end - s->off < SYMTAB_SIZE ? end - s->off : SYMTAB_SIZE;
 			err = extents_find(&x, s->off, size, &size);
 			if (err == -ENOENT)
 				err = 0;
@@ -226,7 +226,7 @@ static void add_root(struct symtab *t, const struct root *r)
 	if (symtab_find(t, r->off, &hit)) {
 		struct symtab_sym *s = &t->syms[hit.index];
 
-		if (s->off >= r->off || s->off + (s->size & ~SYMTAB_PLT) > r->off + r->before)
+		if (s->off >= r->off || s->off + (s->size & SYMTAB_SIZE) > r->off + r->before)
 			return;
 		s->size = (uint32_t)(r->off - s->off) | (s->size & SYMTAB_PLT);
 	}

@@ -16,11 +16,10 @@
  * WEAK, LOCAL; longer name; earlier in the file's string table. So libc's read is "read", not
  * "__read", as perf prints it.
  *
- * Two marks follow a name that alone would mislead (elf_symtab_marks.c). "f [+2]": f and two
- * functions of other names were folded into one, as their code is equal. Only names of C++ and Rust
- * count, as those of C have aliases on purpose. "memcpy [resolver]": the code is not memcpy but
- * chooses one. A marked name is in the table as shown, demangled. Names that stay in the file have
- * no marks.
+ * Two marks follow a name that alone would mislead (elf_symtab_marks.c). "f [+2]": f and two other
+ * functions were folded into one, as their code is equal. Overloads count. Names of C do not, as
+ * they are aliases on purpose. "memcpy [resolver]": the code is not memcpy but chooses one. Marked
+ * names are part of the table, even if others stay in the file.
  *
  * In a file without .symtab, functions that only unwind tables describe are listed without a name.
  *

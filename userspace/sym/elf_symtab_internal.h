@@ -17,7 +17,7 @@ struct unwind_file;
 struct cand {
 	uint64_t off; /* file offset */
 	uint32_t size, name;
-	uint32_t kin;  /* equal for names of one function; 0: not mangled, or not compared */
+	uint32_t kin;  /* of its name, see builder_kin(); 0 too if it has an address of its own */
 	uint16_t rank; /* rank of its name, see rank_of(); UINT16_MAX: no name to show */
 	uint8_t bind;  /* 0 global, 1 weak, 2 local */
 	bool notype : 1, ifunc : 1, plt : 1;
@@ -87,19 +87,17 @@ int builder_read_sources(struct builder *b);
  * the name is not one of these.
  */
 size_t builder_source_name(const struct builder *b, const char *name, size_t len, char *ret);
-/* What equal names as linked have in common, and names of other functions hardly ever; 0: none. */
+/* Equal for mangled names of one function, and hardly ever for those of others. 0: not mangled. */
 uint32_t builder_kin(const char *name, size_t len);
-/* Compares names of different kins at one address as they are shown. 0, -ENOMEM, -EIO. */
-int builder_compare_kins(struct builder *b);
-/* Notes what the best of n candidates at one address is marked with. Ascending. 0 or -ENOMEM. */
-int builder_mark(struct builder *b, const struct cand *group, size_t n, const struct cand *best);
-bool builder_is_marked(const struct builder *b, uint64_t off);
 /*
- * Writes the marked name, as shown, of the marked function at off to ret, of SYMTAB_NAME_MAX bytes.
- * Returns its bytes. len: below SYMTAB_NAME_MAX
+ * Notes the mark of the name that was chosen among the n candidates at an address. In ascending
+ * order. 0 or -ENOMEM.
  */
-size_t builder_marked_name(const struct builder *b, uint64_t off, const char *name, size_t len,
-			   char *ret);
+int builder_mark(struct builder *b, const struct cand *group, size_t n, const struct cand *best);
+/* Of the function at off; NULL: none. */
+const struct mark *builder_find_mark(const struct builder *b, uint64_t off);
+/* Writes the name with its mark to ret, of SYMTAB_NAME_MAX bytes. Returns its bytes. */
+size_t builder_marked_name(const struct mark *m, const char *name, size_t len, char *ret);
 /* Reads Go's runtime table, for a file without .symtab. */
 int builder_read_go(struct builder *b);
 /* Whether neither the file nor a debug file has .symtab. */

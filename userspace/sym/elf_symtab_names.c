@@ -8,10 +8,11 @@
 #include "base/vec.h"
 #include "sym/elf_symtab_internal.h"
 
-#define WINDOW	 65536
+#define WINDOW	   65536
 /* Average bytes of a name: with more symbols the names cannot fit, so they are not read */
-#define SHORTEST 4
-#define SMALL	 32 /* bytes of code: functions below this are left out first */
+#define SHORTEST   4
+#define MARKED_MAX (4u << 20) /* bytes of marked names in a table without the others */
+#define SMALL	   32	      /* bytes of code: functions below this are left out first */
 
 int name_window_at(struct name_window *w, const struct builder *b, uint32_t name, struct bytes *ret)
 {
@@ -75,7 +76,7 @@ static int append(struct names *to, const char *name, size_t len)
  * keys: name << 32 | symbol, sorted. Symbols with the same name share it, unless it is marked. ret
  * receives the new name offsets, parallel to t->syms.
  */
-static int copy_names(struct builder *b, const struct symtab *t, const uint64_t *keys,
+static int copy_names(struct builder *b, const struct symtab *t, const uint64_t *keys, uint32_t n,
 		      struct names *to, uint32_t *ret)
 {
 	struct name_window w = { .table = -1 };
@@ -83,19 +84,20 @@ static int copy_names(struct builder *b, const struct symtab *t, const uint64_t 
 	char own[SYMTAB_NAME_MAX];
 	int err = 0;
 
-	for (uint32_t i = 0; i < t->n && !err; i++) {
+	for (uint32_t i = 0; i < n && !err; i++) {
 		uint32_t name = (uint32_t)(keys[i] >> 32);
-		uint64_t off = t->syms[(uint32_t)keys[i]].off;
-		bool marked = builder_is_marked(b, off);
+		const struct mark *mark = builder_find_mark(b, t->syms[(uint32_t)keys[i]].off);
 		const char *str;
 		size_t len, shown;
 
-		if (name != last || marked) {
+		if (name != last || mark) {
 			at = (uint32_t)to->len;
 			err = read_name(&w, b, name, &str, &len);
-			shown = err	 ? 0
-				: marked ? builder_marked_name(b, off, str, len, own)
-					 : builder_source_name(b, str, len, own);
+			shown = 0;
+			if (!err && mark)
+				shown = builder_marked_name(mark, str, len, own);
+			else if (!err)
+				shown = builder_source_name(b, str, len, own);
 			if (shown) {
 				str = own;
 				len = shown;
@@ -104,7 +106,7 @@ static int copy_names(struct builder *b, const struct symtab *t, const uint64_t 
 				err = append(to, str, len);
 			else
 				at = 0;
-			last = marked ? 0 : name;
+			last = mark ? 0 : name;
 		}
 		ret[(uint32_t)keys[i]] = at;
 	}
@@ -112,26 +114,34 @@ static int copy_names(struct builder *b, const struct symtab *t, const uint64_t 
 	return err;
 }
 
-static int try_names(struct builder *b, struct symtab *t, size_t most)
+/* some: only marked names; the others stay in the file. -ENOSPC: t is as before. */
+static int try_names(struct builder *b, struct symtab *t, size_t most, bool some)
 {
 	struct names to = { .most = most };
+	uint32_t *names, n = 0;
 	uint64_t *keys;
-	uint32_t *names;
 	int err;
 
-	if (t->n > most / SHORTEST)
+	if (!some && t->n > most / SHORTEST)
 		return -ENOSPC;
 	keys = malloc((t->n + 1ul) * sizeof(*keys));
 	names = malloc((t->n + 1ul) * sizeof(*names));
 	err = keys && names ? append(&to, "", 0) : -ENOMEM;
 	for (uint32_t i = 0; i < t->n && !err; i++)
-		keys[i] = (uint64_t)t->syms[i].name << 32 | i;
+		if (!some || builder_find_mark(b, t->syms[i].off))
+			keys[n++] = (uint64_t)t->syms[i].name << 32 | i;
 	if (!err)
-		err = radix_sort(keys, t->n, sizeof(*keys));
+		err = radix_sort(keys, n, sizeof(*keys));
 	if (!err)
-		err = copy_names(b, t, keys, &to, names);
-	for (uint32_t i = 0; i < t->n && !err; i++)
-		t->syms[i].name = names[i];
+		err = copy_names(b, t, keys, n, &to, names);
+	for (uint32_t i = 0; i < t->n && some && !err; i++)
+		t->syms[i].size |= SYMTAB_IN_FILE;
+	for (uint32_t i = 0; i < n && !err; i++) {
+		struct symtab_sym *s = &t->syms[(uint32_t)keys[i]];
+
+		s->size &= ~SYMTAB_IN_FILE;
+		s->name = names[(uint32_t)keys[i]];
+	}
 	if (!err) {
 		t->names = to.at;
 		t->names_len = (uint32_t)to.len;
@@ -148,10 +158,17 @@ static void leave_out(struct symtab *t, uint32_t below)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < t->n; i++)
-		if ((t->syms[i].size & ~SYMTAB_PLT) >= below)
+		if ((t->syms[i].size & SYMTAB_SIZE) >= below)
 			t->syms[n++] = t->syms[i];
 	t->cut += t->n - n;
 	t->n = n;
+}
+
+static int name_marked(struct builder *b, struct symtab *t, size_t room)
+{
+	int err = b->nmarks ? try_names(b, t, room < MARKED_MAX ? room : MARKED_MAX, true) : 0;
+
+	return err == -ENOSPC ? 0 : err;
 }
 
 int builder_name_symbols(struct builder *b, struct symtab *t, uint32_t along)
@@ -163,12 +180,12 @@ int builder_name_symbols(struct builder *b, struct symtab *t, uint32_t along)
 		size_t table = (size_t)t->n * sizeof(*t->syms),
 		       room = table < SYMTAB_MAX_BYTES ? SYMTAB_MAX_BYTES - table : 0;
 
-		err = room ? try_names(b, t, room < along ? room : along) : -ENOSPC;
+		err = room ? try_names(b, t, room < along ? room : along, false) : -ENOSPC;
 		if (err == -ENOSPC && room && along < SYMTAB_MAX_BYTES)
-			err = 0; /* the names stay in the file */
+			return name_marked(b, t, room); /* the other names stay in the file */
 		if (err != -ENOSPC)
 			return err;
 		leave_out(t, below);
 	}
-	return try_names(b, t, along);
+	return try_names(b, t, along, false);
 }

@@ -66,7 +66,7 @@ static int add_symbol(struct builder *b, struct bytes *at, uint32_t name_flag)
 	    shndx == SHN_COMMON || !builder_code_offset(b, value, &c.off))
 		return 0;
 	c.name = name | name_flag;
-	c.size = size > INT32_MAX ? INT32_MAX : (uint32_t)size;
+	c.size = size > SYMTAB_SIZE ? SYMTAB_SIZE : (uint32_t)size;
 	c.bind = bind == STB_LOCAL ? 2 : bind == STB_WEAK ? 1 : 0;
 	return builder_add(b, &c);
 }

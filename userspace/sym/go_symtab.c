@@ -16,7 +16,7 @@ static int add_functions(struct builder *b, const struct go_table *t)
 		if (!go_table_func(t, i, &f) || !builder_code_offset(b, f.start, &c.off))
 			continue;
 		c.name = f.name + 1; /* see below */
-		c.size = f.end - f.start > INT32_MAX ? INT32_MAX : (uint32_t)(f.end - f.start);
+		c.size = f.end - f.start > SYMTAB_SIZE ? SYMTAB_SIZE : (uint32_t)(f.end - f.start);
 		err = builder_add(b, &c);
 	}
 	return err;

@@ -75,6 +75,7 @@ static int open_file(const struct path_ask *ask, int root, const char *path, str
 	a->uid = st.st_uid;
 	a->dev = st.st_dev;
 	a->ino = st.st_ino;
+	a->written = st.st_mtim;
 	return to_hand_over(ask, fd, &st, a);
 }
 

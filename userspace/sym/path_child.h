@@ -13,6 +13,7 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "sym/process_context.h"
 
@@ -63,11 +64,12 @@ struct path_answer {
 	uint32_t place; /* index of the path that was opened */
 	uint32_t uid;	/* owner of the file */
 	uint64_t dev, ino;
-	uint64_t size;	     /* size of the file or copy */
-	uint64_t at;	     /* PATH_CONTEXT: its address */
-	struct mapped_id id; /* PATH_MAPPED */
-	uint32_t copied;     /* bool */
-	char path[PATH_MAX]; /* PATH_DUMP */
+	uint64_t size;		 /* size of the file or copy */
+	struct timespec written; /* its last write */
+	uint64_t at;		 /* PATH_CONTEXT: its address */
+	struct mapped_id id;	 /* PATH_MAPPED */
+	uint32_t copied;	 /* bool */
+	char path[PATH_MAX];	 /* PATH_DUMP */
 };
 
 /* A fork_child_fn. */

@@ -229,24 +229,21 @@ static struct process *meet(struct perf_maps *pm, uint32_t pid)
  * clock was set forward since, a file that was not written since then counts as older, and names
  * are missing. A file system that counts whole seconds may be a second behind.
  */
-static bool is_left_over(const struct process *p, int fd, const struct path_answer *a)
+static bool is_left_over(const struct process *p, const struct path_answer *a)
 {
 	const int64_t tick = (int64_t)NUM_S / sysconf(_SC_CLK_TCK);
-	int64_t written, now, began;
-	struct stat st;
+	int64_t written = (int64_t)clock_timespec_ns(a->written), now, began;
 
-	/* The time of a copy says nothing. */
-	if (!p->started || a->copied || fstat(fd, &st))
+	if (!p->started)
 		return false;
-	written = (int64_t)clock_timespec_ns(st.st_mtim);
 	now = (int64_t)clock_ns(CLOCK_REALTIME);
 	began = now - (int64_t)clock_ns(CLOCK_BOOTTIME) + (int64_t)p->started * tick;
-	return written + (int64_t)(st.st_mtim.tv_nsec ? GRAIN_NS : NUM_S) < began;
+	return written + (int64_t)(a->written.tv_nsec ? GRAIN_NS : NUM_S) < began;
 }
 
-static bool is_own(const struct process *p, int fd, const struct path_answer *a)
+static bool is_own(const struct process *p, const struct path_answer *a)
 {
-	return a->uid == p->uid && !is_left_over(p, fd, a);
+	return a->uid == p->uid && !is_left_over(p, a);
 }
 
 /* Reads the new part of a file. Processes that share a file share what is read. */
@@ -268,7 +265,7 @@ static void read_file(struct perf_maps *pm, struct process *p, struct path_ask *
 	fd = ask(pm, p, what, &a);
 	if (fd < 0)
 		return;
-	f = is_own(p, fd, &a) ? jit_file_get(pm->files, kind, a.dev, a.ino, a.uid) : NULL;
+	f = is_own(p, &a) ? jit_file_get(pm->files, kind, a.dev, a.ino, a.uid) : NULL;
 	if (f) {
 		if (*slot && *slot != f)
 			jit_file_follow(f, *slot);
@@ -308,7 +305,7 @@ static void find_dump(struct perf_maps *pm, struct process *p, bool live)
 	what.part = true; /* but with no bytes of it */
 	what.live = live;
 	fd = ask(pm, p, &what, &a);
-	if (fd >= 0 && is_own(p, fd, &a)) {
+	if (fd >= 0 && is_own(p, &a)) {
 		p->dump_path = strdup(a.path);
 		p->dump_found = p->dump_path != NULL;
 	}

@@ -123,11 +123,17 @@ bool sym_is_mangled(const char *raw)
 
 size_t sym_demangle(const char *raw, char *buf, size_t cap)
 {
-	char name[SYM_NAME_MAX];
+	char name[SYM_NAME_MAX], linked[MANGLED_MAX];
 	struct sink k = { .buf = name, .cap = sizeof(name) };
-	size_t len = strnlen(raw, MANGLED_MAX);
+	size_t len = strnlen(raw, MANGLED_MAX), n = strcspn(raw, " "), mark = len - n;
 
-	if (len < MANGLED_MAX && sym_is_mangled(raw) && demangle(raw, &k) && k.len)
-		return text_clean(buf, cap, name, k.len, 0);
-	return text_clean(buf, cap, raw, len, 0);
+	if (len == MANGLED_MAX || !sym_is_mangled(raw))
+		return text_clean(buf, cap, raw, len, 0);
+	memcpy(linked, raw, n);
+	linked[n] = 0;
+	if (!demangle(linked, &k) || !k.len)
+		return text_clean(buf, cap, raw, len, 0);
+	/* A name that is cut keeps its mark. */
+	len = text_clean(buf, mark < cap ? cap - mark : cap, name, k.len, 0);
+	return len + text_clean(buf + len, cap - len, raw + n, mark, 0);
 }

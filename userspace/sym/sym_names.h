@@ -20,8 +20,9 @@
 /* Decides by how the name begins and ends. Other names need no worker. */
 bool sym_is_mangled(const char *raw);
 /*
- * Writes raw (NUL-terminated), demangled, to buf as clean text (base/text.h). Returns the bytes
- * written, without the NUL.
+ * Writes raw (NUL-terminated), demangled, to buf as clean text (base/text.h). What follows a space
+ * is a mark of the symbol table (sym/elf_symtab.h), and stays. Returns the bytes written, without
+ * the NUL.
  *
  * libiberty may take exponential time over a name before it writes a byte. So call this only in a
  * process that can be killed: elf_reader_demangle uses a worker.

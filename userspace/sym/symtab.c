@@ -34,7 +34,7 @@ bool symtab_at(const struct symtab *t, uint32_t index, struct symtab_hit *ret)
 	s = &t->syms[index];
 	*ret = (struct symtab_hit){ .index = index,
 				    .start = s->off,
-				    .size = s->size & ~SYMTAB_PLT,
+				    .size = s->size & SYMTAB_SIZE,
 				    .plt = s->size & SYMTAB_PLT };
 	return true;
 }
@@ -57,7 +57,7 @@ bool symtab_find(const struct symtab *t, uint64_t offset, struct symtab_hit *ret
 	 * function.
 	 */
 	for (uint32_t k = 1; k <= WALK_BACK && k <= lo; k++)
-		if (offset - t->syms[lo - k].off < (t->syms[lo - k].size & ~SYMTAB_PLT))
+		if (offset - t->syms[lo - k].off < (t->syms[lo - k].size & SYMTAB_SIZE))
 			return symtab_at(t, lo - k, ret);
 	return false;
 }
@@ -71,11 +71,21 @@ const char *symtab_root_name(uint32_t name)
 	return name >= NAME_LOWEST ? roots[NAME_START - name] : NULL;
 }
 
+/* Whether the name is in the table. */
+static bool has_name(const struct symtab *t, const struct symtab_sym *s)
+{
+	return t->names_len && !(s->size & SYMTAB_IN_FILE);
+}
+
 int symtab_name(const struct symtab *t, const struct symtab_hit *hit, char *buf, size_t cap)
 {
-	uint32_t name = hit->index < t->n ? t->syms[hit->index].name : 0;
-	const char *str = t->names ? t->names + name : symtab_root_name(name);
-	size_t len = str ? strnlen(str, cap - 1) : 0;
+	const struct symtab_sym *s = hit->index < t->n ? &t->syms[hit->index] : NULL;
+	const char *str = NULL;
+	size_t len;
+
+	if (s)
+		str = has_name(t, s) ? t->names + s->name : symtab_root_name(s->name);
+	len = str ? strnlen(str, cap - 1) : 0;
 
 	memcpy(buf, str ? str : "", len);
 	buf[len] = 0;
@@ -89,7 +99,7 @@ bool symtab_name_place(const struct symtab *t, const struct symtab_hit *hit, uin
 	const struct string_table *str = &t->str[name & NAME_DYNSTR ? 1 : 0];
 	uint64_t left = str->size - at;
 
-	if (t->names || !name || name >= NAME_LOWEST)
+	if (!name || has_name(t, &t->syms[hit->index]) || name >= NAME_LOWEST)
 		return false;
 	*ret_off = str->off + at;
 	*ret_len = left < SYMTAB_NAME_MAX - 1 ? (uint32_t)left : SYMTAB_NAME_MAX - 1;
@@ -109,12 +119,12 @@ int symtab_write(const struct symtab *t, int fd)
 	return err ? err : write_full(fd, t->names, t->names_len);
 }
 
-static bool name_is_sound(const struct symtab *t, uint32_t name)
+static bool name_is_sound(const struct symtab *t, const struct symtab_sym *s)
 {
-	if (t->names_len)
-		return name < t->names_len;
-	return name >= NAME_LOWEST ||
-	       (name & ~NAME_DYNSTR) < t->str[name & NAME_DYNSTR ? 1 : 0].size;
+	if (has_name(t, s))
+		return s->name < t->names_len;
+	return s->name >= NAME_LOWEST ||
+	       (s->name & ~NAME_DYNSTR) < t->str[s->name & NAME_DYNSTR ? 1 : 0].size;
 }
 
 static bool is_sound(const struct symtab *t)
@@ -124,7 +134,7 @@ static bool is_sound(const struct symtab *t)
 	for (uint32_t i = 0; i < t->n; i++) {
 		const struct symtab_sym *s = &t->syms[i];
 
-		if (s->off > SF_FRAME_OFFSET_MASK || !name_is_sound(t, s->name) ||
+		if (s->off > SF_FRAME_OFFSET_MASK || !name_is_sound(t, s) ||
 		    (i && s->off <= s[-1].off))
 			return false;
 	}

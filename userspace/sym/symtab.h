@@ -13,7 +13,11 @@
 
 #define SYMTAB_NAME_MAX	 4096	     /* bytes of a name, with its NUL; longer ones are cut */
 #define SYMTAB_MAX_BYTES (16u << 20) /* of a table, including names if it has them */
-#define SYMTAB_PLT	 0x80000000u /* in symtab_sym.size */
+
+/* In symtab_sym.size */
+#define SYMTAB_PLT     0x80000000u
+#define SYMTAB_IN_FILE 0x40000000u /* the name is in the file, although the table has names */
+#define SYMTAB_SIZE    0x3fffffffu /* the bytes of the function */
 
 /* Names that stay in the file: bit 31 selects the string table, the other bits are the offset. */
 #define NAME_DYNSTR	      0x80000000u
@@ -27,8 +31,8 @@
 
 struct symtab_sym {
 	uint64_t off;
-	uint32_t size; /* bytes, and SYMTAB_PLT */
-	uint32_t name; /* offset in names; if there are no names, as above */
+	uint32_t size; /* bytes, SYMTAB_PLT, SYMTAB_IN_FILE */
+	uint32_t name; /* offset in names; if it is in the file, as above */
 };
 
 struct string_table {
@@ -37,7 +41,8 @@ struct string_table {
 
 /*
  * Small tables include their names. The names of large tables take megabytes, of which few are
- * needed, so they are read one by one.
+ * needed, so they are read one by one. Only marked names (sym/elf_symtab.h) are in each table, as
+ * they are not in the file as shown.
  */
 struct symtab {
 	struct symtab_sym *syms; /* by off, no two equal */

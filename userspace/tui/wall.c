@@ -23,9 +23,9 @@ static enum wall_kind kind_of(enum wait_note note)
 		[WAIT_RUNNING] = WALL_RUNNING, [WAIT_RUNNABLE] = WALL_READY,
 		[WAIT_FUTEX] = WALL_LOCK,      [WAIT_LOCK] = WALL_LOCK,
 		[WAIT_IO] = WALL_IO,	       [WAIT_SOCKET] = WALL_PEER,
-		[WAIT_PIPE] = WALL_PEER,       [WAIT_SLEEP] = WALL_SLEEP,
-		[WAIT_CHILD] = WALL_OTHER,     [WAIT_STOPPED] = WALL_OTHER,
-		[WAIT_OTHER] = WALL_OTHER,
+		[WAIT_PIPE] = WALL_PEER,       [WAIT_ANSWER] = WALL_PEER,
+		[WAIT_SLEEP] = WALL_SLEEP,     [WAIT_CHILD] = WALL_OTHER,
+		[WAIT_STOPPED] = WALL_OTHER,   [WAIT_OTHER] = WALL_OTHER,
 	};
 
 	return wait_note_is_idle(note) ? WALL_IDLE : (enum wall_kind)kinds[note];
