@@ -135,14 +135,14 @@ static int bridge_word(u32 round, void *ctx)
 	return 1;
 }
 
-/* Whether there is an indirect jump among the first bytes of the code at b->to, but no PLT stub. */
-static __always_inline bool bridge_jumps(const struct sf_bridge *b)
+/* Whether there is an indirect jump among the first bytes of a function, but no PLT stub. */
+static __always_inline bool code_jumps(const u8 *code)
 {
 	u32 i;
 
 #pragma clang loop unroll(disable)
 	for (i = 0; i < SF_BRIDGE_CODE - 1; i++)
-		if (b->code[i] == 0xff && (b->code[i + 1] & 0x38) == 0x20 && b->code[i + 1] != 0x25)
+		if (code[i] == 0xff && (code[i + 1] & 0x38) == 0x20 && code[i + 1] != 0x25)
 			return true;
 	return false;
 }
@@ -209,26 +209,29 @@ static __always_inline bool bridge_leads(struct sf_scratch *s, u32 slot, int fou
 		return false;
 	}
 	barrier(); /* else the loop is entered in its middle, which 6.1's verifier refuses */
-	return bridge_jumps(&s->bridge);
+	return code_jumps(s->bridge.code);
 }
 
-/* Sets b->to to what the call before the current return address calls; 0: not known. */
-static __always_inline void bridge_called(struct sf_bridge *b)
-{
-	u64 slot = b->at + (u64)(long long)(signed char)(b->before >> 56);
+#define CALLED_NOTHING 1
 
-	b->to = b->ra + (u64)(long long)(s32)(b->before >> 32);
-	/* through a pointer at a constant address */
-	if ((b->before >> 16 & 0xffff) == 0x15ff) {
-		if (copy_user(&b->to, sizeof(b->to), b->to) || !b->to)
-			b->to = 1; /* nothing is there */
-	} else if ((b->before >> 32 & 0xffffff) == 0x2454ff) {
-		/* through a word of the caller's frame: its rsp was b->at */
-		if (copy_user(&b->to, sizeof(b->to), slot) || !b->to)
-			b->to = 1;
-	} else if ((b->before >> 24 & 0xff) != 0xe8) {
-		b->to = 0;
+/*
+ * Sets *to to what the call before a return address calls; 0: not known. before: the bytes there;
+ * sp: of the caller, right above the return address.
+ */
+static __always_inline void call_target(u64 ra, u64 before, u64 sp, u64 *to)
+{
+	u64 slot = sp + (u64)(long long)(signed char)(before >> 56);
+
+	*to = ra + (u64)(long long)(s32)(before >> 32);
+	if ((before >> 16 & 0xffff) == 0x15ff) { /* through a pointer at a constant address */
+		slot = *to;
+	} else if ((before >> 32 & 0xffffff) != 0x2454ff) { /* not through the caller's frame */
+		if ((before >> 24 & 0xff) != 0xe8)
+			*to = 0;
+		return;
 	}
+	if (copy_user(to, sizeof(*to), slot) || !*to)
+		*to = CALLED_NOTHING;
 }
 
 /* Whether a word may be a frame pointer above the return address at `above`. */
@@ -405,7 +408,7 @@ __noinline int bridge_look(u32 slot, int found)
 			 0xffff;
 	if (b->row == SF_RULE_END)
 		return SF_STEP_GO;
-	bridge_called(b);
+	call_target(b->ra, b->before, b->at, &b->to);
 	return b->to || b->sure ? SF_STEP_GO : bridge_enter(s, slot);
 }
 

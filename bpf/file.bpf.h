@@ -20,18 +20,28 @@ static __always_inline bool send_need(const struct sf_need *need)
 	return true;
 }
 
-/* Whether the tables of the file must be requested again. */
-static __always_inline bool retry_due(struct sf_module *m)
+/*
+ * Whether the tables of the file must be requested again for this user: they are not loaded, or
+ * have been loading for a while for another user, who may have no CPU time left for them
+ * (userspace/kern/load_queue.h).
+ */
+static __always_inline bool retry_due(struct sf_module *m, u32 owner)
 {
-	u32 state = m->state;
+	u32 state = m->state, due = m->retry_ms, ms;
 	u64 now;
 
-	if (state != SF_MOD_RETRY && state != SF_MOD_FULL)
+	if (state == SF_MOD_LOADING ? owner == m->owner
+				    : state != SF_MOD_RETRY && state != SF_MOD_FULL)
 		return false;
 	now = bpf_ktime_get_ns();
-	if ((s32)((u32)(now / 1000000) - m->retry_ms) < 0 || !need_allowed(m->owner, now))
+	ms = now / 1000000;
+	if ((s32)(ms - due) < 0 || !need_allowed(owner, now) ||
+	    __sync_val_compare_and_swap(&m->retry_ms, due, ms + AGAIN_MS) != due ||
+	    __sync_val_compare_and_swap(&m->state, state, SF_MOD_LOADING) != state)
 		return false;
-	return __sync_val_compare_and_swap(&m->state, state, SF_MOD_LOADING) == state;
+	if (state != SF_MOD_LOADING)
+		m->owner = owner;
+	return true;
 }
 
 static __always_inline void count_refused(void)
@@ -48,7 +58,7 @@ static __always_inline void vma_file(struct sf_scratch *s, struct sf_vma *v, u64
 	struct sf_file_key key = {};
 	struct sf_module *m;
 	bool need_it = false;
-	u32 why;
+	u32 owner = mm_owner(s->mm), why;
 
 	if (inode)
 		inode_key(inode, &key);
@@ -56,7 +66,7 @@ static __always_inline void vma_file(struct sf_scratch *s, struct sf_vma *v, u64
 		key.ino = SF_KEY_VDSO;
 	m = module_known(&key);
 	if (!m)
-		m = module_new(&key, mm_owner(s->mm), &need_it, &why);
+		m = module_new(&key, owner, &need_it, &why);
 	if (!m) {
 		v->word = 0;
 		v->state = why;
@@ -64,13 +74,13 @@ static __always_inline void vma_file(struct sf_scratch *s, struct sf_vma *v, u64
 			count_refused();
 		return;
 	}
-	if (need_it || retry_due(m)) {
+	if (need_it || retry_due(m, owner)) {
 		struct sf_need need;
 
-		fill_need(&need, vma, inode, m, s->pid);
+		fill_need(&need, vma, inode, m, s->pid, owner);
 		if (!send_need(&need)) { /* retried when it is met again */
 			m->retry_ms = bpf_ktime_get_ns() / 1000000;
-			m->state = SF_MOD_RETRY;
+			__sync_val_compare_and_swap(&m->state, SF_MOD_LOADING, SF_MOD_RETRY);
 		}
 	}
 	v->word = (u64)m->id << SF_FRAME_MODULE_SHIFT;

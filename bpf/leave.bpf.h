@@ -6,6 +6,10 @@
  * call of a function for perf (Python/asm_trampoline.S), GCC's trampolines of nested functions,
  * thunks. If nothing but instructions that leave_insn knows lies between the pc and the return, or
  * a jump that ends a trampoline, then what they do to rsp and rbp is known, and the step is exact.
+ *
+ * In the innermost frame rbp may still be the frame pointer of the caller: a function sets its own
+ * after it has begun, and a leaf may never do so. A step by frame pointer then leaves out the
+ * caller. leave_prologue knows the first instructions of functions; see leaf.bpf.h for the others.
  */
 #ifndef SFBPF_LEAVE_BPF_H
 #define SFBPF_LEAVE_BPF_H
@@ -165,6 +169,46 @@ static int leave_insn(u32 round, void *ctx)
 	return l->state != LEAVE_ON;
 }
 
+#define INSN_ENDBR64 0xfa1e0ff3
+#define INSN_PUSH_BP 0x55
+
+/* mov %rsp, %rbp, in either encoding; only the first 3 bytes of w are looked at */
+static __always_inline bool sets_fp(u64 w)
+{
+	return (w & 0xffffff) == 0xe58948 || (w & 0xffffff) == 0xec8b48;
+}
+
+/* Whether code begins with [endbr64;] push %rbp; mov %rsp, %rbp. */
+static __always_inline bool makes_frame(const u8 *code)
+{
+	u64 w = *(u64 *)code;
+
+	if ((u32)w == INSN_ENDBR64)
+		w = *(u64 *)&code[4];
+	return (u8)w == INSN_PUSH_BP && sets_fp(w >> 8);
+}
+
+/*
+ * Whether rbp is not set yet in a prologue, push %rbp; mov %rsp, %rbp. l->sp is then where the
+ * return address is. A word that has just been pushed is what rbp holds.
+ */
+static __always_inline bool leave_prologue(const struct sf_scratch *s, struct sf_leave *l)
+{
+	u64 w = *(u64 *)l->code, pushed;
+	u8 before;
+
+	if (l->len < 12)
+		return false;
+	if (sets_fp(w)) {
+		if (copy_user(&before, sizeof(before), s->regs.pc - 1) || before != INSN_PUSH_BP ||
+		    copy_user(&pushed, sizeof(pushed), l->sp) || pushed != l->fp)
+			return false;
+		l->sp += 8;
+		return true;
+	}
+	return makes_frame(l->code);
+}
+
 /*
  * SF_STEP_GO: the registers are those of the caller, for sure. Else NOT_MINE. Global: not in the
  * hot path, and verified once.
@@ -189,7 +233,10 @@ __noinline int leave_step(u32 slot)
 		l->len = SF_LEAVE_CODE;
 	if (copy_user_part(l->code, l->len, SF_LEAVE_CODE, s->regs.pc))
 		return NOT_MINE;
-	bpf_loop(LEAVE_INSNS, leave_insn, &slot, 0);
+	if ((s->regs.flags & SF_REGS_FULL) && leave_prologue(s, l))
+		l->state = LEAVE_RETURN;
+	else
+		bpf_loop(LEAVE_INSNS, leave_insn, &slot, 0);
 	if (l->state != LEAVE_RETURN || copy_user(&ra, sizeof(ra), l->sp) ||
 	    !(follows_call(ra) || probe_replaced(s, ra)))
 		return NOT_MINE;

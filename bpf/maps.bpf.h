@@ -329,7 +329,13 @@ struct sf_leave {
 	u32 at, len;	/* the next instruction; bytes in code */
 	u32 state;	/* LEAVE_ON, LEAVE_RETURN, LEAVE_UNKNOWN */
 	u32 loaded;	/* r10 or r11 has a new value */
-	u32 zero;
+	u32 maybe;	/* leaf_step: a word may be the return address */
+	u64 caller;	/* what made the frame at rbp begins here; 0: not known */
+	u64 word, to;	/* the next word of the stack; what the call before the last one leads to */
+	u32 reach;	/* how far the pc is after that */
+	u32 height;	/* bytes that the code there has pushed up to `at` */
+	u32 counts, zero;  /* the word may be an address in that function */
+	u32 rex, is_short; /* prefixes of the instruction at `at`; operands of 16 bits */
 	u8 code[SF_LEAVE_CODE + 8];
 };
 
@@ -388,7 +394,9 @@ struct sf_scratch {
 	/* SF_REGS_GUESS: the walk broke, and was begun again with all return addresses checked */
 	u32 checked;
 	u64 begin_pc, begin_sp; /* pc and sp of the innermost frame, for walk_again */
-	u32 begin_flags, zero;
+	u32 begin_flags;
+	/* A step by frame pointer may have left out a caller: enum sf_stop, in place of COMPLETE */
+	u32 skipped;
 	struct sf_space spaces[SF_SPACES] SF_LINE;
 	struct sf_vma_seen seen[SF_SLOTS];
 	struct sf_vma vmas[SF_SLOTS] SF_LINE; /* SF_VMAS for each space */

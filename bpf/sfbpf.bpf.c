@@ -198,7 +198,7 @@ int mapped_files(struct bpf_iter__task_vma *ctx)
 	u64 inode;
 	struct sf_module *m;
 	bool is_new = false; /* or must be requested again */
-	u32 why, pid;
+	u32 why, pid, owner;
 
 	/*
 	 * As plain numbers: kload() computes addresses, which the verifier does not allow on typed
@@ -216,14 +216,15 @@ int mapped_files(struct bpf_iter__task_vma *ctx)
 	if (!inode)
 		return 0;
 	inode_key(inode, &key);
+	owner = task_owner(task);
 	m = module_known(&key);
 	if (m)
-		is_new = retry_due(m);
+		is_new = retry_due(m, owner);
 	else
-		m = module_new(&key, task_owner(task), &is_new, &why);
+		m = module_new(&key, owner, &is_new, &why);
 	if (!m || !is_new)
 		return 0;
-	fill_need(&need, vma, inode, m, pid);
+	fill_need(&need, vma, inode, m, pid, owner);
 	bpf_seq_write(ctx->meta->seq, &need, sizeof(need));
 	return 0;
 }

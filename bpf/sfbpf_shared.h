@@ -634,9 +634,9 @@ struct sf_module {
 	sf_u16 nrules, flags;
 	/* Lookups of its mappings: counted by BPF, cleared by user space */
 	sf_u32 used;
-	/* SF_MOD_RETRY, SF_MOD_FULL: no request before this time (CLOCK_MONOTONIC, ms mod 2^32) */
+	/* No request before this time (CLOCK_MONOTONIC, ms mod 2^32); LOADING: for another user */
 	sf_u32 retry_ms;
-	/* The user in whose process it was first met; set by BPF, with the key */
+	/* The user to whom the tables are charged: the last one for whom they were requested */
 	sf_u32 owner;
 	struct sf_file_key key;
 };

@@ -159,6 +159,7 @@ static __always_inline bool rule_noted(const struct sf_rule *rule)
 
 #include "bridge.bpf.h"
 #include "go_step.bpf.h"
+#include "leaf.bpf.h"
 #include "leave.bpf.h"
 
 /* Steps by a row that is not packed: a few percent. Global, so it is verified once. */
@@ -231,7 +232,39 @@ static __always_inline u32 cause_of_state(const struct sf_vma *v)
 }
 
 /*
- * Records a frame without a row, and steps by frame pointer. found: slot of s->vmas; -1: none.
+ * Steps from code without a row, whose frame was recorded: by its instructions, or by frame
+ * pointer.
+ */
+static __always_inline int step_no_row(struct sf_scratch *s, u32 slot, u32 cause)
+{
+	u32 n = s->n - 1;
+	int stop = NOT_MINE;
+
+	if (s->regs.flags & SF_REGS_FULL) {
+		stop = leave_step(slot);
+		if (stop != SF_STEP_GO)
+			stop = leaf_step(slot);
+	} else if (cause == SF_STOP_JIT) {
+		stop = leave_step(slot);
+	}
+	if (stop == SF_STEP_GO) {
+		/* What stands between an evaluation loop and its caller is Python's own. */
+		if (s->lang.language == SF_LANG_PYTHON && n == s->lang.end && !cfg_native)
+			s->n = n;
+		return SF_STEP_GO;
+	}
+	if (cause == SF_STOP_JIT)
+		bridge_note(s);
+	if (stop == LEAF_SKIPS) {
+		s->skipped = cause == SF_STOP_JIT ? SF_STOP_BRIDGED : cause;
+		if (cause == SF_STOP_JIT)
+			frame_push(s, SF_FRAME_BRIDGE);
+	}
+	return step_unknown(s, cause);
+}
+
+/*
+ * Records a frame without a row, and steps to its caller. found: slot of s->vmas; -1: none.
  * Global: not in the hot path, and verified once.
  */
 __noinline int frame_without_row(u32 slot, int found)
@@ -239,7 +272,7 @@ __noinline int frame_without_row(u32 slot, int found)
 	struct sf_scratch *s = scratch_of(slot);
 	struct sf_vma *v;
 	u64 word, at;
-	u32 n, cause;
+	u32 n;
 
 	if (!s)
 		return SF_STOP_NO_ROW;
@@ -284,16 +317,7 @@ __noinline int frame_without_row(u32 slot, int found)
 		return SF_STOP_NO_MODULE;
 	if (cfg_note_words)
 		note_fp(s);
-	cause = cause_of_state(v);
-	if (cause == SF_STOP_JIT && leave_step(slot) == SF_STEP_GO) {
-		/* What stands between an evaluation loop and its caller is Python's own. */
-		if (s->lang.language == SF_LANG_PYTHON && n == s->lang.end && !cfg_native)
-			s->n = n;
-		return SF_STEP_GO;
-	}
-	if (cause == SF_STOP_JIT)
-		bridge_note(s);
-	return step_unknown(s, cause);
+	return step_no_row(s, slot, cause_of_state(v));
 }
 
 /*
@@ -403,7 +427,7 @@ static __always_inline void walk_begin(struct sf_scratch *s)
 	s->lang.pc.at = 0;
 	s->lang.code = 0;
 	s->go_sp = s->absent = 0;
-	s->gap = s->bridged = s->faults = 0;
+	s->gap = s->bridged = s->faults = s->skipped = 0;
 }
 
 /*
@@ -555,6 +579,8 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 		s->stop = SF_STOP_NOT_LOADED;
 	if (s->bridged)
 		bridge_end(s);
+	if (s->skipped && s->stop == SF_STOP_COMPLETE)
+		s->stop = s->skipped;
 }
 
 #endif

@@ -235,6 +235,8 @@ static __always_inline struct sf_module *module_known(const struct sf_file_key *
 	return m && same_key(&m->key, key) ? m : NULL;
 }
 
+#define AGAIN_MS 2000 /* from a request to one for another user */
+
 /*
  * Creates the module of a file that has none. NULL: *ret_why is the reason (enum sf_module_state).
  * *ret_new: its tables were not requested yet. If two CPUs meet a new file at the same time,
@@ -257,6 +259,7 @@ static __always_inline struct sf_module *module_new(const struct sf_file_key *ke
 		return NULL;
 	m->key = *key;
 	m->owner = owner;
+	m->retry_ms = bpf_ktime_get_ns() / 1000000 + AGAIN_MS;
 	if (bpf_map_update_elem(&files, key, &id, BPF_NOEXIST)) {
 		m->state = SF_MOD_VOID;
 		*ret_why = SF_MOD_RETRY;
@@ -280,12 +283,12 @@ static __always_inline void fill_fs(struct sf_need *need, u64 sb)
 }
 
 static __always_inline void fill_need(struct sf_need *need, u64 vma, u64 inode,
-				      const struct sf_module *m, u32 pid)
+				      const struct sf_module *m, u32 pid, u32 owner)
 {
 	need->type = SF_REC_NEED;
 	need->module = m->id;
 	need->pid = pid;
-	need->owner = m->owner;
+	need->owner = owner;
 	need->vm_start = KLOAD(vma, struct vm_area_struct, vm_start);
 	need->vm_end = KLOAD(vma, struct vm_area_struct, vm_end);
 	need->size = KLOAD(inode, struct inode, i_size);

@@ -113,9 +113,13 @@ plain() {
 			skip jit-near "no static C library"
 		fi
 		c jit jit.c -pthread -L"$out" -ljit_far -Wl,-rpath,'$ORIGIN',-z,lazy
+		c jit-keep jit.c -fno-omit-frame-pointer -pthread -L"$out" -ljit_far \
+			-Wl,-rpath,'$ORIGIN',-z,lazy
+		c jit-fp jit_fp.c jit_fp.S
 		c fat rec.c fat.S
 		c asm asm.S -static -nostdlib
 		c fp-stub fp_stub.S -static -nostdlib
+		c fp-leaf fp_leaf.S -static -nostdlib
 		c rec-gap rec.c gap.S -fomit-frame-pointer -fno-asynchronous-unwind-tables \
 			-fno-unwind-tables
 		c start-gap rec.c gap.S start.S -fomit-frame-pointer \
@@ -131,10 +135,13 @@ plain() {
 		skip jit_again "its code is x86-64's"
 		skip jit-near "its code is x86-64's"
 		skip jit "its code is x86-64's"
+		skip jit-keep "its code is x86-64's"
+		skip jit-fp "its code is x86-64's"
 		skip hostile "its code is x86-64's"
 		skip fat "its code is x86-64's"
 		skip asm "its code is x86-64's"
 		skip fp-stub "its code is x86-64's"
+		skip fp-leaf "its code is x86-64's"
 		skip rec-gap "its code is x86-64's"
 		skip start-gap "its code is x86-64's" ;;
 	esac

@@ -7,6 +7,7 @@
 
 #define SPENDER 1000
 #define VICTIM	(SPENDER + 255 * 1024) /* the same modulo 255 and 1024 */
+#define OTHER	2000
 
 static enum load_pick ready(void *ctx, const struct load_job *job)
 {
@@ -147,6 +148,35 @@ TEST(load_purge)
 	load_queue_purge(&q, is_small, &most);
 	EXPECT_EQ(q.n, 0);
 	EXPECT_EQ(next(&q), 1);
+	load_queue_free(&q);
+}
+
+/* A file for which one user was first waits for the one who is served sooner. */
+TEST(load_hand_over)
+{
+	struct sf_need need = { .module = 7, .owner = VICTIM, .pid = 9 };
+	struct load_job job = { .need = { .module = 7, .owner = SPENDER, .pid = 8 } };
+	struct load_queue q = { 0 };
+
+	EXPECT(!load_queue_hand_over(&q, &need));
+	EXPECT(load_queue_may(&q, SPENDER));
+	load_queue_spend(&q, SPENDER, 3600 * NUM_S);
+	EXPECT_EQ(load_queue_push(&q, &job), 0);
+	EXPECT_EQ(next(&q), 1);
+	EXPECT_EQ(q.ready, 0);
+	EXPECT(load_queue_hand_over(&q, &need));
+	EXPECT_EQ(q.ready, 1);
+	/* Not back to a user who has no CPU time */
+	EXPECT(!load_queue_hand_over(&q, &job.need));
+	EXPECT_EQ(next(&q), VICTIM);
+	EXPECT_EQ(q.n, 0);
+	/* Both have CPU time: the one who was served longer ago */
+	job.need.owner = OTHER;
+	EXPECT_EQ(load_queue_push(&q, &job), 0);
+	load_queue_served(&q, &need);
+	EXPECT(!load_queue_hand_over(&q, &need));
+	load_queue_served(&q, &job.need);
+	EXPECT(load_queue_hand_over(&q, &need));
 	load_queue_free(&q);
 }
 

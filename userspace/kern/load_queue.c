@@ -122,6 +122,21 @@ bool load_queue_next(struct load_queue *q, load_pick_fn pick, void *ctx, struct 
 	return true;
 }
 
+bool load_queue_hand_over(struct load_queue *q, const struct sf_need *need)
+{
+	size_t i = 0;
+
+	while (i < q->n && (q->jobs[i].need.module != need->module || q->jobs[i].code))
+		i++;
+	if (i == q->n || !load_queue_may(q, need->owner) ||
+	    (load_queue_may(q, q->jobs[i].need.owner) && !before(q, need, &q->jobs[i].need)))
+		return false;
+	q->jobs[i].need = *need;
+	if (i >= q->ready)
+		swap(q, i, q->ready++);
+	return true;
+}
+
 void load_queue_readmit(struct load_queue *q)
 {
 	for (size_t i = q->ready; i < q->n; i++)

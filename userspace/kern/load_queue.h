@@ -59,6 +59,11 @@ void load_queue_readmit(struct load_queue *q);
 void load_queue_purge(struct load_queue *q, bool (*wanted)(void *ctx, const struct load_job *job),
 		      void *ctx);
 /*
+ * The file of need is wanted by another user. If that user is served sooner than the one for whom
+ * it waits, it waits for them from now on. false: it does not, or the file does not wait.
+ */
+bool load_queue_hand_over(struct load_queue *q, const struct sf_need *need);
+/*
  * Whether the user has CPU time left for files. All have as much as a compiler's libraries take
  * many times over, and two percent of a CPU in the long run; root's is not limited.
  */

@@ -187,6 +187,22 @@ void loader_try_again(struct loader *l, struct load_job *job, bool late)
 		put_back(l, m, job);
 }
 
+static void charge_to(struct loader *l, struct module *m, uint32_t owner)
+{
+	m->owner = owner;
+	tables_set_owner(l->tables, m->id, owner);
+}
+
+static bool hand_over(struct loader *l, const struct sf_need *need)
+{
+	bool ok;
+
+	pthread_mutex_lock(&l->lock);
+	ok = load_queue_hand_over(&l->queue, need);
+	pthread_mutex_unlock(&l->lock);
+	return ok;
+}
+
 void loader_open(struct loader *l, struct load_job *job)
 {
 	struct module *m = job->need.key.ino == SF_KEY_VDSO ? NULL : loader_wanted(l, &job->need);
@@ -196,15 +212,18 @@ void loader_open(struct loader *l, struct load_job *job)
 	if (m->known == KNOWN_ID) {
 		m->key = job->need.key;
 		m->size = job->need.size;
-		m->owner = job->need.owner;
 	}
 	job->lane = FAST;
-	if (m->fd >= 0) {
-		if (loader_advance(l, m, EVENT_STILL_OPEN))
-			enqueue(l, m, job);
-	} else if (!loader_advance(l, m, EVENT_ASKED)) {
-		return; /* already with an opener */
-	} else if (openers_ask(&l->openers, &job->need, modules_copied())) {
+	if (m->fd >= 0 && loader_advance(l, m, EVENT_STILL_OPEN)) {
+		charge_to(l, m, job->need.owner);
+		enqueue(l, m, job);
+	} else if (m->fd >= 0) {
+		if (hand_over(l, &job->need))
+			charge_to(l, m, job->need.owner);
+	} else if (loader_advance(l, m, EVENT_ASKED)) {
+		charge_to(l, m, job->need.owner);
+		if (!openers_ask(&l->openers, &job->need, modules_copied()))
+			return;
 		l->workers.failed++;
 		loader_advance(l, m, EVENT_NO_ANSWER);
 	}

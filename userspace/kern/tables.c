@@ -387,6 +387,11 @@ void tables_set_state(struct tables *t, uint32_t module, enum sf_module_state st
 	__atomic_store_n(&m->state, (sf_u32)state, __ATOMIC_RELEASE);
 }
 
+void tables_set_owner(struct tables *t, uint32_t module, uint32_t owner)
+{
+	t->modules[SF_MODULE_PLACE(module)].owner = owner;
+}
+
 void tables_pin(struct tables *t, uint32_t module, const struct sf_file_key *key)
 {
 	t->modules[SF_MODULE_PLACE(module)].key = *key;

@@ -88,6 +88,8 @@ void tables_abort(struct tables *t);
  */
 void tables_set_state(struct tables *t, uint32_t module, enum sf_module_state state,
 		      uint32_t retry_ms);
+/* The user to whom the tables are charged. */
+void tables_set_owner(struct tables *t, uint32_t module, uint32_t owner);
 /*
  * Sets the key of a file that has no inode (the vDSO), and keeps its tables, as no request could
  * bring them back.
