@@ -201,6 +201,19 @@ static __always_inline bool code_allowed(u32 owner, u64 now)
  */
 int code_describe(u32 slot, u32 id);
 
+/*
+ * Mixes the text in hand into a hash. A code object that takes the memory of another one may have
+ * all its addresses, those of its names included: only the names differ.
+ */
+static __always_inline u64 lang_fold_text(const struct sf_lang_walk *w, u64 h)
+{
+	FOLD(h, w->text[0], FOLD_MUL1);
+	FOLD(h, w->text[1], FOLD_MUL2);
+	FOLD(h, w->text[2], FOLD_MUL1);
+	FOLD(h, w->text[3], FOLD_MUL2);
+	return h;
+}
+
 /* The id of the current code object. 0: none could be had. */
 static __always_inline u32 code_id(struct sf_scratch *s, u32 slot)
 {

@@ -113,6 +113,7 @@ static __always_inline int python_begin(struct sf_scratch *s, const struct sf_py
 	p->frame = p->cframe = 0;
 	w->language = SF_LANG_PYTHON;
 	w->win_len = 0;
+	w->file = 0;
 	if (!state)
 		return SF_STOP_LANG_STATE;
 	if (user_u64(state + d->tstate_frame, &at))
@@ -140,11 +141,38 @@ static __always_inline int python_frame(struct sf_lang_walk *w, const struct sf_
 	return lang_window(w, frame, d->frame_size, below, 0);
 }
 
+/*
+ * Mixes a string into a hash: Python's own hash of it, or its last bytes if Python has not computed
+ * that. The length is followed by the hash and the state.
+ */
+static __always_inline u64 python_fold(struct sf_lang_walk *w, const struct sf_python *d, u64 str,
+				       u64 h)
+{
+	u64 *head = w->text, state, data, len;
+	u32 unit, n;
+
+	if (copy_user(head, 24, str + d->str_len))
+		return h;
+	len = head[0];
+	state = head[2];
+	unit = PY_STATE_KIND(state);
+	FOLD(h, head[1], FOLD_MUL1);
+	if (head[1] != ~0ull || !(state & PY_STATE_COMPACT) || len >> 24)
+		return h;
+	data = str + (state & PY_STATE_ASCII ? d->str_ascii : d->str_compact);
+	len *= unit;
+	n = len < SF_LANG_TEXT ? len : SF_LANG_TEXT;
+	head[0] = head[1] = head[2] = head[3] = 0;
+	if (copy_user_part((u8 *)head, n, SF_LANG_TEXT, data + len - n))
+		return h;
+	return lang_fold_text(w, h);
+}
+
 /* Reads the code object, and checks that it is one. 0 or -1. */
 static __always_inline int python_code(struct sf_lang_walk *w, const struct sf_python *d, u64 delta,
 				       u64 code)
 {
-	u64 h = 0;
+	u64 h = 0, file;
 
 	if (code == w->code)
 		return 0;
@@ -152,10 +180,16 @@ static __always_inline int python_code(struct sf_lang_walk *w, const struct sf_p
 	if (copy_user(w->object, SF_PY_CODE_MAX, code) ||
 	    OBJECT64(w, d->ob_type) != d->code_type - delta)
 		return -1;
-	FOLD(h, OBJECT64(w, d->code_file), FOLD_MUL1);
+	file = OBJECT64(w, d->code_file);
+	if (file != w->file) {
+		w->file = file;
+		w->file_hash = python_fold(w, d, file, file);
+	}
+	FOLD(h, w->file_hash, FOLD_MUL1);
 	FOLD(h, OBJECT64(w, d->code_qualname), FOLD_MUL2);
 	FOLD(h, OBJECT64(w, d->code_lines), FOLD_MUL1);
 	FOLD(h, OBJECT32(w, d->code_first_line), FOLD_MUL2);
+	h = python_fold(w, d, OBJECT64(w, d->code_qualname), h);
 	w->code = code;
 	w->cookie = h;
 	w->id = 0;

@@ -69,6 +69,7 @@ __noinline int ruby_begin(u32 slot)
 	r->pending = s->lang.first != 0;
 	s->lang.language = SF_LANG_RUBY;
 	s->lang.win_len = 0;
+	s->lang.file = 0;
 	s->lang.stop = SF_STOP_LANG_STATE;
 	ec = d ? ruby_context(&d->ruby, v->delta) : 0;
 	if (!ec)
@@ -163,8 +164,31 @@ __noinline int ruby_owner(u32 slot)
 	return 0;
 }
 
+/* Mixes a string into a hash. */
+static __always_inline u64 ruby_fold(struct sf_lang_walk *w, const struct sf_ruby *d, u64 str,
+				     u64 h)
+{
+	w->text[0] = w->text[1] = w->text[2] = w->text[3] = 0;
+	ruby_text(&w->ruby, d, str, true, (u8 *)w->text, SF_LANG_TEXT);
+	return lang_fold_text(w, h);
+}
+
+/* Mixes the names of the body in hand, and of its file, into its hash. */
+static __always_inline void ruby_fold_names(struct sf_lang_walk *w, const struct sf_ruby *d)
+{
+	u64 path = OBJECT64(w, RB_BODY_PATH), file = path;
+
+	if (path != w->file) {
+		w->file = path;
+		ruby_element(&w->ruby, path, 0, &file); /* unless it is the path itself */
+		w->file_hash = ruby_fold(w, d, file, path);
+	}
+	FOLD(w->ruby.cookie, w->file_hash, FOLD_MUL1);
+	w->ruby.cookie = ruby_fold(w, d, OBJECT64(w, RB_BODY_NAME), w->ruby.cookie);
+}
+
 /* Reads what is needed of an iseq's body. 0 or -1. */
-static __always_inline int ruby_body(struct sf_lang_walk *w, u64 body)
+static __always_inline int ruby_body(struct sf_lang_walk *w, const struct sf_ruby *d, u64 body)
 {
 	u64 h = 0;
 
@@ -173,23 +197,23 @@ static __always_inline int ruby_body(struct sf_lang_walk *w, u64 body)
 		return -1;
 	FOLD(h, OBJECT64(w, RB_BODY_CODE), FOLD_MUL1);
 	FOLD(h, OBJECT64(w, RB_BODY_NAME), FOLD_MUL2);
-	FOLD(h, OBJECT64(w, RB_BODY_PATH), FOLD_MUL1);
 	FOLD(h, OBJECT64(w, RB_BODY_LINE), FOLD_MUL2);
 	w->ruby.body = body;
 	w->ruby.cookie = h;
 	w->ruby.begun = OBJECT64(w, RB_BODY_CODE);
+	ruby_fold_names(w, d);
 	return 0;
 }
 
 /* The same by the iseq, which is checked to be one. 0 or -1. */
-static __always_inline int ruby_iseq(struct sf_lang_walk *w, u64 iseq)
+static __always_inline int ruby_iseq(struct sf_lang_walk *w, const struct sf_ruby *d, u64 iseq)
 {
 	u64 *head = w->ruby.head;
 
 	if (copy_user(head, 24, iseq) || RB_T(head[0]) != RB_T_IMEMO ||
 	    RB_IMEMO(head[0]) != RB_IMEMO_ISEQ)
 		return -1;
-	return ruby_body(w, head[RB_ISEQ_BODY / 8]);
+	return ruby_body(w, d, head[RB_ISEQ_BODY / 8]);
 }
 
 /*
@@ -197,20 +221,22 @@ static __always_inline int ruby_iseq(struct sf_lang_walk *w, u64 iseq)
  * frame runs instructions of that body, and nothing that describes it has changed. Returns its id;
  * 0: it may be other code.
  */
-static __always_inline u32 ruby_known(struct sf_scratch *s, u64 code, u64 pc)
+static __always_inline u32 ruby_known(struct sf_scratch *s, const struct sf_ruby *d, u64 code,
+				      u64 pc)
 {
 	struct sf_lang_walk *w = &s->lang;
 	struct sf_code_key key = { .space = MM_ID(s->mm), .addr = code };
 	struct sf_code_entry *have = bpf_map_lookup_elem(&codes, &key);
 
-	if (!have || !have->body || have->owed > 1 || ruby_body(w, have->body) ||
+	if (!have || !have->body || have->owed > 1 || ruby_body(w, d, have->body) ||
 	    w->ruby.cookie != have->cookie || pc - w->ruby.begun > 8ull * OBJECT32(w, RB_BODY_SIZE))
 		return 0;
 	return have->id;
 }
 
 /* Takes the code of an iseq, in methods of a class (0: of any), at a pc. 0 or -1. */
-static __always_inline int ruby_code(struct sf_scratch *s, u64 iseq, u64 owner, u64 pc)
+static __always_inline int ruby_code(struct sf_scratch *s, const struct sf_ruby *d, u64 iseq,
+				     u64 owner, u64 pc)
 {
 	struct sf_lang_walk *w = &s->lang;
 	u64 code = iseq;
@@ -222,8 +248,8 @@ static __always_inline int ruby_code(struct sf_scratch *s, u64 iseq, u64 owner, 
 		if (code == w->code)
 			return 0;
 	} else {
-		id = ruby_known(s, code, pc);
-		if (!id && ruby_iseq(w, iseq))
+		id = ruby_known(s, d, code, pc);
+		if (!id && ruby_iseq(w, d, iseq))
 			return -1;
 		w->ruby.iseq = iseq;
 	}
@@ -371,7 +397,7 @@ __noinline int ruby_one(u32 slot)
 		if (d->local_iseq)
 			ruby_owner(slot);
 		if (at >= 0 &&
-		    ruby_code(s, RB_FRAME64(w, at, RB_CFP_ISEQ), in_c ? 0 : r->owner, pc))
+		    ruby_code(s, d, RB_FRAME64(w, at, RB_CFP_ISEQ), in_c ? 0 : r->owner, pc))
 			return RUBY_FAULT;
 		word = in_c ? ruby_method_word(s, slot, pc) : ruby_word(s, slot, pc);
 		if ((in_c || !ruby_handled(w, d)) && !frame_push(s, word))

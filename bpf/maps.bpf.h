@@ -291,6 +291,8 @@ struct sf_lang_spent {
 	u32 js_texts;	 /* reads by js_count */
 };
 
+#define SF_LANG_TEXT 32 /* bytes at the end of a name that tell it from another one */
+
 /* Each sample sets fields of the first two cache lines: those up to pc.at. */
 struct sf_lang_walk {
 	struct sf_lang_begin begin;
@@ -315,6 +317,8 @@ struct sf_lang_walk {
 	struct sf_javascript_walk javascript;
 	struct sf_php_walk php;
 	struct sf_perl_walk perl;
+	/* The text in hand; the file of the code in hand, and the hash of its name */
+	u64 text[SF_LANG_TEXT / 8], file, file_hash;
 	u8 object[SF_LANG_OBJECT + 8];
 	u8 window[SF_LANG_WINDOW + 8];
 	struct sf_code rec;
@@ -670,7 +674,7 @@ KNOB __u32 cfg_page_shift = 12;
 #define SF_USER_RANGES 64
 KNOB __u32 cfg_nranges = 0;
 KNOB __u32 cfg_range_first[SF_USER_RANGES] = {}, cfg_range_count[SF_USER_RANGES] = {};
-KNOB __u64 cfg_grant_key = 1;	     /* odd; random in each run */
+KNOB __u64 cfg_hash_key = 1;	     /* odd; random in each run */
 KNOB __u64 cfg_wake_bytes = 1 << 18; /* wake the consumer when the ring holds this much */
 
 /*

@@ -72,7 +72,7 @@ struct {
 static __always_inline u64 off_memo_key(const struct sf_scratch *s)
 {
 	const struct sf_regs *r = &s->regs;
-	u64 id = MM_ID(s->mm), h = id;
+	u64 id = MM_ID(s->mm), h = id ^ cfg_hash_key;
 	u32 seq;
 
 	if (!mm_exact(s->mm, id, &seq))

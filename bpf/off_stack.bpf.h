@@ -80,7 +80,7 @@ static __always_inline u64 off_hash_frames(struct sf_scratch *s, struct off_scra
 #pragma unroll
 	for (u32 k = 0; k < SF_HASH_BLOCK; k++)
 		after[k] = 0;
-	o->lane[0] = n;
+	o->lane[0] = n ^ cfg_hash_key; /* else collisions could be computed in advance */
 	o->lane[1] = seed;
 	o->hash_at = first;
 	bpf_loop((n + SF_HASH_BLOCK - 1) / SF_HASH_BLOCK, off_hash_block, &slot, 0);

@@ -171,7 +171,7 @@ struct sf_file_key {
 	sf_u64 ctime_ns; /* i_ctime, nanoseconds since the epoch */
 };
 #define SF_KEY_VDSO  0xfffffffffffffff0ull /* ino of the 64-bit vDSO's key; the rest 0 */
-#define SF_OPENED_AT (1ull << 37)	   /* where openers map a file, for opened_file */
+#define SF_OPENED_AT (7ull << 28)	   /* where openers map a file; sanitizers leave it free */
 
 struct sf_need {
 	sf_u32 type;		 /* SF_REC_NEED */

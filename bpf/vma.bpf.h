@@ -174,7 +174,7 @@ static __always_inline u32 mm_owner(u64 mm)
 
 static __always_inline u32 grant_at(u32 owner)
 {
-	return owner ? (u32)INDEX((owner * cfg_grant_key) >> 32, SF_GRANTS) : SF_GRANTS;
+	return owner ? (u32)INDEX((owner * cfg_hash_key) >> 32, SF_GRANTS) : SF_GRANTS;
 }
 
 static __always_inline bool need_allowed(u32 owner, u64 now)

@@ -151,6 +151,33 @@ for n in range(1, 31):
 while (Date.now() < e) for (let i = 0; i < 200; i++) x += i; return x }`)();
 f(); f = null; gc() }"""],
 }
+# The same in memory of which all addresses are used again, those of the names included; and the
+# same function of thirty files.
+ALIKE = [
+    ["/usr/bin/python3", "-c", """import time
+def once(n):
+    names = {}
+    exec("def fn_%03d(t):\\n e = t() + 0.06\\n while t() < e:\\n  for i in range(200): pass" % n,
+         names)
+    names.pop("fn_%03d" % n)(time.time)
+for n in range(1, 31):
+    once(n)"""],
+    ["/usr/bin/python3", "-c", """import time
+def once(n):
+    names = {}
+    exec(compile("def f(t):\\n e = t() + 0.06\\n while t() < e:\\n  for i in range(200): pass",
+                 "fn_%03d.py" % n, "exec"), names)
+    names.pop("f")(time.time)
+for n in range(1, 31):
+    once(n)"""],
+    ["ruby", "-e", """def once(f) RubyVM::InstructionSequence.compile("e =
+Process.clock_gettime(1) + 0.06; x = 0; (i = 0; (x += i; i += 1) while i < 200) while
+Process.clock_gettime(1) < e", f, f).eval end
+1.upto(30) { |n| once("fn_%03d" % n); GC.start(full_mark: n % 2 == 0) }"""],
+    ["perl", "-e", """use Time::HiRes "time"; for my $n (1 .. 30) { my $f = sprintf "fn_%03d", $n;
+my $s = eval "#line 1 \\"$f.pl\\"\\nsub { my \\$e = time + 0.06; my \\$x;
+while (time < \\$e) { \\$x += \\$_ for 1..200 } }" or die; $s->(); undef $s }"""],
+]
 JAVA = """import java.nio.file.*;
 public class Again {
 	static class Loader extends ClassLoader {
@@ -464,6 +491,7 @@ def check_changes_code(name):
     """Code of languages that is gone, and other code in its memory."""
     errors = []
     runs = [(tool, [tool] + argv) for tool, argv in AGAIN.items()]
+    runs += [("%s, alike" % argv[0], argv) for argv in ALIKE]
     if shutil.which("javac"):
         source = h.tmpfile("Again.java")
         with open(source, "w") as f:

@@ -71,7 +71,7 @@ def run(sfbpf, name, argv, programs, errors):
 
 
 def more(programs, known):
-    errors = []
+    errors = ["%s: not loaded" % program for program in sorted(set(known) - set(programs))]
     for program, now in sorted(programs.items()):
         if now[0] > MOST:
             errors.append("%s: the verifier goes through %d instructions" % (program, now[0]))

@@ -75,7 +75,7 @@ static void set_users(struct sfbpf_bpf__rodata_knobs *ro)
 	const struct user_range *ranges;
 	size_t n = user_ranges(&ranges);
 
-	ro->cfg_grant_key = hash_u64(1) | 1;
+	ro->cfg_hash_key = hash_u64(1) | 1;
 	ro->cfg_nranges = (uint32_t)(n < most ? n : most);
 	for (size_t i = 0; i < ro->cfg_nranges; i++) {
 		((uint32_t *)ro->cfg_range_first)[i] = ranges[i].first;

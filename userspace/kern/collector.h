@@ -81,7 +81,10 @@ struct collector_error {
 /* Loads everything, attaches nothing. NULL on error, with *err filled. */
 struct collector *collector_new(const struct collector_opts *opts, struct modules *modules,
 				struct collector_error *err);
-/* Makes the tables of all files that running processes have mapped. Returns the number of files. */
+/*
+ * Makes the tables of all files that running processes have mapped, for 20 s at most; those of
+ * users without CPU time left come later. Returns the number of files.
+ */
 int collector_preload(struct collector *c);
 /*
  * Before collector_attach: the same of the files that a process, of any kind, has mapped in
