@@ -24,7 +24,7 @@
 #define PERL_CX_NAME 64 /* require: the name of the file; else 0 */
 #define PERL_CX_CV   72
 #define PERL_CX_SIZE 104
-#define PERL_CX_KIND 15 /* of the type, the first byte */
+#define PERL_CX_KIND 15 /* mask of the kind in the first byte of a context */
 #define PERL_NULL    0
 #define PERL_BLOCK   2
 #define PERL_SUB     9
@@ -46,8 +46,8 @@
 #define PERL_OP_SCOPE	5 /* the type less that of a statement */
 #define PERL_COP_LINE	36
 #define PERL_COP_FILE	48
-#define PERL_OPS	512  /* that are looked at for a line */
-#define PERL_OPS_EACH	2048 /* the same in a sample; some 200 us */
+#define PERL_OPS	512  /* ops that are looked at for one line */
+#define PERL_OPS_EACH	2048 /* ops that are looked at in one sample; they take some 200 us */
 
 /* An SV: its body, flags with the type, and a pointer; a CV's body; those of a GV and a stash */
 #define PERL_SV_FLAGS	12

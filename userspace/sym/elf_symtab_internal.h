@@ -17,7 +17,7 @@ struct unwind_file;
 struct cand {
 	uint64_t off; /* file offset */
 	uint32_t size, name;
-	uint32_t kin;  /* of its name, see builder_kin(); 0 too if it has an address of its own */
+	uint32_t kin; /* builder_kin() of its name; 0: none, or alone at its address */
 	uint16_t rank; /* rank of its name, see rank_of(); UINT16_MAX: no name to show */
 	uint8_t bind;  /* 0 global, 1 weak, 2 local */
 	bool notype : 1, ifunc : 1, plt : 1;
@@ -94,7 +94,7 @@ uint32_t builder_kin(const char *name, size_t len);
  * order. 0 or -ENOMEM.
  */
 int builder_mark(struct builder *b, const struct cand *group, size_t n, const struct cand *best);
-/* Of the function at off; NULL: none. */
+/* The mark of the function at off; NULL: the function has no mark. */
 const struct mark *builder_find_mark(const struct builder *b, uint64_t off);
 /* Writes the name with its mark to ret, of SYMTAB_NAME_MAX bytes. Returns its bytes. */
 size_t builder_marked_name(const struct mark *m, const char *name, size_t len, char *ret);
