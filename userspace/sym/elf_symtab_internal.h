@@ -17,7 +17,7 @@ struct unwind_file;
 struct cand {
 	uint64_t off; /* file offset */
 	uint32_t size, name;
-	uint32_t kin; /* builder_kin() of its name; 0: none, or alone at its address */
+	uint32_t kin;  /* builder_kin() of its name; 0: none, or alone at its address */
 	uint16_t rank; /* rank of its name, see rank_of(); UINT16_MAX: no name to show */
 	uint8_t bind;  /* 0 global, 1 weak, 2 local */
 	bool notype : 1, ifunc : 1, plt : 1;
