@@ -228,7 +228,8 @@ static __always_inline u32 code_id(struct sf_scratch *s, u32 slot)
 	if (have && have->cookie == w->cookie && have->owed <= 1)
 		return w->id = have->id;
 	w->owed = 1;
-	if (w->spent.sent >= CODE_PER_SAMPLE || !code_allowed(mm_owner(s->mm), bpf_ktime_get_ns()))
+	w->rec.owner = mm_owner(s->mm);
+	if (w->spent.sent >= CODE_PER_SAMPLE || !code_allowed(w->rec.owner, bpf_ktime_get_ns()))
 		return 0;
 	w->spent.sent++;
 	now.cookie = w->cookie;

@@ -396,7 +396,7 @@ struct sf_lang {
 struct sf_code {
 	sf_u32 type; /* SF_REC_CODE */
 	sf_u32 id;
-	sf_u32 first_line;
+	sf_u32 first_line, owner;		       /* owner: the user whose process has it */
 	sf_u16 name_len, file_len, lines_len;	       /* bytes; file: its end, if it is longer */
 	sf_u8 language, name_unit, file_unit, version; /* version: the minor number */
 	sf_u8 class_len; /* Ruby: bytes of name that are the class, and "#" or "." */
@@ -686,7 +686,7 @@ _Static_assert(sizeof(struct sf_ruby) == 32, "sf_ruby layout");
 _Static_assert(sizeof(struct sf_javascript) == 328, "sf_javascript layout");
 _Static_assert(sizeof(struct sf_php) == 56 && sizeof(struct sf_perl) == 16, "sf_php layout");
 _Static_assert(sizeof(struct sf_lang) == 512, "sf_lang layout");
-_Static_assert(sizeof(struct sf_code) == 24 + 2 * SF_CODE_TEXT + SF_CODE_LINES, "sf_code layout");
+_Static_assert(sizeof(struct sf_code) == 28 + 2 * SF_CODE_TEXT + SF_CODE_LINES, "sf_code layout");
 _Static_assert(sizeof(struct sf_thread_link) == 24, "sf_thread_link layout");
 _Static_assert(sizeof(struct sf_off_count) == 88 && sizeof(struct sf_off_single) == 80, "sf_off");
 _Static_assert(sizeof(struct sf_off_thread) == 104, "sf_off_thread layout");

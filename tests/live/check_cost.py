@@ -24,7 +24,7 @@ while True:
 # CPU time of ten seconds after the first one, ms. Of it 20 ms are the questions to the child that
 # demangles: 71 to 83 ms when the main process did so itself, which a hostile name could stop. A
 # slow machine takes longer for the first second, too, which is mostly the verifier.
-LATER_MS, LATER_SHARE = 120, 0.4
+LATER_MS, LATER_SHARE = 120, 0.6
 
 
 def libraries():

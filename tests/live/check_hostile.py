@@ -523,7 +523,7 @@ def silent_stack_errors(what, options, started):
     with open(stats, encoding="utf-8") as f:
         account = json.load(f)
     found, usec = {}, account["duration_s"] * 1e6
-    for comm, want in ("bystander", None), ("sleeper", "asleep"):
+    for comm, want in ("neighbour", None), ("sleeper", "asleep"):
         mine = [s for s in h.read_folded(folded) if s.comm == comm]
         found[comm] = h.total(mine) / usec
         if abs(found[comm] - 1) > 0.01 or any(h.reason(s) != want for s in mine):
@@ -544,12 +544,12 @@ def check_silent_stacks(name):
     system = FileSystem("read", program=False)
     others, errors = [], []
     try:
-        # The kernel lists it before the bystander, which is younger.
+        # The kernel lists it before the neighbour, which is younger.
         others.append(h.start([h.copy_program("hostile", "sleeper"), "sleep",
                                os.path.join(system.where, "fs-read")],
                               user=65534, group=65534, extra_groups=[]))
         time.sleep(0.5)
-        others.append(h.start([h.link_program("block", "bystander"), "600", "still", "0"]))
+        others.append(h.start([h.link_program("block", "neighbour"), "600", "still", "0"]))
         time.sleep(0.5)
         if any(p.poll() is not None for p in others):
             raise h.Skip("its page cannot be mapped here")

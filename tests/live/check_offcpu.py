@@ -395,8 +395,7 @@ def check_chains_of_wakers(name):
                                h.worst([s for s in mine if s not in good], width=1000)))
         h.check("offcpu-chains-of-wakers-" + take, errors)
     path = h.tmpfile("relay.json")
-    subprocess.run([h.SFBPF, "offcpu", "--chains", "-p",
-                    str(p.pid), "-o", path, "1"], check=True, capture_output=True, timeout=60)
+    h.finish(h.start([h.SFBPF, "offcpu", "--chains", "-p", str(p.pid), "-o", path, "1"]), 60)
     with open(path) as f:
         depths = {depth_of(s["waker"]) for s in json.load(f)["stacks"]}
     h.check("offcpu-chains-of-wakers-json",

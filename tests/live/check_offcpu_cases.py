@@ -6,6 +6,8 @@ outputs against each other, and its filters.
 check_offcpu_cases.py [CHECK...]
 """
 
+import contextlib
+import glob
 import json
 import os
 import re
@@ -151,22 +153,24 @@ def look_together(programs, runs):
 
 
 def wait_measuring(tools):
-    """Until their programs are attached, and a little more."""
-    end = time.monotonic() + 20
-    while time.monotonic() < end and not all(p.poll() is not None or attached(p.pid)
-                                             for p in tools):
+    """Until each tool has attached its programs, the last of which begins the first block: none
+    was added for a second.
+    """
+    counts, since, end = None, time.monotonic(), time.monotonic() + 60
+    while time.monotonic() < end and (not all(counts or [0]) or time.monotonic() < since + 1):
+        now = [links(p.pid) if p.poll() is None else -1 for p in tools]
+        if now != counts:
+            counts, since = now, time.monotonic()
         time.sleep(0.05)
-    time.sleep(1)
 
 
-def attached(pid):
-    try:
-        links = [
-            os.readlink("/proc/%d/fd/%s" % (pid, fd)) for fd in os.listdir("/proc/%d/fd" % pid)
-        ]
-    except OSError:
-        return False
-    return any("bpf_link" in link for link in links)
+def links(pid):
+    """How many BPF programs a process has attached."""
+    n = 0
+    for path in glob.glob("/proc/%d/fd/*" % pid):
+        with contextlib.suppress(OSError):
+            n += "bpf_link" in os.readlink(path)
+    return n
 
 
 def html_us(path):

@@ -446,16 +446,20 @@ def check_results_of_ones_own(name):
 # ----------------------------------------------------------------
 
 class NamesOfTop:
-    """top, which names what runs every second; what it says of a program that starts now."""
+    """top, which names what runs every second; what it says of a program that starts now. Only of
+    programs started here: other checks run hostile ones.
+    """
 
     def __init__(self, seconds):
         self.p = h.start(
-            [h.SFBPF, "top", "-b", "--json", "-F", "499", "-d", "1", "-n",
-             str(seconds)], stdout=subprocess.PIPE)
+            [h.SFBPF, "top", "-b", "--json", "-F", "499", "-d", "1", "-n", str(seconds),
+             "--comm", "named-*"], stdout=subprocess.PIPE)
         wait_sampling(self.p.pid)
+        self.start("first")
+        time.sleep(1)
 
-    def start(self, comm):
-        h.start([h.copy_program("rec", comm), "0", "40"])
+    def start(self, which):
+        h.start([h.copy_program("rec", "named-" + which), "0", "40"])
 
     def reader(self, seconds=20.0):
         end = time.monotonic() + seconds
@@ -484,8 +488,8 @@ def check_names_rights(name):
     """What reads names has no capabilities, few system calls, and nothing open but its socket and
     the memory.
     """
-    top = NamesOfTop(4)
-    top.start("named")
+    top = NamesOfTop(5)
+    top.start("one")
     pid = top.reader()
     end = time.monotonic() + 5
     status = dict(rights(pid))[str(pid)]
@@ -510,9 +514,9 @@ def check_names_rights(name):
 
 def check_names_killed(name):
     """What reads names is killed: another one does it, and that is counted."""
-    top = NamesOfTop(5)
+    top = NamesOfTop(6)
     os.kill(top.reader(), signal.SIGKILL)
-    top.start("named")
+    top.start("one")
     windows = top.finish()
     h.check(
         name,
@@ -523,11 +527,11 @@ def check_names_hang(name):
     """One that does not come back, as if it waited for a disk, costs one file; two seconds later
     others have names.
     """
-    top = NamesOfTop(9)
+    top = NamesOfTop(10)
     os.kill(top.reader(), signal.SIGSTOP)
     top.start("held-up")
     time.sleep(4)
-    top.start("named")
+    top.start("one")
     windows = top.finish()
     h.note("%s" % windows[-1]["parsers"])
     h.check(

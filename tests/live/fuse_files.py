@@ -13,6 +13,7 @@ import os
 import stat
 import struct
 import sys
+import time
 
 LOOKUP, FORGET, GETATTR, OPEN, READ, WRITE, STATFS = 1, 2, 3, 14, 15, 16, 17
 RELEASE, FLUSH, INIT, ACCESS = 18, 25, 26, 34
@@ -39,12 +40,15 @@ class Files:
         self.names = list(silences)
         self.opened = 0
         self.silence = list(silences.values())
+        self.written = 0 # when a file was first asked for, s
 
     def attributes(self, node):
         mode, size = (stat.S_IFDIR | 0o755, 0) if node == 1 else (stat.S_IFREG | 0o755,
                                                                   len(self.data))
-        return struct.pack("<QQQQQQIIIIIIIIII", node, size, (size + 511) // 512, 1, 1, 1 + node, 0,
-                           0, 0, mode, 1, 0, 0, 0, 4096, 0)
+        if node != 1 and not self.written:
+            self.written = int(time.time())
+        return struct.pack("<QQQQQQIIIIIIIIII", node, size, (size + 511) // 512, 1, self.written,
+                           1 + node, 0, 0, 0, mode, 1, 0, 0, 0, 4096, 0)
 
     def answer(self, opcode, node, pid, body):
         """bytes, an errno, or None: no answer"""

@@ -228,7 +228,27 @@ def stop_all():
         stop(p)
 
 
+def finish(p, seconds):
+    """Waits for a process, and says what each thread of it waits for if it does not end."""
+    try:
+        rc = p.wait(timeout=seconds)
+    except subprocess.TimeoutExpired as e:
+        at = []
+        for pid in family(p.pid):
+            for task in glob.glob("/proc/%d/task/*" % pid):
+                with contextlib.suppress(OSError), open(task + "/stack") as f:
+                    calls = re.findall(r"\] (\w+)", f.read())
+                    at.append("%s %s: %s" % (task[6:], comm(pid), " < ".join(calls[:6])))
+        stop(p)
+        raise ValueError("%s did not end in %d s: %s" % (p.args[:3], seconds, "; ".join(at))) from e
+    _children.remove(p)
+    if rc:
+        raise ValueError("%s: exit code %d" % (p.args[:3], rc))
+
+
 atexit.register(stop_all)
+for _signal in (signal.SIGTERM, signal.SIGHUP):
+    signal.signal(_signal, lambda number, _: sys.exit(128 + number))
 
 
 def stolen_us():

@@ -705,3 +705,39 @@ TEST(malformed_code_is_refused)
 	EXPECT(!lang_codes_add(lc, &bad, HEAD));
 	lang_codes_free(lc);
 }
+
+/* Takes n pieces of new code of a user, with long names. Returns how many are known. */
+static uint32_t take_many(struct lang_codes *lc, uint32_t owner, uint32_t n)
+{
+	static uint32_t id;
+	struct sf_code rec = code_of(0, "f", "a.py");
+	uint32_t known = 0;
+
+	rec.owner = owner;
+	rec.name_len = SF_CODE_TEXT;
+	for (uint32_t i = 0; i < n; i++) {
+		rec.id = ++id;
+		memset(rec.name, 'n', sizeof(rec.name));
+		snprintf((char *)rec.name, 12, "%u", id);
+		EXPECT(lang_codes_add(lc, &rec, HEAD));
+		known += number(lc, rec.id) != LANG_CODE_UNKNOWN;
+	}
+	return known;
+}
+
+/* No user has all of the memory, and names that find no place take none. */
+TEST(code_has_shares_by_user)
+{
+	struct lang_codes *lc = lang_codes_new();
+	const uint32_t all = (64u << 20) / SF_CODE_TEXT;
+	uint32_t first = take_many(lc, 1000, all), second = take_many(lc, 1001, all);
+
+	EXPECT(first > all / 8 && first < all / 3);
+	EXPECT(second > first / 3 && second < first);
+	EXPECT_EQ(take_many(lc, 1000, 10), 0);
+	EXPECT_EQ(take_many(lc, 1002, 100), 100);
+	EXPECT(take_many(lc, 0, all) > 0);
+	EXPECT_EQ(take_many(lc, 0, 10), 0);
+	EXPECT(lang_codes_bytes(lc) <= 64u << 20);
+	lang_codes_free(lc);
+}

@@ -170,7 +170,7 @@ void tables_free(struct tables *t)
 		return;
 	for (uint32_t i = 0; i < SF_MAX_CHUNKS; i++)
 		free_chunk(t, &t->chunks[i]);
-	for (uint32_t i = 0; i < SF_MAX_MODULES; i++)
+	for (uint32_t i = 0; i < t->nplaces; i++)
 		free(t->places[i].holdings);
 	if (t->grace_fd >= 0)
 		close(t->grace_fd);
@@ -222,7 +222,8 @@ static int note_holding(struct place *p, uint32_t loc, uint32_t n)
 static void *alloc_cells(void *ctx, uint32_t size, uint32_t *ret_loc)
 {
 	struct tables *t = ctx;
-	struct place *p = &t->places[SF_MODULE_PLACE(t->loading)];
+	uint32_t at = SF_MODULE_PLACE(t->loading);
+	struct place *p = &t->places[at];
 	uint32_t n = (size + CELL - 1) / CELL, start = 0;
 	struct chunk *c;
 
@@ -238,6 +239,7 @@ static void *alloc_cells(void *ctx, uint32_t size, uint32_t *ret_loc)
 		}
 	}
 	*ret_loc = (uint32_t)(c - t->chunks) << 16 | start;
+	t->nplaces = at < t->nplaces ? t->nplaces : at + 1;
 	if (note_holding(p, *ret_loc, n)) {
 		cells_give(&c->cells, start, n);
 		return NULL;

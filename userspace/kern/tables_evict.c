@@ -44,7 +44,8 @@ static void scan(struct tables *t, uint64_t now)
 	for (uint32_t i = 1; i < SF_MAX_MODULES; i++) {
 		struct place *p = &t->places[i];
 
-		p->uses -= p->uses / 4;
+		if (p->uses) /* pages of places that are not used stay untouched */
+			p->uses -= p->uses / 4;
 		if (t->modules[i].used) {
 			p->uses += (uint64_t)t->modules[i].used * USE;
 			t->modules[i].used = 0;

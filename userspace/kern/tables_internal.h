@@ -42,6 +42,7 @@ struct tables {
 	struct tables_maps maps;
 	struct sf_module *modules;
 	struct place places[SF_MAX_MODULES];
+	uint32_t nplaces; /* the places from there on have never held cells */
 	struct chunk chunks[SF_MAX_CHUNKS];
 	uint32_t nchunks, max_chunks; /* existing; maximum */
 	uint32_t nunplaced;	      /* existing, but not placed */

@@ -16,6 +16,9 @@
 #define START_SIZE 48
 #define LIBC	   "libc.so.6"
 #define SCAN_MAX   (16u << 20) /* bytes of code; glibc has 1.4 MB */
+/* Bytes of code in hand: fresh memory costs more than reading. What they end with is seen again. */
+#define WINDOW	   (64u << 10)
+#define SEEN_AGAIN 256
 
 static const struct named_code {
 	uint16_t machine;
@@ -34,10 +37,32 @@ static const struct named_code {
 
 _Static_assert(NNAMED + 1 <= MAX_ROOTS, "room for each of them and _start");
 
+/* Finds code that was not found yet. Returns how many. */
+static uint32_t find_in_window(const struct builder *b, uint64_t off, uint64_t size,
+			       bool found[NNAMED], struct root *ret)
+{
+	struct elf_blob code = { 0 };
+	uint64_t start;
+	uint32_t n = 0;
+
+	if (elf_image_read(b->img, off, size, &code))
+		return 0;
+	for (size_t k = 0; k < NNAMED; k++) {
+		struct bytes at = code.view;
+
+		if (found[k] || !known_code_next(&at, named[k].code, &start))
+			continue;
+		found[k] = true;
+		ret[n++] = (struct root){ off + start, known_code_size(named[k].code),
+					  named[k].name, known_code_before(named[k].code) };
+	}
+	elf_blob_free(&code);
+	return n;
+}
+
 static uint32_t find_named_code(const struct builder *b, struct root *ret)
 {
 	bool found[NNAMED], some = false; /* found[k]: already found, or not searched for */
-	uint64_t start;
 	uint32_t n = 0;
 	/* A Go program has its own restorer, whatever it is linked with. */
 	bool is_go = go_table_section(b->img) != NULL;
@@ -52,22 +77,14 @@ static uint32_t find_named_code(const struct builder *b, struct root *ret)
 		some |= !found[k];
 	}
 	for (uint32_t i = 0; some && i < b->nareas; i++) {
-		struct elf_blob code = { 0 };
+		const struct code_range *a = &b->areas[i];
 
-		if (b->areas[i].size > SCAN_MAX ||
-		    elf_image_read(b->img, b->areas[i].off, b->areas[i].size, &code))
-			continue;
-		for (size_t k = 0; k < NNAMED; k++) {
-			struct bytes at = code.view;
+		for (uint64_t at = 0; a->size <= SCAN_MAX && at < a->size; at += WINDOW) {
+			uint64_t left = a->size - at, most = WINDOW + SEEN_AGAIN;
 
-			if (found[k] || !known_code_next(&at, named[k].code, &start))
-				continue;
-			found[k] = true;
-			ret[n++] = (struct root){ b->areas[i].off + start,
-						  known_code_size(named[k].code), named[k].name,
-						  known_code_before(named[k].code) };
+			n += find_in_window(b, a->off + at, left < most ? left : most, found,
+					    &ret[n]);
 		}
-		elf_blob_free(&code);
 	}
 	return n;
 }

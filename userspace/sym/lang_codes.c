@@ -7,9 +7,11 @@
 
 #include "base/bytes.h"
 #include "base/hash.h"
+#include "base/idmap.h"
 #include "base/slots.h"
 #include "base/strpool.h"
 #include "base/text.h"
+#include "base/user_account.h"
 #include "base/vec.h"
 #include "sym/java_lines.h"
 
@@ -19,6 +21,12 @@
  */
 #define IDS	  (4u * SF_MAX_CODES)
 #define BYTES_MAX (64u << 20) /* of all code; more of it is unknown */
+/*
+ * Bytes of code that is kept; with what finds it, it takes twice as much. A user other than root
+ * may hold as much as is left for others: the first one half of KEPT_MAX, the next one a quarter.
+ */
+#define KEPT_MAX  (BYTES_MAX / 2)
+#define USERS_MAX 4096 /* users with an account; all others together have one */
 #define CLEAN_MAX (4 * SF_CODE_TEXT)
 
 struct known_id {
@@ -38,6 +46,8 @@ struct lang_codes {
 	struct code *codes; /* by number - 1 */
 	size_t n, cap, lines_bytes;
 	struct slots slots;
+	struct idmap users;		       /* user_account -> index into kept_by */
+	uint64_t kept, kept_by[USERS_MAX + 1]; /* bytes of code: of all users, and by user */
 };
 
 struct lang_codes *lang_codes_new(void)
@@ -61,6 +71,7 @@ static void free_codes(struct lang_codes *lc)
 	free(lc->codes);
 	strpool_free(lc->strings);
 	slots_free(&lc->slots);
+	idmap_free(&lc->users);
 }
 
 void lang_codes_free(struct lang_codes *lc)
@@ -84,10 +95,28 @@ void lang_codes_reset(struct lang_codes *lc)
 	*lc = (struct lang_codes){ .ids = ids, .strings = fresh };
 }
 
-static size_t held_bytes(const struct lang_codes *lc)
+size_t lang_codes_bytes(const struct lang_codes *lc)
 {
 	return sizeof(*lc) + IDS * sizeof(*lc->ids) + strpool_bytes(lc->strings) +
 	       lc->cap * sizeof(*lc->codes) + lc->lines_bytes + slots_bytes(&lc->slots);
+}
+
+/* The bytes of code that are kept for a user. */
+static uint64_t *kept_by(struct lang_codes *lc, uint32_t owner)
+{
+	uint32_t account = user_account(owner), id;
+
+	if (!idmap_find(&lc->users, account, 0, &id) &&
+	    (lc->users.n >= USERS_MAX || idmap_get(&lc->users, account, 0, &id)))
+		id = USERS_MAX;
+	return &lc->kept_by[id];
+}
+
+/* Whether more code may be kept for a user. */
+static bool may_keep(struct lang_codes *lc, uint32_t owner)
+{
+	return lang_codes_bytes(lc) < BYTES_MAX && lc->kept < KEPT_MAX &&
+	       (!owner || *kept_by(lc, owner) <= KEPT_MAX - lc->kept);
 }
 
 /* ---- Texts ---- */
@@ -301,6 +330,26 @@ static int intern_ruby(struct lang_codes *lc, const struct sf_code *rec, struct 
 	return intern_text(lc, rec->file, rec->file_len, SF_CODE_UTF8, &c->file);
 }
 
+/* Interns the names of a record. 0 or -ENOMEM. */
+static int intern(struct lang_codes *lc, const struct sf_code *rec, struct code *c)
+{
+	switch (rec->language) {
+	case SF_LANG_JAVA:
+		return intern_java(lc, rec, c);
+	case SF_LANG_PHP:
+		return intern_php(lc, rec, c);
+	case SF_LANG_PERL:
+		return intern_perl(lc, rec, c);
+	case SF_LANG_RUBY:
+		return intern_ruby(lc, rec, c);
+	default:
+		return intern_text(lc, rec->name, rec->name_len, rec->name_unit, &c->name)
+			       ? -ENOMEM
+			       : intern_text(lc, rec->file, rec->file_len, rec->file_unit,
+					     &c->file);
+	}
+}
+
 /* ---- Code ---- */
 
 static uint64_t hash_of(const void *ctx, size_t i)
@@ -330,7 +379,7 @@ static uint32_t number_of(struct lang_codes *lc, struct code *c)
 	slots_each(&lc->slots, c->hash, at)
 		if (same(&lc->codes[lc->slots.ids[at] - 1], c))
 			return lc->slots.ids[at];
-	if (lc->n >= UINT32_MAX - 1 || held_bytes(lc) > BYTES_MAX ||
+	if (lc->n >= UINT32_MAX - 1 ||
 	    vec_reserve(&lc->codes, &lc->cap, lc->n + 1, sizeof(*lc->codes)) ||
 	    (c->lines_len && !(lines = malloc(c->lines_len))))
 		return LANG_CODE_UNKNOWN;
@@ -354,6 +403,7 @@ bool lang_codes_add(struct lang_codes *lc, const struct sf_code *rec, size_t len
 	struct code c = { .first_line = rec->first_line,
 			  .language = rec->language,
 			  .version = rec->version };
+	size_t n;
 
 	if (len < sizeof(*rec) - SF_CODE_LINES || rec->name_len > SF_CODE_TEXT ||
 	    rec->file_len > SF_CODE_TEXT || rec->lines_len > SF_CODE_LINES ||
@@ -364,29 +414,16 @@ bool lang_codes_add(struct lang_codes *lc, const struct sf_code *rec, size_t len
 	*known = (struct known_id){ rec->id, LANG_CODE_UNKNOWN };
 	c.lines = (uint8_t *)rec->lines; /* copied if it is kept */
 	c.lines_len = rec->lines_len;
-	if (rec->language == SF_LANG_JAVA) {
-		if (!intern_java(lc, rec, &c))
-			known->number = number_of(lc, &c);
+	if (!may_keep(lc, rec->owner))
 		return true;
-	}
-	if (rec->language == SF_LANG_PHP) {
-		if (!intern_php(lc, rec, &c))
-			known->number = number_of(lc, &c);
-		return true;
-	}
-	if (rec->language == SF_LANG_PERL) {
-		if (!intern_perl(lc, rec, &c))
-			known->number = number_of(lc, &c);
-		return true;
-	}
-	if (rec->language == SF_LANG_RUBY) {
-		if (!intern_ruby(lc, rec, &c))
-			known->number = number_of(lc, &c);
-		return true;
-	}
-	if (!intern_text(lc, rec->name, rec->name_len, rec->name_unit, &c.name) &&
-	    !intern_text(lc, rec->file, rec->file_len, rec->file_unit, &c.file))
+	n = lc->n;
+	if (!intern(lc, rec, &c))
 		known->number = number_of(lc, &c);
+	if (lc->n > n) {
+		n = sizeof(c) + rec->name_len + rec->file_len + rec->lines_len;
+		lc->kept += n;
+		*kept_by(lc, rec->owner) += n;
+	}
 	return true;
 }
 

@@ -28,7 +28,8 @@ struct lang_code {
 struct lang_codes *lang_codes_new(void); /* NULL: out of memory */
 void lang_codes_free(struct lang_codes *lc);
 void lang_codes_reset(struct lang_codes *lc); /* forgets all code */
-/* Takes a record of len bytes. false: malformed. */
+size_t lang_codes_bytes(const struct lang_codes *lc);
+/* Takes a record of len bytes, whose code is unknown if its user holds much. false: malformed. */
 bool lang_codes_add(struct lang_codes *lc, const struct sf_code *rec, size_t len);
 /* Replaces the kernel's id in the word of a language's frame by the number of the code. */
 uint64_t lang_codes_word(const struct lang_codes *lc, uint64_t word);

@@ -20,7 +20,7 @@
 
 #define ALLOWANCE_MOST_NS  (2 * NUM_S)	  /* for one question; a file of 600 MB takes 50 ms */
 #define ALLOWANCE_LEAST_NS (250 * NUM_MS) /* with less left, no question is asked */
-#define ALLOWANCE_END_NS   (2 * NUM_S)
+#define ALLOWANCE_END_NS   (1500 * NUM_MS)
 #define ALLOWANCE_BUSY_MAX 5
 #define ALLOWANCE_USERS	   64 /* users with an account at a time, except root */
 
