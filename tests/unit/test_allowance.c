@@ -51,7 +51,7 @@ TEST(allowance_of_many_users)
 	EXPECT(sum < 3 * NUM_S + (ALLOWANCE_USERS + 1) * ALLOWANCE_LEAST_NS);
 }
 
-/* The end is after two seconds, on a busy machine too; others cannot spend all of it. */
+/* The end is after ALLOWANCE_END_NS, on a busy machine too; others cannot spend all of it. */
 TEST(allowance_at_end)
 {
 	struct allowance p;
