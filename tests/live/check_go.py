@@ -105,7 +105,7 @@ def judge(stacks, chains, stripped):
         want = re.compile(chain)
         having = [s for s in stacks if leaf in plain(s).split(";")]
         right = [s for s in having if want.fullmatch(plain(s))]
-        if h.total(having) < 0.05 * total:
+        if h.total(having) < 0.02 * total:
             errors.append("only %d of %d samples have %s" % (h.total(having), total, leaf))
         elif h.total(right) < 0.99 * h.total(having):
             errors.append("%d of %d chains of %s: %s" %
