@@ -3,7 +3,6 @@
  * The agent's smaller parts: configuration, names of cgroups, redaction, the CPU budget, URLs and
  * answers.
  */
-#include <dirent.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -235,27 +234,29 @@ TEST(cgroup_paths)
 }
 
 /* A cgroup of this machine with a target of its own. 0: none can be looked up. */
-static uint64_t some_cgroup(struct targets *t)
+/* Makes a cgroup that can be looked up by its id. 0: none can be made. */
+static uint64_t make_cgroup(struct targets *t, char path[64])
 {
-	DIR *d = opendir("/sys/fs/cgroup");
-	uint64_t id = 0;
-	struct dirent *e;
+	static const char *const roots[] = { "/sys/fs/cgroup/unified", "/sys/fs/cgroup" };
 	struct stat st;
 
-	while (d && !id && (e = readdir(d)))
-		if (*e->d_name != '.' && !fstatat(dirfd(d), e->d_name, &st, 0) &&
-		    S_ISDIR(st.st_mode) && targets_of(t, st.st_ino))
-			id = st.st_ino;
-	if (d)
-		closedir(d);
-	return id;
+	for (size_t i = 0; i < sizeof(roots) / sizeof(roots[0]); i++) {
+		snprintf(path, 64, "%s/sfbpf-unit-%d", roots[i], (int)getpid());
+		if (mkdir(path, 0755))
+			continue;
+		if (!stat(path, &st) && targets_of(t, st.st_ino))
+			return st.st_ino;
+		rmdir(path);
+	}
+	return 0;
 }
 
 /* When there are too many cgroups, those that are known keep their targets. */
 TEST(cgroups_full)
 {
 	struct targets *t = targets_new("dflt", NULL);
-	uint64_t known = some_cgroup(t);
+	char path[64];
+	uint64_t known = make_cgroup(t, path);
 	uint32_t target = targets_of(t, known);
 
 	for (uint64_t i = 0; i < 20000; i++)
@@ -263,7 +264,8 @@ TEST(cgroups_full)
 	EXPECT_EQ(targets_of(t, known), target);
 	targets_free(t);
 	if (!known)
-		SKIP("cgroups cannot be looked up");
+		SKIP("no cgroup can be made and looked up");
+	rmdir(path);
 }
 
 TEST(redaction)

@@ -52,6 +52,12 @@ size_t user_ranges(const struct user_range **ret)
 	return nranges;
 }
 
+void user_ranges_use(const char *text)
+{
+	pthread_once(&once, read_ranges);
+	nranges = user_ranges_parse(text, ranges, RANGES_MOST);
+}
+
 uint32_t user_account(uint32_t uid)
 {
 	pthread_once(&once, read_ranges);
