@@ -88,6 +88,28 @@ static inline uint64_t nm(const char *file, const char *name)
 	return found;
 }
 
+/* The address of a function, and its size. */
+static inline uint64_t nm_sized(const char *file, const char *name, uint64_t *ret_size)
+{
+	char cmd[256], line[512], sym[256], type;
+	unsigned long long value, size, found = 0;
+	FILE *p;
+
+	*ret_size = 0;
+	snprintf(cmd, sizeof(cmd), "nm -S %s/%s", dir, file);
+	p = popen(cmd, "r");
+	while (p && fgets(line, sizeof(line), p)) {
+		if (sscanf(line, "%llx %llx %c %255s", &value, &size, &type, sym) != 4 ||
+		    strcmp(sym, name) != 0)
+			continue;
+		found = value;
+		*ret_size = size;
+	}
+	if (p)
+		pclose(p);
+	return found;
+}
+
 static inline uint8_t *slurp(const char *path, size_t *ret_len)
 {
 	FILE *f = fopen(path, "r");
