@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The description of HotSpot, on the libjvm of this machine. */
-#include "sym/java_lines.h"
 
 #include "runtime_file.h"
 #include "test.h"
@@ -146,18 +145,40 @@ TEST(java_sound)
 	EXPECT(!lang_sound(&l));
 }
 
+static uint32_t line_of(const uint8_t *table, size_t len, uint32_t excluded, uint32_t position)
+{
+	const struct lang_code c = { .version = (uint8_t)excluded,
+				     .lines = table,
+				     .lines_len = (uint32_t)len };
+
+	return java_line(&c, position);
+}
+
+/* The bytes of the line table in a record that has other data after it */
+static size_t table_len(const uint8_t *table, size_t len, uint32_t excluded)
+{
+	static struct sf_code rec;
+	struct lang_parts p;
+
+	rec.version = (sf_u8)excluded;
+	rec.lines_len = (sf_u16)(SF_JAVA_SOURCE + len);
+	memcpy(rec.lines + SF_JAVA_SOURCE, table, len);
+	java_parts(&rec, &p);
+	return p.lines_len;
+}
+
 /* Bytecode 0 is of line 10, 3 of 11, 8 of 200, 12 of 9; other data follow. */
 static void expect_lines(const uint8_t *table, size_t len, uint32_t excluded)
 {
-	EXPECT_EQ(java_lines_len(table, len, excluded), len - 3);
-	EXPECT_EQ(java_line(table, len, excluded, 0), 10);
-	EXPECT_EQ(java_line(table, len, excluded, 2), 10);
-	EXPECT_EQ(java_line(table, len, excluded, 3), 11);
-	EXPECT_EQ(java_line(table, len, excluded, 11), 200);
-	EXPECT_EQ(java_line(table, len, excluded, 12), 9);
-	EXPECT_EQ(java_line(table, len, excluded, 65535), 9);
-	EXPECT_EQ(java_line(table, 3, excluded, 12), 10);
-	EXPECT_EQ(java_line(table, 0, excluded, 0), 0);
+	EXPECT_EQ(table_len(table, len, excluded), len - 3);
+	EXPECT_EQ(line_of(table, len, excluded, 0), 10);
+	EXPECT_EQ(line_of(table, len, excluded, 2), 10);
+	EXPECT_EQ(line_of(table, len, excluded, 3), 11);
+	EXPECT_EQ(line_of(table, len, excluded, 11), 200);
+	EXPECT_EQ(line_of(table, len, excluded, 12), 9);
+	EXPECT_EQ(line_of(table, len, excluded, 65535), 9);
+	EXPECT_EQ(line_of(table, 3, excluded, 12), 10);
+	EXPECT_EQ(line_of(table, 0, excluded, 0), 0);
 }
 
 TEST(java_lines)

@@ -7,7 +7,6 @@
 #include "elf/elf_dynsym.h"
 #include "lang/lang.h"
 #include "sym/lang_codes.h"
-#include "sym/python_lines.h"
 #include "test.h"
 
 /* ---- A small interpreter ---- */
@@ -554,13 +553,22 @@ struct position {
 	uint32_t at, line;
 };
 
-#define CHECK_LINES(minor, table, want)                                                       \
-	do {                                                                                  \
-		for (size_t i_ = 0; i_ < sizeof(want) / sizeof((want)[0]); i_++)              \
-			EXPECT_EQ(python_line(table, sizeof(table), minor, 1, (want)[i_].at), \
-				  (want)[i_].line);                                           \
-		for (size_t n_ = 0; n_ < sizeof(table); n_++)                                 \
-			python_line(table, n_, minor, 1, 60);                                 \
+static uint32_t line_of(uint8_t minor, const uint8_t *table, size_t len, uint32_t position)
+{
+	const struct lang_code c = {
+		.version = minor, .first_line = 1, .lines = table, .lines_len = (uint32_t)len
+	};
+
+	return python_line(&c, position);
+}
+
+#define CHECK_LINES(minor, table, want)                                                \
+	do {                                                                           \
+		for (size_t i_ = 0; i_ < sizeof(want) / sizeof((want)[0]); i_++)       \
+			EXPECT_EQ(line_of(minor, table, sizeof(table), (want)[i_].at), \
+				  (want)[i_].line);                                    \
+		for (size_t n_ = 0; n_ < sizeof(table); n_++)                          \
+			line_of(minor, table, n_, 60);                                 \
 	} while (0)
 
 TEST(lines_39)

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "lang/lang.h"
-#include "sym/ruby_lines.h"
 
 #include "test.h"
 
@@ -53,14 +52,20 @@ static void make_table(struct table *t)
 	}
 }
 
+static uint32_t line_of(const void *table, size_t len, uint32_t position)
+{
+	const struct lang_code c = { .version = 3, .lines = table, .lines_len = (uint32_t)len };
+
+	return ruby_line(&c, position);
+}
+
 TEST(each_position_has_its_line)
 {
 	struct table t;
 
 	make_table(&t);
 	for (uint32_t i = 0; i < 54 + 512 * BLOCKS; i++)
-		EXPECT_EQ(ruby_line((const uint8_t *)&t, sizeof(t), 3, i),
-			  lines[entries_to(i) - 1]);
+		EXPECT_EQ(line_of(&t, sizeof(t), i), lines[entries_to(i) - 1]);
 }
 
 TEST(damaged_tables_have_no_lines)
@@ -71,13 +76,13 @@ TEST(damaged_tables_have_no_lines)
 	make_table(&t);
 	memcpy(bytes, &t, sizeof(t));
 	for (size_t len = 0; len < sizeof(t); len++) {
-		uint32_t line = ruby_line(bytes, len, 3, 1000);
+		uint32_t line = line_of(bytes, len, 1000);
 
 		EXPECT(line == 0 || line == 900 || line == 5 || line == 6 || line == 7);
 	}
 	memset(bytes, 0xff, sizeof(bytes));
-	EXPECT_EQ(ruby_line(bytes, sizeof(bytes), 3, 10), 0);
-	EXPECT_EQ(ruby_line((const uint8_t *)&t, sizeof(t), 3, 1u << 23), 0);
+	EXPECT_EQ(line_of(bytes, sizeof(bytes), 10), 0);
+	EXPECT_EQ(line_of(&t, sizeof(t), 1u << 23), 0);
 }
 
 TEST(unsound_descriptions)

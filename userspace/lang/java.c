@@ -444,3 +444,112 @@ bool java_sound(const struct sf_lang *l)
 	       j->scopes <= SF_JAVA_BLOB - 8 && j->immutable <= SF_JAVA_BLOB - 8 &&
 	       j->mutable_data <= SF_JAVA_BLOB - 8 && j->number_excluded <= 1;
 }
+
+/* ---- Code ---- */
+
+#define ESCAPE	0xff /* two numbers follow */
+#define LOW	192  /* a byte below this ends a number */
+#define NUM_MAX 5    /* bytes of a number */
+
+/*
+ * A class as programs write it: dots, and without the numbers and addresses that hidden classes
+ * have, which differ from run to run ("A$$Lambda$14/0x0000000800c03000", "A+0x...").
+ */
+static uint16_t java_class(uint8_t *name, uint16_t len)
+{
+	static const char lambda[] = "$$Lambda";
+	size_t n = sizeof(lambda) - 1;
+
+	for (uint16_t i = 0; i < len; i++) {
+		if (len - i >= (int)n && !memcmp(name + i, lambda, n))
+			return (uint16_t)(i + n);
+		if (len - i > 3 && (name[i] == '+' || name[i] == '/' || name[i] == '.') &&
+		    name[i + 1] == '0' && name[i + 2] == 'x')
+			return i;
+		if (name[i] == '/')
+			name[i] = '.';
+	}
+	return len;
+}
+
+/* UNSIGNED5 of a value whose lowest bit is its sign */
+static int64_t number(struct bytes *t, uint32_t excluded)
+{
+	uint32_t val = 0;
+
+	for (uint32_t i = 0; i < NUM_MAX; i++) {
+		uint32_t b = bytes_u8(t);
+
+		val += (b - excluded) << 6 * i;
+		if (b < LOW)
+			break;
+	}
+	return (int64_t)(val >> 1) ^ -(int64_t)(val & 1);
+}
+
+struct place {
+	int64_t bci, line;
+};
+
+/* Adds the next entry of the table. False: it was the last one. */
+static bool next(struct bytes *t, uint32_t excluded, struct place *p)
+{
+	uint8_t b = bytes_u8(t);
+
+	if (!b || t->err)
+		return false;
+	if (b == ESCAPE) {
+		p->bci += number(t, excluded);
+		p->line += number(t, excluded);
+	} else {
+		p->bci += b >> 3;
+		p->line += b & 7;
+	}
+	return !t->err;
+}
+
+/* The bytes of a line table that other data follow. `excluded` is sf_java.number_excluded. */
+static size_t lines_len(const uint8_t *table, size_t len, uint32_t excluded)
+{
+	struct bytes t = bytes_of(table, len, false);
+	struct place p = { 0 };
+	size_t end;
+
+	do {
+		end = t.pos;
+	} while (next(&t, excluded, &p));
+	return end;
+}
+
+/* Entries are in the order of the source, so later ones may be about earlier bytecode. */
+uint32_t java_line(const struct lang_code *c, uint32_t position)
+{
+	struct bytes t = bytes_of(c->lines, c->lines_len, false);
+	struct place p = { 0 }, best = { -1, 0 };
+
+	while (next(&t, c->version, &p))
+		if (p.bci <= position && p.bci >= best.bci)
+			best = p;
+	return best.line > 0 && best.line <= UINT32_MAX ? (uint32_t)best.line : 0;
+}
+
+/* "pkg.Class.method". The source file and the line table are in lines. */
+void java_parts(const struct sf_code *rec, struct lang_parts *ret)
+{
+	const uint8_t *lines = rec->lines;
+	size_t len = rec->file_len;
+
+	memcpy(ret->room, rec->file, len);
+	len = java_class(ret->room, (uint16_t)len);
+	ret->room[len++] = '.';
+	memcpy(ret->room + len, rec->name, rec->name_len);
+	ret->name = (struct lang_text){ ret->room, len + rec->name_len, SF_CODE_UTF8 };
+	ret->file = (struct lang_text){ lines, 0, SF_CODE_UTF8 };
+	ret->lines = lines + SF_JAVA_SOURCE;
+	ret->lines_len = 0;
+	if (rec->lines_len >= SF_JAVA_SOURCE && lines[0] < SF_JAVA_SOURCE) {
+		ret->file = (struct lang_text){ lines + 1, lines[0], SF_CODE_UTF8 };
+		ret->lines_len = lines_len(ret->lines, rec->lines_len - SF_JAVA_SOURCE,
+					   rec->version);
+	}
+}

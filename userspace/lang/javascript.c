@@ -349,3 +349,16 @@ bool javascript_sound(const struct sf_lang *l)
 	       j->scope_count <= SF_JS_FIELD_MAX && j->scope_names <= SF_JS_FIELD_MAX &&
 	       sound_code(j);
 }
+
+/* ---- Code ---- */
+
+void javascript_parts(const struct sf_code *rec, struct lang_parts *ret)
+{
+	lang_plain_parts(rec, ret);
+}
+
+uint32_t javascript_line(const struct lang_code *c, uint32_t position)
+{
+	(void)c;
+	return position;
+}

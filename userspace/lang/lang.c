@@ -9,34 +9,27 @@
 #define PARTS_MAX 32
 
 static const struct {
+	const char *name, *frame_type;
 	bool (*describe)(const struct lang_file *f, struct sf_lang *ret);
 	bool (*sound)(const struct sf_lang *l);
-} runtimes[SF_LANG_MAX] = {
-	[SF_LANG_PYTHON] = { python_describe, python_sound },
-	[SF_LANG_JAVA] = { java_describe, java_sound },
-	[SF_LANG_RUBY] = { ruby_describe, ruby_sound },
-	[SF_LANG_JAVASCRIPT] = { javascript_describe, javascript_sound },
-	[SF_LANG_PHP] = { php_describe, php_sound },
-	[SF_LANG_PERL] = { perl_describe, perl_sound },
-};
-
-static const struct {
-	const char *name, *frame_type;
-} names[SF_LANG_MAX] = {
-	{ "?", "?" },
-#define LANGUAGE(id, name, frame_type) { name, frame_type },
+	void (*parts)(const struct sf_code *rec, struct lang_parts *ret);
+	uint32_t (*line)(const struct lang_code *c, uint32_t position);
+} languages[SF_LANG_MAX] = {
+	{ .name = "?", .frame_type = "?" },
+#define LANGUAGE(id, name, frame_type) \
+	{ #name, frame_type, name##_describe, name##_sound, name##_parts, name##_line },
 #include "languages.def"
 #undef LANGUAGE
 };
 
 const char *lang_name(uint32_t language)
 {
-	return names[language < SF_LANG_MAX ? language : 0].name;
+	return languages[language < SF_LANG_MAX ? language : 0].name;
 }
 
 const char *lang_frame_type(uint32_t language)
 {
-	return names[language < SF_LANG_MAX ? language : 0].frame_type;
+	return languages[language < SF_LANG_MAX ? language : 0].frame_type;
 }
 
 bool lang_describe(const struct elf_image *img, const struct lang_functions *functions,
@@ -48,7 +41,7 @@ bool lang_describe(const struct elf_image *img, const struct lang_functions *fun
 		return false;
 	for (uint32_t i = SF_LANG_NONE + 1; i < SF_LANG_MAX; i++) {
 		*ret = (struct sf_lang){ .language = (uint8_t)i };
-		if (runtimes[i].describe(&f, ret) && lang_sound(ret))
+		if (languages[i].describe(&f, ret) && lang_sound(ret))
 			return true;
 	}
 	return false;
@@ -66,7 +59,25 @@ bool lang_sound(const struct sf_lang *l)
 {
 	if (l->language == SF_LANG_NONE || l->language >= SF_LANG_MAX || l->nloops > SF_LANG_LOOPS)
 		return false;
-	return runtimes[l->language].sound(l);
+	return languages[l->language].sound(l);
+}
+
+void lang_plain_parts(const struct sf_code *rec, struct lang_parts *ret)
+{
+	ret->name = (struct lang_text){ rec->name, rec->name_len, rec->name_unit };
+	ret->file = (struct lang_text){ rec->file, rec->file_len, rec->file_unit };
+	ret->lines = rec->lines;
+	ret->lines_len = rec->lines_len;
+}
+
+void lang_parts(const struct sf_code *rec, struct lang_parts *ret)
+{
+	languages[rec->language].parts(rec, ret);
+}
+
+uint32_t lang_line(const struct lang_code *c, uint32_t position)
+{
+	return languages[c->language].line(c, position);
 }
 
 uint64_t lang_address(const struct lang_file *f, uint64_t loop, uint64_t addr)

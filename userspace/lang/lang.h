@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Language runtimes: what BPF needs to know to find the frames of a language, from the ELF file of
- * its runtime alone. Runs in the process that makes tables. A file is never recognized by its name.
+ * Language runtimes: what BPF needs to know to find the frames of a language, and what the code
+ * that BPF has found there is called.
+ *
+ * The description of a runtime is made from its ELF file alone, in the process that makes tables. A
+ * file is never recognized by its name.
  */
 #ifndef SFBPF_LANG_LANG_H
 #define SFBPF_LANG_LANG_H
@@ -36,6 +39,38 @@ bool lang_sound(const struct sf_lang *l);
 const char *lang_name(uint32_t language);
 /* profile.frame.type of OpenTelemetry: "cpython" */
 const char *lang_frame_type(uint32_t language);
+
+/* ---- Code ---- */
+
+/* A text as a process has it. unit: SF_CODE_UTF8, or bytes of a character: 1, 2 or 4 */
+struct lang_text {
+	const uint8_t *data;
+	size_t len;
+	uint8_t unit;
+};
+
+#define LANG_NAME_MAX (2 * SF_CODE_TEXT + 4)
+
+/* A record of code in parts. They lie in the record, or in room. */
+struct lang_parts {
+	struct lang_text name, file;
+	const uint8_t *lines; /* the line table, in the language's form */
+	size_t lines_len;
+	uint8_t room[LANG_NAME_MAX];
+};
+
+struct lang_code {
+	uint8_t language, version;
+	uint32_t first_line;
+	const char *name, *file; /* clean UTF-8; file: its end, if it is long */
+	const uint8_t *lines;	 /* the line table, in the language's form; NULL: none */
+	uint32_t lines_len;
+};
+
+/* The parts of a record whose lengths, units and language were checked. */
+void lang_parts(const struct sf_code *rec, struct lang_parts *ret);
+/* The line at a position, which BPF has put into the frame's word. 0: not known. */
+uint32_t lang_line(const struct lang_code *c, uint32_t position);
 
 /* ---- For the languages ---- */
 
@@ -79,18 +114,20 @@ struct lang_value {
 struct lang_value lang_value_arm64(const struct lang_file *f, const char *name, uint64_t global,
 				   uint64_t size);
 
-bool python_describe(const struct lang_file *f, struct sf_lang *ret);
-bool python_sound(const struct sf_lang *l);
-bool java_describe(const struct lang_file *f, struct sf_lang *ret);
-bool java_sound(const struct sf_lang *l);
-bool ruby_describe(const struct lang_file *f, struct sf_lang *ret);
-bool ruby_sound(const struct sf_lang *l);
-bool javascript_describe(const struct lang_file *f, struct sf_lang *ret);
-bool javascript_sound(const struct sf_lang *l);
-bool php_describe(const struct lang_file *f, struct sf_lang *ret);
-bool php_sound(const struct sf_lang *l);
-bool perl_describe(const struct lang_file *f, struct sf_lang *ret);
-bool perl_sound(const struct sf_lang *l);
+/* The parts as the record has them. */
+void lang_plain_parts(const struct sf_code *rec, struct lang_parts *ret);
+
+/*
+ * The functions that each language defines in its own file. lang_describe(), lang_sound(),
+ * lang_parts() and lang_line() call them.
+ */
+#define LANGUAGE(id, name, frame_type)                                        \
+	bool name##_describe(const struct lang_file *f, struct sf_lang *ret); \
+	bool name##_sound(const struct sf_lang *l);                           \
+	void name##_parts(const struct sf_code *rec, struct lang_parts *ret); \
+	uint32_t name##_line(const struct lang_code *c, uint32_t position);
+#include "languages.def"
+#undef LANGUAGE
 
 /*
  * Calls fn for each instruction of the file that stores a constant of 64 bits to an address of the

@@ -225,3 +225,76 @@ bool php_sound(const struct sf_lang *l)
 	return l->nloops && php->func_opcodes <= SF_PHP_FUNC_MAX - 8 &&
 	       php->func_file <= SF_PHP_FUNC_MAX - 16 && php->rule < 1 << 14;
 }
+
+/* ---- Code ---- */
+
+/* "/a.php(12) : eval()'d code" is code in a.php, as is what that evaluates. */
+static uint16_t source_file(const uint8_t *file, uint16_t len)
+{
+	static const char eval[] = ") : eval()'d code";
+	size_t n = sizeof(eval) - 1;
+	uint16_t digits;
+
+	while (len > n && !memcmp(file + len - n, eval, n)) {
+		digits = (uint16_t)(len - n);
+		while (digits && file[digits - 1] >= '0' && file[digits - 1] <= '9')
+			digits--;
+		if (!digits || file[digits - 1] != '(')
+			break;
+		len = (uint16_t)(digits - 1);
+	}
+	return len;
+}
+
+/*
+ * Names of classes and closures without the places that they are declared at: "class@anonymous", a
+ * zero byte and a path; since 8.4 "{closure:/a.php:12}".
+ */
+static size_t plain_name(uint8_t *dst, const uint8_t *name, size_t len)
+{
+	static const char closure[] = "{closure:";
+	const uint8_t *zero = memchr(name, 0, len), *at;
+
+	if (zero)
+		len = (size_t)(zero - name);
+	at = memmem(name, len, closure, sizeof(closure) - 1);
+	if (at)
+		len = (size_t)(at - name) + sizeof(closure) - 2;
+	memcpy(dst, name, len);
+	if (at)
+		dst[len++] = '}';
+	return len;
+}
+
+/* "Class::method". The class is in lines. */
+void php_parts(const struct sf_code *rec, struct lang_parts *ret)
+{
+	static const char *const unnamed[] = { "?", "{main}", "include", "eval" };
+	size_t n = 0, class_len = rec->lines_len < SF_CODE_TEXT ? rec->lines_len : SF_CODE_TEXT;
+	uint8_t *text = ret->room;
+	const char *name;
+
+	if (rec->version != SF_PHP_FUNCTION) {
+		name = unnamed[rec->version <= SF_PHP_EVAL ? rec->version : 0];
+		n = strlen(name);
+		memcpy(text, name, n);
+	} else {
+		if (class_len) {
+			n = plain_name(text, rec->lines, class_len);
+			text[n++] = ':';
+			text[n++] = ':';
+		}
+		n += plain_name(text + n, rec->name, rec->name_len);
+	}
+	ret->name = (struct lang_text){ text, n, SF_CODE_UTF8 };
+	ret->file = (struct lang_text){ rec->file, source_file(rec->file, rec->file_len),
+					SF_CODE_UTF8 };
+	ret->lines = NULL;
+	ret->lines_len = 0;
+}
+
+uint32_t php_line(const struct lang_code *c, uint32_t position)
+{
+	(void)c;
+	return position;
+}

@@ -321,3 +321,105 @@ bool python_sound(const struct sf_lang *l)
 	       py->code_lines <= SF_PY_CODE_MAX - 8 && py->code_first_line <= SF_PY_CODE_MAX - 8 &&
 	       py->ob_type <= SF_PY_CODE_MAX - 8;
 }
+
+/* ---- Code ---- */
+
+void python_parts(const struct sf_code *rec, struct lang_parts *ret)
+{
+	lang_plain_parts(rec, ret);
+}
+
+/* Line tables: Objects/lnotab_notes.txt, Objects/locations.md */
+
+/* 3.8, 3.9: pairs of bytes of code and of lines to add once these are passed. */
+static uint32_t line_38(struct bytes t, int64_t line, uint32_t position)
+{
+	uint64_t addr = 0;
+
+	while (bytes_left(&t) >= 2) {
+		addr += bytes_u8(&t);
+		if (addr > 2ull * position)
+			break;
+		line += bytes_s8(&t);
+	}
+	return line > 0 ? (uint32_t)line : 0;
+}
+
+/* 3.10: pairs of bytes of code and of lines to add before these; -128: no line. */
+static uint32_t line_310(struct bytes t, int64_t line, uint32_t position)
+{
+	uint64_t addr = 0;
+
+	while (bytes_left(&t) >= 2) {
+		uint8_t size = bytes_u8(&t);
+		int8_t delta = bytes_s8(&t);
+
+		if (delta != -128)
+			line += delta;
+		addr += size;
+		if (addr > 2ull * position)
+			return delta != -128 && line > 0 ? (uint32_t)line : 0;
+	}
+	return 0;
+}
+
+static uint64_t varint(struct bytes *t)
+{
+	uint64_t val = 0;
+
+	for (unsigned int shift = 0; shift < 60; shift += 6) {
+		uint8_t b = bytes_u8(t);
+
+		val |= (uint64_t)(b & 0x3f) << shift;
+		if (!(b & 0x40))
+			break;
+	}
+	return val;
+}
+
+static int64_t signed_varint(struct bytes *t)
+{
+	uint64_t val = varint(t);
+
+	return val & 1 ? -(int64_t)(val >> 1) : (int64_t)(val >> 1);
+}
+
+/* 3.11 on: entries of a code and a number of units, then what the code says. */
+static uint32_t line_311(struct bytes t, int64_t line, uint32_t position)
+{
+	uint64_t addr = 0;
+
+	while (bytes_left(&t)) {
+		uint8_t head = bytes_u8(&t);
+		uint32_t code = head >> 3 & 15;
+
+		addr += (head & 7u) + 1;
+		if (code >= 10 && code <= 12)
+			line += code - 10;
+		else if (code == 13 || code == 14)
+			line += signed_varint(&t);
+		if (addr > position)
+			return code != 15 && line > 0 && !t.err ? (uint32_t)line : 0;
+		if (code < 10)
+			bytes_skip(&t, 1);
+		else if (code <= 12)
+			bytes_skip(&t, 2);
+		else if (code == 14)
+			(void)varint(&t), (void)varint(&t), (void)varint(&t);
+	}
+	return 0;
+}
+
+/* Positions are units of two bytes of bytecode. A table that was cut has no lines for its end. */
+uint32_t python_line(const struct lang_code *c, uint32_t position)
+{
+	struct bytes t = bytes_of(c->lines, c->lines_len, false);
+
+	/* 3.8, 3.9: one line of code has no table. Without --lines, position is 0. */
+	if (!c->lines && !position)
+		return 0;
+	if (c->version >= 11)
+		return line_311(t, c->first_line, position);
+	return c->version == 10 ? line_310(t, c->first_line, position)
+				: line_38(t, c->first_line, position);
+}

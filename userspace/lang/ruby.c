@@ -276,3 +276,87 @@ bool ruby_sound(const struct sf_lang *l)
 	       rb->insns_n <= SF_RUBY_BODY - 8 && rb->insns_index <= SF_RUBY_BODY - 8 &&
 	       rb->insn_size >= 8 && rb->insn_size <= 12 && rb->tls_how <= SF_TLS_GOT;
 }
+
+/* ---- Code ---- */
+
+/* How many bytes of a label are "block in " or "block (2 levels) in " */
+static size_t block_prefix(const uint8_t *label, size_t len)
+{
+	static const char block[] = "block in ", more[] = "block (", in[] = ") in ";
+	const uint8_t *end = NULL;
+
+	if (len > sizeof(block) && !memcmp(label, block, sizeof(block) - 1))
+		return sizeof(block) - 1;
+	if (len > sizeof(more) && !memcmp(label, more, sizeof(more) - 1))
+		end = memmem(label, len, in, sizeof(in) - 1);
+	return end ? (size_t)(end - label) + sizeof(in) - 1 : 0;
+}
+
+/* The label; since 3.4 with the class of the method: "block in Foo#bar". */
+void ruby_parts(const struct sf_code *rec, struct lang_parts *ret)
+{
+	size_t class = rec->class_len <= rec->name_len ? rec->class_len : 0,
+	       len = rec->name_len - class, n;
+	const uint8_t *label = rec->name + class;
+
+	lang_plain_parts(rec, ret);
+	n = class ? block_prefix(label, len) : 0;
+	memcpy(ret->room, label, n);
+	memcpy(ret->room + n, rec->name, class);
+	memcpy(ret->room + n + class, label + n, len - n);
+	ret->name = (struct lang_text){ ret->room, class + len, SF_CODE_UTF8 };
+}
+
+/*
+ * A line table, as BPF sends it: the number of entries (u32), the entries, whose first word is a
+ * line, and an index that tells the entry of an instruction.
+ *
+ * The index is a succinct bit vector, one bit for each instruction word, with counts of the bits
+ * before a block. The count of bits up to a position is the number of its entry, from 1 on.
+ *
+ *   6 words for positions 0..53: 9 counts of 7 bits each, one for each position
+ *   blocks of 80 bytes for 512 positions each: u32 count before the block, 4 bytes of padding, a
+ *   word with 7 counts of 9 bits, before the 2nd to 8th word of the block; 8 words of bits
+ */
+#define FIRST	    54 /* positions in the first part */
+#define EACH	    9
+#define BLOCK	    512
+#define BLOCK_BYTES 80
+
+static uint64_t word_at(const struct bytes *b, uint64_t pos)
+{
+	struct bytes at = *b;
+
+	bytes_seek(&at, pos);
+	return bytes_u64(&at);
+}
+
+static uint64_t entry_of(const struct bytes *index, uint32_t position)
+{
+	uint32_t in, word;
+	uint64_t block, before, bits;
+
+	if (position < FIRST)
+		return word_at(index, position / EACH * 8) >> (position % EACH * 7) & 0x7f;
+	position -= FIRST;
+	block = FIRST / EACH * 8 + (uint64_t)position / BLOCK * BLOCK_BYTES;
+	in = position % BLOCK;
+	word = in / 64;
+	before = word ? word_at(index, block + 8) >> ((word - 1) * 9) & 0x1ff : 0;
+	bits = word_at(index, block + 16 + 8 * word) << (63 - in % 64);
+	return (uint32_t)word_at(index, block) + before + (uint64_t)__builtin_popcountll(bits);
+}
+
+uint32_t ruby_line(const struct lang_code *c, uint32_t position)
+{
+	struct bytes b = bytes_of(c->lines, c->lines_len, __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__),
+		     index;
+	uint64_t size = c->version == 7 || c->version == 0 ? 8 : 12, n = bytes_u32(&b), entry;
+
+	index = bytes_sub(&b, 4 + n * size,
+			  c->lines_len > 4 + n * size ? c->lines_len - 4 - n * size : 0);
+	entry = entry_of(&index, position);
+	if (b.err || index.err || !entry || entry > n)
+		return 0;
+	return (uint32_t)word_at(&b, 4 + (entry - 1) * size);
+}

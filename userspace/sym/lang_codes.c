@@ -13,7 +13,6 @@
 #include "base/text.h"
 #include "base/user_account.h"
 #include "base/vec.h"
-#include "sym/java_lines.h"
 
 /*
  * The kernel forgets its ids before it has made as many new ones as it can hold, so an id in use is
@@ -122,232 +121,34 @@ static bool may_keep(struct lang_codes *lc, uint32_t owner)
 /* ---- Texts ---- */
 
 /* Interns a text of units of 1, 2 or 4 bytes as clean UTF-8. 0 or -ENOMEM. */
-static int intern_text(struct lang_codes *lc, const uint8_t *text, size_t len, uint8_t unit,
-		       uint32_t *ret)
+static int intern_text(struct lang_codes *lc, const struct lang_text *t, uint32_t *ret)
 {
-	struct bytes b = bytes_of(text, len, __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
+	struct bytes b = bytes_of(t->data, t->len, __BYTE_ORDER__ == __ORDER_BIG_ENDIAN__);
 	char utf8[CLEAN_MAX], clean[CLEAN_MAX + 1];
 	size_t n = 0;
 
-	if (unit == SF_CODE_UTF8) {
-		n = text_clean(clean, sizeof(clean), (const char *)text, len, 0);
+	if (t->unit == SF_CODE_UTF8) {
+		n = text_clean(clean, sizeof(clean), (const char *)t->data, t->len, 0);
 		return strpool_intern(lc->strings, clean, n, ret);
 	}
-	while (bytes_left(&b) >= unit && n + TEXT_CHAR_MAX <= sizeof(utf8))
-		n += text_encode(utf8 + n, unit == 1   ? bytes_u8(&b)
-					   : unit == 2 ? bytes_u16(&b)
-						       : bytes_u32(&b));
+	while (bytes_left(&b) >= t->unit && n + TEXT_CHAR_MAX <= sizeof(utf8))
+		n += text_encode(utf8 + n, t->unit == 1	  ? bytes_u8(&b)
+					   : t->unit == 2 ? bytes_u16(&b)
+							  : bytes_u32(&b));
 	n = text_clean(clean, sizeof(clean), utf8, n, 0);
 	return strpool_intern(lc->strings, clean, n, ret);
 }
 
-/*
- * A class as programs write it: dots, and without the numbers and addresses that hidden classes
- * have, which differ from run to run ("A$$Lambda$14/0x0000000800c03000", "A+0x...").
- */
-static uint16_t java_class(uint8_t *name, uint16_t len)
-{
-	static const char lambda[] = "$$Lambda";
-	size_t n = sizeof(lambda) - 1;
-
-	for (uint16_t i = 0; i < len; i++) {
-		if (len - i >= (int)n && !memcmp(name + i, lambda, n))
-			return (uint16_t)(i + n);
-		if (len - i > 3 && (name[i] == '+' || name[i] == '/' || name[i] == '.') &&
-		    name[i + 1] == '0' && name[i + 2] == 'x')
-			return i;
-		if (name[i] == '/')
-			name[i] = '.';
-	}
-	return len;
-}
-
-/* Takes the lines, if there are any, and interns the source file. 0 or -ENOMEM. */
-static int java_source(struct lang_codes *lc, const struct sf_code *rec, struct code *c)
-{
-	const uint8_t *lines = rec->lines;
-
-	c->lines_len = 0;
-	if (rec->lines_len < SF_JAVA_SOURCE || lines[0] >= SF_JAVA_SOURCE)
-		return intern_text(lc, lines, 0, SF_CODE_UTF8, &c->file);
-	c->lines += SF_JAVA_SOURCE;
-	c->lines_len = (uint32_t)java_lines_len(c->lines, rec->lines_len - SF_JAVA_SOURCE,
-						rec->version);
-	return intern_text(lc, lines + 1, lines[0], SF_CODE_UTF8, &c->file);
-}
-
-/* Interns "pkg.Class.method". 0 or -ENOMEM. */
-static int intern_java(struct lang_codes *lc, const struct sf_code *rec, struct code *c)
-{
-	uint8_t text[2 * SF_CODE_TEXT + 1];
-	uint16_t len = rec->file_len;
-
-	memcpy(text, rec->file, len);
-	len = java_class(text, len);
-	text[len++] = '.';
-	memcpy(text + len, rec->name, rec->name_len);
-	if (intern_text(lc, text, (size_t)len + rec->name_len, SF_CODE_UTF8, &c->name))
-		return -ENOMEM;
-	return java_source(lc, rec, c);
-}
-
-/* "/a.php(12) : eval()'d code" is code in a.php, as is what that evaluates. */
-static uint16_t php_file(const uint8_t *file, uint16_t len)
-{
-	static const char eval[] = ") : eval()'d code";
-	size_t n = sizeof(eval) - 1;
-	uint16_t digits;
-
-	while (len > n && !memcmp(file + len - n, eval, n)) {
-		digits = (uint16_t)(len - n);
-		while (digits && file[digits - 1] >= '0' && file[digits - 1] <= '9')
-			digits--;
-		if (!digits || file[digits - 1] != '(')
-			break;
-		len = (uint16_t)(digits - 1);
-	}
-	return len;
-}
-
-/*
- * Names of classes and closures without the places that they are declared at: "class@anonymous", a
- * zero byte and a path; since 8.4 "{closure:/a.php:12}".
- */
-static size_t php_name(uint8_t *dst, const uint8_t *name, size_t len)
-{
-	static const char closure[] = "{closure:";
-	const uint8_t *zero = memchr(name, 0, len), *at;
-
-	if (zero)
-		len = (size_t)(zero - name);
-	at = memmem(name, len, closure, sizeof(closure) - 1);
-	if (at)
-		len = (size_t)(at - name) + sizeof(closure) - 2;
-	memcpy(dst, name, len);
-	if (at)
-		dst[len++] = '}';
-	return len;
-}
-
-/* Interns "Class::method" and the file. The class is in lines. 0 or -ENOMEM. */
-static int intern_php(struct lang_codes *lc, const struct sf_code *rec, struct code *c)
-{
-	static const char *const unnamed[] = { "?", "{main}", "include", "eval" };
-	uint8_t text[2 * SF_CODE_TEXT + 4];
-	size_t n = 0, class_len = rec->lines_len < SF_CODE_TEXT ? rec->lines_len : SF_CODE_TEXT;
-	const char *name;
-
-	if (rec->version != SF_PHP_FUNCTION) {
-		name = unnamed[rec->version <= SF_PHP_EVAL ? rec->version : 0];
-		n = strlen(name);
-		memcpy(text, name, n);
-	} else {
-		if (class_len) {
-			n = php_name(text, rec->lines, class_len);
-			text[n++] = ':';
-			text[n++] = ':';
-		}
-		n += php_name(text + n, rec->name, rec->name_len);
-	}
-	c->lines_len = 0;
-	if (intern_text(lc, text, n, SF_CODE_UTF8, &c->name))
-		return -ENOMEM;
-	return intern_text(lc, rec->file, php_file(rec->file, rec->file_len), SF_CODE_UTF8,
-			   &c->file);
-}
-
-/* "(eval 12)", which a place may follow, is not a file. Its number differs each time: none. */
-static bool perl_eval(const uint8_t *file, uint16_t len)
-{
-	static const char eval[] = "(eval ";
-
-	return len > sizeof(eval) && !memcmp(file, eval, sizeof(eval) - 1);
-}
-
-/* Interns "Package::sub" and the file. The package is in lines. 0 or -ENOMEM. */
-static int intern_perl(struct lang_codes *lc, const struct sf_code *rec, struct code *c)
-{
-	static const char *const others[] = { NULL, NULL, "main", "require", "eval" };
-	uint8_t text[2 * SF_CODE_TEXT + 4];
-	size_t n = 0, package = rec->lines_len < SF_CODE_TEXT ? rec->lines_len : SF_CODE_TEXT;
-	uint32_t kind = rec->version <= SF_PERL_EVAL ? rec->version : SF_PERL_SUB;
-	bool eval = perl_eval(rec->file, rec->file_len) || (kind == SF_PERL_EVAL && !rec->file_len);
-
-	c->lines_len = 0;
-	if (kind == SF_PERL_SUB) {
-		memcpy(text, package ? rec->lines : (const uint8_t *)"__ANON__",
-		       package ? package : 8);
-		n = package ? package : 8;
-		text[n++] = ':';
-		text[n++] = ':';
-	}
-	if (others[kind]) {
-		n = strlen(others[kind]);
-		memcpy(text, others[kind], n);
-	} else if (rec->name_len) {
-		memcpy(text + n, rec->name, rec->name_len);
-		n += rec->name_len;
-	} else { /* deleted since */
-		memcpy(text + n, "__ANON__", 8);
-		n += 8;
-	}
-	if (intern_text(lc, text, n, SF_CODE_UTF8, &c->name))
-		return -ENOMEM;
-	return eval ? intern_text(lc, (const uint8_t *)"eval", 4, SF_CODE_UTF8, &c->file)
-		    : intern_text(lc, rec->file, rec->file_len, SF_CODE_UTF8, &c->file);
-}
-
-/* How many bytes of a label are "block in " or "block (2 levels) in " */
-static size_t ruby_block(const uint8_t *label, size_t len)
-{
-	static const char block[] = "block in ", more[] = "block (", in[] = ") in ";
-	const uint8_t *end = NULL;
-
-	if (len > sizeof(block) && !memcmp(label, block, sizeof(block) - 1))
-		return sizeof(block) - 1;
-	if (len > sizeof(more) && !memcmp(label, more, sizeof(more) - 1))
-		end = memmem(label, len, in, sizeof(in) - 1);
-	return end ? (size_t)(end - label) + sizeof(in) - 1 : 0;
-}
-
-/* Interns a label, since 3.4 with the class of the method: "block in Foo#bar". 0 or -ENOMEM. */
-static int intern_ruby(struct lang_codes *lc, const struct sf_code *rec, struct code *c)
-{
-	uint8_t text[SF_CODE_TEXT];
-	size_t class = rec->class_len, len, n;
-	const uint8_t *label;
-
-	if (class > rec->name_len)
-		class = 0;
-	label = rec->name + class;
-	len = rec->name_len - class;
-	n = class ? ruby_block(label, len) : 0;
-	memcpy(text, label, n);
-	memcpy(text + n, rec->name, class);
-	memcpy(text + n + class, label + n, len - n);
-	if (intern_text(lc, text, class + len, SF_CODE_UTF8, &c->name))
-		return -ENOMEM;
-	return intern_text(lc, rec->file, rec->file_len, SF_CODE_UTF8, &c->file);
-}
-
-/* Interns the names of a record. 0 or -ENOMEM. */
+/* Interns the names of a record, and sets what else its language says. 0 or -ENOMEM. */
 static int intern(struct lang_codes *lc, const struct sf_code *rec, struct code *c)
 {
-	switch (rec->language) {
-	case SF_LANG_JAVA:
-		return intern_java(lc, rec, c);
-	case SF_LANG_PHP:
-		return intern_php(lc, rec, c);
-	case SF_LANG_PERL:
-		return intern_perl(lc, rec, c);
-	case SF_LANG_RUBY:
-		return intern_ruby(lc, rec, c);
-	default:
-		return intern_text(lc, rec->name, rec->name_len, rec->name_unit, &c->name)
-			       ? -ENOMEM
-			       : intern_text(lc, rec->file, rec->file_len, rec->file_unit,
-					     &c->file);
-	}
+	struct lang_parts p;
+
+	lang_parts(rec, &p);
+	c->lines = (uint8_t *)p.lines; /* copied if it is kept */
+	c->lines_len = (uint32_t)p.lines_len;
+	return intern_text(lc, &p.name, &c->name) || intern_text(lc, &p.file, &c->file) ? -ENOMEM
+											: 0;
 }
 
 /* ---- Code ---- */
@@ -412,8 +213,6 @@ bool lang_codes_add(struct lang_codes *lc, const struct sf_code *rec, size_t len
 	    rec->language >= SF_LANG_MAX)
 		return false;
 	*known = (struct known_id){ rec->id, LANG_CODE_UNKNOWN };
-	c.lines = (uint8_t *)rec->lines; /* copied if it is kept */
-	c.lines_len = rec->lines_len;
 	if (!may_keep(lc, rec->owner))
 		return true;
 	n = lc->n;

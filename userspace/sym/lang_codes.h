@@ -11,19 +11,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lang/lang.h"
 #include "sfbpf_shared.h"
 
 #define LANG_CODE_UNKNOWN 0u /* the number of code whose name could not be read */
 
 struct lang_codes;
-
-struct lang_code {
-	uint8_t language, version;
-	uint32_t first_line;
-	const char *name, *file; /* clean UTF-8; file: its end, if it is long */
-	const uint8_t *lines;	 /* the line table, in the language's form; NULL: none */
-	uint32_t lines_len;
-};
 
 struct lang_codes *lang_codes_new(void); /* NULL: out of memory */
 void lang_codes_free(struct lang_codes *lc);

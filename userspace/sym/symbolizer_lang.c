@@ -5,35 +5,11 @@
 
 #include "base/text.h"
 #include "lang/lang.h"
-#include "sym/java_lines.h"
-#include "sym/python_lines.h"
-#include "sym/ruby_lines.h"
 #include "sym/symbolizer_internal.h"
 
 void symbolizer_set_codes(struct symbolizer *sz, const struct lang_codes *codes)
 {
 	sz->codes = codes;
-}
-
-static uint32_t line_of(const struct lang_code *c, uint32_t position)
-{
-	switch (c->language) {
-	case SF_LANG_PYTHON:
-		/* 3.8, 3.9: one line of code has no table. Without --lines, position is 0. */
-		if (!c->lines && !position)
-			return 0;
-		return python_line(c->lines, c->lines_len, c->version, c->first_line, position);
-	case SF_LANG_JAVA:
-		return c->lines ? java_line(c->lines, c->lines_len, c->version, position) : 0;
-	case SF_LANG_RUBY:
-		return c->lines ? ruby_line(c->lines, c->lines_len, c->version, position) : 0;
-	case SF_LANG_PHP:
-	case SF_LANG_JAVASCRIPT:
-	case SF_LANG_PERL:
-		return position;
-	default:
-		return 0;
-	}
 }
 
 /*
@@ -81,7 +57,7 @@ uint32_t symbolizer_lang(struct symbolizer *sz, uint64_t frame)
 	snprintf(bracketed, sizeof(bracketed), "[%s]", lang_name(SF_FRAME_LANGUAGE(frame)));
 	known = sz->codes && lang_codes_get(sz->codes, SF_FRAME_CODE(frame), &c);
 	if (strpool_intern(sz->modules, bracketed, strlen(bracketed), &s.module) ||
-	    (known ? intern_frame(sz, &c, line_of(&c, SF_FRAME_POSITION(frame)), &s)
+	    (known ? intern_frame(sz, &c, lang_line(&c, SF_FRAME_POSITION(frame)), &s)
 		   : symbolizer_intern_name(sz, bracketed, &s.name)))
 		return SYM_UNKNOWN;
 	if (!known)
