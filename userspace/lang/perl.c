@@ -110,7 +110,7 @@ void perl_parts(const struct sf_code *rec, struct lang_parts *ret)
 	ret->file = (struct lang_text){ rec->file, rec->file_len, SF_CODE_UTF8 };
 	if (is_eval(rec->file, rec->file_len) || (kind == SF_PERL_EVAL && !rec->file_len))
 		ret->file = (struct lang_text){ (const uint8_t *)eval, strlen(eval), SF_CODE_UTF8 };
-	ret->lines = NULL;
+	ret->lines = rec->lines;
 	ret->lines_len = 0;
 }
 

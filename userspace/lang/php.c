@@ -289,7 +289,7 @@ void php_parts(const struct sf_code *rec, struct lang_parts *ret)
 	ret->name = (struct lang_text){ text, n, SF_CODE_UTF8 };
 	ret->file = (struct lang_text){ rec->file, source_file(rec->file, rec->file_len),
 					SF_CODE_UTF8 };
-	ret->lines = NULL;
+	ret->lines = rec->lines;
 	ret->lines_len = 0;
 }
 
