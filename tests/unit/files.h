@@ -71,24 +71,7 @@ static inline bool run(const char *cmd)
 }
 
 /* Value of a symbol, from nm; 0 if there is none. */
-static inline uint64_t nm(const char *file, const char *name)
-{
-	char cmd[256], line[512], sym[256], type;
-	unsigned long long value, found = 0;
-	FILE *p;
-
-	snprintf(cmd, sizeof(cmd), "nm %s/%s", dir, file);
-	p = popen(cmd, "r");
-	while (p && fgets(line, sizeof(line), p))
-		if (sscanf(line, "%llx %c %255s", &value, &type, sym) == 3 &&
-		    strcmp(sym, name) == 0)
-			found = value;
-	if (p)
-		pclose(p);
-	return found;
-}
-
-/* The address of a function, and its size. */
+/* The address of a symbol, and its size; 0: none. */
 static inline uint64_t nm_sized(const char *file, const char *name, uint64_t *ret_size)
 {
 	char cmd[256], line[512], sym[256], type;
@@ -99,8 +82,10 @@ static inline uint64_t nm_sized(const char *file, const char *name, uint64_t *re
 	snprintf(cmd, sizeof(cmd), "nm -S %s/%s", dir, file);
 	p = popen(cmd, "r");
 	while (p && fgets(line, sizeof(line), p)) {
-		if (sscanf(line, "%llx %llx %c %255s", &value, &size, &type, sym) != 4 ||
-		    strcmp(sym, name) != 0)
+		size = 0;
+		if ((sscanf(line, "%llx %c %255s", &value, &type, sym) != 3 || strcmp(sym, name)) &&
+		    (sscanf(line, "%llx %llx %c %255s", &value, &size, &type, sym) != 4 ||
+		     strcmp(sym, name)))
 			continue;
 		found = value;
 		*ret_size = size;
@@ -108,6 +93,13 @@ static inline uint64_t nm_sized(const char *file, const char *name, uint64_t *re
 	if (p)
 		pclose(p);
 	return found;
+}
+
+static inline uint64_t nm(const char *file, const char *name)
+{
+	uint64_t size;
+
+	return nm_sized(file, name, &size);
 }
 
 static inline uint8_t *slurp(const char *path, size_t *ret_len)

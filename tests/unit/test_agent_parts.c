@@ -233,7 +233,6 @@ TEST(cgroup_paths)
 	}
 }
 
-/* A cgroup of this machine with a target of its own. 0: none can be looked up. */
 /* Makes a cgroup that can be looked up by its id. 0: none can be made. */
 static uint64_t make_cgroup(struct targets *t, char path[64])
 {

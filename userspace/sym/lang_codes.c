@@ -105,8 +105,8 @@ static uint64_t *kept_by(struct lang_codes *lc, uint32_t owner)
 {
 	uint32_t account = user_account(owner), id;
 
-	if (!idmap_find(&lc->users, account, 0, &id) &&
-	    (lc->users.n >= USERS_MAX || idmap_get(&lc->users, account, 0, &id)))
+	if (lc->users.n < USERS_MAX ? idmap_get(&lc->users, account, 0, &id) != 0
+				    : !idmap_find(&lc->users, account, 0, &id))
 		id = USERS_MAX;
 	return &lc->kept_by[id];
 }
