@@ -103,7 +103,13 @@ SF_INLINE int step_cfa(struct sf_regs *r, const struct sf_rule *rule, sf_u32 off
 	return SF_STEP_GO;
 }
 
-/* A value rule, for RA or FP. *val is unchanged if the rule is SAME, UNDEF or NONE. */
+/*
+ * A caller's frame pointer that is lost, as the function has changed the register for good. Nothing
+ * can be read there, so a caller whose row needs the frame pointer ends the walk.
+ */
+#define STEP_FP_LOST 1
+
+/* A value rule, for RA or FP. *val is unchanged if the rule is SAME or NONE. */
 SF_INLINE int step_value(struct sf_regs *r, sf_u32 kind, sf_u32 reg, sf_s32 off, sf_u64 cfa,
 			 sf_u64 *val)
 {
@@ -171,6 +177,8 @@ SF_INLINE int step_rule(struct sf_regs *r, const struct sf_rule *rule, sf_u32 of
 		err = step_value(r, rule->fp_kind, rule->fp_reg, rule->fp_off, cfa, &fp);
 	if (err != SF_STEP_GO)
 		return err;
+	if (rule->fp_kind == SF_K_UNDEF)
+		fp = STEP_FP_LOST;
 	r->flags = (rule->flags & SF_RULE_SIGNAL ? 0 : SF_REGS_RA) | guess |
 		   step_keep(r, rule, cfa, module_flags);
 	r->pc = STEP_RA(r, ra);

@@ -102,6 +102,7 @@ plain() {
 		c hostile hostile.c -pthread
 		c noend noend.c
 		c keepreg keepreg.c
+		c lost-fp lost_fp.c -fno-omit-frame-pointer
 		c down down.c -pthread
 		c stg stg.c
 		c made-stack made_stack.c

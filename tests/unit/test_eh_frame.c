@@ -332,7 +332,7 @@ TEST(eh_instructions_columns)
 		{ I("\x0c\x05\x00\x09\x10\x01\x41\x11\x10\x6b"),
 		  "0-1 rdi+0 rdx+0 same lost;1-100 rdi+0 *(cfa+168) same lost;", false },
 		/* In xmm0 */
-		{ I("\x09\x06\x11"), "0-100 rsp+8 *(cfa-8) ?;", false },
+		{ I("\x09\x06\x11"), "0-100 rsp+8 *(cfa-8) undef;", false },
 		/* same_value of rip */
 		{ I("\x08\x10\x08\x06"), "0-100 rsp+8 ? same;", false },
 		{ I("\x86\x02\x41\xc6\x41\x86\x03\x41\x06\x06"),
@@ -345,8 +345,8 @@ TEST(eh_instructions_columns)
 		/* what fits no s32 */
 		{ I("\x05\x06\x80\x80\x80\x80\x01"), "0-100 rsp+8 *(cfa-8) *(cfa-2147483648);",
 		  false },
-		{ I("\x05\x06\x81\x80\x80\x80\x01"), "0-100 rsp+8 *(cfa-8) ?;", false },
-		{ I("\x05\x06\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), "0-100 rsp+8 *(cfa-8) ?;",
+		{ I("\x05\x06\x81\x80\x80\x80\x01"), "0-100 rsp+8 *(cfa-8) undef;", false },
+		{ I("\x05\x06\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), "0-100 rsp+8 *(cfa-8) undef;",
 		  false },
 	};
 
@@ -488,9 +488,9 @@ TEST(eh_expressions)
 		{ I("\x16\x06\x02\x76\x08"), "0-100 rsp+8 *(cfa-8) rbp+8;", false },
 		{ I("\x16\x06\x03\x76\x08\x06"), "0-100 rsp+8 *(cfa-8) *(rbp+8);", false },
 		{ I("\x16\x06\x02\x23\x10"), "0-100 rsp+8 *(cfa-8) cfa+16;", false },
-		{ I("\x16\x06\x05\x76\x08\x06\x23\x08"), "0-100 rsp+8 *(cfa-8) ?;", false },
+		{ I("\x16\x06\x05\x76\x08\x06\x23\x08"), "0-100 rsp+8 *(cfa-8) undef;", false },
 		/* A constant */
-		{ I("\x16\x06\x01\x38"), "0-100 rsp+8 *(cfa-8) ?;", false },
+		{ I("\x16\x06\x01\x38"), "0-100 rsp+8 *(cfa-8) undef;", false },
 		{ I("\x10\x0c\x02\x76\x00"), "0-100 rsp+8 *(cfa-8) same;", false },
 	};
 
@@ -813,7 +813,7 @@ TEST(eh_cie_without_row)
 		{ I(""), 16, "0-100 ? ? same;" },
 		{ I("\x0c\x07\x08"), 16, "0-100 rsp+8 ? same;" },
 		{ I("\x0c\x07\x08"), 2, "0-100 rsp+8 rcx+0 same;" }, /* another return column */
-		{ I("\x0c\x07\x08\x86\x01"), 6, "0-100 rsp+8 *(cfa-8) ?;" },
+		{ I("\x0c\x07\x08\x86\x01"), 6, "0-100 rsp+8 *(cfa-8) undef;" },
 		{ I("\x0c\x07\x08\x41"), 16, "" }, /* advance */
 		{ I("\x0c\x07\x08\xc6"), 16, "" }, /* restore */
 		{ I("\x0c\x07\x08\x3e"), 16, "" }, /* unknown */

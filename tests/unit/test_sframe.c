@@ -104,7 +104,7 @@ TEST(sframe_registers_above_31)
 	senc_fn(&enc, (struct senc_fn){ .addr = CODE, .size = 0x40, .flex = true });
 	senc_row(&enc, 0, 0, 4, "0x39 8 0 0xfffffffb 8");
 	senc_end(&enc);
-	EXPECT_STR(read_back(&bounds), "0-40 cfa=rsp+8 ra=*(cfa-8) fp=?\n");
+	EXPECT_STR(read_back(&bounds), "0-40 cfa=rsp+8 ra=*(cfa-8) fp=undef\n");
 	expect_note(DIAG_REPAIRED, "registers above 31");
 	EXPECT_EQ(diag.malformed, 0);
 	start(2, SENC_S390X, good_flags(2));

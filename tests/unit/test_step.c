@@ -355,9 +355,10 @@ TEST(step_rule_fp)
 	EXPECT_EQ(step(RULE(CFA_REG(7, 32), RA_AT_CFA, .fp_kind = SF_K_CFA, .fp_off = -16)),
 		  SF_STEP_GO);
 	EXPECT_EQ(r.fp, STACK + 16);
-	/* Undefined: what the register holds is the best there is. */
+	/* A lost frame pointer leads nowhere, whatever the register holds. */
 	EXPECT_EQ(step(RULE(CFA_REG(7, 8), RA_AT_CFA, .fp_kind = SF_K_UNDEF)), SF_STEP_GO);
-	EXPECT_EQ(r.fp, STACK + 16);
+	EXPECT_EQ(r.fp, STEP_FP_LOST);
+	EXPECT_EQ(step(RULE(CFA_REG(6, 16), RA_AT_CFA)), SF_STOP_BAD_CFA);
 	fresh(STACK, STACK + 40);
 	EXPECT_EQ(step(RULE(CFA_REG(7, 32), RA_AT_CFA, .fp_kind = SF_K_CFA_MEM, .fp_off = -64)),
 		  SF_STOP_READ_FAULT);

@@ -392,6 +392,8 @@ static bool op_column(struct cfa_run *r, uint8_t op)
 	default:
 		return restore(r, reg);
 	}
+	if (col == COL_FP && rule == rule_pack(RULE_NONE, 0, 0))
+		rule = rule_pack(RULE_UNDEF, 0, 0); /* nobody can follow it */
 	set_rule(r, col, rule);
 	return true;
 }
@@ -595,7 +597,7 @@ bool eh_cfa_init(struct eh_cie *cie, const struct eh_insns *insns, struct diag *
 				    .cfa_reg = UINT16_MAX, /* no rule yet */
 				    .flags = cie->signal ? ROW_SIGNAL : 0 };
 	if (cie->ra_reg == row_arch_regs(insns->arch)->fp)
-		r.cur.col[COL_FP] = rule_pack(RULE_NONE, 0, 0); /* one column cannot be both */
+		r.cur.col[COL_FP] = rule_pack(RULE_UNDEF, 0, 0); /* one column cannot be both */
 	r.initial = true;
 	r.end = 0;
 	run(&r, insns->section, diag);

@@ -49,6 +49,8 @@ static void caller_sp(struct row *row, const struct cfa_state *st)
 		*rules[i] = sp.kind == RULE_REG && cfa.kind == RULE_REG && sp.reg == cfa.reg
 				    ? below(rules[i], (int64_t)sp.off - cfa.off)
 				    : by_register(rules[i], &cfa);
+	if (row->fp.kind == RULE_NONE)
+		row->fp.kind = RULE_UNDEF;
 	row->cfa = sp;
 	row->cfa_off2 = 0;
 	if ((sp.kind != RULE_REG && sp.kind != RULE_REG_MEM) || st->plt_rep ||

@@ -9,8 +9,7 @@ static bool fits(int32_t off, int32_t unit, int32_t max)
 
 static uint16_t pack_arm64(const struct row *r, const struct row_regs *regs)
 {
-	bool same_fp = r->fp.kind == RULE_SAME || r->fp.kind == RULE_UNDEF ||
-		       r->fp.kind == RULE_NONE;
+	bool same_fp = r->fp.kind == RULE_SAME || r->fp.kind == RULE_NONE;
 	int32_t slot = same_fp ? r->ra.off : r->fp.off;
 	uint32_t code;
 

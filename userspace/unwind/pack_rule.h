@@ -39,8 +39,7 @@ static inline __attribute__((always_inline)) uint16_t pack_rule_x86(const struct
 		if (slot < 16 || !offset_packs(slot, 31))
 			return SF_RULE_INDEXED;
 		code |= slot / 8;
-	} else if (r->fp.kind >
-		   RULE_UNDEF) { /* none, same, undefined: nothing to restore it from */
+	} else if (r->fp.kind > RULE_SAME) { /* RULE_NONE counts as RULE_SAME */
 		return SF_RULE_INDEXED;
 	}
 	return (uint16_t)code;

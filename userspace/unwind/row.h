@@ -28,7 +28,8 @@
 enum row_arch { ROW_ARCH_NONE, ROW_ARCH_X86_64, ROW_ARCH_AARCH64, ROW_ARCH_S390X };
 
 enum rule_kind {
-	RULE_NONE,    /* cannot be expressed, or the table says nothing: "?" */
+	/* CFA, RA: cannot be expressed; FP: in Go's code, none of whose rows needs FP; "?" */
+	RULE_NONE,
 	RULE_SAME,    /* unchanged (FP, BX: no rule in the table) */
 	RULE_UNDEF,   /* RA: undefined, this is the outermost frame; FP: value lost */
 	RULE_CFA,     /* CFA + off */

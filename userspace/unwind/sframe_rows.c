@@ -182,6 +182,8 @@ static enum damage flex_rules(struct walk *w, struct row *r, unsigned int n, con
 			return DAMAGE_CFA_OF_CFA;
 		flex_rule(w, rules[k], control, words[at++], !k && w->s390x);
 	}
+	if (r->fp.kind == RULE_NONE)
+		r->fp.kind = RULE_UNDEF;
 	return at < n ? DAMAGE_EXTRA : DAMAGE_NONE;
 }
 
