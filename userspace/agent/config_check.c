@@ -11,26 +11,6 @@
 #include "agent/page_server.h"
 #include "agent/receiver.h"
 
-int config_check_url(const char *key, const char *url, struct agent_config_error *err)
-{
-	CURLU *u = curl_url();
-	char *port = NULL;
-	CURLUcode rc;
-	int ret = 0;
-
-	if (!u)
-		return -ENOMEM;
-	rc = curl_url_set(u, CURLUPART_URL, url, 0);
-	if (rc || (!curl_url_get(u, CURLUPART_PORT, &port, 0) && !strcmp(port, "0")))
-		ret = config_fail(err,
-				  "%s: '%s' is not a URL: its %s is wrong; "
-				  "accepted is http[s]://HOST[:PORT][/PATH], PORT from 1 to 65535",
-				  key, url, rc == CURLUE_BAD_PORT_NUMBER || !rc ? "port" : "host");
-	curl_free(port);
-	curl_url_cleanup(u);
-	return ret;
-}
-
 static int check_directory(const struct agent_config *c, struct agent_config_error *err)
 {
 	const char *scheme = strstr(c->endpoint, "://");
@@ -66,13 +46,6 @@ static int check_endpoint(struct agent_config *c, struct agent_config_error *err
 			"endpoint: the URL must not contain a user, password, query or fragment; "
 			"put credentials in token-file or header-file");
 	return config_check_url("endpoint", c->endpoint, err);
-}
-
-int config_check_readable(const char *what, const char *path, struct agent_config_error *err)
-{
-	return path && access(path, R_OK)
-		       ? config_fail(err, "%s: %s: %s", what, path, strerror(errno))
-		       : 0;
 }
 
 static int check_files(const struct agent_config *c, struct agent_config_error *err)

@@ -127,28 +127,26 @@ static int flatten_leaves(const struct stackset *ss, struct flat *fl)
 
 /* ---- Order ---- */
 
-static const struct stackset *comparing; /* qsort() passes no context */
-
-static int by_name(const void *a, const void *b)
+static int by_name(const void *a, const void *b, void *ctx)
 {
-	return strcmp(stackset_frame_name(comparing, *(const uint32_t *)a),
-		      stackset_frame_name(comparing, *(const uint32_t *)b));
+	const struct stackset *ss = ctx;
+
+	return strcmp(stackset_frame_name(ss, *(const uint32_t *)a),
+		      stackset_frame_name(ss, *(const uint32_t *)b));
 }
 
 /* Sorts children by text: nodes are put before their siblings, in descending order of text. */
 static int link_children(struct flat *fl)
 {
-	const struct stackset *ss = &fl->set;
+	struct stackset *ss = &fl->set;
 	uint32_t *sorted = malloc((ss->frames.n + 1) * sizeof(*sorted)),
 		 *of_frame = calloc(ss->frames.n + 1, sizeof(*of_frame));
 	int err = sorted && of_frame ? 0 : -ENOMEM;
 
 	for (uint32_t i = 0; i < ss->frames.n && !err; i++)
 		sorted[i] = i;
-	if (!err) {
-		comparing = ss;
-		qsort(sorted, ss->frames.n, sizeof(*sorted), by_name);
-	}
+	if (!err)
+		qsort_r(sorted, ss->frames.n, sizeof(*sorted), by_name, ss);
 	for (uint32_t i = 1; i < ss->nodes.n && !err; i++) {
 		fl->next[i] = of_frame[ss->nodes.keys[i].b];
 		of_frame[ss->nodes.keys[i].b] = i;

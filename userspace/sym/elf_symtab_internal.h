@@ -77,7 +77,6 @@ int builder_read_symbols(struct builder *b);
 bool builder_is_program(const struct builder *b);
 /* Whether DT_SONAME is soname, or begins with it. */
 bool builder_is_named(const struct builder *b, const char *soname);
-bool builder_name_begins(const struct builder *b, const char *start);
 /* The name of a source file of .symtab. 0 or -ENOMEM. */
 int builder_note_source(struct builder *b, uint32_t name);
 /* Finds the units of Ada and the modules of Nim among those. 0, -ENOMEM, -EIO. */

@@ -260,17 +260,13 @@ bool builder_is_named(const struct builder *b, const char *soname)
 	return is_named(b, soname, true);
 }
 
-bool builder_name_begins(const struct builder *b, const char *start)
-{
-	return is_named(b, start, false);
-}
-
 int builder_read_symbols(struct builder *b)
 {
 	struct symbol_source sym = section_source(b, SHT_SYMTAB);
 	struct symbol_source dyn = section_source(b, SHT_DYNSYM);
 	int err = 0;
 
+	b->gnat |= is_named(b, "libgnat-", false) || is_named(b, "libgnarl-", false);
 	if (!b->img->nshdrs)
 		dyn = dynamic_source(b);
 	for (int i = 0; i < 2; i++)

@@ -81,7 +81,6 @@ int builder_read_sources(struct builder *b)
 	}
 	elf_blob_free(&w.blob);
 	/* GNAT's own libraries have exported symbols only. */
-	b->gnat |= builder_name_begins(b, "libgnat-") || builder_name_begins(b, "libgnarl-");
 	return err;
 }
 

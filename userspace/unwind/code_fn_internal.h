@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What code_fn.c, code_leaders.c, code_jump.c and code_fn_rows.c share. */
+/* Shared by the files that follow the code of one function. */
 #ifndef SFBPF_UNWIND_CODE_FN_INTERNAL_H
 #define SFBPF_UNWIND_CODE_FN_INTERNAL_H
 

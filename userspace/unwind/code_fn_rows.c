@@ -8,37 +8,6 @@
 #define PADDING_MIN 4
 #define PADDING_MAX 64
 
-void code_walk_begin(struct code_walk *w, const struct code_leader *l)
-{
-	code_state_copy(&w->state, &l->state);
-	w->at = w->end = l->addr;
-	w->on = true;
-}
-
-bool code_walk_next(const struct code_fn *f, struct code_walk *w)
-{
-	const bool first = w->at == w->end;
-	const uint8_t *mark = w->on && code_fn_inside(f, w->end) ? code_mark_of(f, w->end) : NULL;
-
-	if (!mark || !(*mark & MARK_START) || (!first && *mark & MARK_LEADER))
-		return false;
-	w->at = w->end;
-	w->op = code_op_at(f, w->at);
-	w->end += w->op->len;
-	w->op = code_fn_refine(f, w->op, &w->state, w->end, &w->refined);
-	w->on = w->op->kind != OP_RET && w->op->kind != OP_END && w->op->kind != OP_JUMP &&
-		w->op->kind != OP_JUMP_REG && w->op->kind != OP_JUMP_TABLE &&
-		!(w->op->kind == OP_CALL && code_fn_ends_there(f, w->op, w->at));
-	return true;
-}
-
-void code_walk_apply(const struct code_fn *f, struct code_walk *w)
-{
-	code_state_apply(&w->state, f->arch, w->op, w->at);
-	if (w->op->kind == OP_BRANCH)
-		code_state_branch(&w->state, f->arch, w->op, false);
-}
-
 static int by_addr(const void *a, const void *b)
 {
 	const struct code_leader *x = a, *y = b;
