@@ -16,8 +16,9 @@
 #ifndef SFBPF_BRIDGE_BPF_H
 #define SFBPF_BRIDGE_BPF_H
 
-#include "lang_code.bpf.h"
+#include "lang/lang.bpf.h"
 #include "ra_check.bpf.h"
+#include "stack.bpf.h"
 
 #ifdef __TARGET_ARCH_x86
 
@@ -426,7 +427,7 @@ static __always_inline void bridge_note(struct sf_scratch *s)
 {
 	struct sf_bridge *b = &s->bridge;
 
-	if (s->lang.language == SF_LANG_JAVA || s->lang.begin.js_module)
+	if (lang_jits(&s->lang))
 		return;
 	if (!s->gap) {
 		b->left = BRIDGE_WORDS;

@@ -14,12 +14,6 @@
 #include "space.bpf.h"
 #include "vma.bpf.h"
 
-static __always_inline u64 vma_delta(u64 vma)
-{
-	return (KLOAD(vma, struct vm_area_struct, vm_pgoff) << cfg_page_shift) -
-	       KLOAD(vma, struct vm_area_struct, vm_start);
-}
-
 /* Memory that only the kernel must answer for: user space reads it. */
 static __always_inline bool is_memory(u64 inode)
 {

@@ -10,13 +10,13 @@
 
 /*
  * Like fnmatch: *, ? and plain bytes, over at most 15 bytes of comm. Backtracks to one point, the
- * last star. Each step consumes a byte of the pattern or of the name, or advances that point, so 16
- * * 17 steps are enough.
+ * last star. That point never goes back in the name, and at most 16 bytes are compared from each of
+ * its 16 places, so with the pattern's 64 bytes 512 steps are enough.
  */
 struct glob {
-	u32 p, c, star, mark, steps;
-	bool match;
 	char comm[SF_COMM];
+	u32 p, c, star, mark;
+	u32 match;
 };
 
 static int glob_step(u32 i, void *ctx)

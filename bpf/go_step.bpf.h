@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
 /*
  * Steps of Go's runtime from one stack to another (struct sf_go_rule). Everything that is read here
- * is the program's own memory, so it may be wrong: m must be that of both ends.
- *
- * A header of unwind.bpf.h, for files with such rules only.
+ * is the program's own memory, so it may be wrong: m must be that of both ends. Only files with
+ * such rules come here.
  */
 #ifndef SFBPF_GO_STEP_BPF_H
 #define SFBPF_GO_STEP_BPF_H

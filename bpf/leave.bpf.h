@@ -14,7 +14,7 @@
 #ifndef SFBPF_LEAVE_BPF_H
 #define SFBPF_LEAVE_BPF_H
 
-#include "lang_code.bpf.h"
+#include "lang/code.bpf.h"
 #include "probe.bpf.h"
 
 #ifdef __TARGET_ARCH_x86

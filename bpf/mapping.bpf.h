@@ -8,7 +8,7 @@
 
 #include "copied.bpf.h"
 #include "file.bpf.h"
-#include "lang.bpf.h"
+#include "lang/lang.bpf.h"
 #include "probe.bpf.h"
 #include "space.bpf.h"
 
@@ -27,11 +27,7 @@ static __always_inline void vma_used(struct sf_scratch *s, u32 slot, struct sf_s
 	if (v->state != SF_MOD_READY) {
 		vma_provisional(s, space, i);
 	} else if (v->flags & SF_MODULE_LANG) {
-		u32 module = v->word >> SF_FRAME_MODULE_SHIFT;
-
-		java_note(slot, i);
-		if (js_lang(module))
-			js_note(s, module);
+		lang_met(slot, i);
 	}
 }
 
@@ -130,10 +126,7 @@ static __always_inline void vma_learn(struct sf_scratch *s, u32 slot, struct sf_
 	}
 }
 
-/*
- * The slot of s->vmas that holds addr, after a walk of the VMA tree if it is not cached. -1: no
- * executable mapping. A global function, so it is verified once for all callers.
- */
+/* A global function, so it is verified once for all callers. */
 __noinline int vma_find(u32 slot, u64 addr)
 {
 	struct sf_scratch *s = scratch_of(slot);
@@ -170,29 +163,6 @@ __noinline int vma_find(u32 slot, u64 addr)
 	vma_learn(s, slot, space, put, vma);
 	s->vma_last = put;
 	return put;
-}
-
-/*
- * Resolves the file that is mapped at s->lang.begin.java_file, as s->lang.java.file. Its state is
- * SF_MOD_JIT if there is none. Always 0.
- */
-__noinline int file_of(u32 slot)
-{
-	struct sf_scratch *s = scratch_of(slot);
-	u64 vma, inode;
-	struct sf_vma *v;
-
-	if (!s)
-		return 0;
-	v = &s->lang.java.file;
-	v->state = SF_MOD_JIT;
-	vma = vma_walk(s, s->lang.begin.java_file);
-	inode = vma ? vma_inode(vma) : 0;
-	if (!inode)
-		return 0;
-	v->delta = vma_delta(vma);
-	vma_file(s, v, vma, inode);
-	return 0;
 }
 
 #endif

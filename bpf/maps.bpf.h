@@ -59,7 +59,7 @@ struct sf_space {
 	u32 epoch; /* tables_epoch at the time of the lookup */
 };
 
-/* ---- Languages (lang.bpf.h) ---- */
+/* ---- Languages (lang/lang.bpf.h) ---- */
 
 #define SF_LANG_WINDOW 1024 /* bytes of frames per read; a power of two */
 #define SF_LANG_OBJECT 256  /* bytes of an object; a power of two */
@@ -69,7 +69,7 @@ struct sf_space {
 
 /* The frames that compiled code of Java or JavaScript has at an address, innermost first. */
 struct sf_code_pc {
-	u64 space, at;
+	u64 at, space;
 	u64 cookie;   /* of the code, as memory is reused */
 	u64 code;     /* JavaScript: the code's first address */
 	u32 epoch;    /* code_epoch, as the words have ids */
@@ -79,216 +79,22 @@ struct sf_code_pc {
 	u64 words[SF_PC_FRAMES];
 };
 
-struct sf_python_walk {
-	u64 module;	   /* bits of the frame word of the runtime it is about */
-	u64 frame, cframe; /* the next ones; frame 0: none is left */
-	u64 begun;	   /* frame at the beginning of this activation */
-	u64 outer;	   /* 3.11: the frame that the outer loop goes on with */
-	u32 vma, zero;	   /* the runtime's slot in vmas[] */
-};
-
-#define SF_RUBY_STACK 512 /* bytes of environments per read; a power of two */
-
-struct sf_ruby_walk {
-	u64 module;   /* bits of the frame word of the runtime it is about */
-	u64 stack;    /* the value stack's start */
-	u64 cfp, end; /* the next control frame, and the end of them; cfp 0: none is left */
-	u64 body;     /* of the code in hand */
-	u64 begun;    /* the pc of its first instruction */
-	u64 method;   /* the code in hand is a C method with this definition; 0: an iseq */
-	u64 ep_base;
-	u32 ep_len;
-	u32 vma;     /* the runtime's slot in vmas[] */
-	u32 handler; /* the last frame was a rescue or an ensure */
-	u32 pending; /* the innermost activation is not in the native stack yet */
-	u32 called;  /* the C method has a caller, whose code is in object */
-	/* Of the control frame in hand. entry: its method; outer: the environment around it */
-	u64 flags, entry, outer;
-	u64 owner;	    /* class of the method; 0: none, or a version without it in labels */
-	u64 iseq, cookie;   /* whose body is in object */
-	u64 name, file;	    /* ruby_describe: strings */
-	u64 jit_sp, jit_ra; /* return address of code of YJIT, and where it is */
-	u32 jit_at;	    /* see ruby_jit_hidden */
-	u32 alone;	    /* no activation of the loop is on the stack */
-	u64 head[5];	    /* of an object that is read; not on the BPF stack, which is small */
-	u8 eps[SF_RUBY_STACK + 8]; /* environments, from ep_base on */
-};
-
-#define SF_JAVA_HEAPS 3
-#define SF_RUNTIMES   1024 /* a power of two */
-
-/* Where an address space has HotSpot, or that it has V8 (module alone). */
-struct sf_runtime {
-	u64 space; /* MM_ID */
-	u64 bias;
-	u32 module; /* of the runtime; 0: not found */
-	u32 tries;  /* searches without result */
-	u32 nheaps, shift;
-	struct {
-		u64 low, high, segmap;
-	} heaps[SF_JAVA_HEAPS]; /* of code */
-	/* java_learn: how objects are found, offsets of fields; chunk_sp 0: not known */
-	u64 oop_base, class_base;
-	u16 oop_shift, oop_form, class_shift, class_form, learns;
-	u16 entry_object, tail, child, chunk_parent, chunk_sp, chunk_size, chunk_bottom, chunk_args;
-	u16 zero[3];
-	u32 chunk_stack;
-};
-
-struct sf_java_walk {
-	u32 kind_here, words; /* of the blob in hand; words: size of its frames */
-	u32 kind, zero2;      /* kind: of blobs with the name java_name */
-	u64 complete;	      /* the code before this address has no whole frame */
-	u64 method;
-	u64 blob, code, cookie; /* code: its first address */
-	struct sf_runtime rt;
-	/* java_scopes: addresses of the nmethod's tables, a search, the scope in hand */
-	u64 scopes, metadata;
-	u32 low, high, scope, byte, owed;
-	u16 len, zero;
-	u64 chunk_end;
-	u64 entry;		    /* the ContinuationEntry */
-	u64 carrier[2], carrier_sp; /* the frame that follows those in chunks: fp, pc and sp */
-	u32 chunk_lost, zero3;	    /* its frames do not lead on */
-	/* java_describe */
-	u64 pool, holder, text;
-	struct sf_vma file; /* file_of, for java_file */
-};
-
-#define SF_JS_SCRIPTS 1024 /* a power of two */
-#define SF_JS_PIECE   4096 /* characters */
-#define SF_JS_PIECES  256  /* a power of two */
-#define SF_JS_RESTS   4	   /* strings that follow parts of one; a power of two */
-
-/* How many lines end in the first pieces of a script's text. */
-struct sf_js_script {
-	u64 cookie; /* of the address space and the text, as memory is reused */
-	u32 known;  /* pieces that were counted */
-	u32 zero;
-	u32 lines[SF_JS_PIECES]; /* before each of them */
-};
-
-struct sf_javascript_walk {
-	u64 space, map; /* the last map of a SharedFunctionInfo, and the address space it is in */
-	u32 glue;	/* the function in hand is not to be shown */
-	u64 closure;	/* of the function in hand; 0: not known, as it is inlined */
-	/* The frame in hand: whether it is the function's; what the step to its caller returned */
-	u32 kind, stop;
-	u32 described; /* the record has that of the function in hand */
-	/* Of js_pc */
-	u32 n, cause, flags;
-	u64 sp, fp;
-	u64 native; /* the word of its machine code; 0: not to be shown */
-	/* A string in hand: what follows it, the last first; which of its characters are meant */
-	u64 rests[SF_JS_RESTS];
-	u32 nrests;
-	u32 start, len, zero3;
-	u64 word[4]; /* for reads, to save stack */
-	u16 type, zero[3];
-	u32 position_here; /* of the frame in hand */
-	/* js_scopes: the last map of an object with code; where to look for it; its Code */
-	u32 owed;
-	u64 stream, stream_space, seek, code;
-	u64 own; /* the function that has the frame */
-	/* Its BytecodeArray, 0: it is not interpreted; the address of the bytecode, or the pc */
-	u64 array, at;
-	/* Tables of the Code, and how many elements they have; left: bytes */
-	u64 table, literals, inlined;
-	u32 left, nliterals, ninlined;
-	/* A table in hand: its kind; the number, its bits so far, whether it ends a pair */
-	u32 reading;
-	u32 shift;
-	u32 second;
-	/* Bytecode: the wanted one; bytes left of operands; how much wider the next are */
-	u32 nth, operands, wider;
-	/* js_word: how many functions of sf_lang_walk.pc it has to be called for, and was */
-	u32 words, made;
-	u64 number, offset, target, position;
-	u64 placed; /* the offset that the position was written for */
-	/* js_jump: the target; whether j->at is in a call; whether only registers were restored */
-	u64 on;
-	u32 called, restores;
-	u32 places[SF_PC_FRAMES]; /* in the source, of the functions in sf_lang_walk.pc */
-	/* js_line: the script in hand; how many lines end between two places in its text */
-	u64 text, script_cookie;
-	u32 script_key;
-	u32 count_wide, count_at, count_end, count, zero2;
-	struct sf_js_script script; /* an empty one */
-};
-
-struct sf_php_walk {
-	u64 module;    /* bits of the frame word of the runtime it is about */
-	u64 frame;     /* the next one; 0: none is left */
-	u64 func;      /* in hand */
-	u64 caller;    /* of the next one, in place of its own; 0: its own */
-	u64 opline;    /* of the innermost frame, from its register; 0: not known */
-	u64 generator; /* of the frame before, if it has one */
-	u32 vma;       /* the runtime's slot in vmas[] */
-	u32 code;      /* enum sf_php_code of the function in hand */
-	u32 skipped;
-	u32 resumes; /* the innermost code starts or ends the activation of a generator */
-	u64 text[3]; /* for reads, to save stack */
-};
-
-#define SF_PERL_NEST 32 /* a power of two */
-
-struct sf_perl_walk {
-	u64 module; /* bits of the frame word of the runtime it is about */
-	u64 interp;
-	u64 si, prev;	 /* the stack of contexts in hand, and the next one; si 0: no frames left */
-	u64 contexts;	 /* its array */
-	s32 index, type; /* the next context; what the stack is for */
-	u64 cop;	 /* the statement that runs in the next frame */
-	u64 ret;   /* an op in it: the one that runs (here), or the one after the call; 0: none */
-	u64 cv;	   /* the sub in hand; 0: no sub */
-	u64 file;  /* name of a file that is required, or that #line in an eval gives */
-	u32 kind;  /* enum sf_perl_code of the code in hand */
-	u32 pass;  /* the first context that an activation begins with is not running */
-	u32 empty; /* rounds without a frame */
-	u32 vma;   /* the runtime's slot in vmas[] */
-	u32 last;  /* the place after the frames of the outermost activation */
-	u32 ntail;
-	u32 len;     /* a number that was read */
-	u32 here;    /* the next frame is the innermost one */
-	u64 head[6]; /* for reads, to save stack */
-	u64 tail[SF_PERL_TAIL];
-	/* perl_search: an op, and the statement that it belongs to; those of the ops around it */
-	u64 op, near;
-	u64 nest[SF_PERL_NEST];
-	u32 depth, up;
-	u32 statement;	 /* type of an op that begins a statement */
-	u32 ops;	 /* that were looked at in this sample */
-	u32 what;	 /* enum perl_found */
-	u32 line, lined; /* of the frame in hand; whether it was searched */
-	u32 zero;
-};
-
 /*
  * What a walk begins with: all zero. Each sample clears it, also in processes without a language,
  * so it is one cache line.
  */
 struct sf_lang_begin {
-	u64 ruby_not_jit;    /* a pc that is not in code of YJIT */
-	u64 java_name;	     /* of the kind of blobs that is known */
-	u64 java_file;	     /* the address that java.file was asked for; 0: none yet */
-	u64 java_chunk;	     /* whose frames s->regs are in; 0: those of the stack */
-	u64 js_pc;	     /* the first frame without a file, while V8 was not known; 0: none */
-	u32 js_module;	     /* with V8; 0: none known */
-	u32 js_asked;	     /* the runtime of this address space was looked up */
-	u32 java_state;	     /* JAVA_UNKNOWN, JAVA_NONE, JAVA_KNOWN */
-	u32 ruby_misses;     /* pcs as ruby_not_jit in this stack */
-	u32 ruby_jit_hidden; /* code of YJIT would be at ruby.jit_at of the frames */
-	u32 php_none;	     /* the address space has no PHP */
+#define LANGUAGE(number, id, name, frame_type) struct sf_##name##_begin name;
+#include "languages.def"
+#undef LANGUAGE
 };
 
 /* What languages spent of a sample's limits. */
 struct sf_lang_spent {
-	u32 sent;	 /* records of code */
-	u32 java_failed; /* scopes that could not be read */
-	u32 java_chunks; /* that were looked at */
-	u32 js_work;	 /* on descriptions */
-	u32 js_effort;	 /* reads by js_seek and js_table */
-	u32 js_texts;	 /* reads by js_count */
+	u32 sent; /* records of code */
+#define LANGUAGE(number, id, name, frame_type) struct sf_##name##_spent name;
+#include "languages.def"
+#undef LANGUAGE
 };
 
 #define SF_LANG_TEXT 32 /* bytes at the end of a name that tell it from another one */
@@ -304,19 +110,19 @@ struct sf_lang_walk {
 	u64 code;	      /* the code object in hand: its address */
 	struct sf_code_pc pc; /* what java_scopes or js_scopes found */
 	u64 cookie;	      /* of the code object in hand */
+	u64 body;	      /* a language's own part of the object's sf_code_entry */
 	u32 id;		      /* of that object; 0: not looked up yet */
 	u32 owed;	      /* code_id: its description was not sent yet */
+	u32 loop;	      /* the language whose evaluation loop is in hand */
 	u32 first;	      /* the place of this activation's first frame in frames[] */
 	u32 win_len;
 	u64 win_base;
 	/* The frame of the evaluation loop: its word, and its sp. Its CFA is the caller's sp. */
 	u64 word, sp;
-	struct sf_python_walk python;
-	struct sf_java_walk java;
-	struct sf_ruby_walk ruby;
-	struct sf_javascript_walk javascript;
-	struct sf_php_walk php;
-	struct sf_perl_walk perl;
+#define LANGUAGE(number, id, name, frame_type) struct sf_##name##_walk name;
+#include "languages.def"
+#undef LANGUAGE
+	struct sf_vma other; /* a file that a language has asked for */
 	/* The text in hand; the file of the code in hand, and the hash of its name */
 	u64 text[SF_LANG_TEXT / 8], file, file_hash;
 	u8 object[SF_LANG_OBJECT + 8];
@@ -347,20 +153,20 @@ struct sf_leave {
 
 /* A search of the stack above run-time code (bridge.bpf.h). */
 struct sf_bridge {
-	u64 sp, fp;	      /* in that code */
-	u64 at;		      /* the next word of the stack */
-	u64 ra, before;	      /* the current return address, and the bytes of code before it */
-	u64 to;		      /* what the call there calls; 0: not looked up */
-	u32 row;	      /* the return address's row: SF_RULE_* */
-	u64 low, high;	      /* addresses of code of files are between these */
-	u64 stack, stack_len; /* the mapping with sp, which has no code */
-	u32 left;	      /* how much may still be looked at (BRIDGE_WORDS) */
-	u32 reach;	      /* bytes above sp */
-	u32 far;	      /* enum bridge_far */
-	u32 stop;	      /* enum sf_stop: why the walk ended without a bridge */
-	u32 sure;	      /* only a call that leads into run-time code counts */
-	u32 language;	      /* sf_lang_walk.language where the first gap begins */
-	u32 here;	      /* sf_lang_walk.language where the last gap begins */
+	u64 sp, fp;		/* in that code */
+	u64 at;			/* the next word of the stack */
+	u64 ra, before;		/* the current return address, and the bytes of code before it */
+	u64 to;			/* what the call there calls; 0: not looked up */
+	u32 row;		/* the return address's row: SF_RULE_* */
+	u64 low, high;		/* addresses of code of files are between these */
+	u64 stack, stack_len;	/* the mapping with sp, which has no code */
+	u32 left;		/* how much may still be looked at (BRIDGE_WORDS) */
+	u32 reach;		/* bytes above sp */
+	u32 far;		/* enum bridge_far */
+	u32 stop;		/* enum sf_stop: why the walk ended without a bridge */
+	u32 sure;		/* only a call that leads into run-time code counts */
+	u32 language;		/* sf_lang_walk.language where the first gap begins */
+	u32 here;		/* sf_lang_walk.language where the last gap begins */
 	u8 code[SF_BRIDGE_CODE];
 };
 
@@ -425,7 +231,7 @@ struct sf_scratch {
 _Static_assert(__builtin_offsetof(struct sf_scratch, frames) ==
 		       __builtin_offsetof(struct sf_scratch, sample) + sizeof(struct sf_sample),
 	       "frames follow the sample");
-_Static_assert(__builtin_offsetof(struct sf_lang_walk, pc.space) == 112,
+_Static_assert(__builtin_offsetof(struct sf_lang_walk, pc.space) <= 128,
 	       "what each sample sets of sf_lang_walk is two cache lines");
 
 /*
@@ -479,7 +285,7 @@ static __always_inline struct sf_cpu_stats *stats_here(void)
 	return bpf_map_lookup_elem(&cpu_stats, &cpu);
 }
 
-/* Return address -> rule, by scratch slot; direct-mapped and exact (see unwind.bpf.h). */
+/* Return address -> rule, by scratch slot; direct-mapped and exact (see row.bpf.h). */
 struct sf_cache {
 	u64 entry[1 << SF_CACHE_BITS];
 };
@@ -558,7 +364,7 @@ struct sf_code_entry {
 	u64 cookie;
 	u32 id;
 	u32 owed; /* not sent yet: 1 + tries left */
-	u64 body; /* of Ruby's code: ruby_known */
+	u64 body; /* sf_lang_walk.body */
 };
 
 struct {
@@ -567,17 +373,6 @@ struct {
 	__type(key, struct sf_code_key);
 	__type(value, struct sf_code_entry);
 } codes SEC(".maps");
-
-/*
- * By MM_ID modulo SF_RUNTIMES. Address spaces with the same key replace each other's entry, and
- * find their runtime again. A hash, because its values are replaced as a whole.
- */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, SF_RUNTIMES);
-	__type(key, u32);
-	__type(value, struct sf_runtime);
-} runtimes SEC(".maps");
 
 /*
  * By code_pc_key. Pcs with the same key replace each other, and are found again. It takes memory
@@ -590,15 +385,6 @@ struct {
 	__type(key, u32);
 	__type(value, struct sf_code_pc);
 } code_pcs SEC(".maps");
-
-/* By js_script_key, as code_pcs. It takes memory only once there is JavaScript, and lines. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, SF_JS_SCRIPTS);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, u32);
-	__type(value, struct sf_js_script);
-} js_scripts SEC(".maps");
 
 struct chunk_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

@@ -10,7 +10,7 @@
 #ifndef SFBPF_PROBE_BPF_H
 #define SFBPF_PROBE_BPF_H
 
-#include "lang_code.bpf.h"
+#include "lang/code.bpf.h"
 
 #define PROBE_RETURNS	 64 /* that a task has at most (MAX_URETPROBE_DEPTH) */
 #define PROBE_INSN	 16 /* bytes of a copied instruction, at most */

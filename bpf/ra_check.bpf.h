@@ -8,15 +8,12 @@
 #ifndef SFBPF_RA_CHECK_BPF_H
 #define SFBPF_RA_CHECK_BPF_H
 
-#include "space.bpf.h"
+#include "call_insn.h"
 #include "memory.bpf.h"
 #include "probe.bpf.h"
+#include "row.bpf.h"
+#include "space.bpf.h"
 #include "vma.bpf.h"
-
-#include "call_insn.h"
-
-int vma_find(u32 slot, u64 addr); /* unwind.bpf.h */
-int row_search(u32 slot, u32 i, u64 offset);
 
 /*
  * Whether the row of a return address belongs to code that is entered without a call: the signal

@@ -1,25 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The interface between BPF and user space: the only header that both sides include. Fixed-width
+ * The interface between BPF and user space: all that both sides include. Fixed-width
  * types and explicit padding only. Every layout is asserted below.
  */
 #ifndef SFBPF_SHARED_H
 #define SFBPF_SHARED_H
 
-#ifdef __bpf__
-typedef __u64 sf_u64;
-typedef __u32 sf_u32;
-typedef __u16 sf_u16;
-typedef __u8 sf_u8;
-typedef __s32 sf_s32;
-#else
-#include <stdint.h>
-typedef uint64_t sf_u64;
-typedef uint32_t sf_u32;
-typedef uint16_t sf_u16;
-typedef uint8_t sf_u8;
-typedef int32_t sf_s32;
-#endif
+#include "lang/languages.h"
+#include "sfbpf_types.h"
 
 #define SF_MAX_USER   1024 /* user frames per stack */
 #define SF_MAX_KERNEL 127  /* kernel frames per stack (default of kernel.perf_event_max_stack) */
@@ -39,14 +27,6 @@ enum sf_lost {
 #include "lost.def"
 #undef LOST
 	SF_LOST_MAX
-};
-
-enum sf_language {
-	SF_LANG_NONE,
-#define LANGUAGE(id, name, frame_type) SF_LANG_##id,
-#include "languages.def"
-#undef LANGUAGE
-	SF_LANG_MAX
 };
 
 /* ---- Frames ---- */
@@ -211,199 +191,7 @@ struct sf_copy_need {
 	sf_u64 delta; /* of the file's mapping next to it */
 };
 
-/* ---- Languages ---- */
-
-/*
- * What BPF needs to know of a language runtime. It follows from the runtime's ELF file alone
- * (userspace/lang/), and lies in the module's tables directly before the directory, if the module
- * has SF_MODULE_LANG. Addresses are relative: address = value - sf_vma.delta of the mapping with
- * the loop, as for code at that file offset.
- */
-#define SF_LANG_LOOPS 4
-
-struct sf_span {
-	sf_u64 start, size;
-};
-
-/* How frames of CPython are found, oldest versions first. */
-enum sf_py_kind {
-	SF_PY_BACK,   /* 3.8 to 3.10: one frame for each activation of the loop */
-	SF_PY_CFRAME, /* 3.11: up to the frame with is_entry; an anchor in the C frame */
-	SF_PY_ENTRY,  /* 3.12 on: up to the entry frame, which is in the C frame */
-};
-
-#define SF_TLS_NONE	0
-#define SF_TLS_EXEC	1   /* at thread pointer + tls */
-#define SF_TLS_GOT	2   /* tls: address of the pair {module, offset} */
-#define SF_TLS_DESC	3   /* tls: address of the TLS descriptor */
-#define SF_TLS_WORD	4   /* tls: address of the offset from the thread pointer */
-#define SF_PY_FRAME_MAX 112 /* bytes of a frame that are read */
-#define SF_PY_CODE_MAX	168 /* bytes of a code object that are read */
-struct sf_python {
-	sf_u64 code_type;    /* address of PyCode_Type */
-	sf_u64 current, key; /* addresses of the current thread state, of a pthread key; 0: none */
-	sf_u64 tls;
-	sf_u16 tstate_frame, tstate_thread; /* frame or cframe, and thread id, in the state */
-	sf_u8 kind, tls_how, musl, lasti;   /* lasti: bytes of a unit of f_lasti; 0: an address */
-	sf_u8 cframe_frame, cframe_back;    /* cframe_back 0: the frame's address is in the state */
-	/* frame_owner: in 3.10 the high byte of f_stackdepth, -1 while it runs; before, 0 */
-	sf_u8 frame_size, frame_code, frame_back, frame_lasti, frame_owner;
-	sf_u8 code_first_line, code_file, code_name, code_qualname, code_lines;
-	sf_u8 code_start, ob_type;
-	sf_u8 str_len, str_state, str_ascii, str_compact;
-	sf_u8 bytes_len, bytes_data;
-	sf_u8 zero[12];
-};
-
-/*
- * HotSpot. Addresses are those of the file: address in memory = bias + address. A mapping of file
- * offset `off` begins at bias + code_skew or data_skew + off. The rest are offsets, and sizes.
- */
-#define SF_JAVA_BLOB	  208 /* bytes of a CodeBlob that are read */
-#define SF_JAVA_FIELD_MAX 4096
-
-struct sf_java {
-	sf_u64 heaps; /* address of CodeCache::_heaps; list_data 0: of the only heap (8) */
-	sf_u64 code_skew, data_skew;
-	sf_u64 oop_base, oop_shift, class_base, class_shift; /* addresses, of compressed pointers */
-	sf_u16 blob_name, blob_frame_size, blob_complete, blob_code, nmethod_method, nmethod_id;
-	sf_u16 method_const, const_pool, const_name, pool_holder, pool_bytes;
-	sf_u16 klass_name, klass_super, klass_layout, klass_fields, klass_pool;
-	sf_u16 heap_memory, heap_segmap, heap_shift, list_len, list_data, symbol_len, symbol_body;
-	sf_u8 code_is_offset;  /* blob_code: u32, distance from the blob; else a pointer */
-	sf_u8 complete_bytes;  /* of blob_complete: 2 or 4 */
-	sf_u8 block_bytes;     /* sizeof(HeapBlock), which is before each blob */
-	sf_u8 number_excluded; /* numbers are UNSIGNED5 without bytes below this: 0 or 1 */
-	sf_u8 bcp_below;       /* an interpreted frame's bytecode pointer is this far below rbp */
-	sf_u8 scopes_is_offset;
-	/*
-	 * Scopes of an nmethod; pcs 0: not known. To 22, `scopes` is a pointer (8: an offset), and
-	 * the PcDescs and the metadata are at an offset from the blob. From 25 on, the PcDescs and
-	 * then the scopes are at an offset from the pointer `immutable`, and the metadata from
-	 * mutable_data.
-	 */
-	sf_u16 pcs, pcs_end, scopes, metadata, immutable, mutable_data;
-	/* ConstMethod: its size, its words and its bytecode's size. Indices of the source file */
-	sf_u16 const_bytes, const_words, const_code_size, const_flags, pool_source, klass_source;
-	sf_u8 zero[4];
-};
-
-/*
- * Ruby. An activation of the loop is a frame of rb_vm_exec, the first nexec of the spans in
- * sf_lang; in the others are the functions that it runs instructions in. Offsets that all versions
- * share are in lang_ruby_code.bpf.h.
- */
-#define SF_RUBY_BODY 160 /* bytes of an iseq's body that are read */
-
-struct sf_ruby {
-	sf_u64 tls; /* where the execution context is; SF_TLS_NONE: address of a global pointer */
-	sf_u64 symbols; /* address of the array of all symbols; 0: C methods have no names */
-	sf_u32 last_op; /* an id above this has its index in the array in its bits 4.. */
-	sf_u8 tls_how, musl, nexec;
-	sf_u8 frame_size;		   /* of a control frame */
-	sf_u8 ec_thread, thread_pthread;   /* with a global pointer: the owner of the context */
-	sf_u8 insns, insns_n, insns_index; /* in an iseq's body: entries, their number, index */
-	sf_u8 insn_size;		   /* of an entry */
-	/* Embedded text has its length in the flags, the first line is a Fixnum */
-	sf_u8 before_3_2;
-	sf_u8 local_iseq; /* in the body, behind the parent; 0: labels have no classes */
-};
-
-/* V8. Offsets are from an object's address without its tag. shared: SharedFunctionInfo. */
-#define SF_JS_SHARED_MAX 128 /* bytes of a SharedFunctionInfo that are read */
-#define SF_JS_FIELD_MAX	 256
-
-struct sf_javascript {
-	struct sf_span builtins; /* file offsets */
-	sf_u16 function_shared;	 /* in a JSFunction */
-	sf_u16 shared_data, shared_name, shared_script, shared_token, shared_flags;
-	sf_u16 shared_bytes;		 /* up to the end of the last of them */
-	sf_u16 scope_count, scope_names; /* in a ScopeInfo: number of variables, their names */
-	sf_u16 script_name, type_shared, type_scope, type_script;
-	/*
-	 * Code made at run time: an object ("stream") of stream_code bytes, then the instructions.
-	 * It has a pointer to the Code, or it is the Code itself (stream_has 0). stream_code 0: the
-	 * layout is not known, and inlined functions are not shown.
-	 */
-	sf_u16 type_stream, stream_code, stream_has;
-	sf_u16 code_size, code_flags, code_deopt, code_positions;
-	sf_u16 deopt_literals, deopt_inlining;
-	sf_u16 kind_baseline; /* CodeKind: optimised code has a higher one */
-	sf_u16 kind_fields; /* FunctionKind: initialises fields; next: classes; 0: V8 names them */
-	/* BytecodeArray: its type (0: not known), its first bytecode, its table of positions */
-	sf_u16 type_bytecode, bytecode_start, bytecode_positions;
-	sf_u8 bytecodes[256]; /* by opcode: bytes of operands | those that prefixes widen << 4 */
-};
-
-/* PHP. The layout of execute_data is the same in all versions that are supported. */
-#define SF_PHP_FUNC_MAX 192 /* bytes of a function that are read */
-
-struct sf_php {
-	sf_u64 current; /* address of executor_globals.current_execute_data, see current_off */
-	struct sf_span call, resume; /* zend_call_function, zend_generator_resume: file offsets */
-	sf_u16 rule;		     /* packed, of the loop after its prologue; 0: not known */
-	sf_u8 func_opcodes, func_file, generator_frame, generator_child;
-	sf_u16 generator_flags; /* 0: not known */
-	/* Not 0: `current` is the address of a pointer to executor_globals, which has it there */
-	sf_u16 current_off, zero[3];
-};
-
-/* sf_code.version of PHP: what code without a name is */
-enum sf_php_code { SF_PHP_FUNCTION, SF_PHP_MAIN, SF_PHP_INCLUDE, SF_PHP_EVAL };
-
-/* Perl. Offsets that all versions share are in lang_perl.bpf.h. */
-#define SF_PERL_TAIL 16
-
-struct sf_perl {
-	sf_u64 key;	   /* address of the pthread key that leads to the interpreter */
-	sf_u16 cop, stack; /* in it: the current statement and stack of contexts */
-	sf_u8 musl;
-	sf_u8 aux_in_body; /* of a package: where its name is */
-	sf_u8 zero[2];
-};
-
-/* sf_code.version of Perl */
-enum sf_perl_code { SF_PERL_SUB, SF_PERL_LEXICAL, SF_PERL_MAIN, SF_PERL_REQUIRE, SF_PERL_EVAL };
-
-struct sf_lang {
-	sf_u8 language; /* enum sf_language */
-	sf_u8 zero;
-	sf_u16 version; /* major << 8 | minor */
-	sf_u32 nloops;
-	struct sf_span loops[SF_LANG_LOOPS]; /* the evaluation loop, file offsets */
-	union {
-		struct sf_python python;
-		struct sf_java java;
-		struct sf_ruby ruby;
-		struct sf_javascript javascript;
-		struct sf_php php;
-		struct sf_perl perl;
-		sf_u8 room[440];
-	};
-};
-
-/*
- * A piece of code of a language, sent when BPF meets it for the first time. Texts are as in the
- * process's memory: units of 1 (Latin-1), 2 or 4 bytes, or UTF-8. Java: file is the class. PHP:
- * lines is the class; Perl: the package.
- */
-#define SF_MAX_CODES   32768 /* code objects that BPF knows at a time */
-#define SF_CODE_TEXT   256
-#define SF_CODE_UTF8   0 /* as a unit */
-#define SF_CODE_LINES  16384
-#define SF_JAVA_SOURCE 128
-
-struct sf_code {
-	sf_u32 type; /* SF_REC_CODE */
-	sf_u32 id;
-	sf_u32 first_line, owner;		       /* owner: the user whose process has it */
-	sf_u16 name_len, file_len, lines_len;	       /* bytes; file: its end, if it is longer */
-	sf_u8 language, name_unit, file_unit, version; /* version: the minor number */
-	sf_u8 class_len; /* Ruby: bytes of name that are the class, and "#" or "." */
-	sf_u8 zero;
-	sf_u8 name[SF_CODE_TEXT], file[SF_CODE_TEXT];
-	sf_u8 lines[SF_CODE_LINES]; /* the line table; only lines_len bytes are sent */
-};
+/* ---- Traces ---- */
 
 /*
  * Where the threads of a process have the pointer to their current span (OTEP 4947), by its pid.

@@ -7,7 +7,7 @@
 #ifndef SFBPF_TRACE_LINK_BPF_H
 #define SFBPF_TRACE_LINK_BPF_H
 
-#include "lang_code.bpf.h"
+#include "lang/code.bpf.h"
 #include "maps.bpf.h"
 #include "memory.bpf.h"
 

@@ -12,155 +12,18 @@
 #ifndef SFBPF_UNWIND_BPF_H
 #define SFBPF_UNWIND_BPF_H
 
-#include "fold.bpf.h"
-#include "lang.bpf.h"
+#include "bridge.bpf.h"
+#include "go_step.bpf.h"
+#include "lang/lang.bpf.h"
+#include "leaf.bpf.h"
+#include "leave.bpf.h"
 #include "mapping.bpf.h"
-#include "memory.bpf.h"
 #include "probe.bpf.h"
 #include "ra_check.bpf.h"
 #include "regs.bpf.h"
+#include "row.bpf.h"
 #include "space.bpf.h"
-
-#define regs_scratch(r) ((struct sf_scratch *)(r))
-_Static_assert(__builtin_offsetof(struct sf_scratch, regs) == 0,
-	       "sf_regs is the head of sf_scratch");
-
-/*
- * Refills the window from addr, never past the end of its page, so the read fails only if the
- * wanted word is not resident. A word across two pages is read alone. A larger window would cost
- * more: each line that is read but not used is a cache miss.
- */
-static __noinline int window_fill(struct sf_scratch *s, u64 addr)
-{
-	u32 len = SF_PAGE_MIN - (addr & (SF_PAGE_MIN - 1));
-
-	if (len > SF_WINDOW)
-		len = SF_WINDOW;
-	if (len < 8)
-		len = 8;
-	s->win_len = 0;
-	s->reads++;
-	if (copy_user_part(s->window, len, SF_WINDOW, addr))
-		return -1;
-	s->win_base = addr;
-	s->win_len = len;
-	return 0;
-}
-
-/*
- * Notes a word that the unwinder read: its position, in words from the innermost sp, and its value
- * in a hash of all words. off_memo.bpf.h compares them later. log_far collects all bits of the
- * offsets, for a range check.
- */
-static __always_inline void note_word(struct sf_scratch *s, u64 addr, u64 val)
-{
-	u64 at = addr - s->log_base;
-	u32 n = s->log_n;
-
-	s->log_far |= at;
-	s->log[INDEX(n, SF_LOG)] = at / 8;
-	s->log_n = n + 1;
-	FOLD(s->log_hash, val, FOLD_MUL1);
-}
-
-#define LOG_FP_FIRST 1 /* log_fp: of the innermost frame */
-#define LOG_FP_NOTED 2
-
-/*
- * Notes the frame pointer when it is used. Noting it earlier is not needed: most code keeps other
- * values in that register.
- */
-static __always_inline void note_fp(struct sf_scratch *s)
-{
-	u64 from = s->log_fp;
-
-	if (from == LOG_FP_FIRST)
-		s->log_fp_first = 1;
-	else if (from != LOG_FP_NOTED)
-		note_word(s, from, s->regs.fp);
-	s->log_fp = LOG_FP_NOTED;
-}
-
-#define WINDOW_AT(s, d) (*(u64 *)((s)->window + INDEX(d, SF_WINDOW)))
-
-static __always_inline int sf_read_user(struct sf_regs *r, u64 addr, u64 *val)
-{
-	struct sf_scratch *s = regs_scratch(r);
-	u64 d = addr - s->win_base;
-
-	if (d >= SF_WINDOW || d + 8 > s->win_len) {
-		if (window_fill(s, addr))
-			return -1;
-		d = 0;
-	}
-	*val = WINDOW_AT(s, d);
-	if (cfg_note_words)
-		note_word(s, addr, *val);
-	return 0;
-}
-
-/*
- * Reads both words of a frame with one check of the window: the FP slot is at most 248 bytes below
- * the CFA.
- */
-static __always_inline int read_frame(struct sf_regs *r, u64 cfa, u32 slot, u64 *fp, u64 *ra)
-{
-	struct sf_scratch *s = regs_scratch(r);
-	u32 span = slot ? slot * 8 : 8;
-	u64 d = cfa - span - s->win_base;
-
-	if (d >= SF_WINDOW || d + span > s->win_len) {
-		if (window_fill(s, cfa - span))
-			return -1;
-		d = 0;
-		if (span > s->win_len) { /* across the end of a page */
-			if (slot)
-				*fp = WINDOW_AT(s, 0);
-			if (window_fill(s, cfa - 8))
-				return -1;
-			*ra = WINDOW_AT(s, 0);
-			return 0;
-		}
-	}
-	if (slot)
-		*fp = WINDOW_AT(s, d);
-	*ra = WINDOW_AT(s, d + span - 8);
-	return 0;
-}
-
-static __always_inline int sf_read_frame(struct sf_regs *r, u64 cfa, u32 slot, u64 *fp, u64 *ra)
-{
-	struct sf_scratch *s = regs_scratch(r);
-
-	if (read_frame(r, cfa, slot, fp, ra))
-		return -1;
-	if (cfg_note_words && slot)
-		s->log_fp = cfa - slot * 8;
-	if (cfg_note_words)
-		note_word(s, cfa - 8, *ra);
-	return 0;
-}
-
-static __always_inline int sf_read_user_regs(u64 addr, u64 *dst)
-{
-	return copy_user(dst, SF_SIGCONTEXT_WORDS * 8, addr);
-}
-
-/*
- * Whether its step depends only on sp, fp and noted words. The steps of signal frames and of clone
- * do not.
- */
-static __always_inline bool rule_noted(const struct sf_rule *rule)
-{
-	return !(rule->flags & (SF_RULE_SIGNAL | SF_RULE_CHILD)) &&
-	       (rule->cfa_reg == SF_REG_SP || rule->cfa_reg == SF_REG_FP) &&
-	       rule->ra_kind == SF_K_CFA_MEM && rule->fp_kind < SF_K_REG;
-}
-
-#include "bridge.bpf.h"
-#include "go_step.bpf.h"
-#include "leaf.bpf.h"
-#include "leave.bpf.h"
+#include "stack.bpf.h"
 
 /* Steps by a row that is not packed: a few percent. Global, so it is verified once. */
 __noinline int step_indexed(u32 slot, u32 code, u32 offset)
@@ -248,8 +111,7 @@ static __always_inline int step_no_row(struct sf_scratch *s, u32 slot, u32 cause
 		stop = leave_step(slot);
 	}
 	if (stop == SF_STEP_GO) {
-		/* What stands between an evaluation loop and its caller is Python's own. */
-		if (s->lang.language == SF_LANG_PYTHON && n == s->lang.end && !cfg_native)
+		if (lang_glues(&s->lang, n))
 			s->n = n;
 		return SF_STEP_GO;
 	}
@@ -279,23 +141,10 @@ __noinline int frame_without_row(u32 slot, int found)
 	v = vma_at(s, found);
 	if (found >= 0 &&
 	    (v->state == SF_MOD_JIT || (v->state == SF_MOD_READY && (v->flags & SF_MODULE_LANG)))) {
-		int stop = js_frame(slot, found);
+		int stop = lang_unrowed(s, slot, found);
 
 		if (stop != NOT_MINE)
 			return stop;
-	}
-	if (found >= 0 && v->state == SF_MOD_JIT) {
-		int stop;
-
-		if ((v->flags & SF_VMA_SHARED) && !s->lang.begin.php_none)
-			return LATER_PHP_JIT;
-		stop = java_frame(slot);
-
-		if (stop != NOT_MINE)
-			return stop;
-		if (s->regs.pc != s->lang.begin.ruby_not_jit &&
-		    s->lang.begin.ruby_misses < RB_JIT_MISSES)
-			return LATER_RUBY_JIT;
 	}
 	at = s->regs.pc - (s->regs.flags & SF_REGS_RA);
 	word = (u64)(s->regs.flags & (SF_REGS_RA | SF_REGS_BY_FP)) << 59;
@@ -318,53 +167,6 @@ __noinline int frame_without_row(u32 slot, int found)
 	if (cfg_note_words)
 		note_fp(s);
 	return step_no_row(s, slot, cause_of_state(v));
-}
-
-/*
- * Return address -> rule: an exact cache. Module id (25 bits) and file offset (34) make a 59-bit
- * key. Multiplying it by an odd number modulo 2^59 is a bijection; the product is in the upper bits
- * of a word. Its upper 12 bits select the entry, and the other 47 are compared. The rules of an id
- * never change, not even if its tables are evicted and loaded again, and no id is reused.
- */
-#define CACHE_FACTOR	     (0x4f1bbcdcbfa53e1ull << 5)
-#define CACHE_KEY(v, offset) (((v)->word | (offset)) * CACHE_FACTOR)
-#define CACHE_SLOT(key)	     ((key) >> 52)
-#define CACHE_TAG(key)	     ((key) << 12 | 1 << 16) /* bit 16: differs from empty entries */
-
-_Static_assert(SF_CACHE_BITS == 12 && SF_FRAME_MODULE_MASK < 1 << 25 && SF_FRAME_MODULE_SHIFT == 34,
-	       "the cache's key is exact");
-
-/*
- * Searches the row on a cache miss. Global: otherwise the verifier would verify the search once per
- * frame of the callback.
- */
-__noinline int row_search(u32 slot, u32 i, u64 offset)
-{
-	struct sf_scratch *s = scratch_of(slot);
-
-	return s ? row_find((struct sf_tables *)&vma_at(s, i)->first_page, offset) : SF_RULE_GAP;
-}
-
-static __always_inline u32 row_of(struct sf_scratch *s, struct sf_cache *c, u32 slot, u32 i,
-				  u64 offset)
-{
-	const struct sf_vma *v = vma_at(s, i);
-	u64 key, *entry, have;
-	u32 code;
-
-	/* Innermost pcs rarely repeat, so they are not cached. */
-	if (!(s->regs.flags & SF_REGS_RA))
-		return row_search(slot, i, offset) & 0xffff;
-	key = CACHE_KEY(v, offset);
-	entry = &c->entry[CACHE_SLOT(key)];
-	have = *entry;
-	if ((have & ~0xffffull) == CACHE_TAG(key)) {
-		s->hits++;
-		return have & 0xffff;
-	}
-	code = row_search(slot, i, offset) & 0xffff;
-	*entry = CACHE_TAG(key) | code;
-	return code;
 }
 
 /* Records the current frame, and steps to its caller. SF_STEP_GO or a stop. */
@@ -457,6 +259,20 @@ __noinline int walk_again(u32 slot)
 	return 1;
 }
 
+/* What a frame has left to do. Returns the result of the step, or LATER_ROUND. */
+static __always_inline int unwind_later(u32 slot, int what)
+{
+	if (what == LATER_COPIED) {
+		copied_learn(slot, copied_near(slot));
+		return LATER_ROUND;
+	}
+	if (what == LATER_PROBE)
+		return probe_step(slot) == SF_STEP_GO ? LATER_ROUND : frame_without_row(slot, -1);
+	if (what == LATER_GO_RULE)
+		return go_step(slot);
+	return lang_later(slot, what);
+}
+
 static int unwind_next(u32 round, void *ctx)
 {
 	u32 slot = *(u32 *)ctx;
@@ -467,42 +283,13 @@ static int unwind_next(u32 round, void *ctx)
 	if (!s || !c)
 		return 1;
 	if (s->lang_at) {
-		stop = s->lang_at == LANG_BRIDGE ? bridge_step(slot) : lang_next(slot);
+		stop = s->lang_at == LANG_BRIDGE ? bridge_step(slot) : lang_next(s, slot);
 	} else {
 		stop = unwind_frame(s, c, slot);
-		if (stop == LATER_COPIED)
-			return copied_learn(slot, copied_near(slot));
-		if (stop == LATER_PROBE) {
-			if (probe_step(slot) == SF_STEP_GO)
-				return 0;
-			stop = frame_without_row(slot, -1);
-		}
-		if (stop == LATER_GO_RULE)
-			stop = go_step(slot);
-		if (stop == LATER_JS_EMIT)
-			stop = js_emit(slot);
-		if (stop == LATER_PHP_JIT) {
-			u64 exe = php_unknown(slot);
-
-			if (exe)
-				vma_find(slot, exe);
-			stop = php_jit(slot);
-		}
-		if (stop == LATER_RUBY_JIT) {
-			u64 ra = ruby_jit_ra(slot);
-
-			stop = ruby_jit(slot, ra ? vma_find(slot, ra - 1) : -1);
-		}
-		if (stop == LATER_JAVA_FILE)
-			return file_of(slot);
-		if (stop == LATER_JAVA_SCOPES)
-			return java_scopes(slot);
-		if (stop == LATER_JAVA_CHUNK)
-			return java_chunk(slot);
-		if (stop == LATER_JS_SCOPES)
-			return js_scopes(slot);
-		if (stop == LATER_JS_WORD)
-			return js_word(slot);
+		if (stop < 0)
+			stop = unwind_later(slot, stop);
+		if (stop == LATER_ROUND)
+			return 0;
 		if (stop == SF_STEP_GO &&
 		    ((s->regs.flags | s->checked) & (SF_REGS_GUESS | SF_REGS_DOWN)))
 			stop = guess_check(slot);
@@ -568,12 +355,7 @@ static __always_inline void unwind_user(struct sf_scratch *s, u32 slot)
 	bpf_loop(4 * SF_MAX_USER + 1, unwind_next, &slot, 0);
 	if (s->stop == SF_STOP_ZERO_RA)
 		s->stop = zero_check(slot);
-	if ((s->stop == SF_STOP_JIT || s->stop == SF_STOP_NO_ROW) && !s->lang.language)
-		php_without_loop(slot);
-	if ((s->stop == SF_STOP_JIT || s->lang.seen >= 0) && !s->lang.language)
-		ruby_without_loop(slot);
-	if (s->lang.language)
-		lang_finish(slot);
+	lang_finish(s, slot);
 	/* A frame-pointer chain through a file that is not loaded yet proves nothing. */
 	if (s->stop == SF_STOP_COMPLETE && s->cause == SF_STOP_NOT_LOADED)
 		s->stop = SF_STOP_NOT_LOADED;

@@ -298,4 +298,16 @@ static __always_inline void fill_need(struct sf_need *need, u64 vma, u64 inode,
 	fill_fs(need, KLOAD(inode, struct inode, i_sb));
 }
 
+static __always_inline u64 vma_delta(u64 vma)
+{
+	return (KLOAD(vma, struct vm_area_struct, vm_pgoff) << cfg_page_shift) -
+	       KLOAD(vma, struct vm_area_struct, vm_start);
+}
+
+/*
+ * The slot of s->vmas that holds addr, after a walk of the VMA tree if it is not cached. -1: no
+ * executable mapping. In mapping.bpf.h.
+ */
+int vma_find(u32 slot, u64 addr);
+
 #endif

@@ -76,7 +76,7 @@ for path in sys.stdin.read().splitlines():
 ' | head -n 20)"
 
 # STOP, LOST and LANGUAGE are X macros over the .def files.
-verdict style-shared-constants "$(cat bpf/*.h bpf/*.c |
+verdict style-shared-constants "$(find bpf -name '*.[ch]' -exec cat {} + |
 	sed -n 's/^#define \([A-Z][A-Z0-9_]*\)\b.*/\1/p' | sort -u |
 	grep -vxE 'STOP|LOST|LANGUAGE' | while read -r name; do
 		grep -lE "^#define $name\b" userspace/*/*.[ch] | sed "s/^/$name: /"
@@ -109,7 +109,7 @@ verdict style-layers "$(grep -n '^#include "' userspace/*/*.[ch] |
 # A BPF header includes what it uses, so each compiles alone, for both architectures.
 clang=${CLANG:-$(scripts/find-clang.sh)}
 if command -v "$clang" >/dev/null && [ -f vmlinux.h ]; then
-	verdict style-bpf-headers "$(for h in bpf/*.bpf.h; do
+	verdict style-bpf-headers "$(for h in $(find bpf -name '*.bpf.h'); do
 		case $h in
 		*_x86.bpf.h) archs=x86 ;;
 		*_arm64.bpf.h) archs=arm64 ;;
@@ -124,7 +124,8 @@ if command -v "$clang" >/dev/null && [ -f vmlinux.h ]; then
 fi
 
 # What the verifier must see is bounded by the macros of bpf/bounds.h.
-verdict style-bpf-bounds "$(grep -nE '\basm (volatile)?\(|\[[^]"]*[^]&]&[^]&][^]]*\]' bpf/*.[ch] |
+verdict style-bpf-bounds "$(find bpf -name '*.[ch]' |
+	xargs grep -nE '\basm (volatile)?\(|\[[^]"]*[^]&]&[^]&][^]]*\]' |
 	grep -v '^bpf/bounds\.h:' | cut -d: -f1,2)"
 
 verdict style-libbpf "$(grep -lE '^#include <(bpf|linux/bpf)' userspace/*/*.[ch] |

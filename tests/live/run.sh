@@ -80,7 +80,7 @@ fi
 # more than there are CPUs run. The longest first.
 run_checks "$(nproc)" check_compilers check_php check_ruby check_languages check_formats \
 	check_names check_steps check_go check_javascript check_java check_perl check_damage \
-	check_runtimes check_refused
+	check_runtimes check_toy check_refused
 run_checks "$(($(nproc) + 1))" check_offcpu check_changes check_jit_hostile check_names_hostile \
 	check_security check_hostile check_offcpu_cases
 # These measure time, or need all of the machine.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * lost-fp [SECONDS]: a function whose table says that it loses the caller's frame pointer. While the
- * function runs, the register points two frames up. The caller's row needs the register.
+ * lost-fp [SECONDS]: a function whose table says that it loses the caller's frame pointer. While
+ * the function runs, the register points two frames up. The caller's row needs the register.
  */
 #include "prog.h"
 

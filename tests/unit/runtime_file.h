@@ -9,7 +9,7 @@
 
 #include "elf/elf_dynsym.h"
 #include "elf/elf_image.h"
-#include "lang/lang.h"
+#include "languages/lang.h"
 
 struct runtime_loop {
 	uint64_t start, end;

@@ -346,8 +346,8 @@ TEST(eh_instructions_columns)
 		{ I("\x05\x06\x80\x80\x80\x80\x01"), "0-100 rsp+8 *(cfa-8) *(cfa-2147483648);",
 		  false },
 		{ I("\x05\x06\x81\x80\x80\x80\x01"), "0-100 rsp+8 *(cfa-8) undef;", false },
-		{ I("\x05\x06\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"), "0-100 rsp+8 *(cfa-8) undef;",
-		  false },
+		{ I("\x05\x06\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01"),
+		  "0-100 rsp+8 *(cfa-8) undef;", false },
 	};
 
 	RUN_X86(cases);

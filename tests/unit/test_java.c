@@ -151,7 +151,7 @@ static uint32_t line_of(const uint8_t *table, size_t len, uint32_t excluded, uin
 				     .lines = table,
 				     .lines_len = (uint32_t)len };
 
-	return java_line(&c, position);
+	return java_language.line(&c, position);
 }
 
 /* The bytes of the line table in a record that has other data after it */
@@ -163,7 +163,7 @@ static size_t table_len(const uint8_t *table, size_t len, uint32_t excluded)
 	rec.version = (sf_u8)excluded;
 	rec.lines_len = (sf_u16)(SF_JAVA_SOURCE + len);
 	memcpy(rec.lines + SF_JAVA_SOURCE, table, len);
-	java_parts(&rec, &p);
+	java_language.parts(&rec, &p);
 	return p.lines_len;
 }
 

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "elf/elf_image.h"
-#include "lang/lang.h"
+#include "languages/lang.h"
 
 #include "test.h"
 

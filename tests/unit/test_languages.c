@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "elf/elf_dynsym.h"
-#include "lang/lang.h"
+#include "languages/lang.h"
 #include "sym/lang_codes.h"
 #include "test.h"
 
@@ -559,7 +559,7 @@ static uint32_t line_of(uint8_t minor, const uint8_t *table, size_t len, uint32_
 		.version = minor, .first_line = 1, .lines = table, .lines_len = (uint32_t)len
 	};
 
-	return python_line(&c, position);
+	return python_language.line(&c, position);
 }
 
 #define CHECK_LINES(minor, table, want)                                                \

@@ -17,7 +17,7 @@ static const char refused[] =
 	"; int on_cpu(struct bpf_perf_event_data *ctx) @ sfbpf.bpf.c:20\n"
 	"0: (bf) r6 = r1                       ; R1=ctx() R6_w=ctx()\n"
 	"from 17 to 20: R0=0 R10=fp0\n"
-	"; pc = at < 0 ? 0 : RB_FRAME64(w, at, RB_CFP_PC); @ lang_ruby.bpf.h:357\n"
+	"; pc = at < 0 ? 0 : RB_FRAME64(w, at, RB_CFP_PC); @ ruby.bpf.h:357\n"
 	"12856: (0f) r2 += r1                  ; R1=scalar(smin=smin32=0)\n"
 	"12857: (79) r8 = *(u64 *)(r2 +0)\n" WHY "\n"
 	"processed 94015 insns (limit 1000000) max_states_per_insn 32 total_states 4789\n"
@@ -44,8 +44,7 @@ static void expect_on_cpu(const struct refusal *r)
 	EXPECT_STR(r->program, "on_cpu");
 	EXPECT_STR(r->error, "Permission denied");
 	EXPECT_STR(r->reason, WHY);
-	EXPECT_STR(r->source,
-		   "; pc = at < 0 ? 0 : RB_FRAME64(w, at, RB_CFP_PC); @ lang_ruby.bpf.h:357");
+	EXPECT_STR(r->source, "; pc = at < 0 ? 0 : RB_FRAME64(w, at, RB_CFP_PC); @ ruby.bpf.h:357");
 	EXPECT_EQ(r->lines, 10);
 	EXPECT_STR(refusal_line(r, 0), "func#0 @0");
 	EXPECT(!strncmp(refusal_line(r, 9), "processed 94015", 15) && !refusal_line(r, 10));

@@ -2,7 +2,7 @@
 /* Line tables of Ruby, and which descriptions are refused. */
 #include <string.h>
 
-#include "lang/lang.h"
+#include "languages/lang.h"
 
 #include "test.h"
 
@@ -56,7 +56,7 @@ static uint32_t line_of(const void *table, size_t len, uint32_t position)
 {
 	const struct lang_code c = { .version = 3, .lines = table, .lines_len = (uint32_t)len };
 
-	return ruby_line(&c, position);
+	return ruby_language.line(&c, position);
 }
 
 TEST(each_position_has_its_line)

@@ -9,7 +9,7 @@
 
 #include "base/text.h"
 #include "base/vec.h"
-#include "lang/lang.h"
+#include "languages/lang.h"
 
 /* Field numbers, by message. */
 enum {

@@ -35,7 +35,6 @@ static int share_maps(const struct sfbpf_bpf *from, struct offcpu_bpf *to)
 		{ from->maps.codes, to->maps.codes },
 		{ from->maps.code_grants, to->maps.code_grants },
 		{ from->maps.code_pcs, to->maps.code_pcs },
-		{ from->maps.js_scripts, to->maps.js_scripts },
 		{ from->maps.data_tables, to->maps.data_tables },
 	};
 	int err = 0;

@@ -32,7 +32,7 @@
 #include "base/idmap.h"
 #include "base/json.h"
 #include "base/text.h"
-#include "lang/lang.h"
+#include "languages/lang.h"
 #include "out/out.h"
 #include "sym/sym_names.h"
 

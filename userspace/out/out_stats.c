@@ -4,7 +4,7 @@
  * added.
  */
 #include "base/json.h"
-#include "lang/lang.h"
+#include "languages/lang.h"
 #include "out/out.h"
 
 static void put_account(struct json *j, const struct profile_account *a)

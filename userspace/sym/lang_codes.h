@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "lang/lang.h"
+#include "languages/lang.h"
 #include "sfbpf_shared.h"
 
 #define LANG_CODE_UNKNOWN 0u /* the number of code whose name could not be read */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "lang/lang.h"
+#include "languages/lang.h"
 #include "sym/symbolizer_internal.h"
 
 void symbolizer_set_codes(struct symbolizer *sz, const struct lang_codes *codes)
@@ -13,27 +13,19 @@ void symbolizer_set_codes(struct symbolizer *sz, const struct lang_codes *codes)
 }
 
 /*
- * Names the function "NAME (FILE)", and the frame "NAME (FILE:LINE)" if the line is known. Names of
- * Java have the class, so they get a file with the line only.
+ * Names the function "NAME (FILE)", and the frame "NAME (FILE:LINE)" if the line is known. A name
+ * that has the class gets a file with the line only. A method in C has no file.
  */
 static int intern_frame(struct symbolizer *sz, const struct lang_code *c, uint32_t line,
 			struct symbol *s)
 {
-	const char *base = strrchr(c->file, '/'), *name = c->name[0] ? c->name : "(anonymous)";
-	bool java = c->language == SF_LANG_JAVA;
+	const char *name = c->name[0] ? c->name : "(anonymous)", *base;
 	char shown[SYM_NAME_MAX + 64]; /* the texts have at most 512 bytes each */
-	char eval[SF_CODE_TEXT + 16];
+	char room[LANG_PLACE_MAX];
 
-	base = base && base[1] ? base + 1 : c->file;
-	/* Ruby 3.3 and later: "(eval at PATH:LINE)" */
-	if (base != c->file && !strncmp(c->file, "(eval at ", 9)) {
-		snprintf(eval, sizeof(eval), "(eval at %.256s", base);
-		base = eval;
-	}
-	if (!c->file[0] && c->language == SF_LANG_JAVASCRIPT) /* V8's own function */
-		base = "native";
-	/* Java's names have the class. A method in C has no file. */
-	snprintf(shown, sizeof(shown), java || !base[0] ? "%.512s" : "%.512s (%.512s)", name, base);
+	base = lang_place(c, room);
+	snprintf(shown, sizeof(shown),
+		 lang_names_class(c) || !base[0] ? "%.512s" : "%.512s (%.512s)", name, base);
 	if (symbolizer_intern_name(sz, shown, &s->function))
 		return -1;
 	if (line && base[0])

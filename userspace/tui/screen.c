@@ -9,7 +9,7 @@
 
 #include "base/num.h"
 #include "base/text.h"
-#include "lang/lang.h"
+#include "languages/lang.h"
 
 struct layout screen_layout(enum view view, int w, int h)
 {

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "elf/elf_digest.h"
-#include "lang/lang.h"
+#include "languages/lang.h"
 #include "unwind/code_rows.h"
 #include "unwind/code_starts.h"
 #include "unwind/fntab.h"

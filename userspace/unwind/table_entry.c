@@ -22,7 +22,7 @@
 
 #include "base/full_io.h"
 #include "base/vec.h"
-#include "lang/lang.h"
+#include "languages/lang.h"
 
 #define MAGIC	   0x3230626174667362ull
 #define RANGES_MAX (1u << 20)

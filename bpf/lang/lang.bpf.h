@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
+/*
+ * Frames of languages, in the same walk as native ones.
+ *
+ * A frame whose pc lies in the evaluation loop of a runtime (lang_see) stands for frames of its
+ * language. Once the native step has found the loop's CFA, lang_next takes the following rounds of
+ * the walk: one for each frame of this activation. Then native unwinding goes on. What cannot be
+ * read costs frames of the language only; the loop is then shown as the native frame that it is.
+ *
+ *   LANG_NATIVE --lang_see: a loop--> LANG_LOOP --step--> LANG_INSIDE --lang_end--> LANG_NATIVE
+ *
+ * Languages whose code is made at run time are asked about code without a row instead. A language
+ * is a folder, lang/<name>/, whose <name>.bpf.h defines some of these functions, and says which in
+ * LANG_HAS (lang/defaults.h has the others):
+ *
+ *   LANG_MET      met      a mapping of a runtime's file came into slot i of vmas[]
+ *   LANG_UNROWED  unrowed  code without a row: NOT_MINE, LATER(), SF_STEP_GO or a stop
+ *                 later    what unrowed has left to do; other values are returned as they are
+ *   LANG_JITS     jits     whether the language itself steps through its code made at run time
+ *   LANG_STEP     step     the next frames of the activation, by frame_push: SF_STEP_GO or a stop
+ *                 left     whether frames of the language are left
+ *   LANG_STARTS   starts   whether a file with SF_MODULE_STARTS has the first frame of this stack
+ *   LANG_GLUES    glues    whether code without a row that calls the loop is the runtime's own
+ *   LANG_MISSED   missed   the walk met no frame of any language, but a runtime, or it broke off
+ *   LANG_FINISH   finish   the walk is over: the frames that are left
+ *
+ * All state is in the scratch (struct sf_lang_walk). step and finish may be global functions: each
+ * has its part of the BPF stack while it runs, as unwind_next and unwind_user call them directly.
+ */
+#ifndef SFBPF_LANG_BPF_H
+#define SFBPF_LANG_BPF_H
+
+#include "lang/code.bpf.h"
+#include "memory.bpf.h"
+#include "space.bpf.h"
+
+#define LANGUAGE_HEADER(name) <lang/name/name.bpf.h>
+#include "languages.def"
+#undef LANGUAGE_HEADER
+
+static __always_inline void lang_met(u32 slot, u32 i)
+{
+#define LANGUAGE(number, id, name, frame_type) name##_met(slot, i);
+#include "languages.def"
+#undef LANGUAGE
+}
+
+static __always_inline bool lang_starts(const struct sf_lang_walk *w)
+{
+#define LANGUAGE(number, id, name, frame_type) \
+	if (w->language == SF_LANG_##id)       \
+		return name##_starts(w);
+#include "languages.def"
+#undef LANGUAGE
+	return false;
+}
+
+/*
+ * Notes a frame, before it is recorded, if its pc lies in the evaluation loop of a runtime. Returns
+ * 1 if it is the first frame of its stack. Global, as only such files need it.
+ */
+__noinline int lang_see(u32 slot, u32 found, u64 offset)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	const struct sf_lang *d;
+	u32 i, n;
+
+	if (!s)
+		return 0;
+	if (vma_at(s, found)->flags & SF_MODULE_STARTS)
+		return lang_starts(&s->lang);
+	d = lang_of(vma_at(s, found));
+	n = d ? d->nloops : 0;
+	s->lang.seen = found;
+	for (i = 0; i < SF_LANG_LOOPS; i++) {
+		if (i >= n || offset - d->loops[i].start < d->loops[i].size)
+			break;
+	}
+	if (!d || i >= n || i >= SF_LANG_LOOPS)
+		return 0;
+	s->lang_at = LANG_LOOP;
+	s->lang.loop = d->language;
+	s->lang.first = s->n;
+	s->lang.sp = s->regs.sp;
+	if (cfg_note_words) /* the memo does not know what the language's step reads */
+		s->log_far = ~0ull;
+	return 0;
+}
+
+/* Records frames of the language whose loop is in hand. SF_STEP_GO or a stop. */
+static __always_inline int lang_next(struct sf_scratch *s, u32 slot)
+{
+	u32 language = s->lang.loop;
+
+#define LANGUAGE(number, id, name, frame_type) \
+	if (language == SF_LANG_##id)          \
+		return name##_step(slot);
+#include "languages.def"
+#undef LANGUAGE
+	return SF_STOP_NO_ROW;
+}
+
+/* Code without a row, in slot `found` of vmas[]. NOT_MINE: no language's. */
+static __always_inline int lang_unrowed(struct sf_scratch *s, u32 slot, u32 found)
+{
+	int stop;
+
+#define LANGUAGE(number, id, name, frame_type) \
+	stop = name##_unrowed(s, slot, found); \
+	if (stop != NOT_MINE)                  \
+		return stop;
+#include "languages.def"
+#undef LANGUAGE
+	return NOT_MINE;
+}
+
+/* What a language has left to do (LATER). Other values are returned as they are. */
+static __always_inline int lang_later(u32 slot, int what)
+{
+#define LANGUAGE(number, id, name, frame_type)                       \
+	if (what <= LATER(number, 0) && what > LATER(number + 1, 0)) \
+		return name##_later(slot, what);
+#include "languages.def"
+#undef LANGUAGE
+	return what;
+}
+
+static __always_inline bool lang_jits(const struct sf_lang_walk *w)
+{
+#define LANGUAGE(number, id, name, frame_type) \
+	if (name##_jits(w))                    \
+		return true;
+#include "languages.def"
+#undef LANGUAGE
+	return false;
+}
+
+/* Whether the code without a row that was recorded as frame n is the runtime's own. */
+static __always_inline bool lang_glues(const struct sf_lang_walk *w, u32 n)
+{
+	if (cfg_native || n != w->end)
+		return false;
+#define LANGUAGE(number, id, name, frame_type) \
+	if (w->language == SF_LANG_##id)       \
+		return name##_glues();
+#include "languages.def"
+#undef LANGUAGE
+	return false;
+}
+
+static __always_inline bool lang_left(const struct sf_lang_walk *w)
+{
+#define LANGUAGE(number, id, name, frame_type) \
+	if (w->language == SF_LANG_##id)       \
+		return name##_left(w);
+#include "languages.def"
+#undef LANGUAGE
+	return false;
+}
+
+/* After the walk: finds the rest of the language's frames, and whether these are all. */
+static __always_inline void lang_finish(struct sf_scratch *s, u32 slot)
+{
+	u32 language;
+
+	if (!s->lang.language &&
+	    (s->stop == SF_STOP_JIT || s->stop == SF_STOP_NO_ROW || s->lang.seen >= 0)) {
+#define LANGUAGE(number, id, name, frame_type) \
+	if (!s->lang.language)                 \
+		name##_missed(s, slot);
+#include "languages.def"
+#undef LANGUAGE
+	}
+	language = s->lang.language;
+	if (!language)
+		return;
+#define LANGUAGE(number, id, name, frame_type) \
+	if (language == SF_LANG_##id)          \
+		name##_finish(slot);
+#include "languages.def"
+#undef LANGUAGE
+	if (s->lang.stop == SF_STOP_COMPLETE && lang_left(&s->lang))
+		s->lang.stop = s->stop == SF_STOP_COMPLETE ? SF_STOP_LANG_ANCHOR : s->stop;
+}
+
+#endif
