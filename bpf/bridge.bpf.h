@@ -12,6 +12,7 @@
  * The frame of run-time code may hold return addresses of calls that are over, and the walk from
  * one of them can join the real stack. So the call counts: compiled functions enter run-time code
  * by an indirect call, or jump there. A direct call of an ordinary function does not lead there.
+ * And where such a walk joins the real stack, the return address is that of another call.
  */
 #ifndef SFBPF_BRIDGE_BPF_H
 #define SFBPF_BRIDGE_BPF_H
@@ -144,6 +145,18 @@ static __always_inline bool code_jumps(const u8 *code)
 #pragma clang loop unroll(disable)
 	for (i = 0; i < SF_BRIDGE_CODE - 1; i++)
 		if (code[i] == 0xff && (code[i + 1] & 0x38) == 0x20 && code[i + 1] != 0x25)
+			return true;
+	return false;
+}
+
+/* Whether the first 16 bytes of a function are a jump, as in stubs of a PLT. */
+static __always_inline bool jumps_on(const u8 *code)
+{
+	u32 i;
+
+#pragma clang loop unroll(disable)
+	for (i = 0; i < 15; i++)
+		if (code[i] == 0xe9 || (code[i] == 0xff && (code[i + 1] & 0x38) == 0x20))
 			return true;
 	return false;
 }
@@ -380,6 +393,54 @@ __noinline int bridge_widen(u32 slot)
 }
 
 /*
+ * After a step of a walk that a bridge began: a return address that follows a direct call of a
+ * function in another file than the frame that the walk came from contradicts that frame, unless
+ * the function only jumps on. The frame is then of a call that is over, and the return address is
+ * that of a later call from the caller's frame. So the bridge's own return address is put off, and
+ * another one is looked for below this one. The contradiction is no proof, as a function may end in
+ * a jump: if there is no other, the first one counts. Global: not in the hot path.
+ */
+__noinline int bridge_join(u32 slot)
+{
+	struct sf_scratch *s = scratch_of(slot);
+	struct sf_bridge *b;
+	u64 before, to;
+	struct sf_vma *v;
+
+	if (!s)
+		return SF_STEP_GO;
+	b = &s->bridge;
+	v = vma_at(s, s->vma_last);
+	if (!(s->regs.flags & SF_REGS_RA) || code_before(s, s->regs.pc, &before) ||
+	    (before >> 24 & 0xff) != 0xe8)
+		return SF_STEP_GO;
+	to = s->regs.pc + (u64)(long long)(s32)(before >> 32);
+	if (to - v->start < v->len || copy_user(b->code, 16, to) || jumps_on(b->code))
+		return SF_STEP_GO;
+	if (!b->doubt_ra) {
+		b->doubt_ra = b->ra;
+		b->doubt_at = b->at;
+		b->doubt_row = b->row;
+	}
+	b->reach = s->regs.sp - 8 - b->sp;
+	return SF_STOP_BAD_CFA;
+}
+
+/* Goes on from the return address that bridge_join has put off: there is no other. */
+static __always_inline int bridge_no_other(struct sf_scratch *s, u32 slot)
+{
+	struct sf_bridge *b = &s->bridge;
+
+	b->ra = b->doubt_ra;
+	b->at = b->doubt_at;
+	b->row = b->doubt_row;
+	b->reach = BRIDGE_REACH;
+	b->doubt_ra = 0;
+	b->joined = 1;
+	return bridge_enter(s, slot);
+}
+
+/*
  * Goes on from the current return address, if the caller of run-time code can have it. found: the
  * slot of the mapping that bridge_next asked for; negative: none. SF_STEP_GO, also if the next
  * round has to look on; or a stop. A call of vma_find from here would need too much stack.
@@ -398,6 +459,8 @@ __noinline int bridge_look(u32 slot, int found)
 		leads = bridge_leads(s, slot, found);
 		return leads ? bridge_enter(s, slot) : SF_STEP_GO;
 	}
+	if (!b->ra && b->doubt_ra)
+		return bridge_no_other(s, slot);
 	if (!b->ra)
 		return bridge_widen(slot) ? SF_STEP_GO : bridge_fail(s);
 	v = vma_at(s, found);
@@ -422,6 +485,12 @@ static __always_inline void bridge_end(struct sf_scratch *s)
 		s->stop = bridge_fail(s);
 }
 
+/* Whether the walk is within a few frames after a bridge, so that bridge_join may say more. */
+static __always_inline bool bridge_is_near(const struct sf_scratch *s)
+{
+	return s->gap && s->n - s->gap <= BRIDGE_FRAMES && !s->bridge.joined;
+}
+
 /* Notes where the walk is in run-time code, whose frame was recorded. */
 static __always_inline void bridge_note(struct sf_scratch *s)
 {
@@ -439,7 +508,7 @@ static __always_inline void bridge_note(struct sf_scratch *s)
 	b->reach = BRIDGE_REACH;
 	s->gap = s->n;
 	b->sp = b->at = s->regs.sp;
-	b->to = b->sure = 0;
+	b->to = b->sure = b->doubt_ra = b->joined = 0;
 	b->fp = s->regs.fp;
 	b->here = s->lang.language;
 	if (!s->bridged)
@@ -447,6 +516,16 @@ static __always_inline void bridge_note(struct sf_scratch *s)
 }
 
 #else
+
+static __always_inline bool bridge_is_near(const struct sf_scratch *s)
+{
+	return false;
+}
+
+static __always_inline int bridge_join(u32 slot)
+{
+	return SF_STEP_GO;
+}
 
 static __always_inline int bridge_retry(u32 slot)
 {

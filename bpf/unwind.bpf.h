@@ -290,6 +290,8 @@ static int unwind_next(u32 round, void *ctx)
 			stop = unwind_later(slot, stop);
 		if (stop == LATER_ROUND)
 			return 0;
+		if (stop == SF_STEP_GO && bridge_is_near(s))
+			stop = bridge_join(slot);
 		if (stop == SF_STEP_GO &&
 		    ((s->regs.flags | s->checked) & (SF_REGS_GUESS | SF_REGS_DOWN)))
 			stop = guess_check(slot);
