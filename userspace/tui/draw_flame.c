@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "tui/rows.h"
 #include "tui/screen.h"
 
 /* By a hash of the name, so that neighbours differ and a name keeps its colour. */

@@ -5,6 +5,7 @@
 
 #include "base/num.h"
 #include "base/text.h"
+#include "tui/rows.h"
 #include "tui/screen.h"
 #include "tui/view.h"
 
@@ -434,7 +435,7 @@ void draw_titles(const struct ui *ui, struct grid *g, const struct layout *l)
 {
 	const struct ui_position *pos = &ui->pos[ui->view];
 	struct column_at cols[COLUMNS_MAX];
-	size_t n = columns_lay_out(ui, g->w, cols);
+	size_t n = layout_columns(ui, g->w, cols);
 	bool list = IN(ui->view) & IN_LISTS;
 
 	grid_fill(g, 0, l->title, g->w, ROLE_TITLE, ' ');
@@ -457,7 +458,7 @@ void draw_table(const struct ui *ui, struct grid *g, const struct layout *l)
 {
 	const struct ui_position *pos = &ui->pos[ui->view];
 	struct column_at cols[COLUMNS_MAX];
-	size_t n = columns_lay_out(ui, g->w, cols);
+	size_t n = layout_columns(ui, g->w, cols);
 
 	for (int y = 0; y < l->nbody && pos->scroll + (size_t)y < ui->nrows; y++) {
 		size_t at = pos->scroll + (size_t)y;

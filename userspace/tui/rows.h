@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The rows of a view: filtered, sorted, opened; and their columns. */
+/* The rows of a view: filtered, sorted, opened. */
 #ifndef SFBPF_TUI_ROWS_H
 #define SFBPF_TUI_ROWS_H
 
@@ -39,18 +39,6 @@ const char *rows_blocked_leaf(const struct ui *ui, const struct blocked_stack *b
 bool rows_filter_stack(const struct ui *ui, enum view view, struct profile *p, size_t i);
 /* For qsort_r over rows of a list view; ctx is the ui. */
 int rows_compare(const void *a, const void *b, void *ctx);
-
-#define COLUMNS_MAX 12
-
-struct column_at {
-	enum column id;
-	const char *title;
-	int x, width;
-	bool left; /* left-aligned text; numbers are right-aligned */
-};
-
-/* The columns of the view on a screen of this width, left to right. Returns their number. */
-size_t columns_lay_out(const struct ui *ui, int width, struct column_at *ret);
 
 void keyset_free(struct keyset *ks);
 /* 1: opened by the user, 0: closed by the user, -1: neither. */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "tui/layout.h"
 #include "tui/screen.h"
 #include "tui/setup.h"
 #include "tui/view.h"
@@ -10,24 +11,6 @@
 #include "base/num.h"
 #include "base/text.h"
 #include "languages/lang.h"
-
-struct layout screen_layout(enum view view, int w, int h)
-{
-	bool low = h < 16;
-	struct layout l = { .trust = 0, .ntrust = low ? 1 : 2 };
-	int y = l.ntrust;
-
-	(void)w;
-	l.tabs = y++;
-	l.crumb = low ? -1 : y++;
-	l.title = view == VIEW_FLAME ? -1 : y++;
-	l.body = y;
-	l.bar = h - 1;
-	l.nbody = l.bar - l.body;
-	if (l.nbody < 0)
-		l.nbody = 0;
-	return l;
-}
 
 const char *screen_amount(uint64_t n, char *dst, size_t cap)
 {
@@ -527,7 +510,7 @@ static void draw_nothing(const struct ui *ui, struct grid *g, const struct layou
 
 void screen_draw(const struct ui *ui, struct grid *g)
 {
-	struct layout l = screen_layout(ui->view, g->w, g->h);
+	struct layout l = layout_lines(ui->view, g->h);
 	int x;
 
 	if (ui->help || ui->setup) {

@@ -7,15 +7,9 @@
 #ifndef SFBPF_TUI_SCREEN_H
 #define SFBPF_TUI_SCREEN_H
 
-#include "tui/rows.h"
+#include "tui/layout.h"
 #include "tui/ui.h"
 
-struct layout {		   /* lines; -1: not shown */
-	int trust, ntrust; /* the header: first line, number of lines */
-	int tabs, crumb, title, body, nbody, bar;
-};
-
-struct layout screen_layout(enum view view, int w, int h);
 /* g has been reset to ui->w x ui->h. */
 void screen_draw(const struct ui *ui, struct grid *g);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What ui.c, which owns the state, shares with ui_zoom.c and ui_prompt.c. */
+/* Changes of the state in ui.c, the prompts and the zoom: what keys and the mouse lead to. */
 #ifndef SFBPF_TUI_UI_INTERNAL_H
 #define SFBPF_TUI_UI_INTERNAL_H
 

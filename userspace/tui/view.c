@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "tui/rows.h"
 #include "tui/view.h"
 
 static const struct view_spec view_functions = {

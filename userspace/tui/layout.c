@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tui/rows.h"
+#include "tui/layout.h"
 #include "tui/view.h"
 
 const struct column_spec function_columns[] = {
@@ -79,7 +79,24 @@ static bool is_shown(const struct ui *ui, const struct column_spec *s, int width
 	       (s->id != COL_DIFF || ui_has_baseline(ui));
 }
 
-size_t columns_lay_out(const struct ui *ui, int width, struct column_at *ret)
+struct layout layout_lines(enum view view, int height)
+{
+	bool low = height < 16;
+	struct layout l = { .trust = 0, .ntrust = low ? 1 : 2 };
+	int y = l.ntrust;
+
+	l.tabs = y++;
+	l.crumb = low ? -1 : y++;
+	l.title = view == VIEW_FLAME ? -1 : y++;
+	l.body = y;
+	l.bar = height - 1;
+	l.nbody = l.bar - l.body;
+	if (l.nbody < 0)
+		l.nbody = 0;
+	return l;
+}
+
+size_t layout_columns(const struct ui *ui, int width, struct column_at *ret)
 {
 	const struct column_spec *specs = view_at(ui->view)->columns, *s;
 	int rest = width, x = 0;
