@@ -7,6 +7,7 @@
 #include "tui/rows.h"
 #include "tui/ui_internal.h"
 #include "tui/view.h"
+#include "tui/zoom.h"
 
 static bool zoom_into(struct ui *ui, const struct zoom *z, enum view view)
 {
@@ -55,138 +56,108 @@ bool ui_zoom_back(struct ui *ui)
 	return true;
 }
 
-static void zoom_symbol(struct ui *ui, uint32_t symbol, enum view view)
-{
-	struct zoom z = { .kind = ZOOM_FUNCTION, .id = symbol };
-
-	snprintf(z.label, sizeof(z.label), "%s", symbolizer_name(ui->symbols, symbol));
-	zoom_into(ui, &z, view);
-}
-
-static bool is_in(const struct ui *ui, enum zoom_kind kind, uint32_t id)
-{
-	for (unsigned int i = 0; i < ui->sel.n; i++)
-		if (ui->sel.levels[i].kind == kind &&
-		    (kind == ZOOM_COMM || ui->sel.levels[i].id == id))
-			return true;
-	return false;
-}
-
-void zoom_process_row(struct ui *ui, const struct ui_row *row)
+void zoom_process_row(const struct ui *ui, const struct ui_row *row, struct zoom_path *to)
 {
 	const struct census_process *p = rows_process(ui, row);
-	struct zoom z = { .kind = ZOOM_PROCESS, .id = p->pid };
-	char comm[SF_COMM * 3 + 1];
-	uint32_t symbol;
+	struct zoom z = zoom_of_process(p->pid, p->comm);
 
 	if (row->kind == ROW_THREAD)
 		memcpy(z.comm, p->comm, sizeof(z.comm));
-	text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);
-	snprintf(z.label, sizeof(z.label), "%s (%u)", comm, p->pid);
-	symbol = row->symbol;
-	if (row->kind != ROW_FUNCTION)
-		zoom_into(ui, &z, VIEW_FUNCTIONS);
-	else if (is_in(ui, ZOOM_PROCESS, z.id) ||
-		 zoom_into(ui, &z, VIEW_FUNCTIONS)) /* row is dangling from here on */
-		zoom_symbol(ui, symbol, VIEW_CALLERS);
+	if (row->kind != ROW_FUNCTION || !zoom_has(ui, ZOOM_PROCESS, p->pid))
+		zoom_add(to, &z, VIEW_FUNCTIONS);
+	if (row->kind == ROW_FUNCTION)
+		zoom_add_symbol(ui, to, row->symbol, VIEW_CALLERS);
 }
 
-static void zoom_module(struct ui *ui, const struct census_module *m)
+void zoom_module_row(const struct ui *ui, const struct ui_row *row, struct zoom_path *to)
 {
+	const struct census_module *m = &ui->census.modules[row->index];
 	struct zoom z = { .kind = ZOOM_MODULE, .id = m->index };
 
-	if (!m->total) {
-		ui_say(ui, false, "this module has no samples");
-		return;
-	}
 	rows_module_name(m, z.label, sizeof(z.label));
-	zoom_into(ui, &z, VIEW_FUNCTIONS);
-}
-
-static void zoom_node(struct ui *ui, const struct calltree_node *node)
-{
-	struct zoom z = { .kind = node->label == LABEL_PROCESS ? ZOOM_NAME : ZOOM_COMM };
-
-	if (node->label == LABEL_SYMBOL) {
-		zoom_symbol(ui, node->id, ui->view);
-	} else if (node->label != LABEL_STOP && node->depth) {
-		snprintf(z.comm, sizeof(z.comm), "%s", calltree_comm(&ui->tree, node->id));
-		rows_node_name(ui, node, z.label, sizeof(z.label));
-		zoom_into(ui, &z, ui->view);
-	}
+	if (m->total)
+		zoom_add(to, &z, VIEW_FUNCTIONS);
+	else
+		to->refused = "this module has no samples";
 }
 
 /* First into the process or command, then into the function in which the program blocks. */
-void zoom_blocked_row(struct ui *ui, const struct ui_row *row)
+void zoom_blocked_row(const struct ui *ui, const struct ui_row *row, struct zoom_path *to)
 {
 	const struct blocked_stack *b = &ui->off.now.v[row->index];
 	const uint32_t *ids = profile_symbols(ui->off.window, b->stack, ui->symbols);
-	char comm[SF_COMM * 3 + 1];
+	struct zoom z = { .kind = ZOOM_COMM };
 	struct profile_stack s;
 	struct shown f;
-	struct zoom z = { .kind = b->pid ? ZOOM_PROCESS : ZOOM_COMM, .id = b->pid };
+	size_t at;
 
 	profile_stack(ui->off.window, b->stack, &s);
 	f = shown_frames(&ui->sel, &s);
-	if (row->kind == ROW_FUNCTION || is_in(ui, ZOOM_PROCESS, s.pid) ||
-	    is_in(ui, ZOOM_COMM, 0)) {
+	if (row->kind == ROW_FUNCTION) {
+		zoom_add_symbol(ui, to, row->symbol, VIEW_OFFCPU);
+	} else if (zoom_has(ui, ZOOM_PROCESS, s.pid) || zoom_has(ui, ZOOM_COMM, 0)) {
+		at = ids && f.nu ? blocked_program_frame(&f, ids, ui->symbols) : 0;
 		if (ids && shown_count(&f))
-			zoom_symbol(ui,
-				    row->kind == ROW_FUNCTION
-					    ? row->symbol
-					    : ids[shown_at(&f, f.nu ? blocked_program_frame(
-									      &f, ids, ui->symbols)
-								    : 0)],
-				    VIEW_OFFCPU);
-		return;
-	}
-	if (!b->pid)
+			zoom_add_symbol(ui, to, ids[shown_at(&f, at)], VIEW_OFFCPU);
+	} else if (b->pid) {
+		z = zoom_of_process(b->pid, s.comm);
+		zoom_add(to, &z, VIEW_OFFCPU);
+	} else {
 		memcpy(z.comm, s.comm, strnlen(s.comm, SF_COMM - 1));
-	text_clean(comm, sizeof(comm), s.comm, strlen(s.comm), 0);
-	if (b->pid)
-		snprintf(z.label, sizeof(z.label), "%s (%u)", comm, b->pid);
-	else
-		snprintf(z.label, sizeof(z.label), "%s", comm);
-	zoom_into(ui, &z, VIEW_OFFCPU);
+		text_clean(z.label, sizeof(z.label), s.comm, strlen(s.comm), 0);
+		zoom_add(to, &z, VIEW_OFFCPU);
+	}
 }
 
 /* Into the process: what runs, or what it waits for, whichever is more. */
-void zoom_wall_row(struct ui *ui, const struct ui_row *row)
+void zoom_wall_row(const struct ui *ui, const struct ui_row *row, struct zoom_path *to)
 {
 	const struct wall *w = &ui->off.wall;
 	const struct wall_process *p = &w->v[row->index];
-	struct zoom z = { .kind = ZOOM_PROCESS, .id = p->pid };
+	struct zoom z = zoom_of_process(p->pid, p->name);
 	bool running = row->kind == ROW_PART ? w->parts[row->symbol].note == WAIT_RUNNING
 					     : p->threads[WALL_RUNNING] > p->sum / 2;
-	char name[SF_COMM * 3 + 1];
 
-	text_clean(name, sizeof(name), p->name, strnlen(p->name, SF_COMM), 0);
-	snprintf(z.label, sizeof(z.label), "%s (%u)", name, p->pid);
-	zoom_into(ui, &z, running ? VIEW_FUNCTIONS : VIEW_OFFCPU);
+	zoom_add(to, &z, running ? VIEW_FUNCTIONS : VIEW_OFFCPU);
 }
 
-void zoom_function_row(struct ui *ui, const struct ui_row *row)
+void zoom_function_row(const struct ui *ui, const struct ui_row *row, struct zoom_path *to)
 {
-	zoom_symbol(ui, ui->census.functions[row->index].symbol, VIEW_CALLERS);
+	zoom_add_symbol(ui, to, ui->census.functions[row->index].symbol, VIEW_CALLERS);
 }
 
-void zoom_module_row(struct ui *ui, const struct ui_row *row)
+void zoom_tree_row(const struct ui *ui, const struct ui_row *row, struct zoom_path *to)
 {
-	zoom_module(ui, &ui->census.modules[row->index]);
-}
+	const struct calltree_node *node = &ui->tree.nodes[row->index];
+	struct zoom z = { .kind = node->label == LABEL_PROCESS ? ZOOM_NAME : ZOOM_COMM };
 
-void zoom_tree_row(struct ui *ui, const struct ui_row *row)
-{
-	if (row->folded)
-		ui_open_row(ui, ACT_OPEN);
-	else if (row->index) /* not the root of the flame */
-		zoom_node(ui, &ui->tree.nodes[row->index]);
+	/* The root of the flame and stop reasons lead nowhere. */
+	if (!row->index || node->label == LABEL_STOP)
+		return;
+	if (node->label == LABEL_SYMBOL) {
+		zoom_add_symbol(ui, to, node->id, ui->view);
+		return;
+	}
+	snprintf(z.comm, sizeof(z.comm), "%s", calltree_comm(&ui->tree, node->id));
+	rows_node_name(ui, node, z.label, sizeof(z.label));
+	zoom_add(to, &z, ui->view);
 }
 
 void ui_zoom(struct ui *ui)
 {
 	const struct ui_row *row = ui_current(ui);
+	struct zoom_path to = { 0 };
 
-	if (row)
-		view_at(ui->view)->zoom(ui, row);
+	if (!row)
+		return;
+	if (row->folded) {
+		ui_open_row(ui, ACT_OPEN);
+		return;
+	}
+	view_at(ui->view)->zoom(ui, row, &to);
+	if (to.refused)
+		ui_say(ui, false, to.refused);
+	for (unsigned int i = 0; i < to.n; i++)
+		if (!zoom_into(ui, &to.v[i].zoom, to.v[i].view))
+			break;
 }

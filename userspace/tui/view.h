@@ -6,7 +6,8 @@
 #include "tui/screen.h"
 #include "tui/ui.h"
 
-struct cursor;	 /* a cell that is being drawn: draw_list.c */
+struct cursor; /* a cell that is being drawn: draw_list.c */
+struct zoom_path;
 struct hot_list; /* scratch of rows.c */
 
 struct column_spec {
@@ -31,7 +32,8 @@ struct view_spec {
 	enum calltree_order order;  /* TREE and FLAME: order of the tree */
 	int (*rows)(struct ui *ui); /* adds to ui->rows. 0 or -ENOMEM */
 	void (*draw)(const struct ui *ui, struct grid *g, const struct layout *l);
-	void (*zoom)(struct ui *ui, const struct ui_row *row); /* the Enter key; not NULL */
+	/* Where the Enter key leads; not NULL */
+	void (*zoom)(const struct ui *ui, const struct ui_row *row, struct zoom_path *to);
 	/* A row's name, for F3. May be in dst. */
 	const char *(*name)(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap);
 
@@ -74,12 +76,12 @@ void draw_blocked_cell(const struct ui *ui, const struct cursor *c, const struct
 void draw_wall_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row);
 void draw_tree_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row);
 
-void zoom_function_row(struct ui *ui, const struct ui_row *row);
-void zoom_process_row(struct ui *ui, const struct ui_row *row);
-void zoom_module_row(struct ui *ui, const struct ui_row *row);
-void zoom_blocked_row(struct ui *ui, const struct ui_row *row);
-void zoom_wall_row(struct ui *ui, const struct ui_row *row);
-void zoom_tree_row(struct ui *ui, const struct ui_row *row);
+void zoom_function_row(const struct ui *ui, const struct ui_row *row, struct zoom_path *to);
+void zoom_process_row(const struct ui *ui, const struct ui_row *row, struct zoom_path *to);
+void zoom_module_row(const struct ui *ui, const struct ui_row *row, struct zoom_path *to);
+void zoom_blocked_row(const struct ui *ui, const struct ui_row *row, struct zoom_path *to);
+void zoom_wall_row(const struct ui *ui, const struct ui_row *row, struct zoom_path *to);
+void zoom_tree_row(const struct ui *ui, const struct ui_row *row, struct zoom_path *to);
 
 int compare_functions(const struct ui *ui, enum column by, const struct ui_row *a,
 		      const struct ui_row *b);
