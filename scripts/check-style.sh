@@ -9,6 +9,7 @@ set -eu
 cd "$(dirname "$0")/.."
 
 status=0
+userspace=$(find userspace -name '*.[ch]')
 
 verdict() {
 	if [ -n "$2" ]; then
@@ -79,7 +80,7 @@ for path in sys.stdin.read().splitlines():
 verdict style-shared-constants "$(find bpf -name '*.[ch]' -exec cat {} + |
 	sed -n 's/^#define \([A-Z][A-Z0-9_]*\)\b.*/\1/p' | sort -u |
 	grep -vxE 'STOP|LOST|LANGUAGE' | while read -r name; do
-		grep -lE "^#define $name\b" userspace/*/*.[ch] | sed "s/^/$name: /"
+		grep -lE "^#define $name\b" $userspace | sed "s/^/$name: /"
 	done)"
 
 # The layers are written once, in docs/design.md: a directory may include itself and lower layers.
@@ -89,7 +90,7 @@ if [ -z "$layers" ]; then
 		"four spaces and 'base <'" >&2
 	exit 1
 fi
-verdict style-layers "$(grep -n '^#include "' userspace/*/*.[ch] |
+verdict style-layers "$(grep -n '^#include "' $userspace |
 	sed 's/^\([^:]*\):[0-9]*:#include "\([^"]*\)".*/\1 \2/' | awk -v layers="$layers" '
 	BEGIN {
 		n = split(layers, layer, " < ")
@@ -128,7 +129,7 @@ verdict style-bpf-bounds "$(find bpf -name '*.[ch]' |
 	xargs grep -nE '\basm (volatile)?\(|\[[^]"]*[^]&]&[^]&][^]]*\]' |
 	grep -v '^bpf/bounds\.h:' | cut -d: -f1,2)"
 
-verdict style-libbpf "$(grep -lE '^#include <(bpf|linux/bpf)' userspace/*/*.[ch] |
+verdict style-libbpf "$(grep -lE '^#include <(bpf|linux/bpf)' $userspace |
 	grep -v '^userspace/kern/' || true)"
 
 exit $status
