@@ -97,9 +97,12 @@ static bool read_cgroup(uint32_t pid, char *dst, size_t cap)
 
 const char *cgroup_names_get(struct cgroup_names *cn, uint32_t pid, const char *comm)
 {
-	struct name *first = &cn->slots[hash_u64(pid) & (SLOTS - 1)], *name = first;
+	struct name *first, *name;
 	char text[4096];
 
+	if (!cn)
+		return "";
+	first = name = &cn->slots[hash_u64(pid) & (SLOTS - 1)];
 	for (int i = 0; i < CROWD; i++) {
 		if (first[i].pid == pid && !strncmp(first[i].comm, comm, sizeof(first[i].comm)))
 			return first[i].text;

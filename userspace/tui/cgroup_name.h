@@ -12,8 +12,8 @@ struct container_names;
 struct cgroup_names *cgroup_names_new(void); /* NULL: out of memory */
 void cgroup_names_free(struct cgroup_names *cn);
 /*
- * Sanitised and short; "" if unknown, for example because the process ended before the first call.
- * comm detects that a pid was reused. Valid until the next call.
+ * Sanitised and short; "" if unknown, for example because the process ended before the first call,
+ * or without names (NULL). comm detects that a pid was reused. Valid until the next call.
  */
 const char *cgroup_names_get(struct cgroup_names *cn, uint32_t pid, const char *comm);
 
