@@ -143,7 +143,8 @@ TERM_SRC := userspace/tui/term.c
 KERN_CORE_SRC := $(patsubst %,userspace/kern/%.c,irq_code kernel_names ksymbols load_queue refusal)
 CORE_DIRS := base worker elf languages unwind sym prof out
 CORE_SRC := $(sort $(wildcard $(CORE_DIRS:%=userspace/%/*.c))) \
-	$(filter-out $(TERM_SRC),$(sort $(wildcard userspace/tui/*.c))) $(KERN_CORE_SRC)
+	$(filter-out $(TERM_SRC),$(sort $(wildcard userspace/tui/*.c userspace/tui/views/*.c))) \
+	$(KERN_CORE_SRC)
 APP_SRC := $(TERM_SRC) $(filter-out $(KERN_CORE_SRC),\
 	$(sort $(wildcard userspace/kern/*.c userspace/tools/*.c)))
 AGENT_SRC := $(sort $(wildcard userspace/agent/*.c))

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tui/screen.h"
 #include "tui/ui.h"
 
 #define HOT    10.0 /* percent: drawn in bold */
@@ -103,22 +102,6 @@ void annotate_count(struct ui *ui)
 
 /* ---- Opening ---- */
 
-static bool current_symbol(const struct ui *ui, uint32_t *ret)
-{
-	const struct ui_row *row = ui_current(ui);
-	const struct calltree_node *node;
-
-	if (!row)
-		return false;
-	if (ui->view == VIEW_FUNCTIONS) {
-		*ret = ui->census.functions[row->index].symbol;
-		return true;
-	}
-	node = &ui->tree.nodes[row->index];
-	*ret = node->id;
-	return node->label == LABEL_SYMBOL && !row->folded;
-}
-
 /*
  * A frame of the function: where most samples of one stack are, or else any. Files of several
  * processes may have a function of that name; the page shows one of them.
@@ -170,13 +153,14 @@ static const char *why_not(int err)
 void annotate_open(struct ui *ui)
 {
 	struct annotate *a = &ui->annotate;
-	uint32_t symbol, pid = 0;
+	const struct ui_row *row = ui_current(ui);
+	uint32_t symbol = row ? row->symbol : ROW_NONE, pid = 0;
 	uint64_t frame = 0;
 	char text[160];
 	int err;
 
 	annotate_close(a);
-	if (!current_symbol(ui, &symbol)) {
+	if (symbol == ROW_NONE) {
 		ui_say(ui, false, "annotate needs a function: this row is none");
 		return;
 	}

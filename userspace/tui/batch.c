@@ -114,7 +114,7 @@ static int put_processes(struct ui *ui, const struct batch_page *page, FILE *f)
 
 	fprintf(f, "#%6s %7s %7s %7s %s\n", "PID", "SELF%", "KERN%", "COMPL%", "NAME");
 	for (size_t i = 0; i < n; i++) {
-		const struct census_process *p = rows_process(ui, &ui->rows[i]);
+		const struct census_process *p = &ui->census.processes[ui->rows[i].index];
 		char comm[SF_COMM * 3 + 1], complete[16] = "-";
 
 		text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);
@@ -248,14 +248,14 @@ static int json_processes(struct ui *ui, const struct batch_page *page, struct j
 
 	json_array(j, "processes");
 	for (size_t i = 0; i < n; i++) {
-		const struct census_process *p = rows_process(ui, &ui->rows[i]);
-		char comm[SF_COMM * 3 + 1], cgroup[96];
+		const struct census_process *p = &ui->census.processes[ui->rows[i].index];
+		char comm[SF_COMM * 3 + 1];
 
 		text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);
 		json_object(j, NULL);
 		json_u64(j, "pid", p->pid);
 		json_str(j, "comm", comm);
-		json_str(j, "cgroup", rows_cgroup(ui, p, cgroup, sizeof(cgroup)));
+		json_str(j, "cgroup", cgroup_names_get(ui->cgroups, p->pid, p->comm));
 		json_u64(j, "samples", p->self);
 		json_u64(j, "kernel", p->kernel);
 		json_u64(j, "user_stacks", p->user_stacks);

@@ -6,11 +6,12 @@
 #ifndef SFBPF_TUI_KEYS_H
 #define SFBPF_TUI_KEYS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 enum view {
-#define VIEW(id, group, name) VIEW_##id,
+#define VIEW(id, name) VIEW_##id,
 #include "tui/views.def"
 #undef VIEW
 	VIEW_MAX
@@ -90,32 +91,33 @@ enum action {
 	ACT_QUIT,
 };
 
-#define IN(view) (1u << (view))
-enum view_group { VIEW_GROUP_LIST, VIEW_GROUP_TREE, VIEW_GROUP_FLAME };
-enum {
-#define VIEW(id, group, name) | (VIEW_GROUP_##group == VIEW_GROUP_LIST ? IN(VIEW_##id) : 0)
-	IN_LISTS = 0
-#include "tui/views.def"
-#undef VIEW
-	,
-#define VIEW(id, group, name) | (VIEW_GROUP_##group == VIEW_GROUP_TREE ? IN(VIEW_##id) : 0)
-	IN_TREES = 0
-#include "tui/views.def"
-#undef VIEW
+/* Where a key works: in views of a kind, or in views with what the key acts on. */
+enum key_place {
+	IN_ALL,
+	IN_LISTS,
+	IN_TREES,
+	IN_TABLES, /* lists and trees */
+	IN_PICTURES,
+	WITH_PARTS,  /* rows that can be opened */
+	BY_TOTAL,    /* lists with the column TOTAL% */
+	BY_PID,	     /* lists with the column PID */
+	WITH_SYMBOL, /* rows that can be annotated */
+	WITH_BASELINE,
+	WITH_CPUS, /* only samples have a CPU */
+	WITH_IDLE, /* idle threads */
 };
-#define IN_ALL (IN(VIEW_MAX) - 1)
 
 struct binding {
 	enum action action;
-	uint32_t views;	   /* where it works */
+	enum key_place place;
 	uint32_t keys[4];  /* 0: none */
-	const char *shown; /* key names, for a range; NULL: made from keys */
 	const char *label; /* on the bar at the bottom; NULL: not on the bar */
-	const char *help;
+	const char *help;  /* NULL: not in the help */
 };
 
 /* In the order of the help; NULL after the last binding. */
 const struct binding *keys_at(size_t i);
+bool keys_work(const struct binding *b, enum view view);
 /* The action of the key in the view; ACT_NONE: nothing. */
 enum action keys_find(uint32_t key, enum view view);
 /* The names of a binding's keys, such as "Up k". Returns dst. */

@@ -13,7 +13,7 @@ struct layout {		   /* lines; -1: not shown */
 #define COLUMNS_MAX 12
 
 struct column_at {
-	enum column id;
+	unsigned int id; /* column_spec.id */
 	const char *title;
 	int x, width;
 	bool left; /* left-aligned text; numbers are right-aligned */

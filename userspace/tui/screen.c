@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "tui/layout.h"
+#include "tui/draw_cell.h"
 #include "tui/screen.h"
 #include "tui/setup.h"
 #include "tui/view.h"
@@ -11,29 +11,6 @@
 #include "base/num.h"
 #include "base/text.h"
 #include "languages/lang.h"
-
-const char *screen_amount(uint64_t n, char *dst, size_t cap)
-{
-	if (n < 100000)
-		snprintf(dst, cap, "%llu", (unsigned long long)n);
-	else if (n < 10000000)
-		snprintf(dst, cap, "%.0fk", (double)n / 1e3);
-	else
-		snprintf(dst, cap, "%.0fM", (double)n / 1e6);
-	return dst;
-}
-
-const char *screen_bytes(uint64_t n, char *dst, size_t cap)
-{
-	static const char *const units[] = { "", "k", "M", "G", "T" };
-	double v = (double)n;
-	size_t u = 0;
-
-	for (; v >= 1000 && u < 4; u++)
-		v /= 1024;
-	snprintf(dst, cap, u && v < 10 ? "%.1f%s" : "%.0f%s", v, units[u]);
-	return dst;
-}
 
 /* ---- The header: samples, losses, cost ---- */
 
@@ -188,6 +165,7 @@ static void say_blocked(struct line *l, const struct ui *ui)
 
 static void first_line(struct line *l, const struct ui *ui)
 {
+	enum view_time time = view_at(ui->view)->time;
 	const struct live_sum *sum = &ui->sum;
 	uint64_t taken = ui->sel.cpu1 ? ui->census.all.samples : sum->c.taken;
 	double rate = per_second((double)taken, sum->seconds);
@@ -199,7 +177,7 @@ static void first_line(struct line *l, const struct ui *ui)
 	}
 	if (ui->paused)
 		say(l, 99, ROLE_WARN, "PAUSED");
-	if (ui->view == VIEW_OFFCPU) {
+	if (time == TIME_BLOCKED) {
 		say_blocked(l, ui);
 		return;
 	}
@@ -214,16 +192,16 @@ static void first_line(struct line *l, const struct ui *ui)
 	say(l, 50, ROLE_TEXT, "kernel %.0f%%",
 	    ui_share(ui->census.all.kernel, ui->census.all.samples));
 	say_busy(l, ui, rate);
-	if (ui->view == VIEW_WALL && ui->off.sum.c.sampled_ns)
+	if (time == TIME_BOTH && ui->off.sum.c.sampled_ns)
 		say(l, 80, ROLE_WARN, "blocks are sampled");
-	if (ui->view == VIEW_WALL && ui->off.sum.c.lost_ns)
+	if (time == TIME_BOTH && ui->off.sum.c.lost_ns)
 		say(l, 85, ROLE_BAD, "%.1fms lost", (double)ui->off.sum.c.lost_ns / 1e6);
 }
 
 /* Stop reasons of incomplete stacks, most common first. A short line drops the rarer ones first. */
 static void say_stops(struct line *l, const struct ui *ui)
 {
-	bool off = ui->view == VIEW_OFFCPU;
+	bool off = view_at(ui->view)->time == TIME_BLOCKED;
 	uint64_t left[SF_STOP_MAX],
 		all = off ? ui->off.now.all.user_ns : ui->census.all.user_stacks;
 
@@ -260,24 +238,23 @@ static void second_line(struct line *l, const struct ui *ui)
 	if (ui->window)
 		say(l, 80, own == ROLE_BAD || rss == ROLE_TEXT ? own : rss,
 		    "sfbpf CPU %.1f%% BPF %.1f%% RSS %s", cpu, bpf,
-		    screen_bytes(ga->rss_kb * 1024, a, sizeof(a)));
+		    draw_bytes(ga->rss_kb * 1024, a, sizeof(a)));
 	say(l, 50, worry(ui_share(ga->table_bytes, ga->table_limit), 70, 90), "tables %s/%s files",
-	    screen_bytes(ga->table_bytes, a, sizeof(a)),
-	    screen_amount(ga->table_files, b, sizeof(b)));
+	    draw_bytes(ga->table_bytes, a, sizeof(a)), draw_amount(ga->table_files, b, sizeof(b)));
 	if (ga->table_evicted)
-		say(l, 49, ROLE_TEXT, "evicted %s", screen_amount(ga->table_evicted, a, sizeof(a)));
+		say(l, 49, ROLE_TEXT, "evicted %s", draw_amount(ga->table_evicted, a, sizeof(a)));
 	if (ga->table_refused)
-		say(l, 85, ROLE_WARN, "refused %s", screen_amount(ga->table_refused, a, sizeof(a)));
+		say(l, 85, ROLE_WARN, "refused %s", draw_amount(ga->table_refused, a, sizeof(a)));
 	if (ended)
 		say(l, 86, ROLE_WARN, "parsers died %s, files lost %s",
-		    screen_amount(ended, a, sizeof(a)),
-		    screen_amount(ga->parsers.failed, b, sizeof(b)));
+		    draw_amount(ended, a, sizeof(a)),
+		    draw_amount(ga->parsers.failed, b, sizeof(b)));
 	if (names_lost)
-		say(l, 84, ROLE_WARN, "names lost %s", screen_amount(names_lost, a, sizeof(a)));
+		say(l, 84, ROLE_WARN, "names lost %s", draw_amount(names_lost, a, sizeof(a)));
 	say(l, 20, ROLE_DIM, "%s", ga->what);
 }
 
-void draw_trust(const struct ui *ui, struct grid *g, const struct layout *l)
+static void draw_trust(const struct ui *ui, struct grid *g, const struct layout *l)
 {
 	struct line line = { .n = 0 };
 
@@ -360,7 +337,7 @@ static void state_text(const struct ui *ui, const struct layout *l, char *dst, s
 		ADD("  following");
 	if (ui->delay_ns != NUM_S)
 		ADD("  every %gs", (double)ui->delay_ns / 1e9);
-	if (ui->view == VIEW_FLAME || !ui->nrows)
+	if (view_at(ui->view)->draw || !ui->nrows)
 		return;
 	ADD("  %zu-%zu of %zu", pos->scroll + 1, last < ui->nrows ? last : ui->nrows, ui->nrows);
 #undef ADD
@@ -388,7 +365,7 @@ static void draw_crumb(const struct ui *ui, struct grid *g, const struct layout 
 			      i + 1 == ui->sel.n ? ROLE_STRONG : role, ui->sel.levels[i].label);
 	}
 	if (ui->sel.n) {
-		bool off = ui->view == VIEW_OFFCPU;
+		bool off = view_at(ui->view)->time == TIME_BLOCKED;
 		double part = off ? ui_share(ui->off.now.ns, ui->off.now.all.ns)
 				  : ui_share(ui->census.sum, ui->census.all.samples);
 
@@ -427,7 +404,7 @@ enum action screen_bar_at(const struct ui *ui, int at)
 
 	while ((b = bar_entry(&i, &x, ui->w, key, sizeof(key))))
 		if (at < x)
-			return b->views & IN(ui->view) ? b->action : ACT_NONE;
+			return keys_work(b, ui->view) ? b->action : ACT_NONE;
 	return ACT_NONE;
 }
 
@@ -478,6 +455,7 @@ static void draw_bottom(const struct ui *ui, struct grid *g, int y)
 
 static void draw_nothing(const struct ui *ui, struct grid *g, const struct layout *l)
 {
+	const struct view_spec *view = view_at(ui->view);
 	char text[512];
 
 	if (ui_needs_offcpu(ui) && ui->off.error[0])
@@ -485,7 +463,7 @@ static void draw_nothing(const struct ui *ui, struct grid *g, const struct layou
 	else if (ui_needs_offcpu(ui) && (!ui->off.window || ui->off.sum.seconds < 0.2))
 		snprintf(text, sizeof(text),
 			 ui->paused ? "paused (Z resumes)" : "measuring blocks...");
-	else if (ui->view == VIEW_OFFCPU && !ui->filter[0])
+	else if (view->time == TIME_BLOCKED && !ui->filter[0])
 		snprintf(text, sizeof(text),
 			 ui->sel.no_idle ? "all blocked threads are idle (i shows them)"
 					 : "no blocked threads");
@@ -510,6 +488,7 @@ static void draw_nothing(const struct ui *ui, struct grid *g, const struct layou
 
 void screen_draw(const struct ui *ui, struct grid *g)
 {
+	const struct view_spec *view = view_at(ui->view);
 	struct layout l = layout_lines(ui->view, g->h);
 	int x;
 
@@ -531,8 +510,10 @@ void screen_draw(const struct ui *ui, struct grid *g)
 		draw_titles(ui, g, &l);
 	if (!ui->nrows)
 		draw_nothing(ui, g, &l);
+	else if (view->draw)
+		view->draw(ui, g, l.body, l.nbody);
 	else
-		view_at(ui->view)->draw(ui, g, &l);
+		draw_table(ui, g, &l);
 	if (l.bar >= l.body)
 		draw_bottom(ui, g, l.bar);
 }

@@ -17,17 +17,10 @@ void screen_draw(const struct ui *ui, struct grid *g);
 enum view screen_tab_at(const struct ui *ui, int x);
 enum action screen_bar_at(const struct ui *ui, int x);
 
-/* The parts. */
-void draw_trust(const struct ui *ui, struct grid *g, const struct layout *l);
-/* Any view with columns */
+/* The parts. draw_table: any view with columns. */
 void draw_table(const struct ui *ui, struct grid *g, const struct layout *l);
-void draw_flame(const struct ui *ui, struct grid *g, const struct layout *l);
 void draw_titles(const struct ui *ui, struct grid *g, const struct layout *l);
 void draw_help(const struct ui *ui, struct grid *g);
 size_t help_lines(void);
-
-/* Formats numbers for the views: "1234", "1234k", "45M". Returns dst. */
-const char *screen_amount(uint64_t n, char *dst, size_t cap);
-const char *screen_bytes(uint64_t n, char *dst, size_t cap);
 
 #endif

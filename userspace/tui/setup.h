@@ -11,7 +11,7 @@ struct ui_settings {
 	enum live_span span;
 	enum view view; /* the first one */
 	bool by_thread, hide_kernel, no_color;
-	uint32_t hidden[VIEW_MAX]; /* columns that are not shown: 1 << enum column */
+	uint32_t hidden[VIEW_MAX]; /* columns that are not shown: 1 << column_spec.id */
 };
 
 struct ui_settings ui_settings(const struct ui *ui);

@@ -65,8 +65,8 @@ static void scroll(struct ui *ui)
 	struct ui_position *pos = &ui->pos[ui->view];
 	size_t page = l.nbody > 0 ? (size_t)l.nbody : 1, at = pos->cursor, end = ui->nrows;
 
-	if (ui->view == VIEW_FLAME) { /* scrolls by depth */
-		page -= page > 1;     /* the last line describes the current frame */
+	if (view_at(ui->view)->draw) { /* a picture scrolls by depth */
+		page -= page > 1;      /* the last line describes the current frame */
 		at = ui->nrows ? ui->rows[pos->cursor].indent : 0;
 		end = at + 1;
 		for (size_t i = 0; i < ui->nrows; i++)
@@ -80,59 +80,27 @@ static void scroll(struct ui *ui)
 		pos->scroll = end > page ? end - page : 0;
 }
 
-static int rebuild_offcpu(struct ui *ui)
-{
-	int err = 0;
-
-	if (!ui->off.window) {
-		blocked_free(&ui->off.now);
-		return 0;
-	}
-	err = blocked_build(&ui->off.now, ui->off.window, ui->symbols, &ui->sel);
-	if (!err && ui->off.baseline)
-		err = blocked_build(&ui->off.before, ui->off.baseline, ui->symbols, &ui->sel);
-	return err;
-}
-
-static int rebuild_wall(struct ui *ui)
-{
-	const struct wall_windows from = {
-		.running = ui->window,
-		.blocked = ui->off.window,
-		.running_s = ui->sum.seconds,
-		.blocked_s = ui->off.sum.seconds,
-		.period_ns = ui->gauges.period_ns,
-	};
-
-	if (ui->off.window)
-		return wall_build(&ui->off.wall, &from, ui->symbols, &ui->sel);
-	wall_free(&ui->off.wall);
-	return 0;
-}
-
 /* Everything derived from the window, the zoom and the view. */
 static int rebuild(struct ui *ui)
 {
 	const struct view_spec *view = view_at(ui->view);
 	unsigned int tables = ui->all_tables ? CENSUS_FUNCTIONS | CENSUS_PROCESSES : view->census;
+	int (*count)(struct ui *);
 	int err;
 
 	ui->nrows = 0;
 	if (!ui->window)
 		return 0;
-	err = ui->view == VIEW_WALL ? rebuild_wall(ui) : 0;
-	if (err)
-		return err;
-	if (ui->view == VIEW_OFFCPU || (ui->all_tables && ui->off.window)) {
-		err = rebuild_offcpu(ui);
-		if (err)
-			return err;
-	}
-	err = census_build(&ui->census, ui->window, ui->symbols, ui->modules, &ui->sel, tables);
+	/* Batch mode has the blocked stacks on each page. */
+	count = ui->all_tables && ui->off.window ? view_at(VIEW_OFFCPU)->count : view->count;
+	err = count ? count(ui) : 0;
+	if (!err)
+		err = census_build(&ui->census, ui->window, ui->symbols, ui->modules, &ui->sel,
+				   tables);
 	if (!err && ui->baseline)
 		err = census_build(&ui->before, ui->baseline, ui->symbols, ui->modules, &ui->sel,
 				   tables);
-	if (!err && !(IN(ui->view) & IN_LISTS))
+	if (!err && !view->compare)
 		err = calltree_build(&ui->tree, ui->window, ui->symbols, &ui->sel, view->order);
 	if (!err)
 		err = rows_build(ui);
@@ -198,7 +166,7 @@ static size_t owner(const struct ui *ui)
 	const struct ui_row *row = ui_current(ui);
 	uint32_t parent;
 
-	if (IN(ui->view) & IN_LISTS) {
+	if (view_at(ui->view)->compare) {
 		for (unsigned int indent = row->indent;
 		     at && indent && ui->rows[at].indent >= indent;)
 			at--;
@@ -215,7 +183,6 @@ static size_t owner(const struct ui *ui)
 void ui_open_row(struct ui *ui, enum action act)
 {
 	const struct ui_row *row = ui_current(ui);
-	uint64_t key;
 	bool open;
 
 	if (!row)
@@ -226,9 +193,6 @@ void ui_open_row(struct ui *ui, enum action act)
 			ui_move_to(ui, owner(ui));
 		return;
 	}
-	key = ui->view == VIEW_PROCESSES && row->kind == ROW_WHOLE
-		      ? rows_process_key((uint32_t)row->key)
-		      : row->key;
-	keyset_set(&ui->opened, key, open);
+	keyset_set(&ui->opened, row->key, open);
 	ui_rearrange(ui);
 }

@@ -31,52 +31,24 @@
 #define UI_DELAY_MIN (100 * NUM_MS)
 #define UI_DELAY_MAX (3600 * NUM_S)
 
-enum column {
-	COL_SELF,
-	COL_TOTAL,
-	COL_KERNEL,
-	COL_DIFF,
-	COL_MODULE,
-	COL_FUNCTION,
-	COL_PID,
-	COL_COMPLETE,
-	COL_COMM,
-	COL_CGROUP,
-	COL_HOTTEST,
-	COL_TABLES,
-	COL_ROWS,
-	COL_BYTES,
-	COL_ENDS,
-	COL_FILE,
-	COL_THREADS,
-	COL_BLOCKS,
-	COL_EACH,
-	COL_STATE,
-	COL_BLOCKED,
-	COL_RUNNING, /* COL_RUNNING + n: enum wall_kind */
-	COL_READY,
-	COL_LOCK,
-	COL_IO,
-	COL_PEER,
-	COL_SLEEP,
-	COL_OTHER,
-	COL_IDLE,
-};
+/* Columns that more than the view knows. Each view numbers the others from COL_OWN on. */
+enum column { COL_SELF, COL_TOTAL, COL_DIFF, COL_PID, COL_OWN };
 
-/* ROW_THREAD, ROW_FUNCTION: below another row. ROW_THREAD: index is into census.threads. */
-/* ROW_PART: a part of the wall; `symbol` is its index. */
+/* ROW_THREAD, ROW_FUNCTION, ROW_PART: below another row */
 enum row_kind { ROW_WHOLE, ROW_THREAD, ROW_FUNCTION, ROW_PART };
 enum opening { ROW_LEAF, ROW_CLOSED, ROW_OPEN };
 
+#define ROW_NONE UINT32_MAX
+
 struct ui_row {
-	uint64_t key;	/* identifies the row across refreshes */
-	uint32_t index; /* into census rows, calltree nodes, blocked stacks, wall processes */
+	uint64_t key;	 /* identifies the row across refreshes */
+	uint64_t self;	 /* samples or blocked time: what DIFF compares */
+	uint32_t index;	 /* into a table of the census, the tree, the blocked stacks or the wall */
+	uint32_t symbol; /* the row's function; ROW_NONE: none. ROW_PART: index of the part */
+	uint32_t pid;	 /* the row's process; 0: none, or several */
 	uint16_t indent;
 	uint8_t opening; /* enum opening */
 	uint8_t kind;	 /* enum row_kind */
-	/* ROW_FUNCTION: a frame of a blocked stack, or a hot function of threads[index] */
-	uint32_t symbol;
-	uint64_t self; /* of the hot function */
 	/* Not 0: the row stands for this many nodes, and index is the first of them */
 	uint32_t folded;
 	bool match;   /* matches the filter (trees, flame) */
@@ -87,7 +59,7 @@ struct ui_row {
 struct ui_position {  /* of a view */
 	uint64_t key; /* the row the cursor is on */
 	size_t cursor, scroll;
-	enum column sort;
+	unsigned int sort; /* column_spec.id */
 	bool invert, follow;
 };
 
@@ -160,7 +132,7 @@ struct ui {
 	struct annotate annotate;
 	bool no_color;
 	enum view first_view;
-	uint32_t hidden[VIEW_MAX]; /* columns: 1 << enum column */
+	uint32_t hidden[VIEW_MAX]; /* columns: 1 << column_spec.id */
 	size_t setup_at;	   /* the item under the cursor of the setup page */
 	const char *config_path;   /* where the settings are saved; NULL: nowhere */
 	/* Batch mode: count functions and processes, independently of the view */
@@ -228,17 +200,9 @@ static inline const struct ui_row *ui_current(const struct ui *ui)
 }
 
 /* Whether the view shows blocked time, which is measured only then. */
-static inline bool ui_needs_offcpu(const struct ui *ui)
-{
-	return IN(ui->view) & (IN(VIEW_OFFCPU) | IN(VIEW_WALL));
-}
-
+bool ui_needs_offcpu(const struct ui *ui);
 /* Whether DIFF can be shown in this view. */
-static inline bool ui_has_baseline(const struct ui *ui)
-{
-	return ui->view == VIEW_OFFCPU ? ui->off.baseline != NULL
-				       : ui->view != VIEW_WALL && ui->baseline != NULL;
-}
+bool ui_has_baseline(const struct ui *ui);
 
 static inline double ui_share(uint64_t part, uint64_t sum)
 {

@@ -40,35 +40,16 @@ static void move(struct ui *ui, enum action act)
 	ui_move_to(ui, at);
 }
 
-/* Moves to the neighbouring frame in the flame. Rows come parents first, left to right. */
-static void move_flame(struct ui *ui, enum action act)
+/* To the row that is next to the current one. */
+static void move_picture(struct ui *ui, enum action act)
 {
-	size_t at = ui->pos[VIEW_FLAME].cursor, best = at;
-	const struct ui_row *from = ui_current(ui);
-
-	for (size_t i = 0; i < ui->nrows && from; i++) {
-		const struct ui_row *row = &ui->rows[i];
-		bool above = row->x <= from->x && row->x + row->width >= from->x + from->width;
-		bool below = row->x >= from->x && row->x + row->width <= from->x + from->width;
-
-		if (act == ACT_OUTER && row->indent + 1 == from->indent && above)
-			best = i;
-		if (act == ACT_DEEPER && row->indent == from->indent + 1 && below &&
-		    (best == at || row->width > ui->rows[best].width))
-			best = i;
-		if (act == ACT_LEFT && row->indent == from->indent && row->x < from->x)
-			best = i;
-		if (act == ACT_RIGHT && row->indent == from->indent && row->x > from->x &&
-		    best == at)
-			best = i;
-	}
-	ui_move_to(ui, best);
+	ui_move_to(ui, view_at(ui->view)->neighbour(ui, act));
 }
 
 static void next_match(struct ui *ui)
 {
 	size_t at = ui->pos[ui->view].cursor;
-	bool list = IN(ui->view) & IN_LISTS;
+	bool list = view_at(ui->view)->compare;
 
 	if (!ui->filter[0]) {
 		ui_say(ui, false, "no filter is set: press / to set one");
@@ -87,7 +68,7 @@ static void next_match(struct ui *ui)
 
 /* ---- Order and opening ---- */
 
-static void sort_by(struct ui *ui, enum column by, bool invert)
+static void sort_by(struct ui *ui, unsigned int by, bool invert)
 {
 	ui->pos[ui->view].sort = by;
 	ui->pos[ui->view].invert = invert;
@@ -146,20 +127,17 @@ static void toggle_baseline(struct ui *ui)
 	if (!ui_has_baseline(ui))
 		return;
 	ui_say(ui, false,
-	       ui->view == VIEW_OFFCPU
+	       view_at(ui->view)->time == TIME_BLOCKED
 		       ? "baseline marked: DIFF is the change of TIME% in percentage points"
 		       : "baseline marked: DIFF is the change of SELF% in percentage points");
 	ui_set_view(ui, ui->view);
 }
 
-/* From the functions to their callers. The cursor moves to the selected function there. */
-static void focus_callers(struct ui *ui, const struct ui_row *picked)
+/* To the callers of a function. The cursor moves to the function there. */
+static void focus_callers(struct ui *ui, uint32_t symbol)
 {
-	uint32_t symbol = picked ? ui->census.functions[picked->index].symbol : 0;
-	bool was_picked = picked && ui->pos[VIEW_FUNCTIONS].cursor;
-
 	ui_set_view(ui, VIEW_CALLERS);
-	for (size_t i = 0; i < ui->nrows && was_picked; i++) {
+	for (size_t i = 0; i < ui->nrows; i++) {
 		const struct calltree_node *node = &ui->tree.nodes[ui->rows[i].index];
 
 		if (node->depth == 1 && node->id == symbol) {
@@ -173,8 +151,12 @@ static void focus_callers(struct ui *ui, const struct ui_row *picked)
 
 static unsigned int go_to_view(struct ui *ui, enum view view)
 {
-	if (view == VIEW_CALLERS && ui->view == VIEW_FUNCTIONS)
-		focus_callers(ui, ui_current(ui));
+	const struct view_spec *from = view_at(ui->view);
+	const struct ui_row *row = ui_current(ui);
+
+	/* A cursor on the first row was not moved there to pick the row. */
+	if (view == VIEW_CALLERS && from->compare && from->annotates && row && row != ui->rows)
+		focus_callers(ui, row->symbol);
 	else
 		ui_set_view(ui, view);
 	return UI_DRAW;
@@ -208,7 +190,7 @@ static unsigned int act_on_rows(struct ui *ui, enum action act)
 	case ACT_RIGHT:
 	case ACT_DEEPER:
 	case ACT_OUTER:
-		move_flame(ui, act);
+		move_picture(ui, act);
 		break;
 	case ACT_OPEN:
 	case ACT_CLOSE:
@@ -356,29 +338,19 @@ static unsigned int help_key(struct ui *ui, uint32_t key)
 
 /* ---- Events ---- */
 
-static size_t flame_at(const struct ui *ui, int x, size_t depth)
-{
-	for (size_t i = 0; i < ui->nrows; i++) {
-		const struct ui_row *row = &ui->rows[i];
-
-		if (row->indent == depth && x >= row->x && x < row->x + row->width)
-			return i;
-	}
-	return ui->nrows;
-}
-
 static unsigned int click_body(struct ui *ui, const struct ui_event *ev, size_t line)
 {
+	const struct view_spec *view = view_at(ui->view);
 	const struct ui_position *pos = &ui->pos[ui->view];
 	size_t row = pos->scroll + line, before = pos->cursor;
 
-	if (ui->view == VIEW_FLAME)
-		row = flame_at(ui, ev->x, row);
+	if (view->draw)
+		row = view->row_at(ui, ev->x, row);
 	if (row >= ui->nrows)
 		return 0;
 	ui_move_to(ui, row);
 	/* The first click selects a row; the second one zooms into it. */
-	if (ev->mouse == MOUSE_DOUBLE || (ui->view == VIEW_FLAME && row == before))
+	if (ev->mouse == MOUSE_DOUBLE || (view->draw && row == before))
 		ui_zoom(ui);
 	return UI_DRAW;
 }
@@ -394,7 +366,7 @@ static unsigned int click(struct ui *ui, const struct ui_event *ev)
 		return go_to_view(ui, screen_tab_at(ui, ev->x));
 	if (ev->y == l.bar)
 		return act(ui, screen_bar_at(ui, ev->x));
-	if (ev->y == l.title && (IN(ui->view) & IN_LISTS)) {
+	if (ev->y == l.title && view_at(ui->view)->compare) {
 		n = layout_columns(ui, ui->w, cols);
 		for (size_t i = 0; i < n; i++) {
 			if (ev->x >= cols[i].x + cols[i].width)
@@ -410,6 +382,8 @@ static unsigned int click(struct ui *ui, const struct ui_event *ev)
 
 static unsigned int mouse(struct ui *ui, const struct ui_event *ev)
 {
+	bool picture = view_at(ui->view)->draw;
+
 	if (ui->prompt || ui->setup)
 		return 0;
 	if (ui->annotate.open && !ui->help)
@@ -424,10 +398,10 @@ static unsigned int mouse(struct ui *ui, const struct ui_event *ev)
 	switch (ev->mouse) {
 	case MOUSE_WHEEL_UP:
 	case MOUSE_WHEEL_DOWN:
-		for (int i = 0; i < 3 && ui->view != VIEW_FLAME; i++)
+		for (int i = 0; i < 3 && !picture; i++)
 			move(ui, ev->mouse == MOUSE_WHEEL_UP ? ACT_UP : ACT_DOWN);
-		if (ui->view == VIEW_FLAME)
-			move_flame(ui, ev->mouse == MOUSE_WHEEL_UP ? ACT_OUTER : ACT_DEEPER);
+		if (picture)
+			move_picture(ui, ev->mouse == MOUSE_WHEEL_UP ? ACT_OUTER : ACT_DEEPER);
 		return UI_DRAW;
 	default:
 		return click(ui, ev);

@@ -56,13 +56,7 @@ static uint32_t current_process(const struct ui *ui)
 	const struct zoom *z = selection_level(&ui->sel, ZOOM_PROCESS);
 	const struct ui_row *row = ui_current(ui);
 
-	if (ui->view == VIEW_PROCESSES && row)
-		return rows_process(ui, row)->pid;
-	if (ui->view == VIEW_OFFCPU && row && ui->off.now.v[row->index].pid)
-		return ui->off.now.v[row->index].pid;
-	if (ui->view == VIEW_WALL && row)
-		return ui->off.wall.v[row->index].pid;
-	return z ? z->id : 0;
+	return row && row->pid ? row->pid : z ? z->id : 0;
 }
 
 unsigned int ui_ask_signal(struct ui *ui)
@@ -98,13 +92,14 @@ static unsigned int answer_signal(struct ui *ui)
 /* Moves to the first row from `from` on, or from the top again, whose name has what is typed. */
 static void search(struct ui *ui, size_t from)
 {
+	const struct view_spec *view = view_at(ui->view);
 	char text[512];
 
 	for (size_t i = 0; i < ui->nrows && ui->typed[0]; i++) {
 		const struct ui_row *row = &ui->rows[(from + i) % ui->nrows];
-		const char *name = row->kind == ROW_FUNCTION
+		const char *name = row->kind == ROW_FUNCTION || !view->name
 					   ? symbolizer_name(ui->symbols, row->symbol)
-					   : view_at(ui->view)->name(ui, row, text, sizeof(text));
+					   : view->name(ui, row, text, sizeof(text));
 
 		if (rows_filter(ui->typed, name)) {
 			ui_move_to(ui, (size_t)(row - ui->rows));

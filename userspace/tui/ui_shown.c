@@ -3,20 +3,22 @@
 #include <stdio.h>
 
 #include "tui/rows.h"
+#include "tui/view.h"
 
 bool ui_shows_stack(const struct ui *ui, enum view view, struct profile *p, size_t i)
 {
 	const uint32_t *ids = profile_symbols(p, i, ui->symbols);
+	bool blocked = view_at(view)->time == TIME_BLOCKED;
 	struct profile_stack s;
 
 	profile_stack(p, i, &s);
 	if (!ids || !selection_takes(&ui->sel, &s, ids, ui->symbols))
 		return false;
-	if (view == VIEW_OFFCPU && s.state == SF_OFF_R)
+	if (blocked && s.state == SF_OFF_R)
 		return false;
-	if (view == VIEW_OFFCPU && ui->sel.no_idle && blocked_is_idle(&s, ids, ui->symbols))
+	if (blocked && ui->sel.no_idle && blocked_is_idle(&s, ids, ui->symbols))
 		return false;
-	return !ui->filter[0] || rows_filter_stack(ui, view, p, i);
+	return !ui->filter[0] || rows_filter_stack(ui, view_at(view)->finds, p, i);
 }
 
 const char *ui_describe(const struct ui *ui, enum view view, char *dst, size_t cap)
@@ -31,7 +33,7 @@ const char *ui_describe(const struct ui *ui, enum view view, char *dst, size_t c
 	} while (0)
 	for (unsigned int i = 0; i < ui->sel.n; i++)
 		ADD("%s%s", i ? " > " : "", ui->sel.levels[i].label);
-	if (ui->sel.cpu1 && view != VIEW_OFFCPU)
+	if (ui->sel.cpu1 && view_at(view)->time != TIME_BLOCKED)
 		ADD("%sCPU %u", n ? ", " : "", ui->sel.cpu1 - 1);
 	if (ui->sel.uid1)
 		ADD("%suser %s", n ? ", " : "", ui->user);

@@ -1,112 +1,77 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is specific to one view. CONTRIBUTING.md lists the other places. */
+/* What a view is. Each is a file in views/ and a row of views.def. */
 #ifndef SFBPF_TUI_VIEW_H
 #define SFBPF_TUI_VIEW_H
 
-#include "tui/screen.h"
 #include "tui/ui.h"
 
-struct cursor; /* a cell that is being drawn: draw_list.c */
-struct zoom_path;
-struct hot_list; /* scratch of rows.c */
+struct cell_at;	  /* draw_cell.h */
+struct zoom_path; /* zoom.h */
 
 struct column_spec {
-	enum column id;
+	unsigned int id; /* enum column, or the view's own number from COL_OWN on */
 	const char *title;
 	int width; /* including the blank before it; 0: the rest of the line */
 	int wide;  /* width on screens of 120 columns or more */
 	int from;  /* narrowest screen that shows the column */
-	bool left;
+	unsigned int flags;
 };
 
-struct row_then { /* a row in the baseline */
+enum { COLUMN_LEFT = 1, COLUMN_IDLE = 2 }; /* left-aligned; only while idle threads are shown */
+
+struct row_then { /* a row in the baseline: ui_row.key and .self */
 	uint64_t key, self;
 };
 
+struct hot_list {	      /* hot functions of all threads, made for the first opened row */
+	struct census_hot *v; /* NULL: not made yet */
+	size_t n;
+};
+
+/* What the numbers of a view are about: samples, blocked time, or both. */
+enum view_time { TIME_RUNNING, TIME_BLOCKED, TIME_BOTH };
 enum { VIEW_FINDS_PROCESS = 1, VIEW_FINDS_FUNCTION = 2, VIEW_FINDS_MODULE = 4 };
 
+/* A list is sorted and has columns. A tree has columns. A picture draws itself. */
 struct view_spec {
-	const char *title;	    /* of the tab */
-	unsigned int finds;	    /* VIEW_FINDS_...: what the filter matches */
-	unsigned int census;	    /* CENSUS_...: the tables needed for the rows */
-	enum calltree_order order;  /* TREE and FLAME: order of the tree */
-	int (*rows)(struct ui *ui); /* adds to ui->rows. 0 or -ENOMEM */
-	void (*draw)(const struct ui *ui, struct grid *g, const struct layout *l);
-	/* Where the Enter key leads; not NULL */
+	const char *title; /* of the tab */
+	enum view_time time;
+	unsigned int finds;	     /* VIEW_FINDS_...: what the filter matches */
+	unsigned int census;	     /* CENSUS_...: the tables needed for the rows */
+	enum calltree_order order;   /* trees and pictures */
+	int (*count)(struct ui *ui); /* counts a new window; NULL: the census is enough */
+	int (*rows)(struct ui *ui);  /* adds to ui->rows. 0 or -ENOMEM */
+	/* Where the Enter key leads */
 	void (*zoom)(const struct ui *ui, const struct ui_row *row, struct zoom_path *to);
-	/* A row's name, for F3. May be in dst. */
+	/* A row's name, for F3. May be in dst. NULL: the name of the row's symbol */
 	const char *(*name)(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap);
+	bool annotates; /* rows have a symbol, whose instructions can be shown */
 
-	/* With draw_table: */
+	/* Lists and trees: */
 	const struct column_spec *columns; /* the last one has no title */
-	void (*cell)(const struct ui *ui, const struct cursor *c, const struct ui_row *row);
+	void (*cell)(const struct ui *ui, const struct cell_at *c, const struct ui_row *row);
 
-	/* LIST: */
-	int (*compare)(const struct ui *ui, enum column by, const struct ui_row *a,
+	/* Lists; the row that belongs further down is the smaller one, so names are reversed: */
+	int (*compare)(const struct ui *ui, unsigned int by, const struct ui_row *a,
 		       const struct ui_row *b);
-	/* With `then`: of a row */
-	uint64_t (*self)(const struct ui *ui, const struct ui_row *row);
-	/* Row i of the baseline; false: it has no more. NULL: the view has no baseline. */
+	/* Row i of the baseline; false: there are no more. NULL: the view has no baseline */
 	bool (*then)(const struct ui *ui, size_t i, struct row_then *ret);
-	/* Adds the rows below an opened row. 0 or -ENOMEM. NULL: rows cannot be opened. */
+	/* Adds the rows below an opened row. 0 or -ENOMEM. NULL: rows cannot be opened */
 	int (*add_parts)(struct ui *ui, const struct ui_row *top, struct hot_list *hot);
+
+	/* Pictures, with rows that have a place and a depth: */
+	void (*draw)(const struct ui *ui, struct grid *g, int y, int height);
+	/* The index of the row next to the current one: ACT_LEFT, _RIGHT, _DEEPER, _OUTER */
+	size_t (*neighbour)(const struct ui *ui, enum action act);
+	/* The index of the row at this place; ui->nrows: none */
+	size_t (*row_at)(const struct ui *ui, int x, size_t depth);
 };
+
+#define VIEW(id, name) extern const struct view_spec view_##name;
+#include "tui/views.def"
+#undef VIEW
 
 const struct view_spec *view_at(enum view view);
 const char *view_name(enum view view); /* in lower case: "functions", ... */
-
-extern const struct column_spec function_columns[], process_columns[], module_columns[];
-extern const struct column_spec offcpu_columns[], wall_columns[], tree_columns[], caller_columns[];
-
-int rows_functions(struct ui *ui);
-int rows_processes(struct ui *ui);
-int rows_modules(struct ui *ui);
-int rows_blocked(struct ui *ui);
-int rows_wall(struct ui *ui);
-int rows_tree(struct ui *ui);
-int rows_flame(struct ui *ui);
-int rows_process_parts(struct ui *ui, const struct ui_row *top, struct hot_list *hot);
-int rows_blocked_parts(struct ui *ui, const struct ui_row *top, struct hot_list *hot);
-int rows_wall_parts(struct ui *ui, const struct ui_row *top, struct hot_list *hot);
-
-void draw_function_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row);
-void draw_process_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row);
-void draw_module_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row);
-void draw_blocked_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row);
-void draw_wall_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row);
-void draw_tree_cell(const struct ui *ui, const struct cursor *c, const struct ui_row *row);
-
-void zoom_function_row(const struct ui *ui, const struct ui_row *row, struct zoom_path *to);
-void zoom_process_row(const struct ui *ui, const struct ui_row *row, struct zoom_path *to);
-void zoom_module_row(const struct ui *ui, const struct ui_row *row, struct zoom_path *to);
-void zoom_blocked_row(const struct ui *ui, const struct ui_row *row, struct zoom_path *to);
-void zoom_wall_row(const struct ui *ui, const struct ui_row *row, struct zoom_path *to);
-void zoom_tree_row(const struct ui *ui, const struct ui_row *row, struct zoom_path *to);
-
-int compare_functions(const struct ui *ui, enum column by, const struct ui_row *a,
-		      const struct ui_row *b);
-int compare_processes(const struct ui *ui, enum column by, const struct ui_row *a,
-		      const struct ui_row *b);
-int compare_modules(const struct ui *ui, enum column by, const struct ui_row *a,
-		    const struct ui_row *b);
-int compare_blocked(const struct ui *ui, enum column by, const struct ui_row *a,
-		    const struct ui_row *b);
-int compare_wall(const struct ui *ui, enum column by, const struct ui_row *a,
-		 const struct ui_row *b);
-
-uint64_t self_of_function(const struct ui *ui, const struct ui_row *row);
-uint64_t self_of_process(const struct ui *ui, const struct ui_row *row);
-uint64_t self_of_module(const struct ui *ui, const struct ui_row *row);
-uint64_t self_of_blocked(const struct ui *ui, const struct ui_row *row);
-
-const char *name_of_function(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap);
-const char *name_of_process(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap);
-const char *name_of_module(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap);
-const char *name_of_blocked(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap);
-const char *name_of_node(const struct ui *ui, const struct ui_row *row, char *dst, size_t cap);
-bool then_function(const struct ui *ui, size_t i, struct row_then *ret);
-bool then_process(const struct ui *ui, size_t i, struct row_then *ret);
-bool then_module(const struct ui *ui, size_t i, struct row_then *ret);
-bool then_blocked(const struct ui *ui, size_t i, struct row_then *ret);
 
 #endif

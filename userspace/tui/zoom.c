@@ -29,12 +29,3 @@ struct zoom zoom_of_process(uint32_t pid, const char *name)
 	snprintf(z.label, sizeof(z.label), "%s (%u)", clean, pid);
 	return z;
 }
-
-bool zoom_has(const struct ui *ui, enum zoom_kind kind, uint32_t id)
-{
-	for (unsigned int i = 0; i < ui->sel.n; i++)
-		if (ui->sel.levels[i].kind == kind &&
-		    (kind == ZOOM_COMM || ui->sel.levels[i].id == id))
-			return true;
-	return false;
-}

@@ -5,7 +5,7 @@
 
 #include "tui/ui.h"
 
-struct zoom_path { /* zeroed before a view fills it */
+struct zoom_path { /* zeroed before its use */
 	struct {
 		struct zoom zoom;
 		enum view view;
@@ -18,7 +18,5 @@ void zoom_add(struct zoom_path *to, const struct zoom *z, enum view view);
 void zoom_add_symbol(const struct ui *ui, struct zoom_path *to, uint32_t symbol, enum view view);
 /* A process, with its name for the label: foreign bytes, at most SF_COMM */
 struct zoom zoom_of_process(uint32_t pid, const char *name);
-/* Whether a level of this kind and id is zoomed into. All names of ZOOM_COMM are alike. */
-bool zoom_has(const struct ui *ui, enum zoom_kind kind, uint32_t id);
 
 #endif
