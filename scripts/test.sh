@@ -129,6 +129,7 @@ step build-again-does-nothing make -q || true
 step build-shared-header touching_rebuilds_both || true
 run style scripts/check-style.sh
 run docs scripts/gen-docs.sh --check
+run circles /usr/bin/python3 -B scripts/check-circles.py
 
 heading unit
 make -s -j"$jobs" units
