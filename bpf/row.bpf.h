@@ -3,8 +3,8 @@
 #ifndef SFBPF_ROW_BPF_H
 #define SFBPF_ROW_BPF_H
 
+#include "memory.bpf.h"
 #include "regs.bpf.h"
-#include "row_find.h"
 #include "space.bpf.h"
 
 /*

@@ -584,18 +584,19 @@ static __always_inline void php_missed(struct sf_scratch *s, u32 slot)
 		php_without_loop(slot);
 }
 
-static __always_inline void php_finish(u32 slot)
+__noinline int php_finish(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);
 	u64 start;
 
 	if (!s || s->lang.stop != SF_STOP_COMPLETE || !s->lang.php.frame)
-		return;
+		return 0;
 	start = php_fiber(slot, 0);
 	if (start || s->stop != SF_STOP_COMPLETE)
 		bpf_loop(2 * SF_MAX_USER, php_rest, &slot, 0);
 	if (start)
 		php_fiber(slot, start);
+	return 0;
 }
 
 #define LANG	 php
