@@ -31,15 +31,15 @@
 #define BRIDGE_ABSENT 512  /* what an absent page takes of these */
 #define BRIDGE_FRAMES 4	   /* a walk that breaks after more than these may be right */
 #define BRIDGE_SAVED  8	   /* words below the return address that may be the caller's rbp */
-#define BRIDGE_FAR    32   /* the same, if rbp is not that itself: Mono saves it below locals */
+#define BRIDGE_FAR    32   /* words if rbp itself is not the caller's: Mono saves it below locals */
 #define BRIDGE_FP_MAX (1u << 20) /* bytes from the return address to the frame pointer */
 #define ENTRY_ROW     (8 << 2)	 /* packed: CFA = rsp + 8, as at the entry of each function */
 
 /* sf_bridge.far: where a wider search may begin. Registers: as the run-time code left them. */
 enum bridge_far {
 	BRIDGE_SP,
-	BRIDGE_REGS,	/* at sp, or where a callee-saved register points */
-	BRIDGE_WIDENED, /* nowhere: there was one in this stack */
+	BRIDGE_REGS,	/* sp, or where a callee-saved register points */
+	BRIDGE_WIDENED, /* no place: there was one in this stack */
 };
 
 /*
@@ -62,8 +62,8 @@ static __always_inline int bridge_fail(struct sf_scratch *s)
 }
 
 /*
- * After a walk that passed run-time code has ended. Sets s->stop, and lang_at to LANG_BRIDGE if the
- * walk goes on with a search from where the last one ended. Global: not in the hot path, and
+ * Handles the end of a walk that passed run-time code. Sets s->stop, and lang_at to LANG_BRIDGE if
+ * the walk goes on with a search from where the last one ended. Global: not in the hot path, and
  * verified once. Always 0.
  */
 __noinline int bridge_retry(u32 slot)
@@ -237,7 +237,7 @@ static __always_inline void call_target(u64 ra, u64 before, u64 sp, u64 *to)
 	u64 slot = sp + (u64)(long long)(signed char)(before >> 56);
 
 	*to = ra + (u64)(long long)(s32)(before >> 32);
-	if ((before >> 16 & 0xffff) == 0x15ff) { /* through a pointer at a constant address */
+	if ((before >> 16 & 0xffff) == 0x15ff) { /* call through a pointer at a constant address */
 		slot = *to;
 	} else if ((before >> 32 & 0xffffff) != 0x2454ff) { /* not through the caller's frame */
 		if ((before >> 24 & 0xff) != 0xe8)
@@ -393,7 +393,7 @@ __noinline int bridge_widen(u32 slot)
 }
 
 /*
- * After a step of a walk that a bridge began: a return address that follows a direct call of a
+ * Checks a step of a walk that a bridge began. A return address that follows a direct call of a
  * function in another file than the frame that the walk came from contradicts that frame, unless
  * the function only jumps on. The frame is then of a call that is over, and the return address is
  * that of a later call from the caller's frame. So the bridge's own return address is put off, and
@@ -501,7 +501,7 @@ static __always_inline void bridge_note(struct sf_scratch *s)
 	if (!s->gap) {
 		b->left = BRIDGE_WORDS;
 		b->far = s->regs.flags & SF_REGS_FULL ? BRIDGE_REGS : BRIDGE_SP;
-		s->faults = 0; /* of the search for code of YJIT */
+		s->faults = 0; /* drops those of the search for code of YJIT */
 	} else if (b->far == BRIDGE_REGS && s->n != s->gap + 1) {
 		b->far = BRIDGE_SP; /* other code than this may have changed them */
 	}

@@ -8,7 +8,7 @@
 
 #include "sfbpf_shared.h"
 
-#define SF_CALL_BYTES 8 /* before the return address */
+#define SF_CALL_BYTES 8 /* bytes before the return address */
 
 #if defined(__TARGET_ARCH_x86)
 
@@ -29,10 +29,10 @@ static __attribute__((always_inline)) inline sf_u32 modrm_len(sf_u32 modrm, sf_u
 }
 
 /*
- * before: the bytes before the return address, in memory order. e8: call rel32; ff /2: call through
- * a register or memory. Prefixes stand in front of these and need no test. A call of the address
- * after it counts as none: it is the last instruction before a function that does not return, and
- * the address is that function's.
+ * Whether the bytes before a return address (`before`, in memory order) end with a call. e8: call
+ * rel32; ff /2: call through a register or memory. Prefixes stand in front of these and need no
+ * test. A call of the address after it counts as none: it is the last instruction before a function
+ * that does not return, and the address is that function's.
  */
 static __attribute__((always_inline)) inline int ends_with_call(sf_u64 before)
 {

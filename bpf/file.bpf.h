@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause OR GPL-2.0 */
-/* From a mapping to the module and the tables of its file, and the requests for them. */
+/* The way from a mapping to the module and the tables of its file, and the requests for them. */
 #ifndef SFBPF_FILE_BPF_H
 #define SFBPF_FILE_BPF_H
 

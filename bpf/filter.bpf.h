@@ -9,9 +9,9 @@
 #include "kload.bpf.h"
 
 /*
- * Like fnmatch: *, ? and plain bytes, over at most 15 bytes of comm. Backtracks to one point, the
- * last star. That point never goes back in the name, and at most 16 bytes are compared from each of
- * its 16 places, so with the pattern's 64 bytes 512 steps are enough.
+ * A match like fnmatch's: *, ? and plain bytes, over at most 15 bytes of comm. It backtracks to one
+ * point, the last star. That point never goes back in the name, and at most 16 bytes are compared
+ * from each of its 16 places, so with the pattern's 64 bytes 512 steps are enough.
  */
 struct glob {
 	char comm[SF_COMM];

@@ -22,7 +22,7 @@ static __always_inline bool go_m(struct sf_scratch *s, const struct sf_go_rule *
 {
 	u64 g, tls = (u64)(long long)rule->tls;
 
-	/* In a shared library, a word that the dynamic linker has set */
+	/* A shared library has the offset in a word that the dynamic linker has set */
 	if (rule->tls_slot && !go_word((u64)(u32)rule->tls - vma_at(s, s->vma_last)->delta, &tls))
 		return false;
 #if defined(__TARGET_ARCH_arm64)
@@ -59,7 +59,7 @@ static __always_inline int go_saved(struct sf_scratch *s, const struct sf_go_rul
 	return SF_STEP_GO;
 }
 
-/* The same in the function that called morestack. On AArch64 its RA is not saved yet. */
+/* Goes on, as go_saved, in the caller of morestack. Its RA is not saved yet on AArch64. */
 static __always_inline int go_more(struct sf_scratch *s, const struct sf_go_rule *rule, u64 g)
 {
 #if defined(__TARGET_ARCH_arm64)

@@ -50,7 +50,7 @@ static __always_inline bool leaf_has_modrm(u32 op, bool is_two)
 	return set >> (op & 63) & 1;
 }
 
-/* From an opcode with a ModRM byte to the end of that; 0: rsp or rbp may be changed. */
+/* The bytes from an opcode to the end of its ModRM operand; 0: rsp or rbp may be changed. */
 static __always_inline u32 leaf_modrm(u64 w, u32 rex, bool is_group)
 {
 	u32 modrm = w >> 8 & 0xff;
@@ -141,7 +141,7 @@ static __always_inline u32 leaf_insn_len(struct sf_leave *l, u64 w)
 		return n ? n + 1 : 0;
 	}
 	n = leaf_one_byte(l, w, l->rex);
-	/* With 16 bits, numbers are shorter. */
+	/* Operands of 16 bits have shorter numbers. */
 	return l->is_short && ((n >= 5 && n != LEAF_SETS) || (w & 0xf8) == 0x50) ? 0 : n;
 }
 
@@ -260,7 +260,7 @@ static int leaf_round(u32 round, void *ctx)
 }
 
 /*
- * At the innermost frame, before a step by frame pointer. SF_STEP_GO: the registers are those of
+ * Checks the innermost frame before a step by frame pointer. SF_STEP_GO: the registers are those of
  * the caller, for sure: the code from where a call led to up to the pc is known, and says how far
  * above sp the call's return address is, and it is there. LEAF_SKIPS: there may be a caller that
  * the step leaves out. NOT_MINE: nothing says so. Global: verified once.
@@ -383,7 +383,7 @@ static __always_inline bool a64_straight(struct sf_scratch *s, u64 to, bool *ret
 }
 
 /*
- * At the innermost frame, before a step by frame pointer. x30 has the return address at the
+ * Checks the innermost frame before a step by frame pointer. x30 has the return address at the
  * beginning of a function, in its prologue, and in a leaf. SF_STEP_GO: it has, for sure, and the
  * registers are those of the caller. LEAF_SKIPS: there may be a caller that the step leaves out.
  * NOT_MINE: nothing says so. Global: verified once.

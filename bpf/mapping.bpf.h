@@ -19,7 +19,7 @@ static __always_inline void vma_provisional(struct sf_scratch *s, struct sf_spac
 	seen_at(s, i)->vma = 0;
 }
 
-/* After the file of the mapping in slot i was resolved. */
+/* Takes note that the file of the mapping in slot i was resolved. */
 static __always_inline void vma_used(struct sf_scratch *s, u32 slot, struct sf_space *space, u32 i)
 {
 	struct sf_vma *v = vma_at(s, i);
@@ -140,7 +140,7 @@ __noinline int vma_find(u32 slot, u64 addr)
 		return -1;
 	space = &s->spaces[INDEX(s->space, SF_SPACES)];
 	first = (s->space & (SF_SPACES - 1)) * SF_VMAS;
-	s->vma_put = SF_SLOTS; /* in map memory, so that the verifier does not track its values */
+	s->vma_put = SF_SLOTS; /* map memory: the verifier does not track its values */
 #pragma clang loop unroll(disable)
 	for (i = 0; i < SF_VMAS; i++) {
 		v = vma_at(s, first + i);

@@ -70,11 +70,11 @@ struct sf_space {
 /* The frames that compiled code of Java or JavaScript has at an address, innermost first. */
 struct sf_code_pc {
 	u64 at, space;
-	u64 cookie;   /* of the code, as memory is reused */
+	u64 cookie;   /* the code's cookie, as memory is reused */
 	u64 code;     /* JavaScript: the code's first address */
 	u32 epoch;    /* code_epoch, as the words have ids */
 	u32 n;	      /* JavaScript: without that of the function itself */
-	u32 position; /* JavaScript: of that one */
+	u32 position; /* JavaScript: position of that one */
 	u32 zero;
 	u64 words[SF_PC_FRAMES];
 };
@@ -103,15 +103,15 @@ struct sf_lang_spent {
 struct sf_lang_walk {
 	struct sf_lang_begin begin;
 	struct sf_lang_spent spent;
-	u32 language;	      /* of the last frames; SF_LANG_NONE: none in this stack */
+	u32 language;	      /* language of the last frames; SF_LANG_NONE: none in this stack */
 	u32 stop;	      /* enum sf_stop: why frames are missing */
 	u32 end;	      /* the place after the last activation's frames */
 	s32 seen;	      /* slot of the outermost file of a runtime on the stack; -1: none */
 	u64 code;	      /* the code object in hand: its address */
 	struct sf_code_pc pc; /* what java_scopes or js_scopes found */
-	u64 cookie;	      /* of the code object in hand */
+	u64 cookie;	      /* cookie of the code object in hand */
 	u64 body;	      /* a language's own part of the object's sf_code_entry */
-	u32 id;		      /* of that object; 0: not looked up yet */
+	u32 id;		      /* id of that object; 0: not looked up yet */
 	u32 owed;	      /* code_id: its description was not sent yet */
 	u32 loop;	      /* the language whose evaluation loop is in hand */
 	u32 first;	      /* the place of this activation's first frame in frames[] */
@@ -134,7 +134,7 @@ struct sf_lang_walk {
 
 /* A walk along the instructions of run-time code to its return (leave.bpf.h). */
 struct sf_leave {
-	u64 sp, fp, bx; /* after the instructions so far */
+	u64 sp, fp, bx; /* values after the instructions so far */
 	u32 flags;	/* SF_REGS_BX: bx is known */
 	u32 at, len;	/* the next instruction; bytes in code */
 	u32 state;	/* LEAVE_ON, LEAVE_RETURN, LEAVE_UNKNOWN */
@@ -153,7 +153,7 @@ struct sf_leave {
 
 /* A search of the stack above run-time code (bridge.bpf.h). */
 struct sf_bridge {
-	u64 sp, fp;		/* in that code */
+	u64 sp, fp;		/* values in that code */
 	u64 at;			/* the next word of the stack */
 	u64 ra, before;		/* the current return address, and the bytes of code before it */
 	u64 to;			/* what the call there calls; 0: not looked up */
@@ -218,7 +218,7 @@ struct sf_scratch {
 	u64 frames[SF_MAX_USER + SF_MAX_KERNEL + SF_LINK_WORDS];
 	u64 pad[SF_HASH_BLOCK]; /* off-CPU frames are hashed in whole blocks */
 	u8 window[SF_WINDOW + 8] SF_LINE;
-	/* Of an indexed row; too large for the BPF stack in off-CPU programs */
+	/* The rule of an indexed row; too large for the BPF stack in off-CPU programs */
 	struct sf_rule rule;
 	u64 log_base, log_far, log_hash; /* see note_word */
 	u64 log_fp; /* source of the frame pointer: LOG_FP_* or the address it was read from */
@@ -226,7 +226,7 @@ struct sf_scratch {
 	u16 log[SF_LOG];
 	struct sf_bridge bridge;
 	struct sf_leave leave;
-	struct sf_copy_need copied; /* from copied_near to copied_learn */
+	struct sf_copy_need copied; /* what copied_near hands to copied_learn */
 	struct sf_lang_walk lang SF_LINE;
 	u64 node[32]; /* kernels without bpf_rdonly_cast: copy of a maple tree node */
 } SF_LINE;
@@ -238,9 +238,9 @@ _Static_assert(__builtin_offsetof(struct sf_lang_walk, pc.space) <= 128,
 	       "what each sample sets of sf_lang_walk is two cache lines");
 
 /*
- * By slot. Programs that can interrupt one another on a CPU use different slots. User space sets
- * the size. With n possible CPUs, on-CPU samples use [0, n) and exec uses [n, 2n). Off-CPU programs
- * have their own map (off_scratch.bpf.h).
+ * The key is a slot. Programs that can interrupt one another on a CPU use different slots. User
+ * space sets the size. With n possible CPUs, on-CPU samples use [0, n) and exec uses [n, 2n).
+ * Off-CPU programs have their own map (off_scratch.bpf.h).
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -322,9 +322,9 @@ struct {
 } copies SEC(".maps");
 
 /*
- * By the place of a module id. BPF fills in key and owner when it first meets the file, and counts
- * `used`. User space writes the other fields through mmap, assigns the next id of the place, and
- * evicts tables (see userspace/kern/tables.h).
+ * The key is the place of a module id. BPF fills in key and owner when it first meets the file, and
+ * counts `used`. User space writes the other fields through mmap, assigns the next id of the place,
+ * and evicts tables (see userspace/kern/tables.h).
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -335,11 +335,11 @@ struct {
 } modules SEC(".maps");
 
 /*
- * By user: the time up to which requests for tables have used up the user's grant (see
- * need_allowed). Users that share an entry share the grant. Which do depends on a key that is
- * different in each run (grant_at); root has its own entry.
+ * The time up to which requests for tables have used up each user's grant (see need_allowed). Users
+ * that share an entry share the grant. Which do depends on a key that is different in each run
+ * (grant_at); root has its own entry.
  */
-#define SF_GRANTS 4096 /* of users other than root; root's is the last one */
+#define SF_GRANTS 4096 /* entries of users other than root; root's is the last one */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SF_GRANTS + 1);
@@ -347,7 +347,7 @@ struct {
 	__type(value, u64);
 } grants SEC(".maps");
 
-/* As grants, for new code objects (code_allowed). */
+/* What `grants` has, for new code objects (code_allowed). */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, SF_GRANTS + 1);
@@ -378,8 +378,8 @@ struct {
 } codes SEC(".maps");
 
 /*
- * By code_pc_key. Pcs with the same key replace each other, and are found again. It takes memory
- * only once there is Java or JavaScript, or Perl and lines.
+ * Keys are from code_pc_key. Pcs with the same key replace each other, and are found again. It
+ * takes memory only once there is Java or JavaScript, or Perl and lines.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

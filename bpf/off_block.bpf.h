@@ -52,7 +52,7 @@ __u32 off_one_in = 0; /* cfg_off_at_leave: one block in this many is counted; 0 
 enum off_where {
 	OFF_UNSEEN, /* it existed before the programs were attached, and none has seen it yet */
 	OFF_BEFORE, /* its block began before the run */
-	OFF_ON,	    /* on the CPU, or off in a state that is not tracked */
+	OFF_ON,	    /* it is on the CPU, or off in a state that is not tracked */
 };
 
 struct off_task { /* the first cache line has the fields that every switch needs */
@@ -211,8 +211,8 @@ static __always_inline bool off_chosen(struct off_task *t, struct off_block *b)
 }
 
 /*
- * The same if stacks are taken on leaving. The length of the block is not known then, so all blocks
- * are equally likely.
+ * Whether the block is counted if stacks are taken on leaving. Its length is not known then, so all
+ * blocks are equally likely.
  */
 static __always_inline bool off_leave_chosen(struct off_task *t)
 {

@@ -24,7 +24,7 @@ static __always_inline u64 off_clock(const struct task_struct *prev)
 	u64 now, clock;
 	s64 lag;
 
-	if (!bpf_core_field_exists(struct cfs_rq, rq)) /* without CONFIG_FAIR_GROUP_SCHED */
+	if (!bpf_core_field_exists(struct cfs_rq, rq)) /* no CONFIG_FAIR_GROUP_SCHED */
 		return bpf_ktime_get_ns();
 	clock = prev->se.cfs_rq->rq->clock;
 	if (off_lag_wanted) {

@@ -197,7 +197,7 @@ __noinline int off_add(u32 slot, u32 how, u64 ns)
 	return 0;
 }
 
-/* The same; fetches pending frames if they are needed. */
+/* Calls off_add; fetches pending frames if they are needed. */
 static __always_inline void off_add_block(u32 slot, u32 how, u64 ns)
 {
 	if (off_add(slot, how, ns) && (how & OFF_PENDING)) {

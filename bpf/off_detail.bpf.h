@@ -132,8 +132,8 @@ static __always_inline void off_add_thread(const struct sf_sample *rec, u32 stat
 }
 
 /*
- * With cfg_want_cost, one run in `every` (a power of two) is timed and represents the others.
- * Returns the start time of this run, or 0 if it is not timed. number: of this run.
+ * One run in `every` (a power of two) is timed and represents the others, with cfg_want_cost.
+ * Returns the start time of this run, or 0 if it is not timed. number: that of this run.
  */
 static __always_inline u64 off_cost_begin(u64 number, u32 every)
 {

@@ -29,7 +29,7 @@
 
 struct off_memo_place {
 	u64 words_hash;
-	u64 hash; /* of the user part */
+	u64 hash; /* hash of the user part */
 	u64 fp;	  /* the innermost frame's */
 	u16 nwords;
 	u8 fp_used, nruns;

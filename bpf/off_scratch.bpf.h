@@ -14,7 +14,7 @@
 struct off_block {
 	u64 blocked, waiting; /* ns; waiting: for a CPU, after the wake-up */
 	u64 count;	      /* number of blocks that it represents */
-	u64 start, end;	      /* of the block itself, within the run */
+	u64 start, end;	      /* times of the block itself, within the run */
 };
 
 /* A run of adjacent cache lines: the first one, counted from the line of sp, and their number. */
@@ -22,16 +22,16 @@ struct off_run {
 	u8 first, lines;
 };
 
-/* In map memory, like struct sf_scratch. The fields that each block needs come first. */
+/* The work space, in map memory like struct sf_scratch. Fields that each block needs come first. */
 struct off_scratch {
 	/* OFF_PENDING_*: parts whose frames are not in the record yet */
 	u32 pending;
 	u32 n_staged;		    /* kernel frames at frames[SF_MAX_USER], above any user part */
-	u64 hash;		    /* of the stack */
-	u64 user_hash, kernel_hash; /* of its parts */
+	u64 hash;		    /* hash of the stack */
+	u64 user_hash, kernel_hash; /* hashes of its parts */
 	u64 memo_key;		    /* off_memo_key() of this stack; 0: none */
 	u64 memo_fp;		    /* the innermost frame pointer when memo_key was computed */
-	u64 memo_hash;		    /* of the user part, on a hit */
+	u64 memo_hash;		    /* hash of the user part, on a hit */
 	u32 memo_place;		    /* the place with this key, or OFF_MEMO_NONE */
 	u32 hash_at;		    /* off_hash_block: start of the frames */
 	u64 lane[2];		    /* off_hash_block: the hash so far */
@@ -39,12 +39,12 @@ struct off_scratch {
 	u64 acc;		    /* blocked time of the thread that no sample represents yet */
 	u64 switched_to;	    /* the last task that off_switch saw coming to this CPU */
 	u64 due;		    /* the task whose block off_back must count; 0: none */
-	struct off_block block;	    /* of the task that comes to this CPU, or that is asleep */
+	struct off_block block;	    /* block of the task that comes to this CPU, or is asleep */
 	u64 count;		    /* number of blocks that the current one represents */
 	/* A new entry of the memo. */
 	/* bitmap of the cache lines that hold words of the user part */
 	u64 lines[OFF_MEMO_LINES / 64];
-	u32 nruns; /* so far; more than OFF_MEMO_RUNS: too many */
+	u32 nruns; /* runs so far; more than OFF_MEMO_RUNS: too many */
 	/* the first line of the last run, and the line after its end */
 	u32 run_first, run_end;
 	u32 zero;
@@ -55,12 +55,12 @@ struct off_scratch {
 	u64 reader;		 /* session id of the iterator whose program is here; 0: none */
 	u64 barred;		 /* CLOCK_MONOTONIC ns; until then the slot is not used */
 	u64 since;		 /* off_task.since of the block; `block` is what counts of it */
-	u32 read_tid, read_user; /* whose memory is read, or was */
+	u32 read_tid, read_user; /* the thread and user whose memory is read, or was */
 } SF_LINE;
 
 /*
- * By slot, like the maps scratch and cache. With n possible CPUs, threads that leave or come back
- * use [0, n) (preemption is off there); wake-ups, which can interrupt those, use [n, 2n);
+ * The key is a slot, as in the maps scratch and cache. With n possible CPUs, threads that leave or
+ * come back use [0, n) (preemption is off there); wake-ups, which can interrupt those, use [n, 2n);
  * off_last_blind uses 2n, and off_last those after it.
  */
 struct {
@@ -76,7 +76,7 @@ struct {
 #define OFF_SLOT_READ  (2 * cfg_ncpus + 1)
 #define OFF_READERS    4
 
-const volatile __u32 off_readers = OFF_READERS; /* for user space, which sizes the maps */
+const volatile __u32 off_readers = OFF_READERS; /* user space sizes the maps by it */
 
 static __always_inline struct off_scratch *off_scratch_of(u32 slot)
 {

@@ -302,7 +302,7 @@ struct thread_info___count {
 	u64 preempt_count;
 } __attribute__((preserve_access_index));
 
-#define SOFTIRQ_OFFSET 0x100 /* in preempt_count: softirqs are run; include/linux/preempt.h */
+#define SOFTIRQ_OFFSET 0x100 /* preempt_count: softirqs are run; include/linux/preempt.h */
 
 #endif
 
@@ -320,7 +320,7 @@ __noinline int off_irq_frames(u32 slot, u32 n)
 #ifdef __TARGET_ARCH_arm64
 	if (KLOAD(KADDR(bpf_get_current_task(), struct task_struct, thread_info),
 		  struct thread_info___count, preempt_count) &
-	    SOFTIRQ_OFFSET) /* those of the interrupt, or of the interrupted context */
+	    SOFTIRQ_OFFSET) /* the interrupt's, or the interrupted context's */
 		soft = OFF_EITHER;
 #endif
 	if (!s)
@@ -364,8 +364,8 @@ static __always_inline bool off_irq_hidden(u32 irq, bool user)
 	return pstate & PSR_MODE32_BIT;
 #else
 	/*
-	 * With FRED, exceptions enter by the same code as interrupts, and from user mode system
-	 * calls do, too. The kernel sets orig_ax to -1 except for these.
+	 * FRED lets exceptions enter by the same code as interrupts, and system calls from user
+	 * mode, too. The kernel sets orig_ax to -1 except for these.
 	 */
 	return cfg_softirq_start == cfg_irq_start && (irq || (user && (long long)p->orig_ax < 0));
 #endif

@@ -302,7 +302,7 @@ int off_fork(u64 *ctx)
 
 	if (t)
 		t->since = OFF_ON;
-	else if (off_begin) /* before the run, off_first visits it */
+	else if (off_begin) /* off_first visits it before the run */
 		off_no_state();
 	return 0;
 }

@@ -12,13 +12,13 @@
 
 #include "lang/code.bpf.h"
 
-#define PROBE_RETURNS	 64 /* that a task has at most (MAX_URETPROBE_DEPTH) */
+#define PROBE_RETURNS	 64 /* returns that a task has at most (MAX_URETPROBE_DEPTH) */
 #define PROBE_INSN	 16 /* bytes of a copied instruction, at most */
 #define PROBE_TRAMPOLINE 64 /* bytes of the trampoline, at most */
 
 #ifdef __TARGET_ARCH_x86
 #define PROBE_RA_SIZE 8	  /* a call has pushed the return address */
-#define PROBE_PUSHED  24  /* by the trampoline, at most */
+#define PROBE_PUSHED  24  /* bytes that the trampoline pushes, at most */
 int leave_step(u32 slot); /* leave.bpf.h */
 #define PROBE_LEAVES(slot) (leave_step(slot) == SF_STEP_GO)
 #else

@@ -56,10 +56,10 @@ static __always_inline bool stack_went_down(struct sf_scratch *s, u32 slot)
 #endif
 
 /*
- * After a step that may be wrong (SF_REGS_GUESS, SF_REGS_DOWN). SF_STEP_GO: its return address
- * follows a call. That the address is executable is seen when the next frame's mapping is looked
- * up. A step down must lead to another mapping: below sp, a stack holds what calls that are over
- * have left. Global: not in the hot path, and verified once.
+ * Checks the result of a step that may be wrong (SF_REGS_GUESS, SF_REGS_DOWN). SF_STEP_GO: its
+ * return address follows a call. That the address is executable is seen when the next frame's
+ * mapping is looked up. A step down must lead to another mapping: below sp, a stack holds what
+ * calls that are over have left. Global: not in the hot path, and verified once.
  */
 __noinline int guess_check(u32 slot)
 {
@@ -91,9 +91,9 @@ static __always_inline bool calls_between(u64 at, u64 top)
 }
 
 /*
- * After a return address or a frame pointer of 0 (SF_STOP_ZERO_RA). It ends the stack if sp is
- * where the kernel put it at the process's entry, or at the end of the mapping of another stack.
- * A frame pointer of 0 does not, if a function without one has called this one.
+ * Checks a return address or a frame pointer of 0 (SF_STOP_ZERO_RA). It ends the stack if sp is
+ * where the kernel put it at the process's entry, or at the end of the mapping of another stack. A
+ * frame pointer of 0 does not, if a function without one has called this one.
  */
 __noinline int zero_check(u32 slot)
 {

@@ -82,7 +82,7 @@ static __always_inline int regs_of_entry(struct sf_regs *r, const struct pt_regs
 {
 	if (!p || bpf_probe_read_kernel(r->r, sizeof(r->r), p) || (r->r[33] & PSR_MODE_MASK))
 		return SF_STOP_NO_REGS;
-	/* In a system call, pc points after the svc instruction. */
+	/* The pc of a system call points after the svc instruction. */
 	return regs_finish(r, syscall_number(p) >= 0 ? SF_REGS_RA : 0);
 }
 
@@ -91,7 +91,7 @@ static __always_inline int regs_of_task(struct sf_regs *r, struct task_struct *t
 	return regs_of_entry(r, (struct pt_regs *)bpf_task_pt_regs(task));
 }
 
-/* Of the current task, which was interrupted in the kernel. */
+/* The registers of the current task, which was interrupted in the kernel. */
 static __always_inline int regs_of_current(struct sf_regs *r)
 {
 	return regs_of_task(r, bpf_get_current_task_btf());

@@ -28,7 +28,7 @@
 #define REGS_CLEARED(regs) \
 	(!((regs)->r[2] | (regs)->r[3] | (regs)->r[6] | (regs)->r[11] | (regs)->r[12]))
 
-/* By DWARF number. p: pt_regs in any address space that the verifier knows. */
+/* Copies registers by DWARF number. p: pt_regs in any address space that the verifier knows. */
 #define REGS_FROM(dst, p)                \
 	do {                             \
 		(dst)->r[0] = (p)->ax;   \
@@ -117,7 +117,7 @@ static __always_inline int regs_of_task(struct sf_regs *r, struct task_struct *t
 	return p ? regs_of_entry(r, p) : SF_STOP_NO_REGS;
 }
 
-/* Of the current task, which was interrupted in the kernel. */
+/* The registers of the current task, which was interrupted in the kernel. */
 static __always_inline int regs_of_current(struct sf_regs *r)
 {
 	return regs_of_task(r, bpf_get_current_task_btf());

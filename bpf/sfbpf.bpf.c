@@ -153,7 +153,7 @@ int on_exec(void *ctx)
 	return 0;
 }
 
-/* With follow_forks: adds the children of traced processes to pids. ctx: parent, child. */
+/* Adds the children of traced processes to pids, with follow_forks. ctx: parent, child. */
 SEC("?tp_btf/sched_process_fork")
 int on_fork(u64 *ctx)
 {
@@ -197,12 +197,12 @@ int mapped_files(struct bpf_iter__task_vma *ctx)
 	struct sf_need need;
 	u64 inode;
 	struct sf_module *m;
-	bool is_new = false; /* or must be requested again */
+	bool is_new = false; /* it is new, or must be requested again */
 	u32 why, pid, owner;
 
 	/*
-	 * As plain numbers: kload() computes addresses, which the verifier does not allow on typed
-	 * pointers.
+	 * They are plain numbers: kload() computes addresses, which the verifier does not allow on
+	 * typed pointers.
 	 */
 	bpf_probe_read_kernel(&vma, sizeof(vma), &ctx->vma);
 	bpf_probe_read_kernel(&task, sizeof(task), &ctx->task);

@@ -55,11 +55,11 @@ enum sf_lost {
  * and its place were given to another file.
  */
 #define SF_FRAME_KIND_SHIFT   61
-#define SF_FRAME_ROW	      0ull /* in a file; one of its rows covers the pc */
-/* In a file; no row covers the pc, or the tables are not loaded yet */
+#define SF_FRAME_ROW	      0ull /* code in a file; one of its rows covers the pc */
+/* Code in a file; no row covers the pc, or the tables are not loaded yet */
 #define SF_FRAME_NOROW	      1ull
-#define SF_FRAME_JIT	      2ull /* in executable memory without a file */
-#define SF_FRAME_RAW	      3ull /* in no executable mapping */
+#define SF_FRAME_JIT	      2ull /* code in executable memory without a file */
+#define SF_FRAME_RAW	      3ull /* a pc in no executable mapping */
 #define SF_FRAME_LANG	      4ull /* a frame of a language */
 #define SF_FRAME_BY_FP	      (1ull << 60)
 #define SF_FRAME_RA	      (1ull << 59)
@@ -188,7 +188,7 @@ struct sf_copy_need {
 	sf_u32 pid, zero;
 	struct sf_copy_key key;
 	sf_u64 at;    /* an address of code in the mapping */
-	sf_u64 delta; /* of the file's mapping next to it */
+	sf_u64 delta; /* delta of the file's mapping next to it */
 };
 
 /* ---- Traces ---- */
@@ -262,7 +262,7 @@ struct sf_off_count {
 struct sf_off_single {
 	sf_u32 type;  /* SF_REC_SINGLE */
 	sf_u32 state; /* enum sf_off_state; SF_OFF_R: it waited for a CPU from start to end */
-	/* From woken to end it waited for a CPU; woken is end if that is not known. */
+	/* It waited for a CPU from woken to end; woken is end if that is not known. */
 	sf_u64 start_ns, woken_ns, end_ns;
 	sf_u64 stack, waker; /* hashes; a waker of 0 is unknown */
 	sf_u32 pid, tid;
@@ -276,7 +276,7 @@ struct sf_off_hist {
 	sf_u32 slot[SF_OFF_HIST];
 };
 
-struct sf_off_thread { /* by thread id */
+struct sf_off_thread { /* key: the thread id */
 	sf_u64 ns[SF_OFF_STATES];
 	sf_u64 count, max_ns;
 	sf_u64 ran_ns; /* CPU time within the run; 0 unless it was asked for */
@@ -351,9 +351,9 @@ enum sf_rule_kind { /* same values as enum rule_kind in userspace/unwind/row.h *
 };
 
 #define SF_RULE_SIGNAL 1  /* flags: a signal frame */
-#define SF_RULE_CHILD  4  /* after a system call that creates a thread: see step_rule */
+#define SF_RULE_CHILD  4  /* code after a system call that creates a thread: see step_rule */
 #define SF_RULE_PLT    2  /* cfa_off2 is added where (offset & 15) >= plt_at */
-#define SF_RULE_LEADS  16 /* at an entry of hand-written code, which may lead to run-time code */
+#define SF_RULE_LEADS  16 /* entry of hand-written code, which may lead to run-time code */
 #define SF_RULE_GO     8  /* Go's runtime on another stack: it is a struct sf_go_rule */
 
 struct sf_rule {
@@ -370,14 +370,14 @@ struct sf_rule {
 enum sf_go_op {
 	SF_GO_NONE,
 	SF_GO_GOROUTINE, /* sp is that of m's goroutine */
-	SF_GO_CALL, /* the same, of the goroutine that called C: by a g and a depth on the stack */
+	SF_GO_CALL, /* sp is that of the goroutine that called C: by a g and a depth on the stack */
 	SF_GO_CALLBACK, /* C called Go: sp is g0's, and its first word the one before */
 	SF_GO_VDSO,	/* CFA and RA are words of m */
 	SF_GO_MORE,	/* pc and sp are the goroutine's; if m has none, as SF_GO_THREAD */
 	SF_GO_THREAD,	/* pc and sp are g0's at the start of the thread */
 };
 
-struct sf_go_rule {    /* in the place of a struct sf_rule */
+struct sf_go_rule {    /* it takes the place of a struct sf_rule */
 	sf_u8 op;      /* enum sf_go_op */
 	sf_u8 g_m;     /* where m is in a g */
 	sf_u8 g_sched; /* where sp is in a g; pc follows */
@@ -400,15 +400,15 @@ enum sf_module_state {
 	SF_MOD_NO_TABLE, /* the file has no unwind tables */
 	SF_MOD_JIT,	 /* no ELF file */
 	SF_MOD_RETRY,	 /* not loaded, or evicted: to be requested (again) */
-	SF_MOD_FULL,	 /* the same, but table memory was full */
+	SF_MOD_FULL,	 /* table memory was full: to be requested (again) */
 	SF_MOD_VOID,	 /* unused: another CPU entered the file first */
-	SF_MOD_NO_PLACE, /* in BPF only: no module id was left */
-	SF_MOD_REFUSED,	 /* in BPF only: its user meets too many new files */
+	SF_MOD_NO_PLACE, /* BPF only: no module id was left */
+	SF_MOD_REFUSED,	 /* BPF only: its user meets too many new files */
 };
 
 #define SF_MODULE_TRACKS_BX 1 /* packed rows preserve rbx; else it is unknown after them */
 #define SF_MODULE_LANG	    2 /* a language's runtime: struct sf_lang is before the directory */
-#define SF_MODULE_MORE_ROWS 4 /* after an SF_STOP_NO_ROW, user space will make more rows */
+#define SF_MODULE_MORE_ROWS 4 /* user space will make more rows after an SF_STOP_NO_ROW */
 #define SF_MODULE_STARTS    8 /* greenlet's library, whose code is the first of stacks */
 
 struct sf_module {
@@ -442,11 +442,11 @@ struct sf_cpu_stats {
 	sf_u64 needs_refused;
 	/* ns in on_cpu and on_exec, or in off_switch and off_back; with cfg_want_cost */
 	sf_u64 run_ns;
-	sf_u64 lost[8];	  /* by enum sf_lost */
+	sf_u64 lost[8];	  /* counts by enum sf_lost */
 	sf_u64 off_taken; /* off-CPU: blocks counted or sampled */
 	/* Threads whose state could not be allocated: their blocks are not seen */
 	sf_u64 off_no_state;
-	sf_u64 off_switches; /* with cfg_want_cost */
+	sf_u64 off_switches; /* switches counted with cfg_want_cost */
 	sf_u64 zero[4];
 };
 

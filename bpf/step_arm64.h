@@ -40,9 +40,9 @@ SF_INLINE int step_is_entry(const struct sf_regs *r, sf_u64 cfa)
 }
 
 /*
- * After a step by frame pointer, sp is unknown (r->sp is a lower bound), because a frame record can
- * be anywhere in its frame. But if the caller's row says where its record is, sp follows from fp,
- * which points to that record.
+ * Finds sp after a step by frame pointer. It is unknown then (r->sp is a lower bound), because a
+ * frame record can be anywhere in its frame. But if the caller's row says where its record is, sp
+ * follows from fp, which points to that record.
  */
 SF_INLINE int step_find_sp(struct sf_regs *r, sf_u64 cfa_off, sf_u64 fp_off)
 {

@@ -18,7 +18,7 @@ struct sf_regs {
 	sf_u64 entry_sp; /* mm->start_stack: the process's stack pointer at its entry */
 	sf_u64 left;	 /* SF_REGS_DOWN: sp on the stack that was left */
 	sf_u32 flags, zero;
-	sf_u64 r[16]; /* by DWARF number */
+	sf_u64 r[16]; /* registers by DWARF number */
 };
 
 /* A return address as saved. */

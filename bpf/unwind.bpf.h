@@ -315,7 +315,7 @@ static int unwind_next(u32 round, void *ctx)
 static __always_inline void cache_warm(struct sf_scratch *s, u32 slot)
 {
 	struct sf_cache *c = bpf_map_lookup_elem(&cache, &slot);
-	u32 n = s->n, i; /* of the previous stack */
+	u32 n = s->n, i; /* n: user frames of the previous stack */
 
 	if (!c)
 		return;

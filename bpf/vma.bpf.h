@@ -67,7 +67,7 @@ static __always_inline u64 vma_walk(struct sf_scratch *s, u64 addr)
 	return vma;
 }
 
-/* The same, where a call does not matter. Global: verified once. */
+/* Calls vma_walk for those to whom a call does not matter. Global: verified once. */
 __noinline u64 vma_near(u32 slot, u64 addr)
 {
 	struct sf_scratch *s = scratch_of(slot);
@@ -235,7 +235,7 @@ static __always_inline struct sf_module *module_known(const struct sf_file_key *
 	return m && same_key(&m->key, key) ? m : NULL;
 }
 
-#define AGAIN_MS 2000 /* from a request to one for another user */
+#define AGAIN_MS 2000 /* time from a request to one for another user */
 
 /*
  * Creates the module of a file that has none. NULL: *ret_why is the reason (enum sf_module_state).

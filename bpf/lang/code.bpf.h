@@ -25,27 +25,27 @@ enum later {
 	LATER_PROBE,	  /* probe_step, then unwind_frame again, or a frame without mapping */
 	LATER_COPIED,	  /* copied_learn, then unwind_frame again */
 	LATER_GO_RULE,	  /* go_step */
-	NOT_MINE,	  /* of a language that is asked: no frame of it */
+	NOT_MINE,	  /* no frame of the language that is asked */
 };
 
 /* sf_scratch.lang_at; LANG_BRIDGE: bridge_look takes the next round */
 enum { LANG_NATIVE, LANG_LOOP, LANG_INSIDE, LANG_BRIDGE };
 
 #define CODE_PER_SAMPLE 128 /* new code objects that a sample describes; some 70 us */
-#define CODE_TRIES	8   /* for texts that are not resident */
+#define CODE_TRIES	8   /* tries for texts that are not resident */
 
-/* As need_allowed: a program can make code objects without end. */
+/* Limits as in need_allowed: a program can make code objects without end. */
 #define CODE_BURST   16384
 #define CODE_STEP_NS (1000000000ull / 1024)
 
-#define LIBC_KEYS 32 /* that glibc has in struct pthread; others are in a table */
+#define LIBC_KEYS 32 /* keys that glibc has in struct pthread; others are in a table */
 
 #ifdef __TARGET_ARCH_x86
 #define GLIBC_VALUES 0x318 /* thread pointer -> the value of key 0 */
 #define MUSL_TSD     0x80  /* thread pointer -> array of values */
 #else
 /*
- * On AArch64 struct pthread ends at the thread pointer, and its size depends on the release: the
+ * AArch64's struct pthread ends at the thread pointer, and its size depends on the release: the
  * value of key 0 is 1512 (2.31), 1576 (2.36) or 1544 (2.41) bytes before.
  */
 #define GLIBC_VALUES_MOST 1672
@@ -54,7 +54,7 @@ enum { LANG_NATIVE, LANG_LOOP, LANG_INSIDE, LANG_BRIDGE };
 #define PTHREAD_MAX	  4096 /* its size, in either libc; stacks of threads are further apart */
 #endif
 
-#define TLS_OFFSET_MAX (1ll << 24) /* in a TLS descriptor; above: a pointer */
+#define TLS_OFFSET_MAX (1ll << 24) /* limit of an offset in a TLS descriptor; above: a pointer */
 
 /* The field at `off` of the current object. */
 #define OBJECT64(w, off) (*(u64 *)((w)->object + INDEX(off, SF_LANG_OBJECT)))
@@ -295,7 +295,7 @@ static __always_inline int lang_done(struct sf_scratch *s)
 	return lang_end(s, s->n == s->lang.first);
 }
 
-/* After the walk, for languages whose frames are the native walk's own. */
+/* Ends the walk of a language whose frames are the native walk's own. */
 static __always_inline void lang_native_end(u32 slot)
 {
 	struct sf_scratch *s = scratch_of(slot);

@@ -158,7 +158,7 @@ static __always_inline bool lang_left(const struct sf_lang_walk *w)
 	return false;
 }
 
-/* After the walk: finds the rest of the language's frames, and whether these are all. */
+/* Ends the walk: finds the rest of the language's frames, and whether these are all. */
 static __always_inline void lang_finish(struct sf_scratch *s, u32 slot)
 {
 	u32 language;

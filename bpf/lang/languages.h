@@ -35,7 +35,7 @@ enum sf_language {
 #undef LANGUAGE
 
 #define SF_TLS_NONE   0
-#define SF_TLS_EXEC   1 /* at thread pointer + tls */
+#define SF_TLS_EXEC   1 /* tls: offset from the thread pointer */
 #define SF_TLS_GOT    2 /* tls: address of the pair {module, offset} */
 #define SF_TLS_DESC   3 /* tls: address of the TLS descriptor */
 #define SF_TLS_WORD   4 /* tls: address of the offset from the thread pointer */
@@ -68,7 +68,7 @@ struct sf_lang {
  */
 #define SF_MAX_CODES  32768 /* code objects that BPF knows at a time */
 #define SF_CODE_TEXT  256
-#define SF_CODE_UTF8  0 /* as a unit */
+#define SF_CODE_UTF8  0 /* the unit of such text */
 #define SF_CODE_LINES 16384
 
 struct sf_code {

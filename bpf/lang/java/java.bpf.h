@@ -102,7 +102,7 @@ static __always_inline int java_one(struct sf_scratch *s, u32 slot, bool named, 
 	return pc_record(s, word);
 }
 
-/* After a step within a chunk. SF_STEP_GO, or LATER_JAVA_CHUNK where its frames end. */
+/* Completes a step within a chunk. SF_STEP_GO, or LATER_JAVA_CHUNK where its frames end. */
 static __always_inline int java_in_chunk(struct sf_scratch *s, int stop)
 {
 	struct sf_java_walk *j = &s->lang.java;

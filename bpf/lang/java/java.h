@@ -22,7 +22,7 @@ struct sf_java {
 	sf_u16 klass_name, klass_super, klass_layout, klass_fields, klass_pool;
 	sf_u16 heap_memory, heap_segmap, heap_shift, list_len, list_data, symbol_len, symbol_body;
 	sf_u8 code_is_offset;  /* blob_code: u32, distance from the blob; else a pointer */
-	sf_u8 complete_bytes;  /* of blob_complete: 2 or 4 */
+	sf_u8 complete_bytes;  /* size of blob_complete: 2 or 4 */
 	sf_u8 block_bytes;     /* sizeof(HeapBlock), which is before each blob */
 	sf_u8 number_excluded; /* numbers are UNSIGNED5 without bytes below this: 0 or 1 */
 	sf_u8 bcp_below;       /* an interpreted frame's bytecode pointer is this far below rbp */
@@ -46,12 +46,12 @@ struct sf_java {
 struct sf_runtime {
 	sf_u64 space; /* MM_ID */
 	sf_u64 bias;
-	sf_u32 module; /* of the runtime; 0: not found */
+	sf_u32 module; /* module id of the runtime; 0: not found */
 	sf_u32 tries;  /* searches without result */
 	sf_u32 nheaps, shift;
 	struct {
 		sf_u64 low, high, segmap;
-	} heaps[SF_JAVA_HEAPS]; /* of code */
+	} heaps[SF_JAVA_HEAPS]; /* the heaps of code */
 	/* java_learn: how objects are found, offsets of fields; chunk_sp 0: not known */
 	sf_u64 oop_base, class_base;
 	sf_u16 oop_shift, oop_form, class_shift, class_form, learns;
@@ -62,7 +62,7 @@ struct sf_runtime {
 };
 
 struct sf_java_walk {
-	sf_u32 kind_here, words; /* of the blob in hand; words: size of its frames */
+	sf_u32 kind_here, words; /* kind of the blob in hand; words: size of its frames */
 	sf_u32 kind, zero2;	 /* kind: of blobs with the name java_name */
 	sf_u64 complete;	 /* the code before this address has no whole frame */
 	sf_u64 method;
@@ -82,15 +82,15 @@ struct sf_java_walk {
 
 /* A walk's state */
 struct sf_java_begin {
-	sf_u64 name;  /* of the kind of blobs that is known */
+	sf_u64 name;  /* the name of the blobs whose kind is known */
 	sf_u64 file;  /* the address that sf_lang_walk.file_at was asked for; 0: none yet */
-	sf_u64 chunk; /* whose frames sf_scratch.regs are in; 0: those of the stack */
+	sf_u64 chunk; /* the chunk whose frames sf_scratch.regs are in; 0: the stack's */
 	sf_u32 state; /* JAVA_UNKNOWN, JAVA_NONE, JAVA_KNOWN */
 };
 
 struct sf_java_spent {
 	sf_u32 failed; /* scopes that could not be read */
-	sf_u32 chunks; /* that were looked at */
+	sf_u32 chunks; /* chunks that were looked at */
 };
 
 #endif

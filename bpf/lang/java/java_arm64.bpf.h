@@ -6,10 +6,10 @@
 #include "lang/java/java_blob.bpf.h"
 
 #define JAVA_BEFORE	16 /* instructions before pc that are read: an entry barrier is 12 */
-#define JAVA_EPILOGUE	5  /* from the last instruction that changes sp to ret, with a poll */
+#define JAVA_EPILOGUE	5  /* instructions from the last that changes sp to ret, with a poll */
 #define JAVA_METHOD	12 /* x12: the method that is called */
 #define JAVA_SENDER	19 /* x19: the caller's sp, for an interpreted method */
-#define JAVA_SENDER_OLD 13 /* the same, before 19 */
+#define JAVA_SENDER_OLD 13 /* x13: the caller's sp, before JDK 19 */
 
 #define INSN_STP_PRE	   0xa9bf7bfd /* stp x29, x30, [sp, #-16]! */
 #define INSN_LDP_POST	   0xa8c17bfd /* ldp x29, x30, [sp], #16 */
@@ -17,7 +17,7 @@
 #define INSN_IS_STP(insn)  (((insn)&0xffc07fff) == 0xa9007bfd) /* x29, x30, [sp, #imm] */
 #define INSN_IS_LDP(insn)  (((insn)&0xffc07fff) == 0xa9407bfd)
 #define INSN_IS_JUMP(insn) (((insn)&0xfc000000) == 0x14000000)
-/* Of sp to itself: an immediate, or a register */
+/* Changes of sp by an immediate, or by a register */
 #define INSN_IS_SUB_SP(insn) \
 	(((insn)&0xff8003ff) == 0xd10003ff || ((insn)&0xffe0ffff) == 0xcb2063ff)
 #define INSN_IS_ADD_SP(insn) \
@@ -126,8 +126,8 @@ static __always_inline u64 java_sender(u64 sp, u64 end)
 }
 
 /*
- * At the entry of an interpreted method, which has no frame yet: its method, and its caller's pc
- * and sp. The frame at x29, if it is one, has another method then.
+ * Finds the method, and its caller's pc and sp, at the entry of an interpreted method, which has no
+ * frame yet. The frame at x29, if it is one, has another method then.
  */
 static __always_inline bool java_at_entry(struct sf_scratch *s, const struct sf_java *d,
 					  u64 *ret_method, u64 *ret_ra, u64 *ret_sp)

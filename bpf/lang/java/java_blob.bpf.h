@@ -12,9 +12,9 @@ enum { JAVA_UNKNOWN, JAVA_NONE, JAVA_KNOWN }; /* java_state */
 enum { JAVA_STUB, JAVA_COMPILED, JAVA_INTERPRETED, JAVA_GAP };
 
 #define JAVA_FAILURES  16	 /* scopes that could not be read, in a sample */
-#define JAVA_TRIES     16	 /* in an address space with code that is not Java's */
-#define JAVA_HOPS      16	 /* in the segment map */
-#define JAVA_FREE      0xff	 /* in the segment map */
+#define JAVA_TRIES     16	 /* searches in an address space with code that is not Java's */
+#define JAVA_HOPS      16	 /* hops in the segment map */
+#define JAVA_FREE      0xff	 /* a free segment in the segment map */
 #define JAVA_FRAME_MAX (1 << 20) /* bytes of a frame */
 #define JAVA_BLOB      128	 /* bytes of a blob that are read, from 11 on */
 
@@ -34,8 +34,8 @@ enum { JAVA_STUB, JAVA_COMPILED, JAVA_INTERPRETED, JAVA_GAP };
 /* ---- The runtime of the address space ---- */
 
 /*
- * By MM_ID modulo SF_RUNTIMES. Address spaces with the same key replace each other's entry, and
- * find their runtime again. A hash, because its values are replaced as a whole.
+ * The key is MM_ID modulo SF_RUNTIMES. Address spaces with the same key replace each other's entry,
+ * and find their runtime again. A hash, because its values are replaced as a whole.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

@@ -19,14 +19,14 @@
 #include "lang/java/java_blob.bpf.h"
 #include "lang/java/java_scopes.bpf.h"
 
-#define JAVA_ENTRY_BYTES 64 /* of a ContinuationEntry; the saved fp and return address follow */
-#define JAVA_ENTRY_STEPS 16 /* of 16 bytes, to it: it follows arguments for the last frame */
+#define JAVA_ENTRY_BYTES 64 /* size of a ContinuationEntry; saved fp and return address follow */
+#define JAVA_ENTRY_STEPS 16 /* steps of 16 bytes to it: it follows arguments for the last frame */
 #define JAVA_CLASS	 8  /* offset in an object: its class, compressed or not */
-#define JAVA_MARK_CLASS	 42 /* or the shift of the class in its first word (compact headers) */
-#define JAVA_FIELDS	 32 /* of a class */
+#define JAVA_MARK_CLASS	 42 /* shift of the class in an object's first word (compact headers) */
+#define JAVA_FIELDS	 32 /* fields of a class */
 #define JAVA_FIELDS_LEN	 512
-#define JAVA_CHUNKS	 8  /* of a continuation that are looked at, until one has frames */
-#define JAVA_CHUNKS_ALL	 64 /* in a sample */
+#define JAVA_CHUNKS	 8  /* chunks of a continuation that are looked at, until one has frames */
+#define JAVA_CHUNKS_ALL	 64 /* chunks in a sample */
 #define JAVA_LEARNS	 16
 
 /* sf_runtime.class_form and oop_form: how objects refer to their class, and to one another */
@@ -215,7 +215,7 @@ static __always_inline void java_learn(struct sf_scratch *s, u32 slot)
 	bpf_loop(2 * 2 * CLASS_FORMS, java_try, &slot, 0);
 	if (!rt->tail || user_u64(j->entry + rt->entry_object, &object))
 		return;
-	/* Of these neighbours one is between two words, if they have 4 bytes. */
+	/* One of these neighbours is between two words, if they have 4 bytes. */
 	rt->oop_form = (rt->tail | rt->child | rt->chunk_parent) & 7 ? OOP_NARROW : OOP_WHOLE;
 	if (java_layout(s, slot, d, object + rt->tail) || rt->oop_form == OOP_NARROW)
 		return;
@@ -304,7 +304,7 @@ static __always_inline u64 java_entry(struct sf_scratch *s)
 }
 
 /*
- * At the return barrier, or at the end of a chunk: goes on with the next frames in a chunk, or with
+ * Goes on at the return barrier, or at the end of a chunk, with the next frames in a chunk, or with
  * those of the carrier thread. Always 0.
  */
 __noinline int java_chunk(u32 slot)

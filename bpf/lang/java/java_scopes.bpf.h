@@ -12,7 +12,7 @@
 #include "lang/code.bpf.h"
 
 #define JAVA_PCS_BITS	 17 /* PcDescs in an nmethod */
-#define JAVA_JUMP_BYTES	 13 /* of a poll, a comparison and a jump, on either architecture */
+#define JAVA_JUMP_BYTES	 13 /* bytes of a poll, a comparison and a jump, on either architecture */
 #define JAVA_HAS_LINES	 1  /* ConstMethod: flags */
 #define JAVA_SCOPE_BYTES 16 /* three numbers of 1 to 5 bytes */
 /* The first 8 bytes of a Symbol without its reference count; from JDK 11 on, and before */

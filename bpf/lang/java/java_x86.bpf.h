@@ -88,8 +88,8 @@ static __always_inline u64 java_sender(u64 sp, u64 end)
 }
 
 /*
- * At the entry of an interpreted method, which has no frame yet: its method, and its caller's pc
- * and sp.
+ * Finds the method, and its caller's pc and sp, at the entry of an interpreted method, which has no
+ * frame yet.
  */
 static __always_inline bool java_at_entry(struct sf_scratch *s, const struct sf_java *d,
 					  u64 *ret_method, u64 *ret_ra, u64 *ret_sp)

@@ -24,8 +24,8 @@
 /* Registers by DWARF number: the function in the prologue; the interpreter's BytecodeArray */
 #define JS_FUNCTION	   5
 #define JS_ARRAY_REGISTER  12
-#define JS_OFFSET_REGISTER 9  /* and the offset in it */
-#define JS_OFFSET	   40 /* below the frame pointer: this offset */
+#define JS_OFFSET_REGISTER 9  /* the offset in it */
+#define JS_OFFSET	   40 /* bytes from the frame pointer down to this offset */
 
 #define LATER_JS_EMIT	LATER(SF_LANG_JAVASCRIPT, 0) /* js_emit */
 #define LATER_JS_SCOPES LATER(SF_LANG_JAVASCRIPT, 1) /* js_scopes, then js_frame again */
@@ -33,7 +33,7 @@
 
 /* ---- The runtime of the address space ---- */
 
-/* By MM_ID modulo SF_JS_SPACES. Address spaces with one key replace each other's entry. */
+/* The key is MM_ID modulo SF_JS_SPACES. Address spaces with one key replace each other's entry. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, SF_JS_SPACES);
@@ -91,10 +91,10 @@ static __always_inline int js_kind(struct sf_scratch *s, const struct sf_javascr
 	bool inner = !(r->flags & SF_REGS_RA);
 	u64 word, function = r->r[JS_FUNCTION], *insn = &s->lang.javascript.word[0];
 
-	if (inner && r->fp == r->sp) /* in the prologue */
+	if (inner && r->fp == r->sp) /* the prologue */
 		return !user_u64(r->pc, insn) && (u8)*insn == JS_PUSH_RSI &&
 		       !js_function(s, d, function);
-	/* In ascending order, for the window of the stack */
+	/* Reads go in ascending order, for the window of the stack */
 	if ((!inner || r->fp - r->sp >= 16) && sf_read_user(r, r->fp - 16, &function))
 		return -1;
 	if (sf_read_user(r, r->fp - 8, &word))
@@ -159,14 +159,14 @@ static __always_inline u64 js_interpreted(struct sf_scratch *s, const struct sf_
 	bool inner = !(r->flags & SF_REGS_RA);
 	u64 offset;
 
-	/* In ascending order, for the window of the stack */
+	/* Reads go in ascending order, for the window of the stack */
 	if ((inner && r->fp - r->sp < JS_OFFSET) || sf_read_user(r, r->fp - JS_OFFSET, &offset) ||
 	    js_array(s, d) || user_u64(j->array - JS_TAG + JS_LENGTH, &j->word[0]))
 		goto none;
 	offset = JS_SMI(offset);
 	if (inner && r->r[JS_ARRAY_REGISTER] == j->array)
 		offset = r->r[JS_OFFSET_REGISTER];
-	offset += JS_TAG; /* from the tagged pointer */
+	offset += JS_TAG; /* it counts from the tagged pointer */
 	if (offset - d->bytecode_start < JS_SMI(j->word[0]))
 		return j->array - JS_TAG + offset;
 none:

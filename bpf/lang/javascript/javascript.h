@@ -11,10 +11,10 @@
 
 struct sf_javascript {
 	struct sf_span builtins; /* file offsets */
-	sf_u16 function_shared;	 /* in a JSFunction */
+	sf_u16 function_shared;	 /* its offset in a JSFunction */
 	sf_u16 shared_data, shared_name, shared_script, shared_token, shared_flags;
-	sf_u16 shared_bytes;		 /* up to the end of the last of them */
-	sf_u16 scope_count, scope_names; /* in a ScopeInfo: number of variables, their names */
+	sf_u16 shared_bytes;		 /* bytes up to the end of the last of them */
+	sf_u16 scope_count, scope_names; /* ScopeInfo: number of variables, their names */
 	sf_u16 script_name, type_shared, type_scope, type_script;
 	/*
 	 * Code made at run time: an object ("stream") of stream_code bytes, then the instructions.
@@ -28,7 +28,7 @@ struct sf_javascript {
 	sf_u16 kind_fields; /* FunctionKind: initialises fields; next: classes; 0: V8 names them */
 	/* BytecodeArray: its type (0: not known), its first bytecode, its table of positions */
 	sf_u16 type_bytecode, bytecode_start, bytecode_positions;
-	sf_u8 bytecodes[256]; /* by opcode: bytes of operands | those that prefixes widen << 4 */
+	sf_u8 bytecodes[256]; /* an opcode's bytes of operands | those that prefixes widen << 4 */
 };
 
 #define SF_JS_SCRIPTS 1024 /* a power of two */
@@ -39,10 +39,10 @@ struct sf_javascript {
 
 /* How many lines end in the first pieces of a script's text. */
 struct sf_js_script {
-	sf_u64 cookie; /* of the address space and the text, as memory is reused */
+	sf_u64 cookie; /* hash of the address space and the text, as memory is reused */
 	sf_u32 known;  /* pieces that were counted */
 	sf_u32 zero;
-	sf_u32 lines[SF_JS_PIECES]; /* before each of them */
+	sf_u32 lines[SF_JS_PIECES]; /* lines that end before each of them */
 };
 
 #define SF_JS_SPACES 1024 /* a power of two */
@@ -54,14 +54,14 @@ struct sf_js_space {
 };
 
 struct sf_javascript_walk {
-	struct sf_js_space note; /* for writing to js_spaces */
+	struct sf_js_space note; /* the entry to write to js_spaces */
 	sf_u64 space, map;	 /* the last map of a SharedFunctionInfo, and its address space */
 	sf_u32 glue;		 /* the function in hand is not to be shown */
-	sf_u64 closure;		 /* of the function in hand; 0: not known, as it is inlined */
+	sf_u64 closure;		 /* closure of the function in hand; 0: unknown, as it is inlined */
 	/* The frame in hand: whether it is the function's; what the step to its caller returned */
 	sf_u32 kind, stop;
-	sf_u32 described; /* the record has that of the function in hand */
-	/* Of js_pc */
+	sf_u32 described; /* the record describes the function in hand */
+	/* The state of the walk at sf_javascript_begin.pc */
 	sf_u32 n, cause, flags;
 	sf_u64 sp, fp;
 	sf_u64 native; /* the word of its machine code; 0: not to be shown */
@@ -69,9 +69,9 @@ struct sf_javascript_walk {
 	sf_u64 rests[SF_JS_RESTS];
 	sf_u32 nrests;
 	sf_u32 start, len, zero3;
-	sf_u64 word[4]; /* for reads, to save stack */
+	sf_u64 word[4]; /* buffer for reads, to save stack */
 	sf_u16 type, zero[3];
-	sf_u32 position_here; /* of the frame in hand */
+	sf_u32 position_here; /* position of the frame in hand */
 	/* js_scopes: the last map of an object with code; where to look for it; its Code */
 	sf_u32 owed;
 	sf_u64 stream, stream_space, seek, code;
@@ -94,7 +94,7 @@ struct sf_javascript_walk {
 	/* js_jump: the target; whether j->at is in a call; whether only registers were restored */
 	sf_u64 on;
 	sf_u32 called, restores;
-	sf_u32 places[SF_JS_PLACES]; /* in the source, of the functions in sf_lang_walk.pc */
+	sf_u32 places[SF_JS_PLACES]; /* source positions of the functions in sf_lang_walk.pc */
 	/* js_line: the script in hand; how many lines end between two places in its text */
 	sf_u64 text, script_cookie;
 	sf_u32 script_key;
@@ -104,12 +104,12 @@ struct sf_javascript_walk {
 
 struct sf_javascript_begin {
 	sf_u64 pc;     /* the first frame without a file, while V8 was not known; 0: none */
-	sf_u32 module; /* with V8; 0: none known */
+	sf_u32 module; /* module with V8; 0: none known */
 	sf_u32 asked;  /* the runtime of this address space was looked up */
 };
 
 struct sf_javascript_spent {
-	sf_u32 work;   /* on descriptions */
+	sf_u32 work;   /* work on descriptions */
 	sf_u32 effort; /* reads by js_seek and js_table */
 	sf_u32 texts;  /* reads by js_count */
 };

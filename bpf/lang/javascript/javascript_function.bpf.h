@@ -14,18 +14,18 @@
 /* Objects: tagged pointers have bit 0 set, small integers are in the upper half of the word. */
 #define JS_TAG		 1ull
 #define JS_SMI(word)	 ((word) >> 32)
-/* In a map: the size of its objects and where their properties begin, words, u8; their type, u16 */
+/* A map: the size of its objects and where their properties begin, words, u8; their type, u16 */
 #define JS_MAP_SIZE	 8
 #define JS_MAP_TYPE	 12
 /* A string: map, hash and length, text or a pointer, for some types another word */
-#define JS_SCRIPT_ID	 48 /* from the script's name on */
+#define JS_SCRIPT_ID	 48 /* distance from the script's name */
 #define JS_STRING_LEN	 12
 #define JS_STRING_TEXT	 16
 #define JS_STRING_MORE	 24
 #define JS_STRING_TYPES	 128 /* types of strings are below */
-#define JS_ONE_BYTE	 8   /* in such a type; else units of two bytes */
-#define JS_PARTS	 16  /* of a string: chains, and parts of them */
-#define JS_FUNCTION_KIND 31  /* of the flags of a function */
+#define JS_ONE_BYTE	 8   /* bit of such a type; else units of two bytes */
+#define JS_PARTS	 16  /* steps through a string: chains, and parts of them */
+#define JS_FUNCTION_KIND 31  /* mask for the flags of a function */
 #define JS_NAMES_MAX	 75  /* variables; the names of more are in a table of one word */
 
 enum { JS_SEQ, JS_CONS, JS_EXTERNAL, JS_SLICED, JS_THIN = 5 }; /* type & 7 */
@@ -309,7 +309,7 @@ __noinline int js_describe(u32 slot)
 	    (user_u64(script + d->script_name, &j->word[0]) || js_text(slot, j->word[0], 1)))
 		return -1;
 	if (!rec->file_len) {
-		__builtin_memcpy(rec->file, "<anonymous>", 11); /* as V8 prints code of eval */
+		__builtin_memcpy(rec->file, "<anonymous>", 11); /* V8 prints it for code of eval */
 		rec->file_len = 11;
 	}
 	return 0;
@@ -322,7 +322,7 @@ __noinline int js_describe(u32 slot)
 static __always_inline void js_known(struct sf_scratch *s, u32 slot)
 {
 	struct sf_lang_walk *w = &s->lang;
-	struct sf_code_key *key = (struct sf_code_key *)w->javascript.word; /* to save stack */
+	struct sf_code_key *key = (struct sf_code_key *)w->javascript.word; /* saves stack */
 	struct sf_code_entry *have;
 
 	if (w->id)

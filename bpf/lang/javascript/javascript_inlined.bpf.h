@@ -17,7 +17,7 @@
 
 #ifdef __TARGET_ARCH_x86
 
-#define JS_ALIGN  32  /* of the instructions of an object */
+#define JS_ALIGN  32  /* alignment of the instructions of an object */
 #define JS_STREAM 8   /* places that are looked at in a read */
 #define JS_SEEKS  384 /* reads: 96 KiB of code */
 #define JS_HEADER 32  /* bytes that tell one code from another */
@@ -28,10 +28,10 @@
 
 /* Places in Code of all versions that are supported */
 #define JS_CODE_START 40 /* address of the instructions, if the stream points to a Code */
-#define JS_CODE_KIND  15 /* of the flags */
-#define JS_LENGTH     8	 /* of arrays */
+#define JS_CODE_KIND  15 /* mask for the flags */
+#define JS_LENGTH     8	 /* offset of an array's length */
 #define JS_PREFIXES   4	 /* the first opcodes: operands of the next are 2 or 4 times as wide */
-#define JS_ARRAY      32 /* below the frame pointer: BytecodeArray, in frames that have bytecode */
+#define JS_ARRAY      32 /* bytes from fp down to the BytecodeArray, in frames that have bytecode */
 #define JS_ELEMENTS   16
 
 #define JS_RARE	    128 /* bytes of code at the end of a function that are searched */
@@ -153,7 +153,7 @@ static int js_seek(u32 round, void *ctx)
 
 enum {
 	JS_POSITIONS, /* pairs: how much further in the code, and in the source */
-	JS_ENDS,      /* of the code of each bytecode; the first one is that of the prologue */
+	JS_ENDS,      /* ends of the code of each bytecode; the first one is that of the prologue */
 	JS_BYTECODE,
 };
 
@@ -307,7 +307,7 @@ static __always_inline void js_of_baseline(struct sf_scratch *s, u32 slot,
 	}
 	if (js_read(slot, ends, JS_ELEMENTS, JS_ENDS))
 		return;
-	j->nth -= !!j->nth; /* of the prologue */
+	j->nth -= !!j->nth; /* drops the end of the prologue */
 	if (js_read(slot, j->array, d->bytecode_start, JS_BYTECODE))
 		return;
 	j->target = j->offset;
@@ -499,7 +499,7 @@ __noinline int js_scopes(u32 slot)
 	j->owed = 0;
 	j->seek = (e->at & ~(JS_ALIGN - 1ull)) - d->stream_code + JS_ALIGN;
 	if (j->array)
-		e->code = j->array - JS_TAG + d->stream_code; /* for js_cookie */
+		e->code = j->array - JS_TAG + d->stream_code; /* js_cookie needs it */
 	else
 		bpf_loop(JS_SEEKS, js_seek, &slot, 0);
 	if (!e->code) { /* the object may be longer, or have another map */

@@ -28,8 +28,8 @@ static __always_inline u32 js_ends(u64 word, bool wide)
 }
 
 /*
- * By js_script_key, and replaced as in code_pcs. It takes memory only once there is JavaScript, and
- * lines.
+ * Keys are from js_script_key; entries are replaced as in code_pcs. It takes memory only once there
+ * is JavaScript, and lines.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);

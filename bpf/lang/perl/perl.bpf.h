@@ -340,7 +340,7 @@ static __always_inline int perl_take(struct sf_lang_walk *w, u32 slot, u32 type,
 			return -1;
 		return perl_in_file(slot, name ? SF_PERL_REQUIRE : SF_PERL_EVAL) ? -1 : 1;
 	case PERL_BLOCK:
-		/* That of the program itself */
+		/* Only the program's own block counts */
 		if (p->type != PERL_SI_MAIN || p->index)
 			return 0;
 		perl_code(w, SF_PERL_MAIN, p->interp | 1, SF_PERL_MAIN);
@@ -500,7 +500,7 @@ static int perl_rest(u32 round, void *ctx)
 	v = vma_at(s, s->lang.perl.vma);
 	if (v->word != s->lang.perl.module || !v->len) /* another mapping took the place */
 		return 1;
-	s->vma_last = s->lang.perl.vma; /* for perl_describe */
+	s->vma_last = s->lang.perl.vma; /* perl_describe uses it */
 	what = perl_one(s, slot);
 	if (what == PERL_LINE) {
 		perl_search(slot);
@@ -524,9 +524,9 @@ static __always_inline bool perl_left(const struct sf_lang_walk *w)
 }
 
 /*
- * After the walk. Frames that are left belong to activations that were taken for those of inner
- * frames. So they go in where the outermost loop was, below what called it. In a stack that ended
- * early, they are those of the part that is missing.
+ * Records the frames that are left after the walk. They belong to activations that were taken for
+ * those of inner frames. So they go in where the outermost loop was, below what called it. They are
+ * those of the part that is missing if the stack ended early.
  */
 __noinline int perl_finish(u32 slot)
 {

@@ -10,9 +10,9 @@
 
 struct sf_perl {
 	sf_u64 key;	   /* address of the pthread key that leads to the interpreter */
-	sf_u16 cop, stack; /* in it: the current statement and stack of contexts */
+	sf_u16 cop, stack; /* its current statement and stack of contexts */
 	sf_u8 musl;
-	sf_u8 aux_in_body; /* of a package: where its name is */
+	sf_u8 aux_in_body; /* where the name of a package is */
 	sf_u8 zero[2];
 };
 
@@ -39,16 +39,16 @@ struct sf_perl_walk {
 	sf_u32 ntail;
 	sf_u32 len;	/* a number that was read */
 	sf_u32 here;	/* the next frame is the innermost one */
-	sf_u64 head[6]; /* for reads, to save stack */
+	sf_u64 head[6]; /* buffer for reads, to save stack */
 	sf_u64 tail[SF_PERL_TAIL];
 	/* perl_search: an op, and the statement that it belongs to; those of the ops around it */
 	sf_u64 op, near;
 	sf_u64 nest[SF_PERL_NEST];
 	sf_u32 depth, up;
 	sf_u32 statement;   /* type of an op that begins a statement */
-	sf_u32 ops;	    /* that were looked at in this sample */
+	sf_u32 ops;	    /* ops that were looked at in this sample */
 	sf_u32 what;	    /* enum perl_found */
-	sf_u32 line, lined; /* of the frame in hand; whether it was searched */
+	sf_u32 line, lined; /* line of the frame in hand; whether it was searched */
 	sf_u32 zero;
 };
 

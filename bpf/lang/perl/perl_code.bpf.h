@@ -35,7 +35,7 @@
 
 /* An op. A statement's op, a COP, has a line in place of what the last of its flags are for. */
 #define PERL_OP_NEXT	0
-#define PERL_OP_SIBLING 8  /* or the op around it */
+#define PERL_OP_SIBLING 8  /* the sibling, or the op around it */
 #define PERL_OP_WAS	24 /* the type of an op that was optimized away */
 #define PERL_OP_BITS	32
 #define PERL_OP_FIRST	40
@@ -145,7 +145,7 @@ static __always_inline int perl_name(struct sf_lang_walk *w, const struct sf_per
 		h[3] = 0;
 		if (copy_user(h, 24, h[0]))
 			return -1;
-		/* Of an imported or localized GV, the one that the sub was defined in */
+		/* An imported or localized GV leads to the one that the sub was defined in */
 		if (h[2] && !user_u64(h[2] + PERL_GP_EGV, &h[3]) && h[3] && copy_user(h, 24, h[3]))
 			return -1;
 		if (copy_user(h, 16, h[0] + PERL_GV_NAME))

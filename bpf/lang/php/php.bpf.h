@@ -19,7 +19,7 @@
 
 /* struct _zend_execute_data, 7.4 to 8.4 */
 #define PHP_FRAME_OPLINE   0
-#define PHP_FRAME_RETURN   16 /* of a generator's function: the generator */
+#define PHP_FRAME_RETURN   16 /* the generator, in a frame of a generator's function */
 #define PHP_FRAME_FUNC	   24
 #define PHP_FRAME_THIS	   32
 #define PHP_FRAME_INFO	   40 /* its lowest byte: the type of This */
@@ -32,10 +32,10 @@
 
 /* struct _zend_generator */
 #define PHP_GENERATOR_MAX 512 /* bytes that it has at most */
-#define PHP_RUNNING	  1   /* in its flags: its activation of the loop has begun */
-#define PHP_CHILDREN	  104 /* from the pointer to its frame: how many wait for it */
+#define PHP_RUNNING	  1   /* flag: its activation of the loop has begun */
+#define PHP_CHILDREN	  104 /* bytes from the pointer to its frame on: how many wait for it */
 
-#define PHP_STUB_WORDS 2 /* on the stack while code runs that the JIT's functions share */
+#define PHP_STUB_WORDS 2 /* words on the stack while code runs that the JIT's functions share */
 
 /* union _zend_function */
 #define PHP_FUNC_FLAGS	  4
@@ -46,7 +46,7 @@
 #define PHP_TYPE_INTERNAL 1
 #define PHP_TYPE_USER	  2
 #define PHP_TYPE_EVAL	  4
-#define PHP_TRAMPOLINE	  (1u << 18) /* in the flags: stands for __call until that is entered */
+#define PHP_TRAMPOLINE	  (1u << 18) /* flag: stands for __call until that is entered */
 
 #define PHP_CLASS_NAME	8
 #define PHP_OPLINE_LINE 24
@@ -54,7 +54,7 @@
 #define PHP_STR_HASH	8 /* 0: not computed */
 #define PHP_STR_LEN	16
 #define PHP_STR_DATA	24
-#define PHP_OPLINE(s)	((s)->regs.r[15]) /* in the loop, if it is the innermost frame */
+#define PHP_OPLINE(s)	((s)->regs.r[15]) /* valid in the loop, if it is the innermost frame */
 
 static __always_inline const struct sf_php *php_of(const struct sf_vma *v)
 {
@@ -196,7 +196,7 @@ static __always_inline u32 php_line(struct sf_scratch *s, const struct sf_php *d
 
 	if (!cfg_lines || w->object[0] == PHP_TYPE_INTERNAL)
 		return 0;
-	if (!s->n) /* in the loop itself: the copy in the frame is older than the register */
+	if (!s->n) /* the loop itself: the copy in the frame is older than the register */
 		line = php_line_at(w, d, w->php.opline);
 	return line ? line : php_line_at(w, d, opline);
 }
@@ -366,7 +366,7 @@ static __always_inline void php_begin(struct sf_scratch *s, const struct sf_php 
 		php_unborn(s, d, v);
 }
 
-/* After a native stack that ended early: as php_next. 1: no frame is left. */
+/* Records the next frame, as php_next, if the native stack ended early. 1: no frame is left. */
 static int php_rest(u32 round, void *ctx)
 {
 	u32 slot = *(u32 *)ctx;
@@ -383,13 +383,13 @@ static int php_rest(u32 round, void *ctx)
 	d = php_of(v);
 	if (!d || !s->lang.php.frame)
 		return 1;
-	s->vma_last = s->lang.php.vma; /* for php_describe */
+	s->vma_last = s->lang.php.vma; /* php_describe uses it */
 	next = php_emit(s, slot, d);
 	return next != PHP_NEXT && next != PHP_TOP;
 }
 
 /*
- * If the native stack is that of a fiber, PHP's frames go on to those of the code that resumed it.
+ * PHP's frames go on, if the native stack is that of a fiber, to those of the code that resumed it.
  * They belong before the start of the fiber: without `start`, it is taken off the stack, and
  * returned; 0: not a fiber's. With it, it is put back after them. Global: verified once.
  */
@@ -497,9 +497,9 @@ __noinline int php_jit(u32 slot)
 }
 
 /*
- * After a stack that ended before it met the loop, in other code made at run time (PCRE's) or in
- * code without rows (fibers' assembler): the chain is known all the same, if this is the main
- * thread, which is the one that runs PHP.
+ * Finds the chain for a stack that ended before it met the loop, in other code made at run time
+ * (PCRE's) or in code without rows (fibers' assembler). The chain is known all the same, if this is
+ * the main thread, which is the one that runs PHP.
  */
 __noinline int php_without_loop(u32 slot)
 {

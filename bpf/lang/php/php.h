@@ -24,15 +24,15 @@ enum sf_php_code { SF_PHP_FUNCTION, SF_PHP_MAIN, SF_PHP_INCLUDE, SF_PHP_EVAL };
 struct sf_php_walk {
 	sf_u64 module;	  /* bits of the frame word of the runtime it is about */
 	sf_u64 frame;	  /* the next one; 0: none is left */
-	sf_u64 func;	  /* in hand */
-	sf_u64 caller;	  /* of the next one, in place of its own; 0: its own */
-	sf_u64 opline;	  /* of the innermost frame, from its register; 0: not known */
-	sf_u64 generator; /* of the frame before, if it has one */
+	sf_u64 func;	  /* the function in hand */
+	sf_u64 caller;	  /* caller of the next one, in place of its own; 0: its own */
+	sf_u64 opline;	  /* opline of the innermost frame, from its register; 0: not known */
+	sf_u64 generator; /* generator of the frame before, if it has one */
 	sf_u32 vma;	  /* the runtime's slot in vmas[] */
 	sf_u32 code;	  /* enum sf_php_code of the function in hand */
 	sf_u32 skipped;
 	sf_u32 resumes; /* the innermost code starts or ends the activation of a generator */
-	sf_u64 text[3]; /* for reads, to save stack */
+	sf_u64 text[3]; /* buffer for reads, to save stack */
 };
 
 struct sf_php_begin {

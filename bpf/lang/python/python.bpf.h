@@ -366,7 +366,7 @@ static int python_rest(u32 round, void *ctx)
 	v = vma_at(s, p->vma);
 	if (v->word != p->module || !v->len || !p->frame) /* another mapping took the place */
 		return 1;
-	s->vma_last = p->vma; /* for python_describe */
+	s->vma_last = p->vma; /* python_describe uses it */
 	lang = lang_of(v);
 	if (!lang)
 		return 1;

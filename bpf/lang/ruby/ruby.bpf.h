@@ -89,9 +89,10 @@ __noinline int ruby_jit(u32 slot, int found)
 }
 
 /*
- * After a stack that did not meet the loop: the thread's chain is known all the same, if the
- * runtime is on the stack, as in a fiber or a thread of a method written in C. If the stack ended
- * in other code made at run time, it is enough that the runtime was met in this address space.
+ * Finds the chain for a stack that did not meet the loop. The thread's chain is known all the same,
+ * if the runtime is on the stack, as in a fiber or a thread of a method written in C. If the stack
+ * ended in other code made at run time, it is enough that the runtime was met in this address
+ * space.
  */
 __noinline int ruby_without_loop(u32 slot)
 {
@@ -133,7 +134,7 @@ __noinline int ruby_without_loop(u32 slot)
 }
 
 /*
- * After the walk. Records the next frame if the native stack ended early: the rest of the chain is
+ * Records the next frame after the walk if the native stack ended early: the rest of the chain is
  * known all the same. Else no frame should be left. 1: that is all.
  */
 static int ruby_rest(u32 round, void *ctx)
@@ -150,7 +151,7 @@ static int ruby_rest(u32 round, void *ctx)
 	v = vma_at(s, r->vma);
 	if (v->word != r->module || !v->len) /* another mapping took the place */
 		return 1;
-	s->vma_last = r->vma; /* for ruby_describe */
+	s->vma_last = r->vma; /* ruby_describe uses it */
 	cfp = r->cfp;
 	n = s->n;
 	if (!cfp || ruby_one(slot) == RUBY_FAULT)

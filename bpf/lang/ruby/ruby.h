@@ -17,13 +17,13 @@ struct sf_ruby {
 	sf_u64 symbols; /* address of the array of all symbols; 0: C methods have no names */
 	sf_u32 last_op; /* an id above this has its index in the array in its bits 4.. */
 	sf_u8 tls_how, musl, nexec;
-	sf_u8 frame_size;		   /* of a control frame */
-	sf_u8 ec_thread, thread_pthread;   /* with a global pointer: the owner of the context */
-	sf_u8 insns, insns_n, insns_index; /* in an iseq's body: entries, their number, index */
-	sf_u8 insn_size;		   /* of an entry */
+	sf_u8 frame_size;		   /* size of a control frame */
+	sf_u8 ec_thread, thread_pthread;   /* the owner of the context, with a global pointer */
+	sf_u8 insns, insns_n, insns_index; /* an iseq's body: entries, their number, index */
+	sf_u8 insn_size;		   /* size of an entry */
 	/* Embedded text has its length in the flags, the first line is a Fixnum */
 	sf_u8 before_3_2;
-	sf_u8 local_iseq; /* in the body, behind the parent; 0: labels have no classes */
+	sf_u8 local_iseq; /* offset in the body, behind the parent; 0: labels have no classes */
 };
 
 #define SF_RUBY_STACK 512 /* bytes of environments per read; a power of two */
@@ -32,7 +32,7 @@ struct sf_ruby_walk {
 	sf_u64 module;	 /* bits of the frame word of the runtime it is about */
 	sf_u64 stack;	 /* the value stack's start */
 	sf_u64 cfp, end; /* the next control frame, and the end of them; cfp 0: none is left */
-	sf_u64 body;	 /* of the code in hand */
+	sf_u64 body;	 /* body of the code in hand */
 	sf_u64 begun;	 /* the pc of its first instruction */
 	sf_u64 method;	 /* the code in hand is a C method with this definition; 0: an iseq */
 	sf_u64 ep_base;
@@ -41,15 +41,15 @@ struct sf_ruby_walk {
 	sf_u32 handler; /* the last frame was a rescue or an ensure */
 	sf_u32 pending; /* the innermost activation is not in the native stack yet */
 	sf_u32 called;	/* the C method has a caller, whose code is in object */
-	/* Of the control frame in hand. entry: its method; outer: the environment around it */
+	/* The control frame in hand. entry: its method; outer: the environment around it */
 	sf_u64 flags, entry, outer;
 	sf_u64 owner;	       /* class of the method; 0: none, or a version without it in labels */
-	sf_u64 iseq, cookie;   /* whose body is in object */
+	sf_u64 iseq, cookie;   /* the iseq whose body is in object */
 	sf_u64 name, file;     /* ruby_describe: strings */
 	sf_u64 jit_sp, jit_ra; /* return address of code of YJIT, and where it is */
 	sf_u32 jit_at;	       /* see ruby_jit_hidden */
 	sf_u32 alone;	       /* no activation of the loop is on the stack */
-	sf_u64 head[5];	       /* of an object that is read; not on the BPF stack, which is small */
+	sf_u64 head[5];	       /* start of an object; not on the BPF stack, which is small */
 	sf_u8 eps[SF_RUBY_STACK + 8]; /* environments, from ep_base on */
 };
 

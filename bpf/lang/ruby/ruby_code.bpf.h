@@ -6,7 +6,7 @@
 #include "lang/code.bpf.h"
 
 /* Offsets in an execution context, a control frame, an iseq and its body */
-#define RB_EC_STACK  0 /* then its size in words, and the innermost control frame */
+#define RB_EC_STACK  0 /* the stack, then its size in words, and the innermost control frame */
 #define RB_CFP_PC    0
 #define RB_CFP_ISEQ  16
 #define RB_CFP_EP    32
@@ -16,7 +16,7 @@
 #define RB_RESCUE    4
 #define RB_ENSURE    5
 #define RB_EVAL	     6
-#define RB_BODY_SIZE 4 /* in words */
+#define RB_BODY_SIZE 4 /* size in words */
 #define RB_BODY_CODE 8
 #define RB_BODY_PATH 64
 #define RB_BODY_NAME 80

@@ -38,7 +38,7 @@ static __always_inline u64 ruby_context(const struct sf_ruby *d, u64 delta)
 
 	if (d->tls_how != SF_TLS_NONE)
 		return lang_tls(d->tls_how, d->musl, d->tls, delta, tp);
-	/* That of the thread that runs Ruby, or was the last one to do so */
+	/* The global pointer is for the thread that runs Ruby, or was the last one to do so */
 	if (user_u64(d->tls - delta, &ec) || user_u64(ec + d->ec_thread, &thread) ||
 	    user_u64(thread + d->thread_pthread, &owner) || owner != tp)
 		return 0;
@@ -205,7 +205,7 @@ static __always_inline int ruby_body(struct sf_lang_walk *w, const struct sf_rub
 	return 0;
 }
 
-/* The same by the iseq, which is checked to be one. 0 or -1. */
+/* Reads what is needed of the body of an iseq, which is checked to be one. 0 or -1. */
 static __always_inline int ruby_iseq(struct sf_lang_walk *w, const struct sf_ruby *d, u64 iseq)
 {
 	u64 *head = w->ruby.head;
@@ -417,7 +417,7 @@ __noinline int ruby_one(u32 slot)
 	return RUBY_FINISH;
 }
 
-/* In which part of the runtime the loop's frame is. */
+/* Whether the loop's frame is in rb_vm_exec. */
 static __always_inline bool ruby_in_exec(const struct sf_lang *d, u64 word)
 {
 	u64 offset = SF_FRAME_OFFSET(word);
