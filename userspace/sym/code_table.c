@@ -134,7 +134,7 @@ static int take_points(struct code_part *p, const struct code *codes)
 
 struct aged {
 	uint64_t time;
-	uint32_t at;	     /* in codes */
+	uint32_t at;	     /* index in codes */
 	uint32_t first, end; /* leaves */
 };
 

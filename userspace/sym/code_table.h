@@ -39,7 +39,7 @@ struct code_part {
 };
 
 struct code_table {	    /* zeroed: empty */
-	struct code *codes; /* in the order of the file */
+	struct code *codes; /* pieces in the order of the file */
 	size_t n, cap;
 	char *names;
 	size_t names_len, names_cap;
@@ -57,7 +57,7 @@ size_t code_table_bytes(const struct code_table *t);
 void code_table_free(struct code_table *t); /* empty then */
 /* Skips pieces of size 0 and pieces that wrap around. 0; -ENOMEM; -ENOSPC: the table is full. */
 int code_table_add(struct code_table *t, struct code c, const char *name, size_t len);
-/* The same for a piece that shares another piece's name (c.name). */
+/* Adds, as code_table_add, a piece that shares another piece's name (c.name). */
 int code_table_add_named(struct code_table *t, struct code c);
 /*
  * Indexes the pieces added since the last call. While t would hold more than `most` bytes, drops

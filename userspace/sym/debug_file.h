@@ -37,8 +37,8 @@ struct debug_fetch {
 struct debug_query {
 	struct elf_reader *reader;
 	struct path_opener *paths;     /* NULL: only fetched debug files are found */
-	const struct elf_facts *facts; /* of the file whose debug file is wanted */
-	const char *path;	       /* as the process sees it; NULL: unknown */
+	const struct elf_facts *facts; /* facts of the file whose debug file is wanted */
+	const char *path;	       /* path that the process sees; NULL: unknown */
 	uint32_t owner;		       /* owner of the mapped file, who may name its code */
 	uint32_t pid;		       /* 0: search only our own file system */
 	struct debug_fetch fetch;
@@ -55,7 +55,7 @@ int debug_file_find_dwarf(const struct debug_query *q, struct debug_file *ret);
  * Finds the file that .gnu_debugaltlink names (dwz). q->path is the path of the file with the link.
  */
 int debug_file_find_alt(const struct debug_query *q, struct debug_file *ret);
-void debug_file_close(struct debug_file *d); /* also a zeroed struct with fd -1 */
+void debug_file_close(struct debug_file *d); /* accepts a zeroed struct with fd -1, too */
 
 /*
  * The process's root directory (O_PATH) if it differs from ours; otherwise -ENOENT, or an error of

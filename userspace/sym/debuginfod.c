@@ -25,7 +25,7 @@ struct debuginfod {
 	char urls[4096];
 	bool (*stopped)(void);
 	debuginfod_client *client; /* made by the first fetch */
-	bool asked_network;	   /* by the current fetch */
+	bool asked_network;	   /* the current fetch has asked it */
 	struct debuginfod_totals totals;
 };
 

@@ -16,18 +16,18 @@
 #include "sym/dwarf_sections.h"
 
 #define MAX_DEPTH   256		/* nested entries; compilers stay below 60 */
-#define MAX_ENTRIES (64u << 20) /* of one unit */
+#define MAX_ENTRIES (64u << 20) /* entries of one unit */
 #define MAX_HOPS    16		/* references followed from an entry to the one with its name */
 #define KEPT_MAX    (48u << 20) /* bytes that libdw may keep of finished units */
 #define NONE	    UINT32_MAX
-#define DROPPED	    (UINT32_MAX - 1) /* in place of a node: a function that the linker dropped */
+#define DROPPED	    (UINT32_MAX - 1) /* no node: a function that the linker dropped */
 
 struct node { /* a function, or one inlined instance of it */
 	Dwarf_Die die;
 	uint32_t caller; /* node; NONE: not inlined */
 };
 
-struct best { /* for one address: the function with the smallest range around it */
+struct best { /* the function with the smallest range around one address */
 	uint64_t len;
 	uint32_t node;	 /* NONE: none yet */
 	bool done, here; /* done: emitted; here: in the current unit */
@@ -40,13 +40,13 @@ struct reader {
 	const struct dwarf_open *main;
 	dwarf_emit_fn emit;
 	void *ctx;
-	struct best *best;  /* by address */
-	struct node *nodes; /* of the current unit */
+	struct best *best;  /* one for each address */
+	struct node *nodes; /* nodes of the current unit */
 	size_t nnodes, nodes_cap;
 	uint64_t entries;
 	bool everywhere;		 /* also walk functions that hold none of the addresses */
 	size_t next;			 /* the address after those of the last row */
-	Dwarf_Files *files, *line_files; /* of calls, and of the line program */
+	Dwarf_Files *files, *line_files; /* files of calls, and of the line program */
 	int err;
 };
 

@@ -26,8 +26,8 @@ struct dwarf_job {
 	bool inlined, lines;
 	const uint64_t *addrs; /* virtual addresses, ascending */
 	size_t n;
-	/* For dwarf_work: */
-	bool foreign; /* from a foreign file system, whose root user has no rights here */
+	/* Only dwarf_work uses these: */
+	bool foreign; /* it is from a foreign file system, whose root user has no rights here */
 	int root_fd;  /* root directory of that file system (O_PATH); -1: unknown, or ours */
 };
 

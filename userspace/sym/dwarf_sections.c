@@ -118,7 +118,7 @@ static int copy_sections(const struct elf_image *img, struct copy *c)
 /* ---- Where code is ---- */
 
 /*
- * Of sections, because the first executable segment of some files begins at address 0 with the
+ * Takes sections, because the first executable segment of some files begins at address 0 with the
  * headers. A file of debug information alone has the headers of these sections, too.
  */
 static int find_code(struct dwarf_open *d, const struct elf_image *img)

@@ -27,7 +27,7 @@ struct dwarf_open {
 
 /* fd must be set. 0; -ENOENT: the file has no DWARF; -ENOMEM. */
 int dwarf_open(struct dwarf_open *d);
-void dwarf_close(struct dwarf_open *d); /* also if d is not open */
+void dwarf_close(struct dwarf_open *d); /* accepts a d that is not open, too */
 /*
  * Whether code may begin at addr. The linker leaves the debug information of functions that it
  * drops, at addresses where nothing is: 0, 1, -1 or -2.

@@ -19,8 +19,8 @@
 #define ANSWERS_MAX (256u << 20) /* bytes of all answers */
 #define STRING_MAX  4095	 /* bytes of a name or a path; longer ones are cut */
 #define WALL	    4		 /* wall clock limit, as a multiple of the CPU time limit */
-#define SILENT_NS   (10 * NUM_S) /* without CPU use: the worker waits for a file system */
-/* To become the owner of the file, below their root directory. */
+#define SILENT_NS   (10 * NUM_S) /* time without CPU use: the worker waits for a file system */
+/* The rights to become the owner of the file, below their root directory. */
 #define RIGHTS                                                                       \
 	(PRIVS_CAP(CAP_SETUID) | PRIVS_CAP(CAP_SETGID) | PRIVS_CAP(CAP_SYS_CHROOT) | \
 	 PRIVS_CAP(CAP_DAC_READ_SEARCH))
@@ -35,12 +35,12 @@ struct ask {
 };
 
 /*
- * For each address: index, number of frames; for each frame: line, name, file. Numbers are 32 bits
- * in native byte order. Strings end with a NUL.
+ * Each address: index, number of frames; each frame: line, name, file. Numbers are 32 bits in
+ * native byte order. Strings end with a NUL.
  */
 struct answer {
 	uint32_t last; /* bool: the end; this message has no bytes */
-	int32_t err;   /* of dwarf_read, if it is the last message */
+	int32_t err;   /* result of dwarf_read, if it is the last message */
 	uint32_t len;
 	uint8_t bytes[1 << 17];
 };

@@ -10,17 +10,17 @@
 #include "sym/dwarf_reader.h"
 
 struct dwarf_limits {
-	uint64_t bytes;	       /* of memory (RLIMIT_DATA) */
-	unsigned int seconds;  /* of CPU time; the wall clock limit is four times this */
-	uint64_t most_ns;      /* of wall clock, instead of that; 0: not set */
+	uint64_t bytes;	       /* memory (RLIMIT_DATA) */
+	unsigned int seconds;  /* CPU time; the wall clock limit is four times this */
+	uint64_t most_ns;      /* wall clock, instead of that; 0: not set */
 	bool (*stopped)(void); /* whether to give up; NULL: never */
 };
 
 #define DWARF_LIMITS ((struct dwarf_limits){ .bytes = 1ull << 30, .seconds = 20 })
 
 /*
- * As dwarf_read, and also -EINTR (stopped), -ETIMEDOUT and -ECHILD (the worker crashed or ran out
- * of memory). Everything that it had sent before was emitted.
+ * Does what dwarf_read does, in a worker. Further errors: -EINTR (stopped), -ETIMEDOUT and -ECHILD
+ * (the worker crashed or ran out of memory). Everything that it had sent before was emitted.
  */
 int dwarf_work(const struct dwarf_job *job, const struct dwarf_limits *limits, dwarf_emit_fn emit,
 	       void *ctx);

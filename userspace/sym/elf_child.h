@@ -20,7 +20,7 @@
 
 enum elf_question {
 	ELF_FACTS = 1,
-	ELF_CRC,      /* of the whole file, as in .gnu_debuglink */
+	ELF_CRC,      /* CRC of the whole file, as in .gnu_debuglink */
 	ELF_SYMBOLS,  /* its symbol table, in the memfd */
 	ELF_NAME,     /* the string that begins at `off` */
 	ELF_IDS,      /* what identifies its contents */
@@ -55,14 +55,14 @@ struct elf_answer {
 	uint32_t question;
 	int32_t err; /* 0 or -errno */
 	uint32_t crc;
-	uint32_t n, names_len, cut; /* as in struct symtab; ELF_CODE: n instructions */
+	uint32_t n, names_len, cut; /* members of struct symtab; ELF_CODE: n instructions */
 	struct string_table str[2];
 	union {
 		struct elf_facts facts;
 		struct module_ids ids;
 		struct elf_tls tls;
 		uint64_t digest;
-		/* As symtab_name; demangled: clean text, below SYM_NAME_MAX */
+		/* The text of symtab_name; demangled: clean text, below SYM_NAME_MAX */
 		char name[SYMTAB_NAME_MAX];
 	};
 };

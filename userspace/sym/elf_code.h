@@ -16,7 +16,7 @@
 
 struct elf_instruction {
 	uint32_t at, len; /* bytes from the start of the function; bytes of the instruction */
-	char text[120];	  /* AT&T syntax; "(bad)": no valid instruction, one byte */
+	char text[120];	  /* assembly, AT&T syntax; "(bad)": no valid instruction, one byte */
 };
 
 /* The machine code to decode: `size` bytes of the file, which are loaded at addr. */

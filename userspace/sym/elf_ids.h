@@ -12,7 +12,7 @@ struct elf_image;
 
 /* img NULL: the file is not an ELF file. 0 or -errno: -ENOSYS in a build without the agent. */
 int elf_ids_read(int fd, const struct elf_image *img, struct module_ids *ret);
-/* The same for an image in memory. */
+/* Does what elf_ids_read does for an image in memory. */
 int elf_ids_read_mem(const void *mem, uint64_t size, const struct elf_image *img,
 		     struct module_ids *ret);
 /* Whether elf_ids_read could have made it. */

@@ -19,13 +19,13 @@
 struct slot {
 	uint64_t got;	/* vaddr of the GOT slot */
 	uint32_t sym;	/* index in .dynsym */
-	uint32_t index; /* in .rela.plt; UINT32_MAX for .rela.dyn */
+	uint32_t index; /* index in .rela.plt; UINT32_MAX for .rela.dyn */
 };
 
 struct plt {
 	struct builder *b;
 	struct elf_blob dynsym;
-	struct slot *slots; /* by got */
+	struct slot *slots; /* sorted by got */
 	uint32_t *lazy;	    /* symbol by index in .rela.plt */
 	size_t n, cap, nlazy;
 };

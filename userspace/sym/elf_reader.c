@@ -44,8 +44,8 @@ static bool is_sound(const void *ask, const void *answer)
 }
 
 /*
- * As the functions of the header. -ETIME: the CPU time of a name was used up. An error of the
- * child, not its answer, is not counted yet.
+ * Asks the child. Returns what the functions of the header return. -ETIME: the CPU time of a name
+ * was used up. An error of the child, not its answer, is not counted yet.
  */
 static int ask(struct elf_reader *r, const struct elf_ask *what, const int *fds, uint32_t owner,
 	       uint64_t most_ns)

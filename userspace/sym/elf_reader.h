@@ -53,7 +53,7 @@ int elf_reader_tls(struct elf_reader *r, int fd, struct elf_tls *ret);
 int elf_reader_crc(struct elf_reader *r, int fd, uint32_t *ret);
 int elf_reader_digest(struct elf_reader *r, int fd, uint64_t *ret);
 /*
- * To be called after something was read from the file of a module. 0: the bytes are those that
+ * Checks the file of a module after something was read from it. 0: the bytes are those that
  * processes have executed under its id. -ESTALE: the file has other bytes. -EAGAIN: try later.
  */
 int elf_reader_check(struct elf_reader *r, struct module *m);

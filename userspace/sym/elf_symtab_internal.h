@@ -44,14 +44,14 @@ struct builder {
 	uint32_t nareas;
 	struct cand *cands;
 	size_t n, cap;
-	struct mark *marks; /* by off */
+	struct mark *marks; /* sorted by off */
 	size_t nmarks, marks_cap;
-	struct unwind_file *tables; /* of img, once they were wanted; NULL: none */
+	struct unwind_file *tables; /* tables of img, once they were wanted; NULL: none */
 	bool tables_tried;
 	struct elf_versions versions;
 	uint32_t *sources; /* names of source files, in .strtab */
 	size_t nsources, sources_cap;
-	struct idmap units; /* of Ada and Nim (source_names.c), by hash and language */
+	struct idmap units; /* units of Ada and Nim (source_names.c), by hash and language */
 	bool gnat;	    /* it is, or contains, GNAT's library */
 };
 

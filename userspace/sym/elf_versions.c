@@ -7,7 +7,7 @@
 
 #include "base/vec.h"
 
-#define VERSIONS_MAX 4096 /* of one file; glibc has some 50 */
+#define VERSIONS_MAX 4096 /* versions of one file; glibc has some 50 */
 
 static void add(struct elf_versions *v, struct bytes strings, uint32_t at)
 {

@@ -10,7 +10,7 @@
 #include "elf/elf_image.h"
 
 struct elf_versions {
-	struct elf_blob strings[2]; /* of .gnu.version_d and .gnu.version_r */
+	struct elf_blob strings[2]; /* strings of .gnu.version_d and .gnu.version_r */
 	const char **names;	    /* sorted */
 	size_t n, cap;
 	bool read;
@@ -19,6 +19,6 @@ struct elf_versions {
 /* The length of a name of at most `most` bytes without its version. img: the file with the code. */
 size_t elf_versions_cut(struct elf_versions *v, const struct elf_image *img, const char *name,
 			size_t most);
-void elf_versions_free(struct elf_versions *v); /* also if zeroed */
+void elf_versions_free(struct elf_versions *v); /* accepts a zeroed one, too */
 
 #endif

@@ -23,7 +23,7 @@ struct frame_debug {
 struct part {
 	struct module *m;
 	const struct frame_debug_opts *opts;
-	struct elf_facts facts; /* of the mapped file; they convert offsets to addresses */
+	struct elf_facts facts; /* facts of the mapped file; they convert offsets to addresses */
 	uint64_t *addrs;	/* ascending */
 	uint64_t *offsets;	/* parallel */
 	size_t n;

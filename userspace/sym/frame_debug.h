@@ -22,9 +22,9 @@ struct frame_debug_opts {
 	struct path_opener *paths;
 	bool inlined, lines;
 	struct debug_fetch fetch;
-	/* For files of root and of the caller (struct allowance); other files have less time */
+	/* Limits for files of root and the caller (struct allowance); other files have less time */
 	struct dwarf_limits limits;
-	/* As dwarf_emit_fn, for one offset in m. */
+	/* A dwarf_emit_fn for one offset in m. */
 	int (*found)(void *ctx, struct module *m, uint64_t offset, const struct dwarf_frame *frames,
 		     size_t n);
 	/*

@@ -7,7 +7,7 @@
 #include "base/text.h"
 
 #define INFO "_info"
-#define CON  "_con" /* of a constructor */
+#define CON  "_con" /* suffix of a constructor */
 
 struct out {
 	char *buf;
@@ -155,7 +155,7 @@ size_t haskell_demangle(const char *raw, char *buf, size_t cap)
 	    !(module && has(raw, parts[1] - 1, "zm") && has(raw, parts[1] - 1, "zi")) &&
 	    strncmp(name, "zd", 2) != 0)
 		return 0;
-	/* After the name may come the number that makes a local one unique. */
+	/* The number that makes a local name unique may follow the name. */
 	if (!decode(&o, parts[module], module_end) || !put(&o, ".", 1) ||
 	    !decode(&o, name, parts[module + 2] - 1))
 		return 0;

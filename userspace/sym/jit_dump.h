@@ -25,7 +25,7 @@ struct jit_dump {	/* zeroed: nothing has been read */
 	/* Secret key of by_index's hash, which prevents chosen collisions */
 	uint64_t key;
 	struct idmap by_index; /* index of a piece in the file, which moves refer to */
-	uint32_t *piece; /* in the table; by id of by_index: the latest piece with that index */
+	uint32_t *piece;       /* id of by_index -> the latest piece in the table with that index */
 	size_t piece_cap;
 };
 

@@ -30,7 +30,7 @@ struct jit_file {
 	uint64_t used;	  /* last use, a counter */
 	uint64_t next_ns; /* CLOCK_MONOTONIC; not read again before that */
 	uint64_t done;	  /* bytes of the file read so far */
-	bool unread;	  /* at the last look, the file had lines that were not read */
+	bool unread;	  /* the file had lines that were not read, at the last look */
 	uint64_t look_ns; /* the last look by jit_file_epoch() */
 	int fd;		  /* kept for jit_file_epoch(); -1: none */
 	bool cut;	  /* the rest of the file is not read */
@@ -330,7 +330,7 @@ const char *jit_file_find(struct jit_files *fs, struct jit_file *f, uint64_t add
 	if (!f || !f->codes.nparts)
 		return NULL;
 	f->used = ++fs->uses;
-	/* If lookups are slow, the owner of the file pays for them from the allowance. */
+	/* The owner of the file pays for slow lookups from the allowance. */
 	slow = f->lookup_ns > f->lookups * SLOW_NS;
 	if (slow && !allowance_have(p, f->uid)) {
 		p->totals.deferred++;

@@ -38,7 +38,7 @@ struct jit_files;
 struct jit_file;
 
 struct jit_files *jit_files_new(void);	   /* NULL: out of memory */
-void jit_files_free(struct jit_files *fs); /* with all files */
+void jit_files_free(struct jit_files *fs); /* frees all files, too */
 size_t jit_files_bytes(const struct jit_files *fs);
 
 /* Gets the shared copy of a file, or a new one. uid: its owner. NULL: out of memory. */

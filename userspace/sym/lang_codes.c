@@ -19,7 +19,7 @@
  * among this many last ones.
  */
 #define IDS	  (4u * SF_MAX_CODES)
-#define BYTES_MAX (64u << 20) /* of all code; more of it is unknown */
+#define BYTES_MAX (64u << 20) /* bytes of all code; more of it is unknown */
 /*
  * Bytes of code that is kept; with what finds it, it takes twice as much. A user other than root
  * may hold as much as is left for others: the first one half of KEPT_MAX, the next one a quarter.
@@ -40,9 +40,9 @@ struct code {
 };
 
 struct lang_codes {
-	struct known_id *ids; /* by id modulo IDS */
+	struct known_id *ids; /* indexed by id modulo IDS */
 	struct strpool *strings;
-	struct code *codes; /* by number - 1 */
+	struct code *codes; /* indexed by number - 1 */
 	size_t n, cap, lines_bytes;
 	struct slots slots;
 	struct idmap users;		       /* user_account -> index into kept_by */

@@ -31,7 +31,7 @@ struct map_ages {	     /* zeroed: nothing was read yet */
 	bool expected;	     /* generation + 1 was given to samples */
 	struct map_change {
 		uint64_t before_ns, after_ns; /* the lines were written between these looks */
-		uint32_t generation;	      /* from after_ns on */
+		uint32_t generation;	      /* generation from after_ns on */
 	} changes[MAP_AGES_CHANGES];	      /* the latest; a ring */
 	uint32_t nchanges;
 };

@@ -10,7 +10,7 @@
 #include "base/vec.h"
 
 #define UNPACKED_MAX (64u << 20) /* real ones have a few MB */
-#define XZ_MEMORY    (96u << 20) /* of the decoder; xz -9 needs 65 MB */
+#define XZ_MEMORY    (96u << 20) /* memory of the decoder; xz -9 needs 65 MB */
 
 #ifdef HAVE_LZMA
 static int unpack(struct bytes packed, void **ret, size_t *ret_len)

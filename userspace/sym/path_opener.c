@@ -14,8 +14,8 @@
 
 #define LIVE_NS	     (500 * NUM_MS) /* deadline while samples wait */
 #define END_LEAST_NS (150 * NUM_MS)
-#define OTHERS_MAX   32 /* of them, owned by users other than root */
-#define USER_MAX     2	/* and by one user */
+#define OTHERS_MAX   32 /* unanswered questions owned by users other than root */
+#define USER_MAX     2	/* unanswered questions owned by one user */
 #define HALVED_MAX   3
 
 void path_opener_init(struct path_opener *o, struct fork_server *server, fork_child_fn child,

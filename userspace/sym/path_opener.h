@@ -34,7 +34,7 @@ struct path_opener {
  */
 void path_opener_init(struct path_opener *o, struct fork_server *server, fork_child_fn child,
 		      struct allowance *allowance);
-void path_opener_end(struct path_opener *o); /* also of a zeroed struct */
+void path_opener_end(struct path_opener *o); /* accepts a zeroed struct, too */
 
 void path_ask_begin(struct path_ask *ask, enum path_question question, uint32_t pid,
 		    uint32_t owner);

@@ -147,7 +147,7 @@ static size_t of_user(const struct perf_maps *pm, uint32_t account)
 	return n;
 }
 
-/* If there are too many processes, reuses the least recently used one of the user with the most. */
+/* Reuses the least recently used process of the user with the most, if there are too many. */
 static struct process *make_room(struct perf_maps *pm)
 {
 	struct process *oldest = NULL;
@@ -172,7 +172,7 @@ static struct process *make_room(struct perf_maps *pm)
 	return oldest;
 }
 
-/* As path_open, but fails at once for a process that recently did not answer. */
+/* Calls path_open, but fails at once for a process that recently did not answer. */
 static int ask(struct perf_maps *pm, struct process *p, struct path_ask *what,
 	       struct path_answer *ret)
 {

@@ -23,7 +23,7 @@
 #include "base/num.h"
 #include "sym/jit_files.h"
 
-#define PERF_MAP_MAX_PROCESSES 256 /* with more, one of the user with the most is dropped */
+#define PERF_MAP_MAX_PROCESSES 256 /* a further one drops one of the user with the most */
 
 struct path_opener;
 struct perf_maps;

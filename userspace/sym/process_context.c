@@ -75,7 +75,7 @@ static uint64_t address_of(const char *line)
 	return 0;
 }
 
-/* As read_payload, of the first mapping that has a header. */
+/* Reads the payload of the first mapping that has a header. Returns as read_payload. */
 static int search(uint32_t thread, int mem, uint64_t *at, uint8_t *buf)
 {
 	char path[32], *line = NULL;

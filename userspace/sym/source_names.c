@@ -46,7 +46,7 @@ static int take_source(struct builder *b, const char *name, size_t len)
 {
 	const char *module = name + 2;
 
-	/* In a program that contains the runtime library */
+	/* A program with this file contains the runtime library */
 	b->gnat |= len == strlen("s-stalib.adb") && !memcmp(name, "s-stalib.adb", len);
 	if (ends(name, len, ".adb") || ends(name, len, ".ads"))
 		return add_unit(b, name, len - 4, ADA);
@@ -71,7 +71,7 @@ int builder_read_sources(struct builder *b)
 	struct bytes name;
 	int err = 0;
 
-	if (b->nsources) /* so that the string table is read once, in order */
+	if (b->nsources) /* the string table is then read once, in order */
 		qsort(b->sources, b->nsources, sizeof(*b->sources), by_offset);
 	for (size_t i = 0; i < b->nsources && !err; i++) {
 		err = name_window_at(&w, b, b->sources[i], &name);
@@ -171,7 +171,7 @@ size_t builder_source_name(const struct builder *b, const char *name, size_t len
 	if (!is_ada(b, raw))
 		return 0;
 	shown = ada_demangle(raw, DMGL_NO_OPTS);
-	/* In angle brackets: a name that it does not understand */
+	/* Angle brackets mark a name that it does not understand */
 	n = shown && shown[0] != '<' ? strnlen(shown, SYMTAB_NAME_MAX - 1) : 0;
 	memcpy(ret, shown ? shown : "", n);
 	free(shown);

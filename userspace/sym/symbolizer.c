@@ -73,7 +73,7 @@ static int intern(struct symbolizer *sz, const char *name, const char *module, u
 	return symbolizer_intern_symbol(sz, &s, ret);
 }
 
-/* Out of memory, a frame is unknown rather than lost. */
+/* Makes a frame unknown rather than lost if memory runs out. */
 static uint32_t symbol_or_unknown(struct symbolizer *sz, const char *name, const char *module)
 {
 	uint32_t id;

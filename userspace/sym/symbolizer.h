@@ -78,7 +78,7 @@ const struct module_ids *symbolizer_ids(const struct symbolizer *sz, struct modu
 struct symbolizer_code {
 	uint32_t module;     /* its id */
 	uint64_t start, end; /* file offsets; end: of what `code` has */
-	uint64_t addr;	     /* of the start, as the file says */
+	uint64_t addr;	     /* address of the start, as the file says */
 	bool cut;	     /* the function is longer */
 	struct elf_instruction *code;
 	uint32_t n;
@@ -142,7 +142,7 @@ void symbolizer_set_fetch(struct symbolizer *sz, const struct debug_fetch *fetch
  * replaces.
  */
 const char *symbolizer_name(const struct symbolizer *sz, uint32_t id);
-/* The same, without line and "_[i]". */
+/* The name without line and "_[i]". */
 const char *symbolizer_function(const struct symbolizer *sz, uint32_t id);
 /* *ret_file: the path as the compiler recorded it; "" with line 0 if unknown or not requested. */
 uint32_t symbolizer_line(const struct symbolizer *sz, uint32_t id, const char **ret_file);
@@ -156,6 +156,6 @@ uint32_t symbolizer_module_index(const struct symbolizer *sz, uint32_t id);
 const char *symbolizer_module_name(const struct symbolizer *sz, uint32_t module_index);
 uint32_t symbolizer_module_count(const struct symbolizer *sz);
 uint32_t symbolizer_count(const struct symbolizer *sz); /* all ids are below this */
-size_t symbolizer_bytes(const struct symbolizer *sz);	/* with all tables and caches */
+size_t symbolizer_bytes(const struct symbolizer *sz);	/* includes all tables and caches */
 
 #endif

@@ -26,21 +26,21 @@
 
 struct symbol {
 	uint32_t name, module; /* ids in the two pools */
-	uint32_t function;     /* in names: without line and "_[i]" */
+	uint32_t function;     /* id in names: without line and "_[i]" */
 	/* file: in names. Only if lines are shown; "" and 0: unknown */
 	uint32_t file, line;
 	uint32_t inlined;
 };
 
 struct chain {		/* the frames of one place */
-	uint32_t at, n; /* in chain_ids; innermost first, the function itself last */
+	uint32_t at, n; /* place in chain_ids; innermost first, the function itself last */
 };
 
 struct symbolizer {
 	struct modules *ms;
 	struct elf_reader *reader;
 	struct path_opener *paths;
-	/* By module.index. NULL: no symbols, or not read (module.has_symbols) */
+	/* Tables by module.index. NULL: no symbols, or not read (module.has_symbols) */
 	struct symtab **tables;
 	size_t ntables, tables_cap;
 	uint64_t uses; /* counts uses of tables */
@@ -79,7 +79,7 @@ int symbolizer_intern_symbol(struct symbolizer *sz, const struct symbol *s, uint
 bool symbolizer_cache_get(const struct symbolizer *sz, uint64_t key, uint32_t *ret);
 /* key must not be in the cache yet. Out of memory, the next lookup of the key is another miss. */
 void symbolizer_cache_put(struct symbolizer *sz, uint64_t key, uint32_t id);
-/* As elf_reader_demangle. m NULL: a name of the kernel. */
+/* Calls elf_reader_demangle. m NULL: a name of the kernel. */
 bool symbolizer_demangle(struct symbolizer *sz, const struct module *m, const char *raw, char *ret,
 			 size_t cap);
 /* The symbol of an offset from the symbol table of m, without DWARF. */

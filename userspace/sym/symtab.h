@@ -12,9 +12,9 @@
 #include <stdint.h>
 
 #define SYMTAB_NAME_MAX	 4096	     /* bytes of a name, with its NUL; longer ones are cut */
-#define SYMTAB_MAX_BYTES (16u << 20) /* of a table, including names if it has them */
+#define SYMTAB_MAX_BYTES (16u << 20) /* bytes of a table, including names if it has them */
 
-/* In symtab_sym.size */
+/* The parts of symtab_sym.size */
 #define SYMTAB_PLT     0x80000000u
 #define SYMTAB_IN_FILE 0x40000000u /* the name is in the file, although the table has names */
 #define SYMTAB_SIZE    0x3fffffffu /* the bytes of the function */
@@ -45,7 +45,7 @@ struct string_table {
  * they are not in the file as shown.
  */
 struct symtab {
-	struct symtab_sym *syms; /* by off, no two equal */
+	struct symtab_sym *syms; /* sorted by off, no two equal */
 	char *names; /* starts with "", ends with a NUL; NULL, 0: the names are in the file */
 	uint32_t n, names_len;
 	/* .strtab (of the debug file, if there is one) and .dynstr; size 0: none */
@@ -76,7 +76,7 @@ int symtab_name(const struct symtab *t, const struct symtab_hit *hit, char *buf,
 bool symtab_name_place(const struct symtab *t, const struct symtab_hit *hit, uint64_t *ret_off,
 		       uint32_t *ret_len, bool *ret_debug);
 bool symtab_at(const struct symtab *t, uint32_t index, struct symtab_hit *ret);
-/* for NAME_START and the like; NULL: any other value */
+/* The text of NAME_START and the like; NULL: any other value */
 const char *symtab_root_name(uint32_t name);
 size_t symtab_bytes(const struct symtab *t);
 

@@ -14,14 +14,14 @@
 /* Waits may take one part in SHARE of the wall clock in the long run */
 #define SHARE	      10
 /*
- * When those of all other users have used theirs up, each still has a little of its own: what one
- * user spends is not missing to another. Of the wall clock, and as much as is saved.
+ * Each user still has a little of its own when the share of all other users is used up: what one
+ * user spends is not missing to another. It is a part of the wall clock, up to OWN_NS.
  */
 #define OWN_SHARE     200
 #define OWN_NS	      ALLOWANCE_LEAST_NS
 #define OWN_LEAST_NS  (100 * NUM_MS)
 #define END_SHARE     4 /* one question may take this fraction of what is left at the end */
-/* At the end: for all users but root and the caller together, and for each of them */
+/* The most at the end, for all users but root and the caller together, and for each of them */
 #define OTHERS_END_NS (ALLOWANCE_END_NS / 2)
 #define USER_END_NS   (ALLOWANCE_END_NS / 4)
 /* The least for one question, times p->busy, if that much is left: */

@@ -18,8 +18,8 @@
 #include "base/num.h"
 #include "worker/totals.h"
 
-#define ALLOWANCE_MOST_NS  (2 * NUM_S)	  /* for one question; a file of 600 MB takes 50 ms */
-#define ALLOWANCE_LEAST_NS (250 * NUM_MS) /* with less left, no question is asked */
+#define ALLOWANCE_MOST_NS  (2 * NUM_S)	  /* limit of one question; a file of 600 MB takes 50 ms */
+#define ALLOWANCE_LEAST_NS (250 * NUM_MS) /* no question is asked if less is left */
 #define ALLOWANCE_END_NS   (1500 * NUM_MS)
 #define ALLOWANCE_BUSY_MAX 5
 #define ALLOWANCE_USERS	   64 /* users with an account at a time, except root */
@@ -42,8 +42,8 @@ struct allowance {
 		uint64_t since;
 		uint64_t end_ns; /* spent at the end */
 	} users[ALLOWANCE_USERS];
-	uint64_t cpu_ns; /* of this thread, for files: as large as their owners make it */
-	struct worker_totals totals; /* of the workers whose questions are charged here */
+	uint64_t cpu_ns; /* CPU time of this thread for files: as large as their owners make it */
+	struct worker_totals totals; /* totals of the workers whose questions are charged here */
 	struct {
 		uint64_t ns, since; /* the time left at `since` */
 	} left[ALLOWANCES];
@@ -66,7 +66,7 @@ void allowance_go_on(struct allowance *p);
 /* How long a question about a file of that owner may take, in ns; 0: ask later. */
 uint64_t allowance_have(struct allowance *p, uint32_t owner);
 /*
- * For a wait until until_ns (CLOCK_MONOTONIC) that began before the end of the run: returns the
+ * Cuts a wait until until_ns (CLOCK_MONOTONIC) that began before the end of the run. Returns the
  * time until which it may last now.
  */
 uint64_t allowance_cut(struct allowance *p, uint64_t until_ns);

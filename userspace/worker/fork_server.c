@@ -39,7 +39,7 @@ struct fork_server {
 
 struct ask {
 	pid_t end; /* child to end; 0: make a new one */
-	/* for a new child; valid because the server is a fork with the same addresses */
+	/* what a new child runs; valid because the server is a fork with the same addresses */
 	fork_child_fn fn;
 };
 
@@ -215,7 +215,7 @@ static void wipe_environment(void)
 		explicit_bzero(*e, strlen(*e));
 }
 
-/* If memory runs out, kill the workers first. */
+/* Lets the kernel kill the workers first if memory runs out. */
 static void be_first_to_go(void)
 {
 	int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);

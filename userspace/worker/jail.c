@@ -146,7 +146,7 @@ void jail_enter_reader(const struct jail_reader *limits)
 #ifndef __SANITIZE_ADDRESS__
 	jail_limit(&(struct jail_limits){
 		.space_bytes = limits->memory, .file_bytes = limits->output, .files = MAX_FILES });
-	/* Without filters in the kernel the other limits must do (doctor reports it). */
+	/* The other limits must do if the kernel has no filters (doctor reports it). */
 	if (jail_can_filter() && jail_calls(calls, sizeof(calls) / sizeof(calls[0])))
 		_exit(1);
 #endif

@@ -3,9 +3,9 @@
 #define SFBPF_WORKER_JAIL_FILES_H
 
 /*
- * From now on this thread, and those that it starts, open only files below dir, and only for
- * reading (Landlock). Needs no_new_privs (worker/privs.h). 0; -ENOSYS, -EOPNOTSUPP: the kernel has
- * no Landlock.
+ * Lets this thread, and those that it starts, open only files below dir, and only for reading
+ * (Landlock). Needs no_new_privs (worker/privs.h). 0; -ENOSYS, -EOPNOTSUPP: the kernel has no
+ * Landlock.
  */
 int jail_files(int dir);
 

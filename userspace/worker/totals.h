@@ -15,7 +15,7 @@ struct worker_totals {
 	uint64_t cut;
 	uint64_t mangled; /* names shown mangled because they take too long to demangle */
 	uint64_t changed; /* files that were written before their names were read */
-	uint64_t cpu_ns;  /* of all workers, as of their last answers */
+	uint64_t cpu_ns;  /* CPU time of all workers, as of their last answers */
 };
 
 static inline uint64_t worker_totals_ended(const struct worker_totals *t)

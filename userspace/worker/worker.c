@@ -11,7 +11,7 @@
 #include "base/clock.h"
 
 #define LOOK_MS	    100 /* interval at which a wait checks the limits */
-#define LOOK_CPU_MS 2	/* the same with a short limit of CPU time */
+#define LOOK_CPU_MS 2	/* this interval with a short limit of CPU time */
 
 void worker_init(struct worker *w, struct fork_server *server, fork_child_fn fn,
 		 struct worker_totals *totals)
@@ -125,7 +125,7 @@ static int check_limits(struct worker *w)
 	count_cpu(w);
 	fork_server_kill(w->server, &w->child);
 	w->killed = true;
-	/* On a busy machine the child may not get its CPU time before the deadline. */
+	/* The child may not get its CPU time before the deadline on a busy machine. */
 	return l->cpu_ns && used >= l->cpu_ns / 4 ? -ETIME : -ETIMEDOUT;
 }
 

@@ -18,7 +18,7 @@
 
 #define WORKER_IDLE_NS (3 * NUM_S) /* a new child takes a millisecond */
 
-struct worker_limits {	       /* of one question; 0 or NULL: no limit */
+struct worker_limits {	       /* limits of one question; 0 or NULL: no limit */
 	uint64_t wall_ns;      /* cut when `allowance` ends */
 	uint64_t cpu_ns;       /* CPU time of the child */
 	uint64_t silent_ns;    /* no message and no CPU time used: the child is blocked */
@@ -34,8 +34,8 @@ struct worker {
 	struct worker_limits limits;
 	bool busy;	   /* an answer is due */
 	bool killed;	   /* busy, and past its limits: only the end of the child is due */
-	uint64_t asked_ns; /* CLOCK_MONOTONIC; of the last question */
-	uint64_t since_ns; /* of the last question, message or check for silence */
+	uint64_t asked_ns; /* time of the last question, CLOCK_MONOTONIC */
+	uint64_t since_ns; /* time of the last question, message or check for silence */
 	uint64_t cpu_ns;   /* CPU time of the child that is part of the totals */
 };
 
@@ -57,7 +57,7 @@ int worker_ask(struct worker *w, const struct worker_limits *limits, const void 
  * its CPU time.
  */
 int worker_look(struct worker *w, void *answer, size_t least, size_t most, int *ret_fd);
-/* The same, but waits until the result is not -EAGAIN. -EINTR: limits.stopped returned true. */
+/* Waits until worker_look does not return -EAGAIN. -EINTR: limits.stopped returned true. */
 int worker_wait(struct worker *w, void *answer, size_t least, size_t most, int *ret_fd);
 bool worker_alive(struct worker *w); /* false: there is no child, or it has ended after a kill */
 void worker_end(struct worker *w);
@@ -75,7 +75,7 @@ struct worker_question {
 	size_t answer_len;
 	int *ret_fd; /* the descriptor that comes with an answer; NULL: none does */
 	bool (*sound)(const void *ask, const void *answer);
-	uint32_t owner;		  /* whose allowance is charged */
+	uint32_t owner;		  /* the user whose allowance is charged */
 	uint64_t wall_ns, cpu_ns; /* further limits; 0: none */
 };
 
