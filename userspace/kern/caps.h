@@ -16,7 +16,7 @@ struct cap_need {
 const struct cap_need *caps_needed(unsigned int i); /* NULL after the last one */
 /* Capabilities in another user namespace than the host's do not count for BPF and perf events. */
 bool caps_in_user_namespace(void);
-bool caps_have(int number); /* in the effective set, and it counts */
+bool caps_have(int number); /* whether it is in the effective set, and counts */
 /* One line: the refused operation, the missing capabilities, and the two ways to get them. */
 void caps_explain(char *text, size_t cap, const char *refused);
 /*

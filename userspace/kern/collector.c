@@ -383,7 +383,7 @@ static int set_up(struct collector *c, struct collector_error *err)
 		return fail(err, 1, "too many process or thread ids to filter by");
 	loader_prove_files(c->loader, collector_opened_file, c);
 	add_vdso(c);
-	/* Where the kernel does not report changes, names are those of their first sight. */
+	/* Names are those of their first sight where the kernel does not report changes. */
 	kernel_names_follow(c->names, c->ncpus);
 	return 0;
 }

@@ -45,7 +45,7 @@ struct collector_opts {
 	bool want_link;	  /* record the current span of threads (collector_thread_link) */
 	bool want_cost;	  /* collector_counters.run_ns: costs two clock readings per sample */
 	const struct offcpu_opts *offcpu; /* NULL: on-CPU */
-	bool wall;			  /* with offcpu: on-CPU samples, too */
+	bool wall;			  /* offcpu: take on-CPU samples, too */
 	/* Fork servers for the workers that open and read mapped files */
 	const struct loader_servers *servers;
 	bool (*stopped)(void); /* whether to end the preload; NULL: never */
@@ -63,7 +63,7 @@ struct collector_program {
 struct collector_counters {
 	uint64_t taken, idle, lost[SF_LOST_MAX];
 	uint64_t vma_walks, cache_hits, window_reads, needs, needs_dropped, needs_refused;
-	uint64_t run_ns;       /* of sfbpf's BPF programs, with want_cost */
+	uint64_t run_ns;       /* time of sfbpf's BPF programs, with want_cost */
 	uint64_t off_no_state; /* off-CPU: threads whose state could not be allocated */
 	struct tables_counts tables;
 	struct loader_totals loader;
@@ -75,7 +75,7 @@ struct collector;
 struct collector_error {
 	int exit_code;
 	char text[512];
-	struct refusal refusal; /* with code 4: of the programs that were tried last, if any */
+	struct refusal refusal; /* code 4: the refusal of the programs tried last, if any */
 };
 
 /* Loads everything, attaches nothing. NULL on error, with *err filled. */
@@ -87,13 +87,13 @@ struct collector *collector_new(const struct collector_opts *opts, struct module
  */
 int collector_preload(struct collector *c);
 /*
- * Before collector_attach: the same of the files that a process, of any kind, has mapped in
- * [start, start + len). Waits a second at most; the rest of the tables come later.
+ * Makes the tables of the files that a process, of any kind, has mapped in [start, start + len).
+ * Waits a second at most; the rest come later. Call before collector_attach.
  */
 void collector_preload_range(struct collector *c, uint32_t pid, uint64_t start, uint64_t len);
 /*
- * During sampling: requests the tables of files that the process has mapped, before the first
- * sample meets them.
+ * Requests the tables of files that the process has mapped, before the first sample meets them.
+ * Call during sampling.
  */
 void collector_look(struct collector *c, uint32_t pid);
 bool collector_add_pid(struct collector *c, uint32_t pid);
@@ -102,9 +102,9 @@ void collector_codes_forget(struct collector *c);
 /* Starts sampling. 0, or the exit code with *err filled. */
 int collector_attach(struct collector *c, struct collector_error *err);
 
-/* During sampling: changes the frequency; 0 or -errno. */
+/* Changes the frequency. Call during sampling. 0 or -errno. */
 int collector_set_hz(struct collector *c, uint64_t hz);
-/* During sampling: takes no samples until it is called with false. 0 or -errno. */
+/* Takes no samples until it is called with false. Call during sampling. 0 or -errno. */
 int collector_pause(struct collector *c, bool pause);
 /*
  * Follows CPU hotplug: samples the CPUs that are online now. Opens events, so it needs the rights
@@ -113,12 +113,12 @@ int collector_pause(struct collector *c, bool pause);
 int collector_follow_cpus(struct collector *c);
 
 /*
- * With want_link: sets where the threads of a process have their current span; NULL: takes the
+ * Sets where the threads of a process have their current span; needs want_link. NULL: takes the
  * process out. 0 or -errno.
  */
 int collector_thread_link(struct collector *c, uint32_t pid, const struct sf_thread_link *link);
 
-#define SAMPLE_WORDS (SF_MAX_USER + SF_MAX_KERNEL + SF_OFF_CHAIN + SF_LINK_WORDS) /* at most */
+#define SAMPLE_WORDS (SF_MAX_USER + SF_MAX_KERNEL + SF_OFF_CHAIN + SF_LINK_WORDS) /* maximum */
 
 /* The number of words that follow a sample: its frames, and what its type and flags add. */
 static inline size_t sample_words(const struct sf_sample *s)

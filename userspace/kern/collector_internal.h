@@ -47,8 +47,8 @@ struct collector {
 	struct cpu_events events;
 	struct kernel_names *names;
 	int stats_fd;
-	char (*verifier_said)[VERIFIER_LOG]; /* by program; NULL unless count_run_time */
-	char (*off_said)[VERIFIER_LOG];	     /* the same, off-CPU programs */
+	char (*verifier_said)[VERIFIER_LOG]; /* indexed by program; NULL unless count_run_time */
+	char (*off_said)[VERIFIER_LOG];	     /* verifier_said for off-CPU programs */
 	uint64_t bad_records;
 	uint32_t codes_begun;	    /* the last id of code when the kernel's map was emptied */
 	struct worker_totals lists; /* iter_read's children */
@@ -57,18 +57,18 @@ struct collector {
 	union {
 		struct sf_sample sample;
 		uint64_t room[sizeof(struct sf_sample) / 8 + SAMPLE_WORDS];
-	} copy; /* of a sample with other words; last, as its type has no fixed size */
+	} copy; /* a sample with other words; last, as its type has no fixed size */
 };
 
 /*
- * The same sample with the numbers of lang_codes in its frames of languages; valid until the next
- * call.
+ * Returns the sample with the numbers of lang_codes in its frames of languages. It is valid until
+ * the next call.
  */
 const struct sf_sample *collector_number(struct collector *c, const struct sf_sample *s,
 					 size_t words);
 /*
- * The same sample with words for kernel addresses whose code may change (kern/kernel_names.h);
- * valid until the next call of either.
+ * Returns the sample with words for kernel addresses whose code may change (kern/kernel_names.h).
+ * It is valid until the next call of either.
  */
 const struct sf_sample *collector_kernel_words(struct collector *c, const struct sf_sample *s,
 					       size_t words);
@@ -84,7 +84,7 @@ int collector_opened_file(void *ctx, pid_t pid);
 
 /* Makes the verifier write its statistics of each program to (*said)[i]. Call before loading. */
 void collector_log_verifier(struct bpf_object *obj, char (**said)[VERIFIER_LOG]);
-/* After loading failed: adds what collector_log_verifier made the verifier write. */
+/* Adds what collector_log_verifier made the verifier write, after loading failed. */
 void collector_read_verifier(struct refusal *r, struct bpf_object *obj, char (*said)[VERIFIER_LOG]);
 int collector_map_stats(struct collector *c, const struct bpf_map *map, struct sf_cpu_stats **ret);
 /*

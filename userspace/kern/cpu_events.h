@@ -21,10 +21,10 @@ struct cpu_event {
 
 struct cpu_events {
 	const struct perf_event_kind *kind;
-	uint64_t hz, period;	     /* as for perf_event_open_cpu */
+	uint64_t hz, period;	     /* see perf_event_open_cpu */
 	const struct num_cpus *cpus; /* NULL: all */
 	int ncpus;		     /* possible */
-	struct cpu_event *of;	     /* by CPU; NULL: not opened */
+	struct cpu_event *of;	     /* indexed by CPU; NULL: not opened */
 	/* Time suspended since boot, at the last check; 0: not checked yet */
 	uint64_t asleep_ns;
 	bool paused;
@@ -34,9 +34,9 @@ struct cpu_events {
 int cpu_events_open(struct cpu_events *e);
 /* Starts sampling. 0 or -errno. */
 int cpu_events_attach(struct cpu_events *e, const struct bpf_program *prog);
-/* During sampling: changes the frequency. 0 or -errno. */
+/* Changes the frequency. Call during sampling. 0 or -errno. */
 int cpu_events_set_hz(struct cpu_events *e, uint64_t hz);
-/* During sampling: takes no samples until it is called with false. 0 or -errno. */
+/* Takes no samples until it is called with false. Call during sampling. 0 or -errno. */
 int cpu_events_pause(struct cpu_events *e, bool pause);
 /* Follows CPU hotplug. Returns the number of CPUs that are sampled now. */
 int cpu_events_follow(struct cpu_events *e, const struct bpf_program *prog);

@@ -117,7 +117,7 @@ static enum irq_entry entry_here(void)
 struct names {
 	symbolizer_kernel_fn fn;
 	void *ctx;
-	char name[256]; /* of the address that was asked for last */
+	char name[256]; /* the name of the address that was asked for last */
 };
 
 static bool has_name(struct names *n, uint64_t addr)

@@ -28,9 +28,9 @@ struct irq_code {
 
 /* name: of kernel addresses, for kernels that hide those of /proc/kallsyms (kptr_restrict). */
 void irq_code_find(symbolizer_kernel_fn name, void *ctx, struct irq_code *ret);
-/* From the text of /proc/kallsyms. */
+/* Reads the text of /proc/kallsyms. */
 void irq_code_read(FILE *kallsyms, enum irq_entry entry, struct irq_code *ret);
-/* For IRQ_IDT, by names alone, without kallsyms. Takes some tenths of a second. */
+/* Searches by names alone, without kallsyms. IRQ_IDT only. Takes some tenths of a second. */
 void irq_code_search(symbolizer_kernel_fn name, void *ctx, struct irq_code *ret);
 
 #endif

@@ -21,7 +21,7 @@ int iter_read(struct fork_server *server, int iter_fd, size_t size,
 	      struct worker_totals *totals);
 
 struct iter_patience {
-	uint64_t ns; /* for which the child may be blocked in all: not running, nor queued */
+	uint64_t ns; /* how long the child may be blocked in all: not running, nor queued */
 	/*
 	 * Called when it was blocked for longer, before it is killed. Its program may go on at any
 	 * time after that: while the child waits in the kernel, it does not end.

@@ -51,7 +51,7 @@ struct kernel_names {
 	struct strpool *names; /* ids are numbers */
 	struct piece *pieces;
 	size_t n, cap;
-	struct event *events; /* of one round of reading */
+	struct event *events; /* the events of one round of reading */
 	size_t nevents, events_cap;
 	uint64_t changed_ns; /* the time of the last change */
 	/* What was found at an address since the last change there */
@@ -151,7 +151,7 @@ static void drop_old(struct kernel_names *kn)
 	kn->n = n < PIECES_MAX ? n : 0;
 }
 
-/* Out of memory, what is there is asked for. */
+/* Adds a piece. What is there is asked for when memory runs out. */
 static void add_piece(struct kernel_names *kn, const struct piece *p)
 {
 	if (kn->n >= kn->cap && kn->n)
@@ -308,7 +308,7 @@ uint64_t kernel_names_word(struct kernel_names *kn, uint64_t addr, uint64_t time
 	number = ask_now(kn, addr);
 	if (number == FIXED)
 		return addr;
-	if (ksymbols_pending(&kn->changes)) { /* before the answer, perhaps */
+	if (ksymbols_pending(&kn->changes)) { /* changes, perhaps before the answer */
 		read_changes(kn, now_ns);
 		to = time_ns ? time_ns : UINT64_MAX;
 	}

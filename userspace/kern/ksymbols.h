@@ -21,7 +21,7 @@ struct ksymbols {
 	struct ksymbol_ring {
 		int fd;	   /* -1: none */
 		void *mem; /* struct perf_event_mmap_page, and the data */
-	} * of;		   /* by CPU */
+	} * of;		   /* indexed by CPU */
 	int ncpus;
 	size_t page;
 };

@@ -14,7 +14,7 @@ static ssize_t take(void *cookie, const char *text, size_t len)
 	return (ssize_t)len;
 }
 
-/* Through a stream, because the verifier's log in one message may have 16 MB. */
+/* Writes through a stream, because the verifier's log in one message may have 16 MB. */
 static void keep(const char *fmt, va_list args)
 {
 	const cookie_io_functions_t functions = { .write = take };

@@ -11,7 +11,7 @@
 /* CPU time of workers for the files of a user other than root: of one CPU, and what is saved */
 #define CPU_SHARE    50
 #define CPU_NS	     (20 * NUM_S)
-#define CPU_LEAST_NS (250 * NUM_MS) /* with less left, no file is read */
+#define CPU_LEAST_NS (250 * NUM_MS) /* no file is read with less left */
 #define OWNERS_MOST  4096
 
 /* The entry of a user; valid until the next call. */

@@ -23,7 +23,7 @@ struct load_job {
 	unsigned int tries; /* workers that died of it, or did not finish */
 	/* A later pass over a file that has tables: what of its machine code. CODE_QUICK: none */
 	enum table_code code;
-	uint64_t code_at; /* as in struct table_ask */
+	uint64_t code_at; /* see struct table_ask */
 };
 
 struct load_queue {
@@ -40,7 +40,7 @@ struct load_queue {
 		uint64_t cpu_ns, since; /* what is left of its CPU time at `since` */
 	} * of_owner;
 	size_t owners_cap;
-	uint64_t pid_served[LOAD_PIDS]; /* as served, by process */
+	uint64_t pid_served[LOAD_PIDS]; /* load_owner.served for processes */
 };
 
 /* Not now; in its turn; before all others; not before load_queue_readmit */

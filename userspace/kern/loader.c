@@ -16,7 +16,7 @@
 #define UNMAPPED_MS 60000u
 #define WATCH_MS    50	 /* how often the clock of a busy worker is checked */
 #define TEND_MS	    1000 /* how often the queue is purged, and users without CPU time looked at */
-/* With more files than this in the round, loader_load_now waits for the workers */
+/* loader_load_now waits for the workers if the round has more files than this */
 #define QUEUE_LONG  64u
 
 /* SLOW: 5 s of the analysis of machine code (unwind/table_child.c), and the tables of its rows */
@@ -75,7 +75,7 @@ static bool next_job(struct loader *l, load_pick_fn fn, struct pick *pick, struc
 	pthread_mutex_lock(&l->lock);
 	any = load_queue_next(&l->queue, fn, pick, ret);
 	if (any) {
-		/* Until the next count_active(): the file is neither in the queue nor in a lane */
+		/* The file is neither in the queue nor in a lane until the next count_active() */
 		l->active++;
 		if (fn == for_lane)
 			load_queue_served(&l->queue, &ret->need);
@@ -301,8 +301,8 @@ static void *loader_main(void *arg)
 			if (l->lanes[SLOW].worker.busy && !l->lanes[FAST].worker.busy &&
 			    !openers_busy(&l->openers))
 				/*
-				 * For compilers and their libraries, the tables take 1/15 to 1/30
-				 * of the file
+				 * The tables of compilers and their libraries take 1/15 to 1/30 of
+				 * the file
 				 */
 				tables_reserve(l->tables, l->lanes[SLOW].job.need.size / 15);
 			wait_for_work(l, fd, ms < soon ? ms : soon);

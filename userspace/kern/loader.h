@@ -23,16 +23,16 @@ struct loader;
 struct loader_totals {
 	/* files with tables; files without; files that could not be opened */
 	uint64_t loaded, no_table, gone;
-	uint64_t rows, rules, bytes; /* of loaded files, each counted once */
-	uint64_t build_ns;	     /* of all conversions */
+	uint64_t rows, rules, bytes; /* sums over loaded files, each counted once */
+	uint64_t build_ns;	     /* time of all conversions */
 	uint64_t thread_ns;	     /* CPU time of the loader's thread */
 	struct worker_totals workers;
 };
 
 struct loader_servers { /* make the workers for foreign files */
-	/* for workers that read files: table_child_run, elf_child_main */
+	/* the server of workers that read files: table_child_run, elf_child_main */
 	struct fork_server *parsers;
-	struct fork_server *openers; /* for workers that open files: open_child_main */
+	struct fork_server *openers; /* the server of workers that open files: open_child_main */
 };
 
 /* Call while there is one thread. 0 or -errno; call loader_servers_stop in either case. */
@@ -43,11 +43,11 @@ void loader_servers_stop(struct loader_servers *s);
 struct loader *loader_new(struct modules *modules, struct tables *tables, int copies_fd,
 			  const struct loader_servers *servers);
 /*
- * Before loader_start, in this order. loader_load_by: the time (CLOCK_MONOTONIC) after which the
- * others do not wait any more. loader_load_now: loads a file; 0 or -ENOMEM. loader_settle: waits
- * for all tables, or until stopped() returns true. It does not wait for files whose users have no
- * CPU time left; the loader's thread loads what is missing. Files that come after it may get rows
- * from all of their machine code at once (loader_want_code).
+ * Call these before loader_start, in this order. loader_load_by: the time (CLOCK_MONOTONIC) after
+ * which the others do not wait any more. loader_load_now: loads a file; 0 or -ENOMEM.
+ * loader_settle: waits for all tables, or until stopped() returns true. It does not wait for files
+ * whose users have no CPU time left; the loader's thread loads what is missing. Files that come
+ * after it may get rows from all of their machine code at once (loader_want_code).
  */
 void loader_load_by(struct loader *l, uint64_t until_ns);
 int loader_load_now(struct loader *l, const struct sf_need *need);

@@ -314,7 +314,7 @@ void loader_convert(struct loader *l, int lane, const struct load_job *job,
 	m = loader_wanted(l, &job->need);
 	if (!m || m->state != FILE_OPEN)
 		return;
-	/* Before the conversion, so that it is not wasted. */
+	/* Makes room before the conversion, so that it is not wasted. */
 	if (tables_make_room(l->tables, m->id, m->room)) {
 		loader_advance(l, m, EVENT_NO_ROOM);
 		return;

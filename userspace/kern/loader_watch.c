@@ -38,7 +38,7 @@ void loader_watch(struct loader *l, const struct module *m)
 	char path[32];
 	uint64_t ns;
 
-	/* Out of memory, the file is not watched. */
+	/* The file is not watched when memory runs out. */
 	if (!m->ctime_ns || vec_reserve(&w->v, &w->cap, w->n + 1, sizeof(*w->v)))
 		return;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", m->fd);
@@ -46,7 +46,7 @@ void loader_watch(struct loader *l, const struct module *m)
 		.module = m->id,
 		.wd = inotify_add_watch(w->inotify, path, IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF),
 	};
-	if (module_change(m, &ns) != MODULE_SAME) /* before there was a watch */
+	if (module_change(m, &ns) != MODULE_SAME) /* a change before there was a watch */
 		w->looked_ns = 0;
 }
 

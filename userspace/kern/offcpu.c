@@ -117,7 +117,7 @@ int offcpu_attach(struct offcpu *off)
 		return err;
 	offcpu_calibrate(skel->bss);
 	/*
-	 * From here on every switch is seen. The iterator finds the threads that were off the CPU
+	 * Every switch is seen from here on. The iterator finds the threads that were off the CPU
 	 * before.
 	 */
 	err = offcpu_run_iterator(skel->progs.off_first, NULL, off);

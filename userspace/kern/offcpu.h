@@ -32,7 +32,7 @@ struct offcpu_opts {
 	uint64_t single_min_ns;
 	/* collector_counters.run_ns without kernel.bpf_stats: one switch in many is timed. */
 	bool want_cost;
-	bool want_cost_back; /* the same, but not if stacks are taken on leaving */
+	bool want_cost_back; /* want_cost, but not if stacks are taken on leaving */
 	/* Where stacks are taken. AUTO: BACK if the kernel supports it, else LEAVE. */
 	enum offcpu_where where;
 };
@@ -41,7 +41,7 @@ struct offcpu_opts {
 struct offcpu_block {
 	const struct sf_sample *stack;
 	const struct sf_sample *waker; /* NULL: unknown */
-	/* With chains: the waker's waker, and the waker of that; NULL: unknown. */
+	/* The waker's waker, and the waker of that; needs chains. NULL: unknown. */
 	const struct sf_sample *before[SF_OFF_CHAIN - 1];
 	uint8_t state; /* enum sf_off_state */
 	/* count: closed blocks. ns: their time, and that of open blocks up to their last cut. */
@@ -70,8 +70,8 @@ struct worker_totals;
 /* NULL with errno set. rdonly_cast: the kernel has bpf_rdonly_cast. */
 struct offcpu_bpf *offcpu_open(bool rdonly_cast);
 /*
- * Between open and load, after the knobs of on-CPU samples were copied: sets off-CPU knobs, map
- * sizes and programs.
+ * Sets off-CPU knobs, map sizes and programs. Call between open and load, after the knobs of on-CPU
+ * samples were copied.
  */
 void offcpu_configure(struct offcpu_bpf *skel, const struct offcpu_opts *o,
 		      const struct num_cpus *cpus, int ncpus, bool at_leave,
@@ -104,7 +104,7 @@ const struct sf_sample *offcpu_stack_of(const struct offcpu *off, const struct s
  */
 int offcpu_cut(struct offcpu *off);
 /*
- * From now on, samples blocks shorter than ns, one per ns of a thread's blocked time. 0: all are
+ * Samples blocks shorter than ns from now on, one per ns of a thread's blocked time. 0: all are
  * counted. If stacks are taken on leaving, the length of a block is not known yet: one block in ns
  * / OFFCPU_THIN_MIN is counted, whatever its length.
  */

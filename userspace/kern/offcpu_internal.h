@@ -27,8 +27,8 @@ struct off_stack {
 };
 
 struct off_stacks {	      /* zeroed: empty */
-	struct idmap ids;     /* by hash */
-	struct off_stack **v; /* by id; malloc'ed */
+	struct idmap ids;     /* ids of hashes */
+	struct off_stack **v; /* indexed by id; malloc'ed */
 	size_t cap;
 };
 
@@ -45,7 +45,7 @@ struct off_transient {
 struct off_singles {
 	struct sf_off_single *list;
 	size_t n, cap;
-	size_t seen; /* those that an earlier offcpu_singles left */
+	size_t seen; /* how many an earlier offcpu_singles left */
 	uint64_t dropped;
 };
 
@@ -57,7 +57,7 @@ struct offcpu {
 	struct offcpu_bpf *skel;
 	struct remote_bpf *remote; /* NULL: the kernel refuses it */
 	struct fork_server *readers;
-	struct worker_totals *totals; /* of its children */
+	struct worker_totals *totals; /* totals of its children */
 	uint64_t patience_ns;	      /* what is left of it: offcpu_patience() */
 	struct offcpu_opts opts;
 	bool at_leave;
@@ -65,7 +65,7 @@ struct offcpu {
 	struct off_transient *transient; /* TRANSIENT_PLACES, by thread id; NULL: none yet */
 	struct off_singles singles;
 	struct idmap seen;	       /* keys of the counts of this generation */
-	struct off_handed_out *counts; /* by id in seen */
+	struct off_handed_out *counts; /* indexed by id in seen */
 	size_t counts_cap;
 	uint32_t generation;
 	bool closing;	     /* the previous generation must still be read for the last time */
@@ -95,7 +95,10 @@ void offcpu_patience(struct offcpu *off);
  * are held. 0 or -errno: not all threads were visited.
  */
 int offcpu_read_sleepers(struct offcpu *off);
-/* The same with all open blocks: where stacks cannot be read, they have the kernel part only. */
+/*
+ * Does what off_pass says with all open blocks: where stacks cannot be read, they have the kernel
+ * part only.
+ */
 int offcpu_visit_open(struct offcpu *off);
 
 /* offcpu_stacks.c */

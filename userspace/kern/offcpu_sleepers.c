@@ -11,8 +11,8 @@
 #include "kern/iter_reader.h"
 #include "kern/offcpu_internal.h"
 
-#define PATIENCE_NS (700 * NUM_MS) /* at a start, a cut or an end */
-#define CHILD_NS    (200 * NUM_MS) /* of that, for one child */
+#define PATIENCE_NS (700 * NUM_MS) /* the patience of a start, a cut or an end */
+#define CHILD_NS    (200 * NUM_MS) /* the part of it for one child */
 #define LEAST_NS    (50 * NUM_MS)
 
 void offcpu_patience(struct offcpu *off)
@@ -47,7 +47,7 @@ int offcpu_read_sleepers(struct offcpu *off)
 
 int offcpu_visit_open(struct offcpu *off)
 {
-	/* After a child was given up, the others leave threads out. */
+	/* The others leave threads out after a child was given up. */
 	if (off->remote && !offcpu_read_sleepers(off) && !off->skel->bss->off_session)
 		return 0;
 	return offcpu_run_iterator(off->skel->progs.off_last_blind, NULL, off);

@@ -121,7 +121,7 @@ const struct sf_sample *offcpu_missing_stack(struct sf_sample *rec, uint64_t has
 	*rec = (struct sf_sample){
 		.type = SF_REC_STACK,
 		.pid = pid,
-		.tid = 0, /* of a thread with this comm, which is not known */
+		.tid = 0, /* not known; a thread with this comm */
 		.flags = SF_SAMPLE_USER | SF_SAMPLE_IN_KERNEL,
 		.stop = hash == SF_STACK_UNKNOWN ? SF_STOP_ASLEEP : SF_STOP_RING_FULL,
 	};

@@ -16,16 +16,16 @@ struct open_ask {
 	uint32_t pid;
 	uint32_t copy;		/* bool: return a copy of the file instead of the file */
 	uint64_t start, end;	/* the mapping */
-	struct sf_file_key key; /* of the file that is expected there */
+	struct sf_file_key key; /* key of the file that is expected there */
 	uint64_t most;		/* most bytes to copy; -EFBIG for a larger file */
 };
 
 /* Sent with a descriptor: the file, or its copy; to be ignored if err is set */
 struct open_answer {
 	int32_t err;	   /* -EINPROGRESS: only the path; another answer may follow */
-	uint32_t bytes;	   /* of memory that the copy takes */
-	uint64_t ctime_ns; /* of the file, as its descriptor says; 0: a copy */
-	char path[4096];   /* as the process sees it; "": unknown */
+	uint32_t bytes;	   /* memory that the copy takes */
+	uint64_t ctime_ns; /* the file's, as its descriptor says; 0: a copy */
+	char path[4096];   /* the file's path as the process sees it; "": unknown */
 };
 
 /* The capabilities of this process that opening mapped files needs. */

@@ -14,7 +14,7 @@
 #define SLOW_NS	   (1000 * NUM_MS)
 #define GIVE_UP_NS (10000 * NUM_MS)
 #define USER_MAX   2  /* blocked openers per user, except root */
-#define OTHERS_MAX 36 /* of all users but root */
+#define OTHERS_MAX 36 /* busy openers of all users but root */
 #define COPY_MAX   (128ull << 20)
 #define COPIES_MAX (256ull << 20)
 

@@ -16,7 +16,7 @@
 #include "sfbpf_shared.h"
 
 #define OPENERS	       40
-/* After this time the next file no longer waits for the current one */
+/* The next file no longer waits for the current one after this time */
 #define OPENER_SOON_MS 20
 
 struct opener {

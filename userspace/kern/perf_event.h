@@ -11,7 +11,7 @@ struct perf_event_kind {
 	uint64_t config; /* PERF_COUNT_* */
 };
 
-/* By perf's name ("cpu-clock", "page-faults", "cycles", ...); NULL if unknown. */
+/* Finds a kind by perf's name ("cpu-clock", "page-faults", "cycles", ...); NULL if unknown. */
 const struct perf_event_kind *perf_event_named(const char *name);
 const struct perf_event_kind *perf_event_at(unsigned int i); /* NULL after the last one */
 

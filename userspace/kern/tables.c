@@ -34,7 +34,7 @@ static void free_chunk(struct tables *t, struct chunk *c)
 }
 
 /*
- * From here on the array of maps and the mmap keep the map alive. wait_for_programs needs the
+ * The array of maps and the mmap keep the map alive from here on. wait_for_programs needs the
  * descriptor of chunk 0.
  */
 static void set_placed(struct tables *t, struct chunk *c)
@@ -295,7 +295,7 @@ void tables_reserve(struct tables *t, uint64_t bytes)
 	     have += CHUNK_CELLS)
 		;
 	if (t->nunplaced)
-		place_chunks(t); /* on failure tables_publish tries again */
+		place_chunks(t); /* tables_publish tries again on failure */
 }
 
 /* Moves what the place holds. */

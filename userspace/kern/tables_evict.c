@@ -13,11 +13,11 @@
 
 /* Interval of scans for the modules in use; after a scan, every CPU looks its mappings up again */
 #define SCAN_MS	      30000u
-#define SCAN_SHORT_MS 1000u /* the same while memory or ids are short */
+#define SCAN_SHORT_MS 1000u /* the interval while memory or ids are short */
 #define SCAN_LEAST_MS 250u
 #define HOT_MS	      2000u /* modules used within this time are in use */
 #define USE	      16u   /* weight of a lookup in place.uses, so that it decays gradually */
-#define LOADING_MS    1000u /* after this time no BPF program is still filling in a new place */
+#define LOADING_MS    1000u /* no BPF program is still filling in a new place after this */
 /* Free ids that are kept for a burst (bpf/vma.bpf.h, NEED_BURST) */
 #define IDS_LOW	      (SF_MAX_MODULES / 4)
 #define IDS_BATCH     (SF_MAX_MODULES / 16)
@@ -71,7 +71,7 @@ static uint32_t free_ids(const struct tables *t)
 /* ---- Evicting ---- */
 
 /*
- * From now on, programs do not find the tables. If the file's entry cannot be removed, the module
+ * Programs do not find the tables from now on. If the file's entry cannot be removed, the module
  * keeps its place.
  */
 static void begin_evict(struct tables *t, uint32_t at, bool id_too)
@@ -236,7 +236,7 @@ bool tables_evict(struct tables *t, uint64_t cells)
 				     .hot_since = now - HOT_MS };
 	bool gone;
 
-	/* Before sampling starts, use is not known. */
+	/* Use is not known before sampling starts. */
 	if (!t->started || pthread_mutex_trylock(&t->hold))
 		return false;
 	if (now - t->scan_ms >= SCAN_LEAST_MS)

@@ -35,7 +35,7 @@ struct chunk {
 	uint8_t *mem; /* NULL: this number is free */
 	struct cells cells;
 	bool placed; /* programs can find it */
-	int fd;	     /* of its map, until placed */
+	int fd;	     /* descriptor of its map, until placed */
 };
 
 struct tables {

@@ -45,15 +45,15 @@ enum field {
 	CONST_WORDS,
 	CONST_CODE_SIZE,
 	CONST_FLAGS,
-	CONST_FLAGS_20, /* to 20 */
+	CONST_FLAGS_20, /* 20 and older */
 	POOL_SOURCE,
-	KLASS_SOURCE, /* to 14 */
+	KLASS_SOURCE, /* 14 and older */
 	POOL_HOLDER,
 	KLASS_NAME,
 	KLASS_SUPER,
 	KLASS_LAYOUT,
 	KLASS_POOL,
-	KLASS_FIELDS, /* from 21 on */
+	KLASS_FIELDS, /* 21 and newer */
 	SYMBOL_LEN,
 	SYMBOL_BODY,
 	HEAP_MEMORY,
@@ -334,7 +334,7 @@ static void fill(struct vm *vm, struct sf_java *j)
 	j->heap_shift = FIELD(vm, HEAP_SHIFT);
 	j->list_len = FIELD(vm, vm->entry[LIST_LEN] ? LIST_LEN : LIST_LEN_11);
 	j->list_data = one_heap ? 0 : FIELD(vm, LIST_DATA);
-	/* From 9 on, the method's mirror is above it; AArch64 has a word for alignment, too. */
+	/* The method's mirror is above it from 9 on; AArch64 has a word for alignment, too. */
 	j->bcp_below = one_heap ? 56 : vm->f->img->machine == EM_AARCH64 ? 72 : 64;
 }
 

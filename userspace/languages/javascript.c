@@ -203,7 +203,7 @@ static const uint8_t rows[3][12] = {
 #define ROW_MAX	     256
 #define OPERANDS_MAX 15 /* bytes */
 #define SCAN_BYTES   (1u << 20)
-#define RARE	     10 /* of the first row: the place of a rare value */
+#define RARE	     10 /* the place of a rare value in the first row */
 
 /* Reads the table that begins at the cursor. False: it is none. */
 static bool read_sizes(struct bytes b, struct sf_javascript *j)

@@ -81,7 +81,7 @@ bool lang_names_class(const struct lang_code *c);
 
 /* ---- For the languages ---- */
 
-#define LANG_FUNCTION_BYTES 64 /* of a small function that is looked at */
+#define LANG_FUNCTION_BYTES 64 /* bytes of a small function that is looked at */
 
 /* The address as BPF needs it: as if the file were mapped as the segment with the loop is. */
 uint64_t lang_address(const struct lang_file *f, uint64_t loop, uint64_t addr);

@@ -50,7 +50,7 @@ static bool perl_describe(const struct lang_file *f, struct sf_lang *ret)
 
 	if (f->img->machine != EM_X86_64 ||
 	    !elf_dynsym_find(&f->syms, "Perl_runops_standard", &loop) ||
-	    !elf_dynsym_find(&f->syms, "PL_thr_key", &key)) /* without threads */
+	    !elf_dynsym_find(&f->syms, "PL_thr_key", &key)) /* this perl has no threads */
 		return false;
 	v = version_of(f, &ret->version);
 	if (!v)

@@ -29,7 +29,7 @@
 
 static const struct version {
 	uint32_t minor;
-	uint32_t current, key; /* in _PyRuntime; key: unless the code says another */
+	uint32_t current, key; /* offsets in _PyRuntime; key: unless the code says another */
 	struct sf_python layout;
 } versions[] = {
 	{ 8, 1368, 1392, { FRAME_38, CODE_38, STR_38, BYTES, .frame_lasti = 104, .lasti = 1 } },
@@ -241,7 +241,7 @@ static void find_tls(const struct runtime *rt, struct sf_python *py)
 	py->tls = py->tls_how == SF_TLS_GOT ? lang_address(rt->f, rt->loop.addr, at) : at;
 }
 
-/* The same on AArch64, where the code says all of it. */
+/* Where the state of the current thread is on AArch64: the code says all of it. */
 static void find_state_arm64(const struct runtime *rt, const struct version *v,
 			     struct sf_python *py)
 {

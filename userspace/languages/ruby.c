@@ -14,7 +14,7 @@
 #define TARGETS_MAX  64
 
 static const struct version {
-	const char *prefix; /* of ruby_version */
+	const char *prefix; /* prefix of ruby_version */
 	uint16_t number;
 	struct sf_ruby layout;
 } versions[] = {

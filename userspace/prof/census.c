@@ -15,7 +15,7 @@ struct tally {
 
 struct place {		/* the index of a module in c->modules */
 	uint32_t row1;	/* plus 1; 0: not in it yet */
-	uint32_t stack; /* as in struct tally */
+	uint32_t stack; /* see struct tally */
 };
 
 struct census_scratch {
@@ -30,7 +30,7 @@ struct census_scratch {
 	/* Self of a function in a process, and in the threads of one name */
 	struct hot {
 		struct idmap ids; /* (process or thread, symbol) */
-		uint64_t *self;	  /* by id */
+		uint64_t *self;	  /* indexed by id */
 		size_t cap;
 	} hot, thread_hot;
 	size_t functions_cap, processes_cap, threads_cap, modules_cap;

@@ -58,10 +58,10 @@ struct census {
 	struct census_module *modules;
 	size_t nfunctions, nprocesses, nthreads, nmodules;
 	uint64_t sum; /* samples or weight of the selected stacks: 100 % */
-	/* Of the whole window or of the selected CPU, regardless of the rest of the selection */
+	/* Counts of the window or of the selected CPU, regardless of the rest of the selection */
 	struct {
 		uint64_t samples, kernel, user_stacks, complete, stops[SF_STOP_MAX];
-		/* By enum sf_language */
+		/* Indexed by enum sf_language */
 		uint64_t lang_stacks[SF_LANG_MAX], lang_complete[SF_LANG_MAX];
 	} all;
 	struct census_scratch *scratch;

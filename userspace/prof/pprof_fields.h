@@ -23,7 +23,7 @@ enum {
 	LABEL_KEY = 1,
 	LABEL_STR = 2,
 	LABEL_NUM = 3,
-	ENTRY_ID = 1, /* of mappings, locations and functions */
+	ENTRY_ID = 1, /* id of mappings, locations and functions */
 	MAPPING_START = 2,
 	MAPPING_LIMIT = 3,
 	MAPPING_OFFSET = 4,

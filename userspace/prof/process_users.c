@@ -12,7 +12,7 @@
 
 struct process_users {
 	struct idmap threads; /* pid, hash of comm */
-	uint32_t *users;      /* by id */
+	uint32_t *users;      /* indexed by id */
 	size_t cap;
 };
 

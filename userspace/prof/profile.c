@@ -16,7 +16,7 @@ struct stack {
 	uint64_t at;
 	uint64_t count, weight, cgroup_id;
 	uint32_t pid, tid;
-	uint32_t frames_hash, hash; /* of its words; of all that makes it distinct */
+	uint32_t frames_hash, hash; /* hash of its words; hash of all that makes it distinct */
 	uint16_t n_user, n_kernel;
 	uint8_t stop, flags, state, lang_stop;
 	bool named; /* its symbol ids are final */
@@ -32,10 +32,10 @@ struct profile {
 	struct stack *stacks;
 	size_t nstacks, stacks_cap;
 	struct slots slots; /* index of stacks */
-	struct idmap pids;  /* of the processes with a name */
+	struct idmap pids;  /* ids of the processes with a name */
 	struct process_name {
 		char text[SF_COMM];
-	} * process_names; /* by id in pids */
+	} * process_names; /* indexed by id in pids */
 	size_t process_names_cap;
 	uint64_t samples, weight;
 	bool by_thread;
@@ -252,7 +252,7 @@ static int merge_as(struct profile *dst, const struct profile *src, size_t i,
 	if (!to)
 		return -ENOMEM;
 	if (!from->named || to->named || reserve_ids(dst))
-		return 0; /* without ids the names are looked up again later */
+		return 0; /* names without ids are looked up again later */
 	memcpy(dst->ids + to->at, src->ids + from->at, n * sizeof(*dst->ids));
 	to->named = true;
 	return 0;

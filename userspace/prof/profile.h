@@ -22,7 +22,7 @@ struct profile;
 struct profile_stack {
 	/* n_user words, leaf first; then n_kernel addresses, leaf first */
 	const uint64_t *frames;
-	const char *comm;	/* from the kernel: foreign bytes; NUL-terminated */
+	const char *comm;	/* a name from the kernel: foreign bytes; NUL-terminated */
 	const char *process;	/* the process's name, likewise; comm if it is unknown */
 	uint64_t count, weight; /* samples; sum of their weights */
 	uint64_t cgroup_id;
@@ -55,11 +55,11 @@ int profile_add(struct profile *p, const struct sf_sample *rec);
 /* The counts of a record that is not one sample. */
 struct profile_times {
 	uint64_t count, weight;
-	uint32_t waker, cpu1, link; /* as in struct profile_stack */
+	uint32_t waker, cpu1, link; /* see struct profile_stack */
 	uint8_t state;
 };
 
-/* Like profile_add, with other counts; *ret_index (may be NULL) is the index of the stack. */
+/* profile_add with other counts; *ret_index (may be NULL) is the index of the stack. */
 int profile_add_times(struct profile *p, const struct sf_sample *rec, const struct profile_times *t,
 		      size_t *ret_index);
 /* Whether profile_add_times would add the record to an existing stack. */
@@ -81,7 +81,7 @@ int profile_merge(struct profile *dst, const struct profile *src);
  * JIT code keep their pid, which their names depend on.
  */
 void profile_forget_processes(struct profile *p);
-/* Like profile_merge, but all stacks get this cgroup id. */
+/* profile_merge, but all stacks get this cgroup id. */
 int profile_merge_cgroup(struct profile *dst, const struct profile *src, uint64_t cgroup_id);
 /* Adds stack i of src only. */
 int profile_merge_one(struct profile *dst, const struct profile *src, size_t i);
@@ -141,10 +141,10 @@ struct profile_account {
 	uint64_t stops[SF_STOP_MAX];
 	/* User frames, each multiplied by the count of its stack */
 	uint64_t frames, sframe, eh_frame, code, fp, jit;
-	/* By enum sf_language. complete: all frames of the language were found */
+	/* Indexed by enum sf_language. complete: all frames of the language were found */
 	struct profile_language {
 		uint64_t stacks, frames, unnamed;
-		uint64_t stops[SF_STOP_MAX]; /* as above */
+		uint64_t stops[SF_STOP_MAX]; /* see the stops above */
 	} languages[SF_LANG_MAX];
 };
 

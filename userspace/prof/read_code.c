@@ -10,7 +10,7 @@
 #include "base/vec.h"
 
 #define NAME_BYTES 2048
-#define HEAD	   "{\"meta\":" /* as in read_stacks */
+#define HEAD	   "{\"meta\":" /* read_stacks knows it, too */
 
 struct reader {
 	struct json_reader j;

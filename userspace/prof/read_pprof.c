@@ -23,14 +23,14 @@
 #include "prof/pprof_fields.h"
 #include "prof/read_stacks.h"
 
-/* In real files a byte unpacks to 5 to 10 bytes, to 60 where stacks are deep and recursive. */
+/* A byte of real files unpacks to 5 to 10 bytes, to 60 where stacks are deep and recursive. */
 #define UNPACKED_SPARE	(32u << 20)
 #define UNPACKED_A_BYTE 64
 #define UNPACKED_MAX	(256u << 20)
 #define NAME_BYTES	2048
 #define COMMENTS_MAX	64
 
-/* In units of about 10 ns. Real files need a quarter of it, to three quarters with deep stacks. */
+/* Units of about 10 ns. Real files need a quarter of it, to three quarters with deep stacks. */
 #define WORK_A_BYTE 12
 #define WORK_SPARE  (16u << 20)
 /* Work of operations; in addition 1 for each frame and each byte of a name */
@@ -112,7 +112,7 @@ static int too_much(struct reader *r)
 	return -EINVAL;
 }
 
-/* Like pb_next, but charges for it. Without work left it sets the error of msg. */
+/* Calls pb_next and charges for it. Sets the error of msg when no work is left. */
 static bool next_field(struct reader *r, struct bytes *msg, struct pb_field *ret)
 {
 	msg->err |= !pay(r, WORK_FIELD);

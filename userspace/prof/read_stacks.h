@@ -18,7 +18,7 @@
 
 /* The metadata of a file; folded lines have none. */
 struct stacks_meta {
-	uint64_t bytes; /* of the file */
+	uint64_t bytes; /* size of the file */
 	char event[64], host[256];
 	char unit[16]; /* "samples", "microseconds" */
 	double hz, duration_s;

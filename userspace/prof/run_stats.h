@@ -22,11 +22,11 @@ struct run_program {
 struct run_stats {
 	double duration_s;
 	uint64_t samples;		/* taken: received + lost */
-	struct profile_account account; /* of the received samples */
+	struct profile_account account; /* account of the received samples */
 	uint64_t lost[SF_LOST_MAX];
 	/* Needs that were sent; needs that did not fit the ring (sent again later). */
 	uint64_t needs, needs_dropped;
-	uint64_t needs_refused; /* beyond the share of a user (sent again later) */
+	uint64_t needs_refused; /* needs beyond the share of a user (sent again later) */
 	struct {
 		uint64_t modules, rows, rules, bytes;
 		double build_ms;

@@ -38,7 +38,7 @@ struct selection {
 	bool no_idle;
 	/* Only processes of this user (plus 1); 0: all */
 	uint64_t uid1;
-	struct process_users *users; /* with uid1 */
+	struct process_users *users; /* needed with uid1 */
 	bool by_thread; /* trees and processes have the names of threads, not of processes */
 };
 

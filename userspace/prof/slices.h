@@ -14,11 +14,11 @@
 #include "base/idmap.h"
 
 #define SLICES_MAX	120
-#define SLICES_WIDTH_NS 1000000u /* at first */
+#define SLICES_WIDTH_NS 1000000u /* initial width */
 
 struct slices {		    /* zeroed: empty */
 	struct idmap cells; /* index of the stack, slice */
-	uint64_t *counts;   /* by cell */
+	uint64_t *counts;   /* indexed by cell */
 	size_t cap;
 	uint64_t width_ns; /* 0: empty */
 	uint32_t n;	   /* the last slice with samples, plus 1 */

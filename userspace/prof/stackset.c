@@ -182,7 +182,7 @@ enum stack_kind stack_kind_of_name(const char *name, size_t *len)
 	}
 	if (is(name, *len, STACK_WAKER_MARK))
 		return STACK_NOTE;
-	if (!*len || *name != '[') /* as all others do */
+	if (!*len || *name != '[') /* all others begin with it */
 		return STACK_USER;
 	for (int i = 0; i < WAIT_NOTES; i++)
 		if (is(name, *len, wait_note_text((enum wait_note)i)))

@@ -34,7 +34,7 @@ enum stack_side { STACK_AFTER, STACK_BEFORE, STACK_SIDES }; /* a single profile 
 #define STACK_LABEL_CONTAINER "container.name"
 
 #define STACK_CHOICE_LABELS 16
-#define STACK_LABEL_BYTES   256 /* of a value, with its NUL */
+#define STACK_LABEL_BYTES   256 /* bytes of a value, with its NUL */
 
 enum stack_by { STACK_BY_THREAD, STACK_BY_PROCESS, STACK_BY_HOST, STACK_BY_LABEL };
 
@@ -51,8 +51,8 @@ struct stack_choice {
 	} labels[STACK_CHOICE_LABELS]; /* a stack must have them all */
 	size_t n;
 	/*
-	 * By process: only JSON has its name; the thread's comes next if it is another one. By host
-	 * or label: its value, then the thread's name.
+	 * STACK_BY_PROCESS: only JSON has its name; the thread's comes next if it is another one.
+	 * STACK_BY_HOST, STACK_BY_LABEL: its value, then the thread's name.
 	 */
 	enum stack_by by;
 	const char *by_label; /* STACK_BY_LABEL: name of the label */
@@ -77,13 +77,13 @@ struct stackset {
 	struct idmap groups; /* comm, pid (0: unknown) */
 	struct idmap nodes;  /* parent node, frame; parents come before their children */
 	struct idmap leaves; /* node, group */
-	uint32_t *latest;    /* by node: the child that the last stack took; 0: none */
+	uint32_t *latest;    /* indexed by node: the child that the last stack took; 0: none */
 	size_t latest_cap;
 	/*
 	 * Frames of added stacks for which `nodes` was searched (some 50 ns each, the others 2 ns)
 	 */
 	uint64_t lookups;
-	uint64_t (*values)[STACK_SIDES]; /* by leaf */
+	uint64_t (*values)[STACK_SIDES]; /* indexed by leaf */
 	size_t values_cap;
 	uint64_t totals[STACK_SIDES];
 	uint32_t added; /* the leaf of the last stackset_add */
@@ -113,7 +113,7 @@ int stackset_init(struct stackset *ss);
 void stackset_free(struct stackset *ss); /* ss may be zeroed */
 int stackset_frame(struct stackset *ss, const char *name, size_t len, const char *module,
 		   enum stack_kind kind, uint32_t *ret);
-/* The same in two steps: the name is interned in ss->strings, the module here. */
+/* stackset_frame in two steps: the name is interned in ss->strings, the module here. */
 int stackset_module(struct stackset *ss, const char *module, uint32_t *ret);
 int stackset_frame_of(struct stackset *ss, uint32_t name, uint32_t module, enum stack_kind kind,
 		      uint32_t *ret);
@@ -133,7 +133,7 @@ size_t stackset_bytes(const struct stackset *ss); /* bytes of memory */
 int stackset_copy(struct stackset *dst, const struct stackset *src,
 		  const uint64_t (*values)[STACK_SIDES]);
 
-/* For readers. Whether the choice needs the value of a label of that name. */
+/* Whether the choice needs the value of a label of that name. For readers. */
 bool stack_choice_wants(const struct stack_choice *c, const char *name, size_t len);
 void stack_choice_label(struct stack_choice *c, struct stack_labels *l, const char *name,
 			const char *value);

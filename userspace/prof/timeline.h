@@ -14,8 +14,8 @@
 #include "prof/profile.h"
 
 /* Limits on memory. Sorting the blocks takes three times their memory in addition. */
-#define TIMELINE_BYTES	     (256u << 20) /* of the samples */
-#define TIMELINE_BLOCK_BYTES (64u << 20)  /* of the blocks */
+#define TIMELINE_BYTES	     (256u << 20) /* bytes of the samples */
+#define TIMELINE_BLOCK_BYTES (64u << 20)  /* bytes of the blocks */
 
 struct timeline_sample {
 	uint64_t time_ns; /* CLOCK_MONOTONIC */
@@ -23,9 +23,9 @@ struct timeline_sample {
 };
 
 struct timeline_block {
-	uint64_t start_ns, woken_ns, end_ns; /* from woken to end it waits for a CPU */
-	uint32_t stack;			     /* in the profile; its thread may be another one */
-	uint32_t waker;			     /* in the profile of wakers, plus 1; 0: unknown */
+	uint64_t start_ns, woken_ns, end_ns; /* it waits for a CPU from woken to end */
+	uint32_t stack;			     /* index in the profile, perhaps of another thread */
+	uint32_t waker;			     /* 1 + index in the profile of wakers; 0: unknown */
 	uint32_t tid, waker_tid;	     /* waker_tid 0: an interrupt */
 };
 
@@ -39,7 +39,7 @@ struct timeline { /* zeroed: empty */
 	size_t nblocks, blocks_cap;
 	uint64_t min_block_ns, missing;
 	bool has_blocks;       /* blocks were recorded */
-	uint64_t start_ns;     /* of the recording, CLOCK_MONOTONIC */
+	uint64_t start_ns;     /* start of the recording, CLOCK_MONOTONIC */
 	uint64_t suspended_ns; /* CLOCK_BOOTTIME minus CLOCK_MONOTONIC */
 };
 
@@ -58,10 +58,10 @@ struct timeline_mark {
  * likewise in timeline_tracks.marks.
  */
 struct timeline_track {
-	uint32_t pid, tid; /* of a CPU: 0, its number */
+	uint32_t pid, tid; /* a CPU's: 0, its number */
 	size_t first, n;
 	size_t first_mark, nmarks;
-	/* Of its last sample or mark, and of the last one of the process's main thread, if any */
+	/* Names in its last sample or mark, and in that of the process's main thread, if any */
 	const char *comm, *process; /* foreign bytes, valid as long as the profile is unchanged */
 };
 

@@ -83,7 +83,7 @@ static const struct pattern kernel_waits[] = {
 	{ "rtmutex_", WAIT_LOCK },
 };
 
-/* The same for what waits uninterruptibly, if nothing above matches: file systems and disks. */
+/* Patterns for what waits uninterruptibly, if nothing above matches: file systems and disks. */
 static const struct pattern disk_waits[] = {
 	{ "ext4_", WAIT_IO },	     { "xfs_", WAIT_IO },     { "xlog_", WAIT_IO },
 	{ "btrfs_", WAIT_IO },	     { "f2fs_", WAIT_IO },    { "nfs_", WAIT_IO },

@@ -23,7 +23,7 @@ enum wait_note wait_note_of(const struct profile_stack *s, const uint32_t *ids,
 const char *wait_note_text(enum wait_note note);
 static inline bool wait_note_is_idle(enum wait_note note)
 {
-	return note >= WAIT_EPOLL; /* in wait_notes.def, idle notes come last */
+	return note >= WAIT_EPOLL; /* idle notes come last in wait_notes.def */
 }
 
 #endif
