@@ -8,8 +8,8 @@
 struct code_accepted_fn {
 	uint64_t start;
 	bool certain;
-	bool guessed; /* as in struct code_fn */
-	bool again;   /* to be analysed again */
+	bool guessed; /* see struct code_fn */
+	bool again;   /* it is to be analysed again */
 	struct code_callee callee;
 	size_t first, n; /* its rows */
 };

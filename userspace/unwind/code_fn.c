@@ -193,7 +193,7 @@ static int run_out(struct code_fn *f, uint64_t addr, const struct code_state *s,
 	if (!call && !f->outermost) {
 		if (code_state_is_entry(s, f->arch) ||
 		    (falls_into_function(f, addr) && code_state_may_return(s, f->arch)))
-			return code_jump_to(f, addr, s); /* on into the next function */
+			return code_jump_to(f, addr, s); /* goes on into the next function */
 		if (!last)
 			return CODE_FN_REJECT;
 		f->guessed = true;
@@ -217,10 +217,10 @@ static int follow(struct code_fn *f, uint64_t addr, const struct code_state *fro
 	const uint8_t met = f->in_pad ? MARK_LEADER | MARK_START : MARK_LEADER;
 	const uint64_t from = addr;
 	uint64_t call = 0, last = 0; /* the call right before; the last one */
-	uint64_t callee = 0, target; /* of the call right before; of the instruction */
+	uint64_t callee = 0, target; /* the callee of `call`; the instruction's target */
 	int64_t first = 0;
 	bool on = true, known = code_height_of(f, from_state, &first);
-	const struct code_op *op; /* in the cache, so not valid after leave_op() */
+	const struct code_op *op; /* points into the cache, so not valid after leave_op() */
 	struct code_op refined;
 	struct code_state s;
 	uint8_t kind;
@@ -361,7 +361,7 @@ static int explore_fn(struct code_fn *f, struct code_range fn)
 		if (!err && f->sized && f->has_pads)
 			err = code_pads(f);
 		if (err == CODE_FN_REJECT && f->in_pad) {
-			f->sized = false; /* without landing pads */
+			f->sized = false; /* then tries without landing pads */
 			err = CODE_FN_AGAIN;
 		}
 	}
@@ -369,9 +369,9 @@ static int explore_fn(struct code_fn *f, struct code_range fn)
 }
 
 /*
- * The same. No index may reach the first entries of a table whose length is not told. Then they, or
- * the first right one after them, lead to a contradiction: where more code makes sense, it is
- * right.
+ * Explores the function. No index may reach the first entries of a table whose length is not told.
+ * Then they, or the first right one after them, lead to a contradiction: where more code makes
+ * sense, it is right.
  */
 static int explore_tables(struct code_fn *f, struct code_range fn)
 {

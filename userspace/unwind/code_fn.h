@@ -39,11 +39,11 @@ struct code_data {
 };
 
 enum {
-	/* Of the function in progress */
+	/* Marks of the function in progress */
 	MARK_START = 1,	 /* an instruction starts here */
 	MARK_BODY = 2,	 /* it goes on here */
 	MARK_LEADER = 4, /* a jump leads here */
-	/* Of the file */
+	/* Marks of the file */
 	MARK_CALLED = 8,     /* trusted code calls this address */
 	MARK_ADDRESSED = 16, /* trusted code takes this address, or jumps to it */
 	MARK_GAP = 32,	     /* no table describes this byte */
@@ -62,8 +62,8 @@ struct code_leader {
 	uint64_t from_call; /* only the return of that call leads here; 0: other ways do too */
 	bool queued;
 	bool passed;		   /* code was followed across it before it was known to be one */
-	bool is_pad;		   /* of a landing pad */
-	struct code_pushed pushed; /* on the way that led here; no call: there are several */
+	bool is_pad;		   /* it is code of a landing pad */
+	struct code_pushed pushed; /* what the way here pushed; no call: there are several */
 	struct code_state state;
 };
 
@@ -82,7 +82,7 @@ struct code_table {	    /* no other table is read across its first entry */
  */
 struct code_pending {
 	struct code_val table;
-	struct code_state state; /* at the jump */
+	struct code_state state; /* what is known at the jump */
 	uint64_t at;
 	unsigned int next, to; /* the next entry; how many before it lead to code */
 };
@@ -128,22 +128,22 @@ struct code_fn {
 	struct code_callee (*callee_at)(void *ctx, uint64_t addr);
 	void *ctx;
 	uint64_t budget;	   /* instructions that may still be looked at */
-	uint64_t left;		   /* of it, for this function */
-	struct code_cached *cache; /* by the low bits of the address */
+	uint64_t left;		   /* the part of it for this function */
+	struct code_cached *cache; /* indexed by the low bits of the address */
 	uint64_t *ends;		   /* GOT slots of functions that do not return (code_ends.h) */
 	size_t nends, ends_cap;
 	uint64_t *may_end; /* GOT slots and stubs of those that return if their argument is 0 */
 	size_t nmay_end, may_end_cap;
 	uint64_t *finals; /* functions after one of whose calls another function starts */
 	size_t nfinals, finals_cap;
-	bool by_finals; /* those are taken not to return */
+	bool by_finals; /* `finals` are taken not to return */
 	bool sized;	/* the function certainly ends where its range does */
 	bool uses_fp;	/* its code addresses the frame by fp */
 	bool by_fp;	/* so the CFA is given by fp, as long as that is known */
 	bool outermost; /* the function is the program's entry: all of its rows say so */
 
 	struct code_range parts[CODE_PARTS];
-	bool sized_part[CODE_PARTS];	 /* beyond the first, which `sized` is about */
+	bool sized_part[CODE_PARTS];	 /* `sized` of parts beyond the first */
 	uint64_t part_entry[CODE_PARTS]; /* where it was entered; 0: at a function's start */
 	uint64_t at;			 /* the instruction in progress */
 	uint64_t *dead; /* what the function does not jump to, though it seems so */
@@ -159,8 +159,8 @@ struct code_fn {
 	uint64_t *noreturn; /* calls that do not return */
 	size_t nnoreturn, noreturn_cap;
 	bool in_pad;		   /* the code in progress is that of a landing pad */
-	struct code_pushed pushed; /* in the code in progress */
-	struct code_table *tables; /* of this function, and ends that were found */
+	struct code_pushed pushed; /* what the code in progress pushed */
+	struct code_table *tables; /* tables of this function, and ends that were found */
 	size_t ntables, tables_cap;
 	struct code_pending *pending;
 	size_t npending, pending_cap;
@@ -168,7 +168,7 @@ struct code_fn {
 	unsigned int entry_index;
 	bool has_open;		/* there is such a table */
 	bool has_masked;	/* there is a table whose length only a mask tells */
-	bool doubt_masks;	/* those are taken to be shorter */
+	bool doubt_masks;	/* such tables are taken to be shorter */
 	unsigned int unused;	/* entries at the start of such tables that are not followed */
 	unsigned int cut_early; /* index of one of the first entries that contradicts; 0: none */
 	struct code_jump *jumps;
@@ -177,16 +177,16 @@ struct code_fn {
 	size_t nown, own_cap;
 	uint32_t own_jumps; /* registers whose addresses in `own` a jump was followed to */
 	bool own_late;	    /* such an address was found after that */
-	uint64_t *labels;   /* of the file (code_labels.h) */
+	uint64_t *labels;   /* labels of the file (code_labels.h) */
 	size_t nlabels, labels_cap;
 	uint64_t *data_labels;
 	size_t ndata_labels, data_labels_cap;
 	bool has_labels, has_data_labels;
 	bool has_pads;	  /* the file has landing pads, as its tables for exceptions say */
-	bool has_poppers; /* of the file: a function removes its arguments */
+	bool has_poppers; /* a function of the file removes its arguments */
 	/* Results */
 	uint64_t *calls, *addressed; /* code that it calls; code whose address it takes */
-	struct slots call_slots;     /* of calls */
+	struct slots call_slots;     /* index of calls */
 	uint64_t *tails;  /* code that it jumps to with stack and registers as at entry */
 	uint64_t *joined; /* functions that it goes on into with other registers than at entry */
 	uint64_t *last;	  /* callees of calls after which another function may start */
@@ -207,7 +207,7 @@ struct code_fn {
 	uint32_t writes; /* registers, by it and by what it calls */
 	int32_t pops;	 /* bytes of arguments that it removes when it returns */
 	bool guessed;	 /* a call was taken not to return, as what follows makes no sense */
-	bool saves;	 /* at a call, a register of the caller is saved and overwritten */
+	bool saves;	 /* a register of the caller is saved and overwritten at a call */
 };
 
 enum code_verdict {
@@ -237,7 +237,7 @@ bool code_calls(const struct code_fn *f, uint64_t target);
 struct code_text *code_text_of(const struct code_fn *f, uint64_t addr);
 /* Decodes the instruction; OP_BAD outside of text. */
 void code_decode(const struct code_fn *f, uint64_t addr, struct code_op *ret);
-/* The same, from f->cache: code is looked at several times. */
+/* Decodes it through f->cache: code is looked at several times. */
 const struct code_op *code_op_at(const struct code_fn *f, uint64_t addr);
 /*
  * Whether no table describes the byte at the address. The bits of gap_lines answer that for most

@@ -14,7 +14,7 @@ enum { CODE_FN_AGAIN = 1, CODE_FN_REJECT = 2 };
 
 #define SLOTS_KEPT 4096
 
-/* After a large function, its slots are not emptied for each small one. */
+/* The slots of a large function are not emptied for each small one after it. */
 static inline void code_empty_slots(struct slots *s)
 {
 	if (s->n > SLOTS_KEPT)
@@ -48,7 +48,7 @@ void code_fn_drop_runs(struct code_fn *f, size_t n);
 /* Goes through the instructions of a leader, with what is known before each. */
 struct code_walk {
 	struct code_state state;
-	uint64_t at, end; /* of the instruction */
+	uint64_t at, end; /* addresses of the instruction */
 	const struct code_op *op;
 	struct code_op refined;
 	bool on; /* the next one is reached */

@@ -156,7 +156,7 @@ int code_fn_make_rows(struct code_fn *f)
 	qsort(f->leaders, f->nleaders, sizeof(*f->leaders), by_addr);
 	f->by_fp = f->uses_fp = false;
 	err = rows_of_leaders(f);
-	/* On AArch64, tables use fp in all of a function whose code does. */
+	/* Tables of AArch64 use fp in all of a function whose code does. */
 	if (err || f->arch->ra == CODE_NO_REG || !f->uses_fp)
 		return err;
 	f->by_fp = true;

@@ -21,7 +21,7 @@ enum { UNKNOWN, DISAGREE = 1, FRAMED = 2, ENTRY = 8 };
 
 enum effect {
 	PLAIN,
-	MOVES_SP, /* by step.by */
+	MOVES_SP, /* step.by says how far */
 	SETS_FP,  /* mov %rsp, %rbp */
 	TAKES_FP, /* mov %rbp, %rsp, or an address in the frame */
 	POPS_FP,
@@ -35,12 +35,12 @@ enum effect {
 struct step {
 	uint32_t at;  /* offset in the code */
 	uint32_t to;  /* what the jump or branch leads to, index + 1; 0: nothing here */
-	int16_t by;   /* of rsp, bytes */
+	int16_t by;   /* change of rsp, bytes */
 	uint8_t kind; /* enum effect */
 	uint8_t len;
 	bool entry; /* a function begins here */
 	bool nop, ends;
-	uint16_t state; /* before it */
+	uint16_t state; /* what is known before it */
 };
 
 struct framed {

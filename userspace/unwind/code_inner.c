@@ -25,7 +25,7 @@ struct inner {
 	struct row row; /* the one row of the code */
 	struct bytes text;
 	uint64_t start;
-	uint16_t *height;	   /* for each byte: of the stack, where the row is wrong; else 0 */
+	uint16_t *height;	   /* stack height at each byte where the row is wrong; else 0 */
 	uint64_t calls[CALLS_MAX]; /* offsets of functions inside */
 	size_t ncalls;
 };
@@ -51,7 +51,7 @@ static void put(struct inner *in, uint64_t at, const struct code_op *op, int64_t
 
 /* ---- Pushes and pops ---- */
 
-/* By how much the instruction raises rsp; 0: it does not, or does more than to push or pop. */
+/* How much the instruction raises rsp; 0: it does not, or does more than to push or pop. */
 static int64_t raise_of(const struct inner *in, const struct code_op *op)
 {
 	const uint8_t sp = in->arch->sp;
@@ -109,7 +109,7 @@ static uint64_t pass_run(struct inner *in, uint64_t at, bool down, bool note)
 	return at + op.len;
 }
 
-/* The same, notes the heights. reached: from the instruction before */
+/* Passes a run and notes its heights. reached: from the instruction before */
 static uint64_t take_run(struct inner *in, uint64_t at, const struct code_op *op, bool reached)
 {
 	const int64_t by = raise_of(in, op);
@@ -165,7 +165,7 @@ static void sweep(struct inner *in)
 
 /* ---- Functions inside ---- */
 
-/* Of a function whose instructions have no frame: what is to be looked at, and what was. */
+/* What is to be looked at in a function whose instructions have no frame, and what was. */
 struct leaf {
 	uint64_t ahead[LEAF_AHEAD], done[LEAF_MAX];
 	size_t nahead, ndone;
@@ -262,7 +262,7 @@ static int push_rows(const struct inner *in, struct rowbuf *out)
 
 /* ---- Functions that end in a jump to such code ---- */
 
-#define LEADS_MAX 64 /* in a file: entries, and functions that jump to them */
+#define LEADS_MAX 64 /* entries, and functions that jump to them, in a file */
 
 struct leads {
 	uint64_t to[LEADS_MAX];

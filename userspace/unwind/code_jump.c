@@ -96,7 +96,7 @@ static int known_table(struct code_fn *f, uint64_t at, struct code_val *v)
 			*v = f->jumps[i].table;
 		return 0;
 	}
-	/* Those of 8 bytes may be one word, a pointer to another function. */
+	/* Entries of 8 bytes may be one word, a pointer to another function. */
 	if (v->kind != VAL_TARGET || v->size == 8)
 		return 0;
 	if (vec_reserve(&f->jumps, &f->jumps_cap, f->njumps + 1, sizeof(*f->jumps)))
@@ -169,7 +169,7 @@ static bool is_unbound(const struct code_fn *f, const struct code_val *v)
 	return !v->n || (v->masked && f->doubt_masks);
 }
 
-/* to: how many entries before the first one lead to code */
+/* Follows the entries from `first` on. to: how many before it lead to code */
 static int table_entries(struct code_fn *f, const struct code_val *v, const struct code_state *s,
 			 unsigned int first, unsigned int to)
 {
@@ -193,14 +193,14 @@ static int table_entries(struct code_fn *f, const struct code_val *v, const stru
 			continue;
 		if (more && unbound && !to && !code_fn_inside(f, target) &&
 		    code_state_is_entry(s, f->arch)) {
-			/* Into another function, which shares the rest of its code */
+			/* It leads into another function, which shares the rest of its code */
 			f->leaps = f->strays = true;
 			f->loses |= !code_state_restored(s, f->arch);
 			return 0;
 		}
 		if (!more || (unbound && !code_fn_inside(f, target)))
 			return to && unbound ? 0 : CODE_FN_REJECT;
-		/* Into an instruction: the end of the table was missed. */
+		/* It leads into an instruction: the end of the table was missed. */
 		if (to && unbound && *code_mark_of(f, target) & MARK_BODY)
 			return 0;
 		if (unbound && to) {
@@ -269,9 +269,9 @@ int code_jump_note_own(struct code_fn *f, uint8_t reg, uint64_t label)
 }
 
 /*
- * To all labels, as a computed goto: to those that the function loads into the register, or else,
- * if it is not a jump to another function, to those within it. by_table: through a table of which
- * the file does not have the words (lld leaves them to the relocations)
+ * Follows a computed goto to all labels: those that the function loads into the register, or else,
+ * if it is not a jump to another function, those within it. by_table: it goes through a table of
+ * which the file does not have the words (lld leaves them to the relocations)
  */
 static int jump_to_labels(struct code_fn *f, const struct code_op *op, const struct code_state *s,
 			  bool by_table)

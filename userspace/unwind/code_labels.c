@@ -10,7 +10,7 @@
 #define DATA_MAX	(32ull << 20) /* bytes of one segment; larger ones are left out */
 #define LABELS_MAX	(1u << 20)
 #define DATA_LABELS_MAX (8u << 20)
-#define LEA_BYTES	7 /* with a REX prefix, relative to rip */
+#define LEA_BYTES	7 /* a lea with a REX prefix, relative to rip */
 
 static int add(void *fn, uint64_t addr)
 {
@@ -25,7 +25,7 @@ static int add(void *fn, uint64_t addr)
 	return err;
 }
 
-/* Where a file may be mapped anywhere, the addends of its relocations are its addresses. */
+/* The addends of a file's relocations are its addresses where it may be mapped anywhere. */
 static int add_addend(void *ctx, const Elf64_Rela *r)
 {
 	const struct code_fn *f = ctx;
@@ -72,7 +72,7 @@ int code_labels_load(struct code_fn *f)
 	if (f->has_labels)
 		return 0;
 	f->has_labels = true;
-	/* In a file that cannot be relocated, a word that looks like an address is one. */
+	/* A word that looks like an address is one in a file that cannot be relocated. */
 	err = f->img->type == ET_EXEC ? code_each_word(f->img, add, f)
 				      : elf_image_each_rela(f->img, add_addend, f);
 	if (f->nlabels > LABELS_MAX)

@@ -19,21 +19,21 @@ enum { FROM_UNKNOWN, FROM_BUFFER, FROM_STACK };
 struct source {
 	uint8_t from, base, reg;
 	size_t made;
-	int64_t off; /* from base as it is at `made`; or from what sp is loaded with */
+	int64_t off; /* offset from base as it is at `made`; or from what sp is loaded with */
 };
 
 struct leap {
 	const struct code_arch *arch;
 	size_t n;
 	uint64_t fresh; /* the address of the step after which it is not known where sp is */
-	uint64_t at[STEPS_MAX + 1]; /* of each step; the end */
+	uint64_t at[STEPS_MAX + 1]; /* addresses of the steps; the end */
 	struct code_op op[STEPS_MAX];
-	int64_t height[STEPS_MAX]; /* before each step, of sp above what it was loaded with */
+	int64_t height[STEPS_MAX]; /* sp before each step, above what it was loaded with */
 	struct source reg[CODE_REGS];
 	/* What becomes of sp, and the step that sets it */
 	struct source sp;
 	size_t sp_set;
-	int64_t end; /* of sp after the jump, above what it was loaded with */
+	int64_t end; /* sp after the jump, above what it was loaded with */
 	struct source ra, fp;
 	struct source pushed; /* stored on the stack to jump to; `made`: from that step on */
 	struct source before; /* what was pushed, where it was until then */
@@ -145,7 +145,7 @@ static bool take(struct leap *leap, size_t i)
 		leap->reg[op->dst] = to[0];
 	if (op->dst2 < CODE_REGS)
 		leap->reg[op->dst2] = to[1];
-	if (writes >> fp & 1) { /* to a frame of its own, or to that of the other frame */
+	if (writes >> fp & 1) { /* fp becomes that of its own frame, or of the other one */
 		leap->fp = leap->reg[fp];
 		leap->fp_set = leap->fp.reg == sp ? leap->n : i;
 	}

@@ -33,14 +33,14 @@ enum code_kind {
 	OP_ENTER, /* x86: push fp, fp = sp, sp -= imm */
 	OP_CALL,
 	OP_RET,
-	OP_JUMP,       /* to target, or unknown if target is 0 */
-	OP_JUMP_TABLE, /* to one of the 8-byte entries at memory */
-	OP_JUMP_REG,   /* to src */
-	OP_BRANCH,     /* to target, or on */
+	OP_JUMP,       /* goes to target; 0: unknown */
+	OP_JUMP_TABLE, /* goes to one of the 8-byte entries at memory */
+	OP_JUMP_REG,   /* goes to src */
+	OP_BRANCH,     /* goes to target, or on */
 	OP_END,	       /* does not go on: a trap */
 };
 
-enum code_cond { /* of OP_BRANCH, where it bounds the compared register */
+enum code_cond { /* conditions of OP_BRANCH, where it bounds the compared register */
 		 COND_OTHER,
 		 COND_ABOVE,	/* unsigned > */
 		 COND_BELOW_EQ, /* unsigned <= */
@@ -58,7 +58,7 @@ struct code_op {
 	uint8_t dst, dst2, src, src2, src3;
 	uint8_t base, index;
 	uint8_t size;  /* bytes of one register in memory, or of an operand */
-	uint8_t shift; /* of src2, or log2 of the scale of index */
+	uint8_t shift; /* shift of src2, or log2 of the scale of index */
 	uint8_t cond;
 	bool is_signed;	     /* OP_LOAD and OP_COPY extend the sign */
 	bool keeps_flags;    /* what OP_COMPARE said holds after it */
@@ -96,8 +96,8 @@ static inline uint32_t code_op_writes(const struct code_op *op)
 struct code_arch {
 	uint8_t nregs, sp, fp, result, argument; /* argument: the first one */
 	uint8_t ra;	      /* register of the return address; CODE_NO_REG: it is on the stack */
-	uint8_t ra_bytes;     /* of the return address at entry, on the stack */
-	uint8_t align;	      /* of instructions */
+	uint8_t ra_bytes;     /* bytes of the return address on the stack at entry */
+	uint8_t align;	      /* alignment of instructions */
 	bool popped_is_valid; /* a saved value still counts below sp (x86's CFI) */
 	uint8_t syscall;      /* register of the number of a system call */
 	/* exit and exit_group, clone and clone3 (asm/unistd_64.h, asm-generic/unistd.h of Linux) */

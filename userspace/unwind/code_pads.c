@@ -10,7 +10,7 @@
 
 #include "unwind/code_fn_internal.h"
 
-#define TRIES	      4	  /* of a pad, each with one more call known not to return */
+#define TRIES	      4	  /* tries of a pad, each with one more call known not to return */
 #define ARGUMENTS_MAX 256 /* bytes that are pushed for a call */
 
 /*

@@ -172,7 +172,7 @@ static void take_joined(struct analysis *a)
 	}
 }
 
-/* In a file with functions that remove their arguments, each that is called must be known. */
+/* Each function that is called must be known in a file where some remove their arguments. */
 static struct code_callee callee_at(void *ctx, uint64_t addr)
 {
 	const struct analysis *a = ctx;
@@ -485,7 +485,7 @@ static int load_text(struct analysis *a)
 			continue;
 		t->start = segs[i].vaddr;
 		t->end = t->start + segs[i].filesz;
-		/* For one function, few pages of it are used. */
+		/* One function uses few pages of it. */
 		t->marks = a->opts->at ? calloc(1, segs[i].filesz)
 				       : huge_alloc(segs[i].filesz, true);
 		t->gap_lines = calloc(1, segs[i].filesz / CODE_LINE / 8 + 1);
@@ -512,7 +512,7 @@ static void mark_gap(struct code_text *t, const struct code_range *gap)
 		t->gap_lines[line / 8] |= (uint8_t)(1u << line % 8);
 }
 
-/* For all that looks at many addresses, before there are other marks */
+/* Marks the gaps for all that looks at many addresses, before there are other marks */
 static void mark_gaps(struct analysis *a)
 {
 	for (size_t i = 0; i < a->gaps.n; i++)

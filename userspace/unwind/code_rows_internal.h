@@ -31,11 +31,11 @@ struct analysis {
 	struct code_text texts[EXEC_SEGMENTS_MAX];
 	struct code_ranges described, gaps, whole;
 	struct fntab symbols;
-	struct starts certain, maybe; /* to be analysed */
+	struct starts certain, maybe; /* starts to be analysed */
 	struct starts rejected;
-	struct starts waiting; /* CODE_TAILS: for a proof of those */
-	unsigned int rounds;   /* in which the last two were analysed again */
-	bool learnt;	       /* of callees, since functions were rejected */
+	struct starts waiting; /* CODE_TAILS: starts that wait for a proof of `tails` */
+	unsigned int rounds;   /* times the last two were analysed again */
+	bool learnt;	       /* something about callees, since functions were rejected */
 	bool proved;	       /* a start, since one began to wait */
 	struct late *late;
 	size_t nlate, late_cap;

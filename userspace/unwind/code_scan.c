@@ -57,7 +57,7 @@ static int references(const struct code_fn *f, const struct code_range *r,
 	return err;
 }
 
-/* The same for x86 code, of which only the functions that may have a reference are decoded. */
+/* Notes the references of x86 code. Only functions that may have a reference are decoded. */
 static int x86_references(const struct code_fn *f, struct code_range r, const struct fntab *fns,
 			  int (*note)(void *ctx, uint64_t addr, bool certain), void *ctx)
 {

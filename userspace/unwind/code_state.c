@@ -57,7 +57,7 @@ static void slot_set(struct code_state *s, uint64_t sym, int64_t off, struct cod
 	       (s->slot[i].sym < sym || (s->slot[i].sym == sym && s->slot[i].off > off)))
 		i++;
 	if (s->nslots == CODE_SLOTS) {
-		uint32_t end = CODE_SLOTS; /* of the slots up to the one that is lost */
+		uint32_t end = CODE_SLOTS; /* end of the slots up to the one that is lost */
 
 		while (end && s->slot[end - 1].val.kind == VAL_ORIG)
 			end--;

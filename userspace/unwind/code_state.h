@@ -18,7 +18,7 @@ enum code_val_kind {
 	VAL_ORIG,  /* what register `off` held at entry; n: signed (AArch64's return address) */
 	VAL_STACK, /* base + off, see sym */
 	VAL_CONST, /* off */
-	VAL_BOUND, /* at most off, in its low `size` bytes; n: only because it has no more bits */
+	VAL_BOUND, /* off at most, in its low `size` bytes; n: only because it has no more bits */
 	/* Entry of `size` bytes of a table at address off with n entries (0: not known) */
 	VAL_ENTRY,
 	VAL_TARGET, /* such an entry << shift, added to the address in `sym` */

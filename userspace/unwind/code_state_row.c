@@ -144,7 +144,7 @@ bool code_state_row(const struct code_state *s, const struct code_arch *arch, bo
 	} else {
 		ret->ra = saved_ra(s, arch);
 		if (ret->ra.kind == RULE_CFA_MEM && ret->ra.off >= 0)
-			return false; /* in the caller's frame: the function does not start here */
+			return false; /* the caller's frame: the function does not start here */
 		if (ret->ra.kind == RULE_SAME)
 			ret->ra = by_reg(arch->ra, 0);
 		ret->flags = signed_ra(s, arch) ? ROW_PAC : 0;

@@ -48,8 +48,8 @@ enum slot {
 _Static_assert(SLOT_OFFSET + COL_SINK * QUICK_OFFSETS <= SLOTS, "each has its own");
 
 /*
- * By slot: the state after the instruction; 0: not known yet. 256 bytes, a power of two, because
- * flow() waits for the address computation.
+ * The state after the instruction of each slot; 0: not known yet. 256 bytes, a power of two,
+ * because flow() waits for the address computation.
  */
 struct quick {
 	uint16_t next[SLOTS];
@@ -58,11 +58,11 @@ struct quick {
 struct eh_brief {
 	const struct eh_frame *e;
 	struct state *states;
-	struct quick *quick; /* of each state */
+	struct quick *quick; /* one for each state */
 	size_t n, cap, quick_cap;
 	uint8_t sp, fp; /* registers */
 	struct slots slots;
-	/* By CIE: the initial state of its functions; 0: not determined yet */
+	/* The initial state of each CIE's functions; 0: not determined yet */
 	uint32_t *starts;
 	uint32_t classes[CLASSES_MAX], nclasses; /* the first CIE of each class */
 	/* Padded copy of instructions at the section's end */
@@ -71,7 +71,7 @@ struct eh_brief {
 	const uint8_t *column; /* struct eh_cie's; CIEs with another one have no brief form */
 	/* Instructions without a slot: token << 32 | state << 16 | state after it */
 	uint64_t moves[1u << MOVE_BITS];
-	/* By two-byte instruction, the opcode in the low byte: enum slot */
+	/* enum slot of each two-byte instruction, the opcode in the low byte */
 	uint8_t slot[1u << 16];
 };
 

@@ -8,7 +8,7 @@
 
 struct eh_brief;
 
-/* For functions of e, which must outlive the result. NULL: out of memory. */
+/* The result is for functions of e, which must outlive it. NULL: out of memory. */
 struct eh_brief *eh_brief_new(const struct eh_frame *e);
 void eh_brief_free(struct eh_brief *m);
 /*

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * In: the instructions of a CIE and of an FDE. Out: rows.
+ * Input: the instructions of a CIE and of an FDE. Output: rows.
  *
  * The state holds the rules that apply from the current location on. An advance appends them as a
  * row that ends at the new location. If no rule changed, it extends the last row instead.
@@ -30,7 +30,7 @@ struct cfa_run {
 	int64_t data_align; /* copy of the CIE's */
 	enum row_arch arch;
 	unsigned int nregs; /* registers that a rule can name */
-	uint64_t end;	    /* of the function */
+	uint64_t end;	    /* end of the function */
 	/* NULL for a CIE's initial instructions and in eh_cfa_set */
 	struct rowbuf *out;
 	size_t first;	 /* the function's first row in out */
@@ -64,7 +64,7 @@ static inline uint64_t rule_cfa(enum rule_kind kind, int64_t off)
 static uint64_t ra_unspecified(enum row_arch arch, uint32_t ra_reg, unsigned int nregs)
 {
 	/*
-	 * On architectures with a link register, that register still holds the return address. On
+	 * The link register of architectures that have one still holds the return address. On
 	 * x86-64 column 16 is not a register, and "same value" would be an endless loop.
 	 */
 	if (ra_reg >= nregs || (arch == ROW_ARCH_X86_64 && ra_reg == row_arch_regs(arch)->ra))
@@ -78,7 +78,7 @@ static enum cfa_column column_of(const struct eh_cie *cie, enum row_arch arch, u
 		return COL_RA;
 	if (reg == row_arch_regs(arch)->fp)
 		return COL_FP;
-	/* On s390x the CFA is above the caller's sp, and each table has a rule for that. */
+	/* The CFA of s390x is above the caller's sp, and each table has a rule for that. */
 	if (reg == row_arch_regs(arch)->sp && arch != ROW_ARCH_S390X)
 		return COL_SP;
 	return arch == ROW_ARCH_X86_64 && reg == REG_BX ? COL_BX : COL_SINK;
@@ -605,7 +605,7 @@ bool eh_cfa_init(struct eh_cie *cie, const struct eh_insns *insns, struct diag *
 	return !r.bad;
 }
 
-/* Where the CFA of one row is a buffer, it is one in all rows of the function. */
+/* The CFA is a buffer in all rows of a function where it is one in any. */
 static void lose_buffer(struct rowbuf *out, size_t first)
 {
 	const struct rule *buffer = NULL;

@@ -49,7 +49,7 @@ enum {
 	DW_CFA_AARCH64_negate_ra_state = 0x2d,
 	DW_CFA_GNU_args_size = 0x2e,
 	DW_CFA_GNU_negative_offset_extended = 0x2f,
-	/* With 6 bits of operand in the opcode */
+	/* Opcodes that hold 6 bits of operand */
 	DW_CFA_advance_loc = 0x40,
 	DW_CFA_offset = 0x80,
 	DW_CFA_restore = 0xc0,
@@ -75,7 +75,7 @@ struct cfa_state {
 	uint64_t cfa, col[NCOLS]; /* rule_pack() */
 	/* Offset of the last register rule; DW_CFA_def_cfa_register keeps it */
 	int64_t cfa_off;
-	int32_t off2; /* of the CFA rule */
+	int32_t off2; /* second offset of the CFA rule */
 	/* If plt_rep: added to the CFA where pc % plt_rep >= plt_at */
 	int32_t plt_add;
 	uint16_t cfa_reg; /* register of the last register rule */
@@ -89,8 +89,8 @@ struct cfa_state {
 _Static_assert(sizeof(struct cfa_state) == 80, "no padding: equal states have equal bytes");
 
 struct eh_cie {
-	uint64_t offset, end; /* of its record, bytes from the section's start */
-	uint64_t id_pos;      /* of its CIE id, likewise */
+	uint64_t offset, end; /* its record, bytes from the section's start */
+	uint64_t id_pos;      /* its CIE id, likewise */
 	uint64_t code_align;
 	int64_t data_align;
 	uint32_t ra_reg;
@@ -110,7 +110,7 @@ struct eh_cie {
 	struct eh_ptr_bases bases;
 	/* enum cfa_column of each register that an opcode's 6 bits can name */
 	uint8_t column[64];
-	struct cfa_state init; /* after the initial instructions */
+	struct cfa_state init; /* state after the initial instructions */
 };
 
 struct eh_fde {

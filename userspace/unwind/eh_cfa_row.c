@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* From the rules at a location to a row. */
+/* Makes a row of the rules at a location. */
 #include "unwind/eh_cfa.h"
 
 /* The address or the value that a rule of the CFA names, by the register that gives the CFA. */
@@ -17,7 +17,7 @@ static struct rule by_register(const struct rule *rule, const struct rule *cfa)
 	return ret;
 }
 
-/* The same rule, of a CFA that is `up` bytes higher. */
+/* The rule for a CFA that is `up` bytes higher. */
 static struct rule below(const struct rule *rule, int64_t up)
 {
 	const int64_t off = (int64_t)rule->off - up;

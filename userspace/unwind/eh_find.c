@@ -39,7 +39,7 @@ static bool plausible(struct bytes sec, const struct eh_rec *rec)
 }
 
 /*
- * Without section headers the size of .eh_frame is not known, and the bytes after it in the segment
+ * The size of .eh_frame is not known without section headers, and the bytes after it in the segment
  * are not records. It ends at its terminator. A link without crtend.o has none; then it ends where
  * the chain stops making sense.
  */
@@ -138,7 +138,7 @@ int eh_frame_find(const struct elf_image *img, struct elf_blob *ret, bool *ret_d
 	struct elf_blob eh = { 0 }, debug = { 0 };
 	int err = by_section(img, ".eh_frame", &eh, diag);
 
-	/* In a separate debug file, .eh_frame is SHT_NOBITS and its segment's bytes are absent. */
+	/* A separate debug file has .eh_frame as SHT_NOBITS, and not its segment's bytes. */
 	if (err == -ENOENT && !(s && s->type == SHT_NOBITS))
 		err = through_hdr(img, &eh, diag);
 	if (err && err != -ENOENT)

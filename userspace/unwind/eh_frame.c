@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * In: the bytes of .eh_frame or .debug_frame. Out: the CIEs, and the functions with the position of
- * their instructions.
+ * Input: the bytes of .eh_frame or .debug_frame. Output: the CIEs, and the functions with the
+ * position of their instructions.
  *
  * The chain of records is walked once. Then the CIEs, which are sorted by offset, are parsed. Then
  * the FDEs are parsed; they find their CIE by binary search, because in .debug_frame it may follow
@@ -361,7 +361,7 @@ static int compare_fns(const void *a, const void *b)
 }
 
 struct sort_key {
-	uint32_t start; /* from the lowest */
+	uint32_t start; /* start minus the lowest one */
 	uint32_t index;
 };
 
@@ -384,7 +384,7 @@ static void sort_pass(const struct sort_key *from, struct sort_key *to, size_t n
 }
 
 /*
- * The functions in the order of the keys. In new memory, so that the reads do not depend on each
+ * The functions in the order of the keys, in new memory, so that the reads do not depend on each
  * other. NULL: out of memory.
  */
 static struct fn *in_order(const struct fn *fns, const struct sort_key *keys, size_t n)

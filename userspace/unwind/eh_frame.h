@@ -26,10 +26,12 @@ struct eh_frame {
 	struct fntab fns; /* sound FDEs only, ascending by start */
 };
 
-/* As sframe_open. Damage drops its FDE; a damaged CIE drops all FDEs that name it. 0 or -ENOMEM. */
+/*
+ * sframe_open for this format. Damage drops its FDE, in a CIE all FDEs that name it. 0 or -ENOMEM.
+ */
 int eh_frame_open(struct eh_frame *e, struct bytes sec, uint64_t addr, bool debug_frame,
 		  enum row_arch arch, const struct elf_image *img, struct diag *diag);
-/* As sframe_rows. */
+/* sframe_rows for this format. */
 int eh_frame_rows(const struct eh_frame *e, const struct fn *fn, struct rowbuf *out,
 		  struct diag *diag);
 void eh_frame_close(struct eh_frame *e);

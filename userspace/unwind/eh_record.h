@@ -35,7 +35,7 @@
 #define DW_EH_PE_omit	  0xff
 
 struct eh_ptr_bases {
-	uint64_t addr;	     /* of the view's first byte */
+	uint64_t addr;	     /* address of the view's first byte */
 	uint64_t text, data; /* 0: unknown */
 	uint64_t func;	     /* start of the function; 0: not known yet */
 	uint8_t addr_size;   /* 4 or 8 */
@@ -55,11 +55,11 @@ enum eh_rec_kind { EH_REC_CIE, EH_REC_FDE, EH_REC_BAD };
 struct eh_rec {
 	enum eh_rec_kind kind;
 	bool dwarf64; /* 64-bit length */
-	/* After the terminator, where there need not be records: damage is not noted */
+	/* It is after the terminator, where there need not be records: damage is not noted */
 	bool loose;
 	uint8_t id_size;      /* bytes of the CIE id or pointer */
-	uint64_t offset, end; /* of the record, bytes from the section's start */
-	uint64_t id_pos;      /* of the CIE id or pointer */
+	uint64_t offset, end; /* the record, bytes from the section's start */
+	uint64_t id_pos;      /* position of the CIE id or pointer */
 	uint64_t id;	      /* the CIE id, or the FDE's CIE pointer as stored */
 };
 
@@ -125,7 +125,7 @@ struct eh_hdr {
 	uint64_t count;	   /* FDEs; 0: no table */
 	uint8_t table_enc;
 	struct eh_ptr_bases bases;
-	uint64_t offset, size; /* of the header with its table, in the file */
+	uint64_t offset, size; /* the header with its table, in the file */
 	uint64_t table;	       /* bytes from the header's start */
 };
 

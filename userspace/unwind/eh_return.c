@@ -14,7 +14,7 @@
 #define INSNS_MAX 512
 #define CODE_MAX  65536 /* bytes of one function */
 #define NODES_MAX 1024	/* instructions of the function that overwrites */
-/* From the CFA: an address below sp, with which every row that needs the frame pointer fails */
+/* CFA offset of an address below sp: every row that needs the frame pointer fails with it */
 #define NOWHERE	  (-(1 << 20))
 
 /* Whether the return address is in rcx at the end: GCC's only way to return to another address. */
@@ -61,8 +61,9 @@ struct overwriting {
 };
 
 /*
- * In the code from the instruction `from` up to `end`: its last part, which nothing leaves before
- * the end, begins with the call, or the registers are overwritten there. false: it is not known.
+ * Finds the call in the code from the instruction `from` up to `end`: its last part, which nothing
+ * leaves before the end, begins with the call, or the registers are overwritten there. false: it is
+ * not known.
  */
 static bool find_call(const struct bytes *text, uint64_t from, uint64_t end,
 		      struct overwriting *ret)

@@ -106,7 +106,7 @@ int fntab_arrange(struct fntab *t, const struct elf_image *img)
 {
 	struct elf_phdr segs[EXEC_SEGMENTS_MAX];
 	size_t nsegs = exec_segments(img, segs, EXEC_SEGMENTS_MAX);
-	uint64_t seg_start = 0, seg_end = 0; /* of segs[seg - 1] */
+	uint64_t seg_start = 0, seg_end = 0; /* range of segs[seg - 1] */
 	size_t i, seg = 0, n = 0;
 	int err;
 
@@ -131,7 +131,7 @@ int fntab_arrange(struct fntab *t, const struct elf_image *img)
 			f.end = seg_end;
 		if (n && t->fns[n - 1].start == f.start)
 			/*
-			 * Of two entries with the same start the later one counts, as in the SFrame
+			 * The later of two entries with the same start counts, as in the SFrame
 			 * search
 			 */
 			n--;

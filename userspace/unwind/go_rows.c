@@ -134,7 +134,7 @@ static int put_heights(struct evaluation *e, const struct go_func *f)
 static bool asm_saves_fp(const struct bytes *code, uint32_t first)
 {
 	static const uint8_t push[] = { 0x55, 0x48, 0x89, 0xe5 }; /* push %rbp; mov %rsp, %rbp */
-	/* After sub $n, %rsp: mov %rbp, n(%rsp), with n of 8 or 32 bits */
+	/* mov %rbp, n(%rsp) after sub $n, %rsp, with n of 8 or 32 bits */
 	static const uint8_t mov8[] = { 0x48, 0x89, 0x6c, 0x24 },
 			     mov32[] = { 0x48, 0x89, 0xac, 0x24 };
 
@@ -153,7 +153,7 @@ static void to_sp_write(struct bytes *code)
 		uint8_t op = at[1], arg = at[2], middle = arg >> 3 & 7;
 		bool load = (op == 0x8b || op == 0x8d) && middle == 4;
 		bool move = op == 0x89 && (arg & 0xc7) == 0xc4;
-		/* Of a constant; add and sub are 0 and 5 */
+		/* Operations with a constant; add and sub are 0 and 5 */
 		bool change = (op == 0x83 || op == 0x81) && (arg & 0xc7) == 0xc4 && middle != 0 &&
 			      middle != 5;
 
@@ -163,7 +163,7 @@ static void to_sp_write(struct bytes *code)
 	bytes_seek(code, code->len);
 }
 
-/* The same of AArch64, where only one form is not followed: mov sp, reg. */
+/* to_sp_write for AArch64, where only one form is not followed: mov sp, reg. */
 static void a64_to_sp_write(struct bytes *code)
 {
 	while (bytes_left(code) >= 4) {

@@ -22,7 +22,7 @@ struct go_rows {
 	enum row_arch arch;
 	struct fntab fns;		       /* ref: number of the function in the table */
 	struct rowbuf special;		       /* rows that override heights; ascending */
-	struct sf_go_rule rules[GO_RULES_MAX]; /* of the rows with `go`, which is the number + 1 */
+	struct sf_go_rule rules[GO_RULES_MAX]; /* rules of rows; a row's `go` is the number + 1 */
 	uint32_t nrules;
 	uint64_t restorer; /* where signal handlers return to; 0: not known */
 };

@@ -157,7 +157,7 @@ static struct sf_go_rule thread_rule(struct go_search *s, int32_t callback)
 	return rule;
 }
 
-/* After sp was loaded from g0, a function is on g0 to its end. */
+/* A function is on g0 to its end after sp was loaded from g0. */
 static void rest_of(struct go_search *s, enum go_name name, struct sf_go_rule *rule)
 {
 	struct go_code c, saved;

@@ -35,7 +35,7 @@ static struct row frame_row(struct rule cfa, int32_t height)
 	return row;
 }
 
-/* The same for sf_go_rule. */
+/* The sf_go_rule of a frame at that height. */
 static struct sf_go_rule frame_rule(const struct go_search *s, enum sf_go_op op, int32_t height)
 {
 	struct sf_go_rule rule = s->layout;
@@ -159,7 +159,7 @@ static struct sf_go_rule thread_rule(struct go_search *s, int32_t callback)
 	return rule;
 }
 
-/* After the instruction that loads sp from g0, a function is on g0 to its end. */
+/* A function is on g0 to its end after the instruction that loads sp from g0. */
 static void rest_of(struct go_search *s, enum go_name name, const char load[3],
 		    const struct sf_go_rule *rule)
 {
@@ -241,7 +241,7 @@ static void asmcgocall(struct go_search *s)
 		if (stored(&c, "\x48\x89\x7c\x24", "\x48\x89\x3c\x24", &g) &&
 		    stored(&c, "\x48\x89\x7c\x24", "\x48\x89\x3c\x24", &depth) && called_c(&c) &&
 		    rule.op) {
-			/* Until C is called, the goroutine's sp is where systemstack has it. */
+			/* The goroutine's sp is where systemstack has it until C is called. */
 			rule.op = SF_GO_GOROUTINE;
 			go_add_switch(s, start, go_code_pc(&c), &rule);
 			start = go_code_pc(&c);

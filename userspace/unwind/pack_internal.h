@@ -21,7 +21,7 @@ struct packer {
 	const struct pack_space *space;
 	struct pack_result *out;
 	enum row_arch arch;
-	struct elf_phdr segs[EXEC_SEGMENTS_MAX]; /* by address */
+	struct elf_phdr segs[EXEC_SEGMENTS_MAX]; /* ascending by address */
 	size_t nsegs, seg;
 	/* The segment whose rows are packed in this pass; NULL: all */
 	const struct elf_phdr *only;
@@ -29,7 +29,7 @@ struct packer {
 	bool tracks_bx, restart_with_bx;
 	uint64_t max_bytes;
 
-	uint32_t *page_rows; /* of the page in progress */
+	uint32_t *page_rows; /* rows of the page in progress */
 	uint32_t npage_rows;
 	uint64_t page; /* file offset >> SF_PAGE_SHIFT; valid if have_page */
 	bool have_page;
@@ -39,7 +39,7 @@ struct packer {
 	uint32_t plain_row, plain_loc;
 
 	uint64_t end;  /* file offset after the last row; valid if have_page */
-	uint16_t code; /* of the last row */
+	uint16_t code; /* code of the last row */
 
 	/* Packed codes of the brief rule numbers met in this pass, by enum row_source */
 	struct {
@@ -52,8 +52,8 @@ struct packer {
 	size_t nrules, rules_cap;
 	struct slots rule_slots;
 	size_t ranges_cap;
-	const struct rowbuf *known; /* of the file */
-	const struct go_rows *go;   /* of the file */
+	const struct rowbuf *known; /* known rows of the file */
+	const struct go_rows *go;   /* Go rows of the file */
 	size_t next_known;
 };
 

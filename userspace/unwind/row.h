@@ -137,7 +137,7 @@ struct rowbuf {
 /* 0 or -ENOMEM. */
 int rowbuf_push(struct rowbuf *b, const struct row *row);
 void rowbuf_free(struct rowbuf *b);
-void rowbuf_sort(struct rowbuf *b); /* by start, then by end */
+void rowbuf_sort(struct rowbuf *b); /* sorts by start, then by end */
 
 /*
  * One function of a table. ref identifies it to its reader. fntab_arrange sorts functions, clips
@@ -165,7 +165,7 @@ struct row_regs { /* DWARF register numbers of an architecture */
 const struct row_regs *row_arch_regs(enum row_arch arch);
 /* EM_X86_64, EM_AARCH64, EM_S390; anything else ROW_ARCH_NONE. */
 enum row_arch row_arch_of_machine(uint16_t machine);
-enum row_arch row_arch_native(void); /* of this program */
+enum row_arch row_arch_native(void); /* this program's */
 
 bool rule_equal(const struct rule *a, const struct rule *b);
 bool row_same_rules(const struct row *a, const struct row *b); /* all but start and end */

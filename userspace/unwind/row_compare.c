@@ -86,7 +86,7 @@ struct group {
 	struct row rows[BLOCK_MAX], next;
 	uint8_t seen[BLOCK_MAX];
 	size_t n; /* 0: the end */
-	int more; /* of row_stream_next, for `next` */
+	int more; /* result of row_stream_next for `next` */
 };
 
 struct compare {

@@ -30,9 +30,9 @@ struct row_clash {
 };
 
 struct row_compare_totals {
-	uint64_t rows;	   /* of .sframe */
-	uint64_t compared; /* of those: rows with a column that could be compared */
-	uint64_t clashing; /* of those: rows that disagree in any column */
+	uint64_t rows;	   /* rows of .sframe */
+	uint64_t compared; /* rows with a column that could be compared */
+	uint64_t clashing; /* rows that disagree in any column */
 };
 
 typedef void (*row_clash_fn)(void *ctx, const struct row_clash *clash);

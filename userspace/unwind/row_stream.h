@@ -38,7 +38,7 @@ struct unwind_file {
 	struct eh_frame eh;
 	struct go_rows go;
 	uint64_t fns_sframe, fns_eh; /* functions in code, after sorting and cutting */
-	/* By enum row_source: number of functions, from the first, whose damage was noted */
+	/* Number of functions, from the first, whose damage was noted; by enum row_source */
 	size_t noted[2];
 };
 
@@ -82,7 +82,7 @@ struct eh_brief;
 struct row_stream {
 	struct unwind_file *file;
 	struct diag *diag;
-	struct row_source_state src[2]; /* by enum row_source, of the tables */
+	struct row_source_state src[2]; /* state of the tables, by enum row_source */
 	const struct rowbuf *code;	/* rows from machine code; NULL: not wanted */
 	size_t code_at;			/* the next of them */
 	bool go;			/* src[ROW_SFRAME] is that of go_rows */
@@ -102,7 +102,7 @@ struct fn_rows {
 	const struct brief *brief; /* or NULL, and then: */
 	struct row *rows;	   /* n */
 	size_t n;
-	enum row_source source; /* of `brief` */
+	enum row_source source; /* source of `brief` */
 };
 
 /* which: ROWS_*. Cannot fail. Damage of a function is noted once, however often it is evaluated. */
@@ -114,10 +114,10 @@ void row_stream_open(struct row_stream *s, struct unwind_file *file, unsigned in
  */
 int row_stream_next(struct row_stream *s, struct row *ret);
 /*
- * The same rows, faster: all rows of the next function, nearly always as brief rows, if one source
- * alone describes it or .sframe covers all of it; else the next row or the next repeating block. 1
- * (perhaps without rows), 0 at the end, -ENOMEM. The rows are valid until the next call.
- * Neighbouring brief rows with equal rules are not always joined.
+ * Returns the rows of row_stream_next faster: all rows of the next function, nearly always as brief
+ * rows, if one source alone describes it or .sframe covers all of it; else the next row or the next
+ * repeating block. 1 (perhaps without rows), 0 at the end, -ENOMEM. The rows are valid until the
+ * next call. Neighbouring brief rows with equal rules are not always joined.
  */
 int row_stream_function(struct row_stream *s, struct fn_rows *ret);
 /* The row of a brief rule number, with start and end 0. */

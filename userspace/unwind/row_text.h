@@ -21,7 +21,7 @@
 
 /* Both write at most ROW_TEXT_MAX bytes and return them without the NUL. */
 size_t row_text(char *buf, enum row_arch arch, const struct row *row);
-size_t row_text_rules(char *buf, enum row_arch arch, const struct row *row); /* from CFA on */
+size_t row_text_rules(char *buf, enum row_arch arch, const struct row *row); /* starts at CFA */
 
 const char *row_source_name(enum row_source source); /* "sframe", "eh_frame" */
 

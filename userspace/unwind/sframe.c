@@ -30,7 +30,7 @@
 
 struct tally { /* counts of one table, for its notes */
 	uint32_t empty, outside, tombstones, unsorted, bad;
-	uint64_t rows; /* of all functions that were loaded */
+	uint64_t rows; /* rows of all functions that were loaded */
 	uint64_t last; /* start of the last function taken */
 };
 
@@ -208,7 +208,7 @@ static int find_by_segment(const struct elf_image *img, const struct elf_phdr *p
 	return 0;
 }
 
-/* By name first, because old producers use SHT_PROGBITS. */
+/* Looks by name first, because old producers use SHT_PROGBITS. */
 static const struct elf_shdr *find_section(const struct elf_image *img)
 {
 	const struct elf_shdr *sh = elf_image_section(img, SFRAME_SECTION);

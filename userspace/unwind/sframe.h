@@ -15,7 +15,7 @@
 #define SFRAME_MAX_TABLES (1u << 20)
 
 struct sframe_table {	 /* one SFrame header with its tables; a section may hold several */
-	uint64_t offset; /* of the header, bytes from the section's start */
+	uint64_t offset; /* the header, bytes from the section's start */
 	uint8_t version, flags, abi;
 	int8_t fixed_fp, fixed_ra;
 	bool be;

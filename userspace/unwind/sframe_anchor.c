@@ -43,7 +43,7 @@ int sframe_exec_init(struct sframe_exec *x, const struct sframe_bounds *bounds)
 		x->ranges[x->n++].end = ph->memsz > UINT64_MAX - ph->vaddr ? UINT64_MAX
 									   : ph->vaddr + ph->memsz;
 	}
-	/* by start, the first member */
+	/* sorts by start, the first member */
 	qsort(x->ranges, x->n, sizeof(*x->ranges), u64_compare);
 	for (k = 1; k < x->n; k++) {
 		if (x->ranges[k].start > x->ranges[kept].end)
@@ -86,10 +86,10 @@ bool sframe_exec_search(const struct sframe_exec *x, uint64_t addr, uint64_t *re
 
 struct fit {
 	uint32_t judged; /* functions other than tombstones and empty ones */
-	uint32_t inside; /* of these, those that start in executable segments */
-	/* Of these, those that also end there and start at an instruction */
+	uint32_t inside; /* judged functions that start in executable segments */
+	/* Functions inside that also end there and start at an instruction */
 	uint32_t possible;
-	/* Of those inside, the ones that start before the end of the one before */
+	/* Functions inside that start before the end of the one before */
 	uint32_t disorder;
 };
 

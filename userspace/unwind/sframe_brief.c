@@ -31,8 +31,8 @@ struct sframe_brief {
 	size_t n, cap, unusable;
 	struct slots slots;
 	/*
-	 * By info byte: bits of a 64-bit word that it and its words leave over; 0: none, or they
-	 * are longer
+	 * Bits of a 64-bit word that an info byte and its words leave over; 0: none, or they are
+	 * longer
 	 */
 	uint8_t rest[256];
 	struct known known[1 << KNOWN_BITS];

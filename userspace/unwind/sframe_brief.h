@@ -8,7 +8,7 @@
 
 struct sframe_brief;
 
-/* For functions of s, which must outlive the result. NULL: out of memory. */
+/* The result is for functions of s, which must outlive it. NULL: out of memory. */
 struct sframe_brief *sframe_brief_new(const struct sframe *s);
 void sframe_brief_free(struct sframe_brief *m);
 /*

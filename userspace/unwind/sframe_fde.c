@@ -101,7 +101,7 @@ static inline const char *take_info(struct sframe_fde *fde, uint8_t version, uin
 
 /* Fields that the versions keep in different places. */
 struct fde_rest {
-	uint64_t at; /* of the rows, bytes from the start of the sub-section */
+	uint64_t at; /* the rows, bytes from the start of the sub-section */
 	uint8_t info, info2, rep_size;
 };
 

@@ -17,22 +17,22 @@
 #include "unwind/sframe.h"
 
 #define SFRAME_SECTION	   ".sframe" /* the section's name in notes */
-#define SFRAME_HEADER_SIZE 28	     /* without the auxiliary header; the same in all versions */
+#define SFRAME_HEADER_SIZE 28	     /* size without the auxiliary header; same in all versions */
 /* sh_addralign of every producer; the next table starts at a multiple of it */
 #define SFRAME_ALIGN	   8
 
 /* Header flags (spec, "SFrame Flags"). */
 #define SFRAME_F_SORTED	       0x1
 #define SFRAME_F_FRAME_POINTER 0x2 /* removed in version 3; a reader does not need it */
-#define SFRAME_F_PCREL	       0x4 /* since erratum 1 of version 2 */
+#define SFRAME_F_PCREL	       0x4 /* exists since erratum 1 of version 2 */
 
 /* abi_arch (spec, "SFrame ABI/arch Identifier"). */
 enum { SFRAME_ABI_AARCH64_BE = 1, SFRAME_ABI_AARCH64_LE, SFRAME_ABI_AMD64_LE, SFRAME_ABI_S390X_BE };
 
 /* One function descriptor in the form of version 3, the widest. */
 struct sframe_fde {
-	int64_t start;	    /* as stored: relative to the field or to the table's header */
-	uint64_t start_off; /* of the field that holds it */
+	int64_t start;	    /* stored value: relative to the field or to the table's header */
+	uint64_t start_off; /* offset of the field that holds it */
 	uint32_t size;	    /* bytes of code */
 	uint32_t nrows;
 	uint64_t rows_off;

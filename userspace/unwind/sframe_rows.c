@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From a function's rows to struct row.
+ * Makes struct row of a function's rows.
  *
  * A row (spec, "SFrame Frame Row Entries") is `start; u8 info; words`, packed. start has 1, 2 or 4
  * bytes in all rows of a function, the words have 1, 2 or 4 in a row. The meaning of the words
@@ -65,7 +65,7 @@ static const char *const damage_text[] = {
 };
 
 struct walk {
-	struct bytes b;	  /* from the first row to the end of the table's rows */
+	struct bytes b;	  /* bytes from the first row to the end of the table's rows */
 	struct row proto; /* common to all rows, with the rules for absent words */
 	enum decoder decoder;
 	uint8_t row_type;
@@ -139,7 +139,7 @@ static inline enum damage s390x_rules(struct walk *w, struct row *r, unsigned in
 static inline void flex_rule(struct walk *w, struct rule *r, uint32_t control, int32_t off,
 			     bool scaled)
 {
-	/* By deref_p, reg_p */
+	/* Indexed by deref_p, reg_p */
 	static const uint8_t kinds[] = { RULE_CFA, RULE_REG, RULE_CFA_MEM, RULE_REG_MEM };
 	uint32_t reg = control >> FLEX_REG_SHIFT;
 	uint8_t kind = kinds[control & (FLEX_REG | FLEX_DEREF)];

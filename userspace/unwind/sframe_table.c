@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * From a .sframe section to its tables.
+ * Finds the tables of a .sframe section.
  *
  * A table is one header with its two sub-sections. GNU ld merges those of all objects into one.
  * Other linkers, and GNU ld when it meets an input that it cannot merge, put them one after
@@ -22,7 +22,7 @@ struct header {
 	int8_t fixed_fp, fixed_ra;
 	uint8_t aux_len;
 	uint32_t nfdes, nfres, fre_len;
-	uint32_t fde_off, fre_off; /* from the header's end */
+	uint32_t fde_off, fre_off; /* offsets from the header's end */
 };
 
 struct abi {
@@ -162,8 +162,7 @@ static uint64_t align_up(uint64_t off)
 }
 
 /*
- * After a table of unknown extent: the offset of the next plausible header, or the section's
- * length.
+ * The offset of the next plausible header after a table of unknown extent, or the section's length.
  */
 static uint64_t rescue_table(struct bytes sec, uint64_t from)
 {

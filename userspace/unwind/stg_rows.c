@@ -5,7 +5,7 @@
 
 #include "unwind/eh_cfa.h"
 
-/* Of the frame, which has room for the stack of C functions */
+/* Bytes of the frame, which has room for the stack of C functions */
 #define FRAME_MIN 4096
 
 /* The function of the FDE whose instructions hold that byte of the section; NULL: none. */
@@ -51,7 +51,7 @@ static int put(struct rowbuf *out, struct row row, uint64_t start, uint64_t end,
 	row.source = ROW_CODE;
 	row.start = start;
 	row.end = end;
-	row.cfa.off += lower; /* the same CFA, which the other rules are relative to */
+	row.cfa.off += lower; /* keeps the CFA, which the other rules are relative to */
 	return start < end ? rowbuf_push(out, &row) : 0;
 }
 
@@ -65,7 +65,7 @@ static unsigned int call_before(const struct bytes *b)
 	return b->pos >= 2 && at[-2] == 0xff && (at[-1] & 0xf8) == 0xd0 ? 2 : 0;
 }
 
-/* The same for a piece of the code that is in memory. *done: the end of the rows so far. */
+/* Appends the rows of a piece of the code that is in memory. *done: the end of the rows so far. */
 static int fill_piece(struct bytes b, uint64_t addr, const struct row *row, uint64_t *done,
 		      struct rowbuf *out)
 {

@@ -20,7 +20,7 @@
  * The files of a host at the start, or a burst of new ones, are a second of work. The child works
  * in bursts and sleeps in between, so that other tasks on the CPU get a share with any priorities.
  */
-#define BURST_NS      100000000ull /* of CPU time */
+#define BURST_NS      100000000ull /* CPU time */
 #define REST_NS	      25000000ull
 #define PAGES_BETWEEN 16 /* pages between two reads of the clock; a page takes 50 us */
 /* Bytes of memory kept from file to file: page faults are most of a small file's cost */
@@ -39,13 +39,13 @@
 #define CODE_TEXT_SMALL	  (1u << 20)
 #define CODE_SHARE	  10
 #define CODE_SOON_MIN	  (16u << 10) /* bytes of gaps: a C library's at least */
-#define STG_TEXT_MAX	  (8u << 20)  /* that of GHC's programs is searched then */
+#define STG_TEXT_MAX	  (8u << 20)  /* most code of GHC's programs to search then */
 /*
  * A later pass, for which no sample waits, has more for each MB of code. It needs 40 to 130 ms on
  * an idle CPU, but rows are of use to deep stacks only when there are all of them.
  */
 #define CODE_MB_NS	  250000000ull
-#define ALL_CODE_NS	  5000000000ull /* at most, for a whole file */
+#define ALL_CODE_NS	  5000000000ull /* limit for a whole file */
 #define ALL_CODE_FILE_MAX (256u << 20)
 
 static struct {
@@ -63,7 +63,7 @@ struct job {
 	struct table_answer *answer;
 	int mem;
 	uint64_t start;	  /* CPU time when it began */
-	uint64_t code_ns; /* for the analysis of machine code */
+	uint64_t code_ns; /* CPU time for the analysis of machine code */
 	struct diag diag;
 	struct block *blocks;
 	uint32_t pieces;

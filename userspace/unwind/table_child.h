@@ -44,12 +44,12 @@ struct table_answer {
 	 * file
 	 */
 	int32_t err;
-	uint64_t bytes;	    /* of the entry */
+	uint64_t bytes;	    /* size of the entry */
 	uint64_t malformed; /* damaged parts of the file that were left out */
 	uint64_t code_left; /* bool: CODE_ALL would look at more machine code */
 	uint64_t code_soon; /* bool: all stacks need that, so it should not wait for a sample */
 	uint64_t cpu_ns;
-	uint64_t digest; /* as in struct module; made after all else was read */
+	uint64_t digest; /* see struct module; made after all else was read */
 	uint8_t build_id[20];
 	uint32_t build_id_len;
 };
@@ -61,7 +61,7 @@ void table_child_keep_memory(void);
 
 /* ---- The loader's side ---- */
 
-/* As worker_look. The worker is not busy after an error. */
+/* worker_look for this worker, which is not busy after an error. */
 int table_child_look(struct worker *w, struct table_answer *ret);
 /*
  * Reads the tables after TABLE_DONE. most: limit of the entry's bytes. As table_entry_read; after

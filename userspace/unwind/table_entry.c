@@ -28,7 +28,7 @@
 #define RANGES_MAX (1u << 20)
 
 struct entry_head {
-	uint64_t magic, size; /* of the whole entry */
+	uint64_t magic, size; /* size: bytes of the whole entry */
 	uint32_t flags, first_page, npages, nbodies, nrules, nranges;
 	uint64_t rows, bytes, lost_rows;
 };
@@ -234,7 +234,7 @@ static void *pieces_alloc(void *ctx, uint32_t size, uint32_t *ret_loc)
 	struct table_pieces *p = ctx;
 	void *mem = p->inner->alloc(p->inner->ctx, size, ret_loc);
 
-	/* Without memory for the record the piece is missing, and table_entry_write fails. */
+	/* The piece is missing without memory for the record, and table_entry_write fails. */
 	if (mem && !vec_reserve(&p->pieces, &p->cap, p->n + 1, sizeof(*p->pieces)))
 		p->pieces[p->n++] = (struct table_piece){ mem, size, *ret_loc };
 	return mem;
@@ -284,7 +284,7 @@ static void plan_free(struct plan *p)
 static int plan_pages(struct plan *p, const struct table_pieces *pieces, uint32_t dir_loc)
 {
 	const struct table_piece *dir = piece_at(pieces, dir_loc);
-	/* By piece: 1 + its index in p->pages, or 0 */
+	/* 1 + the index of each piece in p->pages, or 0 */
 	uint32_t *number = calloc(pieces->n ? pieces->n : 1, sizeof(*number));
 	int err = !number ? -ENOMEM : dir ? 0 : -EINVAL;
 

@@ -30,9 +30,9 @@ void table_pieces_free(struct table_pieces *p);
 int table_entry_write(int fd, const struct pack_result *packed, struct table_pieces *pieces,
 		      uint64_t *ret_bytes);
 /*
- * As pack_file, from the first `size` bytes of fd. Each byte is read once, to its final place, and
- * checked there, so that a writer that changes the file meanwhile gains nothing. -EBADMSG: not an
- * entry, or damaged; -ENOSPC, -ENOMEM.
+ * Does what pack_file does, from the first `size` bytes of fd. Each byte is read once, to its final
+ * place, and checked there, so that a writer that changes the file meanwhile gains nothing.
+ * -EBADMSG: not an entry, or damaged; -ENOSPC, -ENOMEM.
  */
 int table_entry_read(int fd, uint64_t size, const struct pack_space *space,
 		     struct pack_result *ret);

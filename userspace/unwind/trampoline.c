@@ -118,7 +118,7 @@ static const struct trampoline {
 	{ ROW_ARCH_AARCH64, KNOWN_A64_MUSL_THREAD, &outermost_row },
 };
 
-#define MAX_FOUND 16	       /* in a window; real files hold one of each */
+#define MAX_FOUND 16	       /* trampolines in a window; real files hold one of each */
 #define WINDOW	  (256u << 10) /* bytes of text in memory at a time */
 #define MARGIN	  64u	       /* a range may begin in one window and end in the next */
 
@@ -271,7 +271,7 @@ static uint64_t x86_until_branch(struct bytes code)
 	return 0;
 }
 
-/* The same for AArch64: b, bl, br, blr and their signed forms. */
+/* x86_until_branch for AArch64: b, bl, br, blr and their signed forms. */
 static uint64_t a64_until_branch(struct bytes code)
 {
 	while (bytes_left(&code) >= 4) {
