@@ -61,7 +61,7 @@ typedef int (*body_fn)(void *ctx, struct body *b);
 int body_emit(const struct encode_input *in, enum body_kind kind, bool gzip, uint8_t *data,
 	      size_t len, uint64_t samples, const uint8_t *id, body_fn fn, void *ctx);
 void body_new_id(uint8_t id[16]);
-void body_id_text(const uint8_t id[16], char ret[37]); /* as a UUID */
+void body_id_text(const uint8_t id[16], char ret[37]); /* writes the id as a UUID */
 /* Escapes s for a URL or a file name. Text that does not fit is cut off. */
 size_t body_escape(char *dst, size_t cap, const char *s);
 

@@ -10,7 +10,7 @@
 #define BUDGET_FAST 6 /* windows below half of the limit until it is raised by half */
 
 struct budget {
-	double limit_pct;     /* of one CPU */
+	double limit_pct;     /* percent of one CPU */
 	uint64_t want_hz, hz; /* configured, in use */
 	unsigned int above, below;
 };
@@ -24,9 +24,9 @@ uint64_t budget_rss(void);
 uint64_t budget_heap(void);   /* anonymous memory only */
 uint64_t budget_cpu_ns(void); /* CPU time of this process, all threads */
 /*
- * Before the first thread. Returns large buffers (conversions, requests) to the kernel when they
- * are freed. By default, malloc raises its thresholds to the sizes it has seen and keeps up to 32
- * MB in each arena.
+ * Has malloc return large buffers (conversions, requests) to the kernel when they are freed. Call
+ * it before the first thread starts. By default, malloc raises its thresholds to the sizes it has
+ * seen and keeps up to 32 MB in each arena.
  */
 void budget_return_memory(void);
 

@@ -62,15 +62,12 @@ const char clickhouse_schema[] =
 
 /* What was sent within the last hour. Only the encoding thread uses it. */
 static struct {
-	struct idmap stacks, files; /* by stack_id; by module */
+	struct idmap stacks, files; /* keys: stack_id; module */
 	uint64_t since_ns;
 } sent;
 static atomic_bool forget;
 
-/*
- * After a body with stacks or files was dropped, all of them are sent again. Any thread may call
- * this.
- */
+/* Has all stacks and files sent again after a body of them was dropped. Any thread may call it. */
 static void on_dropped(const struct body *b)
 {
 	if (b->kind != BODY_CH_SAMPLES)
@@ -92,8 +89,8 @@ struct rows {
 	FILE *f;
 	uint64_t samples;
 	/*
-	 * Of each stack, in order: what the first pass sent frames for. Names may arrive between
-	 * the passes, and another name would be another id.
+	 * The ids that the first pass sent frames for, one for each stack in order. Names may
+	 * arrive between the passes, and another name would be another id.
 	 */
 	struct stack_ids *ids;
 	size_t next;

@@ -444,7 +444,7 @@ bool agent_config_given(const struct agent_config *c, const char *name)
 	return false;
 }
 
-/* In the largest unit in which it is a whole number, as num_size reads it. */
+/* Writes a size in the largest unit in which it is a whole number, as num_size reads it. */
 static void size_text(uint64_t v, char *ret, size_t cap)
 {
 	static const char units[] = "kMGT";
@@ -575,7 +575,7 @@ int agent_config_file(struct agent_config *c, const char *path, struct agent_con
 		return config_fail(err, "%s: %s", path, strerror(errno));
 	errno = 0;
 	line = ini_parse_file(f, on_pair, &r);
-	failed = ferror(f) ? errno : 0; /* of a directory, for example */
+	failed = ferror(f) ? errno : 0; /* a directory, for example */
 	fclose(f);
 	if (failed)
 		return config_fail(err, "%s: %s", path, strerror(failed));

@@ -43,8 +43,8 @@ struct agent_config {
 
 	int protocol;
 	char *endpoint, *format, *copy;
-	uint64_t keep_ns, keep_bytes; /* of files; 0: no limit */
-	/* From OTEL_EXPORTER_OTLP_ENDPOINT: the signal's path is added to it */
+	uint64_t keep_ns, keep_bytes; /* limits on files; 0: none */
+	/* endpoint is from OTEL_EXPORTER_OTLP_ENDPOINT: the signal's path is added to it */
 	bool endpoint_is_base;
 	char *token_file, *header_file, *ca_file, *cert_file, *key_file, *database;
 	struct agent_pairs headers;
@@ -62,7 +62,7 @@ struct agent_config {
 	bool seccomp;
 
 	char *kubelet, *kubelet_token, *kubelet_ca, *pod_labels, *service_label;
-	struct agent_pairs pod_keys; /* of pod_labels: k8s.pod.label.KEY and KEY */
+	struct agent_pairs pod_keys; /* pod_labels as pairs: k8s.pod.label.KEY and KEY */
 	bool kubelet_insecure;
 	uint64_t kubelet_interval_ns;
 

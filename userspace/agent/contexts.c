@@ -18,7 +18,7 @@
 #include "sym/process_context.h"
 
 #define MAX_PROCESSES 16384
-#define SHARED	      (MAX_PROCESSES / 4 * 3) /* of them, after some were dropped for others */
+#define SHARED	      (MAX_PROCESSES / 4 * 3) /* number left after some were dropped for others */
 #define TRIM_LEAST    1024
 #define AGAIN_NS      (60 * NUM_S)
 #define AGAIN_MOST_NS (8 * AGAIN_NS)
@@ -27,12 +27,12 @@
 
 struct process {
 	uint32_t pid, owner;
-	uint32_t next; /* in its queue: index into processes plus 1; 0: it is the last */
+	uint32_t next; /* the next in its queue: index into processes plus 1; 0: it is the last */
 	bool queued;
 	bool gone;
 	uint64_t started; /* process_started */
 	uint64_t seen_ns, due_ns;
-	uint64_t wait_ns;     /* after the last question; 0: none was asked */
+	uint64_t wait_ns;     /* pause after the last question; 0: none was asked */
 	uint64_t moved_ns;    /* when it last went to the queue of another user */
 	uint64_t at;	      /* address of the context; 0: unknown */
 	struct target *names; /* NULL: none */
@@ -40,7 +40,7 @@ struct process {
 
 /* The processes of a user that are to be asked, in the order in which they were seen. */
 struct queue {
-	uint32_t account;     /* of the user; root's is 0 */
+	uint32_t account;     /* the user's account; root's is 0 */
 	uint32_t first, last; /* indices into processes plus 1; 0: there are none */
 };
 
@@ -113,7 +113,7 @@ static int take(struct contexts *c, struct process *p, int fd, const struct path
 		return -EINVAL;
 	}
 	set_names(c, p, names);
-	/* Without another answer it is asked again with the context. */
+	/* It is asked again with the context if there is no other answer. */
 	return threads && c->links && thread_links_find(c->links, p->pid, p->owner) == -EAGAIN
 		       ? -EAGAIN
 		       : 0;

@@ -117,7 +117,7 @@ static void judge(const struct agent_config *cfg, const struct http_reply *r, st
 		snprintf(ret->code, sizeof(ret->code), "%d", (int)r->status);
 		ret->verdict = judge_http(r->status, &ret->poison);
 	}
-	/* Without a gRPC status in HTTP 200 the server does not speak gRPC. */
+	/* A server that sends HTTP 200 without a gRPC status does not speak gRPC. */
 	if (to->grpc && r->grpc_status < 0 && ret->verdict == DELIVER_OK)
 		ret->verdict = DELIVER_CONFIG;
 	if (ret->verdict == DELIVER_OK && to->rejected && r->body_len > skip)

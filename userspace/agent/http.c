@@ -16,7 +16,7 @@
 #include "base/vec.h"
 
 #define GRPC_UNKNOWN 2
-#define THREADS_MOST 64 /* of this process; with this many, libcurl leaves none behind */
+#define THREADS_MOST 64 /* threads of this process; with this many, libcurl leaves none behind */
 
 struct http {
 	CURL *curl;
@@ -36,7 +36,7 @@ struct http *http_new(bool (*stop)(void *ctx), void *ctx)
 	h->stop_ctx = ctx;
 	h->curl = curl_easy_init();
 	/*
-	 * In curl 7 a second request on a plaintext HTTP/2 connection fails with error 16 (curl
+	 * A second request on a plaintext HTTP/2 connection fails in curl 7 with error 16 (curl
 	 * issue 10634).
 	 */
 	h->fresh = curl_version_info(CURLVERSION_NOW)->version_num < 0x080000;
@@ -217,7 +217,7 @@ static void set_quick_exit(CURL *c)
 #endif
 }
 
-/* Of every request. */
+/* Sets the options of every request. */
 static void set_common(struct http *h, const char *url, uint64_t timeout_ns, char *error)
 {
 	CURL *c = h->curl;

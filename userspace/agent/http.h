@@ -25,7 +25,7 @@ struct http_request {
 struct http_reply {
 	bool answered;	      /* a status was received */
 	bool sent;	      /* the whole request was sent, so the server may have accepted it */
-	long status;	      /* of HTTP */
+	long status;	      /* HTTP status */
 	int grpc_status;      /* -1: not received */
 	double retry_after_s; /* < 0: not given */
 	char body[4096];      /* its first bytes */

@@ -55,7 +55,7 @@ static void read_modules(struct kernel_map *map)
 static void ask_id(const struct kernel_map *map, struct kernel_part *p)
 {
 	const char *root = map->root ? map->root : "";
-	int len = (int)strlen(p->name) - 2; /* without the brackets */
+	int len = (int)strlen(p->name) - 2; /* length without the brackets */
 	char path[300];
 
 	p->asked = true;

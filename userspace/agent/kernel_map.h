@@ -20,7 +20,7 @@ struct kernel_map { /* zeroed: not read */
 	struct kernel_part *parts;
 	size_t n, cap;
 	struct kernel_part none; /* out of memory */
-	const char *root;	 /* of /proc and /sys; NULL: / */
+	const char *root;	 /* the directory of /proc and /sys; NULL: / */
 };
 
 /* The part that has the address; read when it is first asked for. */

@@ -15,7 +15,7 @@ struct kubelet_totals {
 	bool on;		   /* configured */
 	bool answers;		   /* the last request had an answer that was used */
 	uint64_t answered, failed; /* requests */
-	uint64_t pods, containers; /* in the last answer */
+	uint64_t pods, containers; /* counts in the last answer */
 };
 
 /*

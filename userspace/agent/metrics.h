@@ -21,12 +21,12 @@ struct metrics_off_cpu {
 	bool on;
 	struct {
 		uint64_t bpf_ns, taken, sampled_ns, lost_ns, lost;
-	} now, before;		     /* since the last start; before that */
-	uint64_t blocks, blocked_ns; /* in windows */
+	} now, before;		     /* sums since the last start; sums before that */
+	uint64_t blocks, blocked_ns; /* sums of all windows */
 	uint64_t thin_ns, suspended;
 };
 
-/* Since the start of the agent, unless stated otherwise. */
+/* The values of the metrics, since the start of the agent unless stated otherwise. */
 struct metrics_values {
 	/* alive_ns: CLOCK_MONOTONIC, when the ring was last polled */
 	uint64_t start_unix_ns, alive_ns;
@@ -58,7 +58,7 @@ struct metrics *metrics_listen(const char *address, char *err, size_t cap);
 int metrics_start(struct metrics *m, struct sender *sender, struct spool *spool,
 		  void (*on_thread)(void));
 void metrics_set(struct metrics *m, const struct metrics_values *v); /* m may be NULL */
-uint64_t metrics_cpu_ns(const struct metrics *m);		     /* of serving; m may be NULL */
+uint64_t metrics_cpu_ns(const struct metrics *m);		     /* CPU time; m may be NULL */
 void metrics_stop(struct metrics *m);
 /* Writes the page of /metrics. */
 void metrics_write(FILE *f, const struct metrics_values *v, const struct sender_stats *s,

@@ -56,7 +56,7 @@ enum {
 static const char schema_url[] = "https://opentelemetry.io/schemas/1.37.0";
 
 struct process {
-	uint32_t attributes[3]; /* of a sample: pid, and name and path of its executable */
+	uint32_t attributes[3]; /* a sample's: pid, and name and path of its executable */
 	uint32_t n;
 };
 
@@ -64,7 +64,7 @@ struct otlp {
 	const struct encode_input *in;
 	body_fn fn;
 	void *ctx;
-	struct otlp_dict dict;	 /* of the request */
+	struct otlp_dict dict;	 /* the request's dictionary */
 	struct pb resources;	 /* finished ResourceProfiles */
 	struct idmap process_of; /* pid -> index into processes, in this request */
 	struct process *processes;
@@ -129,7 +129,7 @@ static void put_samples(struct otlp *o)
 	}
 }
 
-/* With -c, the period counts events: of the clocks, nanoseconds. */
+/* Writes the period and its type. The period of -c counts events: of the clocks, nanoseconds. */
 static void put_types(struct otlp *o, enum window_kind kind)
 {
 	const struct out_meta *meta = o->in->meta;

@@ -13,7 +13,7 @@
 #include "base/pb.h"
 #include "base/strpool.h"
 
-enum { OTLP_DICT_TABLES = 8 }; /* by the dictionary's field numbers, from 1 */
+enum { OTLP_DICT_TABLES = 8 }; /* index: the dictionary's field number, from 1 */
 
 struct file_code {
 	const struct module_code *code;
@@ -24,7 +24,7 @@ struct file_code {
 
 struct otlp_dict {
 	const struct encode_input *in;
-	struct kernel_map kernel; /* of this window */
+	struct kernel_map kernel; /* the kernel's map in this window */
 	/*
 	 * texts: of attributes; mapped: mappings as text; stacks are interned as their packed
 	 * location indices, which contain no 0 byte
@@ -33,7 +33,7 @@ struct otlp_dict {
 	size_t string_bytes;
 	struct pb tables[OTLP_DICT_TABLES];
 	struct idmap functions, locations, attributes, files, links;
-	struct file_code *code; /* by id in files */
+	struct file_code *code; /* index: id in files */
 	size_t code_cap;
 	struct pb packed; /* scratch */
 	uint32_t request; /* number */
@@ -42,7 +42,7 @@ struct otlp_dict {
 
 void otlp_dict_begin(struct otlp_dict *d, const struct encode_input *in); /* d is zeroed */
 void otlp_dict_free(struct otlp_dict *d);
-void otlp_dict_reset(struct otlp_dict *d); /* for the next request */
+void otlp_dict_reset(struct otlp_dict *d); /* empties it for the next request */
 uint32_t otlp_string(struct otlp_dict *d, const char *s);
 /* The value is text, or number if text is NULL. */
 uint32_t otlp_attribute(struct otlp_dict *d, const char *key, const char *text, uint64_t number);

@@ -18,7 +18,7 @@
 #include "base/num.h"
 
 #define REQUEST_MAX	4096
-/* after accept4() failed for lack of descriptors or memory */
+/* The pause after accept4() failed for lack of descriptors or memory */
 #define ACCEPT_PAUSE_NS (100 * NUM_MS)
 /* A flood of connections that are hung up on takes a part of a CPU, and waits for the rest. */
 #define REFUSED_AT_ONCE 8
@@ -39,7 +39,7 @@ struct client {
 	uint64_t peer;	/* page_server_peer */
 	uint64_t until; /* CLOCK_MONOTONIC, when the connection is closed */
 	size_t len;	/* bytes of the request read so far, or of the whole reply */
-	size_t done;	/* of len: searched for the empty line, or sent */
+	size_t done;	/* the part of len that was searched for the empty line, or sent */
 	char request[REQUEST_MAX];
 	char *reply;
 };
@@ -53,8 +53,8 @@ struct page_server {
 	void (*on_thread)(void);
 	uint64_t accept_from; /* CLOCK_MONOTONIC: no accept before this time */
 	uint64_t refused;     /* connections */
-	char host[256];	      /* of the address that is listened on */
-	bool loopback;	      /* and whether that is one of loopback */
+	char host[256];	      /* name of the address that is listened on */
+	bool loopback;	      /* whether that address is one of loopback */
 	/* CPU time that is left at `since`, or owed, and that the thread had used then */
 	int64_t cpu_left;
 	uint64_t cpu_used, since;

@@ -45,7 +45,7 @@ struct page_server *page_server_listen(const char *address, char *err, size_t ca
 /* The thread calls on_thread first. 0 or -errno. */
 int page_server_start(struct page_server *s, page_answer answer, void *ctx,
 		      void (*on_thread)(void));
-uint64_t page_server_cpu_ns(const struct page_server *s); /* of its thread */
+uint64_t page_server_cpu_ns(const struct page_server *s); /* CPU time of its thread */
 void page_server_stop(struct page_server *s);		  /* s may be NULL */
 
 #endif

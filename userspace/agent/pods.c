@@ -30,7 +30,7 @@ struct pod_entry {
 struct pods {
 	struct pod_entry *list;
 	size_t n, cap;
-	struct container_entry *containers; /* by id */
+	struct container_entry *containers; /* sorted by id */
 	size_t ncontainers, containers_cap;
 };
 

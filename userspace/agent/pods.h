@@ -11,15 +11,16 @@
 
 #include "agent/config.h"
 
-#define POD_NAME   256 /* with NUL; Kubernetes' limits: names of pods and nodes have 253 bytes, */
-#define POD_LABEL  64  /* namespaces, containers and values of labels 63 */
+/* Sizes with NUL. Kubernetes' limits: names of pods and nodes have 253 bytes, others 63. */
+#define POD_NAME   256
+#define POD_LABEL  64 /* namespaces, containers and values of labels */
 #define POD_LABELS 8
 
 struct pod_names { /* clean text (base/text.h), zeroed after it; "": none */
 	char pod[POD_NAME], node[POD_NAME];
 	char space[POD_LABEL], container[POD_LABEL];
 	char service[POD_LABEL];	    /* the label that names a service */
-	char labels[POD_LABELS][POD_LABEL]; /* as in agent_config.pod_keys */
+	char labels[POD_LABELS][POD_LABEL]; /* values, in the order of agent_config.pod_keys */
 };
 
 struct pods;

@@ -21,7 +21,7 @@ struct receiver {
 	/* One of these bodies was dropped before it was delivered. NULL: nothing to do. */
 	void (*dropped)(const struct body *b);
 
-	/* For a directory: there is no URL, and the members below are not used. 0 or -errno. */
+	/* Writes to a directory: there is no URL, the members below are not used. 0 or -errno. */
 	int (*write)(const struct agent_config *cfg, const char *host, const struct body *b);
 
 	bool grpc; /* gRPC over HTTP/2, not a plain POST */
@@ -29,7 +29,7 @@ struct receiver {
 	 * A path in the endpoint replaces .path, unless the endpoint is the base for all signals.
 	 */
 	bool path_in_endpoint;
-	const char *content_type; /* of a plain POST */
+	const char *content_type; /* content type of a plain POST */
 	const char *path;	  /* appended to the endpoint; not NULL without url and write */
 	/* Used instead of path: makes the URL from a base of len bytes. 0 or -EINVAL. */
 	int (*url)(const struct agent_config *cfg, const struct body *b, const char *base, int len,

@@ -38,7 +38,7 @@ struct sender {
 	size_t nqueue, queue_bytes;
 	/* a body was taken from the queue and is not in the spool yet */
 	bool writing;
-	struct agent_config *next; /* from sender_reload */
+	struct agent_config *next; /* the one that sender_reload got; NULL: none */
 	char *copy_dir, *copy_format;
 	struct sender_stats stats;
 	atomic_bool stop;
@@ -315,7 +315,7 @@ static void *sender_main(void *arg)
 		send_one(s, h, &b, seq, again);
 		free(b.data);
 		pthread_mutex_lock(&s->lock);
-		pthread_cond_broadcast(&s->change); /* for sender_drain */
+		pthread_cond_broadcast(&s->change); /* sender_drain waits for it */
 		pthread_mutex_unlock(&s->lock);
 	}
 	if (!h)

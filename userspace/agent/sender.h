@@ -13,7 +13,7 @@
 #define SENDER_CODES 32
 
 struct sender_code {
-	char code[DELIVER_CODE]; /* as in struct delivery */
+	char code[DELIVER_CODE]; /* the code in struct delivery */
 	uint64_t n;
 };
 

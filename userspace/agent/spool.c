@@ -40,17 +40,17 @@ struct spool {
 	pthread_mutex_t lock;
 	int dir; /* -1: in memory */
 	struct spool_opts opts;
-	struct entry *entries; /* by seq, ascending */
+	struct entry *entries; /* sorted by seq, ascending */
 	size_t n, cap;
 	uint64_t bytes, mem_bytes, disk_errors;
-	bool disk_failing, full; /* as logged */
+	bool disk_failing, full; /* the states that were logged */
 	struct account account;
 	struct {
 		pthread_mutex_t lock; /* never held while the disk is used */
 		pthread_cond_t more;
 		bool woken;
-		struct spool_opts opts;	    /* those of spool_limits */
-		struct spool_account state; /* after the last change that is complete */
+		struct spool_opts opts;	    /* what spool_limits set */
+		struct spool_account state; /* counters after the last change that is complete */
 	} front;
 };
 

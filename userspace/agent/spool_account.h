@@ -21,11 +21,11 @@ struct account_page {
 	uint64_t sending; /* the entry whose request may have been sent; 0: none */
 	struct {	  /* an entry being removed */
 		uint64_t on, seq, outcome;
-		struct spool_count after; /* of done[outcome] */
+		struct spool_count after; /* what done[outcome] becomes */
 	} out;
 	struct { /* an entry being added */
 		uint64_t on, seq;
-		struct spool_count after; /* of added, if the file exists */
+		struct spool_count after; /* what added becomes, if the file exists */
 	} in;
 };
 

@@ -92,7 +92,7 @@ void target_parse(const char *path, const char *default_service, struct target *
 		len = strcspn(s, "/");
 		if (!len)
 			break;
-		/* In kind, "kubelet-kubepods.slice". */
+		/* The name is "kubelet-kubepods.slice" in kind. */
 		kube |= memmem(s, len, "kubepods", 8) != NULL;
 		take_unit(ret, s, len);
 		if (kube)

@@ -32,7 +32,7 @@ struct target { /* clean text (base/text.h); "": none */
 	/* Only a process's context has these: service.namespace, .version, .instance.id, ... */
 	char space[TARGET_TEXT], version[TARGET_TEXT], instance[TARGET_TEXT],
 		environment[TARGET_TEXT];
-	uint32_t names; /* for targets_names */
+	uint32_t names; /* key of targets_names; 0: none */
 };
 
 /* path: relative to the cgroup mount, with a leading '/'. */

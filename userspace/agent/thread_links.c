@@ -126,7 +126,7 @@ static struct known_file *find(struct thread_links *l, const struct mapped_id *f
 		       : NULL;
 }
 
-/* Without room all is forgotten: those who fill it must not keep others out. */
+/* Remembers a file. Forgets all if there is no room: those who fill it must not keep others out. */
 static void remember(struct thread_links *l, const struct mapped_id *file,
 		     const struct elf_tls *tls)
 {

@@ -200,12 +200,12 @@ int window_file_write(const char *dir, const char *format, const char *host, con
 /* ---- Retention ---- */
 
 struct kept {
-	char name[DAY_TEXT + 256]; /* below the directory */
+	char name[DAY_TEXT + 256]; /* path below the directory */
 	uint64_t ms, bytes;
 };
 
 struct kept_list {
-	const char *prefix; /* of this host's windows */
+	const char *prefix; /* how names of this host's windows begin */
 	struct kept *list;
 	size_t n, cap;
 };

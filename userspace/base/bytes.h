@@ -314,8 +314,8 @@ static inline bool bytes_find(struct bytes *b, const void *needle, size_t n)
 }
 
 /*
- * The same, for bytes in which needle[rare] is rare: searches for that byte at the speed of memchr
- * (memmem takes a nanosecond for one or two bytes).
+ * Finds bytes as bytes_find does, if needle[rare] is rare in them: searches for that byte at the
+ * speed of memchr (memmem takes a nanosecond for one or two bytes).
  */
 static inline bool bytes_find_rare(struct bytes *b, const uint8_t *needle, size_t n, size_t rare)
 {

@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define CONTAINER_ID_MAX 80 /* with NUL; an id has 64 hex digits, or 32 and a number */
+#define CONTAINER_ID_MAX 80 /* size with NUL; an id has 64 hex digits, or 32 and a number */
 
 struct container {
 	/* "docker", "cri-containerd", "libpod"; "container" if the path has no name */

@@ -10,7 +10,7 @@
 /* magic 0: the same as another entry's, or none. */
 static const struct known {
 	const char *name;
-	uint32_t magic; /* of statfs(2) */
+	uint32_t magic; /* f_type of statfs(2) */
 	enum fs_kind kind;
 } known[] = {
 	{ "tmpfs", TMPFS_MAGIC, FS_MEMORY },

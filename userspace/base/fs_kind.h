@@ -10,7 +10,7 @@ enum fs_kind {
 	/* FUSE and unknown types: their server may never answer, not even a close */
 	FS_USERS,
 	FS_DISTANT, /* a remote server; closing a file that was only read does not wait for it */
-	FS_STACKED, /* as its layers, which the user who mounted it chose */
+	FS_STACKED, /* equal to its layers, which the user who mounted it chose */
 	FS_LOCAL,
 	FS_MEMORY, /* local, even if a user mounted it */
 };

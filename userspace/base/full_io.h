@@ -7,7 +7,7 @@
 
 /* These transfer all len bytes, in as many calls as needed. */
 
-/* From offset off. 0; -EIO: read error, or end of file. */
+/* Reads from offset off. 0; -EIO: read error, or end of file. */
 int pread_full(int fd, void *buf, size_t len, uint64_t off);
 /* 0 or -errno. */
 int write_full(int fd, const void *data, size_t len);

@@ -11,7 +11,7 @@
 
 #define HUGE_LEAST (4u << 20) /* bytes; smaller memory is left alone */
 
-/* As malloc or calloc, of at least a byte; with huge pages where the kernel has them. */
+/* Allocates at least a byte, as malloc or calloc; with huge pages where the kernel has them. */
 static inline void *huge_alloc(size_t bytes, int zeroed)
 {
 	const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);

@@ -16,7 +16,7 @@ struct idmap_key {
 };
 
 struct idmap {			/* zeroed: empty */
-	struct idmap_key *keys; /* by id */
+	struct idmap_key *keys; /* index: id */
 	size_t n, cap;
 	struct slots slots;
 };

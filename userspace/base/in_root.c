@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #define WALK_DEPTH 64
-#define WALK_LINKS 40 /* as the kernel's limit */
+#define WALK_LINKS 40 /* symbolic links; the kernel's limit */
 
 #define THREADS_MAX 64 /* threads checked; a thread that has ended stays only if it is traced */
 
@@ -61,9 +61,9 @@ int root_of_process(uint32_t pid)
 /* ---- The walk without openat2 ---- */
 
 struct walk {
-	int dirs[WALK_DEPTH]; /* below the root, the last one may be a file */
+	int dirs[WALK_DEPTH]; /* directories below the root; the last one may be a file */
 	int depth, links;
-	char left[PATH_MAX]; /* of the path */
+	char left[PATH_MAX]; /* the rest of the path */
 };
 
 static void leave_all(struct walk *w)

@@ -22,7 +22,7 @@
 
 struct json_reader {
 	struct bytes bytes; /* .pos: position of an error */
-	bool first;	    /* at the first element of a container */
+	bool first;	    /* it is at the first element of a container */
 	int depth;
 	char key[320]; /* longer keys are cut; no key that we know is longer */
 	char *str;     /* scratch of json_string */

@@ -11,7 +11,7 @@
 #ifndef SFBPF_BASE_LIBC_STATIC_H
 #define SFBPF_BASE_LIBC_STATIC_H
 
-/* Before the first name is looked up. Does nothing in a program with shared libraries. */
+/* Call it before the first name is looked up. Does nothing with shared libraries. */
 #ifdef SFBPF_STATIC
 void libc_static_init(void);
 #else

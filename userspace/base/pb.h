@@ -26,10 +26,10 @@ void pb_u64(struct pb *pb, uint32_t field, uint64_t value);
 void pb_fixed64(struct pb *pb, uint32_t field, uint64_t value);
 void pb_bytes(struct pb *pb, uint32_t field, const void *data, size_t len);
 void pb_str(struct pb *pb, uint32_t field, const char *s);
-/* For elements of a repeated field: empty elements count */
+/* Writes an element of a repeated field: empty elements count */
 void pb_bytes_always(struct pb *pb, uint32_t field, const void *data, size_t len);
 void pb_packed(struct pb *pb, uint32_t field, const uint64_t *values, size_t n);
-/* Without a tag: parts of a packed field, or complete fields. */
+/* These write no tag: they are for parts of a packed field, or complete fields. */
 void pb_varint(struct pb *pb, uint64_t value);
 void pb_raw(struct pb *pb, const void *data, size_t len);
 

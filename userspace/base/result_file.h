@@ -28,7 +28,7 @@ int result_file_keep_caller(void);
  * enough, else NULL.
  */
 int result_file_open(const char *path, FILE **ret, const char **why);
-/* The same, but the file must not exist: -EEXIST. */
+/* Opens a new file as result_file_open does. -EEXIST: it exists. */
 int result_file_create(const char *path, FILE **ret);
 /* Makes a directory (0700), with the rights of the caller of sudo if possible. 0 or -errno. */
 int result_file_make_directory(const char *path);

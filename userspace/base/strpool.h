@@ -16,8 +16,9 @@ void strpool_free(struct strpool *sp);
 /* len bytes, none of them NUL. 0 or -ENOMEM. */
 int strpool_intern(struct strpool *sp, const char *str, size_t len, uint32_t *ret);
 /*
- * Before many strings are interned: has the processor load what the search for each will read, a
- * slot, an entry and the string. One stage for all strings, by their hashes, then the next one.
+ * The stages of strpool_fetch, which has the processor load what the search for each of many
+ * strings will read: a slot, an entry and the string. Call it before they are interned: one stage
+ * for all strings, by their hashes, then the next one.
  */
 enum strpool_stage { STRPOOL_SLOT, STRPOOL_ENTRY, STRPOOL_TEXT, STRPOOL_STAGES };
 uint32_t strpool_hash(const char *str, size_t len);

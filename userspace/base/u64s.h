@@ -27,7 +27,7 @@ static inline bool u64_has(const uint64_t *list, size_t n, uint64_t v)
 	return false;
 }
 
-/* For qsort. */
+/* Compares two numbers for qsort. */
 static inline int u64_compare(const void *a, const void *b)
 {
 	const uint64_t *x = a, *y = b;

@@ -17,7 +17,7 @@ struct user_range {
 size_t user_ranges_parse(const char *text, struct user_range *ret, size_t most);
 /* The ranges of this machine. Returns their number. */
 size_t user_ranges(const struct user_range **ret);
-/* For tests: the ranges of a text replace those of this machine. */
+/* Replaces the ranges of this machine by those of a text, for tests. */
 void user_ranges_use(const char *text);
 /* The account of a user. The ranges are read once, at the first call in any thread. */
 uint32_t user_account(uint32_t uid);

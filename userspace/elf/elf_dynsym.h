@@ -18,7 +18,7 @@ struct elf_dynsym {
 
 struct elf_dynsym_value {
 	uint64_t addr, size;
-	uint32_t index; /* in the table */
+	uint32_t index; /* index in the table */
 	uint8_t type;	/* STT_* */
 };
 

@@ -118,9 +118,9 @@ bool elf_image_offset_to_vaddr(const struct elf_image *img, uint64_t offset, uin
 
 /* The GNU build-id (note NT_GNU_BUILD_ID), at most cap bytes. Bytes written, 0 if there is none. */
 size_t elf_image_build_id(const struct elf_image *img, uint8_t *ret, size_t cap);
-/* The same from bare notes, as in /sys/kernel/notes. */
+/* Finds the build-id in bare notes, as in /sys/kernel/notes. */
 size_t elf_notes_build_id(struct bytes notes, uint8_t *ret, size_t cap);
-/* The same, from a file of notes that the kernel provides. */
+/* Finds the build-id in a file of notes that the kernel provides. */
 size_t elf_notes_file_build_id(const char *path, uint8_t *ret, size_t cap);
 
 #endif

@@ -8,7 +8,7 @@
 
 #define ARM64_TCB 16 /* bytes from the thread pointer to the block of the program */
 
-/* Of the program itself, the linker knows the distance from the thread pointer. */
+/* Finds a variable of the program itself: the linker knows its distance from the thread pointer. */
 static int in_program(const struct elf_image *img, uint64_t value, struct elf_tls *ret)
 {
 	const struct elf_phdr *ph = elf_image_segment(img, PT_TLS);

@@ -50,8 +50,8 @@ enum file_event {
 	EVENT_ASKED, /* an opener was asked */
 	EVENT_OPENED,
 	EVENT_STILL_OPEN, /* asked for again, and its descriptor is still open */
-	EVENT_SENT,	  /* to a child */
-	/* To be sent to another child: too large for this one, or this one died */
+	EVENT_SENT,	  /* a child got it */
+	/* Another child is to get it: it was too large for this one, or this one died */
 	EVENT_PUT_BACK,
 	EVENT_PUBLISHED,
 	EVENT_NO_ROOM,

@@ -11,7 +11,7 @@
 #define MAGIC_120 0xfffffff1u
 
 #define HEADER_TEXT 24	/* bytes: where the address of the text is, since 1.18 */
-#define MODULE_TEXT 176 /* the same in runtime.moduledata, since 1.26 */
+#define MODULE_TEXT 176 /* bytes: where runtime.moduledata has it, since 1.26 */
 
 static bool has_magic(uint32_t magic)
 {

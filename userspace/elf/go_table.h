@@ -21,7 +21,7 @@
 
 struct go_table {
 	struct elf_blob blob;
-	uint64_t offset, addr, size; /* of the table: file offset, virtual address, bytes */
+	uint64_t offset, addr, size; /* the table's file offset, virtual address, bytes */
 	struct bytes functab, pctab;
 	uint64_t text, count, names;
 	uint32_t quantum;	/* bytes of the smallest instruction */

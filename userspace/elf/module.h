@@ -28,7 +28,7 @@ struct module_range {
 };
 
 struct module_ranges {
-	struct module_ranges *older; /* those that it replaced; other threads may still read them */
+	struct module_ranges *older; /* what it replaced; other threads may still read it */
 	struct module_range *v;
 	uint32_t n;
 };
@@ -58,8 +58,8 @@ struct module {
 	/* KNOWN_PATH */
 	struct sf_file_key key;
 	uint64_t size;	/* bytes of the file or image */
-	uint32_t owner; /* as in struct sf_need */
-	/* As the process sees it, or saw a file that was deleted; "[vdso]"; NULL: not known */
+	uint32_t owner; /* the user, as in struct sf_need */
+	/* The path as the process sees it, or saw a deleted file; "[vdso]"; NULL: not known */
 	char *path;
 	const char *name; /* last component of path, inside path; "" if path is NULL */
 
@@ -68,17 +68,17 @@ struct module {
 	int fd;
 	/* fd is a copy of the file, which takes this many bytes of memory; 0: it is no copy */
 	uint32_t copied;
-	uint64_t ctime_ns; /* of fd when it was opened; 0: its bytes cannot change */
+	uint64_t ctime_ns; /* change time when fd was opened; 0: its bytes cannot change */
 	const void *mem;   /* the vDSO's image, used instead of fd */
 
 	/* KNOWN_TABLES. A build-id may be known earlier; its length is written last. */
-	/* elf/elf_digest.h, of the bytes that the tables are from; 0: unknown */
+	/* The digest (elf/elf_digest.h) of the bytes that the tables are from; 0: unknown */
 	_Atomic uint64_t digest;
 	uint8_t build_id[20];
 	_Atomic uint32_t build_id_len;
 	/* These change when a second pass replaces the tables. NULL: all rows are .eh_frame's */
 	struct module_ranges *_Atomic ranges;
-	_Atomic uint64_t rows, rules, bytes; /* of its BPF tables */
+	_Atomic uint64_t rows, rules, bytes; /* size of its BPF tables */
 
 	/* The naming thread's */
 	struct module_code *code; /* module_set_code's; NULL: not known yet */
@@ -172,7 +172,7 @@ int module_set_ranges(struct module *m, struct module_range *v, uint32_t n);
 void module_set_file(struct module *m, int fd, uint32_t copied, uint64_t ctime_ns);
 
 enum module_change {
-	MODULE_SAME,	/* as it was opened */
+	MODULE_SAME,	/* unchanged since it was opened */
 	MODULE_TOUCHED, /* renamed, linked, deleted; or written, and its mtime set back */
 	MODULE_WRITTEN,
 };

@@ -17,7 +17,7 @@
 /* Copies len bytes of the memory, or returns false. */
 typedef bool (*text_copy_read_fn)(void *ctx, uint64_t addr, void *to, size_t len);
 
-/* As in struct sf_copy, with start == end if it is no copy. Not for several threads at a time. */
+/* Finds the part that is a copy; start == end: none. Not for several threads at a time. */
 struct sf_copy text_copy_find(const struct sf_copy_need *need, int fd, text_copy_read_fn read,
 			      void *ctx);
 
