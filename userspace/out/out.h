@@ -99,7 +99,7 @@ struct out_recorded {
 
 struct out_format {
 	const char *name;	 /* --format */
-	const char *suffixes[3]; /* of files for -o, with the dot; NULL-terminated */
+	const char *suffixes[3]; /* suffixes of FILE in -o, with the dot; NULL-terminated */
 	bool binary;		 /* not written to a terminal */
 	/* The output has the cgroup (or its labels) and the thread of a sample, if known. */
 	bool cgroups, threads;

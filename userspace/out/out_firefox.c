@@ -27,8 +27,8 @@
 #include "out/out_firefox.h"
 #include "out/out_html.h"
 
-#define VERSION	   60 /* of the processed format */
-#define GECKO	   27 /* of the format that browsers write, which the viewer wants to know */
+#define VERSION	   60 /* version of the processed format */
+#define GECKO	   27 /* version of the browsers' format, which the viewer wants to know */
 #define GZIP_LEVEL 6
 #define LIBRARY	   1 /* type of a resource */
 

@@ -23,19 +23,19 @@ enum firefox_category {
 struct firefox {
 	const struct out_report *r;
 	struct stackset ss;
-	/* By stack of the profile: its node, and its node below the frame of the process */
+	/* The node of each stack of the profile, and its node below the frame of the process */
 	uint32_t *nodes, *cpu_nodes;
-	uint32_t *waker_nodes;	/* by stack of the profile of wakers */
+	uint32_t *waker_nodes;	/* the node of each stack of the profile of wakers */
 	struct idmap functions; /* name, module (ids of strings) */
 	struct idmap modules;	/* id of the string */
-	uint32_t *function;	/* by frame */
+	uint32_t *function;	/* the function of each frame */
 	uint64_t begin_ns;	/* time 0 */
 	uint64_t period_ns;	/* 0: no clock event */
 	const struct timeline_mark *marks;
 	struct firefox_note {  /* what the threads of a stack waited for */
 		uint32_t name; /* id of the string, plus 1; 0: not known yet */
 		enum firefox_category category;
-	} * notes;		  /* by stack of the profile */
+	} * notes;		  /* one for each stack of the profile */
 	uint32_t runnable, wakes; /* ids of the names of other markers */
 	struct json j;
 };
@@ -46,7 +46,7 @@ void firefox_column(struct firefox *w, const char *key, size_t n,
 /* Begins a table; the caller writes its columns and ends the object. */
 void firefox_table(struct firefox *w, const char *key, size_t n);
 
-/* Before the tables are written: adds the stacks and names of all markers. 0 or -ENOMEM. */
+/* Adds the stacks and names of all markers, before the tables are written. 0 or -ENOMEM. */
 int firefox_add_marks(struct firefox *w);
 void firefox_marker_schema(struct firefox *w);
 void firefox_markers(struct firefox *w, const struct timeline_mark *marks, size_t n);

@@ -78,7 +78,7 @@ static void put_meta(struct json *j, const struct html_meta *meta)
 struct trie {
 	const struct stackset *ss;
 	uint32_t *rank, *by_rank;   /* frame <-> its rank by frequency */
-	uint32_t *child, *sibling;  /* by node; 0: none */
+	uint32_t *child, *sibling;  /* each node's; 0: none */
 	uint32_t *leaf, *next_leaf; /* first leaf by node, next one by leaf; id + 1, 0: none */
 	uint32_t *order, nordered;  /* leaves as they are written */
 };
@@ -425,8 +425,8 @@ int out_path_of(struct out_path *p, size_t i)
 }
 
 /*
- * Below the container's name, if by container, comes the process's, and the thread's if it has
- * another one.
+ * Adds a stack. The process's name comes below the container's, if by container, and then the
+ * thread's if it has another one.
  */
 static int add_stack(struct out_path *p, size_t i, enum stack_side side, uint32_t *ret_leaf)
 {

@@ -14,9 +14,9 @@ struct html_times {
 	struct html_cell {
 		uint32_t leaf, slice;
 		uint64_t count;
-	} * cells; /* by leaf, then slice */
+	} * cells; /* sorted by leaf, then slice */
 	size_t n;
-	uint64_t width_ns; /* of a slice */
+	uint64_t width_ns; /* width of a slice */
 	uint32_t slices;   /* 0: times are unknown */
 };
 
@@ -27,7 +27,7 @@ struct html_times {
 struct html_meta {
 	/* Name of the profile; in a comparison, `before` is the name of the older one */
 	const char *title, *before;
-	const char *unit; /* of values: "samples", "microseconds" or "nanoseconds" */
+	const char *unit; /* unit of values: "samples", "microseconds" or "nanoseconds" */
 	const char *event, *host;
 	/* Only for clock events: a sample is then 1/hz s of CPU time */
 	double hz;
@@ -38,7 +38,7 @@ struct html_meta {
 	const struct html_times *times; /* NULL: unknown */
 };
 
-/* With meta->before, the differences of the two sides are shown in red and blue. 0 or -errno. */
+/* Writes a flame graph; with meta->before, it shows differences in red and blue. 0 or -errno. */
 typedef int flame_fn(const struct stackset *ss, const struct html_meta *meta, FILE *f);
 flame_fn html_write, svg_write;
 /* Writes the stacks of a report. 0 or -errno. */

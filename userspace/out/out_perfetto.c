@@ -128,15 +128,15 @@ struct perfetto {
 	FILE *f;
 	struct pb pb;	       /* packets that are not written yet */
 	struct pb interned;    /* content of interned_data of the next packet */
-	struct strpool *names; /* of functions */
+	struct strpool *names; /* names of functions */
 	struct idmap mappings; /* module id, or NO_FILE + kind */
 	struct idmap frames;   /* mapping << 32 | name, rel_pc */
 	struct idmap nodes;    /* node + 1 of the caller, frame */
 	struct idmap stacks;   /* node */
-	/* By stack of the profile, and of the profile of wakers; 0: not yet interned */
+	/* Callstacks of the profile's stacks, and of the stacks of wakers; 0: not yet interned */
 	uint32_t *callstacks, *waker_callstacks;
 	struct timeline_tracks tracks;
-	struct event *events; /* in the order of time */
+	struct event *events; /* sorted by time */
 	size_t nevents;
 	uint64_t *ids; /* scratch: the frames of a callstack */
 	size_t ids_cap;
@@ -452,7 +452,7 @@ static uint64_t callstack_id(struct perfetto *w, struct profile *p, uint32_t *do
 	return done[stack];
 }
 
-/* Of a packet: what was interned since the last one. */
+/* Puts into a packet what was interned since the last one. */
 static void put_interned(struct perfetto *w)
 {
 	if (w->interned.len)
@@ -543,7 +543,7 @@ static void put_details(struct perfetto *w, const struct timeline_mark *m, uint6
 	}
 	pb_str(&w->pb, EVENT_NAME, name);
 	pb_u64(&w->pb, EVENT_CALLSTACK, callstack);
-	/* From the instant to the slice that begins with it. */
+	/* The flow goes from the instant to the slice that begins with it. */
 	if (wakes && b->end_ns > b->woken_ns)
 		pb_fixed64(&w->pb, EVENT_FLOW_IDS, (uint64_t)m->block + 1);
 	if (m->kind == TIMELINE_RUNNABLE && b->waker && b->waker_tid)

@@ -38,12 +38,12 @@
 #include "prof/stackset.h"
 #include "prof/wait_notes.h"
 
-/* Above fixed-address executables, below the usual mappings */
+/* An address above fixed-address executables, below the usual mappings */
 #define FIRST_BASE   0x100000000000ull
 #define BASE_ALIGN   0x200000ull
 #define KERNEL_START 0xffff000000000000ull
 #define NO_MAPPING   UINT32_MAX
-/* In place of a symbol: NOTE + enum wait_note */
+/* NOTE + enum wait_note stands in place of a symbol */
 #define NOTE	     (UINT32_MAX - WAIT_NOTES)
 
 struct file { /* a module that frames lie in */
@@ -183,7 +183,7 @@ static uint32_t place_user(struct pprof *w, uint64_t frame, uint64_t *ret_addres
 
 static uint32_t place_kernel(struct pprof *w, uint64_t addr)
 {
-	/* On s390x the kernel is not limited to the upper half of the address space. */
+	/* The kernel is not limited to the upper half of the address space on s390x. */
 	struct mapping map = { .start = addr < KERNEL_START ? 0 : KERNEL_START,
 			       .limit = ~(MODULE_PAGE - 1) };
 
@@ -336,7 +336,7 @@ static size_t locate(struct pprof *w, size_t i, const struct profile_stack *s)
 	}
 	if (state && w->r->opts.wall == OUT_WALL_ROOT)
 		w->ids[n++] = location_id(w, NO_MAPPING, 0, state, 0);
-	/* Without a location the sample would be missing in every table of functions. */
+	/* A sample without a location would be missing in every table of functions. */
 	if (!n)
 		w->ids[n++] = location_id(w, NO_MAPPING, 0, SYM_NO_STACK, 0);
 	return n;

@@ -125,7 +125,7 @@ static int by_self(const void *a, const void *b)
 	return x->frame < y->frame ? -1 : x->frame > y->frame;
 }
 
-/* For comparison functions: qsort() passes no context. */
+/* The stacks that comparison functions use: qsort() passes no context. */
 static const struct stackset *comparing;
 
 static double change(const uint64_t v[STACK_SIDES])

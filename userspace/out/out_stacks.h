@@ -19,7 +19,7 @@ struct stacks_text {
 	double tree_min;
 	/* The name of what stacks begin with ("service"), for a table and call trees; NULL: none */
 	const char *by;
-	const struct html_meta *meta; /* of one profile; NULL: unknown */
+	const struct html_meta *meta; /* metadata of one profile; NULL: unknown */
 	bool unicode;		      /* draw the lines of the tree with box characters */
 };
 

@@ -25,7 +25,7 @@ struct writer {
 	struct pb pb;
 	struct strpool *strings;
 	struct idmap mappings; /* string id of the module */
-	uint32_t *ids;	       /* by frame: its location; 0: not written */
+	uint32_t *ids;	       /* the location of each frame; 0: not written */
 	size_t nlocations;
 	uint64_t *stack;
 	size_t stack_cap;
@@ -112,7 +112,7 @@ static void put_sample(struct writer *w, size_t leaf, const char *by)
 		if (stackset_frame_kind(w->ss, frame) == STACK_NOTE &&
 		    sscanf(name, "[incomplete:%63[a-z_]", stop) == 1)
 			continue;
-		/* By label, the thread's name comes first. */
+		/* The thread's name comes first if stacks begin with a label. */
 		if (by && nodes[node].a == STACK_ROOT &&
 		    stackset_frame_kind(w->ss, frame) == STACK_NOTE) {
 			comm = name;

@@ -19,7 +19,7 @@
 #define HEAD	  44
 #define FOOT	  30
 #define ROW	  18
-#define CHAR	  7.25 /* of the monospaced font at 12 px */
+#define CHAR	  7.25 /* width of a character of the monospaced font at 12 px */
 #define MIN_WIDTH 0.3
 #define MIN_TEXT  24.0
 
@@ -34,10 +34,10 @@ struct svg {
 	FILE *f;
 	/* The drawn tree: parent, and frame or GROUP | string of a thread name; 0 is "all" */
 	struct idmap nodes;
-	uint64_t (*total)[STACK_SIDES]; /* by node */
+	uint64_t (*total)[STACK_SIDES]; /* the totals of each node */
 	struct box *boxes;
 	uint32_t *order; /* nodes by parent, the widest first */
-	uint32_t depth;	 /* of the highest box */
+	uint32_t depth;	 /* depth of the highest box */
 };
 
 #define GROUP (UINT64_C(1) << 32)

@@ -8,7 +8,7 @@
 
 struct out_table_row {
 	double self_pct, total_pct;
-	uint64_t self;			    /* in the unit of the table */
+	uint64_t self;			    /* own value in the unit of the table */
 	const char *module, *name, *suffix; /* clean; module may be "" */
 };
 

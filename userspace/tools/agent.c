@@ -31,7 +31,7 @@
 #include "tools/tools.h"
 #include "worker/privs.h"
 
-/* As for the loader and record: the main thread uses a fraction of a percent of a CPU. */
+/* The main thread uses a fraction of a percent of a CPU, as for the loader and record. */
 #define POLL_MS	      1000
 #define WINDOW_BYTES  (32u << 20) /* a larger window is closed early */
 #define RESET_WINDOWS 6		  /* minimum number of windows between symbol resets */
@@ -82,7 +82,7 @@ static void add_to_window(void *ctx, const struct sf_sample *sample)
 		window_add(&a->window, session_see(&a->session, sample));
 }
 
-/* Between windows, only blocks keep frames. */
+/* Marks what blocks use: only blocks keep frames between windows. */
 static void mark(void *ctx, const struct modules *ms)
 {
 	agent_offcpu_mark(&((struct agent *)ctx)->off, ms);
@@ -353,7 +353,7 @@ static void use_config(struct agent *a)
 	a->budget.limit_pct = a->cfg->cpu_pct;
 	a->budget.want_hz = a->budget.hz = a->opts.common.collect.period ? 0 : a->cfg->hz;
 	agent_log_setup(a->cfg->log_level, a->cfg->log_format);
-	/* In another PID namespace, the pids of samples are other processes there. */
+	/* The pids of samples are other processes in another PID namespace. */
 	if (!a->cfg->process_context || host_gap_open(HOST_GAP_PID_NAMESPACE)) {
 		contexts_free(a->contexts);
 		a->contexts = NULL;
@@ -493,7 +493,7 @@ static int start(struct agent *a)
 	notify_setup();
 	if ((rc = open_spool(a)) || (rc = open_metrics(a)))
 		return rc;
-	/* As session_open does, which cannot any more after privileges are dropped. */
+	/* Raises the priority as session_open does, which cannot any more without privileges. */
 	setpriority(PRIO_PROCESS, 0, SESSION_NICE);
 	if (privs_drop(a->cfg->user, err, sizeof(err)))
 		return complain(EXIT_FAILED, "%s", err);
@@ -599,7 +599,7 @@ static int finish(struct agent *a, const struct spool_account *before)
 	bool empty;
 
 	notify("STOPPING=1");
-	agent_offcpu_into(&a->off, &a->window); /* before measuring ends */
+	agent_offcpu_into(&a->off, &a->window); /* called before measuring ends */
 	agent_offcpu_stop(&a->off);
 	session_stop(&a->session);
 	close_window(a);

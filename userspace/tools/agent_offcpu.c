@@ -8,9 +8,9 @@
 #include "agent/log.h"
 #include "base/exitcode.h"
 
-#define MAX_STACKS	  8192 /* in the kernel's maps at a time */
+#define MAX_STACKS	  8192 /* stacks in the kernel's maps at a time */
 #define MAX_WINDOW_STACKS 16384
-#define LOW		  4 /* below a quarter of the limit, blocks are sampled more finely */
+#define LOW		  4 /* blocks are sampled more finely below a quarter of the limit */
 #define TOO_MUCH	  2 /* windows above the limit until measuring is suspended */
 #define SUSPEND_NS	  (600 * NUM_S)
 

@@ -18,7 +18,7 @@ struct agent_offcpu {
 	bool on;
 	bool no_memory; /* blocks were dropped; the session and the window count them */
 	struct blocks blocks;
-	uint64_t state_ns[SF_OFF_STATES]; /* of the last window */
+	uint64_t state_ns[SF_OFF_STATES]; /* times of the last window */
 	uint64_t min_ns;		  /* off-cpu-min, in use */
 	uint64_t thin_ns;		  /* offcpu_thin */
 	uint64_t bpf_ns;		  /* the programs' time at the end of the last window */
@@ -33,10 +33,10 @@ int agent_offcpu_start(struct agent_offcpu *o, struct session *s, const struct a
 void agent_offcpu_stop(struct agent_offcpu *o);
 /* Takes an SF_REC_BLOCK. */
 void agent_offcpu_take(struct agent_offcpu *o, const struct sf_sample *rec);
-void agent_offcpu_tick(struct agent_offcpu *o); /* between polls */
+void agent_offcpu_tick(struct agent_offcpu *o); /* called between polls */
 /* Adds the blocked time of the window that ends now. Polls. */
 void agent_offcpu_into(struct agent_offcpu *o, struct window *w);
-/* At the end of a window: adapts sampling to its cost. over: the agent used too much CPU time. */
+/* Adapts sampling to its cost when a window ends. over: the agent used too much CPU time. */
 void agent_offcpu_limit(struct agent_offcpu *o, const struct agent_config *cfg, uint64_t wall_ns,
 			bool over);
 void agent_offcpu_mark(const struct agent_offcpu *o, const struct modules *ms);

@@ -12,7 +12,7 @@ struct agent_options {
 	struct common_opts common;
 	const char *config; /* --config; NULL: not given */
 	bool check, once, schema;
-	struct { /* in the order of the command line */
+	struct { /* settings in the order of the command line */
 		size_t key;
 		const char *value;
 	} given[AGENT_MAX_GIVEN];

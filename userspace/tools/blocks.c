@@ -11,7 +11,7 @@
 
 #define COST_LOW  0.003 /* all blocks are measured again below it */
 #define COST_NS	  (200 * NUM_MS)
-#define THIN_MOST (256 * OFFCPU_THIN_MIN) /* beyond it, switches cost more than blocks */
+#define THIN_MOST (256 * OFFCPU_THIN_MIN) /* switches cost more than blocks beyond it */
 
 #define TRACING_FRAMES 12 /* maximum number of frames of the tracepoint and of BPF */
 

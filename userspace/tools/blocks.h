@@ -11,7 +11,7 @@
 
 #include "tools/session.h"
 
-struct block_info {	 /* of a stack of the profile */
+struct block_info {	 /* blocks of a stack of the profile */
 	uint64_t max_ns; /* longest block */
 	struct sf_off_hist hist;
 };
@@ -31,8 +31,8 @@ struct blocks {
 	struct profile *profile;   /* the session's, unless the caller sets another one */
 	struct profile *wakers;	   /* NULL: no wakers requested */
 	bool no_info;		   /* do not fill info */
-	struct timeline *timeline; /* during blocks_singles */
-	struct block_info *info;   /* by index in the profile; sampled stacks have none */
+	struct timeline *timeline; /* set during blocks_singles */
+	struct block_info *info;   /* index: the profile's; sampled stacks have none */
 	size_t ninfo, info_cap;
 	struct sf_sample *buf; /* room for the longest record */
 	uint64_t ns[SF_OFF_STATES];
@@ -43,15 +43,15 @@ struct blocks {
 };
 
 /*
- * After session_open: receives the session's records from here on. The caller may then change
- * max_stacks. 0 or -ENOMEM.
+ * Receives the session's records from here on. Call it after session_open. The caller may then
+ * change max_stacks. 0 or -ENOMEM.
  */
 int blocks_open(struct blocks *b, struct session *s, bool wakers);
 /* Takes an SF_REC_BLOCK, for sessions that receive other records, too. */
 void blocks_take(struct blocks *b, const struct sf_sample *rec);
 /* Adds the counts since the last call to the profile. 0 or -errno. */
 int blocks_merge(struct blocks *b);
-/* The same, but only if the kernel's maps are filling up. Called between polls. */
+/* Calls blocks_merge if the kernel's maps are filling up. Called between polls. */
 int blocks_tick(struct blocks *b);
 /*
  * Adds the blocks that the kernel sent one by one to the timeline. The blocks need wakers. Called
@@ -61,7 +61,7 @@ void blocks_singles(struct blocks *b, struct timeline *t, bool last);
 /* Called between polls, before blocks_tick. */
 void blocks_limit_cost(const struct blocks *b, struct blocks_limit *l);
 #define BLOCKS_COST 0.01 /* share of all CPUs that the programs may take */
-void blocks_stats(const struct blocks *b, struct run_stats *st); /* after session_stats */
+void blocks_stats(const struct blocks *b, struct run_stats *st); /* called after session_stats */
 void blocks_close(struct blocks *b);
 
 #endif

@@ -31,7 +31,7 @@
 
 struct query {
 	char url[16384];
-	size_t len; /* of url; sizeof(url): it does not fit */
+	size_t len; /* length of url; sizeof(url): it does not fit */
 	FILE *sql;
 	const struct clickhouse_query *sums;
 };
@@ -164,7 +164,7 @@ static void put_sums(struct query *q, const struct window_choice *w, const struc
 
 struct answer {
 	struct stackset *ss;
-	const struct clickhouse_query *sums; /* of clickhouse_sums, else NULL */
+	const struct clickhouse_query *sums; /* the query of clickhouse_sums, else NULL */
 	enum stack_side side;
 	struct stacks_meta *meta;
 	bool off_cpu;

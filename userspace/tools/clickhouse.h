@@ -17,7 +17,7 @@ struct clickhouse {
 	const char *url; /* "http[s]://HOST[:PORT][/PATH][?database=NAME]" */
 	/* A file of 'Name: value' lines; NULL: none. CA certificates; NULL: those of the system */
 	const char *header_file, *ca_file;
-	uint64_t timeout_ns; /* of each query; 0: ten minutes */
+	uint64_t timeout_ns; /* limit of each query; 0: ten minutes */
 };
 
 static inline bool clickhouse_is_url(const char *path)
@@ -50,7 +50,7 @@ struct clickhouse_query {
 	void *ctx;
 };
 
-/* As clickhouse_read. */
+/* Asks for sums of the chosen samples. 0, or an exit code after printing the error. */
 int clickhouse_sums(const struct clickhouse *c, const struct window_choice *choice,
 		    const struct clickhouse_query *query);
 

@@ -79,7 +79,7 @@ bool command_ended(struct command *c)
 	return c->ended;
 }
 
-/* After SECONDS or Ctrl-C. */
+/* Ends the command after SECONDS or Ctrl-C. */
 static void stop(struct command *c)
 {
 	kill(c->pid, SIGTERM);

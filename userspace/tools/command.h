@@ -10,8 +10,8 @@ struct command {
 	pid_t pid;
 	int go_fd, error_fd; /* the profiler's ends of the pipes */
 	bool ended;
-	int status;    /* from waitpid, when ended; -1: exec failed */
-	int exit_code; /* after command_finish: the command's, see there */
+	int status;    /* status of waitpid, when ended; -1: exec failed */
+	int exit_code; /* the command's, set by command_finish: see there */
 };
 
 int command_prepare(struct command *c, char **argv); /* 0 or -1 with errno */

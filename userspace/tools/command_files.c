@@ -113,7 +113,7 @@ static bool find_in(struct search *s, size_t first, const char *name, int mode)
 	return found;
 }
 
-/* As execvp(3) finds it. Its directories are of no use later. */
+/* Finds a program as execvp(3) does. The directories are of no use later. */
 static bool find_program(struct search *s, const char *name)
 {
 	const char *path = getenv("PATH");

@@ -39,7 +39,7 @@ const struct tool_spec diff_tool = {
 	.run = diff_run,
 };
 
-/* The same directory at two times: BEFORE is v->ago_ns earlier. */
+/* Reads BEFORE from the directory of AFTER, v->ago_ns earlier. */
 static int read_earlier(struct view *v, const char *path)
 {
 	struct window_choice after = v->choice;
@@ -54,7 +54,7 @@ static int read_earlier(struct view *v, const char *path)
 	return err;
 }
 
-/* The same directory with another label. */
+/* Reads BEFORE from the directory of AFTER, with another label. */
 static int read_against(struct view *v, const char *path)
 {
 	struct stack_choice after = v->take;

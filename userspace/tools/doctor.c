@@ -36,7 +36,7 @@ struct doctor {
 	bool told_caps; /* the setcap command has been printed */
 	char *btf;	/* the kernel's BTF; NULL: not readable */
 	size_t btf_len;
-	struct refusal refused; /* by the self-test; empty if all programs were accepted */
+	struct refusal refused; /* found by the self-test; empty if all programs were accepted */
 };
 
 static void say(enum level level, const char *what, const char *fix, const char *fmt, ...)
@@ -203,7 +203,7 @@ static void check_jit(void)
 		say(LEVEL_OK, "BPF JIT", NULL, "on");
 }
 
-/* Since Linux 5.11 BPF memory is charged to the cgroup instead. */
+/* BPF memory is charged to the cgroup, not to memlock, since Linux 5.11. */
 static void check_memlock(void)
 {
 	say(LEVEL_OK, "memlock", NULL, "no limit applies: BPF memory is charged to the cgroup");
@@ -291,7 +291,7 @@ static void check_paranoid(struct doctor *d)
 		check_sysctl(d, "perf_event_paranoid", path, CAP_PERFMON, "CAP_PERFMON", 0);
 }
 
-/* In lockdown's confidentiality mode BPF cannot read kernel memory, which unwinding needs. */
+/* Lockdown's confidentiality mode keeps BPF from kernel memory, which unwinding needs. */
 static void check_lockdown(struct doctor *d)
 {
 	char line[128];

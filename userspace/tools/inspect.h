@@ -6,7 +6,7 @@
 #include "unwind/row_stream.h"
 
 struct inspected {
-	const char *path; /* as given by the user */
+	const char *path; /* the path as given by the user */
 	char name[512];	  /* the path, sanitised */
 	struct unwind_file file;
 	struct diag diag;

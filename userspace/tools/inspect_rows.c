@@ -65,7 +65,7 @@ static void function_at(const struct clash_printer *p, uint64_t addr, char *buf,
 
 static void print_clash(void *ctx, const struct row_clash *clash)
 {
-	/* By bit of ROW_* */
+	/* The name of each bit of ROW_* */
 	static const char *const names[] = { "cfa", "ra", "fp", "pac" };
 	const struct clash_printer *p = ctx;
 	char where[FUNCTION_MAX + 32], sf[ROW_TEXT_MAX], eh[ROW_TEXT_MAX], columns[32] = "";

@@ -42,8 +42,8 @@ struct cost {
 struct facts {
 	const struct inspected *in;
 	uint64_t exec_bytes, both_bytes;
-	struct coverage src[2]; /* by enum row_source */
-	/* Of code that no table describes */
+	struct coverage src[2]; /* index: enum row_source */
+	/* The code that no table describes */
 	uint64_t code_rows, code_bytes;
 	struct undescribed largest[LARGEST];
 	size_t nlargest;

@@ -92,7 +92,7 @@ struct offcpu_tool {
 	struct session *session;
 	struct blocks_limit limit;
 	bool thin_given; /* --thin */
-	bool limited;	 /* without it: the cost is limited */
+	bool limited;	 /* the cost is limited, as --thin is not given */
 };
 
 static int take_states(const char *arg, uint32_t *ret)
@@ -247,7 +247,7 @@ static int report(struct offcpu_tool *t, struct session *s)
 	if (!err && !strcmp(t->one.format->name, "text"))
 		err = offcpu_tables(&rep, &t->blocks, &t->opts, made);
 	err = oneshot_end(&t->one, made, err);
-	session_stats(s, s->profile, &stats); /* with the symbols' own cost */
+	session_stats(s, s->profile, &stats); /* counts the symbols' own cost, too */
 	blocks_stats(&t->blocks, &stats);
 	if (!err)
 		err = oneshot_stats(&t->one, &stats);

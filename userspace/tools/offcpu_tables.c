@@ -14,7 +14,7 @@
 #include "prof/wait_notes.h"
 
 #define STACKS	    10
-#define WAKERS	    3 /* of each */
+#define WAKERS	    3 /* wakers that each stack is shown with */
 #define THREAD_ROWS 100
 #define BAR	    40
 
@@ -51,7 +51,7 @@ struct stacks {
 	struct idmap ids; /* look and pid -> v */
 	struct alike *v;
 	size_t cap;
-	uint32_t *group; /* of each stack; NO_GROUP: the thread was idle */
+	uint32_t *group; /* each stack's; NO_GROUP: the thread was idle */
 	uint64_t all_ns, idle_ns;
 };
 

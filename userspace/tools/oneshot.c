@@ -96,7 +96,7 @@ int oneshot_next(struct oneshot *r, const struct tool_spec *tool, int argc, char
 		id = options_next(tool, argc, argv, ret_arg);
 		if (id != -1)
 			return id;
-		if (optind > at) { /* after -- */
+		if (optind > at) { /* options ended with -- */
 			r->command = &argv[optind];
 			if (optind < argc)
 				return -1;
@@ -189,7 +189,7 @@ static int open_outputs(struct oneshot *r)
 	return err;
 }
 
-/* With -p or -t: whether any of the targets still runs. */
+/* Whether any of the targets of -p or -t still runs. */
 static bool targets_alive(const struct collector_opts *o)
 {
 	char path[64];
@@ -211,7 +211,7 @@ static int sample(struct oneshot *r, struct session *s)
 	uint64_t look_ns = r->command ? FIRST_LOOK_MS * NUM_MS : UINT64_MAX;
 	int err;
 
-	/* To end the command after SECONDS, even if it changed its user. */
+	/* CAP_KILL serves to end the command after SECONDS, even if it changed its user. */
 	if (r->command)
 		s->more_caps |= PRIVS_CAP(CAP_KILL);
 	/* The reader of DWARF takes the owner's user id and changes its root to the file's. */
@@ -264,7 +264,7 @@ int oneshot_prepare(struct oneshot *r)
 
 	if (!err)
 		err = open_outputs(r);
-	/* Before session_open raises the priority, which the command would inherit. */
+	/* The command is forked before session_open raises the priority, which it would inherit. */
 	if (!err && r->command && command_prepare(&r->child, r->command))
 		err = complain(EXIT_FAILED, "cannot start a process: %s", strerror(errno));
 	if (r->command && !r->system_wide)
@@ -275,7 +275,7 @@ int oneshot_prepare(struct oneshot *r)
 	return err;
 }
 
-/* Without it, the command's first samples are incomplete. */
+/* Loads tables without which the command's first samples are incomplete. */
 static void preload(struct session *s, char *const *argv)
 {
 	struct command_files files;

@@ -26,14 +26,14 @@ struct oneshot {
 	enum out_wall wall;	       /* --wall, --state-at: record */
 	bool exact;		       /* --exact */
 	bool min_block;		       /* -m was given: record */
-	uint64_t min_block_ns;	       /* of waits on a timeline */
+	uint64_t min_block_ns;	       /* shortest wait on a timeline */
 	bool inlined, lines;	       /* show inlined frames, source lines (from DWARF) */
 	struct debuginfod *debuginfod; /* NULL: without --debuginfod */
 	struct allowance *allowance;   /* the session's, for debuginfod requests */
 	char **command;		       /* NULL: none */
 	struct command child;
 	struct progress progress;
-	int (*tick)(void *ctx); /* after each poll; 0 or -errno; NULL: none */
+	int (*tick)(void *ctx); /* called after each poll; 0 or -errno; NULL: none */
 	void *tick_ctx;
 };
 
@@ -67,8 +67,8 @@ int oneshot_next(struct oneshot *r, const struct tool_spec *tool, int argc, char
 int oneshot_choose(struct oneshot *r);
 int oneshot_prepare(struct oneshot *r);
 /*
- * After collecting, before the report and before any frame is named: carries out --inline, --lines
- * and --debuginfod for the frames of the session's profile and of `more` (NULL: none).
+ * Carries out --inline, --lines and --debuginfod for the frames of the session's profile and of
+ * `more` (NULL: none). Call it after collecting, before the report and before any frame is named.
  */
 int oneshot_debug(struct oneshot *r, struct session *s, const struct profile *more);
 /* Collects until Ctrl-C, SECONDS, or the end of the targets or of COMMAND. The session is open. */

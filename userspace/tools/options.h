@@ -18,7 +18,7 @@ struct option_spec {
 	int id;
 	const char *name; /* long name; NULL: none */
 	const char *arg;  /* metavariable, "[=X]" if optional; NULL: no argument */
-	const char *help; /* without newlines: the printers wrap it */
+	const char *help; /* text without newlines: the printers wrap it */
 };
 
 enum { /* ids of options without a letter */
@@ -57,7 +57,7 @@ struct common_opts {
 /* A tool of the command line, listed in main.c. */
 struct tool_spec {
 	const char *name, *usage;
-	const char *brief;		   /* for the list of tools, without a full stop */
+	const char *brief;		   /* text in the list of tools, without a full stop */
 	const char *summary;		   /* a paragraph; the printers wrap it */
 	const struct option_spec *options; /* the tool's own */
 	const struct option_spec *(*make_options)(void); /* replaces options; NULL: none */
@@ -92,7 +92,7 @@ int options_take_time(const char *option, const char *arg, uint64_t *ret);
 void common_opts_init(struct common_opts *o, uint64_t hz);
 /* Takes a common option. 0; an exit code after printing the error; -1: not a common option. */
 int common_opts_take(struct common_opts *o, int id, const char *arg);
-/* After the last option: checks for contradictions and missing processes. 0 or an exit code. */
+/* Checks for contradictions and missing processes after the last option. 0 or an exit code. */
 int common_opts_check(struct common_opts *o);
 /* Whether only some processes, threads or CPUs are profiled. */
 bool common_opts_filter(const struct common_opts *o);

@@ -98,7 +98,7 @@ static int report(struct oneshot *r, struct session *s)
 	if (!made)
 		return EXIT_FAILED;
 	err = oneshot_end(r, made, r->format->write(&rep, made));
-	session_stats(s, s->profile, &stats); /* with the symbols' own cost */
+	session_stats(s, s->profile, &stats); /* counts the symbols' own cost, too */
 	return err ? err : oneshot_stats(r, &stats);
 }
 

@@ -27,7 +27,7 @@ struct listing {
 	bool cut;
 	struct elf_instruction *code;
 	uint32_t n;
-	uint64_t *self; /* by instruction */
+	uint64_t *self; /* counts of the instructions */
 	uint64_t own;	/* their sum */
 };
 

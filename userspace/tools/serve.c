@@ -218,8 +218,8 @@ static int listen_on(struct serve *s, char port[16])
 /* ---- Running ---- */
 
 /*
- * From here on the process reads below the directory, and nothing else. For a URL (dir is -1) it
- * needs files to resolve names and to check certificates: it reads what its user may.
+ * Lets the process read below the directory from here on, and nothing else. For a URL (dir is -1)
+ * it needs files to resolve names and to check certificates: it reads what its user may.
  */
 static int drop_rights(int dir)
 {

@@ -16,8 +16,8 @@
 #include <sys/socket.h>
 
 #define GUESTS		64
-#define GUEST_ASK_MS	5000   /* for a question */
-#define GUEST_ANSWER_MS 300000 /* for its answer */
+#define GUEST_ASK_MS	5000   /* time for a question */
+#define GUEST_ANSWER_MS 300000 /* time for its answer */
 
 struct guest {
 	bool here;
@@ -30,7 +30,7 @@ struct guest {
 
 struct guests {
 	pthread_mutex_t lock;
-	struct guest all[2 * GUESTS]; /* those who were sent away stay for a moment */
+	struct guest all[2 * GUESTS]; /* guests who were sent away stay for a moment */
 };
 
 void guests_init(struct guests *g);

@@ -11,7 +11,7 @@
 #include "agent/page_server.h"
 #include "tools/serve_guests.h"
 
-#define CONNECTIONS (2 * GUESTS) /* those who were sent away stay for a moment */
+#define CONNECTIONS (2 * GUESTS) /* guests who were sent away stay for a moment */
 #define IDLE_S	    5
 #define THREADS	    3
 #define HEAD_BYTES  16384
@@ -221,7 +221,7 @@ static void on_connection(void *cls, struct MHD_Connection *c, void **guest,
 	if (!info)
 		return;
 	fd = info->connect_fd;
-	/* Since libmicrohttpd 1.0, the result of the next call takes the place of this one's. */
+	/* The result of the next call takes the place of this one's since libmicrohttpd 1.0. */
 	info = MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
 	*guest = info ? guests_come(&h->guests, fd, info->client_addr) : NULL;
 	if (!*guest)

@@ -19,7 +19,7 @@ struct serve_answer {
 	FILE *body;
 	const char *type;  /* Content-Type */
 	const char *file;  /* the name to save it under; NULL: it is shown */
-	const char *nonce; /* of the page's scripts; NULL: it has none, or its own policy */
+	const char *nonce; /* nonce of the page's scripts; NULL: it has none, or its own policy */
 };
 
 /* Writes the page of that name to a->body. Returns the HTTP status. */
@@ -29,7 +29,7 @@ typedef int serve_page(void *ctx, const char *name, const struct serve_query *q,
 struct serve_config {
 	int fd;		   /* a listening socket */
 	const char *token; /* NULL: everybody may ask who can reach the address */
-	/* Without a token: requests for other hosts are refused, as after DNS rebinding */
+	/* Our host. Requests for others are refused without a token, as after DNS rebinding */
 	const char *host;
 	serve_page *page;
 	void *ctx;

@@ -22,7 +22,7 @@ static const char page[] =
 	;
 
 struct request {
-	struct store_range range, before; /* before: since_ns is 0 if there is none */
+	struct store_range range, before; /* since_ns of `before` is 0 if there is none */
 	char service[256], host[256];
 	bool has_before;
 };

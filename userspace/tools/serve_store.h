@@ -34,11 +34,11 @@ struct store_host {
 
 /* The answer to a question; zeroed before it, and freed after it. */
 struct store_sum {
-	size_t windows;	 /* that are in the sum */
-	size_t all;	 /* in the range; more than windows: the rest is still to be read */
+	size_t windows;	 /* number in the sum */
+	size_t all;	 /* number in the range; more than windows: the rest is still to be read */
 	size_t unread;	 /* damaged ones */
-	double amount;	 /* of all services, in seconds */
-	double selected; /* of range.service */
+	double amount;	 /* sum of all services, in seconds */
+	double selected; /* sum of range.service */
 	struct store_service *services; /* the largest first */
 	size_t nservices;
 	struct store_host *hosts;

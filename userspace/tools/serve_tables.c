@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "base/vec.h"
 
-#define NS	      "sum(value * period_ns)" /* of off-CPU rows, period_ns is 1 */
+#define NS	      "sum(value * period_ns)" /* period_ns of off-CPU rows is 1 */
 #define SERVICES_MOST 1000
 #define NAME_MOST     256
 

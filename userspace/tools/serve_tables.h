@@ -7,8 +7,8 @@
 #include "tools/serve_store.h"
 
 /*
- * As store_ask and store_stacks, with all of the range at once. Names of services are interned in
- * names. 0, or -EIO after printing the error.
+ * These answer as store_ask and store_stacks do, with all of the range at once. Names of services
+ * are interned in names. 0, or -EIO after printing the error.
  */
 int serve_tables_ask(const struct clickhouse *c, const struct store_range *range,
 		     struct strpool *names, struct store_sum *ret);

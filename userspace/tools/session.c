@@ -203,7 +203,7 @@ int session_start(struct session *s)
 	struct collector_error err = { 0 };
 	int rc;
 
-	/* Before collector_attach starts a thread, which inherits the capabilities. */
+	/* Privileges are dropped before collector_attach starts a thread, which inherits them. */
 	rc = result_file_keep_caller();
 	if (!rc)
 		rc = caps_keep_needed(s->more_caps);
@@ -299,7 +299,7 @@ void session_stop(struct session *s)
 	if (!s->collector || s->end_ns)
 		return;
 	allowance_end(&s->allowance);
-	/* Before detaching, which for off-CPU iterates over all threads. */
+	/* The run ends before detaching, which for off-CPU iterates over all threads. */
 	s->end_ns = session_now();
 	collector_detach(s->collector);
 	session_poll(s, 0);

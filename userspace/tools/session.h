@@ -20,7 +20,7 @@
 
 struct session {
 	struct loader_servers servers; /* used if the options have none */
-	struct allowance allowance;    /* of the naming thread */
+	struct allowance allowance;    /* allowance of the naming thread */
 	struct elf_reader reader;      /* reads names from mapped files */
 	struct path_opener paths;      /* opens files that are not mapped */
 	struct modules *modules;
@@ -36,7 +36,7 @@ struct session {
 	struct process_names *names; /* NULL until session_name_process */
 	uint64_t dropped;	     /* samples dropped because memory ran out */
 	struct timeline *timeline;   /* takes the time of each sample in the profile; NULL: none */
-	struct slices *slices;	     /* likewise, coarsely */
+	struct slices *slices;	     /* takes these times coarsely; NULL: none */
 	collector_sample_fn take;    /* replaces profile_add; NULL: none */
 	void *take_ctx;
 	/*
@@ -89,7 +89,7 @@ uint64_t session_now(void); /* CLOCK_MONOTONIC, ns */
  */
 const volatile sig_atomic_t *session_signals(void);
 bool session_stopped(void); /* the flag */
-/* After sampling: the next SIGINT or SIGTERM sets another flag, to skip slow steps. */
+/* Has the next SIGINT or SIGTERM set another flag, to skip slow steps. Call it after sampling. */
 void session_may_skip(void);
 bool session_skipped(void);
 

@@ -9,20 +9,20 @@
 
 struct view {
 	struct stackset stacks;
-	struct stacks_meta meta;     /* of the last file read */
+	struct stacks_meta meta;     /* metadata of the last file read */
 	uint64_t bytes;		     /* size of all files read */
-	const char *title, *before;  /* before: NULL unless two are compared */
+	const char *title, *before;  /* `before` is NULL unless two are compared */
 	const char *output, *format; /* -o, --format; NULL: not given */
 	const char *annotate;	     /* report: a function; NULL: not given */
 	uint64_t rows;
-	struct window_choice choice; /* of the files in directories */
+	struct window_choice choice; /* choice of the files in directories */
 	uint64_t ago_ns;	     /* diff: how long before the time of AFTER; 0: not given */
 	struct stack_choice take;    /* --comm, --by, --label */
 	struct {
 		const char *name, *value;
 	} against;			   /* diff: the label of BEFORE; NULL: not given */
 	bool by_given;			   /* --by */
-	const char *header_file, *ca_file; /* for ClickHouse; NULL: not given */
+	const char *header_file, *ca_file; /* files for ClickHouse; NULL: not given */
 	const struct out_format *out;
 };
 

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-int terminal_columns(void); /* of standard output; 0: not a terminal */
+int terminal_columns(void); /* width of standard output; 0: not a terminal */
 /* Whether the user's locale has UTF-8. */
 bool terminal_unicode(void);
 

@@ -23,8 +23,8 @@
 #include "tui/term.h"
 #include "worker/privs.h"
 
-#define POLL_MS	   50		  /* between two polls of the ring without input */
-#define FIRST_NS   (200 * NUM_MS) /* until the first screen */
+#define POLL_MS	   50		  /* time between two polls of the ring without input */
+#define FIRST_NS   (200 * NUM_MS) /* time until the first screen */
 #define SLICE_NS   NUM_S
 #define BATCH_ROWS 40
 
@@ -544,7 +544,7 @@ static int run(struct top *t)
 	t->ui.symbols = t->session.symbols;
 	t->ui.modules = t->session.modules;
 	t->batch |= !can_draw();
-	if (!t->batch) /* for the key F9 */
+	if (!t->batch) /* the key F9 needs it */
 		t->session.more_caps |= PRIVS_CAP(CAP_KILL);
 	err = start(t);
 	if (err)

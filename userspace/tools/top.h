@@ -52,7 +52,7 @@ void top_snapshot(struct top *t);
 
 /* Reads and applies the settings that no option replaces. An error is shown with ui_say. */
 void top_config_read(struct top *t);
-void top_config_save(struct top *t); /* the same */
+void top_config_save(struct top *t); /* writes the settings; shows an error, too */
 
 /* ---- top_offcpu.c. Most have no effect while blocked time is not measured. ---- */
 
@@ -64,7 +64,7 @@ void top_offcpu_record(struct top *t, const struct sf_sample *rec);
 void top_offcpu_take(struct top *t, bool late);
 /* modules_mark for all frames it shows */
 void top_offcpu_mark(const struct top *t, const struct modules *ms);
-int top_offcpu_window(struct top *t); /* before ui_refresh; 0 or -ENOMEM */
+int top_offcpu_window(struct top *t); /* called before ui_refresh; 0 or -ENOMEM */
 void top_offcpu_reset(struct top *t);
 uint64_t top_offcpu_bpf_ns(const struct top *t);
 void top_offcpu_free(struct top *t);

@@ -158,7 +158,7 @@ void top_snapshot(struct top *t)
 	for (int i = 0; i <= with_off && !err; i++) {
 		s.off = i;
 		err = select_stacks(&s);
-		/* In the off-CPU view: a program that only sleeps has no samples. */
+		/* The off-CPU view may show a program that only sleeps, which has no samples. */
 		if (!err && (profile_count(s.profile) || i == with_off)) {
 			err = write_files(&s, base, path, sizeof(path));
 			samples |= !i;

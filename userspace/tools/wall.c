@@ -15,7 +15,7 @@
 #include "tools/blocks.h"
 #include "tools/terminal.h"
 
-#define MAX_STACKS 32768 /* as in offcpu */
+#define MAX_STACKS 32768 /* the default of offcpu */
 
 struct wall {
 	struct oneshot *one;
@@ -25,7 +25,7 @@ struct wall {
 	struct blocks_limit limit;
 	struct timeline *timeline; /* NULL: the format has none */
 	bool limited;
-	uint64_t period_ns; /* of the samples */
+	uint64_t period_ns; /* period of the samples */
 };
 
 /* A sample stands for the time since the last one. */
@@ -99,7 +99,7 @@ static int report(struct wall *w)
 	if (!made)
 		return EXIT_FAILED;
 	err = oneshot_end(r, made, r->format->write(&rep, made));
-	count(w, &stats); /* with the symbols' own cost */
+	count(w, &stats); /* counts the symbols' own cost, too */
 	if (!err)
 		err = oneshot_stats(r, &stats);
 	if (err)
@@ -147,7 +147,7 @@ struct running {
 		uint64_t sampled_ns, measured_ns;
 		uint32_t pid;
 		char comm[SF_COMM];
-	} * v; /* by id */
+	} * v; /* index: id in tids */
 	size_t cap;
 	int err;
 };
@@ -255,7 +255,7 @@ static int collect(struct wall *w)
 	s->take = take;
 	s->take_ctx = w;
 	offcpu_totals(collector_offcpu(s->collector), &totals);
-	w->limited = !totals.at_leave; /* as in offcpu */
+	w->limited = !totals.at_leave; /* offcpu does so, too */
 	w->blocks.no_info = true;
 	w->blocks.max_stacks = 4ul * MAX_STACKS;
 	if (w->one->format->threads || w->one->exact)

@@ -178,7 +178,7 @@ static int read_shares(struct reader *list, size_t n)
 			break;
 		}
 	}
-	/* Without memory or threads for the others, the shares would be wrong. */
+	/* The shares would be wrong if memory or threads for the others were missing. */
 	if (started == n)
 		reader_main(list);
 	err = started == n ? list->err : -EAGAIN;

@@ -12,7 +12,7 @@
 struct window_sum {
 	struct stacks_meta meta;
 	size_t n, unread;  /* windows added; damaged ones */
-	size_t lacking;	   /* of n, without a label that was asked for, or with an empty one */
+	size_t lacking;	   /* windows without a label that was asked for, or with an empty one */
 	const char *lacks; /* that label; NULL: none */
 };
 

@@ -15,7 +15,7 @@
 struct window_choice {
 	uint64_t since_ns, until_ns; /* Unix time of the start; 0: no limit */
 	const char *host;	     /* NULL: all */
-	bool off_cpu;		     /* those of blocked time instead of CPU time */
+	bool off_cpu;		     /* windows of blocked time instead of CPU time */
 };
 
 struct window_name {

@@ -256,7 +256,7 @@ unsigned int annotate_key(struct ui *ui, uint32_t key)
 	case 'q':
 		annotate_close(a);
 		return UI_DRAW;
-	case 'Z': /* as in the views */
+	case 'Z': /* the views have this key, too */
 		ui->paused = !ui->paused;
 		return ui->paused ? UI_DRAW : UI_DRAW | UI_RESUMED;
 	default:

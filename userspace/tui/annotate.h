@@ -20,13 +20,13 @@ struct annotate {
 	uint64_t *self;	   /* samples by instruction */
 	uint64_t own, all; /* samples at its instructions; all that are selected */
 	size_t cursor;
-	bool moved; /* by hand: until then the cursor is on the hottest instruction */
+	bool moved; /* moved by hand; until then the cursor is on the hottest instruction */
 };
 
 /* Opens the function of the current row, or says why it cannot. */
 void annotate_open(struct ui *ui);
 void annotate_close(struct annotate *a);
-void annotate_count(struct ui *ui); /* after a new window, if it is open */
+void annotate_count(struct ui *ui); /* called after a new window, if it is open */
 unsigned int annotate_key(struct ui *ui, uint32_t key);
 unsigned int annotate_mouse(struct ui *ui, const struct ui_event *ev);
 void draw_annotate(const struct ui *ui, struct grid *g);

@@ -25,7 +25,7 @@
 #include "tui/ui.h"
 
 struct batch_page {
-	uint64_t number;  /* from 1 */
+	uint64_t number;  /* counts from 1 */
 	uint64_t unix_ns; /* end of its window */
 	size_t rows;	  /* maximum per table; 0: all */
 };

@@ -26,11 +26,11 @@ struct blocked_stack {
 struct blocked { /* zeroed before its first use */
 	struct blocked_stack *v;
 	size_t n, cap;
-	uint32_t *row_of; /* by stack of the profile; BLOCKED_NONE: not selected */
+	uint32_t *row_of; /* row of each stack of the profile; BLOCKED_NONE: not selected */
 	size_t nstacks, row_of_cap;
 	struct idmap ids;
-	uint64_t ns; /* of the selected stacks: 100 % */
-	struct {     /* of the whole window */
+	uint64_t ns; /* sum of the selected stacks: 100 % */
+	struct {     /* sums of the whole window */
 		uint64_t ns, user_ns, complete_ns, stops[SF_STOP_MAX];
 	} all;
 };

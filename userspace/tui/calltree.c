@@ -13,7 +13,7 @@
 #define NODES_MAX (1u << 18) /* 16 MB; windows of real programs have some ten thousand nodes */
 
 struct calltree_scratch {
-	struct slots slots; /* of nodes by (parent, label, id) */
+	struct slots slots; /* nodes by (parent, label, id) */
 	struct strpool *comms;
 };
 

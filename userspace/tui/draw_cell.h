@@ -16,7 +16,7 @@ void cell_text(const struct cell_at *c, enum role role, const char *s);
 void cell_share(const struct cell_at *c, uint64_t part, uint64_t sum, bool strong);
 void cell_complete(const struct cell_at *c, uint64_t complete, uint64_t user_stacks);
 void cell_diff(const struct cell_at *c, double diff);
-void cell_name(const struct cell_at *c, const char *name); /* of a function */
+void cell_name(const struct cell_at *c, const char *name); /* draws a function's name */
 bool cell_is_kernel(const char *name);			   /* "..._[k]" */
 /* Whether the row can be opened or closed: a mark that stands before its name */
 const char *cell_mark(const struct cell_at *c, const struct ui_row *row);

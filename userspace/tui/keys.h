@@ -49,7 +49,7 @@ enum action {
 	ACT_LEFT,
 	ACT_RIGHT,
 	ACT_DEEPER,
-	ACT_OUTER, /* in the flame view */
+	ACT_OUTER, /* used in the flame view */
 	ACT_ENTER,
 	ACT_BACK,
 	ACT_NEXT_VIEW,
@@ -111,11 +111,11 @@ struct binding {
 	enum action action;
 	enum key_place place;
 	uint32_t keys[4];  /* 0: none */
-	const char *label; /* on the bar at the bottom; NULL: not on the bar */
+	const char *label; /* text on the bar at the bottom; NULL: not on the bar */
 	const char *help;  /* NULL: not in the help */
 };
 
-/* In the order of the help; NULL after the last binding. */
+/* The i-th binding in the order of the help; NULL after the last one. */
 const struct binding *keys_at(size_t i);
 bool keys_work(const struct binding *b, enum view view);
 /* The action of the key in the view; ACT_NONE: nothing. */

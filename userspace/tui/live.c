@@ -6,9 +6,9 @@
 
 #include "base/num.h"
 
-#define SLICES	      64 /* of 0.5 to 1 s each: more than LIVE_30S */
+#define SLICES	      64 /* slices of 0.5 to 1 s each: more than LIVE_30S */
 #define SLICE_NS      NUM_S
-/* Beyond this size LIVE_ALL restarts empty, so that memory stays bounded. */
+/* LIVE_ALL restarts empty beyond this size, so that memory stays bounded. */
 #define ALL_MAX_BYTES (96u << 20)
 
 struct slice {
@@ -24,7 +24,7 @@ struct live {
 	struct profile *window;
 	/* The previous all.profile, which may still be shown; NULL: none */
 	struct profile *retired;
-	struct live_counters last; /* at the start of the next slice */
+	struct live_counters last; /* counters at the start of the next slice */
 	uint64_t last_ns;
 };
 

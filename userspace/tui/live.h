@@ -22,7 +22,7 @@ struct live_counters {	/* all of them are monotonic */
 	uint64_t sampled_ns, lost_ns; /* off-CPU: blocked time that is sampled, or lost */
 };
 
-struct live_sum {	/* of a window */
+struct live_sum {	/* sums of a window */
 	double seconds; /* duration */
 	struct live_counters c;
 };

@@ -71,7 +71,7 @@ static int insert_parts(struct ui *ui)
 	return err;
 }
 
-/* For qsort_r over rows of a list; ctx is the ui. */
+/* Compares rows of a list for qsort_r; ctx is the ui. */
 static int by_column(const void *a, const void *b, void *ctx)
 {
 	const struct ui_row *x = a, *y = b;

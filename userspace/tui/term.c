@@ -26,7 +26,7 @@
 static struct {
 	bool open;
 	SCREEN *screen;
-	struct termios modes; /* from before term_open */
+	struct termios modes; /* modes from before term_open */
 	/* Bytes that restore the terminal after a crash */
 	char reset[256];
 	size_t nreset;
@@ -204,9 +204,9 @@ static void release_stderr(void)
 /* ---- Looks ---- */
 
 struct look {
-	short fg, bg; /* of 8 colours; -1: the default colour of the terminal */
+	short fg, bg; /* one of 8 colours; -1: the default colour of the terminal */
 	short fg256, bg256;
-	attr_t attr, mono; /* with and without colours */
+	attr_t attr, mono; /* attributes with and without colours */
 };
 
 static const struct look looks[ROLE_MAX] = {
@@ -296,7 +296,7 @@ int term_open(bool color)
 
 	if (tcgetattr(STDIN_FILENO, &term.modes))
 		return -ENOTTY;
-	install_handlers(); /* before newterm, which keeps existing handlers */
+	install_handlers(); /* called before newterm, which keeps existing handlers */
 	set_escdelay(25);
 	term.screen = newterm(NULL, stdout, stdin);
 	/* Terminals without an entry on this machine are nearly always like xterm. */

@@ -186,7 +186,7 @@ static void cell_node(const struct ui *ui, const struct cell_at *c, const struct
 		role = ROLE_KERNEL;
 	if (row->match)
 		role = ROLE_MATCH;
-	/* At least half of the column remains for the name. */
+	/* The name keeps at least half of the column. */
 	indent = indent < most ? indent : most;
 	x += indent;
 	left -= indent;

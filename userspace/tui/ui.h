@@ -56,7 +56,7 @@ struct ui_row {
 	double diff;  /* self share minus that of the baseline, in percentage points */
 };
 
-struct ui_position {  /* of a view */
+struct ui_position {  /* position in a view */
 	uint64_t key; /* the row the cursor is on */
 	size_t cursor, scroll;
 	unsigned int sort; /* column_spec.id */
@@ -66,7 +66,7 @@ struct ui_position {  /* of a view */
 struct ui_gauges {	  /* header values that do not depend on the window */
 	const char *what; /* "cpu-clock 99 Hz, all processes" */
 	uint64_t rss_kb, table_files, table_bytes, table_limit;
-	/* Since the start: evicted tables; new files refused because their user's share was used */
+	/* Tables evicted since the start; new files refused because their user's share was used */
 	uint64_t table_evicted, table_refused;
 	struct worker_totals parsers;
 	double full_rate;   /* samples per second if all CPUs were busy; 0: unknown */
@@ -79,7 +79,7 @@ struct ui_offcpu {
 	struct profile *window; /* borrowed; NULL: not measured */
 	struct live_sum sum;
 	struct profile *baseline;   /* NULL: none marked */
-	struct blocked now, before; /* of the window, of the baseline */
+	struct blocked now, before; /* the window's, the baseline's */
 	struct wall wall;
 	char error[512]; /* why it cannot be measured; empty: no error */
 };
@@ -110,7 +110,7 @@ struct ui {
 	struct profile *window; /* borrowed; NULL before the first refresh */
 	struct live_sum sum;
 	struct profile *baseline;     /* NULL: none marked */
-	struct census census, before; /* of the window, of the baseline */
+	struct census census, before; /* the window's, the baseline's */
 	struct calltree tree;
 	struct ui_offcpu off;
 	struct selection sel;
@@ -127,7 +127,7 @@ struct ui {
 	double open_share; /* percent: tree rows from this share on start opened */
 	struct ui_row *rows;
 	size_t nrows, rows_cap;
-	int w, h; /* of the screen */
+	int w, h; /* size of the screen */
 	bool paused, help, setup;
 	struct annotate annotate;
 	bool no_color;
@@ -142,7 +142,7 @@ struct ui {
 	char filter[64], typed[64];
 	size_t search_from; /* the row on which the cursor was when the search began */
 	char user[64];	    /* whose processes sel.uid1 selects */
-	struct ui_signal {  /* for UI_SIGNAL: what to send */
+	struct ui_signal {  /* what UI_SIGNAL sends */
 		uint32_t pid;
 		int number;
 		char to[SF_COMM * 3 + 16];
@@ -188,7 +188,7 @@ void ui_say(struct ui *ui, bool bad, const char *text);
  * the window, or off.window.
  */
 bool ui_shows_stack(const struct ui *ui, enum view view, struct profile *p, size_t i);
-/* The same as text: "gdb (123), CPU 1, without kernel", sanitised; "": all stacks. Returns dst. */
+/* The selection as text: "gdb (123), CPU 1, without kernel", sanitised; "": all. Returns dst. */
 const char *ui_describe(const struct ui *ui, enum view view, char *dst, size_t cap);
 
 /* The row under the cursor; NULL: no rows. */

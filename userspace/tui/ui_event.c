@@ -40,7 +40,7 @@ static void move(struct ui *ui, enum action act)
 	ui_move_to(ui, at);
 }
 
-/* To the row that is next to the current one. */
+/* Moves to the row that is next to the current one. */
 static void move_picture(struct ui *ui, enum action act)
 {
 	ui_move_to(ui, view_at(ui->view)->neighbour(ui, act));
@@ -106,7 +106,7 @@ static struct profile *copy_of(const struct profile *p)
 	return NULL;
 }
 
-/* For all views at once, because they show the same window. */
+/* Marks or drops the baseline for all views at once: they show the same window. */
 static void toggle_baseline(struct ui *ui)
 {
 	if (ui_has_baseline(ui)) {
@@ -133,7 +133,7 @@ static void toggle_baseline(struct ui *ui)
 	ui_set_view(ui, ui->view);
 }
 
-/* To the callers of a function. The cursor moves to the function there. */
+/* Shows the callers of a function. The cursor moves to the function there. */
 static void focus_callers(struct ui *ui, uint32_t symbol)
 {
 	ui_set_view(ui, VIEW_CALLERS);

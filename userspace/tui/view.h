@@ -34,7 +34,7 @@ enum { VIEW_FINDS_PROCESS = 1, VIEW_FINDS_FUNCTION = 2, VIEW_FINDS_MODULE = 4 };
 
 /* A list is sorted and has columns. A tree has columns. A picture draws itself. */
 struct view_spec {
-	const char *title; /* of the tab */
+	const char *title; /* title of the tab */
 	enum view_time time;
 	unsigned int finds;	     /* VIEW_FINDS_...: what the filter matches */
 	unsigned int census;	     /* CENSUS_...: the tables needed for the rows */
@@ -72,6 +72,6 @@ struct view_spec {
 #undef VIEW
 
 const struct view_spec *view_at(enum view view);
-const char *view_name(enum view view); /* in lower case: "functions", ... */
+const char *view_name(enum view view); /* lower case: "functions", ... */
 
 #endif

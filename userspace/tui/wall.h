@@ -32,7 +32,7 @@ struct wall_process {
 	double threads[WALL_KINDS], sum; /* sum: without WALL_IDLE if idle threads are hidden */
 };
 
-struct wall_part {	  /* of a process */
+struct wall_part {	  /* part of a process */
 	uint32_t process; /* index */
 	uint8_t note;	  /* enum wait_note */
 	uint8_t kind;	  /* enum wall_kind */
@@ -50,7 +50,7 @@ struct wall_windows {
 struct wall { /* zeroed before its first use */
 	struct wall_process *v;
 	size_t n, cap;
-	struct wall_part *parts; /* by process; the largest first */
+	struct wall_part *parts; /* sorted by process; the largest first */
 	size_t nparts, parts_cap;
 	struct idmap pids, ids;
 };

@@ -15,7 +15,7 @@
 
 /* ---- Rows ---- */
 
-/* By name, so that a frame keeps its position across refreshes. */
+/* Compares names, so that a frame keeps its position across refreshes. */
 static int cmp_names(const void *a, const void *b, void *ctx)
 {
 	const struct ui *ui = ctx;
@@ -79,7 +79,7 @@ static int flame_rows(struct ui *ui)
 
 /* ---- Drawing ---- */
 
-/* By a hash of the name, so that neighbours differ and a name keeps its colour. */
+/* Shades by a hash of the name, so that neighbours differ and a name keeps its colour. */
 static enum role shade(const char *name, const struct ui_row *row)
 {
 	uint64_t hash = hash_stable(name, strlen(name));

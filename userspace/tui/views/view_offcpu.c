@@ -51,7 +51,7 @@ static int offcpu_count(struct ui *ui)
 	return err;
 }
 
-/* By row: whether the filter matches any of its stacks. NULL: out of memory. */
+/* Whether the filter matches any stack of a row, for each row. NULL: out of memory. */
 static bool *found_rows(const struct ui *ui)
 {
 	const struct blocked *b = &ui->off.now;

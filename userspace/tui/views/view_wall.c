@@ -13,7 +13,7 @@
 
 enum { COL_COMM = COL_OWN, COL_KIND }; /* COL_KIND + n: enum wall_kind */
 
-/* In threads: the average number of threads that were in the state. */
+/* Values are threads: the average number of threads that were in the state. */
 static const struct column_spec columns[] = {
 	{ COL_PID, "PID", 8, 8, 0, 0 },
 	{ COL_SELF, "ALL", 7, 8, 0, 0 },
@@ -99,7 +99,7 @@ static void cell_threads(const struct cell_at *c, double v, bool strong)
 }
 
 /*
- * Below a process: the threads, and from the next column on what they did, as in
+ * Draws a part below a process: the threads, and from the next column on what they did, as in
  * "[blocked: futex] futex_wait_[k] < lock".
  */
 static void cell_part(const struct ui *ui, const struct cell_at *c, const struct wall_part *part)
