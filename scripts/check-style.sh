@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: BSD-2-Clause
 # check-style.sh: the rules that keep the tree readable, one line each. Files have fewer than 700
 # lines and functions at most 60; C is as clang-format writes it; no line has more than 100
-# columns; userspace/ directories include only lower ones; each bpf/*.bpf.h compiles alone; no
-# constant is defined on both sides of the kernel border; only userspace/kern knows libbpf; BPF code
-# masks no index by itself.
+# columns; comments stand alone; userspace/ directories include only lower ones; each bpf/*.bpf.h
+# compiles alone; no constant is defined on both sides of the kernel border; only userspace/kern
+# knows libbpf; BPF code masks no index by itself.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -74,6 +74,17 @@ for path in sys.stdin.read().splitlines():
             wide = wide and line.startswith("#")
         if wide:
             print("%s:%d" % (path, n))
+' | head -n 20)"
+
+# A comment stands alone: it does not begin with a preposition whose subject is elsewhere.
+verdict style-comments "$(find bpf userspace -name '*.[ch]' | sort | xargs /usr/bin/python3 -c '
+import re, sys
+begins = re.compile(r"/\*+[\s*]*(of|in|to|by|as|for|with|from|those|that of|the same|likewise)\b",
+                    re.I)
+for path in sys.argv[1:]:
+    text = open(path, encoding="utf-8").read()
+    for m in begins.finditer(text):
+        print("%s:%d" % (path, text.count("\n", 0, m.start()) + 1))
 ' | head -n 20)"
 
 # STOP, LOST and LANGUAGE are X macros over the .def files.
