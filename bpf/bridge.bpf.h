@@ -305,6 +305,7 @@ static __always_inline int bridge_enter(struct sf_scratch *s, u32 slot)
 	s->go_sp = 0;
 	s->lang.language = b->here;
 	s->lang_at = LANG_NATIVE;
+	b->joins = 1;
 	return SF_STEP_GO;
 }
 
@@ -430,14 +431,16 @@ __noinline int bridge_join(u32 slot)
 static __always_inline int bridge_no_other(struct sf_scratch *s, u32 slot)
 {
 	struct sf_bridge *b = &s->bridge;
+	int stop;
 
 	b->ra = b->doubt_ra;
 	b->at = b->doubt_at;
 	b->row = b->doubt_row;
 	b->reach = BRIDGE_REACH;
 	b->doubt_ra = 0;
-	b->joined = 1;
-	return bridge_enter(s, slot);
+	stop = bridge_enter(s, slot);
+	b->joins = 0;
+	return stop;
 }
 
 /*
@@ -488,7 +491,7 @@ static __always_inline void bridge_end(struct sf_scratch *s)
 /* Whether the walk is within a few frames after a bridge, so that bridge_join may say more. */
 static __always_inline bool bridge_is_near(const struct sf_scratch *s)
 {
-	return s->gap && s->n - s->gap <= BRIDGE_FRAMES && !s->bridge.joined;
+	return s->gap && s->n - s->gap <= BRIDGE_FRAMES && s->bridge.joins;
 }
 
 /* Notes where the walk is in run-time code, whose frame was recorded. */
@@ -508,7 +511,7 @@ static __always_inline void bridge_note(struct sf_scratch *s)
 	b->reach = BRIDGE_REACH;
 	s->gap = s->n;
 	b->sp = b->at = s->regs.sp;
-	b->to = b->sure = b->doubt_ra = b->joined = 0;
+	b->to = b->sure = b->doubt_ra = b->joins = 0;
 	b->fp = s->regs.fp;
 	b->here = s->lang.language;
 	if (!s->bridged)

@@ -167,7 +167,7 @@ struct sf_bridge {
 	u32 sure;		/* only a call that leads into run-time code counts */
 	u64 doubt_at, doubt_ra; /* bridge_join: at and ra that were put off; doubt_ra 0: none */
 	u32 doubt_row;		/* their row */
-	u32 joined;		/* bridge_join has nothing more to say in this gap */
+	u32 joins;		/* bridge_join looks at the frames that follow */
 	u32 language;		/* sf_lang_walk.language where the first gap begins */
 	u32 here;		/* sf_lang_walk.language where the last gap begins */
 	u8 code[SF_BRIDGE_CODE];
