@@ -25,7 +25,7 @@ enum later {
 	LATER_PROBE,	  /* probe_step, then unwind_frame again, or a frame without mapping */
 	LATER_COPIED,	  /* copied_learn, then unwind_frame again */
 	LATER_GO_RULE,	  /* go_step */
-	NOT_MINE,	  /* no frame of the language that is asked */
+	NOT_MINE,	  /* the language does not know this code */
 };
 
 /* sf_scratch.lang_at; LANG_BRIDGE: bridge_look takes the next round */

@@ -393,7 +393,7 @@ static bool op_column(struct cfa_run *r, uint8_t op)
 		return restore(r, reg);
 	}
 	if (col == COL_FP && rule == rule_pack(RULE_NONE, 0, 0))
-		rule = rule_pack(RULE_UNDEF, 0, 0); /* nobody can follow it */
+		rule = rule_pack(RULE_UNDEF, 0, 0); /* the row cannot express the rule */
 	set_rule(r, col, rule);
 	return true;
 }

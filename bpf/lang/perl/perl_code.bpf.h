@@ -63,7 +63,7 @@
 #define PERL_CV_SIZE	104
 #define PERL_CV_NAMED	0x8000	/* its name is there in place of its GV */
 #define PERL_CV_LEXICAL 0x10000 /* it has no package */
-#define PERL_CV_KIND	((u64)(PERL_CV_NAMED | PERL_CV_LEXICAL) << 32 | ~0u) /* and PERL_CV_SEQ */
+#define PERL_CV_KIND	((u64)(PERL_CV_NAMED | PERL_CV_LEXICAL) << 32 | ~0u) /* keeps PERL_CV_SEQ */
 #define PERL_GV_NAME	32
 #define PERL_GV_STASH	40
 #define PERL_GP_EGV	56
