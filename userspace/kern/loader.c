@@ -1,4 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The loader's thread: chooses the next file for each worker.
+ *
+ * Whoever maps a file makes work for the loader, and chooses how long that work takes. So nothing
+ * here waits for one file: the thread asks, polls all its workers, and acts on what they report.
+ *
+ *   BPF -> loader_push -> queue of each user -> opener -> queue -> worker FAST -> tables -> BPF
+ *                            |                                      |     ^
+ *                            |                    large, or too slow +-> SLOW
+ *                            +- the user's CPU time is used up: put off
+ *
+ * step() does what can be done now, once round: openers, comparisons of copies, reports of the two
+ * lanes, new files for idle lanes. If it did nothing, wait_for_work() sleeps until a worker, a
+ * request or the clock has something.
+ *
+ * Invariants:
+ *
+ *   - A file is in one place: the queue, an opener or a lane. Its state (elf/file_life.h) says so.
+ *   - `lock` protects what other threads see: the queues, `active`, the totals. All else belongs to
+ *     the thread, and before loader_start to the thread that calls the loader.
+ *   - Users take turns, and a user pays for the CPU time of his files (kern/load_queue.h).
+ *   - The queue is no longer than there are modules: tend_queue() drops what nobody wants.
+ */
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>

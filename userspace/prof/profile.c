@@ -1,4 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Samples in, distinct stacks out.
+ *
+ * A long run has millions of samples and far fewer distinct stacks. Memory must follow the second
+ * number, and adding a sample must cost one look into a hash table.
+ *
+ *   slots[hash] -> stacks[i]: counts, process, flags, `at` --+
+ *                                                            v
+ *                                     words: | frames of stack 0 | frames of stack 1 | ...
+ *                                     ids:   | symbols of stack 0 | ...   (parallel to words)
+ *
+ * Invariants:
+ *
+ *   - A stack keeps its index and its words until profile_reset or profile_forget_processes: other
+ *     records refer to a stack by index (`waker`, a timeline).
+ *   - What makes stacks distinct is in hash_stack and same_stack, and in no other place.
+ *   - `ids` are a memo of names. A stack without final names (`named`) is looked up again, because
+ *     the file of a frame may be loaded after its first sample.
+ *   - A sample that finds no memory (-ENOMEM) leaves the profile as it was.
+ */
 #include "prof/profile.h"
 
 #include <errno.h>

@@ -1,4 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Frame words in, symbol ids out.
+ *
+ * The names of a module are megabytes in a file that another user may have written, and a report
+ * needs a few hundred of them. So symbol tables are read by a worker, on the first frame that needs
+ * them, and kept up to TABLES_MAX; each name is kept once, for ever, under an id that never changes
+ * its meaning.
+ *
+ *   frame word --cache--> id                       CACHE_MAX places; emptied when full
+ *       |                  ^
+ *       v                  |
+ *   kind of the word:      intern (name, module, file, line) -> symbols[id]
+ *     row, no row      -> the module's table, or [file+offset]
+ *     kernel           -> kernel_fn
+ *     jit              -> perf maps and jitdumps of the process (perf_map.h)
+ *     code of a language -> lang_codes.h
+ *     with lines, inlined -> frame_debug.h, in the owner's rights
+ *
+ * Invariants:
+ *
+ *   - A lookup always has a result. What cannot be known, or fits nowhere, has a name that says so.
+ *   - A name is of the bytes that ran. If two names are possible, neither is shown.
+ *   - Only final names are cached. A name that may come later is looked up again.
+ */
 #include "sym/symbolizer.h"
 
 #include <errno.h>

@@ -1,4 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Rows in, tables out.
+ *
+ * A library has up to a million rows, and a host has thousands of libraries. BPF must find a row in
+ * a few cache lines. So a row becomes 4 bytes: the low half of its file offset, and the number of
+ * its rule. Equal rules have one number. The number of a usual rule says what the rule is
+ * (pack_rule.h). The others are in an array of the file.
+ *
+ *   tables.first_page
+ *     | dir[]             a page: 64 KiB of file offsets
+ *     v                   +-----------------------------------------------+
+ *   [loc] --------------->| index[]: number of rows before each 256 bytes |
+ *   [ 0 ]  no rows        | row: offset & 0xffff | code  ----> what to do |
+ *   [loc] ----+           | row: ...               code  --+              |
+ *   [loc] --+ |           +---------------------------------|-------------+
+ *           | |                                             v
+ *           +-+-> pages   rules[]: struct sf_rule, codes with SF_RULE_INDEXED
+ *
+ * Invariants:
+ *
+ *   - Rows come in ascending order, so one page at a time is in memory.
+ *   - Each page begins with the rule that holds at its first byte: a search needs one page only.
+ *   - A range without a rule is a gap (SF_RULE_GAP), never the rule of what lies before it.
+ *   - A row that finds no room (rules, rows of a page) becomes a gap and is counted (lost_rows).
+ *   - All tables together are smaller than the file plus TABLES_OVER_FILE, whatever the file says.
+ *
+ * The file is packed once more, with rbx in each rule, if a row's CFA is based on rbx
+ * (restart_with_bx).
+ */
 #include "unwind/pack.h"
 
 #include <errno.h>
