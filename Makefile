@@ -258,6 +258,11 @@ $(O)/unit/%: $(O)/tests/unit/%.o $(UNIT_HELP_OBJ) $(AGENT_LIB) $(O)/libcore.a
 
 units: $(UNIT_BIN)
 
+# scripts/fuzz.sh gives CC, CFLAGS and LDFLAGS.
+$(O)/fuzz_%: $(O)/tests/fuzz/fuzz_%.o $(AGENT_LIB) $(O)/libcore.a
+	$(call msg,LINK,$@)
+	$(Q)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(UNIT_LDLIBS) $(UNIT_LIBS)
+
 check: $(UNIT_BIN)
 	@rc=0; for t in $(UNIT_BIN); do echo "# $$t"; $$t || rc=1; done; exit $$rc
 

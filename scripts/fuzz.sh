@@ -9,17 +9,11 @@ seconds=${1:?fuzz.sh SECONDS [TARGET...]}
 shift
 [ $# -gt 0 ] || set -- sframe eh_frame elf file entry stacks code context pods
 out=build-fuzz
-mkdir -p "$out/corpus"
-make -s build/flame.html.h
-clang=${CLANG:-$(scripts/find-clang.sh)}
-zydis=$([ ! -e /usr/include/Zydis/Zydis.h ] || echo -DHAVE_ZYDIS -lZydis)
-sources=$(for d in base worker elf lang unwind sym prof out; do ls userspace/$d/*.c; done)
+san=address,undefined
 for target in "$@"; do
-	$clang -g -O1 -fsanitize=fuzzer,address,undefined -fno-sanitize-recover=undefined \
-		-D_GNU_SOURCE -w -Iuserspace -Ibpf -Ibuild -DSFBPF_VERSION='"fuzz"' \
-		"tests/fuzz/fuzz_$target.c" $sources \
-		$(pkg-config --cflags --libs liblzma libseccomp 2>/dev/null) $zydis \
-		-lz -liberty -lpthread -o "$out/fuzz_$target"
+	make -s -j"$(nproc)" OUTPUT=$out CC="${CLANG:-$(scripts/find-clang.sh)}" \
+		CFLAGS="-g -O1 -fsanitize=fuzzer-no-link,$san -fno-sanitize-recover=undefined" \
+		LDFLAGS="-fsanitize=fuzzer,$san" "$out/fuzz_$target"
 	mkdir -p "$out/corpus/$target"
 	echo "# $target, $seconds s"
 	"$out/fuzz_$target" -max_total_time="$seconds" -timeout=20 -rss_limit_mb=512 \

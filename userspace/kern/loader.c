@@ -16,7 +16,8 @@
  *
  * Invariants:
  *
- *   - A file is in one place: the queue, an opener or a lane. Its state (elf/file_life.h) says so.
+ *   - A file is in one place, as its state says (elf/file_life.h): in the queue, with an opener, or
+ *     in a lane.
  *   - `lock` protects what other threads see: the queues, `active`, the totals. All else belongs to
  *     the thread, and before loader_start to the thread that calls the loader.
  *   - Users take turns, and a user pays for the CPU time of his files (kern/load_queue.h).
