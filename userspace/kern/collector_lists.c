@@ -64,7 +64,7 @@ int collector_preload(struct collector *c)
 	int n;
 
 	loader_load_by(c->loader, clock_ns(CLOCK_MONOTONIC) + PRELOAD_MS * NUM_MS);
-	n = list_mapped(c, 0, loader_load_now);
+	n = list_mapped(c, 0, loader_request);
 	loader_settle(c->loader, c->opts.stopped);
 	return n;
 }
@@ -74,7 +74,7 @@ void collector_preload_range(struct collector *c, uint32_t pid, uint64_t start, 
 	c->skel->bss->list_start = start;
 	c->skel->bss->list_len = len;
 	loader_load_by(c->loader, clock_ns(CLOCK_MONOTONIC) + COMMAND_MS * NUM_MS);
-	list_mapped(c, pid, loader_load_now);
+	list_mapped(c, pid, loader_request);
 	c->skel->bss->list_len = 0;
 	loader_settle(c->loader, c->opts.stopped);
 }

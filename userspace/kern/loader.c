@@ -40,7 +40,7 @@
 #define UNMAPPED_MS 60000u
 #define WATCH_MS    50	 /* how often the clock of a busy worker is checked */
 #define TEND_MS	    1000 /* how often the queue is purged, and users without CPU time looked at */
-/* loader_load_now waits for the workers if the round has more files than this */
+/* loader_request waits for the workers if the round has more files than this */
 #define QUEUE_LONG  64u
 
 /* SLOW: 5 s of the analysis of machine code (unwind/table_child.c), and the tables of its rows */
@@ -381,7 +381,7 @@ void loader_load_by(struct loader *l, uint64_t until_ns)
 	l->load_until_ns = until_ns;
 }
 
-int loader_load_now(struct loader *l, const struct sf_need *need)
+int loader_request(struct loader *l, const struct sf_need *need)
 {
 	const struct load_job job = { .need = *need, .lane = OPENING };
 	int err = loader_enqueue(l, &job);

@@ -44,13 +44,13 @@ struct loader *loader_new(struct modules *modules, struct tables *tables, int co
 			  const struct loader_servers *servers);
 /*
  * Call these before loader_start, in this order. loader_load_by: the time (CLOCK_MONOTONIC) after
- * which the others do not wait any more. loader_load_now: loads a file; 0 or -ENOMEM.
+ * which the others do not wait any more. loader_request: queues a file; 0 or -ENOMEM.
  * loader_settle: waits for all tables, or until stopped() returns true. It does not wait for files
  * whose users have no CPU time left; the loader's thread loads what is missing. Files that come
  * after it may get rows from all of their machine code at once (loader_want_code).
  */
 void loader_load_by(struct loader *l, uint64_t until_ns);
-int loader_load_now(struct loader *l, const struct sf_need *need);
+int loader_request(struct loader *l, const struct sf_need *need);
 void loader_settle(struct loader *l, bool (*stopped)(void));
 /* Loads the 64-bit vDSO, from this process's image. module: its id. */
 void loader_load_vdso(struct loader *l, uint32_t module, const struct sf_file_key *key);

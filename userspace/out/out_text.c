@@ -60,7 +60,7 @@ static void put_processes(const struct out_report *r, const struct census *c, FI
 		fprintf(f, "\n   CPU%% KERNEL%% %12s  %9s %9s  COMM\n", "SAMPLES", "COMPLETE%",
 			"PID");
 	for (size_t i = 0; i < c->nthreads && i < rows; i++) {
-		const struct census_process *p = &c->threads[i];
+		const struct census_task *p = &c->threads[i];
 		char comm[4 * SF_COMM], time[OUT_TIME];
 
 		if (r->opts.usec)
@@ -175,7 +175,7 @@ static int by_self(const void *a, const void *b)
 
 static int by_time(const void *a, const void *b)
 {
-	const struct census_process *x = a, *y = b;
+	const struct census_task *x = a, *y = b;
 	int d = descending(x->self, y->self);
 
 	d = d ? d : memcmp(x->comm, y->comm, sizeof(x->comm));

@@ -75,7 +75,7 @@ static int extend_(void **arr, size_t *cap, size_t *n, size_t want, size_t size)
 
 /* ---- Processes and their thread names ---- */
 
-static struct census_process *process_of(struct census *c, uint32_t pid)
+static struct census_task *process_of(struct census *c, uint32_t pid)
 {
 	struct census_scratch *sc = c->scratch;
 	uint32_t id;
@@ -84,13 +84,13 @@ static struct census_process *process_of(struct census *c, uint32_t pid)
 	    vec_reserve(&c->processes, &sc->processes_cap, sc->processes.n, sizeof(*c->processes)))
 		return NULL;
 	if (id == c->nprocesses)
-		c->processes[c->nprocesses++] = (struct census_process){ .pid = pid };
+		c->processes[c->nprocesses++] = (struct census_task){ .pid = pid };
 	return &c->processes[id];
 }
 
-static struct census_process *thread_of(struct census *c, const struct profile_stack *s)
+static struct census_task *thread_of(struct census *c, const struct profile_stack *s)
 {
-	struct census_process fresh = { .pid = s->pid, .names = 1 };
+	struct census_task fresh = { .pid = s->pid, .names = 1 };
 	struct census_scratch *sc = c->scratch;
 	uint64_t comm[2];
 	uint32_t id;
@@ -108,7 +108,7 @@ static struct census_process *thread_of(struct census *c, const struct profile_s
 	return &c->threads[id];
 }
 
-static int count_hot(struct hot *hot, struct census_process *of, uint64_t index, uint32_t symbol,
+static int count_hot(struct hot *hot, struct census_task *of, uint64_t index, uint32_t symbol,
 		     uint64_t value)
 {
 	size_t before = hot->ids.n;
@@ -154,7 +154,7 @@ int census_hottest(const struct census *c, struct census_hot **ret, size_t *ret_
 	return 0;
 }
 
-static void count_process(struct census_process *pr, const struct profile_stack *s, uint64_t value)
+static void count_process(struct census_task *pr, const struct profile_stack *s, uint64_t value)
 {
 	pr->self += value;
 	if (s->flags & SF_SAMPLE_IN_KERNEL)
@@ -169,7 +169,7 @@ static void count_process(struct census_process *pr, const struct profile_stack 
 static int add_process(struct census *c, const struct profile_stack *s, uint64_t value,
 		       uint32_t leaf)
 {
-	struct census_process *pr = process_of(c, s->pid), *t = pr ? thread_of(c, s) : NULL;
+	struct census_task *pr = process_of(c, s->pid), *t = pr ? thread_of(c, s) : NULL;
 
 	if (!t)
 		return -ENOMEM;
@@ -191,8 +191,8 @@ static void name_processes(struct census *c, const struct profile *p, bool by_th
 			memcpy(c->processes[i].comm, name, SF_COMM);
 	}
 	for (size_t i = 0; i < c->nthreads; i++) {
-		const struct census_process *t = &c->threads[i];
-		struct census_process *pr = process_of(c, t->pid);
+		const struct census_task *t = &c->threads[i];
+		struct census_task *pr = process_of(c, t->pid);
 
 		if (!pr)
 			continue;
@@ -207,7 +207,7 @@ static void name_processes(struct census *c, const struct profile *p, bool by_th
 
 static int thread_order(const void *a, const void *b)
 {
-	const struct census_process *x = a, *y = b;
+	const struct census_task *x = a, *y = b;
 
 	if (x->pid != y->pid)
 		return x->pid < y->pid ? -1 : 1;

@@ -22,7 +22,7 @@ struct census_function {
 	uint64_t kernel; /* part of total that was sampled in kernel mode */
 };
 
-struct census_process { /* a process, or the threads of one name in it */
+struct census_task { /* a process, or the threads of one name in it */
 	uint32_t pid;
 	uint32_t id;	/* thread names: the value of census_hot.thread */
 	uint32_t names; /* number of distinct thread names */
@@ -53,8 +53,8 @@ struct census_module {
 
 struct census {
 	struct census_function *functions;
-	struct census_process *processes;
-	struct census_process *threads; /* thread names; by pid, most samples first */
+	struct census_task *processes;
+	struct census_task *threads; /* thread names; by pid, most samples first */
 	struct census_module *modules;
 	size_t nfunctions, nprocesses, nthreads, nmodules;
 	uint64_t sum; /* samples or weight of the selected stacks: 100 % */
@@ -80,7 +80,7 @@ int census_build(struct census *c, struct profile *p, struct symbolizer *sz,
 void census_free(struct census *c);
 
 struct census_hot {	 /* self of a function in the threads of one name */
-	uint32_t thread; /* census_process.id */
+	uint32_t thread; /* census_task.id */
 	uint32_t symbol;
 	uint64_t self;
 };

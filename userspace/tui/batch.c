@@ -114,7 +114,7 @@ static int put_processes(struct ui *ui, const struct batch_page *page, FILE *f)
 
 	fprintf(f, "#%6s %7s %7s %7s %s\n", "PID", "SELF%", "KERN%", "COMPL%", "NAME");
 	for (size_t i = 0; i < n; i++) {
-		const struct census_process *p = &ui->census.processes[ui->rows[i].index];
+		const struct census_task *p = &ui->census.processes[ui->rows[i].index];
 		char comm[SF_COMM * 3 + 1], complete[16] = "-";
 
 		text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);
@@ -248,7 +248,7 @@ static int json_processes(struct ui *ui, const struct batch_page *page, struct j
 
 	json_array(j, "processes");
 	for (size_t i = 0; i < n; i++) {
-		const struct census_process *p = &ui->census.processes[ui->rows[i].index];
+		const struct census_task *p = &ui->census.processes[ui->rows[i].index];
 		char comm[SF_COMM * 3 + 1];
 
 		text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);

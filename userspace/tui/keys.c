@@ -143,7 +143,7 @@ bool keys_work(const struct binding *b, enum view view)
 		[BY_TOTAL] = list && has_column(v, COL_TOTAL),
 		[BY_PID] = list && has_column(v, COL_PID),
 		[WITH_SYMBOL] = v->annotates,
-		[WITH_BASELINE] = v->then,
+		[WITH_BASELINE] = v->baseline,
 		[WITH_CPUS] = v->time == TIME_RUNNING,
 		[WITH_IDLE] = v->time != TIME_RUNNING,
 	};

@@ -12,7 +12,8 @@
 
 static int by_key(const void *a, const void *b)
 {
-	return rows_compare(((const struct row_then *)a)->key, ((const struct row_then *)b)->key);
+	return rows_compare(((const struct baseline_row *)a)->key,
+			    ((const struct baseline_row *)b)->key);
 }
 
 static int compare_with_baseline(struct ui *ui)
@@ -21,24 +22,24 @@ static int compare_with_baseline(struct ui *ui)
 	bool off = view->time == TIME_BLOCKED;
 	uint64_t sum = off ? ui->off.now.ns : ui->census.sum,
 		 sum_then = off ? ui->off.before.ns : ui->before.sum;
-	struct row_then *v = NULL;
+	struct baseline_row *v = NULL;
 	size_t n = 0, cap = 0;
 
-	if (!view->then || !ui_has_baseline(ui))
+	if (!view->baseline || !ui_has_baseline(ui))
 		return 0;
 	for (;; n++) {
 		if (vec_reserve(&v, &cap, n + 1, sizeof(*v))) {
 			free(v);
 			return -ENOMEM;
 		}
-		if (!view->then(ui, n, &v[n]))
+		if (!view->baseline(ui, n, &v[n]))
 			break;
 	}
 	qsort(v, n, sizeof(*v), by_key);
 	for (size_t i = 0; i < ui->nrows; i++) {
 		struct ui_row *row = &ui->rows[i];
-		const struct row_then key = { .key = row->key },
-				      *then = bsearch(&key, v, n, sizeof(*v), by_key);
+		const struct baseline_row key = { .key = row->key },
+					  *then = bsearch(&key, v, n, sizeof(*v), by_key);
 
 		row->diff = ui_share(row->self, sum) - ui_share(then ? then->self : 0, sum_then);
 	}

@@ -160,7 +160,7 @@ void ui_move_to(struct ui *ui, size_t row)
 }
 
 /* The parent of the row under the cursor; the row itself if it has none. */
-static size_t owner(const struct ui *ui)
+static size_t parent_row(const struct ui *ui)
 {
 	size_t at = ui->pos[ui->view].cursor;
 	const struct ui_row *row = ui_current(ui);
@@ -190,7 +190,7 @@ void ui_open_row(struct ui *ui, enum action act)
 	open = act == ACT_OPEN || (act == ACT_TOGGLE && row->opening != ROW_OPEN);
 	if (row->opening == (open ? ROW_OPEN : ROW_CLOSED) || row->opening == ROW_LEAF) {
 		if (!open && act == ACT_CLOSE)
-			ui_move_to(ui, owner(ui));
+			ui_move_to(ui, parent_row(ui));
 		return;
 	}
 	keyset_set(&ui->opened, row->key, open);

@@ -32,5 +32,5 @@ bool ui_has_baseline(const struct ui *ui)
 {
 	const struct view_spec *view = view_at(ui->view);
 
-	return view->then && (view->time == TIME_BLOCKED ? ui->off.baseline : ui->baseline);
+	return view->baseline && (view->time == TIME_BLOCKED ? ui->off.baseline : ui->baseline);
 }

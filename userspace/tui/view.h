@@ -19,7 +19,7 @@ struct column_spec {
 
 enum { COLUMN_LEFT = 1, COLUMN_IDLE = 2 }; /* left-aligned; only while idle threads are shown */
 
-struct row_then { /* a row in the baseline: ui_row.key and .self */
+struct baseline_row { /* a row in the baseline: ui_row.key and .self */
 	uint64_t key, self;
 };
 
@@ -55,7 +55,7 @@ struct view_spec {
 	int (*compare)(const struct ui *ui, unsigned int by, const struct ui_row *a,
 		       const struct ui_row *b);
 	/* Row i of the baseline; false: there are no more. NULL: the view has no baseline */
-	bool (*then)(const struct ui *ui, size_t i, struct row_then *ret);
+	bool (*baseline)(const struct ui *ui, size_t i, struct baseline_row *ret);
 	/* Adds the rows below an opened row. 0 or -ENOMEM. NULL: rows cannot be opened */
 	int (*add_parts)(struct ui *ui, const struct ui_row *top, struct hot_list *hot);
 

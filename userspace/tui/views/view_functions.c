@@ -88,12 +88,12 @@ static int functions_compare(const struct ui *ui, unsigned int by, const struct 
 	return c ? c : strcmp(y->module, x->module);
 }
 
-static bool functions_then(const struct ui *ui, size_t i, struct row_then *ret)
+static bool functions_baseline(const struct ui *ui, size_t i, struct baseline_row *ret)
 {
 	const struct census *c = &ui->before;
 
 	if (i < c->nfunctions)
-		*ret = (struct row_then){ c->functions[i].symbol, c->functions[i].self };
+		*ret = (struct baseline_row){ c->functions[i].symbol, c->functions[i].self };
 	return i < c->nfunctions;
 }
 
@@ -112,5 +112,5 @@ const struct view_spec view_functions = {
 	.columns = columns,
 	.cell = functions_cell,
 	.compare = functions_compare,
-	.then = functions_then,
+	.baseline = functions_baseline,
 };

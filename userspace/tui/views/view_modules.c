@@ -180,12 +180,12 @@ static int modules_compare(const struct ui *ui, unsigned int by, const struct ui
 	return c ? c : rows_compare(key_of(y), key_of(x));
 }
 
-static bool modules_then(const struct ui *ui, size_t i, struct row_then *ret)
+static bool modules_baseline(const struct ui *ui, size_t i, struct baseline_row *ret)
 {
 	const struct census *c = &ui->before;
 
 	if (i < c->nmodules)
-		*ret = (struct row_then){ key_of(&c->modules[i]), c->modules[i].self };
+		*ret = (struct baseline_row){ key_of(&c->modules[i]), c->modules[i].self };
 	return i < c->nmodules;
 }
 
@@ -217,5 +217,5 @@ const struct view_spec view_modules = {
 	.columns = columns,
 	.cell = modules_cell,
 	.compare = modules_compare,
-	.then = modules_then,
+	.baseline = modules_baseline,
 };

@@ -241,10 +241,10 @@ static int offcpu_compare(const struct ui *ui, unsigned int by, const struct ui_
 	return c ? c : rows_compare(x->key, y->key);
 }
 
-static bool offcpu_then(const struct ui *ui, size_t i, struct row_then *ret)
+static bool offcpu_baseline(const struct ui *ui, size_t i, struct baseline_row *ret)
 {
 	if (i < ui->off.before.n)
-		*ret = (struct row_then){ ui->off.before.v[i].key, ui->off.before.v[i].ns };
+		*ret = (struct baseline_row){ ui->off.before.v[i].key, ui->off.before.v[i].ns };
 	return i < ui->off.before.n;
 }
 
@@ -296,6 +296,6 @@ const struct view_spec view_offcpu = {
 	.columns = columns,
 	.cell = offcpu_cell,
 	.compare = offcpu_compare,
-	.then = offcpu_then,
+	.baseline = offcpu_baseline,
 	.add_parts = offcpu_add_parts,
 };

@@ -28,7 +28,7 @@ static const struct column_spec columns[] = {
 };
 
 /* The process of a row, or its threads of one name. */
-static const struct census_process *process_of(const struct ui *ui, const struct ui_row *row)
+static const struct census_task *process_of(const struct ui *ui, const struct ui_row *row)
 {
 	return row->kind != ROW_WHOLE ? &ui->census.threads[row->index]
 				      : &ui->census.processes[row->index];
@@ -40,7 +40,7 @@ static uint64_t key_of(uint32_t pid)
 }
 
 /* "": unknown. Returns dst. */
-static const char *cgroup_of(const struct ui *ui, const struct census_process *p, char *dst,
+static const char *cgroup_of(const struct ui *ui, const struct census_task *p, char *dst,
 			     size_t cap)
 {
 	snprintf(dst, cap, "%s", cgroup_names_get(ui->cgroups, p->pid, p->comm));
@@ -52,7 +52,7 @@ static const char *cgroup_of(const struct ui *ui, const struct census_process *p
 static int processes_rows(struct ui *ui)
 {
 	for (size_t i = 0; i < ui->census.nprocesses; i++) {
-		const struct census_process *p = &ui->census.processes[i];
+		const struct census_task *p = &ui->census.processes[i];
 
 		if (rows_filter_process(ui->filter, p->comm, p->pid) &&
 		    !rows_add_process(ui, key_of(p->pid), (uint32_t)i, p->pid, p->self))
@@ -109,7 +109,7 @@ static int add_hottest(struct ui *ui, struct hot_list *hot, uint64_t key, uint32
 }
 
 /* A process whose threads all have its name lists its functions directly. */
-static int add_threads(struct ui *ui, const struct census_process *process, struct hot_list *hot)
+static int add_threads(struct ui *ui, const struct census_task *process, struct hot_list *hot)
 {
 	const struct census *c = &ui->census;
 	uint32_t pid = process->pid, names = process->names;
@@ -118,7 +118,7 @@ static int add_threads(struct ui *ui, const struct census_process *process, stru
 	if (names < 2 && !strncmp(c->threads[first].comm, process->comm, SF_COMM))
 		return add_hottest(ui, hot, key_of(pid), (uint32_t)first, 1);
 	for (size_t k = first; k < c->nthreads && c->threads[k].pid == pid; k++) {
-		const struct census_process *t = &c->threads[k];
+		const struct census_task *t = &c->threads[k];
 		uint64_t key = 1ull << 63 | hash_mix(pid, hash_bytes(t->comm, sizeof(t->comm)));
 		struct ui_row *row = rows_add_process(ui, key, (uint32_t)k, pid, t->self);
 
@@ -142,7 +142,7 @@ static int processes_add_parts(struct ui *ui, const struct ui_row *top, struct h
 /* "mark name", or "mark name +2": a thread's name and the number of further thread names. */
 static void cell_process(const struct ui *ui, const struct cell_at *c, const struct ui_row *row)
 {
-	const struct census_process *p = process_of(ui, row);
+	const struct census_task *p = process_of(ui, row);
 	char comm[SF_COMM * 3 + 1], text[128];
 
 	text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);
@@ -167,7 +167,7 @@ static void cell_hot(const struct ui *ui, const struct cell_at *c, const struct 
 
 static void processes_cell(const struct ui *ui, const struct cell_at *c, const struct ui_row *row)
 {
-	const struct census_process *p = process_of(ui, row);
+	const struct census_task *p = process_of(ui, row);
 	char text[64];
 
 	if (row->kind == ROW_FUNCTION) {
@@ -209,7 +209,7 @@ static void processes_cell(const struct ui *ui, const struct cell_at *c, const s
 static int processes_compare(const struct ui *ui, unsigned int by, const struct ui_row *a,
 			     const struct ui_row *b)
 {
-	const struct census_process *x = process_of(ui, a), *y = process_of(ui, b);
+	const struct census_task *x = process_of(ui, a), *y = process_of(ui, b);
 	char nx[64], ny[64];
 	int c = 0;
 
@@ -231,12 +231,12 @@ static int processes_compare(const struct ui *ui, unsigned int by, const struct 
 	return c ? c : rows_compare(y->pid, x->pid);
 }
 
-static bool processes_then(const struct ui *ui, size_t i, struct row_then *ret)
+static bool processes_baseline(const struct ui *ui, size_t i, struct baseline_row *ret)
 {
 	const struct census *c = &ui->before;
 
 	if (i < c->nprocesses)
-		*ret = (struct row_then){ key_of(c->processes[i].pid), c->processes[i].self };
+		*ret = (struct baseline_row){ key_of(c->processes[i].pid), c->processes[i].self };
 	return i < c->nprocesses;
 }
 
@@ -244,7 +244,7 @@ static bool processes_then(const struct ui *ui, size_t i, struct row_then *ret)
 
 static void processes_zoom(const struct ui *ui, const struct ui_row *row, struct zoom_path *to)
 {
-	const struct census_process *p = process_of(ui, row);
+	const struct census_task *p = process_of(ui, row);
 	struct zoom z = zoom_of_process(p->pid, p->comm);
 
 	if (row->kind == ROW_THREAD)
@@ -258,7 +258,7 @@ static void processes_zoom(const struct ui *ui, const struct ui_row *row, struct
 static const char *processes_name(const struct ui *ui, const struct ui_row *row, char *dst,
 				  size_t cap)
 {
-	const struct census_process *p = process_of(ui, row);
+	const struct census_task *p = process_of(ui, row);
 	char comm[SF_COMM * 3 + 1];
 
 	text_clean(comm, sizeof(comm), p->comm, strnlen(p->comm, SF_COMM), 0);
@@ -276,6 +276,6 @@ const struct view_spec view_processes = {
 	.columns = columns,
 	.cell = processes_cell,
 	.compare = processes_compare,
-	.then = processes_then,
+	.baseline = processes_baseline,
 	.add_parts = processes_add_parts,
 };
