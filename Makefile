@@ -218,12 +218,14 @@ $(VERSIONS_OBJ): override CFLAGS += -DSFBPF_CC='"$(CC_VERSION)"' -DSFBPF_CLANG='
 $(VERSIONS_OBJ): $(B)/bpf.stamp
 
 # The flame graph's page as a C string literal, a line each.
-PAGE := $(addprefix userspace/out/flame,.html .css _model.js _strip.js _view.js)
+COLOURS := userspace/out/colours.css
+PAGE := $(COLOURS) $(addprefix userspace/out/flame,.html .css _model.js _strip.js _view.js)
 
 $(O)/flame.html.h: $(PAGE) Makefile
 	$(call msg,PAGE,$@)
 	@mkdir -p $(@D)
-	$(Q)sed -e '/^@CSS@$$/{r userspace/out/flame.css' -e 'd}' \
+	$(Q)sed -e '/^@COLOURS@$$/{r $(COLOURS)' -e 'd}' \
+		-e '/^@CSS@$$/{r userspace/out/flame.css' -e 'd}' \
 		-e '/^@MODEL@$$/{r userspace/out/flame_model.js' -e 'd}' \
 		-e '/^@STRIP@$$/{r userspace/out/flame_strip.js' -e 'd}' \
 		-e '/^@VIEW@$$/{r userspace/out/flame_view.js' -e 'd}' userspace/out/flame.html | \
@@ -232,10 +234,11 @@ $(O)/flame.html.h: $(PAGE) Makefile
 $(O)/userspace/out/out_html.o: | $(O)/flame.html.h
 
 # The page of `serve`, likewise.
-$(O)/serve.html.h: $(addprefix userspace/tools/serve,.html .css .js) Makefile
+$(O)/serve.html.h: $(COLOURS) $(addprefix userspace/tools/serve,.html .css .js) Makefile
 	$(call msg,PAGE,$@)
 	@mkdir -p $(@D)
-	$(Q)sed -e '/^@CSS@$$/{r userspace/tools/serve.css' -e 'd}' \
+	$(Q)sed -e '/^@COLOURS@$$/{r $(COLOURS)' -e 'd}' \
+		-e '/^@CSS@$$/{r userspace/tools/serve.css' -e 'd}' \
 		-e '/^@JS@$$/{r userspace/tools/serve.js' -e 'd}' userspace/tools/serve.html | \
 		sed 's/\\/\\\\/g; s/"/\\"/g; s/.*/"&\\n"/' > $@.tmp && mv $@.tmp $@
 
