@@ -502,12 +502,10 @@ const struct tool_spec doctor_tool = {
 static int doctor_run(int argc, char **argv)
 {
 	struct doctor d = { 0 };
-	const char *arg;
-	int id;
+	int err = options_parse(&doctor_tool, argc, argv, NULL, NULL);
 
-	id = options_next(&doctor_tool, argc, argv, &arg);
-	if (id != -1)
-		return id == -2 ? EXIT_OK : EXIT_USAGE;
+	if (err)
+		return err;
 	if (optind < argc)
 		return complain(EXIT_USAGE, "unexpected '%s': doctor takes no operands",
 				argv[optind]);

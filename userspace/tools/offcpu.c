@@ -2,7 +2,6 @@
 /* sfbpf offcpu: where threads are blocked, for how long, and which threads wake them. */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -77,6 +76,7 @@ const struct tool_spec offcpu_tool = {
 		"as R. Values are microseconds. The formats are those of record.",
 	.options = options,
 	.common = true,
+	.mixed = true,
 	.without = ON_CPU,
 	.examples =
 		"  sudo sfbpf offcpu -p 1234 -o off.folded 10   one process, 10 seconds\n"
@@ -125,8 +125,9 @@ static int take_where(const char *arg, enum offcpu_where *ret)
 	return 0;
 }
 
-static int take_option(struct offcpu_tool *t, int id, const char *arg)
+static int take_option(void *ctx, int id, const char *arg)
 {
+	struct offcpu_tool *t = ctx;
 	struct offcpu_opts *o = &t->opts;
 	uint64_t n;
 
@@ -187,16 +188,11 @@ static int take_option(struct offcpu_tool *t, int id, const char *arg)
 
 static int parse(struct offcpu_tool *t, int argc, char **argv)
 {
-	const char *arg;
-	int id, err;
+	int err = options_parse(&offcpu_tool, argc, argv, take_option, t);
 
-	while ((id = oneshot_next(&t->one, &offcpu_tool, argc, argv, &arg)) != -1) {
-		if (id == -2)
-			exit(EXIT_OK);
-		err = id == '?' ? EXIT_USAGE : take_option(t, id, arg);
-		if (err)
-			return err < 0 ? EXIT_USAGE : err;
-	}
+	if (err)
+		return err;
+	t->one.command = optind < argc ? argv + optind : NULL;
 	if (t->opts.min_ns > t->opts.max_ns)
 		return complain(EXIT_USAGE, "-m is longer than -M, so no block can match: -m is "
 					    "the minimum, -M the maximum");

@@ -80,33 +80,10 @@ int oneshot_option(struct oneshot *r, int id, const char *arg)
 	case OPT_DEBUGINFOD:
 		return open_debuginfod(r);
 	case 'd':
+	case OPT_OPERAND:
 		return take_seconds(r, arg);
 	default:
 		return common_opts_take(&r->common, id, arg);
-	}
-}
-
-int oneshot_next(struct oneshot *r, const struct tool_spec *tool, int argc, char **argv,
-		 const char **ret_arg)
-{
-	int at, id;
-
-	for (;;) {
-		at = optind;
-		id = options_next(tool, argc, argv, ret_arg);
-		if (id != -1)
-			return id;
-		if (optind > at) { /* options ended with -- */
-			r->command = &argv[optind];
-			if (optind < argc)
-				return -1;
-			complain(0, "no command after --");
-			return '?';
-		}
-		if (optind == argc)
-			return -1;
-		if (take_seconds(r, argv[optind++]))
-			return '?';
 	}
 }
 

@@ -54,11 +54,8 @@ struct oneshot {
 			"write the account of the run as JSON; - is standard output"               \
 	}
 
-/* Like common_opts_take, which it calls for common options. */
+/* Like common_opts_take, which it calls for common options. Takes the operand SECONDS, too. */
 int oneshot_option(struct oneshot *r, int id, const char *arg);
-/* Like options_next. Takes the operands, too; options may follow SECONDS, up to --. */
-int oneshot_next(struct oneshot *r, const struct tool_spec *tool, int argc, char **argv,
-		 const char **ret_arg);
 /*
  * Chooses the format, which a tool may then check; then, before session_open, opens the files and
  * makes the process of COMMAND, which waits until sampling begins. These and the following return

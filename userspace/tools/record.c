@@ -2,7 +2,6 @@
 /* sfbpf record: profiles for a while, then writes the profile. */
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -51,6 +50,7 @@ const struct tool_spec record_tool = {
 		"folded elsewhere.",
 	.options = options,
 	.common = true,
+	.mixed = true,
 	.examples = "  sudo sfbpf record -o cpu.folded 10       all processes, 10 seconds\n"
 		    "  sudo sfbpf record -p 1234 -F 999 5       one process, at 999 Hz\n"
 		    "  sudo sfbpf record -- ./program arg       a program from start to end\n"
@@ -151,8 +151,16 @@ static int run(struct oneshot *r, struct session *s, struct timeline *timeline,
 	return 0;
 }
 
-static int take_option(struct oneshot *r, enum out_wall *state_at, int id, const char *arg)
+struct record {
+	struct oneshot one;
+	enum out_wall state_at; /* --state-at; OUT_WALL_NONE: not given */
+};
+
+static int take_option(void *ctx, int id, const char *arg)
 {
+	struct record *t = ctx;
+	struct oneshot *r = &t->one;
+
 	switch (id) {
 	case OPT_TIMELINE:
 		r->timeline = true;
@@ -167,10 +175,10 @@ static int take_option(struct oneshot *r, enum out_wall *state_at, int id, const
 		r->exact = true;
 		return 0;
 	case OPT_STATE_AT:
-		*state_at = !strcmp(arg, "leaf")   ? OUT_WALL_LEAF
-			    : !strcmp(arg, "root") ? OUT_WALL_ROOT
-						   : OUT_WALL_NONE;
-		return *state_at
+		t->state_at = !strcmp(arg, "leaf")   ? OUT_WALL_LEAF
+			      : !strcmp(arg, "root") ? OUT_WALL_ROOT
+						     : OUT_WALL_NONE;
+		return t->state_at
 			       ? 0
 			       : complain(EXIT_USAGE, "--state-at: '%s' is not leaf or root", arg);
 	default:
@@ -178,43 +186,39 @@ static int take_option(struct oneshot *r, enum out_wall *state_at, int id, const
 	}
 }
 
-static int parse(struct oneshot *r, int argc, char **argv)
+static int parse(struct record *t, int argc, char **argv)
 {
-	enum out_wall state_at = OUT_WALL_NONE;
-	const char *arg;
-	int id, err;
+	struct oneshot *r = &t->one;
+	int err = options_parse(&record_tool, argc, argv, take_option, t);
 
-	while ((id = oneshot_next(r, &record_tool, argc, argv, &arg)) != -1) {
-		if (id == -2)
-			exit(EXIT_OK);
-		err = id == '?' ? EXIT_USAGE : take_option(r, &state_at, id, arg);
-		if (err)
-			return err < 0 ? EXIT_USAGE : err;
-	}
-	if (r->wall == OUT_WALL_NONE && (state_at || r->exact || r->min_block))
+	if (err)
+		return err;
+	r->command = optind < argc ? argv + optind : NULL;
+	if (r->wall == OUT_WALL_NONE && (t->state_at || r->exact || r->min_block))
 		return complain(EXIT_USAGE, "%s needs --wall",
-				state_at   ? "--state-at"
-				: r->exact ? "--exact"
-					   : "-m");
-	if (r->wall && state_at)
-		r->wall = state_at;
+				t->state_at ? "--state-at"
+				: r->exact  ? "--exact"
+					    : "-m");
+	if (r->wall && t->state_at)
+		r->wall = t->state_at;
 	return common_opts_check(&r->common);
 }
 
 static int record_run(int argc, char **argv)
 {
-	struct oneshot r = { .has_times = true, .min_block_ns = NUM_MS };
+	struct record t = { .one = { .has_times = true, .min_block_ns = NUM_MS } };
+	struct oneshot *r = &t.one;
 	struct timeline timeline = { 0 };
 	struct slices slices = { 0 };
 	struct session s = { 0 };
 	int rc;
 
-	common_opts_init(&r.common, 99);
-	rc = parse(&r, argc, argv);
+	common_opts_init(&r->common, 99);
+	rc = parse(&t, argc, argv);
 	if (!rc)
-		rc = r.wall ? wall_run(&r, &s, &timeline) : run(&r, &s, &timeline, &slices);
+		rc = r->wall ? wall_run(r, &s, &timeline) : run(r, &s, &timeline, &slices);
 	session_close(&s);
 	timeline_free(&timeline);
 	slices_free(&slices);
-	return oneshot_close(&r, rc);
+	return oneshot_close(r, rc);
 }
