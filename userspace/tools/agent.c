@@ -474,9 +474,10 @@ static int start_threads(struct agent *a)
 static int start_offcpu(struct agent *a)
 {
 	struct collector_error err;
-	int rc = a->cfg->off_cpu ? agent_offcpu_start(&a->off, &a->session, a->cfg, &err) : 0;
 
-	return rc ? complain(rc, "%s", err.text) : 0;
+	if (a->cfg->off_cpu && agent_offcpu_start(&a->off, &a->session, a->cfg, &err))
+		return session_refused(&err);
+	return 0;
 }
 
 static int start(struct agent *a)

@@ -418,7 +418,7 @@ static const char *how_to_report(const struct doctor *d)
 /* The off-CPU programs, which 'sfbpf record' does not need. */
 static void check_blocked(struct doctor *d, const struct selftest *t)
 {
-	if (!t->blocked.exit_code) {
+	if (!t->blocked.trouble) {
 		say(LEVEL_OK, "off-CPU", NULL, "the kernel accepts the programs for blocked time");
 		return;
 	}
@@ -431,11 +431,11 @@ static void check_unwinding(struct doctor *d)
 	struct selftest t;
 
 	selftest_run(&t);
-	if (t.error.exit_code) {
+	if (t.error.trouble) {
 		d->refused = t.error.refusal;
 		say(LEVEL_FAIL, "unwinding", how_to_report(d), "not tried: %s", t.error.text);
-		verdict(d,
-			t.error.exit_code == EXIT_PERMISSION ? EXIT_PERMISSION : EXIT_UNSUPPORTED);
+		verdict(d, t.error.trouble == COLLECTOR_FORBIDDEN ? EXIT_PERMISSION
+								  : EXIT_UNSUPPORTED);
 		return;
 	}
 	check_blocked(d, &t);

@@ -134,6 +134,18 @@ static uint32_t caller(void)
 	return result_file_caller(&uid, &gid) ? uid : getuid();
 }
 
+int session_refused(const struct collector_error *why)
+{
+	static const enum exitcode codes[] = {
+		[COLLECTOR_OK] = EXIT_OK,
+		[COLLECTOR_FAILED] = EXIT_FAILED,
+		[COLLECTOR_FORBIDDEN] = EXIT_PERMISSION,
+		[COLLECTOR_UNSUPPORTED] = EXIT_UNSUPPORTED,
+	};
+
+	return complain((int)codes[why->trouble], "%s", why->text);
+}
+
 int session_open(struct session *s, const struct collector_opts *opts)
 {
 	struct collector_opts with_servers = *opts;
@@ -170,7 +182,7 @@ int session_open(struct session *s, const struct collector_opts *opts)
 	with_servers.codes = s->codes;
 	s->collector = collector_new(&with_servers, s->modules, &why);
 	if (!s->collector)
-		return complain(why.exit_code, "%s", why.text);
+		return session_refused(&why);
 	symbolizer_set_kernel_names(s->symbols, collector_kernel_name, s->collector);
 	symbolizer_set_reader(s->symbols, &s->reader, &s->paths);
 	symbolizer_set_codes(s->symbols, s->codes);
@@ -209,9 +221,8 @@ int session_start(struct session *s)
 		rc = caps_keep_needed(s->more_caps);
 	if (rc)
 		return complain(EXIT_FAILED, "giving up privileges: %s", strerror(-rc));
-	rc = collector_attach(s->collector, &err);
-	if (rc)
-		return complain(rc, "%s", err.text);
+	if (collector_attach(s->collector, &err))
+		return session_refused(&err);
 	s->start_ns = session_now();
 	s->start_unix_ns = clock_ns(CLOCK_REALTIME);
 	return 0;

@@ -50,6 +50,8 @@ struct session {
 	size_t nprograms;
 };
 
+/* Prints why the collector failed. Returns the exit code. */
+int session_refused(const struct collector_error *why);
 /* Loads BPF and preloads tables. 0, or the exit code after printing the error. */
 int session_open(struct session *s, const struct collector_opts *opts);
 /* Drops all privileges that are no longer needed, then starts sampling. */
