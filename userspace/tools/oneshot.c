@@ -132,19 +132,11 @@ int oneshot_choose(struct oneshot *r)
 /* Called before sampling, so that an unwritable path fails at once. */
 static int open_file(const char *path, FILE **ret)
 {
-	const char *why;
-	int err;
+	int err = options_open_output(path, ret);
 
-	if (!path || !strcmp(path, "-")) {
-		*ret = stdout;
-		return (fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY
-			       ? complain(EXIT_FAILED, "standard output is closed")
-			       : 0;
-	}
-	err = result_file_open(path, ret, &why);
-	return err ? complain(EXIT_FAILED, "cannot write '%s': %s", path,
-			      why ? why : strerror(-err))
-		   : 0;
+	if (!err && *ret == stdout && (fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY)
+		return complain(EXIT_FAILED, "standard output is closed");
+	return err;
 }
 
 static bool is_same_file(FILE *a, FILE *b)

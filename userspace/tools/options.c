@@ -11,6 +11,7 @@
 
 #include "base/exitcode.h"
 #include "base/num.h"
+#include "base/result_file.h"
 #include "base/text.h"
 #include "kern/host_gaps.h"
 #include "out/out.h"
@@ -190,6 +191,20 @@ int options_unknown_format(const char *name, const char *path, enum out_source s
 	return complain(EXIT_USAGE,
 			"the suffix of '%s' names no format; use --format, or one of:%s", path,
 			out_format_suffixes(source));
+}
+
+int options_open_output(const char *path, FILE **ret)
+{
+	const char *why;
+	int err;
+
+	*ret = stdout;
+	if (!path || !strcmp(path, "-"))
+		return 0;
+	err = result_file_open(path, ret, &why);
+	return err ? complain(EXIT_FAILED, "cannot write '%s': %s", path,
+			      why ? why : strerror(-err))
+		   : 0;
 }
 
 int options_take_once(const char *option, const char *arg, const char **ret)

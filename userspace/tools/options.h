@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/complain.h"
 #include "kern/collector.h"
@@ -89,6 +90,8 @@ int options_parse(const struct tool_spec *tool, int argc, char **argv, options_t
 		  void *ctx);
 /* Complains that out_format_choose found no format. Returns EXIT_USAGE. */
 int options_unknown_format(const char *name, const char *path, enum out_source source);
+/* Opens what -o names; NULL and - are standard output. 0 or an exit code. */
+int options_open_output(const char *path, FILE **ret);
 /* The file of an output, which may be given once. 0, or EXIT_USAGE after complaining. */
 int options_take_once(const char *option, const char *arg, const char **ret);
 /*

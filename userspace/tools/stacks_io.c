@@ -349,8 +349,7 @@ int view_write(struct view *v)
 	bool to_stdout = !v->output || !strcmp(v->output, "-");
 	const struct html_meta meta = html_meta_of(v);
 	uint64_t max = FOLDED_SPARE + FOLDED_A_BYTE * v->bytes;
-	const char *why = NULL;
-	FILE *f = stdout, *made;
+	FILE *f, *made;
 	int err;
 
 	text.meta = v->before ? NULL : &meta;
@@ -358,12 +357,9 @@ int view_write(struct view *v)
 		return complain(EXIT_USAGE,
 				"%s is a binary format and not written to a terminal: use -o FILE",
 				v->out->name);
-	if (!to_stdout) {
-		err = result_file_open(v->output, &f, &why);
-		if (err)
-			return complain(EXIT_FAILED, "cannot write '%s': %s", v->output,
-					why ? why : strerror(-err));
-	}
+	err = options_open_output(v->output, &f);
+	if (err)
+		return err;
 	made = result_file_stage();
 	err = made ? v->out->write_recorded(&(struct out_recorded){ &v->stacks, &meta, &text, max },
 					    made)

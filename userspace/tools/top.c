@@ -353,19 +353,13 @@ static int run_batch(struct top *t)
 
 static int open_output(struct top *t)
 {
-	const char *path = t->common.output;
+	int err = options_open_output(t->common.output, &t->out);
 
-	const char *why = NULL;
-	int err;
-
-	t->out = stdout;
-	if (!path || !strcmp(path, "-"))
-		return 0;
-	err = result_file_open(path, &t->out, &why);
-	if (!err)
-		err = result_file_begin(t->out);
-	return err ? complain(EXIT_FAILED, "cannot write '%s': %s", path,
-			      why ? why : strerror(-err))
+	if (err || t->out == stdout)
+		return err;
+	err = result_file_begin(t->out);
+	return err ? complain(EXIT_FAILED, "cannot write '%s': %s", t->common.output,
+			      strerror(-err))
 		   : 0;
 }
 
