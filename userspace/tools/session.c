@@ -106,14 +106,12 @@ void session_name_process(struct session *s, struct profile *p, const struct sf_
 		profile_name_process(p, rec->pid, process_names_get(s->names, rec));
 }
 
-static void add_to_profile(void *ctx, const struct sf_sample *sample)
+void session_add(struct session *s, const struct sf_sample *sample, const struct profile_times *t)
 {
-	const struct profile_times once = { .count = 1, .weight = sample->weight };
-	struct session *s = ctx;
 	size_t stack;
 
 	session_name_process(s, s->profile, sample);
-	if (profile_add_times(s->profile, session_see(s, sample), &once, &stack)) {
+	if (profile_add_times(s->profile, session_see(s, sample), t, &stack)) {
 		s->dropped++;
 		return;
 	}
@@ -123,6 +121,11 @@ static void add_to_profile(void *ctx, const struct sf_sample *sample)
 		slices_add(s->slices,
 			   sample->time_ns > s->start_ns ? sample->time_ns - s->start_ns : 0,
 			   stack);
+}
+
+static void add_sample(void *ctx, const struct sf_sample *sample)
+{
+	session_add(ctx, sample, &(struct profile_times){ .count = 1, .weight = sample->weight });
 }
 
 /* The uid of the user who started the program, also through sudo. */
@@ -247,7 +250,7 @@ int session_poll(struct session *s, int timeout_ms)
 	follow_cpus(s);
 	worker_rest(&s->reader.worker);
 	worker_rest(&s->paths.worker);
-	err = collector_poll(s->collector, timeout_ms, s->take ? s->take : add_to_profile,
+	err = collector_poll(s->collector, timeout_ms, s->take ? s->take : add_sample,
 			     s->take ? s->take_ctx : s);
 	s->polled_ns = now;
 	return err;

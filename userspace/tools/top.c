@@ -220,15 +220,11 @@ static void on_record(void *ctx, const struct sf_sample *rec)
 {
 	struct profile_times once = { .count = 1, .weight = rec->weight, .cpu1 = rec->cpu + 1 };
 	struct top *t = ctx;
-	struct session *s = &t->session;
 
-	if (rec->type == SF_REC_BLOCK) {
+	if (rec->type == SF_REC_BLOCK)
 		top_offcpu_record(t, rec);
-		return;
-	}
-	session_name_process(s, s->profile, rec);
-	if (profile_add_times(s->profile, session_see(s, rec), &once, NULL))
-		s->dropped++;
+	else
+		session_add(&t->session, rec, &once);
 }
 
 static int start(struct top *t)

@@ -33,17 +33,11 @@ static void take(void *ctx, const struct sf_sample *rec)
 {
 	struct wall *w = ctx;
 	struct profile_times t = { .count = 1, .weight = w->period_ns, .state = PROFILE_RUNNING };
-	size_t stack;
 
-	if (rec->type == SF_REC_BLOCK) {
+	if (rec->type == SF_REC_BLOCK)
 		blocks_take(&w->blocks, rec);
-		return;
-	}
-	session_name_process(w->session, w->session->profile, rec);
-	if (profile_add_times(w->session->profile, session_see(w->session, rec), &t, &stack))
-		w->session->dropped++;
-	else if (w->timeline)
-		timeline_add(w->timeline, rec->time_ns, rec->cpu, stack);
+	else
+		session_add(w->session, rec, &t);
 }
 
 static int tick(void *ctx)
@@ -254,6 +248,7 @@ static int collect(struct wall *w)
 		return complain(EXIT_FAILED, "out of memory");
 	s->take = take;
 	s->take_ctx = w;
+	s->timeline = w->timeline;
 	offcpu_totals(collector_offcpu(s->collector), &totals);
 	w->limited = !totals.at_leave; /* offcpu does so, too */
 	w->blocks.no_info = true;
