@@ -42,13 +42,9 @@ int agent_offcpu_start(struct agent_offcpu *o, struct session *s, const struct a
 		/* Kernel threads sleep most of the time, and large machines have thousands. */
 		.user_threads = true,
 	};
-	collector_sample_fn take = s->take;
-	void *ctx = s->take_ctx;
 	int rc = blocks_open(&o->blocks, s, false);
 
 	*err = (struct collector_error){ .trouble = COLLECTOR_FAILED, .text = "out of memory" };
-	s->take = take;
-	s->take_ctx = ctx;
 	o->blocks.no_info = true;
 	o->blocks.max_stacks = MAX_WINDOW_STACKS;
 	o->blocks.profile = rc ? NULL : profile_new();

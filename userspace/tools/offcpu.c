@@ -326,6 +326,8 @@ static int run(struct offcpu_tool *t, struct session *s)
 		     !totals.at_leave; /* a leaving thread's block has no length to sample by */
 	if (blocks_open(&t->blocks, s, t->opts.wakers))
 		return complain(EXIT_FAILED, "out of memory");
+	s->take = blocks_take;
+	s->take_ctx = &t->blocks;
 	t->blocks.max_stacks = 4 * (size_t)t->opts.max_stacks;
 	t->blocks.period_ns = t->opts.period_ns;
 	offcpu_thin(collector_offcpu(s->collector), t->limit.thin_ns);

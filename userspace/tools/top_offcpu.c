@@ -58,9 +58,6 @@ static void stop_collecting(struct top *t)
 
 static int make(struct top *t)
 {
-	collector_sample_fn take = t->session.take;
-	void *ctx = t->session.take_ctx;
-
 	if (!t->off.live)
 		t->off.live = live_new();
 	if (!t->off.blocks.profile) {
@@ -68,8 +65,6 @@ static int make(struct top *t)
 			return -ENOMEM;
 		t->off.blocks.no_info = true;
 		t->off.blocks.profile = profile_new();
-		t->session.take = take;
-		t->session.take_ctx = ctx;
 	}
 	return t->off.live && t->off.blocks.profile ? 0 : -ENOMEM;
 }
