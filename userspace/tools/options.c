@@ -177,6 +177,7 @@ int options_unknown_format(const char *name, const char *path, enum out_source s
 		[OUT_SAMPLES] = "samples",
 		[OUT_PROFILE] = "sums without the times of samples",
 		[OUT_RECORDED] = "recorded stacks",
+		[OUT_COMPARED] = "two profiles",
 	};
 	const struct out_format *other = out_format_choose(name, path, "", OUT_SAMPLES);
 
